@@ -38,11 +38,13 @@ import (
 //	kind=WORD     what a redaction calls such a text
 //	LIMIT         of a text, at most so many bytes; of a number, at most so much: see limits
 type bound struct {
-	name  string // of the field, as in the record
-	index int
-	list  bool // a slice; else, with dict, a map; else neither
-	dict  bool
-	inner *bounds // of the structs in it
+	name   string // of the field, as in the record
+	key    []byte // the same with its quotes and colon
+	index  int
+	itself bool // JSON reads it in its own way
+	list   bool // a slice; else, with dict, a map; else neither
+	dict   bool
+	inner  *bounds // of the structs in it
 
 	any, unknown, zero, needed, rooted bool
 
@@ -205,12 +207,12 @@ func compileField(f reflect.StructField, name string) (*bound, error) {
 	if f.Anonymous || name == "" {
 		return nil, errors.New("a field of a line has a name in json and is not embedded")
 	}
-	x := &bound{name: name, most: math.MaxInt64, maxShare: math.MaxFloat64}
+	x := &bound{name: name, key: []byte(`"` + name + `":`), most: math.MaxInt64, maxShare: math.MaxFloat64}
 	t := f.Type
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	if !itself(t) {
+	if x.itself = itself(t); !x.itself {
 		x.list, x.dict = t.Kind() == reflect.Slice, t.Kind() == reflect.Map
 		if x.list || x.dict {
 			t = t.Elem()
@@ -218,7 +220,7 @@ func compileField(f reflect.StructField, name string) (*bound, error) {
 		if t.Kind() == reflect.Pointer {
 			t = t.Elem()
 		}
-		if t.Kind() == reflect.Struct && !itself(t) {
+		if x.itself = itself(t); t.Kind() == reflect.Struct && !x.itself {
 			var err error
 			if x.inner, err = compile(t); err != nil {
 				return nil, err

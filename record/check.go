@@ -55,7 +55,7 @@ func (x *bound) checkList(v reflect.Value) error {
 	if x.any {
 		return nil
 	}
-	seen := map[string]bool{}
+	seen, ascending := map[string]bool{}, x.inner != nil && x.inner.ascending(v)
 	for i := range v.Len() {
 		e := reflect.Indirect(v.Index(i))
 		switch {
@@ -69,17 +69,34 @@ func (x *bound) checkList(v reflect.Value) error {
 				return fmt.Errorf("%s: %w", x.name, err)
 			}
 		default:
-			key := x.inner.identity(e)
-			if seen[key] {
-				return fmt.Errorf("%s: %s is there twice", x.name, x.inner.shown(e))
+			if !ascending {
+				key := x.inner.identity(e)
+				if seen[key] {
+					return fmt.Errorf("%s: %s is there twice", x.name, x.inner.shown(e))
+				}
+				seen[key] = true
 			}
-			seen[key] = true
 			if err := x.inner.check(e); err != nil {
 				return fmt.Errorf("%s: %s: %w", x.name, x.inner.shown(e), err)
 			}
 		}
 	}
 	return nil
+}
+
+// ascending tells whether numbers tell the elements apart that grow from each to the
+// next, as they are written: then none is there twice.
+func (b *bounds) ascending(v reflect.Value) bool {
+	if len(b.id) != 1 || v.Type().Elem().Kind() != reflect.Struct {
+		return false
+	}
+	for i := range v.Len() {
+		n := v.Index(i).Field(b.id[0].index)
+		if !n.CanInt() || i > 0 && n.Int() <= v.Index(i-1).Field(b.id[0].index).Int() {
+			return false
+		}
+	}
+	return true
 }
 
 // identity is what tells an element from the others of its list.

@@ -105,12 +105,15 @@ func lineType(text []byte) (Type, error) {
 // decode returns the line that text is, a pointer to the type's struct, if its
 // values can be true.
 func (t *LineType) decode(text []byte) (any, error) {
-	if err := measure(text, t.word, t.tags); err != nil {
-		return nil, err
-	}
 	line := reflect.New(t.of)
-	if err := json.Unmarshal(text, line.Interface()); err != nil {
-		return nil, err
+	if !readPlain(text, t.tags, line.Elem()) {
+		if err := measure(text, t.word, t.tags); err != nil {
+			return nil, err
+		}
+		line = reflect.New(t.of)
+		if err := json.Unmarshal(text, line.Interface()); err != nil {
+			return nil, err
+		}
 	}
 	if got := line.Elem().Field(0).String(); got != string(t.word) {
 		return nil, fmt.Errorf("a line of two types, %s and %s", t.word, got)

@@ -114,18 +114,27 @@ func (l *Lines) LoadAll(path string) ([]*Record, error) {
 
 // All reads all records of what is read, as [Lines.LoadAll] does.
 func (r *Reader) All() (all []*Record, err error) {
+	err = r.Each(func(rec *Record) { all = append(all, rec) })
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+// Each reads the records of what is read one after the other, and keeps none of them.
+func (r *Reader) Each(take func(*Record)) error {
 	r.Several()
-	for more := true; more; more = r.More() {
-		if len(all) == MaxRecords {
-			return nil, fmt.Errorf("%s holds more than %d records: join fewer", r.name, MaxRecords)
+	for n, more := 0, true; more; n, more = n+1, r.More() {
+		if n == MaxRecords {
+			return fmt.Errorf("%s holds more than %d records: join fewer", r.name, MaxRecords)
 		}
 		rec, err := collect(r)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		all = append(all, rec)
+		take(rec)
 	}
-	return all, nil
+	return nil
 }
 
 // Read is [Read] for these types of line.

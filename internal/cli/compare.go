@@ -30,9 +30,9 @@ func newCompare(s *app) *cobra.Command {
 that of the first: its shift with a 95 % interval, p adjusted for the table, and
 worse, better, same or not decided. Figures of one side only are listed below.
 
-A side is a record, a folder of records, or NAME=FILE; files of one NAME are one
-side, whose runs count once each, so that what differs from boot to boot is in
-the interval. Records of unlike machines, kernels, versions, definitions or
+A side is a record, a folder with all records below it, or NAME=FILE; files of one
+NAME are one side, whose runs count once each, so that what differs from boot to
+boot is in the interval. Records of unlike machines, kernels, versions, definitions or
 options are refused, unless --unlike: then what differs stands on top, and two
 machines never give a verdict.
 

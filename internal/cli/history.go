@@ -22,6 +22,8 @@ are one point. Where all are numbers, as git rev-list --count HEAD gives, they a
 the order; else it is the records' time. Records of unlike machines, kernels,
 settings, options or definitions are never one series; nor are versions of what
 is weighed, unless all records have the label commit: then those are the question.
+Of a folder all records below it are read; what is no record there is left out and
+told of, and so is a copy of a run.
 
 Exit status: 0 nothing is shown to have become worse, of few points nothing can be; 3 something did, at --since or behind it.`,
 		Example: "  tare history run.jsonl\n  tare history run.jsonl --filter 'quantity:latency op:create' --format md",
@@ -30,13 +32,9 @@ Exit status: 0 nothing is shown to have become worse, of few points nothing can 
 			if err := s.checkFormat(out.format, ""); err != nil {
 				return err
 			}
-			var runs []compare.Run
-			for _, arg := range args {
-				more, err := s.runs(arg)
-				if err != nil {
-					return err
-				}
-				runs = append(runs, more...)
+			runs, err := s.runs(args)
+			if err != nil {
+				return err
 			}
 			h, err := compare.NewHistory(runs, filter, since)
 			if err != nil {

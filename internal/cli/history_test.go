@@ -50,7 +50,7 @@ func TestAHistoryEndsWithWhetherAnythingBecameWorse(t *testing.T) {
 		{". --format md", ExitRegressed, "| 111 and 112 |"},
 		{". --since none", ExitUsage, `no record is of "none"`},
 		{". --filter op:stop", ExitUsage, "no figure has a value"},
-		{"0.jsonl 0.jsonl", ExitUsage, "have the same run"},
+		{"0.jsonl 0.jsonl", ExitDone, "it counts once"},
 		{"none.jsonl", ExitUsage, "none.jsonl"},
 	} {
 		if code, out, stderr := tare(t, append([]string{"history"}, words(tt.args)...)...); code != tt.code || !strings.Contains(out+stderr, tt.says) {

@@ -18,20 +18,26 @@ import (
 
 func newReport(s *app) *cobra.Command {
 	var out outputFlags
-	var against, dir string
+	var against, dir, over string
 	c := &cobra.Command{
 		Use:   "report RECORD|DIR...",
 		Short: "Make the report of stored records again, or set them beside published figures",
 		Long: `Make the report of a stored record again, in any format. A record that was cut
-off (killed, disk full) is reported as far as it goes. Several, of any commands, or
-of a file that tare join wrote, are reported one after the other, and in a format for
-programs as one document; one that cannot be read is told of, and the exit status is
-then 1.
+off (killed, disk full) is reported as far as it goes. Several, of any commands, all
+below a folder, or of a file that tare join wrote, are reported one after the other, and
+in a format for programs as one document; one that cannot be read is told of, and the
+exit status is then 1.
 
 With -o DIR a whole document of the records, or of those of a folder, is made there:
 the one that tare run ends with. With --format and -o FILE that form of the report is
 the file, in place of one that is there, whole at any moment: for node_exporter's textfile
 collector, --format openmetrics -o tare.prom.
+
+Records of more than 8 nodes, as tare label node=NAME tells them, are one report: how
+every figure is distributed over the nodes, which of them are outliers and what is
+unlike about them, and how they differ by machine, kernel and all else that differs.
+--over node asks for that of any records, --over KEY of those of another label; one
+that lacks the label is called by its file.
 
 With --against, what was measured stands beside published figures of the same
 kind of run, table by table, with what a publication says that its own figures
@@ -64,28 +70,34 @@ between the two. With tare come:
 					return fmt.Errorf("--against: %w", err)
 				}
 			}
+			if over != "" && (dir != "" || theirs != nil || out.subject != "") {
+				return errors.New("--over: it is a report of its own; leave --output, --against and --subject out")
+			}
 			if err := s.checkFormat(out.format, ""); err != nil {
 				return err
 			}
-			all, unread := s.judged(args, out.format)
-			if len(all) == 0 {
-				return unread
+			r, err := s.read(args, toReport{out, over, dir == "" && theirs == nil && out.subject == ""})
+			if err != nil {
+				return err
 			}
-			show := func() (int, error) { return s.show(all, out) }
+			if r.records == 0 {
+				return r.unread
+			}
+			show := func() (int, error) { return r.code, r.show(s) }
 			if dir != "" {
-				show = func() (int, error) { return s.makeDocument(dir, all, out) }
+				show = func() (int, error) { return s.makeDocument(dir, r.all, out) }
 			}
 			if theirs != nil {
-				show = func() (int, error) { return showBeside(s, out, all, theirs) }
-			} else if err := checkSubject(all, out.subject); err != nil {
-				return errors.Join(err, unread)
+				show = func() (int, error) { return showBeside(s, out, r.all, theirs) }
+			} else if err := checkSubject(r.all, out.subject); err != nil {
+				return errors.Join(err, r.unread)
 			}
 			code, err := show()
 			if err != nil {
-				return errors.Join(err, unread)
+				return errors.Join(err, r.unread)
 			}
-			if unread != nil {
-				fmt.Fprintf(s.Err, "tare: %s\n", cleanLines(unread.Error()))
+			if r.unread != nil {
+				fmt.Fprintf(s.Err, "tare: %s\n", cleanLines(r.unread.Error()))
 				code = max(code, ExitUsage) // operations that failed weigh more
 			}
 			return ended(code)
@@ -94,37 +106,12 @@ between the two. With tare come:
 	out.addForm(c.Flags(), s.instruments)
 	c.Flags().StringVar(&out.subject, "subject", "", "target whose column of the iSulad form is compared with every other (default: every other with the baseline)")
 	c.Flags().StringVarP(&dir, "output", "o", "", "folder for a document of all the records: report.html, report.md, figures, and the plan that measures it again; with --format the report's file")
+	c.Flags().StringVar(&over, "over", "", "one report over all records, told apart by this label (default: node, where they are of more than 8)")
 	c.Flags().StringVar(&against, "against", "", "published figures to stand beside: one of those that come with tare, or a file of the same form")
 	return c
 }
 
 func comeAlong() string { return "published/" + strings.Join(published.Names(), "\n  published/") }
-
-// judged judges stored records, each by its own instrument. What cannot be read is an
-// error, one for each of them, beside the others.
-func (s *app) judged(paths []string, format string) (all []instrument.Judged, unread error) {
-	var files []string
-	for _, path := range paths {
-		of, err := recordsOf(path)
-		files, unread = append(files, of...), errors.Join(unread, err)
-	}
-	for _, path := range files {
-		records, err := s.lines().LoadAll(path)
-		unread = errors.Join(unread, err)
-		for _, rec := range records {
-			j, err := s.instruments.Judge(rec)
-			if err == nil {
-				err = s.checkFormat(format, rec.Header.Experiment)
-			}
-			if err != nil {
-				unread = errors.Join(unread, fmt.Errorf("%s: %w", path, err))
-				continue
-			}
-			all = append(all, instrument.Judged{Record: rec, Judgement: j})
-		}
-	}
-	return all, unread
-}
 
 // showBeside prints what runs gave beside published figures of their experiment.
 func showBeside(s *app, out outputFlags, all []instrument.Judged, theirs *published.Report) (code int, err error) {

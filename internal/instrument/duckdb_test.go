@@ -2,6 +2,7 @@ package instrument_test
 
 import (
 	"encoding/json"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,15 +12,16 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/thousand"
 	"github.com/tare-bench/tare/record"
 )
 
 // answer is a row of what the queries of docs/formats.md ask for.
 type answer struct {
-	Target, Op, Kernel string
-	CPU                string `json:"cpu_model"`
-	MS, Lo, Hi, MiB    *float64
-	Rounds             int
+	Target, Op, Kernel, Node string
+	CPU                      string `json:"cpu_model"`
+	MS, Lo, Hi, MiB, Percent *float64
+	Rounds                   int
 }
 
 // duckdb asks a query in a folder, of the DuckDB that scripts/install-duckdb fetches.
@@ -98,5 +100,43 @@ func TestDuckDBAnswersTheQueriesOfTheDocumentsAsReportsDo(t *testing.T) {
 	}
 	if len(rows) != len(held) || len(rows) == 0 {
 		t.Errorf("%d rows of %d targets", len(rows), len(held))
+	}
+}
+
+func TestDuckDBFindsTheOutliersOfManyNodes(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../docs/compare.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	query := regexp.MustCompile("(?s)```sql\n(.*?)```").FindStringSubmatch(string(text))
+	if query == nil {
+		t.Fatal("no query in docs/compare.md")
+	}
+	dir, fleet := t.TempDir(), thousand.Fleet{Nodes: 30, Lanes: []int{1}, Rounds: 6}
+	if err := fleet.Write(filepath.Join(dir, "nodes")); err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "nodes/*/*.jsonl"))
+	if err != nil || len(files) != fleet.Nodes {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		rec, err := record.Load(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file+".parquet", []byte(report(t, rec, "parquet", page.Options{})), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	unlike, found := fleet.Unlike(), map[string]bool{}
+	for _, r := range duckdb(t, dir, query[1]) {
+		if found[r.Node] = true; unlike[r.Node] == "" || r.Percent == nil || math.Abs(*r.Percent) < 20 {
+			t.Errorf("%+v is an outlier", r)
+		}
+	}
+	if len(found) != len(unlike) {
+		t.Errorf("found %v of %v", found, unlike)
 	}
 }

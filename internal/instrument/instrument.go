@@ -198,7 +198,8 @@ func Documents(all []Judged) []export.Document {
 				}
 			}
 		}
-		out[i] = export.Document{Record: one.Record, Figures: figures, Findings: findings, Failed: failed, Total: total}
+		rec := one.Record // of which no more is kept than is written
+		out[i] = export.Document{Record: &record.Record{Header: rec.Header, Targets: rec.Targets, End: rec.End}, Figures: figures, Findings: findings, Failed: failed, Total: total}
 	}
 	return out
 }

@@ -18,15 +18,9 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Bounds of the index. What is beyond them is told of.
-const (
-	maxRecords = 10_000
-	maxVisited = 100_000 // files and folders that are looked at
-	maxDepth   = 16
-	// lookFor is how long one request may read files that are new or have grown; the
-	// newest come first, and the next request goes on.
-	lookFor = 20 * time.Second
-)
+// lookFor is how long one request may read files that are new or have grown; the
+// newest come first, and the next request goes on.
+const lookFor = 20 * time.Second
 
 // index is what is known of the records below a folder. The files stay the truth: of one
 // that has changed everything is read again, or what was appended to it.
@@ -118,8 +112,8 @@ func (x *index) refresh(ctx context.Context) {
 	if time.Since(x.walked) < time.Second {
 		return
 	}
-	there := map[string]fs.FileInfo{}
-	x.bounded = walk(x.root.FS(), there)
+	there, bounded := record.Walk(x.root.FS())
+	x.bounded = bounded
 	for path := range x.entries {
 		if there[path] == nil {
 			delete(x.entries, path)
@@ -149,34 +143,4 @@ func (x *index) refresh(ctx context.Context) {
 		}
 	}
 	x.walked = time.Now()
-}
-
-// walk finds the files that may be records. It follows no link.
-func walk(files fs.FS, there map[string]fs.FileInfo) (bounded string) {
-	visited := 0
-	_ = fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
-		visited++
-		switch {
-		case visited > maxVisited:
-			bounded = fmt.Sprintf("only the first %d files and folders were looked at", maxVisited)
-			return fs.SkipAll
-		case err != nil && d != nil && d.IsDir():
-			return fs.SkipDir // the other folders can be read
-		case err != nil:
-			return nil
-		case d.IsDir() && strings.Count(name, "/") >= maxDepth:
-			bounded = fmt.Sprintf("folders below %d others were not looked at", maxDepth)
-			return fs.SkipDir
-		case !d.Type().IsRegular() || !record.IsName(name):
-			return nil
-		case len(there) == maxRecords:
-			bounded = fmt.Sprintf("only the first %d records are listed", maxRecords)
-			return fs.SkipAll
-		}
-		if info, err := d.Info(); err == nil {
-			there[name] = info
-		}
-		return nil
-	})
-	return bounded
 }

@@ -39,6 +39,7 @@ const longest = 128 << 20
 const (
 	perPage   = 500 // records that one page lists
 	historyOf = 200 // records that are judged for one
+	nodesOf   = 2000
 	columns   = 120 // of a text
 )
 
@@ -80,6 +81,7 @@ func (s *site) routes() http.Handler {
 	mux.HandleFunc("/compare", s.or(s.compare))
 	mux.HandleFunc("/history", s.or(s.history))
 	mux.HandleFunc("/metrics", s.or(s.metrics))
+	mux.HandleFunc("/nodes", s.or(s.nodes))
 	for _, name := range []string{"live.js", "serve.css"} {
 		mux.HandleFunc("/"+name, func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, assets, "assets/"+name) })
 	}
@@ -315,44 +317,47 @@ var back = page.Options{Beside: []page.Address{{Text: "all records", URL: "/"}}}
 // history shows where the figures of the newest of the filtered records changed, as tare
 // history does.
 func (s *site) history(w http.ResponseWriter, r *http.Request) error {
-	all, _ := s.index.list(r.Context())
-	var text bytes.Buffer
-	err := s.alone(r.Context(), func() error {
+	return s.over(w, r, func() ([]*page.Page, []string, error) {
 		var runs []compare.Run
-		var left, head []string
-		files := 0
-		for _, row := range s.filtered(all, term.Clean(r.URL.Query().Get("q"))) {
-			if err := r.Context().Err(); err != nil {
-				return err
-			}
-			if row.Instrument == "" {
-				continue
-			}
-			if files++; files > historyOf {
-				break
-			}
-			side, err := s.side(r.Context(), row.Key)
-			if err != nil {
-				left = append(left, row.Name)
-			}
-			runs = append(runs, side.Runs...)
-		}
-		if files > historyOf {
-			head = append(head, fmt.Sprintf("only the newest %d records are in it; tare history takes all", historyOf))
-		}
-		if len(left) > 0 {
-			head = append(head, "left out, since they cannot be judged, as their reports say: "+page.Listed(left))
-		}
-		if len(runs) == 0 {
-			return errors.New(strings.Join(append([]string{"there is no record to show a history of"}, head...), "\n"))
+		head, err := s.newest(r, historyOf, func(_ string, j instrument.Judged) { runs = append(runs, compare.NewRun(j.Record, j.Figures())) })
+		if err != nil {
+			return nil, nil, err
 		}
 		h, err := compare.NewHistory(runs, compare.Headline, "")
 		if err != nil {
+			return nil, nil, err
+		}
+		return []*page.Page{h.Page()}, head, nil
+	})
+}
+
+// nodes shows how figures of the newest of the filtered records are distributed over
+// nodes, as tare report --over node does.
+func (s *site) nodes(w http.ResponseWriter, r *http.Request) error {
+	return s.over(w, r, func() ([]*page.Page, []string, error) {
+		nodes, err := compare.NewNodes("node", compare.Headline)
+		if err != nil {
+			return nil, nil, err
+		}
+		head, err := s.newest(r, nodesOf, func(file string, j instrument.Judged) {
+			run := compare.NewRun(j.Record, j.Figures())
+			failed, total, findings := j.Result()
+			nodes.Add(cmp.Or(run.Labels.Get("node"), record.Stem(file)), &run, failed, total, findings)
+		})
+		return nodes.Pages(), head, err
+	})
+}
+
+// over sends pages that are of many records, with what is to be said of which those are.
+func (s *site) over(w http.ResponseWriter, r *http.Request, of func() ([]*page.Page, []string, error)) error {
+	var text bytes.Buffer
+	err := s.alone(r.Context(), func() error {
+		pages, head, err := of()
+		if err != nil {
 			return err
 		}
-		p := h.Page()
-		p.Head = append(p.Head, head...)
-		return page.Write(&text, "html", []*page.Page{p}, back)
+		pages[0].Head = append(pages[0].Head, head...)
+		return page.Write(&text, "html", pages, back)
 	})
 	if err == nil {
 		send(w, "html", &text)
@@ -360,14 +365,60 @@ func (s *site) history(w http.ResponseWriter, r *http.Request) error {
 	return err
 }
 
+// newest judges the newest of the filtered records, one after the other, and says what is
+// left out.
+func (s *site) newest(r *http.Request, most int, take func(file string, j instrument.Judged)) (head []string, err error) {
+	all, _ := s.index.list(r.Context())
+	var left, again []string
+	files, taken, copies := 0, 0, record.Copies{}
+	for _, row := range s.filtered(all, term.Clean(r.URL.Query().Get("q"))) {
+		if err := r.Context().Err(); err != nil {
+			return nil, err
+		}
+		if row.Instrument == "" {
+			continue
+		}
+		if files++; files > most {
+			head = append(head, fmt.Sprintf("only the newest %d records are in it; the command takes all", most))
+			break
+		}
+		one, judged, err := s.found(r.Context(), row.Key)
+		if err != nil {
+			left = append(left, row.Name)
+		}
+		for _, j := range judged {
+			if _, met := copies.Met(j.Record.Header.RunID, row.Name); met {
+				again = append(again, row.Name)
+				continue
+			}
+			take(one.path, j)
+			taken++
+		}
+	}
+	if left != nil {
+		head = append(head, "left out, since they cannot be judged, as their reports say: "+page.Listed(left))
+	}
+	if again != nil {
+		head = append(head, "left out, since they are copies: "+page.Listed(again))
+	}
+	if taken == 0 {
+		return nil, errors.New(strings.Join(append([]string{"there is no record to show this of"}, head...), "\n"))
+	}
+	return head, nil
+}
+
+// found are the records of a file of the list, judged.
+func (s *site) found(ctx context.Context, key string) (one found, all []instrument.Judged, err error) {
+	if one, err = s.index.find(ctx, key); err == nil {
+		all, err = s.judged(one.path)
+	}
+	return one, all, err
+}
+
 // side is a file's records, of which only the figures are kept.
 func (s *site) side(ctx context.Context, key string) (compare.Side, error) {
-	one, err := s.index.find(ctx, key)
-	if err != nil {
-		return compare.Side{}, err
-	}
+	one, all, err := s.found(ctx, key)
 	side := compare.Side{Name: base(one.path)}
-	all, err := s.judged(one.path)
 	for _, j := range all {
 		side.Runs = append(side.Runs, compare.NewRun(j.Record, j.Figures()))
 	}

@@ -496,6 +496,28 @@ func TestTheHistoryIsOfTheRecordsThatAreShown(t *testing.T) {
 	}
 }
 
+func TestNodesAreThoseThatAreShownAndACopyCountsOnce(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, name := range []string{"a", "b", "other"} {
+		whole(t, dir, name+".jsonl", name, nil)
+		whole(t, dir, "again/"+name+".jsonl", name, nil)
+	}
+	v := visit(t, dir)
+	for at, says := range map[string]string{"/nodes": "lifecycle over 3 nodes", "/history": "3 runs", "/nodes?q=b.jsonl": "lifecycle over 1 node"} {
+		status, body, _ := v.get(at)
+		if status != http.StatusOK || !strings.Contains(body, says) || !strings.Contains(body, "since they are copies: ") {
+			t.Errorf("%s: %d\n%.3000s", at, status, body)
+		}
+	}
+	if status, body, _ := v.get("/nodes?q=nothing"); status != http.StatusUnprocessableEntity || !strings.Contains(body, "no record to show") {
+		t.Errorf("of none: %d\n%.3000s", status, body)
+	}
+	if _, body, _ := v.get("/"); !strings.Contains(body, `<a href="/nodes?q=">`) {
+		t.Errorf("the list does not lead there\n%.3000s", body)
+	}
+}
+
 func TestAHistoryLeavesOutWhatCannotBeJudgedAndSaysSo(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

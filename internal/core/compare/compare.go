@@ -63,10 +63,11 @@ type Comparison struct {
 	Tables      []*Table
 	Only        []Single // have nothing to be compared with
 
-	how    figure.Comparing
-	runs   []sided
-	pairs  []pair
-	unlike map[[2]int][]Difference
+	how      figure.Comparing
+	runs     []sided
+	pairs    []pair
+	unlike   map[[2]int][]Difference
+	memories []int64 // that are not the same, see [SameMemory]
 }
 
 // Table is the figures of one quantity.
@@ -103,6 +104,7 @@ type Mean struct {
 type sided struct {
 	*Run
 	side string
+	like int // the first run of the side whose circumstances are the same
 }
 
 // pair is a figure that is compared with that of the first column.
@@ -137,7 +139,7 @@ func New(sides []Side, o Options) (*Comparison, error) {
 
 // take lists the runs, and refuses one that is there twice: it would count twice.
 func (c *Comparison) take() error {
-	seen := map[string]string{}
+	seen, like := map[string]string{}, map[string]int{}
 	for i := range c.Sides {
 		s := &c.Sides[i]
 		for k := range s.Runs {
@@ -146,7 +148,11 @@ func (c *Comparison) take() error {
 				return fmt.Errorf("%s and %s have the same run, %s: give it once", other, s.Name, run.Header.RunID)
 			}
 			seen[run.Header.RunID] = s.Name
-			c.runs = append(c.runs, sided{run, s.Name})
+			key := s.Name + "\x00" + c.circumstances(run)
+			if _, met := like[key]; !met || run.Header.Environment.Kernel == "" { // what is not known is not the same
+				like[key] = len(c.runs)
+			}
+			c.runs = append(c.runs, sided{run, s.Name, like[key]})
 		}
 	}
 	return nil

@@ -58,8 +58,8 @@ type fact struct {
 // does to a figure cannot be told from what a runtime does.
 func (c *Comparison) about(p pair) (about []string, forbidden string) {
 	var kinds []string
-	for _, a := range p.base.runs {
-		for _, b := range p.cell.runs {
+	for _, a := range c.kinds(p.base.runs) {
+		for _, b := range c.kinds(p.cell.runs) {
 			for _, d := range c.between(a, b) {
 				if d.Target == "" || d.Target == p.figure.Labels.Get("target") || d.Target == p.base.Labels.Get("target") {
 					if kinds = append(kinds, string(d.Kind)); d.Kind == Machine || d.Kind == Instrument || d.Kind == Definition {
@@ -107,9 +107,39 @@ func (c *Comparison) check(o Options) error {
 	return fmt.Errorf("%w:\n%s\nWith --unlike they are compared all the same, and what differs decides what is said", ErrUnlike, strings.Join(refused, "\n"))
 }
 
+// kinds are the runs whose circumstances those of all are: a thousand machines are of a
+// few types.
+func (c *Comparison) kinds(runs []int) (out []int) {
+	for _, run := range runs {
+		if like := c.runs[run].like; !slices.Contains(out, like) {
+			out = append(out, like)
+		}
+	}
+	return out
+}
+
+// circumstances are all that [differences] goes by, as one text.
+func (c *Comparison) circumstances(run *Run) string {
+	e, facts := &run.Header.Environment, options(run)
+	for i := range run.Targets {
+		facts = append(facts, target(&run.Targets[i])...)
+	}
+	return fmt.Sprintf("%d %q %q", ofMemory(&c.memories, e.Memory), run.Header.Experiment+" "+run.Header.Version, append(facts, environment(e)...))
+}
+
+// ofMemory is the place of an amount of memory among those that are not the same.
+func ofMemory(met *[]int64, memory int64) int {
+	i := slices.IndexFunc(*met, func(m int64) bool { return SameMemory(m, memory) })
+	if i < 0 {
+		i = len(*met)
+		*met = append(*met, memory)
+	}
+	return i
+}
+
 // between are the differences of two runs.
 func (c *Comparison) between(a, b int) []Difference {
-	if a == b {
+	if a, b = c.runs[a].like, c.runs[b].like; a == b {
 		return nil
 	}
 	known, ok := c.unlike[[2]int{a, b}]

@@ -1,0 +1,102 @@
+//go:build prove
+
+package cli
+
+import (
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/thousand"
+)
+
+// What a report over a thousand nodes may take, each with ten thousand samples, on two
+// CPUs.
+const (
+	mostTime   = 20 * time.Second
+	mostMemory = 512 << 10 // KiB
+)
+
+// measured runs tare in a process of its own, on two CPUs, and says what it took.
+func measured(t *testing.T, args ...string) (out string, took time.Duration, memory int64) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", args...)
+	cmd.Env = append(os.Environ(), "TARE_TEST_AS_MAIN=1", "GOMAXPROCS=2")
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	began := time.Now()
+	text, err := cmd.Output()
+	took = time.Since(began)
+	if err != nil {
+		t.Fatalf("tare %s: %v\n%s", strings.Join(args, " "), err, &stderr)
+	}
+	memory = cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss
+	t.Logf("tare %.60q: %v, of CPU %v, %d MiB", args, took.Round(time.Millisecond), (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Round(time.Millisecond), memory>>10)
+	return string(text), took, memory
+}
+
+func TestAThousandNodesAreReportedInTimeAndMemory(t *testing.T) {
+	fleet := thousand.Fleet{Nodes: 1000, Lanes: []int{1, 104}, Rounds: 12, Name: "a"}
+	if n := fleet.Samples(); n < 10_000 {
+		t.Fatalf("%d samples", n)
+	}
+	dir, _ := fleetOf(t, fleet)
+	out, took, memory := measured(t, "report", dir)
+	if took > mostTime || memory > mostMemory {
+		t.Errorf("it took %v and %d MiB", took, memory>>10)
+	}
+	if !strings.Contains(out, "outliers: 5 of 1000 nodes") {
+		t.Error(out)
+	}
+	for node := range fleet.Unlike() {
+		if !strings.Contains(out, node) {
+			t.Errorf("%s is not named", node)
+		}
+	}
+	fleet.Name, fleet.Slower = "b", 1.1
+	other, _ := fleetOf(t, fleet)
+	if out, took, memory = measured(t, "compare", "old="+dir, "new="+other, "--unlike"); took > 2*mostTime || memory > mostMemory || !strings.Contains(out, "1000 runs") {
+		t.Errorf("two of them took %v and %d MiB\n%.1000s", took, memory>>10, out)
+	}
+	for _, format := range []string{"html", "parquet", "json"} {
+		measured(t, "report", dir, "--over", "node", "--format", format)
+	}
+}
+
+func TestAThousandRecordsAreServed(t *testing.T) {
+	dir, _ := fleetOf(t, thousand.Fleet{Nodes: 1000, Lanes: []int{1, 104}, Rounds: 12})
+	read, write := io.Pipe()
+	go func() { Execute(t.Context(), []string{"serve", dir}, Streams{Out: write, Err: t.Output()}) }()
+	at := make([]byte, 200)
+	n, err := read.Read(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	jar, _ := cookiejar.New(nil) // never fails
+	client, base := &http.Client{Jar: jar}, strings.TrimSpace(string(at[:n]))
+	get := func(url, want string) {
+		t.Helper()
+		began := time.Now()
+		answer, err := client.Get(url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(answer.Body)
+		answer.Body.Close()
+		if err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("%s: %v\n%.1000s", url, err, text)
+		}
+		t.Logf("%s after %v", strings.TrimPrefix(url, base[:strings.Index(base, "?")]), time.Since(began).Round(time.Millisecond))
+	}
+	root := base[:strings.Index(base, "?")]
+	get(base, "1000 files")
+	get(root, "older ones")
+	get(root+"?q=node-0007", "1 shown")
+	get(root+"nodes?q=", "outliers: 5 of 1000 nodes")
+}

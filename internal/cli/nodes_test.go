@@ -1,0 +1,168 @@
+package cli
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/thousand"
+	"github.com/tare-bench/tare/record"
+)
+
+// fleetOf writes the records of so many nodes.
+func fleetOf(t *testing.T, fleet thousand.Fleet) (string, *thousand.Fleet) {
+	t.Helper()
+	dir := t.TempDir()
+	if err := fleet.Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	return dir, &fleet
+}
+
+// outliersOf are the findings of a report over nodes in JSON, by the node.
+func outliersOf(t *testing.T, out string) map[string]record.Finding {
+	t.Helper()
+	var documents []struct{ Findings []record.Finding }
+	if err := json.Unmarshal([]byte(out), &documents); err != nil {
+		t.Fatalf("%v\n%.2000s", err, out)
+	}
+	found := map[string]record.Finding{}
+	for _, f := range documents[0].Findings {
+		name, _, _ := strings.Cut(f.Message, ":")
+		found[name] = f
+	}
+	return found
+}
+
+func TestManyNodesAreOneReportThatNamesTheOutliers(t *testing.T) {
+	t.Parallel()
+	dir, fleet := fleetOf(t, thousand.Fleet{Nodes: 30, Lanes: []int{1, 4}, Rounds: 7})
+	code, out, stderr := tare(t, "report", dir)
+	for _, want := range []string{"starts on every node", "lifecycle over 30 nodes", "outliers: 5 of 30 nodes", "AMD EPYC 9R14 × 8", "Intel Xeon 8488C × 16", "6.12.9-1-amd64",
+		"kernel cannot be told from kernel build", "failed 0/2400", "governor", "on every node"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("it does not say %q", want)
+		}
+	}
+	if code != ExitDone || stderr != "" || t.Failed() {
+		t.Errorf("exit %d, %s\n%s", code, stderr, out)
+	}
+	if _, same, _ := tare(t, "report", dir, "--over", "node"); same != out {
+		t.Errorf("asked for it is another:\n%s", same)
+	}
+	_, out, _ = tare(t, "report", dir, "--over", "node", "--format", "json")
+	found := outliersOf(t, out)
+	for node, word := range fleet.Unlike() {
+		f, ok := found[node]
+		if !ok || f.Code != "outlier-node" || !strings.Contains(f.Advice, word) {
+			t.Errorf("%s, with %s, is %+v", node, word, f)
+		}
+		delete(found, node)
+	}
+	if len(found) > 0 {
+		t.Errorf("more are outliers: %+v", found)
+	}
+	_, out, _ = tare(t, "report", dir, "--over", "node", "--format", "csv")
+	rows, err := csv.NewReader(strings.NewReader(out)).ReadAll()
+	if err != nil || len(rows) < 30*100 {
+		t.Fatalf("%d rows, %v", len(rows), err)
+	}
+	node, level := slices.Index(rows[0], "node"), slices.Index(rows[0], "nodes")
+	for _, row := range rows[1:] {
+		if (row[0] == "") != (row[level] != "") || row[0] != "" && row[node] == "" {
+			t.Fatalf("a figure of no node and not over all: %q", row)
+		}
+	}
+}
+
+func TestFewNodesAndOthersHaveAPageEachUnlessOneIsAskedFor(t *testing.T) {
+	t.Parallel()
+	dir, _ := fleetOf(t, thousand.Fleet{Nodes: 9, Lanes: []int{1}, Rounds: 6})
+	last := filepath.Join(dir, "node-0008", "lifecycle.jsonl")
+	if _, out, _ := tare(t, "report", dir); !strings.Contains(out, "lifecycle over 9 nodes") || !strings.Contains(out, "of fewer than 10 nodes none can be told") {
+		t.Errorf("nine are many:\n%.2000s", out)
+	}
+	tare(t, "label", last, "node=")
+	if _, out, _ := tare(t, "report", dir); strings.Count(out, "failed 0/") != 9 || strings.Contains(out, "over 9 nodes") {
+		t.Errorf("with one that has no label there is not a page each\n%.2000s", out)
+	}
+	if _, out, _ := tare(t, "report", dir, "--over", "node"); !strings.Contains(out, "lifecycle over 9 nodes") {
+		t.Errorf("not one page where it is asked for\n%.2000s", out)
+	}
+	if _, out, _ := tare(t, "report", dir, "--over", "rack", "--format", "csv"); !strings.Contains(out, ",node-0008/lifecycle,") {
+		t.Errorf("one without the label is not called by its file\n%.2000s", out)
+	}
+	if err := os.Remove(last); err != nil {
+		t.Fatal(err)
+	}
+	if _, out, _ := tare(t, "report", dir); strings.Count(out, "failed 0/") != 8 {
+		t.Errorf("eight have no page each\n%.2000s", out)
+	}
+	for _, args := range [][]string{{"-o", filepath.Join(dir, "new")}, {"--against", "published/isulad-2020"}, {"--subject", "runc"}} {
+		if code, _, stderr := tare(t, append([]string{"report", dir, "--over", "node"}, args...)...); code != ExitUsage || !strings.Contains(stderr, "--over") {
+			t.Errorf("%q: exit %d, %s", args, code, stderr)
+		}
+	}
+}
+
+func TestTwoFleetsAreComparedNodeByNode(t *testing.T) {
+	t.Parallel()
+	a, _ := fleetOf(t, thousand.Fleet{Nodes: 12, Lanes: []int{1}, Rounds: 6, Name: "a"})
+	b, _ := fleetOf(t, thousand.Fleet{Nodes: 12, Lanes: []int{1}, Rounds: 6, Name: "b", Slower: 1.5})
+	code, out, stderr := tare(t, "compare", "old="+a, "new="+b, "--unlike", "--filter", "quantity:latency", "--format", "csv")
+	rows, err := csv.NewReader(strings.NewReader(out)).ReadAll()
+	if code != ExitDone || err != nil {
+		t.Fatalf("exit %d, %v, %s", code, err, stderr)
+	}
+	column, shift, n := slices.Index(rows[0], "compared"), slices.Index(rows[0], "shift"), 0
+	for _, row := range rows[1:] {
+		if row[column] != "" {
+			n++
+			if !strings.HasPrefix(row[shift], "0.") {
+				t.Errorf("half as long again is %q", row)
+			}
+		}
+	}
+	if n != 8 {
+		t.Errorf("%d comparisons of 2 targets in 4 operations\n%s", n, out)
+	}
+}
+
+func TestFoldersAreReadBelowPastWhatIsNoRecordAndCopiesCountOnce(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	deep := filepath.Join(dir, "2026", "03")
+	if err := os.MkdirAll(deep, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	commits(t, deep, 24)
+	want := map[string]string{}
+	for _, verb := range []string{"history", "report"} {
+		_, want[verb], _ = tare(t, verb, dir)
+	}
+	text, err := os.ReadFile(filepath.Join(deep, "3.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"garbled.jsonl": "x", "zcopy.jsonl": string(text), "notes.txt": "x"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for verb, code := range map[string]int{"history": ExitRegressed, "report": ExitUsage} {
+		got, out, stderr := tare(t, verb, dir)
+		if got != code || out != want[verb] {
+			t.Errorf("tare %s: exit %d\n%s\nnot\n%s", verb, got, out, want[verb])
+		}
+		if strings.Count(stderr, "garbled.jsonl: not a tare record") != 1 || strings.Count(stderr, "it counts once") != 1 || strings.Contains(stderr, "notes") {
+			t.Errorf("tare %s says %s", verb, stderr)
+		}
+	}
+	if code, _, stderr := tare(t, "history", filepath.Join(dir, "garbled.jsonl"), dir); code != ExitUsage || !strings.Contains(stderr, "not a tare record") {
+		t.Errorf("one that is named is left out: exit %d, %s", code, stderr)
+	}
+}

@@ -1,0 +1,167 @@
+package compare
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/record"
+)
+
+// over adds a node for each change, all with latencies near 100, and draws their pages.
+func over(t *testing.T, changes ...func(*Run)) (*Nodes, string) {
+	t.Helper()
+	n, err := NewNodes("node", Headline)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, change := range changes {
+		run := machine(fmt.Sprint(i), map[string]float64{"runc": 100 + float64(i%3)}, change)
+		n.Add(fmt.Sprintf("n%d", i), &run, 0, 12, nil)
+	}
+	var out strings.Builder
+	if err := page.Write(&out, "text", n.Pages(), page.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	return n, out.String()
+}
+
+func many(n int, of func(i int) func(*Run)) (out []func(*Run)) {
+	for i := range n {
+		out = append(out, of(i))
+	}
+	return out
+}
+
+func TestOnlyWhatDiffersBetweenNodesIsToldAndWhatComesTogetherOnce(t *testing.T) {
+	t.Parallel()
+	_, out := over(t, many(12, func(i int) func(*Run) {
+		return func(r *Run) {
+			if i%2 == 0 {
+				r.Header.Environment.Kernel, r.Header.Environment.OS = "6.18.0", "Debian 13"
+			}
+			r.Header.Environment.Memory += int64(i) << 20 // no more than kernels take
+			r.Header.Environment.KernelBuild = fmt.Sprintf("#%d", i)
+		}
+	})...)
+	for want, n := range map[string]int{"kernel cannot be told from OS": 1, "differs from node to node: kernel build": 1, "6.18.0": 1, "EPYC": 0, "Debian": 0, "outliers: none": 1} {
+		if got := strings.Count(out, want); got != n {
+			t.Errorf("%q is there %d times, not %d\n%s", want, got, n, out)
+		}
+	}
+	if _, out := over(t, many(3, func(int) func(*Run) { return nil })...); !strings.Contains(out, "the nodes are alike") || !strings.Contains(out, "of fewer than 10 nodes none can be told") {
+		t.Error(out)
+	}
+}
+
+func TestRecordsOfAnotherMeasurementHaveAPageOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	n, _ := over(t, many(6, func(i int) func(*Run) {
+		return func(r *Run) {
+			limits, rounds := i%2, i // rounds say how much is measured, and not what
+			r.Header.Plan = json.RawMessage(fmt.Sprintf(`{"title":"plan %d","lanes":[1],"limits":{"memory":%d},"rounds":%d}`, limits, limits, rounds))
+		}
+	})...)
+	pages := n.Pages()
+	if len(pages) != 2 || pages[0].Title != "plan 0" || pages[1].Title != "plan 1" || !strings.Contains(pages[1].Head[0], "over 3 nodes") {
+		t.Errorf("%d pages, %+v", len(pages), pages)
+	}
+}
+
+func TestSeveralRecordsOfANodeAreTheirMedian(t *testing.T) {
+	t.Parallel()
+	n, err := NewNodes("node", Headline)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, level := range []float64{100, 300, 200, 50} {
+		run := machine(fmt.Sprint(i), map[string]float64{"runc": level}, nil)
+		n.Add([]string{"a", "a", "a", "b"}[i], &run, i%2, 12, nil)
+	}
+	got := map[string]figure.Figure{}
+	for _, f := range n.Figures() {
+		if f.Quantity == "latency" {
+			got[f.Labels.Get("nodes")] = f
+		}
+	}
+	if most := got["max"]; most.N != 2 || most.Value < 200 || most.Value > 201 || most.Labels.Get("node") != "a" {
+		t.Errorf("%+v", most)
+	}
+	if least := got["min"]; least.Value > 51 || least.Labels.Get("node") != "b" {
+		t.Errorf("%+v", least)
+	}
+	if head := n.Pages()[0].Head; !strings.Contains(head[0], "2 nodes · 4 records · failed 2/48") || !strings.Contains(head[1], "failures on 2 nodes: a, b") {
+		t.Errorf("%q", head)
+	}
+}
+
+func TestWhatFewNodesHaveIsUnlikeAboutAnOutlier(t *testing.T) {
+	t.Parallel()
+	n, err := NewNodes("node", Headline)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 40 {
+		level, found := 100+float64(i%5), []record.Finding{{Code: "everywhere", Message: "on all"}}
+		if i == 7 {
+			level, found = 200, append(found, record.Finding{Code: "throttled", Message: "for \x1b[31m3 s"})
+		}
+		run := machine(fmt.Sprint(i), map[string]float64{"runc": level}, func(r *Run) {
+			if i == 7 {
+				r.Header.Environment.Governor = "powersave"
+			}
+		})
+		n.Add(fmt.Sprintf("n%d", i), &run, map[bool]int{true: 3}[i == 7], 12, found)
+	}
+	all := n.Findings()
+	if len(all) != 1 || !strings.HasPrefix(all[0].Message, "n7: ") {
+		t.Fatalf("%+v", all)
+	}
+	for _, want := range []string{"governor powersave (1 of 40 nodes)", "throttled: for", "failed 3/12 (1 of 40 nodes)"} {
+		if !strings.Contains(all[0].Advice, want) {
+			t.Errorf("%q is not in %q", want, all[0].Advice)
+		}
+	}
+	if strings.Contains(all[0].Advice, "everywhere") {
+		t.Errorf("what all have is unlike: %q", all[0].Advice)
+	}
+	for _, format := range page.Formats {
+		var out strings.Builder
+		if err := page.Write(&out, format, n.Pages(), page.Options{}); err != nil || strings.Contains(out.String(), "\x1b") || !strings.Contains(out.String(), "powersave") {
+			t.Errorf("%s: %v\n%s", format, err, out.String())
+		}
+	}
+}
+
+// A thousand machines of a few types are compared with a thousand others type by type.
+func TestManyRunsAreOfFewKinds(t *testing.T) {
+	t.Parallel()
+	side := func(name, kernel string) Side {
+		s := Side{Name: name}
+		for i := range 300 {
+			s.Runs = append(s.Runs, machine(fmt.Sprint(name, i), map[string]float64{"runc": 100 + float64(i%7)}, func(r *Run) {
+				r.Header.Environment.Kernel = kernel
+				r.Header.Environment.Memory += int64(i) << 10
+				if i%3 == 0 {
+					r.Header.Environment.Governor = "powersave"
+				}
+			}))
+		}
+		return s
+	}
+	c, err := New([]Side{side("old", "6.1.0"), side("new", "6.18.0")}, Options{Unlike: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(c.unlike) > 16 {
+		t.Errorf("%d pairs of runs were set beside each other", len(c.unlike))
+	}
+	for _, want := range []string{"on kernel and system, in which the records differ"} {
+		if got := strings.Join(c.Tables[0].Rows[0].Of[1].Reasons, " "); got != want {
+			t.Errorf("verdicts are %q", got)
+		}
+	}
+}

@@ -1,0 +1,244 @@
+package compare
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/core/stat"
+	"github.com/tare-bench/tare/internal/term"
+)
+
+// What a page shows at most; what is more is counted.
+const (
+	mostOutliers = 30
+	mostValues   = 8 // of a circumstance
+	mostDrawn    = 8 // groups in a chart
+)
+
+// Pages are one for each measurement.
+func (n *Nodes) Pages() (out []*page.Page) {
+	for _, m := range n.kinds {
+		shown := n.shown(m)
+		p := page.New(m.title, m.experiment)
+		p.Head = m.head()
+		parted, apart := m.parted(), m.outliers(shown)
+		p.Add(m.outlierSection(apart, parted, shown), m.distribution(shown), m.groupSection(parted, apart, shown), m.findingSection())
+		out = append(out, p)
+	}
+	return out
+}
+
+func (m *measured) head() (lines []string) {
+	failed, total := 0, 0
+	var failing []string
+	for i, name := range m.names {
+		if failed, total = failed+m.failed[i], total+m.total[i]; m.failed[i] > 0 {
+			failing = append(failing, page.Heading(name))
+		}
+	}
+	lines = []string{page.Dotted(m.experiment+" over "+page.Amount(len(m.names), "node"), page.Amount(m.records, "record"), fmt.Sprintf("failed %d/%d", failed, total))}
+	if failing != nil {
+		lines = append(lines, "failures on "+page.Amount(len(failing), "node")+": "+page.Listed(failing))
+	}
+	return lines
+}
+
+func (m *measured) outlierSection(apart []apartNode, parted []*circumstance, shown []*overNodes) *page.Section {
+	s := &page.Section{Title: "outliers: none", Style: term.Bold, Notes: []string{
+		fmt.Sprintf("an outlier lies 5 %% or more off the median of the nodes like it, by a modified z-score (median absolute deviation; Iglewicz and Hoaglin) of 3.5 or more, and of more where many are looked at: in one of 20 fleets whose nodes are all alike there is one; like it are those of its machine and kernel, where these are %d or more, else those of its machine, else all", fewestLike)}}
+	if !slices.ContainsFunc(shown, func(o *overNodes) bool { return len(o.values) >= stat.FewestForOutliers }) {
+		s.Title = fmt.Sprintf("outliers: of fewer than %d nodes none can be told", stat.FewestForOutliers)
+	}
+	if len(apart) == 0 {
+		return s
+	}
+	s.Title, s.Style = fmt.Sprintf("outliers: %d of %s", len(apart), page.Amount(len(m.names), "node")), term.Yellow
+	var items []page.Item
+	for i := range apart[:min(len(apart), mostOutliers)] {
+		a := &apart[i]
+		text := "unlike about it: nothing that its record tells and few others have"
+		if unlike := m.unlike(a.node, parted); unlike != nil {
+			text = "unlike about it: " + strings.Join(unlike[:min(len(unlike), page.MaxListed)], "; ")
+		}
+		items = append(items, page.Item{Key: page.Heading(m.names[a.node]), Text: term.Clean(a.String())}, page.Item{Text: term.Clean(text)})
+	}
+	if more := len(apart) - mostOutliers; more > 0 {
+		items = append(items, page.Item{Text: fmt.Sprintf("and %d more, which the findings of --format json name", more)})
+	}
+	s.Lists = []page.List{{Items: items}}
+	return s
+}
+
+// distribution is a row for each figure.
+func (m *measured) distribution(shown []*overNodes) *page.Section {
+	table := page.Names("figure", "of")
+	levels := make([][]figure.Figure, len(shown))
+	for i, o := range shown {
+		table.Row(page.Words(o.Quantity), page.Words(page.Middle(o.Labels.String(), 3*page.LongestName)))
+		levels[i] = o.levels(m)
+	}
+	column := func(title string, at int) {
+		table.Add(title, page.Each(levels, func(all *[]figure.Figure) page.Cell {
+			f := &(*all)[at]
+			show := func(v float64) string { return page.Text(v, f.Unit) }
+			if at >= between {
+				show = func(v float64) string { return "±" + page.Share(v) }
+			}
+			c := page.Value(f, show)
+			if at == least || at == most {
+				c.Tail = page.Middle(term.Clean(f.Labels.Get(m.over)), page.LongestName/2)
+			}
+			return c
+		}))
+	}
+	table.Add("nodes", page.Each(shown, func(o **overNodes) page.Cell { return page.Words(fmt.Sprint(len((*o).values))) }))
+	for at, title := range levelNames {
+		column(title, at)
+	}
+	s := &page.Section{Title: "over " + m.over + "s", Style: term.Bold, Table: table, Notes: []string{
+		"min to max: each a node's own value, with its name; between: within how much of the median 95 of 100 nodes lie (1.96 · 1.4826 · median absolute deviation); within: half the 95 % interval of one node's value, of the node in the middle"}}
+	s.Draw(m.charts(shown)...)
+	return s
+}
+
+// charts are the figures in which nodes lie furthest apart, by type of machine and kernel.
+func (m *measured) charts(shown []*overNodes) (out []*page.Chart) {
+	widest := slices.Clone(shown)
+	slices.SortStableFunc(widest, func(a, b *overNodes) int { return cmp.Compare(stat.Scatter(b.values), stat.Scatter(a.values)) })
+	machine, kernel := m.circumstance["\x00"+machineField], m.circumstance["\x00"+kernelField]
+	group, groups := make([]string, len(m.names)), map[string]int{}
+	for node := range m.names {
+		group[node] = page.Dotted(shortly(machine.value(node)), "Linux "+shortly(kernel.value(node)))
+		groups[group[node]]++
+	}
+	order := slices.SortedFunc(maps.Keys(groups), func(a, b string) int { return cmp.Or(groups[b]-groups[a], strings.Compare(a, b)) })
+	for _, o := range widest[:min(len(widest), mostCharts)] {
+		c := &page.Chart{Name: m.over + "s-" + o.Quantity, Title: o.Quantity + " " + o.Labels.String(), Kind: page.Cumulative,
+			X: page.Axis{Title: o.Quantity, Unit: o.Unit}, Y: page.Axis{Title: "part of the " + m.over + "s", Unit: figure.Ratio},
+			Caption: fmt.Sprintf("Which part of the %ss has a %s of at most so much, by machine and kernel.", m.over, o.Quantity)}
+		values := map[string][]float64{}
+		for i, node := range o.of {
+			name := group[node]
+			if len(order) > mostDrawn && !slices.Contains(order[:mostDrawn-1], name) {
+				name = "others"
+			}
+			values[name] = append(values[name], o.values[i])
+		}
+		for _, name := range append(slices.Clip(order[:min(len(order), mostDrawn)]), "others") {
+			c.Distribution(page.At("", "", name), values[name])
+			delete(values, name)
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// groupSection says by what the nodes differ, how many are of each kind, and how they do.
+func (m *measured) groupSection(parted []*circumstance, apart []apartNode, shown []*overNodes) *page.Section {
+	if parted == nil {
+		return &page.Section{Title: "the nodes are alike: nothing that their records tell of them differs", Style: term.Bold}
+	}
+	var quantities []string
+	for _, o := range shown {
+		if !slices.Contains(quantities, o.Quantity) {
+			quantities = append(quantities, o.Quantity)
+		}
+	}
+	table := page.Names("differs in", "which is")
+	table.Columns = append(table.Columns, page.Column{Title: "nodes", Right: true}, page.Column{Title: "outliers", Right: true})
+	for _, q := range quantities {
+		table.Columns = append(table.Columns, page.Column{Title: q, Right: true})
+	}
+	far := map[int]bool{}
+	for _, a := range apart {
+		far[a.node] = true
+	}
+	var notes []string
+	for _, c := range parted {
+		values, nodes := m.groups(c)
+		if len(values) > mostValues && 2*len(values) > len(m.names) {
+			notes = append(notes, "differs from node to node: "+c.name())
+			continue
+		}
+		for i, v := range values[:min(len(values), mostValues)] {
+			name := c.field
+			if i > 0 {
+				name = ""
+			}
+			cells := []page.Cell{{Head: page.Short(name, page.LongestName), Label: c.field}, page.Words(shortly(v)), page.Words(fmt.Sprint(len(nodes[v])))}
+			n := 0
+			for _, node := range nodes[v] {
+				if far[node] {
+					n++
+				}
+			}
+			cells = append(cells, page.Words(fmt.Sprint(n)))
+			for _, q := range quantities {
+				cells = append(cells, against(shown, q, nodes[v]))
+			}
+			table.Row(cells...)
+		}
+		if more := len(values) - mostValues; more > 0 {
+			notes = append(notes, fmt.Sprintf("%s has %d values more", c.field, more))
+		}
+		if c.with != nil {
+			notes = append(notes, c.field+" cannot be told from "+page.Listed(c.with)+": they part the nodes in the same way")
+		}
+	}
+	notes = append(notes, "of each quantity by how much the median of the group is off that of all nodes, figure by figure (geometric mean); nothing is tested, and what comes together on the same nodes cannot be told apart")
+	return &page.Section{Title: "what differs between the nodes", Style: term.Bold, Table: table, Notes: notes}
+}
+
+// against is how many times the median of all nodes that of some of them is, over all
+// figures of a quantity.
+func against(shown []*overNodes, quantity string, nodes []int) page.Cell {
+	logs, n := 0.0, 0
+	member := map[int]bool{}
+	for _, node := range nodes {
+		member[node] = true
+	}
+	for _, o := range shown {
+		if o.Quantity != quantity {
+			continue
+		}
+		var own []float64
+		for i, node := range o.of {
+			if member[node] {
+				own = append(own, o.values[i])
+			}
+		}
+		ratio := stat.Quantiles(own, 0.5)[0] / stat.Quantiles(o.values, 0.5)[0]
+		if log := math.Log(ratio); stat.Finite(log) {
+			logs, n = logs+log, n+1
+		}
+	}
+	if n == 0 {
+		return page.Words(page.None)
+	}
+	return page.Words(page.Percent(100 * math.Expm1(logs/float64(n))))
+}
+
+// findingSection says on how many nodes, and on which, there is what to mistrust.
+func (m *measured) findingSection() *page.Section {
+	if len(m.found) == 0 {
+		return nil
+	}
+	table := page.Names("finding", "nodes", "on")
+	codes := slices.SortedFunc(maps.Keys(m.found), func(a, b string) int {
+		return cmp.Or(len(m.found[b])-len(m.found[a]), strings.Compare(a, b))
+	})
+	for _, code := range codes {
+		var names []string
+		for _, node := range slices.Sorted(maps.Keys(m.found[code])) {
+			names = append(names, page.Heading(m.names[node]))
+		}
+		table.Row(page.Texts(page.Heading(code), fmt.Sprint(len(names)), page.Listed(names))...)
+	}
+	return &page.Section{Title: "findings of the nodes' records", Style: term.Bold, Table: table, Part: page.Mistrust}
+}
