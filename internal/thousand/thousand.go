@@ -105,7 +105,7 @@ type run struct {
 	err    error
 }
 
-func (r *run) line(line any) { r.err = errors.Join(r.err, r.Write(line)) }
+func (r *run) line(line any) { r.err = errors.Join(r.err, r.Writer.Write(line)) }
 
 func (r *run) write() error {
 	plan := lifecycle.Defaults()

@@ -100,7 +100,7 @@ func (n *Nodes) Add(node string, run *Run, failed, total int, findings []record.
 // kind is the measurement that a run is of.
 func (n *Nodes) kind(run *Run) *measured {
 	h := &run.Header
-	key := fmt.Sprintf("%q %q", h.Experiment, options(run))
+	key := fmt.Sprintf("%q %#v", h.Experiment, options(run))
 	i := slices.IndexFunc(n.kinds, func(m *measured) bool { return m.key == key })
 	if i < 0 {
 		var plan struct{ Title string }

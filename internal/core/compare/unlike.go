@@ -124,7 +124,7 @@ func (c *Comparison) circumstances(run *Run) string {
 	for i := range run.Targets {
 		facts = append(facts, target(&run.Targets[i])...)
 	}
-	return fmt.Sprintf("%d %q %q", ofMemory(&c.memories, e.Memory), run.Header.Experiment+" "+run.Header.Version, append(facts, environment(e)...))
+	return fmt.Sprintf("%d %q %#v", ofMemory(&c.memories, e.Memory), run.Header.Experiment+" "+run.Header.Version, append(facts, environment(e)...))
 }
 
 // ofMemory is the place of an amount of memory among those that are not the same.
