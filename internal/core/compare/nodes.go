@@ -261,12 +261,8 @@ func (n *Nodes) Findings() (out []record.Finding) {
 	for _, m := range n.kinds {
 		parted := m.parted()
 		for _, a := range m.outliers(n.shown(m)) {
-			unlike := m.unlike(a.node, parted)
-			advice := "its record tells of nothing that few others have: measure it again"
-			if unlike != nil {
-				advice = "unlike about it: " + strings.Join(unlike, "; ")
-			}
-			out = append(out, record.Finding{Code: "outlier-node", Level: "warning", Message: m.names[a.node] + ": " + a.String(), Advice: advice})
+			out = append(out, record.Finding{Code: "outlier-node", Level: "warning",
+				Message: m.names[a.node] + ": " + a.String(), Advice: "unlike about it: " + strings.Join(m.unlike(a.node, parted), "; ")})
 		}
 	}
 	return out
@@ -412,6 +408,9 @@ func (m *measured) unlike(node int, parted []*circumstance) (out []string) {
 	}
 	if m.failed[node] > 0 && failing <= m.few() {
 		out = append(out, fmt.Sprintf("failed %d/%d %s", m.failed[node], m.total[node], share(failing)))
+	}
+	if out == nil {
+		return []string{"nothing that its record tells and few others have"}
 	}
 	return out
 }

@@ -62,10 +62,8 @@ func (m *measured) outlierSection(apart []apartNode, parted []*circumstance, sho
 	var items []page.Item
 	for i := range apart[:min(len(apart), mostOutliers)] {
 		a := &apart[i]
-		text := "unlike about it: nothing that its record tells and few others have"
-		if unlike := m.unlike(a.node, parted); unlike != nil {
-			text = "unlike about it: " + strings.Join(unlike[:min(len(unlike), page.MaxListed)], "; ")
-		}
+		unlike := m.unlike(a.node, parted)
+		text := "unlike about it: " + strings.Join(unlike[:min(len(unlike), page.MaxListed)], "; ")
 		items = append(items, page.Item{Key: page.Heading(m.names[a.node]), Text: term.Clean(a.String())}, page.Item{Text: term.Clean(text)})
 	}
 	if more := len(apart) - mostOutliers; more > 0 {
