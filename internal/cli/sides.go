@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/tare-bench/tare/internal/core/compare"
+	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/instrument"
 	"github.com/tare-bench/tare/record"
 )
@@ -46,9 +47,13 @@ func (s *app) sides(args []string) ([]compare.Side, error) {
 
 // runs judges records and those below folders, and keeps their figures.
 func (s *app) runs(paths []string) (out []compare.Run, err error) {
+	labels := map[string]figure.Labels{}
 	for f := range each(s, paths, "text", func(j instrument.Judged) compare.Run { return compare.NewRun(j.Record, j.Figures()) }) {
 		if err := f.skip(s); err != nil {
 			return nil, err
+		}
+		for i := range f.kept {
+			f.kept[i].Share(labels)
 		}
 		out = append(out, f.kept...)
 	}

@@ -30,6 +30,7 @@ type Run struct {
 
 // NewRun keeps of a judged record what is compared.
 func NewRun(rec *record.Record, figures []figure.Figure) Run {
+	figures = slices.Clone(figures) // there may be thousands of runs: without room for more
 	for i := range figures {
 		figures[i].Series, figures[i].Versus = nil, nil
 	}
@@ -38,6 +39,18 @@ func NewRun(rec *record.Record, figures []figure.Figure) Run {
 		run.Labels = append(run.Labels, figure.Label{Key: l.Key, Value: l.Value})
 	}
 	return run
+}
+
+// Share keeps once what the figures of many runs have alike: their labels.
+func (r *Run) Share(labels map[string]figure.Labels) {
+	for i := range r.Figures {
+		own := &r.Figures[i].Labels
+		key := own.String()
+		if _, met := labels[key]; !met {
+			labels[key] = *own
+		}
+		*own = labels[key]
+	}
 }
 
 // Side is one or several runs under a name.

@@ -356,9 +356,6 @@ func (m *measured) outliers(all []*overNodes) (out []apartNode) {
 	return out
 }
 
-// fewestLike is of how many nodes the median is taken for what is usual.
-const fewestLike = 5
-
 // like says which nodes are alike: those of a type of machine and kernel; where these are
 // too few, what is usual is the median of all of its type of machine, or else of all.
 func (m *measured) like(o *overNodes) (kinds stat.Kinds) {
@@ -373,7 +370,7 @@ func (m *measured) like(o *overNodes) (kinds stat.Kinds) {
 			members[level(node)] = append(members[level(node)], i)
 		}
 		for _, name := range slices.Sorted(maps.Keys(members)) {
-			if len(members[name]) < fewestLike && kinds.Members != nil {
+			if len(members[name]) < stat.FewestForOutliers && kinds.Members != nil {
 				continue
 			}
 			for _, i := range members[name] {

@@ -51,7 +51,7 @@ func (m *measured) head() (lines []string) {
 
 func (m *measured) outlierSection(apart []apartNode, parted []*circumstance, shown []*overNodes) *page.Section {
 	s := &page.Section{Title: "outliers: none", Style: term.Bold, Notes: []string{
-		fmt.Sprintf("an outlier lies 5 %% or more off the median of the nodes like it, by a modified z-score (median absolute deviation; Iglewicz and Hoaglin) of 3.5 or more, and of more where many are looked at: in one of 20 fleets whose nodes are all alike there is one; like it are those of its machine and kernel, where these are %d or more, else those of its machine, else all", fewestLike)}}
+		fmt.Sprintf("an outlier lies 5 %% or more off the median of the nodes like it, by a modified z-score (median absolute deviation; Iglewicz and Hoaglin) of 3.5 or more, and of more where many are looked at: in one of 20 fleets whose nodes are all alike there is one; like it are those of its machine and kernel, where these are %d or more, else those of its machine, else all", stat.FewestForOutliers)}}
 	if !slices.ContainsFunc(shown, func(o *overNodes) bool { return len(o.values) >= stat.FewestForOutliers }) {
 		s.Title = fmt.Sprintf("outliers: of fewer than %d nodes none can be told", stat.FewestForOutliers)
 	}

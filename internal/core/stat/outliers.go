@@ -32,7 +32,9 @@ type Kinds struct {
 // scatter, by the modified z-score, which outliers themselves hardly move: the distance
 // over 1.4826 times the median absolute deviation, 3.5 or more (Iglewicz and Hoaglin, How
 // to Detect and Handle Outliers, ASQC 1993). The deviation is that of all values from the
-// medians of their kinds, or that of a kind alone, where it is larger.
+// medians of their kinds, which lie closer to few values than the true ones (n/(n − 0.8)
+// mends that from 10 on; Croux and Rousseeuw, COMPSTAT 1992, 411–428), or that of a kind
+// alone, where it is larger.
 //
 // Of a thousand values some lie beyond 3.5 by chance, so that the bound grows with how
 // many are looked at in all: it is where one of them would lie beyond with probability
@@ -64,7 +66,8 @@ func Outliers(values []float64, kinds Kinds, among int) (out []Outlier) {
 	off := make([]float64, len(scaled))
 	for i, v := range scaled {
 		k := kinds.Of[i]
-		off[i] = math.Abs(v - middles[k])
+		n := float64(len(kinds.Members[k]))
+		off[i] = math.Abs(v-middles[k]) * n / (n - 0.8)
 		own[k] = append(own[k], off[i])
 	}
 	all, widest, free := deviation(off), make([]float64, len(own)), len(values)
