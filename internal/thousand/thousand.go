@@ -193,7 +193,7 @@ func (r *run) batch(target string, op setting.Op, tens float64, lanes, round, or
 	if target == "crun" {
 		took /= 2
 	} else if r.word == "version 1.0.0" {
-		took *= 1.6
+		took *= 2.2
 	}
 	b := record.Batch{Phase: record.PhaseMeasure, Round: round, Order: order, Target: target, Op: string(op), Lanes: lanes, Released: r.now, OwnCPU: ms}
 	for lane := range lanes {
