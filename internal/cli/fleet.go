@@ -276,7 +276,7 @@ func newFleetNode(s *app) *cobra.Command {
 		Use: "node PLAN", Short: "Do a plan in the pod of a node, into one record", Hidden: true, Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			code, err := fleet.Perform(c.Context(), args[0], fleet.Document, host)
-			files, none := recordsOf(fleet.Document)
+			files, _, none := s.filesOf(fleet.Document)
 			switch {
 			case none == nil:
 				err = errors.Join(err, s.joinNode(files, to, name))
