@@ -56,7 +56,7 @@ func TestRecordsAreReadOutOfABucketAsOutOfAFolder(t *testing.T) {
 		{"report s3://tare/a/run.jsonl", ExitDone, "docker/runc"},
 		{"report s3://tare/a/ s3://tare/b/ --format csv", ExitDone, "podman/runc"},
 		{"report s3://tare/bad/", ExitUsage, "s3://tare/bad/garbled.jsonl: not a tare record"},
-		{"history s3://tare/bad/", ExitUsage, "s3://tare/bad/garbled.jsonl: not a tare record"},
+		{"history s3://tare/bad/", ExitDone, "left out: s3://tare/bad/garbled.jsonl: not a tare record"},
 		{"compare s3://tare/a/run.jsonl s3://tare/b/run.jsonl --unlike --row op,lanes --filter quantity:latency", ExitDone, "s3://tare/b/run.jsonl"},
 		{"compare old=s3://tare/a/run.jsonl new=s3://tare/b/ --unlike --row op,lanes --filter quantity:latency", ExitDone, "old"},
 		{"join s3://tare/a/run.jsonl s3://tare/b/run.jsonl -o both.jsonl", ExitDone, "both.jsonl: 2 files"},
