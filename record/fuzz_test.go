@@ -79,7 +79,7 @@ func checkLine(t *testing.T, i int, line any) {
 		return
 	}
 	for _, sample := range batch.Samples {
-		for _, stamp := range []Stamp{StampReturned, StampRunning, StampFirst, StampSeen, StampExited} {
+		for _, stamp := range Stamps {
 			if d, ok := sample.Latency(stamp); ok && (d < 0 || d > longestSpan) {
 				t.Fatalf("line %d: a latency of %v", i, d)
 			}

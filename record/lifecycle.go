@@ -70,6 +70,19 @@ type Sample struct {
 	SysCPU   int64    `json:"sys_cpu,omitempty"`
 	MaxRSS   int64    `json:"max_rss,omitempty"` // bytes, the largest of the command and those children
 	Failure  *Failure `json:"failure,omitempty"`
+
+	// Of a pod in a cluster: when its API server told of it, and of one on this machine
+	// also when its node's engine says that it happened, see [Stamp].
+	Scheduled   int64 `json:"scheduled,omitempty"`
+	Sandbox     int64 `json:"sandbox,omitempty"`
+	Ready       int64 `json:"ready,omitempty"`
+	Gone        int64 `json:"gone,omitempty"`
+	NodeSandbox int64 `json:"node_sandbox,omitempty"`
+	NodeStarted int64 `json:"node_started,omitempty"`
+	// Told are the times that the pod itself bears, by its conditions' names: ns since
+	// 1970 by the clocks of others, most of them of whole seconds. They are never
+	// subtracted from stamps, nor, where they are of several clocks, from one another.
+	Told map[string]int64 `json:"told,omitempty" is:"max=16,keys=name,safekeys"`
 }
 
 // Time returns a stamp of the sample, ok false when it was not taken.
@@ -85,6 +98,18 @@ func (s *Sample) Time(stamp Stamp) (ns int64, ok bool) {
 		ns = s.Seen
 	case StampExited:
 		ns = s.Exited
+	case StampScheduled:
+		ns = s.Scheduled
+	case StampSandbox:
+		ns = s.Sandbox
+	case StampReady:
+		ns = s.Ready
+	case StampGone:
+		ns = s.Gone
+	case StampNodeSandbox:
+		ns = s.NodeSandbox
+	case StampNodeStarted:
+		ns = s.NodeStarted
 	}
 	return ns, ns != 0
 }
@@ -155,15 +180,16 @@ func (s *Sample) checkTimes(released int64) error {
 	// A lane that failed before its start has none; its release then is the
 	// earliest its other stamps can be.
 	begin := max(s.Start, released)
-	for _, stamp := range []struct {
-		name string
-		at   int64
-	}{{"spawned", s.Spawned}, {"returned", s.Returned}, {"running", s.Running}, {"first", s.First}, {"seen", s.Seen}, {"exited", s.Exited}} {
-		if stamp.at == 0 { // not taken
-			continue
-		}
-		if err := after(stamp.name, "the start", begin, stamp.at); err != nil {
+	if s.Spawned != 0 {
+		if err := after("spawned", "the start", begin, s.Spawned); err != nil {
 			return err
+		}
+	}
+	for _, stamp := range Stamps {
+		if at, taken := s.Time(stamp); taken {
+			if err := after(string(stamp), "the start", begin, at); err != nil {
+				return err
+			}
 		}
 	}
 	// The workload's own stamps come in one order only.

@@ -49,7 +49,19 @@ const (
 	StampFirst    Stamp = "first"    // the workload executed its first instruction
 	StampSeen     Stamp = "seen"     // the workload's first output reached the host
 	StampExited   Stamp = "exited"   // the workload's process was gone
+
+	// Of a pod, as the API server of its cluster told: no earlier than they happened.
+	StampScheduled Stamp = "scheduled" // it had a node
+	StampSandbox   Stamp = "sandbox"   // its sandbox was there
+	StampReady     Stamp = "ready"     // its condition Ready was true
+	StampGone      Stamp = "gone"      // it was deleted, and no object any more
+	// The same as the node's own engine says, where that is on this machine.
+	StampNodeSandbox Stamp = "node-sandbox"
+	StampNodeStarted Stamp = "node-started"
 )
+
+// Stamps are all of them, in the order in which they usually come.
+var Stamps = []Stamp{StampReturned, StampScheduled, StampNodeSandbox, StampSandbox, StampNodeStarted, StampRunning, StampFirst, StampSeen, StampReady, StampExited, StampGone}
 
 // Failure says why an operation gives no time.
 type Failure struct {

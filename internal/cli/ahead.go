@@ -100,7 +100,7 @@ func targetsOf(ctx context.Context, o option.Options) int {
 		return 1
 	}
 	if len(c.Targets) == 0 {
-		return len(present(find.All(ctx, c.settings())))
+		return len(present(find.All(ctx, c.settings(), false)))
 	}
 	found, err := find.Named(ctx, c.Targets, c.settings())
 	if err != nil { // an engine that was here a moment ago

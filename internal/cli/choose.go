@@ -29,7 +29,7 @@ func (c selection) settings() find.Settings {
 // findings.
 func choose(ctx context.Context, s *app, c selection, quiet bool) ([]subject.Target, []record.Finding, error) {
 	if len(c.Targets) == 0 {
-		found := find.All(ctx, c.settings())
+		found := find.All(ctx, c.settings(), false)
 		if !quiet {
 			tellMissing(s, found)
 		}

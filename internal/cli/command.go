@@ -157,7 +157,8 @@ plan on every node of a Kubernetes cluster.
 Targets: host (a plain process), floor (namespaces, cgroup and root made with
 the kernel's own calls), runc, crun, youki, runsc, any OCI runtime as NAME=PATH,
 and ENGINE/RUNTIME: docker/runc (by API), docker+cli/runc (by command),
-podman/crun, containerd/runc, isula/runc, and cri+NAME/HANDLER for CRI endpoints.
+podman/crun, containerd/runc, isula/runc, cri+NAME/HANDLER for CRI endpoints, and
+kubernetes/RUNTIMECLASS for a cluster, which is weighed only when it is named.
 Podman's service is docker/RUNTIME with --docker-host. An engine's name alone is its default runtime.
 
 A flag of a list that is given again adds to the list; of any other the last counts.

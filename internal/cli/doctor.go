@@ -49,7 +49,7 @@ figures fewer or less steady.`,
 			roots := workspace.DefaultRoots()
 			checks := doctor.Facilities(
 				doctor.Folder{Name: "run", Path: roots.Data}, doctor.Folder{Name: "state", Path: roots.State})
-			targets := find.All(c.Context(), selection{Whom: &reach.Whom}.settings())
+			targets := find.All(c.Context(), selection{Whom: &reach.Whom}.settings(), true)
 			for _, f := range targets {
 				checks = append(checks, targetCheck(f))
 			}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -42,7 +43,7 @@ const madeFile = "engines.json"
 // foundBy are the beginnings of the names of variables by which engines' own
 // command lines find daemons, storage and configuration. Whoever cleans may have
 // others.
-var foundBy = []string{"DOCKER_", "CONTAINER_", "CONTAINERS_", "STORAGE_", "REGISTRIES_", "XDG_", "CONTAINERD_", "ISULAD_"}
+var foundBy = []string{"DOCKER_", "CONTAINER_", "CONTAINERS_", "STORAGE_", "REGISTRIES_", "XDG_", "CONTAINERD_", "ISULAD_", "KUBECONFIG"}
 
 func surroundings() map[string]string {
 	env := map[string]string{}
@@ -85,8 +86,12 @@ func keepEngines(run *workspace.Run, targets []subject.Target, engines terms.Eng
 	for _, t := range targets {
 		if _, ok := t.(subject.Cleaner); ok {
 			info := t.Info()
-			found := subject.Engine{Address: info.Config["address"], Namespace: info.Config["namespace"]}
-			all = append(all, made{info.Name, engines.Of(info.Name).Over(found), surroundings()})
+			found := subject.Engine{Address: info.Config["address"], Namespace: info.Config["namespace"], Context: info.Config["context"]}
+			e := engines.Of(info.Name).Over(found)
+			if path, err := filepath.Abs(e.Kubeconfig); err == nil && e.Kubeconfig != "" { // whoever cleans may be elsewhere
+				e.Kubeconfig = path
+			}
+			all = append(all, made{info.Name, e, surroundings()})
 		}
 	}
 	if all == nil {

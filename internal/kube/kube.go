@@ -3,11 +3,15 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"net/url"
+	"strings"
+	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,7 +34,9 @@ type Options struct {
 type Client struct {
 	kubernetes.Interface
 	Config    *rest.Config
-	Namespace string // in which everything of tare is made
+	Context   string        // of the kubeconfig, "" where there is none
+	Namespace string        // in which everything of tare is made
+	Throttled *atomic.Int64 // how often the server answered 429: client-go then waits as long as it is told to
 }
 
 // Connect makes a client, without a request. It holds no request back: what
@@ -49,13 +55,32 @@ func Connect(o Options) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("which namespace: %w", err)
 	}
+	raw, err := loaded.RawConfig()
+	if err != nil {
+		return nil, fmt.Errorf("which context: %w", err)
+	}
+	c := &Client{Config: config, Context: cmp.Or(o.Context, raw.CurrentContext), Namespace: namespace, Throttled: new(atomic.Int64)}
 	config.QPS, config.Burst = -1, -1
 	config.UserAgent = "tare/" + version.String()
-	set, err := kubernetes.NewForConfig(config)
-	if err != nil {
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return counting{next, c.Throttled} })
+	if c.Interface, err = kubernetes.NewForConfig(config); err != nil {
 		return nil, fmt.Errorf("cluster %s: %w", config.Host, err)
 	}
-	return &Client{Interface: set, Config: config, Namespace: namespace}, nil
+	return c, nil
+}
+
+// counting counts answers of 429, which client-go itself only waits out.
+type counting struct {
+	http.RoundTripper
+	throttled *atomic.Int64
+}
+
+func (c counting) RoundTrip(r *http.Request) (*http.Response, error) {
+	reply, err := c.RoundTripper.RoundTrip(r)
+	if err == nil && reply.StatusCode == http.StatusTooManyRequests {
+		c.throttled.Add(1)
+	}
+	return reply, err
 }
 
 // Explain says what was tried when a request failed, and what would change it. It
@@ -68,6 +93,10 @@ func Explain(err error, tried string) error {
 	var status apierrors.APIStatus
 	var unreachable *url.Error
 	switch {
+	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota"):
+		advice = "take fewer at once, or a namespace whose ResourceQuota allows as many"
+	case apierrors.IsForbidden(err) && !strings.Contains(err.Error(), " cannot "):
+		advice = "an admission controller of the cluster refused it, whatever the Role allows" // which words it so: User "u" cannot create resource "pods"
 	case apierrors.IsForbidden(err) && errors.As(err, &status):
 		advice = "a Role has to allow it; docs/kubernetes.md has the smallest that does"
 		if d := status.Status().Details; d != nil && status.Status().Reason == metav1.StatusReasonForbidden {

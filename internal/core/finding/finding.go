@@ -34,6 +34,8 @@ const (
 	WatchedOtherwise = "watched-otherwise"
 	// StatisticsOn: somebody else had the kernel's statistics of BPF programs on.
 	StatisticsOn = "statistics-on"
+	// Throttled: an API server held requests back.
+	Throttled = "api-throttled"
 	// NoRoom: the machine has not got what so many lanes need.
 	NoRoom = "no-room"
 
@@ -59,7 +61,7 @@ const (
 
 // FromRun are the codes of findings that cannot be made from samples.
 var FromRun = []string{OpenFailed, GivenUp, LeftBehind, RuntimeLeft, NotPrecise, Budget, RootChanged, NotWeighed,
-	NotReached, PhaseSkipped, NotRetired, LoadFailed, EngineSilent, NotDropped, VolumeAbsent, WatchedOtherwise, StatisticsOn, NoRoom}
+	NotReached, PhaseSkipped, NotRetired, LoadFailed, EngineSilent, NotDropped, VolumeAbsent, WatchedOtherwise, StatisticsOn, NoRoom, Throttled}
 
 // TooFewToCompare says that rounds cannot show a difference between targets, however
 // large, where so many are needed: lanes is 0 where that is no matter.

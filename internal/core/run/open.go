@@ -103,6 +103,11 @@ func (r *Run[S]) CloseOpen() {
 		if l, is := any(t.Session).(interface{ Leaks() []string }); is && len(l.Leaks()) > 0 {
 			_ = r.Finding(leaked(t.Info.Name, l.Leaks()))
 		}
+		if n, is := any(t.Session).(interface{ Throttled() int64 }); is && n.Throttled() > 0 {
+			_ = r.Finding(record.Finding{Code: finding.Throttled, Level: finding.Warning, Target: t.Info.Name,
+				Message: fmt.Sprintf("the API server held requests back %d times (429), by its priority and fairness: the wait is in the times", n.Throttled()),
+				Advice:  "take fewer lanes at once, or give tare's user a FlowSchema of a higher priority"})
+		}
 	}
 	r.Open = nil
 }

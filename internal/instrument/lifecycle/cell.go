@@ -10,9 +10,6 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// stamps are the moments of an operation in the order in which they come.
-var stamps = []record.Stamp{record.StampReturned, record.StampRunning, record.StampFirst, record.StampSeen, record.StampExited}
-
 // cell sums up the measured batches of one operation on one target.
 func cell(t *record.Target, op setting.Op, lanes int, batches []*record.Batch, cpus int) Cell {
 	def := t.Operations[string(op)]
@@ -45,7 +42,7 @@ func cell(t *record.Target, op setting.Op, lanes int, batches []*record.Batch, c
 		c.Trimmed.Estimate = figure.Exactly(mean)
 		c.Trimmed.Estimate.N = len(values)
 	}
-	for _, stamp := range stamps {
+	for _, stamp := range record.Stamps {
 		if v := g.times[stamp]; len(v) > 0 {
 			f := about("time-to", figure.Nanoseconds, labels.With("stamp", string(stamp)))
 			f.Rounds, f.Estimate, f.Better = figure.ByRound(v), figure.Median(v), figure.Less
@@ -114,7 +111,7 @@ func (g *gathered) add(b *record.Batch, done record.Stamp, lanes, cpus int) {
 	}
 	// A batch that lost a lane was not the batch that was asked for.
 	whole := failed == 0 && total == len(b.Samples) && total == lanes
-	for _, stamp := range stamps {
+	for _, stamp := range record.Stamps {
 		v, ok := span(b, stamp)
 		if !whole || !ok {
 			continue

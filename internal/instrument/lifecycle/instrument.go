@@ -20,7 +20,8 @@ cri+containerd/runc for a CRI endpoint, where pods are timed too (runp, stopp,
 rmp). docker+cli/runc drives docker's command line, docker/runc its API;
 podman/runc is podman's command line; its service is weighed as docker, with
 --docker-host unix:///run/podman/podman.sock. An engine's name alone is its
-default runtime.
+default runtime. kubernetes/RUNTIMECLASS is a pod in a cluster: run ends when it is
+Ready, rm when it is gone.
 
 With more than one lane, N operations are released together and the makespan
 (release to last completion) is the figure; the lanes' own latencies, the skew

@@ -230,6 +230,37 @@ func (r *run) cri(name, version string) {
 	r.add(record.Target{Name: name, Kind: "cri", Version: version, Clock: "host", Operations: ops})
 }
 
+// cluster is two RuntimeClasses, of which a watch and the node's engine told.
+func cluster(lanes ...int) *run {
+	r := newRun(lanes, subject.Remove, subject.Run)
+	for i, name := range []string{"kubernetes/runc", "kubernetes/crun"} {
+		r.add(record.Target{Name: name, Kind: "kubernetes", Version: "v1.34.4", Clock: "host", Operations: map[string]record.Operation{
+			"run": {Command: "POST /api/v1/namespaces/default/pods ID", Done: record.StampReady, Means: "the pod's condition Ready is true"},
+			"rm":  {Command: "DELETE /api/v1/namespaces/default/pods/ID", Done: record.StampGone, Means: "the pod is gone"},
+		}})
+		for _, n := range lanes {
+			r.times(name, subject.Run, n, int64(1_800_000-i*200_000)*int64(n), 100)
+			r.times(name, subject.Remove, n, int64(1_200_000-i*100_000)*int64(n), 100)
+		}
+	}
+	for i := range r.rec.Batches {
+		for k := range r.rec.Batches[i].Samples {
+			s := &r.rec.Batches[i].Samples[k]
+			took := s.Returned - s.Start
+			at := func(percent int64) int64 { return s.Start + took*percent/100 }
+			s.Returned, s.Seen, s.UserCPU, s.SysCPU, s.MaxRSS = at(1), 0, 0, 0, 0
+			if s.First == 0 {
+				s.Exited, s.Gone = at(70), at(100)
+				continue
+			}
+			s.Exited = 0
+			s.Scheduled, s.NodeSandbox, s.Sandbox, s.NodeStarted, s.First, s.Running, s.Ready = at(2), at(40), at(42), at(61), at(60), at(63), at(100)
+			s.Told = map[string]int64{"created": 1_767_225_600_000_000_000, "Ready": 1_767_225_602_000_000_000}
+		}
+	}
+	return r
+}
+
 func failing() *run {
 	r := pair(1)
 	exit := record.Failure{Kind: record.FailExit, Detail: "exit status 1", Command: "crun start tare-7", Exit: 1, Output: "cannot open `/sys/fs/cgroup`: no space left\n"}

@@ -47,20 +47,58 @@ func mediansTable(j *Judgement, t *Table) *page.Table {
 		}
 	}
 	for r := range t.Rows {
-		row, first := &t.Rows[r], firstInstruction(j, &t.Rows[r])
-		cells, below := []page.Cell{page.Words(string(row.Op))}, []page.Cell{{Head: "  first instruction", Label: string(row.Op) + ": first instruction"}}
+		row := &t.Rows[r]
+		cells := []page.Cell{page.Words(string(row.Op))}
 		for _, i := range order {
-			cells, below = append(cells, page.Median(&row.Cells[i].Time)), append(below, first[i])
+			cells = append(cells, page.Median(&row.Cells[i].Time))
 			if pivot >= 0 && i != pivot {
-				cells, below = append(cells, page.Change(&row.Cells[i].Time)), append(below, page.Cell{})
+				cells = append(cells, page.Change(&row.Cells[i].Time))
 			}
 		}
 		table.Row(cells...)
-		if slices.ContainsFunc(first, func(c page.Cell) bool { return c.Head != page.None }) {
+		for _, name := range moments {
+			of := on(j, row, name)
+			if !slices.ContainsFunc(of, func(c page.Cell) bool { return c.Head != page.None }) {
+				continue
+			}
+			below := []page.Cell{{Head: "  " + name, Label: string(row.Op) + ": " + name}}
+			for _, i := range order {
+				below = append(below, of[i])
+				if pivot >= 0 && i != pivot {
+					below = append(below, page.Cell{})
+				}
+			}
 			table.Row(below...)
 		}
 	}
 	return table
+}
+
+// moments are those that are shown below an operation, on the way to its end: of a pod
+// in a cluster all that were told, of others the first instruction.
+var moments = []string{string(record.StampScheduled), string(record.StampNodeSandbox), string(record.StampSandbox),
+	string(record.StampNodeStarted), string(record.StampRunning), firstInstruction, string(record.StampExited)}
+
+const firstInstruction = "first instruction"
+
+// on is the time to a moment on every target.
+func on(j *Judgement, row *Row, name string) []page.Cell {
+	if name == firstInstruction {
+		return first(j, row)
+	}
+	out := make([]page.Cell, len(row.Cells))
+	for i := range row.Cells {
+		out[i] = page.Words(page.None)
+		if done := j.Targets[i].Operations[string(row.Op)].Done; done != record.StampReady && done != record.StampGone {
+			continue
+		}
+		for _, m := range row.Cells[i].Moments {
+			if m.Labels.Get("stamp") == name {
+				out[i] = page.Median(&m)
+			}
+		}
+	}
+	return out
 }
 
 func baselineFirst(n, baseline int) []int {
@@ -76,10 +114,10 @@ func baselineFirst(n, baseline int) []int {
 	return order
 }
 
-// firstInstruction is the time to the workload's first instruction on every
+// first is the time to the workload's first instruction on every
 // target, for the operations that lead to it. A guest's own clock says nothing
 // about the host's, so there it is the first output that the host saw.
-func firstInstruction(j *Judgement, row *Row) []page.Cell {
+func first(j *Judgement, row *Row) []page.Cell {
 	out := make([]page.Cell, len(row.Cells))
 	for i := range row.Cells {
 		out[i] = page.Words(page.None)
@@ -126,7 +164,7 @@ func mediansNotes(j *Judgement, t *Table) []string {
 	for _, row := range t.Rows {
 		for i, c := range row.Cells {
 			unknown = unknown || c.Time.Estimate.Known() && !c.Time.Estimate.Bounded
-			guest = guest || j.Targets[i].Clock == guestClock && firstInstruction(j, &row)[i].Head != page.None
+			guest = guest || j.Targets[i].Clock == guestClock && first(j, &row)[i].Head != page.None
 			if c.Lost > 0 {
 				notes = append(notes, fmt.Sprintf("%s %s: %s not released, because an earlier operation of theirs failed", page.Heading(c.Target), row.Op, page.Lanes(c.Lost)))
 			}

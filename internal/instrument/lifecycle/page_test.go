@@ -61,6 +61,7 @@ func TestReportsAreAsTheGoldenFilesHaveThem(t *testing.T) {
 		{"hostile.md", hostile, "md", page.Options{}},
 		{"engines-80.txt", func() *run { return engines(20) }, "text", page.Options{Width: 80}},
 		{"pods.txt", func() *run { return pods(1, 100) }, "text", page.Options{Width: 120}},
+		{"cluster.txt", func() *run { return cluster(1, 20) }, "text", page.Options{Width: 100, Verbose: true}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.file, func(t *testing.T) {

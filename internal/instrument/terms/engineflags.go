@@ -18,15 +18,20 @@ type engineFlags struct {
 	cri, args []string
 }
 
-// ofOne are the flags that are a setting of one engine.
+// ofOne are the flags that are a setting of one engine, or of several.
 var ofOne = []struct {
-	flag, engine, help string
-	setting            func(*setting.Engine) *string
+	flag, engines, help string
+	setting             func(*setting.Engine) *string
 }{
 	{"docker-host", "docker", "address of dockerd, or of podman's service, unix:///run/podman/podman.sock (default: $DOCKER_HOST, else dockerd's usual socket)", address},
 	{"containerd-address", "containerd", "socket of containerd (default, and of cri+containerd: $CONTAINERD_ADDRESS, else its usual one)", address},
 	{"isula-host", "isula", "address of isulad (default: $ISULAD_HOST, else its usual socket)", address},
-	{"namespace", "containerd", "containerd's namespace for tare's containers", func(e *setting.Engine) *string { return &e.Namespace }},
+	{"namespace", "containerd kubernetes", "containerd's or the cluster's namespace for what tare makes", func(e *setting.Engine) *string { return &e.Namespace }},
+	{"kubeconfig", "kubernetes", "which cluster (default: as kubectl, $KUBECONFIG, else ~/.kube/config, else the pod's own)", func(e *setting.Engine) *string { return &e.Kubeconfig }},
+	{"context", "kubernetes", "context of the kubeconfig (default: its current one)", func(e *setting.Engine) *string { return &e.Context }},
+	{"node", "kubernetes", "node for all pods (default: this machine where it is one and no --image is named, else as the scheduler has it)", func(e *setting.Engine) *string { return &e.Node }},
+	{"node-cri", "kubernetes", "CRI endpoint of the node that this machine is (default: where its engine usually listens)", address},
+	{"image", "kubernetes", "image of the workload, which the nodes have (default: tare's own, imported where tare runs on the node)", func(e *setting.Engine) *string { return &e.Image }},
 	{"podman-root", "podman", "podman's --root", func(e *setting.Engine) *string { return &e.Root }},
 	{"podman-runroot", "podman", "podman's --runroot", func(e *setting.Engine) *string { return &e.RunRoot }},
 }
@@ -58,7 +63,9 @@ func (f *engineFlags) apply(ctx context.Context, s *option.Set, w *Whom) error {
 	}
 	for i, o := range ofOne {
 		if s.Given(o.flag) {
-			change(o.engine, func(e *setting.Engine) { *o.setting(e) = f.settings[i] })
+			for name := range strings.FieldsSeq(o.engines) {
+				change(name, func(e *setting.Engine) { *o.setting(e) = f.settings[i] })
+			}
 		}
 	}
 	for _, arg := range f.args {

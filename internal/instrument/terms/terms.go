@@ -124,7 +124,7 @@ func (w *Whom) declare(s *option.Set, missing string) {
 	option.List(s, &w.Targets, "targets", "what is weighed: names, or name=path for a runtime (default: all that are found)", option.Arguments("TARGET"))
 	option.Text(s, &w.Missing, "missing", "what to do about "+missing+" here: fail, or skip it and weigh the others", option.OmitEmpty, option.Choices("fail", "skip"))
 	w.declareVia(s)
-	option.Var(s, &w.Engines, "engines", "how engines are reached, by an engine's name (docker, podman, containerd, cri+NAME, isula) or a target's (docker/runc)", enginesKind, option.OmitEmpty)
+	option.Var(s, &w.Engines, "engines", "how engines are reached, by an engine's name (docker, podman, containerd, cri+NAME, isula, kubernetes) or a target's (docker/runc)", enginesKind, option.OmitEmpty)
 	new(engineFlags).declare(s, w)
 }
 
@@ -205,7 +205,7 @@ func (e Engines) check() option.FieldErrors {
 	for name, engine := range e {
 		field := "engines." + name
 		if !engineName().MatchString(name) {
-			all = append(all, option.Wrongf(field, "%s names no engine: write docker, podman, containerd, cri+NAME or isula, or a target's name", option.Quote(name)))
+			all = append(all, option.Wrongf(field, "%s names no engine: write docker, podman, containerd, cri+NAME, isula or kubernetes, or a target's name", option.Quote(name)))
 		}
 		if !slices.Contains(networks, engine.Network) {
 			all = append(all, option.Wrongf(field, "network: %s is not one of none, bridge, host", option.Quote(engine.Network)))
@@ -244,12 +244,16 @@ type engine setting.Engine
 
 // Declare declares its fields.
 func (e *engine) Declare(s *option.Set) {
-	option.Text(s, &e.Address, "address", "unix:///run/docker.sock; a socket's path is enough")
-	option.Text(s, &e.Namespace, "namespace", "of containerd")
+	option.Text(s, &e.Address, "address", "unix:///run/docker.sock; a socket's path is enough; of kubernetes: the CRI endpoint of the node that tare runs on")
+	option.Text(s, &e.Namespace, "namespace", "of containerd, or of a cluster")
 	option.Text(s, &e.Command, "command", "the command line's program, by name or path")
 	option.List(s, &e.Args, "args", "for the command line, before the verb")
 	option.Var(s, &e.Env, "env", "for the command line", option.Texts("NAME"))
 	option.Text(s, &e.Root, "root", "podman's --root")
 	option.Text(s, &e.RunRoot, "runroot", "podman's --runroot")
 	option.Text(s, &e.Network, "network", "of the containers: none, bridge or host; pods: none means the host's, bridge CNI", option.Choices(networks[1:]...))
+	option.Text(s, &e.Kubeconfig, "kubeconfig", "of kubernetes: which cluster, as for kubectl")
+	option.Text(s, &e.Context, "context", "of the kubeconfig")
+	option.Text(s, &e.Node, "node", "of a cluster, for all pods")
+	option.Text(s, &e.Image, "image", "of the workload, which the nodes of a cluster have")
 }

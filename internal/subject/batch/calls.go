@@ -29,6 +29,11 @@ type Call struct {
 	Watch int
 }
 
+// Refusal is the error of a call that knows itself in which way it failed.
+type Refusal struct{ record.Failure }
+
+func (f *Refusal) Error() string { return f.Detail }
+
 // Calls is a batch of calls. It implements subject.Batch and subject.Metered.
 type Calls struct {
 	// Settle is as that of [Batch].
@@ -182,11 +187,15 @@ func (b *Calls) collect(ctx context.Context, calm func()) []record.Sample {
 func (b *Calls) failed(ctx context.Context, a answer) *record.Failure {
 	took := time.Duration(a.returned - a.start)
 	limit := b.calls[a.i].Timeout
+	var known *Refusal
 	switch {
 	case a.err == nil && took <= limit:
 		return nil
 	case ctx.Err() != nil:
 		return &record.Failure{Kind: record.FailInterrupted, Detail: "interrupted while waiting for the reply"}
+	case errors.As(a.err, &known):
+		known.Detail = cut(known.Detail)
+		return &known.Failure
 	case took > limit || errors.Is(a.err, context.DeadlineExceeded):
 		return &record.Failure{Kind: record.FailTimeout, Detail: fmt.Sprintf("no reply within %v", limit)}
 	}

@@ -197,6 +197,7 @@ func (d *driver) withContainer(ctx context.Context, s engine.State, c *api.Conta
 		s.Pid = pidIn(reply.Info)
 		s.Untold = s.Pid == 0
 	}
+	s.Began = is.GetStartedAt()
 	s.Why = strings.TrimSpace(is.GetReason() + " " + is.GetMessage())
 	s.Unseen = s.Status == engine.Exited && slices.Contains(unseen, s.Exit)
 	return s, nil

@@ -59,6 +59,9 @@ type Options struct {
 	// how it is shown; Warm opens connections for so many calls.
 	Call func(ctx context.Context, op subject.Op, c State, place Place) (do func(context.Context) error, shown string, err error)
 	Warm func(ctx context.Context, calls int) error
+	// Stamp adds to the sample of such a call what was seen of the container meanwhile.
+	// May be nil.
+	Stamp func(op subject.Op, name string, s *record.Sample)
 	// Line is the command line of an operation, where it is not a call, for
 	// the container of a name; Program is what such a session runs.
 	Line    func(op subject.Op, name string, place Place) ([]string, error)
@@ -196,9 +199,10 @@ func (s *Session) prepareLines(_ context.Context, op subject.Op, lanes []int) (s
 }
 
 func (s *Session) prepareCalls(ctx context.Context, op subject.Op, lanes []int) (subject.Batch, error) {
-	calls := make([]batch.Call, len(lanes))
+	calls, names := make([]batch.Call, len(lanes)), make([]string, len(lanes))
 	for i, n := range lanes {
 		c := s.hold(op, n)
+		names[i] = c.Name
 		if c.Name == "" || slices.Contains(subject.PodOps, op) && !s.o.Pods {
 			return nil, fmt.Errorf("lane %d: %w", n, subject.ErrUnsupported)
 		}
@@ -223,7 +227,14 @@ func (s *Session) prepareCalls(ctx context.Context, op subject.Op, lanes []int) 
 		}
 		return nil
 	}
-	b.Settle = func(ctx context.Context, samples []record.Sample) { s.Settle(ctx, op, samples) }
+	b.Settle = func(ctx context.Context, samples []record.Sample) {
+		s.Settle(ctx, op, samples)
+		for i := range samples {
+			if s.o.Stamp != nil {
+				s.o.Stamp(op, names[i], &samples[i])
+			}
+		}
+	}
 	return b, nil
 }
 

@@ -31,6 +31,7 @@ type State struct {
 	Unseen  bool   // Exit is the engine's own word: it did not see how the process ended
 	Afar    bool   // its processes are not this machine's
 	Untold  bool   // the engine does not tell its process
+	Began   int64  // when the engine says it was started, ns since 1970; 0 when it does not say
 	Pod     Pod    // no pod for engines that have none
 }
 
@@ -39,6 +40,7 @@ type Pod struct {
 	ID     string
 	Status Status // running or exited
 	Said   string
+	Made   int64 // when the engine says it was made, ns since 1970; 0 when it does not say
 }
 
 // Status is where a container is in its life.

@@ -16,6 +16,7 @@ type engine struct {
 	ways     []string // how it can be driven, the usual way first; empty: there is one only
 	new      func(ctx context.Context, name, runtime, way string, e subject.Engine) (subject.Target, error)
 	runtimes func(ctx context.Context, e subject.Engine) ([]string, error) // its default first
+	named    bool                                                          // it is others' too: weighed only where it is named
 }
 
 // split takes ENGINE[+WAY][/RUNTIME] apart. A name without a slash is an

@@ -41,14 +41,17 @@ func (s Settings) engine(name string) subject.Engine {
 }
 
 // All looks for every target that tare knows, in the order tables show them: a
-// runtime by itself, then behind each engine that is here.
-func All(ctx context.Context, s Settings) []Found {
+// runtime by itself, then behind each engine that is here. A cluster, which is not
+// only this machine's, is among them for whoever only looks.
+func All(ctx context.Context, s Settings, look bool) []Found {
 	var out []Found
 	for _, name := range append([]string{host.Name, floor.Name}, oci.Names()...) {
 		out = append(out, one(ctx, name, "", s))
 	}
 	for _, e := range engines {
-		out = append(out, e.all(ctx, s)...)
+		if look || !e.named {
+			out = append(out, e.all(ctx, s)...)
+		}
 	}
 	return out
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/tare-bench/tare/internal/subject/cri"
 	"github.com/tare-bench/tare/internal/subject/docker"
 	"github.com/tare-bench/tare/internal/subject/isula"
+	"github.com/tare-bench/tare/internal/subject/kubernetes"
 	"github.com/tare-bench/tare/internal/subject/podman"
 )
 
@@ -19,6 +20,7 @@ var engines = []engine{
 	{name: "containerd", new: containerd.New, runtimes: containerd.Runtimes},
 	{name: "isula", new: isula.New, runtimes: isula.Runtimes},
 	endpoint("containerd"), endpoint("cri-o"), endpoint("isulad"), endpoint("cri-dockerd"),
+	{name: kubernetes.Name, named: true, new: kubernetes.New, runtimes: kubernetes.Runtimes},
 }
 
 // criPrefix comes before the name of a CRI endpoint.

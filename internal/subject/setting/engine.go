@@ -4,14 +4,19 @@ package setting
 // empty is as the engine's own command line has it: its environment variable,
 // else its default.
 type Engine struct {
-	Address   string            `json:"address,omitempty"`   // "unix:///run/docker.sock"; a socket's path is enough
-	Namespace string            `json:"namespace,omitempty"` // of containerd
+	Address   string            `json:"address,omitempty"`   // "unix:///run/docker.sock"; a socket's path is enough. Of kubernetes: of this node's own CRI endpoint
+	Namespace string            `json:"namespace,omitempty"` // of containerd, or of a cluster
 	Command   string            `json:"command,omitempty"`   // the command line's program, by name or path
 	Args      []string          `json:"args,omitempty"`      // for it, before the verb
 	Env       map[string]string `json:"env,omitempty"`       // for it, beside tare's own
 	Root      string            `json:"root,omitempty"`      // podman's --root
 	RunRoot   string            `json:"runroot,omitempty"`   // podman's --runroot
 	Network   string            `json:"network,omitempty"`   // NetworkNone (the default), NetworkBridge, NetworkHost
+
+	Kubeconfig string `json:"kubeconfig,omitempty"`
+	Context    string `json:"context,omitempty"` // of the kubeconfig
+	Node       string `json:"node,omitempty"`    // on which all pods are to run
+	Image      string `json:"image,omitempty"`   // of the workload, where the nodes have it
 }
 
 // The networks of containers. Pods know no network none: theirs is the host's,
@@ -36,6 +41,10 @@ func (e Engine) Over(below Engine) Engine {
 	e.Root = first(e.Root, below.Root)
 	e.RunRoot = first(e.RunRoot, below.RunRoot)
 	e.Network = first(e.Network, below.Network)
+	e.Kubeconfig = first(e.Kubeconfig, below.Kubeconfig)
+	e.Context = first(e.Context, below.Context)
+	e.Node = first(e.Node, below.Node)
+	e.Image = first(e.Image, below.Image)
 	if e.Args == nil {
 		e.Args = below.Args
 	}
@@ -47,4 +56,4 @@ func (e Engine) Over(below Engine) Engine {
 
 // EngineNames are what can stand before the slash of ENGINE/RUNTIME. Package find
 // knows how each is reached.
-var EngineNames = []string{"docker", "podman", "containerd", "isula", "cri+containerd", "cri+cri-o", "cri+isulad", "cri+cri-dockerd"}
+var EngineNames = []string{"docker", "podman", "containerd", "isula", "cri+containerd", "cri+cri-o", "cri+isulad", "cri+cri-dockerd", "kubernetes"}

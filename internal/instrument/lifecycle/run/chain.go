@@ -17,6 +17,12 @@ func (v *visit) has(op subject.Op) bool {
 // with the pod, has a container in it only if one of a container's operations
 // is asked for, and is ended without one.
 func (v *visit) chain() []subject.Op {
+	if v.has(subject.Remove) && !v.has(subject.Create) { // a life begins with run, as a pod's in a cluster
+		if !v.asked(subject.Remove) {
+			return nil
+		}
+		return []subject.Op{subject.Run, subject.Remove}
+	}
 	container := v.upTo(subject.Create, subject.Start, subject.Stop, subject.Remove)
 	if !v.has(subject.RunPod) {
 		return v.had(container)

@@ -184,3 +184,18 @@ func TestTheFakeRefusesWhatNoPodDoes(t *testing.T) {
 		})
 	}
 }
+
+func TestALifeBeginsWithRunWhereNothingIsMadeBefore(t *testing.T) {
+	for asked, want := range map[string]string{"run": "run", "rm": "run rm", "rm run": "run rm", "create start stop": ""} {
+		log, targets := logging("cluster", "plain")
+		targets[0].(*fake.Target).Absent = []subject.Op{subject.Create, subject.Start, subject.Stop}
+		var ops []subject.Op
+		for _, op := range strings.Fields(asked) {
+			ops = append(ops, subject.Op(op))
+		}
+		weigh(t, planned(func(p *lifecycle.Options) { p.Ops, p.Rounds, p.Warmup = ops, 1, 0 }), targets...)
+		if got := strings.Join(log.did("cluster"), " "); got != want {
+			t.Errorf("of %s it did %q, want %q", asked, got, want)
+		}
+	}
+}

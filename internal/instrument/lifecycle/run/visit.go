@@ -27,12 +27,13 @@ func (s *schedule) visit(ctx context.Context, t turn) error {
 // then run. What the plan does not ask for but a later operation needs is done
 // and recorded all the same. Whatever the lanes still hold is discarded.
 func (v *visit) do(ctx context.Context) error {
-	if chain := v.chain(); len(chain) > 0 {
+	chain := v.chain()
+	if len(chain) > 0 {
 		if err := v.sequence(ctx, chain); err != nil {
 			return err
 		}
 	}
-	if slices.Contains(v.plan.Ops, subject.Run) && v.has(subject.Run) && ctx.Err() == nil && !v.Target.Gone {
+	if v.asked(subject.Run) && v.has(subject.Run) && !slices.Contains(chain, subject.Run) && ctx.Err() == nil && !v.Target.Gone {
 		if err := v.sequence(ctx, []subject.Op{subject.Run}); err != nil {
 			return err
 		}

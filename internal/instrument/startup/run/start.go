@@ -61,7 +61,7 @@ func (r *schedule) release(ctx context.Context, t turn, armed subject.Batch, s *
 			}
 		}
 	}
-	wall := ahead()
+	wall := machine.Ahead()
 	released, samples, err := subject.StartBetween(ctx, armed, look(0, used.begin), look(1, used.end))
 	used.end()
 	if err != nil {
@@ -85,7 +85,7 @@ func (r *schedule) release(ctx context.Context, t turn, armed subject.Batch, s *
 	if r.watch == nil {
 		return nil
 	}
-	if d := ahead() - wall; max(d, -d) < int64(time.Millisecond) {
+	if d := machine.Ahead() - wall; max(d, -d) < int64(time.Millisecond) {
 		s.Wall = s.Began + wall
 	} else {
 		s.Missing = append(s.Missing, record.Missing{What: "clock", Count: 1, Detail: "the time of day was set meanwhile, so that no log can be put beside this start"})

@@ -1,10 +1,7 @@
 package run
 
 import (
-	"math"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/instrument/startup/run/proctree"
 	"github.com/tare-bench/tare/internal/node/attribution"
@@ -65,17 +62,4 @@ func (f *follower) end() {
 			f.guests = append(f.guests, pid)
 		}
 	}
-}
-
-// ahead is by how much (ns) the time of day is ahead of CLOCK_MONOTONIC: by the
-// closest of a few readings, since one that is interrupted is off by half as long.
-func ahead() (by int64) {
-	for closest, i := int64(math.MaxInt64), 0; i < 8; i++ {
-		before := machine.Now()
-		day := machine.Clock(unix.CLOCK_REALTIME)
-		if took := machine.Now() - before; took < closest {
-			closest, by = took, day-before-took/2
-		}
-	}
-	return by
 }

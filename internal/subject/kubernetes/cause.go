@@ -1,0 +1,111 @@
+package kubernetes
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tare-bench/tare/internal/subject/batch"
+	"github.com/tare-bench/tare/record"
+)
+
+// imageAbsent is what a kubelet says of an image that a node has not, and that it must
+// not pull.
+const imageAbsent = "ErrImageNeverPull"
+
+// ended is why a pod will never be ready, nil while it may be.
+func ended(p *corev1.Pod, c *corev1.ContainerStatus, gone bool) *record.Failure {
+	waiting, over := c.State.Waiting, c.State.Terminated
+	switch {
+	case waiting != nil && slices.Contains([]string{imageAbsent, "InvalidImageName"}, waiting.Reason):
+		return &record.Failure{Kind: record.FailError, Detail: "the node " + p.Spec.NodeName + " has not the workload's image: " + said(waiting.Reason, waiting.Message) + "; " + givingImage}
+	case gone || p.DeletionTimestamp != nil:
+		return &record.Failure{Kind: record.FailState, Detail: "the pod was deleted before it was ready, and not by tare" + disrupted(p)}
+	case p.Status.Phase == corev1.PodFailed && (over == nil || p.Status.Reason != ""):
+		return &record.Failure{Kind: record.FailState, Detail: "the pod failed: " + said(p.Status.Reason, p.Status.Message)}
+	case over != nil:
+		return &record.Failure{Kind: record.FailWorkload, Exit: int(over.ExitCode),
+			Detail: fmt.Sprintf("the workload ended with status %d before the pod was ready: %s", over.ExitCode, said(over.Reason, over.Message))}
+	}
+	return nil
+}
+
+// disrupted is who did that, as far as it says.
+func disrupted(p *corev1.Pod) string {
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {
+			return ": " + said(c.Reason, c.Message)
+		}
+	}
+	return ""
+}
+
+// waits is what keeps a pod from being ready so far, "" if nothing is said.
+func waits(p *corev1.Pod, c *corev1.ContainerStatus) string {
+	for _, known := range p.Status.Conditions {
+		if known.Type == corev1.PodScheduled && known.Status == corev1.ConditionFalse {
+			return said(known.Reason, known.Message)
+		}
+	}
+	if w := c.State.Waiting; w != nil && w.Reason != "ContainerCreating" && w.Reason != "PodInitializing" {
+		return said(w.Reason, w.Message)
+	}
+	return ""
+}
+
+// overdue is the failure of a pod of which nothing was told in time: with what was told
+// against it last, and with what its node says of itself.
+func (d *driver) overdue(name string, limit time.Duration, err error) error {
+	if !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	why, _, _ := strings.Cut(err.Error(), ": "+context.DeadlineExceeded.Error())
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second) // the operation's own time is over, and it is waited for a little longer
+	defer cancel()
+	p, asked := d.CoreV1().Pods(d.Namespace).Get(ctx, name, metav1.GetOptions{})
+	if asked == nil && p.Spec.NodeName != "" {
+		n, err := d.CoreV1().Nodes().Get(ctx, p.Spec.NodeName, metav1.GetOptions{})
+		if asked = err; err == nil {
+			if c := condition(n.Status.Conditions, corev1.NodeReady); c.Status != corev1.ConditionTrue {
+				why = strings.Join(strings.Fields("the node "+n.Name+" "+notReady(&c)+" "+why), " ")
+			}
+		}
+	}
+	if asked != nil && !apierrors.IsNotFound(asked) {
+		why = strings.Join(strings.Fields(why+" the API server does not answer: "+asked.Error()), " ")
+	}
+	return &batch.Refusal{Failure: record.Failure{Kind: record.FailTimeout,
+		Detail: fmt.Sprintf("not done within %v: %s", limit, cmp.Or(why, "nobody says why"))}}
+}
+
+// passing tells whether an error is none that an API server answers with, or one that
+// it answers with while it is being started anew, so that it is worth to ask again.
+func passing(err error) bool {
+	var status apierrors.APIStatus
+	return !errors.As(err, &status) || apierrors.IsServiceUnavailable(err) || apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err)
+}
+
+// insist asks until there is an answer that says something. What was allowed before is
+// refused by an API server that has just been started and has not read its Roles yet.
+func (d *driver) insist(ctx context.Context, ask func() error) error {
+	for {
+		err := ask()
+		early := d.tried && apierrors.IsForbidden(err) && strings.Contains(err.Error(), " cannot ")
+		if err == nil || !early && !passing(err) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", err, ctx.Err())
+		case <-time.After(again):
+		}
+	}
+}

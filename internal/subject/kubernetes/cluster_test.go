@@ -1,0 +1,256 @@
+package kubernetes_test
+
+import (
+	"context"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tare-bench/tare/internal/cluster"
+	"github.com/tare-bench/tare/internal/engines"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/kubernetes"
+	"github.com/tare-bench/tare/record"
+)
+
+func TestMain(m *testing.M) { engines.Main(m) }
+
+// smallestRole is the one that the page names, and the one that tests run under.
+func smallestRole(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("../../../docs/kubernetes.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(text), "\n### Of a target\n")
+	_, role, _ := strings.Cut(section, "```yaml\n")
+	role, _, ok := strings.Cut(role, "```")
+	if !ok {
+		t.Fatal("the page has no Role")
+	}
+	return role
+}
+
+func opened(t *testing.T, c *cluster.Cluster, name string, e subject.Engine, lanes int) (subject.Target, subject.Session) {
+	t.Helper()
+	target, err := found(t, c, name, e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	session, err := target.Open(t.Context(), subject.Env{RunID: "k8s" + strings.ToLower(strings.ReplaceAll(name, "/", "-")), Dir: t.TempDir(), StateDir: t.TempDir(),
+		Lanes: lanes, Timeout: time.Minute, Limits: subject.DefaultLimits})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := session.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return target, session
+}
+
+func found(t *testing.T, c *cluster.Cluster, name string, e subject.Engine) (subject.Target, error) {
+	t.Helper()
+	if e.Kubeconfig == "" {
+		e.Kubeconfig = c.As(t, smallestRole(t))
+	}
+	e.Node, e.Address, e.Namespace = c.Nodes[0].Name, c.Nodes[0].CRI, "default"
+	_, class, _ := strings.Cut(name, "/")
+	return kubernetes.New(t.Context(), name, class, "", e)
+}
+
+func operate(t *testing.T, s subject.Session, op subject.Op, lanes int) []record.Sample {
+	t.Helper()
+	all := make([]int, lanes)
+	for i := range all {
+		all[i] = i
+	}
+	samples, err := subject.Operate(t.Context(), s, op, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range samples {
+		if err := record.Validate(samples[i]); err != nil {
+			t.Errorf("%s on lane %d: %v", op, i, err)
+		}
+	}
+	return samples
+}
+
+func TestPodsOfAClusterGoThroughTheirLifecycle(t *testing.T) {
+	c := cluster.Start(t, cluster.Options{})
+	for name, lanes := range map[string][]int{"kubernetes/runc": {1, 20}, "kubernetes/crun": {1}} {
+		target, session := opened(t, c, name, subject.Engine{}, slices.Max(lanes))
+		if clock := target.Info().Clock; clock != "host" {
+			t.Errorf("%s: its clock is %s", name, clock)
+		}
+		for _, n := range lanes {
+			count, sum := started(t, c)
+			runs := operate(t, session, subject.Run, n)
+			for _, s := range runs {
+				if s.Failure != nil {
+					t.Fatalf("%s, %d at once: %+v", name, n, s.Failure)
+				}
+				inOrder(t, name, &s)
+			}
+			if n > 1 {
+				agrees(t, c, runs, count, sum)
+			}
+			for _, s := range operate(t, session, subject.Remove, n) {
+				if s.Failure != nil || s.Gone == 0 || s.Exited == 0 || s.Exited > s.Gone {
+					t.Errorf("%s: %+v, %+v", name, s, s.Failure)
+				}
+			}
+		}
+		if err := session.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		c.Empty(t)
+	}
+}
+
+// inOrder says which stamps are missing, or not where they must be. Who tells first of
+// what the node does, the watch or its engine, differs by nothing but the way there.
+func inOrder(t *testing.T, name string, s *record.Sample) {
+	t.Helper()
+	for _, order := range [][]record.Stamp{
+		{record.StampScheduled, record.StampSandbox, record.StampRunning, record.StampReady},
+		{record.StampNodeSandbox, record.StampNodeStarted, record.StampReady},
+		{record.StampNodeSandbox, record.StampFirst, record.StampReady},
+	} {
+		last := s.Start
+		for _, stamp := range order {
+			at, taken := s.Time(stamp)
+			if !taken || at < last {
+				t.Errorf("%s: %s at %d, after %d: %+v", name, stamp, at-s.Start, last-s.Start, s)
+			}
+			last = at
+		}
+	}
+}
+
+// started is how many pods the kubelet has started, and how long that took it in all
+// (kubelet_pod_start_sli_duration_seconds).
+func started(t *testing.T, c *cluster.Cluster) (count, seconds float64) {
+	t.Helper()
+	text, err := c.Client.CoreV1().RESTClient().Get().AbsPath("/api/v1/nodes/" + c.Nodes[0].Name + "/proxy/metrics").DoRaw(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		fields := strings.Fields(line)
+		value := func(suffix string) (v float64) {
+			if strings.HasPrefix(line, "kubelet_pod_start_sli_duration_seconds_"+suffix) && len(fields) == 2 {
+				if v, err = strconv.ParseFloat(fields[1], 64); err != nil {
+					t.Fatal(err)
+				}
+			}
+			return v
+		}
+		count, seconds = count+value("count"), seconds+value("sum")
+	}
+	return count, seconds
+}
+
+// agrees holds the mean until Ready against the kubelet's own. That begins with the
+// pod's creationTimestamp, which is cut to the second, and so up to a second before; it
+// ends when the kubelet's watch tells that the containers run, not before tare's First
+// and hardly after tare's Ready.
+func agrees(t *testing.T, c *cluster.Cluster, runs []record.Sample, count, sum float64) {
+	t.Helper()
+	after, seconds := started(t, c)
+	for after-count < float64(len(runs)) { // it counts a pod once its own watch has told it
+		after, seconds = started(t, c)
+	}
+	var ready, running float64
+	for i := range runs {
+		ready += float64(runs[i].Ready-runs[i].Start) / 1e9
+		running += float64(runs[i].NodeStarted-runs[i].Start) / 1e9
+	}
+	n := float64(len(runs))
+	ready, running = ready/n, running/n
+	kubelets := (seconds - sum) / (after - count) // the pod that was tried may be among them
+	t.Logf("%d pods: the engine had started them after %.3f s, Ready after %.3f s; the kubelet says %.3f s", len(runs), running, ready, kubelets)
+	if kubelets < running || kubelets > ready+1.25 {
+		t.Errorf("the kubelet says %.3f s of %d pods, which lies not between %.3f s and %.3f s and the second to which it cuts", kubelets, len(runs), running, ready)
+	}
+}
+
+func TestAClusterSaysWhyItRefuses(t *testing.T) {
+	c := cluster.Start(t, cluster.Options{})
+	t.Run("a Role that is too narrow, by verb and resource", func(t *testing.T) {
+		narrow := strings.Replace(smallestRole(t), "verbs: [create, delete, get, list, watch]", "verbs: [get, list, watch]", 1)
+		refusedAt(t, c, subject.Engine{Kubeconfig: c.As(t, narrow)}, `cannot create resource "pods"`)
+	})
+	t.Run("an image that is not there, with what to do", func(t *testing.T) {
+		refusedAt(t, c, subject.Engine{Image: "localhost/nobody/has:1"}, "ErrImageNeverPull", "--image")
+	})
+	t.Run("a quota", func(t *testing.T) {
+		quotas := c.Client.CoreV1().ResourceQuotas("default")
+		q := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "none"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}}}
+		if _, err := quotas.Create(t.Context(), q, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := quotas.Delete(context.Background(), q.Name, metav1.DeleteOptions{}); err != nil {
+				t.Error(err)
+			}
+		})
+		refusedAt(t, c, subject.Engine{}, "quota")
+	})
+	c.Empty(t)
+}
+
+func refusedAt(t *testing.T, c *cluster.Cluster, e subject.Engine, want ...string) {
+	t.Helper()
+	target, err := found(t, c, "kubernetes/runc", e)
+	if err == nil {
+		_, err = target.Open(t.Context(), subject.Env{RunID: "refused", Dir: t.TempDir(), StateDir: t.TempDir(), Lanes: 1, Timeout: time.Minute})
+	}
+	for _, w := range want {
+		if err == nil || !strings.Contains(err.Error(), w) {
+			t.Errorf("%v, want %q", err, w)
+		}
+	}
+}
+
+// TestAnAPIServerThatRestartsIsWaitedFor has it crash while pods are started: those of
+// which it is known when they were ready have a time, the others a cause.
+func TestAnAPIServerThatRestartsIsWaitedFor(t *testing.T) {
+	c := cluster.Start(t, cluster.Options{})
+	const lanes = 3
+	_, session := opened(t, c, "kubernetes/crun", subject.Engine{}, lanes)
+	b, err := session.Prepare(t.Context(), subject.Run, []int{0, 1, 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	samples := make(chan []record.Sample, 1)
+	go func() {
+		_, all, err := b.Start(context.Background())
+		if err != nil {
+			t.Error(err)
+		}
+		samples <- all
+	}()
+	c.RestartAPIServer(t)
+	for _, s := range <-samples {
+		if f := s.Failure; f != nil && !strings.Contains(f.Detail, "the watch was interrupted for") {
+			t.Errorf("%+v", f)
+		}
+		if s.Failure == nil && s.Ready == 0 {
+			t.Errorf("%+v has no end", s)
+		}
+	}
+	if err := session.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	c.Empty(t)
+}

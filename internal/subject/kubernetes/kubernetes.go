@@ -1,0 +1,287 @@
+// Package kubernetes weighs what starting a pod takes in a cluster, by RuntimeClass:
+// from the call that creates it until its condition Ready is true, and from the call
+// that deletes it until it is gone.
+//
+// Every moment between is taken on a watch, by tare's own clock, when the API server
+// tells of it: no earlier than it happened. A kubelet tells of a pod's status about
+// once a second, and by events as things happen; the first that tells counts. What the
+// pod's conditions say of their own times is kept beside that, by the clocks of those
+// who wrote them. On a node that is this machine the node's engine is asked as well,
+// and the workload's first instruction has a stamp.
+package kubernetes
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/discovery"
+
+	"github.com/tare-bench/tare/internal/kube"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/engine"
+	"github.com/tare-bench/tare/record"
+)
+
+// Name is the engine's. With nothing behind it, it is the cluster's default runtime.
+const Name = "kubernetes"
+
+// patience bounds every question that is asked of a cluster outside of what is timed,
+// and first the one whether it is there at all.
+const (
+	patience = 10 * time.Second
+	first    = 4 * time.Second
+)
+
+// Target is one RuntimeClass of a cluster.
+type Target struct {
+	*kube.Client
+	name    string
+	e       subject.Engine
+	class   *nodev1.RuntimeClass // nil for the default
+	version *version.Info
+	nodes   []corev1.Node // on which its pods may come to run
+	here    bool          // all of those are this machine
+}
+
+// connect reaches the cluster and asks for its version. The error is a
+// *subject.Unavailable.
+func connect(ctx context.Context, name string, e subject.Engine) (*kube.Client, *version.Info, error) {
+	c, err := kube.Connect(kube.Options{Kubeconfig: e.Kubeconfig, Context: e.Context, Namespace: e.Namespace})
+	if err != nil {
+		return nil, nil, engine.Unavailable(name, "", "%v", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, first)
+	defer cancel()
+	v, err := discovery.ToServerVersionInterfaceWithContext(c.Discovery()).ServerVersionWithContext(ctx)
+	if err != nil {
+		return nil, nil, engine.Unavailable(name, "", "%v", kube.Explain(err, "ask the cluster at "+c.Config.Host+" for its version"))
+	}
+	return c, v, nil
+}
+
+// New returns a RuntimeClass of a cluster as a target, or its default runtime for an
+// empty one. The error is a *subject.Unavailable when it cannot be weighed.
+func New(ctx context.Context, name, class, _ string, e subject.Engine) (subject.Target, error) {
+	c, v, err := connect(ctx, name, e)
+	if err != nil {
+		return nil, err
+	}
+	return newTarget(ctx, name, class, e, c, v)
+}
+
+func newTarget(ctx context.Context, name, class string, e subject.Engine, c *kube.Client, v *version.Info) (subject.Target, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	t := &Target{Client: c, name: name, e: e, version: v}
+	if e.Network == subject.NetworkNone {
+		return nil, engine.Unavailable(name, "choose bridge or host", "a pod has the cluster's network, or its node's, and never none")
+	}
+	if class != "" {
+		found, err := c.NodeV1().RuntimeClasses().Get(ctx, class, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+			return nil, engine.Unavailable(name, "kubectl get runtimeclasses shows those that there are", "the cluster has no RuntimeClass %q", class)
+		case err != nil:
+			return nil, engine.Unavailable(name, "", "%v", kube.Explain(err, "look for the RuntimeClass "+class))
+		}
+		t.class = found
+	}
+	nodes, err := c.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, engine.Unavailable(name, "", "%v", kube.Explain(err, "list the cluster's nodes"))
+	}
+	return t, t.choose(nodes.Items)
+}
+
+// choose keeps the nodes on which pods are to run: the one that is named, else this
+// machine where tare has to give it the image, else all that take pods.
+func (t *Target) choose(nodes []corev1.Node) error {
+	var why []string
+	for i := range nodes {
+		n := &nodes[i]
+		if t.e.Node != "" && n.Name != t.e.Node {
+			continue
+		}
+		if reason := t.refuses(n); reason != "" {
+			why = append(why, n.Name+" "+reason)
+		} else {
+			t.nodes = append(t.nodes, *n)
+		}
+	}
+	named := t.e.Node
+	if t.nodes == nil && len(why) == 0 && named != "" {
+		return engine.Unavailable(t.name, "kubectl get nodes shows those that there are", "the cluster has no node %q", named)
+	}
+	if t.nodes == nil {
+		const most = 3
+		return engine.Unavailable(t.name, "", "no node of the cluster takes its pods: %s", cmp.Or(strings.Join(why[:min(most, len(why))], "; "), "it has none"))
+	}
+	own := slices.DeleteFunc(slices.Clone(t.nodes), func(n corev1.Node) bool { return !isHere(&n) })
+	switch {
+	case t.e.Image != "" || named != "":
+	case len(own) == 1:
+		t.nodes, t.e.Node = own, own[0].Name
+	case len(own) > 1:
+		return engine.Unavailable(t.name, "name one of them by --node", "this machine is several nodes of the cluster: %s", strings.Join(namesOf(own), ", "))
+	}
+	t.here = len(own) > 0 && len(own) == len(t.nodes)
+	if t.e.Image == "" && !t.here {
+		return engine.Unavailable(t.name, givingImage, "tare pulls no image, and gives its own only to the node that it runs on, which is none of the cluster's that take the pods")
+	}
+	return nil
+}
+
+// givingImage says how nodes get the workload's image.
+const givingImage = "give the nodes the workload's image, and name it: --image REF; docs/kubernetes.md has the commands"
+
+// refuses says why pods of the target do not come to run on a node: no toleration is
+// theirs.
+func (t *Target) refuses(n *corev1.Node) string {
+	if c := condition(n.Status.Conditions, corev1.NodeReady); c.Status != corev1.ConditionTrue {
+		return notReady(&c)
+	}
+	if t.class != nil && t.class.Scheduling != nil && !labels.SelectorFromSet(t.class.Scheduling.NodeSelector).Matches(labels.Set(n.Labels)) {
+		return "has not the labels that the RuntimeClass asks for"
+	}
+	for _, taint := range n.Spec.Taints {
+		tolerated := t.class != nil && t.class.Scheduling != nil && slices.ContainsFunc(t.class.Scheduling.Tolerations, func(o corev1.Toleration) bool {
+			return (o.Key == taint.Key || o.Key == "") && (o.Effect == taint.Effect || o.Effect == "") && (o.Operator == corev1.TolerationOpExists || o.Value == taint.Value)
+		})
+		if taint.Effect != corev1.TaintEffectPreferNoSchedule && !tolerated {
+			return "has the taint " + taint.ToString()
+		}
+	}
+	return ""
+}
+
+func condition(all []corev1.NodeCondition, kind corev1.NodeConditionType) corev1.NodeCondition {
+	i := slices.IndexFunc(all, func(c corev1.NodeCondition) bool { return c.Type == kind })
+	if i < 0 {
+		return corev1.NodeCondition{}
+	}
+	return all[i]
+}
+
+func notReady(c *corev1.NodeCondition) string {
+	return strings.TrimSpace("is not ready: " + c.Reason + " " + c.Message)
+}
+
+// isHere tells whether a node runs under this machine's kernel, whose clocks are then
+// the same, by the id that it made for itself when it booted.
+func isHere(n *corev1.Node) bool {
+	own, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return err == nil && n.Status.NodeInfo.BootID == strings.TrimSpace(string(own))
+}
+
+func namesOf(nodes []corev1.Node) (names []string) {
+	for i := range nodes {
+		names = append(names, nodes[i].Name)
+	}
+	return names
+}
+
+// handler is the name by which the nodes' engines know the runtime; "" is not known.
+func (t *Target) handler() string {
+	if t.class == nil {
+		return ""
+	}
+	return t.class.Handler
+}
+
+// clock says whose clock the workload's stamps are of.
+func (t *Target) clock() string {
+	if !t.here {
+		return "guest"
+	}
+	return engine.Clock(t.name + " " + t.handler())
+}
+
+// Info implements subject.Target.
+func (t *Target) Info() record.Target {
+	pods := "/api/v1/namespaces/" + t.Namespace + "/pods"
+	told := "told by a watch, by tare's clock"
+	return record.Target{
+		Name: t.name, Kind: Name, Version: t.version.GitVersion, Clock: t.clock(),
+		Operations: map[string]record.Operation{
+			string(subject.Run): {Command: "POST " + pods + " ID", Done: record.StampReady,
+				Means: "the pod's condition Ready is true, " + told + "; returned: the call has replied; scheduled, sandbox, running: the first of its status and its events that tells so; then: its workload has reported"},
+			string(subject.Remove): {Command: "DELETE " + pods + "/ID, grace period " + fmt.Sprint(grace) + " s", Done: record.StampGone,
+				Means: "the pod is gone, " + told + "; returned: the call has replied; exited: its status says that its container has ended"},
+		},
+		Config: t.config(),
+		Notes:  t.notes(),
+	}
+}
+
+func (t *Target) config() map[string]string {
+	config := map[string]string{
+		"server": t.Config.Host, "context": t.Context, "namespace": t.Namespace, "address": t.e.Address,
+		"handler": t.handler(), "node": t.e.Node, "image": t.e.Image,
+		"network": map[bool]string{true: "the node's", false: "the cluster's"}[t.e.Network == subject.NetworkHost],
+	}
+	facts := map[string][]string{}
+	for i := range t.nodes {
+		info := &t.nodes[i].Status.NodeInfo
+		for name, value := range map[string]string{"kubelet": info.KubeletVersion, "engine": info.ContainerRuntimeVersion, "node kernel": info.KernelVersion} {
+			facts[name] = append(facts[name], value)
+		}
+	}
+	for name, values := range facts { // a cluster's nodes differ while it is upgraded
+		slices.Sort(values)
+		config[name] = strings.Join(slices.Compact(values), ", ")
+	}
+	if t.class != nil && t.class.Overhead != nil {
+		for name, value := range t.class.Overhead.PodFixed {
+			config["overhead "+string(name)] = value.String()
+		}
+	}
+	maps.DeleteFunc(config, func(_, value string) bool { return value == "" })
+	return config
+}
+
+func (t *Target) notes() []string {
+	notes := []string{
+		"client-go's own limit of requests is off; what the API server holds back itself (429) is counted and told of",
+		"pods ask for hardly any CPU and memory, so that as many fit as the node takes pods; Kubernetes has no limit of tasks, nor CPU shares apart from what is asked for",
+		"a kubelet looks about once a second what has changed in its containers: Ready and gone come with such a look",
+	}
+	if !t.here {
+		notes = append(notes, "tare is on none of the nodes, so the workload's first instruction has no stamp")
+	} else if t.clock() == "guest" {
+		notes = append(notes, "the workload's clock is the sandbox's own, so its first instruction has no stamp")
+	}
+	return notes
+}
+
+// Runtimes lists the default runtime, which has no name, and the RuntimeClasses of a
+// cluster. The error is a *subject.Unavailable when it is not there.
+func Runtimes(ctx context.Context, e subject.Engine) ([]string, error) {
+	c, _, err := connect(ctx, Name, e)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, first)
+	defer cancel()
+	const most = 100
+	list, err := c.NodeV1().RuntimeClasses().List(ctx, metav1.ListOptions{Limit: most})
+	if err != nil {
+		return nil, engine.Unavailable(Name, "", "%v", kube.Explain(err, "list the RuntimeClasses"))
+	}
+	out := []string{""}
+	for i := range list.Items {
+		out = append(out, list.Items[i].Name)
+	}
+	return out, nil
+}

@@ -1,0 +1,356 @@
+package kubernetes
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/engine"
+	"github.com/tare-bench/tare/record"
+)
+
+func TestAPodIsStampedOnItsWayToReadyAndUntilItIsGone(t *testing.T) {
+	t.Parallel()
+	s := script(t)
+	session, err := s.open(1, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := one(t, session, subject.Run)
+	if run.Failure != nil {
+		t.Fatalf("%+v", run.Failure)
+	}
+	last := run.Start
+	for _, stamp := range []record.Stamp{record.StampScheduled, record.StampSandbox, record.StampRunning, record.StampReady} {
+		at, ok := run.Time(stamp)
+		if !ok || at < last {
+			t.Errorf("%s at %d, after %d", stamp, at, last)
+		}
+		last = at
+	}
+	if run.Returned <= run.Start || run.First != 0 || run.Guest != 4711 || len(run.Told) != 5 {
+		t.Errorf("%+v: want a reply, the clock of another machine as the guest's, and five times that the pod bears", run)
+	}
+	if rm := one(t, session, subject.Remove); rm.Failure != nil || rm.Gone < rm.Start || rm.Returned < rm.Start {
+		t.Errorf("%+v, %+v", rm, rm.Failure)
+	}
+}
+
+func TestAFailureSaysItsCause(t *testing.T) {
+	t.Parallel()
+	stuck := func(change ...func(*corev1.Pod)) func(*scripted, *corev1.Pod) {
+		return func(s *scripted, p *corev1.Pod) {
+			for _, c := range change {
+				c(p)
+			}
+			s.update(p)
+		}
+	}
+	waits := func(reason, message string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: container, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}}
+		}
+	}
+	for name, c := range map[string]struct {
+		kubelet func(*scripted, *corev1.Pod)
+		refused error
+		kind    string
+		want    []string
+	}{
+		"a quota is exceeded": {refused: refusal("exceeded quota: small, requested: pods=1, used: pods=5, limited: pods=5"),
+			kind: record.FailError, want: []string{"exceeded quota: small", "ResourceQuota allows"}},
+		"admission denies it": {refused: refusal(`violates PodSecurity "restricted:latest": allowPrivilegeEscalation != false`),
+			kind: record.FailError, want: []string{"violates PodSecurity", "admission controller"}},
+		"the Role does not allow it any more": {refused: denied("create", "pods"), kind: record.FailTimeout, want: []string{"cannot create resource", `"pods"`, space}},
+		"the image is not there": {kubelet: stuck(waits(imageAbsent, `Container image "probe:1" is not present with pull policy of Never`)),
+			kind: record.FailError, want: []string{imageAbsent, "--image"}},
+		"no node takes it": {kubelet: stuck(func(p *corev1.Pod) {
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/2 nodes are available: 2 Too many pods."}}
+		}), kind: record.FailTimeout, want: []string{"Unschedulable", "Too many pods"}},
+		"its node is not ready": {kubelet: func(s *scripted, p *corev1.Pod) {
+			n := node("n1")
+			n.Status.Conditions[0] = corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, Reason: "NodeStatusUnknown", Message: "Kubelet stopped posting node status."}
+			_ = s.Tracker().Update(corev1.SchemeGroupVersion.WithResource("nodes"), n, "")
+			p.Spec.NodeName = "n1"
+			stuck(is(corev1.PodScheduled))(s, p)
+		}, kind: record.FailTimeout, want: []string{"the node n1 is not ready", "Kubelet stopped posting"}},
+		"its sandbox cannot be made": {kubelet: func(s *scripted, p *corev1.Pod) {
+			stuck(is(corev1.PodScheduled))(s, p)
+			_ = s.Tracker().Create(corev1.SchemeGroupVersion.WithResource("events"), &corev1.Event{
+				ObjectMeta:     metav1.ObjectMeta{Name: p.Name + ".1", Namespace: space},
+				InvolvedObject: corev1.ObjectReference{Kind: "Pod", Name: p.Name}, Type: corev1.EventTypeWarning,
+				Reason: "FailedCreatePodSandBox", Message: `no runtime for "crun" is configured`}, space)
+		}, kind: record.FailTimeout, want: []string{"FailedCreatePodSandBox", "no runtime for"}},
+		"it is evicted": {kubelet: stuck(is(corev1.PodScheduled), func(p *corev1.Pod) {
+			p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "Evicted", "The node was low on resource: memory."
+		}), kind: record.FailState, want: []string{"Evicted", "low on resource"}},
+		"somebody deletes it": {kubelet: func(s *scripted, p *corev1.Pod) {
+			_ = s.Tracker().Delete(podsOf, space, p.Name)
+		}, kind: record.FailState, want: []string{"deleted before it was ready"}},
+		"its workload ends": {kubelet: stuck(func(p *corev1.Pod) {
+			p.Status.Phase = corev1.PodFailed
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: container, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 128, Reason: "StartError", Message: "exec format error"}}}}
+		}), kind: record.FailWorkload, want: []string{"status 128", "exec format error"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := script(t)
+			session, err := s.open(1, 400*time.Millisecond)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.refused != nil {
+				s.refuse("create", "pods", always, c.refused)
+			} else {
+				s.does(c.kubelet)
+			}
+			f := one(t, session, subject.Run).Failure
+			if f == nil || f.Kind != c.kind {
+				t.Fatalf("%+v, want one of the kind %s", f, c.kind)
+			}
+			for _, want := range c.want {
+				if !strings.Contains(f.Detail, want) {
+					t.Errorf("%q does not say %q", f.Detail, want)
+				}
+			}
+			if err := session.Discard(t.Context(), []int{0}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestWhatIsNotAllowedIsNamedBeforeAnythingIsTimed(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ verb, what string }{{"list", "pods"}, {"watch", "pods"}, {"list", "events"}, {"watch", "events"}, {"create", "pods"}} {
+		t.Run(c.verb+" "+c.what, func(t *testing.T) {
+			t.Parallel()
+			s := script(t)
+			if c.verb == "watch" {
+				s.PrependWatchReactor(c.what, func(clienttesting.Action) (bool, watch.Interface, error) { return true, nil, denied(c.verb, c.what) })
+			} else {
+				s.refuse(c.verb, c.what, always, denied(c.verb, c.what))
+			}
+			_, err := s.open(1, time.Minute)
+			if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("cannot %s resource %q", c.verb, c.what)) {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
+func TestAnAPIServerThatIsStartedAnewIsAskedAgain(t *testing.T) {
+	t.Parallel()
+	s := script(t)
+	session, err := s.open(1, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := &url.Error{Op: "Post", URL: "https://fake", Err: syscall.ECONNREFUSED}
+	s.refuse("create", "pods", 3, refused)
+	if f := one(t, session, subject.Run).Failure; f != nil {
+		t.Errorf("%+v", f)
+	}
+	s.refuse("delete", "pods", 2, apierrors.NewServiceUnavailable("apiserver is shutting down"))
+	if f := one(t, session, subject.Remove).Failure; f != nil {
+		t.Errorf("%+v", f)
+	}
+}
+
+// TestAWatchThatEndsGoesOn has the first watch of pods end while a pod becomes ready.
+func TestAWatchThatEndsGoesOn(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		away int64 // how many lists fail until it can go on
+		want string
+	}{
+		"with 410 Gone":                        {},
+		"for so long that no time can be told": {6, "that it is done is known, and not when it was"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := script(t)
+			own := watch.NewRaceFreeFake()
+			var first sync.Once
+			s.PrependWatchReactor("pods", func(clienttesting.Action) (mine bool, w watch.Interface, err error) {
+				first.Do(func() { mine, w = true, own })
+				return mine, w, nil
+			})
+			// The pod that is tried at first is told of on that watch, too.
+			s.does(func(s *scripted, p *corev1.Pod) {
+				for _, step := range []func(*corev1.Pod){is(corev1.PodScheduled), runs, is(corev1.PodReady)} {
+					step(p)
+				}
+				s.update(p)
+				own.Modify(p.DeepCopy())
+			})
+			session, err := s.open(1, time.Minute)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.does(func(s *scripted, p *corev1.Pod) {
+				works(s, p)
+				if c.away > 0 {
+					s.refuse("list", "pods", c.away, errors.New("connection refused"))
+				}
+				own.Error(&apierrors.NewResourceExpired("too old resource version").ErrStatus)
+			})
+			f := one(t, session, subject.Run).Failure
+			if (f != nil) != (c.want != "") || f != nil && !strings.Contains(f.Detail, c.want) {
+				t.Errorf("%+v, want %q", f, c.want)
+			}
+		})
+	}
+}
+
+func TestEventsOfOthersLeaveNothing(t *testing.T) {
+	f := &follower{lives: map[string]*life{}}
+	e := watch.Event{Type: watch.Added, Object: &corev1.Event{InvolvedObject: corev1.ObjectReference{Kind: "Pod", Name: "somebody"}, Reason: "Started"}}
+	if n := testing.AllocsPerRun(10_000, func() { f.note(e) }); n != 0 || len(f.lives) != 0 {
+		t.Errorf("%v allocations for each event, %d kept", n, len(f.lives))
+	}
+}
+
+func TestTheFirstThatTellsCounts(t *testing.T) {
+	t.Parallel()
+	f := &follower{lives: map[string]*life{}}
+	l := f.expect(subject.Run, "p")
+	event := func(reason string) {
+		f.note(watch.Event{Type: watch.Added, Object: &corev1.Event{InvolvedObject: corev1.ObjectReference{Name: "p"}, Reason: reason}})
+	}
+	status := func(steps ...func(*corev1.Pod)) {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
+		for _, step := range steps {
+			step(p)
+		}
+		f.note(watch.Event{Type: watch.Modified, Object: p})
+	}
+	event("Started") // the scheduler's own event may come later
+	s := l.sample
+	if s.Scheduled == 0 || s.Scheduled != s.Running || s.Sandbox != s.Running || s.Ready != 0 {
+		t.Errorf("%+v", s)
+	}
+	event("Scheduled")
+	skewed := metav1.NewTime(time.Now().Add(-5 * time.Second)) // of a node whose clock is behind
+	status(is(corev1.PodScheduled), runs, func(p *corev1.Pod) {
+		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: skewed})
+	})
+	if l.sample.Running != s.Running || l.sample.Ready <= s.Running || !l.ended || l.failure != nil {
+		t.Errorf("%+v, was %+v", l.sample, s)
+	}
+	if l.sample.Told["Ready"] != skewed.UnixNano() {
+		t.Errorf("%v", l.sample.Told)
+	}
+}
+
+func TestABatchThatDoesNotFitIsRefused(t *testing.T) {
+	t.Parallel()
+	there := other()
+	there.Spec.NodeName = "n1"
+	s := script(t, there) // the fake does not select by fields: it is on each node
+	if _, err := s.open(9, time.Minute); err == nil || !strings.Contains(err.Error(), "9 pods at once do not fit") || !strings.Contains(err.Error(), "room for 8 more") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestPodsRunWhereTheyCan(t *testing.T) {
+	t.Parallel()
+	down, tainted := node("down"), node("tainted")
+	down.Status.Conditions[0] = corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionFalse, Reason: "KubeletNotReady", Message: "cni plugin not initialized"}
+	tainted.Spec.Taints = []corev1.Taint{{Key: "own", Effect: corev1.TaintEffectNoSchedule}}
+	for name, c := range map[string]struct {
+		e     subject.Engine
+		nodes string
+		want  string // the error
+	}{
+		"all that take pods":           {e: subject.Engine{Image: "i"}, nodes: "n1 n2"},
+		"the named one":                {e: subject.Engine{Image: "i", Node: "n2"}, nodes: "n2"},
+		"none that is not ready":       {e: subject.Engine{Image: "i", Node: "down"}, want: "down is not ready: KubeletNotReady cni plugin"},
+		"none with a taint":            {e: subject.Engine{Image: "i", Node: "tainted"}, want: "tainted has the taint own:NoSchedule"},
+		"none that is not there":       {e: subject.Engine{Image: "i", Node: "n9"}, want: `no node "n9"`},
+		"with an image that they have": {want: "tare pulls no image"},
+		"with a network":               {e: subject.Engine{Image: "i", Network: subject.NetworkNone}, want: "never none"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := script(t, down, tainted).target(c.e)
+			if c.want != "" {
+				if u := (*subject.Unavailable)(nil); !errors.As(err, &u) || !strings.Contains(u.Reason, c.want) {
+					t.Errorf("%v, want %q", err, c.want)
+				}
+				return
+			}
+			if err != nil || strings.Join(namesOf(got.nodes), " ") != c.nodes {
+				t.Errorf("%v, %v", got, err)
+			}
+		})
+	}
+}
+
+func TestAPodIsAskedForAsTheRunSays(t *testing.T) {
+	t.Parallel()
+	target, err := script(t).target(subject.Engine{Image: "i", Node: "n2", Network: subject.NetworkHost})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &driver{Target: target, ref: "i", env: subject.Env{RunID: "r1", Limits: subject.Limits{Memory: 64 << 20, CPU: 0.25}}}
+	p := d.pod("tare-r1-0-1", engine.Place{})
+	c := p.Spec.Containers[0]
+	if p.Labels[engine.RunLabel] != "r1" || p.Labels[managedBy] != manager || p.Namespace != space || *p.Spec.RuntimeClassName != "crun" || !p.Spec.HostNetwork ||
+		*p.Spec.AutomountServiceAccountToken || p.Spec.RestartPolicy != corev1.RestartPolicyNever || p.Spec.Tolerations != nil || c.ImagePullPolicy != corev1.PullNever ||
+		p.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchFields[0].Values[0] != "n2" {
+		t.Errorf("%+v", p)
+	}
+	if !c.Resources.Limits.Memory().Equal(resource.MustParse("64Mi")) || !c.Resources.Limits.Cpu().Equal(resource.MustParse("250m")) || c.Resources.Requests.Cpu().MilliValue() != 1 {
+		t.Errorf("%+v", c.Resources)
+	}
+}
+
+func TestCleanFindsTheRunsPodsAndNoOthers(t *testing.T) {
+	t.Parallel()
+	left := other()
+	left.Name, left.Labels = "tare-r1-0-1", map[string]string{engine.RunLabel: "r1", managedBy: manager}
+	foreign := other() // has the label, and not the name
+	foreign.Name, foreign.Labels = "database", left.Labels
+	s := script(t, left, other(), foreign)
+	target, err := s.target(subject.Engine{Image: "i"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dry := range []bool{true, false} {
+		if found, err := target.Clean(t.Context(), "r1", dry); err != nil || !slices.Equal(found, []string{"pod tare-r1-0-1"}) {
+			t.Errorf("dry run %v: %q, %v", dry, found, err)
+		}
+		if n := len(s.pods()); n != map[bool]int{true: 3, false: 2}[dry] {
+			t.Errorf("dry run %v: %q", dry, s.pods())
+		}
+	}
+}
+
+func TestAClusterThatIsNotThereIsUnavailable(t *testing.T) {
+	t.Parallel()
+	s := script(t)
+	s.refuse("list", "nodes", always, apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "", errors.New(`User "tare" cannot list resource "nodes" in API group "" at the cluster scope`)))
+	_, forbidden := s.target(subject.Engine{Image: "i"})
+	_, nowhere := Runtimes(t.Context(), subject.Engine{Kubeconfig: t.TempDir() + "/none"})
+	for want, err := range map[string]error{"cannot list resource": forbidden, "none": nowhere} {
+		if u := (*subject.Unavailable)(nil); !errors.As(err, &u) || !strings.Contains(u.Reason, want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}

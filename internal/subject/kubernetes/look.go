@@ -1,0 +1,209 @@
+package kubernetes
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tare-bench/tare/internal/kube"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/cri"
+	"github.com/tare-bench/tare/internal/subject/engine"
+)
+
+// pods are the run's, whatever their state: those that bear its label and one of its
+// names.
+func (d *driver) pods(ctx context.Context) ([]corev1.Pod, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	var list *corev1.PodList
+	err := d.insist(ctx, func() (err error) {
+		list, err = d.CoreV1().Pods(d.Namespace).List(ctx, d.own())
+		return err
+	})
+	if err != nil {
+		return nil, kube.Explain(err, "list the run's pods")
+	}
+	return slices.DeleteFunc(list.Items, func(p corev1.Pod) bool {
+		return p.Labels[engine.RunLabel] != d.env.RunID || !engine.OfRun(p.Name, d.env.RunID)
+	}), nil
+}
+
+// Look implements engine.Driver.
+func (d *driver) Look(ctx context.Context, names []string) (map[string]engine.State, error) {
+	pods, err := d.pods(ctx)
+	if err != nil {
+		return nil, err
+	}
+	d.seen = nil
+	if d.node != nil {
+		if d.seen, err = d.node.Look(ctx); err != nil {
+			return nil, fmt.Errorf("ask the node's engine: %w", err)
+		}
+	}
+	known := map[string]engine.State{}
+	for i := range pods {
+		p := &pods[i]
+		if !slices.Contains(names, p.Name) {
+			continue
+		}
+		s := d.seen[p.Name]
+		s.Name, s.Said, s.Status, s.Afar = p.Name, string(p.Status.Phase), engine.Other, d.node == nil
+		if s.ID == "" {
+			s.ID = string(p.UID)
+		}
+		s.Untold = s.Pid == 0
+		c := status(p)
+		switch {
+		case p.Status.Phase == corev1.PodRunning && c.State.Running != nil:
+			s.Status = engine.Running
+		case p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded:
+			s.Status, s.Why = engine.Exited, said(p.Status.Reason, p.Status.Message)
+			if over := c.State.Terminated; over != nil {
+				s.Exit, s.Starved = int(over.ExitCode), over.Reason == "OOMKilled"
+			}
+		}
+		known[p.Name] = s
+	}
+	return known, nil
+}
+
+// Output implements engine.Driver.
+func (d *driver) Output(ctx context.Context, containers []engine.State) (string, error) {
+	texts := make([]string, len(containers))
+	most := int64(64 << 10)
+	err := engine.Each(len(containers), func(i int) error {
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		r, err := d.CoreV1().Pods(d.Namespace).GetLogs(containers[i].Name, &corev1.PodLogOptions{Container: container, LimitBytes: &most}).Stream(ctx)
+		if err != nil {
+			return kube.Explain(err, "read the log of the pod "+containers[i].Name)
+		}
+		defer r.Close()
+		text, err := io.ReadAll(io.LimitReader(r, most))
+		texts[i] = string(text)
+		return err
+	})
+	return strings.Join(texts, ""), err
+}
+
+// List implements engine.Driver.
+func (d *driver) List(ctx context.Context) (names []string, err error) {
+	pods, err := d.pods(ctx)
+	for i := range pods {
+		names = append(names, pods[i].Name)
+	}
+	return names, err
+}
+
+const (
+	// quickly is the grace period (s) of what nobody times.
+	quickly = 1
+	// waiting is how long a node that is not ready is waited for until its pods are
+	// forgotten: it removes what it has of them when it comes back.
+	waiting = 5 * time.Second
+	// glance is how often it is looked whether pods are gone.
+	glance = 100 * time.Millisecond
+)
+
+// Remove implements engine.Driver: it waits until the pods are gone, since they take
+// room and work on their nodes as long.
+func (d *driver) Remove(ctx context.Context, names []string) error {
+	ctx, cancel := context.WithTimeout(ctx, removal)
+	defer cancel()
+	if err := d.delete(ctx, names, quickly); err != nil {
+		return err
+	}
+	for began := time.Now(); ; {
+		pods, err := d.pods(ctx)
+		left := slices.DeleteFunc(pods, func(p corev1.Pod) bool { return !slices.Contains(names, p.Name) })
+		if err != nil || len(left) == 0 {
+			return err
+		}
+		if time.Since(began) > waiting {
+			if err := d.delete(ctx, d.stranded(ctx, left), 0); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%d pods are not gone yet, such as %s: %w", len(left), left[0].Name, ctx.Err())
+		case <-time.After(glance):
+		}
+	}
+}
+
+func (d *driver) delete(ctx context.Context, names []string, grace int64) error {
+	return engine.Each(len(names), func(i int) error {
+		err := d.insist(ctx, func() error {
+			return d.CoreV1().Pods(d.Namespace).Delete(ctx, names[i], metav1.DeleteOptions{GracePeriodSeconds: &grace})
+		})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return kube.Explain(err, "delete the pod "+names[i])
+	})
+}
+
+// stranded are the pods whose node is not ready, or not there any more.
+func (d *driver) stranded(ctx context.Context, pods []corev1.Pod) (names []string) {
+	for i := range pods {
+		n, err := d.CoreV1().Nodes().Get(ctx, pods[i].Spec.NodeName, metav1.GetOptions{})
+		ready := err == nil && condition(n.Status.Conditions, corev1.NodeReady).Status == corev1.ConditionTrue
+		if pods[i].Spec.NodeName != "" && (apierrors.IsNotFound(err) || err == nil && !ready) {
+			names = append(names, pods[i].Name)
+		}
+	}
+	return names
+}
+
+// Import implements engine.Driver. Where the nodes have to have it, a pod was tried.
+func (d *driver) Import(ctx context.Context) (made bool, err error) {
+	if d.node == nil || d.e.Image != "" {
+		return false, nil
+	}
+	return d.node.Import(ctx)
+}
+
+// Drop implements engine.Driver.
+func (d *driver) Drop(ctx context.Context, ref string) error {
+	if d.node == nil {
+		return nil
+	}
+	return d.node.Drop(ctx, ref)
+}
+
+// Images implements engine.Cleaned.
+func (d *driver) Images(ctx context.Context) ([]string, error) {
+	if d.node == nil {
+		return nil, nil
+	}
+	return d.node.Images(ctx)
+}
+
+// Users implements engine.Cleaned.
+func (d *driver) Users(ctx context.Context, ref string) ([]string, error) {
+	return d.node.Users(ctx, ref)
+}
+
+// Clean implements subject.Cleaner. The images are those of the node that is this
+// machine.
+func (t *Target) Clean(ctx context.Context, runID string, dryRun bool) ([]string, error) {
+	d := &driver{Target: t, env: subject.Env{RunID: runID}}
+	if t.here && t.e.Image == "" && len(t.nodes) == 1 {
+		n, err := cri.OpenNode(ctx, t.nodes[0].Status.NodeInfo.ContainerRuntimeVersion, t.e, d.env)
+		if err != nil {
+			return nil, t.failed("clean up", err)
+		}
+		defer n.Close()
+		d.node = n
+	}
+	return engine.Clean(ctx, d, t.name, "pod", runID, dryRun)
+}

@@ -1,0 +1,284 @@
+package kubernetes
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tare-bench/tare/internal/kube"
+	"github.com/tare-bench/tare/internal/node/machine"
+	"github.com/tare-bench/tare/internal/probe/image"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/cri"
+	"github.com/tare-bench/tare/internal/subject/engine"
+	"github.com/tare-bench/tare/record"
+)
+
+// driver asks a cluster, and cleans it, for one run. It implements engine.Driver and
+// engine.Cleaned.
+type driver struct {
+	*Target
+	env   subject.Env
+	ref   string    // of the image
+	node  *cri.Node // the engine of the one node, where that is this machine's; else nil
+	watch *follower
+	tried bool                    // a pod was, so the Role allows what it has to
+	seen  map[string]engine.State // of the node's engine, when it was asked last
+}
+
+// session is one on a cluster.
+type session struct {
+	*engine.Session
+	*driver
+}
+
+// Open implements subject.Target.
+func (t *Target) Open(ctx context.Context, env subject.Env) (subject.Session, error) {
+	d := &driver{Target: t, env: env}
+	if err := d.open(ctx); err != nil {
+		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), removal)
+		defer cancel()
+		names, _ := d.List(clean)
+		return nil, t.failed("open", err, d.Remove(clean, names), d.close(clean))
+	}
+	o := engine.Options{
+		Target: t.name, Called: "the cluster", Driver: d, Env: env, Guest: t.clock() == "guest",
+		Image: "kubernetes " + t.Config.Host + " " + d.ref, Ref: d.ref,
+		Call: d.call, Warm: d.warm, Stamp: d.stamp, Closed: d.close,
+		Statistics: func(context.Context, []engine.State) (map[string]engine.Usage, error) { return nil, nil },
+	}
+	if d.node != nil {
+		o.Image = "kubernetes " + d.node.Socket() + " " + d.ref
+		o.Daemons = func() []int { return engine.Listeners(d.node.Socket()) }
+	}
+	s, err := engine.Open(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	return &session{s, d}, nil
+}
+
+func (t *Target) failed(doing string, errs ...error) error {
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("target %s: %s: %w", t.name, doing, err)
+	}
+	return nil
+}
+
+func (d *driver) open(ctx context.Context) error {
+	w := d.env.Workload
+	if w.Device != "" {
+		return fmt.Errorf("a device in a pod takes a volume of the cluster: %w", subject.ErrUnsupported)
+	}
+	why := "its pods are on other machines"
+	if d.here {
+		why = ""
+	}
+	if err := engine.Elsewhere(w, "node", why); err != nil {
+		return err
+	}
+	if d.ref = d.e.Image; d.ref == "" {
+		probe, err := image.Probe(w.Files...)
+		if err != nil {
+			return err
+		}
+		d.ref = probe.Ref
+	} else if len(w.Files) > 0 {
+		return fmt.Errorf("carry files into the image %s, which is not tare's: %w", d.ref, subject.ErrUnsupported)
+	}
+	if err := d.fits(ctx); err != nil {
+		return err
+	}
+	var err error
+	if d.watch, err = follow(ctx, d.Client, d.env.RunID); err != nil {
+		return err
+	}
+	return d.try(ctx)
+}
+
+// fits refuses batches for which the nodes have not room: each takes so many pods, of
+// whomever they are.
+func (d *driver) fits(ctx context.Context) error {
+	room := int64(0)
+	for i := range d.nodes {
+		n := &d.nodes[i]
+		list, err := d.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + n.Name})
+		if err != nil {
+			return kube.Explain(err, "count the pods on the node "+n.Name)
+		}
+		there := slices.DeleteFunc(list.Items, func(p corev1.Pod) bool {
+			return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+		})
+		if room += max(n.Status.Allocatable.Pods().Value()-int64(len(there)), 0); room >= int64(d.env.Lanes) {
+			return nil
+		}
+	}
+	return fmt.Errorf("%d pods at once do not fit: the nodes that may run them (%d) have room for %d more, by their kubelets' maxPods; take fewer lanes", d.env.Lanes, len(d.nodes), room)
+}
+
+// try runs one pod, before anything is timed: what the cluster refuses is known then,
+// whether the image is where the pod came to run, and whose engine listens here.
+func (d *driver) try(ctx context.Context) error {
+	name := engine.NewName(d.env.RunID, 0)
+	ctx, cancel := context.WithTimeout(ctx, d.env.Timeout)
+	defer cancel()
+	tried := d.run(name, engine.Place{})(ctx)
+	d.watch.forget(name)
+	p, err := d.CoreV1().Pods(d.Namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return cmp.Or(tried, kube.Explain(err, "ask for the pod that was tried"))
+	}
+	var own error
+	if d.here && len(d.nodes) == 1 {
+		own = d.meet(ctx, string(p.UID))
+	}
+	absent := slices.ContainsFunc(p.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool {
+		return c.State.Waiting != nil && c.State.Waiting.Reason == imageAbsent
+	})
+	if tried != nil && absent && d.e.Image == "" {
+		tried = nil // it is about to be imported
+		if d.node == nil {
+			tried = fmt.Errorf("the image cannot be given to the node %s: %w; %s", p.Spec.NodeName, own, givingImage)
+		}
+	}
+	err = errors.Join(tried, d.Remove(ctx, []string{name}))
+	d.tried = err == nil
+	return err
+}
+
+// meet connects to the engine of the node that is this machine. It is that of the node
+// if it has the pod: there may be another engine, or a node in a container.
+func (d *driver) meet(ctx context.Context, uid string) error {
+	n, err := cri.OpenNode(ctx, d.nodes[0].Status.NodeInfo.ContainerRuntimeVersion, d.e, d.env)
+	if err != nil {
+		return err
+	}
+	has, err := n.Has(ctx, uid)
+	if !has || err != nil {
+		n.Close()
+		return cmp.Or(err, fmt.Errorf("the engine at %s has not its pods, so it is not the node's", n.Socket()))
+	}
+	d.node = n
+	return nil
+}
+
+// close implements engine.Options.Closed.
+func (d *driver) close(context.Context) error {
+	if d.watch != nil {
+		d.watch.close()
+	}
+	if d.node != nil {
+		d.node.Close()
+	}
+	return nil
+}
+
+func (d *driver) warm(ctx context.Context, _ int) error {
+	ctx, cancel := context.WithTimeout(ctx, d.env.Timeout)
+	defer cancel()
+	return d.insist(ctx, func() error {
+		_, err := d.CoreV1().Pods(d.Namespace).List(ctx, d.own())
+		return kube.Explain(err, "ask the cluster for the run's pods")
+	})
+}
+
+func (d *driver) own() metav1.ListOptions {
+	return metav1.ListOptions{LabelSelector: engine.RunLabel + "=" + d.env.RunID}
+}
+
+// call is one operation on a lane.
+func (d *driver) call(_ context.Context, op subject.Op, c engine.State, place engine.Place) (do func(context.Context) error, shown string, err error) {
+	switch op {
+	case subject.Run:
+		return d.run(c.Name, place), "kubectl -n " + d.Namespace + " create pod " + c.Name, nil
+	case subject.Remove:
+		return d.remove(c.Name), "kubectl -n " + d.Namespace + " delete pod " + c.Name, nil
+	}
+	return nil, "", subject.ErrUnsupported
+}
+
+// run creates a pod and waits until it is ready.
+func (d *driver) run(name string, place engine.Place) func(ctx context.Context) error {
+	pod, l := d.pod(name, place), d.watch.expect(subject.Run, name)
+	return func(ctx context.Context) error {
+		tried := false
+		err := d.insist(ctx, func() error {
+			_, err := d.CoreV1().Pods(d.Namespace).Create(ctx, pod, metav1.CreateOptions{})
+			if tried && apierrors.IsAlreadyExists(err) { // the reply was lost; nobody else has such a name
+				err = nil
+			}
+			tried = true
+			return err
+		})
+		if err == nil {
+			d.watch.returned(l)
+			err = d.watch.await(ctx, l)
+		} else {
+			err = kube.Explain(err, "create the pod")
+		}
+		return d.overdue(name, d.env.Timeout, err)
+	}
+}
+
+// remove deletes a pod and waits until it is gone.
+func (d *driver) remove(name string) func(ctx context.Context) error {
+	l := d.watch.expect(subject.Remove, name)
+	return func(ctx context.Context) error {
+		err := d.insist(ctx, func() error { return d.CoreV1().Pods(d.Namespace).Delete(ctx, name, metav1.DeleteOptions{}) })
+		if err == nil {
+			d.watch.returned(l)
+			err = d.watch.await(ctx, l)
+		} else {
+			err = kube.Explain(err, "delete the pod")
+		}
+		return d.overdue(name, d.env.Timeout, err)
+	}
+}
+
+// stamp implements engine.Options.Stamp. What the node's engine says is by the time of
+// day of this machine, which its kernel keeps beside CLOCK_MONOTONIC. It is taken where
+// it agrees with what was seen by that: after the call, before what came after it.
+func (d *driver) stamp(op subject.Op, name string, s *record.Sample) {
+	l := d.watch.forget(name)
+	if s.Start == 0 {
+		return
+	}
+	from := l.sample
+	for _, m := range []struct {
+		to *int64
+		at int64
+	}{{&s.Returned, from.Returned}, {&s.Scheduled, from.Scheduled}, {&s.Sandbox, from.Sandbox}, {&s.Running, from.Running},
+		{&s.Ready, from.Ready}, {&s.Exited, from.Exited}, {&s.Gone, from.Gone}} {
+		if m.at >= s.Start { // what was told before is not the operation's doing
+			*m.to = m.at
+		}
+	}
+	s.Told = from.Told
+	seen, is := d.seen[name]
+	if op != subject.Run || !is || s.Failure != nil {
+		return
+	}
+	ahead := machine.Ahead()
+	made, began := seen.Pod.Made-ahead, seen.Began-ahead
+	if s.Start <= made && made <= began && began <= s.Ready && (s.First == 0 || made <= s.First) {
+		s.NodeSandbox, s.NodeStarted = made, began
+	}
+}
+
+// Throttled is how often the API server held requests back.
+func (s *session) Throttled() int64 { return s.Client.Throttled.Load() }
+
+// Exec implements subject.Executor.
+func (s *session) Exec(context.Context, int, []string) (subject.Executed, error) {
+	return subject.Executed{Exit: -1}, s.failed("exec", fmt.Errorf("commands in pods are not run yet: %w", subject.ErrUnsupported))
+}
+
+// removal is how long the removal of a batch's pods may take.
+const removal = 2 * time.Minute
