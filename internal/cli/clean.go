@@ -84,11 +84,6 @@ Lease is renewed is left alone, and so is what has another owner.`,
 	c.Flags().BoolVar(&forget, "forget", false, "give up what is on engines that cannot be asked any more, or on disks that are not mounted")
 	c.Flags().StringVar(&format, "format", "text", "text or json")
 	set.AddFlags(c.Flags())
-	for name, help := range map[string]string{"kubeconfig": kubeconfigHelp, "context": contextHelp} {
-		if c.Flags().Lookup(name) == nil { // else engines have it, too
-			c.Flags().String(name, "", help)
-		}
-	}
 	return c
 }
 

@@ -111,7 +111,7 @@ func TestANameLeadsToATargetBehindAnEngine(t *testing.T) {
 func TestAllHasEveryRuntimeOfEveryEngine(t *testing.T) {
 	withEngines(t)
 	var got []string
-	for _, f := range All(t.Context(), Settings{Via: []string{"cli"}}) {
+	for _, f := range All(t.Context(), Settings{Via: []string{"cli"}}, false) {
 		if IsEngine(f.Name) {
 			got = append(got, f.Name)
 		}

@@ -21,7 +21,7 @@ func TestEveryRuntimeOfTheMachineGoesThroughItsLifecycle(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("runtimes need root")
 	}
-	for _, f := range All(context.Background(), Settings{}) {
+	for _, f := range All(context.Background(), Settings{}, false) {
 		if IsEngine(f.Name) {
 			continue // the machine's own engines are not for tests; theirs start their own
 		}
