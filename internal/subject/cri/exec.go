@@ -41,14 +41,20 @@ func (s *session) Exec(ctx context.Context, n int, args []string) (subject.Execu
 	if err != nil {
 		return subject.Executed{}, err
 	}
-	done := subject.Executed{Command: "ExecSync " + c.Name + " " + lane.Quote(args)}
-	reply, err := s.execute(ctx, c, args)
+	done, err := s.conn.exec(ctx, c, s.clock() == "guest", args)
+	return done, s.failed("exec", err)
+}
+
+// exec runs a command in a container; guest: its processes are not this kernel's.
+func (c *connection) exec(ctx context.Context, in engine.State, guest bool, args []string) (subject.Executed, error) {
+	done := subject.Executed{Command: "ExecSync " + in.Name + " " + lane.Quote(args)}
+	reply, err := c.execute(ctx, in, guest, args)
 	done.Exit, done.Output, done.Stderr = int(reply.GetExitCode()), cut(reply.GetStdout()), cut(reply.GetStderr())
 	if err == nil && done.Exit < 0 {
 		err = errors.New("the engine could not run it") // its standard error is the engine's own
 	}
 	if err != nil {
-		err = s.failed("exec", fmt.Errorf("%s: %w", done.Command, err))
+		err = fmt.Errorf("%s: %w", done.Command, err)
 	}
 	return done, err
 }
@@ -59,16 +65,16 @@ type answer struct {
 }
 
 // execute makes the call, and ends the command when ctx does.
-func (s *session) execute(ctx context.Context, c engine.State, args []string) (*api.ExecSyncResponse, error) {
+func (c *connection) execute(ctx context.Context, in engine.State, guest bool, args []string) (*api.ExecSyncResponse, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	request := &api.ExecSyncRequest{ContainerId: c.ID, Cmd: args, Timeout: seconds(ctx)}
+	request := &api.ExecSyncRequest{ContainerId: in.ID, Cmd: args, Timeout: seconds(ctx)}
 	answers := make(chan answer, 1)
 	go func() {
-		reply, err := s.conn.runtime.ExecSync(own, request, grpc.MaxCallRecvMsgSize(answerSize))
+		reply, err := c.runtime.ExecSync(own, request, grpc.MaxCallRecvMsgSize(answerSize))
 		answers <- answer{reply, err}
 	}()
 	select {
@@ -78,8 +84,8 @@ func (s *session) execute(ctx context.Context, c engine.State, args []string) (*
 	}
 	early := fmt.Errorf("it was ended before its time: %w", ctx.Err())
 	for until := time.Now().Add(giveUp); time.Now().Before(until); {
-		if s.clock() == "host" {
-			engine.KillCommands(c.ID, c.Pid)
+		if !guest {
+			engine.KillCommands(in.ID, in.Pid)
 		}
 		select {
 		case a := <-answers:

@@ -16,14 +16,16 @@ import (
 
 // kubelet tells whether one runs on this machine that has the engine behind a socket
 // for its own, or does not say which engine it has.
-var kubelet = func(socket string) bool {
-	return slices.ContainsFunc(procs.All(), func(pid int) bool {
+var kubelet = func(socket string) bool { return len(kubelets(socket)) > 0 }
+
+func kubelets(socket string) []int {
+	return slices.DeleteFunc(procs.All(), func(pid int) bool {
 		s, err := procs.StatOf(pid)
 		if err != nil || s.Comm != "kubelet" {
-			return false
+			return true
 		}
 		args := procs.ArgsOf(pid) // none of one that has ended
-		return len(args) > 0 && uses(args, fmt.Sprintf("/proc/%d/root", pid), socket)
+		return len(args) == 0 || !uses(args, fmt.Sprintf("/proc/%d/root", pid), socket)
 	})
 }
 

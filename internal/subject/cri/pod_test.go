@@ -282,3 +282,25 @@ func TestCRIOCountsTheSamePodsAndContainers(t *testing.T) {
 		t.Errorf("CRI-O tells of %d pods and %d containers, tare made %d", pods, containers, 2*lanes)
 	}
 }
+
+func TestTheGroupOfAPodIsFoundAsEitherDriverNamesIt(t *testing.T) {
+	t.Parallel()
+	const uid = "0c1d6a2e-1111-2222-3333-444455556666"
+	for name, dir := range map[string]string{
+		"cgroupfs":             "/kubepods/burstable/pod" + uid,
+		"cgroupfs, guaranteed": "/kubepods/pod" + uid,
+		"below another root":   "/tare/node-0/kubepods/besteffort/pod" + uid,
+		"systemd":              "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod0c1d6a2e_1111_2222_3333_444455556666.slice",
+		"of another":           "",
+	} {
+		mount := t.TempDir()
+		for _, d := range []string{dir + "/" + strings.Repeat("a", 64), "/kubepods/pod11111111-1111-2222-3333-444455556666", "/system.slice/" + uid} {
+			if err := os.MkdirAll(filepath.Join(mount, d), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, err := groupBelow(mount, uid); err != nil || got != dir {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+}

@@ -18,20 +18,27 @@ func (s *session) Sandboxes(ctx context.Context) ([]subject.Sandbox, error) {
 	if err != nil {
 		return nil, err
 	}
+	_, err = s.holders(ctx, out)
+	return out, s.failed("ask for the sandboxes", err)
+}
+
+// holders asks for the processes that hold pods, and for the pods' uids.
+func (d *driver) holders(ctx context.Context, boxes []subject.Sandbox) (uids []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	err = engine.Each(len(out), func(i int) error {
-		pod := out[i].IDs[len(out[i].IDs)-1]
-		reply, err := s.conn.runtime.PodSandboxStatus(ctx, &api.PodSandboxStatusRequest{PodSandboxId: pod, Verbose: true})
+	uids = make([]string, len(boxes))
+	return uids, engine.Each(len(boxes), func(i int) error {
+		pod := boxes[i].IDs[len(boxes[i].IDs)-1]
+		reply, err := d.conn.runtime.PodSandboxStatus(ctx, &api.PodSandboxStatusRequest{PodSandboxId: pod, Verbose: true})
 		if err != nil {
 			return fmt.Errorf("of the pod %s: %w", pod, plain(ctx, "PodSandboxStatus", err))
 		}
+		uids[i] = reply.GetStatus().GetMetadata().GetUid()
 		if reply.GetStatus().GetState() == api.PodSandboxState_SANDBOX_READY {
-			out[i].Pause = pidIn(reply.Info)
+			boxes[i].Pause = pidIn(reply.Info)
 		}
 		return nil
 	})
-	return out, s.failed("ask for the sandboxes", err)
 }
 
 // maxPid is the kernel's limit for process ids on 64 bits (PID_MAX_LIMIT).

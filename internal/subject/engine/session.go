@@ -368,6 +368,11 @@ func (s *Session) Held() []State {
 	return out
 }
 
+// Lane is the one that holds the container of a name, -1 where none does.
+func (s *Session) Lane(name string) int {
+	return slices.IndexFunc(s.lanes, func(c container) bool { return name != "" && c.name == name })
+}
+
 // Processes implements subject.HelperProcesses: the engine's own, and those that
 // stand beside containers: monitors, shims, and the VMMs of those that run in one.
 func (s *Session) Processes(context.Context) []subject.Process {

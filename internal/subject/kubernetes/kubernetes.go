@@ -144,7 +144,7 @@ func (t *Target) choose(nodes []corev1.Node) error {
 }
 
 // givingImage says how nodes get the workload's image.
-const givingImage = "give the nodes the workload's image, and name it: --image REF; docs/kubernetes.md has the commands"
+const givingImage = "give the nodes the workload's image, and name it: --image REF; docs/kubernetes.md has the commands; or run tare on the nodes themselves: tare fleet"
 
 // refuses says why pods of the target do not come to run on a node: no toleration is
 // theirs.
@@ -220,8 +220,9 @@ func (t *Target) Info() record.Target {
 			string(subject.Remove): {Command: "DELETE " + pods + "/ID, grace period " + fmt.Sprint(grace) + " s", Done: record.StampGone,
 				Means: "the pod is gone, " + told + "; returned: the call has replied; exited: its status says that its container has ended"},
 		},
-		Config: t.config(),
-		Notes:  t.notes(),
+		Config:     t.config(),
+		Notes:      t.notes(),
+		Kubernetes: t.objects(),
 	}
 }
 

@@ -52,11 +52,10 @@ func (t *Target) Open(ctx context.Context, env subject.Env) (subject.Session, er
 		Target: t.name, Called: "the cluster", Driver: d, Env: env, Guest: t.clock() == "guest",
 		Image: "kubernetes " + t.Config.Host + " " + d.ref, Ref: d.ref,
 		Call: d.call, Warm: d.warm, Stamp: d.stamp, Closed: d.close,
-		Statistics: func(context.Context, []engine.State) (map[string]engine.Usage, error) { return nil, nil },
 	}
 	if d.node != nil {
 		o.Image = "kubernetes " + d.node.Socket() + " " + d.ref
-		o.Daemons = func() []int { return engine.Listeners(d.node.Socket()) }
+		o.Daemons = d.node.Daemons
 	}
 	s, err := engine.Open(ctx, o)
 	if err != nil {
@@ -76,6 +75,9 @@ func (d *driver) open(ctx context.Context) error {
 	w := d.env.Workload
 	if w.Device != "" {
 		return fmt.Errorf("a device in a pod takes a volume of the cluster: %w", subject.ErrUnsupported)
+	}
+	if d.env.Limits.Overhead() != (subject.Limits{}) {
+		return fmt.Errorf("a pod's overhead is its RuntimeClass's, which the kubelet adds to its limits: leave overhead_cpu and overhead_memory out: %w", subject.ErrUnsupported)
 	}
 	why := "its pods are on other machines"
 	if d.here {
@@ -274,11 +276,6 @@ func (d *driver) stamp(op subject.Op, name string, s *record.Sample) {
 
 // Throttled is how often the API server held requests back.
 func (s *session) Throttled() int64 { return s.Client.Throttled.Load() }
-
-// Exec implements subject.Executor.
-func (s *session) Exec(context.Context, int, []string) (subject.Executed, error) {
-	return subject.Executed{Exit: -1}, s.failed("exec", fmt.Errorf("commands in pods are not run yet: %w", subject.ErrUnsupported))
-}
 
 // removal is how long the removal of a batch's pods may take.
 const removal = 2 * time.Minute

@@ -1,0 +1,148 @@
+package kubernetes
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/tare-bench/tare/internal/kube"
+	"github.com/tare-bench/tare/internal/node/machine"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/engine"
+	"github.com/tare-bench/tare/record"
+)
+
+// answering is a driver whose API server has these answers, by their paths; all else it
+// does not serve.
+func answering(t *testing.T, answers map[string]string) *driver {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		text, ok := answers[r.URL.Path]
+		switch {
+		case !ok:
+			http.Error(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`, http.StatusNotFound)
+		case text == "":
+			http.Error(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"nodes \"n\" is forbidden: User \"u\" cannot get resource \"nodes/proxy\"","details":{"kind":"nodes"}}`, http.StatusForbidden)
+		default:
+			_, _ = fmt.Fprint(w, text)
+		}
+	}))
+	t.Cleanup(server.Close)
+	set, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	node := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
+	return &driver{Target: &Target{Client: &kube.Client{Interface: set, Namespace: "ns"}, nodes: []corev1.Node{node}}, env: subject.Env{RunID: "r"}}
+}
+
+const (
+	summaryPath = "/api/v1/nodes/n/proxy/stats/summary"
+	podsPath    = topPath + "/namespaces/ns/pods"
+)
+
+var two = []engine.State{{Name: "a", ID: "A"}, {Name: "b", ID: "B"}}
+
+func TestTheKubeletsSummaryIsReadByPod(t *testing.T) {
+	t.Parallel()
+	at := time.Now().Add(-5 * time.Second).UTC().Format(time.RFC3339Nano)
+	d := answering(t, map[string]string{summaryPath: `{"node":{"nodeName":"n"},"pods":[
+		{"podRef":{"name":"a","namespace":"other","uid":"0"},"memory":{"workingSetBytes":7}},
+		{"podRef":{"name":"a","namespace":"ns","uid":"1"},"cpu":{"time":"` + at + `","usageCoreNanoSeconds":31000000},"memory":{"time":"` + at + `","workingSetBytes":5242880}},
+		{"podRef":{"name":"c","namespace":"ns","uid":"3"},"memory":{"workingSetBytes":9}}]}`})
+	told, err := d.kubeletSays(t.Context(), two)
+	if err != nil {
+		t.Fatal(err)
+	}
+	age := machine.Now() - told["A"].Time
+	if told["A"].Memory != 5<<20 || told["A"].CPU != 31000000 || age < int64(4*time.Second) || age > int64(time.Minute) {
+		t.Errorf("%+v, %v old", told["A"], time.Duration(age))
+	}
+	if len(told) != 2 || told["B"] != (engine.Usage{Memory: -1, CPU: -1}) {
+		t.Errorf("what it has not looked at yet: %+v", told)
+	}
+}
+
+func TestWhatKubectlTopShowsIsTheSumOfContainers(t *testing.T) {
+	t.Parallel()
+	d := answering(t, map[string]string{podsPath: `{"kind":"PodMetricsList","items":[{"metadata":{"name":"a","namespace":"ns"},"window":"15s",
+		"containers":[{"name":"x","usage":{"cpu":"250m","memory":"4Mi"}},{"name":"y","usage":{"cpu":"500000n","memory":"1024Ki"}}]}]}`})
+	told, err := d.topSays(t.Context(), two)
+	if err != nil || told["A"].Memory != 5<<20 || told["A"].CPU != -1 || told["A"].Rate == nil || *told["A"].Rate != 0.2505 || told["B"].Rate != nil {
+		t.Errorf("%+v, %v", told, err)
+	}
+}
+
+func TestWhatIsNotServedOrRefusedIsSaid(t *testing.T) {
+	t.Parallel()
+	if told, err := answering(t, nil).topSays(t.Context(), two); told != nil || !errors.Is(err, errTop) {
+		t.Errorf("no metrics.k8s.io: %v, %v", told, err)
+	}
+	_, err := answering(t, map[string]string{summaryPath: ""}).kubeletSays(t.Context(), two)
+	if err == nil || !strings.Contains(err.Error(), "a Role has to allow it") {
+		t.Errorf("%v", err)
+	}
+	for name, text := range map[string]string{"no JSON": "x", "of another kind": `{"pods":3}`, "a time that is none": `{"pods":[{"podRef":{"name":"a"},"cpu":{"time":"soon"}}]}`} {
+		if _, err := answering(t, map[string]string{summaryPath: text}).kubeletSays(t.Context(), two); err == nil {
+			t.Errorf("%s was believed", name)
+		}
+	}
+}
+
+func TestOnlyTimesThatCanBeTrueAreTaken(t *testing.T) {
+	t.Parallel()
+	for name, at := range map[string]time.Time{"none": {}, "of tomorrow": time.Now().Add(time.Hour), "of yesterday": time.Now().Add(-24 * time.Hour)} {
+		if got := since(at); got != 0 {
+			t.Errorf("%s: %d", name, got)
+		}
+	}
+}
+
+func TestWhatBecameOfAPodIsWhatItsStatusSays(t *testing.T) {
+	t.Parallel()
+	ended := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: starved}}
+	for name, c := range map[string]struct {
+		status corev1.PodStatus
+		want   record.Pod
+	}{
+		"one that runs":        {corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{}}}, record.Pod{Lane: 3}},
+		"evicted by a kubelet": {corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted"}, record.Pod{Lane: 3, Evicted: true}},
+		"evicted by a drain": {corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue}}},
+			record.Pod{Lane: 3, Evicted: true}},
+		"killed for good":         {corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{State: ended}}}, record.Pod{Lane: 3, OOMKilled: 1}},
+		"killed, and begun again": {corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{RestartCount: 2, LastTerminationState: ended}}}, record.Pod{Lane: 3, Restarts: 2, OOMKilled: 1}},
+	} {
+		if got := became(&corev1.Pod{Status: c.status}, 3); got != c.want {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+func TestTheObjectsOfATargetAreRecorded(t *testing.T) {
+	t.Parallel()
+	list := func(cpu, memory string) corev1.ResourceList {
+		return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
+	}
+	node := corev1.Node{Status: corev1.NodeStatus{Allocatable: list("7800m", "6500Mi")}}
+	class := &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: "kata"}, Handler: "kata-qemu", Overhead: &nodev1.Overhead{PodFixed: list("250m", "160Mi")},
+		Scheduling: &nodev1.Scheduling{NodeSelector: map[string]string{"kata": "true"}}}
+	got := (&Target{class: class, nodes: []corev1.Node{node}, here: true}).objects()
+	if got.RuntimeClass != "kata" || got.Handler != "kata-qemu" || *got.Overhead != (record.Amounts{CPU: 250, Memory: 160 << 20}) ||
+		*got.Allocatable != (record.Amounts{CPU: 7800, Memory: 6500 << 20}) || got.Scheduling != `{"nodeSelector":{"kata":"true"}}` {
+		t.Errorf("%+v", got)
+	}
+	if got := (&Target{nodes: []corev1.Node{node}}).objects(); *got != (record.Kubernetes{}) {
+		t.Errorf("of no class, on another machine: %+v", got)
+	}
+}
