@@ -300,7 +300,7 @@ func TestAnInterruptedRunRemovesWhatItMadeAndBeginsNoFurtherNode(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				time.AfterFunc(time.Minute, cancel)
 				results, err := f.Run(ctx, []string{"a", "b"})
-				if len(results) != 2 || results[0].Err != errInterrupted || results[1].Err != errNotBegun {
+				if len(results) != 2 || !errors.Is(results[0].Err, errInterrupted) || !errors.Is(results[1].Err, errNotBegun) {
 					t.Errorf("%v", results)
 				}
 				want := []string(nil)
