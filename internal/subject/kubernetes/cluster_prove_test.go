@@ -14,7 +14,7 @@ import (
 func TestTwentyPodsOfEachRuntimeClassStartAtOnce(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{})
 	for _, name := range []string{"kubernetes/crun", "kubernetes/runsc"} {
-		_, session := opened(t, c, name, subject.Engine{}, 20)
+		_, session := opened(t, c, name, 20)
 		count, sum := started(t, c)
 		runs := operate(t, session, subject.Run, 20)
 		for _, s := range runs {
@@ -32,7 +32,7 @@ func TestTwentyPodsOfEachRuntimeClassStartAtOnce(t *testing.T) {
 
 func TestAKubeletThatDiesIsTheCause(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{})
-	_, session := opened(t, c, "kubernetes/runc", subject.Engine{}, 1)
+	_, session := opened(t, c, "kubernetes/runc", 1)
 	c.KillKubelet(t, 0)
 	f := operate(t, session, subject.Run, 1)[0].Failure
 	if f == nil || f.Kind != record.FailTimeout || !strings.Contains(f.Detail, "the node "+c.Nodes[0].Name+" is not ready") {
