@@ -58,17 +58,9 @@ between the two. With tare come:
 				dir = ""
 				defer func() { err = written(err) }()
 			}
-			var theirs *published.Report
-			if against != "" {
-				if dir != "" {
-					return errors.New("--output: a document is of records alone; leave --against out")
-				}
-				if out.subject != "" {
-					return errors.New("--subject: nothing is compared with --against; leave one of the two out")
-				}
-				if theirs, err = published.Load(against); err != nil {
-					return fmt.Errorf("--against: %w", err)
-				}
+			theirs, err := theirsOf(against, dir, out.subject)
+			if err != nil {
+				return err
 			}
 			if over != "" && (dir != "" || theirs != nil || out.subject != "") {
 				return errors.New("--over: it is a report of its own; leave --output, --against and --subject out")
@@ -109,6 +101,23 @@ between the two. With tare come:
 	c.Flags().StringVar(&over, "over", "", "one report over all records, told apart by this label (default: node, where they are of more than 8)")
 	c.Flags().StringVar(&against, "against", "", "published figures to stand beside: one of those that come with tare, or a file of the same form")
 	return c
+}
+
+// theirsOf are the published figures of that name, nil for "".
+func theirsOf(against, document, subject string) (*published.Report, error) {
+	switch {
+	case against == "":
+		return nil, nil
+	case document != "":
+		return nil, errors.New("--output: a document is of records alone; leave --against out")
+	case subject != "":
+		return nil, errors.New("--subject: nothing is compared with --against; leave one of the two out")
+	}
+	theirs, err := published.Load(against)
+	if err != nil {
+		return nil, fmt.Errorf("--against: %w", err)
+	}
+	return theirs, nil
 }
 
 func comeAlong() string { return "published/" + strings.Join(published.Names(), "\n  published/") }

@@ -156,7 +156,7 @@ func TestTheDashboardIsGrafanasAndShowsWhatIsExported(t *testing.T) {
 
 func matches(v *parser.VectorSelector, series labels.Labels) bool {
 	for _, m := range v.LabelMatchers {
-		if m.Name != labels.MetricName && !m.Matches(series.Get(m.Name)) {
+		if m.Name != "__name__" && !m.Matches(series.Get(m.Name)) {
 			return false
 		}
 	}
