@@ -227,9 +227,7 @@ func (s *Spec) pod(node string) corev1.PodSpec {
 		TerminationGracePeriodSeconds: &grace,
 		HostPID:                       s.Needs.Host, HostNetwork: s.Needs.Network,
 		Tolerations: s.Tolerations, PriorityClassName: s.PriorityClass,
-		Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
-			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{
-				{Key: nameKey, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}}}}}}},
+		Affinity:        kube.OnNode(node),
 		SecurityContext: &corev1.PodSecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
 		Volumes: []corev1.Volume{
 			{Name: "plan", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "tare-" + s.RunID}}}},

@@ -15,6 +15,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -100,7 +101,7 @@ func Explain(err error, tried string) error {
 	case apierrors.IsForbidden(err) && errors.As(err, &status):
 		advice = "a Role has to allow it; docs/kubernetes.md has the smallest that does"
 		if d := status.Status().Details; d != nil && status.Status().Reason == metav1.StatusReasonForbidden {
-			advice = fmt.Sprintf("this is about %s; %s", resourceOf(d), advice)
+			advice = fmt.Sprintf("this is about %s; %s", schema.GroupResource{Group: d.Group, Resource: d.Kind}, advice)
 		}
 	case apierrors.IsUnauthorized(err):
 		advice = "the cluster does not know the user of this kubeconfig, or no longer"
@@ -115,11 +116,4 @@ func Explain(err error, tried string) error {
 		return fmt.Errorf("%s: %w", tried, err)
 	}
 	return fmt.Errorf("%s: %w; %s", tried, err, advice)
-}
-
-func resourceOf(d *metav1.StatusDetails) string {
-	if d.Group != "" {
-		return d.Kind + "." + d.Group
-	}
-	return d.Kind
 }

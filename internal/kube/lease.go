@@ -15,18 +15,6 @@ import (
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
-// ManagedBy is the label whose value, tare, says who made something, and by whom it may
-// be removed.
-const ManagedBy = "app.kubernetes.io/managed-by"
-
-// Made selects what runs made, whichever.
-const Made = engine.RunLabel + "," + ManagedBy + "=tare"
-
-// Labels are those of everything that a run makes in a cluster.
-func Labels(runID string) map[string]string {
-	return map[string]string{engine.RunLabel: runID, ManagedBy: "tare"}
-}
-
 // A run says every heartbeat in its Lease that it is alive. One that did not for
 // leaseTime may be dead, and one that did not for surely is, whatever clocks say.
 const (

@@ -184,5 +184,5 @@ const always = 1 << 40
 
 // other is a pod of another run.
 func other() *corev1.Pod {
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "tare-r2-0-1", Namespace: space, Labels: map[string]string{engine.RunLabel: "r2", managedBy: manager}}}
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "tare-r2-0-1", Namespace: space, Labels: map[string]string{engine.RunLabel: "r2", kube.ManagedBy: "tare"}}}
 }

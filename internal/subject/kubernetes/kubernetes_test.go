@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/tare-bench/tare/internal/kube"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine"
 	"github.com/tare-bench/tare/record"
@@ -311,7 +312,7 @@ func TestAPodIsAskedForAsTheRunSays(t *testing.T) {
 	d := &driver{Target: target, ref: "i", env: subject.Env{RunID: "r1", Limits: subject.Limits{Memory: 64 << 20, CPU: 0.25}}}
 	p := d.pod("tare-r1-0-1", engine.Place{})
 	c := p.Spec.Containers[0]
-	if p.Labels[engine.RunLabel] != "r1" || p.Labels[managedBy] != manager || p.Namespace != space || *p.Spec.RuntimeClassName != "crun" || !p.Spec.HostNetwork ||
+	if p.Labels[engine.RunLabel] != "r1" || p.Labels[kube.ManagedBy] != "tare" || p.Namespace != space || *p.Spec.RuntimeClassName != "crun" || !p.Spec.HostNetwork ||
 		*p.Spec.AutomountServiceAccountToken || p.Spec.RestartPolicy != corev1.RestartPolicyNever || p.Spec.Tolerations != nil || c.ImagePullPolicy != corev1.PullNever ||
 		p.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchFields[0].Values[0] != "n2" {
 		t.Errorf("%+v", p)
@@ -324,7 +325,7 @@ func TestAPodIsAskedForAsTheRunSays(t *testing.T) {
 func TestCleanFindsTheRunsPodsAndNoOthers(t *testing.T) {
 	t.Parallel()
 	left := other()
-	left.Name, left.Labels = "tare-r1-0-1", map[string]string{engine.RunLabel: "r1", managedBy: manager}
+	left.Name, left.Labels = "tare-r1-0-1", map[string]string{engine.RunLabel: "r1", kube.ManagedBy: "tare"}
 	foreign := other() // has the label, and not the name
 	foreign.Name, foreign.Labels = "database", left.Labels
 	s := script(t, left, other(), foreign)

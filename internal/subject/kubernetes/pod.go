@@ -5,6 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/tare-bench/tare/internal/kube"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
@@ -15,8 +16,6 @@ const (
 	grace = 10
 	// container is the name of the only one in a pod.
 	container = "probe"
-	// manager is the value of the label by which Kubernetes knows who manages a thing.
-	managedBy, manager = "app.kubernetes.io/managed-by", "tare"
 )
 
 // pod is the manifest of a pod with the workload in it.
@@ -24,10 +23,13 @@ func (d *driver) pod(name string, place engine.Place) *corev1.Pod {
 	no, seconds := false, int64(grace)
 	spec := corev1.PodSpec{
 		RestartPolicy: corev1.RestartPolicyNever, AutomountServiceAccountToken: &no, EnableServiceLinks: &no,
-		TerminationGracePeriodSeconds: &seconds, HostNetwork: d.e.Network == subject.NetworkHost, Affinity: d.affinity(),
+		TerminationGracePeriodSeconds: &seconds, HostNetwork: d.e.Network == subject.NetworkHost,
 		Containers: []corev1.Container{{
 			Name: container, Image: d.ref, ImagePullPolicy: corev1.PullNever, Args: []string{name}, Resources: resources(d.env.Limits),
 		}},
+	}
+	if d.e.Node != "" {
+		spec.Affinity = kube.OnNode(d.e.Node)
 	}
 	if d.class != nil {
 		spec.RuntimeClassName = &d.class.Name
@@ -44,7 +46,7 @@ func (d *driver) pod(name string, place engine.Place) *corev1.Pod {
 		spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: volume.Name, MountPath: subject.VolumePath}}
 	}
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: d.Namespace, Labels: map[string]string{engine.RunLabel: d.env.RunID, managedBy: manager}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: d.Namespace, Labels: kube.Labels(d.env.RunID)},
 		Spec:       spec,
 	}
 }
@@ -63,15 +65,4 @@ func resources(l subject.Limits) corev1.ResourceRequirements {
 		r.Limits[corev1.ResourceCPU] = *resource.NewMilliQuantity(int64(l.CPU*1000+0.5), resource.DecimalSI)
 	}
 	return r
-}
-
-// affinity leaves the scheduler one node, as a DaemonSet does: naming that in the pod
-// itself would pass the scheduler over.
-func (d *driver) affinity() *corev1.Affinity {
-	if d.e.Node == "" {
-		return nil
-	}
-	is := corev1.NodeSelectorRequirement{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{d.e.Node}}
-	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
-		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{is}}}}}}
 }
