@@ -26,6 +26,7 @@ func TestStoredRecordsOpenAndWriteBackTheSame(t *testing.T) {
 		"bpf-load":            "Header 1, Program 2, Point 24, Finding 2, End 1",
 		"bpf-quota":           "Header 1, Program 2, Point 20, Finding 4, End 1",
 		"bpf-memory":          "Header 1, Program 2, Point 8, Finding 3, End 1",
+		"density":             "Header 1, Target 2, Batch 10, Density 6, Reading 24, End 1",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

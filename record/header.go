@@ -27,7 +27,24 @@ type Header struct {
 	Version     string          `json:"tare_version" is:"safe"`
 	Plan        json.RawMessage `json:"plan"` // resolved: every default filled in
 	Of          *Part           `json:"of,omitempty"`
+	Workload    *Workload       `json:"workload,omitempty"`   // nil: tare's probe
+	Neighbours  []Workload      `json:"neighbours,omitempty"` // images that worked beside, in the plan's order
 	Environment Environment     `json:"environment"`
+}
+
+// Workload is a program of the user's own, which every target ran in the probe's place.
+// Of its variables the names are told and no value.
+type Workload struct {
+	Source  string   `json:"source,omitempty" is:"kind=text"`  // where the image is from, "docker: redis:7"; "" for tare's own
+	Digest  string   `json:"digest,omitempty" is:"kind=id"`    // of the configuration of the user's image, "sha256:…"
+	Image   string   `json:"image" is:"kind=id"`               // what was loaded: that image with the probe in front of its command
+	Command []string `json:"command" is:"kind=command"`        // program and arguments
+	Host    []string `json:"host,omitempty" is:"kind=command"` // the same of a plain process on the host
+	Env     []string `json:"env,omitempty" is:"kind=text"`     // names
+	Mounts  []string `json:"mounts,omitempty" is:"kind=path"`  // SOURCE:DESTINATION[:ro]
+	User    string   `json:"user" is:"kind=text"`              // UID:GID
+	Dir     string   `json:"dir" is:"kind=path"`               // that it begins in
+	Stop    string   `json:"stop,omitempty" is:"kind=text"`    // the signal that stops it, "QUIT" or a number; "" for TERM
 }
 
 // Part says of a record which measure of a plan file it is of.

@@ -13,6 +13,10 @@ const TypeBatch Type = "batch"
 // MaxLanes is the most lanes a batch of a record can have.
 const MaxLanes = 10_000
 
+// DroppedNode says that the page cache, dentries and inodes of the whole node were dropped
+// before something was timed: all that the kernel gives up, so not what is mapped.
+const DroppedNode = "node"
+
 // Phase tells measured batches from those that are not counted.
 type Phase string
 
@@ -30,12 +34,13 @@ type Batch struct {
 	Order    int      `json:"order"` // this target's place in the round's random order
 	Target   string   `json:"target" is:"needed,safe"`
 	Op       string   `json:"op" is:"needed,safe"`
-	Lanes    int      `json:"lanes" is:"min=1,max=10000"`  // N as planned
-	Released int64    `json:"released"`                    // ns, taken just before the release
-	Samples  []Sample `json:"samples" is:"max=10000"`      // one per lane that was released
-	Lost     int      `json:"lost,omitempty"`              // lanes not released because an earlier operation of theirs failed
-	OwnCPU   int64    `json:"own_cpu,omitempty"`           // ns of CPU that tare and its lanes used in the batch
-	Roles    []Usage  `json:"roles,omitempty" is:"max=64"` // what the target's own processes used, by role
+	Lanes    int      `json:"lanes" is:"min=1,max=10000"`      // N as planned
+	Released int64    `json:"released"`                        // ns, taken just before the release
+	Samples  []Sample `json:"samples" is:"max=10000"`          // one per lane that was released
+	Lost     int      `json:"lost,omitempty"`                  // lanes not released because an earlier operation of theirs failed
+	Dropped  string   `json:"dropped,omitempty" is:"one=node"` // page cache that was dropped before the release, see [DroppedNode]; "" none
+	OwnCPU   int64    `json:"own_cpu,omitempty"`               // ns of CPU that tare and its lanes used in the batch
+	Roles    []Usage  `json:"roles,omitempty" is:"max=64"`     // what the target's own processes used, by role
 
 	// Of a batch that was imported from what another tool told. It knows durations
 	// only: Released and Start are 1.
@@ -71,11 +76,19 @@ type Sample struct {
 	MaxRSS   int64    `json:"max_rss,omitempty"` // bytes, the largest of the command and those children
 	Failure  *Failure `json:"failure,omitempty"`
 
+	// Of a workload that was asked from outside whether it is ready: how often, the last
+	// included; when the last that was not ready was asked, 0 where the first already
+	// was, so that it was ready between the two; and how long the request took that had
+	// the good answer, 0 where there are no requests.
+	Polls   int64 `json:"polls,omitempty" is:"max=1000000000"`
+	Unready int64 `json:"unready,omitempty"`
+	Request int64 `json:"request,omitempty" is:"span"`
+
 	// Of a pod in a cluster: when its API server told of it, and of one on this machine
 	// also when its node's engine says that it happened, see [Stamp].
 	Scheduled   int64 `json:"scheduled,omitempty"`
 	Sandbox     int64 `json:"sandbox,omitempty"`
-	Ready       int64 `json:"ready,omitempty"`
+	Ready       int64 `json:"ready,omitempty"` // also of a workload that was asked, see Polls
 	Gone        int64 `json:"gone,omitempty"`
 	NodeSandbox int64 `json:"node_sandbox,omitempty"`
 	NodeStarted int64 `json:"node_started,omitempty"`
@@ -122,6 +135,31 @@ func (s *Sample) Latency(stamp Stamp) (d time.Duration, ok bool) {
 		return 0, false
 	}
 	return time.Duration(t - s.Start), true
+}
+
+// Resolution is how exactly it is known when a workload was ready that was asked from
+// outside: it was so no longer before its stamp. ok is false where it was not asked, or
+// was ready when it was asked first: then its stamp is the latest it can have been.
+func (s *Sample) Resolution() (d time.Duration, ok bool) {
+	if s.Polls == 0 || s.Unready == 0 || s.Ready == 0 {
+		return 0, false
+	}
+	return time.Duration(s.Ready - s.Unready), true
+}
+
+// checkReady says whether what the polls told can be true.
+func (s *Sample) checkReady(begin int64) error {
+	switch {
+	case s.Polls == 0 && (s.Unready != 0 || s.Request != 0):
+		return errors.New("unready or a request without polls")
+	case s.Unready != 0 && s.Unready < begin:
+		return fmt.Errorf("unready %d is before the batch's release %d", s.Unready, begin)
+	case s.Ready != 0 && s.Unready > s.Ready:
+		return fmt.Errorf("unready %d is after ready %d", s.Unready, s.Ready)
+	case s.Polls > 0 && s.Ready != 0 && s.Ready < s.First:
+		return fmt.Errorf("ready %d is before first %d: a workload cannot be ready before it begins", s.Ready, s.First)
+	}
+	return nil
 }
 
 // Usage is what the processes of one role used in a batch. Memory is PSS, so
@@ -191,6 +229,9 @@ func (s *Sample) checkTimes(released int64) error {
 				return err
 			}
 		}
+	}
+	if err := s.checkReady(released); err != nil {
+		return err
 	}
 	// The workload's own stamps come in one order only.
 	switch {

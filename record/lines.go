@@ -28,7 +28,7 @@ var declared = []LineType{
 	line[Header](TypeHeader), line[Target](TypeTarget), line[Node](TypeNode), line[Finding](TypeFinding), line[End](TypeEnd), line[Label](TypeLabel),
 	line[Batch](TypeBatch), line[Reading](TypeReading), line[Series](TypeSeries), line[Cell](TypeCell), line[Place](TypePlace),
 	line[Ceiling](TypeCeiling), line[Start](TypeStart), line[Logs](TypeLogs), line[Program](TypeProgram), line[Map](TypeMap),
-	line[Point](TypePoint),
+	line[Point](TypePoint), line[Density](TypeDensity),
 }
 
 func line[T any](word Type) LineType { return LineType{word: word, of: reflect.TypeFor[T]()} }

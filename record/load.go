@@ -30,6 +30,7 @@ type Record struct {
 	Programs []Program
 	Maps     []Map
 	Points   []Point
+	Density  []Density
 	Findings []Finding
 	Labels   []Label // in the order in which they were given, see Labelled
 	End      *End    // nil: the run was cut off
@@ -76,6 +77,9 @@ func (r *Record) Add(line any) {
 		field.Set(one.Elem())
 	}
 }
+
+// Own are the lines whose types others declared, as pointers, in their order.
+func (r *Record) Own() []any { return r.own }
 
 // All are the lines of a type that was declared with [Own].
 func All[T any](r *Record) (lines []*T) {

@@ -83,6 +83,9 @@ type Work struct {
 	Begun   int64   `json:"begun"`                                 // ns, when the first was started
 	Ended   int64   `json:"ended,omitempty" is:"zero,after=begun"` // ns, when the last had ended; 0 when the reading was taken while it ran
 	Version string  `json:"version,omitempty" is:"safe"`           // of the program, where it is not the probe
+	Answers int64   `json:"answers,omitempty" is:"loads"`          // to clients that asked the workloads, all together
+	Errors  int64   `json:"errors,omitempty" is:"loads"`           // of the clients' requests: no answer, or one that is no 2xx
+	QPS     float64 `json:"qps,omitempty" is:"rate"`               // answers a second of all clients together, each by the time in which it asked
 	CPU     int64   `json:"cpu,omitempty"`                         // ns that commands which have ended used, where no cgroup tells: on the host
 }
 
@@ -183,6 +186,7 @@ type Process struct {
 	Groups     []Membership `json:"groups" is:"total=131072"` // the sets of cgroups that its threads are in; the first is the process's own
 	CPU        int64        `json:"cpu"`                      // ns since it began, of all its threads
 	VCPU       int64        `json:"vcpu,omitempty"`           // ns of them in threads that run a guest
+	Waited     int64        `json:"waited,omitempty"`         // ns of children that ended and that it waited for, not in CPU
 	RSS        int64        `json:"rss" is:"bytes"`
 	Read       bool         `json:"read"` // false: smaps_rollup could not be read, and PSS is unknown
 	PSSAnon    int64        `json:"pss_anon" is:"bytes"`

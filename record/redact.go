@@ -199,7 +199,7 @@ var (
 	// planWords are the options of plans whose words say what was measured and how, and
 	// nothing of who did.
 	planWords = map[string]bool{
-		"ops": true, "baseline": true, "subject": true, "via": true, "cache": true, "phases": true, "adjust": true, "missing": true, "tool": true,
+		"ops": true, "baseline": true, "subject": true, "via": true, "cache": true, "phases": true, "neighbours": true, "adjust": true, "missing": true, "tool": true,
 		"rw": true, "ioengine": true, "engine": true, "drop": true, "case": true, "method": true, "sync": true, "fsync": true, "mode": true, "format": true,
 	}
 	// planAmounts are durations, sizes, shares and counts.

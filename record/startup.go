@@ -32,6 +32,11 @@ type Start struct {
 	// Ended is when the call had returned or the command had exited; of logs when
 	// the last container of the start was up. 0: the start has no end.
 	Ended      int64          `json:"ended,omitempty" is:"zero,after=began"`
+	Ready      int64          `json:"ready,omitempty" is:"zero,after=began"`           // of a live one: it answered as it should when it was asked from outside
+	Unready    int64          `json:"unready,omitempty"`                               // when the last poll began that was in vain; 0: there was none, and Ready is the latest that can be
+	Polls      int64          `json:"polls,omitempty" is:"max=1000000000"`             // how often it was asked
+	Request    int64          `json:"request,omitempty" is:"span"`                     // ns that the request took that had the good answer
+	Dropped    string         `json:"dropped,omitempty" is:"one=node"`                 // of a live one: page cache that was dropped before, see [DroppedNode]; "" none
 	Command    string         `json:"command,omitempty" is:"command"`                  // what was timed, pasteable
 	Name       string         `json:"name,omitempty" is:"label,kind=id"`               // of the pod or container, as the logs have it
 	Sandbox    string         `json:"sandbox,omitempty" is:"label,kind=id"`            // the id of the pod, or of the container where there is none
@@ -203,6 +208,10 @@ func (s *Start) Check() error {
 		if i > 0 && s.Busy[i].At < s.Busy[i-1].At {
 			return fmt.Errorf("busy: %d stands after %d", s.Busy[i].At, s.Busy[i-1].At)
 		}
+	}
+	polled := Sample{Ready: s.Ready, Unready: s.Unready, Polls: s.Polls, Request: s.Request, First: s.First}
+	if err := polled.checkReady(0); err != nil { // its polls begin with the release, a moment before it
+		return err
 	}
 	for i := range s.Processes {
 		if used := s.Processes[i].Used; !slices.IsSortedFunc(used, func(a, b BusyAt) int { return cmp.Compare(a.At, b.At) }) {

@@ -53,7 +53,7 @@ const (
 	// Of a pod, as the API server of its cluster told: no earlier than they happened.
 	StampScheduled Stamp = "scheduled" // it had a node
 	StampSandbox   Stamp = "sandbox"   // its sandbox was there
-	StampReady     Stamp = "ready"     // its condition Ready was true
+	StampReady     Stamp = "ready"     // its condition Ready was true; without a cluster: it answered the first time as it should when it was asked from outside
 	StampGone      Stamp = "gone"      // it was deleted, and no object any more
 	// The same as the node's own engine says, where that is on this machine.
 	StampNodeSandbox Stamp = "node-sandbox"
@@ -70,6 +70,7 @@ type Failure struct {
 	Command string `json:"command,omitempty" is:"kind=command"` // what was tried, pasteable
 	Exit    int    `json:"exit,omitempty" is:"any"`             // exit code, 128+n for signal n
 	Output  string `json:"output,omitempty"`                    // what came back, cut to a few KiB
+	Advice  string `json:"advice,omitempty"`                    // what to do about it, where more is known than by the kind
 }
 
 // Kinds of failure.

@@ -43,7 +43,7 @@ func TestEveryLineComesBackAsItWasWritten(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !reflect.DeepEqual(got, want) || count(got) != 30 {
+			if !reflect.DeepEqual(got, want) || count(got) != 32 {
 				t.Errorf("got  %+v\nwant %+v", got, want)
 			}
 			raw, err := os.ReadFile(path)

@@ -40,7 +40,7 @@ func BenchmarkStorage(b *testing.B) {
 				args = append(args, arg)
 			}
 			plain := func() float64 {
-				ok(b, disk.DropCaches())
+				ok(b, disk.DropCaches(b.Context()))
 				var said struct {
 					Jobs []struct {
 						Read, Write struct {

@@ -176,9 +176,7 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 // explain says what was tried when a request failed, and what would change it.
 func (c *Client) explain(err error, tried string, at URL) error {
 	advice := ""
-	var wire net.Error
-	var answer minio.ErrorResponse
-	if errors.As(err, &answer) {
+	if answer, ok := errors.AsType[minio.ErrorResponse](err); ok {
 		switch answer.Code {
 		case minio.NoSuchBucket:
 			advice = "; there is no such bucket at " + c.at + ", which AWS_ENDPOINT_URL can change"
@@ -189,7 +187,7 @@ func (c *Client) explain(err error, tried string, at URL) error {
 		case "AuthorizationHeaderMalformed", "PermanentRedirect":
 			advice = "; AWS_REGION names the bucket's region"
 		}
-	} else if errors.As(err, &wire) {
+	} else if _, wire := errors.AsType[net.Error](err); wire {
 		advice = "; " + c.at + " is where AWS_ENDPOINT_URL says that the store is"
 	}
 	return fmt.Errorf("%s %s: %w%s", tried, at, err, advice)

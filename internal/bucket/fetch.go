@@ -209,7 +209,7 @@ func (c *Client) rest(ctx context.Context, to io.Writer, sum hash.Hash, from URL
 		return 0, fmt.Errorf("read %s: it has %d bytes, and more than %d GiB are not taken", from, o.Size, maxObject>>30)
 	}
 	n, err := io.CopyN(io.MultiWriter(to, sum), body, o.Size-at)
-	if local := (*fs.PathError)(nil); err == nil || errors.As(err, &local) {
+	if _, local := errors.AsType[*fs.PathError](err); err == nil || local {
 		return n, err
 	}
 	return n, &cutError{err}

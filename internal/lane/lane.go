@@ -58,6 +58,9 @@ type Order struct {
 	Signal  unix.Signal // for Kill; SIGTERM when 0
 	Token   string
 	Timeout time.Duration
+	// Keep is a file into which everything goes that the workload says, until the lane
+	// is given another order; "" where it says nothing that anybody would read.
+	Keep string
 }
 
 // String is the command line, ready to be pasted into a shell.

@@ -109,8 +109,7 @@ func TestATimeOutKillsTheWholeProcessGroup(t *testing.T) {
 	mark := filepath.Join(t.TempDir(), "pid")
 	r := do(t, p, Order{Kind: Exec, Timeout: 300 * time.Millisecond,
 		Args: []string{"/bin/sh", "-c", "sleep 60 & echo $! > " + mark + "; wait"}})
-	var e *Error
-	if !errors.As(r.Err, &e) || e.Step != StepTimeout || e.Missing != NeedCall {
+	if e, ok := errors.AsType[*Error](r.Err); !ok || e.Step != StepTimeout || e.Missing != NeedCall {
 		t.Fatalf("got %v", r.Err)
 	}
 	pid, err := os.ReadFile(mark)
@@ -147,8 +146,7 @@ func TestInterruptEndsEveryLaneAndThePoolGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, r := range results {
-		var e *Error
-		if !errors.As(r.Err, &e) || e.Step != StepAbort {
+		if e, ok := errors.AsType[*Error](r.Err); !ok || e.Step != StepAbort {
 			t.Errorf("got %v", r.Err)
 		}
 	}
@@ -167,6 +165,9 @@ func TestTheHostsWorkloadReportsAndEndsAsTold(t *testing.T) {
 	first, ok := r.ProbeTime("tok-1")
 	if !ok || first < r.Start || first > r.Seen {
 		t.Errorf("first instruction at %d (%v), started %d, seen %d", first, ok, r.Start, r.Seen)
+	}
+	if !p.Owns(r.Pid) || p.Owns(os.Getpid()) || p.Owns(1) || p.Owns(0) {
+		t.Error("its own process is not told from others")
 	}
 	end := do(t, p, Order{Kind: Kill, Watch: r.Pid, Need: NeedExit})
 	if end.Err != nil || !end.WorkloadKnown || !end.Workload.Exited() || end.Workload.ExitStatus() != 0 || end.Exited == 0 {
@@ -272,5 +273,32 @@ func TestWhatACommandLeavesRunningEndsWithThePool(t *testing.T) {
 	stat, err := os.ReadFile("/proc/" + strings.TrimSpace(string(text)) + "/stat")
 	if err == nil && !strings.Contains(string(stat), ") Z ") {
 		t.Errorf("still running: %s", stat)
+	}
+}
+
+// A pool of many runs would have no descriptors left.
+func TestOutputThatCannotBeKeptLeavesNoDescriptors(t *testing.T) {
+	open := func() int {
+		entries, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(entries)
+	}
+	p := &Pool{procs: []int{os.Getpid()}} // which has other than two pipes
+	for range 3 {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		defer w.Close()
+	}
+	before := open()
+	if err := p.keep(0, filepath.Join(t.TempDir(), "said"), ""); err == nil {
+		t.Fatal("it is kept")
+	}
+	if after := open(); after != before {
+		t.Errorf("%d descriptors before, %d after", before, after)
 	}
 }

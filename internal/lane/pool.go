@@ -46,6 +46,8 @@ type Options struct {
 	Mounts *os.File
 	// Env is given to commands besides the little that all get ("NAME=value").
 	Env []string
+	// Alone has commands be given Env and nothing else.
+	Alone bool
 }
 
 // Pool is a set of lanes. It is used by one goroutine at a time.
@@ -56,12 +58,17 @@ type Pool struct {
 	patience time.Duration // the longest time-out among the orders that are handed out
 	owner    sync.WaitGroup
 	release  chan struct{} // closed to let the owning thread go
+	keepers  map[int]*keeper
 }
 
 // NewPool starts the lanes. They end with Close, and with tare's own process
 // however that ends.
 func NewPool(o Options) (*Pool, error) {
-	mem, err := newShared(o.Lanes, Environment(o.Env))
+	env := o.Env
+	if !o.Alone {
+		env = Environment(o.Env)
+	}
+	mem, err := newShared(o.Lanes, env)
 	if err != nil {
 		return nil, err
 	}
@@ -136,6 +143,9 @@ func dup(fd int) int {
 
 // Close ends the lanes, and what their commands left running.
 func (p *Pool) Close() {
+	for lane := range p.keepers {
+		p.letGo(lane)
+	}
 	p.endStrays()
 	for _, pid := range p.procs {
 		_ = unix.Kill(pid, unix.SIGKILL)
@@ -160,6 +170,7 @@ func (p *Pool) Priority() Priority {
 type Batch struct {
 	pool  *Pool
 	lanes []int
+	keep  []string // of each
 }
 
 // Prepare hands out orders, one for each of the given lanes, and returns when all
@@ -177,14 +188,20 @@ func (p *Pool) Prepare(lanes []int, orders []Order) (*Batch, error) {
 		}
 	}
 	p.patience = 0
-	for _, o := range orders {
+	b := &Batch{pool: p, lanes: lanes}
+	for i, o := range orders {
+		p.letGo(lanes[i])
+		if o.Keep != "" {
+			_ = os.Remove(o.Keep) // what was said before is nobody's to read; it is emptied later, too
+		}
+		b.keep = append(b.keep, o.Keep)
 		p.patience = max(p.patience, o.Timeout)
 	}
 	h := p.mem.header()
 	h.Parked, h.Done = 0, 0
 	if len(lanes) == 1 {
 		h.WantDone = 1
-		return &Batch{pool: p, lanes: lanes}, nil // nobody to wait for: it is woken by the release
+		return b, nil // nobody to wait for: it is woken by the release
 	}
 	h.WantDone = uint32(len(lanes))
 	atomic.StoreUint32(&h.WantParked, uint32(len(lanes)))
@@ -196,7 +213,7 @@ func (p *Pool) Prepare(lanes []int, orders []Order) (*Batch, error) {
 	if err := p.await(&h.Parked, uint32(len(lanes)), grace); err != nil {
 		return nil, err
 	}
-	return &Batch{pool: p, lanes: lanes}, nil
+	return b, nil
 }
 
 // Start opens the gate and waits for the last lane. When ctx ends, commands
@@ -229,6 +246,12 @@ func (b *Batch) Start(ctx context.Context) (released int64, results []Result, er
 	results = make([]Result, len(b.lanes))
 	for i, n := range b.lanes {
 		results[i] = p.mem.slot(n).result()
+		if b.keep[i] == "" {
+			continue
+		}
+		if err := p.keep(n, b.keep[i], results[i].Stdout+results[i].Stderr); err != nil {
+			return released, nil, fmt.Errorf("lane %d: %w", n, err)
+		}
 	}
 	return released, results, nil
 }

@@ -119,6 +119,9 @@ func (s *slot) put(o Order) error {
 	}
 	clear(s.Token[copy(s.Token[:], o.Token):])
 	s.Op = uint32(o.Kind)
+	if o.Kind == Spawn || o.Kind == FloorCreate || o.Kind == FloorRun {
+		s.Pid = 0 // of the workload before
+	}
 	s.Need = uint32(o.Need)
 	s.Watch = int32(o.Watch)
 	s.Signal = uint32(unix.SIGTERM)

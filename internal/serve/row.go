@@ -38,6 +38,9 @@ type row struct {
 // elsewhere, whose end would be missed.
 const mayGoOn = 10 * time.Minute
 
+// Brief is why, as wide as a column of the list may be.
+func (r row) Brief() string { return page.Short(r.Wrong, 60) }
+
 // keyOf is a path as a form can hold it and an address in a page, whatever bytes are in
 // it; usual ones stay as they are.
 func keyOf(path string) string { return (&url.URL{Path: path}).EscapedPath() }

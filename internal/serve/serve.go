@@ -60,11 +60,11 @@ func Serve(ctx context.Context, o Options, ready func(address string)) error {
 	defer func() { _ = root.Close() }() // nothing was written
 	host, _, err := net.SplitHostPort(o.Address)
 	if err != nil {
-		return fmt.Errorf("listen at %q: %w", o.Address, err)
+		return fmt.Errorf("listen at %q: %w; write HOST:PORT, such as 127.0.0.1:8080", o.Address, err)
 	}
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.Address)
 	if err != nil {
-		return fmt.Errorf("listen: %w; give another --port", err)
+		return fmt.Errorf("listen: %w; give another --port, or with --listen an address of this machine, such as 127.0.0.1:8080", err)
 	}
 	if o.Confine {
 		if err := confine.To(o.Dir, o.Marks); err != nil {

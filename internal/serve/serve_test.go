@@ -330,6 +330,9 @@ func TestTheListHasTheNewestRunFirstAndWhatIsNoRecordWithTheReason(t *testing.T)
 	if got := strings.Count(body, "<td>cannot be read<br>"); got != 5 {
 		t.Errorf("%d are no records", got)
 	}
+	if long := regexp.MustCompile(`<span class="bad" title="[^"]{60,}">[^<]{59}…</span>`); !long.MatchString(body) {
+		t.Error("no long reason is cut, with all of it as a title")
+	}
 	if t.Failed() {
 		t.Log(body)
 	}

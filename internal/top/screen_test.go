@@ -185,7 +185,7 @@ func TestColourIsOnlyWhereItIsWanted(t *testing.T) {
 func send(s *screen, names string) (quit bool) {
 	special := map[string]rune{"enter": tea.KeyEnter, "esc": tea.KeyEscape, "backspace": tea.KeyBackspace, "up": tea.KeyUp, "down": tea.KeyDown,
 		"left": tea.KeyLeft, "right": tea.KeyRight, "pgup": tea.KeyPgUp, "pgdown": tea.KeyPgDown, "home": tea.KeyHome, "end": tea.KeyEnd, "f7": tea.KeyF7}
-	for _, name := range strings.Fields(names) {
+	for name := range strings.FieldsSeq(names) {
 		k := tea.KeyPressMsg{Code: special[name]}
 		switch {
 		case name == "ctrl+c":

@@ -65,9 +65,10 @@ func look(t *testing.T, dir string, ids func() []string) []string {
 	}
 	if ids != nil {
 		for _, id := range ids() {
-			for _, name := range cgroup.Find(hs) {
-				if name == cgroup.Prefix+id {
-					left = append(left, fmt.Sprintf("cgroup %s, processes %v", name, cgroup.Procs(hs, name)))
+			name := cgroup.Prefix + id
+			for _, h := range hs {
+				if _, err := os.Stat(filepath.Join(h.Mount, name)); err == nil {
+					left = append(left, fmt.Sprintf("cgroup %s in %s, processes %v", name, h.Mount, cgroup.Procs(hs, name)))
 				}
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -57,9 +58,7 @@ func (g *Guest) fill(ctx context.Context, root, busybox string) error {
 			carried[f.Path] = f.Source
 		}
 	}
-	for to, from := range g.Files {
-		carried[to] = from
-	}
+	maps.Copy(carried, g.Files)
 	texts, list := map[string]string{"init": initScript}, ""
 	for _, c := range g.Commands {
 		if !commandName.MatchString(c.Name) || len(c.Args) == 0 {

@@ -17,7 +17,7 @@ import (
 // Leftover is what one interrupted run left behind.
 type Leftover struct {
 	RunID     string   `json:"run_id"`
-	Processes []int    `json:"processes,omitempty"` // in its cgroups, or started with or from one of its folders
+	Processes []int    `json:"processes,omitempty"` // in its cgroups, started with or from one of its folders, or with its variable
 	Mounts    []string `json:"mounts,omitempty"`
 	Cgroups   []string `json:"cgroups,omitempty"`
 	Folders   []string `json:"folders,omitempty"`
@@ -137,11 +137,16 @@ func (l *Leftover) inside(path string) bool {
 
 // commands finds processes that were started with one of the run's folders as
 // an argument: runtimes, their monitors and sandboxes; and those of a program that
-// lies there: workloads on the host, which are in no cgroup of the run. A folder's
+// lies there: workloads on the host, which are in no cgroup of the run; and a user's own
+// ones there, by their environment. A folder's
 // name in the middle of an argument is not enough, so an editor or a grep for the
 // id is not taken for one.
 func (l *Leftover) commands() []int {
-	return slices.DeleteFunc(procs.All(), func(pid int) bool { return pid <= 1 || pid == os.Getpid() || !l.names(procs.ArgsOf(pid)) })
+	return slices.DeleteFunc(procs.All(), func(pid int) bool { return pid <= 1 || pid == os.Getpid() || !l.has(pid) })
+}
+
+func (l *Leftover) has(pid int) bool {
+	return l.names(procs.ArgsOf(pid)) || slices.Contains(procs.EnvironmentOf(pid), procs.RunVariable+"="+l.RunID)
 }
 
 // names reports whether a command line is that of a runtime with one of the
@@ -229,7 +234,7 @@ func (l *Leftover) end(hs []cgroup.Hierarchy, group string) {
 		}
 		for _, pid := range commands {
 			_ = cgroup.KillIf(pid, func() bool {
-				return l.names(procs.ArgsOf(pid))
+				return l.has(pid)
 			})
 		}
 		for _, pid := range members {

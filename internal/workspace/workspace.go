@@ -171,6 +171,17 @@ func (r *Run) Dirs(name string) (data, state string, err error) {
 	return data, state, nil
 }
 
+// Shut keeps everybody else out of the run's folders, once a user's image is to lie there: of
+// its programs those are setuid that it says, and anybody with a way to them could run them.
+func (r *Run) Shut() error {
+	for _, dir := range []string{r.dataDir(), r.stateDir()} {
+		if err := os.Chmod(dir, 0o700); err != nil {
+			return fmt.Errorf("keep others out of the run's folder: %w", err)
+		}
+	}
+	return nil
+}
+
 // Leave gives the lock back and keeps the run's folders: something that the run
 // made could not be removed, and tare clean has to know of it. The run counts as
 // dead from then on.

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/node/cgroup"
+	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/internal/untouched"
 )
 
@@ -35,8 +36,7 @@ func TestOneRunAtATimeHasTheMachine(t *testing.T) {
 	r := roots(t)
 	first := start(t, r)
 	_, err := New(r)
-	var busy *BusyError
-	if !errors.As(err, &busy) || !strings.Contains(busy.Holder, first.ID) {
+	if busy, ok := errors.AsType[*BusyError](err); !ok || !strings.Contains(busy.Holder, first.ID) {
 		t.Errorf("a second run got %v", err)
 	}
 	if err := first.Close(); err != nil {
@@ -120,6 +120,17 @@ func TestOnlyWhatCarriesADeadRunsIdIsRemoved(t *testing.T) {
 	}
 	defer func() { outside.Process.Kill(); outside.Wait() }()
 
+	own := exec.Command("sleep", "600") // a user's own on the host, with nothing of the run's but its environment
+	own.Env = []string{procs.RunVariable + "=" + id}
+	other := exec.Command("sleep", "600")
+	other.Env = []string{procs.RunVariable + "=" + id + "x", "X" + procs.RunVariable + "=" + id}
+	for _, c := range []*exec.Cmd{own, other} {
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		defer func() { c.Process.Kill(); c.Wait() }()
+	}
+
 	// A way in through a link must not lead the removal through a mount.
 	link := filepath.Join(t.TempDir(), "link")
 	if err := os.Symlink(r.Data, link); err != nil {
@@ -151,16 +162,16 @@ func TestOnlyWhatCarriesADeadRunsIdIsRemoved(t *testing.T) {
 	if found == nil {
 		t.Fatalf("not found among %+v", left)
 	}
-	if len(found.Processes) != 1 || found.Processes[0] != inside.Process.Pid || len(found.Mounts) != 2 || len(found.Folders) != 2 || len(found.Cgroups) == 0 {
+	if len(found.Processes) != 2 || !slices.Contains(found.Processes, inside.Process.Pid) || !slices.Contains(found.Processes, own.Process.Pid) || len(found.Mounts) != 2 || len(found.Folders) != 2 || len(found.Cgroups) == 0 {
 		t.Errorf("found %+v; the process is %d", found, inside.Process.Pid)
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- inside.Wait() }() // or it stays a zombie in its cgroup
+	go func() { ended <- errors.Join(inside.Wait(), own.Wait()) }() // or it stays a zombie in its cgroup
 	if err := found.Remove(false); err != nil {
 		t.Fatal(err)
 	}
 	<-ended
-	if err := unix.Kill(outside.Process.Pid, 0); err != nil {
+	if err := errors.Join(unix.Kill(outside.Process.Pid, 0), unix.Kill(other.Process.Pid, 0)); err != nil {
 		t.Error("a process that is not the run's was ended")
 	}
 	for _, dir := range others {
@@ -168,13 +179,31 @@ func TestOnlyWhatCarriesADeadRunsIdIsRemoved(t *testing.T) {
 			t.Errorf("not tare's, and gone: %s", dir)
 		}
 	}
-	for _, name := range cgroup.Find(hs) {
-		if name == cgroup.Prefix+id {
-			t.Errorf("cgroup %s is still there", name)
+	for _, h := range hs {
+		if _, err := os.Stat(filepath.Join(h.Mount, cgroup.Prefix+id)); err == nil {
+			t.Errorf("the run's cgroup in %s is still there", h.Mount)
 		}
 	}
 	if _, err := os.Stat(filepath.Join(r.Data, id)); !os.IsNotExist(err) {
 		t.Errorf("the folder is still there: %v", err)
+	}
+}
+
+func TestNobodyElseHasAWayIntoARunThatIsShut(t *testing.T) {
+	r := roots(t)
+	run := start(t, r)
+	defer run.Close()
+	data, state, err := run.Dirs("docker/runc")
+	if err == nil {
+		err = run.Shut()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{data, state} {
+		if info, err := os.Stat(filepath.Dir(dir)); err != nil || info.Mode().Perm() != 0o700 {
+			t.Errorf("%s: %v %v", dir, info.Mode(), err)
+		}
 	}
 }
 

@@ -24,6 +24,9 @@ func (c *cell) finish(col benchproc.Key) {
 		var medians []float64
 		c.Rounds, c.Failed, c.Total, c.Reasons = nil, 0, 0, nil
 		for _, f := range c.of {
+			if f.AtMost {
+				c.AtMost, c.Verdict = true, f.Verdict // one that may be less leaves the median open, too
+			}
 			if f.Known() {
 				medians = append(medians, f.Value)
 			}
@@ -54,14 +57,14 @@ func (c *cell) values(joined bool) stat.Rounds {
 	return out
 }
 
-// means are over the rows that have a value above 0 on both sides.
+// means are over the rows that have a value above 0 on both sides, and no upper bound.
 func (t *Table) means() {
 	t.Means = make([]Mean, len(t.Columns))
 	for i := range t.Columns {
 		m := &t.Means[i]
 		for _, row := range t.Rows {
 			base, f := row.Of[0], row.Of[i]
-			if i > 0 && f != nil && base.Known() && f.Known() && base.Value > 0 && f.Value > 0 {
+			if i > 0 && f != nil && base.Known() && f.Known() && !base.AtMost && !f.AtMost && base.Value > 0 && f.Value > 0 {
 				m.Base, m.Value, m.Rows = m.Base+math.Log(base.Value), m.Value+math.Log(f.Value), m.Rows+1
 			}
 		}

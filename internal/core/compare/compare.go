@@ -261,7 +261,10 @@ func (c *Comparison) judge() {
 		}
 		for i, v := range c.how.Versus(t.Columns[0], sides) {
 			p := c.pairs[at[i]]
-			if p.figure.Versus = v; v != nil {
+			if why := p.both().Unproven(true); v == nil && why != "" {
+				p.figure.Reasons = append(slices.Clip(p.figure.Reasons), why)
+			}
+			if p.figure.Versus = p.both().Known(v); v != nil {
 				about, forbidden := c.about(p)
 				if forbidden != "" {
 					v.Verdict, v.Why = stat.Undecided, forbidden
@@ -276,7 +279,13 @@ func (c *Comparison) judge() {
 // perRun keeps rounds of different runs apart.
 const perRun = 1 << 32
 
+func (p pair) both() figure.Pair { return figure.Pair{Base: &p.base.Figure, Figure: p.figure} }
+
+// sides are none of two upper bounds, which are not compared.
 func (p pair) sides() stat.Sides {
+	if p.base.AtMost && p.cell.AtMost {
+		return stat.Sides{}
+	}
 	joined := len(p.base.runs) > 1 || len(p.cell.runs) > 1
 	return stat.Sides{Old: p.base.values(joined), New: p.cell.values(joined), PerRun: perRun}
 }

@@ -45,9 +45,12 @@ func (c *Comparison) Gate(margin float64) (*Gate, error) {
 	}
 	for i, one := range stat.GateAll(sides, margins, c.how.Adjust) {
 		p := pairs[i]
-		g.floor(&one)
-		p.figure.Versus = figure.Compared(c.Tables[0].Columns[0], &one.Comparison)
+		g.floor(p, &one)
+		p.figure.Versus = p.both().Known(figure.Compared(c.Tables[0].Columns[0], &one.Comparison))
 		decision, why := one.Decision, one.Why
+		if unproven := p.both().Unproven((decision == stat.Passed) == (p.figure.Better == figure.Less)); unproven != "" && (decision != stat.NotDecided || p.figure.Versus == nil) {
+			decision, why = stat.NotDecided, unproven
+		}
 		if _, forbidden := c.about(p); forbidden != "" {
 			decision, why = stat.NotDecided, forbidden
 		}
@@ -74,10 +77,11 @@ func (g *Gate) add(f figure.Figure, d stat.Decision, why string) {
 	}
 }
 
-// floor keeps the least margin that all would pass, whichever of both were the new one.
-func (g *Gate) floor(one *stat.Gated) {
+// floor keeps the least margin that all would pass, whichever of both were the new one;
+// there is none where one is an upper bound.
+func (g *Gate) floor(p pair, one *stat.Gated) {
 	end := max(one.Hi, 1/(1+one.Lo)-1)
-	if !stat.Finite(end) {
+	if !stat.Finite(end) || p.base.AtMost || p.cell.AtMost {
 		end = math.Inf(1)
 	}
 	g.Floor = max(g.Floor, end)

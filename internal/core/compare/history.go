@@ -42,6 +42,7 @@ type Series struct {
 
 	first int // its first run
 	of    map[int][]float64
+	most  map[int]bool // the points of which an upper bound is known
 }
 
 // NewHistory puts runs in order and finds the changes. since names the first point whose
@@ -135,13 +136,16 @@ func (h *History) part(c *Comparison, point []int, cells []*cell) {
 		f, run := one.of[0], one.runs[0]
 		i := slices.IndexFunc(parts, func(s *Series) bool { return h.apart(c, s.first, run, f) == nil })
 		if i < 0 {
-			s := &Series{Figure: *f, first: run, of: map[int][]float64{}}
+			s := &Series{Figure: *f, first: run, of: map[int][]float64{}, most: map[int]bool{}}
 			if i = len(parts); i > 0 {
 				s.Apart = h.name(h.apart(c, parts[0].first, run, f))
 			}
 			parts = append(parts, s)
 		}
 		parts[i].of[point[run]] = append(parts[i].of[point[run]], f.Value)
+		if f.AtMost {
+			parts[i].most[point[run]] = true
+		}
 	}
 	for _, s := range parts {
 		s.At = slices.Sorted(maps.Keys(s.of))
@@ -194,18 +198,22 @@ func (h *History) levels(s *Series) (out []figure.Figure) {
 			to = changes[k].At
 		}
 		f := s.Figure
-		f.Failed, f.Total, f.Reasons, f.Rounds = 0, 0, nil, nil
+		f.Failed, f.Total, f.Reasons, f.Rounds, f.AtMost = 0, 0, nil, nil, false
 		f.Labels = f.Labels.With("from", h.Points[s.At[from]]).With("to", h.Points[s.At[to-1]])
 		if s.Apart != "" {
 			f.Labels = f.Labels.With("apart", s.Apart)
 		}
 		for i := from; i < to; i++ {
 			f.Rounds = append(f.Rounds, figure.Round{Round: s.At[i], Value: s.Values[i]})
+			f.AtMost = f.AtMost || s.most[s.At[i]]
 		}
 		f.Estimate = figure.MedianOf(s.Values[from:to])
 		if k > 0 {
-			f.Versus = figure.Compared("to "+h.Points[s.At[from-1]], &changes[k-1].Comparison)
-			f.Verdict, f.Reasons = direction(&f, out[k-1].Value), []string{f.Versus.Why}
+			both := figure.Pair{Base: &out[k-1], Figure: &f}
+			f.Verdict, f.Reasons = string(stat.Undecided), []string{both.Unproven(true)}
+			if f.Versus = both.Known(figure.Compared("to "+h.Points[s.At[from-1]], &changes[k-1].Comparison)); f.Versus != nil {
+				f.Verdict, f.Reasons = direction(&f, out[k-1].Value), []string{f.Versus.Why}
+			}
 		}
 		out, from = append(out, f), to
 	}

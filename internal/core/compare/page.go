@@ -81,7 +81,7 @@ func (t *Table) section(how figure.Comparing) *page.Section {
 		name = page.Heading(name)
 		table.Columns = append(table.Columns, page.Column{Title: name, Right: true, Group: i + 1}, page.Column{Title: "vs " + page.Heading(t.Columns[0]), Right: true, Group: i + 1, Beside: page.Changes}, page.Column{Title: "", Group: i + 1})
 	}
-	comparisons, widened, of := 0, 1.0, ""
+	comparisons, widened, of, bounds := 0, 1.0, "", false
 	for _, row := range t.Rows {
 		cells := page.Texts(row.Names...)
 		if len(cells) == 0 {
@@ -96,6 +96,7 @@ func (t *Table) section(how figure.Comparing) *page.Section {
 			if f.Versus != nil {
 				comparisons, widened, of = comparisons+1, max(widened, f.Versus.Widened), f.Versus.Of
 			}
+			bounds = bounds || f.AtMost || row.Of[0].AtMost
 			cells = append(cells, page.Median(f), page.Change(f), word(f))
 		}
 		table.Row(cells...)
@@ -105,6 +106,9 @@ func (t *Table) section(how figure.Comparing) *page.Section {
 	if comparisons > 0 {
 		s.Draw(t.chart())
 		s.Notes = []string{page.Compared(t.Columns[0], shifts[of], how, comparisons, widened)}
+	}
+	if bounds {
+		s.Notes = append(s.Notes, page.Bounds)
 	}
 	return s
 }

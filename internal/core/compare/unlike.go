@@ -156,6 +156,9 @@ func SameMemory(a, b int64) bool { return math.Abs(float64(a-b)) <= 0.02*float64
 
 func differences(a, b *sided) (out []Difference) {
 	add := func(kind Kind, target, field, was, is string) {
+		if kind == Option {
+			was, is = cmp.Or(was, "not given"), cmp.Or(is, "not given")
+		}
 		out = append(out, Difference{kind, target, field, was, is, [2]string{a.side, b.side}})
 	}
 	if ea, eb := &a.Header.Environment, &b.Header.Environment; ea.Kernel == "" || eb.Kernel == "" {

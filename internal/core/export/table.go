@@ -37,7 +37,7 @@ var (
 		{"failed", whole}, {"total", whole}, {"baseline", parquet.String}, {"shift", real64}, {"shift_lo", real64}, {"shift_hi", real64},
 		{"p", real64}, {"p_adjusted", real64}, {"compared", parquet.String}, {"verdict", parquet.String}}
 	columnsMore = []column{{"round", whole}, {"better", parquet.String}, {"reasons", parquet.String}, {"started", moment}, {"tare_version", parquet.String},
-		{"kernel", parquet.String}, {"arch", parquet.String}, {"cpu_model", parquet.String}}
+		{"kernel", parquet.String}, {"arch", parquet.String}, {"cpu_model", parquet.String}, {"page_cache", parquet.String}}
 )
 
 func real64() parquet.Node { return parquet.Leaf(parquet.DoubleType) }
@@ -77,7 +77,7 @@ func (t *table) add(rec *record.Record, f *figure.Figure, labels []string) {
 	}
 	h := &rec.Header
 	about := []any{nil, text(string(f.Better)), text(strings.Join(f.Reasons, "; ")), nil, text(h.Version),
-		text(h.Environment.Kernel), text(h.Environment.Arch), text(h.Environment.CPUModel)}
+		text(h.Environment.Kernel), text(h.Environment.Arch), text(h.Environment.CPUModel), text(cache(rec))}
 	if !h.Started.IsZero() {
 		about[3] = h.Started
 	}

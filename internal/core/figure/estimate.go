@@ -102,7 +102,8 @@ type Versus struct {
 	Widened  float64      `json:"widened"`    // by how much, for rounds that depend on each other; 1: not
 	Verdict  stat.Verdict `json:"verdict"`
 	Why      string       `json:"why"`
-	Of       string       `json:"of"` // what was compared, see [Compared]
+	Of       string       `json:"of"`              // what was compared, see [Compared]
+	Bound    string       `json:"bound,omitempty"` // what the shift is at most or at least, where one of both is an upper bound
 }
 
 // MarshalJSON leaves out a shift that is not known.
@@ -146,15 +147,57 @@ type Comparing struct {
 type Pair struct{ Base, Figure *Figure }
 
 // Compare gives each figure of the pairs that one table shows its Versus. One without
-// rounds, or whose base has none, gets none.
+// rounds, or whose base has none, gets none; nor does one of two upper bounds.
 func (how Comparing) Compare(baseline string, table []Pair) {
 	sides := make([]stat.Sides, len(table))
 	for i, p := range table {
-		sides[i] = stat.Sides{Old: p.Base.Values(), New: p.Figure.Values()}
+		if !p.bounds() {
+			sides[i] = stat.Sides{Old: p.Base.Values(), New: p.Figure.Values()}
+		}
 	}
 	for i, v := range how.Versus(baseline, sides) {
-		table[i].Figure.Versus = v
+		table[i].Figure.Versus = table[i].Known(v)
 	}
+}
+
+// bounds tells whether both are upper bounds, of which nothing is known.
+func (p Pair) bounds() bool { return p.Base.AtMost && p.Figure.AtMost }
+
+// Unproven is why it is not known that the figure lies below its base, or above: one
+// that is an upper bound may be anything less. "" where it is known.
+func (p Pair) Unproven(below bool) string {
+	switch {
+	case p.bounds():
+		return "both are known as upper bounds (≤), which cannot be compared"
+	case p.Figure.AtMost && !below:
+		return "it is known as an upper bound (≤) and may be less"
+	case p.Base.AtMost && below:
+		return "what it is compared with is known as an upper bound (≤) and may be less"
+	}
+	return ""
+}
+
+// Known is as much of a comparison of both as holds: of two upper bounds nothing, of one
+// the verdict only where the bound proves it.
+func (p Pair) Known(v *Versus) *Versus {
+	switch {
+	case v == nil || p.bounds():
+		return nil
+	case p.Figure.AtMost:
+		v.Bound = "at most"
+	case p.Base.AtMost:
+		v.Bound = "at least"
+	default:
+		return v
+	}
+	why := p.Unproven(v.Shift.Value < 0)
+	if why == "" && (v.Verdict == stat.Same || !v.Shift.Known()) {
+		why = "of one of both only an upper bound (≤) is known"
+	}
+	if why != "" && v.Verdict != stat.Undecided {
+		v.Verdict, v.Why = stat.Undecided, why
+	}
+	return v
 }
 
 // Row is one quantity of several targets, in their order; nil where a target has none.
@@ -170,7 +213,19 @@ type Rows struct {
 	Rows  []Row
 }
 
-// CompareRows compares each figure of the rows with that of the target at their place.
+// Paired tells whether some round has values of both: without one there is no shift
+// within a round.
+func Paired(a, b stat.Rounds) bool {
+	for round := range a {
+		if _, both := b[round]; both {
+			return true
+		}
+	}
+	return false
+}
+
+// CompareRows compares each figure of the rows with that of the target at their place,
+// within rounds: one that shares none with it gets no Versus.
 func (how Comparing) CompareRows(t Rows) {
 	if t.At < 0 {
 		return
@@ -178,7 +233,7 @@ func (how Comparing) CompareRows(t Rows) {
 	var table []Pair
 	for _, row := range t.Rows {
 		for i, f := range row.Of {
-			if i != t.At && f != nil && row.Of[t.At] != nil {
+			if i != t.At && f != nil && row.Of[t.At] != nil && Paired(row.Of[t.At].Values(), f.Values()) {
 				table = append(table, Pair{row.Of[t.At], f})
 			}
 		}

@@ -29,6 +29,7 @@ type Figure struct {
 	// the figure is of all samples together, such as a quantile of lanes.
 	Rounds   []Round    `json:"rounds,omitempty"`
 	Estimate `json:"-"` // of them; in JSON an object of its own, see MarshalJSON
+	AtMost   bool       `json:"at_most,omitempty"` // the value is known as an upper bound only
 
 	Failed int `json:"failed,omitempty"` // of Total attempts; no value of theirs entered
 	Total  int `json:"total,omitempty"`
@@ -40,6 +41,10 @@ type Figure struct {
 
 	Series *Series `json:"series,omitempty"` // what was sampled over time, in one round
 }
+
+// AtMost is the verdict on a figure that is known as an upper bound only, where it has
+// no other.
+const AtMost = "at most"
 
 // Direction says which change of a figure is an improvement.
 type Direction string

@@ -58,3 +58,35 @@ func TestLabelsKeepTheirOrderAndLeaveOutWhatHasNoValue(t *testing.T) {
 		t.Errorf("got %s", l)
 	}
 }
+
+func TestAnUpperBoundProvesOneDirectionOnly(t *testing.T) {
+	t.Parallel()
+	around := func(level float64, atMost bool) *Figure {
+		values := stat.Rounds{}
+		for i := range 12 {
+			values[i] = level * (1 + 0.001*float64(i*7%5))
+		}
+		return &Figure{Rounds: ByRound(values), AtMost: atMost}
+	}
+	for name, tt := range map[string]struct {
+		old, new float64
+		bounds   [2]bool
+		verdict  stat.Verdict // "": none at all
+		bound    string
+	}{
+		"5 to 30, both known":            {5, 30, [2]bool{}, stat.Different, ""},
+		"5 to 30 or less":                {5, 30, [2]bool{false, true}, stat.Undecided, "at most"},
+		"50 to 30 or less":               {50, 30, [2]bool{false, true}, stat.Different, "at most"},
+		"30 to 30 or less":               {30, 30, [2]bool{false, true}, stat.Undecided, "at most"},
+		"30 or less to 50":               {30, 50, [2]bool{true, false}, stat.Different, "at least"},
+		"30 or less to 5":                {30, 5, [2]bool{true, false}, stat.Undecided, "at least"},
+		"30 or less to 50 or less":       {30, 50, [2]bool{true, true}, "", ""},
+		"as much on both sides is known": {30, 30, [2]bool{}, stat.Same, ""},
+	} {
+		f := around(tt.new, tt.bounds[1])
+		Comparing{}.Compare("old", []Pair{{around(tt.old, tt.bounds[0]), f}})
+		if v := f.Versus; (v == nil) != (tt.verdict == "") || v != nil && (v.Verdict != tt.verdict || v.Bound != tt.bound) {
+			t.Errorf("%s: %+v", name, v)
+		}
+	}
+}

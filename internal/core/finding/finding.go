@@ -71,6 +71,13 @@ func TooFewToCompare(rounds, need, lanes int) record.Finding {
 		Advice:  fmt.Sprintf("use --rounds %d or more", need)}
 }
 
+// Retired says that some sandboxes could not be ended by an operation.
+func Retired(target, op string, failed, of int, first *record.Failure) record.Finding {
+	return record.Finding{Code: NotRetired, Level: Warning, Target: target, Op: op,
+		Message: fmt.Sprintf("%d of %d could not be ended by %s: %s; what was left was then removed by force", failed, of, op, first.Detail),
+		Advice:  "tare lifecycle " + target + " times the operation and shows why it fails", Tried: first.Command}
+}
+
 // List is findings, in the order in which they were made.
 type List []record.Finding
 
@@ -116,6 +123,9 @@ func (l *List) Whole(rec *record.Record) {
 
 // Advice is what to do about a failed operation.
 func Advice(f *record.Failure) string {
+	if f.Advice != "" {
+		return f.Advice
+	}
 	switch f.Kind {
 	case record.FailTimeout:
 		return "if it is only slow, raise --timeout"

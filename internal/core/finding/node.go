@@ -20,13 +20,17 @@ const (
 // Node names a machine that was not quiet.
 func (l *List) Node(rec *record.Record) {
 	var steal, cpu, io, mem []float64
+	cold := slices.ContainsFunc(rec.Batches, func(b record.Batch) bool { return b.Dropped != "" })
 	for _, n := range rec.Nodes {
 		if !n.Known || n.Phase != record.PhaseMeasure {
 			continue
 		}
 		steal = append(steal, n.Steal)
 		if n.HavePSI && n.Lanes == 1 { // more lanes press by themselves
-			cpu, io, mem = append(cpu, n.PSICPU), append(io, n.PSIIO), append(mem, n.PSIMemory)
+			cpu, mem = append(cpu, n.PSICPU), append(mem, n.PSIMemory)
+			if !cold { // what begins cold waits for the disk by itself
+				io = append(io, n.PSIIO)
+			}
 		}
 	}
 	l.Above(Steal, Rounds{"round", steal}, StealBound, StolenTime, "use a machine with CPUs of its own, or add rounds; long tails here are not the runtime's")

@@ -126,8 +126,8 @@ func checkTokens(tokens token.Tokens) error {
 // syntaxError keeps the parser's place and message, and not its picture of the
 // file, which has no place in a one-line error.
 func syntaxError(err error) error {
-	var known yaml.Error
-	if !errors.As(err, &known) || known.GetToken() == nil {
+	known, ok := errors.AsType[yaml.Error](err)
+	if !ok || known.GetToken() == nil {
 		return misplace(top, "the plan is not YAML: %v", err)
 	}
 	return misplace(tokenPlace(known.GetToken()), "the plan is not YAML here: %s; look at the indentation and at the signs before it", known.GetMessage())

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 )
@@ -110,9 +111,7 @@ func (o *Option) describe() Schema {
 // where either may stand.
 func (r *rules) schema(of Schema) Schema {
 	s := Schema{}
-	for k, v := range of {
-		s[k] = v
-	}
+	maps.Copy(s, of)
 	if either, ok := s["oneOf"].([]Schema); ok {
 		both := make([]Schema, len(either))
 		for i, one := range either {

@@ -48,8 +48,7 @@ func Parse(file string, text []byte, read func(Node)) error {
 	if err == nil {
 		read(Node{r: r, yaml: document, places: places{}})
 	}
-	var one *FieldError
-	if errors.As(err, &one) {
+	if one, ok := errors.AsType[*FieldError](err); ok {
 		one.Place.File = file
 		return FieldErrors{one}
 	} else if err != nil || len(r.mistakes) == 0 {

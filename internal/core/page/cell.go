@@ -30,7 +30,7 @@ func Text(v float64, unit figure.Unit) string {
 func Median(f *figure.Figure) Cell {
 	c := Cell{Head: None, Figure: f}
 	if f.Estimate.Known() {
-		c.Head, c.Tail = Text(f.Estimate.Value, f.Unit), HalfWidth(f.Estimate)
+		c.Head, c.Tail = bound(f)+Text(f.Estimate.Value, f.Unit), HalfWidth(f.Estimate)
 	}
 	if f.Failed > 0 {
 		failed := fmt.Sprintf("%d/%d failed", f.Failed, f.Total)
@@ -40,6 +40,14 @@ func Median(f *figure.Figure) Cell {
 		c.Head, c.Style = failed, term.Red
 	}
 	return c
+}
+
+// ReadyAtMost is the part of a note that says of how many that is so, "" for none.
+func ReadyAtMost(atMost, asked int) string {
+	if atMost == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", at most (≤) in %d of %d: ready when first asked", atMost, asked)
 }
 
 // HalfWidth is the larger half of an interval in percent of its value.
@@ -60,7 +68,8 @@ func HalfWidth(e figure.Estimate) string {
 }
 
 // Change is a figure's comparison with the baseline: its shift with the interval, "~"
-// before it where nothing was decided, "=" where it is the same within the margin.
+// before it where nothing was decided, "=" where it is the same within the margin, "≤"
+// and "≥" where an upper bound was compared.
 func Change(f *figure.Figure) Cell {
 	v := f.Versus
 	switch {
@@ -74,7 +83,7 @@ func Change(f *figure.Figure) Cell {
 		}
 		return Cell{Head: words, Figure: f}
 	}
-	c := Cell{Head: Mark(v) + signed(v.Shift.Value) + " %", Figure: f}
+	c := Cell{Head: Mark(v) + map[string]string{"at most": "≤ ", "at least": "≥ "}[v.Bound] + signed(v.Shift.Value) + " %", Figure: f}
 	c.by = &v.Shift.Value
 	if v.Shift.Bounded {
 		c.Tail = "[" + signed(v.Shift.Lo) + ", " + signed(v.Shift.Hi) + "]"
@@ -140,7 +149,15 @@ func Value(f *figure.Figure, show func(float64) string) Cell {
 	if f == nil || !f.Estimate.Known() || !stat.Finite(f.Estimate.Value) {
 		return Words(None)
 	}
-	return Cell{Head: show(f.Estimate.Value), Figure: f}
+	return Cell{Head: bound(f) + show(f.Estimate.Value), Figure: f}
+}
+
+// bound stands before a value that is an upper bound.
+func bound(f *figure.Figure) string {
+	if f.AtMost {
+		return "≤ "
+	}
+	return ""
 }
 
 // Versus is the report's own form of a comparison: the ratio of two trimmed means,

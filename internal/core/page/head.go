@@ -18,6 +18,39 @@ func Ran(rec *record.Record, seed uint64) string {
 		fmt.Sprintf("seed %d", seed), Outcome(rec))
 }
 
+// Workload is the program of the user's own that the run was with, a line; none for the
+// probe.
+func Workload(rec *record.Record) (lines []string) {
+	if w := rec.Header.Workload; w != nil {
+		lines = append(lines, workload("workload", w))
+	}
+	for i := range rec.Header.Neighbours {
+		lines = append(lines, workload("neighbour", &rec.Header.Neighbours[i]))
+	}
+	return lines
+}
+
+func workload(what string, w *record.Workload) string {
+	source, digest := w.Source, w.Digest
+	if source == "" {
+		source = "tare's own image"
+	} else if len(digest) > len("sha256:")+12 {
+		digest = digest[:len("sha256:")+12]
+	}
+	words := make([]string, len(w.Command))
+	for i, word := range w.Command {
+		words[i] = term.Clean(word)
+	}
+	variables, stop := "", ""
+	if len(w.Env) > 0 {
+		variables = "with " + Listed(w.Env)
+	}
+	if w.Stop != "" {
+		stop = "stopped by " + Heading(w.Stop)
+	}
+	return what + ": " + Dotted(Middle(Heading(source), 2*LongestName), Heading(digest), Middle(strings.Join(words, " "), 2*LongestName), "user "+Heading(w.User), variables, stop)
+}
+
 // Imported is the same of what was imported, from files and lines in them; unknown is
 // what such a record lacks.
 func Imported(rec *record.Record, sources []string, unknown string) []string {
@@ -93,8 +126,8 @@ func Targets(all []record.Target, baseline string) string {
 	return "targets: " + Dotted(names...)
 }
 
-// Kata is what decides who is charged for a target's sandboxes, where they are Kata's;
-// else "".
+// Kata is what decides who is charged for a target's sandboxes, and whether they are
+// booted, where they are Kata's; else "".
 func Kata(t *record.Target) string {
 	c := t.Config
 	if c["kata config"] == "" {
@@ -103,6 +136,12 @@ func Kata(t *record.Target) string {
 	parts := []string{strings.TrimSpace("Kata " + c["kata version"])}
 	if c["hypervisor"] != "" {
 		parts = append(parts, c["hypervisor"], "sandbox_cgroup_only="+c["sandbox_cgroup_only"])
+	}
+	if c["enable_template"] == "true" {
+		parts = append(parts, "VMs from a template")
+	}
+	if n := c["vm_cache_number"]; n != "" && n != "0" {
+		parts = append(parts, "VMs from a cache of "+n)
 	}
 	return strings.Join(append(parts, c["kata config"]), ", ")
 }

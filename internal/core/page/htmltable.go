@@ -125,7 +125,7 @@ func exact(v float64) string {
 
 // leading is the number that a text of no figure begins with, in its unit's base.
 func leading(text string) string {
-	number, rest, _ := strings.Cut(strings.TrimLeft(text, "~=±≤<+ "), " ")
+	number, rest, _ := strings.Cut(strings.TrimLeft(text, "~=±≤≥<+ "), " ")
 	v, err := strconv.ParseFloat(strings.TrimRight(number, "%×"), 64)
 	if err != nil {
 		return ""

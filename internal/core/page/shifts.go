@@ -5,6 +5,9 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 )
 
+// Bounds explains the columns of what is compared where some of it is an upper bound.
+const Bounds = "≤, ≥: of an upper bound only the bound is compared, and has a verdict only where the bound proves it; two are not compared"
+
 // Shifts shows by how much targets differ from the one at a place, in quantities that
 // were compared together; nil where nothing was.
 func Shifts(t figure.Rows, how figure.Comparing) *Section {
@@ -12,7 +15,7 @@ func Shifts(t figure.Rows, how figure.Comparing) *Section {
 		return nil
 	}
 	names, at := t.Names, t.At
-	table, comparisons, widened := Names("", Heading(names[at])), 0, 1.0
+	table, comparisons, widened, bounds := Names("", Heading(names[at])), 0, 1.0, false
 	table.Columns[1].Right = true
 	for i, name := range names {
 		if i != at {
@@ -37,6 +40,7 @@ func Shifts(t figure.Rows, how figure.Comparing) *Section {
 					widened = max(widened, f.Versus.Widened)
 				}
 				cells = append(cells, Median(f), Change(f))
+				bounds, compared = bounds || f.AtMost || base.AtMost, compared || f.AtMost && base.AtMost // that they are not is shown
 			}
 		}
 		if compared {
@@ -48,6 +52,9 @@ func Shifts(t figure.Rows, how figure.Comparing) *Section {
 	}
 	s := &Section{Title: "compared with " + Heading(names[at]), Style: term.Bold, Table: table,
 		Notes: []string{"median ± the larger half of its 95 % interval; " + Compared(names[at], WithinRound, how, comparisons, widened)}}
+	if bounds {
+		s.Notes = append(s.Notes, Bounds)
+	}
 	s.Draw(Against("compared", t))
 	return s
 }

@@ -3,6 +3,7 @@ package page
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -56,9 +57,7 @@ func (c *Chart) VegaLite(colours map[string]string) map[string]any {
 		top["resolve"] = object{"scale": own, "axis": object{"x": "independent", "y": "independent"}}
 	}
 	into["width"] = 640 / min(max(len(v.panels), 1), 2)
-	for key, value := range spec {
-		into[key] = value
-	}
+	maps.Copy(into, spec)
 	return top
 }
 

@@ -100,16 +100,30 @@ func (r *Run[S]) CloseOpen() {
 		ctx, cancel := context.WithTimeout(context.Background(), closing)
 		_ = r.LeftBehind(t.Info.Name, t.Session.Close(ctx))
 		cancel()
-		if l, is := any(t.Session).(interface{ Leaks() []string }); is && len(l.Leaks()) > 0 {
+		if l, is := within[interface{ Leaks() []string }](t.Session); is && len(l.Leaks()) > 0 {
 			_ = r.Finding(leaked(t.Info.Name, l.Leaks()))
 		}
-		if n, is := any(t.Session).(interface{ Throttled() int64 }); is && n.Throttled() > 0 {
+		if n, is := within[interface{ Throttled() int64 }](t.Session); is && n.Throttled() > 0 {
 			_ = r.Finding(record.Finding{Code: finding.Throttled, Level: finding.Warning, Target: t.Info.Name,
 				Message: fmt.Sprintf("the API server held requests back %d times (429), by its priority and fairness: the wait is in the times", n.Throttled()),
 				Advice:  "take fewer lanes at once, or give tare's user a FlowSchema of a higher priority"})
 		}
 	}
 	r.Open = nil
+}
+
+// within is a session, or the one that it wraps, as one that can more.
+func within[T any, S Session](s S) (more T, ok bool) {
+	for {
+		if more, ok = any(s).(T); ok {
+			return more, true
+		}
+		w, is := any(s).(interface{ Unwrap() S })
+		if !is {
+			return more, false
+		}
+		s = w.Unwrap()
+	}
 }
 
 // leaked says what a runtime left of its own sandboxes.

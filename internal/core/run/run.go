@@ -6,6 +6,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -32,6 +33,9 @@ type Options struct {
 	After func() []record.Finding
 	// Progress is told what is done next. May be nil.
 	Progress func(Progress)
+	// Drop drops the node's page cache before whatever is timed. May be nil: then it is
+	// left as it is.
+	Drop func(ctx context.Context) error
 	// Warn is told before a run what it cannot show. May be nil.
 	Warn func(text string)
 }
@@ -99,6 +103,19 @@ func Begin[S Session, T interface{ Info() record.Target }](o Options, experiment
 		}
 	}
 	return r, nil
+}
+
+// Cold drops the node's page cache where that is asked for, and says what was dropped, as
+// records have it. Where it cannot be dropped nothing that follows would be cold, and
+// what is armed has to be disarmed; so it has when the run was told to stop meanwhile.
+func (r *Run[S]) Cold(ctx context.Context) (dropped string, err error) {
+	if r.Drop == nil {
+		return "", nil
+	}
+	if err := cmp.Or(r.Drop(ctx), ctx.Err()); err != nil {
+		return "", err
+	}
+	return record.DroppedNode, nil
 }
 
 // Line puts a line into Record and stores it.

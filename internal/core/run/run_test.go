@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/core/run"
 	"github.com/tare-bench/tare/record"
 )
@@ -247,6 +248,35 @@ func TestWhatIsClosedAtTheEndIsClosedLastFirstAndBeforeTheTargets(t *testing.T) 
 	}
 	if got := said(rec); len(got) != 1 || got[0] != "error left-behind: could not remove everything: last is busy\nfirst is busy" {
 		t.Errorf("%q", got)
+	}
+}
+
+// chatty says at its end what a run tells of, and plain stands around it.
+type chatty struct{}
+
+func (chatty) Close(context.Context) error { return nil }
+func (chatty) Throttled() int64            { return 3 }
+func (chatty) Leaks() []string             { return []string{"/left"} }
+
+type plain struct{ run.Session }
+
+func (p plain) Unwrap() run.Session { return p.Session }
+
+func TestWhatASessionSaysAtItsEndIsToldThroughWhatStandsAroundIt(t *testing.T) {
+	for _, s := range []run.Session{chatty{}, plain{chatty{}}, plain{plain{chatty{}}}} {
+		r, err := run.Begin[run.Session](run.Options{RunID: "r", Write: func(any) error { return nil }}, "fake", struct{}{}, []named{"a"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Open = []*run.Target[run.Session]{{Session: s, Info: record.Target{Name: "a"}}}
+		r.CloseOpen()
+		var told []string
+		for _, f := range r.Record.Findings {
+			told = append(told, f.Code)
+		}
+		if !slices.Equal(told, []string{finding.RuntimeLeft, finding.Throttled}) {
+			t.Errorf("%T: %q", s, told)
+		}
 	}
 }
 

@@ -1,7 +1,6 @@
 package stat
 
 import (
-	"fmt"
 	"math"
 	"slices"
 )
@@ -34,19 +33,7 @@ type Point struct{ X, Y float64 }
 // 3rd ed. 1998, section 1.4): it believes the points' errors to be independent
 // and equally wide. It is Known from 3 points at 2 places on. Without 2 places
 // there is no line, and all figures are NaN.
-func Line(x, y []float64, confidence float64) Fit {
-	var points []Point
-	for i := range min(len(x), len(y)) {
-		points = append(points, Point{x[i], y[i]})
-	}
-	f := through(points, confidence)
-	if len(x) != len(y) {
-		f.Warnings = append(f.Warnings, fmt.Sprintf("%d places and %d values: the rest was left out", len(x), len(y)))
-	}
-	return f
-}
-
-func through(all []Point, confidence float64) Fit {
+func Line(all []Point, confidence float64) Fit {
 	var points []Point
 	for _, p := range all {
 		if Finite(p.X) && Finite(p.Y) {
@@ -101,11 +88,11 @@ func LineOfRounds(rounds [][]Point, confidence float64) Fit {
 	var slopes []float64
 	for _, points := range rounds {
 		all = append(all, points...)
-		if f := through(points, confidence); Finite(f.Slope) {
+		if f := Line(points, confidence); Finite(f.Slope) {
 			slopes = append(slopes, f.Slope)
 		}
 	}
-	f := through(all, confidence)
+	f := Line(all, confidence)
 	f.Rounds = len(slopes)
 	if f.Rounds < 3 {
 		if f.Rounds > 1 {

@@ -128,8 +128,13 @@ func walshRank(n int, alpha float64) int {
 // (Lehmann; section 4.3 there), by the normal approximation.
 func apartRank(n, m int, alpha float64) int {
 	all := float64(n) * float64(m)
-	sd := math.Sqrt(all * float64(n+m+1) / 12)
-	return max(0, int(all/2-stats.StdNormal.InvCDF(1-alpha/2)*sd))
+	return rankWithin(all, all*float64(n+m+1)/12, alpha)
+}
+
+// rankWithin is the rank of the bounds among so many differences, the number of which
+// above a shift has this variance.
+func rankWithin(all, variance, alpha float64) int {
+	return max(0, int(all/2-stats.StdNormal.InvCDF(1-alpha/2)*math.Sqrt(variance)))
 }
 
 // fewestDependent is from how many values on their dependence is tested.

@@ -18,6 +18,13 @@
  *	"r" PATH          the root file system
  *	"b" PATH DIR      a folder of the host, to be mounted on DIR in the root;
  *	                  DIR has no slash at its beginning
+ *	"o" PATH DIR      the same, to be read only, without what is mounted below PATH
+ *	"p" DIR           the workload is a user's own: mount a /proc on DIR, of which
+ *	                  what rules the machine is read only, and leave it no more
+ *	                  capabilities than engines give
+ *	"u" UID GID       who the workload is; root without it
+ *	"i" DIR           the folder that it begins in; / without it
+ *	"e" ""            it has the lane's environment; none without it
  *	"x" ARG...        the workload's argv: the rest of the list
  */
 #ifndef TARE_FLOOR_H
@@ -28,8 +35,9 @@
 enum {
 	CLONE_NEWUTS = 0x04000000, CLONE_NEWIPC = 0x08000000,
 	CLONE_NEWPID = 0x20000000, CLONE_NEWNET = 0x40000000,
-	MS_BIND = 4096, MS_REC = 16384, MS_PRIVATE = 1 << 18, MNT_DETACH = 2,
+	MS_RDONLY = 1, MS_NOSUID = 2, MS_NODEV = 4, MS_NOEXEC = 8, MS_REMOUNT = 32, MS_BIND = 4096, MS_REC = 16384, MS_PRIVATE = 1 << 18, MNT_DETACH = 2,
 	AT_REMOVEDIR = 0x200,
+	PR_CAPBSET_DROP = 24, CAPABILITY_VERSION_3 = 0x20080522,
 };
 #define CLONE_INTO_CGROUP 0x200000000ul
 
@@ -47,6 +55,14 @@ static long write_file(const char *path, const char *value)
 	return r;
 }
 
+static u64 number(const char *s)
+{
+	u64 v = 0;
+	while (*s >= '0' && *s <= '9')
+		v = v * 10 + (u64)(*s++ - '0');
+	return v;
+}
+
 static int tagged(const char *arg, char tag)
 {
 	return arg[0] == tag && arg[1] == 0;
@@ -55,7 +71,7 @@ static int tagged(const char *arg, char tag)
 /* The next tag of the list. */
 static char **next(char **a)
 {
-	return a + (tagged(*a, 'w') || tagged(*a, 'b') ? 3 : 2);
+	return a + (tagged(*a, 'w') || tagged(*a, 'b') || tagged(*a, 'o') || tagged(*a, 'u') ? 3 : 2);
 }
 
 /* Makes the cgroups and sets their limits; returns the descriptor of the v2
@@ -92,10 +108,102 @@ static long join_cgroups(struct lane *l)
 
 static char **find(struct lane *l, char tag)
 {
-	for (char **a = l->argv; *a && a[1]; a = next(a))
+	for (char **a = l->argv; *a && a[1]; a = next(a)) {
 		if (tagged(*a, tag))
 			return a + 1;
+		if (tagged(*a, 'x')) /* what follows is the workload's */
+			return 0;
+	}
 	return 0;
+}
+
+/* Mounts a /proc on dir, and over what in it rules the machine the same, read
+ * only: root needs no capability to write to it. A kernel may lack some of it. */
+static long mount_proc(const char *dir)
+{
+	static const char *const ruling[] = {"sys", "sysrq-trigger", "irq", "bus", "fs", "scsi", "acpi", "asound"};
+	const long quiet = MS_NOSUID | MS_NODEV | MS_NOEXEC;
+	char path[256];
+	u64 n = strlen_(dir);
+	if (n + sizeof "/sysrq-trigger" > sizeof path)
+		return -EINVAL;
+	for (u64 i = 0; i < n; i++)
+		path[i] = dir[i];
+	path[n++] = '/';
+	long r = sys5(SYS_mount, "proc", dir, "proc", quiet, 0);
+	for (u64 i = 0; r == 0 && i < sizeof ruling / sizeof *ruling; i++) {
+		for (u64 j = 0; j <= strlen_(ruling[i]); j++)
+			path[n + j] = ruling[i][j];
+		r = sys5(SYS_mount, path, path, 0, MS_BIND | MS_REC, 0);
+		if (r == 0)
+			r = sys5(SYS_mount, 0, path, 0, MS_BIND | MS_REMOUNT | MS_RDONLY | quiet, 0);
+		else if (r == -ENOENT)
+			r = 0;
+	}
+	return r;
+}
+
+/* What engines give, but for CAP_MKNOD: the floor is in no devices cgroup, so
+ * that a device it made would be the machine's. The numbers are those of
+ * linux/capability.h: chown, dac_override, fowner, fsetid, kill, setgid, setuid,
+ * setpcap, net_bind_service, net_raw, sys_chroot, audit_write, setfcap. */
+static const u64 engine_capabilities = 1u << 0 | 1u << 1 | 1u << 3 | 1u << 4 | 1u << 5 | 1u << 6 | 1u << 7 |
+				       1u << 8 | 1u << 10 | 1u << 13 | 1u << 18 | 1u << 29 | 1u << 31;
+
+/* Leaves the calling process, and all that it becomes, no other capabilities. */
+static long drop_capabilities(void)
+{
+	for (u64 c = 0; c < 64; c++) {
+		if (engine_capabilities >> c & 1)
+			continue;
+		long r = sys2(SYS_prctl, PR_CAPBSET_DROP, c);
+		if (r == -EINVAL) /* beyond the last that the kernel knows */
+			break;
+		if (r < 0)
+			return r;
+	}
+	struct { u32 version; i32 pid; } head = {CAPABILITY_VERSION_3, 0};
+	struct { u32 effective, permitted, inheritable; } sets[2];
+	long r = sys2(SYS_capget, &head, sets);
+	for (u64 i = 0; i < 2; i++) {
+		sets[i].permitted &= (u32)(engine_capabilities >> 32 * i);
+		sets[i].effective = sets[i].permitted;
+		sets[i].inheritable = 0; /* a root that execs would have them */
+	}
+	return r < 0 ? r : sys2(SYS_capset, &head, sets);
+}
+
+/* What is mounted in the root before it is entered. What is below a folder that
+ * is to be read only is not, as it would stay writable. */
+static long mount_all(struct lane *l)
+{
+	long r = 0;
+	for (char **a = l->argv; r == 0 && *a && a[1] && !tagged(*a, 'x'); a = next(a)) {
+		if (tagged(*a, 'b') || tagged(*a, 'o'))
+			r = sys5(SYS_mount, a[1], a[2], 0, MS_BIND | (tagged(*a, 'o') ? 0 : MS_REC), 0);
+		if (r == 0 && tagged(*a, 'o'))
+			r = sys5(SYS_mount, 0, a[2], 0, MS_BIND | MS_REMOUNT | MS_RDONLY, 0);
+		if (tagged(*a, 'p'))
+			r = mount_proc(a[1]);
+	}
+	return r;
+}
+
+/* Who and where the workload is. */
+static long take_place(struct lane *l)
+{
+	char **user = find(l, 'u'), **dir = find(l, 'i');
+	long r = dir ? sys1(SYS_chdir, dir[0]) : 0;
+	if (r == 0 && find(l, 'p'))
+		r = drop_capabilities();
+	if (r == 0 && user) {
+		r = sys2(SYS_setgroups, 0, 0);
+		if (r == 0)
+			r = sys1(SYS_setgid, number(user[1]));
+		if (r == 0)
+			r = sys1(SYS_setuid, number(user[0]));
+	}
+	return r;
 }
 
 static long enter_root(struct lane *l, const char *root)
@@ -105,9 +213,8 @@ static long enter_root(struct lane *l, const char *root)
 		r = sys5(SYS_mount, root, root, 0, MS_BIND | MS_REC, 0);
 	if (r == 0)
 		r = sys1(SYS_chdir, root);
-	char **volume = find(l, 'b');
-	if (r == 0 && volume)
-		r = sys5(SYS_mount, volume[0], volume[1], 0, MS_BIND, 0);
+	if (r == 0)
+		r = mount_all(l);
 	if (r == 0)
 		r = sys2(SYS_pivot_root, ".", ".");
 	if (r == 0)
@@ -127,6 +234,8 @@ __attribute__((noreturn)) static void inside(struct lane *l, struct slot *s, int
 		die(126);
 	}
 	r = enter_root(l, root[0]);
+	if (r == 0)
+		r = take_place(l);
 	if (r < 0) {
 		fail(s, STAGE_ROOT, r);
 		die(126);
@@ -140,7 +249,7 @@ __attribute__((noreturn)) static void inside(struct lane *l, struct slot *s, int
 	if (gate >= 0 && sys3(SYS_read, gate, &byte, 1) != 1)
 		die(126); /* the lane is gone */
 	char *none[] = {0};
-	r = sys3(SYS_execve, workload[0], workload, none);
+	r = sys3(SYS_execve, workload[0], workload, find(l, 'e') ? l->envp : none);
 	fail(s, STAGE_EXEC, r);
 	die(127);
 }

@@ -163,14 +163,6 @@ static void forget_origin(int first_unused)
 	sys4(SYS_rt_sigprocmask, SIG_SETMASK, none, 0, 8);
 }
 
-static u64 number(const char *s)
-{
-	u64 v = 0;
-	while (*s >= '0' && *s <= '9')
-		v = v * 10 + (u64)(*s++ - '0');
-	return v;
-}
-
 __attribute__((noreturn, used)) void lane(long *stack)
 {
 	long argc = stack[0];

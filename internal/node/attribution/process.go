@@ -65,7 +65,7 @@ func (r *Reader) fill(out *record.Process, m Member, full bool, problems *record
 			return err
 		}
 	} else {
-		out.CPU = int64(st.Ticks) * procs.Tick
+		out.CPU, out.Waited = int64(st.Ticks)*procs.Tick, int64(st.Waited)*procs.Tick
 	}
 	if m.Kernel || st.Ended() { // without memory
 		out.Read = true

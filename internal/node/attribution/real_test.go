@@ -280,7 +280,7 @@ func inGroup(t *testing.T, group string, processes []record.Process, lane int) (
 		}
 		_ = filepath.WalkDir(filepath.Join(h.Mount, group), func(path string, _ os.DirEntry, _ error) error {
 			text, _ := os.ReadFile(filepath.Join(path, "cgroup.procs"))
-			for _, word := range strings.Fields(string(text)) {
+			for word := range strings.FieldsSeq(string(text)) {
 				pid, _ := strconv.Atoi(word)
 				n++
 				if !slices.ContainsFunc(processes, func(p record.Process) bool { return p.Pid == pid && p.Lane == lane }) {

@@ -170,24 +170,6 @@ func ours(name string) error {
 	return nil
 }
 
-// Find lists tare's own groups of any run, as names without a leading slash,
-// each once.
-func Find(hs []Hierarchy) []string {
-	var out []string
-	for _, h := range hs {
-		entries, err := os.ReadDir(h.Mount)
-		if err != nil {
-			continue
-		}
-		for _, e := range entries {
-			if e.IsDir() && ours(e.Name()) == nil && !slices.Contains(out, e.Name()) {
-				out = append(out, e.Name())
-			}
-		}
-	}
-	return out
-}
-
 // Procs lists the processes in a group and below it, in all hierarchies.
 func Procs(hs []Hierarchy, name string) []int {
 	var out []int
@@ -197,7 +179,7 @@ func Procs(hs []Hierarchy, name string) []int {
 			if err != nil {
 				continue
 			}
-			for _, f := range strings.Fields(string(b)) {
+			for f := range strings.FieldsSeq(string(b)) {
 				if pid, err := strconv.Atoi(f); err == nil && pid > 1 && !slices.Contains(out, pid) {
 					out = append(out, pid)
 				}

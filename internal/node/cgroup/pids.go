@@ -12,13 +12,8 @@ import (
 // groups by the pids controller, and the file that says so: of all limits at and
 // above them the one that leaves least. ok is false where there is no limit.
 func PIDsLeft(root machine.Root, hs []Hierarchy, in *procs.Groups) (left int64, file string, ok bool) {
-	h, found := machine.Cgroups(hs).Find("pids")
-	controller := "pids"
-	if h.Version == 2 {
-		controller = ""
-	}
-	group, known := in.Paths[controller]
-	if !found || !known {
+	h, group, found := pids(hs, in)
+	if !found {
 		return 0, "", false
 	}
 	// The root of a hierarchy has no limit.
@@ -31,6 +26,48 @@ func PIDsLeft(root machine.Root, hs []Hierarchy, in *procs.Groups) (left int64, 
 		}
 	}
 	return left, file, ok
+}
+
+// PIDsRefused is how often another process or thread was refused in the given groups and in
+// the one above them, such as a pod's, and for which of the two's limit. The kernel
+// counts in the group that was refused, or, from 6.11 on, in the one whose limit it was,
+// also what others in that were refused.
+func PIDsRefused(root machine.Root, hs []Hierarchy, in *procs.Groups) (own, above, limit int64) {
+	h, group, found := pids(hs, in)
+	if !found {
+		return 0, 0, 0
+	}
+	group = path.Clean(group)
+	own = refusedIn(root, path.Join(h.Mount, group))
+	if most, limited := number(root, path.Join(h.Mount, group, "pids.max")); limited {
+		return own, 0, most
+	}
+	dir := path.Join(h.Mount, path.Dir(group))
+	if most, limited := number(root, path.Join(dir, "pids.max")); limited {
+		return own, refusedIn(root, dir), most
+	}
+	return 0, 0, 0
+}
+
+func refusedIn(root machine.Root, dir string) int64 {
+	text, err := root.FirstLine(path.Join(dir, "pids.events"), 64)
+	count, is := strings.CutPrefix(strings.TrimSpace(text), "max ")
+	if !is || err != nil {
+		return 0
+	}
+	n, _ := machine.Number([]byte(count))
+	return n
+}
+
+// pids is where the pids controller has the given groups.
+func pids(hs []Hierarchy, in *procs.Groups) (h Hierarchy, group string, found bool) {
+	h, found = machine.Cgroups(hs).Find("pids")
+	controller := "pids"
+	if h.Version == 2 {
+		controller = ""
+	}
+	group, known := in.Paths[controller]
+	return h, group, found && known
 }
 
 // number is that of a file which holds nothing else; "max" is none.

@@ -49,3 +49,35 @@ func TestTheLimitThatLeavesLeastCounts(t *testing.T) {
 		})
 	}
 }
+
+func TestARefusalIsOfTheOwnLimitOrOfTheOneAbove(t *testing.T) {
+	t.Parallel()
+	hs := []Hierarchy{{Mount: "/g", Version: 1, Controllers: []string{"pids"}, Root: "/"}}
+	for name, c := range map[string]struct {
+		files             map[string]string
+		own, above, limit int64
+	}{
+		"its own":                     {map[string]string{"a/b/pids.max": "64\n", "a/b/pids.events": "max 3\n", "a/pids.max": "9\n", "a/pids.events": "max 7\n"}, 3, 0, 64},
+		"its pod's, counted in it":    {map[string]string{"a/b/pids.max": "max\n", "a/b/pids.events": "max 3\n", "a/pids.max": "96\n", "a/pids.events": "max 0\n"}, 3, 0, 96},
+		"its pod's, counted there":    {map[string]string{"a/b/pids.max": "max\n", "a/b/pids.events": "max 0\n", "a/pids.max": "96\n", "a/pids.events": "max 2\n"}, 0, 2, 96},
+		"nobody's":                    {map[string]string{"a/b/pids.max": "max\n", "a/b/pids.events": "max 0\n", "a/pids.max": "max\n"}, 0, 0, 0},
+		"a file that no kernel wrote": {map[string]string{"a/b/pids.max": "64\n", "a/b/pids.events": "most 3\n"}, 0, 0, 64},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			root := t.TempDir()
+			for file, text := range c.files {
+				path := filepath.Join(root, "g", file)
+				if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if own, above, limit := PIDsRefused(machine.Root(root), hs, procs.ParseGroups("3:pids:/a/b\n")); own != c.own || above != c.above || limit != c.limit {
+				t.Errorf("%d and %d times, for a limit of %d", own, above, limit)
+			}
+		})
+	}
+}

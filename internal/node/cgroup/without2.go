@@ -3,30 +3,22 @@ package cgroup
 import (
 	"fmt"
 	"os"
-	"runtime"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/thread"
 )
 
 // Without2 makes a mount namespace in which the cgroup2 hierarchies are not
 // mounted, so that a runtime which refuses a hybrid layout sees plain v1.
 // Nothing changes outside: the namespace lives as long as the file, or a
 // process in it.
-func Without2(hs []Hierarchy) (*os.File, error) {
-	type result struct {
-		ns  *os.File
-		err error
-	}
-	done := make(chan result)
-	go func() {
-		// Never unlocked: the thread is not like the others any more, and
-		// ends with this goroutine.
-		runtime.LockOSThread()
-		ns, err := unmounted(hs)
-		done <- result{ns, err}
-	}()
-	r := <-done
-	return r.ns, r.err
+func Without2(hs []Hierarchy) (ns *os.File, err error) {
+	err = thread.Apart(func() (err error) {
+		ns, err = unmounted(hs)
+		return err
+	})
+	return ns, err
 }
 
 func unmounted(hs []Hierarchy) (*os.File, error) {

@@ -14,8 +14,6 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-func ns(n int64) *int64 { return &n }
-
 // alike is what both fake machines say of the group /a.
 var alike = record.GroupMemory{
 	Usage: 100000000, Peak: 120000000, Anon: 40000000, File: 30000000, Mapped: 10000000, Shmem: 20000000,
@@ -48,34 +46,34 @@ func TestRead(t *testing.T) {
 		want  record.Group
 	}{
 		{"version 1", machine1(), "/a", record.Group{Controllers: []string{"memory", "cpuacct", "cpu", "blkio", "pids"},
-			Memory: &alike, CPU: ns(7000000001), Throttled: 5000, ReadBytes: 4096, WriteBytes: 8192, Pids: 12}},
+			Memory: &alike, CPU: new(int64(7000000001)), Throttled: 5000, ReadBytes: 4096, WriteBytes: 8192, Pids: 12}},
 		{"version 2 says the same in its own files", machine2(), "/a", record.Group{Controllers: []string{"memory", "cpu", "io", "pids"},
-			Memory: alike2(), CPU: ns(7000000000), Throttled: 5000, ReadBytes: 4096, WriteBytes: 8192, Pids: 12}},
+			Memory: alike2(), CPU: new(int64(7000000000)), Throttled: 5000, ReadBytes: 4096, WriteBytes: 8192, Pids: 12}},
 		{"a limit", machine1().with(files{"/cg/memory/a/memory.limit_in_bytes": "1073741824\n"}), "/a", record.Group{Controllers: []string{"memory", "cpuacct", "cpu", "blkio", "pids"},
-			Memory: &limited, CPU: ns(7000000001), Throttled: 5000, ReadBytes: 4096, WriteBytes: 8192, Pids: 12}},
+			Memory: &limited, CPU: new(int64(7000000001)), Throttled: 5000, ReadBytes: 4096, WriteBytes: 8192, Pids: 12}},
 		{"a kernel without kmem and bandwidth control, and with the older file of I/O", machine1().with(files{
 			"/cg/memory/a/memory.kmem.usage_in_bytes": "-", "/cg/memory/a/memory.kmem.tcp.usage_in_bytes": "-",
 			"/cg/memory/a/memory.max_usage_in_bytes": "-", "/cg/cpu,cpuacct/a/cpu.stat": "-", "/cg/pids/a/pids.current": "-",
 			"/cg/blkio/a/blkio.throttle.io_service_bytes_recursive": "-",
 			"/cg/blkio/a/blkio.throttle.io_service_bytes":           "8:0 Read 1\n8:0 Write 2\nTotal 3\n"}), "/a",
-			record.Group{Controllers: []string{"memory", "cpuacct", "blkio"}, Memory: &bare, CPU: ns(7000000001), ReadBytes: 1, WriteBytes: 2}},
+			record.Group{Controllers: []string{"memory", "cpuacct", "blkio"}, Memory: &bare, CPU: new(int64(7000000001)), ReadBytes: 1, WriteBytes: 2}},
 		{"a kernel before the line kernel: the sum of its parts", machine2().with(files{
 			"/cg/a/memory.stat": strings.Replace(stat2, "kernel 9000000\n", "", 1)}), "/a",
 			record.Group{Controllers: []string{"memory", "cpu", "io", "pids"},
-				Memory: parts, CPU: ns(7000000000), Throttled: 5000, ReadBytes: 4096, WriteBytes: 8192, Pids: 12}},
+				Memory: parts, CPU: new(int64(7000000000)), Throttled: 5000, ReadBytes: 4096, WriteBytes: 8192, Pids: 12}},
 		{"a group without I/O in a hierarchy that counts it", machine1().with(files{
 			"/cg/blkio/a/blkio.throttle.io_service_bytes_recursive": "Total 0\n",
 			"/cg/blkio/blkio.throttle.io_service_bytes_recursive":   "8:0 Read 4096\n8:0 Write 8192\nTotal 12288\n"}), "/a", record.Group{
-			Controllers: []string{"memory", "cpuacct", "cpu", "blkio", "pids"}, Memory: &alike, CPU: ns(7000000001), Throttled: 5000, Pids: 12}},
+			Controllers: []string{"memory", "cpuacct", "cpu", "blkio", "pids"}, Memory: &alike, CPU: new(int64(7000000001)), Throttled: 5000, Pids: 12}},
 		{"a hierarchy that counts no I/O, of which a zero would be none", machine1().with(files{
 			"/cg/blkio/a/blkio.throttle.io_service_bytes_recursive": "Total 0\n",
 			"/cg/blkio/blkio.throttle.io_service_bytes_recursive":   "Total 0\n"}), "/a", record.Group{
-			Controllers: []string{"memory", "cpuacct", "cpu", "pids"}, Memory: &alike, CPU: ns(7000000001), Throttled: 5000, Pids: 12}},
+			Controllers: []string{"memory", "cpuacct", "cpu", "pids"}, Memory: &alike, CPU: new(int64(7000000001)), Throttled: 5000, Pids: 12}},
 		{"a group whose parent hands nothing down has CPU time only", machine2(), "/a/b",
-			record.Group{Controllers: []string{"cpu"}, CPU: ns(9000)}},
+			record.Group{Controllers: []string{"cpu"}, CPU: new(int64(9000))}},
 		{"beside an empty version 2, version 1 is read", hybrid, "/a", record.Group{Controllers: []string{"memory", "cpuacct", "cpu", "blkio", "pids"},
-			Memory: &alike, CPU: ns(7000000001), Throttled: 5000, ReadBytes: 4096, WriteBytes: 8192, Pids: 12}},
-		{"a group that only the empty version 2 has", hybrid, "/only", record.Group{Controllers: []string{"cpu"}, CPU: ns(3000)}},
+			Memory: &alike, CPU: new(int64(7000000001)), Throttled: 5000, ReadBytes: 4096, WriteBytes: 8192, Pids: 12}},
+		{"a group that only the empty version 2 has", hybrid, "/only", record.Group{Controllers: []string{"cpu"}, CPU: new(int64(3000))}},
 		{"some controllers are in version 2", hybrid.with(files{
 			"/proc/self/mountinfo": mounts +
 				"21 10 0:21 / /cg/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n" +
@@ -86,11 +84,11 @@ func TestRead(t *testing.T) {
 			"/cg/unified/a/memory.peak": "120000000\n", "/cg/unified/a/memory.swap.current": "8192\n",
 			"/cg/unified/a/memory.max": "max\n", "/cg/unified/a/pids.current": "12\n",
 			"/cg/unified/a/io.stat": "8:0 rbytes=1 wbytes=1\n"}), "/a", record.Group{Controllers: []string{"memory", "cpuacct", "cpu", "blkio", "pids"},
-			Memory: alike2(), CPU: ns(7000000001), Throttled: 5000, ReadBytes: 4096, WriteBytes: 8192, Pids: 12}},
+			Memory: alike2(), CPU: new(int64(7000000001)), Throttled: 5000, ReadBytes: 4096, WriteBytes: 8192, Pids: 12}},
 		{"a container sees a part of the hierarchies as the whole", machine2().with(files{
 			"/proc/self/mountinfo": mounts + "20 10 0:20 /docker/1 /cg rw - cgroup2 cgroup2 rw\n"}), "/docker/1/a",
 			record.Group{Controllers: []string{"memory", "cpu", "io", "pids"},
-				Memory: alike2(), CPU: ns(7000000000), Throttled: 5000, ReadBytes: 4096, WriteBytes: 8192, Pids: 12}},
+				Memory: alike2(), CPU: new(int64(7000000000)), Throttled: 5000, ReadBytes: 4096, WriteBytes: 8192, Pids: 12}},
 	} {
 		g := c.files.open(t).group(t, c.path)
 		got := record.Group{Charge: record.ChargePod, Lane: 3, Nested: true, Pids: 99, Throttled: 99, Memory: &record.GroupMemory{}}

@@ -44,15 +44,8 @@ func malformed(want string, got []byte) error {
 
 // line cuts the first line, "key value", off a flat keyed file.
 func line(b []byte) (key, value, rest []byte) {
-	end := bytes.IndexByte(b, '\n')
-	if end < 0 {
-		key = b
-	} else {
-		key, rest = b[:end], b[end+1:]
-	}
-	if i := bytes.IndexByte(key, ' '); i >= 0 {
-		key, value = key[:i], key[i+1:]
-	}
+	key, rest, _ = bytes.Cut(b, []byte{'\n'})
+	key, value, _ = bytes.Cut(key, []byte{' '})
 	return key, value, rest
 }
 

@@ -2,42 +2,14 @@ package disk
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
-)
 
-// loop makes a block device of a file in a folder, or of another device.
-func loop(t *testing.T, on string, options ...string) string {
-	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("a loop device needs root")
-	}
-	if info, err := os.Stat(on); err == nil && info.IsDir() {
-		on = filepath.Join(on, "image")
-		if err := os.WriteFile(on, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Truncate(on, 16<<20); err != nil {
-			t.Fatal(err)
-		}
-	}
-	out, err := exec.Command("losetup", append(options, "--find", "--show", on)...).Output()
-	if err != nil {
-		t.Fatalf("losetup: %v", err)
-	}
-	path := strings.TrimSpace(string(out))
-	t.Cleanup(func() {
-		if err := exec.Command("losetup", "--detach", path).Run(); err != nil {
-			t.Errorf("losetup --detach %s: %v", path, err)
-		}
-	})
-	return path
-}
+	"github.com/tare-bench/tare/internal/loopdev"
+)
 
 // memory is a folder on a tmpfs.
 func memory(t *testing.T) string {
@@ -68,8 +40,9 @@ func TestBelowALoopDeviceIsWhatItsFileLiesOn(t *testing.T) {
 	if err != nil || disk == "" {
 		t.Fatalf("the tests' folder lies on no device (%v): give them a TMPDIR on a disk", err)
 	}
-	onDisk, inMemory := loop(t, dir), loop(t, memory(t))
-	twice := loop(t, inMemory)
+	onDisk, _ := loopdev.In(t, dir, 16<<20)
+	inMemory, _ := loopdev.In(t, memory(t), 16<<20)
+	twice := loopdev.On(t, inMemory)
 	for path, want := range map[string][2]string{
 		onDisk:   {disk, ""},
 		inMemory: {filepath.Base(inMemory), filepath.Base(inMemory) + " lies on a tmpfs"},

@@ -3,14 +3,13 @@ package disk
 import (
 	"context"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/loopdev"
 	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/record"
 )
@@ -150,19 +149,7 @@ func TestABtrfsOfSeveralDevicesIsOfNone(t *testing.T) {
 }
 
 func TestALoopDeviceHasAName(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("a loop device needs root")
-	}
-	file := filepath.Join(t.TempDir(), "image")
-	if err := os.WriteFile(file, make([]byte, 1<<20), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	out, err := exec.Command("losetup", "--find", "--show", file).Output()
-	if err != nil {
-		t.Fatalf("losetup: %v", err)
-	}
-	path := strings.TrimSpace(string(out))
-	defer exec.Command("losetup", "--detach", path).Run()
+	path, _ := loopdev.New(t, 1<<20)
 	if name, err := NameOf(path); err != nil || "/dev/"+name != path {
 		t.Errorf("got %q, %v for %s", name, err, path)
 	}

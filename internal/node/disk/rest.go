@@ -13,15 +13,47 @@ import (
 	"github.com/tare-bench/tare/internal/node/machine"
 )
 
+const dropCaches = "/proc/sys/vm/drop_caches"
+
 // DropCaches writes back what is dirty and drops the page cache, dentries and
 // inodes of the whole node (Documentation/admin-guide/sysctl/vm.rst): what other
-// programs had in it they have to read again. It needs root.
-func DropCaches() error {
-	unix.Sync() // what is dirty is not dropped
-	if err := os.WriteFile("/proc/sys/vm/drop_caches", []byte("3"), 0); err != nil {
+// programs had in it they have to read again. It needs root. What a program has
+// mapped, is being written, or lies on a tmpfs stays. To write back takes minutes
+// where much is dirty or a server of files hangs, and cannot be taken back: when ctx
+// ends it is left to itself, and nothing is dropped after it.
+func DropCaches(ctx context.Context) error {
+	return dropAfter(ctx, unix.Sync, func() error { return os.WriteFile(dropCaches, []byte("3"), 0) }) // what is dirty is not dropped
+}
+
+func dropAfter(ctx context.Context, sync func(), drop func() error) error {
+	done := make(chan error, 1)
+	go func() {
+		sync()
+		err := ctx.Err()
+		if err == nil {
+			err = drop()
+		}
+		done <- err
+	}()
+	var err error
+	select {
+	case err = <-done:
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	if err != nil {
 		return fmt.Errorf("drop the page cache: %w", err)
 	}
 	return nil
+}
+
+// MayDropCaches is why DropCaches would fail, and drops nothing.
+func MayDropCaches() error {
+	f, err := os.OpenFile(dropCaches, os.O_WRONLY, 0)
+	if err != nil {
+		return fmt.Errorf("drop the page cache: %w", err)
+	}
+	return f.Close()
 }
 
 // A device is at rest when it has nothing in flight and moved nothing for three
@@ -60,12 +92,7 @@ func Rest(ctx context.Context, root machine.Root, names []string, most time.Dura
 		case ctx.Err() != nil, time.Now().After(deadline):
 			return false
 		}
-		timer := time.NewTimer(look)
-		select {
-		case <-ctx.Done():
-		case <-timer.C:
-		}
-		timer.Stop()
+		_ = machine.Sleep(ctx, look)
 	}
 }
 

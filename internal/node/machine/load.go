@@ -2,8 +2,10 @@ package machine
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"math"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -17,6 +19,16 @@ func Clock(id int32) int64 {
 
 // Now is the time of CLOCK_MONOTONIC, ns.
 func Now() int64 { return Clock(unix.CLOCK_MONOTONIC) }
+
+// Sleep waits, or not as long where ctx ends: then it says why.
+func Sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
 
 // Ahead is by how much (ns) the time of day is ahead of CLOCK_MONOTONIC: by the
 // closest of a few readings, since one that is interrupted is off by half as long.

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,8 +23,13 @@ type pressure [3]uint64
 // before Linux 4.20, built without CONFIG_PSI, or started without psi=1 where
 // the distribution has it off.
 func readPressure(root machine.Root) (p pressure, ok bool, err error) {
+	return readPressures(root, "/proc/pressure/", "")
+}
+
+// readPressures reads the three files whose names begin and end so.
+func readPressures(root machine.Root, before, after string) (p pressure, ok bool, err error) {
 	for i, name := range []string{"cpu", "memory", "io"} {
-		path := "/proc/pressure/" + name
+		path := before + name + after
 		line, err := root.FirstLine(path, 1024)
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.EOPNOTSUPP) {
 			return pressure{}, false, nil
@@ -36,6 +43,33 @@ func readPressure(root machine.Root) (p pressure, ok bool, err error) {
 	}
 	return p, true, nil
 }
+
+// GroupPressure is for how long (µs) some task in the cgroup of a process has waited for
+// CPU, memory and I/O so far. Only cgroup v2 counts that, and not in its root.
+func GroupPressure(root machine.Root, pid int) (cpu, memory, io int64, err error) {
+	text, err := root.Read(fmt.Sprintf("/proc/%d/cgroup", pid), 64<<10)
+	if err != nil {
+		return 0, 0, 0, fmt.Errorf("read the cgroups of process %d: %w", pid, err)
+	}
+	mounted, err := root.Cgroups()
+	if err != nil {
+		return 0, 0, 0, fmt.Errorf("read the mounted cgroup hierarchies: %w", err)
+	}
+	for line := range strings.Lines(string(text)) {
+		group, is := strings.CutPrefix(strings.TrimSpace(line), "0::")
+		at := slices.IndexFunc(mounted, func(h machine.Hierarchy) bool { return h.Version == 2 && h.Root == "/" })
+		if !is || at < 0 || group == "/" {
+			continue
+		}
+		p, ok, err := readPressures(root, filepath.Join(mounted[at].Mount, filepath.Clean("/"+group))+"/", ".pressure")
+		if err != nil || ok {
+			return int64(p[0]), int64(p[1]), int64(p[2]), err
+		}
+	}
+	return 0, 0, 0, errNoGroupPressure
+}
+
+var errNoGroupPressure = errors.New("the kernel counts it in groups of cgroup v2 only, and the workload is in none of its own")
 
 // since returns the shares (0 to 1) of a time, in ns, that some task waited; ok is
 // false when a counter went backwards, or no time passed.

@@ -75,11 +75,13 @@ func (r *Reader) Open(pid int) (Dir, error) {
 // Close gives the folder back.
 func (d Dir) Close() { unix.Close(d.fd) }
 
+// MaxPid is the largest that the kernel gives, PID_MAX_LIMIT of linux/threads.h.
+const MaxPid = 1 << 22
+
 // What is read of each file at most, and of a list of threads.
 const (
 	fileLimit  = 64 << 10
 	maxThreads = 1 << 16
-	maxPid     = 1 << 22 // the kernel's
 )
 
 // Read reads a whole file, which is valid until the reader's next. One that is
@@ -203,7 +205,7 @@ func numbers(path string) ([]int, error) {
 	}
 	out := make([]int, 0, len(names))
 	for _, name := range names {
-		if n, err := strconv.Atoi(name); err == nil && n > 0 && n <= maxPid {
+		if n, err := strconv.Atoi(name); err == nil && n > 0 && n <= MaxPid {
 			out = append(out, n)
 		}
 	}

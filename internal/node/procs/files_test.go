@@ -56,11 +56,11 @@ func TestWhatIsChargedIsOfTheHierarchiesThatAccount(t *testing.T) {
 
 func TestAStatIsReadBehindAnyName(t *testing.T) {
 	line := func(comm string) string {
-		return "12 (" + comm + ") S 3 1 1 0 -1 4194304 0 0 0 0 10 5 0 0 20 0 7 0 99 0 0 0 0 0 70 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0 0 0 0 90 0 0 0 0\n"
+		return "12 (" + comm + ") S 3 1 1 0 -1 4194304 0 0 0 0 10 5 4 2 20 0 7 0 99 0 0 0 0 0 70 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0 0 0 0 90 0 0 0 0\n"
 	}
 	for _, comm := range []string{"sh", "a b", "x) R 1 1", "((", "", "a\nb) Z 1", strings.Repeat("n", 3000)} {
 		s, err := parseStat([]byte(line(comm)))
-		if err != nil || s.Ended() || s.Group != 1 || s.Comm != comm || s.PPid != 3 || s.Threads != 7 || s.Start != 99 || s.Ticks != 15 || s.Image != [2]uint64{90, 70} {
+		if err != nil || s.Ended() || s.Group != 1 || s.Comm != comm || s.PPid != 3 || s.Threads != 7 || s.Start != 99 || s.Ticks != 15 || s.Waited != 6 || s.Image != [2]uint64{90, 70} {
 			t.Errorf("%q: %+v %v", comm, s, err)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -55,10 +56,26 @@ func StatOf(pid int) (Stat, error) {
 	return with(pid, func(d Dir) (Stat, error) { return d.Stat("") })
 }
 
+// StatusOf reads the status of the process that has the pid now.
+func StatusOf(pid int) (Status, error) { return with(pid, Dir.Status) }
+
 // ArgsOf are the program and the arguments of the process that has the pid now.
 func ArgsOf(pid int) []string {
 	args, _ := with(pid, Dir.Args)
 	return args
+}
+
+// RunVariable is in the environment of a user's command on the host, with the run's id.
+const RunVariable = "TARE_RUN"
+
+// EnvironmentOf are the variables, NAME=VALUE, with which the process began that has the pid
+// now; none where they may not be read. They are not to be shown.
+func EnvironmentOf(pid int) []string {
+	text, _ := with(pid, func(d Dir) (string, error) {
+		b, err := d.Read("environ")
+		return string(b), err
+	})
+	return strings.Split(text, "\x00")
 }
 
 // GroupsOf reads in which cgroups the process is that has the pid now.

@@ -20,10 +20,12 @@ type Stat struct {
 	Group    int // the process group
 	Threads  int
 	Ticks    uint64 // user and system
+	Waited   uint64 // ticks of children that ended and that it waited for, and of those that they had waited for
 	Start    uint64 // ticks since boot: with the pid, what tells a process from a later one
 	Resident int64  // bytes
 	Kernel   bool   // a thread of the kernel
 	Dying    bool   // it was killed, or exits: of many threads some may still be there
+	Exit     int    // of one that has ended: its exit code, 128+n for signal n; 0 where that is hidden
 	// Image is where arguments and stack begin, another after an exec; 0 where
 	// that is hidden.
 	Image [2]uint64
@@ -48,10 +50,10 @@ func parseStat(text []byte) (Stat, error) {
 	}
 	s := Stat{Comm: string(text[begin+1 : end])}
 	rest := text[end+1:]
-	var parent, group, threads, user, system, flags, pages, pending uint64
-	wanted := [49]*uint64{4: &parent, 5: &group, 9: &flags, 14: &user, 15: &system, 20: &threads, 22: &s.Start, 24: &pages, 28: &s.Image[1], 31: &pending, 48: &s.Image[0]}
+	var parent, group, threads, user, system, waitedUser, waitedSystem, flags, pages, pending, exit uint64
+	wanted := [53]*uint64{52: &exit, 4: &parent, 5: &group, 9: &flags, 14: &user, 15: &system, 16: &waitedUser, 17: &waitedSystem, 20: &threads, 22: &s.Start, 24: &pages, 28: &s.Image[1], 31: &pending, 48: &s.Image[0]}
 	field := 2 // of proc_pid_stat(5), the name's
-	for field < 48 {
+	for field < 52 {
 		rest = bytes.TrimLeft(rest, " \n")
 		i := bytes.IndexAny(rest, " \n")
 		if i < 0 {
@@ -71,13 +73,16 @@ func parseStat(text []byte) (Stat, error) {
 			}
 		}
 	}
-	if field < 22 || user+system > 1<<56 || max(parent, group, threads) > maxPid || pages > 1<<40 {
+	if field < 22 || max(user, system, waitedUser, waitedSystem) > 1<<55 || max(parent, group, threads) > MaxPid || pages > 1<<40 {
 		return Stat{}, ErrForm
 	}
 	s.PPid, s.Group, s.Threads = int(parent), int(group), int(threads)
-	s.Ticks, s.Kernel = user+system, flags&kernelThread != 0
+	s.Ticks, s.Waited, s.Kernel = user+system, waitedUser+waitedSystem, flags&kernelThread != 0
 	s.Dying = s.Ended() || flags&exiting != 0 || pending&killed != 0
 	s.Resident = int64(pages) * pageSize
+	if s.Exit = int(exit >> 8 & 0xff); exit&0x7f != 0 { // as wait(2) tells it
+		s.Exit = 128 + int(exit&0x7f)
+	}
 	return s, nil
 }
 
@@ -111,7 +116,12 @@ type Status struct {
 	RSS     int64
 	RSSAnon int64
 	VMPTE   int64
+	Signals
 }
+
+// Signals are sets of them, the one numbered n by bit n-1: those that the process has a
+// handler for, that it ignores, and that its first thread blocks.
+type Signals struct{ Caught, Ignored, Blocked uint64 }
 
 func parseStatus(text []byte) (Status, error) {
 	var s Status
@@ -120,13 +130,20 @@ func parseStatus(text []byte) (Status, error) {
 		var into *int64
 		switch string(key) {
 		case "NSpid":
-			for _, word := range strings.Fields(string(value)) {
+			for word := range strings.FieldsSeq(string(value)) {
 				n, err := strconv.Atoi(word)
-				if err != nil || n < 0 || n > maxPid || len(s.NSpid) == 64 {
+				if err != nil || n < 0 || n > MaxPid || len(s.NSpid) == 64 {
 					return Status{}, ErrForm
 				}
 				s.NSpid = append(s.NSpid, n)
 			}
+			continue
+		case "SigCgt", "SigIgn", "SigBlk":
+			set, err := strconv.ParseUint(strings.TrimSpace(string(value)), 16, 64)
+			if err != nil {
+				return Status{}, ErrForm
+			}
+			*map[string]*uint64{"SigCgt": &s.Caught, "SigIgn": &s.Ignored, "SigBlk": &s.Blocked}[string(key)] = set
 			continue
 		case "VmRSS":
 			into = &s.RSS

@@ -208,7 +208,7 @@ func (s *Reader) Rest(ctx context.Context, device string, most time.Duration) bo
 }
 
 // Drop drops the node's page cache.
-func (s *Reader) Drop() error { return disk.DropCaches() }
+func (s *Reader) Drop(ctx context.Context) error { return disk.DropCaches(ctx) }
 
 // Flush writes back what is dirty on the whole node, and tells how many bytes a
 // block device, "" for all whole disks, has written since the disks were read at

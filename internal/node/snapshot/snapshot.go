@@ -60,10 +60,7 @@ func (s *Reader) Settle(ctx context.Context, most time.Duration) bool {
 		if ctx.Err() != nil || time.Now().After(deadline) {
 			return false
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(look):
-		}
+		_ = machine.Sleep(ctx, look)
 	}
 }
 

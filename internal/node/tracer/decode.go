@@ -5,10 +5,9 @@ import (
 	"errors"
 	"strings"
 	"unsafe"
-)
 
-// maxPid is PID_MAX_LIMIT of linux/threads.h.
-const maxPid = 4 << 20
+	"github.com/tare-bench/tare/internal/node/procs"
+)
 
 var errRecord = errors.New("unknown form of record")
 
@@ -43,7 +42,7 @@ func decode(b []byte) (e Event, born uint64, err error) {
 		CPU:    is.Cpu,
 		Busy:   max(is.Busy, 0),
 	}
-	if e.Kind < Fork || e.Kind > Exit || e.Pid > maxPid || e.Parent > maxPid || e.Time < 0 || e.CPU < -1 {
+	if e.Kind < Fork || e.Kind > Exit || e.Pid > procs.MaxPid || e.Parent > procs.MaxPid || e.Time < 0 || e.CPU < -1 {
 		return Event{}, 0, errRecord
 	}
 	if e.Kind == Exit {

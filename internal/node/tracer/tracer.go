@@ -119,7 +119,7 @@ func Check() error {
 // process counts from its next switch.)
 func (t *Tracer) Track(pids ...int) error {
 	for _, pid := range pids {
-		if pid <= 0 || pid > maxPid {
+		if pid <= 0 || pid > procs.MaxPid {
 			return fmt.Errorf("track process %d: there is no such pid", pid)
 		}
 	}

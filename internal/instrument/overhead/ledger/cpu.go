@@ -29,6 +29,7 @@ type used struct {
 // exception: what ran inside sandboxes with groups of their own, a workload's
 // commands or gVisor's address spaces, has partly ended by the phase's end and
 // would be lost; so that row is the groups' clock less their other members'.
+// Where it has no groups, it is in the clocks of those that waited for it.
 func (b *books) cpu() {
 	took := b.took()
 	if took == 0 {
@@ -56,7 +57,9 @@ func (b *books) cpu() {
 	}
 	b.guestsInside()
 	b.lost(unknown)
-	b.byGroups(spent, ns, unknown)
+	if !b.byGroups(spent, ns, unknown) {
+		b.waited(ns)
+	}
 	b.ended(ns, unknown)
 	for role, n := range ns {
 		if r := b.row(role); !unknown[role] {
@@ -133,10 +136,10 @@ func (b *books) lost(unknown map[record.Role]bool) {
 
 // byGroups takes the time of what runs inside sandboxes from their groups, where
 // all of it is in groups that were read at both ends.
-func (b *books) byGroups(spent []used, ns map[record.Role]int64, unknown map[record.Role]bool) {
+func (b *books) byGroups(spent []used, ns map[record.Role]int64, unknown map[record.Role]bool) bool {
 	role := b.owner(-1)
 	if role != record.RoleWorkload {
-		return
+		return false
 	}
 	inside, others, members := 0, int64(0), int64(0)
 	for i := range b.end.Processes {
@@ -144,7 +147,7 @@ func (b *books) byGroups(spent []used, ns map[record.Role]int64, unknown map[rec
 		main, guest := b.chargedTo(p)
 		if p.Role == role {
 			if !main {
-				return // some are elsewhere: two clocks would be mixed
+				return false // some are elsewhere: two clocks would be mixed
 			}
 			inside++
 			continue
@@ -154,7 +157,7 @@ func (b *books) byGroups(spent []used, ns map[record.Role]int64, unknown map[rec
 			continue
 		}
 		if !u.known {
-			return
+			return false
 		}
 		members++
 		if main {
@@ -165,18 +168,18 @@ func (b *books) byGroups(spent []used, ns map[record.Role]int64, unknown map[rec
 		}
 	}
 	if inside == 0 {
-		return
+		return false
 	}
 	total, known := b.groupTime(b.cpuTops)
 	if !known {
-		return
+		return false
 	}
 	rest := total - others
 	if rest < 0 {
 		if rest < -2*tick*(members+1) {
 			unknown[role] = true
 			b.row(role).rule("CPU: unknown, the other members of its cgroups used more than the cgroups")
-			return
+			return true
 		}
 		rest = 0
 	}
@@ -187,6 +190,46 @@ func (b *books) byGroups(spent []used, ns map[record.Role]int64, unknown map[rec
 			r.Rules[i] = "CPU: the clocks of the sandboxes' cgroups less those of their other members"
 		}
 	}
+	return true
+}
+
+// waited adds to the clocks of a workload's processes what those of its children used
+// that ended in the phase, and were waited for by one that is still there. One that
+// nobody waited for (SIGCHLD ignored) is in no clock, see times(2).
+func (b *books) waited(ns map[record.Role]int64) {
+	then, now := byIdentity(b.begin), byIdentity(b.end)
+	sum := int64(0)
+	for i := range b.end.Processes {
+		if p := &b.end.Processes[i]; p.Role == record.RoleWorkload {
+			sum += p.Waited
+			if old := then[identity{p.Pid, p.Start}]; old != nil {
+				sum -= old.Waited
+			}
+		}
+	}
+	if sum <= 0 {
+		return
+	}
+	parents := map[int]*record.Process{}
+	for i := range b.begin.Processes {
+		parents[b.begin.Processes[i].Pid] = &b.begin.Processes[i]
+	}
+	gone := func(p *record.Process) bool { return now[identity{p.Pid, p.Start}] == nil }
+	for i := range b.begin.Processes {
+		p := &b.begin.Processes[i]
+		if p.Role != record.RoleWorkload || !gone(p) {
+			continue
+		}
+		up := parents[p.PPid]
+		for n := 0; up != nil && gone(up) && n < len(parents); n++ {
+			up = parents[up.PPid]
+		}
+		if up != nil { // what it had used before the phase is in that one's clock, too
+			sum -= p.CPU + p.Waited
+		}
+	}
+	ns[record.RoleWorkload] += max(sum, 0)
+	b.row(record.RoleWorkload).rule("CPU: and what children used that ended in the phase, by the clocks of those that waited for them")
 }
 
 // ended adds what the phase's commands used that are gone by its end, where no
@@ -229,7 +272,8 @@ func (b *books) othersCPU(others *Row) {
 		return
 	}
 	rest := b.l.NodeCPU
-	for _, r := range b.rows {
+	for _, role := range order(b.rows) { // for the same last digit every time
+		r := b.rows[role]
 		if r.Processes > 0 && !r.CPUKnown && r != others {
 			return
 		}

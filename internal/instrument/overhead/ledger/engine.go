@@ -32,7 +32,8 @@ func (b *books) engine() {
 		}
 	}
 	var cpu float64
-	for _, r := range b.rows {
+	for _, role := range order(b.rows) { // for the same last digit every time
+		r := b.rows[role]
 		if Own(r.Role) {
 			cpu += r.CPU
 		}

@@ -2,15 +2,13 @@ package run_test
 
 import (
 	"context"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/tare-bench/tare/internal/instrument/storage"
+	"github.com/tare-bench/tare/internal/loopdev"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
 )
@@ -18,32 +16,10 @@ import (
 // deviceStand has a block device of 16 MiB that may be overwritten.
 func deviceStand(t *testing.T, names ...string) (s *stand, path string) {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("a loop device needs root")
-	}
-	image := filepath.Join(t.TempDir(), "image")
-	if err := os.WriteFile(image, make([]byte, 16<<20), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	path = loopOn(t, image)
+	path, _ = loopdev.New(t, 16<<20)
 	s = newStand(t, names...)
 	s.plan.Volumes, s.plan.Destroys = []string{"device=" + path}, []string{path}
 	return s, path
-}
-
-func loopOn(t *testing.T, file string) string {
-	t.Helper()
-	out, err := exec.Command("losetup", "--find", "--show", file).Output()
-	if err != nil {
-		t.Fatalf("losetup: %v", err)
-	}
-	path := strings.TrimSpace(string(out))
-	t.Cleanup(func() {
-		if err := exec.Command("losetup", "--detach", path).Run(); err != nil {
-			t.Errorf("losetup --detach %s: %v", path, err)
-		}
-	})
-	return path
 }
 
 func TestADeviceThatComesIntoUseIsNotWrittenAnyMore(t *testing.T) {
@@ -63,7 +39,7 @@ func TestADeviceThatComesIntoUseIsNotWrittenAnyMore(t *testing.T) {
 			s.exec = func(_ context.Context, _ string, args []string) (subject.Executed, error, bool) {
 				v := verb(args)
 				if ran[v]++; v == c.verb && ran[v] == c.round {
-					loopOn(t, path)
+					loopdev.On(t, path)
 				}
 				return subject.Executed{}, nil, false
 			}

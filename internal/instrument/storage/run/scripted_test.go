@@ -128,7 +128,7 @@ func (s *stand) Seen(_, _ *snapshot.Edge, device string) record.Observed {
 }
 
 func (s *stand) Rest(context.Context, string, time.Duration) bool { s.note("rest"); return true }
-func (s *stand) Drop() error                                      { s.note("drop"); return s.drop }
+func (s *stand) Drop(context.Context) error                       { s.note("drop"); return s.drop }
 func (s *stand) Flush(*snapshot.Edge, string) int64               { s.note("flush"); return 0 }
 
 // run performs the plan.

@@ -54,7 +54,7 @@ type Meter interface {
 	// whether it is; "" stands for all whole disks.
 	Rest(ctx context.Context, device string, most time.Duration) bool
 	// Drop drops all page cache of the node.
-	Drop() error
+	Drop(ctx context.Context) error
 	// Flush writes back what is dirty, and tells how many bytes a device has
 	// written since the edge after a job; -1 where that is not known.
 	Flush(end *snapshot.Edge, device string) int64

@@ -63,8 +63,7 @@ func (v *visit) do(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return nil // it was not measured to its end; Close removes what is left
 	}
-	var f *failure
-	if errors.As(err, &f) {
+	if f, ok := errors.AsType[*failure](err); ok {
 		v.cell.Failure, err = &f.Failure, nil
 	}
 	if err != nil {
@@ -188,7 +187,8 @@ func (v *visit) measure(ctx context.Context, args []string, program string) erro
 	seen := v.options.Meter.Seen(begin, end, v.device())
 	end.Reading.Work = &record.Work{Command: v.cell.Command, Begun: v.cell.Begun, Ended: v.cell.Ended, CPU: e.CPU}
 	seen.Loading = loading
-	seen.CPU = append(seen.CPU, ledger.CPU(&begin.Reading, &end.Reading)...)
+	roles, _ := ledger.CPU(&begin.Reading, &end.Reading)
+	seen.CPU = append(seen.CPU, roles...)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -293,8 +293,11 @@ func (v *visit) drop(ctx context.Context, files []tool.File) error {
 	if v.options.Plan.Drop == "files" {
 		return nil
 	}
-	err := v.options.Meter.Drop()
-	if err == nil {
+	err := v.options.Meter.Drop(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err == nil:
 		v.cell.Dropped = "node"
 		return nil
 	}

@@ -15,41 +15,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/instrument/storage"
+	"github.com/tare-bench/tare/internal/loopdev"
 	"github.com/tare-bench/tare/internal/node/disk"
 	"github.com/tare-bench/tare/record"
 )
-
-// loop makes a block device of 16 MiB.
-func loop(t *testing.T) string {
-	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("a loop device needs root")
-	}
-	file := filepath.Join(t.TempDir(), "image")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Truncate(file, 16<<20); err != nil {
-		t.Fatal(err)
-	}
-	return loopOn(t, file)
-}
-
-// loopOn makes one of a file or of another device.
-func loopOn(t *testing.T, file string) string {
-	t.Helper()
-	out, err := exec.Command("losetup", "--find", "--partscan", "--show", file).Output()
-	if err != nil {
-		t.Fatalf("losetup: %v", err)
-	}
-	path := strings.TrimSpace(string(out))
-	t.Cleanup(func() {
-		if err := exec.Command("losetup", "--detach", path).Run(); err != nil {
-			t.Errorf("losetup --detach %s: %v", path, err)
-		}
-	})
-	return path
-}
 
 // taken is a device that was given away.
 func taken(t *testing.T, path string) *Volume {
@@ -66,24 +35,6 @@ func taken(t *testing.T, path string) *Volume {
 	return v
 }
 
-// mounted makes a file system on a device and mounts it.
-func mounted(t *testing.T, path string) (at string) {
-	t.Helper()
-	if out, err := exec.Command("mkfs.ext4", "-q", path).CombinedOutput(); err != nil {
-		t.Fatalf("mkfs.ext4: %v: %s", err, out)
-	}
-	at = t.TempDir()
-	if err := unix.Mount(path, at, "ext4", 0, ""); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := unix.Unmount(at, 0); err != nil {
-			t.Error(err)
-		}
-	})
-	return at
-}
-
 func wantUsed(t *testing.T, err error, whys ...string) {
 	t.Helper()
 	for _, why := range whys {
@@ -96,9 +47,10 @@ func wantUsed(t *testing.T, err error, whys ...string) {
 // The kernel does not count a loop device as a user of what it lies on: O_EXCL
 // succeeds, and there is no holder.
 func TestAFileSystemBehindALoopDeviceIsSeen(t *testing.T) {
-	path := loop(t)
-	behind := loopOn(t, path)
-	at := mounted(t, behind)
+	path, _ := loopdev.New(t, 16<<20, "--partscan")
+	behind := loopdev.On(t, path)
+	at := t.TempDir()
+	loopdev.Mount(t, behind, at, 0)
 	fd, err := unix.Open(path, unix.O_RDWR|unix.O_EXCL|unix.O_CLOEXEC, 0)
 	if err != nil {
 		t.Fatalf("this kernel counts a loop device as a user, which makes the test worthless: %v", err)
@@ -108,20 +60,21 @@ func TestAFileSystemBehindALoopDeviceIsSeen(t *testing.T) {
 }
 
 func TestALoopDeviceOnADeviceInUseIsNotTaken(t *testing.T) {
-	path := loop(t)
-	at := mounted(t, path)
-	wantUsed(t, Free(loopOn(t, path)), "mounted on "+at)
+	path, _ := loopdev.New(t, 16<<20, "--partscan")
+	at := t.TempDir()
+	loopdev.Mount(t, path, at, 0)
+	wantUsed(t, Free(loopdev.On(t, path)), "mounted on "+at)
 }
 
 func TestALoopDeviceOnAPartOfADeviceIsSeen(t *testing.T) {
-	path := loop(t)
+	path, _ := loopdev.New(t, 16<<20, "--partscan")
 	part := partitioned(t, path)
-	behind := loopOn(t, part)
+	behind := loopdev.On(t, part)
 	wantUsed(t, Free(path), "below the loop device "+behind)
 }
 
 func TestAPartThatIsMountedKeepsTheWholeFromBeingTaken(t *testing.T) {
-	path := loop(t)
+	path, _ := loopdev.New(t, 16<<20, "--partscan")
 	part := partitioned(t, path)
 	name := strings.TrimPrefix(path, "/dev/")
 	if parts := partsOf(name); !slices.Equal(parts, []string{name, name + "p1"}) {
@@ -130,7 +83,8 @@ func TestAPartThatIsMountedKeepsTheWholeFromBeingTaken(t *testing.T) {
 	if parts := partsOf(name + "p1"); !slices.Equal(parts, []string{name + "p1", name}) {
 		t.Errorf("the parts of the partition are %v", parts)
 	}
-	at := mounted(t, part)
+	at := t.TempDir()
+	loopdev.Mount(t, part, at, 0)
 	wantUsed(t, Free(path), "mounted on "+at)
 }
 
@@ -172,7 +126,7 @@ func partitioned(t *testing.T, path string) string {
 }
 
 func TestADeviceThatAProcessHasOpenIsNotTaken(t *testing.T) {
-	path := loop(t)
+	path, _ := loopdev.New(t, 16<<20, "--partscan")
 	held, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)
@@ -191,7 +145,7 @@ func TestADeviceThatAProcessHasOpenIsNotTaken(t *testing.T) {
 }
 
 func TestADeviceThatIsTakenCanBeOpenedButNotMounted(t *testing.T) {
-	path := loop(t)
+	path, _ := loopdev.New(t, 16<<20, "--partscan")
 	if out, err := exec.Command("mkfs.ext4", "-q", path).CombinedOutput(); err != nil {
 		t.Fatalf("mkfs.ext4: %v: %s", err, out)
 	}
@@ -211,17 +165,18 @@ func TestADeviceThatIsTakenCanBeOpenedButNotMounted(t *testing.T) {
 }
 
 func TestADeviceThatIsPutToUseInMidRunIsLeftAlone(t *testing.T) {
-	path := loop(t)
+	path, _ := loopdev.New(t, 16<<20, "--partscan")
 	v := taken(t, path)
 	if err := v.Check(); err != nil {
 		t.Fatal(err)
 	}
-	behind := loopOn(t, path)
+	behind := loopdev.On(t, path)
 	wantUsed(t, v.Check(), "below the loop device "+behind)
 }
 
 func TestADeviceIsTheOneThatThePathLedToAtFirst(t *testing.T) {
-	one, other := loop(t), loop(t)
+	one, _ := loopdev.New(t, 16<<20)
+	other, _ := loopdev.New(t, 16<<20)
 	link := filepath.Join(t.TempDir(), "by-id")
 	if err := os.Symlink(one, link); err != nil {
 		t.Fatal(err)
@@ -239,7 +194,8 @@ func TestADeviceIsTheOneThatThePathLedToAtFirst(t *testing.T) {
 }
 
 func TestANodeThatBecameAnotherDeviceIsLeftAlone(t *testing.T) {
-	one, other := loop(t), loop(t)
+	one, _ := loopdev.New(t, 16<<20)
+	other, _ := loopdev.New(t, 16<<20)
 	node := filepath.Join(t.TempDir(), "node")
 	lead := func(of string) {
 		t.Helper()

@@ -80,8 +80,7 @@ func (e *errNotHere) Unwrap() error { return e.error }
 // Advice is what would change that a volume cannot be had, "" where err is no
 // such error.
 func Advice(err error) string {
-	var e *errNotHere
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*errNotHere](err); ok {
 		return e.advice
 	}
 	return ""

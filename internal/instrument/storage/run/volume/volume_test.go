@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/instrument/storage"
+	"github.com/tare-bench/tare/internal/loopdev"
 	"github.com/tare-bench/tare/internal/mounts"
 	"github.com/tare-bench/tare/record"
 )
@@ -55,7 +56,7 @@ func TestATmpfsThatMemoryDoesNotHoldIsRefused(t *testing.T) {
 }
 
 func TestADeviceIsTakenOnlyIfItIsNamedAndFree(t *testing.T) {
-	path := loop(t)
+	path, _ := loopdev.New(t, 16<<20)
 	take := func(asked Asked) (*Volume, error) {
 		return Prepare(context.Background(), storage.Volume{Name: "device=" + path, Kind: record.VolumeDevice, Source: path}, asked)
 	}

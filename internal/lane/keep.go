@@ -1,0 +1,135 @@
+package lane
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/node/procs"
+)
+
+// Pid is the process of the workload that a lane itself makes, from the moment when it
+// is there; 0 before. Any goroutine may ask.
+func (p *Pool) Pid(lane int) int { return int(atomic.LoadInt32(&p.mem.slot(lane).Pid)) }
+
+// Owns tells whether a process is one that a lane has made and waits for.
+func (p *Pool) Owns(pid int) bool {
+	s, err := procs.StatOf(pid)
+	return err == nil && slices.Contains(p.procs, s.PPid)
+}
+
+// MaxKept is how much of a workload's output is kept. What comes after that is read and
+// thrown away, so that it never waits for a reader.
+const MaxKept = 256 << 20
+
+// keeper writes what a lane's workload says between two orders into a file. During an
+// order the lane reads it itself.
+type keeper struct {
+	file  *os.File
+	pipes []*os.File // the reading ends: output and errors
+	room  int64
+	lock  sync.Mutex
+	done  sync.WaitGroup
+}
+
+// keep begins to keep a lane's output, behind what the lane has read itself.
+func (p *Pool) keep(lane int, path, read string) error {
+	k := &keeper{room: MaxKept}
+	var err error
+	if k.file, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600); err != nil {
+		return fmt.Errorf("keep the workload's output: %w", err)
+	}
+	if k.pipes, err = readingEnds(p.procs[lane]); err != nil {
+		k.close()
+		return fmt.Errorf("keep the workload's output: %w", err)
+	}
+	k.write([]byte(read))
+	for _, pipe := range k.pipes {
+		k.done.Go(func() { k.copy(pipe) })
+	}
+	if p.keepers == nil {
+		p.keepers = map[int]*keeper{}
+	}
+	p.keepers[lane] = k
+	return nil
+}
+
+// letGo ends that: the lane is about to be given an order, or to be closed.
+func (p *Pool) letGo(lane int) {
+	k := p.keepers[lane]
+	if k == nil {
+		return
+	}
+	delete(p.keepers, lane)
+	for _, pipe := range k.pipes {
+		_ = pipe.SetReadDeadline(time.Unix(1, 0))
+	}
+	k.done.Wait()
+	k.close()
+}
+
+func (k *keeper) close() {
+	for _, f := range append(k.pipes, k.file) {
+		f.Close()
+	}
+}
+
+func (k *keeper) copy(pipe *os.File) {
+	piece := make([]byte, 64<<10)
+	for {
+		n, err := pipe.Read(piece)
+		k.write(piece[:n])
+		if err != nil { // it was told to, or the lane has died
+			return
+		}
+	}
+}
+
+func (k *keeper) write(text []byte) {
+	k.lock.Lock()
+	defer k.lock.Unlock()
+	n, err := k.file.Write(text[:min(k.room, int64(len(text)))])
+	if k.room -= int64(n); err != nil {
+		k.room = 0 // a full disk keeps no more
+	}
+}
+
+// readingEnds opens the ends of a lane's two pipes from which its commands' output is
+// read, in the order in which it made them.
+func readingEnds(pid int) (ends []*os.File, err error) {
+	dir := fmt.Sprintf("/proc/%d/fd", pid)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(entries, func(a, b os.DirEntry) int { return cmp.Compare(number(a), number(b)) })
+	for _, e := range entries {
+		var is unix.Stat_t
+		path := dir + "/" + e.Name()
+		info, err := e.Info()
+		if err != nil || info.Mode()&0o200 != 0 || unix.Stat(path, &is) != nil || is.Mode&unix.S_IFMT != unix.S_IFIFO {
+			continue // the link of one that is only read has no w
+		}
+		f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+		if err != nil {
+			return ends, err
+		}
+		ends = append(ends, f)
+	}
+	if len(ends) != 2 {
+		return ends, fmt.Errorf("the lane has %d pipes to read from, not 2", len(ends))
+	}
+	return ends, nil
+}
+
+func number(e os.DirEntry) int {
+	n, _ := strconv.Atoi(e.Name()) // they all are
+	return n
+}
