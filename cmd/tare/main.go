@@ -6,7 +6,7 @@ import (
 	"os"
 
 	"github.com/tare-bench/tare/internal/cli"
-	"github.com/tare-bench/tare/internal/instrument/bpf/run/load"
+	"github.com/tare-bench/tare/internal/load"
 )
 
 func main() {

@@ -10,7 +10,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/bpf"
 	bpfrun "github.com/tare-bench/tare/internal/instrument/bpf/run"
 	"github.com/tare-bench/tare/internal/instrument/bpf/run/datapath"
-	"github.com/tare-bench/tare/internal/instrument/bpf/run/load"
+	"github.com/tare-bench/tare/internal/load"
 	meterbpf "github.com/tare-bench/tare/internal/node/bpfstat"
 	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/node/nodestat"

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/engines"
-	"github.com/tare-bench/tare/internal/instrument/bpf/run/load"
+	"github.com/tare-bench/tare/internal/load"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/untouched"
 	"github.com/tare-bench/tare/internal/workspace"

@@ -34,6 +34,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/engines"
 	"github.com/tare-bench/tare/internal/kube"
+	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/probe/image"
 )
 
@@ -158,29 +159,23 @@ func (c *Cluster) credentials(context.Context) error {
 	}
 	c.Kubeconfig = c.at("admin.kubeconfig")
 	client, err := kube.Connect(kube.Options{Kubeconfig: c.Kubeconfig})
-	c.Client = client
+	if err != nil {
+		return err
+	}
+	c.Client, err = kubernetes.NewForConfig(client.Config)
 	return err
 }
 
 func (c *Cluster) at(name string) string { return filepath.Join(c.dir, name) }
 
-// pauseImages brings in the image that holds a pod. The probe does not in gVisor's
-// sandboxes, which have no standard output.
+// pauseImages brings in the image that holds a pod.
 func (c *Cluster) pauseImages(context.Context) error {
-	path, err := program(kubernetesFolder, "pause")
-	if err != nil {
-		return err
-	}
-	silent, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	pause, err := image.Of(engines.PauseImage, silent)
+	pause, err := image.Pause(engines.PauseImage)
 	if err != nil {
 		return err
 	}
 	file := c.at("pause.tar")
-	if err := os.WriteFile(file, pause.Archive, 0o644); err != nil {
+	if err := pause.Save(file); err != nil {
 		return err
 	}
 	return c.load(file, pause.Ref)
@@ -240,10 +235,8 @@ func (c *Cluster) until(ctx context.Context, what string, f func() error) error 
 		if err == nil {
 			return nil
 		}
-		select {
-		case <-ctx.Done():
+		if machine.Sleep(ctx, 50*time.Millisecond) != nil {
 			return fmt.Errorf("until %s: %w", what, err)
-		case <-time.After(50 * time.Millisecond):
 		}
 		for _, p := range c.processes {
 			if status, over := p.status(); over {

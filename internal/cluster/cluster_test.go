@@ -134,7 +134,7 @@ func (c *Cluster) imported(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "probe.tar")
-	if err := os.WriteFile(file, img.Archive, 0o644); err != nil {
+	if err := img.Save(file); err != nil {
 		t.Fatal(err)
 	}
 	c.Import(t, file, img.Ref)
@@ -200,17 +200,17 @@ rules:
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{}); err != nil {
+	if _, err := client.Pods("default").List(t.Context(), metav1.ListOptions{}); err != nil {
 		t.Error(err)
 	}
-	if _, err := client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{}); err != nil {
+	if _, err := client.Nodes().List(t.Context(), metav1.ListOptions{}); err != nil {
 		t.Error(err)
 	}
-	err = client.CoreV1().Pods("default").Delete(t.Context(), "any", metav1.DeleteOptions{})
+	err = client.Pods("default").Delete(t.Context(), "any", metav1.DeleteOptions{})
 	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `cannot delete resource "pods"`) {
 		t.Errorf("error %v, want one that names the verb and the resource", err)
 	}
-	if _, err := client.CoreV1().Pods("kube-system").List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
+	if _, err := client.Pods("kube-system").List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
 		t.Errorf("error %v in a namespace that the Role is not of", err)
 	}
 }

@@ -115,7 +115,10 @@ func makeGroup(name string) error {
 // unheard is how long nothing is heard of a node until it is not Ready any more. A
 // kubelet here renews its lease each second; kwok, of many nodes, each ten seconds.
 func (c *Cluster) unheard() time.Duration {
-	if c.kwok > 0 {
+	switch {
+	case c.kwok > 100:
+		return 5 * time.Minute // on two CPUs it is late
+	case c.kwok > 0:
 		return 40 * time.Second
 	}
 	return 15 * time.Second // the API server may be away for half of that

@@ -20,10 +20,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/tools/clientcmd/api"
 
+	"github.com/tare-bench/tare/internal/engines"
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
@@ -208,6 +210,35 @@ func (c *Cluster) Empty(t testing.TB) {
 			err = fmt.Errorf("there are %s", strings.Join(left, ", "))
 		}
 		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// NoPods has a quota "none" of no pods in the namespace default until the test's end. When
+// it returns the API server holds to it, which learns of quotas as everybody does.
+func (c *Cluster) NoPods(t testing.TB) {
+	t.Helper()
+	quotas := c.Client.CoreV1().ResourceQuotas(metav1.NamespaceDefault)
+	q := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "none"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}}}
+	if _, err := quotas.Create(t.Context(), q, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := quotas.Delete(context.Background(), q.Name, metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "one"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "one", Image: engines.PauseImage}}}}
+	err := c.until(ctx, "a quota is kept", func() error {
+		_, err := c.Client.CoreV1().Pods(metav1.NamespaceDefault).Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		if err != nil && strings.Contains(err.Error(), "exceeded quota: none") {
+			return nil
+		}
+		return fmt.Errorf("a pod is answered with %w", cmp.Or(err, errors.New("yes")))
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -23,7 +23,7 @@ func copyInto(t *testing.T, c *CRIODaemon) *image.Image {
 	}
 	for _, name := range []string{c.PauseImage, img.Ref} {
 		file := filepath.Join(t.TempDir(), "image.tar")
-		if err := os.WriteFile(file, img.Archive, 0o644); err != nil {
+		if err := img.Save(file); err != nil {
 			t.Fatal(err)
 		}
 		if out, err := output(nil, c.Skopeo, "copy", "docker-archive:"+file, c.Storage+name); err != nil {
@@ -44,7 +44,7 @@ func loadInto(t *testing.T, d *ContainerdDaemon, namespace, name string) *image.
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "image.tar")
-	if err := os.WriteFile(file, img.Archive, 0o644); err != nil {
+	if err := img.Save(file); err != nil {
 		t.Fatal(err)
 	}
 	if out, err := output(nil, d.Ctr, "-a", d.Address, "-n", namespace, "images", "import", file); err != nil {

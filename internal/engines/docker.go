@@ -124,5 +124,5 @@ func (d *Dockerd) Volumes(t TB) []string {
 	return list(t, d.Command, "-H", d.Host, "volume", "ls", "-q")
 }
 
-// runscArgs make gVisor run where there is neither KVM nor a network for it.
-var runscArgs = []string{"--platform=systrap", "--network=none"}
+// runscArgs make gVisor run where there is no KVM.
+var runscArgs = []string{"--platform=systrap"}

@@ -400,8 +400,7 @@ func output(env []string, argv ...string) (string, error) {
 	cmd.Env = append(os.Environ(), env...)
 	out, err := cmd.Output()
 	if err != nil {
-		var exit *exec.ExitError
-		if errors.As(err, &exit) {
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 			err = fmt.Errorf("%w: %s", err, bytes.TrimSpace(exit.Stderr))
 		}
 		return "", fmt.Errorf("%s: %w", strings.Join(argv, " "), err)

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tare-bench/tare/internal/kube"
+	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/subject/engine"
 	"github.com/tare-bench/tare/internal/term"
 )
@@ -20,7 +21,7 @@ import (
 var background = metav1.DeletePropagationBackground
 
 func (f *Fleet) removeJob(ctx context.Context, name string) error {
-	err := f.Client.BatchV1().Jobs(f.Namespace).Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &background})
+	err := f.Client.Jobs(f.Namespace).Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &background})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -37,7 +38,7 @@ func (f *Fleet) remove(ctx context.Context, results []Result) error {
 		}
 		errs = append(errs, f.try(ctx, "remove its Job", func() error { return f.removeJob(ctx, jobName(f.RunID, r.Node)) }))
 	}
-	err := f.Client.CoreV1().ConfigMaps(f.Namespace).Delete(ctx, f.ConfigMap().Name, metav1.DeleteOptions{})
+	err := f.Client.ConfigMaps(f.Namespace).Delete(ctx, f.ConfigMap().Name, metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		errs = append(errs, kube.Explain(err, "remove the plan's ConfigMap"))
 	}
@@ -47,11 +48,11 @@ func (f *Fleet) remove(ctx context.Context, results []Result) error {
 // podsGone waits until no pod of a run is there.
 func podsGone(ctx context.Context, c *kube.Client, runID string, look time.Duration) error {
 	for {
-		pods, err := c.CoreV1().Pods(c.Namespace).List(ctx, metav1.ListOptions{LabelSelector: engine.RunLabel + "=" + runID})
+		pods, err := c.Pods(c.Namespace).List(ctx, metav1.ListOptions{LabelSelector: engine.RunLabel + "=" + runID})
 		if err == nil && len(pods.Items) == 0 {
 			return nil
 		}
-		if sleep(ctx, look) == nil {
+		if machine.Sleep(ctx, look) == nil {
 			continue
 		}
 		if err != nil {
@@ -101,33 +102,33 @@ func Leftovers(ctx context.Context, c *kube.Client) (left []Leftover, live []str
 		})
 	}
 	made := metav1.ListOptions{LabelSelector: kube.Made}
-	jobs, err := c.BatchV1().Jobs(c.Namespace).List(ctx, made)
+	jobs, err := c.Jobs(c.Namespace).List(ctx, made)
 	if err != nil {
 		return nil, nil, kube.Explain(err, "list Jobs of runs")
 	}
 	for _, o := range jobs.Items {
-		add("job", o.ObjectMeta, c.BatchV1().Jobs(c.Namespace).Delete)
+		add("job", o.ObjectMeta, c.Jobs(c.Namespace).Delete)
 	}
-	pods, err := c.CoreV1().Pods(c.Namespace).List(ctx, made)
+	pods, err := c.Pods(c.Namespace).List(ctx, made)
 	if err != nil {
 		return nil, nil, kube.Explain(err, "list pods of runs")
 	}
 	for _, o := range pods.Items {
-		add("pod", o.ObjectMeta, c.CoreV1().Pods(c.Namespace).Delete)
+		add("pod", o.ObjectMeta, c.Pods(c.Namespace).Delete)
 	}
-	plans, err := c.CoreV1().ConfigMaps(c.Namespace).List(ctx, made)
+	plans, err := c.ConfigMaps(c.Namespace).List(ctx, made)
 	if err != nil {
 		return nil, nil, kube.Explain(err, "list ConfigMaps of runs")
 	}
 	for _, o := range plans.Items {
-		add("configmap", o.ObjectMeta, c.CoreV1().ConfigMaps(c.Namespace).Delete)
+		add("configmap", o.ObjectMeta, c.ConfigMaps(c.Namespace).Delete)
 	}
-	leases, err := c.CoordinationV1().Leases(c.Namespace).List(ctx, made)
+	leases, err := c.Leases(c.Namespace).List(ctx, made)
 	if err != nil {
 		return nil, nil, kube.Explain(err, "list Leases of runs")
 	}
 	for _, o := range leases.Items { // last: by it the rest is found
-		add("lease", o.ObjectMeta, c.CoordinationV1().Leases(c.Namespace).Delete)
+		add("lease", o.ObjectMeta, c.Leases(c.Namespace).Delete)
 	}
 	for id, beats := range alive {
 		if beats {

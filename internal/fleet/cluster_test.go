@@ -46,7 +46,7 @@ func newRig(t *testing.T, o cluster.Options) *rig {
 	}
 	i, err := image.Probe(probe.File{Path: Program, Source: r.tare, Mode: 0o755})
 	if err == nil {
-		err = os.WriteFile(r.tare+".tar", i.Archive, 0o600)
+		err = i.Save(r.tare + ".tar")
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -213,16 +213,8 @@ func TestAPlanOnEveryNodeOfARealCluster(t *testing.T) {
 		r.enforce(t, "null")
 	})
 	t.Run("is told of where a quota is exceeded", func(t *testing.T) {
-		quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "none"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{}}}
-		quota.Spec.Hard, _ = ParseRequests(map[string]string{"pods": "0"})
-		quotas := r.Client.CoreV1().ResourceQuotas("default")
-		if _, err := quotas.Create(t.Context(), quota, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		r.NoPods(t)
 		r.does(t, r.fleet(t, r.kubeconfig, "host"), map[string]string{"node-0": "exceeded quota: none"})
-		if err := quotas.Delete(t.Context(), "none", metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
 	})
 	t.Run("is told of where a node is cordoned or has not the image", func(t *testing.T) {
 		r.Kubectl(t, "cordon", "node-1")
@@ -273,6 +265,19 @@ func TestAPlanOnEveryNodeOfARealCluster(t *testing.T) {
 		}
 		if out := clean(); out != "run "+id+": removed\n  "+want {
 			t.Errorf("%s", out)
+		}
+		r.Empty(t)
+	})
+	t.Run("stands beside the cluster as a target of the commands", func(t *testing.T) {
+		for verb, args := range map[string]string{"lifecycle": "--ops run,rm", "overhead": "--sandboxes 1 --hold 1s --settle 100ms"} {
+			path := filepath.Join(t.TempDir(), verb+".jsonl")
+			c := exec.Command(r.tare, append(strings.Fields(verb+" kubernetes/runc --rounds 1 --namespace default -o "+path+" "+args),
+				"--kubeconfig", r.Kubeconfig, "--node", "node-0", "--node-cri", r.Nodes[0].CRI)...)
+			c.Env = append(os.Environ(), "TARE_STATE_DIR="+t.TempDir(), "TARE_DATA_DIR="+t.TempDir())
+			out, err := c.CombinedOutput()
+			if rec, none := record.Load(path); err != nil || none != nil || rec.End == nil || rec.End.Status != "done" {
+				t.Errorf("%s: %v, %v: %s", verb, err, none, out)
+			}
 		}
 		r.Empty(t)
 	})

@@ -17,6 +17,7 @@ import (
 
 	"k8s.io/client-go/util/exec"
 
+	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/term"
 )
 
@@ -86,7 +87,7 @@ func (f *Fleet) fetch(ctx context.Context, pod, node string) (path string, err e
 			broken = 0
 		}
 		f.progress(node, fmt.Sprintf("its record is fetched, %d bytes so far", r.got))
-		if err := sleep(ctx, f.look); err != nil {
+		if err := machine.Sleep(ctx, f.look); err != nil {
 			return "", err
 		}
 		s, seeErr := f.see(ctx, node, jobName(f.RunID, node)) // which waits for an API server that is away

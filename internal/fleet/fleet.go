@@ -81,7 +81,7 @@ func Nodes(ctx context.Context, client *kube.Client, selector string) ([]string,
 	if names := named(s); names != nil || client == nil {
 		return names, nil
 	}
-	all, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	all, err := client.Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, kube.Explain(err, "list the nodes")
 	}
@@ -129,7 +129,7 @@ func (f *Fleet) Run(ctx context.Context, nodes []string) ([]Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = f.Client.CoreV1().ConfigMaps(f.Namespace).Create(ctx, f.ConfigMap(), metav1.CreateOptions{})
+	_, err = f.Client.ConfigMaps(f.Namespace).Create(ctx, f.ConfigMap(), metav1.CreateOptions{})
 	err = kube.Explain(err, "make the plan's ConfigMap")
 	var results []Result
 	if err == nil {
@@ -193,7 +193,7 @@ func (f *Fleet) progress(node, text string) {
 func (f *Fleet) node(ctx context.Context, node string) (path string, err error) {
 	job := f.Job(node)
 	err = f.try(ctx, "make its Job", func() error {
-		_, err := f.Client.BatchV1().Jobs(f.Namespace).Create(ctx, job, metav1.CreateOptions{})
+		_, err := f.Client.Jobs(f.Namespace).Create(ctx, job, metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) { // by a request whose answer was lost: names are the run's own
 			return nil
 		}

@@ -31,6 +31,7 @@ import (
 	"k8s.io/client-go/util/exec"
 
 	"github.com/tare-bench/tare/internal/kube"
+	"github.com/tare-bench/tare/internal/kube/kubetest"
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
@@ -146,7 +147,7 @@ func world(t *testing.T, all map[string]fate) (*Fleet, *fake.Clientset) {
 	silent := 0
 	f := &Fleet{
 		Spec:   Spec{RunID: "abcdefgh", Namespace: "default", Image: "localhost/tare:x", PlanName: "p.yaml", Deadline: time.Hour},
-		Client: &kube.Client{Interface: c, Namespace: "default"}, Parallel: len(all), Dir: t.TempDir(),
+		Client: &kube.Client{API: kubetest.Of(c), Namespace: "default"}, Parallel: len(all), Dir: t.TempDir(),
 		Say: func(string) {}, Progress: func(string) {},
 	}
 	for name, fate := range all {

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tare-bench/tare/internal/kube"
+	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/term"
 )
 
@@ -60,7 +61,7 @@ func (f *Fleet) await(ctx context.Context, node, job string) (*corev1.Pod, error
 			spoke, o.stage = time.Now(), cmp.Or(f.says(ctx, s.pod.Name), o.stage)
 		}
 		f.progress(node, cmp.Or(o.why, o.stage))
-		if err := sleep(ctx, f.look); err != nil {
+		if err := machine.Sleep(ctx, f.look); err != nil {
 			return nil, err
 		}
 	}
@@ -72,18 +73,18 @@ const running = "its plan is under way"
 func (f *Fleet) see(ctx context.Context, node, job string) (s sight, err error) {
 	s.keeps = f.Results.Here()
 	err = f.try(ctx, "list its pod", func() error {
-		pods, err := f.Client.CoreV1().Pods(f.Namespace).List(ctx, metav1.ListOptions{LabelSelector: batchv1.JobNameLabel + "=" + job})
+		pods, err := f.Client.Pods(f.Namespace).List(ctx, metav1.ListOptions{LabelSelector: batchv1.JobNameLabel + "=" + job})
 		if err == nil && len(pods.Items) > 0 {
 			s.pod = &pods.Items[0]
 		}
 		return err
 	})
-	s.ready = s.pod != nil && condition(s.pod.Status.Conditions, corev1.PodReady).Status == corev1.ConditionTrue
+	s.ready = s.pod != nil && s.pod.Status.Phase == corev1.PodRunning && condition(s.pod.Status.Conditions, corev1.PodReady).Status == corev1.ConditionTrue
 	if err != nil || s.ready {
 		return s, err
 	}
 	err = f.try(ctx, "get its Job", func() error {
-		s.job, err = f.Client.BatchV1().Jobs(f.Namespace).Get(ctx, job, metav1.GetOptions{})
+		s.job, err = f.Client.Jobs(f.Namespace).Get(ctx, job, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			s.job, err = nil, nil
 		}
@@ -91,7 +92,7 @@ func (f *Fleet) see(ctx context.Context, node, job string) (s sight, err error) 
 	})
 	if err == nil {
 		err = f.try(ctx, "get the node", func() error {
-			s.node, err = f.Client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
+			s.node, err = f.Client.Nodes().Get(ctx, node, metav1.GetOptions{})
 			if apierrors.IsNotFound(err) {
 				s.node, err = nil, nil
 			}
@@ -100,7 +101,7 @@ func (f *Fleet) see(ctx context.Context, node, job string) (s sight, err error) 
 	}
 	if err == nil && s.pod == nil {
 		err = f.try(ctx, "list the events of its Job", func() error {
-			events, err := f.Client.CoreV1().Events(f.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.name=" + job})
+			events, err := f.Client.Events(f.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.name=" + job})
 			if err == nil {
 				s.events = events.Items
 			}
@@ -228,7 +229,7 @@ func ended(pod *corev1.Pod) error {
 // says is the last line of a plan's log: its progress.
 func (f *Fleet) says(ctx context.Context, pod string) string {
 	lines, most := int64(1), int64(4096)
-	text, _ := f.Client.CoreV1().Pods(f.Namespace).GetLogs(pod, &corev1.PodLogOptions{Container: runnerName, TailLines: &lines, LimitBytes: &most}).DoRaw(ctx)
+	text, _ := f.Client.Pods(f.Namespace).GetLogs(pod, &corev1.PodLogOptions{Container: runnerName, TailLines: &lines, LimitBytes: &most}).DoRaw(ctx)
 	return term.Clean(strings.TrimSpace(string(text)))
 }
 
@@ -276,17 +277,8 @@ func (f *Fleet) try(ctx context.Context, tried string, do func() error) error {
 		if time.Since(began) >= limit {
 			return kube.Explain(err, tried)
 		}
-		if err := sleep(ctx, f.look); err != nil {
+		if err := machine.Sleep(ctx, f.look); err != nil {
 			return err
 		}
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }

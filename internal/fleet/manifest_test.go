@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/tare-bench/tare/internal/kube"
+	"github.com/tare-bench/tare/internal/kube/kubetest"
 )
 
 func TestAPlanIsGivenOfANodeWhatItTakesAndNoMore(t *testing.T) {
@@ -193,7 +194,7 @@ func TestASelectorMeansNodesByLabelsAndByName(t *testing.T) {
 		"pool=none":                        nil,
 		"pool in":                          nil,
 	} {
-		got, err := Nodes(t.Context(), &kube.Client{Interface: c}, selector)
+		got, err := Nodes(t.Context(), &kube.Client{API: kubetest.Of(c)}, selector)
 		if !slices.Equal(got, want) || (err != nil) != (want == nil) {
 			t.Errorf("%s: %q, %v", selector, got, err)
 		}

@@ -61,8 +61,7 @@ func Perform(ctx context.Context, plan, folder string, host bool) (code int, err
 		return 0, fmt.Errorf("start the plan: %w", err)
 	}
 	err = c.Wait()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) && exit.ExitCode() >= 0 {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() >= 0 {
 		return exit.ExitCode(), nil
 	}
 	return 0, err

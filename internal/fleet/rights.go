@@ -48,7 +48,7 @@ func (f *Fleet) mayAll(ctx context.Context) error {
 			namespace = ""
 		}
 		for _, verb := range r.verbs {
-			answer, err := f.Client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
+			answer, err := f.Client.AccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
 				Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
 					Namespace: namespace, Verb: verb, Group: r.group, Resource: resource, Subresource: sub}},
 			}, metav1.CreateOptions{})

@@ -36,7 +36,7 @@ func TestWhatAServerHoldsBackIsCounted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if v, err := c.Discovery().ServerVersion(); err != nil || v.GitVersion != "v1.34.4" {
+	if v, err := c.ServerVersion(t.Context()); err != nil || v.GitVersion != "v1.34.4" {
 		t.Fatalf("%v, %v", v, err)
 	}
 	if n := c.Throttled.Load(); n != 2 || c.Context != "lab" || c.Namespace != "own" || c.Config.QPS >= 0 {

@@ -5,15 +5,14 @@ import (
 	"io"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/remotecommand"
 )
 
 // Exec runs a command in a container, as kubectl exec does (WebSocket, Kubernetes 1.30),
 // until it ends, the connection breaks, or ctx is done.
 func (c *Client) Exec(ctx context.Context, pod, container string, command []string, stdout, stderr io.Writer) error {
-	request := c.CoreV1().RESTClient().Get().Resource("pods").Namespace(c.Namespace).Name(pod).SubResource("exec").
-		VersionedParams(&corev1.PodExecOptions{Container: container, Command: command, Stdout: true, Stderr: true}, scheme.ParameterCodec)
+	request := c.REST().Get().Resource("pods").Namespace(c.Namespace).Name(pod).SubResource("exec").
+		VersionedParams(&corev1.PodExecOptions{Container: container, Command: command, Stdout: true, Stderr: true}, params)
 	e, err := remotecommand.NewWebSocketExecutor(c.Config, "GET", request.URL().String())
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ package kube
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -16,11 +17,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/kubernetes"
+	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/tare-bench/tare/internal/version"
+	own "github.com/tare-bench/tare/internal/version"
 )
 
 // Options say which cluster. What is empty is as kubectl has it: $KUBECONFIG, else
@@ -33,7 +34,7 @@ type Options struct {
 
 // Client is a cluster that can be asked.
 type Client struct {
-	kubernetes.Interface
+	API
 	Config    *rest.Config
 	Context   string        // of the kubeconfig, "" where there is none
 	Namespace string        // in which everything of tare is made
@@ -62,12 +63,25 @@ func Connect(o Options) (*Client, error) {
 	}
 	c := &Client{Config: config, Context: cmp.Or(o.Context, raw.CurrentContext), Namespace: namespace, Throttled: new(atomic.Int64)}
 	config.QPS, config.Burst = -1, -1
-	config.UserAgent = "tare/" + version.String()
+	config.UserAgent = "tare/" + own.String()
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return counting{next, c.Throttled} })
-	if c.Interface, err = kubernetes.NewForConfig(config); err != nil {
+	if c.API, err = NewAPI(config); err != nil {
 		return nil, fmt.Errorf("cluster %s: %w", config.Host, err)
 	}
 	return c, nil
+}
+
+// ServerVersion asks which Kubernetes it is.
+func (c *Client) ServerVersion(ctx context.Context) (*version.Info, error) {
+	text, err := c.REST().Get().AbsPath("/version").DoRaw(ctx)
+	if err != nil {
+		return nil, err
+	}
+	v := new(version.Info)
+	if err := json.Unmarshal(text, v); err != nil {
+		return nil, fmt.Errorf("its answer is no version: %w", err)
+	}
+	return v, nil
 }
 
 // counting counts answers of 429, which client-go itself only waits out.
@@ -107,8 +121,7 @@ func Explain(err error, tried string) error {
 		advice = "the cluster does not know the user of this kubeconfig, or no longer"
 	case errors.As(err, &unreachable) && !errors.Is(err, context.Canceled):
 		advice = "is the API server up, and reachable from here? `kubectl version` asks the same"
-		var dns *net.DNSError
-		if errors.As(err, &dns) {
+		if _, unknown := errors.AsType[*net.DNSError](err); unknown {
 			advice = "the server's name of the kubeconfig is not known here"
 		}
 	}

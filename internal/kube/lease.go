@@ -10,7 +10,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
@@ -26,18 +25,18 @@ const (
 // Lease is how others know, from wherever they look, that a run is under way: a Lease
 // that is renewed as long as it is, made before anything else and removed behind it.
 type Lease struct {
-	client          kubernetes.Interface
+	client          API
 	namespace, name string
 	stop            context.CancelFunc
 	stopped         chan struct{}
 }
 
 // Hold makes the Lease of a run and renews it until it is released.
-func Hold(ctx context.Context, client kubernetes.Interface, namespace, runID string) (*Lease, error) {
+func Hold(ctx context.Context, client API, namespace, runID string) (*Lease, error) {
 	l := &Lease{client: client, namespace: namespace, name: "tare-" + runID, stopped: make(chan struct{})}
 	host, _ := os.Hostname()
 	now, seconds, holder := metav1.NowMicro(), int32(leaseTime/time.Second), fmt.Sprintf("%s, pid %d", host, os.Getpid())
-	_, err := client.CoordinationV1().Leases(namespace).Create(ctx, &coordinationv1.Lease{
+	_, err := client.Leases(namespace).Create(ctx, &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Name: l.name, Labels: Labels(runID)},
 		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, AcquireTime: &now, RenewTime: &now},
 	}, metav1.CreateOptions{})
@@ -60,7 +59,7 @@ func (l *Lease) renew(ctx context.Context) {
 		case <-tick.C:
 		}
 		// One that fails is made up for by the next: there are six within leaseTime.
-		_, _ = l.client.CoordinationV1().Leases(l.namespace).Patch(ctx, l.name, types.MergePatchType,
+		_, _ = l.client.Leases(l.namespace).Patch(ctx, l.name, types.MergePatchType,
 			fmt.Appendf(nil, `{"spec":{"renewTime":%q}}`, time.Now().UTC().Format(metav1.RFC3339Micro)), metav1.PatchOptions{})
 	}
 }
@@ -73,7 +72,7 @@ func (l *Lease) Release(ctx context.Context, left bool) error {
 	if left {
 		return nil
 	}
-	err := l.client.CoordinationV1().Leases(l.namespace).Delete(ctx, l.name, metav1.DeleteOptions{})
+	err := l.client.Leases(l.namespace).Delete(ctx, l.name, metav1.DeleteOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -82,11 +81,11 @@ func (l *Lease) Release(ctx context.Context, left bool) error {
 
 // Beats tells of each run that has a Lease whether it is alive. The clocks of two laptops
 // may differ: a Lease whose time looks past is looked at again after a heartbeat.
-func Beats(ctx context.Context, client kubernetes.Interface, namespace string) (alive map[string]bool, err error) {
+func Beats(ctx context.Context, client API, namespace string) (alive map[string]bool, err error) {
 	alive = map[string]bool{}
 	seen := map[string]time.Time{}
 	for doubt := true; doubt; {
-		all, err := client.CoordinationV1().Leases(namespace).List(ctx, metav1.ListOptions{LabelSelector: Made})
+		all, err := client.Leases(namespace).List(ctx, metav1.ListOptions{LabelSelector: Made})
 		if err != nil {
 			return nil, Explain(err, "list Leases of runs")
 		}

@@ -9,9 +9,6 @@ import (
 	"time"
 )
 
-// MaxSpin is the most CPUs that one probe uses.
-const MaxSpin = 1.0
-
 // HoldArgs is the command that holds anonymous memory for a time, to be run in a
 // container that has the probe: it writes every page of it, in pages of the
 // smallest size, before the time begins. It exits 2 where it gets no memory.
@@ -20,7 +17,7 @@ func HoldArgs(bytes int64, d time.Duration) []string {
 }
 
 // SpinArgs is the command that uses CPUs, of which a thousandth is the smallest
-// part and MaxSpin the most, for a time: it works and sleeps in periods of 10 ms, under gVisor of 100 ms.
+// part and 1 the most, for a time: it works and sleeps in periods of 10 ms, under gVisor of 100 ms.
 func SpinArgs(cpus float64, d time.Duration) []string {
 	return []string{Name, "spin", strconv.FormatInt(int64(math.Round(cpus*1000)), 10), seconds(d)}
 }

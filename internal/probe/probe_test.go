@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // TestTheEmbeddedProgramsAreWhatTheirSourcesGive rebuilds the probe and the
@@ -45,6 +46,43 @@ func TestAProbeReportsAndLeavesWhenAsked(t *testing.T) {
 	}
 }
 
+func TestWhatHoldsAPodSaysNothingAndStaysUntilItIsTold(t *testing.T) {
+	t.Parallel()
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0) // whatever is written fails, as in gVisor's sandboxes
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer full.Close()
+	for _, args := range [][]string{{"/probe", "pause"}, {"/pause"}} {
+		cmd := exec.Cmd{Path: filepath.Join(installed, Name), Args: args, Stdout: full}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		for caught(t, cmd.Process.Pid)&(1<<(syscall.SIGTERM-1)) == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("%q: %v", args, err)
+		}
+	}
+	workload := exec.Cmd{Path: filepath.Join(installed, Name), Args: []string{Name, "token"}, Stdout: full}
+	if err := workload.Run(); workload.ProcessState.ExitCode() != 3 {
+		t.Errorf("a workload of which nobody knows: %v", err)
+	}
+}
+
+// caught are the signals that a process handles.
+func caught(t *testing.T, pid int) (set uint64) {
+	t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	_, after, _ := strings.Cut(string(status), "\nSigCgt:")
+	if _, e := fmt.Sscanf(after, "%x", &set); err != nil || e != nil {
+		t.Errorf("%q: %v, %v", status, err, e)
+	}
+	return set
+}
+
 // Kata's agent sends SIGKILL in place of SIGTERM to a first process whose SigCgt lacks
 // it, as one that only waits for it does.
 func TestAProbeThatWaitsHasAHandlerForSIGTERMAndEndsOnIt(t *testing.T) {
@@ -62,11 +100,8 @@ func TestAProbeThatWaitsHasAHandlerForSIGTERMAndEndsOnIt(t *testing.T) {
 			t.Fatal(err)
 		}
 		line, _ := bufio.NewReader(out).ReadString('\n')
-		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", cmd.Process.Pid))
-		_, after, _ := strings.Cut(string(status), "\nSigCgt:")
-		var caught uint64
-		if _, e := fmt.Sscanf(after, "%x", &caught); err != nil || e != nil || caught&(1<<(signal-1)) == 0 {
-			t.Errorf("%v: SigCgt is %x after %q: %v %v", signal, caught, line, err, e)
+		if set := caught(t, cmd.Process.Pid); set&(1<<(signal-1)) == 0 {
+			t.Errorf("%v: SigCgt is %x after %q", signal, set, line)
 		}
 		_ = cmd.Process.Signal(signal)
 		if err := cmd.Wait(); err != nil {

@@ -314,11 +314,11 @@ func TestACommandThatCannotBeIsRefusedInOneLine(t *testing.T) {
 	for _, args := range [][]string{
 		{"fill", "1"}, {"fill", "0", "a"}, {"fill", "-1", "a"}, {"fill", "1k", "a"}, {"fill", "", "a"}, {"fill", "1.5", "a"},
 		{"fill", "9999999999999999999", "a"}, {"fill", "1", ""}, {"fill", "1", "a\nb"}, {"fill", "1", "a\x7f"}, {"fill", "1", long}, {"fill", "1", "a", ""},
-		{"evict", ""}, {"evict", long}, {"fs", ""}, {"fs", "/", "a\rb"}, {"direct", ""}, {"direct", "a", "b"}, {"fil", "1", "a"},
+		{"evict", ""}, {"evict", long}, {"fs", ""}, {"fs", "/", "a\rb"}, {"direct", ""}, {"direct", "a", "b"},
 		{"hold", "0", "1"}, {"hold", "-1", "1"}, {"hold", "1M", "1"}, {"hold", "1"}, {"hold", "1", "1", "1"}, {"hold", "", "1"},
 		{"hold", "1", "1."}, {"hold", "1", "."}, {"hold", "1", ".5"}, {"hold", "1", "1.2.3"}, {"hold", "1", "1.0000000000"}, {"hold", "1", "1e3"},
 		{"hold", "1", "1000001"}, {"hold", "99999999999999999999", "1"}, {"hold", "900000000000000000", "1"},
-		{"spin", "0", "1"}, {"spin", "1001", "1"}, {"spin", "0.5", "1"}, {"spin", "500", "-1"}, {"dance", "1", "1"}, {"holds", "1", "1"},
+		{"spin", "0", "1"}, {"spin", "1001", "1"}, {"spin", "0.5", "1"}, {"spin", "500", "-1"}, {"serve", "0"}, {"serve", "65536"}, {"serve", "80", "dance=1"}, {"serve", "80", "leak=1k"},
 	} {
 		out, errs, exit := run(t, append([]string{Name}, args...))
 		if exit != 2 || out != "" || strings.Count(errs, "\n") != 1 || !strings.HasPrefix(errs, "tare-probe: ") {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/instrument/bpf"
 	"github.com/tare-bench/tare/internal/instrument/bpf/run/datapath"
-	httpload "github.com/tare-bench/tare/internal/instrument/bpf/run/load"
+	httpload "github.com/tare-bench/tare/internal/load"
 	"github.com/tare-bench/tare/record"
 )
 

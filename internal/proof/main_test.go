@@ -7,11 +7,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/tare-bench/tare/internal/cli"
 	"github.com/tare-bench/tare/internal/engines"
-	"github.com/tare-bench/tare/internal/instrument/bpf/run/load"
+	"github.com/tare-bench/tare/internal/instrument/all"
+	"github.com/tare-bench/tare/internal/load"
 	"github.com/tare-bench/tare/internal/untouched"
 	"github.com/tare-bench/tare/record"
 )
@@ -36,7 +38,15 @@ type place struct {
 	t    *testing.T
 	dir  string
 	runs int
+	lock sync.Mutex
 	ids  []string
+}
+
+// ran notes a run's id.
+func (p *place) ran(id string) {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	p.ids = append(p.ids, id)
 }
 
 // folders makes a place, and looks at the test's end whether anything of the runs is
@@ -75,8 +85,12 @@ func tare[J any](p *place, judge func(*record.Record) (J, error), args ...string
 	if len(paths) == 0 {
 		p.t.Fatal("no records")
 	}
+	lines, err := all.Instruments.Lines()
+	if err != nil {
+		p.t.Fatal(err)
+	}
 	for _, path := range paths {
-		rec, err := record.Load(path)
+		rec, err := lines.Load(path)
 		if err != nil {
 			p.t.Fatal(err)
 		}
@@ -84,7 +98,8 @@ func tare[J any](p *place, judge func(*record.Record) (J, error), args ...string
 		if err != nil {
 			p.t.Fatal(err)
 		}
-		recs, judged, p.ids = append(recs, rec), append(judged, j), append(p.ids, rec.Header.RunID)
+		recs, judged = append(recs, rec), append(judged, j)
+		p.ran(rec.Header.RunID)
 	}
 	return recs, judged, out.String()
 }

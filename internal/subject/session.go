@@ -2,6 +2,7 @@ package subject
 
 import (
 	"context"
+	"slices"
 
 	"github.com/tare-bench/tare/record"
 )
@@ -24,6 +25,50 @@ func Operate(ctx context.Context, s Session, op Op, lanes []int) ([]record.Sampl
 	}
 	_, samples, err := batch.Start(ctx)
 	return samples, err
+}
+
+// retirement are the operations that end a life, in their order.
+var retirement = []Op{Stop, Remove, StopPod, RemovePod}
+
+// Retired is an operation that some lanes could not do.
+type Retired struct {
+	Op         Op
+	Failed, Of int
+	First      *record.Failure
+}
+
+// Retire goes through the operations that end a life, those of them that the target has.
+// Lanes that fail in one take no part in the next, and are still to be discarded.
+func Retire(ctx context.Context, s Session, has map[string]record.Operation, lanes []int) (failed []Retired, err error) {
+	lanes = slices.Clone(lanes)
+	for _, op := range retirement {
+		if def, ok := has[string(op)]; !ok || def.Absent != "" || len(lanes) == 0 {
+			continue
+		}
+		samples, err := Operate(ctx, s, op, lanes)
+		if err != nil {
+			return failed, err
+		}
+		r := Retired{Op: op, Of: len(samples)}
+		for _, sample := range samples {
+			if sample.Failure != nil {
+				r.Failed, r.First = r.Failed+1, sample.Failure
+				lanes = slices.DeleteFunc(lanes, func(n int) bool { return n == sample.Lane })
+			}
+		}
+		if r.Failed > 0 {
+			failed = append(failed, r)
+		}
+	}
+	return failed, nil
+}
+
+// Disarm lets go what was armed and is not to be done: lanes would wait at the gate for
+// ever. What begins all the same is cut off at once, and is to be discarded.
+func Disarm(ctx context.Context, b Batch) {
+	ctx, cancel := context.WithCancel(ctx)
+	cancel()
+	_, _, _ = b.Start(ctx)
 }
 
 // StartBetween starts a batch between two looks at the machine, which are as close to
@@ -51,7 +96,7 @@ func DaemonsOf(ctx context.Context, s Session) (pids []int) {
 
 // ProcessesOf are a session's helper processes, none where it has no such.
 func ProcessesOf(ctx context.Context, s Session) []Process {
-	if h, ok := s.(HelperProcesses); ok {
+	if h, ok := As[HelperProcesses](s); ok {
 		return h.Processes(ctx)
 	}
 	return nil

@@ -79,6 +79,12 @@ type Env struct {
 	Timeout  time.Duration // of one operation on one lane
 	Limits   Limits        // of every container, whatever the target
 	Workload Workload      // what containers hold beside the probe
+	// Network says that workloads are reached over the network from this machine: a
+	// container of tare's own making that nobody could reach gets a way in.
+	Network bool
+	// Ready is when workloads are ready, for targets that are told by somebody else than
+	// tare that they are.
+	Ready setting.Ready
 }
 
 // Session is a target that is open for a run. Its methods are called by one
@@ -152,6 +158,12 @@ type HelperProcesses interface {
 type Process struct {
 	Role record.Role
 	Pid  int
+}
+
+// Elsewhere is a target whose containers may not be on this machine.
+type Elsewhere interface {
+	// Elsewhere says why they are not; "" where they are.
+	Elsewhere() string
 }
 
 // Cleaner is a target that can find and remove what an interrupted run left on

@@ -1,10 +1,17 @@
 package subject
 
 import (
+	"cmp"
 	"context"
+	"strconv"
+	"strings"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/cargo"
 	"github.com/tare-bench/tare/internal/node/attribution"
 	"github.com/tare-bench/tare/internal/probe"
+	"github.com/tare-bench/tare/internal/probe/image"
 	"github.com/tare-bench/tare/internal/subject/setting"
 	"github.com/tare-bench/tare/record"
 )
@@ -19,6 +26,9 @@ const DevicePath = "/dev/tare"
 
 // Workload is what containers hold beside the probe.
 type Workload struct {
+	// Cargo is a program of the user's own, which the probe becomes once it has said
+	// when its first instruction ran; nil for the probe alone.
+	Cargo *cargo.Cargo
 	// Files are carried into every root file system and image.
 	Files []probe.File
 	// Volume is a folder of the host, "" for none. The container on lane N
@@ -31,6 +41,59 @@ type Workload struct {
 	// may read and write it at DevicePath. A target whose sandboxes cannot have
 	// it says so by an error of Open that wraps ErrUnsupported.
 	Device string
+}
+
+// Image is what engines start containers from.
+func (w *Workload) Image() (*image.Image, error) {
+	if w.Cargo != nil {
+		return w.Cargo.Image, nil
+	}
+	return image.Probe(w.Files...)
+}
+
+// Args are the arguments of a container's first process, the probe: the token that it
+// reports with, and what it becomes.
+func (w *Workload) Args(token string) []string {
+	if w.Cargo == nil {
+		return []string{token}
+	}
+	return append([]string{token}, w.Cargo.Args...)
+}
+
+// StopSignal is the one by which containers are stopped, in a runtime's words: "TERM", or
+// its number where it has no name.
+func (w *Workload) StopSignal() string {
+	return cmp.Or(strings.TrimPrefix(unix.SignalName(w.Signal()), "SIG"), strconv.Itoa(int(w.Signal())))
+}
+
+// Signal is the same as a number.
+func (w *Workload) Signal() unix.Signal {
+	if w.Cargo == nil {
+		return unix.SIGTERM
+	}
+	return w.Cargo.Stop
+}
+
+// Particular is a target that not every program of the user's own can be given to.
+type Particular interface {
+	// Refuses is why it is not weighed with one, nil where it is.
+	Refuses(w *setting.Workload) *Unavailable
+}
+
+// Lender is a target whose engine has images of the user's own.
+type Lender interface {
+	// Lend writes the image of a name into a file, as an archive. The error wraps
+	// cargo.ErrNoImage where the engine has none of that name.
+	Lend(ctx context.Context, ref, file string) error
+}
+
+// Forgive passes over the failure of a program of the user's own that ended by the
+// signal, and with no handler for it, by which it was told to.
+func (w *Workload) Forgive(f *record.Failure) *record.Failure {
+	if f != nil && f.Kind == record.FailWorkload && w.Cargo != nil && f.Exit == 128+int(w.Signal()) {
+		return nil
+	}
+	return f
 }
 
 // Executor is a session that can run further commands in its containers, as

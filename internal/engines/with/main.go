@@ -105,8 +105,7 @@ func run(command []string, o cluster.Options) (code int, err error) {
 		"CONTAINERD_ADDRESS="+old.Address, "CONTAINERD_CRI=unix://"+newer.Address, "CRIO_CRI=unix://"+crio.Socket)
 	cmd.Env = append(cmd.Env, kube...)
 	err = cmd.Run()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return max(exit.ExitCode(), 1), nil
 	}
 	return 0, err

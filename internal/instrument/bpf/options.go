@@ -29,6 +29,10 @@ const (
 	MaxLoad        = 24 * time.Hour
 	MaxRequest     = time.Hour
 
+	// shortest is what a scale leaves of a load: in less, a crowded machine may not
+	// have made its connections.
+	shortest = 500 * time.Millisecond
+
 	maxChosen = 100
 	maxPath   = 4095 // PATH_MAX without its NUL
 )
@@ -127,7 +131,7 @@ func (o *Options) Declare(s *option.Set) {
 	terms.Timeout(s, &o.Timeout, "for one request; what is not answered by then has failed")
 	terms.Seed(s, &o.Seed, "points")
 	terms.ScaleFlag(s, func(scale float64) error {
-		o.Duration = max(time.Duration(float64(o.Duration)*scale), MinLoad)
+		o.Duration = max(time.Duration(float64(o.Duration)*scale), min(o.Duration, shortest))
 		o.Idle = max(time.Duration(float64(o.Idle)*scale), MinLoad)
 		return nil
 	})

@@ -10,7 +10,9 @@ package image
 import (
 	"archive/tar"
 	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path"
 	"runtime"
@@ -30,7 +32,26 @@ type Image struct {
 	Ref     string // its full name, with a tag: "localhost/tare-probe:1f2e3d4c5b6a"
 	ID      string // digest of its configuration, "sha256:…": what engines call the image's id
 	Digest  string // digest of its manifest, "sha256:…"
-	Archive []byte // the tar
+	content func() (io.ReadCloser, error)
+}
+
+// Open reads the image as the tar that engines load.
+func (i *Image) Open() (io.ReadCloser, error) { return i.content() }
+
+// Save writes that tar into a file, for engines which load from one. Nobody else may read
+// it: the variables of a user's program are in the image.
+func (i *Image) Save(path string) error {
+	in, err := i.content()
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
 }
 
 // Repository is the name of every image that tare makes for its containers.
@@ -53,12 +74,9 @@ func Probe(files ...probe.File) (*Image, error) {
 // an engine looks for it. CRI-O starts /pause in it, whatever its entry point.
 func Pause(ref string) (*Image, error) { return build(ref, probe.Program(), nil, "pause") }
 
-// Of is an image with another program in the probe's place.
-func Of(ref string, program []byte) (*Image, error) { return build(ref, program, nil) }
-
-// created is when all images were made: engines refuse one without a time, and
+// Created is when all images were made: engines refuse one without a time, and
 // a fixed one keeps the digest.
-var created = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+var Created = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // build makes an image in which the program has other names too.
 func build(ref string, program []byte, files []probe.File, names ...string) (*Image, error) {
@@ -68,33 +86,39 @@ func build(ref string, program []byte, files []probe.File, names ...string) (*Im
 	}
 	l := Layout{}
 	config := l.AddJSON(v1.MediaTypeImageConfig, v1.Image{
-		Created:  &created,
+		Created:  &Created,
 		Platform: v1.Platform{Architecture: runtime.GOARCH, OS: "linux"},
 		Config: v1.ImageConfig{
 			Entrypoint: []string{probe.Name}, Cmd: []string{"pause"}, WorkingDir: "/", StopSignal: "SIGTERM",
 			Env:    []string{"PATH=" + Path},
-			Labels: map[string]string{"dev.tare.image": "probe"},
+			Labels: Labels(),
 		},
 		RootFS:  v1.RootFS{Type: "layers", DiffIDs: []digest.Digest{digest.FromBytes(layer)}},
-		History: []v1.History{{Created: &created, CreatedBy: "tare", Comment: "the workload that runtimes are weighed with"}},
+		History: []v1.History{{Created: &Created, CreatedBy: "tare", Comment: "the workload that runtimes are weighed with"}},
 	})
 	manifest := l.AddJSON(v1.MediaTypeImageManifest, v1.Manifest{
 		Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: v1.MediaTypeImageManifest,
 		Config: config, Layers: []v1.Descriptor{l.Add(v1.MediaTypeImageLayer, layer)},
 	})
-	manifest.Platform = &v1.Platform{Architecture: runtime.GOARCH, OS: "linux"}
-	// containerd takes the first for the full name, others the second for the tag.
-	manifest.Annotations = map[string]string{NameAnnotation: ref, v1.AnnotationRefName: ref}
+	manifest = name(manifest, ref)
 	l.List(manifest)
 	// iSulad looks for files of these names.
 	configFile, layerFile := config.Digest.Encoded()+".json", digest.FromBytes(layer).Encoded()+"/layer.tar"
 	l[configFile], l[layerFile] = l[Blob(config)], layer
 	l.Saved(Saved{configFile, []string{ref}, []string{layerFile}})
 	var out bytes.Buffer
-	if err := l.Tar(&out, created); err != nil {
+	if err := l.Tar(&out, Created); err != nil {
 		return nil, fmt.Errorf("make the probe's image: %w", err)
 	}
-	return &Image{Ref: ref, ID: config.Digest.String(), Digest: manifest.Digest.String(), Archive: out.Bytes()}, nil
+	return &Image{Ref: ref, ID: config.Digest.String(), Digest: manifest.Digest.String(), content: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(out.Bytes())), nil }}, nil
+}
+
+// name is a manifest under a name, for an index.
+func name(manifest v1.Descriptor, ref string) v1.Descriptor {
+	manifest.Platform = &v1.Platform{Architecture: runtime.GOARCH, OS: "linux"}
+	// containerd takes the first for the full name, others the second for the tag.
+	manifest.Annotations = map[string]string{NameAnnotation: ref, v1.AnnotationRefName: ref}
+	return manifest
 }
 
 // layer is the one layer: the program, the folders on which runtimes mount, and
@@ -112,11 +136,11 @@ func layer(program []byte, files []probe.File, names []string) ([]byte, error) {
 		if dir == "tmp" {
 			mode = 0o1777
 		}
-		if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: dir + "/", Mode: mode, ModTime: created}); err != nil {
+		if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: dir + "/", Mode: mode, ModTime: Created}); err != nil {
 			return nil, err
 		}
 	}
-	if err := WriteFile(w, probe.Name[1:], 0o755, program, created); err != nil {
+	if err := WriteFile(w, probe.Name[1:], 0o755, program, Created); err != nil {
 		return nil, err
 	}
 	for _, f := range files {
@@ -124,12 +148,12 @@ func layer(program []byte, files []probe.File, names []string) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := WriteFile(w, strings.TrimPrefix(path.Clean(f.Path), "/"), int64(f.Mode.Perm()), content, created); err != nil {
+		if err := WriteFile(w, strings.TrimPrefix(path.Clean(f.Path), "/"), int64(f.Mode.Perm()), content, Created); err != nil {
 			return nil, err
 		}
 	}
 	for _, name := range names {
-		if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeLink, Name: name, Linkname: probe.Name[1:], Mode: 0o755, ModTime: created}); err != nil {
+		if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeLink, Name: name, Linkname: probe.Name[1:], Mode: 0o755, ModTime: Created}); err != nil {
 			return nil, err
 		}
 	}

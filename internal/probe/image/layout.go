@@ -3,6 +3,7 @@ package image
 import (
 	"archive/tar"
 	"encoding/json"
+	"errors"
 	"io"
 	"maps"
 	"slices"
@@ -64,12 +65,16 @@ func (l Layout) Saved(images ...Saved) { l["manifest.json"] = text(images) }
 // Tar writes all files, in the order of their paths and with one time.
 func (l Layout) Tar(out io.Writer, at time.Time) error {
 	w := tar.NewWriter(out)
+	return errors.Join(l.files(w, at), w.Close())
+}
+
+func (l Layout) files(w *tar.Writer, at time.Time) error {
 	for _, name := range slices.Sorted(maps.Keys(l)) {
 		if err := WriteFile(w, name, 0o644, l[name], at); err != nil {
 			return err
 		}
 	}
-	return w.Close()
+	return nil
 }
 
 // WriteFile writes a file into a tar, as root's.

@@ -136,6 +136,17 @@ static u64 advance(struct meter *m, u64 t, u64 left)
 	return done;
 }
 
+/* Uses that much CPU time more. */
+static void spend(struct meter *m, u64 ns)
+{
+	if (!ns)
+		return;
+	if (!m->least)
+		m->used = cpu_clock() - m->before;
+	for (u64 t = now(), end = m->used + ns; m->used < end;)
+		t = advance(m, t, end - m->used);
+}
+
 /* At every moment the CPU time used so far decides how long to go on: what one
  * period had too much or, on a crowded machine, too little, the next ones make
  * good. */

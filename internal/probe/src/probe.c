@@ -5,6 +5,8 @@
  *
  *	probe TOKEN		prints "tare-probe/1 TOKEN NANOSECONDS\n"
  *	probe --exit TOKEN	the same, and exits instead of sleeping
+ *	probe pause		only sleeps, as does the probe by that name: it holds a pod
+ *	probe TOKEN PROGRAM ARG...	the same, and becomes that program (become.h)
  *
  * Run beside it by exec, it is a load of a known size (load.h), or tare's hand in
  * the files of a sandbox (storage.h); SIGTERM ends it as any process:
@@ -16,20 +18,22 @@
  *	probe fs PATH...		says what statfs(2) says of them
  *	probe direct FILE		tries O_DIRECT
  *	probe in FOLDER PROGRAM ARG...	becomes a program in that folder (in.h)
+ *	probe serve PORT [NAME=NUMBER...]	is a tiny HTTP server (serve.h)
  *
  * A line is written with one write(2), so lines of several probes on one
  * pipe never mix.
  */
+#include "become.h"
 #include "in.h"
 #include "load.h"
+#include "serve.h"
 #include "storage.h"
 
-__attribute__((noreturn)) static void command(long argc, char **argv, u64 blocked)
+static void handle(void);
+
+/* Does what a first argument that is a command says; returns where it is none. */
+static void command(long argc, char **argv)
 {
-	u64 dfl[4] = {0}; /* SIG_DFL, no flags, no restorer, empty mask */
-	sys4(SYS_rt_sigaction, SIGTERM, dfl, 0, 8);
-	sys4(SYS_rt_sigaction, SIGINT, dfl, 0, 8);
-	sys4(SYS_rt_sigprocmask, SIG_UNBLOCK, &blocked, 0, sizeof blocked);
 	if (same(argv[1], "hold") || same(argv[1], "spin"))
 		load(argc, argv);
 	if (same(argv[1], "fill"))
@@ -42,7 +46,10 @@ __attribute__((noreturn)) static void command(long argc, char **argv, u64 blocke
 		direct(argv + 2);
 	if (same(argv[1], "in"))
 		in(argc - 2, argv + 2);
-	refuse("tare-probe: the commands are hold, spin, fill, evict, fs, direct and in\n");
+	if (same(argv[1], "serve")) {
+		handle();
+		serve(argc - 2, argv + 2);
+	}
 }
 
 __attribute__((noreturn)) static void leave(int signal)
@@ -52,8 +59,8 @@ __attribute__((noreturn)) static void leave(int signal)
 		sys1(SYS_exit_group, 0);
 }
 
-/* A handler that never runs, since the signals stay blocked and are waited for:
- * Kata's agent looks at SigCgt and sends SIGKILL in place of SIGTERM to a first
+/* While the probe sleeps the signals stay blocked and are waited for, and this is never
+ * run; but Kata's agent looks at SigCgt and sends SIGKILL in place of SIGTERM to a first
  * process that handles none. */
 static void handle(void)
 {
@@ -67,26 +74,17 @@ static void handle(void)
 	sys4(SYS_rt_sigaction, SIGINT, &action, 0, 8);
 }
 
-__attribute__((noreturn, used)) void probe(long *stack)
+/* What holds a pod has nobody to report to, and in gVisor's sandboxes no standard
+ * output. CRI-O calls it /pause. */
+static int holds_pod(long argc, char **argv)
 {
-	u64 first = now();
+	return argc > 0 && argc < 3 && (same(argv[argc - 1], "pause") || same(argv[argc - 1], "/pause"));
+}
 
-	/* As process 1 of a PID namespace only signals that are waited for
-	 * arrive; blocking before the line is written means that a SIGTERM sent
-	 * on sight of the line is never lost. */
-	u64 term = (1ul << (SIGTERM - 1)) | (1ul << (SIGINT - 1));
-	sys4(SYS_rt_sigprocmask, SIG_BLOCK, &term, 0, sizeof term);
-
-	long argc = stack[0];
-	char **argv = (char **)(stack + 1);
-	if (argc > 2 && argv[1][0] != '-')
-		command(argc, argv, term);
-	handle();
-	int exits = argc > 2;
-	const char *token = argc > 1 ? argv[argc - 1] : "-";
+static void report(const char *token, u64 first)
+{
 	if (strlen_(token) > 128)
 		sys1(SYS_exit_group, 2);
-
 	char line[192];
 	char *p = put(line, "tare-probe/1 ");
 	p = put(p, token);
@@ -95,8 +93,40 @@ __attribute__((noreturn, used)) void probe(long *stack)
 	*p++ = '\n';
 	if (sys3(SYS_write, 1, line, p - line) != p - line)
 		sys1(SYS_exit_group, 3);
+}
 
-	if (!exits)
+/* A command, or a program to become: as any process, with signals as the probe was
+ * given them, but for those that it waits for itself. */
+__attribute__((noreturn)) static void other(long argc, char **argv, u64 first)
+{
+	u64 dfl[4] = {0}; /* SIG_DFL, no flags, no restorer, empty mask */
+	u64 term = (1ul << (SIGTERM - 1)) | (1ul << (SIGINT - 1));
+	sys4(SYS_rt_sigaction, SIGTERM, dfl, 0, 8);
+	sys4(SYS_rt_sigaction, SIGINT, dfl, 0, 8);
+	sys4(SYS_rt_sigprocmask, SIG_UNBLOCK, &term, 0, sizeof term);
+	command(argc, argv);
+	report(argv[1], first);
+	become(argv + 2, argv + argc + 1);
+}
+
+__attribute__((noreturn, used)) void probe(long *stack)
+{
+	u64 first = now();
+
+	long argc = stack[0];
+	char **argv = (char **)(stack + 1);
+	if (argc > 2 && argv[1][0] != '-')
+		other(argc, argv, first);
+
+	/* As process 1 of a PID namespace only signals that are waited for
+	 * arrive; blocking before the line is written means that a SIGTERM sent
+	 * on sight of the line is never lost. */
+	u64 term = (1ul << (SIGTERM - 1)) | (1ul << (SIGINT - 1));
+	sys4(SYS_rt_sigprocmask, SIG_BLOCK, &term, 0, sizeof term);
+	handle();
+	if (!holds_pod(argc, argv))
+		report(argc > 1 ? argv[argc - 1] : "-", first);
+	if (argc < 3)
 		while (sys4(SYS_rt_sigtimedwait, &term, 0, 0, sizeof term) < 0)
 			;
 	leave(0);

@@ -32,7 +32,7 @@ enum {
 #else
 	O_DIRECT = 0200000, O_NOFOLLOW = 0100000,
 #endif
-	EIO = 5, EINVAL = 22, EROFS = 30,
+	EIO = 5, EROFS = 30,
 	POSIX_FADV_DONTNEED = 4,
 };
 

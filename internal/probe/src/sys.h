@@ -31,7 +31,9 @@ enum {
 	SYS_pidfd_open = 434, SYS_clone3 = 435, SYS_getppid = 110, SYS_clock_nanosleep = 230,
 	SYS_rt_sigaction = 13, SYS_munmap = 11, SYS_sched_setaffinity = 203, SYS_sched_getaffinity = 204,
 	SYS_pidfd_send_signal = 424, SYS_close_range = 436, SYS_madvise = 28,
-	SYS_fsync = 74, SYS_ftruncate = 77, SYS_fchmod = 91, SYS_statfs = 137, SYS_fadvise64 = 221,
+	SYS_setuid = 105, SYS_capget = 125, SYS_capset = 126, SYS_setgid = 106, SYS_setgroups = 116, SYS_fsync = 74, SYS_ftruncate = 77, SYS_fchmod = 91, SYS_statfs = 137, SYS_fadvise64 = 221,
+	SYS_socket = 41, SYS_bind = 49, SYS_listen = 50, SYS_accept4 = 288, SYS_setsockopt = 54,
+	SYS_epoll_create1 = 291, SYS_epoll_ctl = 233, SYS_epoll_pwait = 281,
 };
 
 static inline long sys6(long n, long a, long b, long c, long d, long e, long f)
@@ -70,7 +72,9 @@ enum {
 	SYS_pidfd_open = 434, SYS_clone3 = 435, SYS_getppid = 173, SYS_clock_nanosleep = 115,
 	SYS_rt_sigaction = 134, SYS_munmap = 215, SYS_sched_setaffinity = 122, SYS_sched_getaffinity = 123,
 	SYS_pidfd_send_signal = 424, SYS_close_range = 436, SYS_madvise = 233,
-	SYS_fsync = 82, SYS_ftruncate = 46, SYS_fchmod = 52, SYS_statfs = 43, SYS_fadvise64 = 223,
+	SYS_setuid = 146, SYS_capget = 90, SYS_capset = 91, SYS_setgid = 144, SYS_setgroups = 159, SYS_fsync = 82, SYS_ftruncate = 46, SYS_fchmod = 52, SYS_statfs = 43, SYS_fadvise64 = 223,
+	SYS_socket = 198, SYS_bind = 200, SYS_listen = 201, SYS_accept4 = 242, SYS_setsockopt = 208,
+	SYS_epoll_create1 = 20, SYS_epoll_ctl = 21, SYS_epoll_pwait = 22,
 };
 
 static inline long sys6(long n, long a, long b, long c, long d, long e, long f)
@@ -117,7 +121,7 @@ enum {
 	CLOCK_MONOTONIC = 1,
 	SIGINT = 2, SIGKILL = 9, SIGTERM = 15, SIGCHLD = 17,
 	SIG_BLOCK = 0, SIG_UNBLOCK = 1, SIG_SETMASK = 2, SA_RESTORER = 0x04000000,
-	EINTR = 4, EAGAIN = 11, EBUSY = 16, EEXIST = 17, ENOENT = 2, ESRCH = 3, ETIMEDOUT = 110,
+	EINTR = 4, EAGAIN = 11, EBUSY = 16, EEXIST = 17, EINVAL = 22, ENOENT = 2, ESRCH = 3, ETIMEDOUT = 110,
 	AT_FDCWD = -100,
 };
 

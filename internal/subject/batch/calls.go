@@ -104,9 +104,14 @@ func (b *Calls) do(i int, waiting chan<- struct{}) {
 	b.answers <- a
 }
 
-// Start implements subject.Batch. What was armed has to be released.
+// Start implements subject.Batch. What was armed has to be released; once ctx has
+// ended no call is made.
 func (b *Calls) Start(ctx context.Context) (int64, []record.Sample, error) {
 	defer b.watch.close()
+	if err := ctx.Err(); err != nil {
+		close(b.gate)
+		return 0, nil, err
+	}
 	// The collector would run while a hundred lanes compete for the CPUs.
 	runtime.GC()
 	percent := debug.SetGCPercent(-1)

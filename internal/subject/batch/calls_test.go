@@ -174,3 +174,20 @@ func TestABatchIsBracketedWithoutItsChecks(t *testing.T) {
 		t.Errorf("%v, want %v", events, want)
 	}
 }
+
+func TestWhatIsReleasedTooLateMakesNoCallAndWaitsNoLonger(t *testing.T) {
+	b, err := PrepareCalls(calls(3, func(context.Context, int) error {
+		t.Error("a call was made")
+		return nil
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Warm = func(context.Context) error { t.Error("it was warmed up"); return nil }
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, samples, err := b.Start(ctx); !errors.Is(err, context.Canceled) || len(samples) > 0 {
+		t.Errorf("%v, %+v", err, samples)
+	}
+	<-b.gate // or the lanes would wait at it for ever
+}

@@ -149,8 +149,7 @@ func setFirst(t *Task, r *lane.Result, s *record.Sample) {
 
 // Failed returns why a result is no success, nil when it is one.
 func Failed(o lane.Order, r *lane.Result) *record.Failure {
-	var e *lane.Error
-	if errors.As(r.Err, &e) {
+	if e, ok := errors.AsType[*lane.Error](r.Err); ok {
 		f := &record.Failure{Kind: kindOf(e), Detail: e.Error(), Output: output(r)}
 		// A container that never came to life often says why.
 		if r.Status.Exited() && r.Status.ExitStatus() != 0 {

@@ -118,6 +118,9 @@ type start struct{ *Session }
 
 // Start implements subject.Batch.
 func (s *start) Start(ctx context.Context) (int64, []record.Sample, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, nil, err
+	}
 	bounded, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	sample, err := s.run(bounded)

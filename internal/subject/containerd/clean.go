@@ -18,6 +18,7 @@ import (
 	"github.com/containerd/errdefs"
 	"github.com/containerd/errdefs/pkg/errgrpc"
 
+	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
@@ -130,10 +131,8 @@ func removeContainer(ctx context.Context, c *client.Client, id string) error {
 		if errdefs.IsUnavailable(err) { // the engine itself is gone
 			return fmt.Errorf("remove the task %s: %w", id, err)
 		}
-		select {
-		case <-ctx.Done():
+		if machine.Sleep(ctx, 10*time.Millisecond) != nil {
 			return fmt.Errorf("remove the task %s: %w", id, err)
-		case <-time.After(10 * time.Millisecond):
 		}
 	}
 	return lost("container "+id, c.ContainerService().Delete(ctx, id))

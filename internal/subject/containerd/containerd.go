@@ -38,6 +38,7 @@ type Target struct {
 	runtime     runtime
 	network     string
 	snapshotter string
+	root        string // where that stores, as it tells
 	version     string
 	hs          []cgroup.Hierarchy
 	kata        map[string]string // where the shim is Kata's
@@ -96,7 +97,7 @@ func (t *Target) ask(ctx context.Context, c *client.Client) error {
 	if t.version = v.Version; !supported(v.Version) {
 		return engine.Unavailable(t.name, "install containerd 1.6 or newer", "containerd %s is older than %d.%d", v.Version, oldest[0], oldest[1])
 	}
-	t.snapshotter, err = Snapshotter(ctx, c)
+	t.snapshotter, t.root, err = snapshotter(ctx, c)
 	if err != nil {
 		return engine.Unavailable(t.name, "ctr plugins ls shows why; another one becomes the default of a namespace with: ctr namespaces label "+
 			t.at.namespace+" "+defaults.DefaultSnapshotterNSLabel+"=NAME", "%v", err)
@@ -104,39 +105,35 @@ func (t *Target) ask(ctx context.Context, c *client.Client) error {
 	return nil
 }
 
-// Snapshotter is the one that clients take who name none, in the client's own
-// namespace. It is an error if it does not work.
-func Snapshotter(ctx context.Context, c *client.Client) (string, error) {
-	name := defaults.DefaultSnapshotter
+// snapshotter is the one that clients take who name none, in the client's own
+// namespace, and where it stores: "" if it does not tell, as one that is a process of
+// its own. It is an error if it does not work.
+func snapshotter(ctx context.Context, c *client.Client) (name, root string, err error) {
+	name = defaults.DefaultSnapshotter
 	labels, err := c.NamespaceService().Labels(ctx, c.DefaultNamespace())
 	if err != nil && !errdefs.IsNotFound(err) {
-		return "", fmt.Errorf("ask for the namespace %s: %w", c.DefaultNamespace(), err)
+		return "", "", fmt.Errorf("ask for the namespace %s: %w", c.DefaultNamespace(), err)
 	}
 	if own := labels[defaults.DefaultSnapshotterNSLabel]; own != "" {
 		name = own
 	}
-	return name, working(ctx, c, name)
-}
-
-// working returns nil if a snapshotter is there and came up.
-func working(ctx context.Context, c *client.Client, name string) error {
 	reply, err := c.IntrospectionService().Plugins(ctx, "type=="+string(plugins.SnapshotPlugin))
 	if err != nil {
-		return fmt.Errorf("ask for the snapshotters: %w", err)
+		return "", "", fmt.Errorf("ask for the snapshotters: %w", err)
 	}
 	var others []string
 	why := "there is none of that name"
 	for _, p := range reply.Plugins {
 		switch {
 		case p.InitErr == nil && p.ID == name:
-			return nil
+			return name, p.Exports["root"], nil
 		case p.InitErr == nil:
 			others = append(others, p.ID)
 		case p.ID == name:
 			why = p.InitErr.Message
 		}
 	}
-	return fmt.Errorf("the snapshotter %s does not work: %s (those that do: %s)", name, why, strings.Join(others, ", "))
+	return "", "", fmt.Errorf("the snapshotter %s does not work: %s (those that do: %s)", name, why, strings.Join(others, ", "))
 }
 
 // Info implements subject.Target.
@@ -152,7 +149,7 @@ func (t *Target) Info() record.Target {
 		Operations: map[string]record.Operation{
 			string(subject.Create): op(create, "Tasks.Create has replied: the shim runs, the OCI runtime's create has ended; then: the task is created and its process alive"),
 			string(subject.Start):  op(start, "Tasks.Start has replied; then: the task is running, its process alive, and the workload has reported"),
-			string(subject.Stop): op("task.Kill ID SIGTERM (Tasks.Kill), task.Wait (Tasks.Wait, asked before)",
+			string(subject.Stop): op("task.Kill ID SIGNAL (Tasks.Kill), task.Wait (Tasks.Wait, asked before)",
 				"Tasks.Wait has replied: the shim has seen the exit; then: the task is stopped, with status 0"),
 			string(subject.Remove): op("task.Delete ID (Tasks.Get, Tasks.Delete), container.Delete ID with its snapshot (Tasks.Get, Containers.Get, Snapshots.Remove, Containers.Delete)",
 				"Containers.Delete has replied; then: containerd does not know the container"),
@@ -178,7 +175,7 @@ func (t *Target) clock() string {
 func (t *Target) config() map[string]string {
 	config := map[string]string{
 		"address": t.at.socket, "namespace": t.at.namespace, "via": "api",
-		"snapshotter": t.snapshotter, "network": t.network, "log driver": "file",
+		"snapshotter": t.snapshotter, "storage root": t.root, "network": t.network, "log driver": "file",
 		"runtime": t.runtime.shim, "shim path": t.runtime.program, "runtime path": t.runtime.path, "runtime version": t.runtime.version,
 		"cgroup driver": "cgroupfs", "cgroup version": cgroup.ModeOf(t.hs),
 	}

@@ -1,7 +1,6 @@
 package containerd
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -59,7 +58,12 @@ func Import(ctx context.Context, c *client.Client, img *image.Image, snapshotter
 
 func (i *Image) load(ctx context.Context, img *image.Image, snapshotter string) error {
 	if there, err := i.client.ImageService().Get(ctx, img.Ref); err != nil || there.Target.Digest.String() != img.Digest {
-		_, err := i.client.Import(ctx, bytes.NewReader(img.Archive), client.WithImageLabels(map[string]string{engine.RunLabel: i.runID}))
+		archive, err := img.Open()
+		if err != nil {
+			return err
+		}
+		defer archive.Close()
+		_, err = i.client.Import(ctx, archive, client.WithImageLabels(map[string]string{engine.RunLabel: i.runID}))
 		if err != nil {
 			return err
 		}

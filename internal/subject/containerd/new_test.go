@@ -48,8 +48,7 @@ func TestWhatCannotBeWeighedSaysWhy(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := New(t.Context(), "containerd/x", c.runtime, c.via, c.e)
-			var not *subject.Unavailable
-			if !errors.As(err, &not) || not.Name != "containerd/x" || !strings.Contains(err.Error(), c.says) {
+			if not, ok := errors.AsType[*subject.Unavailable](err); !ok || not.Name != "containerd/x" || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("%v, not: %s", err, c.says)
 			}
 		})
@@ -84,6 +83,9 @@ func TestInfoTellsWhatIsWeighed(t *testing.T) {
 			if info.Config[key] == "" {
 				t.Errorf("it does not tell the %s", key)
 			}
+		}
+		if root := info.Config["storage root"]; !strings.HasPrefix(root, d.Dir+"/root/") {
+			t.Errorf("it stores in %q", root)
 		}
 	})
 }

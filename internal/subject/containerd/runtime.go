@@ -79,8 +79,7 @@ func (r runtime) withBinary(ctx context.Context, name, called string, in search)
 		}
 	}
 	t, err := oci.New(ctx, filepath.Base(program), program)
-	var not *subject.Unavailable
-	if errors.As(err, &not) {
+	if not, ok := errors.AsType[*subject.Unavailable](err); ok {
 		return r, &subject.Unavailable{Name: name, Reason: not.Reason, Advice: not.Advice}
 	}
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/tare-bench/tare/internal/probe/image"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine"
+	"github.com/tare-bench/tare/internal/subject/netns"
 )
 
 // Open implements subject.Target.
@@ -36,7 +37,7 @@ func (t *Target) Open(ctx context.Context, env subject.Env) (subject.Session, er
 		Target: t.name, Called: "containerd", Driver: d, Env: env, Guest: t.clock() == "guest",
 		Image: "containerd " + engine.NewName(env.RunID, 0), Ref: d.probe.Ref, // each session holds the image by a lease of its own
 		Call: d.call, Warm: d.warm, Statistics: d.statistics, Source: "ctr task metrics",
-		Daemons: func() []int { return engine.Listeners(t.at.socket) },
+		PlainLog: true, Daemons: func() []int { return engine.Listeners(t.at.socket) },
 		Removed: d.erase, Closed: d.close,
 	})
 	if err != nil {
@@ -61,16 +62,18 @@ type driver struct {
 	ground     *engine.Ground        // of the containers
 	fifos      string                // folder of the outputs of commands in them
 	containers map[string]*container // by name
+	networks   *netns.Networks       // nil where a container's own can be entered
 	waiting    context.Context       // in which exits are waited for
 	done       context.CancelFunc
 }
 
 // container is what a lane holds beyond what all engines' lanes do.
 type container struct {
-	id   string
-	made client.Container
-	task client.Task
-	spec *specs.Process
+	id      string
+	address string // in the network that tare made for it, "" for none
+	made    client.Container
+	task    client.Task
+	spec    *specs.Process
 }
 
 func (d *driver) open(ctx context.Context) (err error) {
@@ -84,14 +87,17 @@ func (d *driver) open(ctx context.Context) (err error) {
 	if d.ground, err = engine.OpenGround(d.env, d.hs, true); err != nil {
 		return err
 	}
-	d.probe, err = image.Probe(d.env.Workload.Files...)
+	if d.env.Network && d.clock() == "guest" && d.network != subject.NetworkHost {
+		d.networks = netns.New(d.env.RunID)
+	}
+	d.probe, err = d.env.Workload.Image()
 	return err
 }
 
 // close implements engine.Options.Closed.
 func (d *driver) close(ctx context.Context) error {
 	d.done()
-	errs := []error{d.ground.Close()}
+	errs := []error{d.ground.Close(), d.networks.Close()}
 	if d.client != nil {
 		errs = append(errs, removeNamespace(ctx, d.client, d.at.namespace), d.client.Close())
 	}
@@ -155,6 +161,9 @@ func (d *driver) Look(ctx context.Context, names []string) (map[string]engine.St
 		case types.Status_STOPPED:
 			s.Status = engine.Exited
 		}
+		if c := d.containers[p.ID]; c != nil {
+			s.Address = c.address
+		}
 		known[p.ID] = s
 	}
 	return known, nil
@@ -176,7 +185,7 @@ func (d *driver) Output(_ context.Context, containers []engine.State) (string, e
 func (d *driver) erase(names []string) error {
 	var errs []error
 	for _, name := range names {
-		errs = append(errs, d.ground.Erase(name))
+		errs = append(errs, d.ground.Erase(name), d.networks.Remove(name))
 		delete(d.containers, name)
 	}
 	return errors.Join(errs...)

@@ -12,8 +12,10 @@ import (
 
 	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/probe"
+	"github.com/tare-bench/tare/internal/probe/image"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine"
+	"github.com/tare-bench/tare/internal/subject/netns"
 )
 
 // specVersion is the newest version of the runtime spec whose features are
@@ -26,8 +28,8 @@ const specVersion = "1.0.2"
 // is what commands that are run in it go by.
 func (d *driver) spec(ctx context.Context, id string, place engine.Place) (typeurl.Any, *specs.Process, error) {
 	opts := []oci.SpecOpts{
-		oci.WithProcessArgs(probe.Name, id),
-		oci.WithEnv([]string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}),
+		oci.WithProcessArgs(append([]string{probe.Name}, d.env.Workload.Args(id)...)...),
+		oci.WithEnv([]string{"PATH=" + image.Path}),
 		oci.WithHostname("tare"),
 		oci.WithCgroup(d.ground.Group(id)),
 		limits(d.env.Limits),
@@ -39,6 +41,9 @@ func (d *driver) spec(ctx context.Context, id string, place engine.Place) (typeu
 		opts = append(opts, oci.WithHostNamespace(specs.NetworkNamespace))
 	}
 	opts = append(opts, oci.WithMounts(mounts(place)))
+	if c := d.env.Workload.Cargo; c != nil {
+		opts = append(opts, oci.WithEnv(c.Env), oci.WithProcessCwd(c.Dir), oci.WithUIDGID(c.UID, c.GID))
+	}
 	if place.Device != "" {
 		opts = append(opts, oci.WithDevices(place.Device, subject.DevicePath, "rw"))
 	}
@@ -48,14 +53,31 @@ func (d *driver) spec(ctx context.Context, id string, place engine.Place) (typeu
 		return nil, nil, fmt.Errorf("make the spec of %s: %w", id, err)
 	}
 	spec.Version = specVersion
+	if d.networks != nil {
+		path, address, err := d.networks.For(id)
+		if err != nil {
+			return nil, nil, err
+		}
+		netns.Join(spec, path)
+		d.containers[id].address = address
+	}
 	written, err := typeurl.MarshalAny(spec)
 	return written, spec.Process, err
 }
 
-// mounts are what is at subject.VolumePath. Without any, that is for
+// mounts are what the user wants, and what is at subject.VolumePath. Without any, that is for
 // the workload to make in its snapshot, which is writable. Kata and gVisor make
 // a tmpfs inside the guest, of the guest's memory.
 func mounts(place engine.Place) []specs.Mount {
+	var all []specs.Mount
+	for _, wanted := range place.Mounts {
+		source, destination, readOnly := wanted.Parts()
+		options := []string{"rbind", "rw"}
+		if readOnly {
+			options = []string{"bind", "ro"} // without what is mounted below it, which would stay writable
+		}
+		all = append(all, specs.Mount{Destination: destination, Type: "bind", Source: source, Options: options})
+	}
 	m := specs.Mount{Destination: subject.VolumePath}
 	switch {
 	case place.Folder != "":
@@ -63,9 +85,9 @@ func mounts(place engine.Place) []specs.Mount {
 	case place.Tmpfs != nil:
 		m.Type, m.Source, m.Options = "tmpfs", "tmpfs", place.Tmpfs
 	default:
-		return nil
+		return all
 	}
-	return []specs.Mount{m}
+	return append(all, m)
 }
 
 // limits sets those that are given.

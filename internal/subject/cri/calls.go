@@ -90,10 +90,18 @@ func (d *driver) holding(op subject.Op, name string) (*held, error) {
 	return h, nil
 }
 
+// monitors are tasks of the engine's own in a pod's cgroup: CRI limits no tasks, so that
+// a pod with a program of the user's own has its limit as a kubelet gives one.
+const monitors = 32
+
 // newPod makes what a pod has of the machine's.
 func (d *driver) newPod(name string) error {
 	d.held[name] = &held{config: d.podConfig(name)}
-	if err := d.ground.Make(name, d.env.Limits.Pod()); err != nil {
+	limits := d.env.Limits.Pod()
+	if most := d.env.Limits.Pids; d.env.Workload.Cargo != nil && most > 0 {
+		limits.Pids = most + monitors
+	}
+	if err := d.ground.Make(name, limits); err != nil {
 		return err
 	}
 	return d.tmpfses.mount(name)

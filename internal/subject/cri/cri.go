@@ -164,7 +164,7 @@ func (t *Target) config() map[string]string {
 		"address": t.socket, "via": "CRI " + t.version.RuntimeApiVersion, "handler": t.handler, "default handler": t.facts.standard,
 		"runtime": p.kind, "runtime path": p.path, "runtime version": t.runtime, "network": t.network,
 		"cgroup driver": t.facts.cgroups, "cgroup version": cgroup.ModeOf(t.hs),
-		"snapshotter": t.facts.snapshotter, "storage driver": t.facts.storage.driver, "pause image": t.facts.pause,
+		"snapshotter": t.facts.snapshotter, "storage driver": t.facts.storage.driver, "storage root": t.facts.storage.root, "pause image": t.facts.pause,
 	}
 	if t.command != nil {
 		config["via"], config["command"], config["command version"] = "cli, CRI "+t.version.RuntimeApiVersion, t.command.Path, t.client
@@ -172,6 +172,8 @@ func (t *Target) config() map[string]string {
 	if t.ownPause {
 		config["pause image"] += " (made by tare, since the engine has none)"
 	}
+	config["handler's snapshotter"], config["sandboxer"] = p.snapshotter, p.sandboxer
+	maps.Copy(config, t.facts.more)
 	maps.Copy(config, t.kata)
 	maps.DeleteFunc(config, func(_, value string) bool { return value == "" })
 	return config
@@ -179,7 +181,7 @@ func (t *Target) config() map[string]string {
 
 func (t *Target) notes() []string {
 	notes := []string{
-		"CRI has no limit of tasks for a container: that of the engine's configuration holds",
+		"CRI has no limit of tasks for a container: that of the engine's configuration holds, and for a program of your own that of its pod where tare makes the cgroup",
 		"like a kubelet by default, tare asks for containers without a seccomp profile",
 	}
 	if t.command != nil {

@@ -35,7 +35,7 @@ func NewCommand(ctx context.Context, name, engineName, handler string, e subject
 	t := made.(*Target)
 	p, err := cli.Find(crictl, "crictl")
 	if err != nil {
-		return nil, engine.Unavailable(name, "install crictl of cri-tools, or name it: engines: {"+criName(engineName)+"+cli: {command: /PATH/crictl}}", "%v", err)
+		return nil, engine.Unavailable(name, "install crictl of cri-tools, or name it: engines: {"+criName(engineName)+"+cli: {command: /PATH/crictl}}; without +cli, as "+strings.Replace(name, "+cli", "", 1)+", the same endpoint is called by its API", "%v", err)
 	}
 	asking, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -8,6 +8,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strconv"
+	"strings"
 
 	"github.com/pelletier/go-toml/v2"
 )
@@ -22,6 +24,7 @@ type crioConfig struct {
 		Runtime struct {
 			Default  string `toml:"default_runtime"`
 			Cgroups  string `toml:"cgroup_manager"`
+			PodCPUs  string `toml:"infra_ctr_cpuset"`
 			DropPod  *bool  `toml:"drop_infra_ctr"`
 			Runtimes map[string]struct {
 				Path   string `toml:"runtime_path"`
@@ -49,6 +52,10 @@ func (f *facts) fromCRIO(ctx context.Context, socket string) error {
 	f.standard, f.pause, f.cgroups = c.Runtime.Default, c.Image.Pause, c.Runtime.Cgroups
 	f.storage = storage{driver: c.Driver, root: c.Root, runroot: c.RunRoot, options: c.Options}
 	f.podless = c.Runtime.DropPod != nil && *c.Runtime.DropPod
+	f.more = map[string]string{"infra_ctr_cpuset": c.Runtime.PodCPUs, "storage options": strings.Join(c.Options, " ")}
+	if c.Runtime.DropPod != nil {
+		f.more["drop_infra_ctr"] = strconv.FormatBool(*c.Runtime.DropPod)
+	}
 	for name, r := range c.Runtime.Runtimes {
 		f.handlers[name] = handler{kind: r.Type, path: r.Path, shim: cmp.Or(r.Path, name), config: r.Config, told: r.Type == "vm"}
 	}

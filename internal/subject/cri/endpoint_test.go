@@ -39,6 +39,13 @@ func (s *server) ImageStatus(context.Context, *api.ImageStatusRequest) (*api.Ima
 	return &api.ImageStatusResponse{}, nil
 }
 
+func (s *server) ImageFsInfo(context.Context, *api.ImageFsInfoRequest) (*api.ImageFsInfoResponse, error) {
+	in := func(dir string) []*api.FilesystemUsage {
+		return []*api.FilesystemUsage{{}, {FsId: &api.FilesystemIdentifier{Mountpoint: dir}}}
+	}
+	return &api.ImageFsInfoResponse{ImageFilesystems: in("/images"), ContainerFilesystems: in("/layers")}, nil
+}
+
 func (s *server) ListPodSandbox(context.Context, *api.ListPodSandboxRequest) (*api.ListPodSandboxResponse, error) {
 	return &api.ListPodSandboxResponse{}, nil
 }
@@ -113,8 +120,7 @@ func TestWhatCannotBeWeighedSaysWhy(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := New(t.Context(), "cri+x/y", c.engine, c.handler, subject.Engine{Address: c.address, Network: c.network})
-			var not *subject.Unavailable
-			if !errors.As(err, &not) || not.Name != "cri+x/y" || not.Advice == "" || !strings.Contains(err.Error(), c.says) {
+			if not, ok := errors.AsType[*subject.Unavailable](err); !ok || not.Name != "cri+x/y" || not.Advice == "" || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("%v, not: %s", err, c.says)
 			}
 		})
@@ -187,7 +193,7 @@ func TestInfoTellsWhatIsWeighed(t *testing.T) {
 	}
 	for key, want := range map[string]string{
 		"runtime": "io.containerd.runc.v2", "default handler": "runc", "snapshotter": "native", "cgroup driver": "systemd",
-		"network": "host", "pause image": "localhost/pause:1 (made by tare, since the engine has none)",
+		"network": "host", "storage root": "/layers", "pause image": "localhost/pause:1 (made by tare, since the engine has none)",
 	} {
 		if info.Config[key] != want {
 			t.Errorf("%s: %q", key, info.Config[key])

@@ -1,6 +1,8 @@
 package cri
 
 import (
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/tare-bench/tare/internal/engines"
@@ -13,6 +15,7 @@ type engineUnderTest struct {
 	name  string // as in cri+NAME
 	e     subject.Engine
 	pid   int
+	dir   string // all that it stores is below
 	pause string
 	left  func(t *testing.T) []string // what the engine itself lists: pods, containers, images
 	pods  bool                        // it serves statistics of pods, and tells them
@@ -21,7 +24,7 @@ type engineUnderTest struct {
 func onContainerd(t *testing.T, v engines.ContainerdVersion, opts ...engines.Option) engineUnderTest {
 	d := engines.Containerd(t, v, opts...)
 	return engineUnderTest{
-		name: "containerd", e: subject.Engine{Address: d.Address}, pid: d.Pid, pause: d.PauseImage, pods: true,
+		name: "containerd", e: subject.Engine{Address: d.Address}, pid: d.Pid, dir: d.Dir, pause: d.PauseImage, pods: true,
 		left: func(t *testing.T) []string {
 			out := append(d.Sandboxes(t), d.Containers(t, "k8s.io")...)
 			out = append(out, d.Images(t, "k8s.io")...)
@@ -33,7 +36,7 @@ func onContainerd(t *testing.T, v engines.ContainerdVersion, opts ...engines.Opt
 func onCRIO(t *testing.T) engineUnderTest {
 	d := engines.CRIO(t)
 	return engineUnderTest{
-		name: "cri-o", e: subject.Engine{Address: "unix://" + d.Socket, Command: d.Skopeo}, pid: d.Pid, pause: d.PauseImage,
+		name: "cri-o", e: subject.Engine{Address: "unix://" + d.Socket, Command: d.Skopeo}, pid: d.Pid, dir: d.Dir, pause: d.PauseImage,
 		left: func(t *testing.T) []string {
 			return append(append(d.Sandboxes(t), d.Containers(t)...), d.Images(t)...)
 		},
@@ -75,6 +78,15 @@ func opened(t *testing.T, u engineUnderTest, handler string, env subject.Env) *s
 		}
 	})
 	return enginetest.Open(t, weigh(t, u, handler), env).(*session)
+}
+
+func TestAnEngineTellsWhereItStores(t *testing.T) {
+	onAll(t, func(t *testing.T, u engineUnderTest, handler string) {
+		root := weigh(t, u, handler).Info().Config["storage root"]
+		if info, err := os.Stat(root); err != nil || !info.IsDir() || !strings.HasPrefix(root, u.dir+"/") {
+			t.Errorf("%q, %v; all is below %s", root, err, u.dir)
+		}
+	})
 }
 
 func TestPodsConform(t *testing.T) {

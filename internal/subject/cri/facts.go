@@ -29,7 +29,8 @@ type facts struct {
 	cgroups       string // "cgroupfs" or "systemd"
 	snapshotter   string // of containerd
 	storage       storage
-	podless       bool // CRI-O leaves out the process of pods that need none
+	podless       bool              // CRI-O leaves out the process of pods that need none
+	more          map[string]string // of its configuration what decides of a start
 	networkReady  bool
 	networkReason string
 	known         func(handler string) bool // of one that is not among handlers; nil: unknown
@@ -42,9 +43,13 @@ type handler struct {
 	shim   string // the shim that the engine starts, a path or a name on its PATH; "" unknown
 	config string // the configuration file that the engine names to it; "" for none
 	told   bool   // the engine tells whether it names one
+
+	snapshotter string // of its own, in place of the engine's; "" for none
+	sandboxer   string // who makes its pods, "podsandbox" or "shim"; "" unknown
 }
 
-// storage is where CRI-O keeps images.
+// storage is where the engine stores; of CRI-O, which shares that with skopeo and podman,
+// also how.
 type storage struct {
 	driver, root, runroot string
 	options               []string
@@ -86,7 +91,27 @@ func (c *connection) ask(ctx context.Context, engineName string) (facts, error) 
 	case dockerdEngine:
 		f.fromDockerd(c.socket)
 	}
+	if f.storage.root == "" {
+		f.storage.root = c.stores(ctx)
+	}
 	return f, err
+}
+
+// stores is the folder of what containers write, "" where the engine does not tell: the
+// root of containerd's snapshotter, iSulad's and docker's own.
+func (c *connection) stores(ctx context.Context) string {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	reply, err := c.images.ImageFsInfo(ctx, &api.ImageFsInfoRequest{})
+	if err != nil {
+		return ""
+	}
+	for _, fs := range slices.Concat(reply.ContainerFilesystems, reply.ImageFilesystems) { // the former since CRI of Kubernetes 1.29
+		if where := fs.GetFsId().GetMountpoint(); where != "" {
+			return where
+		}
+	}
+	return ""
 }
 
 // names lists the handlers, the default first.
@@ -108,6 +133,10 @@ type containerdConfig struct {
 			Type    string  `json:"runtimeType"`
 			Path    string  `json:"runtimePath"`
 			Options options `json:"options"`
+
+			Snapshotter string `json:"snapshotter"` // from 1.7 on
+			Sandboxer   string `json:"sandboxer"`   // from 2.0 on
+			SandboxMode string `json:"sandboxMode"` // 1.7's word for it
 		} `json:"runtimes"`
 	} `json:"containerd"`
 	Pause string `json:"sandboxImage"`
@@ -123,6 +152,7 @@ func (f *facts) fromContainerd(text string) {
 	for name, r := range config.Containerd.Runtimes {
 		h := handler{kind: r.Type, path: r.Path, shim: cmp.Or(r.Path, containerd.ShimProgram(r.Type))}
 		h.config, h.told = r.Options.configPath(r.Type)
+		h.snapshotter, h.sandboxer = r.Snapshotter, cmp.Or(r.Sandboxer, r.SandboxMode)
 		if binary, _ := r.Options.values["BinaryName"].(string); binary != "" {
 			h.path = binary
 		}

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	api "k8s.io/cri-api/pkg/apis/runtime/v1"
+
 	"github.com/tare-bench/tare/internal/subject"
 )
 
@@ -57,7 +59,7 @@ var containerds = map[string]string{
 	"1.7": `{"containerd":{"snapshotter":"overlayfs","defaultRuntimeName":"runc","runtimes":{
 "runc":{"runtimeType":"io.containerd.runc.v2","runtimePath":"","runtimeEngine":"","PodAnnotations":null,"options":{"SystemdCgroup":true},"snapshotter":"","sandboxMode":"podsandbox"},
 "kata":{"runtimeType":"io.containerd.kata-qemu.v2","runtimePath":"/opt/kata/bin/containerd-shim-kata-v2","runtimeEngine":"","PodAnnotations":["io.katacontainers.*"],"options":{"ConfigPath":"NO"},"snapshotter":"","sandboxMode":"podsandbox"},
-"kata-sandbox-cgroup-only":{"runtimeType":"io.containerd.kata.v2","runtimePath":"","runtimeEngine":"","PodAnnotations":["io.katacontainers.*"],"options":{"ConfigPath":"YES","ConfigBody":""},"snapshotter":"","sandboxMode":"podsandbox"}}},
+"kata-sandbox-cgroup-only":{"runtimeType":"io.containerd.kata.v2","runtimePath":"","runtimeEngine":"","PodAnnotations":["io.katacontainers.*"],"options":{"ConfigPath":"YES","ConfigBody":""},"snapshotter":"devmapper","sandboxMode":"podsandbox"}}},
 "sandboxImage":"localhost/pause:1"}`,
 	"2.4": `{"containerd":{"defaultRuntimeName":"runc","runtimes":{
 "runc":{"runtimeType":"io.containerd.runc.v2","runtimePath":"","options":{"BinaryName":"","CriuImagePath":"","IoGid":0,"NoNewKeyring":false,"SystemdCgroup":false},"cgroupWritable":false,"sandboxer":"podsandbox","io_type":""},
@@ -82,6 +84,11 @@ func TestEachHandlerOfContainerdHasItsOwnKata(t *testing.T) {
 				only := map[string]string{no: "false", yes: "true"}[want]
 				if config["kata config"] != want || config["sandbox_cgroup_only"] != only {
 					t.Errorf("%s: %v", handler, config)
+				}
+				made := map[string]string{"1.7": "podsandbox", "2.4": "podsandbox"}[version]
+				own := map[string]string{"1.7 kata-sandbox-cgroup-only": "devmapper"}[version+" "+handler]
+				if config["sandboxer"] != made || config["handler's snapshotter"] != own {
+					t.Errorf("%s: pods are made by %q, want %q, on %q, want %q", handler, config["sandboxer"], made, config["handler's snapshotter"], own)
 				}
 			}
 		})
@@ -134,8 +141,13 @@ func TestBrokenOptionsCostNoOtherHandler(t *testing.T) {
 func TestEachHandlerOfCRIOHasItsOwnKata(t *testing.T) {
 	shims(t)
 	no, yes := configurations(t)
-	text := fmt.Sprintf(`[crio.runtime]
+	text := fmt.Sprintf(`[crio]
+storage_driver = "overlay"
+storage_option = ["overlay.mount_program=/usr/bin/fuse-overlayfs", "overlay.mountopt=nodev"]
+[crio.runtime]
 default_runtime = "kata"
+drop_infra_ctr = false
+infra_ctr_cpuset = "0-1"
 [crio.runtime.runtimes.kata]
 runtime_config_path = %q
 runtime_path = "/opt/kata/bin/containerd-shim-kata-v2"
@@ -179,9 +191,13 @@ runtime_type = "oci"
 		"kata-oci":                 {"not told by the engine", ""},
 		"crun":                     {},
 	} {
-		target := &Target{engineName: crioEngine, handler: name, facts: f, socket: socket}
+		target := &Target{engineName: crioEngine, handler: name, facts: f, socket: socket, version: new(api.VersionResponse)}
 		if err := target.askKata(t.Context()); err != nil {
 			t.Fatal(err)
+		}
+		c := target.config()
+		if c["drop_infra_ctr"] != "false" || c["infra_ctr_cpuset"] != "0-1" || c["storage driver"] != "overlay" || c["storage options"] != "overlay.mount_program=/usr/bin/fuse-overlayfs overlay.mountopt=nodev" {
+			t.Errorf("what decides of a start is %v", c)
 		}
 		got := target.kata
 		if got["sandbox_cgroup_only"] != want.only || !strings.HasPrefix(got["kata config"], want.config) || (got == nil) != (want.config == "") {

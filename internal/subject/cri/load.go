@@ -1,7 +1,6 @@
 package cri
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -10,10 +9,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/distribution/reference"
 	docker "github.com/moby/moby/client"
 
 	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/internal/probe/image"
+	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/containerd"
 	"github.com/tare-bench/tare/internal/subject/engine/cli"
 )
@@ -32,7 +33,7 @@ func (d *driver) load(ctx context.Context, img *image.Image) error {
 		return d.loadDocker(ctx, img)
 	}
 	file := filepath.Join(d.env.Dir, "image.tar")
-	if err := os.WriteFile(file, img.Archive, 0o644); err != nil {
+	if err := img.Save(file); err != nil {
 		return err
 	}
 	defer os.Remove(file)
@@ -58,11 +59,37 @@ func (d *driver) loadContainerd(ctx context.Context, img *image.Image) error {
 // loadCRIO copies an image into the storage that CRI-O shares with skopeo and
 // podman.
 func (d *driver) loadCRIO(ctx context.Context, img *image.Image, file string) error {
-	st := d.facts.storage
+	// The image is tare's own: a policy on whose images may be used is not asked.
+	return d.withStorage(ctx, []string{"load", "--quiet", "--input", file}, func(storage string) []string {
+		return []string{"--insecure-policy", "copy", "--quiet", "docker-archive:" + file, storage + img.Ref}
+	})
+}
+
+// Lend implements subject.Lender, for the engines whose images can be had.
+func (t *Target) Lend(ctx context.Context, ref, file string) error {
+	switch t.engineName {
+	case containerdEngine:
+		return containerd.Lend(ctx, t.socket, ref, file, criNamespace, "default")
+	case crioEngine:
+		name, err := reference.ParseDockerRef(ref)
+		if err != nil {
+			return err
+		}
+		return t.withStorage(ctx, []string{"save", "--quiet", "--format", "docker-archive", "--output", file, name.String()}, func(storage string) []string {
+			return []string{"--insecure-policy", "copy", "--quiet", storage + name.String(), "docker-archive:" + file}
+		})
+	}
+	return fmt.Errorf("images are not taken out of %s: %w", t.engineName, subject.ErrUnsupported)
+}
+
+// withStorage runs podman, or skopeo where there is one, on the storage of CRI-O's
+// images.
+func (t *Target) withStorage(ctx context.Context, podman []string, skopeo func(storage string) []string) error {
+	st := t.facts.storage
 	for _, given := range []struct {
 		into *string
 		from string
-	}{{&st.root, d.e.Root}, {&st.runroot, d.e.RunRoot}} {
+	}{{&st.root, t.e.Root}, {&st.runroot, t.e.RunRoot}} {
 		if given.from != "" {
 			*given.into = given.from
 		}
@@ -70,20 +97,19 @@ func (d *driver) loadCRIO(ctx context.Context, img *image.Image, file string) er
 	if st.driver == "" || st.root == "" || st.runroot == "" {
 		return fmt.Errorf("CRI-O does not tell where its storage is (driver %q, root %q, runroot %q)", st.driver, st.root, st.runroot)
 	}
-	if program, err := cli.Find(d.e, "skopeo"); err != nil || filepath.Base(program.Path) == "podman" {
-		return d.run(ctx, "podman", "--root", st.root, "--runroot", st.runroot, "--storage-driver", st.driver, "load", "--quiet", "--input", file)
+	if program, err := cli.Find(t.e, "skopeo"); err != nil || filepath.Base(program.Path) == "podman" {
+		return t.run(ctx, "podman", append([]string{"--root", st.root, "--runroot", st.runroot, "--storage-driver", st.driver}, podman...)...)
 	}
 	where := fmt.Sprintf("containers-storage:[%s@%s+%s", st.driver, st.root, st.runroot)
 	if len(st.options) > 0 {
 		where += ":" + strings.Join(st.options, ",")
 	}
-	// The image is tare's own: a policy on whose images may be used is not asked.
-	return d.run(ctx, "skopeo", "--insecure-policy", "copy", "--quiet", "docker-archive:"+file, where+"]"+img.Ref)
+	return t.run(ctx, "skopeo", skopeo(where+"]")...)
 }
 
 // run runs the engine's command line, or the program given in its place.
-func (d *driver) run(ctx context.Context, program string, verb ...string) error {
-	p, err := cli.Find(d.e, program, "CONTAINERS_*", "XDG_RUNTIME_DIR")
+func (t *Target) run(ctx context.Context, program string, verb ...string) error {
+	p, err := cli.Find(t.e, program, "CONTAINERS_*", "XDG_RUNTIME_DIR")
 	if err != nil {
 		return err
 	}
@@ -99,7 +125,12 @@ func (d *driver) loadDocker(ctx context.Context, img *image.Image) error {
 		return fmt.Errorf("connect to dockerd at %s: %w", host, err)
 	}
 	defer func() { _ = c.Close() }()
-	reply, err := c.ImageLoad(ctx, bytes.NewReader(img.Archive), docker.ImageLoadWithQuiet(true))
+	archive, err := img.Open()
+	if err != nil {
+		return err
+	}
+	defer archive.Close()
+	reply, err := c.ImageLoad(ctx, archive, docker.ImageLoadWithQuiet(true))
 	if err != nil {
 		return fmt.Errorf("docker load: %w", err)
 	}

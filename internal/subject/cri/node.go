@@ -9,7 +9,6 @@ import (
 
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/tare-bench/tare/internal/probe/image"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
@@ -45,7 +44,7 @@ func OpenNode(ctx context.Context, says string, e subject.Engine, env subject.En
 	t := &Target{name: "kubernetes", engineName: servers[i].name, e: e, socket: c.socket, version: v}
 	d := &driver{Target: t, env: env, conn: c}
 	if t.facts, err = c.ask(ctx, t.engineName); err == nil {
-		d.probe, err = image.Probe(env.Workload.Files...)
+		d.probe, err = env.Workload.Image()
 	}
 	if err != nil {
 		c.close()

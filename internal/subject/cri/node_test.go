@@ -289,7 +289,11 @@ func TestImagesThatWereTakenAwayAreBroughtBack(t *testing.T) {
 func TestISuladIsToldWhichDaemonLoads(t *testing.T) {
 	n := onNode(t)
 	s := &driver{Target: n.target(), env: subject.Env{Dir: t.TempDir()}}
-	if err := s.load(t.Context(), &image.Image{Ref: "x"}); err != nil {
+	probe, err := image.Probe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.load(t.Context(), probe); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := n.loads(), "load -H "+n.address+" -i "+s.env.Dir+"/image.tar"; len(got) != 1 || got[0] != want {

@@ -74,10 +74,17 @@ func resources(l subject.Limits) *api.LinuxContainerResources {
 	return r
 }
 
-// mounts are a container's volume, or its pod's tmpfs. Without any, what is at
+// mounts are what the user wants, and a container's volume or its pod's tmpfs. Without those, what is at
 // subject.VolumePath is for the workload to make in its root file system, which is
 // writable.
 func (d *driver) mounts(pod, volume string) []*api.Mount {
+	var all []*api.Mount
+	if c := d.env.Workload.Cargo; c != nil {
+		for _, m := range c.Mounts {
+			source, destination, readOnly := m.Parts()
+			all = append(all, &api.Mount{ContainerPath: destination, HostPath: source, Readonly: readOnly, Propagation: api.MountPropagation_PROPAGATION_PRIVATE})
+		}
+	}
 	m := &api.Mount{ContainerPath: subject.VolumePath, Propagation: api.MountPropagation_PROPAGATION_PRIVATE}
 	switch tmpfs := d.tmpfses.folder(pod); {
 	case volume != "":
@@ -85,9 +92,9 @@ func (d *driver) mounts(pod, volume string) []*api.Mount {
 	case tmpfs != "":
 		m.HostPath, m.SelinuxRelabel = tmpfs, true // as a kubelet asks for an emptyDir, and not for a path of the host
 	default:
-		return nil
+		return all
 	}
-	return []*api.Mount{m}
+	return append(all, m)
 }
 
 // containerConfig is that of a new container in a pod, whose name it has.
@@ -97,7 +104,7 @@ func (d *driver) containerConfig(name string, place engine.Place) *api.Container
 		Metadata: &api.ContainerMetadata{Name: name},
 		// Like a kubelet: by its id, so that no name is looked up.
 		Image:   &api.ImageSpec{Image: d.imageID, UserSpecifiedImage: d.probe.Ref},
-		Args:    []string{name},
+		Args:    d.env.Workload.Args(name),
 		Labels:  map[string]string{engine.RunLabel: d.env.RunID},
 		LogPath: engine.LogName(name),
 		Linux: &api.LinuxContainerConfig{

@@ -7,6 +7,7 @@ import (
 
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
@@ -41,16 +42,13 @@ func (d *driver) holders(ctx context.Context, boxes []subject.Sandbox) (uids []s
 	})
 }
 
-// maxPid is the kernel's limit for process ids on 64 bits (PID_MAX_LIMIT).
-const maxPid = 1 << 22
-
 // pidIn is the "pid" in the object under "info" of a verbose answer, 0 where
 // there is none.
 func pidIn(info map[string]string) int {
 	var said struct {
 		Pid int `json:"pid"`
 	}
-	if json.Unmarshal([]byte(info["info"]), &said) != nil || said.Pid <= 1 || said.Pid > maxPid {
+	if json.Unmarshal([]byte(info["info"]), &said) != nil || said.Pid <= 1 || said.Pid > procs.MaxPid {
 		return 0
 	}
 	return said.Pid

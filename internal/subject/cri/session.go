@@ -90,7 +90,7 @@ func (d *driver) open(ctx context.Context) error {
 	if err := d.holdPause(ctx); err != nil {
 		return err
 	}
-	d.probe, err = image.Probe(d.env.Workload.Files...)
+	d.probe, err = d.env.Workload.Image()
 	return err
 }
 
@@ -157,7 +157,9 @@ func (d *driver) Look(ctx context.Context, names []string) (map[string]engine.St
 		c := containers[i]
 		name := c.GetMetadata().GetName()
 		if s, is := known[name]; is && d.holds(name, s.Pod.ID, c.Id) {
-			states[i], err = d.withContainer(ctx, s, c)
+			if s.Address, err = d.address(ctx, s.Pod.ID); err == nil {
+				states[i], err = d.withContainer(ctx, s, c)
+			}
 		}
 		return err
 	})
@@ -167,6 +169,18 @@ func (d *driver) Look(ctx context.Context, names []string) (map[string]engine.St
 		}
 	}
 	return known, err
+}
+
+// address is a pod's own, where workloads are reached over the network.
+func (d *driver) address(ctx context.Context, pod string) (string, error) {
+	if !d.env.Network || d.network != subject.NetworkBridge {
+		return "", nil
+	}
+	reply, err := d.conn.runtime.PodSandboxStatus(ctx, &api.PodSandboxStatusRequest{PodSandboxId: pod})
+	if err != nil {
+		return "", plain(ctx, "PodSandboxStatus", err)
+	}
+	return reply.GetStatus().GetNetwork().GetIp(), nil
 }
 
 // holds tells whether a pod, and a container in it, are those that a lane holds:

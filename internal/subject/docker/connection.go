@@ -40,6 +40,7 @@ type keeper struct{ *http.Transport }
 // empty ones takes a hundred times its text.
 const (
 	maxReply   = 4 << 20
+	maxImage   = 32 << 30 // one that is saved into a file
 	maxHeaders = 256 << 10
 )
 
@@ -47,22 +48,29 @@ const (
 func (k keeper) RoundTrip(r *http.Request) (*http.Response, error) {
 	reply, err := k.Transport.RoundTrip(r)
 	if err == nil {
-		reply.Body = &bounded{ReadCloser: reply.Body, left: maxReply}
+		most := maxReply
+		if r.Context().Value(saving{}) != nil {
+			most = maxImage
+		}
+		reply.Body = &bounded{ReadCloser: reply.Body, most: most, left: most}
 	}
 	return reply, err
 }
+
+// saving marks the context of a request whose reply is an image.
+type saving struct{}
 
 // bounded is a reply that fails where it gets too long: cut off it would be
 // taken for whole.
 type bounded struct {
 	io.ReadCloser
-	left int
+	most, left int
 }
 
 func (b *bounded) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p[:min(len(p), b.left+1)])
 	if n > b.left {
-		n, err = b.left, fmt.Errorf("the reply is longer than %d MiB", maxReply>>20)
+		n, err = b.left, fmt.Errorf("the reply is longer than %d MiB", b.most>>20)
 	}
 	b.left -= n
 	return n, err

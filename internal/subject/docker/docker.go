@@ -264,3 +264,6 @@ func (t *Target) clock() string {
 	}
 	return "host"
 }
+
+// Elsewhere implements subject.Elsewhere.
+func (t *Target) Elsewhere() string { return t.afar }

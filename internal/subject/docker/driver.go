@@ -1,7 +1,6 @@
 package docker
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -62,6 +61,16 @@ func (d *driver) state(name string, c *container.InspectResponse) engine.State {
 	}
 	if c.HostConfig != nil {
 		s.Runtime = c.HostConfig.Runtime
+	}
+	if c.HostConfig != nil && c.HostConfig.LogConfig.Type == "json-file" && d.local {
+		s.Log = c.LogPath
+	}
+	if c.NetworkSettings != nil {
+		for _, n := range c.NetworkSettings.Networks {
+			if n != nil && n.IPAddress.IsValid() {
+				s.Address = n.IPAddress.String()
+			}
+		}
 	}
 	switch {
 	case c.State.Status == container.StateRunning && c.State.Running:
@@ -197,7 +206,12 @@ func (d *driver) Import(ctx context.Context) (made bool, err error) {
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(imageEnds, cancel) })()
 	ctx = begun
-	reply, err := d.ImageLoad(ctx, bytes.NewReader(d.image.Archive), client.ImageLoadWithQuiet(true))
+	archive, err := d.image.Open()
+	if err != nil {
+		return false, fmt.Errorf("read the image %s: %w", d.image.Ref, err)
+	}
+	defer archive.Close()
+	reply, err := d.ImageLoad(ctx, archive, client.ImageLoadWithQuiet(true))
 	if err != nil {
 		return false, fmt.Errorf("load the image %s: %w", d.image.Ref, d.plain(err))
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/moby/moby/client"
 
+	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
@@ -107,10 +108,8 @@ func (s *session) execEnded(ctx context.Context, id string) (client.ExecInspectR
 		if err == nil && !e.Running {
 			return e, nil
 		}
-		select {
-		case <-ctx.Done():
+		if machine.Sleep(ctx, pause) != nil {
 			return e, fmt.Errorf("the daemon does not tell its exit code, %v after its output was closed", ending)
-		case <-time.After(pause):
 		}
 	}
 }

@@ -25,7 +25,7 @@ import (
 // stranger makes a container that is none of tare's, of an image of tare's.
 func stranger(t *testing.T, tg *Target, ref, name string) string {
 	t.Helper()
-	o := tg.options(making{ref: ref, id: name})
+	o := tg.options(making{ref: ref, id: name, args: []string{name}})
 	o.Config.Labels = nil
 	made, err := tg.ContainerCreate(t.Context(), o)
 	if err != nil {
@@ -103,10 +103,11 @@ func TestWhatARuntimeOrADyingDaemonReportsIsNotBelieved(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		kill := time.AfterFunc(300*time.Millisecond, func() { _ = syscall.Kill(d.Pid, syscall.SIGKILL) })
-		defer kill.Stop()
 		began := time.Now()
-		_, samples, err := b.Start(t.Context())
+		// From the release on: before it, the lanes' connections are made.
+		_, samples, err := subject.StartBetween(t.Context(), b, func() {
+			time.AfterFunc(300*time.Millisecond, func() { _ = syscall.Kill(d.Pid, syscall.SIGKILL) })
+		}, func() {})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -33,9 +34,7 @@ type fake struct {
 
 func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.asked.Add(1)
-	for name, values := range f.headers {
-		w.Header()[name] = values
-	}
+	maps.Copy(w.Header(), f.headers)
 	path := r.URL.Path
 	if parts := strings.SplitN(path, "/", 3); len(parts) == 3 && strings.HasPrefix(parts[1], "v1.") {
 		path = "/" + parts[2]
@@ -143,9 +142,7 @@ func TestWhatCannotBeWeighedSaysWhyAndWhatToDo(t *testing.T) {
 			e := c.engine
 			if e.Address == "" {
 				answers := map[string]string{}
-				for k, v := range c.answers {
-					answers[k] = v
-				}
+				maps.Copy(answers, c.answers)
 				at, f := serve(t, answers)
 				e.Address = at.Address
 				if c.api != "" {
@@ -157,8 +154,7 @@ func TestWhatCannotBeWeighedSaysWhyAndWhatToDo(t *testing.T) {
 				via = ViaAPI
 			}
 			_, err := New(t.Context(), "docker/x", c.runtime, via, e)
-			var u *subject.Unavailable
-			if !errors.As(err, &u) || !strings.Contains(u.Reason, c.want) || u.Advice == "" || u.Name != "docker/x" {
+			if u, ok := errors.AsType[*subject.Unavailable](err); !ok || !strings.Contains(u.Reason, c.want) || u.Advice == "" || u.Name != "docker/x" {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 		})

@@ -42,7 +42,7 @@ func (t *Target) operations() map[string]record.Operation {
 	if i, err := image.Probe(); err == nil {
 		ref = i.Ref
 	}
-	m := making{ref: ref, runID: "RUN", id: "ID", limits: subject.DefaultLimits}
+	m := making{ref: ref, runID: "RUN", id: "ID", limits: subject.DefaultLimits, args: []string{"ID"}}
 	lines := map[subject.Op]string{}
 	for _, op := range subject.ContainerOps {
 		if t.command != nil {
@@ -62,7 +62,7 @@ func (t *Target) operations() map[string]record.Operation {
 	means := map[subject.Op]string{
 		subject.Create: reply + "; then: inspect says created",
 		subject.Start:  reply + "; then: " + alive,
-		subject.Stop:   reply + ", which it does once the container has exited on SIGTERM; then: inspect says exited, with status 0",
+		subject.Stop:   reply + ", which it does once the container has exited on the stop signal; then: inspect says exited, with status 0",
 		subject.Remove: reply + "; then: the container is not listed any more",
 		subject.Run:    reply + " to both requests; then: " + alive,
 	}
@@ -141,6 +141,11 @@ func (t *Target) config() map[string]string {
 		"product": t.version.Platform.Name, "kernel": t.info.KernelVersion,
 		"daemon": "on this machine",
 	}
+	for _, s := range t.info.DriverStatus {
+		if s[0] == "Backing Filesystem" {
+			facts["backing file system"] = s[1]
+		}
+	}
 	if !t.local {
 		facts["daemon"] = "elsewhere: " + t.afar
 	}
@@ -157,9 +162,7 @@ func (t *Target) config() map[string]string {
 	}
 	if t.local && (kata.Is(t.oci()) || kata.Is(r.Path) || kata.Is(r.Type)) {
 		path, _ := r.Options["ConfigPath"].(string)
-		for name, value := range kata.Facts(path) {
-			facts[name] = value
-		}
+		maps.Copy(facts, kata.Facts(path))
 	}
 	for name, value := range facts {
 		if value == "" {
@@ -187,7 +190,7 @@ func (t *Target) notes() []string {
 	if n := logNote(t.info, t.ClientVersion()); n != "" {
 		notes = append(notes, n)
 	}
-	notes = append(notes, "stop is the daemon's own: SIGTERM, and SIGKILL after 10 s, which is a failure here")
+	notes = append(notes, "stop is the daemon's own: the stop signal, and SIGKILL after 10 s, which is a failure here")
 	if !slices.ContainsFunc(t.info.SecurityOptions, func(o string) bool { return o == "seccomp" || strings.HasPrefix(o, "name=seccomp") }) {
 		notes = append(notes, "the daemon gives containers no seccomp profile")
 	}

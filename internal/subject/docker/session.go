@@ -11,7 +11,6 @@ import (
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 
-	"github.com/tare-bench/tare/internal/probe/image"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine"
 	"github.com/tare-bench/tare/internal/subject/kata"
@@ -24,7 +23,7 @@ func (t *Target) Open(ctx context.Context, env subject.Env) (subject.Session, er
 	if err != nil {
 		return nil, fmt.Errorf("target %s: %w", t.name, err)
 	}
-	probe, err := image.Probe(env.Workload.Files...)
+	probe, err := env.Workload.Image()
 	if err != nil {
 		return nil, fmt.Errorf("target %s: %w", t.name, err)
 	}
@@ -65,10 +64,11 @@ type making struct {
 	ref, runID, id string
 	limits         subject.Limits
 	place          engine.Place
+	args           []string // of the probe
 }
 
 func (d *driver) making(name string, place engine.Place) making {
-	return making{d.image.Ref, d.env.RunID, name, d.env.Limits, place}
+	return making{d.image.Ref, d.env.RunID, name, d.env.Limits, place, d.env.Workload.Args(name)}
 }
 
 // options are what a container is created with. What is not limited is not
@@ -88,13 +88,16 @@ func (t *Target) options(m making) client.ContainerCreateOptions {
 	if m.place.Bind != "" {
 		host.Binds = []string{m.place.Bind}
 	}
+	for _, m := range m.place.Mounts {
+		host.Binds = append(host.Binds, string(m))
+	}
 	if m.place.Tmpfs != nil {
 		host.Tmpfs = map[string]string{subject.VolumePath: strings.Join(m.place.Tmpfs, ",")}
 	}
 	if m.place.Device != "" {
 		host.Devices = []container.DeviceMapping{{PathOnHost: m.place.Device, PathInContainer: subject.DevicePath, CgroupPermissions: engine.DeviceAccess}}
 	}
-	config := &container.Config{Image: m.ref, Cmd: []string{m.id}, Labels: map[string]string{engine.RunLabel: m.runID}}
+	config := &container.Config{Image: m.ref, Cmd: m.args, Labels: map[string]string{engine.RunLabel: m.runID}}
 	if t.podman { // which takes none for no grace at all
 		seconds := stopTimeout
 		config.StopTimeout = &seconds
@@ -129,7 +132,7 @@ func (t *Target) verb(op subject.Op, m making) []string {
 	}
 	args = append(args, engine.LimitFlags(m.limits)...)
 	args = append(args, m.place.Flags(m.place.Tmpfs...)...)
-	return append(args, m.ref, m.id)
+	return append(append(args, m.ref), m.args...)
 }
 
 // call is one operation through the API.

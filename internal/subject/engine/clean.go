@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/node/cgroup"
+	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/subject/kata"
 	"github.com/tare-bench/tare/record"
 )
@@ -83,7 +84,7 @@ const lateness = 150 * time.Second
 // dropLate goes on removing an image that nobody uses whom the engine tells of. Where
 // it is in use all the same, what uses it comes to light later, or goes.
 func dropLate(ctx context.Context, d Cleaned, ref string, err error) error {
-	for began := time.Now(); err != nil && strings.Contains(err.Error(), "in use") && time.Since(began) < lateness && pause(ctx, sight); err = d.Drop(ctx, ref) {
+	for began := time.Now(); err != nil && strings.Contains(err.Error(), "in use") && time.Since(began) < lateness && machine.Sleep(ctx, sight) == nil; err = d.Drop(ctx, ref) {
 		if names, listed := d.List(ctx); listed == nil {
 			_ = clearAway(ctx, d, names) // or the image stays in use
 		}

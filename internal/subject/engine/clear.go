@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 	"time"
+
+	"github.com/tare-bench/tare/internal/node/machine"
 )
 
 const (
@@ -60,14 +62,14 @@ func Clear(ctx context.Context, e Driver, names []string, mine func(name string)
 			if still <= 0 {
 				return nil, nil
 			}
-			if !pause(ctx, min(still, sight)) {
+			if machine.Sleep(ctx, min(still, sight)) != nil {
 				return nil, errors.Join(errLate, ctx.Err())
 			}
 		case ctx.Err() != nil || now.After(deadline) && !slices.ContainsFunc(left, func(name string) bool { return !tried[name] }):
 			return left, errors.Join(errStill, removed, ctx.Err())
 		default:
 			since = time.Time{}
-			pause(ctx, step)
+			_ = machine.Sleep(ctx, step)
 		}
 		names = left
 	}
@@ -78,14 +80,4 @@ func listed(ctx context.Context, e Driver, mine func(name string) bool) ([]strin
 	defer cancel()
 	names, err := e.List(ctx)
 	return slices.DeleteFunc(names, func(name string) bool { return !mine(name) }), err
-}
-
-// pause tells whether the time went by without an interruption.
-func pause(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
-	}
 }

@@ -28,7 +28,7 @@ func (s *Session) Exec(ctx context.Context, n int, args []string) (subject.Execu
 	x.Output, x.Stderr = out.String(), said.String()
 	if ctx.Err() != nil {
 		err = errors.Join(ctx.Err(), s.EndExec(c.ID, mark, nil))
-	} else if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() >= 0 {
+	} else if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() >= 0 {
 		if x.Exit, err = exit.ExitCode(), nil; s.o.Refused(x.Exit, x.Stderr) {
 			err = fmt.Errorf("exit status %d: %s", x.Exit, strings.TrimSpace(x.Stderr))
 			x.Exit = -1

@@ -61,7 +61,7 @@ func (g *Ground) Make(name string, l subject.Limits) error {
 		return err
 	}
 	for _, h := range g.hs {
-		for _, limit := range cgroup.Limits(h, cgroup.Wanted{Memory: l.Memory, CPUShares: l.CPUShares, Quota: l.CPUQuota(), Period: subject.CPUPeriod}) {
+		for _, limit := range cgroup.Limits(h, cgroup.Wanted{Memory: l.Memory, Pids: l.Pids, CPUShares: l.CPUShares, Quota: l.CPUQuota(), Period: subject.CPUPeriod}) {
 			if err := os.WriteFile(filepath.Join(h.Mount, group, limit.File), []byte(limit.Value), 0o644); err != nil {
 				return fmt.Errorf("limit the cgroup of a pod: %w", err)
 			}

@@ -15,10 +15,9 @@ import (
 // maxLog is how much of a log is read. The workload says one line.
 const maxLog = 64 << 10
 
-// ReadLog reads the beginning of the file in which an engine keeps a
-// container's output. The file is foreign, and its path too: what is no plain
-// file is refused.
-func ReadLog(path string) ([]byte, error) {
+// OpenLog opens the file in which an engine keeps a container's output. The file is
+// foreign, and its path too: what is no plain file is refused.
+func OpenLog(path string) (*os.File, error) {
 	if path == "" {
 		return nil, errors.New("the log is not in a file")
 	}
@@ -26,11 +25,48 @@ func ReadLog(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("the log %s is no plain file", path)
+		return nil, errors.Join(fmt.Errorf("the log %s is no plain file", path), f.Close())
 	}
+	return f, nil
+}
+
+// ReadLog reads the beginning of such a file.
+func ReadLog(path string) ([]byte, error) {
+	f, err := OpenLog(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
 	return io.ReadAll(io.LimitReader(f, maxLog))
+}
+
+// maxTail is how much is told of what a workload said last.
+const maxTail = 4 << 10
+
+// Last is as much of the end of what a workload said as is told of it.
+func Last(text string) string { return text[max(0, len(text)-maxTail):] }
+
+// Tail is the end of what is in a log, from the beginning of a line; "" where it cannot
+// be read. plain: it is there as it was written.
+func Tail(path string, plain bool) string {
+	f, err := OpenLog(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	from := int64(0)
+	if info, err := f.Stat(); err == nil {
+		from = max(0, info.Size()-maxTail)
+	}
+	text, _ := io.ReadAll(io.NewSectionReader(f, from, maxTail)) // of what cannot be read, what there is
+	if i := bytes.IndexByte(text, '\n'); from > 0 && i >= 0 {
+		text = text[i+1:]
+	}
+	if plain {
+		return string(text)
+	}
+	return ParseLog(text)
 }
 
 // ReadLogs is what containers have said so far, out of the files in which an

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/setting"
 )
 
 // Places are where the containers of a session have the files of their workload:
@@ -16,6 +17,7 @@ type Places struct {
 	volumes *Volumes
 	tmpfs   []string
 	device  string
+	mounts  []setting.Mount
 }
 
 // OpenPlaces makes the folders of the workload's volume, and looks whether its
@@ -26,6 +28,9 @@ func OpenPlaces(env subject.Env) (*Places, error) {
 		return nil, err
 	}
 	p := &Places{device: device.Node}
+	if c := env.Workload.Cargo; c != nil {
+		p.mounts = c.Mounts
+	}
 	if env.Workload.Tmpfs > 0 {
 		// Docker and podman have noexec where nothing is said, a folder of the
 		// host has not.
@@ -40,7 +45,7 @@ func (p *Places) On(lane int) Place {
 	if p == nil {
 		return Place{}
 	}
-	return Place{Folder: p.volumes.Folder(lane), Bind: p.volumes.Bind(lane), Tmpfs: p.tmpfs, Device: p.device}
+	return Place{Folder: p.volumes.Folder(lane), Bind: p.volumes.Bind(lane), Tmpfs: p.tmpfs, Device: p.device, Mounts: p.mounts}
 }
 
 // Close removes the folders that were made.
@@ -54,10 +59,11 @@ func (p *Places) Close() error {
 // Place is where one container has its files. The zero Place is its own root
 // file system.
 type Place struct {
-	Folder string   // of the host, at subject.VolumePath; "" for none
-	Bind   string   // the same as -v has it
-	Tmpfs  []string // the options of a tmpfs there, nil for none
-	Device string   // the node of a block device, for subject.DevicePath; "" for none
+	Folder string          // of the host, at subject.VolumePath; "" for none
+	Bind   string          // the same as -v has it
+	Tmpfs  []string        // the options of a tmpfs there, nil for none
+	Device string          // the node of a block device, for subject.DevicePath; "" for none
+	Mounts []setting.Mount // what the user wants in every container
 }
 
 // DeviceAccess is what a container may do with its device, in a cgroup's words:
@@ -78,6 +84,9 @@ func (p Place) Flags(tmpfs ...string) []string {
 		}
 		line = append(line, "--tmpfs", mount)
 	}
+	for _, m := range p.Mounts {
+		line = append(line, "--volume", string(m))
+	}
 	if p.Device != "" {
 		line = append(line, "--device", p.Device+":"+subject.DevicePath+":"+DeviceAccess)
 	}
@@ -89,12 +98,20 @@ func (p Place) Flags(tmpfs ...string) []string {
 // says that it is on this one.
 func Elsewhere(w subject.Workload, called, why string) error {
 	var errs []error
-	for _, need := range []struct{ path, one, all string }{{w.Volume, "volume", "folders"}, {w.Device, "device", "devices"}} {
+	for _, need := range []struct{ path, one, all string }{{w.Volume, "volume", "folders"}, {w.Device, "device", "devices"}, {mounted(w), "mount", "folders"}} {
 		if need.path != "" && why != "" {
 			errs = append(errs, fmt.Errorf("a %s on a %s elsewhere (%s), which does not have this machine's %s: %w", need.one, called, why, need.all, subject.ErrUnsupported))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// mounted is a folder of this machine that the user wants in containers, "" for none.
+func mounted(w subject.Workload) string {
+	if w.Cargo == nil || len(w.Cargo.Mounts) == 0 {
+		return ""
+	}
+	return string(w.Cargo.Mounts[0])
 }
 
 // LimitFlags are the limits that are given, on the command lines of docker,

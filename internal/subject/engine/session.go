@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/tare-bench/tare/internal/lane"
@@ -59,9 +60,9 @@ type Options struct {
 	// how it is shown; Warm opens connections for so many calls.
 	Call func(ctx context.Context, op subject.Op, c State, place Place) (do func(context.Context) error, shown string, err error)
 	Warm func(ctx context.Context, calls int) error
-	// Stamp adds to the sample of such a call what was seen of the container meanwhile.
-	// May be nil.
-	Stamp func(op subject.Op, name string, s *record.Sample)
+	// Stamp adds to the samples of such calls what was seen of their containers
+	// meanwhile, and of those that failed what they said. May be nil.
+	Stamp func(ctx context.Context, op subject.Op, names []string, samples []record.Sample)
 	// Line is the command line of an operation, where it is not a call, for
 	// the container of a name; Program is what such a session runs.
 	Line    func(op subject.Op, name string, place Place) ([]string, error)
@@ -79,6 +80,8 @@ type Options struct {
 	// Quiet waits, after a stop, for what the engine still does about it. It
 	// is given what was known of the containers while they ran. May be nil.
 	Quiet func(containers []State)
+	// PlainLog says that logs are kept as containers wrote them, without a form.
+	PlainLog bool
 	// Statistics asks the engine for what containers use, by their ids; Source
 	// is the command that shows the same.
 	Statistics func(ctx context.Context, containers []State) (map[string]Usage, error)
@@ -98,6 +101,7 @@ type Session struct {
 	pool   *lane.Pool
 	letGo  func(func() error) error
 	lanes  []container
+	reach  []atomic.Pointer[subject.Reached] // by lane
 	places *Places
 	// late are the containers, by name, whose operation was cut off since the
 	// last clean-up: the engine may not have noticed, and go on with it.
@@ -117,7 +121,7 @@ type container struct {
 
 // Open imports the image and starts the lanes.
 func Open(ctx context.Context, o Options) (*Session, error) {
-	s := &Session{o: o, lanes: make([]container, o.Env.Lanes), late: map[string]bool{}, seen: map[string]bool{}}
+	s := &Session{o: o, lanes: make([]container, o.Env.Lanes), reach: make([]atomic.Pointer[subject.Reached], o.Env.Lanes), late: map[string]bool{}, seen: map[string]bool{}}
 	if err := s.open(ctx); err != nil {
 		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 		defer cancel()
@@ -229,10 +233,8 @@ func (s *Session) prepareCalls(ctx context.Context, op subject.Op, lanes []int) 
 	}
 	b.Settle = func(ctx context.Context, samples []record.Sample) {
 		s.Settle(ctx, op, samples)
-		for i := range samples {
-			if s.o.Stamp != nil {
-				s.o.Stamp(op, names[i], &samples[i])
-			}
+		if s.o.Stamp != nil {
+			s.o.Stamp(ctx, op, names, samples)
 		}
 	}
 	return b, nil
@@ -247,6 +249,7 @@ func (s *Session) hold(op subject.Op, n int) State {
 		*c = container{name: NewName(s.o.Env.RunID, n)}
 	}
 	c.known.Name = c.name
+	s.reached(n)
 	return c.known
 }
 

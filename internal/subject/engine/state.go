@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -26,6 +27,7 @@ type State struct {
 	Group   string // the cgroup that the engine says it is in, "" when it does not say
 	Asked   bool   // Group is the one that tare asked for
 	Log     string // the file in which its output is kept, "" when it is not in one
+	Address string // its own in the engine's network, as this machine reaches it; "" where it has none
 	Why     string // what the engine says went wrong, "" for nothing
 	Starved bool   // it was killed for lack of memory
 	Unseen  bool   // Exit is the engine's own word: it did not see how the process ended
@@ -59,6 +61,27 @@ const (
 var after = map[subject.Op]Status{
 	subject.Create: Created, subject.Start: Running, subject.Run: Running, subject.Stop: Exited,
 	subject.RunPod: Running, subject.StopPod: Exited,
+}
+
+// States reads the JSON list of containers that a command printed. It is foreign
+// text: what no container can be is an error.
+func States[T any](command string, out []byte, state func(*T) State) ([]State, error) {
+	var all []T
+	if err := json.Unmarshal(out, &all); err != nil {
+		return nil, fmt.Errorf("%s printed no JSON list of containers: %w", command, err)
+	}
+	states := make([]State, len(all))
+	for i := range all {
+		s := state(&all[i])
+		if s.Name == "" || s.ID == "" || s.Said == "" {
+			return nil, fmt.Errorf("%s: a container without name, id or status", command)
+		}
+		if min(s.Pid, s.Monitor) < 0 || max(s.Pid, s.Monitor) > procs.MaxPid {
+			return nil, fmt.Errorf("%s: container %s has the impossible pid %d, monitor %d", command, s.Name, s.Pid, s.Monitor)
+		}
+		states[i] = s
+	}
+	return states, nil
 }
 
 // Verify holds what an engine knows of a container against the operation that

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -50,6 +51,8 @@ type inside struct {
 	process int        // pidfd of its first process
 	tasks   []*os.File // of its v1 cgroups
 	group   *os.File   // of v2, nil where there is none
+	bounded bool       // it may have no more capabilities than caps
+	caps    uint64     // bounding set of its first process
 }
 
 // inside opens all that is named by a path of the host.
@@ -63,6 +66,13 @@ func (s *session) inside(b *box) (*inside, error) {
 	if !cgroup.Holds(name, b.pid) {
 		in.close()
 		return nil, fmt.Errorf("process %d has ended", b.pid)
+	}
+	if s.env.Workload.Cargo != nil { // its root may have put anything where the command's program was
+		in.bounded = true
+		if in.caps, err = boundOf(b.pid); err != nil {
+			in.close()
+			return nil, err
+		}
 	}
 	for _, h := range s.hierarchies {
 		dir := filepath.Join(h.Mount, name)
@@ -99,6 +109,52 @@ func (in *inside) enter() error {
 	}
 	if err := unix.Setns(in.process, namespaces); err != nil {
 		return fmt.Errorf("setns: %w", err)
+	}
+	if !in.bounded {
+		return nil
+	}
+	return bound(in.caps)
+}
+
+// boundOf is the bounding set of a process's capabilities.
+func boundOf(pid int) (uint64, error) {
+	path := fmt.Sprintf("/proc/%d/status", pid)
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return 0, err
+	}
+	_, rest, _ := strings.Cut(string(b), "\nCapBnd:")
+	line, _, _ := strings.Cut(rest, "\n")
+	caps, err := strconv.ParseUint(strings.TrimSpace(line), 16, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%s: CapBnd: %w", path, err)
+	}
+	return caps, nil
+}
+
+// bound sees to it that what the calling thread executes has no other capabilities.
+func bound(caps uint64) error {
+	for c := range uint64(64) {
+		if caps>>c&1 != 0 {
+			continue
+		}
+		err := unix.Prctl(unix.PR_CAPBSET_DROP, uintptr(c), 0, 0, 0)
+		if errors.Is(err, unix.EINVAL) {
+			break // beyond the last that the kernel knows
+		}
+		if err != nil {
+			return fmt.Errorf("drop capability %d: %w", c, err)
+		}
+	}
+	// A root that execs has the inheritable ones, too.
+	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var sets [2]unix.CapUserData
+	if err := unix.Capget(&head, &sets[0]); err != nil {
+		return fmt.Errorf("capget: %w", err)
+	}
+	sets[0].Inheritable, sets[1].Inheritable = 0, 0
+	if err := unix.Capset(&head, &sets[0]); err != nil {
+		return fmt.Errorf("capset: %w", err)
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -66,13 +67,13 @@ func (t *Target) Info() record.Target {
 	}
 	create := "mkdir the cgroup and write its limits; clone3(NEWNS|NEWPID|NEWNET|NEWIPC|NEWUTS), " + join + ", pivot_root"
 	return record.Target{
-		Name: Name, Kind: "floor", Clock: "host",
+		Name: Name, Kind: "floor", Clock: "host", Config: map[string]string{"root file system": engine.RootMade},
 		Operations: map[string]record.Operation{
 			string(subject.Create): {Command: create, Done: record.StampReturned, Means: "the process is in its namespaces, cgroup and root, and waits"},
-			string(subject.Start):  {Command: "let it exec /probe ID", Done: record.StampReturned, Means: "it has exec'd the workload"},
-			string(subject.Stop):   {Command: "kill(PID, SIGTERM)", Done: record.StampExited, Means: "SIGTERM was sent and the process has exited"},
+			string(subject.Start):  {Command: "let it exec the workload", Done: record.StampReturned, Means: "it has exec'd the workload"},
+			string(subject.Stop):   {Command: "kill(PID, STOP SIGNAL)", Done: record.StampExited, Means: "the stop signal was sent and the process has exited"},
 			string(subject.Remove): {Command: "rmdir of the cgroup", Done: record.StampReturned, Means: "the cgroup is gone; the namespaces ended with their process"},
-			string(subject.Run):    {Command: create + ", exec /probe ID", Done: record.StampReturned, Means: "it has exec'd the workload"},
+			string(subject.Run):    {Command: create + ", exec the workload", Done: record.StampReturned, Means: "it has exec'd the workload"},
 		},
 	}
 }
@@ -86,7 +87,11 @@ func (t *Target) Open(_ context.Context, env subject.Env) (subject.Session, erro
 		err = s.openStorage()
 	}
 	if err == nil {
-		s.pool, err = lane.NewPool(lane.Options{Lanes: env.Lanes})
+		o := lane.Options{Lanes: env.Lanes}
+		if c := env.Workload.Cargo; c != nil {
+			o.Env, o.Alone = c.Env, true
+		}
+		s.pool, err = lane.NewPool(o)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("target floor: %w", errors.Join(err, s.Close(context.Background())))
@@ -123,17 +128,26 @@ func (s *session) Prepare(_ context.Context, op subject.Op, lanes []int) (subjec
 			s.made++
 			o.Kind, o.Args = lane.FloorCreate, s.describe(n, b.name)
 			if op == subject.Run {
-				o.Kind, o.Need, o.Token = lane.FloorRun, lane.NeedReady, b.name
+				o.Kind, o.Need, o.Token, o.Keep = lane.FloorRun, lane.NeedReady, b.name, engine.Said(s.env, n)
 			}
 			task.Seen = func(r *lane.Result) { b.pid = r.Pid }
-			task.Confirm = func(context.Context, *lane.Result, *record.Sample) *record.Failure { return s.mountTmpfs(b) }
+			task.Confirm = func(context.Context, *lane.Result, *record.Sample) *record.Failure {
+				f := s.mountTmpfs(b)
+				if f == nil && op == subject.Run {
+					f = engine.Lasting(s.env, n, b.pid)
+				}
+				return f
+			}
 		case subject.Start:
-			o.Kind, o.Need, o.Token = lane.FloorStart, lane.NeedReady, b.name
+			o.Kind, o.Need, o.Token, o.Keep = lane.FloorStart, lane.NeedReady, b.name, engine.Said(s.env, n)
+			task.Confirm = func(context.Context, *lane.Result, *record.Sample) *record.Failure {
+				return engine.Lasting(s.env, n, b.pid)
+			}
 		case subject.Stop:
-			o.Kind, o.Need, o.Watch = lane.Kill, lane.NeedExit, b.pid
+			o.Kind, o.Need, o.Watch, o.Signal = lane.Kill, lane.NeedExit, b.pid, s.env.Workload.Signal()
 			task.Confirm = func(_ context.Context, r *lane.Result, _ *record.Sample) *record.Failure {
 				b.pid = 0
-				return batch.EndedAsTold(r)
+				return s.env.Workload.Forgive(batch.EndedAsTold(r))
 			}
 		case subject.Remove:
 			o.Kind = lane.FloorRemove
@@ -176,7 +190,18 @@ func (s *session) describe(n int, name string) []string {
 	if folder := s.volumes.Folder(n); folder != "" {
 		list = append(list, "b", folder, strings.TrimPrefix(subject.VolumePath, "/"))
 	}
-	return append(list, "x", probe.Name, name)
+	if c := s.env.Workload.Cargo; c != nil {
+		for _, m := range c.Mounts {
+			source, destination, readOnly := m.Parts()
+			tag := "b"
+			if readOnly {
+				tag = "o"
+			}
+			list = append(list, tag, source, strings.TrimPrefix(destination, "/"))
+		}
+		list = append(list, "p", "proc", "e", "environment", "i", c.Dir, "u", strconv.FormatUint(uint64(c.UID), 10), strconv.FormatUint(uint64(c.GID), 10))
+	}
+	return append(append(list, "x", probe.Name), s.env.Workload.Args(name)...)
 }
 
 // Discard implements subject.Session.

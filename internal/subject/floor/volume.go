@@ -30,7 +30,7 @@ func (s *session) openStorage() error {
 	if err := engine.MakeRoots(s.env); err != nil {
 		return err
 	}
-	if len(w.Files) > 0 {
+	if len(w.Files) > 0 || w.Cargo != nil {
 		if err := s.makeCommonNodes(); err != nil {
 			return err
 		}
@@ -45,14 +45,34 @@ func (s *session) openStorage() error {
 // program that throws its output away writes it to a file of that name.
 func (s *session) makeCommonNodes() error {
 	for n := range s.env.Lanes {
-		for name, minor := range map[string]uint32{"null": 3, "zero": 5} { // Documentation/admin-guide/devices.txt
-			path := filepath.Join(s.root(n), "dev", name)
-			if err := unix.Mknod(path, unix.S_IFCHR|0o666, int(unix.Mkdev(1, minor))); err != nil && !errors.Is(err, os.ErrExist) {
-				return fmt.Errorf("make %s: %w", path, err)
+		if err := makeNodes(s.root(n)); err != nil {
+			return fmt.Errorf("make devices on lane %d: %w", n, err)
+		}
+	}
+	return nil
+}
+
+// makeNodes makes them in a root file system, in which a link may stand for /dev.
+func makeNodes(at string) error {
+	root, err := os.OpenRoot(at)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	dev, err := root.Open("dev")
+	if err != nil {
+		return err
+	}
+	defer dev.Close()
+	for name, minor := range map[string]uint32{"null": 3, "zero": 5, "full": 7, "random": 8, "urandom": 9} { // Documentation/admin-guide/devices.txt
+		if err := unix.Mknodat(int(dev.Fd()), name, unix.S_IFCHR|0o666, int(unix.Mkdev(1, minor))); err != nil {
+			if errors.Is(err, os.ErrExist) {
+				continue
 			}
-			if err := os.Chmod(path, 0o666); err != nil { // whatever the umask
-				return err
-			}
+			return err
+		}
+		if err := root.Chmod("dev/"+name, 0o666); err != nil { // whatever the umask
+			return err
 		}
 	}
 	return nil
@@ -107,5 +127,9 @@ func (s *session) inNamespaces(b *box, do func() error) error {
 // clear takes away what a container left on its root file system, so that the
 // next one on the lane has a fresh one.
 func (s *session) clear(n int) error {
-	return engine.ClearRoot(s.env, n)
+	err := engine.ClearRoot(s.env, n)
+	if err == nil && s.env.Workload.Cargo != nil {
+		err = makeNodes(s.root(n))
+	}
+	return err
 }

@@ -8,16 +8,19 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/lane"
 	"github.com/tare-bench/tare/internal/mounts"
+	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/batch"
 	"github.com/tare-bench/tare/internal/subject/engine"
+	"github.com/tare-bench/tare/internal/subject/setting"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -33,7 +36,7 @@ func New() Target { return Target{} }
 // Info implements subject.Target.
 func (Target) Info() record.Target {
 	start := record.Operation{
-		Command: "fork and exec of PROBE ID",
+		Command: "fork and exec of the workload",
 		Done:    record.StampReturned,
 		Means:   "the child has exec'd the workload",
 	}
@@ -44,7 +47,7 @@ func (Target) Info() record.Target {
 			string(subject.Create): absent,
 			string(subject.Start):  start,
 			string(subject.Stop): {
-				Command: "kill(PID, SIGTERM)", Done: record.StampExited, Means: "SIGTERM was sent and the process has exited",
+				Command: "kill(PID, STOP SIGNAL)", Done: record.StampExited, Means: "the stop signal was sent and the process has exited",
 			},
 			string(subject.Remove): absent,
 			string(subject.Run):    start,
@@ -52,15 +55,31 @@ func (Target) Info() record.Target {
 	}
 }
 
+// Refuses implements subject.Particular.
+func (Target) Refuses(w *setting.Workload) *subject.Unavailable {
+	if len(w.OnHost()) > 0 {
+		return nil
+	}
+	return &subject.Unavailable{Name: Name, Reason: "an image does not run as a plain process", Advice: "say what does: --host-command 'PROGRAM ARG'"}
+}
+
 // Open implements subject.Target.
-func (Target) Open(_ context.Context, env subject.Env) (subject.Session, error) {
+func (t Target) Open(_ context.Context, env subject.Env) (subject.Session, error) {
+	if c := env.Workload.Cargo; c != nil && c.Host == nil {
+		return nil, fmt.Errorf("%w: %w", subject.ErrUnsupported, t.Refuses(new(setting.Workload)))
+	}
 	s := &session{env: env, pids: make([]int, env.Lanes), more: make([][]int, env.Lanes)}
 	err := probe.Rootfs(env.Dir)
 	if err == nil {
 		err = s.openStorage()
 	}
 	if err == nil {
-		s.pool, err = lane.NewPool(lane.Options{Lanes: env.Lanes})
+		o := lane.Options{Lanes: env.Lanes}
+		if c := env.Workload.Cargo; c != nil {
+			// A command of the user's names none of the run's folders, by which others are found.
+			o.Env = append(slices.Clone(c.HostEnv), procs.RunVariable+"="+env.RunID)
+		}
+		s.pool, err = lane.NewPool(o)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("target host: %w", errors.Join(err, s.Close(context.Background())))
@@ -90,15 +109,18 @@ func (s *session) Prepare(_ context.Context, op subject.Op, lanes []int) (subjec
 			token := fmt.Sprintf("%s-host-%d-%d", s.env.RunID, n, s.made)
 			s.made++
 			task.Order = lane.Order{
-				Kind: lane.Spawn, Args: []string{filepath.Join(s.env.Dir, probe.Name), token},
-				Need: lane.NeedReady, Token: token, Timeout: s.env.Timeout,
+				Kind: lane.Spawn, Args: s.args(token),
+				Need: lane.NeedReady, Token: token, Timeout: s.env.Timeout, Keep: engine.Said(s.env, n),
 			}
 			task.Seen = func(r *lane.Result) { s.pids[n] = r.Pid }
+			task.Confirm = func(context.Context, *lane.Result, *record.Sample) *record.Failure {
+				return engine.Lasting(s.env, n, s.pids[n])
+			}
 		case subject.Stop:
-			task.Order = lane.Order{Kind: lane.Kill, Watch: s.pids[n], Need: lane.NeedExit, Timeout: s.env.Timeout}
+			task.Order = lane.Order{Kind: lane.Kill, Watch: s.pids[n], Signal: s.env.Workload.Signal(), Need: lane.NeedExit, Timeout: s.env.Timeout}
 			task.Confirm = func(_ context.Context, r *lane.Result, _ *record.Sample) *record.Failure {
 				s.pids[n] = 0
-				if f := batch.EndedAsTold(r); f != nil {
+				if f := s.env.Workload.Forgive(batch.EndedAsTold(r)); f != nil {
 					return f
 				}
 				if err := s.clear(n); err != nil {
@@ -128,6 +150,20 @@ func (s *session) Discard(ctx context.Context, lanes []int) error {
 		s.pids[n] = 0
 	}
 	return errors.Join(errs...)
+}
+
+// args are the command of a workload.
+func (s *session) args(token string) []string {
+	own := filepath.Join(s.env.Dir, probe.Name)
+	c := s.env.Workload.Cargo
+	if c == nil {
+		return []string{own, token}
+	}
+	args := append([]string{own, token}, c.Host...)
+	if args[2] == probe.Name { // tare's own, as in an image
+		args[2] = own
+	}
+	return args
 }
 
 // all lists every lane.

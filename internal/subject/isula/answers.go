@@ -1,8 +1,6 @@
 package isula
 
 import (
-	"encoding/json"
-	"fmt"
 	"strings"
 
 	"github.com/tare-bench/tare/internal/subject/engine"
@@ -54,7 +52,6 @@ type inspected struct {
 		Running  bool   `json:"Running"`
 		Pid      int    `json:"Pid"`
 		ExitCode int    `json:"ExitCode"`
-		Error    string `json:"Error"`
 	} `json:"State"`
 	HostConfig struct {
 		Runtime string `json:"Runtime"`
@@ -62,33 +59,13 @@ type inspected struct {
 }
 
 func parseInspect(out []byte) ([]engine.State, error) {
-	var all []inspected
-	if err := json.Unmarshal(out, &all); err != nil {
-		return nil, fmt.Errorf("isula inspect printed no JSON list of containers: %w", err)
-	}
-	states := make([]engine.State, len(all))
-	for i := range all {
-		var err error
-		if states[i], err = all[i].state(); err != nil {
-			return nil, fmt.Errorf("isula inspect: %w", err)
-		}
-	}
-	return states, nil
+	return engine.States("isula inspect", out, (*inspected).state)
 }
 
-// maxPid is the kernel's PID_MAX_LIMIT.
-const maxPid = 1 << 22
-
-func (c *inspected) state() (engine.State, error) {
+func (c *inspected) state() engine.State {
 	s := engine.State{
 		Name: strings.TrimPrefix(c.Name, "/"), ID: c.ID, Said: c.State.Status, Pid: c.State.Pid, Exit: c.State.ExitCode,
 		Runtime: c.HostConfig.Runtime, Log: c.LogPath,
-	}
-	if s.Name == "" || s.ID == "" || s.Said == "" {
-		return s, fmt.Errorf("a container without name, id or status")
-	}
-	if s.Pid < 0 || s.Pid > maxPid {
-		return s, fmt.Errorf("container %s has the impossible pid %d", s.Name, s.Pid)
 	}
 	switch {
 	case s.Said == "running" && c.State.Running:
@@ -100,7 +77,7 @@ func (c *inspected) state() (engine.State, error) {
 	default:
 		s.Status = engine.Other
 	}
-	return s, nil
+	return s
 }
 
 // ownImages are the workload's images in what `isula images` prints: a table

@@ -49,7 +49,7 @@ func (c *commands) making(name string, place engine.Place) []string {
 	}
 	line = append(line, engine.LimitFlags(c.env.Limits)...)
 	line = append(line, place.Flags()...)
-	return append(line, c.image.Ref, name)
+	return append(append(line, c.image.Ref), c.env.Workload.Args(name)...)
 }
 
 // atOnce is how many containers one command is given; isula takes less than a
@@ -147,7 +147,7 @@ func (c *commands) Import(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	file := filepath.Join(c.env.Dir, "image.tar") // it is the daemon that reads it
-	if err := os.WriteFile(file, c.image.Archive, 0o644); err != nil {
+	if err := c.image.Save(file); err != nil {
 		return false, fmt.Errorf("import the workload's image: %w", err)
 	}
 	defer os.Remove(file)

@@ -208,7 +208,7 @@ func (t *Target) operations() map[string]record.Operation {
 	for op, then := range map[subject.Op]string{
 		subject.Create: "; then: inspect says inited",
 		subject.Start:  ran, // a start of what runs exits with 0 too: inspect is what counts
-		subject.Stop:   "; iSulad sends SIGTERM and waits for the exit; then: inspect says exited, with 0",
+		subject.Stop:   "; iSulad sends the stop signal and waits for the exit; then: inspect says exited, with 0",
 		subject.Remove: "; then: ps does not list the container",
 		subject.Run:    ran,
 	} {

@@ -187,8 +187,7 @@ func TestAnIsulaThatCannotBeWeighedSaysWhy(t *testing.T) {
 		changed := e
 		c.change(&changed)
 		_, err := New(t.Context(), "isula/runc", "runc", "", changed)
-		var u *subject.Unavailable
-		if !errors.As(err, &u) || !strings.Contains(u.Reason, c.want) || u.Advice == "" {
+		if u, ok := errors.AsType[*subject.Unavailable](err); !ok || !strings.Contains(u.Reason, c.want) || u.Advice == "" {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}

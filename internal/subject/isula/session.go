@@ -6,7 +6,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tare-bench/tare/internal/probe/image"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
@@ -16,7 +15,7 @@ func (t *Target) Open(ctx context.Context, env subject.Env) (subject.Session, er
 	if err := t.takes(env.Workload); err != nil {
 		return nil, fmt.Errorf("target %s: %w", t.name, err)
 	}
-	probe, err := image.Probe(env.Workload.Files...)
+	probe, err := env.Workload.Image()
 	if err != nil {
 		return nil, fmt.Errorf("target %s: %w", t.name, err)
 	}

@@ -8,6 +8,7 @@
 package kata
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -50,7 +51,8 @@ var configPaths = []string{
 }
 
 // Facts are what a record says of Kata: "hypervisor", "sandbox_cgroup_only", what
-// decides of a start ("enable_template") and of a sandbox's size ("default_memory",
+// decides of a start ("enable_template", "vm_cache_number", where either is, and
+// "static_sandbox_resource_mgmt") and of a sandbox's size ("default_memory",
 // "default_vcpus", "debug_console_enabled"), and "kata config", the file that was read. An empty path stands for the file that
 // a command of tare's own surroundings would take: KATA_CONF_FILE's, else the
 // first of the usual ones; of what an engine starts, see Shim. What cannot be
@@ -82,13 +84,59 @@ type config struct {
 		Name              string `toml:"name"`            // runtime-rs: "virt_container"
 		HypervisorName    string `toml:"hypervisor_name"` // runtime-rs
 		SandboxCgroupOnly *bool  `toml:"sandbox_cgroup_only"`
+		StaticResources   *bool  `toml:"static_sandbox_resource_mgmt"`
 	} `toml:"runtime"`
-	Factory struct {
-		EnableTemplate bool `toml:"enable_template"`
-	} `toml:"factory"`
-	Agent map[string]struct {
+	Factory factory `toml:"factory"`
+	Agent   map[string]struct {
 		DebugConsole bool `toml:"debug_console_enabled"`
 	} `toml:"agent"`
+}
+
+// factory is where VMs come from that are not booted: cloned from a template, or taken
+// from a cache of booted ones, which a server of Kata's holds and the Go runtime's
+// alone has (src/runtime/pkg/katautils/config.go; docs/how-to/what-is-vm-templating…,
+// what-is-vm-cache…).
+type factory struct {
+	Template     bool   `toml:"enable_template"`
+	TemplatePath string `toml:"template_path"`
+	Cached       int64  `toml:"vm_cache_number"`
+	Endpoint     string `toml:"vm_cache_endpoint"`
+}
+
+// Where they are unless the configuration says otherwise.
+const (
+	templatePath  = "/run/vc/vm/template"
+	cacheEndpoint = "/var/run/kata-containers/cache.sock"
+)
+
+// facts say what of it is on, and whether what it takes VMs from is there: where it is
+// not, a VM is booted.
+func (f *factory) facts(into map[string]string) {
+	into["enable_template"], into["vm_cache_number"] = strconv.FormatBool(f.Template), strconv.FormatInt(f.Cached, 10)
+	there := func(key, path, file string) {
+		into[key] = path
+		if _, err := os.Stat(filepath.Join(path, file)); err != nil {
+			into[key] += ", which is not there now"
+		}
+	}
+	if f.Template {
+		there("template_path", cmp.Or(f.TemplatePath, templatePath), "memory")
+	}
+	if f.Cached > 0 {
+		there("vm_cache_endpoint", cmp.Or(f.Endpoint, cacheEndpoint), "")
+	}
+}
+
+// ofHypervisor is the factory that newer versions of runtime-rs have in the table of the
+// hypervisor, in place of one of its own.
+func (f *factory) ofHypervisor(settings map[string]any) {
+	own, is := settings["factory"].(map[string]any)
+	if !is {
+		return
+	}
+	*f = factory{}
+	f.Template, _ = own["enable_template"].(bool)
+	f.TemplatePath, _ = own["template_path"].(string)
 }
 
 func read(path string) (map[string]string, error) {
@@ -127,8 +175,13 @@ func read(path string) (map[string]string, error) {
 		debug = debug || agent.DebugConsole
 	}
 	facts := map[string]string{"hypervisor": hypervisor, "sandbox_cgroup_only": strconv.FormatBool(only),
-		"enable_template": strconv.FormatBool(c.Factory.EnableTemplate), "debug_console_enabled": strconv.FormatBool(debug)}
+		"debug_console_enabled": strconv.FormatBool(debug)}
 	settings, _ := c.Hypervisor[hypervisor].(map[string]any)
+	c.Factory.ofHypervisor(settings)
+	c.Factory.facts(facts)
+	if c.Runtime.StaticResources != nil {
+		facts["static_sandbox_resource_mgmt"] = strconv.FormatBool(*c.Runtime.StaticResources)
+	}
 	for _, key := range []string{"default_memory", "default_vcpus"} {
 		if v, ok := settings[key]; ok {
 			facts[key] = fmt.Sprint(v)

@@ -77,6 +77,49 @@ func TestAConfigurationTellsWhoIsCharged(t *testing.T) {
 	}
 }
 
+func TestAConfigurationTellsWhatVMsAreTakenFrom(t *testing.T) {
+	t.Parallel()
+	made := t.TempDir()
+	if err := os.WriteFile(filepath.Join(made, "memory"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const qemu = "[hypervisor.qemu]\npath = \"/usr/bin/qemu-system-x86_64\"\n"
+	for name, c := range map[string]struct {
+		text string
+		want map[string]string
+	}{
+		"nothing": {qemu + "[factory]\n#enable_template = true\n#vm_cache_number = 0\n", map[string]string{"enable_template": "false", "vm_cache_number": "0"}},
+		"a template that is there": {qemu + "[factory]\nenable_template = true\ntemplate_path = '" + made + "'\n",
+			map[string]string{"enable_template": "true", "vm_cache_number": "0", "template_path": made}},
+		"a template that nobody made": {qemu + "[factory]\nenable_template = true\ntemplate_path = '" + made + "/x'\n",
+			map[string]string{"enable_template": "true", "vm_cache_number": "0", "template_path": made + "/x, which is not there now"}},
+		"a cache of VMs": {qemu + "[factory]\nvm_cache_number = 3\nvm_cache_endpoint = '" + made + "'\n",
+			map[string]string{"enable_template": "false", "vm_cache_number": "3", "vm_cache_endpoint": made}},
+		"a cache whose server does not run": {qemu + "[factory]\nvm_cache_number = 3\nvm_cache_endpoint = '" + made + "/sock'\n",
+			map[string]string{"enable_template": "false", "vm_cache_number": "3", "vm_cache_endpoint": made + "/sock, which is not there now"}},
+		"runtime-rs's, below the hypervisor": {qemu + "[hypervisor.qemu.factory]\nenable_template = true\ntemplate_path = '" + made + "'\n[factory]\nvm_cache_number = 2\n[runtime]\nname = 'virt_container'\nhypervisor_name = 'qemu'\nstatic_sandbox_resource_mgmt = true\n",
+			map[string]string{"enable_template": "true", "vm_cache_number": "0", "template_path": made, "static_sandbox_resource_mgmt": "true"}},
+	} {
+		path := filepath.Join(t.TempDir(), "configuration.toml")
+		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got := Facts(path)
+		for _, key := range []string{"enable_template", "template_path", "vm_cache_number", "vm_cache_endpoint", "static_sandbox_resource_mgmt"} {
+			if got[key] != c.want[key] {
+				t.Errorf("%s: %s is %q, want %q (%v)", name, key, got[key], c.want[key], got)
+			}
+		}
+	}
+	path := filepath.Join(t.TempDir(), "configuration.toml")
+	if err := os.WriteFile(path, []byte(qemu+"[factory]\nenable_template = true\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := Facts(path); !strings.HasPrefix(got["template_path"], "/run/vc/vm/template") {
+		t.Errorf("where nothing is said of it the template is %q", got["template_path"])
+	}
+}
+
 func TestAConfigurationTellsOfTemplatesAndSizes(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "configuration-template.toml")

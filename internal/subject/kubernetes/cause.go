@@ -26,7 +26,7 @@ func ended(p *corev1.Pod, c *corev1.ContainerStatus, gone bool) *record.Failure 
 	waiting, over := c.State.Waiting, c.State.Terminated
 	switch {
 	case waiting != nil && slices.Contains([]string{imageAbsent, "InvalidImageName"}, waiting.Reason):
-		return &record.Failure{Kind: record.FailError, Detail: "the node " + p.Spec.NodeName + " has not the workload's image: " + said(waiting.Reason, waiting.Message) + "; " + givingImage}
+		return &record.Failure{Kind: record.FailError, Detail: "the node " + p.Spec.NodeName + " has not the workload's image: " + said(waiting.Reason, waiting.Message) + "; " + givingImage(c.Image, "")}
 	case gone || p.DeletionTimestamp != nil:
 		return &record.Failure{Kind: record.FailState, Detail: "the pod was deleted before it was ready, and not by tare" + disrupted(p)}
 	case p.Status.Phase == corev1.PodFailed && (over == nil || p.Status.Reason != ""):
@@ -70,9 +70,9 @@ func (d *driver) overdue(name string, limit time.Duration, err error) error {
 	why, _, _ := strings.Cut(err.Error(), ": "+context.DeadlineExceeded.Error())
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second) // the operation's own time is over, and it is waited for a little longer
 	defer cancel()
-	p, asked := d.CoreV1().Pods(d.Namespace).Get(ctx, name, metav1.GetOptions{})
+	p, asked := d.Pods(d.Namespace).Get(ctx, name, metav1.GetOptions{})
 	if asked == nil && p.Spec.NodeName != "" {
-		n, err := d.CoreV1().Nodes().Get(ctx, p.Spec.NodeName, metav1.GetOptions{})
+		n, err := d.Nodes().Get(ctx, p.Spec.NodeName, metav1.GetOptions{})
 		if asked = err; err == nil {
 			if c := condition(n.Status.Conditions, corev1.NodeReady); c.Status != corev1.ConditionTrue {
 				why = strings.Join(strings.Fields("the node "+n.Name+" "+notReady(&c)+" "+why), " ")

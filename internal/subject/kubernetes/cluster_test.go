@@ -2,20 +2,20 @@ package kubernetes_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
+	"github.com/tare-bench/tare/internal/cargo"
 	"github.com/tare-bench/tare/internal/cluster"
 	"github.com/tare-bench/tare/internal/engines"
+	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/kubernetes"
+	"github.com/tare-bench/tare/internal/subject/setting"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -112,6 +112,44 @@ func TestPodsOfAClusterGoThroughTheirLifecycle(t *testing.T) {
 	}
 }
 
+// A user's own program is ready when its kubelet finds it so, after it has slept, with what
+// it is given, and ends when it is told to.
+func TestAUsersOwnProgramRunsInAPod(t *testing.T) {
+	c, out := cluster.Start(t, cluster.Options{}), t.TempDir()
+	const sleeps = 1500 * time.Millisecond
+	own, err := cargo.Make(t.Context(), setting.Workload{Command: probe.ServeArgs(8080, fmt.Sprint("delay=", sleeps.Milliseconds())), Mounts: []setting.Mount{setting.Mount(out + ":/out:ro")}}, t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	target, err := found(t, c, "kubernetes/runc", subject.Engine{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	session, err := target.Open(t.Context(), subject.Env{RunID: "k8sown", Dir: t.TempDir(), StateDir: t.TempDir(), Lanes: 1, Timeout: time.Minute,
+		Limits: subject.DefaultLimits, Workload: subject.Workload{Cargo: own}, Ready: "tcp:8080"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := operate(t, session, subject.Run, 1)[0]
+	if s.Failure != nil || s.First == 0 || time.Duration(s.Ready-s.First) < sleeps {
+		t.Errorf("ready %v after its first instruction: %+v, %+v", time.Duration(s.Ready-s.First), s, s.Failure)
+	}
+	x, err := session.(subject.Executor).Exec(t.Context(), 0, probe.FileSystemArgs("/out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if on, err := probe.ParseFileSystems(x.Output); err != nil || len(on) != 1 || on[0].Errno != 0 {
+		t.Errorf("/out in it: %+v, %v", on, err)
+	}
+	if s := operate(t, session, subject.Remove, 1)[0]; s.Failure != nil {
+		t.Errorf("%+v", s.Failure)
+	}
+	if err := session.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	c.Empty(t)
+}
+
 // inOrder says which stamps are missing, or not where they must be. Who tells first of
 // what the node does, the watch or its engine, differs by nothing but the way there.
 func inOrder(t *testing.T, name string, s *record.Sample) {
@@ -139,19 +177,10 @@ func TestAClusterSaysWhyItRefuses(t *testing.T) {
 		refusedAt(t, c, subject.Engine{Kubeconfig: c.As(t, narrow)}, `cannot create resource "pods"`)
 	})
 	t.Run("an image that is not there, with what to do", func(t *testing.T) {
-		refusedAt(t, c, subject.Engine{Image: "localhost/nobody/has:1"}, "ErrImageNeverPull", "--image")
+		refusedAt(t, c, subject.Engine{Image: "localhost/nobody/has:1"}, "ErrImageNeverPull", "crictl pull localhost/nobody/has:1", "tare image --probe -o probe.tar", "ctr -n k8s.io images import probe.tar", "--image localhost/tare-probe:")
 	})
 	t.Run("a quota", func(t *testing.T) {
-		quotas := c.Client.CoreV1().ResourceQuotas("default")
-		q := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "none"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}}}
-		if _, err := quotas.Create(t.Context(), q, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := quotas.Delete(context.Background(), q.Name, metav1.DeleteOptions{}); err != nil {
-				t.Error(err)
-			}
-		})
+		c.NoPods(t)
 		refusedAt(t, c, subject.Engine{}, "quota")
 	})
 	c.Empty(t)

@@ -22,6 +22,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/tare-bench/tare/internal/kube"
+	"github.com/tare-bench/tare/internal/kube/kubetest"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine"
 	"github.com/tare-bench/tare/record"
@@ -105,7 +106,7 @@ func node(name string) *corev1.Node {
 }
 
 func (s *scripted) client() *kube.Client {
-	return &kube.Client{Interface: s.Clientset, Config: &rest.Config{Host: "https://fake"}, Namespace: space, Throttled: new(atomic.Int64)}
+	return &kube.Client{API: kubetest.Of(s.Clientset), Config: &rest.Config{Host: "https://fake"}, Namespace: space, Throttled: new(atomic.Int64)}
 }
 
 func (s *scripted) target(e subject.Engine) (*Target, error) {

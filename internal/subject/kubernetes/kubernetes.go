@@ -26,11 +26,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/version"
-	"k8s.io/client-go/discovery"
 
 	"github.com/tare-bench/tare/internal/kube"
+	"github.com/tare-bench/tare/internal/probe/image"
 	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/cri"
 	"github.com/tare-bench/tare/internal/subject/engine"
+	"github.com/tare-bench/tare/internal/subject/setting"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -64,7 +66,7 @@ func connect(ctx context.Context, name string, e subject.Engine) (*kube.Client, 
 	}
 	ctx, cancel := context.WithTimeout(ctx, first)
 	defer cancel()
-	v, err := discovery.ToServerVersionInterfaceWithContext(c.Discovery()).ServerVersionWithContext(ctx)
+	v, err := c.ServerVersion(ctx)
 	if err != nil {
 		return nil, nil, engine.Unavailable(name, "", "%v", kube.Explain(err, "ask the cluster at "+c.Config.Host+" for its version"))
 	}
@@ -89,7 +91,7 @@ func newTarget(ctx context.Context, name, class string, e subject.Engine, c *kub
 		return nil, engine.Unavailable(name, "choose bridge or host", "a pod has the cluster's network, or its node's, and never none")
 	}
 	if class != "" {
-		found, err := c.NodeV1().RuntimeClasses().Get(ctx, class, metav1.GetOptions{})
+		found, err := c.RuntimeClasses().Get(ctx, class, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
 			return nil, engine.Unavailable(name, "kubectl get runtimeclasses shows those that there are", "the cluster has no RuntimeClass %q", class)
@@ -98,7 +100,7 @@ func newTarget(ctx context.Context, name, class string, e subject.Engine, c *kub
 		}
 		t.class = found
 	}
-	nodes, err := c.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	nodes, err := c.Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, engine.Unavailable(name, "", "%v", kube.Explain(err, "list the cluster's nodes"))
 	}
@@ -138,13 +140,28 @@ func (t *Target) choose(nodes []corev1.Node) error {
 	}
 	t.here = len(own) > 0 && len(own) == len(t.nodes)
 	if t.e.Image == "" && !t.here {
-		return engine.Unavailable(t.name, givingImage, "tare pulls no image, and gives its own only to the node that it runs on, which is none of the cluster's that take the pods")
+		return engine.Unavailable(t.name, givingImage("", t.nodes[0].Status.NodeInfo.ContainerRuntimeVersion), "tare pulls no image, and gives its own only to the node that it runs on, which is none of the cluster's that take the pods")
 	}
 	return nil
 }
 
-// givingImage says how nodes get the workload's image.
-const givingImage = "give the nodes the workload's image, and name it: --image REF; docs/kubernetes.md has the commands; or run tare on the nodes themselves: tare fleet"
+// givingImage says how nodes get an image, with such an engine as they say they have, and
+// by what commands tare's own.
+func givingImage(ref, engine string) string {
+	load := "ctr -n k8s.io images import probe.tar"
+	if strings.HasPrefix(engine, "cri-o:") {
+		load = "podman load -i probe.tar"
+	}
+	own, err := image.Probe()
+	if err != nil {
+		return err.Error()
+	}
+	given := "give the nodes tare's own: here tare image --probe -o probe.tar, on each of them " + load + ", and then --image " + own.Ref
+	if ref != "" && ref != own.Ref {
+		given = "if a registry has it: crictl pull " + ref + " on the node; or " + given
+	}
+	return given + "; or run tare on the nodes themselves: tare fleet"
+}
 
 // refuses says why pods of the target do not come to run on a node: no toleration is
 // theirs.
@@ -226,6 +243,30 @@ func (t *Target) Info() record.Target {
 	}
 }
 
+// Refuses implements subject.Particular: what is made of a user's own program is given
+// to the one node that this machine is, and to no others.
+func (t *Target) Refuses(*setting.Workload) *subject.Unavailable {
+	if t.e.Image == "" {
+		return nil
+	}
+	return &subject.Unavailable{Name: t.name, Reason: "its nodes have the image " + t.e.Image + ", which is tare's own: a workload of yours is given by tare, and to the node alone that it runs on", Advice: "leave that image out, and run tare on the node"}
+}
+
+// Lend implements subject.Lender, by the engine of the node that this machine is.
+func (t *Target) Lend(ctx context.Context, ref, file string) error {
+	n, err := t.engine(ctx, subject.Env{})
+	if err != nil {
+		return err
+	}
+	defer n.Close()
+	return n.Lend(ctx, ref, file)
+}
+
+// engine connects to that of the only node, which is this machine.
+func (t *Target) engine(ctx context.Context, env subject.Env) (*cri.Node, error) {
+	return cri.OpenNode(ctx, t.nodes[0].Status.NodeInfo.ContainerRuntimeVersion, t.e, env)
+}
+
 func (t *Target) config() map[string]string {
 	config := map[string]string{
 		"server": t.Config.Host, "context": t.Context, "namespace": t.Namespace, "address": t.e.Address,
@@ -276,7 +317,7 @@ func Runtimes(ctx context.Context, e subject.Engine) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, first)
 	defer cancel()
 	const most = 100
-	list, err := c.NodeV1().RuntimeClasses().List(ctx, metav1.ListOptions{Limit: most})
+	list, err := c.RuntimeClasses().List(ctx, metav1.ListOptions{Limit: most})
 	if err != nil {
 		return nil, engine.Unavailable(Name, "", "%v", kube.Explain(err, "list the RuntimeClasses"))
 	}
@@ -285,4 +326,12 @@ func Runtimes(ctx context.Context, e subject.Engine) ([]string, error) {
 		out = append(out, list.Items[i].Name)
 	}
 	return out, nil
+}
+
+// Elsewhere implements subject.Elsewhere.
+func (t *Target) Elsewhere() string {
+	if t.here {
+		return ""
+	}
+	return "its pods run on nodes that are not this machine"
 }

@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -15,13 +17,16 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/tare-bench/tare/internal/cargo"
 	"github.com/tare-bench/tare/internal/kube"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine"
+	"github.com/tare-bench/tare/internal/subject/setting"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -111,7 +116,11 @@ func TestAFailureSaysItsCause(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := script(t)
-			session, err := s.open(1, 400*time.Millisecond)
+			timeout := time.Minute
+			if c.kind == record.FailTimeout { // what was told by then is in it
+				timeout = 2 * time.Second
+			}
+			session, err := s.open(1, timeout)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -174,6 +183,44 @@ func TestAnAPIServerThatIsStartedAnewIsAskedAgain(t *testing.T) {
 }
 
 // TestAWatchThatEndsGoesOn has the first watch of pods end while a pod becomes ready.
+func TestOfAPodThatFailedTheEndOfItsLogIsKept(t *testing.T) {
+	t.Parallel()
+	s := script(t)
+	var asked atomic.Int64
+	s.PrependReactor("get", "pods/log", func(clienttesting.Action) (bool, runtime.Object, error) {
+		asked.Add(1)
+		return true, &runtime.Unknown{Raw: []byte(strings.Repeat(strings.Repeat("x", 16<<10)+"\n", int(lastLines)) + "no such device")}, nil
+	})
+	session, err := s.open(1, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := asked.Load()
+	s.does(func(s *scripted, p *corev1.Pod) {
+		p.Status.Phase = corev1.PodFailed
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: container, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1}}}}
+		s.update(p)
+	})
+	armed, err := session.Prepare(t.Context(), subject.Run, []int{0})
+	if err != nil {
+		t.Fatal(err)
+	}
+	within := int64(-1)
+	_, samples, err := subject.StartBetween(t.Context(), armed, func() {}, func() { within = asked.Load() - before })
+	if err != nil || len(samples) != 1 || samples[0].Failure == nil {
+		t.Fatalf("%v, %+v", err, samples)
+	}
+	if out := samples[0].Failure.Output; len(out) > 4<<10 || !strings.HasSuffix(out, "x\nno such device") {
+		t.Errorf("%d bytes are kept, to the end %q", len(out), out[max(0, len(out)-20):])
+	}
+	if within != 0 {
+		t.Errorf("the log was read %d times within what is timed", within)
+	}
+	if err := session.Discard(t.Context(), []int{0}); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestAWatchThatEndsGoesOn(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -317,9 +364,61 @@ func TestAPodIsAskedForAsTheRunSays(t *testing.T) {
 		p.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchFields[0].Values[0] != "n2" {
 		t.Errorf("%+v", p)
 	}
+	if c.ReadinessProbe != nil || p.Spec.Volumes != nil {
+		t.Errorf("%+v", p.Spec)
+	}
 	if !c.Resources.Limits.Memory().Equal(resource.MustParse("64Mi")) || !c.Resources.Limits.Cpu().Equal(resource.MustParse("250m")) || c.Resources.Requests.Cpu().MilliValue() != 1 {
 		t.Errorf("%+v", c.Resources)
 	}
+}
+
+// A user's own program has its words as they are, where a kubelet would look for variables
+// in them, its mounts, and is asked by the kubelet whether it is ready.
+func TestAUsersOwnProgramIsAskedForAsItIs(t *testing.T) {
+	t.Parallel()
+	target, err := script(t).target(subject.Engine{Image: "i"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := &cargo.Cargo{Process: cargo.Process{Args: []string{"sh", "-c", "echo $(HOME) $$(HOME) $$"}}, Mounts: []setting.Mount{"/srv/data:/data:ro", "/srv/more:/more"}}
+	d := &driver{Target: target, ref: "i", env: subject.Env{RunID: "r1", Workload: subject.Workload{Cargo: own}}}
+	if d.asks, err = asking("http:8080/healthz=204"); err != nil {
+		t.Fatal(err)
+	}
+	p := d.pod("tare-r1-0-1", engine.Place{})
+	c := p.Spec.Containers[0]
+	if words := expand(c.Args); !slices.Equal(words, append([]string{"tare-r1-0-1"}, own.Args...)) {
+		t.Errorf("a kubelet makes %q of %q", words, c.Args)
+	}
+	if len(p.Spec.Volumes) != 2 || p.Spec.Volumes[0].HostPath.Path != "/srv/data" || c.VolumeMounts[0].MountPath != "/data" || !c.VolumeMounts[0].ReadOnly || c.VolumeMounts[1].ReadOnly {
+		t.Errorf("%+v, %+v", p.Spec.Volumes, c.VolumeMounts)
+	}
+	if a := c.ReadinessProbe; a == nil || a.HTTPGet == nil || a.HTTPGet.Path != "/healthz" || a.HTTPGet.Port.IntValue() != 8080 || a.PeriodSeconds != 1 {
+		t.Errorf("%+v", a)
+	}
+	for asked, can := range map[setting.Ready]bool{"tcp:80": true, "exec:/bin/true $(HOME)": true, "http:80/=302": true, "http:80/=404": false, "log:x": false, "file:/x": false} {
+		if _, err := asking(asked); (err == nil) != can || err != nil && !errors.Is(err, subject.ErrUnsupported) {
+			t.Errorf("%s: %v", asked, err)
+		}
+	}
+	if why := target.Refuses(&setting.Workload{Image: "x"}); why == nil || !strings.Contains(why.Reason, "its nodes have the image i") {
+		t.Errorf("%v", why)
+	}
+}
+
+// expand does as a kubelet does with the words of a command: $(NAME) is a variable's value,
+// $$ is $.
+func expand(words []string) (out []string) {
+	for _, word := range words {
+		word = regexp.MustCompile(`\$\$|\$\(\w+\)`).ReplaceAllStringFunc(word, func(found string) string {
+			if found == "$$" {
+				return "$"
+			}
+			return "EXPANDED"
+		})
+		out = append(out, word)
+	}
+	return out
 }
 
 func TestCleanFindsTheRunsPodsAndNoOthers(t *testing.T) {

@@ -14,7 +14,6 @@ import (
 
 	"github.com/tare-bench/tare/internal/kube"
 	"github.com/tare-bench/tare/internal/subject"
-	"github.com/tare-bench/tare/internal/subject/cri"
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
@@ -25,7 +24,7 @@ func (d *driver) pods(ctx context.Context) ([]corev1.Pod, error) {
 	defer cancel()
 	var list *corev1.PodList
 	err := d.insist(ctx, func() (err error) {
-		list, err = d.CoreV1().Pods(d.Namespace).List(ctx, d.own())
+		list, err = d.Pods(d.Namespace).List(ctx, d.own())
 		return err
 	})
 	if err != nil {
@@ -78,20 +77,39 @@ func (d *driver) Look(ctx context.Context, names []string) (map[string]engine.St
 // Output implements engine.Driver.
 func (d *driver) Output(ctx context.Context, containers []engine.State) (string, error) {
 	texts := make([]string, len(containers))
-	most := int64(64 << 10)
-	err := engine.Each(len(containers), func(i int) error {
-		ctx, cancel := context.WithTimeout(ctx, patience)
-		defer cancel()
-		r, err := d.CoreV1().Pods(d.Namespace).GetLogs(containers[i].Name, &corev1.PodLogOptions{Container: container, LimitBytes: &most}).Stream(ctx)
-		if err != nil {
-			return kube.Explain(err, "read the log of the pod "+containers[i].Name)
-		}
-		defer r.Close()
-		text, err := io.ReadAll(io.LimitReader(r, most))
-		texts[i] = string(text)
+	err := engine.Each(len(containers), func(i int) (err error) {
+		texts[i], err = d.log(ctx, containers[i].Name, maxLog, &corev1.PodLogOptions{LimitBytes: new(int64(maxLog))})
 		return err
 	})
 	return strings.Join(texts, ""), err
+}
+
+// Of a pod's log is read at most, and of the end of one that failed, whose lines engines
+// keep in pieces of 16 KiB.
+const (
+	maxLog    = 64 << 10
+	lastLines = int64(20)
+	maxEnd    = lastLines * 32 << 10
+)
+
+// lastWords are the last that a pod has said, as far as that can be read.
+func (d *driver) lastWords(ctx context.Context, pod string) string {
+	text, _ := d.log(ctx, pod, maxEnd, &corev1.PodLogOptions{TailLines: new(lastLines)})
+	return engine.Last(text)
+}
+
+// log reads so many bytes of a pod's log at most.
+func (d *driver) log(ctx context.Context, pod string, most int64, o *corev1.PodLogOptions) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	o.Container = container
+	r, err := d.Pods(d.Namespace).GetLogs(pod, o).Stream(ctx)
+	if err != nil {
+		return "", kube.Explain(err, "read the log of the pod "+pod)
+	}
+	defer r.Close()
+	text, err := io.ReadAll(io.LimitReader(r, most))
+	return string(text), err
 }
 
 // List implements engine.Driver.
@@ -143,7 +161,7 @@ func (d *driver) Remove(ctx context.Context, names []string) error {
 func (d *driver) delete(ctx context.Context, names []string, grace int64) error {
 	return engine.Each(len(names), func(i int) error {
 		err := d.insist(ctx, func() error {
-			return d.CoreV1().Pods(d.Namespace).Delete(ctx, names[i], metav1.DeleteOptions{GracePeriodSeconds: &grace})
+			return d.Pods(d.Namespace).Delete(ctx, names[i], metav1.DeleteOptions{GracePeriodSeconds: &grace})
 		})
 		if apierrors.IsNotFound(err) {
 			return nil
@@ -155,7 +173,7 @@ func (d *driver) delete(ctx context.Context, names []string, grace int64) error 
 // stranded are the pods whose node is not ready, or not there any more.
 func (d *driver) stranded(ctx context.Context, pods []corev1.Pod) (names []string) {
 	for i := range pods {
-		n, err := d.CoreV1().Nodes().Get(ctx, pods[i].Spec.NodeName, metav1.GetOptions{})
+		n, err := d.Nodes().Get(ctx, pods[i].Spec.NodeName, metav1.GetOptions{})
 		ready := err == nil && condition(n.Status.Conditions, corev1.NodeReady).Status == corev1.ConditionTrue
 		if pods[i].Spec.NodeName != "" && (apierrors.IsNotFound(err) || err == nil && !ready) {
 			names = append(names, pods[i].Name)
@@ -198,7 +216,7 @@ func (d *driver) Users(ctx context.Context, ref string) ([]string, error) {
 func (t *Target) Clean(ctx context.Context, runID string, dryRun bool) ([]string, error) {
 	d := &driver{Target: t, env: subject.Env{RunID: runID}}
 	if t.here && t.e.Image == "" && len(t.nodes) == 1 {
-		n, err := cri.OpenNode(ctx, t.nodes[0].Status.NodeInfo.ContainerRuntimeVersion, t.e, d.env)
+		n, err := t.engine(ctx, d.env)
 		if err != nil {
 			return nil, t.failed("clean up", err)
 		}

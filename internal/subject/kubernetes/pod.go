@@ -1,13 +1,18 @@
 package kubernetes
 
 import (
+	"fmt"
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/tare-bench/tare/internal/kube"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine"
+	"github.com/tare-bench/tare/internal/subject/setting"
 )
 
 const (
@@ -25,7 +30,8 @@ func (d *driver) pod(name string, place engine.Place) *corev1.Pod {
 		RestartPolicy: corev1.RestartPolicyNever, AutomountServiceAccountToken: &no, EnableServiceLinks: &no,
 		TerminationGracePeriodSeconds: &seconds, HostNetwork: d.e.Network == subject.NetworkHost,
 		Containers: []corev1.Container{{
-			Name: container, Image: d.ref, ImagePullPolicy: corev1.PullNever, Args: []string{name}, Resources: resources(d.env.Limits),
+			Name: container, Image: d.ref, ImagePullPolicy: corev1.PullNever, Args: literal(d.env.Workload.Args(name)), Resources: resources(d.env.Limits),
+			ReadinessProbe: d.asks,
 		}},
 	}
 	if d.e.Node != "" {
@@ -34,21 +40,61 @@ func (d *driver) pod(name string, place engine.Place) *corev1.Pod {
 	if d.class != nil {
 		spec.RuntimeClassName = &d.class.Name
 	}
-	volume := corev1.Volume{Name: "data"}
+	mount := func(path string, readOnly bool, of corev1.VolumeSource) {
+		name := fmt.Sprintf("volume-%d", len(spec.Volumes))
+		spec.Volumes = append(spec.Volumes, corev1.Volume{Name: name, VolumeSource: of})
+		spec.Containers[0].VolumeMounts = append(spec.Containers[0].VolumeMounts, corev1.VolumeMount{Name: name, MountPath: path, ReadOnly: readOnly})
+	}
 	switch {
 	case place.Folder != "":
-		volume.HostPath = &corev1.HostPathVolumeSource{Path: place.Folder}
+		mount(subject.VolumePath, false, corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: place.Folder}})
 	case d.env.Workload.Tmpfs > 0:
-		volume.EmptyDir = &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory, SizeLimit: resource.NewQuantity(d.env.Workload.Tmpfs, resource.BinarySI)}
+		mount(subject.VolumePath, false, corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory, SizeLimit: resource.NewQuantity(d.env.Workload.Tmpfs, resource.BinarySI)}})
 	}
-	if volume.VolumeSource != (corev1.VolumeSource{}) {
-		spec.Volumes = []corev1.Volume{volume}
-		spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: volume.Name, MountPath: subject.VolumePath}}
+	if c := d.env.Workload.Cargo; c != nil {
+		for _, m := range c.Mounts {
+			source, destination, readOnly := m.Parts()
+			mount(destination, readOnly, corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: source}})
+		}
 	}
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: d.Namespace, Labels: kube.Labels(d.env.RunID)},
 		Spec:       spec,
 	}
+}
+
+// literal are words of a command in which a kubelet finds no $(VARIABLE) to put in.
+func literal(words []string) (out []string) {
+	for _, word := range words {
+		out = append(out, strings.ReplaceAll(word, "$", "$$"))
+	}
+	return out
+}
+
+// asking is how a kubelet asks whether the workload is ready, of which the pod's condition
+// Ready is made: once a second, nil where nobody asks. It takes a status from 200 to 399 as
+// a good one.
+func asking(asked setting.Ready) (*corev1.Probe, error) {
+	if asked == "" {
+		return nil, nil
+	}
+	is, err := asked.Parse()
+	if err != nil {
+		return nil, err
+	}
+	p := &corev1.Probe{PeriodSeconds: 1, TimeoutSeconds: 10, SuccessThreshold: 1, FailureThreshold: 1}
+	port := intstr.FromInt32(int32(is.Port))
+	switch {
+	case is.By == setting.ReadyTCP:
+		p.TCPSocket = &corev1.TCPSocketAction{Port: port}
+	case is.By == setting.ReadyHTTP && is.Status >= 200 && is.Status < 400:
+		p.HTTPGet = &corev1.HTTPGetAction{Path: is.Path, Port: port}
+	case is.By == setting.ReadyExec:
+		p.Exec = &corev1.ExecAction{Command: literal(is.Command)}
+	default:
+		return nil, fmt.Errorf("--ready %s: a kubelet asks by tcp:PORT, by exec:/PROGRAM, or by http:PORT/PATH for a status from 200 to 399: %w", asked, subject.ErrUnsupported)
+	}
+	return p, nil
 }
 
 // resources are limits. What is asked for is next to nothing: it would be as much as

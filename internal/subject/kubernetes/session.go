@@ -14,8 +14,8 @@ import (
 
 	"github.com/tare-bench/tare/internal/kube"
 	"github.com/tare-bench/tare/internal/node/machine"
-	"github.com/tare-bench/tare/internal/probe/image"
 	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/batch"
 	"github.com/tare-bench/tare/internal/subject/cri"
 	"github.com/tare-bench/tare/internal/subject/engine"
 	"github.com/tare-bench/tare/record"
@@ -29,6 +29,7 @@ type driver struct {
 	ref   string    // of the image
 	node  *cri.Node // the engine of the one node, where that is this machine's; else nil
 	watch *follower
+	asks  *corev1.Probe           // by which its kubelet knows when the workload is ready; nil where it runs
 	tried bool                    // a pod was, so the Role allows what it has to
 	seen  map[string]engine.State // of the node's engine, when it was asked last
 }
@@ -87,7 +88,7 @@ func (d *driver) open(ctx context.Context) error {
 		return err
 	}
 	if d.ref = d.e.Image; d.ref == "" {
-		probe, err := image.Probe(w.Files...)
+		probe, err := w.Image()
 		if err != nil {
 			return err
 		}
@@ -95,10 +96,13 @@ func (d *driver) open(ctx context.Context) error {
 	} else if len(w.Files) > 0 {
 		return fmt.Errorf("carry files into the image %s, which is not tare's: %w", d.ref, subject.ErrUnsupported)
 	}
+	var err error
+	if d.asks, err = asking(d.env.Ready); err != nil {
+		return err
+	}
 	if err := d.fits(ctx); err != nil {
 		return err
 	}
-	var err error
 	if d.watch, err = follow(ctx, d.Client, d.env.RunID); err != nil {
 		return err
 	}
@@ -111,7 +115,7 @@ func (d *driver) fits(ctx context.Context) error {
 	room := int64(0)
 	for i := range d.nodes {
 		n := &d.nodes[i]
-		list, err := d.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + n.Name})
+		list, err := d.Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + n.Name})
 		if err != nil {
 			return kube.Explain(err, "count the pods on the node "+n.Name)
 		}
@@ -129,11 +133,11 @@ func (d *driver) fits(ctx context.Context) error {
 // whether the image is where the pod came to run, and whose engine listens here.
 func (d *driver) try(ctx context.Context) error {
 	name := engine.NewName(d.env.RunID, 0)
-	ctx, cancel := context.WithTimeout(ctx, d.env.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, max(d.env.Timeout, patience))
 	defer cancel()
 	tried := d.run(name, engine.Place{})(ctx)
 	d.watch.forget(name)
-	p, err := d.CoreV1().Pods(d.Namespace).Get(ctx, name, metav1.GetOptions{})
+	p, err := d.Pods(d.Namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return cmp.Or(tried, kube.Explain(err, "ask for the pod that was tried"))
 	}
@@ -147,7 +151,7 @@ func (d *driver) try(ctx context.Context) error {
 	if tried != nil && absent && d.e.Image == "" {
 		tried = nil // it is about to be imported
 		if d.node == nil {
-			tried = fmt.Errorf("the image cannot be given to the node %s: %w; %s", p.Spec.NodeName, own, givingImage)
+			tried = fmt.Errorf("the image cannot be given to the node %s: %w; %s", p.Spec.NodeName, own, givingImage(d.ref, d.nodes[0].Status.NodeInfo.ContainerRuntimeVersion))
 		}
 	}
 	err = errors.Join(tried, d.Remove(ctx, []string{name}))
@@ -158,7 +162,7 @@ func (d *driver) try(ctx context.Context) error {
 // meet connects to the engine of the node that is this machine. It is that of the node
 // if it has the pod: there may be another engine, or a node in a container.
 func (d *driver) meet(ctx context.Context, uid string) error {
-	n, err := cri.OpenNode(ctx, d.nodes[0].Status.NodeInfo.ContainerRuntimeVersion, d.e, d.env)
+	n, err := d.engine(ctx, d.env)
 	if err != nil {
 		return err
 	}
@@ -186,7 +190,7 @@ func (d *driver) warm(ctx context.Context, _ int) error {
 	ctx, cancel := context.WithTimeout(ctx, d.env.Timeout)
 	defer cancel()
 	return d.insist(ctx, func() error {
-		_, err := d.CoreV1().Pods(d.Namespace).List(ctx, d.own())
+		_, err := d.Pods(d.Namespace).List(ctx, d.own())
 		return kube.Explain(err, "ask the cluster for the run's pods")
 	})
 }
@@ -212,7 +216,7 @@ func (d *driver) run(name string, place engine.Place) func(ctx context.Context) 
 	return func(ctx context.Context) error {
 		tried := false
 		err := d.insist(ctx, func() error {
-			_, err := d.CoreV1().Pods(d.Namespace).Create(ctx, pod, metav1.CreateOptions{})
+			_, err := d.Pods(d.Namespace).Create(ctx, pod, metav1.CreateOptions{})
 			if tried && apierrors.IsAlreadyExists(err) { // the reply was lost; nobody else has such a name
 				err = nil
 			}
@@ -233,10 +237,13 @@ func (d *driver) run(name string, place engine.Place) func(ctx context.Context) 
 func (d *driver) remove(name string) func(ctx context.Context) error {
 	l := d.watch.expect(subject.Remove, name)
 	return func(ctx context.Context) error {
-		err := d.insist(ctx, func() error { return d.CoreV1().Pods(d.Namespace).Delete(ctx, name, metav1.DeleteOptions{}) })
+		err := d.insist(ctx, func() error { return d.Pods(d.Namespace).Delete(ctx, name, metav1.DeleteOptions{}) })
 		if err == nil {
 			d.watch.returned(l)
 			err = d.watch.await(ctx, l)
+			if refused := (*batch.Refusal)(nil); errors.As(err, &refused) && d.env.Workload.Forgive(&refused.Failure) == nil {
+				err = nil
+			}
 		} else {
 			err = kube.Explain(err, "delete the pod")
 		}
@@ -244,10 +251,27 @@ func (d *driver) remove(name string) func(ctx context.Context) error {
 	}
 }
 
-// stamp implements engine.Options.Stamp. What the node's engine says is by the time of
+// stamp implements engine.Options.Stamp.
+func (d *driver) stamp(ctx context.Context, op subject.Op, names []string, samples []record.Sample) {
+	var failed []int
+	for i := range samples {
+		d.stampOne(op, names[i], &samples[i])
+		if f := samples[i].Failure; op == subject.Run && f != nil && f.Kind == record.FailWorkload && f.Output == "" {
+			failed = append(failed, i)
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	_ = engine.Each(len(failed), func(i int) error { // of what cannot be read nothing is told
+		samples[failed[i]].Failure.Output = d.lastWords(ctx, names[failed[i]])
+		return nil
+	})
+}
+
+// stampOne adds to a sample what was seen of its pod. What the node's engine says is by the time of
 // day of this machine, which its kernel keeps beside CLOCK_MONOTONIC. It is taken where
 // it agrees with what was seen by that: after the call, before what came after it.
-func (d *driver) stamp(op subject.Op, name string, s *record.Sample) {
+func (d *driver) stampOne(op subject.Op, name string, s *record.Sample) {
 	l := d.watch.forget(name)
 	if s.Start == 0 {
 		return

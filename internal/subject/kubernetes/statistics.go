@@ -130,7 +130,7 @@ const mostSaid = 64 << 20
 
 // get asks the API server for what client-go has no call for.
 func (t *Target) get(ctx context.Context, path, selector string, into any) error {
-	request := t.CoreV1().RESTClient().Get().AbsPath(path)
+	request := t.REST().Get().AbsPath(path)
 	if selector != "" {
 		request = request.Param("labelSelector", selector)
 	}

@@ -13,7 +13,6 @@ import (
 	nodev1 "k8s.io/api/node/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/tare-bench/tare/internal/kube"
@@ -39,12 +38,12 @@ func answering(t *testing.T, answers map[string]string) *driver {
 		}
 	}))
 	t.Cleanup(server.Close)
-	set, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL})
+	api, err := kube.NewAPI(&rest.Config{Host: server.URL})
 	if err != nil {
 		t.Fatal(err)
 	}
 	node := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
-	return &driver{Target: &Target{Client: &kube.Client{Interface: set, Namespace: "ns"}, nodes: []corev1.Node{node}}, env: subject.Env{RunID: "r"}}
+	return &driver{Target: &Target{Client: &kube.Client{API: api, Namespace: "ns"}, nodes: []corev1.Node{node}}, env: subject.Env{RunID: "r"}}
 }
 
 const (

@@ -56,7 +56,7 @@ type stream struct {
 // not allowed.
 func follow(ctx context.Context, c *kube.Client, runID string) (*follower, error) {
 	f := &follower{Client: c, lives: map[string]*life{}}
-	pods, events := c.CoreV1().Pods(c.Namespace), c.CoreV1().Events(c.Namespace)
+	pods, events := c.Pods(c.Namespace), c.Events(c.Namespace)
 	own := metav1.ListOptions{LabelSelector: engine.RunLabel + "=" + runID}
 	about := metav1.ListOptions{FieldSelector: "involvedObject.kind=Pod"}
 	streams := []stream{

@@ -8,6 +8,7 @@ import (
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
+	"github.com/tare-bench/tare/internal/cargo"
 	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/subject"
@@ -80,6 +81,21 @@ func resources(l subject.Limits) *specs.LinuxResources {
 
 var capabilities = []string{"CAP_AUDIT_WRITE", "CAP_KILL", "CAP_NET_BIND_SERVICE"}
 
+// engineCapabilities are those that docker and containerd give: programs of images are
+// written for them.
+var engineCapabilities = []string{"CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FSETID", "CAP_FOWNER", "CAP_MKNOD", "CAP_NET_RAW", "CAP_SETGID",
+	"CAP_SETUID", "CAP_SETFCAP", "CAP_SETPCAP", "CAP_NET_BIND_SERVICE", "CAP_SYS_CHROOT", "CAP_KILL", "CAP_AUDIT_WRITE"}
+
+// load makes the process that of a user's own program.
+func load(p *specs.Process, c *cargo.Cargo) {
+	p.Env, p.Cwd, p.User = c.Env, c.Dir, specs.User{UID: c.UID, GID: c.GID}
+	p.NoNewPrivileges, p.Rlimits = false, nil
+	p.Capabilities = &specs.LinuxCapabilities{Bounding: engineCapabilities}
+	if c.UID == 0 {
+		p.Capabilities.Effective, p.Capabilities.Permitted = engineCapabilities, engineCapabilities
+	}
+}
+
 var standardMounts = []specs.Mount{
 	{Destination: "/proc", Type: "proc", Source: "proc"},
 	{Destination: "/dev", Type: "tmpfs", Source: "tmpfs", Options: []string{"nosuid", "strictatime", "mode=755", "size=65536k"}},
@@ -90,15 +106,16 @@ var standardMounts = []specs.Mount{
 	{Destination: "/sys/fs/cgroup", Type: "cgroup", Source: "cgroup", Options: []string{"nosuid", "noexec", "nodev", "relatime", "ro"}},
 }
 
+// writeBundle keeps it to its owner: the variables of a user's program are in it.
 func writeBundle(dir string, spec *specs.Spec) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("make the bundle: %w", err)
 	}
 	b, err := json.Marshal(spec)
 	if err != nil {
 		return fmt.Errorf("make the bundle: %w", err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "config.json"), b, 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "config.json"), b, 0o600); err != nil {
 		return fmt.Errorf("make the bundle: %w", err)
 	}
 	return nil

@@ -12,11 +12,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/tare-bench/tare/internal/lane"
 	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/engine"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -85,14 +87,14 @@ func (t *Target) Info() record.Target {
 				Means: "the command has exited with 0; then: state says created"},
 			string(subject.Start): {Command: cmd("start", "ID"), Done: record.StampReturned,
 				Means: "the command has exited with 0; then: the workload has reported, state says running"},
-			string(subject.Stop): {Command: cmd("kill", "ID", "TERM"), Done: record.StampExited,
-				Means: "the container's process has exited on SIGTERM"},
+			string(subject.Stop): {Command: cmd("kill", "ID", "SIGNAL"), Done: record.StampExited,
+				Means: "the container's process has exited on the stop signal"},
 			string(subject.Remove): {Command: cmd("delete", "ID"), Done: record.StampReturned,
 				Means: "the command has exited with 0; then: state does not know the container"},
 			string(subject.Run): {Command: cmd("run", "--detach", "--bundle", "BUNDLE", "--pid-file", "FILE", "ID"), Done: record.StampReturned,
 				Means: "the command has exited with 0; then: the workload has reported, state says running"},
 		},
-		Config: map[string]string{"flavour": t.flavour.name},
+		Config: map[string]string{"flavour": t.flavour.name, "root file system": engine.RootMade},
 	}
 	if t.flavour.guestClock {
 		info.Clock = "guest"
@@ -111,4 +113,16 @@ func (t *Target) Info() record.Target {
 func (t *Target) args(root string, verb ...string) []string {
 	args := append([]string{t.path, "--root", root}, t.flavour.global...)
 	return append(args, verb...)
+}
+
+// reached is the target with sandboxes that have the network which is there for them.
+func (t *Target) reached() *Target {
+	r := *t
+	r.flavour.global = slices.Clone(t.flavour.global)
+	for i, arg := range r.flavour.global {
+		if arg == "--network=none" {
+			r.flavour.global[i] = "--network=sandbox"
+		}
+	}
+	return &r
 }

@@ -6,15 +6,22 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/lane"
 	"github.com/tare-bench/tare/internal/mounts"
 	"github.com/tare-bench/tare/internal/node/cgroup"
+	"github.com/tare-bench/tare/internal/node/machine"
+	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/batch"
+	"github.com/tare-bench/tare/internal/subject/child"
 	"github.com/tare-bench/tare/internal/subject/engine"
+	"github.com/tare-bench/tare/internal/subject/netns"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -43,6 +50,7 @@ type session struct {
 	state      string // the runtime's --root
 	group      string // cgroup of the target, below which each container has its own
 	mounts     *os.File
+	networks   *netns.Networks // nil where a container's own can be entered
 	volumes    *engine.Volumes
 	device     engine.Device
 	pool       *lane.Pool
@@ -53,10 +61,11 @@ type session struct {
 
 // container is what a lane holds.
 type container struct {
-	id   string // "" where there is none
-	dir  string // bundle and pid file
-	root string // its root file system
-	pid  int
+	id      string // "" where there is none
+	dir     string // bundle and pid file
+	root    string // its root file system
+	address string // its own in the network that tare made for it, "" where that is the runtime's to make
+	pid     int
 }
 
 func (c *container) pidFile() string { return filepath.Join(c.dir, "pid") }
@@ -65,19 +74,23 @@ func (s *session) open() error {
 	if err := os.MkdirAll(s.state, 0o711); err != nil {
 		return fmt.Errorf("make the runtime's state folder: %w", err)
 	}
-	err := s.openStorage()
-	if err != nil {
+	var err error
+	if s.private {
+		if s.mounts, err = cgroup.Without2(s.hs); err != nil {
+			return err
+		}
+	}
+	if err := s.openStorage(); err != nil {
 		return err
+	}
+	if s.env.Network && s.flavour.guestClock {
+		s.Target = s.reached()
+		s.networks = netns.New(s.env.RunID)
 	}
 	// On v2 the controllers have to be handed down on the way to the
 	// containers' groups; runtimes do that too, but not all of them.
 	if err := cgroup.Delegate(s.hs, s.group, "memory", "pids", "cpu"); err != nil && !errors.Is(err, cgroup.ErrWithheld) {
 		return err
-	}
-	if s.private {
-		if s.mounts, err = cgroup.Without2(s.hs); err != nil {
-			return err
-		}
 	}
 	s.pool, err = lane.NewPool(lane.Options{Lanes: s.env.Lanes, Mounts: s.mounts})
 	return err
@@ -112,13 +125,13 @@ func (s *session) task(op subject.Op, n int, ask, alone bool) (batch.Task, error
 		o.Args, want = s.args(s.state, "create", "--bundle", c.dir, "--pid-file", c.pidFile(), c.id), "created"
 		if op == subject.Run {
 			o.Args, want = s.args(s.state, "run", "--detach", "--bundle", c.dir, "--pid-file", c.pidFile(), c.id), "running"
-			o.Need, o.Token = lane.NeedReady, c.id
+			o.Need, o.Token, o.Keep = lane.NeedReady, c.id, engine.Said(s.env, n)
 		}
 	case subject.Start:
 		o.Args, want = s.args(s.state, "start", c.id), "running"
-		o.Need, o.Token = lane.NeedReady, c.id
+		o.Need, o.Token, o.Keep = lane.NeedReady, c.id, engine.Said(s.env, n)
 	case subject.Stop:
-		o.Args, want = s.args(s.state, "kill", c.id, "TERM"), "stopped"
+		o.Args, want = s.args(s.state, "kill", c.id, s.env.Workload.StopSignal()), "stopped"
 		o.Need, o.Watch = lane.NeedExit, c.pid
 	case subject.Remove:
 		o.Args = s.args(s.state, "delete", c.id)
@@ -126,7 +139,13 @@ func (s *session) task(op subject.Op, n int, ask, alone bool) (batch.Task, error
 		return task, subject.ErrUnsupported
 	}
 	task.Confirm = func(ctx context.Context, r *lane.Result, sample *record.Sample) *record.Failure {
-		return s.confirm(ctx, op, n, r, sample, want, ask, alone)
+		f := s.confirm(ctx, op, n, r, sample, want, ask, alone)
+		if op == subject.Run || op == subject.Start {
+			if early := engine.Lasting(s.env, n, c.pid); early != nil && (f == nil || f.Kind == record.FailState) {
+				return early
+			}
+		}
+		return f
 	}
 	return task, nil
 }
@@ -140,6 +159,18 @@ func (s *session) newContainer(c *container, n int) error {
 	c.root = s.root(n)
 	spec := bundle(s.spec, c.root, group, c.id, s.env.Limits, cgroup.ModeOf(s.hs) == cgroup.V2)
 	s.store(spec, n)
+	if cargo := s.env.Workload.Cargo; cargo != nil {
+		spec.Process.Args = append([]string{probe.Name}, s.env.Workload.Args(c.id)...)
+		load(spec.Process, cargo)
+	}
+	if s.networks != nil {
+		var path string
+		var err error
+		if path, c.address, err = s.networks.For(strconv.Itoa(n)); err != nil {
+			return err
+		}
+		netns.Join(spec, path)
+	}
 	return writeBundle(c.dir, spec)
 }
 
@@ -150,12 +181,12 @@ func (s *session) confirm(ctx context.Context, op subject.Op, n int, r *lane.Res
 	case subject.Create, subject.Run:
 		pid, err := s.process(c)
 		if err != nil {
-			return &record.Failure{Kind: record.FailState, Detail: fmt.Sprintf("reported success, but there is no container process: %v", err)}
+			return &record.Failure{Kind: record.FailState, Detail: fmt.Sprintf("reported success, but there is no container process: %v", err), Output: engine.LastWords(s.env, n)}
 		}
 		c.pid = pid
 	case subject.Stop:
 		c.pid = 0
-		if f := batch.EndedAsTold(r); f != nil {
+		if f := s.env.Workload.Forgive(batch.EndedAsTold(r)); f != nil {
 			return f
 		}
 		ask = ask || s.flavour.lagsState // or it could not be removed yet
@@ -168,6 +199,9 @@ func (s *session) confirm(ctx context.Context, op subject.Op, n int, r *lane.Res
 	seen, failure := s.awaitState(ctx, n, want)
 	if failure == nil && alone {
 		sample.Running = seen
+	}
+	if failure != nil && failure.Output == "" {
+		failure.Output = engine.LastWords(s.env, n)
 	}
 	return failure
 }
@@ -191,7 +225,7 @@ func (s *session) removed(ctx context.Context, n int, ask bool) *record.Failure 
 	c := &s.containers[n]
 	if ask {
 		o := lane.Order{Kind: lane.Exec, Args: s.args(s.state, "state", c.id), Timeout: s.env.Timeout}
-		r, err := s.pool.Do(ctx, n, o)
+		r, err := s.ask(ctx, n, o)
 		if err != nil {
 			return &record.Failure{Kind: record.FailError, Detail: err.Error()}
 		}
@@ -207,6 +241,18 @@ func (s *session) removed(ctx context.Context, n int, ask bool) *record.Failure 
 	return nil
 }
 
+// ask asks the runtime something. Where a program of the user's own may say anything at any
+// time into the pipe of its lane, that is done beside the lane.
+func (s *session) ask(ctx context.Context, n int, o lane.Order) (lane.Result, error) {
+	if s.env.Workload.Cargo == nil {
+		return s.pool.Do(ctx, n, o)
+	}
+	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
+	defer cancel()
+	ended, err := child.Run(ctx, child.Command{Args: o.Args, Env: lane.Environment(nil), Enter: s.enter()})
+	return lane.Result{Returned: machine.Now(), Stdout: ended.Output, Stderr: ended.Stderr, Status: unix.WaitStatus(ended.Exit << 8)}, err
+}
+
 // awaitState asks the runtime for the container's status until it is the
 // wanted one, and returns when the answer came. Most runtimes say it at once.
 func (s *session) awaitState(ctx context.Context, n int, want string) (int64, *record.Failure) {
@@ -214,7 +260,7 @@ func (s *session) awaitState(ctx context.Context, n int, want string) (int64, *r
 	o := lane.Order{Kind: lane.Exec, Args: s.args(s.state, "state", c.id), Timeout: s.env.Timeout}
 	deadline := time.Now().Add(min(s.env.Timeout, 10*time.Second))
 	for {
-		r, err := s.pool.Do(ctx, n, o)
+		r, err := s.ask(ctx, n, o)
 		if err != nil {
 			return 0, &record.Failure{Kind: record.FailError, Detail: err.Error()}
 		}
@@ -235,7 +281,7 @@ func (s *session) awaitState(ctx context.Context, n int, want string) (int64, *r
 		if ctx.Err() != nil {
 			return 0, &record.Failure{Kind: record.FailInterrupted, Detail: "interrupted while waiting for the state " + want}
 		}
-		if time.Now().After(deadline) {
+		if over := st.Status == "stopped" && want == "running"; over || time.Now().After(deadline) {
 			return 0, &record.Failure{Kind: record.FailState, Detail: fmt.Sprintf("reported success, but state says %q, not %q", st.Status, want), Command: o.String()}
 		}
 		time.Sleep(10 * time.Millisecond)
@@ -283,5 +329,5 @@ func (s *session) Close(context.Context) error {
 	if s.mounts != nil {
 		s.mounts.Close()
 	}
-	return errors.Join(cgroup.Remove(s.hs, s.group), s.volumes.Close(), mounts.RemoveTree(s.env.StateDir), mounts.RemoveTree(s.env.Dir))
+	return errors.Join(cgroup.Remove(s.hs, s.group), s.networks.Close(), s.volumes.Close(), mounts.RemoveTree(s.env.StateDir), mounts.RemoveTree(s.env.Dir))
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/node/procs"
 )
 
 // state is the part of the runtime spec's state that matters here.
@@ -34,7 +36,7 @@ func parseState(out, id string) (state, error) {
 		return state{}, fmt.Errorf("state reported the unknown status %q", s.Status)
 	}
 	if s.Pid < -1 || // runsc says -1 of a stopped container
-		s.Pid > 1<<22 {
+		s.Pid > procs.MaxPid {
 		return state{}, fmt.Errorf("state reported the impossible pid %d", s.Pid)
 	}
 	return s, nil
@@ -56,11 +58,10 @@ func readPid(path string) (int, error) {
 	return parsePid(string(b[:n]))
 }
 
-// parsePid refuses what cannot be a container's process; 1<<22 is the kernel's
-// PID_MAX_LIMIT.
+// parsePid refuses what cannot be a container's process.
 func parsePid(text string) (int, error) {
 	pid, err := strconv.Atoi(strings.TrimSpace(text))
-	if err != nil || pid <= 1 || pid > 1<<22 {
+	if err != nil || pid <= 1 || pid > procs.MaxPid {
 		return 0, fmt.Errorf("the runtime's pid file holds %q", text)
 	}
 	return pid, nil

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -15,36 +14,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tare-bench/tare/internal/engines"
+	"github.com/tare-bench/tare/internal/loopdev"
 	"github.com/tare-bench/tare/internal/mounts"
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/subject"
-	"github.com/tare-bench/tare/internal/subject/floor"
-	"github.com/tare-bench/tare/internal/subject/host"
-	"github.com/tare-bench/tare/internal/subject/oci"
+	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
 	"github.com/tare-bench/tare/internal/untouched"
 	"github.com/tare-bench/tare/internal/workspace"
 )
-
-// targets are those that need no engine. A runtime that isn't installed is
-// skipped by its name.
-var targets = []struct {
-	name string
-	new  func(ctx context.Context) (subject.Target, error)
-}{
-	{"host", func(context.Context) (subject.Target, error) { return host.New(), nil }},
-	{"floor", func(context.Context) (subject.Target, error) { return floor.New() }},
-	{"runc", func(ctx context.Context) (subject.Target, error) { return oci.New(ctx, "runc", "") }},
-	{"crun", func(ctx context.Context) (subject.Target, error) { return oci.New(ctx, "crun", "") }},
-	{"youki", func(ctx context.Context) (subject.Target, error) {
-		path := filepath.Join(filepath.Dir(engines.Runsc()), "youki")
-		if _, err := os.Stat(path); err != nil {
-			path = ""
-		}
-		return oci.New(ctx, "youki", path)
-	}},
-	{"runsc", func(ctx context.Context) (subject.Target, error) { return oci.New(ctx, "runsc", engines.Runsc()) }},
-}
 
 // weighed is a session on two lanes with all that it was made with.
 type weighed struct {
@@ -61,9 +38,9 @@ func each(t *testing.T, workload func(t *testing.T, dir string) subject.Workload
 	if os.Geteuid() != 0 {
 		t.Skip("containers need root")
 	}
-	for _, c := range targets {
-		t.Run(c.name, func(t *testing.T) {
-			tg, err := c.new(t.Context())
+	for _, c := range enginetest.Local {
+		t.Run(c.Name, func(t *testing.T) {
+			tg, err := c.New(t.Context())
 			if err != nil {
 				t.Skip(err)
 			}
@@ -80,12 +57,12 @@ func each(t *testing.T, workload func(t *testing.T, dir string) subject.Workload
 					t.Error(err)
 				}
 			})
-			data, state, err := run.Dirs(c.name)
+			data, state, err := run.Dirs(c.Name)
 			if err != nil {
 				t.Fatal(err)
 			}
 			s, err := tg.Open(t.Context(), subject.Env{RunID: run.ID, Dir: data, StateDir: state, Lanes: 2, Timeout: 2 * time.Minute, Workload: w})
-			if err != nil && refused != nil && refused(c.name, err) {
+			if err != nil && refused != nil && refused(c.Name, err) {
 				return
 			}
 			if err != nil {
@@ -98,7 +75,7 @@ func each(t *testing.T, workload func(t *testing.T, dir string) subject.Workload
 					t.Errorf("left mounted: %v, %v, %v", left, err, below)
 				}
 			})
-			x := weighed{s, c.name, data, run.ID}
+			x := weighed{s, c.Name, data, run.ID}
 			x.run(t)
 			test(t, x)
 		})
@@ -248,7 +225,7 @@ func TestATmpfsHasItsSizeAndGoesWithItsContainer(t *testing.T) {
 		// A list of mounts that is read while others mount can lack some: it is read in parts.
 		named := 0
 		for range 20 {
-			b, _ := os.ReadFile("/proc/self/mountinfo")
+			b, _ := os.ReadFile("/proc/thread-self/mountinfo")
 			named = max(named, strings.Count(string(b), " tmpfs tare-"+s.runID+" "))
 		}
 		if s.name == "host" && named != 2 {
@@ -268,26 +245,14 @@ func TestATmpfsHasItsSizeAndGoesWithItsContainer(t *testing.T) {
 // loop is a block device of eight megabytes and the file that is its content.
 func loop(t *testing.T) (device, content string) {
 	t.Helper()
-	content = filepath.Join(t.TempDir(), "content")
-	if err := os.WriteFile(content, make([]byte, 8*megabyte), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	out, err := exec.CommandContext(t.Context(), "losetup", "--find", "--show", content).CombinedOutput()
-	if err != nil {
-		t.Skipf("this machine gives no loop device: %v: %s", err, out)
-	}
-	device = strings.TrimSpace(string(out))
-	backing := filepath.Join("/sys/block", filepath.Base(device), "loop", "backing_file")
-	t.Cleanup(func() {
-		if out, err := exec.CommandContext(context.Background(), "losetup", "--detach", device).CombinedOutput(); err != nil {
-			t.Errorf("%v: %s", err, out)
-		}
-		// Whoever still had it open would keep it.
+	dir := t.TempDir()
+	t.Cleanup(func() { // after it was detached: whoever still had it open would keep it
+		backing := filepath.Join("/sys/block", filepath.Base(device), "loop", "backing_file")
 		if b, err := os.ReadFile(backing); err == nil && strings.TrimSpace(string(b)) == content {
 			t.Errorf("%s is still %s: something has it open", device, content)
 		}
 	})
-	return device, content
+	return loopdev.In(t, dir, 8*megabyte)
 }
 
 func TestADeviceIsWrittenFromInside(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine"
+	"github.com/tare-bench/tare/internal/thread"
 )
 
 // openStorage makes the root file systems and looks for what else the workload
@@ -25,7 +26,15 @@ func (s *session) openStorage() error {
 	if s.device, err = engine.FindDevice(w, s.flavour.name); err != nil {
 		return err
 	}
-	return engine.MakeRoots(s.env)
+	return s.amongMounts(func() error { return engine.MakeRoots(s.env) })
+}
+
+// amongMounts does something where what it mounts is there for the runtime.
+func (s *session) amongMounts(do func() error) error {
+	if s.mounts == nil {
+		return do()
+	}
+	return thread.InMounts(int(s.mounts.Fd()), do)
 }
 
 // root is a lane's root file system.
@@ -35,13 +44,23 @@ func (s *session) root(n int) string { return engine.Root(s.env, n) }
 // makes the tmpfs and the device's node, in the container's own namespace.
 func (s *session) store(spec *specs.Spec, n int) {
 	w := s.env.Workload
-	spec.Root.Readonly = !engine.OnRoot(w)
+	spec.Root.Readonly = !engine.OwnRoot(w)
 	m := specs.Mount{Destination: subject.VolumePath}
 	switch folder := s.volumes.Folder(n); {
 	case folder != "":
 		m.Type, m.Source, m.Options = "bind", folder, []string{"rbind", "rprivate", "rw"}
 	case w.Tmpfs > 0:
 		m.Type, m.Source, m.Options = "tmpfs", "tmpfs", engine.TmpfsOptions(w)
+	}
+	if c := w.Cargo; c != nil {
+		for _, wanted := range c.Mounts {
+			source, destination, readOnly := wanted.Parts()
+			options := []string{"rbind", "rprivate"}
+			if readOnly {
+				options = []string{"bind", "rprivate", "ro"} // without what is mounted below it, which would stay writable
+			}
+			spec.Mounts = append(slices.Clone(spec.Mounts), specs.Mount{Destination: destination, Type: "bind", Source: source, Options: options})
+		}
 	}
 	if m.Type != "" {
 		spec.Mounts = append(slices.Clone(spec.Mounts), m)
@@ -58,11 +77,11 @@ func (s *session) store(spec *specs.Spec, n int) {
 // next one on the lane has a fresh one: its files, and the file that gVisor keeps
 // beside them for what was written (release 20230911 on: --overlay2=root:self).
 func (s *session) clear(n int) error {
-	if !engine.OnRoot(s.env.Workload) {
+	if !engine.OwnRoot(s.env.Workload) {
 		return nil
 	}
 	root := s.root(n)
-	errs := []error{engine.ClearRoot(s.env, n)}
+	errs := []error{s.amongMounts(func() error { return engine.ClearRoot(s.env, n) })}
 	entries, err := os.ReadDir(root)
 	for _, e := range entries {
 		if strings.HasPrefix(e.Name(), ".gvisor.filestore.") {

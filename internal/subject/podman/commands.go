@@ -54,7 +54,7 @@ func (c *commands) making(name string, place engine.Place, verb ...string) []str
 	if c.driver != "" {
 		line = append(line, "--log-driver", c.driver)
 	}
-	return append(line, c.image.Ref, name)
+	return append(append(line, c.image.Ref), c.env.Workload.Args(name)...)
 }
 
 // tmpfs are the options of a place's tmpfs. Into one podman copies what the image
@@ -183,7 +183,7 @@ func (c *commands) Import(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	file := filepath.Join(c.env.Dir, "image.tar")
-	if err := os.WriteFile(file, c.image.Archive, 0o644); err != nil {
+	if err := c.image.Save(file); err != nil {
 		return false, fmt.Errorf("import the workload's image: %w", err)
 	}
 	defer os.Remove(file)

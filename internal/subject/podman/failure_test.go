@@ -119,8 +119,7 @@ func TestAPodmanThatCannotBeWeighedSaysWhy(t *testing.T) {
 		{"an address", "", subject.Engine{Command: p.Command, Address: p.Host}, "which has no address", "as docker: --docker-host " + p.Host},
 	} {
 		_, err := New(t.Context(), "podman/x", c.runtime, "", c.e)
-		var u *subject.Unavailable
-		if !errors.As(err, &u) || !strings.Contains(u.Reason, c.reason) || !strings.Contains(u.Advice, c.advice) {
+		if u, ok := errors.AsType[*subject.Unavailable](err); !ok || !strings.Contains(u.Reason, c.reason) || !strings.Contains(u.Advice, c.advice) {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}

@@ -36,9 +36,10 @@ type info struct {
 		} `json:"security"`
 	} `json:"host"`
 	Store struct {
-		GraphDriverName string `json:"graphDriverName"`
-		GraphRoot       string `json:"graphRoot"`
-		RunRoot         string `json:"runRoot"`
+		GraphDriverName string         `json:"graphDriverName"`
+		GraphRoot       string         `json:"graphRoot"`
+		Status          map[string]any `json:"graphStatus"`
+		RunRoot         string         `json:"runRoot"`
 	} `json:"store"`
 	Version struct {
 		Version string `json:"Version"`
@@ -113,22 +114,29 @@ func (i info) logDriver() string {
 	return ""
 }
 
+// backing is the file system below the storage driver.
+func (i info) backing() string {
+	name, _ := i.Store.Status["Backing Filesystem"].(string)
+	return name
+}
+
 func (i info) config() map[string]string {
 	c := map[string]string{
-		"runtime":         i.Host.OCIRuntime.Name,
-		"runtime path":    i.Host.OCIRuntime.Path,
-		"runtime version": i.runtimeBanner(),
-		"storage driver":  i.Store.GraphDriverName,
-		"storage root":    i.Store.GraphRoot,
-		"run root":        i.Store.RunRoot,
-		"cgroup driver":   i.Host.CgroupManager,
-		"cgroup version":  i.Host.CgroupVersion,
-		"monitor":         i.Host.Conmon.Version,
-		"event logger":    i.Host.EventLogger,
-		"log driver":      i.Host.LogDriver,
-		"network backend": i.Host.NetworkBackend,
-		"database":        i.Host.DatabaseBackend,
-		"rootless":        strconv.FormatBool(i.Host.Security.Rootless),
+		"runtime":             i.Host.OCIRuntime.Name,
+		"runtime path":        i.Host.OCIRuntime.Path,
+		"runtime version":     i.runtimeBanner(),
+		"storage driver":      i.Store.GraphDriverName,
+		"storage root":        i.Store.GraphRoot,
+		"backing file system": i.backing(),
+		"run root":            i.Store.RunRoot,
+		"cgroup driver":       i.Host.CgroupManager,
+		"cgroup version":      i.Host.CgroupVersion,
+		"monitor":             i.Host.Conmon.Version,
+		"event logger":        i.Host.EventLogger,
+		"log driver":          i.Host.LogDriver,
+		"network backend":     i.Host.NetworkBackend,
+		"database":            i.Host.DatabaseBackend,
+		"rootless":            strconv.FormatBool(i.Host.Security.Rootless),
 	}
 	if kata.Is(i.Host.OCIRuntime.Name) || kata.Is(i.Host.OCIRuntime.Path) {
 		maps.Copy(c, kata.Facts(""))

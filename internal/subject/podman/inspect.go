@@ -1,8 +1,7 @@
 package podman
 
 import (
-	"encoding/json"
-	"fmt"
+	"cmp"
 	"strings"
 
 	"github.com/tare-bench/tare/internal/subject/engine"
@@ -22,6 +21,12 @@ type inspected struct {
 		// CgroupPath is read from the process while it runs, since 4.0.
 		CgroupPath string `json:"CgroupPath"`
 	} `json:"State"`
+	NetworkSettings struct {
+		IPAddress string `json:"IPAddress"`
+		Networks  map[string]struct {
+			IPAddress string `json:"IPAddress"`
+		} `json:"Networks"`
+	} `json:"NetworkSettings"`
 	HostConfig struct {
 		LogConfig struct {
 			Type string `json:"Type"`
@@ -31,33 +36,17 @@ type inspected struct {
 }
 
 func parseInspect(out []byte) ([]engine.State, error) {
-	var all []inspected
-	if err := json.Unmarshal(out, &all); err != nil {
-		return nil, fmt.Errorf("podman inspect printed no JSON list of containers: %w", err)
-	}
-	states := make([]engine.State, len(all))
-	for i := range all {
-		var err error
-		if states[i], err = all[i].state(); err != nil {
-			return nil, fmt.Errorf("podman inspect: %w", err)
-		}
-	}
-	return states, nil
+	return engine.States("podman inspect", out, (*inspected).state)
 }
 
-// maxPid is the kernel's PID_MAX_LIMIT.
-const maxPid = 1 << 22
-
-func (c *inspected) state() (engine.State, error) {
+func (c *inspected) state() engine.State {
 	s := engine.State{
 		Name: strings.TrimPrefix(c.Name, "/"), ID: c.ID, Said: c.State.Status, Pid: c.State.Pid, Exit: c.State.ExitCode,
 		Runtime: c.OCIRuntime, Monitor: c.State.ConmonPid, Group: c.State.CgroupPath,
 	}
-	if s.Name == "" || s.ID == "" || s.Said == "" {
-		return s, fmt.Errorf("a container without name, id or status")
-	}
-	if s.Pid < 0 || s.Pid > maxPid || s.Monitor < 0 || s.Monitor > maxPid {
-		return s, fmt.Errorf("container %s has the impossible pid %d, monitor %d", s.Name, s.Pid, s.Monitor)
+	s.Address = c.NetworkSettings.IPAddress
+	for _, n := range c.NetworkSettings.Networks {
+		s.Address = cmp.Or(s.Address, n.IPAddress)
 	}
 	switch s.Said {
 	case "created", "configured":
@@ -75,5 +64,5 @@ func (c *inspected) state() (engine.State, error) {
 			s.Log = c.LogPath
 		}
 	}
-	return s, nil
+	return s
 }

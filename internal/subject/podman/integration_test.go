@@ -87,7 +87,7 @@ func created(t *testing.T, p *engines.PodmanEngine, runID string) int {
 		t.Fatal(err)
 	}
 	n := 0
-	for _, name := range strings.Fields(string(out)) {
+	for name := range strings.FieldsSeq(string(out)) {
 		if strings.HasPrefix(name, "tare-"+runID+"-") {
 			n++
 		}

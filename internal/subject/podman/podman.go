@@ -211,7 +211,7 @@ func operations(command func(subject.Op) string, returned string) map[string]rec
 	means := map[subject.Op]string{
 		subject.Create: "; then: podman says created",
 		subject.Start:  "; then: podman says running, the process is there and its first line is in the log",
-		subject.Stop:   "; podman sends SIGTERM and waits for the exit; then: podman says exited, with 0",
+		subject.Stop:   "; podman sends the stop signal and waits for the exit; then: podman says exited, with 0",
 		subject.Remove: "; then: podman does not know the container",
 		subject.Run:    "; then: podman says running, the process is there and its first line is in the log",
 	}

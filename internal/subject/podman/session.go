@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/node/cgroup"
-	"github.com/tare-bench/tare/internal/probe/image"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
@@ -17,7 +16,7 @@ func (t *Target) Open(ctx context.Context, env subject.Env) (subject.Session, er
 		return nil, fmt.Errorf("target %s: %w", t.name, err)
 	}
 	podman := t.podman
-	probe, err := image.Probe(env.Workload.Files...)
+	probe, err := env.Workload.Image()
 	if err != nil {
 		return nil, fmt.Errorf("target %s: %w", t.name, err)
 	}

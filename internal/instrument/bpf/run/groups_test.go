@@ -17,7 +17,7 @@ import (
 	"github.com/tare-bench/tare/internal/core/run"
 	"github.com/tare-bench/tare/internal/instrument/bpf"
 	"github.com/tare-bench/tare/internal/instrument/bpf/run/datapath"
-	"github.com/tare-bench/tare/internal/instrument/bpf/run/load"
+	"github.com/tare-bench/tare/internal/load"
 	"github.com/tare-bench/tare/internal/node/bpfstat"
 	"github.com/tare-bench/tare/record"
 )

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/core/finding"
-	"github.com/tare-bench/tare/internal/instrument/bpf/run/load"
+	"github.com/tare-bench/tare/internal/load"
 	"github.com/tare-bench/tare/internal/node/bpfstat"
 	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/record"
@@ -123,10 +123,8 @@ func (v *visit) still(ctx context.Context, phase string) error {
 	if err != nil {
 		return v.failed(ctx, phase, err)
 	}
-	select {
-	case <-ctx.Done():
+	if machine.Sleep(ctx, v.options.Plan.Idle) != nil {
 		return nil
-	case <-time.After(v.options.Plan.Idle):
 	}
 	p, err := v.between(begin, phase, true)
 	if err == nil && v.options.Plan.Case == record.CaseMemory {

@@ -42,8 +42,7 @@ func TestACommandThatFailsSaysWhatWasTriedAndWhatCameBack(t *testing.T) {
 	} {
 		p := script(t, c.body)
 		_, err := p.Run(t.Context(), "verb", "a b")
-		var e *Error
-		if !errors.As(err, &e) || e.Exit != c.exit || !strings.HasPrefix(e.Output, c.output) || len(e.Output) > maxStderr || e.Command != p.Path+" --own verb 'a b'" {
+		if e, ok := errors.AsType[*Error](err); !ok || e.Exit != c.exit || !strings.HasPrefix(e.Output, c.output) || len(e.Output) > maxStderr || e.Command != p.Path+" --own verb 'a b'" {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}

@@ -120,7 +120,7 @@ func (p Program) Run(ctx context.Context, verb ...string) ([]byte, error) {
 	e := &Error{Command: lane.Quote(p.Line(verb...)), Exit: -1, Output: strings.TrimSpace(said.String()), Cause: err}
 	if ctx.Err() != nil {
 		e.Cause = fmt.Errorf("no answer in time: %w", ctx.Err())
-	} else if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+	} else if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		e.Exit = exit.ExitCode()
 	}
 	return out.kept, e

@@ -196,7 +196,7 @@ func procs(t *testing.T, group string) []int {
 		t.Fatal(err)
 	}
 	var out []int
-	for _, f := range strings.Fields(string(b)) {
+	for f := range strings.FieldsSeq(string(b)) {
 		pid, _ := strconv.Atoi(f)
 		out = append(out, pid)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/loopdev"
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/subject"
 )
@@ -108,27 +109,16 @@ func Rootfs(t *testing.T, s subject.Session, again func()) {
 
 // Loop is a loop device of that size, by a link to it. It is detached with the
 // test, when nothing may hold it any more.
-func Loop(t *testing.T, size int) (link, node string) {
+func Loop(t *testing.T, size int64) (link, node string) {
 	t.Helper()
 	dir := t.TempDir()
-	disk := filepath.Join(dir, "disk")
-	if err := os.WriteFile(disk, make([]byte, size), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	out, err := exec.Command("losetup", "--find", "--show", disk).CombinedOutput()
-	if err != nil {
-		t.Fatalf("losetup: %v: %s", err, out)
-	}
-	node = strings.TrimSpace(string(out))
-	t.Cleanup(func() {
-		if out, err := exec.Command("losetup", "--detach", node).CombinedOutput(); err != nil {
-			t.Errorf("detach %s: %v: %s", node, err, out)
-		}
-		// One that is still open is detached by whoever closes it.
+	var disk string
+	t.Cleanup(func() { // after it was detached; one that is still open is detached by whoever closes it
 		if out, err := exec.Command("losetup", "--associated", disk).CombinedOutput(); err != nil || len(out) > 0 {
 			t.Errorf("%s is still in use: %v: %s", node, err, out)
 		}
 	})
+	node, disk = loopdev.In(t, dir, size)
 	link = filepath.Join(dir, "by:name")
 	if err := os.Symlink(node, link); err != nil {
 		t.Fatal(err)

@@ -1,0 +1,313 @@
+package cargo
+
+import (
+	"archive/tar"
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+)
+
+// What an archive may have at most. It is refused beyond that, as what would fill the
+// disk or keep tare busy for ever.
+const (
+	maxBytes    = 32 << 30 // of an archive, and of all its layers unpacked
+	maxMembers  = 1 << 20  // of an archive, and of all its layers
+	maxJSON     = 4 << 20  // of a manifest, an index or a configuration
+	maxLayers   = 512
+	maxNesting  = 4 // of indexes in each other
+	maxZstdSize = 128 << 20
+)
+
+// platform is what containers here run.
+var platform = v1.Platform{OS: "linux", Architecture: runtime.GOARCH}
+
+// open is the image in an archive: an OCI layout or what `docker save` writes, plain or
+// compressed as a whole. What it needs of it is unpacked into the folder.
+func open(ctx context.Context, file, dir string) (v1.Image, error) {
+	in, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	plain, err := decompressed(in)
+	if err != nil {
+		return nil, fmt.Errorf("read the archive: %w", err)
+	}
+	defer plain.Close()
+	blobs := filepath.Join(dir, "archive")
+	if err := os.Mkdir(blobs, 0o700); err != nil {
+		return nil, err
+	}
+	if err := spread(ctx, plain, blobs); err != nil {
+		return nil, fmt.Errorf("read the archive: %w", err)
+	}
+	root, err := os.OpenRoot(blobs)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	if _, err := root.Stat("index.json"); err == nil {
+		if err := small(root, "index.json"); err != nil {
+			return nil, err
+		}
+		index, err := layout.ImageIndexFromPath(blobs)
+		if err != nil {
+			return nil, fmt.Errorf("its index.json: %w", err)
+		}
+		return choose(root, index, 0)
+	}
+	if _, err := root.Stat("manifest.json"); err != nil {
+		return nil, errors.New("it has neither an index.json, as an OCI layout, nor a manifest.json, as docker save writes it")
+	}
+	// It reads by names out of one tar, which is made of what was taken of the archive.
+	opener := func() (io.ReadCloser, error) { return retar(blobs), nil }
+	if err := smallConfigs(root, opener); err != nil {
+		return nil, err
+	}
+	img, err := tarball.Image(opener, nil)
+	if err != nil {
+		return nil, fmt.Errorf("its manifest.json: %w", err)
+	}
+	config, err := img.ConfigFile()
+	if err != nil {
+		return nil, fmt.Errorf("its configuration: %w", err)
+	}
+	return img, fits(config)
+}
+
+// small refuses a file of the archive that the libraries would read whole and that is too
+// large for it, whatever the archive says of its size. One that is not there is theirs to tell.
+func small(root *os.Root, name string) error {
+	info, err := root.Stat(name)
+	if err == nil && info.Size() > maxJSON {
+		return fmt.Errorf("its %.200q of %d bytes is too large", name, info.Size())
+	}
+	return nil
+}
+
+func smallBlob(root *os.Root, h v1.Hash) error {
+	return small(root, path.Join("blobs", h.Algorithm, h.Hex))
+}
+
+// smallConfigs looks at those that the manifest.json of docker save names.
+func smallConfigs(root *os.Root, opener tarball.Opener) error {
+	if err := small(root, "manifest.json"); err != nil {
+		return err
+	}
+	manifest, err := tarball.LoadManifest(opener)
+	if err != nil {
+		return fmt.Errorf("its manifest.json: %w", err)
+	}
+	for _, d := range manifest {
+		if err := small(root, d.Config); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func fits(config *v1.ConfigFile) error {
+	if config.OS != "" && config.OS != platform.OS || config.Architecture != "" && config.Architecture != platform.Architecture {
+		return fmt.Errorf("the image is for %.40q, and this machine is %s", config.OS+"/"+config.Architecture, platform)
+	}
+	return nil
+}
+
+// decompressed undoes gzip and zstd.
+func decompressed(in io.Reader) (io.ReadCloser, error) {
+	b := bufio.NewReaderSize(in, 64<<10)
+	magic, err := b.Peek(4)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	switch {
+	case len(magic) >= 2 && magic[0] == 0x1f && magic[1] == 0x8b:
+		return gzip.NewReader(b)
+	case string(magic) == "\x28\xb5\x2f\xfd":
+		z, err := zstd.NewReader(b, zstd.WithDecoderMaxMemory(maxZstdSize), zstd.WithDecoderMaxWindow(maxZstdSize), zstd.WithDecoderConcurrency(1))
+		if err != nil {
+			return nil, err
+		}
+		return z.IOReadCloser(), nil
+	}
+	return io.NopCloser(b), nil
+}
+
+// spread writes the plain files of an archive below a folder. A blob has to be what its
+// name says; links are followed by copying what they name, which has to be there.
+func spread(ctx context.Context, in io.Reader, dir string) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	r, left := tar.NewReader(in), int64(maxBytes)
+	for n := 0; ; n++ {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if n == maxMembers {
+			return fmt.Errorf("it has more than %d files", maxMembers)
+		}
+		name := path.Clean(h.Name)
+		if !filepath.IsLocal(name) {
+			return fmt.Errorf("its file %.200q leads out of it", h.Name)
+		}
+		switch h.Typeflag {
+		case tar.TypeReg:
+			if left -= h.Size; left < 0 {
+				return fmt.Errorf("it holds more than %d GiB", maxBytes>>30)
+			}
+			if err := member(root, name, r, h.Size); err != nil {
+				return err
+			}
+		case tar.TypeSymlink, tar.TypeLink:
+			// docker save wrote links of equal layers to the first of them.
+			to := path.Clean(h.Linkname)
+			if h.Typeflag == tar.TypeSymlink {
+				to = path.Join(path.Dir(name), h.Linkname) //nolint:gosec // G305: what leads out is refused below, and the kernel follows it from the root only
+			}
+			if !filepath.IsLocal(to) {
+				return fmt.Errorf("its link %.200q leads out of it", h.Name)
+			}
+			if err := parents(root, name); err != nil {
+				return err
+			}
+			if err := root.Link(to, name); err != nil {
+				return fmt.Errorf("its link %.200q: %w", h.Name, err)
+			}
+		}
+	}
+}
+
+func parents(root *os.Root, name string) error {
+	if err := root.MkdirAll(path.Dir(name), 0o700); err != nil {
+		return fmt.Errorf("its file %.200q: %w", name, err)
+	}
+	return nil
+}
+
+func member(root *os.Root, name string, in io.Reader, size int64) error {
+	if strings.HasSuffix(name, ".json") && size > maxJSON {
+		return fmt.Errorf("its %.200q of %d bytes is too large", name, size)
+	}
+	if err := parents(root, name); err != nil {
+		return err
+	}
+	out, err := root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("its file %.200q: %w", name, err)
+	}
+	sum := sha256.New()
+	_, err = io.Copy(io.MultiWriter(out, sum), in)
+	if err = errors.Join(err, out.Close()); err != nil {
+		return fmt.Errorf("its file %.200q: %w", name, err)
+	}
+	if is := hex.EncodeToString(sum.Sum(nil)); strings.HasPrefix(name, "blobs/sha256/") && path.Base(name) != is {
+		return fmt.Errorf("its blob %.200q is not what its name says: it is sha256:%s", name, is)
+	}
+	return nil
+}
+
+// retar is the folder's files as a tar.
+func retar(dir string) io.ReadCloser {
+	r, w := io.Pipe()
+	go func() {
+		t := tar.NewWriter(w)
+		err := t.AddFS(os.DirFS(dir))
+		_ = w.CloseWithError(errors.Join(err, t.Close()))
+	}()
+	return r
+}
+
+// choose is the image of an index for this machine, in the archive that lies in the folder.
+func choose(root *os.Root, index v1.ImageIndex, depth int) (v1.Image, error) {
+	manifest, err := index.IndexManifest()
+	if err != nil {
+		return nil, fmt.Errorf("its index: %w", err)
+	}
+	if depth > maxNesting {
+		return nil, errors.New("its indexes are nested too deeply")
+	}
+	var other []string
+	var found []v1.Image
+	for _, d := range manifest.Manifests {
+		if d.Platform != nil && d.Platform.OS != "" && !(d.Platform.OS == platform.OS && d.Platform.Architecture == platform.Architecture) {
+			other = append(other, fmt.Sprintf("%.40q", d.Platform.String()))
+			continue
+		}
+		img, err := one(root, index, d, depth)
+		if err != nil {
+			return nil, err
+		}
+		if img != nil {
+			found = append(found, img)
+		}
+	}
+	switch {
+	case len(found) == 1:
+		return found[0], nil
+	case len(found) > 1:
+		return nil, fmt.Errorf("it holds %d images for %s: save one of them alone", len(found), platform)
+	case len(other) > 0:
+		return nil, fmt.Errorf("it holds no image for %s, only for %s", platform, strings.Join(other, ", "))
+	}
+	return nil, errors.New("it holds no image")
+}
+
+// one is what an index names: an image, nil where it is something else, such as an
+// attestation.
+func one(root *os.Root, index v1.ImageIndex, d v1.Descriptor, depth int) (v1.Image, error) {
+	if err := smallBlob(root, d.Digest); err != nil {
+		return nil, err
+	}
+	switch {
+	case d.MediaType.IsIndex():
+		next, err := index.ImageIndex(d.Digest)
+		if err != nil {
+			return nil, fmt.Errorf("its index %s: %w", d.Digest, err)
+		}
+		return choose(root, next, depth+1)
+	case d.MediaType.IsImage():
+		img, err := index.Image(d.Digest)
+		if err != nil {
+			return nil, fmt.Errorf("its manifest %s: %w", d.Digest, err)
+		}
+		if manifest, err := img.Manifest(); err == nil {
+			if err := smallBlob(root, manifest.Config.Digest); err != nil {
+				return nil, err
+			}
+		}
+		config, err := img.ConfigFile()
+		if err != nil {
+			return nil, fmt.Errorf("its configuration: %w", err)
+		}
+		if d.Platform == nil {
+			err = fits(config)
+		}
+		return img, err
+	}
+	return nil, nil
+}

@@ -1,0 +1,211 @@
+// Package cargo is a user's own program as the workload, in place of the probe's sleep:
+// an image is given the probe in front of its command, so that every target starts it as
+// it starts the probe, and the first instruction is stamped in the same way. Engines
+// load the image that was made so, by itself what the user's is but for one layer and
+// its entry point; where there is no engine, its files are unpacked once and each
+// container has them below a layer of its own.
+package cargo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/probe/image"
+	"github.com/tare-bench/tare/internal/subject/setting"
+)
+
+// Cargo is a workload, ready for any target.
+type Cargo struct {
+	Image   *image.Image // what engines load: entry point, environment, user and folder are in its configuration
+	Process              // what its configuration says, for who makes a container without an engine
+	Host    []string     // what a plain process on the host runs, nil where it cannot
+	HostEnv []string     // the variables that it is given, NAME=VALUE, beside the little that all commands are
+	Mounts  []setting.Mount
+
+	Source string // of what was asked for: "docker: redis:7", "the file app.tar", "" for tare's own image
+	Digest string // of the configuration of the user's image, "sha256:…"
+
+	dir    string
+	layers []string // files of them, uncompressed, the lowest first
+	unpack func() (string, error)
+}
+
+// Process is what is run, as the image's configuration and the user's wishes have it.
+type Process struct {
+	Args     []string // what the probe becomes: the program, to be looked for in PATH if it has no slash, and its arguments
+	Env      []string // NAME=VALUE; the names alone may be shown or recorded
+	Dir      string   // absolute
+	UID, GID uint32
+	Stop     unix.Signal // that tells it to end; SIGTERM where the image names none
+}
+
+// Lender is where an image may be that has a name.
+type Lender struct {
+	Name string // "docker", for people
+	// Save writes the image of a name into a file, as an archive. The error wraps
+	// ErrNoImage where there is none of that name.
+	Save func(ctx context.Context, ref, file string) error
+}
+
+// ErrNoImage says that a lender does not have an image.
+var ErrNoImage = errors.New("no such image")
+
+// Make makes the cargo that was asked for, in a folder of the run, which goes with it:
+// nil where nothing was. The image is a file, or what the first of the lenders has under
+// its name; nothing is pulled unless that is asked for. An image that cannot be taken is
+// refused with what is wrong with it.
+func Make(ctx context.Context, w setting.Workload, dir string, lenders []Lender) (*Cargo, error) {
+	if !w.Is() {
+		return nil, nil
+	}
+	// Files of the image keep their owners and modes: nobody else has a way to them.
+	if err := os.Chmod(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the workload: %w", err)
+	}
+	env, err := w.Environment(os.LookupEnv)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range w.Mounts {
+		source, _, _ := m.Parts()
+		if _, err := os.Stat(source); err != nil {
+			return nil, fmt.Errorf("--mount %s: %w", m, err)
+		}
+	}
+	c := &Cargo{Host: w.OnHost(), HostEnv: env, Mounts: w.Mounts, dir: dir}
+	img, err := c.find(ctx, w, lenders)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.derive(ctx, img, &w); err != nil {
+		return nil, fmt.Errorf("make the workload of %s: %w", c.Source, err)
+	}
+	c.unpack = sync.OnceValues(func() (string, error) { return unpack(ctx, c.dir, c.layers) })
+	return c, nil
+}
+
+// Root is a folder that holds the unpacked files of the image. Nobody may write there.
+func (c *Cargo) Root() (string, error) { return c.unpack() }
+
+// find is the user's image; of none, tare's own.
+func (c *Cargo) find(ctx context.Context, w setting.Workload, lenders []Lender) (v1.Image, error) {
+	if w.Image == "" {
+		own, err := image.Probe()
+		if err != nil {
+			return nil, err
+		}
+		file := filepath.Join(c.dir, "probe.tar")
+		if err := own.Save(file); err != nil {
+			return nil, err
+		}
+		return open(ctx, file, c.dir)
+	}
+	if info, err := os.Stat(w.Image); err == nil && info.Mode().IsRegular() {
+		c.Source = "the file " + filepath.Base(w.Image)
+		return opened(ctx, w.Image, c.dir, c.Source)
+	}
+	if w.Pull {
+		c.Source = w.Image + ", pulled"
+		return pull(ctx, w.Image)
+	}
+	file := filepath.Join(c.dir, "image.tar")
+	var tried []error
+	for _, l := range lenders {
+		err := l.Save(ctx, w.Image, file)
+		if err == nil {
+			c.Source = l.Name + ": " + w.Image
+			return opened(ctx, file, c.dir, c.Source)
+		}
+		tried = append(tried, fmt.Errorf("%s: %w", l.Name, err))
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	if len(lenders) == 0 {
+		tried = append(tried, errors.New("there is no file of that name, and no engine among the targets that could have it"))
+	}
+	return nil, fmt.Errorf("image %s: %w; name an archive of it (docker save %s -o FILE), or let it be pulled: --pull", w.Image, errors.Join(tried...), w.Image)
+}
+
+func opened(ctx context.Context, file, dir, source string) (v1.Image, error) {
+	img, err := open(ctx, file, dir)
+	if err != nil {
+		return nil, fmt.Errorf("image: %s: %w", source, err)
+	}
+	return img, nil
+}
+
+// process is what an image's configuration and the user say that is to be run.
+func process(config *v1.Config, w *setting.Workload, env []string, users accounts) (Process, error) {
+	p := Process{Args: append(append([]string{}, config.Entrypoint...), config.Cmd...), Env: config.Env, Dir: config.WorkingDir}
+	if len(w.Command) > 0 {
+		p.Args = w.Command
+	}
+	if len(p.Args) == 0 {
+		return p, errors.New("the image names no command: give it one, --command 'PROGRAM ARG'")
+	}
+	if p.Dir == "" {
+		p.Dir = "/"
+	}
+	if !path.IsAbs(p.Dir) {
+		return p, fmt.Errorf("its working folder %.200q is not absolute", p.Dir)
+	}
+	p.Env = over(p.Env, env)
+	var err error
+	user := config.User
+	if w.User != "" {
+		user = w.User
+	}
+	if p.UID, p.GID, err = users.find(user); err != nil {
+		return p, err
+	}
+	p.Stop, err = signal(config.StopSignal)
+	return p, err
+}
+
+// signal is one by its name or number, "" for SIGTERM.
+func signal(s string) (unix.Signal, error) {
+	n, err := strconv.Atoi(s)
+	switch {
+	case s == "":
+		return unix.SIGTERM, nil
+	case err == nil && n >= 1 && n <= 64:
+		return unix.Signal(n), nil
+	}
+	if n := unix.SignalNum("SIG" + strings.TrimPrefix(strings.ToUpper(s), "SIG")); n != 0 {
+		return n, nil
+	}
+	return 0, fmt.Errorf("its stop signal %.40q is none", s)
+}
+
+// over are variables with others in place of those of their names. There is always a
+// PATH, as engines give one.
+func over(below, above []string) []string {
+	if !has(below, "PATH") {
+		below = append([]string{"PATH=" + image.Path}, below...)
+	}
+	out := append([]string{}, above...)
+	var kept []string
+	for _, v := range below {
+		name, _, _ := strings.Cut(v, "=")
+		if !has(out, name) {
+			kept = append(kept, v)
+		}
+	}
+	return append(kept, out...)
+}
+
+func has(env []string, name string) bool {
+	return slices.ContainsFunc(env, func(v string) bool { return strings.HasPrefix(v, name+"=") })
+}

@@ -1,0 +1,595 @@
+package cargo
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/static"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+	"github.com/google/go-containerregistry/pkg/v1/validate"
+	"github.com/klauspost/compress/zstd"
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/probe/image"
+	"github.com/tare-bench/tare/internal/subject/setting"
+)
+
+// tarOf is a layer, or an archive, of these.
+func tarOf(t *testing.T, headers ...tar.Header) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for _, h := range headers {
+		content := h.Gname // where a test has it stand
+		h.Gname = ""
+		if h.Typeflag == 0 {
+			h.Typeflag = tar.TypeReg
+		}
+		if h.Mode == 0 {
+			h.Mode = 0o755
+		}
+		h.Size = int64(len(content))
+		if err := w.WriteHeader(&h); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(w, content); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func file(name, content string) tar.Header { return tar.Header{Name: name, Gname: content} }
+
+func link(kind byte, name, to string) tar.Header {
+	return tar.Header{Typeflag: kind, Name: name, Linkname: to}
+}
+
+// imageOf is an image of layers, with a configuration as a server's.
+func imageOf(t *testing.T, layers ...[]byte) v1.Image {
+	t.Helper()
+	img := empty.Image
+	for _, content := range layers {
+		l, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil })
+		if err == nil {
+			img, err = mutate.AppendLayers(img, l)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := img.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c = c.DeepCopy()
+	c.OS, c.Architecture = "linux", runtime.GOARCH
+	c.Config = v1.Config{Entrypoint: []string{"/app", "serve"}, Cmd: []string{"8080"}, Env: []string{"A=image", "B=image"}, User: "web", WorkingDir: "/srv", StopSignal: "SIGQUIT",
+		Volumes: map[string]struct{}{"/data": {}}}
+	if img, err = mutate.ConfigFile(img, c); err != nil {
+		t.Fatal(err)
+	}
+	return img
+}
+
+// server is the image of most tests.
+func server(t *testing.T) v1.Image {
+	return imageOf(t,
+		tarOf(t, file("etc/passwd", "root:x:0:0::/:/bin/sh\nweb:x:100:101::/:/bin/sh\n"), file("app", "old"), file("gone", "x"), file("deep/er/old", "x"), file("deep/er/older", "x")),
+		tarOf(t, file(".wh.gone", ""), file("app", "new"), link(tar.TypeLink, "hard", "app"), link(tar.TypeSymlink, "soft", "/app"),
+			file("deep/er/new", "y"), file("deep/er/.wh..wh..opq", ""), tar.Header{Typeflag: tar.TypeChar, Name: "dev/null", Devmajor: 1, Devminor: 3},
+			tar.Header{Name: "sbin/su", Gname: "s", Mode: 0o4755}))
+}
+
+func layoutOf(t *testing.T, add func(layout.Path)) []byte {
+	t.Helper()
+	dir := t.TempDir()
+	p, err := layout.Write(dir, empty.Index)
+	if err != nil {
+		t.Fatal(err)
+	}
+	add(p)
+	b, err := io.ReadAll(retar(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func dockerOf(t *testing.T, img v1.Image) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	tag, err := name.NewTag("example.com/app:1")
+	if err == nil {
+		err = tarball.Write(tag, img, &b)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func inFile(t *testing.T, content []byte) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "app.tar")
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func blob(t *testing.T, p layout.Path, hex string, content []byte) {
+	t.Helper()
+	h := v1.Hash{Algorithm: "sha256", Hex: hex}
+	if err := p.WriteBlob(h, io.NopCloser(bytes.NewReader(content))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func add(t *testing.T, img v1.Image, o ...layout.Option) func(layout.Path) {
+	return func(p layout.Path) {
+		if err := p.AppendImage(img, o...); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// packed are the layers of an image in zstd.
+func packed(t *testing.T, img v1.Image) v1.Image {
+	t.Helper()
+	config, err := img.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	layers, err := img.Layers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := mutate.MediaType(empty.Image, types.OCIManifestSchema1)
+	for _, l := range layers {
+		in, err := l.Uncompressed()
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		z, err := zstd.NewWriter(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out, err = mutate.AppendLayers(out, static.NewLayer(z.EncodeAll(text, nil), types.OCILayerZStd)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out, err = mutate.ConfigFile(out, config); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func zipped(t *testing.T, b []byte) []byte {
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	if _, err := w.Write(b); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+func TestEveryFormOfAnImageGivesTheSameWorkload(t *testing.T) {
+	t.Parallel()
+	img := server(t)
+	other := platform
+	other.Architecture = "s390x"
+	host := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	defer host.Close()
+	ref := strings.TrimPrefix(host.URL, "http://") + "/app:1"
+	tag, err := name.ParseReference(ref)
+	if err == nil {
+		err = remote.Write(tag, img)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	saved := dockerOf(t, img)
+	refs := map[string]string{}
+	for form, w := range map[string]setting.Workload{
+		"docker save":             {Image: inFile(t, saved)},
+		"docker save, compressed": {Image: inFile(t, zipped(t, saved))},
+		"an OCI layout":           {Image: inFile(t, layoutOf(t, add(t, img)))},
+		"an OCI layout in zstd":   {Image: inFile(t, layoutOf(t, add(t, packed(t, img))))},
+		"one of several platforms": {Image: inFile(t, layoutOf(t, func(p layout.Path) {
+			add(t, server(t), layout.WithPlatform(other))(p)
+			add(t, img, layout.WithPlatform(platform))(p)
+		}))},
+		"pulled":       {Image: ref, Pull: true},
+		"of an engine": {Image: "app:1"},
+	} {
+		w.Env = []setting.Variable{"B=mine", "C=mine"}
+		lender := Lender{Name: "an engine", Save: func(_ context.Context, ref, file string) error { return os.WriteFile(file, saved, 0o600) }}
+		c, err := Make(t.Context(), w, t.TempDir(), []Lender{{Name: "none", Save: func(context.Context, string, string) error { return ErrNoImage }}, lender})
+		if err != nil {
+			t.Errorf("%s: %v", form, err)
+			continue
+		}
+		refs[form] = c.Image.Ref
+		if want := (Process{Args: []string{"/app", "serve", "8080"}, Env: []string{"PATH=" + image.Path, "A=image", "B=mine", "C=mine"}, Dir: "/srv", UID: 100, GID: 101, Stop: unix.SIGQUIT}); fmt.Sprint(c.Process) != fmt.Sprint(want) {
+			t.Errorf("%s: %v, want %v", form, c.Process, want)
+		}
+		checkImage(t, form, c)
+	}
+	if names := slices.Compact(slices.Sorted(func(yield func(string) bool) {
+		for _, r := range refs {
+			if !yield(r) {
+				return
+			}
+		}
+	})); len(names) != 1 {
+		t.Errorf("one image under several names: %v", refs)
+	}
+}
+
+// checkImage reads what was made as docker load and as containerd do.
+func checkImage(t *testing.T, form string, c *Cargo) {
+	t.Helper()
+	tag, err := name.NewTag(c.Image.Ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	saved, err := tarball.Image(c.Image.Open, &tag)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := c.Image.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	dir := t.TempDir()
+	if err := spread(t.Context(), in, dir); err != nil {
+		t.Fatal(err)
+	}
+	index, err := layout.ImageIndexFromPath(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	listed, err := choose(root, index, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, img := range []v1.Image{saved, listed} {
+		if err := validate.Image(img, validate.Fast); err != nil {
+			t.Errorf("%s: %v", form, err)
+		}
+		id, err := img.ConfigName()
+		config, err2 := img.ConfigFile()
+		if err = errors.Join(err, err2); err != nil || id.String() != c.Image.ID {
+			t.Fatalf("%s: it is %s, and said to be %s: %v", form, id, c.Image.ID, err)
+		}
+		if got := config.Config; !slices.Equal(got.Entrypoint, []string{"/probe"}) || got.User != "100:101" || got.WorkingDir != "/srv" || got.StopSignal != "SIGQUIT" || !slices.Equal(got.Env, c.Env) || len(got.Volumes) > 0 || got.Labels["dev.tare.image"] != "probe" {
+			t.Errorf("%s: %+v", form, got)
+		}
+	}
+	if digest, err := listed.Digest(); err != nil || digest.String() != c.Image.Digest {
+		t.Errorf("%s: %s %v, want %s", form, digest, err, c.Image.Digest)
+	}
+}
+
+func TestLayersAreLaidOverEachOther(t *testing.T) {
+	t.Parallel()
+	c, err := Make(t.Context(), setting.Workload{Image: inFile(t, dockerOf(t, server(t)))}, t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := c.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"app": "new", "hard": "new", "deep/er/new": "y", "sbin/su": "s"} {
+		if b, err := os.ReadFile(filepath.Join(root, name)); err != nil || string(b) != want {
+			t.Errorf("%s: %q %v, want %q", name, b, err, want)
+		}
+	}
+	for _, gone := range []string{"gone", "deep/er/old", "deep/er/older", "dev/null", ".wh.gone"} {
+		if _, err := os.Lstat(filepath.Join(root, gone)); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s is there: %v", gone, err)
+		}
+	}
+	if to, err := os.Readlink(filepath.Join(root, "soft")); to != "/app" {
+		t.Errorf("the link leads to %q: %v", to, err)
+	}
+	if info, err := os.Stat(filepath.Join(root, "sbin/su")); err != nil || info.Mode() != 0o755|os.ModeSetuid {
+		t.Errorf("%v %v", info.Mode(), err)
+	}
+	if info, err := os.Stat(c.dir); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("others have a way to its files: %v %v", info.Mode(), err)
+	}
+	if b, err := os.ReadFile(filepath.Join(root, "probe")); err != nil || !strings.HasPrefix(string(b), "\x7fELF") {
+		t.Errorf("the probe is not there: %v", err)
+	}
+}
+
+func TestWhatCannotBeTakenIsRefusedWithItsReason(t *testing.T) {
+	t.Parallel()
+	ok := tarOf(t, file("app", "x"))
+	changed := func(change func(*v1.ConfigFile)) v1.Image {
+		img := imageOf(t, ok)
+		c, err := img.ConfigFile()
+		if err != nil {
+			t.Fatal(err)
+		}
+		c = c.DeepCopy()
+		c.Config.User = ""
+		change(c)
+		if img, err = mutate.ConfigFile(img, c); err != nil {
+			t.Fatal(err)
+		}
+		return img
+	}
+	good := changed(func(*v1.ConfigFile) {})
+	large := bytes.Repeat([]byte(" "), maxJSON+1)
+	swapped := bytes.Replace(layoutOf(t, add(t, good)), []byte(`"WorkingDir":"/srv"`), []byte(`"WorkingDir":"/sru"`), 1)
+	for why, c := range map[string]struct {
+		archive []byte
+		w       setting.Workload
+		says    string
+	}{
+		"no archive":                 {[]byte("#!/bin/sh\necho hello\n"), setting.Workload{}, "read the archive"},
+		"an archive of something":    {ok, setting.Workload{}, "neither an index.json"},
+		"a file above it":            {tarOf(t, file("../evil", "x")), setting.Workload{}, "leads out of it"},
+		"a link above it":            {tarOf(t, link(tar.TypeSymlink, "a/b", "../../etc/passwd")), setting.Workload{}, "leads out of it"},
+		"a file through a link":      {tarOf(t, link(tar.TypeSymlink, "blobs", "/etc"), file("blobs/x", "x")), setting.Workload{}, "its link"},
+		"a file twice":               {tarOf(t, file("a", "1"), file("a", "2")), setting.Workload{}, "file exists"},
+		"a blob that is another":     {swapped, setting.Workload{}, "is not what its name says"},
+		"an index that is too large": {tarOf(t, file("index.json", strings.Repeat(" ", maxJSON+1))), setting.Workload{}, "too large"},
+		"an index that links to one": {tarOf(t, file("x", strings.Repeat(" ", maxJSON+1)), link(tar.TypeLink, "index.json", "x")), setting.Workload{}, "too large"},
+		"a manifest that is larger than it says": {layoutOf(t, func(p layout.Path) {
+			at := fmt.Sprintf("%x", sha256.Sum256(large))
+			blob(t, p, at, large)
+			index := fmt.Sprintf(`{"schemaVersion":2,"manifests":[{"mediaType":%q,"size":2,"digest":"sha256:%s"}]}`, types.OCIManifestSchema1, at)
+			if err := os.WriteFile(filepath.Join(string(p), "index.json"), []byte(index), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}), setting.Workload{}, "too large"},
+		"a configuration that is too large":     {layoutOf(t, add(t, changed(func(c *v1.ConfigFile) { c.Author = string(large) }))), setting.Workload{}, "too large"},
+		"one of docker save under another name": {tarOf(t, file("manifest.json", `[{"Config":"config","Layers":[]}]`), file("config", string(large))), setting.Workload{}, "too large"},
+		"a manifest.json of nothing":            {tarOf(t, file("manifest.json", "[]")), setting.Workload{}, "manifest.json"},
+		"a layer that is not there":             {tarOf(t, file("manifest.json", `[{"Config":"c.json","Layers":["../../etc/passwd"]}]`), file("c.json", "{}")), setting.Workload{}, "not found"},
+		"another machine's":                     {dockerOf(t, changed(func(c *v1.ConfigFile) { c.Architecture = "s390x" })), setting.Workload{}, "this machine is linux/" + runtime.GOARCH},
+		"two images":                            {layoutOf(t, func(p layout.Path) { add(t, good)(p); add(t, server(t))(p) }), setting.Workload{}, "it holds 2 images"},
+		"a probe of its own":                    {dockerOf(t, imageOf(t, tarOf(t, file("./probe", "x")))), setting.Workload{User: "0"}, "has a file /probe of its own"},
+		"a user that it has not":                {dockerOf(t, changed(func(c *v1.ConfigFile) { c.Config.User = "nobody" })), setting.Workload{}, "none of that name"},
+		"a group that it has not":               {dockerOf(t, good), setting.Workload{User: "0:wheel"}, "none of that name"},
+		"no command":                            {dockerOf(t, changed(func(c *v1.ConfigFile) { c.Config.Entrypoint, c.Config.Cmd = nil, nil })), setting.Workload{}, "names no command"},
+		"a signal that is none":                 {dockerOf(t, changed(func(c *v1.ConfigFile) { c.Config.StopSignal = "SIGNONE" })), setting.Workload{}, "stop signal"},
+		"a layer that is cut off":               {dockerOf(t, imageOf(t, ok[:300])), setting.Workload{}, "unexpected EOF"},
+		"a layer that is other bytes":           {dockerOf(t, changed(func(c *v1.ConfigFile) { c.RootFS.DiffIDs[0].Hex = strings.Repeat("0", 64) })), setting.Workload{}, "and its configuration says"},
+		"a variable that is not set":            {dockerOf(t, good), setting.Workload{Env: []setting.Variable{"TARE_NO_SUCH"}}, "TARE_NO_SUCH"},
+		"a folder that is not there":            {dockerOf(t, good), setting.Workload{Mounts: []setting.Mount{"/no/such:/x"}}, "/no/such"},
+	} {
+		t.Run(why, func(t *testing.T) {
+			t.Parallel()
+			c.w.Image = inFile(t, c.archive)
+			if _, err := Make(t.Context(), c.w, t.TempDir(), nil); err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%v; want %q", err, c.says)
+			}
+		})
+	}
+	_, err := Make(t.Context(), setting.Workload{Image: "nonesuch:1"}, t.TempDir(), []Lender{{"docker", func(context.Context, string, string) error { return ErrNoImage }}})
+	if err == nil || !strings.Contains(err.Error(), "docker: no such image") || !strings.Contains(err.Error(), "--pull") {
+		t.Errorf("an image that no engine has: %v", err)
+	}
+}
+
+// A registry says of nothing how long it is, and goes on for as long as it is read.
+func TestALargeBlobOfARepositoryOfThatNameIsNoManifest(t *testing.T) {
+	for path, bound := range map[string]bool{"/v2/app/manifests/1": true, "/v2/manifests/app/manifests/sha256:0": true, "/v2/k8s/manifests/app/blobs/sha256:0": false} {
+		r := httptest.NewRequest(http.MethodGet, "http://registry.invalid"+path, http.NoBody)
+		reply, err := smallManifests{answering{}}.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, is := reply.Body.(*bounded); is != bound {
+			t.Errorf("%s: bounded is %v", path, is)
+		}
+		reply.Body.Close()
+	}
+}
+
+// answering is a transport with an answer of nothing to all.
+type answering struct{}
+
+func (answering) RoundTrip(r *http.Request) (*http.Response, error) {
+	return &http.Response{Request: r, Body: http.NoBody}, nil
+}
+
+func TestARegistryIsReadNoFurtherThanAnImageMayBe(t *testing.T) {
+	t.Parallel()
+	manifest := func(kind types.MediaType, rest string) string {
+		return fmt.Sprintf(`{"schemaVersion":2,"mediaType":%q,%s}`, kind, rest)
+	}
+	zero := "sha256:" + strings.Repeat("0", 64)
+	config := func(size int) string {
+		return manifest(types.OCIManifestSchema1, fmt.Sprintf(`"config":{"mediaType":%q,"size":%d,"digest":%q},"layers":[]`, types.OCIConfigJSON, size, zero))
+	}
+	index := manifest(types.OCIImageIndex, fmt.Sprintf(`"manifests":[{"mediaType":%q,"size":2,"digest":%q,"platform":{"os":"linux","architecture":%q}}]`, types.OCIManifestSchema1, zero, runtime.GOARCH))
+	const endless = ""                                       // an answer that does not end
+	for what, answers := range map[string]map[string]string{ // by how their paths end
+		"a manifest":                     {"/manifests/1": endless},
+		"a manifest somewhere else":      {"/manifests/1": "/elsewhere", "/elsewhere": endless},
+		"what an index names":            {"/manifests/1": index, "/manifests/" + zero: endless},
+		"a configuration":                {"/manifests/1": config(maxJSON + 1), "/blobs/" + zero: endless},
+		"a configuration of no size":     {"/manifests/1": config(-1), "/blobs/" + zero: endless},
+		"a configuration that says less": {"/manifests/1": config(100), "/blobs/" + zero: endless},
+	} {
+		var sent atomic.Int64
+		host := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			for path, answer := range answers {
+				switch {
+				case !strings.HasSuffix(r.URL.Path, path):
+				case strings.HasPrefix(answer, "/"):
+					http.Redirect(w, r, answer, http.StatusTemporaryRedirect)
+				case answer == endless:
+					w.Header().Set("Content-Type", string(types.OCIManifestSchema1))
+					for some := bytes.Repeat([]byte(" "), 64<<10); sent.Load() < 1<<30; sent.Add(int64(len(some))) {
+						if _, err := w.Write(some); err != nil {
+							return
+						}
+					}
+				default:
+					w.Header().Set("Content-Type", string(types.OCIManifestSchema1))
+					if answer == index {
+						w.Header().Set("Content-Type", string(types.OCIImageIndex))
+					}
+					_, _ = io.WriteString(w, answer)
+				}
+			}
+		}))
+		_, err := Make(t.Context(), setting.Workload{Image: strings.TrimPrefix(host.URL, "http://") + "/app:1", Pull: true}, t.TempDir(), nil)
+		host.Close()
+		says := "too large"
+		if what == "a configuration that says less" {
+			says = "its configuration"
+		}
+		// What lies in sockets' buffers was sent, too.
+		if err == nil || !strings.Contains(err.Error(), says) || sent.Load() > 64<<20 {
+			t.Errorf("%s: %d MiB were sent: %v", what, sent.Load()>>20, err)
+		}
+	}
+}
+
+// A layer's names and links lead nowhere but into the folder that it is unpacked in.
+func TestALayerWritesNowhereElse(t *testing.T) {
+	t.Parallel()
+	outside := t.TempDir()
+	for how, layer := range map[string][]byte{
+		"up":                 tarOf(t, file("../../../../../../../../../../.."+outside+"/x", "x")),
+		"through a link":     tarOf(t, link(tar.TypeSymlink, "out", outside), file("out/x", "x")),
+		"a hard link":        tarOf(t, link(tar.TypeSymlink, "out", outside), link(tar.TypeLink, "x", "out/x")),
+		"a whiteout":         tarOf(t, link(tar.TypeSymlink, "out", outside), file("out/.wh.kept", "")),
+		"an opaque folder":   tarOf(t, link(tar.TypeSymlink, "out", outside), file("out/.wh..wh..opq", "")),
+		"the folder itself":  tarOf(t, file(".wh...", ""), file(".wh..", "")),
+		"a link for a probe": tarOf(t, link(tar.TypeSymlink, "data", outside+"/data"), link(tar.TypeSymlink, "tmp", outside)),
+	} {
+		if err := os.WriteFile(filepath.Join(outside, "kept"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		dir := t.TempDir()
+		path := filepath.Join(dir, "layer.tar")
+		if err := os.WriteFile(path, layer, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := unpack(t.Context(), dir, []string{path})
+		if left, _ := os.ReadDir(outside); len(left) != 1 || left[0].Name() != "kept" {
+			t.Errorf("%s: outside there is %v (%v)", how, left, err)
+		}
+	}
+}
+
+// A sparse file is a few blocks in an archive, and as long as it says on the disk.
+func TestALayerThatWouldFillTheDiskIsNotUnpacked(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "layer.tar")
+	if err := os.WriteFile(path, sparse(t, maxBytes+1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // long before the bytes are written
+	defer cancel()
+	if _, err := unpack(ctx, dir, []string{path}); err == nil || !strings.Contains(err.Error(), "more than 32 GiB") {
+		t.Errorf("%v", err)
+	}
+}
+
+// A file that fits goes on for no longer than the run.
+func TestUnpackingEndsWithTheRun(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "layer.tar")
+	if err := os.WriteFile(path, sparse(t, maxBytes), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := unpack(ctx, dir, []string{path}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v", err)
+	}
+}
+
+// sparse is a layer of one file of nothing but a hole (PAX 1.0).
+func sparse(t *testing.T, size int64) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	extended := ""
+	for _, r := range []string{"GNU.sparse.major=1", "GNU.sparse.minor=0", "GNU.sparse.name=hole", fmt.Sprintf("GNU.sparse.realsize=%d", size)} {
+		n := len(r) + 3
+		n = len(fmt.Sprintf("%d %s\n", n, r))
+		extended += fmt.Sprintf("%d %s\n", n, r)
+	}
+	sparseMap := "1\n" + fmt.Sprint(size) + "\n0\n"
+	for _, part := range []struct {
+		kind    byte
+		content string
+	}{{'x', extended}, {'0', sparseMap + strings.Repeat("\x00", 512-len(sparseMap))}} {
+		one := bytes.Clone(tarOf(t, tar.Header{Name: "hole", Gname: part.content})) // its kind is what the writer refuses
+		one[156] = part.kind
+		sum := 0
+		copy(one[148:156], "        ")
+		for _, c := range one[:512] {
+			sum += int(c)
+		}
+		copy(one[148:156], fmt.Sprintf("%06o\x00 ", sum))
+		b.Write(one[:len(one)-1024])
+	}
+	b.Write(make([]byte, 1024))
+	return b.Bytes()
+}
+
+func TestTheValueOfAVariableIsWrittenNowhere(t *testing.T) {
+	t.Parallel()
+	v := setting.Variable("TOKEN=secret")
+	text, err := v.MarshalJSON()
+	for _, s := range []string{string(text), fmt.Sprint(v), fmt.Sprintf("%v %s %q", v, v, []setting.Variable{v}), fmt.Sprint(setting.Variable("=secret").Check())} {
+		if strings.Contains(s, "secret") || err != nil {
+			t.Errorf("%s %v", s, err)
+		}
+	}
+}

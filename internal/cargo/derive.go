@@ -1,0 +1,218 @@
+package cargo
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/opencontainers/go-digest"
+	oci "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"github.com/tare-bench/tare/internal/probe"
+	"github.com/tare-bench/tare/internal/probe/image"
+	"github.com/tare-bench/tare/internal/subject/setting"
+)
+
+// derive writes the user's image with the probe in front of its command, and reads of it
+// what a container without an engine needs. All layers are written uncompressed: engines
+// differ in which compressions they take, and their digest is then that which the
+// configuration has, too.
+func (c *Cargo) derive(ctx context.Context, img v1.Image, w *setting.Workload) error {
+	config, err := img.ConfigFile()
+	if err != nil {
+		return fmt.Errorf("its configuration: %w", err)
+	}
+	id, err := img.ConfigName()
+	if err != nil {
+		return fmt.Errorf("its configuration: %w", err)
+	}
+	c.Digest = id.String()
+	seen, layers, err := c.takeLayers(ctx, img, config)
+	if err != nil {
+		return err
+	}
+	own := w.Image == "" // it has the probe
+	if seen.probe && !own {
+		return fmt.Errorf("it has a file %s of its own, where tare puts its probe", probe.Name)
+	}
+	if c.Process, err = process(&config.Config, w, c.HostEnv, seen.accounts); err != nil {
+		return err
+	}
+	if !own {
+		l, err := c.probeLayer(seen)
+		if err != nil {
+			return err
+		}
+		layers = append(layers, l)
+	}
+	c.Image, err = c.write(config, layers)
+	return err
+}
+
+// contents are what is to be known of an image's files.
+type contents struct {
+	probe    bool
+	top      map[string]bool // names at the root
+	accounts accounts
+	members  int
+	left     int64 // bytes that the image may still have
+}
+
+// takeLayers writes the layers into the folder, uncompressed, and looks through them.
+func (c *Cargo) takeLayers(ctx context.Context, img v1.Image, config *v1.ConfigFile) (*contents, []image.Part, error) {
+	all, err := img.Layers()
+	if err != nil {
+		return nil, nil, fmt.Errorf("its layers: %w", err)
+	}
+	if len(all) > maxLayers || len(all) != len(config.RootFS.DiffIDs) {
+		return nil, nil, fmt.Errorf("it has %d layers, and its configuration %d: at most %d, and as many, are taken", len(all), len(config.RootFS.DiffIDs), maxLayers)
+	}
+	seen := &contents{top: map[string]bool{}, left: maxBytes}
+	var parts []image.Part
+	for i, l := range all {
+		if media, err := l.MediaType(); err != nil || !media.IsDistributable() {
+			return nil, nil, fmt.Errorf("its layer %d is not in it (%v)", i+1, media)
+		}
+		p, err := c.takeLayer(ctx, l, seen, filepath.Join(c.dir, fmt.Sprintf("layer-%d.tar", i)))
+		if err != nil {
+			return nil, nil, fmt.Errorf("its layer %d: %w", i+1, err)
+		}
+		if want := config.RootFS.DiffIDs[i]; p.Digest.String() != want.String() {
+			return nil, nil, fmt.Errorf("its layer %d is %s, and its configuration says %s", i+1, p.Digest, want)
+		}
+		parts = append(parts, p)
+	}
+	return seen, parts, nil
+}
+
+func (c *Cargo) takeLayer(ctx context.Context, l v1.Layer, seen *contents, file string) (image.Part, error) {
+	in, err := l.Uncompressed()
+	if err != nil {
+		return image.Part{}, err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return image.Part{}, err
+	}
+	w := &counted{out: out, sum: sha256.New(), left: seen.left, ctx: ctx}
+	err = seen.look(io.TeeReader(in, w))
+	if err == nil {
+		_, err = io.Copy(w, in) // what stands after the archive's end is of the layer too
+	}
+	if err = errors.Join(err, out.Close()); err != nil {
+		return image.Part{}, err
+	}
+	seen.left = w.left
+	c.layers = append(c.layers, file)
+	return image.Part{Digest: digest.NewDigestFromEncoded(digest.SHA256, hex.EncodeToString(w.sum.Sum(nil))), Size: w.written, File: file}, nil
+}
+
+// counted is a file that grows so far and no further.
+type counted struct {
+	out           io.Writer
+	sum           hash.Hash
+	written, left int64
+	ctx           context.Context
+}
+
+func (c *counted) Write(b []byte) (int, error) {
+	if c.left -= int64(len(b)); c.left < 0 {
+		return 0, fmt.Errorf("unpacked, the image is larger than %d GiB", maxBytes>>30)
+	}
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
+	c.sum.Write(b)
+	n, err := c.out.Write(b)
+	c.written += int64(n)
+	return n, err
+}
+
+// look reads a layer to its end.
+func (s *contents) look(in io.Reader) error {
+	r := tar.NewReader(in)
+	for {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if s.members++; s.members > maxMembers {
+			return fmt.Errorf("it has more than %d files", maxMembers)
+		}
+		name := strings.TrimPrefix(path.Clean("/"+h.Name), "/")
+		s.top[strings.SplitN(name, "/", 2)[0]] = true
+		switch name {
+		case strings.TrimPrefix(probe.Name, "/"):
+			s.probe = true
+		case "etc/passwd", "etc/group":
+			if h.Typeflag == tar.TypeReg {
+				text, err := io.ReadAll(io.LimitReader(r, maxAccounts))
+				if err != nil {
+					return err
+				}
+				s.accounts.take(path.Base(name), text)
+			}
+		}
+	}
+}
+
+// probeLayer is the layer that is laid over the image: the probe, and what of the folders
+// on which runtimes mount it does not have.
+func (c *Cargo) probeLayer(seen *contents) (image.Part, error) {
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for _, dir := range probe.Folders {
+		if !seen.top[dir] {
+			if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: dir + "/", Mode: 0o755, ModTime: image.Created}); err != nil {
+				return image.Part{}, err
+			}
+		}
+	}
+	err := errors.Join(image.WriteFile(w, probe.Name[1:], 0o755, probe.Program(), image.Created), w.Close())
+	if err != nil {
+		return image.Part{}, err
+	}
+	file := filepath.Join(c.dir, "layer-probe.tar")
+	c.layers = append(c.layers, file)
+	return image.Part{Digest: digest.FromBytes(b.Bytes()), Size: int64(b.Len()), File: file}, os.WriteFile(file, b.Bytes(), 0o600)
+}
+
+// write writes the image. What the user's declares as volumes lies in the containers' own
+// root file systems: engines make of them what they then leave behind, each in its way.
+// Its name is made of its configuration, which is made of all
+// that the image is: so the same image has the same name in every run.
+func (c *Cargo) write(base *v1.ConfigFile, layers []image.Part) (*image.Image, error) {
+	config := oci.Image{
+		Created:  &image.Created,
+		Platform: oci.Platform{Architecture: platform.Architecture, OS: platform.OS},
+		Config: oci.ImageConfig{
+			Entrypoint: []string{probe.Name}, Cmd: append([]string{"pause"}, c.Args...), WorkingDir: c.Dir, Env: c.Env,
+			User: fmt.Sprintf("%d:%d", c.UID, c.GID), StopSignal: base.Config.StopSignal,
+			Labels: image.Labels(),
+		},
+		RootFS:  oci.RootFS{Type: "layers"},
+		History: []oci.History{{Created: &image.Created, CreatedBy: "tare", Comment: "a workload of the user's own, with tare's probe in front of it"}},
+	}
+	for _, l := range layers {
+		config.RootFS.DiffIDs = append(config.RootFS.DiffIDs, l.Digest)
+	}
+	// A history says of every layer where it is from, or it is refused.
+	config.History = slices.Repeat(config.History, len(layers))
+	return image.Write(filepath.Join(c.dir, "cargo.tar"), config, layers)
+}

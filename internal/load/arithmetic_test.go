@@ -1,0 +1,286 @@
+package load
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tare-bench/tare/record"
+)
+
+func TestBinsFollowEachOtherAndAreNarrow(t *testing.T) {
+	for i := range allBins {
+		if got := binOf(upper(i)); got != i {
+			t.Fatalf("the upper bound of bin %d lies in bin %d", i, got)
+		}
+		if i > 0 && binOf(upper(i-1)+1) != i {
+			t.Fatalf("bin %d does not begin after bin %d", i, i-1)
+		}
+		if i > 0 && float64(upper(i)-upper(i-1)) > max(1, float64(upper(i))/128) {
+			t.Fatalf("bin %d is from %d to %d", i, upper(i-1), upper(i))
+		}
+	}
+	if got := binOf(1 << 62); got != allBins-1 {
+		t.Errorf("a time beyond all lies in bin %d of %d", got, allBins)
+	}
+}
+
+func TestQuantilesOfClientsTogetherAreThoseOfAllTimes(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	var all []int64
+	var parts []Result
+	for i := range 4 {
+		var h histogram
+		for range 1000 * (i + 1) {
+			ns := int64(random.ExpFloat64() * 1e6 * float64(i+1))
+			all = append(all, ns)
+			h.add(ns)
+		}
+		n := int64(1000 * (i + 1))
+		parts = append(parts, Result{
+			Sent:      record.Sent{Requests: n + 1, Errors: 1, QPS: float64(n), Max: h.max.Load(), Mean: h.sum.Load() / n, Sockets: 2, OpenLoop: true, Failures: map[string]int64{"status 503": 1}},
+			Histogram: h.bins(), CPU: 10, Elapsed: int64(i),
+		})
+	}
+	slices.Sort(all)
+	r := Merge(parts)
+	for q, got := range map[float64]int64{0.5: r.P50, 0.9: r.P90, 0.99: r.P99, 0.999: r.P999} {
+		want := all[int(q*float64(len(all)))-1]
+		if got < want || float64(got) > float64(want)*(1+1./128)+1 {
+			t.Errorf("quantile %g is %d, not %d", q, got, want)
+		}
+	}
+	var sum int64
+	for _, ns := range all {
+		sum += ns
+	}
+	if want := sum / int64(len(all)); r.Mean < want-2 || r.Mean > want+2 {
+		t.Errorf("the mean is %d, not %d", r.Mean, want)
+	}
+	if r.Requests != 10004 || r.Errors != 4 || r.QPS != 10000 || r.Max != all[len(all)-1] || r.Sockets != 8 ||
+		r.CPU != 40 || r.Elapsed != 3 || !r.OpenLoop || r.Failures["status 503"] != 4 || total(r.Histogram) != 10000 {
+		t.Errorf("%+v", r.Sent)
+	}
+	if !strings.HasPrefix(r.Client, "fortio") {
+		t.Errorf("sent by %q", r.Client)
+	}
+	if err := r.check(); err != nil {
+		t.Error(err)
+	}
+	if got := Merge(nil); got.P50 != 0 || got.Mean != 0 || got.Histogram == nil {
+		t.Errorf("nothing together is %+v", got)
+	}
+}
+
+func TestAResultThatCannotBeIsRefused(t *testing.T) {
+	good := func() Result {
+		return Result{
+			Sent:      record.Sent{Requests: 3, Errors: 1, QPS: 2, Mean: 5, Max: 9},
+			Histogram: []Bin{{To: 5, Count: 1}, {To: 9, Count: 1}}, Elapsed: 1e9,
+		}
+	}
+	r := good()
+	if err := r.check(); err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range map[string]func(*Result){
+		"more errors than requests":          func(r *Result) { r.Errors = 4 },
+		"fewer latencies than answers":       func(r *Result) { r.Histogram = r.Histogram[:1] },
+		"bins in no order":                   func(r *Result) { slices.Reverse(r.Histogram) },
+		"a bin with less than nothing":       func(r *Result) { r.Histogram[0].Count, r.Histogram[1].Count = -1, 3 },
+		"a count that overflows":             func(r *Result) { r.Histogram[0].Count = 1 << 62 },
+		"too many bins":                      func(r *Result) { r.Histogram = make([]Bin, 5000) },
+		"a negative time":                    func(r *Result) { r.P99 = -1 },
+		"a negative count":                   func(r *Result) { r.Sockets = -1 },
+		"a rate that is none":                func(r *Result) { r.QPS = -1 },
+		"too many kinds of failure":          func(r *Result) { r.Failures = map[string]int64{}; many(r.Failures) },
+		"a failure less than no times":       func(r *Result) { r.Failures = map[string]int64{"x": -1} },
+		"a reason as long as a page":         func(r *Result) { r.Failures = map[string]int64{strings.Repeat("x", 300): 1} },
+		"more missing than there are":        func(r *Result) { r.OpenLoop, r.Missing = true, []Bin{{To: 9, Count: 2}} },
+		"something missing in a closed loop": func(r *Result) { r.Missing = []Bin{{To: 9, Count: 1}} },
+		"more requests than there were":      func(r *Result) { r.Requests = 1 << 60 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := good()
+			change(&r)
+			if r.check() == nil {
+				t.Error("it is believed")
+			}
+		})
+	}
+}
+
+// Nine of ten requests were answered at once, and the tenth never.
+func TestWhatWasNeverAnsweredIsInTheQuantilesOfClientsTogether(t *testing.T) {
+	one := Result{
+		Sent:      record.Sent{Requests: 95, Errors: 5, OpenLoop: true, Unsent: 5, Mean: 109, Max: 1000},
+		Histogram: []Bin{{To: 10, Count: 90}}, Missing: []Bin{{To: 1000, Count: 10}},
+	}
+	r := Merge([]Result{one, one})
+	if err := r.check(); err != nil {
+		t.Fatal(err)
+	}
+	if r.P90 != 10 || r.P99 != 1000 || r.P999 != 1000 || r.Mean != 109 || r.Max != 1000 || r.Unsent != 10 || total(r.Missing) != 20 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestClientsTogetherHaveNoMoreReasonsOfFailureThanOne(t *testing.T) {
+	var all []Result
+	for i := range 20 {
+		kinds := map[string]int64{}
+		for k := range 10 {
+			kinds[strings.Repeat("x", 10*i+k)] = 1
+		}
+		all = append(all, Result{Sent: record.Sent{Failures: kinds}})
+	}
+	sum := int64(0)
+	r := Merge(all)
+	for _, n := range r.Failures {
+		sum += n
+	}
+	if err := r.check(); err != nil || len(r.Failures) != kinds+1 || sum != 200 {
+		t.Errorf("%v: %d reasons, %d failures", err, len(r.Failures), sum)
+	}
+}
+
+func many(kinds map[string]int64) {
+	for i := range 100 {
+		kinds[strings.Repeat("x", i)] = 1
+	}
+}
+
+func FuzzResult(f *testing.F) {
+	f.Add([]byte(`{"requests":1,"errors":0,"qps":1,"mean":5,"p50":5,"p90":5,"p99":5,"p999":5,"max":5,"sockets":1,"histogram":[{"to":5,"count":1}],"cpu":1,"elapsed":1}` + "\n"))
+	f.Add([]byte(`{"histogram":[{"to":-1,"count":9223372036854775807},{"to":9,"count":9223372036854775807}]}` + "\n"))
+	f.Fuzz(func(t *testing.T, line []byte) {
+		var r Result
+		if read(bufio.NewReaderSize(bytes.NewReader(line), longestLine), &r) != nil || r.check() != nil {
+			return
+		}
+		if err := r.trust("client", "http://x"); err != nil {
+			return
+		}
+		if m := Merge([]Result{r, r}); m.check() != nil && m.Requests+m.Unsent < most {
+			t.Errorf("twice %s cannot be: %+v", line, m)
+		}
+	})
+}
+
+func TestFailuresAreCountedByReasonAndFewAreKept(t *testing.T) {
+	var f failures
+	for _, line := range []string{
+		`{"level":"err","msg":"Unable to connect","err":"dial tcp 127.0.0.1:1: connect: connection refused"}`,
+		`{"level":"err","msg":"Unable to connect","err":"dial tcp [::1]:1: connect: connection refused"}`,
+		`{"level":"err","msg":"Read error","err":"read tcp 127.0.0.1:9->127.0.0.1:1: read: connection reset by peer"}`,
+		`{"level":"err","msg":"Timeout error (incomplete/invalid response)","err":"read tcp 127.0.0.1:9->127.0.0.1:1: i/o timeout"}`,
+		`{"level":"err","msg":"Buffer too small for data"}`,
+		`no JSON`,
+	} {
+		if n, err := f.Write([]byte(line)); n != len(line) || err != nil {
+			t.Errorf("%d, %v", n, err)
+		}
+	}
+	got, unconnected := f.snapshot()
+	want := map[string]int64{
+		"no connection: connect: connection refused": 2, "no answer: read: connection reset by peer": 1,
+		"no answer in time": 1,
+	}
+	if !maps.Equal(got, want) || unconnected != 2 {
+		t.Errorf("%v, %d without a connection", got, unconnected)
+	}
+	for i := range 1000 {
+		b, _ := json.Marshal(map[string]string{"msg": "Read error", "err": strings.Repeat("y", i)})
+		_, _ = f.Write(b)
+	}
+	got, _ = f.snapshot()
+	if len(got) != kinds+1 || got["other"] == 0 {
+		t.Errorf("%d kinds, %d other", len(got), got["other"])
+	}
+	for why := range got {
+		if len(why) > 200 {
+			t.Errorf("a reason of %d bytes", len(why))
+		}
+	}
+}
+
+func TestAnAnswerIsWholeOrSaidNotToBe(t *testing.T) {
+	for text, want := range map[string]answer{
+		"HTTP/1.1 200 OK\r\n\r\n":                                                   answerWhole,
+		"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok":                            answerWhole,
+		"HTTP/1.1 200 OK\r\ncontent-length: 3\r\nX: y\r\n\r\nok":                    answerCut,
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n": answerWhole,
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n":          answerCut,
+		"220 mail ESMTP\r\n":      answerForeign,
+		"hi\n":                    answerForeign,
+		"HTTP/1.1 abc OK\r\n\r\n": answerForeign,
+		"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\nok": answerLength,
+		"HTTP/1.1 200 OK\r\nContent-Le":                   answerCut,
+		"":                                                answerCut,
+		"HTTP/1.1 200 OK\r\n\r\n" + strings.Repeat("x", buffer): answerLarge,
+	} {
+		if got := judge([]byte(text)); got != want {
+			t.Errorf("%.60q is %q, not %q", text, got, want)
+		}
+	}
+}
+
+func TestPortsAndQueuesTooSmallAreSaidWithTheCommand(t *testing.T) {
+	for name, c := range map[string]struct {
+		ports, reserved, queue string
+		need                   Need
+		want                   string // "" is enough
+	}{
+		"as many ports as connections":   {"100 199", "", "4096", Need{Connections: 100, KeepAlive: true}, ""},
+		"one port too few":               {"100 198", "", "4096", Need{Connections: 100, KeepAlive: true}, "net.ipv4.ip_local_port_range="},
+		"reserved ports are none":        {"100 199", "1-9,150,190-300", "4096", Need{Connections: 90, KeepAlive: true}, "there are 89"},
+		"twice as many without it":       {"100 199", "", "4096", Need{Connections: 51}, "51 connections need 102 ports"},
+		"a queue too short":              {"1024 65535", "", "128", Need{Connections: 129, KeepAlive: true, Local: true}, "sysctl -w net.core.somaxconn=129"},
+		"a queue of somebody else's":     {"1024 65535", "", "128", Need{Connections: 129, KeepAlive: true}, ""},
+		"a range that is none":           {"x", "", "128", Need{Connections: 1}, "no two ports"},
+		"a range that is upside down":    {"200 100", "", "128", Need{Connections: 1}, "no two ports"},
+		"a queue whose length is a word": {"1024 65535", "", "long", Need{Connections: 1, Local: true}, "no number"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := system{t.TempDir()}
+			for file, text := range map[string]string{
+				"ipv4/ip_local_port_range": c.ports, "ipv4/ip_local_reserved_ports": c.reserved, "core/somaxconn": c.queue,
+			} {
+				path := filepath.Join(s.root, file)
+				if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(path, []byte(text+"\n"), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			err := s.ports(c.need)
+			if err == nil && c.need.Local {
+				err = s.backlog(c.need.Connections)
+			}
+			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
+func TestMainLeavesTheArgumentsOfOthersAlone(t *testing.T) {
+	for _, args := range [][]string{nil, {}, {"--help"}, {"bpf", verbClient}, {"load-client"}} {
+		if code, handled := Main(args); handled || code != 0 {
+			t.Errorf("%q is handled: %d", args, code)
+		}
+	}
+	want := []string{"PATH=/bin", "HOME=/"}
+	if got := environment([]string{"PATH=/bin", "LOGGER_LEVEL=debug", "HOME=/"}); !reflect.DeepEqual(got, want) {
+		t.Errorf("%q", got)
+	}
+}

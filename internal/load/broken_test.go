@@ -1,0 +1,184 @@
+package load
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// raw is a server that does anything with a connection, counted from 1.
+func raw(t *testing.T, with func(net.Conn, int64)) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for n := int64(1); ; n++ {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			t.Cleanup(func() { c.Close() })
+			go with(c, n)
+		}
+	}()
+	return "http://" + l.Addr().String() + "/"
+}
+
+// says answers every request with the same, and closes.
+func says(text string) func(net.Conn, int64) {
+	return func(c net.Conn, _ int64) {
+		_, _ = c.Read(make([]byte, 4096))
+		_, _ = io.WriteString(c, text)
+		c.Close()
+	}
+}
+
+func TestAServerThatNeverAnswersIsAClearErrorAndSoon(t *testing.T) {
+	// The port of a connection is taken, and nobody listens there.
+	taken, err := net.Dial("tcp4", strings.Trim(strings.TrimPrefix(raw(t, func(net.Conn, int64) {}), "http:"), "/"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { taken.Close() })
+	closed := "http://" + taken.LocalAddr().String()
+	for name, c := range map[string]struct{ url, want string }{
+		"nobody listens":           {closed, "connection refused"},
+		"it accepts and is silent": {raw(t, func(net.Conn, int64) {}), "no answer in time"},
+		"it never accepts":         {full(t), "no connection: i/o timeout"},
+		"it hangs up":              {raw(t, says("")), "no answer: "},
+		"it has an error":          {raw(t, says("HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n")), "status 503 Service Unavailable"},
+		"it sends somewhere else":  {raw(t, says("HTTP/1.1 302 Found\r\nLocation: http://127.0.0.2/\r\n\r\n")), "status 302 Found"},
+		"it cuts the answer off":   {raw(t, says("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf")), "cut off"},
+		"it cuts the headers off":  {raw(t, says("HTTP/1.1 200 OK\r\nContent-Len")), "cut off"},
+		"it speaks something else": {raw(t, says("220 mail ESMTP ready for you\r\n")), "no HTTP"},
+		"it says one byte":         {raw(t, says("H")), "cut off"},
+		"it says two others":       {raw(t, says("hi")), "no HTTP"},
+		"its status is a word":     {raw(t, says("HTTP/1.1 abc OK\r\nContent-Length: 0\r\n\r\n")), "no HTTP"},
+		"its length is negative":   {raw(t, says("HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\nok")), "length is no number"},
+		"its answer is too large":  {raw(t, says("HTTP/1.1 200 OK\r\nContent-Length: 300000\r\n\r\n"+strings.Repeat("x", 300000))), "more than 128 KiB"},
+		"it never ends its answer": {raw(t, func(c net.Conn, _ int64) {
+			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
+			for {
+				if _, err := c.Write([]byte{'x'}); err != nil {
+					return
+				}
+				time.Sleep(20 * time.Millisecond)
+			}
+		}), "no answer in time"},
+	} {
+		for loop, o := range map[string]ClientOptions{
+			"closed": {Connections: 4},
+			"open":   {Connections: 4, QPS: 100, KeepAlive: true},
+		} {
+			t.Run(name+", "+loop, func(t *testing.T) {
+				t.Parallel()
+				o.URL, o.Duration, o.Timeout = c.url, time.Minute, 300*time.Millisecond
+				begun := time.Now()
+				r, err := sent(t, o)
+				if !errors.Is(err, ErrNoAnswer) || !strings.Contains(err.Error(), c.want) {
+					t.Errorf("%v", err)
+				}
+				if d := time.Since(begun); d > 10*time.Second {
+					t.Errorf("after %s", d)
+				}
+				if r.Errors == 0 || r.Errors != r.Requests || len(r.Histogram) != 0 || r.P99 != 0 {
+					t.Errorf("%+v", r)
+				}
+			})
+		}
+	}
+}
+
+// full is the URL of a server whose queue of connections is full.
+func full(t *testing.T) string {
+	t.Helper()
+	// A listener whose backlog was taken by connections that nobody accepts.
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	shrink(t, l.(*net.TCPListener))
+	for {
+		c, err := net.DialTimeout("tcp", l.Addr().String(), 100*time.Millisecond)
+		if err != nil {
+			return "http://" + l.Addr().String() + "/"
+		}
+		t.Cleanup(func() { c.Close() })
+	}
+}
+
+func TestAServerThatStallsMidwayDoesNotHoldTheLoad(t *testing.T) {
+	const answered = 8 // before it stalls; few, since a crowded machine answers few in a second
+	for name, o := range map[string]ClientOptions{
+		"closed": {Connections: 4, KeepAlive: true},
+		"open":   {Connections: 4, KeepAlive: true, QPS: 200},
+		"each":   {Connections: 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var n atomic.Int64
+			release := make(chan struct{})
+			s := httptest.NewServer(handler(func(http.ResponseWriter, *http.Request) {
+				if n.Add(1) > answered {
+					<-release
+				}
+			}))
+			defer s.Close()
+			defer close(release)
+			o.URL, o.Duration, o.Timeout = s.URL, time.Second, 700*time.Millisecond
+			begun := time.Now()
+			r, err := sent(t, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := time.Since(begun); d > 10*time.Second {
+				t.Errorf("after %s", d)
+			}
+			if r.Requests-r.Errors != answered || r.Errors < 4 || r.Failures["no answer in time"] != r.Errors {
+				t.Errorf("%d requests, %d errors: %v", r.Requests, r.Errors, r.Failures)
+			}
+			if o.QPS > 0 && r.Requests+r.Unsent != 200 {
+				t.Errorf("%d requests and %d unsent of 200", r.Requests, r.Unsent)
+			}
+		})
+	}
+}
+
+func TestSomeErrorsAreCountedBesideTheAnswers(t *testing.T) {
+	s := echo(t)
+	r, err := sent(t, ClientOptions{
+		URL: s.URL() + "?status=503:20", Connections: 4, QPS: 1000, KeepAlive: true, Duration: 500 * time.Millisecond,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := r.Failures["status 503 Service Unavailable"]
+	if r.Requests != 500 || r.Errors < 50 || r.Errors > 160 || got != r.Errors || total(r.Histogram) != 500-r.Errors {
+		t.Errorf("%d requests, %d errors, %d latencies: %v", r.Requests, r.Errors, total(r.Histogram), r.Failures)
+	}
+}
+
+// shrink makes the queue of a listener as short as it can be.
+func shrink(t *testing.T, l *net.TCPListener) {
+	t.Helper()
+	raw, err := l.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var failed error
+	if err := raw.Control(func(fd uintptr) { failed = unix.Listen(int(fd), 0) }); err != nil || failed != nil {
+		t.Fatal(err, failed)
+	}
+}

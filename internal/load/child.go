@@ -1,0 +1,243 @@
+package load
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/node/procs"
+	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/internal/thread"
+)
+
+// patience is how long a process may take to begin, and to end by itself.
+const patience = 10 * time.Second
+
+// child is a process of the load's, seen from tare.
+type child struct {
+	name   string // "the load's server"
+	cmd    *exec.Cmd
+	in     *os.File
+	pipe   *os.File
+	out    *bufio.Reader
+	stderr beginning
+	ended  chan struct{} // closed when it has ended and was waited for
+	unbind func() bool   // of the context
+	ours   atomic.Bool   // tare has killed it
+}
+
+// begin starts tare again as one of the load's processes, puts it into its
+// cgroups, and tells it what to do, where there is anything to tell. ctx ends it,
+// whenever.
+// Where net is a network namespace, the process is started in it.
+func begin(ctx context.Context, verb, name string, net *os.File, groups []string, config any) (*child, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	c := &child{name: name, ended: make(chan struct{})}
+	if err := c.start(verb, net); err != nil {
+		return nil, fmt.Errorf("start %s: %w", name, err)
+	}
+	c.unbind = context.AfterFunc(ctx, c.kill)
+	for _, group := range groups {
+		if err := enter(group, c.cmd.Process.Pid); err != nil {
+			c.kill()
+			return nil, errors.Join(fmt.Errorf("put %s into its cgroup: %w", name, err), c.close())
+		}
+	}
+	if config == nil {
+		return c, nil
+	}
+	if err := write(c.in, config); err != nil {
+		c.kill()
+		return nil, errors.Join(fmt.Errorf("tell %s what to do: %w", name, err), c.close())
+	}
+	return c, nil
+}
+
+func (c *child) start(verb string, net *os.File) error {
+	inR, inW, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	outR, outW, err := os.Pipe()
+	if err != nil {
+		return errors.Join(err, inR.Close(), inW.Close())
+	}
+	c.in, c.pipe, c.out = inW, outR, bufio.NewReaderSize(outR, longestLine)
+	c.cmd = &exec.Cmd{
+		// Not its path: tare may have been replaced since.
+		Path: "/proc/self/exe", Args: []string{"tare", verb}, Env: environment(os.Environ()),
+		Stdin: inR, Stdout: outW, Stderr: &c.stderr,
+		// A session of its own keeps the terminal's Ctrl-C from it: tare ends it.
+		SysProcAttr: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
+	}
+	begun := make(chan error)
+	go func() {
+		// The signal is sent when the thread ends that started the process, so
+		// that thread does nothing else as long as the process is there.
+		_ = thread.Apart(func() error {
+			err := enterNet(net)
+			if err == nil {
+				err = c.cmd.Start()
+			}
+			begun <- err
+			if err == nil {
+				_ = c.cmd.Wait() // the state is kept in cmd
+			}
+			close(c.ended)
+			return nil
+		})
+	}()
+	err = <-begun
+	inR.Close()
+	outW.Close()
+	if err != nil {
+		inW.Close()
+		outR.Close()
+	}
+	return err
+}
+
+// enterNet takes the calling thread into a network namespace, where one is given.
+func enterNet(net *os.File) error {
+	if net == nil {
+		return nil
+	}
+	if err := unix.Setns(int(net.Fd()), unix.CLONE_NEWNET); err != nil {
+		return fmt.Errorf("enter the network namespace of the server: setns: %w", err)
+	}
+	return nil
+}
+
+// environment is tare's own without what fortio's log would take from it.
+func environment(all []string) []string {
+	return slices.DeleteFunc(slices.Clone(all), func(s string) bool { return strings.HasPrefix(s, "LOGGER_") })
+}
+
+// enter moves a process into a cgroup, of v1 or v2.
+func enter(group string, pid int) error {
+	var fs unix.Statfs_t
+	if err := unix.Statfs(group, &fs); err != nil {
+		return fmt.Errorf("look at %s: %w", group, err)
+	}
+	if fs.Type != unix.CGROUP_SUPER_MAGIC && fs.Type != unix.CGROUP2_SUPER_MAGIC {
+		return fmt.Errorf("%s is no cgroup", group)
+	}
+	f, err := os.OpenFile(filepath.Join(group, "cgroup.procs"), os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = f.WriteString(strconv.Itoa(pid))
+	return err
+}
+
+// hear waits for the next line that the process says, until a time.
+func (c *child) hear(to any, until time.Time) error {
+	if err := c.pipe.SetReadDeadline(until); err != nil {
+		return err
+	}
+	err := read(c.out, to)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		c.kill()
+		return fmt.Errorf("%s (process %d) said nothing in time and was ended", c.name, c.cmd.Process.Pid)
+	case errors.Is(err, io.EOF):
+		select {
+		case <-c.ended:
+		case <-time.After(patience): // it has closed its output and stays
+			c.kill()
+			<-c.ended
+		}
+		return c.why()
+	}
+	c.kill()
+	return fmt.Errorf("%s (process %d) said what cannot be read: %w", c.name, c.cmd.Process.Pid, err)
+}
+
+// why says how a process ended that should not have.
+func (c *child) why() error {
+	if said := c.stderr.String(); said != "" && c.cmd.ProcessState.Exited() {
+		return fmt.Errorf("%s: %s", c.name, said)
+	}
+	return fmt.Errorf("%s (process %d) ended before its time: %s", c.name, c.cmd.Process.Pid, c.cmd.ProcessState)
+}
+
+// cpu is the CPU time of the process in ns, -1 where it isn't known.
+func (c *child) cpu() int64 {
+	if id, err := procs.Identify(c.cmd.Process.Pid); err == nil {
+		if ns, err := id.CPU(); err == nil && !c.over() {
+			return ns
+		}
+	}
+	select {
+	case <-c.ended:
+		return int64(c.cmd.ProcessState.UserTime() + c.cmd.ProcessState.SystemTime())
+	case <-time.After(time.Second): // it has ended, and is about to be waited for
+		return -1
+	}
+}
+
+func (c *child) over() bool {
+	select {
+	case <-c.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+func (c *child) kill() {
+	c.ours.Store(true)
+	_ = c.cmd.Process.Kill()
+}
+
+// close ends the process, by the end of its input, by force where that is not
+// enough, and returns why it didn't end well.
+func (c *child) close() error {
+	c.unbind()
+	c.in.Close()
+	var err error
+	select {
+	case <-c.ended:
+	case <-time.After(patience / 2): // a race detector alone sleeps for a second
+		c.kill()
+		<-c.ended
+		err = fmt.Errorf("%s (process %d) had to be killed", c.name, c.cmd.Process.Pid)
+	}
+	c.pipe.Close()
+	if err == nil && !c.ours.Load() && !c.cmd.ProcessState.Success() {
+		err = c.why()
+	}
+	return err
+}
+
+// beginning keeps the first part of what a process says on stderr.
+type beginning struct{ kept bytes.Buffer }
+
+func (b *beginning) Write(p []byte) (int, error) {
+	b.kept.Write(p[:min(len(p), 2048-min(b.kept.Len(), 2048))])
+	return len(p), nil
+}
+
+// String is one line of it, harmless. It is for after the end of the process.
+func (b *beginning) String() string {
+	return term.Clean(strings.Join(strings.Fields(b.kept.String()), " "))
+}

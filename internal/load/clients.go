@@ -1,0 +1,282 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"net"
+	"net/netip"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/tare-bench/tare/internal/node/machine"
+	"github.com/tare-bench/tare/internal/term"
+)
+
+// ClientOptions are a load.
+type ClientOptions struct {
+	URL         string // http or https; nothing else than its host is ever connected to
+	Connections int    // of all clients together
+	// QPS is how many requests are due in a second, of all clients together: an open
+	// loop. 0 is a closed loop: each connection sends its next request when the last
+	// was answered.
+	QPS       float64
+	KeepAlive bool
+	// ResolveEach finds the host's address anew for each connection, in turn where it has
+	// several, as fortio's own command does; else it is found once for the whole load.
+	ResolveEach bool
+	Duration    time.Duration
+	Instances   int           // client processes, among which connections and QPS are divided; 1 where 0
+	Groups      [][]string    // folders of cgroups of each instance, or none
+	Net         *os.File      // the network namespace that clients stand in; tare's own where nil
+	Timeout     time.Duration // for one answer; 3 s where 0
+	// Host is the host, with its port where it has one, that is asked for in the
+	// requests; the URL's where empty. With it a server is reached by an address that
+	// only leads to it, such as a service's.
+	Host string
+}
+
+// What can be asked for.
+const (
+	most         = 1 << 40 // of anything that is counted
+	maxInstances = 256
+	maxConnects  = 1 << 17
+	maxDuration  = 24 * time.Hour
+	maxRequests  = 1e10
+)
+
+// ErrNoAnswer is that not one request was answered.
+var ErrNoAnswer = errors.New("not one request was answered")
+
+// Clients are processes that wait, send, and end.
+type Clients struct {
+	options ClientOptions
+	all     []*child
+}
+
+// Start starts the clients. They are in their cgroups and ready when it returns;
+// nothing was sent yet, and no connection made. The end of ctx ends them.
+func Start(ctx context.Context, o ClientOptions) (*Clients, error) {
+	o.Instances = max(o.Instances, 1)
+	if o.Timeout == 0 {
+		o.Timeout = 3 * time.Second
+	}
+	u, err := o.check()
+	if err != nil {
+		return nil, err
+	}
+	addr, err := lookUp(ctx, u) // the same one for the whole load
+	if err != nil {
+		return nil, err
+	}
+	c := &Clients{options: o}
+	for i := range o.Instances {
+		config := clientConfig{
+			URL: u.String(), Resolve: addr.String(), Host: o.Host, Connections: share(o.Connections, i, o.Instances), QPS: o.QPS,
+			KeepAlive: o.KeepAlive, ResolveEach: o.ResolveEach, Duration: o.Duration, Timeout: o.Timeout, Share: i, Of: o.Instances,
+		}
+		var groups []string
+		if i < len(o.Groups) {
+			groups = o.Groups[i]
+		}
+		one, err := begin(ctx, verbClient, fmt.Sprintf("client %d of %d", i+1, o.Instances), o.Net, groups, config)
+		if err != nil {
+			return nil, errors.Join(err, c.Close())
+		}
+		c.all = append(c.all, one)
+	}
+	for _, one := range c.all {
+		var ready clientReady
+		if err := one.hear(&ready, time.Now().Add(patience)); err != nil {
+			return nil, errors.Join(err, c.Close())
+		}
+	}
+	return c, nil
+}
+
+// share is the i-th part of n.
+func share(n, i, of int) int { return n*(i+1)/of - n*i/of }
+
+func (o *ClientOptions) check() (*url.URL, error) {
+	u, err := url.Parse(o.URL)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("the load's URL: %w", err)
+	case u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil:
+		return nil, fmt.Errorf("the load's URL %q: it has to be http://HOST[:PORT]/PATH, or https, without a password", u.Redacted())
+	case o.Host != "" && !validHost(o.Host):
+		return nil, fmt.Errorf("the load's host %q: it has to be a name or an address, with a port or without", term.Clean(o.Host))
+	}
+	return u, o.checkCounts()
+}
+
+// checkCounts refuses what no client can be asked for.
+func (o *ClientOptions) checkCounts() error {
+	switch {
+	case o.Duration <= 0 || o.Duration > maxDuration:
+		return fmt.Errorf("a load of %s: more than 0 and up to %s is possible", o.Duration, maxDuration)
+	case o.Instances > maxInstances:
+		return fmt.Errorf("%d clients are more than %d", o.Instances, maxInstances)
+	case o.Connections < o.Instances || o.Connections > maxConnects:
+		return fmt.Errorf("%d connections: 1 to %d are possible, and at least one for each of %d clients",
+			o.Connections, maxConnects, o.Instances)
+	case math.IsNaN(o.QPS) || o.QPS < 0 || o.QPS*o.Duration.Seconds() > maxRequests:
+		return fmt.Errorf("%g requests per second for %s: 0 or more are possible, and %g in all", o.QPS, o.Duration, float64(maxRequests))
+	case o.QPS > 0 && o.QPS*o.Duration.Seconds() < float64(o.Instances):
+		return fmt.Errorf("%g requests per second for %s are not one for each of %d clients", o.QPS, o.Duration, o.Instances)
+	case o.Timeout < time.Millisecond || o.Timeout > time.Hour:
+		return fmt.Errorf("a time-out of %s: 1ms to 1h is possible", o.Timeout)
+	case len(o.Groups) > o.Instances:
+		return fmt.Errorf("cgroups of %d clients, and %d clients", len(o.Groups), o.Instances)
+	}
+	return nil
+}
+
+// validHost tells whether that can be the host of a request, and nothing besides.
+func validHost(host string) bool {
+	u, err := url.Parse("http://" + host + "/")
+	return err == nil && u.Host == host && u.Hostname() != "" && len(host) <= maxHost && u.User == nil
+}
+
+// maxHost is a name's greatest length with a port, RFC 1035.
+const maxHost = 255 + len(":65535")
+
+// Find is where a load on a URL would be sent: the first IPv4 address of its host,
+// or the first of all where there is none, and its port.
+func Find(ctx context.Context, text string) (netip.AddrPort, error) {
+	u, err := url.Parse(text)
+	if err != nil {
+		return netip.AddrPort{}, fmt.Errorf("the load's URL: %w", err)
+	}
+	port := uint64(80)
+	if u.Scheme == "https" {
+		port = 443
+	}
+	if u.Port() != "" {
+		if port, err = strconv.ParseUint(u.Port(), 10, 16); err != nil || port == 0 {
+			return netip.AddrPort{}, fmt.Errorf("the load's URL: %.20q is not a port", u.Port())
+		}
+	}
+	addr, err := lookUp(ctx, u)
+	return netip.AddrPortFrom(addr, uint16(port)), err
+}
+
+func lookUp(ctx context.Context, u *url.URL) (netip.Addr, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	found, err := net.DefaultResolver.LookupNetIP(ctx, "ip", u.Hostname())
+	if err != nil {
+		return netip.Addr{}, fmt.Errorf("find the load's host: %w", err)
+	}
+	for _, a := range found {
+		if a.Unmap().Is4() {
+			return a.Unmap(), nil
+		}
+	}
+	return found[0], nil
+}
+
+// lead is how long clients are told in advance when to begin: all at the same time.
+const lead = 10 * time.Millisecond
+
+// Run begins the load, once, and waits for its end: after the duration, and after at
+// most a time-out more, of an open loop two. The result stands beside an error where there is one, such
+// as ErrNoAnswer. The end of ctx ends the clients.
+func (c *Clients) Run(ctx context.Context) (Result, error) {
+	defer context.AfterFunc(ctx, c.kill)()
+	begin := machine.Now() + int64(lead)
+	until := time.Now().Add(lead + c.options.Duration + waits(c.options.QPS)*c.options.Timeout + grace + patience)
+	results := make([]Result, len(c.all))
+	var silent, broken error
+	var lock sync.Mutex
+	var all sync.WaitGroup
+	for i, one := range c.all {
+		all.Go(func() {
+			err := c.hear(one, clientGo{begin}, &results[i], until)
+			if err == nil {
+				return
+			}
+			lock.Lock()
+			defer lock.Unlock()
+			if errors.Is(err, ErrNoAnswer) {
+				silent = err
+				return
+			}
+			results[i] = Result{}
+			if broken == nil {
+				broken = err
+				c.kill() // a load with a part missing is not the load that was asked for
+			}
+		})
+	}
+	all.Wait()
+	if err := ctx.Err(); err != nil {
+		return Result{}, err
+	}
+	if broken != nil {
+		return Merge(results), broken
+	}
+	return Merge(results), silent
+}
+
+// hear lets one client begin and waits for what it says in the end.
+func (c *Clients) hear(one *child, begin clientGo, to *Result, until time.Time) error {
+	if err := write(one.in, begin); err != nil {
+		<-one.ended
+		return one.why()
+	}
+	if err := one.hear(to, until); err != nil {
+		return err
+	}
+	return to.trust(one.name, c.options.named())
+}
+
+// named is the URL by the host that is asked for, under which others find it.
+func (o *ClientOptions) named() string {
+	u, err := url.Parse(o.URL)
+	if err != nil || o.Host == "" {
+		return o.URL
+	}
+	u.Host = o.Host
+	return u.String()
+}
+
+// trust says what is wrong with a result.
+func (r *Result) trust(name, url string) error {
+	if err := r.check(); err != nil {
+		return fmt.Errorf("what %s says of its load cannot be: it %w", name, err)
+	}
+	if r.Requests > r.Errors {
+		return nil
+	}
+	why := "nothing was sent"
+	for _, kind := range slices.Sorted(maps.Keys(r.Failures)) {
+		if r.Failures[kind] >= r.Failures[why] {
+			why = kind
+		}
+	}
+	return fmt.Errorf("%w of %d that %s sent to %s: %s; try it with: curl -v %s",
+		ErrNoAnswer, r.Requests, name, term.Clean(url), term.Clean(why), term.Clean(url))
+}
+
+func (c *Clients) kill() {
+	for _, one := range c.all {
+		one.kill()
+	}
+}
+
+// Close ends the clients, if they haven't ended.
+func (c *Clients) Close() error {
+	c.kill()
+	var err error
+	for _, one := range c.all {
+		err = errors.Join(err, one.close())
+	}
+	return err
+}

@@ -1,0 +1,154 @@
+package load
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Need is what a load needs of the machine.
+type Need struct {
+	Connections int
+	KeepAlive   bool
+	Instances   int  // clients; 1 where 0
+	Local       bool // the server is on this machine
+}
+
+// Check says what the machine hasn't enough of: file descriptors (whose soft limit
+// it raises to the hard one), ports to connect from, room in the queue of
+// connections that a server has yet to accept. The error has the command that would
+// change it.
+func (n Need) Check() error {
+	clients := max(n.Instances, 1)
+	inOne := (n.Connections + clients - 1) / clients
+	if n.Local {
+		inOne = n.Connections // the server's
+	}
+	if err := files(inOne); err != nil {
+		return err
+	}
+	s := system{"/proc/sys/net"}
+	if err := s.ports(n); err != nil {
+		return err
+	}
+	if !n.Local {
+		return nil
+	}
+	return s.backlog(n.Connections)
+}
+
+// spare are descriptors that a client or a server has besides its connections.
+const spare = 64
+
+// files checks that a process may have that many connections open, and raises its
+// own soft limit if that is what is missing. What it starts inherits that.
+func files(connections int) error {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return fmt.Errorf("read how many files may be open: %w", err)
+	}
+	need := uint64(connections) + spare
+	if limit.Cur >= need {
+		return nil
+	}
+	if limit.Max >= need {
+		limit.Cur = limit.Max
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+			return fmt.Errorf("raise the limit of open files to %d: %w", limit.Cur, err)
+		}
+		return nil
+	}
+	return fmt.Errorf("%d connections need %d open files in one process, and %d are the limit; "+
+		"to change it, as root: prlimit --pid $$ --nofile=%d:%d", connections, need, limit.Max, need, need)
+}
+
+// system reads settings of the kernel's network from a folder, /proc/sys/net.
+type system struct{ root string }
+
+func (s system) read(name string) (string, error) {
+	f, err := os.Open(filepath.Join(s.root, name))
+	if err != nil {
+		return "", fmt.Errorf("read a setting of the network: %w", err)
+	}
+	defer f.Close()
+	b := make([]byte, 64<<10)
+	n, err := f.Read(b)
+	if n == 0 && err != nil {
+		return "", nil // an empty list
+	}
+	return strings.TrimSpace(string(b[:n])), nil
+}
+
+// ports checks that there are enough to connect from. Without keep-alive it is twice
+// as many, since a connection that is being closed has its port still. The 60 s of
+// TIME-WAIT do not count, whatever net.ipv4.tcp_tw_reuse says: they are the side's
+// that closes first, which is the server, as fortio's client reads to the end; and
+// the kernel takes a new connection from a port for which a server has them.
+func (s system) ports(n Need) error {
+	text, err := s.read("ipv4/ip_local_port_range")
+	if err != nil {
+		return err
+	}
+	var low, high int
+	if _, err := fmt.Sscan(text, &low, &high); err != nil || low < 1 || high < low || high > 65535 {
+		return fmt.Errorf("the setting ipv4/ip_local_port_range is %.40q, no two ports", text)
+	}
+	reserved, err := s.read("ipv4/ip_local_reserved_ports")
+	if err != nil {
+		return err
+	}
+	free := high - low + 1 - within(reserved, low, high)
+	need := n.Connections
+	if !n.KeepAlive {
+		need *= 2
+	}
+	if free < need {
+		return fmt.Errorf("%d connections need %d ports to come from, and there are %d (%d to %d); "+
+			"to change it, as root: sysctl -w net.ipv4.ip_local_port_range='1024 65535'", n.Connections, need, free, low, high)
+	}
+	return nil
+}
+
+// within counts the ports of a list like "8080,9000-9010" that lie between two.
+func within(list string, low, high int) int {
+	sum := 0
+	for part := range strings.SplitSeq(list, ",") {
+		first, last, ok := strings.Cut(part, "-")
+		a, err := strconv.Atoi(first)
+		if err != nil {
+			continue
+		}
+		b := a
+		if ok {
+			if b, err = strconv.Atoi(last); err != nil {
+				continue
+			}
+		}
+		if a, b = max(a, low), min(b, high); b >= a {
+			sum += b - a + 1
+		}
+	}
+	return sum
+}
+
+// backlog checks the queue of a server on this machine: a connection that finds it
+// full is tried again after a second, which would look like a slow server.
+func (s system) backlog(connections int) error {
+	text, err := s.read("core/somaxconn")
+	if err != nil {
+		return err
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return fmt.Errorf("the setting core/somaxconn is %.40q, no number", text)
+	}
+	if n < connections {
+		return fmt.Errorf("%d connections at once need a queue as long, and net.core.somaxconn is %d; "+
+			"to change it, as root: sysctl -w net.core.somaxconn=%d", connections, n, connections)
+	}
+	return nil
+}

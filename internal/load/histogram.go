@@ -1,0 +1,118 @@
+package load
+
+import (
+	"maps"
+	"math/bits"
+	"slices"
+	"sync/atomic"
+)
+
+// The histogram's bins are exact below 256 ns and from there 128 to each doubling,
+// up to 18 minutes: 34 KiB, whatever is recorded. The layout is HdrHistogram's.
+const (
+	steps   = 128
+	topBits = 40 // of the longest time that is told apart, 2^40 ns
+	allBins = (topBits-8)*steps + 2*steps
+	longest = 1<<topBits - 1
+)
+
+// histogram counts times of many goroutines. The zero value is ready.
+type histogram struct {
+	counts [allBins]atomic.Int64
+	sum    atomic.Int64 // ns
+	max    atomic.Int64
+}
+
+func (h *histogram) add(ns int64) { h.addTimes(ns, 1) }
+
+// addTimes counts a time that there was n times.
+func (h *histogram) addTimes(ns, n int64) {
+	ns = max(ns, 0)
+	h.counts[binOf(ns)].Add(n)
+	h.sum.Add(ns * n)
+	for {
+		old := h.max.Load()
+		if ns <= old || h.max.CompareAndSwap(old, ns) {
+			return
+		}
+	}
+}
+
+func binOf(ns int64) int {
+	v := uint64(min(ns, longest))
+	if v < 2*steps {
+		return int(v)
+	}
+	e := bits.Len64(v) - 8
+	return e*steps + int(v>>e)
+}
+
+// upper is the longest time that falls into a bin.
+func upper(bin int) int64 {
+	if bin < 2*steps {
+		return int64(bin)
+	}
+	e := bin/steps - 1
+	return int64(bin%steps+steps+1)<<e - 1
+}
+
+// bins lists those that aren't empty.
+func (h *histogram) bins() []Bin {
+	out := []Bin{}
+	for i := range h.counts {
+		if n := h.counts[i].Load(); n > 0 {
+			out = append(out, Bin{To: upper(i), Count: n})
+		}
+	}
+	return out
+}
+
+// total counts what is in bins.
+func total(bins []Bin) int64 {
+	var n int64
+	for _, b := range bins {
+		n += b.Count
+	}
+	return n
+}
+
+// quantile is the upper bound of the bin in which the q-th part of all lies (the
+// nearest-rank definition), no more than the longest time there was; 0 of none.
+// Its error is below 1/128.
+func quantile(bins []Bin, q float64, longest int64) int64 {
+	rank := int64(q * float64(total(bins)))
+	if float64(rank) < q*float64(total(bins)) {
+		rank++
+	}
+	var seen int64
+	for _, b := range bins {
+		if seen += b.Count; seen >= rank {
+			return min(b.To, longest)
+		}
+	}
+	return 0
+}
+
+// quantiles fills in those of a result from its histogram, what is missing in it,
+// and its longest time.
+func (r *Result) quantiles() {
+	all := together(r.Histogram, r.Missing)
+	for q, to := range map[float64]*int64{0.5: &r.P50, 0.9: &r.P90, 0.99: &r.P99, 0.999: &r.P999} {
+		*to = quantile(all, q, r.Max)
+	}
+}
+
+// together are the bins of several histograms.
+func together(histograms ...[]Bin) []Bin {
+	counts := map[int64]int64{}
+	for _, bins := range histograms {
+		for _, b := range bins {
+			counts[b.To] += b.Count
+		}
+	}
+	out := make([]Bin, 0, len(counts))
+	for _, to := range slices.Sorted(maps.Keys(counts)) {
+		out = append(out, Bin{To: to, Count: counts[to]})
+	}
+	return out
+}

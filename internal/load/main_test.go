@@ -1,0 +1,188 @@
+package load
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// The tests' own program is what is executed again. Some tests need a process with
+// limits or a fate of its own: those are the verbs here.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 {
+		if verb, ok := testVerbs[os.Args[1]]; ok {
+			verb(os.Args[2:])
+			os.Exit(0)
+		}
+	}
+	if code, handled := Main(os.Args[1:]); handled {
+		os.Exit(code)
+	}
+	flag.Parse()
+	_ = flag.Set("test.parallel", "8") // they wait most of the time
+	code := m.Run()
+	if left := children(); left != "" && code == 0 {
+		fmt.Fprintln(os.Stderr, "processes are left running:", left)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+var testVerbs = map[string]func([]string){
+	"-few-files": func([]string) {
+		limit := unix.Rlimit{Cur: 100, Max: 500}
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+			fmt.Println(err)
+		}
+		fmt.Println(Need{Connections: 300, KeepAlive: true, Local: true}.Check())
+		_ = unix.Getrlimit(unix.RLIMIT_NOFILE, &limit)
+		fmt.Println(limit.Cur)
+		fmt.Println(Need{Connections: 1000, KeepAlive: true, Local: true}.Check())
+		_, err := Start(context.Background(), ClientOptions{
+			URL: "http://127.0.0.1:1/", Connections: 1000, Duration: time.Second, KeepAlive: true,
+		})
+		fmt.Println(err)
+	},
+	// imports is what there is before anything of ours has run.
+	"-imports": func([]string) {
+		fmt.Println(runtime.NumGoroutine())
+		flag.VisitAll(func(f *flag.Flag) { fmt.Println(f.Name) })
+	},
+	// -orphans says which processes it has started and waits to be killed.
+	"-orphans": func([]string) {
+		s, err := Serve(context.Background())
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		c, err := Start(context.Background(), ClientOptions{URL: s.URL(), Connections: 2, Duration: time.Hour, Instances: 2})
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(s.child.cmd.Process.Pid, pids(c)[0], pids(c)[1])
+		_, err = c.Run(context.Background())
+		fmt.Println(err)
+	},
+	// These say what a client never would.
+	"-nonsense": func([]string) { say("x\n") },
+	"-flood":    func([]string) { say(strings.Repeat(" ", 2*longestLine)) },
+	"-silent":   func([]string) { time.Sleep(time.Minute) },
+	"-fails": func([]string) {
+		fmt.Fprintln(os.Stderr, "it is\x1b[31m broken")
+		os.Exit(3)
+	},
+	// -few-ports makes 100 ports and sends thousands of requests through them.
+	"-few-ports": func([]string) {
+		s, err := Serve(context.Background())
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		defer s.Close()
+		fmt.Println(Need{Connections: 40, KeepAlive: false, Local: true}.Check())
+		c, err := Start(context.Background(), ClientOptions{URL: s.URL(), Connections: 40, QPS: 2000, Duration: 400 * time.Millisecond})
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		r, err := c.Run(context.Background())
+		fmt.Println(r.Requests, r.Errors, r.Sockets, err)
+		fmt.Println(Need{Connections: 60, KeepAlive: false, Local: true}.Check())
+	},
+}
+
+func say(text string) {
+	fmt.Print(text)
+	time.Sleep(time.Minute)
+}
+
+// itself runs one of those verbs and returns what it prints.
+func itself(t *testing.T, attr *syscall.SysProcAttr, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", args...)
+	cmd.SysProcAttr = attr
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %v\n%s", args, err, out)
+	}
+	return string(out)
+}
+
+// children are the processes that this one has, waited for or not.
+func children() string {
+	var all []string
+	tasks, _ := os.ReadDir("/proc/self/task")
+	for _, task := range tasks {
+		b, _ := os.ReadFile("/proc/self/task/" + task.Name() + "/children")
+		all = append(all, strings.Fields(string(b))...)
+	}
+	return strings.Join(all, " ")
+}
+
+// pids are the clients' processes.
+func pids(c *Clients) (out []int) {
+	for _, one := range c.all {
+		out = append(out, one.cmd.Process.Pid)
+	}
+	return out
+}
+
+// gone waits for the end of processes.
+func gone(t *testing.T, pids ...int) {
+	t.Helper()
+	for _, pid := range pids {
+		for end := time.Now().Add(5 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+			b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+			if err != nil || bytes.Contains(b, []byte(") Z ")) {
+				break
+			}
+			if time.Now().After(end) {
+				t.Fatalf("process %d is still there", pid)
+			}
+		}
+	}
+}
+
+// echo is a server for one test.
+func echo(t *testing.T) *Server {
+	t.Helper()
+	s, err := Serve(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// sent does one load.
+func sent(t *testing.T, o ClientOptions) (Result, error) {
+	t.Helper()
+	c, err := Start(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := c.Run(t.Context())
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	gone(t, pids(c)...)
+	return r, err
+}
+
+func handler(f func(http.ResponseWriter, *http.Request)) http.Handler { return http.HandlerFunc(f) }

@@ -1,0 +1,247 @@
+package load
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/thread"
+)
+
+func TestTheyDieWithTare(t *testing.T) {
+	cmd := exec.Command("/proc/self/exe", "-orphans")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pids [3]int
+	if _, err := fmt.Sscan(line, &pids[0], &pids[1], &pids[2]); err != nil {
+		t.Fatalf("%q: %v", line, err)
+	}
+	time.Sleep(100 * time.Millisecond) // the load has begun
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	gone(t, pids[:]...)
+}
+
+func TestTheyAreInTheirCgroupsBeforeTheyBegin(t *testing.T) {
+	var roots []string
+	for _, root := range []string{"/sys/fs/cgroup/cpu", "/sys/fs/cgroup/unified", "/sys/fs/cgroup"} {
+		if _, err := os.Stat(filepath.Join(root, "cgroup.procs")); err == nil {
+			roots = append(roots, root)
+		}
+	}
+	if os.Getuid() != 0 || len(roots) == 0 {
+		t.Skip("making cgroups needs root and a mounted hierarchy")
+	}
+	group := func(name string) []string {
+		var all []string
+		for _, root := range roots {
+			dir := filepath.Join(root, fmt.Sprintf("tare-run-load-test-%d-%s", os.Getpid(), name))
+			if err := os.Mkdir(dir, 0o755); err != nil {
+				t.Skipf("no cgroup can be made: %v", err)
+			}
+			t.Cleanup(func() {
+				for range 100 {
+					if os.Remove(dir) == nil {
+						return
+					}
+					time.Sleep(10 * time.Millisecond)
+				}
+				t.Errorf("%s is left", dir)
+			})
+			all = append(all, dir)
+		}
+		return all
+	}
+	one, two := group("one"), group("two")
+	c, err := Start(t.Context(), ClientOptions{
+		URL: echo(t).URL(), Connections: 4, Duration: time.Minute, Instances: 2, Groups: [][]string{one, two},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for pid, groups := range map[int][]string{pids(c)[0]: one, pids(c)[1]: two} {
+		for _, dir := range groups {
+			b, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+			if err != nil || strings.TrimSpace(string(b)) != strconv.Itoa(pid) {
+				t.Errorf("%s has %q, not %d: %v", dir, b, pid, err)
+			}
+		}
+	}
+	// What ends a cgroup ends them.
+	time.AfterFunc(200*time.Millisecond, func() { unix.Kill(pids(c)[0], unix.SIGKILL) })
+	if _, err := c.Run(t.Context()); err == nil {
+		t.Error("a load whose cgroup was emptied has no error")
+	}
+}
+
+func TestAProcessThatSaysSomethingElseIsEnded(t *testing.T) {
+	for name, c := range map[string]struct {
+		verb, want string
+		within     time.Duration
+	}{
+		"no JSON":         {"-nonsense", "cannot be read", patience},
+		"a line too long": {"-flood", "a line of more than 1024 KiB", patience},
+		"nothing":         {"-silent", "said nothing in time", 100 * time.Millisecond},
+		"an error":        {"-fails", `it is\x1b[31m broken`, patience},
+	} {
+		t.Run(name, func(t *testing.T) {
+			one, err := begin(t.Context(), c.verb, "a process", nil, nil, struct{}{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var r Result
+			err = one.hear(&r, time.Now().Add(c.within))
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v", err)
+			}
+			_ = one.close()
+			gone(t, one.cmd.Process.Pid)
+		})
+	}
+}
+
+func TestAHiddenArgumentGivenByHandDoesNothing(t *testing.T) {
+	good := `{"url":"http://127.0.0.1:1/","resolve":"127.0.0.1","connections":1,"qps":0,"keep_alive":false,` +
+		`"duration":1000000,"timeout":1000000,"share":0,"of":1}`
+	for name, c := range map[string]struct{ verb, in, want string }{
+		"client, no input":            {verbClient, "", "EOF"},
+		"client, no JSON":             {verbClient, "x\n", "invalid character"},
+		"client, an unknown field":    {verbClient, `{"shell":"id"}` + "\n", "unknown field"},
+		"client, two objects":         {verbClient, good + good + "\n", "after the object"},
+		"client, a line without end":  {verbClient, strings.Repeat("[", longestLine+1), "a line of more than"},
+		"client, minus 1 connections": {verbClient, strings.Replace(good, `"connections":1`, `"connections":-1`, 1) + "\n", "connections"},
+		"client, too many":            {verbClient, strings.Replace(good, `"connections":1`, `"connections":99999999`, 1) + "\n", "connections"},
+		"client, share 5 of 1":        {verbClient, strings.Replace(good, `"share":0`, `"share":5`, 1) + "\n", "client 5 of 1"},
+		"client, no address":          {verbClient, strings.Replace(good, `"resolve":"127.0.0.1"`, `"resolve":"x"`, 1) + "\n", "ParseAddr"},
+		"client, told nonsense":       {verbClient, good + "\nx\n", "when to begin"},
+		"server, asked nonsense":      {verbServer, "x\n", "invalid character"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			cmd := exec.CommandContext(ctx, "/proc/self/exe", c.verb)
+			cmd.Stdin = strings.NewReader(c.in)
+			var said strings.Builder
+			cmd.Stderr = &said
+			err := cmd.Run()
+			if cmd.ProcessState.ExitCode() != 1 || !strings.Contains(said.String(), c.want) {
+				t.Errorf("%v: %s", err, said.String())
+			}
+		})
+	}
+}
+
+func TestAServerThatWasKilledIsAnError(t *testing.T) {
+	s, err := Serve(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	unix.Kill(s.child.cmd.Process.Pid, unix.SIGKILL)
+	gone(t, s.child.cmd.Process.Pid)
+	if _, err := s.Served(); err == nil {
+		t.Error("it has counted")
+	}
+	if err := s.Close(); err == nil || !strings.Contains(err.Error(), "signal: killed") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestTooFewFilesAreRaisedOrSaid(t *testing.T) {
+	lines := strings.Split(itself(t, nil, "-few-files"), "\n")
+	want := []string{"<nil>", "500", "prlimit --pid $$ --nofile=1064:1064", "1000 connections need 1064 open files in one process, and 500 are the limit"}
+	for i, w := range want {
+		if !strings.Contains(lines[i], w) {
+			t.Errorf("line %d is %q, not %q", i+1, lines[i], w)
+		}
+	}
+}
+
+func TestThousandsOfConnectionsGoThroughAHundredPorts(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("a network of its own needs root")
+	}
+	script := `ip link set lo up && echo '40000 40099' > /proc/sys/net/ipv4/ip_local_port_range && ` +
+		`echo 0 > /proc/sys/net/ipv4/tcp_tw_reuse && exec "$0" -few-ports`
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", script, exe)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Skipf("no network of its own: %v: %s", err, out)
+	}
+	lines := strings.Split(string(out), "\n")
+	if lines[0] != "<nil>" || lines[1] != "800 0 800 <nil>" || !strings.Contains(lines[2], "60 connections need 120 ports") {
+		t.Errorf("%s", out)
+	}
+}
+
+func TestImportingItStartsNothing(t *testing.T) {
+	for i, line := range strings.Fields(itself(t, nil, "-imports")) {
+		if i == 0 && line != "1" {
+			t.Errorf("%s goroutines", line)
+		}
+		if i > 0 && !strings.HasPrefix(line, "test.") {
+			t.Errorf("a flag: %s", line)
+		}
+	}
+}
+
+// A container's server may listen on its own loopback and nowhere else.
+func TestAServerIsAskedFromItsOwnNetworkNamespace(t *testing.T) {
+	var inside *os.File
+	var server net.Listener
+	if err := thread.Apart(func() (err error) {
+		if err = unix.Unshare(unix.CLONE_NEWNET); err != nil {
+			return err
+		}
+		if inside, err = os.Open("/proc/thread-self/ns/net"); err != nil {
+			return err
+		}
+		up := exec.CommandContext(t.Context(), "ip", "link", "set", "lo", "up")
+		if out, err := up.CombinedOutput(); err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		server, err = net.Listen("tcp", "127.0.0.1:0")
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	defer inside.Close()
+	s := http.Server{Handler: handler(func(http.ResponseWriter, *http.Request) {})}
+	defer s.Close()
+	go s.Serve(server)
+	o := ClientOptions{URL: "http://" + server.Addr().String() + "/", Connections: 2, Duration: 50 * time.Millisecond}
+	if _, err := sent(t, o); !errors.Is(err, ErrNoAnswer) {
+		t.Errorf("from outside: %v", err)
+	}
+	o.Net = inside
+	if r, err := sent(t, o); err != nil || r.Requests == 0 || r.Errors > 0 {
+		t.Errorf("from inside: %+v, %v", r, err)
+	}
+}

@@ -1,0 +1,332 @@
+package load
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"fortio.org/fortio/fhttp"
+	"fortio.org/fortio/fnet"
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/node/machine"
+)
+
+// sender sends the requests of one client and counts what comes of them.
+type sender struct {
+	clientConfig
+	clients  []fhttp.Fetcher
+	answers  []answer // of each client
+	failures failures
+	latency  histogram
+	missing  histogram      // of an open loop, see Result
+	waiting  []atomic.Int64 // of each client: when what it waits for was due, or -1
+	lag      histogram
+	alarm    *alarm
+	begun    int64 // ns of CLOCK_MONOTONIC
+
+	started, answered, failed, sockets atomic.Int64
+	unsent                             atomic.Int64
+	last                               atomic.Int64 // end of the last answer, ns from the beginning
+	lastSent                           atomic.Int64 // when the last request was sent that was answered, the same
+	stop                               chan struct{}
+	stopOnce                           sync.Once
+}
+
+func newSender(c clientConfig) (*sender, error) {
+	s := &sender{clientConfig: c, stop: make(chan struct{})}
+	listen(&s.failures)
+	fhttp.BufferSizeKb = buffer >> 10
+	if err := fnet.FlagResolveIPType.Set("ip"); err != nil { // not IPv4 alone
+		return nil, err
+	}
+	var err error
+	if s.alarm, err = newAlarm(); err != nil {
+		return nil, err
+	}
+	s.answers, s.waiting = make([]answer, c.Connections), make([]atomic.Int64, c.Connections)
+	for i := range c.Connections {
+		s.waiting[i].Store(-1)
+		o := fhttp.HTTPOptions{
+			URL: c.URL, Resolve: c.Resolve, NoResolveEachConn: true,
+			DisableKeepAlive: !c.KeepAlive, HTTPReqTimeOut: c.Timeout, ID: i,
+			DataWriter: &s.answers[i],
+		}
+		if c.ResolveEach {
+			o.Resolve, o.NoResolveEachConn = "", false
+		}
+		o.Init(c.URL)
+		if c.Host != "" {
+			if err := o.AddAndValidateExtraHeader("Host: " + c.Host); err != nil {
+				return nil, err
+			}
+		}
+		client, err := fhttp.NewClient(&o)
+		if err != nil {
+			return nil, fmt.Errorf("make connection %d of %d to %s: %w", i+1, c.Connections, c.URL, err)
+		}
+		s.clients = append(s.clients, client)
+	}
+	return s, nil
+}
+
+// grace is how much longer than a time-out a request is waited for.
+const grace = 200 * time.Millisecond
+
+// run sends from begun until the time is over, and waits for what was sent then. Each
+// request has its time-out: that of an open loop may be sent late, up to a time-out after
+// the end, and is waited for as long as any other.
+func (s *sender) run(begun int64) (*Result, error) {
+	if err := s.alarm.until(begun); err != nil {
+		return nil, err
+	}
+	s.begun = begun
+	used := machine.Clock(unix.CLOCK_PROCESS_CPUTIME_ID)
+	var all sync.WaitGroup
+	due := make(chan int64)
+	if s.QPS > 0 {
+		all.Go(func() { s.pace(due) })
+	}
+	for i := range s.clients {
+		all.Go(func() {
+			if s.QPS > 0 {
+				s.open(i, due)
+			} else {
+				s.closed(i)
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() { all.Wait(); close(done) }()
+	left := func(d time.Duration) <-chan time.Time { return time.After(d - time.Duration(s.now())) }
+	select {
+	case <-done:
+	case <-left(s.Duration + s.Timeout):
+		s.halt()
+		select {
+		case <-done:
+		case <-left(s.Duration + waits(s.QPS)*s.Timeout + grace):
+		}
+	}
+	return s.result(machine.Clock(unix.CLOCK_PROCESS_CPUTIME_ID) - used), nil
+}
+
+// waits is for how many time-outs after its duration a load may go on.
+func waits(qps float64) time.Duration {
+	if qps > 0 {
+		return 2
+	}
+	return 1
+}
+
+// now is the time since the beginning, ns.
+func (s *sender) now() int64 { return machine.Now() - s.begun }
+
+func (s *sender) halt() { s.stopOnce.Do(func() { close(s.stop) }) }
+
+// closed sends on one connection one request after the other.
+func (s *sender) closed(i int) {
+	failed := 0
+	for now := s.now(); now < int64(s.Duration) && !s.stopped(); now = s.now() {
+		if s.request(i, now) {
+			failed = 0
+			continue
+		}
+		// A port that refuses would be tried a hundred thousand times a second.
+		wait := time.Millisecond << min(failed, 7)
+		failed++
+		select {
+		case <-time.After(min(wait, s.Duration-time.Duration(s.now()))):
+		case <-s.stop:
+		}
+	}
+}
+
+// open sends on one connection what is due. Connections take turns; one that waits
+// for an answer leaves its turn to the others.
+func (s *sender) open(i int, due <-chan int64) {
+	for at := range due {
+		s.request(i, at)
+	}
+}
+
+// pace hands out when requests are due. Where no connection is free it waits, and
+// what became due meanwhile follows at once: none is left out, and each one's
+// latency counts from when it was due.
+func (s *sender) pace(due chan<- int64) {
+	defer close(due)
+	n := int64(math.Ceil((s.Duration.Seconds()*s.QPS - float64(s.Share)) / float64(s.Of)))
+	for k := range n {
+		at := s.dueAt(k)
+		if s.now() < at {
+			if s.alarm.until(s.begun+at) != nil {
+				s.unsentFrom(k, n)
+				return
+			}
+			s.lag.add(s.now() - at)
+		}
+		if s.stopped() { // select below has no order
+			s.unsentFrom(k, n)
+			return
+		}
+		select {
+		case due <- at:
+		case <-s.stop:
+			s.unsentFrom(k, n)
+			return
+		}
+	}
+}
+
+// dueAt is when this client's k-th request is due, ns from the beginning.
+func (s *sender) dueAt(k int64) int64 {
+	return int64(float64(int64(s.Share)+k*int64(s.Of)) / s.QPS * 1e9)
+}
+
+// maxSingle is how many unsent requests are taken one by one; of more, as many go
+// together as bring them down to that, whose times are next to each other.
+const maxSingle = 1 << 20
+
+// unsentFrom counts the requests from the k-th to before the n-th, none of which was
+// sent. Those that were due by now have been waited for since.
+func (s *sender) unsentFrom(k, n int64) {
+	s.unsent.Store(n - k)
+	stride := (n-k)/maxSingle + 1
+	for now := s.now(); k < n; k += stride {
+		at := s.dueAt(k)
+		if at > now {
+			return
+		}
+		s.missing.addTimes(now-at, min(stride, n-k))
+	}
+}
+
+func (s *sender) stopped() bool {
+	select {
+	case <-s.stop:
+		return true
+	default:
+		return false
+	}
+}
+
+// request sends one request and counts its answer; from is what its latency is
+// counted from.
+func (s *sender) request(i int, from int64) bool {
+	client, answer := s.clients[i], &s.answers[i]
+	_, connects := client.GetIPAddress()
+	before, began := connects.Count, s.now()
+	s.started.Add(1)
+	s.waiting[i].Store(from)
+	*answer = answerWhole // not that of the request before
+	code, _, _ := client.StreamFetch(context.Background())
+	now := s.now()
+	s.waiting[i].Store(-1) // before it is counted: see result
+	s.sockets.Add(connects.Count - before)
+	if why := answer.wrong(code); why != "" || code == fhttp.SocketError {
+		client.Close() // what is left of this answer would be taken for the next one
+		if s.QPS > 0 && now-began >= int64(s.Timeout) {
+			s.missing.add(now - from)
+		}
+		s.fail(why)
+		return false
+	}
+	s.latency.add(now - from)
+	s.answered.Add(1)
+	latest(&s.last, now)
+	latest(&s.lastSent, began)
+	return true
+}
+
+// latest raises a time.
+func latest(at *atomic.Int64, now int64) {
+	for {
+		if old := at.Load(); now <= old || at.CompareAndSwap(old, now) {
+			return
+		}
+	}
+}
+
+// hopeless is after how many failures a client without any answer gives up, or one
+// on each connection where those are more; or with the first after a time-out.
+const hopeless = 8
+
+// fail counts a failure, whose reason is not yet known where it isn't empty.
+func (s *sender) fail(why string) {
+	if why != "" {
+		s.failures.add(why, 1)
+	}
+	failed := s.failed.Add(1)
+	many := failed >= int64(max(hopeless, s.Connections)) || s.now() >= int64(s.Timeout)
+	if many && s.answered.Load() == 0 {
+		s.halt()
+	}
+}
+
+// result is what there is to say. Goroutines may still wait for answers: what they
+// wait for has failed.
+func (s *sender) result(cpu int64) *Result {
+	// In this order nothing is both answered and missing.
+	r := &Result{Histogram: s.latency.bins(), CPU: cpu}
+	answered := total(r.Histogram)
+	if answered > 0 { // else there is an error, and no time at all
+		r.Missing, r.Max = s.waitedFor()
+	}
+	r.Unsent = s.unsent.Load()
+	if waiting := s.started.Load() - answered - s.failed.Load(); waiting > 0 {
+		s.failures.add(late, waiting)
+	}
+	var unconnected int64
+	r.Failures, unconnected = s.failures.snapshot()
+	r.Requests = s.started.Load()
+	r.Errors = r.Requests - answered
+	r.Sockets = max(s.sockets.Load()-unconnected, 0)
+	r.Elapsed = s.elapsed()
+	r.QPS = float64(answered) / (float64(r.Elapsed) / 1e9)
+	if r.OpenLoop = s.QPS > 0; r.OpenLoop {
+		r.Lag = quantile(s.lag.bins(), 0.99, s.lag.max.Load())
+	}
+	r.Max = max(r.Max, s.latency.max.Load())
+	sum := float64(s.latency.sum.Load())
+	for _, b := range r.Missing {
+		sum += float64(min(b.To, r.Max)) * float64(b.Count)
+	}
+	if n := answered + total(r.Missing); n > 0 {
+		r.Mean = int64(sum / float64(n))
+	}
+	r.quantiles()
+	return r
+}
+
+// elapsed is the time in which what was answered was asked for, ns. In an open loop it
+// is until the last of that was sent: a server that keeps up with the rate has answered
+// all that was due, however long after the end it took for the last answer.
+func (s *sender) elapsed() int64 {
+	now := s.now()
+	switch {
+	case s.stopped() && (s.QPS <= 0 || now < int64(s.Duration)):
+		return max(now, 1)
+	case s.QPS > 0:
+		return max(int64(s.Duration), s.lastSent.Load())
+	}
+	return max(int64(s.Duration), s.last.Load())
+}
+
+// waitedFor is for how long requests of an open loop were waited for that had no
+// answer in time, those among them that still are.
+func (s *sender) waitedFor() (bins []Bin, longest int64) {
+	if s.QPS <= 0 {
+		return nil, 0
+	}
+	bins, longest = s.missing.bins(), s.missing.max.Load()
+	var still histogram
+	for i := range s.waiting {
+		if from := s.waiting[i].Load(); from >= 0 {
+			still.add(s.now() - from)
+		}
+	}
+	return together(bins, still.bins()), max(longest, still.max.Load())
+}

@@ -1,0 +1,66 @@
+package load
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"sync"
+	"time"
+)
+
+// Server is fortio's echo server in a process of its own. What a URL asks of it is
+// fortio's: "?size=1000", "?delay=10ms", "?status=503:10".
+type Server struct {
+	child *child
+	addr  netip.AddrPort
+	lock  sync.Mutex // one question at a time
+}
+
+// Served is what a server counted since it began.
+type Served struct {
+	Requests    int64 `json:"requests"`
+	Connections int64 `json:"connections"`
+}
+
+// Serve starts a server, which answers when Serve returns. The end of ctx ends it.
+func Serve(ctx context.Context) (*Server, error) {
+	c, err := begin(ctx, verbServer, "the load's server", nil, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	var ready serverReady
+	if err := c.hear(&ready, time.Now().Add(patience)); err != nil {
+		_ = c.close() // why it ended is said already
+		return nil, err
+	}
+	addr, err := netip.ParseAddrPort(ready.Address)
+	if err != nil {
+		_ = c.close()
+		return nil, fmt.Errorf("the load's server says that it listens at %.60q: %w", ready.Address, err)
+	}
+	return &Server{child: c, addr: addr}, nil
+}
+
+// URL is what it serves.
+func (s *Server) URL() string { return "http://" + s.addr.String() + "/" }
+
+// Addr is where it listens.
+func (s *Server) Addr() netip.AddrPort { return s.addr }
+
+// CPU is the CPU time of its process so far in ns, -1 where it isn't known.
+func (s *Server) CPU() int64 { return s.child.cpu() }
+
+// Served asks the server what it counted.
+func (s *Server) Served() (Served, error) {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	var out Served
+	if err := write(s.child.in, question{Count: true}); err != nil {
+		return out, fmt.Errorf("ask the load's server what it counted: %w", err)
+	}
+	err := s.child.hear(&out, time.Now().Add(patience))
+	return out, err
+}
+
+// Close ends it. A server that has ended before is an error.
+func (s *Server) Close() error { return s.child.close() }

@@ -1,0 +1,151 @@
+package probe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/node/procs"
+)
+
+func TestAProbeSaysWhenItBeganAndBecomesAProgram(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, mode := range map[string]os.FileMode{"none/tool": 0o644, "some/tool": 0o755} {
+		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\necho tool \"$@\" >&2; exit 5\n"), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := "PATH=" + dir + "/absent:" + dir + "/none:" + dir + "/some"
+	for name, c := range map[string]struct {
+		args    []string
+		env     string
+		exit    int
+		out, is string
+	}{
+		"by a path":              {[]string{"t-1", "/bin/sh", "-c", "echo $0 $1; exit 7", "a b", "c"}, "", 7, "a b c\n", ""},
+		"found in PATH":          {[]string{"t-1", "tool", "x"}, path, 5, "", "tool x\n"},
+		"without a PATH":         {[]string{"t-1", "sh", "-c", "exit 3"}, "A=1", 3, "", ""},
+		"not there":              {[]string{"t-1", "nonesuch"}, path, 127, "", "tare-probe: cannot run nonesuch: no such program: errno 2\n"},
+		"not there, by a path":   {[]string{"t-1", "/no/such"}, "", 127, "", "tare-probe: cannot run /no/such: no such program: errno 2\n"},
+		"not to be run":          {[]string{"t-1", "tool"}, "PATH=" + dir + "/none", 126, "", "tare-probe: cannot run tool: errno 13\n"},
+		"of no known format":     {[]string{"t-1", "/proc/self/cmdline"}, "", 126, "", "tare-probe: cannot run /proc/self/cmdline: errno 13\n"},
+		"with its signals alone": {[]string{"t-1", "/bin/sh", "-c", "grep -E '^Sig(Blk|Ign)' /proc/self/status"}, "", 0, "SigBlk:\t0000000000000000\n" + ignored(t), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cmd := command(t, append([]string{Name}, c.args...))
+			if c.env != "" {
+				cmd.Env = []string{c.env}
+			}
+			var out, is strings.Builder
+			cmd.Stdout, cmd.Stderr = &out, &is
+			err := cmd.Run()
+			exit := (*exec.ExitError)(nil)
+			if err != nil && !errors.As(err, &exit) {
+				t.Fatal(err)
+			}
+			line, rest, _ := strings.Cut(out.String(), "\n")
+			if !regexp.MustCompile(`^tare-probe/1 t-1 [0-9]+$`).MatchString(line) || rest != c.out || is.String() != c.is || cmd.ProcessState.ExitCode() != c.exit {
+				t.Errorf("%q, %q and status %d; want the line and %q, %q and %d", out.String(), is.String(), cmd.ProcessState.ExitCode(), c.out, c.is, c.exit)
+			}
+		})
+	}
+}
+
+// ignored is the line of the signals that this process ignores, which whatever it starts
+// inherits.
+func ignored(t *testing.T) string {
+	t.Helper()
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return regexp.MustCompile(`(?m)^SigIgn:.*\n`).FindString(string(status))
+}
+
+func TestTheServerAnswersLeaksAndHangsAsItIsTold(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := l.Addr().(*net.TCPAddr).Port
+	l.Close()
+	cmd := command(t, ServeArgs(port, "delay=200", "leak=100000", "hang=201"))
+	began := time.Now()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	url := fmt.Sprintf("http://127.0.0.1:%d/", port)
+	get := func(ctx context.Context) error {
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+		if err != nil {
+			return err
+		}
+		reply, err := http.DefaultClient.Do(r)
+		if err != nil {
+			return err
+		}
+		defer reply.Body.Close()
+		if b, err := io.ReadAll(reply.Body); reply.StatusCode != 200 || string(b) != "tare\n" || err != nil {
+			return fmt.Errorf("%s %q %w", reply.Status, b, err)
+		}
+		return nil
+	}
+	for get(ctx) != nil && ctx.Err() == nil {
+		time.Sleep(time.Millisecond)
+	}
+	if waited := time.Since(began); waited < 200*time.Millisecond {
+		t.Errorf("it answered after %v", waited)
+	}
+	anonymous := func() int64 {
+		dir, err := new(procs.Reader).Open(cmd.Process.Pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer dir.Close()
+		m, err := dir.Memory()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m.Anon
+	}
+	before := anonymous()
+	for range 199 {
+		if err := get(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if grown := anonymous() - before; grown < 199*100000-4096 || grown > 199*100000+4096 {
+		t.Errorf("grown by %d, want %d within a page", grown, 199*100000)
+	}
+	if err := get(ctx); err != nil {
+		t.Error(err)
+	}
+	short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+	defer cancel()
+	if err := get(short); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("one more than it answers: %v", err)
+	}
+	_ = cmd.Process.Signal(syscall.SIGTERM)
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+}

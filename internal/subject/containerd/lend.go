@@ -1,0 +1,55 @@
+package containerd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/containerd/containerd/v2/core/images/archive"
+	"github.com/containerd/containerd/v2/pkg/namespaces"
+	"github.com/containerd/errdefs"
+	"github.com/containerd/platforms"
+	"github.com/distribution/reference"
+
+	"github.com/tare-bench/tare/internal/cargo"
+)
+
+// Lend implements subject.Lender: what is in the namespace of the containers, else in
+// that of ctr, nerdctl or a kubelet.
+func (t *Target) Lend(ctx context.Context, ref, file string) error {
+	return Lend(ctx, t.at.socket, ref, file, t.at.namespace, "default", "k8s.io")
+}
+
+// Lend writes an image of the first of some namespaces that has it into a file.
+func Lend(ctx context.Context, socket, ref, file string, among ...string) error {
+	name, err := reference.ParseDockerRef(ref)
+	if err != nil {
+		return err
+	}
+	c, err := Connect(ctx, socket, among[0])
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close() }()
+	for _, namespace := range among {
+		in := namespaces.WithNamespace(ctx, namespace)
+		_, err := c.ImageService().Get(in, name.String())
+		if errdefs.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("look for the image %s: %w", name, err)
+		}
+		out, err := os.OpenFile(file, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+		if err != nil {
+			return err
+		}
+		err = c.Export(in, out, archive.WithPlatform(platforms.Default()), archive.WithImage(c.ImageService(), name.String()))
+		if err = errors.Join(err, out.Close()); err != nil {
+			return fmt.Errorf("export the image %s: %w", name, err)
+		}
+		return nil
+	}
+	return cargo.ErrNoImage
+}

@@ -1,0 +1,276 @@
+package minder
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/node/cgroup"
+	"github.com/tare-bench/tare/internal/node/machine"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/record"
+)
+
+// one is a session with a process of this machine on its lane.
+type one struct {
+	pid int
+	log string
+	op  subject.Op
+	on  *record.Failure // of operations but the first
+
+	bad    *record.Failure // of the first
+	others bool            // the process is nobody's that the target knows of
+	host   bool
+}
+
+func (o *one) Prepare(_ context.Context, op subject.Op, _ []int) (subject.Batch, error) {
+	o.op = op
+	return o, nil
+}
+
+func (o *one) Start(context.Context) (int64, []record.Sample, error) {
+	s := record.Sample{Lane: 0}
+	if o.op == subject.Run {
+		s.Failure = o.bad
+	}
+	if o.op != subject.Run && o.on != nil {
+		f := *o.on
+		s.Failure = &f
+	}
+	return 1, []record.Sample{s}, nil
+}
+func (o *one) Discard(context.Context, []int) error { return nil }
+func (o *one) Close(context.Context) error          { return nil }
+func (o *one) Reach(int) subject.Reached {
+	return subject.Reached{Pid: o.pid, Log: o.log, Plain: true, Host: o.host, Own: func(pid int) bool { return !o.others && pid == o.pid }}
+}
+func (o *one) Ended(context.Context, int) subject.Ended {
+	return subject.Ended{Exit: 7, Known: true, Output: "because"}
+}
+
+// shell begins a script as the first process of a PID namespace, and waits for its first line.
+func shell(t *testing.T, script string) *exec.Cmd {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root for a PID namespace")
+	}
+	c := exec.Command("/bin/sh", "-c", script)
+	c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID, Pdeathsig: syscall.SIGKILL}
+	out, err := c.StdoutPipe()
+	if err == nil {
+		err = c.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = c.Process.Kill()
+		_ = c.Wait()
+	})
+	if _, err := out.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestAFailureSaysWhatAProgramDidWrong(t *testing.T) {
+	late := &record.Failure{Kind: record.FailTimeout, Detail: "timed out"}
+	killed := &record.Failure{Kind: record.FailWorkload, Exit: 137, Detail: "killed"}
+	other := &record.Failure{Kind: record.FailState, Detail: "its state"}
+	for name, c := range map[string]struct {
+		script string
+		on     *record.Failure
+		ends   bool // by itself
+		says   string
+	}{
+		"it has no handler":               {"echo; exec sleep 1000", late, false, "timed out: the workload had no handler for SIGTERM"},
+		"it was killed for that":          {"echo; exec sleep 1000", killed, false, "killed: the workload had no handler for SIGTERM"},
+		"it ignores the signal":           {"trap '' TERM; echo; exec sleep 1000", late, false, "timed out: the workload ignores SIGTERM"},
+		"it has a handler":                {"trap : TERM; echo; sleep 1000 & wait", late, false, "timed out"},
+		"something else went wrong":       {"trap '' TERM; echo; exec sleep 1000", other, false, "its state"},
+		"nothing went wrong":              {"trap : TERM; echo; sleep 1000 & wait", nil, false, ""},
+		"it had ended":                    {"echo", late, true, "the workload ended before it was told to, with status 7"},
+		"it had ended and nobody noticed": {"echo", nil, true, "the workload ended before it was told to, with status 7"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := shell(t, c.script)
+			in := &one{pid: p.Process.Pid, on: c.on}
+			s := Wrap(in, subject.Env{}, 1<<20)
+			defer s.Close(t.Context())
+			if _, err := subject.Operate(t.Context(), s, subject.Run, []int{0}); err != nil {
+				t.Fatal(err)
+			}
+			if c.ends {
+				var info unix.Siginfo
+				if err := unix.Waitid(unix.P_PID, in.pid, &info, unix.WEXITED|unix.WNOWAIT, nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			samples, err := subject.Operate(t.Context(), s, subject.Stop, []int{0})
+			if err != nil {
+				t.Fatal(err)
+			}
+			f := samples[0].Failure
+			if (f != nil) != (c.says != "") || f != nil && !strings.HasPrefix(f.Detail, c.says) || c.says == "timed out" && f.Detail != c.says {
+				t.Errorf("%+v, want %q", f, c.says)
+			}
+		})
+	}
+}
+
+func TestAProgramThatFloodsItsLogIsEnded(t *testing.T) {
+	p := shell(t, "echo; exec sleep 1000")
+	in := &one{pid: p.Process.Pid, log: filepath.Join(t.TempDir(), "log")}
+	if err := os.WriteFile(in.log, make([]byte, 1<<20-1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := Wrap(in, subject.Env{}, 1<<20)
+	defer s.Close(t.Context())
+	if _, err := subject.Operate(t.Context(), s, subject.Run, []int{0}); err != nil {
+		t.Fatal(err)
+	}
+	if why := s.(*session).ended(0, false); why != "" {
+		t.Fatalf("it was ended because %s", why)
+	}
+	if err := os.WriteFile(in.log, make([]byte, 1<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Wait(); err == nil || p.ProcessState.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+		t.Errorf("it ended with %v", err)
+	}
+	for op, says := range map[subject.Op]string{subject.Stop: "its output grew beyond 1 MiB, and it was ended for that"} {
+		samples, err := subject.Operate(t.Context(), s, op, []int{0})
+		if err != nil || samples[0].Failure == nil || samples[0].Failure.Detail != says {
+			t.Errorf("%s: %v, %+v", op, err, samples[0].Failure)
+		}
+	}
+	samples, err := subject.Operate(t.Context(), s, subject.Remove, []int{0})
+	if err != nil || samples[0].Failure != nil {
+		t.Errorf("it is said twice: %v, %+v", err, samples)
+	}
+}
+
+func TestNobodyElsesProcessIsEnded(t *testing.T) {
+	bad := &record.Failure{Kind: record.FailState, Detail: "its state"}
+	for name, c := range map[string]struct {
+		in   one
+		ends bool
+	}{
+		"the container's own":                           {one{}, true},
+		"another that got its number":                   {one{others: true}, false},
+		"its own, whose start is said to have failed":   {one{bad: bad}, true},
+		"another's, where the start is said to have so": {one{bad: bad, others: true}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := shell(t, "echo; exec sleep 1000")
+			in := c.in
+			in.pid, in.log = p.Process.Pid, filepath.Join(t.TempDir(), "log")
+			if err := os.WriteFile(in.log, make([]byte, 1<<20), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			s := Wrap(&in, subject.Env{}, 1<<20)
+			defer s.Close(t.Context())
+			if _, err := subject.Operate(t.Context(), s, subject.Run, []int{0}); err != nil {
+				t.Fatal(err)
+			}
+			if why := s.(*session).ended(0, false); (why != "") != c.ends { // which looks, too
+				t.Errorf("it was ended because %q", why)
+			}
+		})
+	}
+}
+
+// Where nothing tells whose process a pid is, none is ended.
+func TestAProcessThatNobodyVouchesForIsNotPinned(t *testing.T) {
+	if fd := pin(subject.Reached{Pid: os.Getpid()}); fd != -1 {
+		t.Errorf("it is, as %d", fd)
+	}
+}
+
+func TestARefusalOfAnotherTaskIsSaidOfTheContainersOwnProcessOnly(t *testing.T) {
+	group := limited(t)
+	for name, c := range map[string]struct {
+		in   one
+		says bool
+	}{
+		"a container's":       {one{}, true},
+		"somebody else's":     {one{others: true}, false},
+		"that of the machine": {one{host: true}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := shell(t, "trap : TERM; echo; sleep 1000 & wait")
+			if err := os.WriteFile(filepath.Join(group, "cgroup.procs"), []byte(strconv.Itoa(p.Process.Pid)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			in := c.in
+			in.pid = p.Process.Pid
+			s := Wrap(&in, subject.Env{}, 1<<20)
+			defer s.Close(t.Context())
+			if _, err := subject.Operate(t.Context(), s, subject.Run, []int{0}); err != nil {
+				t.Fatal(err)
+			}
+			samples, err := subject.Operate(t.Context(), s, subject.Stop, []int{0})
+			if err != nil {
+				t.Fatal(err)
+			}
+			f := samples[0].Failure
+			if (f != nil) != c.says || f != nil && !strings.HasPrefix(f.Detail, "it wanted more tasks") {
+				t.Errorf("%+v", f)
+			}
+		})
+	}
+}
+
+// limited makes a group with a limit of tasks that somebody in it has been refused.
+func limited(t *testing.T) string {
+	t.Helper()
+	hs, err := cgroup.Hierarchies()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, found := machine.Cgroups(hs).Find("pids")
+	if os.Geteuid() != 0 || !found {
+		t.Skip("needs root and the pids controller for a limit")
+	}
+	hs = cgroup.Using(hs, "pids")
+	name := cgroup.Prefix + "minder-" + strconv.Itoa(os.Getpid())
+	if err := cgroup.Delegate(hs, name, "pids"); err != nil {
+		t.Fatal(err)
+	}
+	group := filepath.Join(h.Mount, name, "one")
+	t.Cleanup(func() {
+		if err := cgroup.Remove(hs, name); err != nil {
+			t.Error(err)
+		}
+	})
+	write := func(file, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(group, file), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(group, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	write("pids.max", "1")
+	forks := shell(t, "echo; while (:); do :; done") // until it is refused another
+	write("cgroup.procs", strconv.Itoa(forks.Process.Pid))
+	_ = forks.Wait() // how it ends is the shell's
+	write("pids.max", "100")
+	return group
+}
+
+func TestLogsTogetherFillNoDisk(t *testing.T) {
+	for lanes, want := range map[int]int64{0: 256 << 20, 1: 256 << 20, 100: 42949672, 1000: 16 << 20} {
+		if got := Most(lanes); got != want {
+			t.Errorf("%d lanes: %d bytes each, want %d", lanes, got, want)
+		}
+	}
+}

@@ -1,0 +1,41 @@
+package ready
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/subject/setting"
+)
+
+// An answer that goes on for ever, each piece of it in time, is none.
+func TestARequestEndsWithItsTimeHoweverItIsAnswered(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Transfer-Encoding", "identity") // its end is that of the connection
+		for r.Context().Err() == nil {
+			_, _ = w.Write([]byte(": still here\n"))
+			_ = http.NewResponseController(w).Flush()
+			time.Sleep(5 * time.Millisecond)
+		}
+	}))
+	defer server.Close()
+	at := netip.MustParseAddrPort(server.Listener.Addr().(*net.TCPAddr).String())
+	r := &request{dial: dial{to: at}, is: setting.Readiness{Path: "/", Status: http.StatusOK}, answering: 100 * time.Millisecond}
+	done := make(chan error, 1)
+	go func() {
+		_, err := r.poll(context.Background(), 1)
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		if err == nil {
+			t.Error("it is ready")
+		}
+	case <-time.After(5 * time.Second):
+		t.Error("it is still waited for")
+	}
+}

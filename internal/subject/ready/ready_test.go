@@ -1,0 +1,280 @@
+package ready_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/node/machine"
+	"github.com/tare-bench/tare/internal/probe"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/ready"
+	"github.com/tare-bench/tare/internal/subject/setting"
+	"github.com/tare-bench/tare/record"
+)
+
+// lanes is a session of plain functions: each lane does its own when it is released.
+type lanes struct {
+	do    func(lane int) // returns when the operation does
+	reach atomic.Pointer[subject.Reached]
+	ended subject.Ended
+	exec  func(n int) int
+	asked int
+}
+
+func (l *lanes) Prepare(_ context.Context, _ subject.Op, lanes []int) (subject.Batch, error) {
+	return &started{l, lanes}, nil
+}
+func (l *lanes) Discard(context.Context, []int) error { return nil }
+func (l *lanes) Close(context.Context) error          { return nil }
+func (l *lanes) Reach(int) subject.Reached {
+	if r := l.reach.Load(); r != nil {
+		return *r
+	}
+	return subject.Reached{}
+}
+func (l *lanes) Ended(context.Context, int) subject.Ended { return l.ended }
+func (l *lanes) Exec(context.Context, int, []string) (subject.Executed, error) {
+	l.asked++
+	return subject.Executed{Exit: l.exec(l.asked)}, nil
+}
+
+type started struct {
+	*lanes
+	on []int
+}
+
+func (b *started) Start(context.Context) (int64, []record.Sample, error) {
+	released := machine.Now()
+	samples := make([]record.Sample, len(b.on))
+	for i, n := range b.on {
+		samples[i] = record.Sample{Lane: n, Start: machine.Now()}
+		b.do(n)
+		samples[i].First, samples[i].Returned = machine.Now(), machine.Now()
+	}
+	return released, samples, nil
+}
+
+// start is one batch on a session whose workloads are asked.
+func start(t *testing.T, l *lanes, asked setting.Ready, timeout time.Duration, on ...int) []record.Sample {
+	t.Helper()
+	s, err := ready.Wrap(l, asked, timeout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	samples, err := subject.Operate(t.Context(), s, subject.Run, append(on, 0)[:max(1, len(on))])
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := record.Batch{Lanes: len(samples), Released: samples[0].Start, Samples: samples}
+	if err := b.Check(); err != nil {
+		t.Error(err)
+	}
+	return samples
+}
+
+func port(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+func TestTheMomentAtWhichAWorkloadBecomesReadyLiesBetweenTwoPolls(t *testing.T) {
+	t.Parallel()
+	at := port(t)
+	path := filepath.Join(t.TempDir(), "ready")
+	var before, after atomic.Int64
+	for asked, become := range map[setting.Ready]func(){
+		setting.Ready(fmt.Sprintf("tcp:%d", at)): func() {
+			l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", at))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			t.Cleanup(func() { l.Close() })
+		},
+		setting.Ready("file:" + path): func() { _ = os.WriteFile(path, nil, 0o600) },
+		"log:^ready: [0-9]+$": func() {
+			f, err := os.OpenFile(path+".log", os.O_APPEND|os.O_WRONLY, 0)
+			if err == nil {
+				_, err = f.WriteString("dy: 17\n")
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		},
+	} {
+		t.Run(string(asked), func(t *testing.T) {
+			if err := os.WriteFile(path+".log", []byte("ready: no\nrea"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			l := &lanes{do: func(int) {
+				time.AfterFunc(30*time.Millisecond, func() {
+					before.Store(machine.Now())
+					become()
+					after.Store(machine.Now())
+				})
+			}}
+			l.reach.Store(&subject.Reached{Pid: os.Getpid(), Host: true, Log: path + ".log", Plain: true})
+			s := start(t, l, asked, 10*time.Second)[0]
+			for after.Load() < before.Load() { // it may have been seen first
+				time.Sleep(time.Millisecond)
+			}
+			d, ok := s.Resolution()
+			if s.Failure != nil || !ok || s.Unready > after.Load() || s.Ready < before.Load() {
+				t.Fatalf("it became ready from %d to %d, and is said to from %d to %d, of %d polls: %+v", before.Load(), after.Load(), s.Unready, s.Ready, s.Polls, s.Failure)
+			}
+			t.Logf("known to %v, of %d polls", d, s.Polls)
+		})
+	}
+}
+
+// apart starts a program in a network of its own.
+func apart(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root for a network namespace")
+	}
+	if args[0] == probe.Name {
+		root := t.TempDir()
+		if err := probe.Rootfs(root); err != nil {
+			t.Fatal(err)
+		}
+		args[0] = root + probe.Name
+	}
+	c := exec.Command(args[0], args[1:]...)
+	c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
+	t.Cleanup(func() {
+		if c.Process != nil {
+			_ = c.Process.Kill()
+			_ = c.Wait()
+		}
+	})
+	return c
+}
+
+// A server that waits 300 ms before it listens, in a network whose loopback is down.
+func TestAServerIsReadyWhenItListensInANetworkOfItsOwn(t *testing.T) {
+	for asked, is := range map[setting.Ready]string{"tcp:8080": "tcp", "http:8080/=200": "http"} {
+		c := apart(t, probe.ServeArgs(8080, "delay=300")...)
+		l := &lanes{}
+		l.do = func(int) {
+			if err := c.Start(); err != nil {
+				t.Error(err)
+				return
+			}
+			l.reach.Store(&subject.Reached{Pid: c.Process.Pid})
+		}
+		s := start(t, l, asked, 10*time.Second)[0]
+		d, ok := s.Resolution()
+		off := time.Duration(s.Ready-s.First) - 300*time.Millisecond
+		if s.Failure != nil || !ok || off < -20*time.Millisecond || off > d+100*time.Millisecond || (s.Request > 0) != (is == "http") {
+			t.Errorf("%s: %v after its start, known to %v: %+v", asked, off+300*time.Millisecond, d, s)
+		}
+		t.Logf("%s: %v, known to %v, first request %v", asked, off+300*time.Millisecond, d, time.Duration(s.Request))
+	}
+}
+
+func TestAWorkloadThatEndsIsNotWaitedForAndSaysHowItEnded(t *testing.T) {
+	c := apart(t, "/bin/sh", "-c", "sleep 0.1; exit 3")
+	l := &lanes{ended: subject.Ended{Exit: 3, Known: true, Output: "no such port\n"}}
+	l.do = func(int) {
+		if err := c.Start(); err != nil {
+			t.Error(err)
+			return
+		}
+		l.reach.Store(&subject.Reached{Pid: c.Process.Pid})
+	}
+	began := time.Now()
+	s := start(t, l, "tcp:8080", time.Minute)[0]
+	if f := s.Failure; f == nil || f.Kind != record.FailWorkload || f.Exit != 3 || f.Output != "no such port\n" || !strings.Contains(f.Detail, "ended before it was ready (tcp:8080), with status 3") || !strings.Contains(f.Detail, "connection refused") {
+		t.Errorf("%+v", f)
+	}
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("noticed after %v", took)
+	}
+}
+
+func TestWhatIsNeverReadyFailsInTimeWithWhatTheLastPollSaid(t *testing.T) {
+	t.Parallel()
+	refused := strconv.Itoa(port(t))
+	busy, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer busy.Close()
+	taken := fmt.Sprint(busy.Addr().(*net.TCPAddr).Port)
+	host := &subject.Reached{Pid: os.Getpid(), Host: true}
+	for name, c := range map[string]struct {
+		asked setting.Ready
+		reach *subject.Reached
+		on    []int
+		kind  string
+		said  string
+	}{
+		"nobody listens":               {setting.Ready("tcp:" + refused), host, nil, record.FailTimeout, "not ready (tcp:" + refused + ") within 50ms; the last of "},
+		"somebody else listens":        {setting.Ready("tcp:" + taken), host, nil, record.FailError, "something else listened on port " + taken},
+		"two would listen":             {setting.Ready("tcp:" + refused), host, []int{0, 1}, record.FailError, "only one can listen on port " + refused},
+		"there is no way in":           {"tcp:80", &subject.Reached{Pid: os.Getpid(), Guest: true, Why: "no way in: --network bridge"}, nil, record.FailError, "no way in: --network bridge"},
+		"nobody knows where it is":     {"tcp:80", &subject.Reached{}, nil, record.FailError, "does not say where it is"},
+		"there is no log":              {"log:x", host, nil, record.FailError, "in no file"},
+		"its log is no file":           {"log:x", &subject.Reached{Log: t.TempDir()}, nil, record.FailError, "no plain file"},
+		"a link leads out of its root": {"file:/proc/self/root/nowhere", host, nil, record.FailTimeout, "/proc/self/root/nowhere"},
+		"its command fails":            {"exec:/check", host, nil, record.FailTimeout, "/check: exit status 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := &lanes{do: func(int) {}, exec: func(int) int { return 1 }}
+			l.reach.Store(c.reach)
+			for _, s := range start(t, l, c.asked, 50*time.Millisecond, c.on...) {
+				if f := s.Failure; f == nil || f.Kind != c.kind || !strings.Contains(f.Detail, c.said) || s.Ready != 0 {
+					t.Errorf("%+v", f)
+				}
+			}
+		})
+	}
+}
+
+func TestACommandIsAskedUntilItEndsWithZero(t *testing.T) {
+	t.Parallel()
+	l := &lanes{do: func(int) {}, exec: func(n int) int { return max(3-n, 0) }}
+	s := start(t, l, "exec:/check", 10*time.Second)[0]
+	if s.Failure != nil || s.Polls != 3 || s.Unready == 0 || s.Ready < s.Unready {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestWhatIsReadyWhenItIsAskedFirstIsKnownAtMost(t *testing.T) {
+	t.Parallel()
+	l := &lanes{do: func(int) {}, exec: func(int) int { return 0 }}
+	s := start(t, l, "exec:/check", 10*time.Second)[0]
+	if _, known := s.Resolution(); known || s.Polls != 1 || s.Ready == 0 || s.Failure != nil {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestASessionThatCannotBeAskedSaysSoBeforeAnythingIsMade(t *testing.T) {
+	t.Parallel()
+	type plain struct{ subject.Session }
+	if _, err := ready.Wrap(plain{}, "tcp:80", time.Second); !errors.Is(err, subject.ErrUnsupported) || !strings.Contains(err.Error(), "leave --ready out") {
+		t.Error(err)
+	}
+	if _, err := ready.Wrap(&lanes{}, "tcp", time.Second); err == nil {
+		t.Error("an unreadable readiness was taken")
+	}
+}
