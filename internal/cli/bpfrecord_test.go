@@ -10,9 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
-	"github.com/tare-bench/tare/internal/workspace"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -102,19 +99,8 @@ func TestASignalAtAnyMomentOfALoadSavesAndCleans(t *testing.T) {
 			dir := place(t)
 			cmd, stdout, stderr := started(t, dir, append(append([]string{"bpf"}, c.args...), "-o", "r.jsonl")...)
 			await(t, "the moment", func() bool { return c.moment(dir) })
-			if err := cmd.Process.Signal(unix.SIGINT); err != nil {
-				t.Fatal(err)
-			}
-			began := time.Now()
-			_ = cmd.Wait() // the code says it
-			if took := time.Since(began); took > 30*time.Second {
-				t.Errorf("it took %v to end", took)
-			}
-			if code := cmd.ProcessState.ExitCode(); code != ExitInterrupted || !strings.Contains(stderr.String(), "interrupted") {
-				t.Errorf("exit %d\n%s\n%s", code, stdout, stderr)
-			}
-			rec := loaded(t)
-			if rec.End == nil || rec.End.Status != "interrupted" || rec.End.Failures > 0 || len(rec.Points) < c.points {
+			rec := interrupted(t, cmd, stdout, stderr)
+			if rec.End.Failures > 0 || len(rec.Points) < c.points {
 				t.Errorf("the record's end: %+v, %d points", rec.End, len(rec.Points))
 			}
 			for _, p := range rec.Points {
@@ -124,9 +110,6 @@ func TestASignalAtAnyMomentOfALoadSavesAndCleans(t *testing.T) {
 			}
 			nothingOf(t, rec)
 			nobodyIn(t, dir)
-			if left, _, err := workspace.Leftovers(workspace.DefaultRoots()); err != nil || has(left, rec.Header.RunID) {
-				t.Errorf("left behind: %+v, %v", left, err)
-			}
 		})
 	}
 }
@@ -150,33 +133,14 @@ func TestWhatAKilledLoadLeftIsFoundAndRemoved(t *testing.T) {
 	dir := place(t)
 	cmd, _, _ := started(t, dir, "bpf", "quota", "-c", "4", "--idle", "100ms", "-t", "60s", "--cpus", "2x100m", "-q", "-o", "r.jsonl")
 	await(t, "its clients", func() bool { return withClients(2)(dir) })
-	if code, out, _ := tare(t, "clean", "--dry-run"); code != ExitDone || !strings.Contains(out, "is under way") {
-		t.Errorf("while it runs: exit %d: %s", code, out)
-	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = cmd.Wait() // it was killed
-	rec := loaded(t)
-	if rec.End != nil {
-		t.Errorf("its record has an end: %+v", rec.End)
+	rec, code, out := killed(t, cmd)
+	if code == ExitUsage {
+		t.Errorf("report: exit %d\n%s", code, out)
 	}
 	nothingOf(t, rec)
 	nobodyIn(t, dir)
 	if counting(dir) {
 		t.Error("statistics are held on")
 	}
-	if code, out, stderr := tare(t, "report", "r.jsonl"); code == ExitUsage || !strings.Contains(out, "has no end") {
-		t.Errorf("report: exit %d\n%s\n%s", code, out, stderr)
-	}
-	id := rec.Header.RunID
-	if code, out, _ := tare(t, "clean", "--dry-run"); code != ExitDone || !strings.Contains(out, id) || !strings.Contains(out, "would remove") || !strings.Contains(out, "cgroup ") {
-		t.Errorf("dry run: exit %d: %s", code, out)
-	}
-	if code, out, stderr := tare(t, "clean"); code != ExitDone || !strings.Contains(out, id+": removed") {
-		t.Errorf("clean: exit %d\n%s\n%s", code, out, stderr)
-	}
-	if left, _, err := workspace.Leftovers(workspace.DefaultRoots()); err != nil || has(left, id) {
-		t.Errorf("still there: %+v, %v", left, err)
-	}
+	removed(t, rec.Header.RunID, "cgroup ")
 }

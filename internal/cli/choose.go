@@ -9,6 +9,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/terms"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/find"
+	"github.com/tare-bench/tare/internal/subject/setting"
 	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/record"
 )
@@ -17,6 +18,8 @@ import (
 type selection struct {
 	*terms.Whom
 	named []*string // other names of targets in it, emptied if theirs is not here
+	// workload is what targets are to run; nil for the probe.
+	workload *setting.Workload
 }
 
 // settings are those for finding the targets.
@@ -30,6 +33,7 @@ func (c selection) settings() find.Settings {
 func choose(ctx context.Context, s *app, c selection, quiet bool) ([]subject.Target, []record.Finding, error) {
 	if len(c.Targets) == 0 {
 		found := find.All(ctx, c.settings(), false)
+		c.leaveOut(found)
 		if !quiet {
 			tellMissing(s, found)
 		}
@@ -39,6 +43,7 @@ func choose(ctx context.Context, s *app, c selection, quiet bool) ([]subject.Tar
 	if err != nil {
 		return nil, nil, err
 	}
+	without := c.leaveOut(found)
 	targets := present(found)
 	var skipped []record.Finding
 	var errs []error
@@ -46,13 +51,20 @@ func choose(ctx context.Context, s *app, c selection, quiet bool) ([]subject.Tar
 		if f.Target != nil {
 			continue
 		}
-		errs = append(errs, f.Why)
+		if !without[f.Name] {
+			errs = append(errs, f.Why)
+		}
 		skipped = append(skipped, record.Finding{Code: finding.NotWeighed, Level: "note", Target: f.Name,
 			Message: "not weighed: " + f.Why.Reason, Advice: f.Why.Advice})
 		for _, name := range c.named {
 			if *name == f.Name {
 				*name = ""
 			}
+		}
+	}
+	if len(targets) == 0 && errs == nil { // none that could run the workload
+		for _, f := range found {
+			errs = append(errs, f.Why)
 		}
 	}
 	if errs != nil && (c.Missing != terms.MissingSkip || len(targets) == 0) {
@@ -62,6 +74,26 @@ func choose(ctx context.Context, s *app, c selection, quiet bool) ([]subject.Tar
 		tellMissing(s, found)
 	}
 	return targets, skipped, nil
+}
+
+// leaveOut takes away what cannot run the user's own program, and tells which those are.
+func (c selection) leaveOut(found []find.Found) map[string]bool {
+	out := map[string]bool{}
+	if c.workload == nil || !c.workload.Is() {
+		return out
+	}
+	for i := range found {
+		f := &found[i]
+		if f.Target == nil {
+			continue
+		}
+		if p, is := f.Target.(subject.Particular); is {
+			if why := p.Refuses(c.workload); why != nil {
+				f.Target, f.Why, out[f.Name] = nil, why, true
+			}
+		}
+	}
+	return out
 }
 
 // notHere says why nothing of a measure can be weighed on this machine.

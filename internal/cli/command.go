@@ -149,7 +149,8 @@ engines that run them. lifecycle times what starting and stopping takes, overhea
 closes the books on memory and CPU, storage weighs what I/O loses and tells a
 cache from a disk, import makes a record of what fio, dd and sysbench printed
 earlier, startup shows where the seconds of a start go, live or from logs, bpf
-weighs eBPF programs and says whose limit pays for them, and top shows what is
+weighs eBPF programs and says whose limit pays for them, app loads a service of
+your own and says what a request costs, and top shows what is
 there. compare sets records beside each other, gate says for a CI job whether the
 new is worse, and history at which of many commits a figure changed. fleet does a
 plan on every node of a Kubernetes cluster.

@@ -63,7 +63,8 @@ func needRunc(t *testing.T) {
 }
 
 // TestEveryExampleOfHelpWorks runs all examples of all commands in the order
-// in which help shows them, in one folder, as a reader would.
+// in which help shows them, in one folder, as a reader would. What they print is what
+// their records say.
 func TestEveryExampleOfHelpWorks(t *testing.T) {
 	needRunc(t)
 	untouched.Alone(t) // tare clean is among them
@@ -123,7 +124,12 @@ func TestEveryExampleOfHelpWorks(t *testing.T) {
 	if len(lines) < 10 {
 		t.Fatalf("only %d examples: %q", len(lines), lines)
 	}
-	done := map[string]bool{}
+	for line := range says {
+		if !slices.Contains(lines, line) {
+			t.Errorf("no example: %s", line)
+		}
+	}
+	done, again := map[string]bool{}, ranAgain{}
 	for _, line := range lines {
 		args := words(line)
 		if args[0] != "tare" {
@@ -137,6 +143,7 @@ func TestEveryExampleOfHelpWorks(t *testing.T) {
 		done[strings.Join(args, " ")] = true
 		began := time.Now()
 		code, out, stderr := tare(t, args[1:]...)
+		as := code
 		if slices.Contains(args, "--check") && strings.Contains(out, "is not shown to be enough") {
 			code = 0 // a busy machine shows nothing
 		}
@@ -146,6 +153,7 @@ func TestEveryExampleOfHelpWorks(t *testing.T) {
 		if code != 0 || out == "" {
 			t.Errorf("%s: exit %d\n%s\n%s", line, code, out, stderr)
 		}
+		again.check(t, line, as, args[1:], out, stderr)
 		t.Logf("%.1f s: %s", time.Since(began).Seconds(), line)
 	}
 	m.nothingLeft(t)

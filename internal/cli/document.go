@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/export"
 	"github.com/tare-bench/tare/internal/core/finding"
+	"github.com/tare-bench/tare/internal/core/option"
 	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/instrument"
 	"github.com/tare-bench/tare/internal/instrument/document"
@@ -90,12 +92,80 @@ func (s *app) document(dir string, all []instrument.Judged, out outputFlags) err
 		}
 	}
 	if again != nil {
-		if err := write(planFile, func(w io.Writer) error { _, err := w.Write(again); return err }); err != nil {
+		if err := writePlan(dir, again); err != nil {
 			return err
 		}
 	}
 	fmt.Fprintf(s.Err, "document: %s\n", filepath.Join(dir, "report.html"))
 	return nil
+}
+
+// writePlan writes the plan of a document, in place of the one that a run began with: of
+// that the seeds were not known yet.
+func writePlan(dir string, text []byte) error {
+	if err := replaceFile(filepath.Join(dir, planFile), text, 0o600); err != nil {
+		return fmt.Errorf("write the plan of the document: %w", err)
+	}
+	return nil
+}
+
+// keepPlan writes a plan into the folder of its document before anything is measured, so
+// that after a run that was killed all of it is known.
+func (s *app) keepPlan(p *plan.Plan, flags []string, out outputFlags) error {
+	headers := make([]*record.Header, len(p.Measure))
+	for i := range p.Measure {
+		each := out.measure(p, i, flags)
+		header, err := plannedHeader(&p.Measure[i], &each)
+		if err != nil {
+			return err
+		}
+		headers[i] = &header
+	}
+	text, err := plan.Again("the plan", headers, s.instruments)
+	if err != nil {
+		return err
+	}
+	return writePlan(out.dir, text)
+}
+
+// plannedHeader is that of a measure of a plan which was not begun.
+func plannedHeader(m *plan.Measure, out *outputFlags) (record.Header, error) {
+	header, err := keptHeader(m.Name, m.Options)
+	header.Of, header.Environment = out.of, environment(workspace.DefaultRoots().Data)
+	return header, err
+}
+
+// tellUnbegun tells, of each folder of records, what its plan asked for and is not there.
+func (s *app) tellUnbegun(of map[string][]*record.Part) {
+	for _, dir := range slices.Sorted(maps.Keys(of)) {
+		if line := s.unbegun(dir, of[dir]); line != "" {
+			fmt.Fprintf(s.Err, "tare: %s\n", cleanLines(line))
+		}
+	}
+}
+
+// unbegun says of which measures of the plan in a folder there is no record, nothing
+// where there is no plan or all are there: a run that was killed could not say so.
+func (s *app) unbegun(dir string, there []*record.Part) string {
+	path := filepath.Join(dir, planFile)
+	text, err := option.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	p, err := plan.Parse(path, text, s.instruments)
+	if err != nil || slices.ContainsFunc(there, func(of *record.Part) bool { return of.Measures != len(p.Measure) }) {
+		return "" // it is another plan
+	}
+	var names []string
+	for i, m := range p.Measure {
+		if !slices.ContainsFunc(there, func(of *record.Part) bool { return of.Measure == i+1 }) {
+			names = append(names, fmt.Sprintf("%d %s", i+1, m.Name))
+		}
+	}
+	if names == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s: without a record here, and so not begun: %s, of %s; tare run %[1]s -o ANOTHER/ does the plan again", path, strings.Join(names, ", "), page.Amount(len(p.Measure), "measure"))
 }
 
 // writeNew writes a file whole or not at all, and over none.
@@ -169,15 +239,13 @@ func (s *app) leave(m *plan.Measure, out *outputFlags, interrupted bool, why err
 	if _, err := os.Stat(out.record); err == nil {
 		return nil // whatever is wrong with it, it was measured, if not by this run
 	}
-	header, err := keptHeader(m.Name, m.Options)
+	header, err := plannedHeader(m, out)
 	if err != nil {
 		return err
 	}
-	header.Of, header.Environment = out.of, environment(workspace.DefaultRoots().Data)
 	end := record.End{Status: "failed", Why: strings.ReplaceAll(why.Error(), "\n", "; ")}
 	level, found := finding.Error, []record.Finding(nil)
-	var missing *notHere
-	if errors.As(why, &missing) && skips(m) {
+	if _, missing := errors.AsType[*notHere](why); missing && skips(m) {
 		end.Status, level = "skipped", finding.Note
 	}
 	if interrupted {

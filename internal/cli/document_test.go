@@ -27,12 +27,37 @@ func runInto(ctx context.Context, t *testing.T, measures string, perform func(co
 	if err := os.WriteFile("p.yaml", []byte("version: 1\nname: weigh\ndescription: what for\nsource: a report\nmeasure:\n"+measures), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	return withToy(ctx, perform, append([]string{"run", "p.yaml", "-o", "out"}, more...)...)
+}
+
+// withToy runs a command line of a tare that has the toy, too.
+func withToy(ctx context.Context, perform func(context.Context, *app, option.Options, outputFlags) error, args ...string) (said string, err error) {
 	var out, errs bytes.Buffer
 	with := map[string]performer{"echo": {perform: perform}, "lifecycle": performers["lifecycle"]}
 	c := newApp(Streams{Out: &out, Err: &errs}, append(slices.Clone(all.Instruments), echo), with).command(nil)
-	c.SetArgs(append([]string{"run", "p.yaml", "-o", "out"}, more...))
+	c.SetArgs(args)
 	err = c.ExecuteContext(ctx)
 	return out.String() + errs.String(), err
+}
+
+func TestAKilledRunLeavesItsWholePlan(t *testing.T) {
+	place(t)
+	perform := func(ctx context.Context, s *app, o option.Options, out outputFlags) error {
+		at := "after-" + o.(*echoOptions).Word // what a kill at that moment leaves
+		return errors.Join(os.CopyFS(at, os.DirFS("out")), by(shout)(ctx, s, o, out))
+	}
+	if said, err := runInto(t.Context(), t, "- echo: {word: none}\n- echo: {word: one}\n"+gone, perform); err != nil {
+		t.Fatalf("%v\n%s", err, said)
+	}
+	for at, want := range map[string]string{"after-none": "begun: 1 echo, 2 echo, 3 lifecycle, of 3 measures", "after-one": "begun: 2 echo, 3 lifecycle, of 3 measures", "out": ""} {
+		said, _ := withToy(t.Context(), perform, "report", at) // exit status 1 where there is no record
+		if want == "" && strings.Contains(said, "begun: ") || !strings.Contains(said, want) || want != "" && !strings.Contains(said, "tare run "+at+"/plan.yaml") {
+			t.Errorf("%s: %s", at, said)
+		}
+		if text := file(t, at+"/plan.yaml"); strings.Count(text, "- echo:") != 2 || !strings.Contains(text, "docker/runc") || !strings.Contains(text, `description: "what for"`) {
+			t.Errorf("%s: %s", at, text)
+		}
+	}
 }
 
 func file(t *testing.T, path string) string {
@@ -96,8 +121,7 @@ func TestADocumentSaysWhatBecameOfEveryMeasure(t *testing.T) {
 				perform = c.perform(cancel)
 			}
 			said, err := runInto(ctx, t, c.measures, perform)
-			var code exit
-			if errors.As(err, &code); code.code != c.code || err != nil && code.code == 0 {
+			if code, _ := errors.AsType[exit](err); code.code != c.code || err != nil && code.code == 0 {
 				t.Errorf("%v, %+v\n%s", err, code, said)
 			}
 			text := strings.ReplaceAll(file(t, "out/report.md"), `\`, "")

@@ -138,8 +138,7 @@ func sweep(ctx context.Context, l *workspace.Leftover, now terms.Engines, dryRun
 
 // reasonOf is why an engine could not be asked, or the whole error.
 func reasonOf(err error) string {
-	var u *subject.Unavailable
-	if errors.As(err, &u) {
+	if u, ok := errors.AsType[*subject.Unavailable](err); ok {
 		return u.Reason
 	}
 	return err.Error()

@@ -152,7 +152,7 @@ func (o *gateOptions) measure(ctx context.Context, s *app, targets []string, out
 	l.Targets, out.keep, out.format = targets, &kept, "text"
 	l.Baseline, _ = terms.SplitTarget(targets[0])
 	err := weighLifecycle(ctx, s, l, out)
-	if failed := (exit{}); err != nil && !(errors.As(err, &failed) && failed.code == ExitFailed) || len(kept) == 0 {
+	if failed, ok := errors.AsType[exit](err); err != nil && !(ok && failed.code == ExitFailed) || len(kept) == 0 {
 		return compare.Run{}, err
 	}
 	return compare.NewRun(kept[0].Record, kept[0].Figures()), nil

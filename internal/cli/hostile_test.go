@@ -134,36 +134,12 @@ func TestAKilledRunIsFoundAndRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	awaitBatches(t, 3)
-	code, out, _ := tare(t, "clean", "--dry-run")
-	if code != 0 || !strings.Contains(out, "is under way") {
-		t.Errorf("while it runs: exit %d: %s", code, out)
-	}
 	time.Sleep(150 * time.Millisecond)
-	cmd.Process.Kill()
-	cmd.Wait()
-
-	rec, err := record.Load("r.jsonl")
-	if err != nil || rec.End != nil || len(rec.Batches) < 3 {
-		t.Fatalf("the record: %v, end %v, %d batches", err, rec.End, len(rec.Batches))
+	rec, code, out := killed(t, cmd)
+	if code != ExitDone || len(rec.Batches) < 3 {
+		t.Errorf("report: exit %d, %d batches\n%s", code, len(rec.Batches), out)
 	}
-	code, out, stderr := tare(t, "report", "r.jsonl")
-	if code != 0 || !strings.Contains(out, "has no end") {
-		t.Errorf("report: exit %d\n%s\n%s", code, out, stderr)
-	}
-	id := rec.Header.RunID
-	code, out, _ = tare(t, "clean", "--dry-run")
-	if code != 0 || !strings.Contains(out, id) || !strings.Contains(out, "would remove") {
-		t.Errorf("dry run: exit %d: %s", code, out)
-	}
-	if left, _, _ := workspace.Leftovers(workspace.DefaultRoots()); !has(left, id) {
-		t.Error("a dry run removed something")
-	}
-	if code, out, stderr := tare(t, "clean"); code != 0 || !strings.Contains(out, id+": removed") {
-		t.Errorf("clean: exit %d\n%s\n%s", code, out, stderr)
-	}
-	if left, _, _ := workspace.Leftovers(workspace.DefaultRoots()); has(left, id) {
-		t.Errorf("still there: %+v", left)
-	}
+	removed(t, rec.Header.RunID)
 }
 
 func has(left []workspace.Leftover, id string) bool {

@@ -13,13 +13,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tare-bench/tare/internal/image"
+	probeimage "github.com/tare-bench/tare/internal/probe/image"
 )
 
 // imageFlags are what tare image is told.
 type imageFlags struct {
 	output, name, certificates string
 	binaries                   []string
-	push                       bool
+	push, probe                bool
 }
 
 func newImage(s *app) *cobra.Command {
@@ -36,10 +37,16 @@ registry that --name says, with the credentials of docker login or podman login.
 This program is for one architecture. The other's is given by --binary, and must be of
 the same commit; make image builds both. The same programs give the same digests: all is
 dated by their commit, or by SOURCE_DATE_EPOCH. The digest of the index, which is shown
-first, is what cosign signs.`,
+first, is what cosign signs.
+
+--probe writes the image of the workload that is weighed, in place of tare's own, for this
+machine's architecture: for the nodes of a cluster that tare does not run on.`,
 		Example: "  tare image -o tare.tar --binary linux/amd64=tare-amd64 --binary linux/arm64=tare-arm64",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if f.probe {
+				return f.writeProbe(s.Out)
+			}
 			i, err := f.make(s.Err)
 			if err != nil {
 				return err
@@ -66,7 +73,29 @@ first, is what cosign signs.`,
 	flags.StringVar(&f.name, "name", "", "what the image is called, REGISTRY/REPOSITORY:TAG (default localhost/tare:VERSION)")
 	flags.StringVar(&f.certificates, "ca-certificates", "", "a file of certificates (PEM) to trust, such as /etc/ssl/certs/ca-certificates.crt: for HTTPS to others than the cluster")
 	flags.BoolVar(&f.push, "push", false, "push it to the registry that --name says")
+	flags.BoolVar(&f.probe, "probe", false, "write the workload's image, in place of tare's own")
 	return c
+}
+
+// writeProbe writes the image of the workload, and says what it is called.
+func (f *imageFlags) writeProbe(out io.Writer) error {
+	if !strings.HasSuffix(f.output, ".tar") || f.push || f.name != "" || f.binaries != nil || f.certificates != "" {
+		return errors.New("image: --probe goes with -o FILE.tar, and with nothing else")
+	}
+	i, err := probeimage.Probe()
+	if err != nil {
+		return err
+	}
+	content, err := i.Open()
+	if err != nil {
+		return err
+	}
+	defer content.Close()
+	if err := newFile(f.output, func(file *os.File) error { _, err := io.Copy(file, content); return err }); err != nil {
+		return err
+	}
+	fmt.Fprintln(out, i.Ref)
+	return nil
 }
 
 // make makes the image, and says what it is without.
@@ -138,15 +167,20 @@ func (f *imageFlags) write(i *image.Image) error {
 	if !strings.HasSuffix(f.output, ".tar") {
 		return i.WriteFolder(f.output)
 	}
-	file, err := os.OpenFile(f.output, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	return newFile(f.output, func(file *os.File) error { return i.WriteTar(file) })
+}
+
+// newFile writes a file that is not there yet, whole or not at all.
+func newFile(path string, write func(*os.File) error) error {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 	if errors.Is(err, os.ErrExist) {
-		return fmt.Errorf("%s exists and is not overwritten; move it away or give another path", f.output)
+		return fmt.Errorf("%s exists and is not overwritten; move it away or give another path", path)
 	}
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(i.WriteTar(file), file.Close()); err != nil {
-		return errors.Join(err, os.Remove(f.output))
+	if err := errors.Join(write(file), file.Close()); err != nil {
+		return errors.Join(err, os.Remove(path))
 	}
 	return nil
 }

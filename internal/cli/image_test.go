@@ -40,6 +40,7 @@ func TestAnImageIsMadeOfGivenProgramsAndWhatItIsWithoutIsSaid(t *testing.T) {
 		{"image -o no.tar" + both, "yesterday", ExitUsage, "SOURCE_DATE_EPOCH"},
 		{"image -o no.tar", "", ExitUsage, "or give another by --binary linux/" + runtime.GOARCH},
 		{"image", "", ExitUsage, "-o FOLDER"},
+		{"image -o no.tar --probe --push", "", ExitUsage, "--probe goes with -o FILE.tar"},
 		{"image --push", "", ExitUsage, "--name"},
 		{"image -o no.tar --binary linux/arm64=tare-amd64", "", ExitUsage, "by its ELF header this is for linux/amd64"},
 		{"image -o no.tar --binary linux/arm64", "", ExitUsage, "write linux/amd64=FILE"},

@@ -99,13 +99,8 @@ func (f *importFlags) validate() error {
 }
 
 func oneOf(flag, value string, known ...string) error {
-	if value == "" {
+	if value == "" || slices.Contains(known, value) {
 		return nil
-	}
-	for _, k := range known {
-		if value == k {
-			return nil
-		}
 	}
 	return fmt.Errorf("%s %q: it is one of %s", flag, value, strings.Join(known, ", "))
 }

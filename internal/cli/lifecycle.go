@@ -19,9 +19,9 @@ import (
 func weighLifecycle(ctx context.Context, s *app, l lifecycle.Options, out outputFlags) error {
 	node := &nodestat.Reader{}
 	return weigh(ctx, s, &out, weighing{
-		experiment: lifecycle.Name, engines: l.Engines, steady: true, lanes: slices.Max(l.Lanes),
+		experiment: lifecycle.Name, engines: l.Engines, steady: true, lanes: slices.Max(l.Lanes), workload: &l.Workload, cache: l.Cache,
 		targets: func() ([]subject.Target, []record.Finding, error) {
-			targets, skipped, err := choose(ctx, s, selection{&l.Whom, []*string{&l.Baseline, &l.Subject}}, out.quiet)
+			targets, skipped, err := choose(ctx, s, selection{&l.Whom, []*string{&l.Baseline, &l.Subject}, &l.Workload}, out.quiet)
 			if err != nil {
 				return nil, nil, err
 			}
@@ -34,7 +34,7 @@ func weighLifecycle(ctx context.Context, s *app, l lifecycle.Options, out output
 			return targets, skipped, cmp.Or(checkNames(targets, l.Baseline, "--baseline"), checkNames(targets, l.Subject, "--subject"))
 		},
 		run: func(o *session) (*record.Record, instrument.Judgement, error) {
-			return outcome(lifecyclerun.Run(ctx, lifecyclerun.Options{Plan: l, Options: o.options, Targets: o.targets, Node: func() record.Node {
+			return outcome(lifecyclerun.Run(ctx, lifecyclerun.Options{Plan: l, Options: o.options, Targets: o.targets, Workload: subject.Workload{Cargo: o.cargo}, Node: func() record.Node {
 				n, _ := node.Read() // which says itself that it is not known
 				return n
 			}}))

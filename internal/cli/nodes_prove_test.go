@@ -61,7 +61,7 @@ func TestAThousandNodesAreReportedInTimeAndMemory(t *testing.T) {
 	}
 	fleet.Name, fleet.Slower = "b", 1.1
 	other, _ := fleetOf(t, fleet)
-	if out, took, memory = measured(t, "compare", "old="+dir, "new="+other, "--unlike"); took > 2*mostTime || memory > 2*mostMemory || !strings.Contains(out, "1000 runs") {
+	if out, took, memory = measured(t, "compare", "old="+dir, "new="+other, "--unlike"); took > 2*mostTime || memory > mostMemory || !strings.Contains(out, "1000 runs") {
 		t.Errorf("two of them took %v and %d MiB\n%.1000s", took, memory>>10, out)
 	}
 	for _, format := range []string{"html", "parquet", "json"} {

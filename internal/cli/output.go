@@ -97,24 +97,25 @@ func (s *app) into(path string) (to *app, written func(error) error) {
 	own := *s
 	own.Out = &text
 	return &own, func(err error) error {
-		if code := (exit{}); err != nil && !errors.As(err, &code) {
+		if _, known := errors.AsType[exit](err); err != nil && !known {
 			return err
 		}
-		if wrong := replaceFile(path, text.Bytes()); wrong != nil {
+		// Others may read it, as one that a shell writes.
+		if wrong := replaceFile(path, text.Bytes(), 0o644); wrong != nil {
 			return fmt.Errorf("write the report: %w", wrong)
 		}
 		return err
 	}
 }
 
-// replaceFile writes a file that others may read, as one that a shell writes.
-func replaceFile(path string, text []byte) error {
+// replaceFile writes a file whole, in place of the one that is there.
+func replaceFile(path string, text []byte, mode os.FileMode) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".tare-*")
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(text)
-	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err == nil {
+	if err = errors.Join(err, f.Chmod(mode), f.Close()); err == nil {
 		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument"
 	"github.com/tare-bench/tare/internal/instrument/overhead"
 	overheadrun "github.com/tare-bench/tare/internal/instrument/overhead/run"
+	"github.com/tare-bench/tare/internal/load"
 	"github.com/tare-bench/tare/internal/node/snapshot"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/hosttools"
@@ -27,13 +28,11 @@ func extendOverhead(_ *app, v *verb) {
 	})
 }
 
-// inCluster refuses pods of another machine, whose memory cannot be read here, and to check
+// inCluster refuses pods whose memory cannot be read here, and to check
 // what no target declares.
 func inCluster(p *overhead.Options, targets []subject.Target) error {
-	for _, t := range targets {
-		if info := t.Info(); info.Kubernetes != nil && info.Kubernetes.Allocatable == nil {
-			return fmt.Errorf("target %s: its pods run on other machines, and whose their memory is can be read there only: run this on a node of the cluster, as root (--node names it), or on all of them by tare fleet run PLAN --nodes SELECTOR", info.Name)
-		}
+	if err := onThisNode(targets); err != nil {
+		return err
 	}
 	if p.Check == nil || !p.Check.Declared || slices.ContainsFunc(targets, func(t subject.Target) bool {
 		info := t.Info()
@@ -44,8 +43,19 @@ func inCluster(p *overhead.Options, targets []subject.Target) error {
 	return errors.New("--check: no target has a RuntimeClass in a cluster, which could declare an overhead: weigh kubernetes/RUNTIMECLASS, or write the overhead itself, such as 250m,160Mi")
 }
 
+// onThisNode refuses pods of another machine.
+func onThisNode(targets []subject.Target) error {
+	for _, t := range targets {
+		if info := t.Info(); info.Kubernetes != nil && info.Kubernetes.Allocatable == nil {
+			return fmt.Errorf("target %s: its pods run on other machines, and whose their memory is can be read there only: run this on a node of the cluster, as root (--node names it), or on all of them by tare fleet run PLAN --nodes SELECTOR", info.Name)
+		}
+	}
+	return nil
+}
+
 // weighOverhead performs an overhead plan.
 func weighOverhead(ctx context.Context, s *app, p overhead.Options, out outputFlags) error {
+	p.Serve(&p.Workload)
 	var options overheadrun.Options
 	var phases []overhead.Phase
 	var meter *snapshot.Reader
@@ -55,10 +65,13 @@ func weighOverhead(ctx context.Context, s *app, p overhead.Options, out outputFl
 		}
 	}()
 	return weigh(ctx, s, &out, weighing{
-		experiment: overhead.Name, engines: p.Engines, lanes: slices.Max(p.Sandboxes), ahead: p.Ahead,
+		experiment: overhead.Name, engines: p.Engines, lanes: slices.Max(p.Sandboxes), ahead: p.Ahead, workload: &p.Workload,
 		targets: func() (targets []subject.Target, skipped []record.Finding, err error) {
 			if phases, err = p.Resolved(); err != nil {
 				return nil, nil, err
+			}
+			if p.Workload.Is() && slices.ContainsFunc(phases, func(p overhead.Phase) bool { return p.Kind == overhead.PhaseFio }) {
+				return nil, nil, errors.New("--phases: fio is carried into tare's own image, and not into one of yours: leave the phases with a size out, or the workload")
 			}
 			if err := carryFio(ctx, phases, &options); err != nil {
 				return nil, nil, err
@@ -67,15 +80,19 @@ func weighOverhead(ctx context.Context, s *app, p overhead.Options, out outputFl
 				return nil, nil, err
 			}
 			options.Meter = meter
-			if targets, skipped, err = choose(ctx, s, selection{Whom: &p.Whom}, out.quiet); err == nil {
+			if targets, skipped, err = choose(ctx, s, selection{Whom: &p.Whom, workload: &p.Workload}, out.quiet); err == nil {
 				err = inCluster(&p, targets)
 			}
 			return targets, skipped, err
 		},
 		run: func(o *session) (_ *record.Record, _ instrument.Judgement, err error) {
 			options.Plan, options.Options, options.Targets = p, o.options, o.targets
+			options.Workload.Cargo = o.cargo
 			if options.Workload.Volume, err = loadFolder(o, phases); err != nil {
 				return nil, nil, err
+			}
+			options.Load = func(ctx context.Context, c load.ClientOptions) (overheadrun.Clients, error) {
+				return load.Start(ctx, c)
 			}
 			options.Free = func() (int64, error) { return freeBelow(options.Workload.Volume) }
 			return outcome(overheadrun.Run(ctx, options))

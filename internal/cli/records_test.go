@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -8,58 +9,81 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// What a run prints is what its record says, in every format, at any time.
-func TestTheReportOfARunIsThatOfItsRecord(t *testing.T) {
-	needRunc(t)
-	again := map[string]bool{}                 // each instrument's record is run again, as it was asked for
-	for args, says := range map[string]string{ // what the report says, parted by |
-		"lifecycle host runc --rounds 1 --warmup 0 -q -o r.jsonl":                                                                     "host|runc|create",
-		"overhead host runc --phases idle,1M --sandboxes 1,2,3 --rounds 1 --hold 1100ms --settle 300ms --interval 20ms -q -o r.jsonl": "runc|workload|residual|kind: RuntimeClass|one more sandbox|1M",
-		"storage host runc --volume bind,tmpfs --size 4M --jobs write " + strings.Join(short, " "):                                    "host|runc|bind|tmpfs|write 512k|not direct|in short: fio",
-		"startup runc --rounds 1 --warmup 0 -q -o r.jsonl":                                                                            "runc",
-		"bpf load " + strings.Join(quick, " "):                                                                                        "tare_connect4|findings",
-		"bpf quota " + strings.Join(quick, " "):                                                                                       "tare_connect4|findings",
-		"bpf memory " + strings.Join(quick, " "):                                                                                      "tare_connect4|findings",
-	} {
-		t.Run(args, func(t *testing.T) {
-			place(t)
-			code, out, stderr := tare(t, words(args)...)
-			if code != ExitDone {
-				t.Fatalf("exit %d\n%s\n%s", code, out, stderr)
-			}
-			for _, part := range strings.Split(says, "|") {
-				if !strings.Contains(out, part) {
-					t.Errorf("the report does not say %q:\n%s", part, out)
-				}
-			}
-			if code, again, stderr := tare(t, "report", "r.jsonl"); code != ExitDone || again != out || stderr != "" {
-				t.Errorf("exit %d; the stored record is reported otherwise\n%s\n%s", code, again, stderr)
-			}
-			for _, format := range []string{"md", "csv", "json"} {
-				code, first, _ := tare(t, "report", "r.jsonl", "--format", format)
-				if _, second, _ := tare(t, "report", "r.jsonl", "--format", format); code != ExitDone || first != second || !whole[format](first) {
-					t.Errorf("as %s: exit %d\n%s", format, code, first)
-				}
-			}
-			rec := loaded(t)
-			if experiment := rec.Header.Experiment; !again[experiment] {
-				again[experiment] = true
-				flags := map[string][]string{"overhead": {"--sandboxes", "1", "--phases", "idle"}}[experiment]
-				if code, out, stderr := tare(t, append([]string{"run", "r.jsonl", "-q", "-o", "again.jsonl"}, flags...)...); code != ExitDone {
-					t.Errorf("measured again: exit %d\n%s\n%s", code, out, stderr)
-				}
-			}
-			switch rec.Header.Experiment {
-			case "bpf":
-				nothingOf(t, rec)
-			case "overhead":
-				if n := len(rec.Series); n != 2*4 {
-					t.Errorf("%d series", n)
-				}
-				if slices.ContainsFunc(rec.Findings, func(f record.Finding) bool { return f.Code == "cgroup-leaked" }) {
-					t.Errorf("findings %+v", rec.Findings)
-				}
-			}
-		})
+// says are parts of what the reports of examples say, parted by |.
+var says = map[string]string{
+	"tare lifecycle host floor runc --rounds 6 -o run.jsonl":                                                                          "host|runc|create",
+	"tare overhead host runc --sandboxes 1,5":                                                                                         "runc|workload|residual|kind: RuntimeClass|one more sandbox",
+	"tare overhead runc containerd/runc --phases idle,10M,100M --limit cpu=1,memory=1Gi":                                              "idle|1M|10M",
+	"tare storage host runc --volume bind --size 8M --jobs randread,write --rounds 1 --ceiling 100ms":                                 "host|runc|bind|write 512k|in short: fio",
+	"tare storage runc --volume bind,tmpfs --cache direct,buffered --jobs read --bs 4k --size 4M --rounds 1 --ceiling 0 --drop files": "tmpfs|not direct",
+	"tare startup runc --rounds 3":                                                      "runc",
+	"tare bpf load -c 10 -t 200ms --idle 100ms --rounds 1":                              "tare_connect4|findings",
+	"tare bpf quota --cpus 0.5 -c 10 -t 200ms --idle 100ms --heavy 0,100000 --rounds 1": "tare_connect4|findings",
+	"tare bpf memory --services 1,100 -c 10 -t 200ms --idle 100ms":                      "tare_connect4|findings",
+}
+
+var recordsAt = regexp.MustCompile(`(?m)^record: (.*)$`)
+
+// What a run prints is what its record says, in every format, at any time, and of each
+// instrument one is measured again, as it was asked for.
+func (again ranAgain) check(t *testing.T, line string, code int, args []string, out, stderr string) {
+	t.Helper()
+	paths := recordsAt.FindAllStringSubmatch(stderr, -1)
+	if len(paths) != 1 || args[0] == "gate" || slices.Contains(args, "--baseline") {
+		return // it has no record, or is a report of another kind
+	}
+	path := paths[0][1]
+	rec, err := record.Load(path)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	for part := range strings.SplitSeq(says[line], "|") {
+		if !strings.Contains(out, part) {
+			t.Errorf("%s: the report does not say %q:\n%s", line, part, out)
+		}
+	}
+	form := []string{"report", path}
+	if i := slices.Index(args, "--format"); i >= 0 {
+		form = append(form, args[i:i+2]...)
+	}
+	if slices.Contains(args, "--explain") {
+		form = append(form, "--explain")
+	}
+	if now, again, stderr := tare(t, form...); now != code || again != out || stderr != "" {
+		t.Errorf("%s: exit %d; the stored record is reported otherwise\n%s\n%s\n%s", line, now, out, again, stderr)
+	}
+	experiment := rec.Header.Experiment
+	if experiment == "bpf" {
+		nothingOf(t, rec)
+	}
+	if line == "tare overhead host runc --sandboxes 1,5" && slices.ContainsFunc(rec.Findings, func(f record.Finding) bool { return f.Code == "cgroup-leaked" }) {
+		t.Errorf("findings %+v", rec.Findings)
+	}
+	if strings.Contains(line, "--phases idle,10M,100M") && len(rec.Series) != 2*3 {
+		t.Errorf("%d series", len(rec.Series))
+	}
+	if says[line] == "" {
+		return
+	}
+	for _, format := range []string{"md", "csv", "json"} {
+		_, first, _ := tare(t, "report", path, "--format", format)
+		if now, second, _ := tare(t, "report", path, "--format", format); now != code || first != second || !whole[format](first) {
+			t.Errorf("%s as %s: exit %d\n%s", line, format, now, first)
+		}
+	}
+	if again[experiment] {
+		return
+	}
+	again[experiment] = true
+	run := []string{"run", path, "-q", "-o", "again-" + experiment + ".jsonl"}
+	if experiment == "overhead" {
+		run = append(run, "--sandboxes", "1", "--phases", "idle")
+	}
+	if code, out, stderr := tare(t, run...); code != ExitDone {
+		t.Errorf("%s: measured again: exit %d\n%s\n%s", line, code, out, stderr)
 	}
 }
+
+// ranAgain are the instruments of which a record was measured again.
+type ranAgain map[string]bool

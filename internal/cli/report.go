@@ -72,6 +72,7 @@ between the two. With tare come:
 			if err != nil {
 				return err
 			}
+			s.tellUnbegun(r.of)
 			if r.records == 0 {
 				return r.unread
 			}

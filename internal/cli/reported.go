@@ -33,7 +33,8 @@ type reported struct {
 	toReport
 	all       []instrument.Judged
 	documents []export.Document
-	nodes     *compare.Nodes // nil: there is no report over them
+	nodes     *compare.Nodes            // nil: there is no report over them
+	of        map[string][]*record.Part // by the folders of the records: of which plans they are
 	records   int
 	code      int
 	unread    error
@@ -47,6 +48,7 @@ func (o *toReport) programs() bool {
 
 // kept is what stays of a judged record once it was read.
 type kept struct {
+	of            *record.Part
 	whole         instrument.Judged
 	document      export.Document
 	run           compare.Run
@@ -63,6 +65,7 @@ func (o *toReport) keep(j instrument.Judged) (k kept) {
 	case o.over == "":
 		k.whole = j
 	}
+	k.of = j.Record.Header.Of
 	k.run = compare.NewRun(j.Record, j.Figures())
 	return k
 }
@@ -79,7 +82,10 @@ func (s *app) read(args []string, o toReport) (*reported, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, met := &reported{toReport: o}, map[string]bool{}
+	r, met := &reported{toReport: o, of: map[string][]*record.Part{}}, map[string]bool{}
+	for _, arg := range args {
+		r.of[filepath.Clean(arg)] = nil // which a folder may be
+	}
 	if o.over != "" {
 		r.nodes = nodes
 	}
@@ -88,6 +94,9 @@ func (s *app) read(args []string, o toReport) (*reported, error) {
 		r.unread = errors.Join(r.unread, f.err)
 		for _, k := range f.kept {
 			r.records++
+			if dir := filepath.Dir(f.path); k.of != nil {
+				r.of[dir] = append(r.of[dir], k.of)
+			}
 			r.code = max(r.code, codeOf(k.failed, k.findings))
 			name := k.run.Labels.Get(key)
 			many = many && (name != "" || r.nodes != nil)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -89,6 +90,9 @@ func (s *app) loadPlan(path string) (*plan.Plan, error) {
 
 // planText is that of a plan file, or of a plan that does a record's again.
 func (s *app) planText(path string) ([]byte, error) {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return nil, fmt.Errorf("%[1]s is a folder, and not a plan: tare report %[1]s makes the report of its records, tare run %[2]s does a document's plan again", path, filepath.Join(path, planFile))
+	}
 	text, err := option.ReadFile(path)
 	if err != nil {
 		return nil, err
@@ -179,6 +183,9 @@ func (s *app) performAll(ctx context.Context, p *plan.Plan, flags []string, out 
 			return err
 		}
 		out.dir = out.record
+		if err := s.keepPlan(p, flags, out); err != nil {
+			return err
+		}
 	} else if len(p.Measure) == 1 {
 		m := &p.Measure[0]
 		return s.performers[m.Name].perform(ctx, s, m.Options, out.measure(p, 0, flags))

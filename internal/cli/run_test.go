@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -70,6 +72,38 @@ func TestAFlagThatAPlanHasNoUseForIsRefused(t *testing.T) {
 	}
 }
 
+// An image that is named is a program's, whose own command then counts and not that of the
+// plan's; beside targets of a cluster it is theirs, unless it can only be a program's.
+func TestAnImageIsAProgramsOrAClusters(t *testing.T) {
+	archive := filepath.Join(t.TempDir(), "app.tar")
+	if err := os.WriteFile(archive, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const own, with = "workload: {command: [/probe, serve, '1']}", "workload: {image: old, command: [serve]}"
+	for _, c := range []struct {
+		targets, workload, args    string
+		image, command, ofClusters string
+	}{
+		{"[runc]", own, "--image app:1", "app:1", "", ""},
+		{"[runc]", own, "--image app:1 --command serve", "app:1", "serve", ""},
+		{"[runc]", with, "--image app:1", "app:1", "serve", ""},
+		{"[runc]", own, "", "", "/probe serve 1", ""},
+		{"[kubernetes/runc]", own, "--image tare:1", "", "/probe serve 1", "tare:1"},
+		{"[kubernetes/runc, runc]", own, "--image " + archive, archive, "", ""},
+		{"[kubernetes]", own, "--image app:1 --pull", "app:1", "", ""},
+	} {
+		m, _, err := laid(t, "version: 1\nmeasure:\n- lifecycle: {targets: "+c.targets+", ops: [run], "+c.workload+"}\n", strings.Fields(c.args)...)
+		if err != nil {
+			t.Errorf("%+v: %v", c, err)
+			continue
+		}
+		o := m[0].Options.(*lifecycle.Options)
+		if w := o.Workload; w.Image != c.image || strings.Join(w.Command, " ") != c.command || o.Engines["kubernetes"].Image != c.ofClusters {
+			t.Errorf("%+v: of the program %+v, of clusters %+v", c, w, o.Engines)
+		}
+	}
+}
+
 func TestEnginesOfFlagsJoinThoseOfThePlan(t *testing.T) {
 	m, _, err := laid(t, "version: 1\nmeasure:\n- lifecycle: {targets: [runc], engines: {docker: {address: /a, command: c}}}\n",
 		"--docker-host", "/b", "--cri", "cri-o=unix:///x", "--engine-arg", "podman=--log-level", "--engine-arg", "podman=error", "--network", "host")
@@ -97,5 +131,20 @@ func TestATargetThatCannotBeOneIsAMistakeOfThePlan(t *testing.T) {
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v; want %s", targets, err, want)
 		}
+	}
+}
+
+func TestAPathThatCannotBeWhatItIsTakenForIsRefusedWithAdvice(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	page := filepath.Join(dir, "x.html")
+	if _, _, err := newApp(Streams{}, all.Instruments, nil).createRecord(page, "storage", "id"); err == nil || !strings.Contains(err.Error(), "tare report RECORD --format FORMAT") {
+		t.Errorf("a report for a record: %v", err)
+	}
+	if _, err := os.Stat(page); err == nil {
+		t.Error("the record was made")
+	}
+	if code, _, stderr := tare(t, "run", dir); code != ExitUsage || !strings.Contains(stderr, "tare report "+dir+" makes") {
+		t.Errorf("a folder for a plan: exit %d, %s", code, stderr)
 	}
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -63,7 +62,10 @@ and so can the token.`,
 		},
 	}
 	f := c.Flags()
-	f.Uint16Var(&port, "port", 0, "port to listen at, 0: any that is free")
+	f.Func("port", "`NUMBER` of the port to listen at (default: 0, any that is free)", func(text string) (err error) {
+		port, err = portOf(text)
+		return err
+	})
 	f.StringVar(&listen, "listen", "", "address to listen at for others, HOST or HOST:PORT (default: 127.0.0.1, which others cannot reach)")
 	f.StringVar(&tokenFile, "token-file", "", "file with the token that is asked for, which only its owner can read (default: one by chance, printed once)")
 	return c
@@ -79,12 +81,23 @@ func address(listen string, port uint16) (string, error) {
 		return net.JoinHostPort(strings.Trim(listen, "[]"), strconv.Itoa(int(port))), nil
 	}
 	if port != 0 {
-		return "", errors.New("--listen: it has a port; leave out --port")
+		return "", fmt.Errorf("--listen: %s has a port; leave out --port %d, or the port of --listen", listen, port)
 	}
 	if host == "" {
-		return "", fmt.Errorf("--listen: %q has no address; 0.0.0.0 is all of this machine's", listen)
+		return "", fmt.Errorf("--listen: %q has no address; write 0.0.0.0%[1]s for all of this machine's", listen)
+	}
+	if _, err := portOf(given); err != nil {
+		return "", fmt.Errorf("--listen: %w, as in %s", err, net.JoinHostPort(host, "8080"))
 	}
 	return net.JoinHostPort(host, given), nil
+}
+
+func portOf(text string) (uint16, error) {
+	n, err := strconv.ParseUint(text, 10, 16)
+	if err != nil {
+		return 0, fmt.Errorf("%q is no port: write a number from 1 to 65535, or 0 for any that is free", text)
+	}
+	return uint16(n), nil
 }
 
 // Bounds of a token: one by chance has 26 letters.

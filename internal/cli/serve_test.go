@@ -72,14 +72,17 @@ func TestServeRefusesWhatWouldLetOthersIn(t *testing.T) {
 		return path
 	}
 	for says, args := range map[string][]string{
-		"others can read":      {"--token-file", file("open", "0123456789abcdef", 0o644)},
-		"16 or more":           {"--token-file", file("short", "abc", 0o600)},
-		"one word":             {"--token-file", file("words", "0123456789 abcdef", 0o600)},
-		"no such file":         {"--token-file", filepath.Join(dir, "nothing")},
-		"has no address":       {"--listen", ":8080"},
-		"leave out --port":     {"--listen", "127.0.0.1:1", "--port", "2"},
-		"measure something":    {filepath.Join(dir, "nothing")},
-		"accepts at most 1 ar": {dir, dir},
+		"others can read":       {"--token-file", file("open", "0123456789abcdef", 0o644)},
+		"16 or more":            {"--token-file", file("short", "abc", 0o600)},
+		"one word":              {"--token-file", file("words", "0123456789 abcdef", 0o600)},
+		"no such file":          {"--token-file", filepath.Join(dir, "nothing")},
+		"has no address":        {"--listen", ":8080"},
+		"leave out --port 2":    {"--listen", "127.0.0.1:1", "--port", "2"},
+		"from 1 to 65535":       {"--port", "70000"},
+		"as in 0.0.0.0:8080":    {"--listen", "0.0.0.0:x"},
+		"of this machine, such": {dir, "--listen", "192.0.2.1:0", "--token-file", file("good", "0123456789abcdef", 0o600)},
+		"measure something":     {filepath.Join(dir, "nothing")},
+		"accepts at most 1 ar":  {dir, dir},
 	} {
 		if code, out, stderr := tare(t, append([]string{"serve"}, args...)...); code != ExitUsage || out != "" || !strings.Contains(stderr, says) {
 			t.Errorf("%q: exit %d, %s, %s", args, code, out, stderr)

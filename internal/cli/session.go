@@ -10,14 +10,17 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tare-bench/tare/internal/cargo"
 	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/core/run"
 	"github.com/tare-bench/tare/internal/instrument"
 	"github.com/tare-bench/tare/internal/instrument/terms"
 	"github.com/tare-bench/tare/internal/lane"
 	"github.com/tare-bench/tare/internal/node/cgroup"
+	"github.com/tare-bench/tare/internal/node/disk"
 	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/setting"
 	"github.com/tare-bench/tare/internal/version"
 	"github.com/tare-bench/tare/internal/workspace"
 	"github.com/tare-bench/tare/record"
@@ -27,8 +30,11 @@ import (
 type weighing struct {
 	experiment string
 	engines    terms.Engines
-	steady     bool // it times so finely that lanes are to be settled
-	lanes      int  // that are there at once, at most
+	steady     bool               // it times so finely that lanes are to be settled
+	lanes      int                // that are there at once, at most
+	workload   *setting.Workload  // what targets run; nil, or that of nothing, for the probe
+	beside     []setting.Workload // images that run in sandboxes beside those
+	cache      terms.Cache        // what of the page cache is there before whatever is timed
 	// targets finds what is weighed, after everything was checked that can be before
 	// anything is made. Findings tell of what is not weighed.
 	targets func() ([]subject.Target, []record.Finding, error)
@@ -70,9 +76,21 @@ func weigh(ctx context.Context, s *app, out *outputFlags, w weighing) error {
 			fmt.Fprintf(s.Err, "tare: it %s\n", said(a))
 		}
 	}
+	if w.cache == terms.Cold {
+		if err := mayBeCold(targets); err != nil {
+			return err
+		}
+	}
 	o, err := begin(s, w.experiment, targets, skipped, w.engines, *out)
 	if err != nil {
 		return err
+	}
+	if w.cache == terms.Cold {
+		o.progress.say("--cache cold: again and again until the end, all that is dirty on this node is written back and its page cache dropped; other programs here have to read theirs from disk again")
+		o.options.Drop = disk.DropCaches
+	}
+	if err := o.load(ctx, w.workload, w.beside); err != nil {
+		return errors.Join(err, o.close(nil), os.Remove(o.path))
 	}
 	settled := func() {}
 	if w.steady {
@@ -91,6 +109,19 @@ func weigh(ctx context.Context, s *app, out *outputFlags, w weighing) error {
 	return o.end(ctx, code, err)
 }
 
+// mayBeCold says why what is weighed would not be cold.
+func mayBeCold(targets []subject.Target) error {
+	if err := disk.MayDropCaches(); err != nil {
+		return fmt.Errorf("--cache cold: %w; run tare as root where /proc/sys can be written to, or leave it out", err)
+	}
+	for _, t := range targets {
+		if e, is := t.(subject.Elsewhere); is && e.Elsewhere() != "" {
+			return fmt.Errorf("--cache cold: %s may not be cold, since only this machine's page cache is dropped: %s; run tare there, or leave it out", t.Info().Name, e.Elsewhere())
+		}
+	}
+	return nil
+}
+
 // session is one run of an instrument from the command line: its folders, its record,
 // its progress.
 type session struct {
@@ -101,6 +132,8 @@ type session struct {
 	path     string // of the record
 	progress *progress
 	options  run.Options
+	cargo    *cargo.Cargo   // the user's own program, nil for the probe
+	beside   []*cargo.Cargo // of neighbours
 }
 
 // begin makes what a run needs. What it made is removed by close.
@@ -193,7 +226,7 @@ func environment(dir string) record.Environment {
 }
 
 // commandLine is what the user typed.
-func commandLine() []string { return append([]string{"tare"}, os.Args[1:]...) }
+func commandLine() []string { return append([]string{"tare"}, withoutValues(os.Args[1:])...) }
 
 // createRecord opens the record's file: the given one, or a new one in the
 // user's data folder.
@@ -207,6 +240,9 @@ func (s *app) createRecord(path, experiment, id string) (*record.Writer, string,
 			return nil, "", fmt.Errorf("make a place for the record: %w; name another with -o FILE", err)
 		}
 		path = filepath.Join(dir, fmt.Sprintf("%s-%s-%s.jsonl", experiment, time.Now().UTC().Format("20060102T150405Z"), id))
+	}
+	if filepath.Ext(path) != "" && !record.IsName(path) {
+		return nil, "", fmt.Errorf("--output: %s would be a record, which ends in .jsonl or .jsonl.zst; a report in a file is tare report RECORD --format FORMAT -o FILE, a whole document -o DIR/ of tare run", path)
 	}
 	w, err := s.lines().Create(path)
 	if err != nil {

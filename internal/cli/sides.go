@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -45,8 +46,13 @@ func (s *app) sides(args []string) ([]compare.Side, error) {
 	return out, nil
 }
 
-// runs judges records and those below folders, and keeps their figures.
+// runs judges records and those below folders, and keeps their figures. Of thousands of
+// records these are most of the heap, which the collector would let grow to twice that
+// before it looks, unless whoever calls tare says how far.
 func (s *app) runs(paths []string) (out []compare.Run, err error) {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(50)
+	}
 	labels := map[string]figure.Labels{}
 	for f := range each(s, paths, "text", func(j instrument.Judged) compare.Run { return compare.NewRun(j.Record, j.Figures()) }) {
 		if err := f.skip(s); err != nil {

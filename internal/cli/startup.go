@@ -164,7 +164,7 @@ func weighStarts(ctx context.Context, s *app, p startup.Options, out outputFlags
 		}
 	}()
 	return weigh(ctx, s, &out, weighing{
-		experiment: startup.Name, engines: p.Engines, steady: true,
+		experiment: startup.Name, engines: p.Engines, steady: true, workload: &p.Workload, cache: p.Cache,
 		targets: func() (targets []subject.Target, skipped []record.Finding, err error) {
 			commands, err := startCommands(p.Commands)
 			if err != nil {
@@ -179,12 +179,12 @@ func weighStarts(ctx context.Context, s *app, p startup.Options, out outputFlags
 				return nil, nil, fmt.Errorf("%w\nlogs of starts are read without: tare startup --log FILE", err)
 			}
 			if len(p.Targets) > 0 || len(commands) == 0 {
-				targets, skipped, err = choose(ctx, s, selection{Whom: &p.Whom}, out.quiet)
+				targets, skipped, err = choose(ctx, s, selection{Whom: &p.Whom, workload: &p.Workload}, out.quiet)
 			}
 			return append(targets, commands...), skipped, err
 		},
 		run: func(o *session) (*record.Record, instrument.Judgement, error) {
-			how := startuprun.Options{Plan: p, Options: o.options, Targets: o.targets, Callers: procs.Own, Daemons: daemons, Watch: watch}
+			how := startuprun.Options{Plan: p, Options: o.options, Targets: o.targets, Workload: subject.Workload{Cargo: o.cargo}, Callers: procs.Own, Daemons: daemons, Watch: watch}
 			if beside {
 				how.Logs = func(ctx context.Context, watched []record.Start) (_ []record.Start, _ *record.Logs, err error) {
 					r, err := logfiles.Open(ctx, from)

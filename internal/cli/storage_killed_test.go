@@ -102,6 +102,72 @@ func started(t *testing.T, dir string, args ...string) (cmd *exec.Cmd, stdout, s
 	return cmd, stdout, stderr
 }
 
+// interrupted sends a run Ctrl-C, and returns what it then saved in r.jsonl. It leaves
+// nothing.
+func interrupted(t *testing.T, cmd *exec.Cmd, stdout, stderr fmt.Stringer) *record.Record {
+	t.Helper()
+	if err := cmd.Process.Signal(unix.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	_ = cmd.Wait() // the code says it
+	if took := time.Since(began); took > 30*time.Second {
+		t.Errorf("it took %v to end", took)
+	}
+	if code := cmd.ProcessState.ExitCode(); code != ExitInterrupted || !strings.Contains(stderr.String(), "interrupted") {
+		t.Errorf("exit %d\n%s\n%s", code, stdout, stderr)
+	}
+	rec := loaded(t)
+	if rec.End == nil || rec.End.Status != "interrupted" {
+		t.Fatalf("the record's end: %+v", rec.End)
+	}
+	if left, _, err := workspace.Leftovers(workspace.DefaultRoots()); err != nil || has(left, rec.Header.RunID) {
+		t.Errorf("left behind: %+v, %v", left, err)
+	}
+	return rec
+}
+
+// killed kills a run, which is let be until then, and returns what it saved in r.jsonl,
+// with the exit code and the text of its report.
+func killed(t *testing.T, cmd *exec.Cmd) (rec *record.Record, code int, out string) {
+	t.Helper()
+	if code, out, _ := tare(t, "clean", "--dry-run"); code != ExitDone || !strings.Contains(out, "is under way") {
+		t.Errorf("while it runs: exit %d: %s", code, out)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // it was killed
+	if rec = loaded(t); rec.End != nil {
+		t.Errorf("its record has an end: %+v", rec.End)
+	}
+	code, out, stderr := tare(t, "report", "r.jsonl")
+	if !strings.Contains(out, "has no end") {
+		t.Errorf("report: exit %d\n%s\n%s", code, out, stderr)
+	}
+	return rec, code, out
+}
+
+// removed has tare clean find what a killed run left, and remove it.
+func removed(t *testing.T, id string, what ...string) {
+	t.Helper()
+	code, out, _ := tare(t, "clean", "--dry-run")
+	for _, part := range append(what, id, "would remove") {
+		if code != ExitDone || !strings.Contains(out, part) {
+			t.Errorf("dry run: exit %d, no %q: %s", code, part, out)
+		}
+	}
+	if left, _, err := workspace.Leftovers(workspace.DefaultRoots()); err != nil || !has(left, id) {
+		t.Errorf("a dry run removed something: %+v, %v", left, err)
+	}
+	if code, out, stderr := tare(t, "clean"); code != ExitDone || !strings.Contains(out, id+": removed") {
+		t.Errorf("clean: exit %d\n%s\n%s", code, out, stderr)
+	}
+	if left, _, err := workspace.Leftovers(workspace.DefaultRoots()); err != nil || has(left, id) {
+		t.Errorf("still there: %+v, %v", left, err)
+	}
+}
+
 func TestASignalAtAnyMomentOfAStorageRunSavesAndCleans(t *testing.T) {
 	needRunc(t)
 	filling := func(string) bool { return len(running(fmt.Sprintf("fill\x00%d\x00", uncommon))) > 0 }
@@ -123,23 +189,9 @@ func TestASignalAtAnyMomentOfAStorageRunSavesAndCleans(t *testing.T) {
 			twoJobs(t, c.target, c.volume, c.settings, c.second)
 			cmd, stdout, stderr := started(t, dir, "run", "two.yaml", "-o", "r.jsonl")
 			await(t, "the moment", func() bool { return c.moment(dir) })
-			if err := cmd.Process.Signal(unix.SIGINT); err != nil {
-				t.Fatal(err)
-			}
-			began := time.Now()
-			_ = cmd.Wait() // the code says it
-			if took := time.Since(began); took > 30*time.Second {
-				t.Errorf("it took %v to end", took)
-			}
-			if code := cmd.ProcessState.ExitCode(); code != ExitInterrupted || !strings.Contains(stderr.String(), "interrupted") {
-				t.Errorf("exit %d\n%s\n%s", code, stdout, stderr)
-			}
-			rec, err := record.Load("r.jsonl")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if rec.End == nil || rec.End.Status != "interrupted" || len(rec.Cells) < c.cells || len(rec.Cells) > 3 {
-				t.Errorf("the record's end: %+v, %d cells", rec.End, len(rec.Cells))
+			rec := interrupted(t, cmd, stdout, stderr)
+			if len(rec.Cells) < c.cells || len(rec.Cells) > 3 {
+				t.Errorf("%d cells", len(rec.Cells))
 			}
 			for _, x := range rec.Cells {
 				if x.Job != "quick" || x.Reported == nil || x.Failure != nil {
@@ -151,9 +203,6 @@ func TestASignalAtAnyMomentOfAStorageRunSavesAndCleans(t *testing.T) {
 			}
 			if left := running(held); len(left) > 0 {
 				t.Errorf("still running: %q", left)
-			}
-			if left, _, err := workspace.Leftovers(workspace.DefaultRoots()); err != nil || has(left, rec.Header.RunID) {
-				t.Errorf("left behind: %+v, %v", left, err)
 			}
 		})
 	}
@@ -173,33 +222,13 @@ func TestWhatAKilledStorageRunLeftIsFoundAndRemoved(t *testing.T) {
 			twoJobs(t, c.target, c.volume, noCeiling, lasting)
 			cmd, _, _ := started(t, dir, "run", "two.yaml", "-q", "-o", "r.jsonl")
 			await(t, "a running tool", func() bool { return len(running("--name="+held+"\x00")) > 0 })
-			if code, out, _ := tare(t, "clean", "--dry-run"); code != ExitDone || !strings.Contains(out, "is under way") {
-				t.Errorf("while it runs: exit %d: %s", code, out)
+			rec, code, out := killed(t, cmd)
+			if code != ExitDone || len(rec.Cells) != 1 || !strings.Contains(out, "quick") {
+				t.Errorf("report: exit %d, %d cells\n%s", code, len(rec.Cells), out)
 			}
-			if err := cmd.Process.Kill(); err != nil {
-				t.Fatal(err)
-			}
-			_ = cmd.Wait() // it was killed
-
-			rec, err := record.Load("r.jsonl")
-			if err != nil || rec.End != nil || len(rec.Cells) != 1 {
-				t.Fatalf("the record: %v, end %v, %d cells", err, rec.End, len(rec.Cells))
-			}
-			if code, out, stderr := tare(t, "report", "r.jsonl"); code != ExitDone || !strings.Contains(out, "has no end") || !strings.Contains(out, "quick") {
-				t.Errorf("report: exit %d\n%s\n%s", code, out, stderr)
-			}
-			id := rec.Header.RunID
-			if code, out, _ := tare(t, "clean", "--dry-run"); code != ExitDone || !strings.Contains(out, id) || !strings.Contains(out, "would remove") {
-				t.Errorf("dry run: exit %d: %s", code, out)
-			}
-			if code, out, stderr := tare(t, "clean"); code != ExitDone || !strings.Contains(out, id+": removed") {
-				t.Errorf("clean: exit %d\n%s\n%s", code, out, stderr)
-			}
+			removed(t, rec.Header.RunID)
 			if left := running(held); len(left) > 0 {
 				t.Errorf("still running: %q", left)
-			}
-			if left, _, err := workspace.Leftovers(workspace.DefaultRoots()); err != nil || has(left, id) {
-				t.Errorf("still there: %+v, %v", left, err)
 			}
 		})
 	}

@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/engines"
+	"github.com/tare-bench/tare/internal/loopdev"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -29,60 +29,13 @@ func weighed(t *testing.T, args ...string) (code int, rec *record.Record, stdout
 	return code, rec, stdout, stderr
 }
 
-// loop makes a block device of a file of zeros, until the test's end.
-func loop(t *testing.T, dir string, size int64, flags ...string) (device, file string) {
-	t.Helper()
-	needRoot(t)
-	f, err := os.CreateTemp(dir, "image-*")
-	if err == nil {
-		err = f.Truncate(size)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	out, err := exec.Command("losetup", append(flags, "--find", "--show", f.Name())...).Output()
-	if err != nil {
-		t.Skipf("no loop device can be made here: %v", err)
-	}
-	device = strings.TrimSpace(string(out))
-	t.Cleanup(func() {
-		if err := exec.Command("losetup", "--detach", device).Run(); err != nil {
-			t.Errorf("losetup --detach %s: %v", device, err)
-		}
-	})
-	return device, f.Name()
-}
-
-// mounted makes an ext4 of its own on a loop device and mounts it at a folder,
-// until the test's end.
-func mounted(t *testing.T, dir string, size int64, at string, flags uintptr) (device string) {
-	t.Helper()
-	device, _ = loop(t, dir, size)
-	if out, err := exec.Command("mkfs.ext4", "-q", "-m", "0", device).CombinedOutput(); err != nil {
-		t.Fatalf("mkfs.ext4: %v: %s", err, out)
-	}
-	if err := os.MkdirAll(at, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Mount(device, at, "ext4", flags, ""); err != nil {
-		t.Skipf("no ext4 can be mounted here: %v", err)
-	}
-	t.Cleanup(func() {
-		if err := unix.Unmount(at, 0); err != nil {
-			t.Errorf("unmount %s: %v", at, err)
-			_ = unix.Unmount(at, unix.MNT_DETACH)
-		}
-	})
-	return device
-}
-
 func TestADeviceThatIsNotMeantIsRefusedBeforeAnythingRuns(t *testing.T) {
 	needRoot(t)
 	dir := place(t)
-	free, image := loop(t, dir, 8<<20)
-	fixed, _ := loop(t, dir, 8<<20, "--read-only")
-	used := mounted(t, dir, 8<<20, filepath.Join(dir, "used"), 0)
+	free, image := loopdev.In(t, dir, 8<<20)
+	fixed, _ := loopdev.In(t, dir, 8<<20, "--read-only")
+	used, _ := loopdev.In(t, dir, 8<<20)
+	loopdev.Mount(t, used, filepath.Join(dir, "used"), 0)
 	if err := os.WriteFile("file", nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +81,7 @@ func TestADeviceThatIsNotMeantIsRefusedBeforeAnythingRuns(t *testing.T) {
 func TestAFreeDeviceThatIsNamedIsWeighed(t *testing.T) {
 	needRunc(t)
 	dir := place(t)
-	device, image := loop(t, dir, 16<<20)
+	device, image := loopdev.In(t, dir, 16<<20)
 	targets := []string{"host", "runc"}
 	if path := engines.Runsc(); path != "" {
 		targets = append(targets, "runsc="+path)
@@ -198,7 +151,8 @@ func TestAVolumeThatIsTooSmallCostsItsCellsOnly(t *testing.T) {
 	dir := place(t)
 	// tare's own folders, and so what is bound into containers, lie on a small disk.
 	data := filepath.Join(dir, "data")
-	mounted(t, dir, 128<<20, data, 0)
+	device, _ := loopdev.In(t, dir, 128<<20)
+	loopdev.Mount(t, device, data, 0)
 	code, rec, out, stderr := weighed(t, "host", "runc", "--volume", "bind,tmpfs", "--size", "124M", "--bs", "512k", "--numjobs", "1", "--jobs", "read")
 	if code != ExitFailed || len(rec.Cells) != 4 {
 		t.Errorf("exit %d, %d cells\n%s\n%s", code, len(rec.Cells), out, stderr)
@@ -231,7 +185,8 @@ func TestADiskThatFailsInsideCostsItsCellsOnly(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := place(t)
 			disk := filepath.Join(dir, "disk")
-			mounted(t, dir, c.size, disk, c.flags)
+			device, _ := loopdev.In(t, dir, c.size)
+			loopdev.Mount(t, device, disk, c.flags)
 			path := wrapper(t, dir, fmt.Sprintf(`for a; do [ -f "$a/config.json" ] && sed -i 's#"mounts":\[#&{"destination":"/data","type":"bind","source":"%s","options":["rbind"]},#' "$a/config.json"; done`, disk))
 			code, rec, out, stderr := weighed(t, "host", "runc", "bad="+path, "--volume", "rootfs", "--size", "12M", "--numjobs", "1", "--jobs", "read,write")
 			if code != ExitFailed || len(rec.Cells) != 6 {

@@ -237,7 +237,7 @@ func (m *everything) stock(t *testing.T) []string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, lease := range strings.Fields(string(out)) {
+		for lease := range strings.FieldsSeq(string(out)) {
 			all = append(all, "containerd "+ns+" lease "+lease)
 		}
 	}

@@ -7,7 +7,9 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/option"
 	"github.com/tare-bench/tare/internal/instrument"
+	service "github.com/tare-bench/tare/internal/instrument/app"
 	"github.com/tare-bench/tare/internal/instrument/bpf"
+	"github.com/tare-bench/tare/internal/instrument/density"
 	"github.com/tare-bench/tare/internal/instrument/lifecycle"
 	"github.com/tare-bench/tare/internal/instrument/overhead"
 	"github.com/tare-bench/tare/internal/instrument/startup"
@@ -22,7 +24,9 @@ var performers = map[string]performer{
 	overhead.Name:  {perform: by(weighOverhead), extend: extendOverhead},
 	storage.Name:   {perform: by(weighStorage)},
 	startup.Name:   {perform: by(weighStartup), extend: extendStartup},
+	service.Name:   {perform: by(weighApp)},
 	bpf.Name:       {perform: by(weighBPF), extend: extendBPF},
+	density.Name:   {perform: by(weighDensity)},
 }
 
 // equip gives options what they cannot do themselves, since it takes an engine or a tool.

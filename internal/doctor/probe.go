@@ -104,8 +104,7 @@ func realtime() *unix.SchedAttr {
 // said names an error as the kernel's documentation does, "EPERM: operation
 // not permitted", so that it can be looked up.
 func said(err error) string {
-	var errno unix.Errno
-	if errors.As(err, &errno) {
+	if errno, ok := errors.AsType[unix.Errno](err); ok {
 		return unix.ErrnoName(errno) + ": " + errno.Error()
 	}
 	return err.Error()

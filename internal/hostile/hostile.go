@@ -16,6 +16,9 @@ var words = []string{"Type", "Kind", "Phase", "Case", "Method", "Op", "Done", "S
 // Record adds a text to every text of others in a record, and to its plan's title.
 func Record(rec *record.Record, text string) error {
 	add(reflect.ValueOf(rec), "", text)
+	for _, line := range rec.Own() {
+		add(reflect.ValueOf(line), "", text)
+	}
 	var plan map[string]json.RawMessage
 	if err := json.Unmarshal(rec.Header.Plan, &plan); err != nil {
 		return err

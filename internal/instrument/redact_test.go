@@ -40,6 +40,9 @@ func redacted(t *testing.T, rec *record.Record) (*record.Record, *record.Redacti
 			}
 		}
 	}
+	for _, line := range rec.Own() {
+		add(reflect.ValueOf(line).Elem())
+	}
 	return out, r
 }
 

@@ -47,7 +47,11 @@ func names(t *testing.T) (out []string) {
 
 func load(t *testing.T, name string) *record.Record {
 	t.Helper()
-	rec, err := record.Load(filepath.Join(stored, name+".jsonl"))
+	lines, err := all.Instruments.Lines()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec, err := lines.Load(filepath.Join(stored, name+".jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}

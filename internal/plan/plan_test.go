@@ -208,8 +208,7 @@ func TestWhatIsLeftOutIsTheDefault(t *testing.T) {
 func TestMistakesAreValues(t *testing.T) {
 	t.Parallel()
 	_, err := Parse("a.yaml", []byte("version: 1\nmeasure: [lifecycle: {rounds: 0}]"), all.Instruments)
-	var one *option.FieldError
-	if !errors.As(err, &one) || one.Field != "rounds" || one.Place != (option.Place{File: "a.yaml", Line: 2, Column: 31}) {
+	if one, ok := errors.AsType[*option.FieldError](err); !ok || one.Field != "rounds" || one.Place != (option.Place{File: "a.yaml", Line: 2, Column: 31}) {
 		t.Errorf("got %+v", one)
 	}
 	_, err = Parse("a.yaml", []byte("version: 1\nmeasure: [lifecycle: {ops: ["+strings.Repeat("x,", 1000)+"]}]"), all.Instruments)

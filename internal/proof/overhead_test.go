@@ -5,8 +5,6 @@ package proof
 import (
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -28,18 +26,8 @@ func TestWhatAProbeHoldsAndUsesIsFoundInRuntimes(t *testing.T) {
 
 // And in the containers and pods of engines.
 func TestWhatAProbeHoldsAndUsesIsFoundInEngines(t *testing.T) {
-	docker, podman, containerd, crio := engines.Docker(t), engines.Podman(t), engines.Containerd(t, engines.V1), engines.CRIO(t)
-	bin := t.TempDir()
-	for name, path := range map[string]string{"podman": podman.Command, "skopeo": crio.Skopeo} {
-		if err := os.Symlink(path, filepath.Join(bin, name)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
-	calibrate(t, []string{"docker/runc", "podman/crun", "containerd/runc", "cri+containerd/runc", "cri+cri-o/crun"},
-		"idle,hold 256MiB,spin 0.25cpu",
-		"--docker-host", docker.Host, "--containerd-address", containerd.Address,
-		"--cri", "containerd=unix://"+containerd.Address, "--cri", "cri-o=unix://"+crio.Socket)
+	targets := []string{"docker/runc", "podman/crun", "containerd/runc", "cri+containerd/runc", "cri+cri-o/crun"}
+	calibrate(t, targets, "idle,hold 256MiB,spin 0.25cpu", fleetFlags(t, targets...)...)
 }
 
 // calibrate weighs loads of known size on targets, and checks every figure.

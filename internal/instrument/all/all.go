@@ -4,7 +4,9 @@ package all
 
 import (
 	"github.com/tare-bench/tare/internal/instrument"
+	"github.com/tare-bench/tare/internal/instrument/app"
 	"github.com/tare-bench/tare/internal/instrument/bpf"
+	"github.com/tare-bench/tare/internal/instrument/density"
 	"github.com/tare-bench/tare/internal/instrument/lifecycle"
 	"github.com/tare-bench/tare/internal/instrument/overhead"
 	"github.com/tare-bench/tare/internal/instrument/startup"
@@ -18,4 +20,6 @@ var Instruments = instrument.List{
 	storage.Instrument,
 	startup.Instrument,
 	bpf.Instrument,
+	density.Instrument,
+	app.Instrument,
 }

@@ -109,6 +109,14 @@ func (t *facts) ofMachine(h *record.Header) {
 	e := &h.Environment
 	const machine = "machine"
 	t.add("tare", "version", h.Version)
+	if w := h.Workload; w != nil {
+		for _, f := range []struct{ what, value string }{
+			{"image", w.Source}, {"digest", w.Digest}, {"loaded as", w.Image}, {"command", strings.Join(w.Command, " ")}, {"on the host", strings.Join(w.Host, " ")},
+			{"variables", strings.Join(w.Env, " ")}, {"mounts", strings.Join(w.Mounts, " ")}, {"user", w.User}, {"folder", w.Dir}, {"stopped by", w.Stop},
+		} {
+			t.add("workload", f.what, f.value)
+		}
+	}
 	if e.Kernel == "" {
 		t.add(machine, "kernel", "not known: this was not measured by tare")
 		return

@@ -42,10 +42,14 @@ func cell(t *record.Target, op setting.Op, lanes int, batches []*record.Batch, c
 		c.Trimmed.Estimate = figure.Exactly(mean)
 		c.Trimmed.Estimate.N = len(values)
 	}
+	c.Ready = g.ready.is(labels)
 	for _, stamp := range record.Stamps {
 		if v := g.times[stamp]; len(v) > 0 {
 			f := about("time-to", figure.Nanoseconds, labels.With("stamp", string(stamp)))
 			f.Rounds, f.Estimate, f.Better = figure.ByRound(v), figure.Median(v), figure.Less
+			if stamp == record.StampReady && c.Ready.AtMost > c.Ready.Asked/2 {
+				f.AtMost, f.Verdict = true, figure.AtMost
+			}
 			c.Moments = append(c.Moments, f)
 		}
 	}
@@ -65,6 +69,7 @@ type gathered struct {
 	user, system, rss   []float64
 	lanes               laneRounds
 	roles               roleRounds
+	ready               readiness
 	told                told
 }
 
@@ -104,6 +109,7 @@ func (g *gathered) add(b *record.Batch, done record.Stamp, lanes, cpus int) {
 		return
 	}
 	for i := range b.Samples {
+		g.ready.add(&b.Samples[i])
 		if s := &b.Samples[i]; s.Failure == nil {
 			g.cpu = append(g.cpu, float64(s.UserCPU+s.SysCPU))
 			g.user, g.system, g.rss = append(g.user, float64(s.UserCPU)), append(g.system, float64(s.SysCPU)), append(g.rss, float64(s.MaxRSS))

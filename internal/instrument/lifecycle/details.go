@@ -6,6 +6,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/record"
 )
 
 // details are every stamp, the resources of the operations' own commands, and
@@ -32,7 +33,11 @@ func details(t *Table) *page.Section {
 func detail(c *Cell) []page.Item {
 	parts := []string{fmt.Sprintf("n=%d", c.Time.Estimate.N)}
 	for _, m := range c.Moments {
-		parts = append(parts, m.Labels.Get("stamp")+" "+page.Duration(m.Estimate.Value))
+		part := m.Labels.Get("stamp") + " " + page.Duration(m.Estimate.Value)
+		if m.Labels.Get("stamp") == string(record.StampReady) {
+			part += c.Ready.text()
+		}
+		parts = append(parts, part)
 	}
 	if cpu := c.Own[0].Estimate.Value; cpu > 0 {
 		parts = append(parts, fmt.Sprintf("CPU %s (user %s, system %s)", page.Duration(cpu), page.Duration(c.Own[1].Estimate.Value), page.Duration(c.Own[2].Estimate.Value)))

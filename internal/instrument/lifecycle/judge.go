@@ -58,6 +58,7 @@ type Cell struct {
 	Moments []figure.Figure // the time to each stamp of the operation
 	Lanes   []figure.Figure // how the lanes of a batch fared, see [laneColumns]; with more lanes than one
 	Own     []figure.Figure // user and system CPU time and the memory of the operation's own command, each where there is any
+	Ready   Ready           // of workloads that were asked from outside whether they are ready
 	Roles   []Role          // of targets that have processes of their own
 }
 
@@ -194,6 +195,7 @@ func (j *Judgement) Figures() (all []figure.Figure) {
 					continue
 				}
 				all = append(append(all, c.Time, c.Trimmed), c.Moments...)
+				all = append(all, c.Ready.Figures...)
 				all = append(append(all, c.Lanes...), c.Own...)
 				for _, r := range c.Roles {
 					all = append(all, r.Used...)

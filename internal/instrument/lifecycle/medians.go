@@ -75,9 +75,10 @@ func mediansTable(j *Judgement, t *Table) *page.Table {
 }
 
 // moments are those that are shown below an operation, on the way to its end: of a pod
-// in a cluster all that were told, of others the first instruction.
+// in a cluster all that were told, of others the first instruction, and when the workload
+// was ready.
 var moments = []string{string(record.StampScheduled), string(record.StampNodeSandbox), string(record.StampSandbox),
-	string(record.StampNodeStarted), string(record.StampRunning), firstInstruction, string(record.StampExited)}
+	string(record.StampNodeStarted), string(record.StampRunning), firstInstruction, string(record.StampReady), string(record.StampExited)}
 
 const firstInstruction = "first instruction"
 
@@ -89,7 +90,8 @@ func on(j *Judgement, row *Row, name string) []page.Cell {
 	out := make([]page.Cell, len(row.Cells))
 	for i := range row.Cells {
 		out[i] = page.Words(page.None)
-		if done := j.Targets[i].Operations[string(row.Op)].Done; done != record.StampReady && done != record.StampGone {
+		done, ready := j.Targets[i].Operations[string(row.Op)].Done, name == string(record.StampReady)
+		if ready && row.Cells[i].Ready.Asked == 0 || !ready && done != record.StampReady && done != record.StampGone {
 			continue
 		}
 		for _, m := range row.Cells[i].Moments {

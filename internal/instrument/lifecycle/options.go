@@ -30,6 +30,9 @@ type Options struct {
 	Timeout   time.Duration // of one operation on one lane
 	Seed      uint64        // of the order of targets in each round; 0: taken from the clock and recorded
 	Limits    setting.Limits
+	Workload  setting.Workload // a program of the user's own in the probe's place; the zero value is none
+	Ready     setting.Ready    // when a workload is ready; "": nobody asks
+	Cache     terms.Cache      // what of the page cache an operation finds
 	figure.Comparing
 }
 
@@ -64,6 +67,9 @@ func (o *Options) Declare(s *option.Set) {
 	terms.Timeout(s, &o.Timeout, "for one operation on one lane")
 	terms.Seed(s, &o.Seed, "targets")
 	terms.Limits(s, &o.Limits, false, "wide ones")
+	terms.Workload(s, &o.Whom, &o.Workload)
+	terms.Ready(s, &o.Ready)
+	terms.DeclareCache(s, &o.Cache, "operation")
 	s.Before(func(context.Context) error {
 		if s.Given("ops") { // tables show them in the order of a life, however they were named
 			slices.SortStableFunc(o.Ops, func(a, b setting.Op) int { return slices.Index(setting.Ops, a) - slices.Index(setting.Ops, b) })
@@ -80,6 +86,7 @@ func known(op setting.Op) error {
 // Wrong says what is wrong between options.
 func (o *Options) Wrong() option.FieldErrors {
 	all, names := o.CheckWhom()
+	all = append(all, terms.CheckWorkload(&o.Workload)...)
 	for field, name := range map[string]string{"baseline": o.Baseline, "subject": o.Subject} {
 		all = append(all, terms.CheckNamed(field, name, names)...)
 	}

@@ -13,6 +13,7 @@ import (
 func (j *Judgement) Page(o page.Options) *page.Page {
 	p := page.New(j.Plan.Title, Name)
 	p.Head = []string{page.Ran(j.Record, j.Plan.Seed), page.Targets(j.Targets, j.Baseline)}
+	p.Head = append(append(p.Head, page.Workload(j.Record)...), j.Plan.Cache.Told("operation")...)
 	if j.Imported != nil {
 		p.Head = append(page.Imported(j.Record, j.Imported, "the machines, their kernels and versions are not known"), p.Head[1])
 	} else if o.Verbose {

@@ -41,7 +41,7 @@ func (j *judging) cell(target string, s step) Cell {
 	labels := figure.Of("target", target, "phase", s.name, "sandboxes", strconv.Itoa(s.n))
 	sum, residual, cpu, least := stat.Rounds{}, stat.Rounds{}, stat.Rounds{}, false
 	for i, p := range whole {
-		cpus, some := cpuOf(&p.ledger)
+		cpus, some := p.ledger.CPU()
 		least = least || some
 		sum[i], residual[i], cpu[i] = float64(p.ledger.Sum), float64(p.ledger.Residual), cpus
 	}
@@ -65,21 +65,6 @@ func (j *judging) cell(target string, s step) Cell {
 	middle := whole[(len(whole)-1)/2]
 	c.Ledger, c.Series = middle.ledger, overTime(middle.phase, labels)
 	return c
-}
-
-// cpuOf is what all roles but others use, in CPUs, and whether something of it is
-// not known.
-func cpuOf(l *ledger.Ledger) (cpus float64, least bool) {
-	for _, row := range l.Rows {
-		switch {
-		case row.Role == record.RoleOthers:
-		case row.CPUKnown:
-			cpus += row.CPU
-		case row.Processes > 0:
-			least = true
-		}
-	}
-	return cpus, least
 }
 
 // rowOf is a role's row, an empty one where there is none.
@@ -138,6 +123,7 @@ func loadCPU(l *ledger.Ledger) []record.Role {
 // over the rounds. Without an idle phase in the same visit there is neither.
 func (j *judging) calibrate(c *Cell, rounds []*closedPhase) {
 	var expected, measured, spun []float64
+	above, asked := stat.Rounds{}, stat.Rounds{}
 	for _, p := range rounds {
 		w, n := p.phase.End.Work, float64(p.phase.Sandboxes)
 		idle := j.idleBefore(p)
@@ -161,6 +147,12 @@ func (j *judging) calibrate(c *Cell, rounds []*closedPhase) {
 			}
 		}
 		switch {
+		case kindOf(p.phase.Name) == PhaseLoad:
+			above[p.visit.Round()] = memory / n
+			if qps := answersPerSecond(w); qps > 0 {
+				asked[p.visit.Round()] = qps
+			}
+			c.Errors += w.Errors
 		case w.Hold > 0:
 			expected, measured = append(expected, float64(w.Hold)), append(measured, memory/n)
 		case w.Spin > 0 && known:
@@ -172,6 +164,16 @@ func (j *judging) calibrate(c *Cell, rounds []*closedPhase) {
 	}
 	c.Expected, c.Measured = figure.MedianOf(expected).Value, figure.MedianOf(measured).Value
 	c.Spun = figure.MedianOf(spun).Value
+	c.Above, c.Requests = figure.Figure{Rounds: figure.ByRound(above), Estimate: figure.Median(above)}, figure.Figure{Rounds: figure.ByRound(asked), Estimate: figure.Median(asked)}
+}
+
+// answersPerSecond is what the clients say. Records that lack it have only the time from
+// before the clients began until all had ended, of which it comes to less.
+func answersPerSecond(w *record.Work) float64 {
+	if took := w.Ended - w.Begun; w.QPS == 0 && took > 0 {
+		return float64(w.Answers) / (float64(took) / 1e9)
+	}
+	return w.QPS
 }
 
 // used is what a load used by all that is known: what it was told to, or what it

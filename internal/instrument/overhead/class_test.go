@@ -22,15 +22,17 @@ func TestAClassIsWhatKubernetesTakes(t *testing.T) {
 	}
 }
 
-func TestACheckCountsOnlyWhatWasMeasured(t *testing.T) {
-	t.Parallel()
-	at := func(phase string, change func(r *record.Reading)) func(*record.Reading) {
-		return func(r *record.Reading) {
-			if r.Phase == phase && r.Moment == record.MomentEnd {
-				change(r)
-			}
+// at changes the readings at the end of a phase.
+func at(phase string, change func(r *record.Reading)) func(*record.Reading) {
+	return func(r *record.Reading) {
+		if r.Phase == phase && r.Moment == record.MomentEnd {
+			change(r)
 		}
 	}
+}
+
+func TestACheckCountsOnlyWhatWasMeasured(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name    string
 		reading func(*record.Reading)
@@ -79,13 +81,6 @@ func TestACheckCountsOnlyWhatWasMeasured(t *testing.T) {
 
 func TestWhatAClassIsMadeOf(t *testing.T) {
 	t.Parallel()
-	at := func(phase string, change func(r *record.Reading)) func(*record.Reading) {
-		return func(r *record.Reading) {
-			if r.Phase == phase && r.Moment == record.MomentEnd {
-				change(r)
-			}
-		}
-	}
 	tests := []struct {
 		name    string
 		change  func(*oversight)

@@ -36,7 +36,7 @@ func cpuByRole(v *Judgement, t *Table, first bool) *page.Section {
 		m.AddIf(page.Heading(string(role)), show(role))
 	}
 	m.Add("sum", figures(t, func(c *Cell) page.Cell {
-		sum, some := cpuOf(&c.Ledger)
+		sum, some := c.Ledger.CPU()
 		least := ""
 		if some {
 			least = "≥ "

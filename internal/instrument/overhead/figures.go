@@ -127,6 +127,18 @@ func (l *listed) cell(t *Table, c *Cell) {
 			l.neither("load", unit, c.Spun, "of", "reported")
 		}
 	}
+	for _, f := range []struct {
+		of       *figure.Figure
+		quantity string
+		unit     figure.Unit
+		better   figure.Direction
+	}{{&c.Above, "memory-above-idle", figure.Bytes, figure.Less}, {&c.Requests, "requests", figure.PerSecond, figure.More}} {
+		if f.of.Known() {
+			out := *f.of
+			out.Experiment, out.Quantity, out.Unit, out.Better, out.Labels = Name, f.quantity, f.unit, f.better, l.labels
+			l.all = append(l.all, out)
+		}
+	}
 	l.all = append(l.all, c.Series...)
 }
 

@@ -30,6 +30,7 @@ func head(v *Judgement, o page.Options) []string {
 		page.Dotted(page.Amount(v.Plan.Rounds, "round"), "phases "+strings.Join(phases, ", "), "sandboxes "+strings.Join(counts, ", "),
 			"each held "+page.Duration(float64(v.Plan.Hold)), "sampled every "+page.Duration(float64(v.Plan.Interval)), terms.LimitsText(v.Plan.Limits)),
 	}
+	lines = append(lines, page.Workload(rec)...)
 	if o.Verbose {
 		lines = append(lines, page.Surroundings(rec)...)
 	}

@@ -125,6 +125,26 @@ func TestCalibration(t *testing.T) {
 	}
 }
 
+func TestRequestsASecondAreTheClientsOwn(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ said, want float64 }{
+		"as the clients say":                           {1200, 1200},
+		"by all of the time where a record lacks that": {0, 1000},
+	} {
+		j := weighed(t, oversee(func(w *oversight) {
+			w.plan.URL, w.plan.Phases = "http://:8080/", []string{"idle", "load"}
+			w.reading = func(r *record.Reading) {
+				if r.Phase == "load" && r.Moment == record.MomentEnd {
+					r.Work = &record.Work{Answers: 6000, QPS: c.said, Begun: r.Time - 6*sec, Ended: r.Time}
+				}
+			}
+		}))
+		if got := j.Tables[1].Cells[0].Requests; got.Value != c.want || len(got.Rounds) == 0 {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
 func TestACellIsItsMedianRound(t *testing.T) {
 	t.Parallel()
 	sizes := []int64{30, 10, 20, 40}

@@ -54,6 +54,10 @@ type Cell struct {
 	// Spun is what a spinning load says itself that it used: less than Expected
 	// where others took its CPUs. 0 where it was not asked.
 	Spun float64
+	// Of workloads that were asked: how much more memory (bytes) each has than when idle,
+	// how many answers there were a second, of all together, and how many failed.
+	Above, Requests figure.Figure
+	Errors          int64
 
 	closed []*closedPhase // with figures, also those that were not read whole
 	counts []*closedPhase // of closed, those that the figures are of, in the order of rounds

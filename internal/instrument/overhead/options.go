@@ -27,18 +27,21 @@ const (
 type Options struct {
 	Title string
 	terms.Whom
-	Phases    []string // see ParsePhase; idle is put first where it is missing, since loads are compared with it; loads run at the smallest count of Sandboxes
-	Sandboxes []int    // counts, ascending; each is held idle for Hold
-	Rounds    int
-	Hold      time.Duration // how long a phase is watched; a fio load is watched until it ends
-	Interval  time.Duration // between samples
-	Settle    time.Duration // at most, until the node stops changing before a reading
-	Budget    time.Duration
-	Timeout   time.Duration // of one operation on one sandbox; a fio load has Patience
-	Patience  time.Duration
-	Seed      uint64
-	Limits    setting.Limits // of every container; none by default
-	Check     *PodFixed
+	Phases     []string // see ParsePhase; idle is put first where it is missing, since loads are compared with it; loads run at the smallest count of Sandboxes
+	terms.Load          // of the phase "load", which there is where it says anything
+	Ready      setting.Ready
+	Sandboxes  []int // counts, ascending; each is held idle for Hold
+	Rounds     int
+	Hold       time.Duration // how long a phase is watched; a fio load is watched until it ends
+	Interval   time.Duration // between samples
+	Settle     time.Duration // at most, until the node stops changing before a reading
+	Budget     time.Duration
+	Timeout    time.Duration // of one operation on one sandbox; a fio load has Patience
+	Patience   time.Duration
+	Seed       uint64
+	Limits     setting.Limits   // of every container; none by default
+	Workload   setting.Workload // a program of the user's own in the probe's place; the zero value is none
+	Check      *PodFixed
 	// Allocatable is what the node gives to pods; nil: all that it has.
 	Allocatable *PodFixed
 	figure.Comparing
@@ -57,9 +60,11 @@ func Defaults() Options {
 func (o *Options) Declare(s *option.Set) {
 	terms.Title(s, &o.Title)
 	o.DeclareWhom(s)
-	option.Var(s, &o.Phases, "phases", "what sandboxes do while they are watched: idle; 10M, 1G (fio writes a file of that size at random, in powers of 1024); hold 64MiB, spin 0.5cpu (to calibrate)", option.ListOf(phase))
+	option.Var(s, &o.Phases, "phases", "what sandboxes do while they are watched: idle; 10M, 1G (fio writes a file of that size at random, in powers of 1024); hold 64MiB, spin 0.5cpu (to calibrate); load, where --load says what", option.ListOf(phase))
 	option.Var(s, &o.Sandboxes, "sandboxes", "counts to hold idle, for the cost of one more; phases with a load run at the smallest", option.OneOrMore(option.Integer),
 		option.Some("write at least one number from 1 to 1000"), option.Bounds(1, MaxSandboxes, "a number of sandboxes"), option.Once("each number of sandboxes is measured once"))
+	o.DeclareLoad(s, "what the workload is asked in the phase load: http://:8080/ of its own, or exec:/PROGRAM ARG in its sandbox", terms.CheckLoad)
+	terms.Ready(s, &o.Ready)
 	terms.Comparing(s, &o.Comparing)
 	terms.Rounds(s, &o.Rounds, "rounds, each visiting every target once")
 	option.Time(s, &o.Hold, "hold", "how long a phase is watched; one with fio is watched until that ends", option.AtLeast(MinHolding, "is too short to see anything", "10s"))
@@ -70,19 +75,25 @@ func (o *Options) Declare(s *option.Set) {
 	option.Time(s, &o.Patience, "patience", "for fio to end", option.AtLeast(time.Millisecond, "would fail every load", "30m"))
 	terms.Seed(s, &o.Seed, "targets")
 	terms.Limits(s, &o.Limits, true, "none")
+	terms.Workload(s, &o.Whom, &o.Workload)
 	option.Var(s, &o.Check, "check", "an overhead.podFixed to check: 250m,160Mi, or declared: that of each target's RuntimeClass in its cluster", checkKind(), option.OmitEmpty)
 	option.Var(s, &o.Allocatable, "allocatable", "what the node gives to pods, of which requests are shown as shares, as kubectl describe node says: 7800m,6500Mi (default: what a Kubernetes target's node says, else all that it has)", podFixedKind("allocatable"), option.OmitEmpty)
 	terms.ScaleFlag(s, func(scale float64) error {
 		o.Phases = scaled(o.Phases, scale)
 		return nil
 	})
-	s.After(func() { o.Phases = WithIdle(o.Phases) })
+	s.After(func() {
+		if o.Phases = WithIdle(o.Phases); o.URL != "" && !slices.Contains(o.Phases, string(PhaseLoad)) {
+			o.Phases = append(o.Phases, string(PhaseLoad))
+		}
+	})
 }
 
 // Wrong says what is wrong between options.
 func (o *Options) Wrong() option.FieldErrors {
 	all, _ := o.CheckWhom()
 	all = append(all, phasesWrong(o.Phases)...)
+	all = append(all, terms.CheckWorkload(&o.Workload)...)
 	if !slices.IsSorted(o.Sandboxes) && slices.Min(o.Sandboxes) > 0 && slices.Max(o.Sandboxes) <= MaxSandboxes {
 		words := make([]string, len(o.Sandboxes))
 		for i, n := range slices.Sorted(slices.Values(o.Sandboxes)) {
@@ -96,6 +107,9 @@ func (o *Options) Wrong() option.FieldErrors {
 		all = append(all, option.Wrongf("interval", "%v is longer than the hold of %v: a phase would have no sample", o.Interval, o.Hold))
 	case o.Hold/o.Interval > MaxTicks:
 		all = append(all, option.Wrongf("interval", "%v gives %d samples in a hold of %v: at most %d are kept, write a longer one", o.Interval, o.Hold/o.Interval, o.Hold, MaxTicks))
+	}
+	if o.URL == "" && slices.Contains(o.Phases, string(PhaseLoad)) {
+		all = append(all, option.Wrongf("phases", "nothing says what the load is: write load, such as http://:8080/"))
 	}
 	if o.Check != nil {
 		all = append(all, o.Check.wrong("check")...)

@@ -29,7 +29,7 @@ func (j *Judgement) Page(o page.Options) *page.Page {
 	if len(j.Tables) == 0 {
 		p.Add(&page.Section{Title: "no phase was begun"})
 	}
-	p.Add(page.Shifts(j.compared(), j.Plan.Comparing), ratiosPage(j), leftPage(j), groupsAroundPage(j), requestsPage(j), calibrations(j), oneMore(j))
+	p.Add(page.Shifts(j.compared(), j.Plan.Comparing), ratiosPage(j), leftPage(j), groupsAroundPage(j), requestsPage(j), calibrations(j), asked(j), oneMore(j))
 	first := true
 	for i := range j.Tables {
 		if s := courses(&j.Tables[i], first, o); s != nil {

@@ -29,6 +29,7 @@ const (
 	PhaseFio  PhaseKind = "fio"  // random writes of a file of Bytes: "10M", "1G"
 	PhaseHold PhaseKind = "hold" // the probe holds Bytes of anonymous memory: "hold 64MiB"
 	PhaseSpin PhaseKind = "spin" // the probe uses CPUs: "spin 0.5cpu"
+	PhaseLoad PhaseKind = "load" // the workload is asked, as the options of the load say
 )
 
 // Phase is a phase, parsed.
@@ -52,6 +53,8 @@ func ParsePhase(s string) (Phase, error) {
 	var err error
 	switch {
 	case p.Name == string(PhaseIdle):
+	case p.Name == string(PhaseLoad):
+		p.Kind = PhaseLoad
 	case word == string(PhaseHold):
 		p.Kind = PhaseHold
 		if p.Bytes, err = terms.ParseMemory(rest); err == nil && (p.Bytes < MinHold || p.Bytes > MaxHold) {
@@ -95,7 +98,7 @@ func parseFile(s string) (int64, error) {
 	n, err := strconv.ParseInt(number, 10, 64)
 	switch {
 	case err != nil && !errors.Is(err, strconv.ErrRange), !known, strings.Trim(number, "0123456789") != "":
-		return 0, errors.New("write idle, the size of a file that fio writes such as 10M or 1G, hold 64MiB or spin 0.5cpu")
+		return 0, errors.New("write idle, load, the size of a file that fio writes such as 10M or 1G, hold 64MiB or spin 0.5cpu")
 	case err != nil || n > MaxFile/unit || n*unit < MinFile:
 		return 0, errors.New("fio's file is from 512K, which is one block, to 16T")
 	}
@@ -152,6 +155,8 @@ func (o *Options) Ahead(targets int) terms.Ahead {
 		switch p.Kind {
 		case PhaseIdle:
 			a.Takes(visits*float64(len(o.Sandboxes)), o.Hold)
+		case PhaseLoad:
+			a.Takes(visits, o.Filled().Duration)
 		case PhaseFio:
 			a.Bytes += visits * float64(slices.Min(o.Sandboxes)) * FioJobs * float64(p.Bytes)
 		default:
@@ -196,7 +201,7 @@ func (p Phase) same(q Phase) bool {
 // phase takes a size that YAML would have as a number for what it is, so that
 // what is wrong with it is said as of any other phase.
 var phase = option.Written(func(s string) (string, error) { return strings.Join(strings.Fields(s), " "), nil }, nil, option.Schema{
-	"type": "string", "pattern": `^\s*(idle|[0-9]+[KMGT]|hold\s+[0-9]+\s*([KMGT]i?B?|ki?B?|B)?|spin\s+([0-9]+\.?[0-9]*|\.[0-9]+)\s*(cpus?)?)\s*$`,
+	"type": "string", "pattern": `^\s*(idle|load|[0-9]+[KMGT]|hold\s+[0-9]+\s*([KMGT]i?B?|ki?B?|B)?|spin\s+([0-9]+\.?[0-9]*|\.[0-9]+)\s*(cpus?)?)\s*$`,
 })
 
 // scaled are phases whose files are as much smaller or larger, in whole blocks of

@@ -27,18 +27,18 @@ func TestPhasesAreReadAsPeopleWriteThem(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"":                     "write idle, the size of a file",
-		"busy":                 "write idle, the size of a file",
-		"10":                   "write idle, the size of a file", // bytes
-		"10485760":             "write idle, the size of a file",
-		"10MiB":                "write idle, the size of a file", // 10^6 to fio
-		"10MB":                 "write idle, the size of a file",
-		"10m":                  "write idle, the size of a file",
-		"1.5G":                 "write idle, the size of a file",
-		"-1M":                  "write idle, the size of a file",
-		"+1M":                  "write idle, the size of a file",
-		"M":                    "write idle, the size of a file",
-		"1GG":                  "write idle, the size of a file",
+		"":                     "write idle, load, the size of a file",
+		"busy":                 "write idle, load, the size of a file",
+		"10":                   "write idle, load, the size of a file", // bytes
+		"10485760":             "write idle, load, the size of a file",
+		"10MiB":                "write idle, load, the size of a file", // 10^6 to fio
+		"10MB":                 "write idle, load, the size of a file",
+		"10m":                  "write idle, load, the size of a file",
+		"1.5G":                 "write idle, load, the size of a file",
+		"-1M":                  "write idle, load, the size of a file",
+		"+1M":                  "write idle, load, the size of a file",
+		"M":                    "write idle, load, the size of a file",
+		"1GG":                  "write idle, load, the size of a file",
 		"9223372036854775808K": "from 512K",
 		"9223372036854775807T": "from 512K, which is one block, to 16T",
 		"511K":                 "from 512K",

@@ -40,7 +40,7 @@ var divided = []struct {
 		return sum, known
 	}},
 	{"cpu-ratio", "CPU", func(l *ledger.Ledger) (float64, bool) {
-		cpus, least := cpuOf(l)
+		cpus, least := l.CPU()
 		return cpus, !least
 	}},
 }

@@ -67,7 +67,7 @@ func inShort(v *Judgement) *page.Section {
 		return page.Words(bound(l.Complete, page.MiB(per(float64(outsidePod(l))))))
 	})
 	column("CPU m", isIdle, func(r *shortly) page.Cell {
-		cpus, some := cpuOf(&r.idle.Ledger)
+		cpus, some := r.idle.Ledger.CPU()
 		return page.Words(bound(!some, page.Milli(per(cpus))))
 	})
 	column("one more MiB", func(r *shortly) bool { return r.slope != nil }, func(r *shortly) page.Cell {

@@ -79,9 +79,9 @@ func (c *chromeTrace) add(t *Target, d *Drawn, pid int) {
 		ended = min(max(since(s.Began, p.Ended), began), length)
 		c.slice(pid, start, p.Name, began, ended, chromeArgs{Kind: p.Kind, Container: p.Container, CPU: microsOf(p.CPU)})
 	}
-	if s.First > s.Began {
-		at := micros(min(since(s.Began, s.First), length))
-		c.Events = append(c.Events, chromeEvent{Name: "first instruction", Phase: "i", Cat: "milestone", At: at, Pid: pid, Tid: start, Scope: "p"})
+	for name, ns := range milestones(s) {
+		at := micros(min(since(s.Began, ns), length))
+		c.Events = append(c.Events, chromeEvent{Name: name, Phase: "i", Cat: "milestone", At: at, Pid: pid, Tid: start, Scope: "p"})
 	}
 	c.gaps(d, pid)
 	all := slicesOf(d)

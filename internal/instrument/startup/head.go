@@ -23,6 +23,7 @@ func head(rec *record.Record, v *Judgement, o page.Options) []string {
 		page.Targets(rec.Targets, ""),
 		page.Dotted(page.Amount(v.Plan.Rounds, "round"), strings.Join(methods(v), ", "), clocks(v)),
 	}
+	lines = append(append(lines, page.Workload(rec)...), v.Plan.Cache.Told("start")...)
 	if o.Verbose {
 		lines = append(lines, page.Surroundings(rec)...)
 	}

@@ -83,6 +83,7 @@ type startValues struct {
 	called, source           string  // who it is for people, and where it stands
 	wall, first, calls, cost float64 // negative where it is not known
 	firstBy                  float64
+	ready, readyTo, request  float64
 	engineTime               float64
 	cpu                      float64
 	way                      string // names of its steps
@@ -230,13 +231,22 @@ func (t *gathered) keep(random *rand.Rand, s *record.Start, slowest int) {
 
 // figures reduces a start to its figures.
 func (t *gathered) figures(s *record.Start) *startValues {
-	f := &startValues{round: s.Round, called: cmp.Or(s.Name, s.Sandbox, s.Source), source: s.Source, wall: -1, first: -1, firstBy: -1, calls: -1, cpu: -1, cost: -1, gaps: trace.Gaps(s, t.Engine, maxGaps)}
+	f := &startValues{round: s.Round, called: cmp.Or(s.Name, s.Sandbox, s.Source), source: s.Source, wall: -1, first: -1, firstBy: -1, ready: -1, readyTo: -1, request: -1, calls: -1, cpu: -1, cost: -1, gaps: trace.Gaps(s, t.Engine, maxGaps)}
 	if s.Ended == 0 {
 		return f
 	}
 	f.wall = float64(s.Ended - s.Began)
 	if s.First >= s.Began && s.First != 0 {
 		f.first = float64(s.First - s.Began)
+	}
+	if s.Polls > 0 && s.Ready > s.Began {
+		f.ready = float64(s.Ready - s.Began)
+		if s.Unready != 0 {
+			f.readyTo = float64(s.Ready - s.Unready)
+		}
+		if s.Request > 0 {
+			f.request = float64(s.Request)
+		}
 	}
 	if s.FirstBy > s.Began {
 		f.firstBy = float64(s.FirstBy - s.Began)

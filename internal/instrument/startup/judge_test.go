@@ -128,6 +128,32 @@ func TestFailedStartsAreCountedAndInNoFigure(t *testing.T) {
 	}
 }
 
+func TestWhatWasReadyWhenFirstAskedIsAnUpperBound(t *testing.T) {
+	for first, want := range map[int][2]string{
+		0: {"≤ ", "every workload was so when it was asked first"},
+		1: {"≤ ", "known to 2.00 ms at worst, at most (≤) in 3 of 4: ready when first asked"},
+		3: {"", "known to 2.00 ms at worst, at most (≤) in 1 of 4: ready when first asked"},
+		4: {"", "known to 2.00 ms at worst"},
+	} {
+		var all []record.Start
+		for i := range 4 {
+			s := dockerStart(i, 800)
+			s.Ready, s.Polls = s.Ended+milli, 7
+			if i < first {
+				s.Unready = s.Ready - 2*milli
+			}
+			all = append(all, s)
+		}
+		j := judgeStarts(t, all...)
+		if cell := tookCell(&j.Targets[0].Ready).Head; strings.HasPrefix(cell, "≤ ") != (want[0] != "") {
+			t.Errorf("%d of 4 asked in vain: %s", first, cell)
+		}
+		if note := readyNote(j.Targets); !strings.Contains(note, want[1]) || first == 4 && strings.Contains(note, "≤") {
+			t.Errorf("%d of 4 asked in vain: %s", first, note)
+		}
+	}
+}
+
 func TestStartsWithoutWatchingShowWhatItCosts(t *testing.T) {
 	var all []record.Start
 	for i := range 12 {

@@ -33,6 +33,9 @@ type Target struct {
 	Wall       figure.Figure // from the call to its return
 	First      figure.Figure // to the workload's first instruction
 	FirstBy    figure.Figure // until when that was at the latest, of starts of which it is not known
+	Ready      figure.Figure // until the workload was ready, of starts in which it was asked from outside
+	ReadyTo    figure.Figure // how exactly that is known
+	Request    figure.Figure // how long the first request took that had a good answer
 	Calls      figure.Figure // of it in the OCI runtime's calls
 	EngineTime figure.Figure // the engine's: in each start its wall time less calls, and less the workload's time where the call waits for its end
 	CPU        figure.Figure // used by all processes of the start, the daemon included

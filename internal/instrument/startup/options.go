@@ -36,6 +36,9 @@ type Options struct {
 	Timeout  time.Duration // of one start
 	Seed     uint64
 	Limits   setting.Limits
+	Workload setting.Workload // a program of the user's own in the probe's place; the zero value is none
+	Ready    setting.Ready    // when a workload is ready; "": nobody asks
+	Cache    terms.Cache      // what of the page cache a start finds
 	// Choice says which starts are drawn, listed and written into traces; without one
 	// that is of each target the one closest to the median.
 	Choice
@@ -82,6 +85,9 @@ func (o *Options) Declare(s *option.Set) {
 	terms.Timeout(s, &o.Timeout, "for one start")
 	terms.Seed(s, &o.Seed, "targets")
 	terms.Limits(s, &o.Limits, false, "those of tare lifecycle")
+	terms.Workload(s, &o.Whom, &o.Workload)
+	terms.Ready(s, &o.Ready)
+	terms.DeclareCache(s, &o.Cache, "start")
 	option.Int(s, &o.Slowest, "slowest", "so many starts of each target are drawn, listed and traced, those that took longest (default: the one closest to the median)", option.Bounds(0, maxWhole, "a number of starts"), option.OmitEmpty)
 	option.Text(s, &o.Pod, "pod", "of logs: only starts of this pod, with or without its namespace", option.OmitEmpty)
 	option.Text(s, &o.ID, "id", "of logs: only starts with an id that begins so", option.OmitEmpty)
@@ -96,6 +102,7 @@ func (c *Command) Declare(s *option.Set) {
 // Wrong says what is wrong between options.
 func (o *Options) Wrong() option.FieldErrors {
 	all, names := o.CheckWhom()
+	all = append(all, terms.CheckWorkload(&o.Workload)...)
 	if len(o.Commands) > MaxCommands {
 		all = append(all, option.Wrongf("commands", "%d are more than the %d that are allowed", len(o.Commands), MaxCommands))
 	}

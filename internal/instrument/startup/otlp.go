@@ -84,8 +84,12 @@ func (x *spans) all() []object {
 	root := x.span(0, "", "start "+page.Known(x.t.Target), x.s.Began, max(endOf(x.d), x.s.Began),
 		"tare.round", int64(x.s.Round), "tare.target", x.t.Target, "tare.method", x.s.Method, "tare.clock", x.s.Clock, "tare.times", x.note,
 		"tare.command", x.s.Command, "tare.sandbox", x.s.Sandbox, "tare.source", x.s.Source)
-	if x.s.First > x.s.Began {
-		root["events"] = []object{{"timeUnixNano": x.at(x.s.First), "name": "first instruction"}}
+	var events []object
+	for name, ns := range milestones(x.s) {
+		events = append(events, object{"timeUnixNano": x.at(ns), "name": name})
+	}
+	if events != nil {
+		root["events"] = events
 	}
 	if f := x.s.Failure; f != nil {
 		root["status"] = object{"code": statusError, "message": f.Detail}

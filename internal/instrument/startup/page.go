@@ -52,8 +52,10 @@ func (j *Judgement) Figures() (all []figure.Figure) {
 	for i := range j.Targets {
 		t := &j.Targets[i]
 		all = append(all, t.Wall, t.First, t.Calls, t.EngineTime, t.CPU, t.Watching, t.WatchingCPU)
-		if t.FirstBy.Known() {
-			all = append(all, t.FirstBy)
+		for _, f := range []figure.Figure{t.FirstBy, t.Ready, t.ReadyTo, t.Request} {
+			if f.Known() {
+				all = append(all, f)
+			}
 		}
 		for _, steps := range [][]Step{t.Table, t.Phases} {
 			for _, s := range steps {

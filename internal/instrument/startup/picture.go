@@ -103,13 +103,17 @@ func pictureOf(d *Drawn, o page.Options) *picture {
 	for _, g := range p.waits(d) {
 		p.place(g)
 	}
+	if s.Ready > s.Began {
+		at := p.within(s, s.Ready)
+		p.Bars = append(p.Bars, page.Bar{Name: "ready", Kind: kindWords[record.KindWorkload], Point: true, From: at, To: at, CPU: -1})
+	}
 	return p
 }
 
 // endOf is the end of the axis: that of the start, or of the last that is known of
 // it. A workload may come up after the call that started it has returned.
 func endOf(d *Drawn) int64 {
-	end := max(d.Start.Ended, d.Start.First)
+	end := max(d.Start.Ended, d.Start.First, d.Start.Ready)
 	if d.Start.Ended != 0 {
 		return end
 	}

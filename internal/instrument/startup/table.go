@@ -25,10 +25,14 @@ func startsTable(v *Judgement) *page.Section {
 	}{
 		{"wall", func(t *Target) page.Cell { return boundedCell(&t.Wall) }},
 		{"to first instruction", firstCell},
+		{"to ready", func(t *Target) page.Cell { return tookCell(&t.Ready) }},
 		{"runtime calls", func(t *Target) page.Cell { return tookCell(&t.Calls) }},
 		{"engine", func(t *Target) page.Cell { return tookCell(&t.EngineTime) }},
 		{"CPU", func(t *Target) page.Cell { return page.Words(tookCell(&t.CPU).Head) }},
 	} {
+		if c.title == "to ready" && readyNote(v.Targets) == "" {
+			continue
+		}
 		m.Add(c.title, page.Each(v.Targets, c.show))
 		if c.title == "wall" {
 			m.Draw(page.Estimates)
@@ -151,6 +155,9 @@ func startsNotes(v *Judgement) (notes []string) {
 	}
 	if most {
 		notes = append(notes, "≤: the workload runs where the host's kernel does not see it, on a clock of its own; what it says had been read by then")
+	}
+	if note := readyNote(v.Targets); note != "" {
+		notes = append(notes, note)
 	}
 	if cpu {
 		notes = append(notes, "CPU: of all processes of the start, on all CPUs; a daemon's is that during the start")

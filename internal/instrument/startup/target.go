@@ -54,6 +54,7 @@ func (j *Judgement) compared() (out figure.Rows) {
 	}{
 		{"wall time", func(t *Target) *figure.Figure { return &t.Wall }},
 		{"first instruction", func(t *Target) *figure.Figure { return &t.First }},
+		{"ready", func(t *Target) *figure.Figure { return &t.Ready }},
 		{"runtime's calls", func(t *Target) *figure.Figure { return &t.Calls }},
 		{"engine", func(t *Target) *figure.Figure { return &t.EngineTime }},
 		{"CPU", func(t *Target) *figure.Figure { return &t.CPU }},
@@ -61,6 +62,9 @@ func (j *Judgement) compared() (out figure.Rows) {
 		row := figure.Row{Name: q.name}
 		for i := range j.Targets {
 			row.Of = append(row.Of, q.of(&j.Targets[i]))
+		}
+		if q.name == "ready" && readyNote(j.Targets) == "" {
+			continue
 		}
 		out.Rows = append(out.Rows, row)
 	}
@@ -74,6 +78,12 @@ func (t *gathered) sum(c *Choice) {
 	t.Wall.Failed, t.Wall.Total = t.Failed, t.Failed+t.Starts+t.NoEnd
 	t.First = t.over("time-to-first-instruction", figure.Nanoseconds, with, func(f *startValues) float64 { return f.first })
 	t.FirstBy = t.over("time-to-first-instruction-at-most", figure.Nanoseconds, with, func(f *startValues) float64 { return f.firstBy })
+	t.Ready = t.over("time-to-ready", figure.Nanoseconds, with, func(f *startValues) float64 { return f.ready })
+	t.ReadyTo = t.over("ready-resolution", figure.Nanoseconds, with, func(f *startValues) float64 { return f.readyTo })
+	if t.readyAtMost() > t.Ready.N/2 {
+		t.Ready.AtMost, t.Ready.Verdict = true, figure.AtMost
+	}
+	t.Request = t.over("first-request", figure.Nanoseconds, with, func(f *startValues) float64 { return f.request })
 	t.CPU = t.over("cpu-time", figure.Nanoseconds, with, func(f *startValues) float64 { return f.cpu })
 	t.WatchingCPU = t.over("watching-cpu-share", figure.Ratio, with, func(f *startValues) float64 { return f.cost })
 	t.Calls, t.EngineTime = t.about("runtime-calls", figure.Nanoseconds), t.about("engine-time", figure.Nanoseconds)

@@ -26,8 +26,6 @@ func bare(c *record.Cell) {
 	*c = record.Cell{Type: c.Type, Round: c.Round, Target: c.Target, Volume: c.Volume, Cache: c.Cache, Job: c.Job, Tool: c.Tool, Reported: c.Reported, Source: "notes"}
 }
 
-func fetched(n int64) *int64 { return &n }
-
 // percents are some of what a cell claims.
 func percents(n int64) int64 { return claimed / 100 * n }
 
@@ -138,12 +136,12 @@ func TestVerdicts(t *testing.T) {
 		{"what others read at the same time is no reading of the job's", func(s *storing) {
 			buffered(s)
 			s.places = []record.Place{{Target: "runc", Volume: "bind", HostType: "ext4"}}
-			s.cell = func(c *record.Cell) { c.Observed.Fetched = fetched(percents(25)) }
+			s.cell = func(c *record.Cell) { c.Observed.Fetched = new(percents(25)) }
 		}, "runc", host, "vda saw 25 % of the 58.59 GiB that the tool read in 6 rounds (14.65 GiB, and 43.95 GiB for others)"},
 		{"but where the readers' file system has threads of its own nobody counts them", func(s *storing) {
 			buffered(s)
 			s.places = []record.Place{{Target: "runc", Volume: "bind", HostType: "zfs"}}
-			s.cell = func(c *record.Cell) { c.Observed.Fetched = fetched(0) }
+			s.cell = func(c *record.Cell) { c.Observed.Fetched = new(int64(0)) }
 		}, "runc", device, "saw 100 %"},
 		{"a twentieth without CPU is nothing", func(s *storing) { s.cell = func(c *record.Cell) { c.Observed.Throttled = 505 * ms } }, "runc", device, ""},
 		{"more is a limit's figure", func(s *storing) { s.cell = func(c *record.Cell) { c.Observed.Throttled = 506 * ms } }, "runc", throttled, "for 5 % of the time"},

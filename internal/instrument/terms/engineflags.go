@@ -31,7 +31,7 @@ var ofOne = []struct {
 	{"context", "kubernetes", "context of the kubeconfig (default: its current one)", func(e *setting.Engine) *string { return &e.Context }},
 	{"node", "kubernetes", "node for all pods (default: this machine where it is one and no --image is named, else as the scheduler has it)", func(e *setting.Engine) *string { return &e.Node }},
 	{"node-cri", "kubernetes", "CRI endpoint of the node that this machine is (default: where its engine usually listens)", address},
-	{"image", "kubernetes", "image of the workload, which the nodes have (default: tare's own, imported where tare runs on the node)", func(e *setting.Engine) *string { return &e.Image }},
+	{"image", "kubernetes", "image of the workload: an archive (docker save, OCI layout), or a name that one of the engines has; a name with kubernetes among the targets: one of tare's own that the nodes have (default: tare's own)", func(e *setting.Engine) *string { return &e.Image }},
 	{"podman-root", "podman", "podman's --root", func(e *setting.Engine) *string { return &e.Root }},
 	{"podman-runroot", "podman", "podman's --runroot", func(e *setting.Engine) *string { return &e.RunRoot }},
 }
@@ -99,6 +99,10 @@ func (f *engineFlags) apply(ctx context.Context, s *option.Set, w *Whom) error {
 		change(name, func(e *setting.Engine) { e.Network = f.network })
 	}
 	return nil
+}
+
+func ofCluster(target string) bool {
+	return target == "kubernetes" || strings.HasPrefix(target, "kubernetes/")
 }
 
 // criEndpoint takes NAME=ADDRESS apart; without a name the endpoint is asked

@@ -14,6 +14,7 @@ import (
 	"github.com/tare-bench/tare/internal/core/run"
 	"github.com/tare-bench/tare/internal/instrument/lifecycle"
 	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/ready"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -24,6 +25,8 @@ type Options struct {
 	Targets []subject.Target
 	// Node reads the machine's state between rounds. May be nil.
 	Node func() record.Node
+	// Workload is what containers hold.
+	Workload subject.Workload
 }
 
 type turn = run.Turn[subject.Session]
@@ -33,7 +36,7 @@ type turn = run.Turn[subject.Session]
 func Run(ctx context.Context, o Options) (*record.Record, *lifecycle.Judgement, error) {
 	o.Plan.Seed = run.Seed(o.Plan.Seed)
 	r, err := run.Begin[subject.Session](o.Options, "lifecycle", o.Plan, o.Targets)
-	s := &schedule{Run: r, plan: o.Plan, node: o.Node}
+	s := &schedule{Run: r, plan: o.Plan, node: o.Node, workload: o.Workload}
 	why := ""
 	if err == nil {
 		why, err = s.sweep(ctx, o.Targets)
@@ -45,6 +48,7 @@ type schedule struct {
 	*run.Run[subject.Session]
 	plan      lifecycle.Options
 	node      func() record.Node
+	workload  subject.Workload
 	lanes     int                  // at present
 	intervals *lifecycle.Intervals // at these
 }
@@ -52,7 +56,7 @@ type schedule struct {
 // sweep goes through the numbers of lanes.
 func (s *schedule) sweep(ctx context.Context, targets []subject.Target) (why string, err error) {
 	p := &s.plan
-	err = s.OpenAll(ctx, subject.Opener(targets, subject.Env{Lanes: slices.Max(p.Lanes), Timeout: p.Timeout, Limits: p.Limits}))
+	err = s.OpenAll(ctx, ready.Opener(p.Ready, targets, subject.Env{Lanes: slices.Max(p.Lanes), Timeout: p.Timeout, Limits: p.Limits, Workload: s.workload}))
 	later := 0.0
 	for _, n := range p.Lanes {
 		later += s.all(n)

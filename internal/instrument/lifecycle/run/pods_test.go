@@ -55,7 +55,7 @@ func TestPodsAreVisitedAsFarAsTheyAreNeededAndPlainTargetsNeverSeeThem(t *testin
 		for _, lanes := range []int{1, 20} {
 			t.Run(tt.name, func(t *testing.T) {
 				var ops []subject.Op
-				for _, op := range strings.Fields(tt.ops) {
+				for op := range strings.FieldsSeq(tt.ops) {
 					ops = append(ops, subject.Op(op))
 				}
 				log, targets := mixed()
@@ -190,7 +190,7 @@ func TestALifeBeginsWithRunWhereNothingIsMadeBefore(t *testing.T) {
 		log, targets := logging("cluster", "plain")
 		targets[0].(*fake.Target).Absent = []subject.Op{subject.Create, subject.Start, subject.Stop}
 		var ops []subject.Op
-		for _, op := range strings.Fields(asked) {
+		for op := range strings.FieldsSeq(asked) {
 			ops = append(ops, subject.Op(op))
 		}
 		weigh(t, planned(func(p *lifecycle.Options) { p.Ops, p.Rounds, p.Warmup = ops, 1, 0 }), targets...)

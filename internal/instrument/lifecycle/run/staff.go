@@ -40,7 +40,7 @@ const tolerable = 2 * time.Millisecond
 // newStaff takes the first reading, of memory. It returns nil for a target that
 // has no processes of its own.
 func newStaff(ctx context.Context, session subject.Session) *staff {
-	t, ok := session.(subject.HelperProcesses)
+	t, ok := subject.As[subject.HelperProcesses](session)
 	if !ok {
 		return nil
 	}
@@ -115,9 +115,7 @@ func (s *staff) readCPU(of map[procs.ID]reading) {
 // watch reads the daemons' memory until the end. There are few of them and they
 // outlive the batch; a hundred shims would be read longer than they take.
 func (s *staff) watch() {
-	s.done.Add(1)
-	go func() {
-		defer s.done.Done()
+	s.done.Go(func() {
 		tick := time.NewTicker(peakEvery)
 		defer tick.Stop()
 		for {
@@ -135,7 +133,7 @@ func (s *staff) watch() {
 				}
 			}
 		}
-	}()
+	})
 }
 
 var roles = []record.Role{record.RoleDaemon, record.RoleShim, record.RoleMonitor, record.RoleVMM, record.RoleVirtiofs}

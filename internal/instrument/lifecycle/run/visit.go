@@ -91,7 +91,11 @@ func (v *visit) batch(ctx context.Context, op subject.Op, lanes []int) (*record.
 	}
 	armed, err := v.Target.Session.Prepare(ctx, op, lanes)
 	if err == nil {
-		b.Released, b.Samples, b.Roles, err = v.release(ctx, armed)
+		if b.Dropped, err = v.Cold(ctx); err == nil { // after it: what is made for the operation is no part of it
+			b.Released, b.Samples, b.Roles, err = v.release(ctx, armed)
+		} else if subject.Disarm(ctx, armed); ctx.Err() == nil {
+			return nil, err
+		}
 	}
 	if m, ok := armed.(subject.Metered); ok {
 		b.OwnCPU = max(m.OwnCPU(), 0)

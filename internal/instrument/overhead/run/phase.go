@@ -26,11 +26,18 @@ func (v *visit) phase(ctx context.Context, p overhead.Phase) error {
 	if p.Kind == overhead.PhaseIdle {
 		return v.idle(ctx, p)
 	}
-	if _, ok := v.Target.Session.(subject.Executor); !ok {
+	words, inside := terms.LoadCommand(v.options.Plan.URL)
+	if p.Kind == overhead.PhaseLoad && !inside {
+		return v.asked(ctx, p)
+	}
+	if _, ok := subject.As[subject.Executor](v.Target.Session); !ok {
 		return v.skip(p, "this target cannot run a command in its sandboxes", "weigh it idle")
 	}
-	if p.Kind == overhead.PhaseFio {
+	switch p.Kind {
+	case overhead.PhaseFio:
 		return v.fio(ctx, p)
+	case overhead.PhaseLoad:
+		return v.working(ctx, p, words, "")
 	}
 	return v.calibrate(ctx, p)
 }
@@ -55,7 +62,7 @@ func (v *visit) idle(ctx context.Context, p overhead.Phase) error {
 	if err != nil {
 		return err
 	}
-	sleep(ctx, v.options.Plan.Hold)
+	_ = machine.Sleep(ctx, v.options.Plan.Hold)
 	return v.store(v.close(ctx, p, begin, stop, nil))
 }
 
@@ -102,7 +109,7 @@ func (v *visit) store(end *record.Reading, s *record.Series, err error) error {
 // statistics are what the engine itself reports; none for a target that has no
 // engine, and none where it does not answer, which is told once.
 func (v *visit) statistics(ctx context.Context) ([]record.Statistic, error) {
-	r, ok := v.Target.Session.(subject.Reporter)
+	r, ok := subject.As[subject.Reporter](v.Target.Session)
 	if !ok {
 		return nil, nil
 	}
@@ -148,52 +155,56 @@ func (v *visit) calibrate(ctx context.Context, p overhead.Phase) error {
 		args = probe.SpinArgs(p.CPUs, d)
 		work.Hold, work.Spin = 0, p.CPUs
 	}
-	load := v.start(ctx, args, d+v.options.Plan.Timeout)
-	work.Begun, work.Command = load.begun, lane.Quote(args)
-	defer load.wait()
-	sleep(ctx, lead)
+	job := v.start(ctx, args, d+v.options.Plan.Timeout)
+	work.Begun, work.Command = job.begun, lane.Quote(args)
+	defer job.wait()
+	_ = machine.Sleep(ctx, lead)
 	settled := v.options.Meter.Settle(ctx, v.options.Plan.Settle)
+	begun := machine.Now()
 	begin, stop, err := v.open(ctx, p, settled)
 	if err != nil {
-		load.cancel()
+		job.cancel()
 		return err
 	}
-	begun := machine.Now()
-	sleep(ctx, v.options.Plan.Hold)
+	_ = machine.Sleep(ctx, v.options.Plan.Hold)
 	end, s, err := v.close(ctx, p, begin, stop, work)
-	ended := int(load.ended.Load())
+	ended := int(job.ended.Load())
 	if ctx.Err() != nil {
-		load.cancel()
+		job.cancel()
 	}
-	load.wait()
+	job.wait()
 	if end != nil {
-		end.Failure = load.failure()
+		end.Failure = job.failure()
 		if end.Failure == nil {
-			end.Failure = stood(load, p, ended, begun, work)
+			end.Failure = stood(job, p, ended, begun, work)
 		}
 	}
 	return v.store(end, s, err)
 }
 
 // stood says whether loads of known size stood for all of the time in which they
-// were watched, by what they say themselves.
-func stood(l *load, p overhead.Phase, ended int, begun int64, work *record.Work) *record.Failure {
+// were watched, by what they say themselves: since their clocks need not be the
+// node's, it counts back from when their end was seen here, which is later than it was.
+func stood(l *command, p overhead.Phase, ended int, begun int64, work *record.Work) *record.Failure {
 	if ended > 0 {
 		return &record.Failure{Kind: record.FailWorkload, Detail: fmt.Sprintf("%d of %d loads ended before they were measured", ended, len(l.results))}
 	}
 	for _, r := range l.results {
 		var err error
+		var stands time.Duration
 		if p.Kind == overhead.PhaseSpin {
 			var spun probe.Spun
 			if spun, err = probe.ParseSpun(r.Output); err == nil && spun.Wall > 0 {
 				work.Spun += spun.CPU.Seconds() / spun.Wall.Seconds() / float64(len(l.results))
 			}
+			stands = spun.Wall
 		} else {
 			var held probe.Held
 			held, err = probe.ParseHeld(r.Output)
-			if filling := time.Duration(begun - l.begun); err == nil && held.Filled > filling {
-				err = fmt.Errorf("filling took %v, and it was watched from %v on; give it more time with --settle", held.Filled, filling)
-			}
+			stands = held.Held
+		}
+		if late := time.Duration(r.ended - stands.Nanoseconds() - begun); err == nil && late > 0 {
+			err = fmt.Errorf("it may have stood only %v after it was first looked at; give it more time with --settle", late)
 		}
 		if err != nil {
 			return &record.Failure{Kind: record.FailWorkload, Detail: "the load did not do as it was told: " + err.Error(), Command: r.Command, Output: r.Said()}
@@ -211,21 +222,25 @@ func (v *visit) fio(ctx context.Context, p overhead.Phase) error {
 				"give tare a larger disk (TARE_DATA_DIR), or use smaller phases")
 		}
 	}
-	args := fioArgs(v.options.FioPath, p)
+	return v.working(ctx, p, fioArgs(v.options.FioPath, p), v.options.FioVersion)
+}
+
+// working watches a command until it ends in every sandbox.
+func (v *visit) working(ctx context.Context, p overhead.Phase, args []string, version string) error {
 	settled := v.options.Meter.Settle(ctx, v.options.Plan.Settle)
 	begin, stop, err := v.open(ctx, p, settled)
 	if err != nil {
 		return err
 	}
-	load := v.start(ctx, args, v.options.Plan.Patience)
-	load.wait()
-	work := &record.Work{Command: lane.Quote(args), Begun: load.begun, Ended: machine.Now(), Version: v.options.FioVersion}
-	for _, r := range load.results {
+	job := v.start(ctx, args, v.options.Plan.Patience)
+	job.wait()
+	work := &record.Work{Command: lane.Quote(args), Begun: job.begun, Ended: machine.Now(), Version: version}
+	for _, r := range job.results {
 		work.CPU += r.CPU
 	}
 	end, s, err := v.close(ctx, p, begin, stop, work)
 	if end != nil {
-		end.Failure = load.failure()
+		end.Failure = job.failure()
 	}
 	return v.store(end, s, err)
 }
@@ -239,8 +254,8 @@ func fioArgs(path string, p overhead.Phase) []string {
 // fioFile is what fio writes, in the sandbox's own folder.
 const fioFile = "randwrite"
 
-// load is a command that runs in every sandbox.
-type load struct {
+// command is one that runs in every sandbox.
+type command struct {
 	begun   int64
 	cancel  context.CancelFunc
 	done    sync.WaitGroup
@@ -250,32 +265,33 @@ type load struct {
 
 type result struct {
 	subject.Executed
-	err error
+	ended int64 // when that was seen
+	err   error
 }
 
 // start runs a command in every sandbox at once.
-func (v *visit) start(ctx context.Context, args []string, patience time.Duration) *load {
-	l := &load{begun: machine.Now(), results: make([]result, v.made)}
-	executor := v.Target.Session.(subject.Executor)
+func (v *visit) start(ctx context.Context, args []string, patience time.Duration) *command {
+	l := &command{begun: machine.Now(), results: make([]result, v.made)}
+	executor, _ := subject.As[subject.Executor](v.Target.Session)
 	var bounded context.Context
 	bounded, l.cancel = context.WithTimeout(ctx, patience)
 	for n := range v.made {
 		l.done.Go(func() {
 			e, err := executor.Exec(bounded, n, args)
-			l.results[n] = result{e, err}
+			l.results[n] = result{e, machine.Now(), err}
 			l.ended.Add(1)
 		})
 	}
 	return l
 }
 
-func (l *load) wait() {
+func (l *command) wait() {
 	l.done.Wait()
 	l.cancel()
 }
 
 // failure is the first of the loads' that came to nothing. All have ended.
-func (l *load) failure() *record.Failure {
+func (l *command) failure() *record.Failure {
 	for _, r := range l.results {
 		switch {
 		case r.err != nil:
@@ -289,12 +305,4 @@ func (l *load) failure() *record.Failure {
 		}
 	}
 	return nil
-}
-
-// sleep waits, or not as long when ctx ends.
-func sleep(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
 }

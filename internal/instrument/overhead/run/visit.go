@@ -172,30 +172,14 @@ func (v *visit) forget(lanes []int) {
 
 // retire goes through the operations that end a life.
 func (v *visit) retire(ctx context.Context, lanes []int) error {
-	lanes = slices.Clone(lanes) // whoever fails is still to be discarded
-	for _, op := range []subject.Op{subject.Stop, subject.Remove, subject.StopPod, subject.RemovePod} {
-		def, ok := v.Target.Info.Operations[string(op)]
-		if !ok || def.Absent != "" || len(lanes) == 0 {
-			continue
+	failed, err := subject.Retire(ctx, v.Target.Session, v.Target.Info.Operations, lanes)
+	for _, r := range failed {
+		if err := v.Finding(finding.Retired(v.Target.Info.Name, string(r.Op), r.Failed, r.Of, r.First)); err != nil {
+			return err
 		}
-		samples, err := subject.Operate(ctx, v.Target.Session, op, lanes)
-		if err != nil {
-			return &targetError{err}
-		}
-		var failed *record.Failure
-		for _, s := range samples {
-			if s.Failure != nil {
-				failed = s.Failure
-				lanes = slices.DeleteFunc(lanes, func(n int) bool { return n == s.Lane })
-			}
-		}
-		if failed != nil {
-			if err := v.Finding(record.Finding{Code: finding.NotRetired, Level: "warning", Target: v.Target.Info.Name, Op: string(op),
-				Message: fmt.Sprintf("%d of %d could not be ended by %s: %s; what was left was then removed by force", len(samples)-len(lanes), len(samples), op, failed.Detail),
-				Advice:  "tare lifecycle " + v.Target.Info.Name + " times the operation and shows why it fails", Tried: failed.Command}); err != nil {
-				return err
-			}
-		}
+	}
+	if err != nil {
+		return &targetError{err}
 	}
 	return nil
 }
@@ -215,14 +199,14 @@ func (v *visit) after(ctx context.Context) error {
 func (v *visit) read(ctx context.Context, phase string, moment record.Moment, memory, settled bool) record.Reading {
 	var boxes []subject.Sandbox
 	var problem error
-	if s, ok := v.Target.Session.(subject.Sandboxed); ok && v.made > 0 {
+	if s, ok := subject.As[subject.Sandboxed](v.Target.Session); ok && v.made > 0 {
 		var err error
 		if boxes, err = s.Sandboxes(ctx); err != nil {
 			problem = fmt.Errorf("the target does not say what its sandboxes are: %w", err)
 		}
 	}
 	x := v.options.Meter.Read(ctx, boxes, subject.DaemonsOf(ctx, v.Target.Session), memory)
-	if s, ok := v.Target.Session.(subject.Tended); ok && v.made > 0 {
+	if s, ok := subject.As[subject.Tended](v.Target.Session); ok && v.made > 0 {
 		var err error
 		if x.Pods, err = s.Became(ctx); err != nil && problem == nil {
 			problem = fmt.Errorf("the target does not say what became of its sandboxes: %w", err)

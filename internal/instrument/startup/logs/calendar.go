@@ -89,8 +89,8 @@ func (s *source) foresee(b []byte) {
 			}
 		}
 	}
-	if i := bytes.Index(b, []byte("__REALTIME_TIMESTAMP")); i >= 0 {
-		if ns := micros(bytes.TrimLeft(b[i+len("__REALTIME_TIMESTAMP"):], "\" :=")); ns > 0 {
+	if _, after, ok := bytes.Cut(b, []byte("__REALTIME_TIMESTAMP")); ok {
+		if ns := micros(bytes.TrimLeft(after, "\" :=")); ns > 0 {
 			s.learn(ns, 0)
 		}
 	}

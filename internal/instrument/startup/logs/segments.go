@@ -120,11 +120,11 @@ func timeInFront(b []byte) (ns int64, undated bool) {
 // timeOfObject reads the time of a line of JSON, whose keys may be in any order.
 func timeOfObject(b []byte) int64 {
 	for _, key := range timesOfObjects {
-		if i := bytes.Index(b, key); i >= 0 {
+		if _, after, ok := bytes.Cut(b, key); ok {
 			if key[1] == '_' {
-				return micros(bytes.TrimLeft(b[i+len(key):], " :\""))
+				return micros(bytes.TrimLeft(after, " :\""))
 			}
-			if ns, _, ok := stampIn(bytes.TrimLeft(b[i+len(key):], " :")); ok {
+			if ns, _, ok := stampIn(bytes.TrimLeft(after, " :")); ok {
 				return ns
 			}
 		}

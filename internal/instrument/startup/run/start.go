@@ -3,6 +3,7 @@ package run
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -26,7 +27,11 @@ func (r *schedule) start(ctx context.Context, t turn) (*record.Start, error) {
 	}
 	armed, err := t.Target.Session.Prepare(ctx, subject.Run, []int{0})
 	if err == nil {
-		err = r.release(ctx, t, armed, s)
+		if s.Dropped, err = r.Cold(ctx); err == nil { // after it: what is made for the start is no part of it
+			err = r.release(ctx, t, armed, s)
+		} else if subject.Disarm(ctx, armed); ctx.Err() == nil {
+			return nil, errors.Join(err, r.discard(ctx, t))
+		}
 	}
 	if err != nil {
 		if ctx.Err() != nil {
@@ -72,6 +77,9 @@ func (r *schedule) release(ctx context.Context, t turn, armed subject.Batch, s *
 	}
 	x := &samples[0]
 	s.Began, s.First, s.Ended, s.Failure = x.Start, x.First, x.Returned, x.Failure
+	if x.Polls > 0 {
+		s.Ready, s.Unready, s.Polls, s.Request = x.Ready, x.Unready, x.Polls, x.Request
+	}
 	if s.Began == 0 {
 		s.Began = released
 	}
@@ -101,7 +109,7 @@ func (r *schedule) release(ctx context.Context, t turn, armed subject.Batch, s *
 		asked.Ended = now
 	}
 	asked.Starts = t.Target.Info.Kind != "command" && len(roots) > 0
-	if c, ok := t.Target.Session.(interface{ Pid() int }); ok {
+	if c, ok := subject.As[interface{ Pid() int }](t.Target.Session); ok {
 		asked.Client = c.Pid()
 	} else {
 		asked.Client = clientOf(events, callers, s.Began, asked.Ended)
@@ -234,10 +242,10 @@ func (r *schedule) roots(ctx context.Context, t *opened) []proctree.Root {
 
 // containers are the ids that the target knows of what was started.
 func (r *schedule) containers(ctx context.Context, t *opened) (ids []string) {
-	switch s := t.Session.(type) {
-	case interface{ Containers() []string }:
+	if s, ok := subject.As[interface{ Containers() []string }](t.Session); ok {
 		return s.Containers()
-	case subject.Sandboxed:
+	}
+	if s, ok := subject.As[subject.Sandboxed](t.Session); ok {
 		boxes, err := s.Sandboxes(ctx)
 		if err != nil {
 			return nil // they are found among the arguments of calls, too

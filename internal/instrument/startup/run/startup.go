@@ -18,6 +18,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/startup/run/proctree"
 	"github.com/tare-bench/tare/internal/node/tracer"
 	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/ready"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -26,6 +27,8 @@ type Options struct {
 	run.Options
 	Plan    startup.Options
 	Targets []subject.Target
+	// Workload is what containers hold.
+	Workload subject.Workload
 	// Watch begins to watch all processes of the machine.
 	Watch func() (Watch, error)
 	// Callers are processes of tare's own that start others: whatever they
@@ -82,7 +85,7 @@ type schedule struct {
 // all opens the targets and goes through the rounds.
 func (r *schedule) all(ctx context.Context) (why string, err error) {
 	p := &r.options.Plan
-	if err := r.OpenAll(ctx, subject.Opener(r.options.Targets, subject.Env{Lanes: 1, Timeout: p.Timeout, Limits: p.Limits})); err != nil {
+	if err := r.OpenAll(ctx, ready.Opener(p.Ready, r.options.Targets, subject.Env{Lanes: 1, Timeout: p.Timeout, Limits: p.Limits, Workload: r.options.Workload})); err != nil {
 		return "", err
 	}
 	why, err = r.Perform(ctx, run.Rounds[subject.Session]{

@@ -46,6 +46,7 @@ type scene struct {
 	daemons []proctree.Root
 	logs    func(context.Context, []record.Start) ([]record.Start, *record.Logs, error)
 	late    bool // the workload is executed after the call has returned
+	drop    func(context.Context) error
 }
 
 func play(names ...string) *scene {
@@ -65,7 +66,7 @@ func (s *scene) run(ctx context.Context, t *testing.T) (*record.Record, error) {
 	w := record.NewWriter(&s.file)
 	rec, _, err := Run(ctx, Options{
 		Plan: s.plan, Targets: s.targets,
-		Options: run.Options{RunID: "r", Write: w.Write, Dirs: func(string) (string, string, error) { return t.TempDir(), t.TempDir(), nil }},
+		Options: run.Options{RunID: "r", Write: w.Write, Drop: s.drop, Dirs: func(string) (string, string, error) { return t.TempDir(), t.TempDir(), nil }},
 		Callers: func() []int { return []int{own} },
 		Daemons: func() []proctree.Root { return s.daemons },
 		Logs:    s.logs,
@@ -472,6 +473,85 @@ func TestCPUTimeIsKnownFromTheCallToItsReturn(t *testing.T) {
 	} {
 		if got := between(test.edges, test.seen); !slices.Equal(got, test.want) {
 			t.Errorf("%s: got %v", test.claim, got)
+		}
+	}
+}
+
+func TestEveryColdStartIsAfterADropOfItsOwn(t *testing.T) {
+	s := play("a", "b")
+	s.plan.Rounds, s.plan.Untraced = 2, true
+	drops := 0
+	s.drop = func(context.Context) error { drops++; return nil }
+	rec, err := s.run(t.Context(), t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if warmups := 2 * s.plan.Warmup; drops != len(rec.Starts)+warmups {
+		t.Errorf("%d drops before %d starts and %d of the warm-up", drops, len(rec.Starts), warmups)
+	}
+	for _, x := range rec.Starts {
+		if x.Dropped != record.DroppedNode || x.Failure != nil {
+			t.Errorf("%q was dropped before the start %+v", x.Dropped, x)
+		}
+	}
+
+	s = play("a")
+	s.drop = func(context.Context) error { return errors.New("read-only file system") }
+	if rec, err = s.run(t.Context(), t); err == nil || rec.End.Status != "failed" || len(rec.Starts) != 0 {
+		t.Errorf("where it cannot be dropped: %v, end %+v, %d starts", err, rec.End, len(rec.Starts))
+	}
+}
+
+// edge is a target that notes whether what it armed was let go, and only to be cut off.
+type edge struct {
+	*fake.Target
+	armed, disarmed *int
+}
+
+func (e edge) Open(ctx context.Context, env subject.Env) (subject.Session, error) {
+	s, err := e.Target.Open(ctx, env)
+	return edgeSession{s, e}, err
+}
+
+type edgeSession struct {
+	subject.Session
+	edge
+}
+
+func (s edgeSession) Close(ctx context.Context) error { return s.Session.Close(ctx) }
+
+func (s edgeSession) Prepare(ctx context.Context, op subject.Op, lanes []int) (subject.Batch, error) {
+	*s.armed++
+	_, err := s.Session.Prepare(ctx, op, lanes)
+	return edgeBatch{s.edge}, err
+}
+
+type edgeBatch struct{ edge }
+
+func (b edgeBatch) Start(ctx context.Context) (int64, []record.Sample, error) {
+	if ctx.Err() != nil {
+		*b.disarmed++
+	}
+	return 0, nil, ctx.Err()
+}
+
+func TestAnArmedStartIsLetGoWhereNothingIsReleasedAfterTheDrop(t *testing.T) {
+	for name, c := range map[string]struct {
+		drop func(stop func()) error
+		end  string
+	}{
+		"the cache cannot be dropped":    {func(func()) error { return errors.New("read-only file system") }, "failed"},
+		"tare is told to stop meanwhile": {func(stop func()) error { stop(); return nil }, "interrupted"},
+	} {
+		s := play("a")
+		armed, disarmed := 0, 0
+		s.targets[0] = edge{s.targets[0].(*fake.Target), &armed, &disarmed}
+		ctx, stop := context.WithCancel(t.Context())
+		s.drop = func(context.Context) error { return c.drop(stop) }
+		rec, err := s.run(ctx, t)
+		stop()
+		if rec.End.Status != c.end || (err != nil) != (c.end == "failed") || armed != 1 || disarmed != 1 || len(rec.Starts) != 0 {
+			t.Errorf("%s: end %+v, %v, %d armed, %d let go, %d starts", name, rec.End, err, armed, disarmed, len(rec.Starts))
 		}
 	}
 }

@@ -36,7 +36,7 @@ const askedAtOnce = jitter / 10
 
 var onceVerbs = func() map[string]string {
 	names := map[string]string{}
-	for _, verb := range strings.Fields("create start state run kill delete exec pause resume update events ps") {
+	for verb := range strings.FieldsSeq("create start state run kill delete exec pause resume update events ps") {
 		names[verb] = "kata-runtime " + verb
 	}
 	return names

@@ -167,13 +167,9 @@ func inOf(e *logs.Event) []byte {
 
 // after returns what stands between a text and a byte, nil if there is no such.
 func after(b []byte, text string, end byte) []byte {
-	i := bytes.Index(b, []byte(text))
-	if i < 0 {
-		return nil
-	}
-	b = b[i+len(text):]
-	if j := bytes.IndexByte(b, end); j >= 0 {
-		return b[:j]
+	_, b, _ = bytes.Cut(b, []byte(text))
+	if before, _, ok := bytes.Cut(b, []byte{end}); ok {
+		return before
 	}
 	return nil
 }

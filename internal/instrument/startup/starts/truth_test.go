@@ -89,7 +89,7 @@ func logfmtOf(objects string) string {
 	var out strings.Builder
 	for object := range strings.Lines(objects) {
 		time, rest := "", ""
-		for _, pair := range strings.Split(strings.Trim(object, "{}\n"), `,"`) {
+		for pair := range strings.SplitSeq(strings.Trim(object, "{}\n"), `,"`) {
 			key, value, _ := strings.Cut(strings.TrimPrefix(pair, `"`), `":`)
 			if key == "time" {
 				time = "time=" + value

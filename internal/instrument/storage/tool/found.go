@@ -197,11 +197,11 @@ func (f *finder) fioJSON() int {
 	var o Output
 	used := int64(maxJSON)
 	err := d.Decode(&whole)
-	if broken := new(json.SyntaxError); err == nil {
+	if err == nil {
 		used = d.InputOffset() + 1
 		o, err = parseFioJSON(string(whole))
 	} else {
-		if errors.As(err, &broken) {
+		if broken, ok := errors.AsType[*json.SyntaxError](err); ok {
 			used = broken.Offset - 1
 		}
 		err = fmt.Errorf("it breaks off or is longer than %d MiB", maxJSON>>20)

@@ -72,6 +72,20 @@ func sizes(t *testing.T, dir string) map[string]int64 {
 	return all
 }
 
+// laidOut lays out the files of a job, and returns its command line and their sizes.
+func laidOut(t *testing.T, j storage.Job, at Place) (args []string, before map[string]int64) {
+	t.Helper()
+	files, err := Files(j, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	layOut(t, files)
+	if args, err = Command(j, at); err != nil {
+		t.Fatal(err)
+	}
+	return args, sizes(t, at.Dir)
+}
+
 const layingOut = "Laying out IO file"
 
 func TestRealFioFindsItsFilesLaidOut(t *testing.T) {
@@ -92,22 +106,14 @@ func TestRealFioFindsItsFilesLaidOut(t *testing.T) {
 			j := base
 			change(&j)
 			at := Place{Program: program(t, "fio"), Dir: t.TempDir(), Limit: 20 * time.Second}
-			args, err := Command(j, at)
-			if err != nil {
-				t.Fatal(err)
-			}
-			files, err := Files(j, at)
-			if err != nil {
-				t.Fatal(err)
-			}
-			layOut(t, files)
-			before := sizes(t, at.Dir)
+			args, before := laidOut(t, j, at)
 			stdout, stderr := run(t, spoken(args))
 			if strings.Contains(stdout+stderr, layingOut) {
 				t.Errorf("fio laid out files by itself:\n%.2000s", stdout)
 			}
-			after := sizes(t, at.Dir)
-			for path, size := range after {
+			var all int64
+			for path, size := range sizes(t, at.Dir) {
+				all += size
 				if before[path] != size {
 					t.Errorf("%s has %d bytes after the job, %d before", path, size, before[path])
 				}
@@ -119,7 +125,7 @@ func TestRealFioFindsItsFilesLaidOut(t *testing.T) {
 			if moved := c.Read.Bytes + c.Write.Bytes; moved <= 0 || moved%j.BS != 0 || c.Read.IOs+c.Write.IOs != moved/j.BS {
 				t.Errorf("%+v is not in blocks of %d", c, j.BS)
 			}
-			if all := files[0].Size * int64(len(files)); !j.TimeBased && len(files) > 1 && c.Read.Bytes+c.Write.Bytes != all {
+			if !j.TimeBased && len(before) > 1 && c.Read.Bytes+c.Write.Bytes != all {
 				t.Errorf("it moved %d bytes, its files have %d", c.Read.Bytes+c.Write.Bytes, all)
 			}
 		})
@@ -156,16 +162,7 @@ func TestRealFioRunsAJobFileOnWhatItLaidOut(t *testing.T) {
 			}
 			j := storage.Job{Name: "file", Tool: storage.ToolFio, Options: sections}
 			at := Place{Program: program(t, "fio"), Dir: t.TempDir(), Limit: 20 * time.Second}
-			files, err := Files(j, at)
-			if err != nil {
-				t.Fatal(err)
-			}
-			layOut(t, files)
-			before := sizes(t, at.Dir)
-			args, err := Command(j, at)
-			if err != nil {
-				t.Fatal(err)
-			}
+			args, before := laidOut(t, j, at)
 			stdout, stderr := run(t, spoken(args))
 			if strings.Contains(stdout, layingOut) {
 				t.Errorf("fio laid out files during the job:\n%.2000s", stdout)
@@ -226,16 +223,7 @@ func TestRealSysbenchFindsItsFilesAndMovesThem(t *testing.T) {
 				j.Fsync = 10
 			}
 			at := Place{Program: program(t, "sysbench"), Dir: t.TempDir(), Limit: 20 * time.Second, In: probe.InArgs}
-			files, err := Files(j, at)
-			if err != nil {
-				t.Fatal(err)
-			}
-			layOut(t, files)
-			before := sizes(t, at.Dir)
-			args, err := Command(j, at)
-			if err != nil {
-				t.Fatal(err)
-			}
+			args, before := laidOut(t, j, at)
 			root := t.TempDir()
 			if err := probe.Install(root); err != nil {
 				t.Fatal(err)

@@ -1,0 +1,91 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/cargo"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/setting"
+	"github.com/tare-bench/tare/record"
+)
+
+// load makes the workload that was asked for, and those of its neighbours, and says in
+// the record's header what they are.
+func (o *session) load(ctx context.Context, w *setting.Workload, beside []setting.Workload) (err error) {
+	if w != nil && w.Is() {
+		if o.cargo, o.options.Header.Workload, err = o.make(ctx, w, "-cargo"); err != nil {
+			return err
+		}
+	}
+	for i := range beside {
+		c, told, err := o.make(ctx, &beside[i], fmt.Sprintf("-cargo-%d", i+1))
+		if err != nil {
+			return fmt.Errorf("--neighbour %s: as an image, since it begins with none of spin, hold and storage: %w", beside[i].Image, err)
+		}
+		o.beside = append(o.beside, c)
+		o.options.Header.Neighbours = append(o.options.Header.Neighbours, *told)
+	}
+	return nil
+}
+
+// make makes a workload in a folder of the run.
+func (o *session) make(ctx context.Context, w *setting.Workload, name string) (*cargo.Cargo, *record.Workload, error) {
+	if err := o.run.Shut(); err != nil {
+		return nil, nil, err
+	}
+	dir, _, err := o.run.Dirs(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := cargo.Make(ctx, *w, dir, lenders(o.targets))
+	if err != nil {
+		return nil, nil, err
+	}
+	told := &record.Workload{
+		Source: c.Source, Image: c.Image.Ref, Command: c.Args, Host: c.Host, User: fmt.Sprintf("%d:%d", c.UID, c.GID), Dir: c.Dir,
+	}
+	if w.Image != "" {
+		told.Digest = c.Digest
+	}
+	if stop := (&subject.Workload{Cargo: c}).StopSignal(); stop != "TERM" {
+		told.Stop = stop
+	}
+	for _, v := range w.Env {
+		told.Env = append(told.Env, v.Name())
+	}
+	for _, m := range c.Mounts {
+		told.Mounts = append(told.Mounts, string(m))
+	}
+	return c, told, nil
+}
+
+// lenders are the engines of targets, each once, from which an image may be had.
+func lenders(targets []subject.Target) (all []cargo.Lender) {
+	seen := map[string]bool{}
+	for _, t := range targets {
+		engine, _, _ := strings.Cut(t.Info().Name, "/")
+		if l, ok := t.(subject.Lender); ok && !seen[engine] {
+			seen[engine] = true
+			all = append(all, cargo.Lender{Name: engine, Save: l.Lend})
+		}
+	}
+	return all
+}
+
+// withoutValues is a command line in which no variable of a workload has its value.
+func withoutValues(args []string) []string {
+	out := append([]string{}, args...)
+	for i, arg := range out {
+		variable, ahead := strings.CutPrefix(arg, "--env=")
+		prefix := "--env="
+		if !ahead && i > 0 && out[i-1] == "--env" {
+			variable, ahead, prefix = arg, true, ""
+		}
+		if ahead {
+			out[i] = prefix + setting.Variable(variable).Name()
+		}
+	}
+	return out
+}

@@ -1,0 +1,40 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/tare-bench/tare/internal/instrument"
+	"github.com/tare-bench/tare/internal/instrument/density"
+	densityrun "github.com/tare-bench/tare/internal/instrument/density/run"
+	"github.com/tare-bench/tare/internal/node/snapshot"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/record"
+)
+
+// weighDensity performs a density plan. It has a guard of its own for what the machine
+// has room for.
+func weighDensity(ctx context.Context, s *app, p density.Options, out outputFlags) error {
+	meter, err := snapshot.New()
+	if err != nil {
+		return err
+	}
+	defer meter.Close()
+	return weigh(ctx, s, &out, weighing{
+		experiment: density.Name, engines: p.Engines, lanes: 1, workload: &p.Workload,
+		targets: func() (targets []subject.Target, skipped []record.Finding, err error) {
+			if targets, skipped, err = choose(ctx, s, selection{Whom: &p.Whom, workload: &p.Workload}, out.quiet); err == nil {
+				err = onThisNode(targets)
+			}
+			return targets, skipped, err
+		},
+		run: func(o *session) (*record.Record, instrument.Judgement, error) {
+			dir, _, err := o.run.Dirs("-density")
+			if err != nil {
+				return nil, nil, err
+			}
+			return outcome(densityrun.Run(ctx, densityrun.Options{Plan: p, Options: o.options, Targets: o.targets, Meter: meter,
+				Workload: subject.Workload{Cargo: o.cargo},
+				Node:     &densityrun.Machine{Floor: p.Floor, Dir: dir, Roots: densityrun.Roots(o.targets)}}))
+		},
+	})
+}

@@ -1,0 +1,153 @@
+package app
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/finding"
+	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/core/stat"
+	"github.com/tare-bench/tare/record"
+)
+
+// The codes of findings about services, besides those that other runs have too.
+const (
+	foundErrors      = "requests-failed"
+	foundRateMissed  = "rate-not-reached"
+	foundUnsent      = "requests-not-sent"
+	foundClientBound = "client-bound"
+	foundNodeFull    = "node-saturated"
+	foundLimit       = "limit-saturated"
+	foundFewSamples  = "few-samples"
+)
+
+const (
+	full    = 0.95 // share of its CPUs from which on somebody has no more to give
+	reached = 0.99 // of a rate, from which on it was reached
+	tailed  = 1000 // answers of which p99.9 is more than their largest
+)
+
+// where begins a sentence about a row, whose target stands before it.
+func (r *Row) where() string {
+	if r.Neighbour == "" {
+		return ""
+	}
+	return "beside " + r.Neighbour + ": "
+}
+
+func (j *Judgement) findings() []record.Finding {
+	var out finding.List
+	out.TakeOver(j.Record)
+	out.Whole(j.Record)
+	var steal []float64
+	least, fewest := 0, int64(-1)
+	for i := range j.Tables {
+		for _, r := range j.Tables[i].Rows {
+			j.failures(r, out.Add)
+			j.saturated(r, out.Add)
+			if r.Rounds > 0 && (fewest < 0 || r.Fewest < fewest) {
+				fewest = r.Fewest
+			}
+			for _, v := range figure.Ordered(r.Steal.Values()) {
+				steal = append(steal, v/float64(max(j.CPUs, 1)))
+			}
+			if r.Rounds > 0 && (least == 0 || r.Rounds < least) {
+				least = r.Rounds
+			}
+		}
+	}
+	out.Above(finding.Steal, finding.Rounds{Each: "window", Shares: steal}, finding.StealBound, finding.StolenTime, "use a machine with CPUs of its own, or add rounds; long tails here are not the runtime's")
+	if fewest >= 0 && fewest < tailed {
+		out.Add(record.Finding{Code: foundFewSamples, Level: finding.Note,
+			Message: fmt.Sprintf("in some window only %d requests were answered, of which p99.9 is the slowest one", fewest), Advice: fmt.Sprintf("load longer (-t): p99.9 takes %d answers in each window", tailed)})
+	}
+	if least > 0 && least < stat.MinRounds(figure.Confidence) {
+		out.Add(record.Finding{Code: finding.FewRounds, Level: finding.Note, Message: page.Amount(least, "round") + " give no 95 % interval",
+			Advice: fmt.Sprintf("use --rounds %d or more", max(stat.MinRounds(figure.Confidence), j.need()))})
+	}
+	j.tooFew(out.Add)
+	return out
+}
+
+// need is how many rounds the table needs that compares most.
+func (j *Judgement) need() (most int) {
+	for _, c := range j.compared {
+		most = max(most, j.Plan.RoundsFor(c.comparisons))
+	}
+	return most
+}
+
+// tooFew tells of the tables that can show no difference, those that need as many rounds
+// together.
+func (j *Judgement) tooFew(add func(record.Finding)) {
+	type few struct{ rounds, need int }
+	var order []few
+	titles := map[few][]string{}
+	for _, c := range j.compared {
+		f := few{c.rounds, j.Plan.RoundsFor(c.comparisons)}
+		if c.rounds < stat.MinRounds(figure.Confidence) || c.rounds >= f.need {
+			continue // of less there is not even an interval
+		}
+		if titles[f] == nil {
+			order = append(order, f)
+		}
+		titles[f] = append(titles[f], c.title)
+	}
+	for _, f := range order {
+		found := finding.TooFewToCompare(f.rounds, f.need, 0)
+		found.Message = page.Listed(titles[f]) + ": " + found.Message
+		add(found)
+	}
+}
+
+// failures are windows without figures, and requests without an answer.
+func (j *Judgement) failures(r *Row, add func(record.Finding)) {
+	if f := r.Failure; f != nil {
+		message := fmt.Sprintf("%s%d of %d windows failed; the first: %s", r.where(), r.Failed, r.Failed+r.Rounds, f.Detail)
+		if strings.TrimSpace(f.Output) != "" {
+			message += ": " + finding.LastLine(f.Output)
+		}
+		add(record.Finding{Code: finding.Failed, Level: finding.Error, Target: r.Target, Message: message, Advice: finding.Advice(f), Tried: f.Command})
+	}
+	if r.Errors > 0 {
+		var causes []string
+		for _, why := range slices.SortedFunc(maps.Keys(r.Causes), func(a, b string) int { return int(r.Causes[b] - r.Causes[a]) }) {
+			causes = append(causes, fmt.Sprintf("%s (%d)", why, r.Causes[why]))
+		}
+		add(record.Finding{Code: foundErrors, Level: finding.Error, Target: r.Target,
+			Message: fmt.Sprintf("%s%d of %d requests failed: %s", r.where(), r.Errors, r.Requests, page.Listed(causes)),
+			Advice:  "they are in no latency, except those of an open loop that had no answer in time, with as long as they were waited for; see the log of the server"})
+	}
+}
+
+// saturated tells who had no more to give.
+func (j *Judgement) saturated(r *Row, add func(record.Finding)) {
+	put := func(code, level, message, advice string) {
+		add(record.Finding{Code: code, Level: level, Target: r.Target, Message: r.where() + message, Advice: advice})
+	}
+	cpus, rate := float64(j.CPUs), j.Plan.Rate
+	busy := cpus > 0 && r.Busy.Known() && r.Busy.Value >= full*cpus
+	switch {
+	case cpus > 0 && r.clientShare >= full*cpus || busy && r.clientShare >= cpus/2:
+		put(foundClientBound, finding.Warning, fmt.Sprintf("the client used %.2f of %d CPUs, and no more were left", r.clientShare, j.CPUs),
+			"the throughput is what the client can send, not what the server can answer: ask for a rate (--rate), or use a machine with more CPUs")
+	case busy:
+		put(foundNodeFull, finding.Note, fmt.Sprintf("the node was full (%.2f of %d CPUs), of which the client used %.2f", r.Busy.Value, j.CPUs, r.clientShare),
+			"client and server share its CPUs: latencies hold the queue for one, and the CPU of a request says more than the throughput")
+	}
+	if r.limitShare >= full || r.held >= 1-full {
+		put(foundLimit, finding.Note, fmt.Sprintf("the server used up to %.0f %% of its CPU limit, and its CPUs, all of them together, were held back for up to %.2f s of a second", 100*r.limitShare, r.held),
+			"the throughput is that of the limit; raise --limit cpu=, or read the CPU of a request")
+	}
+	if rate > 0 && r.Throughput.Known() && r.Throughput.Value < reached*rate {
+		put(foundRateMissed, finding.Warning, fmt.Sprintf("%s of %s requests a second were answered", page.Significant(r.Throughput.Value), page.Significant(rate)),
+			"the server cannot keep up, or its connections are too few (-c): latencies grow with the length of the load")
+	}
+	if r.Unsent > 0 {
+		put(foundUnsent, finding.Warning, fmt.Sprintf("%d requests were due and never sent, since no connection was free", r.Unsent),
+			"they are in the latencies with as long as they were waited for; use more connections (-c), or a lower --rate")
+	}
+}

@@ -1,0 +1,432 @@
+package app
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/core/stat"
+	"github.com/tare-bench/tare/internal/instrument/overhead"
+	"github.com/tare-bench/tare/internal/instrument/terms"
+	"github.com/tare-bench/tare/internal/subject/setting"
+	"github.com/tare-bench/tare/record"
+)
+
+// recorded is a run of two targets, whose windows a function may change.
+func recorded(t *testing.T, plan func(*Options), change func(*Window)) *Judgement {
+	t.Helper()
+	p := Defaults()
+	p.Duration, p.Seed = 1e9, 1
+	plan(&p)
+	text, err := json.Marshal(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec := &record.Record{Header: record.Header{Experiment: Name, Plan: text, Environment: record.Environment{CPUs: 2}}, End: &record.End{Status: "done"}}
+	for _, name := range []string{"host", "runc"} {
+		rec.Targets = append(rec.Targets, record.Target{Name: name, Kind: map[string]string{"host": "host"}[name]})
+	}
+	for round := range 12 {
+		for _, target := range rec.Targets {
+			for _, n := range append([]string{""}, p.Neighbours...) {
+				w := &Window{Type: TypeWindow, Round: round, Target: target.Name, Neighbour: n, Begun: 1, Ended: 1e9, Start: 1, Unready: 2e6, Ready: 3e6, First: 1e5,
+					Sent:      &record.Sent{Requests: 5000, QPS: 5000 + float64(round), P50: 1e5, P90: 2e5, P99: 3e5, P999: 4e5, Max: 5e5},
+					ClientCPU: 1e8, Seen: &record.Observed{Took: 1e9, Busy: 1, CPU: []record.RoleTime{{Role: record.RoleWorkload, NS: 5e8}}}}
+				change(w)
+				rec.Add(*w)
+			}
+		}
+	}
+	j, err := Judge(rec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j
+}
+
+func codes(j *Judgement) (all []string) {
+	for _, f := range j.Found {
+		all = append(all, f.Code)
+	}
+	return all
+}
+
+func TestFindingsSayWhatHeldTheLoadBack(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		plan   func(*Options)
+		change func(*Window)
+		want   string // "": nothing
+	}{
+		"nothing": {func(*Options) {}, func(*Window) {}, ""},
+		"the client took the whole node": {func(*Options) {}, func(w *Window) {
+			w.ClientCPU, w.Seen.Busy = 1.2e9, 1.98
+		}, foundClientBound},
+		"the node was full, mostly of the server":                   {func(*Options) {}, func(w *Window) { w.Seen.Busy = 1.98 }, foundNodeFull},
+		"the server's limit":                                        {func(o *Options) { o.Limits.CPU = 0.5 }, func(w *Window) { w.Seen.CPU[0].NS = 4.9e8 }, foundLimit},
+		"CPUs that were held back together for longer than it took": {func(o *Options) { o.Limits.CPU = 1 }, func(w *Window) { w.Seen.Throttled = 3e9 }, foundLimit},
+		"a limit that was not reached":                              {func(o *Options) { o.Limits.CPU = 2 }, func(*Window) {}, ""},
+		"too few for p99.9":                                         {func(*Options) {}, func(w *Window) { w.Sent.Requests = 999 }, foundFewSamples},
+		"a rate that was not reached":                               {func(o *Options) { o.Rate = 6000 }, func(*Window) {}, foundRateMissed},
+		"a rate that was":                                           {func(o *Options) { o.Rate = 5000 }, func(*Window) {}, ""},
+		"what was due and not sent":                                 {func(o *Options) { o.Rate = 5000 }, func(w *Window) { w.Sent.Unsent = 1 }, foundUnsent},
+		"requests that failed": {func(*Options) {}, func(w *Window) {
+			w.Sent.Errors, w.Sent.Failures = 3, map[string]int64{"status 503": 3}
+		}, foundErrors},
+	} {
+		j := recorded(t, c.plan, c.change)
+		got := codes(j)
+		slices.Sort(got)
+		if got = slices.Compact(got); c.want == "" && got != nil || c.want != "" && !slices.Equal(got, []string{c.want}) {
+			t.Errorf("%s: found %q, and not %q", name, got, c.want)
+		}
+	}
+}
+
+func TestAnOutcomeIsComparedInItsOwnRounds(t *testing.T) {
+	t.Parallel()
+	j := recorded(t, func(o *Options) { o.Neighbours = []string{"spin 2cpu"} }, func(w *Window) {
+		if w.Target == "runc" {
+			w.Sent.QPS *= 0.8
+		}
+		if w.Neighbour != "" {
+			w.Sent.QPS *= map[string]float64{"host": 0.5, "runc": 0.4}[w.Target]
+			w.Sent.P99 *= 3
+		}
+	})
+	for want, labels := range map[float64][]string{
+		0.8: {"throughput-times", "target", "runc", "to", "host"},
+		0.5: {"throughput-kept", "target", "host"},
+		0.4: {"throughput-kept", "target", "runc"},
+		3:   {"latency-times", "target", "runc", "to", "alone"},
+	} {
+		f := figure.Find(j.Figures(), labels[0], labels[1:]...)
+		if math.Abs(f.Value-want) > 1e-6 || want == 0.8 && !f.Versus.Different() {
+			t.Errorf("%v is %g [%g, %g], and not %g", labels, f.Value, f.Lo, f.Hi, want)
+		}
+	}
+	kept := figure.Find(j.Figures(), "throughput-kept", "target", "host")
+	if v := kept.Versus; v == nil || v.Baseline != "runc" || !v.Different() || math.Abs(v.Shift.Value-0.25) > 1e-6 {
+		t.Errorf("beside the neighbour host keeps %+v", kept)
+	}
+	if c := figure.Find(j.Figures(), "cpu-per-request", "target", "runc", "role", "workload"); c.Value != 1e5 {
+		t.Errorf("a request takes %g ns", c.Value)
+	}
+}
+
+func TestTheFirstAnswerSaysHowItIsKnown(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		ready   string
+		change  func(*Window)
+		note    string
+		columns []string
+		cell    string
+	}{
+		"of a request": {"", func(*Window) {}, "until a request was answered, asked again and again (resolution 1.00 ms at worst); first request: that one alone",
+			[]string{"first answer", "first request"}, "3.00 ms"},
+		"a connection is no answer, and has no request": {"tcp:8443", func(w *Window) { w.First = 0 },
+			"until a connection was accepted, which is no answer yet (tcp:8443), asked again and again (resolution 1.00 ms at worst)", []string{"first answer"}, "3.00 ms"},
+		"a line of its log is a sign of its own": {"log:up", func(w *Window) { w.First = 0 }, "by its own sign, which is no answer yet (log:up)", []string{"first answer"}, "3.00 ms"},
+		"ready when first asked": {"", func(w *Window) {
+			if w.Round > 0 {
+				w.Unready = 0
+			}
+		}, "(resolution 1.00 ms at worst), at most (≤) in 22 of 24: ready when first asked; first request: that one alone", []string{"first answer", "first request"}, "≤ 3.00 ms"},
+	} {
+		j := recorded(t, func(o *Options) { o.Ready, o.Neighbours = setting.Ready(c.ready), []string{"spin 2cpu"} }, c.change)
+		if note := j.latencies(); !strings.Contains(note, c.note) {
+			t.Errorf("%s: %s", name, note)
+		}
+		shifted := page.Shifts(j.Tables[0].rows(j.Baseline), j.Plan.Comparing).Table
+		if got := shifted.Rows[len(shifted.Rows)-1]; got[0].Head != "first answer" || strings.HasPrefix(c.cell, "≤") != (strings.HasPrefix(got[1].Head, "≤ ") && got[3].Head == page.None) {
+			t.Errorf("%s: compared as %+v", name, got)
+		}
+		if got := page.Value(&j.Tables[0].Rows[0].Ready, page.Duration).Head; got != c.cell {
+			t.Errorf("%s: %s", name, got)
+		}
+		for i, want := range [][]string{c.columns, nil} { // beside a neighbour there is none, since it comes later
+			var got []string
+			for _, column := range j.requests(&j.Tables[i]).Table.Columns {
+				if strings.HasPrefix(column.Title, "first ") {
+					got = append(got, column.Title)
+				}
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: beside %q the columns are %q", name, j.Tables[i].Neighbour, got)
+			}
+		}
+		for _, f := range j.Figures() {
+			if strings.HasPrefix(f.Quantity, "first-") && (f.Labels.Get("neighbour") != "" || f.Value <= 0) {
+				t.Errorf("%s: %s of %v is %g", name, f.Quantity, f.Labels, f.Value)
+			}
+		}
+	}
+}
+
+func TestAllIsOfRoundsInWhichEveryRoleIsKnown(t *testing.T) {
+	t.Parallel()
+	j := recorded(t, func(*Options) {}, func(w *Window) {
+		if w.CPUPartly = w.Target == "runc" && w.Round < 3; w.CPUPartly {
+			w.Seen.CPU[0].NS = 1
+		}
+	})
+	if all := figure.Find(j.Figures(), "cpu-per-request", "target", "runc", "role", "all"); len(all.Rounds) != 9 || all.Value != 1e5 {
+		t.Errorf("%d rounds, %g ns", len(all.Rounds), all.Value)
+	}
+	if notes := j.cpu(&j.Tables[0]).Notes; !strings.HasPrefix(notes[len(notes)-1], "3 of 24 windows are not in all") {
+		t.Errorf("%q", notes)
+	}
+}
+
+func TestAWindowIsCountedOnce(t *testing.T) {
+	t.Parallel()
+	j := recorded(t, func(*Options) {}, func(*Window) {})
+	rec := *j.Record
+	rec.Add(*record.All[Window](&rec)[0])
+	again, err := Judge(&rec)
+	if err != nil || again.Total != j.Total || !slices.Contains(codes(again), "damaged-record") {
+		t.Errorf("%d windows of %d, %v, %v", again.Total, j.Total, codes(again), err)
+	}
+}
+
+func TestOptionsThatCannotBeAreRefused(t *testing.T) {
+	t.Parallel()
+	for want, change := range map[string]func(*Options){
+		"of the workload's own": func(o *Options) { o.URL = "http://example.org:80/" },
+		"is not an address":     func(o *Options) { o.URL = "file:///etc/passwd" },
+		"are none":              func(o *Options) { o.Rate, o.Duration = 1, terms.MinLoad },
+		"is not a neighbour":    func(o *Options) { o.Neighbours = []string{"storage dance"} },
+		"spin 2cpu":             func(o *Options) { o.Neighbours = []string{"spin fast"} },
+		"or an image":           func(o *Options) { o.Neighbours = []string{"redis:7 'unended"} },
+		"is of no program":      func(o *Options) { o.Workload.Pull, o.Neighbours = true, []string{"spin 1cpu"} },
+		"a number of connect":   func(o *Options) { o.Connections = -1 },
+		"is not one of":         func(o *Options) { o.Baseline, o.Targets = "runc", []string{"crun"} },
+	} {
+		o := Defaults()
+		change(&o)
+		if err := o.Validate(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", want, err)
+		}
+	}
+	for text, want := range map[string]Neighbour{
+		"spin  2cpu":                 {Phase: overhead.Phase{Kind: overhead.PhaseSpin, Name: "spin 2cpu", CPUs: 2}},
+		"storage randwrite":          {Phase: overhead.Phase{Name: "storage randwrite"}, Pattern: "randwrite"},
+		"spin:1":                     {Phase: overhead.Phase{Name: "spin:1"}, Image: "spin:1"},
+		"/srv/job.tar job -c 'a  b'": {Phase: overhead.Phase{Name: "/srv/job.tar job -c 'a b'"}, Image: "/srv/job.tar", Command: []string{"job", "-c", "a  b"}},
+	} {
+		if n, err := ParseNeighbour(text); err != nil || !reflect.DeepEqual(n, want) {
+			t.Errorf("%q is %+v, %v", text, n, err)
+		}
+	}
+	o := Defaults()
+	o.Workload.Pull, o.Neighbours = true, []string{"hold 1MiB", "redis:7"}
+	if err := o.Validate(); err != nil || len(o.Images()) != 1 || !o.Images()[0].Pull {
+		t.Errorf("a neighbour's image is not pulled: %v, %+v", err, o.Images())
+	}
+	for text, want := range map[string]string{"http://:8080/a?b=1": "http:8080/a?b=1=200", "http://:80": "http:80/=200", "https://:8443/": "tcp:8443"} {
+		o := Defaults()
+		o.URL = text
+		if got := o.WhenReady(o.Ready); string(got) != want || got.Check() != nil || o.Validate() != nil {
+			t.Errorf("%s is ready at %s: %v, %v", text, got, got.Check(), o.Validate())
+		}
+	}
+}
+
+// The windows that are compared share no round, some rounds, or all.
+func TestARatioOfTheSameRoundIsOfTheSameRound(t *testing.T) {
+	t.Parallel()
+	failed := &record.Failure{Kind: record.FailError, Detail: "as told"}
+	for name, c := range map[string]struct {
+		fails func(*Window) bool
+		want  map[string]int // rounds of a ratio
+	}{
+		"all": {func(*Window) bool { return false }, map[string]int{"p99 × alone": 12, "× host": 12, "vs": 12}},
+		"no round has both alone and beside": {func(w *Window) bool { return (w.Neighbour == "") == (w.Round < 6) },
+			map[string]int{"p99 × alone": 0, "× host": 6, "vs": 6}},
+		"some rounds have": {func(w *Window) bool { return w.Neighbour == "" && w.Round < 4 },
+			map[string]int{"p99 × alone": 8, "× host": 8, "vs": 8}},
+		"no round has both targets": {func(w *Window) bool { return (w.Target == "host") == (w.Round < 6) },
+			map[string]int{"p99 × alone": 6, "× host": 0, "vs": 0}},
+	} {
+		j := recorded(t, func(o *Options) { o.Neighbours = []string{"spin 1cpu"} }, func(w *Window) {
+			if w.Neighbour != "" {
+				w.Sent.P99 *= 3
+			}
+			if c.fails(w) {
+				w.Failure, w.Sent, w.Seen = failed, nil, nil
+			}
+		})
+		r, versus := j.Tables[1].of("runc"), 0
+		if v := j.Tables[0].of("host").Throughput.Versus; v != nil {
+			versus = v.Shift.N
+		}
+		got := map[string]int{"p99 × alone": r.P99OfAlone.N, "× host": j.Tables[0].of("runc").OfHost.N, "vs": versus}
+		if !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: rounds %v, and not %v", name, got, c.want)
+		}
+		if known := r.P99OfAlone.Known(); known != r.Kept.Known() || known && math.Abs(r.P99OfAlone.Value-3) > 1e-9 {
+			t.Errorf("%s: p99 × alone is %+v, requests/s %+v", name, r.P99OfAlone.Estimate, r.Kept.Estimate)
+		}
+		for i := range j.Tables {
+			if s := page.Shifts(j.Tables[i].rows(j.Baseline), j.Plan.Comparing); (s == nil) != (versus == 0) {
+				t.Errorf("%s: the table of shifts is %+v", name, s)
+			}
+		}
+	}
+}
+
+func TestWhatANeighbourUsedIsZeroOrNotKnown(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		used  func(round int) *int64
+		known int
+		value float64
+		note  string
+	}{
+		"in every window":       {func(int) *int64 { return ns(5e8) }, 12, 0.5, ""},
+		"nothing in most":       {func(round int) *int64 { return ns(int64(round/11) * 1e9) }, 12, 0, ""},
+		"not known in three":    {func(round int) *int64 { return map[bool]*int64{true: ns(5e8)}[round >= 3] }, 9, 0.5, "6 of 24 windows are not in its CPUs"},
+		"not known in any":      {func(int) *int64 { return nil }, 0, 0, "24 of 24 windows are not in its CPUs"},
+		"nothing, or not known": {func(round int) *int64 { return map[bool]*int64{true: ns(0)}[round >= 6] }, 6, 0, "12 of 24 windows are not in its CPUs"},
+	} {
+		j := recorded(t, func(o *Options) { o.Neighbours = []string{"spin 1cpu"} }, func(w *Window) {
+			if w.Neighbour != "" {
+				w.BesideCPU = c.used(w.Round)
+			}
+		})
+		if f := j.Tables[1].of("runc").BesideCPU; len(f.Rounds) != c.known || f.Value != c.value {
+			t.Errorf("%s: %g CPUs of %d rounds", name, f.Value, len(f.Rounds))
+		}
+		if notes := strings.Join(j.neighbours().Notes[1:], "\n"); !strings.HasPrefix(notes, c.note) || (notes == "") != (c.note == "") {
+			t.Errorf("%s: %s", name, notes)
+		}
+	}
+	text, err := json.Marshal(Window{BesideCPU: ns(0)})
+	if err != nil || !strings.Contains(string(text), `"beside_cpu":0`) {
+		t.Errorf("a record has a measured zero as %s, %v", text, err)
+	}
+}
+
+func ns(v int64) *int64 { return &v }
+
+func TestTooFewRoundsToCompareAreTold(t *testing.T) {
+	t.Parallel()
+	few := func(change func(*Options), more, rounds int) (told []string) {
+		p := Defaults()
+		change(&p)
+		rec := &record.Record{End: &record.End{Status: "done"}}
+		for i := range 1 + more {
+			rec.Targets = append(rec.Targets, record.Target{Name: "t" + strconv.Itoa(i)})
+		}
+		for round := range rounds {
+			for _, target := range rec.Targets {
+				for _, n := range append([]string{""}, p.Neighbours...) {
+					rec.Add(Window{Type: TypeWindow, Round: round, Target: target.Name, Neighbour: n, Start: 1, Unready: 2e6, Ready: 3e6, Begun: 1, Ended: 1e9,
+						Sent: &record.Sent{Requests: 5000, QPS: 5000, P50: 1e5, P99: 3e5, P999: 4e5}, Seen: &record.Observed{Took: 1e9, CPU: []record.RoleTime{{Role: record.RoleWorkload, NS: 5e8}}}})
+				}
+			}
+		}
+		text, err := json.Marshal(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rec.Header = record.Header{Experiment: Name, Plan: text}
+		j, err := Judge(rec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		most := 0
+		for _, c := range j.compared {
+			most = max(most, c.comparisons)
+		}
+		if planned := p.Comparisons(rec.Targets); planned != most {
+			t.Errorf("%d comparisons were planned, and %d made", planned, most)
+		}
+		for _, f := range j.Found {
+			told = append(told, f.Message+"; "+f.Advice)
+		}
+		return told
+	}
+	one := func(o *Options) { o.Neighbours = []string{"spin 1cpu"} }
+	for name, c := range map[string]struct {
+		change       func(*Options)
+		more, rounds int
+		want         []string
+	}{
+		"three targets and the default":       {func(*Options) {}, 2, 9, nil},
+		"ten targets and the default":         {func(*Options) {}, 9, 9, []string{"compared with t0: 9 rounds cannot show a difference, however large it is: what the table compares needs 12; use --rounds 12 or more"}},
+		"ten targets and 12 rounds":           {func(*Options) {}, 9, 12, nil},
+		"unadjusted":                          {func(o *Options) { o.Adjust = stat.Raw }, 9, 9, nil},
+		"beside a neighbour fewer are needed": {one, 9, 11, []string{"compared with t0: 11 rounds cannot show a difference, however large it is: what the table compares needs 12; use --rounds 12 or more"}},
+		"less than an interval needs":         {one, 9, 5, []string{"5 rounds give no 95 % interval; use --rounds 12 or more"}},
+		"many neighbours": {func(o *Options) {
+			for i := range 20 {
+				o.Neighbours = append(o.Neighbours, fmt.Sprintf("hold %dMiB", i+1))
+			}
+		}, 1, 9, []string{"p99 × alone: 9 rounds cannot show a difference, however large it is: what the table compares needs 11; use --rounds 11 or more",
+			"requests/s × alone, vs t0: 9 rounds cannot show a difference, however large it is: what the table compares needs 10; use --rounds 10 or more"}},
+	} {
+		if got := few(c.change, c.more, c.rounds); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	for name, c := range map[string]struct {
+		targets, neighbours []string
+		want                int
+	}{
+		"one target":                       {[]string{"runc"}, nil, 0},
+		"each alone":                       {[]string{"host", "runc", "crun"}, []string{"spin 1cpu"}, 12},
+		"each beside many":                 {[]string{"runc"}, []string{"a:1", "b:1"}, 2},
+		"the host runs no image":           {[]string{"host", "runc"}, []string{"a:1", "b:1", "c:1", "d:1", "e:1", "f:1", "g:1", "spin 1cpu"}, 9},
+		"all on the host, with neighbours": {[]string{"host"}, []string{"spin 1cpu"}, 1},
+	} {
+		o, targets := Options{Neighbours: c.neighbours}, []record.Target(nil)
+		for _, name := range c.targets {
+			targets = append(targets, record.Target{Name: name})
+		}
+		if got := o.Comparisons(targets); got != c.want {
+			t.Errorf("%s: %d comparisons", name, got)
+		}
+	}
+}
+
+func TestWhatADaemonDoesBesideIsSaid(t *testing.T) {
+	t.Parallel()
+	for _, role := range []record.Role{record.RoleDaemon, record.RoleShim} {
+		j := recorded(t, func(o *Options) { o.Neighbours = []string{"spin 1cpu"} }, func(w *Window) {
+			w.Seen.CPU = append(w.Seen.CPU, record.RoleTime{Role: role, NS: 1e6})
+		})
+		for i := range j.Tables {
+			said := strings.Contains(strings.Join(j.cpu(&j.Tables[i]).Notes, "\n"), "for the neighbour")
+			if said != (role == record.RoleDaemon && j.Tables[i].Neighbour != "") {
+				t.Errorf("%s%s: it is said: %v", role, j.Tables[i].beside(), said)
+			}
+		}
+	}
+}
+
+func TestAPressureThatIsNotKnownSaysWhose(t *testing.T) {
+	t.Parallel()
+	j := recorded(t, func(o *Options) { o.Neighbours = []string{"spin 1cpu"} }, func(w *Window) {
+		if w.Target == "host" {
+			w.Unpressed = "in no group"
+		}
+		if w.Neighbour != "" && (w.Target == "host" || w.Round < 2) {
+			w.UnpressedBeside = "in no group"
+		}
+	})
+	got := j.neighbours().Notes[2:]
+	want := []string{"no PSI of the workload's cgroup of host beside spin 1cpu (12 of 12 windows): in no group",
+		"no PSI of the neighbour's cgroup of host beside spin 1cpu (12 of 12 windows), runc beside spin 1cpu (2 of 12 windows): in no group"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+}

@@ -1,0 +1,347 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/run"
+	"github.com/tare-bench/tare/internal/instrument/app"
+	"github.com/tare-bench/tare/internal/load"
+	"github.com/tare-bench/tare/internal/node/machine"
+	"github.com/tare-bench/tare/internal/node/snapshot"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/setting"
+	"github.com/tare-bench/tare/record"
+)
+
+func TestMain(m *testing.M) {
+	if code, handled := load.Main(os.Args[1:]); handled {
+		os.Exit(code)
+	}
+	os.Exit(m.Run())
+}
+
+// server is a target whose truth is known: each answer takes as long as it says, and
+// twice as long while a neighbour works.
+type server struct {
+	name   string
+	takes  time.Duration
+	fails  int64 // every so many-th request is refused
+	port   string
+	starts func(lane int) *record.Failure
+	noisy  *atomic.Bool // all sessions of the target
+	open   *atomic.Int64
+}
+
+func (t *server) Info() record.Target {
+	return record.Target{Type: record.TypeTarget, Name: t.name, Kind: "fake", Version: "1", Clock: "host", Operations: map[string]record.Operation{
+		string(subject.Run): {Command: "serve", Done: record.StampReturned, Means: "it was started"},
+	}}
+}
+
+func (t *server) Open(_ context.Context, env subject.Env) (subject.Session, error) {
+	t.open.Add(1)
+	if neighbour := env.Lanes > 1; neighbour != (env.Limits == setting.Limits{}) {
+		return nil, fmt.Errorf("limits %+v on lane %d", env.Limits, env.Lanes-1)
+	}
+	return &seat{server: t, workload: env.Lanes == 1}, nil
+}
+
+// seat is a session: of the service, or of its neighbour.
+type seat struct {
+	*server
+	workload bool
+	http     *httptest.Server
+	count    atomic.Int64
+}
+
+func (s *seat) Prepare(_ context.Context, op subject.Op, lanes []int) (subject.Batch, error) {
+	if op != subject.Run || len(lanes) != 1 {
+		return nil, fmt.Errorf("%s of %v", op, lanes)
+	}
+	return s, nil
+}
+
+func (s *seat) Start(context.Context) (int64, []record.Sample, error) {
+	now := machine.Now()
+	sample := record.Sample{Start: now, Returned: now + 1, First: now + 1}
+	if s.starts != nil {
+		if sample.Failure = s.starts(serving); sample.Failure != nil {
+			return now, []record.Sample{sample}, nil
+		}
+	}
+	if s.workload {
+		s.http = httptest.NewUnstartedServer(s)
+		s.http.Listener.Close()
+		l, err := net.Listen("tcp", "127.0.0.1:"+s.port)
+		if err != nil {
+			return now, nil, err
+		}
+		s.http.Listener = l
+		s.http.Start()
+	}
+	return now, []record.Sample{sample}, nil
+}
+
+func (s *seat) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	takes := s.takes
+	if s.noisy.Load() {
+		takes *= 2
+	}
+	time.Sleep(takes)
+	if n := s.count.Add(1); s.fails > 0 && n%s.fails == 0 {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
+}
+
+func (s *seat) Reach(int) subject.Reached                        { return subject.Reached{Host: true} }
+func (s *seat) Ended(context.Context, int) (ended subject.Ended) { return ended }
+
+func (s *seat) Exec(ctx context.Context, lane int, args []string) (subject.Executed, error) {
+	if s.workload || lane != 1 || args[1] != "spin" {
+		return subject.Executed{}, fmt.Errorf("%v on lane %d", args, lane)
+	}
+	s.noisy.Store(true)
+	defer s.noisy.Store(false)
+	<-ctx.Done()
+	return subject.Executed{}, ctx.Err()
+}
+
+func (s *seat) Discard(context.Context, []int) error {
+	if s.http != nil {
+		s.http.Close()
+		s.http = nil
+	}
+	return nil
+}
+
+func (s *seat) Close(ctx context.Context) error {
+	s.open.Add(-1)
+	return s.Discard(ctx, nil)
+}
+
+// meter sees a node on which the service takes 3 ms of CPU in each window, and its shim
+// 1 ms.
+type meter struct{}
+
+func (meter) Begin(context.Context, []subject.Sandbox, []int) *snapshot.Edge {
+	return &snapshot.Edge{Reading: record.Reading{Time: machine.Now()}}
+}
+func (m meter) End(ctx context.Context, b []subject.Sandbox, d []int) *snapshot.Edge {
+	return m.Begin(ctx, b, d)
+}
+func (meter) Seen(begin, end *snapshot.Edge, _ string) record.Observed {
+	return record.Observed{Took: end.Reading.Time - begin.Reading.Time, CPU: []record.RoleTime{{Role: record.RoleWorkload, NS: 3e6}, {Role: record.RoleShim, NS: 1e6}}}
+}
+
+func perform(t *testing.T, change func(*app.Options), targets ...*server) *app.Judgement {
+	t.Helper()
+	free := httptest.NewServer(nil)
+	u, err := url.Parse(free.URL)
+	free.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := app.Defaults()
+	p.Limits.CPU = 1.5 // of the service, and of no neighbour
+	p.URL, p.Rounds, p.Seed, p.Warm, p.Duration, p.Connections, p.Timeout = "http://:"+u.Port()+"/", 2, 1, 0, 200*time.Millisecond, 2, 5*time.Second
+	change(&p)
+	if err := p.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	var open, noisy = &atomic.Int64{}, &atomic.Bool{}
+	o := Options{Plan: p, Meter: meter{}, Options: run.Options{RunID: "r", Dirs: func(string) (string, string, error) { return "", "", nil }}, Beside: make([]subject.Workload, len(p.Neighbours)),
+		Start:    func(ctx context.Context, c load.ClientOptions) (Clients, error) { return load.Start(ctx, c) },
+		Pressure: func(int) (int64, int64, int64, error) { return 0, 0, 0, errors.New("not here") }}
+	for _, target := range targets {
+		target.open, target.noisy, target.port = open, noisy, u.Port()
+		o.Targets = append(o.Targets, target)
+	}
+	rec, j, err := Run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if open.Load() != 0 {
+		t.Errorf("%d sessions are open still", open.Load())
+	}
+	for i, w := range record.All[app.Window](rec) {
+		if err := record.Validate(w); err != nil {
+			t.Errorf("window %d: %v", i, err)
+		}
+	}
+	return j
+}
+
+func of(t *testing.T, j *app.Judgement, quantity string, labels ...string) figure.Figure {
+	t.Helper()
+	f := figure.Find(j.Figures(), quantity, labels...)
+	if !f.Known() {
+		t.Fatalf("no %s of %v: %+v", quantity, labels, j.Found)
+	}
+	return f
+}
+
+// The truth is that of two servers one of which takes three times as long.
+func TestWhatAServerTakesIsWhatIsFound(t *testing.T) {
+	j := perform(t, func(*app.Options) {}, &server{name: "fast", takes: 10 * time.Millisecond}, &server{name: "slow", takes: 30 * time.Millisecond})
+	fast, slow := of(t, j, "throughput", "target", "fast"), of(t, j, "throughput", "target", "slow")
+	if fast.Value > 2/0.010 || slow.Value > 2/0.030 || fast.Value < slow.Value {
+		t.Errorf("%.1f and %.1f requests a second of two connections", fast.Value, slow.Value)
+	}
+	for name, takes := range map[string]float64{"fast": 10e6, "slow": 30e6} {
+		for _, q := range []figure.Figure{of(t, j, "latency", "target", name, "quantile", "p50"), of(t, j, "first-request", "target", name), of(t, j, "first-answer", "target", name)} {
+			if q.Value < takes || q.Value > 3*takes+20e6 {
+				t.Errorf("%s: %s %s is %g ns", name, q.Quantity, q.Labels, q.Value)
+			}
+		}
+		answers := of(t, j, "throughput", "target", name).Value * 0.2
+		if cpu := of(t, j, "cpu-per-request", "target", name, "role", "workload").Value * answers; math.Abs(cpu-3e6) > 1e6 {
+			t.Errorf("%s: the service took %g ns in a window, and not 3 ms", name, cpu)
+		}
+		if of(t, j, "cpu-per-request", "target", name, "role", "client").Value <= 0 {
+			t.Errorf("%s: the client took nothing", name)
+		}
+	}
+	if failed, total, _ := j.Result(); failed != 0 || total != 4 {
+		t.Errorf("%d of %d windows failed", failed, total)
+	}
+}
+
+func TestANeighbourTakesWhatItTakes(t *testing.T) {
+	j := perform(t, func(p *app.Options) { p.Neighbours = []string{"spin 1cpu"} }, &server{name: "a", takes: 50 * time.Millisecond}, &server{name: "b", takes: 50 * time.Millisecond})
+	for _, name := range []string{"a", "b"} {
+		alone, beside := math.Inf(1), math.Inf(1)
+		for _, f := range j.Figures() { // the least: what disturbs the test makes them longer
+			if f.Quantity == "latency" && f.Labels.Get("target") == name && f.Labels.Get("quantile") == "p50" {
+				least := &alone
+				if f.Labels.Get("neighbour") != "" {
+					least = &beside
+				}
+				for _, r := range f.Rounds {
+					*least = min(*least, r.Value)
+				}
+			}
+		}
+		if math.Abs(beside/alone-2) > 0.4 {
+			t.Errorf("%s answers in %g ns alone, and in %g beside the neighbour", name, alone, beside)
+		}
+		if of(t, j, "throughput-kept", "target", name, "neighbour", "spin 1cpu").Value >= 1 {
+			t.Errorf("%s loses nothing", name)
+		}
+	}
+	if _, total, _ := j.Result(); total != 8 {
+		t.Errorf("%d windows", total)
+	}
+}
+
+func TestWhatFailsIsCountedWithItsCause(t *testing.T) {
+	refused := &record.Failure{Kind: record.FailExit, Detail: "exit status 1", Output: "no space"}
+	j := perform(t, func(p *app.Options) { p.Rounds = 1 }, &server{name: "flaky", takes: time.Millisecond, fails: 5},
+		&server{name: "broken", starts: func(int) *record.Failure { return refused }}, &server{name: "good", takes: time.Millisecond})
+	if errored := of(t, j, "errors", "target", "flaky"); math.Abs(errored.Value-0.2) > 0.05 {
+		t.Errorf("%g of the requests failed, and one of five was refused", errored.Value)
+	}
+	failed, total, found := j.Result()
+	if failed != 2 || total != 3 {
+		t.Errorf("%d of %d windows failed", failed, total)
+	}
+	for _, want := range []string{"status 503", "no space"} {
+		if !slices.ContainsFunc(found, func(f record.Finding) bool { return strings.Contains(f.Message, want) && f.Level == "error" }) {
+			t.Errorf("%q is not told of: %+v", want, found)
+		}
+	}
+}
+
+func TestARateThatIsNotReachedIsSaid(t *testing.T) {
+	j := perform(t, func(p *app.Options) { p.Rounds, p.Rate, p.Answer = 1, 1000, 300*time.Millisecond }, &server{name: "slow", takes: 20 * time.Millisecond})
+	for _, code := range []string{"rate-not-reached", "requests-not-sent"} {
+		if !slices.ContainsFunc(j.Found, func(f record.Finding) bool { return f.Code == code }) {
+			t.Errorf("no %s: %+v", code, j.Found)
+		}
+	}
+	if p99 := of(t, j, "latency", "quantile", "p99").Value; p99 < 150e6 {
+		t.Errorf("p99 is %g ns of a queue that grew for 200 ms", p99)
+	}
+}
+
+func TestWhatANeighbourUsedIsAllOfItOrNotKnown(t *testing.T) {
+	const ms = int64(time.Millisecond)
+	reading := func(at int64, processes ...record.Process) *record.Reading {
+		return &record.Reading{Time: at, Host: record.Host{Total: 1 << 30}, Processes: processes}
+	}
+	process := func(pid int, role record.Role, cpu int64) record.Process {
+		return record.Process{Pid: pid, Start: 1, Lane: 1, Role: role, CPU: cpu}
+	}
+	for name, c := range map[string]struct {
+		begin, end *record.Reading
+		want       int64 // -1: not known
+	}{
+		"all of its roles": {reading(1, process(7, record.RoleWorkload, 0), process(8, record.RoleShim, 1*ms)),
+			reading(1e9, process(7, record.RoleWorkload, 500*ms), process(8, record.RoleShim, 3*ms)), 502 * ms},
+		"nothing":                             {reading(1, process(7, record.RoleWorkload, 5*ms)), reading(1e9, process(7, record.RoleWorkload, 5*ms)), 0},
+		"no process is known":                 {reading(1), reading(1e9), -1},
+		"the node was not read":               {&record.Reading{Time: 1}, &record.Reading{Time: 1e9}, -1},
+		"one was there and not seen at first": {reading(1e9, process(7, record.RoleWorkload, 0)), reading(2e9, process(7, record.RoleWorkload, 500*ms), process(8, record.RoleShim, 3*ms)), -1},
+	} {
+		got := int64(-1)
+		if ns := used(c.begin, c.end); ns != nil {
+			got = *ns
+		}
+		if got != c.want {
+			t.Errorf("%s: %d ns, and not %d", name, got, c.want)
+		}
+	}
+}
+
+func TestAPressureThatIsNotKnownHasAReasonOfItsOwn(t *testing.T) {
+	box := func(pid int) []subject.Sandbox { return []subject.Sandbox{{Workload: pid}} }
+	for name, c := range map[string]struct {
+		own, beside    []subject.Sandbox
+		neighbour      string
+		service, noise string // the reasons
+	}{
+		"both are known":           {box(1), box(1), "spin 1cpu", "", ""},
+		"the service's is not":     {box(2), box(1), "spin 1cpu", "not here", ""},
+		"the neighbour's is not":   {box(1), box(2), "spin 1cpu", "", "not here"},
+		"the neighbour has no pid": {box(1), nil, "spin 1cpu", "", "the target does not say which process is the workload"},
+		"alone there is none":      {box(2), nil, "", "not here", ""},
+	} {
+		v := &visit{schedule: &schedule{options: Options{Pressure: func(pid int) (int64, int64, int64, error) {
+			return 0, 0, 0, map[int]error{2: errors.New("not here")}[pid]
+		}}}}
+		v.window.Neighbour = c.neighbour
+		v.press(c.own, c.beside)(1e9)
+		w := &v.window
+		if w.Unpressed != c.service || w.UnpressedBeside != c.noise || (w.Own == nil) != (c.service != "") || (w.Beside == nil) != (c.noise != "" || c.neighbour == "") {
+			t.Errorf("%s: %q, %q, %+v, %+v", name, w.Unpressed, w.UnpressedBeside, w.Own, w.Beside)
+		}
+	}
+}
+
+func TestTooFewRoundsToCompareAreToldBefore(t *testing.T) {
+	refused := &record.Failure{Kind: record.FailExit, Detail: "exit status 1"}
+	for rounds, want := range map[int]string{7: "7 rounds cannot show a difference, however large it is: what the table compares needs 8: use --rounds 8 or more", 8: ""} {
+		var open, noisy, warned = &atomic.Int64{}, &atomic.Bool{}, ""
+		o := Options{Plan: app.Defaults(), Meter: meter{}, Options: run.Options{RunID: "r", Dirs: func(string) (string, string, error) { return "", "", nil }, Warn: func(text string) { warned += text }}}
+		o.Plan.Rounds, o.Plan.Limits.CPU = rounds, 1
+		for _, name := range []string{"a", "b"} {
+			o.Targets = append(o.Targets, &server{name: name, open: open, noisy: noisy, starts: func(int) *record.Failure { return refused }})
+		}
+		if _, _, err := Run(t.Context(), o); err != nil || warned != want {
+			t.Errorf("%d rounds: %q, %v", rounds, warned, err)
+		}
+	}
+}

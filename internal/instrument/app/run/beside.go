@@ -1,0 +1,266 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/tare-bench/tare/internal/core/finding"
+	"github.com/tare-bench/tare/internal/instrument/app"
+	"github.com/tare-bench/tare/internal/instrument/overhead"
+	"github.com/tare-bench/tare/internal/node/procs"
+	"github.com/tare-bench/tare/internal/probe"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/minder"
+	"github.com/tare-bench/tare/internal/subject/setting"
+	"github.com/tare-bench/tare/record"
+)
+
+// shared is a session with others of the same target beside it, for its neighbours.
+// Folders, lanes and so all names of them differ.
+type shared struct {
+	subject.Session
+	rooms []*room // of each of the plan's neighbours
+}
+
+// Unwrap implements subject.Wrapped.
+func (s *shared) Unwrap() subject.Session { return s.Session }
+
+// room is where a neighbour is: a session, and its lane there. Those for which the probe
+// works share one; nil is for one that the target has no room for.
+type room struct {
+	subject.Session
+	lane int
+}
+
+// besides opens a target once more for each neighbour that needs it.
+func besides(ctx context.Context, own subject.Session, t subject.Target, env subject.Env, neighbours []app.Neighbour, workloads []subject.Workload) (subject.Session, error) {
+	s := &shared{Session: own}
+	var probes *room
+	for i, w := range workloads {
+		switch {
+		case noRoom(neighbours[i], t) != nil:
+			s.rooms = append(s.rooms, nil)
+			continue
+		case w.Cargo == nil && probes != nil:
+			s.rooms = append(s.rooms, probes)
+			continue
+		}
+		r, err := newRoom(ctx, t, env, w, 1+i)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("make room for a neighbour: %w", err), s.Close(ctx))
+		}
+		s.rooms = append(s.rooms, r)
+		if w.Cargo == nil {
+			probes = r
+		}
+	}
+	return s, nil
+}
+
+func newRoom(ctx context.Context, t subject.Target, env subject.Env, w subject.Workload, lane int) (*room, error) {
+	// The limits are the service's: a neighbour that they hold is not what its name says.
+	env.Workload, env.Lanes, env.Limits = w, lane+1, setting.Limits{}
+	for _, dir := range []*string{&env.Dir, &env.StateDir} {
+		if *dir != "" { // a test has none
+			*dir += fmt.Sprintf("-neighbour-%d", lane)
+			if err := os.Mkdir(*dir, 0o755); err != nil {
+				return nil, err
+			}
+		}
+	}
+	s, err := t.Open(ctx, env)
+	if err == nil && w.Cargo != nil {
+		s = minder.Wrap(s, env, minder.Most(1))
+	}
+	return &room{s, lane}, err
+}
+
+// noRoom is why a target has no room for a neighbour, nil where it has.
+func noRoom(n app.Neighbour, t subject.Target) *subject.Unavailable {
+	if p, is := t.(subject.Particular); is && n.Image != "" {
+		return p.Refuses(&setting.Workload{Image: n.Image, Command: n.Command})
+	}
+	return nil
+}
+
+// homeless tells of the targets that a neighbour has no room in.
+func homeless(n app.Neighbour, targets []subject.Target) (out []record.Finding) {
+	for _, t := range targets {
+		if why := noRoom(n, t); why != nil {
+			out = append(out, record.Finding{Code: finding.NotWeighed, Level: finding.Note, Target: t.Info().Name,
+				Message: "not loaded beside " + n.Name + ": " + why.Reason, Advice: "read what it takes off the other targets"})
+		}
+	}
+	return out
+}
+
+// Close closes all.
+func (s *shared) Close(ctx context.Context) error {
+	var errs []error
+	for i, r := range s.rooms {
+		if r != nil && slices.Index(s.rooms, r) == i {
+			errs = append(errs, r.Close(ctx))
+		}
+	}
+	return errors.Join(append(errs, s.Session.Close(ctx))...)
+}
+
+// ownOf is the session of the service itself.
+func ownOf(s subject.Session) subject.Session {
+	if s, is := s.(*shared); is {
+		return s.Session
+	}
+	return s
+}
+
+// roomOf is where the neighbour of a turn is, nil where it has none.
+func roomOf(t turn) *room {
+	if s, is := t.Target.Session.(*shared); is && t.Part > 0 {
+		return s.rooms[t.Part-1]
+	}
+	return nil
+}
+
+// noise is a neighbour at work.
+type noise struct {
+	in     *room
+	cancel context.CancelFunc
+	done   sync.WaitGroup
+	early  chan error // why a command came to its end by itself
+}
+
+// disturb starts a neighbour's sandbox and its work there, which goes on for at most
+// so long. An image's own command works from its start.
+func (v *visit) disturb(ctx context.Context, n app.Neighbour, most time.Duration) (*noise, error) {
+	in := roomOf(v.turn)
+	if err := started(subject.Operate(ctx, in, subject.Run, []int{in.lane})); err != nil {
+		return nil, fmt.Errorf("the neighbour's sandbox did not start: %w", err)
+	}
+	bounded, cancel := context.WithTimeout(ctx, most)
+	x := &noise{in: in, cancel: cancel}
+	if n.Image != "" {
+		return x, nil
+	}
+	executor, can := subject.As[subject.Executor](in.Session)
+	if !can {
+		cancel()
+		return nil, fmt.Errorf("in sandboxes of %s nothing can be executed, so there is no neighbour", v.Target.Info.Name)
+	}
+	commands := v.work(n, most)
+	x.early = make(chan error, len(commands))
+	for _, args := range commands {
+		x.done.Go(func() {
+			e, err := executor.Exec(bounded, in.lane, args)
+			if bounded.Err() == nil {
+				x.early <- ended(e, err)
+			}
+		})
+	}
+	if n.Pattern != "" {
+		file := filepath.Join(v.options.Beside[v.Part-1].Volume, strconv.Itoa(in.lane), noiseFile)
+		if err := x.await(bounded, v.options.Plan.Timeout, file); err != nil {
+			x.end()
+			return nil, err
+		}
+	}
+	return x, nil
+}
+
+// What fio works on, of a size that it lays out before it begins.
+const (
+	noiseFile = "neighbour"
+	noiseMiB  = 256
+)
+
+// await waits until a file is laid out on this machine.
+func (x *noise) await(ctx context.Context, most time.Duration, file string) error {
+	bounded, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	for {
+		if info, err := os.Stat(file); err == nil && info.Size() >= noiseMiB<<20 {
+			return nil
+		}
+		select {
+		case why := <-x.early:
+			return why
+		case <-bounded.Done():
+			return fmt.Errorf("the neighbour has not begun to work within %v", most)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// work are a neighbour's commands, which end by themselves only after so long. The probe
+// spins on one CPU.
+func (v *visit) work(n app.Neighbour, most time.Duration) (all [][]string) {
+	switch {
+	case n.Pattern != "":
+		return [][]string{{v.options.FioPath, "--name=neighbour", "--filename=" + subject.VolumePath + "/" + noiseFile, fmt.Sprintf("--size=%dM", noiseMiB), "--bs=4k", "--rw=" + n.Pattern,
+			"--direct=1", "--ioengine=psync", "--numjobs=2", "--thread", "--time_based", fmt.Sprintf("--runtime=%d", int(most/time.Second)+1)}}
+	case n.Kind == overhead.PhaseHold:
+		return [][]string{probe.HoldArgs(n.Bytes, most)}
+	}
+	threads := math.Ceil(n.CPUs)
+	for range int(threads) {
+		all = append(all, probe.SpinArgs(n.CPUs/threads, most))
+	}
+	return all
+}
+
+// ended says why a neighbour's command ended by itself.
+func ended(e subject.Executed, err error) error {
+	if err == nil {
+		err = fmt.Errorf("exit status %d", e.Exit)
+	}
+	return &failure{record.Failure{Kind: record.FailWorkload, Exit: e.Exit, Command: e.Command, Output: e.Said(), Detail: fmt.Sprintf("the neighbour's work ended before the window did: %v", err)}}
+}
+
+// over tells why the neighbour works no longer, nil where it does.
+func (x *noise) over(ctx context.Context) error {
+	select {
+	case why := <-x.early:
+		return why
+	default:
+	}
+	at, is := subject.As[subject.Reachable](x.in.Session)
+	if !is {
+		return nil
+	}
+	pid := at.Reach(x.in.lane).Pid
+	if p, err := procs.StatOf(pid); err == nil && !p.Ended() {
+		return nil
+	}
+	e := at.Ended(ctx, x.in.lane)
+	if !e.Known && pid == 0 {
+		return nil // nobody can tell
+	}
+	f := record.Failure{Kind: record.FailWorkload, Exit: e.Exit, Output: e.Output, Detail: "the neighbour ended before the window did"}
+	if e.Why != "" {
+		f.Detail += ": " + e.Why
+	}
+	return &failure{f}
+}
+
+// end ends the neighbour's work and waits for that.
+func (x *noise) end() {
+	x.cancel()
+	x.done.Wait()
+}
+
+// started says why an operation on one lane did not do what it should.
+func started(samples []record.Sample, err error) error {
+	for _, s := range samples {
+		if s.Failure != nil && err == nil {
+			return &failure{*s.Failure}
+		}
+	}
+	return err
+}

@@ -1,0 +1,114 @@
+package run
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/cargo"
+	"github.com/tare-bench/tare/internal/instrument/app"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/minder"
+	"github.com/tare-bench/tare/internal/subject/setting"
+	"github.com/tare-bench/tare/record"
+)
+
+// choosy is a target that takes no image but its own; what runs there is a process of
+// the test's, whose output comes into a file.
+type choosy struct {
+	name, takes string
+	pid         int
+	log         string
+}
+
+func (c *choosy) Info() record.Target { return record.Target{Name: c.name, Kind: "fake"} }
+func (c *choosy) Refuses(w *setting.Workload) *subject.Unavailable {
+	if w.Image == c.takes {
+		return nil
+	}
+	return &subject.Unavailable{Name: c.name, Reason: "it has an image of its own"}
+}
+func (c *choosy) Open(context.Context, subject.Env) (subject.Session, error) { return c, nil }
+func (c *choosy) Prepare(context.Context, subject.Op, []int) (subject.Batch, error) {
+	return c, nil
+}
+func (c *choosy) Start(context.Context) (int64, []record.Sample, error) {
+	return 1, []record.Sample{{Lane: 1}}, nil
+}
+func (c *choosy) Discard(context.Context, []int) error { return nil }
+func (c *choosy) Close(context.Context) error          { return nil }
+func (c *choosy) Reach(int) subject.Reached {
+	return subject.Reached{Pid: c.pid, Log: c.log, Plain: true, Own: func(pid int) bool { return pid == c.pid }}
+}
+func (c *choosy) Ended(context.Context, int) subject.Ended {
+	return subject.Ended{Exit: 137, Known: true}
+}
+
+func neighbour(t *testing.T, text string) app.Neighbour {
+	t.Helper()
+	n, err := app.ParseNeighbour(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func TestATargetThatTakesNoImageHasNoRoomForANeighboursAndSaysSo(t *testing.T) {
+	all := []subject.Target{&choosy{name: "takes", takes: "redis:7"}, &choosy{name: "none", takes: "x"}}
+	found := homeless(neighbour(t, "redis:7"), all)
+	if len(found) != 1 || found[0].Target != "none" || !strings.HasSuffix(found[0].Message, ": it has an image of its own") {
+		t.Errorf("%+v", found)
+	}
+	if found := homeless(neighbour(t, "spin 1cpu"), all); found != nil {
+		t.Errorf("the probe's neighbour: %+v", found)
+	}
+	for i, want := range []bool{true, false} {
+		s, err := besides(t.Context(), all[i].(*choosy), all[i], subject.Env{}, []app.Neighbour{neighbour(t, "redis:7")}, []subject.Workload{{Cargo: &cargo.Cargo{}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if is := s.(*shared).rooms[0] != nil; is != want {
+			t.Errorf("%s: a room is %v", all[i].Info().Name, is)
+		}
+		if err := s.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestANeighbourThatFloodsItsLogIsEndedAndTheCauseIsSaid(t *testing.T) {
+	c := exec.Command("sleep", "1000")
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = c.Process.Kill()
+		_ = c.Wait()
+	})
+	in := &choosy{name: "a", pid: c.Process.Pid, log: filepath.Join(t.TempDir(), "log")}
+	if err := os.WriteFile(in.log, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r, err := newRoom(t.Context(), in, subject.Env{}, subject.Workload{Cargo: &cargo.Cargo{}}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close(t.Context())
+	if err := started(subject.Operate(t.Context(), r, subject.Run, []int{1})); err != nil {
+		t.Fatal(err)
+	}
+	x := &noise{in: r}
+	if err := x.over(t.Context()); err != nil {
+		t.Fatalf("it is at work: %v", err)
+	}
+	if err := os.Truncate(in.log, minder.Most(1)); err != nil {
+		t.Fatal(err)
+	}
+	_ = c.Wait()
+	if err := x.over(t.Context()); err == nil || !strings.Contains(err.Error(), "ended before the window did: its output grew beyond 256 MiB") {
+		t.Errorf("%v", err)
+	}
+}

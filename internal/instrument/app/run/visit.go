@@ -1,0 +1,276 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/tare-bench/tare/internal/core/run"
+	"github.com/tare-bench/tare/internal/instrument/app"
+	"github.com/tare-bench/tare/internal/instrument/overhead/ledger"
+	"github.com/tare-bench/tare/internal/load"
+	"github.com/tare-bench/tare/internal/node/machine"
+	"github.com/tare-bench/tare/internal/node/snapshot"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/record"
+)
+
+// visit is one target in one round, alone or beside a neighbour.
+type visit struct {
+	*schedule
+	turn
+	window app.Window
+	url    string
+	net    *os.File // the network namespace in which the workload is asked; nil for tare's own
+}
+
+// failure ends a visit: its window has no figures, and the run goes on.
+type failure struct{ record.Failure }
+
+func (f *failure) Error() string { return f.Detail }
+
+// visit goes through one. Whatever happens, no sandbox is left. The error is for what
+// ends the run.
+func (s *schedule) visit(ctx context.Context, t turn) error {
+	v := &visit{schedule: s, turn: t}
+	v.window = app.Window{Type: app.TypeWindow, Round: t.Number, Order: t.Order, Target: t.Target.Info.Name, Neighbour: s.beside[t.Part].Name}
+	err := v.do(ctx)
+	cut := v.discard(ctx)
+	if ctx.Err() != nil {
+		return nil // it was not measured to its end
+	}
+	if err != nil {
+		v.window.Failure = failed(err)
+	}
+	if err := v.Line(v.window); err != nil {
+		return err
+	}
+	if cut != nil {
+		return v.GiveUp(v.Target, record.Finding{Message: fmt.Sprintf("given up in round %d: what it made could not be removed: %v", v.Number+1, cut)})
+	}
+	return nil
+}
+
+// failed is an error as records have it.
+func failed(err error) *record.Failure {
+	var f *failure
+	if errors.As(err, &f) {
+		out := f.Failure
+		out.Detail = err.Error()
+		return &out
+	}
+	kind := record.FailError
+	if errors.Is(err, context.DeadlineExceeded) {
+		kind = record.FailTimeout
+	}
+	return &record.Failure{Kind: kind, Detail: err.Error()}
+}
+
+func (v *visit) discard(ctx context.Context) error {
+	clean, cancel := run.CleaningUp(ctx, v.options.Plan.Timeout)
+	defer cancel()
+	err := ownOf(v.Target.Session).Discard(clean, []int{serving})
+	if r := roomOf(v.turn); r != nil {
+		err = errors.Join(err, r.Discard(clean, []int{r.lane}))
+	}
+	if v.net != nil {
+		v.net.Close()
+	}
+	return err
+}
+
+func (v *visit) do(ctx context.Context) error {
+	p := &v.options.Plan
+	v.step("starting, until the first answer")
+	own := ownOf(v.Target.Session)
+	samples, err := subject.Operate(ctx, own, subject.Run, []int{serving})
+	if err := started(samples, err); err != nil {
+		return fmt.Errorf("the sandbox did not start: %w", err)
+	}
+	for _, s := range samples {
+		v.window.Start, v.window.Unready, v.window.Ready, v.window.First = s.Start, s.Unready, s.Ready, s.Request
+	}
+	if err := v.find(own); err != nil {
+		return err
+	}
+	var beside *noise
+	if n := v.beside[v.Part]; n.Name != "" {
+		v.step("starting the neighbour")
+		if beside, err = v.disturb(ctx, n, neighbourly*(p.Warm+p.Duration+2*p.Answer)+p.Timeout); err != nil {
+			return err
+		}
+		defer beside.end()
+	}
+	if p.Warm > 0 {
+		v.step("warming up")
+		if _, err := v.send(ctx, p.Warm); err != nil && !errors.Is(err, load.ErrNoAnswer) { // which the window says
+			return fmt.Errorf("warm up: %w", err)
+		}
+	}
+	v.step("loading")
+	if err := v.measure(ctx); err != nil {
+		return err
+	}
+	if beside != nil {
+		return beside.over(ctx)
+	}
+	return nil
+}
+
+// neighbourly is how many times what warm-up and window take a neighbour works at most:
+// it is ended when they are over.
+const neighbourly = 3
+
+// find tells where the workload is asked: at its own address, or on the loopback of its
+// network, which is up since it was asked there whether it is ready.
+func (v *visit) find(own subject.Session) (err error) {
+	v.url, v.net, err = subject.Asked(own, serving, v.options.Plan.URL)
+	v.window.URL = v.url
+	return err
+}
+
+// send loads for a time.
+func (v *visit) send(ctx context.Context, d time.Duration) (load.Result, error) {
+	c, err := v.clients(ctx, d)
+	if err != nil {
+		return load.Result{}, err
+	}
+	result, err := c.Run(ctx)
+	return result, errors.Join(err, c.Close())
+}
+
+func (v *visit) clients(ctx context.Context, d time.Duration) (Clients, error) {
+	p := v.options.Plan.Filled()
+	return v.options.Start(ctx, load.ClientOptions{URL: v.url, Net: v.net, Connections: p.Connections, QPS: p.Rate, KeepAlive: !p.Anew, Duration: d, Timeout: p.Answer})
+}
+
+// measure loads between two readings.
+func (v *visit) measure(ctx context.Context) error {
+	own := ownOf(v.Target.Session)
+	boxes, err := boxesOf(ctx, own)
+	if err != nil {
+		return err
+	}
+	var noisy []subject.Sandbox
+	if r := roomOf(v.turn); r != nil {
+		if noisy, err = boxesOf(ctx, r.Session); err != nil {
+			return err
+		}
+	}
+	c, err := v.clients(ctx, v.options.Plan.Duration)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close() }() // what they did is known by then
+	daemons := subject.DaemonsOf(ctx, own)
+	pressed := v.press(boxes, noisy)
+	// What is the neighbour's has to be known as such, or a bare runtime would seem to have
+	// left it behind.
+	all := slices.Concat(boxes, noisy)
+	begin := v.options.Meter.Begin(ctx, all, daemons)
+	v.window.Begun = machine.Now()
+	result, loadErr := c.Run(ctx)
+	v.window.Ended = machine.Now()
+	if r := roomOf(v.turn); r != nil { // what has begun since is not known, and is no zero
+		if late, err := boxesOf(ctx, r.Session); err == nil {
+			all = slices.Concat(boxes, late)
+		}
+	}
+	end := v.options.Meter.End(ctx, all, daemons)
+	v.window.BesideCPU = used(those(begin, isNeighbours), those(end, isNeighbours))
+	begin.Reading, end.Reading = *those(begin, isService), *those(end, isService)
+	pressed(v.window.Ended - v.window.Begun)
+	if loadErr != nil {
+		return loadErr
+	}
+	seen := v.options.Meter.Seen(begin, end, "")
+	roles, whole := ledger.CPU(&begin.Reading, &end.Reading)
+	seen.CPU = append(seen.CPU, roles...)
+	v.window.Sent, v.window.ClientCPU, v.window.CPUPartly, v.window.Seen = &result.Sent, result.CPU, !whole, &seen
+	return nil
+}
+
+// used is the CPU time of all of a neighbour's roles, nil where that of some of them is
+// not known, or none of its processes is.
+func used(begin, end *record.Reading) *int64 {
+	theirs, whole := ledger.CPU(begin, end)
+	if !whole || len(theirs) == 0 {
+		return nil
+	}
+	var sum int64
+	for _, r := range theirs {
+		sum += r.NS
+	}
+	return &sum
+}
+
+// those is a reading without what is on other lanes.
+func those(e *snapshot.Edge, lane func(int) bool) *record.Reading {
+	r := e.Reading
+	r.Processes = slices.DeleteFunc(slices.Clone(r.Processes), func(p record.Process) bool { return !lane(p.Lane) })
+	r.Groups = slices.DeleteFunc(slices.Clone(r.Groups), func(g record.Group) bool { return !lane(g.Lane) })
+	return &r
+}
+
+// What serves all, such as a daemon, is on no lane, and is the service's.
+func isService(lane int) bool    { return lane <= serving }
+func isNeighbours(lane int) bool { return lane > serving }
+
+func boxesOf(ctx context.Context, s subject.Session) ([]subject.Sandbox, error) {
+	boxed, is := subject.As[subject.Sandboxed](s)
+	if !is {
+		return nil, nil
+	}
+	boxes, err := boxed.Sandboxes(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("the target does not say what its sandbox is: %w", err)
+	}
+	return boxes, nil
+}
+
+// press begins to look at what the cgroups of the sandboxes wait. What it returns puts
+// that of the time since, in ns, into the window, or why it is not known.
+func (v *visit) press(own, beside []subject.Sandbox) func(took int64) {
+	type reading struct {
+		pid   int
+		total [3]int64
+		err   error
+	}
+	read := func(boxes []subject.Sandbox) (r reading) {
+		if len(boxes) == 0 || boxes[0].Workload == 0 || v.options.Pressure == nil {
+			return reading{err: errors.New("the target does not say which process is the workload")}
+		}
+		r.pid = boxes[0].Workload
+		r.total[0], r.total[1], r.total[2], r.err = v.options.Pressure(r.pid)
+		return r
+	}
+	since := func(boxes []subject.Sandbox, before reading, took int64) (*app.Pressure, string) {
+		after := read(boxes)
+		if err := cmp.Or(before.err, after.err); err != nil {
+			return nil, err.Error()
+		}
+		share := func(i int) float64 {
+			return min(max(float64(after.total[i]-before.total[i])*1000/float64(max(took, 1)), 0), 1)
+		}
+		return &app.Pressure{CPU: share(0), Memory: share(1), IO: share(2)}, ""
+	}
+	ownBefore, besideBefore := read(own), read(beside)
+	return func(took int64) {
+		v.window.Own, v.window.Unpressed = since(own, ownBefore, took)
+		if v.window.Neighbour != "" {
+			v.window.Beside, v.window.UnpressedBeside = since(beside, besideBefore, took)
+		}
+	}
+}
+
+func (v *visit) step(what string) {
+	point := ""
+	if n := v.window.Neighbour; n != "" {
+		point = "beside " + n
+	}
+	v.Tell(point, v.Target.Info.Name, what)
+}

@@ -1,0 +1,117 @@
+package density
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/stat"
+)
+
+// worthNaming is by how much of the slope before it the slope after a bend differs at least.
+const worthNaming = 0.2
+
+// segments are the stretches between bends of what the node's memory rose by, over how
+// many sandboxes were there. A bend is a count at which the slopes on both sides have
+// intervals that lie apart, adjusted for how many counts were tried, and differ by a fifth;
+// of several the one at which they lie furthest apart, and then those on either side.
+func segments(target string, byRound map[int][]stat.Point) (all []Segment) {
+	var rounds [][]stat.Point
+	for _, r := range slices.Sorted(maps.Keys(byRound)) {
+		rounds = append(rounds, byRound[r])
+	}
+	bends := bendsOf(rounds, 3)
+	slices.Sort(bends)
+	from := math.Inf(-1)
+	for _, to := range append(bends, math.Inf(1)) {
+		part := within(rounds, from, to)
+		f := stat.LineOfRounds(part, figure.Confidence)
+		from = to
+		if math.IsNaN(f.Slope) {
+			continue
+		}
+		first, last := ends(part)
+		e := figure.Estimate{N: f.N, Value: f.Slope, Bounded: f.Known}
+		if f.Known {
+			e.Lo, e.Hi = f.SlopeLo, f.SlopeHi
+		}
+		s := Segment{From: int(first), To: int(last)}
+		s.Slope = figure.Figure{Experiment: Name, Quantity: "memory-of-one-more", Unit: figure.Bytes, Better: figure.Less, Estimate: e, Reasons: f.Warnings,
+			Labels: figure.Of("target", target, "from", strconv.Itoa(s.From), "to", strconv.Itoa(s.To))}
+		all = append(all, s)
+	}
+	return all
+}
+
+// bendsOf are the places of bends, at most so deep into halves.
+func bendsOf(rounds [][]stat.Point, deep int) (bends []float64) {
+	tried := shared(rounds)
+	if len(tried) < 3 || deep == 0 {
+		return nil
+	}
+	tried = tried[1 : len(tried)-1]
+	confidence := 1 - (1-figure.Confidence)/float64(len(tried))
+	at, least := math.NaN(), math.Inf(1)
+	var before, after stat.Fit
+	for _, x := range tried {
+		low, high := within(rounds, math.Inf(-1), x), within(rounds, x, math.Inf(1))
+		b, a := stat.LineOfRounds(low, confidence), stat.LineOfRounds(high, confidence)
+		if off := squares(low, b) + squares(high, a); off < least {
+			at, least, before, after = x, off, b, a
+		}
+	}
+	apart := before.Known && after.Known && (after.SlopeLo > before.SlopeHi || before.SlopeLo > after.SlopeHi)
+	if !apart || math.Abs(after.Slope-before.Slope) < worthNaming*math.Abs(before.Slope) {
+		return nil
+	}
+	bends = append(bendsOf(within(rounds, math.Inf(-1), at), deep-1), at)
+	return append(bends, bendsOf(within(rounds, at, math.Inf(1)), deep-1)...)
+}
+
+// squares is how far points lie off a line, squared and summed.
+func squares(rounds [][]stat.Point, f stat.Fit) (sum float64) {
+	for _, points := range rounds {
+		for _, p := range points {
+			off := p.Y - f.Intercept - f.Slope*p.X
+			sum += off * off
+		}
+	}
+	return sum
+}
+
+// within are the points of each round from one place to another.
+func within(rounds [][]stat.Point, from, to float64) (out [][]stat.Point) {
+	for _, points := range rounds {
+		out = append(out, slices.DeleteFunc(slices.Clone(points), func(p stat.Point) bool { return p.X < from || p.X > to }))
+	}
+	return out
+}
+
+// shared are the places that most rounds have.
+func shared(rounds [][]stat.Point) (places []float64) {
+	times := map[float64]int{}
+	for _, points := range rounds {
+		for _, p := range points {
+			times[p.X]++
+		}
+	}
+	for x, n := range times {
+		if 2*n > len(rounds) {
+			places = append(places, x)
+		}
+	}
+	slices.Sort(places)
+	return places
+}
+
+func ends(rounds [][]stat.Point) (first, last float64) {
+	first, last = math.Inf(1), math.Inf(-1)
+	for _, points := range rounds {
+		for _, p := range points {
+			first, last = min(first, p.X), max(last, p.X)
+		}
+	}
+	return first, last
+}

@@ -1,0 +1,285 @@
+package density
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/finding"
+	"github.com/tare-bench/tare/internal/core/stat"
+	"github.com/tare-bench/tare/internal/instrument/overhead/ledger"
+	"github.com/tare-bench/tare/record"
+)
+
+func TestStepsThatCanNeverBeToldApartAreRefused(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		until      string
+		step, most int
+		wrong      string // "": it is accepted
+	}{
+		"steps of three":                      {"latency=2x", 3, 200, "step: 3 sandboxes a step are too few"},
+		"steps of four":                       {"latency=2x", 4, 200, ""},
+		"steps that double":                   {"latency=2x", 0, 200, ""},
+		"a second step that is cut to three":  {"latency=2x", 0, 7, "most: 7 sandboxes hold no second step"},
+		"a second step of four":               {"latency=2x", 0, 8, ""},
+		"no second step":                      {"latency=2x", 50, 50, "most: 50 sandboxes hold no second step"},
+		"steps of three that nobody compares": {"memory", 3, 200, ""},
+		"a most that nobody compares":         {"memory", 0, 3, ""},
+	} {
+		o := Defaults()
+		o.Targets, o.Until, o.Step, o.Most = []string{"runc"}, c.until, c.step, c.most
+		if err := o.Validate(); (err == nil) != (c.wrong == "") || err != nil && !strings.Contains(err.Error(), c.wrong) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	three := []float64{1, 2, 3}
+	if e := Slower(stat.Samples{Old: three, New: []float64{10, 20, 30}}); !e.Known() || e.Bounded {
+		t.Errorf("three against three are told apart: %+v", e)
+	}
+	if e := Slower(stat.Samples{Old: append(three, 4), New: []float64{10, 20, 30, 40}}); !e.Bounded {
+		t.Errorf("four against four are not: %+v", e)
+	}
+}
+
+func TestAStepThatNothingDecidesIsSaid(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		times figure.Estimate
+		says  string
+	}{
+		"without an interval":           {figure.Estimate{N: 6, Value: 3}, "3.00 times, of too few starts for an interval"},
+		"an interval on both sides":     {figure.Estimate{N: 8, Value: 2, Bounded: true, Lo: 1.5, Hi: 3}, "2.00 times, 1.50…3.00"},
+		"an interval that is all below": {figure.Estimate{N: 8, Value: 1.5, Bounded: true, Lo: 1.2, Hi: 1.9}, ""},
+		"no starts":                     {figure.Estimate{}, ""},
+	} {
+		j, l := Judgement{Until: Until{Latency: 2}}, finding.List{}
+		j.findLatency(&l, &Target{Steps: []Step{{Sandboxes: 4}, {Sandboxes: 8, Times: figure.Figure{Estimate: c.times}}}})
+		if c.says == "" && len(l) > 0 || c.says != "" && (len(l) != 1 || l[0].Code != codeNotDecided || !strings.HasSuffix(l[0].Message, c.says)) {
+			t.Errorf("%s: %+v", name, l)
+		}
+	}
+}
+
+func TestRoundsThatDidNotComeBackAreCounted(t *testing.T) {
+	t.Parallel()
+	end := func(round int, back time.Duration) record.Density {
+		return record.Density{Round: round, Target: "runc", Why: record.EndAsked, Removed: int64(time.Second), Back: int64(back)}
+	}
+	j := Judgement{Record: &record.Record{Density: []record.Density{end(0, 2*time.Second), end(1, -1), end(2, -1)}}}
+	target := Target{Info: record.Target{Name: "runc"}}
+	j.ends(&target)
+	removal, memory := &target.Recovery[0], &target.Recovery[1]
+	if removal.Failed != 0 || removal.Total != 3 || memory.Failed != 2 || memory.Total != 3 || len(memory.Rounds) != 1 {
+		t.Errorf("removal %+v, memory %+v", removal, memory)
+	}
+	if c := recovered(memory); c.Head != "2.00 s" || c.Tail != "(2 not back)" || recovered(removal).Tail != "" {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestAStartThatIsKnownAsTheLatestOnlyIsMarked(t *testing.T) {
+	t.Parallel()
+	polled := func(unready int64) record.Sample {
+		return record.Sample{Start: 1e9, Returned: 2e9, Ready: 3e9, Polls: 2, Unready: unready}
+	}
+	known, first := polled(3e9-4e6), polled(0)
+	for name, c := range map[string]struct {
+		samples    []record.Sample
+		cell, says string
+	}{
+		"all asked before":       {[]record.Sample{known, known, known}, "2.00 s", "start: until the workload was ready, known to 4.00 ms at worst; median"},
+		"most ready at first":    {[]record.Sample{first, known, first}, "≤ 2.00 s", "start: until the workload was ready, known to 4.00 ms at worst, at most (≤) in 2 of 3: ready when first asked; median"},
+		"some ready at first":    {[]record.Sample{first, known, known}, "2.00 s", "known to 4.00 ms at worst, at most (≤) in 1 of 3: ready when first asked; median"},
+		"nobody asked":           {[]record.Sample{{Start: 1e9, Returned: 3e9}}, "2.00 s", "start: median"},
+		"one that never started": {[]record.Sample{known, {Start: 1e9, Polls: 9, Failure: &record.Failure{Kind: record.FailTimeout}}}, "1/2 failed, 2.00 s", "known to 4.00 ms at worst; median"},
+	} {
+		info := record.Target{Name: "runc", Operations: map[string]record.Operation{"run": {Done: record.StampReturned}}}
+		j := Judgement{Record: &record.Record{Batches: []record.Batch{{Target: "runc", Phase: record.PhaseMeasure, Lanes: len(c.samples), Samples: c.samples}}}}
+		target := Target{Info: info}
+		j.steps(&target, nil)
+		s := j.bySteps(&target)
+		if cell := s.Table.Rows[0][1]; cell.Head != c.cell || !strings.Contains(s.Notes[0], c.says) {
+			t.Errorf("%s: %q, %q", name, cell.Head, s.Notes[0])
+		}
+	}
+}
+
+// batch is a step of a round to so many sandboxes, whose starts all took so many ms; below
+// 0 one failed.
+func batch(round, to int, each ...int64) record.Batch {
+	b := record.Batch{Round: round, Target: "runc", Phase: record.PhaseMeasure, Lanes: to}
+	for _, ms := range each {
+		s := record.Sample{Start: 1e9, Returned: 1e9 + ms*1e6}
+		if ms < 0 {
+			s = record.Sample{Start: 1e9, Failure: &record.Failure{Kind: record.FailExit, Exit: 1}}
+		}
+		b.Samples = append(b.Samples, s)
+	}
+	return b
+}
+
+func of(n int, ms int64) []int64 { return slices.Repeat([]int64{ms}, n) }
+
+// judged are the steps of such batches.
+func judged(readings []record.Reading, batches ...record.Batch) *Target {
+	j := Judgement{Until: Until{Failure: true}, Record: &record.Record{Batches: batches}}
+	t := &Target{Info: record.Target{Name: "runc", Operations: map[string]record.Operation{"run": {Done: record.StampReturned}}}}
+	j.steps(t, ledger.Visits(readings, nil))
+	return t
+}
+
+func TestAStartIsComparedWithTheFirstOfItsOwnRound(t *testing.T) {
+	t.Parallel()
+	type rounds = []record.Batch
+	for name, c := range map[string]struct {
+		batches rounds
+		times   []float64 // of each step but the first
+	}{
+		"of rounds of which the slowest gets furthest": {rounds{
+			batch(0, 4, of(4, 20)...), batch(0, 8, of(4, 20)...),
+			batch(1, 4, of(4, 20)...), batch(1, 8, of(4, 20)...),
+			batch(2, 4, of(4, 50)...), batch(2, 8, of(4, 50)...), batch(2, 16, of(8, 50)...),
+		}, []float64{1, 1}},
+		"of rounds that end with unlike numbers of starts": {rounds{
+			batch(0, 4, of(4, 20)...), batch(0, 64, append(of(4, 20), -1)...),
+			batch(1, 4, of(4, 20)...), batch(1, 64, append(of(4, 20), -1)...),
+			batch(2, 4, of(4, 50)...), batch(2, 64, append(of(50, 50), -1)...),
+		}, []float64{1}},
+		"that all slow down by a half": {rounds{
+			batch(0, 4, of(4, 20)...), batch(0, 8, of(4, 30)...),
+			batch(1, 4, of(4, 60)...), batch(1, 8, of(4, 90)...),
+		}, []float64{1.5}},
+	} {
+		target := judged(nil, c.batches...)
+		for i, want := range c.times {
+			e := target.Steps[i+1].Times.Estimate
+			if !e.Bounded || math.Abs(e.Value-want) > 1e-9 || math.Abs(e.Lo-want) > 1e-9 || math.Abs(e.Hi-want) > 1e-9 {
+				t.Errorf("%s: %+v, want %g", name, e, want)
+			}
+		}
+	}
+}
+
+func TestAStartsIntervalIsThatOfRounds(t *testing.T) {
+	t.Parallel()
+	spread := []int64{46, 47, 48, 49, 50, 51, 52, 53}
+	for name, c := range map[string]struct {
+		rounds  int
+		n       int
+		bounded bool
+		says    string
+	}{
+		"and of starts in a run of one":             {1, 8, true, "start: median of the one round's starts, with"},
+		"also where one of them alone reached step": {3, 1, false, "start: median of the rounds' medians, with"},
+	} {
+		var all []record.Batch
+		for r := range c.rounds {
+			all = append(all, batch(r, 8, of(8, 20)...))
+		}
+		target := judged(nil, append(all, batch(0, 16, spread...))...)
+		s := target.Steps[1].Start
+		note := new(Judgement).bySteps(target).Notes[0]
+		if s.N != c.n || s.Bounded != c.bounded || s.Value != 49.5e6 || !strings.HasPrefix(note, c.says) {
+			t.Errorf("%s: %+v, %s", name, s.Estimate, note)
+		}
+	}
+}
+
+func TestAStepThatAddedNothingHasNoMemory(t *testing.T) {
+	t.Parallel()
+	reading := func(moment record.Moment, sandboxes int) record.Reading {
+		x := record.Reading{Target: "runc", Moment: moment, Sandboxes: sandboxes, Time: int64(sandboxes*10 + 1)}
+		x.Host.Total, x.Host.Free = 8<<30, 4<<30-int64(sandboxes)<<20
+		if moment == record.MomentBegin || moment == record.MomentEnd {
+			x.Phase = PhaseIdle
+		}
+		if moment == record.MomentEnd {
+			x.Time += 5
+		}
+		return x
+	}
+	readings := []record.Reading{reading(record.MomentBefore, 0)}
+	for _, n := range []int{4, 8} {
+		readings = append(readings, reading(record.MomentBegin, n), reading(record.MomentEnd, n))
+	}
+	for name, c := range map[string]struct {
+		last   record.Batch
+		memory bool
+		more   []record.Reading
+		to     int
+	}{
+		"the first start failed":  {batch(0, 16, -1), false, nil, 8},
+		"the second start failed": {batch(0, 16, 20, -1), true, []record.Reading{reading(record.MomentBegin, 9), reading(record.MomentEnd, 9)}, 9},
+	} {
+		target := judged(append(slices.Clone(readings), c.more...), batch(0, 4, of(4, 20)...), batch(0, 8, of(4, 20)...), c.last)
+		last := target.Steps[2]
+		if !target.Steps[1].Memory.Known() || !last.Last || last.Memory.Known() != c.memory || last.Start.Failed != 1 {
+			t.Errorf("%s: %+v, %+v", name, target.Steps[1].Memory, last)
+		}
+		if len(target.Segments) != 1 || target.Segments[0].To != c.to || math.Abs(target.Segments[0].Slope.Value-1<<20) > 1 {
+			t.Errorf("%s: %+v", name, target.Segments)
+		}
+	}
+}
+
+func TestBoundsHaveNoRatio(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		first, later bool // most were ready when they were asked first
+		known        bool
+	}{
+		"neither": {false, false, true}, "the first step's": {true, false, false}, "the later step's": {false, true, false}, "both": {true, true, false},
+	} {
+		asked := func(b record.Batch, atMost bool) record.Batch {
+			for i := range b.Samples {
+				s := &b.Samples[i]
+				s.Ready, s.Polls = s.Returned, 2
+				if !atMost {
+					s.Unready = s.Ready - 1e6
+				}
+			}
+			return b
+		}
+		batches := []record.Batch{asked(batch(0, 4, of(4, 20)...), c.first), asked(batch(0, 8, of(4, 30)...), c.later)}
+		target := judged(nil, batches...)
+		for i, atMost := range []bool{c.first, c.later} {
+			if got := target.Steps[i].Start.AtMost; got != atMost || AtMost(batches[i].Samples) != atMost {
+				t.Errorf("%s: step %d: %q", name, i, target.Steps[i].Start.Verdict)
+			}
+		}
+		j, l := Judgement{Until: Until{Latency: 2}}, finding.List{}
+		j.findLatency(&l, target)
+		if target.Steps[1].Times.Known() != c.known || (len(l) == 1 && strings.HasSuffix(l[0].Message, "known as the latest only")) == c.known {
+			t.Errorf("%s: %+v, %+v", name, target.Steps[1].Times, l)
+		}
+	}
+}
+
+func TestMountsThatCouldNotBeReadAreNotNone(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		beside     []*record.LeftBeside // of each round
+		head, tail string
+	}{
+		"read":                     {[]*record.LeftBeside{{Mounts: []string{}}, {Mounts: []string{}}}, "0", ""},
+		"not read":                 {[]*record.LeftBeside{{}, {}}, "0", "(mounts not known)"},
+		"not read in a round":      {[]*record.LeftBeside{{Mounts: []string{"/m"}}, {}}, "1", "(mounts not known)"},
+		"not read beside a shim":   {[]*record.LeftBeside{{Processes: []string{"shim (7)"}}}, "1", "(mounts not known)"},
+		"nothing was looked at":    {[]*record.LeftBeside{nil}, "–", ""},
+		"one round was not looked": {[]*record.LeftBeside{nil, {Mounts: []string{}}}, "0", ""},
+	} {
+		var readings []record.Reading
+		for round, beside := range c.beside {
+			readings = append(readings, record.Reading{Target: "runc", Round: round, Moment: record.MomentBefore, Time: 1}, record.Reading{Target: "runc", Round: round, Moment: record.MomentAfter, Time: 2, LeftBeside: beside})
+		}
+		target := Target{Info: record.Target{Name: "runc"}}
+		new(Judgement).leavings(&target, ledger.Visits(readings, nil))
+		if cell := leftOver(target.Left); cell.Head != c.head || cell.Tail != c.tail {
+			t.Errorf("%s: %+v", name, cell)
+		}
+	}
+}

@@ -1,0 +1,137 @@
+package density
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/core/finding"
+	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/record"
+)
+
+// Codes of findings that only a density has.
+const (
+	codeGuard      = "guard-stopped"
+	codeTripped    = "guard-tripped"
+	codeOthers     = "others-took-memory"
+	codeFailure    = "sandbox-failed"
+	codeNotReached = "end-not-reached"
+	codeBend       = "memory-bends"
+	codeNotBack    = "memory-not-back"
+	codeLeft       = "sandboxes-left-something"
+	codeNotDecided = "latency-not-decided"
+)
+
+func (j *Judgement) find() {
+	var l finding.List
+	l.Whole(j.Record)
+	l.TakeOver(j.Record)
+	for i := range j.Targets {
+		t := &j.Targets[i]
+		j.findEnds(&l, t)
+		j.findLatency(&l, t)
+		for k := 1; k < len(t.Segments); k++ {
+			a, b := &t.Segments[k-1], &t.Segments[k]
+			l.Add(record.Finding{Code: codeBend, Level: finding.Note, Target: t.Info.Name,
+				Message: fmt.Sprintf("memory bends at %s: one more costs %s below and %s above", page.Sandboxes(b.From), page.Growth(a.Slope.Estimate.Value), page.Growth(b.Slope.Estimate.Value)),
+				Advice:  "the table by role says whose it is"})
+		}
+		findRecovery(&l, t)
+	}
+	j.Findings = l
+}
+
+// findEnds says why visits ended, each reason once.
+func (j *Judgement) findEnds(l *finding.List, t *Target) {
+	said := map[string]bool{}
+	for _, d := range t.Ends {
+		f, ok := j.findEnd(d)
+		if key := f.Code + d.Resource; ok && !said[key] {
+			said[key] = true
+			f.Target = t.Info.Name
+			l.Add(f)
+		}
+	}
+}
+
+func (j *Judgement) findEnd(d *record.Density) (f record.Finding, ok bool) {
+	there := fmt.Sprintf("round %d ended at %s", d.Round+1, page.Sandboxes(d.Sandboxes))
+	text := func(what string) string { return there + what + ": " + term.Clean(d.Detail) }
+	switch d.Why {
+	case record.EndTripped:
+		return record.Finding{Code: codeTripped, Level: finding.Warning, Message: text(", when what is never touched was touched; nothing more was begun, and all were removed"),
+			Advice: "a cost came that nothing before it foretold, or others took it: raise --keep-free"}, true
+	case record.EndOthers:
+		return record.Finding{Code: codeOthers, Level: finding.Warning, Message: text(""), Advice: "weigh on a node where nobody else works, and look whether the workload grows while it idles"}, true
+	case record.EndFailure:
+		if d.Failure == nil {
+			return f, false
+		}
+		f = record.Finding{Code: codeFailure, Level: finding.Error, Message: text(", when the next did not start"), Advice: finding.Advice(d.Failure), Tried: d.Failure.Command}
+		if j.Until.Failure {
+			f.Level = finding.Note
+		}
+		return f, true
+	case record.EndResource:
+		if d.Resource == j.Until.Resource {
+			return f, false // it is what was asked for
+		}
+		return record.Finding{Code: codeGuard, Level: finding.Warning, Message: text(" by the guard, before " + j.Plan.Until), Advice: "a node with more of it goes further"}, true
+	case record.EndMost, record.EndBudget:
+		return record.Finding{Code: codeNotReached, Level: finding.Warning, Message: text(", before " + j.Plan.Until), Advice: "raise --most or --budget to go further"}, true
+	}
+	return f, false
+}
+
+// findLatency says that it cannot be told whether starts take so many times as long: at
+// the first step of which neither is shown, also for want of an interval, where no round
+// decided it.
+func (j *Judgement) findLatency(l *finding.List, t *Target) {
+	decided := slices.ContainsFunc(t.Ends, func(d *record.Density) bool { return d.Why == record.EndAsked })
+	if j.Until.Latency == 0 || decided {
+		return
+	}
+	undecided := func(s *Step, why string) {
+		l.Add(record.Finding{Code: codeNotDecided, Level: finding.Note, Target: t.Info.Name,
+			Message: fmt.Sprintf("not decided whether a start takes %s times as long with %s as at first: %s", page.Significant(j.Until.Latency), page.Sandboxes(s.Sandboxes), why),
+			Advice:  "use more --rounds, or a larger --step"})
+	}
+	for i := range t.Steps {
+		s := &t.Steps[i]
+		if first := &t.Steps[0]; i > 0 && (first.Start.AtMost || s.Start.AtMost) {
+			undecided(s, "most workloads were ready when first asked, so that starts are known as the latest only")
+			return
+		}
+		if e := s.Times.Estimate; e.Known() && (!e.Bounded || e.Lo < j.Until.Latency && e.Hi >= j.Until.Latency) {
+			between := "of too few starts for an interval"
+			if e.Bounded {
+				between = page.Between(e, page.Significant)
+			}
+			undecided(s, page.Significant(e.Value)+" times, "+between)
+			return
+		}
+	}
+}
+
+// findRecovery says what did not come back.
+func findRecovery(l *finding.List, t *Target) {
+	for _, d := range t.Ends {
+		if d.Back < 0 {
+			l.Add(record.Finding{Code: codeNotBack, Level: finding.Warning, Target: t.Info.Name,
+				Message: fmt.Sprintf("round %d: the node still used %s more than before, and not within %s of it, when it was no longer waited", d.Round+1, page.Memory(float64(d.Remaining)), page.Memory(float64(d.Within))),
+				Advice:  "wait longer with --recover; what stays is the kernel's, the engine's, or what is listed as left"})
+		}
+	}
+	var left []string
+	for i := range t.Left {
+		if f := &t.Left[i]; f.Known() && f.Estimate.Value > 0 {
+			left = append(left, page.Count(f.Estimate.Value)+" "+f.Labels.Get("of"))
+		}
+	}
+	if left != nil {
+		l.Add(record.Finding{Code: codeLeft, Level: finding.Warning, Target: t.Info.Name,
+			Message: "bore the id of a sandbox that was removed: " + strings.Join(left, ", "), Advice: "report it to the runtime; tare clean removes what bears a run's id"})
+	}
+}

@@ -1,0 +1,292 @@
+// Package density answers how many sandboxes a node holds until a stated end, what one
+// more costs on the way there, how starts slow down, what breaks first, and how the
+// machine comes back.
+//
+// Here is what a record comes to: its judgement, figures and page. Package run performs
+// the plan, under a guard that looks ahead.
+package density
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/instrument/terms"
+	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/record"
+)
+
+// Page is what a person reads of the run.
+func (j *Judgement) Page(o page.Options) *page.Page {
+	p := page.New(j.Plan.Title, Name)
+	p.Head = j.head(o)
+	infos := make([]record.Target, len(j.Targets))
+	for i := range j.Targets {
+		infos[i] = j.Targets[i].Info
+	}
+	p.Add(j.howFar(), j.foreseen(), page.Configurations(infos))
+	for i := range j.Targets {
+		p.Add(j.bySteps(&j.Targets[i]))
+	}
+	p.Add(j.oneMore(), page.Needed(infos), page.Findings(j.Findings, page.Sandboxes, o))
+	return p
+}
+
+func (j *Judgement) head(o page.Options) []string {
+	infos := make([]record.Target, len(j.Targets))
+	for i := range j.Targets {
+		infos[i] = j.Targets[i].Info
+	}
+	memory := ""
+	if n := j.Record.Header.Environment.Memory; n > 0 {
+		memory = "memory " + page.Size(float64(n))
+	}
+	p := &j.Plan
+	lines := []string{
+		page.Dotted(page.Ran(j.Record, p.Seed), memory),
+		page.Targets(infos, ""),
+		page.Dotted("until "+p.Until, "at most "+page.Sandboxes(p.Most), page.Amount(p.Rounds, "round"), page.Amount(p.AtOnce, "start")+" at once",
+			"each step held "+page.Duration(float64(p.Hold)), terms.LimitsText(p.Limits)),
+	}
+	lines = append(lines, page.Workload(j.Record)...)
+	if o.Verbose {
+		lines = append(lines, page.Surroundings(j.Record)...)
+	}
+	return lines
+}
+
+// howFar is the first thing to be read: how many were there, and what broke first.
+func (j *Judgement) howFar() *page.Section {
+	rows := slices.DeleteFunc(slices.Clone(j.Targets), func(t Target) bool { return !t.Count.Known() })
+	if len(rows) == 0 {
+		return nil
+	}
+	m := page.Names("target")
+	for i := range rows {
+		m.Row(page.Words(page.Heading(rows[i].Info.Name)))
+	}
+	m.Add("sandboxes", page.Each(rows, func(t *Target) page.Cell { return page.Value(&t.Count, page.Count) }))
+	m.AddText("ended by", page.Each(rows, func(t *Target) page.Cell { return page.Words(endedBy(t)) }))
+	m.Add("rounds", page.Each(rows, func(t *Target) page.Cell { return page.Words(page.Count(float64(len(t.Ends)))) }))
+	m.Add("least memory left", page.Each(rows, func(t *Target) page.Cell { return page.Words(leastLeft(t)) }))
+	for i, title := range []string{"removed in", "memory back in"} {
+		m.Add(title, page.Each(rows, func(t *Target) page.Cell { return recovered(&t.Recovery[i]) }))
+	}
+	m.AddUnless("left", page.Each(rows, func(t *Target) page.Cell { return leftOver(t.Left) }))
+	return &page.Section{Title: "how far until " + j.Plan.Until, Style: term.Bold, Table: m, Notes: []string{
+		"medians of the rounds; least memory left: of any look at the node, also while something was started; memory back: from the beginning of the removal until the node used no more than before but for a twentieth of what the sandboxes took, at least 16 MiB, others' change taken off; left: cgroups, processes and mounts that bear the id of a removed sandbox, the most of any round"}}
+}
+
+// recovered is a time of the rounds that came back, and how many did not: those have none.
+func recovered(f *figure.Figure) page.Cell {
+	c := page.Value(f, page.Duration)
+	if f.Failed > 0 {
+		c.Tail = fmt.Sprintf("(%d not back)", f.Failed)
+	}
+	return c
+}
+
+// leftOver is how many there are of all, and which of them could not be read in each round.
+func leftOver(left []figure.Figure) page.Cell {
+	n, rounds := 0.0, 0
+	for i := range left {
+		n, rounds = n+left[i].Estimate.Value, max(rounds, len(left[i].Rounds))
+	}
+	if rounds == 0 {
+		return page.Words(page.None)
+	}
+	c := page.Words(page.Count(n))
+	for i := range left {
+		if len(left[i].Rounds) < rounds {
+			c.Tail += "(" + left[i].Labels.Get("of") + " not known)"
+		}
+	}
+	return c
+}
+
+// endedBy is why the visits ended, each reason once.
+func endedBy(t *Target) string {
+	var all []string
+	for _, d := range t.Ends {
+		word := map[string]string{record.EndAsked: "as asked", record.EndTripped: "guard, touched", record.EndOthers: "others took memory", record.EndFailure: "failure", record.EndMost: "most", record.EndBudget: "budget"}[d.Why]
+		switch {
+		case d.Why == record.EndResource:
+			word = d.Resource
+		case word == "":
+			word = page.Heading(d.Why)
+		}
+		if !slices.Contains(all, word) {
+			all = append(all, word)
+		}
+	}
+	return term.Clean(strings.Join(all, ", "))
+}
+
+func leastLeft(t *Target) string {
+	least, known := int64(0), false
+	for _, d := range t.Ends {
+		for i := range d.Rooms {
+			if r := &d.Rooms[i]; r.Name == Memory && (!known || r.Least < least) {
+				least, known = r.Least, true
+			}
+		}
+	}
+	if !known {
+		return page.None
+	}
+	return page.Memory(float64(least))
+}
+
+// foreseen is what the trials said. Where there were rounds they say it better.
+func (j *Judgement) foreseen() *page.Section {
+	if !j.Plan.DryRun {
+		return nil
+	}
+	m := page.Names("target")
+	var rows []*Target
+	for i := range j.Targets {
+		if t := &j.Targets[i]; t.Trial != nil && t.Trial.Why == record.EndTrial {
+			m.Row(page.Words(page.Heading(t.Info.Name)))
+			rows = append(rows, t)
+		}
+	}
+	room := func(t *Target) *record.Room {
+		for i := range t.Trial.Rooms {
+			if r := &t.Trial.Rooms[i]; r.Name == Memory {
+				return r
+			}
+		}
+		return &record.Room{}
+	}
+	memory := func(title string, of func(*record.Room) int64) {
+		m.Add(title, page.Each(rows, func(t **Target) page.Cell { return page.Words(page.Memory(float64(of(room(*t))))) }))
+	}
+	m.Add("at least", page.Each(rows, func(t **Target) page.Cell { return page.Words(page.Count(float64((*t).Trial.Fit))) }))
+	m.AddText("bounded by", page.Each(rows, func(t **Target) page.Cell {
+		if by := (*t).Trial.Resource; by != "" {
+			return page.Words(page.Heading(by))
+		}
+		return page.Words("what was asked for")
+	}))
+	memory("one takes at most", func(r *record.Room) int64 { return r.Each })
+	memory("left now", func(r *record.Room) int64 { return r.Before })
+	memory("never touched", func(r *record.Room) int64 { return r.Floor })
+	memory("kept above", func(r *record.Room) int64 { return r.Spare })
+	return &page.Section{Title: "dry run: how far it would go until " + j.Plan.Until, Style: term.Bold, Table: m, Notes: []string{
+		"from a trial of 3 sandboxes on each target, which were removed; nothing else was started. One takes at most: the most that one of them took, with what others took of the node meanwhile, so that more may fit"}}
+}
+
+// bySteps is one target step by step.
+func (j *Judgement) bySteps(t *Target) *page.Section {
+	if len(t.Steps) == 0 {
+		return nil
+	}
+	m := page.Names("sandboxes")
+	var roles []string
+	for i := range t.Steps {
+		s := &t.Steps[i]
+		label := page.Count(float64(s.Sandboxes))
+		if s.Last {
+			label += ", the last"
+		}
+		m.Row(page.Words(label))
+		for _, f := range s.Roles {
+			if role := f.Labels.Get("of"); !slices.Contains(roles, role) {
+				roles = append(roles, role)
+			}
+		}
+	}
+	m.Add("start", page.Each(t.Steps, func(s *Step) page.Cell { return page.Median(&s.Start) }))
+	m.AddUnless("× first", page.Each(t.Steps, func(s *Step) page.Cell {
+		if !s.Times.Known() {
+			return page.Words(page.None)
+		}
+		return page.Cell{Head: page.Significant(s.Times.Estimate.Value), Tail: page.Between(s.Times.Estimate, page.Significant), Figure: &s.Times}
+	}))
+	m.Add("MiB each", page.Each(t.Steps, func(s *Step) page.Cell { return page.Value(&s.Memory, page.MiB[float64]) }))
+	for _, role := range roles {
+		m.AddUnless(role, page.Each(t.Steps, func(s *Step) page.Cell {
+			i := slices.IndexFunc(s.Roles, func(f figure.Figure) bool { return f.Labels.Get("of") == role })
+			if i < 0 {
+				return page.Words(page.None)
+			}
+			return page.Value(&s.Roles[i], page.MiB[float64])
+		}))
+	}
+	m.AddUnless("CPU m each", page.Each(t.Steps, func(s *Step) page.Cell { return page.Value(&s.CPU, page.Milli) }))
+	of := "median of the rounds' medians"
+	if t.Visited == 1 {
+		of = "median of the one round's starts"
+	}
+	s := &page.Section{Title: page.Heading(t.Info.Name) + " by step", Style: term.Bold, Table: m, Notes: []string{
+		"start: " + started(t) + of + ", with the larger half of its 95 % interval; × first: how many times as long as in the first step, of all starts, each compared with those of its own round, with its interval; MiB each: what the node's memory in use rose by, others' change taken off, by sandbox, and of it by role; CPU: of all roles, while idle"}}
+	s.Draw(j.charts(t)...)
+	return s
+}
+
+// started is how exactly starts are known that last until the workload is ready.
+func started(t *Target) (text string) {
+	worst, atMost, asked := 0.0, 0, 0
+	for i := range t.Steps {
+		s := &t.Steps[i]
+		worst, atMost, asked = max(worst, s.Resolution), atMost+s.AtMost, asked+s.Asked
+	}
+	if asked == 0 {
+		return ""
+	}
+	text = "until the workload was ready"
+	if worst > 0 {
+		text += ", known to " + page.Duration(worst) + " at worst"
+	}
+	return text + page.ReadyAtMost(atMost, asked) + "; "
+}
+
+// charts are start latency and memory over how many are there.
+func (j *Judgement) charts(t *Target) []*page.Chart {
+	name := page.Heading(t.Info.Name)
+	latency := &page.Chart{Name: "start-latency", Title: name + ": start latency", Kind: page.Lines,
+		Caption: "How long a start took in each step, over how many sandboxes were there after it, with the 95 % interval where there is one.",
+		X:       page.Axis{Title: "sandboxes"}, Y: page.Axis{Title: "start latency", Unit: figure.Nanoseconds}}
+	memory := &page.Chart{Name: "memory-per-sandbox", Title: name + ": memory by sandbox", Kind: page.Lines,
+		Caption: "What the node's memory in use rose by, others' change taken off, by sandbox, and of it by role.",
+		X:       page.Axis{Title: "sandboxes"}, Y: page.Axis{Title: "memory by sandbox", Unit: figure.Bytes}}
+	for i := range t.Steps {
+		s := &t.Steps[i]
+		add := func(c *page.Chart, series string, f *figure.Figure) {
+			at := page.At("", "", series)
+			at.X = float64(s.Sandboxes)
+			c.Add(at, f.Estimate, nil)
+		}
+		add(latency, name, &s.Start)
+		add(memory, "node", &s.Memory)
+		for k := range s.Roles {
+			add(memory, s.Roles[k].Labels.Get("of"), &s.Roles[k])
+		}
+	}
+	return []*page.Chart{latency, memory}
+}
+
+// oneMore is what one more costs between bends.
+func (j *Judgement) oneMore() *page.Section {
+	m := page.Names("target", "sandboxes")
+	var rows []*Segment
+	for i := range j.Targets {
+		name := page.Heading(j.Targets[i].Info.Name)
+		for k := range j.Targets[i].Segments {
+			s := &j.Targets[i].Segments[k]
+			m.Row(page.Words(name), page.Words(fmt.Sprintf("%d to %d", s.From, s.To)))
+			rows, name = append(rows, s), ""
+		}
+	}
+	if rows == nil {
+		return nil
+	}
+	m.Add("MiB", page.Each(rows, func(s **Segment) page.Cell {
+		e := (*s).Slope.Estimate
+		return page.Cell{Head: page.MiB(e.Value), Tail: page.Between(e, page.MiB[float64]), Figure: &(*s).Slope}
+	}))
+	return &page.Section{Title: "one more sandbox costs", Style: term.Bold, Table: m, Notes: []string{
+		"the slope of the node's memory over the steps of all rounds, with its 95 % interval; a target has several rows where it bends: where the slopes before and after have intervals apart, adjusted for all counts that were tried, and differ by a fifth or more"}}
+}

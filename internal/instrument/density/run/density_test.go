@@ -1,0 +1,546 @@
+package run_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tare-bench/tare/internal/core/run"
+	"github.com/tare-bench/tare/internal/instrument/density"
+	densityrun "github.com/tare-bench/tare/internal/instrument/density/run"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/record"
+)
+
+const mib = 1 << 20
+
+// node is a made-up one, on which what is free is known at every moment. It is target,
+// session, meter and what the guard looks at, all in one.
+type node struct {
+	mu    sync.Mutex // the guard looks while a start is under way
+	began time.Time
+	free  int64                               // without a sandbox and without others, bytes
+	floor int64                               // that is never to be touched
+	costs func(n int) int64                   // the n-th sandbox takes, bytes
+	late  func(n int) time.Duration           // so long after it was started
+	takes func(there int) time.Duration       // a start
+	other func(elapsed time.Duration) int64   // others have taken
+	fails func(n int) *record.Failure         // the n-th start
+	start func(n int)                         // is told of the n-th start; may be nil
+	stays time.Duration                       // until a stop gives up, where none ends; 0: they end
+	boxes map[int]*box                        // by lane
+	made  int                                 // sandboxes ever started in this visit
+	least int64                               // of free, at any moment somebody looked
+	most  int                                 // sandboxes at once
+	wild  int                                 // starts that were begun although the floor was touched
+	tasks func(there int) (left, total int64) // may be nil
+	shim  int64                               // of memory a shim has, which nobody ends
+	shims map[string]bool                     // by the id of its sandbox
+}
+
+type box struct {
+	since time.Time
+	takes int64
+	late  time.Duration
+	id    string
+}
+
+func (n *node) left() int64 {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	left := n.free - int64(len(n.shims))*n.shim
+	for _, b := range n.boxes {
+		if time.Since(b.since) >= b.late {
+			left -= b.takes
+		}
+	}
+	if n.other != nil {
+		left -= n.other(time.Since(n.began))
+	}
+	n.least = min(n.least, left)
+	return left
+}
+
+func (n *node) Levels() ([]densityrun.Level, error) {
+	all := []densityrun.Level{{Name: density.Memory, Left: n.left(), Total: 8 << 30, Floor: n.floor, Least: 64 << 10}}
+	if n.tasks != nil {
+		left, total := n.tasks(n.there())
+		all = append(all, densityrun.Level{Name: density.PIDs, Left: left, Total: total, Floor: 100, Least: 1})
+	}
+	return all, nil
+}
+
+func (n *node) there() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return len(n.boxes)
+}
+
+// remove is also the end of what was started in a visit, where nothing is left.
+func (n *node) remove(lanes []int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, lane := range lanes {
+		delete(n.boxes, lane)
+	}
+	if len(n.boxes) == 0 {
+		n.made = 0
+	}
+}
+
+func (n *node) Info() record.Target {
+	ops := map[string]record.Operation{}
+	for _, op := range []subject.Op{subject.Run, subject.Stop, subject.Remove} {
+		ops[string(op)] = record.Operation{Command: "made up", Done: record.StampReturned, Means: "the script says so"}
+	}
+	return record.Target{Name: "made-up", Kind: "fake", Version: "1", Clock: "host", Operations: ops}
+}
+
+func (n *node) Open(_ context.Context, env subject.Env) (subject.Session, error) {
+	n.boxes, n.least, n.shims = map[int]*box{}, n.free, map[string]bool{}
+	return &session{n, env.Lanes}, nil
+}
+
+type session struct {
+	*node
+	lanes int
+}
+
+func (s *session) Prepare(_ context.Context, op subject.Op, lanes []int) (subject.Batch, error) {
+	for _, lane := range lanes {
+		if lane >= s.lanes {
+			return nil, fmt.Errorf("lane %d of %d", lane, s.lanes)
+		}
+	}
+	return &batch{s, op, lanes}, nil
+}
+
+func (s *session) Sandboxes(context.Context) (all []subject.Sandbox, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for lane, b := range s.boxes {
+		all = append(all, subject.Sandbox{Lane: lane, IDs: []string{b.id}, Workload: 7})
+	}
+	return all, nil
+}
+
+func (s *session) Discard(_ context.Context, lanes []int) error {
+	s.remove(lanes)
+	return nil
+}
+
+func (s *session) Close(context.Context) error {
+	if len(s.boxes) > 0 {
+		return fmt.Errorf("%d sandboxes are still there", len(s.boxes))
+	}
+	return nil
+}
+
+type batch struct {
+	*session
+	op  subject.Op
+	all []int
+}
+
+func (b *batch) Start(ctx context.Context) (int64, []record.Sample, error) {
+	if b.op != subject.Run {
+		time.Sleep(time.Millisecond)
+		if b.op == subject.Remove {
+			b.remove(b.all)
+		}
+		samples := make([]record.Sample, len(b.all))
+		for i, lane := range b.all {
+			samples[i] = record.Sample{Lane: lane, Start: 1, Returned: 2}
+			if b.op == subject.Stop && b.stays > 0 {
+				samples[i].Failure = &record.Failure{Kind: record.FailTimeout, Detail: "timed out"}
+			}
+		}
+		if b.op == subject.Stop {
+			time.Sleep(b.stays)
+		}
+		return 1, samples, nil
+	}
+	var samples []record.Sample
+	for _, lane := range b.all {
+		if b.left() < b.floor {
+			b.wild++
+		}
+		b.made++
+		took := b.takes(b.there())
+		time.Sleep(took)
+		s := record.Sample{Lane: lane, Start: 1, Returned: 1 + int64(took)}
+		if b.fails != nil {
+			s.Failure = b.fails(b.made)
+		}
+		if ctx.Err() != nil {
+			s.Failure = &record.Failure{Kind: record.FailInterrupted, Detail: "interrupted"}
+		}
+		if s.Failure == nil {
+			b.mu.Lock()
+			b.boxes[lane] = &box{time.Now(), b.costs(b.made), b.late(b.made), strconv.Itoa(len(b.shims))}
+			b.shims[b.boxes[lane].id] = true
+			b.most = max(b.most, len(b.boxes))
+			b.mu.Unlock()
+		}
+		if b.start != nil {
+			b.start(b.made)
+		}
+		b.left()
+		samples = append(samples, s)
+	}
+	return 1, samples, nil
+}
+
+func (n *node) Settle(ctx context.Context, most time.Duration) bool {
+	time.Sleep(most / 4)
+	return ctx.Err() == nil
+}
+
+func (n *node) Read(_ context.Context, boxes []subject.Sandbox, _ []int, _ bool) record.Reading {
+	free, others := n.left(), int64(len(n.shims))*n.shim
+	if n.other != nil {
+		others += n.other(time.Since(n.began))
+	}
+	for _, b := range boxes {
+		others -= n.shim // which every one has, also once it is gone
+		if len(n.boxes) == 0 && b.Workload != 0 {
+			panic("a pid that another may have by now")
+		}
+	}
+	return record.Reading{Time: time.Since(n.began).Nanoseconds() + 1, Host: record.Host{Total: 8 << 30, Free: free, Available: free, Others: others}}
+}
+
+func (n *node) Left(*record.Reading, []string) []string { return nil }
+
+func (n *node) LeftBeside(*record.Reading, []string) *record.LeftBeside {
+	return &record.LeftBeside{Processes: []string{}, Mounts: []string{}}
+}
+
+// plain is a node with 256 MiB free above the floor, on which a sandbox takes 2 MiB at
+// once.
+func plain() *node {
+	return &node{
+		free: 768 * mib, floor: 512 * mib,
+		costs: func(int) int64 { return 2 * mib }, late: func(int) time.Duration { return 0 },
+		takes: func(int) time.Duration { return 100 * time.Millisecond },
+	}
+}
+
+// perform goes through a density on a node, and wants a record that reads, and nothing
+// left on the node.
+func perform(ctx context.Context, t *testing.T, n *node, change func(*density.Options)) (*record.Record, *density.Judgement) {
+	t.Helper()
+	o := density.Defaults()
+	o.Rounds, o.Seed = 1, 1
+	n.began = time.Now()
+	if change != nil {
+		change(&o)
+	}
+	var file bytes.Buffer
+	w := record.NewWriter(&file)
+	rec, j, err := densityrun.Run(ctx, densityrun.Options{Plan: o, Targets: []subject.Target{n}, Node: n, Meter: n,
+		Options: run.Options{RunID: "test", Write: w.Write, Dirs: func(string) (string, string, error) { return "", "", nil }}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stored, err := record.Read(bytes.NewReader(file.Bytes())); err != nil || stored.ProblemCount > 0 || len(stored.Density) != len(rec.Density) {
+		t.Errorf("stored: %v, %v", err, stored.Problems)
+	}
+	if len(n.boxes) > 0 {
+		t.Errorf("%d sandboxes are left", len(n.boxes))
+	}
+	for _, f := range rec.Findings {
+		if f.Code == "left-behind" {
+			t.Errorf("left behind: %s", f.Message)
+		}
+	}
+	return rec, j
+}
+
+// last is how the last visit ended.
+func last(rec *record.Record) record.Density {
+	if len(rec.Density) == 0 {
+		return record.Density{}
+	}
+	return rec.Density[len(rec.Density)-1]
+}
+
+// shapes are how costs can be hostile to whoever foresees them, each by chance of a seed.
+var shapes = map[string]func(*node, *rand.Rand){
+	"steady": func(n *node, r *rand.Rand) {
+		each := 1 + r.Int64N(8*mib)
+		n.costs = func(int) int64 { return each }
+	},
+	"jump": func(n *node, r *rand.Rand) { // at some count one costs up to three times as much from then on
+		each, at, times := 1+r.Int64N(3*mib), 5+r.IntN(60), 1+2*r.Float64()
+		n.costs = func(i int) int64 {
+			if i >= at {
+				return int64(times * float64(each))
+			}
+			return each
+		}
+	},
+	"lumps": func(n *node, r *rand.Rand) { // every so many cost much more
+		each, every := 1+r.Int64N(2*mib), 3+r.IntN(20)
+		n.costs = func(i int) int64 {
+			if i%every == 0 {
+				return 8 * each
+			}
+			return each
+		}
+	},
+	"late": func(n *node, r *rand.Rand) { // what they take falls late
+		each, late := 1+r.Int64N(6*mib), time.Duration(r.Int64N(int64(3*time.Second)))
+		n.costs, n.late = func(int) int64 { return each }, func(int) time.Duration { return late }
+		n.takes = func(int) time.Duration { return 20 * time.Millisecond }
+	},
+	"noise": func(n *node, r *rand.Rand) { // others take and give back all the time
+		each, swing := 1+r.Int64N(4*mib), 1+r.Int64N(24*mib)
+		n.costs = func(int) int64 { return each }
+		n.other = func(time.Duration) int64 { return r.Int64N(swing) }
+	},
+	"eaten": func(n *node, r *rand.Rand) { // others eat what is free, as fast as 16 MiB/s
+		each, rate, most := 1+r.Int64N(3*mib), 1+r.Int64N(16*mib), 1+r.Int64N(150*mib)
+		n.costs = func(int) int64 { return each }
+		n.other = func(d time.Duration) int64 { return min(int64(d.Seconds()*float64(rate)), most) }
+	},
+}
+
+func TestDensityStopsBeforeTheGuardWhateverCostsDo(t *testing.T) { stopsBeforeTheGuard(t, 4) }
+
+// stopsBeforeTheGuard performs a density for so many seeds of each hostile shape.
+func stopsBeforeTheGuard(t *testing.T, seeds uint64) {
+	t.Parallel()
+	for name, shape := range shapes {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for seed := range seeds {
+				synctest.Test(t, func(t *testing.T) {
+					n := plain()
+					shape(n, rand.New(rand.NewPCG(seed, 1)))
+					rec, _ := perform(t.Context(), t, n, nil)
+					end := last(rec)
+					if n.least < n.floor || n.wild > 0 || end.Trial || end.Why != record.EndResource && end.Why != record.EndOthers && end.Why != record.EndMost {
+						t.Errorf("seed %d: %d MiB below the floor with %d sandboxes, %d started below it; it ended by %s: %s", seed, (n.floor-n.least)/mib, n.most, n.wild, end.Why, end.Detail)
+					}
+					if used := float64(n.free-n.least) / float64(n.free-n.floor); end.Why == record.EndResource && used < 0.5 {
+						t.Errorf("seed %d: it stopped with %.0f %% of the room used: %s", seed, 100*used, end.Detail)
+					}
+				})
+			}
+		})
+	}
+}
+
+func TestADensityEndsWhereItWasAskedTo(t *testing.T) {
+	t.Parallel()
+	broken := &record.Failure{Kind: record.FailExit, Exit: 1, Detail: "exit status 1", Command: "made up"}
+	for name, c := range map[string]struct {
+		until     string
+		node      func(*node)
+		change    func(*density.Options)
+		why       string
+		resource  string
+		least     int
+		most      int
+		failed    int
+		says      string // among the findings
+		saysNever string
+	}{
+		"at a count, and no further":                         {until: "37", why: record.EndAsked, least: 37, most: 37},
+		"at what is left of memory":                          {until: "memory", why: record.EndResource, resource: density.Memory, least: 80, most: 128},
+		"at the most that are never exceeded, which it says": {until: "memory", change: func(o *density.Options) { o.Most = 10 }, why: record.EndMost, least: 10, most: 10, says: "end-not-reached"},
+		"at a failure, which is then none of the target's":   {until: "failure", node: func(n *node) { n.fails = after(30, broken) }, why: record.EndFailure, least: 30, most: 30, says: "sandbox-failed"},
+		"at a failure that was not asked for, which fails":   {until: "memory", node: func(n *node) { n.fails = after(30, broken) }, why: record.EndFailure, least: 30, most: 30, failed: 1, says: "sandbox-failed"},
+		"at the guard before a failure, which it says":       {until: "failure", why: record.EndResource, resource: density.Memory, least: 80, most: 128, says: "guard-stopped"},
+		"at process ids":                         {until: "pids", node: pids(10), why: record.EndResource, resource: density.PIDs, least: 15, most: 30},
+		"at process ids that were not asked for": {until: "memory", node: pids(10), why: record.EndResource, resource: density.PIDs, least: 15, most: 30, says: "guard-stopped"},
+		"where starts take twice as long":        {until: "latency=2x", node: func(n *node) { n.takes = slower(16) }, why: record.EndAsked, least: 64, most: 64},
+		"not where they take half as long again": {until: "latency=2x", node: func(n *node) { n.takes = slower(1000) }, why: record.EndResource, resource: density.Memory, least: 80, most: 128, says: "guard-stopped"},
+		"where memory goes though nothing is started": {until: "memory", node: func(n *node) {
+			n.other = func(d time.Duration) int64 { return int64(min(max(d.Seconds()-12, 0)*40, 200) * mib) }
+		}, change: func(o *density.Options) { o.Hold = 3 * time.Second }, why: record.EndOthers, least: 1, most: 16, says: "others-took-memory"},
+		"at once where the floor is touched while one starts": {until: "memory", node: func(n *node) {
+			n.costs = func(i int) int64 { return map[bool]int64{false: mib, true: 300 * mib}[i == 12] }
+		}, why: record.EndTripped, least: 11, most: 12, says: "guard-tripped"},
+		"in steps of its own":         {until: "10", change: func(o *density.Options) { o.Step = 3 }, why: record.EndAsked, least: 10, most: 10},
+		"with several starts at once": {until: "10", change: func(o *density.Options) { o.AtOnce = 4 }, why: record.EndAsked, least: 10, most: 10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				n := plain()
+				if c.node != nil {
+					c.node(n)
+				}
+				rec, j := perform(t.Context(), t, n, func(o *density.Options) {
+					o.Until = c.until
+					if c.change != nil {
+						c.change(o)
+					}
+				})
+				end := last(rec)
+				failed, _, found := j.Result()
+				if end.Why != c.why || end.Resource != c.resource && c.resource != "" || end.Sandboxes < c.least || end.Sandboxes > c.most || failed != c.failed {
+					t.Errorf("%+v, %d failed", end, failed)
+				}
+				codes := ""
+				for _, f := range found {
+					codes += f.Code + " "
+				}
+				if c.says != "" && !strings.Contains(codes, c.says) || c.says == "" && codes != "" {
+					t.Errorf("findings %q", codes)
+				}
+				if c.why != record.EndTripped && (end.Back <= 0 || end.Removed < 0) {
+					t.Errorf("it did not come back: %+v", end)
+				}
+			})
+		})
+	}
+}
+
+func after(n int, f *record.Failure) func(int) *record.Failure {
+	return func(i int) *record.Failure {
+		if i > n {
+			return f
+		}
+		return nil
+	}
+}
+
+// pids is a node that has left so many tasks for 100 times as many sandboxes.
+func pids(each int64) func(*node) {
+	return func(n *node) {
+		n.tasks = func(there int) (left, total int64) { return 400 - each*int64(there), 1000 }
+	}
+}
+
+// slower is a start that takes twice as long with so many sandboxes, and so on.
+func slower(double int) func(int) time.Duration {
+	return func(there int) time.Duration {
+		return time.Duration(float64(100*time.Millisecond) * (1 + float64(there)/float64(double)))
+	}
+}
+
+func TestMemoryThatShimsKeepIsNotBack(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		shim      int64
+		back      bool
+		remaining int64
+	}{
+		"where they have 12 MiB each": {12 * mib, false, 120 * mib},
+		"where they have nothing":     {0, true, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				n := plain()
+				n.shim = c.shim
+				rec, j := perform(t.Context(), t, n, func(o *density.Options) { o.Until = "10" })
+				end := last(rec)
+				said := slices.ContainsFunc(j.Findings, func(f record.Finding) bool { return f.Code == "memory-not-back" })
+				if end.Sandboxes != 10 || end.Remaining != c.remaining || (end.Back > 0) != c.back || said == c.back {
+					t.Errorf("%+v, %+v", end, j.Findings)
+				}
+			})
+		})
+	}
+}
+
+func TestAnInterruptedDensityRemovesWhatItMade(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		n := plain()
+		n.start = func(i int) {
+			if i == 20 {
+				cancel()
+			}
+		}
+		rec, j := perform(ctx, t, n, nil)
+		if end := last(rec); end.Why != record.EndInterrupted || n.most > 21 || rec.End.Status != "interrupted" {
+			t.Errorf("%+v, %+v", end, rec.End)
+		}
+		if failed, _, _ := j.Result(); failed > 0 {
+			t.Errorf("%d failed", failed)
+		}
+	})
+}
+
+// What ignores a stop is waited for once, not for every few of hundreds.
+func TestWorkloadsThatDoNotEndAreRemovedByForce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := plain()
+		n.stays = time.Minute
+		rec, _ := perform(t.Context(), t, n, func(o *density.Options) { o.Until = "64" })
+		said := 0
+		for _, f := range rec.Findings {
+			if strings.Contains(f.Message, "could not be ended") {
+				said++
+			}
+		}
+		if end := last(rec); end.Sandboxes != 64 || time.Duration(end.Removed) > 2*time.Minute || said == 0 || said > 2 {
+			t.Errorf("%d findings, %+v", said, end)
+		}
+	})
+}
+
+func TestADryRunMakesNoMoreThanATrial(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := plain()
+		rec, _ := perform(t.Context(), t, n, func(o *density.Options) { o.DryRun = true })
+		end := last(rec)
+		if !end.Trial || n.most != 3 || end.Fit < 80 || end.Fit > 128 || end.Resource != density.Memory || len(rec.Density) != 1 {
+			t.Errorf("%d sandboxes, %+v", n.most, end)
+		}
+	})
+}
+
+func TestNothingIsStartedOnANodeThatIsFull(t *testing.T) {
+	t.Parallel()
+	n := plain()
+	n.free = n.floor + 10*mib
+	o := density.Defaults()
+	_, _, err := densityrun.Run(t.Context(), densityrun.Options{Plan: o, Targets: []subject.Target{n}, Node: n, Meter: n})
+	if err == nil || !strings.Contains(err.Error(), "nothing was started: of memory 522 MiB are left") || n.most > 0 {
+		t.Errorf("%d sandboxes, %v", n.most, err)
+	}
+}
+
+func TestABendIsNamedWhereItIs(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		costs    func(int) int64
+		segments int
+		at       int
+	}{
+		"none where one more always costs the same": {func(int) int64 { return 2 * mib }, 1, 0},
+		"where one more costs twice as much":        {func(i int) int64 { return map[bool]int64{false: mib, true: 2 * mib}[i > 32] }, 2, 32},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				n := plain()
+				n.costs = c.costs
+				r := rand.New(rand.NewPCG(1, 1))
+				n.other = func(time.Duration) int64 { return r.Int64N(2 * mib) }
+				_, j := perform(t.Context(), t, n, func(o *density.Options) { o.Rounds = 3 })
+				s := j.Targets[0].Segments
+				if len(s) != c.segments || c.at > 0 && s[0].To != c.at {
+					t.Errorf("%+v", s)
+				}
+			})
+		})
+	}
+}

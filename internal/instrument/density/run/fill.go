@@ -1,0 +1,170 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tare-bench/tare/internal/instrument/density"
+	"github.com/tare-bench/tare/internal/node/machine"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/record"
+)
+
+// fill starts sandboxes in bursts. A burst is at most a quarter of what fits: what the
+// others then take late is still foreseen in time.
+func (v *visit) fill(ctx context.Context, to int, b *record.Batch) error {
+	for v.there < to && v.end.Why == "" && ctx.Err() == nil {
+		fit, by := v.guard.fits()
+		if fit < 1 && v.guard.there > v.guard.rooms[0].at { // perhaps it only was not looked at long enough
+			if err := v.wait(ctx); err != nil {
+				return err
+			}
+			fit, by = v.guard.fits()
+		}
+		if fit < 1 {
+			v.full(by)
+			return nil
+		}
+		for burst := min(max(fit/4, 1), to-v.there); burst > 0 && v.end.Why == "" && ctx.Err() == nil; {
+			n := min(burst, v.options.Plan.AtOnce)
+			if err := v.start(ctx, n, b); err != nil {
+				return err
+			}
+			if burst -= n; burst > 0 {
+				if more, _ := v.guard.fits(); more < 1 {
+					break
+				}
+			}
+		}
+		if v.there < to && v.end.Why == "" && ctx.Err() == nil {
+			if err := v.wait(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// full ends a visit at a resource, which may be what was asked for.
+func (v *visit) full(by string) {
+	v.stop(record.EndResource, by, v.guard.because(by))
+}
+
+// wait waits for what falls late, and has the guard learn from it.
+func (v *visit) wait(ctx context.Context) error {
+	_ = machine.Sleep(ctx, v.options.Plan.Settle)
+	levels, err := v.options.Node.Levels()
+	if err == nil {
+		v.guard.waitedFor(levels)
+		v.trip(levels)
+	}
+	return err
+}
+
+func (v *visit) trip(levels []Level) {
+	if by := tripped(levels); by != "" {
+		v.stop(record.EndTripped, by, fmt.Sprintf("%s fell to %s, below the %s that are never touched", by, amount(by, float64(left(levels, by))), amount(by, float64(levels[slices.IndexFunc(levels, func(l Level) bool { return l.Name == by })].Floor))))
+	}
+}
+
+// start releases n starts together, and watches the node until they are done: where what
+// is never touched is touched, they are broken off.
+func (v *visit) start(ctx context.Context, n int, b *record.Batch) error {
+	lanes := make([]int, n)
+	for i := range lanes {
+		lanes[i] = v.used + i
+	}
+	before, err := v.options.Node.Levels()
+	if err != nil {
+		return err
+	}
+	if v.trip(before); v.end.Why != "" {
+		return nil
+	}
+	v.used += n // whatever becomes of them
+	batch, err := v.Target.Session.Prepare(ctx, subject.Run, lanes)
+	if err != nil {
+		v.failed(ctx, &record.Failure{Kind: record.FailError, Detail: err.Error()})
+		return nil
+	}
+	var released int64
+	var samples []record.Sample
+	least, after, err := v.watched(ctx, before, func(ctx context.Context) error {
+		var err error
+		released, samples, err = batch.Start(ctx)
+		return err
+	})
+	if err != nil && v.end.Why == "" {
+		v.failed(ctx, &record.Failure{Kind: record.FailError, Detail: err.Error()})
+		return nil
+	}
+	if b.Released == 0 {
+		b.Released = released
+	}
+	for i := range samples {
+		if f := samples[i].Failure; f != nil {
+			if v.end.Why != "" || ctx.Err() != nil {
+				continue // it was broken off, which is no fault of the target
+			}
+			v.failed(ctx, f)
+		} else {
+			v.there++
+		}
+		b.Samples = append(b.Samples, samples[i])
+	}
+	v.guard.started(n, before, least, after)
+	return nil
+}
+
+// look is how often the node is looked at while something is started.
+const look = 50 * time.Millisecond
+
+// watched does something while the node is looked at, and returns the least that was seen
+// of each resource, and what was left after it. Where the guard is tripped, or the node can
+// no longer be read, what is done is broken off.
+func (v *visit) watched(ctx context.Context, before []Level, do func(context.Context) error) (least, after []Level, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- do(ctx) }()
+	least = slices.Clone(before)
+	var blind error
+	see := func() (levels []Level) {
+		levels, err := v.options.Node.Levels()
+		if err != nil {
+			blind = err
+			cancel()
+			return nil
+		}
+		for i := range least {
+			least[i].Left = min(least[i].Left, left(levels, least[i].Name))
+		}
+		if v.trip(levels); v.end.Why == record.EndTripped {
+			cancel()
+		}
+		return levels
+	}
+	for {
+		select {
+		case err = <-done:
+			after = see()
+			if blind != nil {
+				v.stop(record.EndTripped, density.Memory, "what the node has left could not be read any more: "+blind.Error())
+				after = least
+			}
+			return least, after, err
+		case <-time.After(look):
+			see()
+		}
+	}
+}
+
+// failed ends a visit by a failure, which is what was asked for or not.
+func (v *visit) failed(ctx context.Context, f *record.Failure) {
+	if ctx.Err() == nil && v.end.Why == "" {
+		v.end.Failure = f
+		v.stop(record.EndFailure, "", f.Detail)
+	}
+}

@@ -1,0 +1,115 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tare-bench/tare/internal/core/finding"
+	"github.com/tare-bench/tare/internal/node/machine"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/record"
+)
+
+// remove ends and removes all sandboxes, and waits until the machine has come back.
+func (v *visit) remove(ctx context.Context) error {
+	if v.used == 0 {
+		return nil
+	}
+	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Minute+v.options.Plan.Timeout+time.Duration(v.used)*perRemoval)
+	defer cancel()
+	lanes := make([]int, v.used)
+	for i := range lanes {
+		lanes[i] = i
+	}
+	v.used = 0
+	v.tell("removing sandboxes", len(lanes))
+	began := time.Now()
+	var errs []error
+	// A few at a time: what removes one takes memory, too, of which there may be little.
+	// Where none of a few ends in time none of the others does, each for as long.
+	stubborn := false
+	for some := range slices.Chunk(lanes, removedAtOnce) {
+		if ctx.Err() == nil && v.end.Why != record.EndTripped && !stubborn {
+			var err error
+			stubborn, err = v.retire(clean, some)
+			errs = append(errs, err)
+		}
+		errs = append(errs, v.Target.Session.Discard(clean, some))
+	}
+	v.end.Removed = time.Since(began).Nanoseconds()
+	if err := errors.Join(errs...); err != nil && ctx.Err() == nil {
+		return v.GiveUp(v.Target, record.Finding{Message: fmt.Sprintf("given up in round %d: what it made could not be removed: %v", v.Number+1, err)})
+	}
+	if ctx.Err() == nil {
+		v.back(ctx, began)
+	}
+	return nil
+}
+
+const (
+	removedAtOnce = 8
+	perRemoval    = 2 * time.Second
+)
+
+// retire goes through the operations that end a life, for one that has failed is removed
+// by force anyway, and tells whether all failed in one of them.
+func (v *visit) retire(ctx context.Context, lanes []int) (all bool, err error) {
+	failed, err := subject.Retire(ctx, v.Target.Session, v.Target.Info.Operations, lanes)
+	for _, r := range failed {
+		all = all || r.Failed == len(lanes)
+		err = errors.Join(err, v.Finding(finding.Retired(v.Target.Info.Name, string(r.Op), r.Failed, r.Of, r.First)))
+	}
+	return all, err
+}
+
+// Memory is back when the node uses no more than before but for so much: a twentieth of
+// what the sandboxes took, and what an idle node's own use wavers by.
+const (
+	withinShare = 20
+	withinLeast = 16 << 20
+)
+
+// back waits until the node's memory is as it was before, what other processes took or
+// gave back meanwhile taken off.
+func (v *visit) back(ctx context.Context, began time.Time) {
+	v.tell("waiting for the machine to come back", 0)
+	own := func(h *record.Host) int64 { return h.Used() - h.Others }
+	took := int64(0)
+	if v.last != nil {
+		took = own(&v.last.Host) - own(&v.before.Host)
+	}
+	v.end.Within, v.end.Back = max(took/withinShare, withinLeast), -1
+	daemons := subject.DaemonsOf(ctx, v.Target.Session) // whose memory is no other's
+	// Nor is that of what stays of the sandboxes. By their pids others may be there by now.
+	boxes := slices.Clone(v.boxes)
+	for i := range boxes {
+		boxes[i].Workload, boxes[i].Pause, boxes[i].More = 0, 0, nil
+	}
+	for ctx.Err() == nil {
+		x := v.options.Meter.Read(ctx, boxes, daemons, false)
+		v.end.Remaining = own(&x.Host) - own(&v.before.Host)
+		if v.end.Remaining <= v.end.Within {
+			v.end.Back = time.Since(began).Nanoseconds()
+			return
+		}
+		if time.Since(began)-time.Duration(v.end.Removed) > v.options.Plan.Recover {
+			return
+		}
+		_ = machine.Sleep(ctx, 4*look)
+	}
+}
+
+// after reads the node once everything is gone, and what of it is not.
+func (v *visit) after(ctx context.Context) record.Reading {
+	v.tell("reading the node after", 0)
+	x := v.read(ctx, record.MomentAfter, true, v.options.Meter.Settle(ctx, v.options.Plan.Settle))
+	x.Sandboxes = 0
+	if v.last != nil {
+		x.Left = v.options.Meter.Left(v.last, v.ids)
+		x.LeftBeside = v.options.Meter.LeftBeside(&x, v.ids)
+	}
+	return x
+}

@@ -1,0 +1,124 @@
+package run
+
+import (
+	"cmp"
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/instrument/density"
+	"github.com/tare-bench/tare/internal/node/cgroup"
+	"github.com/tare-bench/tare/internal/node/machine"
+	"github.com/tare-bench/tare/internal/node/nodestat"
+	"github.com/tare-bench/tare/internal/node/procs"
+	"github.com/tare-bench/tare/internal/subject"
+)
+
+// The resources beside memory and pids.
+const (
+	ownPIDs = "pids of tare's cgroup"
+	disk    = "disk"
+	inodes  = "inodes"
+)
+
+func isTasks(name string) bool { return name == density.PIDs || name == ownPIDs }
+
+// isCount says whether a resource is counted; others are bytes.
+func isCount(name string) bool { return isTasks(name) || strings.HasPrefix(name, inodes) }
+
+// Machine is the node that tare runs on.
+type Machine struct {
+	Floor func(total int64) int64 // of memory, bytes
+	Dir   string                  // of the run, whose disk is guarded
+	Roots map[string]string       // the folder in which a target's engine stores, by the target's name, where it is known
+
+	groups machine.Cgroups
+	in     *procs.Groups
+}
+
+// What has to be left beside memory: a twentieth, and at least so much. Somebody has to
+// be able to log in and look.
+const (
+	leastTasks    = 256
+	leastOwnTasks = 64
+	leastDisk     = 512 << 20
+	leastInodes   = 1024
+)
+
+// Levels implements Node.
+func (m *Machine) Levels() ([]Level, error) {
+	h, err := nodestat.ReadHost("")
+	if err != nil {
+		return nil, err
+	}
+	all := []Level{{Name: density.Memory, Left: h.Available, Total: h.Total, Floor: m.Floor(h.Total), Least: 64 << 10}}
+	if h.MaxTasks > 0 {
+		all = append(all, Level{Name: density.PIDs, Left: h.MaxTasks - h.Tasks, Total: h.MaxTasks, Floor: max(h.MaxTasks/20, leastTasks), Least: 1})
+	}
+	if m.in == nil {
+		hs, err := cgroup.Hierarchies()
+		in, inErr := procs.GroupsOf(os.Getpid())
+		if err := errors.Join(err, inErr); err != nil {
+			return nil, err
+		}
+		m.groups, m.in = hs, in
+	}
+	if n, _, ok := cgroup.PIDsLeft("", m.groups, m.in); ok {
+		all = append(all, Level{Name: ownPIDs, Left: n, Total: n, Floor: leastOwnTasks, Least: 1})
+	}
+	disks, err := m.disks()
+	return append(all, disks...), err
+}
+
+// disks reads the file systems of the run's folder and of what engines store, each once.
+func (m *Machine) disks() ([]Level, error) {
+	seen := map[uint64]bool{}
+	all, err := fileSystem(m.Dir, "", seen)
+	for _, target := range slices.Sorted(maps.Keys(m.Roots)) {
+		levels, rootErr := fileSystem(m.Roots[target], " of "+target, seen)
+		all, err = append(all, levels...), errors.Join(err, rootErr)
+	}
+	return all, err
+}
+
+// fileSystem reads that of a folder, unless its device was seen. One without a bound of
+// inodes (btrfs) says that it has none.
+func fileSystem(dir, of string, seen map[uint64]bool) ([]Level, error) {
+	var device unix.Stat_t
+	var st unix.Statfs_t
+	if err := unix.Stat(dir, &device); err != nil {
+		return nil, &os.PathError{Op: "stat", Path: dir, Err: err}
+	}
+	if err := unix.Statfs(dir, &st); err != nil {
+		return nil, &os.PathError{Op: "statfs", Path: dir, Err: err}
+	}
+	if seen[device.Dev] {
+		return nil, nil
+	}
+	seen[device.Dev] = true
+	size, files := int64(st.Blocks)*st.Bsize, int64(st.Files)
+	all := []Level{{Name: disk + of, Left: int64(st.Bavail) * st.Bsize, Total: size, Floor: max(min(size/20, 8<<30), leastDisk), Least: 4 << 10}}
+	if files > 0 {
+		all = append(all, Level{Name: inodes + of, Left: int64(st.Ffree), Total: files, Floor: max(files/20, leastInodes), Least: 1})
+	}
+	return all, nil
+}
+
+// Roots are the folders in which the engines of targets store what containers write, where
+// they tell. That of an engine elsewhere, or in mounts of its own, need not be here.
+func Roots(targets []subject.Target) map[string]string {
+	all := map[string]string{}
+	for _, t := range targets {
+		info := t.Info()
+		root := cmp.Or(info.Config["storage root"], info.Config["root"]) // as docker calls it
+		if _, err := os.Stat(root); err == nil && filepath.IsAbs(root) && !strings.HasPrefix(info.Config["daemon"], "elsewhere") {
+			all[info.Name] = root
+		}
+	}
+	return all
+}

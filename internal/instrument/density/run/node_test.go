@@ -1,0 +1,70 @@
+package run_test
+
+import (
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	densityrun "github.com/tare-bench/tare/internal/instrument/density/run"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/record"
+)
+
+// The disk of an engine is guarded beside that of the run, its inodes too, and one on
+// which both lie once.
+func TestTheDiskOfAnEngineIsGuardedAsTheRunsOwn(t *testing.T) {
+	dir, own := t.TempDir(), t.TempDir()
+	if err := unix.Mount("tmpfs", own, "tmpfs", 0, "size=1g,nr_inodes=5000"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(own, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	m := densityrun.Machine{Dir: dir, Floor: func(int64) int64 { return 1 }, Roots: map[string]string{"docker/runc": own, "podman/crun": own, "docker/crun": dir}}
+	levels, err := m.Levels()
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := map[string]densityrun.Level{}
+	for _, l := range levels {
+		of[l.Name] = l
+	}
+	for _, twice := range []string{"disk of docker/crun", "disk of podman/crun", "inodes of podman/crun"} {
+		if _, is := of[twice]; is {
+			t.Errorf("%s is listed, which another one is", twice)
+		}
+	}
+	if d := of["disk of docker/runc"]; of["disk"].Total == 0 || d.Total != 1<<30 || d.Floor != 512<<20 || d.Left <= d.Floor {
+		t.Errorf("disks: %+v and %+v", of["disk"], d)
+	}
+	if i := of["inodes of docker/runc"]; i.Total != 5000 || i.Floor != 1024 || i.Left <= 4000 || i.Left >= 5000 {
+		t.Errorf("inodes: %+v", i)
+	}
+}
+
+// told is a target whose engine tells so much of itself.
+type told struct {
+	*node
+	name   string
+	config map[string]string
+}
+
+func (t told) Info() record.Target { return record.Target{Name: t.name, Config: t.config} }
+
+func TestAnEnginesDiskIsKnownWhereItTellsAndIsSeenFromHere(t *testing.T) {
+	t.Parallel()
+	here := t.TempDir()
+	got := densityrun.Roots([]subject.Target{
+		told{nil, "containerd", map[string]string{"storage root": here}},
+		told{nil, "docker", map[string]string{"root": here, "daemon": "on this machine"}},
+		told{nil, "docker far away", map[string]string{"root": here, "daemon": "elsewhere: by ssh"}},
+		told{nil, "in mounts of its own", map[string]string{"storage root": here + "/none"}},
+		told{nil, "nonsense", map[string]string{"storage root": "."}},
+		told{nil, "silent", nil},
+	})
+	if len(got) != 2 || got["containerd"] != here || got["docker"] != here {
+		t.Errorf("%v", got)
+	}
+}

@@ -1,0 +1,7 @@
+//go:build prove
+
+package run_test
+
+import "testing"
+
+func TestDensityStopsBeforeTheGuardForAHundredSeeds(t *testing.T) { stopsBeforeTheGuard(t, 100) }

@@ -1,0 +1,240 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/core/stat"
+	"github.com/tare-bench/tare/internal/instrument/density"
+	"github.com/tare-bench/tare/internal/node/machine"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/record"
+)
+
+// visit is one target's turn in a round.
+type visit struct {
+	*schedule
+	turn
+	guard  *guard
+	used   int               // lanes that hold something, or may
+	there  int               // sandboxes that were started whole
+	first  []float64         // latencies of the first step's starts, ns
+	latest bool              // they are known as upper bounds only
+	ids    []string          // of the sandboxes
+	boxes  []subject.Sandbox // when they were last asked for
+	before record.Reading    // without a sandbox
+	last   *record.Reading   // the fullest
+	end    record.Density
+}
+
+// trial starts and removes a few sandboxes, learns what one costs, and says how many fit.
+func (v *visit) trial(ctx context.Context) error {
+	v.end.Trial = true
+	err := v.perform(ctx, func() error {
+		if err := v.step(ctx, min(trialBoxes, v.lanes)); err != nil || v.end.Why != "" || ctx.Err() != nil {
+			return err
+		}
+		v.trials[v.Target.Info.Name] = v.guard
+		fit, by := v.guard.fits()
+		v.stop(record.EndTrial, by, "")
+		v.end.Fit = min(v.there+fit, v.options.Plan.Top())
+		if v.end.Fit < v.there+fit {
+			v.end.Resource = "" // it is bounded by what was asked for
+		}
+		return nil
+	})
+	if err != nil || ctx.Err() != nil || v.end.Why == record.EndTrial || v.Target.Gone {
+		return err
+	}
+	return v.GiveUp(v.Target, record.Finding{Message: fmt.Sprintf("given up in a trial of %s: %s", page.Sandboxes(trialBoxes), v.end.Detail)})
+}
+
+// do goes all the way and back.
+func (v *visit) do(ctx context.Context) error {
+	return v.perform(ctx, func() error {
+		for v.end.Why == "" && ctx.Err() == nil {
+			if why, detail := v.over(); why != "" {
+				v.stop(why, "", detail)
+				return nil
+			}
+			if err := v.step(ctx, min(v.options.Plan.Next(v.there), v.lanes)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// perform adds sandboxes between two readings of the node, removes them whatever happened,
+// and records how far it went.
+func (v *visit) perform(ctx context.Context, add func() error) error {
+	v.end.Round, v.end.Order, v.end.Target = v.Number, v.Order, v.Target.Info.Name
+	v.tell("reading the node before", 0)
+	v.before = v.read(ctx, record.MomentBefore, true, v.options.Meter.Settle(ctx, v.options.Plan.Settle))
+	levels, err := v.options.Node.Levels()
+	if err != nil {
+		return err
+	}
+	v.guard = newGuard(levels, v.trials[v.Target.Info.Name])
+	if err := v.line(v.before); err != nil || ctx.Err() != nil {
+		return err
+	}
+	err = add()
+	if ctx.Err() != nil {
+		v.stop(record.EndInterrupted, "", "")
+	}
+	err = errors.Join(err, v.remove(ctx))
+	v.end.Sandboxes, v.end.Rooms = v.there, v.guard.said()
+	if ctx.Err() == nil && err == nil && !v.end.Trial {
+		err = v.line(v.after(ctx))
+	}
+	return errors.Join(err, v.Line(v.end))
+}
+
+// line stores a reading, but not those of a trial, which is no round.
+func (v *visit) line(x record.Reading) error {
+	if v.end.Trial {
+		return nil
+	}
+	return v.Line(x)
+}
+
+// stop says why no more are added; what was said first counts.
+func (v *visit) stop(why, resource, detail string) {
+	if v.end.Why == "" {
+		v.end.Why, v.end.Resource, v.end.Detail = why, resource, detail
+	}
+}
+
+// over tells whether it is over before a step is begun.
+func (v *visit) over() (why, detail string) {
+	p := &v.options.Plan
+	switch {
+	case v.until.Count > 0 && v.there >= v.until.Count:
+		return record.EndAsked, fmt.Sprintf("%s were asked for", page.Sandboxes(v.until.Count))
+	case v.there >= p.Most:
+		return record.EndMost, fmt.Sprintf("%s are never exceeded (--most)", page.Sandboxes(p.Most))
+	case v.there >= v.lanes:
+		return record.EndMost, fmt.Sprintf("the node had room for the lanes of %s when it began", page.Sandboxes(v.lanes))
+	case time.Since(v.Began) > p.Budget:
+		return record.EndBudget, fmt.Sprintf("the budget of %v was spent", p.Budget)
+	}
+	return "", ""
+}
+
+// step adds sandboxes until there are so many, and watches them idle. Where it came to an
+// end in its midst, those that are there are watched all the same, unless the guard was
+// tripped.
+func (v *visit) step(ctx context.Context, to int) error {
+	from := v.there
+	v.tell("starting sandboxes", to)
+	b := record.Batch{Phase: record.PhaseMeasure, Round: v.Number, Order: v.Order, Target: v.Target.Info.Name, Op: string(subject.Run), Lanes: to, Samples: []record.Sample{}}
+	if v.end.Trial {
+		b.Phase = record.PhaseWarmup
+	}
+	err := v.fill(ctx, to, &b)
+	if len(b.Samples) > 0 {
+		err = errors.Join(err, v.Line(b))
+	}
+	if err != nil || ctx.Err() != nil || v.there == from || v.end.Why == record.EndTripped {
+		return err
+	}
+	if err := v.idle(ctx); err != nil || ctx.Err() != nil {
+		return err
+	}
+	v.slower(&b)
+	return nil
+}
+
+// slower ends a visit where that was asked for: at the step whose starts take so many
+// times as long as those of the first.
+func (v *visit) slower(b *record.Batch) {
+	if v.end.Trial {
+		return
+	}
+	latencies, latest := density.Latencies(&v.Target.Info, b.Samples), density.AtMost(b.Samples)
+	if v.first == nil {
+		v.first, v.latest = latencies, latest
+		return
+	}
+	if v.latest || latest { // bounds have no ratio
+		return
+	}
+	if times := density.Slower(stat.Samples{Old: v.first, New: latencies}); v.until.Latency > 0 && times.Bounded && times.Lo >= v.until.Latency {
+		v.stop(record.EndAsked, "", fmt.Sprintf("a start took %s times as long as one of the first %d, by its interval at least %s", page.Significant(times.Value), len(v.first), page.Significant(times.Lo)))
+	}
+}
+
+// idle watches the sandboxes that are there, and reads what they take.
+func (v *visit) idle(ctx context.Context) error {
+	v.tell("watching them idle", v.there)
+	began := time.Now()
+	settled := v.options.Meter.Settle(ctx, v.options.Plan.Settle)
+	_ = machine.Sleep(ctx, v.options.Plan.Settle-time.Since(began))
+	levels, err := v.options.Node.Levels()
+	if err != nil {
+		return err
+	}
+	v.guard.waitedFor(levels)
+	begin := v.read(ctx, record.MomentBegin, false, settled)
+	if err := v.line(begin); err != nil {
+		return err
+	}
+	_ = machine.Sleep(ctx, v.options.Plan.Hold)
+	now, err := v.options.Node.Levels()
+	if err != nil || ctx.Err() != nil {
+		return err
+	}
+	if gone := v.guard.lost(levels, now); gone > 0 {
+		v.stop(record.EndOthers, density.Memory, fmt.Sprintf("%s of memory went in %v in which nothing was started: others take it, or a workload leaks", page.Memory(float64(gone)), v.options.Plan.Hold))
+	}
+	v.guard.look(now)
+	v.trip(now)
+	end := v.read(ctx, record.MomentEnd, true, settled)
+	v.last = &end
+	return v.line(end)
+}
+
+// mostRead is of how many processes and cgroups a reading is kept: a reading is one line
+// of a record, and a line has a limit. Of more only the node is.
+const mostRead = 6000
+
+// read takes a reading of the target as it is now.
+func (v *visit) read(ctx context.Context, moment record.Moment, memory, settled bool) record.Reading {
+	var boxes []subject.Sandbox
+	var problem error
+	if s, ok := subject.As[subject.Sandboxed](v.Target.Session); ok && v.there > 0 {
+		var err error
+		if boxes, err = s.Sandboxes(ctx); err != nil {
+			problem = fmt.Errorf("the target does not say what its sandboxes are: %w", err)
+		}
+	}
+	if len(boxes) > 0 {
+		v.boxes = boxes
+	}
+	for _, b := range boxes {
+		for _, id := range b.IDs {
+			if !slices.Contains(v.ids, id) {
+				v.ids = append(v.ids, id)
+			}
+		}
+	}
+	x := v.options.Meter.Read(ctx, boxes, subject.DaemonsOf(ctx, v.Target.Session), memory)
+	x.Round, x.Order, x.Target, x.Sandboxes, x.Moment, x.Settled = v.Number, v.Order, v.Target.Info.Name, v.there, moment, settled
+	if moment == record.MomentBegin || moment == record.MomentEnd {
+		x.Phase = density.PhaseIdle
+	}
+	if n := len(x.Processes) + len(x.Groups); n > mostRead && problem == nil {
+		x.Processes, x.Groups = nil, nil
+		problem = fmt.Errorf("%d processes and cgroups are more than a record keeps of one moment: of so many sandboxes there is the node's own change and no roles", n)
+	}
+	if problem != nil {
+		x.Problems.Broken++
+		x.Problems.Examples = append(x.Problems.Examples, problem.Error())
+	}
+	return x
+}

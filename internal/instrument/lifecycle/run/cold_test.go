@@ -1,0 +1,141 @@
+package run_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/instrument/lifecycle"
+	lifecyclerun "github.com/tare-bench/tare/internal/instrument/lifecycle/run"
+	"github.com/tare-bench/tare/internal/instrument/terms"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/record"
+)
+
+func TestEveryReleaseOfAColdRunIsAfterADropOfItsOwn(t *testing.T) {
+	for _, cache := range []terms.Cache{terms.Warm, terms.Cold} {
+		log, targets := logging("a", "b")
+		o := options(planned(func(p *lifecycle.Options) { p.Cache, p.Lanes, p.Rounds = cache, []int{1, 3}, 2 }), targets)
+		if cache == terms.Cold {
+			o.Drop = func(context.Context) error { log.log("drop"); return nil }
+		}
+		o.Node = func() record.Node { return record.Node{Known: true, HavePSI: true, PSIIO: 0.5} }
+		rec, l := weighWith(t.Context(), t, o)
+		for _, b := range rec.Batches {
+			if (b.Dropped == record.DroppedNode) != (cache == terms.Cold) {
+				t.Fatalf("%q: %q was dropped before %s", cache, b.Dropped, b.Op)
+			}
+		}
+		releases := 0
+		for i, e := range *log {
+			if !strings.Contains(e, " x") {
+				continue
+			}
+			if releases++; ((*log)[i-1] == "drop") != (cache == terms.Cold) {
+				t.Errorf("%q: %s came after %q", cache, e, (*log)[i-1])
+			}
+		}
+		if releases != len(rec.Batches) || releases == 0 || log.count("drop") != map[terms.Cache]int{terms.Cold: releases}[cache] {
+			t.Errorf("%q: %d releases in %d batches, %d drops", cache, releases, len(rec.Batches), log.count("drop"))
+		}
+		if presses := slices.Contains(codes(l.Found), "pressure"); presses == (cache == terms.Cold) {
+			t.Errorf("%q: that tasks waited for the disk is told: %v", cache, presses)
+		}
+	}
+}
+
+func TestACacheThatCannotBeDroppedEndsTheRunAndIsNoFailureOfATarget(t *testing.T) {
+	log, targets := logging("a", "b")
+	o := options(planned(func(p *lifecycle.Options) { p.Cache = terms.Cold }), targets)
+	drops := 0
+	o.Drop = func(context.Context) error {
+		if drops++; drops == 8 {
+			return errors.New("drop the page cache: read-only file system")
+		}
+		return nil
+	}
+	rec, l, err := lifecyclerun.Run(t.Context(), o)
+	if err == nil || !strings.Contains(err.Error(), "read-only file system") {
+		t.Fatalf("the run ended with %v", err)
+	}
+	if rec.End.Status != "failed" || len(rec.Batches) != 7 || l.Failed != 0 || log.count("close") != 2 {
+		t.Errorf("end %+v, %d batches, %d failed, events %q", rec.End, len(rec.Batches), l.Failed, *log)
+	}
+}
+
+// unarmed is a target that tells what is armed, and what is let go only to be cut off.
+type unarmed struct {
+	subject.Target
+	log func(string)
+}
+
+func (u unarmed) Open(ctx context.Context, env subject.Env) (subject.Session, error) {
+	s, err := u.Target.Open(ctx, env)
+	return unarmedSession{s, u.log}, err
+}
+
+type unarmedSession struct {
+	subject.Session
+	log func(string)
+}
+
+func (s unarmedSession) Prepare(ctx context.Context, op subject.Op, lanes []int) (subject.Batch, error) {
+	s.log("arm")
+	b, err := s.Session.Prepare(ctx, op, lanes)
+	return unarmedBatch{b, s.log}, err
+}
+
+func (s unarmedSession) Discard(ctx context.Context, lanes []int) error {
+	s.log("discard")
+	return s.Session.Discard(ctx, lanes)
+}
+
+type unarmedBatch struct {
+	subject.Batch
+	log func(string)
+}
+
+func (b unarmedBatch) Start(ctx context.Context) (int64, []record.Sample, error) {
+	if ctx.Err() != nil {
+		b.log("disarm")
+		return 0, nil, ctx.Err()
+	}
+	return b.Batch.Start(ctx)
+}
+
+func TestWhatWasArmedIsLetGoWhereNothingIsReleasedAfterTheDrop(t *testing.T) {
+	for name, c := range map[string]struct {
+		drop        func(stop func()) error
+		end, sample string
+	}{
+		"the cache cannot be dropped":    {func(func()) error { return errors.New("read-only file system") }, "failed", ""},
+		"tare is told to stop meanwhile": {func(stop func()) error { stop(); return nil }, "interrupted", record.FailInterrupted},
+		"and the drop is cut off by it":  {func(stop func()) error { stop(); return context.Canceled }, "interrupted", record.FailInterrupted},
+	} {
+		log, targets := logging("a", "b")
+		for i := range targets {
+			targets[i] = unarmed{targets[i], log.log}
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		o := options(planned(func(p *lifecycle.Options) { p.Cache, p.Lanes = terms.Cold, []int{3} }), targets)
+		o.Drop = func(context.Context) error { return c.drop(stop) }
+		rec, l, err := lifecyclerun.Run(ctx, o)
+		stop()
+		if rec.End.Status != c.end || (err != nil) != (c.end == "failed") || l.Failed != 0 {
+			t.Errorf("%s: end %+v, %v, %d failed", name, rec.End, err, l.Failed)
+		}
+		events := slices.DeleteFunc(*log, func(e string) bool { return strings.HasPrefix(e, "open") || strings.HasPrefix(e, "close") })
+		if !slices.Equal(events, []string{"arm", "disarm", "discard"}) {
+			t.Errorf("%s: %q", name, events)
+		}
+		for _, b := range rec.Batches {
+			for _, s := range b.Samples {
+				if b.Dropped != "" || s.Failure == nil || s.Failure.Kind != c.sample {
+					t.Errorf("%s: %q was dropped before %+v", name, b.Dropped, s)
+				}
+			}
+		}
+	}
+}

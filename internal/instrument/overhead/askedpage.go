@@ -1,0 +1,38 @@
+package overhead
+
+import (
+	"strconv"
+
+	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/term"
+)
+
+// asked is what came of the load that workloads were asked by; nil where none was.
+func asked(j *Judgement) *page.Section {
+	m := page.Names("target")
+	var rows []*Cell
+	for i := range j.Tables {
+		if t := &j.Tables[i]; kindOf(t.Phase) == PhaseLoad {
+			for k := range t.Cells {
+				m.Row(targetCell(&t.Cells[k]))
+				rows = append(rows, &t.Cells[k])
+			}
+		}
+	}
+	if rows == nil {
+		return nil
+	}
+	each := func(show func(*Cell) page.Cell) []page.Cell {
+		return page.Each(rows, func(c **Cell) page.Cell { return show(*c) })
+	}
+	m.AddUnless("requests/s", each(func(c *Cell) page.Cell { return page.WithHalf(&c.Requests, page.Significant, page.None) }))
+	m.AddIf("failed", each(func(c *Cell) page.Cell {
+		if c.Errors == 0 {
+			return page.Words(page.Dot)
+		}
+		return page.Cell{Head: strconv.FormatInt(c.Errors, 10), Style: term.Red}
+	}))
+	m.Add("memory above idle", each(func(c *Cell) page.Cell { return page.WithHalf(&c.Above, page.Memory, page.None) }))
+	return &page.Section{Title: "under load " + page.Heading(j.Plan.URL), Style: term.Bold, Table: m,
+		Notes: []string{"memory above idle: anonymous, shared and huge pages of the roles in which a load inside shows (workload, pause, VMM, vCPU, virtiofsd, sentry, gofer), for each sandbox, read when the load was over; whose all of it is, and where it is charged, is in the tables of the phase"}}
+}

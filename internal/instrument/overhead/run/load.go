@@ -1,0 +1,80 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+
+	"github.com/tare-bench/tare/internal/instrument/overhead"
+	"github.com/tare-bench/tare/internal/load"
+	"github.com/tare-bench/tare/internal/node/machine"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/record"
+)
+
+// asked watches workloads while clients ask each of them. As with a command, memory by
+// role is what is left then; groups' peaks and the series are from while they were asked.
+func (v *visit) asked(ctx context.Context, p overhead.Phase) error {
+	settled := v.options.Meter.Settle(ctx, v.options.Plan.Settle)
+	all, err := v.clients(ctx)
+	defer func() {
+		for _, c := range all {
+			_ = c.Close() // what they did is known by then
+		}
+	}()
+	if err != nil {
+		return v.skip(p, err.Error(), "tare app asks one workload, and says more of why")
+	}
+	begin, stop, err := v.open(ctx, p, settled)
+	if err != nil {
+		return err
+	}
+	o := v.options.Plan.Filled()
+	work := &record.Work{Command: fmt.Sprintf("load %s -c %d -t %v", o.URL, o.Connections, o.Duration), Begun: machine.Now()}
+	results, errs := make([]load.Result, len(all)), make([]error, len(all))
+	var asking sync.WaitGroup
+	for i, c := range all {
+		asking.Go(func() { results[i], errs[i] = c.Run(ctx) })
+	}
+	asking.Wait()
+	work.Ended = machine.Now()
+	sent := load.Merge(results).Sent
+	work.QPS = sent.QPS // by the clients' own clocks: work's times hold also what came before and after they asked
+	work.Answers, work.Errors, work.Version = sent.Requests-sent.Errors, sent.Errors, sent.Client
+	end, s, err := v.close(ctx, p, begin, stop, work)
+	if failed := errors.Join(errs...); end != nil && failed != nil {
+		end.Failure = &record.Failure{Kind: record.FailWorkload, Detail: failed.Error()}
+	}
+	return v.store(end, s, err)
+}
+
+// clients wait to ask the workload of each sandbox.
+func (v *visit) clients(ctx context.Context) (all []Clients, err error) {
+	for n := range v.made {
+		c, err := v.client(ctx, n)
+		if err != nil {
+			return all, err
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+func (v *visit) client(ctx context.Context, n int) (Clients, error) {
+	address, inside, err := subject.Asked(v.Target.Session, n, v.options.Plan.URL)
+	if err != nil {
+		return nil, err
+	}
+	defer closed(inside) // the clients are in it by then
+	o := v.options.Plan.Filled()
+	return v.options.Load(ctx, load.ClientOptions{URL: address, Net: inside, Connections: o.Connections, QPS: o.Rate, KeepAlive: !o.Anew,
+		Duration: o.Duration, Timeout: o.Answer})
+}
+
+func closed(f *os.File) {
+	if f != nil {
+		f.Close()
+	}
+}

@@ -1,0 +1,127 @@
+package proof
+
+import (
+	"cmp"
+	"context"
+	"net"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/engines"
+	"github.com/tare-bench/tare/internal/probe"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/find"
+	"github.com/tare-bench/tare/internal/subject/ready"
+	"github.com/tare-bench/tare/internal/subject/setting"
+	"github.com/tare-bench/tare/record"
+)
+
+// late is what a busy machine may add.
+const late = 20 * time.Millisecond
+
+// sleeps is how long a server sleeps before it listens.
+const sleeps = 300 * time.Millisecond
+
+// server is a server as every target's workload.
+func server(t *testing.T, port string) setting.Workload {
+	t.Helper()
+	dir := t.TempDir()
+	if err := probe.Rootfs(dir); err != nil {
+		t.Fatal(err)
+	}
+	n, err := strconv.Atoi(port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := probe.ServeArgs(n, "delay="+strconv.FormatInt(sleeps.Milliseconds(), 10))
+	return setting.Workload{Command: args, HostCommand: append([]string{filepath.Join(dir, probe.Name)}, args[1:]...)}
+}
+
+// unused is a port of this machine that nobody listens on.
+func unused(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
+}
+
+// bridged is gVisor behind docker, whose sandboxes have a network of their own: reached by
+// the address that docker gives them.
+func bridged(t *testing.T) find.Found {
+	t.Helper()
+	docker := engines.Docker(t)
+	all, err := find.Named(t.Context(), []string{"docker/runsc"}, find.Settings{Engine: func(string) subject.Engine {
+		return subject.Engine{Address: docker.Host, Network: subject.NetworkBridge}
+	}})
+	if err != nil || all[0].Target == nil {
+		t.Fatal(err, all[0].Why)
+	}
+	return all[0]
+}
+
+// networked is a target whose containers are reached over the network.
+type networked struct{ subject.Target }
+
+func (n networked) Open(ctx context.Context, env subject.Env) (subject.Session, error) {
+	env.Network = true
+	return n.Target.Open(ctx, env)
+}
+
+// A server that sleeps before it listens is ready so much later than its first
+// instruction, wherever it runs: never before, and after it by no more than what is said
+// of how exactly that is known, and what a busy machine adds.
+func TestAServerIsReadySoLongAfterItsFirstInstructionAsItSleeps(t *testing.T) {
+	p, port := folders(t), unused(t)
+	w := server(t, port)
+	for _, f := range append(fleet(t), bridged(t)) {
+		for _, asked := range []setting.Ready{setting.Ready("tcp:" + port), setting.Ready("http:" + port + "/=200")} {
+			if strings.HasPrefix(string(asked), "http") && f.Name != "host" && f.Name != "docker/runc" && f.Name != "docker/runsc" {
+				continue // what is beyond the connection is the same everywhere
+			}
+			t.Run(f.Name+" "+string(asked)[:4], func(t *testing.T) {
+				s, err := ready.Wrap(stand(t, p, networked{f.Target}, w), asked, 15*time.Second)
+				if err != nil {
+					t.Fatal(err)
+				}
+				best := time.Hour
+				for range 3 { // a busy machine may delay one or two of them
+					x := operate(t, s, subject.Run)
+					if x.Failure != nil {
+						t.Fatalf("%+v", *x.Failure)
+					}
+					b := record.Batch{Lanes: 1, Released: x.Start, Samples: []record.Sample{*x}}
+					resolution, ok := x.Resolution()
+					if err := b.Check(); err != nil || !ok {
+						t.Fatalf("%v: %+v", err, *x)
+					}
+					// Of a guest's it is known that it came after the call and, nearly, before its end.
+					took, beyond := time.Duration(x.Ready-cmp.Or(x.First, x.Start)), time.Duration(x.Ready-cmp.Or(x.First, x.Seen, x.Returned))-sleeps
+					if took < sleeps {
+						t.Errorf("ready %v after its first instruction, and slept %v", took, sleeps)
+					}
+					best = min(best, beyond-resolution)
+					t.Logf("ready %v later than it slept, known to %v of %d polls, request %v", beyond, resolution, x.Polls, time.Duration(x.Request))
+					if err := s.Discard(t.Context(), []int{0}); err != nil {
+						t.Fatal(err)
+					}
+					if best <= late {
+						break
+					}
+				}
+				if best > late {
+					t.Errorf("at best %v later than it slept, beyond what is said of how exactly that is known", best)
+				}
+			})
+		}
+	}
+}
