@@ -5,6 +5,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -28,6 +29,7 @@ func TestMetricsAreOfTheNewestRunOfEachPlanThatHasEnded(t *testing.T) {
 	whole(t, dir, "new.jsonl", "b", part("nightly", 1, 1))
 	whole(t, dir, "second.jsonl", "c", part("nightly", 2, 0))
 	whole(t, dir, "alone.jsonl", "d", part("", 0, 0))
+	whole(t, dir, "cold.jsonl", "i", func(h *record.Header) { h.Plan = slices.Concat([]byte(`{"cache":"cold",`), h.Plan[1:]) })
 	for id, node := range map[string]string{"e": "n1", "f": "n2"} {
 		w := begin(t, dir, node+".jsonl", id, part("fleet", 1, 0))
 		w.round(0, &record.Failure{Kind: record.FailError})
@@ -52,6 +54,8 @@ func TestMetricsAreOfTheNewestRunOfEachPlanThatHasEnded(t *testing.T) {
 		`tare_run_failed{tare_experiment="lifecycle",plan="fleet",measure="1",node="n1"} 1`,
 		`tare_run_failed{tare_experiment="lifecycle",plan="fleet",measure="1",node="n2"} 1`,
 		`tare_lifecycle_lane_latency_seconds{target="docker/runc",op="create",lanes="2",statistic="p50",plan="nightly",measure="1"} 0.04`,
+		`tare_run_started_timestamp_seconds{tare_experiment="lifecycle",cache="cold"} 1.7723664e+09`,
+		`tare_lifecycle_lane_latency_seconds{target="docker/runc",op="create",lanes="2",statistic="p50",cache="cold"} 0.04`,
 		`tare_run="b"`, "# EOF\n",
 	} {
 		if !strings.Contains(body, want) {
@@ -70,7 +74,7 @@ func TestMetricsAreOfTheNewestRunOfEachPlanThatHasEnded(t *testing.T) {
 	}
 	whole(t, dir, "newer.jsonl", "h", part("nightly", 1, 3))
 	v.again()
-	if _, body, _ := v.get("/metrics"); !strings.Contains(body, `tare_run="h"`) || strings.Contains(body, `tare_run="b"`) || len(v.site.metered) != 5 {
+	if _, body, _ := v.get("/metrics"); !strings.Contains(body, `tare_run="h"`) || strings.Contains(body, `tare_run="b"`) || len(v.site.metered) != 6 {
 		t.Errorf("later, of %d files:\n%s", len(v.site.metered), body)
 	}
 }

@@ -2,6 +2,7 @@ package compare
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -73,6 +74,9 @@ func TestWhatDiffersDecidesWhatIsSaid(t *testing.T) {
 		{"other options give one on those", func(r *Run) {
 			r.Header.Plan = json.RawMessage(`{"lanes":[1],"limits":{"memory":2,"pids":2},"rounds":12}`)
 		}, "option limits", stat.Different, "verdicts are on options"},
+		{"what was cold and what was warm differ in that", func(r *Run) {
+			r.Header.Plan = json.RawMessage(`{"lanes":[1],"limits":{"memory":1,"pids":2},"rounds":12,"cache":"cold"}`)
+		}, `option cache: not given (old), "cold" (new)`, stat.Different, "verdicts are on options"},
 		{"more rounds and other sweeps are no difference", func(r *Run) {
 			r.Header.Plan = json.RawMessage(`{"lanes":[1,50],"limits":{"memory":1,"pids":2},"rounds":40,"seed":7}`)
 		}, "", stat.Different, "worse"},
@@ -195,6 +199,12 @@ func TestSeveralRecordsOfASideCountOnceEach(t *testing.T) {
 	}
 	if text := draw(t, c.Page()); strings.Contains(text, "not known") || !strings.Contains(text, "each counting once") {
 		t.Errorf("it says\n%s", text)
+	}
+	cold := machine("c", map[string]float64{"runc": 100}, func(r *Run) {
+		r.Header.Plan = json.RawMessage(`{"lanes":[1],"limits":{"memory":1,"pids":2},"cache":"cold"}`)
+	})
+	if _, err := New([]Side{one("old", old[0], cold), one("new", new...)}, Options{}); !errors.Is(err, ErrUnlike) {
+		t.Errorf("a warm run and a cold one are one side: %v", err)
 	}
 	single, err := New([]Side{one("old", old[0]), one("new", new[0])}, Options{Filter: "quantity:latency"})
 	if err != nil || single.Tables[0].Rows[0].Of[1].Versus.Verdict != stat.Different {

@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -101,6 +102,7 @@ func TestUnlikeRecordsAreNeverOneSeries(t *testing.T) {
 		"tare":          func(r *Run) { r.Header.Version = "v2" },
 		"configuration": func(r *Run) { r.Targets[0].Config = map[string]string{"systemd_cgroup": "true"} },
 		"definition":    func(r *Run) { r.Targets[0].Clock = "guest" },
+		"page cache":    func(r *Run) { r.Header.Plan = json.RawMessage(`{"cache":"cold"}`) },
 		"unknown":       func(r *Run) { r.Header.Environment.Kernel = "" },
 	} {
 		h, err := NewHistory(past(60, func(i int, r *Run) float64 {

@@ -17,16 +17,16 @@ import (
 func about(rec *record.Record) figure.Labels {
 	h, env := headOf(rec), &rec.Header.Environment
 	return figure.Of("service.name", "tare", "service.version", h.Version, "tare.experiment", h.Experiment, "tare.run", h.RunID, "tare.status", h.Status,
-		"tare.cache", cache(rec), "host.arch", goarch(env.Arch), "host.cpu.model.name", env.CPUModel, "os.type", "linux", "os.description", env.OS, "os.version", env.Kernel)
+		"host.arch", goarch(env.Arch), "host.cpu.model.name", env.CPUModel, "os.type", "linux", "os.description", env.OS, "os.version", env.Kernel)
 }
 
-// cache is "cold" where the page cache was dropped before whatever was timed; "" where
+// Cache is "cold" where the page cache was dropped before whatever was timed; "" where
 // it was left as it is, or the instrument's option is of something else.
-func cache(rec *record.Record) string {
+func Cache(h *record.Header) string {
 	var plan struct {
 		Cache any `json:"cache"`
 	}
-	if json.Unmarshal(rec.Header.Plan, &plan) != nil || plan.Cache != "cold" {
+	if json.Unmarshal(h.Plan, &plan) != nil || plan.Cache != "cold" {
 		return ""
 	}
 	return "cold"

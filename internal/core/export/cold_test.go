@@ -3,17 +3,14 @@ package export
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"strings"
 	"testing"
-
-	"golang.org/x/perf/benchfmt"
 
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/record"
 )
 
-func TestFormatsTellAColdRunFromAWarmOne(t *testing.T) {
+func TestWhetherARunWasColdIsInItsPlan(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ plan, want string }{
 		"cold":                             {`{"cache":"cold","rounds":3}`, "cold"},
@@ -23,40 +20,48 @@ func TestFormatsTellAColdRunFromAWarmOne(t *testing.T) {
 		"a record without a plan, of old":  {``, ""},
 		"a record whose plan is something": {`"cold"`, ""},
 	} {
-		rec := &record.Record{Header: record.Header{RunID: "a", Experiment: "lifecycle", Plan: json.RawMessage(tt.plan)}}
-		warm := &record.Record{Header: record.Header{RunID: "b", Experiment: "lifecycle", Plan: json.RawMessage(`{}`)}}
-		figures := []figure.Figure{{Experiment: "lifecycle", Quantity: "latency", Unit: figure.Nanoseconds, Better: figure.Less, Labels: figure.Of("target", "runc"), Estimate: figure.Exactly(5)}}
-		all := []Document{{Record: rec, Figures: figures}, {Record: warm, Figures: figures}}
-
-		var out bytes.Buffer
-		if err := Benchfmt(&out, all); err != nil {
-			t.Fatal(err)
+		if got := Cache(&record.Header{Plan: json.RawMessage(tt.plan)}); got != tt.want {
+			t.Errorf("%s: got %q, want %q", name, got, tt.want)
 		}
-		var got []string
-		for r := benchfmt.NewReader(&out, "cold.txt"); r.Scan(); {
-			if result, ok := r.Result().(*benchfmt.Result); ok {
-				got = append(got, result.GetConfig("cache"))
+	}
+}
+
+// Two files with the same figures, of a cold run and of a warm one, are put beside each
+// other in every format, and whoever reads both must not take them for one series.
+func TestEveryFormatTellsAColdRunFromAWarmOne(t *testing.T) {
+	t.Parallel()
+	figures := []figure.Figure{}
+	for _, better := range []figure.Direction{figure.Less, figure.More} {
+		figures = append(figures, figure.Figure{Experiment: "lifecycle", Quantity: "latency-" + string(better), Unit: figure.Nanoseconds, Better: better,
+			Labels: figure.Of("target", "runc"), Rounds: []figure.Round{{Value: 5}}, Estimate: figure.Exactly(5)})
+	}
+	// What each says of the figure beside its value, of a cold run.
+	says := map[string]string{
+		"json":                  `"cache": "cold"`,
+		"csv":                   "runc,,1,5,,,,,,,,,,,,,cold\n",
+		"parquet":               "cold",
+		"benchfmt":              "BenchmarkLifecycle/target=runc/cache=cold",
+		"hyperfine":             `"command": "lifecycle latency-less target=runc cache=cold"`,
+		"openmetrics":           `tare_lifecycle_latency_less_seconds{target="runc",cache="cold"}`,
+		"otlp-metrics":          `"key": "cache"`,
+		"junit":                 `name="target=runc cache=cold"`,
+		"customSmallerIsBetter": "lifecycle latency-less target=runc cache=cold",
+		"customBiggerIsBetter":  "lifecycle latency-more target=runc cache=cold",
+		"bencher":               `"lifecycle target=runc cache=cold"`,
+	}
+	for _, f := range Formats {
+		for _, cache := range []string{"cold", ""} {
+			plan, err := json.Marshal(map[string]string{"cache": cache})
+			if err != nil {
+				t.Fatal(err)
 			}
-		}
-		if want := []string{tt.want, ""}; fmt.Sprint(got) != fmt.Sprint(want) || len(got) != 2 {
-			t.Errorf("%s: benchstat reads %q, want %q", name, got, want)
-		}
-
-		out.Reset()
-		if err := OpenMetrics(&out, all); err != nil {
-			t.Fatal(err)
-		}
-		want := 0
-		if tt.want != "" {
-			want = 1
-		}
-		if text := out.String(); strings.Count(text, "tare_cache=") != want || strings.Count(text, `tare_cache="cold"`) != want {
-			t.Errorf("%s: it says\n%s", name, text)
-		}
-		cells := tableOf(all)
-		for i, want := range []any{text(tt.want), nil} {
-			if last := len(cells.columns) - 1; cells.columns[last].name != "page_cache" || cells.rows[i].cells[last] != want {
-				t.Errorf("%s: row %d has %v of %s, want %v", name, i, cells.rows[i].cells[last], cells.columns[last].name, want)
+			var out bytes.Buffer
+			rec := &record.Record{Header: record.Header{RunID: "a", Experiment: "lifecycle", Plan: plan}}
+			if err := f.Write(&out, []Document{{Record: rec, Figures: figures}}); err != nil {
+				t.Fatal(err)
+			}
+			if has := strings.Contains(out.String(), says[f.Name]); says[f.Name] == "" || has != (cache == "cold") {
+				t.Errorf("%s of a run with cache %q says\n%s", f.Name, cache, &out)
 			}
 		}
 	}

@@ -2,6 +2,7 @@ package export
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tare-bench/tare/internal/core/figure"
@@ -66,7 +67,8 @@ func naming(all []Document) [][]named {
 }
 
 // apart are the labels by which the runs of one experiment are told apart: those that
-// a document was given, or its run's id where there are several.
+// a document was given, or its run's id where there are several. What is cold says so even
+// alone, since files are put beside each other.
 func apart(all []Document) []figure.Labels {
 	out, runs := make([]figure.Labels, len(all)), map[string]int{}
 	for i := range all {
@@ -77,6 +79,7 @@ func apart(all []Document) []figure.Labels {
 		if out[i] = all[i].Apart; out[i] == nil && runs[h.Experiment] > 1 {
 			out[i] = figure.Of("run", h.RunID)
 		}
+		out[i] = append(slices.Clip(out[i]), figure.Of("cache", Cache(h))...)
 	}
 	return out
 }

@@ -36,8 +36,9 @@ var (
 	columnsAfter  = []column{{"at_s", real64}, {"n", whole}, {"value", real64}, {"lo", real64}, {"hi", real64},
 		{"failed", whole}, {"total", whole}, {"baseline", parquet.String}, {"shift", real64}, {"shift_lo", real64}, {"shift_hi", real64},
 		{"p", real64}, {"p_adjusted", real64}, {"compared", parquet.String}, {"verdict", parquet.String}}
-	columnsMore = []column{{"round", whole}, {"better", parquet.String}, {"reasons", parquet.String}, {"started", moment}, {"tare_version", parquet.String},
-		{"kernel", parquet.String}, {"arch", parquet.String}, {"cpu_model", parquet.String}, {"page_cache", parquet.String}}
+	columnsAbout = []column{{"page_cache", parquet.String}} // of the run
+	columnsMore  = []column{{"round", whole}, {"better", parquet.String}, {"reasons", parquet.String}, {"started", moment}, {"tare_version", parquet.String},
+		{"kernel", parquet.String}, {"arch", parquet.String}, {"cpu_model", parquet.String}}
 )
 
 func real64() parquet.Node { return parquet.Leaf(parquet.DoubleType) }
@@ -59,7 +60,7 @@ func tableOf(all []Document) *table {
 	for i, key := range labels {
 		named[i] = column{key, parquet.String}
 	}
-	t := &table{columns: slices.Concat(columnsBefore, named, columnsAfter, columnsMore)}
+	t := &table{columns: slices.Concat(columnsBefore, named, columnsAfter, columnsAbout, columnsMore)}
 	t.inCSV = len(t.columns) - len(columnsMore)
 	for _, d := range all {
 		for i := range d.Figures {
@@ -76,15 +77,15 @@ func (t *table) add(rec *record.Record, f *figure.Figure, labels []string) {
 		names = append(names, text(f.Labels.Get(key)))
 	}
 	h := &rec.Header
-	about := []any{nil, text(string(f.Better)), text(strings.Join(f.Reasons, "; ")), nil, text(h.Version),
-		text(h.Environment.Kernel), text(h.Environment.Arch), text(h.Environment.CPUModel), text(cache(rec))}
+	about := []any{text(Cache(h)), nil, text(string(f.Better)), text(strings.Join(f.Reasons, "; ")), nil, text(h.Version),
+		text(h.Environment.Kernel), text(h.Environment.Arch), text(h.Environment.CPUModel)}
 	if !h.Started.IsZero() {
-		about[3] = h.Started
+		about[4] = h.Started
 	}
 	t.rows = append(t.rows, tableRow{cells: slices.Concat(names, estimateCells(f), about)})
 	for _, r := range f.Rounds {
 		values, about := make([]any, len(columnsAfter)), slices.Clone(about)
-		values[2], about[0] = real(r.Value), int64(r.Round)
+		values[2], about[1] = real(r.Value), int64(r.Round)
 		t.rows = append(t.rows, tableRow{slices.Concat(names, values, about), true})
 	}
 	if s := f.Series; s != nil {
