@@ -82,6 +82,9 @@ func (h *History) charts() (out []*page.Chart) {
 		for i := 0; i < len(s.Values); i += each {
 			d := page.At("", "", "value")
 			d.X, d.Y, d.Text = float64(s.At[i]), s.Values[i], h.Points[s.At[i]]+": "+page.Text(s.Values[i], s.Unit)
+			if s.most[s.At[i]] {
+				d.Bound = figure.AtMost
+			}
 			c.Data = append(c.Data, d)
 		}
 		var told []string
@@ -89,7 +92,7 @@ func (h *History) charts() (out []*page.Chart) {
 			last := f.Rounds[len(f.Rounds)-1].Round
 			for _, at := range []int{f.Rounds[0].Round, last} {
 				d := page.At("", "", "level")
-				d.X, d.Text = float64(at), page.Text(f.Value, f.Unit)
+				d.X, d.Text, d.Bound = float64(at), page.Text(f.Value, f.Unit), f.Bound()
 				c.Add(d, f.Estimate, nil)
 			}
 			if k > 0 {

@@ -184,9 +184,9 @@ func (p Pair) Known(v *Versus) *Versus {
 	case v == nil || p.bounds():
 		return nil
 	case p.Figure.AtMost:
-		v.Bound = "at most"
+		v.Bound = AtMost
 	case p.Base.AtMost:
-		v.Bound = "at least"
+		v.Bound = AtLeast
 	default:
 		return v
 	}

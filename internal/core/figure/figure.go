@@ -42,9 +42,20 @@ type Figure struct {
 	Series *Series `json:"series,omitempty"` // what was sampled over time, in one round
 }
 
-// AtMost is the verdict on a figure that is known as an upper bound only, where it has
-// no other.
-const AtMost = "at most"
+// What is known of a value that is a bound only. AtMost is also the verdict on a figure
+// that is one, where it has no other.
+const (
+	AtMost  = "at most"
+	AtLeast = "at least"
+)
+
+// Bound is [AtMost] where the value is known as that only.
+func (f *Figure) Bound() string {
+	if f.AtMost {
+		return AtMost
+	}
+	return ""
+}
 
 // Direction says which change of a figure is an improvement.
 type Direction string

@@ -13,7 +13,7 @@ import (
 // Beside is what of a column's figures is drawn beside its numbers on a terminal that has
 // room for it.
 type Beside struct {
-	of   func(*figure.Figure) figure.Estimate
+	of   func(*figure.Figure) (e figure.Estimate, bound string)
 	show func(float64, figure.Unit) string
 	far  func(float64) float64 // how far from 0 a value is drawn
 }
@@ -22,16 +22,16 @@ type Beside struct {
 // from the baseline's. Of changes twice as much is drawn as far from 0 as half as much.
 var (
 	Estimates = &Beside{
-		of:   func(f *figure.Figure) figure.Estimate { return f.Estimate },
+		of:   func(f *figure.Figure) (figure.Estimate, string) { return f.Estimate, f.Bound() },
 		show: Text,
 		far:  func(v float64) float64 { return v },
 	}
 	Changes = &Beside{
-		of: func(f *figure.Figure) figure.Estimate {
+		of: func(f *figure.Figure) (figure.Estimate, string) {
 			if f.Versus == nil {
-				return figure.Estimate{}
+				return figure.Estimate{}, ""
 			}
-			return f.Versus.Shift
+			return f.Versus.Shift, f.Versus.Bound
 		},
 		show: func(share float64, _ figure.Unit) string { return signed(share) + " %" },
 		far:  func(share float64) float64 { return math.Log(max(1+share, 0.01)) },
@@ -86,19 +86,19 @@ func (t *Table) barred(columns int) *Table {
 // lengths can be compared. The title has both ends of the axis.
 func (b *Beside) column(rows [][]Cell, at, cells int) (title string, bars []Cell) {
 	bars = make([]Cell, len(rows))
-	estimates, unit, lo, hi := make([]figure.Estimate, len(rows)), figure.Unit(""), 0.0, 0.0
+	estimates, bounds, unit, lo, hi := make([]figure.Estimate, len(rows)), make([]string, len(rows)), figure.Unit(""), 0.0, 0.0
 	for r, row := range rows {
 		if at >= len(row) || row[at].Figure == nil {
 			continue
 		}
-		e := b.of(row[at].Figure)
+		e, bound := b.of(row[at].Figure)
 		if !e.Known() || !stat.Finite(e.Value) || e.Bounded && !(stat.Finite(e.Lo) && stat.Finite(e.Hi)) {
 			continue
 		}
 		if !e.Bounded {
 			e.Lo, e.Hi = e.Value, e.Value
 		}
-		estimates[r], unit = e, row[at].Figure.Unit
+		estimates[r], bounds[r], unit = e, bound, row[at].Figure.Unit
 		lo, hi = min(lo, e.Lo), max(hi, e.Hi)
 	}
 	if !(b.far(hi) > b.far(lo)) || !stat.Finite(hi-lo) { // a change may be too small for its logarithm
@@ -107,7 +107,7 @@ func (b *Beside) column(rows [][]Cell, at, cells int) (title string, bars []Cell
 	for r, e := range estimates {
 		if e.Known() {
 			e.Value, e.Lo, e.Hi = b.far(e.Value), b.far(e.Lo), b.far(e.Hi)
-			bars[r] = Cell{Head: bar(e, b.far(lo), b.far(hi), cells), Style: rows[r][at].Style}
+			bars[r] = Cell{Head: bar(e, bounds[r], b.far(lo), b.far(hi), cells), Style: rows[r][at].Style}
 		}
 	}
 	left, right := b.show(lo, unit), b.show(hi, unit)
@@ -123,8 +123,11 @@ func (b *Beside) column(rows [][]Cell, at, cells int) (title string, bars []Cell
 	return left + strings.Repeat(" ", between) + right, bars
 }
 
-// bar is an estimate with its interval, and where 0 is.
-func bar(e figure.Estimate, lo, hi float64, cells int) string {
+// marks are what values are drawn as: a bound points to where the value may be.
+var marks = map[string]rune{"": '●', figure.AtMost: '◀', figure.AtLeast: '▶'}
+
+// bar is an estimate, or what bounds it, with its interval, and where 0 is.
+func bar(e figure.Estimate, bound string, lo, hi float64, cells int) string {
 	line := slices.Repeat([]rune{' '}, cells)
 	place := func(v float64) int { return int(math.Round((v - lo) / (hi - lo) * float64(cells-1))) }
 	line[place(0)] = '│'
@@ -134,6 +137,6 @@ func bar(e figure.Estimate, lo, hi float64, cells int) string {
 			line[i] = '┼'
 		}
 	}
-	line[place(e.Value)] = '●'
+	line[place(e.Value)] = marks[bound]
 	return strings.TrimRight(string(line), " ")
 }

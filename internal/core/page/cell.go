@@ -30,7 +30,7 @@ func Text(v float64, unit figure.Unit) string {
 func Median(f *figure.Figure) Cell {
 	c := Cell{Head: None, Figure: f}
 	if f.Estimate.Known() {
-		c.Head, c.Tail = bound(f)+Text(f.Estimate.Value, f.Unit), HalfWidth(f.Estimate)
+		c.Head, c.Tail = signs[f.Bound()]+Text(f.Estimate.Value, f.Unit), HalfWidth(f.Estimate)
 	}
 	if f.Failed > 0 {
 		failed := fmt.Sprintf("%d/%d failed", f.Failed, f.Total)
@@ -83,7 +83,7 @@ func Change(f *figure.Figure) Cell {
 		}
 		return Cell{Head: words, Figure: f}
 	}
-	c := Cell{Head: Mark(v) + map[string]string{"at most": "≤ ", "at least": "≥ "}[v.Bound] + signed(v.Shift.Value) + " %", Figure: f}
+	c := Cell{Head: Mark(v) + signs[v.Bound] + signed(v.Shift.Value) + " %", Figure: f}
 	c.by = &v.Shift.Value
 	if v.Shift.Bounded {
 		c.Tail = "[" + signed(v.Shift.Lo) + ", " + signed(v.Shift.Hi) + "]"
@@ -149,16 +149,11 @@ func Value(f *figure.Figure, show func(float64) string) Cell {
 	if f == nil || !f.Estimate.Known() || !stat.Finite(f.Estimate.Value) {
 		return Words(None)
 	}
-	return Cell{Head: bound(f) + show(f.Estimate.Value), Figure: f}
+	return Cell{Head: signs[f.Bound()] + show(f.Estimate.Value), Figure: f}
 }
 
-// bound stands before a value that is an upper bound.
-func bound(f *figure.Figure) string {
-	if f.AtMost {
-		return "≤ "
-	}
-	return ""
-}
+// signs stand before a value that is a bound.
+var signs = map[string]string{figure.AtMost: "≤ ", figure.AtLeast: "≥ "}
 
 // Versus is the report's own form of a comparison: the ratio of two trimmed means,
 // with the mark of a verdict.

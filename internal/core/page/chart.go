@@ -38,7 +38,9 @@ func (c *Chart) Add(at Datum, e figure.Estimate, rounds []figure.Round) {
 
 // Figure appends a figure, see [Chart.Add].
 func (c *Chart) Figure(panel, group, series string, f *figure.Figure) {
-	c.Add(At(panel, group, series), f.Estimate, f.Rounds)
+	at := At(panel, group, series)
+	at.Bound = f.Bound()
+	c.Add(at, f.Estimate, f.Rounds)
 }
 
 // mostSteps are those of one distribution.
@@ -63,6 +65,9 @@ func (s *Section) Draw(charts ...*Chart) {
 			continue
 		}
 		c.thin()
+		if slices.ContainsFunc(c.Data, func(d Datum) bool { return d.Bound != "" }) {
+			c.Caption += " A triangle is a bound: the value may lie anywhere where it points."
+		}
 		for _, of := range []func(*Datum) string{func(d *Datum) string { return d.Panel }, func(d *Datum) string { return d.Series }} {
 			if names := distinct(c.Data, of); len(names) == 1 { // nothing else in the picture says it
 				c.Title = Dotted(c.Title, names[0])
@@ -133,7 +138,7 @@ func Against(name string, t figure.Rows) *Chart {
 				continue
 			}
 			at, v := At("", row.Name, t.Names[i]), f.Versus
-			at.Text = string(v.Verdict)
+			at.Text, at.Bound = string(v.Verdict), v.Bound
 			c.Add(at, v.Ratio(), nil)
 			c.Rules = []Rule{{Value: 1 - v.Margin}, {Value: 1, Text: base}, {Value: 1 + v.Margin}}
 			c.Caption = fmt.Sprintf("How many times that of %s each figure is, with the 95 %% interval; within %.3g %% of once it is the same.", base, 100*v.Margin)

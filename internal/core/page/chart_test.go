@@ -2,6 +2,7 @@ package page
 
 import (
 	"encoding/json"
+	"errors"
 	"math"
 	"strings"
 	"testing"
@@ -120,6 +121,51 @@ func TestComparisonsAreDrawnAsRatiosAroundOne(t *testing.T) {
 	}
 }
 
+// Nobody may take a bound for a value, on a terminal, in a chart or in its table.
+func TestBoundsAreDrawnAsBounds(t *testing.T) {
+	t.Parallel()
+	of := func(value float64, atMost bool) *figure.Figure {
+		f := &figure.Figure{Unit: figure.Nanoseconds, AtMost: atMost}
+		for i := range 9 {
+			f.Rounds = append(f.Rounds, figure.Round{Round: i, Value: value * (1 + float64(i)/1000)})
+		}
+		f.Estimate = figure.Median(f.Values())
+		return f
+	}
+	for name, tt := range map[string]struct {
+		base, other *figure.Figure
+		mark, told  string
+		shape       string // of Vega, "" a circle
+	}{
+		"both known":                   {of(5e6, false), of(7e6, false), "●", "1.40 [", ""},
+		"an upper bound":               {of(5e6, false), of(7e6, true), "◀", "≤ 1.40 [", figure.AtMost},
+		"compared with an upper bound": {of(5e6, true), of(7e6, false), "▶", "≥ 1.40 [", figure.AtLeast},
+	} {
+		rows := figure.Rows{Names: []string{"runc", "crun"}, Rows: []figure.Row{{Name: "start", Of: []*figure.Figure{tt.base, tt.other}}}}
+		figure.Comparing{}.CompareRows(rows)
+		s := Shifts(rows, figure.Comparing{})
+		var text, html strings.Builder
+		pages := []*Page{{Sections: []Section{*s}}}
+		if err := errors.Join(Write(&text, "text", pages, Options{Width: 120, Colour: true}), Write(&html, "html", pages, Options{})); err != nil {
+			t.Fatal(err)
+		}
+		if got := text.String(); strings.Count(got, tt.mark) != 1 || strings.ContainsAny(strings.Replace(got, tt.mark, "", 1), "●◀▶") {
+			t.Errorf("%s: on a terminal it is\n%s", name, got)
+		}
+		c := s.Charts[0]
+		spec, err := json.Marshal(c.VegaLite(map[string]string{}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := string(spec); !strings.Contains(got, tt.told) || !strings.Contains(got, `"bound":"`+tt.shape+`"`) || strings.Contains(c.Caption, "bound") != (tt.shape != "") {
+			t.Errorf("%s: the chart is\n%s", name, got)
+		}
+		if tt.shape != "" && !strings.Contains(html.String(), ">"+tt.shape+"<") {
+			t.Errorf("%s: its table does not say %s", name, tt.shape)
+		}
+	}
+}
+
 // medians is a table with a row for each estimate.
 func medians(all ...figure.Estimate) *Table {
 	table := Names("operation")
@@ -165,16 +211,19 @@ func TestABarShowsWhereZeroIs(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		e      figure.Estimate
+		bound  string
 		lo, hi float64
 		want   string
 	}{
-		{"an interval", figure.Estimate{Value: 5, Lo: 3, Hi: 9}, 0, 10, "│  ──●────"},
-		{"what is all of the axis", figure.Estimate{Value: 0, Lo: -10, Hi: 10}, -10, 10, "─────●─────"},
-		{"what may be nothing", figure.Estimate{Value: 4, Lo: -2, Hi: 6}, -10, 10, "    ─┼─●─"},
-		{"less than nothing", figure.Estimate{Value: -8, Lo: -10, Hi: -6}, -10, 10, "─●─  │"},
-		{"no interval", figure.Estimate{Value: 10, Lo: 10, Hi: 10}, 0, 10, "│         ●"},
+		{"an interval", figure.Estimate{Value: 5, Lo: 3, Hi: 9}, "", 0, 10, "│  ──●────"},
+		{"what is all of the axis", figure.Estimate{Value: 0, Lo: -10, Hi: 10}, "", -10, 10, "─────●─────"},
+		{"what may be nothing", figure.Estimate{Value: 4, Lo: -2, Hi: 6}, "", -10, 10, "    ─┼─●─"},
+		{"less than nothing", figure.Estimate{Value: -8, Lo: -10, Hi: -6}, "", -10, 10, "─●─  │"},
+		{"no interval", figure.Estimate{Value: 10, Lo: 10, Hi: 10}, "", 0, 10, "│         ●"},
+		{"an upper bound", figure.Estimate{Value: 5, Lo: 3, Hi: 9}, figure.AtMost, 0, 10, "│  ──◀────"},
+		{"a lower bound", figure.Estimate{Value: 5, Lo: 5, Hi: 5}, figure.AtLeast, 0, 10, "│    ▶"},
 	} {
-		if got := bar(tt.e, tt.lo, tt.hi, 11); got != tt.want {
+		if got := bar(tt.e, tt.bound, tt.lo, tt.hi, 11); got != tt.want {
 			t.Errorf("%s is %q, want %q", tt.name, got, tt.want)
 		}
 	}

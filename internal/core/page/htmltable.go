@@ -202,9 +202,9 @@ func (c *Chart) table() *Table {
 	values("to", c.Y, func(d *Datum) float64 { return d.Hi })
 	texts("what", func(d *Datum) string {
 		if d.Round {
-			return "one round"
+			return Dotted("one round", d.Bound)
 		}
-		return ""
+		return d.Bound
 	})
 	texts("remarks", func(d *Datum) string { return d.Text })
 	return t

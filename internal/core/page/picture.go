@@ -60,6 +60,7 @@ type Datum struct {
 	X, X2, Y, Lo, Hi     float64 // in the axis's unit; NaN where there is none
 	Text                 string  // shown when it is pointed at
 	Round                bool    // a single round's value and no estimate
+	Bound                string  // Y is no value but at most or at least that: [figure.AtMost], [figure.AtLeast]
 }
 
 // At is a datum without any value yet, since 0 would be one.

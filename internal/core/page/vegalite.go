@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/stat"
 	"github.com/tare-bench/tare/internal/term"
 )
@@ -98,6 +99,7 @@ type row struct {
 	Lo     *float64 `json:"lo,omitempty"`
 	Hi     *float64 `json:"hi,omitempty"`
 	Round  bool     `json:"round,omitempty"`
+	Bound  string   `json:"bound"`
 	Text   string   `json:"text"`
 }
 
@@ -117,7 +119,7 @@ func (v *vega) values() []row {
 	for i := range v.Data {
 		d := &v.Data[i]
 		out[i] = row{Panel: vegaName(d.Panel), Group: vegaName(d.Group), Series: vegaName(d.Series), Order: order[vegaName(d.Series)],
-			X: in(d.X, v.x), X2: in(d.X2, v.x), Y: in(d.Y, v.y), Lo: in(d.Lo, v.y), Hi: in(d.Hi, v.y), Round: d.Round, Text: v.told(d)}
+			X: in(d.X, v.x), X2: in(d.X2, v.x), Y: in(d.Y, v.y), Lo: in(d.Lo, v.y), Hi: in(d.Hi, v.y), Round: d.Round, Bound: d.Bound, Text: v.told(d)}
 	}
 	return out
 }
@@ -151,11 +153,11 @@ func (c *Chart) told(d *Datum) string {
 	case c.Kind == Cumulative:
 		what = Share(d.Y) + " ≤ " + x(d.X)
 	case c.Kind == Lines:
-		what = strings.TrimSpace(c.X.Title+" "+x(d.X)) + ": " + y(d.Y) + between
+		what = strings.TrimSpace(c.X.Title+" "+x(d.X)) + ": " + signs[d.Bound] + y(d.Y) + between
 	case d.Round:
-		what = "one round: " + y(d.Y)
+		what = "one round: " + signs[d.Bound] + y(d.Y)
 	default:
-		what = y(d.Y) + between
+		what = signs[d.Bound] + y(d.Y) + between
 	}
 	var lines []string
 	for _, line := range []string{Dotted(d.Panel, d.Group, d.Series), what, d.Text} {
@@ -257,6 +259,11 @@ func (v *vega) free(series string, used []string) string {
 	return best
 }
 
+// ends are the shapes of values: a bound points to where the value may be.
+func ends(less, more string) object {
+	return object{"field": "bound", "type": "nominal", "legend": nil, "scale": object{"domain": list{"", figure.AtMost, figure.AtLeast}, "range": list{"circle", "triangle-" + less, "triangle-" + more}}}
+}
+
 // pointed is what is shown of a mark that is pointed at.
 func pointed() object { return object{"field": "text", "type": "nominal"} }
 
@@ -295,7 +302,7 @@ func (v *vega) intervals() object {
 		"layer": list{
 			with(object{"type": "circle", "size": 16, "opacity": 0.5}, "datum.round", object{"x": value}),
 			with(object{"type": "rule", "strokeWidth": 3, "opacity": 0.75}, "!datum.round && isValid(datum.lo)", object{"x": lo, "x2": object{"field": "hi"}}),
-			with(object{"type": "circle", "size": 80, "opacity": 1}, "!datum.round", object{"x": value}),
+			with(object{"type": "point", "filled": true, "size": 80, "opacity": 1}, "!datum.round", object{"x": value, "shape": ends("left", "right")}),
 		},
 	}
 }
@@ -349,8 +356,8 @@ func (v *vega) lines() object {
 		object{"mark": object{"type": "area", "opacity": 0.18}, "encoding": object{"x": x, "y": lo, "y2": object{"field": "hi"}, "color": v.colour()},
 			"transform": list{object{"filter": "isValid(datum.lo) && !datum.round"}}},
 		object{"mark": object{"type": "line", "strokeWidth": 1.8}, "encoding": v.shape(object{"x": x, "y": y}), "transform": list{object{"filter": "!datum.round"}}},
-		object{"mark": object{"type": "circle", "opacity": 0.9}, "encoding": object{"x": x, "y": y, "color": v.colour(), "tooltip": pointed(),
-			"size": object{"condition": object{"test": "datum.round", "value": 14}, "value": 28}}},
+		object{"mark": object{"type": "point", "filled": true, "opacity": 0.9}, "encoding": object{"x": x, "y": y, "color": v.colour(), "shape": ends("down", "up"), "tooltip": pointed(),
+			"size": object{"condition": list{object{"test": "datum.round", "value": 14}, object{"test": "datum.bound", "value": 90}}, "value": 28}}},
 	}}
 }
 

@@ -256,7 +256,7 @@ func (j *Judgement) charts(t *Target) []*page.Chart {
 		s := &t.Steps[i]
 		add := func(c *page.Chart, series string, f *figure.Figure) {
 			at := page.At("", "", series)
-			at.X = float64(s.Sandboxes)
+			at.X, at.Bound = float64(s.Sandboxes), f.Bound()
 			c.Add(at, f.Estimate, nil)
 		}
 		add(latency, name, &s.Start)
