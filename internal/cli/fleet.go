@@ -37,11 +37,11 @@ smallest Role for it, and what each plan is given of a node.`,
 
 // fleetFlags say what is done where.
 type fleetFlags struct {
-	nodes, image, priority, results, secret string
-	tolerations                             []string
-	requests                                map[string]string
-	deadline                                time.Duration
-	kube                                    kube.Options
+	nodes, image, priority, results, secret, schedule string
+	tolerations                                       []string
+	requests                                          map[string]string
+	deadline                                          time.Duration
+	kube                                              kube.Options
 }
 
 func (f *fleetFlags) add(set *pflag.FlagSet) {
@@ -77,7 +77,7 @@ func (f *fleetFlags) spec(ctx context.Context, s *app, path string) (*fleet.Spec
 	if err != nil {
 		return nil, nil, err
 	}
-	spec := &fleet.Spec{Image: f.image, PlanName: filepath.Base(record.Stem(path)), Plan: text, PriorityClass: f.priority, Deadline: f.deadline}
+	spec := &fleet.Spec{Image: f.image, PlanName: filepath.Base(record.Stem(path)), Plan: text, PriorityClass: f.priority, Deadline: f.deadline, Schedule: f.schedule}
 	if filepath.Ext(spec.PlanName) == "" {
 		spec.PlanName += ".yaml"
 	}
@@ -236,7 +236,9 @@ func newFleetRender(s *app) *cobra.Command {
 		Long: `Print as YAML what tare fleet run would make: the plan's ConfigMap and a Job for each
 node. The same plan, nodes and flags give the same manifests. Nobody fetches the records
 of what others apply, so they have to go somewhere, and tare clean leaves it alone.
-Where --nodes only names nodes, no cluster is asked for them.`,
+Where --nodes only names nodes, no cluster is asked for them.
+
+With --schedule each node has a CronJob, so that the plan is done again and again.`,
 		Example: "  tare fleet render plan.yaml --nodes 'metadata.name in (a,b)' --results pvc:records --namespace bench",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -264,6 +266,7 @@ Where --nodes only names nodes, no cluster is asked for them.`,
 		},
 	}
 	f.add(c.Flags())
+	c.Flags().StringVar(&f.schedule, "schedule", "", "CronJobs in place of Jobs, by this: '0 3 * * *' is every night at three, by the clock of the cluster's controllers")
 	return c
 }
 

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/robfig/cron/v3"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -38,6 +39,7 @@ type Spec struct {
 	Requests      corev1.ResourceList
 	Deadline      time.Duration
 	Results       Results
+	Schedule      string // when the plan is done again and again, as cron has it; "" is once
 }
 
 // Needs are what a plan takes of a node beyond a pod that may do nothing there.
@@ -170,6 +172,23 @@ func (s *Spec) Check() error {
 		return fmt.Errorf("the plan has %d bytes, and a ConfigMap holds a MiB", len(s.Plan))
 	case s.Deadline < time.Minute:
 		return errors.New("--deadline: a Job is given a minute at least")
+	case s.Schedule != "":
+		return checkSchedule(s.Schedule)
+	}
+	return nil
+}
+
+// checkSchedule refuses what the API server would, by its own parser, and what never comes.
+func checkSchedule(text string) error {
+	if strings.Contains(text, "TZ") {
+		return fmt.Errorf("--schedule: %q names a time zone, which a CronJob does not take there", text)
+	}
+	schedule, err := cron.ParseStandard(text)
+	if err == nil && schedule.Next(time.Now()).IsZero() {
+		err = errors.New("no such day comes within five years")
+	}
+	if err != nil {
+		return fmt.Errorf("--schedule: %q: %w; write minute, hour, day, month and day of the week as cron has them: '0 3 * * *' is every night at three", text, err)
 	}
 	return nil
 }
@@ -195,11 +214,12 @@ func (s *Spec) ConfigMap() *corev1.ConfigMap {
 	}
 }
 
-// jobName is that of a node's Job: a label at most, of which pods' names are made.
+// jobName is that of a node's Job or CronJob, of which Jobs' and pods' names are made: the
+// API server takes 52 bytes for a CronJob.
 func jobName(runID, node string) string {
 	clean := strings.ToLower(strings.NewReplacer(".", "-", "_", "-").Replace(safe(node)))
-	if clean != node || len(clean) > 40 {
-		clean = strings.Trim(clean[:min(len(clean), 34)], "-") + "-" + short(node)
+	if clean != node || len(clean) > 38 {
+		clean = strings.Trim(clean[:min(len(clean), 32)], "-") + "-" + short(node)
 	}
 	return "tare-" + runID + "-" + clean
 }
@@ -216,6 +236,22 @@ func (s *Spec) Job(node string) *batchv1.Job {
 			Completions: &one, Parallelism: &one, BackoffLimit: &once,
 			ActiveDeadlineSeconds: &deadline, TTLSecondsAfterFinished: &kept,
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: kube.Labels(s.RunID)}, Spec: s.pod(node)},
+		},
+	}
+}
+
+// CronJob is that of a node, whose Jobs begin by the schedule and never two at once: they
+// would measure each other.
+func (s *Spec) CronJob(node string) *batchv1.CronJob {
+	job, kept := s.Job(node), int32(3)
+	job.Spec.TTLSecondsAfterFinished = nil // so that in the morning one sees what the night brought
+	return &batchv1.CronJob{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "batch/v1", Kind: "CronJob"},
+		ObjectMeta: job.ObjectMeta,
+		Spec: batchv1.CronJobSpec{
+			Schedule: s.Schedule, ConcurrencyPolicy: batchv1.ForbidConcurrent,
+			SuccessfulJobsHistoryLimit: &kept, FailedJobsHistoryLimit: &kept,
+			JobTemplate: batchv1.JobTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: kube.Labels(s.RunID)}, Spec: job.Spec},
 		},
 	}
 }
@@ -281,7 +317,12 @@ func (s *Spec) runner(node string) corev1.Container {
 		c.Command, c.Env = append(c.Command, "--host"), c.Env[:1]
 	}
 	if s.Results.Bucket != "" {
-		c.Command = append(c.Command, "-o", s.Results.Bucket+"/"+FileName(node)) // the last counts
+		folder := s.Results.Bucket
+		if s.Schedule != "" { // nothing is written over, and no two pods are called the same
+			folder += "/$(POD)"
+			c.Env = append(c.Env, corev1.EnvVar{Name: "POD", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}})
+		}
+		c.Command = append(c.Command, "-o", folder+"/"+FileName(node)) // the last counts
 		c.EnvFrom = []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: s.Results.Secret}}}}
 	}
 	return c
@@ -306,7 +347,11 @@ func (r Results) volume() corev1.VolumeSource {
 func (s *Spec) Render(w io.Writer, nodes []string) error {
 	objects := []runtime.Object{s.ConfigMap()}
 	for _, node := range nodes {
-		objects = append(objects, s.Job(node))
+		if s.Schedule != "" {
+			objects = append(objects, s.CronJob(node))
+		} else {
+			objects = append(objects, s.Job(node))
+		}
 	}
 	var out bytes.Buffer
 	for _, o := range objects {

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"bytes"
+	"errors"
 	"reflect"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/kube"
 	"github.com/tare-bench/tare/internal/kube/kubetest"
+	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
 func TestAPlanIsGivenOfANodeWhatItTakesAndNoMore(t *testing.T) {
@@ -89,7 +91,7 @@ func TestNamesAreRightWhateverNodesAndPlansAreCalled(t *testing.T) {
 	seen := map[string]string{}
 	for _, node := range []string{"a", "ip-10-0-0-1.eu.example", "ip-10-0-0-1-eu.example", strings.Repeat("long.", 40), "../../etc/passwd", "a\x1b[2J", "-x", ".", "A", "a_b"} {
 		job, file := jobName("abcdefgh", node), FileName(node)
-		if errs := validation.IsDNS1123Label(job); errs != nil {
+		if errs := validation.IsDNS1123Label(job); errs != nil || len(job) > 52 { // which the API server takes for a CronJob
 			t.Errorf("%q: %s: %v", node, job, errs)
 		}
 		if strings.ContainsAny(file, "/\x1b") || file[0] == '.' || file[0] == '-' || len(file) > 255 {
@@ -141,6 +143,36 @@ func TestTheSameGivesTheSameManifestsAndTheyReadBack(t *testing.T) {
 	if len(p.Containers) != 1 || p.Volumes[2].PersistentVolumeClaim.ClaimName != "records" || p.Containers[0].VolumeMounts[2].SubPath != "weighed" ||
 		*job.Spec.BackoffLimit != 0 || *job.Spec.ActiveDeadlineSeconds != 3600 || *job.Spec.TTLSecondsAfterFinished == 0 {
 		t.Errorf("%s", texts[3])
+	}
+}
+
+func TestAScheduleMakesCronJobsOfWhichNoTwoRecordsMeet(t *testing.T) {
+	t.Parallel()
+	s := spec()
+	s.Schedule, s.Results = "0 3 * * *", Results{Bucket: "s3://bench/nightly", Secret: "keys"}
+	var out bytes.Buffer
+	if err := errors.Join(s.Check(), s.Render(&out, []string{"a"})); err != nil {
+		t.Fatal(err)
+	}
+	var c batchv1.CronJob
+	if err := yaml.UnmarshalStrict([]byte(strings.Split(out.String(), "---\n")[2]), &c); err != nil || strings.Contains(out.String(), "managed-by") {
+		t.Fatalf("%v: %s", err, out.String())
+	}
+	runner := c.Spec.JobTemplate.Spec.Template.Spec.Containers[0]
+	if c.Kind != "CronJob" || c.Spec.Schedule != s.Schedule || c.Spec.ConcurrencyPolicy != batchv1.ForbidConcurrent || c.Spec.JobTemplate.Spec.TTLSecondsAfterFinished != nil ||
+		c.Labels[engine.RunLabel] != s.RunID || c.Spec.JobTemplate.Labels[engine.RunLabel] != s.RunID ||
+		runner.Command[len(runner.Command)-1] != "s3://bench/nightly/$(POD)/a.jsonl" || runner.Env[len(runner.Env)-1].ValueFrom.FieldRef.FieldPath != "metadata.name" {
+		t.Errorf("%s", out.String())
+	}
+	for schedule, why := range map[string]string{
+		"* * * * *": "", "@daily": "", "0 3 29 2 *": "", "0 3 * * mon-fri": "", "@every 1h": "",
+		"0 3 * *": "expected exactly 5 fields", "60 * * * *": "above maximum", "*/0 * * * *": "positive number", "at three": "expected exactly 5 fields",
+		"0 3 31 2 *": "no such day comes", "TZ=": "a time zone", "CRON_TZ=UTC 0 3 * * *": "a time zone", "@every": "unrecognized descriptor", " ": "expected exactly 5 fields",
+	} {
+		s.Schedule = schedule
+		if err := s.Check(); (err == nil) != (why == "") || err != nil && !strings.Contains(err.Error(), why) {
+			t.Errorf("%q: %v, want %q", schedule, err, why)
+		}
 	}
 }
 
