@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/engines"
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/subject"
@@ -122,6 +123,38 @@ func TestAServerIsReadySoLongAfterItsFirstInstructionAsItSleeps(t *testing.T) {
 					t.Errorf("at best %v later than it slept, beyond what is said of how exactly that is known", best)
 				}
 			})
+		}
+	}
+}
+
+// So it is of starts that are watched, and in what is reported of them.
+func TestAWatchedStartIsReadySoLongAfterItsFirstInstructionAsItsServerSleeps(t *testing.T) {
+	targets := []string{"floor", "runc", "docker/runc"}
+	rec, j := watch(t, append([]string{"--docker-host", engines.Docker(t).Host, "--rounds", "3", "--warmup", "0",
+		"--command", "/probe serve 8080 delay=" + strconv.FormatInt(sleeps.Milliseconds(), 10), "--ready", "tcp:8080"}, targets...)...)
+	best := map[string]time.Duration{}
+	for i := range rec.Starts {
+		s := &rec.Starts[i]
+		if s.Failure != nil || s.Unready == 0 || s.First == 0 {
+			t.Fatalf("%+v", *s)
+		}
+		took, resolution := time.Duration(s.Ready-s.First), time.Duration(s.Ready-s.Unready)
+		if took < sleeps {
+			t.Errorf("%s: ready %v after its first instruction, and slept %v", s.Target, took, sleeps)
+		}
+		beyond := took - sleeps - resolution
+		if one, met := best[s.Target]; !met || beyond < one {
+			best[s.Target] = beyond
+		}
+		t.Logf("%s: ready %v later than it slept, known to %v of %d polls", s.Target, took-sleeps, resolution, s.Polls)
+	}
+	for _, target := range targets {
+		if beyond, met := best[target]; !met || beyond > late {
+			t.Errorf("%s: at best %v later than it slept, beyond what is said of how exactly that is known", target, beyond)
+		}
+		first, ready := figure.Find(j.Figures(), "time-to-first-instruction", "target", target), figure.Find(j.Figures(), "time-to-ready", "target", target)
+		if took := ready.Value - first.Value; ready.N != 3 || first.N != 3 || ready.AtMost || took < float64(sleeps) {
+			t.Errorf("%s: it is reported as ready %v after its first instruction, of %d starts", target, time.Duration(took), ready.N)
 		}
 	}
 }
