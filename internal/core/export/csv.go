@@ -45,9 +45,9 @@ func number(v float64) string {
 	return strconv.FormatFloat(v, 'g', -1, 64)
 }
 
-// Harmless keeps a spreadsheet from taking a text for a formula, and a terminal
+// harmless keeps a spreadsheet from taking a text for a formula, and a terminal
 // from obeying it.
-func Harmless(s string) string {
+func harmless(s string) string {
 	s = term.Clean(s)
 	if s != "" && strings.Contains("=+-@", s[:1]) {
 		return "'" + s

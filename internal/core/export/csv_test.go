@@ -4,7 +4,7 @@ import "testing"
 
 func TestATextThatASpreadsheetWouldCalculateIsText(t *testing.T) {
 	for text, want := range map[string]string{"+1": "'+1", "-x": "'-x", "@a": "'@a", "=a": "'=a", "runc": "runc", "": "", "\t=a": `\t=a`} {
-		if got := Harmless(text); got != want {
+		if got := harmless(text); got != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
 	}

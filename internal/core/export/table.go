@@ -139,7 +139,7 @@ func real(v float64) any {
 func shown(cell any) string {
 	switch v := cell.(type) {
 	case string:
-		return Harmless(v)
+		return harmless(v)
 	case int64:
 		return strconv.FormatInt(v, 10)
 	case float64:

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// ParseDuration reads "10m", and says what is missing where there is no unit.
-func ParseDuration(s string) (time.Duration, error) {
+// parseDuration reads "10m", and says what is missing where there is no unit.
+func parseDuration(s string) (time.Duration, error) {
 	d, err := time.ParseDuration(s)
 	if err == nil {
 		return d, nil

@@ -61,7 +61,7 @@ func (d *durationText) UnmarshalJSON(text []byte) error {
 	if err := json.Unmarshal(text, &s); err != nil || s == "" {
 		return err
 	}
-	value, err := ParseDuration(s)
+	value, err := parseDuration(s)
 	*d = durationText(value)
 	return err
 }
@@ -77,8 +77,8 @@ func Written[T any](parse func(string) (T, error), format func(T) string, schema
 // The kinds that every measurement has.
 var (
 	Duration = Kind[time.Duration]{
-		Read:  func(n Node) (time.Duration, bool) { return Scalar(n, ParseDuration) },
-		Parse: ParseDuration, Format: FormatDuration, Type: "duration",
+		Read:  func(n Node) (time.Duration, bool) { return Scalar(n, parseDuration) },
+		Parse: parseDuration, Format: FormatDuration, Type: "duration",
 		Schema: Schema{"type": "string", "pattern": `^\+?([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+$`},
 	}
 	Integer   = integer(strconv.Atoi, "int")
@@ -102,7 +102,7 @@ func asWritten(s string) (string, error) { return s, nil }
 // TextOf is the kind of text, also of a type of its own.
 func TextOf[T ~string]() Kind[T] {
 	return Kind[T]{
-		Read:  func(n Node) (T, bool) { s, ok := n.Text(); return T(s), ok },
+		Read:  func(n Node) (T, bool) { s, ok := n.text(); return T(s), ok },
 		Parse: func(s string) (T, error) { return T(s), nil }, Type: "string", Schema: Schema{"type": "string"},
 	}
 }
@@ -229,7 +229,7 @@ func Texts(name string) Kind[map[string]string] {
 			out := map[string]string{}
 			for _, e := range n.Entries(n.field, "write "+name+": value below it") {
 				e.Value.field = n.field + " " + e.Key
-				if text, ok := e.Value.Text(); ok {
+				if text, ok := e.Value.text(); ok {
 					out[e.Key] = text
 				}
 			}

@@ -146,8 +146,8 @@ func (n Node) at(index int) Node {
 	return n
 }
 
-// Text reads text that YAML takes for text.
-func (n Node) Text() (string, bool) {
+// text reads text that YAML takes for text.
+func (n Node) text() (string, bool) {
 	switch v := n.yaml.(type) {
 	case *ast.StringNode:
 		return v.Value, true

@@ -18,12 +18,12 @@ import (
 // fields hold then are the defaults.
 type Options interface{ Declare(s *Set) }
 
-// Checked are options that can contradict one another.
-type Checked interface{ Wrong() FieldErrors }
+// checked are options that can contradict one another.
+type checked interface{ Wrong() FieldErrors }
 
-// Final are options of which more has to hold when they are run than when a
+// final are options of which more has to hold when they are run than when a
 // file with them is read.
-type Final interface{ WrongToRun() FieldErrors }
+type final interface{ WrongToRun() FieldErrors }
 
 // Option is one declaration. One without a key is a flag only.
 type Option struct {
@@ -134,7 +134,7 @@ func (s *Set) Finish(ctx context.Context) error {
 		}
 	}
 	all := s.check("")
-	if f, ok := s.of.(Final); ok {
+	if f, ok := s.of.(final); ok {
 		all = append(all, f.WrongToRun()...)
 	}
 	if len(all) > 0 {
@@ -152,7 +152,7 @@ func (s *Set) FromFile() bool { return s.file != "" }
 // Check says everything that is wrong with options, by their names.
 func Check(o Options) error {
 	all := Of(o).check("")
-	if f, ok := o.(Final); ok {
+	if f, ok := o.(final); ok {
 		all = append(all, f.WrongToRun()...)
 	}
 	if len(all) == 0 {
@@ -174,7 +174,7 @@ func (s *Set) check(prefix string) FieldErrors {
 			all = append(all, o.rules.check(prefix+o.key, reflect.ValueOf(o.into).Elem())...)
 		}
 	}
-	if c, ok := s.of.(Checked); ok {
+	if c, ok := s.of.(checked); ok {
 		all = append(all, c.Wrong()...)
 	}
 	return all

@@ -242,7 +242,7 @@ func TestDurationsAreWrittenWithoutZeroParts(t *testing.T) {
 		"10m": 10 * time.Minute, "1h": time.Hour, "10h": 10 * time.Hour, "1h30m": 90 * time.Minute, "1h0m5s": time.Hour + 5*time.Second, "20m10s": 1210 * time.Second,
 	} {
 		got := FormatDuration(d)
-		if back, err := ParseDuration(got); got != want || err != nil || back != d {
+		if back, err := parseDuration(got); got != want || err != nil || back != d {
 			t.Errorf("%v is written %q and read back as %v, %v", d, got, back, err)
 		}
 	}

@@ -153,7 +153,7 @@ func TestBoundsAreDrawnAsBounds(t *testing.T) {
 			t.Errorf("%s: on a terminal it is\n%s", name, got)
 		}
 		c := s.Charts[0]
-		spec, err := json.Marshal(c.VegaLite(map[string]string{}))
+		spec, err := json.Marshal(c.vegaLite(map[string]string{}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -244,7 +244,7 @@ func TestMarksOfALogarithmicAxisCanBeWritten(t *testing.T) {
 		c.Add(At("", "start", "runc"), figure.Exactly(y), nil)
 	}
 	c.Y.Log = true
-	if _, err := json.Marshal(c.VegaLite(map[string]string{})); err != nil {
+	if _, err := json.Marshal(c.vegaLite(map[string]string{})); err != nil {
 		t.Error(err)
 	}
 }

@@ -82,8 +82,8 @@ func Labels(rec *record.Record) []string {
 	return []string{"labels: " + Dotted(all...)}
 }
 
-// Status is the run's own word on its end; a record without an end has none.
-func Status(rec *record.Record) string {
+// status is the run's own word on its end; a record without an end has none.
+func status(rec *record.Record) string {
 	if rec.End == nil {
 		return "cut off"
 	}
@@ -92,7 +92,7 @@ func Status(rec *record.Record) string {
 
 // Outcome is how the run ended, after how long, and why.
 func Outcome(rec *record.Record) string {
-	s := Status(rec)
+	s := status(rec)
 	if rec.End == nil {
 		return s
 	}

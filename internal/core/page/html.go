@@ -149,7 +149,7 @@ func newBlock(s *Section, taken map[string]bool, colours map[string]string) (blo
 		charts = append([]*Chart{s.Picture.chart(s.Title)}, charts...)
 	}
 	for _, c := range charts {
-		text, err := dataBlock(c.VegaLite(colours))
+		text, err := dataBlock(c.vegaLite(colours))
 		if err != nil {
 			return b, err
 		}

@@ -255,7 +255,7 @@ func TestVegaIsWhatItsAuthorsBuilt(t *testing.T) {
 		}
 	}
 	for _, c := range sample("").Sections[0].Charts {
-		if schema := fmt.Sprint(c.VegaLite(map[string]string{})["$schema"]); !strings.HasSuffix(schema, "/vega-lite/v6.json") || !strings.Contains(asset("vega/LICENSE"), "Vega-Lite 6.") {
+		if schema := fmt.Sprint(c.vegaLite(map[string]string{})["$schema"]); !strings.HasSuffix(schema, "/vega-lite/v6.json") || !strings.Contains(asset("vega/LICENSE"), "Vega-Lite 6.") {
 			t.Errorf("the schema is %s", schema)
 		}
 	}

@@ -41,7 +41,7 @@ func (f *figures) markdown(out *bufio.Writer, charts []*Chart) error {
 // svg is what the page of HTML shows of a chart, drawn by the same Vega of the same
 // specification. It is white below, so that it can be read on a dark page.
 func (f *figures) svg(c *Chart) ([]byte, error) {
-	spec, err := json.Marshal(c.VegaLite(f.colours))
+	spec, err := json.Marshal(c.vegaLite(f.colours))
 	if err != nil {
 		return nil, fmt.Errorf("its specification: %w", err)
 	}

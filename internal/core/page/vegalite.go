@@ -28,11 +28,11 @@ var palette = []string{"#2f7dc0", "#cf5a1e", "#2b9162", "#a9569f", "#8f7a1d", "#
 // amber is for waits, which are nobody's.
 const amber = "#b8860b"
 
-// VegaLite is the chart in the grammar of Vega-Lite, version 6, with its data: for the
+// vegaLite is the chart in the grammar of Vega-Lite, version 6, with its data: for the
 // page of HTML, and for Vega's editor and Altair. usermeta.gutter is how wide the names
 // of categories are, in pixels. A series has the colour that it has in the charts before,
 // which are kept in colours, unless another one of this chart has it.
-func (c *Chart) VegaLite(colours map[string]string) map[string]any {
+func (c *Chart) vegaLite(colours map[string]string) map[string]any {
 	v := vega{Chart: c, colours: colours, x: c.X.scale(c.along(true)), y: c.Y.scale(c.along(false)),
 		panels: distinct(c.Data, func(d *Datum) string { return vegaName(d.Panel) }),
 		groups: distinct(c.Data, func(d *Datum) string { return vegaName(d.Group) }),

@@ -28,12 +28,12 @@ type Fit struct {
 // Point is a value at a place.
 type Point struct{ X, Y float64 }
 
-// Line fits a line by least squares. The interval of the slope is Student's,
+// line fits a line by least squares. The interval of the slope is Student's,
 // with N − 2 degrees of freedom (Draper and Smith, Applied Regression Analysis,
 // 3rd ed. 1998, section 1.4): it believes the points' errors to be independent
 // and equally wide. It is Known from 3 points at 2 places on. Without 2 places
 // there is no line, and all figures are NaN.
-func Line(all []Point, confidence float64) Fit {
+func line(all []Point, confidence float64) Fit {
 	var points []Point
 	for _, p := range all {
 		if Finite(p.X) && Finite(p.Y) {
@@ -81,18 +81,18 @@ func Line(all []Point, confidence float64) Fit {
 // are the sample: from [MinRounds] rounds on their median with its interval
 // ([Summarize]), which assumes nothing of their distribution; below that their
 // mean with Student's interval of a mean, which needs to believe them normal,
-// there being no other interval of so few. With fewer rounds it is [Line]
+// there being no other interval of so few. With fewer rounds it is [line]
 // through all points.
 func LineOfRounds(rounds [][]Point, confidence float64) Fit {
 	var all []Point
 	var slopes []float64
 	for _, points := range rounds {
 		all = append(all, points...)
-		if f := Line(points, confidence); Finite(f.Slope) {
+		if f := line(points, confidence); Finite(f.Slope) {
 			slopes = append(slopes, f.Slope)
 		}
 	}
-	f := Line(all, confidence)
+	f := line(all, confidence)
 	f.Rounds = len(slopes)
 	if f.Rounds < 3 {
 		if f.Rounds > 1 {

@@ -44,26 +44,26 @@ func points(x, y []float64) (all []Point) {
 func TestLineIsThatOfThePublishedExample(t *testing.T) {
 	x := []float64{10, 8, 13, 9, 11, 14, 6, 4, 12, 7, 5}
 	y := []float64{8.04, 6.95, 7.58, 8.81, 8.33, 9.96, 7.24, 4.26, 10.84, 4.82, 5.68}
-	f := Line(points(x, y), 0.95)
+	f := line(points(x, y), 0.95)
 	if math.Abs(f.Slope-0.50009) > 1e-5 || math.Abs(f.Intercept-3.00009) > 1e-5 || math.Abs(f.SlopeHi-f.Slope-2.2622*0.11791) > 1e-4 || !f.Known || f.Disagree {
 		t.Errorf("%+v", f)
 	}
 }
 
 func TestLinesThatAreNotKnown(t *testing.T) {
-	if f := Line(points([]float64{1, 1, 1}, []float64{1, 2, 3}), 0.95); f.Known || !math.IsNaN(f.Slope) {
+	if f := line(points([]float64{1, 1, 1}, []float64{1, 2, 3}), 0.95); f.Known || !math.IsNaN(f.Slope) {
 		t.Errorf("one place has a slope: %+v", f)
 	}
-	if f := Line(points([]float64{1, 2}, []float64{1, 2}), 0.95); f.Known || f.Slope != 1 {
+	if f := line(points([]float64{1, 2}, []float64{1, 2}), 0.95); f.Known || f.Slope != 1 {
 		t.Errorf("two points: %+v", f)
 	}
-	if f := Line(points(nil, nil), 0.95); f.Known || f.N != 0 {
+	if f := line(points(nil, nil), 0.95); f.Known || f.N != 0 {
 		t.Errorf("none: %+v", f)
 	}
-	if f := Line(points([]float64{1, 2, 3, 4}, []float64{1, math.NaN(), 3, 4}), 0.95); !f.Known || f.N != 3 || len(f.Warnings) == 0 {
+	if f := line(points([]float64{1, 2, 3, 4}, []float64{1, math.NaN(), 3, 4}), 0.95); !f.Known || f.N != 3 || len(f.Warnings) == 0 {
 		t.Errorf("NaN: %+v", f)
 	}
-	if f := Line(points([]float64{1, 5, 20}, []float64{3, 7, 22}), 0.95); f.Disagree || math.Abs(f.Slope-1) > 1e-12 {
+	if f := line(points([]float64{1, 5, 20}, []float64{3, 7, 22}), 0.95); f.Disagree || math.Abs(f.Slope-1) > 1e-12 {
 		t.Errorf("an exact line: %+v", f)
 	}
 }
@@ -73,11 +73,11 @@ func TestAWildPointMakesTheSlopesDisagree(t *testing.T) {
 	for i := range 20 {
 		x, y = append(x, float64(i)), append(y, 3*float64(i)+0.01*float64(i%3))
 	}
-	if f := Line(points(x, y), 0.95); f.Disagree {
+	if f := line(points(x, y), 0.95); f.Disagree {
 		t.Errorf("a straight line disagrees: %+v", f)
 	}
 	y[19], y[18] = 500, 400
-	if f := Line(points(x, y), 0.95); !f.Disagree || math.Abs(f.Robust-3) > 0.1 {
+	if f := line(points(x, y), 0.95); !f.Disagree || math.Abs(f.Robust-3) > 0.1 {
 		t.Errorf("%+v", f)
 	}
 }
@@ -114,7 +114,7 @@ func TestIntervalsOfTheSlopeHoldIt(t *testing.T) {
 			if f.SlopeLo <= slope && slope <= f.SlopeHi {
 				held++
 			}
-			if p := Line(points(x, y), 0.95); p.SlopeLo <= slope && slope <= p.SlopeHi {
+			if p := line(points(x, y), 0.95); p.SlopeLo <= slope && slope <= p.SlopeHi {
 				pooled++
 			}
 		}
@@ -138,7 +138,7 @@ func TestIntervalOfALineHoldsItsSlope(t *testing.T) {
 		for i := range x {
 			y[i] = 3 + 2*x[i] + r.NormFloat64()
 		}
-		if f := Line(points(x, y), 0.95); f.SlopeLo <= 2 && 2 <= f.SlopeHi {
+		if f := line(points(x, y), 0.95); f.SlopeLo <= 2 && 2 <= f.SlopeHi {
 			held++
 		}
 	}
