@@ -17,7 +17,7 @@ func throughputChart(t *Table) *page.Chart {
 func latencyChart(t *Table) *page.Chart {
 	c := &page.Chart{Name: "latency", Title: "Latency" + t.beside(), Kind: page.Intervals,
 		Caption: "Latency at quantiles on each target" + page.WithRounds, X: page.Axis{Title: "quantile"}, Y: page.Axis{Title: "latency", Unit: figure.Nanoseconds}}
-	for i, q := range Quantiles {
+	for i, q := range quantiles {
 		for _, r := range t.Rows {
 			c.Figure("", q.Name, r.Target, quantile(r, i))
 		}

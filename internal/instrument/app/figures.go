@@ -21,7 +21,7 @@ type values struct {
 func newValues() *values {
 	v := &values{stat.Rounds{}, stat.Rounds{}, stat.Rounds{}, stat.Rounds{}, stat.Rounds{}, stat.Rounds{}, stat.Rounds{}, stat.Rounds{}, stat.Rounds{},
 		nil, map[record.Role]stat.Rounds{}, map[[2]string]stat.Rounds{}}
-	for range Quantiles {
+	for range quantiles {
 		v.latency = append(v.latency, stat.Rounds{})
 	}
 	return v
@@ -41,7 +41,7 @@ func (v *values) add(w *Window, answered int64) {
 		}
 	}
 	if answered > 0 {
-		for i, q := range Quantiles {
+		for i, q := range quantiles {
 			put(v.latency[i], n, float64(q.of(s)))
 		}
 		v.cpu(w, float64(answered))
@@ -96,7 +96,7 @@ func (v *values) press(of string, round int, p *Pressure) {
 func (v *values) figures(r *Row) {
 	r.Throughput = r.about("throughput", figure.PerSecond, figure.More, v.throughput)
 	r.Throughput.Failed, r.Throughput.Total = int(r.Errors), int(r.Requests)
-	for i, q := range Quantiles {
+	for i, q := range quantiles {
 		r.Latency = append(r.Latency, r.about("latency", figure.Nanoseconds, figure.Less, v.latency[i], "quantile", q.Name))
 	}
 	r.Ready = r.about("first-answer", figure.Nanoseconds, figure.Less, v.ready)

@@ -11,8 +11,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Quantiles are those of latencies, with where a client has them.
-var Quantiles = []struct {
+// quantiles are those of latencies, with where a client has them.
+var quantiles = []struct {
 	Name string
 	of   func(*record.Sent) int64
 }{
@@ -201,7 +201,7 @@ func (j *Judgement) compare() {
 		t := &j.Tables[i]
 		for _, r := range t.Rows {
 			if base := j.Tables[0].of(r.Target); r.Neighbour != "" && base != nil && j.Tables[0].Neighbour == "" {
-				r.P99OfAlone = r.about("latency-times", figure.Ratio, figure.Less, nil, "quantile", Quantiles[p99].Name, "to", "alone")
+				r.P99OfAlone = r.about("latency-times", figure.Ratio, figure.Less, nil, "quantile", quantiles[p99].Name, "to", "alone")
 				alone = within(alone, figure.Quotient{Figure: &r.P99OfAlone, Base: base.Latency[p99].Values(), Values: r.Latency[p99].Values()})
 				r.Kept = r.about("throughput-kept", figure.Ratio, figure.More, quotients(r.Throughput.Values(), base.Throughput.Values()))
 			}
@@ -290,7 +290,7 @@ func (t *Table) rows(baseline string) figure.Rows {
 	}
 	quantity("requests per second", func(r *Row) *figure.Figure { return &r.Throughput })
 	for _, i := range []int{0, p99, p99 + 1} {
-		quantity(Quantiles[i].Name, func(r *Row) *figure.Figure { return &r.Latency[i] })
+		quantity(quantiles[i].Name, func(r *Row) *figure.Figure { return &r.Latency[i] })
 	}
 	quantity("CPU per request", func(r *Row) *figure.Figure { return &r.CPU[0].Figure })
 	if t.Neighbour == "" {

@@ -48,7 +48,7 @@ type Row struct {
 	Unpressed []Unpressed
 
 	Throughput   figure.Figure   // 1/s
-	Latency      []figure.Figure // ns, at the quantiles of [Quantiles]
+	Latency      []figure.Figure // ns, at the quantiles of [quantiles]
 	Ready        figure.Figure   // ns from the start of the workload to its first answer
 	First        figure.Figure   // ns of the first request
 	Resolution   float64         // ns, of Ready, the widest

@@ -99,7 +99,7 @@ func (j *Judgement) requests(t *Table) *page.Section {
 	m.Add("requests/s", t.each(func(r *Row) page.Cell { return page.WithHalf(&r.Throughput, page.Significant, page.None) }))
 	m.Draw(page.Estimates)
 	m.AddUnless("× host", t.each(func(r *Row) page.Cell { return times(&r.OfHost) }))
-	for i, q := range Quantiles {
+	for i, q := range quantiles {
 		m.Add(q.Name, t.each(func(r *Row) page.Cell {
 			return page.Value(quantile(r, i), page.Duration)
 		}))

@@ -510,11 +510,11 @@ func TestAPriceIsOfRoundsThatHaveBoth(t *testing.T) {
 
 func TestWhatIsInNoLatencyIsCounted(t *testing.T) {
 	r := Row{Open: true, Errors: 7, Unsent: 4, Failures: map[string]int64{noAnswerInTime: 5, "status 503": 2}}
-	if r.Uncounted() != 2 || r.Bounds() != 9 {
-		t.Errorf("%d, %d", r.Uncounted(), r.Bounds())
+	if r.uncounted() != 2 || r.Bounds() != 9 {
+		t.Errorf("%d, %d", r.uncounted(), r.Bounds())
 	}
-	if r.Open = false; r.Uncounted() != 7 {
-		t.Errorf("%d of a closed loop", r.Uncounted())
+	if r.Open = false; r.uncounted() != 7 {
+		t.Errorf("%d of a closed loop", r.uncounted())
 	}
 }
 

@@ -180,7 +180,7 @@ func loopNote(v *Judgement) string {
 func omitted(v *Judgement) string {
 	var uncounted, bounds int64
 	for i := range v.Rows {
-		uncounted, bounds = uncounted+v.Rows[i].Uncounted(), bounds+v.Rows[i].Bounds()
+		uncounted, bounds = uncounted+v.Rows[i].uncounted(), bounds+v.Rows[i].Bounds()
 	}
 	text := ""
 	if uncounted > 0 {

@@ -19,15 +19,15 @@ import (
 
 // What a measurement of BPF programs may ask for.
 const (
-	MaxConnections = 100_000
-	MaxQPS         = 10_000_000
-	MaxInstances   = 256
-	MaxServices    = 131_070 // those of 198.18.0.0/15, see package datapath
-	MaxHeavy       = 10_000_000
-	MaxPoints      = 100
-	MinLoad        = 100 * time.Millisecond
-	MaxLoad        = 24 * time.Hour
-	MaxRequest     = time.Hour
+	maxConnections = 100_000
+	maxQPS         = 10_000_000
+	maxInstances   = 256
+	maxServices    = 131_070 // those of 198.18.0.0/15, see package datapath
+	maxHeavy       = 10_000_000
+	maxPoints      = 100
+	minLoad        = 100 * time.Millisecond
+	maxLoad        = 24 * time.Hour
+	maxRequest     = time.Hour
 
 	// shortest is what a scale leaves of a load: in less, a crowded machine may not
 	// have made its connections.
@@ -114,25 +114,25 @@ func (o *Options) Declare(s *option.Set) {
 	option.Text(s, &o.URL, "url", "who is asked (default: a server of tare's own on loopback)", option.OmitEmpty, option.Must(address))
 	option.Var(s, &o.Connections, "connections", "at once; a list sweeps: 100,500,1000", option.OneOrMore(option.Integer), option.OmitEmpty,
 		option.Flag("connections", "c"), option.Some("write at least one number from 1 to 100000"),
-		option.Bounds(1, MaxConnections, "a number of connections"), option.Once("each number of connections is measured once"))
+		option.Bounds(1, maxConnections, "a number of connections"), option.Once("each number of connections is measured once"))
 	option.Var(s, &o.QPS, "qps", "requests per second, due at fixed times and counted from then (open loop); 0: as many as it can", option.Number,
-		option.OmitEmpty, option.Bounds(0, MaxQPS, "a rate", ", 0 for as many as it can"))
+		option.OmitEmpty, option.Bounds(0, maxQPS, "a rate", ", 0 for as many as it can"))
 	option.Bool(s, &o.KeepAlive, "keep_alive", "many requests on one connection, instead of one each", option.OmitEmpty, option.Flag("keepalive"))
 	option.Bool(s, &o.ResolveEach, "resolve_each", "find the address of the URL's host anew for each connection, instead of once for a load", option.OmitEmpty)
-	option.Time(s, &o.Duration, "duration", "of the load at each point", option.Flag("time", "t"), option.Bounds(MinLoad, MaxLoad, "a load"))
-	option.Time(s, &o.Idle, "idle", "how long is looked before each load, and after it", option.Bounds(MinLoad, MaxLoad, "a time to look at"))
+	option.Time(s, &o.Duration, "duration", "of the load at each point", option.Flag("time", "t"), option.Bounds(minLoad, maxLoad, "a load"))
+	option.Time(s, &o.Idle, "idle", "how long is looked before each load, and after it", option.Bounds(minLoad, maxLoad, "a time to look at"))
 	terms.Rounds(s, &o.Rounds, "times that every point is visited")
 	o.declareLimit(s)
 	option.Var(s, &o.Heavy, "heavy", "rounds of a loop in the reference datapath's programs; a list makes them heavier step by step", option.ListOf(option.Integer64), option.OmitEmpty,
-		option.Some("write at least one, such as 0,10000,65535"), option.AtMost(MaxPoints), option.Bounds(0, MaxHeavy, "a number of rounds"), option.Once("each weight is measured once"))
+		option.Some("write at least one, such as 0,10000,65535"), option.AtMost(maxPoints), option.Bounds(0, maxHeavy, "a number of rounds"), option.Once("each weight is measured once"))
 	option.Var(s, &o.Services, "services", "in the reference datapath's map; a list sweeps: 1,100,1000", option.OneOrMore(option.Integer), option.OmitEmpty,
-		option.Some("write at least one number from 1 to 131070"), option.Bounds(1, MaxServices, "a number of services"), option.Once("each number of services is measured once"))
+		option.Some("write at least one number from 1 to 131070"), option.Bounds(1, maxServices, "a number of services"), option.Once("each number of services is measured once"))
 	terms.Budget(s, &o.Budget, "round")
 	terms.Timeout(s, &o.Timeout, "for one request; what is not answered by then has failed")
 	terms.Seed(s, &o.Seed, "points")
 	terms.ScaleFlag(s, func(scale float64) error {
 		o.Duration = max(time.Duration(float64(o.Duration)*scale), min(o.Duration, shortest))
-		o.Idle = max(time.Duration(float64(o.Idle)*scale), MinLoad)
+		o.Idle = max(time.Duration(float64(o.Idle)*scale), minLoad)
 		return nil
 	})
 }
@@ -184,7 +184,7 @@ func (o *Options) declareLimit(s *option.Set) {
 			o.Instances = 1
 			return 0, nil
 		}
-		n, instances, err := ParseCPUs(text)
+		n, instances, err := parseCPUs(text)
 		if err == nil {
 			o.Instances = instances
 		}
@@ -193,17 +193,17 @@ func (o *Options) declareLimit(s *option.Set) {
 	option.Var(s, &o.CPUs, "cpus", "limit of the load's clients: 1, 0.5, 250m, or 4x250m for four clients with a quarter each; 0: none", cpus,
 		option.OmitEmpty, option.Bounds(terms.MinCPU, terms.MaxCPU, "a limit"))
 	option.Int(s, &o.Instances, "instances", "clients that share connections and limit", option.OmitEmpty, option.Flag("cpus"), option.NoFlag,
-		option.Some("write 1 or more"), option.Bounds(1, MaxInstances, "a number of clients"))
+		option.Some("write 1 or more"), option.Bounds(1, maxInstances, "a number of clients"))
 }
 
-// ParseCPUs reads a limit: a number of CPUs ("1", "0.5"), milli-CPUs ("250m"), or
+// parseCPUs reads a limit: a number of CPUs ("1", "0.5"), milli-CPUs ("250m"), or
 // several clients that share it, each with its part ("4x250m").
-func ParseCPUs(s string) (cpus float64, instances int, err error) {
+func parseCPUs(s string) (cpus float64, instances int, err error) {
 	instances = 1
 	each := strings.TrimSpace(s)
 	if count, rest, several := strings.Cut(each, "x"); several {
-		if instances, err = strconv.Atoi(strings.TrimSpace(count)); err != nil || instances < 1 || instances > MaxInstances {
-			return 0, 0, fmt.Errorf("%s: %s is not a number of clients from 1 to %d", option.Quote(s), option.Quote(count), MaxInstances)
+		if instances, err = strconv.Atoi(strings.TrimSpace(count)); err != nil || instances < 1 || instances > maxInstances {
+			return 0, 0, fmt.Errorf("%s: %s is not a number of clients from 1 to %d", option.Quote(s), option.Quote(count), maxInstances)
 		}
 		each = rest
 	}
@@ -269,7 +269,7 @@ func (o *Options) Wrong() option.FieldErrors {
 		"tare's own programs lead services to it, whose addresses no certificate has: write an http address, or choose programs")
 	wrong(others && o.URL == "", "url", "programs that are loaded already see the load to a server of theirs only: write its address")
 	wrong(own && o.ResolveEach, "resolve_each", "tare's own programs lead services to one address: leave it out, or choose programs")
-	wrong(o.Timeout > MaxRequest, "timeout", fmt.Sprintf("%v is not a time for one request: up to %v is allowed", o.Timeout, MaxRequest))
+	wrong(o.Timeout > maxRequest, "timeout", fmt.Sprintf("%v is not a time for one request: up to %v is allowed", o.Timeout, maxRequest))
 	wrong(o.Case == record.CaseQuota && o.CPUs == 0, "cpus", "the question is whose limit pays: write one, such as 1")
 	for i, n := range o.Connections {
 		if n < o.Instances {

@@ -43,7 +43,7 @@ func TestALimitIsACountOfCPUsOrOfClientsWithTheirPart(t *testing.T) {
 		{"1", 1, 1, false}, {"0.5", 0.5, 1, false}, {"250m", 0.25, 1, false}, {"4x250m", 1, 4, false}, {" 4 x 250m ", 1, 4, false},
 		{"", 0, 0, true}, {"x", 0, 0, true}, {"0x1", 0, 0, true}, {"4x", 0, 0, true}, {"1000x1", 0, 0, true}, {"-1", 0, 0, true}, {"NaN", 0, 0, true},
 	} {
-		cpus, instances, err := ParseCPUs(test.text)
+		cpus, instances, err := parseCPUs(test.text)
 		if (err != nil) != test.wrong || !test.wrong && (cpus != test.cpus || instances != test.instances) {
 			t.Errorf("%q: %v, %d, %v", test.text, cpus, instances, err)
 		}

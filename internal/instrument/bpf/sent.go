@@ -27,9 +27,9 @@ func (r *Row) addSent(s *record.Sent) {
 	}
 }
 
-// Uncounted are requests that are in no latency: those that failed. In an open loop
+// uncounted are requests that are in no latency: those that failed. In an open loop
 // those that had no answer in time count with as long as they were waited for.
-func (r *Row) Uncounted() int64 { return max(r.Errors-r.waitedFor(), 0) }
+func (r *Row) uncounted() int64 { return max(r.Errors-r.waitedFor(), 0) }
 
 // Bounds are requests that are in latencies with less than they would have taken.
 func (r *Row) Bounds() int64 { return r.Unsent + r.waitedFor() }

@@ -12,8 +12,8 @@ import (
 	"github.com/tare-bench/tare/internal/subject/setting"
 )
 
-// MaxSandboxes is how many can be asked for: a line of a record knows no more lanes.
-const MaxSandboxes = 10_000
+// maxSandboxes is how many can be asked for: a line of a record knows no more lanes.
+const maxSandboxes = 10_000
 
 // Options are what a density can be asked for.
 type Options struct {
@@ -51,8 +51,8 @@ func (o *Options) Declare(s *option.Set) {
 	o.DeclareWhom(s)
 	option.Text(s, &o.Until, "until", "where it ends: memory, pids (what is left of them comes near to what is never touched), latency=2x (a start takes so many times that of the first step), failure (a start fails), or a number of sandboxes",
 		option.Must(func(text string) error { _, err := ParseUntil(text); return err }))
-	option.Int(s, &o.Step, "step", "sandboxes that are added in a step (default: steps double what is there, from 4)", option.Bounds(1, MaxSandboxes, "a number of sandboxes"), option.OrZero, option.OmitEmpty)
-	option.Int(s, &o.Most, "most", "sandboxes that are never exceeded", option.Bounds(1, MaxSandboxes, "a number of sandboxes"))
+	option.Int(s, &o.Step, "step", "sandboxes that are added in a step (default: steps double what is there, from 4)", option.Bounds(1, maxSandboxes, "a number of sandboxes"), option.OrZero, option.OmitEmpty)
+	option.Int(s, &o.Most, "most", "sandboxes that are never exceeded", option.Bounds(1, maxSandboxes, "a number of sandboxes"))
 	option.Var(s, &o.KeepFree, "keep_free", "memory that is never touched (default: 5 % of all, and at least 512Mi)", terms.Memory, option.OmitEmpty)
 	option.Int(s, &o.AtOnce, "at_once", "starts that are released together", option.Bounds(1, 100, "a number of starts"))
 	terms.Rounds(s, &o.Rounds, "rounds, each going all the way and back on every target")
@@ -133,10 +133,10 @@ func ParseUntil(text string) (Until, error) {
 		if v, err := strconv.ParseFloat(number, 64); x && err == nil && v > 1 && v <= 1000 {
 			return Until{Latency: v}, nil
 		}
-	} else if n, err := strconv.Atoi(text); err == nil && n >= 1 && n <= MaxSandboxes {
+	} else if n, err := strconv.Atoi(text); err == nil && n >= 1 && n <= maxSandboxes {
 		return Until{Count: n}, nil
 	}
-	return Until{}, fmt.Errorf("%s is no end: write memory, pids, failure, latency=2x, or a number of sandboxes from 1 to %d", option.Quote(text), MaxSandboxes)
+	return Until{}, fmt.Errorf("%s is no end: write memory, pids, failure, latency=2x, or a number of sandboxes from 1 to %d", option.Quote(text), maxSandboxes)
 }
 
 // firstStep is the first of the steps that double what is there: enough starts for a

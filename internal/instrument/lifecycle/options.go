@@ -12,8 +12,8 @@ import (
 	"github.com/tare-bench/tare/internal/subject/setting"
 )
 
-// MaxLanes is how many operations can be released together.
-const MaxLanes = 1000
+// maxLanes is how many operations can be released together.
+const maxLanes = 1000
 
 // Options are what a lifecycle can be asked for.
 type Options struct {
@@ -56,7 +56,7 @@ func (o *Options) Declare(s *option.Set) {
 	option.Text(s, &o.Subject, "subject", "target whose column of the iSulad form is compared with every other (default: the others with the baseline)", option.OmitEmpty)
 	option.Var(s, &o.Lanes, "lanes", "operations released at once; a list sweeps: 1,10,100", option.OneOrMore(option.Integer),
 		option.Flag("lanes", "n"), option.Some("write at least one number from 1 to 1000"),
-		option.Bounds(1, MaxLanes, "a number of lanes"), option.Once("each number of lanes is measured once"))
+		option.Bounds(1, maxLanes, "a number of lanes"), option.Once("each number of lanes is measured once"))
 	option.List(s, &o.Ops, "ops", "operations to weigh", option.Some("write at least one, such as run"),
 		option.Must(known), option.Once("each operation is measured once"))
 	terms.Comparing(s, &o.Comparing)

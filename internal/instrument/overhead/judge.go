@@ -124,7 +124,7 @@ type step struct {
 func (j *judging) planned() []step {
 	var out []step
 	for i, n := range j.Plan.Sandboxes {
-		for _, name := range WithIdle(j.Plan.Phases) {
+		for _, name := range withIdle(j.Plan.Phases) {
 			if i == 0 || kindOf(name) == PhaseIdle {
 				out = append(out, step{name, n})
 			}

@@ -14,13 +14,13 @@ import (
 
 // What an overhead may ask for.
 const (
-	MaxSandboxes = 1000
-	MaxPhases    = 100
-	MinHolding   = 100 * time.Millisecond
-	MinInterval  = 10 * time.Millisecond
-	// MaxTicks is how many samples a phase may have: a series is one line of a
+	maxSandboxes = 1000
+	maxPhases    = 100
+	minHolding   = 100 * time.Millisecond
+	minInterval  = 10 * time.Millisecond
+	// maxTicks is how many samples a phase may have: a series is one line of a
 	// record, and a line has a limit.
-	MaxTicks = 50_000
+	maxTicks = 50_000
 )
 
 // Options are what an overhead can be asked for.
@@ -62,13 +62,13 @@ func (o *Options) Declare(s *option.Set) {
 	o.DeclareWhom(s)
 	option.Var(s, &o.Phases, "phases", "what sandboxes do while they are watched: idle; 10M, 1G (fio writes a file of that size at random, in powers of 1024); hold 64MiB, spin 0.5cpu (to calibrate); load, where --load says what", option.ListOf(phase))
 	option.Var(s, &o.Sandboxes, "sandboxes", "counts to hold idle, for the cost of one more; phases with a load run at the smallest", option.OneOrMore(option.Integer),
-		option.Some("write at least one number from 1 to 1000"), option.Bounds(1, MaxSandboxes, "a number of sandboxes"), option.Once("each number of sandboxes is measured once"))
+		option.Some("write at least one number from 1 to 1000"), option.Bounds(1, maxSandboxes, "a number of sandboxes"), option.Once("each number of sandboxes is measured once"))
 	o.DeclareLoad(s, "what the workload is asked in the phase load: http://:8080/ of its own, or exec:/PROGRAM ARG in its sandbox", terms.CheckLoad)
 	terms.Ready(s, &o.Ready)
 	terms.Comparing(s, &o.Comparing)
 	terms.Rounds(s, &o.Rounds, "rounds, each visiting every target once")
-	option.Time(s, &o.Hold, "hold", "how long a phase is watched; one with fio is watched until that ends", option.AtLeast(MinHolding, "is too short to see anything", "10s"))
-	option.Time(s, &o.Interval, "interval", "between samples", option.AtLeast(MinInterval, "would weigh the sampling", "100ms"))
+	option.Time(s, &o.Hold, "hold", "how long a phase is watched; one with fio is watched until that ends", option.AtLeast(minHolding, "is too short to see anything", "10s"))
+	option.Time(s, &o.Interval, "interval", "between samples", option.AtLeast(minInterval, "would weigh the sampling", "100ms"))
 	option.Time(s, &o.Settle, "settle", "at most, until the node's memory stops changing before a reading", option.AtLeast(time.Duration(0), "is below 0", "3s"))
 	terms.Budget(s, &o.Budget, "visit")
 	terms.Timeout(s, &o.Timeout, "for one operation on one sandbox")
@@ -83,7 +83,7 @@ func (o *Options) Declare(s *option.Set) {
 		return nil
 	})
 	s.After(func() {
-		if o.Phases = WithIdle(o.Phases); o.URL != "" && !slices.Contains(o.Phases, string(PhaseLoad)) {
+		if o.Phases = withIdle(o.Phases); o.URL != "" && !slices.Contains(o.Phases, string(PhaseLoad)) {
 			o.Phases = append(o.Phases, string(PhaseLoad))
 		}
 	})
@@ -94,7 +94,7 @@ func (o *Options) Wrong() option.FieldErrors {
 	all, _ := o.CheckWhom()
 	all = append(all, phasesWrong(o.Phases)...)
 	all = append(all, terms.CheckWorkload(&o.Workload)...)
-	if !slices.IsSorted(o.Sandboxes) && slices.Min(o.Sandboxes) > 0 && slices.Max(o.Sandboxes) <= MaxSandboxes {
+	if !slices.IsSorted(o.Sandboxes) && slices.Min(o.Sandboxes) > 0 && slices.Max(o.Sandboxes) <= maxSandboxes {
 		words := make([]string, len(o.Sandboxes))
 		for i, n := range slices.Sorted(slices.Values(o.Sandboxes)) {
 			words[i] = strconv.Itoa(n)
@@ -102,11 +102,11 @@ func (o *Options) Wrong() option.FieldErrors {
 		all = append(all, option.Wrongf("sandboxes", "they are added one after the other, so the counts have to ascend: write %s", strings.Join(words, ",")))
 	}
 	switch {
-	case o.Interval < MinInterval: // which has been said
+	case o.Interval < minInterval: // which has been said
 	case o.Interval > o.Hold:
 		all = append(all, option.Wrongf("interval", "%v is longer than the hold of %v: a phase would have no sample", o.Interval, o.Hold))
-	case o.Hold/o.Interval > MaxTicks:
-		all = append(all, option.Wrongf("interval", "%v gives %d samples in a hold of %v: at most %d are kept, write a longer one", o.Interval, o.Hold/o.Interval, o.Hold, MaxTicks))
+	case o.Hold/o.Interval > maxTicks:
+		all = append(all, option.Wrongf("interval", "%v gives %d samples in a hold of %v: at most %d are kept, write a longer one", o.Interval, o.Hold/o.Interval, o.Hold, maxTicks))
 	}
 	if o.URL == "" && slices.Contains(o.Phases, string(PhaseLoad)) {
 		all = append(all, option.Wrongf("phases", "nothing says what the load is: write load, such as http://:8080/"))

@@ -13,11 +13,11 @@ import (
 
 // What a phase may ask of each sandbox.
 const (
-	MinFile = 512 << 10 // bytes: fio writes blocks of 512 KiB
-	MaxFile = 16 << 40  // bytes: the largest file of ext4
-	MinHold = 4 << 10   // bytes
-	MaxHold = 16 << 40  // bytes
-	MinSpin = 0.01      // CPUs
+	minFile = 512 << 10 // bytes: fio writes blocks of 512 KiB
+	maxFile = 16 << 40  // bytes: the largest file of ext4
+	minHold = 4 << 10   // bytes
+	maxHold = 16 << 40  // bytes
+	minSpin = 0.01      // CPUs
 )
 
 // PhaseKind is what a phase does inside the sandboxes.
@@ -57,8 +57,8 @@ func ParsePhase(s string) (Phase, error) {
 		p.Kind = PhaseLoad
 	case word == string(PhaseHold):
 		p.Kind = PhaseHold
-		if p.Bytes, err = terms.ParseMemory(rest); err == nil && (p.Bytes < MinHold || p.Bytes > MaxHold) {
-			err = fmt.Errorf("%d bytes cannot be held: from %d to %d are allowed", p.Bytes, int64(MinHold), int64(MaxHold))
+		if p.Bytes, err = terms.ParseMemory(rest); err == nil && (p.Bytes < minHold || p.Bytes > maxHold) {
+			err = fmt.Errorf("%d bytes cannot be held: from %d to %d are allowed", p.Bytes, int64(minHold), int64(maxHold))
 		}
 	case word == string(PhaseSpin):
 		p.Kind = PhaseSpin
@@ -83,8 +83,8 @@ func parseSpin(s string) (float64, error) {
 		}
 	}
 	n, ok := terms.ParseCPUs(number)
-	if !ok || n < MinSpin || n > terms.MaxCPU {
-		return 0, fmt.Errorf("%s is not a number of CPUs: from %g to %d are allowed, such as spin 0.5cpu", option.Quote(s), MinSpin, terms.MaxCPU)
+	if !ok || n < minSpin || n > terms.MaxCPU {
+		return 0, fmt.Errorf("%s is not a number of CPUs: from %g to %d are allowed, such as spin 0.5cpu", option.Quote(s), minSpin, terms.MaxCPU)
 	}
 	return n, nil
 }
@@ -99,16 +99,16 @@ func parseFile(s string) (int64, error) {
 	switch {
 	case err != nil && !errors.Is(err, strconv.ErrRange), !known, strings.Trim(number, "0123456789") != "":
 		return 0, errors.New("write idle, load, the size of a file that fio writes such as 10M or 1G, hold 64MiB or spin 0.5cpu")
-	case err != nil || n > MaxFile/unit || n*unit < MinFile:
+	case err != nil || n > maxFile/unit || n*unit < minFile:
 		return 0, errors.New("fio's file is from 512K, which is one block, to 16T")
 	}
 	return n * unit, nil
 }
 
-// WithIdle is the phases with clean names, and idle before them unless it is
+// withIdle is the phases with clean names, and idle before them unless it is
 // among them: what a load costs is told against the idle sandbox. Names that are
 // not phases are left as they are.
-func WithIdle(phases []string) []string {
+func withIdle(phases []string) []string {
 	out := make([]string, 0, len(phases)+1)
 	idle := false
 	for _, s := range phases {
@@ -129,7 +129,7 @@ func (o *Options) Resolved() ([]Phase, error) {
 		return nil, found[0]
 	}
 	var out []Phase
-	for _, s := range WithIdle(o.Phases) {
+	for _, s := range withIdle(o.Phases) {
 		p, err := ParsePhase(s)
 		if err != nil {
 			return nil, err
@@ -170,8 +170,8 @@ func phasesWrong(phases []string) option.FieldErrors {
 	if len(phases) == 0 {
 		return option.FieldErrors{option.Wrongf("phases", "the list is empty: write at least one, such as idle")}
 	}
-	if n := len(WithIdle(phases)); n > MaxPhases {
-		return option.FieldErrors{option.Wrongf("phases", "%d are too many: at most %d are allowed, idle among them", n, MaxPhases)}
+	if n := len(withIdle(phases)); n > maxPhases {
+		return option.FieldErrors{option.Wrongf("phases", "%d are too many: at most %d are allowed, idle among them", n, maxPhases)}
 	}
 	var all option.FieldErrors
 	var before []Phase
@@ -210,8 +210,8 @@ func scaled(phases []string, scale float64) []string {
 	var out []string
 	for _, s := range phases {
 		if p, err := ParsePhase(s); err == nil && p.Kind == PhaseFio {
-			bytes := min(max(int64(float64(p.Bytes)*scale), MinFile), MaxFile)
-			s = formatFile(bytes / MinFile * MinFile)
+			bytes := min(max(int64(float64(p.Bytes)*scale), minFile), maxFile)
+			s = formatFile(bytes / minFile * minFile)
 		}
 		if !slices.Contains(out, s) {
 			out = append(out, s)

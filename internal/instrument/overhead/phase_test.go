@@ -78,7 +78,7 @@ func TestPodFixedIsReadAsKubernetesWritesIt(t *testing.T) {
 		"cpu=1,memory=167772160": {CPU: 1000, Memory: 167772160},
 		"memory=160Mi, cpu = 2":  {CPU: 2000, Memory: 160 << 20},
 	} {
-		if got, err := ParsePodFixed(text); err != nil || got != want {
+		if got, err := parsePodFixed(text); err != nil || got != want {
 			t.Errorf("%q gives %+v, %v", text, got, err)
 		}
 	}
@@ -102,7 +102,7 @@ func TestPodFixedIsReadAsKubernetesWritesIt(t *testing.T) {
 		"disk=1Gi,160Mi":  "both parts are memory",
 		"250m,memory=1.5": "is not an amount of memory",
 	} {
-		if got, err := ParsePodFixed(text); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "such as 250m,160Mi") {
+		if got, err := parsePodFixed(text); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "such as 250m,160Mi") {
 			t.Errorf("%q gives %+v, %v", text, got, err)
 		}
 	}
@@ -123,9 +123,9 @@ func FuzzParsePhase(f *testing.F) {
 		}
 		switch {
 		case p.Kind == PhaseIdle && (p.Bytes != 0 || p.CPUs != 0),
-			p.Kind == PhaseFio && (p.Bytes < MinFile || p.Bytes > MaxFile),
-			p.Kind == PhaseHold && (p.Bytes < MinHold || p.Bytes > MaxHold),
-			p.Kind == PhaseSpin && !(p.CPUs >= MinSpin && p.CPUs <= 1024):
+			p.Kind == PhaseFio && (p.Bytes < minFile || p.Bytes > maxFile),
+			p.Kind == PhaseHold && (p.Bytes < minHold || p.Bytes > maxHold),
+			p.Kind == PhaseSpin && !(p.CPUs >= minSpin && p.CPUs <= 1024):
 			t.Fatalf("%+v", p)
 		}
 	})

@@ -58,7 +58,7 @@ func podFixedKind(key string) option.Kind[*PodFixed] {
 			return p, option.ReadPart(n.Named(key+"."), key, p)
 		},
 		Parse: func(s string) (*PodFixed, error) {
-			p, err := ParsePodFixed(s)
+			p, err := parsePodFixed(s)
 			return &p, err
 		},
 		Format: func(*PodFixed) string { return "" }, Type: "string",
@@ -72,11 +72,11 @@ func (p *PodFixed) Declare(s *option.Set) {
 	option.Var(s, &p.Memory, "memory", "160Mi, 1Gi, 128M (10^6) or bytes", terms.Memory)
 }
 
-// ParsePodFixed reads "250m,160Mi", in either order. Both are written as in
+// parsePodFixed reads "250m,160Mi", in either order. Both are written as in
 // Kubernetes: CPU as 250m, 0.25 or 1; memory as 160Mi, 1Gi, 128M or a number of
 // bytes. Where a unit does not tell which is which, a word can:
 // "cpu=1,memory=167772160".
-func ParsePodFixed(s string) (PodFixed, error) {
+func parsePodFixed(s string) (PodFixed, error) {
 	p, err := podFixed(s)
 	if wrong := p.wrong(""); err == nil && len(wrong) > 0 {
 		err = errors.New(wrong[0].Message)

@@ -84,7 +84,7 @@ func (o *oversight) record() *record.Record {
 			}
 			add(record.MomentBefore, "", 0, box{})
 			for i, n := range o.plan.Sandboxes {
-				for _, phase := range WithIdle(o.plan.Phases) {
+				for _, phase := range withIdle(o.plan.Phases) {
 					if i > 0 && phase != "idle" {
 						continue
 					}

@@ -28,8 +28,8 @@ type PodAmount struct {
 // Sum is what is counted.
 func (a PodAmount) Sum() float64 { return a.Container + a.Overhead }
 
-// Share is that of what the node gives to pods.
-func (a PodAmount) Share() float64 { return a.Sum() / a.Allocatable }
+// share is that of what the node gives to pods.
+func (a PodAmount) share() float64 { return a.Sum() / a.Allocatable }
 
 // requests are those without an overhead, with those that the plan names, and with
 // each one that is recommended. Where nothing is limited nothing is requested: a
@@ -88,8 +88,8 @@ func (r *Request) figures() []figure.Figure {
 	}{{"cpu", figure.CPUs, r.CPU}, {"memory", figure.Bytes, r.Memory}} {
 		if of.Sum() > 0 {
 			l.neither("request", of.unit, of.Sum(), "resource", of.resource)
-			if stat.Finite(of.Share()) {
-				l.neither("request-share", figure.Ratio, of.Share(), "resource", of.resource)
+			if stat.Finite(of.share()) {
+				l.neither("request-share", figure.Ratio, of.share(), "resource", of.resource)
 			}
 		}
 	}
@@ -117,7 +117,7 @@ func requestsPage(v *Judgement) *page.Section {
 	} {
 		m.Add(of.title, page.Each(v.Requests, func(r *Request) page.Cell { return orDot(of.amount(r).Sum() > 0, of.show(of.amount(r).Sum())) }))
 		m.Add("of allocatable", page.Each(v.Requests, func(r *Request) page.Cell {
-			share := of.amount(r).Share()
+			share := of.amount(r).share()
 			return orDot(stat.Finite(share) && share > 0, page.Share(share))
 		}))
 	}

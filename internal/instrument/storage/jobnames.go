@@ -55,7 +55,7 @@ func parseJob(s string) (Job, error) {
 	bs := int64(defaultBlock)
 	if sized {
 		var err error
-		if bs, err = ParseSize(size); err != nil {
+		if bs, err = parseSize(size); err != nil {
 			return Job{}, err
 		}
 	}

@@ -77,15 +77,15 @@ func TestSizesAreReadAsFioReadsThem(t *testing.T) {
 	for text, want := range map[string]int64{
 		"512k": 512 << 10, "512K": 512 << 10, "4k": 4 << 10, "1G": 1 << 30, "1g": 1 << 30, "10m": 10 << 20, "16T": 16 << 40, "4096": 4096, "1": 1, "010": 10,
 	} {
-		if got, err := ParseSize(text); err != nil || got != want {
+		if got, err := parseSize(text); err != nil || got != want {
 			t.Errorf("%q gives %d, %v", text, got, err)
 		}
-		if again, err := ParseSize(FormatSize(want)); err != nil || again != want {
+		if again, err := parseSize(FormatSize(want)); err != nil || again != want {
 			t.Errorf("%d is written %s, which is %d, %v", want, FormatSize(want), again, err)
 		}
 	}
 	for _, text := range []string{"", "k", "0", "0k", "-1", "+1", "1.5G", "4KiB", "4kB", "4 k", " 4k", "4kk", "17T", "9223372036854775808", "99999999999999999999k", "0x10", "1e3", "4k\n"} {
-		if got, err := ParseSize(text); err == nil || !strings.Contains(err.Error(), "is not a size: write it as fio does") {
+		if got, err := parseSize(text); err == nil || !strings.Contains(err.Error(), "is not a size: write it as fio does") {
 			t.Errorf("%q gives %d, %v", text, got, err)
 		}
 	}

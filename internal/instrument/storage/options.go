@@ -21,12 +21,12 @@ import (
 
 // What a storage measure may ask for.
 const (
-	MaxVolumes      = 20
-	MaxJobs         = 100
-	MinRuntimeLimit = 100 * time.Millisecond
-	MinCeiling      = 100 * time.Millisecond
-	MaxCeiling      = 10 * time.Minute
-	MaxSettle       = time.Hour
+	maxVolumes      = 20
+	maxJobs         = 100
+	minRuntimeLimit = 100 * time.Millisecond
+	minCeiling      = 100 * time.Millisecond
+	maxCeiling      = 10 * time.Minute
+	maxSettle       = time.Hour
 )
 
 // Options are what a storage measure can be asked for.
@@ -89,17 +89,17 @@ func (o *Options) Declare(s *option.Set) {
 	option.Var(s, &o.Cache, "cache", "direct (O_DIRECT), buffered, or both", cacheKind, option.Some("write direct, buffered or both"),
 		option.Choices(caches...), option.Once("each is measured once"))
 	option.Var(s, &o.Jobs, "jobs", "jobs, each by its name (randread, randread 4k) or with all its fields", option.ListOf(jobKind),
-		option.Flag("jobs"), option.NoFlag, option.Some("write at least one, such as randread"), option.AtMost(MaxJobs))
+		option.Flag("jobs"), option.NoFlag, option.Some("write at least one, such as randread"), option.AtMost(maxJobs))
 	new(jobFlags).declare(s, o)
 	option.Var(s, &o.Scale, "scale", terms.ScaleHelp, terms.Scale, option.OmitEmpty, option.Must(terms.CheckScale))
 	terms.Baseline(s, &o.Baseline, "the host, where it has figures, or else the first runtime that shares its kernel")
 	terms.Comparing(s, &o.Comparing)
 	terms.Rounds(s, &o.Rounds, "rounds, each running every job once on every target")
 	option.Time(s, &o.RuntimeLimit, "runtime_limit", "stop a job after this time; dd cannot stop, and has failed then; sysbench's jobs run for all of it (default of sysbench: "+sysbenchRuns.String()+")",
-		option.Bounds(MinRuntimeLimit, MaxRuntime, "a time to measure in", ", such as 60s"))
+		option.Bounds(minRuntimeLimit, MaxRuntime, "a time to measure in", ", such as 60s"))
 	option.Time(s, &o.Ceiling, "ceiling", "how long each of four measurements of the device on the host takes, before and after; 0s for none",
-		option.OrZero, option.Bounds(MinCeiling, MaxCeiling, "a time to measure a device in", ", such as 2s, and 0s for no measurement"))
-	option.Time(s, &o.Settle, "settle", "at most, until the device is at rest before a job", option.Bounds(0, MaxSettle, "a time to wait", ", such as 3s"))
+		option.OrZero, option.Bounds(minCeiling, maxCeiling, "a time to measure a device in", ", such as 2s, and 0s for no measurement"))
+	option.Time(s, &o.Settle, "settle", "at most, until the device is at rest before a job", option.Bounds(0, maxSettle, "a time to wait", ", such as 3s"))
 	option.Text(s, &o.Drop, "drop", "caches before a job: node drops all page cache of the node, which its other programs notice; files only that of the job's files", option.Choices("node", "files"))
 	terms.Budget(s, &o.Budget, "job")
 	terms.Timeout(s, &o.Timeout, "for laying out files, and for starting a sandbox")
@@ -153,7 +153,7 @@ func (o *Options) Wrong() option.FieldErrors {
 	volumes, wrong := parseVolumes(o.Volumes)
 	jobs := jobsWrong(o.Jobs)
 	all = slices.Concat(all, terms.CheckNamed("baseline", o.Baseline, names), wrong, jobs, o.fitWrong(volumes), o.rootWrong())
-	if len(jobs) == 0 && len(o.Jobs) <= MaxJobs && terms.ValidScale(o.Scale) { // tried once the jobs are right as they are
+	if len(jobs) == 0 && len(o.Jobs) <= maxJobs && terms.ValidScale(o.Scale) { // tried once the jobs are right as they are
 		for i := range o.Jobs {
 			if _, err := o.Jobs[i].resolved(o.Scale); err != nil {
 				all = append(all, option.Wrongf("jobs", "%s: %v", option.Quote(o.Jobs[i].Name), err).At(i))
@@ -167,8 +167,8 @@ func (o *Options) Wrong() option.FieldErrors {
 // path: two ways to write one are how the wrong one is lost. A plan that nobody
 // runs yet need not name them: its devices are given away on the command line only.
 func (o *Options) WrongToRun() option.FieldErrors {
-	if len(o.Destroys) > MaxVolumes {
-		return option.FieldErrors{option.Wrongf("i_know_this_destroys", "%d devices are too many: at most %d are allowed", len(o.Destroys), MaxVolumes)}
+	if len(o.Destroys) > maxVolumes {
+		return option.FieldErrors{option.Wrongf("i_know_this_destroys", "%d devices are too many: at most %d are allowed", len(o.Destroys), maxVolumes)}
 	}
 	var all option.FieldErrors
 	for i, device := range o.Destroys {
@@ -192,7 +192,7 @@ func (o *Options) WrongToRun() option.FieldErrors {
 func jobsWrong(jobs []Job) option.FieldErrors {
 	var all option.FieldErrors
 	seen := map[string]bool{}
-	for i := range jobs[:min(len(jobs), MaxJobs)] {
+	for i := range jobs[:min(len(jobs), maxJobs)] {
 		j := &jobs[i]
 		for _, e := range option.Mistakes(j) {
 			all = append(all, e.In("jobs", i, j.Name))
@@ -207,7 +207,7 @@ func jobsWrong(jobs []Job) option.FieldErrors {
 
 // fitWrong is about jobs and volumes that do not go together.
 func (o *Options) fitWrong(volumes []Volume) option.FieldErrors {
-	if len(volumes) == 0 || len(o.Cache) == 0 || len(o.Jobs) == 0 || len(o.Jobs) > MaxJobs {
+	if len(volumes) == 0 || len(o.Cache) == 0 || len(o.Jobs) == 0 || len(o.Jobs) > maxJobs {
 		return nil // which has been said
 	}
 	var all option.FieldErrors
@@ -262,7 +262,7 @@ func (o *Options) rootWrong() option.FieldErrors {
 // multiples of BS. Jobs with Options have nothing but those.
 func (o *Options) Resolved() ([]Volume, []Job, error) {
 	volumes, wrong := parseVolumes(o.Volumes)
-	if len(o.Jobs) == 0 || len(o.Jobs) > MaxJobs || !terms.ValidScale(o.Scale) {
+	if len(o.Jobs) == 0 || len(o.Jobs) > maxJobs || !terms.ValidScale(o.Scale) {
 		return nil, nil, errors.Join(o.Validate(), errors.New("the jobs cannot be told"))
 	}
 	if wrong = append(wrong, jobsWrong(o.Jobs)...); len(wrong) > 0 {

@@ -14,10 +14,10 @@ const MaxFile = 16 << 40
 // fileUnits are those of fio with its default kb_base=1024.
 var fileUnits = map[string]int64{"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
-// ParseSize reads bytes as fio does: "512k", "1G", "4096". The units are powers
+// parseSize reads bytes as fio does: "512k", "1G", "4096". The units are powers
 // of 1024, in either case. fio's KiB and MiB are powers of 1000, which nobody
 // expects, so those are refused.
-func ParseSize(s string) (int64, error) {
+func parseSize(s string) (int64, error) {
 	number := strings.TrimRight(s, "kKmMgGtT")
 	unit, known := fileUnits[strings.ToUpper(s[len(number):])]
 	if len(number) == len(s) {
@@ -31,7 +31,7 @@ func ParseSize(s string) (int64, error) {
 }
 
 // Size is the kind of sizes.
-var Size = option.Written(ParseSize, FormatSize, option.Schema{
+var Size = option.Written(parseSize, FormatSize, option.Schema{
 	"anyOf": []option.Schema{{"type": "integer", "minimum": 1, "maximum": MaxFile}, {"type": "string", "pattern": "^[0-9]+[kKmMgGtT]?$"}},
 })
 

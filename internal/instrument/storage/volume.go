@@ -102,8 +102,8 @@ func parseVolumes(names []string) (volumes []Volume, all option.FieldErrors) {
 	switch {
 	case len(names) == 0:
 		return nil, option.FieldErrors{option.Wrongf("volumes", "the list is empty: write at least one, such as rootfs")}
-	case len(names) > MaxVolumes:
-		return nil, option.FieldErrors{option.Wrongf("volumes", "%d are too many: at most %d are allowed", len(names), MaxVolumes)}
+	case len(names) > maxVolumes:
+		return nil, option.FieldErrors{option.Wrongf("volumes", "%d are too many: at most %d are allowed", len(names), maxVolumes)}
 	}
 	for i, name := range names {
 		v, err := ParseVolume(name)

@@ -12,12 +12,12 @@ import (
 func TestPrecisionIsReadAsPeopleWriteIt(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]float64{"5%": 0.05, " 5 % ": 0.05, "0.05": 0.05, "0.5%": 0.005, "99.9%": 0.999, "1e-3": 0.001} {
-		if got, err := ParsePrecision(text); err != nil || math.Abs(got-want) > 1e-12 {
+		if got, err := parsePrecision(text); err != nil || math.Abs(got-want) > 1e-12 {
 			t.Errorf("%q gives %v, %v", text, got, err)
 		}
 	}
 	for _, text := range []string{"", "%", "0", "0%", "1", "100%", "5", "-5%", "NaN", "Inf", "NaN%", "five", "5%%"} {
-		if got, err := ParsePrecision(text); err == nil || !strings.Contains(err.Error(), "5% or 0.05") {
+		if got, err := parsePrecision(text); err == nil || !strings.Contains(err.Error(), "5% or 0.05") {
 			t.Errorf("%q gives %v, %v", text, got, err)
 		}
 	}
@@ -70,12 +70,12 @@ func TestATargetsOwnSettingsComeBeforeItsEngines(t *testing.T) {
 func TestScalesAreReadAsPeopleWriteThem(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]float64{"0.01": 0.01, "1%": 0.01, " 2 % ": 0.02, "1": 1, "1000": 1000, "0.000001": 0.000001, "0": 0} {
-		if got, err := ParseScale(text); err != nil || got != want {
+		if got, err := parseScale(text); err != nil || got != want {
 			t.Errorf("%q gives %v, %v", text, got, err)
 		}
 	}
 	for _, text := range []string{"", "%", "-1", "1e-2", "NaN", "Inf", "1001", "0.0000001", "half", "1/100"} {
-		if got, err := ParseScale(text); err == nil || !strings.Contains(err.Error(), "is not a scale: write one from 0.000001 to 1000") {
+		if got, err := parseScale(text); err == nil || !strings.Contains(err.Error(), "is not a scale: write one from 0.000001 to 1000") {
 			t.Errorf("%q gives %v, %v", text, got, err)
 		}
 	}

@@ -16,9 +16,9 @@ var (
 	CPU    = option.Written(parseCPULimit, nil, either("number", cpuPattern))
 	// MilliCPU are thousandths of a CPU.
 	MilliCPU  = option.Written(ParseMilliCPU, nil, either("number", cpuPattern))
-	Precision = option.Written(ParsePrecision, unlessZero, either("number", `^\s*[0-9.]+\s*%?\s*$`))
+	Precision = option.Written(parsePrecision, unlessZero, either("number", `^\s*[0-9.]+\s*%?\s*$`))
 	Margin    = option.Written(parseMargin, unlessZero, either("number", `^\s*[0-9.]+\s*%?\s*$`))
-	Scale     = option.Written(ParseScale, nil, either("number", `^\s*[0-9.]+\s*%?\s*$`))
+	Scale     = option.Written(parseScale, nil, either("number", `^\s*[0-9.]+\s*%?\s*$`))
 )
 
 const cpuPattern = `^\s*([0-9]+m|[0-9]+\.?[0-9]*|\.[0-9]+)\s*$`
@@ -34,9 +34,9 @@ func unlessZero(p float64) string {
 	return strconv.FormatFloat(p, 'g', -1, 64)
 }
 
-// ParsePrecision reads "5%" or "0.05": the half width, as a share of the
+// parsePrecision reads "5%" or "0.05": the half width, as a share of the
 // median, that every interval has to reach.
-func ParsePrecision(s string) (float64, error) {
+func parsePrecision(s string) (float64, error) {
 	p, err := share(s)
 	if err != nil || !(p > 0 && p < 1) {
 		return 0, fmt.Errorf("%s is not a precision: write one above 0 and below 1, such as 5%% or 0.05, or none for exactly as many rounds as are asked for", option.Quote(s))
@@ -80,28 +80,28 @@ func share(s string) (float64, error) {
 
 // What a scale may be.
 const (
-	MinScale = 0.000001
-	MaxScale = 1000
+	minScale = 0.000001
+	maxScale = 1000
 )
 
 // ValidScale takes 0, which is as 1. NaN is none.
 func ValidScale(scale float64) bool {
-	return scale == 0 || (scale >= MinScale && scale <= MaxScale)
+	return scale == 0 || (scale >= minScale && scale <= maxScale)
 }
 
 // CheckScale is what is wrong with one.
 func CheckScale(scale float64) error {
 	if !ValidScale(scale) {
-		return fmt.Errorf("%g is not a scale: write one from 0.000001 to %d, such as 0.01", scale, MaxScale)
+		return fmt.Errorf("%g is not a scale: write one from 0.000001 to %d, such as 0.01", scale, maxScale)
 	}
 	return nil
 }
 
-// ParseScale reads "0.01" or "1%": what sizes, counts and times are multiplied by.
-func ParseScale(s string) (float64, error) {
+// parseScale reads "0.01" or "1%": what sizes, counts and times are multiplied by.
+func parseScale(s string) (float64, error) {
 	scale, err := share(s)
 	if strings.ContainsAny(s, "+-eExXpPnN_") || err != nil || !ValidScale(scale) {
-		return 0, fmt.Errorf("%s is not a scale: write one from 0.000001 to %d, such as 0.01 or 1%%", option.Quote(s), MaxScale)
+		return 0, fmt.Errorf("%s is not a scale: write one from 0.000001 to %d, such as 0.01 or 1%%", option.Quote(s), maxScale)
 	}
 	return scale, nil
 }

@@ -115,15 +115,15 @@ type Ledger struct {
 	Complete bool            `json:"complete"` // false: something of the target could not be read, and the sum is too small
 }
 
-// OthersBound is how far both figures of what others took may differ, in bytes,
+// othersBound is how far both figures of what others took may differ, in bytes,
 // before the difference makes the residual uncertain.
-const OthersBound = 1 << 20
+const othersBound = 1 << 20
 
 // OthersUnclear is how far the two figures of what others took differ, 0 within
-// [OthersBound]. RssAnon counts a page that a fork shares with its parent once
+// [othersBound]. RssAnon counts a page that a fork shares with its parent once
 // for each of them, the node counts it once.
 func (l *Ledger) OthersUnclear() int64 {
-	if d := l.Others - l.OthersNode; max(d, -d) > OthersBound {
+	if d := l.Others - l.OthersNode; max(d, -d) > othersBound {
 		return max(d, -d)
 	}
 	return 0

@@ -43,8 +43,8 @@ func (f Form) String() string {
 	return formNames[f]
 }
 
-// MaxMessage is how many bytes of a text an event holds.
-const MaxMessage = 4 << 10
+// maxMessage is how many bytes of a text an event holds.
+const maxMessage = 4 << 10
 
 // Event is one line. Its texts are valid until the next event is asked for.
 type Event struct {
@@ -62,7 +62,7 @@ type Event struct {
 	// one before it in its timeline, ns; 0 where it does not say.
 	Took      int64
 	Level     []byte // trace, debug, info, warning, error, fatal; others as they are written
-	Message   []byte // unescaped, cut to MaxMessage
+	Message   []byte // unescaped, cut to maxMessage
 	Program   []byte // name=: "kata-runtime", "containerd-shim-v2", "kata-agent", …; else the syslog's or journal's identifier
 	Source    []byte // source=: "virtcontainers", "agent", …; glog's "file.go:12"
 	Subsystem []byte // subsystem=; of dockerd and containerd the topic= of an event
@@ -88,7 +88,7 @@ type Stats struct {
 	Events     int64
 	Forms      map[Form]int64 // events
 	Cut        int64          // ended in the middle; what could be read of them counts as an event
-	Long       int64          // longer than MaxLine: read as if they had been cut there
+	Long       int64          // longer than maxLine: read as if they had been cut there
 	Unreadable int64          // of no known form: skipped
 	Coarse     int64          // have their time in whole seconds since a program began
 	Suppressed int64          // messages that the journal says it dropped

@@ -121,8 +121,8 @@ func (f *fields) put(name, value []byte) {
 	}
 }
 
-// text returns a key's value, cut to MaxMessage bytes.
-func (f *fields) text(k key) []byte { return f.upTo(k, MaxMessage) }
+// text returns a key's value, cut to maxMessage bytes.
+func (f *fields) text(k key) []byte { return f.upTo(k, maxMessage) }
 
 // upTo is text for another limit.
 func (f *fields) upTo(k key, limit int) []byte {

@@ -44,7 +44,7 @@ func (s *source) guestLine(b []byte, c carrier, cut bool) {
 		e.Uptime, e.Program = uptime, kernelName
 		b = b[n:]
 	}
-	e.Message = b[:min(len(b), MaxMessage)]
+	e.Message = b[:min(len(b), maxMessage)]
 }
 
 var kernelName = []byte("kernel")

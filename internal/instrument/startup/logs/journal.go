@@ -33,7 +33,7 @@ var kataIdent = []byte("kata")
 // where they are not UTF-8.
 func (s *source) message(f *fields) []byte {
 	if !f.bytes {
-		return f.upTo(keyMessage, MaxLine)
+		return f.upTo(keyMessage, maxLine)
 	}
 	from := len(s.arena)
 	s.arena = appendBytes(s.arena, f.at[keyMessage].b)
@@ -50,7 +50,7 @@ func (s *source) native(f *fields, c *carrier, message []byte) {
 	e.Time, e.Cut = c.time, f.cut
 	f.at[keyMessage] = text{}
 	s.describe(e, f, c)
-	e.Message = message[:min(len(message), MaxMessage)]
+	e.Message = message[:min(len(message), maxMessage)]
 }
 
 // isEntry says whether an entry of `journalctl -o export` begins here.
@@ -86,7 +86,7 @@ const maxBinary = 768 << 20
 // that it is none.
 const (
 	maxFields = 1024 + 16 // its own, such as the cursor, count extra
-	maxEntry  = 4 * MaxLine
+	maxEntry  = 4 * maxLine
 )
 
 // goesOn says whether a line is of the entry that is being read. Another entry's

@@ -7,10 +7,10 @@ import (
 	"io"
 )
 
-// MaxLine is how many bytes of a line are looked at, 64 KiB. Of a longer one the
-// first MaxLine are read as a line that was cut there: what matters stands in
+// maxLine is how many bytes of a line are looked at, 64 KiB. Of a longer one the
+// first maxLine are read as a line that was cut there: what matters stands in
 // front, and the rest costs no memory.
-const MaxLine = 64 << 10
+const maxLine = 64 << 10
 
 // block is how much is read at once where the sources are few, 256 KiB.
 const block = 256 << 10
@@ -32,7 +32,7 @@ func (l *lines) first() []byte {
 	return b
 }
 
-// next returns the next line without its end, of a longer one the first MaxLine
+// next returns the next line without its end, of a longer one the first maxLine
 // bytes. It is valid until next is called again.
 func (l *lines) next() (line []byte, long, ok bool) {
 	if l.err != nil {
@@ -41,7 +41,7 @@ func (l *lines) next() (line []byte, long, ok bool) {
 	line, l.err = l.r.ReadSlice('\n')
 	l.bytes += int64(len(line))
 	if errors.Is(l.err, bufio.ErrBufferFull) {
-		l.endless = append(l.endless[:0], line[:MaxLine]...)
+		l.endless = append(l.endless[:0], line[:maxLine]...)
 		for errors.Is(l.err, bufio.ErrBufferFull) {
 			line, l.err = l.r.ReadSlice('\n')
 			l.bytes += int64(len(line))
@@ -49,16 +49,16 @@ func (l *lines) next() (line []byte, long, ok bool) {
 		return l.endless, true, true
 	}
 	ok = len(line) > 0
-	if line = bytes.TrimSuffix(line, newline); len(line) > MaxLine {
-		return line[:MaxLine], true, ok
+	if line = bytes.TrimSuffix(line, newline); len(line) > maxLine {
+		return line[:maxLine], true, ok
 	}
 	return bytes.TrimSuffix(line, []byte("\r")), false, ok
 }
 
-// raw reads over n bytes of binary data and appends the first MaxLine of them to
+// raw reads over n bytes of binary data and appends the first maxLine of them to
 // dst.
 func (l *lines) raw(dst []byte, n int64) []byte {
-	b, _ := l.r.Peek(int(min(n, MaxLine)))
+	b, _ := l.r.Peek(int(min(n, maxLine)))
 	dst = append(dst, b...)
 	over, _ := l.r.Discard(int(n))
 	l.bytes += int64(over)

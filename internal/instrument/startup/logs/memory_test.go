@@ -85,7 +85,7 @@ func TestRubbishNeitherCrashesNorGrows(t *testing.T) {
 		{"NULs", strings.Repeat("\x00", 4096), func(s Stats) bool { return s.Lines == 1 && s.Long == 1 && s.Unreadable == 1 }},
 		{"binary", string(noise), func(s Stats) bool { return s.Lines > 35_000 && s.Events == 0 }},
 		{"one endless line of a log", `level=info msg="time=\"x\" `, func(s Stats) bool { return s.Lines == 1 && s.Long == 1 && s.Events == 0 }},
-		{"one endless record", `time="2026-11-21T02:45:27Z" level=info msg=a `, func(s Stats) bool { return s.Lines == 1 && s.Long == 1 && s.Events == MaxLine/45 }},
+		{"one endless record", `time="2026-11-21T02:45:27Z" level=info msg=a `, func(s Stats) bool { return s.Lines == 1 && s.Long == 1 && s.Events == maxLine/45 }},
 		{"blank lines", "\n", func(s Stats) bool { return s.Lines == size && s.Empty == size }},
 		{"blanks", "  \t", func(s Stats) bool { return s.Lines == 1 && s.Empty == 1 }},
 		{"braces", "{", func(s Stats) bool { return s.Unreadable == 1 }},
@@ -120,7 +120,7 @@ func TestRubbishNeitherCrashesNorGrows(t *testing.T) {
 // Where a line is gone
 // through again for each of its values it takes thousands of times as long.
 func TestNoLineTakesMuchLongerThanAnOrdinaryOneOfItsLength(t *testing.T) {
-	lineOf := func(begin, of string) string { return (begin + strings.Repeat(of, MaxLine/len(of)+1))[:MaxLine] + "\n" }
+	lineOf := func(begin, of string) string { return (begin + strings.Repeat(of, maxLine/len(of)+1))[:maxLine] + "\n" }
 	fastest := func(line string) time.Duration {
 		least := time.Duration(math.MaxInt64)
 		for range 5 {

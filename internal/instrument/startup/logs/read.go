@@ -70,7 +70,7 @@ type reader struct {
 func (r *reader) open(ctx context.Context, i int, from *Source, among int) {
 	size := block
 	if among > 16 {
-		size = 2 * MaxLine
+		size = 2 * maxLine
 	}
 	s := &source{
 		lines:   linesOf(stoppable{ctx, from.Reader}, size),
@@ -85,7 +85,7 @@ func (r *reader) open(ctx context.Context, i int, from *Source, among int) {
 	}
 	first := s.first()
 	if isUTF16(first) {
-		first, s.err = nil, ErrUTF16
+		first, s.err = nil, errUTF16
 	}
 	s.engine = engineOf(first, from.Name)
 	s.foresee(first)
@@ -153,8 +153,8 @@ func (r *reader) ended(ctx context.Context, s *source) error {
 	return nil
 }
 
-// ErrUTF16 is what a source that is no UTF-8 ends with.
-var ErrUTF16 = errors.New("it is UTF-16: convert it, iconv -f utf-16 -t utf-8")
+// errUTF16 is what a source that is no UTF-8 ends with.
+var errUTF16 = errors.New("it is UTF-16: convert it, iconv -f utf-16 -t utf-8")
 
 // isUTF16 says whether a text begins with UTF-16's mark, or as letters do in it.
 func isUTF16(b []byte) bool {

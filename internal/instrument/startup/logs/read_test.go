@@ -315,9 +315,9 @@ func TestASourceThatCannotBeReadEndsAlone(t *testing.T) {
 		"at once":              {iotest.ErrReader(full), 0, full},
 		"for it gives nothing": {nothing{}, 0, io.ErrNoProgress},
 		"for it is cut":        {io.MultiReader(strings.NewReader(text), iotest.ErrReader(io.ErrUnexpectedEOF)), 246, io.ErrUnexpectedEOF},
-		"for it is UTF-16":     {strings.NewReader("\xff\xfet\x00i\x00m\x00e\x00=\x00"), 0, ErrUTF16},
-		"for it is big UTF-16": {strings.NewReader("\xfe\xff\x00t\x00i\x00m\x00e"), 0, ErrUTF16},
-		"for it has no mark":   {iotest.OneByteReader(strings.NewReader("t\x00i\x00m\x00e\x00=\x00\"\x002\x000\x002\x006\x00")), 0, ErrUTF16},
+		"for it is UTF-16":     {strings.NewReader("\xff\xfet\x00i\x00m\x00e\x00=\x00"), 0, errUTF16},
+		"for it is big UTF-16": {strings.NewReader("\xfe\xff\x00t\x00i\x00m\x00e"), 0, errUTF16},
+		"for it has no mark":   {iotest.OneByteReader(strings.NewReader("t\x00i\x00m\x00e\x00=\x00\"\x002\x000\x002\x006\x00")), 0, errUTF16},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var events [2]int
@@ -392,10 +392,10 @@ func (c *chunks) Read(b []byte) (int, error) {
 
 func TestLongLinesAreReadAsCut(t *testing.T) {
 	const line = `time="2026-11-21T02:45:01Z" level=info msg="starting cri plugin" config="`
-	for _, size := range []int{MaxLine - 1, MaxLine, MaxLine + 1, block - 1, block, block + 1, 3*block + 5} {
+	for _, size := range []int{maxLine - 1, maxLine, maxLine + 1, block - 1, block, block + 1, 3*block + 5} {
 		text := line + strings.Repeat("x", size-len(line)-1) + "\"\n" + strings.Replace(line, "starting", "next", 1) + "\"\n"
 		all, s := rows(t, "", text)
-		long := size > MaxLine
+		long := size > maxLine
 		if len(all) != 2 || all[0].Cut != long || s.Long != b2i(long) || s.Cut != b2i(long) || s.Bytes != int64(len(text)) ||
 			all[0].Message != "starting cri plugin" || all[1].Message != "next cri plugin" {
 			t.Errorf("%d bytes: %+v %+v", size, all, s)
@@ -407,7 +407,7 @@ func TestMessagesAreCutTo4KiB(t *testing.T) {
 	for _, filling := range []string{"x", `\n`, `\"`, `é`} {
 		text := `time="2026-11-21T02:45:01Z" level=info msg="` + strings.Repeat(filling, 5000) + `"`
 		all, _ := rows(t, "", text)
-		if len(all) != 1 || len(all[0].Message) > MaxMessage+4 || len(all[0].Message) < MaxMessage || all[0].Cut {
+		if len(all) != 1 || len(all[0].Message) > maxMessage+4 || len(all[0].Message) < maxMessage || all[0].Cut {
 			t.Errorf("%q: %d bytes", filling, len(all[0].Message))
 		}
 	}

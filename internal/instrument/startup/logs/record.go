@@ -50,7 +50,7 @@ func (s *source) record(f *fields, c *carrier) {
 	ns, zone, ok := parseStamp(stamp)
 	if f.has(keyLog) && !f.has(keyMessage) {
 		if !f.has(keyLevel) {
-			s.wrapped(f.upTo(keyLog, MaxLine), ns, f.cut)
+			s.wrapped(f.upTo(keyLog, maxLine), ns, f.cut)
 			return
 		}
 		f.at[keyMessage] = f.at[keyLog]
@@ -67,7 +67,7 @@ func (s *source) record(f *fields, c *carrier) {
 	}
 	if f.has(keyConsole) && !c.guest {
 		inner := carrier{time: ns, sandbox: f.text(keySandbox), guest: true}
-		s.guestText(f.upTo(keyConsole, MaxLine), inner, f.cut)
+		s.guestText(f.upTo(keyConsole, maxLine), inner, f.cut)
 		return
 	}
 	e := s.event(form)
@@ -75,7 +75,7 @@ func (s *source) record(f *fields, c *carrier) {
 	s.describe(e, f, c)
 	if form == KataProxy && !c.guest && carries(f.at[keyMessage].b) {
 		inner := carrier{time: ns, sandbox: e.Sandbox, guest: true}
-		s.guestText(f.upTo(keyMessage, MaxLine), inner, f.cut)
+		s.guestText(f.upTo(keyMessage, maxLine), inner, f.cut)
 	}
 }
 

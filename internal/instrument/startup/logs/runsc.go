@@ -37,7 +37,7 @@ func (s *source) glogLine(b []byte, c carrier, long bool) {
 	} else {
 		message = at
 	}
-	e.Message = message[:min(len(message), MaxMessage)]
+	e.Message = message[:min(len(message), maxMessage)]
 }
 
 // glogTime reads the month, the day and the time of a line of glog's.
@@ -111,7 +111,7 @@ func took(cell []byte, kind byte) (name []byte, ns int64) {
 	case 0x9c: // ├
 		if i := bytes.LastIndex(cell, []byte(": ")); i >= 0 {
 			if us, ok := grouped(cell[i+2:]); ok {
-				return cell[:min(i, MaxMessage)], us * 1000
+				return cell[:min(i, maxMessage)], us * 1000
 			}
 		}
 	case 0xb0: // ╰
@@ -121,7 +121,7 @@ func took(cell []byte, kind byte) (name []byte, ns int64) {
 			}
 		}
 	}
-	return cell[:min(len(cell), MaxMessage)], 0
+	return cell[:min(len(cell), maxMessage)], 0
 }
 
 // grouped reads a number of µs whose digits stand in groups between which there is

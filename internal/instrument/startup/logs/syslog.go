@@ -106,7 +106,7 @@ func stampOf(b []byte) (t stamp, n int) {
 	case len(b) < 15:
 	case isDigit(b[0]) && b[4] == '-':
 		if n = bytes.IndexByte(b, ' '); n > 0 {
-			if ns, ok := ParseTime(b[:n]); ok {
+			if ns, ok := parseTime(b[:n]); ok {
 				return stamp{ns: ns, coarse: b[19] != '.'}, n
 			}
 		}
@@ -208,7 +208,7 @@ func (s *source) plain(message []byte, c *carrier, severity []byte, cut bool) {
 	}
 	e := s.event(Journal)
 	e.Time, e.Program, e.Pid, e.Cut, e.Level = c.time, c.ident, c.pid, cut, severity
-	e.Message = message[:min(len(message), MaxMessage)]
+	e.Message = message[:min(len(message), maxMessage)]
 }
 
 var runscName, kubeletName = []byte("runsc"), []byte("kubelet") // who write such lines

@@ -38,7 +38,7 @@ func (s *source) terminal(b []byte, long bool) {
 	f.logfmt(pairs)
 	e := s.event(s.form(&f, &carrier{}))
 	s.describe(e, &f, &carrier{})
-	e.Time, e.Cut, e.Level, e.Message = ns, long, level(b[:4]), message[:min(len(message), MaxMessage)]
+	e.Time, e.Cut, e.Level, e.Message = ns, long, level(b[:4]), message[:min(len(message), maxMessage)]
 }
 
 // apart takes the text of such a line and its pairs apart: these begin behind two

@@ -76,24 +76,24 @@ func ddCount(j storage.Job) (int64, error) {
 }
 
 // parseDDRun wants all blocks, whole: dd ends well at the end of a short file, too.
-func parseDDRun(j storage.Job, stdout, stderr string) (Output, error) {
+func parseDDRun(j storage.Job, stdout, stderr string) (output, error) {
 	text := stderr
 	if strings.TrimSpace(text) == "" {
 		text = stdout // where they cannot be told apart
 	}
 	o, records, err := parseDD(text, j.RW)
 	if err != nil {
-		return Output{}, err
+		return output{}, err
 	}
 	count, err := ddCount(j)
 	if err != nil {
-		return Output{}, err
+		return output{}, err
 	}
 	switch bytes := o.Claim.Read.Bytes + o.Claim.Write.Bytes; {
 	case records == nil:
-		return Output{}, fmt.Errorf("dd does not say how many records went in and out: %.200q", text)
+		return output{}, fmt.Errorf("dd does not say how many records went in and out: %.200q", text)
 	case *records != ddRecords{{count, 0}, {count, 0}} || bytes != count*j.BS:
-		return Output{}, fmt.Errorf("dd moved %d+%d records in, %d+%d out and %d bytes instead of %d records of %d bytes",
+		return output{}, fmt.Errorf("dd moved %d+%d records in, %d+%d out and %d bytes instead of %d records of %d bytes",
 			records[0].whole, records[0].cut, records[1].whole, records[1].cut, bytes, count, j.BS)
 	}
 	return o, nil
@@ -129,7 +129,7 @@ const maxDDLines = 1 << 20
 // The bandwidth is bytes by seconds, which is exact; dd rounds the one that it
 // prints, in units of 1000 (GNU) or of 1024 (busybox, which calls them the same).
 // One of the two has to fit, or the line is refused.
-func parseDD(text, direction string) (o Output, records *ddRecords, err error) {
+func parseDD(text, direction string) (o output, records *ddRecords, err error) {
 	o.Job = storage.Job{Tool: storage.ToolDD, RW: direction}
 	f, way := &o.Claim.Read, 0
 	switch direction {
@@ -137,21 +137,21 @@ func parseDD(text, direction string) (o Output, records *ddRecords, err error) {
 	case storage.RWWrite:
 		f, way = &o.Claim.Write, 1
 	default:
-		return Output{}, nil, fmt.Errorf("dd reads or writes: the direction %.40q is neither", direction)
+		return output{}, nil, fmt.Errorf("dd reads or writes: the direction %.40q is neither", direction)
 	}
 	end, records, err := ddSummary(text)
 	if err == nil {
 		f.Bytes, o.Claim.Seconds, err = parseDDEnd(end)
 	}
 	if err != nil {
-		return Output{}, nil, err
+		return output{}, nil, err
 	}
 	f.Bandwidth = float64(f.Bytes) / o.Claim.Seconds
 	if records == nil {
 		return o, nil, nil
 	}
 	if f.IOs = records[way].whole + records[way].cut; f.IOs > f.Bytes {
-		return Output{}, nil, fmt.Errorf("%d records hold more than the %d bytes that it says: it contradicts itself", f.IOs, f.Bytes)
+		return output{}, nil, fmt.Errorf("%d records hold more than the %d bytes that it says: it contradicts itself", f.IOs, f.Bytes)
 	}
 	f.IOPS = float64(f.IOs) / o.Claim.Seconds
 	if in := records[0]; in.whole > 0 && in.cut == 0 && f.Bytes%in.whole == 0 {

@@ -166,5 +166,5 @@ func TestDDIsCalledAsPeopleCallIt(t *testing.T) {
 func FuzzParseDD(f *testing.F) {
 	f.Add("41943040000 bytes (39.1GB) copied, 347.990191 seconds, 114.9MB/s")
 	f.Add("41943040000 bytes transferred in 376,446 secs (111418477 bytes/sec)")
-	fuzz(f, func(text string) (Output, error) { o, _, err := parseDD(text, "write"); return o, err }, "dd-9.1-write.txt", "dd-9.1-progress.txt", "dd-9.1-byte.txt")
+	fuzz(f, func(text string) (output, error) { o, _, err := parseDD(text, "write"); return o, err }, "dd-9.1-write.txt", "dd-9.1-progress.txt", "dd-9.1-byte.txt")
 }

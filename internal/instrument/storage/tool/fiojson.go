@@ -22,14 +22,14 @@ const maxText = 16 << 20
 // without group_reporting, bytes and requests are added up and divided by the
 // longest run time, as in fio's "Run status group"; quantiles cannot be added up
 // and are 0.
-func parseFioJSON(text string) (Output, error) {
+func parseFioJSON(text string) (output, error) {
 	out, err := decodeFio(text)
 	if err != nil {
-		return Output{}, err
+		return output{}, err
 	}
 	for i := range out.Jobs {
 		if err := out.Jobs[i].check(&out.Jobs[0]); err != nil {
-			return Output{}, fmt.Errorf("job %.80q: %w", out.Jobs[i].Name, err)
+			return output{}, fmt.Errorf("job %.80q: %w", out.Jobs[i].Name, err)
 		}
 	}
 	var c record.Reported
@@ -42,22 +42,22 @@ func parseFioJSON(text string) (Output, error) {
 		for i := range out.Jobs {
 			f, err := side.of(&out.Jobs[i]).flow()
 			if err != nil {
-				return Output{}, fmt.Errorf("job %.80q: %s: %w", out.Jobs[i].Name, side.name, err)
+				return output{}, fmt.Errorf("job %.80q: %s: %w", out.Jobs[i].Name, side.name, err)
 			}
 			all = append(all, f)
 		}
 		f, err := together(all)
 		if err != nil {
-			return Output{}, err
+			return output{}, err
 		}
 		*side.to, c.Seconds = f.Flow, max(c.Seconds, float64(f.runtime)/1000)
 	}
 	if c.Read.Bytes == 0 && c.Write.Bytes == 0 {
-		return Output{}, errors.New("the job neither read nor wrote anything")
+		return output{}, errors.New("the job neither read nor wrote anything")
 	}
 	c.Paced, c.CPU = out.paced(), out.cpu()
 	job, cache := out.job()
-	o := Output{Job: job, Cache: cache, Version: out.Version, Claim: c}
+	o := output{Job: job, Cache: cache, Version: out.Version, Claim: c}
 	if out.Time > 0 {
 		o.began = out.Time - out.Jobs[0].Elapsed
 	}

@@ -153,7 +153,7 @@ func TestJobsWithoutGroupReportingAreAddedUpAsFioDoes(t *testing.T) {
 }
 
 func TestOptionsAreThoseOfTheCommandLine(t *testing.T) {
-	for file, want := range map[string]Output{
+	for file, want := range map[string]output{
 		"fio-3.33-randrw.json":     {Job: storage.Job{Tool: "fio", RW: "randrw", BS: 16 << 10, Size: 16 << 20, NumJobs: 2, IODepth: 1, Engine: "psync"}, Cache: "direct"},
 		"fio-3.33-three-jobs.json": {Job: storage.Job{Tool: "fio", RW: "randread", BS: 4 << 10, Size: 8 << 20, NumJobs: 3, IODepth: 8, Engine: "libaio"}, Cache: "direct"},
 		"fio-3.33-write.json+":     {Job: storage.Job{Tool: "fio", RW: "write", BS: 512 << 10, Size: 16 << 20, NumJobs: 1, IODepth: 1}, Cache: "buffered"},
@@ -249,7 +249,7 @@ func FuzzParseFioJSON(f *testing.F) {
 }
 
 // fuzz holds a parser to what it may make of any text.
-func fuzz(f *testing.F, parse func(string) (Output, error), seeds ...string) {
+func fuzz(f *testing.F, parse func(string) (output, error), seeds ...string) {
 	for _, name := range seeds {
 		f.Add(golden(f, name))
 	}

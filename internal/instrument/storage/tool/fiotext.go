@@ -87,7 +87,7 @@ func (t *fioText) line(f *finder) {
 		t.figures(f, m[1], [4]string{m[7] + m[8], m[4] + m[5], m[6], m[2] + m[3]}, m[9], 1000)
 	} else if fioCut().MatchString(l.text) {
 		f.flush()
-		f.add(Output{Line: l.number, Err: errors.New("a line of fio's that is cut off or of a form that is not known")})
+		f.add(output{Line: l.number, Err: errors.New("a line of fio's that is cut off or of a form that is not known")})
 	} else if strings.HasPrefix(l.text, "Run status group") {
 		f.flush()
 	} else if t.run != nil && t.run.last != nil {
@@ -233,7 +233,7 @@ func (f *finder) flush() {
 		return
 	}
 	r.settle()
-	o := Output{Line: r.at, Version: t.version, Err: r.err, terse: r.terse, Job: t.described[r.name]}
+	o := output{Line: r.at, Version: t.version, Err: r.err, terse: r.terse, Job: t.described[r.name]}
 	o.Job.Tool, o.Job.NumJobs = storage.ToolFio, r.jobs
 	for _, side := range []struct {
 		all []flow

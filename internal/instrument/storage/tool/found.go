@@ -12,9 +12,9 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Output is what one run of a tool printed, found in a text that somebody kept.
+// output is what one run of a tool printed, found in a text that somebody kept.
 // Nothing is known of it but what it says itself.
-type Output struct {
+type output struct {
 	Line    int         // where it begins, from 1
 	Job     storage.Job // as far as it says what was done
 	Version string
@@ -29,7 +29,7 @@ type Output struct {
 
 // How much of a text is read. Whoever sends a text decides what stands in it.
 const (
-	MaxFound   = 10_000   // outputs, those that cannot be used among them
+	maxFound   = 10_000   // outputs, those that cannot be used among them
 	maxKept    = 64 << 20 // bytes of a text
 	maxFoundLn = 1 << 20  // bytes of one of its lines
 	maxJSON    = 4 << 20  // bytes of fio's JSON
@@ -37,10 +37,10 @@ const (
 	maxDDWords = 16 << 10 // bytes of a line with a command of dd's
 )
 
-// Find reads a text, a page of HTML or Markdown, a console or a log, and returns
+// find reads a text, a page of HTML or Markdown, a console or a log, and returns
 // the outputs in it, in their order. What looks like one and cannot be read is
-// among them, with its error; left is how many came after MaxFound of them.
-func Find(in io.Reader) (found []Output, left int, err error) {
+// among them, with its error; left is how many came after maxFound of them.
+func find(in io.Reader) (found []output, left int, err error) {
 	text, err := io.ReadAll(io.LimitReader(in, maxKept+1))
 	switch {
 	case err != nil:
@@ -63,7 +63,7 @@ type finder struct {
 	fio   fioText
 	dd    string // the command of dd that came last, until it has a result
 	made  string // the version of the sysbench that makes files, until it has
-	found []Output
+	found []output
 	left  int
 }
 
@@ -114,7 +114,7 @@ func (f *finder) next() int {
 }
 
 // take adds the output of a tool that begins at a line, or why there is none.
-func (f *finder) take(what string, line int, o Output, err error) {
+func (f *finder) take(what string, line int, o output, err error) {
 	if o.Line = line; err != nil {
 		o.Err = fmt.Errorf("%s: %w", what, err)
 	}
@@ -123,7 +123,7 @@ func (f *finder) take(what string, line int, o Output, err error) {
 
 // same says whether two outputs after each other are of one run of fio's: its states
 // by --status-interval, or its JSON, text and terse lines beside each other.
-func (o *Output) same(next *Output) bool {
+func (o *output) same(next *output) bool {
 	switch {
 	case o.Err != nil || next.Err != nil || o.Job.Tool != storage.ToolFio || next.Job.Tool != storage.ToolFio:
 		return false
@@ -136,8 +136,8 @@ func (o *Output) same(next *Output) bool {
 	return o.Claim.Seconds == next.Claim.Seconds && alike(&o.Claim.Read, &next.Claim.Read) && alike(&o.Claim.Write, &next.Claim.Write)
 }
 
-func (f *finder) add(o Output) {
-	if len(f.found) == MaxFound {
+func (f *finder) add(o output) {
+	if len(f.found) == maxFound {
 		f.left++
 		return
 	}
@@ -194,7 +194,7 @@ func (f *finder) fioJSON() int {
 	in := &keptReader{lines: f.lines[f.at:], left: maxJSON}
 	d := json.NewDecoder(in)
 	var whole json.RawMessage
-	var o Output
+	var o output
 	used := int64(maxJSON)
 	err := d.Decode(&whole)
 	if err == nil {

@@ -12,9 +12,9 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-func found(t *testing.T, text string) []Output {
+func found(t *testing.T, text string) []output {
 	t.Helper()
-	all, left, err := Find(strings.NewReader(text))
+	all, left, err := find(strings.NewReader(text))
 	if err != nil || left != 0 {
 		t.Fatalf("%d left, %v", left, err)
 	}
@@ -183,7 +183,7 @@ func TestWhatSysbenchPreparedIsAnOutput(t *testing.T) {
 		"all of it, and then a run": {made + "\n" + sysbench05, "sysbench 1.0.20"},
 		"behind another one's run":  {sysbench10 + written, ""},
 	} {
-		all := slices.DeleteFunc(found(t, c.text), func(o Output) bool { return !o.Prepare })
+		all := slices.DeleteFunc(found(t, c.text), func(o output) bool { return !o.Prepare })
 		if len(all) != 1 || all[0].Err != nil || all[0].Version != c.version || all[0].Claim != want {
 			t.Errorf("%s: %+v", claim, all)
 			continue
@@ -289,15 +289,15 @@ func TestOneRunOfFioIsOneOutput(t *testing.T) {
 
 func TestTextsWithoutEndAreBounded(t *testing.T) {
 	t.Parallel()
-	all, left, err := Find(strings.NewReader(strings.Repeat(fioLine+"\n", MaxFound+3)))
-	if len(all) != MaxFound || left != 3 || err != nil {
+	all, left, err := find(strings.NewReader(strings.Repeat(fioLine+"\n", maxFound+3)))
+	if len(all) != maxFound || left != 3 || err != nil {
 		t.Errorf("%d, %d left, %v", len(all), left, err)
 	}
-	if _, _, err := Find(strings.NewReader(strings.Repeat("{\n", maxKept/2+1))); err == nil || !strings.Contains(err.Error(), "split it") {
+	if _, _, err := find(strings.NewReader(strings.Repeat("{\n", maxKept/2+1))); err == nil || !strings.Contains(err.Error(), "split it") {
 		t.Errorf("%v", err)
 	}
 	for _, hostile := range []string{"{\"fio version\":\n", "{\"fio version\":{\n", "sysbench 1.0\n", "sysbench 1.0\nRunning the test with following options:\n", "1+0 records in\n", "x: (groupid=0, jobs=1): err= 0: pid=1\n"} {
-		if _, _, err := Find(strings.NewReader(strings.Repeat(hostile, 30_000))); err != nil {
+		if _, _, err := find(strings.NewReader(strings.Repeat(hostile, 30_000))); err != nil {
 			t.Errorf("%q: %v", hostile, err)
 		}
 	}

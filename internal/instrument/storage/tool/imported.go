@@ -47,7 +47,7 @@ type Told struct {
 type keptText struct {
 	name  string
 	told  Told
-	found []Output
+	found []output
 }
 
 var label = storage.Pattern(`^[\pL\pN][\pL\pN._/+-]{0,63}$`)
@@ -68,7 +68,7 @@ func LabelOf(file string) string {
 // Add takes the outputs of a text. Those that cannot be used cost nothing but
 // themselves, and are told.
 func (g *Imported) Add(name string, in io.Reader, told Told) error {
-	found, left, err := Find(in)
+	found, left, err := find(in)
 	if err != nil {
 		return fmt.Errorf("read %s: %w", name, err)
 	}
@@ -76,7 +76,7 @@ func (g *Imported) Add(name string, in io.Reader, told Told) error {
 		told.Label = LabelOf(name)
 	}
 	assumed, bad := 0, []string{}
-	found = slices.DeleteFunc(found, func(o Output) bool {
+	found = slices.DeleteFunc(found, func(o output) bool {
 		if o.Err == nil {
 			c := o.cell(name, told)
 			o.Err = errors.Join(record.Validate(c), o.Err)
@@ -91,7 +91,7 @@ func (g *Imported) Add(name string, in io.Reader, told Told) error {
 	g.Unread = append(g.Unread, bad...)
 	g.find(len(bad), FoundUnread, "warning", fmt.Sprintf("%s: %d of the outputs could not be read: %s%s", name, len(bad), strings.Join(bad[:min(len(bad), maxUnread)], "; "), more(len(bad)-maxUnread)),
 		"look at those lines: an output that was cut short has to be completed, or left out")
-	g.find(left, FoundLimit, "warning", fmt.Sprintf("%s: outputs left out: %d, since %d are kept of one text", name, left, MaxFound), "split the text into several files")
+	g.find(left, FoundLimit, "warning", fmt.Sprintf("%s: outputs left out: %d, since %d are kept of one text", name, left, maxFound), "split the text into several files")
 	g.find(assumed, FoundDirection, "note", fmt.Sprintf("%s: outputs of dd without their command, taken for writing: %d", name, assumed), "put the command before the output if it was reading")
 	g.texts = append(g.texts, keptText{name, told, found})
 	return nil
@@ -158,15 +158,15 @@ func (g *Imported) take(c record.Cell) {
 
 // jobs makes the plan, with every job once. An output that does not say its size,
 // as fio's text, is of the one job of its kind that does, if there is one only.
-func (g *Imported) jobs() func(Output) string {
+func (g *Imported) jobs() func(output) string {
 	g.Plan = storage.Options{Title: "imported results", Whom: terms.Whom{Targets: []string{}}, Volumes: []string{}, Cache: []string{}, Jobs: []storage.Job{}, Scale: 1}
 	sized := map[string][]string{} // by what else there is to a job
-	g.each(func(o Output) {
+	g.each(func(o output) {
 		if kind, size := o.kind(); size != "" && !slices.Contains(sized[kind], size) {
 			sized[kind] = append(sized[kind], size)
 		}
 	})
-	name := func(o Output) string {
+	name := func(o output) string {
 		kind, size := o.kind()
 		if size == "" && len(sized[kind]) == 1 {
 			size = sized[kind][0]
@@ -174,7 +174,7 @@ func (g *Imported) jobs() func(Output) string {
 		return strings.TrimSpace(kind + " " + size)
 	}
 	place := map[string]int{}
-	g.each(func(o Output) {
+	g.each(func(o output) {
 		o.Job.Name = name(o)
 		i, there := place[o.Job.Name]
 		if _, size := o.kind(); !there {
@@ -187,7 +187,7 @@ func (g *Imported) jobs() func(Output) string {
 	return name
 }
 
-func (g *Imported) each(do func(Output)) {
+func (g *Imported) each(do func(output)) {
 	for _, text := range g.texts {
 		for _, o := range text.found {
 			do(o)
@@ -196,7 +196,7 @@ func (g *Imported) each(do func(Output)) {
 }
 
 // kind and size tell one job from another: "randread 512k ×8 libaio" and "1G".
-func (o *Output) kind() (kind, size string) {
+func (o *output) kind() (kind, size string) {
 	j := o.Job
 	kind = j.RW
 	if kind == "" {
@@ -234,7 +234,7 @@ func (o *Output) kind() (kind, size string) {
 }
 
 // cell is the record's line of an output.
-func (o *Output) cell(source string, told Told) record.Cell {
+func (o *output) cell(source string, told Told) record.Cell {
 	kind, _ := o.kind()
 	c := record.Cell{Type: record.TypeCell, Target: told.Label, Volume: told.Volume, Cache: o.Cache, Job: kind,
 		Tool: o.Job.Tool, Version: o.Version, Source: fmt.Sprintf("%s:%d", source, o.Line), Reported: &o.Claim}

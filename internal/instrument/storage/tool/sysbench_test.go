@@ -134,13 +134,13 @@ func TestSysbenchsOldVersionsCountRequestsAndMisprintBytesAsBits(t *testing.T) {
 	read.Latency = record.Latency{Min: 100000, Mean: 490000, P95: 1610000, Max: 12250000}
 	for name, tc := range map[string]struct {
 		text string
-		want Output
+		want output
 	}{
-		"0.5, as published": {sysbench05, Output{Version: "sysbench 0.5", Cache: "direct",
+		"0.5, as published": {sysbench05, output{Version: "sysbench 0.5", Cache: "direct",
 			Job: storage.Job{Tool: "sysbench", RW: "randrw", NumJobs: 16, Files: 10, Size: 5 << 30, BS: 16 << 10, Requests: 5000},
 			Claim: record.Reported{Read: side(2996, 2.609), Write: side(2004, 2.609), Seconds: 2.609,
 				Latency: record.Latency{Min: 20000, Mean: 7970000, P95: 19610000, Max: 140800000}}}},
-		"0.4, of one direction": {sysbench04, Output{Version: "sysbench 0.4.12", Cache: "direct",
+		"0.4, of one direction": {sysbench04, output{Version: "sysbench 0.4.12", Cache: "direct",
 			Job:   storage.Job{Tool: "sysbench", RW: "randread", NumJobs: 1, Files: 2, Size: 128 << 20, BS: 16 << 10, Requests: 1000},
 			Claim: record.Reported{Read: read, Seconds: 0.5}}},
 	} {

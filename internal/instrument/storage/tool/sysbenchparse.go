@@ -78,8 +78,8 @@ var (
 
 // parsePrepared makes an output of what sysbench's prepare ends with. 0.4 and 0.5 call
 // MiB MB.
-func parsePrepared(m []string) (Output, error) {
-	o := Output{Job: storage.Job{Tool: storage.ToolSysbench, RW: storage.RWWrite}, Prepare: true}
+func parsePrepared(m []string) (output, error) {
+	o := output{Job: storage.Job{Tool: storage.ToolSysbench, RW: storage.RWWrite}, Prepare: true}
 	var said [3]float64
 	for i := range said {
 		var err error
@@ -102,7 +102,7 @@ func parsePrepared(m []string) (Output, error) {
 // sysbenchText is what is found in it: figures by what they are called here, and
 // the syncs that it speaks of.
 type sysbenchText struct {
-	out  Output
+	out  output
 	said map[string]float64
 	bins []sbCount // of --histogram, ascending
 }
@@ -123,18 +123,18 @@ func (s *sysbenchText) has(kind string) bool { _, there := s.said[kind]; return 
 //
 // Latencies are of all requests together, so only those of a job that went one
 // way, and did not sync in between, are one direction's.
-func parseSysbench(text string) (Output, error) {
-	s := sysbenchText{out: Output{Job: storage.Job{Tool: storage.ToolSysbench}, Cache: record.CacheBuffered}, said: map[string]float64{}}
+func parseSysbench(text string) (output, error) {
+	s := sysbenchText{out: output{Job: storage.Job{Tool: storage.ToolSysbench}, Cache: record.CacheBuffered}, said: map[string]float64{}}
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
 		if strings.HasPrefix(line, "FATAL:") {
-			return Output{}, fmt.Errorf("sysbench gave up: %.200q", line)
+			return output{}, fmt.Errorf("sysbench gave up: %.200q", line)
 		}
 		if len(line) > 200 {
 			continue
 		}
 		if err := s.take(line); err != nil {
-			return Output{}, fmt.Errorf("%.100q: %w", line, err)
+			return output{}, fmt.Errorf("%.100q: %w", line, err)
 		}
 	}
 	j := &s.out.Job

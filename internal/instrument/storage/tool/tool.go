@@ -3,7 +3,7 @@
 // end. It runs nothing.
 //
 // fio is asked for JSON. dd and sysbench say what they did in words only, so
-// their text is read. [Find] looks for all three in a text that somebody kept of
+// their text is read. [find] looks for all three in a text that somebody kept of
 // earlier runs.
 package tool
 
@@ -38,11 +38,11 @@ type File struct {
 var known = map[string]struct {
 	command func(storage.Job, Place) ([]string, error)
 	files   func(storage.Job, Place) ([]File, error)
-	parse   func(j storage.Job, stdout, stderr string) (Output, error)
+	parse   func(j storage.Job, stdout, stderr string) (output, error)
 }{
-	storage.ToolFio:      {fioCommand, fioFiles, func(_ storage.Job, stdout, _ string) (Output, error) { return parseFioJSON(stdout) }},
+	storage.ToolFio:      {fioCommand, fioFiles, func(_ storage.Job, stdout, _ string) (output, error) { return parseFioJSON(stdout) }},
 	storage.ToolDD:       {ddCommand, ddFiles, parseDDRun},
-	storage.ToolSysbench: {sysbenchCommand, sysbenchFiles, func(_ storage.Job, stdout, _ string) (Output, error) { return parseSysbench(stdout) }},
+	storage.ToolSysbench: {sysbenchCommand, sysbenchFiles, func(_ storage.Job, stdout, _ string) (output, error) { return parseSysbench(stdout) }},
 }
 
 // Command returns the command line of a job. The job is resolved: scaled, and

@@ -7,10 +7,10 @@ const (
 	operations = 32 // that are counted: OPERATIONS of datapath.c
 )
 
-// Connections are how many connects of sockets in the cgroup have succeeded, and
+// connections are how many connects of sockets in the cgroup have succeeded, and
 // how many connections its listeners have got. Both ends of one count where both
 // are in it.
-func (d *Datapath) Connections() (active, passive int64, err error) {
+func (d *Datapath) connections() (active, passive int64, err error) {
 	sums, err := d.sums()
 	return sums[opActive], sums[opPassive], err
 }

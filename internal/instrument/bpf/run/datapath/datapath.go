@@ -36,9 +36,9 @@ type Options struct {
 	Backend netip.AddrPort // where all services lead
 }
 
-// ErrUnsupported is what Attach and Place return, wrapped with the reason, where
+// errUnsupported is what Attach and Place return, wrapped with the reason, where
 // the kernel cannot.
-var ErrUnsupported = errors.New("not supported by this kernel")
+var errUnsupported = errors.New("not supported by this kernel")
 
 // Datapath is programs that are attached, with one service at first. It is for one
 // goroutine.
@@ -57,8 +57,8 @@ type Datapath struct {
 // Attach loads the programs and attaches them to the cgroup. They count from then
 // on for sockets that are made in it or below it.
 func Attach(o Options) (*Datapath, error) {
-	if o.Most < 1 || o.Most > MaxServices {
-		return nil, fmt.Errorf("reference datapath: up to %d services: from 1 to %d are possible", o.Most, MaxServices)
+	if o.Most < 1 || o.Most > maxServices {
+		return nil, fmt.Errorf("reference datapath: up to %d services: from 1 to %d are possible", o.Most, maxServices)
 	}
 	if !o.Backend.Addr().Is4() || o.Backend.Addr().IsUnspecified() || o.Backend.Port() == 0 {
 		return nil, fmt.Errorf("reference datapath: the backend %q is not an IPv4 address with a port", o.Backend)
@@ -158,7 +158,7 @@ func (d *Datapath) attach(group *os.File, name string, where ebpf.AttachType) er
 	}
 	id, ok := info.ID()
 	if !ok {
-		return fmt.Errorf("the kernel gives programs no ids: %w (Linux 4.13)", ErrUnsupported)
+		return fmt.Errorf("the kernel gives programs no ids: %w (Linux 4.13)", errUnsupported)
 	}
 	d.ids = append(d.ids, uint32(id))
 	l, err := link.AttachRawLink(link.RawLinkOptions{Target: int(group.Fd()), Program: p, Attach: where})
@@ -173,7 +173,7 @@ func (d *Datapath) attach(group *os.File, name string, where ebpf.AttachType) er
 func explained(tried string, err error) error {
 	switch {
 	case errors.Is(err, ebpf.ErrNotSupported), errors.Is(err, unix.ENOSYS):
-		return fmt.Errorf("%s: %w: %w", tried, ErrUnsupported, err)
+		return fmt.Errorf("%s: %w: %w", tried, errUnsupported, err)
 	case errors.Is(err, unix.EPERM): // not EACCES: so the verifier refuses
 		return fmt.Errorf("%s: %w; it needs CAP_BPF and CAP_NET_ADMIN, which root has (before Linux 5.11 also locked memory, ulimit -l)", tried, unix.EPERM)
 	}

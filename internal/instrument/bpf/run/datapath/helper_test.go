@@ -196,7 +196,7 @@ func group(t *testing.T) string {
 	needsRoot(t)
 	name := strings.NewReplacer("/", "-", "_", "-", ",", "").Replace(t.Name())
 	path, remove, err := Place(fmt.Sprintf("%.40s-%d-%d", name, os.Getpid(), groups.Add(1)))
-	if errors.Is(err, ErrUnsupported) {
+	if errors.Is(err, errUnsupported) {
 		t.Skip(err)
 	}
 	if err != nil {
@@ -223,7 +223,7 @@ func attached(t *testing.T, o Options) *Datapath {
 	}
 	o.Most = max(o.Most, 1)
 	d, err := Attach(o)
-	if errors.Is(err, ErrUnsupported) {
+	if errors.Is(err, errUnsupported) {
 		t.Skip(err)
 	}
 	if err != nil {

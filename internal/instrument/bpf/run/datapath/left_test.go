@@ -142,7 +142,7 @@ func TestPlaceIsTheRunsOwnFolderAndGoesAgain(t *testing.T) {
 	needsRoot(t)
 	id := fmt.Sprintf("place-%d", os.Getpid())
 	path, remove, err := Place(id)
-	if errors.Is(err, ErrUnsupported) {
+	if errors.Is(err, errUnsupported) {
 		t.Skip(err)
 	}
 	if err != nil {
@@ -176,7 +176,7 @@ func TestPlaceWithoutCgroup2IsUnsupported(t *testing.T) {
 		"nothing is mounted": nil,
 		"v1 only":            {{Mount: t.TempDir(), Version: 1, Controllers: []string{"cpu"}}},
 	} {
-		if _, _, err := place(hs, cgroup.Prefix+"x"); !errors.Is(err, ErrUnsupported) {
+		if _, _, err := place(hs, cgroup.Prefix+"x"); !errors.Is(err, errUnsupported) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

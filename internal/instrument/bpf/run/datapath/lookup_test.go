@@ -75,7 +75,7 @@ func TestTwoDatapathsDoNotDisturbEachOther(t *testing.T) {
 	}
 	for d, want := range map[*Datapath]int64{d1: 5, d2: 7} {
 		n, _ := runs(t, d.IDs()[1])
-		if active, _, err := d.Connections(); err != nil || n != want || active != want {
+		if active, _, err := d.connections(); err != nil || n != want || active != want {
 			t.Errorf("%d runs, %d connections (%v); want %d", n, active, err, want)
 		}
 	}
@@ -90,17 +90,17 @@ func TestTwoDatapathsDoNotDisturbEachOther(t *testing.T) {
 func TestAddressesOfServicesAreApartAndForBenchmarks(t *testing.T) {
 	within := netip.MustParsePrefix("198.18.0.0/15")
 	seen := map[netip.AddrPort]bool{}
-	for i := range MaxServices {
+	for i := range maxServices {
 		a := service(i)
 		if !within.Contains(a.Addr()) || seen[a] || a.Port() == 0 {
 			t.Fatalf("service %d is at %v", i, a)
 		}
 		seen[a] = true
 	}
-	if first, last := service(0), service(MaxServices-1); first.String() != "198.18.0.1:80" || last.String() != "198.19.255.254:80" {
+	if first, last := service(0), service(maxServices-1); first.String() != "198.18.0.1:80" || last.String() != "198.19.255.254:80" {
 		t.Errorf("from %v to %v", first, last)
 	}
-	for _, i := range []int{-1, MaxServices} {
+	for _, i := range []int{-1, maxServices} {
 		if service(i).IsValid() {
 			t.Errorf("service %d is at %v, want nowhere", i, service(i))
 		}

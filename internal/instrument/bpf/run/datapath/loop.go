@@ -10,10 +10,10 @@ import (
 	"github.com/cilium/ebpf/features"
 )
 
-// MaxHeavy is how many rounds one run of a program can do, where the kernel has
+// maxHeavy is how many rounds one run of a program can do, where the kernel has
 // bpf_loop: two calls of it. One round takes from 1.5 to 10 ns, by the processor and
 // by how the kernel calls back; TestRun says it.
-const MaxHeavy = 2 << 23
+const maxHeavy = 2 << 23
 
 // loop is a way to do work for a given number of rounds. There are programs for each.
 type loop struct {
@@ -22,7 +22,7 @@ type loop struct {
 }
 
 var (
-	looped = loop{"", MaxHeavy}         // by bpf_loop, Linux 5.17
+	looped = loop{"", maxHeavy}         // by bpf_loop, Linux 5.17
 	walked = loop{"_walked", 4096 * 16} // within the program: MAX_WALKED
 )
 
@@ -59,11 +59,11 @@ func (l loop) spec(names ...string) (*ebpf.CollectionSpec, error) {
 // SetHeavy changes the rounds of the loop, for every run that begins from now on.
 // The programs stay attached and the same.
 func (d *Datapath) SetHeavy(rounds int64) error {
-	if rounds < 0 || rounds > MaxHeavy {
-		return fmt.Errorf("reference datapath: %d rounds of the loop: 0 to %d are possible", rounds, int64(MaxHeavy))
+	if rounds < 0 || rounds > maxHeavy {
+		return fmt.Errorf("reference datapath: %d rounds of the loop: 0 to %d are possible", rounds, int64(maxHeavy))
 	}
 	if rounds > d.loop.most {
-		return fmt.Errorf("reference datapath: %d rounds of the loop: %w: without bpf_loop (Linux 5.17) up to %d are possible", rounds, ErrUnsupported, d.loop.most)
+		return fmt.Errorf("reference datapath: %d rounds of the loop: %w: without bpf_loop (Linux 5.17) up to %d are possible", rounds, errUnsupported, d.loop.most)
 	}
 	if err := d.rounds.Update(uint32(0), uint64(rounds), ebpf.UpdateAny); err != nil {
 		return fmt.Errorf("reference datapath: set the rounds of the loop to %d: %w", rounds, err)

@@ -45,5 +45,5 @@ func place(hs []cgroup.Hierarchy, name string) (path string, remove func() error
 		only := []cgroup.Hierarchy{h}
 		return path, func() error { return cgroup.Remove(only, name) }, nil
 	}
-	return "", nil, fmt.Errorf("a cgroup to attach programs to: %w: no cgroup v2 is mounted; one without controllers is enough, beside v1, too: mount -t cgroup2 none FOLDER", ErrUnsupported)
+	return "", nil, fmt.Errorf("a cgroup to attach programs to: %w: no cgroup v2 is mounted; one without controllers is enough, beside v1, too: mount -t cgroup2 none FOLDER", errUnsupported)
 }

@@ -22,7 +22,7 @@ func TestAttachRefusesWhatItCannotDo(t *testing.T) {
 		want string
 	}{
 		{"no service", Options{Backend: backend}, "up to 0 services"},
-		{"more services than addresses", Options{Most: MaxServices + 1, Backend: backend}, "are possible"},
+		{"more services than addresses", Options{Most: maxServices + 1, Backend: backend}, "are possible"},
 		{"no backend", Options{Most: 1}, "is not an IPv4 address"},
 		{"a backend of IPv6", Options{Most: 1, Backend: netip.MustParseAddrPort("[::1]:80")}, "is not an IPv4 address"},
 		{"a backend without a port", Options{Most: 1, Backend: netip.MustParseAddrPort("127.0.0.1:0")}, "is not an IPv4 address"},

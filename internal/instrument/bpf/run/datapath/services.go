@@ -9,9 +9,9 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// MaxServices is how many services there can be: the addresses of 198.18.0.0/15,
+// maxServices is how many services there can be: the addresses of 198.18.0.0/15,
 // which RFC 2544 sets apart for benchmarks, without the first and the last.
-const MaxServices = 1<<17 - 2
+const maxServices = 1<<17 - 2
 
 // servicePort is the port of every service.
 const servicePort = 80
@@ -23,7 +23,7 @@ const servicePort = 80
 func (d *Datapath) Service(i int) netip.AddrPort { return service(i) }
 
 func service(i int) netip.AddrPort {
-	if i < 0 || i >= MaxServices {
+	if i < 0 || i >= maxServices {
 		return netip.AddrPort{}
 	}
 	var a [4]byte

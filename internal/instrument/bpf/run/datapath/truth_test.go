@@ -18,7 +18,7 @@ func TestRunsAreExactlyTheConnectionsMade(t *testing.T) {
 	for _, times := range []int{1, 100, 300} {
 		count, _ := runs(t, d.IDs()[1])
 		events, _ := runs(t, d.IDs()[0])
-		active, _, err := d.Connections()
+		active, _, err := d.connections()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -28,7 +28,7 @@ func TestRunsAreExactlyTheConnectionsMade(t *testing.T) {
 		}
 		countAfter, _ := runs(t, d.IDs()[1])
 		eventsAfter, _ := runs(t, d.IDs()[0])
-		activeAfter, passive, err := d.Connections()
+		activeAfter, passive, err := d.connections()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -74,7 +74,7 @@ func TestConnectionsOfAListenerInTheCgroupAreCounted(t *testing.T) {
 	if _, err := in.Write([]byte("end\n")); err != nil {
 		t.Fatal(err)
 	}
-	if active, passive, err := d.Connections(); err != nil || active != 0 || passive != 20 {
+	if active, passive, err := d.connections(); err != nil || active != 0 || passive != 20 {
 		t.Errorf("20 connections from outside: %d active, %d passive (%v)", active, passive, err)
 	}
 }
@@ -85,7 +85,7 @@ func TestTheLoopDoesExactlyItsRounds(t *testing.T) {
 		loop   loop
 		rounds []int64
 	}{
-		{"bpf_loop", looped, []int64{0, 1, 2, 1000, 1 << 23, 1<<23 + 1, MaxHeavy}},
+		{"bpf_loop", looped, []int64{0, 1, 2, 1000, 1 << 23, 1<<23 + 1, maxHeavy}},
 		{"walked", walked, []int64{0, 16, 1600, walked.most - 16, walked.most}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -107,7 +107,7 @@ func TestTheLoopDoesExactlyItsRounds(t *testing.T) {
 					t.Errorf("%d rounds work out %#x, want %#x", rounds, got, want)
 				}
 			}
-			if err := d.SetHeavy(c.loop.most + 1); err == nil || errors.Is(err, ErrUnsupported) != (c.loop == walked) {
+			if err := d.SetHeavy(c.loop.most + 1); err == nil || errors.Is(err, errUnsupported) != (c.loop == walked) {
 				t.Errorf("one round too many: %v", err)
 			}
 			if err := d.SetHeavy(-1); err == nil {
