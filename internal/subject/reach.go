@@ -75,8 +75,8 @@ type Ended struct {
 	Why    string // what is known of it beside that, "" for nothing
 }
 
-// Wrapped is a session that adds something to another.
-type Wrapped interface{ Unwrap() Session }
+// wrapped is a session that adds something to another.
+type wrapped interface{ Unwrap() Session }
 
 // As is the session, or the one within it, as one that can more.
 func As[T any](s Session) (more T, ok bool) {
@@ -84,7 +84,7 @@ func As[T any](s Session) (more T, ok bool) {
 		if more, ok = s.(T); ok {
 			return more, true
 		}
-		w, is := s.(Wrapped)
+		w, is := s.(wrapped)
 		if !is {
 			break
 		}

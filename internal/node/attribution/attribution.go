@@ -52,8 +52,8 @@ type Process struct {
 	guest bool // it runs a guest, whatever it is called
 }
 
-// Depth is how many pid namespaces below this one the process is in.
-func (p *Process) Depth() int { return max(0, len(p.NSpid)-1) }
+// depth is how many pid namespaces below this one the process is in.
+func (p *Process) depth() int { return max(0, len(p.NSpid)-1) }
 
 // Snapshot is one pass over /proc.
 type Snapshot struct {

@@ -32,7 +32,7 @@ func TestASnapshotHoldsWhatTheFilesSay(t *testing.T) {
 	for range 2 { // the second from what is remembered
 		p := s.Process(7)
 		if p == nil || p.PPid != 1 || p.Start != 77 || p.Comm != "a" || p.Exe != "/bin/a" || strings.Join(p.Args, " ") != "/bin/a b c" ||
-			p.Groups.Memory() != "/x" || !slices.Equal(p.NSpid, []int{7, 3, 1}) || p.Threads != 2 || p.RssAnon != 400<<10 || p.Depth() != 2 {
+			p.Groups.Memory() != "/x" || !slices.Equal(p.NSpid, []int{7, 3, 1}) || p.Threads != 2 || p.RssAnon != 400<<10 || p.depth() != 2 {
 			t.Fatalf("%+v", p)
 		}
 		var err error

@@ -130,7 +130,7 @@ func (d *discovery) notContained() map[string]bool {
 	out := map[string]bool{}
 	seen := map[*Groups]bool{}
 	for _, p := range d.Processes {
-		if p.Depth() == 0 && !seen[p.Groups] {
+		if p.depth() == 0 && !seen[p.Groups] {
 			seen[p.Groups] = true
 			for _, where := range p.Groups.All {
 				upwards(where, func(dir string) bool { out[dir] = true; return true })
@@ -149,7 +149,7 @@ func (d *discovery) byArguments() {
 		}
 		// What runs inside a container is part of it, whatever it says. Of Kata's
 		// own those in a pid namespace have a shim that is not.
-		if _, sentry := p.gVisor(); p.Depth() > 0 && !sentry {
+		if _, sentry := p.gVisor(); p.depth() > 0 && !sentry {
 			continue
 		}
 		e := d.entry(id, "")
@@ -234,7 +234,7 @@ func (d *discovery) byNamespace() {
 		}
 	}
 	for _, p := range d.Processes {
-		if p.Depth() == 0 || taken[p] || p.Ended() {
+		if p.depth() == 0 || taken[p] || p.Ended() {
 			continue
 		}
 		for _, where := range p.Groups.All {

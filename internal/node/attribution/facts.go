@@ -100,7 +100,7 @@ func (r *facts) derive() {
 			continue
 		}
 		// conmon's own scope bears the id too, and holds nothing of the container.
-		if role, ok := p.role(); ok && p.Depth() == 0 && (role == record.RoleMonitor || role == record.RoleShim) {
+		if role, ok := p.role(); ok && p.depth() == 0 && (role == record.RoleMonitor || role == record.RoleShim) {
 			continue
 		}
 		seen[p.Groups] = true

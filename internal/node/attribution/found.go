@@ -64,7 +64,7 @@ func (d *discovery) firsts(e *entry, b *Sandbox) {
 	for _, p := range e.members {
 		gvisor, _ := p.gVisor()
 		_, serving := d.serving(p)
-		if _, beside := p.role(); beside && p.Depth() == 0 || serving || p.isInit() || gvisor == record.RoleGofer {
+		if _, beside := p.role(); beside && p.depth() == 0 || serving || p.isInit() || gvisor == record.RoleGofer {
 			continue
 		}
 		in[p.Pid] = true

@@ -124,20 +124,20 @@ func (c *selection) inside(p *Process, box, depth int) *Member {
 func (c *selection) byProgram(p *Process, box int) (role record.Role, why string, ok bool) {
 	b := &c.boxes[box]
 	mentions := c.mentioned(p) == box
-	trusted := mentions || p.Depth() == 0 && len(b.IDs) == 0
-	if p.isInit() && p.Depth() <= 1 {
+	trusted := mentions || p.depth() == 0 && len(b.IDs) == 0
+	if p.isInit() && p.depth() <= 1 {
 		return record.RoleRuntime, "a runtime's init in the pod's cgroup, not yet the container's process", true
 	}
 	if role, ok := p.gVisor(); ok && (trusted || p.Pid == b.Workload || p.Pid == b.Pause) {
 		return role, rule(mentions, "runsc in the pod's cgroup"), true
 	}
 	if role, ok := p.role(); ok {
-		launched := p.Depth() == 0 && (role == record.RoleVMM || role == record.RoleVirtiofs) && c.underShim(p, box)
+		launched := p.depth() == 0 && (role == record.RoleVMM || role == record.RoleVirtiofs) && c.underShim(p, box)
 		if trusted || launched {
 			return role, rule(mentions, "its program, in the pod's cgroup"), true
 		}
 	}
-	return record.RoleRuntime, ruleMentions, mentions && p.isCommand() && p.Depth() == 0
+	return record.RoleRuntime, ruleMentions, mentions && p.isCommand() && p.depth() == 0
 }
 
 // byParent goes by who started a process in a sandbox's group, and is in it too.
@@ -154,7 +154,7 @@ func (c *selection) byParent(p *Process, box, depth int) (role record.Role, why 
 	case record.RoleGofer, record.RoleVMM, record.RoleVirtiofs, record.RoleSentry:
 		return startedBy(up.Role)
 	case record.RoleShim:
-		return up.Role, "started by the shim", p.Depth() == 0 && strings.Contains(up.name(), "kata")
+		return up.Role, "started by the shim", p.depth() == 0 && strings.Contains(up.name(), "kata")
 	case record.RoleWorkload:
 		if up.Rule == ruleStub {
 			return record.RoleWorkload, ruleStub, true
@@ -221,9 +221,9 @@ func (c *selection) mentioning() {
 		if box < 0 {
 			continue
 		}
-		if p.Depth() > 0 && !c.bearsID(p, box) {
+		if p.depth() > 0 && !c.bearsID(p, box) {
 			parent := c.byPid[p.PPid]
-			if parent == nil || parent.Depth() > 0 || c.mentioned(parent) != box {
+			if parent == nil || parent.depth() > 0 || c.mentioned(parent) != box {
 				continue
 			}
 		}
@@ -231,7 +231,7 @@ func (c *selection) mentioning() {
 			c.add(p, box, role, ruleMentions)
 		} else if role, ok := p.role(); ok {
 			c.add(p, box, role, ruleMentions)
-		} else if p.isCommand() && p.Depth() == 0 {
+		} else if p.isCommand() && p.depth() == 0 {
 			c.add(p, box, record.RoleRuntime, "a runtime's or engine's command, "+ruleMentions)
 		}
 	}

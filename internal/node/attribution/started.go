@@ -17,7 +17,7 @@ func (c *selection) parents() {
 				continue
 			}
 			parent := c.byPid[p.PPid]
-			if role, ok := parent.role(); ok && (role == record.RoleShim || role == record.RoleMonitor) && parent.Depth() == 0 && c.boxOf(parent) < 0 {
+			if role, ok := parent.role(); ok && (role == record.RoleShim || role == record.RoleMonitor) && parent.depth() == 0 && c.boxOf(parent) < 0 {
 				c.add(parent, i, role, "parent of the container's first process")
 			}
 		}
@@ -64,7 +64,7 @@ func (c *selection) started(by *Member, p *Process) (record.Role, string, bool) 
 	if role, why, ok := startedBy(by.Role); ok {
 		return role, why, true
 	}
-	if p.Groups != by.Groups || p.Depth() != by.Depth() {
+	if p.Groups != by.Groups || p.depth() != by.depth() {
 		return "", "", false
 	}
 	role, beside := p.role()
@@ -110,7 +110,7 @@ func startedBy(role record.Role) (record.Role, string, bool) {
 // started it may be while the VMM is not.
 func (s *Snapshot) serving(p *Process) (by record.Role, ok bool) {
 	parent := s.byPid[p.PPid]
-	if parent == nil || p.Depth() > 0 || parent.Depth() > 0 {
+	if parent == nil || p.depth() > 0 || parent.depth() > 0 {
 		return "", false
 	}
 	by, _ = parent.role()

@@ -22,7 +22,7 @@ const deniedVariable = "TARE_TEST_BPF_DENIED"
 func TestMain(m *testing.M) {
 	if os.Getenv(deniedVariable) != "" {
 		_, err := Open()
-		fmt.Println(errors.Is(err, ErrUnsupported), err)
+		fmt.Println(errors.Is(err, errUnsupported), err)
 		os.Exit(0)
 	}
 	os.Exit(m.Run())

@@ -55,7 +55,7 @@ type aMap struct {
 	partly    bool     // it may hold more of them
 }
 
-// Open asks whether programs can be listed here. The error matches [ErrUnsupported]
+// Open asks whether programs can be listed here. The error matches [errUnsupported]
 // where the kernel, or what this process may do, is the reason.
 func Open() (*Meter, error) {
 	m := &Meter{scratch: &scratch{}, users: map[uint32]int{}, statistics: map[io.Closer]bool{}}

@@ -21,12 +21,12 @@ func TestWhatTheKernelRefusesIsExplained(t *testing.T) {
 	} {
 		t.Run(c.claim, func(t *testing.T) {
 			err := unsupported("list them", "5.8", c.err)
-			if errors.Is(err, ErrUnsupported) != c.unsupported || !errors.Is(err, c.err) || !strings.Contains(err.Error(), c.want) {
+			if errors.Is(err, errUnsupported) != c.unsupported || !errors.Is(err, c.err) || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v, want %q, unsupported %v", err, c.want, c.unsupported)
 			}
 		})
 	}
-	if err := opening("program", 7, unix.EMFILE); errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), "ulimit -n") {
+	if err := opening("program", 7, unix.EMFILE); errors.Is(err, errUnsupported) || !strings.Contains(err.Error(), "ulimit -n") {
 		t.Errorf("without descriptors: %v", err)
 	}
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/tare-bench/tare/internal/node/machine"
 )
 
-// ErrUnsupported says that this kernel, or what this process may do, does not let
+// errUnsupported says that this kernel, or what this process may do, does not let
 // programs be seen. Errors that match it say which, and what would change it.
-var ErrUnsupported = errors.New("BPF programs cannot be seen here")
+var errUnsupported = errors.New("BPF programs cannot be seen here")
 
 // unsupported is what an error of bpf(2) means where something is asked for that
 // needs a kernel of that version and CAP_SYS_ADMIN. All others are given back.
@@ -27,7 +27,7 @@ func unsupported(what, version string, err error) error {
 	default:
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	return fmt.Errorf("%w: %s: %w: %s", ErrUnsupported, what, err, why)
+	return fmt.Errorf("%w: %s: %w: %s", errUnsupported, what, err, why)
 }
 
 // denied says what is missing. The kernel asks for CAP_SYS_ADMIN of the machine's

@@ -34,7 +34,7 @@ func read(fd int, buf []byte) ([]byte, error) {
 		case err != nil:
 			return nil, err
 		case n == len(buf):
-			return nil, fmt.Errorf("%w: it is longer than %d bytes", ErrForm, n)
+			return nil, fmt.Errorf("%w: it is longer than %d bytes", errForm, n)
 		}
 		return buf[:n], nil
 	}

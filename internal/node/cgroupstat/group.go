@@ -42,8 +42,8 @@ import (
 // gives os.ErrPermission.
 var (
 	ErrGone = fmt.Errorf("the cgroup is gone: %w", fs.ErrNotExist) // or was never there
-	ErrForm = errors.New("it has a form that no kernel gives it")  // nothing of the file is used
-	ErrPath = errors.New("not a path of a cgroup")
+	errForm = errors.New("it has a form that no kernel gives it")  // nothing of the file is used
+	errPath = errors.New("not a path of a cgroup")
 )
 
 // System is the mounted hierarchies of a machine. It and its groups may be used

@@ -123,7 +123,7 @@ func TestAGroupThatIsNowhereIsGone(t *testing.T) {
 		g, err := s.Group(path)
 		want := ErrGone
 		if path == "/../../a/b" {
-			want = ErrPath
+			want = errPath
 		}
 		if !errors.Is(err, want) {
 			t.Errorf("%s: %v, %v", path, g, err)
@@ -135,7 +135,7 @@ func TestAGroupThatIsNowhereIsGone(t *testing.T) {
 func TestWhatIsNoPathIsRefused(t *testing.T) {
 	s := machine1().open(t)
 	for _, path := range []string{"", "a", "/..", "/../a", "/a/../..", "/a/..", "a/../b", "/a\x00b", "/" + strings.Repeat("a", 5000)} {
-		if g, err := s.Group(path); !errors.Is(err, ErrPath) {
+		if g, err := s.Group(path); !errors.Is(err, errPath) {
 			t.Errorf("%.40q: %v, %v", path, g, err)
 		}
 	}
@@ -211,12 +211,12 @@ func TestWhatIsOfNoKnownFormIsNotUsed(t *testing.T) {
 		g := machine1().with(files{c.file: c.text}).open(t).group(t, "/a")
 		var got record.Group
 		err := g.Read(&got)
-		if !errors.Is(err, ErrForm) || !strings.Contains(err.Error(), c.file) || len(err.Error()) > 1000 {
+		if !errors.Is(err, errForm) || !strings.Contains(err.Error(), c.file) || len(err.Error()) > 1000 {
 			t.Errorf("%s: the error is %v", c.claim, err)
 		}
 		var s Sample
 		sampled := g.Sample(&s)
-		if inSample := c.lost == noMemory || c.lost == noCPU; errors.Is(sampled, ErrForm) != inSample {
+		if inSample := c.lost == noMemory || c.lost == noCPU; errors.Is(sampled, errForm) != inSample {
 			t.Errorf("%s: a sample gives %v", c.claim, sampled)
 		}
 		if (got.Memory == nil) != (c.lost == noMemory) || s.HaveMemory == (c.lost == noMemory) ||
@@ -240,7 +240,7 @@ func TestVersion2OfNoKnownForm(t *testing.T) {
 	} {
 		g := machine2().with(f).open(t).group(t, "/a")
 		var got record.Group
-		if err := g.Read(&got); !errors.Is(err, ErrForm) {
+		if err := g.Read(&got); !errors.Is(err, errForm) {
 			t.Errorf("%s: %v, %+v", claim, err, got)
 		}
 	}

@@ -49,7 +49,7 @@ type file struct {
 func (g *Group) Path() string { return g.path }
 
 // Group opens a cgroup by its path, as it is in /proc/PID/cgroup, in every
-// hierarchy that has it. The error wraps ErrGone when none has, ErrPath when it
+// hierarchy that has it. The error wraps ErrGone when none has, errPath when it
 // is no path, os.ErrPermission when no folder of it may be opened.
 func (s *System) Group(path string) (*Group, error) {
 	path, err := clean(path)

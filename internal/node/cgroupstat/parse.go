@@ -39,7 +39,7 @@ func limit(b []byte) (int64, error) {
 }
 
 func malformed(want string, got []byte) error {
-	return fmt.Errorf("%w: want %s, got %.80q", ErrForm, want, got)
+	return fmt.Errorf("%w: want %s, got %.80q", errForm, want, got)
 }
 
 // line cuts the first line, "key value", off a flat keyed file.

@@ -18,7 +18,7 @@ func clean(p string) (string, error) {
 		bad = bad || part == ".."
 	}
 	if bad {
-		return "", fmt.Errorf("cgroup %.200q: %w: want one that begins with / and has no .. in it", p, ErrPath)
+		return "", fmt.Errorf("cgroup %.200q: %w: want one that begins with / and has no .. in it", p, errPath)
 	}
 	return path.Clean(p), nil
 }

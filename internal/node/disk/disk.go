@@ -100,7 +100,7 @@ func (s Stats) Of(names ...string) record.DeviceUse {
 func (s Stats) Whole(disks Disks) []string {
 	var names []string
 	for name := range s {
-		if disks.Whole(name) {
+		if disks.whole(name) {
 			names = append(names, name)
 		}
 	}

@@ -61,9 +61,9 @@ func (d Disks) Number(number string) (whole, known bool) {
 	return whole, known
 }
 
-// Whole tells whether the device of a name, as in /proc/diskstats, is a whole
+// whole tells whether the device of a name, as in /proc/diskstats, is a whole
 // disk.
-func (d Disks) Whole(name string) bool { return d.names[name] }
+func (d Disks) whole(name string) bool { return d.names[name] }
 
 // Sum adds up what all whole disks have read and written (bytes) since boot, and
 // allocates nothing.

@@ -44,16 +44,16 @@ func (r Root) Cgroups() (Cgroups, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ReadCgroups(bytes.NewReader(data), string(r))
+	return readCgroups(bytes.NewReader(data), string(r))
 }
 
-// ReadCgroups finds the control groups in a mountinfo. The controllers of
+// readCgroups finds the control groups in a mountinfo. The controllers of
 // version 2 are not there, but in cgroup.controllers below the mountpoint,
 // which is read below root, "" for the real one.
 //
 // A hierarchy that is mounted more than once is given once, at its place below
 // /sys/fs/cgroup where it has one. Mounts that others cover are left out.
-func ReadCgroups(mountinfo io.Reader, root string) (Cgroups, error) {
+func readCgroups(mountinfo io.Reader, root string) (Cgroups, error) {
 	m, err := readMounts(mountinfo)
 	if err != nil {
 		return nil, err
@@ -94,8 +94,8 @@ func (c Cgroups) Find(controller string) (h Hierarchy, ok bool) {
 	return Hierarchy{}, false
 }
 
-// Controllers returns the controllers of all hierarchies, sorted.
-func (c Cgroups) Controllers() []string {
+// controllers returns the controllers of all hierarchies, sorted.
+func (c Cgroups) controllers() []string {
 	var all []string
 	for _, h := range c {
 		all = append(all, h.Controllers...)

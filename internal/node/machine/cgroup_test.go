@@ -91,7 +91,7 @@ func TestReadCgroups(t *testing.T) {
 		{"a chroot into a folder has no mount of its own",
 			"13 12 0:22 / /cg rw - cgroup cgroup rw,pids\n", ModeV1, []string{"/cg"}},
 	} {
-		got, err := ReadCgroups(strings.NewReader(c.mountinfo), t.TempDir())
+		got, err := readCgroups(strings.NewReader(c.mountinfo), t.TempDir())
 		if err != nil {
 			t.Errorf("%s: %v", c.claim, err)
 			continue
@@ -108,10 +108,10 @@ func TestReadCgroups(t *testing.T) {
 
 func TestReadCgroupsFailsRatherThanLosesControllers(t *testing.T) {
 	v2 := base + "13 12 0:22 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n"
-	if c, err := ReadCgroups(strings.NewReader(v2), t.TempDir()); err == nil {
+	if c, err := readCgroups(strings.NewReader(v2), t.TempDir()); err == nil {
 		t.Errorf("cgroup2 without cgroup.controllers: %+v", c)
 	}
-	if c, err := ReadCgroups(strings.NewReader("not a mountinfo\n"), ""); err == nil {
+	if c, err := readCgroups(strings.NewReader("not a mountinfo\n"), ""); err == nil {
 		t.Errorf("a broken mountinfo: %+v", c)
 	}
 }

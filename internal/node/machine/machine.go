@@ -25,11 +25,11 @@ type Root string
 // Capture describes this machine. The folder is the one that the run writes
 // to; its file system is part of the description.
 func Capture(dir string) record.Environment {
-	return Root("").Capture(dir)
+	return Root("").capture(dir)
 }
 
-// Capture describes the machine below the root.
-func (r Root) Capture(dir string) record.Environment {
+// capture describes the machine below the root.
+func (r Root) capture(dir string) record.Environment {
 	cpu := r.cpu()
 	env := record.Environment{
 		Kernel:      r.Kernel(),
@@ -50,7 +50,7 @@ func (r Root) Capture(dir string) record.Environment {
 		env.Memory, env.Swap = m.Total, m.SwapTotal
 	}
 	if c, err := r.Cgroups(); err == nil {
-		env.Cgroup, env.Controllers = c.Mode(), c.Controllers()
+		env.Cgroup, env.Controllers = c.Mode(), c.controllers()
 	} else {
 		env.Cgroup = "" // not read is not "none"
 	}

@@ -45,7 +45,7 @@ func TestCapture(t *testing.T) {
 		}},
 		{"what can't be read is empty and not guessed", "nothing", "/", record.Environment{}},
 	} {
-		got := Root(filepath.Join("testdata", c.root)).Capture(c.dir)
+		got := Root(filepath.Join("testdata", c.root)).capture(c.dir)
 		if got.Arch == "" {
 			t.Errorf("%s: no architecture", c.claim)
 		}
@@ -58,7 +58,7 @@ func TestCapture(t *testing.T) {
 
 func TestCaptureNeverNamesTheHost(t *testing.T) {
 	for _, root := range []string{"hybrid", "v1", "v2"} {
-		out, err := json.Marshal(Root(filepath.Join("testdata", root)).Capture("/"))
+		out, err := json.Marshal(Root(filepath.Join("testdata", root)).capture("/"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -151,6 +151,6 @@ func FuzzParsers(f *testing.F) {
 		}
 		prettyName(s)
 		statusMask(s, "CapEff")
-		_, _ = ReadCgroups(strings.NewReader(s), "testdata/none")
+		_, _ = readCgroups(strings.NewReader(s), "testdata/none")
 	})
 }

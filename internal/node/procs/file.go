@@ -18,8 +18,8 @@ import (
 // What can be wrong with a process; errors wrap them.
 var (
 	ErrGone   = errors.New("the process is gone")
-	ErrReused = fmt.Errorf("another has its pid: %w", ErrGone)
-	ErrForm   = errors.New("it is of an unknown form")
+	errReused = fmt.Errorf("another has its pid: %w", ErrGone)
+	errForm   = errors.New("it is of an unknown form")
 )
 
 // Gone tells whether an error says that a process, or a thread, has ended.
@@ -33,7 +33,7 @@ func Count(p *record.Problems, err error) {
 	switch {
 	case err == nil:
 		return
-	case errors.Is(err, ErrReused):
+	case errors.Is(err, errReused):
 		p.Reused++
 	case Gone(err):
 		p.Gone++

@@ -96,15 +96,15 @@ func TestFilesThatNoKernelWritesAreErrors(t *testing.T) {
 		want       error // nil: some error
 		read       func(Dir) error
 	}{
-		"a stat of another process":       {"stat", good, ErrReused, func(d Dir) error { _, err := d.Same(98); return err }},
+		"a stat of another process":       {"stat", good, errReused, func(d Dir) error { _, err := d.Same(98); return err }},
 		"a stat that is too long":         {"stat", good + huge, nil, func(d Dir) error { _, err := d.Stat(""); return err }},
 		"a status that is too long":       {"status", huge, nil, func(d Dir) error { _, err := d.Status(); return err }},
-		"a status in other units":         {"status", "VmRSS:\t4 MB\n", ErrForm, func(d Dir) error { _, err := d.Status(); return err }},
-		"more pid namespaces than can be": {"status", "NSpid:" + strings.Repeat("\t1", 65), ErrForm, func(d Dir) error { _, err := d.Status(); return err }},
-		"a negative amount":               {"smaps_rollup", "Rss: -1 kB\n", ErrForm, func(d Dir) error { _, err := d.Memory(); return err }},
-		"memory without its parts":        {"smaps_rollup", "Rss: 4 kB\nPss: 4 kB\n", ErrForm, func(d Dir) error { m, _ := d.Memory(); return m.Parts() }},
+		"a status in other units":         {"status", "VmRSS:\t4 MB\n", errForm, func(d Dir) error { _, err := d.Status(); return err }},
+		"more pid namespaces than can be": {"status", "NSpid:" + strings.Repeat("\t1", 65), errForm, func(d Dir) error { _, err := d.Status(); return err }},
+		"a negative amount":               {"smaps_rollup", "Rss: -1 kB\n", errForm, func(d Dir) error { _, err := d.Memory(); return err }},
+		"memory without its parts":        {"smaps_rollup", "Rss: 4 kB\nPss: 4 kB\n", errForm, func(d Dir) error { m, _ := d.Memory(); return m.Parts() }},
 		"a zombie's memory":               {"smaps_rollup", "", nil, func(d Dir) error { _, err := d.Memory(); return err }},
-		"two numbers for three":           {"statm", "1 2", ErrForm, func(d Dir) error { _, err := d.Anon(); return err }},
+		"two numbers for three":           {"statm", "1 2", errForm, func(d Dir) error { _, err := d.Anon(); return err }},
 		"a file that is gone":             {"stat", good, os.ErrNotExist, func(d Dir) error { _, err := d.Status(); return err }},
 		"counters that are not there":     {"stat", good, os.ErrNotExist, func(d Dir) error { _, _, _, err := d.Moved(); return err }},
 	} {

@@ -26,7 +26,7 @@ func (m *Memory) Parts() error {
 	if m.lines == rollupLines {
 		return nil
 	}
-	return fmt.Errorf("smaps_rollup: %d of the %d lines that are needed (all of them since Linux 5.4): %w", m.lines, rollupLines, ErrForm)
+	return fmt.Errorf("smaps_rollup: %d of the %d lines that are needed (all of them since Linux 5.4): %w", m.lines, rollupLines, errForm)
 }
 
 // parseMemory reads smaps_rollup, see proc_pid_smaps(5).

@@ -46,7 +46,7 @@ const (
 func parseStat(text []byte) (Stat, error) {
 	begin, end := bytes.IndexByte(text, '('), bytes.LastIndexByte(text, ')')
 	if begin < 0 || end < begin {
-		return Stat{}, ErrForm
+		return Stat{}, errForm
 	}
 	s := Stat{Comm: string(text[begin+1 : end])}
 	rest := text[end+1:]
@@ -69,12 +69,12 @@ func parseStat(text []byte) (Stat, error) {
 		if into := wanted[field]; into != nil {
 			var err error
 			if *into, err = strconv.ParseUint(string(word), 10, 64); err != nil {
-				return Stat{}, ErrForm
+				return Stat{}, errForm
 			}
 		}
 	}
 	if field < 22 || max(user, system, waitedUser, waitedSystem) > 1<<55 || max(parent, group, threads) > MaxPid || pages > 1<<40 {
-		return Stat{}, ErrForm
+		return Stat{}, errForm
 	}
 	s.PPid, s.Group, s.Threads = int(parent), int(group), int(threads)
 	s.Ticks, s.Waited, s.Kernel = user+system, waitedUser+waitedSystem, flags&kernelThread != 0
@@ -99,12 +99,12 @@ func (d Dir) Stat(task string) (Stat, error) {
 	return s, err
 }
 
-// Same is Stat of a process that began at a time; the error wraps ErrReused where
+// Same is Stat of a process that began at a time; the error wraps errReused where
 // another has its pid.
 func (d Dir) Same(start uint64) (Stat, error) {
 	s, err := d.Stat("")
 	if err == nil && s.Start != start {
-		err = ErrReused
+		err = errReused
 	}
 	return s, err
 }
@@ -133,7 +133,7 @@ func parseStatus(text []byte) (Status, error) {
 			for word := range strings.FieldsSeq(string(value)) {
 				n, err := strconv.Atoi(word)
 				if err != nil || n < 0 || n > MaxPid || len(s.NSpid) == 64 {
-					return Status{}, ErrForm
+					return Status{}, errForm
 				}
 				s.NSpid = append(s.NSpid, n)
 			}
@@ -141,7 +141,7 @@ func parseStatus(text []byte) (Status, error) {
 		case "SigCgt", "SigIgn", "SigBlk":
 			set, err := strconv.ParseUint(strings.TrimSpace(string(value)), 16, 64)
 			if err != nil {
-				return Status{}, ErrForm
+				return Status{}, errForm
 			}
 			*map[string]*uint64{"SigCgt": &s.Caught, "SigIgn": &s.Ignored, "SigBlk": &s.Blocked}[string(key)] = set
 			continue
@@ -176,7 +176,7 @@ func kilobytes(value []byte) (int64, error) {
 	number, unit, _ := strings.Cut(strings.TrimSpace(string(value)), " ")
 	n, err := strconv.ParseInt(number, 10, 64)
 	if err != nil || strings.TrimSpace(unit) != "kB" || n < 0 || n > 1<<46 {
-		return 0, ErrForm
+		return 0, errForm
 	}
 	return n << 10, nil
 }
@@ -194,11 +194,11 @@ func (d Dir) Anon() (int64, error) {
 	var pages [3]int64
 	fields := bytes.Fields(text)
 	if len(fields) < len(pages) {
-		return 0, ErrForm
+		return 0, errForm
 	}
 	for i := range pages {
 		if pages[i], err = strconv.ParseInt(string(fields[i]), 10, 64); err != nil || pages[i] < 0 || pages[i] > 1<<44 {
-			return 0, ErrForm
+			return 0, errForm
 		}
 	}
 	return max(0, pages[1]-pages[2]) * pageSize, nil

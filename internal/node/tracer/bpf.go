@@ -78,7 +78,7 @@ func (t *Tracer) load(groupDead bool) error {
 		return fmt.Errorf("count the CPUs: %w", err)
 	}
 	if cpus > maxCPUs {
-		return fmt.Errorf("%d CPUs are more than the %d that tare adds up: %w", cpus, maxCPUs, ErrUnsupported)
+		return fmt.Errorf("%d CPUs are more than the %d that tare adds up: %w", cpus, maxCPUs, errUnsupported)
 	}
 	var tick unix.Timespec
 	if err := unix.ClockGetres(unix.CLOCK_MONOTONIC_COARSE, &tick); err != nil {

@@ -33,7 +33,7 @@ func initialPids() error {
 // denied says why the kernel may have refused BPF.
 func denied(err error) error {
 	if errors.Is(err, ebpf.ErrNotSupported) {
-		return fmt.Errorf("%w (%w)", err, ErrUnsupported)
+		return fmt.Errorf("%w (%w)", err, errUnsupported)
 	}
 	if !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.EACCES) && !errors.Is(err, unix.EINVAL) {
 		return err

@@ -31,7 +31,7 @@ var parts = map[string]func(args []string){
 			panic(err)
 		}
 		err := Check()
-		fmt.Println(err, errors.Is(err, ErrUnsupported))
+		fmt.Println(err, errors.Is(err, errUnsupported))
 	},
 	"hang":  func([]string) { fmt.Println("hangs"); time.Sleep(time.Minute) },
 	"again": func(args []string) { execute(args) },

@@ -57,9 +57,9 @@ type CNI struct {
 	Interface string // CNI_IFNAME
 }
 
-// ErrUnsupported is wrapped by errors about what this machine does not have,
+// errUnsupported is wrapped by errors about what this machine does not have,
 // whoever asks and whatever for.
-var ErrUnsupported = errors.New("not supported here")
+var errUnsupported = errors.New("not supported here")
 
 // Tracer is told of every process from Open to Close. It is for one goroutine: what
 // the kernel tells meanwhile waits in its queue.
@@ -79,7 +79,7 @@ type Tracer struct {
 }
 
 // Open begins. It wants root, or CAP_BPF and CAP_PERFMON. The error says why the
-// kernel does not let it, and wraps [ErrUnsupported] if it would let nobody.
+// kernel does not let it, and wraps [errUnsupported] if it would let nobody.
 func Open() (*Tracer, error) {
 	if err := initialPids(); err != nil {
 		return nil, fmt.Errorf("watch processes: %w", err)

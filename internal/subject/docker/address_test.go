@@ -112,7 +112,7 @@ func TestWhatSSHSaysIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
-	_, err := New(t.Context(), "docker/runc", "runc", ViaAPI, subject.Engine{Address: "ssh://h"})
+	_, err := New(t.Context(), "docker/runc", "runc", viaAPI, subject.Engine{Address: "ssh://h"})
 	if err == nil || !strings.Contains(err.Error(), "Permission denied (publickey)") {
 		t.Errorf("got %v", err)
 	}

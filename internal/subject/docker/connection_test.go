@@ -18,7 +18,7 @@ func TestAReplyWithoutEndIsCutOffAsAnError(t *testing.T) {
 	}
 	long := strings.Repeat(" ", maxReply) // as white space JSON goes on, and ends well
 	e, f := serve(t, map[string]string{"GET /images/" + i.Ref + "/json": fmt.Sprintf(`{"Id":%q,"Comment":%q}`, i.ID, long)})
-	tg := &driver{Target: weigh(t, e, "", ViaAPI), image: i, env: subject.Env{RunID: "r"}}
+	tg := &driver{Target: weigh(t, e, "", viaAPI), image: i, env: subject.Env{RunID: "r"}}
 	if _, err := tg.hasImage(t.Context()); err == nil || !strings.Contains(err.Error(), "longer than 4 MiB") {
 		t.Errorf("the image: %v", err)
 	}
@@ -35,7 +35,7 @@ func TestAReplyWithoutEndIsCutOffAsAnError(t *testing.T) {
 func TestAQuestionAboutTheImageHasItsOwnTime(t *testing.T) {
 	t.Parallel()
 	e, _ := serve(t, map[string]string{"GET /containers/json": "[]", "GET /images/json": "hang"})
-	tg := weigh(t, e, "", ViaAPI)
+	tg := weigh(t, e, "", viaAPI)
 	began := time.Now()
 	_, err := tg.Clean(context.Background(), "r", true)
 	if took := time.Since(began); err == nil || !strings.Contains(err.Error(), "list the workload's images") || took > patience+time.Minute {

@@ -41,8 +41,8 @@ import (
 
 // The ways to drive a daemon.
 const (
-	ViaAPI = "api"
-	ViaCLI = "cli"
+	viaAPI = "api"
+	viaCLI = "cli"
 )
 
 // patience is how long New waits for a daemon, and a question for its answer.
@@ -77,7 +77,7 @@ func New(ctx context.Context, name, runtime, via string, e subject.Engine) (subj
 	if !slices.Contains([]string{subject.NetworkNone, subject.NetworkBridge, subject.NetworkHost}, t.network) {
 		return nil, engine.Unavailable(name, "choose none, bridge or host", "there is no network %q", t.network)
 	}
-	if via != ViaAPI && via != ViaCLI {
+	if via != viaAPI && via != viaCLI {
 		return nil, engine.Unavailable(name, "choose api or cli", "Docker is not driven via %q", via)
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -90,7 +90,7 @@ func New(ctx context.Context, name, runtime, via string, e subject.Engine) (subj
 		return nil, engine.Unavailable(name, "register it in /etc/docker/daemon.json under \"runtimes\" and reload the daemon",
 			"the daemon at %s has no runtime %q; it has %s", t.host, runtime, strings.Join(names(t.info), ", "))
 	}
-	if via == ViaCLI {
+	if via == viaCLI {
 		var err error
 		if err = t.findCommand(ctx); err != nil {
 			return nil, err

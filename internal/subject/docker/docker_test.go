@@ -45,9 +45,9 @@ func left(d *engines.Dockerd) func(t *testing.T) []string {
 func TestDockerConformsInBothWays(t *testing.T) {
 	d := engines.Docker(t)
 	e := subject.Engine{Address: d.Host}
-	seen := containers(t, weigh(t, e, "", ViaAPI))
+	seen := containers(t, weigh(t, e, "", viaAPI))
 	var cases []enginetest.Case
-	for _, c := range []struct{ via, runtime string }{{ViaAPI, "crun"}, {ViaCLI, "runc"}, {ViaAPI, "runsc"}} {
+	for _, c := range []struct{ via, runtime string }{{viaAPI, "crun"}, {viaCLI, "runc"}, {viaAPI, "runsc"}} {
 		cases = append(cases, enginetest.Case{
 			Name: c.via + " " + c.runtime, Target: func(t *testing.T) subject.Target { return weigh(t, e, c.runtime, c.via) },
 			Left: left(d), Source: "docker stats", GoesOn: true, Swept: 3, Known: c.runtime == "runsc",
@@ -105,7 +105,7 @@ func containers(t *testing.T, tg *Target) (stop func() (made int, kept []string)
 func TestBothWaysMakeTheSameContainer(t *testing.T) {
 	d := engines.Docker(t)
 	made := map[string]string{}
-	for _, via := range []string{ViaAPI, ViaCLI} {
+	for _, via := range []string{viaAPI, viaCLI} {
 		s := open(t, weigh(t, subject.Engine{Address: d.Host, Network: subject.NetworkHost}, "crun", via), 1)
 		enginetest.Must(t, s, subject.Create, 1)
 		found, err := s.ContainerInspect(t.Context(), s.first(), client.ContainerInspectOptions{})
@@ -121,15 +121,15 @@ func TestBothWaysMakeTheSameContainer(t *testing.T) {
 			t.Errorf("%s made %s", via, made[via])
 		}
 	}
-	if made[ViaAPI] != made[ViaCLI] {
-		t.Errorf("the API made\n%s\nthe command\n%s", made[ViaAPI], made[ViaCLI])
+	if made[viaAPI] != made[viaCLI] {
+		t.Errorf("the API made\n%s\nthe command\n%s", made[viaAPI], made[viaCLI])
 	}
 }
 
 func TestATargetTellsWhatItIs(t *testing.T) {
 	d := engines.Docker(t)
 	e := subject.Engine{Address: d.Host}
-	info := weigh(t, e, "crun", ViaCLI).Info()
+	info := weigh(t, e, "crun", viaCLI).Info()
 	for name, want := range map[string]string{
 		"runtime": "crun", "via": "cli", "storage driver": "overlay2", "log driver": "json-file", "network": "none",
 		"cgroup driver": "cgroupfs", "daemon": "on this machine", "address": d.Host,
@@ -147,10 +147,10 @@ func TestATargetTellsWhatItIs(t *testing.T) {
 			t.Errorf("%s: %+v", op, o)
 		}
 	}
-	if got := weigh(t, e, "runsc", ViaAPI).Info().Clock; got != "guest" {
+	if got := weigh(t, e, "runsc", viaAPI).Info().Clock; got != "guest" {
 		t.Errorf("the clock of runsc is said to be the %s's", got)
 	}
-	if got := weigh(t, e, "", ViaAPI).Info(); got.Config["runtime"] != "runc" || got.Name != "docker/" {
+	if got := weigh(t, e, "", viaAPI).Info(); got.Config["runtime"] != "runc" || got.Name != "docker/" {
 		t.Errorf("the default: %+v", got)
 	}
 	names, err := Runtimes(t.Context(), e)
@@ -161,7 +161,7 @@ func TestATargetTellsWhatItIs(t *testing.T) {
 
 func TestADaemonsOwnProcessesAreFound(t *testing.T) {
 	d := engines.Docker(t)
-	s := open(t, weigh(t, subject.Engine{Address: d.Host}, "crun", ViaAPI), 2)
+	s := open(t, weigh(t, subject.Engine{Address: d.Host}, "crun", viaAPI), 2)
 	enginetest.Must(t, s, subject.Run, 2)
 	found := map[int]record.Role{}
 	shims := 0

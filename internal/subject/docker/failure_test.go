@@ -39,7 +39,7 @@ func stranger(t *testing.T, tg *Target, ref, name string) string {
 
 func TestANameThatExistsIsAFailureAndItsOwnerIsLeftAlone(t *testing.T) {
 	d := engines.Docker(t)
-	for _, via := range []string{ViaAPI, ViaCLI} {
+	for _, via := range []string{viaAPI, viaCLI} {
 		s := open(t, weigh(t, subject.Engine{Address: d.Host}, "crun", via), 2)
 		var next int // the number of the first lane's next container
 		if _, err := fmt.Sscanf(strings.TrimPrefix(engine.NewName("", 0), "tare--0-"), "%d", &next); err != nil {
@@ -84,7 +84,7 @@ func TestWhatARuntimeOrADyingDaemonReportsIsNotBelieved(t *testing.T) {
 	t.Run("a start that starts nothing", func(t *testing.T) {
 		env := enginetest.Environment(t, 1)
 		env.Timeout = 8 * time.Second
-		s, err := weigh(t, e, "idle", ViaAPI).Open(t.Context(), env)
+		s, err := weigh(t, e, "idle", viaAPI).Open(t.Context(), env)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -95,7 +95,7 @@ func TestWhatARuntimeOrADyingDaemonReportsIsNotBelieved(t *testing.T) {
 		}
 	})
 	t.Run("a daemon that is killed", func(t *testing.T) {
-		s, err := weigh(t, e, "crun", ViaAPI).Open(t.Context(), enginetest.Environment(t, 20))
+		s, err := weigh(t, e, "crun", viaAPI).Open(t.Context(), enginetest.Environment(t, 20))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -140,7 +140,7 @@ func TestWhatARuntimeOrADyingDaemonReportsIsNotBelieved(t *testing.T) {
 			t.Logf("%s: %v", what, err)
 		}
 		var gone *subject.Unavailable
-		if _, err := New(t.Context(), "docker/crun", "crun", ViaAPI, e); !errors.As(err, &gone) {
+		if _, err := New(t.Context(), "docker/crun", "crun", viaAPI, e); !errors.As(err, &gone) {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -188,7 +188,7 @@ func TestADaemonElsewhereGivesNoStampsOfTheWorkload(t *testing.T) {
 		"ssh": "ssh://somebody@there:2222",
 	} {
 		t.Run(name, func(t *testing.T) {
-			tg := weigh(t, subject.Engine{Address: address}, "crun", ViaAPI)
+			tg := weigh(t, subject.Engine{Address: address}, "crun", viaAPI)
 			if i := tg.Info(); i.Clock != "guest" || !strings.HasPrefix(i.Config["daemon"], "elsewhere") || len(i.Notes) == 0 {
 				t.Errorf("%+v", i)
 			}
@@ -216,7 +216,7 @@ func TestTheCommandFindsItsDaemonInItsOwnWays(t *testing.T) {
 		"arguments":   {Args: []string{"--host", d.Host}},
 		"command":     {Address: d.Host, Command: wrapped, Args: []string{"--log-level", "error"}},
 	} {
-		s := open(t, weigh(t, e, "crun", ViaCLI), 1)
+		s := open(t, weigh(t, e, "crun", viaCLI), 1)
 		enginetest.Must(t, s, subject.Run, 1)
 		if err := s.Discard(t.Context(), enginetest.UpTo(1)); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -230,7 +230,7 @@ func TestTheCommandFindsItsDaemonInItsOwnWays(t *testing.T) {
 func TestAContainerGetsTheNetworkThatWasAskedFor(t *testing.T) {
 	d := engines.Docker(t)
 	for _, network := range []string{subject.NetworkBridge, subject.NetworkHost} {
-		s := open(t, weigh(t, subject.Engine{Address: d.Host, Network: network}, "runc", ViaAPI), 1)
+		s := open(t, weigh(t, subject.Engine{Address: d.Host, Network: network}, "runc", viaAPI), 1)
 		enginetest.Must(t, s, subject.Run, 1)
 		found, err := s.ContainerInspect(t.Context(), s.first(), client.ContainerInspectOptions{})
 		if err != nil || found.Container.NetworkSettings.Networks[network] == nil {

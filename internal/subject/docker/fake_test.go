@@ -134,9 +134,9 @@ func TestWhatCannotBeWeighedSaysWhyAndWhatToDo(t *testing.T) {
 		"no such runtime":            {runtime: "kata", want: `no runtime "kata"; it has runc, gv`},
 		"a network of one's own":     {engine: subject.Engine{Network: "mine"}, want: `no network "mine"`},
 		"another way":                {via: "dbus", want: `"dbus"`},
-		"no docker command":          {via: ViaCLI, engine: subject.Engine{Command: "/no/docker"}, want: "there is no docker command"},
-		"a stand-in for the command": {via: ViaCLI, engine: subject.Engine{Command: stand}, want: "is not Docker's"},
-		"an old command":             {via: ViaCLI, engine: subject.Engine{Command: old}, want: "19.03.15"},
+		"no docker command":          {via: viaCLI, engine: subject.Engine{Command: "/no/docker"}, want: "there is no docker command"},
+		"a stand-in for the command": {via: viaCLI, engine: subject.Engine{Command: stand}, want: "is not Docker's"},
+		"an old command":             {via: viaCLI, engine: subject.Engine{Command: old}, want: "19.03.15"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := c.engine
@@ -151,7 +151,7 @@ func TestWhatCannotBeWeighedSaysWhyAndWhatToDo(t *testing.T) {
 			}
 			via := c.via
 			if via == "" {
-				via = ViaAPI
+				via = viaAPI
 			}
 			_, err := New(t.Context(), "docker/x", c.runtime, via, e)
 			if u, ok := errors.AsType[*subject.Unavailable](err); !ok || !strings.Contains(u.Reason, c.want) || u.Advice == "" || u.Name != "docker/x" {
@@ -193,7 +193,7 @@ func TestAnImageIsLoadedCheckedAndNeverPulled(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e, _ := serve(t, c.answers)
-			_, err := (&driver{Target: weigh(t, e, "runc", ViaAPI), image: i}).Import(t.Context())
+			_, err := (&driver{Target: weigh(t, e, "runc", viaAPI), image: i}).Import(t.Context())
 			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
@@ -207,7 +207,7 @@ func TestALoadThatWasBegunIsWaitedForInARunThatIsToEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	e, f := serve(t, map[string]string{"POST /images/load": `{"stream":"Loaded image: ` + i.Ref + `\n"}`})
-	target := weigh(t, e, "runc", ViaAPI)
+	target := weigh(t, e, "runc", viaAPI)
 	ctx, cancel := context.WithCancel(t.Context())
 	f.load = func() {
 		cancel()
@@ -263,7 +263,7 @@ func TestSuccessThatTheStateContradictsIsAFailure(t *testing.T) {
 			e, _ := serve(t, answers)
 			env := enginetest.Environment(t, 1)
 			env.Timeout = 300 * time.Millisecond
-			s := enginetest.Open(t, weigh(t, e, "", ViaAPI), env)
+			s := enginetest.Open(t, weigh(t, e, "", viaAPI), env)
 			state := func(state string) {
 				answers["GET /containers/NAME/json"] = state
 				if strings.HasPrefix(state, `{"Status`) {

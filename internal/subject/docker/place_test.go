@@ -20,7 +20,7 @@ func TestBothWaysGiveAContainerTheSamePlace(t *testing.T) {
 	d := engines.Docker(t)
 	link, node := enginetest.Loop(t, 1<<20)
 	made := map[string]string{}
-	for _, via := range []string{ViaAPI, ViaCLI} {
+	for _, via := range []string{viaAPI, viaCLI} {
 		env := enginetest.Environment(t, 1)
 		env.Workload = subject.Workload{Tmpfs: 1 << 20, Device: link}
 		s := enginetest.Open(t, weigh(t, subject.Engine{Address: d.Host}, "crun", via), env).(*session)
@@ -33,7 +33,7 @@ func TestBothWaysGiveAContainerTheSamePlace(t *testing.T) {
 		made[via] = compact(map[string]any{"tmpfs": h.Tmpfs, "devices": h.Devices})
 	}
 	want := `{"devices":[{"CgroupPermissions":"rwm","PathInContainer":"/dev/tare","PathOnHost":"` + node + `"}],"tmpfs":{"/data":"nosuid,nodev,mode=1777,size=1048576,exec"}}`
-	if made[ViaAPI] != want || made[ViaCLI] != want {
+	if made[viaAPI] != want || made[viaCLI] != want {
 		t.Errorf("%q", made)
 	}
 }
@@ -44,7 +44,7 @@ func TestWhatIsOfThisMachineIsRefusedOnADaemonElsewhere(t *testing.T) {
 	for what, w := range map[string]subject.Workload{"a volume": {Volume: path}, "a device": {Device: path}} {
 		env := enginetest.Environment(t, 1)
 		env.Workload = w
-		_, err := weigh(t, e, "", ViaAPI).Open(t.Context(), env)
+		_, err := weigh(t, e, "", viaAPI).Open(t.Context(), env)
 		if !errors.Is(err, subject.ErrUnsupported) || !strings.Contains(err.Error(), what+" on a daemon elsewhere") {
 			t.Error(err)
 		}

@@ -12,7 +12,7 @@ import (
 
 func TestPodmansServiceIsWeighedAsADockerDaemon(t *testing.T) {
 	p := engines.Podman(t)
-	target := func(t *testing.T) subject.Target { return weigh(t, subject.Engine{Address: p.Host}, "", ViaAPI) }
+	target := func(t *testing.T) subject.Target { return weigh(t, subject.Engine{Address: p.Host}, "", viaAPI) }
 	info := target(t).Info()
 	if info.Config["runtime"] != "crun" || info.Config["daemon"] != "on this machine" || info.Clock != "host" || info.Version != p.Version ||
 		!slices.ContainsFunc(info.Notes, func(n string) bool { return strings.Contains(n, "Podman's service") }) {

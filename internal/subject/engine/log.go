@@ -47,9 +47,9 @@ const maxTail = 4 << 10
 // Last is as much of the end of what a workload said as is told of it.
 func Last(text string) string { return text[max(0, len(text)-maxTail):] }
 
-// Tail is the end of what is in a log, from the beginning of a line; "" where it cannot
+// tail is the end of what is in a log, from the beginning of a line; "" where it cannot
 // be read. plain: it is there as it was written.
-func Tail(path string, plain bool) string {
+func tail(path string, plain bool) string {
 	f, err := OpenLog(path)
 	if err != nil {
 		return ""

@@ -72,7 +72,7 @@ func (s *Session) Ended(ctx context.Context, lane int) subject.Ended {
 
 // lastWords are the last that a container has said, "" where that cannot be told.
 func (s *Session) lastWords(ctx context.Context, c State) string {
-	if text := Tail(c.Log, s.o.PlainLog); text != "" || c.Name == "" {
+	if text := tail(c.Log, s.o.PlainLog); text != "" || c.Name == "" {
 		return text
 	}
 	text, _ := s.o.Driver.Output(ctx, []State{c})
@@ -98,7 +98,7 @@ func LastWords(env subject.Env, lane int) string {
 		return ""
 	}
 	time.Sleep(arriving)
-	return Tail(Said(env, lane), true)
+	return tail(Said(env, lane), true)
 }
 
 // Lasting is the failure of a program of the user's own that a lane has started and that
@@ -115,7 +115,7 @@ func Lasting(env subject.Env, lane, pid int) *record.Failure {
 // EndOf is the end of a workload that a lane has made, which waits for it with its next
 // order only; said is what it said.
 func EndOf(pid int, said string) subject.Ended {
-	e := subject.Ended{Output: Tail(said, true)}
+	e := subject.Ended{Output: tail(said, true)}
 	if s, err := procs.StatOf(pid); pid > 0 && err == nil && s.Ended() {
 		e.Exit, e.Known = s.Exit, true
 	}

@@ -31,7 +31,7 @@ func Root(env subject.Env, lane int) string {
 
 // OwnRoot tells whether each lane has its own root file system, which its containers may
 // write to.
-func OwnRoot(w subject.Workload) bool { return OnRoot(w) || w.Cargo != nil }
+func OwnRoot(w subject.Workload) bool { return onRoot(w) || w.Cargo != nil }
 
 // MakeRoots makes those of all lanes.
 func MakeRoots(env subject.Env) error {
@@ -147,7 +147,7 @@ func ClearRoot(env subject.Env, lane int) error {
 		}
 		return layRoot(env, lane)
 	}
-	if !OnRoot(env.Workload) {
+	if !onRoot(env.Workload) {
 		return nil
 	}
 	data := filepath.Join(Root(env, lane), subject.VolumePath)

@@ -84,9 +84,9 @@ func States[T any](command string, out []byte, state func(*T) State) ([]State, e
 	return states, nil
 }
 
-// Verify holds what an engine knows of a container against the operation that
+// verify holds what an engine knows of a container against the operation that
 // it reported as done. engine names it in the failure's text.
-func (s State) Verify(engine string, op subject.Op) *record.Failure {
+func (s State) verify(engine string, op subject.Op) *record.Failure {
 	want := after[op]
 	switch {
 	case slices.Contains(subject.PodOps, op):

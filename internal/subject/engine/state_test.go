@@ -37,7 +37,7 @@ func TestAStateIsHeldAgainstTheOperation(t *testing.T) {
 		{"not stopped", subject.Stop, State{Status: Running, Said: "running"}, record.FailState, "running, not exited"},
 		{"removed", subject.Remove, State{}, "", ""},
 	} {
-		f := c.state.Verify("podman", c.op)
+		f := c.state.verify("podman", c.op)
 		if (f == nil) != (c.kind == "") || f != nil && (f.Kind != c.kind || !strings.Contains(f.Detail, c.want)) {
 			t.Errorf("%s: %+v", c.name, f)
 		}

@@ -21,9 +21,9 @@ func checkVolume(w subject.Workload) error {
 	return nil
 }
 
-// OnRoot tells whether a workload's files lie in its container's own root file
+// onRoot tells whether a workload's files lie in its container's own root file
 // system. One that carries no programs writes none.
-func OnRoot(w subject.Workload) bool {
+func onRoot(w subject.Workload) bool {
 	return len(w.Files) > 0 && w.Volume == "" && w.Tmpfs == 0 && w.Device == ""
 }
 

@@ -31,7 +31,7 @@ func TestAWorkloadHasOneThingAtTheVolumesPath(t *testing.T) {
 		{subject.Workload{Files: files, Tmpfs: 1}, false},
 		{subject.Workload{Files: files, Device: "/dev/x"}, false},
 	} {
-		if OnRoot(c.w) != c.onRoot {
+		if onRoot(c.w) != c.onRoot {
 			t.Errorf("%+v: on the root file system: %v", c.w, !c.onRoot)
 		}
 	}

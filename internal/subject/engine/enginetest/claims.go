@@ -244,9 +244,9 @@ func number(t *testing.T, dir, file string) int64 {
 	return n
 }
 
-// Statistics checks what subject.Reporter promises: no more than what the cgroup
+// statistics checks what subject.Reporter promises: no more than what the cgroup
 // is charged for, and no less than that without all of its page cache.
-func Statistics(t *testing.T, s subject.Session, source string) {
+func statistics(t *testing.T, s subject.Session, source string) {
 	t.Helper()
 	all := sandboxes(t, s)
 	// What the runtime used to start it is still being given back: the engine's

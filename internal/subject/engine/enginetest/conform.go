@@ -217,7 +217,7 @@ func (c Case) inside(t *testing.T) {
 	}
 	Must(t, s, subject.Run, 2)
 	c.sandboxes(t, s, []int{0, 1})
-	Statistics(t, s, c.Source)
+	statistics(t, s, c.Source)
 	c.limited(t, s, env.Limits)
 	c.executes(t, s, env.Workload.Volume)
 	switch guest := c.Target(t).Info().Clock == "guest"; {
@@ -235,9 +235,9 @@ func (c Case) tmpfs(t *testing.T) {
 	s := c.open(t, env)
 	Must(t, s, subject.Run, 2)
 	c.limited(t, s, env.Limits)
-	Tmpfs(t, s, 12<<20)
+	tmpfs(t, s, 12<<20)
 	if c.Target(t).Info().Clock == "host" {
-		Executable(t, s)
+		executable(t, s)
 	}
 }
 
@@ -247,7 +247,7 @@ func (c Case) rootfs(t *testing.T) {
 	s := c.open(t, env)
 	Must(t, s, subject.Run, 2)
 	c.limited(t, s, env.Limits)
-	Rootfs(t, s, func() {
+	rootfs(t, s, func() {
 		if err := s.Discard(t.Context(), []int{0}); err != nil {
 			t.Fatal(err)
 		}
@@ -267,7 +267,7 @@ func (c Case) device(t *testing.T) {
 	}
 	s := c.open(t, env)
 	Must(t, s, subject.Run, 2)
-	Device(t, s, node)
+	device(t, s, node)
 }
 
 func (c Case) interrupted(t *testing.T) {

@@ -47,9 +47,9 @@ func fileSystems(t *testing.T, s subject.Session, lane int, paths ...string) []p
 
 const file = subject.VolumePath + "/file"
 
-// Tmpfs checks that each of the containers on lanes 0 and 1 has a tmpfs of that
+// tmpfs checks that each of the containers on lanes 0 and 1 has a tmpfs of that
 // size of its own.
-func Tmpfs(t *testing.T, s subject.Session, size int64) {
+func tmpfs(t *testing.T, s subject.Session, size int64) {
 	t.Helper()
 	for lane := range 2 {
 		if got := fileSystems(t, s, lane, subject.VolumePath)[0]; got.Type != unix.TMPFS_MAGIC || got.Size != size || got.Free != size {
@@ -67,9 +67,9 @@ func Tmpfs(t *testing.T, s subject.Session, size int64) {
 	}
 }
 
-// Executable checks that programs may be run from the tmpfs of the container on
+// executable checks that programs may be run from the tmpfs of the container on
 // lane 0, as from a folder of the host. The host sees its mounts.
-func Executable(t *testing.T, s subject.Session) {
+func executable(t *testing.T, s subject.Session) {
 	t.Helper()
 	all, err := s.(subject.Sandboxed).Sandboxes(t.Context())
 	if err != nil {
@@ -83,9 +83,9 @@ func Executable(t *testing.T, s subject.Session) {
 	}
 }
 
-// Rootfs checks that the workload's folder is one of the container's own root
+// rootfs checks that the workload's folder is one of the container's own root
 // file system, and gone with the container. again makes a new container on lane 0.
-func Rootfs(t *testing.T, s subject.Session, again func()) {
+func rootfs(t *testing.T, s subject.Session, again func()) {
 	t.Helper()
 	_, before := os.Lstat(file)
 	if err := fill(t, s, 1<<20, file); err != nil {
@@ -126,9 +126,9 @@ func Loop(t *testing.T, size int64) (link, node string) {
 	return link, node
 }
 
-// Device checks that the container on lane 0 reads and writes a device of the
+// device checks that the container on lane 0 reads and writes a device of the
 // host, which holds nothing but zeros so far.
-func Device(t *testing.T, s subject.Session, node string) {
+func device(t *testing.T, s subject.Session, node string) {
 	t.Helper()
 	if direct, err := probe.ParseDirect(in(t, s, 0, probe.DirectArgs(subject.DevicePath))); err != nil || !direct.Taken {
 		t.Errorf("a direct read: %+v, %v", direct, err)
