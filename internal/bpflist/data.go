@@ -42,9 +42,9 @@ var csvColumns = []struct {
 	{"gone", func(_ *View, p *Program) string { return strconv.FormatBool(p.Gone) }},
 }
 
-// WriteCSV prints a row for each program. Lists are separated by "; ", what is not
+// writeCSV prints a row for each program. Lists are separated by "; ", what is not
 // known is empty.
-func (v *View) WriteCSV(w io.Writer, heading bool) error {
+func (v *View) writeCSV(w io.Writer, heading bool) error {
 	out := csv.NewWriter(w)
 	row := make([]string, len(csvColumns))
 	if heading {

@@ -28,11 +28,11 @@ func TestNothingThatIsThereAndNothingThatWasChosenAreToldApart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := shown{options: Options{Filter: c.filter}, view: &c.view}
 			err := s.found()
-			if (err == nil) != (c.wants == "") || err != nil && (!errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), c.wants)) {
+			if (err == nil) != (c.wants == "") || err != nil && (!errors.Is(err, errNotFound) || !strings.Contains(err.Error(), c.wants)) {
 				t.Errorf("%v", err)
 			}
 			var b strings.Builder
-			if err := c.view.WriteText(&b, 0, false); err != nil || !strings.Contains(b.String(), c.text) {
+			if err := c.view.writeText(&b, 0, false); err != nil || !strings.Contains(b.String(), c.text) {
 				t.Errorf("%v: %s", err, b.String())
 			}
 		})
@@ -67,7 +67,7 @@ func TestAListSaysHowManyThereAreBesideWhatWasNotChosen(t *testing.T) {
 	busy(t)
 	var b strings.Builder
 	err := Run(t.Context(), &b, Options{Filter: bpfstat.Filter{Names: []string{"tare_t_nosuch"}}})
-	if !errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), `loaded none is chosen by --name "tare_t_nosuch"`) || !strings.Contains(b.String(), "loaded, and none of the kind") {
+	if !errors.Is(err, errNotFound) || !strings.Contains(err.Error(), `loaded none is chosen by --name "tare_t_nosuch"`) || !strings.Contains(b.String(), "loaded, and none of the kind") {
 		t.Errorf("%v\n%s", err, b.String())
 	}
 }

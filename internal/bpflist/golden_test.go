@@ -71,16 +71,16 @@ func TestRenderings(t *testing.T) {
 	still := newView(l, nil, 8)
 	still.Time = v.Time
 	for name, write := range map[string]func(b *strings.Builder) error{
-		"interval.txt":         func(b *strings.Builder) error { return v.WriteText(b, 0, false) },
+		"interval.txt":         func(b *strings.Builder) error { return v.writeText(b, 0, false) },
 		"interval.json":        func(b *strings.Builder) error { return term.WriteJSON(b, v, true) },
-		"interval.csv":         func(b *strings.Builder) error { return v.WriteCSV(b, true) },
-		"interval.openmetrics": func(b *strings.Builder) error { return v.WriteOpenMetrics(b) },
-		"one-reading.txt":      func(b *strings.Builder) error { return still.WriteText(b, 0, false) },
-		"one-reading.csv":      func(b *strings.Builder) error { return still.WriteCSV(b, true) },
+		"interval.csv":         func(b *strings.Builder) error { return v.writeCSV(b, true) },
+		"interval.openmetrics": func(b *strings.Builder) error { return v.writeOpenMetrics(b) },
+		"one-reading.txt":      func(b *strings.Builder) error { return still.writeText(b, 0, false) },
+		"one-reading.csv":      func(b *strings.Builder) error { return still.writeCSV(b, true) },
 		"screen.txt":           func(b *strings.Builder) error { b.WriteString(strings.Join(v.lines(40), "\n") + "\n"); return nil },
 		"screen-short.txt":     func(b *strings.Builder) error { b.WriteString(strings.Join(v.lines(8), "\n") + "\n"); return nil },
 		"nothing.txt": func(b *strings.Builder) error {
-			return newView(&bpfstat.Listing{}, nil, 8).WriteText(b, 0, false)
+			return newView(&bpfstat.Listing{}, nil, 8).writeText(b, 0, false)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -37,10 +37,10 @@ var mapFamilies = []family[record.ProgramMap]{
 		func(a *record.ProgramMap) string { return whole(a.Shared) }},
 }
 
-// WriteOpenMetrics prints the counters since loading and the memory as text of
+// writeOpenMetrics prints the counters since loading and the memory as text of
 // OpenMetrics 1.0, the form that Prometheus reads. Counters grow while statistics
 // are on only.
-func (v *View) WriteOpenMetrics(w io.Writer) error {
+func (v *View) writeOpenMetrics(w io.Writer) error {
 	var all []export.Family
 	for _, f := range programFamilies {
 		all = append(all, f.of(v.Programs, func(p *Program) figure.Labels {

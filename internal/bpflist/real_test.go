@@ -71,7 +71,7 @@ func statistics(t *testing.T) bool {
 func TestAProgramThatRunsIsSeenToRun(t *testing.T) {
 	id := busy(t)
 	var b strings.Builder
-	o := Options{Filter: bpfstat.Filter{IDs: []uint32{id}}, Interval: 300 * time.Millisecond, Format: FormatJSON}
+	o := Options{Filter: bpfstat.Filter{IDs: []uint32{id}}, Interval: 300 * time.Millisecond, Format: formatJSON}
 	if err := Run(t.Context(), &b, o); err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func (u *until) Write(b []byte) (int, error) {
 
 func TestWatchingEndsWithItsContextAndLeavesNoStatisticsOn(t *testing.T) {
 	id := busy(t)
-	for _, format := range []string{FormatText, FormatJSON, FormatCSV} {
+	for _, format := range []string{formatText, formatJSON, formatCSV} {
 		t.Run(format, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			defer cancel()
@@ -124,7 +124,7 @@ func TestWatchingEndsWithItsContextAndLeavesNoStatisticsOn(t *testing.T) {
 			if statistics(t) {
 				t.Error("statistics are still on")
 			}
-			if format == FormatCSV {
+			if format == formatCSV {
 				rows, err := csv.NewReader(strings.NewReader(out.String())).ReadAll()
 				if err != nil || len(rows) < 3 || rows[0][0] != "time" || rows[1][0] == "time" || rows[2][0] == "time" {
 					t.Errorf("%v, %v; want one heading and rows", rows, err)
@@ -137,7 +137,7 @@ func TestWatchingEndsWithItsContextAndLeavesNoStatisticsOn(t *testing.T) {
 func TestWithoutAnIntervalStatisticsAreLeftAsTheyAre(t *testing.T) {
 	id := busy(t)
 	var b strings.Builder
-	if err := Run(t.Context(), &b, Options{Filter: bpfstat.Filter{IDs: []uint32{id}}, Format: FormatOpenMetrics}); err != nil {
+	if err := Run(t.Context(), &b, Options{Filter: bpfstat.Filter{IDs: []uint32{id}}, Format: formatOpenMetrics}); err != nil {
 		t.Fatal(err)
 	}
 	if text := b.String(); !strings.HasSuffix(text, "# EOF\n") || !strings.Contains(text, `name="tare_t_list"`) {
@@ -152,7 +152,7 @@ func TestOptionsThatContradictAreRefused(t *testing.T) {
 	}{
 		{"a format that is none", "is not a format", Options{Format: "yaml"}},
 		{"to watch without an interval", "takes an interval", Options{Watch: true}},
-		{"to watch an exposition", "cannot be watched", Options{Watch: true, Interval: time.Second, Format: FormatOpenMetrics}},
+		{"to watch an exposition", "cannot be watched", Options{Watch: true, Interval: time.Second, Format: formatOpenMetrics}},
 		{"time that goes back", "less than none", Options{Interval: -1}},
 	} {
 		t.Run(c.claim, func(t *testing.T) {

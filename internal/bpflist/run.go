@@ -19,14 +19,14 @@ import (
 
 // The formats.
 const (
-	FormatText        = "text"
-	FormatJSON        = "json"
-	FormatCSV         = "csv"
-	FormatOpenMetrics = "openmetrics"
+	formatText        = "text"
+	formatJSON        = "json"
+	formatCSV         = "csv"
+	formatOpenMetrics = "openmetrics"
 )
 
-// Formats are all of them.
-var Formats = []string{FormatText, FormatJSON, FormatCSV, FormatOpenMetrics}
+// formats are all of them.
+var formats = []string{formatText, formatJSON, formatCSV, formatOpenMetrics}
 
 // Options are what `tare bpf list` was asked for.
 type Options struct {
@@ -41,15 +41,15 @@ type Options struct {
 // Check says what is wrong with them.
 func (o *Options) Check() error {
 	switch {
-	case o.Format != "" && !slices.Contains(Formats, o.Format):
-		return fmt.Errorf("--format: %q is not a format; they are %s", o.Format, strings.Join(Formats, ", "))
+	case o.Format != "" && !slices.Contains(formats, o.Format):
+		return fmt.Errorf("--format: %q is not a format; they are %s", o.Format, strings.Join(formats, ", "))
 	case o.Interval < 0:
 		return fmt.Errorf("--interval: %s is less than none", o.Interval)
 	case slices.Contains(slices.Concat(o.Filter.Names, o.Filter.Pins, o.Filter.Cgroups), ""):
 		return errors.New("--name, --pin, --cgroup: what is empty chooses no program; leave it out to see all")
 	case o.Watch && o.Interval == 0:
 		return errors.New("--watch: it takes an interval; leave out --interval 0")
-	case o.Watch && o.Format == FormatOpenMetrics:
+	case o.Watch && o.Format == formatOpenMetrics:
 		return errors.New("--watch: OpenMetrics is one exposition, which ends; it cannot be watched")
 	}
 	return nil
@@ -81,7 +81,7 @@ func Run(ctx context.Context, w io.Writer, o Options) (err error) {
 		s.counted, s.before = true, before
 		defer func() { _ = release() }() // Close would tell
 	}
-	if o.Watch && (o.Format == "" || o.Format == FormatText) && live.Possible(w) {
+	if o.Watch && (o.Format == "" || o.Format == formatText) && live.Possible(w) {
 		return s.watch(c).Run(ctx, w)
 	}
 	return s.blocks(ctx, c)
@@ -163,19 +163,19 @@ func (s *shown) blocks(ctx context.Context, c *collector) error {
 	}
 }
 
-// ErrNotFound is that programs were chosen of which none is loaded. What was asked for
+// errNotFound is that programs were chosen of which none is loaded. What was asked for
 // has been printed then.
-var ErrNotFound = errors.New("no such program")
+var errNotFound = errors.New("no such program")
 
-// found is [ErrNotFound] where it is so.
+// found is [errNotFound] where it is so.
 func (s *shown) found() error {
 	if len(s.view.Programs) > 0 || s.options.Filter.Empty() {
 		return nil
 	}
 	if s.view.loaded == 0 {
-		return fmt.Errorf("%w: none is loaded at all", ErrNotFound)
+		return fmt.Errorf("%w: none is loaded at all", errNotFound)
 	}
-	return fmt.Errorf("%w: of the %s that %s loaded none is chosen by %s", ErrNotFound, counted(s.view.loaded, "program"), are(s.view.loaded), flags(&s.options.Filter))
+	return fmt.Errorf("%w: of the %s that %s loaded none is chosen by %s", errNotFound, counted(s.view.loaded, "program"), are(s.view.loaded), flags(&s.options.Filter))
 }
 
 // flags are those that choose, as they are on a command line.
@@ -204,16 +204,16 @@ func flags(f *bpfstat.Filter) string {
 func (s *shown) print() error {
 	defer func() { s.printed++ }()
 	switch s.options.Format {
-	case FormatJSON:
+	case formatJSON:
 		return term.WriteJSON(s.out, s.view, !s.options.Watch)
-	case FormatCSV:
-		return s.view.WriteCSV(s.out, s.printed == 0)
-	case FormatOpenMetrics:
-		return s.view.WriteOpenMetrics(s.out)
+	case formatCSV:
+		return s.view.writeCSV(s.out, s.printed == 0)
+	case formatOpenMetrics:
+		return s.view.writeOpenMetrics(s.out)
 	}
 	if s.printed > 0 {
 		fmt.Fprintln(s.out)
 	}
 	width, _ := term.Columns(s.out)
-	return s.view.WriteText(s.out, width, term.Colour(s.out))
+	return s.view.writeText(s.out, width, term.Colour(s.out))
 }

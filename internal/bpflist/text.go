@@ -33,9 +33,9 @@ func columns(titles ...string) (out []page.Column) {
 	return out
 }
 
-// WriteText prints two tables, programs and the maps that they use, and what they
+// writeText prints two tables, programs and the maps that they use, and what they
 // are together. The width is where the last column is broken, 0: nowhere.
-func (v *View) WriteText(w io.Writer, width int, colour bool) error {
+func (v *View) writeText(w io.Writer, width int, colour bool) error {
 	o := page.Options{Width: width, Colour: colour}
 	t := page.Table{Columns: programColumns}
 	switch {

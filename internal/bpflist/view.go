@@ -15,8 +15,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// SchemaVersion of [View] as JSON.
-const SchemaVersion = 1
+// schemaVersion of [View] as JSON.
+const schemaVersion = 1
 
 // View is what there is to be seen at a moment.
 type View struct {
@@ -83,7 +83,7 @@ const shortest = 10 * time.Millisecond
 // newView puts programs together with what they did since a listing before, nil for
 // none. Those that went since are in it with their last counters.
 func newView(l, before *bpfstat.Listing, cpus int) *View {
-	v := &View{Schema: SchemaVersion, CPUs: cpus, Programs: []Program{}, Maps: used(l), Loose: append([]record.Map{}, l.Loose...), Problems: append([]string{}, l.Problems...)}
+	v := &View{Schema: schemaVersion, CPUs: cpus, Programs: []Program{}, Maps: used(l), Loose: append([]record.Map{}, l.Loose...), Problems: append([]string{}, l.Problems...)}
 	was := map[uint32]int{} // places in before
 	if before != nil {
 		for i, c := range before.Counters {

@@ -58,8 +58,8 @@ func (u URL) String() string { return scheme + u.Bucket + "/" + u.Key }
 // no extension.
 func (u URL) IsFolder() bool { return strings.HasSuffix(u.Key, "/") || path.Ext(u.Key) == "" }
 
-// Folder is the folder itself, or that in which the object is.
-func (u URL) Folder() URL {
+// folder is the folder itself, or that in which the object is.
+func (u URL) folder() URL {
 	if u.IsFolder() {
 		u.Key = strings.TrimSuffix(u.Key, "/") + "/"
 	} else {

@@ -39,7 +39,7 @@ func TestAnAddressIsABucketAndAKeyAndNoSecret(t *testing.T) {
 		"s3://tare/a/..":         "error",
 	} {
 		u, err := Parse(text)
-		got := map[bool]string{true: "folder ", false: "file "}[u.IsFolder()] + u.String() + " in " + u.Folder().String()
+		got := map[bool]string{true: "folder ", false: "file "}[u.IsFolder()] + u.String() + " in " + u.folder().String()
 		if err != nil {
 			got = "error"
 			if strings.Contains(err.Error(), "hidden") {

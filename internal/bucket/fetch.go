@@ -55,7 +55,7 @@ func (c *Client) Fetch(ctx context.Context, from URL, dir string) (*Fetched, err
 	into := dir
 	if from.IsFolder() {
 		var err error
-		if objects, err = c.list(ctx, from.Folder()); err != nil {
+		if objects, err = c.list(ctx, from.folder()); err != nil {
 			return nil, err
 		}
 		into = out.Path
@@ -73,7 +73,7 @@ func (c *Client) Fetch(ctx context.Context, from URL, dir string) (*Fetched, err
 	var mu sync.Mutex
 	for _, o := range objects {
 		several.Go(func() error {
-			n, err := c.fetch(ctx, root, strings.TrimPrefix(o.Key, from.Folder().Key), URL{from.Bucket, o.Key}, o)
+			n, err := c.fetch(ctx, root, strings.TrimPrefix(o.Key, from.folder().Key), URL{from.Bucket, o.Key}, o)
 			mu.Lock()
 			defer mu.Unlock()
 			if errors.Is(err, errNoName) {

@@ -21,7 +21,7 @@ func (c *Client) Free(ctx context.Context, at URL) error {
 	defer cancel()
 	taken, err := false, error(nil)
 	if at.IsFolder() {
-		for o := range c.store.Client.ListObjects(ctx, at.Bucket, minio.ListObjectsOptions{Prefix: at.Folder().Key, MaxKeys: 1}) {
+		for o := range c.store.Client.ListObjects(ctx, at.Bucket, minio.ListObjectsOptions{Prefix: at.folder().Key, MaxKeys: 1}) {
 			taken, err = o.Err == nil, o.Err
 			break
 		}
@@ -52,7 +52,7 @@ func (c *Client) Upload(ctx context.Context, dir string, to URL) (files int, byt
 		if err != nil {
 			return err
 		}
-		n, err := c.write(ctx, name, URL{to.Bucket, to.Folder().Key + filepath.ToSlash(below)})
+		n, err := c.write(ctx, name, URL{to.Bucket, to.folder().Key + filepath.ToSlash(below)})
 		files, bytes = files+1, bytes+n
 		return err
 	})

@@ -278,7 +278,7 @@ func TestWhatIsExposedAnswersInside(t *testing.T) {
 	c := testCluster(t)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "here") }))
 	defer server.Close()
-	inside, err := c.Expose(server.Listener.Addr().String())
+	inside, err := c.expose(server.Listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}

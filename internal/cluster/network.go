@@ -118,9 +118,9 @@ func forward(listen func() (net.Listener, error), dial func() (net.Conn, error))
 	return l.Addr().String(), nil
 }
 
-// Expose makes what listens at an address of this machine reachable for the
+// expose makes what listens at an address of this machine reachable for the
 // cluster's pods, at the address that it returns.
-func (c *Cluster) Expose(address string) (inside string, err error) {
+func (c *Cluster) expose(address string) (inside string, err error) {
 	return forward(func() (l net.Listener, err error) {
 		err = c.inside(func() error {
 			l, err = net.Listen("tcp", serverAddress+":0")

@@ -35,8 +35,8 @@ func Render(w io.Writer, checks []Check) error {
 	return t.Write(w, page.Options{Width: width, Colour: term.Colour(w)})
 }
 
-// Report is the JSON form of the checks.
-type Report struct {
+// report is the JSON form of the checks.
+type report struct {
 	Schema int     `json:"schema"` // 1; grows when an old field changes meaning
 	Checks []Check `json:"checks"`
 }
@@ -51,7 +51,7 @@ func RenderJSON(w io.Writer, checks []Check) error {
 			Status: c.Status, Why: term.Clean(c.Why), Fix: term.Clean(c.Fix),
 		}
 	}
-	return term.WriteJSON(w, Report{Schema: 1, Checks: clean}, true)
+	return term.WriteJSON(w, report{Schema: 1, Checks: clean}, true)
 }
 
 var styles = map[Status]term.Style{OK: term.Green, Limited: term.Yellow, Missing: term.Red}

@@ -43,7 +43,7 @@ func TestRenderJSON(t *testing.T) {
 	if err := RenderJSON(&out, sample); err != nil {
 		t.Fatal(err)
 	}
-	var back Report
+	var back report
 	if err := json.Unmarshal(out.Bytes(), &back); err != nil {
 		t.Fatal(err)
 	}

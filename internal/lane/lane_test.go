@@ -209,7 +209,7 @@ func TestLanesAreReleasedTogether(t *testing.T) {
 		}
 		first, last = min(first, r.Start), max(last, r.Start)
 	}
-	t.Logf("skew of 50 lanes: %v, priority %v", time.Duration(last-first), p.Priority())
+	t.Logf("skew of 50 lanes: %v, priority %v", time.Duration(last-first), p.priority())
 }
 
 func TestAProbeLineIsReadStrictly(t *testing.T) {

@@ -160,9 +160,9 @@ func (p *Pool) Close() {
 	unix.Close(p.abort)
 }
 
-// Priority tells how the lanes are scheduled. It is known once one of them has
+// priority tells how the lanes are scheduled. It is known once one of them has
 // been handed an order.
-func (p *Pool) Priority() Priority {
+func (p *Pool) priority() Priority {
 	return Priority(atomic.LoadUint32(&p.mem.header().Priority))
 }
 
@@ -261,7 +261,7 @@ func (b *Batch) Start(ctx context.Context) (released int64, results []Result, er
 // from being woken.
 func (p *Pool) open(h *header) (released int64) {
 	raised := false
-	if p.Priority() == FIFO {
+	if p.priority() == FIFO {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		raised = schedule(schedFIFO, 2) == nil

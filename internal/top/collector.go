@@ -3,9 +3,9 @@
 // it, and what stands beside it and is charged elsewhere. It asks no engine, and
 // needs nothing of tare to be running.
 //
-// A [Collector] finds the sandboxes from time to time, as package attribution tells
+// A [collector] finds the sandboxes from time to time, as package attribution tells
 // who is who for every command, and reads their cgroups and the processes beside them
-// at every tick. It makes a [View], which the rest of the package shows.
+// at every tick. It makes a [view], which the rest of the package shows.
 package top
 
 import (
@@ -21,8 +21,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Config says what is read.
-type Config struct {
+// config says what is read.
+type config struct {
 	Root machine.Root
 	// Full: every process of every sandbox at every tick, with its PSS, and every
 	// group in full. It is for few ticks.
@@ -32,9 +32,9 @@ type Config struct {
 	PSS bool
 }
 
-// Collector reads a machine. It is for one goroutine.
-type Collector struct {
-	cfg    Config
+// collector reads a machine. It is for one goroutine.
+type collector struct {
+	cfg    config
 	now    func() time.Time
 	reader attribution.Reader
 	system *cgroupstat.System
@@ -50,9 +50,9 @@ type Collector struct {
 	lost   record.Problems // at this tick
 }
 
-// Open finds the hierarchies of cgroups. The error says why there is nothing to
+// open finds the hierarchies of cgroups. The error says why there is nothing to
 // read.
-func Open(cfg Config) (*Collector, error) {
+func open(cfg config) (*collector, error) {
 	system, err := cgroupstat.Open(cfg.Root)
 	if err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func Open(cfg Config) (*Collector, error) {
 	if !cfg.Full {
 		system.SkipIdle(idle)
 	}
-	return &Collector{
+	return &collector{
 		cfg: cfg, now: time.Now, reader: attribution.Reader{Root: cfg.Root}, system: system, node: openNode(cfg.Root),
 		groups: map[string]*group{}, processes: map[int]*process{},
 	}, nil
@@ -71,7 +71,7 @@ func Open(cfg Config) (*Collector, error) {
 const idle = 3 * time.Second
 
 // Close gives back all descriptors.
-func (c *Collector) Close() {
+func (c *collector) Close() {
 	for _, g := range c.groups {
 		g.g.Close()
 	}
@@ -82,7 +82,7 @@ func (c *Collector) Close() {
 // Tick reads what there is now, with the roles of the sandboxes whose keys are
 // expanded. Rates are over the time since the tick before, and unknown at the first.
 // The error is for a machine that cannot be read at all and for ctx's end.
-func (c *Collector) Tick(ctx context.Context, expanded map[string]bool) (*View, error) {
+func (c *collector) Tick(ctx context.Context, expanded map[string]bool) (*view, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func (c *Collector) Tick(ctx context.Context, expanded map[string]bool) (*View, 
 			return nil, fmt.Errorf("find the sandboxes: %w", err)
 		}
 	}
-	v := &View{Schema: SchemaVersion, Time: c.now(), unprivileged: os.Geteuid() != 0}
+	v := &view{Schema: schemaVersion, Time: c.now(), unprivileged: os.Geteuid() != 0}
 	if !c.last.IsZero() {
 		v.Interval = v.Time.Sub(c.last).Seconds()
 	}
@@ -134,7 +134,7 @@ type process struct {
 }
 
 // look reads a process, once a tick.
-func (c *Collector) look(m *member) {
+func (c *collector) look(m *member) {
 	id := procs.ID{Pid: m.Pid, Start: m.Start}
 	p := c.processes[m.Pid]
 	if p == nil || p.id != id {

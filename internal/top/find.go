@@ -57,7 +57,7 @@ const (
 	costCap = 100
 )
 
-func (c *Collector) due() bool {
+func (c *collector) due() bool {
 	s := &c.search
 	if s.at.IsZero() {
 		return true
@@ -72,7 +72,7 @@ func (c *Collector) due() bool {
 // count is how many processes there are, as the number of links of /proc tells
 // without a look at any of them (proc_root_getattr in fs/proc/root.c). 0: it does
 // not tell.
-func (c *Collector) count() uint64 {
+func (c *collector) count() uint64 {
 	var st unix.Stat_t
 	if err := unix.Stat(string(c.cfg.Root)+"/proc", &st); err != nil {
 		return 0
@@ -81,7 +81,7 @@ func (c *Collector) count() uint64 {
 }
 
 // find looks for the sandboxes.
-func (c *Collector) find(ctx context.Context) error {
+func (c *collector) find(ctx context.Context) error {
 	count, begin := c.count(), procs.OwnCPU()
 	shot, err := c.reader.Snapshot(ctx)
 	if err != nil {
@@ -96,7 +96,7 @@ func (c *Collector) find(ctx context.Context) error {
 }
 
 // arrange makes the sandboxes of a snapshot.
-func (c *Collector) arrange(shot *attribution.Snapshot) {
+func (c *collector) arrange(shot *attribution.Snapshot) {
 	found := shot.Sandboxes()
 	boxes := make([]attribution.Sandbox, len(found))
 	c.boxes = make([]*box, len(found))
@@ -142,7 +142,7 @@ func outline(members []attribution.Member) []record.Process {
 
 // charge opens the sandboxes' own groups and closes those that none has any more. It
 // returns the places of the sandboxes by path.
-func (c *Collector) charge(charges []attribution.GroupCharge) map[string]int {
+func (c *collector) charge(charges []attribution.GroupCharge) map[string]int {
 	owner := map[string]int{}
 	for _, g := range charges {
 		if g.Lane < 0 || g.Lane >= len(c.boxes) || g.Charge == record.ChargeShared {

@@ -125,10 +125,10 @@ func (f *fixture) group(path string, u charge) {
 }
 
 // open is a collector whose clock is the fixture's.
-func (f *fixture) open(cfg Config) *Collector {
+func (f *fixture) open(cfg config) *collector {
 	f.t.Helper()
 	cfg.Root = machine.Root(f.root)
-	c, err := Open(cfg)
+	c, err := open(cfg)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -139,7 +139,7 @@ func (f *fixture) open(cfg Config) *Collector {
 }
 
 // pass lets time go by and looks again.
-func (f *fixture) pass(c *Collector, d time.Duration) *View {
+func (f *fixture) pass(c *collector, d time.Duration) *view {
 	f.t.Helper()
 	f.clock = f.clock.Add(d)
 	v, err := c.Tick(f.t.Context(), nil)
@@ -149,7 +149,7 @@ func (f *fixture) pass(c *Collector, d time.Duration) *View {
 	return v
 }
 
-func only(t *testing.T, v *View) *Sandbox {
+func only(t *testing.T, v *view) *Sandbox {
 	t.Helper()
 	if len(v.Sandboxes) != 1 {
 		t.Fatalf("%d sandboxes, want 1: %+v", len(v.Sandboxes), v.Sandboxes)

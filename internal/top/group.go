@@ -37,7 +37,7 @@ func (g *group) cache() Maybe[int64] {
 }
 
 // group returns the group of a path, opened once; nil where it cannot be read.
-func (c *Collector) group(path string) *group {
+func (c *collector) group(path string) *group {
 	if g := c.groups[path]; g != nil && !g.gone {
 		return g
 	}
@@ -52,7 +52,7 @@ func (c *Collector) group(path string) *group {
 }
 
 // without counts an error of a group, and tells whether the group is gone.
-func (c *Collector) without(err error) (gone bool) {
+func (c *collector) without(err error) (gone bool) {
 	switch {
 	case errors.Is(err, cgroupstat.ErrGone):
 		c.lost.Gone++
@@ -72,7 +72,7 @@ const atOnce = 32
 
 // readGroups samples all groups, and reads in full those that never were, and of the
 // others the ones that it is longest ago for.
-func (c *Collector) readGroups() {
+func (c *collector) readGroups() {
 	list := make([]*group, 0, len(c.groups))
 	for _, g := range c.groups {
 		if !g.gone {
@@ -89,7 +89,7 @@ func (c *Collector) readGroups() {
 }
 
 // keep tells whether a group is there still after an error.
-func (c *Collector) keep(g *group, err error) bool {
+func (c *collector) keep(g *group, err error) bool {
 	if err == nil || !c.without(err) {
 		return true
 	}
@@ -98,7 +98,7 @@ func (c *Collector) keep(g *group, err error) bool {
 	return false
 }
 
-func (c *Collector) sample(g *group) {
+func (c *collector) sample(g *group) {
 	switch err := g.g.Sample(&g.sample); {
 	case !c.keep(g, err):
 	case !g.sample.HaveCPU:
@@ -110,7 +110,7 @@ func (c *Collector) sample(g *group) {
 }
 
 // readFully reads what a sample has not: I/O and the limit.
-func (c *Collector) readFully(g *group) {
+func (c *collector) readFully(g *group) {
 	var r record.Group
 	if g.gone || !c.keep(g, g.g.Read(&r)) {
 		return

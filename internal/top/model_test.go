@@ -16,7 +16,7 @@ func TestASandboxIsItsGroupsAndWhatStandsBeside(t *testing.T) {
 	for _, v2 := range []bool{false, true} {
 		t.Run(fmt.Sprintf("v2 %t", v2), func(t *testing.T) {
 			f, group := docker(t, v2)
-			c := f.open(Config{})
+			c := f.open(config{})
 			if s := only(t, f.pass(c, 0)); s.CPU.OK || s.Read.OK || !s.Memory.OK {
 				t.Errorf("the first look knows rates, or no memory: %+v", s.Figures)
 			}
@@ -83,7 +83,7 @@ func kata(t *testing.T) *fixture {
 
 func TestKatasOverheadIsOutsideThePodsGroup(t *testing.T) {
 	f := kata(t)
-	c := f.open(Config{Full: true})
+	c := f.open(config{Full: true})
 	f.pass(c, 0)
 	f.group("/kata_overhead/kk", charge{anon: 375 << 20, file: 10 << 20, cpu: 12e8})
 	f.group("/default/kk", charge{anon: 1 << 20, limit: 512 << 20, cpu: 19e8})
@@ -125,11 +125,11 @@ func TestRatesAreNeverWrong(t *testing.T) {
 	service := "/system.slice/containerd.service"
 	for name, c := range map[string]struct {
 		change func(f *fixture, group string)
-		after  func(t *testing.T, v *View)
+		after  func(t *testing.T, v *view)
 	}{
 		"a group's counter that went back is unknown for one interval": {
 			func(f *fixture, group string) { f.group(group, charge{anon: 1 << 20, cpu: 5e8}) },
-			func(t *testing.T, v *View) {
+			func(t *testing.T, v *view) {
 				if s := only(t, v); s.CPU.OK || v.Problems.Backwards != 2 { // CPU and I/O
 					t.Errorf("CPU %+v, %+v", s.CPU, v.Problems)
 				}
@@ -137,7 +137,7 @@ func TestRatesAreNeverWrong(t *testing.T) {
 		},
 		"a process's counter that went back makes the whole unknown": {
 			func(f *fixture, _ string) { f.process(60, 1, 60, shim, service, 2560, 1) },
-			func(t *testing.T, v *View) {
+			func(t *testing.T, v *view) {
 				if s := only(t, v); s.CPU.OK || s.CPUBeside.OK || v.Problems.Backwards != 1 {
 					t.Errorf("CPU %+v, %+v", s.CPU, v.Problems)
 				}
@@ -148,7 +148,7 @@ func TestRatesAreNeverWrong(t *testing.T) {
 				f.remove("/proc/60")
 				f.process(60, 1, 6000, shim, service, 2560, 900)
 			},
-			func(t *testing.T, v *View) {
+			func(t *testing.T, v *view) {
 				if s := only(t, v); s.CPU.OK || v.Problems.Reused == 0 {
 					t.Errorf("CPU %+v, %+v", s.CPU, v.Problems)
 				}
@@ -163,7 +163,7 @@ func TestRatesAreNeverWrong(t *testing.T) {
 					f.remove("/sys/fs/cgroup/" + c + group)
 				}
 			},
-			func(t *testing.T, v *View) {
+			func(t *testing.T, v *view) {
 				if v.Count != 0 || len(v.Sandboxes) != 0 || v.Sum.CPU != known(0.0) {
 					t.Errorf("%d: %+v", v.Count, v.Sum)
 				}
@@ -174,7 +174,7 @@ func TestRatesAreNeverWrong(t *testing.T) {
 				f.clock = f.clock.Add(-10 * time.Second)
 				f.group(group, charge{anon: 1 << 20, cpu: 2e9, io: 2 << 20})
 			},
-			func(t *testing.T, v *View) {
+			func(t *testing.T, v *view) {
 				if s := only(t, v); s.CPU.OK {
 					t.Errorf("CPU %+v", s.CPU)
 				}
@@ -183,7 +183,7 @@ func TestRatesAreNeverWrong(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, group := docker(t, false)
-			col := f.open(Config{})
+			col := f.open(config{})
 			f.pass(col, 0)
 			if s := only(t, f.pass(col, 10*time.Second)); !near(s.CPU, 0) {
 				t.Fatalf("CPU %+v, want 0", s.CPU)
@@ -202,7 +202,7 @@ func TestRatesAreNeverWrong(t *testing.T) {
 
 func TestASandboxThatComesIsFoundWhenProcessesDo(t *testing.T) {
 	f, _ := docker(t, false)
-	c := f.open(Config{})
+	c := f.open(config{})
 	f.pass(c, 0)
 	f.process(71, 1, 71, "sleep 5", "/docker/"+hexID2, 100, 0)
 	f.group("/docker/"+hexID2, charge{anon: 1 << 20})
@@ -267,7 +267,7 @@ func TestHostileNamesReachNoTerminal(t *testing.T) {
 	evil := "/docker/\x1b]0;owned\a\u202e" + hexID2[:12] + "\u009b31m"
 	f.process(71, 1, 71, "x\x1b[2Jy", evil, 100, 0)
 	f.group(evil, charge{anon: 1 << 20})
-	c := f.open(Config{Full: true})
+	c := f.open(config{Full: true})
 	f.pass(c, 0)
 	v := f.pass(c, time.Second)
 	if v.Count != 2 {
@@ -278,11 +278,11 @@ func TestHostileNamesReachNoTerminal(t *testing.T) {
 		s.expanded[b.key] = true
 	}
 	var json strings.Builder
-	if err := v.WriteJSON(&json, &Selection{}, true); err != nil {
+	if err := v.writeJSON(&json, &Selection{}, true); err != nil {
 		t.Fatal(err)
 	}
 	for what, text := range map[string]string{
-		"text": v.Text(&Selection{}, 120, true), "screen": strings.Join(s.frame(120, 60), "\n"), "json": json.String(),
+		"text": v.text(&Selection{}, 120, true), "screen": strings.Join(s.frame(120, 60), "\n"), "json": json.String(),
 	} {
 		if !strings.Contains(text, "owned") {
 			t.Errorf("%s: the path is not there, so that nothing is tried:\n%s", what, text)
@@ -298,9 +298,9 @@ func TestHostileNamesReachNoTerminal(t *testing.T) {
 
 func TestJSONKeepsWhatWasWritten(t *testing.T) {
 	name := "a\x1b\u009b\u202e\U000e0041 容器 \"<&>"
-	v := View{Sandboxes: []Sandbox{{Name: name, key: name}}}
+	v := view{Sandboxes: []Sandbox{{Name: name, key: name}}}
 	var b strings.Builder
-	if err := v.WriteJSON(&b, &Selection{}, false); err != nil {
+	if err := v.writeJSON(&b, &Selection{}, false); err != nil {
 		t.Fatal(err)
 	}
 	var back struct {

@@ -39,7 +39,7 @@ func (n *machineReader) close() {
 	}
 }
 
-func (n *machineReader) read(v *View, at time.Time) {
+func (n *machineReader) read(v *view, at time.Time) {
 	v.Node.CPUs, v.Node.Total = n.cpus, n.total
 	problem := n.problem
 	if n.fast != nil {

@@ -25,7 +25,7 @@ const plainWidth = 120
 // in blocks until ctx ends; with Once two samples an interval apart, of which the second is
 // printed. It returns nil where a person ended it, ctx's error where that did.
 func Run(ctx context.Context, out io.Writer, o Options) error {
-	c, err := Open(Config{Full: o.Once, PSS: o.PSS})
+	c, err := open(config{Full: o.Once, PSS: o.PSS})
 	if err != nil {
 		return err
 	}
@@ -54,15 +54,15 @@ func Run(ctx context.Context, out io.Writer, o Options) error {
 	}
 }
 
-func (o *Options) print(out io.Writer, v *View, blocks int) error {
+func (o *Options) print(out io.Writer, v *view, blocks int) error {
 	if o.JSON {
-		return v.WriteJSON(out, &o.Selection, o.Once)
+		return v.writeJSON(out, &o.Selection, o.Once)
 	}
 	width, ok := term.Columns(out)
 	if !ok {
 		width = plainWidth
 	}
-	text := v.Text(&o.Selection, width, !o.Once)
+	text := v.text(&o.Selection, width, !o.Once)
 	if blocks > 0 {
 		text = "\n" + text
 	}

@@ -21,7 +21,7 @@ type screen struct {
 	interval time.Duration
 	colour   bool
 
-	view     *View
+	view     *view
 	shown    []Sandbox
 	cursor   string // the key of the sandbox that is marked
 	at       int    // its place
@@ -44,14 +44,14 @@ func newScreen(o *Options, colour bool) *screen {
 }
 
 // watch is the screen as it lives.
-func (s *screen) watch(tick func(context.Context, map[string]bool) (*View, error)) *live.Watch[*View] {
+func (s *screen) watch(tick func(context.Context, map[string]bool) (*view, error)) *live.Watch[*view] {
 	looks := 0
-	return &live.Watch[*View]{
-		Look: func() func(context.Context) (*View, error) {
+	return &live.Watch[*view]{
+		Look: func() func(context.Context) (*view, error) {
 			expanded := maps.Clone(s.expanded)
-			return func(ctx context.Context) (*View, error) { return tick(ctx, expanded) }
+			return func(ctx context.Context) (*view, error) { return tick(ctx, expanded) }
 		},
-		Show: func(v *View) {
+		Show: func(v *view) {
 			looks++
 			s.view = v
 			s.arrange()

@@ -38,11 +38,11 @@ func golden(t *testing.T, name, got string) {
 }
 
 // sample is a view of three sandboxes and a node.
-func sample() *View {
+func sample() *view {
 	mib := func(n int64) Maybe[int64] { return known(n << 20) }
-	v := &View{
-		Schema: SchemaVersion, Time: time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC), Interval: 1, Count: 3,
-		Node: Node{CPUs: 8, Total: mib(32 << 10), Used: mib(5 << 10), Available: mib(26 << 10), Cache: mib(900), CPU: known(2.5), Steal: known(0.0),
+	v := &view{
+		Schema: schemaVersion, Time: time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC), Interval: 1, Count: 3,
+		Node: node{CPUs: 8, Total: mib(32 << 10), Used: mib(5 << 10), Available: mib(26 << 10), Cache: mib(900), CPU: known(2.5), Steal: known(0.0),
 			Load1: known(1.25), PSICPU: known(0.02), PSIMemory: known(0.0), PSIIO: known(0.5), Read: known(0.0), Write: known(1e6)},
 		Own: Own{CPU: known(0.004), Memory: mib(20)},
 		Sandboxes: []Sandbox{
@@ -76,7 +76,7 @@ func sample() *View {
 }
 
 // screenOf is a screen that shows a view.
-func screenOf(v *View) *screen {
+func screenOf(v *view) *screen {
 	s := newScreen(&Options{Interval: time.Second}, false)
 	s.watch(nil).Show(v)
 	return s
@@ -133,7 +133,7 @@ func TestTheHelpLosesNoWordAtAnyWidth(t *testing.T) {
 			t.Errorf("at %d×5 it does not say how to leave: %q", width, short)
 		}
 	}
-	s := screenOf(&View{})
+	s := screenOf(&view{})
 	s.help = true
 	golden(t, "help-80.txt", strings.Join(s.frame(80, 24), "\n")+"\n")
 }
@@ -141,32 +141,32 @@ func TestTheHelpLosesNoWordAtAnyWidth(t *testing.T) {
 func TestTheNodesCPUIsInCPUs(t *testing.T) {
 	v := sample()
 	v.Node.CPU, v.Node.CPUs = known(1.034), 2
-	if text := v.Text(&Selection{}, 120, false); !strings.Contains(text, "CPU 1.03 of 2 CPUs") {
+	if text := v.text(&Selection{}, 120, false); !strings.Contains(text, "CPU 1.03 of 2 CPUs") {
 		t.Errorf("%s", text)
 	}
 	v.Node.CPU = Maybe[float64]{}
-	if text := v.Text(&Selection{}, 120, false); !strings.Contains(text, "CPU ? of 2 CPUs") {
+	if text := v.text(&Selection{}, 120, false); !strings.Contains(text, "CPU ? of 2 CPUs") {
 		t.Errorf("%s", text)
 	}
 }
 
 func TestPlainTextAndJSONKeepTheirShape(t *testing.T) {
 	v := sample()
-	golden(t, "once.txt", v.Text(&Selection{Sort: SortName}, 120, false))
+	golden(t, "once.txt", v.text(&Selection{Sort: SortName}, 120, false))
 	var b strings.Builder
-	if err := v.WriteJSON(&b, &Selection{}, true); err != nil {
+	if err := v.writeJSON(&b, &Selection{}, true); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "once.json", b.String())
-	none := &View{}
-	if got := none.Text(&Selection{}, 80, false); !strings.Contains(got, "There are no containers or pods here.") {
+	none := &view{}
+	if got := none.text(&Selection{}, 80, false); !strings.Contains(got, "There are no containers or pods here.") {
 		t.Errorf("%s", got)
 	}
 	none.unprivileged = true
-	if got := none.Text(&Selection{}, 80, false); !strings.Contains(got, "without root some may not be") {
+	if got := none.text(&Selection{}, 80, false); !strings.Contains(got, "without root some may not be") {
 		t.Errorf("%s", got)
 	}
-	if got := v.Text(&Selection{Engine: "podman"}, 80, false); !strings.Contains(got, "No sandbox is as it was asked for") {
+	if got := v.text(&Selection{Engine: "podman"}, 80, false); !strings.Contains(got, "No sandbox is as it was asked for") {
 		t.Errorf("%s", got)
 	}
 }
@@ -252,7 +252,7 @@ func TestKeysDoWhatTheHelpSays(t *testing.T) {
 func TestTheMachineIsReadWhenAKeyWantsIt(t *testing.T) {
 	var expanded map[string]bool
 	s := newScreen(&Options{Interval: 10 * time.Second}, false)
-	w := s.watch(func(_ context.Context, keys map[string]bool) (*View, error) {
+	w := s.watch(func(_ context.Context, keys map[string]bool) (*view, error) {
 		expanded = keys
 		return sample(), nil
 	})

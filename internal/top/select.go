@@ -21,21 +21,21 @@ const (
 	SortName     Sort = "name"
 )
 
-// Sorts are all of them.
-var Sorts = []Sort{SortMemory, SortCPU, SortOverhead, SortCache, SortIO, SortName}
+// sorts are all of them.
+var sorts = []Sort{SortMemory, SortCPU, SortOverhead, SortCache, SortIO, SortName}
 
 // ParseSort reads the value of a flag.
 func ParseSort(text string) (Sort, error) {
-	if s := Sort(text); slices.Contains(Sorts, s) {
+	if s := Sort(text); slices.Contains(sorts, s) {
 		return s, nil
 	}
-	return "", fmt.Errorf("%q is not an order: %s", text, strings.Trim(strings.ReplaceAll(fmt.Sprint(Sorts), " ", ", "), "[]"))
+	return "", fmt.Errorf("%q is not an order: %s", text, strings.Trim(strings.ReplaceAll(fmt.Sprint(sorts), " ", ", "), "[]"))
 }
 
 // The engines and isolations that sandboxes are told by.
 var (
-	Engines    = []string{"docker", "podman", "containerd", "cri-o", "isula", "kubernetes", "oci"}
-	Isolations = []string{"kata", "gvisor", "vm"}
+	engines    = []string{"docker", "podman", "containerd", "cri-o", "isula", "kubernetes", "oci"}
+	isolations = []string{"kata", "gvisor", "vm"}
 )
 
 // ParseEngine reads the value of a flag: an engine, an isolation, or both as
@@ -44,13 +44,13 @@ func ParseEngine(text string) (string, error) {
 	name := strings.ToLower(text)
 	engine, isolation, both := strings.Cut(name, "/")
 	switch {
-	case name == "", !both && (slices.Contains(Engines, name) || slices.Contains(Isolations, name)):
+	case name == "", !both && (slices.Contains(engines, name) || slices.Contains(isolations, name)):
 		return name, nil
-	case both && slices.Contains(Engines, engine) && slices.Contains(Isolations, isolation):
+	case both && slices.Contains(engines, engine) && slices.Contains(isolations, isolation):
 		return name, nil
 	}
 	return "", fmt.Errorf("%q is no engine and no isolation: %s; %s; or both, as docker/kata",
-		text, strings.Join(Engines, ", "), strings.Join(Isolations, ", "))
+		text, strings.Join(engines, ", "), strings.Join(isolations, ", "))
 }
 
 // Selection is which sandboxes are shown, and how.

@@ -15,7 +15,7 @@ import (
 )
 
 // head are the lines about the node, the sum, and tare itself.
-func (v *View) head(width int) []string {
+func (v *view) head(width int) []string {
 	n := &v.Node
 	busy := unknown
 	if n.CPU.OK {
@@ -46,7 +46,7 @@ func (v *View) head(width int) []string {
 }
 
 // troubles says what could not be read, "" where that is nothing to worry about.
-func (v *View) troubles() string {
+func (v *view) troubles() string {
 	p := &v.Problems
 	var parts []string
 	for _, one := range []struct {
@@ -67,7 +67,7 @@ func (v *View) troubles() string {
 }
 
 // nothing is said where there is nothing to show.
-func (v *View) nothing(shown []Sandbox) string {
+func (v *view) nothing(shown []Sandbox) string {
 	switch {
 	case v.Count == 0 && v.unprivileged:
 		return "No containers or pods are to be seen here; without root some may not be."
@@ -79,8 +79,8 @@ func (v *View) nothing(shown []Sandbox) string {
 	return ""
 }
 
-// Text is the view in plain lines, for a width in columns.
-func (v *View) Text(sel *Selection, width int, when bool) string {
+// text is the view in plain lines, for a width in columns.
+func (v *view) text(sel *Selection, width int, when bool) string {
 	var lines []string
 	if when {
 		lines = append(lines, v.Time.Format(time.DateTime))

@@ -8,14 +8,14 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// View is what is there at one moment, and the object that --format json prints.
+// view is what is there at one moment, and the object that --format json prints.
 // Memory is in bytes, CPU in CPUs (1 is one of them all the time), over the
 // interval since the moment before.
-type View struct {
+type view struct {
 	Schema    int             `json:"schema"`
 	Time      time.Time       `json:"time"`
 	Interval  float64         `json:"interval"` // s since the view before; 0: there was none
-	Node      Node            `json:"node"`
+	Node      node            `json:"node"`
 	Own       Own             `json:"own"`
 	Count     int             `json:"count"` // of sandboxes, shown or not
 	Sum       Figures         `json:"sum"`   // of all of them
@@ -25,11 +25,11 @@ type View struct {
 	unprivileged bool // not read as root
 }
 
-// SchemaVersion is of the JSON object: names are added, never changed, within one.
-const SchemaVersion = 1
+// schemaVersion is of the JSON object: names are added, never changed, within one.
+const schemaVersion = 1
 
-// Node is the whole machine.
-type Node struct {
+// node is the whole machine.
+type node struct {
 	CPUs      int            `json:"cpus"`
 	Total     Maybe[int64]   `json:"memory_total"`
 	Used      Maybe[int64]   `json:"memory_used"` // without page cache
@@ -145,10 +145,10 @@ type Process struct {
 	Groups  []record.Membership `json:"groups"` // the sets of cgroups that its threads are in, by controller
 }
 
-// WriteJSON prints the selected sandboxes and all else as one object, indented or
+// writeJSON prints the selected sandboxes and all else as one object, indented or
 // on one line. Foreign text is as it was; what a terminal would act on is written
 // as "\u001b" (bytes that are not UTF-8 are U+FFFD).
-func (v *View) WriteJSON(w io.Writer, sel *Selection, indented bool) error {
+func (v *view) writeJSON(w io.Writer, sel *Selection, indented bool) error {
 	out := *v
 	out.Sandboxes = sel.of(v.Sandboxes)
 	for i := range out.Sandboxes {

@@ -62,15 +62,15 @@ func Alive(roots Roots, id string) bool {
 	return alive
 }
 
-// BusyError says that another run is measuring on this machine.
-type BusyError struct{ Holder string }
+// busyError says that another run is measuring on this machine.
+type busyError struct{ Holder string }
 
-func (e *BusyError) Error() string {
+func (e *busyError) Error() string {
 	return fmt.Sprintf("another run is measuring on this machine (%s): two runs at once would measure each other; wait for it, or end it", e.Holder)
 }
 
 // New makes a run's folders and takes the machine's lock. The error is a
-// *BusyError when another run has it.
+// *busyError when another run has it.
 func New(roots Roots) (*Run, error) {
 	r := &Run{ID: NewID(), roots: roots}
 	for _, root := range []*string{&r.roots.State, &r.roots.Data} {
@@ -87,7 +87,7 @@ func New(roots Roots) (*Run, error) {
 		n, _ := lock.Read(holder)
 		lock.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, &BusyError{Holder: strings.Map(printable, strings.TrimSpace(string(holder[:n])))}
+			return nil, &busyError{Holder: strings.Map(printable, strings.TrimSpace(string(holder[:n])))}
 		}
 		return nil, fmt.Errorf("lock %s: %w", lock.Name(), err)
 	}

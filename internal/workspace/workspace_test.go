@@ -36,7 +36,7 @@ func TestOneRunAtATimeHasTheMachine(t *testing.T) {
 	r := roots(t)
 	first := start(t, r)
 	_, err := New(r)
-	if busy, ok := errors.AsType[*BusyError](err); !ok || !strings.Contains(busy.Holder, first.ID) {
+	if busy, ok := errors.AsType[*busyError](err); !ok || !strings.Contains(busy.Holder, first.ID) {
 		t.Errorf("a second run got %v", err)
 	}
 	if err := first.Close(); err != nil {
