@@ -256,6 +256,16 @@ func (b *Batch) Start(ctx context.Context) (released int64, results []Result, er
 	return released, results, nil
 }
 
+// Disarm lets the lanes go without anything being done.
+func (b *Batch) Disarm() error {
+	for _, n := range b.lanes {
+		b.pool.mem.slot(n).Op = uint32(none) // which is read once the gate is open
+	}
+	clear(b.keep)
+	_, _, err := b.Start(context.Background())
+	return err
+}
+
 // open lets the lanes go. The releasing thread outranks the lanes for that
 // moment, where it may: otherwise the first lane to wake would keep the rest
 // from being woken.

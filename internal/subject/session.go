@@ -64,7 +64,7 @@ func Retire(ctx context.Context, s Session, has map[string]record.Operation, lan
 }
 
 // Disarm lets go what was armed and is not to be done: lanes would wait at the gate for
-// ever. What begins all the same is cut off at once, and is to be discarded.
+// ever.
 func Disarm(ctx context.Context, b Batch) {
 	ctx, cancel := context.WithCancel(ctx)
 	cancel()

@@ -70,8 +70,12 @@ func PrepareOrders(pool *lane.Pool, tasks []Task) (*Batch, error) {
 	return &Batch{armed: armed, tasks: tasks}, nil
 }
 
-// Start implements subject.Batch.
+// Start implements subject.Batch. What was armed has to be released; once ctx has
+// ended nothing is begun.
 func (b *Batch) Start(ctx context.Context) (int64, []record.Sample, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, nil, errors.Join(err, b.armed.Disarm())
+	}
 	call(b.begin)
 	before := procs.OwnCPU()
 	released, results, err := b.armed.Start(ctx)
