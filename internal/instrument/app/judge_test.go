@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/option"
 	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/core/stat"
 	"github.com/tare-bench/tare/internal/instrument/overhead"
@@ -212,7 +213,7 @@ func TestOptionsThatCannotBeAreRefused(t *testing.T) {
 	} {
 		o := Defaults()
 		change(&o)
-		if err := o.Validate(); err == nil || !strings.Contains(err.Error(), want) {
+		if err := option.Check(&o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", want, err)
 		}
 	}
@@ -228,14 +229,14 @@ func TestOptionsThatCannotBeAreRefused(t *testing.T) {
 	}
 	o := Defaults()
 	o.Workload.Pull, o.Neighbours = true, []string{"hold 1MiB", "redis:7"}
-	if err := o.Validate(); err != nil || len(o.Images()) != 1 || !o.Images()[0].Pull {
+	if err := option.Check(&o); err != nil || len(o.Images()) != 1 || !o.Images()[0].Pull {
 		t.Errorf("a neighbour's image is not pulled: %v, %+v", err, o.Images())
 	}
 	for text, want := range map[string]string{"http://:8080/a?b=1": "http:8080/a?b=1=200", "http://:80": "http:80/=200", "https://:8443/": "tcp:8443"} {
 		o := Defaults()
 		o.URL = text
-		if got := o.WhenReady(o.Ready); string(got) != want || got.Check() != nil || o.Validate() != nil {
-			t.Errorf("%s is ready at %s: %v, %v", text, got, got.Check(), o.Validate())
+		if got := o.WhenReady(o.Ready); string(got) != want || got.Check() != nil || option.Check(&o) != nil {
+			t.Errorf("%s is ready at %s: %v, %v", text, got, got.Check(), option.Check(&o))
 		}
 	}
 }

@@ -286,9 +286,6 @@ func (o *Options) Ahead(int) terms.Ahead {
 	return a
 }
 
-// Validate says everything that is wrong with the options.
-func (o *Options) Validate() error { return option.Check(o) }
-
 // MarshalJSON writes what a record holds.
 func (o Options) MarshalJSON() ([]byte, error) { return option.Marshal(&o) }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/finding"
+	"github.com/tare-bench/tare/internal/core/option"
 	"github.com/tare-bench/tare/internal/core/stat"
 	"github.com/tare-bench/tare/internal/instrument/overhead/ledger"
 	"github.com/tare-bench/tare/record"
@@ -32,7 +33,7 @@ func TestStepsThatCanNeverBeToldApartAreRefused(t *testing.T) {
 	} {
 		o := Defaults()
 		o.Targets, o.Until, o.Step, o.Most = []string{"runc"}, c.until, c.step, c.most
-		if err := o.Validate(); (err == nil) != (c.wrong == "") || err != nil && !strings.Contains(err.Error(), c.wrong) {
+		if err := option.Check(&o); (err == nil) != (c.wrong == "") || err != nil && !strings.Contains(err.Error(), c.wrong) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

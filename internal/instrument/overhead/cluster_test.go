@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/option"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -125,7 +126,7 @@ func TestTheWordDeclaredIsAnOverheadToCheck(t *testing.T) {
 		t.Errorf("%s %+v %v", text, back.Check, err)
 	}
 	o.Allocatable = &PodFixed{Declared: true}
-	if err := o.Validate(); err == nil {
+	if err := option.Check(&o); err == nil {
 		t.Error("a node's allocatable is declared by no RuntimeClass")
 	}
 }

@@ -122,9 +122,6 @@ func (o *Options) Wrong() option.FieldErrors {
 	return all
 }
 
-// Validate says everything that is wrong with the options.
-func (o *Options) Validate() error { return option.Check(o) }
-
 // MarshalJSON writes what a record holds.
 func (o Options) MarshalJSON() ([]byte, error) { return option.Marshal(&o) }
 

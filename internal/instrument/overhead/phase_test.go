@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/tare-bench/tare/internal/core/option"
 )
 
 func TestPhasesAreReadAsPeopleWriteThem(t *testing.T) {
@@ -157,7 +159,7 @@ func TestListsOfPhasesAreCheckedTogether(t *testing.T) {
 	} {
 		o := Defaults()
 		o.Phases = strings.Split(text, ",")
-		if err := o.Validate(); err == nil || !strings.Contains(err.Error(), want) {
+		if err := option.Check(&o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}

@@ -130,9 +130,6 @@ func (o *Options) Wrong() option.FieldErrors {
 // Ahead is what it takes: how long starts last is the question.
 func (o *Options) Ahead(int) terms.Ahead { return terms.Ahead{Budget: o.Budget} }
 
-// Validate says everything that is wrong with the options.
-func (o *Options) Validate() error { return option.Check(o) }
-
 // MarshalJSON writes what a record holds.
 func (o Options) MarshalJSON() ([]byte, error) { return option.Marshal(&o) }
 

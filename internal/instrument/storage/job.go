@@ -141,9 +141,6 @@ func (j Job) MarshalJSON() ([]byte, error) { return option.Marshal(&j) }
 // UnmarshalJSON reads what MarshalJSON wrote.
 func (j *Job) UnmarshalJSON(text []byte) error { return option.Unmarshal(text, j) }
 
-// Validate says everything that is wrong with the job.
-func (j *Job) Validate() error { return option.Check(j) }
-
 // Wrong says what is wrong between its fields.
 func (j *Job) Wrong() option.FieldErrors {
 	if len(j.Options) > 0 {

@@ -147,7 +147,7 @@ func TestJobsThatMakeSenseAreTaken(t *testing.T) {
 		"a size said in two ways":          {Tool: ToolFio, RW: RWRead, BS: 4096, Size: 3 << 20, FileSize: 1 << 20, Files: 3},
 	} {
 		j.Name = name
-		if err := j.Validate(); err != nil {
+		if err := option.Check(&j); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -197,7 +197,7 @@ func TestJobsThatMakeNoSenseAreRefused(t *testing.T) {
 		`value of bs in section "s" is not one`:       {Name: "a", Tool: ToolFio, Options: []Section{{"s", []FioOption{{"bs", "4k\nexec_prerun=sh"}}}}},
 		`value of bs in section "s" is 5000 byte`:     {Name: "a", Tool: ToolFio, Options: []Section{{"s", []FioOption{{"bs", long(5000)}}}}},
 	} {
-		if err := j.Validate(); err == nil || !strings.Contains(err.Error(), want) {
+		if err := option.Check(&j); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v", want, err)
 		}
 	}
@@ -209,16 +209,16 @@ func TestADeviceIsNamedByTheVerySamePath(t *testing.T) {
 	s.Volumes = []string{"device=/dev/vdb"}
 	for _, destroys := range [][]string{nil, {"/dev/vdb1"}, {"/dev/VDB"}, {"/dev/./vdb"}, {"vdb"}} {
 		s.Destroys = destroys
-		if err := s.Validate(); err == nil || !strings.Contains(err.Error(), "all that is on /dev/vdb would be destroyed") || !strings.Contains(err.Error(), "--i-know-this-destroys /dev/vdb") {
+		if err := option.Check(&s); err == nil || !strings.Contains(err.Error(), "all that is on /dev/vdb would be destroyed") || !strings.Contains(err.Error(), "--i-know-this-destroys /dev/vdb") {
 			t.Errorf("%q: got %v", destroys, err)
 		}
 	}
 	s.Destroys = []string{"vde", "/dev/vdb", "/dev/vdb"}
-	if err := s.Validate(); err == nil || !strings.Contains(err.Error(), `"vde" is not a device`) || !strings.Contains(err.Error(), "/dev/vdb is there twice") {
+	if err := option.Check(&s); err == nil || !strings.Contains(err.Error(), `"vde" is not a device`) || !strings.Contains(err.Error(), "/dev/vdb is there twice") {
 		t.Errorf("got %v", err)
 	}
 	s.Destroys = []string{"/dev/vdc", "/dev/vdb"}
-	if err := s.Validate(); err != nil {
+	if err := option.Check(&s); err != nil {
 		t.Error(err)
 	}
 }
@@ -262,7 +262,7 @@ func TestAResolvedJobSaysEverything(t *testing.T) {
 			t.Parallel()
 			s := Defaults()
 			s.Jobs, s.Scale = []Job{test.job}, test.scale
-			if err := s.Validate(); err != nil {
+			if err := option.Check(&s); err != nil {
 				t.Fatal(err)
 			}
 			_, jobs, err := s.Resolved()
@@ -280,7 +280,7 @@ func TestAScaleThatMakesFilesTooLargeIsRefused(t *testing.T) {
 	t.Parallel()
 	s := Defaults()
 	s.Scale, s.Jobs[1].Size = 1000, 16<<40
-	if err := s.Validate(); err == nil || !strings.Contains(err.Error(), `jobs: "read 512k": by a scale of 1000 its files are larger than 16T`) {
+	if err := option.Check(&s); err == nil || !strings.Contains(err.Error(), `jobs: "read 512k": by a scale of 1000 its files are larger than 16T`) {
 		t.Errorf("got %v", err)
 	}
 	if _, _, err := s.Resolved(); err == nil {
@@ -402,7 +402,7 @@ func checkResolved(s *Options) error {
 	}
 	for i := range jobs {
 		j := &jobs[i]
-		if err := j.Validate(); err != nil {
+		if err := option.Check(j); err != nil {
 			return fmt.Errorf("%+v is %+v: %w", s.Jobs[i], j, err)
 		}
 		if len(j.Options) > 0 {

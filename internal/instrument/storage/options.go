@@ -263,7 +263,7 @@ func (o *Options) rootWrong() option.FieldErrors {
 func (o *Options) Resolved() ([]Volume, []Job, error) {
 	volumes, wrong := parseVolumes(o.Volumes)
 	if len(o.Jobs) == 0 || len(o.Jobs) > maxJobs || !terms.ValidScale(o.Scale) {
-		return nil, nil, errors.Join(o.Validate(), errors.New("the jobs cannot be told"))
+		return nil, nil, errors.Join(option.Check(o), errors.New("the jobs cannot be told"))
 	}
 	if wrong = append(wrong, jobsWrong(o.Jobs)...); len(wrong) > 0 {
 		return nil, nil, wrong[0]
@@ -278,9 +278,6 @@ func (o *Options) Resolved() ([]Volume, []Job, error) {
 	}
 	return volumes, jobs, nil
 }
-
-// Validate says everything that is wrong with the options.
-func (o *Options) Validate() error { return option.Check(o) }
 
 // MarshalJSON writes what a record holds.
 func (o Options) MarshalJSON() ([]byte, error) { return option.Marshal(&o) }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/option"
 	"github.com/tare-bench/tare/internal/core/run"
 	"github.com/tare-bench/tare/internal/instrument/app"
 	"github.com/tare-bench/tare/internal/load"
@@ -159,7 +160,7 @@ func perform(t *testing.T, change func(*app.Options), targets ...*server) *app.J
 	p.Limits.CPU = 1.5 // of the service, and of no neighbour
 	p.URL, p.Rounds, p.Seed, p.Warm, p.Duration, p.Connections, p.Timeout = "http://:"+u.Port()+"/", 2, 1, 0, 200*time.Millisecond, 2, 5*time.Second
 	change(&p)
-	if err := p.Validate(); err != nil {
+	if err := option.Check(&p); err != nil {
 		t.Fatal(err)
 	}
 	var open, noisy = &atomic.Int64{}, &atomic.Bool{}
