@@ -174,7 +174,7 @@ func (l lastOne) tidy() {
 		}
 		for _, g := range usualGroups() {
 			if !slices.Contains(b.Groups, g) {
-				_ = removeGroup(g) // not if something runs in it
+				_ = cgroup.RemoveEmpty(g) // not if something runs in it
 			}
 		}
 	}
@@ -200,26 +200,7 @@ func removeGroups(name string) error {
 	}
 	var errs []error
 	for _, h := range hs {
-		errs = append(errs, removeGroup(filepath.Join(h.Mount, name)))
-	}
-	return errors.Join(errs...)
-}
-
-func removeGroup(dir string) error {
-	var all []string
-	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err == nil && d.IsDir() {
-			all = append(all, path)
-		}
-		return nil
-	})
-	var errs []error
-	for _, g := range slices.Backward(all) {
-		// A frozen group never lets go of its processes.
-		_ = os.WriteFile(filepath.Join(g, "freezer.state"), []byte("THAWED"), 0o644)
-		if err := unix.Rmdir(g); err != nil && !errors.Is(err, unix.ENOENT) {
-			errs = append(errs, fmt.Errorf("rmdir %s: %w", g, err))
-		}
+		errs = append(errs, cgroup.RemoveEmpty(filepath.Join(h.Mount, name)))
 	}
 	return errors.Join(errs...)
 }

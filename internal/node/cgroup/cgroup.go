@@ -255,12 +255,19 @@ func Remove(hs []Hierarchy, name string) error {
 func rmdirAll(hs []Hierarchy, name string) error {
 	var errs []error
 	for _, h := range hs {
-		for _, dir := range groups(filepath.Join(h.Mount, name)) {
-			// A frozen group never lets go of its processes.
-			_ = os.WriteFile(filepath.Join(dir, "freezer.state"), []byte("THAWED"), 0o644)
-			if err := unix.Rmdir(dir); err != nil && !errors.Is(err, unix.ENOENT) {
-				errs = append(errs, fmt.Errorf("rmdir %s: %w", dir, err))
-			}
+		errs = append(errs, RemoveEmpty(filepath.Join(h.Mount, name)))
+	}
+	return errors.Join(errs...)
+}
+
+// RemoveEmpty removes the group at a path, and those below it, in which nothing runs.
+func RemoveEmpty(dir string) error {
+	var errs []error
+	for _, g := range groups(dir) {
+		// A frozen group never lets go of its processes.
+		_ = os.WriteFile(filepath.Join(g, "freezer.state"), []byte("THAWED"), 0o644)
+		if err := unix.Rmdir(g); err != nil && !errors.Is(err, unix.ENOENT) {
+			errs = append(errs, fmt.Errorf("rmdir %s: %w", g, err))
 		}
 	}
 	return errors.Join(errs...)

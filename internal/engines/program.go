@@ -1,0 +1,136 @@
+package engines
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// program is the path of a program that an engine is made of.
+func program(name string, folders ...string) (string, error) {
+	for _, f := range folders {
+		if p := filepath.Join(f, name); unix.Access(p, unix.X_OK) == nil {
+			return p, nil
+		}
+	}
+	if len(folders) == 0 {
+		if p, err := exec.LookPath(name); err == nil {
+			return filepath.Abs(p)
+		}
+		// sbin is often left out of a path.
+		for _, f := range []string{"/usr/sbin", "/sbin", "/usr/local/sbin"} {
+			if p := filepath.Join(f, name); unix.Access(p, unix.X_OK) == nil {
+				return p, nil
+			}
+		}
+	}
+	return "", fmt.Errorf("no %s here; run: make engines", name)
+}
+
+// built is a folder of programs that scripts/install-engines built.
+func built(name string) string {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		cache = "/root/.cache"
+	}
+	return filepath.Join(cache, "tare", name, "bin")
+}
+
+// debian are folders in which Debian's packages have their programs, so that a
+// newer one elsewhere in the path does not stand in for them.
+var debian = []string{"/usr/bin", "/usr/sbin", "/bin", "/sbin"}
+
+// Runsc is the path of gVisor's runtime, or "" if it is not here.
+func Runsc() string {
+	p, _ := gvisor("runsc")
+	return p
+}
+
+func gvisor(name string) (string, error) {
+	if p, err := program(name); err == nil {
+		return p, nil
+	}
+	return program(name, built("")) // where scripts/install-runtimes puts it
+}
+
+// output runs a program and returns what it prints, without the last newline.
+func output(env []string, argv ...string) (string, error) {
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Env = append(os.Environ(), env...)
+	out, err := cmd.Output()
+	if err != nil {
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+			err = fmt.Errorf("%w: %s", err, bytes.TrimSpace(exit.Stderr))
+		}
+		return "", fmt.Errorf("%s: %w", strings.Join(argv, " "), err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// list is what a program prints, one word each, and what a test must know.
+func list(t TB, argv ...string) []string {
+	t.Helper()
+	out, err := output(nil, argv...)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	return strings.Fields(out)
+}
+
+// write puts files into a folder.
+func write(dir string, files map[string]string) error {
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		path := filepath.Join(dir, name)
+		mode := os.FileMode(0o644)
+		if strings.HasPrefix(files[name], "#!") {
+			mode = 0o755
+		}
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(files[name]), mode)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mayLowerOOMScore says whether containers may be given a negative
+// oom_score_adj, as every CRI sandbox wants.
+func mayLowerOOMScore() bool {
+	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	return unix.Capget(&hdr, &data[0]) == nil && data[0].Effective&(1<<unix.CAP_SYS_RESOURCE) != 0
+}
+
+// ulimits are the limits that podman gives its containers, none of them above
+// this process's own, for to raise one takes CAP_SYS_RESOURCE.
+func ulimits() (string, error) {
+	var out []string
+	for _, l := range []struct {
+		name     string
+		resource int
+	}{{"nofile", unix.RLIMIT_NOFILE}, {"nproc", unix.RLIMIT_NPROC}} {
+		var r unix.Rlimit
+		if err := unix.Getrlimit(l.resource, &r); err != nil {
+			return "", err
+		}
+		hard := min(r.Max, 16384)
+		out = append(out, fmt.Sprintf("%q", fmt.Sprintf("%s=%d:%d", l.name, min(hard, 8192), hard)))
+	}
+	return strings.Join(out, ", "), nil
+}
+
+// quote makes words of a shell command.
+func quote(words []string) string {
+	var out []string
+	for _, w := range words {
+		out = append(out, "'"+strings.ReplaceAll(w, "'", `'\''`)+"'")
+	}
+	return strings.Join(out, " ")
+}
