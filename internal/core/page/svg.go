@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/dop251/goja"
 )
@@ -61,13 +62,29 @@ func (f *figures) svg(c *Chart) ([]byte, error) {
 	return []byte(p.Result().String()), nil
 }
 
-// load takes Vega into a JavaScript engine without a browser, which takes a third of a
-// second.
-func (f *figures) load() error {
-	f.vm = goja.New()
+// scripts are Vega, compiled once for all documents, which takes a quarter of a second.
+var scripts = sync.OnceValues(func() (programs []*goja.Program, err error) {
 	for _, script := range []string{"svg.js", "vega/vega.min.js", "vega/vega-lite.min.js"} {
-		if _, err := f.vm.RunScript(script, asset(script)); err != nil {
-			return fmt.Errorf("%s: %w", script, err)
+		program, err := goja.Compile(script, asset(script), false)
+		if err != nil {
+			return nil, err
+		}
+		programs = append(programs, program)
+	}
+	return programs, nil
+})
+
+// load takes Vega into a JavaScript engine without a browser, of its own for each
+// document: specifications are foreign.
+func (f *figures) load() error {
+	programs, err := scripts()
+	if err != nil {
+		return err
+	}
+	f.vm = goja.New()
+	for _, program := range programs {
+		if _, err := f.vm.RunProgram(program); err != nil {
+			return err
 		}
 	}
 	var ok bool
