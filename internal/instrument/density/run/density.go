@@ -88,7 +88,7 @@ func (s *schedule) all(ctx context.Context) (why string, err error) {
 		if ctx.Err() != nil {
 			return "", nil
 		}
-		v := &visit{schedule: s, turn: turn{Target: t}}
+		v := &visit{schedule: s, turn: turn{Target: t}, boxes: map[int]subject.Sandbox{}}
 		if err := v.trial(ctx); err != nil {
 			return "", err
 		}
@@ -100,7 +100,7 @@ func (s *schedule) all(ctx context.Context) (why string, err error) {
 		Rounds: p.Rounds, Budget: p.Budget, EachVisit: true, Fewer: ", targets, or end earlier",
 		Turns: func(at run.Round) []turn { return run.Shuffled(p.Seed, uint64(at.Number), s.Each(at, 0)) },
 		Visit: func(ctx context.Context, t turn) error {
-			v := &visit{schedule: s, turn: t}
+			v := &visit{schedule: s, turn: t, boxes: map[int]subject.Sandbox{}}
 			return v.do(ctx)
 		},
 	})

@@ -434,21 +434,28 @@ func TestMemoryThatShimsKeepIsNotBack(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		shim      int64
+		trips     int // the start that takes too much, 0 for none
+		sandboxes int
 		back      bool
 		remaining int64
 	}{
-		"where they have 12 MiB each": {12 * mib, false, 120 * mib},
-		"where they have nothing":     {0, true, 0},
+		"where they have 12 MiB each":                         {12 * mib, 0, 10, false, 120 * mib},
+		"where they have nothing":                             {0, 0, 10, true, 0},
+		"also of a step in which the guard was tripped":       {12 * mib, 7, 7, false, 84 * mib},
+		"also of a first step in which the guard was tripped": {12 * mib, 2, 2, false, 24 * mib},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				n := plain()
 				n.shim = c.shim
+				n.costs = func(i int) int64 {
+					return map[bool]int64{false: 2 * mib, true: 300 * mib}[i == c.trips && len(n.shims) >= 3]
+				} // after the trial
 				rec, j := perform(t.Context(), t, n, func(o *density.Options) { o.Until = "10" })
 				end := last(rec)
 				said := slices.ContainsFunc(j.Findings, func(f record.Finding) bool { return f.Code == "memory-not-back" })
-				if end.Sandboxes != 10 || end.Remaining != c.remaining || (end.Back > 0) != c.back || said == c.back {
+				if end.Sandboxes != c.sandboxes || (end.Why == record.EndTripped) != (c.trips > 0) || end.Remaining != c.remaining || (end.Back > 0) != c.back || said == c.back {
 					t.Errorf("%+v, %+v", end, j.Findings)
 				}
 			})

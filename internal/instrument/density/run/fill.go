@@ -86,6 +86,7 @@ func (v *visit) start(ctx context.Context, n int, b *record.Batch) error {
 	v.used += n // whatever becomes of them
 	batch, err := v.Target.Session.Prepare(ctx, subject.Run, lanes)
 	if err != nil {
+		v.broken = append(v.broken, lanes...)
 		v.failed(ctx, &record.Failure{Kind: record.FailError, Detail: err.Error()})
 		return nil
 	}
@@ -96,6 +97,9 @@ func (v *visit) start(ctx context.Context, n int, b *record.Batch) error {
 		released, samples, err = batch.Start(ctx)
 		return err
 	})
+	if err != nil {
+		v.broken = append(v.broken, lanes...)
+	}
 	if err != nil && v.end.Why == "" {
 		v.failed(ctx, &record.Failure{Kind: record.FailError, Detail: err.Error()})
 		return nil
@@ -105,6 +109,7 @@ func (v *visit) start(ctx context.Context, n int, b *record.Batch) error {
 	}
 	for i := range samples {
 		if f := samples[i].Failure; f != nil {
+			v.broken = append(v.broken, samples[i].Lane)
 			if v.end.Why != "" || ctx.Err() != nil {
 				continue // it was broken off, which is no fault of the target
 			}

@@ -20,18 +20,26 @@ func (v *visit) remove(ctx context.Context) error {
 	}
 	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Minute+v.options.Plan.Timeout+time.Duration(v.used)*perRemoval)
 	defer cancel()
-	lanes := make([]int, v.used)
-	for i := range lanes {
-		lanes[i] = i
-	}
-	v.used = 0
-	v.tell("removing sandboxes", len(lanes))
+	v.tell("removing sandboxes", v.used)
 	began := time.Now()
+	var lanes []int
+	for n := range v.used {
+		if !slices.Contains(v.broken, n) {
+			lanes = append(lanes, n)
+		}
+	}
+	// What was broken off first: of that an engine may not know who it is.
 	var errs []error
+	if v.broken != nil {
+		errs = append(errs, v.Target.Session.Discard(clean, v.broken))
+	}
 	// A few at a time: what removes one takes memory, too, of which there may be little.
 	// Where none of a few ends in time none of the others does, each for as long.
 	stubborn := false
 	for some := range slices.Chunk(lanes, removedAtOnce) {
+		if ctx.Err() == nil && slices.Max(some) >= v.asked { // nobody asked yet who these are
+			_, v.unsaid = v.ask(clean)
+		}
 		if ctx.Err() == nil && v.end.Why != record.EndTripped && !stubborn {
 			var err error
 			stubborn, err = v.retire(clean, some)
@@ -39,6 +47,7 @@ func (v *visit) remove(ctx context.Context) error {
 		}
 		errs = append(errs, v.Target.Session.Discard(clean, some))
 	}
+	v.used = 0
 	v.end.Removed = time.Since(began).Nanoseconds()
 	if err := errors.Join(errs...); err != nil && ctx.Err() == nil {
 		return v.GiveUp(v.Target, record.Finding{Message: fmt.Sprintf("given up in round %d: what it made could not be removed: %v", v.Number+1, err)})
@@ -84,9 +93,10 @@ func (v *visit) back(ctx context.Context, began time.Time) {
 	v.end.Within, v.end.Back = max(took/withinShare, withinLeast), -1
 	daemons := subject.DaemonsOf(ctx, v.Target.Session) // whose memory is no other's
 	// Nor is that of what stays of the sandboxes. By their pids others may be there by now.
-	boxes := slices.Clone(v.boxes)
-	for i := range boxes {
-		boxes[i].Workload, boxes[i].Pause, boxes[i].More = 0, 0, nil
+	var boxes []subject.Sandbox
+	for _, b := range v.boxes {
+		b.Workload, b.Pause, b.More = 0, 0, nil
+		boxes = append(boxes, b)
 	}
 	for ctx.Err() == nil {
 		x := v.options.Meter.Read(ctx, boxes, daemons, false)
@@ -108,8 +118,8 @@ func (v *visit) after(ctx context.Context) record.Reading {
 	x := v.read(ctx, record.MomentAfter, true, v.options.Meter.Settle(ctx, v.options.Plan.Settle))
 	x.Sandboxes = 0
 	if v.last != nil {
-		x.Left = v.options.Meter.Left(v.last, v.ids)
-		x.LeftBeside = v.options.Meter.LeftBeside(&x, v.ids)
+		x.Left = v.options.Meter.Left(v.last, v.ids())
+		x.LeftBeside = v.options.Meter.LeftBeside(&x, v.ids())
 	}
 	return x
 }

@@ -1,10 +1,10 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/tare-bench/tare/internal/core/page"
@@ -20,14 +20,16 @@ type visit struct {
 	*schedule
 	turn
 	guard  *guard
-	used   int               // lanes that hold something, or may
-	there  int               // sandboxes that were started whole
-	first  []float64         // latencies of the first step's starts, ns
-	latest bool              // they are known as upper bounds only
-	ids    []string          // of the sandboxes
-	boxes  []subject.Sandbox // when they were last asked for
-	before record.Reading    // without a sandbox
-	last   *record.Reading   // the fullest
+	used   int                     // lanes that hold something, or may
+	there  int                     // sandboxes that were started whole
+	first  []float64               // latencies of the first step's starts, ns
+	latest bool                    // they are known as upper bounds only
+	unsaid error                   // why the target did not say who they are when they were removed
+	broken []int                   // lanes whose start failed or was broken off
+	asked  int                     // of so many lanes the target was asked who holds them
+	boxes  map[int]subject.Sandbox // by lane, as the target last told
+	before record.Reading          // without a sandbox
+	last   *record.Reading         // the fullest
 	end    record.Density
 }
 
@@ -203,26 +205,39 @@ func (v *visit) idle(ctx context.Context) error {
 // of a record, and a line has a limit. Of more only the node is.
 const mostRead = 6000
 
+// ask asks the target who its sandboxes are, and remembers them.
+func (v *visit) ask(ctx context.Context) ([]subject.Sandbox, error) {
+	s, ok := subject.As[subject.Sandboxed](v.Target.Session)
+	if !ok {
+		return nil, nil
+	}
+	v.asked = v.used
+	boxes, err := s.Sandboxes(ctx)
+	if err != nil {
+		err = fmt.Errorf("the target does not say what its sandboxes are: %w", err)
+	}
+	for _, b := range boxes {
+		v.boxes[b.Lane] = b
+	}
+	return boxes, err
+}
+
+// ids are those of all sandboxes that were ever told of.
+func (v *visit) ids() (all []string) {
+	for _, b := range v.boxes {
+		all = append(all, b.IDs...)
+	}
+	return all
+}
+
 // read takes a reading of the target as it is now.
 func (v *visit) read(ctx context.Context, moment record.Moment, memory, settled bool) record.Reading {
 	var boxes []subject.Sandbox
 	var problem error
-	if s, ok := subject.As[subject.Sandboxed](v.Target.Session); ok && v.there > 0 {
-		var err error
-		if boxes, err = s.Sandboxes(ctx); err != nil {
-			problem = fmt.Errorf("the target does not say what its sandboxes are: %w", err)
-		}
+	if v.there > 0 {
+		boxes, problem = v.ask(ctx)
 	}
-	if len(boxes) > 0 {
-		v.boxes = boxes
-	}
-	for _, b := range boxes {
-		for _, id := range b.IDs {
-			if !slices.Contains(v.ids, id) {
-				v.ids = append(v.ids, id)
-			}
-		}
-	}
+	problem = cmp.Or(problem, v.unsaid)
 	x := v.options.Meter.Read(ctx, boxes, subject.DaemonsOf(ctx, v.Target.Session), memory)
 	x.Round, x.Order, x.Target, x.Sandboxes, x.Moment, x.Settled = v.Number, v.Order, v.Target.Info.Name, v.there, moment, settled
 	if moment == record.MomentBegin || moment == record.MomentEnd {
