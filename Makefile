@@ -54,7 +54,7 @@ weigh-engines: build engines ## weigh docker, podman, containerd and CRI-O, star
 	-o records/engines-$$(date -u +%Y%m%dT%H%M%SZ).jsonl $(ARGS)'
 
 test: ## formatting, vet and every test
-	@scripts/install-test-needs
+	@GO='$(GO)' scripts/install-test-needs
 	@if [ "$$(id -u)" = 0 ]; then GO='$(GO)' scripts/install-engines || echo "the tests of what is missing will fail"; \
 	else echo "not root: without the container engines, whose tests need it"; fi
 	@unclean=$$("$$($(GO) env GOROOT)/bin/gofmt" -l .) && if [ -n "$$unclean" ]; then echo "not as gofmt writes it: $$unclean"; exit 1; fi

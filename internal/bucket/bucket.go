@@ -9,6 +9,7 @@ package bucket
 import (
 	"cmp"
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -186,7 +187,11 @@ func (c *Client) explain(err error, tried string, at URL) error {
 			advice = "; the keys are those of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or of AWS_PROFILE in ~/.aws/credentials"
 		case "AuthorizationHeaderMalformed", "PermanentRedirect":
 			advice = "; AWS_REGION names the bucket's region"
+		case minio.RequestTimeTooSkewed:
+			advice = "; the clock here says " + time.Now().UTC().Format(time.RFC3339) + ", and that of " + c.at + " another time: set the wrong one"
 		}
+	} else if _, unknown := errors.AsType[x509.UnknownAuthorityError](err); unknown {
+		advice = "; SSL_CERT_FILE names the certificates of who vouches for " + c.at
 	} else if _, wire := errors.AsType[net.Error](err); wire {
 		advice = "; " + c.at + " is where AWS_ENDPOINT_URL says that the store is"
 	}

@@ -7,12 +7,15 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/minio/minio-go/v7"
@@ -165,16 +168,22 @@ func TestWhatIsUploadedIsFetchedAgain(t *testing.T) {
 func TestWhatIsWrongWithAStoreIsSaidWithWhatWouldChangeIt(t *testing.T) {
 	s := teststore.Start(t)
 	put(t, s, map[string]string{"a/run.jsonl": "one", "a/notes.txt": "no record"})
-	for _, tt := range []struct{ what, key, secret, address, says string }{
-		{"no bucket", s.Key, s.Secret, "s3://nowhere/a/", "there is no such bucket at 127.0.0.1"},
-		{"no bucket of an object", s.Key, s.Secret, "s3://nowhere/a.jsonl", "there is no such bucket at 127.0.0.1"},
-		{"no object", s.Key, s.Secret, "s3://tare/b.jsonl", "the address of a folder ends in /"},
-		{"an empty folder", s.Key, s.Secret, "s3://tare/b/", "no record is there"},
-		{"a wrong key", "key-wrong", s.Secret, "s3://tare/a/", "AWS_ACCESS_KEY_ID"},
-		{"no keys", "", "", "s3://tare/a/", "AWS_PROFILE"},
+	for _, tt := range []struct{ what, key, secret, region, address, says string }{
+		{"no bucket", s.Key, s.Secret, "", "s3://nowhere/a/", "there is no such bucket at 127.0.0.1"},
+		{"no bucket of an object", s.Key, s.Secret, "", "s3://nowhere/a.jsonl", "there is no such bucket at 127.0.0.1"},
+		{"no object", s.Key, s.Secret, "", "s3://tare/b.jsonl", "the address of a folder ends in /"},
+		{"an empty folder", s.Key, s.Secret, "", "s3://tare/b/", "no record is there"},
+		{"a wrong key", "key-wrong", s.Secret, "", "s3://tare/a/", "AWS_ACCESS_KEY_ID"},
+		{"a wrong key for an object", "key-wrong", s.Secret, "", "s3://tare/a/run.jsonl", "AWS_ACCESS_KEY_ID"},
+		{"a wrong secret", s.Key, "secret-wrong", "", "s3://tare/a/", "AWS_SECRET_ACCESS_KEY"},
+		{"a wrong secret for an object", s.Key, "secret-wrong", "", "s3://tare/a/run.jsonl", "AWS_SECRET_ACCESS_KEY"},
+		{"another region", s.Key, s.Secret, "eu-central-1", "s3://tare/a/", "AWS_REGION"},
+		{"another region for an object", s.Key, s.Secret, "eu-central-1", "s3://tare/a/run.jsonl", "AWS_REGION"},
+		{"no keys", "", "", "", "s3://tare/a/", "AWS_PROFILE"},
 	} {
 		t.Run(tt.what, func(t *testing.T) {
 			s.Use(t, tt.key, tt.secret)
+			t.Setenv("AWS_REGION", tt.region)
 			c := client(t, silence)
 			_, _, err := fetched(t, c, tt.address)
 			if err == nil || !strings.Contains(err.Error(), tt.says) {
@@ -191,21 +200,69 @@ func TestWhatIsWrongWithAStoreIsSaidWithWhatWouldChangeIt(t *testing.T) {
 	}
 }
 
-func TestARefusalIsSaidWithWhatWouldChangeIt(t *testing.T) {
+// What is uploaded is signed by its content, too.
+func TestAnUploadIsRefusedWithWhatWouldChangeIt(t *testing.T) {
 	s := teststore.Start(t)
-	for code, says := range map[string]string{"SignatureDoesNotMatch": "AWS_SECRET_ACCESS_KEY", "AuthorizationHeaderMalformed": "AWS_REGION"} {
-		s.Before(func(w http.ResponseWriter, _ *http.Request) bool {
-			teststore.Refuse(w, http.StatusForbidden, code)
-			return true
-		})
-		c := client(t, silence)
-		for _, address := range []URL{{teststore.Bucket, "a/"}, {teststore.Bucket, "a.jsonl"}} {
-			if _, err := c.Fetch(t.Context(), address, t.TempDir()); err == nil || !strings.Contains(err.Error(), says) {
-				t.Errorf("%s, %s: %v", code, address, err)
+	path := filepath.Join(t.TempDir(), "run.jsonl")
+	if err := os.WriteFile(path, []byte("one"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.Use(t, s.Key, "secret-wrong")
+	if _, err := client(t, silence).write(t.Context(), path, URL{teststore.Bucket, "run.jsonl"}); err == nil || !strings.Contains(err.Error(), "AWS_SECRET_ACCESS_KEY") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestAClockThatIsWrongIsSaid(t *testing.T) {
+	s := teststore.Start(t)
+	s.Before(func(w http.ResponseWriter, _ *http.Request) bool {
+		w.Header().Set("Connection", "close") // or what reads from it would stay in the bubble
+		return false
+	})
+	synctest.Test(t, func(t *testing.T) { // where it is the year 2000
+		for _, at := range []URL{{teststore.Bucket, "a/"}, {teststore.Bucket, "a.jsonl"}} {
+			if _, err := client(t, silence).Fetch(t.Context(), at, t.TempDir()); err == nil || !strings.Contains(err.Error(), "the clock here says 2000-01-01T00:00:00Z") {
+				t.Errorf("%s: %v", at, err)
 			}
-			if err := c.Free(t.Context(), address); err == nil || !strings.Contains(err.Error(), says) {
-				t.Errorf("%s, before a run to %s: %v", code, address, err)
-			}
+		}
+	})
+}
+
+func TestAStoreIsSpokenToOverTLS(t *testing.T) {
+	s := teststore.Start(t)
+	put(t, s, map[string]string{"a/run.jsonl": "one"})
+	certificate := s.Secure(t)
+	for file, says := range map[string]string{"": "SSL_CERT_FILE", certificate: ""} {
+		t.Setenv("SSL_CERT_FILE", file)
+		if _, _, err := fetched(t, client(t, silence), "s3://tare/a/"); (err == nil) != (says == "") || err != nil && !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+}
+
+// A signature is over the key as it is escaped, which stores and clients do each for
+// themselves.
+func TestKeysMayBeOfAnyCharacters(t *testing.T) {
+	teststore.Start(t)
+	c, dir := client(t, silence), t.TempDir()
+	names := []string{"a b+c.jsonl", "100%25.jsonl", "what?x=1&y#z.jsonl", "ünï—😀.jsonl", "~!@$'()*,;:=[]{}|^`<>\\.jsonl", "deep er/+/run.jsonl.zst"}
+	want := map[string]string{}
+	for _, name := range names {
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(name), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		want["odd +%/"+name] = name
+	}
+	if n, _, err := c.Upload(t.Context(), dir, URL{teststore.Bucket, "odd +%/"}); n != len(names) || err != nil {
+		t.Fatalf("%d files, %v", n, err)
+	}
+	if _, there, err := fetched(t, c, "s3://tare/odd +%/"); err != nil || !maps.Equal(there, want) {
+		t.Errorf("%v, %q", err, slices.Collect(maps.Keys(there)))
+	}
+	for _, name := range names {
+		if err := c.Free(t.Context(), URL{teststore.Bucket, "odd +%/" + name}); err == nil || !strings.Contains(err.Error(), "something is there already") {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

@@ -1,10 +1,10 @@
-// Package teststore is for tests: an object store in memory, which speaks S3 to any
-// client, and a proxy before it that does what networks and strangers do.
+// Package teststore is for tests: an object store, which speaks S3 to any client and looks
+// at what it signs, and a proxy before it that does what networks and strangers do.
 package teststore
 
 import (
 	"crypto/rand"
-	"fmt"
+	"encoding/pem"
 	"io"
 	"log"
 	"net/http"
@@ -12,12 +12,10 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
-	"strings"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 
-	"github.com/johannesboyne/gofakes3"
-	"github.com/johannesboyne/gofakes3/backend/s3mem"
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
 )
@@ -32,22 +30,23 @@ type Store struct {
 	URL         string
 	Requests    atomic.Int64
 
-	before atomic.Pointer[func(http.ResponseWriter, *http.Request) bool]
-	after  atomic.Pointer[func(*http.Response) error]
+	handler http.Handler
+	before  atomic.Pointer[func(http.ResponseWriter, *http.Request) bool]
+	after   atomic.Pointer[func(*http.Response) error]
 }
 
 // Start starts a store with an empty bucket, and has the environment name it.
 func Start(t *testing.T) *Store {
 	t.Helper()
 	s := &Store{Key: "key-" + rand.Text(), Secret: "secret-" + rand.Text()}
-	store := httptest.NewServer(gofakes3.New(s3mem.New(), gofakes3.WithLogger(gofakes3.DiscardLog())).Server())
-	t.Cleanup(store.Close)
-	to, err := url.Parse(store.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	wire := &http.Transport{DialContext: serve(t, s.Key, s.Secret), MaxIdleConnsPerHost: 16}
+	t.Cleanup(wire.CloseIdleConnections)
 	proxy := &httputil.ReverseProxy{
-		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to); r.Out.Host = r.In.Host }, // which is signed
+		Transport: wire,
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(&url.URL{Scheme: "http", Host: "store"})
+			r.Out.Host = r.In.Host // which is signed
+		},
 		ModifyResponse: func(answer *http.Response) error {
 			if after := s.after.Load(); after != nil { //nolint:bodyclose // the proxy closes it
 				return (*after)(answer)
@@ -57,42 +56,24 @@ func Start(t *testing.T) *Store {
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 		ErrorLog:     log.New(io.Discard, "", 0),
 	}
-	before := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.Requests.Add(1)
-		if before := s.before.Load(); (before == nil || !(*before)(w, r)) && s.knows(w, r) {
+		if before := s.before.Load(); before == nil || !(*before)(w, r) {
 			proxy.ServeHTTP(w, r)
 		}
-	}))
-	t.Cleanup(before.Close)
-	s.URL = before.URL
+	})
+	front := httptest.NewServer(s.handler)
+	t.Cleanup(front.Close)
+	s.URL = front.URL
 	s.Use(t, s.Key, s.Secret)
-	if s.Client, err = minio.New(to.Host, &minio.Options{Creds: credentials.NewStaticV4(s.Key, s.Secret, ""), Region: "us-east-1"}); err == nil {
+	var err error
+	if s.Client, err = minio.New(front.Listener.Addr().String(), &minio.Options{Creds: credentials.NewStaticV4(s.Key, s.Secret, ""), Region: "us-east-1"}); err == nil {
 		err = s.MakeBucket(t.Context(), Bucket, minio.MakeBucketOptions{})
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s
-}
-
-// knows refuses other keys than the store's. It looks at no signature.
-func (s *Store) knows(w http.ResponseWriter, r *http.Request) bool {
-	switch signed := r.Header.Get("Authorization"); {
-	case signed == "":
-		Refuse(w, http.StatusForbidden, "AccessDenied")
-	case !strings.Contains(signed, "Credential="+s.Key+"/"):
-		Refuse(w, http.StatusForbidden, "InvalidAccessKeyId")
-	default:
-		return true
-	}
-	return false
-}
-
-// Refuse answers as stores do.
-func Refuse(w http.ResponseWriter, status int, code string) {
-	w.Header().Set("Content-Type", "application/xml")
-	w.WriteHeader(status)
-	fmt.Fprintf(w, "<Error><Code>%s</Code><Message>it is refused</Message></Error>", code)
 }
 
 // Use has the environment name the store, with some keys.
@@ -102,6 +83,21 @@ func (s *Store) Use(t *testing.T, key, secret string) {
 		"AWS_SESSION_TOKEN": "", "AWS_REGION": "", "AWS_DEFAULT_REGION": "", "AWS_PROFILE": "", "AWS_SHARED_CREDENTIALS_FILE": os.DevNull, "AWS_EC2_METADATA_DISABLED": "true"} {
 		t.Setenv(name, value)
 	}
+}
+
+// Secure has the environment name the store over TLS, and returns the file of the
+// certificate.
+func (s *Store) Secure(t *testing.T) string {
+	t.Helper()
+	front := httptest.NewTLSServer(s.handler)
+	t.Cleanup(front.Close)
+	front.Config.ErrorLog = log.New(io.Discard, "", 0)
+	path := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: front.Certificate().Raw}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("AWS_ENDPOINT_URL", front.URL)
+	return path
 }
 
 // Before has a function look at requests first, which says whether it has answered.
