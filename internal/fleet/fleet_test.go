@@ -112,6 +112,11 @@ var fates = map[string]fate{
 	"drained": {says: "taken away: EvictionByEvictionAPI: Eviction API: evicting", pod: func(p *corev1.Pod) {
 		p.Status.Conditions = conditions(corev1.DisruptionTarget, corev1.ConditionTrue, "EvictionByEvictionAPI", "Eviction API: evicting")
 	}},
+	"dead-and-taken": {says: "taken away: DeletionByTaintManager: Taint manager: deleting; the node is not ready: NodeStatusUnknown: silent", node: func(n *corev1.Node) {
+		n.Status.Conditions[0] = corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, Reason: "NodeStatusUnknown", Message: "silent"}
+	}, pod: func(p *corev1.Pod) {
+		p.Status.Conditions = conditions(corev1.DisruptionTarget, corev1.ConditionTrue, "DeletionByTaintManager", "Taint manager: deleting")
+	}},
 	"cordoned": {says: "the node is cordoned; its pod has no place: Unschedulable: 0/2 nodes are available: 1 node(s)", node: func(n *corev1.Node) { n.Spec.Unschedulable = true },
 		pod: func(p *corev1.Pod) {
 			p.Status.Conditions = conditions(corev1.PodScheduled, corev1.ConditionFalse, "Unschedulable", "0/2 nodes are available: 1 node(s) were unschedulable.")

@@ -123,7 +123,7 @@ func (f *Fleet) judge(s sight) outlook {
 	gone := condition(s.pod.Status.Conditions, corev1.DisruptionTarget)
 	switch why := s.waits(); {
 	case gone.Status == corev1.ConditionTrue:
-		return outlook{why: fmt.Sprintf("its pod was taken away: %s: %s", gone.Reason, term.Clean(gone.Message))}
+		return outlook{why: fmt.Sprintf("its pod was taken away: %s: %s%s", gone.Reason, term.Clean(gone.Message), prefixed("; ", s.down()))}
 	case s.job == nil && s.pod.DeletionTimestamp != nil:
 		return outlook{why: "somebody deleted its Job"}
 	case failure(s.job) != "":

@@ -61,29 +61,47 @@ func waits(p *corev1.Pod, c *corev1.ContainerStatus) string {
 	return ""
 }
 
-// overdue is the failure of a pod of which nothing was told in time: with what was told
-// against it last, and with what its node says of itself.
-func (d *driver) overdue(name string, limit time.Duration, err error) error {
-	if !errors.Is(err, context.DeadlineExceeded) {
+// because is the failure of a pod with what its node says of itself: of one that somebody
+// took away, and of one of which nothing was told in time, with what was told against it
+// last.
+func (d *driver) because(name string, limit time.Duration, err error) error {
+	var refused *batch.Refusal
+	switch {
+	case errors.As(err, &refused) && refused.Failure.Kind == record.FailState:
+		f := refused.Failure
+		if node, _ := d.unwell(name); node != "" {
+			f.Detail = node + "; " + f.Detail
+		}
+		return &batch.Refusal{Failure: f}
+	case !errors.Is(err, context.DeadlineExceeded):
 		return err
 	}
 	why, _, _ := strings.Cut(err.Error(), ": "+context.DeadlineExceeded.Error())
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second) // the operation's own time is over, and it is waited for a little longer
-	defer cancel()
-	p, asked := d.Pods(d.Namespace).Get(ctx, name, metav1.GetOptions{})
-	if asked == nil && p.Spec.NodeName != "" {
-		n, err := d.Nodes().Get(ctx, p.Spec.NodeName, metav1.GetOptions{})
-		if asked = err; err == nil {
-			if c := condition(n.Status.Conditions, corev1.NodeReady); c.Status != corev1.ConditionTrue {
-				why = strings.Join(strings.Fields("the node "+n.Name+" "+notReady(&c)+" "+why), " ")
-			}
-		}
-	}
+	node, asked := d.unwell(name)
+	why = strings.TrimSpace(node + " " + why)
 	if asked != nil && !apierrors.IsNotFound(asked) {
 		why = strings.Join(strings.Fields(why+" the API server does not answer: "+asked.Error()), " ")
 	}
 	return &batch.Refusal{Failure: record.Failure{Kind: record.FailTimeout,
 		Detail: fmt.Sprintf("not done within %v: %s", limit, cmp.Or(why, "nobody says why"))}}
+}
+
+// unwell is that the node of a pod is not ready, and why, "" if it is or has none.
+func (d *driver) unwell(pod string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second) // the operation's own time may be over, and it is waited for a little longer
+	defer cancel()
+	p, err := d.Pods(d.Namespace).Get(ctx, pod, metav1.GetOptions{})
+	if err != nil || p.Spec.NodeName == "" {
+		return "", err
+	}
+	n, err := d.Nodes().Get(ctx, p.Spec.NodeName, metav1.GetOptions{})
+	if err != nil {
+		return "", err
+	}
+	if c := condition(n.Status.Conditions, corev1.NodeReady); c.Status != corev1.ConditionTrue {
+		return strings.Join(strings.Fields("the node "+n.Name+" "+notReady(&c)), " "), nil
+	}
+	return "", nil
 }
 
 // passing tells whether an error is none that an API server answers with, or one that

@@ -95,6 +95,14 @@ func TestAFailureSaysItsCause(t *testing.T) {
 			p.Spec.NodeName = "n1"
 			stuck(is(corev1.PodScheduled))(s, p)
 		}, kind: record.FailTimeout, want: []string{"the node n1 is not ready", "Kubelet stopped posting"}},
+		"it is taken from a node that is not ready": {kubelet: func(s *scripted, p *corev1.Pod) {
+			n := node("n1")
+			n.Status.Conditions[0] = corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, Reason: "NodeStatusUnknown", Message: "Kubelet stopped posting node status."}
+			_ = s.Tracker().Update(corev1.SchemeGroupVersion.WithResource("nodes"), n, "")
+			p.Spec.NodeName, p.DeletionTimestamp = "n1", new(metav1.Now())
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "DeletionByTaintManager", Message: "Taint manager: deleting due to NoExecute taint"}}
+			s.update(p)
+		}, kind: record.FailState, want: []string{"the node n1 is not ready: NodeStatusUnknown Kubelet stopped posting", "DeletionByTaintManager"}},
 		"its sandbox cannot be made": {kubelet: func(s *scripted, p *corev1.Pod) {
 			stuck(is(corev1.PodScheduled))(s, p)
 			_ = s.Tracker().Create(corev1.SchemeGroupVersion.WithResource("events"), &corev1.Event{
@@ -182,7 +190,6 @@ func TestAnAPIServerThatIsStartedAnewIsAskedAgain(t *testing.T) {
 	}
 }
 
-// TestAWatchThatEndsGoesOn has the first watch of pods end while a pod becomes ready.
 func TestOfAPodThatFailedTheEndOfItsLogIsKept(t *testing.T) {
 	t.Parallel()
 	s := script(t)
@@ -221,6 +228,7 @@ func TestOfAPodThatFailedTheEndOfItsLogIsKept(t *testing.T) {
 	}
 }
 
+// TestAWatchThatEndsGoesOn has the first watch of pods end while a pod becomes ready.
 func TestAWatchThatEndsGoesOn(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -229,7 +229,7 @@ func (d *driver) run(name string, place engine.Place) func(ctx context.Context) 
 		} else {
 			err = kube.Explain(err, "create the pod")
 		}
-		return d.overdue(name, d.env.Timeout, err)
+		return d.because(name, d.env.Timeout, err)
 	}
 }
 
@@ -247,7 +247,7 @@ func (d *driver) remove(name string) func(ctx context.Context) error {
 		} else {
 			err = kube.Explain(err, "delete the pod")
 		}
-		return d.overdue(name, d.env.Timeout, err)
+		return d.because(name, d.env.Timeout, err)
 	}
 }
 
