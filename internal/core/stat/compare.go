@@ -65,11 +65,6 @@ type Sides struct {
 // unless the reader wants another.
 const DefaultMargin = 0.05
 
-// Compare compares two sides alone, see [CompareAll].
-func Compare(old, new Rounds, margin float64) Comparison {
-	return CompareAll([]Sides{{Old: old, New: new}}, margin, Holm)[0]
-}
-
 // CompareAll tells of each of the comparisons that one table shows by how much new
 // differs from old, and whether: different where the p of no difference, adjusted for
 // all of them, is below [Alpha]; the same where that of a difference beyond the margin

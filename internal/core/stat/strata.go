@@ -18,7 +18,7 @@ type Ratio struct {
 
 // RatioWithin is the median of all ratios of a new value to an old one of its own
 // stratum, so that strata may differ and have unlike numbers of values on both sides. Its
-// interval inverts the sum of the strata's Mann–Whitney statistics, as [Compare] does that
+// interval inverts the sum of the strata's Mann–Whitney statistics, as [CompareAll] does that
 // of one. Strata of one side only do not count; there is none of values that are not
 // positive.
 //

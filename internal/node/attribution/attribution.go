@@ -66,12 +66,6 @@ type Snapshot struct {
 	self     int
 }
 
-// Process returns the process with a pid, nil where there was none.
-func (s *Snapshot) Process(pid int) *Process { return s.byPid[pid] }
-
-// Children returns the processes whose parent is pid.
-func (s *Snapshot) Children(pid int) []*Process { return s.children[pid] }
-
 // Snapshot reads every process once. One that ends meanwhile is left out and
 // counted as gone. All files of a process are opened below its folder, which is
 // opened first: the kernel never shows another process there, even where the pid

@@ -30,7 +30,7 @@ func TestASnapshotHoldsWhatTheFilesSay(t *testing.T) {
 	root := tree(t, proc{pid: 7, ppid: 1, args: "/bin/a b c", exe: "/bin/a (deleted)", nspid: "7 3 1", cgroup: v1("/x"), threads: []thread{{}}, anon: 400, start: 77})
 	r, s := snapshot(t, root)
 	for range 2 { // the second from what is remembered
-		p := s.Process(7)
+		p := s.byPid[7]
 		if p == nil || p.PPid != 1 || p.Start != 77 || p.Comm != "a" || p.Exe != "/bin/a" || strings.Join(p.Args, " ") != "/bin/a b c" ||
 			p.Groups.Memory() != "/x" || !slices.Equal(p.NSpid, []int{7, 3, 1}) || p.Threads != 2 || p.RssAnon != 400<<10 || p.depth() != 2 {
 			t.Fatalf("%+v", p)
@@ -45,8 +45,8 @@ func TestASnapshotHoldsWhatTheFilesSay(t *testing.T) {
 func TestAProcessThatExecsIsReadAnew(t *testing.T) {
 	root := tree(t, proc{pid: 7, args: "runc init", cgroup: v1("/x"), start: 77})
 	r, s := snapshot(t, root)
-	if !s.Process(7).isInit() {
-		t.Fatalf("%+v", s.Process(7))
+	if !s.byPid[7].isInit() {
+		t.Fatalf("%+v", s.byPid[7])
 	}
 	dir := filepath.Join(string(root), "proc/7")
 	for _, exec := range []struct{ stat, cmdline, want string }{
@@ -56,8 +56,8 @@ func TestAProcessThatExecsIsReadAnew(t *testing.T) {
 		file(t, dir, "stat", exec.stat)
 		file(t, dir, "cmdline", exec.cmdline)
 		s, err := r.Snapshot(t.Context())
-		if err != nil || strings.Join(s.Process(7).Args, " ") != exec.want {
-			t.Errorf("%v %v", s.Process(7).Args, err)
+		if err != nil || strings.Join(s.byPid[7].Args, " ") != exec.want {
+			t.Errorf("%v %v", s.byPid[7].Args, err)
 		}
 	}
 }
@@ -71,7 +71,7 @@ func TestWhatVanishesOrIsAnothersIsCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	r, s := snapshot(t, root)
-	if s.Process(9) != nil || s.Problems.Gone != 1 || s.Problems.Broken != 1 || len(s.Problems.Examples) != 2 {
+	if s.byPid[9] != nil || s.Problems.Gone != 1 || s.Problems.Broken != 1 || len(s.Problems.Examples) != 2 {
 		t.Errorf("%+v", s.Problems)
 	}
 	if err := os.RemoveAll(filepath.Join(dir, "7")); err != nil {
@@ -86,7 +86,7 @@ func TestWhatVanishesOrIsAnothersIsCounted(t *testing.T) {
 	problems = record.Problems{}
 	for pid, want := range map[int]record.Problems{7: {Gone: 1}, 8: {Reused: 1}} {
 		problems = record.Problems{}
-		_, err := r.Process(Member{Process: s.Process(pid)}, &problems)
+		_, err := r.Process(Member{Process: s.byPid[pid]}, &problems)
 		if !errors.Is(err, procs.ErrGone) || problems.Gone != want.Gone || problems.Reused != want.Reused {
 			t.Errorf("%d: %v %+v", pid, err, problems)
 		}
@@ -113,7 +113,7 @@ func TestMemoryThatMayNotBeReadIsSaidSo(t *testing.T) {
 		9: {RSS: 110 << 10},
 	} {
 		var problems record.Problems
-		p, err := r.Process(Member{Process: s.Process(pid)}, &problems)
+		p, err := r.Process(Member{Process: s.byPid[pid]}, &problems)
 		if err != nil || p.Read != want.Read || p.RSS != want.RSS || p.PSSAnon != want.PSSAnon || p.PSSFile != want.PSSFile ||
 			p.PSSShmem != want.PSSShmem || p.Swap != want.Swap || p.Huge != want.Huge || p.PageTables != 44<<10 {
 			t.Errorf("%d: %+v %v", pid, p, err)
