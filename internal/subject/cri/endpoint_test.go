@@ -22,6 +22,7 @@ type server struct {
 	api.UnimplementedImageServiceServer
 	name   string
 	status *api.StatusResponse
+	stores *api.ImageFsInfoResponse // nil: layers and images, as containerd and CRI-O tell them
 }
 
 func (s *server) Version(context.Context, *api.VersionRequest) (*api.VersionResponse, error) {
@@ -40,6 +41,9 @@ func (s *server) ImageStatus(context.Context, *api.ImageStatusRequest) (*api.Ima
 }
 
 func (s *server) ImageFsInfo(context.Context, *api.ImageFsInfoRequest) (*api.ImageFsInfoResponse, error) {
+	if s.stores != nil {
+		return s.stores, nil
+	}
 	in := func(dir string) []*api.FilesystemUsage {
 		return []*api.FilesystemUsage{{}, {FsId: &api.FilesystemIdentifier{Mountpoint: dir}}}
 	}
@@ -173,6 +177,35 @@ func TestContainerdsOwnVariableTellsWhereItServesCRI(t *testing.T) {
 	}
 	if _, err := New(t.Context(), "mine", "containerd", "", subject.Engine{Address: "unix:///given.sock"}); err == nil || !strings.Contains(err.Error(), "given.sock") {
 		t.Errorf("what is given does not come first: %v", err)
+	}
+}
+
+// The guard of tare density watches the disk of this folder. iSulad and cri-dockerd tell of
+// their images' file system alone: the one has its layers beside that folder, the other
+// tells of dockerd's own.
+func TestAnEngineThatTellsOfItsImagesAloneStoresThere(t *testing.T) {
+	t.Parallel()
+	images := func(at string) *api.ImageFsInfoResponse {
+		return &api.ImageFsInfoResponse{ImageFilesystems: []*api.FilesystemUsage{{
+			Timestamp: 1780000000, FsId: &api.FilesystemIdentifier{Mountpoint: at}, UsedBytes: &api.UInt64Value{Value: 7 << 20}, InodesUsed: &api.UInt64Value{Value: 210}}}}
+	}
+	for name, c := range map[string]struct {
+		says, engine string
+		stores       *api.ImageFsInfoResponse
+		want         string
+	}{
+		"iSulad":                     {"iSulad", "isulad", images("/opt/isulad/lib/storage/overlay-images"), "/opt/isulad/lib/storage/overlay-images"},
+		"dockerd behind cri-dockerd": {"docker", "cri-dockerd", images("/var/lib/docker"), "/var/lib/docker"},
+		"one that tells nothing":     {"docker", "cri-dockerd", &api.ImageFsInfoResponse{}, ""},
+	} {
+		conn, _, err := open(t.Context(), "mine", c.engine, subject.Engine{Address: serve(t, &server{name: c.says, status: ready(""), stores: c.stores})})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.close()
+		if f, err := conn.ask(t.Context(), c.engine); err != nil || f.storage.root != c.want {
+			t.Errorf("%s stores in %q, want %q, %v", name, f.storage.root, c.want, err)
+		}
 	}
 }
 

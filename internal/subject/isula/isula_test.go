@@ -283,6 +283,10 @@ func TestRecordedAnswersAreRead(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}
+	_, e := newFake(t)                                                                // which answers so, too
+	if root := weigh(t, e).Info().Config["storage root"]; root != "/opt/isulad/lib" { // whose disk is guarded
+		t.Errorf("it stores in %q", root)
+	}
 	table := answer("images")
 	own := strings.Replace(table, "tare.local/app                 1    ", "localhost/tare-probe 0123456789ab", 1)
 	if len(ownImages(table)) != 0 || !slices.Equal(ownImages(own), []string{"localhost/tare-probe:0123456789ab"}) {
