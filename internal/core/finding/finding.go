@@ -26,12 +26,9 @@ const (
 	NotReached   = "sandboxes-not-reached"
 	PhaseSkipped = "phase-skipped"
 	NotRetired   = "sandboxes-not-retired"
-	LoadFailed   = "load-failed"
 	EngineSilent = "engine-silent"
 	NotDropped   = "caches-not-dropped"
 	VolumeAbsent = "volume-absent"
-	// WatchedOtherwise: starts are not watched in the best way that tare knows.
-	WatchedOtherwise = "watched-otherwise"
 	// StatisticsOn: somebody else had the kernel's statistics of BPF programs on.
 	StatisticsOn = "statistics-on"
 	// Throttled: an API server held requests back.
@@ -61,7 +58,7 @@ const (
 
 // FromRun are the codes of findings that cannot be made from samples.
 var FromRun = []string{OpenFailed, GivenUp, LeftBehind, RuntimeLeft, NotPrecise, Budget, RootChanged, NotWeighed,
-	NotReached, PhaseSkipped, NotRetired, LoadFailed, EngineSilent, NotDropped, VolumeAbsent, WatchedOtherwise, StatisticsOn, NoRoom, Throttled}
+	NotReached, PhaseSkipped, NotRetired, EngineSilent, NotDropped, VolumeAbsent, StatisticsOn, NoRoom, Throttled}
 
 // TooFewToCompare says that rounds cannot show a difference between targets, however
 // large, where so many are needed: lanes is 0 where that is no matter.
