@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -75,6 +76,9 @@ Lease is renewed is left alone, and so is what has another owner.`,
 			}
 			if err := printLeftovers(s, format, all, live, dryRun); err != nil {
 				return err
+			}
+			if os.Geteuid() != 0 {
+				fmt.Fprintln(s.Err, "tare: looked for what this user's runs left; what root's left is found by root only: sudo tare clean")
 			}
 			return errors.Join(errs...)
 		},
