@@ -33,7 +33,7 @@ func (f *Fleet) removeJob(ctx context.Context, name string) error {
 func (f *Fleet) remove(ctx context.Context, results []Result) error {
 	var errs []error
 	for _, r := range results {
-		if errors.Is(r.Err, errNotBegun) {
+		if !r.left {
 			continue
 		}
 		errs = append(errs, f.try(ctx, "remove its Job", func() error { return f.removeJob(ctx, jobName(f.RunID, r.Node)) }))

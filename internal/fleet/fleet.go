@@ -23,6 +23,7 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -68,6 +69,7 @@ type Result struct {
 	Node string
 	Path string // of its record; "" where there is none here
 	Err  error  // why it has no record, or one that is not whole
+	left bool   // its Job may still be there
 }
 
 // Nodes are the names of those that a selector means, in order. A selector is kubectl's,
@@ -160,7 +162,7 @@ func (f *Fleet) all(ctx context.Context, nodes []string) []Result {
 		}
 		wg.Go(func() {
 			defer func() { <-free }()
-			results[i].Path, results[i].Err = f.node(ctx, node)
+			results[i] = f.node(ctx, node)
 			f.mu.Lock()
 			f.done++
 			f.mu.Unlock()
@@ -190,30 +192,31 @@ func (f *Fleet) progress(node, text string) {
 }
 
 // node does the plan on one node and gives the node back.
-func (f *Fleet) node(ctx context.Context, node string) (path string, err error) {
-	job := f.Job(node)
-	err = f.try(ctx, "make its Job", func() error {
+func (f *Fleet) node(ctx context.Context, node string) Result {
+	r, job := Result{Node: node, left: true}, f.Job(node)
+	r.Err = f.try(ctx, "make its Job", func() error {
 		_, err := f.Client.Jobs(f.Namespace).Create(ctx, job, metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) { // by a request whose answer was lost: names are the run's own
 			return nil
 		}
 		return err
 	})
-	if err != nil {
-		return "", err
+	if r.Err != nil {
+		return r
 	}
-	pod, err := f.await(ctx, node, job.Name)
+	var pod *corev1.Pod
+	pod, r.Err = f.await(ctx, node, job.Name)
 	if pod != nil && f.Results.Here() {
 		var none error
-		if path, none = f.fetch(ctx, pod.Name, node); none != nil {
-			err = errors.Join(err, none)
+		if r.Path, none = f.fetch(ctx, pod.Name, node); none != nil {
+			r.Err = errors.Join(r.Err, none)
 		}
 	}
 	switch {
 	case ctx.Err() == nil:
-		_ = f.removeJob(ctx, job.Name) // or at the end, with all that are left
-	case err != nil:
-		err = errInterrupted
+		r.left = f.removeJob(ctx, job.Name) != nil // then it is removed at the end
+	case r.Err != nil:
+		r.Err = errInterrupted
 	}
-	return path, err
+	return r
 }
