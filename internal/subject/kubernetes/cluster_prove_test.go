@@ -3,13 +3,19 @@
 package kubernetes_test
 
 import (
+	"context"
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/tare-bench/tare/internal/cluster"
 	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/engine"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -45,6 +51,91 @@ func TestAKubeletThatDiesIsTheCause(t *testing.T) {
 	}
 	c.Empty(t)
 	c.StartKubelet(t, 0)
+}
+
+// TestTenThousandEventsOfOthersCostNoStamp has them come about another pod of the namespace
+// while pods are weighed: tare is told of each.
+func TestTenThousandEventsOfOthersCostNoStamp(t *testing.T) {
+	c := cluster.Start(t, cluster.Options{})
+	_, session := opened(t, c, "kubernetes/runc", 1)
+	const events = 10_000
+	api, label := c.Client.CoreV1().Events("default"), map[string]string{"test": "events"}
+	t.Cleanup(func() {
+		if err := api.DeleteCollection(context.Background(), metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "test=events"}); err != nil {
+			t.Error(err)
+		}
+	})
+	told := make(chan error, 1)
+	go func() {
+		told <- engine.Each(events, func(i int) error {
+			_, err := api.Create(t.Context(), &corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("somebody.%d", i), Labels: label}, Type: corev1.EventTypeWarning, Reason: "Failed",
+				InvolvedObject: corev1.ObjectReference{Kind: "Pod", Name: "somebody", Namespace: "default"}, Message: strings.Repeat("x", 500)}, metav1.CreateOptions{})
+			return err
+		})
+	}()
+	began, n := time.Now(), 0
+	for over := false; !over; n++ {
+		select {
+		case err := <-told:
+			if over = true; err != nil {
+				t.Fatal(err)
+			}
+		default:
+		}
+		for _, op := range []subject.Op{subject.Run, subject.Remove} {
+			s := operate(t, session, op, 1)[0]
+			if s.Failure != nil {
+				t.Fatalf("%s: %+v", op, s.Failure)
+			}
+			if op == subject.Run {
+				inOrder(t, "kubernetes/runc", &s)
+			}
+		}
+	}
+	t.Logf("%d pods were run and removed in the %v in which there were %d events", n, time.Since(began).Round(time.Second), events)
+	if err := session.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	c.Empty(t)
+}
+
+// TestAPodIsWeighedAmongAThousandNodes has a pod of others on each of them. What tare asks
+// and keeps is of its own pods.
+func TestAPodIsWeighedAmongAThousandNodes(t *testing.T) {
+	const crowd = 1000
+	c := cluster.Start(t, cluster.Options{Kwok: crowd})
+	pods := c.Client.CoreV1().Pods("default")
+	t.Cleanup(func() {
+		if err := pods.DeleteCollection(context.Background(), metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "test=crowd"}); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := engine.Each(crowd, func(i int) error {
+		_, err := pods.Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("crowd-%d", i), Labels: map[string]string{"test": "crowd"}},
+			Spec: corev1.PodSpec{NodeName: fmt.Sprintf("kwok-%d", i), Containers: []corev1.Container{{Name: "one", Image: "localhost/nobody-has:this"}}}}, metav1.CreateOptions{})
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	_, session := opened(t, c, "kubernetes/runc", 1)
+	t.Logf("open among %d nodes and as many pods: %v", crowd, time.Since(began).Round(time.Millisecond))
+	for range 5 {
+		run := operate(t, session, subject.Run, 1)[0]
+		if run.Failure != nil {
+			t.Fatalf("%+v", run.Failure)
+		}
+		inOrder(t, "kubernetes/runc", &run)
+		rm := operate(t, session, subject.Remove, 1)[0]
+		if rm.Failure != nil {
+			t.Fatalf("%+v", rm.Failure)
+		}
+		t.Logf("ready after %v, gone after %v", time.Duration(run.Ready-run.Start).Round(time.Millisecond), time.Duration(rm.Gone-rm.Start).Round(time.Millisecond))
+	}
+	if err := session.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	c.Empty(t)
 }
 
 // started is how many pods the kubelet has started, and how long that took it in all
