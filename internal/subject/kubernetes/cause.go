@@ -86,15 +86,20 @@ func (d *driver) because(name string, limit time.Duration, err error) error {
 		Detail: fmt.Sprintf("not done within %v: %s", limit, cmp.Or(why, "nobody says why"))}}
 }
 
-// unwell is that the node of a pod is not ready, and why, "" if it is or has none.
+// unwell is that the node of a pod, or the only one that it may come to, is not ready, and
+// why, "" if it is.
 func (d *driver) unwell(pod string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second) // the operation's own time may be over, and it is waited for a little longer
 	defer cancel()
 	p, err := d.Pods(d.Namespace).Get(ctx, pod, metav1.GetOptions{})
-	if err != nil || p.Spec.NodeName == "" {
+	if err != nil {
 		return "", err
 	}
-	n, err := d.Nodes().Get(ctx, p.Spec.NodeName, metav1.GetOptions{})
+	node := cmp.Or(p.Spec.NodeName, d.e.Node)
+	if node == "" {
+		return "", nil
+	}
+	n, err := d.Nodes().Get(ctx, node, metav1.GetOptions{})
 	if err != nil {
 		return "", err
 	}
