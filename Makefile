@@ -58,7 +58,7 @@ test: ## formatting, vet and every test
 	@if [ "$$(id -u)" = 0 ]; then GO='$(GO)' scripts/install-engines || echo "the tests of what is missing will fail"; \
 	else echo "not root: without the container engines, whose tests need it"; fi
 	@unclean=$$("$$($(GO) env GOROOT)/bin/gofmt" -l .) && if [ -n "$$unclean" ]; then echo "not as gofmt writes it: $$unclean"; exit 1; fi
-	$(GO) vet -tags prove ./...
+	CGO_ENABLED=0 $(GO) vet -trimpath -tags prove,$(TAGS) ./...
 	GO='$(GO)' $(GO) tool gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg \
 	--raw-command -- scripts/go-test $(TESTARGS)
 

@@ -25,7 +25,7 @@ func archive(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	own, path := filepath.Join(dir, "tare"), filepath.Join(dir, "tare.tar")
-	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", own, command) // as internal/vm does, so that it is compiled once
+	build := exec.Command("go", "build", "-trimpath", "-tags", "no_tls_fallback,grpcnotrace", "-ldflags", "-s -w", "-o", own, command) // as scripts/go-test does, so that it is compiled once
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -29,8 +29,8 @@ func TestTareWeighsWhereThereIsOnlyCgroupV2AndAnOlderKernel(t *testing.T) {
 	}
 	t.Parallel()
 	dir := t.TempDir()
-	goes(t, "build", "-trimpath", "-ldflags", "-s -w", "-o", dir, "github.com/tare-bench/tare/cmd/tare")
-	goes(t, "test", "-c", "-vet=off", "-ldflags", "-s -w", "-o", dir+"/",
+	goes(t, "build", "-trimpath", "-tags", "no_tls_fallback,grpcnotrace", "-ldflags", "-s -w", "-o", dir, "github.com/tare-bench/tare/cmd/tare")
+	goes(t, "test", "-c", "-vet=off", "-trimpath", "-tags", "no_tls_fallback,grpcnotrace", "-ldflags", "-s -w", "-o", dir+"/",
 		"github.com/tare-bench/tare/internal/node/tracer", "github.com/tare-bench/tare/internal/instrument/bpf/run/datapath")
 	out, err := Run(t.Context(), Guest{
 		Programs: []string{"runc", "crun"},
