@@ -181,6 +181,9 @@ func shortened(args []string) (more []string) {
 	case "top": // which would show what is there for ever
 		add("--once")
 	case "lifecycle":
+		if slices.Contains(args, "1,10") {
+			defer func() { more = append(more, "-n", "1,2") }()
+		}
 		switch {
 		case slices.Contains(args, "--precision"):
 			more = []string{"--warmup", "0", "--budget", "1s"}
