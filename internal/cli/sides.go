@@ -46,12 +46,15 @@ func (s *app) sides(args []string) ([]compare.Side, error) {
 	return out, nil
 }
 
-// runs judges records and those below folders, and keeps their figures. Of thousands of
-// records these are most of the heap, which the collector would let grow to twice that
-// before it looks, unless whoever calls tare says how far.
+// mostKept is how much memory records of a thousand nodes on each side of a comparison
+// may take, half of it figures. The collector would let the heap grow to twice what is
+// kept before it looks; of more records it lets it grow beyond this, and works more.
+const mostKept = 400 << 20
+
+// runs judges records and those below folders, and keeps their figures.
 func (s *app) runs(paths []string) (out []compare.Run, err error) {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(50)
+	if os.Getenv("GOMEMLIMIT") == "" { // unless whoever calls tare says how much
+		debug.SetMemoryLimit(mostKept)
 	}
 	labels := map[string]figure.Labels{}
 	for f := range each(s, paths, "text", func(j instrument.Judged) compare.Run { return compare.NewRun(j.Record, j.Figures()) }) {
