@@ -62,7 +62,8 @@ func begin(ctx context.Context, verb, name string, net *os.File, groups []string
 	if config == nil {
 		return c, nil
 	}
-	if err := write(c.in, config); err != nil {
+	// One that has ended already says why to whom hears it.
+	if err := write(c.in, config); err != nil && !errors.Is(err, syscall.EPIPE) {
 		c.kill()
 		return nil, errors.Join(fmt.Errorf("tell %s what to do: %w", name, err), c.close())
 	}
