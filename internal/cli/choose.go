@@ -33,6 +33,9 @@ func (c selection) settings() find.Settings {
 func choose(ctx context.Context, s *app, c selection, quiet bool) ([]subject.Target, []record.Finding, error) {
 	if len(c.Targets) == 0 {
 		found := find.All(ctx, c.settings(), false)
+		if ctx.Err() != nil {
+			return nil, nil, ctx.Err() // what was not asked to the end is not missing
+		}
 		c.leaveOut(found)
 		if !quiet {
 			tellMissing(s, found)
@@ -40,6 +43,9 @@ func choose(ctx context.Context, s *app, c selection, quiet bool) ([]subject.Tar
 		return present(found), nil, nil
 	}
 	found, err := find.Named(ctx, c.Targets, c.settings())
+	if ctx.Err() != nil {
+		return nil, nil, ctx.Err()
+	}
 	if err != nil {
 		return nil, nil, err
 	}

@@ -95,10 +95,12 @@ func Execute(ctx context.Context, args []string, s Streams) int {
 	if errors.Is(err, unix.EPIPE) {
 		return ExitUsage // nobody reads, so nobody is told
 	}
-	fmt.Fprintf(s.Err, "tare: %s\n", cleanLines(err.Error()))
 	if ctx.Err() != nil {
+		said, _ := strings.CutSuffix("interrupted: "+err.Error(), ": "+context.Canceled.Error())
+		fmt.Fprintf(s.Err, "tare: %s\n", cleanLines(said))
 		return ExitInterrupted
 	}
+	fmt.Fprintf(s.Err, "tare: %s\n", cleanLines(err.Error()))
 	return ExitUsage
 }
 

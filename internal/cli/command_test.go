@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -225,6 +226,19 @@ func TestEveryCommandExplainsItself(t *testing.T) {
 		code, out, stderr := tare(t, args...)
 		if code != 0 || len(out) < 10 || stderr != "" || args[len(args)-1] == "--help" && !strings.Contains(out, strings.Join(append([]string{"tare"}, args[:len(args)-1]...), " ")) {
 			t.Errorf("%v: exit %d, %q, %q", args, code, out, stderr)
+		}
+	}
+}
+
+func TestAnInterruptionBlamesNoTarget(t *testing.T) {
+	place(t)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, args := range []string{"startup crun=/bin/sleep", "lifecycle host crun=/bin/sleep", "doctor"} {
+		var out, err bytes.Buffer
+		code := Execute(ended, strings.Fields(args), Streams{Out: &out, Err: &err})
+		if code != ExitInterrupted || out.Len() > 0 || err.String() != "tare: interrupted\n" {
+			t.Errorf("%s: exit %d, %q, %q", args, code, out.String(), err.String())
 		}
 	}
 }

@@ -50,6 +50,9 @@ figures fewer or less steady.`,
 			checks := doctor.Facilities(
 				doctor.Folder{Name: "run", Path: roots.Data}, doctor.Folder{Name: "state", Path: roots.State})
 			targets := find.All(c.Context(), selection{Whom: &reach.Whom}.settings(), true)
+			if c.Context().Err() != nil {
+				return c.Context().Err()
+			}
 			for _, f := range targets {
 				checks = append(checks, targetCheck(f))
 			}

@@ -153,8 +153,8 @@ func unknown(ctx context.Context, o option.Options) error {
 		return nil
 	}
 	_, err := find.Named(ctx, c.Targets, c.settings())
-	if err == nil {
-		return nil
+	if err == nil || ctx.Err() != nil {
+		return ctx.Err()
 	}
 	for i, name := range c.Targets {
 		if _, wrong := find.Named(ctx, []string{name}, c.settings()); wrong != nil {

@@ -18,6 +18,7 @@ package docker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -199,7 +200,7 @@ func (t *Target) unreachable(ctx context.Context, err error) error {
 		return engine.Unavailable(t.name, engine.Starting("dockerd", "docker", "docker.io"), "there is no Docker daemon at %s", where)
 	case socket != "" && (os.IsPermission(missing) || strings.Contains(err.Error(), "permission denied")):
 		return engine.Unavailable(t.name, "run tare as root (sudo tare …)", "no permission for the Docker daemon at %s", where)
-	case ctx.Err() != nil:
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return engine.Unavailable(t.name, "docker info shows whether it answers others", "the Docker daemon at %s did not answer in time (%v at most)", where, patience)
 	case cerrdefs.IsInvalidArgument(err) && strings.Contains(err.Error(), "API version"):
 		return engine.Unavailable(t.name, "upgrade Docker: 19.03 is the oldest that can be weighed", "the Docker daemon at %s: %v", where, err)

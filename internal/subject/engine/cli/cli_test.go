@@ -58,6 +58,14 @@ func TestACommandThatHangsIsEndedWithWhatItStarted(t *testing.T) {
 	}
 }
 
+func TestAnInterruptionIsNoMissingAnswer(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(50*time.Millisecond, cancel)
+	if _, err := script(t, "sleep 60").Run(ctx, "verb"); !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "no answer") {
+		t.Error(err)
+	}
+}
+
 func TestAnEngineIsFoundWithItsOwnEnvironment(t *testing.T) {
 	p := script(t, "exit 0")
 	t.Setenv("ENGINE_HOST", "own")

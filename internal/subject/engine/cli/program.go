@@ -118,9 +118,15 @@ func (p Program) Run(ctx context.Context, verb ...string) ([]byte, error) {
 		return out.kept, nil
 	}
 	e := &Error{Command: lane.Quote(p.Line(verb...)), Exit: -1, Output: strings.TrimSpace(said.String()), Cause: err}
-	if ctx.Err() != nil {
-		e.Cause = fmt.Errorf("no answer in time: %w", ctx.Err())
-	} else if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+	switch over := ctx.Err(); {
+	case errors.Is(over, context.DeadlineExceeded):
+		e.Cause = fmt.Errorf("no answer in time: %w", over)
+		return out.kept, e
+	case over != nil: // who asked no longer wants the answer, which says nothing of the command
+		e.Cause = over
+		return out.kept, e
+	}
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		e.Exit = exit.ExitCode()
 	}
 	return out.kept, e
