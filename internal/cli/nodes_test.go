@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/csv"
 	"encoding/json"
 	"os"
@@ -164,5 +165,54 @@ func TestFoldersAreReadBelowPastWhatIsNoRecordAndCopiesCountOnce(t *testing.T) {
 	}
 	if code, _, stderr := tare(t, "history", filepath.Join(dir, "garbled.jsonl"), dir); code != ExitUsage || !strings.Contains(stderr, "not a tare record") {
 		t.Errorf("one that is named is left out: exit %d, %s", code, stderr)
+	}
+}
+
+// However they are named, and whichever is read first.
+func TestOfTheFilesOfARunTheFullestCounts(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	whole, err := os.ReadFile(stored(t, t.TempDir(), "docker/runc", false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bytes.SplitAfter(whole, []byte("\n"))
+	unended := bytes.Join(lines[:len(lines)-2], nil)
+	for name, text := range map[string][]byte{
+		"one": whole, "a/b": unended, "a/m": whole, "z/m": whole, "z/x": unended[:len(unended)/2], "two": append(bytes.Clone(unended), whole...),
+		"base": bytes.Replace(whole, []byte(`"idd"`), []byte(`"ide"`), 1),
+	} {
+		path := filepath.Join(dir, name+".jsonl")
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Run("report", func(t *testing.T) {
+		_, want, _ := tare(t, "report", filepath.Join(dir, "one.jsonl"))
+		for _, of := range []string{"a", "z", "two.jsonl"} {
+			if code, out, stderr := tare(t, "report", filepath.Join(dir, of)); code != ExitDone || out != want || strings.Count(stderr, "it counts once") != 1 {
+				t.Errorf("%s: exit %d, %s\n%s\nnot\n%s", of, code, stderr, out, want)
+			}
+		}
+	})
+	for _, verb := range [][]string{{"compare", "--unlike"}, {"gate", "--unlike"}, {"history"}} {
+		t.Run(verb[0], func(t *testing.T) {
+			var want, out string
+			for i, of := range []string{"one.jsonl", "a", "z", "two.jsonl"} {
+				args := append(slices.Clone(verb), "base="+filepath.Join(dir, "base.jsonl"), "new="+filepath.Join(dir, of))
+				if verb[0] == "history" {
+					args = []string{"history", filepath.Join(dir, of)}
+				}
+				if _, out, _ = tare(t, args...); i == 0 {
+					want = out
+				}
+				if out != want || out == "" {
+					t.Errorf("%s: %s\nnot\n%s", of, out, want)
+				}
+			}
+		})
 	}
 }

@@ -25,18 +25,22 @@ type ofFile[T any] struct {
 
 // each judges the records of files and of all below folders, as many files at a time as
 // there are CPUs, and yields them in their order. What is kept of a record is said by
-// keep; the record itself is forgotten, so that there can be many. A run that was there
-// before is told of and left out: it would count twice.
+// keep; the record itself is forgotten, so that there can be many. Of files that have the
+// same run the one that has most of it counts, and the others are told of and left out: it
+// would count twice.
 func each[T any](s *app, args []string, format string, keep func(instrument.Judged) T) iter.Seq[ofFile[T]] {
 	type one struct {
 		runID string
+		nth   int // in its file
 		kept  T
 	}
 	read := func(f ofFile[one]) ofFile[one] {
 		r, err := s.lines().Open(f.path)
 		if err == nil {
 			defer func() { _ = r.Close() }() // nothing was written
+			nth := -1
 			err = r.Each(func(rec *record.Record) {
+				nth++
 				j, wrong := s.instruments.Judge(rec)
 				if wrong == nil {
 					wrong = s.checkFormat(format, rec.Header.Experiment)
@@ -45,7 +49,7 @@ func each[T any](s *app, args []string, format string, keep func(instrument.Judg
 					f.err = errors.Join(f.err, fmt.Errorf("%s: %w", f.path, wrong))
 					return
 				}
-				f.kept = append(f.kept, one{rec.Header.RunID, keep(instrument.Judged{Record: rec, Judgement: j})})
+				f.kept = append(f.kept, one{rec.Header.RunID, nth, keep(instrument.Judged{Record: rec, Judgement: j})})
 			})
 		}
 		f.err = errors.Join(f.err, err)
@@ -62,21 +66,82 @@ func each[T any](s *app, args []string, format string, keep func(instrument.Judg
 				files = append(files, ofFile[one]{path: path, named: named})
 			}
 		}
-		copies := record.Copies{}
+		most, at := map[string]seen{}, 0
+		for runs := range inOrder(files, func(f ofFile[one]) []seen { return s.skim(f.path) }) {
+			for nth, run := range runs {
+				run.file, run.nth = at, nth
+				if best, met := most[run.id]; run.id != "" && (!met || run.more(best)) {
+					most[run.id] = run
+				}
+			}
+			at++
+		}
+		at = 0
 		for f := range inOrder(files, read) {
 			out := ofFile[T]{path: f.path, named: f.named, err: f.err}
 			for _, one := range f.kept {
-				if first, again := copies.Met(one.runID, f.path); again {
-					fmt.Fprintf(s.Err, "tare: %s\n", cleanLines(fmt.Sprintf("%s has the run %s of %s: it counts once", f.path, one.runID, first)))
+				best, met := most[one.runID]
+				switch {
+				case !met && one.runID != "": // of what can be read once only, the first
+					most[one.runID] = seen{file: at, nth: one.nth}
+				case met && (best.file != at || best.nth != one.nth):
+					fmt.Fprintf(s.Err, "tare: left out: %s\n", cleanLines(fmt.Sprintf("%s has the run %s of %s, which has as much of it or more: it counts once", f.path, one.runID, files[best.file].path)))
 					continue
 				}
 				out.kept = append(out.kept, one.kept)
 			}
+			at++
 			if !yield(out) {
 				return
 			}
 		}
 	}
+}
+
+// seen is how much of a run a file has.
+type seen struct {
+	id               string
+	file, nth, lines int
+	ended            bool
+}
+
+// more tells whether there is more of the run than in another: its end, or more lines.
+func (a seen) more(b seen) bool {
+	if a.ended != b.ended {
+		return a.ended
+	}
+	return a.lines > b.lines
+}
+
+// skim tells how much of its runs a file has, without reading what they say. A pipe can be
+// read once only, and what is wrong with a file is told when it is judged.
+func (s *app) skim(path string) (runs []seen) {
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+		return nil
+	}
+	r, err := s.lines().Open(path)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = r.Close() }()
+	for len(runs) <= record.MaxRecords {
+		word, text, err := r.Skim()
+		if err != nil {
+			break
+		}
+		if word == record.TypeHeader {
+			header, err := s.lines().Decode(text)
+			if err != nil {
+				continue
+			}
+			runs = append(runs, seen{id: header.(*record.Header).RunID})
+		}
+		if n := len(runs) - 1; n >= 0 {
+			runs[n].lines++
+			runs[n].ended = runs[n].ended || word == record.TypeEnd
+		}
+	}
+	return runs
 }
 
 // filesOf are the files below a folder that may be records, in the order of their paths;
