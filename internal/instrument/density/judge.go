@@ -266,6 +266,23 @@ func booksOf(visits []*ledger.Visit, target string, s *seen, cpus int) *ledger.L
 	return nil
 }
 
+// Charged is what one of the sandboxes of a reading has by itself of memory that does not
+// give way: what its processes grew by since before them, and what its own cgroups are
+// charged for beyond that. 0 where the reading does not tell.
+func Charged(before, end *record.Reading) float64 {
+	l, err := ledger.Close(before, nil, end)
+	if err != nil || end.Sandboxes < 1 {
+		return 0
+	}
+	var all int64
+	for _, row := range l.Rows {
+		if row.Role != record.RoleOthers && row.Role != record.RoleKernelNode {
+			all += max(row.Memory.Sum(), 0) // a daemon that gave back does not make a sandbox cheaper
+		}
+	}
+	return float64(all) / float64(end.Sandboxes)
+}
+
 func newStep(target string, key stepKey, all []*seen) Step {
 	label, there := strconv.Itoa(key.planned), []float64{}
 	if key.last {

@@ -175,7 +175,7 @@ func (j *Judgement) foreseen() *page.Section {
 	memory("never touched", func(r *record.Room) int64 { return r.Floor })
 	memory("kept above", func(r *record.Room) int64 { return r.Spare })
 	return &page.Section{Title: "dry run: how far it would go until " + j.Plan.Until, Style: term.Bold, Table: m, Notes: []string{
-		"from a trial of 3 sandboxes on each target, which were removed; nothing else was started. One takes at most: the most that one of them took, with what others took of the node meanwhile, so that more may fit"}}
+		"from a trial of 3 sandboxes on each target, which were removed; nothing else was started. One takes at most: the most that one of them took or had by itself, with what others took or gave back meanwhile, so that more may fit"}}
 }
 
 // bySteps is one target step by step.

@@ -44,6 +44,7 @@ type node struct {
 	tasks func(there int) (left, total int64) // may be nil
 	shim  int64                               // of memory a shim has, which nobody ends
 	shims map[string]bool                     // by the id of its sandbox
+	has   int64                               // of memory that the process of a sandbox is seen to have
 }
 
 type box struct {
@@ -215,7 +216,13 @@ func (n *node) Read(_ context.Context, boxes []subject.Sandbox, _ []int, _ bool)
 			panic("a pid that another may have by now")
 		}
 	}
-	return record.Reading{Time: time.Since(n.began).Nanoseconds() + 1, Host: record.Host{Total: 8 << 30, Free: free, Available: free, Others: others}}
+	x := record.Reading{Time: time.Since(n.began).Nanoseconds() + 1, Host: record.Host{Total: 8 << 30, Free: free, Available: free, Others: others}}
+	for i := range boxes {
+		if n.has > 0 {
+			x.Processes = append(x.Processes, record.Process{Pid: 100 + i, Role: record.RoleWorkload, Rule: "made up", Lane: boxes[i].Lane, Threads: 1, Read: true, PSSAnon: n.has})
+		}
+	}
+	return x
 }
 
 func (n *node) Left(*record.Reading, []string) []string { return nil }
@@ -512,6 +519,29 @@ func TestADryRunMakesNoMoreThanATrial(t *testing.T) {
 			t.Errorf("%d sandboxes, %+v", n.most, end)
 		}
 	})
+}
+
+// While others give memory back, the node has more left with sandboxes than without.
+func TestASandboxTakesNoLessThanItHasWhileOthersGiveBack(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ rate, has, least int64 }{
+		"on a quiet node what the node tells of":                   {0, 0, 2 * mib},
+		"else what it has by itself, and what came back meanwhile": {-8 * mib, 2 * mib, 2*mib + 4*mib},
+		"which bounds it also where nothing is known of itself":    {-8 * mib, 0, 4 * mib},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				n := plain()
+				n.has = c.has
+				n.other = func(d time.Duration) int64 { return int64(d.Seconds() * float64(c.rate)) }
+				rec, _ := perform(t.Context(), t, n, func(o *density.Options) { o.DryRun = true })
+				if each := last(rec).Rooms[0].Each; each < c.least || each > c.least+8*mib {
+					t.Errorf("one takes at most %d KiB, and at least %d KiB were expected", each>>10, c.least>>10)
+				}
+			})
+		})
+	}
 }
 
 func TestNothingIsStartedOnANodeThatIsFull(t *testing.T) {

@@ -29,7 +29,8 @@ type Node interface {
 //
 // What one more takes at most is the largest of: what one of the latest starts took, what
 // those of the latest bursts took on average once it had been waited for what falls late,
-// and what all did. Above the floor a spare is kept, for what cannot be foreseen: three
+// and what all did or were charged for, with what the node wavered by meanwhile: while others
+// give memory back, the node tells of too little. Above the floor a spare is kept, for what cannot be foreseen: three
 // such sandboxes, or twice what a start took while it was under way, or an eighth of the
 // floor and no more than a quarter of what was above it, whichever is most. So a cost that jumps to four times the most that was ever
 // seen does not touch the floor.
@@ -47,6 +48,8 @@ type watched struct {
 	single []float64 // what each of the latest starts took
 	bursts []float64 // what one took on average in each of the latest bursts
 	dips   []float64 // what was missing while a start was under way
+	wavers []float64 // what changed though nothing was started, or came back though something was
+	has    float64   // what one had by itself, by its own processes and cgroups, when it was last read
 	waited Level     // when it was last waited for what falls late
 	at     int       // sandboxes there then
 }
@@ -92,6 +95,7 @@ func (g *guard) started(n int, before, least, after []Level) {
 		b, l, a := left(before, w.Level.Name), left(least, w.Level.Name), left(after, w.Level.Name)
 		w.single = latest(w.single, latestStarts, float64(b-a)/float64(max(n, 1)))
 		w.dips = latest(w.dips, latestStarts, float64(b-min(l, a)))
+		w.wavers = latest(w.wavers, latestStarts, float64(a-b))
 	}
 }
 
@@ -101,8 +105,22 @@ func (g *guard) waitedFor(levels []Level) {
 	for _, w := range g.rooms {
 		if n := g.there - w.at; n > 0 {
 			w.bursts = latest(w.bursts, latestBursts, float64(w.waited.Left-w.Level.Left)/float64(n))
+			w.wavers = latest(w.wavers, latestStarts, float64(w.Level.Left-w.waited.Left))
 		}
 		w.waited, w.at = w.Level, g.there
+	}
+}
+
+// held learns from a time in which nothing was started, and from what one sandbox then had
+// of memory by itself.
+func (g *guard) held(before, after []Level, has float64) {
+	g.look(after)
+	for _, w := range g.rooms {
+		change := left(after, w.Level.Name) - left(before, w.Level.Name)
+		w.wavers = latest(w.wavers, latestStarts, float64(max(change, -change)))
+	}
+	if has > 0 { // else it could not be read, and what it had before stands
+		g.byName[density.Memory].has = has
 	}
 }
 
@@ -123,7 +141,11 @@ func left(levels []Level, name string) int64 {
 func (w *watched) each() float64 {
 	most := float64(w.Level.Least)
 	if w.at > 0 {
-		most = max(most, float64(w.Before-w.waited.Left)/float64(w.at))
+		wavers := 0.0
+		if len(w.wavers) > 0 {
+			wavers = max(slices.Max(w.wavers), 0)
+		}
+		most = max(most, max(float64(w.Before-w.waited.Left)/float64(w.at), w.has)+wavers/float64(w.at))
 	} else {
 		most = max(most, w.prior)
 	}

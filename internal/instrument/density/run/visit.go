@@ -194,9 +194,9 @@ func (v *visit) idle(ctx context.Context) error {
 	if gone := v.guard.lost(levels, now); gone > 0 {
 		v.stop(record.EndOthers, density.Memory, fmt.Sprintf("%s of memory went in %v in which nothing was started: others take it, or a workload leaks", page.Memory(float64(gone)), v.options.Plan.Hold))
 	}
-	v.guard.look(now)
 	v.trip(now)
 	end := v.read(ctx, record.MomentEnd, true, settled)
+	v.guard.held(levels, now, density.Charged(&v.before, &end))
 	v.last = &end
 	return v.line(end)
 }
