@@ -81,6 +81,8 @@ func TestWhatCannotBeDoneIsToldWithWhatToDo(t *testing.T) {
 		"storage host --limit=cpu=1,memory=0":                     "--limit: memory=0 is none",
 		"storage host --limit=cpu=5000":                           "--limit: 5000 is not a number of CPUs",
 		"storage host --volume=floppy":                            "--volume: \"floppy\" is not a volume",
+		"storage host --volume=bind=/nonexistent":                 "--volume bind=/nonexistent: |no such file|name a folder that is there",
+		"storage host --volume=bind=/etc/passwd":                  "--volume bind=/etc/passwd: it is no folder",
 		"storage host --volume=device=/dev/none":                  "--volume: all that is on /dev/none would be destroyed",
 		"storage host --runtime-limit=1ms":                        "--runtime-limit: 1ms is not a time",
 		"storage host --program=fio=/x":                           "--program: they are paths in a root",

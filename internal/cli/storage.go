@@ -34,7 +34,7 @@ func weighStorage(ctx context.Context, s *app, p storage.Options, out outputFlag
 	return weigh(ctx, s, &out, weighing{
 		experiment: "storage", engines: p.Engines, ahead: p.Ahead,
 		targets: func() (targets []subject.Target, skipped []record.Finding, err error) {
-			if err := checkDevices(&p); err != nil {
+			if err := checkVolumes(&p); err != nil {
 				return nil, nil, err
 			}
 			if err := checkJobs(&p); err != nil {

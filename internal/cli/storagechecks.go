@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"os"
 
 	"github.com/tare-bench/tare/internal/instrument/storage"
 	"github.com/tare-bench/tare/internal/instrument/storage/run/volume"
@@ -31,10 +32,10 @@ func checkJobs(p *storage.Options) error {
 	return nil
 }
 
-// checkDevices refuses a device that cannot be written over before anything runs,
-// for it is most likely not the one that was meant. It is looked at once more
-// when its turn comes.
-func checkDevices(p *storage.Options) error {
+// checkVolumes refuses a device that cannot be written over, and a folder that is not
+// there, before anything runs: it is most likely not the one that was meant. It is
+// looked at once more when its turn comes.
+func checkVolumes(p *storage.Options) error {
 	if p.Missing == terms.MissingSkip {
 		return nil
 	}
@@ -43,11 +44,17 @@ func checkDevices(p *storage.Options) error {
 		return err
 	}
 	for _, v := range volumes {
-		if v.Kind != record.VolumeDevice {
-			continue
-		}
-		if err := volume.Free(v.Source); err != nil {
-			return &notHere{fmt.Errorf("--volume %s: %w\n%s", v.Name, err, volume.Advice(err))}
+		switch {
+		case v.Kind == record.VolumeDevice:
+			if err := volume.Free(v.Source); err != nil {
+				return &notHere{fmt.Errorf("--volume %s: %w\n%s", v.Name, err, volume.Advice(err))}
+			}
+		case v.Kind == record.VolumeBind && v.Source != "":
+			if info, err := os.Stat(v.Source); err != nil {
+				return &notHere{fmt.Errorf("--volume %s: %w; name a folder that is there", v.Name, err)}
+			} else if !info.IsDir() {
+				return &notHere{fmt.Errorf("--volume %s: it is no folder; name one on the disk that is meant", v.Name)}
+			}
 		}
 	}
 	return nil

@@ -131,6 +131,9 @@ func Advice(f *record.Failure) string {
 	case record.FailState:
 		return "the runtime's word and its deed differ; its times cannot be believed"
 	case record.FailWorkload:
+		if (f.Exit == 126 || f.Exit == 127) && strings.Contains(f.Output, "tare-probe: cannot run ") {
+			return "the sandbox has no such program, or it may not be run there: check its path (--command) and what the image holds (--image)"
+		}
 		return "the workload did not live as told: look for an OOM kill (dmesg) or a limit that is too low"
 	}
 	if f.Command == "" {

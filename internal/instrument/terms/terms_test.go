@@ -94,3 +94,10 @@ func TestSplitTargetCutsAtTheFirstSign(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatIsWrongWithAWorkloadIsSaidOnce(t *testing.T) {
+	t.Parallel()
+	if all := CheckWorkload(&setting.Workload{Env: []setting.Variable{"=x"}}); len(all) != 1 || !strings.Contains(all.Error(), "no name of a variable") {
+		t.Error(all)
+	}
+}

@@ -135,8 +135,8 @@ func CheckWorkload(w *setting.Workload) (all option.FieldErrors) {
 	}
 	more := len(w.HostCommand) > 0 || len(w.Env) > 0 || len(w.Mounts) > 0 || w.User != "" || w.Pull
 	switch {
-	case more && !w.Is():
-		wrong(errors.New("what it says is of no program: name an image, or a command (--image, --command)"))
+	case more && !w.Is() && all == nil:
+		wrong(errors.New("variables, mounts, a user, a command of the host and --pull are of a program of your own: name an image, or a command (--image, --command)"))
 	case w.Pull && w.Image == "":
 		wrong(errors.New("there is nothing to pull: name an image (--image)"))
 	}
