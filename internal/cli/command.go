@@ -198,7 +198,46 @@ gate could not decide; 130 interrupted (what was measured is saved).`,
 	for _, part := range parts { // which cobra sorts
 		root.AddCommand(s.withBuckets(part(s)))
 	}
+	strict(root)
 	return root
+}
+
+// takes refuses fewer arguments than least and more than most, and names them as the
+// command's first line of help does.
+func takes(least, most int) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		use, _, _ := strings.Cut(c.Use, " -")
+		use, _, _ = strings.Cut(use, " | ")
+		names, path := strings.Fields(use)[1:], c.CommandPath()
+		of := strings.TrimPrefix(path, "tare ")
+		switch {
+		case len(args) < least:
+			return fmt.Errorf("%s: name %s; see %s --help", of, strings.Join(names[len(args):], " "), path)
+		case len(args) > most:
+			return fmt.Errorf("%s: %q is one too many; see %s --help", of, args[most], path)
+		}
+		return nil
+	}
+}
+
+// strict has the commands that cobra makes refuse what they do not know.
+func strict(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		switch c.Name() {
+		case "completion":
+			c.Args, c.RunE = knownVerb, func(c *cobra.Command, _ []string) error { return c.Help() }
+		case "help":
+			c.Args = func(_ *cobra.Command, args []string) error {
+				of, rest, err := root.Find(args)
+				if err == nil && of.HasSubCommands() {
+					err = knownVerb(of, rest)
+				}
+				return err
+			}
+		}
+	}
 }
 
 // knownVerb refuses what is no verb of a command, with those that it is like.

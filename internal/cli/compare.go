@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"math"
+
 	"github.com/spf13/cobra"
 
 	"github.com/tare-bench/tare/internal/core/compare"
@@ -41,7 +43,7 @@ machines never give a verdict.
 kernel, arch, os, cpu, cgroup, tare and version (of the target).`,
 		Example: `  tare compare run.jsonl --col target
   tare compare run.jsonl --col 'target@(runc host)' --filter 'quantity:latency op:(create OR start)'`,
-		Args: cobra.MinimumNArgs(1),
+		Args: takes(1, math.MaxInt),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := set.Finish(c.Context()); err != nil {
 				return err

@@ -127,7 +127,7 @@ A node that dies, is drained or cordoned, or on which no pod may be, is told of 
 the reason; the others go on, and the exit status is then 2. What was made in the
 cluster is removed at the end, and when interrupted; what a killed tare left, tare
 clean --kube removes.`,
-		Args: cobra.ExactArgs(1),
+		Args: takes(1, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			ctx := c.Context()
 			spec, p, err := f.spec(ctx, s, args[0])
@@ -240,7 +240,7 @@ Where --nodes only names nodes, no cluster is asked for them.
 
 With --schedule each node has a CronJob, so that the plan is done again and again.`,
 		Example: "  tare fleet render plan.yaml --nodes 'metadata.name in (a,b)' --results pvc:records --namespace bench",
-		Args:    cobra.ExactArgs(1),
+		Args:    takes(1, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			ctx := c.Context()
 			spec, _, err := f.spec(ctx, s, args[0])
@@ -276,7 +276,7 @@ func newFleetNode(s *app) *cobra.Command {
 	var name, to string
 	var host bool
 	c := &cobra.Command{
-		Use: "node PLAN", Short: "Do a plan in the pod of a node, into one record", Hidden: true, Args: cobra.ExactArgs(1),
+		Use: "node PLAN", Short: "Do a plan in the pod of a node, into one record", Hidden: true, Args: takes(1, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			code, err := fleet.Perform(c.Context(), args[0], fleet.Document, host)
 			files, _, none := s.filesOf(fleet.Document)
@@ -330,7 +330,7 @@ func newFleetKeep(*app) *cobra.Command {
 func newFleetSend(s *app) *cobra.Command {
 	var from int64
 	c := &cobra.Command{
-		Use: "send FILE", Short: "Write a file's size, its sum, and its bytes from one on", Hidden: true, Args: cobra.ExactArgs(1),
+		Use: "send FILE", Short: "Write a file's size, its sum, and its bytes from one on", Hidden: true, Args: takes(1, 1),
 		RunE: func(_ *cobra.Command, args []string) error { return fleet.Send(s.Out, args[0], from) },
 	}
 	c.Flags().Int64Var(&from, "from", 0, "the first byte")

@@ -55,7 +55,7 @@ against itself first, and a margin that this machine cannot tell is refused.
 Exit status: 0 shown not to be worse; 3 worse; 4 not decided, with how many rounds
 would decide; 1 usage or environment, or a margin below what --self finds.`,
 		Example: "  tare gate --interleave old=./runc-old new=./runc-new --worse 90% --ops create --rounds 8 --warmup 0",
-		Args:    cobra.RangeArgs(1, 1000),
+		Args:    takes(1, 1000),
 		RunE: func(c *cobra.Command, args []string) error {
 			if o.self || o.interleave {
 				o.Targets = args

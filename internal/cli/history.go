@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"math"
+
 	"github.com/spf13/cobra"
 
 	"github.com/tare-bench/tare/internal/core/compare"
@@ -27,7 +29,7 @@ told of, and so is a copy of a run.
 
 Exit status: 0 nothing is shown to have become worse, of few points nothing can be; 3 something did, at --since or behind it.`,
 		Example: "  tare history run.jsonl\n  tare history run.jsonl --filter 'quantity:latency op:create' --format md",
-		Args:    cobra.MinimumNArgs(1),
+		Args:    takes(1, math.MaxInt),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if err := s.checkFormat(out.format, ""); err != nil {
 				return err

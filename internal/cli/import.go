@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -62,7 +63,7 @@ the report says that failures cannot be known.
 A record that was imported holds what the tools said and nothing of the machine:
 nothing was seen from outside, and nothing is known of the environment.`,
 		Example: "  tare import notes.txt\n  tare import kata=notes.txt --volume rootfs --cache direct --format md\n  tare import runc=hyperfine.json --op create",
-		Args:    cobra.MinimumNArgs(1),
+		Args:    takes(1, math.MaxInt),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := s.checkFormat(out.format, ""); err != nil {
 				return err

@@ -105,7 +105,7 @@ func TestWhatCannotBeImportedIsToldWithWhatToDo(t *testing.T) {
 		args []string
 		says []string
 	}{
-		"no file":                   {[]string{}, []string{"arg"}},
+		"no file":                   {[]string{}, []string{"name [LABEL=]FILE..."}},
 		"a file that is not there":  {[]string{filepath.Join(dir, "none")}, []string{"none", "LABEL=FILE"}},
 		"a folder":                  {[]string{dir}, []string{"is a folder"}},
 		"a text without results":    {[]string{poem}, []string{"no result", "poem.txt", "output of the tools"}},

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -17,7 +18,7 @@ func newJoin(s *app) *cobra.Command {
 experiments, plain or zstd. Reports of the file are those of all of them. Half a line
 that a crash left is not taken.`,
 		Example: "  tare join run.jsonl run.jsonl -o all.jsonl.zst",
-		Args:    cobra.MinimumNArgs(1),
+		Args:    takes(1, math.MaxInt),
 		RunE: func(_ *cobra.Command, args []string) (err error) {
 			if path == "" {
 				return errors.New("join: name the file to write with -o")

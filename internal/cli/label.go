@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"math"
 	"regexp"
 	"strings"
 
@@ -20,7 +21,7 @@ func newLabel(s *app) *cobra.Command {
 all others. Heads of reports show them, and in JSON and CSV they are labels of every
 figure. A label that is given again has the later value; KEY= takes it away.`,
 		Example: "  tare label run.jsonl commit=1a2b3c4 node=a",
-		Args:    cobra.MinimumNArgs(2),
+		Args:    takes(2, math.MaxInt),
 		RunE: func(_ *cobra.Command, args []string) error {
 			all, err := s.judged(args[:1], "json")
 			if err != nil {

@@ -27,7 +27,7 @@ history: the figures of both records are compared, and nothing is written unless
 are the same to the digit. Lines that cannot be read, or that this version does not
 know, are left out.`,
 		Example: "  tare redact run.jsonl -o shared.jsonl",
-		Args:    cobra.ExactArgs(1),
+		Args:    takes(1, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if path == "" {
 				return errors.New("redact: name the file to write with -o")

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -46,7 +47,7 @@ between the two. With tare come:
 
   ` + comeAlong(),
 		Example: "  tare report run.jsonl\n  tare report run.jsonl --format md\n  tare report run.jsonl --format csv --subject runc\n  tare report run.jsonl --against published/isulad-2020",
-		Args:    cobra.MinimumNArgs(1),
+		Args:    takes(1, math.MaxInt),
 		RunE: func(c *cobra.Command, args []string) (err error) {
 			s, dir := s, dir
 			if dir != "" && c.Flags().Changed("format") {

@@ -46,7 +46,7 @@ measures go on. tare report DIR -o DIR2 makes the same document of its records.
 What it writes and how long it takes is said before, as far as that is known. More
 than 20 GB or an hour is asked for, or begun with --yes.`,
 		Example: "  tare run plan.yaml --rounds 6\n  tare run run.jsonl --rounds 1\n  tare run plan.yaml --rounds 1 -o weighed/",
-		Args:    cobra.ExactArgs(1),
+		Args:    takes(1, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			p, err := s.loadPlan(args[0])
 			if err != nil {

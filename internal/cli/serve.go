@@ -34,7 +34,7 @@ and every user of a machine can connect to its loopback addresses. From elsewher
 With --listen it can be reached from other machines; the address that is printed lets
 them in, or the token in --token-file. It speaks HTTP: what is read can be seen on the way,
 and so can the token.`,
-		Args: cobra.MaximumNArgs(1),
+		Args: takes(0, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			roots := workspace.DefaultRoots()
 			o := serve.Options{

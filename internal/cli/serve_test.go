@@ -82,7 +82,7 @@ func TestServeRefusesWhatWouldLetOthersIn(t *testing.T) {
 		"as in 0.0.0.0:8080":    {"--listen", "0.0.0.0:x"},
 		"of this machine, such": {dir, "--listen", "192.0.2.1:0", "--token-file", file("good", "0123456789abcdef", 0o600)},
 		"measure something":     {filepath.Join(dir, "nothing")},
-		"accepts at most 1 ar":  {dir, dir},
+		"is one too many":       {dir, dir},
 	} {
 		if code, out, stderr := tare(t, append([]string{"serve"}, args...)...); code != ExitUsage || out != "" || !strings.Contains(stderr, says) {
 			t.Errorf("%q: exit %d, %s, %s", args, code, out, stderr)

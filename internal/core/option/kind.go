@@ -108,6 +108,10 @@ func TextOf[T ~string]() Kind[T] {
 }
 
 func integer[T int | int64 | uint64](parse func(string) (T, error), name string) Kind[T] {
+	least := ""
+	if name == "uint" {
+		least = " from 0 on"
+	}
 	return Kind[T]{
 		Read: func(n Node) (T, bool) { return whole(n, parse) },
 		Parse: func(s string) (T, error) {
@@ -115,7 +119,7 @@ func integer[T int | int64 | uint64](parse func(string) (T, error), name string)
 			if errors.Is(err, strconv.ErrRange) {
 				return 0, fmt.Errorf("%s is too large", Shorten(s))
 			} else if err != nil {
-				return 0, fmt.Errorf("%s is not a whole number", Quote(s))
+				return 0, fmt.Errorf("%s is not a whole number%s", Quote(s), least)
 			}
 			return n, nil
 		},
