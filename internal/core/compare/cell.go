@@ -57,17 +57,23 @@ func (c *cell) values(joined bool) stat.Rounds {
 	return out
 }
 
-// means are over the rows that have a value above 0 on both sides, and no upper bound.
+// means are over the rows that show a shift and have a value above 0 on both sides, none
+// of them an upper bound. A shift is estimated of all rounds, so the ratio that goes with
+// the shifts is their geometric mean, and not that of the medians beside them.
 func (t *Table) means() {
 	t.Means = make([]Mean, len(t.Columns))
-	for i := range t.Columns {
+	for i := 1; i < len(t.Columns); i++ {
 		m := &t.Means[i]
 		for _, row := range t.Rows {
 			base, f := row.Of[0], row.Of[i]
-			if i > 0 && f != nil && base.Known() && f.Known() && !base.AtMost && !f.AtMost && base.Value > 0 && f.Value > 0 {
-				m.Base, m.Value, m.Rows = m.Base+math.Log(base.Value), m.Value+math.Log(f.Value), m.Rows+1
+			if f == nil || f.Versus == nil || base.AtMost || f.AtMost || !(base.Value > 0 && f.Value > 0) {
+				continue
+			}
+			if ratio := 1 + f.Versus.Shift.Value; f.Versus.Shift.Known() && ratio > 0 && stat.Finite(ratio) {
+				m.Base, m.Value, m.Ratio, m.Rows = m.Base+math.Log(base.Value), m.Value+math.Log(f.Value), m.Ratio+math.Log(ratio), m.Rows+1
 			}
 		}
-		m.Base, m.Value = math.Exp(m.Base/float64(m.Rows)), math.Exp(m.Value/float64(m.Rows))
+		n := float64(m.Rows)
+		m.Base, m.Value, m.Ratio = math.Exp(m.Base/n), math.Exp(m.Value/n), math.Exp(m.Ratio/n)
 	}
 }

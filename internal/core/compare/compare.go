@@ -89,7 +89,7 @@ type Table struct {
 	Fields  []string // names of what rows differ by
 	Columns []string
 	Rows    []Row
-	Means   []Mean // geometric, of the rows that have both; one for each column
+	Means   []Mean // geometric, one for each column
 	Unit    figure.Unit
 	Better  figure.Direction
 }
@@ -107,10 +107,10 @@ type Row struct {
 }
 
 // Mean is a column's geometric mean and, beside it, that of the first column in the
-// same rows.
+// same rows, and that of the ratios that the shifts of these rows are.
 type Mean struct {
-	Base, Value float64
-	Rows        int // that entered
+	Base, Value, Ratio float64
+	Rows               int // that entered
 }
 
 // sided is a run and the name of its side.
@@ -304,7 +304,7 @@ func (c *Comparison) Figures() []figure.Figure {
 		for i, m := range t.Means {
 			if m.Rows > 0 {
 				out = append(out, figure.Figure{Experiment: "compare", Quantity: "geomean-ratio", Unit: figure.Ratio, Better: t.Better,
-					Labels: figure.Of("of", t.Title, "base", t.Columns[0], "side", t.Columns[i]), Estimate: figure.Estimate{N: m.Rows, Value: m.Value / m.Base}})
+					Labels: figure.Of("of", t.Title, "base", t.Columns[0], "side", t.Columns[i]), Estimate: figure.Estimate{N: m.Rows, Value: m.Ratio}})
 			}
 		}
 	}

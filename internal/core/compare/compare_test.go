@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -245,6 +246,42 @@ func TestGate(t *testing.T) {
 		}
 		if text := draw(t, g.Page()); !strings.Contains(text, tt.why) || !strings.Contains(text, "gate: "+string(tt.want)) {
 			t.Errorf("%s: it says\n%s", tt.name, text)
+		}
+	}
+}
+
+// Of skewed rounds the shift is not the ratio of the medians.
+func TestTheGeometricMeanOfShiftsIsThatOfTheShiftsShown(t *testing.T) {
+	t.Parallel()
+	levels := map[string]float64{"runc": 100, "kata": 300, "crun": 50}
+	skewed := func(r *Run) {
+		for i := range r.Figures {
+			f, values := &r.Figures[i], stat.Rounds{}
+			for _, one := range f.Rounds {
+				values[one.Round] = one.Value * (1 + float64(one.Round*one.Round)/10)
+			}
+			f.Rounds, f.Estimate = figure.ByRound(values), figure.Median(values)
+		}
+	}
+	c, err := New([]Side{one("old", machine("a", levels, nil)), one("new", machine("b", levels, skewed))}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range c.Tables {
+		table, product, medians := c.Tables[i], 1.0, 1.0
+		for _, row := range table.Rows {
+			product *= 1 + row.Of[1].Versus.Shift.Value
+			medians *= row.Of[1].Value / row.Of[0].Value
+		}
+		mean := table.Means[1]
+		if want := math.Cbrt(product); len(table.Rows) != 3 || mean.Rows != 3 || math.Abs(mean.Ratio-want) > 1e-9 || math.Abs(math.Cbrt(medians)-want) < 0.005 {
+			t.Errorf("%s: %+v, and its shifts come to %v, its medians to %v", table.Title, mean, want, math.Cbrt(medians))
+		}
+		if f := figure.Find(c.Figures(), "geomean-ratio", "of", table.Title); f.Value != mean.Ratio {
+			t.Errorf("%s is exported as %+v", table.Title, f)
+		}
+		if text, says := draw(t, c.Page()), page.Percent(100*(mean.Ratio-1)); !strings.Contains(text, says) {
+			t.Errorf("there is no %s in\n%s", says, text)
 		}
 	}
 }

@@ -135,7 +135,7 @@ func (t *Table) mean(table *page.Table) {
 			cells = append(cells, page.Words(page.None), page.Words(page.None), page.Words(""))
 			continue
 		}
-		cells = append(cells, page.Words(page.Text(m.Value, t.Unit)), page.Words(page.Percent(100*(m.Value/m.Base-1))), page.Words("of "+page.Amount(m.Rows, "row")))
+		cells = append(cells, page.Words(page.Text(m.Value, t.Unit)), page.Words(page.Percent(100*(m.Ratio-1))), page.Words("of "+page.Amount(m.Rows, "row")))
 	}
 	if i := slices.IndexFunc(t.Means, func(m Mean) bool { return m.Rows == len(t.Rows) }); i >= 0 {
 		cells[len(names)] = page.Words(page.Text(t.Means[i].Base, t.Unit))
