@@ -177,6 +177,9 @@ func writeNew(path string, text []byte) error {
 			err = errors.Join(err, os.Remove(path))
 		}
 	}
+	if errors.Is(err, os.ErrExist) { // the folder held none when this began
+		return fmt.Errorf("%s has come to be meanwhile: another writes a document there; wait for it, or name another folder with -o DIR", path)
+	}
 	if err != nil {
 		return fmt.Errorf("write the document: %w; the records are kept: tare report RECORD… -o DIR makes it of them", err)
 	}

@@ -23,6 +23,9 @@ that a crash left is not taken.`,
 			if path == "" {
 				return errors.New("join: name the file to write with -o")
 			}
+			if err := checkRecordName(path); err != nil {
+				return err
+			}
 			w, err := s.lines().Create(path)
 			if err != nil {
 				return err

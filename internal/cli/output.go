@@ -112,6 +112,9 @@ func (s *app) into(path string) (to *app, written func(error) error) {
 func replaceFile(path string, text []byte, mode os.FileMode) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".tare-*")
 	if err != nil {
+		if wrong, ok := errors.AsType[*os.PathError](err); ok {
+			wrong.Path = path // the name that was given
+		}
 		return err
 	}
 	_, err = f.Write(text)

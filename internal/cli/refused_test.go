@@ -81,6 +81,8 @@ func TestWhatCannotBeDoneIsToldWithWhatToDo(t *testing.T) {
 		"storage host --limit=cpu=1,memory=0":                     "--limit: memory=0 is none",
 		"storage host --limit=cpu=5000":                           "--limit: 5000 is not a number of CPUs",
 		"storage host --volume=floppy":                            "--volume: \"floppy\" is not a volume",
+		"redact x -o foo.txt":                                     "--output: foo.txt would be a record|.jsonl.zst",
+		"join x -o foo.txt":                                       "--output: foo.txt would be a record|.jsonl.zst",
 		"report":                                                  "tare: report: name RECORD|DIR...; see tare report --help",
 		"label x.jsonl":                                           "tare: label: name KEY=VALUE...; see tare label --help",
 		"import":                                                  "name [LABEL=]FILE...",

@@ -241,14 +241,22 @@ func (s *app) createRecord(path, experiment, id string) (*record.Writer, string,
 		}
 		path = filepath.Join(dir, fmt.Sprintf("%s-%s-%s.jsonl", experiment, time.Now().UTC().Format("20060102T150405Z"), id))
 	}
-	if filepath.Ext(path) != "" && !record.IsName(path) {
-		return nil, "", fmt.Errorf("--output: %s would be a record, which ends in .jsonl or .jsonl.zst; a report in a file is tare report RECORD --format FORMAT -o FILE, a whole document -o DIR/ of tare run", path)
+	if err := checkRecordName(path); err != nil {
+		return nil, "", fmt.Errorf("%w; a report in a file is tare report RECORD --format FORMAT -o FILE, a whole document -o DIR/ of tare run", err)
 	}
 	w, err := s.lines().Create(path)
 	if err != nil {
 		return nil, "", fmt.Errorf("%w; name another with -o FILE", err)
 	}
 	return w, path, nil
+}
+
+// checkRecordName refuses a name for a record that is that of something else.
+func checkRecordName(path string) error {
+	if filepath.Ext(path) != "" && !record.IsName(path) {
+		return fmt.Errorf("--output: %s would be a record, which ends in .jsonl or .jsonl.zst", path)
+	}
+	return nil
 }
 
 // recordsFolder is where records go that no file is named for.
