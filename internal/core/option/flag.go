@@ -53,7 +53,7 @@ func (f *flag) Set(text string) error {
 		}
 		list.Elem().Set(all)
 	}
-	f.o.given = true
+	f.o.given, f.o.written = true, true
 	return nil
 }
 

@@ -42,7 +42,8 @@ type Option struct {
 	kind   string             // what help calls it
 	schema Schema
 	rules
-	given bool // by a flag
+	given   bool // by a flag
+	written bool // by a flag or in a file
 }
 
 // Set is all that one measurement can be asked for.
@@ -90,7 +91,8 @@ func Nullable(o *Option) { o.nullable = true }
 // Refused keeps an option out of plan files, with the reason.
 func Refused(why string) Attr { return func(o *Option) { o.refused = why } }
 
-// OmitEmpty leaves an empty value out of records; being empty, it is right.
+// OmitEmpty leaves an empty value out of records; being empty, it is right, but for a
+// number that somebody wrote: a zero has to keep its bounds.
 func OmitEmpty(o *Option) { o.omitEmpty = true }
 
 func (s *Set) add(o *Option, attrs []Attr) {
@@ -232,7 +234,13 @@ func (o *Option) empty() bool {
 }
 
 // leftOut is an empty value that is right.
-func (o *Option) leftOut() bool { return o.omitEmpty && o.some == "" && o.empty() }
+func (o *Option) leftOut() bool {
+	if !o.omitEmpty || o.some != "" || !o.empty() {
+		return false
+	}
+	_, number := float(reflect.ValueOf(o.into).Elem())
+	return !number || !o.written
+}
 
 // Quote shows what was written, cut to what fits in a line.
 func Quote(s string) string { return fmt.Sprintf("%q", Shorten(s)) }

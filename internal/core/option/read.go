@@ -60,6 +60,7 @@ func (s *Set) read(n Node, what, prefix, path string) {
 			v.field, v.path, v.places = prefix+e.Key, path+e.Key, n.places
 			if o.read(v) {
 				v.found()
+				o.written = true
 				if o.leftOut() { // an empty list is none
 					reflect.ValueOf(o.into).Elem().SetZero()
 				}

@@ -191,7 +191,7 @@ func (o *Options) declareLimit(s *option.Set) {
 		return n, err
 	}, "string"
 	option.Var(s, &o.CPUs, "cpus", "limit of the load's clients: 1, 0.5, 250m, or 4x250m for four clients with a quarter each; 0: none", cpus,
-		option.OmitEmpty, option.Bounds(terms.MinCPU, terms.MaxCPU, "a limit"))
+		option.OmitEmpty, option.OrZero, option.Bounds(terms.MinCPU, terms.MaxCPU, "a limit"))
 	option.Int(s, &o.Instances, "instances", "clients that share connections and limit", option.OmitEmpty, option.Flag("cpus"), option.NoFlag,
 		option.Some("write 1 or more"), option.Bounds(1, maxInstances, "a number of clients"))
 }

@@ -51,9 +51,9 @@ func (o *Options) Declare(s *option.Set) {
 	o.DeclareWhom(s)
 	option.Text(s, &o.Until, "until", "where it ends: memory, pids (what is left of them comes near to what is never touched), latency=2x (a start takes so many times that of the first step), failure (a start fails), or a number of sandboxes",
 		option.Must(func(text string) error { _, err := ParseUntil(text); return err }))
-	option.Int(s, &o.Step, "step", "sandboxes that are added in a step (default: steps double what is there, from 4)", option.Bounds(1, maxSandboxes, "a number of sandboxes"), option.OrZero, option.OmitEmpty)
+	option.Int(s, &o.Step, "step", "sandboxes that are added in a step (default: steps double what is there, from 4)", option.Bounds(1, maxSandboxes, "a number of sandboxes"), option.OmitEmpty)
 	option.Int(s, &o.Most, "most", "sandboxes that are never exceeded", option.Bounds(1, maxSandboxes, "a number of sandboxes"))
-	option.Var(s, &o.KeepFree, "keep_free", "memory that is never touched (default: 5 % of all, and at least 512Mi)", terms.Memory, option.OmitEmpty)
+	option.Var(s, &o.KeepFree, "keep_free", "memory that is never touched (default: 5 % of all, and at least 512Mi)", terms.Memory, option.OmitEmpty, option.AtLeast(int64(1<<20), "bytes leave the node nothing", "512Mi"))
 	option.Int(s, &o.AtOnce, "at_once", "starts that are released together", option.Bounds(1, 100, "a number of starts"))
 	terms.Rounds(s, &o.Rounds, "rounds, each going all the way and back on every target")
 	option.Time(s, &o.Hold, "hold", "how long the sandboxes of a step are watched idle", option.AtLeast(100*time.Millisecond, "is too short to see anything", "2s"))

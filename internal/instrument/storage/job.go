@@ -108,7 +108,7 @@ func (j *Job) Declare(s *option.Set) {
 	count64(&j.Requests, "requests", "sysbench's events; 0: until runtime", option.Integer64, MaxRequests)
 	count(&j.Fsync, "fsync", "sync after so many writes: fio's fsync, sysbench's file-fsync-freq; 0: never in between", MaxFsync)
 	option.Bool(s, &j.EndFsync, "end_fsync", "sync at the end: fio's end_fsync, dd's conv=fsync", option.OmitEmpty)
-	option.Time(s, &j.Runtime, "runtime", "the job stops after this time (default: when it is done)", option.OmitEmpty,
+	option.Time(s, &j.Runtime, "runtime", "the job stops after this time (default: when it is done)", option.OmitEmpty, option.OrZero,
 		option.Bounds(MinRuntime, MaxRuntime, "a time to measure in", ", and 0s for as long as it takes"))
 	option.Bool(s, &j.TimeBased, "time_based", "fio starts over when it is done, until runtime", option.OmitEmpty)
 	option.List(s, &j.Caches, "caches", "those of the measure that the job is run with (default: all)", option.OmitEmpty, option.Choices(caches...), option.Once("keep one of them"))

@@ -40,11 +40,11 @@ func (l *limits) Declare(s *option.Set) {
 	option.Var(s, &l.Pids, "pids", "the most tasks", option.Integer64, none, option.AtLeast(int64(1), "is not a number of tasks", ""))
 	option.Var(s, &l.CPUShares, "cpu_shares", "relative weight; 1024 is one part", option.Integer64, none, option.Bounds(int64(MinCPUShares), MaxCPUShares, "a weight", ", 1024 is one part"))
 	option.Var(s, &l.CPU, "cpu", "CPUs whose time it may use, by quota: 1, 0.5 or 500m; 0: as much as there is", CPU,
-		option.OmitEmpty, option.Bounds(MinCPU, MaxCPU, "a number of CPUs", ", and 0 for as much as there is"))
+		option.OmitEmpty, option.OrZero, option.Bounds(MinCPU, MaxCPU, "a number of CPUs", ", and 0 for as much as there is"))
 	option.Var(s, &l.OverheadMemory, "overhead_memory", "overhead.podFixed.memory of a RuntimeClass: pods are made as a kubelet makes them, their cgroups limited to limits plus overhead", Memory,
 		option.OmitEmpty, option.OrZero, option.AtLeast(int64(MinMemory), "is no overhead of a pod", "160Mi"))
 	option.Var(s, &l.OverheadCPU, "overhead_cpu", "the same of CPU: 250m", CPU,
-		option.OmitEmpty, option.Bounds(MinCPU, MaxCPU, "a number of CPUs", ", and 0 for none"))
+		option.OmitEmpty, option.OrZero, option.Bounds(MinCPU, MaxCPU, "a number of CPUs", ", and 0 for none"))
 }
 
 // LimitsText says which limits every sandbox had.
