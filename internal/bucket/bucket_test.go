@@ -232,11 +232,13 @@ func TestAStoreIsSpokenToOverTLS(t *testing.T) {
 	s := teststore.Start(t)
 	put(t, s, map[string]string{"a/run.jsonl": "one"})
 	certificate := s.Secure(t)
-	for file, says := range map[string]string{"": "SSL_CERT_FILE", certificate: ""} {
-		t.Setenv("SSL_CERT_FILE", file)
-		if _, _, err := fetched(t, client(t, silence), "s3://tare/a/"); (err == nil) != (says == "") || err != nil && !strings.Contains(err.Error(), says) {
-			t.Errorf("%s: %v", file, err)
-		}
+	// In this order: the roots of the system are read once by a process.
+	if _, _, err := fetched(t, client(t, silence), "s3://tare/a/"); err == nil || !strings.Contains(err.Error(), "SSL_CERT_FILE") {
+		t.Errorf("without the certificate: %v", err)
+	}
+	t.Setenv("SSL_CERT_FILE", certificate)
+	if _, _, err := fetched(t, client(t, silence), "s3://tare/a/"); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"runtime/metrics"
 	"slices"
 	"strings"
 
@@ -48,14 +49,13 @@ func (s *app) sides(args []string) ([]compare.Side, error) {
 
 // mostKept is how much memory records of a thousand nodes on each side of a comparison
 // may take, half of it figures. The collector would let the heap grow to twice what is
-// kept before it looks; of more records it lets it grow beyond this, and works more.
+// kept before it looks; of more records it is left room beside what they take.
 const mostKept = 400 << 20
 
 // runs judges records and those below folders, and keeps their figures.
 func (s *app) runs(paths []string) (out []compare.Run, err error) {
-	if os.Getenv("GOMEMLIMIT") == "" { // unless whoever calls tare says how much
-		debug.SetMemoryLimit(mostKept)
-	}
+	own := os.Getenv("GOMEMLIMIT") == "" // unless whoever calls tare says how much
+	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	labels := map[string]figure.Labels{}
 	for f := range each(s, paths, "text", func(j instrument.Judged) compare.Run { return compare.NewRun(j.Record, j.Figures()) }) {
 		if err := f.skip(s); err != nil {
@@ -63,6 +63,9 @@ func (s *app) runs(paths []string) (out []compare.Run, err error) {
 		}
 		for i := range f.kept {
 			f.kept[i].Share(labels)
+		}
+		if metrics.Read(live); own && len(out)%256 == 0 {
+			debug.SetMemoryLimit(max(mostKept, int64(live[0].Value.Uint64()*3/2)))
 		}
 		out = append(out, f.kept...)
 	}

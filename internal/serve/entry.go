@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/tare-bench/tare/internal/core/export"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -33,6 +34,7 @@ type entry struct {
 
 	header   *record.Header // of the first record
 	plan     planned
+	cache    string // see [export.Cache]
 	records  int
 	open     bool     // the last has no end mark
 	status   string   // of the last that did not end as planned, or "done"
@@ -205,6 +207,7 @@ func (e *entry) add(line any) {
 		if e.header == nil {
 			e.header = l
 			_ = json.Unmarshal(l.Plan, &e.plan) // of another form, it has neither
+			e.cache = export.Cache(l)
 		}
 	case *record.Target:
 		if len(e.targets) < maxTargets {

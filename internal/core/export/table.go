@@ -63,21 +63,22 @@ func tableOf(all []Document) *table {
 	t := &table{columns: slices.Concat(columnsBefore, named, columnsAfter, columnsAbout, columnsMore)}
 	t.inCSV = len(t.columns) - len(columnsMore)
 	for _, d := range all {
+		cache := Cache(&d.Record.Header)
 		for i := range d.Figures {
-			t.add(d.Record, &d.Figures[i], labels)
+			t.add(d.Record, &d.Figures[i], cache, labels)
 		}
 	}
 	return t
 }
 
 // add appends a figure's rows.
-func (t *table) add(rec *record.Record, f *figure.Figure, labels []string) {
+func (t *table) add(rec *record.Record, f *figure.Figure, cache string, labels []string) {
 	names := []any{text(rec.Header.RunID), text(f.Experiment), text(f.Quantity), text(string(f.Unit))}
 	for _, key := range labels {
 		names = append(names, text(f.Labels.Get(key)))
 	}
 	h := &rec.Header
-	about := []any{text(Cache(h)), nil, text(string(f.Better)), text(strings.Join(f.Reasons, "; ")), nil, text(h.Version),
+	about := []any{text(cache), nil, text(string(f.Better)), text(strings.Join(f.Reasons, "; ")), nil, text(h.Version),
 		text(h.Environment.Kernel), text(h.Environment.Arch), text(h.Environment.CPUModel)}
 	if !h.Started.IsZero() {
 		about[4] = h.Started

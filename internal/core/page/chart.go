@@ -24,6 +24,7 @@ func (c *Chart) Add(at Datum, e figure.Estimate, rounds []figure.Round) {
 	if c.Kind == Intervals {
 		for _, r := range rounds {
 			if dot := at; stat.Finite(r.Value) {
+				dot.Bound = "" // is of most of the rounds, and not known of each
 				dot.Y, dot.Round, dot.Text = r.Value, true, fmt.Sprintf("round %d", r.Round+1)
 				c.Data = append(c.Data, dot)
 			}
