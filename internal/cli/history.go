@@ -27,7 +27,7 @@ is weighed, unless all records have the label commit: then those are the questio
 Of a folder all records below it are read; what is no record there is left out and
 told of, and so is a copy of a run.
 
-Exit status: 0 nothing is shown to have become worse, of few points nothing can be; 3 something did, at --since or behind it.`,
+Exit status: 0 nothing is shown to have become worse, which a series of few points never is; 3 something did, at --since or behind it.`,
 		Example: "  tare history run.jsonl\n  tare history run.jsonl --filter 'quantity:latency op:create' --format md",
 		Args:    takes(1, math.MaxInt),
 		RunE: func(_ *cobra.Command, args []string) error {

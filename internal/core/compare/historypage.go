@@ -64,7 +64,10 @@ func (h *History) shown() string {
 			asked++
 		}
 	}
-	return fmt.Sprintf("a change is shown where p, multiplied by all cuts that were tried and by %d series, is below %g", asked, stat.ChangeAlpha)
+	if asked == 0 {
+		return fmt.Sprintf("no series has the %d points that a change takes to be shown", stat.ShortestSeries)
+	}
+	return fmt.Sprintf("a change is shown where its p-value, times the places that were tried in its series and times the number of series (%d), is below %g", asked, stat.ChangeAlpha)
 }
 
 // mostCharts is how many series that changed are drawn.

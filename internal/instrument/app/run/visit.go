@@ -85,7 +85,7 @@ func (v *visit) discard(ctx context.Context) error {
 
 func (v *visit) do(ctx context.Context) error {
 	p := &v.options.Plan
-	v.step("starting, until the first answer")
+	v.step(fmt.Sprintf("starting, then %v of warm-up and %v of load", p.Warm, p.Duration)) // in a log the one line of a round
 	own := ownOf(v.Target.Session)
 	samples, err := subject.Operate(ctx, own, subject.Run, []int{serving})
 	if err := started(samples, err); err != nil {
