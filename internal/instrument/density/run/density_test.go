@@ -3,6 +3,7 @@ package run_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -45,6 +46,9 @@ type node struct {
 	shim  int64                               // of memory a shim has, which nobody ends
 	shims map[string]bool                     // by the id of its sandbox
 	has   int64                               // of memory that the process of a sandbox is seen to have
+	mute  bool                                // where it is asked who is there
+	lost  map[int]bool                        // lanes whose start failed, of which it does not know who they are
+	gone  []discarded                         // in this order
 }
 
 type box struct {
@@ -53,6 +57,9 @@ type box struct {
 	late  time.Duration
 	id    string
 }
+
+// discarded is what was discarded together.
+type discarded struct{ whole, broken int }
 
 func (n *node) left() int64 {
 	n.mu.Lock()
@@ -91,6 +98,7 @@ func (n *node) remove(lanes []int) {
 	defer n.mu.Unlock()
 	for _, lane := range lanes {
 		delete(n.boxes, lane)
+		delete(n.lost, lane)
 	}
 	if len(n.boxes) == 0 {
 		n.made = 0
@@ -106,7 +114,7 @@ func (n *node) Info() record.Target {
 }
 
 func (n *node) Open(_ context.Context, env subject.Env) (subject.Session, error) {
-	n.boxes, n.least, n.shims = map[int]*box{}, n.free, map[string]bool{}
+	n.boxes, n.least, n.shims, n.lost = map[int]*box{}, n.free, map[string]bool{}, map[int]bool{}
 	return &session{n, env.Lanes}, nil
 }
 
@@ -124,9 +132,18 @@ func (s *session) Prepare(_ context.Context, op subject.Op, lanes []int) (subjec
 	return &batch{s, op, lanes}, nil
 }
 
-func (s *session) Sandboxes(context.Context) (all []subject.Sandbox, err error) {
+func (s *session) Sandboxes(ctx context.Context) (all []subject.Sandbox, err error) {
+	if s.mute {
+		ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+		defer cancel()
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if len(s.lost) > 0 {
+		return nil, errors.New("one is not known")
+	}
 	for lane, b := range s.boxes {
 		all = append(all, subject.Sandbox{Lane: lane, IDs: []string{b.id}, Workload: 7})
 	}
@@ -134,6 +151,15 @@ func (s *session) Sandboxes(context.Context) (all []subject.Sandbox, err error) 
 }
 
 func (s *session) Discard(_ context.Context, lanes []int) error {
+	var d discarded
+	for _, lane := range lanes {
+		if s.lost[lane] {
+			d.broken++
+		} else {
+			d.whole++
+		}
+	}
+	s.gone = append(s.gone, d)
 	s.remove(lanes)
 	return nil
 }
@@ -190,6 +216,8 @@ func (b *batch) Start(ctx context.Context) (int64, []record.Sample, error) {
 			b.shims[b.boxes[lane].id] = true
 			b.most = max(b.most, len(b.boxes))
 			b.mu.Unlock()
+		} else {
+			b.lost[lane] = true
 		}
 		if b.start != nil {
 			b.start(b.made)
@@ -442,14 +470,16 @@ func TestMemoryThatShimsKeepIsNotBack(t *testing.T) {
 	for name, c := range map[string]struct {
 		shim      int64
 		trips     int // the start that takes too much, 0 for none
+		fails     int // the start that fails, 0 for none
 		sandboxes int
 		back      bool
 		remaining int64
 	}{
-		"where they have 12 MiB each":                         {12 * mib, 0, 10, false, 120 * mib},
-		"where they have nothing":                             {0, 0, 10, true, 0},
-		"also of a step in which the guard was tripped":       {12 * mib, 7, 7, false, 84 * mib},
-		"also of a first step in which the guard was tripped": {12 * mib, 2, 2, false, 24 * mib},
+		"where they have 12 MiB each":                         {12 * mib, 0, 0, 10, false, 120 * mib},
+		"where they have nothing":                             {0, 0, 0, 10, true, 0},
+		"also of a step in which the guard was tripped":       {12 * mib, 7, 0, 7, false, 84 * mib},
+		"also of a first step in which the guard was tripped": {12 * mib, 2, 0, 2, false, 24 * mib},
+		"also of a step in which a start failed":              {12 * mib, 0, 7, 6, false, 72 * mib},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -459,6 +489,9 @@ func TestMemoryThatShimsKeepIsNotBack(t *testing.T) {
 				n.costs = func(i int) int64 {
 					return map[bool]int64{false: 2 * mib, true: 300 * mib}[i == c.trips && len(n.shims) >= 3]
 				} // after the trial
+				if c.fails > 0 {
+					n.fails = after(c.fails-1, &record.Failure{Kind: record.FailExit, Exit: 1, Detail: "exit status 1", Command: "made up"})
+				}
 				rec, j := perform(t.Context(), t, n, func(o *density.Options) { o.Until = "10" })
 				end := last(rec)
 				said := slices.ContainsFunc(j.Findings, func(f record.Finding) bool { return f.Code == "memory-not-back" })
@@ -488,6 +521,52 @@ func TestAnInterruptedDensityRemovesWhatItMade(t *testing.T) {
 			t.Errorf("%d failed", failed)
 		}
 	})
+}
+
+// Where the guard was tripped memory is freed at once, whoever does not answer; and never
+// are many removed together.
+func TestWhatWasBrokenOffIsRemovedAFewAtATime(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		trips   bool
+		removed time.Duration // at most
+	}{
+		"after what holds memory where the guard was tripped": {true, 2 * time.Second},
+		"before the others where a start failed":              {false, 40 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				n := plain()
+				n.mute = true
+				if c.trips {
+					n.costs = func(i int) int64 { return map[bool]int64{false: 2 * mib, true: 300 * mib}[i == 10] }
+				} else {
+					n.fails = after(10, &record.Failure{Kind: record.FailExit, Exit: 1, Detail: "exit status 1", Command: "made up"})
+				}
+				rec, _ := perform(t.Context(), t, n, func(o *density.Options) { o.Until, o.Step, o.AtOnce = "100", 100, 100 })
+				// Of each all there were, and how many of the other had gone before its last.
+				var whole, broken discarded
+				for _, d := range n.gone[1:] { // after the trial
+					if d.whole+d.broken > 8 || d.whole > 0 && d.broken > 0 {
+						t.Errorf("together: %+v", d)
+					}
+					if d.whole > 0 {
+						whole = discarded{whole.whole + d.whole, broken.broken}
+					} else {
+						broken = discarded{whole.whole, broken.broken + d.broken}
+					}
+				}
+				end := last(rec)
+				if (end.Why == record.EndTripped) != c.trips || whole.whole != end.Sandboxes || broken.broken <= 8 || (whole.broken == 0) != c.trips || (broken.whole == 0) == c.trips {
+					t.Errorf("%+v, %+v, %+v", end, whole, broken)
+				}
+				if removed := time.Duration(end.Removed); removed > c.removed {
+					t.Errorf("removed in %v", removed)
+				}
+			})
+		})
+	}
 }
 
 // What ignores a stop is waited for once, not for every few of hundreds.

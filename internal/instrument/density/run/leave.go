@@ -22,30 +22,38 @@ func (v *visit) remove(ctx context.Context) error {
 	defer cancel()
 	v.tell("removing sandboxes", v.used)
 	began := time.Now()
-	var lanes []int
+	var whole, broken []int
 	for n := range v.used {
-		if !slices.Contains(v.broken, n) {
-			lanes = append(lanes, n)
+		if slices.Contains(v.broken, n) {
+			broken = append(broken, n)
+		} else {
+			whole = append(whole, n)
 		}
 	}
-	// What was broken off first: of that an engine may not know who it is.
+	// What was broken off first: of that an engine may not know who it is. But where the
+	// guard was tripped first what is known to hold memory.
+	tripped := v.end.Why == record.EndTripped
 	var errs []error
-	if v.broken != nil {
-		errs = append(errs, v.Target.Session.Discard(clean, v.broken))
+	if !tripped {
+		errs = append(errs, v.discard(clean, broken))
 	}
-	// A few at a time: what removes one takes memory, too, of which there may be little.
-	// Where none of a few ends in time none of the others does, each for as long.
-	stubborn := false
-	for some := range slices.Chunk(lanes, removedAtOnce) {
-		if ctx.Err() == nil && slices.Max(some) >= v.asked { // nobody asked yet who these are
-			_, v.unsaid = v.ask(clean)
+	// Where none of a few ends in time none of the others does, each for as long. And who
+	// does not say who these are is not asked again.
+	stubborn, asked := false, false
+	for some := range slices.Chunk(whole, removedAtOnce) {
+		if ctx.Err() == nil && !asked && slices.Max(some) >= v.asked {
+			asked = true
+			v.unsaid = v.who(clean, tripped)
 		}
-		if ctx.Err() == nil && v.end.Why != record.EndTripped && !stubborn {
+		if ctx.Err() == nil && !tripped && !stubborn {
 			var err error
 			stubborn, err = v.retire(clean, some)
 			errs = append(errs, err)
 		}
-		errs = append(errs, v.Target.Session.Discard(clean, some))
+		errs = append(errs, v.discard(clean, some))
+	}
+	if tripped {
+		errs = append(errs, v.discard(clean, broken))
 	}
 	v.used = 0
 	v.end.Removed = time.Since(began).Nanoseconds()
@@ -61,7 +69,29 @@ func (v *visit) remove(ctx context.Context) error {
 const (
 	removedAtOnce = 8
 	perRemoval    = 2 * time.Second
+	patience      = time.Second // with an answer, while memory is to be freed
 )
+
+// who asks who is there, if that is known quickly where the guard was tripped.
+func (v *visit) who(ctx context.Context, tripped bool) error {
+	if tripped {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, patience)
+		defer cancel()
+	}
+	_, err := v.ask(ctx)
+	return err
+}
+
+// discard removes a few at a time: what removes one takes memory, too, of which there may
+// be little.
+func (v *visit) discard(ctx context.Context, lanes []int) error {
+	var errs []error
+	for some := range slices.Chunk(lanes, removedAtOnce) {
+		errs = append(errs, v.Target.Session.Discard(ctx, some))
+	}
+	return errors.Join(errs...)
+}
 
 // retire goes through the operations that end a life, for one that has failed is removed
 // by force anyway, and tells whether all failed in one of them.

@@ -26,7 +26,7 @@ type visit struct {
 	latest bool                    // they are known as upper bounds only
 	unsaid error                   // why the target did not say who they are when they were removed
 	broken []int                   // lanes whose start failed or was broken off
-	asked  int                     // of so many lanes the target was asked who holds them
+	asked  int                     // of so many lanes the target has said who holds them
 	boxes  map[int]subject.Sandbox // by lane, as the target last told
 	before record.Reading          // without a sandbox
 	last   *record.Reading         // the fullest
@@ -211,9 +211,10 @@ func (v *visit) ask(ctx context.Context) ([]subject.Sandbox, error) {
 	if !ok {
 		return nil, nil
 	}
-	v.asked = v.used
 	boxes, err := s.Sandboxes(ctx)
-	if err != nil {
+	if err == nil {
+		v.asked = v.used
+	} else {
 		err = fmt.Errorf("the target does not say what its sandboxes are: %w", err)
 	}
 	for _, b := range boxes {
