@@ -168,6 +168,9 @@ func TestTheCronJobIsAsKubernetesAndTareReadIt(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	if late := cron.Spec.StartingDeadlineSeconds; late == nil || *late != 600 {
+		t.Error("what was missed at night is started by day")
+	}
 	c := cron.Spec.JobTemplate.Spec.Template.Spec.Containers[0]
 	verb, rest, err := New(Streams{}).Find(c.Command[1:])
 	if err == nil {

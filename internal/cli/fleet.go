@@ -238,12 +238,14 @@ node. The same plan, nodes and flags give the same manifests. Nobody fetches the
 of what others apply, so they have to go somewhere, and tare clean leaves it alone.
 Where --nodes only names nodes, no cluster is asked for them.
 
-With --schedule each node has a CronJob, so that the plan is done again and again.`,
+With --schedule each node has a CronJob, so that the plan is done again and again. It is
+called after the plan's name, the namespace and the node alone: what is rendered and
+applied later, of a changed plan or schedule or by a newer tare, replaces it.`,
 		Example: "  tare fleet render plan.yaml --nodes 'metadata.name in (a,b)' --results pvc:records --namespace bench",
 		Args:    takes(1, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			ctx := c.Context()
-			spec, _, err := f.spec(ctx, s, args[0])
+			spec, p, err := f.spec(ctx, s, args[0])
 			if err != nil {
 				return err
 			}
@@ -262,6 +264,9 @@ With --schedule each node has a CronJob, so that the plan is done again and agai
 				return err
 			}
 			spec.RunID = fleet.IDOf(string(spec.Plan), spec.Image, spec.Namespace)
+			if spec.Schedule != "" { // a CronJob is changed in place, and beside one of another name it would measure that
+				spec.RunID = fleet.IDOf("schedule", p.Name, spec.Namespace)
+			}
 			return spec.Render(s.Out, nodes)
 		},
 	}

@@ -243,13 +243,14 @@ func (s *Spec) Job(node string) *batchv1.Job {
 // CronJob is that of a node, whose Jobs begin by the schedule and never two at once: they
 // would measure each other.
 func (s *Spec) CronJob(node string) *batchv1.CronJob {
-	job, kept := s.Job(node), int32(3)
+	job, kept, late := s.Job(node), int32(3), int64(10*time.Minute/time.Second)
 	job.Spec.TTLSecondsAfterFinished = nil // so that in the morning one sees what the night brought
 	return &batchv1.CronJob{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "batch/v1", Kind: "CronJob"},
 		ObjectMeta: job.ObjectMeta,
 		Spec: batchv1.CronJobSpec{
 			Schedule: s.Schedule, ConcurrencyPolicy: batchv1.ForbidConcurrent,
+			StartingDeadlineSeconds:    &late, // a control plane that was down at night must not start it by day
 			SuccessfulJobsHistoryLimit: &kept, FailedJobsHistoryLimit: &kept,
 			JobTemplate: batchv1.JobTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: kube.Labels(s.RunID)}, Spec: job.Spec},
 		},

@@ -159,7 +159,7 @@ func TestAScheduleMakesCronJobsOfWhichNoTwoRecordsMeet(t *testing.T) {
 		t.Fatalf("%v: %s", err, out.String())
 	}
 	runner := c.Spec.JobTemplate.Spec.Template.Spec.Containers[0]
-	if c.Kind != "CronJob" || c.Spec.Schedule != s.Schedule || c.Spec.ConcurrencyPolicy != batchv1.ForbidConcurrent || c.Spec.JobTemplate.Spec.TTLSecondsAfterFinished != nil ||
+	if c.Kind != "CronJob" || c.Spec.Schedule != s.Schedule || c.Spec.ConcurrencyPolicy != batchv1.ForbidConcurrent || *c.Spec.StartingDeadlineSeconds != 600 || c.Spec.JobTemplate.Spec.TTLSecondsAfterFinished != nil ||
 		c.Labels[engine.RunLabel] != s.RunID || c.Spec.JobTemplate.Labels[engine.RunLabel] != s.RunID ||
 		runner.Command[len(runner.Command)-1] != "s3://bench/nightly/$(POD)/a.jsonl" || runner.Env[len(runner.Env)-1].ValueFrom.FieldRef.FieldPath != "metadata.name" {
 		t.Errorf("%s", out.String())
