@@ -92,7 +92,7 @@ func (d *driver) unwell(pod string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second) // the operation's own time may be over, and it is waited for a little longer
 	defer cancel()
 	p, err := d.Pods(d.Namespace).Get(ctx, pod, metav1.GetOptions{})
-	if err != nil {
+	if err != nil && !apierrors.IsNotFound(err) { // as is a pod that was deleted by force, which is how one leaves a dead node
 		return "", err
 	}
 	node := cmp.Or(p.Spec.NodeName, d.e.Node)

@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/url"
@@ -25,6 +26,7 @@ import (
 	"github.com/tare-bench/tare/internal/cargo"
 	"github.com/tare-bench/tare/internal/kube"
 	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/batch"
 	"github.com/tare-bench/tare/internal/subject/engine"
 	"github.com/tare-bench/tare/internal/subject/setting"
 	"github.com/tare-bench/tare/record"
@@ -150,6 +152,26 @@ func TestAFailureSaysItsCause(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+func TestANodeIsToldOfWhereItsPodWasDeletedByForce(t *testing.T) {
+	t.Parallel()
+	s := script(t)
+	target, err := s.target(subject.Engine{Image: "probe:1", Node: "n1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := node("n1")
+	n.Status.Conditions[0] = corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, Reason: "NodeStatusUnknown", Message: "Kubelet stopped posting node status."}
+	if err := s.Tracker().Update(corev1.SchemeGroupVersion.WithResource("nodes"), n, ""); err != nil {
+		t.Fatal(err)
+	}
+	for _, why := range []error{context.DeadlineExceeded, &batch.Refusal{Failure: record.Failure{Kind: record.FailState, Detail: "the pod was deleted"}}} {
+		got := (&driver{Target: target}).because("gone", time.Minute, why)
+		if !strings.Contains(got.Error(), "the node n1 is not ready: NodeStatusUnknown Kubelet stopped posting") {
+			t.Errorf("of %v: %v", why, got)
+		}
 	}
 }
 
