@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -135,7 +134,9 @@ func TestAKubeletThatDiesMidMeasureCostsItsOwnTargetOnly(t *testing.T) {
 	r := newRig(t, cluster.Options{Nodes: 2})
 	path := filepath.Join(t.TempDir(), "run.jsonl")
 	const rounds = 6
-	c := exec.Command(r.tare, "lifecycle", "host", "kubernetes/runc", "--ops", "run,rm", "--rounds", strconv.Itoa(rounds), "--warmup", "0", "--timeout", "40s",
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	c := r.tool(ctx, "lifecycle", "host", "kubernetes/runc", "--ops", "run,rm", "--rounds", strconv.Itoa(rounds), "--warmup", "0", "--timeout", "40s",
 		"--namespace", "default", "-o", path, "--kubeconfig", r.Kubeconfig, "--node", "node-1", "--node-cri", r.Nodes[1].CRI)
 	c.Env = append(os.Environ(), "TARE_STATE_DIR="+t.TempDir(), "TARE_DATA_DIR="+t.TempDir())
 	var said bytes.Buffer
@@ -148,6 +149,7 @@ func TestAKubeletThatDiesMidMeasureCostsItsOwnTargetOnly(t *testing.T) {
 		_ = c.Wait()
 		close(ended)
 	}()
+	t.Cleanup(func() { <-ended }) // before its cluster is no more
 	for done := false; !done; time.Sleep(50 * time.Millisecond) {
 		all, _ := samples(path)
 		done = len(all["kubernetes/runc"]) > 0

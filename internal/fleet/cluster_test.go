@@ -129,6 +129,15 @@ func isRecord(t *testing.T, path, node string) {
 }
 
 // command is tare as it is called, with a long plan or a short one.
+// tool is the command, which is asked to end when ctx is done, and has a minute to remove
+// what it made.
+func (r *rig) tool(ctx context.Context, args ...string) *exec.Cmd {
+	c := exec.CommandContext(ctx, r.tare, args...)
+	c.Cancel = func() error { return c.Process.Signal(unix.SIGTERM) }
+	c.WaitDelay = time.Minute
+	return c
+}
+
 func (r *rig) command(t *testing.T, rounds string, more ...string) *exec.Cmd {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "plan.yaml")
@@ -136,7 +145,7 @@ func (r *rig) command(t *testing.T, rounds string, more ...string) *exec.Cmd {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return exec.Command(r.tare, append([]string{"fleet", "run", path, "--nodes", "kubernetes.io/os=linux", "--parallel", "2", "--image", r.image,
+	return r.tool(t.Context(), append([]string{"fleet", "run", path, "--nodes", "kubernetes.io/os=linux", "--parallel", "2", "--image", r.image,
 		"--requests", "cpu=100m", "--kubeconfig", r.kubeconfig, "--namespace", "default"}, more...)...)
 }
 
