@@ -135,7 +135,7 @@ func (j *Judgement) saturated(r *Row, add func(record.Finding)) {
 		put(foundClientBound, finding.Warning, fmt.Sprintf("the client used %.2f of %d CPUs, and no more were left", r.clientShare, j.CPUs),
 			"the throughput is what the client can send, not what the server can answer: ask for a rate (--rate), or use a machine with more CPUs")
 	case busy:
-		put(foundNodeFull, finding.Note, fmt.Sprintf("the node was full (%.2f of %d CPUs), of which the client used %.2f", r.Busy.Value, j.CPUs, r.clientShare),
+		put(foundNodeFull, finding.Note, fmt.Sprintf("the node was full (%.2f of %d CPUs), of which the client used at most %.2f in any round", min(r.Busy.Value, cpus), j.CPUs, r.clientShare),
 			"client and server share its CPUs: latencies hold the queue for one, and the CPU of a request says more than the throughput")
 	}
 	if r.limitShare >= full || r.held >= 1-full {
