@@ -80,8 +80,9 @@ type Checker interface {
 // How much a value can be at most. Beyond it a figure is of another unit.
 const (
 	maxListed    = 1 << 16
-	maxProcesses = 1 << 22 // the kernel's largest pid
-	maxBytes     = 1 << 57 // the address space of x86 with five levels of page tables
+	maxRounds    = 1_000_000 // as many as can be asked for
+	maxProcesses = 1 << 22   // the kernel's largest pid
+	maxBytes     = 1 << 57   // the address space of x86 with five levels of page tables
 	maxCPU       = 256 * int64(longestSpan)
 	maxPath      = 4096 // PATH_MAX
 	maxLabel     = 256
@@ -108,6 +109,7 @@ var limits = map[string]limit{
 	"command": {chars: 1 << 16, kind: "command"},
 
 	"lane":      {most: MaxLanes - 1},
+	"round":     {most: maxRounds - 1},
 	"processes": {most: maxProcesses},
 	"bytes":     {most: maxBytes},
 	"cpu":       {most: maxCPU},

@@ -59,7 +59,7 @@ type Map struct {
 // programs and processes used meanwhile.
 type Point struct {
 	Type     Type   `json:"type"`
-	Round    int    `json:"round"`                                     // from 0
+	Round    int    `json:"round" is:"round"`                          // from 0
 	Order    int    `json:"order"`                                     // the point's place in the round's random order
 	Case     string `json:"case" is:"needed,one=load|quota|memory"`    // CaseLoad, CaseQuota, CaseMemory
 	Datapath string `json:"datapath" is:"label"`                       // "reference", or what the programs were chosen by: "kmesh", "name cgroup_*"

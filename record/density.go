@@ -23,7 +23,7 @@ const (
 // why there were no more, and how the machine came back once they were removed.
 type Density struct {
 	Type      Type     `json:"type"`
-	Round     int      `json:"round"`
+	Round     int      `json:"round" is:"round"`
 	Order     int      `json:"order"`
 	Target    string   `json:"target" is:"needed,safe"`
 	Trial     bool     `json:"trial,omitempty"`                    // a few sandboxes before the rounds, from which it is told how far it will go

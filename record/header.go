@@ -85,7 +85,7 @@ type Environment struct {
 type Node struct {
 	Type  Type    `json:"type"`
 	Time  int64   `json:"time"` // ns, CLOCK_MONOTONIC
-	Round int     `json:"round"`
+	Round int     `json:"round" is:"round"`
 	Phase Phase   `json:"phase"`
 	Lanes int     `json:"lanes"` // of the round's batches
 	Load1 float64 `json:"load1"`

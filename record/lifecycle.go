@@ -30,8 +30,8 @@ const (
 type Batch struct {
 	Type     Type     `json:"type"`
 	Phase    Phase    `json:"phase" is:"needed,one=warmup|measure"`
-	Round    int      `json:"round"` // from 0; warm-up rounds count on their own
-	Order    int      `json:"order"` // this target's place in the round's random order
+	Round    int      `json:"round" is:"round"` // from 0; warm-up rounds count on their own
+	Order    int      `json:"order"`            // this target's place in the round's random order
 	Target   string   `json:"target" is:"needed,safe"`
 	Op       string   `json:"op" is:"needed,safe"`
 	Lanes    int      `json:"lanes" is:"min=1,max=10000"`      // N as planned

@@ -48,7 +48,7 @@ type Reading struct {
 	Type       Type        `json:"type"`
 	Time       int64       `json:"time"`           // ns, when the node was read; groups and processes follow at once
 	Took       int64       `json:"took" is:"span"` // ns until all of it was read
-	Round      int         `json:"round"`
+	Round      int         `json:"round" is:"round"`
 	Order      int         `json:"order"`
 	Target     string      `json:"target" is:"needed,safe"`
 	Phase      string      `json:"phase" is:"label,safe"`                         // as the plan names it: "idle", "10M", "hold 64MiB", "spin 0.5cpu"; "" before and after
@@ -235,7 +235,7 @@ type Problems struct {
 // Series is what was sampled within one phase at a fixed cadence.
 type Series struct {
 	Type      Type               `json:"type"`
-	Round     int                `json:"round"`
+	Round     int                `json:"round" is:"round"`
 	Target    string             `json:"target" is:"needed,safe"`
 	Phase     string             `json:"phase" is:"needed,label,safe"`
 	Sandboxes int                `json:"sandboxes" is:"max=10000"`

@@ -18,7 +18,7 @@ const (
 // lies between them is for package trace to say.
 type Start struct {
 	Type   Type   `json:"type"`
-	Round  int    `json:"round"`                                                        // from 0; of logs the start's place in order of time
+	Round  int    `json:"round" is:"round"`                                             // from 0; of logs the start's place in order of time
 	Order  int    `json:"order"`                                                        // this target's place in the round's random order
 	Target string `json:"target" is:"needed,label,safe"`                                // as in the plan; of logs what they tell of: "kata", "containerd", "cri-o"
 	Method string `json:"method" is:"needed,one=bpf|tracefs|connector|none|logs|notes"` // how it was seen, see the Method constants

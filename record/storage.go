@@ -35,8 +35,8 @@ const (
 // tool's output has nothing but the claim.
 type Cell struct {
 	Type     Type      `json:"type"`
-	Round    int       `json:"round"` // from 0
-	Order    int       `json:"order"` // this target's place in the round's random order
+	Round    int       `json:"round" is:"round"` // from 0
+	Order    int       `json:"order"`            // this target's place in the round's random order
 	Target   string    `json:"target" is:"needed,label,safe"`
 	Volume   string    `json:"volume" is:"place,kind=volume"`         // see the Volume constants; "" where it is not known, in imported ones
 	Cache    string    `json:"cache" is:"one=direct|buffered"`        // CacheDirect, CacheBuffered; "" where it is not known

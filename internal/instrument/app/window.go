@@ -15,8 +15,8 @@ const TypeWindow record.Type = "window"
 // it, and what was seen of the node meanwhile. Times are ns of CLOCK_MONOTONIC.
 type Window struct {
 	Type      record.Type `json:"type"`
-	Round     int         `json:"round"` // from 0
-	Order     int         `json:"order"` // its place in the round's random order
+	Round     int         `json:"round" is:"round"` // from 0
+	Order     int         `json:"order"`            // its place in the round's random order
 	Target    string      `json:"target" is:"needed,label,safe"`
 	Neighbour string      `json:"neighbour,omitempty" is:"label,safe"` // what worked beside in a sandbox of its own; "" for nothing
 	URL       string      `json:"url,omitempty" is:"path"`             // as it was asked
