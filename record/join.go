@@ -30,8 +30,9 @@ func (w *Writer) Join(path string) error {
 		raw, err := again.read()
 		whole := err == nil && (raw.whole || json.Valid(raw.text))
 		if whole && len(raw.text) > 0 {
-			if w.err = w.append(append(raw.text[:len(raw.text):len(raw.text)], '\n')); w.err != nil {
-				return cutShort(w.err)
+			if err := w.append(append(raw.text[:len(raw.text):len(raw.text)], '\n')); err != nil {
+				w.err = w.cutShort(err)
+				return w.err
 			}
 			w.begun = true
 		}

@@ -89,7 +89,7 @@ func (w *Writer) Write(line any) error {
 		return err
 	}
 	if err := w.append(text); err != nil {
-		w.err = cutShort(err)
+		w.err = w.cutShort(err)
 		return w.err
 	}
 	w.begun = true
@@ -164,20 +164,25 @@ func (w *Writer) append(text []byte) error {
 // keep remembers the first error.
 func (w *Writer) keep(err error) {
 	if w.err == nil && err != nil {
-		w.err = cutShort(err)
+		w.err = w.cutShort(err)
 	}
 }
 
 // cutShort says what a failed write means for the record, and what to do where
 // that is known. The system's error names the path.
-func cutShort(err error) error {
+func (w *Writer) cutShort(err error) error {
+	what, kept := "the record could not be begun", ""
+	if w.begun {
+		what, kept = "the record is cut short", "; the lines before are kept"
+	}
+	advice := ""
 	switch {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return fmt.Errorf("the record is cut short: %w; the lines before are kept: free space, or write the record to another disk", err)
+		advice = ": free space, or write the record to another disk"
 	case errors.Is(err, syscall.EIO):
-		return fmt.Errorf("the record is cut short: %w; the lines before are kept: the disk is failing (see dmesg), write the record to another one", err)
+		advice = ": the disk is failing (see dmesg), write the record to another one"
 	}
-	return fmt.Errorf("the record is cut short: %w; the lines before are kept", err)
+	return fmt.Errorf("%s: %w%s%s", what, err, kept, advice)
 }
 
 // newEncoder compresses in the calling goroutine: what Flush has returned for

@@ -7,6 +7,8 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+
+	"github.com/tare-bench/tare/record"
 )
 
 func newJoin(s *app) *cobra.Command {
@@ -31,13 +33,23 @@ that a crash left is not taken.`,
 				return err
 			}
 			for _, arg := range args {
-				err = errors.Join(err, w.Join(arg))
+				if err = w.Join(arg); err != nil {
+					break
+				}
 			}
-			if err = errors.Join(err, w.Close()); err == nil {
+			if wrong := w.Close(); err == nil {
+				err = wrong
+			}
+			if err == nil {
 				_, err = s.lines().LoadAll(path) // what cannot be read again is not kept
 			}
+			for _, arg := range args {
+				if err == nil {
+					err = s.tellBroken(arg)
+				}
+			}
 			if err != nil {
-				return errors.Join(err, os.Remove(path))
+				return unkept(w, path, err)
 			}
 			_, err = fmt.Fprintf(s.Out, "%s: %d files\n", path, len(args))
 			return err
@@ -45,4 +57,32 @@ that a crash left is not taken.`,
 	}
 	c.Flags().StringVarP(&path, "output", "o", "", "file to write, .jsonl or .jsonl.zst")
 	return c
+}
+
+// tellBroken tells of a record that breaks off within a line that is not taken.
+func (s *app) tellBroken(path string) error {
+	r, err := s.lines().Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = r.Close() }()
+	return r.Each(func(rec *record.Record) {
+		if rec.Truncated {
+			fmt.Fprintf(s.Err, "tare: %s\n", cleanLines(path+brokenOff))
+		}
+	})
+}
+
+const brokenOff = ": it breaks off within a line; what is there of that line is left out"
+
+// unkept is why a file was not made, of which nothing is kept. A device or a pipe is no
+// file of ours.
+func unkept(w *record.Writer, path string, err error) error {
+	if cause := errors.Unwrap(w.Err()); cause != nil {
+		err = fmt.Errorf("%w; nothing of it is kept: free space, or name another file with -o", cause)
+	}
+	if info, wrong := os.Lstat(path); wrong != nil || !info.Mode().IsRegular() {
+		return err
+	}
+	return errors.Join(err, os.Remove(path))
 }

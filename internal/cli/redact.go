@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -64,15 +63,24 @@ func (s *app) redact(r *record.Redaction, from, to string) (err error) {
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, os.Remove(to))
+			err = unkept(w, to, err)
 		}
 	}()
 	in.Several()
 	for more := true; more && err == nil; more = in.More() {
 		w.Another()
 		err = redactOne(r, in, w)
+		if in.Truncated() {
+			fmt.Fprintf(s.Err, "tare: %s\n", cleanLines(from+brokenOff))
+		}
+		if n := in.ProblemCount(); n > 0 {
+			fmt.Fprintf(s.Err, "tare: %s\n", cleanLines(fmt.Sprintf("%s: what cannot be read is left out, %d in all: %s", from, n, in.Problems()[0])))
+		}
 	}
-	if err = errors.Join(err, w.Close()); err != nil {
+	if wrong := w.Close(); err == nil {
+		err = wrong
+	}
+	if err != nil {
 		return err
 	}
 	before, err := s.digits(from)

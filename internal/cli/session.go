@@ -90,7 +90,7 @@ func weigh(ctx context.Context, s *app, out *outputFlags, w weighing) error {
 		o.options.Drop = disk.DropCaches
 	}
 	if err := o.load(ctx, w.workload, w.beside); err != nil {
-		return errors.Join(err, o.close(nil), os.Remove(o.path))
+		return errors.Join(o.close(nil, err), os.Remove(o.path))
 	}
 	settled := func() {}
 	if w.steady {
@@ -98,7 +98,7 @@ func weigh(ctx context.Context, s *app, out *outputFlags, w weighing) error {
 	}
 	rec, j, runErr := w.run(o)
 	settled()
-	err = errors.Join(runErr, o.close(rec))
+	err = o.close(rec, runErr)
 	if j == nil {
 		return err
 	}
@@ -163,10 +163,14 @@ func begin(s *app, experiment string, targets []subject.Target, skipped []record
 	}, nil
 }
 
-// close puts everything away.
-func (o *session) close(rec *record.Record) error {
+// close puts everything away, behind a run that ended with an error or none. A record
+// that could not be written has told the run so.
+func (o *session) close(rec *record.Record, err error) error {
 	o.progress.done()
-	return errors.Join(o.record.Close(), closeRun(o.run, rec))
+	if wrong := o.record.Close(); !errors.Is(err, wrong) {
+		err = errors.Join(err, wrong)
+	}
+	return errors.Join(err, closeRun(o.run, rec))
 }
 
 // end says where the record is that was shown, and returns what the command ends with.
