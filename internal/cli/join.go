@@ -75,14 +75,19 @@ func (s *app) tellBroken(path string) error {
 
 const brokenOff = ": it breaks off within a line; what is there of that line is left out"
 
-// unkept is why a file was not made, of which nothing is kept. A device or a pipe is no
-// file of ours.
+// unkept is why a file was not made, of which nothing is kept.
 func unkept(w *record.Writer, path string, err error) error {
 	if cause := errors.Unwrap(w.Err()); cause != nil {
 		err = fmt.Errorf("%w; nothing of it is kept: free space, or name another file with -o", cause)
 	}
-	if info, wrong := os.Lstat(path); wrong != nil || !info.Mode().IsRegular() {
+	return errors.Join(err, removeFile(path))
+}
+
+// removeFile removes what was to be a record. A device or a pipe that was named for it is
+// no file of ours.
+func removeFile(path string) error {
+	if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {
 		return err
 	}
-	return errors.Join(err, os.Remove(path))
+	return os.Remove(path)
 }

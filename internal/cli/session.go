@@ -90,7 +90,7 @@ func weigh(ctx context.Context, s *app, out *outputFlags, w weighing) error {
 		o.options.Drop = disk.DropCaches
 	}
 	if err := o.load(ctx, w.workload, w.beside); err != nil {
-		return errors.Join(o.close(nil, err), os.Remove(o.path))
+		return errors.Join(o.close(nil, err), removeFile(o.path))
 	}
 	settled := func() {}
 	if w.steady {

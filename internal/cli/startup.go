@@ -112,7 +112,7 @@ func readStarts(ctx context.Context, s *app, v *verb, from logfiles.Logs, merged
 	tell.done()
 	err = errors.Join(err, w.Close())
 	if rec == nil { // a record of nothing would stand for a measurement
-		err = errors.Join(err, os.Remove(path))
+		err = errors.Join(err, removeFile(path))
 	}
 	if err != nil {
 		return err
