@@ -66,17 +66,7 @@ func each[T any](s *app, args []string, format string, keep func(instrument.Judg
 				files = append(files, ofFile[one]{path: path, named: named})
 			}
 		}
-		most, at := map[string]seen{}, 0
-		for runs := range inOrder(files, func(f ofFile[one]) []seen { return s.skim(f.path) }) {
-			for nth, run := range runs {
-				run.file, run.nth = at, nth
-				if best, met := most[run.id]; run.id != "" && (!met || run.more(best)) {
-					most[run.id] = run
-				}
-			}
-			at++
-		}
-		at = 0
+		most, at := fullest(inOrder(files, func(f ofFile[one]) []seen { return s.skim(f.path) })), 0
 		for f := range inOrder(files, read) {
 			out := ofFile[T]{path: f.path, named: f.named, err: f.err}
 			for _, one := range f.kept {
@@ -96,6 +86,22 @@ func each[T any](s *app, args []string, format string, keep func(instrument.Judg
 			}
 		}
 	}
+}
+
+// fullest tells of each run which of the files, whose runs are given in their order, has
+// most of it.
+func fullest(files iter.Seq[[]seen]) map[string]seen {
+	most, at := map[string]seen{}, 0
+	for runs := range files {
+		for nth, run := range runs {
+			run.file, run.nth = at, nth
+			if best, met := most[run.id]; run.id != "" && (!met || run.more(best)) {
+				most[run.id] = run
+			}
+		}
+		at++
+	}
+	return most
 }
 
 // seen is how much of a run a file has.

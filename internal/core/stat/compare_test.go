@@ -7,8 +7,8 @@ import (
 )
 
 // compare compares two sides alone.
-func compare(old, new Rounds, margin float64) Comparison {
-	return CompareAll([]Sides{{Old: old, New: new}}, margin, Holm)[0]
+func compare(old, new Rounds) Comparison {
+	return CompareAll([]Sides{{Old: old, New: new}}, 0, Holm)[0]
 }
 
 func TestCompare(t *testing.T) {
@@ -82,7 +82,7 @@ func TestCompare(t *testing.T) {
 		}, Different, 10, "p=0.002 of 10 pairs"},
 	} {
 		old, new := tt.sides()
-		c := compare(old, new, 0)
+		c := compare(old, new)
 		if c.Verdict != tt.want || c.Pairs != tt.pairs || !strings.Contains(c.Why, tt.why) || c.Why == "" {
 			t.Errorf("%s: got %+v", tt.name, c)
 		}
@@ -203,7 +203,7 @@ func TestNoPIsBelowWhatTheRanksCanShow(t *testing.T) {
 		for i := range n {
 			old[i], new[i] = 100, 200*math.Exp(0.01*float64(i)) // depends on its neighbours as much as can be
 		}
-		if c := compare(old, new, 0); c.Widened <= 1 || c.P < math.Exp2(1-float64(n)) {
+		if c := compare(old, new); c.Widened <= 1 || c.P < math.Exp2(1-float64(n)) {
 			t.Errorf("%d rounds: p is %g", n, c.P)
 		}
 	}
@@ -215,7 +215,7 @@ func TestExchangingTheSidesKeepsTheVerdict(t *testing.T) {
 		r := seeded(seed)
 		factors := wandering(r, 6+int(seed%20))
 		a, b := run(r, factors, 100, 0.03), run(r, factors, 104, 0.03)
-		ab, ba := compare(a, b, 0), compare(b, a, 0)
+		ab, ba := compare(a, b), compare(b, a)
 		if !near(ab.P, ba.P) || !near(ab.PSame, ba.PSame) || !near(1+ab.Lo, 1/(1+ba.Hi)) {
 			t.Fatalf("seed %d:\n%+v\n%+v", seed, ab, ba)
 		}

@@ -106,9 +106,9 @@ func TestIntervalsOfShiftsHoldThem(t *testing.T) {
 			var found [3]int
 			for range simulations {
 				sides := w.draw(r, 2, n)
-				wrong += count(compare(sides[0], sides[1], 0).P < Alpha)
+				wrong += count(compare(sides[0], sides[1]).P < Alpha)
 				for i, s := range []float64{0.03, 0.05, shift} {
-					c := compare(sides[0], times(sides[1], 1+s), 0)
+					c := compare(sides[0], times(sides[1], 1+s))
 					found[i] += count(c.P < Alpha && c.Shift > 0)
 					holds += count(s == shift && c.Lo <= shift && shift <= c.Hi)
 				}

@@ -9,7 +9,7 @@ import (
 func TestRatiosAreOfValuesOfOneStratum(t *testing.T) {
 	t.Parallel()
 	four, twice := []float64{1, 2, 3, 4}, []float64{2, 4, 6, 8}
-	one := compare(Rounds{0: 1, 1: 2, 2: 3, 3: 4}, Rounds{4: 2, 5: 4, 6: 6, 7: 8}, 0)
+	one := compare(Rounds{0: 1, 1: 2, 2: 3, 3: 4}, Rounds{4: 2, 5: 4, 6: 6, 7: 8})
 	for name, c := range map[string]struct {
 		strata []Samples
 		n      int
