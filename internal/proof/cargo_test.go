@@ -226,7 +226,7 @@ func TestAnImageOfAUsersOwnRunsOnEveryTarget(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The folder has its own mode whatever that of those above it: engines mount it as root.
-	script := `echo "$OF_IMAGE $OF_BOTH $MINE $(id -u):$(id -g) $(pwd) $(cat own)" >/out/said; trap 'exit 0' TERM; while :; do sleep 0.05; done`
+	script := `trap 'exit 0' TERM; echo "$OF_IMAGE $OF_BOTH $MINE $(id -u):$(id -g) $(pwd) $(cat own)" >/out/said; while :; do sleep 0.05; done`
 	w := setting.Workload{
 		Image: shell(t), Command: []string{"bash", "-c", script}, Env: []setting.Variable{"OF_BOTH=mine", "MINE=mine"}, Mounts: []setting.Mount{setting.Mount(out + ":/out")},
 		HostCommand: []string{"bash", "-c", strings.ReplaceAll(script, "/out/", out+"/")},
@@ -294,8 +294,8 @@ func TestAnImageOfAUsersOwnDoesNotRuleTheMachine(t *testing.T) {
 		t.Fatal(err)
 	}
 	caps := `while read -r name value; do case $name in CapInh:|CapEff:|CapBnd:) echo -n "$value ";; esac; done </proc/self/status; `
-	script := `{ ` + caps + `for f in /proc/sys/kernel/domainname /proc/sysrq-trigger /proc/irq/default_smp_affinity /in/file /in/below/file /proc/self/comm; do
-		case $f in */file) : >$f ;; *) [ -w $f ] ;; esac 2>/dev/null && echo -n "$f "; done; echo; } >/out/said; trap 'exit 0' TERM; while :; do sleep 0.05; done`
+	script := `trap 'exit 0' TERM; { ` + caps + `for f in /proc/sys/kernel/domainname /proc/sysrq-trigger /proc/irq/default_smp_affinity /in/file /in/below/file /proc/self/comm; do
+		case $f in */file) : >$f ;; *) [ -w $f ] ;; esac 2>/dev/null && echo -n "$f "; done; echo; } >/out/said; while :; do sleep 0.05; done`
 	w := setting.Workload{Image: shell(t), User: "0:0", Command: []string{"bash", "-c", script}, Mounts: []setting.Mount{setting.Mount(in + ":/in:ro"), setting.Mount(out + ":/out")}}
 	all, err := find.Named(t.Context(), []string{"floor", "runc"}, find.Settings{})
 	if err != nil {

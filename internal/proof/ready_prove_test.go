@@ -30,7 +30,7 @@ func TestEveryWayOfAskingFindsAProgramReadyOrEnded(t *testing.T) {
 		return setting.Workload{Image: archive, Command: []string{"bash", "-c", strings.ReplaceAll(script, "FILE", "/out/ready")}, Mounts: []setting.Mount{setting.Mount(out + ":/out")},
 			HostCommand: []string{"bash", "-c", strings.ReplaceAll(script, "FILE", mark)}}
 	}
-	works := bash(`sleep 0.3; echo "ready: 17"; : >FILE; trap 'exit 0' TERM; while :; do sleep 0.05; done`)
+	works := bash(`trap 'exit 0' TERM; sleep 0.3; echo "ready: 17"; : >FILE; while :; do sleep 0.05; done`)
 	fails := bash(`sleep 0.5; echo "no such database" >&2; exit 3`)
 	for _, f := range fleet(t) {
 		path := "/out/ready"
