@@ -64,7 +64,8 @@ func (s *app) runs(paths []string) (out []compare.Run, err error) {
 		for i := range f.kept {
 			f.kept[i].Share(labels)
 		}
-		if metrics.Read(live); own && len(out)%256 == 0 {
+		if own && len(out)%256 == 0 {
+			metrics.Read(live)
 			debug.SetMemoryLimit(max(mostKept, int64(live[0].Value.Uint64()*3/2)))
 		}
 		out = append(out, f.kept...)
