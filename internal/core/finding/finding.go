@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/stat"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -59,6 +61,21 @@ const (
 // FromRun are the codes of findings that cannot be made from samples.
 var FromRun = []string{OpenFailed, GivenUp, LeftBehind, RuntimeLeft, NotPrecise, Budget, RootChanged, NotWeighed,
 	NotReached, PhaseSkipped, NotRetired, EngineSilent, NotDropped, VolumeAbsent, StatisticsOn, NoRoom, Throttled}
+
+// TooFew says what so many rounds cannot show: of fewer than [stat.MinRounds] there is no
+// interval, and comparisons may need more. It is false where rounds are enough, or none.
+func TooFew(rounds, need, lanes int) (f record.Finding, few bool) {
+	least := stat.MinRounds(figure.Confidence)
+	switch {
+	case rounds < 1, rounds >= max(least, need):
+		return f, false
+	case rounds >= least:
+		return TooFewToCompare(rounds, need, lanes), true
+	}
+	give := map[bool]string{true: "1 round gives", false: fmt.Sprintf("%d rounds give", rounds)}[rounds == 1]
+	return record.Finding{Code: FewRounds, Level: Note, Lanes: lanes, Message: give + " no 95 % interval",
+		Advice: fmt.Sprintf("use --rounds %d or more", max(least, need))}, true
+}
 
 // TooFewToCompare says that rounds cannot show a difference between targets, however
 // large, where so many are needed: lanes is 0 where that is no matter.

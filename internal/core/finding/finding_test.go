@@ -24,3 +24,23 @@ func TestAdviceOnAWorkloadIsOfItsCause(t *testing.T) {
 		}
 	}
 }
+
+func TestTooFewRoundsAreOfWhatTheyAreNeededFor(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		rounds, need  int
+		message, more string
+	}{
+		"one gives no interval":            {1, 0, "1 round gives no 95 % interval", "--rounds 6 or"},
+		"nor do five, and more is needed":  {5, 12, "5 rounds give no 95 % interval", "--rounds 12 or"},
+		"six show no difference":           {6, 12, "6 rounds cannot show a difference", "--rounds 12 or"},
+		"six are enough without the need":  {6, 0, "", ""},
+		"where none was there is no word":  {0, 12, "", ""},
+		"as many as are needed are enough": {12, 12, "", ""},
+	} {
+		f, few := TooFew(c.rounds, c.need, 0)
+		if few != (c.message != "") || !strings.HasPrefix(f.Message, c.message) || !strings.Contains(f.Advice, c.more) {
+			t.Errorf("%s: %v %+v", name, few, f)
+		}
+	}
+}

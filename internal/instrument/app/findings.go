@@ -64,9 +64,8 @@ func (j *Judgement) findings() []record.Finding {
 		out.Add(record.Finding{Code: foundFewSamples, Level: finding.Note,
 			Message: fmt.Sprintf("in some window only %d requests were answered, of which p99.9 is the slowest one", fewest), Advice: fmt.Sprintf("load longer (-t): p99.9 takes %d answers in each window", tailed)})
 	}
-	if least > 0 && least < stat.MinRounds(figure.Confidence) {
-		out.Add(record.Finding{Code: finding.FewRounds, Level: finding.Note, Message: page.Amount(least, "round") + " give no 95 % interval",
-			Advice: fmt.Sprintf("use --rounds %d or more", max(stat.MinRounds(figure.Confidence), j.need()))})
+	if f, few := finding.TooFew(least, j.need(), 0); few && least < stat.MinRounds(figure.Confidence) {
+		out.Add(f)
 	}
 	j.tooFew(out.Add)
 	return out

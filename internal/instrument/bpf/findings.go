@@ -5,10 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/core/page"
-	"github.com/tare-bench/tare/internal/core/stat"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -321,9 +319,8 @@ func (j *judging) few(add adding) {
 			least = n
 		}
 	}
-	if least > 0 && least < stat.MinRounds(figure.Confidence) {
-		gives := plural(int64(least), "1 round gives", fmt.Sprintf("%d rounds give", least))
-		add(record.Finding{Code: finding.FewRounds, Level: finding.Note, Message: gives + " no 95 % interval", Advice: fmt.Sprintf("use --rounds %d or more", stat.MinRounds(figure.Confidence))})
+	if f, few := finding.TooFew(least, 0, 0); few {
+		add(f)
 	}
 	if q := j.b.Quota; q != nil && q.Agree < q.Rounds {
 		add(record.Finding{Code: "rounds-disagree", Level: finding.Warning, Message: fmt.Sprintf("only %d of %d rounds lead to the verdict (%s) by themselves", q.Agree, q.Rounds, q.Verdict),

@@ -75,17 +75,14 @@ func fewRounds(t *Table, need int, add func(record.Finding)) {
 		if len(where[n]) == 0 {
 			continue
 		}
-		f := record.Finding{}
+		f, _ := finding.TooFew(n, need, t.Lanes)
 		if len(where[n]) == 1 {
-			f = where[n][0]
+			f.Target, f.Op = where[n][0].Target, where[n][0].Op
 		}
-		f.Code, f.Level, f.Lanes = finding.FewRounds, finding.Note, t.Lanes
-		f.Message = fmt.Sprintf("%s no 95 %% interval", map[bool]string{true: "1 round gives", false: fmt.Sprintf("%d rounds give", n)}[n == 1])
-		f.Advice = fmt.Sprintf("use --rounds %d or more", max(stat.MinRounds(figure.Confidence), need))
 		add(f)
 	}
-	if t.Rounds >= stat.MinRounds(figure.Confidence) && t.Rounds < need {
-		add(finding.TooFewToCompare(t.Rounds, need, t.Lanes))
+	if f, few := finding.TooFew(t.Rounds, need, t.Lanes); few && t.Rounds >= stat.MinRounds(figure.Confidence) {
+		add(f)
 	}
 }
 

@@ -33,7 +33,11 @@ func (j *Judging) findings(rec *record.Record, s *Judgement) []record.Finding {
 	add := out.Add
 	out.TakeOver(rec, foundClaim, FoundUnread)
 	out.Whole(rec)
+	least := 0 // rounds of a target that was watched
 	for _, t := range j.targets {
+		if n := len(t.with); n > 0 && (least == 0 || n < least) {
+			least = n
+		}
 		t.failures(add)
 		t.waits(add)
 		t.evidence(add)
@@ -49,6 +53,9 @@ func (j *Judging) findings(rec *record.Record, s *Judgement) []record.Finding {
 			Advice: "read fewer logs at once"})
 	}
 	logFindings(s.Logs, add)
+	if f, few := finding.TooFew(least, 0, 0); few {
+		add(f)
+	}
 	return out
 }
 

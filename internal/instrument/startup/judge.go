@@ -63,11 +63,10 @@ func NewJudging(h *record.Header, targets []record.Target) (*Judging, error) {
 // gathered gathers the starts of one target.
 type gathered struct {
 	Target
-	listed  bool // it stands among the record's targets
-	bare    bool // an OCI runtime without an engine
-	watched int  // starts that have times and were watched
-	logged  int  // starts that were watched, and of which a log tells
-	rounds  map[int]bool
+	listed  bool            // it stands among the record's targets
+	bare    bool            // an OCI runtime without an engine
+	watched int             // starts that have times and were watched
+	logged  int             // starts that were watched, and of which a log tells
 	kept    []*startValues  // of those a random choice of maxKept
 	whole   []*record.Start // of the kept ones some
 	without stat.Rounds     // wall time of rounds that were not watched
@@ -104,7 +103,7 @@ func (j *Judging) of(name string) *gathered {
 	if len(j.targets) == maxTargets {
 		return j.targets[maxTargets-1]
 	}
-	t := &gathered{Target: Target{Target: name, Engine: engineOf(name)}, rounds: map[int]bool{},
+	t := &gathered{Target: Target{Target: name, Engine: engineOf(name)},
 		without: stat.Rounds{}, with: stat.Rounds{}, missing: map[string]int64{}, where: map[string]string{}, named: map[gapKey]*record.Wait{}}
 	for _, info := range j.infos {
 		if info.Name != name {

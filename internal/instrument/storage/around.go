@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/core/stat"
 	"github.com/tare-bench/tare/record"
@@ -189,24 +188,10 @@ func (j *Judgement) fewRounds(add func(record.Finding)) {
 			most, any = max(most, w.Rounds), true
 		}
 	})
-	switch {
-	case j.Imported:
-	case any:
-		give := "give"
-		if most == 1 {
-			give = "gives"
-		}
-		add(record.Finding{Code: finding.FewRounds, Level: finding.Note,
-			Message: fmt.Sprintf("%s of a cell %s no 95 %% interval, and no difference can be shown", upTo(most), give),
-			Advice:  fmt.Sprintf("use --rounds %d or more", max(stat.MinRounds(figure.Confidence), need))})
-	case least < need:
-		add(finding.TooFewToCompare(least, need, 0))
+	if any {
+		least = most
 	}
-}
-
-func upTo(rounds int) string {
-	if rounds == 1 {
-		return "1 round"
+	if f, few := finding.TooFew(least, need, 0); few && !j.Imported {
+		add(f)
 	}
-	return fmt.Sprintf("up to %d rounds", rounds)
 }

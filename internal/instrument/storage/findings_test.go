@@ -28,8 +28,8 @@ func TestFindingsOfStorage(t *testing.T) {
 		message string
 	}{
 		{"a quiet machine whose device sees all yields none", nil, nil, ""},
-		{"five rounds are too few", func(s *storing) { s.rounds = 5 }, []string{"too-few-rounds"}, "up to 5 rounds"},
-		{"one is", func(s *storing) { s.rounds = 1 }, []string{"too-few-rounds"}, "note: 1 round of a cell gives no"},
+		{"five rounds are too few", func(s *storing) { s.rounds = 5 }, []string{"too-few-rounds"}, "5 rounds give no 95 % interval"},
+		{"one is", func(s *storing) { s.rounds = 1 }, []string{"too-few-rounds"}, "note: 1 round gives no"},
 		{"cells of one kind are one finding", func(s *storing) { s.cell = func(c *record.Cell) { c.Observed.Device.ReadBytes = 0 } },
 			[]string{"not-direct"}, "2 of 3 cells were to be direct, and memory answered: O_DIRECT ended above the device: runc read on bind, direct (vda saw 0 %"},
 		{"of many cells a few are named", func(s *storing) {
