@@ -17,7 +17,6 @@ import (
 
 // weighLifecycle performs a lifecycle.
 func weighLifecycle(ctx context.Context, s *app, l lifecycle.Options, out outputFlags) error {
-	node := &nodestat.Reader{}
 	return weigh(ctx, s, &out, weighing{
 		experiment: lifecycle.Name, engines: l.Engines, steady: true, lanes: slices.Max(l.Lanes), workload: &l.Workload, cache: l.Cache,
 		targets: func() ([]subject.Target, []record.Finding, error) {
@@ -34,12 +33,19 @@ func weighLifecycle(ctx context.Context, s *app, l lifecycle.Options, out output
 			return targets, skipped, cmp.Or(checkNames(targets, l.Baseline, "--baseline"), checkNames(targets, l.Subject, "--subject"))
 		},
 		run: func(o *session) (*record.Record, instrument.Judgement, error) {
-			return outcome(lifecyclerun.Run(ctx, lifecyclerun.Options{Plan: l, Options: o.options, Targets: o.targets, Workload: subject.Workload{Cargo: o.cargo}, Node: func() record.Node {
-				n, _ := node.Read() // which says itself that it is not known
-				return n
-			}}))
+			o.options.Node = nodeReader()
+			return outcome(lifecyclerun.Run(ctx, lifecyclerun.Options{Plan: l, Options: o.options, Targets: o.targets, Workload: subject.Workload{Cargo: o.cargo}}))
 		},
 	})
+}
+
+// nodeReader reads the machine's state between rounds.
+func nodeReader() func() record.Node {
+	node := &nodestat.Reader{}
+	return func() record.Node {
+		n, _ := node.Read() // which says itself that it is not known
+		return n
+	}
 }
 
 func joinOps(ops []subject.Op) string {

@@ -184,6 +184,7 @@ func weighStarts(ctx context.Context, s *app, p startup.Options, out outputFlags
 			return append(targets, commands...), skipped, err
 		},
 		run: func(o *session) (*record.Record, instrument.Judgement, error) {
+			o.options.Node = nodeReader()
 			how := startuprun.Options{Plan: p, Options: o.options, Targets: o.targets, Workload: subject.Workload{Cargo: o.cargo}, Callers: procs.Own, Daemons: daemons, Watch: watch}
 			if beside {
 				how.Logs = func(ctx context.Context, watched []record.Start) (_ []record.Start, _ *record.Logs, err error) {

@@ -20,13 +20,14 @@ const (
 // Node names a machine that was not quiet.
 func (l *List) Node(rec *record.Record) {
 	var steal, cpu, io, mem []float64
-	cold := slices.ContainsFunc(rec.Batches, func(b record.Batch) bool { return b.Dropped != "" })
+	cold := slices.ContainsFunc(rec.Batches, func(b record.Batch) bool { return b.Dropped != "" }) ||
+		slices.ContainsFunc(rec.Starts, func(s record.Start) bool { return s.Dropped != "" })
 	for _, n := range rec.Nodes {
 		if !n.Known || n.Phase != record.PhaseMeasure {
 			continue
 		}
 		steal = append(steal, n.Steal)
-		if n.HavePSI && n.Lanes == 1 { // more lanes press by themselves
+		if n.HavePSI && n.Lanes <= 1 { // more lanes press by themselves
 			cpu, mem = append(cpu, n.PSICPU), append(mem, n.PSIMemory)
 			if !cold { // what begins cold waits for the disk by itself
 				io = append(io, n.PSIIO)
@@ -34,7 +35,7 @@ func (l *List) Node(rec *record.Record) {
 		}
 	}
 	l.Above(Steal, Rounds{"round", steal}, StealBound, StolenTime, "use a machine with CPUs of its own, or add rounds; long tails here are not the runtime's")
-	l.Above(Pressure, Rounds{"round", cpu}, PSICPUBound, "tasks waited for a CPU in rounds of one lane (PSI)", "something else runs on this machine: stop it, or pin it away")
+	l.Above(Pressure, Rounds{"round", cpu}, PSICPUBound, "tasks waited for a CPU in rounds of one lane (PSI)", "something else runs on this machine, unless the workload itself keeps its CPUs busy: stop it, or pin it away")
 	l.Above(Pressure, Rounds{"round", io}, PSIIOBound, "tasks waited for I/O (PSI)", "something else uses the disk, or the runtime's state is on a slow one")
 	l.Above(Pressure, Rounds{"round", mem}, PSIMemoryBound, "tasks waited for memory (PSI)", "the machine is short of memory: free some before believing a figure")
 }

@@ -25,8 +25,6 @@ type Rounds[S Session] struct {
 	Turns func(at Round) []Turn[S]
 	// Visit does one. An error ends the run.
 	Visit func(ctx context.Context, t Turn[S]) error
-	// After is called after every round that came to its end. May be nil.
-	After func(at Round) error
 
 	// Precision is the share of a median that the widest interval may have; 0: no
 	// matter. Widest says how wide it is and of what, once there are enough rounds.
@@ -36,7 +34,7 @@ type Rounds[S Session] struct {
 	// Need is how many rounds the comparisons of a table of the report need; 0: none.
 	Need int
 
-	Lanes int    // for findings: at how many it was, 0 where that is no matter
+	Lanes int    // for findings and readings of the machine: at how many it was, 0 where that is no matter
 	On    string // for findings: where it was, "on bind "
 	Fewer string // for findings: what of a plan can be made less, beside --rounds
 
@@ -188,8 +186,10 @@ func (r *Run[S]) round(ctx context.Context, p *Rounds[S], at Round) (why string,
 			r.visits++
 		}
 	}
-	if p.After == nil || ctx.Err() != nil {
+	if r.Node == nil || ctx.Err() != nil {
 		return "", nil
 	}
-	return "", p.After(at)
+	n := r.Node()
+	n.Round, n.Phase, n.Lanes = at.Number, at.Phase, p.Lanes
+	return "", r.Line(n)
 }

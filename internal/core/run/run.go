@@ -36,6 +36,8 @@ type Options struct {
 	// Drop drops the node's page cache before whatever is timed. May be nil: then it is
 	// left as it is.
 	Drop func(ctx context.Context) error
+	// Node reads the machine's state, after every round that came to its end. May be nil.
+	Node func() record.Node
 	// Warn is told before a run what it cannot show. May be nil.
 	Warn func(text string)
 }

@@ -42,7 +42,7 @@ func (j *Judgement) findings() []record.Finding {
 	var out finding.List
 	out.TakeOver(j.Record)
 	out.Whole(j.Record)
-	var steal []float64
+	var steal, pressed []float64
 	least, fewest := 0, int64(-1)
 	for i := range j.Tables {
 		for _, r := range j.Tables[i].Rows {
@@ -50,6 +50,11 @@ func (j *Judgement) findings() []record.Finding {
 			j.saturated(r, out.Add)
 			if r.Rounds > 0 && (fewest < 0 || r.Fewest < fewest) {
 				fewest = r.Fewest
+			}
+			for _, w := range r.windows {
+				if w.Seen.HavePSI {
+					pressed = append(pressed, w.pressedByOthers())
+				}
 			}
 			for _, v := range figure.Ordered(r.Steal.Values()) {
 				steal = append(steal, v/float64(max(j.CPUs, 1)))
@@ -60,6 +65,8 @@ func (j *Judgement) findings() []record.Finding {
 		}
 	}
 	out.Above(finding.Steal, finding.Rounds{Each: "window", Shares: steal}, finding.StealBound, finding.StolenTime, "use a machine with CPUs of its own, or add rounds; long tails here are not the runtime's")
+	out.Above(finding.Pressure, finding.Rounds{Each: "window", Shares: pressed}, finding.PSICPUBound,
+		"tasks waited for a CPU (PSI), while a third or more of its CPU time was neither the client's nor a sandbox's", "something else runs on this machine: stop it, or pin it away")
 	if fewest >= 0 && fewest < tailed {
 		out.Add(record.Finding{Code: foundFewSamples, Level: finding.Note,
 			Message: fmt.Sprintf("in some window only %d requests were answered, of which p99.9 is the slowest one", fewest), Advice: fmt.Sprintf("load longer (-t): p99.9 takes %d answers in each window", tailed)})
@@ -100,6 +107,22 @@ func (j *Judgement) tooFew(add func(record.Finding)) {
 		found.Message = page.Listed(titles[f]) + ": " + found.Message
 		add(found)
 	}
+}
+
+// pressedByOthers is which share of the window some task waited for a CPU, 0 where it was
+// the load itself that took the CPUs, or that is not known.
+func (w *Window) pressedByOthers() float64 {
+	ours := w.ClientCPU + w.Seen.OwnCPU
+	for _, r := range w.Seen.CPU {
+		ours += r.NS
+	}
+	if w.BesideCPU != nil {
+		ours += *w.BesideCPU
+	}
+	if w.CPUPartly || w.Neighbour != "" && w.BesideCPU == nil || float64(ours) > w.Seen.Busy*float64(w.Seen.Took)*2/3 {
+		return 0
+	}
+	return w.Seen.PSICPU
 }
 
 // failures are windows without figures, and requests without an answer.

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/core/option"
 	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/core/stat"
@@ -77,7 +78,12 @@ func TestFindingsSayWhatHeldTheLoadBack(t *testing.T) {
 		"too few for p99.9":                                         {func(*Options) {}, func(w *Window) { w.Sent.Requests = 999 }, foundFewSamples},
 		"a rate that was not reached":                               {func(o *Options) { o.Rate = 6000 }, func(*Window) {}, foundRateMissed},
 		"a rate that was":                                           {func(o *Options) { o.Rate = 5000 }, func(*Window) {}, ""},
-		"what was due and not sent":                                 {func(o *Options) { o.Rate = 5000 }, func(w *Window) { w.Sent.Unsent = 1 }, foundUnsent},
+		"somebody else":                                             {func(*Options) {}, func(w *Window) { w.Seen.HavePSI, w.Seen.PSICPU = true, 0.5 }, finding.Pressure},
+		"the load itself, which presses": {func(*Options) {}, func(w *Window) {
+			w.Seen.HavePSI, w.Seen.PSICPU, w.Seen.CPU[0].NS = true, 0.5, 8e8
+		}, ""},
+		"somebody of whom part is not known": {func(*Options) {}, func(w *Window) { w.Seen.HavePSI, w.Seen.PSICPU, w.CPUPartly = true, 0.5, true }, ""},
+		"what was due and not sent":          {func(o *Options) { o.Rate = 5000 }, func(w *Window) { w.Sent.Unsent = 1 }, foundUnsent},
 		"requests that failed": {func(*Options) {}, func(w *Window) {
 			w.Sent.Errors, w.Sent.Failures = 3, map[string]int64{"status 503": 3}
 		}, foundErrors},

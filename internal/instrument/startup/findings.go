@@ -53,6 +53,7 @@ func (j *Judging) findings(rec *record.Record, s *Judgement) []record.Finding {
 			Advice: "read fewer logs at once"})
 	}
 	logFindings(s.Logs, add)
+	out.Node(rec)
 	if f, few := finding.TooFew(least, 0, 0); few {
 		add(f)
 	}

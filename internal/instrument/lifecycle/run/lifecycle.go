@@ -23,8 +23,6 @@ type Options struct {
 	run.Options
 	Plan    lifecycle.Options
 	Targets []subject.Target
-	// Node reads the machine's state between rounds. May be nil.
-	Node func() record.Node
 	// Workload is what containers hold.
 	Workload subject.Workload
 }
@@ -36,7 +34,7 @@ type turn = run.Turn[subject.Session]
 func Run(ctx context.Context, o Options) (*record.Record, *lifecycle.Judgement, error) {
 	o.Plan.Seed = run.Seed(o.Plan.Seed)
 	r, err := run.Begin[subject.Session](o.Options, "lifecycle", o.Plan, o.Targets)
-	s := &schedule{Run: r, plan: o.Plan, node: o.Node, workload: o.Workload}
+	s := &schedule{Run: r, plan: o.Plan, workload: o.Workload}
 	why := ""
 	if err == nil {
 		why, err = s.sweep(ctx, o.Targets)
@@ -47,7 +45,6 @@ func Run(ctx context.Context, o Options) (*record.Record, *lifecycle.Judgement, 
 type schedule struct {
 	*run.Run[subject.Session]
 	plan      lifecycle.Options
-	node      func() record.Node
 	workload  subject.Workload
 	lanes     int                  // at present
 	intervals *lifecycle.Intervals // at these
@@ -68,7 +65,7 @@ func (s *schedule) sweep(ctx context.Context, targets []subject.Target) (why str
 		later -= s.all(n)
 		s.lanes, s.intervals = n, lifecycle.NewIntervals(s.Record.Targets, p)
 		why, err = s.Perform(ctx, run.Rounds[subject.Session]{
-			Warmup: p.Warmup, Rounds: p.Rounds, Budget: p.Budget, Turns: s.turns, Visit: s.visit, After: s.after,
+			Warmup: p.Warmup, Rounds: p.Rounds, Budget: p.Budget, Turns: s.turns, Visit: s.visit,
 			Precision: p.Precision, Widest: func() (float64, string) { return s.intervals.Widest(s.GivenUp()...) },
 			Lanes: n, Need: p.RoundsFor(p.Comparisons(s.Record.Targets)), Fewer: ", targets or lanes", Worth: worth(n), Later: later,
 		})
@@ -92,14 +89,4 @@ func (s *schedule) turns(at run.Round) []turn {
 		salt |= 1 << 32
 	}
 	return run.Shuffled(s.plan.Seed, salt, s.Each(at, 0))
-}
-
-// after records the machine's state after a round.
-func (s *schedule) after(at run.Round) error {
-	if s.node == nil {
-		return nil
-	}
-	n := s.node()
-	n.Round, n.Phase, n.Lanes = at.Number, at.Phase, s.lanes
-	return s.Line(n)
 }

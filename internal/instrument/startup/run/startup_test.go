@@ -47,6 +47,7 @@ type scene struct {
 	logs    func(context.Context, []record.Start) ([]record.Start, *record.Logs, error)
 	late    bool // the workload is executed after the call has returned
 	drop    func(context.Context) error
+	node    func() record.Node
 }
 
 func play(names ...string) *scene {
@@ -66,7 +67,7 @@ func (s *scene) run(ctx context.Context, t *testing.T) (*record.Record, error) {
 	w := record.NewWriter(&s.file)
 	rec, _, err := Run(ctx, Options{
 		Plan: s.plan, Targets: s.targets,
-		Options: run.Options{RunID: "r", Write: w.Write, Drop: s.drop, Dirs: func(string) (string, string, error) { return t.TempDir(), t.TempDir(), nil }},
+		Options: run.Options{RunID: "r", Write: w.Write, Drop: s.drop, Node: s.node, Dirs: func(string) (string, string, error) { return t.TempDir(), t.TempDir(), nil }},
 		Callers: func() []int { return []int{own} },
 		Daemons: func() []proctree.Root { return s.daemons },
 		Logs:    s.logs,
@@ -499,6 +500,31 @@ func TestEveryColdStartIsAfterADropOfItsOwn(t *testing.T) {
 	s.drop = func(context.Context) error { return errors.New("read-only file system") }
 	if rec, err = s.run(t.Context(), t); err == nil || rec.End.Status != "failed" || len(rec.Starts) != 0 {
 		t.Errorf("where it cannot be dropped: %v, end %+v, %d starts", err, rec.End, len(rec.Starts))
+	}
+}
+
+func TestAMachineThatIsBusyBesideTheStartsIsNamed(t *testing.T) {
+	for name, c := range map[string]struct {
+		node record.Node
+		drop func(context.Context) error
+		want bool
+	}{
+		"tasks wait for a CPU":                  {record.Node{PSICPU: 0.5}, nil, true},
+		"a quiet one":                           {record.Node{PSICPU: 0.1}, nil, false},
+		"tasks wait for the disk":               {record.Node{PSIIO: 0.5}, nil, true},
+		"those of a cold start do so by nature": {record.Node{PSIIO: 0.5}, func(context.Context) error { return nil }, false},
+	} {
+		s := play("a")
+		s.plan.Rounds, s.drop = 2, c.drop
+		s.node = func() record.Node { n := c.node; n.Known, n.HavePSI = true, true; return n }
+		rec, err := s.run(t.Context(), t)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := slices.ContainsFunc(rec.Findings, func(f record.Finding) bool { return f.Code == finding.Pressure })
+		if found != c.want || len(rec.Nodes) != 2+s.plan.Warmup {
+			t.Errorf("%s: %d readings, and of them %+v", name, len(rec.Nodes), rec.Findings)
+		}
 	}
 }
 
