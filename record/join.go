@@ -9,21 +9,22 @@ import (
 )
 
 // Join appends all records of a file as they stand there, line by line, those of types
-// that this version does not know too. Half a line that a crash left is not taken.
-func (w *Writer) Join(path string) error {
+// that this version does not know too. Half a line that a crash left is not taken, and
+// broken then.
+func (w *Writer) Join(path string) (broken bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	r, err := w.types.Open(path)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer func() { _ = r.Close() }()
 	if _, err := r.Next(); err != nil {
-		return err // it is no record
+		return false, err // it is no record
 	}
 	again, err := w.types.Open(path)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer func() { _ = again.Close() }()
 	for {
@@ -32,15 +33,16 @@ func (w *Writer) Join(path string) error {
 		if whole && len(raw.text) > 0 {
 			if err := w.append(append(raw.text[:len(raw.text):len(raw.text)], '\n')); err != nil {
 				w.err = w.cutShort(err)
-				return w.err
+				return false, w.err
 			}
 			w.begun = true
 		}
+		broken = broken || !whole && len(raw.text) > 0
 		switch {
 		case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
-			return nil
+			return broken, nil
 		case err != nil:
-			return fmt.Errorf("join %s: %w; what came before it was taken", path, err)
+			return broken, fmt.Errorf("join %s: %w; what came before it was taken", path, err)
 		}
 	}
 }

@@ -313,7 +313,7 @@ func (s *app) joinNode(files []string, path, node string) error {
 		return err
 	}
 	for _, file := range files {
-		if e := w.Join(file); e != nil {
+		if _, e := w.Join(file); e != nil {
 			err = errors.Join(err, e)
 			continue
 		}

@@ -33,8 +33,12 @@ that a crash left is not taken.`,
 				return err
 			}
 			for _, arg := range args {
-				if err = w.Join(arg); err != nil {
+				var broken bool
+				if broken, err = w.Join(arg); err != nil {
 					break
+				}
+				if broken {
+					fmt.Fprintf(s.Err, "tare: %s\n", cleanLines(arg+brokenOff))
 				}
 			}
 			if wrong := w.Close(); err == nil {
@@ -42,11 +46,6 @@ that a crash left is not taken.`,
 			}
 			if err == nil {
 				_, err = s.lines().LoadAll(path) // what cannot be read again is not kept
-			}
-			for _, arg := range args {
-				if err == nil {
-					err = s.tellBroken(arg)
-				}
 			}
 			if err != nil {
 				return unkept(w, path, err)
@@ -57,20 +56,6 @@ that a crash left is not taken.`,
 	}
 	c.Flags().StringVarP(&path, "output", "o", "", "file to write, .jsonl or .jsonl.zst")
 	return c
-}
-
-// tellBroken tells of a record that breaks off within a line that is not taken.
-func (s *app) tellBroken(path string) error {
-	r, err := s.lines().Open(path)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = r.Close() }()
-	return r.Each(func(rec *record.Record) {
-		if rec.Truncated {
-			fmt.Fprintf(s.Err, "tare: %s\n", cleanLines(path+brokenOff))
-		}
-	})
 }
 
 const brokenOff = ": it breaks off within a line; what is there of that line is left out"
