@@ -44,16 +44,3 @@ func Walk(files fs.FS) (there map[string]fs.FileInfo, bounded string) {
 	})
 	return there, bounded
 }
-
-// Copies are runs, by their ids, and the file that each was met in first: a record that
-// was copied counts once.
-type Copies map[string]string
-
-// Met tells of a run whether it was met before, and in which file. What has no id is no
-// copy.
-func (c Copies) Met(runID, file string) (first string, again bool) {
-	if first, again = c[runID]; !again && runID != "" {
-		c[runID] = file
-	}
-	return first, again
-}

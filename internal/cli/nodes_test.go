@@ -169,7 +169,7 @@ func TestFoldersAreReadBelowPastWhatIsNoRecordAndCopiesCountOnce(t *testing.T) {
 }
 
 // However they are named, and whichever is read first.
-func TestOfTheFilesOfARunTheFullestCounts(t *testing.T) {
+func TestOfTheFilesOfARunAWholeOneCountsAndThenTheFullest(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	whole, err := os.ReadFile(stored(t, t.TempDir(), "docker/runc", false))
@@ -178,8 +178,9 @@ func TestOfTheFilesOfARunTheFullestCounts(t *testing.T) {
 	}
 	lines := bytes.SplitAfter(whole, []byte("\n"))
 	unended := bytes.Join(lines[:len(lines)-2], nil)
+	damaged := bytes.Replace(whole, lines[len(lines)-2], append(bytes.Repeat(lines[len(lines)-3], 2), "{\"type\":\"node\",\"time\":-1}\n"+string(lines[len(lines)-2])...), 1)
 	for name, text := range map[string][]byte{
-		"one": whole, "a/b": unended, "a/m": whole, "z/m": whole, "z/x": unended[:len(unended)/2], "two": append(bytes.Clone(unended), whole...),
+		"one": whole, "a/b": unended, "a/m": whole, "z/m": whole, "d/a": damaged, "d/m": whole, "z/x": unended[:len(unended)/2], "two": append(bytes.Clone(unended), whole...),
 		"base": bytes.Replace(whole, []byte(`"idd"`), []byte(`"ide"`), 1),
 	} {
 		path := filepath.Join(dir, name+".jsonl")
@@ -192,7 +193,7 @@ func TestOfTheFilesOfARunTheFullestCounts(t *testing.T) {
 	}
 	t.Run("report", func(t *testing.T) {
 		_, want, _ := tare(t, "report", filepath.Join(dir, "one.jsonl"))
-		for _, of := range []string{"a", "z", "two.jsonl"} {
+		for _, of := range []string{"a", "z", "d", "two.jsonl"} {
 			if code, out, stderr := tare(t, "report", filepath.Join(dir, of)); code != ExitDone || out != want || strings.Count(stderr, "it counts once") != 1 {
 				t.Errorf("%s: exit %d, %s\n%s\nnot\n%s", of, code, stderr, out, want)
 			}
@@ -201,7 +202,7 @@ func TestOfTheFilesOfARunTheFullestCounts(t *testing.T) {
 	for _, verb := range [][]string{{"compare", "--unlike"}, {"gate", "--unlike"}, {"history"}} {
 		t.Run(verb[0], func(t *testing.T) {
 			var want, out string
-			for i, of := range []string{"one.jsonl", "a", "z", "two.jsonl"} {
+			for i, of := range []string{"one.jsonl", "a", "z", "d", "two.jsonl"} {
 				args := append(slices.Clone(verb), "base="+filepath.Join(dir, "base.jsonl"), "new="+filepath.Join(dir, of))
 				if verb[0] == "history" {
 					args = []string{"history", filepath.Join(dir, of)}

@@ -26,8 +26,7 @@ type ofFile[T any] struct {
 // each judges the records of files and of all below folders, as many files at a time as
 // there are CPUs, and yields them in their order. What is kept of a record is said by
 // keep; the record itself is forgotten, so that there can be many. Of files that have the
-// same run the one that has most of it counts, and the others are told of and left out: it
-// would count twice.
+// same run one counts, and the others are told of and left out, see [record.Copies].
 func each[T any](s *app, args []string, format string, keep func(instrument.Judged) T) iter.Seq[ofFile[T]] {
 	type one struct {
 		runID string
@@ -66,16 +65,25 @@ func each[T any](s *app, args []string, format string, keep func(instrument.Judg
 				files = append(files, ofFile[one]{path: path, named: named})
 			}
 		}
-		most, at := fullest(inOrder(files, func(f ofFile[one]) []seen { return s.skim(f.path) })), 0
+		var copies record.Copies
+		at := 0
+		for runs := range inOrder(files, func(f ofFile[one]) []string { return s.skim(f.path) }) {
+			path := files[at].path
+			at++
+			copies.Add(runs, func() (all []record.Extent) {
+				if r, err := s.lines().Open(path); err == nil { // else that is told when it is judged
+					defer func() { _ = r.Close() }()
+					all = r.Extents()
+				}
+				return all
+			})
+		}
+		at = 0
 		for f := range inOrder(files, read) {
 			out := ofFile[T]{path: f.path, named: f.named, err: f.err}
 			for _, one := range f.kept {
-				best, met := most[one.runID]
-				switch {
-				case !met && one.runID != "": // of what can be read once only, the first
-					most[one.runID] = seen{file: at, nth: one.nth}
-				case met && (best.file != at || best.nth != one.nth):
-					fmt.Fprintf(s.Err, "tare: left out: %s\n", cleanLines(fmt.Sprintf("%s has the run %s of %s, which has as much of it or more: it counts once", f.path, one.runID, files[best.file].path)))
+				if of, counts := copies.Counts(at, one.nth, one.runID); !counts {
+					fmt.Fprintf(s.Err, "tare: left out: %s\n", cleanLines(fmt.Sprintf("%s has the run %s, which %s has as well or better: it counts once", f.path, one.runID, files[of].path)))
 					continue
 				}
 				out.kept = append(out.kept, one.kept)
@@ -88,40 +96,9 @@ func each[T any](s *app, args []string, format string, keep func(instrument.Judg
 	}
 }
 
-// fullest tells of each run which of the files, whose runs are given in their order, has
-// most of it.
-func fullest(files iter.Seq[[]seen]) map[string]seen {
-	most, at := map[string]seen{}, 0
-	for runs := range files {
-		for nth, run := range runs {
-			run.file, run.nth = at, nth
-			if best, met := most[run.id]; run.id != "" && (!met || run.more(best)) {
-				most[run.id] = run
-			}
-		}
-		at++
-	}
-	return most
-}
-
-// seen is how much of a run a file has.
-type seen struct {
-	id               string
-	file, nth, lines int
-	ended            bool
-}
-
-// more tells whether there is more of the run than in another: its end, or more lines.
-func (a seen) more(b seen) bool {
-	if a.ended != b.ended {
-		return a.ended
-	}
-	return a.lines > b.lines
-}
-
-// skim tells how much of its runs a file has, without reading what they say. A pipe can be
+// skim tells which runs a file has, without reading what else is in it. A pipe can be
 // read once only, and what is wrong with a file is told when it is judged.
-func (s *app) skim(path string) (runs []seen) {
+func (s *app) skim(path string) (runs []string) {
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
 		return nil
 	}
@@ -135,16 +112,11 @@ func (s *app) skim(path string) (runs []seen) {
 		if err != nil {
 			break
 		}
-		if word == record.TypeHeader {
-			header, err := s.lines().Decode(text)
-			if err != nil {
-				continue
-			}
-			runs = append(runs, seen{id: header.(*record.Header).RunID})
+		if word != record.TypeHeader {
+			continue
 		}
-		if n := len(runs) - 1; n >= 0 {
-			runs[n].lines++
-			runs[n].ended = runs[n].ended || word == record.TypeEnd
+		if header, err := s.lines().Decode(text); err == nil {
+			runs = append(runs, header.(*record.Header).RunID)
 		}
 	}
 	return runs

@@ -34,7 +34,8 @@ type entry struct {
 
 	header   *record.Header // of the first record
 	plan     planned
-	cache    string // see [export.Cache]
+	cache    string   // see [export.Cache]
+	runs     []string // ids of its records, as far as they were seen
 	records  int
 	open     bool     // the last has no end mark
 	status   string   // of the last that did not end as planned, or "done"
@@ -203,7 +204,9 @@ func (e *entry) add(line any) {
 		if e.open {
 			e.status = cutOff
 		}
-		e.records, e.open = e.records+1, true
+		if e.records, e.open = e.records+1, true; e.records <= record.MaxRecords {
+			e.runs = append(e.runs, l.RunID)
+		}
 		if e.header == nil {
 			e.header = l
 			_ = json.Unmarshal(l.Plan, &e.plan) // of another form, it has neither

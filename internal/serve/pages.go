@@ -370,24 +370,26 @@ func (s *site) over(w http.ResponseWriter, r *http.Request, of func() ([]*page.P
 func (s *site) newest(r *http.Request, most int, take func(file string, j instrument.Judged)) (head []string, err error) {
 	all, _ := s.index.list(r.Context())
 	var left, again []string
-	files, taken, copies := 0, 0, record.Copies{}
-	for _, row := range s.filtered(all, term.Clean(r.URL.Query().Get("q"))) {
+	all = slices.DeleteFunc(all, func(f found) bool { return f.header == nil })
+	rows := s.filtered(all, term.Clean(r.URL.Query().Get("q")))
+	if len(rows) > most {
+		rows = rows[:most]
+		head = append(head, fmt.Sprintf("only the newest %d records are in it; the command takes all", most))
+	}
+	taken, copies := 0, record.Copies{}
+	for _, row := range rows {
+		copies.Add(row.of.runs, func() []record.Extent { return s.extents(row.of.path) })
+	}
+	for file, row := range rows {
 		if err := r.Context().Err(); err != nil {
 			return nil, err
-		}
-		if row.Instrument == "" {
-			continue
-		}
-		if files++; files > most {
-			head = append(head, fmt.Sprintf("only the newest %d records are in it; the command takes all", most))
-			break
 		}
 		one, judged, err := s.found(r.Context(), row.Key)
 		if err != nil {
 			left = append(left, row.Name)
 		}
-		for _, j := range judged {
-			if _, met := copies.Met(j.Record.Header.RunID, row.Name); met {
+		for nth, j := range judged {
+			if _, counts := copies.Counts(file, nth, j.Record.Header.RunID); !counts {
 				again = append(again, row.Name)
 				continue
 			}
@@ -405,6 +407,20 @@ func (s *site) newest(r *http.Request, most int, take func(file string, j instru
 		return nil, errors.New(strings.Join(append([]string{"there is no record to show this of"}, head...), "\n"))
 	}
 	return head, nil
+}
+
+// extents are how much a file's records have of their runs; what cannot be read is told
+// of when it is judged.
+func (s *site) extents(name string) []record.Extent {
+	f, _, err := s.index.open(name)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	r := s.Lines.NewReader(f)
+	defer func() { _ = r.Close() }() // nothing was written
+	r.AtMost(longest)
+	return r.Extents()
 }
 
 // found are the records of a file of the list, judged.

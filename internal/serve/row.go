@@ -12,6 +12,7 @@ import (
 
 // row is a record as the list and the page of its progress show it.
 type row struct {
+	of         *found
 	Key        string    `json:"-"` // by which it is asked for, see keyOf
 	Name       string    `json:"-"` // its path, to be shown
 	Title      string    `json:"-"` // the plan's, or else the name
@@ -47,7 +48,7 @@ func keyOf(path string) string { return (&url.URL{Path: path}).EscapedPath() }
 
 func (s *site) row(f *found) row {
 	name := term.Clean(f.path)
-	r := row{Key: keyOf(f.path), Name: name, Title: name, Began: f.began().UTC()}
+	r := row{of: f, Key: keyOf(f.path), Name: name, Title: name, Began: f.began().UTC()}
 	if f.info != nil {
 		r.Size = page.Size(float64(f.info.Size()))
 		r.Written = ago(f.info.ModTime())

@@ -506,12 +506,22 @@ func TestNodesAreThoseThatAreShownAndACopyCountsOnce(t *testing.T) {
 		whole(t, dir, name+".jsonl", name, nil)
 		whole(t, dir, "again/"+name+".jsonl", name, nil)
 	}
+	text, err := os.ReadFile(filepath.Join(dir, "again/b.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "0b.jsonl"), append(text, "{}\n"...), 0o600); err != nil { // damaged, and the first
+		t.Fatal(err)
+	}
 	v := visit(t, dir)
 	for at, says := range map[string]string{"/nodes": "lifecycle over 3 nodes", "/history": "3 runs", "/nodes?q=b.jsonl": "lifecycle over 1 node"} {
 		status, body, _ := v.get(at)
 		if status != http.StatusOK || !strings.Contains(body, says) || !strings.Contains(body, "since they are copies: ") {
 			t.Errorf("%s: %d\n%.3000s", at, status, body)
 		}
+	}
+	if _, body, _ := v.get("/history?q=b.jsonl"); !strings.Contains(body, "since they are copies: 0b.jsonl, b.jsonl") {
+		t.Errorf("a damaged copy counts: %q", regexp.MustCompile("left out, since[^<]*").FindAllString(body, -1))
 	}
 	if status, body, _ := v.get("/nodes?q=nothing"); status != http.StatusUnprocessableEntity || !strings.Contains(body, "no record to show") {
 		t.Errorf("of none: %d\n%.3000s", status, body)
