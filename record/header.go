@@ -32,6 +32,33 @@ type Header struct {
 	Environment Environment     `json:"environment"`
 }
 
+// Planned is what is told of a plan whatever instrument it is of. What a plan does not
+// have, or in another form, is zero.
+type Planned struct {
+	Title  string
+	Rounds int
+	Seed   uint64
+	Cache  Cached
+}
+
+// Cached is "cold" where the page cache was dropped before whatever was timed; "" where
+// it was left as it is, or the instrument's option is of something else.
+type Cached string
+
+// UnmarshalText takes that word and no other.
+func (c *Cached) UnmarshalText(text []byte) error {
+	if *c = ""; string(text) == "cold" {
+		*c = "cold"
+	}
+	return nil
+}
+
+// Planned is that of the header's plan.
+func (h *Header) Planned() (p Planned) {
+	_ = json.Unmarshal(h.Plan, &p) // of another form, an option is passed over
+	return p
+}
+
 // Workload is a program of the user's own, which every target ran in the probe's place.
 // Of its variables the names are told and no value.
 type Workload struct {

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -196,9 +195,8 @@ func (s *app) again(all []instrument.Judged) (*page.Section, []byte) {
 		headers = append(headers, h)
 		commands = append(commands, lane.Quote(h.Command))
 		versions = append(versions, "tare "+page.Known(h.Version))
-		var p struct{ Seed json.Number }
-		if json.Unmarshal(h.Plan, &p) == nil && p.Seed != "" {
-			seeds = append(seeds, p.Seed.String())
+		if seed := h.Planned().Seed; seed != 0 {
+			seeds = append(seeds, fmt.Sprint(seed))
 		}
 	}
 	items := []page.Item{}

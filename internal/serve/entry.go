@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/tare-bench/tare/internal/core/export"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -33,8 +32,7 @@ type entry struct {
 	err    error     // why it is no record
 
 	header   *record.Header // of the first record
-	plan     planned
-	cache    string   // see [export.Cache]
+	plan     record.Planned
 	runs     []string // ids of its records, as far as they were seen
 	records  int
 	open     bool     // the last has no end mark
@@ -53,12 +51,6 @@ type entry struct {
 
 // levels are those of findings.
 var levels = [...]string{"error", "warning", "note"}
-
-// planned is what a list shows of a plan.
-type planned struct {
-	Title  string `json:"title"`
-	Rounds int    `json:"rounds"`
-}
 
 // where a measurement belongs; of each type of line what it has.
 type where struct {
@@ -209,8 +201,7 @@ func (e *entry) add(line any) {
 		}
 		if e.header == nil {
 			e.header = l
-			_ = json.Unmarshal(l.Plan, &e.plan) // of another form, it has neither
-			e.cache = export.Cache(l)
+			e.plan = l.Planned()
 		}
 	case *record.Target:
 		if len(e.targets) < maxTargets {

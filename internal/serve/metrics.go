@@ -34,7 +34,7 @@ func (s *site) metrics(w http.ResponseWriter, r *http.Request) error {
 			if f.header == nil || f.open || len(seen) == maxPlans {
 				continue
 			}
-			plan := f.header.Experiment + planOf(f.header, f.plan.Title, f.node).String() + f.cache
+			plan := f.header.Experiment + planOf(f.header, f.plan.Title, f.node).String() + string(f.plan.Cache)
 			if seen[plan] {
 				continue
 			}

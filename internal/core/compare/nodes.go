@@ -2,7 +2,6 @@ package compare
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"math"
@@ -103,10 +102,8 @@ func (n *Nodes) kind(run *Run) *measured {
 	key := fmt.Sprintf("%q %#v", h.Experiment, options(run))
 	i := slices.IndexFunc(n.kinds, func(m *measured) bool { return m.key == key })
 	if i < 0 {
-		var plan struct{ Title string }
-		_ = json.Unmarshal(h.Plan, &plan) // without one it has none
 		i = len(n.kinds)
-		n.kinds = append(n.kinds, &measured{over: n.over, key: key, experiment: h.Experiment, title: plan.Title,
+		n.kinds = append(n.kinds, &measured{over: n.over, key: key, experiment: h.Experiment, title: h.Planned().Title,
 			at: map[string]int{}, circumstance: map[string]*circumstance{}, figure: map[string]*overNodes{}, found: map[string]map[int]string{}})
 	}
 	return n.kinds[i]

@@ -20,18 +20,6 @@ func about(rec *record.Record) figure.Labels {
 		"host.arch", goarch(env.Arch), "host.cpu.model.name", env.CPUModel, "os.type", "linux", "os.description", env.OS, "os.version", env.Kernel)
 }
 
-// Cache is "cold" where the page cache was dropped before whatever was timed; "" where
-// it was left as it is, or the instrument's option is of something else.
-func Cache(h *record.Header) string {
-	var plan struct {
-		Cache any `json:"cache"`
-	}
-	if json.Unmarshal(h.Plan, &plan) != nil || plan.Cache != "cold" {
-		return ""
-	}
-	return "cold"
-}
-
 // goarch is the name of an architecture in Go and in OpenTelemetry.
 func goarch(uname string) string {
 	if name, ok := map[string]string{"x86_64": "amd64", "aarch64": "arm64"}[uname]; ok {

@@ -16,11 +16,12 @@ func TestWhetherARunWasColdIsInItsPlan(t *testing.T) {
 		"cold":                             {`{"cache":"cold","rounds":3}`, "cold"},
 		"warm":                             {`{"rounds":3}`, ""},
 		"an option of something else":      {`{"cache":"direct"}`, ""},
+		"beside what is of another form":   {`{"title":1,"seed":"x","rounds":{},"cache":"cold"}`, "cold"},
 		"what is no word":                  {`{"cache":{"cold":1}}`, ""},
 		"a record without a plan, of old":  {``, ""},
 		"a record whose plan is something": {`"cold"`, ""},
 	} {
-		if got := Cache(&record.Header{Plan: json.RawMessage(tt.plan)}); got != tt.want {
+		if got := (&record.Header{Plan: json.RawMessage(tt.plan)}).Planned().Cache; string(got) != tt.want {
 			t.Errorf("%s: got %q, want %q", name, got, tt.want)
 		}
 	}

@@ -79,7 +79,7 @@ func apart(all []Document) []figure.Labels {
 		if out[i] = all[i].Apart; out[i] == nil && runs[h.Experiment] > 1 {
 			out[i] = figure.Of("run", h.RunID)
 		}
-		out[i] = append(slices.Clip(out[i]), figure.Of("cache", Cache(h))...)
+		out[i] = append(slices.Clip(out[i]), figure.Of("cache", string(h.Planned().Cache))...)
 	}
 	return out
 }

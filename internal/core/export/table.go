@@ -63,7 +63,7 @@ func tableOf(all []Document) *table {
 	t := &table{columns: slices.Concat(columnsBefore, named, columnsAfter, columnsAbout, columnsMore)}
 	t.inCSV = len(t.columns) - len(columnsMore)
 	for _, d := range all {
-		cache := Cache(&d.Record.Header)
+		cache := string(d.Record.Header.Planned().Cache)
 		for i := range d.Figures {
 			t.add(d.Record, &d.Figures[i], cache, labels)
 		}
