@@ -56,7 +56,15 @@ func newFolder(dir string) error {
 
 // document writes the document of records, and figures, into a folder: what a run does
 // at its end, and what tare report does at any time.
-func (s *app) document(dir string, all []instrument.Judged, out outputFlags) error {
+func (s *app) document(dir string, all []instrument.Judged, out outputFlags) (err error) {
+	var made []string
+	defer func() {
+		if err != nil { // half a document would pass for one
+			for _, path := range slices.Backward(made) {
+				err = errors.Join(err, os.Remove(path))
+			}
+		}
+	}()
 	all = document.Ordered(all)
 	section, again := s.again(all)
 	o := s.pageOptions(out)
@@ -70,11 +78,20 @@ func (s *app) document(dir string, all []instrument.Judged, out outputFlags) err
 		if err := to(&text); err != nil {
 			return fmt.Errorf("write %s: %w", name, err)
 		}
-		return writeNew(filepath.Join(dir, name), text.Bytes())
+		path := filepath.Join(dir, name)
+		err := writeNew(path, text.Bytes())
+		if err == nil {
+			made = append(made, path)
+		}
+		return err
 	}
 	o.Figure = func(name string, svg []byte) (string, error) {
 		link := "figures/" + name + ".svg"
-		if err := os.MkdirAll(filepath.Join(dir, "figures"), 0o755); err != nil {
+		folder := filepath.Join(dir, "figures")
+		switch err := os.Mkdir(folder, 0o755); {
+		case err == nil:
+			made = append(made, folder)
+		case !errors.Is(err, os.ErrExist):
 			return "", fmt.Errorf("make a folder for figures: %w", err)
 		}
 		return link, write(link, func(w io.Writer) error { _, err := w.Write(svg); return err })

@@ -208,6 +208,26 @@ func TestAFullDiskEndsTheRunAndKeepsWhatWasMeasured(t *testing.T) {
 	}
 }
 
+func TestADocumentForWhichThereIsNoRoomLeavesNothing(t *testing.T) {
+	needRoot(t)
+	kept, err := filepath.Abs("../../record/testdata/v1/lifecycle.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := place(t)
+	for _, kib := range []string{"16", "64"} { // of which one holds no figure, and one some
+		script := `mount -t tmpfs -o size=` + kib + `k tare-test "$1" && "$2" report "$3" -o "$1/doc"; echo exit $?; find "$1/doc"`
+		small := filepath.Join(dir, kib)
+		if err := os.Mkdir(small, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		out, err := exec.Command("unshare", "-m", "sh", "-c", script, "sh", small, program(t, dir), kept).CombinedOutput()
+		if err != nil || strings.Count(string(out), "no space left") != 1 || !strings.HasSuffix(string(out), fmt.Sprintf("exit %d\n%s/doc\n", ExitUsage, small)) {
+			t.Errorf("%s KiB: %v\n%s", kib, err, out)
+		}
+	}
+}
+
 func TestWithoutRootTheHostIsWeighed(t *testing.T) {
 	needRoot(t) // so that there is something to give up
 	dir := place(t)
