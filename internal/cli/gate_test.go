@@ -174,8 +174,8 @@ func TestAGateMeasuresBothInTheSameRounds(t *testing.T) {
 	needRunc(t)
 	dir := place(t)
 	slowed(t, filepath.Join(dir, "runc-old"), "0")
-	slowed(t, filepath.Join(dir, "runc-new"), "0.3")
-	code, out, stderr := tare(t, words("gate --interleave old=./runc-old new=./runc-new --ops create --rounds 6 --warmup 0 -q -o r.jsonl --format json")...)
+	slowed(t, filepath.Join(dir, "runc-new"), "1")
+	code, out, stderr := tare(t, words("gate --interleave old=./runc-old new=./runc-new --ops create --rounds 8 --warmup 0 -q -o r.jsonl --format json")...)
 	var d struct {
 		Figures []struct {
 			Verdict string
@@ -183,7 +183,7 @@ func TestAGateMeasuresBothInTheSameRounds(t *testing.T) {
 		}
 	}
 	if err := json.Unmarshal([]byte(out), &d); err != nil || code != ExitRegressed || len(d.Figures) != 1 || d.Figures[0].Verdict != "worse" || d.Figures[0].Versus.Of != "pairs" {
-		t.Errorf("a third of a second more is exit %d, %v\n%s\n%s", code, err, out, stderr)
+		t.Errorf("a second more is exit %d, %v\n%s\n%s", code, err, out, stderr)
 	}
 	code, out, stderr = tare(t, words("gate --self old=./runc-old --worse 0.01% --ops create --rounds 6 --warmup 0 -q -o s.jsonl")...)
 	if code != ExitUsage || !strings.Contains(stderr, "is below the noise of this machine") || out != "" {
