@@ -85,19 +85,21 @@ func owned(b *testing.B) *workspace.Run {
 	return run
 }
 
-var built = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "tare-bench-")
-	if err != nil {
+// builtIn is where built made the command; "" where nobody asked for it.
+var builtIn string
+
+var built = sync.OnceValues(func() (tare string, err error) {
+	if builtIn, err = os.MkdirTemp("", "tare-bench-"); err != nil {
 		return "", err
 	}
-	tare := filepath.Join(dir, "tare")
+	tare = filepath.Join(builtIn, "tare")
 	return tare, exec.Command("go", "build", "-o", tare, "../../cmd/tare").Run()
 })
 
 func TestMain(m *testing.M) {
 	status := m.Run()
-	if tare, _ := built(); tare != "" {
-		os.RemoveAll(filepath.Dir(tare))
+	if builtIn != "" {
+		os.RemoveAll(builtIn)
 	}
 	os.Exit(status)
 }
