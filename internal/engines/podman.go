@@ -104,6 +104,7 @@ network_config_dir = %q
 		s.Private = []string{
 			"/etc/containers", "/etc/cni/net.d", "/run/netns", "/run/runc", "/run/crun", "/run/runsc", "/run/libpod",
 			"/run/containers", "/var/lib/cni", "/var/lib/containers", "/var/cache/cni",
+			"/var/lib/dpkg", // of which each podman info would ask whose its programs are: half a second
 		}
 		s.Daemons = []daemon{{
 			Name: "podman", Argv: append(append([]string{podman}, p.Args...), "system", "service", "-t", "0", p.Host),
