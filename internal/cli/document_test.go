@@ -180,6 +180,12 @@ func TestADocumentReplacesNothing(t *testing.T) {
 	if code != ExitUsage || !strings.Contains(stderr, "--format: a document has its own formats") {
 		t.Errorf("exit %d\n%s", code, stderr)
 	}
+	for _, name := range []string{"one.html", "zz.md"} {
+		code, _, stderr := tare(t, "report", path, "-o", name)
+		if _, err := os.Stat(name); code != ExitUsage || !strings.Contains(stderr, "--format html") || err == nil {
+			t.Errorf("%s for a folder: exit %d\n%s", name, code, stderr)
+		}
+	}
 	for _, name := range []string{planFile, "report.md", "figures.csv", "other.jsonl"} {
 		if err := os.WriteFile(name, []byte("mine"), 0o600); err != nil {
 			t.Fatal(err)

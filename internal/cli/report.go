@@ -158,6 +158,9 @@ func (s *app) showPage(out outputFlags, p *page.Page, documents []export.Documen
 
 // makeDocument makes the document of records, in a folder of its own.
 func (s *app) makeDocument(dir string, all []instrument.Judged, out outputFlags) (code int, err error) {
+	if !isFolder(dir) {
+		return 0, fmt.Errorf("--output: a document is a folder, and %s is a file's name: end a new folder's with /, or give --format too, such as --format html, for one file", dir)
+	}
 	if err := newFolder(dir); err != nil {
 		return 0, err
 	}
