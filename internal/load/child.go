@@ -25,7 +25,7 @@ import (
 )
 
 // patience is how long a process may take to begin, and to end by itself.
-const patience = 10 * time.Second
+const patience = 30 * time.Second // on a node that has no CPU for it
 
 // child is a process of the load's, seen from tare.
 type child struct {
@@ -218,7 +218,7 @@ func (c *child) close() error {
 	var err error
 	select {
 	case <-c.ended:
-	case <-time.After(patience / 2): // a race detector alone sleeps for a second
+	case <-time.After(patience):
 		c.kill()
 		<-c.ended
 		err = fmt.Errorf("%s (process %d) had to be killed", c.name, c.cmd.Process.Pid)

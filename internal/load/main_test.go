@@ -92,7 +92,7 @@ var testVerbs = map[string]func([]string){
 		}
 		defer s.Close()
 		fmt.Println(Need{Connections: 40, KeepAlive: false, Local: true}.Check())
-		c, err := Start(context.Background(), ClientOptions{URL: s.URL(), Connections: 40, QPS: 2000, Duration: 400 * time.Millisecond})
+		c, err := Start(context.Background(), ClientOptions{URL: s.URL(), Connections: 40, QPS: 2000, Duration: 400 * time.Millisecond, Timeout: time.Minute})
 		if err != nil {
 			fmt.Println(err)
 			return
@@ -143,7 +143,7 @@ func pids(c *Clients) (out []int) {
 func gone(t *testing.T, pids ...int) {
 	t.Helper()
 	for _, pid := range pids {
-		for end := time.Now().Add(5 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 			b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 			if err != nil || bytes.Contains(b, []byte(") Z ")) {
 				break

@@ -140,7 +140,7 @@ func TestAHiddenArgumentGivenByHandDoesNothing(t *testing.T) {
 		"server, asked nonsense":      {verbServer, "x\n", "invalid character"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			cmd := exec.CommandContext(ctx, "/proc/self/exe", c.verb)
 			cmd.Stdin = strings.NewReader(c.in)
@@ -236,7 +236,7 @@ func TestAServerIsAskedFromItsOwnNetworkNamespace(t *testing.T) {
 	s := http.Server{Handler: handler(func(http.ResponseWriter, *http.Request) {})}
 	defer s.Close()
 	go s.Serve(server)
-	o := ClientOptions{URL: "http://" + server.Addr().String() + "/", Connections: 2, Duration: 50 * time.Millisecond}
+	o := ClientOptions{URL: "http://" + server.Addr().String() + "/", Connections: 2, QPS: 100, Duration: 50 * time.Millisecond}
 	if _, err := sent(t, o); !errors.Is(err, ErrNoAnswer) {
 		t.Errorf("from outside: %v", err)
 	}
