@@ -64,11 +64,9 @@ type bound struct {
 
 // bounds are those of all fields of a struct.
 type bounds struct {
-	fields  []*bound
-	byName  map[string]*bound
-	id      []*bound // what tells it from others
-	checks  bool     // it has a Check of its own
-	counted bool     // it has lists, or something in it has
+	fields []*bound
+	id     []*bound // what tells it from others
+	checks bool     // it has a Check of its own
 }
 
 // Checker is what a line, or a struct in it, has that has to be true beyond the
@@ -174,7 +172,7 @@ func compile(t reflect.Type) (*bounds, error) {
 }
 
 func compileStruct(t reflect.Type) (*bounds, error) {
-	b := &bounds{byName: map[string]*bound{}, checks: reflect.PointerTo(t).Implements(reflect.TypeFor[Checker]())}
+	b := &bounds{checks: reflect.PointerTo(t).Implements(reflect.TypeFor[Checker]())}
 	for i := range t.NumField() {
 		f := t.Field(i)
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -186,8 +184,7 @@ func compileStruct(t reflect.Type) (*bounds, error) {
 			return nil, fmt.Errorf("%s.%s: %w", t, f.Name, err)
 		}
 		x.index = i
-		b.fields, b.byName[name] = append(b.fields, x), x
-		b.counted = b.counted || x.list || x.dict || x.inner != nil && x.inner.counted
+		b.fields = append(b.fields, x)
 		if slices.Contains(strings.Split(f.Tag.Get("is"), ","), "id") {
 			b.id = append(b.id, x)
 		}
@@ -196,11 +193,11 @@ func compileStruct(t reflect.Type) (*bounds, error) {
 		if x.after == "" {
 			continue
 		}
-		before := b.byName[x.after]
-		if before == nil {
+		before, _ := b.named([]byte(x.after), 0)
+		if before < 0 {
 			return nil, fmt.Errorf("%s: %s is after %s, which it does not have", t, x.name, x.after)
 		}
-		x.afterIndex = before.index
+		x.afterIndex = b.fields[before].index
 	}
 	return b, nil
 }

@@ -84,7 +84,7 @@ func (l *Lines) add(t LineType) (err error) {
 // lineType reads no more of a line than its type.
 func lineType(text []byte) (Type, error) {
 	// The writer puts the type first. Taking it from there saves parsing
-	// every line twice; decode checks that it was the right one.
+	// every line twice; decode refuses a second one.
 	if rest, ok := bytes.CutPrefix(text, []byte(`{"type":"`)); ok {
 		if name, _, ok := bytes.Cut(rest, []byte(`"`)); ok {
 			return Type(name), nil
@@ -114,9 +114,6 @@ func (t *LineType) decode(text []byte) (any, error) {
 		if err := json.Unmarshal(text, line.Interface()); err != nil {
 			return nil, err
 		}
-	}
-	if got := line.Elem().Field(0).String(); got != string(t.word) {
-		return nil, fmt.Errorf("a line of two types, %s and %s", t.word, got)
 	}
 	if err := t.tags.check(line.Elem()); err != nil {
 		return nil, fmt.Errorf("%s: %w", t.word, err)

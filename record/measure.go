@@ -10,8 +10,9 @@ import (
 // measure counts what is in the lists and objects of a line before the line is
 // decoded: an honest element of a list is some hundred bytes, an empty one is
 // two, and a line of those would take fifty times its own length in memory. It
-// finds the field of a name as encoding/json does, in upper and lower case. Text
-// that is not JSON is left for the decoder to refuse.
+// refuses what encoding/json believes silently: the name of a field that is there
+// twice, of which the last value would count, or in another case. Text that is not
+// JSON is left for the decoder to refuse.
 func measure(text []byte, line Type, b *bounds) error {
 	s := scanner{text: text, line: line, totals: map[*bound]int{}}
 	return s.object(b)
@@ -96,12 +97,20 @@ func (s *scanner) object(b *bounds) error {
 		s.skip()
 		return nil
 	}
+	seen, next := make([]bool, len(b.fields)), 0
 	return s.members(func(name []byte) error {
-		if x := b.named(name); x != nil {
-			return s.field(x)
+		at, err := b.named(name, next)
+		switch {
+		case err != nil:
+			return err
+		case at < 0:
+			s.skip()
+			return nil
+		case seen[at]:
+			return fmt.Errorf("%q is there twice in one object", name)
 		}
-		s.skip()
-		return nil
+		seen[at], next = true, at+1
+		return s.field(b.fields[at])
 	})
 }
 
@@ -129,16 +138,20 @@ func (s *scanner) members(take func(name []byte) error) error {
 	return nil
 }
 
-func (b *bounds) named(name []byte) *bound {
-	if x := b.byName[string(name)]; x != nil {
-		return x
-	}
-	for _, x := range b.fields {
-		if strings.EqualFold(x.name, string(name)) {
-			return x
+// named returns the place of the field of this name, -1 without one. It is looked for
+// at next first, where it is in what tare wrote.
+func (b *bounds) named(name []byte, next int) (int, error) {
+	for i := range b.fields {
+		if at := (next + i) % len(b.fields); b.fields[at].name == string(name) {
+			return at, nil
 		}
 	}
-	return nil
+	for _, x := range b.fields {
+		if strings.EqualFold(x.name, string(name)) { // as encoding/json finds one
+			return -1, fmt.Errorf("%.40q is there, and the name is %q", name, x.name)
+		}
+	}
+	return -1, nil
 }
 
 // field measures the value of a field.
@@ -154,7 +167,7 @@ func (s *scanner) field(x *bound) error {
 		return s.list(x)
 	case x.dict:
 		return s.dict(x)
-	case x.inner != nil && x.inner.counted:
+	case x.inner != nil:
 		return s.object(x.inner)
 	}
 	s.skip()
@@ -202,7 +215,7 @@ func (s *scanner) dict(x *bound) error {
 
 func (s *scanner) element(x *bound) error {
 	switch c := s.next(); {
-	case x.inner != nil && x.inner.counted && c == '{':
+	case x.inner != nil && c == '{':
 		return s.object(x.inner)
 	case x.each > 0 && c == '[':
 		return s.elements(func(n int) error {
