@@ -3,6 +3,7 @@ package cri
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -16,11 +17,8 @@ import (
 // process that holds a pod: containerd has one, CRI-O not always.
 func (s *session) Sandboxes(ctx context.Context) ([]subject.Sandbox, error) {
 	out, err := s.Session.Sandboxes(ctx)
-	if err != nil {
-		return nil, err
-	}
-	_, err = s.holders(ctx, out)
-	return out, s.failed("ask for the sandboxes", err)
+	_, wrong := s.holders(ctx, out)
+	return out, errors.Join(err, s.failed("ask for the sandboxes", wrong))
 }
 
 // holders asks for the processes that hold pods, and for the pods' uids.

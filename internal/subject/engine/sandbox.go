@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/tare-bench/tare/internal/subject"
@@ -9,13 +10,13 @@ import (
 )
 
 // occupied are the containers that the lanes hold, as the engine knows them now,
-// and their lanes in the same order. It changes nothing that is remembered, so
-// that commands may run in them meanwhile.
+// and their lanes in the same order; the error tells of those that it does not know.
+// It changes nothing that is remembered, so that commands may run in them meanwhile.
 func (s *Session) occupied(ctx context.Context) (lanes []int, states []State, err error) {
 	var names []string
-	for n, c := range s.lanes {
+	for _, c := range s.lanes {
 		if c.name != "" {
-			lanes, names = append(lanes, n), append(names, c.name)
+			names = append(names, c.name)
 		}
 	}
 	if len(names) == 0 {
@@ -25,14 +26,14 @@ func (s *Session) occupied(ctx context.Context) (lanes []int, states []State, er
 	if err != nil {
 		return nil, nil, fmt.Errorf("target %s: ask for the containers: %w", s.o.Target, err)
 	}
-	for _, name := range names {
-		state, ok := known[name]
-		if !ok {
-			return nil, nil, fmt.Errorf("target %s: %s does not know the container %s any more", s.o.Target, s.o.Called, name)
+	for n, c := range s.lanes {
+		if state, ok := known[c.name]; ok && c.name != "" {
+			lanes, states = append(lanes, n), append(states, state)
+		} else if c.name != "" {
+			err = errors.Join(err, fmt.Errorf("target %s: %s does not know the container %s any more", s.o.Target, s.o.Called, c.name))
 		}
-		states = append(states, state)
 	}
-	return lanes, states, nil
+	return lanes, states, err
 }
 
 // Sandboxes implements subject.Sandboxed. A cgroup that the engine names is given
@@ -77,25 +78,25 @@ func (s *Session) Told(ctx context.Context, source string, ask func(ctx context.
 	ctx, cancel := context.WithTimeout(ctx, asking)
 	defer cancel()
 	lanes, states, err := s.occupied(ctx)
-	if err != nil || len(lanes) == 0 {
+	if len(lanes) == 0 {
 		return nil, err
 	}
-	told, err := ask(ctx, states)
-	if err != nil {
-		return nil, fmt.Errorf("target %s: %w", s.o.Target, err)
+	told, wrong := ask(ctx, states)
+	if wrong != nil {
+		return nil, errors.Join(err, fmt.Errorf("target %s: %w", s.o.Target, wrong))
 	}
 	if told == nil {
-		return nil, nil
+		return nil, err
 	}
-	out := make([]record.Statistic, len(states))
+	var out []record.Statistic
 	for i, c := range states {
-		used, is := told[c.ID]
-		if !is {
-			return nil, fmt.Errorf("target %s: %s says nothing of the container %s", s.o.Target, source, c.ID)
+		if used, is := told[c.ID]; is {
+			out = append(out, record.Statistic{Lane: lanes[i], Source: source, Time: used.Time, Memory: used.Memory, CPU: used.CPU, Rate: used.Rate})
+		} else {
+			err = errors.Join(err, fmt.Errorf("target %s: %s says nothing of the container %s", s.o.Target, source, c.ID))
 		}
-		out[i] = record.Statistic{Lane: lanes[i], Source: source, Time: used.Time, Memory: used.Memory, CPU: used.CPU, Rate: used.Rate}
 	}
-	return out, nil
+	return out, err
 }
 
 // Amount is a number that an engine tells, -1 for one that nothing can have which

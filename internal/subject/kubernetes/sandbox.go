@@ -41,8 +41,8 @@ func (s *session) Sandboxes(ctx context.Context) ([]subject.Sandbox, error) {
 	if err == nil && s.node == nil {
 		err = errors.New("the engine of the pods' node is not reached from here, which alone knows their processes: name its socket by --node-cri")
 	}
-	if err == nil {
-		err = s.node.Complete(ctx, out)
+	if s.node != nil {
+		err = errors.Join(err, s.node.Complete(ctx, out))
 	}
 	return out, s.failed("ask for the sandboxes", err)
 }
