@@ -33,7 +33,9 @@ id, and remove it. Runs that are under way are left alone. What is on an engine
 that does not answer is kept in mind until it does, or until --forget; so is what
 is on a disk that is not mounted. Engines are asked where the run found them, or
 where flags say that they are now. After a reboot it is said that no container runs
-any more where one does not answer.
+any more where one does not answer. The folders of runs are /var/lib/tare/ID and
+/run/tare/ID; of a user without root they lie below /tmp/tare-UID, and are found by
+this user's tare clean.
 
 With --kube, what runs of killed machines left in a namespace of a cluster is found
 instead, by the label dev.tare.run: Jobs, pods, ConfigMaps and Leases. A run whose
