@@ -114,7 +114,7 @@ func TestWatchingEndsWithItsContextAndLeavesNoStatisticsOn(t *testing.T) {
 	id := busy(t)
 	for _, format := range []string{formatText, formatJSON, formatCSV} {
 		t.Run(format, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			out := &until{lines: 3, cancel: cancel}
 			err := Run(ctx, out, Options{Filter: bpfstat.Filter{IDs: []uint32{id}}, Interval: 20 * time.Millisecond, Watch: true, Format: format})

@@ -47,7 +47,7 @@ func terminal(t *testing.T) (person, program *os.File) {
 // until reads what is drawn to a text.
 func until(t *testing.T, person *os.File, text string) string {
 	t.Helper()
-	_ = person.SetReadDeadline(time.Now().Add(20 * time.Second))
+	_ = person.SetReadDeadline(time.Now().Add(time.Minute))
 	var seen []byte
 	buffer := make([]byte, 64<<10)
 	for !bytes.Contains(seen, []byte(text)) {

@@ -62,11 +62,11 @@ func runc(t *testing.T) (id, group string) {
 	}
 	command("run", "--detach", "--bundle", bundle, id)
 	t.Cleanup(func() { command("delete", "--force", id) })
-	command(append([]string{"exec", "--detach", id, "/" + probe.Name}, probe.HoldArgs(held, time.Minute)[1:]...)...)
-	command(append([]string{"exec", "--detach", id, "/" + probe.Name}, probe.SpinArgs(0.3, time.Minute)[1:]...)...)
+	command(append([]string{"exec", "--detach", id, "/" + probe.Name}, probe.HoldArgs(held, time.Hour)[1:]...)...)
+	command(append([]string{"exec", "--detach", id, "/" + probe.Name}, probe.SpinArgs(0.3, time.Hour)[1:]...)...)
 	group = "/" + cgroup.Prefix + run + "/" + id
 	// A detached exec returns while its process is still the runtime's own.
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		own := false
 		for _, pid := range cgroup.Procs(hs, group) {
 			comm, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
@@ -76,7 +76,7 @@ func runc(t *testing.T) (id, group string) {
 			return id, group
 		}
 	}
-	t.Fatal("the containers' commands did not begin in ten seconds")
+	t.Fatal("the containers' commands did not begin in a minute")
 	return "", ""
 }
 

@@ -122,7 +122,7 @@ func TestAFileIsReadStrictlyAndEveryMistakeHasItsPlace(t *testing.T) {
 		if _, _, err := read(text); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%.60q: got\n%.300v\nwant\n%s", text, err, want)
 		}
-		if d := time.Since(begin); d > 5*time.Second {
+		if d := time.Since(begin); d > time.Minute {
 			t.Errorf("%.60q took %v", text, d)
 		}
 	}

@@ -590,7 +590,7 @@ func TestAListingThatLooksForWhatIsNewFindsWhatAWalkFinds(t *testing.T) {
 		p.Close()
 		a.Close()
 		// The kernel lets go of a program's maps some time after the program.
-		for until := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		for until := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 			l = list(t, m, Filter{})
 			if !slices.ContainsFunc(l.Maps, func(a record.ProgramMap) bool { return a.ID == gone }) {
 				break

@@ -24,7 +24,7 @@ func memory(t *testing.T) string {
 	t.Cleanup(func() {
 		// A loop device lets go of its file a moment after it was detached, if
 		// somebody looks at it.
-		for deadline := time.Now().Add(10 * time.Second); unix.Unmount(at, 0) != nil; time.Sleep(20 * time.Millisecond) {
+		for deadline := time.Now().Add(time.Minute); unix.Unmount(at, 0) != nil; time.Sleep(20 * time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Errorf("%s stays mounted", at)
 				return

