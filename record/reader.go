@@ -69,6 +69,9 @@ type Reader struct {
 // Open is [Open] for these types of line.
 func (l *Lines) Open(path string) (*Reader, error) {
 	file, err := os.Open(path)
+	if errors.Is(err, os.ErrPermission) {
+		return nil, fmt.Errorf("open record: %w; read it as its owner, or with sudo", err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open record: %w; give the path of a file that tare wrote", err)
 	}

@@ -1,0 +1,32 @@
+package record
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+func TestARecordThatAnotherUserKeepsToHimselfIsNotTakenForNoRecord(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("to become another user needs root")
+	}
+	path := filepath.Join(t.TempDir(), "run.jsonl")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	opened := make(chan error)
+	go func() {
+		runtime.LockOSThread() // for good: a thread that is another user's ends with its goroutine
+		err := syscall.Setfsuid(65534)
+		if err == nil {
+			_, err = Open(path)
+		}
+		opened <- err
+	}()
+	if err := <-opened; err == nil || !strings.Contains(err.Error(), "permission denied; read it as its owner, or with sudo") {
+		t.Error(err)
+	}
+}
