@@ -21,7 +21,7 @@ type Header struct {
 	Type        Type            `json:"type"`
 	Schema      int             `json:"schema" is:"min=1"`
 	RunID       string          `json:"run_id" is:"kind=id"`
-	Experiment  string          `json:"experiment" is:"safe"`      // "lifecycle", "overhead", "storage", "startup", "bpf"
+	Experiment  string          `json:"experiment" is:"safe"`      // the instrument, as its verb is called
 	Started     time.Time       `json:"started"`                   // wall clock, for people only
 	Command     []string        `json:"command" is:"kind=command"` // tare's own command line
 	Version     string          `json:"tare_version" is:"safe"`
