@@ -45,8 +45,10 @@ func identify(banner, name string) (flavour, string) {
 			break
 		}
 	}
-	if version == "" && len(words) > 1 {
-		version = words[1]
+	for i := 1; version == "" && i < len(words); i++ {
+		if number := strings.TrimPrefix(words[i], "v"); number != "" && number[0] >= '0' && number[0] <= '9' {
+			version = words[i]
+		}
 	}
 	for _, f := range known {
 		if len(words) > 0 && strings.TrimSuffix(words[0], ":") == f.name {

@@ -18,6 +18,7 @@ import (
 	"github.com/tare-bench/tare/internal/lane"
 	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/child"
 	"github.com/tare-bench/tare/internal/subject/engine"
 	"github.com/tare-bench/tare/record"
 )
@@ -73,6 +74,9 @@ func New(ctx context.Context, name, path string) (*Target, error) {
 	if t.hs, err = cgroup.Hierarchies(); err != nil {
 		return nil, unavailable(err.Error(), "")
 	}
+	if t.flavour.install == "" && t.saysYes(ctx) {
+		return nil, unavailable(file+" is no OCI runtime: it says of a container that there is not that it is there", "name another with NAME=PATH")
+	}
 	t.private = t.flavour.refusesHybrid && cgroup.ModeOf(t.hs) == cgroup.Hybrid
 	return t, nil
 }
@@ -113,6 +117,18 @@ func (t *Target) Info() record.Target {
 func (t *Target) args(root string, verb ...string) []string {
 	args := append([]string{t.path, "--root", root}, t.flavour.global...)
 	return append(args, verb...)
+}
+
+// saysYes tells of a program that says of any container that it is there, as one does that
+// doesn't look at its arguments: each of its operations would wait in vain for a workload.
+func (t *Target) saysYes(ctx context.Context) bool {
+	root, err := os.MkdirTemp("", "tare-state-")
+	if err != nil {
+		return false
+	}
+	defer os.RemoveAll(root)
+	ended, err := child.Ask(ctx, t.args(root, "state", "tare-none"))
+	return err == nil && ended.Exit == 0
 }
 
 // reached is the target with sandboxes that have the network which is there for them.

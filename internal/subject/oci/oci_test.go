@@ -1,6 +1,10 @@
 package oci
 
-import "testing"
+import (
+	"os"
+	"strings"
+	"testing"
+)
 
 func TestARuntimeIsKnownByWhatItSays(t *testing.T) {
 	for _, c := range []struct{ banner, flavour, version, spec string }{
@@ -9,6 +13,9 @@ func TestARuntimeIsKnownByWhatItSays(t *testing.T) {
 		{"youki version: 0.7.0\ncommit: x\nspec: 1.1.0\n", "youki", "0.7.0", "1.0.2"},
 		{"runsc version release-20260101.0\nspec: 1.2.1\n", "runsc", "release-20260101.0", "1.0.2"},
 		{"something 2.0\n", "mine", "2.0", "1.0.2"},
+		{"true (GNU coreutils) 9.1\n", "mine", "9.1", "1.0.2"},
+		{"kata-runtime  : 3.2.0\n", "mine", "3.2.0", "1.0.2"},
+		{"mine\n", "mine", "", "1.0.2"},
 		{"", "mine", "", "1.0.2"},
 		{"spec: 0.1.x\n", "mine", "0.1.x", "1.0.2"},
 		{"runc version 9\nspec: 0.9.9\n", "runc", "9", "0.9.9"},
@@ -53,6 +60,15 @@ func FuzzParseState(f *testing.F) {
 			t.Errorf("%q gave %+v", text, s)
 		}
 	})
+}
+
+func TestAProgramThatSaysYesToEverythingIsNoRuntime(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("weighing runtimes needs root")
+	}
+	if _, err := New(t.Context(), "x", "/bin/true"); err == nil || !strings.Contains(err.Error(), "/bin/true is no OCI runtime") {
+		t.Error(err)
+	}
 }
 
 func FuzzIdentify(f *testing.F) {
