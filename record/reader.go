@@ -37,11 +37,16 @@ const (
 
 // Problem is a line that could not be used, and why. The others still are.
 type Problem struct {
-	Line   int    `json:"line"` // from 1
+	Line   int    `json:"line,omitempty"` // from 1; 0: not known, see String
 	Reason string `json:"reason"`
 }
 
+// String has no number for a line that was read before it turned out to be of no use,
+// such as one that is there twice.
 func (p Problem) String() string {
+	if p.Line == 0 {
+		return p.Reason
+	}
 	return fmt.Sprintf("line %d: %s", p.Line, p.Reason)
 }
 
