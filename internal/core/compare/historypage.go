@@ -33,11 +33,12 @@ func (h *History) changes() *page.Section {
 		}
 	}
 	if after == nil {
-		title := "changes: none"
+		title, notes := "changes: none", []string{h.shown()}
 		if !slices.ContainsFunc(h.Series, func(s *Series) bool { return !math.IsInf(s.Finds, 1) }) {
 			title = "changes: cannot be found in so few points, however large they are"
+			notes = append(notes, h.needed())
 		}
-		return &page.Section{Title: title, Style: term.Bold, Notes: []string{h.shown()}}
+		return &page.Section{Title: title, Style: term.Bold, Notes: notes}
 	}
 	table.Add("before", page.Each(before, page.Median))
 	table.Add("shift", page.Each(after, page.Change))
@@ -58,16 +59,31 @@ func (h *History) changes() *page.Section {
 
 // shown says when a change is shown.
 func (h *History) shown() string {
-	asked := 0
-	for _, s := range h.Series {
-		if len(s.Values) >= stat.ShortestSeries {
-			asked++
-		}
-	}
+	asked := h.asked()
 	if asked == 0 {
 		return fmt.Sprintf("no series has the %d points that a change takes to be shown", stat.ShortestSeries)
 	}
 	return fmt.Sprintf("a change is shown where its p-value, times the places that were tried in its series and times the number of series (%d), is below %g", asked, stat.ChangeAlpha)
+}
+
+// asked is how many series have points enough to look for a change.
+func (h *History) asked() (n int) {
+	for _, s := range h.Series {
+		if len(s.Values) >= stat.ShortestSeries {
+			n++
+		}
+	}
+	return n
+}
+
+// needed says how many points it takes, where there are too few.
+func (h *History) needed() string {
+	n := max(1, h.asked())
+	text := fmt.Sprintf("of %d series each takes %d points, half of them behind the change", n, stat.PointsNeeded(n))
+	if n > 1 {
+		text += fmt.Sprintf(", and a single one %d: choose fewer with --filter, such as 'target:runc op:run quantity:latency'", stat.PointsNeeded(1))
+	}
+	return text
 }
 
 // mostCharts is how many series that changed are drawn.

@@ -303,21 +303,15 @@ const foundInFour = 0.84
 // the median absolute residual, and ranks take 5 % more of it than a mean would.
 func (s *segments) finds() float64 {
 	n := len(s.values)
-	tried, sizes := 0, make([]float64, 0, n)
-	for parts := 1; n/parts >= ShortestSeries; parts *= 2 {
-		tried += (2*parts - 1) * (n/parts - 2*shortest + 1)
-	}
+	sizes := make([]float64, 0, n)
 	for _, r := range s.residuals() {
 		sizes = append(sizes, math.Abs(r))
 	}
 	if !s.logarithms {
 		return math.NaN()
 	}
-	level := s.level / float64(tried)
-	far, _ := math.Lgamma(float64(n/2 + 1))
-	rest, _ := math.Lgamma(float64(n - n/2 + 1))
-	whole, _ := math.Lgamma(float64(n + 1))
-	if tried == 0 || 2*math.Exp(far+rest-whole) >= level {
+	level, ok := attainable(n, s.level)
+	if !ok {
 		return math.Inf(1)
 	}
 	needed := -stats.StdNormal.InvCDF(level / 2)
@@ -325,6 +319,30 @@ func (s *segments) finds() float64 {
 		needed = studentT(1-level, max(fewestEffective, float64(n)/(s.widened*s.widened)-2))
 	}
 	return math.Expm1((foundInFour + needed) * robustly * middleOf(sizes) * s.widened * 2 / math.Sqrt(float64(n)))
+}
+
+// attainable tells whether the ranks of n values can show a change in their middle, and
+// below which p-value, all cuts that are tried being counted.
+func attainable(n int, level float64) (each float64, ok bool) {
+	tried := 0
+	for parts := 1; n/parts >= ShortestSeries; parts *= 2 {
+		tried += (2*parts - 1) * (n/parts - 2*shortest + 1)
+	}
+	each = level / float64(tried)
+	far, _ := math.Lgamma(float64(n/2 + 1))
+	rest, _ := math.Lgamma(float64(n - n/2 + 1))
+	whole, _ := math.Lgamma(float64(n + 1))
+	return each, tried > 0 && 2*math.Exp(far+rest-whole) < each
+}
+
+// PointsNeeded is how many points every one of so many series has to have for a change
+// in the middle to be shown, however large it is.
+func PointsNeeded(series int) int {
+	for n := ShortestSeries; ; n++ {
+		if _, ok := attainable(n, ChangeAlpha/float64(max(1, series))); ok {
+			return n
+		}
+	}
 }
 
 // change compares what is on both sides of a cut.
