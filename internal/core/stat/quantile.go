@@ -8,15 +8,18 @@ import (
 // Quantile is the smallest value that at least the share q (0 to 1) of the
 // sorted values do not exceed: the nearest rank, definition 1 of Hyndman and
 // Fan, Sample Quantiles in Statistical Packages, The American Statistician 50
-// (1996) 361–365. It does not interpolate, so every latency printed is one that
-// happened; q = 1 is the largest, q ≤ 0 the smallest. Quantile of an even
-// number at q = 0.5 is therefore the lower middle one, not [Summary].Median.
+// (1996) 361–365. It does not interpolate, so a p99 that is printed happened;
+// q = 1 is the largest, q ≤ 0 the smallest. Only q = 0.5 is the median, as of
+// [Summary]: of an even number the mean of the two in the middle.
 //
 // The values must be finite and ascending. NaN of no values, or of a NaN q.
 func Quantile(sorted []float64, q float64) float64 {
 	n := len(sorted)
 	if n == 0 || math.IsNaN(q) {
 		return math.NaN()
+	}
+	if q == 0.5 {
+		return median(sorted)
 	}
 	q = min(max(q, 0), 1)
 	// A rank is an integer up to rounding: 0.07 × 100 is 7.000000000000001.

@@ -17,7 +17,7 @@ func TestQuantile(t *testing.T) {
 		q      float64
 		want   float64
 	}{
-		{"p50 of a hundred is the fiftieth", hundred, 0.50, 50},
+		{"p50 of a hundred is the median", hundred, 0.50, 50.5},
 		{"p90 of a hundred is the ninetieth", hundred, 0.90, 90},
 		{"p99 of a hundred is the ninety-ninth", hundred, 0.99, 99},
 		{"rounding of q does not lift the rank", hundred, 0.07, 7},
@@ -26,7 +26,7 @@ func TestQuantile(t *testing.T) {
 		{"zero is the smallest", hundred, 0, 1},
 		{"below zero is the smallest", hundred, -1, 1},
 		{"p99 of ten is the largest", hundred[:10], 0.99, 10},
-		{"p50 of four is the lower middle one", hundred[:4], 0.5, 2},
+		{"p50 of four is the median", hundred[:4], 0.5, 2.5},
 		{"every quantile of one value is that value", hundred[:1], 0.9, 1},
 		{"no values have no quantile", nil, 0.5, nan},
 		{"a share that is no number has no quantile", hundred, nan, nan},
