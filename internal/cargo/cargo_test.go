@@ -532,7 +532,7 @@ func TestALayerThatWouldFillTheDiskIsNotUnpacked(t *testing.T) {
 	if err := os.WriteFile(path, sparse(t, maxBytes+1), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // long before the bytes are written
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // long before the bytes are written
 	defer cancel()
 	if _, err := unpack(ctx, dir, []string{path}); err == nil || !strings.Contains(err.Error(), "more than 32 GiB") {
 		t.Errorf("%v", err)

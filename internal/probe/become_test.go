@@ -92,7 +92,7 @@ func TestTheServerAnswersLeaksAndHangsAsItIsTold(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	url := fmt.Sprintf("http://127.0.0.1:%d/", port)
 	get := func(ctx context.Context) error {

@@ -145,7 +145,7 @@ func behave(t *testing.T, r real) {
 	pids := map[string][]int{}
 	for how, way := range ways {
 		// The commands take a moment until they hold what they are to.
-		deadline := time.Now().Add(20 * time.Second)
+		deadline := time.Now().Add(time.Minute)
 		for {
 			var wrong []string
 			if pids[how], wrong = r.check(t, sandboxes, way, strings.Contains(target.Info().Name, "runsc")); len(wrong) == 0 {

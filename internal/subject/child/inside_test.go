@@ -219,16 +219,16 @@ func charged(t *testing.T, o opened) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_, _ = o.exec.Exec(ctx, 0, probe.HoldArgs(held, time.Minute))
+		_, _ = o.exec.Exec(ctx, 0, probe.HoldArgs(held, time.Hour))
 	}()
 	var usage int64 // beyond what the sandbox took without it
-	for deadline := time.Now().Add(20 * time.Second); usage < seen && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); usage < seen && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		usage = memory(t, hs, before[0].Group) - empty
 	}
 	// The thread that started the command was in the group, too, and may not have ended
 	// yet where the machine is busy.
 	var more, strangers []string
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		more, strangers = nil, nil
 		for _, pid := range cgroup.Procs(hs, before[0].Group) {
 			exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
@@ -380,7 +380,7 @@ func calledOff(t *testing.T, o opened) {
 	guest := o.clock == "guest"
 	if o.kind != "host" && !guest {
 		defer func(was []int) {
-			for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+			for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 				left := slices.DeleteFunc(cgroup.Procs(hs, sandboxes(t, o)[0].Group), func(pid int) bool { return slices.Contains(was, pid) })
 				if len(left) == 0 {
 					return
@@ -407,7 +407,7 @@ func calledOff(t *testing.T, o opened) {
 		t.Errorf("%+v, %v", x, err)
 	}
 	// What was killed ends when its CPU comes to it.
-	for deadline := time.Now().Add(30 * time.Second); guest; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); guest; time.Sleep(20 * time.Millisecond) {
 		ps, err := o.exec.Exec(t.Context(), 0, []string{"/bin/sh", "-c", "for f in /proc/[0-9]*/cmdline; do read -r line < $f; echo $line; done"})
 		if err == nil && strings.Contains(ps.Output, "probe") && !strings.Contains(ps.Output, "60.5") {
 			break

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -68,8 +69,10 @@ func TestAnEngineThatDoesNotEndACommandIsLeft(t *testing.T) {
 	n := onNode(t)
 	s, _ := n.holding()
 	n.exec = func(ctx context.Context, asked *api.ExecSyncRequest) (*api.ExecSyncResponse, error) {
-		if asked.Timeout != 3 { // what is left, rounded up, and one
-			t.Errorf("a time-out of %d s", asked.Timeout)
+		// What is left, rounded up, and one.
+		end, _ := ctx.Deadline()
+		if left := time.Until(end).Seconds(); asked.Timeout < int64(math.Ceil(left))+1 || asked.Timeout > 3 {
+			t.Errorf("a time-out of %d s, where %g s are left", asked.Timeout, left)
 		}
 		<-ctx.Done()
 		return nil, ctx.Err()
