@@ -107,7 +107,7 @@ func (c *collector) arrange(shot *attribution.Snapshot) {
 	owner := c.charge(shot.Charges(outline(members), boxes))
 	pids := map[int]bool{}
 	for _, m := range members {
-		if m.Lane < 0 || m.Lane >= len(c.boxes) {
+		if m.Lane < 0 || m.Lane >= len(c.boxes) || m.Ended() && m.Threads <= 1 { // a zombie holds nothing but its pid
 			continue
 		}
 		elsewhere := func(where string) bool {

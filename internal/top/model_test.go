@@ -43,6 +43,20 @@ func TestASandboxIsItsGroupsAndWhatStandsBeside(t *testing.T) {
 	}
 }
 
+func TestAZombieIsNoProcessOfItsSandbox(t *testing.T) {
+	for _, v2 := range []bool{false, true} {
+		f, group := docker(t, v2)
+		f.process(62, 60, 62, "sleep 9", group, 0, 0)
+		stat := "62 (sleep) %s 60 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 %d 0 62 0 0 0 0 0 0 7000 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n"
+		for threads, want := range map[int]int{1: 2, 2: 3} { // of one whose first thread ended, others run
+			f.write("/proc/62/stat", fmt.Sprintf(stat, "Z", threads))
+			if s := only(t, f.pass(f.open(config{}), 0)); s.Processes != want {
+				t.Errorf("v2 %t, %d threads: %d processes, want %d", v2, threads, s.Processes, want)
+			}
+		}
+	}
+}
+
 // kata is the tree of a live sandbox on cgroup v1, whose VMM is in the overhead
 // group and its vCPU's thread in the pod's.
 func kata(t *testing.T) *fixture {
