@@ -40,6 +40,9 @@ func weighStorage(ctx context.Context, s *app, p storage.Options, out outputFlag
 			if err := checkJobs(&p); err != nil {
 				return nil, nil, err
 			}
+			if err := s.tellRoom(&p); err != nil {
+				return nil, nil, err
+			}
 			if err := carryTools(ctx, &p, &options); err != nil {
 				return nil, nil, err
 			}

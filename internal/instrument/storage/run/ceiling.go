@@ -115,7 +115,7 @@ func (s *stage) roomOnHost(ctx context.Context, size int64) *record.Failure {
 	switch {
 	case err != nil:
 		return &fail(record.FailError, &e, "what is free on the volume is not known: %v", err).Failure
-	case list[0].Errno == 0 && list[0].Size > 0 && float64(size) > maxOfDisk*float64(list[0].Free):
+	case list[0].Errno == 0 && list[0].Size > 0 && float64(size) > MaxOfDisk*float64(list[0].Free):
 		return &fail(record.FailError, nil, "a file of %s does not fit in 90 %% of the %s that are free on the volume", mib(size), mib(list[0].Free)).Failure
 	}
 	return nil
@@ -149,7 +149,7 @@ func (s *stage) fioOnHost(ctx context.Context, args []string, took time.Duration
 func (s *stage) largest() int64 {
 	most := int64(0)
 	for _, p := range s.pairs {
-		if n, err := needs(p.job, s.at(p, s.volume.Kind, "")); err == nil {
+		if n, err := Needs(p.job, s.at(p, s.volume.Kind, "")); err == nil {
 			most = max(most, n)
 		}
 	}

@@ -148,12 +148,12 @@ func (s *stage) sweep() error {
 	return nil
 }
 
-// maxOfDisk is how much of what is free may be taken.
-const maxOfDisk = 0.9
+// MaxOfDisk is how much of what is free may be taken.
+const MaxOfDisk = 0.9
 
 // room refuses a job whose files would fill the volume, as the sandbox sees it.
 func (v *visit) room(ctx context.Context, at tool.Place) error {
-	need, err := needs(v.pair.job, at)
+	need, err := Needs(v.pair.job, at)
 	if err != nil {
 		return fail(record.FailError, nil, "%v", err)
 	}
@@ -173,7 +173,7 @@ func (v *visit) room(ctx context.Context, at tool.Place) error {
 		}
 		return nil
 	}
-	if float64(need) > maxOfDisk*float64(free) {
+	if float64(need) > MaxOfDisk*float64(free) {
 		return fail(record.FailError, nil, "the files of %s do not fit in 90 %% of the %s that are free on the volume: use a smaller --size or --scale, or a larger disk", mib(need), mib(free))
 	}
 	return nil

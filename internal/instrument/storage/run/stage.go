@@ -84,8 +84,8 @@ func (s *stage) turns(at run.Round) (turns []turn) {
 	return turns
 }
 
-// needs is how much room a job's files take.
-func needs(j storage.Job, at tool.Place) (int64, error) {
+// Needs is how much room a job's files take.
+func Needs(j storage.Job, at tool.Place) (int64, error) {
 	files, err := tool.Files(j, at)
 	if err != nil {
 		return 0, err

@@ -164,7 +164,7 @@ func (r *schedule) on(ctx context.Context, v storage.Volume, pairs []pair) (why 
 func (r *schedule) prepare(ctx context.Context, v storage.Volume, pairs []pair) (*volume.Volume, error) {
 	most := int64(0)
 	for _, p := range pairs {
-		n, err := needs(p.job, r.at(p, v.Kind, ""))
+		n, err := Needs(p.job, r.at(p, v.Kind, ""))
 		if err != nil {
 			return nil, fmt.Errorf("volume %s: %w", v.Name, err)
 		}
