@@ -44,11 +44,19 @@ that a crash left is not taken.`,
 			if wrong := w.Close(); err == nil {
 				err = wrong
 			}
+			var all []*record.Record
 			if err == nil {
-				_, err = s.lines().LoadAll(path) // what cannot be read again is not kept
+				all, err = s.lines().LoadAll(path) // what cannot be read again is not kept
 			}
 			if err != nil {
 				return unkept(w, path, err)
+			}
+			met := map[string]bool{}
+			for _, rec := range all {
+				if id := rec.Header.RunID; met[id] {
+					fmt.Fprintf(s.Err, "tare: the run %s is there more than once: reports count it once\n", cleanLines(id))
+				}
+				met[rec.Header.RunID] = true
 			}
 			_, err = fmt.Fprintf(s.Out, "%s: %d files\n", path, len(args))
 			return err

@@ -134,3 +134,11 @@ func TestRecordsStandBesidePublishedFigures(t *testing.T) {
 		t.Errorf("a run with failures: exit %d", code)
 	}
 }
+
+func TestAFormatOfAnotherInstrumentIsCalledSo(t *testing.T) {
+	t.Parallel()
+	code, _, stderr := tare(t, "report", stored(t, t.TempDir(), "runc", false), "--format", "chrome")
+	if code != ExitUsage || !strings.Contains(stderr, "chrome is of startup only, and not of lifecycle") {
+		t.Errorf("exit %d, %s", code, stderr)
+	}
+}

@@ -83,7 +83,11 @@ func each[T any](s *app, args []string, format string, keep func(instrument.Judg
 			out := ofFile[T]{path: f.path, named: f.named, err: f.err}
 			for _, one := range f.kept {
 				if of, counts := copies.Counts(at, one.nth, one.runID); !counts {
-					fmt.Fprintf(s.Err, "tare: left out: %s\n", cleanLines(fmt.Sprintf("%s has the run %s, which %s has as well or better: it counts once", f.path, one.runID, files[of].path)))
+					why := fmt.Sprintf("%s has the run %s, which %s has as well or better: it counts once", f.path, one.runID, files[of].path)
+					if files[of].path == f.path {
+						why = fmt.Sprintf("%s has the run %s more than once: it counts once", f.path, one.runID)
+					}
+					fmt.Fprintf(s.Err, "tare: left out: %s\n", cleanLines(why))
 					continue
 				}
 				out.kept = append(out.kept, one.kept)

@@ -36,3 +36,15 @@ func TestWhatIsNotTakenOfARecordIsSaidAndAFileThatCannotBeWrittenOnce(t *testing
 		}
 	}
 }
+
+func TestARunThatIsInAFileTwiceIsTold(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path, both := stored(t, dir, "runc", false), filepath.Join(dir, "both.jsonl")
+	if code, _, stderr := tare(t, "join", path, path, "-o", both); code != ExitDone || !strings.Contains(stderr, "is there more than once") {
+		t.Errorf("exit %d, %s", code, stderr)
+	}
+	if code, _, stderr := tare(t, "report", both); code != ExitDone || strings.Count(stderr, "more than once: it counts once") != 1 {
+		t.Errorf("exit %d, %s", code, stderr)
+	}
+}

@@ -140,14 +140,20 @@ func (l List) CheckFormat(format, name string) error {
 	if _, ok := export.FormatOf(format); ok || slices.Contains(page.Formats, format) {
 		return nil
 	}
-	var own []string
+	var own, of []string
 	for _, one := range l {
-		if one.Formats[format].Write != nil && (name == "" || name == one.Name) {
-			return nil
+		if one.Formats[format].Write != nil {
+			if name == "" || name == one.Name {
+				return nil
+			}
+			of = append(of, one.Name)
 		}
 		for f := range one.Formats {
 			own = append(own, f+" (of "+one.Name+")")
 		}
+	}
+	if of != nil {
+		return fmt.Errorf("%s is of %s only, and not of %s; choose another format", format, strings.Join(of, ", "), name)
 	}
 	slices.Sort(own)
 	return fmt.Errorf("there is no format %q here: the formats are %s", format, strings.Join(slices.Concat(page.Formats, []string{export.FormatNames()}, own), ", "))
