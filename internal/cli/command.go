@@ -108,7 +108,7 @@ func Execute(ctx context.Context, args []string, s Streams) int {
 func cleanLines(s string) string {
 	lines := strings.Split(s, "\n")
 	for i, line := range lines {
-		lines[i] = term.Clean(line)
+		lines[i] = term.Clean(strings.ReplaceAll(line, "\t", "    "))
 	}
 	return strings.Join(lines, "\n      ")
 }

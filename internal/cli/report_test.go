@@ -135,6 +135,15 @@ func TestRecordsStandBesidePublishedFigures(t *testing.T) {
 	}
 }
 
+func TestAnErrorThatPointsIntoALineKeepsItsColumns(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	code, _, stderr := tare(t, "compare", stored(t, dir, "runc", false), stored(t, dir, "crun", false), "--filter", "quantity:(")
+	if _, below, found := strings.Cut(stderr, "\n          quantity:(\n"); code != ExitUsage || !found || strings.TrimLeft(below, " ") != "^\n" {
+		t.Errorf("exit %d, %s", code, stderr)
+	}
+}
+
 func TestAFormatOfAnotherInstrumentIsCalledSo(t *testing.T) {
 	t.Parallel()
 	code, _, stderr := tare(t, "report", stored(t, t.TempDir(), "runc", false), "--format", "chrome")
