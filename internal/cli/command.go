@@ -28,7 +28,7 @@ import (
 const (
 	ExitDone        = 0
 	ExitUsage       = 1 // usage or environment
-	ExitFailed      = 2 // operations, phases or jobs failed, or a check did
+	ExitFailed      = 2 // operations, phases or jobs failed, a check did, or a finding is an error
 	ExitRegressed   = 3 // a gate's figure is worse
 	ExitUndecided   = 4 // a gate could not decide
 	ExitInterrupted = 130
@@ -167,7 +167,8 @@ Podman's service is docker/RUNTIME with --docker-host. An engine's name alone is
 A flag of a list that is given again adds to the list; of any other the last counts.
 
 Exit status: 0 done; 1 usage or environment; 2 operations, phases or jobs failed,
-or a --check that is not enough; 3 a gate or a history found something worse; 4 a
+another finding is an error, such as lines of a record that cannot be read, or a
+--check is not enough; 3 a gate or a history found something worse; 4 a
 gate could not decide; 130 interrupted (what was measured is saved).`,
 		Example:       "  tare doctor\n  tare lifecycle host floor --rounds 6\n  tare overhead host runc --sandboxes 1,5\n  tare storage host runc --volume bind --size 8M --jobs randread --rounds 1 --ceiling 0\n  tare import notes.txt\n  tare startup runc --rounds 2\n  tare bpf list --interval 100ms\n  tare top --once",
 		Version:       version.String(),
