@@ -22,7 +22,7 @@ type Header struct {
 	Schema      int             `json:"schema" is:"min=1"`
 	RunID       string          `json:"run_id" is:"kind=id"`
 	Experiment  string          `json:"experiment" is:"safe"`      // the instrument, as its verb is called
-	Started     time.Time       `json:"started"`                   // wall clock, for people only
+	Started     time.Time       `json:"started,omitzero"`          // wall clock, for people only
 	Command     []string        `json:"command" is:"kind=command"` // tare's own command line
 	Version     string          `json:"tare_version" is:"safe"`
 	Plan        json.RawMessage `json:"plan"` // resolved: every default filled in

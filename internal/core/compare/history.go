@@ -49,7 +49,10 @@ type Series struct {
 // changes count, "" the first of all.
 func NewHistory(runs []Run, filter, since string) (*History, error) {
 	h := &History{runs: len(runs)}
-	point := h.order(runs)
+	point, err := h.order(runs)
+	if err != nil {
+		return nil, err
+	}
 	c := &Comparison{unlike: map[[2]int][]Difference{}}
 	for i := range runs {
 		c.Sides = append(c.Sides, Side{Name: h.Points[point[i]], Runs: runs[i : i+1]})
@@ -86,8 +89,8 @@ func NewHistory(runs []Run, filter, since string) (*History, error) {
 
 // order sorts the runs and gives each its point. A commit that has several runs is one
 // point. Numbers of commits, such as git rev-list --count gives, have an order; hashes
-// have none, and then it is that of time.
-func (h *History) order(runs []Run) (point []int) {
+// have none, and then it is that of time, which has no place for a run without a date.
+func (h *History) order(runs []Run) (point []int, err error) {
 	number := func(r *Run) float64 {
 		n, err := strconv.ParseFloat(r.Labels.Get(commit), 64)
 		if err != nil {
@@ -104,6 +107,11 @@ func (h *History) order(runs []Run) (point []int) {
 	}
 	if !h.versions {
 		h.by = "time, since not all have a label commit"
+	}
+	for i := range runs {
+		if h.by != "label commit" && runs[i].Header.Started.IsZero() {
+			return nil, fmt.Errorf("the run %s has no date to be ordered by: leave it out, or give every record a number as label commit (tare label RECORD commit=4)", cmp.Or(runs[i].Header.RunID, "without an id"))
+		}
 	}
 	slices.SortStableFunc(runs, func(a, b Run) int {
 		if h.by == "label commit" {
@@ -125,7 +133,7 @@ func (h *History) order(runs []Run) (point []int) {
 		}
 		point = append(point, at)
 	}
-	return point
+	return point, nil
 }
 
 // part makes of a figure, one cell for each run, a series for each kind of

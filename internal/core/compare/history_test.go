@@ -94,6 +94,22 @@ func TestAHistoryTellsWhereAFigureChanged(t *testing.T) {
 	}
 }
 
+func TestARunWithoutADateIsNotPutInOrderByTime(t *testing.T) {
+	t.Parallel()
+	for by, numbered := range map[string]bool{"time": false, "numbers of commits": true} {
+		runs := past(20, func(_ int, r *Run) float64 {
+			if !numbered {
+				r.Labels = nil
+			}
+			return 1
+		})
+		runs[3].Header.Started = time.Time{}
+		if _, err := NewHistory(runs, "*", ""); numbered != (err == nil) || err != nil && !strings.Contains(err.Error(), "has no date to be ordered by") {
+			t.Errorf("by %s: %v", by, err)
+		}
+	}
+}
+
 func TestUnlikeRecordsAreNeverOneSeries(t *testing.T) {
 	t.Parallel()
 	for name, other := range map[string]func(*Run){

@@ -17,7 +17,15 @@ import (
 func about(rec *record.Record) figure.Labels {
 	h, env := headOf(rec), &rec.Header.Environment
 	return figure.Of("service.name", "tare", "service.version", h.Version, "tare.experiment", h.Experiment, "tare.run", h.RunID, "tare.status", h.Status,
-		"host.arch", goarch(env.Arch), "host.cpu.model.name", env.CPUModel, "os.type", "linux", "os.description", env.OS, "os.version", env.Kernel)
+		"host.arch", goarch(env.Arch), "host.cpu.model.name", env.CPUModel, "os.type", osType(env), "os.description", env.OS, "os.version", env.Kernel)
+}
+
+// osType is "" of a machine of which nothing is known, such as one that an import is of.
+func osType(env *record.Environment) string {
+	if env.Kernel == "" {
+		return ""
+	}
+	return "linux"
 }
 
 // goarch is the name of an architecture in Go and in OpenTelemetry.

@@ -40,7 +40,7 @@ func Benchfmt(w io.Writer, all []Document) error {
 		}
 		env := &d.Record.Header.Environment
 		var config []benchfmt.Config
-		for _, l := range figure.Of("goos", "linux", "goarch", goarch(env.Arch), "cpu", env.CPUModel, "kernel", env.Kernel) {
+		for _, l := range figure.Of("goos", osType(env), "goarch", goarch(env.Arch), "cpu", env.CPUModel, "kernel", env.Kernel) {
 			config = append(config, benchfmt.Config{Key: l.Key, Value: []byte(term.Clean(l.Value)), File: true})
 		}
 		for k := range figures[i] {

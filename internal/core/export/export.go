@@ -26,7 +26,7 @@ type head struct {
 	Version     string             `json:"tare_version"`
 	RunID       string             `json:"run_id"`
 	Experiment  string             `json:"experiment"`
-	Started     time.Time          `json:"started"`
+	Started     time.Time          `json:"started,omitzero"`
 	Command     []string           `json:"command"`
 	Environment record.Environment `json:"environment"`
 	Status      string             `json:"status"` // "done", "interrupted", "failed", "cut off"

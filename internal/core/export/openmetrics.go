@@ -99,7 +99,9 @@ func OpenMetrics(w io.Writer, all []Document) error {
 			continue
 		}
 		of := append(figure.Of("tare.experiment", d.Record.Header.Experiment), apart...)
-		add(1, of, float64(d.Record.Header.Started.UnixMilli())/1e3)
+		if started := d.Record.Header.Started; !started.IsZero() {
+			add(1, of, float64(started.UnixMilli())/1e3)
+		}
 		add(2, of, float64(d.Total))
 		add(3, of, float64(d.Failed))
 	}

@@ -162,11 +162,19 @@ func Cgroups(mode string) string {
 	return "cgroup " + Known(mode)
 }
 
+// Date is when a run began, "" where that is not known.
+func Date(h *record.Header) string {
+	if h.Started.IsZero() {
+		return ""
+	}
+	return h.Started.UTC().Format(time.RFC3339)
+}
+
 // Surroundings is the rest of the environment, for those who ask: the machine, and
 // how each target is set up.
 func Surroundings(rec *record.Record) []string {
 	h, env := &rec.Header, &rec.Header.Environment
-	parts := []string{h.Started.UTC().Format(time.RFC3339), env.OS, env.Arch}
+	parts := []string{Date(h), env.OS, env.Arch}
 	for _, p := range []struct{ name, value string }{
 		{"governor", env.Governor}, {"virtual", env.Virtual}, {"root file system", env.RootFS},
 		{"clock", env.ClockSource}, {"missing capabilities", strings.Join(env.MissingCaps, " ")},

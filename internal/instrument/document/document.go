@@ -7,7 +7,6 @@ package document
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/tare-bench/tare/internal/core/option"
 	"github.com/tare-bench/tare/internal/core/page"
@@ -165,7 +164,7 @@ func contents(measures []measure) *page.Section {
 	for i := range measures {
 		m := &measures[i]
 		failed, total, _ := m.Result()
-		table.Row(page.Texts(m.page.Title, m.Record.Header.Started.UTC().Format(time.RFC3339), page.Heading(page.Known(m.Record.Header.RunID)),
+		table.Row(page.Texts(m.page.Title, page.Heading(page.Known(page.Date(&m.Record.Header))), page.Heading(page.Known(m.Record.Header.RunID)),
 			fmt.Sprintf("%d/%d", failed, total), page.Short(term.Clean(page.Outcome(m.Record)), page.LongestMessage))...)
 	}
 	return &page.Section{Title: "measures", Style: term.Bold, Table: table}
