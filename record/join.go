@@ -61,7 +61,7 @@ func (l *Lines) AddLabels(path string, labels []Label) error {
 	}
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND, 0)
 	if err != nil {
-		return fmt.Errorf("label: %w", err)
+		return fmt.Errorf("label: %w; labels are lines of the record itself: label a copy that may be written to", err)
 	}
 	var magic [4]byte
 	_, _ = file.ReadAt(magic[:], 0) // shorter than that it is no record

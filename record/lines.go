@@ -111,7 +111,11 @@ func (t *LineType) decode(text []byte) (any, error) {
 			return nil, err
 		}
 		line = reflect.New(t.of)
-		if err := json.Unmarshal(text, line.Interface()); err != nil {
+		err := json.Unmarshal(text, line.Interface())
+		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok { // its own words name types of Go
+			return nil, fmt.Errorf("%s: %s cannot hold a %s", t.word, wrong.Field, wrong.Value)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}

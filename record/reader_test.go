@@ -36,7 +36,7 @@ func TestOneBadLineCostsThatLine(t *testing.T) {
 		"a stamp that is there twice, escaped":  {headerLine + batchPrefix + `[{"start":1001,"returned":1002,"r\u0065turned":9002}]}` + "\n" + batch, 1, []string{`line 2: "returned" is there twice`}, false},
 		"a stamp in another case":               {headerLine + batchPrefix + `[{"start":1001,"returned":1002,"Returned":9002}]}` + "\n" + batch, 1, []string{`line 2: "Returned" is there, and the name is "returned"`}, false},
 		"a field that is there twice":           {headerLine + strings.Replace(batch, `"lanes"`, `"op":"stop","lanes"`, 1) + batch, 1, []string{`line 2: "op" is there twice`}, false},
-		"a value of the wrong kind":             {headerLine + batchPrefix + `[{"start":"soon"}]}` + "\n" + batch, 1, []string{"cannot unmarshal string"}, false},
+		"a value of the wrong kind":             {headerLine + batchPrefix + `[{"start":"soon"}]}` + "\n" + batch, 1, []string{"batch: samples.start cannot hold a string"}, false},
 		"samples that are no list":              {headerLine + batchPrefix + `{}}` + "\n" + batch, 1, []string{"not a list"}, false},
 		"a fraction of a nanosecond":            {headerLine + batchPrefix + `[{"start":1001.5}]}` + "\n", 0, []string{"1001.5"}, false},
 		"a number beyond 64 bits":               {headerLine + batchPrefix + `[{"start":99999999999999999999}]}` + "\n", 0, []string{"99999999999999999999"}, false},
@@ -76,19 +76,20 @@ func TestFilesThatAreNoRecordsSaySo(t *testing.T) {
 		cause error
 		want  string
 	}{
-		"nothing":                  {"", ErrNotRecord, "it is empty"},
-		"a record without header":  {`{"type":"end","status":"done"}` + "\n", ErrNotRecord, `line 1 is a "end" line where the header belongs`},
-		"other JSON Lines":         {"{\"a\":1}\n{\"a\":2}\n", ErrNotRecord, "line 1: a JSON object without a type"},
-		"prose":                    {"Dear reader,\n", ErrNotRecord, "line 1: not a JSON object"},
-		"a long text":              {strings.Repeat("x\n", 1<<20), ErrNotRecord, "line 1: not a JSON object"},
-		"one endless line":         {strings.Repeat("x", MaxLine+2) + "\n", ErrNotRecord, "line 1: longer than 16 MiB"},
-		"half a header":            {headerLine[:12], ErrNotRecord, "breaks off before the header is complete"},
-		"a header of schema 0":     {`{"type":"header"}` + "\n", ErrNotRecord, "schema is 0 and has to be 1 or more"},
-		"a broken header":          {`{"type":"header","schema":1,"run_id":5}` + "\n" + `{"type":"end","status":"done"}` + "\n", ErrNotRecord, "line 1: json: cannot unmarshal number"},
-		"zstd of nothing":          {string(zstdMagic), ErrNotRecord, "breaks off"},
-		"zstd that is damaged":     {string(zstdMagic) + "\x04\x58\xff\xff\xff\xff\xff", ErrNotRecord, "damaged"},
-		"a newer schema":           {`{"type":"header","schema":7,"tare_version":"v3.1.0"}` + "\n", ErrNewerSchema, "schema 7 and this tare reads up to 1; open it with tare v3.1.0 or later"},
-		"a newer, different shape": {`{"type":"header","schema":7,"environment":[]}` + "\n", ErrNewerSchema, "open it with a later tare"},
+		"nothing":                        {"", ErrNotRecord, "it is empty"},
+		"a record without header":        {`{"type":"end","status":"done"}` + "\n", ErrNotRecord, `line 1 is a "end" line where the header belongs`},
+		"other JSON Lines":               {"{\"a\":1}\n{\"a\":2}\n", ErrNotRecord, "line 1: a JSON object without a type"},
+		"prose":                          {"Dear reader,\n", ErrNotRecord, "line 1: not a JSON object"},
+		"a long text":                    {strings.Repeat("x\n", 1<<20), ErrNotRecord, "line 1: not a JSON object"},
+		"one endless line":               {strings.Repeat("x", MaxLine+2) + "\n", ErrNotRecord, "line 1: longer than 16 MiB"},
+		"half a header":                  {headerLine[:12], ErrNotRecord, "breaks off before the header is complete"},
+		"a header of schema 0":           {`{"type":"header"}` + "\n", ErrNotRecord, "schema is 0 and has to be 1 or more"},
+		"a header of a number too large": {`{"type":"header","schema":1,"run_id":"x","environment":{"cpus":1e400}}` + "\n" + `{"type":"end","status":"done"}` + "\n", ErrNotRecord, "line 1: header: environment.cpus cannot hold a number 1e400"},
+		"a broken header":                {`{"type":"header","schema":1,"run_id":5}` + "\n" + `{"type":"end","status":"done"}` + "\n", ErrNotRecord, "line 1: header: run_id cannot hold a number"},
+		"zstd of nothing":                {string(zstdMagic), ErrNotRecord, "breaks off"},
+		"zstd that is damaged":           {string(zstdMagic) + "\x04\x58\xff\xff\xff\xff\xff", ErrNotRecord, "damaged"},
+		"a newer schema":                 {`{"type":"header","schema":7,"tare_version":"v3.1.0"}` + "\n", ErrNewerSchema, "schema 7 and this tare reads up to 1; open it with tare v3.1.0 or later"},
+		"a newer, different shape":       {`{"type":"header","schema":7,"environment":[]}` + "\n", ErrNewerSchema, "open it with a later tare"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

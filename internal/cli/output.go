@@ -102,7 +102,7 @@ func (s *app) into(path string) (to *app, written func(error) error) {
 		}
 		// Others may read it, as one that a shell writes.
 		if wrong := replaceFile(path, text.Bytes(), 0o644); wrong != nil {
-			return fmt.Errorf("write the report: %w", wrong)
+			return fmt.Errorf("write the report: %w; name another file with -o", wrong)
 		}
 		return err
 	}

@@ -13,6 +13,10 @@ func TestAFileThatCannotBeWrittenIsCalledByTheNameThatWasGiven(t *testing.T) {
 	if err := replaceFile(path, nil, 0o644); err == nil || !strings.HasPrefix(err.Error(), "open "+path+": no such file") {
 		t.Error(err)
 	}
+	code, _, stderr := tare(t, "report", stored(t, t.TempDir(), "runc", false), "--format", "csv", "-o", path)
+	if code != ExitUsage || !strings.Contains(stderr, "no such file or directory; name another file with -o") {
+		t.Errorf("exit %d, %s", code, stderr)
+	}
 }
 
 func TestADocumentThatAnotherWritesMeanwhileIsLeftAlone(t *testing.T) {

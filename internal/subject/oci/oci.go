@@ -57,7 +57,7 @@ func New(ctx context.Context, name, path string) (*Target, error) {
 		return nil, unavailable(fmt.Sprintf("there is no %s (looked on PATH)", path), install(name))
 	}
 	if err != nil {
-		return nil, unavailable(err.Error(), "")
+		return nil, unavailable(err.Error(), "name the runtime's program with NAME=PATH; chmod +x lets it be run if this is one")
 	}
 	if file, err = filepath.Abs(file); err != nil {
 		return nil, unavailable(err.Error(), "")

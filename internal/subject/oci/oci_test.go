@@ -71,6 +71,12 @@ func TestAProgramThatSaysYesToEverythingIsNoRuntime(t *testing.T) {
 	}
 }
 
+func TestAFileThatIsNoProgramSaysWhatToName(t *testing.T) {
+	if _, err := New(t.Context(), "x", "/etc/passwd"); err == nil || !strings.Contains(err.Error(), "NAME=PATH") {
+		t.Error(err)
+	}
+}
+
 func FuzzIdentify(f *testing.F) {
 	f.Add("runc version 1.1.5\nspec: 1.0.2\n")
 	f.Fuzz(func(t *testing.T, text string) {
