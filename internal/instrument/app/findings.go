@@ -52,8 +52,8 @@ func (j *Judgement) findings() []record.Finding {
 				fewest = r.Fewest
 			}
 			for _, w := range r.windows {
-				if w.Seen.HavePSI {
-					pressed = append(pressed, w.pressedByOthers())
+				if share, known := w.pressedByOthers(); known {
+					pressed = append(pressed, share)
 				}
 			}
 			for _, v := range figure.Ordered(r.Steal.Values()) {
@@ -110,8 +110,11 @@ func (j *Judgement) tooFew(add func(record.Finding)) {
 }
 
 // pressedByOthers is which share of the window some task waited for a CPU, 0 where it was
-// the load itself that took the CPUs, or that is not known.
-func (w *Window) pressedByOthers() float64 {
+// the load itself that took the CPUs, and whether whose they were is known.
+func (w *Window) pressedByOthers() (share float64, known bool) {
+	if !w.Seen.HavePSI || w.CPUPartly || w.Neighbour != "" && w.BesideCPU == nil {
+		return 0, false
+	}
 	ours := w.ClientCPU + w.Seen.OwnCPU
 	for _, r := range w.Seen.CPU {
 		ours += r.NS
@@ -119,10 +122,10 @@ func (w *Window) pressedByOthers() float64 {
 	if w.BesideCPU != nil {
 		ours += *w.BesideCPU
 	}
-	if w.CPUPartly || w.Neighbour != "" && w.BesideCPU == nil || float64(ours) > w.Seen.Busy*float64(w.Seen.Took)*2/3 {
-		return 0
+	if float64(ours) > w.Seen.Busy*float64(w.Seen.Took)*2/3 {
+		return 0, true
 	}
-	return w.Seen.PSICPU
+	return w.Seen.PSICPU, true
 }
 
 // failures are windows without figures, and requests without an answer.
