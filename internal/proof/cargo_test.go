@@ -328,7 +328,7 @@ func TestAnImageOfAUsersOwnDoesNotRuleTheMachine(t *testing.T) {
 // await reads a file once it has a line, and takes it away.
 func await(t *testing.T, path string) string {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		if b, err := os.ReadFile(path); err == nil && bytes.HasSuffix(b, []byte("\n")) {
 			if err := os.Remove(path); err != nil {
 				t.Fatal(err)
