@@ -16,9 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Below lists the mount points at and below a folder, outermost first. The
-// kernel's list has resolved paths, so the folder's is resolved too. A folder
-// that does not exist has none.
+// Below lists the mount points at and below a folder, outermost first. A folder
+// that does not exist has none, and neither has a link: what it leads to is elsewhere.
 func Below(dir string) ([]string, error) {
 	dir, err := resolved(dir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -75,17 +74,21 @@ func whole(filter mountinfo.FilterFunc) (list []*mountinfo.Info, err error) {
 	return all, nil
 }
 
-func resolved(dir string) (string, error) {
-	dir, err := filepath.Abs(dir)
+// resolved is a path as the kernel's list has it: without links on the way. The
+// last element stays what it is, a link too.
+func resolved(path string) (string, error) {
+	path, err := filepath.Abs(path)
 	if err != nil {
 		return "", err
 	}
-	return filepath.EvalSymlinks(dir)
+	parent, err := filepath.EvalSymlinks(filepath.Dir(path))
+	return filepath.Join(parent, filepath.Base(path)), err
 }
 
 // RemoveTree detaches everything mounted at and below a folder, innermost
 // first, and removes the folder. If something is still mounted there, nothing
-// is removed. A folder that does not exist is no error.
+// is removed. A folder that does not exist is no error. Of a link, or a file, only
+// that itself is removed.
 func RemoveTree(dir string) error {
 	points, err := Below(dir)
 	if err != nil {

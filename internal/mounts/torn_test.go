@@ -1,6 +1,7 @@
 package mounts
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -58,5 +59,39 @@ func TestNoMountIsMissedWhileOthersMount(t *testing.T) {
 	}
 	if _, err := os.Stat(dir); err == nil {
 		t.Error("it is still there")
+	}
+}
+
+func TestALinkIsRemovedAndWhatItLeadsToStaysMounted(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("mounting needs root")
+	}
+	dir := t.TempDir()
+	theirs, link := filepath.Join(dir, "theirs"), filepath.Join(dir, "link")
+	if err := errors.Join(os.Mkdir(theirs, 0o755), os.Symlink(theirs, link)); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount("tare-test", theirs, "tmpfs", 0, "size=4k"); err != nil {
+		t.Skipf("no tmpfs can be mounted here: %v", err)
+	}
+	defer func() { _ = unix.Unmount(theirs, unix.MNT_DETACH) }()
+	if err := RemoveTree(link); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Lstat(link); err == nil {
+		t.Error("the link is still there")
+	}
+	if list, err := Below(theirs); err != nil || len(list) != 1 {
+		t.Errorf("mounted: %v, %v", list, err)
+	}
+	// A link on the way is followed.
+	if err := os.Symlink(dir, link); err != nil {
+		t.Fatal(err)
+	}
+	if err := RemoveTree(filepath.Join(link, "theirs")); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Lstat(theirs); err == nil {
+		t.Error("the folder is still there")
 	}
 }
