@@ -69,9 +69,15 @@ func (r *Run[S]) Tell(point, target, step string) {
 		return
 	}
 	p := Progress{Round: r.now.Round, Rounds: r.now.rounds, Point: point, Target: target, Step: step, Elapsed: time.Since(r.Began)}
-	if r.done > 0 {
-		left := time.Duration(float64(r.spent) / r.done * r.now.ahead)
-		p.Left = min(left, max(r.now.budget-p.Elapsed, 0))
-	}
+	p.Left = min(r.takes(r.now.ahead), max(r.now.budget-p.Elapsed, 0))
 	r.Progress(p)
+}
+
+// takes is an estimate of how long turns take that are worth so much, by those that were
+// done; 0 while there is none.
+func (r *Run[S]) takes(worth float64) time.Duration {
+	if r.done == 0 {
+		return 0
+	}
+	return time.Duration(float64(r.spent) / r.done * worth)
 }

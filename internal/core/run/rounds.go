@@ -39,7 +39,7 @@ type Rounds[S Session] struct {
 	Fewer string // for findings: what of a plan can be made less, beside --rounds
 
 	Worth float64 // of a turn, for the time that is left; 0: 1
-	Later float64 // what all turns at later points are worth
+	Later float64 // what all turns at later points are worth: no round is added for the precision in the time that they take
 }
 
 // Round is one of them, from 0 in its phase.
@@ -135,12 +135,16 @@ func (r *Run[S]) enough(p *Rounds[S], rounds int) (why string, err error) {
 		return WhyRounds, nil
 	}
 	worst, where := p.Widest()
+	later, kept := r.takes(p.Later), ""
+	if later >= time.Second {
+		kept = fmt.Sprintf(" less the %v that what follows takes", later.Round(time.Second))
+	}
 	switch {
 	case worst <= p.Precision:
 		return WhyPrecise, nil
-	case over:
+	case time.Since(r.Began)+later > p.Budget:
 		return WhyBudget, r.Finding(record.Finding{Code: finding.NotPrecise, Level: "warning", Lanes: p.Lanes,
-			Message: fmt.Sprintf("±%.1f %% was not reached in %v (%d rounds): %s", 100*p.Precision, p.Budget, rounds, widest(worst, where)),
+			Message: fmt.Sprintf("±%.1f %% was not reached in %v%s (%d rounds): %s", 100*p.Precision, p.Budget, kept, rounds, widest(worst, where)),
 			Advice:  "raise --budget, or ask for less: on a noisy machine an interval shrinks with the square root of the rounds"})
 	}
 	return "", nil

@@ -159,6 +159,10 @@ func TestWhatEndsARunAndWhatIsSaidOfIt(t *testing.T) {
 			f.rounds.Precision, f.rounds.Budget, f.rounds.Lanes = 0.001, 19*time.Second, 3
 			f.rounds.Widest = func() (float64, string) { return 0.25, "a run" }
 		}, 20, "done", run.WhyBudget, []string{"warning precision-not-reached: ±0.1 % was not reached in 19s (9 rounds): the widest interval is ±25.0 %, of a run"}},
+		"it does not get precise in the time that later points leave": {func(f *fake, _ func()) {
+			f.rounds.Precision, f.rounds.Budget, f.rounds.Later = 0.001, 19*time.Second, 4
+			f.rounds.Widest = func() (float64, string) { return 0.25, "a run" }
+		}, 16, "done", run.WhyBudget, []string{"warning precision-not-reached: ±0.1 % was not reached in 19s less the 4s that what follows takes (7 rounds): the widest interval is ±25.0 %, of a run"}},
 		"there never is an interval": {func(f *fake, _ func()) {
 			f.rounds.Precision, f.rounds.Budget = 0.05, 13*time.Second
 			f.rounds.Widest = func() (float64, string) { return math.Inf(1), "a run" }

@@ -176,6 +176,40 @@ func TestABudgetThatIsSpentIsSaidOfEveryNumberOfLanes(t *testing.T) {
 	}
 }
 
+func TestThePrecisionOfOneNumberOfLanesLeavesTheNextItsRounds(t *testing.T) {
+	for name, tt := range map[string]struct {
+		noisy  int // the lane that is
+		rounds int // at least, on one lane
+		why    string
+	}{
+		"none gets precise":    {0, 20, "budget spent"},
+		"only the second not":  {1, 10, "1 at once: precision reached, 2 at once: budget spent"},
+		"and both get precise": {2, 10, "precision reached"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				noise := noisy(seeded(1), 3, 0.5)
+				script := func(op subject.Op, lane, n int) (int64, *record.Failure) {
+					of := constant(1)
+					if lane == tt.noisy {
+						of = noise
+					}
+					if lane == 0 { // which the other does not hold up
+						of = slow(of)
+					}
+					return of(op, lane, n)
+				}
+				rec, l := weigh(t, planned(func(p *lifecycle.Options) {
+					p.Lanes, p.Budget, p.Precision = []int{1, 2}, time.Minute, 0.001
+				}), &fake.Target{Name: "a", Script: script})
+				if rec.End.Why != tt.why || len(l.Tables) != 2 || l.Tables[0].Rounds < tt.rounds || l.Tables[1].Rounds < 10 {
+					t.Errorf("end %+v, %d tables, %+v", rec.End, len(l.Tables), codes(l.Found))
+				}
+			})
+		})
+	}
+}
+
 func TestNodeReadingsSayWhichRoundTheyFollow(t *testing.T) {
 	o := options(planned(func(p *lifecycle.Options) { p.Lanes, p.Rounds, p.Warmup = []int{1, 3}, 8, 1 }), pair(constant(1), constant(1)))
 	o.Node = func() record.Node { return record.Node{Known: true, HavePSI: true, Steal: 0.03, PSIIO: 0.5} }

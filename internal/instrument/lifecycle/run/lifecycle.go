@@ -9,7 +9,9 @@ package run
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/tare-bench/tare/internal/core/run"
 	"github.com/tare-bench/tare/internal/instrument/lifecycle"
@@ -50,7 +52,8 @@ type schedule struct {
 	intervals *lifecycle.Intervals // at these
 }
 
-// sweep goes through the numbers of lanes.
+// sweep goes through the numbers of lanes, and says what ended them, of each where they
+// differ.
 func (s *schedule) sweep(ctx context.Context, targets []subject.Target) (why string, err error) {
 	p := &s.plan
 	err = s.OpenAll(ctx, ready.Opener(p.Ready, targets, subject.Env{Lanes: slices.Max(p.Lanes), Timeout: p.Timeout, Limits: p.Limits, Workload: s.workload}))
@@ -58,6 +61,7 @@ func (s *schedule) sweep(ctx context.Context, targets []subject.Target) (why str
 	for _, n := range p.Lanes {
 		later += s.all(n)
 	}
+	var whys []string
 	for _, n := range p.Lanes {
 		if err != nil || ctx.Err() != nil {
 			return "", err
@@ -69,8 +73,15 @@ func (s *schedule) sweep(ctx context.Context, targets []subject.Target) (why str
 			Precision: p.Precision, Widest: func() (float64, string) { return s.intervals.Widest(s.GivenUp()...) },
 			Lanes: n, Need: p.RoundsFor(p.Comparisons(s.Record.Targets)), Fewer: ", targets or lanes", Worth: worth(n), Later: later,
 		})
+		whys = append(whys, why)
 	}
-	return why, err
+	if len(slices.Compact(slices.Clone(whys))) == 1 {
+		return why, err
+	}
+	for i, n := range p.Lanes {
+		whys[i] = fmt.Sprintf("%d at once: %s", n, whys[i])
+	}
+	return strings.Join(whys, ", "), err
 }
 
 // worth is what a visit takes: a fixed part, and one for each lane.
