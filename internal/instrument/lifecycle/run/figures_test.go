@@ -56,7 +56,7 @@ func TestMakespanIsUpToTheLastLaneAndNeverASum(t *testing.T) {
 		if c.Time.Estimate.Value != makespan {
 			t.Errorf("%s: makespan %v, want %v", op, c.Time.Estimate.Value, makespan)
 		}
-		if b := c; !near(lane(b, "parallelism"), sum/makespan, 1e-12) || lane(b, "p50") != 10*ms || lane(b, "p90") != 18*ms || lane(b, "p99") != 20*ms || lane(b, "max") != 20*ms || lane(b, "release-skew") != 190 {
+		if b := c; !near(lane(b, "parallelism"), sum/makespan, 1e-12) || lane(b, "p50") != 10.5*ms || lane(b, "p90") != 18*ms || lane(b, "p99") != 20*ms || lane(b, "max") != 20*ms || lane(b, "release-skew") != 190 {
 			t.Errorf("%s: %+v", op, b)
 		}
 	}
