@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -25,13 +26,7 @@ func TestWhatARunKeptIsReadOnceItIsDead(t *testing.T) {
 	if err := r.Keep("engines.json", []byte("[]")); err != nil {
 		t.Fatal(err)
 	}
-	own, theirs := t.TempDir(), t.TempDir()
-	if err := os.Chmod(theirs, 0o777); err != nil {
-		t.Fatal(err)
-	}
-	if at, err := r.Elsewhere(theirs); err == nil || at != "" {
-		t.Errorf("a folder that others can write is used: %s", at)
-	}
+	own := t.TempDir()
 	for _, below := range []string{own, dir} {
 		at, err := r.Elsewhere(below)
 		if err == nil {
@@ -145,5 +140,41 @@ func TestAFolderThatIsGoneFromADiskThatIsMountedKeepsNothingInMind(t *testing.T)
 	}
 	if found, _, err := cleaned(t, roots, false); found || err != nil {
 		t.Errorf("after that: %v %v", found, err)
+	}
+}
+
+func TestAFolderInWhichOthersCouldSwapTheRunsIsRefused(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("folders of others need root")
+	}
+	r := start(t, roots(t))
+	defer r.Close()
+	for claim, c := range map[string]struct {
+		uid  int
+		mode os.FileMode
+		used bool
+	}{
+		"one's own":                            {0, 0o755, true},
+		"one's own, sticky":                    {0, 0o777 | os.ModeSticky, true},
+		"one's own that others can write":      {0, 0o777, false},
+		"one's own that a group can write":     {0, 0o775, false},
+		"another's":                            {1000, 0o755, false},
+		"another's, sticky":                    {1000, 0o777 | os.ModeSticky, false},
+		"another's that nobody else gets into": {1000, 0o700, false},
+	} {
+		dir := t.TempDir()
+		inner, linked, link := filepath.Join(dir, "inner"), filepath.Join(dir, "linked"), filepath.Join(t.TempDir(), "link")
+		if err := errors.Join(os.Mkdir(inner, 0o755), os.Mkdir(linked, 0o755), os.Symlink(linked, link), os.Chown(dir, c.uid, c.uid), os.Chmod(dir, c.mode)); err != nil {
+			t.Fatal(err)
+		}
+		for at, below := range map[string]string{"": dir, ", below it": inner, ", by a link": link} {
+			if made, err := r.Elsewhere(below); (err == nil) != c.used || exists(made) != c.used {
+				t.Errorf("%s%s: %q, %v", claim, at, made, err)
+			} else if err == nil {
+				continue
+			} else if !strings.Contains(err.Error(), dir+" belongs to uid "+strconv.Itoa(c.uid)) {
+				t.Errorf("%s%s: %v", claim, at, err)
+			}
+		}
 	}
 }
