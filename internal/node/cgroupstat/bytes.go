@@ -47,7 +47,8 @@ func (g *Group) once(i slot) ([]byte, error) {
 		return nil, g.fault(i, err)
 	}
 	defer unix.Close(folder)
-	fd, _, err := g.find(i, folder)
+	fd, alt, err := g.find(i, folder)
+	g.files[i].alt = alt
 	switch {
 	case errors.Is(err, unix.ENOENT) && g.places[g.files[i].place].stands():
 		return nil, nil

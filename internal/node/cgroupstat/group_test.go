@@ -65,6 +65,11 @@ func TestRead(t *testing.T) {
 			"/cg/blkio/a/blkio.throttle.io_service_bytes_recursive": "Total 0\n",
 			"/cg/blkio/blkio.throttle.io_service_bytes_recursive":   "8:0 Read 4096\n8:0 Write 8192\nTotal 12288\n"}), "/a", record.Group{
 			Controllers: []string{"memory", "cpuacct", "cpu", "blkio", "pids"}, Memory: &alike, CPU: new(int64(7000000001)), Throttled: 5000, Pids: 12}},
+		{"a group without I/O on a kernel with the older file of it", machine1().with(files{
+			"/cg/blkio/a/blkio.throttle.io_service_bytes_recursive": "-",
+			"/cg/blkio/a/blkio.throttle.io_service_bytes":           "Total 0\n",
+			"/cg/blkio/blkio.throttle.io_service_bytes":             "8:0 Read 4096\n8:0 Write 8192\nTotal 12288\n"}), "/a", record.Group{
+			Controllers: []string{"memory", "cpuacct", "cpu", "blkio", "pids"}, Memory: &alike, CPU: new(int64(7000000001)), Throttled: 5000, Pids: 12}},
 		{"a hierarchy that counts no I/O, of which a zero would be none", machine1().with(files{
 			"/cg/blkio/a/blkio.throttle.io_service_bytes_recursive": "Total 0\n",
 			"/cg/blkio/blkio.throttle.io_service_bytes_recursive":   "Total 0\n"}), "/a", record.Group{
