@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/untouched"
 )
 
@@ -176,5 +177,27 @@ func TestAFolderInWhichOthersCouldSwapTheRunsIsRefused(t *testing.T) {
 				t.Errorf("%s%s: %v", claim, at, err)
 			}
 		}
+	}
+}
+
+func TestARunWhoseCgroupsAreNotKnownToBeGoneIsStillFound(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("cgroups need root")
+	}
+	untouched.Alone(t)
+	roots := roots(t)
+	r := start(t, roots)
+	real := hierarchies
+	defer func() { hierarchies = real }()
+	hierarchies = func() ([]cgroup.Hierarchy, error) { return nil, errors.New("not now") }
+	if err := r.Close(); err == nil || !strings.Contains(err.Error(), "not now; run: tare clean") {
+		t.Errorf("closed: %v", err)
+	}
+	hierarchies = real
+	if found, _, err := cleaned(t, roots, false); !found || err != nil {
+		t.Errorf("cleaned: %v %v", found, err)
+	}
+	if found, _, err := cleaned(t, roots, false); found || err != nil {
+		t.Errorf("after that: %v %v", found, err)
 	}
 }

@@ -190,13 +190,16 @@ func (r *Run) Leave() {
 	r.release()
 }
 
+// hierarchies is replaced by tests.
+var hierarchies = cgroup.Hierarchies
+
 func (r *Run) removeGroups() error {
 	if os.Geteuid() != 0 {
 		return nil
 	}
-	hs, err := cgroup.Hierarchies()
+	hs, err := hierarchies()
 	if err != nil {
-		return nil
+		return err
 	}
 	return cgroup.Remove(hs, cgroup.Prefix+r.ID)
 }
@@ -219,8 +222,9 @@ func (r *Run) Close() error {
 			away = errors.Join(away, fmt.Errorf("%s is out of sight", a.dir))
 		}
 	}
-	errs := []error{r.removeGroups(), away, removeMarked(r.stateDir())}
-	if away == nil { // or the run's own folder tells of it
+	groups := r.removeGroups()
+	errs := []error{groups, away, removeMarked(r.stateDir())}
+	if away == nil && groups == nil { // or the run's own folder tells of them
 		errs = append(errs, removeMarked(r.dataDir()))
 	}
 	r.release()
