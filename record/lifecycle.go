@@ -170,6 +170,7 @@ type Usage struct {
 	Role      Role  `json:"role" is:"id,needed,name"`
 	Before    int   `json:"before" is:"processes"`             // processes before the batch
 	After     int   `json:"after" is:"processes"`              // processes after it
+	Ended     int   `json:"ended,omitempty" is:"max=8388608"`  // of those before it, that are gone after it: CPU lacks theirs
 	CPU       int64 `json:"cpu" is:"cpu"`                      // ns, from before to after, of those that are there after it
 	PSSBefore int64 `json:"pss_before" is:"bytes"`             // bytes
 	PSSPeak   int64 `json:"pss_peak" is:"bytes"`               // bytes
@@ -249,6 +250,8 @@ func (u *Usage) Check() error {
 	switch least := max(u.PSSBefore, u.PSSAfter); {
 	case u.PSSPeak < least:
 		return fmt.Errorf("pss_peak %d is below %d, which it had before or after", u.PSSPeak, least)
+	case u.Ended > u.Before:
+		return fmt.Errorf("%d ended of %d processes before", u.Ended, u.Before)
 	case u.Before == 0 && u.PSSBefore > 0:
 		return fmt.Errorf("pss_before is %d without a process before", u.PSSBefore)
 	case u.After == 0 && (u.PSSAfter > 0 || u.CPU > 0):

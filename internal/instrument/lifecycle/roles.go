@@ -24,7 +24,7 @@ type Role struct {
 const (
 	roleBefore    = iota // processes
 	roleAfter            //
-	roleCPU              // an operation's: that of the batch ÷ its lanes; of processes that are gone after it none is known
+	roleCPU              // an operation's: that of the batch ÷ its lanes; none is known where one of them ended in the batch
 	rolePSSBefore        //
 	rolePSSPeak          //
 	rolePSSAfter         //
@@ -70,7 +70,7 @@ func (g roleRounds) add(b *record.Batch) {
 		lanes := float64(b.Lanes)
 		put(roleBefore, float64(u.Before))
 		put(roleAfter, float64(u.After))
-		if u.After > 0 {
+		if max(u.Ended, u.Before-u.After) <= 0 { // older records have no Ended
 			put(roleCPU, float64(u.CPU)/lanes)
 		}
 		put(rolePSSBefore, float64(u.PSSBefore))
@@ -132,7 +132,7 @@ func roles(t *Table) *page.Section {
 	s.Notes = []string{
 		"the engine's own processes, not its clients' and not the workload; medians over the rounds in which no lane failed and all could be read",
 		"memory is PSS: a page that several processes share is counted once among them, so one of many is lighter than one alone. Before and after: nothing is released; peak: the largest that was read",
-		"CPU: of those there after the batch, from before to after it, ÷ lanes, without what they ran and waited for, such as the OCI runtime, and with what they did for others meanwhile; growth: (after − before) ÷ lanes",
+		"CPU: of batches in which none of them ended, from before to after, ÷ lanes, without what they ran and waited for, such as the OCI runtime, and with what they did for others meanwhile; growth: (after − before) ÷ lanes",
 	}
 	var shown []Role
 	for _, row := range t.Rows {

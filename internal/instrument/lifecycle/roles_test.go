@@ -88,6 +88,20 @@ func TestMemoryThatIsGivenBackIsAGrowthBelowNone(t *testing.T) {
 	}
 }
 
+func TestCPUTimeIsKnownOnlyWhereNoProcessTookItsOwnWithIt(t *testing.T) {
+	for name, u := range map[string]record.Usage{
+		"most ended":                {Before: 4, After: 1, Ended: 3, CPU: 1 * ms},
+		"one was replaced":          {Before: 4, After: 4, Ended: 1, CPU: 1 * ms},
+		"fewer, by an older record": {Before: 4, After: 1, CPU: 1 * ms},
+	} {
+		u.Role = record.RoleShim
+		got := rolesOf(t, write(staffed(4, func(b *record.Batch) { b.Roles = []record.Usage{u} })))
+		if len(got) != 1 || got[0].N != 10 || got[0].Used[2].Estimate.Known() || !got[0].Used[1].Estimate.Known() {
+			t.Errorf("%s: got %+v", name, got)
+		}
+	}
+}
+
 func TestABatchWithAFailureSaysNothingOfAnOperationsCost(t *testing.T) {
 	got := rolesOf(t, write(func(w *written) {
 		staffed(4, nil)(w)

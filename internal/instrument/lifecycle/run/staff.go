@@ -150,6 +150,9 @@ func sums(before, after map[procs.ID]reading, peaks map[procs.ID]int64) []record
 				continue
 			}
 			u.Before++
+			if _, there := after[id]; !there {
+				u.Ended++
+			}
 			if b.err != nil {
 				u.Unread++
 				continue

@@ -26,7 +26,7 @@ func TestWhatARoleUsedIsTheDifferenceOfTwoReadings(t *testing.T) {
 		map[procs.ID]int64{daemon: 120})
 	want := []record.Usage{
 		{Role: record.RoleDaemon, Before: 1, After: 1, CPU: 300, PSSBefore: 86, PSSPeak: 120, PSSAfter: 90},
-		{Role: record.RoleShim, Before: 2, After: 4, CPU: 1 + 9 + 2, PSSBefore: 8, PSSPeak: 9, PSSAfter: 9, Unread: 1},
+		{Role: record.RoleShim, Before: 2, After: 4, Ended: 1, CPU: 1 + 9 + 2, PSSBefore: 8, PSSPeak: 9, PSSAfter: 9, Unread: 1},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
