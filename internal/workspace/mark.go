@@ -102,5 +102,6 @@ func readMark(dir, id string) (boot string, is, alive bool) {
 	}
 	line, _, _ := strings.Cut(rest, "\n")
 	boot, _ = strings.CutPrefix(line, "boot ")
-	return boot, true, errors.Is(unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB), unix.EWOULDBLOCK)
+	// Shared: two that look at once do not take each other for the run.
+	return boot, true, errors.Is(unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB), unix.EWOULDBLOCK)
 }

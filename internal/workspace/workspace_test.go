@@ -65,6 +65,29 @@ func TestARunThatIsAliveIsLeftAloneWhateverItsFolders(t *testing.T) {
 	}
 }
 
+func TestADeadRunIsNotTakenForALiveOneWhileAnotherLooksAtIt(t *testing.T) {
+	r := start(t, roots(t))
+	defer r.Close()
+	if _, alive := marked(r.stateDir(), r.ID); !alive {
+		t.Error("the run is not alive")
+	}
+	r.release() // as if killed
+	look := func() int {
+		fd, err := unix.Open(filepath.Join(r.stateDir(), markName), unix.O_RDWR, 0)
+		if err == nil {
+			err = unix.Flock(fd, unix.LOCK_SH|unix.LOCK_NB) // as marked does
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fd
+	}
+	defer unix.Close(look())
+	if is, alive := marked(r.stateDir(), r.ID); !is || alive {
+		t.Errorf("is %v, alive %v", is, alive)
+	}
+}
+
 func has(left []Leftover, id string) bool {
 	return slices.ContainsFunc(left, func(l Leftover) bool { return l.RunID == id })
 }
