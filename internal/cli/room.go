@@ -78,7 +78,7 @@ func roomHere() (r room, err error) {
 	if err := errors.Join(err, inErr); err != nil {
 		return r, err
 	}
-	if left, file, ok := cgroup.PIDsLeft("", hs, in); ok {
+	if left, _, file, ok := cgroup.PIDsLeft("", hs, in); ok {
 		r.own, r.ownFile = left, file
 	}
 	return r, nil

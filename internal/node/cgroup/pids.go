@@ -9,23 +9,23 @@ import (
 )
 
 // PIDsLeft is how many more processes and threads may be started from the given
-// groups by the pids controller, and the file that says so: of all limits at and
-// above them the one that leaves least. ok is false where there is no limit.
-func PIDsLeft(root machine.Root, hs []Hierarchy, in *procs.Groups) (left int64, file string, ok bool) {
+// groups by the pids controller, of how many, and the file that says so: of all limits at
+// and above them the one that leaves least. ok is false where there is no limit.
+func PIDsLeft(root machine.Root, hs []Hierarchy, in *procs.Groups) (left, limit int64, file string, ok bool) {
 	h, group, found := pids(hs, in)
 	if !found {
-		return 0, "", false
+		return 0, 0, "", false
 	}
 	// The root of a hierarchy has no limit.
 	for dir := path.Clean(group); dir != "/" && dir != "."; dir = path.Dir(dir) {
-		limit := path.Join(h.Mount, dir, "pids.max")
-		most, limited := number(root, limit)
+		from := path.Join(h.Mount, dir, "pids.max")
+		most, limited := number(root, from)
 		used, counted := number(root, path.Join(h.Mount, dir, "pids.current"))
 		if limited && counted && (!ok || most-used < left) {
-			left, file, ok = max(most-used, 0), limit, true
+			left, limit, file, ok = max(most-used, 0), most, from, true
 		}
 	}
-	return left, file, ok
+	return left, limit, file, ok
 }
 
 // PIDsRefused is how often another process or thread was refused in the given groups and in

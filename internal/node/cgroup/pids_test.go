@@ -18,17 +18,18 @@ func TestTheLimitThatLeavesLeastCounts(t *testing.T) {
 		groups string
 		files  map[string]string
 		left   int64
+		limit  int64
 		file   string
 		ok     bool
 	}{
 		"a group above has less left than the own one": {one, "3:pids:/a/b\n", map[string]string{
-			"g/a/pids.max": "100\n", "g/a/pids.current": "90\n", "g/a/b/pids.max": "50\n", "g/a/b/pids.current": "1\n"}, 10, "/g/a/pids.max", true},
-		"more are there than the limit allows": {one, "3:pids:/a\n", map[string]string{"g/a/pids.max": "5\n", "g/a/pids.current": "9\n"}, 0, "/g/a/pids.max", true},
-		"no limit is no number":                {two, "0::/a\n", map[string]string{"g/a/pids.max": "max\n", "g/a/pids.current": "9\n"}, 0, "", false},
-		"the group of version 2":               {two, "0::/a\n", map[string]string{"g/a/pids.max": "20\n", "g/a/pids.current": "9\n"}, 11, "/g/a/pids.max", true},
-		"a limit without its use says nothing": {one, "3:pids:/a\n", map[string]string{"g/a/pids.max": "20\n"}, 0, "", false},
-		"the root has no limit":                {one, "3:pids:/\n", map[string]string{"g/pids.max": "20\n", "g/pids.current": "9\n"}, 0, "", false},
-		"a hierarchy that is not mounted":      {nil, "3:pids:/a\n", nil, 0, "", false},
+			"g/a/pids.max": "100\n", "g/a/pids.current": "90\n", "g/a/b/pids.max": "50\n", "g/a/b/pids.current": "1\n"}, 10, 100, "/g/a/pids.max", true},
+		"more are there than the limit allows": {one, "3:pids:/a\n", map[string]string{"g/a/pids.max": "5\n", "g/a/pids.current": "9\n"}, 0, 5, "/g/a/pids.max", true},
+		"no limit is no number":                {two, "0::/a\n", map[string]string{"g/a/pids.max": "max\n", "g/a/pids.current": "9\n"}, 0, 0, "", false},
+		"the group of version 2":               {two, "0::/a\n", map[string]string{"g/a/pids.max": "20\n", "g/a/pids.current": "9\n"}, 11, 20, "/g/a/pids.max", true},
+		"a limit without its use says nothing": {one, "3:pids:/a\n", map[string]string{"g/a/pids.max": "20\n"}, 0, 0, "", false},
+		"the root has no limit":                {one, "3:pids:/\n", map[string]string{"g/pids.max": "20\n", "g/pids.current": "9\n"}, 0, 0, "", false},
+		"a hierarchy that is not mounted":      {nil, "3:pids:/a\n", nil, 0, 0, "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -42,9 +43,9 @@ func TestTheLimitThatLeavesLeastCounts(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			left, file, ok := PIDsLeft(machine.Root(root), c.hs, procs.ParseGroups(c.groups))
-			if left != c.left || file != c.file || ok != c.ok {
-				t.Errorf("%d, %s, %v", left, file, ok)
+			left, limit, file, ok := PIDsLeft(machine.Root(root), c.hs, procs.ParseGroups(c.groups))
+			if left != c.left || limit != c.limit || file != c.file || ok != c.ok {
+				t.Errorf("%d of %d, %s, %v", left, limit, file, ok)
 			}
 		})
 	}

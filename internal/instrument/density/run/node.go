@@ -68,11 +68,16 @@ func (m *Machine) Levels() ([]Level, error) {
 		}
 		m.groups, m.in = hs, in
 	}
-	if n, _, ok := cgroup.PIDsLeft("", m.groups, m.in); ok {
-		all = append(all, Level{Name: ownPIDs, Left: n, Total: n, Floor: leastOwnTasks, Least: 1})
+	if left, limit, _, ok := cgroup.PIDsLeft("", m.groups, m.in); ok {
+		all = append(all, ownTasks(left, limit))
 	}
 	disks, err := m.disks()
 	return append(all, disks...), err
+}
+
+// ownTasks is the level of what tare's own cgroup may start.
+func ownTasks(left, limit int64) Level {
+	return Level{Name: ownPIDs, Left: left, Total: limit, Floor: max(limit/20, leastOwnTasks), Least: 1}
 }
 
 // disks reads the file systems of the run's folder and of what engines store, each once.
