@@ -24,6 +24,7 @@ type staff struct {
 	slow   map[procs.ID]bool // whose memory takes too long to read beside a batch
 	peaks  map[procs.ID]int64
 	ended  map[procs.ID]reading // before, with the CPU time at the end
+	clocks map[int]int64        // CPU time at the end of every process of the machine
 	stop   chan struct{}
 	done   sync.WaitGroup
 }
@@ -75,13 +76,20 @@ func (s *staff) begin() {
 	s.watch()
 }
 
-// end reads the CPU time as soon as the last lane is done.
+// end reads the CPU time as soon as the last lane is done, also that of all others: which
+// of them are the target's only the checks tell.
 func (s *staff) end() {
 	if s == nil {
 		return
 	}
 	s.ended = maps.Clone(s.before)
 	s.readCPU(s.ended)
+	s.clocks = map[int]int64{}
+	for _, pid := range procs.All() {
+		if cpu, ok := procs.Clock(pid); ok {
+			s.clocks[pid] = cpu
+		}
+	}
 	close(s.stop)
 	s.done.Wait()
 }
@@ -95,12 +103,23 @@ func (s *staff) finish(ctx context.Context) []record.Usage {
 	after := map[procs.ID]reading{}
 	for _, p := range s.target.Processes(ctx) {
 		id, r := read(p)
-		if e, there := s.ended[id]; there && e.err == nil {
+		if e, there := s.ended[id]; !there {
+			r.CPU = s.atEnd(p.Pid, r.CPU)
+		} else if e.err == nil {
 			r.CPU = e.CPU
 		}
 		after[id] = r
 	}
 	return sums(s.before, after, s.peaks)
+}
+
+// atEnd is what of the CPU time of a process that is new was there at the end: none of one
+// that began since. Where no process's clock can be read, it is all.
+func (s *staff) atEnd(pid int, cpu int64) int64 {
+	if len(s.clocks) == 0 {
+		return cpu
+	}
+	return min(cpu, s.clocks[pid])
 }
 
 func (s *staff) readCPU(of map[procs.ID]reading) {

@@ -3,6 +3,7 @@ package run
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"reflect"
 	"testing"
 
@@ -52,5 +53,60 @@ func TestALiveProcessIsMetered(t *testing.T) {
 	}
 	if newStaff(t.Context(), nil) != nil {
 		t.Error("a target without processes of its own was metered")
+	}
+}
+
+// hiring has those processes that it was told of.
+type hiring struct {
+	subject.Session
+	pids []int
+}
+
+func (h *hiring) Processes(context.Context) (all []subject.Process) {
+	for _, pid := range h.pids {
+		all = append(all, subject.Process{Role: record.RoleShim, Pid: pid})
+	}
+	return all
+}
+
+// busy is a process that uses CPU time; until returns what it has used once that is more
+// than so much.
+func busy(t *testing.T) (pid int, until func(int64) int64) {
+	t.Helper()
+	c := exec.Command("sh", "-c", "while :; do :; done")
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = c.Process.Kill()
+		_ = c.Wait()
+	})
+	return c.Process.Pid, func(more int64) int64 {
+		for t.Context().Err() == nil {
+			if cpu, ok := procs.Clock(c.Process.Pid); !ok {
+				t.Fatal("it ended")
+			} else if cpu > more {
+				return cpu
+			}
+		}
+		return 0
+	}
+}
+
+func TestWhatANewProcessDidForTheChecksIsNoneOfTheOperations(t *testing.T) {
+	h := new(hiring)
+	s := newStaff(t.Context(), h)
+	s.begin()
+	early, used := busy(t)
+	least := used(10e6)
+	s.end()
+	most := used(0)
+	late, usedLate := busy(t)
+	used(most + 50e6) // the checks
+	usedLate(10e6)
+	h.pids = []int{early, late}
+	got := s.finish(t.Context())
+	if len(got) != 1 || got[0].Unread != 0 || got[0].After != 2 || got[0].CPU < least || got[0].CPU > most {
+		t.Errorf("%+v, want CPU time from %d to %d", got, least, most)
 	}
 }
