@@ -174,7 +174,7 @@ func (l lastOne) tidy() {
 		}
 		for _, g := range usualGroups() {
 			if !slices.Contains(b.Groups, g) {
-				_ = cgroup.RemoveEmpty(g) // not if something runs in it
+				_ = rmdir(g) // not if something runs in it
 			}
 		}
 	}
@@ -200,7 +200,27 @@ func removeGroups(name string) error {
 	}
 	var errs []error
 	for _, h := range hs {
-		errs = append(errs, cgroup.RemoveEmpty(filepath.Join(h.Mount, name)))
+		errs = append(errs, rmdir(filepath.Join(h.Mount, name)))
+	}
+	return errors.Join(errs...)
+}
+
+// rmdir removes the cgroup at a path, and those below it, in which nothing runs.
+func rmdir(dir string) error {
+	var groups []string
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			groups = append(groups, path)
+		}
+		return nil
+	})
+	var errs []error
+	for _, g := range slices.Backward(groups) {
+		// A frozen group never lets go of its processes.
+		_ = os.WriteFile(filepath.Join(g, "freezer.state"), []byte("THAWED"), 0o644)
+		if err := unix.Rmdir(g); err != nil && !errors.Is(err, unix.ENOENT) {
+			errs = append(errs, fmt.Errorf("rmdir %s: %w", g, err))
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -255,13 +255,13 @@ func Remove(hs []Hierarchy, name string) error {
 func rmdirAll(hs []Hierarchy, name string) error {
 	var errs []error
 	for _, h := range hs {
-		errs = append(errs, RemoveEmpty(filepath.Join(h.Mount, name)))
+		errs = append(errs, rmdir(filepath.Join(h.Mount, name)))
 	}
 	return errors.Join(errs...)
 }
 
-// RemoveEmpty removes the group at a path, and those below it, in which nothing runs.
-func RemoveEmpty(dir string) error {
+// rmdir removes the group at a path, and those below it, in which nothing runs.
+func rmdir(dir string) error {
 	var errs []error
 	for _, g := range groups(dir) {
 		// A frozen group never lets go of its processes.
