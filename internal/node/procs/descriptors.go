@@ -30,13 +30,12 @@ func (d Dir) Descriptors(look func(fd string, target []byte) bool) (seen int, er
 }
 
 // holds tells whether a process has a descriptor of this, such as a socket.
-func holds(pid int, link string) bool {
-	found, _ := with(pid, func(d Dir) (found bool, err error) {
+func holds(pid int, link string) (found bool, err error) {
+	return with(pid, func(d Dir) (found bool, err error) {
 		_, err = d.Descriptors(func(_ string, target []byte) bool {
 			found = string(target) == link
 			return !found
 		})
 		return found, err
 	})
-	return found
 }

@@ -17,29 +17,34 @@ import (
 // that called listen), never by a path's text or a program's name: another
 // process can have a socket of the same path in a root of its own.
 //
-// Where that is pid 1, which opens sockets for the daemons that it starts, it is
-// the other process that holds the very socket that the file is.
+// Where that is pid 1, which opens sockets for the daemons that it starts, or
+// does not hold the very socket that the file is, since it left it to a child or
+// its number is another's by now, it is the other process that holds it. What it
+// holds cannot be told of a socket of another network namespace, nor by an ordinary
+// user of root's daemon: there the number is believed.
 func Listener(path string) (int, error) {
 	pid, err := peer(path)
 	if err != nil {
 		return 0, err
 	}
+	inode, unseen := socketOf(path)
+	link := fmt.Sprintf("socket:[%d]", inode)
 	if pid > 1 {
-		if _, err := StatOf(pid); err == nil {
+		_, gone := StatOf(pid)
+		held, err := holds(pid, link)
+		if gone == nil && (held || unseen != nil || errors.Is(err, os.ErrPermission)) {
 			return pid, nil
 		}
 	}
-	inode, err := socketOf(path)
-	if err != nil {
-		return 0, fmt.Errorf("%s was opened by process %d for another: %w", path, pid, err)
+	if unseen != nil {
+		return 0, fmt.Errorf("%s was opened by process %d for another: %w", path, pid, unseen)
 	}
-	link := fmt.Sprintf("socket:[%d]", inode)
 	for _, p := range All() {
-		if p > 1 && holds(p, link) {
+		if held, _ := holds(p, link); held && p > 1 {
 			return p, nil
 		}
 	}
-	if pid == 1 && holds(1, link) {
+	if held, _ := holds(1, link); held && pid == 1 {
 		return 1, nil
 	}
 	return 0, fmt.Errorf("no process was found that listens on %s", path)

@@ -77,6 +77,30 @@ func TestTheListenerOfASocketIsFound(t *testing.T) {
 	}
 }
 
+// A daemon that called listen, forked and ended leaves its number to a stranger,
+// which is there and does not hold the socket. Here that is this process.
+func TestWhoeverDoesNotHoldASocketIsNotItsListener(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "d.sock")
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.SetUnlinkOnClose(false)
+	f, err := l.File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	child := exec.Command("sleep", "600")
+	child.ExtraFiles = []*os.File{f}
+	if err := errors.Join(child.Start(), f.Close(), l.Close()); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = child.Process.Kill(); _ = child.Wait() }()
+	if pid, err := Listener(path); pid != child.Process.Pid || err != nil {
+		t.Errorf("pid %d, not %d, %v", pid, child.Process.Pid, err)
+	}
+}
+
 // A daemon may have bound its socket by another name of the same file, as
 // those that listen below /var/run do.
 func TestTheListenerIsFoundByEveryNameOfItsSocket(t *testing.T) {
@@ -118,8 +142,8 @@ func TestASocketIsKnownByItsFile(t *testing.T) {
 	if err != nil || one == two {
 		t.Errorf("%d %d %v", one, two, err)
 	}
-	if !holds(os.Getpid(), fmt.Sprintf("socket:[%d]", one)) {
-		t.Error("this process does not hold the socket that was found")
+	if held, err := holds(os.Getpid(), fmt.Sprintf("socket:[%d]", one)); !held {
+		t.Errorf("this process does not hold the socket that was found: %v", err)
 	}
 	if _, err := socketOf(filepath.Join(dir, "none.sock")); err == nil {
 		t.Error("a socket that is not there was found")
