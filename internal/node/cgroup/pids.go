@@ -16,8 +16,11 @@ func PIDsLeft(root machine.Root, hs []Hierarchy, in *procs.Groups) (left, limit 
 	if !found {
 		return 0, 0, "", false
 	}
-	// The root of a hierarchy has no limit.
-	for dir := path.Clean(group); dir != "/" && dir != "."; dir = path.Dir(dir) {
+	// What a container has at the mount is its own group, with its limit. A hierarchy's
+	// root has no such file.
+	below := ""
+	for dir := path.Clean("/" + group); dir != below; dir = path.Dir(dir) {
+		below = dir
 		from := path.Join(h.Mount, dir, "pids.max")
 		most, limited := number(root, from)
 		used, counted := number(root, path.Join(h.Mount, dir, "pids.current"))

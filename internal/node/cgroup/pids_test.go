@@ -28,7 +28,9 @@ func TestTheLimitThatLeavesLeastCounts(t *testing.T) {
 		"no limit is no number":                {two, "0::/a\n", map[string]string{"g/a/pids.max": "max\n", "g/a/pids.current": "9\n"}, 0, 0, "", false},
 		"the group of version 2":               {two, "0::/a\n", map[string]string{"g/a/pids.max": "20\n", "g/a/pids.current": "9\n"}, 11, 20, "/g/a/pids.max", true},
 		"a limit without its use says nothing": {one, "3:pids:/a\n", map[string]string{"g/a/pids.max": "20\n"}, 0, 0, "", false},
-		"the root has no limit":                {one, "3:pids:/\n", map[string]string{"g/pids.max": "20\n", "g/pids.current": "9\n"}, 0, 0, "", false},
+		"the root has no limit":                {one, "3:pids:/\n", map[string]string{"g/pids.events": "max 0\n"}, 0, 0, "", false},
+		"a container's own group is its root":  {two, "0::/\n", map[string]string{"g/pids.max": "20\n", "g/pids.current": "9\n"}, 11, 20, "/g/pids.max", true},
+		"a container's mount is its own group": {one, "3:pids:/docker/a\n", map[string]string{"g/pids.max": "20\n", "g/pids.current": "9\n"}, 11, 20, "/g/pids.max", true},
 		"a hierarchy that is not mounted":      {nil, "3:pids:/a\n", nil, 0, 0, "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
