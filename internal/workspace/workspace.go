@@ -48,7 +48,7 @@ func DefaultRoots() Roots {
 type Run struct {
 	ID        string
 	roots     Roots
-	lock      *os.File // of the machine: one run at a time
+	lock      *os.File // of the state folder: one run at a time
 	marks     []*os.File
 	elsewhere []apart
 }
@@ -62,14 +62,15 @@ func Alive(roots Roots, id string) bool {
 	return alive
 }
 
-// busyError says that another run is measuring on this machine.
+// busyError says that another run of the same state folder is measuring. Those of
+// other users, and with another folder, have a lock of their own and are not seen.
 type busyError struct{ Holder string }
 
 func (e *busyError) Error() string {
 	return fmt.Sprintf("another run is measuring on this machine (%s): two runs at once would measure each other; wait for it, or end it", e.Holder)
 }
 
-// New makes a run's folders and takes the machine's lock. The error is a
+// New makes a run's folders and takes the state folder's lock. The error is a
 // *busyError when another run has it.
 func New(roots Roots) (*Run, error) {
 	r := &Run{ID: NewID(), roots: roots}

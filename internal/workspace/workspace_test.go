@@ -32,12 +32,15 @@ func start(t *testing.T, r Roots) *Run {
 	return run
 }
 
-func TestOneRunAtATimeHasTheMachine(t *testing.T) {
+func TestOneRunAtATimeHasAStateFolder(t *testing.T) {
 	r := roots(t)
 	first := start(t, r)
 	_, err := New(r)
 	if busy, ok := errors.AsType[*busyError](err); !ok || !strings.Contains(busy.Holder, first.ID) {
 		t.Errorf("a second run got %v", err)
+	}
+	if err := start(t, roots(t)).Close(); err != nil { // as the documentation says
+		t.Errorf("a run with another state folder: %v", err)
 	}
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
