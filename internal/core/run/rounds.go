@@ -177,7 +177,9 @@ func (r *Run[S]) round(ctx context.Context, p *Rounds[S], at Round) (why string,
 			return "", nil
 		case t.Target != nil && t.Target.Gone:
 			continue
-		case p.EachVisit && at.Phase == record.PhaseMeasure && r.over(p):
+		case p.EachVisit && r.over(p) && at.Phase == record.PhaseWarmup:
+			return "", nil // the measured rounds say so
+		case p.EachVisit && r.over(p):
 			return WhyBudget, r.budgetSpent(p, r.visits == 0, fmt.Sprintf("in round %d of %d", at.Number+1, p.Rounds))
 		}
 		began := time.Now()

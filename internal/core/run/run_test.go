@@ -147,6 +147,8 @@ func TestWhatEndsARunAndWhatIsSaidOfIt(t *testing.T) {
 		"it is spent where visits are long": {func(f *fake, _ func()) {
 			f.rounds.Budget, f.rounds.EachVisit, f.rounds.On = 6500*time.Millisecond, true, "on bind "
 		}, 7, "done", run.WhyBudget, []string{"warning budget-spent: the budget of 6.5s was spent on bind in round 3 of 5"}},
+		"it is spent in a warm-up of long visits": {func(f *fake, _ func()) { f.rounds.Budget, f.rounds.EachVisit = 500*time.Millisecond, true }, 1, "done", run.WhyBudget,
+			[]string{"error budget-spent: the budget of 500ms was spent in round 1 of 5"}},
 		"it is spent before the first long visit": {func(f *fake, _ func()) { f.rounds.Budget, f.rounds.EachVisit, f.rounds.Warmup = -1, true, 0 }, 0, "done", run.WhyBudget,
 			[]string{"error budget-spent: the budget of -1ns was spent in round 1 of 5"}},
 		"it is precise after the rounds": {func(f *fake, _ func()) {
