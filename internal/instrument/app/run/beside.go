@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -155,47 +153,37 @@ func (v *visit) disturb(ctx context.Context, n app.Neighbour, most time.Duration
 		return nil, fmt.Errorf("in sandboxes of %s nothing can be executed, so there is no neighbour", v.Target.Info.Name)
 	}
 	commands := v.work(n, most)
+	if n.Pattern != "" {
+		if err := v.layOut(bounded, executor, in.lane, commands[0]); err != nil {
+			cancel()
+			return nil, err
+		}
+	}
 	x.early = make(chan error, len(commands))
 	for _, args := range commands {
 		x.done.Go(func() {
 			e, err := executor.Exec(bounded, in.lane, args)
 			if bounded.Err() == nil {
-				x.early <- ended(e, err)
+				x.early <- ended("the neighbour's work ended before the window did", e, err)
 			}
 		})
-	}
-	if n.Pattern != "" {
-		file := filepath.Join(v.options.Beside[v.Part-1].Volume, strconv.Itoa(in.lane), noiseFile)
-		if err := x.await(bounded, v.options.Plan.Timeout, file); err != nil {
-			x.end()
-			return nil, err
-		}
 	}
 	return x, nil
 }
 
-// What fio works on, of a size that it lays out before it begins.
-const (
-	noiseFile = "neighbour"
-	noiseMiB  = 256
-)
-
-// await waits until a file is laid out on this machine.
-func (x *noise) await(ctx context.Context, most time.Duration, file string) error {
-	bounded, cancel := context.WithTimeout(ctx, most)
+// layOut has fio lay out what it works on, and waits until it has: the file has its size long
+// before it is written.
+func (v *visit) layOut(ctx context.Context, executor subject.Executor, lane int, args []string) error {
+	bounded, cancel := context.WithTimeout(ctx, v.options.Plan.Timeout)
 	defer cancel()
-	for {
-		if info, err := os.Stat(file); err == nil && info.Size() >= noiseMiB<<20 {
-			return nil
-		}
-		select {
-		case why := <-x.early:
-			return why
-		case <-bounded.Done():
-			return fmt.Errorf("the neighbour has not begun to work within %v", most)
-		case <-time.After(10 * time.Millisecond):
-		}
+	e, err := executor.Exec(bounded, lane, append(slices.Clip(args), "--create_only=1"))
+	if bounded.Err() != nil {
+		return fmt.Errorf("the neighbour's file was not laid out within %v: %w", v.options.Plan.Timeout, bounded.Err())
 	}
+	if err != nil || e.Exit != 0 {
+		return ended("the neighbour's file was not laid out", e, err)
+	}
+	return nil
 }
 
 // work are a neighbour's commands, which end by themselves only after so long. The probe
@@ -203,7 +191,7 @@ func (x *noise) await(ctx context.Context, most time.Duration, file string) erro
 func (v *visit) work(n app.Neighbour, most time.Duration) (all [][]string) {
 	switch {
 	case n.Pattern != "":
-		return [][]string{{v.options.FioPath, "--name=neighbour", "--filename=" + subject.VolumePath + "/" + noiseFile, fmt.Sprintf("--size=%dM", noiseMiB), "--bs=4k", "--rw=" + n.Pattern,
+		return [][]string{{v.options.FioPath, "--name=neighbour", "--filename=" + subject.VolumePath + "/neighbour", "--size=256M", "--bs=4k", "--rw=" + n.Pattern,
 			"--direct=1", "--ioengine=psync", "--numjobs=2", "--thread", "--time_based", fmt.Sprintf("--runtime=%d", int(most/time.Second)+1)}}
 	case n.Kind == overhead.PhaseHold:
 		return [][]string{probe.HoldArgs(n.Bytes, most)}
@@ -215,12 +203,12 @@ func (v *visit) work(n app.Neighbour, most time.Duration) (all [][]string) {
 	return all
 }
 
-// ended says why a neighbour's command ended by itself.
-func ended(e subject.Executed, err error) error {
+// ended says why a neighbour's command came to its end, and what that is.
+func ended(what string, e subject.Executed, err error) error {
 	if err == nil {
 		err = fmt.Errorf("exit status %d", e.Exit)
 	}
-	return &failure{record.Failure{Kind: record.FailWorkload, Exit: e.Exit, Command: e.Command, Output: e.Said(), Detail: fmt.Sprintf("the neighbour's work ended before the window did: %v", err)}}
+	return &failure{record.Failure{Kind: record.FailWorkload, Exit: e.Exit, Command: e.Command, Output: e.Said(), Detail: fmt.Sprintf("%s: %v", what, err)}}
 }
 
 // over tells why the neighbour works no longer, nil where it does.

@@ -5,10 +5,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tare-bench/tare/internal/cargo"
+	"github.com/tare-bench/tare/internal/core/run"
 	"github.com/tare-bench/tare/internal/instrument/app"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/minder"
@@ -110,5 +113,46 @@ func TestANeighbourThatFloodsItsLogIsEndedAndTheCauseIsSaid(t *testing.T) {
 	_ = c.Wait()
 	if err := x.over(t.Context()); err == nil || !strings.Contains(err.Error(), "ended before the window did: its output grew beyond 256 MiB") {
 		t.Errorf("%v", err)
+	}
+}
+
+// filing is a target in which commands are executed: those that lay out end as told, others
+// with their context.
+type filing struct {
+	choosy
+	exit int
+	ran  chan string
+}
+
+func (f *filing) Exec(ctx context.Context, _ int, args []string) (subject.Executed, error) {
+	f.ran <- strings.Join(args, " ")
+	if !slices.Contains(args, "--create_only=1") {
+		<-ctx.Done()
+	}
+	return subject.Executed{Exit: f.exit}, ctx.Err()
+}
+
+func TestANeighboursFileIsLaidOutBeforeItWorks(t *testing.T) {
+	for _, exit := range []int{0, 1} {
+		in := &filing{exit: exit, ran: make(chan string, 2)}
+		s := &schedule{options: Options{FioPath: "/fio", Plan: app.Options{Timeout: time.Minute}}}
+		v := &visit{schedule: s, turn: turn{Part: 1, Target: &run.Target[subject.Session]{Session: &shared{Session: in, rooms: []*room{{in, 1}}}}}}
+		x, err := v.disturb(t.Context(), neighbour(t, "storage randread"), time.Hour)
+		if first := <-in.ran; !strings.Contains(first, " --rw=randread ") || !strings.HasSuffix(first, " --create_only=1") {
+			t.Errorf("first it runs %s", first)
+		}
+		if exit != 0 {
+			if err == nil || err.Error() != "the neighbour's file was not laid out: exit status 1" || len(in.ran) > 0 {
+				t.Errorf("%v, then %d commands more", err, len(in.ran))
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if then := <-in.ran; strings.Contains(then, "create_only") || !strings.Contains(then, " --direct=1 ") {
+			t.Errorf("then it runs %s", then)
+		}
+		x.end()
 	}
 }
