@@ -40,7 +40,7 @@ func TestEveryRecipeOfComparingWorks(t *testing.T) {
 	dir := t.TempDir()
 	arm := []string{`"arch":"x86_64"`, `"arch":"aarch64"`, "AMD EPYC", "Neoverse-N1"}
 	configured := func(key, value string) []string {
-		return []string{`"kind":"oci"`, `"kind":"oci","config":{"` + key + `":"` + value + `"}`}
+		return []string{`"config":{`, `"config":{"` + key + `":"` + value + `",`}
 	}
 	variants(t, dir, "lifecycle.jsonl", map[string][]string{
 		"x86.jsonl": {}, "arm.jsonl": arm, "old/1.jsonl": {}, "old/2.jsonl": {}, "new/1.jsonl": {}, "new/2.jsonl": {}, "new-3.jsonl": {},
@@ -85,6 +85,18 @@ func TestEveryRecipeOfComparingWorks(t *testing.T) {
 	}
 	if seen < 7 {
 		t.Errorf("only %d recipes", seen)
+	}
+}
+
+func TestWhatOfARecordCannotBeReadIsToldWhereItIsCompared(t *testing.T) {
+	dir := t.TempDir()
+	variants(t, dir, "lifecycle.jsonl", map[string][]string{"a.jsonl": {}, "b.jsonl": {`"round":0,`, `"round":0,"round":5,`}})
+	t.Chdir(dir)
+	for _, verb := range []string{"compare a.jsonl b.jsonl", "gate a.jsonl b.jsonl", "history a.jsonl b.jsonl --filter op:run"} {
+		_, _, stderr := tare(t, words(verb)...)
+		if strings.Count(stderr, "b.jsonl: lines of the record that could not be read: ") != 1 || strings.Contains(stderr, "a.jsonl: lines") {
+			t.Errorf("tare %s says %s", verb, stderr)
+		}
 	}
 }
 

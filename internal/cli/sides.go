@@ -63,6 +63,9 @@ func (s *app) runs(paths []string) (out []compare.Run, err error) {
 		}
 		for i := range f.kept {
 			f.kept[i].Share(labels)
+			if missing := f.kept[i].Missing; missing != "" {
+				fmt.Fprintf(s.Err, "tare: %s\n", cleanLines(f.path+": "+missing+"; their samples are missing here"))
+			}
 		}
 		if own && len(out)%256 == 0 {
 			metrics.Read(live)
