@@ -299,3 +299,40 @@ type everyEngineEntry struct {
 	processes int // at least, without the supervisor
 	busy      func(t *testing.T) (dir string)
 }
+
+func TestOnlyCgroupsInWhichNothingRunsAreRemoved(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("cgroups need root")
+	}
+	hs, err := cgroup.Hierarchies()
+	if err != nil || len(hs) == 0 {
+		t.Skipf("no cgroups here: %v", err)
+	}
+	dir := filepath.Join(hs[0].Mount, cgroupPrefix+"rmdir")
+	busy, empty := filepath.Join(dir, "busy"), filepath.Join(dir, "empty", "empty")
+	if err := errors.Join(os.MkdirAll(busy, 0o755), os.MkdirAll(empty, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rmdir(dir) }()
+	child := exec.Command("sleep", "600")
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(busy, "cgroup.procs"), []byte(strconv.Itoa(child.Process.Pid)), 0o644); err != nil {
+		t.Error(err)
+	}
+	if err := rmdir(dir); !errors.Is(err, unix.EBUSY) {
+		t.Errorf("a process runs in it: %v", err)
+	}
+	if _, err := os.Stat(filepath.Dir(empty)); err == nil {
+		t.Error("the empty one is still there")
+	}
+	_, _ = child.Process.Kill(), child.Wait()
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		if err := rmdir(dir); err == nil {
+			break
+		} else if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+}
