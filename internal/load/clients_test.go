@@ -235,6 +235,31 @@ func TestWhatIsSentLateHasItsWholeTimeOut(t *testing.T) {
 	}
 }
 
+// fortio sends it once more on another connection, where it is answered at once.
+func TestAnAnswerAfterTheTimeOutIsNone(t *testing.T) {
+	t.Parallel()
+	const timeout = time.Second
+	for name, qps := range map[string]float64{"closed": 0, "open": 50} {
+		var n atomic.Int64
+		s := httptest.NewServer(handler(func(_ http.ResponseWriter, r *http.Request) {
+			if n.Add(1) == 2 {
+				<-r.Context().Done()
+			}
+		}))
+		r, err := sent(t, ClientOptions{URL: s.URL, Connections: 1, QPS: qps, KeepAlive: true, Duration: 2 * timeout, Timeout: timeout})
+		s.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Failures[late] < 1 || r.Errors != r.Failures[late] || n.Load() <= r.Requests {
+			t.Errorf("%s: %d requests of %d that came, %d errors: %v", name, r.Requests, n.Load(), r.Errors, r.Failures)
+		}
+		if r.OpenLoop != (r.Max >= int64(timeout)) {
+			t.Errorf("%s: the longest was waited for %s", name, time.Duration(r.Max))
+		}
+	}
+}
+
 func TestMoreThanAServerCanDoIsSaidToBeUnsent(t *testing.T) {
 	t.Parallel()
 	const connections, takes = 2, 100 * time.Millisecond

@@ -226,7 +226,11 @@ func (s *sender) request(i int, from int64) bool {
 	now := s.now()
 	s.waiting[i].Store(-1) // before it is counted: see result
 	s.sockets.Add(connects.Count - before)
-	if why := answer.wrong(code); why != "" || code == fhttp.SocketError {
+	why := answer.wrong(code)
+	if why == "" && code != fhttp.SocketError && now-began >= int64(s.Timeout) {
+		why = late // fortio sends once more what had no answer on a kept connection
+	}
+	if why != "" || code == fhttp.SocketError {
 		client.Close() // what is left of this answer would be taken for the next one
 		if s.QPS > 0 && now-began >= int64(s.Timeout) {
 			s.missing.add(now - from)
