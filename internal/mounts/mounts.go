@@ -27,7 +27,7 @@ func Below(dir string) ([]string, error) {
 		return nil, err
 	}
 	list, err := whole(func(m *mountinfo.Info) (skip, stop bool) {
-		return m.Mountpoint != dir && !strings.HasPrefix(m.Mountpoint, dir+"/"), false
+		return m.Mountpoint != dir && !strings.HasPrefix(m.Mountpoint, strings.TrimSuffix(dir, "/")+"/"), false
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read the mounts below %s: %w", dir, err)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -93,5 +94,11 @@ func TestALinkIsRemovedAndWhatItLeadsToStaysMounted(t *testing.T) {
 	}
 	if _, err := os.Lstat(theirs); err == nil {
 		t.Error("the folder is still there")
+	}
+}
+
+func TestBelowTheRootIsEveryMount(t *testing.T) {
+	if points, err := Below("/"); err != nil || !slices.Contains(points, "/proc") {
+		t.Errorf("%q, %v", points, err)
 	}
 }
