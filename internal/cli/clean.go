@@ -63,7 +63,6 @@ Lease is renewed is left alone, and so is what has another owner.`,
 				all[i].Leftover = &left[i]
 				var err error
 				all[i].Engines, err = sweep(c.Context(), &left[i], reach.Engines, dryRun)
-				all[i].kept = err != nil && !forget
 				if err != nil && forget {
 					fmt.Fprintf(s.Err, "tare: forgotten: %s\n", cleanLines(err.Error()))
 					err = nil
@@ -74,6 +73,7 @@ Lease is renewed is left alone, and so is what has another owner.`,
 				if err == nil && !dryRun {
 					err = left[i].Remove(forget)
 				}
+				all[i].kept = err != nil
 				errs = append(errs, err)
 			}
 			if err := printLeftovers(s, format, all, live, dryRun); err != nil {
@@ -161,7 +161,7 @@ func printLeftovers(s *app, format string, left []leftover, live []string, dryRu
 		verb := "removed"
 		switch {
 		case l.kept:
-			verb = "cannot be removed yet, since an engine or a cluster does not do it"
+			verb = "cannot all be removed yet"
 		case dryRun:
 			verb = "would remove"
 		case len(l.Absent) > 0:

@@ -18,6 +18,8 @@ import (
 	"k8s.io/client-go/util/exec"
 
 	"github.com/tare-bench/tare/internal/node/machine"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/engine"
 	"github.com/tare-bench/tare/internal/term"
 )
 
@@ -70,7 +72,7 @@ func (f *Fleet) fetch(ctx context.Context, pod, node string) (path string, err e
 	for broken := 0; ; {
 		before := r.got
 		r.head, r.begun = nil, false
-		var said bytes.Buffer
+		said := engine.Kept{Most: subject.MaxOutput}
 		err := f.exec(ctx, pod, keeperName, f.sends(node, r.got), &r, &said)
 		var exit exec.CodeExitError
 		switch {
@@ -81,7 +83,7 @@ func (f *Fleet) fetch(ctx context.Context, pod, node string) (path string, err e
 				return "", err
 			}
 			return path, os.Rename(part.Name(), path)
-		case errors.As(err, &exit) && said.Len() > 0:
+		case errors.As(err, &exit) && said.String() != "":
 			return "", fmt.Errorf("fetch its record: %s", term.Clean(strings.TrimSpace(said.String())))
 		case r.got > before:
 			broken = 0

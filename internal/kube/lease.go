@@ -58,9 +58,11 @@ func (l *Lease) renew(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		// One that fails is made up for by the next: there are six within leaseTime.
-		_, _ = l.client.Leases(l.namespace).Patch(ctx, l.name, types.MergePatchType,
+		// One that fails, or hangs, is made up for by the next: there are six within leaseTime.
+		once, cancel := context.WithTimeout(ctx, heartbeat)
+		_, _ = l.client.Leases(l.namespace).Patch(once, l.name, types.MergePatchType,
 			fmt.Appendf(nil, `{"spec":{"renewTime":%q}}`, time.Now().UTC().Format(metav1.RFC3339Micro)), metav1.PatchOptions{})
+		cancel()
 	}
 }
 

@@ -1,9 +1,11 @@
 package netns
 
 import (
+	"errors"
 	"net"
 	"net/netip"
 	"os"
+	"strconv"
 	"testing"
 
 	"github.com/vishvananda/netlink"
@@ -47,5 +49,30 @@ func TestACardTakesNoAddressOfANetworkThatIsInUse(t *testing.T) {
 	})
 	if want := netip.MustParseAddr("198.18.3.1"); err != nil || here != want {
 		t.Errorf("%v %v, want %v", here, err, want)
+	}
+}
+
+func TestHalfANetworkIsNoneForTheNextContainer(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root for network namespaces")
+	}
+	n := New("half")
+	err := thread.Apart(func() error {
+		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+			return err
+		}
+		taken := netlink.NewLinkAttrs()
+		taken.Name = "thalf" + strconv.FormatInt(serial.Load()+1, 36)
+		if err := netlink.LinkAdd(&netlink.Veth{LinkAttrs: taken, PeerName: "other"}); err != nil {
+			return err
+		}
+		if _, _, err := n.For("lane"); err == nil {
+			t.Error("a card was made that is there already")
+		}
+		_, _, err := n.For("lane")
+		return errors.Join(err, n.Close())
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }

@@ -48,8 +48,8 @@ func New(runID string) *Networks { return &Networks{runID: runID, of: map[string
 func (n *Networks) For(name string) (path, address string, err error) {
 	one := n.of[name]
 	if one == nil {
-		if one, err = n.add(name); err != nil {
-			return "", "", fmt.Errorf("make a network for %s: %w", name, err)
+		if one, err = n.add(name); err != nil { // half a network is none for the next container
+			return "", "", errors.Join(fmt.Errorf("make a network for %s: %w", name, err), n.Remove(name))
 		}
 	}
 	if err := one.furnish(); err != nil {
