@@ -98,9 +98,9 @@ func TestAnotherToolSaysTheSameOfPrograms(t *testing.T) {
 	before := bpftool(t, d.IDs())
 	view := make(chan listed, 1)
 	go func() {
-		view <- list(t, "--owner", strconv.Itoa(os.Getpid()), "--name", "tare_*", "--interval", "1500ms")
+		view <- list(t, "--owner", strconv.Itoa(os.Getpid()), "--name", "tare_*", "--interval", "6s")
 	}()
-	time.Sleep(600 * time.Millisecond) // it has begun to look by then
+	time.Sleep(2 * time.Second) // it has begun to look by then, and looks again long after the load
 	sent := sending(t, d, group)
 	v := <-view
 	if v.err != nil || len(v.Programs) != 2 {

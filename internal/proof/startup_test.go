@@ -208,7 +208,7 @@ func (c cast) check(t *testing.T, s *record.Start) {
 		}
 	}
 	// The probe's own stamp, or the exec.
-	if by := s.First - last; by < 0 || by > 20e6 {
+	if by := s.First - last; by < 0 || by > 1e9 { // who waits for a CPU begins late
 		t.Errorf("%s: its first instruction is %d ns after the workload's exec", s.Target, by)
 	}
 	if len(s.Missing) > 0 || s.Lost > 0 {
