@@ -89,7 +89,8 @@ func TestQuantilesAreThoseOfTheServersDelay(t *testing.T) {
 				for what, v := range map[string][2]time.Duration{
 					"p50": {time.Duration(r.P50), c.p50}, "p90": {time.Duration(r.P90), c.p90}, "p99": {time.Duration(r.P99), c.p99},
 				} {
-					if v[0] < v[1] || v[0] > v[1]+others+off && what != "p99" {
+					// Where answers are late by more than the long delay, no delay is told from another.
+					if v[0] < v[1] || others < long && v[0] > v[1]+others+off && what != "p99" {
 						t.Errorf("%s is %s, and was %s, where others took up to %s", what, v[0], v[1], others)
 					}
 				}
