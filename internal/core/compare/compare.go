@@ -16,6 +16,7 @@ import (
 	"golang.org/x/perf/benchproc"
 
 	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/core/stat"
 	"github.com/tare-bench/tare/record"
 )
@@ -26,7 +27,7 @@ type Run struct {
 	Targets []record.Target
 	Labels  figure.Labels // that it was given afterwards
 	Figures []figure.Figure
-	Missing string // what of its record could not be read and so is in no figure, "" for nothing
+	Missing string // see [finding.Missing]
 }
 
 // NewRun keeps of a judged record what is compared.
@@ -35,10 +36,7 @@ func NewRun(rec *record.Record, figures []figure.Figure) Run {
 	for i := range figures {
 		figures[i].Series, figures[i].Versus = nil, nil
 	}
-	run := Run{Header: rec.Header, Targets: rec.Targets, Figures: figures}
-	if rec.ProblemCount > 0 {
-		run.Missing = fmt.Sprintf("lines of the record that could not be read: %d, the first: %s", rec.ProblemCount, rec.Problems[0])
-	}
+	run := Run{Header: rec.Header, Targets: rec.Targets, Figures: figures, Missing: finding.Missing(rec)}
 	for _, l := range rec.Labelled() {
 		run.Labels = append(run.Labels, figure.Label{Key: l.Key, Value: l.Value})
 	}

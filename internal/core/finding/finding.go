@@ -128,11 +128,18 @@ func (l *List) Whole(rec *record.Record) {
 			Message: "the lanes wait with priority " + p + ", not SCHED_FIFO: on a busy machine an end is noticed late, and lanes start further apart",
 			Advice:  "give tare CAP_SYS_NICE, and compare with records made in the same way only"})
 	}
-	if rec.ProblemCount > 0 {
-		l.Add(record.Finding{Code: Damaged, Level: Error,
-			Message: fmt.Sprintf("lines of the record that could not be read: %d, the first: %s", rec.ProblemCount, rec.Problems[0]),
-			Advice:  "their samples are missing here; was the file edited, or damaged in a copy?"})
+	if missing := Missing(rec); missing != "" {
+		l.Add(record.Finding{Code: Damaged, Level: Error, Message: missing,
+			Advice: "their samples are missing here; was the file edited, or damaged in a copy?"})
 	}
+}
+
+// Missing says what of a record could not be read and so is in no figure, "" for nothing.
+func Missing(rec *record.Record) string {
+	if rec.ProblemCount == 0 {
+		return ""
+	}
+	return fmt.Sprintf("lines of the record that could not be read: %d, the first: %s", rec.ProblemCount, rec.Problems[0])
 }
 
 // Advice is what to do about a failed operation.
