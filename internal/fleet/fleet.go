@@ -56,7 +56,7 @@ type times struct {
 	removal  time.Duration // for all to be removed
 }
 
-var usual = times{look: time.Second, patience: 15 * time.Second, away: 30 * time.Second, silent: 5 * time.Minute, removal: 90 * time.Second}
+var usual = times{look: time.Second, patience: 15 * time.Second, away: 30 * time.Second, silent: kube.Silence, removal: 90 * time.Second}
 
 // Why a run that is interrupted has no record of a node.
 var (

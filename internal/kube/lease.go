@@ -14,11 +14,15 @@ import (
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
+// Silence is how long a run waits for an API server that does not answer it.
+const Silence = 5 * time.Minute
+
 // A run says every heartbeat in its Lease that it is alive. One that did not for
-// leaseTime may be dead, and one that did not for surely is, whatever clocks say.
+// leaseTime, longer than it waits for an answer, may be dead, and one that did not for
+// surely is, whatever clocks say.
 const (
 	heartbeat = 5 * time.Second
-	leaseTime = 6 * heartbeat
+	leaseTime = Silence + 6*heartbeat
 	surely    = time.Hour
 )
 
@@ -58,7 +62,7 @@ func (l *Lease) renew(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		// One that fails, or hangs, is made up for by the next: there are six within leaseTime.
+		// One that fails, or hangs, is made up for by the next.
 		once, cancel := context.WithTimeout(ctx, heartbeat)
 		_, _ = l.client.Leases(l.namespace).Patch(once, l.name, types.MergePatchType,
 			fmt.Appendf(nil, `{"spec":{"renewTime":%q}}`, time.Now().UTC().Format(metav1.RFC3339Micro)), metav1.PatchOptions{})
