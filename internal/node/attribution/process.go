@@ -14,7 +14,8 @@ import (
 // which the kernel walks its page tables: about a millisecond for 100 MiB.
 // Where that may not be read, Read is false and RSS comes from status. CPU time
 // is that of the process's own clock, in nanoseconds; below a Root that is not
-// this machine's it comes from stat, in hundredths of a second.
+// this machine's it comes from stat, in hundredths of a second, as that of the
+// children that it waited for always does.
 //
 // The error wraps [procs.ErrGone] where the process has ended, or another has
 // its pid. All that could not be read is counted in problems.
@@ -56,7 +57,7 @@ func (r *Reader) fill(out *record.Process, m Member, full bool, problems *record
 	if err != nil {
 		return err
 	}
-	out.PPid, out.Threads = st.PPid, st.Threads
+	out.PPid, out.Threads, out.Waited = st.PPid, st.Threads, int64(st.Waited)*procs.Tick
 	for _, tid := range m.VCPUs { // before CPU, of which it is a part; one that was taken away took its time with it
 		out.VCPU += d.TaskCPU(tid)
 	}
@@ -65,7 +66,7 @@ func (r *Reader) fill(out *record.Process, m Member, full bool, problems *record
 			return err
 		}
 	} else {
-		out.CPU, out.Waited = int64(st.Ticks)*procs.Tick, int64(st.Waited)*procs.Tick
+		out.CPU = int64(st.Ticks) * procs.Tick
 	}
 	if m.Kernel || st.Ended() { // without memory
 		out.Read = true

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -294,4 +295,31 @@ func inGroup(t *testing.T, group string, processes []record.Process, lane int) (
 		wrong = append(wrong, "nobody is in "+group)
 	}
 	return wrong
+}
+
+func TestWhatChildrenUsedThatHaveEndedIsRead(t *testing.T) {
+	parent := exec.CommandContext(t.Context(), "sh", "-c", "while :; do (i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done); done")
+	if err := parent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = parent.Process.Kill(); _ = parent.Wait() }()
+	reader := new(attribution.Reader)
+	var problems record.Problems
+	waited := func() (ns int64) {
+		s, err := reader.Snapshot(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range s.Members([]attribution.Sandbox{{More: []int{parent.Process.Pid}}}, nil, &problems) {
+			if p, err := reader.Look(m, &problems); err == nil && p.Pid == parent.Process.Pid {
+				ns = p.Waited
+			}
+		}
+		return ns
+	}
+	for deadline := time.Now().Add(time.Minute); waited() == 0; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("nothing of what its children used is in its clock of them; %+v", problems)
+		}
+	}
 }

@@ -118,7 +118,7 @@ func (s *Reader) memories(clocks []record.Process, members []attribution.Member,
 		if err != nil {
 			continue // it is counted
 		}
-		p.CPU, p.VCPU = c.CPU, c.VCPU
+		p.CPU, p.VCPU, p.Waited = c.CPU, c.VCPU, c.Waited
 		out = append(out, p)
 	}
 	return out
