@@ -9,8 +9,8 @@ import (
 )
 
 // Join appends all records of a file as they stand there, line by line, those of types
-// that this version does not know too. Half a line that a crash left is not taken, and
-// broken then.
+// that this version does not know too. Half a line that a crash left is not taken, nor one
+// that is longer than [MaxLine], and broken then.
 func (w *Writer) Join(path string) (broken bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -29,7 +29,7 @@ func (w *Writer) Join(path string) (broken bool, err error) {
 	defer func() { _ = again.Close() }()
 	for {
 		raw, err := again.read()
-		whole := err == nil && (raw.whole || json.Valid(raw.text))
+		whole := err == nil && !raw.long && (raw.whole || json.Valid(raw.text))
 		if whole && len(raw.text) > 0 {
 			if err := w.append(append(raw.text[:len(raw.text):len(raw.text)], '\n')); err != nil {
 				w.err = w.cutShort(err)
@@ -37,7 +37,7 @@ func (w *Writer) Join(path string) (broken bool, err error) {
 			}
 			w.begun = true
 		}
-		broken = broken || !whole && len(raw.text) > 0
+		broken = broken || !whole && (raw.long || len(raw.text) > 0)
 		switch {
 		case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
 			return broken, nil

@@ -148,7 +148,8 @@ func TestJoinedRecordsAreReadOneByOne(t *testing.T) {
 	dir := t.TempDir()
 	whole, _ := written(t, few())
 	cut := strings.TrimSuffix(whole, "\n")
-	for name, text := range map[string]string{"whole": whole, "cut": cut[:len(cut)-9], "bare": cut, "late": strings.Replace(whole, `{"type":"end"`, `{"type":"later","x":1}`+"\n"+`{"type":"end"`, 1)} {
+	for name, text := range map[string]string{"whole": whole, "cut": cut[:len(cut)-9], "bare": cut, "late": strings.Replace(whole, `{"type":"end"`, `{"type":"later","x":1}`+"\n"+`{"type":"end"`, 1),
+		"long": strings.Replace(whole, `{"type":"end"`, strings.Repeat("x", MaxLine+1)+"\n"+`{"type":"end"`, 1)} {
 		writeFile(t, dir+"/"+name, text)
 	}
 	for _, out := range []string{"/j.jsonl", "/j.jsonl.zst"} {
@@ -156,8 +157,8 @@ func TestJoinedRecordsAreReadOneByOne(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, name := range []string{"whole", "cut", "bare", "late"} { // bare lacks nothing but the last newline
-			if broken, err := w.Join(dir + "/" + name); err != nil || broken != (name == "cut") {
+		for _, name := range []string{"whole", "cut", "bare", "late", "long"} { // bare lacks nothing but the last newline
+			if broken, err := w.Join(dir + "/" + name); err != nil || broken != (name == "cut" || name == "long") {
 				t.Fatalf("%s: broken %v, %v", name, broken, err)
 			}
 		}
@@ -165,10 +166,10 @@ func TestJoinedRecordsAreReadOneByOne(t *testing.T) {
 			t.Fatal(err)
 		}
 		all, err := standard().LoadAll(dir + out)
-		if err != nil || len(all) != 4 {
+		if err != nil || len(all) != 5 {
 			t.Fatalf("%d records, %v", len(all), err)
 		}
-		for i, ended := range []bool{true, false, true, true} {
+		for i, ended := range []bool{true, false, true, true, true} {
 			if (all[i].End != nil) != ended || all[i].ProblemCount != 0 || len(all[i].Batches) != 1 || all[i].Truncated {
 				t.Errorf("record %d: %+v", i, all[i])
 			}

@@ -38,7 +38,7 @@ that a crash left is not taken.`,
 					break
 				}
 				if broken {
-					fmt.Fprintf(s.Err, "tare: %s\n", cleanLines(arg+brokenOff))
+					fmt.Fprintf(s.Err, "tare: %s\n", cleanLines(fmt.Sprintf("%s: it breaks off within a line, or has one longer than %d MiB; what is there of that line is left out", arg, record.MaxLine>>20)))
 				}
 			}
 			if wrong := w.Close(); err == nil {
@@ -65,8 +65,6 @@ that a crash left is not taken.`,
 	c.Flags().StringVarP(&path, "output", "o", "", "file to write, .jsonl or .jsonl.zst")
 	return c
 }
-
-const brokenOff = ": it breaks off within a line; what is there of that line is left out"
 
 // unkept is why a file was not made, of which nothing is kept.
 func unkept(w *record.Writer, path string, err error) error {

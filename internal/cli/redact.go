@@ -71,7 +71,7 @@ func (s *app) redact(r *record.Redaction, from, to string) (err error) {
 		w.Another()
 		err = redactOne(r, in, w)
 		if in.Truncated() {
-			fmt.Fprintf(s.Err, "tare: %s\n", cleanLines(from+brokenOff))
+			fmt.Fprintf(s.Err, "tare: %s\n", cleanLines(from+": it breaks off within a line; what is there of that line is left out"))
 		}
 		if n := in.ProblemCount(); n > 0 {
 			fmt.Fprintf(s.Err, "tare: %s\n", cleanLines(fmt.Sprintf("%s: what cannot be read is left out, %d in all: %s", from, n, in.Problems()[0])))
