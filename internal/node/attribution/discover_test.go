@@ -45,6 +45,20 @@ func TestSandboxesAreFoundWithoutBeingNamed(t *testing.T) {
 			},
 			found: hex[:12] + "|podman|1|/libpod_parent/libpod-" + hex + "|61|0",
 		},
+		"podman, as a unit of systemd": {
+			procs: []proc{
+				{pid: 60, ppid: 1, args: "conmon -c " + hex + " -r crun --exit-command /usr/bin/podman", cgroup: v2("/system.slice/web.service/runtime")},
+				{pid: 61, ppid: 60, nspid: "61 1", args: "/probe", cgroup: v2("/system.slice/web.service/libpod-payload-" + hex)},
+			},
+			found: hex[:12] + "|podman|1|/system.slice/web.service/libpod-payload-" + hex + "|61|0",
+		},
+		"a pod of a user's podman is one entry": {
+			procs: []proc{
+				{pid: 61, ppid: 1, nspid: "61 1", args: "/catatonit -P", cgroup: v2(user + "/user.slice/user-libpod_pod_" + hex + ".slice/libpod-" + hex + ".scope/container")},
+				{pid: 62, ppid: 1, nspid: "62 1", args: "/probe", cgroup: v2(user + "/user.slice/user-libpod_pod_" + hex + ".slice/libpod-" + hex2 + ".scope/container")},
+			},
+			found: "pod " + hex[:12] + "|podman|2|" + user + "/user.slice/user-libpod_pod_" + hex + ".slice|62|61",
+		},
 		"a pod of podman's is one entry": {
 			procs: []proc{
 				{pid: 61, ppid: 1, nspid: "61 1", args: "/catatonit -P", cgroup: v2("/machine.slice/machine-libpod_pod_" + hex + ".slice/libpod-" + hex + ".scope")},

@@ -70,6 +70,7 @@ const (
 	podUIDs = "12345678-1234-1234-1234-123456789abc"
 	hex     = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 	hex2    = "fedcba9876543210fedcba9876543210fedcba9876543210fedcba9876543210"
+	user    = "/user.slice/user-1000.slice/user@1000.service"
 )
 
 func TestKatasVariantsAreToldApart(t *testing.T) {

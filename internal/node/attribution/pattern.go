@@ -19,7 +19,7 @@ type place struct {
 // scopes are the prefixes that engines give a container's cgroup, before a
 // dash under systemd, and who does.
 var scopes = []struct{ prefix, engine string }{
-	{"docker", "docker"}, {"cri-containerd", "containerd"}, {"crio", "cri-o"}, {"libpod", "podman"},
+	{"docker", "docker"}, {"cri-containerd", "containerd"}, {"crio", "cri-o"}, {"libpod-payload", "podman"}, {"libpod", "podman"},
 	{"nerdctl", "containerd"}, {"isulad", "isula"}, {"runc", "oci"}, {"crun", "oci"},
 }
 
@@ -29,6 +29,7 @@ var scopes = []struct{ prefix, engine string }{
 //	docker/<id>, system.slice/docker-<id>.scope
 //	kubepods/burstable/pod<uid>/<id>, kubepods-…-pod<uid_>.slice/cri-containerd-<id>.scope
 //	libpod_parent/libpod-<id>, machine.slice/libpod-<id>.scope, with the pod's above
+//	<unit>.service/libpod-payload-<id>, of a container that is a unit of systemd (--cgroups=split)
 //	<slice>:cri-containerd:<id>, where containerd gives cgroupfs a systemd path
 //	kata_overhead/<id>, kata-overhead.slice:runtime-rs:<id>, kata_<id>
 func locate(where string) (place, bool) {
@@ -49,7 +50,8 @@ func locate(where string) (place, bool) {
 			}
 			continue
 		}
-		if id, ok := strings.CutPrefix(bare, "machine-libpod_pod_"); ok && hexadecimal(id) {
+		// Before it is the slice around: machine, a user's, or one that was asked for.
+		if _, id, ok := strings.Cut(bare, "-libpod_pod_"); ok && hexadecimal(id) {
 			p.pod, p.podDir, p.engine, p.rule = id, dir, "podman", "in a pod's cgroup of podman's"
 			continue
 		}
