@@ -68,11 +68,15 @@ func ArgsOf(pid int) []string {
 // RunVariable is in the environment of a user's command on the host, with the run's id.
 const RunVariable = "TARE_RUN"
 
+// environLimit is above what a program can be given: three quarters of 8 MiB, with its
+// arguments, see execve(2).
+const environLimit = 8 << 20
+
 // EnvironmentOf are the variables, NAME=VALUE, with which the process began that has the pid
 // now; none where they may not be read. They are not to be shown.
 func EnvironmentOf(pid int) []string {
 	text, _ := with(pid, func(d Dir) (string, error) {
-		b, err := d.Read("environ")
+		b, err := d.head("environ", environLimit)
 		return string(b), err
 	})
 	return strings.Split(text, "\x00")

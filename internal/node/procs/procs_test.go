@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -205,6 +206,21 @@ func TestChildrenAreFound(t *testing.T) {
 	pid := child(t, "a", "b c")
 	if args := ArgsOf(pid); !slices.Contains(Children(os.Getpid()), pid) || Name(pid) != "a" || args[len(args)-1] != "b c" {
 		t.Errorf("the child was not found: %q", args)
+	}
+}
+
+func TestAVariableIsFoundInALargeEnvironment(t *testing.T) {
+	cmd := exec.Command("sleep", "100")
+	for i := range 15 {
+		cmd.Env = append(cmd.Env, fmt.Sprintf("LARGE%d=%s", i, strings.Repeat("x", 100<<10)))
+	}
+	cmd.Env = append(cmd.Env, RunVariable+"=abc")
+	if err := cmd.Start(); err != nil { // returns when it has exec'd
+		t.Fatal(err)
+	}
+	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
+	if all := EnvironmentOf(cmd.Process.Pid); !slices.Contains(all, RunVariable+"=abc") {
+		t.Errorf("%d variables are read, and not that of the run", len(all))
 	}
 }
 
