@@ -98,12 +98,17 @@ func unknown(err error) bool {
 	if !errors.As(err, &e) || e.Exit <= 0 {
 		return false
 	}
+	said := false
 	for line := range strings.Lines(strings.ToLower(e.Output)) {
-		if !strings.Contains(line, "no such") && !strings.Contains(line, "image not known") {
+		switch {
+		case strings.HasPrefix(line, "time=") && strings.Contains(line, " level=warning "): // of cgroup v1 it has one for every command
+		case strings.Contains(line, "no such") || strings.Contains(line, "image not known"):
+			said = true
+		default:
 			return false
 		}
 	}
-	return e.Output != ""
+	return said
 }
 
 // Output implements engine.Driver. Files are read; what is kept elsewhere, in the

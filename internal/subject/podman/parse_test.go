@@ -44,6 +44,8 @@ func TestTheIDsAreTakenOffTheLogsOfSeveralContainers(t *testing.T) {
 }
 
 func TestOnlyWhatPodmanDoesNotKnowIsUnknown(t *testing.T) {
+	// Of podman 5 on cgroup v1, for every command.
+	const warning = `time="2026-11-06T16:57:41Z" level=warning msg="Using cgroups-v1 which is deprecated in favor of cgroups-v2 with Podman v5 and will be removed in a future version."`
 	for _, c := range []struct {
 		err  error
 		want bool
@@ -51,6 +53,9 @@ func TestOnlyWhatPodmanDoesNotKnowIsUnknown(t *testing.T) {
 		{&cli.Error{Exit: 125, Output: "Error: inspecting object: no such container nosuch"}, true},
 		{&cli.Error{Exit: 1, Output: "Error: localhost/x: image not known"}, true},
 		{&cli.Error{Exit: 125, Output: "Error: no such container a\nError: database is locked"}, false},
+		{&cli.Error{Exit: 125, Output: warning + "\nError: inspecting object: no such container nosuch"}, true},
+		{&cli.Error{Exit: 125, Output: warning + "\nError: database is locked"}, false},
+		{&cli.Error{Exit: 125, Output: warning}, false},
 		{&cli.Error{Exit: 125}, false},
 		{&cli.Error{Exit: -1, Output: "no such"}, false},
 		{errors.New("no such container"), false},
