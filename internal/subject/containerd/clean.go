@@ -231,14 +231,14 @@ func LetGo(ctx context.Context, c *client.Client, runID string, dryRun bool) (fo
 }
 
 // Clean implements subject.Cleaner.
-func (t *Target) Clean(ctx context.Context, runID string, dryRun bool) ([]string, error) {
+func (t *Target) Clean(ctx context.Context, runID string, live []string, dryRun bool) ([]string, error) {
 	c, err := Connect(ctx, t.at.socket, t.at.namespace)
 	if err != nil {
 		return nil, t.failed("clean up", err)
 	}
 	defer func() { _ = c.Close() }()
 	d := &driver{Target: t, client: c, env: subject.Env{RunID: runID}}
-	found, err := engine.Clean(ctx, d, t.name, "container", runID, dryRun)
+	found, err := engine.Clean(ctx, d, t.name, "container", runID, live, dryRun)
 	held, letGo := LetGo(ctx, c, runID, dryRun)
 	if !dryRun {
 		letGo = errors.Join(letGo, removeNamespace(ctx, c, t.at.namespace))

@@ -123,7 +123,7 @@ func TestCleaningUpAfterARunTakesNothingOfAnother(t *testing.T) {
 		enginetest.Must(t, other, subject.Run, 1)
 		want := fmt.Sprintf("[container %s container %s lease %s]", killed.Held()[0].Name, killed.Held()[1].Name, killed.image.lease.ID)
 		for _, dryRun := range []bool{true, false} {
-			left, err := killed.Clean(t.Context(), env.RunID, dryRun)
+			left, err := killed.Clean(t.Context(), env.RunID, nil, dryRun)
 			if err != nil || fmt.Sprint(left) != want {
 				t.Fatalf("%v, %v; not %s", left, err, want)
 			}
@@ -133,7 +133,7 @@ func TestCleaningUpAfterARunTakesNothingOfAnother(t *testing.T) {
 		}
 		enginetest.Must(t, other, subject.Stop, 1)
 		enginetest.Must(t, other, subject.Remove, 1)
-		if left, err := killed.Clean(t.Context(), env.RunID, false); err != nil || len(left) != 1 || !strings.HasPrefix(left[0], "image localhost/tare-probe:") {
+		if left, err := killed.Clean(t.Context(), env.RunID, nil, false); err != nil || len(left) != 1 || !strings.HasPrefix(left[0], "image localhost/tare-probe:") {
 			t.Fatalf("%q, %v", left, err)
 		}
 		enginetest.Must(t, other, subject.Run, 1) // its image is held

@@ -175,14 +175,14 @@ func (d *driver) Users(ctx context.Context, ref string) ([]string, error) {
 }
 
 // Clean implements subject.Cleaner.
-func (t *Target) Clean(ctx context.Context, runID string, dryRun bool) ([]string, error) {
+func (t *Target) Clean(ctx context.Context, runID string, live []string, dryRun bool) ([]string, error) {
 	c, err := connect(ctx, t.socket)
 	if err != nil {
 		return nil, t.failed("clean up", err)
 	}
 	defer c.close()
 	d := &driver{Target: t, conn: c, env: subject.Env{RunID: runID}}
-	found, err := engine.Clean(ctx, d, t.name, "pod", runID, dryRun)
+	found, err := engine.Clean(ctx, d, t.name, "pod", runID, live, dryRun)
 	errs := []error{err}
 	if t.engineName == containerdEngine {
 		held, err := t.leases(ctx, runID, dryRun)

@@ -113,7 +113,7 @@ func TestCleaningUpAfterARunTakesNothingOfAnother(t *testing.T) {
 		enginetest.Must(t, other, subject.Run, 1)
 		want := fmt.Sprintf("[pod %s pod %s]", killed.Held()[0].Name, killed.Held()[1].Name)
 		for _, dryRun := range []bool{true, false} {
-			left, err := killed.Clean(t.Context(), env.RunID, dryRun)
+			left, err := killed.Clean(t.Context(), env.RunID, nil, dryRun)
 			if fmt.Sprint(left) != want {
 				t.Fatalf("%q, %v, not %s", left, err, want)
 			}
@@ -126,7 +126,7 @@ func TestCleaningUpAfterARunTakesNothingOfAnother(t *testing.T) {
 		if err := other.Discard(t.Context(), enginetest.UpTo(1)); err != nil {
 			t.Fatal(err)
 		}
-		left, err := killed.Clean(t.Context(), env.RunID, false)
+		left, err := killed.Clean(t.Context(), env.RunID, nil, false)
 		if err != nil || len(left) != 2 || left[1] != "image "+u.pause || !strings.HasPrefix(left[0], "image localhost/tare-probe:") {
 			t.Errorf("%q, %v", left, err)
 		}
@@ -147,7 +147,7 @@ func TestTheLeaseOfAnImportThatWasInterruptedIsCleanedUp(t *testing.T) {
 	}
 	for _, run := range []string{"killed", "other"} {
 		for _, dry := range []bool{true, false} {
-			if found, err := weigh(t, u, "").Clean(t.Context(), run, dry); err != nil || fmt.Sprint(found) != "[lease tare-"+run+"-image-3]" {
+			if found, err := weigh(t, u, "").Clean(t.Context(), run, nil, dry); err != nil || fmt.Sprint(found) != "[lease tare-"+run+"-image-3]" {
 				t.Errorf("%q, %v", found, err)
 			}
 		}

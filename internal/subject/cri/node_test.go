@@ -316,14 +316,14 @@ func TestAPauseImageThatOthersUseKeepsTheRunToBeCleanedAgain(t *testing.T) {
 	}
 	n.images[own.Ref] = own.ID
 	n.pods = []*api.PodSandbox{pod("tare-gone-0-1", "gone"), pod("web", "")}
-	if left, err := n.target().Clean(t.Context(), "gone", true); err != nil || len(left) != 1 {
+	if left, err := n.target().Clean(t.Context(), "gone", nil, true); err != nil || len(left) != 1 {
 		t.Errorf("%q, %v", left, err)
 	}
-	if left, err := n.target().Clean(t.Context(), "gone", false); err == nil || !strings.Contains(err.Error(), own.Ref) || len(left) != 1 || len(n.pods) != 1 {
+	if left, err := n.target().Clean(t.Context(), "gone", nil, false); err == nil || !strings.Contains(err.Error(), own.Ref) || len(left) != 1 || len(n.pods) != 1 {
 		t.Errorf("%q, %v, pods %v", left, err, n.pods)
 	}
 	n.pods = nil
-	if left, err := n.target().Clean(t.Context(), "gone", false); err != nil || len(left) != 1 || len(n.images) > 0 {
+	if left, err := n.target().Clean(t.Context(), "gone", nil, false); err != nil || len(left) != 1 || len(n.images) > 0 {
 		t.Errorf("%q, %v, images %v", left, err, n.images)
 	}
 }

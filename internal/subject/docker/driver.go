@@ -301,7 +301,7 @@ func (d *driver) Images(ctx context.Context) ([]string, error) {
 }
 
 // Clean implements subject.Cleaner.
-func (t *Target) Clean(ctx context.Context, runID string, dryRun bool) ([]string, error) {
+func (t *Target) Clean(ctx context.Context, runID string, live []string, dryRun bool) ([]string, error) {
 	defer t.http.CloseIdleConnections()
-	return engine.Clean(ctx, &driver{Target: t, env: subject.Env{RunID: runID}}, t.name, "container", runID, dryRun)
+	return engine.Clean(ctx, &driver{Target: t, env: subject.Env{RunID: runID}}, t.name, "container", runID, live, dryRun)
 }

@@ -26,8 +26,9 @@ type Cleaned interface {
 
 // Clean finds what a run left, and removes it unless dryRun; what is "container",
 // or "pod". An image of the workload goes if no container of another run uses it,
-// whichever run imported it: one that goes on imports it again.
-func Clean(ctx context.Context, d Cleaned, target, what, runID string, dryRun bool) (found []string, err error) {
+// whichever run imported it; but none while another is under way, which may be about to
+// make its first container.
+func Clean(ctx context.Context, d Cleaned, target, what, runID string, live []string, dryRun bool) (found []string, err error) {
 	doing := "look for what run " + runID + " left"
 	defer func() {
 		if err != nil {
@@ -45,6 +46,11 @@ func Clean(ctx context.Context, d Cleaned, target, what, runID string, dryRun bo
 	refs, err := d.Images(ctx)
 	if err != nil {
 		return found, err
+	}
+	var stays error
+	if len(refs) > 0 && len(live) > 0 {
+		stays = fmt.Errorf("image %s stays, since run %s is under way and may need it: clean again when that has ended", strings.Join(refs, ", "), strings.Join(live, ", "))
+		refs = nil
 	}
 	var idle []string
 	for _, ref := range refs {
@@ -65,7 +71,7 @@ func Clean(ctx context.Context, d Cleaned, target, what, runID string, dryRun bo
 	}
 	doing = "remove what run " + runID + " left"
 	cleared := clearAway(ctx, d, names) // one that stays keeps nothing else
-	errs := []error{cleared}
+	errs := []error{cleared, stays}
 	for _, ref := range idle {
 		err := d.Drop(ctx, ref)
 		if cleared == nil {

@@ -59,6 +59,6 @@ func (t *Target) takes(w subject.Workload) error {
 }
 
 // Clean implements subject.Cleaner.
-func (t *Target) Clean(ctx context.Context, runID string, dryRun bool) ([]string, error) {
-	return engine.Clean(ctx, &commands{Target: t, env: subject.Env{RunID: runID}}, t.name, "container", runID, dryRun)
+func (t *Target) Clean(ctx context.Context, runID string, live []string, dryRun bool) ([]string, error) {
+	return engine.Clean(ctx, &commands{Target: t, env: subject.Env{RunID: runID}}, t.name, "container", runID, live, dryRun)
 }

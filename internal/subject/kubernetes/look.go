@@ -213,7 +213,7 @@ func (d *driver) Users(ctx context.Context, ref string) ([]string, error) {
 
 // Clean implements subject.Cleaner. The images are those of the node that is this
 // machine.
-func (t *Target) Clean(ctx context.Context, runID string, dryRun bool) ([]string, error) {
+func (t *Target) Clean(ctx context.Context, runID string, live []string, dryRun bool) ([]string, error) {
 	d := &driver{Target: t, env: subject.Env{RunID: runID}}
 	if t.here && t.e.Image == "" && len(t.nodes) == 1 {
 		n, err := t.engine(ctx, d.env)
@@ -223,5 +223,5 @@ func (t *Target) Clean(ctx context.Context, runID string, dryRun bool) ([]string
 		defer n.Close()
 		d.node = n
 	}
-	return engine.Clean(ctx, d, t.name, "pod", runID, dryRun)
+	return engine.Clean(ctx, d, t.name, "pod", runID, live, dryRun)
 }

@@ -61,6 +61,6 @@ func quiet(containers []engine.State) {
 const cleanup = 10 * time.Second
 
 // Clean implements subject.Cleaner.
-func (t *Target) Clean(ctx context.Context, runID string, dryRun bool) ([]string, error) {
-	return engine.Clean(ctx, &commands{Target: t, podman: t.podman, env: subject.Env{RunID: runID}}, t.name, "container", runID, dryRun)
+func (t *Target) Clean(ctx context.Context, runID string, live []string, dryRun bool) ([]string, error) {
+	return engine.Clean(ctx, &commands{Target: t, podman: t.podman, env: subject.Env{RunID: runID}}, t.name, "container", runID, live, dryRun)
 }

@@ -297,13 +297,13 @@ func (c Case) killed(t *testing.T) {
 	s := c.open(t, env)
 	Must(t, s, subject.Run, 2)
 	cleaner := c.Target(t).(subject.Cleaner)
-	if found, err := cleaner.Clean(t.Context(), "another", false); err != nil && !c.Pods || len(found) != 0 { // of pods' own image it is not known whose it is
+	if found, err := cleaner.Clean(t.Context(), "another", nil, false); err != nil && !c.Pods || len(found) != 0 { // of pods' own image it is not known whose it is
 		t.Errorf("another run's: %q, %v", found, err)
 	}
 	beside := s.(subject.HelperProcesses).Processes(t.Context())
 	var first []string
 	for _, dry := range []bool{true, false} {
-		found, err := cleaner.Clean(t.Context(), env.RunID, dry)
+		found, err := cleaner.Clean(t.Context(), env.RunID, nil, dry)
 		if err != nil || len(found) != c.Swept || !strings.HasPrefix(found[0], c.thing()+" tare-"+env.RunID) || first != nil && !slices.Equal(found, first) {
 			t.Errorf("dry %v: %q, %v", dry, found, err)
 		}
