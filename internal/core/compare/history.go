@@ -27,6 +27,7 @@ type History struct {
 
 	by       string // what they are ordered by
 	runs     int
+	undated  []string     // runs that are left out, since they have no place in that order
 	since    int          // the first point whose changes count
 	versions bool         // of what is weighed may differ within a series: they are what is asked about
 	unlike   []Difference // by which a figure is in several series
@@ -48,11 +49,12 @@ type Series struct {
 // NewHistory puts runs in order and finds the changes. since names the first point whose
 // changes count, "" the first of all.
 func NewHistory(runs []Run, filter, since string) (*History, error) {
-	h := &History{runs: len(runs)}
-	point, err := h.order(runs)
+	h := &History{}
+	runs, point, err := h.order(runs)
 	if err != nil {
 		return nil, err
 	}
+	h.runs = len(runs)
 	c := &Comparison{unlike: map[[2]int][]Difference{}}
 	for i := range runs {
 		c.Sides = append(c.Sides, Side{Name: h.Points[point[i]], Runs: runs[i : i+1]})
@@ -89,8 +91,10 @@ func NewHistory(runs []Run, filter, since string) (*History, error) {
 
 // order sorts the runs and gives each its point. A commit that has several runs is one
 // point. Numbers of commits, such as git rev-list --count gives, have an order; hashes
-// have none, and then it is that of time, which has no place for a run without a date.
-func (h *History) order(runs []Run) (point []int, err error) {
+// have none, and then it is that of time, which has no place for a run without a date:
+// beside others it is left out.
+func (h *History) order(all []Run) (runs []Run, point []int, err error) {
+	runs = all
 	number := func(r *Run) float64 {
 		n, err := strconv.ParseFloat(r.Labels.Get(commit), 64)
 		if err != nil {
@@ -108,9 +112,17 @@ func (h *History) order(runs []Run) (point []int, err error) {
 	if !h.versions {
 		h.by = "time, since not all have a label commit"
 	}
-	for i := range runs {
-		if len(runs) > 1 && h.by != "label commit" && runs[i].Header.Started.IsZero() {
-			return nil, fmt.Errorf("the run %s has no date to be ordered by: leave it out, or give every record a number as label commit (tare label RECORD commit=4)", cmp.Or(runs[i].Header.RunID, "without an id"))
+	if len(runs) > 1 && h.by != "label commit" {
+		runs = nil
+		for _, r := range all {
+			if r.Header.Started.IsZero() {
+				h.undated = append(h.undated, cmp.Or(r.Header.RunID, "one without an id"))
+			} else {
+				runs = append(runs, r)
+			}
+		}
+		if runs == nil {
+			return nil, nil, errors.New("no run has a date to be ordered by: " + numberThem)
 		}
 	}
 	slices.SortStableFunc(runs, func(a, b Run) int {
@@ -133,8 +145,10 @@ func (h *History) order(runs []Run) (point []int, err error) {
 		}
 		point = append(point, at)
 	}
-	return point, nil
+	return runs, point, nil
 }
+
+const numberThem = "give every record a number as label commit (tare label RECORD commit=4)"
 
 // part makes of a figure, one cell for each run, a series for each kind of
 // circumstances.
@@ -260,7 +274,11 @@ func (h *History) Worse() bool {
 	return false
 }
 
-// Findings say by what figures are in several series.
-func (h *History) Findings() []record.Finding {
-	return (&Comparison{Differences: h.unlike}).Findings()
+// Findings say what was left out, and by what figures are in several series.
+func (h *History) Findings() (out []record.Finding) {
+	if h.undated != nil {
+		out = append(out, record.Finding{Code: "no-date", Level: "warning", Advice: numberThem,
+			Message: page.Amount(len(h.undated), "run") + " left out, without a date to be ordered by: " + page.Listed(h.undated)})
+	}
+	return append(out, (&Comparison{Differences: h.unlike}).Findings()...)
 }

@@ -96,16 +96,35 @@ func TestAHistoryTellsWhereAFigureChanged(t *testing.T) {
 
 func TestARunWithoutADateIsNotPutInOrderByTime(t *testing.T) {
 	t.Parallel()
-	for by, numbered := range map[string]bool{"time": false, "numbers of commits": true} {
-		runs := past(20, func(_ int, r *Run) float64 {
-			if !numbered {
+	for by, tt := range map[string]struct {
+		commits bool
+		undated int
+		runs    int // 0: refused
+		says    string
+	}{
+		"time":                 {false, 2, 18, "18 runs of 18 points · 2 series · ordered by time, since not all have a label commit\nleft out, since they have no date to be ordered by: r3, r4; give every record a number"},
+		"nothing at all":       {false, 20, 0, "no run has a date to be ordered by: give every record a number"},
+		"numbers of commits":   {true, 2, 20, "20 runs of 20 points"},
+		"time, which all have": {false, 0, 20, "20 runs of 20 points"},
+	} {
+		h, err := NewHistory(past(20, func(i int, r *Run) float64 {
+			if !tt.commits {
 				r.Labels = nil
 			}
+			if tt.undated == 20 || i >= 3 && i < 3+tt.undated {
+				r.Header.Started, r.Header.RunID = time.Time{}, fmt.Sprint("r", i)
+			}
 			return 1
-		})
-		runs[3].Header.Started = time.Time{}
-		if _, err := NewHistory(runs, "*", ""); numbered != (err == nil) || err != nil && !strings.Contains(err.Error(), "has no date to be ordered by") {
-			t.Errorf("by %s: %v", by, err)
+		}), "*", "")
+		if err != nil {
+			if tt.runs > 0 || !strings.Contains(err.Error(), tt.says) {
+				t.Errorf("by %s: %v", by, err)
+			}
+			continue
+		}
+		left := 20 - tt.runs
+		if text := draw(t, h.Page()); h.runs != tt.runs || !strings.Contains(text, tt.says) || strings.Contains(text, "left out") != (left > 0) || len(h.Findings()) > 0 != (left > 0) {
+			t.Errorf("by %s: %d runs, findings %v\n%s", by, h.runs, h.Findings(), text)
 		}
 	}
 }

@@ -17,6 +17,9 @@ func (h *History) Page() *page.Page {
 	p.Head = []string{
 		page.Dotted(page.Amount(h.runs, "run")+" of "+page.Amount(len(h.Points), "point"), fmt.Sprint(len(h.Series), " series"), "ordered by "+h.by),
 	}
+	if h.undated != nil {
+		p.Head = append(p.Head, "left out, since they have no date to be ordered by: "+page.Listed(h.undated)+"; "+numberThem)
+	}
 	p.Add((&Comparison{Differences: h.unlike}).unlikeTable(), h.changes(), h.courses())
 	return p
 }
