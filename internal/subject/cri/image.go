@@ -39,10 +39,10 @@ func (d *driver) give(ctx context.Context, img *image.Image, may func(ctx contex
 		return id, false, err
 	}
 	if err = may(ctx); err == nil {
-		err = d.load(ctx, img)
+		made, err = true, d.load(ctx, img)
 	}
 	if err != nil {
-		return "", false, fmt.Errorf("import the image %s: %w", img.Ref, err)
+		return "", made, fmt.Errorf("import the image %s: %w", img.Ref, err)
 	}
 	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		if id, err = d.conn.find(ctx, img.Ref); err != nil || id != "" {

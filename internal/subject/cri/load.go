@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/distribution/reference"
 	docker "github.com/moby/moby/client"
@@ -16,6 +15,7 @@ import (
 	"github.com/tare-bench/tare/internal/probe/image"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/containerd"
+	"github.com/tare-bench/tare/internal/subject/engine"
 	"github.com/tare-bench/tare/internal/subject/engine/cli"
 )
 
@@ -24,7 +24,7 @@ const criNamespace = "k8s.io"
 
 // load imports an image by the engine's own way.
 func (d *driver) load(ctx context.Context, img *image.Image) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := engine.Loading(ctx)
 	defer cancel()
 	switch d.engineName {
 	case containerdEngine:

@@ -187,11 +187,8 @@ func (d *driver) Users(ctx context.Context, ref string) ([]string, error) {
 	return out, nil
 }
 
-// imagePatience is how long loading an image may take, or removing it.
+// imagePatience is how long removing an image may take.
 const imagePatience = time.Minute
-
-// imageEnds is how long a load that was begun may go on in a run that is to end.
-const imageEnds = 10 * time.Second
 
 // Import implements engine.Driver. Nothing is pulled: what the daemon has
 // afterwards under the image's name is the image, or it is an error.
@@ -200,12 +197,8 @@ func (d *driver) Import(ctx context.Context) (made bool, err error) {
 	if has || err != nil {
 		return false, err
 	}
-	// A daemon goes on loading what its client gives up, and would have the image after
-	// all has been cleaned: it is waited for, of a run that is to end for a moment.
-	begun, cancel := context.WithTimeout(context.WithoutCancel(ctx), imagePatience)
+	ctx, cancel := engine.Loading(ctx)
 	defer cancel()
-	defer context.AfterFunc(ctx, func() { time.AfterFunc(imageEnds, cancel) })()
-	ctx = begun
 	archive, err := d.image.Open()
 	if err != nil {
 		return false, fmt.Errorf("read the image %s: %w", d.image.Ref, err)
@@ -213,7 +206,7 @@ func (d *driver) Import(ctx context.Context) (made bool, err error) {
 	defer archive.Close()
 	reply, err := d.ImageLoad(ctx, archive, client.ImageLoadWithQuiet(true))
 	if err != nil {
-		return false, fmt.Errorf("load the image %s: %w", d.image.Ref, d.plain(err))
+		return true, fmt.Errorf("load the image %s: %w", d.image.Ref, d.plain(err))
 	}
 	defer reply.Close()
 	said, err := loadReply(reply)

@@ -16,14 +16,15 @@ type holding struct {
 // Hold takes part in a thing on an engine that several sessions share, such as
 // the workload's image. The first one to hold it calls make, which tells
 // whether it made the thing or found it there. The last one to let go of it
-// calls remove, if it was made. key names thing and engine.
+// calls remove, if it was made; so does one for whom making it went wrong half way,
+// whom letGo is given beside the error. key names thing and engine.
 func Hold(key string, make func() (made bool, err error)) (letGo func(remove func() error) error, err error) {
 	held.Lock()
 	defer held.Unlock()
 	h := held.by[key]
 	if h == nil {
-		made, err := make()
-		if err != nil {
+		var made bool
+		if made, err = make(); err != nil && !made {
 			return nil, err
 		}
 		h = &holding{made: made}
@@ -46,7 +47,7 @@ func Hold(key string, make func() (made bool, err error)) (letGo func(remove fun
 			return nil
 		}
 		return remove()
-	}, nil
+	}, err
 }
 
 // Renew makes sure that what is held under key is still there, since others may

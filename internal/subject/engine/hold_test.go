@@ -1,8 +1,11 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 func TestWhatSessionsShareIsMadeOnceAndRemovedByTheLast(t *testing.T) {
@@ -37,6 +40,30 @@ func TestWhatSessionsShareIsMadeOnceAndRemovedByTheLast(t *testing.T) {
 	if _, err := Hold("y", func() (bool, error) { return true, nil }); err != nil {
 		t.Errorf("after an error: %v", err)
 	}
+}
+
+func TestWhatWasMadeHalfIsRemoved(t *testing.T) {
+	broken, removed := errors.New("no"), 0
+	letGo, err := Hold("half", func() (bool, error) { return true, broken })
+	if !errors.Is(err, broken) || letGo == nil {
+		t.Fatalf("nobody can let go of it: %v", err)
+	}
+	if _ = letGo(func() error { removed++; return nil }); removed != 1 {
+		t.Errorf("removed %d times", removed)
+	}
+}
+
+func TestALoadGoesOnForAMomentWhenTheRunIsToEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		run, end := context.WithCancel(t.Context())
+		ctx, done := Loading(run)
+		defer done()
+		end()
+		began := time.Now()
+		if <-ctx.Done(); time.Since(began) != imageEnds {
+			t.Errorf("given up after %v", time.Since(began))
+		}
+	})
 }
 
 func TestWhatHadToBeMadeAgainIsRemovedThoughItWasFoundThere(t *testing.T) {

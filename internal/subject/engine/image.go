@@ -1,10 +1,31 @@
 package engine
 
 import (
+	"context"
 	"strings"
+	"time"
 
 	"github.com/tare-bench/tare/internal/probe/image"
 )
+
+// imagePatience is how long loading an image may take, and imageEnds how long a load
+// that was begun may go on in a run that is to end.
+const (
+	imagePatience = time.Minute
+	imageEnds     = 10 * time.Second
+)
+
+// Loading is the time of a load. A daemon goes on loading what its client gives up, and
+// would have the image after all has been cleaned: it is waited for, of a run that is to
+// end for a moment.
+func Loading(ctx context.Context) (context.Context, context.CancelFunc) {
+	begun, cancel := context.WithTimeout(context.WithoutCancel(ctx), imagePatience)
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(imageEnds, cancel) })
+	return begun, func() {
+		stop()
+		cancel()
+	}
+}
 
 // imageLabel is the one that image.Probe gives to all its images.
 const imageLabel = "dev.tare.image"

@@ -35,7 +35,8 @@ type Driver interface {
 	List(ctx context.Context) ([]string, error)
 	// Remove removes containers by force. One that is not there is no error.
 	Remove(ctx context.Context, names []string) error
-	// Import makes the image available, and tells whether it was not there.
+	// Import makes the image available, and tells whether it was not there, also with an
+	// error after which it may be.
 	Import(ctx context.Context) (made bool, err error)
 	// Drop removes an image. One that is not there is no error.
 	Drop(ctx context.Context, ref string) error

@@ -42,10 +42,12 @@ func OpenVolumes(env subject.Env) (*Volumes, error) {
 	for n := range env.Lanes {
 		path := v.Folder(n)
 		letGo, err := Hold("volume "+path, func() (bool, error) { return makeFolder(path) })
+		if letGo != nil {
+			v.letGo = append(v.letGo, func() error { return letGo(func() error { return mounts.RemoveTree(path) }) })
+		}
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("make the volume's folder of lane %d: %w", n, err), v.Close())
 		}
-		v.letGo = append(v.letGo, func() error { return letGo(func() error { return mounts.RemoveTree(path) }) })
 	}
 	return v, nil
 }

@@ -146,13 +146,15 @@ func (c *commands) Import(ctx context.Context) (bool, error) {
 	if has, err := c.hasImage(ctx); has || err != nil {
 		return false, err
 	}
+	ctx, cancel = engine.Loading(ctx)
+	defer cancel()
 	file := filepath.Join(c.env.Dir, "image.tar") // it is the daemon that reads it
 	if err := c.image.Save(file); err != nil {
 		return false, fmt.Errorf("import the workload's image: %w", err)
 	}
 	defer os.Remove(file)
 	if _, err := c.isula.Run(ctx, c.verb("load", "-i", file)...); err != nil {
-		return false, fmt.Errorf("import the workload's image: %w", err)
+		return true, fmt.Errorf("import the workload's image: %w", err)
 	}
 	has, err := c.hasImage(ctx)
 	if err == nil && !has {

@@ -168,6 +168,14 @@ func TestAMissingImportIsAnError(t *testing.T) {
 	}
 }
 
+func TestTheImageOfALoadThatBrokeOffIsRemoved(t *testing.T) {
+	f, e := newFake(t)
+	f.is(t, "load-breaks", "")
+	if _, err := weigh(t, e).Open(t.Context(), environment(t, 1)); err == nil || len(f.left(t)) > 0 {
+		t.Errorf("left: %q, %v", f.left(t), err)
+	}
+}
+
 func TestAnIsulaThatCannotBeWeighedSaysWhy(t *testing.T) {
 	f, e := newFake(t)
 	for _, c := range []struct {

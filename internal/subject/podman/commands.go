@@ -193,7 +193,7 @@ func (c *commands) Import(ctx context.Context) (bool, error) {
 	}
 	defer os.Remove(file)
 	if _, err := c.podman.Run(ctx, "load", "--quiet", "--input", file); err != nil {
-		return false, fmt.Errorf("import the workload's image: %w", err)
+		return true, fmt.Errorf("import the workload's image: %w", err)
 	}
 	id, err := c.imageID(ctx)
 	if err == nil && id != c.image.ID {
