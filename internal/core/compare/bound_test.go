@@ -103,3 +103,30 @@ func TestALevelOfUpperBoundsIsWorseOnlyWhereThatIsProven(t *testing.T) {
 		}
 	}
 }
+
+func TestUpperBoundsOfNodesAreNoDistribution(t *testing.T) {
+	t.Parallel()
+	for name, of := range map[string]int{"all are known": -1, "one is an upper bound": 7} {
+		n, out := over(t, many(40, func(i int) func(*Run) {
+			return func(r *Run) {
+				if i == of {
+					bounded(r)
+					for k := range r.Figures {
+						r.Figures[k].Estimate = figure.Exactly(500)
+					}
+				}
+			}
+		})...)
+		known := of < 0
+		for level, sign := range map[string]string{"min": "≤ 100", "median": "≤ 101", "max": "≤ 500"} {
+			f := figure.Find(n.Figures(), "latency", "nodes", level)
+			if f.AtMost == known || strings.Contains(out, sign) == known {
+				t.Errorf("%s: %s is %+v\n%s", name, level, f, out)
+			}
+		}
+		spread := figure.Find(n.Figures(), "node-spread", "nodes", "between", "of", "latency")
+		if spread.Known() != known || spread.AtMost || len(n.Findings()) != 0 || len(n.kinds[0].charts(n.shown(n.kinds[0]))) > 0 != known {
+			t.Errorf("%s: %+v, %v", name, spread, n.Findings())
+		}
+	}
+}

@@ -163,6 +163,7 @@ func (m *measured) take(node int, f *figure.Figure) {
 		o = &overNodes{Figure: figure.Figure{Experiment: f.Experiment, Quantity: f.Quantity, Unit: f.Unit, Better: f.Better, Labels: f.Labels}}
 		m.figure[key], m.figures = o, append(m.figures, o)
 	}
+	o.AtMost = o.AtMost || f.AtMost // what is less somewhere may move all of the distribution down
 	half := math.NaN()
 	if f.Bounded && f.Value != 0 {
 		half = (f.Hi - f.Lo) / 2 / math.Abs(f.Value)
@@ -233,8 +234,8 @@ func (o *overNodes) levels(m *measured) []figure.Figure {
 	known := slices.DeleteFunc(slices.Clone(o.halves), math.IsNaN)
 	for at, share := range map[int]float64{between: stat.Scatter(o.values), within: stat.Quantiles(known, 0.5)[0]} {
 		f := &out[at]
-		f.Quantity, f.Unit, f.Better, f.Labels = "node-spread", figure.Ratio, "", f.Labels.With("of", o.Quantity)
-		if stat.Finite(share) {
+		f.Quantity, f.Unit, f.Better, f.AtMost, f.Labels = "node-spread", figure.Ratio, "", false, f.Labels.With("of", o.Quantity)
+		if stat.Finite(share) && !o.AtMost {
 			f.Estimate = figure.Exactly(share)
 			f.N = len(o.values)
 		}
@@ -328,8 +329,15 @@ func (a *apartNode) String() string {
 	return fmt.Sprintf("%s %s is %s (%sscore %.1f); %d of %s lie apart", f.of.Quantity, f.of.Labels, page.Text(f.value, f.of.Unit), shift, f.Score, len(a.figures), page.Amount(a.among, "figure"))
 }
 
-// outliers are the nodes that lie apart from those like them, the furthest first.
+// proven are the figures of which no node has an upper bound only.
+func proven(all []*overNodes) []*overNodes {
+	return slices.DeleteFunc(slices.Clone(all), func(o *overNodes) bool { return o.AtMost })
+}
+
+// outliers are the nodes that lie apart from those like them, the furthest first. Upper
+// bounds do not show who does.
 func (m *measured) outliers(all []*overNodes) (out []apartNode) {
+	all = proven(all)
 	among, apart := 0, map[int]*apartNode{}
 	for _, o := range all {
 		among += len(o.values)

@@ -107,7 +107,7 @@ func (m *measured) distribution(shown []*overNodes) *page.Section {
 
 // charts are the figures in which nodes lie furthest apart, by type of machine and kernel.
 func (m *measured) charts(shown []*overNodes) (out []*page.Chart) {
-	widest := slices.Clone(shown)
+	widest := proven(shown)
 	slices.SortStableFunc(widest, func(a, b *overNodes) int { return cmp.Compare(stat.Scatter(b.values), stat.Scatter(a.values)) })
 	machine, kernel := m.circumstance["\x00"+machineField], m.circumstance["\x00"+kernelField]
 	group, groups := make([]string, len(m.names)), map[string]int{}
@@ -202,7 +202,7 @@ func against(shown []*overNodes, quantity string, nodes []int) page.Cell {
 		member[node] = true
 	}
 	for _, o := range shown {
-		if o.Quantity != quantity {
+		if o.Quantity != quantity || o.AtMost {
 			continue
 		}
 		var own []float64
