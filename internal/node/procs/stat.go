@@ -2,10 +2,13 @@ package procs
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"os"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // Tick is the unit (ns) of times in /proc/PID/stat, USER_HZ: a hundredth of a
@@ -202,4 +205,9 @@ func (d Dir) Anon() (int64, error) {
 		}
 	}
 	return max(0, pages[1]-pages[2]) * pageSize, nil
+}
+
+// SignalName is how a signal is called: "SIGTERM", or "signal 35" of one without a name.
+func SignalName(s unix.Signal) string {
+	return cmp.Or(unix.SignalName(s), fmt.Sprintf("signal %d", int(s)))
 }

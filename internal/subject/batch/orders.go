@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/tare-bench/tare/internal/lane"
 	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/record"
@@ -175,15 +177,15 @@ func Failed(o lane.Order, r *lane.Result) *record.Failure {
 	return describe(f, o)
 }
 
-// EndedAsTold checks how a workload ended that was sent SIGTERM. The probe
+// EndedAsTold checks how a workload ended that was sent a signal. The probe
 // exits with 0 then; anything else was not its doing.
-func EndedAsTold(r *lane.Result) *record.Failure {
+func EndedAsTold(r *lane.Result, told unix.Signal) *record.Failure {
 	switch {
 	case !r.WorkloadKnown || (r.Workload.Exited() && r.Workload.ExitStatus() == 0):
 		return nil
 	case r.Workload.Signaled():
 		return &record.Failure{Kind: record.FailWorkload, Exit: 128 + int(r.Workload.Signal()),
-			Detail: fmt.Sprintf("the workload was killed by signal %d instead of ending on SIGTERM", int(r.Workload.Signal()))}
+			Detail: fmt.Sprintf("the workload was killed by signal %d instead of ending on %s", int(r.Workload.Signal()), procs.SignalName(told))}
 	}
 	return &record.Failure{Kind: record.FailWorkload, Exit: r.Workload.ExitStatus(),
 		Detail: fmt.Sprintf("the workload ended with status %d instead of 0", r.Workload.ExitStatus())}

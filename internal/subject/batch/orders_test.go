@@ -9,8 +9,22 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/tare-bench/tare/internal/lane"
 )
+
+func TestAWorkloadThatDidNotEndAsToldIsBlamedByTheSignalThatItWasSent(t *testing.T) {
+	for told, want := range map[unix.Signal]string{
+		unix.SIGQUIT: "the workload was killed by signal 9 instead of ending on SIGQUIT",
+		35:           "the workload was killed by signal 9 instead of ending on signal 35",
+	} {
+		killed := &lane.Result{WorkloadKnown: true, Workload: unix.WaitStatus(unix.SIGKILL)}
+		if f := EndedAsTold(killed, told); f == nil || f.Detail != want {
+			t.Errorf("%+v", f)
+		}
+	}
+}
 
 func TestOrdersThatWereArmedAreLetGoWithoutAnyBeingBegun(t *testing.T) {
 	pool, err := lane.NewPool(lane.Options{Lanes: 3})

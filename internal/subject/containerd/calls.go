@@ -62,15 +62,16 @@ func (d *driver) creation(ctx context.Context, id string, place engine.Place) (f
 	}, c, nil
 }
 
-// stop returns the call that ends a container's process and waits for its exit.
+// stop returns the call that ends a container's process by the signal that its image
+// names, and waits for its exit.
 // The wait is begun here, so that the exit cannot come before it.
-func stop(waiting context.Context, c *container) (func(ctx context.Context) error, error) {
+func stop(waiting context.Context, c *container, signal syscall.Signal) (func(ctx context.Context) error, error) {
 	exits, err := c.task.Wait(waiting)
 	if err != nil {
 		return nil, fmt.Errorf("task.Wait: %w", err)
 	}
 	return func(ctx context.Context) error {
-		if err := c.task.Kill(ctx, syscall.SIGTERM); err != nil {
+		if err := c.task.Kill(ctx, signal); err != nil {
 			return fmt.Errorf("task.Kill: %w", err)
 		}
 		select {
@@ -106,7 +107,7 @@ func (d *driver) call(ctx context.Context, op subject.Op, s engine.State, place 
 	case op == subject.Start:
 		return c.task.Start, shown, nil
 	case op == subject.Stop:
-		do, err = stop(d.waiting, c)
+		do, err = stop(d.waiting, c, d.env.Workload.Signal())
 		return do, shown, err
 	}
 	return func(ctx context.Context) error {

@@ -104,7 +104,7 @@ func (s *Session) verify(ctx context.Context, op subject.Op, sample *record.Samp
 	if s.o.Guest {
 		s.seen[state.ID], s.seen[state.Pod.ID] = true, true
 	}
-	f := s.o.Env.Workload.Forgive(state.verify(s.o.Called, op))
+	f := s.o.Env.Workload.Forgive(state.verify(s.o.Called, op, s.o.Env.Workload.Signal()))
 	if f == nil && s.o.Runtime != "" && state.Runtime != "" && state.Runtime != s.o.Runtime {
 		f = contradicted("%s says that the container's runtime is %s, not %s", s.o.Called, state.Runtime, s.o.Runtime)
 	}

@@ -85,8 +85,9 @@ func States[T any](command string, out []byte, state func(*T) State) ([]State, e
 }
 
 // verify holds what an engine knows of a container against the operation that
-// it reported as done. engine names it in the failure's text.
-func (s State) verify(engine string, op subject.Op) *record.Failure {
+// it reported as done. engine names it in the failure's text, and told is the signal
+// that stops it.
+func (s State) verify(engine string, op subject.Op, told unix.Signal) *record.Failure {
 	want := after[op]
 	switch {
 	case slices.Contains(subject.PodOps, op):
@@ -116,20 +117,20 @@ func (s State) verify(engine string, op subject.Op) *record.Failure {
 		f.Exit = s.Exit
 		return f
 	case op == subject.Stop:
-		return endedWith(s.Exit, s.Why)
+		return endedWith(s.Exit, s.Why, told)
 	}
 	return nil
 }
 
-// endedWith holds how a workload ended that was sent SIGTERM against 0, with
+// endedWith holds how a workload ended that was sent a signal against 0, with
 // which the probe does; why is what the engine says about it.
-func endedWith(exit int, why string) *record.Failure {
+func endedWith(exit int, why string, told unix.Signal) *record.Failure {
 	f := &record.Failure{Kind: record.FailWorkload, Exit: exit, Output: why}
 	switch {
 	case exit == 0:
 		return nil
 	case exit > 128 && exit < 128+65:
-		f.Detail = fmt.Sprintf("the workload was killed by signal %d instead of ending on SIGTERM", exit-128)
+		f.Detail = fmt.Sprintf("the workload was killed by signal %d instead of ending on %s", exit-128, procs.SignalName(told))
 	default:
 		f.Detail = fmt.Sprintf("the workload ended with status %d instead of 0", exit)
 	}

@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
 )
@@ -31,13 +33,13 @@ func TestAStateIsHeldAgainstTheOperation(t *testing.T) {
 		{"running, pid 0", subject.Run, State{Status: Running}, record.FailState, "does not"},
 		{"ended at once", subject.Run, State{Status: Exited, Said: "exited", Exit: 3}, record.FailState, "ended with 3"},
 		{"stopped", subject.Stop, State{Status: Exited}, "", ""},
-		{"stopped by force", subject.Stop, State{Status: Exited, Exit: 137}, record.FailWorkload, "signal 9"},
+		{"stopped by force", subject.Stop, State{Status: Exited, Exit: 137}, record.FailWorkload, "signal 9 instead of ending on SIGQUIT"},
 		{"stopped with an error", subject.Stop, State{Status: Exited, Exit: 2}, record.FailWorkload, "status 2"},
 		{"stopped, and nobody saw how", subject.Stop, State{Status: Exited, Exit: 128, Unseen: true, Why: "StartError lost"}, record.FailState, "did not see how the workload ended: its status 128 is the engine's own (StartError lost)"},
 		{"not stopped", subject.Stop, State{Status: Running, Said: "running"}, record.FailState, "running, not exited"},
 		{"removed", subject.Remove, State{}, "", ""},
 	} {
-		f := c.state.verify("podman", c.op)
+		f := c.state.verify("podman", c.op, unix.SIGQUIT)
 		if (f == nil) != (c.kind == "") || f != nil && (f.Kind != c.kind || !strings.Contains(f.Detail, c.want)) {
 			t.Errorf("%s: %+v", c.name, f)
 		}

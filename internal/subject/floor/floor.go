@@ -147,7 +147,7 @@ func (s *session) Prepare(_ context.Context, op subject.Op, lanes []int) (subjec
 			o.Kind, o.Need, o.Watch, o.Signal = lane.Kill, lane.NeedExit, b.pid, s.env.Workload.Signal()
 			task.Confirm = func(_ context.Context, r *lane.Result, _ *record.Sample) *record.Failure {
 				b.pid = 0
-				return s.env.Workload.Forgive(batch.EndedAsTold(r))
+				return s.env.Workload.Forgive(batch.EndedAsTold(r, s.env.Workload.Signal()))
 			}
 		case subject.Remove:
 			o.Kind = lane.FloorRemove

@@ -120,7 +120,7 @@ func (s *session) Prepare(_ context.Context, op subject.Op, lanes []int) (subjec
 			task.Order = lane.Order{Kind: lane.Kill, Watch: s.pids[n], Signal: s.env.Workload.Signal(), Need: lane.NeedExit, Timeout: s.env.Timeout}
 			task.Confirm = func(_ context.Context, r *lane.Result, _ *record.Sample) *record.Failure {
 				s.pids[n] = 0
-				if f := s.env.Workload.Forgive(batch.EndedAsTold(r)); f != nil {
+				if f := s.env.Workload.Forgive(batch.EndedAsTold(r, s.env.Workload.Signal())); f != nil {
 					return f
 				}
 				if err := s.clear(n); err != nil {

@@ -340,11 +340,3 @@ const (
 	stays   = "have it stay until it is told to end, or look in its output for why it did not"
 	more    = "give it a higher limit of tasks, if it is to have as many (--limit)"
 )
-
-// name is a signal's: "SIGTERM".
-func name(s unix.Signal) string {
-	if n := unix.SignalName(s); n != "" {
-		return n
-	}
-	return fmt.Sprintf("signal %d", int(s))
-}

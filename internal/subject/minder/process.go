@@ -36,10 +36,10 @@ func look(r subject.Reached, told unix.Signal, late time.Time) *finding {
 	}
 	switch {
 	case status.Ignored&bit != 0:
-		f.signal, f.advice = "the workload ignores "+name(told), "have it end on "+name(told)
+		f.signal, f.advice = "the workload ignores "+procs.SignalName(told), "have it end on "+procs.SignalName(told)
 	case status.Blocked&bit != 0: // it may be waited for
 	case status.Caught&bit == 0 && len(status.NSpid) > 1 && status.NSpid[len(status.NSpid)-1] == 1:
-		f.signal = fmt.Sprintf("the workload had no handler for %s when it was sent, and the first process of a container gets no signal that it has no handler for", name(told))
+		f.signal = fmt.Sprintf("the workload had no handler for %s when it was sent, and the first process of a container gets no signal that it has no handler for", procs.SignalName(told))
 		f.advice = "give the program a handler or an init before it (--command 'tini -- PROGRAM'); where it has one later, say with --ready when"
 	}
 	return f

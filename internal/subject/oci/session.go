@@ -186,7 +186,7 @@ func (s *session) confirm(ctx context.Context, op subject.Op, n int, r *lane.Res
 		c.pid = pid
 	case subject.Stop:
 		c.pid = 0
-		if f := s.env.Workload.Forgive(batch.EndedAsTold(r)); f != nil {
+		if f := s.env.Workload.Forgive(batch.EndedAsTold(r, s.env.Workload.Signal())); f != nil {
 			return f
 		}
 		ask = ask || s.flavour.lagsState // or it could not be removed yet
