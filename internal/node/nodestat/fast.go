@@ -16,7 +16,7 @@ import (
 // Tick is what a sampler reads of the machine at every tick: memory in bytes,
 // counters since boot. What could not be read is -1.
 type Tick struct {
-	Used      int64 // as record.Host.Used
+	Used      int64 // as record.Host.Used; free huge pages of other than the usual size are in it
 	Available int64
 	Cache     int64 // as record.Host.Cache
 	Busy      int64 // ns of all CPUs
@@ -109,7 +109,8 @@ func (f *Fast) Read(into *Tick) error {
 	if err == nil {
 		into.Available, into.Cache = m.Available, m.Cached+m.Buffers-m.Shmem
 		if err = f.list(); err == nil {
-			into.Used = m.Total - m.Free - f.lists.bytes - into.Cache
+			_, huge := m.Huge()
+			into.Used = m.Total - m.Free - f.lists.bytes - huge - into.Cache
 		}
 	}
 	cpu, cpuErr := f.cpu()

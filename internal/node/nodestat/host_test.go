@@ -187,7 +187,7 @@ func TestReadHostSaysWhatIsBroken(t *testing.T) {
 
 func TestFast(t *testing.T) {
 	listed := 123 * int64(os.Getpagesize())
-	all := Tick{Used: (1000000-400000-301000+50000)<<10 - listed, Available: 700000 << 10, Cache: 251000 << 10,
+	all := Tick{Used: (1000000-400000-301000+50000)<<10 - listed - 10<<20, Available: 700000 << 10, Cache: 251000 << 10,
 		Busy: 1630000000, Read: 104 * 512, Write: 206 * 512, Load1000: 1250}
 	with := func(change func(*Tick)) Tick {
 		x := all
