@@ -3,7 +3,6 @@ package engine
 import (
 	"crypto/rand"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strings"
@@ -40,16 +39,7 @@ func endMarked(id, mark string) int {
 }
 
 func marked(pid int, id, mark string) bool {
-	if !InGroupOf(pid, id) {
-		return false
-	}
-	f, err := os.Open(fmt.Sprintf("/proc/%d/environ", pid))
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	environ, _ := io.ReadAll(io.LimitReader(f, 1<<20))
-	return slices.Contains(strings.Split(string(environ), "\x00"), mark)
+	return InGroupOf(pid, id) && slices.Contains(procs.EnvironmentOf(pid), mark)
 }
 
 // KillCommands kills the processes of a container but its first one: commands
