@@ -28,8 +28,10 @@ type GroupCharge struct {
 //     holds its processes or its vCPUs.
 //   - overhead: another group of the sandbox's own. It bears the container's id,
 //     or it is one of Kata's overhead groups, or all processes in it are this
-//     sandbox's.
-//   - shared: all others.
+//     sandbox's and what the container holds is among them.
+//   - shared: all others. In a group of shims or monitors alone, such as the one in which
+//     podman on cgroupfs has those of all its containers, others were before, and left
+//     what they are charged for.
 func (s *Snapshot) Charges(members []record.Process, boxes []Sandbox) []GroupCharge {
 	var daemons []int
 	for i := range members {
@@ -124,9 +126,9 @@ func (r *facts) charge(where string, u *users, owners map[string]int) (record.Ch
 		return record.ChargePod, r.ids[id]
 	case bears:
 		return record.ChargeOverhead, r.ids[id]
-	case !own || r.shared(where):
+	case !own || !u.inside || r.shared(where):
 		return record.ChargeShared, -1
-	case u.inside && !r.asked[owner] && !overhead(where):
+	case !r.asked[owner] && !overhead(where):
 		return record.ChargePod, owner
 	}
 	return record.ChargeOverhead, owner

@@ -54,6 +54,15 @@ func TestEveryProcessOfASandboxHasItsRole(t *testing.T) {
 			roles:   "60=monitor@0 61=workload@0 62=runtime@0 63=monitor@0 64=workload@0",
 			charges: "/machine.slice/libpod-" + hex + ".scope/container=pod@0 /machine.slice/libpod-conmon-" + hex + ".scope=overhead@0 /user.slice=shared@-1",
 		},
+		"podman on cgroupfs: the group of all monitors is nobody's own": {
+			procs: []proc{
+				{pid: 60, ppid: 1, args: "/usr/bin/conmon --api-version 1 -c " + hex, cgroup: v1("/libpod_parent/conmon")},
+				{pid: 61, ppid: 60, nspid: "61 1", args: "/probe", cgroup: v1("/libpod_parent/libpod-" + hex)},
+			},
+			box:     Sandbox{IDs: []string{hex}, Workload: 61},
+			roles:   "60=monitor@0 61=workload@0",
+			charges: "/libpod_parent/conmon=shared@-1 /libpod_parent/libpod-" + hex + "=pod@0",
+		},
 		"a CRI-O pod: conmon in the pod's group, a pause and two containers": {
 			procs: []proc{
 				{pid: 60, ppid: 1, args: "/usr/bin/conmon -c " + hex + " --exit-dir /var/run/crio/exits", cgroup: v1("/pods/p1")},
@@ -134,7 +143,7 @@ func TestEveryProcessOfASandboxHasItsRole(t *testing.T) {
 			},
 			box:     Sandbox{IDs: []string{"c1"}, Workload: 61, Group: "/default/c1"},
 			roles:   "60=shim@0 61=workload@0 63=shim@0",
-			charges: "/default/c1=pod@0 /shims=overhead@0",
+			charges: "/default/c1=pod@0 /shims=shared@-1",
 			rules:   []string{"started by the shim"},
 		},
 		"a process that left its container's group is still its own": {
