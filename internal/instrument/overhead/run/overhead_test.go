@@ -296,6 +296,50 @@ func TestALoadThatEndsEarlyGivesNoFigures(t *testing.T) {
 	t.Errorf("read %v", moments(rec))
 }
 
+// fills is a node on which a load stands only after so many looks.
+type fills struct {
+	overheadrun.Meter
+	begun, stands chan struct{}
+	looks         int
+}
+
+func (f *fills) Read(ctx context.Context, boxes []subject.Sandbox, daemons []int, memory bool) record.Reading {
+	x := f.Meter.Read(ctx, boxes, daemons, memory)
+	select {
+	case <-f.begun:
+		if f.looks++; f.looks == 5 {
+			close(f.stands)
+		}
+	default:
+	}
+	if f.looks >= 5 {
+		x.Host.Free -= 64 << 20
+	}
+	return x
+}
+
+func TestALoadThatBeginsLateIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	f := &fills{begun: make(chan struct{}), stands: make(chan struct{})}
+	late := func(ctx context.Context, _ int, _ []string) (subject.Executed, error) {
+		close(f.begun)
+		select {
+		case <-f.stands:
+		case <-ctx.Done():
+		}
+		return subject.Executed{Exit: 3}, nil
+	}
+	o, _ := options(func(p *overhead.Options) {
+		p.Phases, p.Sandboxes, p.Settle = []string{"idle", "hold 64MiB"}, []int{1}, 20*time.Second
+	}, &scripted{name: "a", exec: late})
+	f.Meter, o.Meter = o.Meter, f
+	for _, x := range perform(t.Context(), t, o).Readings {
+		if x.Phase == "hold 64MiB" && x.Moment == record.MomentBegin && x.Host.Used() != 164<<20 {
+			t.Errorf("%d MiB were in use when the phase began", x.Host.Used()>>20)
+		}
+	}
+}
+
 func TestALoadThatDoesNotFitOnTheDiskIsLeftOut(t *testing.T) {
 	o, log := options(func(p *overhead.Options) { p.Phases = []string{"idle", "1G"} }, &scripted{name: "a"})
 	o.Free = func() (int64, error) { return 1 << 30, nil }

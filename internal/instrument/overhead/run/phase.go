@@ -139,8 +139,9 @@ const (
 // and said that it did what it was told: one that ended early, or never began,
 // gives no figures.
 func (v *visit) calibrate(ctx context.Context, p overhead.Phase) error {
-	if free := v.host(ctx).Available; float64(p.Bytes)*float64(v.made) > maxOfRoom*float64(free) {
-		return v.skip(p, fmt.Sprintf("%d times %d MiB are more than 80 %% of the %d MiB that are available", v.made, p.Bytes>>20, free>>20),
+	before := v.host(ctx)
+	if float64(p.Bytes)*float64(v.made) > maxOfRoom*float64(before.Available) {
+		return v.skip(p, fmt.Sprintf("%d times %d MiB are more than 80 %% of the %d MiB that are available", v.made, p.Bytes>>20, before.Available>>20),
 			"hold less, or use a node with more memory")
 	}
 	lead := ramp
@@ -159,7 +160,11 @@ func (v *visit) calibrate(ctx context.Context, p overhead.Phase) error {
 	work.Begun, work.Command = job.begun, lane.Quote(args)
 	defer job.wait()
 	_ = machine.Sleep(ctx, lead)
-	settled := v.options.Meter.Settle(ctx, v.options.Plan.Settle)
+	wait := v.options.Plan.Settle
+	if p.Kind == overhead.PhaseHold {
+		wait -= v.rise(ctx, job, before.Used()+p.Bytes*int64(v.made)*9/10, wait/2)
+	}
+	settled := v.options.Meter.Settle(ctx, wait)
 	begun := machine.Now()
 	begin, stop, err := v.open(ctx, p, settled)
 	if err != nil {
@@ -180,6 +185,20 @@ func (v *visit) calibrate(ctx context.Context, p overhead.Phase) error {
 		}
 	}
 	return v.store(end, s, err)
+}
+
+// rise waits until the node has so much in use, at most for a time and while no load has
+// ended, and tells how long that took: on a crowded machine a load may not have begun when it would be full on an
+// idle one, and a node on which nothing has changed yet looks like one that has settled.
+// What a VM holds may have been the node's loss before.
+func (v *visit) rise(ctx context.Context, l *command, used int64, most time.Duration) time.Duration {
+	begun := machine.Now()
+	for {
+		host, took := v.host(ctx), time.Duration(machine.Now()-begun)
+		if host.Used() >= used || took >= most || l.ended.Load() > 0 || machine.Sleep(ctx, 50*time.Millisecond) != nil {
+			return min(took, most)
+		}
+	}
 }
 
 // stood says whether loads of known size stood for all of the time in which they
