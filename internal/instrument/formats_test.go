@@ -69,7 +69,11 @@ func eachPoisoned(t *testing.T, format string, check func(t *testing.T, rec *rec
 	for _, name := range names(t) {
 		t.Run(name, func(t *testing.T) {
 			rec := poisoned(t, name)
-			check(t, rec, report(t, rec, format, page.Options{}), valued(t, rec))
+			figures := valued(t, rec)
+			if !slices.Contains([]string{"json", "csv", "parquet", "junit"}, format) { // the others have no word for a bound
+				figures = slices.DeleteFunc(figures, func(f figure.Figure) bool { return f.AtMost })
+			}
+			check(t, rec, report(t, rec, format, page.Options{}), figures)
 		})
 	}
 }

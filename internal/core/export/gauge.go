@@ -72,6 +72,9 @@ func gauges(figures []named) []gauge {
 			add(n, "lower", in, n.Lo)
 			add(n, "upper", in, n.Hi)
 		}
+		if bound, ok := n.atMost(); ok {
+			add(n, "upper", in, bound)
+		}
 		if n.Total > 0 {
 			add(n, "failed", conventions[figure.Count], float64(n.Failed))
 			add(n, "attempts", conventions[figure.Count], float64(n.Total))

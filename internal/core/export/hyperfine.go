@@ -29,7 +29,7 @@ func Hyperfine(w io.Writer, all []Document) error {
 	results := []timing{}
 	for i, figures := range naming(all) {
 		for _, n := range figures {
-			if times := n.values(); n.Unit == figure.Nanoseconds && len(times) > 0 {
+			if times := n.values(); n.Unit == figure.Nanoseconds && !n.AtMost && len(times) > 0 {
 				results = append(results, n.timing(times, all[i].Figures))
 			}
 		}

@@ -145,6 +145,10 @@ func caseOf(n *named) testCase {
 		add("lo", number(n.Lo))
 		add("hi", number(n.Hi))
 	}
+	bound, isBound := n.atMost()
+	if isBound {
+		add("hi", number(bound))
+	}
 	add("better", string(n.Better))
 	add("verdict", term.Clean(n.Verdict))
 	c.Properties = p
@@ -152,7 +156,7 @@ func caseOf(n *named) testCase {
 	switch {
 	case n.Failed > 0:
 		c.Failure = &outcome{Message: fmt.Sprintf("%d of %d attempts failed", n.Failed, n.Total), Text: reasons}
-	case !n.known():
+	case !n.known() && !isBound:
 		c.Skipped = &outcome{Message: "no value", Text: reasons}
 	}
 	return c

@@ -23,8 +23,20 @@ func (n *named) name() string {
 	return strings.TrimSpace(n.Experiment + " " + n.Quantity + " " + n.labels.String())
 }
 
-// known tells whether there is a value. NaN and infinities are none.
-func (n *named) known() bool { return n.Estimate.Known() && stat.Finite(n.Value) }
+// known tells whether there is a value. NaN and infinities are none, and an upper bound
+// would pass for one where no word beside it says what it is.
+func (n *named) known() bool { return n.finite() && !n.AtMost }
+
+// atMost is what a figure is at most that is known as an upper bound only: where there is
+// an interval, its upper end.
+func (n *named) atMost() (bound float64, ok bool) {
+	if bound = n.Value; n.Bounded && stat.Finite(n.Hi) {
+		bound = n.Hi
+	}
+	return bound, n.finite() && n.AtMost
+}
+
+func (n *named) finite() bool { return n.Estimate.Known() && stat.Finite(n.Value) }
 
 // bounded tells whether the value has an interval.
 func (n *named) bounded() bool {
