@@ -124,13 +124,13 @@ func (s *start) Start(ctx context.Context) (int64, []record.Sample, error) {
 	bounded, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	sample, err := s.run(bounded)
-	if err != nil {
-		sample.Failure = &record.Failure{Kind: record.FailExec, Detail: err.Error()}
-	}
-	if ctx.Err() != nil {
+	switch { // by what became of the command: its last words may come after its time
+	case errors.Is(err, errEnded) && ctx.Err() != nil:
 		sample.Failure = &record.Failure{Kind: record.FailInterrupted, Detail: "tare was told to stop"}
-	} else if bounded.Err() != nil {
+	case errors.Is(err, errEnded):
 		sample.Failure = &record.Failure{Kind: record.FailTimeout, Detail: fmt.Sprintf("not done within %v; it was killed with its process group", s.timeout)}
+	case err != nil:
+		sample.Failure = &record.Failure{Kind: record.FailExec, Detail: err.Error()}
 	}
 	if f := sample.Failure; f != nil {
 		f.Command, f.Output = lane.Quote(s.target.args), strings.TrimSpace(string(s.said))

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
@@ -89,6 +91,25 @@ func TestACommandEndsWithTheRun(t *testing.T) {
 	_, s := run(ctx, t, 10*time.Minute, "sh", "-c", ": > "+marker+"; exec sleep 300")
 	if s.Failure == nil || s.Failure.Kind != record.FailInterrupted || time.Since(began) > 4*time.Minute {
 		t.Errorf("%+v after %v", s.Failure, time.Since(began))
+	}
+}
+
+func TestACommandThatHasEndedIsDoneThoughItsTimeIsOverWhileSomebodyHoldsItsOutput(t *testing.T) {
+	dir := t.TempDir()
+	ctx, over := context.WithCancel(t.Context())
+	defer over()
+	go func() {
+		_ = appears(filepath.Join(dir, "pid"))
+		b, _ := os.ReadFile(filepath.Join(dir, "pid"))
+		pid, _ := strconv.Atoi(strings.TrimSpace(string(b)))
+		for pid > 1 && unix.Kill(pid, 0) == nil { // it is reaped after it was looked at
+			time.Sleep(time.Millisecond)
+		}
+		over()
+	}()
+	_, s := run(ctx, t, time.Minute, "sh", "-c", "cd "+dir+"; echo $$ > new; mv new pid; sleep 1 & exit 0")
+	if s.Failure != nil {
+		t.Errorf("%+v", s.Failure)
 	}
 }
 

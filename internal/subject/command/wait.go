@@ -12,26 +12,31 @@ import (
 	"github.com/tare-bench/tare/internal/node/procs"
 )
 
+// errEnded says that a command was told to end, and did not by itself.
+var errEnded = errors.New("it was told to end")
+
 // grace is how long a process group has to end once it was told to.
 const grace = 5 * time.Second
 
 // wait waits for the command's end and says when that was. When ctx ends the
 // command is told to end, with its process group, and what is left of that is
-// killed five seconds later, be it without the command.
+// killed five seconds later, be it without the command; the error is errEnded then.
 //
 // The command is not reaped before all that is done: until then its number, which
 // is the group's, is nobody else's.
 func wait(ctx context.Context, p *os.Process) (state *os.ProcessState, returned int64, err error) {
-	ended, told := make(chan struct{}), make(chan struct{})
+	ended, told := make(chan struct{}), make(chan error)
 	go func() {
-		defer close(told)
 		select {
 		case <-ended:
 		case <-ctx.Done():
 		}
-		if ctx.Err() != nil {
-			end(p.Pid)
+		if ctx.Err() == nil {
+			told <- nil
+			return
 		}
+		end(p.Pid)
+		told <- errEnded
 	}()
 	for {
 		if err = unix.Waitid(unix.P_PID, p.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil); !errors.Is(err, unix.EINTR) {
@@ -40,9 +45,9 @@ func wait(ctx context.Context, p *os.Process) (state *os.ProcessState, returned 
 	}
 	returned = machine.Now()
 	close(ended)
-	<-told
+	by := <-told
 	state, err = p.Wait() // which says what waitid did not
-	return state, returned, err
+	return state, returned, errors.Join(err, by)
 }
 
 // end ends a process group.
