@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -41,12 +42,10 @@ func TestAListOfProgramsIsWholeInEveryFormat(t *testing.T) {
 
 // clientsOf lists the clients and servers of a load whose program is in a folder.
 func clientsOf(dir string) (found []string) {
-	files, _ := filepath.Glob("/proc/[0-9]*/exe")
-	for _, f := range files {
-		if path, _ := os.Readlink(f); strings.HasPrefix(path, dir+"/") {
-			line, _ := os.ReadFile(filepath.Join(filepath.Dir(f), "cmdline"))
-			if text := strings.ReplaceAll(string(line), "\x00", " "); strings.Contains(text, " -load-") {
-				found = append(found, filepath.Base(filepath.Dir(f))+" "+text)
+	for _, pid := range procs.All() {
+		if path, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid)); strings.HasPrefix(path, dir+"/") {
+			if text := strings.Join(procs.ArgsOf(pid), " "); strings.Contains(text, " -load-") {
+				found = append(found, fmt.Sprintf("%d %s", pid, text))
 			}
 		}
 	}
@@ -67,12 +66,11 @@ func points(phase string) int {
 
 // counting tells whether the program in a folder holds the kernel's statistics on.
 func counting(dir string) bool {
-	files, _ := filepath.Glob("/proc/[0-9]*/exe")
-	for _, f := range files {
-		if path, _ := os.Readlink(f); !strings.HasPrefix(path, dir+"/") {
+	for _, pid := range procs.All() {
+		if path, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid)); !strings.HasPrefix(path, dir+"/") {
 			continue
 		}
-		held, _ := filepath.Glob(filepath.Join(filepath.Dir(f), "fd", "*"))
+		held, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
 		for _, fd := range held {
 			if what, _ := os.Readlink(fd); what == "anon_inode:bpf-stats" {
 				return true

@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/internal/untouched"
 	"github.com/tare-bench/tare/internal/workspace"
 	"github.com/tare-bench/tare/record"
@@ -58,10 +58,9 @@ var (
 // running lists the processes with a text on their command line, whose arguments
 // end in a zero each.
 func running(text string) []string {
-	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	var found []string
-	for _, f := range files {
-		if b, _ := os.ReadFile(f); bytes.Contains(b, []byte(text)) {
+	for _, pid := range procs.All() {
+		if b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); bytes.Contains(b, []byte(text)) {
 			found = append(found, strings.ReplaceAll(string(b), "\x00", " "))
 		}
 	}
