@@ -4,6 +4,7 @@
 package thread
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"runtime"
@@ -31,6 +32,21 @@ func Apart(f func() error) error {
 		done <- f() // never unlocked: the thread ends with the goroutine
 	}()
 	return <-done
+}
+
+// Parent calls f on a thread that stays until ctx ends. A process that f starts with
+// Pdeathsig is killed when the thread ends that started it, whatever becomes of tare's
+// others.
+func Parent(ctx context.Context, f func() error) error {
+	begun := make(chan error)
+	go func() {
+		_ = Apart(func() error {
+			begun <- f()
+			<-ctx.Done()
+			return nil
+		})
+	}()
+	return <-begun
 }
 
 // InMounts calls f in another mount namespace: that of an open

@@ -1,6 +1,7 @@
 package thread
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -141,5 +143,24 @@ func TestWhatIsNoNamespaceIsNotEntered(t *testing.T) {
 	})
 	if !errors.Is(err, unix.EINVAL) {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestWhatAParentStartsLivesAsLongAsItsContextAndNoLonger(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	c := exec.Command("sleep", "1000")
+	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := Parent(ctx, c.Start); err != nil {
+		t.Fatal(err)
+	}
+	for range 100 { // threads that end, of which any other could have started it
+		_ = Apart(func() error { return nil })
+	}
+	if state, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.Process.Pid)); err != nil || strings.Contains(string(state), ") Z") {
+		t.Errorf("%s, %v: it ended", state, err)
+	}
+	cancel()
+	if err := c.Wait(); err == nil || err.Error() != "signal: killed" {
+		t.Errorf("it ended: %v", err)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/thread"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -65,7 +66,7 @@ func shell(t *testing.T, script string) *exec.Cmd {
 	c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID, Pdeathsig: syscall.SIGKILL}
 	out, err := c.StdoutPipe()
 	if err == nil {
-		err = c.Start()
+		err = thread.Parent(t.Context(), c.Start)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -22,6 +22,7 @@ import (
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/ready"
 	"github.com/tare-bench/tare/internal/subject/setting"
+	"github.com/tare-bench/tare/internal/thread"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -178,7 +179,7 @@ func TestAServerIsReadyWhenItListensInANetworkOfItsOwn(t *testing.T) {
 		seen := make(chan int64, 1) // when it was seen that it listens, by whoever looks beside
 		l.do = func(int) {
 			began = machine.Now()
-			if err := c.Start(); err != nil {
+			if err := thread.Parent(t.Context(), c.Start); err != nil {
 				t.Error(err)
 				seen <- 0
 				return
@@ -199,22 +200,25 @@ func TestAServerIsReadyWhenItListensInANetworkOfItsOwn(t *testing.T) {
 // listens waits until somebody listens in the network of a process, and says when that
 // was so.
 func listens(t *testing.T, pid int) int64 {
-	for t.Context().Err() == nil {
-		b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/net/tcp", pid))
+	for {
+		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/tcp", pid))
 		b6, _ := os.ReadFile(fmt.Sprintf("/proc/%d/net/tcp6", pid))
+		if err != nil {
+			t.Error("it ended before it listened: ", err)
+			return 0
+		}
 		if now := machine.Now(); strings.Contains(string(b)+string(b6), " 0A ") { // TCP_LISTEN
 			return now
 		}
 		time.Sleep(time.Millisecond)
 	}
-	return 0
 }
 
 func TestAWorkloadThatEndsIsNotWaitedForAndSaysHowItEnded(t *testing.T) {
 	c := apart(t, "/bin/sh", "-c", "sleep 0.1; exit 3")
 	l := &lanes{ended: subject.Ended{Exit: 3, Known: true, Output: "no such port\n"}}
 	l.do = func(int) {
-		if err := c.Start(); err != nil {
+		if err := thread.Parent(t.Context(), c.Start); err != nil {
 			t.Error(err)
 			return
 		}
