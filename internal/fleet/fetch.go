@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"k8s.io/client-go/util/exec"
 
@@ -73,7 +74,7 @@ func (f *Fleet) fetch(ctx context.Context, pod, node string) (path string, err e
 		before := r.got
 		r.head, r.begun = nil, false
 		said := engine.Kept{Most: subject.MaxOutput}
-		err := f.exec(ctx, pod, keeperName, f.sends(node, r.got), &r, &said)
+		err := f.receive(ctx, pod, f.sends(node, r.got), &r, &said)
 		var exit exec.CodeExitError
 		switch {
 		case r.wrong != nil:
@@ -83,6 +84,8 @@ func (f *Fleet) fetch(ctx context.Context, pod, node string) (path string, err e
 				return "", err
 			}
 			return path, os.Rename(part.Name(), path)
+		case errors.Is(err, errMute):
+			return "", fmt.Errorf("fetch its record: nothing more came in %v, after %d bytes", f.silent, r.got)
 		case errors.As(err, &exit) && said.String() != "":
 			return "", fmt.Errorf("fetch its record: %s", term.Clean(strings.TrimSpace(said.String())))
 		case r.got > before:
@@ -99,9 +102,24 @@ func (f *Fleet) fetch(ctx context.Context, pod, node string) (path string, err e
 	}
 }
 
+// errMute is of a node that is connected and sends nothing: the others wait for it.
+var errMute = errors.New("nothing comes")
+
+// receive asks for a record, and ends when nothing more comes.
+func (f *Fleet) receive(ctx context.Context, pod string, command []string, r *receiver, said io.Writer) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	mute := time.AfterFunc(f.silent, func() { cancel(errMute) })
+	defer mute.Stop()
+	r.heard = func() { mute.Reset(f.silent) }
+	err := f.exec(ctx, pod, keeperName, command, r, said)
+	return cmp.Or(context.Cause(ctx), err)
+}
+
 // receiver takes what is sent, over as many connections as it needs.
 type receiver struct {
 	to    *os.File
+	heard func() // is told whenever something comes
 	head  []byte // of this connection, as far as it has come
 	begun bool   // the head is whole
 	is    *content
@@ -111,6 +129,7 @@ type receiver struct {
 
 func (r *receiver) Write(p []byte) (int, error) {
 	n := len(p)
+	r.heard()
 	if !r.begun {
 		line, rest, whole := bytes.Cut(p, []byte("\n"))
 		if r.head = append(r.head, line...); !whole && len(r.head) < 1024 {

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -27,6 +29,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/util/exec"
 
@@ -104,6 +107,7 @@ var fates = map[string]fate{
 		_, err := io.WriteString(w, `{"size":1,"sha256":"00"}`+"\nxx")
 		return err
 	}},
+	"mute":     {pod: done(0), says: "nothing more came in 5m0s, after 0 bytes"},
 	"babbling": {pod: done(0), says: "does not begin with", exec: func(_ int, _ int64, w io.Writer) error { _, err := w.Write(make([]byte, 5000)); return err }},
 	"bit-flipped": {pod: done(0), says: "its sum is 2d71", exec: func(_ int, _ int64, w io.Writer) error {
 		_, err := io.WriteString(w, `{"size":1,"sha256":"00"}`+"\nx")
@@ -196,7 +200,11 @@ func world(t *testing.T, all map[string]fate) (*Fleet, *fake.Clientset) {
 	})
 	var mu sync.Mutex
 	calls := map[string]int{}
-	f.exec = func(_ context.Context, pod, container string, command []string, stdout, stderr io.Writer) error {
+	f.exec = func(ctx context.Context, pod, container string, command []string, stdout, stderr io.Writer) error {
+		if strings.HasSuffix(pod, "-mute-x") {
+			<-ctx.Done()
+			return ctx.Err()
+		}
 		mu.Lock()
 		defer mu.Unlock()
 		calls[pod]++
@@ -421,4 +429,36 @@ func TestALaptopWhoseClockIsWrongIsAliveAsLongAsItsHeartBeats(t *testing.T) {
 			t.Errorf("dead: %v %v", alive, err)
 		}
 	})
+}
+
+func TestWhatANodeLogsIsTakenInBoundsOfTimeAndLength(t *testing.T) {
+	t.Parallel()
+	for name, says := range map[string]int{"endless": 4096, "mute": 0} {
+		t.Run(name, func(t *testing.T) {
+			left := make(chan bool, 1)
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				for range 1024 * says / 4096 {
+					_, _ = w.Write(bytes.Repeat([]byte("x"), 64<<10))
+				}
+				select {
+				case <-r.Context().Done():
+					left <- true
+				case <-time.After(time.Minute):
+					left <- false
+				}
+			}))
+			defer server.Close()
+			api, err := kube.NewAPI(&rest.Config{Host: server.URL})
+			if err != nil {
+				t.Fatal(err)
+			}
+			f := &Fleet{Client: &kube.Client{API: api}, times: times{patience: 10 * time.Second}}
+			if says == 0 {
+				f.patience = 10 * time.Millisecond
+			}
+			if got := f.says(t.Context(), "p"); len(got) != says || !<-left {
+				t.Errorf("%d bytes were taken, of an answer that was heard to its end", len(got))
+			}
+		})
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -226,10 +227,18 @@ func ended(pod *corev1.Pod) error {
 	return fmt.Errorf("tare run ended with exit status %d, %s%s", t.ExitCode, t.Reason, prefixed(": ", term.Clean(last)))
 }
 
-// says is the last line of a plan's log: its progress.
+// says is the last line of a plan's log: its progress. A node may not keep to how much was
+// asked for, nor ever answer.
 func (f *Fleet) says(ctx context.Context, pod string) string {
+	ctx, cancel := context.WithTimeout(ctx, f.patience)
+	defer cancel()
 	lines, most := int64(1), int64(4096)
-	text, _ := f.Client.Pods(f.Namespace).GetLogs(pod, &corev1.PodLogOptions{Container: runnerName, TailLines: &lines, LimitBytes: &most}).DoRaw(ctx)
+	r, err := f.Client.Pods(f.Namespace).GetLogs(pod, &corev1.PodLogOptions{Container: runnerName, TailLines: &lines, LimitBytes: &most}).Stream(ctx)
+	if err != nil {
+		return ""
+	}
+	defer r.Close()
+	text, _ := io.ReadAll(io.LimitReader(r, most))
 	return term.Clean(strings.TrimSpace(string(text)))
 }
 
