@@ -3,7 +3,6 @@ package batch
 import (
 	"os"
 	"strconv"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -13,16 +12,20 @@ import (
 // nice -20, else not at all. Without it a daemon that gets to work on the first
 // calls of a batch keeps the last ones from being made: of a hundred calls on
 // two busy CPUs by up to 70 ms, with it by 2 ms.
-// The threads sleep nearly all the time. What they start is ordinary.
+// The threads sleep nearly all the time. What they start is ordinary, and they are what
+// they were afterwards: of a tare that was begun by chrt -b, in that class.
 func urgent() (undo func()) {
-	was := map[int]int{}
+	was := map[int]*unix.SchedAttr{}
 	for _, tid := range threads() {
-		before, err := unix.Getpriority(unix.PRIO_PROCESS, tid)
+		before, err := unix.SchedGetAttr(tid, 0)
 		if err != nil {
 			continue // it has ended
 		}
-		was[tid] = 20 - before // what the system call gives
-		if schedule(tid, schedFIFO|schedResetOnFork, 1) != nil {
+		if before.Policy != unix.SCHED_DEADLINE {
+			before.Runtime = 0 // its slice, which Linux 6.12 tells, and would keep as asked for
+		}
+		was[tid] = before
+		if unix.SchedSetAttr(tid, first(), 0) != nil {
 			_ = unix.Setpriority(unix.PRIO_PROCESS, tid, -20)
 		}
 	}
@@ -30,38 +33,30 @@ func urgent() (undo func()) {
 		// The list of a process whose threads come and go may lack some.
 		for tid := range was {
 			if unix.Tgkill(unix.Getpid(), tid, 0) == nil {
-				ordinary(tid, was[tid])
+				restore(tid, was[tid])
 			}
 		}
 		for _, tid := range threads() {
 			if _, known := was[tid]; !known { // made meanwhile, by one of the others
-				ordinary(tid, was[unix.Getpid()])
+				restore(tid, was[unix.Getpid()])
 			}
 		}
 	}
 }
 
-func ordinary(tid, nice int) {
-	if schedule(tid, schedOther, 0) != nil {
-		// Taking the flag back needs a capability, the class does not.
-		_ = schedule(tid, schedOther|schedResetOnFork, 0)
-	}
-	_ = unix.Setpriority(unix.PRIO_PROCESS, tid, nice)
+// first is how a thread goes before others.
+func first() *unix.SchedAttr {
+	return &unix.SchedAttr{Policy: unix.SCHED_FIFO, Priority: 1, Flags: unix.SCHED_FLAG_RESET_ON_FORK}
 }
 
-// Scheduling classes and a flag of sched(7).
-const (
-	schedOther       = 0
-	schedFIFO        = 1
-	schedResetOnFork = 0x40000000
-)
-
-func schedule(tid int, class uintptr, priority int32) error {
-	_, _, errno := unix.RawSyscall(unix.SYS_SCHED_SETSCHEDULER, uintptr(tid), class, uintptr(unsafe.Pointer(&priority)))
-	if errno != 0 {
-		return errno
+// restore makes a thread what one was.
+func restore(tid int, was *unix.SchedAttr) {
+	if was == nil || unix.SchedSetAttr(tid, was, 0) == nil {
+		return
 	}
-	return nil
+	kept := *was // taking the flag back needs a capability, the class does not
+	kept.Flags |= unix.SCHED_FLAG_RESET_ON_FORK
+	_ = unix.SchedSetAttr(tid, &kept, 0)
 }
 
 // threads lists those of this process.

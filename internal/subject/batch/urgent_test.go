@@ -11,22 +11,21 @@ import (
 )
 
 // classOf is the scheduling class of a thread.
-func classOf(t *testing.T, tid int) uintptr {
-	t.Helper()
-	class, _, errno := unix.RawSyscall(unix.SYS_SCHED_GETSCHEDULER, uintptr(tid), 0, 0)
-	if errno != 0 {
-		return schedOther // it has ended
+func classOf(tid int) uint32 {
+	a, err := unix.SchedGetAttr(tid, 0)
+	if err != nil {
+		return unix.SCHED_NORMAL // it has ended
 	}
-	return class &^ schedResetOnFork
+	return a.Policy
 }
 
 func TestThreadsAreUrgentUntilTheyAreToldToCalmDown(t *testing.T) {
 	calm := urgent()
-	during := classOf(t, unix.Getpid()) // the first thread is always there
+	during := classOf(unix.Getpid()) // the first thread is always there
 	calm()
-	want := uintptr(schedOther)
+	want := uint32(unix.SCHED_NORMAL)
 	if mayFIFO() {
-		want = schedFIFO
+		want = unix.SCHED_FIFO
 	}
 	if during != want {
 		t.Errorf("class %d, not %d", during, want)
@@ -34,11 +33,28 @@ func TestThreadsAreUrgentUntilTheyAreToldToCalmDown(t *testing.T) {
 	ordinaryAgain(t)
 }
 
+func TestAThreadIsAfterwardsOfTheClassThatItHad(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	before, err := unix.SchedGetAttr(0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer restore(0, before)
+	if err := unix.SchedSetAttr(0, &unix.SchedAttr{Policy: unix.SCHED_BATCH, Nice: before.Nice}, 0); err != nil {
+		t.Fatal(err)
+	}
+	urgent()()
+	if got, err := unix.SchedGetAttr(0, 0); err != nil || got.Policy != unix.SCHED_BATCH || got.Nice != before.Nice {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
 func ordinaryAgain(t *testing.T) {
 	t.Helper()
 	for _, tid := range threads() {
 		nice, err := unix.Getpriority(unix.PRIO_PROCESS, tid)
-		if class := classOf(t, tid); class != schedOther || err == nil && nice > 20+10 { // the system call gives 20 - nice
+		if class := classOf(tid); class != unix.SCHED_NORMAL || err == nil && nice > 20+10 { // the system call gives 20 - nice
 			t.Errorf("thread %d is left with class %d, nice %d", tid, class, 20-nice)
 		}
 	}
@@ -49,14 +65,14 @@ func ordinaryAgain(t *testing.T) {
 func TestCallsThatHaveBegunAreOrdinary(t *testing.T) {
 	for name, n := range map[string]int{"alone": 1, "together": 3} {
 		t.Run(name, func(t *testing.T) {
-			during := make(chan uintptr, n)
+			during := make(chan uint32, n)
 			calls := make([]Call, n)
 			for i := range calls {
 				calls[i] = Call{Lane: i, Timeout: time.Minute, Do: func(context.Context) error {
 					// The last that begins calms all, and others wait for that.
-					class := classOf(t, unix.Getpid())
-					for end := time.Now().Add(10 * time.Second); n > 1 && class != schedOther && time.Now().Before(end); time.Sleep(time.Millisecond) {
-						class = classOf(t, unix.Getpid())
+					class := classOf(unix.Getpid())
+					for end := time.Now().Add(10 * time.Second); n > 1 && class != unix.SCHED_NORMAL && time.Now().Before(end); time.Sleep(time.Millisecond) {
+						class = classOf(unix.Getpid())
 					}
 					during <- class
 					return nil
@@ -70,7 +86,7 @@ func TestCallsThatHaveBegunAreOrdinary(t *testing.T) {
 				t.Fatal(err)
 			}
 			for range n {
-				if class := <-during; class != schedOther {
+				if class := <-during; class != unix.SCHED_NORMAL {
 					t.Errorf("class %d while the calls wait for their replies", class)
 				}
 			}
@@ -83,8 +99,9 @@ func TestCallsThatHaveBegunAreOrdinary(t *testing.T) {
 func mayFIFO() bool {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	may := schedule(unix.Gettid(), schedFIFO|schedResetOnFork, 1) == nil
-	ordinary(unix.Gettid(), 0)
+	before, err := unix.SchedGetAttr(0, 0)
+	may := err == nil && unix.SchedSetAttr(0, first(), 0) == nil
+	restore(0, before)
 	return may
 }
 
