@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -161,10 +162,15 @@ func (s *app) makeDocument(dir string, all []instrument.Judged, out outputFlags)
 	if !isFolder(dir) {
 		return 0, fmt.Errorf("--output: a document is a folder, and %s is a file's name: end a new folder's with /, or give --format too, such as --format html, for one file", dir)
 	}
+	_, before := os.Stat(dir)
 	if err := newFolder(dir); err != nil {
 		return 0, err
 	}
-	return codeOfAll(all), s.document(dir, all, out)
+	err = s.document(dir, all, out)
+	if err != nil && errors.Is(before, os.ErrNotExist) {
+		_ = os.Remove(dir) // unless somebody else has put something there
+	}
+	return codeOfAll(all), err
 }
 
 // checkSubject wants the subject among the targets of one of the records.
