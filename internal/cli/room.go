@@ -73,7 +73,7 @@ func roomHere() (r room, err error) {
 		r.tasks = -1
 	}
 	r.own = -1
-	hs, err := cgroup.Hierarchies()
+	hs, err := machine.Root("").Cgroups()
 	in, inErr := procs.GroupsOf(procs.Own()[0])
 	if err := errors.Join(err, inErr); err != nil {
 		return r, err

@@ -1,6 +1,7 @@
 package cgroup
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -46,6 +47,44 @@ func TestTheLimitThatLeavesLeastCounts(t *testing.T) {
 				}
 			}
 			left, limit, file, ok := PIDsLeft(machine.Root(root), c.hs, procs.ParseGroups(c.groups))
+			if left != c.left || limit != c.limit || file != c.file || ok != c.ok {
+				t.Errorf("%d of %d, %s, %v", left, limit, file, ok)
+			}
+		})
+	}
+}
+
+func TestPageCacheIsNoMemoryThatALimitCountsOn(t *testing.T) {
+	t.Parallel()
+	one := []Hierarchy{{Mount: "/g", Version: 1, Controllers: []string{"memory"}, Root: "/docker/a"}}
+	two := []Hierarchy{{Mount: "/g", Version: 2, Controllers: []string{"memory"}, Root: "/"}}
+	for name, c := range map[string]struct {
+		hs          []Hierarchy
+		groups      string
+		files       map[string]string
+		left, limit int64
+		file        string
+		ok          bool
+	}{
+		"version 2, the limit above": {two, "0::/a/b\n", map[string]string{
+			"g/a/memory.max": "1000\n", "g/a/memory.current": "900\n", "g/a/memory.stat": "anon 500\ninactive_file 100\nactive_file 200\n",
+			"g/a/b/memory.max": "max\n", "g/a/b/memory.current": "800\n"}, 400, 1000, "/g/a/memory.max", true},
+		"version 1, a container's own part": {one, "4:memory:/docker/a\n", map[string]string{
+			"g/memory.limit_in_bytes": "1000\n", "g/memory.usage_in_bytes": "900\n", "g/memory.stat": "active_file 1\ntotal_active_file 300\n"},
+			400, 1000, "/g/memory.limit_in_bytes", true},
+		"version 1 has a number for none": {one, "4:memory:/docker/a\n", map[string]string{
+			"g/memory.limit_in_bytes": "9223372036854771712\n", "g/memory.usage_in_bytes": "900\n"}, 0, 0, "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			root := t.TempDir()
+			for file, text := range c.files {
+				path := filepath.Join(root, file)
+				if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			left, limit, file, ok := MemoryLeft(machine.Root(root), c.hs, procs.ParseGroups(c.groups))
 			if left != c.left || limit != c.limit || file != c.file || ok != c.ok {
 				t.Errorf("%d of %d, %s, %v", left, limit, file, ok)
 			}

@@ -132,7 +132,7 @@ func (s *schedule) room() error {
 	for _, w := range g.rooms {
 		take := int64(0)
 		switch {
-		case w.Level.Name == density.Memory:
+		case w.Level.Name == density.Memory || w.Level.Name == ownMemory:
 			take = leastMemory
 		case isTasks(w.Level.Name):
 			take = leastLane

@@ -21,9 +21,10 @@ import (
 
 // The resources beside memory and pids.
 const (
-	ownPIDs = "pids of tare's cgroup"
-	disk    = "disk"
-	inodes  = "inodes"
+	ownPIDs   = "pids of tare's cgroup"
+	ownMemory = "memory of tare's cgroup"
+	disk      = "disk"
+	inodes    = "inodes"
 )
 
 func isTasks(name string) bool { return name == density.PIDs || name == ownPIDs }
@@ -46,6 +47,7 @@ type Machine struct {
 const (
 	leastTasks    = 256
 	leastOwnTasks = 64
+	leastOwnBytes = 64 << 20
 	leastDisk     = 512 << 20
 	leastInodes   = 1024
 )
@@ -61,7 +63,7 @@ func (m *Machine) Levels() ([]Level, error) {
 		all = append(all, Level{Name: density.PIDs, Left: h.MaxTasks - h.Tasks, Total: h.MaxTasks, Floor: max(h.MaxTasks/20, leastTasks), Least: 1})
 	}
 	if m.in == nil {
-		hs, err := cgroup.Hierarchies()
+		hs, err := machine.Root("").Cgroups() // a container's own part of them, too
 		in, inErr := procs.GroupsOf(os.Getpid())
 		if err := errors.Join(err, inErr); err != nil {
 			return nil, err
@@ -70,6 +72,9 @@ func (m *Machine) Levels() ([]Level, error) {
 	}
 	if left, limit, _, ok := cgroup.PIDsLeft("", m.groups, m.in); ok {
 		all = append(all, ownTasks(left, limit))
+	}
+	if left, limit, _, ok := cgroup.MemoryLeft("", m.groups, m.in); ok {
+		all = append(all, Level{Name: ownMemory, Left: left, Total: limit, Floor: max(limit/20, leastOwnBytes), Least: 4 << 10})
 	}
 	disks, err := m.disks()
 	return append(all, disks...), err

@@ -1,12 +1,17 @@
 package run_test
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
 	densityrun "github.com/tare-bench/tare/internal/instrument/density/run"
+	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/thread"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -41,6 +46,54 @@ func TestTheDiskOfAnEngineIsGuardedAsTheRunsOwn(t *testing.T) {
 	}
 	if i := of["inodes of docker/runc"]; i.Total != 5000 || i.Floor != 1024 || i.Left <= 4000 || i.Left >= 5000 {
 		t.Errorf("inodes: %+v", i)
+	}
+}
+
+// A container without a cgroup namespace sees its own group where a hierarchy is mounted.
+func TestTheLimitsOfAContainerThatTareIsInAreGuarded(t *testing.T) {
+	hs, err := cgroup.Hierarchies()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const own = cgroup.Prefix + "densitybox1"
+	t.Cleanup(func() {
+		if err := cgroup.Remove(hs, own); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := cgroup.Delegate(hs, own, "pids", "memory"); errors.Is(err, cgroup.ErrWithheld) {
+		t.Skip(err)
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	var levels []densityrun.Level
+	err = thread.Apart(func() error {
+		err := errors.Join(unix.Unshare(unix.CLONE_FS|unix.CLONE_NEWNS), unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""))
+		for _, h := range cgroup.Using(hs, "pids", "memory") {
+			for _, l := range cgroup.Limits(h, cgroup.Wanted{Pids: 5000, Memory: 1 << 30}) {
+				err = errors.Join(err, os.WriteFile(filepath.Join(h.Mount, own, l.File), []byte(l.Value), 0))
+			}
+			err = errors.Join(err, unix.Mount(filepath.Join(h.Mount, own), h.Mount, "", unix.MS_BIND, ""))
+		}
+		if err != nil {
+			return err
+		}
+		m := densityrun.Machine{Dir: t.TempDir(), Floor: func(int64) int64 { return 1 }}
+		levels, err = m.Levels()
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := map[string]densityrun.Level{}
+	for _, l := range levels {
+		of[l.Name] = l
+	}
+	if l := of["pids of tare's cgroup"]; l.Total != 5000 || l.Floor != 250 {
+		t.Errorf("processes: %+v in %+v", l, levels)
+	}
+	if l := of["memory of tare's cgroup"]; l.Total != 1<<30 || l.Floor != 64<<20 || l.Left <= l.Floor {
+		t.Errorf("memory: %+v in %+v", l, levels)
 	}
 }
 
