@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/tare-bench/tare/internal/lane"
 	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/record"
@@ -222,15 +221,14 @@ func cut(text string) string {
 	return text
 }
 
-// FirstFromLog takes the workload's own stamp from its output, as an engine
-// kept it, and fails when the workload never said anything. A stamp that lies
+// FirstFromLog takes the workload's own stamp that was in its output, as an engine
+// kept it, and fails when the workload never said one. A stamp that lies
 // before the call or after the line was read is no time of the host's clock; it
 // is kept as the guest's.
-func FirstFromLog(s *record.Sample, log, token string) *record.Failure {
-	ns, ok := lane.ProbeTime(log, token)
+func FirstFromLog(s *record.Sample, ns int64, said bool) *record.Failure {
 	switch {
-	case !ok:
-		return &record.Failure{Kind: record.FailWorkload, Detail: "reported success, but the workload's first line is not in the container's log", Output: cut(log)}
+	case !said:
+		return &record.Failure{Kind: record.FailWorkload, Detail: "reported success, but the workload's first line is not in the container's log"}
 	case ns >= s.Start && ns <= machine.Now():
 		s.First = ns
 	default:

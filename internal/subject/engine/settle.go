@@ -147,7 +147,7 @@ func (s *Session) settleOutput(ctx context.Context, done []*record.Sample) {
 	if len(ask) == 0 {
 		return
 	}
-	text, err := awaitOutput(ctx, min(s.o.Env.Timeout, 10*time.Second), ask, s.o.Driver.Output)
+	reported, err := awaitReports(ctx, min(s.o.Env.Timeout, 10*time.Second), ask, s.o.Driver.Output)
 	if errors.Is(err, subject.ErrUnsupported) {
 		return // its log driver keeps nothing: that it runs is known from its state alone
 	}
@@ -155,45 +155,37 @@ func (s *Session) settleOutput(ctx context.Context, done []*record.Sample) {
 		if sample.Failure != nil {
 			continue
 		}
-		sample.Failure = batch.FirstFromLog(sample, text, s.lanes[sample.Lane].name)
+		ns, said := reported[s.lanes[sample.Lane].name]
+		sample.Failure = batch.FirstFromLog(sample, ns, said)
 		if s.o.Guest && sample.First != 0 { // another clock that happens to fit
 			sample.Guest, sample.First = sample.First, 0
 		}
-		if f := sample.Failure; f != nil {
-			f.Output = "" // it is that of others
-			if err != nil {
-				f.Detail += ", which could not be read: " + err.Error()
-			}
+		if f := sample.Failure; f != nil && err != nil {
+			f.Detail += ", which could not be read: " + err.Error()
 		}
 	}
 }
 
-// awaitOutput reads what containers said until every one has reported with its
-// name, or the time is over. It gives what was read when one reported, and what was
-// read last.
-func awaitOutput(ctx context.Context, patience time.Duration, containers []State, read func(context.Context, []State) (string, error)) (string, error) {
+// awaitReports reads what containers said until every one has reported with its
+// name, or the time is over. It keeps when each did by its own clock, and nothing of
+// what else a hundred programs may say.
+func awaitReports(ctx context.Context, patience time.Duration, containers []State, read func(context.Context, []State) (string, error)) (map[string]int64, error) {
 	deadline := time.Now().Add(patience)
-	var reported strings.Builder
+	reported := map[string]int64{}
 	for {
 		said, err := read(ctx, containers)
-		awaited := slices.DeleteFunc(slices.Clone(containers), func(c State) bool {
-			_, ok := lane.ProbeTime(said, c.Name)
+		containers = slices.DeleteFunc(slices.Clone(containers), func(c State) bool {
+			ns, ok := lane.ProbeTime(said, c.Name)
+			if ok {
+				reported[c.Name] = ns
+			}
 			return ok
 		})
-		last := said
-		if len(awaited) < len(containers) {
-			reported.WriteString(said)
-			last = ""
-		}
-		containers = awaited
 		if len(containers) == 0 {
-			return reported.String(), nil
+			return reported, nil
 		}
-		if errors.Is(err, subject.ErrUnsupported) {
-			return "", err
-		}
-		if time.Now().After(deadline) || ctx.Err() != nil {
-			return reported.String() + last, err
+		if errors.Is(err, subject.ErrUnsupported) || time.Now().After(deadline) || ctx.Err() != nil {
+			return reported, err
 		}
 		time.Sleep(5 * time.Millisecond)
 	}

@@ -3,9 +3,12 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -87,36 +90,49 @@ func TestOutputIsAwaitedOfEveryContainer(t *testing.T) {
 		}
 		return "tare-probe/1 b 2\n", nil
 	}
-	text, err := awaitOutput(t.Context(), time.Second, []State{{Name: "a"}, {Name: "b"}}, read)
-	if err != nil || !strings.Contains(text, " a 1\n") || !strings.Contains(text, " b 2\n") {
-		t.Errorf("%q, %v", text, err)
+	reported, err := awaitReports(t.Context(), time.Second, []State{{Name: "a"}, {Name: "b"}}, read)
+	if err != nil || !maps.Equal(reported, map[string]int64{"a": 1, "b": 2}) {
+		t.Errorf("%v, %v", reported, err)
 	}
 	broken := errors.New("no log")
-	if _, err := awaitOutput(t.Context(), 20*time.Millisecond, []State{{Name: "a"}}, func(context.Context, []State) (string, error) { return "", broken }); !errors.Is(err, broken) {
+	if _, err := awaitReports(t.Context(), 20*time.Millisecond, []State{{Name: "a"}}, func(context.Context, []State) (string, error) { return "", broken }); !errors.Is(err, broken) {
 		t.Errorf("%v", err)
 	}
 }
 
-func TestALogThatGrowsIsKeptOnceHoweverOftenItIsRead(t *testing.T) {
+func TestWhatChattyProgramsSayIsNotHeldWhileTheirReportsComeOneByOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log, reads := "", 0
-		read := func(_ context.Context, left []State) (string, error) {
-			if reads++; reads == 100 {
-				return log + "tare-probe/1 b 2\n", nil
-			}
-			if reads == 50 {
-				return "tare-probe/1 a 1\n" + log, nil
-			}
-			log += "noise\n"
-			return log, nil
+		noise := strings.Repeat("x", 16<<10) + "\n" // of each
+		var containers []State
+		for i := range 100 {
+			containers = append(containers, State{Name: fmt.Sprint("c", i)})
 		}
-		text, err := awaitOutput(t.Context(), time.Minute, []State{{Name: "a"}, {Name: "b"}}, read)
-		if err != nil || len(text) > 2*(len(log)+20) || !strings.Contains(text, " a 1\n") || !strings.Contains(text, " b 2\n") {
-			t.Errorf("%d bytes of a log of %d, %v", len(text), len(log), err)
+		heap := func() int64 {
+			var m runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&m)
+			return int64(m.HeapAlloc)
 		}
-		log, reads = "", 100
-		if text, err := awaitOutput(t.Context(), time.Second, []State{{Name: "c"}}, read); err != nil || text != log || log == "" {
-			t.Errorf("of one that never reported: %d bytes of a log of %d, %v", len(text), len(log), err)
+		before, held := heap(), int64(0)
+		reported, err := awaitReports(t.Context(), time.Minute, containers, func(_ context.Context, left []State) (string, error) {
+			if len(left) == 1 {
+				held = heap() - before
+			}
+			return fmt.Sprintf("tare-probe/1 %s 7\n", left[0].Name) + strings.Repeat(noise, len(left)), nil
+		})
+		if most := int64(5 * len(containers) * len(noise)); err != nil || len(reported) != 100 || held > most {
+			t.Errorf("%d reports, and %d bytes are held, more than five times what is read at once, %d: %v", len(reported), held, most/5, err)
+		}
+	})
+}
+
+func TestOneThatNeverReportsIsNotSaidTo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reported, err := awaitReports(t.Context(), time.Second, []State{{Name: "a"}, {Name: "b"}}, func(context.Context, []State) (string, error) {
+			return "noise\ntare-probe/1 a 1\ntare-probe/1 other 2\n", nil
+		})
+		if err != nil || !maps.Equal(reported, map[string]int64{"a": 1}) {
+			t.Errorf("%v, %v", reported, err)
 		}
 	})
 }
