@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/user"
 	"path/filepath"
 	"strings"
 
@@ -121,7 +122,11 @@ func configDir(e subject.Engine) string {
 	if dir := variable(e, "DOCKER_CONFIG"); dir != "" {
 		return dir
 	}
-	return filepath.Join(variable(e, "HOME"), ".docker")
+	home := variable(e, "HOME")
+	if u, err := user.Current(); home == "" && err == nil { // as of a service: nothing is read where tare happens to run
+		home = u.HomeDir
+	}
+	return filepath.Join("/", home, ".docker")
 }
 
 // currentContext is the one that `docker context use` chose.

@@ -68,6 +68,20 @@ func TestADaemonIsLookedForWhereTheCommandLooks(t *testing.T) {
 	}
 }
 
+func TestNoDaemonIsTakenFromWhereTareHappensToRun(t *testing.T) {
+	for _, name := range append([]string{"HOME"}, passed...) {
+		t.Setenv(name, "")
+	}
+	dir := t.TempDir()
+	t.Chdir(dir)
+	if err := os.Rename(configured(t, "c", `{"Endpoints":{"docker":{"Host":"tcp://elsewhere:1"}}}`), filepath.Join(dir, ".docker")); err != nil {
+		t.Fatal(err)
+	}
+	if a, err := find(subject.Engine{}); err == nil && a.host == "tcp://elsewhere:1" {
+		t.Errorf("%+v", a)
+	}
+}
+
 func TestCertificatesAreReadOrRefused(t *testing.T) {
 	dir := t.TempDir()
 	e := subject.Engine{Address: "tcp://h:1", Env: map[string]string{"DOCKER_CERT_PATH": dir, "DOCKER_TLS_VERIFY": "1"}}
