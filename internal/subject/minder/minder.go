@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/lane"
+	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
 )
@@ -56,11 +57,12 @@ type session struct {
 
 // program is one that was begun.
 type program struct {
-	fd    int    // pidfd of its first process, -1 where that is not known to be the container's
-	above int64  // how often the group above its own had refused somebody a task when it was begun
-	log   string // the file with what it says, "" where it is in none
-	ended string // what it was ended for, "" while it was not
-	told  bool   // a failure has said so
+	fd    int           // pidfd of its first process, -1 where that is not known to be the container's
+	above int64         // how often the group above its own had refused somebody a task when it was begun
+	in    *procs.Groups // those of that process, which nobody tells once it is reaped; nil where its refusals are not told
+	log   string        // the file with what it says, "" where it is in none
+	ended string        // what it was ended for, "" while it was not
+	told  bool          // a failure has said so
 }
 
 // Unwrap implements subject.Wrapped.
@@ -105,7 +107,10 @@ func (s *session) begun(n int) {
 		p.fd = pin(r)
 	}
 	if p.fd >= 0 && !r.Host {
-		_, p.above, _ = refusals(r.Pid)
+		if in, err := procs.GroupsOf(r.Pid); err == nil {
+			p.in = in
+			_, p.above, _ = refusals(in)
+		}
 	}
 	s.lock.Lock()
 	defer s.lock.Unlock()
@@ -129,14 +134,14 @@ func pin(r subject.Reached) int {
 
 // refused says that the program on a lane wanted more tasks than it may have, "" where it
 // did not.
-func (s *session) refused(n int, r subject.Reached) string {
+func (s *session) refused(n int) string {
 	s.lock.Lock()
 	p := s.lanes[n]
 	s.lock.Unlock()
-	if p == nil || p.fd < 0 || r.Host || r.Pid <= 1 {
+	if p == nil || p.in == nil {
 		return ""
 	}
-	return refused(r.Pid, p.above)
+	return refused(p.in, p.above)
 }
 
 // forget is for whoever holds the lock.
@@ -168,7 +173,7 @@ func (s *session) ended(n int, operation bool) string {
 func (s *session) Ended(ctx context.Context, n int) subject.Ended {
 	why := s.ended(n, false)
 	if why == "" {
-		why = s.refused(n, s.at.Reach(n))
+		why = s.refused(n)
 	}
 	e := s.at.Ended(ctx, n)
 	e.Why = why
@@ -212,13 +217,13 @@ func (s *session) find(ctx context.Context, lanes []int) map[int]*finding {
 		time.Sleep(arriving)
 	}
 	for _, n := range over {
-		found[n] = &finding{gone: true, over: s.at.Ended(ctx, n)}
+		found[n] = &finding{gone: true, over: s.at.Ended(ctx, n), tasks: s.refused(n)}
 	}
 	late := time.Now().Add(blocking)
 	for _, n := range lanes {
 		if r := s.at.Reach(n); found[n] == nil && r.Pid > 1 {
 			found[n] = look(r, s.signal, late)
-			found[n].tasks = s.refused(n, r)
+			found[n].tasks = s.refused(n)
 		}
 	}
 	return found
@@ -315,6 +320,9 @@ func (b *batch) blame(x *record.Sample) {
 		if found.over.Known {
 			was.Exit = found.over.Exit
 			was.Detail += fmt.Sprintf(", with status %d", was.Exit)
+		}
+		if found.tasks != "" {
+			was.Detail, was.Advice = was.Detail+"; "+found.tasks, more
 		}
 		if f != nil {
 			was.Command = f.Command

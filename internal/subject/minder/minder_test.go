@@ -199,11 +199,13 @@ func TestARefusalOfAnotherTaskIsSaidOfTheContainersOwnProcessOnly(t *testing.T) 
 	group := limited(t)
 	for name, c := range map[string]struct {
 		in   one
-		says bool
+		says string
+		over bool // and reaped, before it is told to end
 	}{
-		"a container's":       {one{}, true},
-		"somebody else's":     {one{others: true}, false},
-		"that of the machine": {one{host: true}, false},
+		"a container's":                {in: one{}, says: "it wanted more tasks"},
+		"a container's that has ended": {one{}, "the workload ended before it was told to, with status 7; it wanted more tasks", true},
+		"somebody else's":              {in: one{others: true}},
+		"that of the machine":          {in: one{host: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := shell(t, "trap : TERM; echo; sleep 1000 & wait")
@@ -217,12 +219,16 @@ func TestARefusalOfAnotherTaskIsSaidOfTheContainersOwnProcessOnly(t *testing.T) 
 			if _, err := subject.Operate(t.Context(), s, subject.Run, []int{0}); err != nil {
 				t.Fatal(err)
 			}
+			if c.over {
+				_ = p.Process.Kill()
+				_ = p.Wait()
+			}
 			samples, err := subject.Operate(t.Context(), s, subject.Stop, []int{0})
 			if err != nil {
 				t.Fatal(err)
 			}
 			f := samples[0].Failure
-			if (f != nil) != c.says || f != nil && !strings.HasPrefix(f.Detail, "it wanted more tasks") {
+			if (f != nil) != (c.says != "") || f != nil && !strings.HasPrefix(f.Detail, c.says) {
 				t.Errorf("%+v", f)
 			}
 		})

@@ -45,25 +45,21 @@ func look(r subject.Reached, told unix.Signal, late time.Time) *finding {
 	return f
 }
 
-// refused says that a process's cgroup has been refused another task, or that the group
+// refused says that a program's cgroup has been refused another task, or that the group
 // above has refused it one since it had done so that many times; "" where neither is so.
-func refused(pid int, before int64) string {
-	own, above, limit := refusals(pid)
+func refused(in *procs.Groups, before int64) string {
+	own, above, limit := refusals(in)
 	if own == 0 && above <= before {
 		return ""
 	}
 	return fmt.Sprintf("it wanted more tasks than its limit of %d, and was refused them", limit)
 }
 
-// refusals are those of [cgroup.PIDsRefused] in the groups of a process.
-func refusals(pid int) (own, above, limit int64) {
-	groups, err := procs.GroupsOf(pid)
-	if err != nil {
-		return 0, 0, 0
-	}
+// refusals are those of [cgroup.PIDsRefused].
+func refusals(in *procs.Groups) (own, above, limit int64) {
 	hs, err := cgroup.Hierarchies()
 	if err != nil {
 		return 0, 0, 0
 	}
-	return cgroup.PIDsRefused(machine.Root(""), hs, groups)
+	return cgroup.PIDsRefused(machine.Root(""), hs, in)
 }
