@@ -202,8 +202,9 @@ var (
 		"ops": true, "baseline": true, "subject": true, "via": true, "cache": true, "phases": true, "neighbours": true, "adjust": true, "missing": true, "tool": true,
 		"rw": true, "ioengine": true, "engine": true, "drop": true, "case": true, "method": true, "sync": true, "fsync": true, "mode": true, "format": true,
 	}
-	// planAmounts are durations, sizes, shares and counts.
-	planAmounts = regexp.MustCompile(`^[0-9.]+([a-zA-Zµ%/]*[0-9.]*)*$`)
+	// planAmounts are durations, sizes, shares and counts; what else begins with a digit may
+	// be an address or a name.
+	planAmounts = regexp.MustCompile(`^([0-9]+(\.[0-9]+)?([nuµm]s|[smhd]))*[0-9]+(\.[0-9]+)?([nuµm]s|[smhd%]|[bB]|[kKmMgGtTpPE]i?[bB]?)?(/s)?$`)
 )
 
 // plan keeps an option's words where they are known to say nothing, and amounts.

@@ -57,6 +57,23 @@ func TestATextThatIsNotDeclaredSafeIsHidden(t *testing.T) {
 	}
 }
 
+func TestOfAPlanAmountsStayAndWhatLooksLikeThemIsHidden(t *testing.T) {
+	t.Parallel()
+	for text, stays := range map[string]bool{
+		"8": true, "0.5": true, "0s": true, "400ms": true, "1h30m0s": true, "1.5s": true, "10µs": true, "4k": true, "1Gi": true, "512KiB": true, "500m": true, "25%": true, "100M/s": true, "64m": true, "4kb": true, "2g": true,
+		"10.0.3.7": false, "10.10.10.10": false, "10.0.0.0/8": false, "./acme/launch": false, "3par.acme.example/team": false, "7acme": false, "1a2b3c": false, "9m5s-acme": false,
+	} {
+		plan, err := json.Marshal(map[string]string{"node": text})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := (&Redaction{}).Line(&Header{RunID: "a", Plan: plan})
+		if err != nil || strings.Contains(string(got.(*Header).Plan), text) != stays {
+			t.Errorf("%s became %s, %v", text, got.(*Header).Plan, err)
+		}
+	}
+}
+
 func TestRunsOfTwoRedactionsAreTwoAndNumbersOfCommitsStay(t *testing.T) {
 	t.Parallel()
 	ids := map[string]bool{}
