@@ -146,7 +146,14 @@ func (s *schedule) room() error {
 		n, by = 0, w.Level.Name
 	}
 	if n < trialBoxes || s.lanes < 1 {
-		return fmt.Errorf("nothing was started: %s; use another node, or leave less with --keep-free", g.because(by))
+		advice := "use another node"
+		switch by {
+		case density.Memory:
+			advice += ", or leave less with --keep-free"
+		case ownPIDs, ownMemory:
+			advice = "raise the limit of the cgroup that tare runs in, or run it in another"
+		}
+		return fmt.Errorf("nothing was started: %s; %s", g.because(by), advice)
 	}
 	return nil
 }

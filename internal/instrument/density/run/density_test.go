@@ -635,6 +635,26 @@ func TestNothingIsStartedOnANodeThatIsFull(t *testing.T) {
 	}
 }
 
+// boxed is a node on which tare's own cgroup has so much memory left.
+type boxed struct {
+	*node
+	left int64
+}
+
+func (b boxed) Levels() ([]densityrun.Level, error) {
+	all, err := b.node.Levels()
+	return append(all, densityrun.Level{Name: "memory of tare's cgroup", Left: b.left, Total: 100 * mib, Floor: 64 * mib, Least: 4 << 10}), err
+}
+
+func TestNothingIsStartedInACgroupThatIsFull(t *testing.T) {
+	t.Parallel()
+	n := plain()
+	_, _, err := densityrun.Run(t.Context(), densityrun.Options{Plan: density.Defaults(), Targets: []subject.Target{n}, Node: boxed{n, 64 * mib}, Meter: n})
+	if err == nil || !strings.Contains(err.Error(), "of memory of tare's cgroup 64.0 MiB are left") || !strings.HasSuffix(err.Error(), "raise the limit of the cgroup that tare runs in, or run it in another") || n.most > 0 {
+		t.Errorf("%d sandboxes, %v", n.most, err)
+	}
+}
+
 func TestABendIsNamedWhereItIs(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
