@@ -151,6 +151,7 @@ func (r *Redaction) elements(v, out reflect.Value, x *bound) error {
 var (
 	redactLine   = regexp.MustCompile(`^(.*)(:[0-9]+)$`)
 	redactNumber = regexp.MustCompile(`^[0-9]{1,12}$`)
+	redactOwn    = regexp.MustCompile(`^(spin|hold|storage) `) // neighbours of tare's own; others are images
 	redactScheme = regexp.MustCompile(`^([a-z][a-z0-9+.-]*://)(.*)$`)
 )
 
@@ -161,8 +162,8 @@ func (r *Redaction) text(kind, s string) string {
 		kind = "text"
 	}
 	switch head, tail, ok := strings.Cut(s, "="); {
-	case s == "":
-		return ""
+	case s == "", kind == "neighbour" && redactOwn.MatchString(s):
+		return s
 	case redactScheme.MatchString(s):
 		m := redactScheme.FindStringSubmatch(s)
 		return m[1] + r.name("address", m[2])
@@ -199,7 +200,7 @@ var (
 	// planWords are the options of plans whose words say what was measured and how, and
 	// nothing of who did.
 	planWords = map[string]bool{
-		"ops": true, "baseline": true, "subject": true, "via": true, "cache": true, "phases": true, "neighbours": true, "adjust": true, "missing": true, "tool": true,
+		"ops": true, "baseline": true, "subject": true, "via": true, "cache": true, "phases": true, "adjust": true, "missing": true, "tool": true,
 		"rw": true, "ioengine": true, "engine": true, "drop": true, "case": true, "method": true, "sync": true, "fsync": true, "mode": true, "format": true,
 	}
 	// planAmounts are durations, sizes, shares and counts; what else begins with a digit may
@@ -237,6 +238,8 @@ func (r *Redaction) option(key string, v any) any {
 		}
 	case string:
 		switch name, path, ok := strings.Cut(v, "="); {
+		case key == "neighbours":
+			return r.text("neighbour", v)
 		case planWords[key] || planAmounts.MatchString(v):
 		case key == "targets" && ok:
 			return name + "=" + r.text("path", path)

@@ -51,3 +51,28 @@ func TestRecordsAreLabelledJoinedAndRedacted(t *testing.T) {
 		t.Errorf("it still tells, %v", err)
 	}
 }
+
+func TestTheImageOfANeighbourIsHiddenWhereverItIsNamed(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join("..", "..", "record", "testdata", "v1", "app.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const own, image = "spin 2cpu", "acme.example/secret:7 /bin/job -t hush"
+	for neighbour, stays := range map[string]bool{own: true, image: false} {
+		dir := t.TempDir()
+		from, to := filepath.Join(dir, "a.jsonl"), filepath.Join(dir, "b.jsonl")
+		if err := os.WriteFile(from, []byte(strings.ReplaceAll(string(text), own, neighbour)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if code, _, stderr := tare(t, "redact", from, "-o", to); code != ExitDone {
+			t.Fatalf("%s: exit %d, %s", neighbour, code, stderr)
+		}
+		if got, err := os.ReadFile(to); err != nil || strings.Contains(string(got), neighbour) != stays || strings.Contains(string(got), `"neighbour":"neighbour-1"`) == stays {
+			t.Errorf("%s: it is there: %v, %v", neighbour, !stays, err)
+		}
+		if code, out, stderr := tare(t, "report", to); code != ExitDone || strings.Contains(out, "beside "+neighbour) != stays {
+			t.Errorf("%s: exit %d, %s\n%s", neighbour, code, stderr, out)
+		}
+	}
+}

@@ -18,8 +18,8 @@ type Window struct {
 	Round     int         `json:"round" is:"round"` // from 0
 	Order     int         `json:"order"`            // its place in the round's random order
 	Target    string      `json:"target" is:"needed,label,safe"`
-	Neighbour string      `json:"neighbour,omitempty" is:"label,safe"` // what worked beside in a sandbox of its own; "" for nothing
-	URL       string      `json:"url,omitempty" is:"path"`             // as it was asked
+	Neighbour string      `json:"neighbour,omitempty" is:"label,kind=neighbour"` // what worked beside in a sandbox of its own; "" for nothing
+	URL       string      `json:"url,omitempty" is:"path"`                       // as it was asked
 	// Start is when the workload's start was begun, Ready when its first good answer had
 	// come, and Unready when the last request was sent before that had none, 0 where
 	// there was no such: the answer came between the two.
