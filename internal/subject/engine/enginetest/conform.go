@@ -82,6 +82,15 @@ func Environment(t *testing.T, lanes int) subject.Env {
 	if err := errors.Join(os.Mkdir(env.Dir, 0o700), os.Mkdir(env.StateDir, 0o700)); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { // last: the run's own group is for whoever opened the session
+		hs, err := cgroup.Hierarchies()
+		if err == nil {
+			err = cgroup.Remove(hs, cgroup.Prefix+env.RunID)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	})
 	return env
 }
 
@@ -95,9 +104,6 @@ func Open(t *testing.T, target subject.Target, env subject.Env) subject.Session 
 	t.Cleanup(func() {
 		if err := s.Close(context.Background()); err != nil {
 			t.Errorf("close: %v", err)
-		}
-		if hs, err := cgroup.Hierarchies(); err == nil { // the run's own group is for whoever opened the session
-			_ = cgroup.Remove(hs, cgroup.Prefix+env.RunID)
 		}
 	})
 	return s
