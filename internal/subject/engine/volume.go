@@ -21,7 +21,9 @@ type Volumes struct {
 
 // OpenVolumes makes the folders "0" to lanes-1 below env.Workload.Volume,
 // writable for everybody: which user a container's root is on the host is the
-// engine's to say. Sessions may share a volume. One that is there is used, and
+// engine's to say. The folder above them lets nobody else through, or anybody could put
+// a link there that what runs on the host then follows; engines, which are root, mount
+// what is below. Sessions may share a volume. One that is there is used, and
 // not removed by Close. A workload that contradicts itself is refused.
 func OpenVolumes(env subject.Env) (*Volumes, error) {
 	if err := checkVolume(env.Workload); err != nil {
@@ -35,7 +37,7 @@ func OpenVolumes(env subject.Env) (*Volumes, error) {
 	if !filepath.IsAbs(dir) || strings.ContainsAny(dir, ":,") {
 		return nil, fmt.Errorf("the volume %q: the folder's path has to be absolute, without a colon or a comma", dir)
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := errors.Join(os.MkdirAll(dir, 0o700), os.Chmod(dir, 0o700)); err != nil {
 		return nil, fmt.Errorf("make the volume's folder: %w", err)
 	}
 	v := &Volumes{dir: dir}

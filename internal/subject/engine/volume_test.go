@@ -43,6 +43,14 @@ func TestEachLaneHasAFolderThatAnybodyMayWrite(t *testing.T) {
 	}
 }
 
+func TestNobodyElseReachesTheFolderOfALane(t *testing.T) {
+	dir := t.TempDir() // others may pass through it
+	defer volumes(t, dir).Close()
+	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+}
+
 func TestAFolderThatWasThereStays(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "1"), 0o700); err != nil {
