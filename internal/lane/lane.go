@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -91,30 +92,21 @@ type Result struct {
 func (r *Result) ProbeTime(token string) (ns int64, ok bool) { return ProbeTime(r.Stdout, token) }
 
 // ProbeTime finds the probe's line in an output, and in it the time (ns) of the
-// workload's clock at its first instruction.
+// workload's clock at its first instruction. It goes through the output but once, which
+// may be long and is asked for many tokens.
 func ProbeTime(output, token string) (ns int64, ok bool) {
-	for line := range strings.Lines(output) {
-		rest, found := strings.CutPrefix(line, "tare-probe/1 "+token+" ")
-		if !found || !strings.HasSuffix(rest, "\n") {
-			continue
+	begin, rest := "\ntare-probe/1 "+token+" ", "\n"+output
+	for {
+		_, after, found := strings.Cut(rest, begin)
+		if !found {
+			return 0, false
 		}
-		rest = strings.TrimSuffix(rest, "\n")
-		if len(rest) == 0 || len(rest) > 18 {
-			continue
+		digits, _, whole := strings.Cut(after, "\n")
+		if ns, err := strconv.ParseUint(digits, 10, 63); err == nil && whole && len(digits) <= 18 {
+			return int64(ns), true
 		}
-		ns, ok = 0, true
-		for _, c := range rest {
-			if c < '0' || c > '9' {
-				ok = false
-				break
-			}
-			ns = ns*10 + int64(c-'0')
-		}
-		if ok {
-			return ns, true
-		}
+		rest = after
 	}
-	return 0, false
 }
 
 // Error says at which step an operation came to nothing.
