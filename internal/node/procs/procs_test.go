@@ -190,6 +190,14 @@ func child(t *testing.T, name string, args ...string) (pid int) {
 	t.Helper()
 	cmd := exec.Command("sh")
 	cmd.Args = append([]string{name, "-c", "echo; read line", "sh"}, args...)
+	begin(t, cmd)
+	return cmd.Process.Pid
+}
+
+// begin starts a command, and waits until it says something: its environment can be read
+// only some time after its exec has closed what it inherits.
+func begin(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
 	_, err := cmd.StdinPipe()
 	out, err2 := cmd.StdoutPipe()
 	if err := errors.Join(err, err2, cmd.Start()); err != nil {
@@ -199,7 +207,6 @@ func child(t *testing.T, name string, args ...string) (pid int) {
 	if _, err := out.Read(make([]byte, 1)); err != nil {
 		t.Fatal(err)
 	}
-	return cmd.Process.Pid
 }
 
 func TestChildrenAreFound(t *testing.T) {
@@ -210,15 +217,12 @@ func TestChildrenAreFound(t *testing.T) {
 }
 
 func TestAVariableIsFoundInALargeEnvironment(t *testing.T) {
-	cmd := exec.Command("sleep", "100")
+	cmd := exec.Command("sh", "-c", "echo; read line")
 	for i := range 15 {
 		cmd.Env = append(cmd.Env, fmt.Sprintf("LARGE%d=%s", i, strings.Repeat("x", 100<<10)))
 	}
 	cmd.Env = append(cmd.Env, RunVariable+"=abc")
-	if err := cmd.Start(); err != nil { // returns when it has exec'd
-		t.Fatal(err)
-	}
-	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
+	begin(t, cmd)
 	if all := EnvironmentOf(cmd.Process.Pid); !slices.Contains(all, RunVariable+"=abc") {
 		t.Errorf("%d variables are read, and not that of the run", len(all))
 	}
