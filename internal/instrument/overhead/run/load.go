@@ -27,7 +27,7 @@ func (v *visit) asked(ctx context.Context, p overhead.Phase) error {
 	if err != nil {
 		return v.skip(p, err.Error(), "tare app asks one workload, and says more of why")
 	}
-	begin, stop, err := v.open(ctx, p, settled)
+	w, err := v.open(ctx, p, settled)
 	if err != nil {
 		return err
 	}
@@ -43,11 +43,11 @@ func (v *visit) asked(ctx context.Context, p overhead.Phase) error {
 	sent := load.Merge(results).Sent
 	work.QPS = sent.QPS // by the clients' own clocks: work's times hold also what came before and after they asked
 	work.Answers, work.Errors, work.Version = sent.Requests-sent.Errors, sent.Errors, sent.Client
-	end, s, err := v.close(ctx, p, begin, stop, work)
-	if failed := errors.Join(errs...); end != nil && failed != nil {
-		end.Failure = &record.Failure{Kind: record.FailWorkload, Detail: failed.Error()}
+	err = v.close(ctx, p, w, work)
+	if failed := errors.Join(errs...); w.end != nil && failed != nil {
+		w.end.Failure = &record.Failure{Kind: record.FailWorkload, Detail: failed.Error()}
 	}
-	return v.store(end, s, err)
+	return v.store(w, err)
 }
 
 // clients wait to ask the workload of each sandbox.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/tare-bench/tare/internal/core/run"
 	"github.com/tare-bench/tare/internal/instrument/overhead"
 	overheadrun "github.com/tare-bench/tare/internal/instrument/overhead/run"
+	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/fake"
 	"github.com/tare-bench/tare/record"
@@ -283,12 +285,15 @@ func TestALoadThatEndsEarlyGivesNoFigures(t *testing.T) {
 	short := func(context.Context, int, []string) (subject.Executed, error) {
 		return subject.Executed{Exit: 2, Stderr: "cannot allocate memory"}, nil
 	}
-	o, _ := options(func(p *overhead.Options) { p.Phases, p.Sandboxes = []string{"idle", "hold 64MiB"}, []int{1} }, &scripted{name: "a", exec: short})
+	o, log := options(func(p *overhead.Options) { p.Phases, p.Sandboxes = []string{"idle", "hold 64MiB"}, []int{1} }, &scripted{name: "a", exec: short})
 	rec := perform(t.Context(), t, o)
 	for _, x := range rec.Readings {
 		if x.Phase == "hold 64MiB" && x.Moment == record.MomentEnd {
 			if x.Failure == nil || x.Failure.Exit != 2 || x.Failure.Output != "cannot allocate memory" {
 				t.Errorf("failure %+v", x.Failure)
+			}
+			if n := strings.Count(strings.Join(log.events, "\n"), "exec"); n != 1 {
+				t.Errorf("it was started %d times", n)
 			}
 			return
 		}
@@ -296,47 +301,31 @@ func TestALoadThatEndsEarlyGivesNoFigures(t *testing.T) {
 	t.Errorf("read %v", moments(rec))
 }
 
-// fills is a node on which a load stands only after so many looks.
-type fills struct {
-	overheadrun.Meter
-	begun, stands chan struct{}
-	looks         int
-}
-
-func (f *fills) Read(ctx context.Context, boxes []subject.Sandbox, daemons []int, memory bool) record.Reading {
-	x := f.Meter.Read(ctx, boxes, daemons, memory)
-	select {
-	case <-f.begun:
-		if f.looks++; f.looks == 5 {
-			close(f.stands)
-		}
-	default:
-	}
-	if f.looks >= 5 {
-		x.Host.Free -= 64 << 20
-	}
-	return x
-}
-
-func TestALoadThatBeginsLateIsWaitedFor(t *testing.T) {
+func TestALoadThatDidNotStandLongEnoughIsGivenMoreTime(t *testing.T) {
 	t.Parallel()
-	f := &fills{begun: make(chan struct{}), stands: make(chan struct{})}
-	late := func(ctx context.Context, _ int, _ []string) (subject.Executed, error) {
-		close(f.begun)
-		select {
-		case <-f.stands:
-		case <-ctx.Done():
+	var given []time.Duration
+	short := func(ctx context.Context, _ int, args []string) (subject.Executed, error) {
+		seconds, err := strconv.ParseFloat(args[len(args)-1], 64)
+		if err != nil {
+			t.Error(err)
 		}
-		return subject.Executed{Exit: 3}, nil
+		d := time.Duration(seconds * float64(time.Second))
+		if given = append(given, d); len(given) == 1 {
+			d = 900 * time.Millisecond // the phase begins after a second
+		}
+		_ = machine.Sleep(ctx, d)
+		return subject.Executed{Output: fmt.Sprintf("tare-hold/1 %d 1000\ntare-held/1 %d\n", 1<<20, d)}, nil
 	}
-	o, _ := options(func(p *overhead.Options) {
-		p.Phases, p.Sandboxes, p.Settle = []string{"idle", "hold 64MiB"}, []int{1}, 20*time.Second
-	}, &scripted{name: "a", exec: late})
-	f.Meter, o.Meter = o.Meter, f
-	for _, x := range perform(t.Context(), t, o).Readings {
-		if x.Phase == "hold 64MiB" && x.Moment == record.MomentBegin && x.Host.Used() != 164<<20 {
-			t.Errorf("%d MiB were in use when the phase began", x.Host.Used()>>20)
+	o, _ := options(func(p *overhead.Options) { p.Phases, p.Sandboxes = []string{"idle", "hold 1MiB"}, []int{1} }, &scripted{name: "a", exec: short})
+	rec := perform(t.Context(), t, o)
+	var ends []record.Reading
+	for _, x := range rec.Readings {
+		if x.Phase == "hold 1MiB" {
+			ends = append(ends, x)
 		}
+	}
+	if len(given) != 2 || given[1] <= given[0] || len(ends) != 2 || ends[0].Moment != record.MomentBegin || ends[1].Failure != nil {
+		t.Errorf("given %v, read %v", given, moments(rec))
 	}
 }
 

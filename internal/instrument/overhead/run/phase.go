@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/tare-bench/tare/internal/core/finding"
@@ -57,53 +56,59 @@ func (v *visit) skip(p overhead.Phase, why, advice string) error {
 
 // idle watches sandboxes that do nothing.
 func (v *visit) idle(ctx context.Context, p overhead.Phase) error {
-	settled := v.options.Meter.Settle(ctx, v.options.Plan.Settle)
-	begin, stop, err := v.open(ctx, p, settled)
+	w, err := v.open(ctx, p, v.options.Meter.Settle(ctx, v.options.Plan.Settle))
 	if err != nil {
 		return err
 	}
 	_ = machine.Sleep(ctx, v.options.Plan.Hold)
-	return v.store(v.close(ctx, p, begin, stop, nil))
+	return v.store(w, v.close(ctx, p, w, nil))
+}
+
+// watched is what is read of a phase. One that was interrupted has no end: it was
+// not watched long enough.
+type watched struct {
+	begin  record.Reading
+	stop   func() record.Series
+	series record.Series
+	end    *record.Reading
 }
 
 // open reads what a phase starts from, and begins to watch.
-func (v *visit) open(ctx context.Context, p overhead.Phase, settled bool) (*record.Reading, func() record.Series, error) {
+func (v *visit) open(ctx context.Context, p overhead.Phase, settled bool) (*watched, error) {
 	engine, err := v.statistics(ctx) // first: asking costs the daemon CPU time
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	begin := v.read(ctx, p.Name, record.MomentBegin, false, settled)
-	begin.Engine = engine
-	if err := v.Line(begin); err != nil {
-		return nil, nil, err
-	}
-	return &begin, v.options.Meter.Watch(&begin, v.options.Plan.Interval), nil
+	w := &watched{begin: v.read(ctx, p.Name, record.MomentBegin, false, settled)}
+	w.begin.Engine = engine
+	w.stop = v.options.Meter.Watch(&w.begin, v.options.Plan.Interval)
+	return w, nil
 }
 
-// close reads what a phase has come to. One that was interrupted has no end: it
-// was not watched long enough.
-func (v *visit) close(ctx context.Context, p overhead.Phase, begin *record.Reading, stop func() record.Series, work *record.Work) (*record.Reading, *record.Series, error) {
-	s := stop()
+// close reads what a phase has come to.
+func (v *visit) close(ctx context.Context, p overhead.Phase, w *watched, work *record.Work) error {
+	w.series = w.stop()
 	if ctx.Err() != nil {
-		return nil, nil, nil
+		return nil
 	}
-	end := v.read(ctx, p.Name, record.MomentEnd, true, begin.Settled)
+	end := v.read(ctx, p.Name, record.MomentEnd, true, w.begin.Settled)
 	var err error
 	if end.Engine, err = v.statistics(ctx); err != nil || ctx.Err() != nil {
-		return nil, nil, err
+		return err
 	}
 	end.Work = work
 	v.learn(&end)
-	s.Round, s.Target, s.Phase, s.Sandboxes = v.Number, v.Target.Info.Name, p.Name, v.made
-	return &end, &s, nil
+	w.series.Round, w.series.Target, w.series.Phase, w.series.Sandboxes = v.Number, v.Target.Info.Name, p.Name, v.made
+	w.end = &end
+	return nil
 }
 
-// store records the end of a phase, with what was sampled in it.
-func (v *visit) store(end *record.Reading, s *record.Series, err error) error {
-	if err != nil || end == nil {
+// store records a phase that came to its end.
+func (v *visit) store(w *watched, err error) error {
+	if err != nil || w.end == nil {
 		return err
 	}
-	return errors.Join(v.Line(*s), v.Line(*end))
+	return errors.Join(v.Line(w.begin), v.Line(w.series), v.Line(*w.end))
 }
 
 // statistics are what the engine itself reports; none for a target that has no
@@ -127,28 +132,42 @@ func (v *visit) statistics(ctx context.Context) ([]record.Statistic, error) {
 		Message: "the engine does not give all of its own statistics: " + err.Error(), Advice: "what tare read itself does not depend on them"})
 }
 
-// The times around a calibrating load: ramp is what filling or starting takes at
-// most, margin what reading takes while the load still has to stand.
+// The times around a calibrating load: ramp is what filling or starting takes,
+// margin what reading takes while the load still has to stand. A machine on which
+// that takes longer is seen by what the loads say, and is given more time; so often.
 const (
 	ramp       = time.Second
 	fillPerSec = 256 << 20 // bytes; an emulated CPU fills no faster
 	margin     = 2 * time.Second
+	attempts   = 3
 )
 
 // calibrate watches a load of known size. It is recorded once the load has ended
 // and said that it did what it was told: one that ended early, or never began,
 // gives no figures.
 func (v *visit) calibrate(ctx context.Context, p overhead.Phase) error {
-	before := v.host(ctx)
-	if float64(p.Bytes)*float64(v.made) > maxOfRoom*float64(before.Available) {
-		return v.skip(p, fmt.Sprintf("%d times %d MiB are more than 80 %% of the %d MiB that are available", v.made, p.Bytes>>20, before.Available>>20),
+	if free := v.host(ctx).Available; float64(p.Bytes)*float64(v.made) > maxOfRoom*float64(free) {
+		return v.skip(p, fmt.Sprintf("%d times %d MiB are more than 80 %% of the %d MiB that are available", v.made, p.Bytes>>20, free>>20),
 			"hold less, or use a node with more memory")
 	}
-	lead := ramp
+	lead, after := ramp, margin
 	if p.Kind == overhead.PhaseHold {
 		lead += time.Duration(float64(p.Bytes) / fillPerSec * float64(time.Second))
 	}
-	d := lead + v.options.Plan.Settle + v.options.Plan.Hold + margin
+	for left := attempts - 1; ; left-- {
+		w, short, err := v.known(ctx, p, lead, after)
+		if err != nil || short == 0 || left == 0 || ctx.Err() != nil {
+			return v.store(w, err)
+		}
+		lead, after = lead+2*short, after+2*short
+		v.tell(p.Name+" once more, with more time", v.made)
+	}
+}
+
+// known watches a load of known size that is given a time to begin and one to stand
+// after it was watched, and tells how much of these it was short of.
+func (v *visit) known(ctx context.Context, p overhead.Phase, lead, after time.Duration) (*watched, time.Duration, error) {
+	d := lead + v.options.Plan.Settle + v.options.Plan.Hold + after
 	work := &record.Work{}
 	args := probe.HoldArgs(p.Bytes, d)
 	work.Hold = p.Bytes
@@ -160,76 +179,71 @@ func (v *visit) calibrate(ctx context.Context, p overhead.Phase) error {
 	work.Begun, work.Command = job.begun, lane.Quote(args)
 	defer job.wait()
 	_ = machine.Sleep(ctx, lead)
-	wait := v.options.Plan.Settle
-	if p.Kind == overhead.PhaseHold {
-		wait -= v.rise(ctx, job, before.Used()+p.Bytes*int64(v.made)*9/10, wait/2)
-	}
-	settled := v.options.Meter.Settle(ctx, wait)
+	settled := v.options.Meter.Settle(ctx, v.options.Plan.Settle)
 	begun := machine.Now()
-	begin, stop, err := v.open(ctx, p, settled)
+	w, err := v.open(ctx, p, settled)
 	if err != nil {
 		job.cancel()
-		return err
+		return nil, 0, err
 	}
 	_ = machine.Sleep(ctx, v.options.Plan.Hold)
-	end, s, err := v.close(ctx, p, begin, stop, work)
-	ended := int(job.ended.Load())
+	err = v.close(ctx, p, w, work)
+	span := [2]int64{begun, machine.Now()}
 	if ctx.Err() != nil {
 		job.cancel()
 	}
 	job.wait()
-	if end != nil {
-		end.Failure = job.failure()
-		if end.Failure == nil {
-			end.Failure = stood(job, p, ended, begun, work)
-		}
+	if w.end == nil {
+		return w, 0, err
 	}
-	return v.store(end, s, err)
-}
-
-// rise waits until the node has so much in use, at most for a time and while no load has
-// ended, and tells how long that took: on a crowded machine a load may not have begun when it would be full on an
-// idle one, and a node on which nothing has changed yet looks like one that has settled.
-// What a VM holds may have been the node's loss before.
-func (v *visit) rise(ctx context.Context, l *command, used int64, most time.Duration) time.Duration {
-	begun := machine.Now()
-	for {
-		host, took := v.host(ctx), time.Duration(machine.Now()-begun)
-		if host.Used() >= used || took >= most || l.ended.Load() > 0 || machine.Sleep(ctx, 50*time.Millisecond) != nil {
-			return min(took, most)
-		}
+	var short time.Duration
+	if w.end.Failure = job.failure(); w.end.Failure == nil {
+		w.end.Failure, short = stood(job, p, span, work)
 	}
+	return w, short, err
 }
 
 // stood says whether loads of known size stood for all of the time in which they
-// were watched, by what they say themselves: since their clocks need not be the
-// node's, it counts back from when their end was seen here, which is later than it was.
-func stood(l *command, p overhead.Phase, ended int, begun int64, work *record.Work) *record.Failure {
-	if ended > 0 {
-		return &record.Failure{Kind: record.FailWorkload, Detail: fmt.Sprintf("%d of %d loads ended before they were measured", ended, len(l.results))}
+// were watched, and by how much at most they did not, by what they say themselves:
+// since their clocks need not be the node's, it counts back from when their end was
+// seen here, which is later than it was.
+func stood(l *command, p overhead.Phase, span [2]int64, work *record.Work) (*record.Failure, time.Duration) {
+	var most time.Duration
+	var failure *record.Failure
+	fail := func(r *result, why string) {
+		failure = &record.Failure{Kind: record.FailWorkload, Detail: "the load did not do as it was told: " + why, Command: r.Command, Output: r.Said()}
 	}
-	for _, r := range l.results {
-		var err error
-		var stands time.Duration
-		if p.Kind == overhead.PhaseSpin {
-			var spun probe.Spun
-			if spun, err = probe.ParseSpun(r.Output); err == nil && spun.Wall > 0 {
-				work.Spun += spun.CPU.Seconds() / spun.Wall.Seconds() / float64(len(l.results))
-			}
-			stands = spun.Wall
-		} else {
-			var held probe.Held
-			held, err = probe.ParseHeld(r.Output)
-			stands = held.Held
-		}
-		if late := time.Duration(r.ended - stands.Nanoseconds() - begun); err == nil && late > 0 {
-			err = fmt.Errorf("it may have stood only %v after it was first looked at; give it more time with --settle", late)
-		}
+	for i := range l.results {
+		r := &l.results[i]
+		stands, spun, err := said(p.Kind, r.Output)
 		if err != nil {
-			return &record.Failure{Kind: record.FailWorkload, Detail: "the load did not do as it was told: " + err.Error(), Command: r.Command, Output: r.Said()}
+			fail(r, err.Error())
+			return failure, 0
+		}
+		work.Spun += spun / float64(len(l.results))
+		if late := time.Duration(r.ended - stands.Nanoseconds() - span[0]); late > most {
+			most = late
+			fail(r, fmt.Sprintf("it may have stood only %v after it was first looked at; give it more time with --settle", late))
+		}
+		if early := time.Duration(span[1] - r.ended); early > most {
+			most = early
+			fail(r, fmt.Sprintf("it ended %v before it was last looked at; give it more time with --settle", early))
 		}
 	}
-	return nil
+	return failure, most
+}
+
+// said is what a load says of itself: for how long it stood, and the CPUs it used.
+func said(kind overhead.PhaseKind, output string) (stood time.Duration, cpus float64, err error) {
+	if kind != overhead.PhaseSpin {
+		held, err := probe.ParseHeld(output)
+		return held.Held, 0, err
+	}
+	spun, err := probe.ParseSpun(output)
+	if err == nil && spun.Wall > 0 {
+		cpus = spun.CPU.Seconds() / spun.Wall.Seconds()
+	}
+	return spun.Wall, cpus, err
 }
 
 // fio watches fio until it ends in every sandbox.
@@ -246,8 +260,7 @@ func (v *visit) fio(ctx context.Context, p overhead.Phase) error {
 
 // working watches a command until it ends in every sandbox.
 func (v *visit) working(ctx context.Context, p overhead.Phase, args []string, version string) error {
-	settled := v.options.Meter.Settle(ctx, v.options.Plan.Settle)
-	begin, stop, err := v.open(ctx, p, settled)
+	w, err := v.open(ctx, p, v.options.Meter.Settle(ctx, v.options.Plan.Settle))
 	if err != nil {
 		return err
 	}
@@ -257,11 +270,11 @@ func (v *visit) working(ctx context.Context, p overhead.Phase, args []string, ve
 	for _, r := range job.results {
 		work.CPU += r.CPU
 	}
-	end, s, err := v.close(ctx, p, begin, stop, work)
-	if end != nil {
-		end.Failure = job.failure()
+	err = v.close(ctx, p, w, work)
+	if w.end != nil {
+		w.end.Failure = job.failure()
 	}
-	return v.store(end, s, err)
+	return v.store(w, err)
 }
 
 // fioArgs is the command of the published report, on a file of the sandbox's own.
@@ -278,7 +291,6 @@ type command struct {
 	begun   int64
 	cancel  context.CancelFunc
 	done    sync.WaitGroup
-	ended   atomic.Int32
 	results []result
 }
 
@@ -298,7 +310,6 @@ func (v *visit) start(ctx context.Context, args []string, patience time.Duration
 		l.done.Go(func() {
 			e, err := executor.Exec(bounded, n, args)
 			l.results[n] = result{e, machine.Now(), err}
-			l.ended.Add(1)
 		})
 	}
 	return l

@@ -3,6 +3,7 @@ package run
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tare-bench/tare/internal/instrument/overhead"
 	"github.com/tare-bench/tare/internal/subject"
@@ -10,27 +11,29 @@ import (
 )
 
 func TestALoadStoodForAllOfTheTimeInWhichItWasWatchedOrGivesNoFigures(t *testing.T) {
-	const begun = 10e9 // when it was first looked at
+	span := [2]int64{10e9, 14e9} // when it was first and last looked at
 	for name, c := range map[string]struct {
 		kind   overhead.PhaseKind
 		output string
 		seen   int64 // when its end was
-		ended  int   // loads that had ended before the last look
+		short  time.Duration
 		want   string
 	}{
 		"one that was filled before":                     {overhead.PhaseHold, "tare-hold/1 4096 1000\ntare-held/1 5000000000\n", 15e9, 0, ""},
-		"one that began late and filled fast":            {overhead.PhaseHold, "tare-hold/1 4096 1000\ntare-held/1 5000000000\n", 16e9, 0, "only 1s after"},
-		"one that began early and filled late":           {overhead.PhaseHold, "tare-hold/1 4096 6000000000\ntare-held/1 4000000000\n", 14_500e6, 0, "only 500ms after"},
+		"one that began late and filled fast":            {overhead.PhaseHold, "tare-hold/1 4096 1000\ntare-held/1 5000000000\n", 16e9, time.Second, "only 1s after"},
+		"one that began early and filled late":           {overhead.PhaseHold, "tare-hold/1 4096 6000000000\ntare-held/1 4000000000\n", 14_500e6, time.Second / 2, "only 500ms after"},
 		"one that spun before":                           {overhead.PhaseSpin, "tare-spun/1 2500000000 5000000000\n", 15e9, 0, ""},
-		"one that began to spin late":                    {overhead.PhaseSpin, "tare-spun/1 2500000000 5000000000\n", 15_250e6, 0, "only 250ms after"},
-		"one that had ended":                             {overhead.PhaseHold, "tare-hold/1 4096 1000\ntare-held/1 5000000000\n", 15e9, 1, "1 of 1 loads ended"},
+		"one that began to spin late":                    {overhead.PhaseSpin, "tare-spun/1 2500000000 5000000000\n", 15_250e6, time.Second / 4, "only 250ms after"},
+		"one that had ended":                             {overhead.PhaseHold, "tare-hold/1 4096 1000\ntare-held/1 5000000000\n", 13_700e6, 300 * time.Millisecond, "ended 300ms before"},
 		"one that says nothing though its end came late": {overhead.PhaseHold, "", 99e9, 0, "did not do as it was told"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var work record.Work
 			load := &command{results: []result{{Executed: subject.Executed{Output: c.output}, ended: c.seen}}}
-			f := stood(load, overhead.Phase{Kind: c.kind}, c.ended, begun, &work)
+			f, short := stood(load, overhead.Phase{Kind: c.kind}, span, &work)
 			switch {
+			case short != c.short:
+				t.Errorf("short of %v, want %v", short, c.short)
 			case c.want == "" && f != nil, c.want != "" && (f == nil || f.Kind != record.FailWorkload || !strings.Contains(f.Detail, c.want)):
 				t.Errorf("%+v, want %q", f, c.want)
 			case c.kind == overhead.PhaseSpin && work.Spun != 0.5:
