@@ -296,6 +296,28 @@ func TestAWatchThatEndsGoesOn(t *testing.T) {
 	}
 }
 
+// TestAPodThatAListIsTooOldForIsNotTakenForDeleted has an API server that was restarted
+// answer what there is while it makes a pod.
+func TestAPodThatAListIsTooOldForIsNotTakenForDeleted(t *testing.T) {
+	t.Parallel()
+	f := &follower{lives: map[string]*life{}}
+	for name, c := range map[string]struct {
+		returned int64 // when its creation did; 0 is not yet
+		deleted  bool
+	}{
+		"before it was asked": {1, true},
+		"while it was asked":  {3, false},
+		"later":               {0, false},
+	} {
+		l := f.expect(subject.Run, name)
+		l.sample.Returned = c.returned
+		f.all(nil, 2, 0)
+		if got := f.forget(name).failure != nil; got != c.deleted {
+			t.Errorf("made %s: taken for deleted: %v", name, got)
+		}
+	}
+}
+
 func TestEventsOfOthersLeaveNothing(t *testing.T) {
 	f := &follower{lives: map[string]*life{}}
 	e := watch.Event{Type: watch.Added, Object: &corev1.Event{InvolvedObject: corev1.ObjectReference{Kind: "Pod", Name: "somebody"}, Reason: "Started"}}

@@ -61,11 +61,12 @@ func follow(ctx context.Context, c *kube.Client, runID string) (*follower, error
 	about := metav1.ListOptions{FieldSelector: "involvedObject.kind=Pod"}
 	streams := []stream{
 		{o: own, watch: pods.Watch, list: func(ctx context.Context, deaf time.Duration) (string, error) {
+			asked := machine.Now()
 			list, err := pods.List(ctx, own)
 			if err != nil {
 				return "", kube.Explain(err, "list the pods of the namespace "+c.Namespace)
 			}
-			f.all(list.Items, deaf)
+			f.all(list.Items, asked, deaf)
 			return list.ResourceVersion, nil
 		}},
 		// Events bear no labels: those of others pass by. What there was before is of no
@@ -166,9 +167,9 @@ func (f *follower) note(e watch.Event) {
 	}
 }
 
-// all takes note of all pods that there are, after a time in which tare was told
-// nothing.
-func (f *follower) all(pods []corev1.Pod, deaf time.Duration) {
+// all takes note of all pods that there were when that was asked, or since, after a time in
+// which tare was told nothing.
+func (f *follower) all(pods []corev1.Pod, asked int64, deaf time.Duration) {
 	now := machine.Now()
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -181,7 +182,7 @@ func (f *follower) all(pods []corev1.Pod, deaf time.Duration) {
 		switch {
 		case i >= 0:
 			l.told(&pods[i], false, now)
-		case l.op == subject.Remove || l.sample.Returned != 0: // else it is still to come
+		case l.op == subject.Remove || l.sample.Returned != 0 && l.sample.Returned < asked: // else it is still to come
 			l.told(&corev1.Pod{}, true, now)
 		}
 		if l.stamped() != before {
