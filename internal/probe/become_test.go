@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -17,6 +16,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/node/procs"
+	"github.com/tare-bench/tare/internal/ports"
 )
 
 func TestAProbeSaysWhenItBeganAndBecomesAProgram(t *testing.T) {
@@ -81,12 +81,7 @@ func ignored(t *testing.T) string {
 
 func TestTheServerAnswersLeaksAndHangsAsItIsTold(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := l.Addr().(*net.TCPAddr).Port
-	l.Close()
+	port := ports.Held(t)
 	cmd := command(t, ServeArgs(port, "delay=200", "leak=100000", "hang=201"))
 	began := time.Now()
 	if err := cmd.Start(); err != nil {

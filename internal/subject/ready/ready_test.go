@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/node/machine"
+	"github.com/tare-bench/tare/internal/ports"
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/ready"
@@ -30,6 +31,7 @@ import (
 type lanes struct {
 	do    func(lane int) // returns when the operation does
 	reach atomic.Pointer[subject.Reached]
+	again func() // called before each poll, as long as no process is known
 	ended subject.Ended
 	exec  func(n int) int
 	asked int
@@ -41,6 +43,9 @@ func (l *lanes) Prepare(_ context.Context, _ subject.Op, lanes []int) (subject.B
 func (l *lanes) Discard(context.Context, []int) error { return nil }
 func (l *lanes) Close(context.Context) error          { return nil }
 func (l *lanes) Reach(int) subject.Reached {
+	if l.again != nil {
+		l.again()
+	}
 	if r := l.reach.Load(); r != nil {
 		return *r
 	}
@@ -61,9 +66,10 @@ func (b *started) Start(context.Context) (int64, []record.Sample, error) {
 	released := machine.Now()
 	samples := make([]record.Sample, len(b.on))
 	for i, n := range b.on {
-		samples[i] = record.Sample{Lane: n, Start: machine.Now()}
+		now := machine.Now()
+		samples[i] = record.Sample{Lane: n, Start: now, First: now}
 		b.do(n)
-		samples[i].First, samples[i].Returned = machine.Now(), machine.Now()
+		samples[i].Returned = machine.Now()
 	}
 	return released, samples, nil
 }
@@ -86,19 +92,9 @@ func start(t *testing.T, l *lanes, asked setting.Ready, timeout time.Duration, o
 	return samples
 }
 
-func port(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
-}
-
 func TestTheMomentAtWhichAWorkloadBecomesReadyLiesBetweenTwoPolls(t *testing.T) {
 	t.Parallel()
-	at := port(t)
+	at := ports.Held(t)
 	path := filepath.Join(t.TempDir(), "ready")
 	var before, after atomic.Int64
 	for asked, become := range map[setting.Ready]func(){
@@ -125,18 +121,24 @@ func TestTheMomentAtWhichAWorkloadBecomesReadyLiesBetweenTwoPolls(t *testing.T) 
 			if err := os.WriteFile(path+".log", []byte("ready: no\nrea"), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			l := &lanes{do: func(int) {
-				time.AfterFunc(500*time.Millisecond, func() {
-					before.Store(machine.Now())
-					become()
-					after.Store(machine.Now())
-				})
+			var begun atomic.Bool
+			polls, became := 0, make(chan struct{})
+			l := &lanes{do: func(int) { begun.Store(true) }, again: func() {
+				if !begun.Load() {
+					return
+				}
+				if polls++; polls == 100 { // so many have been in vain
+					go func() {
+						before.Store(machine.Now())
+						become()
+						after.Store(machine.Now())
+						close(became)
+					}()
+				}
 			}}
-			l.reach.Store(&subject.Reached{Pid: os.Getpid(), Host: true, Log: path + ".log", Plain: true})
+			l.reach.Store(&subject.Reached{Host: true, Log: path + ".log", Plain: true})
 			s := start(t, l, asked, time.Minute)[0]
-			for after.Load() < before.Load() { // it may have been seen first
-				time.Sleep(time.Millisecond)
-			}
+			<-became // it may have been seen first
 			d, ok := s.Resolution()
 			if s.Failure != nil || !ok || s.Unready > after.Load() || s.Ready < before.Load() {
 				t.Fatalf("it became ready from %d to %d, and is said to from %d to %d, of %d polls: %+v", before.Load(), after.Load(), s.Unready, s.Ready, s.Polls, s.Failure)
@@ -170,10 +172,10 @@ func apart(t *testing.T, args ...string) *exec.Cmd {
 	return c
 }
 
-// A server that waits 300 ms before it listens, in a network whose loopback is down.
+// A server that waits a second before it listens, in a network whose loopback is down.
 func TestAServerIsReadyWhenItListensInANetworkOfItsOwn(t *testing.T) {
 	for asked, is := range map[setting.Ready]string{"tcp:8080": "tcp", "http:8080/=200": "http"} {
-		c := apart(t, probe.ServeArgs(8080, "delay=300")...)
+		c := apart(t, probe.ServeArgs(8080, "delay=1000")...)
 		l := &lanes{}
 		var began int64
 		seen := make(chan int64, 1) // when it was seen that it listens, by whoever looks beside
@@ -190,7 +192,7 @@ func TestAServerIsReadyWhenItListensInANetworkOfItsOwn(t *testing.T) {
 		s := start(t, l, asked, time.Minute)[0]
 		d, ok := s.Resolution()
 		listened := <-seen
-		if s.Failure != nil || !ok || s.Ready < began+3e8 || s.Unready > listened || (s.Request > 0) != (is == "http") {
+		if s.Failure != nil || !ok || s.Ready < began+1e9 || s.Unready > listened || (s.Request > 0) != (is == "http") {
 			t.Errorf("%s: %v after its start, known to %v, and seen to listen after %v: %+v", asked, time.Duration(s.Ready-began), d, time.Duration(listened-began), s)
 		}
 		t.Logf("%s: %v, known to %v, first request %v", asked, time.Duration(s.Ready-began), d, time.Duration(s.Request))
@@ -240,7 +242,7 @@ func TestAWorkloadThatEndsIsNotWaitedForAndSaysHowItEnded(t *testing.T) {
 
 func TestWhatIsNeverReadyFailsInTimeWithWhatTheLastPollSaid(t *testing.T) {
 	t.Parallel()
-	refused := strconv.Itoa(port(t))
+	refused := strconv.Itoa(ports.Held(t))
 	busy, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

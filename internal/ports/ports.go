@@ -1,0 +1,31 @@
+// Package ports, for tests, has ports of this machine that nobody else is given.
+package ports
+
+import (
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// Held is a port of the loopback at which nobody listens and which, until the test ends,
+// the kernel gives to nobody who asks for any: a socket is bound to it that never listens.
+// Who asks for this one, with SO_REUSEADDR as servers do, may listen there.
+func Held(t testing.TB) int {
+	t.Helper()
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unix.Close(fd) })
+	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	at, err := unix.Getsockname(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at.(*unix.SockaddrInet4).Port
+}
