@@ -298,7 +298,7 @@ func (s *Spec) runner(node string) corev1.Container {
 		Command:   []string{Program, "fleet", "node", planDir + "/" + safe(s.PlanName), "--name", node, "-o", recordPath(node)},
 		Resources: corev1.ResourceRequirements{Requests: s.Requests},
 		Env: []corev1.EnvVar{
-			{Name: "TMPDIR", Value: workDir}, {Name: "TARE_DATA_DIR", Value: workDir + "/data"}, {Name: "TARE_STATE_DIR", Value: workDir + "/state"},
+			{Name: "TMPDIR", Value: workDir}, {Name: "XDG_DATA_HOME", Value: workDir}, {Name: "TARE_DATA_DIR", Value: workDir + "/data"}, {Name: "TARE_STATE_DIR", Value: workDir + "/state"},
 		},
 		VolumeMounts: []corev1.VolumeMount{
 			{Name: "plan", MountPath: planDir, ReadOnly: true},
@@ -315,7 +315,7 @@ func (s *Spec) runner(node string) corev1.Container {
 		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: "cgroup", MountPath: cgroupDir})
 	}
 	if s.Needs.Host {
-		c.Command, c.Env = append(c.Command, "--host"), c.Env[:1]
+		c.Command, c.Env = append(c.Command, "--host"), c.Env[:2]
 	}
 	if s.Results.Bucket != "" {
 		folder := s.Results.Bucket

@@ -64,6 +64,15 @@ func TestAPodOfHostAloneIsRestrictedAndHasNoToken(t *testing.T) {
 		p.SecurityContext.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
 		t.Errorf("%+v", p)
 	}
+	kept := map[string]string{} // what it writes, an upload too, has to go to volumes
+	for _, e := range p.Containers[len(p.Containers)-1].Env {
+		kept[e.Name] = e.Value
+	}
+	for _, name := range []string{"TMPDIR", "XDG_DATA_HOME", "TARE_DATA_DIR", "TARE_STATE_DIR"} {
+		if !strings.HasPrefix(kept[name]+"/", workDir+"/") {
+			t.Errorf("%s is %q, where the file system is read-only", name, kept[name])
+		}
+	}
 	s.Needs = Needs{Privileged: true, Host: true}
 	for _, spec := range []corev1.PodSpec{p, s.Job("node-1").Spec.Template.Spec} {
 		for _, c := range spec.Containers {
