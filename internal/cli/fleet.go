@@ -319,7 +319,11 @@ func (s *app) joinNode(files []string, path, node string) error {
 		}
 		err = errors.Join(err, w.Write(record.Label{Key: "node", Value: node}))
 	}
-	return errors.Join(err, w.Close())
+	err = errors.Join(err, w.Close())
+	if info, e := os.Stat(path); e == nil && info.Size() == 0 { // it would be fetched, and lie among records
+		err = errors.Join(err, os.Remove(path))
+	}
+	return err
 }
 
 func newFleetKeep(*app) *cobra.Command {

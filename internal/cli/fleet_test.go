@@ -6,7 +6,30 @@ import (
 	"regexp"
 	"slices"
 	"testing"
+
+	"github.com/tare-bench/tare/internal/instrument/all"
 )
+
+func TestANodeWhosePlanDidNotBeginLeavesNoRecord(t *testing.T) {
+	t.Parallel()
+	a, dir := newApp(Streams{}, all.Instruments, performers), t.TempDir()
+	whole := filepath.Join("..", "..", "record", "testdata", "v1", "app.jsonl")
+	for name, c := range map[string]struct {
+		files []string
+		left  int
+	}{
+		"no-document": {[]string{filepath.Join(dir, "document")}, 0},
+		"one-of-two":  {[]string{filepath.Join(dir, "document"), whole}, 1},
+	} {
+		path := filepath.Join(dir, name+".jsonl")
+		if err := a.joinNode(c.files, path, "node-1"); err == nil {
+			t.Errorf("%s: nothing is said of what is missing", name)
+		}
+		if there, _ := filepath.Glob(path); len(there) != c.left {
+			t.Errorf("%s: left are %q", name, there)
+		}
+	}
+}
 
 func TestAScheduleRenderedAnewReplacesWhatItMadeBefore(t *testing.T) {
 	t.Parallel()
