@@ -62,7 +62,7 @@ func identify(banner, name string) (flavour, string) {
 // The version is also looked for where the Go toolchain puts it, since a runsc that
 // was built by go install says VERSION_MISSING.
 func ask(ctx context.Context, path, name string) (f flavour, version, banner string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second) // an emulated machine beside others takes more than ten
 	defer cancel()
 	out, err := cli.Program{Path: path}.Run(ctx, "--version")
 	if err != nil {
