@@ -12,7 +12,7 @@ const (
 	EndResource    = "resource"    // the next sandboxes were expected to take what has to be left
 	EndTripped     = "tripped"     // what has to be left was touched, and no more was begun at once
 	EndOthers      = "others"      // memory was taken though nothing was started
-	EndFailure     = "failure"     // a sandbox did not start
+	EndFailure     = "failure"     // a sandbox did not start, or its workload ended by itself
 	EndMost        = "most"        // as many were there as may be at most
 	EndBudget      = "budget"      // the time was spent
 	EndInterrupted = "interrupted" // the run was told to stop

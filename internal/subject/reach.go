@@ -7,6 +7,8 @@ import (
 	"net"
 	"net/url"
 	"os"
+
+	"github.com/tare-bench/tare/record"
 )
 
 // Reachable is a session whose containers can be asked from outside whether they are
@@ -73,6 +75,21 @@ type Ended struct {
 	Known  bool   // that it has ended, and how
 	Output string // the last that it said, cut
 	Why    string // what is known of it beside that, "" for nothing
+}
+
+// Minded is a session that minds the programs in its containers.
+type Minded interface {
+	// Over are those of the lanes on which a program ended though nobody told it to, as far as
+	// that can be told, and the failure of the first of them.
+	Over(ctx context.Context, lanes []int) (over []int, first *record.Failure)
+}
+
+// Over is that of a session, nothing of one that minds none.
+func Over(ctx context.Context, s Session, lanes []int) (over []int, first *record.Failure) {
+	if m, is := As[Minded](s); is {
+		return m.Over(ctx, lanes)
+	}
+	return nil, nil
 }
 
 // wrapped is a session that adds something to another.

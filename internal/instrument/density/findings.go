@@ -69,7 +69,10 @@ func (j *Judgement) findEnd(d *record.Density) (f record.Finding, ok bool) {
 		if d.Failure == nil {
 			return f, false
 		}
-		f = record.Finding{Code: codeFailure, Level: finding.Error, Message: text(", when the next did not start"), Advice: finding.Advice(d.Failure), Tried: d.Failure.Command}
+		f = record.Finding{Code: codeFailure, Level: finding.Error, Message: text(", when one failed"), Advice: finding.Advice(d.Failure), Tried: d.Failure.Command}
+		if out := finding.LastLine(d.Failure.Output); out != "" {
+			f.Message += ": " + out
+		}
 		if j.Until.Failure {
 			f.Level = finding.Note
 		}

@@ -241,6 +241,34 @@ func (s *session) gone(n int) bool {
 	return err == nil && ready > 0
 }
 
+// Over implements subject.Minded. One whose process was not known to be the container's when
+// it was begun may have ended before.
+func (s *session) Over(ctx context.Context, lanes []int) (over []int, first *record.Failure) {
+	for _, n := range lanes {
+		if s.gone(n) || s.unseen(n) && s.at.Ended(ctx, n).Known {
+			over = append(over, n)
+		}
+	}
+	if len(over) == 0 {
+		return nil, nil
+	}
+	time.Sleep(arriving)
+	n := over[0]
+	first = itself(s.at.Ended(ctx, n), s.refused(n))
+	if why := s.ended(n, false); why != "" {
+		first.Detail, first.Advice = why, quieter
+	}
+	return over, first
+}
+
+// unseen tells whether it is not known which process the program on a lane is.
+func (s *session) unseen(n int) bool {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	p := s.lanes[n]
+	return p != nil && p.fd < 0
+}
+
 // Discard implements subject.Session.
 func (s *session) Discard(ctx context.Context, lanes []int) error {
 	s.lock.Lock()
@@ -316,14 +344,7 @@ func (b *batch) blame(x *record.Sample) {
 	}
 	f := x.Failure
 	if found.gone {
-		was := &record.Failure{Kind: record.FailWorkload, Detail: "the workload ended before it was told to", Output: found.over.Output, Advice: stays}
-		if found.over.Known {
-			was.Exit = found.over.Exit
-			was.Detail += fmt.Sprintf(", with status %d", was.Exit)
-		}
-		if found.tasks != "" {
-			was.Detail, was.Advice = was.Detail+"; "+found.tasks, more
-		}
+		was := itself(found.over, found.tasks)
 		if f != nil {
 			was.Command = f.Command
 		}
@@ -340,6 +361,19 @@ func (b *batch) blame(x *record.Sample) {
 	default:
 		f.Detail += "; " + found.tasks
 	}
+}
+
+// itself is the failure of a program that ended by itself.
+func itself(end subject.Ended, tasks string) *record.Failure {
+	f := &record.Failure{Kind: record.FailWorkload, Detail: "the workload ended before it was told to", Output: end.Output, Advice: stays}
+	if end.Known {
+		f.Exit = end.Exit
+		f.Detail += fmt.Sprintf(", with status %d", f.Exit)
+	}
+	if tasks != "" {
+		f.Detail, f.Advice = f.Detail+"; "+tasks, more
+	}
+	return f
 }
 
 // What to do.

@@ -29,6 +29,8 @@ type one struct {
 	bad    *record.Failure // of the first
 	others bool            // the process is nobody's that the target knows of
 	host   bool
+
+	unknown bool // how it ended
 }
 
 func (o *one) Prepare(_ context.Context, op subject.Op, _ []int) (subject.Batch, error) {
@@ -53,7 +55,7 @@ func (o *one) Reach(int) subject.Reached {
 	return subject.Reached{Pid: o.pid, Log: o.log, Plain: true, Host: o.host, Own: func(pid int) bool { return !o.others && pid == o.pid }}
 }
 func (o *one) Ended(context.Context, int) subject.Ended {
-	return subject.Ended{Exit: 7, Known: true, Output: "because"}
+	return subject.Ended{Exit: 7, Known: !o.unknown, Output: "because"}
 }
 
 // shell begins a script as the first process of a PID namespace, and waits for its first line.
@@ -121,6 +123,41 @@ func TestAFailureSaysWhatAProgramDidWrong(t *testing.T) {
 			f := samples[0].Failure
 			if (f != nil) != (c.says != "") || f != nil && !strings.HasPrefix(f.Detail, c.says) || c.says == "timed out" && f.Detail != c.says {
 				t.Errorf("%+v, want %q", f, c.says)
+			}
+		})
+	}
+}
+
+func TestAProgramThatIsThereNoMoreIsOver(t *testing.T) {
+	for name, c := range map[string]struct {
+		script  string
+		others  bool // its process was not known to be the container's
+		unknown bool // how it ended, or that it has
+		says    string
+	}{
+		"one that is there is not":                 {script: "echo; exec sleep 1000"},
+		"one that ended is":                        {script: "echo", says: "the workload ended before it was told to, with status 7"},
+		"so it is where nobody knows how it ended": {script: "echo", unknown: true, says: "the workload ended before it was told to"},
+		"and where it ended before it was seen":    {script: "echo", others: true, says: "the workload ended before it was told to, with status 7"},
+		"of what nobody knows of nothing is said":  {script: "echo", others: true, unknown: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := shell(t, c.script)
+			in := &one{pid: p.Process.Pid, others: c.others, unknown: c.unknown}
+			s := Wrap(in, subject.Env{}, 1<<20)
+			defer s.Close(t.Context())
+			if _, err := subject.Operate(t.Context(), s, subject.Run, []int{0}); err != nil {
+				t.Fatal(err)
+			}
+			if c.script == "echo" {
+				var info unix.Siginfo
+				if err := unix.Waitid(unix.P_PID, in.pid, &info, unix.WEXITED|unix.WNOWAIT, nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			over, f := subject.Over(t.Context(), s, []int{0})
+			if (f != nil) != (c.says != "") || len(over) > 0 != (f != nil) || f != nil && (f.Detail != c.says || f.Output != "because") {
+				t.Errorf("%v, %+v, want %q", over, f, c.says)
 			}
 		})
 	}

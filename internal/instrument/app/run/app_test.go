@@ -43,8 +43,9 @@ type server struct {
 	fails  int64 // every so many-th request is refused
 	port   string
 	starts func(lane int) *record.Failure
-	noisy  *atomic.Bool // all sessions of the target
-	loud   atomic.Int64 // requests that came while a neighbour worked
+	over   *record.Failure // what became of it while it was asked
+	noisy  *atomic.Bool    // all sessions of the target
+	loud   atomic.Int64    // requests that came while a neighbour worked
 	open   *atomic.Int64
 }
 
@@ -108,6 +109,13 @@ func (s *seat) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	if n := s.count.Add(1); s.fails > 0 && n%s.fails == 0 {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
+}
+
+func (s *seat) Over(_ context.Context, lanes []int) (over []int, first *record.Failure) {
+	if s.workload && s.over != nil {
+		return lanes, s.over
+	}
+	return nil, nil
 }
 
 func (s *seat) Reach(int) subject.Reached                        { return subject.Reached{Host: true} }
@@ -267,16 +275,17 @@ func TestANeighbourTakesWhatItTakes(t *testing.T) {
 
 func TestWhatFailsIsCountedWithItsCause(t *testing.T) {
 	refused := &record.Failure{Kind: record.FailExit, Detail: "exit status 1", Output: "no space"}
+	crashed := &record.Failure{Kind: record.FailWorkload, Detail: "it ended", Output: "out of luck"}
 	j := perform(t, func(p *app.Options) { p.Rounds = 1 }, &server{name: "flaky", takes: time.Millisecond, fails: 5},
-		&server{name: "broken", starts: func(int) *record.Failure { return refused }}, &server{name: "good", takes: time.Millisecond})
+		&server{name: "broken", starts: func(int) *record.Failure { return refused }}, &server{name: "crashed", takes: time.Millisecond, over: crashed}, &server{name: "good", takes: time.Millisecond})
 	if errored := of(t, j, "errors", "target", "flaky"); math.Abs(errored.Value-0.2) > 0.05 {
 		t.Errorf("%g of the requests failed, and one of five was refused", errored.Value)
 	}
 	failed, total, found := j.Result()
-	if failed != 2 || total != 3 {
+	if failed != 3 || total != 4 {
 		t.Errorf("%d of %d windows failed", failed, total)
 	}
-	for _, want := range []string{"status 503", "no space"} {
+	for _, want := range []string{"status 503", "no space", "it ended: out of luck"} {
 		if !slices.ContainsFunc(found, func(f record.Finding) bool { return strings.Contains(f.Message, want) && f.Level == "error" }) {
 			t.Errorf("%q is not told of: %+v", want, found)
 		}

@@ -112,7 +112,11 @@ func (v *visit) do(ctx context.Context) error {
 		}
 	}
 	v.step("loading")
-	if err := v.measure(ctx); err != nil {
+	err = v.measure(ctx)
+	if _, over := subject.Over(ctx, own, []int{serving}); over != nil {
+		return &failure{*over} // the cause of whatever else failed
+	}
+	if err != nil {
 		return err
 	}
 	if beside != nil {

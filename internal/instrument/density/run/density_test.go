@@ -35,6 +35,7 @@ type node struct {
 	takes func(there int) time.Duration       // a start
 	other func(elapsed time.Duration) int64   // others have taken
 	fails func(n int) *record.Failure         // the n-th start
+	ends  func(n int) bool                    // the n-th sandbox's workload, by itself
 	start func(n int)                         // is told of the n-th start; may be nil
 	stays time.Duration                       // until a stop gives up, where none ends; 0: they end
 	boxes map[int]*box                        // by lane
@@ -56,6 +57,7 @@ type box struct {
 	takes int64
 	late  time.Duration
 	id    string
+	nth   int
 }
 
 // discarded is what was discarded together.
@@ -150,6 +152,15 @@ func (s *session) Sandboxes(ctx context.Context) (all []subject.Sandbox, err err
 	return all, nil
 }
 
+func (s *session) Over(_ context.Context, lanes []int) (over []int, first *record.Failure) {
+	for _, lane := range lanes {
+		if s.ends != nil && s.ends(s.boxes[lane].nth) {
+			over, first = append(over, lane), &record.Failure{Kind: record.FailWorkload, Detail: "it ended", Output: "why"}
+		}
+	}
+	return over, first
+}
+
 func (s *session) Discard(_ context.Context, lanes []int) error {
 	var d discarded
 	for _, lane := range lanes {
@@ -212,7 +223,7 @@ func (b *batch) Start(ctx context.Context) (int64, []record.Sample, error) {
 		}
 		if s.Failure == nil {
 			b.mu.Lock()
-			b.boxes[lane] = &box{time.Now(), b.costs(b.made), b.late(b.made), strconv.Itoa(len(b.shims))}
+			b.boxes[lane] = &box{time.Now(), b.costs(b.made), b.late(b.made), strconv.Itoa(len(b.shims)), b.made}
 			b.shims[b.boxes[lane].id] = true
 			b.most = max(b.most, len(b.boxes))
 			b.mu.Unlock()
@@ -396,6 +407,8 @@ func TestADensityEndsWhereItWasAskedTo(t *testing.T) {
 		"at the most that are never exceeded, which it says": {until: "memory", change: func(o *density.Options) { o.Most = 10 }, why: record.EndMost, least: 10, most: 10, says: "end-not-reached"},
 		"at a failure, which is then none of the target's":   {until: "failure", node: func(n *node) { n.fails = after(30, broken) }, why: record.EndFailure, least: 30, most: 30, says: "sandbox-failed"},
 		"at a failure that was not asked for, which fails":   {until: "memory", node: func(n *node) { n.fails = after(30, broken) }, why: record.EndFailure, least: 30, most: 30, failed: 1, says: "sandbox-failed"},
+		"where workloads ended, which are no longer there":   {until: "memory", node: func(n *node) { n.ends = func(i int) bool { return i > 30 } }, why: record.EndFailure, least: 30, most: 30, says: "sandbox-failed"},
+		"where they ended, whatever else it came to":         {until: "37", node: func(n *node) { n.ends = func(i int) bool { return i == 37 } }, why: record.EndFailure, least: 36, most: 36, says: "sandbox-failed"},
 		"at the guard before a failure, which it says":       {until: "failure", why: record.EndResource, resource: density.Memory, least: 80, most: 128, says: "guard-stopped"},
 		"at process ids":                         {until: "pids", node: pids(10), why: record.EndResource, resource: density.PIDs, least: 15, most: 30},
 		"at process ids that were not asked for": {until: "memory", node: pids(10), why: record.EndResource, resource: density.PIDs, least: 15, most: 30, says: "guard-stopped"},

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tare-bench/tare/internal/core/page"
@@ -196,9 +197,33 @@ func (v *visit) idle(ctx context.Context) error {
 	}
 	v.trip(now)
 	end := v.read(ctx, record.MomentEnd, true, settled)
-	v.guard.held(levels, now, density.Charged(&v.before, &end))
 	v.last = &end
+	if v.ended(ctx) {
+		return nil // what is there no more takes nothing, and says nothing of the others
+	}
+	v.guard.held(levels, now, density.Charged(&v.before, &end))
 	return v.line(end)
+}
+
+// ended ends a visit where workloads ended that nobody told to: they are no longer there.
+func (v *visit) ended(ctx context.Context) bool {
+	var whole []int
+	for n := range v.used {
+		if !slices.Contains(v.broken, n) {
+			whole = append(whole, n)
+		}
+	}
+	over, first := subject.Over(ctx, v.Target.Session, whole)
+	if first == nil {
+		return false
+	}
+	v.there, v.broken = v.there-len(over), append(v.broken, over...)
+	first.Detail = fmt.Sprintf("%d of %d: %s", len(over), len(whole), first.Detail)
+	if why := v.end.Why; why != record.EndTripped && why != record.EndFailure {
+		v.end.Why = "" // it did not get so far
+	}
+	v.failed(ctx, first)
+	return true
 }
 
 // mostRead is of how many processes and cgroups a reading is kept: a reading is one line

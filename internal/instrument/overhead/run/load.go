@@ -47,7 +47,7 @@ func (v *visit) asked(ctx context.Context, p overhead.Phase) error {
 	if failed := errors.Join(errs...); w.end != nil && failed != nil {
 		w.end.Failure = &record.Failure{Kind: record.FailWorkload, Detail: failed.Error()}
 	}
-	return v.store(w, err)
+	return v.store(ctx, w, err)
 }
 
 // clients wait to ask the workload of each sandbox.

@@ -26,7 +26,8 @@ type scripted struct {
 	name  string
 	fails func(op subject.Op, lane int) *record.Failure
 	exec  func(ctx context.Context, lane int, args []string) (subject.Executed, error)
-	there map[int]bool // lanes that hold a sandbox
+	over  func(lane int) bool // the workload ended by itself
+	there map[int]bool        // lanes that hold a sandbox
 }
 
 type journal struct {
@@ -70,6 +71,15 @@ type session struct {
 	subject.Executor
 	subject.Sandboxed
 	of *scripted
+}
+
+func (s *session) Over(_ context.Context, lanes []int) (over []int, first *record.Failure) {
+	for _, n := range lanes {
+		if s.of.over != nil && s.of.over(n) {
+			over, first = append(over, n), &record.Failure{Kind: record.FailWorkload, Detail: "it ended"}
+		}
+	}
+	return over, first
 }
 
 func (s *session) Discard(ctx context.Context, lanes []int) error {
@@ -277,6 +287,23 @@ func TestALoadThatNeverBeganGivesNoFigures(t *testing.T) {
 		if x.Phase == "spin 0.5cpu" && x.Moment == record.MomentEnd && (x.Failure == nil || x.Failure.Kind != record.FailTimeout) {
 			t.Errorf("failure %+v", x.Failure)
 		}
+	}
+}
+
+func TestAPhaseInWhichAWorkloadEndedGivesNoFigures(t *testing.T) {
+	t.Parallel()
+	o, _ := options(func(p *overhead.Options) { p.Phases = []string{"idle"} }, &scripted{name: "a", over: func(lane int) bool { return lane == 2 }})
+	var said []string
+	for _, x := range perform(t.Context(), t, o).Readings {
+		if x.Moment == record.MomentEnd {
+			said = append(said, fmt.Sprint(x.Sandboxes))
+			if x.Failure != nil {
+				said = append(said, x.Failure.Detail)
+			}
+		}
+	}
+	if got, want := strings.Join(said, ", "), "1, 3, 1 of 3: it ended"; got != want {
+		t.Errorf("%s, want %s", got, want)
 	}
 }
 

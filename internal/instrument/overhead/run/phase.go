@@ -61,7 +61,7 @@ func (v *visit) idle(ctx context.Context, p overhead.Phase) error {
 		return err
 	}
 	_ = machine.Sleep(ctx, v.options.Plan.Hold)
-	return v.store(w, v.close(ctx, p, w, nil))
+	return v.store(ctx, w, v.close(ctx, p, w, nil))
 }
 
 // watched is what is read of a phase. One that was interrupted has no end: it was
@@ -103,10 +103,14 @@ func (v *visit) close(ctx context.Context, p overhead.Phase, w *watched, work *r
 	return nil
 }
 
-// store records a phase that came to its end.
-func (v *visit) store(w *watched, err error) error {
+// store records a phase that came to its end. It has no figures where a workload did, too.
+func (v *visit) store(ctx context.Context, w *watched, err error) error {
 	if err != nil || w.end == nil {
 		return err
+	}
+	if over, first := subject.Over(ctx, v.Target.Session, lanes(0, v.made)); first != nil {
+		first.Detail = fmt.Sprintf("%d of %d: %s", len(over), v.made, first.Detail)
+		w.end.Failure = first
 	}
 	return errors.Join(v.Line(w.begin), v.Line(w.series), v.Line(*w.end))
 }
@@ -157,7 +161,7 @@ func (v *visit) calibrate(ctx context.Context, p overhead.Phase) error {
 	for left := attempts - 1; ; left-- {
 		w, short, err := v.known(ctx, p, lead, after)
 		if err != nil || short == 0 || left == 0 || ctx.Err() != nil {
-			return v.store(w, err)
+			return v.store(ctx, w, err)
 		}
 		lead, after = lead+2*short, after+2*short
 		v.tell(p.Name+" once more, with more time", v.made)
@@ -274,7 +278,7 @@ func (v *visit) working(ctx context.Context, p overhead.Phase, args []string, ve
 	if w.end != nil {
 		w.end.Failure = job.failure()
 	}
-	return v.store(w, err)
+	return v.store(ctx, w, err)
 }
 
 // fioArgs is the command of the published report, on a file of the sandbox's own.

@@ -102,11 +102,7 @@ func (v *visit) phasesOf(ctx context.Context) error {
 
 // grow starts sandboxes until there are count.
 func (v *visit) grow(ctx context.Context, count int) error {
-	lanes := make([]int, 0, count-v.made)
-	for n := v.made; n < count; n++ {
-		lanes = append(lanes, n)
-	}
-	batch, err := v.Target.Session.Prepare(ctx, subject.Run, lanes)
+	batch, err := v.Target.Session.Prepare(ctx, subject.Run, lanes(v.made, count))
 	if err != nil {
 		return &targetError{err}
 	}
@@ -121,6 +117,14 @@ func (v *visit) grow(ctx context.Context, count int) error {
 		}
 	}
 	return nil
+}
+
+// lanes are those from one up to another, which is not among them.
+func lanes(from, to int) (all []int) {
+	for n := from; n < to; n++ {
+		all = append(all, n)
+	}
+	return all
 }
 
 func tried(f *record.Failure) string {
@@ -142,10 +146,7 @@ func (v *visit) shrink(ctx context.Context) error {
 	}
 	clean, cancel := run.CleaningUp(ctx, v.options.Plan.Timeout)
 	defer cancel()
-	all := make([]int, v.made)
-	for i := range all {
-		all[i] = i
-	}
+	all := lanes(0, v.made)
 	v.made = 0
 	var soft error
 	if ctx.Err() == nil {
