@@ -71,7 +71,7 @@ func statistics(t *testing.T) bool {
 func TestAProgramThatRunsIsSeenToRun(t *testing.T) {
 	id := busy(t)
 	var b strings.Builder
-	o := Options{Filter: bpfstat.Filter{IDs: []uint32{id}}, Interval: 300 * time.Millisecond, Format: formatJSON}
+	o := Options{Filter: bpfstat.Filter{IDs: []uint32{id}}, Interval: 2 * time.Second, Format: formatJSON} // in which it runs, whatever else the machine does
 	if err := Run(t.Context(), &b, o); err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func TestAProgramThatRunsIsSeenToRun(t *testing.T) {
 	if p.ID != id || p.Memory <= 0 || r.Runs == 0 || r.Core <= 0 || r.Core > float64(v.CPUs) || r.Mean <= 0 {
 		t.Errorf("%+v, %+v", p, r)
 	}
-	if v.Interval < 0.3 || !v.Counted {
+	if v.Interval < 2 || !v.Counted {
 		t.Errorf("an interval of %v s, statistics %v", v.Interval, v.Counted)
 	}
 	if statistics(t) {

@@ -134,7 +134,7 @@ func full(t *testing.T) string {
 func TestAServerThatStallsMidwayDoesNotHoldTheLoad(t *testing.T) {
 	// How many it answers before it stalls: few, since a crowded machine answers few in the
 	// duration, and in a time-out that is long for them.
-	const answered, duration, timeout = 8, 2 * time.Second, 4 * time.Second
+	const answered, duration, timeout = 8, 2 * time.Second, 6 * time.Second
 	for name, o := range map[string]ClientOptions{
 		"closed": {Connections: 4, KeepAlive: true},
 		"open":   {Connections: 4, KeepAlive: true, QPS: 200},

@@ -67,7 +67,8 @@ func TestClientAndServerCountTheSame(t *testing.T) {
 }
 
 // What else the machine does, requests see besides the delay, and those of the same load
-// on a server that has a short one for all are beside them and see it, too.
+// on a server that has a short one for all are beside them and see it, too. What one load
+// alone meets is in its longest.
 func TestQuantilesAreThoseOfTheServersDelay(t *testing.T) {
 	const long, short, off = 300 * time.Millisecond, 10 * time.Millisecond, 250 * time.Millisecond
 	for name, c := range map[string]struct {
@@ -85,7 +86,7 @@ func TestQuantilesAreThoseOfTheServersDelay(t *testing.T) {
 				beside := make(chan Result)
 				go func() { beside <- delayed(t, o, math.MaxInt64, short, short) }()
 				r := delayed(t, o, c.every, long, short)
-				others := time.Duration((<-beside).Max) - short
+				others := max(time.Duration((<-beside).Max)-short, time.Duration(r.Max)-long)
 				for what, v := range map[string][2]time.Duration{
 					"p50": {time.Duration(r.P50), c.p50}, "p90": {time.Duration(r.P90), c.p90}, "p99": {time.Duration(r.P99), c.p99},
 				} {
@@ -210,13 +211,13 @@ func TestARateIsThatOfWhatWasAskedHoweverLateTheLastAnswer(t *testing.T) {
 // once more what it has no answer to on one that it kept.
 func TestWhatIsSentLateHasItsWholeTimeOut(t *testing.T) {
 	t.Parallel()
-	const timeout = 4 * time.Second
+	const timeout = 6 * time.Second
 	begun := time.Now()
 	var n, first atomic.Int64 // that came, and when the first was answered
 	gone := make(chan time.Duration, 9)
 	s := httptest.NewServer(handler(func(_ http.ResponseWriter, r *http.Request) {
 		if n.Add(1) == 1 {
-			time.Sleep(timeout / 4)
+			time.Sleep(time.Second)
 			first.Store(int64(time.Since(begun)))
 			return
 		}
@@ -239,7 +240,7 @@ func TestWhatIsSentLateHasItsWholeTimeOut(t *testing.T) {
 // fortio sends it once more on another connection, where it is answered at once.
 func TestAnAnswerAfterTheTimeOutIsNone(t *testing.T) {
 	t.Parallel()
-	const timeout = time.Second
+	const timeout = 6 * time.Second
 	for name, qps := range map[string]float64{"closed": 0, "open": 50} {
 		var n atomic.Int64
 		s := httptest.NewServer(handler(func(_ http.ResponseWriter, r *http.Request) {
@@ -247,7 +248,7 @@ func TestAnAnswerAfterTheTimeOutIsNone(t *testing.T) {
 				<-r.Context().Done()
 			}
 		}))
-		r, err := sent(t, ClientOptions{URL: s.URL, Connections: 1, QPS: qps, KeepAlive: true, Duration: 2 * timeout, Timeout: timeout})
+		r, err := sent(t, ClientOptions{URL: s.URL, Connections: 1, QPS: qps, KeepAlive: true, Duration: 2 * time.Second, Timeout: timeout})
 		s.Close()
 		if err != nil {
 			t.Fatal(err)
@@ -263,11 +264,11 @@ func TestAnAnswerAfterTheTimeOutIsNone(t *testing.T) {
 
 func TestMoreThanAServerCanDoIsSaidToBeUnsent(t *testing.T) {
 	t.Parallel()
-	const connections, takes = 2, 100 * time.Millisecond
+	const connections, takes, timeout = 2, 500 * time.Millisecond, 6 * time.Second
 	s := httptest.NewServer(handler(func(http.ResponseWriter, *http.Request) { time.Sleep(takes) }))
 	defer s.Close()
 	r, err := sent(t, ClientOptions{
-		URL: s.URL, Connections: connections, QPS: 500, KeepAlive: true, Duration: 400 * time.Millisecond, Timeout: time.Second,
+		URL: s.URL, Connections: connections, QPS: 500, KeepAlive: true, Duration: 400 * time.Millisecond, Timeout: timeout,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -276,11 +277,11 @@ func TestMoreThanAServerCanDoIsSaidToBeUnsent(t *testing.T) {
 	if r.Requests+r.Unsent != 200 || r.Unsent < 150 || r.Requests-r.Errors > could {
 		t.Errorf("%d requests, %d errors, %d unsent, where %d can be answered", r.Requests, r.Errors, r.Unsent, could)
 	}
-	// The last was due 1 s before the end of all, and nine of ten before that.
-	if p := time.Duration(r.P50); p < 1100*time.Millisecond {
+	// The last was due a time-out before the end of all, and nine of ten before that.
+	if p := time.Duration(r.P50); p < timeout+100*time.Millisecond {
 		t.Errorf("p50 is %s, and most requests were waited for longer", p)
 	}
-	if p := time.Duration(r.P90); p < 1300*time.Millisecond {
+	if p := time.Duration(r.P90); p < timeout+300*time.Millisecond {
 		t.Errorf("p90 is %s, and a tenth of all requests was waited for longer", p)
 	}
 }
@@ -288,7 +289,7 @@ func TestMoreThanAServerCanDoIsSaidToBeUnsent(t *testing.T) {
 // What is never answered took at least as long as it was waited for. A closed loop
 // has no time for it, since nobody would have asked in that time.
 func TestRequestsWithoutAnAnswerInTimeCountInAnOpenLoop(t *testing.T) {
-	const timeout = 4 * time.Second // than which no answer takes longer, whatever else the machine does
+	const timeout = 6 * time.Second // than which no answer takes longer, whatever else the machine does
 	for name, c := range map[string]struct {
 		qps float64
 		min time.Duration // of p90

@@ -80,7 +80,7 @@ func TestACallThatTakesTooLongIsATimeOut(t *testing.T) {
 		return ctx.Err()
 	})
 	for i := range all {
-		all[i].Timeout = 2 * time.Second // in which a call that has nothing to do ends on any machine
+		all[i].Timeout = 6 * time.Second // in which a call that has nothing to do ends on any machine
 	}
 	b, err := PrepareCalls(all)
 	if err != nil {
@@ -114,18 +114,19 @@ func TestTheExitOfAWatchedProcessIsStamped(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	var b *Calls
 	all := calls(3, func(_ context.Context, i int) error {
 		if i == 1 {
 			_ = cmd.Process.Kill()
 			_ = cmd.Wait()
-			time.Sleep(time.Second) // until whoever watches has seen it
+			<-b.watch.empty
 		}
 		return nil
 	})
 	all[1].Watch = cmd.Process.Pid
 	all[2].Watch = 1 << 21 // gone before
-	b, err := PrepareCalls(all)
-	if err != nil {
+	var err error
+	if b, err = PrepareCalls(all); err != nil {
 		t.Fatal(err)
 	}
 	_, samples, _ := b.Start(t.Context())
