@@ -202,16 +202,16 @@ func (c *Comparison) test(s scaled, rho, alpha float64) {
 
 // byRank makes the tests of ranks; lo and hi are NaN where there are too few rounds.
 func (c *Comparison) byRank(s scaled, rho, alpha float64) (test tested, middle, lo, hi float64) {
-	var all []float64
+	var all *many
 	var rank int
 	if c.Pairs > 0 {
 		test, all, rank = c.paired(s.differences, rho, alpha)
 	} else {
 		test, all, rank = independent(s.old, s.new, alpha)
 	}
-	middle, lo, hi = median(all), math.NaN(), math.NaN()
+	middle, lo, hi = all.median(), math.NaN(), math.NaN()
 	if rank > 0 {
-		lo, hi = middle-c.Widened*(middle-all[rank-1]), middle+c.Widened*(all[len(all)-rank]-middle)
+		lo, hi = middle-c.Widened*(middle-all.at(rank-1)), middle+c.Widened*(all.at(all.n-rank)-middle)
 	}
 	return test, middle, lo, hi
 }
@@ -221,10 +221,10 @@ func (c *Comparison) byRank(s scaled, rho, alpha float64) (test tested, middle, 
 type tested func(shift float64) (less, greater float64)
 
 // paired gives the test of differences within a round, all shifts that they tell of,
-// sorted, and the rank of the bounds among them. Where rounds depend on each other,
+// and the rank of the bounds among them. Where rounds depend on each other,
 // the widened interval is the test: ranks would not tell a shift that every round
 // shows from one that is as large as the dependence.
-func (c *Comparison) paired(d []float64, rho, alpha float64) (test tested, all []float64, rank int) {
+func (c *Comparison) paired(d []float64, rho, alpha float64) (test tested, all *many, rank int) {
 	all, rank = walsh(d), walshRank(len(d), alpha)
 	exact := func(shift float64) (less, greater float64) {
 		moved := make([]float64, len(d))
@@ -240,8 +240,8 @@ func (c *Comparison) paired(d []float64, rho, alpha float64) (test tested, all [
 	freedom := max(fewestEffective, count-1)
 	normal, inflated := stats.StdNormal.InvCDF(1-alpha/2), math.Sqrt(float64(len(d))/count)
 	c.Widened = inflated * studentT(1-alpha, freedom) / normal
-	middle := median(all)
-	below, above := (middle-all[rank-1])*inflated/normal, (all[len(all)-rank]-middle)*inflated/normal
+	middle := all.median()
+	below, above := (middle-all.at(rank-1))*inflated/normal, (all.at(all.n-rank)-middle)*inflated/normal
 	return func(shift float64) (less, greater float64) {
 		t := stats.TDist{V: freedom}
 		exactLess, exactGreater := exact(shift)
@@ -258,15 +258,9 @@ func (c *Comparison) paired(d []float64, rho, alpha float64) (test tested, all [
 }
 
 // independent is [Comparison.paired] of samples that share no round.
-func independent(before, after []float64, alpha float64) (test tested, all []float64, rank int) {
-	all = make([]float64, 0, len(before)*len(after)) // of a thousand runs beside a thousand 8 MB
-	for _, a := range before {
-		for _, b := range after {
-			all = append(all, b-a)
-		}
-	}
-	slices.Sort(all)
-	middle := median(all) // the test is kept, and all of them with it were they asked for
+func independent(before, after []float64, alpha float64) (test tested, all *many, rank int) {
+	all = shifts(before, after)
+	middle := all.median()
 	return func(shift float64) (less, greater float64) {
 		moved := make([]float64, len(after))
 		for i := range after {

@@ -107,8 +107,8 @@ func TestSignedRankIsThatOfThePublishedExample(t *testing.T) {
 		t.Errorf("p is %g and %g", less, greater)
 	}
 	w := walsh(d)
-	if k := walshRank(len(d), 0.05); math.Abs(median(w)-(-0.46)) > 1e-9 || math.Abs(w[k-1]-(-0.786)) > 1e-9 || math.Abs(w[len(w)-k]-(-0.010)) > 1e-9 {
-		t.Errorf("the centre is %g, within %g and %g", median(w), w[k-1], w[len(w)-k])
+	if k := walshRank(len(d), 0.05); math.Abs(w.median()-(-0.46)) > 1e-9 || math.Abs(w.at(k-1)-(-0.786)) > 1e-9 || math.Abs(w.at(w.n-k)-(-0.010)) > 1e-9 {
+		t.Errorf("the centre is %g, within %g and %g", w.median(), w.at(k-1), w.at(w.n-k))
 	}
 }
 

@@ -88,17 +88,77 @@ func ranks(d []float64) (doubled, sign []int) {
 	return doubled, sign
 }
 
-// walsh are the means of every two differences, and of each with itself, sorted:
-// their median is the Hodges–Lehmann estimate.
-func walsh(d []float64) []float64 {
-	out := make([]float64, 0, len(d)*(len(d)+1)/2)
-	for i, a := range d {
-		for _, b := range d[i:] {
-			out = append(out, a/2+b/2)
+// many are numbers of which there are too many to hold: as many as n rounds have pairs.
+type many struct {
+	n           int
+	least, most float64
+	upTo        func(x float64) int // how many are no more than x
+}
+
+// at is the number of a rank, the smallest of rank 0: by bisection among all numbers that
+// there are, that is by their bits, since they are in the order of these.
+func (m *many) at(rank int) float64 {
+	ordered := func(bits int64) int64 { return bits ^ int64(uint64(bits>>63)>>1) } // its own inverse
+	least, most := ordered(int64(math.Float64bits(m.least))), ordered(int64(math.Float64bits(m.most)))
+	for least < most {
+		middle := least&most + (least^most)>>1 // their mean, which does not overflow
+		if m.upTo(math.Float64frombits(uint64(ordered(middle)))) > rank {
+			most = middle
+		} else {
+			least = middle + 1
 		}
 	}
-	slices.Sort(out)
-	return out
+	return math.Float64frombits(uint64(ordered(most))) + 0 // no −0
+}
+
+func (m *many) median() float64 {
+	switch {
+	case m.n == 0:
+		return math.NaN()
+	case m.n%2 == 1:
+		return m.at(m.n / 2)
+	}
+	return m.at(m.n/2-1)/2 + m.at(m.n/2)/2
+}
+
+// walsh are the means of every two differences, and of each with itself: their median is
+// the Hodges–Lehmann estimate.
+func walsh(d []float64) *many {
+	if len(d) == 0 {
+		return &many{}
+	}
+	d = slices.Sorted(slices.Values(d))
+	return &many{len(d) * (len(d) + 1) / 2, d[0], d[len(d)-1], func(x float64) (count int) {
+		k := len(d) - 1
+		for i, a := range d {
+			for k >= i && a/2+d[k]/2 > x {
+				k--
+			}
+			if k < i {
+				break
+			}
+			count += k - i + 1
+		}
+		return count
+	}}
+}
+
+// shifts are the differences of every two values of two samples.
+func shifts(before, after []float64) *many {
+	if len(before) == 0 || len(after) == 0 {
+		return &many{}
+	}
+	before, after = slices.Sorted(slices.Values(before)), slices.Sorted(slices.Values(after))
+	return &many{len(before) * len(after), after[0] - before[len(before)-1], after[len(after)-1] - before[0], func(x float64) (count int) {
+		k := 0
+		for _, a := range before {
+			for k < len(after) && after[k]-a <= x {
+				k++
+			}
+			count += k
+		}
+		return count
+	}}
 }
 
 // walshRank is the rank k for which the k-th smallest and largest of [walsh] enclose

@@ -30,7 +30,7 @@ func ofRuns(values []float64, run []int, come func([]float64) float64) (out []fl
 	return out
 }
 
-func hodgesLehmann(d []float64) float64 { return median(walsh(d)) }
+func hodgesLehmann(d []float64) float64 { return walsh(d).median() }
 
 // acrossRuns compares sides of several runs, on the logarithms that s holds of each:
 // its median, or its shift where it has both sides. Rounds of one run share its boot,
