@@ -57,6 +57,9 @@ func certificates(path string) ([]byte, error) {
 		return nil, nil
 	}
 	content, err := read(path)
+	if err == nil && bytes.Contains(content, []byte("PRIVATE KEY-----")) {
+		return nil, fmt.Errorf("%s: a private key is in it, which whoever has the image would have: give a file of certificates alone", path)
+	}
 	if err == nil && !x509.NewCertPool().AppendCertsFromPEM(content) {
 		err = fmt.Errorf("%s: no certificate in PEM is in it", path)
 	}

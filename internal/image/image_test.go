@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"debug/elf"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"io"
 	"log"
@@ -378,6 +379,14 @@ func TestAnImageIsOfOneCommitAndHasOneName(t *testing.T) {
 	t.Parallel()
 	of := func(change func(*debug.BuildInfo)) *Binary { return program(t, "arm64", change) }
 	amd := program(t, "amd64", nil)
+	server := httptest.NewTLSServer(nil)
+	defer server.Close()
+	var withKey bytes.Buffer
+	for kind, content := range map[string][]byte{"CERTIFICATE": server.Certificate().Raw, "EC PRIVATE KEY": {1}} {
+		if err := pem.Encode(&withKey, &pem.Block{Type: kind, Bytes: content}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for name, c := range map[string]struct {
 		o        Options
 		binaries []*Binary
@@ -390,6 +399,7 @@ func TestAnImageIsOfOneCommitAndHasOneName(t *testing.T) {
 		"a digest for a name":             {Options{Name: "a/b:c@sha256:" + strings.Repeat("0", 64)}, []*Binary{amd}, "REPOSITORY:TAG"},
 		"a version that no tag can have":  {Options{}, []*Binary{program(t, "amd64", func(i *debug.BuildInfo) { i.Main.Version = "v1 \x1b" })}, "name"},
 		"certificates that are none":      {Options{Certificates: "image_test.go"}, []*Binary{amd}, "no certificate"},
+		"certificates with their key":     {Options{Certificates: stored(t, withKey.Bytes())}, []*Binary{amd}, "a private key is in it"},
 		"certificates that are not there": {Options{Certificates: "/nowhere"}, []*Binary{amd}, "/nowhere"},
 	} {
 		t.Run(name, func(t *testing.T) {
