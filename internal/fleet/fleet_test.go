@@ -454,7 +454,7 @@ func TestWhatANodeLogsIsTakenInBoundsOfTimeAndLength(t *testing.T) {
 			}
 			f := &Fleet{Client: &kube.Client{API: api}, times: times{patience: 10 * time.Second}}
 			if says == 0 {
-				f.patience = 10 * time.Millisecond
+				f.patience = 6 * time.Second // in which the server is reached
 			}
 			if got := f.says(t.Context(), "p"); len(got) != says || !<-left {
 				t.Errorf("%d bytes were taken, of an answer that was heard to its end", len(got))

@@ -384,6 +384,27 @@ func TestAKilledClientEndsTheLoadWithAnError(t *testing.T) {
 	gone(t, pids(c)...)
 }
 
+// It gets its CPU when the time in which it should have loaded is long over.
+func TestAClientThatBeginsLateLoadsAsLong(t *testing.T) {
+	t.Parallel()
+	const duration = 300 * time.Millisecond
+	s := echo(t)
+	c, err := Start(t.Context(), ClientOptions{URL: s.URL(), Connections: 2, KeepAlive: true, Duration: duration, Timeout: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	client := pids(c)[0]
+	if err := unix.Kill(client, unix.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(4*duration, func() { _ = unix.Kill(client, unix.SIGCONT) })
+	r, err := c.Run(t.Context())
+	if took := time.Duration(r.Elapsed); err != nil || r.Requests == 0 || r.Errors > 0 || took < duration {
+		t.Errorf("%d requests, %d errors in %s: %v", r.Requests, r.Errors, took, err)
+	}
+}
+
 func TestTheEndOfTheContextEndsEverything(t *testing.T) {
 	for name, after := range map[string]time.Duration{"at once": 0, "midway": 200 * time.Millisecond} {
 		t.Run(name, func(t *testing.T) {

@@ -76,14 +76,17 @@ func newSender(c clientConfig) (*sender, error) {
 // grace is how much longer than a time-out a request is waited for.
 const grace = 200 * time.Millisecond
 
-// run sends from begun until the time is over, and waits for what was sent then. Each
+// run sends from begun until the time is over, and waits for what was sent then. A closed
+// loop that gets its CPU late begins then: in what would be left it might send nothing. Each
 // request has its time-out: that of an open loop may be sent late, up to a time-out after
 // the end, and is waited for as long as any other.
 func (s *sender) run(begun int64) (*Result, error) {
 	if err := s.alarm.until(begun); err != nil {
 		return nil, err
 	}
-	s.begun = begun
+	if s.begun = begun; s.QPS <= 0 {
+		s.begun = max(begun, machine.Now())
+	}
 	used := machine.Clock(unix.CLOCK_PROCESS_CPUTIME_ID)
 	var all sync.WaitGroup
 	due := make(chan int64)

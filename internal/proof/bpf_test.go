@@ -98,7 +98,7 @@ func TestAnotherToolSaysTheSameOfPrograms(t *testing.T) {
 	before := bpftool(t, d.IDs())
 	view := make(chan listed, 1)
 	go func() {
-		view <- list(t, "--owner", strconv.Itoa(os.Getpid()), "--name", "tare_*", "--interval", "6s")
+		view <- list(t, "--owner", strconv.Itoa(os.Getpid()), "--name", "tare_*", "--interval", "12s")
 	}()
 	time.Sleep(2 * time.Second) // it has begun to look by then, and looks again long after the load
 	sent := sending(t, d, group)
@@ -128,7 +128,7 @@ func TestAnotherToolSaysTheSameOfPrograms(t *testing.T) {
 func sending(t *testing.T, d *datapath.Datapath, group string) httpload.Result {
 	t.Helper()
 	clients, err := httpload.Start(t.Context(), httpload.ClientOptions{
-		URL: fmt.Sprintf("http://%s/", d.Service(0)), Connections: 4, Duration: 200 * time.Millisecond, Groups: [][]string{{group}},
+		URL: fmt.Sprintf("http://%s/", d.Service(0)), Connections: 4, Duration: time.Second, Groups: [][]string{{group}},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -104,8 +104,10 @@ func TestWhatARuntimeOrADyingDaemonReportsIsNotBelieved(t *testing.T) {
 			t.Fatal(err)
 		}
 		began := time.Now()
-		// From the release on: before it, the lanes' connections are made.
+		// From the release on: before it, the lanes' connections are made. It stands still
+		// first, so that none of the lanes is done before.
 		_, samples, err := subject.StartBetween(t.Context(), b, func() {
+			_ = syscall.Kill(d.Pid, syscall.SIGSTOP)
 			time.AfterFunc(300*time.Millisecond, func() { _ = syscall.Kill(d.Pid, syscall.SIGKILL) })
 		}, func() {})
 		if err != nil {

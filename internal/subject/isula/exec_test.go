@@ -51,7 +51,7 @@ func TestACommandRunsInAContainerAsIsulaExecDoes(t *testing.T) {
 		}
 	}
 
-	short, stop := context.WithTimeout(t.Context(), 3*time.Second)
+	short, stop := context.WithTimeout(t.Context(), 6*time.Second)
 	defer stop()
 	began := time.Now()
 	got, err := x.Exec(short, 0, []string{"/bin/sh", "-c", "echo begun; while :; do :; done"})
