@@ -62,7 +62,8 @@ func (d *driver) kubeletSays(ctx context.Context, states []engine.State) (map[st
 			return nil, kube.Explain(err, "ask the kubelet of "+d.nodes[i].Name+" for its summary")
 		}
 		for _, p := range says.Pods {
-			if id := ids[p.Ref.Name]; id != "" && p.Ref.Namespace == d.Namespace {
+			looked := p.CPU.Usage == nil || *p.CPU.Usage > 0 // of a new pod it tells zeros until it has
+			if id := ids[p.Ref.Name]; id != "" && p.Ref.Namespace == d.Namespace && looked {
 				told[id] = engine.Usage{Memory: known(p.Memory.WorkingSet), CPU: known(p.CPU.Usage), Time: since(p.CPU.Time)}
 			}
 		}

@@ -59,6 +59,7 @@ func TestTheKubeletsSummaryIsReadByPod(t *testing.T) {
 	d := answering(t, map[string]string{summaryPath: `{"node":{"nodeName":"n"},"pods":[
 		{"podRef":{"name":"a","namespace":"other","uid":"0"},"memory":{"workingSetBytes":7}},
 		{"podRef":{"name":"a","namespace":"ns","uid":"1"},"cpu":{"time":"` + at + `","usageCoreNanoSeconds":31000000},"memory":{"time":"` + at + `","workingSetBytes":5242880}},
+		{"podRef":{"name":"b","namespace":"ns","uid":"2"},"cpu":{"time":"` + at + `","usageCoreNanoSeconds":0},"memory":{"time":"` + at + `","workingSetBytes":0}},
 		{"podRef":{"name":"c","namespace":"ns","uid":"3"},"memory":{"workingSetBytes":9}}]}`})
 	told, err := d.kubeletSays(t.Context(), two)
 	if err != nil {
