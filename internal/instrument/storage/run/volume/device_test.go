@@ -114,7 +114,7 @@ func partitioned(t *testing.T, path string) string {
 		// of what it lies on only when that is done.
 		var out []byte
 		var err error
-		for range 50 {
+		for range 600 {
 			if out, err = exec.Command("delpart", path, "1").CombinedOutput(); err == nil {
 				return
 			}
