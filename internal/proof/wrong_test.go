@@ -57,7 +57,8 @@ const forks, never = "forks without end", "is never ready"
 
 var misdeeds = []misdeed{
 	{name: never, script: "trap 'exit 0' TERM; " + forever, op: subject.Run, says: "not ready (log:^ready$) within 1s"},
-	{name: "ends at once", script: "echo because >&2; exit 3", op: subject.Run, says: "because"},
+	{name: "ends at once", script: "echo because >&2; exit 3", op: subject.Run, says: "because; with status 3 | because; ended with 3",
+		but: map[string]string{"runsc": "because"}},
 	{name: "ends once it is ready", script: "echo ready; until [ -e /in/go ] || [ -e ${0%/*}/go ]; do sleep 0.02; done; echo 'lost it' >&2; exit 4", op: subject.Stop, says: "the workload ended before it was told to, with status 4",
 		but: map[string]string{"runsc": "the workload ended before it was told to"}},
 	{name: "floods its log", script: `trap 'exit 0' TERM; echo ready; line=$(printf '%02000d' 7); while :; do echo "$line"; done`, op: subject.Stop, says: "its output grew beyond 4 MiB"},

@@ -103,13 +103,16 @@ func LastWords(env subject.Env, lane int) string {
 
 // Lasting is the failure of a program of the user's own that a lane has started and that
 // was over right after its first instruction: it could not be run, or ended by itself.
-func Lasting(env subject.Env, lane, pid int) *record.Failure {
+func Lasting(ctx context.Context, s subject.Reachable, env subject.Env, lane, pid int) *record.Failure {
 	if env.Workload.Cargo == nil || !Ended(pid, arriving) {
 		return nil
 	}
-	e := EndOf(pid, Said(env, lane))
-	e.Output = LastWords(env, lane)
-	return &record.Failure{Kind: record.FailWorkload, Exit: e.Exit, Output: e.Output, Detail: "the workload ended right after its first instruction"}
+	f := &record.Failure{Kind: record.FailWorkload, Output: LastWords(env, lane), Detail: "the workload ended right after its first instruction"}
+	if e := s.Ended(ctx, lane); e.Known {
+		f.Exit = e.Exit
+		f.Detail += fmt.Sprintf(", with status %d", f.Exit)
+	}
+	return f
 }
 
 // EndOf is the end of a workload that a lane has made, which waits for it with its next

@@ -113,8 +113,8 @@ func (s *session) Prepare(_ context.Context, op subject.Op, lanes []int) (subjec
 				Need: lane.NeedReady, Token: token, Timeout: s.env.Timeout, Keep: engine.Said(s.env, n),
 			}
 			task.Seen = func(r *lane.Result) { s.pids[n] = r.Pid }
-			task.Confirm = func(context.Context, *lane.Result, *record.Sample) *record.Failure {
-				return engine.Lasting(s.env, n, s.pids[n])
+			task.Confirm = func(ctx context.Context, _ *lane.Result, _ *record.Sample) *record.Failure {
+				return engine.Lasting(ctx, s, s.env, n, s.pids[n])
 			}
 		case subject.Stop:
 			task.Order = lane.Order{Kind: lane.Kill, Watch: s.pids[n], Signal: s.env.Workload.Signal(), Need: lane.NeedExit, Timeout: s.env.Timeout}

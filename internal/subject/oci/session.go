@@ -141,7 +141,7 @@ func (s *session) task(op subject.Op, n int, ask, alone bool) (batch.Task, error
 	task.Confirm = func(ctx context.Context, r *lane.Result, sample *record.Sample) *record.Failure {
 		f := s.confirm(ctx, op, n, r, sample, want, ask, alone)
 		if op == subject.Run || op == subject.Start {
-			if early := engine.Lasting(s.env, n, c.pid); early != nil && (f == nil || f.Kind == record.FailState) {
+			if early := engine.Lasting(ctx, s, s.env, n, c.pid); early != nil && (f == nil || f.Kind == record.FailState) {
 				return early
 			}
 		}
