@@ -1,6 +1,8 @@
 package ledger
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/tare-bench/tare/record"
@@ -63,38 +65,36 @@ func (b *books) engine() {
 	}
 }
 
-// engineCPU is what the engine says the sandboxes used between its two answers,
-// which lie around the phase; −1 where it was not asked at both ends.
-func (b *books) engineCPU(source string) float64 {
+// engineCPU is what the engine says the sandboxes used between its two answers of each,
+// which lie around the phase; −1 where it was not asked at both ends. It may look at each
+// at another time.
+func (b *books) engineCPU(source string) (sum float64) {
 	if b.took() == 0 {
 		return -1
 	}
-	at := func(r *record.Reading) (out map[int]int64, time int64) {
-		out, time = map[int]int64{}, r.Time
+	type look struct{ cpu, time int64 }
+	at := func(r *record.Reading) map[int]look {
+		out := map[int]look{}
 		for _, s := range r.Engine {
 			if s.Source == source && s.CPU >= 0 {
-				out[s.Lane] = s.CPU
-				if s.Time > 0 {
-					time = s.Time
-				}
+				out[s.Lane] = look{s.CPU, cmp.Or(max(s.Time, 0), r.Time)}
 			}
 		}
-		return out, time
+		return out
 	}
-	from, begun := at(b.begin)
-	to, ended := at(b.end)
-	var ns int64
-	for lane, n := range to {
-		old, ok := from[lane]
-		if !ok || n < old {
-			return -1
-		}
-		ns += n - old
-	}
-	if len(to) == 0 || len(to) < b.end.Sandboxes || ended <= begun {
+	from, to := at(b.begin), at(b.end)
+	if len(to) == 0 || len(to) < b.end.Sandboxes {
 		return -1
 	}
-	return float64(ns) / float64(ended-begun)
+	for _, lane := range slices.Sorted(maps.Keys(to)) {
+		old, ok := from[lane]
+		used, took := to[lane].cpu-old.cpu, to[lane].time-old.time
+		if !ok || used < 0 || took <= 0 {
+			return -1
+		}
+		sum += float64(used) / float64(took)
+	}
+	return sum
 }
 
 // engineRate is the sum of the averages that a source told last; −1 where it did not
