@@ -75,6 +75,7 @@ type Ended struct {
 	Known  bool   // that it has ended, and how
 	Output string // the last that it said, cut
 	Why    string // what is known of it beside that, "" for nothing
+	Advice string // what to do about that
 }
 
 // Minded is a session that minds the programs in its containers.

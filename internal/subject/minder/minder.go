@@ -171,12 +171,14 @@ func (s *session) ended(n int, operation bool) string {
 
 // Ended implements subject.Reachable.
 func (s *session) Ended(ctx context.Context, n int) subject.Ended {
-	why := s.ended(n, false)
+	why, advice := s.ended(n, false), quieter
 	if why == "" {
-		why = s.refused(n)
+		why, advice = s.refused(n), more
 	}
 	e := s.at.Ended(ctx, n)
-	e.Why = why
+	if why != "" {
+		e.Why, e.Advice = why, advice
+	}
 	return e
 }
 

@@ -183,6 +183,9 @@ func TestAProgramThatFloodsItsLogIsEnded(t *testing.T) {
 	if err := p.Wait(); err == nil || p.ProcessState.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
 		t.Errorf("it ended with %v", err)
 	}
+	if e := s.(subject.Reachable).Ended(t.Context(), 0); e.Advice != quieter {
+		t.Errorf("of its end it is advised: %q", e.Advice)
+	}
 	for op, says := range map[subject.Op]string{subject.Stop: "its output grew beyond 1 MiB, and it was ended for that"} {
 		samples, err := subject.Operate(t.Context(), s, op, []int{0})
 		if err != nil || samples[0].Failure == nil || samples[0].Failure.Detail != says {

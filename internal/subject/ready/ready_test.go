@@ -218,7 +218,7 @@ func listens(t *testing.T, pid int) int64 {
 
 func TestAWorkloadThatEndsIsNotWaitedForAndSaysHowItEnded(t *testing.T) {
 	c := apart(t, "/bin/sh", "-c", "sleep 0.1; exit 3")
-	l := &lanes{ended: subject.Ended{Exit: 3, Known: true, Output: "no such port\n"}}
+	l := &lanes{ended: subject.Ended{Exit: 3, Known: true, Output: "no such port\n", Advice: "name one"}}
 	l.do = func(int) {
 		if err := thread.Parent(t.Context(), c.Start); err != nil {
 			t.Error(err)
@@ -232,7 +232,7 @@ func TestAWorkloadThatEndsIsNotWaitedForAndSaysHowItEnded(t *testing.T) {
 	if s.Polls == 0 { // beside much load it ends before anybody comes to ask
 		said = "it was never asked"
 	}
-	if f := s.Failure; f == nil || f.Kind != record.FailWorkload || f.Exit != 3 || f.Output != "no such port\n" || !strings.Contains(f.Detail, "ended before it was ready (tcp:8080), with status 3") || !strings.Contains(f.Detail, said) {
+	if f := s.Failure; f == nil || f.Kind != record.FailWorkload || f.Exit != 3 || f.Output != "no such port\n" || f.Advice != "name one" || !strings.Contains(f.Detail, "ended before it was ready (tcp:8080), with status 3") || !strings.Contains(f.Detail, said) {
 		t.Errorf("%+v of %d polls", f, s.Polls)
 	}
 	if took := time.Since(began); took > 50*time.Second {

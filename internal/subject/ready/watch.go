@@ -175,7 +175,7 @@ func (w *watch) never(ctx context.Context, s *record.Sample) *record.Failure {
 		last = fmt.Sprintf("the last of %d polls: %v", w.polls, w.last)
 	}
 	end := w.at.Ended(ctx, w.lane)
-	f := &record.Failure{Kind: record.FailTimeout, Output: end.Output, Detail: fmt.Sprintf("not ready (%s) within %v; %s", w.asked, w.timeout, last)}
+	f := &record.Failure{Kind: record.FailTimeout, Output: end.Output, Advice: end.Advice, Detail: fmt.Sprintf("not ready (%s) within %v; %s", w.asked, w.timeout, last)}
 	if end.Why != "" {
 		last += "; " + end.Why
 		f.Detail += "; " + end.Why

@@ -230,7 +230,7 @@ func (x *noise) over(ctx context.Context) error {
 	if !e.Known && pid == 0 {
 		return nil // nobody can tell
 	}
-	f := record.Failure{Kind: record.FailWorkload, Exit: e.Exit, Output: e.Output, Detail: "the neighbour ended before the window did"}
+	f := record.Failure{Kind: record.FailWorkload, Exit: e.Exit, Output: e.Output, Advice: e.Advice, Detail: "the neighbour ended before the window did"}
 	if e.Why != "" {
 		f.Detail += ": " + e.Why
 	}
