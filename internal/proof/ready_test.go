@@ -23,8 +23,8 @@ import (
 // late is what a busy machine may add.
 const late = 20 * time.Millisecond
 
-// sleeps is how long a server sleeps before it listens, in which somebody comes to ask it.
-const sleeps = time.Second
+// sleeps is how long a server sleeps before it listens.
+const sleeps = 300 * time.Millisecond
 
 // server is a server as every target's workload.
 func server(t *testing.T, port int) setting.Workload {
@@ -112,6 +112,7 @@ func TestAServerIsReadySoLongAfterItsFirstInstructionAsItSleeps(t *testing.T) {
 
 // So it is of starts that are watched, and in what is reported of them.
 func TestAWatchedStartIsReadySoLongAfterItsFirstInstructionAsItsServerSleeps(t *testing.T) {
+	const sleeps = time.Second // in which somebody comes to ask at least one of three
 	targets := []string{"floor", "runc", "docker/runc"}
 	rec, j := watch(t, append([]string{"--docker-host", engines.Docker(t).Host, "--rounds", "3", "--warmup", "0",
 		"--command", "/probe serve 8080 delay=" + strconv.FormatInt(sleeps.Milliseconds(), 10), "--ready", "tcp:8080"}, targets...)...)
