@@ -1,4 +1,4 @@
-// Package ports, for tests, has ports of this machine that nobody else is given.
+// Package ports is for tests: it has ports of this machine that nobody else is given.
 package ports
 
 import (
