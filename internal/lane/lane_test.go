@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/node/machine"
+	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/internal/probe"
 )
 
@@ -173,6 +175,29 @@ func TestTheHostsWorkloadReportsAndEndsAsTold(t *testing.T) {
 	end := do(t, p, Order{Kind: Kill, Watch: r.Pid, Need: NeedExit})
 	if end.Err != nil || !end.WorkloadKnown || !end.Workload.Exited() || end.Workload.ExitStatus() != 0 || end.Exited == 0 {
 		t.Errorf("stop: %+v", end)
+	}
+}
+
+func TestHowAWorkloadEndedThatDidSoAtOnceIsKnownUntilTheNextOrder(t *testing.T) {
+	p := newPool(t, 1)
+	mark := filepath.Join(t.TempDir(), "pid")
+	r := do(t, p, Order{Kind: Exec, Need: NeedReady, Token: "tok-1", Args: []string{"/bin/sh", "-c", `
+		(sh -c "echo tare-probe/1 tok-1 1; exit 3" & echo $! > $0)
+		until grep -q "^State:.Z" /proc/$(cat $0)/status; do sleep 0.01; done`, mark}})
+	text, err := os.ReadFile(mark)
+	if err != nil || r.Err != nil {
+		t.Fatal(err, r.Err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stat, err := procs.StatOf(pid); err != nil || !stat.Ended() || stat.Exit != 3 {
+		t.Errorf("%+v, %v", stat, err)
+	}
+	do(t, p, Order{Kind: Exec, Args: []string{"/bin/true"}})
+	if stat, err := procs.StatOf(pid); err == nil {
+		t.Errorf("after the next order it is still there: %+v", stat)
 	}
 }
 

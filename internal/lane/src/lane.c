@@ -16,7 +16,8 @@
  * host's fork and all of the floor, it does as an ordinary process too.
  *
  * A lane is also the subreaper of what its commands leave behind, so that the
- * exit status of a container's first process is known and no zombie stays.
+ * exit status of a container's first process is known and no zombie stays
+ * beyond its next order.
  *
  *	lane INDEX COUNT	(descriptors 3, 4 and perhaps 5 are inherited)
  */
@@ -117,7 +118,9 @@ __attribute__((noreturn)) static void serve(struct lane *l, struct header *h, st
 			perform(l, s);
 		set_urgent(l, 1);
 		s->own = cpu_used() - own;
-		reap_orphans();
+		/* Of a workload that has ended since it was started, tare reads how. */
+		if (!(s->need & NEED_READY))
+			reap_orphans();
 		__atomic_store_n(&s->word, IDLE, __ATOMIC_RELEASE);
 		arrive(&h->done, &h->want_done);
 	}
