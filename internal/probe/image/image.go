@@ -63,28 +63,28 @@ const Repository = "localhost/tare-probe"
 //
 // Files are carried beside it, in that order: other files, another image.
 func Probe(files ...probe.File) (*Image, error) {
-	i, err := build("", probe.Program(), files)
-	if err != nil {
-		return nil, err
-	}
-	return build(Repository+":"+i.ID[len("sha256:"):][:12], probe.Program(), files)
+	return build(func(id digest.Digest) string { return Repository + ":" + id.Encoded()[:12] }, files)
 }
 
 // Pause is the image for the process that holds a pod, under the name by which
 // an engine looks for it. CRI-O starts /pause in it, whatever its entry point.
-func Pause(ref string) (*Image, error) { return build(ref, probe.Program(), nil, "pause") }
+func Pause(ref string) (*Image, error) {
+	return build(func(digest.Digest) string { return ref }, nil, "pause")
+}
 
 // Created is when all images were made: engines refuse one without a time, and
 // a fixed one keeps the digest.
 var Created = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// build makes an image in which the program has other names too.
-func build(ref string, program []byte, files []probe.File, names ...string) (*Image, error) {
-	layer, err := layer(program, files, names)
+// build makes an image in which the probe has other names too. What it is called may
+// depend on its id.
+func build(ref func(id digest.Digest) string, files []probe.File, names ...string) (*Image, error) {
+	content, err := layer(probe.Program(), files, names)
 	if err != nil {
 		return nil, fmt.Errorf("make the probe's image: %w", err)
 	}
 	l := Layout{}
+	blob := l.Add(v1.MediaTypeImageLayer, content)
 	config := l.AddJSON(v1.MediaTypeImageConfig, v1.Image{
 		Created:  &Created,
 		Platform: v1.Platform{Architecture: runtime.GOARCH, OS: "linux"},
@@ -93,24 +93,26 @@ func build(ref string, program []byte, files []probe.File, names ...string) (*Im
 			Env:    []string{"PATH=" + Path},
 			Labels: Labels(),
 		},
-		RootFS:  v1.RootFS{Type: "layers", DiffIDs: []digest.Digest{digest.FromBytes(layer)}},
+		RootFS:  v1.RootFS{Type: "layers", DiffIDs: []digest.Digest{blob.Digest}},
 		History: []v1.History{{Created: &Created, CreatedBy: "tare", Comment: "the workload that runtimes are weighed with"}},
 	})
-	manifest := l.AddJSON(v1.MediaTypeImageManifest, v1.Manifest{
+	manifest := name(l.AddJSON(v1.MediaTypeImageManifest, v1.Manifest{
 		Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: v1.MediaTypeImageManifest,
-		Config: config, Layers: []v1.Descriptor{l.Add(v1.MediaTypeImageLayer, layer)},
-	})
-	manifest = name(manifest, ref)
+		Config: config, Layers: []v1.Descriptor{blob},
+	}), ref(config.Digest))
 	l.List(manifest)
 	// iSulad looks for files of these names.
-	configFile, layerFile := config.Digest.Encoded()+".json", digest.FromBytes(layer).Encoded()+"/layer.tar"
-	l[configFile], l[layerFile] = l[Blob(config)], layer
-	l.Saved(Saved{configFile, []string{ref}, []string{layerFile}})
-	var out bytes.Buffer
-	if err := l.Tar(&out, Created); err != nil {
-		return nil, fmt.Errorf("make the probe's image: %w", err)
-	}
-	return &Image{Ref: ref, ID: config.Digest.String(), Digest: manifest.Digest.String(), content: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(out.Bytes())), nil }}, nil
+	configFile, layerFile := config.Digest.Encoded()+".json", blob.Digest.Encoded()+"/layer.tar"
+	l[configFile], l[layerFile] = l[Blob(config)], content
+	l.Saved(Saved{configFile, []string{ref(config.Digest)}, []string{layerFile}})
+	return &Image{Ref: ref(config.Digest), ID: config.Digest.String(), Digest: manifest.Digest.String(), content: l.open}, nil
+}
+
+// open reads the layout as a tar, of which no copy is held.
+func (l Layout) open() (io.ReadCloser, error) {
+	out, in := io.Pipe()
+	go func() { in.CloseWithError(l.Tar(in, Created)) }()
+	return out, nil
 }
 
 // name is a manifest under a name, for an index.
