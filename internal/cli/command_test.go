@@ -172,6 +172,8 @@ func shortened(args []string) (more []string) {
 	case "overhead": // which watches every phase for ten seconds, three times
 		more = []string{"--rounds", "1", "--hold", "1200ms", "--settle", "100ms", "--scale", "0.1"}
 		add("--sandboxes", "1")
+	case "app":
+		add("--warm", "100ms")
 	case "storage":
 		more = []string{"--settle", "0s", "--ceiling", "0"}
 		add("--drop", "files")
