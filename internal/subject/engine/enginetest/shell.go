@@ -3,23 +3,35 @@ package enginetest
 
 import (
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/subject/hosttools"
 )
 
-// Shell are the files that make the host's sh run in a container as /bin/sh.
-func Shell(t *testing.T) []probe.File {
+// Chatty is a script that writes 1.6 MB.
+const Chatty = "s=0123456789; for i in 1 2 3 4 5 6 7 8 9 10 11; do s=$s$s; done; i=0; while [ $i -lt 80 ]; do echo $s; i=$((i+1)); done"
+
+// Shell are the files that make the host's sh and sleep run in a container as /bin/sh and
+// /bin/sleep.
+func Shell(t *testing.T) (all []probe.File) {
 	t.Helper()
-	sh, err := filepath.EvalSymlinks("/bin/sh")
-	if err != nil {
-		t.Fatal(err)
+	for _, program := range []string{"/bin/sh", "/bin/sleep"} {
+		path, err := filepath.EvalSymlinks(program)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files, err := hosttools.Files(t.Context(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[0].Path = program
+		for _, f := range files {
+			if !slices.Contains(all, f) { // both need the C library
+				all = append(all, f)
+			}
+		}
 	}
-	files, err := hosttools.Files(t.Context(), sh)
-	if err != nil {
-		t.Fatal(err)
-	}
-	files[0].Path = "/bin/sh"
-	return files
+	return all
 }
