@@ -21,7 +21,7 @@ import (
 )
 
 // quick are flags of a load that is over at once.
-var quick = []string{"-c", "4", "-t", "500ms", "--idle", "100ms", "--rounds", "1", "-q", "-o", "r.jsonl"}
+var quick = []string{"-c", "4", "-t", "200ms", "--idle", "100ms", "--rounds", "1", "-q", "-o", "r.jsonl"}
 
 // What is no pin is said to be none, and neither opened nor waited for.
 func TestWhatIsNoPinIsRefusedAndNotWaitedFor(t *testing.T) {

@@ -280,26 +280,33 @@ func TestWhatARuntimeMountedIsNeverEmptied(t *testing.T) {
 
 func TestAClosedTerminalOrPipeLeavesNothing(t *testing.T) {
 	needRunc(t)
-	for name, end := range map[string]func(t *testing.T, cmd *exec.Cmd, stderr *os.File){
-		"SIGHUP twice, as a terminal and its shell send it": func(t *testing.T, cmd *exec.Cmd, _ *os.File) {
+	for name, c := range map[string]struct {
+		weighed []string
+		end     func(t *testing.T, cmd *exec.Cmd, stderr *os.File)
+	}{
+		"SIGHUP twice, as a terminal and its shell send it": {[]string{"runc", "-n", "20"}, func(t *testing.T, cmd *exec.Cmd, _ *os.File) {
 			for range 2 {
 				if err := cmd.Process.Signal(unix.SIGHUP); err != nil {
 					t.Fatal(err)
 				}
 				time.Sleep(30 * time.Millisecond)
 			}
-		},
-		"nobody reads the progress": func(t *testing.T, cmd *exec.Cmd, stderr *os.File) {
+		}},
+		// Of a runtime that waits more than it works.
+		"nobody reads the progress": {[]string{"slow=./slow"}, func(t *testing.T, cmd *exec.Cmd, stderr *os.File) {
 			stderr.Close()
 			time.Sleep(6 * time.Second) // a line of progress comes every five
 			if err := cmd.Process.Signal(unix.SIGTERM); err != nil {
 				t.Fatal(err)
 			}
-		},
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := place(t)
-			cmd := exec.Command(program(t, dir), "lifecycle", "runc", "-n", "20", "--rounds", "500", "-o", "r.jsonl")
+			if err := os.WriteFile("slow", []byte("#!/bin/sh\nsleep 0.1\nexec runc \"$@\"\n"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.Command(program(t, dir), append([]string{"lifecycle", "--rounds", "500", "-o", "r.jsonl"}, c.weighed...)...)
 			reader, writer, err := os.Pipe()
 			if err != nil {
 				t.Fatal(err)
@@ -310,7 +317,7 @@ func TestAClosedTerminalOrPipeLeavesNothing(t *testing.T) {
 			}
 			writer.Close()
 			awaitBatches(t, 2)
-			end(t, cmd, reader)
+			c.end(t, cmd, reader)
 			cmd.Wait()
 			reader.Close()
 			if code := cmd.ProcessState.ExitCode(); code != ExitInterrupted {
