@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/shlex"
+
 	"github.com/tare-bench/tare/internal/core/option"
 	"github.com/tare-bench/tare/internal/subject/setting"
 )
@@ -67,18 +69,23 @@ func CheckLoad(s string) error {
 	case !is:
 		return CheckHTTPLoad(s)
 	case len(words) == 0 || !path.IsAbs(words[0]) || len(s) > maxAddress || strings.ContainsRune(s, 0):
-		return fmt.Errorf("%s names no program: write its absolute path in the sandbox and its arguments, such as exec:/usr/bin/ab -n 1000 http://127.0.0.1:8080/", option.Quote(s))
+		return fmt.Errorf("%s names no program: write its absolute path in the sandbox and its arguments, quoted as for a shell, such as exec:/usr/bin/ab -n 1000 http://127.0.0.1:8080/", option.Quote(s))
 	}
 	return nil
 }
 
-// LoadCommand are the words of exec:/PROGRAM ARG…; is says that the load is one.
+// LoadCommand are the words of exec:/PROGRAM ARG…, quoted as for a shell, of which there is
+// none; is says that the load is one. There are no words where a quote has no end.
 func LoadCommand(s string) (words []string, is bool) {
 	rest, is := strings.CutPrefix(s, loadExec)
 	if !is {
 		return nil, false
 	}
-	return strings.Fields(rest), true
+	words, err := shlex.Split(rest)
+	if err != nil {
+		return nil, true
+	}
+	return words, true
 }
 
 // Serve has tare's probe answer the load, where nobody said what does.

@@ -7,10 +7,13 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/google/shlex"
 )
 
 // Ready says when a workload is ready, as it is written: tcp:8080, http:8080/PATH=200,
-// log:REGEXP, exec:/PROGRAM ARG… or file:/PATH. "" where nobody asked.
+// log:REGEXP, exec:/PROGRAM ARG… (words quoted as for a shell, of which there is none) or
+// file:/PATH. "" where nobody asked.
 type Ready string
 
 // The ways in which a workload is asked whether it is ready.
@@ -60,8 +63,8 @@ func (r Ready) Parse() (Readiness, error) {
 	case by == ReadyLog:
 		is.Pattern, err = pattern(what)
 	case by == ReadyExec:
-		if is.Command = strings.Fields(what); len(is.Command) == 0 || len(is.Command) > maxWords || !absolute(is.Command[0]) {
-			err = fmt.Errorf("needs a program's absolute path in the container, and at most %d words", maxWords)
+		if is.Command, err = shlex.Split(what); err != nil || len(is.Command) == 0 || len(is.Command) > maxWords || !absolute(is.Command[0]) {
+			err = fmt.Errorf("needs a program's absolute path in the container, at most %d words, and an end to every quote", maxWords)
 		}
 	case by == ReadyFile:
 		if is.Path = what; !absolute(what) {

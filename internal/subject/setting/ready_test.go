@@ -12,13 +12,14 @@ import (
 func TestWhenAWorkloadIsReadyIsReadStrictly(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[setting.Ready]setting.Readiness{
-		"tcp:8080":                  {By: "tcp", Port: 8080},
-		"http:8080":                 {By: "http", Port: 8080, Path: "/", Status: 200},
-		"http:80/healthz=204":       {By: "http", Port: 80, Path: "/healthz", Status: 204},
-		"http:80/a?b=c":             {By: "http", Port: 80, Path: "/a?b=c", Status: 200},
-		"http:80/a?b=1=200":         {By: "http", Port: 80, Path: "/a?b=1", Status: 200},
-		"exec:/bin/check --port 80": {By: "exec", Command: []string{"/bin/check", "--port", "80"}},
-		"file:/run/it:is/ready":     {By: "file", Path: "/run/it:is/ready"},
+		"tcp:8080":                          {By: "tcp", Port: 8080},
+		"http:8080":                         {By: "http", Port: 8080, Path: "/", Status: 200},
+		"http:80/healthz=204":               {By: "http", Port: 80, Path: "/healthz", Status: 204},
+		"http:80/a?b=c":                     {By: "http", Port: 80, Path: "/a?b=c", Status: 200},
+		"http:80/a?b=1=200":                 {By: "http", Port: 80, Path: "/a?b=1", Status: 200},
+		"exec:/bin/check --port 80":         {By: "exec", Command: []string{"/bin/check", "--port", "80"}},
+		`exec:/bin/sh -c "a 'b' | c" $HOME`: {By: "exec", Command: []string{"/bin/sh", "-c", "a 'b' | c", "$HOME"}},
+		"file:/run/it:is/ready":             {By: "file", Path: "/run/it:is/ready"},
 	} {
 		if got, err := text.Parse(); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%q gives %+v, %v", text, got, err)
@@ -29,7 +30,7 @@ func TestWhenAWorkloadIsReadyIsReadStrictly(t *testing.T) {
 	}
 	for _, text := range []setting.Ready{
 		"", "tcp", "8080", "udp:53", "tcp:", "tcp:0", "tcp:65536", "tcp:-1", "tcp: 80", "tcp:80/x", "TCP:80", "http:/x", "http:80/x=700", "http:80/a b",
-		"http:80#x", "http:80/a\r\nHost: b", "log:", "log:(", "log:a{1001}", "log:\x1b", "exec:", "exec:ls /", "file:x", "file:/a/../b", "file:/a/",
+		"http:80#x", "http:80/a\r\nHost: b", "log:", "log:(", "log:a{1001}", "log:\x1b", "exec:", "exec:ls /", `exec:/bin/sh -c "a`, "file:x", "file:/a/../b", "file:/a/",
 		setting.Ready("log:" + strings.Repeat("a", 1025)), setting.Ready("exec:/a" + strings.Repeat(" a", 100)),
 	} {
 		if err := text.Check(); err == nil || !strings.Contains(err.Error(), setting.ReadyForms) || len(err.Error()) > 400 {
