@@ -1,8 +1,6 @@
 package load
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
 	"maps"
 	"math/rand/v2"
@@ -72,49 +70,8 @@ func TestQuantilesOfClientsTogetherAreThoseOfAllTimes(t *testing.T) {
 	if !strings.HasPrefix(r.Client, "fortio") {
 		t.Errorf("sent by %q", r.Client)
 	}
-	if err := r.check(); err != nil {
-		t.Error(err)
-	}
 	if got := Merge(nil); got.P50 != 0 || got.Mean != 0 || got.Histogram == nil {
 		t.Errorf("nothing together is %+v", got)
-	}
-}
-
-func TestAResultThatCannotBeIsRefused(t *testing.T) {
-	good := func() Result {
-		return Result{
-			Sent:      record.Sent{Requests: 3, Errors: 1, QPS: 2, Mean: 5, Max: 9},
-			Histogram: []Bin{{To: 5, Count: 1}, {To: 9, Count: 1}}, Elapsed: 1e9,
-		}
-	}
-	r := good()
-	if err := r.check(); err != nil {
-		t.Fatal(err)
-	}
-	for name, change := range map[string]func(*Result){
-		"more errors than requests":          func(r *Result) { r.Errors = 4 },
-		"fewer latencies than answers":       func(r *Result) { r.Histogram = r.Histogram[:1] },
-		"bins in no order":                   func(r *Result) { slices.Reverse(r.Histogram) },
-		"a bin with less than nothing":       func(r *Result) { r.Histogram[0].Count, r.Histogram[1].Count = -1, 3 },
-		"a count that overflows":             func(r *Result) { r.Histogram[0].Count = 1 << 62 },
-		"too many bins":                      func(r *Result) { r.Histogram = make([]Bin, 5000) },
-		"a negative time":                    func(r *Result) { r.P99 = -1 },
-		"a negative count":                   func(r *Result) { r.Sockets = -1 },
-		"a rate that is none":                func(r *Result) { r.QPS = -1 },
-		"too many kinds of failure":          func(r *Result) { r.Failures = map[string]int64{}; many(r.Failures) },
-		"a failure less than no times":       func(r *Result) { r.Failures = map[string]int64{"x": -1} },
-		"a reason as long as a page":         func(r *Result) { r.Failures = map[string]int64{strings.Repeat("x", 300): 1} },
-		"more missing than there are":        func(r *Result) { r.OpenLoop, r.Missing = true, []Bin{{To: 9, Count: 2}} },
-		"something missing in a closed loop": func(r *Result) { r.Missing = []Bin{{To: 9, Count: 1}} },
-		"more requests than there were":      func(r *Result) { r.Requests = 1 << 60 },
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := good()
-			change(&r)
-			if r.check() == nil {
-				t.Error("it is believed")
-			}
-		})
 	}
 }
 
@@ -125,9 +82,6 @@ func TestWhatWasNeverAnsweredIsInTheQuantilesOfClientsTogether(t *testing.T) {
 		Histogram: []Bin{{To: 10, Count: 90}}, Missing: []Bin{{To: 1000, Count: 10}},
 	}
 	r := Merge([]Result{one, one})
-	if err := r.check(); err != nil {
-		t.Fatal(err)
-	}
 	if r.P90 != 10 || r.P99 != 1000 || r.P999 != 1000 || r.Mean != 109 || r.Max != 1000 || r.Unsent != 10 || total(r.Missing) != 20 {
 		t.Errorf("%+v", r)
 	}
@@ -147,32 +101,9 @@ func TestClientsTogetherHaveNoMoreReasonsOfFailureThanOne(t *testing.T) {
 	for _, n := range r.Failures {
 		sum += n
 	}
-	if err := r.check(); err != nil || len(r.Failures) != kinds+1 || sum != 200 {
-		t.Errorf("%v: %d reasons, %d failures", err, len(r.Failures), sum)
+	if len(r.Failures) != kinds+1 || sum != 200 {
+		t.Errorf("%d reasons, %d failures", len(r.Failures), sum)
 	}
-}
-
-func many(kinds map[string]int64) {
-	for i := range 100 {
-		kinds[strings.Repeat("x", i)] = 1
-	}
-}
-
-func FuzzResult(f *testing.F) {
-	f.Add([]byte(`{"requests":1,"errors":0,"qps":1,"mean":5,"p50":5,"p90":5,"p99":5,"p999":5,"max":5,"sockets":1,"histogram":[{"to":5,"count":1}],"cpu":1,"elapsed":1}` + "\n"))
-	f.Add([]byte(`{"histogram":[{"to":-1,"count":9223372036854775807},{"to":9,"count":9223372036854775807}]}` + "\n"))
-	f.Fuzz(func(t *testing.T, line []byte) {
-		var r Result
-		if read(bufio.NewReaderSize(bytes.NewReader(line), longestLine), &r) != nil || r.check() != nil {
-			return
-		}
-		if err := r.trust("client", "http://x"); err != nil {
-			return
-		}
-		if m := Merge([]Result{r, r}); m.check() != nil && m.Requests+m.Unsent < most {
-			t.Errorf("twice %s cannot be: %+v", line, m)
-		}
-	})
 }
 
 func TestFailuresAreCountedByReasonAndFewAreKept(t *testing.T) {

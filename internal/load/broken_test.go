@@ -182,6 +182,9 @@ func TestSomeErrorsAreCountedBesideTheAnswers(t *testing.T) {
 	if r.Requests != 500 || r.Errors < 50 || r.Errors > 160 || got != r.Errors || total(r.Histogram) != 500-r.Errors {
 		t.Errorf("%d requests, %d errors, %d latencies: %v", r.Requests, r.Errors, total(r.Histogram), r.Failures)
 	}
+	if s.CPU() <= 0 {
+		t.Errorf("the server took %d ns of CPU time", s.CPU())
+	}
 }
 
 // shrink makes the queue of a listener as short as it can be.

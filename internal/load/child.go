@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -36,23 +35,20 @@ type child struct {
 	out    *bufio.Reader
 	stderr beginning
 	ended  chan struct{} // closed when it has ended and was waited for
-	unbind func() bool   // of the context
-	ours   atomic.Bool   // tare has killed it
+	kill   func()
+	killed func() error // not nil where tare has killed it, or the context that it was begun with
 }
 
 // begin starts tare again as one of the load's processes, puts it into its
 // cgroups, and tells it what to do, where there is anything to tell. ctx ends it,
-// whenever.
-// Where net is a network namespace, the process is started in it.
+// whenever. Where net is a network namespace, the process is started in it.
 func begin(ctx context.Context, verb, name string, net *os.File, groups []string, config any) (*child, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	c := &child{name: name, ended: make(chan struct{})}
-	if err := c.start(verb, net); err != nil {
+	ctx, kill := context.WithCancel(ctx)
+	c := &child{name: name, ended: make(chan struct{}), kill: kill, killed: ctx.Err}
+	if err := c.start(ctx, verb, net); err != nil {
+		kill()
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
-	c.unbind = context.AfterFunc(ctx, c.kill)
 	for _, group := range groups {
 		if err := enter(group, c.cmd.Process.Pid); err != nil {
 			c.kill()
@@ -70,7 +66,7 @@ func begin(ctx context.Context, verb, name string, net *os.File, groups []string
 	return c, nil
 }
 
-func (c *child) start(verb string, net *os.File) error {
+func (c *child) start(ctx context.Context, verb string, net *os.File) error {
 	inR, inW, err := os.Pipe()
 	if err != nil {
 		return err
@@ -80,13 +76,11 @@ func (c *child) start(verb string, net *os.File) error {
 		return errors.Join(err, inR.Close(), inW.Close())
 	}
 	c.in, c.pipe, c.out = inW, outR, bufio.NewReaderSize(outR, longestLine)
-	c.cmd = &exec.Cmd{
-		// Not its path: tare may have been replaced since.
-		Path: "/proc/self/exe", Args: []string{"tare", verb}, Env: environment(os.Environ()),
-		Stdin: inR, Stdout: outW, Stderr: &c.stderr,
-		// A session of its own keeps the terminal's Ctrl-C from it: tare ends it.
-		SysProcAttr: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
-	}
+	c.cmd = exec.CommandContext(ctx, "/proc/self/exe", verb) // not its path: tare may have been replaced since
+	c.cmd.Args[0], c.cmd.Env = "tare", environment(os.Environ())
+	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = inR, outW, &c.stderr
+	// A session of its own keeps the terminal's Ctrl-C from it: tare ends it.
+	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 	begun := make(chan error)
 	go func() {
 		// The signal is sent when the thread ends that started the process, so
@@ -205,15 +199,10 @@ func (c *child) over() bool {
 	}
 }
 
-func (c *child) kill() {
-	c.ours.Store(true)
-	_ = c.cmd.Process.Kill()
-}
-
 // close ends the process, by the end of its input, by force where that is not
 // enough, and returns why it didn't end well.
 func (c *child) close() error {
-	c.unbind()
+	defer c.kill()
 	c.in.Close()
 	var err error
 	select {
@@ -224,7 +213,7 @@ func (c *child) close() error {
 		err = fmt.Errorf("%s (process %d) had to be killed", c.name, c.cmd.Process.Pid)
 	}
 	c.pipe.Close()
-	if err == nil && !c.ours.Load() && !c.cmd.ProcessState.Success() {
+	if err == nil && c.killed() == nil && !c.cmd.ProcessState.Success() {
 		err = c.why()
 	}
 	return err

@@ -7,23 +7,14 @@ import (
 	"io"
 	"net/netip"
 	"os"
-	"time"
 )
 
-// clientConfig is what a client is told first. Of an open loop's requests, number k
-// is due at k/QPS s and is this client's where k mod Of is Share.
+// clientConfig is what each client is told first. Of an open loop's requests, number k is due
+// at k/QPS s and is this client's where k mod Instances is Share.
 type clientConfig struct {
-	URL         string        `json:"url"`
-	Resolve     string        `json:"resolve"`        // the address to connect to
-	Host        string        `json:"host,omitempty"` // that is asked for, where the URL's is another's
-	Connections int           `json:"connections"`
-	QPS         float64       `json:"qps"` // of all clients; 0: a closed loop
-	KeepAlive   bool          `json:"keep_alive"`
-	ResolveEach bool          `json:"resolve_each,omitempty"`
-	Duration    time.Duration `json:"duration"`
-	Timeout     time.Duration `json:"timeout"`
-	Share       int           `json:"share"`
-	Of          int           `json:"of"`
+	ClientOptions        // of all clients together
+	Resolve       string // the address to connect to
+	Share         int    // which of the clients it is, from 0
 }
 
 // check refuses what tare doesn't send: anybody can execute it with the hidden
@@ -32,11 +23,10 @@ func (c *clientConfig) check() error {
 	if _, err := netip.ParseAddr(c.Resolve); err != nil {
 		return err
 	}
-	if c.Of < 1 || c.Of > maxInstances || c.Share < 0 || c.Share >= c.Of {
-		return fmt.Errorf("client %d of %d", c.Share, c.Of)
+	if c.Share < 0 || c.Share >= c.Instances {
+		return fmt.Errorf("client %d of %d", c.Share, c.Instances)
 	}
-	o := ClientOptions{URL: c.URL, Host: c.Host, Connections: c.Connections, QPS: c.QPS, Duration: c.Duration, Timeout: c.Timeout}
-	_, err := o.check()
+	_, err := c.ClientOptions.check()
 	return err
 }
 
@@ -61,6 +51,7 @@ func send(in *bufio.Reader, out io.Writer) error {
 	if err := config.check(); err != nil {
 		return fmt.Errorf("what to send: %w", err)
 	}
+	config.Connections = share(config.Connections, config.Share, config.Instances)
 	if err := files(config.Connections); err != nil {
 		return err
 	}

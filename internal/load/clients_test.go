@@ -31,12 +31,12 @@ func TestClientAndServerCountTheSame(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := echo(t)
+			s := newCounting(t)
 			switch o.Duration, o.Timeout = 400*time.Millisecond, time.Minute; o.URL {
 			case "localhost":
-				o.URL = strings.Replace(s.URL(), "127.0.0.1", "localhost", 1)
+				o.URL = strings.Replace(s.URL, "127.0.0.1", "localhost", 1)
 			default:
-				o.URL = s.URL() + o.URL
+				o.URL = s.URL + "/" + o.URL
 			}
 			if o.QPS == 0 {
 				o.Duration = time.Second // in which a client that waits for a CPU sends something, too
@@ -45,22 +45,21 @@ func TestClientAndServerCountTheSame(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			said, err := s.Served()
-			if err != nil || said.Requests != r.Requests || r.Errors != 0 {
-				t.Errorf("%v: the server has %d requests, the client %d with %d errors: %v", err, said.Requests, r.Requests, r.Errors, r.Failures)
+			if n := s.requests.Load(); n != r.Requests || r.Errors != 0 {
+				t.Errorf("the server has %d requests, the client %d with %d errors: %v", n, r.Requests, r.Errors, r.Failures)
 			}
 			want := r.Requests
 			if o.KeepAlive { // one on which no request was begun in time was not made
 				want = min(int64(o.Connections), r.Sockets)
 			}
-			if said.Connections != want || r.Sockets != want {
-				t.Errorf("the server has %d connections, the client %d, and there should be %d", said.Connections, r.Sockets, want)
+			if n := s.connections.Load(); n != want || r.Sockets != want {
+				t.Errorf("the server has %d connections, the client %d, and there should be %d", n, r.Sockets, want)
 			}
 			if want := int64(0.4*o.QPS + 0.999); r.OpenLoop != (o.QPS > 0) || o.QPS > 0 && (r.Requests != want || r.QPS > 1.01*o.QPS) {
 				t.Errorf("%d requests in 0.4 s, %g a second, at a rate of %g (open loop: %v)", r.Requests, r.QPS, o.QPS, r.OpenLoop)
 			}
-			if s.CPU() <= 0 || r.CPU <= 0 || r.Mean <= 0 || r.Mean > r.Max || r.P50 > r.P90 || r.P90 > r.P99 || r.P99 > r.P999 || r.P999 > r.Max {
-				t.Errorf("figures that cannot be: %+v, server %d ns", r.Sent, s.CPU())
+			if r.CPU <= 0 || r.Mean <= 0 || r.Mean > r.Max || r.P50 > r.P90 || r.P90 > r.P99 || r.P99 > r.P999 || r.P999 > r.Max {
+				t.Errorf("figures that cannot be: %+v", r.Sent)
 			}
 		})
 	}
@@ -445,8 +444,8 @@ func TestClientsThatAreNotWantedEnd(t *testing.T) {
 }
 
 func TestClientsWaitUntilTheyAreTold(t *testing.T) {
-	s := echo(t)
-	c, err := Start(t.Context(), ClientOptions{URL: s.URL(), Connections: 4, QPS: 100, Duration: 50 * time.Millisecond, Instances: 2, Timeout: time.Minute})
+	s := newCounting(t)
+	c, err := Start(t.Context(), ClientOptions{URL: s.URL, Connections: 4, QPS: 100, Duration: 50 * time.Millisecond, Instances: 2, Timeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -455,8 +454,8 @@ func TestClientsWaitUntilTheyAreTold(t *testing.T) {
 	used, since := c.all[0].cpu(), time.Now()
 	time.Sleep(100 * time.Millisecond)
 	used = c.all[0].cpu() - used
-	if n, err := s.Served(); err != nil || n.Connections != 0 || used > time.Since(since).Nanoseconds()/2 { // one that spins takes all of it
-		t.Errorf("before they were told: %+v, %v, %d ns of CPU time", n, err, used)
+	if n := s.connections.Load(); n != 0 || used > time.Since(since).Nanoseconds()/2 { // one that spins takes all of it
+		t.Errorf("before they were told: %d connections, %d ns of CPU time", n, used)
 	}
 	if r, err := c.Run(t.Context()); err != nil || r.Requests == 0 {
 		t.Errorf("%+v, %v", r, err)

@@ -5,15 +5,19 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
+	"fortio.org/fortio/fhttp"
 	"golang.org/x/sys/unix"
 )
 
@@ -183,6 +187,29 @@ func sent(t *testing.T, o ClientOptions) (Result, error) {
 	}
 	gone(t, pids(c)...)
 	return r, err
+}
+
+// counting is a server in this process, which counts what comes.
+type counting struct {
+	*httptest.Server
+	requests, connections atomic.Int64
+}
+
+func newCounting(t *testing.T) *counting {
+	t.Helper()
+	c := &counting{}
+	c.Server = httptest.NewUnstartedServer(handler(func(w http.ResponseWriter, r *http.Request) {
+		c.requests.Add(1)
+		fhttp.EchoHandler(w, r)
+	}))
+	c.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			c.connections.Add(1)
+		}
+	}
+	c.Start()
+	t.Cleanup(c.Close)
+	return c
 }
 
 func handler(f func(http.ResponseWriter, *http.Request)) http.Handler { return http.HandlerFunc(f) }

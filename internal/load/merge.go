@@ -1,8 +1,6 @@
 package load
 
 import (
-	"errors"
-	"fmt"
 	"maps"
 	"math"
 	"runtime/debug"
@@ -61,62 +59,4 @@ func (r *Result) addFailures(of map[string]int64) {
 		f.count(why, of[why])
 		r.Failures = f.counts
 	}
-}
-
-// check refuses a result that cannot be: a client is a process, and what comes from
-// a process may be anything.
-func (r *Result) check() error {
-	if len(r.Histogram) > allBins || len(r.Missing) > allBins || len(r.Failures) > kinds+1 {
-		return errors.New("has more in it than a client says")
-	}
-	for _, bins := range [][]Bin{r.Histogram, r.Missing} {
-		if err := checkBins(bins); err != nil {
-			return err
-		}
-	}
-	if err := r.checkCounts(); err != nil {
-		return err
-	}
-	bins := total(r.Histogram)
-	switch {
-	case total(r.Missing) > r.Errors+r.Unsent || len(r.Missing) > 0 && !r.OpenLoop:
-		return fmt.Errorf("waited for %d requests, of which %d failed and %d were not sent", total(r.Missing), r.Errors, r.Unsent)
-	case r.Errors > r.Requests || bins != r.Requests-r.Errors:
-		return fmt.Errorf("counts %d requests, %d errors and %d latencies", r.Requests, r.Errors, bins)
-	case math.IsNaN(r.QPS) || r.QPS < 0 || r.QPS > most:
-		return fmt.Errorf("has %g requests per second", r.QPS)
-	}
-	return nil
-}
-
-// checkBins refuses latencies that are not in ascending order.
-func checkBins(bins []Bin) error {
-	last := int64(-1)
-	for _, b := range bins {
-		if b.To <= last || b.Count <= 0 || b.Count > most {
-			return fmt.Errorf("has a bin up to %d ns with %d, after one up to %d ns", b.To, b.Count, last)
-		}
-		last = b.To
-	}
-	return nil
-}
-
-// checkCounts refuses what no counter and no clock can say.
-func (r *Result) checkCounts() error {
-	for _, n := range []int64{r.Requests, r.Errors, r.Sockets, r.Unsent} {
-		if n < 0 || n > most {
-			return fmt.Errorf("counts %d of something", n)
-		}
-	}
-	for _, n := range []int64{r.Mean, r.P50, r.P90, r.P99, r.P999, r.Max, r.Elapsed, r.Lag, r.CPU} {
-		if n < 0 {
-			return fmt.Errorf("has a time of %d ns", n)
-		}
-	}
-	for why, n := range r.Failures {
-		if n < 0 || n > most || len(why) > longestReason {
-			return fmt.Errorf("counts %d failures of a kind", n)
-		}
-	}
-	return nil
 }

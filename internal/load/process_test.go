@@ -124,8 +124,7 @@ func TestAProcessThatSaysSomethingElseIsEnded(t *testing.T) {
 }
 
 func TestAHiddenArgumentGivenByHandDoesNothing(t *testing.T) {
-	good := `{"url":"http://127.0.0.1:1/","resolve":"127.0.0.1","connections":1,"qps":0,"keep_alive":false,` +
-		`"duration":1000000,"timeout":1000000,"share":0,"of":1}`
+	good := `{"url":"http://127.0.0.1:1/","resolve":"127.0.0.1","connections":1,"duration":1000000,"timeout":1000000,"share":0,"instances":1}`
 	for name, c := range map[string]struct{ verb, in, want string }{
 		"client, no input":            {verbClient, "", "EOF"},
 		"client, no JSON":             {verbClient, "x\n", "invalid character"},
@@ -137,7 +136,6 @@ func TestAHiddenArgumentGivenByHandDoesNothing(t *testing.T) {
 		"client, share 5 of 1":        {verbClient, strings.Replace(good, `"share":0`, `"share":5`, 1) + "\n", "client 5 of 1"},
 		"client, no address":          {verbClient, strings.Replace(good, `"resolve":"127.0.0.1"`, `"resolve":"x"`, 1) + "\n", "ParseAddr"},
 		"client, told nonsense":       {verbClient, good + "\nx\n", "when to begin"},
-		"server, asked nonsense":      {verbServer, "x\n", "invalid character"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -161,9 +159,6 @@ func TestAServerThatWasKilledIsAnError(t *testing.T) {
 	}
 	unix.Kill(s.child.cmd.Process.Pid, unix.SIGKILL)
 	gone(t, s.child.cmd.Process.Pid)
-	if _, err := s.Served(); err == nil {
-		t.Error("it has counted")
-	}
 	if err := s.Close(); err == nil || !strings.Contains(err.Error(), "signal: killed") {
 		t.Errorf("%v", err)
 	}

@@ -161,7 +161,7 @@ func (s *sender) open(i int, due <-chan int64) {
 // latency counts from when it was due.
 func (s *sender) pace(due chan<- int64) {
 	defer close(due)
-	n := int64(math.Ceil((s.Duration.Seconds()*s.QPS - float64(s.Share)) / float64(s.Of)))
+	n := int64(math.Ceil((s.Duration.Seconds()*s.QPS - float64(s.Share)) / float64(s.Instances)))
 	for k := range n {
 		at := s.dueAt(k)
 		if s.now() < at {
@@ -186,7 +186,7 @@ func (s *sender) pace(due chan<- int64) {
 
 // dueAt is when this client's k-th request is due, ns from the beginning.
 func (s *sender) dueAt(k int64) int64 {
-	return int64(float64(int64(s.Share)+k*int64(s.Of)) / s.QPS * 1e9)
+	return int64(float64(int64(s.Share)+k*int64(s.Instances)) / s.QPS * 1e9)
 }
 
 // maxSingle is how many unsent requests are taken one by one; of more, as many go

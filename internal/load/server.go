@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
-	"sync"
 	"time"
 )
 
@@ -13,13 +12,6 @@ import (
 type Server struct {
 	child *child
 	addr  netip.AddrPort
-	lock  sync.Mutex // one question at a time
-}
-
-// Served is what a server counted since it began.
-type Served struct {
-	Requests    int64 `json:"requests"`
-	Connections int64 `json:"connections"`
 }
 
 // Serve starts a server, which answers when Serve returns. The end of ctx ends it.
@@ -49,18 +41,6 @@ func (s *Server) Addr() netip.AddrPort { return s.addr }
 
 // CPU is the CPU time of its process so far in ns, -1 where it isn't known.
 func (s *Server) CPU() int64 { return s.child.cpu() }
-
-// Served asks the server what it counted.
-func (s *Server) Served() (Served, error) {
-	s.lock.Lock()
-	defer s.lock.Unlock()
-	var out Served
-	if err := write(s.child.in, question{Count: true}); err != nil {
-		return out, fmt.Errorf("ask the load's server what it counted: %w", err)
-	}
-	err := s.child.hear(&out, time.Now().Add(patience))
-	return out, err
-}
 
 // Close ends it. A server that has ended before is an error.
 func (s *Server) Close() error { return s.child.close() }

@@ -22,6 +22,7 @@ import (
 	"github.com/tare-bench/tare/internal/cli"
 	"github.com/tare-bench/tare/internal/instrument/bpf"
 	"github.com/tare-bench/tare/internal/instrument/bpf/run/datapath"
+	"github.com/tare-bench/tare/internal/load"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -81,7 +82,11 @@ func attachment(t *testing.T) (*datapath.Datapath, string) {
 			t.Error(err)
 		}
 	})
-	backend := serving(t)
+	backend, err := load.Serve(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = backend.Close() }) // the test's end has ended it
 	d, err := datapath.Attach(datapath.Options{Cgroup: group, Most: 1, Backend: backend.Addr()})
 	if err != nil {
 		t.Fatal(err)
