@@ -130,7 +130,7 @@ type process struct {
 	tick      uint64 // when it was read last
 	gone      bool
 	cpu, vcpu counter // ns; that of vCPUs is in that of the process
-	rss, pss  Maybe[int64]
+	rss, pss  Maybe
 }
 
 // look reads a process, once a tick.
@@ -159,7 +159,7 @@ func (c *collector) look(m *member) {
 	read := c.reader.Look
 	if c.cfg.Full || c.cfg.PSS && m.beside && c.search.tick == c.ticks {
 		read = c.reader.Process
-		p.pss = Maybe[int64]{}
+		p.pss = Maybe{}
 	}
 	use, err := read(m.Member, &c.lost)
 	if err != nil {

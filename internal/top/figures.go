@@ -17,8 +17,7 @@ func (b *box) sandbox() Sandbox {
 
 // charges adds up what the sandbox's own cgroups are charged for.
 func (s *Sandbox) charges(list []charged) {
-	var memory, cache, outside, cacheOutside, pod, limit sum[int64]
-	var cpu, cpuOutside, read, write sum[float64]
+	var memory, cache, outside, cacheOutside, pod, limit, cpu, cpuOutside, read, write sum
 	limited := true
 	s.Groups = make([]Group, 0, len(list))
 	for _, g := range list {
@@ -63,15 +62,14 @@ func (s *Sandbox) charges(list []charged) {
 		s.Limit = limit.maybe()
 	}
 	if m := pod.maybe(); s.Limit.OK && m.OK {
-		s.Full = known(float64(m.V) / float64(s.Limit.V))
+		s.Full = known(m.V / s.Limit.V)
 	}
 }
 
 // processes adds up what is beside.
 func (s *Sandbox) processes(members []member) {
-	var rss, pss sum[int64]
-	var cpu sum[float64]
-	there, unread := false, false
+	var rss, pss, cpu sum
+	there := false
 	for i := range members {
 		m := &members[i]
 		if m.p != nil && m.p.gone {
@@ -83,8 +81,7 @@ func (s *Sandbox) processes(members []member) {
 		}
 		if m.beside {
 			rss.add(m.p.rss)
-			pss.add(m.p.pss)
-			unread = unread || !m.p.pss.OK
+			pss.need(m.p.pss)
 		}
 		if m.billedBeside {
 			there = true
@@ -96,17 +93,13 @@ func (s *Sandbox) processes(members []member) {
 			cpu.wrong = cpu.wrong || m.p.cpu.wrong
 		}
 	}
-	s.BesideRSS = rss.orNone(known(int64(0)))
-	if !unread {
-		s.BesidePSS = pss.maybe()
-	}
-	s.CPUBeside = cpu.maybe()
+	s.BesideRSS, s.BesidePSS, s.CPUBeside = rss.orNone(known(0.0)), pss.maybe(), cpu.maybe()
 	if !there {
 		s.CPUBeside = cpu.orNone(s.CPU)
 	}
 	switch {
 	case cpu.wrong:
-		s.CPU = Maybe[float64]{}
+		s.CPU = Maybe{}
 	case s.CPU.OK:
 		s.CPU = plus(s.CPU, s.CPUBeside)
 	case len(s.Groups) == 0: // nothing of its own: all of it is beside
@@ -141,7 +134,7 @@ func (b *box) roles() []Role {
 			guest.CPU = m.p.vcpu.cpus()
 		}
 		if len(m.VCPUs) > 0 {
-			p.CPU = Maybe[float64]{max(0, p.CPU.V-guest.CPU.V), p.CPU.OK && guest.CPU.OK}
+			p.CPU = Maybe{max(0, p.CPU.V-guest.CPU.V), p.CPU.OK && guest.CPU.OK}
 			guest.Rule, guest.Threads, guest.Beside, guest.Groups = m.VCPURule, m.VCPUs, false, []record.Membership{}
 			for _, set := range m.Sets {
 				if holds(set, m.VCPUs) {
@@ -172,42 +165,26 @@ func place(r record.Role) int {
 
 // sum adds up the processes of a role.
 func (r *Role) sum() {
-	var cpu sum[float64]
-	var rss, pss sum[int64]
-	unread := false
+	var cpu, rss, pss sum
 	for _, p := range r.Processes {
 		cpu.add(p.CPU)
 		rss.add(p.RSS)
-		pss.add(p.PSS)
-		unread = unread || !p.PSS.OK
+		pss.need(p.PSS)
 	}
-	r.CPU, r.RSS = cpu.maybe(), rss.maybe()
-	if !unread {
-		r.PSS = pss.maybe()
-	}
+	r.CPU, r.RSS, r.PSS = cpu.maybe(), rss.maybe(), pss.maybe()
 }
 
-// rates and amounts are what of them can be added up.
-func (f *Figures) rates() []*Maybe[float64] {
-	return []*Maybe[float64]{&f.CPU, &f.CPUOutside, &f.CPUBeside, &f.Read, &f.Write}
-}
-
-func (f *Figures) amounts() []*Maybe[int64] {
-	return []*Maybe[int64]{&f.Memory, &f.MemoryOutside, &f.Cache, &f.CacheOutside, &f.BesideRSS, &f.BesidePSS}
+// added are the figures that can be added up.
+func (f *Figures) added() []*Maybe {
+	return []*Maybe{&f.CPU, &f.CPUOutside, &f.CPUBeside, &f.Read, &f.Write, &f.Memory, &f.MemoryOutside, &f.Cache, &f.CacheOutside, &f.BesideRSS, &f.BesidePSS}
 }
 
 // together is what sandboxes use, as far as it is known.
 func together(list []Sandbox) (f Figures) {
-	for i, to := range f.rates() {
+	for i, to := range f.added() {
 		to.OK = len(list) == 0 // nothing is used by nobody
 		for j := range list {
-			*to = plus(*to, *list[j].rates()[i])
-		}
-	}
-	for i, to := range f.amounts() {
-		to.OK = len(list) == 0
-		for j := range list {
-			*to = plus(*to, *list[j].amounts()[i])
+			*to = plus(*to, *list[j].added()[i])
 		}
 	}
 	for i := range list {

@@ -157,7 +157,7 @@ func only(t *testing.T, v *view) *Sandbox {
 	return &v.Sandboxes[0]
 }
 
-func near(m Maybe[float64], want float64) bool { return m.OK && m.V > want-1e-6 && m.V < want+1e-6 }
+func near(m Maybe, want float64) bool { return m.OK && m.V > want-1e-6 && m.V < want+1e-6 }
 
 const (
 	hexID  = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"

@@ -28,12 +28,12 @@ type group struct {
 
 // memory is what the group is charged for without page cache: anonymous, shared
 // and the kernel's. Usage is read a moment before its parts, and may be behind.
-func (g *group) memory() Maybe[int64] {
-	return Maybe[int64]{max(0, g.sample.Usage-g.sample.File), !g.gone && g.sample.HaveMemory}
+func (g *group) memory() Maybe {
+	return Maybe{float64(max(0, g.sample.Usage-g.sample.File)), !g.gone && g.sample.HaveMemory}
 }
 
-func (g *group) cache() Maybe[int64] {
-	return Maybe[int64]{g.sample.File, !g.gone && g.sample.HaveMemory}
+func (g *group) cache() Maybe {
+	return Maybe{float64(g.sample.File), !g.gone && g.sample.HaveMemory}
 }
 
 // group returns the group of a path, opened once; nil where it cannot be read.

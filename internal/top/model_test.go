@@ -30,7 +30,7 @@ func TestASandboxIsItsGroupsAndWhatStandsBeside(t *testing.T) {
 			if !near(s.CPU, 0.375) || !near(s.CPUBeside, 0.125) || !near(s.CPUOutside, 0) {
 				t.Errorf("CPU %+v, beside %+v, outside %+v; want 0.375, 0.125 of it beside", s.CPU, s.CPUBeside, s.CPUOutside)
 			}
-			if s.Memory.V != 64<<20 || s.Cache.V != 32<<20 || s.MemoryOutside != known(int64(0)) || s.BesideRSS.V != 2560*int64(os.Getpagesize()) || s.BesidePSS.OK {
+			if s.Memory.V != 64<<20 || s.Cache.V != 32<<20 || s.MemoryOutside != known(int64(0)) || s.BesideRSS != known(2560*int64(os.Getpagesize())) || s.BesidePSS.OK {
 				t.Errorf("%+v", s.Figures)
 			}
 			if !near(s.Write, 1<<20) || s.Limit.V != 256<<20 || !near(s.Full, 0.25) {

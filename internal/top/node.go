@@ -13,7 +13,7 @@ import (
 type machineReader struct {
 	fast    *nodestat.Fast
 	slow    nodestat.Reader
-	total   Maybe[int64]
+	total   Maybe
 	cpus    int
 	problem string // why there is no fast
 
@@ -47,9 +47,9 @@ func (n *machineReader) read(v *view, at time.Time) {
 		if err := n.fast.Read(&t); err != nil {
 			problem = err.Error()
 		}
-		have := func(x int64) Maybe[int64] { return Maybe[int64]{x, x >= 0} }
+		have := func(x int64) Maybe { return Maybe{float64(x), x >= 0} }
 		v.Node.Used, v.Node.Available, v.Node.Cache = have(t.Used), have(t.Available), have(t.Cache)
-		v.Node.Load1 = Maybe[float64]{float64(t.Load1000) / 1000, t.Load1000 >= 0}
+		v.Node.Load1 = Maybe{float64(t.Load1000) / 1000, t.Load1000 >= 0}
 		v.Node.Read, v.Node.Write = n.read1.perSecond(t.Read, at), n.write1.perSecond(t.Write, at)
 	}
 	state, err := n.slow.Read()
@@ -73,10 +73,10 @@ func (n *machineReader) read(v *view, at time.Time) {
 }
 
 // perSecond takes a reading, of which less than 0 is none.
-func (c *counter) perSecond(v int64, at time.Time) Maybe[float64] {
+func (c *counter) perSecond(v int64, at time.Time) Maybe {
 	if v < 0 {
 		c.lost()
-		return Maybe[float64]{}
+		return Maybe{}
 	}
 	c.next(v, at)
 	return c.rate

@@ -39,7 +39,7 @@ func golden(t *testing.T, name, got string) {
 
 // sample is a view of three sandboxes and a node.
 func sample() *view {
-	mib := func(n int64) Maybe[int64] { return known(n << 20) }
+	mib := func(n int64) Maybe { return known(n << 20) }
 	v := &view{
 		Schema: schemaVersion, Time: time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC), Interval: 1, Count: 3,
 		Node: node{CPUs: 8, Total: mib(32 << 10), Used: mib(5 << 10), Available: mib(26 << 10), Cache: mib(900), CPU: known(2.5), Steal: known(0.0),
@@ -58,7 +58,7 @@ func sample() *view {
 						Groups: []record.Membership{{Paths: map[string]string{"memory": "/default/kk"}, Threads: []int{26380}, Names: []string{"CPU 0/KVM"}}}}}},
 				}},
 			{Name: hexID[:12], Engine: "docker", Rule: "a shim in containerd's namespace moby", IDs: []string{hexID}, key: hexID,
-				Figures: Figures{CPU: Maybe[float64]{}, Memory: mib(64), MemoryOutside: mib(0), Cache: mib(2048), CacheOutside: mib(0), BesideRSS: mib(11), BesidePSS: mib(9), Processes: 2}},
+				Figures: Figures{CPU: Maybe{}, Memory: mib(64), MemoryOutside: mib(0), Cache: mib(2048), CacheOutside: mib(0), BesideRSS: mib(11), BesidePSS: mib(9), Processes: 2}},
 			{Name: "größe-容器", Engine: "oci", Isolation: "gvisor", Rule: "runsc's sentry", IDs: []string{}, key: "x",
 				Figures: Figures{CPU: known(0.0), CPUOutside: known(0.0), CPUBeside: known(0.0), Memory: mib(30), MemoryOutside: mib(0), Cache: mib(0), CacheOutside: mib(0), BesideRSS: mib(0), Read: known(10.0), Write: known(0.0), Processes: 12}},
 		},
@@ -144,7 +144,7 @@ func TestTheNodesCPUIsInCPUs(t *testing.T) {
 	if text := v.text(&Selection{}, 120, false); !strings.Contains(text, "CPU 1.03 of 2 CPUs") {
 		t.Errorf("%s", text)
 	}
-	v.Node.CPU = Maybe[float64]{}
+	v.Node.CPU = Maybe{}
 	if text := v.text(&Selection{}, 120, false); !strings.Contains(text, "CPU ? of 2 CPUs") {
 		t.Errorf("%s", text)
 	}
@@ -299,7 +299,7 @@ func TestFiguresAreShort(t *testing.T) {
 			t.Errorf("%g: %s, want %s", v, got, want)
 		}
 	}
-	if size(Maybe[int64]{}) != unknown || percent(Maybe[float64]{}) != "?" {
+	if size(Maybe{}) != unknown || percent(Maybe{}) != "?" {
 		t.Error("what is not known is a figure")
 	}
 }

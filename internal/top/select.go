@@ -105,19 +105,18 @@ func (l *Selection) compare(a, b *Sandbox) int {
 	return byName
 }
 
-func (l *Selection) value(s *Sandbox) Maybe[float64] {
-	bytes := s.Memory
+func (l *Selection) value(s *Sandbox) Maybe {
 	switch l.Sort {
 	case SortCPU:
 		return s.CPU
 	case SortIO:
 		return s.io()
 	case SortOverhead:
-		bytes = s.overhead()
+		return s.overhead()
 	case SortCache:
-		bytes = s.Cache
+		return s.Cache
 	}
-	return Maybe[float64]{float64(bytes.V), bytes.OK}
+	return s.Memory
 }
 
 // order is what Sort stands for.

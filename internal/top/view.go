@@ -30,57 +30,57 @@ const schemaVersion = 1
 
 // node is the whole machine.
 type node struct {
-	CPUs      int            `json:"cpus"`
-	Total     Maybe[int64]   `json:"memory_total"`
-	Used      Maybe[int64]   `json:"memory_used"` // without page cache
-	Available Maybe[int64]   `json:"memory_available"`
-	Cache     Maybe[int64]   `json:"cache"`
-	CPU       Maybe[float64] `json:"cpu"`   // busy CPUs
-	Steal     Maybe[float64] `json:"steal"` // CPUs that a hypervisor took
-	Load1     Maybe[float64] `json:"load1"`
-	PSICPU    Maybe[float64] `json:"psi_cpu"` // share of the time in which some task waited
-	PSIMemory Maybe[float64] `json:"psi_memory"`
-	PSIIO     Maybe[float64] `json:"psi_io"`
-	Read      Maybe[float64] `json:"read_per_second"` // bytes, of all whole disks
-	Write     Maybe[float64] `json:"write_per_second"`
+	CPUs      int   `json:"cpus"`
+	Total     Maybe `json:"memory_total"`
+	Used      Maybe `json:"memory_used"` // without page cache
+	Available Maybe `json:"memory_available"`
+	Cache     Maybe `json:"cache"`
+	CPU       Maybe `json:"cpu"`   // busy CPUs
+	Steal     Maybe `json:"steal"` // CPUs that a hypervisor took
+	Load1     Maybe `json:"load1"`
+	PSICPU    Maybe `json:"psi_cpu"` // share of the time in which some task waited
+	PSIMemory Maybe `json:"psi_memory"`
+	PSIIO     Maybe `json:"psi_io"`
+	Read      Maybe `json:"read_per_second"` // bytes, of all whole disks
+	Write     Maybe `json:"write_per_second"`
 }
 
 // Own is what tare top itself uses.
 type Own struct {
-	CPU    Maybe[float64] `json:"cpu"`
-	Memory Maybe[int64]   `json:"memory"` // resident
+	CPU    Maybe `json:"cpu"`
+	Memory Maybe `json:"memory"` // resident
 }
 
 // Figures are those of one sandbox, or of all. What a cgroup is charged for is
 // by memory.current and memory.stat (usage_in_bytes of version 1), and holds
 // what ended processes left; what is beside is by processes.
 type Figures struct {
-	CPU        Maybe[float64] `json:"cpu"` // of its own cgroups, and beside them
-	CPUOutside Maybe[float64] `json:"cpu_outside"`
-	CPUBeside  Maybe[float64] `json:"cpu_beside"`
+	CPU        Maybe `json:"cpu"` // of its own cgroups, and beside them
+	CPUOutside Maybe `json:"cpu_outside"`
+	CPUBeside  Maybe `json:"cpu_beside"`
 
-	Memory        Maybe[int64] `json:"memory"`         // charged to its own cgroups, without page cache
-	MemoryOutside Maybe[int64] `json:"memory_outside"` // of Memory, in other groups than the pod's
-	Cache         Maybe[int64] `json:"cache"`          // page cache, charged to its own cgroups
-	CacheOutside  Maybe[int64] `json:"cache_outside"`
-	BesideRSS     Maybe[int64] `json:"beside_rss"` // of its processes whose memory is charged to groups of others
-	BesidePSS     Maybe[int64] `json:"beside_pss"`
+	Memory        Maybe `json:"memory"`         // charged to its own cgroups, without page cache
+	MemoryOutside Maybe `json:"memory_outside"` // of Memory, in other groups than the pod's
+	Cache         Maybe `json:"cache"`          // page cache, charged to its own cgroups
+	CacheOutside  Maybe `json:"cache_outside"`
+	BesideRSS     Maybe `json:"beside_rss"` // of its processes whose memory is charged to groups of others
+	BesidePSS     Maybe `json:"beside_pss"`
 
-	Read      Maybe[float64] `json:"read_per_second"` // bytes, as its own cgroups account for them
-	Write     Maybe[float64] `json:"write_per_second"`
-	Processes int            `json:"processes"`
+	Read      Maybe `json:"read_per_second"` // bytes, as its own cgroups account for them
+	Write     Maybe `json:"write_per_second"`
+	Processes int   `json:"processes"`
 }
 
 // beside is the memory of processes beside: PSS where it was read.
-func (f *Figures) beside() Maybe[int64] {
+func (f *Figures) beside() Maybe {
 	if f.BesidePSS.OK {
 		return f.BesidePSS
 	}
 	return f.BesideRSS
 }
 
-func (f *Figures) overhead() Maybe[int64] { return plus(f.MemoryOutside, f.beside()) }
-func (f *Figures) io() Maybe[float64]     { return plus(f.Read, f.Write) }
+func (f *Figures) overhead() Maybe { return plus(f.MemoryOutside, f.beside()) }
+func (f *Figures) io() Maybe       { return plus(f.Read, f.Write) }
 
 // Sandbox is a container, or a pod with its containers.
 type Sandbox struct {
@@ -91,10 +91,10 @@ type Sandbox struct {
 	Pod       string   `json:"pod"`       // the pod's id, "" for a container alone
 	IDs       []string `json:"ids"`
 	Figures
-	Limit  Maybe[int64]   `json:"limit"` // bytes, of the pod's own group; null: none, or not read
-	Full   Maybe[float64] `json:"full"`  // memory of the pod's own group, without page cache, of Limit
-	Groups []Group        `json:"groups"`
-	Roles  []Role         `json:"roles"` // where they were asked for
+	Limit  Maybe   `json:"limit"` // bytes, of the pod's own group; null: none, or not read
+	Full   Maybe   `json:"full"`  // memory of the pod's own group, without page cache, of Limit
+	Groups []Group `json:"groups"`
+	Roles  []Role  `json:"roles"` // where they were asked for
 
 	key  string
 	text string // what a filter searches, in lower case
@@ -113,21 +113,21 @@ func (s *Sandbox) engine() string {
 
 // Group is a cgroup that a sandbox's processes are charged to.
 type Group struct {
-	Path   string         `json:"path"`
-	Charge record.Charge  `json:"charge"`
-	Nested bool           `json:"nested"` // it is in the figures of another of the list
-	CPU    Maybe[float64] `json:"cpu"`
-	Memory Maybe[int64]   `json:"memory"` // without page cache
-	Cache  Maybe[int64]   `json:"cache"`
+	Path   string        `json:"path"`
+	Charge record.Charge `json:"charge"`
+	Nested bool          `json:"nested"` // it is in the figures of another of the list
+	CPU    Maybe         `json:"cpu"`
+	Memory Maybe         `json:"memory"` // without page cache
+	Cache  Maybe         `json:"cache"`
 }
 
 // Role is what a sandbox's processes of one role use.
 type Role struct {
-	Role      record.Role    `json:"role"`
-	CPU       Maybe[float64] `json:"cpu"` // that of vCPUs is not in that of their VMM
-	RSS       Maybe[int64]   `json:"rss"` // null for vCPUs, whose memory is the VMM's
-	PSS       Maybe[int64]   `json:"pss"`
-	Processes []Process      `json:"processes"`
+	Role      record.Role `json:"role"`
+	CPU       Maybe       `json:"cpu"` // that of vCPUs is not in that of their VMM
+	RSS       Maybe       `json:"rss"` // null for vCPUs, whose memory is the VMM's
+	PSS       Maybe       `json:"pss"`
+	Processes []Process   `json:"processes"`
 }
 
 // Process is one process of a role, or for vCPUs the threads of it.
@@ -139,9 +139,9 @@ type Process struct {
 	Rule    string              `json:"rule"` // the fact that decided the role
 	Threads []int               `json:"threads,omitempty"`
 	Beside  bool                `json:"beside"` // its memory is charged to a group of others
-	CPU     Maybe[float64]      `json:"cpu"`
-	RSS     Maybe[int64]        `json:"rss"`
-	PSS     Maybe[int64]        `json:"pss"`
+	CPU     Maybe               `json:"cpu"`
+	RSS     Maybe               `json:"rss"`
+	PSS     Maybe               `json:"pss"`
 	Groups  []record.Membership `json:"groups"` // the sets of cgroups that its threads are in, by controller
 }
 
