@@ -83,7 +83,7 @@ const shortest = 10 * time.Millisecond
 // newView puts programs together with what they did since a listing before, nil for
 // none. Those that went since are in it with their last counters.
 func newView(l, before *bpfstat.Listing, cpus int) *View {
-	v := &View{Schema: schemaVersion, CPUs: cpus, Programs: []Program{}, Maps: used(l), Loose: append([]record.Map{}, l.Loose...), Problems: append([]string{}, l.Problems...)}
+	v := &View{Schema: schemaVersion, CPUs: cpus, Programs: []Program{}, Maps: append([]record.ProgramMap{}, l.Maps...), Loose: append([]record.Map{}, l.Loose...), Problems: append([]string{}, l.Problems...)}
 	was := map[uint32]int{} // places in before
 	if before != nil {
 		for i, c := range before.Counters {
@@ -123,17 +123,6 @@ func newView(l, before *bpfstat.Listing, cpus int) *View {
 	}
 	v.sum(l)
 	return v
-}
-
-// used are the maps of the programs that are listed.
-func used(l *bpfstat.Listing) []record.ProgramMap {
-	ids := map[uint32]bool{}
-	for i := range l.Programs {
-		for _, a := range l.Programs[i].Maps {
-			ids[a.ID] = true
-		}
-	}
-	return slices.DeleteFunc(append([]record.ProgramMap{}, l.Maps...), func(a record.ProgramMap) bool { return !ids[a.ID] })
 }
 
 // allMaps are those that programs use, and the others.

@@ -28,12 +28,12 @@ type Filter struct {
 	IDs     []uint32
 }
 
-// Listing is all programs and maps at a moment.
+// Listing is programs, and maps, at a moment.
 type Listing struct {
 	At       int64 // ns of CLOCK_MONOTONIC
 	Programs []record.Program
-	Counters []Counters // in the same order
-	Maps     []record.ProgramMap
+	Counters []Counters          // in the same order
+	Maps     []record.ProgramMap // that they use
 	// Loose are the maps that no loaded program uses and that somebody holds or has
 	// pinned, as far as the filter can mean them; known once it was described.
 	Loose []record.Map
@@ -47,4 +47,5 @@ type Listing struct {
 	Problems []string // what could not be seen, and why
 
 	filter Filter
+	chosen []*program
 }

@@ -9,7 +9,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/node/procs"
-	"github.com/tare-bench/tare/record"
 )
 
 // Describe fills in what takes longer to find out: memory, where programs are
@@ -40,8 +39,7 @@ func (m *Meter) Describe(l *Listing) error {
 	for _, p := range m.programs {
 		m.fullName(p)
 		p.Memory = memory(self, p.fd)
-		p.Attached, p.Holders, p.Pins = []string{}, nil, nil
-		p.Attached = append(p.Attached, at.at[p.ID]...)
+		p.Attached, p.Holders, p.Pins = append([]string{}, at.at[p.ID]...), nil, nil
 		for _, h := range held {
 			if h.program == p.ID {
 				p.hold(h)
@@ -54,7 +52,9 @@ func (m *Meter) Describe(l *Listing) error {
 		}
 		slices.Sort(p.Attached)
 		slices.Sort(p.Pins)
-		p.Owner = m.owner(p)
+		of := p.Program
+		of.Maps = m.usedBy(p)
+		p.Owner = ownerOf(&of)
 	}
 	l.Loose = nil
 	for i := range loose {
@@ -62,7 +62,9 @@ func (m *Meter) Describe(l *Listing) error {
 			l.Loose = append(l.Loose, loose[i])
 		}
 	}
-	m.refill(l)
+	counters := l.Counters // those of the listing's moment
+	m.fill(l)
+	l.Counters = counters
 	return nil
 }
 
@@ -78,32 +80,6 @@ func (p *program) hold(h holder) {
 func (h *holder) isOf(to *[]string) {
 	if h.who != "" && !slices.Contains(*to, h.who) {
 		*to = append(*to, h.who)
-	}
-}
-
-// refill makes a listing again, of the same programs and with the same counters.
-func (m *Meter) refill(l *Listing) {
-	wanted := map[uint32]bool{}
-	for i := range l.Programs {
-		wanted[l.Programs[i].ID] = true
-	}
-	counters, known := l.Counters, map[uint32]bool{}
-	for i := range l.Maps {
-		known[l.Maps[i].ID] = true
-	}
-	for i := range l.Loose {
-		known[l.Loose[i].Map.ID] = true
-	}
-	var chosen []*program
-	for _, p := range m.programs {
-		if wanted[p.ID] {
-			chosen = append(chosen, p)
-		}
-	}
-	m.fill(l, chosen, true)
-	l.Maps = slices.DeleteFunc(l.Maps, func(a record.ProgramMap) bool { return !known[a.ID] })
-	if len(chosen) == len(counters) {
-		l.Counters = counters
 	}
 }
 
@@ -136,9 +112,9 @@ func (m *Meter) weighMaps(at *attachments, self procs.Dir) error {
 		}
 		a.Memory = memory(self, fd)
 		switch a.kind {
-		case mapArrayOfMaps, mapHashOfMaps:
+		case ebpf.ArrayOfMaps, ebpf.HashOfMaps:
 			a.inner, a.partly = a.values(maxInner)
-		case mapProgramArray:
+		case ebpf.ProgramArray:
 			tails, _ := a.values(maxTails)
 			for _, id := range tails {
 				at.add(id, "tail call through map "+a.Name)

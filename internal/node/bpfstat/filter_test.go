@@ -65,7 +65,7 @@ func TestOwnersAreKnownByMapsPinsAndTheirOwnNames(t *testing.T) {
 		{"nobody that is known", record.Program{Name: "x", Maps: maps("y"), Pins: []string{"/sys/fs/bpf/z"}}, ""},
 	} {
 		t.Run(c.claim, func(t *testing.T) {
-			if got := Owner(&c.p); got != c.want {
+			if got := ownerOf(&c.p); got != c.want {
 				t.Errorf("it is %q's, want %q", got, c.want)
 			}
 		})

@@ -21,24 +21,6 @@ const (
 	longestSearch  = time.Second
 )
 
-// descriptor is the kind of what a process holds.
-type descriptor int
-
-const (
-	heldOther descriptor = iota
-	heldProgram
-	heldLink
-	heldMap
-	heldPerf
-	heldStatistics
-)
-
-// descriptors are the names that the kernel gives to their inodes.
-var descriptors = map[string]descriptor{
-	"bpf-prog": heldProgram, "bpf_link": heldLink, "bpf-link": heldLink, "bpf_link_debug": heldLink,
-	"bpf-map": heldMap, "perf_event": heldPerf, "bpf-stats": heldStatistics,
-}
-
 // holder is a process and a program of which it has a descriptor.
 type holder struct {
 	pid      int
@@ -48,14 +30,12 @@ type holder struct {
 	attached string // where by that descriptor, of one of a perf event
 }
 
-// eachDescriptor calls look with each descriptor of a process that is one of BPF or of
-// perf. It returns how many there were of any kind.
-func eachDescriptor(d procs.Dir, look func(fd string, kind descriptor)) (int, error) {
+// eachDescriptor calls look with each descriptor of a process that has no file, and the
+// name that the kernel gives to its kind. It returns how many there were of any kind.
+func eachDescriptor(d procs.Dir, look func(fd string, kind []byte)) (int, error) {
 	return d.Descriptors(func(fd string, target []byte) bool {
 		if name, ok := bytes.CutPrefix(target, []byte("anon_inode:")); ok {
-			if kind := descriptors[string(bytes.Trim(name, "[]"))]; kind != heldOther {
-				look(fd, kind)
-			}
+			look(fd, bytes.Trim(name, "[]"))
 		}
 		return true
 	})
@@ -71,19 +51,19 @@ func (m *Meter) held(pid int, maps bool) (out []holder, seen int, err error) {
 	}
 	defer d.Close()
 	own := pid == m.reader.Self()
-	seen, err = eachDescriptor(d, func(fd string, kind descriptor) {
+	seen, err = eachDescriptor(d, func(fd string, kind []byte) {
 		h := holder{pid: pid}
-		switch kind {
-		case heldProgram, heldLink:
+		switch string(kind) {
+		case "bpf-prog", "bpf_link", "bpf-link", "bpf_link_debug":
 			if own && slices.ContainsFunc(m.programs, func(p *program) bool { return strconv.Itoa(p.fd) == fd }) {
 				return
 			}
 			h.program = idIn(d, fd, "prog_id")
-		case heldMap:
+		case "bpf-map":
 			if maps {
 				h.aMap = idIn(d, fd, "map_id")
 			}
-		case heldPerf:
+		case "perf_event":
 			h.program, h.attached = m.perf(pid, fd)
 		}
 		if h.program != 0 || h.aMap != 0 {
@@ -136,7 +116,7 @@ func (m *Meter) perf(pid int, fd string) (program uint32, what string) {
 	}
 	kinds := []string{"raw_tracepoint", "tracepoint", "kprobe", "kretprobe", "uprobe", "uretprobe"} // enum bpf_task_fd_type
 	if int64(a.kind) < int64(len(kinds)) {
-		what = kinds[a.kind] + " " + text(name)
+		what = kinds[a.kind] + " " + unix.ByteSliceToString(name)
 	}
 	return a.program, what
 }
@@ -196,7 +176,7 @@ func countedElsewhere() (found bool) {
 		if err != nil {
 			continue // it went
 		}
-		_, _ = eachDescriptor(d, func(_ string, kind descriptor) { found = found || kind == heldStatistics })
+		_, _ = eachDescriptor(d, func(_ string, kind []byte) { found = found || string(kind) == "bpf-stats" })
 		d.Close()
 	}
 	return found

@@ -114,7 +114,7 @@ func (at *attachments) walkNamespace(ns netns.NsHandle, where string, until time
 		for _, a := range attributes {
 			switch a.Attr.Type & nl.NLA_TYPE_MASK {
 			case unix.IFLA_IFNAME: // before IFLA_XDP
-				if name = text(a.Value); where == "" {
+				if name = unix.ByteSliceToString(a.Value); where == "" {
 					at.interfaces[index] = name
 				}
 			case unix.IFLA_XDP:

@@ -19,13 +19,6 @@ var mapKinds = []string{
 	"ringbuf", "inode_storage", "task_storage", "bloom_filter", "user_ringbuf", "cgrp_storage", "arena", "insn_array",
 }
 
-// Map types that are looked into.
-const (
-	mapProgramArray = 3
-	mapArrayOfMaps  = 12
-	mapHashOfMaps   = 13
-)
-
 // attachKinds are without "cgroup_" and "inet": "connect4".
 var attachKinds = []string{
 	"ingress", "egress", "sock_create", "sock_ops", "sk_skb_stream_parser", "sk_skb_stream_verdict", "device", "sk_msg_verdict",

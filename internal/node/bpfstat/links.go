@@ -6,26 +6,12 @@ import (
 	"fmt"
 	"unsafe"
 
+	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 )
 
-// Link types (enum bpf_link_type).
-const (
-	linkRawTracepoint = 1
-	linkTracing       = 2
-	linkCgroup        = 3
-	linkIter          = 4
-	linkNetns         = 5
-	linkXDP           = 6
-	linkPerf          = 7
-	linkKprobes       = 8
-	linkStructOps     = 9
-	linkNetfilter     = 10
-	linkTCX           = 11
-	linkUprobes       = 12
-	linkNetkit        = 13
-	linkSockmap       = 14
-)
+// sockmapType is BPF_LINK_TYPE_SOCKMAP, which package link does not know.
+const sockmapType = 14
 
 // maxLinks is more than machines have.
 const maxLinks = 100000
@@ -63,34 +49,34 @@ func (i *linkInfo) long(offset int) uint64 { return binary.NativeEndian.Uint64(i
 // linkWords says what the link is whose info the scratch holds.
 func (m *Meter) linkWords(fd int, at *attachments) string {
 	i := &m.scratch.link
-	switch i.Type {
-	case linkRawTracepoint:
+	switch link.Type(i.Type) {
+	case link.RawTracepointType:
 		return "raw_tracepoint " + m.linkName(fd, 0, 8)
-	case linkTracing:
+	case link.TracingType:
 		return kindOf(attachKinds, i.word(0)) // of what, is a number of the kernel's BTF
-	case linkCgroup:
+	case link.CgroupType:
 		return "cgroup " + kindOf(attachKinds, i.word(8)) + " " + at.cgroup(i.long(0))
-	case linkIter:
+	case link.IterType:
 		return "iter " + m.linkName(fd, 0, 8)
-	case linkNetns:
+	case link.NetNsType:
 		return fmt.Sprintf("netns %s %d", kindOf(attachKinds, i.word(4)), i.word(0))
-	case linkXDP:
+	case link.XDPType:
 		return "xdp " + at.device(i.word(0), i.Program, at.xdp[int(i.word(0))])
-	case linkTCX:
+	case link.TCXType:
 		return "tcx " + kindOf(attachKinds, i.word(4)) + " " + m.device(at, i.word(0), i.word(4), i.Program)
-	case linkNetkit:
+	case link.NetkitType:
 		return "netkit " + kindOf(attachKinds, i.word(4)) + " " + m.device(at, i.word(0), i.word(4), i.Program)
-	case linkPerf:
+	case link.PerfEventType:
 		return m.perfWords(fd)
-	case linkKprobes:
+	case link.KprobeMultiType:
 		return fmt.Sprintf("kprobes of %d functions", i.word(8))
-	case linkUprobes:
+	case link.UprobeMultiType:
 		return "uprobes"
-	case linkStructOps:
+	case link.StructOpsType:
 		return fmt.Sprintf("struct_ops map %d", i.word(0))
-	case linkNetfilter:
+	case link.NetfilterType:
 		return fmt.Sprintf("netfilter family %d hook %d priority %d", i.word(0), i.word(4), int32(i.word(8)))
-	case linkSockmap:
+	case sockmapType:
 		return fmt.Sprintf("%s map %d", kindOf(attachKinds, i.word(4)), i.word(0))
 	}
 	return fmt.Sprintf("link of type %d", i.Type)
@@ -128,7 +114,7 @@ func (m *Meter) linkName(fd, address, length int) string {
 	if err := info(s, fd, &s.link); err != nil && !errors.Is(err, unix.ENOSPC) { // of which the beginning is there
 		return "?"
 	}
-	return text(s.names[:])
+	return unix.ByteSliceToString(s.names[:])
 }
 
 // device is the name of the interface that a link of tc's kind is at. The kernel

@@ -7,8 +7,10 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/tare-bench/tare/record"
+	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/record"
 )
 
 // listMaps finds what maps went and came. What a program uses is there as long as
@@ -63,8 +65,8 @@ func (m *Meter) meetMap(id uint32, l *Listing) error {
 		return fmt.Errorf("ask what BPF map %d is: %w", id, err)
 	}
 	m.maps = append(m.maps, &aMap{
-		ProgramMap: record.ProgramMap{ID: id, Kind: kindOf(mapKinds, i.Type), Name: text(i.Name[:]), Entries: int64(i.MaxEntries), Memory: -1},
-		kind:       i.Type, key: i.KeySize, size: i.ValueSize,
+		ProgramMap: record.ProgramMap{ID: id, Kind: kindOf(mapKinds, i.Type), Name: unix.ByteSliceToString(i.Name[:]), Entries: int64(i.MaxEntries), Memory: -1},
+		kind:       ebpf.MapType(i.Type), key: i.KeySize, size: i.ValueSize,
 	})
 	return nil
 }
@@ -89,53 +91,48 @@ func (m *Meter) find(id uint32) *aMap {
 }
 
 // fill makes the listing of the programs that were chosen.
-func (m *Meter) fill(l *Listing, chosen []*program, all bool) {
+func (m *Meter) fill(l *Listing) {
 	used := map[uint32]bool{}
-	uses := 0
-	for _, p := range chosen {
-		uses += len(p.maps)
+	for _, p := range l.chosen {
 		for _, id := range p.maps {
 			used[id] = true
 		}
 	}
+	listed := maps.Clone(used)
 	for _, a := range l.Loose {
-		used[a.Map.ID] = true
+		listed[a.Map.ID] = true
 	}
-	m.weighInner(used)
-	l.Programs, l.Counters = make([]record.Program, 0, len(chosen)), make([]Counters, 0, len(chosen))
-	maps := make([]record.ProgramMap, 0, uses) // of all programs
-	for _, p := range chosen {
-		from := len(maps)
-		for _, id := range p.maps {
-			if a := m.find(id); a != nil {
-				maps = append(maps, a.ProgramMap)
-			}
-		}
-		out := p.Program
-		out.Maps = maps[from:len(maps):len(maps)]
-		if out.Owner == "" {
-			p.Owner = Owner(&out)
+	m.weighInner(listed)
+	l.Programs, l.Counters, l.Maps = make([]record.Program, len(l.chosen)), make([]Counters, len(l.chosen)), nil
+	for i, p := range l.chosen {
+		out := &l.Programs[i]
+		*out, l.Counters[i] = p.Program, p.counters
+		if out.Maps = m.usedBy(p); out.Owner == "" {
+			p.Owner = ownerOf(out)
 			out.Owner = p.Owner
 		}
-		l.Programs, l.Counters = append(l.Programs, out), append(l.Counters, p.counters)
 	}
 	for i := range l.Loose {
 		if a := m.find(l.Loose[i].Map.ID); a != nil {
 			l.Loose[i].Map = a.ProgramMap
 		}
 	}
-	l.Maps = mapsOf(m.maps, used, all)
-}
-
-// owner is whose a program is.
-func (m *Meter) owner(p *program) string {
-	of := p.Program
-	for _, id := range p.maps {
-		if a := m.find(id); a != nil {
-			of.Maps = append(of.Maps, a.ProgramMap)
+	for _, a := range m.maps {
+		if used[a.ID] {
+			l.Maps = append(l.Maps, a.ProgramMap)
 		}
 	}
-	return Owner(&of)
+}
+
+// usedBy are the maps that a program uses.
+func (m *Meter) usedBy(p *program) []record.ProgramMap {
+	all := make([]record.ProgramMap, 0, len(p.maps))
+	for _, id := range p.maps {
+		if a := m.find(id); a != nil {
+			all = append(all, a.ProgramMap)
+		}
+	}
+	return all
 }
 
 // weighInner adds the memory of maps to that of the first of these maps that holds
@@ -164,15 +161,4 @@ func (m *Meter) weighInner(used map[uint32]bool) {
 			a.InnerMemory = -1
 		}
 	}
-}
-
-// mapsOf are all maps, or those that are used.
-func mapsOf(known []*aMap, used map[uint32]bool, all bool) []record.ProgramMap {
-	out := make([]record.ProgramMap, 0, len(known))
-	for _, a := range known {
-		if all || used[a.ID] {
-			out = append(out, a.ProgramMap)
-		}
-	}
-	return out
 }

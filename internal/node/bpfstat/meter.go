@@ -49,7 +49,7 @@ type program struct {
 // aMap is a map. What it is never changes.
 type aMap struct {
 	record.ProgramMap
-	kind      uint32
+	kind      ebpf.MapType
 	key, size uint32   // bytes of a key and a value
 	inner     []uint32 // maps that lie in it
 	partly    bool     // it may hold more of them
@@ -81,8 +81,7 @@ func (m *Meter) Close() error {
 	return errors.Join(errs...)
 }
 
-// List returns the programs that f chooses, their counters and maps; of an empty
-// filter all maps, too. What [Meter.Describe] found out at another time is in it, as
+// List returns the programs that f chooses, their counters and maps. What [Meter.Describe] found out at another time is in it, as
 // it was then; memory that was never asked for is -1.
 func (m *Meter) List(f Filter) (*Listing, error) {
 	m.mu.Lock()
@@ -95,11 +94,11 @@ func (m *Meter) List(f Filter) (*Listing, error) {
 		return nil, err
 	}
 	m.listings++
-	chosen, err := m.choose(f, l)
-	if err != nil {
+	var err error
+	if l.chosen, err = m.choose(f, l); err != nil {
 		return nil, err
 	}
-	m.fill(l, chosen, f.Empty())
+	m.fill(l)
 	return l, nil
 }
 
@@ -235,7 +234,7 @@ func (m *Meter) meet(fd int) (*program, error) {
 	p := &program{fd: fd}
 	p.count(i)
 	p.Program = record.Program{
-		Type: record.TypeProgram, ID: i.ID, Kind: kindOf(programKinds, i.Type), Name: text(i.Name[:]),
+		Type: record.TypeProgram, ID: i.ID, Kind: kindOf(programKinds, i.Type), Name: unix.ByteSliceToString(i.Name[:]),
 		Tag: hex.EncodeToString(i.Tag[:]), Memory: -1, Attached: []string{},
 		Instructions: int64(i.XlatedLen) / instructionSize, Jited: int64(i.JitedLen),
 	}

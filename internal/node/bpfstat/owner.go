@@ -22,9 +22,9 @@ var owners = []struct {
 	{"tare", []string{"tare"}, []string{"tare"}, nil, ""},
 }
 
-// Owner says whose a program is, as far as that is recognised: "kmesh", "cilium",
+// ownerOf says whose a program is, as far as that is recognised: "kmesh", "cilium",
 // "systemd", "tare", or "".
-func Owner(p *record.Program) string {
+func ownerOf(p *record.Program) string {
 	for _, a := range p.Maps {
 		if owner := ownerByMap(a.Name); owner != "" {
 			return owner

@@ -138,13 +138,3 @@ type scratch struct {
 	names   [256]byte
 	maps    [64]uint32 // programs with more are asked again; a cgroup takes no more programs
 }
-
-// text is a name in a field of fixed size.
-func text(field []byte) string {
-	for i, c := range field {
-		if c == 0 {
-			return string(field[:i])
-		}
-	}
-	return string(field)
-}
