@@ -67,7 +67,7 @@ func inCalls(m *measured, kinds map[uint32]string) float64 {
 		r := &m.load.Runs[i]
 		elsewhere += float64(r.Time) * partElsewhere(r, kinds[r.ID], connects)
 	}
-	return max(m.bpfCore()-elsewhere/float64(m.load.Ended-m.load.Begun), 0)
+	return max(m.bpfCore()-elsewhere/m.took(), 0)
 }
 
 // forClients tells whether chosen programs ran for the load's clients and for nobody

@@ -2,7 +2,6 @@ package bpf
 
 import (
 	"cmp"
-	"maps"
 	"math"
 	"slices"
 
@@ -19,7 +18,7 @@ const quotaPeriod = 100e6
 // over several. CPU times are shares of one core, NaN where they are not known.
 type quotaFacts struct {
 	heavy             int64
-	round             int // -1 of medians
+	round             int // allRounds of medians over them
 	usage, ticks, bpf float64
 	own               float64 // of bpf, that can only have run in the clients' own calls; NaN of programs that run for others, too
 	throttled         float64 // share of the periods
@@ -61,48 +60,30 @@ type quotaStep struct {
 	facts []quotaFacts
 }
 
+// allRounds is the round of medians over all of them.
+const allRounds = -1
+
 // quota answers whose limit pays.
 func (j *judging) quota() *Quota {
 	q := &Quota{Limit: j.b.Plan.CPUs}
 	steps, control := j.quotaSteps()
-	medians := make([]quotaFacts, len(steps))
+	all, free := medians(steps, allRounds), control.median(allRounds)
 	for i, s := range steps {
-		medians[i] = s.median()
-		q.Shared = q.Shared || math.IsNaN(medians[i].own) && stat.Finite(medians[i].bpf)
+		q.Shared = q.Shared || math.IsNaN(all[i].own) && stat.Finite(all[i].bpf)
 		q.Steps = append(q.Steps, s.figures(q.Limit))
 	}
-	var free *quotaFacts
-	if control != nil {
-		f := control.median()
-		free = &f
-	}
 	asked := quotaQuestion{limit: q.Limit, loop: j.b.Plan.Datapath != ""}
-	q.Verdict, q.Because = asked.verdict(medians, free)
+	q.Verdict, q.Because = asked.verdict(all, free)
 	if len(steps) == 0 {
 		return q
 	}
-	last := math.MinInt
-	for _, f := range steps[len(steps)-1].facts {
-		round := f.round
-		if round == last {
+	last := steps[len(steps)-1]
+	for i, f := range last.facts {
+		if i > 0 && f.round == last.facts[i-1].round {
 			continue
 		}
-		last = round
-		var of []quotaFacts
-		for _, s := range steps {
-			if one := s.of(round); one != nil {
-				of = append(of, one.median())
-			}
-		}
-		without := free
-		if control != nil {
-			if one := control.of(round); one != nil {
-				f := one.median()
-				without = &f
-			}
-		}
 		q.Rounds++
-		if v, _ := asked.verdict(of, without); v == q.Verdict {
+		if v, _ := asked.verdict(medians(steps, f.round), cmp.Or(control.median(f.round), free)); v == q.Verdict {
 			q.Agree++
 		}
 	}
@@ -112,14 +93,10 @@ func (j *judging) quota() *Quota {
 // quotaSteps are the weights under the limit, the lightest first, and the heaviest
 // without one, nil where that was not measured.
 func (j *judging) quotaSteps() (steps []*quotaStep, control *quotaStep) {
-	limited, free, kinds := map[int64]*quotaStep{}, map[int64]*quotaStep{}, j.kinds()
-	reference := j.b.Plan.Datapath != ""
+	var limited, free []quotaFacts
+	kinds, reference := j.kinds(), j.b.Plan.Datapath != ""
 	for _, asked := range j.asked {
-		to := limited
-		switch {
-		case asked.CPUs == 0:
-			to = free
-		case math.Abs(asked.CPUs-j.b.Plan.CPUs) > 1e-9:
+		if asked.CPUs != 0 && math.Abs(asked.CPUs-j.b.Plan.CPUs) > 1e-9 {
 			continue
 		}
 		for _, m := range j.measured[asked] {
@@ -127,26 +104,40 @@ func (j *judging) quotaSteps() (steps []*quotaStep, control *quotaStep) {
 			if p == nil || !m.statistics || asked.CPUs != 0 && p.Group == nil {
 				continue
 			}
-			if to[asked.Heavy] == nil {
-				to[asked.Heavy] = &quotaStep{heavy: asked.Heavy}
-			}
 			f := factsOf(m)
 			if reference || forClients(m, kinds) {
 				f.own = inCalls(m, kinds)
 			}
-			to[asked.Heavy].facts = append(to[asked.Heavy].facts, f)
+			if asked.CPUs == 0 {
+				free = append(free, f)
+			} else {
+				limited = append(limited, f)
+			}
 		}
 	}
-	for _, heavy := range slices.Sorted(maps.Keys(limited)) {
-		limited[heavy].sort()
-		steps = append(steps, limited[heavy])
-	}
-	if len(steps) > 0 {
-		if control = free[steps[len(steps)-1].heavy]; control != nil {
-			control.sort()
+	steps = stepsOf(limited)
+	for _, s := range stepsOf(free) {
+		if len(steps) > 0 && s.heavy == steps[len(steps)-1].heavy {
+			control = s
 		}
 	}
 	return steps, control
+}
+
+// stepsOf puts points of several numbers of connections or services together, by their
+// weight and in the order of the rounds.
+func stepsOf(all []quotaFacts) (steps []*quotaStep) {
+	slices.SortStableFunc(all, func(a, b quotaFacts) int {
+		return cmp.Or(cmp.Compare(a.heavy, b.heavy), cmp.Compare(a.round, b.round))
+	})
+	for _, f := range all {
+		if n := len(steps); n == 0 || steps[n-1].heavy != f.heavy {
+			steps = append(steps, &quotaStep{heavy: f.heavy})
+		}
+		last := steps[len(steps)-1]
+		last.facts = append(last.facts, f)
+	}
+	return steps
 }
 
 func factsOf(m *measured) quotaFacts {
@@ -154,7 +145,7 @@ func factsOf(m *measured) quotaFacts {
 	for _, v := range f.values() {
 		*v = math.NaN()
 	}
-	took := float64(p.Ended - p.Begun)
+	took := m.took()
 	f.edge = quotaPeriod / took
 	f.bpf, f.client = m.bpfCore(), part(p.ClientCPU, took)
 	f.node = min(part(p.NodeCPU, took*float64(p.CPUs)), 1) // by ticks: up to one of each CPU too many
@@ -173,21 +164,6 @@ func factsOf(m *measured) quotaFacts {
 	return f
 }
 
-// sort puts points of several numbers of connections or services into the order of
-// the rounds.
-func (s *quotaStep) sort() {
-	slices.SortStableFunc(s.facts, func(a, b quotaFacts) int { return cmp.Compare(a.round, b.round) })
-}
-
-// of is the step in one round, nil where it has no figures.
-func (s *quotaStep) of(round int) *quotaStep {
-	facts := slices.DeleteFunc(slices.Clone(s.facts), func(f quotaFacts) bool { return f.round != round })
-	if len(facts) == 0 {
-		return nil
-	}
-	return &quotaStep{s.heavy, facts}
-}
-
 func (s *quotaStep) over(of func(*quotaFacts) float64) stat.Rounds {
 	values := stat.Rounds{}
 	for i := range s.facts {
@@ -198,18 +174,35 @@ func (s *quotaStep) over(of func(*quotaFacts) float64) stat.Rounds {
 	return values
 }
 
-func (s *quotaStep) median() quotaFacts {
-	out := quotaFacts{heavy: s.heavy, round: -1}
+// medians are those of steps that have figures in the round.
+func medians(steps []*quotaStep, round int) (all []quotaFacts) {
+	for _, s := range steps {
+		if m := s.median(round); m != nil {
+			all = append(all, *m)
+		}
+	}
+	return all
+}
+
+// median is what a step gave in one round, or [allRounds]; nil where that has no figures.
+func (s *quotaStep) median(round int) *quotaFacts {
+	if s == nil {
+		return nil
+	}
+	in := &quotaStep{facts: slices.DeleteFunc(slices.Clone(s.facts), func(f quotaFacts) bool { return round != allRounds && f.round != round })}
+	if len(in.facts) == 0 {
+		return nil
+	}
+	out := &quotaFacts{heavy: s.heavy, round: allRounds}
 	for i, to := range out.values() {
 		*to = math.NaN()
-		if e := figure.Median(s.over(func(f *quotaFacts) float64 { return *f.values()[i] })); e.Known() {
+		if e := figure.Median(in.over(func(f *quotaFacts) float64 { return *f.values()[i] })); e.Known() {
 			*to = e.Value
 		}
 	}
 	out.each = math.NaN()
-	for i := range s.facts {
-		out.each = most(out.each, s.facts[i].each)
-		if f := &s.facts[i]; stat.Finite(f.bpf) && !stat.Finite(f.own) {
+	for _, f := range in.facts {
+		if out.each = most(out.each, f.each); stat.Finite(f.bpf) && !stat.Finite(f.own) {
 			out.own = math.NaN() // one round in which others ran them is enough
 		}
 	}

@@ -31,8 +31,10 @@ func (j *judging) rows() {
 }
 
 func (j *judging) row(asked record.Asked, all []*measured) Row {
-	row, f := Row{Asked: asked}, newValues()
+	row := Row{Asked: asked}
 	row.Asked.Statistics = true
+	var loaded []*measured                        // that have figures, with statistics
+	with, without := stat.Rounds{}, stat.Rounds{} // QPS with statistics and without
 	for _, m := range all {
 		if failure := m.failure(); failure != nil {
 			row.Failed++
@@ -45,34 +47,38 @@ func (j *judging) row(asked record.Asked, all []*measured) Row {
 		switch {
 		case p == nil:
 		case m.statistics:
-			row.Rounds++
+			loaded = append(loaded, m)
 			row.Asked.URL, row.Asked.Seconds = cmp.Or(row.Asked.URL, p.Asked.URL), max(row.Asked.Seconds, p.Asked.Seconds)
 			if p.Sent != nil {
-				if row.addSent(p.Sent); row.Rounds == 1 || p.Sent.Requests < row.Fewest {
-					row.Fewest = p.Sent.Requests
-				}
+				row.addSent(p.Sent, len(with) == 0)
+				with[m.round] = p.Sent.QPS
 			}
-			f.add(m, j.b.CPUs)
 		case p.Sent != nil && !countedFor(p): // else it had statistics, too
-			f.without[m.round] = p.Sent.QPS
+			without[m.round] = p.Sent.QPS
 		}
 	}
-	f.sum(&row, j.b.CPUs)
+	row.Rounds = len(loaded)
+	point := labelsOf(&row.Asked)
+	for _, c := range rowFigures {
+		values := stat.Rounds{}
+		for _, m := range loaded {
+			if v := c.value(m, m.took(), j.b.CPUs); stat.Finite(v) {
+				values[m.round] = v
+			}
+		}
+		*c.to(&row) = about(c.quantity, c.unit, c.better, slices.Concat(point, figure.Of(c.labels...)), values)
+	}
+	row.QPS.Failed, row.QPS.Total = row.Failed, row.Rounds+row.Failed
+	row.BPFNode = *ofNode(&row.BPFCore, j.b.CPUs)
+	programs := programValues{of: map[string]*programRounds{}, called: map[uint32]string{}}
+	for _, m := range loaded {
+		programs.add(m)
+	}
+	row.Programs = programs.rows(point)
+	row.Price = about("requests-with-statistics-ratio", figure.Ratio, figure.More, point, nil)
+	without, with = paired(without, with)
+	row.PriceRounds, row.price = len(with), figure.Quotient{Base: without, Values: with}
 	return row
-}
-
-// values are the values of a row, round by round.
-type values struct {
-	of            []stat.Rounds // of each of rowFigures
-	with, without stat.Rounds   // QPS with statistics and without
-	programs      map[string]*programValues
-	order         []string          // of the programs, by their first appearance
-	called        map[uint32]string // what a program of that id is called in programs
-}
-
-type programValues struct {
-	row                      ProgramRow
-	rate, each, core, perReq stat.Rounds
 }
 
 // rowFigures are the figures of a row, each with what it is of one point: CPU times
@@ -145,27 +151,8 @@ func (m *measured) requests() float64 {
 	return float64(m.load.Sent.Requests)
 }
 
-func newValues() *values {
-	f := &values{with: stat.Rounds{}, without: stat.Rounds{}, programs: map[string]*programValues{}, called: map[uint32]string{}}
-	for range rowFigures {
-		f.of = append(f.of, stat.Rounds{})
-	}
-	return f
-}
-
-// add takes a point with figures.
-func (f *values) add(m *measured, cpus int) {
-	took := float64(m.load.Ended - m.load.Begun)
-	for i := range rowFigures {
-		if v := rowFigures[i].value(m, took, cpus); stat.Finite(v) {
-			f.of[i][m.round] = v
-		}
-	}
-	if m.load.Sent != nil {
-		f.with[m.round] = m.load.Sent.QPS
-	}
-	f.addPrograms(m, took, m.requests())
-}
+// took is how long the load's phase was, ns.
+func (m *measured) took() float64 { return float64(m.load.Ended - m.load.Begun) }
 
 // bpfCore is what the programs took during the load less what they took per second
 // while idle, as a share of one core, NaN where none was seen to run. Less than nothing
@@ -180,7 +167,7 @@ func (m *measured) bpfCore() float64 {
 // lasted is how long the load itself took by its client, which is what QPS is over, ns;
 // the phase holds its beginning and end, too.
 func (m *measured) lasted() float64 {
-	phase := float64(m.load.Ended - m.load.Begun)
+	phase := m.took()
 	if s := m.load.Sent; s != nil && s.QPS > 0 && s.Requests > s.Errors {
 		return min(float64(s.Requests-s.Errors)/s.QPS*1e9, phase)
 	}
@@ -204,7 +191,21 @@ func bpfShare(p *record.Point) float64 {
 	return sum / float64(p.Ended-p.Begun)
 }
 
-func (f *values) addPrograms(m *measured, took, requests float64) {
+// programValues are the values of a row's programs, round by round.
+type programValues struct {
+	of     map[string]*programRounds
+	order  []string          // of the programs, by their first appearance
+	called map[uint32]string // what a program of that id is called in of
+}
+
+type programRounds struct {
+	row                      ProgramRow
+	rate, each, core, perReq stat.Rounds
+}
+
+// add takes a point with figures.
+func (f *programValues) add(m *measured) {
+	took, requests := m.took(), m.requests()
 	runs := slices.Clone(m.load.Runs)
 	slices.SortStableFunc(runs, func(a, b record.ProgramRun) int { return cmp.Compare(a.ID, b.ID) })
 	here := map[string]bool{}
@@ -238,45 +239,34 @@ func (f *values) addPrograms(m *measured, took, requests float64) {
 // program finds a program again in another round: by its id, or, of a data path
 // that is loaded anew at each point, by its name, the first of that name for the
 // first.
-func (f *values) program(r *record.ProgramRun, here map[string]bool) *programValues {
+func (f *programValues) program(r *record.ProgramRun, here map[string]bool) *programRounds {
 	key, known := f.called[r.ID]
 	for n := 0; !known || here[key]; n++ {
 		key, known = fmt.Sprintf("%d %s", n, r.Name), true
 	}
 	here[key], f.called[r.ID] = true, key
-	p := f.programs[key]
+	p := f.of[key]
 	if p == nil {
-		p = &programValues{row: ProgramRow{ID: r.ID, Name: r.Name}, rate: stat.Rounds{}, each: stat.Rounds{}, core: stat.Rounds{}, perReq: stat.Rounds{}}
-		f.programs[key] = p
+		p = &programRounds{row: ProgramRow{ID: r.ID, Name: r.Name}, rate: stat.Rounds{}, each: stat.Rounds{}, core: stat.Rounds{}, perReq: stat.Rounds{}}
+		f.of[key] = p
 		f.order = append(f.order, key)
 	}
 	return p
 }
 
-// sum makes the row's figures of those of the rounds, the heaviest program first.
-func (f *values) sum(row *Row, cpus int) {
-	point := labelsOf(&row.Asked)
-	of := func(quantity string, unit figure.Unit, better figure.Direction, values stat.Rounds, more ...string) figure.Figure {
-		return about(quantity, unit, better, append(slices.Clone(point), figure.Of(more...)...), values)
-	}
-	for i, c := range rowFigures {
-		*c.to(row) = of(c.quantity, c.unit, c.better, f.of[i], c.labels...)
-	}
-	row.QPS.Failed, row.QPS.Total = row.Failed, row.Rounds+row.Failed
-	row.BPFNode = *ofNode(&row.BPFCore, cpus)
+// rows are the programs of a point with their figures, the heaviest first.
+func (f *programValues) rows(point figure.Labels) (all []ProgramRow) {
 	for _, key := range f.order {
-		p := f.programs[key]
-		name := []string{"program", p.row.Name, "id", strconv.FormatUint(uint64(p.row.ID), 10)}
-		p.row.Rate = of("program-runs", figure.PerSecond, "", p.rate, name...)
-		p.row.Each = of("program-run-time", figure.Nanoseconds, figure.Less, p.each, name...)
-		p.row.Core = of("program-cpu", figure.CPUs, figure.Less, p.core, name...)
-		p.row.PerRequest = of("program-runs-per-request", figure.Ratio, figure.Less, p.perReq, name...)
-		row.Programs = append(row.Programs, p.row)
+		p := f.of[key]
+		labels := slices.Concat(point, figure.Of("program", p.row.Name, "id", strconv.FormatUint(uint64(p.row.ID), 10)))
+		p.row.Rate = about("program-runs", figure.PerSecond, "", labels, p.rate)
+		p.row.Each = about("program-run-time", figure.Nanoseconds, figure.Less, labels, p.each)
+		p.row.Core = about("program-cpu", figure.CPUs, figure.Less, labels, p.core)
+		p.row.PerRequest = about("program-runs-per-request", figure.Ratio, figure.Less, labels, p.perReq)
+		all = append(all, p.row)
 	}
-	slices.SortStableFunc(row.Programs, func(a, b ProgramRow) int { return cmp.Compare(b.Core.Value, a.Core.Value) })
-	row.Price = of("requests-with-statistics-ratio", figure.Ratio, figure.More, nil)
-	without, with := paired(f.without, f.with)
-	row.PriceRounds, row.price = len(with), figure.Quotient{Base: without, Values: with}
+	slices.SortStableFunc(all, func(a, b ProgramRow) int { return cmp.Compare(b.Core.Value, a.Core.Value) })
+	return all
 }
 
 // paired are the rounds that both have.

@@ -16,7 +16,10 @@ import (
 const noAnswerInTime = "no answer in time"
 
 // addSent adds up what of a load is in no figure, or in one only as a bound.
-func (r *Row) addSent(s *record.Sent) {
+func (r *Row) addSent(s *record.Sent, first bool) {
+	if first || s.Requests < r.Fewest {
+		r.Fewest = s.Requests
+	}
 	r.Errors, r.Unsent, r.Lag, r.Open = r.Errors+s.Errors, r.Unsent+s.Unsent, max(r.Lag, s.Lag), s.OpenLoop
 	r.Client = cmp.Or(r.Client, s.Client)
 	for why, n := range s.Failures {
