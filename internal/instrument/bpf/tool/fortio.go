@@ -22,7 +22,7 @@ type Imported struct {
 	Plan     bpf.Options
 	Points   []record.Point
 	Findings []record.Finding
-	rounds   map[record.Asked]int
+	rounds   map[int]int // by connections
 	label    string
 }
 
@@ -49,7 +49,8 @@ type result struct {
 }
 
 // Add takes a text that is one such result, and says whether it is. A record of bpf
-// knows no targets, so results of another label are left for a record of their own.
+// knows no targets, and one address and rate, so results of another label and of loads
+// that were asked for otherwise are left for a record of their own.
 func (g *Imported) Add(file, label string, text []byte) bool {
 	text = bytes.TrimSpace(text)
 	if !bytes.HasPrefix(text, []byte("{")) || !bytes.Contains(text, []byte(`"RunType"`)) || !bytes.Contains(text, []byte(`"DurationHistogram"`)) {
@@ -63,8 +64,8 @@ func (g *Imported) Add(file, label string, text []byte) bool {
 			err = record.Validate(&p)
 		}
 	}
-	if err == nil && g.rounds != nil && g.label != label {
-		err = fmt.Errorf("it is of %s, and what came before of %s: import it by itself", label, g.label)
+	if err == nil && len(g.Points) > 0 {
+		err = g.apart(label, p.Asked)
 	}
 	if err != nil {
 		g.find("unread", finding.Warning, file+": the result of fortio could not be read: "+err.Error(), "give the whole file that fortio load -json wrote")
@@ -72,15 +73,13 @@ func (g *Imported) Add(file, label string, text []byte) bool {
 	}
 	if g.rounds == nil {
 		g.label = label
-		g.rounds, g.Plan = map[record.Asked]int{}, bpf.DefaultsOfLoad()
+		g.rounds, g.Plan = map[int]int{}, bpf.DefaultsOfLoad()
 		g.Plan.Title, g.Plan.Datapath, g.Plan.Rounds, g.Plan.Connections = "imported results", "", 1, nil
 		g.Plan.Names, g.Plan.Idle, g.Plan.KeepAlive, g.Plan.QPS = []string{"*"}, 0, p.Asked.KeepAlive, p.Asked.QPS
 		g.Plan.URL = p.Asked.URL
 	}
-	alike := p.Asked
-	alike.Seconds = 0
-	p.Round = g.rounds[alike]
-	g.rounds[alike]++
+	p.Round = g.rounds[p.Asked.Connections]
+	g.rounds[p.Asked.Connections]++
 	g.Plan.Rounds = max(g.Plan.Rounds, p.Round+1)
 	g.Plan.Duration = max(g.Plan.Duration, time.Duration(p.Ended-p.Begun))
 	if p.Round == 0 {
@@ -88,6 +87,19 @@ func (g *Imported) Add(file, label string, text []byte) bool {
 	}
 	g.Points = append(g.Points, p)
 	return true
+}
+
+// apart says why a load cannot stand in one table with those that came before.
+func (g *Imported) apart(label string, asked record.Asked) error {
+	first := g.Points[0].Asked
+	first.Connections, first.Seconds = asked.Connections, asked.Seconds
+	switch {
+	case g.label != label:
+		return fmt.Errorf("it is of %s, and what came before of %s: import it by itself", label, g.label)
+	case first != asked:
+		return errors.New("it has another address, another rate, or connections of another kind than what came before: import it by itself")
+	}
+	return nil
 }
 
 func (g *Imported) find(code, level, message, advice string) {

@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"bytes"
 	"os"
 	"strings"
 	"testing"
@@ -19,6 +20,12 @@ func TestALoadOfFortioIsJudgedWithoutPrograms(t *testing.T) {
 	g := &Imported{}
 	if !g.Add("a.json", "a", text) || !g.Add("b.json", "a", text) || !g.Add("c.json", "c", text) {
 		t.Fatal("nothing was found")
+	}
+	for other, by := range map[string]string{"rate": `"1000"`, "address": "198.18.0.7"} {
+		apart := bytes.Replace(text, []byte(by), bytes.Replace([]byte(by), []byte("0"), []byte("1"), 1), 1)
+		if g.Add(other+".json", "a", apart); len(g.Points) != 2 || !strings.Contains(g.Findings[len(g.Findings)-1].Message, other+".json: the result of fortio could not be read: it has another address, another rate") {
+			t.Errorf("another %s: %d points, %+v", other, len(g.Points), g.Findings)
+		}
 	}
 	g.Close()
 	plan, err := g.Plan.MarshalJSON()
