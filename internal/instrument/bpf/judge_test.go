@@ -289,22 +289,50 @@ func TestPointsThatFailedAreInNoFigure(t *testing.T) {
 	}
 }
 
-func TestAnInterruptionIsNoFaultOfThePoint(t *testing.T) {
-	w := fourLoads(1)
-	last := &w.rec.Points[len(w.rec.Points)-1]
-	last.Failure = &record.Failure{Kind: record.FailInterrupted, Detail: "tare was told to stop"}
-	if b := w.judge(t); b.Failed != 0 || b.Total != 7 {
-		t.Errorf("%d of %d failed", b.Failed, b.Total)
+func TestWhichPointsAreSaidToHaveFailed(t *testing.T) {
+	asked := record.Asked{Connections: 100}
+	on := record.Asked{Connections: 100, Statistics: true}
+	refused := &record.Failure{Kind: record.FailError, Detail: "not permitted"}
+	for claim, c := range map[string]struct {
+		add           func(w *weighing)
+		failed, total int
+		rounds        int // with figures
+	}{
+		"not one that was interrupted, which is none": {func(w *weighing) {
+			w.measure(0, asked, 1000)
+			w.without(0, asked, 1000).Failure = &record.Failure{Kind: record.FailInterrupted, Detail: "tare was told to stop"}
+		}, 0, 1, 1},
+		"not one that failed after the load": {func(w *weighing) {
+			w.measure(0, asked, 1000)
+			w.phase(0, on, record.PhaseCool).Failure = &record.Failure{Kind: record.FailTimeout, Detail: "slow"}
+		}, 0, 1, 1},
+		"one that failed beside a load of the same round that went well": {func(w *weighing) {
+			w.phase(0, asked, record.PhaseLoad).Failure = refused
+			w.without(0, asked, 1000)
+		}, 1, 2, 0},
+		"the load with statistics, by its idle phase": {func(w *weighing) {
+			w.measure(0, asked, 1000)
+			w.rec.Points = w.rec.Points[1:] // the load
+			w.phase(0, asked, record.PhaseIdle).Failure = refused
+			w.without(0, asked, 1000)
+		}, 1, 2, 0},
+		"both of a round": {func(w *weighing) { w.refuse(refused, on, asked) }, 2, 2, 0},
+		"both of a round of which statistics are unknown": {func(w *weighing) { w.refuse(refused, asked, asked) }, 2, 2, 0}, // in old records
+	} {
+		w := newWeighing(DefaultsOfLoad())
+		c.add(w)
+		b := w.judge(t)
+		if r := &b.Rows[0]; b.Failed != c.failed || b.Total != c.total || r.Rounds != c.rounds || r.Failed != c.failed || slices.Contains(codes(b), finding.Damaged) {
+			t.Errorf("%s: %d of %d failed, %d rounds, %v", claim, b.Failed, b.Total, r.Rounds, codes(b))
+		}
 	}
 }
 
-func TestAFailureAfterTheLoadTakesNothingAway(t *testing.T) {
-	w := newWeighing(DefaultsOfLoad())
-	w.measure(0, record.Asked{Connections: 100}, 1000)
-	cool := w.phase(0, record.Asked{Connections: 100, Statistics: true}, record.PhaseCool)
-	cool.Failure = &record.Failure{Kind: record.FailTimeout, Detail: "slow"}
-	if b := w.judge(t); b.Failed != 0 || b.Rows[0].Rounds != 1 {
-		t.Errorf("%d failed, %d rounds", b.Failed, b.Rows[0].Rounds)
+// refuse has loads fail one after the other.
+func (w *weighing) refuse(why *record.Failure, all ...record.Asked) {
+	for i, asked := range all {
+		p := w.phase(0, asked, record.PhaseLoad)
+		p.Failure, p.Begun = why, p.Begun+int64(i)
 	}
 }
 
@@ -392,28 +420,6 @@ func TestAMomentOfStatisticsThatOthersHadOnCostsItsPairOnly(t *testing.T) {
 	}
 }
 
-func TestAFailureBesideAGoodLoadOfTheSameRoundIsNoRepetition(t *testing.T) {
-	w := newWeighing(DefaultsOfLoad())
-	asked := record.Asked{Connections: 100}
-	w.phase(0, asked, record.PhaseLoad).Failure = &record.Failure{Kind: record.FailError, Detail: "statistics: not permitted"}
-	w.without(0, asked, 1000)
-	if b := w.judge(t); b.Total != 2 || b.Failed != 1 || slices.Contains(codes(b), finding.Damaged) {
-		t.Errorf("%d of %d failed, %v", b.Failed, b.Total, codes(b))
-	}
-}
-
-func TestAnIdlePhaseThatFailedTakesTheLoadWithStatisticsAway(t *testing.T) {
-	w := newWeighing(DefaultsOfLoad())
-	asked := record.Asked{Connections: 100}
-	w.measure(0, asked, 1000)
-	w.rec.Points = w.rec.Points[1:] // the load
-	w.phase(0, asked, record.PhaseIdle).Failure = &record.Failure{Kind: record.FailError, Detail: "counters: not permitted"}
-	w.without(0, asked, 1000)
-	if b := w.judge(t); b.Total != 2 || b.Failed != 1 || b.Rows[0].Rounds != 0 || b.Rows[0].Failed != 1 {
-		t.Errorf("%d of %d failed, %+v", b.Failed, b.Total, b.Rows[0])
-	}
-}
-
 func TestMemoryGrowsByServices(t *testing.T) {
 	w := newWeighing(DefaultsOfMemory())
 	for round := range 2 {
@@ -472,19 +478,6 @@ func TestARecordThatWasCutOffIsJudgedAsFarAsItGoes(t *testing.T) {
 		t.Errorf("%d rows, %d of %d failed", len(b.Rows), b.Failed, b.Total)
 	}
 	messageOf(t, b, finding.CutOff)
-}
-
-func TestTwoFailuresOfOneRoundAreNoDamage(t *testing.T) {
-	for _, statistics := range []bool{true, false} { // of old records it is not known
-		w := newWeighing(DefaultsOfLoad())
-		for i, on := range []bool{statistics, false} {
-			p := w.phase(0, record.Asked{Connections: 100, Statistics: on}, record.PhaseLoad)
-			p.Failure, p.Begun = &record.Failure{Kind: record.FailError, Detail: "refused"}, p.Begun+int64(i)
-		}
-		if b := w.judge(t); b.Total != 2 || b.Failed != 2 || slices.Contains(codes(b), finding.Damaged) {
-			t.Errorf("%d of %d failed, %v", b.Failed, b.Total, codes(b))
-		}
-	}
 }
 
 func TestARunThatFailedBeforeAnythingSaysWhy(t *testing.T) {

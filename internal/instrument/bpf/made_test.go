@@ -76,52 +76,6 @@ func meshLoads(rounds int) *weighing {
 	return l
 }
 
-// steps is a quota of 1 CPU, each weight and the control in three rounds; shares in
-// percent of a core: usage, by the tick, of programs, throttled.
-func quotaSteps(weights ...[5]float64) *weighing {
-	p := DefaultsOfQuota()
-	p.Instances = 4
-	l := newLoading(p)
-	l.rec.Programs = []record.Program{{Type: record.TypeProgram, ID: 7, Kind: "cgroup_sock_addr", Name: "tare_connect4", Owner: "tare", Attached: []string{"cgroup connect4 /sys/fs/cgroup/unified/tare-run-k3v9x2"}, Memory: 4096,
-		Maps: []record.ProgramMap{{ID: 8, Kind: "hash", Name: "tare_services", Entries: 1, Memory: 66_560, Shared: 1}}}}
-	for round := range 3 {
-		for _, w := range weights {
-			asked := record.Asked{Connections: 64, Seconds: 3, CPUs: 1, Instances: 4, Heavy: int64(w[0]), Services: 1, Statistics: true}
-			if w[4] < 0 { // the control
-				asked.CPUs = 0
-			}
-			load := l.lasting(round, asked, record.PhaseLoad, 3)
-			load.Datapath = "reference"
-			sent(load, int64(9000-w[0]/50))
-			load.ClientCPU, load.ServerCPU, load.NodeCPU = share(w[1], 3), share(20, 3), share(w[1]+25, 3)
-			load.Runs = []record.ProgramRun{{ID: 7, Name: "tare_connect4", Count: load.Sent.Requests, Time: share(w[3], 3)}}
-			if w[4] >= 0 {
-				load.Group = &record.GroupCPU{Version: 1, Limit: 1, Usage: share(w[1], 3), Ticks: share(w[2], 3), Periods: 30, Throttled: int64(30 * w[4] / 100)}
-			}
-		}
-	}
-	return l
-}
-
-func quotaShared() *weighing {
-	return quotaSteps([5]float64{0, 62, 61, 0.4, 0}, [5]float64{10_000, 99, 98, 21, 60}, [5]float64{65_535, 100, 100, 71, 90}, [5]float64{400_000, 100, 99, 95, 96}, [5]float64{400_000, 410, 0, 395, -1})
-}
-
-func quotaBeside() *weighing {
-	l := quotaSteps([5]float64{0, 62, 61, 0.4, 0}, [5]float64{400_000, 100, 99, 240, 96})
-	for i := range l.rec.Points {
-		if p := &l.rec.Points[i]; p.Asked.Heavy > 0 { // the charge is the clients' own work
-			sent(p, 14_000)
-			p.Runs[0].Count = p.Sent.Requests
-		}
-	}
-	return l
-}
-
-func quotaUndecided() *weighing {
-	return quotaSteps([5]float64{0, 99, 98, 1.73, 60}, [5]float64{400_000, 100, 100, 12.1, 80})
-}
-
 // memoryGrows has one map that grows with services and one that does not, and a
 // little more under load.
 func memoryGrows() *weighing {

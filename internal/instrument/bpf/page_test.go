@@ -9,6 +9,7 @@ import (
 	"github.com/tare-bench/tare/internal/core/export"
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/record"
 )
 
 // report is a rendering of a record's judgement.
@@ -44,7 +45,7 @@ func sectionOf(t *testing.T, text, title string) string {
 
 func TestEveryFigureOfProgramsCanBeRead(t *testing.T) {
 	seen := map[string]figure.Unit{}
-	for _, l := range []*weighing{meshLoads(8), openLoop(), quotaShared(), memoryGrows()} {
+	for _, l := range []*weighing{meshLoads(8), openLoop(), quotaOf(1, shared), memoryGrows()} {
 		for _, f := range l.judge(t).Figures() {
 			seen[f.Quantity] = f.Unit
 		}
@@ -82,9 +83,9 @@ func TestSharesOfACoreAndOfTheNodeStandSideBySideAndAreTitled(t *testing.T) {
 }
 
 func TestEveryFormOfAQuotaHasTheVerdict(t *testing.T) {
-	for word, l := range map[string]*weighing{"counts against the limit": quotaShared(), "is not limited": quotaBeside(), "not decided": quotaUndecided()} {
+	for word, points := range map[string][]held{"counts against the limit": shared, "is not limited": beside, "not decided": shared[:1]} {
 		for _, format := range []string{"text", "md", "json", "csv"} {
-			if out := l.report(t, format, page.Options{Width: 200}); !strings.Contains(out, word) {
+			if out := quotaOf(1, points, points, points).report(t, format, page.Options{Width: 200}); !strings.Contains(out, word) {
 				t.Errorf("%s: no %q in:\n%s", format, word, out)
 			}
 		}
@@ -157,10 +158,11 @@ func TestTheWeightOfAProgramIsItsInstructionsItsCodeAndItsMaps(t *testing.T) {
 }
 
 func TestClientsTellPointsApart(t *testing.T) {
-	if n := quotaShared().judge(t).Rows[0].QPS.Labels.Get("clients"); n != "4" {
-		t.Errorf("requests of %q clients", n)
-	}
-	if f := figure.Find(meshLoads(2).judge(t).Figures(), "requests", "connections", "100"); f.Labels.Get("clients") != "" {
-		t.Errorf("%+v", f.Labels)
+	for instances, want := range map[int]string{0: "", 4: "4"} {
+		w := newWeighing(DefaultsOfLoad())
+		w.measure(0, record.Asked{Connections: 100, Instances: instances}, 1000)
+		if n := w.judge(t).Rows[0].QPS.Labels.Get("clients"); n != want {
+			t.Errorf("%d clients are labelled %q", instances, n)
+		}
 	}
 }

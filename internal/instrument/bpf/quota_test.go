@@ -54,8 +54,14 @@ func quotaOf(limit float64, rounds ...[]held) *weighing {
 	return w
 }
 
+// What programs take that count against a limit of 1 CPU, and that do not.
+var (
+	shared = []held{{usage: 0.6, ticks: 0.6, bpf: 0.01}, {heavy: 9, usage: 1, ticks: 1, bpf: 0.9, throttled: 0.9}}
+	beside = []held{shared[0], {heavy: 9, usage: 1, ticks: 1, bpf: 1.6, throttled: 0.9, rate: 1600}}
+)
+
 func TestTheVerdictOnALimit(t *testing.T) {
-	light := held{heavy: 0, usage: 0.6, ticks: 0.6, bpf: 0.01}
+	light := shared[0]
 	free := held{heavy: 400_000, free: true, usage: 1.9, ticks: 1.9, bpf: 1.8}
 	tests := []struct {
 		name    string
@@ -183,10 +189,7 @@ func TestStepsAreUnderTheLimitAndTheLightestFirst(t *testing.T) {
 }
 
 func TestRoundsThatLeadElsewhereAreCounted(t *testing.T) {
-	light := held{usage: 0.6, ticks: 0.6, bpf: 0.01}
-	within := []held{light, {heavy: 9, usage: 1, ticks: 1, bpf: 0.9, throttled: 0.9}}
-	beside := []held{light, {heavy: 9, usage: 1, ticks: 1, bpf: 1.6, throttled: 0.9, rate: 1600}}
-	b := quotaOf(1, within, beside, within).judge(t)
+	b := quotaOf(1, shared, beside, shared).judge(t)
 	if q := b.Quota; q.Verdict != QuotaShared || q.Rounds != 3 || q.Agree != 2 {
 		t.Errorf("%s, %d of %d agree", q.Verdict, q.Agree, q.Rounds)
 	}

@@ -9,7 +9,8 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf"
-	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/node/procs"
 )
 
 // waiting starts a process that burns when it is told to, and then a child that
@@ -147,9 +148,9 @@ func entries(t *testing.T, m *ebpf.Map) (n int) {
 // usage0 is the CPU time (ns) of a process that runs, its children's not.
 func usage0(t *testing.T, pid int) int64 {
 	t.Helper()
-	var at unix.Timespec
-	if err := unix.ClockGettime(int32(^pid)<<3|2, &at); err != nil { // CPUCLOCK_SCHED of posix-timers.h
+	ns, ok := procs.Clock(pid)
+	if !ok {
 		t.Fatalf("process %d has ended", pid)
 	}
-	return at.Nano()
+	return ns
 }

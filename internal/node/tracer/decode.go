@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unsafe"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/tare-bench/tare/internal/node/procs"
 )
 
@@ -38,7 +40,7 @@ func decode(b []byte) (e Event, born uint64, err error) {
 		Time:   int64(is.Time),
 		Pid:    int(is.Pid),
 		Parent: int(is.Parent),
-		Comm:   cString(is.Comm[:]),
+		Comm:   unix.ByteSliceToString(is.Comm[:]),
 		CPU:    is.Cpu,
 		Busy:   max(is.Busy, 0),
 	}
@@ -56,7 +58,7 @@ func decode(b []byte) (e Event, born uint64, err error) {
 	if file > maxFile || args > maxArgs || env > maxEnv || file+args+env > len(rest) {
 		return Event{}, 0, errRecord
 	}
-	e.File = cString(rest[:file])
+	e.File = unix.ByteSliceToString(rest[:file])
 	e.Cut = is.Flags&(flagArgsCut|flagArgsGone) != 0
 	if is.Flags&flagArgsGone == 0 {
 		e.Args = arguments(rest[file : file+args])
@@ -71,11 +73,6 @@ func status(s uint32) int {
 		return 128 + int(signal)
 	}
 	return int(s >> 8 & 0xff)
-}
-
-func cString(b []byte) string {
-	s, _, _ := bytes.Cut(b, []byte{0})
-	return string(s)
 }
 
 // arguments splits at the zeros. The last may lack its own.

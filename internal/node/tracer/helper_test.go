@@ -159,24 +159,20 @@ func each(t *testing.T, test func(t *testing.T, open func(testing.TB) *Tracer)) 
 	}
 }
 
-func watch(t testing.TB) *Tracer {
+func watch(t testing.TB) *Tracer { return opened(t, Open) }
+
+func watchOld(t testing.TB) *Tracer {
+	return opened(t, func() (*Tracer, error) { return open(false) })
+}
+
+// opened is a tracer for one test.
+func opened(t testing.TB, open func() (*Tracer, error)) *Tracer {
 	t.Helper()
 	needRoot(t)
-	tr, err := Open()
+	tr, err := open()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return closing(t, tr)
-}
-
-func needRoot(t testing.TB) {
-	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("tracing wants root")
-	}
-}
-
-func closing(t testing.TB, tr *Tracer) *Tracer {
 	t.Cleanup(func() {
 		if err := tr.Close(); err != nil {
 			t.Error(err)
@@ -185,14 +181,11 @@ func closing(t testing.TB, tr *Tracer) *Tracer {
 	return tr
 }
 
-func watchOld(t testing.TB) *Tracer {
+func needRoot(t testing.TB) {
 	t.Helper()
-	needRoot(t)
-	tr, err := open(false)
-	if err != nil {
-		t.Fatal(err)
+	if os.Geteuid() != 0 {
+		t.Skip("tracing wants root")
 	}
-	return closing(t, tr)
 }
 
 // take takes all until now. On a machine that has much else to do it waits

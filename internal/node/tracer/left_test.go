@@ -2,7 +2,6 @@ package tracer
 
 import (
 	"errors"
-	"os"
 	"os/exec"
 	"strings"
 	"syscall"
@@ -13,9 +12,6 @@ import (
 )
 
 func TestCloseLeavesNothing(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("tracing wants root")
-	}
 	tr := watch(t)
 	there := map[string]func() bool{} // by number: other tracers may be at work
 	for _, p := range append(tr.programs(), tr.loaded.TareMark) {
@@ -68,9 +64,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 }
 
 func TestWhoCannotTraceIsToldWhy(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("tracing wants root")
-	}
+	needRoot(t)
 	for name, tt := range map[string]struct {
 		role string
 		as   syscall.SysProcAttr
@@ -97,9 +91,7 @@ func TestWhoCannotTraceIsToldWhy(t *testing.T) {
 // What a process costs when it is watched: its fork, exec and exit and the
 // switches between.
 func BenchmarkProcess(b *testing.B) {
-	if os.Geteuid() != 0 {
-		b.Skip("tracing wants root")
-	}
+	needRoot(b)
 	for _, name := range []string{"not watched", "watched"} {
 		b.Run(name, func(b *testing.B) {
 			var tr *Tracer

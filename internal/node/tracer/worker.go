@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/node/machine"
 )
 
 // worker is a goroutine with a thread of its own, so that the kernel knows what
@@ -49,10 +51,4 @@ func (w *worker) cpu() time.Duration {
 // threadTime reads the CPU-time clock (ns) of a thread of this process: the
 // number is made as CPUCLOCK_PERTHREAD_MASK and CPUCLOCK_SCHED of the kernel's
 // posix-timers.h say.
-func threadTime(tid int) int64 {
-	var t unix.Timespec
-	if unix.ClockGettime(int32(^tid)<<3|4|2, &t) != nil {
-		return 0
-	}
-	return t.Nano()
-}
+func threadTime(tid int) int64 { return machine.Clock(int32(^tid)<<3 | 4 | 2) }

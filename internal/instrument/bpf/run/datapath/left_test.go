@@ -98,7 +98,7 @@ func nothingLeft(t *testing.T, ids []uint32) {
 			return
 		}
 	}
-	t.Errorf("5 s later there are still:%s", left)
+	t.Errorf("a minute later there are still:%s", left)
 }
 
 // linksOf lists the links of programs.

@@ -1,11 +1,6 @@
 package datapath
 
 import (
-	"bufio"
-	"fmt"
-	"os"
-	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/cilium/ebpf/features"
@@ -68,21 +63,13 @@ func counted(t *testing.T) bool {
 // occupied is what the kernel says of the map of services.
 func occupied(t *testing.T, d *Datapath) int64 {
 	t.Helper()
-	f, err := os.Open(fmt.Sprintf("/proc/self/fdinfo/%d", d.services.FD()))
+	info, err := d.services.Info()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
-	lines := bufio.NewScanner(f)
-	for lines.Scan() {
-		if rest, ok := strings.CutPrefix(lines.Text(), "memlock:"); ok {
-			n, err := strconv.ParseInt(strings.TrimSpace(rest), 10, 64)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return n
-		}
+	bytes, said := info.Memlock()
+	if !said {
+		t.Fatal("the kernel says nothing of the map's memory")
 	}
-	t.Fatal("the kernel says nothing of the map's memory")
-	return 0
+	return int64(bytes)
 }
