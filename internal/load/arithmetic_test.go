@@ -120,7 +120,7 @@ func TestFailuresAreCountedByReasonAndFewAreKept(t *testing.T) {
 			t.Errorf("%d, %v", n, err)
 		}
 	}
-	got, unconnected := f.snapshot()
+	got, unconnected := f.snapshot(), f.connect.Load()
 	want := map[string]int64{
 		"no connection: connect: connection refused": 2, "no answer: read: connection reset by peer": 1,
 		"no answer in time": 1,
@@ -132,7 +132,7 @@ func TestFailuresAreCountedByReasonAndFewAreKept(t *testing.T) {
 		b, _ := json.Marshal(map[string]string{"msg": "Read error", "err": strings.Repeat("y", i)})
 		_, _ = f.Write(b)
 	}
-	got, _ = f.snapshot()
+	got = f.snapshot()
 	if len(got) != kinds+1 || got["other"] == 0 {
 		t.Errorf("%d kinds, %d other", len(got), got["other"])
 	}

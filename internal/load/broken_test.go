@@ -5,7 +5,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -144,12 +143,11 @@ func TestAServerThatStallsMidwayDoesNotHoldTheLoad(t *testing.T) {
 			t.Parallel()
 			var n atomic.Int64
 			release := make(chan struct{})
-			s := httptest.NewServer(handler(func(http.ResponseWriter, *http.Request) {
+			s := serving(t, func(http.ResponseWriter, *http.Request) {
 				if n.Add(1) > answered {
 					<-release
 				}
-			}))
-			defer s.Close()
+			})
 			defer close(release)
 			o.URL, o.Duration, o.Timeout = s.URL, duration, timeout
 			begun := time.Now()

@@ -103,7 +103,7 @@ func TestQuantilesAreThoseOfTheServersDelay(t *testing.T) {
 // after it.
 func delayed(t *testing.T, o ClientOptions, every int64, long, short time.Duration) Result {
 	var n atomic.Int64
-	s := httptest.NewServer(handler(func(http.ResponseWriter, *http.Request) {
+	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		if (n.Add(1)-1)%every == 0 { // however few there are
 			time.Sleep(long)
 		} else {
@@ -140,7 +140,7 @@ func TestAServerThatStandsStillIsSeenInFullByAnOpenLoop(t *testing.T) {
 			t.Parallel()
 			var gate sync.RWMutex
 			var n, held, stood atomic.Int64 // that came, that met the standstill, and the longest that one was kept
-			s := httptest.NewServer(handler(func(http.ResponseWriter, *http.Request) {
+			s := serving(t, func(http.ResponseWriter, *http.Request) {
 				begun := time.Now()
 				if n.Add(1) == c.after {
 					gate.Lock()
@@ -152,8 +152,7 @@ func TestAServerThatStandsStillIsSeenInFullByAnOpenLoop(t *testing.T) {
 				}
 				defer gate.RUnlock()
 				latest(&stood, int64(time.Since(begun)))
-			}))
-			defer s.Close()
+			})
 			begun := time.Now()
 			r, err := sent(t, ClientOptions{URL: s.URL, Connections: connections, QPS: c.qps, KeepAlive: true, Duration: time.Second, Timeout: time.Minute})
 			if err != nil {
@@ -193,8 +192,7 @@ func TestAServerThatStandsStillIsSeenInFullByAnOpenLoop(t *testing.T) {
 func TestARateIsThatOfWhatWasAskedHoweverLateTheLastAnswer(t *testing.T) {
 	t.Parallel()
 	const takes = time.Second
-	s := httptest.NewServer(handler(func(http.ResponseWriter, *http.Request) { time.Sleep(takes) }))
-	defer s.Close()
+	s := serving(t, func(http.ResponseWriter, *http.Request) { time.Sleep(takes) })
 	begun := time.Now()
 	r, err := sent(t, ClientOptions{URL: s.URL, Connections: 60, QPS: 100, KeepAlive: true, Duration: 400 * time.Millisecond, Timeout: time.Minute})
 	if err != nil {
@@ -214,7 +212,7 @@ func TestWhatIsSentLateHasItsWholeTimeOut(t *testing.T) {
 	begun := time.Now()
 	var n, first atomic.Int64 // that came, and when the first was answered
 	gone := make(chan time.Duration, 9)
-	s := httptest.NewServer(handler(func(_ http.ResponseWriter, r *http.Request) {
+	s := serving(t, func(_ http.ResponseWriter, r *http.Request) {
 		if n.Add(1) == 1 {
 			time.Sleep(time.Second)
 			first.Store(int64(time.Since(begun)))
@@ -222,8 +220,7 @@ func TestWhatIsSentLateHasItsWholeTimeOut(t *testing.T) {
 		}
 		<-r.Context().Done()
 		gone <- time.Since(begun) - time.Duration(first.Load())
-	}))
-	defer s.Close()
+	})
 	r, err := sent(t, ClientOptions{URL: s.URL, Connections: 1, QPS: 20, Duration: 500 * time.Millisecond, Timeout: timeout})
 	if err != nil {
 		t.Fatal(err)
@@ -242,11 +239,11 @@ func TestAnAnswerAfterTheTimeOutIsNone(t *testing.T) {
 	const timeout = 6 * time.Second
 	for name, qps := range map[string]float64{"closed": 0, "open": 50} {
 		var n atomic.Int64
-		s := httptest.NewServer(handler(func(_ http.ResponseWriter, r *http.Request) {
+		s := serving(t, func(_ http.ResponseWriter, r *http.Request) {
 			if n.Add(1) == 2 {
 				<-r.Context().Done()
 			}
-		}))
+		})
 		r, err := sent(t, ClientOptions{URL: s.URL, Connections: 1, QPS: qps, KeepAlive: true, Duration: 2 * time.Second, Timeout: timeout})
 		s.Close()
 		if err != nil {
@@ -264,8 +261,7 @@ func TestAnAnswerAfterTheTimeOutIsNone(t *testing.T) {
 func TestMoreThanAServerCanDoIsSaidToBeUnsent(t *testing.T) {
 	t.Parallel()
 	const connections, takes, timeout = 2, 500 * time.Millisecond, 6 * time.Second
-	s := httptest.NewServer(handler(func(http.ResponseWriter, *http.Request) { time.Sleep(takes) }))
-	defer s.Close()
+	s := serving(t, func(http.ResponseWriter, *http.Request) { time.Sleep(takes) })
 	r, err := sent(t, ClientOptions{
 		URL: s.URL, Connections: connections, QPS: 500, KeepAlive: true, Duration: 400 * time.Millisecond, Timeout: timeout,
 	})
@@ -299,12 +295,11 @@ func TestRequestsWithoutAnAnswerInTimeCountInAnOpenLoop(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var n atomic.Int64
-			s := httptest.NewServer(handler(func(_ http.ResponseWriter, r *http.Request) {
+			s := serving(t, func(_ http.ResponseWriter, r *http.Request) {
 				if n.Add(1)%3 == 0 {
 					<-r.Context().Done()
 				}
-			}))
-			defer s.Close()
+			})
 			r, err := sent(t, ClientOptions{URL: s.URL, Connections: 100, QPS: c.qps, Duration: time.Second, Timeout: timeout})
 			if err != nil {
 				t.Fatal(err)
@@ -327,8 +322,7 @@ func TestRequestsWithoutAnAnswerInTimeCountInAnOpenLoop(t *testing.T) {
 
 func TestAServerBehindAnotherAddressIsAskedByItsOwnName(t *testing.T) {
 	var host atomic.Value
-	s := httptest.NewServer(handler(func(_ http.ResponseWriter, r *http.Request) { host.Store(r.Host + r.URL.RequestURI()) }))
-	defer s.Close()
+	s := serving(t, func(_ http.ResponseWriter, r *http.Request) { host.Store(r.Host + r.URL.RequestURI()) })
 	if _, err := sent(t, ClientOptions{URL: s.URL + "/a?b=c", Host: "shop.example:8080", Connections: 1, QPS: 20, Duration: 50 * time.Millisecond}); err != nil {
 		t.Fatal(err)
 	}
@@ -369,14 +363,10 @@ func TestWhereALoadIsSentIsFoundByItsURL(t *testing.T) {
 
 func TestAKilledClientEndsTheLoadWithAnError(t *testing.T) {
 	s := echo(t)
-	c, err := Start(t.Context(), ClientOptions{URL: s.URL(), Connections: 9, Duration: time.Minute, Instances: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
+	c := started(t, ClientOptions{URL: s.URL(), Connections: 9, Duration: time.Minute, Instances: 3})
 	victim := pids(c)[1]
 	time.AfterFunc(200*time.Millisecond, func() { unix.Kill(victim, unix.SIGKILL) })
-	_, err = c.Run(t.Context())
+	_, err := c.Run(t.Context())
 	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("client 2 of 3 (process %d) ended before its time: signal: killed", victim)) {
 		t.Errorf("%v", err)
 	}
@@ -388,11 +378,7 @@ func TestAClientThatBeginsLateLoadsAsLong(t *testing.T) {
 	t.Parallel()
 	const duration = 300 * time.Millisecond
 	s := echo(t)
-	c, err := Start(t.Context(), ClientOptions{URL: s.URL(), Connections: 2, KeepAlive: true, Duration: duration, Timeout: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
+	c := started(t, ClientOptions{URL: s.URL(), Connections: 2, KeepAlive: true, Duration: duration, Timeout: time.Minute})
 	client := pids(c)[0]
 	if err := unix.Kill(client, unix.SIGSTOP); err != nil {
 		t.Fatal(err)
@@ -445,11 +431,7 @@ func TestClientsThatAreNotWantedEnd(t *testing.T) {
 
 func TestClientsWaitUntilTheyAreTold(t *testing.T) {
 	s := newCounting(t)
-	c, err := Start(t.Context(), ClientOptions{URL: s.URL, Connections: 4, QPS: 100, Duration: 50 * time.Millisecond, Instances: 2, Timeout: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
+	c := started(t, ClientOptions{URL: s.URL, Connections: 4, QPS: 100, Duration: 50 * time.Millisecond, Instances: 2, Timeout: time.Minute})
 	time.Sleep(100 * time.Millisecond)
 	used, since := c.all[0].cpu(), time.Now()
 	time.Sleep(100 * time.Millisecond)

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 // kinds is how many reasons of failure are told apart; the rest are "other".
@@ -18,16 +19,12 @@ const longestReason = 200
 type failures struct {
 	lock    sync.Mutex
 	counts  map[string]int64
-	connect int64 // connections that were tried and not made
+	connect atomic.Int64 // connections that were tried and not made
 }
 
 func (f *failures) add(why string, n int64) {
 	f.lock.Lock()
 	defer f.lock.Unlock()
-	f.count(why, n)
-}
-
-func (f *failures) count(why string, n int64) {
 	if f.counts == nil {
 		f.counts = map[string]int64{}
 	}
@@ -68,12 +65,10 @@ func (f *failures) Write(line []byte) (int, error) {
 	if said.Reason != "" && why != late {
 		why += ": " + withoutAddresses(said.Reason)
 	}
-	f.lock.Lock()
-	defer f.lock.Unlock()
 	if strings.HasPrefix(why, "no connection") {
-		f.connect++
+		f.connect.Add(1)
 	}
-	f.count(why[:min(len(why), longestReason)], 1)
+	f.add(why[:min(len(why), longestReason)], 1)
 	return len(line), nil
 }
 
@@ -90,8 +85,8 @@ func withoutAddresses(reason string) string {
 	return reason
 }
 
-func (f *failures) snapshot() (counts map[string]int64, connect int64) {
+func (f *failures) snapshot() map[string]int64 {
 	f.lock.Lock()
 	defer f.lock.Unlock()
-	return maps.Clone(f.counts), f.connect
+	return maps.Clone(f.counts)
 }

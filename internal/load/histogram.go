@@ -30,9 +30,13 @@ func (h *histogram) addTimes(ns, n int64) {
 	ns = max(ns, 0)
 	h.counts[binOf(ns)].Add(n)
 	h.sum.Add(ns * n)
+	latest(&h.max, ns)
+}
+
+// latest raises a time.
+func latest(at *atomic.Int64, ns int64) {
 	for {
-		old := h.max.Load()
-		if ns <= old || h.max.CompareAndSwap(old, ns) {
+		if old := at.Load(); ns <= old || at.CompareAndSwap(old, ns) {
 			return
 		}
 	}

@@ -174,13 +174,21 @@ func echo(t *testing.T) *Server {
 	return s
 }
 
-// sent does one load.
-func sent(t *testing.T, o ClientOptions) (Result, error) {
+// started are the clients of one test.
+func started(t *testing.T, o ClientOptions) *Clients {
 	t.Helper()
 	c, err := Start(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// sent does one load.
+func sent(t *testing.T, o ClientOptions) (Result, error) {
+	t.Helper()
+	c := started(t, o)
 	r, err := c.Run(t.Context())
 	if err := c.Close(); err != nil {
 		t.Error(err)
@@ -198,7 +206,7 @@ type counting struct {
 func newCounting(t *testing.T) *counting {
 	t.Helper()
 	c := &counting{}
-	c.Server = httptest.NewUnstartedServer(handler(func(w http.ResponseWriter, r *http.Request) {
+	c.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c.requests.Add(1)
 		fhttp.EchoHandler(w, r)
 	}))
@@ -212,4 +220,10 @@ func newCounting(t *testing.T) *counting {
 	return c
 }
 
-func handler(f func(http.ResponseWriter, *http.Request)) http.Handler { return http.HandlerFunc(f) }
+// serving is a server for one test.
+func serving(t *testing.T, f http.HandlerFunc) *httptest.Server {
+	t.Helper()
+	s := httptest.NewServer(f)
+	t.Cleanup(s.Close)
+	return s
+}

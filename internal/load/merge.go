@@ -56,7 +56,7 @@ func (r *Result) timed() int64 { return r.Requests - r.Errors + total(r.Missing)
 func (r *Result) addFailures(of map[string]int64) {
 	for _, why := range slices.Sorted(maps.Keys(of)) {
 		f := failures{counts: r.Failures}
-		f.count(why, of[why])
+		f.add(why, of[why])
 		r.Failures = f.counts
 	}
 }

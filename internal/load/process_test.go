@@ -75,13 +75,9 @@ func TestTheyAreInTheirCgroupsBeforeTheyBegin(t *testing.T) {
 		return all
 	}
 	one, two := group("one"), group("two")
-	c, err := Start(t.Context(), ClientOptions{
+	c := started(t, ClientOptions{
 		URL: echo(t).URL(), Connections: 4, Duration: time.Minute, Instances: 2, Groups: [][]string{one, two},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
 	for pid, groups := range map[int][]string{pids(c)[0]: one, pids(c)[1]: two} {
 		for _, dir := range groups {
 			b, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
@@ -228,7 +224,7 @@ func TestAServerIsAskedFromItsOwnNetworkNamespace(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer inside.Close()
-	s := http.Server{Handler: handler(func(http.ResponseWriter, *http.Request) {})}
+	s := http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})}
 	defer s.Close()
 	go s.Serve(server)
 	o := ClientOptions{URL: "http://" + server.Addr().String() + "/", Connections: 2, QPS: 100, Duration: 50 * time.Millisecond}

@@ -30,14 +30,15 @@ type sender struct {
 
 	started, answered, failed, sockets atomic.Int64
 	unsent                             atomic.Int64
-	last                               atomic.Int64 // end of the last answer, ns from the beginning
-	lastSent                           atomic.Int64 // when the last request was sent that was answered, the same
-	stop                               chan struct{}
-	stopOnce                           sync.Once
+	last                               atomic.Int64    // end of the last answer, ns from the beginning
+	lastSent                           atomic.Int64    // when the last request was sent that was answered, the same
+	stopped                            context.Context // nothing more is sent
+	halt                               context.CancelFunc
 }
 
 func newSender(c clientConfig) (*sender, error) {
-	s := &sender{clientConfig: c, stop: make(chan struct{})}
+	s := &sender{clientConfig: c}
+	s.stopped, s.halt = context.WithCancel(context.Background())
 	listen(&s.failures)
 	fhttp.BufferSizeKb = buffer >> 10
 	if err := fnet.FlagResolveIPType.Set("ip"); err != nil { // not IPv4 alone
@@ -128,12 +129,10 @@ func waits(qps float64) time.Duration {
 // now is the time since the beginning, ns.
 func (s *sender) now() int64 { return machine.Now() - s.begun }
 
-func (s *sender) halt() { s.stopOnce.Do(func() { close(s.stop) }) }
-
 // closed sends on one connection one request after the other.
 func (s *sender) closed(i int) {
 	failed := 0
-	for now := s.now(); now < int64(s.Duration) && !s.stopped(); now = s.now() {
+	for now := s.now(); now < int64(s.Duration) && s.stopped.Err() == nil; now = s.now() {
 		if s.request(i, now) {
 			failed = 0
 			continue
@@ -143,7 +142,7 @@ func (s *sender) closed(i int) {
 		failed++
 		select {
 		case <-time.After(min(wait, s.Duration-time.Duration(s.now()))):
-		case <-s.stop:
+		case <-s.stopped.Done():
 		}
 	}
 }
@@ -171,13 +170,13 @@ func (s *sender) pace(due chan<- int64) {
 			}
 			s.lag.add(s.now() - at)
 		}
-		if s.stopped() { // select below has no order
+		if s.stopped.Err() != nil { // select below has no order
 			s.unsentFrom(k, n)
 			return
 		}
 		select {
 		case due <- at:
-		case <-s.stop:
+		case <-s.stopped.Done():
 			s.unsentFrom(k, n)
 			return
 		}
@@ -204,15 +203,6 @@ func (s *sender) unsentFrom(k, n int64) {
 			return
 		}
 		s.missing.addTimes(now-at, min(stride, n-k))
-	}
-}
-
-func (s *sender) stopped() bool {
-	select {
-	case <-s.stop:
-		return true
-	default:
-		return false
 	}
 }
 
@@ -248,15 +238,6 @@ func (s *sender) request(i int, from int64) bool {
 	return true
 }
 
-// latest raises a time.
-func latest(at *atomic.Int64, now int64) {
-	for {
-		if old := at.Load(); now <= old || at.CompareAndSwap(old, now) {
-			return
-		}
-	}
-}
-
 // hopeless is after how many failures a client without any answer gives up, or one
 // on each connection where those are more; or with the first after a time-out.
 const hopeless = 8
@@ -286,11 +267,10 @@ func (s *sender) result(cpu int64) *Result {
 	if waiting := s.started.Load() - answered - s.failed.Load(); waiting > 0 {
 		s.failures.add(late, waiting)
 	}
-	var unconnected int64
-	r.Failures, unconnected = s.failures.snapshot()
+	r.Failures = s.failures.snapshot()
 	r.Requests = s.started.Load()
 	r.Errors = r.Requests - answered
-	r.Sockets = max(s.sockets.Load()-unconnected, 0)
+	r.Sockets = max(s.sockets.Load()-s.failures.connect.Load(), 0)
 	r.Elapsed = s.elapsed()
 	r.QPS = float64(answered) / (float64(r.Elapsed) / 1e9)
 	if r.OpenLoop = s.QPS > 0; r.OpenLoop {
@@ -314,7 +294,7 @@ func (s *sender) result(cpu int64) *Result {
 func (s *sender) elapsed() int64 {
 	now := s.now()
 	switch {
-	case s.stopped() && (s.QPS <= 0 || now < int64(s.Duration)):
+	case s.stopped.Err() != nil && (s.QPS <= 0 || now < int64(s.Duration)):
 		return max(now, 1)
 	case s.QPS > 0:
 		return max(int64(s.Duration), s.lastSent.Load())
