@@ -93,6 +93,7 @@ func newView(l, before *bpfstat.Listing, cpus int) *View {
 			v.Interval = float64(passed) / 1e9
 		}
 	}
+	var all bpfstat.Counters // of the interval
 	add := func(p record.Program, c bpfstat.Counters, gone bool) {
 		row := Program{Program: p, Runs: c.Count, Time: c.Time, Misses: c.Misses, Gone: gone}
 		if v.Interval > 0 {
@@ -102,7 +103,9 @@ func newView(l, before *bpfstat.Listing, cpus int) *View {
 			} else {
 				v.Came++
 			}
-			row.Rate = v.rate(since(had.Count, c.Count), since(had.Time, c.Time), since(had.Misses, c.Misses))
+			grew := bpfstat.Counters{Count: since(had.Count, c.Count), Time: since(had.Time, c.Time), Misses: since(had.Misses, c.Misses)}
+			row.Rate = v.rate(&grew)
+			all.Count, all.Time, all.Misses = all.Count+grew.Count, all.Time+grew.Time, all.Misses+grew.Misses
 		}
 		v.Programs = append(v.Programs, row)
 	}
@@ -122,6 +125,9 @@ func newView(l, before *bpfstat.Listing, cpus int) *View {
 		v.Problems = append(v.Problems, fmt.Sprintf("programs or maps that went while they were looked at: %d", l.Gone))
 	}
 	v.sum(l)
+	if v.Interval > 0 {
+		v.Total.Rate = v.rate(&all)
+	}
 	return v
 }
 
@@ -139,11 +145,12 @@ func since(before, now uint64) uint64 {
 	return max(before, now) - before
 }
 
-func (v *View) rate(runs, ns, misses uint64) *Rate {
-	r := &Rate{Runs: runs, PerSec: float64(runs) / v.Interval, Core: float64(ns) / 1e9 / v.Interval, Misses: misses}
+// rate is what programs did that grew by so much in the interval.
+func (v *View) rate(by *bpfstat.Counters) *Rate {
+	r := &Rate{Runs: by.Count, PerSec: float64(by.Count) / v.Interval, Core: float64(by.Time) / 1e9 / v.Interval, Misses: by.Misses}
 	r.Node = r.Core / float64(max(1, v.CPUs))
-	if runs > 0 {
-		r.Mean = float64(ns) / float64(runs)
+	if by.Count > 0 {
+		r.Mean = float64(by.Time) / float64(by.Count)
 	}
 	return r
 }
@@ -170,19 +177,5 @@ func (v *View) sum(l *bpfstat.Listing) {
 		if a.Shared > 1 {
 			t.Shared++
 		}
-	}
-	if v.Interval <= 0 {
-		return
-	}
-	t.Rate = &Rate{}
-	ns := 0.0
-	for i := range v.Programs {
-		r, sum := v.Programs[i].Rate, t.Rate
-		sum.Runs, sum.PerSec, sum.Core, sum.Node = sum.Runs+r.Runs, sum.PerSec+r.PerSec, sum.Core+r.Core, sum.Node+r.Node
-		sum.Misses += r.Misses
-		ns += r.Mean * float64(r.Runs)
-	}
-	if t.Rate.Runs > 0 {
-		t.Rate.Mean = ns / float64(t.Rate.Runs)
 	}
 }
