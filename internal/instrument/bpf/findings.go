@@ -1,6 +1,7 @@
 package bpf
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -87,6 +88,14 @@ func (j *judging) rowsThat(words func(r *Row, where string) string) (all []strin
 		}
 	}
 	return all
+}
+
+// when are words where something is so, else "".
+func when(is bool, format string, of ...any) string {
+	if !is {
+		return ""
+	}
+	return fmt.Sprintf(format, of...)
 }
 
 // ended tells of a run that came to no point, and why.
@@ -182,10 +191,7 @@ func (j *judging) problems(add adding) {
 func (j *judging) seen(add adding) {
 	without := func(programs bool) []string {
 		return j.rowsThat(func(r *Row, where string) string {
-			if r.Rounds == 0 || r.BPFCore.Known() || len(r.Programs) > 0 != programs {
-				return ""
-			}
-			return where
+			return when(r.Rounds > 0 && !r.BPFCore.Known() && len(r.Programs) > 0 == programs, "%s", where)
 		})
 	}
 	add.list(foundNoPrograms, finding.Error, "no program was seen under load: ", without(false),
@@ -222,24 +228,14 @@ func (j *judging) misbooked(add adding) {
 
 // limits tell of points in which something else than the server was full.
 func (j *judging) limits(add adding) {
-	var client, node []string
-	for i := range j.b.Rows {
-		r := &j.b.Rows[i]
-		has := r.Asked.CPUs
-		if has == 0 {
-			has = float64(j.b.CPUs)
-		}
-		if r.ClientCore.Known() && has > 0 && r.ClientCore.Value >= full*has && j.b.Plan.Case != record.CaseQuota {
-			client = append(client, fmt.Sprintf("%s (%s of %s)", j.b.where(&r.Asked), cpus(r.ClientCore.Value), cpus(has)))
-		}
-		if r.NodeBusy.Known() && r.NodeBusy.Value >= full {
-			node = append(node, fmt.Sprintf("%s (%s)", j.b.where(&r.Asked), busy(r.NodeBusy.Value)))
-		}
-	}
-	add.list(foundClientBound, finding.Warning, "the client used all of its CPUs: ", client,
-		"QPS is what the client can send, not what the server can answer; give it more CPUs, or ask for a rate (--qps)")
-	add.list(foundNodeFull, finding.Note, "the node was full: ", node,
-		"client, server and programs share its CPUs there: latencies are those of the queue for a CPU")
+	add.list(foundClientBound, finding.Warning, "the client used all of its CPUs: ", j.rowsThat(func(r *Row, where string) string {
+		has := cmp.Or(r.Asked.CPUs, float64(j.b.CPUs))
+		bound := r.ClientCore.Known() && has > 0 && r.ClientCore.Value >= full*has && j.b.Plan.Case != record.CaseQuota
+		return when(bound, "%s (%s of %s)", where, cpus(r.ClientCore.Value), cpus(has))
+	}), "QPS is what the client can send, not what the server can answer; give it more CPUs, or ask for a rate (--qps)")
+	add.list(foundNodeFull, finding.Note, "the node was full: ", j.rowsThat(func(r *Row, where string) string {
+		return when(r.NodeBusy.Known() && r.NodeBusy.Value >= full, "%s (%s)", where, busy(r.NodeBusy.Value))
+	}), "client, server and programs share its CPUs there: latencies are those of the queue for a CPU")
 }
 
 // programCautions are about the programs themselves.

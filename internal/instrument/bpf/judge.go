@@ -91,11 +91,8 @@ func (j *judging) group() {
 	}
 	plan := &j.b.Plan
 	slices.SortStableFunc(j.asked, func(a, b record.Asked) int {
-		return cmp.Or(
-			cmp.Compare(place(plan.Connections, a.Connections), place(plan.Connections, b.Connections)), cmp.Compare(a.Connections, b.Connections),
-			cmp.Compare(place(plan.Heavy, a.Heavy), place(plan.Heavy, b.Heavy)), cmp.Compare(a.Heavy, b.Heavy),
-			cmp.Compare(place(plan.Services, a.Services), place(plan.Services, b.Services)), cmp.Compare(a.Services, b.Services),
-			cmp.Compare(b.CPUs, a.CPUs)) // the control without a limit last
+		return cmp.Or(planned(plan.Connections, a.Connections, b.Connections), planned(plan.Heavy, a.Heavy, b.Heavy),
+			planned(plan.Services, a.Services, b.Services), cmp.Compare(b.CPUs, a.CPUs)) // the control without a limit last
 	})
 	for _, a := range j.asked {
 		slices.SortStableFunc(j.measured[a], func(a, b *measured) int { return cmp.Compare(a.round, b.round) })
@@ -111,12 +108,10 @@ func (j *judging) group() {
 	}
 }
 
-// place is where a value stands in the plan, behind all others where it does not.
-func place[T comparable](all []T, v T) int {
-	if i := slices.Index(all, v); i >= 0 {
-		return i
-	}
-	return math.MaxInt
+// planned compares values by where they stand in the plan. Those that do not stand in it
+// are behind all others: their place, -1, is the largest without a sign.
+func planned[T cmp.Ordered](plan []T, a, b T) int {
+	return cmp.Or(cmp.Compare(uint(slices.Index(plan, a)), uint(slices.Index(plan, b))), cmp.Compare(a, b))
 }
 
 // measuredOf is the point that a phase belongs to. The node is looked at idle and

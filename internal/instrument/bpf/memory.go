@@ -1,7 +1,7 @@
 package bpf
 
 import (
-	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/tare-bench/tare/record"
@@ -9,24 +9,17 @@ import (
 
 // growth is what programs and maps occupy with so many services, in the order of
 // the plan.
-func (j *judging) growth() []MemoryRow {
+func (j *judging) growth() (rows []MemoryRow) {
 	of := map[int]*memoryValues{}
-	var order []int
 	for _, asked := range j.asked {
 		for _, m := range j.measured[asked] {
 			if of[asked.Services] == nil {
 				of[asked.Services] = &memoryValues{}
-				order = append(order, asked.Services)
 			}
 			of[asked.Services].add(m)
 		}
 	}
-	services := j.b.Plan.Services
-	slices.SortStableFunc(order, func(a, b int) int {
-		return cmp.Or(cmp.Compare(place(services, a), place(services, b)), cmp.Compare(a, b))
-	})
-	var rows []MemoryRow
-	for _, n := range order {
+	for _, n := range slices.SortedFunc(maps.Keys(of), func(a, b int) int { return planned(j.b.Plan.Services, a, b) }) {
 		if f := of[n]; f.each != nil {
 			rows = append(rows, MemoryRow{Services: n, Programs: largest(f.programs), Maps: largest(f.maps), Each: f.each, UnderLoad: largest(f.loaded)})
 		}

@@ -63,34 +63,19 @@ func (r *Row) reasons() string {
 
 // sent is about what the client says of its load.
 func (j *judging) sent(add adding) {
-	var failed, unsent, unused, missed []string
-	closed := false
-	for i := range j.b.Rows {
-		r := &j.b.Rows[i]
-		where := j.b.where(&r.Asked)
-		if r.Errors > 0 {
-			failed = append(failed, fmt.Sprintf("%d with %s%s", r.Errors, where, r.reasons()))
-		}
-		if r.Unsent > 0 {
-			unsent = append(unsent, fmt.Sprintf("%d with %s", r.Unsent, where))
-		}
-		if r.QPS.Known() && r.Fewest < int64(r.Asked.Connections) {
-			unused = append(unused, fmt.Sprintf("%d requests with %s", r.Fewest, where))
-		}
-		if r.Asked.QPS > 0 && r.QPS.Known() && r.QPS.Value < full*r.Asked.QPS {
-			missed = append(missed, fmt.Sprintf("%.0f/s of %g with %s", r.QPS.Value, r.Asked.QPS, where))
-		}
-		closed = closed || r.P50.Known() && !r.Open
-	}
-	add.list(foundLoadErrors, finding.Warning, "requests without an answer, or with one that is no 2xx: ", failed,
-		"QPS counts answers only, and latencies are those of answers (in an open loop also of what had no answer in time, with as long as it was waited for); look at the server's log, its limit of descriptors, and the node's ports (net.ipv4.ip_local_port_range)")
-	add.list(foundUnsent, finding.Warning, "requests were due and never sent: ", unsent,
-		"no connection was free for them; they are in no QPS, and in latencies with as long as they had been due, which is the least: ask for a lower --qps, or for more connections")
-	add.list(foundConnections, finding.Warning, "there were fewer requests than connections, so not all of these were ever there: ", unused,
-		"the figures are of fewer connections than the row says: ask for a longer --time, for fewer -c, or for a higher --qps")
-	add.list(foundRateMissed, finding.Warning, "the rate was not reached: ", missed,
-		"latencies hold the queue that grew meanwhile; ask for a lower --qps, or for more connections")
-	if closed {
+	add.list(foundLoadErrors, finding.Warning, "requests without an answer, or with one that is no 2xx: ", j.rowsThat(func(r *Row, where string) string {
+		return when(r.Errors > 0, "%d with %s%s", r.Errors, where, r.reasons())
+	}), "QPS counts answers only, and latencies are those of answers (in an open loop also of what had no answer in time, with as long as it was waited for); look at the server's log, its limit of descriptors, and the node's ports (net.ipv4.ip_local_port_range)")
+	add.list(foundUnsent, finding.Warning, "requests were due and never sent: ", j.rowsThat(func(r *Row, where string) string {
+		return when(r.Unsent > 0, "%d with %s", r.Unsent, where)
+	}), "no connection was free for them; they are in no QPS, and in latencies with as long as they had been due, which is the least: ask for a lower --qps, or for more connections")
+	add.list(foundConnections, finding.Warning, "there were fewer requests than connections, so not all of these were ever there: ", j.rowsThat(func(r *Row, where string) string {
+		return when(r.QPS.Known() && r.Fewest < int64(r.Asked.Connections), "%d requests with %s", r.Fewest, where)
+	}), "the figures are of fewer connections than the row says: ask for a longer --time, for fewer -c, or for a higher --qps")
+	add.list(foundRateMissed, finding.Warning, "the rate was not reached: ", j.rowsThat(func(r *Row, where string) string {
+		return when(r.Asked.QPS > 0 && r.QPS.Known() && r.QPS.Value < full*r.Asked.QPS, "%.0f/s of %g with %s", r.QPS.Value, r.Asked.QPS, where)
+	}), "latencies hold the queue that grew meanwhile; ask for a lower --qps, or for more connections")
+	if slices.ContainsFunc(j.b.Rows, func(r Row) bool { return r.P50.Known() && !r.Open }) {
 		add(record.Finding{Code: foundClosedLoop, Level: finding.Note, Message: "latencies are those of a closed loop: a connection that waits sends nothing meanwhile, so stalls count once and not for every request that would have come (coordinated omission)",
 			Advice: "for latencies ask for a rate (--qps) below what was reached here; QPS and CPU are right as they are"})
 	}
