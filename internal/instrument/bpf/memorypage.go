@@ -91,7 +91,7 @@ func sizeOf(n float64) string {
 	return page.Size(n)
 }
 
-// underLoad is the largest difference that the load made.
+// underLoad is the largest difference that the load made, whichever way.
 func underLoad(all []MemoryRow) string {
 	var most int64
 	known := false
@@ -102,7 +102,7 @@ func underLoad(all []MemoryRow) string {
 			continue
 		}
 		known = true
-		if off := g.UnderLoad - idle; off > most || most == 0 {
+		if off := g.UnderLoad - idle; max(off, -off) > max(most, -most) {
 			most = off
 		}
 	}

@@ -105,6 +105,18 @@ func TestMemoryIsComparedInWords(t *testing.T) {
 	}
 }
 
+func TestTheLargestDifferenceUnderLoadIsSaidInWhateverOrder(t *testing.T) {
+	for _, offs := range [][]int64{{0, -3}, {-3, 0}, {2, -3}, {-3, 2, 0}} {
+		var rows []MemoryRow
+		for _, off := range offs {
+			rows = append(rows, MemoryRow{Programs: 10, Maps: 90, UnderLoad: 100 + off})
+		}
+		if got := underLoad(rows); got != "up to 3.00 B less under load" {
+			t.Errorf("%v is %q", offs, got)
+		}
+	}
+}
+
 func TestMemoryOfAProgramIsNotThatOfAnotherNumberOfServices(t *testing.T) {
 	l := memoryGrows()
 	for i := range l.rec.Points {
