@@ -120,18 +120,7 @@ func TestProgramsAreFoundByTheirPins(t *testing.T) {
 				t.Errorf("%s: %v", c.claim, err)
 				continue
 			}
-			var got, want []uint32
-			for _, p := range found.Programs {
-				got = append(got, p.ID)
-			}
-			for _, p := range c.want {
-				i, _ := p.Info()
-				id, _ := i.ID()
-				want = append(want, uint32(id))
-			}
-			if !slices.Equal(got, want) {
-				t.Errorf("%s: %v, want %v", c.claim, got, want)
-			}
+			programsAre(t, c.claim, found, c.want)
 		}
 		found, err := m.List(Filter{Names: []string{"sockops_prog"}, Pins: []string{own}})
 		if err != nil || len(found.Programs) != 1 || m.Describe(found) != nil {

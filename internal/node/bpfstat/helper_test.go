@@ -3,12 +3,15 @@ package bpfstat
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/rlimit"
+
+	"github.com/tare-bench/tare/record"
 )
 
 // needRoot fails, rather than skips, where the kernel has no BPF; without root
@@ -89,6 +92,23 @@ func idOf(t testing.TB, p *ebpf.Program) uint32 {
 		t.Fatal("the kernel tells no id of a program")
 	}
 	return uint32(id)
+}
+
+// programsAre compares a listing's programs with those that it should have.
+func programsAre(t testing.TB, claim string, l *Listing, want []*ebpf.Program) {
+	t.Helper()
+	same := func(got record.Program, want *ebpf.Program) bool {
+		i, err := want.Info()
+		if err != nil {
+			t.Error(err)
+			return false
+		}
+		id, _ := i.ID()
+		return got.ID == uint32(id)
+	}
+	if !slices.EqualFunc(l.Programs, want, same) {
+		t.Errorf("%s: %+v, want %v", claim, l.Programs, want)
+	}
 }
 
 func mapID(t testing.TB, a *ebpf.Map) uint32 {

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 	"unsafe"
@@ -24,6 +23,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/thread"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -117,20 +117,15 @@ func tracepoint(t testing.TB, name string) int {
 // privately does something on a thread with mounts of its own.
 func privately(t testing.TB, do func()) {
 	t.Helper()
-	var done sync.WaitGroup
-	done.Go(func() {
-		runtime.LockOSThread() // and never unlocked: the thread ends with its mounts
-		err := unix.Unshare(unix.CLONE_NEWNS)
-		if err == nil {
-			err = unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "")
-		}
-		if err != nil {
-			t.Errorf("have mounts of one's own: %v", err)
-			return
+	if err := thread.Apart(func() error {
+		if err := errors.Join(unix.Unshare(unix.CLONE_NEWNS), unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "")); err != nil {
+			return err
 		}
 		do()
-	})
-	done.Wait()
+		return nil
+	}); err != nil {
+		t.Errorf("have mounts of one's own: %v", err)
+	}
 }
 
 // frame is enough of a packet for a socket filter to be tried on.
@@ -281,44 +276,42 @@ func TestAnInterfaceIsNamedOnlyInItsOwnNamespace(t *testing.T) {
 	go func() {
 		defer close(done)
 		defer close(inside)
-		runtime.LockOSThread() // and never unlocked: the thread ends with its namespace
-		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-			t.Errorf("make a network namespace: %v", err)
-			return
-		}
-		x, err := link.AttachXDP(link.XDPOptions{Program: p, Interface: 1, Flags: link.XDPGenericMode})
-		if err != nil {
-			t.Errorf("attach to lo: %v", err)
-			return
-		}
-		defer x.Close()
-		in, err := link.AttachTCX(link.TCXOptions{Program: tc, Interface: 1, Attach: ebpf.AttachTCXIngress})
-		if err != nil {
-			t.Errorf("attach to lo: %v", err)
-			return
-		}
-		defer in.Close()
-		if err := filterLo(old); err != nil {
-			t.Errorf("make it a filter of lo: %v", err)
-			return
-		}
-		there := exec.CommandContext(t.Context(), "sleep", "60") // who is asked where it is
-		if err := there.Start(); err != nil {
+		if err := thread.Apart(func() error {
+			if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+				return fmt.Errorf("make a network namespace: %w", err)
+			}
+			x, err := link.AttachXDP(link.XDPOptions{Program: p, Interface: 1, Flags: link.XDPGenericMode})
+			if err != nil {
+				return fmt.Errorf("attach to lo: %w", err)
+			}
+			defer x.Close()
+			in, err := link.AttachTCX(link.TCXOptions{Program: tc, Interface: 1, Attach: ebpf.AttachTCXIngress})
+			if err != nil {
+				return fmt.Errorf("attach to lo: %w", err)
+			}
+			defer in.Close()
+			if err := filterLo(old); err != nil {
+				return fmt.Errorf("make it a filter of lo: %w", err)
+			}
+			there := exec.CommandContext(t.Context(), "sleep", "60") // who is asked where it is
+			if err := there.Start(); err != nil {
+				return err
+			}
+			defer there.Wait()
+			defer there.Process.Kill()
+			l, err := m.List(Filter{})
+			if err == nil {
+				err = m.Describe(l)
+			}
+			if err != nil {
+				return err
+			}
+			inside <- l
+			<-outside
+			return nil
+		}); err != nil {
 			t.Error(err)
-			return
 		}
-		defer there.Wait()
-		defer there.Process.Kill()
-		l, err := m.List(Filter{})
-		if err == nil {
-			err = m.Describe(l)
-		}
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		inside <- l
-		<-outside
 	}()
 	l, ok := <-inside
 	if !ok {
@@ -628,19 +621,7 @@ func TestAWholeNameIsReadFromTheProgramsBTF(t *testing.T) {
 		{"a whole name that nobody knows", []string{"tare_t_cut_before_the_end"}, []*ebpf.Program{cut}},
 		{"two globs", []string{"tare_t_cut*", whole}, []*ebpf.Program{named, cut}},
 	} {
-		t.Run(c.claim, func(t *testing.T) {
-			l := list(t, m, Filter{Names: c.globs})
-			var got, want []uint32
-			for _, p := range l.Programs {
-				got = append(got, p.ID)
-			}
-			for _, p := range c.want {
-				want = append(want, idOf(t, p))
-			}
-			if !slices.Equal(got, want) {
-				t.Errorf("%q finds %v, want %v", c.globs, got, want)
-			}
-		})
+		programsAre(t, c.claim, list(t, m, Filter{Names: c.globs}), c.want)
 	}
 	l := list(t, m, Filter{IDs: []uint32{idOf(t, named)}})
 	describe(t, m, l)

@@ -5,13 +5,13 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/node/cgroup"
+	"github.com/tare-bench/tare/internal/thread"
 )
 
 func TestAttachRefusesWhatItCannotDo(t *testing.T) {
@@ -71,24 +71,19 @@ func TestAttachRefusesAGroupThatIsNotTares(t *testing.T) {
 
 func TestWithoutRightsAttachSaysWhichAreNeeded(t *testing.T) {
 	o := Options{Cgroup: group(t), Most: 1, Backend: netip.MustParseAddrPort("127.0.0.1:8080")}
-	done := make(chan error)
-	go func() {
-		// Never unlocked: the thread has no rights any more, and ends with this
-		// goroutine.
-		runtime.LockOSThread()
+	err := thread.Apart(func() error { // it has no rights any more afterwards
 		header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 		var none [2]unix.CapUserData
 		if err := unix.Capset(&header, &none[0]); err != nil {
-			done <- err
-			return
+			return err
 		}
 		d, err := Attach(o)
 		if err == nil {
 			_ = d.Close()
 		}
-		done <- err
-	}()
-	if err := <-done; !errors.Is(err, unix.EPERM) || !strings.Contains(err.Error(), "CAP_BPF") {
+		return err
+	})
+	if !errors.Is(err, unix.EPERM) || !strings.Contains(err.Error(), "CAP_BPF") {
 		t.Errorf("got %v", err)
 	}
 	nothingLeft(t, nil)
