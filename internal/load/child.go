@@ -81,31 +81,22 @@ func (c *child) start(ctx context.Context, verb string, net *os.File) error {
 	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = inR, outW, &c.stderr
 	// A session of its own keeps the terminal's Ctrl-C from it: tare ends it.
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
-	begun := make(chan error)
-	go func() {
-		// The signal is sent when the thread ends that started the process, so
-		// that thread does nothing else as long as the process is there.
-		_ = thread.Apart(func() error {
-			err := enterNet(net)
-			if err == nil {
-				err = c.cmd.Start()
-			}
-			begun <- err
-			if err == nil {
-				_ = c.cmd.Wait() // the state is kept in cmd
-			}
-			close(c.ended)
-			return nil
-		})
-	}()
-	err = <-begun
+	err = thread.Parent(ctx, func() error {
+		if err := enterNet(net); err != nil {
+			return err
+		}
+		return c.cmd.Start()
+	})
 	inR.Close()
 	outW.Close()
 	if err != nil {
-		inW.Close()
-		outR.Close()
+		return errors.Join(err, inW.Close(), outR.Close())
 	}
-	return err
+	go func() {
+		_ = c.cmd.Wait() // the state is kept in cmd
+		close(c.ended)
+	}()
+	return nil
 }
 
 // enterNet takes the calling thread into a network namespace, where one is given.
