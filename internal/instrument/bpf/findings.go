@@ -11,9 +11,12 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// The codes of findings about BPF programs, besides those that other runs have too.
-const maxNamed = 5 // points in one finding
+const (
+	maxNamed = 5    // points in one finding
+	maxLines = 1000 // different lines that are told apart
+)
 
+// The codes of findings about BPF programs, besides those that other runs have too.
 const (
 	foundProgramsMoved  = "programs-came-or-went"
 	foundOthersCounted  = "others-counted"
@@ -35,9 +38,6 @@ const (
 	foundNoRuns         = "programs-did-not-run"
 	foundMemoryUnknown  = "memory-not-known"
 )
-
-// maxLines is how many different lines are told apart.
-const maxLines = 1000
 
 // full is the share of its CPUs from which on somebody has no more to give.
 const full = 0.95

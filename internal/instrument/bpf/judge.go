@@ -67,8 +67,8 @@ func (j *judging) asks(p *record.Point) record.Asked {
 	return a
 }
 
-// group puts the phases of a point together. A phase that is there twice counts
-// once, see [once].
+// group puts the phases of a point together. Of a phase that is there twice the first
+// counts, and the record is said to be damaged.
 func (j *judging) group() {
 	rec := *j.rec
 	j.rec, j.measured = &rec, map[record.Asked][]*measured{}
@@ -140,10 +140,6 @@ func sameLoad(a, b *record.Point) bool {
 	return (a.Failure == nil) == (b.Failure == nil) && (a.Failure == nil || a.Begun == b.Begun)
 }
 
-func (m *measured) phases() []*record.Point {
-	return slices.DeleteFunc([]*record.Point{m.idle, m.load, m.cool}, func(p *record.Point) bool { return p == nil })
-}
-
 // failure is why the point gives no figures. After the load nothing can take them
 // away.
 func (m *measured) failure() *record.Failure {
@@ -156,7 +152,7 @@ func (m *measured) failure() *record.Failure {
 }
 
 func (m *measured) interrupted() bool {
-	return m.failure() == nil && slices.ContainsFunc(m.phases(), func(p *record.Point) bool { return p.Failure != nil && p != m.cool })
+	return m.failure() == nil && (m.idle != nil && m.idle.Failure != nil || m.load != nil && m.load.Failure != nil)
 }
 
 // loaded is the point's load, nil where it gives no figures.

@@ -11,6 +11,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -155,12 +156,7 @@ func points(p *bpf.Options) []record.Asked {
 		}
 	}
 	if p.Case == record.CaseQuota && p.CPUs > 0 {
-		heaviest := all[0]
-		for _, a := range all {
-			if a.Heavy > heaviest.Heavy {
-				heaviest = a
-			}
-		}
+		heaviest := slices.MaxFunc(all, func(a, b record.Asked) int { return cmp.Compare(a.Heavy, b.Heavy) })
 		heaviest.CPUs = 0
 		all = append(all, heaviest)
 	}
@@ -256,10 +252,7 @@ func (r *schedule) program(x record.Program) error {
 	if _, known := r.names[x.ID]; known {
 		return nil
 	}
-	r.names[x.ID], r.ids = x.Name, append(r.ids, x.ID)
-	if x.Full != "" {
-		r.names[x.ID] = x.Full
-	}
+	r.names[x.ID], r.ids = cmp.Or(x.Full, x.Name), append(r.ids, x.ID)
 	return r.Line(x)
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/tare-bench/tare/internal/node/cgroup"
+	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
 )
@@ -132,9 +133,6 @@ func (g *limited) Read() (record.GroupCPU, error) {
 	return sum, nil
 }
 
-// tick is USER_HZ's, in ns: a hundredth of a second on every architecture in use.
-const tick = 10_000_000
-
 // charge adds what a group was charged: of v1 cpuacct.usage (ns), the ticks of
 // cpuacct.stat, and cpu.stat; of v2 all of it from cpu.stat, in µs.
 func charge(sum *record.GroupCPU, h cgroup.Hierarchy, dir string) error {
@@ -162,7 +160,7 @@ func charge(sum *record.GroupCPU, h cgroup.Hierarchy, dir string) error {
 		return err
 	}
 	sum.Usage += usage
-	sum.Ticks = max(sum.Ticks, 0) + (stat["user"]+stat["system"])*tick
+	sum.Ticks = max(sum.Ticks, 0) + (stat["user"]+stat["system"])*procs.Tick
 	return nil
 }
 
