@@ -89,14 +89,7 @@ func cpuLimits(v *Judgement) string {
 func howMeasured(v *Judgement) *page.Section {
 	p := &v.Plan
 	s := &page.Section{Title: "what was measured", Style: term.Bold, Part: page.Method}
-	var items []page.Item
-	for i, url := range asked(v) {
-		key := ""
-		if i == 0 {
-			key = "asked"
-		}
-		items = append(items, page.Item{Key: key, Text: url})
-	}
+	items := under("asked", asked(v), page.LongestTitle)
 	if items == nil {
 		items = []page.Item{{Key: "asked", Text: "a server of tare's own, on loopback"}}
 	}
@@ -144,6 +137,15 @@ func howMeasured(v *Judgement) *page.Section {
 	return s
 }
 
+// under are texts of which the first is told by a key.
+func under(key string, texts []string, most int) (items []page.Item) {
+	for _, text := range texts {
+		items = append(items, page.Item{Key: key, Text: page.Short(term.Clean(text), most)})
+		key = ""
+	}
+	return items
+}
+
 // client is what sent the load, with its version.
 func (j *Judgement) client() string {
 	for i := range j.Rows {
@@ -156,11 +158,11 @@ func (j *Judgement) client() string {
 
 // asked are the addresses that the load went to, each once.
 func asked(v *Judgement) (all []string) {
-	if url := page.Short(term.Clean(v.Plan.URL), page.LongestTitle); url != "" {
-		return []string{url}
+	if v.Plan.URL != "" {
+		return []string{v.Plan.URL}
 	}
 	for i := range v.Rows {
-		url := page.Short(term.Clean(v.Rows[i].Asked.URL), page.LongestTitle)
+		url := v.Rows[i].Asked.URL
 		if url != "" && !slices.Contains(all, url) && len(all) < page.MaxListed {
 			all = append(all, url)
 		}

@@ -53,6 +53,23 @@ func pointMatrix(v *Judgement) *page.Table {
 	return m
 }
 
+// ownTable begins a table with a row for each number of something that tare's own
+// programs have; others are as they are.
+func ownTable[T any](v *Judgement, title string, all []T, number func(*T) int64) *page.Table {
+	m := &page.Table{Columns: []page.Column{{Title: title, Right: true}}}
+	if v.Plan.Datapath == "" {
+		m.Columns[0] = page.Column{Title: "programs"}
+	}
+	for i := range all {
+		if v.Plan.Datapath == "" {
+			m.Row(page.Words("as they are"))
+		} else {
+			m.Row(page.Words(strconv.FormatInt(number(&all[i]), 10)))
+		}
+	}
+	return m
+}
+
 // cpuByLoad is the table of the published report, with both shares of the CPU.
 func cpuByLoad(v *Judgement) *page.Section {
 	if v.Imported != nil || !slices.ContainsFunc(v.Rows, func(r Row) bool { return r.Rounds > 0 }) {

@@ -15,17 +15,10 @@ func growthTable(v *Judgement) *page.Section {
 		return nil
 	}
 	s := &page.Section{Title: "memory by services", Style: term.Bold}
-	m := &page.Table{Columns: []page.Column{{Title: "services", Right: true}}}
-	if v.Plan.Datapath == "" {
-		s.Title, m.Columns[0] = "memory", page.Column{Title: "programs"}
+	if v.Plan.Datapath == "" { // how many services their maps hold nobody says
+		s.Title = "memory"
 	}
-	for i := range v.Growth {
-		if v.Plan.Datapath == "" { // how many services their maps hold nobody says
-			m.Row(page.Words("as they are"))
-			continue
-		}
-		m.Row(page.Words(strconv.Itoa(v.Growth[i].Services)))
-	}
+	m := ownTable(v, "services", v.Growth, func(g *MemoryRow) int64 { return int64(g.Services) })
 	for i, title := range []string{"programs MiB", "maps MiB", "both MiB", "both under load MiB"} {
 		m.Add(title, page.Each(v.Growth, func(g *MemoryRow) page.Cell {
 			return mebibytes([]int64{g.Programs, g.Maps, plus(g.Programs, g.Maps), g.UnderLoad}[i])

@@ -3,7 +3,6 @@ package bpf
 import (
 	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/term"
@@ -25,14 +24,7 @@ func quotaTable(v *Judgement) *page.Section {
 	if len(q.Steps) > 0 {
 		s.Table = quotaMatrix(v, q)
 	}
-	var items []page.Item
-	for i, because := range q.Because {
-		key := ""
-		if i == 0 {
-			key = "because"
-		}
-		items = append(items, page.Item{Key: key, Text: page.Short(term.Clean(because), page.LongestMessage)})
-	}
+	items := under("because", q.Because, page.LongestMessage)
 	if q.Rounds > 0 {
 		items = append(items, page.Item{Key: "rounds", Text: fmt.Sprintf("%d of %d lead to this by themselves", q.Agree, q.Rounds)})
 	}
@@ -53,17 +45,7 @@ func (q *Quota) clockAhead() bool {
 }
 
 func quotaMatrix(v *Judgement, q *Quota) *page.Table {
-	m := &page.Table{Columns: []page.Column{{Title: "weight (loop rounds)", Right: true}}}
-	if v.Plan.Datapath == "" {
-		m.Columns[0] = page.Column{Title: "programs"}
-	}
-	for i := range q.Steps {
-		if v.Plan.Datapath == "" {
-			m.Row(page.Words("as they are"))
-			continue
-		}
-		m.Row(page.Words(strconv.FormatInt(q.Steps[i].Heavy, 10)))
-	}
+	m := ownTable(v, "weight (loop rounds)", q.Steps, func(t *QuotaStep) int64 { return t.Heavy })
 	of := func(title string, show func(*QuotaStep) page.Cell) { m.AddUnless(title, page.Each(q.Steps, show)) }
 	of("usage "+ofACore, func(t *QuotaStep) page.Cell { return page.InBrackets(&t.Usage, page.Hundred) })
 	of("by tick "+ofACore, func(t *QuotaStep) page.Cell { return page.Value(&t.Ticks, page.Hundred) })
