@@ -30,17 +30,6 @@ type holder struct {
 	attached string // where by that descriptor, of one of a perf event
 }
 
-// eachDescriptor calls look with each descriptor of a process that has no file, and the
-// name that the kernel gives to its kind. It returns how many there were of any kind.
-func eachDescriptor(d procs.Dir, look func(fd string, kind []byte)) (int, error) {
-	return d.Descriptors(func(fd string, target []byte) bool {
-		if name, ok := bytes.CutPrefix(target, []byte("anon_inode:")); ok {
-			look(fd, bytes.Trim(name, "[]"))
-		}
-		return true
-	})
-}
-
 // held are the programs of which a process has descriptors, by whatever: the
 // program, a link, a perf event; and maps, where that is asked for. Those that this
 // meter keeps are left out.
@@ -51,12 +40,13 @@ func (m *Meter) held(pid int, maps bool) (out []holder, seen int, err error) {
 	}
 	defer d.Close()
 	own := pid == m.reader.Self()
-	seen, err = eachDescriptor(d, func(fd string, kind []byte) {
+	seen, err = d.Descriptors(func(fd string, target []byte) bool {
 		h := holder{pid: pid}
-		switch string(kind) {
+		kind, _ := bytes.CutPrefix(target, []byte("anon_inode:"))
+		switch string(bytes.Trim(kind, "[]")) { // the names that the kernel gives to what has no file
 		case "bpf-prog", "bpf_link", "bpf-link", "bpf_link_debug":
 			if own && slices.ContainsFunc(m.programs, func(p *program) bool { return strconv.Itoa(p.fd) == fd }) {
-				return
+				return true
 			}
 			h.program = idIn(d, fd, "prog_id")
 		case "bpf-map":
@@ -69,6 +59,7 @@ func (m *Meter) held(pid int, maps bool) (out []holder, seen int, err error) {
 		if h.program != 0 || h.aMap != 0 {
 			out = append(out, h)
 		}
+		return true
 	})
 	if len(out) == 0 {
 		return nil, seen, err
@@ -161,23 +152,4 @@ func (m *Meter) holders(maps bool) (out []holder, problems []string) {
 		problems = append(problems, fmt.Sprintf("%d processes do not let it be seen which programs they hold (CAP_SYS_PTRACE)", closed))
 	}
 	return out, problems
-}
-
-// longestAsked is for the question who counts, which no figure depends on.
-const longestAsked = 200 * time.Millisecond
-
-// countedElsewhere tells whether a process holds a descriptor that keeps statistics
-// on.
-func countedElsewhere() (found bool) {
-	reader := new(procs.Reader)
-	pids, _ := reader.Pids()
-	for until := time.Now().Add(longestAsked); len(pids) > 0 && !found && time.Now().Before(until); pids = pids[1:] {
-		d, err := reader.Open(pids[0])
-		if err != nil {
-			continue // it went
-		}
-		_, _ = eachDescriptor(d, func(_ string, kind []byte) { found = found || string(kind) == "bpf-stats" })
-		d.Close()
-	}
-	return found
 }

@@ -6,13 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
-	"strings"
 	"sync"
 	"unsafe"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/node/machine"
@@ -196,12 +195,7 @@ func (m *Meter) program(id uint32, l *Listing) error {
 	if err != nil {
 		return opening("program", id, err)
 	}
-	var p *program
-	if err = m.ask(fd); err != nil {
-		err = fmt.Errorf("ask what BPF program %d is: %w", id, err)
-	} else {
-		p, err = m.meet(fd)
-	}
+	p, err := m.meet(id, fd)
 	if err != nil {
 		unix.Close(fd)
 		return err
@@ -221,16 +215,13 @@ func opening(what string, id uint32, err error) error {
 	return unsupported(fmt.Sprintf("open BPF %s %d", what, id), "4.13", err)
 }
 
-// ask fills the scratch's info of a program, with the ids of its maps.
-func (m *Meter) ask(fd int) error {
-	s := m.scratch
-	s.program = programInfo{MapCount: uint32(len(s.maps)), Maps: unsafe.Pointer(&s.maps)}
-	return info(s, fd, &s.program)
-}
-
-// meet takes down a program that was not known, which [Meter.ask] was told of.
-func (m *Meter) meet(fd int) (*program, error) {
+// meet takes down a program that was not known.
+func (m *Meter) meet(id uint32, fd int) (*program, error) {
 	i := &m.scratch.program
+	*i = programInfo{MapCount: uint32(len(m.scratch.maps)), Maps: unsafe.Pointer(&m.scratch.maps)}
+	if err := info(m.scratch, fd, i); err != nil {
+		return nil, fmt.Errorf("ask what BPF program %d is: %w", id, err)
+	}
 	p := &program{fd: fd}
 	p.count(i)
 	p.Program = record.Program{
@@ -293,11 +284,9 @@ func (m *Meter) Counters(ids []uint32, into []Counters) ([]Counters, error) {
 func (m *Meter) Statistics() (release func() error, already bool, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	value, _ := os.ReadFile("/proc/sys/kernel/bpf_stats_enabled") // since Linux 5.1
-	sysctl := strings.TrimSpace(string(value)) == "1"
-	already = sysctl || countedElsewhere()
+	already = counted()
 	on, err := ebpf.EnableStats(unix.BPF_STATS_RUN_TIME)
-	if err != nil && sysctl {
+	if err != nil && already {
 		return func() error { return nil }, true, nil // Linux 5.1 to 5.7
 	}
 	if err != nil {
@@ -313,4 +302,19 @@ func (m *Meter) Statistics() (release func() error, already bool, err error) {
 		delete(m.statistics, on)
 		return on.Close()
 	}, already, nil
+}
+
+// counted tells whether the kernel counts runs, whoever had it do so: a program that does
+// nothing is run once, and asked for its count.
+func counted() bool {
+	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: "tare_counted", Type: ebpf.SocketFilter, Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 0), asm.Return()}})
+	if err != nil {
+		return false
+	}
+	defer p.Close()
+	if _, err := p.Run(&ebpf.RunOptions{Data: make([]byte, 64)}); err != nil { // the kernel wants a packet's header
+		return false
+	}
+	stats, err := p.Stats()
+	return err == nil && stats.RunCount > 0
 }

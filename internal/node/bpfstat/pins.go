@@ -66,12 +66,12 @@ func (m *Meter) pinnedAt(paths []string, l *Listing) (map[uint32]bool, error) {
 	for _, path := range paths {
 		named := path
 		path, err := filepath.EvalSymlinks(path) // a walk follows none
+		var st fs.FileInfo
+		if err == nil {
+			st, err = os.Stat(path)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("%s is no pin of a BPF program: %w", named, err)
-		}
-		st, err := os.Stat(path)
-		if err != nil {
-			return nil, fmt.Errorf("%s is no pin of a BPF program: %w", path, err)
 		}
 		var at unix.Statfs_t
 		if err := unix.Statfs(path, &at); err != nil {
