@@ -209,11 +209,10 @@ func (j *judging) misbooked(add adding) {
 	if j.b.Quota == nil {
 		return
 	}
-	steps, _ := j.quotaSteps()
 	with := quotaQuestion{loop: j.b.Plan.Datapath != ""}.with
 	var below, off []string
-	for _, s := range steps {
-		switch f, less := s.misbooked(j.b.Plan.CPUs); {
+	for i := range j.b.Quota.Steps {
+		switch f, less := j.b.Quota.Steps[i].misbooked(j.b.Plan.CPUs); {
 		case f == nil:
 		case less && j.b.Quota.Verdict == QuotaBeside: // they are not charged to it at all
 		case less:

@@ -99,6 +99,7 @@ type QuotaStep struct {
 	Workload  figure.Figure // Usage less BPF
 	Throttled figure.Figure // share of the periods
 	QPS       figure.Figure
+	facts     []quotaFacts // in the order of the rounds
 }
 
 // QuotaVerdict is what the steps show.

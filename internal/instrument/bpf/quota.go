@@ -54,12 +54,6 @@ func most(values ...float64) float64 {
 	return out
 }
 
-// quotaStep is a weight of the programs, in the order of the rounds.
-type quotaStep struct {
-	heavy int64
-	facts []quotaFacts
-}
-
 // allRounds is the round of medians over all of them.
 const allRounds = -1
 
@@ -70,7 +64,8 @@ func (j *judging) quota() *Quota {
 	all, free := medians(steps, allRounds), control.median(allRounds)
 	for i, s := range steps {
 		q.Shared = q.Shared || math.IsNaN(all[i].own) && stat.Finite(all[i].bpf)
-		q.Steps = append(q.Steps, s.figures(q.Limit))
+		s.figures(q.Limit)
+		q.Steps = append(q.Steps, *s)
 	}
 	asked := quotaQuestion{limit: q.Limit, loop: j.b.Plan.Datapath != ""}
 	q.Verdict, q.Because = asked.verdict(all, free)
@@ -92,7 +87,7 @@ func (j *judging) quota() *Quota {
 
 // quotaSteps are the weights under the limit, the lightest first, and the heaviest
 // without one, nil where that was not measured.
-func (j *judging) quotaSteps() (steps []*quotaStep, control *quotaStep) {
+func (j *judging) quotaSteps() (steps []*QuotaStep, control *QuotaStep) {
 	var limited, free []quotaFacts
 	kinds, reference := j.kinds(), j.b.Plan.Datapath != ""
 	for _, asked := range j.asked {
@@ -117,7 +112,7 @@ func (j *judging) quotaSteps() (steps []*quotaStep, control *quotaStep) {
 	}
 	steps = stepsOf(limited)
 	for _, s := range stepsOf(free) {
-		if len(steps) > 0 && s.heavy == steps[len(steps)-1].heavy {
+		if len(steps) > 0 && s.Heavy == steps[len(steps)-1].Heavy {
 			control = s
 		}
 	}
@@ -126,13 +121,13 @@ func (j *judging) quotaSteps() (steps []*quotaStep, control *quotaStep) {
 
 // stepsOf puts points of several numbers of connections or services together, by their
 // weight and in the order of the rounds.
-func stepsOf(all []quotaFacts) (steps []*quotaStep) {
+func stepsOf(all []quotaFacts) (steps []*QuotaStep) {
 	slices.SortStableFunc(all, func(a, b quotaFacts) int {
 		return cmp.Or(cmp.Compare(a.heavy, b.heavy), cmp.Compare(a.round, b.round))
 	})
 	for _, f := range all {
-		if n := len(steps); n == 0 || steps[n-1].heavy != f.heavy {
-			steps = append(steps, &quotaStep{heavy: f.heavy})
+		if n := len(steps); n == 0 || steps[n-1].Heavy != f.heavy {
+			steps = append(steps, &QuotaStep{Heavy: f.heavy})
 		}
 		last := steps[len(steps)-1]
 		last.facts = append(last.facts, f)
@@ -164,7 +159,7 @@ func factsOf(m *measured) quotaFacts {
 	return f
 }
 
-func (s *quotaStep) over(of func(*quotaFacts) float64) stat.Rounds {
+func (s *QuotaStep) over(of func(*quotaFacts) float64) stat.Rounds {
 	values := stat.Rounds{}
 	for i := range s.facts {
 		if v := of(&s.facts[i]); stat.Finite(v) {
@@ -175,7 +170,7 @@ func (s *quotaStep) over(of func(*quotaFacts) float64) stat.Rounds {
 }
 
 // medians are those of steps that have figures in the round.
-func medians(steps []*quotaStep, round int) (all []quotaFacts) {
+func medians(steps []*QuotaStep, round int) (all []quotaFacts) {
 	for _, s := range steps {
 		if m := s.median(round); m != nil {
 			all = append(all, *m)
@@ -185,15 +180,15 @@ func medians(steps []*quotaStep, round int) (all []quotaFacts) {
 }
 
 // median is what a step gave in one round, or [allRounds]; nil where that has no figures.
-func (s *quotaStep) median(round int) *quotaFacts {
+func (s *QuotaStep) median(round int) *quotaFacts {
 	if s == nil {
 		return nil
 	}
-	in := &quotaStep{facts: slices.DeleteFunc(slices.Clone(s.facts), func(f quotaFacts) bool { return round != allRounds && f.round != round })}
+	in := &QuotaStep{facts: slices.DeleteFunc(slices.Clone(s.facts), func(f quotaFacts) bool { return round != allRounds && f.round != round })}
 	if len(in.facts) == 0 {
 		return nil
 	}
-	out := &quotaFacts{heavy: s.heavy, round: allRounds}
+	out := &quotaFacts{heavy: s.Heavy, round: allRounds}
 	for i, to := range out.values() {
 		*to = math.NaN()
 		if e := figure.Median(in.over(func(f *quotaFacts) float64 { return *f.values()[i] })); e.Known() {
@@ -209,9 +204,10 @@ func (s *quotaStep) median(round int) *quotaFacts {
 	return out
 }
 
-func (s *quotaStep) figures(limit float64) QuotaStep {
-	labels := labelsOf(&record.Asked{Heavy: s.heavy, CPUs: limit})
-	if s.heavy == 0 {
+// figures makes those of the step.
+func (s *QuotaStep) figures(limit float64) {
+	labels := labelsOf(&record.Asked{Heavy: s.Heavy, CPUs: limit})
+	if s.Heavy == 0 {
 		labels = labels.With("heavy", "0")
 	}
 	of := func(quantity string, unit figure.Unit, better figure.Direction, value func(*quotaFacts) float64) figure.Figure {
@@ -224,25 +220,22 @@ func (s *quotaStep) figures(limit float64) QuotaStep {
 		}
 		return f
 	}
-	return QuotaStep{
-		Heavy: s.heavy,
-		Usage: of("quota-usage", figure.CPUs, "", func(f *quotaFacts) float64 { return f.usage }),
-		Ticks: of("quota-usage-by-tick", figure.CPUs, "", func(f *quotaFacts) float64 { return f.ticks }),
-		BPF:   of("quota-bpf", figure.CPUs, figure.Less, func(f *quotaFacts) float64 { return f.bpf }),
-		Workload: of("quota-workload", figure.CPUs, "", func(f *quotaFacts) float64 {
-			if f.usage < f.bpf || math.IsNaN(f.own) {
-				return math.NaN() // misbooked, or spent for others: there is no telling
-			}
-			return f.usage - f.bpf
-		}),
-		Throttled: of("quota-throttled", figure.Ratio, figure.Less, func(f *quotaFacts) float64 { return f.throttled }),
-		QPS:       of("quota-requests", figure.PerSecond, figure.More, func(f *quotaFacts) float64 { return f.qps }),
-	}
+	s.Usage = of("quota-usage", figure.CPUs, "", func(f *quotaFacts) float64 { return f.usage })
+	s.Ticks = of("quota-usage-by-tick", figure.CPUs, "", func(f *quotaFacts) float64 { return f.ticks })
+	s.BPF = of("quota-bpf", figure.CPUs, figure.Less, func(f *quotaFacts) float64 { return f.bpf })
+	s.Workload = of("quota-workload", figure.CPUs, "", func(f *quotaFacts) float64 {
+		if f.usage < f.bpf || math.IsNaN(f.own) {
+			return math.NaN() // misbooked, or spent for others: there is no telling
+		}
+		return f.usage - f.bpf
+	})
+	s.Throttled = of("quota-throttled", figure.Ratio, figure.Less, func(f *quotaFacts) float64 { return f.throttled })
+	s.QPS = of("quota-requests", figure.PerSecond, figure.More, func(f *quotaFacts) float64 { return f.qps })
 }
 
 // misbooked says what of a step cannot be: less CPU time of the cgroup than its
 // programs ran, or another one by the clock than by the tick.
-func (s *quotaStep) misbooked(limit float64) (f *quotaFacts, below bool) {
+func (s *QuotaStep) misbooked(limit float64) (f *quotaFacts, below bool) {
 	for i := range s.facts {
 		if f := &s.facts[i]; f.own > (1+quotaSlack)*f.usage && f.own > quotaSlack*limit {
 			return f, true

@@ -402,7 +402,8 @@ func TestEBPFIsNoPartOfALowerUsage(t *testing.T) {
 		"below it, it is":                         {0.5, 0.4, "of it eBPF core %", 1},
 		"above it, it is not, and it is said why": {0.5, 0.6, "eBPF by its clock core %", 2},
 	} {
-		step := (&quotaStep{facts: []quotaFacts{{usage: c.usage, bpf: c.bpf}}}).figures(0.5)
+		step := QuotaStep{facts: []quotaFacts{{usage: c.usage, bpf: c.bpf}}}
+		step.figures(0.5)
 		v := &Judgement{CPUs: 2, Quota: &Quota{Limit: 0.5, Steps: []QuotaStep{step}}}
 		s := quotaTable(v)
 		there := slices.ContainsFunc(s.Table.Columns, func(column page.Column) bool { return column.Title == c.title })
