@@ -30,18 +30,9 @@ func (c *clientConfig) check() error {
 	return err
 }
 
-// clientReady is what it answers, and clientGo what it is told then.
-type (
-	clientReady struct {
-		Ready bool `json:"ready"`
-	}
-	clientGo struct {
-		Begin int64 `json:"begin"` // ns of CLOCK_MONOTONIC
-	}
-)
-
-// send is the client's process. Everything is there and waits until it is told
-// when to begin; the end of its input ends it, whatever it does.
+// send is the client's process. Everything is there and waits, once it has said true,
+// until it is told when to begin (ns of CLOCK_MONOTONIC); the end of its input ends it,
+// whatever it does.
 func send(in *bufio.Reader, out io.Writer) error {
 	rename("tare-client")
 	var config clientConfig
@@ -59,11 +50,11 @@ func send(in *bufio.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := write(out, clientReady{true}); err != nil {
+	if err := write(out, true); err != nil {
 		return err
 	}
-	var told clientGo
-	if err := read(in, &told); errors.Is(err, io.EOF) {
+	var begin int64
+	if err := read(in, &begin); errors.Is(err, io.EOF) {
 		return nil // it isn't wanted any more
 	} else if err != nil {
 		return fmt.Errorf("read when to begin: %w", err)
@@ -72,7 +63,7 @@ func send(in *bufio.Reader, out io.Writer) error {
 		_, _ = in.ReadByte()
 		os.Exit(1) // nobody is there to hear the result
 	}()
-	result, err := s.run(told.Begin)
+	result, err := s.run(begin)
 	if err != nil {
 		return err
 	}

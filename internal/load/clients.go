@@ -88,7 +88,7 @@ func Start(ctx context.Context, o ClientOptions) (*Clients, error) {
 		c.all = append(c.all, one)
 	}
 	for _, one := range c.all {
-		var ready clientReady
+		var ready bool
 		if err := one.hear(&ready, time.Now().Add(patience)); err != nil {
 			return nil, errors.Join(err, c.Close())
 		}
@@ -194,7 +194,7 @@ func (c *Clients) Run(ctx context.Context) (Result, error) {
 	var all sync.WaitGroup
 	for i, one := range c.all {
 		all.Go(func() {
-			err := c.hear(one, clientGo{begin}, &results[i], until)
+			err := c.hear(one, begin, &results[i], until)
 			if err == nil {
 				return
 			}
@@ -222,7 +222,7 @@ func (c *Clients) Run(ctx context.Context) (Result, error) {
 }
 
 // hear lets one client begin and waits for what it says in the end.
-func (c *Clients) hear(one *child, begin clientGo, to *Result, until time.Time) error {
+func (c *Clients) hear(one *child, begin int64, to *Result, until time.Time) error {
 	if err := write(one.in, begin); err != nil {
 		<-one.ended
 		return one.why()

@@ -12,13 +12,8 @@ import (
 	"fortio.org/fortio/fhttp"
 )
 
-// serverReady is what it answers.
-type serverReady struct {
-	Address string `json:"address"` // where it listens
-}
-
 // serve is the server's process: fortio's echo handler on a free port of loopback,
-// until its input ends.
+// which it says, until its input ends.
 func serve(in *bufio.Reader, out io.Writer) error {
 	rename("tare-server")
 	listen(&failures{})
@@ -31,7 +26,7 @@ func serve(in *bufio.Reader, out io.Writer) error {
 		ReadHeaderTimeout: time.Minute,
 		ErrorLog:          stdlog.New(io.Discard, "", 0),
 	}
-	if err := write(out, serverReady{listener.Addr().String()}); err != nil {
+	if err := write(out, listener.Addr().String()); err != nil {
 		return err
 	}
 	go func() {

@@ -20,15 +20,15 @@ func Serve(ctx context.Context) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	var ready serverReady
-	if err := c.hear(&ready, time.Now().Add(patience)); err != nil {
+	var address string
+	if err := c.hear(&address, time.Now().Add(patience)); err != nil {
 		_ = c.close() // why it ended is said already
 		return nil, err
 	}
-	addr, err := netip.ParseAddrPort(ready.Address)
+	addr, err := netip.ParseAddrPort(address)
 	if err != nil {
 		_ = c.close()
-		return nil, fmt.Errorf("the load's server says that it listens at %.60q: %w", ready.Address, err)
+		return nil, fmt.Errorf("the load's server says that it listens at %.60q: %w", address, err)
 	}
 	return &Server{child: c, addr: addr}, nil
 }
