@@ -3,6 +3,7 @@ package bpf
 import (
 	"bytes"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -67,18 +68,52 @@ func TestEveryFigureOfProgramsCanBeRead(t *testing.T) {
 	}
 }
 
-func TestSharesOfACoreAndOfTheNodeStandSideBySideAndAreTitled(t *testing.T) {
-	table := sectionOf(t, meshLoads(8).report(t, "md", page.Options{}), "CPU by load")
-	for _, want := range []string{
-		"| connections | client core % | client node % | eBPF core % | eBPF node % |",
-		"| 100 | 98.4 | 12.3 |", "| 3000 | 536 | 67.0 | 76.0 \\[76.0, 76.0\\] | 9.50 \\[9.50, 9.50\\] |",
-	} {
-		if !strings.Contains(table, want) {
-			t.Errorf("no %q in:\n%s", want, table)
+func TestWhatAReportSays(t *testing.T) {
+	unanswered := func(errors, unsent int64) *weighing {
+		l := openLoop()
+		l.rec.Points[0].Sent.Errors, l.rec.Points[0].Sent.Unsent = errors, unsent
+		return l
+	}
+	anew := memoryGrows()
+	for i := range anew.rec.Points {
+		for j := range anew.rec.Points[i].Runs {
+			anew.rec.Points[i].Runs[j].ID += uint32(100 * (i + 1)) // loaded anew at each point
 		}
 	}
-	if out := meshLoads(2).report(t, "text", page.Options{}); !strings.Contains(out, "12.99 % of a core is 1.62 % of the node") {
-		t.Errorf("the head does not say what percent are of:\n%s", out)
+	for claim, c := range map[string]struct {
+		of        *weighing
+		section   string // of Markdown; "": the whole text
+		says, not []string
+	}{
+		"shares of a core and of the node stand side by side, and are titled": {meshLoads(8), "CPU by load", []string{
+			"| connections | client core % | client node % | eBPF core % | eBPF node % |",
+			"| 100 | 98.4 | 12.3 |", "| 3000 | 536 | 67.0 | 76.0 \\[76.0, 76.0\\] | 9.50 \\[9.50, 9.50\\] |"}, nil},
+		"the head says what percent are of": {meshLoads(2), "", []string{"12.99 % of a core is 1.62 % of the node"}, nil},
+		"times have units":                  {meshLoads(2), "", []string{"20.5 µs"}, []string{"ns each"}},
+		"memory that grows is compared in words": {memoryGrows(), "",
+			[]string{"101 KiB more with 1000 than with 1: 104 B each", "up to 2.00 KiB more under load", "(1000 in it)"}, nil},
+		"memory that stays, too": {memoryStays(), "", []string{"the same with 1000 as with 1"}, []string{"what differs", "under load:"}},
+		"memory of a program is not that of another number of services": {anew, "eBPF by program", nil, []string{"MiB"}},
+		"an open loop with failures is not free of omission": {unanswered(12, 0), "",
+			[]string{"12 requests failed and are in none of them"}, []string{"free of coordinated omission"}},
+		"nor one that did not send all": {unanswered(0, 1), "",
+			[]string{"1 request had no answer in time or was never sent"}, []string{"free of coordinated omission"}},
+		"one that did and had its answers is": {unanswered(0, 0), "", []string{"free of coordinated omission"}, nil},
+		"of two rounds there is no price":     {meshLoads(2), "", []string{"of fewer than 3 rounds it is noise"}, []string{"0.98×"}},
+		"of three there is":                   {meshLoads(3), "", []string{"~ 0.98×"}, nil},
+		"the weight of a program is its instructions, its code and its maps": {meshLoads(2), "programs: 3", []string{
+			"| instructions | machine code | memory | in maps |", "| 412 | 2.26 KiB | 8.00 KiB | 22.1 MiB |", "| · | · | 28.0 KiB | 5.50 MiB |"}, nil},
+	} {
+		text := ""
+		if c.section == "" {
+			text = c.of.report(t, "text", page.Options{Width: 400})
+		} else {
+			text = sectionOf(t, c.of.report(t, "md", page.Options{}), c.section)
+		}
+		has := func(want string) bool { return strings.Contains(text, want) }
+		if slices.ContainsFunc(c.not, has) || slices.ContainsFunc(c.says, func(want string) bool { return !has(want) }) {
+			t.Errorf("%s: want %q and not %q in:\n%s", claim, c.says, c.not, text)
+		}
 	}
 }
 
@@ -92,19 +127,6 @@ func TestEveryFormOfAQuotaHasTheVerdict(t *testing.T) {
 	}
 }
 
-func TestMemoryIsComparedInWords(t *testing.T) {
-	grows := memoryGrows().report(t, "text", page.Options{})
-	for _, want := range []string{"101 KiB more with 1000 than with 1: 104 B each", "up to 2.00 KiB more under load", "(1000 in it)"} {
-		if !strings.Contains(grows, want) {
-			t.Errorf("no %q in:\n%s", want, grows)
-		}
-	}
-	stays := memoryStays().report(t, "text", page.Options{})
-	if !strings.Contains(stays, "the same with 1000 as with 1") || strings.Contains(stays, "what differs") || strings.Contains(stays, "under load:") {
-		t.Errorf("got:\n%s", stays)
-	}
-}
-
 func TestTheLargestDifferenceUnderLoadIsSaidInWhateverOrder(t *testing.T) {
 	for _, offs := range [][]int64{{0, -3}, {-3, 0}, {2, -3}, {-3, 2, 0}} {
 		var rows []MemoryRow
@@ -113,58 +135,6 @@ func TestTheLargestDifferenceUnderLoadIsSaidInWhateverOrder(t *testing.T) {
 		}
 		if got := underLoad(rows); got != "up to 3.00 B less under load" {
 			t.Errorf("%v is %q", offs, got)
-		}
-	}
-}
-
-func TestMemoryOfAProgramIsNotThatOfAnotherNumberOfServices(t *testing.T) {
-	l := memoryGrows()
-	for i := range l.rec.Points {
-		for j := range l.rec.Points[i].Runs {
-			l.rec.Points[i].Runs[j].ID += uint32(100 * (i + 1)) // loaded anew at each point
-		}
-	}
-	table := sectionOf(t, l.report(t, "md", page.Options{}), "eBPF by program")
-	if strings.Contains(table, "MiB") {
-		t.Errorf("got:\n%s", table)
-	}
-}
-
-func TestAnOpenLoopWithFailuresIsNotCalledFreeOfOmission(t *testing.T) {
-	l := openLoop()
-	if out := l.report(t, "text", page.Options{Width: 400}); strings.Contains(out, "free of coordinated omission") || !strings.Contains(out, "12 requests failed and are in none of them") {
-		t.Errorf("got:\n%s", out)
-	}
-	l.rec.Points[0].Sent.Errors, l.rec.Points[0].Sent.Unsent = 0, 1
-	if out := l.report(t, "text", page.Options{Width: 400}); strings.Contains(out, "free of coordinated omission") || !strings.Contains(out, "1 request had no answer in time or was never sent") {
-		t.Errorf("got:\n%s", out)
-	}
-	l.rec.Points[0].Sent.Unsent = 0
-	if out := l.report(t, "text", page.Options{Width: 400}); !strings.Contains(out, "free of coordinated omission") {
-		t.Errorf("got:\n%s", out)
-	}
-}
-
-func TestAPriceTakesThreeRounds(t *testing.T) {
-	if out := meshLoads(2).report(t, "text", page.Options{Width: 200}); strings.Contains(out, "0.98×") || !strings.Contains(out, "of fewer than 3 rounds it is noise") {
-		t.Errorf("got:\n%s", out)
-	}
-	if out := meshLoads(3).report(t, "text", page.Options{Width: 200}); !strings.Contains(out, "~ 0.98×") {
-		t.Errorf("got:\n%s", out)
-	}
-}
-
-func TestTimesHaveUnits(t *testing.T) {
-	if out := meshLoads(2).report(t, "text", page.Options{Width: 200}); !strings.Contains(out, "20.5 µs") || strings.Contains(out, "ns each") {
-		t.Errorf("got:\n%s", out)
-	}
-}
-
-func TestTheWeightOfAProgramIsItsInstructionsItsCodeAndItsMaps(t *testing.T) {
-	table := sectionOf(t, meshLoads(2).report(t, "md", page.Options{}), "programs: 3")
-	for _, want := range []string{"| instructions | machine code | memory | in maps |", "| 412 | 2.26 KiB | 8.00 KiB | 22.1 MiB |", "| · | · | 28.0 KiB | 5.50 MiB |"} {
-		if !strings.Contains(table, want) {
-			t.Errorf("no %q in:\n%s", want, table)
 		}
 	}
 }

@@ -305,29 +305,21 @@ func TestOnABusyNodeRunTimeBeyondTheChargeShowsNothing(t *testing.T) {
 }
 
 func TestRunTimeOfChosenProgramsIsNotThatOfTheClients(t *testing.T) {
-	tests := []struct {
-		name    string
-		h       held
-		want    QuotaVerdict
-		because string
-	}{
-		{"programs that ran for the server only", held{usage: 0.085, ticks: 0.08, bpf: 0.896, rate: 1000}, QuotaUndecided, "programs ran for others, too"},
-		{"clients that fill their limit by themselves", held{usage: 0.2, ticks: 0.2, bpf: 0.15, throttled: 0.9}, QuotaUndecided, "programs ran for others, too"},
-		{"a cgroup beyond its limit", held{usage: 0.9, ticks: 0.9, bpf: 0.8, throttled: 0.9}, QuotaUndecided, "programs ran for others, too"},
-		{"a limit that nobody keeps", held{usage: 0.9, ticks: 0.9, bpf: 0.8}, QuotaUndecided, "programs ran for others, too"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			w := quotaOf(0.2, []held{tt.h, {free: true, usage: 1.9, ticks: 1.9, bpf: 1.8}})
-			w.plan.Datapath, w.plan.Names, w.plan.Heavy = "", []string{"cgroup_*"}, []int64{0}
-			b := w.judge(t)
-			if b.Quota.Verdict != tt.want || !strings.Contains(b.Quota.Because[0], tt.because) {
-				t.Errorf("%s, because %q", b.Quota.Verdict, b.Quota.Because)
-			}
-			if b.Quota.Steps[0].Workload.Known() || slices.Contains(codes(b), foundDiffer) {
-				t.Errorf("the clients' part is told: %+v, %v", b.Quota.Steps[0].Workload, codes(b))
-			}
-		})
+	for name, h := range map[string]held{
+		"programs that ran for the server only":       {usage: 0.085, ticks: 0.08, bpf: 0.896, rate: 1000},
+		"clients that fill their limit by themselves": {usage: 0.2, ticks: 0.2, bpf: 0.15, throttled: 0.9},
+		"a cgroup beyond its limit":                   {usage: 0.9, ticks: 0.9, bpf: 0.8, throttled: 0.9},
+		"a limit that nobody keeps":                   {usage: 0.9, ticks: 0.9, bpf: 0.8},
+	} {
+		w := quotaOf(0.2, []held{h, {free: true, usage: 1.9, ticks: 1.9, bpf: 1.8}})
+		w.plan.Datapath, w.plan.Names, w.plan.Heavy = "", []string{"cgroup_*"}, []int64{0}
+		b := w.judge(t)
+		if q := b.Quota; q.Verdict != QuotaUndecided || !strings.Contains(q.Because[0], "programs ran for others, too") {
+			t.Errorf("%s: %s, because %q", name, q.Verdict, q.Because)
+		}
+		if b.Quota.Steps[0].Workload.Known() || slices.Contains(codes(b), foundDiffer) {
+			t.Errorf("%s: the clients' part is told: %+v, %v", name, b.Quota.Steps[0].Workload, codes(b))
+		}
 	}
 }
 
