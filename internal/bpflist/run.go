@@ -12,6 +12,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
+	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/live"
 	"github.com/tare-bench/tare/internal/node/bpfstat"
 	"github.com/tare-bench/tare/internal/term"
@@ -175,7 +176,7 @@ func (s *shown) found() error {
 	if s.view.loaded == 0 {
 		return fmt.Errorf("%w: none is loaded at all", errNotFound)
 	}
-	return fmt.Errorf("%w: of the %s that %s loaded none is chosen by %s", errNotFound, counted(s.view.loaded, "program"), are(s.view.loaded), flags(&s.options.Filter))
+	return fmt.Errorf("%w: of the %s that %s loaded none is chosen by %s", errNotFound, page.Amount(s.view.loaded, "program"), are(s.view.loaded), flags(&s.options.Filter))
 }
 
 // flags are those that choose, as they are on a command line.

@@ -47,7 +47,7 @@ func (v *View) writeText(w io.Writer, width int, colour bool) error {
 		v.head(&t, term.Bold)
 	case v.loaded > 0:
 		t = page.Table{}
-		t.Line(0, fmt.Sprintf("%s %s loaded, and none of the kind that was asked for", counted(v.loaded, "program"), are(v.loaded)), term.Plain)
+		t.Line(0, fmt.Sprintf("%s %s loaded, and none of the kind that was asked for", page.Amount(v.loaded, "program"), are(v.loaded)), term.Plain)
 	default:
 		t = page.Table{}
 		t.Line(0, "no program is loaded", term.Plain)
@@ -175,9 +175,9 @@ func (v *View) head(t *page.Table, style term.Style) {
 }
 
 func (t *Total) words() string {
-	line := counted(t.Programs, "program")
+	line := page.Amount(t.Programs, "program")
 	if t.Maps > 0 {
-		line += ", " + counted(t.Maps, "map")
+		line += ", " + page.Amount(t.Maps, "map")
 	}
 	if t.Shared > 0 {
 		line += fmt.Sprintf(" (* %d shared)", t.Shared)
@@ -189,14 +189,7 @@ func (t *Total) words() string {
 	return line
 }
 
-// counted is a number of things, in words, and are its verb.
-func counted(n int, one string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %ss", n, one)
-}
-
+// are is the verb of a number of things.
 func are(n int) string {
 	if n == 1 {
 		return "is"
