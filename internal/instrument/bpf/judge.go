@@ -188,10 +188,7 @@ func (j *judging) programs() {
 		if kept[p.ID] || !together[p.ID] && most != nil && names[name{p.Kind, p.Name}] {
 			continue
 		}
-		kept[p.ID] = true
-		if most != nil {
-			names[name{p.Kind, p.Name}] = true
-		}
+		kept[p.ID], names[name{p.Kind, p.Name}] = true, true
 		j.b.Programs = append(j.b.Programs, p)
 	}
 	j.memory()
@@ -199,26 +196,32 @@ func (j *judging) programs() {
 
 // memory is that of all programs and of each map once, used or not.
 func (j *judging) memory() {
-	users := map[uint32]int{}
-	j.b.Memory = 0
+	at, users := map[uint32]int{}, map[uint32]int{} // places in Maps, and programs that use it, by a map's id
+	add := func(m mapRow) {
+		if _, known := at[m.ID]; !known {
+			at[m.ID] = len(j.b.Maps)
+			j.b.Maps = append(j.b.Maps, m)
+		}
+	}
 	for i := range j.b.Programs {
 		p := &j.b.Programs[i]
 		j.b.Memory = plus(j.b.Memory, p.Memory)
 		for _, m := range p.Maps {
-			if users[m.ID] == 0 {
-				j.b.Memory = plus(plus(j.b.Memory, m.Memory), m.InnerMemory)
-			}
+			add(mapRow{ProgramMap: m})
 			users[m.ID]++
-			if users[m.ID] == 2 || users[m.ID] == 1 && m.Shared > 1 {
-				j.b.Shared++
-				users[m.ID] = max(users[m.ID], 2)
-			}
+			row := &j.b.Maps[at[m.ID]]
+			row.Shared = max(row.Shared, users[m.ID])
 		}
 	}
 	for i := range j.rec.Maps {
-		if m := &j.rec.Maps[i].Map; users[m.ID] == 0 {
-			users[m.ID] = 1
-			j.b.Memory = plus(plus(j.b.Memory, m.Memory), m.InnerMemory)
+		a := &j.rec.Maps[i]
+		add(mapRow{a.Map, cmp.Or(cleanList(slices.Concat(a.Holders, a.Pins)), "nobody that is seen")})
+	}
+	for i := range j.b.Maps {
+		m := &j.b.Maps[i]
+		j.b.Memory = plus(plus(j.b.Memory, m.Memory), m.InnerMemory)
+		if m.Shared > 1 && m.keeper == "" {
+			j.b.Shared++
 		}
 	}
 	if len(j.b.Programs) == 0 {

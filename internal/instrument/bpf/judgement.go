@@ -14,6 +14,7 @@ type Judgement struct {
 	CPUs     int // of the node
 	Programs []record.Program
 	Memory   int64 // bytes of all programs and maps, each once; -1: not known
+	Maps     []mapRow
 	Shared   int   // maps that several of them use
 	Rows     []Row // of a load: a row for each point, in the order of the plan
 	Quota    *Quota
@@ -22,6 +23,12 @@ type Judgement struct {
 	Found    []record.Finding
 	Failed   int // points that give no figures
 	Total    int
+}
+
+// mapRow is a map, each once.
+type mapRow struct {
+	record.ProgramMap        // Shared is by at least so many programs
+	keeper            string // who keeps it where no program uses it, else ""
 }
 
 // Row is one point of a load, over the rounds.

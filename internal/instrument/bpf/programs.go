@@ -199,56 +199,39 @@ func bpfHolders(all []record.Program) []page.List {
 	return []page.List{{Items: items}}
 }
 
-// mapsTable are all maps of the programs, each once.
+// mapsTable are all maps of the programs and those that somebody keeps, each once.
 func mapsTable(v *Judgement, o page.Options) *page.Section {
-	var all []record.ProgramMap
-	users := map[uint32]int{}
-	for i := range v.Programs {
-		for _, m := range v.Programs[i].Maps {
-			if users[m.ID]++; users[m.ID] == 1 {
-				all = append(all, m)
-			}
-		}
-	}
-	keepers := map[uint32]string{}
-	for i := range v.Record.Maps {
-		a := &v.Record.Maps[i]
-		if users[a.Map.ID] > 0 {
-			continue
-		}
-		all = append(all, a.Map)
-		by := append(slices.Clone(a.Holders), a.Pins...)
-		keepers[a.Map.ID] = cmp.Or(cleanList(by), "nobody that is seen")
-	}
-	if all == nil {
+	if v.Maps == nil {
 		return nil
 	}
-	s := &page.Section{Title: fmt.Sprintf("maps: %d, %d of them shared", len(all), v.Shared), Style: term.Bold}
-	if len(keepers) > 0 {
-		s.Title += fmt.Sprintf(", %d used by no loaded program", len(keepers))
+	s := &page.Section{Title: fmt.Sprintf("maps: %d, %d of them shared", len(v.Maps), v.Shared), Style: term.Bold}
+	keeper := func(of *mapRow) page.Cell { return page.Words(cmp.Or(of.keeper, "programs")) }
+	unused := slices.DeleteFunc(slices.Clone(v.Maps), func(of mapRow) bool { return of.keeper == "" })
+	if len(unused) > 0 {
+		s.Title += fmt.Sprintf(", %d used by no loaded program", len(unused))
 	}
-	shown := shown(s, all, o)
+	shown := shown(s, v.Maps, o)
 	m := &page.Table{Columns: []page.Column{{Title: "id", Right: true}, {Title: "map"}}}
 	for i := range shown {
 		m.Row(page.Words(strconv.FormatUint(uint64(shown[i].ID), 10)), page.Words(page.Heading(page.Known(shown[i].Name))))
 	}
-	m.AddText("kind", page.Each(shown, func(of *record.ProgramMap) page.Cell { return page.Words(page.Heading(of.Kind)) }))
-	m.Add("entries at most", page.Each(shown, func(of *record.ProgramMap) page.Cell { return page.Words(strconv.FormatInt(of.Entries, 10)) }))
-	m.Add("memory", page.Each(shown, func(of *record.ProgramMap) page.Cell { return page.BytesOf(of.Memory) }))
-	m.AddIf("maps in it", page.Each(shown, func(of *record.ProgramMap) page.Cell {
+	m.AddText("kind", page.Each(shown, func(of *mapRow) page.Cell { return page.Words(page.Heading(of.Kind)) }))
+	m.Add("entries at most", page.Each(shown, func(of *mapRow) page.Cell { return page.Words(strconv.FormatInt(of.Entries, 10)) }))
+	m.Add("memory", page.Each(shown, func(of *mapRow) page.Cell { return page.BytesOf(of.Memory) }))
+	m.AddIf("maps in it", page.Each(shown, func(of *mapRow) page.Cell {
 		if of.Inner == 0 {
 			return page.Words(page.Dot)
 		}
 		return page.Cell{Head: strconv.Itoa(of.Inner), Tail: "(" + page.BytesOf(of.InnerMemory).Head + ")"}
 	}))
-	m.AddIf("shared by", page.Each(shown, func(of *record.ProgramMap) page.Cell {
-		if n := max(of.Shared, users[of.ID]); n > 1 {
-			return page.Words(strconv.Itoa(n))
+	m.AddIf("shared by", page.Each(shown, func(of *mapRow) page.Cell {
+		if of.Shared > 1 {
+			return page.Words(strconv.Itoa(of.Shared))
 		}
 		return page.Words(page.Dot)
 	}))
-	if len(keepers) > 0 {
-		m.AddText("kept by", page.Each(shown, func(of *record.ProgramMap) page.Cell { return page.Words(cmp.Or(keepers[of.ID], "programs")) }))
+	if len(unused) > 0 {
+		m.AddText("kept by", page.Each(shown, keeper))
 	}
 	s.Table = m
 	return s
