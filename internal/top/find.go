@@ -1,6 +1,7 @@
 package top
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -173,11 +174,7 @@ func holds(set record.Membership, tids []int) bool {
 func describe(f *attribution.Found) *box {
 	b := &box{Sandbox: Sandbox{Name: f.Name, Engine: f.Engine, Rule: f.Rule, Pod: f.Pod, IDs: append([]string{}, f.Box.IDs...)}}
 	// What stays the same while containers come into a pod and leave it.
-	for _, b.key = range append([]string{f.Pod, f.Box.Group}, append(b.IDs, f.Name)...) {
-		if b.key != "" {
-			break
-		}
-	}
+	b.key = cmp.Or(slices.Concat([]string{f.Pod, f.Box.Group}, b.IDs, []string{f.Name})...)
 	return b
 }
 
