@@ -2,23 +2,17 @@ package cli
 
 import (
 	"context"
-	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/tare-bench/tare/internal/instrument"
 	"github.com/tare-bench/tare/internal/instrument/storage"
 	storagerun "github.com/tare-bench/tare/internal/instrument/storage/run"
 	"github.com/tare-bench/tare/internal/instrument/storage/run/volume"
-	"github.com/tare-bench/tare/internal/instrument/storage/tool"
 	"github.com/tare-bench/tare/internal/lane"
 	"github.com/tare-bench/tare/internal/node/snapshot"
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/child"
-	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -91,27 +85,4 @@ func (o *session) volumeDir(v storage.Volume) (string, error) {
 	}
 	dir, _, err := o.run.Dirs("-volume-" + v.Kind)
 	return dir, err
-}
-
-// maxJobFile is what a job file can have at most.
-const maxJobFile = 1 << 20
-
-func readJobFile(path string) (storage.Job, error) {
-	info, err := os.Stat(path) // opening a pipe would wait for a writer
-	if err == nil && (!info.Mode().IsRegular() || info.Size() > maxJobFile) {
-		err = fmt.Errorf("%s is no file of up to 1 MiB", path)
-	}
-	if err != nil {
-		return storage.Job{}, err
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return storage.Job{}, err
-	}
-	sections, err := tool.ParseJobFile(string(text))
-	if err != nil {
-		return storage.Job{}, fmt.Errorf("%s: %w", path, err)
-	}
-	name := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
-	return storage.Job{Name: term.Clean(name), Tool: storage.ToolFio, Options: sections}, nil
 }

@@ -29,13 +29,10 @@ var performers = map[string]performer{
 	density.Name:   {perform: by(weighDensity)},
 }
 
-// equip gives options what they cannot do themselves, since it takes an engine or a tool.
+// equip gives options what they cannot do themselves, since it takes an engine.
 func equip(o option.Options) {
 	if w, ok := o.(interface{ IdentifyBy(terms.Identify) }); ok {
 		w.IdentifyBy(find.IdentifyCRI)
-	}
-	if s, ok := o.(*storage.Options); ok {
-		s.ReadJobFile = readJobFile
 	}
 }
 

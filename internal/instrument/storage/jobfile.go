@@ -1,11 +1,12 @@
 package storage
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
 	"strings"
-	"unicode"
 
 	"github.com/tare-bench/tare/internal/core/option"
 )
@@ -13,7 +14,7 @@ import (
 // What a job file of fio's may hold.
 const (
 	MaxSections = 100
-	MaxOptions  = 1000 // of all sections together
+	maxOptions  = 1000 // of all sections together
 	maxValue    = 4096 // bytes of an option's value
 )
 
@@ -41,8 +42,8 @@ func (o *FioOption) Declare(s *option.Set) {
 	option.Var(s, &o.Value, "value", "what stands behind it (default: there is no =)", option.Word)
 }
 
-// global is the section whose options all later jobs have.
-const global = "global"
+// Global is the section whose options all later jobs have.
+const Global = "global"
 
 // aliases are fio's other names of options that are looked at here.
 var aliases = map[string]string{
@@ -61,34 +62,28 @@ func FileJobs(sections []Section) (jobs []FileJob) {
 	common := map[string]string{}
 	for _, s := range sections {
 		into := common
-		if s.Name != global {
+		if s.Name != Global {
 			into = maps.Clone(common)
 			jobs = append(jobs, FileJob{s.Name, into})
 		}
 		for _, o := range s.Options {
-			name := strings.ToLower(o.Name)
-			if first, ok := aliases[name]; ok {
-				name = first
-			}
-			into[name] = o.Given()
+			into[o.first()] = o.Given()
 		}
 	}
 	return jobs
 }
 
+// first is the first of an option's names.
+func (o *FioOption) first() string { return cmp.Or(aliases[o.Name], o.Name) }
+
 // Given is an option's value: one without switches it on.
-func (o *FioOption) Given() string {
-	if o.Value == "" {
-		return "1"
-	}
-	return o.Value
-}
+func (o *FioOption) Given() string { return cmp.Or(o.Value, "1") }
 
-// optionName is what fio's own options are made of.
-var optionName = Pattern(`^[A-Za-z0-9_]{1,100}$`)
+// errNoJob is of sections that say nothing that is done.
+var errNoJob = errors.New("it has no job: write a section such as [randread]")
 
-// optionsWrong are about the form. What an option does in a sandbox is known
-// to the tool.
+// optionsWrong refuses what is not known to stay within tare's own files, wherever
+// the options come from: a plan may hold them without a job file.
 func (j *Job) optionsWrong() option.FieldErrors {
 	var all option.FieldErrors
 	if j.Tool != ToolFio {
@@ -99,34 +94,53 @@ func (j *Job) optionsWrong() option.FieldErrors {
 	if !reflect.DeepEqual(rest, Job{}) {
 		all = append(all, option.Wrongf("options", "they say all that the job does: leave out rw, bs, size and the other fields but name, tool, caches and volumes"))
 	}
-	if len(j.Options) > MaxSections {
-		return append(all, option.Wrongf("options", "%d sections are too many: at most %d are allowed", len(j.Options), MaxSections))
-	}
-	count := 0
-	for _, section := range j.Options {
-		if count += len(section.Options); count > MaxOptions {
-			return append(all, option.Wrongf("options", "they are more than %d: at most as many are allowed", MaxOptions))
-		}
-		if err := section.check(); err != nil {
-			return append(all, option.Wrongf("options", "%v", err))
-		}
+	if err := checkSections(j.Options); err != nil {
+		all = append(all, option.Wrongf("options", "%v", err))
 	}
 	return all
 }
 
-func (s *Section) check() error {
-	if s.Name == "" || len(s.Name) > MaxJobName || strings.ContainsFunc(s.Name, func(r rune) bool { return !unicode.IsPrint(r) || r == ']' || r == '[' }) {
-		return fmt.Errorf("%s is not the name of a section", option.Quote(s.Name))
+func checkSections(sections []Section) error {
+	if len(sections) > MaxSections {
+		return fmt.Errorf("%d sections are too many: at most %d are allowed", len(sections), MaxSections)
 	}
-	for _, o := range s.Options {
-		switch {
-		case !optionName().MatchString(o.Name):
-			return fmt.Errorf("%s in section %s is not the name of an option", option.Quote(o.Name), option.Quote(s.Name))
-		case len(o.Value) > maxValue:
-			return fmt.Errorf("the value of %s in section %s is %d bytes long: at most %d are allowed", o.Name, option.Quote(s.Name), len(o.Value), maxValue)
-		case strings.ContainsFunc(o.Value, func(r rune) bool { return !unicode.IsPrint(r) && r != '\t' }):
-			return fmt.Errorf("the value of %s in section %s is not one line of text", o.Name, option.Quote(s.Name))
+	count := 0
+	for _, s := range sections {
+		if count += len(s.Options); count > maxOptions {
+			return fmt.Errorf("they are more than %d: at most as many are allowed", maxOptions)
 		}
+		if err := checkSection(s.Name); err != nil {
+			return fmt.Errorf("section %s: %w", option.Quote(s.Name), err)
+		}
+		for _, o := range s.Options {
+			if err := o.check(); err != nil {
+				return fmt.Errorf("section %s: %w", option.Quote(s.Name), err)
+			}
+		}
+	}
+	if len(FileJobs(sections)) == 0 {
+		return errNoJob
 	}
 	return nil
 }
+
+// checkSection takes names that fio can name files by. Everything that begins
+// with "global" is a global section to fio.
+func checkSection(name string) error {
+	switch {
+	case name == Global:
+		return nil
+	case name == "" || len(name) > MaxJobName:
+		return fmt.Errorf("a name has from 1 to %d characters", MaxJobName)
+	case strings.HasPrefix(strings.ToLower(name), Global):
+		return errors.New("fio takes every name that begins with \"global\" for its global section: use another one")
+	case strings.Trim(name, nameLetters) != "" || strings.ContainsRune(".- ", rune(name[0])) || strings.HasSuffix(name, ".") || strings.Contains(name, ".."):
+		return errors.New("files are named by it: use letters, digits, blanks and _ + = and, between those, . and -")
+	}
+	return nil
+}
+
+const (
+	alphanumeric = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+	nameLetters  = alphanumeric + "._+=- "
+)

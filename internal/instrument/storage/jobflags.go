@@ -50,7 +50,7 @@ func (f *jobFlags) apply(s *option.Set, o *Options) error {
 		if asked {
 			return option.WrongFlag("jobfile", "the file says what the jobs are; leave out --jobs, --size, --bs, --numjobs and --tool")
 		}
-		job, err := o.ReadJobFile(f.file)
+		job, err := ReadJobFile(f.file)
 		if err != nil {
 			return option.WrongFlag("jobfile", "%v", err)
 		}

@@ -160,6 +160,9 @@ func TestJobsThatMakeNoSenseAreRefused(t *testing.T) {
 		change(&j)
 		return j
 	}
+	options := func(o FioOption) Job {
+		return Job{Name: "a", Tool: ToolFio, Options: []Section{{"s", []FioOption{o}}}}
+	}
 	for want, j := range map[string]Job{
 		"name: it has none":                           fio(func(j *Job) { j.Name = "" }),
 		"101 characters long":                         fio(func(j *Job) { j.Name = strings.Repeat("ä", 101) }),
@@ -191,11 +194,17 @@ func TestJobsThatMakeNoSenseAreRefused(t *testing.T) {
 		"tool: \"dd\" reads no job file":              {Name: "a", Tool: ToolDD, Options: []Section{{Name: "a"}}},
 		"options: 101 sections are too many":          {Name: "a", Tool: ToolFio, Options: make([]Section, 101)},
 		"options: they are more than 1000":            {Name: "a", Tool: ToolFio, Options: []Section{{"a", make([]FioOption, 1001)}}},
-		`options: "" is not the name of a sec`:        {Name: "a", Tool: ToolFio, Options: []Section{{Name: ""}}},
-		`options: "a]b" is not the name of a`:         {Name: "a", Tool: ToolFio, Options: []Section{{Name: "a]b"}}},
-		`options: "a=b" in section "s" is not`:        {Name: "a", Tool: ToolFio, Options: []Section{{"s", []FioOption{{"a=b", ""}}}}},
-		`value of bs in section "s" is not one`:       {Name: "a", Tool: ToolFio, Options: []Section{{"s", []FioOption{{"bs", "4k\nexec_prerun=sh"}}}}},
-		`value of bs in section "s" is 5000 byte`:     {Name: "a", Tool: ToolFio, Options: []Section{{"s", []FioOption{{"bs", long(5000)}}}}},
+		"options: it has no job":                      {Name: "a", Tool: ToolFio, Options: []Section{{Name: "global"}}},
+		`options: section "": a name has from 1 to`:   {Name: "a", Tool: ToolFio, Options: []Section{{Name: ""}}},
+		`options: section "a]b": files are named`:     {Name: "a", Tool: ToolFio, Options: []Section{{Name: "a]b"}}},
+		`options: section "/dev/sda": files are`:      {Name: "a", Tool: ToolFio, Options: []Section{{Name: "/dev/sda"}}},
+		`options: section "-a": files are named by`:   {Name: "a", Tool: ToolFio, Options: []Section{{Name: "-a"}}},
+		`options: section "s": option "a=b"`:          options(FioOption{"a=b", ""}),
+		`options: section "s": option "exec_prerun"`:  options(FioOption{"exec_prerun", "true"}),
+		`"/dev/sda" cannot be used: a value is a`:     options(FioOption{"filename", "/dev/sda"}),
+		`cannot be used: a value is a number or a`:    options(FioOption{"bs", "4k\nexec_prerun=sh"}),
+		`cannot be used: it is not one line`:          options(FioOption{"description", "a\x1b[2J"}),
+		`cannot be used: it is 5000 bytes`:            options(FioOption{"bs", long(5000)}),
 	} {
 		if err := option.Check(&j); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v", want, err)
@@ -314,11 +323,8 @@ func TestAJobFileIsScaledLineByLine(t *testing.T) {
 	if s.Jobs[0].Options[0].Options[1].Value != "1g" {
 		t.Error("the plan's own job was changed")
 	}
-	for line, why := range map[string]string{
-		"size=1g-2g": "is not one size", "size=50%": "a percentage", "runtime=1:30": "is no time", "number_ios=many": "it is no number", "io_size=4x": "is not one size",
-	} {
-		s.Jobs = []Job{file("[a]", line)}
-		s.Scale = 0.5
+	for line, why := range map[string]string{"number_ios=many": "it is no number", "bssplit=4k/50:8k/50": "its blocks are of several sizes"} {
+		s.Jobs, s.Scale = []Job{file("[a]", line, "size=1g")}, 0.5
 		if _, _, err := s.Resolved(); err == nil || !strings.Contains(err.Error(), why) || !strings.Contains(err.Error(), "or no scale") {
 			t.Errorf("%s: %v", line, err)
 		}
@@ -326,10 +332,6 @@ func TestAJobFileIsScaledLineByLine(t *testing.T) {
 		if _, jobs, err := s.Resolved(); err != nil || !reflect.DeepEqual(jobs, s.Jobs) {
 			t.Errorf("%s without a scale: %+v, %v", line, jobs, err)
 		}
-	}
-	s.Jobs, s.Scale = []Job{file("[a]", "bssplit=4k/50:8k/50", "size=1g")}, 0.5
-	if _, _, err := s.Resolved(); err == nil || !strings.Contains(err.Error(), "its blocks are of several sizes") {
-		t.Errorf("got %v", err)
 	}
 }
 

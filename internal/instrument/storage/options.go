@@ -56,10 +56,6 @@ type Options struct {
 	Programs map[string]string
 	Baseline string // the target whose figures are 1; "": see [Judgement.bases]
 	figure.Comparing
-
-	// ReadJobFile reads a job file of fio's for --jobfile; whoever knows fio's options
-	// gives it.
-	ReadJobFile func(path string) (Job, error)
 }
 
 // Drop says which caches are dropped before a job.

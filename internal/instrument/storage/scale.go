@@ -81,8 +81,8 @@ func (j *Job) scaledOptions(scale float64) (Job, error) {
 }
 
 func scaledOption(o FioOption, scale float64, block func() (int64, error)) (string, error) {
-	switch strings.ToLower(o.Name) {
-	case "size", "io_size", "io_limit", "filesize":
+	switch o.first() {
+	case "size", "io_size", "filesize":
 		size, err := ParseFioSize(o.Value)
 		if err != nil {
 			return "", err
@@ -102,7 +102,7 @@ func scaledOption(o FioOption, scale float64, block func() (int64, error)) (stri
 			return "", fmt.Errorf("it is no number from 1 to %d", int64(MaxRequests))
 		}
 		return strconv.FormatInt(max(scaled(n, scale), 1), 10), nil
-	case "runtime", "timeout":
+	case "runtime":
 		d, err := ParseFioTime(o.Value)
 		if err != nil {
 			return "", err

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/instrument/storage"
-	"github.com/tare-bench/tare/internal/instrument/storage/tool"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
 )
@@ -32,7 +31,7 @@ func TestTheRecordHasFiosOwnFigures(t *testing.T) {
 }
 
 func TestAJobFileOfFiosRunsWholeAndTheRecordHasItsFigures(t *testing.T) {
-	sections, err := tool.ParseJobFile("; of two kinds\n[global]\nsize=4m\nbs=16k\n[random reads]\nrw=randread\nnumjobs=2\n[writes]\nrw=write\nbs=128k\n")
+	sections, err := storage.ParseJobFile("; of two kinds\n[global]\nsize=4m\nbs=16k\n[random reads]\nrw=randread\nnumjobs=2\n[writes]\nrw=write\nbs=128k\n")
 	if err != nil {
 		t.Fatal(err)
 	}

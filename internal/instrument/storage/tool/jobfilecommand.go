@@ -4,32 +4,19 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/tare-bench/tare/internal/instrument/storage"
 )
 
-// fileJob is a job of a job file.
-type fileJob struct{ storage.FileJob }
-
-func (j fileJob) value(name string) string { return j.Options[name] }
-
-func jobsOf(sections []storage.Section) (jobs []fileJob) {
-	for _, j := range storage.FileJobs(sections) {
-		jobs = append(jobs, fileJob{j})
-	}
-	return jobs
-}
+// fileJob are the options of a job of a job file.
+type fileJob map[string]string
 
 // jobFileCommand gives fio the sections as options, and at the end of each job what
 // tare sets: of most options the last one counts.
 func jobFileCommand(j storage.Job, at Place) ([]string, error) {
-	if err := checkSections(j.Options); err != nil {
-		return nil, fmt.Errorf("job %q: %w", j.Name, err)
-	}
-	jobs := jobsOf(j.Options)
+	jobs := storage.FileJobs(j.Options)
 	args := []string{at.Program, "--output-format=json"}
 	for _, s := range j.Options {
 		args = append(args, option("name", s.Name))
@@ -39,14 +26,14 @@ func jobFileCommand(j storage.Job, at Place) ([]string, error) {
 			args = append(args, option("directory", at.Dir))
 		}
 		for _, o := range s.Options {
-			if !slices.Contains(ourOptions, o.Name) && (at.Device == "" || o.Name != "filename") {
+			if !o.IsOurs() && (at.Device == "" || o.Name != "filename") {
 				args = append(args, option(o.Name, o.Given()))
 			}
 		}
-		if s.Name == global {
+		if s.Name == storage.Global {
 			continue
 		}
-		ours, err := jobs[0].ours(at)
+		ours, err := fileJob(jobs[0].Options).ours(at)
 		if err != nil {
 			return nil, fmt.Errorf("job %q: section %q: %w", j.Name, s.Name, err)
 		}
@@ -65,7 +52,7 @@ func (j fileJob) ours(at Place) (args []string, err error) {
 	}
 	args = append(append(args, option("direct", digit(at.Direct))), fioReporting...)
 	own := time.Duration(0)
-	if runtime := j.value("runtime"); runtime != "" {
+	if runtime := j["runtime"]; runtime != "" {
 		if own, err = storage.ParseFioTime(runtime); err != nil {
 			return nil, err
 		}
@@ -73,7 +60,7 @@ func (j fileJob) ours(at Place) (args []string, err error) {
 	switch limit := shorter(own, at.Limit); {
 	case limit > 0:
 		args = append(args, option("runtime", fioTime(limit)))
-	case j.value("time_based") != "" && j.value("time_based") != "0":
+	case j["time_based"] != "" && j["time_based"] != "0":
 		return nil, errors.New("it would never end: it has time_based, and no runtime")
 	}
 	return args, nil
@@ -81,10 +68,10 @@ func (j fileJob) ours(at Place) (args []string, err error) {
 
 // checkOnDevice wants a job to say how much of a device it takes.
 func (j fileJob) checkOnDevice() error {
-	if j.value("size") == "" {
+	if j["size"] == "" {
 		return errors.New("it has no size: on a device it would take all of it")
 	}
-	if n := j.value("nrfiles"); n != "" && n != "1" || j.value("filesize") != "" {
+	if n := j["nrfiles"]; n != "" && n != "1" || j["filesize"] != "" {
 		return errors.New("it has several files or a size of each: a device is one")
 	}
 	return nil
@@ -92,13 +79,10 @@ func (j fileJob) checkOnDevice() error {
 
 // jobFileFiles are the files that fio makes of the sections.
 func jobFileFiles(j storage.Job, at Place) ([]File, error) {
-	if err := checkSections(j.Options); err != nil {
-		return nil, fmt.Errorf("job %q: %w", j.Name, err)
-	}
 	largest := map[string]int64{}
 	var paths []string
-	for _, job := range jobsOf(j.Options) {
-		files, err := job.files(at)
+	for _, job := range storage.FileJobs(j.Options) {
+		files, err := fileJob(job.Options).files(job.Name, at)
 		if err != nil {
 			return nil, fmt.Errorf("job %q: section %q: %w", j.Name, job.Name, err)
 		}
@@ -119,13 +103,13 @@ func jobFileFiles(j storage.Job, at Place) ([]File, error) {
 	return all, nil
 }
 
-func (j fileJob) files(at Place) ([]File, error) {
-	threads, count := max(numberOrNone(j.value("numjobs")), 1), max(numberOrNone(j.value("nrfiles")), 1)
+func (j fileJob) files(name string, at Place) ([]File, error) {
+	threads, count := max(numberOrNone(j["numjobs"]), 1), max(numberOrNone(j["nrfiles"]), 1)
 	if err := tooMany(threads, count); err != nil {
 		return nil, err
 	}
-	names := strings.Split(j.value("filename"), ":")
-	if j.value("filename") != "" {
+	names := strings.Split(j["filename"], ":")
+	if j["filename"] != "" {
 		count = len(names) // at most as many as a line has bytes
 	}
 	size, err := j.extent(int64(threads), int64(count))
@@ -134,12 +118,12 @@ func (j fileJob) files(at Place) ([]File, error) {
 		return nil, err
 	case at.Device != "":
 		return []File{{Path: at.Device, Size: size}}, nil
-	case j.value("filename") == "":
-		return numbered(at.Dir, j.Name, threads, count, size)
+	case j["filename"] == "":
+		return numbered(at.Dir, name, threads, count, size)
 	}
 	var all []File
-	for _, name := range names {
-		all = append(all, File{Path: path.Join(at.Dir, name), Size: size})
+	for _, own := range names {
+		all = append(all, File{Path: path.Join(at.Dir, own), Size: size})
 	}
 	return all, nil
 }
@@ -152,7 +136,7 @@ func (j fileJob) extent(threads, files int64) (int64, error) {
 		name string
 		to   *int64
 	}{{"size", &n.size}, {"filesize", &n.each}, {"offset", &n.offset}, {"offset_increment", &n.step}} {
-		value := j.value(o.name)
+		value := j[o.name]
 		if value == "" {
 			continue
 		}
@@ -165,13 +149,13 @@ func (j fileJob) extent(threads, files int64) (int64, error) {
 		n.each = n.size / files
 	}
 	if n.each == 0 && n.size > 0 {
-		return 0, fmt.Errorf("size=%.100q leaves no byte for each of %d files: write more, or filesize=1M", j.value("size"), files)
+		return 0, fmt.Errorf("size=%.100q leaves no byte for each of %d files: write more, or filesize=1M", j["size"], files)
 	}
 	if n.each == 0 {
 		return 0, errors.New("it has no size: how much room it takes cannot be told before; write size=1G or filesize=1G")
 	}
 	if n.step > storage.MaxFile/threads {
-		return 0, fmt.Errorf("offset_increment=%.100q for %d threads leads beyond 16T", j.value("offset_increment"), threads)
+		return 0, fmt.Errorf("offset_increment=%.100q for %d threads leads beyond 16T", j["offset_increment"], threads)
 	}
 	if n.each += n.offset + n.step*(threads-1); n.each > storage.MaxFile {
 		return 0, errors.New("it goes beyond 16T of a file")

@@ -156,7 +156,7 @@ func TestRealFioRunsAJobFileOnWhatItLaidOut(t *testing.T) {
 		"from an offset":                   "[r]\nrw=read\nbs=4k\nsize=256k\noffset=256k\n",
 	} {
 		t.Run(name, func(t *testing.T) {
-			sections, err := ParseJobFile(text)
+			sections, err := storage.ParseJobFile(text)
 			if err != nil {
 				t.Fatal(err)
 			}

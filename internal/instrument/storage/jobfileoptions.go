@@ -1,11 +1,12 @@
-package tool
+package storage
 
 import (
+	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
-
-	"github.com/tare-bench/tare/internal/instrument/storage"
+	"unicode"
 )
 
 // fioOptions are those that a job file may hold: they say how bytes are moved,
@@ -62,12 +63,12 @@ func named(names ...string) func(string) bool {
 	return func(s string) bool { return slices.Contains(names, s) }
 }
 
-// checkOption refuses what is not known to stay within tare's own files.
-func checkOption(o storage.FioOption) error {
-	if slices.Contains(ourOptions, o.Name) {
-		return nil
-	}
-	if !slices.Contains(fioOptions, o.Name) {
+// IsOurs tells whether tare sets the option itself.
+func (o *FioOption) IsOurs() bool { return slices.Contains(ourOptions, o.Name) }
+
+// check refuses what is not known to stay within tare's own files.
+func (o *FioOption) check() error {
+	if !o.IsOurs() && !slices.Contains(fioOptions, o.Name) {
 		for _, r := range refusals {
 			if r.fits(o.Name) {
 				return fmt.Errorf("option %.40q cannot be used: %s", o.Name, r.why)
@@ -75,27 +76,35 @@ func checkOption(o storage.FioOption) error {
 		}
 		return fmt.Errorf("option %.40q is not among those that tare gives on to fio: take the line out, or write it as fio(1) does", o.Name)
 	}
-	if err := checkValue(o); err != nil {
+	if err := o.checkValue(); err != nil {
 		return fmt.Errorf("%s=%.100q cannot be used: %w", o.Name, o.Value, err)
 	}
 	return nil
 }
 
 // checkValue lets through the letters of plain values: fio hands ones with a $ to
-// a shell. Parts of a distribution, and of nothing else, have slashes.
-func checkValue(o storage.FioOption) error {
+// a shell. Parts of a distribution, and of nothing else, have slashes. What tare
+// sets itself is not given to fio, so that it only has to be a line of text.
+func (o *FioOption) checkValue() error {
 	letters := alphanumeric + "_.,:%+-"
 	if o.Name == "bssplit" || o.Name == "random_distribution" {
 		letters += "/"
 	}
-	if strings.Trim(o.Value, letters) != "" || strings.Contains(o.Value, "..") {
-		return fmt.Errorf("a value is a number or a plain name, without /, .. and $")
+	switch {
+	case len(o.Value) > maxValue:
+		return fmt.Errorf("it is %d bytes long: at most %d are allowed", len(o.Value), maxValue)
+	case o.IsOurs() && strings.ContainsFunc(o.Value, func(r rune) bool { return !unicode.IsPrint(r) && r != '\t' }):
+		return errors.New("it is not one line of text")
+	case o.IsOurs():
+		return nil
+	case strings.Trim(o.Value, letters) != "" || strings.Contains(o.Value, ".."):
+		return errors.New("a value is a number or a plain name, without /, .. and $")
 	}
-	switch o.Name {
-	case "rw", "readwrite":
+	switch o.first() {
+	case "rw":
 		word, _, _ := strings.Cut(o.Value, ":")
 		if !slices.Contains([]string{"read", "write", "randread", "randwrite", "rw", "readwrite", "randrw"}, word) {
-			return fmt.Errorf("write read, write, randread, randwrite, rw or randrw")
+			return errors.New("write read, write, randread, randwrite, rw or randrw")
 		}
 	case "ioengine":
 		if !slices.Contains(fioEngines, o.Value) {
@@ -107,17 +116,15 @@ func checkValue(o storage.FioOption) error {
 				return fmt.Errorf("%.40q is no name of a file in tare's folder", name)
 			}
 		}
-	case "runtime", "timeout":
-		if _, err := storage.ParseFioTime(o.Value); err != nil {
-			return err
-		}
-	case "size", "io_size", "io_limit", "filesize", "offset", "offset_increment", "offset_align":
-		if _, err := storage.ParseFioSize(o.Value); err != nil {
-			return err
-		}
+	case "runtime":
+		_, err := ParseFioTime(o.Value)
+		return err
+	case "size", "io_size", "filesize", "offset", "offset_increment", "offset_align":
+		_, err := ParseFioSize(o.Value)
+		return err
 	case "numjobs", "nrfiles":
-		if numberOrNone(o.Value) == 0 {
-			return fmt.Errorf("write a whole number from 1 to %d", storage.MaxJobFiles)
+		if n, err := strconv.Atoi(o.Value); err != nil || n < 1 || n > 1<<30 {
+			return fmt.Errorf("write a whole number from 1 to %d", MaxJobFiles)
 		}
 	}
 	return nil

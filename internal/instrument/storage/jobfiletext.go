@@ -1,0 +1,103 @@
+package storage
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/term"
+)
+
+// The most that a job file may be.
+const (
+	maxJobFile = 256 << 10 // bytes
+	maxLine    = 4096      // bytes: fio's own
+)
+
+// ReadJobFile makes a job of a job file of fio's, called after the file.
+func ReadJobFile(path string) (Job, error) {
+	info, err := os.Stat(path) // opening a pipe would wait for a writer
+	if err == nil && (!info.Mode().IsRegular() || info.Size() > 1<<20) {
+		err = fmt.Errorf("%s is no file of up to 1 MiB", path)
+	}
+	if err != nil {
+		return Job{}, err
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return Job{}, err
+	}
+	sections, err := ParseJobFile(string(text))
+	if err != nil {
+		return Job{}, fmt.Errorf("%s: %w", path, err)
+	}
+	name := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
+	return Job{Name: term.Clean(name), Tool: ToolFio, Options: sections}, nil
+}
+
+// ParseJobFile reads a job file of fio's, see fio(1), "JOB FILE FORMAT". It takes
+// options that move bytes in files of tare's own folder, and refuses, with their
+// line, those that would leave it, run programs or write files on the side.
+//
+// What tare sets for every cell may be there and is overridden: direct and
+// buffered by the cache, group_reporting and the percentiles by what a claim
+// holds. A runtime is kept where it is shorter than the limit. A directory is
+// refused, for it is tare's to choose.
+func ParseJobFile(text string) ([]Section, error) {
+	if len(text) > maxJobFile {
+		return nil, fmt.Errorf("the job file is %d bytes long: at most %d are read", len(text), maxJobFile)
+	}
+	var sections []Section
+	options, number := 0, 0
+	for line := range strings.Lines(text) {
+		number++
+		at := func(format string, args ...any) error {
+			return fmt.Errorf("line %d of the job file: %w", number, fmt.Errorf(format, args...))
+		}
+		if len(line) > maxLine {
+			return nil, at("it is %d bytes long: at most %d are read", len(line), maxLine)
+		}
+		line = uncommented(line)
+		switch {
+		case line == "":
+		case line[0] == '[':
+			name, ok := strings.CutSuffix(line[1:], "]")
+			if !ok {
+				return nil, at("%.100q begins no section: it has no ]", line)
+			}
+			if err := checkSection(name); err != nil {
+				return nil, at("%.100q begins no section: %w", line, err)
+			}
+			if len(sections) == MaxSections {
+				return nil, at("there are more than %d sections", MaxSections)
+			}
+			sections = append(sections, Section{Name: name})
+		case len(sections) == 0:
+			return nil, at("%.100q stands before the first section: write [global] or the name of a job above it", line)
+		default:
+			name, value, _ := strings.Cut(line, "=") // "name=value", "name = value" or "name"
+			o := FioOption{Name: strings.TrimSpace(name), Value: strings.TrimSpace(value)}
+			if err := o.check(); err != nil {
+				return nil, at("%w", err)
+			}
+			if options++; options > maxOptions {
+				return nil, at("there are more than %d options", maxOptions)
+			}
+			last := &sections[len(sections)-1]
+			last.Options = append(last.Options, o)
+		}
+	}
+	if len(FileJobs(sections)) == 0 {
+		return nil, fmt.Errorf("the job file: %w", errNoJob)
+	}
+	return sections, nil
+}
+
+// uncommented is a line without what fio leaves out: from a ; or # on, and blanks.
+func uncommented(line string) string {
+	if i := strings.IndexAny(line, ";#"); i >= 0 {
+		line = line[:i]
+	}
+	return strings.TrimSpace(line)
+}
