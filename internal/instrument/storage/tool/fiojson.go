@@ -27,30 +27,23 @@ func parseFioJSON(text string) (output, error) {
 	if err != nil {
 		return output{}, err
 	}
+	var sides [2][]flow // reads and writes of each job
 	for i := range out.Jobs {
-		if err := out.Jobs[i].check(&out.Jobs[0]); err != nil {
-			return output{}, fmt.Errorf("job %.80q: %w", out.Jobs[i].Name, err)
+		j := &out.Jobs[i]
+		if err := j.check(&out.Jobs[0]); err != nil {
+			return output{}, fmt.Errorf("job %.80q: %w", j.Name, err)
+		}
+		for way, of := range []*fioFlow{j.Read, j.Write} {
+			f, err := of.flow()
+			if err != nil {
+				return output{}, fmt.Errorf("job %.80q: %s: %w", j.Name, []string{"read", "write"}[way], err)
+			}
+			sides[way] = append(sides[way], f)
 		}
 	}
-	var c record.Reported
-	for _, side := range []struct {
-		name string
-		of   func(*fioJob) *fioFlow
-		to   *record.Flow
-	}{{"read", func(j *fioJob) *fioFlow { return j.Read }, &c.Read}, {"write", func(j *fioJob) *fioFlow { return j.Write }, &c.Write}} {
-		var all []flow
-		for i := range out.Jobs {
-			f, err := side.of(&out.Jobs[i]).flow()
-			if err != nil {
-				return output{}, fmt.Errorf("job %.80q: %s: %w", out.Jobs[i].Name, side.name, err)
-			}
-			all = append(all, f)
-		}
-		f, err := together(all)
-		if err != nil {
-			return output{}, err
-		}
-		*side.to, c.Seconds = f.Flow, max(c.Seconds, float64(f.runtime)/1000)
+	c, err := added(sides)
+	if err != nil {
+		return output{}, err
 	}
 	if c.Read.Bytes == 0 && c.Write.Bytes == 0 {
 		return output{}, errors.New("the job neither read nor wrote anything")
@@ -283,6 +276,18 @@ func (l *fioLatency) percentile(p float64) float64 {
 		}
 	}
 	return 0
+}
+
+// added is a claim of the reads and the writes of several jobs.
+func added(sides [2][]flow) (c record.Reported, err error) {
+	for way, to := range []*record.Flow{&c.Read, &c.Write} {
+		f, err := together(sides[way])
+		if err != nil {
+			return c, err
+		}
+		*to, c.Seconds = f.Flow, max(c.Seconds, float64(f.runtime)/1000)
+	}
+	return c, nil
 }
 
 // together is what fio's run status says of several jobs: all bytes by the

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -53,8 +54,8 @@ type fioTextRun struct {
 	name, group string
 	head, terse bool
 	jobs        int
-	read, write []flow
-	last        *flow // whose the details are that come
+	sides       [2][]flow // reads and writes
+	last        *flow     // whose the details are that come
 	clat, lat   record.Latency
 	quantiles   *record.Latency
 	unit        float64 // ns, of the quantiles
@@ -142,9 +143,9 @@ func (t *fioText) figures(f *finder, way string, said [4]string, ms string, base
 	if err := errors.Join(err, also, third, fourth); err != nil {
 		r.err = fmt.Errorf("fio's text: %w", err)
 	}
-	to := &r.read
+	to := &r.sides[0]
 	if way == "write" {
-		to = &r.write
+		to = &r.sides[1]
 	}
 	*to = append(*to, one)
 	r.last = &(*to)[len(*to)-1]
@@ -206,7 +207,7 @@ func (r *fioTextRun) detail(text string) {
 		l, unit := of[m[1]], fioUnits[m[2]]
 		l.Min, l.Max, l.Mean = duration(m[3], unit), duration(m[4], unit), duration(m[5], unit)
 	} else if m := fioIssued().FindStringSubmatch(text); m != nil {
-		for i, side := range [][]flow{r.read, r.write} {
+		for i, side := range r.sides {
 			if n, err := strconv.ParseInt(m[i+1], 10, 64); err == nil && n <= maxIOs && len(side) > 0 {
 				side[len(side)-1].IOs = n
 			}
@@ -235,18 +236,13 @@ func (f *finder) flush() {
 	r.settle()
 	o := output{Line: r.at, Version: t.version, Err: r.err, terse: r.terse, Job: t.described[r.name]}
 	o.Job.Tool, o.Job.NumJobs = storage.ToolFio, r.jobs
-	for _, side := range []struct {
-		all []flow
-		to  *record.Flow
-	}{{r.read, &o.Claim.Read}, {r.write, &o.Claim.Write}} {
-		one, err := together(side.all)
-		for i := range side.all {
-			err = errors.Join(err, side.all[i].check(roundedText))
-		}
-		if err != nil && o.Err == nil {
-			o.Err = fmt.Errorf("fio's text: %w", err)
-		}
-		*side.to, o.Claim.Seconds = one.Flow, max(o.Claim.Seconds, float64(one.runtime)/1000)
+	var err error
+	o.Claim, err = added(r.sides)
+	for _, f := range slices.Concat(r.sides[0], r.sides[1]) {
+		err = errors.Join(err, f.check(roundedText))
+	}
+	if err != nil && o.Err == nil {
+		o.Err = fmt.Errorf("fio's text: %w", err)
 	}
 	if o.Err == nil && o.Claim.Read.Bytes+o.Claim.Write.Bytes == 0 {
 		o.Err = errors.New("a job of fio's without figures")

@@ -48,7 +48,8 @@ func find(in io.Reader) (found []output, left int, err error) {
 	case len(text) > maxKept:
 		return nil, 0, fmt.Errorf("it is longer than %d MiB: split it", maxKept>>20)
 	}
-	f := finder{lines: cleaned(string(text))}
+	f := finder{}
+	f.clean(string(text))
 	for f.at < len(f.lines) {
 		f.at += f.next()
 	}
@@ -58,6 +59,7 @@ func find(in io.Reader) (found []output, left int, err error) {
 
 // finder is a text as far as it has been searched.
 type finder struct {
+	text  string // all lines, each with its end
 	lines []keptLine
 	at    int
 	fio   fioText
@@ -71,7 +73,16 @@ type finder struct {
 type keptLine struct {
 	number   int
 	text     string
+	at       int  // where it begins in the finder's text
 	progress bool // it overwrote others: the state of something unfinished
+}
+
+// upTo is the text from the finder's line to before another.
+func (f *finder) upTo(line int) string {
+	if line == len(f.lines) {
+		return f.text[f.lines[f.at].at:]
+	}
+	return f.text[f.lines[f.at].at:f.lines[line].at]
 }
 
 var (
@@ -84,8 +95,9 @@ var (
 // keptWide are the signs of Chinese texts that dd prints there.
 var keptWide = strings.NewReplacer("，", ", ", "（", " (", "）", ") ")
 
-func cleaned(text string) []keptLine {
-	var all []keptLine
+// clean takes a text as it was kept, line by line.
+func (f *finder) clean(text string) {
+	var all strings.Builder
 	number := 0
 	for whole := range strings.Lines(strings.TrimPrefix(text, "\ufeff")) {
 		number++
@@ -95,11 +107,13 @@ func cleaned(text string) []keptLine {
 			line = html.UnescapeString(keptTags().ReplaceAllString(strings.ToValidUTF8(line[at+1:], "\ufffd"), ""))
 			line = keptWide.Replace(line)
 			if line = strings.TrimLeft(line, "> \t\u00a0"); line != "" { // mails and Markdown quote with >
-				all = append(all, keptLine{number, strings.TrimRight(line, " \t\u00a0\n"), at >= 0})
+				line = strings.TrimRight(line, " \t\u00a0\n")
+				f.lines = append(f.lines, keptLine{number, line, all.Len(), at >= 0})
+				all.WriteString(line + "\n")
 			}
 		}
 	}
-	return all
+	f.text = all.String()
 }
 
 // next looks at one line, and returns how many it has used.
@@ -160,26 +174,6 @@ func (f *finder) add(o output) {
 	f.found = append(f.found, o)
 }
 
-// keptReader reads lines, as long as they are not more than left bytes.
-type keptReader struct {
-	lines []keptLine
-	left  int
-	rest  string
-}
-
-func (r *keptReader) Read(p []byte) (int, error) {
-	if r.rest == "" {
-		if len(r.lines) == 0 || len(r.lines[0].text) >= r.left {
-			return 0, io.EOF
-		}
-		r.rest, r.lines = r.lines[0].text+"\n", r.lines[1:]
-		r.left -= len(r.rest)
-	}
-	n := copy(p, r.rest)
-	r.rest = r.rest[n:]
-	return n, nil
-}
-
 // fioJSON is known by what it begins with, and ends where its outermost object
 // does. Of JSON that breaks off, the line that is none is looked at again.
 func (f *finder) fioJSON() int {
@@ -191,30 +185,24 @@ func (f *finder) fioJSON() int {
 		return 0
 	}
 	f.flush()
-	in := &keptReader{lines: f.lines[f.at:], left: maxJSON}
-	d := json.NewDecoder(in)
+	in := f.upTo(len(f.lines))
+	in = in[:min(len(in), maxJSON)]
+	d := json.NewDecoder(strings.NewReader(in))
 	var whole json.RawMessage
 	var o output
-	used := int64(maxJSON)
+	used := len(in)
 	err := d.Decode(&whole)
 	if err == nil {
-		used = d.InputOffset() + 1
+		used = int(d.InputOffset()) + 1 // the line's end
 		o, err = parseFioJSON(string(whole))
 	} else {
 		if broken, ok := errors.AsType[*json.SyntaxError](err); ok {
-			used = broken.Offset - 1
+			used = int(broken.Offset) - 1
 		}
 		err = fmt.Errorf("it breaks off or is longer than %d MiB", maxJSON>>20)
 	}
 	f.take("fio's JSON", f.lines[f.at].number, o, err)
-	n := 0
-	for _, l := range f.lines[f.at:] {
-		if used -= int64(len(l.text)) + 1; used < 0 {
-			break
-		}
-		n++
-	}
-	return max(n, 1)
+	return max(strings.Count(in[:min(used, len(in))], "\n"), 1)
 }
 
 // fioRW has one word for reads and writes at random places, and one for those in
@@ -281,21 +269,18 @@ func (f *finder) sysbenchText() (text string, n int, files bool) {
 	other := func(line string) bool {
 		return fioCut().MatchString(line) || fioHead().MatchString(line) || ddCopied().MatchString(line) || ddLike().MatchString(line) || sbWritten().MatchString(line) || line == "{"
 	}
-	var b strings.Builder
 	said := sysbenchRuns(f.lines[f.at].text)
 	for _, l := range f.lines[f.at:min(len(f.lines), f.at+maxReport)] {
-		if n > 0 && (sysbenchBegins(l.text) || said && sysbenchRuns(l.text) || other(l.text)) || b.Len()+len(l.text) > maxText {
+		if n > 0 && (sysbenchBegins(l.text) || said && sysbenchRuns(l.text) || other(l.text)) || l.at-f.lines[f.at].at+len(l.text) > maxText {
 			break
 		}
 		n, said = n+1, said || sysbenchRuns(l.text)
 		files = files || strings.HasPrefix(l.text, "Operations performed") || strings.HasPrefix(l.text, "File operations") || sbFsync().MatchString(l.text)
-		b.WriteString(l.text)
-		b.WriteByte('\n')
 		if strings.HasPrefix(l.text, "execution time (avg/stddev)") {
 			break
 		}
 	}
-	return b.String(), n, files
+	return f.upTo(f.at + n), n, files
 }
 
 // ddCommandLine is dd with its operands, as a console shows what was typed.
@@ -321,10 +306,7 @@ func (f *finder) ddEnd() int {
 	for from > max(0, f.at-2) && ddRecordLine().MatchString(f.lines[from-1].text) {
 		from--
 	}
-	text := ""
-	for _, l := range f.lines[from : f.at+1] {
-		text += l.text + "\n"
-	}
+	text := f.text[f.lines[from].at : l.at+len(l.text)]
 	rw := storage.RWWrite
 	if strings.Contains(f.dd, "of=/dev/null") {
 		rw = storage.RWRead

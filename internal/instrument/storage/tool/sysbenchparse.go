@@ -217,13 +217,9 @@ func (s *sysbenchText) direct(flags string) bool {
 
 // sbNumber reads a number, or a size in bytes, that a form has let through.
 func sbNumber(text string) (float64, error) {
-	unit, number := 1.0, strings.TrimRight(text, "KMGTibB")
-	if suffix := text[len(number):]; suffix != "" {
-		unit = math.Pow(1024, float64(strings.Index("KMGT", suffix[:1])+1))
-	}
-	v, err := strconv.ParseFloat(number, 64)
-	if err != nil || !within(v*unit, maxBytes) {
+	v, err := amount(strings.TrimRight(text, "bB"), 1024)
+	if err != nil || v > maxBytes {
 		return 0, fmt.Errorf("%.40q is no number, or too much", text)
 	}
-	return v * unit, nil
+	return v, nil
 }
