@@ -2,6 +2,8 @@ package storage
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/tare-bench/tare/internal/core/stat"
 	"github.com/tare-bench/tare/record"
@@ -27,23 +29,17 @@ type bound struct {
 	inFlight  float64 // requests at a time; 0: as many as the device takes
 	device    string  // that gave it; "" where that is not known
 	from      string  // in words
+	figure    float64 // of a cell that is held beside it
 }
 
-// beside is a figure beside the bound that applies to it.
-type beside struct {
-	bound
-	figure float64
-	limit  float64 // value, for as many requests at a time as the cell has
-}
+func (b *bound) factor() float64 { return b.figure / b.value }
 
-func (b *beside) factor() float64 { return b.figure / b.limit }
-
-func (b *beside) text() string {
+func (b *bound) text() string {
 	verb := [directionCount]string{"read", "written"}[b.direction]
 	if b.iops {
-		return fmt.Sprintf("%.0f IOPS %s are %s the %.0f of %s", b.figure, verb, timesText(b.factor()), b.limit, b.from)
+		return fmt.Sprintf("%.0f IOPS %s are %s the %.0f of %s", b.figure, verb, timesText(b.factor()), b.value, b.from)
 	}
-	return fmt.Sprintf("%s %s are %s the %s of %s", rateText(b.figure), verb, timesText(b.factor()), rateText(b.limit), b.from)
+	return fmt.Sprintf("%s %s are %s the %s of %s", rateText(b.figure), verb, timesText(b.factor()), rateText(b.value), b.from)
 }
 
 func timesText(factor float64) string {
@@ -53,92 +49,63 @@ func timesText(factor float64) string {
 	return fmt.Sprintf("%.2g ×", factor)
 }
 
-// measured are the bounds that were measured on the host.
-func (j *Judgement) measured(volume string) []bound {
-	var out []bound
-	for _, c := range j.Ceilings {
-		if c.Volume != volume {
-			continue
-		}
-		for _, x := range ceilingColumns {
-			out = append(out, bound{direction: x.direction, iops: x.iops, value: *x.of(&c), from: "the volume's ceiling on the host", device: c.Device})
-		}
-	}
-	return out
-}
-
-// on is the device that the cell's volume lies on; ok is false where no place was
-// recorded, as in what was imported. An engine's root file system may lie on
-// another device than the run's own folders, and then is on none that is known.
-func (w *Cell) on() (device string, ok bool) {
-	if w.place == nil {
-		return "", false
-	}
-	return w.place.Device, true
-}
-
-// ofSameDevice leaves those bounds that are of the cell's own device.
-func (w *Cell) ofSameDevice(bounds []bound) []bound {
-	device, known := w.on()
-	if !known {
-		return bounds
-	}
-	var out []bound
-	for _, b := range bounds {
-		if b.device == device {
-			out = append(out, b)
-		}
-	}
-	return out
-}
-
-// estimateBounds finds what else can stand for the ceiling of each volume.
-// Direct I/O of the host counts, for as long or as much as no memory holds;
-// where the host has none, that of targets that share its kernel.
-func (j *Judgement) estimateBounds() {
+// findBounds finds the bounds of each volume: what was measured on the host, and else
+// what can stand for that. Direct I/O of the host counts, for as long or as much as no
+// memory holds; where the host has none, that of targets that share its kernel.
+func (j *Judgement) findBounds() {
 	j.bounds = map[string][]bound{}
-	ranks := map[string]int{}
-	sets := map[string]bool{} // volumes with random cells over large files
-	type candidate struct {
-		*Cell
-		rank int
+	for volume, cells := range j.nearDevice() {
+		large := func(c *Cell) bool { return c.table.random() && c.table.set() >= largeSet }
+		some := slices.ContainsFunc(cells, large)
+		for _, c := range cells {
+			if !some || !c.table.random() || large(c) { // smaller files may be in a controller's memory
+				j.bounds[volume] = append(j.bounds[volume], c.bound())
+			}
+		}
 	}
-	var all []candidate
+	measured := map[string][]bound{}
+	for _, c := range j.Ceilings {
+		for _, x := range ceilingColumns {
+			measured[c.Volume] = append(measured[c.Volume],
+				bound{direction: x.direction, iops: x.iops, value: *x.of(&c), from: "the volume's ceiling on the host", device: c.Device})
+		}
+	}
+	maps.Copy(j.bounds, measured)
+}
+
+// nearDevice are the steady cells of each volume whose targets are nearest to the
+// device.
+func (j *Judgement) nearDevice() map[string][]*Cell {
+	all := map[string][]*Cell{}
 	for _, t := range j.Tables {
 		for _, c := range t.Cells {
-			rank := standing(c.info)
-			if rank == 0 || !c.steady() {
+			own := standing(c.info)
+			if own == 0 || !c.steady() {
 				continue
 			}
-			all = append(all, candidate{c, rank})
-			ranks[t.Volume] = max(ranks[t.Volume], rank)
+			if others := all[t.Volume]; others == nil || own > standing(others[0].info) {
+				all[t.Volume] = []*Cell{c}
+			} else if own == standing(others[0].info) {
+				all[t.Volume] = append(others, c)
+			}
 		}
 	}
-	for _, c := range all {
-		if v := c.table.Volume; c.rank == ranks[v] && c.table.random() && c.table.set() >= largeSet {
-			sets[v] = true
-		}
-	}
-	for _, c := range all {
-		v := c.table.Volume
-		cached := sets[v] && c.table.random() && c.table.set() < largeSet
-		if c.rank == ranks[v] && !cached {
-			j.bounds[v] = append(j.bounds[v], c.bound())
-		}
-	}
+	return all
 }
 
-// boundsOf are those that were measured, or else estimated, of a volume. Notes
-// that do not say where something lay are taken to speak of the machine's own
-// storage, which a root file system and a folder of the host are on as well.
-func (j *Judgement) boundsOf(volume string) []bound {
-	if measured := j.measured(volume); len(measured) > 0 {
-		return measured
+// bounds are those of the cell's volume and device. Notes that do not say where
+// something lay are taken to speak of the machine's own storage, which a root file
+// system and a folder of the host are on as well. An engine's root file system may lie
+// on another device than the run's own folders, and then is on none that is known.
+func (w *Cell) bounds() []bound {
+	all, volume := w.judge.bounds[w.table.Volume], w.table.Volume
+	if all == nil && (volume == record.VolumeRootfs || volume == record.VolumeBind) {
+		all = w.judge.bounds[""]
 	}
-	if own := j.bounds[volume]; len(own) > 0 || volume != record.VolumeRootfs && volume != record.VolumeBind {
-		return own
+	if w.place == nil {
+		return all
 	}
-	return j.bounds[""]
+	return slices.DeleteFunc(slices.Clone(all), func(b bound) bool { return b.device != w.place.Device })
 }
 
 // standing is how near a target is to the device: 2 for the host, 1 for what
@@ -184,28 +151,30 @@ func (w *Cell) bound() bound {
 	if e.bandwidth[writing] > 0 {
 		d = writing
 	}
-	from := fmt.Sprintf("%s's %s, which ran %s", w.Target, t.Job, secondsText(e.seconds))
-	device, _ := w.on()
+	b := bound{direction: d, value: e.bandwidth[d], from: fmt.Sprintf("%s's %s, which ran %s", w.Target, t.Job, secondsText(e.seconds))}
 	if t.random() {
-		return bound{direction: d, iops: true, value: e.iops[d], bs: t.BS, inFlight: t.inFlight(), from: from, device: device}
+		b.iops, b.value, b.bs, b.inFlight = true, e.iops[d], t.BS, t.inFlight()
 	}
-	return bound{direction: d, value: e.bandwidth[d], from: from, device: device}
+	if w.place != nil {
+		b.device = w.place.Device
+	}
+	return b
 }
 
-// nearest is the figure of the cell that goes farthest beyond its bound, or
-// comes nearest to it; nil where nothing bounds it. Of several bounds of one
-// figure the loosest counts. Bandwidth says something of all blocks, IOPS of
-// random ones: requests that follow each other can be joined.
-func (w *Cell) nearest(e *evidence) *beside {
-	bounds := w.ofSameDevice(w.judge.boundsOf(w.table.Volume))
-	var out *beside
+// nearest is the bound that a figure of the cell goes farthest beyond, or comes
+// nearest to; nil where nothing bounds it. Of several bounds of one figure the
+// loosest counts. Bandwidth says something of all blocks, IOPS of random ones:
+// requests that follow each other can be joined.
+func (w *Cell) nearest(e *evidence) *bound {
+	bounds := w.bounds()
+	var out *bound
 	for d := range directionCount {
 		for _, iops := range []bool{false, true} {
 			figure := e.bandwidth[d]
 			if iops {
 				figure = e.iops[d]
 			}
-			b := w.loosest(bounds, d, iops)
+			b := w.table.loosest(bounds, d, iops)
 			if b == nil || figure <= 0 {
 				continue
 			}
@@ -218,23 +187,22 @@ func (w *Cell) nearest(e *evidence) *beside {
 	return out
 }
 
-func (w *Cell) loosest(bounds []bound, d int, iops bool) *beside {
-	t := w.table
-	var out *beside
+// loosest is the largest of a figure's bounds, for as many requests at a time as the
+// job has: more are answered at most that many times as fast.
+func (t *Table) loosest(bounds []bound, d int, iops bool) *bound {
+	var out *bound
 	for _, b := range bounds {
 		if b.direction != d || b.iops != iops || !(b.value > 0) || iops && (!t.random() || t.BS < b.bs) {
 			continue
 		}
-		limit := b.value
 		if iops && b.inFlight > 0 {
-			// More at a time are answered at most that many times as fast.
 			if t.inFlight() == 0 {
 				continue
 			}
-			limit *= max(t.inFlight()/b.inFlight, 1)
+			b.value *= max(t.inFlight()/b.inFlight, 1)
 		}
-		if out == nil || limit > out.limit {
-			out = &beside{bound: b, limit: limit}
+		if out == nil || b.value > out.value {
+			out = &b
 		}
 	}
 	return out

@@ -26,7 +26,7 @@ func Judge(rec *record.Record) (*Judgement, error) {
 	j.Imported = len(rec.Cells) > 0 && !slices.ContainsFunc(rec.Cells, func(c record.Cell) bool { return c.Source == "" })
 	j.bestCeilings()
 	j.weigh()
-	j.estimateBounds()
+	j.findBounds()
 	for _, t := range j.Tables {
 		for _, c := range t.Cells {
 			c.judged()

@@ -33,7 +33,7 @@ type Judgement struct {
 
 	Comparisons int // with the base, of all jobs
 
-	bounds map[string][]bound // by volume, where nothing was measured
+	bounds map[string][]bound // by volume
 }
 
 // Table is one job on one volume with one cache.
