@@ -30,236 +30,145 @@ func bare(c *record.Cell) {
 func percents(n int64) int64 { return claimed / 100 * n }
 
 func TestVerdicts(t *testing.T) {
-	writing := func(s *storing) { s.job = write8 }
-	buffered := func(s *storing) { s.cache = "buffered" }
-	reads := func(bytes int64) func(*record.Cell) {
-		return func(c *record.Cell) { c.Observed.Device.ReadBytes = bytes }
+	reads := func(bytes int64) func(*storing) {
+		return seen(func(o *record.Observed) { o.Device.ReadBytes = bytes })
+	}
+	limited := func(device string, limits ...record.IOLimit) func(*storing) {
+		return seen(func(o *record.Observed) { o.Device.Name, o.Limits = device, limits })
+	}
+	by := func(device string, bytes int64) record.IOLimit {
+		return record.IOLimit{Group: "/pods", Device: device, Value: bytes}
+	}
+	faster := func(factor float64) func(*storing) {
+		return said(func(r *record.Reported) { r.Read.Bandwidth *= factor })
+	}
+	server := func(s *storing) { s.volume = "nfs=server:/x" }
+	serverGives := func(rates ...float64) func(*storing) {
+		return func(s *storing) {
+			s.volume = "nfs=server:/x"
+			for i, rate := range rates {
+				s.ceilings = append(s.ceilings, record.Ceiling{Volume: s.volume, When: []string{"before", "after"}[i], Read: rate})
+			}
+		}
 	}
 	tests := []struct {
 		name    string
-		change  func(*storing)
 		target  string
 		want    storage.Verdict
 		because string
+		change  func(*storing)
 	}{
-		{"a direct read that the device saw is the device's", nil, "runc", device, "vda saw 100 % of the 58.59 GiB that the tool read in 6 rounds (58.60 GiB)"},
-		{"so is one inside a sandbox with its own kernel", nil, "runsc", device, "vda saw 100 %"},
-		{"so is a buffered one", buffered, "runc", device, "vda saw 100 %"},
-		{"a tenth that is missing is no cache yet", func(s *storing) { s.cell = reads(percents(91)) }, "runc", device, "saw 91 %"},
-		{"more is one", func(s *storing) { buffered(s); s.cell = reads(percents(89)) }, "runc", host, "saw 89 % of"},
-		{"a direct read that the device did not see was not direct", func(s *storing) { s.cell = reads(0) }, "runc", direct, "direct I/O was asked for"},
-		{"nor was it with a kernel of its own", func(s *storing) { s.cell = reads(0) }, "runsc", direct, "saw 0 %"},
-		{"the page cache is named if it grew", func(s *storing) {
-			s.cell = func(c *record.Cell) { c.Observed.Device.ReadBytes, c.Observed.Cached = 0, claimed }
-		}, "runc", direct, "page cache grew by 58.59 GiB"},
-		{"a file system that refuses O_DIRECT is named", func(s *storing) {
-			s.cell = reads(0)
-			s.places = []record.Place{{Target: "runc", Volume: "bind", Direct: record.DirectRefused}}
-		}, "runc", direct, "refuses O_DIRECT"},
-		{"what was in the page cache below, but was waited for, is the device's", func(s *storing) {
-			s.cell = func(c *record.Cell) { c.Observed.Cached = claimed }
-		}, "runsc", device, "but the device was waited for"},
-		{"what nobody outside of the guest moved came from its memory", func(s *storing) {
-			buffered(s)
-			s.cell = func(c *record.Cell) {
-				c.Observed.Device.ReadBytes, c.Observed.Outside = 0, &record.Transfer{Read: percents(49)}
-			}
-		}, "runsc", guest, "its processes outside of the sandbox read"},
-		{"what they moved came from the host's", func(s *storing) {
-			buffered(s)
-			s.cell = func(c *record.Cell) {
-				c.Observed.Device.ReadBytes, c.Observed.Outside = 0, &record.Transfer{Read: percents(51)}
-			}
-		}, "runsc", host, "by system calls"},
-		{"what they moved to load the tool is none of the job's", func(s *storing) {
-			buffered(s)
-			s.cell = func(c *record.Cell) {
-				c.Observed.Device.ReadBytes, c.Observed.Outside, c.Observed.Loading = 0, &record.Transfer{Read: percents(300)}, &record.Transfer{Read: percents(290)}
-			}
-		}, "runsc", guest, "of loading the tool"},
-		{"what they moved from the device was in no memory", func(s *storing) {
-			buffered(s)
-			s.cell = func(c *record.Cell) {
-				c.Observed.Device.ReadBytes, c.Observed.Outside = percents(30), &record.Transfer{Read: percents(60)}
-			}
-		}, "runsc", guest, "saw 30 %"},
-		{"a guest of which nothing outside could be read answers by itself", func(s *storing) { buffered(s); s.cell = reads(0) }, "runsc", guest, "saw 0 %"},
-		{"buffered writes that were flushed later were the host's", func(s *storing) {
-			writing(s)
-			buffered(s)
-			s.cell = func(c *record.Cell) { c.Observed.Device.WriteBytes, c.Observed.Flushed = percents(20), percents(79) }
-		}, "runsc", host, "when what was dirty was flushed"},
-		{"and those that nobody flushed the guest's", func(s *storing) {
-			writing(s)
-			buffered(s)
-			s.cell = func(c *record.Cell) { c.Observed.Device.WriteBytes, c.Observed.Flushed = 0, -1 }
-		}, "runsc", guest, "saw 0 %"},
-		{"a tmpfs is memory", func(s *storing) { buffered(s); s.volume = "tmpfs" }, "runc", host, "it is memory of the host"},
-		{"and never direct, whatever the disks did", func(s *storing) { s.volume = "tmpfs" }, "runc", direct, "O_DIRECT has nothing to reach"},
-		{"so is a folder on a tmpfs of the host", func(s *storing) {
-			s.places = []record.Place{{Target: "runc", Volume: "bind", HostType: "tmpfs"}}
-		}, "runc", direct, "lies on a tmpfs of the host"},
-		{"and a folder that is one inside", func(s *storing) {
-			s.places = []record.Place{{Target: "runc", Volume: "bind", HostType: "ext4", Mounts: []record.FileSystem{{Path: "/data", Type: "tmpfs"}}}}
-		}, "runc", direct, "/data in the sandbox is a tmpfs"},
-		{"a sandbox's /dev/shm is not the volume", func(s *storing) {
-			s.places = []record.Place{{Target: "runc", Volume: "bind", HostType: "ext4", Mounts: []record.FileSystem{{Path: "/dev/shm", Type: "tmpfs"}, {Path: "/", Type: "tmpfs"}}}}
-		}, "runc", device, "vda"},
-		{"where the volume is no block device, all disks tell", func(s *storing) {
-			s.cell = func(c *record.Cell) { c.Observed.Device, c.Observed.Disks.ReadBytes = record.DeviceUse{}, percents(10) }
-		}, "runc", direct, "vda+vdb saw 10 %"},
-		{"a disk in memory is memory, whatever its requests were", func(s *storing) {
-			s.places = []record.Place{{Target: "runc", Volume: "bind", HostType: "ext4", Device: "loop7", Answers: "loop7", Memory: "loop7 lies on a tmpfs"}}
-		}, "runc", direct, "loop7 lies on a tmpfs"},
-		{"and so by its name in old records", func(s *storing) {
-			s.places = []record.Place{{Target: "runc", Volume: "bind", HostType: "ext4", Device: "zram0"}}
-		}, "runc", direct, "zram0 is memory"},
-		{"a loop device of which nobody looked below", func(s *storing) {
-			s.volume = "device=/dev/loop7"
-			s.every = func(c *record.Cell) { c.Observed.Device.Name = "loop7" }
-		}, "runc", storage.Unjudged, "loop7 is a loop device"},
-		{"a small direction of a mixture does not count", func(s *storing) {
-			s.cell = func(c *record.Cell) { c.Reported.Write = record.Flow{Bytes: percents(11), IOs: 100} }
-		}, "runc", device, "that the tool read"},
-		{"a larger one does", func(s *storing) {
-			buffered(s)
-			s.cell = func(c *record.Cell) { c.Reported.Write = record.Flow{Bytes: percents(12), IOs: 100} }
-		}, "runc", host, "that the tool wrote"},
-		{"under a second is too short", func(s *storing) { s.cell = func(c *record.Cell) { c.Reported.Seconds = 0.99 } }, "runc", short, "it ran 0.99 s"},
-		{"a second is not", func(s *storing) { s.cell = func(c *record.Cell) { c.Reported.Seconds = 1 } }, "runc", device, ""},
-		{"99 I/Os are too few", func(s *storing) { s.cell = func(c *record.Cell) { c.Reported.Read.IOs = 99 } }, "runc", short, "99 I/Os"},
-		{"a hundred are enough", func(s *storing) { s.cell = func(c *record.Cell) { c.Reported.Read.IOs = 100 } }, "runc", device, ""},
-		{"a cache is one however short", func(s *storing) {
-			buffered(s)
-			s.cell = func(c *record.Cell) { c.Reported.Seconds, c.Observed.Device.ReadBytes = 0.1, 0 }
-		}, "runc", host, ""},
-		{"what others read at the same time is no reading of the job's", func(s *storing) {
-			buffered(s)
-			s.places = []record.Place{{Target: "runc", Volume: "bind", HostType: "ext4"}}
-			s.cell = func(c *record.Cell) { c.Observed.Fetched = new(percents(25)) }
-		}, "runc", host, "vda saw 25 % of the 58.59 GiB that the tool read in 6 rounds (14.65 GiB, and 43.95 GiB for others)"},
-		{"but where the readers' file system has threads of its own nobody counts them", func(s *storing) {
-			buffered(s)
-			s.places = []record.Place{{Target: "runc", Volume: "bind", HostType: "zfs"}}
-			s.cell = func(c *record.Cell) { c.Observed.Fetched = new(int64(0)) }
-		}, "runc", device, "saw 100 %"},
-		{"a twentieth without CPU is nothing", func(s *storing) { s.cell = func(c *record.Cell) { c.Observed.Throttled = 505 * ms } }, "runc", device, ""},
-		{"more is a limit's figure", func(s *storing) { s.cell = func(c *record.Cell) { c.Observed.Throttled = 506 * ms } }, "runc", throttled, "for 5 % of the time"},
-		{"a figure at what its cgroup may do is the limit's", func(s *storing) {
-			s.cell = func(c *record.Cell) {
-				c.Observed.Limits = []record.IOLimit{{Group: "/pods/a", Device: "vdb", Value: 1}, {Group: "/pods", Device: "vda", Value: 1200 * mb}}
-			}
-		}, "runc", throttled, "cgroup /pods may read no more than 1.20 GB/s on vda"},
-		{"far below, or in the other direction, it is not", func(s *storing) {
-			s.cell = func(c *record.Cell) {
-				c.Observed.Limits = []record.IOLimit{{Group: "/pods", Device: "vda", Value: 2000 * mb}, {Group: "/pods", Device: "vda", Write: true, IOs: true, Value: 1}}
-			}
-		}, "runc", device, ""},
-		{"a limit on vda is none on vdaa", func(s *storing) {
-			s.cell = func(c *record.Cell) {
-				c.Observed.Device.Name = "vdaa"
-				c.Observed.Limits = []record.IOLimit{{Group: "/pods", Device: "vda", Value: 1200 * mb}}
-			}
-		}, "runc", device, ""},
-		{"nor one on nvme0n1 on nvme0n10", func(s *storing) {
-			s.cell = func(c *record.Cell) {
-				c.Observed.Device.Name = "nvme0n10"
-				c.Observed.Limits = []record.IOLimit{{Group: "/pods", Device: "nvme0n1", Value: 1200 * mb}}
-			}
-		}, "runc", device, ""},
-		{"but one on its partition", func(s *storing) {
-			s.cell = func(c *record.Cell) {
-				c.Observed.Device.Name = "nvme0n1p2"
-				c.Observed.Limits = []record.IOLimit{{Group: "/pods", Device: "nvme0n1", Value: 1200 * mb}}
-			}
-		}, "runc", throttled, "on nvme0n1"},
-		{"and on any of the disks where none is known to be the volume's", func(s *storing) {
-			s.cell = func(c *record.Cell) {
-				c.Observed.Device, c.Observed.Disks.Name, c.Observed.Disks.ReadBytes = record.DeviceUse{}, "vda+vdb", claimed
-				c.Observed.Limits = []record.IOLimit{{Group: "/pods", Device: "vdb", Value: 1200 * mb}}
-			}
-		}, "runc", throttled, "on vdb"},
-		{"a limit that was far exceeded was not in effect", func(s *storing) {
-			s.cell = func(c *record.Cell) {
-				c.Observed.Device.Name = "vda"
-				c.Observed.Limits = []record.IOLimit{{Group: "/pods", Device: "vda", Value: mib}}
-			}
-		}, "runc", device, ""},
-		{"a tool that was told to hold back shows that", func(s *storing) { s.cell = func(c *record.Cell) { c.Reported.Paced = "rate=10m" } }, "runc", throttled, "rate=10m"},
-		{"a twentieth of four CPUs stolen is nothing", func(s *storing) { s.cell = func(c *record.Cell) { c.Observed.Steal = 0.2 } }, "runc", device, ""},
-		{"waiting for memory for a tenth of the time is nothing", func(s *storing) {
-			s.cell = func(c *record.Cell) { c.Observed.HavePSI, c.Observed.PSIMemory = true, 0.1 }
-		}, "runc", device, ""},
-		{"longer is noise", func(s *storing) {
-			s.cell = func(c *record.Cell) { c.Observed.HavePSI, c.Observed.PSIMemory = true, 0.12 }
-		}, "runc", noisy, "waited for memory for 12.0 %"},
-		{"more is noise", func(s *storing) { s.cell = func(c *record.Cell) { c.Observed.Steal = 0.21 } }, "runc", noisy, "took 5.2 % of all CPUs' time"},
-		{"others may use half as much", func(s *storing) { s.cell = reads(claimed + claimed/2 + 16*mib) }, "runc", device, ""},
-		{"but not more", func(s *storing) { s.cell = reads(claimed + claimed/2 + 17*mib) }, "runc", noisy, "others used it meanwhile"},
-		{"what its own cgroups were charged with was not others'", func(s *storing) {
-			s.cell = func(c *record.Cell) {
-				c.Observed.Device.ReadBytes, c.Observed.Group = 3*claimed, &record.GroupUse{ReadBytes: 3 * claimed}
-			}
-		}, "runc", device, "saw 300 %"},
-		{"a wide interval is noise", func(s *storing) {
-			s.cell = func(c *record.Cell) { c.Reported.Read.Bandwidth *= 1 + 0.8*float64(c.Round%2) }
-		}, "runc", noisy, "the interval of its bandwidth"},
-		{"without an interval it is not", func(s *storing) {
-			s.rounds = 5
-			s.cell = func(c *record.Cell) { c.Reported.Read.Bandwidth *= 1 + 0.8*float64(c.Round%2) }
-		}, "runc", device, ""},
-		{"unless its rounds are more than twice apart", func(s *storing) {
-			s.rounds = 2
-			s.cell = func(c *record.Cell) { c.Reported.Read.Bandwidth *= 1 + 41*float64(c.Round%2) }
-		}, "runc", noisy, "of its 2 rounds is 42 × apart"},
-		{"beyond the ceiling it stays the device's if that saw it", func(s *storing) {
-			s.ceilings = []record.Ceiling{{Volume: "bind", Device: "vda", When: "before", Read: 500 * mb}}
-		}, "runc", device, "2.1 × the 500.0 MB/s of the volume's ceiling"},
-		{"a server's disks are not here: it is judged by its figures", func(s *storing) {
-			s.volume = "nfs=server:/x"
-			s.every = func(c *record.Cell) { c.Observed.Device = record.DeviceUse{} }
-		}, "runc", likely, "nothing was seen at the device"},
-		{"beyond a server's ceiling is a cache", func(s *storing) {
-			s.volume = "nfs=server:/x"
-			s.ceilings = []record.Ceiling{{Volume: "nfs=server:/x", When: "before", Read: 600 * mb}}
-		}, "runc", host, "1.8 × the 600.0 MB/s"},
-		{"up to half more is none", func(s *storing) {
-			s.volume = "nfs=server:/x"
-			s.ceilings = []record.Ceiling{{Volume: "nfs=server:/x", When: "before", Read: 600 * mb}, {Volume: "nfs=server:/x", When: "after", Read: 710 * mb}}
-		}, "runc", likely, "1.5 × the 710.0 MB/s"},
-		{"faster inside than on the host is a guest's cache where a server's disks cannot tell", func(s *storing) {
-			s.volume = "nfs=server:/x"
-			s.cell = func(c *record.Cell) { c.Reported.Read.Bandwidth *= 1.6 }
-		}, "runsc", guest, "in the same job"},
-		{"and somebody's on the host where there is no guest", func(s *storing) {
-			s.volume = "nfs=server:/x"
-			s.cell = func(c *record.Cell) { c.Reported.Read.Bandwidth *= 1.6 }
-		}, "runc", host, "in the same job"},
-		{"half faster is none", func(s *storing) {
-			s.volume = "nfs=server:/x"
-			s.cell = func(c *record.Cell) { c.Reported.Read.Bandwidth *= 1.49 }
-		}, "runsc", likely, ""},
-		{"where no disk could be read it is judged by its figures", func(s *storing) {
+		{"a direct read that the device saw is the device's", "runc", device, "vda saw 100 % of the 58.59 GiB that the tool read in 6 rounds (58.60 GiB)", nil},
+		{"so is one inside a sandbox with its own kernel", "runsc", device, "vda saw 100 %", nil},
+		{"so is a buffered one", "runc", device, "vda saw 100 %", buffered},
+		{"a tenth that is missing is no cache yet", "runc", device, "saw 91 %", reads(percents(91))},
+		{"more is one", "runc", host, "saw 89 % of", all(buffered, reads(percents(89)))},
+		{"a direct read that the device did not see was not direct", "runc", direct, "direct I/O was asked for", reads(0)},
+		{"nor was it with a kernel of its own", "runsc", direct, "saw 0 %", reads(0)},
+		{"the page cache is named if it grew", "runc", direct, "page cache grew by 58.59 GiB",
+			seen(func(o *record.Observed) { o.Device.ReadBytes, o.Cached = 0, claimed })},
+		{"a file system that refuses O_DIRECT is named", "runc", direct, "refuses O_DIRECT", all(reads(0), lying(record.Place{Direct: record.DirectRefused}))},
+		{"what was in the page cache below, but was waited for, is the device's", "runsc", device, "but the device was waited for",
+			seen(func(o *record.Observed) { o.Cached = claimed })},
+		{"what nobody outside of the guest moved came from its memory", "runsc", guest, "its processes outside of the sandbox read", all(buffered,
+			seen(func(o *record.Observed) { o.Device.ReadBytes, o.Outside = 0, &record.Transfer{Read: percents(49)} }))},
+		{"what they moved came from the host's", "runsc", host, "by system calls", all(buffered,
+			seen(func(o *record.Observed) { o.Device.ReadBytes, o.Outside = 0, &record.Transfer{Read: percents(51)} }))},
+		{"what they moved to load the tool is none of the job's", "runsc", guest, "of loading the tool", all(buffered, reads(0), seen(func(o *record.Observed) {
+			o.Outside, o.Loading = &record.Transfer{Read: percents(300)}, &record.Transfer{Read: percents(290)}
+		}))},
+		{"what they moved from the device was in no memory", "runsc", guest, "saw 30 %", all(buffered,
+			seen(func(o *record.Observed) {
+				o.Device.ReadBytes, o.Outside = percents(30), &record.Transfer{Read: percents(60)}
+			}))},
+		{"a guest of which nothing outside could be read answers by itself", "runsc", guest, "saw 0 %", all(buffered, reads(0))},
+		{"buffered writes that were flushed later were the host's", "runsc", host, "when what was dirty was flushed", all(writing, buffered,
+			seen(func(o *record.Observed) { o.Device.WriteBytes, o.Flushed = percents(20), percents(79) }))},
+		{"and those that nobody flushed the guest's", "runsc", guest, "saw 0 %", all(writing, buffered,
+			seen(func(o *record.Observed) { o.Device.WriteBytes, o.Flushed = 0, -1 }))},
+		{"a tmpfs is memory", "runc", host, "it is memory of the host", all(buffered, on("tmpfs"))},
+		{"and never direct, whatever the disks did", "runc", direct, "O_DIRECT has nothing to reach", on("tmpfs")},
+		{"so is a folder on a tmpfs of the host", "runc", direct, "lies on a tmpfs of the host", lying(record.Place{HostType: "tmpfs"})},
+		{"and a folder that is one inside", "runc", direct, "/data in the sandbox is a tmpfs",
+			lying(record.Place{HostType: "ext4", Mounts: []record.FileSystem{{Path: "/data", Type: "tmpfs"}}})},
+		{"a sandbox's /dev/shm is not the volume", "runc", device, "vda",
+			lying(record.Place{HostType: "ext4", Mounts: []record.FileSystem{{Path: "/dev/shm", Type: "tmpfs"}, {Path: "/", Type: "tmpfs"}}})},
+		{"where the volume is no block device, all disks tell", "runc", direct, "vda+vdb saw 10 %",
+			seen(func(o *record.Observed) { o.Device, o.Disks.ReadBytes = record.DeviceUse{}, percents(10) })},
+		{"a disk in memory is memory, whatever its requests were", "runc", direct, "loop7 lies on a tmpfs",
+			lying(record.Place{HostType: "ext4", Device: "loop7", Answers: "loop7", Memory: "loop7 lies on a tmpfs"})},
+		{"and so by its name in old records", "runc", direct, "zram0 is memory", lying(record.Place{HostType: "ext4", Device: "zram0"})},
+		{"a loop device of which nobody looked below", "runc", storage.Unjudged, "loop7 is a loop device", all(on("device=/dev/loop7"), limited("loop7"))},
+		{"a small direction of a mixture does not count", "runc", device, "that the tool read",
+			said(func(r *record.Reported) { r.Write = record.Flow{Bytes: percents(11), IOs: 100} })},
+		{"a larger one does", "runc", host, "that the tool wrote", all(buffered,
+			said(func(r *record.Reported) { r.Write = record.Flow{Bytes: percents(12), IOs: 100} }))},
+		{"under a second is too short", "runc", short, "it ran 0.99 s", took(0.99)},
+		{"a second is not", "runc", device, "", took(1)},
+		{"99 I/Os are too few", "runc", short, "99 I/Os", said(func(r *record.Reported) { r.Read.IOs = 99 })},
+		{"a hundred are enough", "runc", device, "", said(func(r *record.Reported) { r.Read.IOs = 100 })},
+		{"a cache is one however short", "runc", host, "", all(buffered, reads(0), took(0.1))},
+		{"what others read at the same time is no reading of the job's", "runc", host,
+			"vda saw 25 % of the 58.59 GiB that the tool read in 6 rounds (14.65 GiB, and 43.95 GiB for others)",
+			all(buffered, lying(record.Place{HostType: "ext4"}), seen(func(o *record.Observed) { o.Fetched = new(percents(25)) }))},
+		{"but where the readers' file system has threads of its own nobody counts them", "runc", device, "saw 100 %",
+			all(buffered, lying(record.Place{HostType: "zfs"}), seen(func(o *record.Observed) { o.Fetched = new(int64(0)) }))},
+		{"a twentieth without CPU is nothing", "runc", device, "", seen(func(o *record.Observed) { o.Throttled = 505 * ms })},
+		{"more is a limit's figure", "runc", throttled, "for 5 % of the time", seen(func(o *record.Observed) { o.Throttled = 506 * ms })},
+		{"a figure at what its cgroup may do is the limit's", "runc", throttled, "cgroup /pods may read no more than 1.20 GB/s on vda",
+			limited("vda", record.IOLimit{Group: "/pods/a", Device: "vdb", Value: 1}, by("vda", 1200*mb))},
+		{"far below, or in the other direction, it is not", "runc", device, "",
+			limited("vda", by("vda", 2000*mb), record.IOLimit{Group: "/pods", Device: "vda", Write: true, IOs: true, Value: 1})},
+		{"a limit on vda is none on vdaa", "runc", device, "", limited("vdaa", by("vda", 1200*mb))},
+		{"nor one on nvme0n1 on nvme0n10", "runc", device, "", limited("nvme0n10", by("nvme0n1", 1200*mb))},
+		{"but one on its partition", "runc", throttled, "on nvme0n1", limited("nvme0n1p2", by("nvme0n1", 1200*mb))},
+		{"and on any of the disks where none is known to be the volume's", "runc", throttled, "on vdb", seen(func(o *record.Observed) {
+			o.Device, o.Disks = record.DeviceUse{}, record.DeviceUse{Name: "vda+vdb", ReadBytes: claimed}
+			o.Limits = []record.IOLimit{by("vdb", 1200*mb)}
+		})},
+		{"a limit that was far exceeded was not in effect", "runc", device, "", limited("vda", by("vda", mib))},
+		{"a tool that was told to hold back shows that", "runc", throttled, "rate=10m", said(func(r *record.Reported) { r.Paced = "rate=10m" })},
+		{"a twentieth of four CPUs stolen is nothing", "runc", device, "", seen(func(o *record.Observed) { o.Steal = 0.2 })},
+		{"more is noise", "runc", noisy, "took 5.2 % of all CPUs' time", seen(func(o *record.Observed) { o.Steal = 0.21 })},
+		{"waiting for memory for a tenth of the time is nothing", "runc", device, "", seen(func(o *record.Observed) { o.HavePSI, o.PSIMemory = true, 0.1 })},
+		{"longer is noise", "runc", noisy, "waited for memory for 12.0 %", seen(func(o *record.Observed) { o.HavePSI, o.PSIMemory = true, 0.12 })},
+		{"others may use half as much", "runc", device, "", reads(claimed + claimed/2 + 16*mib)},
+		{"but not more", "runc", noisy, "others used it meanwhile", reads(claimed + claimed/2 + 17*mib)},
+		{"what its own cgroups were charged with was not others'", "runc", device, "saw 300 %",
+			seen(func(o *record.Observed) {
+				o.Device.ReadBytes, o.Group = 3*claimed, &record.GroupUse{ReadBytes: 3 * claimed}
+			})},
+		{"a wide interval is noise", "runc", noisy, "the interval of its bandwidth", everySecond(1.8)},
+		{"without an interval it is not", "runc", device, "", all(rounds(5), everySecond(1.8))},
+		{"unless its rounds are more than twice apart", "runc", noisy, "of its 2 rounds is 42 × apart", all(rounds(2), everySecond(42))},
+		{"beyond the ceiling it stays the device's if that saw it", "runc", device, "2.1 × the 500.0 MB/s of the volume's ceiling",
+			func(s *storing) {
+				s.ceilings = []record.Ceiling{{Volume: "bind", Device: "vda", When: "before", Read: 500 * mb}}
+			}},
+		{"a server's disks are not here: it is judged by its figures", "runc", likely, "nothing was seen at the device",
+			all(server, func(s *storing) { s.every = func(c *record.Cell) { c.Observed.Device = record.DeviceUse{} } })},
+		{"beyond a server's ceiling is a cache", "runc", host, "1.8 × the 600.0 MB/s", serverGives(600 * mb)},
+		{"up to half more is none", "runc", likely, "1.5 × the 710.0 MB/s", serverGives(600*mb, 710*mb)},
+		{"faster inside than on the host is a guest's cache where a server's disks cannot tell", "runsc", guest, "in the same job", all(server, faster(1.6))},
+		{"and somebody's on the host where there is no guest", "runc", host, "in the same job", all(server, faster(1.6))},
+		{"half faster is none", "runsc", likely, "", all(server, faster(1.49))},
+		{"where no disk could be read it is judged by its figures", "runc", likely, "nothing was seen at the device", func(s *storing) {
 			s.every = func(c *record.Cell) { c.Observed.Device, c.Observed.Disks = record.DeviceUse{}, record.DeviceUse{} }
-		}, "runc", likely, "nothing was seen at the device"},
-		{"a bare figure, which nothing could contradict, is not judged", func(s *storing) {
+		}},
+		{"a bare figure, which nothing could contradict, is not judged", "runc", storage.Unjudged, "there is nothing to hold it against", func(s *storing) {
 			s.targets, s.cache = []string{"runc"}, "buffered"
 			s.every = func(c *record.Cell) { bare(c); c.Reported.Read.Bandwidth = 53e9 }
-		}, "runc", storage.Unjudged, "there is nothing to hold it against"},
-		{"one that is direct and answered in no time is a cache's", func(s *storing) {
+		}},
+		{"one that is direct and answered in no time is a cache's", "runc", host, "250000 direct IOPS with 1 at a time are 4 µs for each", func(s *storing) {
 			s.targets, s.job.NumJobs, s.job.BS = []string{"runc"}, 1, 4*kib
 			s.every = func(c *record.Cell) { bare(c); c.Reported.Read.IOPS = 250_000 }
-		}, "runc", host, "250000 direct IOPS with 1 at a time are 4 µs for each"},
-		{"one that a long direct job of its own stands for is not contradicted", func(s *storing) {
-			s.targets = []string{"runc"}
-			s.every = func(c *record.Cell) { bare(c); c.Reported.Seconds = 31 }
-		}, "runc", likely, "nothing was seen at the device"},
-		{"imported ones have to run five seconds", func(s *storing) {
-			s.every = func(c *record.Cell) {
-				bare(c)
-				c.Reported.Seconds = 4.99
-			}
-		}, "runc", short, "nothing was seen from outside"},
+		}},
+		{"one that a long direct job of its own stands for is not contradicted", "runc", likely, "nothing was seen at the device", func(s *storing) {
+			s.targets, s.every = []string{"runc"}, func(c *record.Cell) { bare(c); c.Reported.Seconds = 31 }
+		}},
+		{"imported ones have to run five seconds", "runc", short, "nothing was seen from outside", func(s *storing) {
+			s.every = func(c *record.Cell) { bare(c); c.Reported.Seconds = 4.99 }
+		}},
 	}
 	for _, x := range tests {
 		t.Run(x.name, func(t *testing.T) {

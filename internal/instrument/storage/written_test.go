@@ -84,6 +84,57 @@ func store(change func(*storing)) *record.Record {
 	return rec
 }
 
+// What is changed of a record: all of several things, what was seen of the cells of runc
+// and runsc, what their tools said, and what other parts of [storing] have short names for.
+func all(changes ...func(*storing)) func(*storing) {
+	return func(s *storing) {
+		for _, change := range changes {
+			change(s)
+		}
+	}
+}
+
+func cells(change func(*record.Cell)) func(*storing) {
+	return func(s *storing) {
+		before := s.cell
+		s.cell = func(c *record.Cell) {
+			if before != nil {
+				before(c)
+			}
+			change(c)
+		}
+	}
+}
+
+func seen(change func(*record.Observed)) func(*storing) {
+	return cells(func(c *record.Cell) { change(c.Observed) })
+}
+
+func said(change func(*record.Reported)) func(*storing) {
+	return cells(func(c *record.Cell) { change(c.Reported) })
+}
+
+func took(seconds float64) func(*storing) {
+	return said(func(r *record.Reported) { r.Seconds = seconds })
+}
+
+// everySecond has every second round of a bandwidth so many times as large.
+func everySecond(factor float64) func(*storing) {
+	return cells(func(c *record.Cell) { c.Reported.Read.Bandwidth *= 1 + (factor-1)*float64(c.Round%2) })
+}
+
+func writing(s *storing)  { s.job = write8 }
+func buffered(s *storing) { s.cache = "buffered" }
+
+func rounds(n int) func(*storing)     { return func(s *storing) { s.rounds = n } }
+func on(volume string) func(*storing) { return func(s *storing) { s.volume = volume } }
+
+// lying is what runc's volume is.
+func lying(p record.Place) func(*storing) {
+	p.Target, p.Volume = "runc", "bind"
+	return func(s *storing) { s.places = []record.Place{p} }
+}
+
 // judged judges a record. No figure of any is NaN or infinite.
 func judged(t *testing.T, rec *record.Record) *storage.Judgement {
 	t.Helper()
