@@ -24,120 +24,86 @@ func golden(t testing.TB, name string) string {
 	return string(b)
 }
 
-func TestFiosOwnFiguresAreTakenToTheDigit(t *testing.T) {
-	for _, name := range []string{"fio-3.33-randrw.json", "fio-3.33-write.json+"} {
-		t.Run(name, func(t *testing.T) {
-			text := golden(t, name)
-			o, err := parseFioJSON(text)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if o.Version != "fio-3.33" {
-				t.Errorf("version %q", o.Version)
-			}
-			c := o.Claim
-			// Read again without the parser's own types: numbers as they are written.
-			var raw struct{ Jobs []map[string]any }
-			d := json.NewDecoder(strings.NewReader(text))
-			d.UseNumber()
-			if err := d.Decode(&raw); err != nil {
-				t.Fatal(err)
-			}
-			longest := 0.0
-			for _, side := range []struct {
-				name string
-				got  record.Flow
-			}{{"read", c.Read}, {"write", c.Write}} {
-				said := raw.Jobs[0][side.name].(map[string]any)
-				for field, got := range map[string]string{
-					"io_bytes": fmt.Sprint(side.got.Bytes), "total_ios": fmt.Sprint(side.got.IOs),
-					"bw_bytes": fmt.Sprintf("%.0f", side.got.Bandwidth), "iops": fmt.Sprintf("%.6f", side.got.IOPS),
-				} {
-					if want := said[field].(json.Number).String(); got != want {
-						t.Errorf("%s %s is %s, fio says %s", side.name, field, got, want)
-					}
-				}
-				ms, _ := said["runtime"].(json.Number).Float64()
-				longest = max(longest, ms/1000)
-			}
-			if c.Seconds != longest {
-				t.Errorf("%g s, want those of the longest direction, %g", c.Seconds, longest)
-			}
-		})
-	}
-}
-
-func TestLatenciesAreThoseWithThePercentiles(t *testing.T) {
-	for name, tc := range map[string]struct {
-		file string
-		want func(record.Reported) record.Latency
-		is   record.Latency
-	}{
-		"of whole requests where they have them": {"fio-3.33-randrw.json", func(c record.Reported) record.Latency { return c.Read.Latency }, latencyIn(t, "fio-3.33-randrw.json", "read", "lat_ns")},
-		"of completions by default":              {"fio-3.33-write.json+", func(c record.Reported) record.Latency { return c.Write.Latency }, latencyIn(t, "fio-3.33-write.json+", "write", "clat_ns")},
-	} {
-		t.Run(name, func(t *testing.T) {
-			o, err := parseFioJSON(golden(t, tc.file))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := tc.want(o.Claim); got != tc.is || got.P999 < got.P99 || got.P99 < got.P95 || got.P95 < got.P50 || got.P50 == 0 || got.Max == 0 {
-				t.Errorf("%+v, fio says %+v", got, tc.is)
-			}
-		})
-	}
-}
-
-func latencyIn(t *testing.T, file, side, kind string) record.Latency {
+// jobsIn are the jobs of fio's JSON, whose numbers stay the text that they are.
+func jobsIn(t *testing.T, text string) []map[string]any {
 	t.Helper()
-	var raw struct {
-		Jobs []map[string]json.RawMessage `json:"jobs"`
+	var raw struct{ Jobs []map[string]any }
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	if err := d.Decode(&raw); err != nil {
+		t.Fatal(err)
 	}
-	var all map[string]json.RawMessage
-	var l struct {
-		Min        int64            `json:"min"`
-		Max        int64            `json:"max"`
-		Mean       float64          `json:"mean"`
-		Percentile map[string]int64 `json:"percentile"`
+	return raw.Jobs
+}
+
+// saidOf is a number of a job's, by its keys; "" where there is none.
+func saidOf(job map[string]any, path ...string) json.Number {
+	for _, key := range path[:len(path)-1] {
+		job, _ = job[key].(map[string]any)
 	}
-	for _, err := range []error{
-		json.NewDecoder(strings.NewReader(golden(t, file))).Decode(&raw), json.Unmarshal(raw.Jobs[0][side], &all), json.Unmarshal(all[kind], &l),
-	} {
-		if err != nil {
-			t.Fatal(err)
+	n, _ := job[path[len(path)-1]].(json.Number)
+	return n
+}
+
+// Latencies are those of whole requests where fio was asked for their percentiles, and
+// those of completions by default.
+func TestFiosOwnFiguresAreTakenToTheDigit(t *testing.T) {
+	for name, latency := range map[string]string{"fio-3.33-randrw.json": "lat_ns", "fio-3.33-write.json+": "clat_ns"} {
+		text := golden(t, name)
+		o, err := parseFioJSON(text)
+		if err != nil || o.Version != "fio-3.33" {
+			t.Fatalf("%s: %q, %v", name, o.Version, err)
+		}
+		job := jobsIn(t, text)[0]
+		longest := 0.0
+		for side, f := range map[string]record.Flow{"read": o.Claim.Read, "write": o.Claim.Write} {
+			same := func(got string, path ...string) {
+				t.Helper()
+				if want := saidOf(job, append([]string{side}, path...)...).String(); got != want {
+					t.Errorf("%s: %s %s is %s, fio says %s", name, side, path, got, want)
+				}
+			}
+			ms, _ := saidOf(job, side, "runtime").Float64()
+			longest = max(longest, ms/1000)
+			same(fmt.Sprint(f.Bytes), "io_bytes")
+			same(fmt.Sprint(f.IOs), "total_ios")
+			same(fmt.Sprintf("%.0f", f.Bandwidth), "bw_bytes")
+			same(fmt.Sprintf("%.6f", f.IOPS), "iops")
+			if f.Bytes == 0 {
+				continue
+			}
+			same(fmt.Sprint(f.Latency.Min), latency, "min")
+			same(fmt.Sprint(f.Latency.Max), latency, "max")
+			if mean, err := saidOf(job, side, latency, "mean").Float64(); err != nil || f.Latency.Mean != int64(math.Round(mean)) {
+				t.Errorf("%s: a mean %s of %d, fio says %g", name, side, f.Latency.Mean, mean)
+			}
+			for q, ns := range map[string]int64{"50.0": f.Latency.P50, "95.0": f.Latency.P95, "99.0": f.Latency.P99, "99.9": f.Latency.P999} {
+				same(fmt.Sprint(ns), latency, "percentile", q+"00000")
+			}
+		}
+		if o.Claim.Seconds != longest {
+			t.Errorf("%s: %g s, want those of the longest direction, %g", name, o.Claim.Seconds, longest)
 		}
 	}
-	return record.Latency{Min: l.Min, Mean: int64(math.Round(l.Mean)), Max: l.Max, P50: l.Percentile["50.000000"], P95: l.Percentile["95.000000"],
-		P99: l.Percentile["99.000000"], P999: l.Percentile["99.900000"]}
 }
 
 // What fio itself says of such a group, "io=… run=…": all bytes by the longest run.
 func TestJobsWithoutGroupReportingAreAddedUpAsFioDoes(t *testing.T) {
 	text := golden(t, "fio-3.33-three-jobs.json")
-	var raw struct {
-		Jobs []struct {
-			Read struct {
-				Bytes   int64 `json:"io_bytes"`
-				IOs     int64 `json:"total_ios"`
-				Runtime int64 `json:"runtime"`
-				Lat     struct {
-					Min  int64   `json:"min"`
-					Max  int64   `json:"max"`
-					Mean float64 `json:"mean"`
-				} `json:"clat_ns"`
-			} `json:"read"`
-		} `json:"jobs"`
-	}
-	if err := json.Unmarshal([]byte(text), &raw); err != nil {
-		t.Fatal(err)
-	}
 	var bytes, ios, longest, most int64
-	least := raw.Jobs[0].Read.Lat.Min
-	var mean float64
-	for _, j := range raw.Jobs {
-		bytes, ios, longest, most = bytes+j.Read.Bytes, ios+j.Read.IOs, max(longest, j.Read.Runtime), max(most, j.Read.Lat.Max)
-		least = min(least, j.Read.Lat.Min)
-		mean += j.Read.Lat.Mean * float64(j.Read.IOs)
+	least, mean := int64(math.MaxInt64), 0.0
+	for _, j := range jobsIn(t, text) {
+		of := func(path ...string) int64 {
+			v, err := saidOf(j, append([]string{"read"}, path...)...).Int64()
+			if err != nil {
+				t.Fatal(path, err)
+			}
+			return v
+		}
+		bytes, ios, longest = bytes+of("io_bytes"), ios+of("total_ios"), max(longest, of("runtime"))
+		least, most = min(least, of("clat_ns", "min")), max(most, of("clat_ns", "max"))
+		m, _ := saidOf(j, "read", "clat_ns", "mean").Float64()
+		mean += m * float64(of("total_ios"))
 	}
 	want := record.Reported{Seconds: float64(longest) / 1000, Read: record.Flow{
 		Bytes: bytes, IOs: ios, Bandwidth: float64(bytes * 1000 / longest), IOPS: float64(ios) * 1000 / float64(longest),
@@ -204,15 +170,8 @@ func TestWhatCannotBeBelievedIsRefused(t *testing.T) {
 		}
 		return strings.Replace(good, old, new, 1)
 	}
-	var first struct {
-		Jobs []struct {
-			Read map[string]json.RawMessage `json:"read"`
-		} `json:"jobs"`
-	}
-	if err := json.Unmarshal([]byte(good), &first); err != nil {
-		t.Fatal(err)
-	}
-	field := func(name string) string { return fmt.Sprintf("%q : %s", name, first.Jobs[0].Read[name]) }
+	read := jobsIn(t, good)[0]
+	field := func(name string) string { return fmt.Sprintf("%q : %s", name, saidOf(read, "read", name)) }
 	for name, tc := range map[string]struct{ text, says string }{
 		"nothing":                 {"", "no JSON object"},
 		"words":                   {"fio: command not found\n", "no JSON object"},
