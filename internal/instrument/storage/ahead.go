@@ -40,21 +40,10 @@ func (j *Job) ahead(a *terms.Ahead, volume string, visits float64) {
 	switch {
 	case j.Tool == ToolDD && j.writes(): // makes its own file
 	case volume == record.VolumeRootfs: // of which each sandbox has its own
-		a.Bytes += visits * j.files()
+		a.Bytes += visits * float64(j.Bytes())
 	default:
-		a.Bytes += j.files()
+		a.Bytes += float64(j.Bytes())
 	}
-}
-
-// files is how large those of a job are together; 0 where a job file says it.
-func (j *Job) files() float64 {
-	switch {
-	case j.Count > 0:
-		return float64(j.Count) * float64(j.BS)
-	case j.FileSize > 0:
-		return float64(j.FileSize) * float64(max(j.Files, 1))
-	}
-	return float64(j.Size)
 }
 
 // written is how much a job writes that was resolved, unless it is stopped before its
@@ -69,7 +58,7 @@ func (j *Job) written() (bytes float64, known bool) {
 	case j.TimeBased, j.Tool == ToolSysbench && j.Requests == 0:
 		return 0, false
 	case j.Tool == ToolDD:
-		return j.files(), true
+		return float64(j.Bytes()), true
 	}
 	share := 1.0
 	if j.Tool == ToolSysbench {
@@ -81,5 +70,5 @@ func (j *Job) written() (bytes float64, known bool) {
 	if j.RW == RWRandRW {
 		share = 0.5
 	}
-	return share * float64(max(j.NumJobs, 1)) * j.files(), true
+	return share * float64(max(j.NumJobs, 1)) * float64(j.Bytes()), true
 }

@@ -55,7 +55,7 @@ func timesText(factor float64) string {
 func (j *Judgement) findBounds() {
 	j.bounds = map[string][]bound{}
 	for volume, cells := range j.nearDevice() {
-		large := func(c *Cell) bool { return c.table.random() && c.table.set() >= largeSet }
+		large := func(c *Cell) bool { return c.table.random() && c.table.job.Bytes() >= largeSet }
 		some := slices.ContainsFunc(cells, large)
 		for _, c := range cells {
 			if !some || !c.table.random() || large(c) { // smaller files may be in a controller's memory
@@ -118,14 +118,6 @@ func standing(t *record.Target) int {
 		return 2
 	}
 	return 1
-}
-
-// set is the size of the job's files together, 0 where it is not known.
-func (t *Table) set() int64 {
-	if t.job.FileSize > 0 {
-		return t.job.FileSize * int64(max(t.job.Files, 1))
-	}
-	return t.job.Size
 }
 
 // steady says whether a cell's rates can be those of a device: one direction,

@@ -26,15 +26,13 @@ var fioUnits = map[string]int64{
 // the file or on chance, as percentages and ranges do, is refused: tare has to
 // know how much room a job takes.
 func ParseFioSize(s string) (int64, error) {
-	number := strings.TrimRight(strings.ToLower(s), "kmgtib")
-	unit, known := fioUnits[strings.ToLower(s[len(number):])]
-	n, err := plainDigits(number)
+	n, unit, err := united(s, fioUnits)
 	switch {
 	case strings.HasSuffix(s, "%"):
 		return 0, errors.New("how many bytes a percentage is cannot be told before: write a size such as 400M")
-	case err == nil && known && n > MaxFile/unit:
+	case err == nil && n > MaxFile/unit:
 		return 0, errors.New("it is above 16T")
-	case err != nil || !known:
+	case err != nil:
 		return 0, fmt.Errorf("%s is not one size: write digits and a unit, such as 400M, for 1024 times 1024 each; a number alone is bytes", option.Quote(s))
 	}
 	return n * unit, nil
@@ -48,19 +46,20 @@ var fioTimes = map[string]time.Duration{
 
 // ParseFioTime reads a time of a job file, from 0 to [MaxRuntime].
 func ParseFioTime(s string) (time.Duration, error) {
-	number := strings.TrimRight(strings.ToLower(s), "smuhdec")
-	unit, known := fioTimes[strings.ToLower(s[len(number):])]
-	n, err := plainDigits(number)
-	if err != nil || !known || n > int64(MaxRuntime/unit) {
+	n, unit, err := united(s, fioTimes)
+	if err != nil || n > int64(MaxRuntime/unit) {
 		return 0, fmt.Errorf("%s is no time such as 60, 60s or 1500ms, up to %s", option.Quote(s), option.FormatDuration(MaxRuntime))
 	}
 	return time.Duration(n) * unit, nil
 }
 
-// plainDigits reads a whole number without a sign.
-func plainDigits(s string) (int64, error) {
-	if strings.Trim(s, "0123456789") != "" {
-		return 0, errors.New("it is no number")
+// united reads a whole number without a sign, and the unit behind it.
+func united[U int64 | time.Duration](s string, units map[string]U) (n int64, unit U, err error) {
+	number := strings.TrimRight(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+	unit, known := units[strings.ToLower(s[len(number):])]
+	if !known || strings.Trim(number, "0123456789") != "" {
+		return 0, 0, errors.New("it is no number")
 	}
-	return strconv.ParseInt(s, 10, 64)
+	n, err = strconv.ParseInt(number, 10, 64)
+	return n, unit, err
 }

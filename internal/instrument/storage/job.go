@@ -250,6 +250,11 @@ func (j *Job) engine() string {
 	return j.Engine
 }
 
+// Bytes is how large a job's files are together; 0 where a job file says it.
+func (j *Job) Bytes() int64 {
+	return max(j.Size, j.FileSize*int64(max(j.Files, 1)), j.Count*j.BS)
+}
+
 // sizeWrong want exactly one of size, file_size and dd's count, or more of
 // them that say the same, as those of a resolved job do.
 func (j *Job) sizeWrong() option.FieldErrors {
@@ -271,8 +276,7 @@ func (j *Job) sizeWrong() option.FieldErrors {
 		j.Count > 0 && total > 0 && j.Count*j.BS != total:
 		return option.FieldErrors{option.Wrongf(field, "size, file_size and count contradict each other: keep one of them")}
 	}
-	total = max(total, j.FileSize*files, j.Count*j.BS)
-	switch {
+	switch total = j.Bytes(); {
 	case total == 0:
 		return option.FieldErrors{option.Wrongf(field, "it says nowhere how large the file is: write a size, such as 1G")}
 	case total/files < j.BS:

@@ -88,7 +88,7 @@ func (f *jobFlags) apply(s *option.Set, o *Options) error {
 
 func (f *jobFlags) check() error {
 	for _, name := range f.names {
-		if !isJobName(name) {
+		if jobNames[name] == "" {
 			return option.WrongFlag("jobs", "%v", unknownJob(name))
 		}
 	}

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,30 +17,23 @@ const (
 	defaultNumJobs = 8
 )
 
-// jobNames are the jobs that have a name of their own, and what each does. The
-// last has sysbench's name for it.
-var jobNames = []struct{ name, rw string }{
-	{"randread", RWRandRead}, {"read", RWRead}, {"randwrite", RWRandWrite}, {"write", RWWrite}, {"rndrw", RWRandRW},
+// jobNames are the jobs that have a name of their own, and what each does. rndrw is
+// sysbench's name.
+var jobNames = map[string]string{
+	"randread": RWRandRead, "read": RWRead, "randwrite": RWRandWrite, "write": RWWrite, "rndrw": RWRandRW,
 }
 
 // DefaultJobs are the jobs of those names (randread, read, randwrite, write,
 // rndrw) with each block size: "randread 512k" and so on. A name that is none of
-// these becomes the job's rw as it is, which [Job.Validate] refuses. dd has one
-// thread, whatever numJobs says.
-func DefaultJobs(names []string, bs []int64, tool string, size int64, numJobs int) []Job {
+// these becomes the job's rw as it is, which is refused. dd has one thread, whatever
+// numJobs says.
+func DefaultJobs(names []string, bs []int64, tool string, size int64, numJobs int) (all []Job) {
 	if tool == ToolDD {
 		numJobs = 0
 	}
-	var all []Job
 	for _, name := range names {
-		rw := name
-		for _, known := range jobNames {
-			if known.name == name {
-				rw = known.rw
-			}
-		}
 		for _, b := range bs {
-			all = append(all, Job{Name: name + " " + FormatSize(b), Tool: tool, RW: rw, BS: b, Size: size, NumJobs: numJobs})
+			all = append(all, Job{Name: name + " " + FormatSize(b), Tool: tool, RW: cmp.Or(jobNames[name], name), BS: b, Size: size, NumJobs: numJobs})
 		}
 	}
 	return all
@@ -49,7 +43,7 @@ func DefaultJobs(names []string, bs []int64, tool string, size int64, numJobs in
 // "randread" or "randread 4k".
 func parseJob(s string) (Job, error) {
 	name, size, sized := strings.Cut(strings.Join(strings.Fields(s), " "), " ")
-	if !isJobName(name) {
+	if jobNames[name] == "" {
 		return Job{}, unknownJob(s)
 	}
 	bs := int64(defaultBlock)
@@ -60,15 +54,6 @@ func parseJob(s string) (Job, error) {
 		}
 	}
 	return DefaultJobs([]string{name}, []int64{bs}, ToolFio, defaultFile, defaultNumJobs)[0], nil
-}
-
-func isJobName(s string) bool {
-	for _, known := range jobNames {
-		if known.name == s {
-			return true
-		}
-	}
-	return false
 }
 
 func unknownJob(s string) error {
@@ -92,5 +77,5 @@ func (j *Job) Takes(kind, cache string) bool {
 	return (len(j.Volumes) == 0 || slices.Contains(j.Volumes, kind)) && (len(j.Caches) == 0 || slices.Contains(j.Caches, cache))
 }
 
-// reads and writes say in which directions a job goes.
+// writes tells whether a job writes, beside reading or not.
 func (j *Job) writes() bool { return j.RW == RWWrite || j.RW == RWRandWrite || j.RW == RWRandRW }

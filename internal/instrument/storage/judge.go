@@ -115,16 +115,19 @@ func (j *Judgement) weigh() {
 	}
 	for _, t := range j.Tables {
 		j.absent(t)
-		slices.SortStableFunc(t.Cells, func(a, b *Cell) int { return cmp.Compare(j.rank(a.Target), j.rank(b.Target)) })
+		slices.SortStableFunc(t.Cells, func(a, b *Cell) int { return j.rank(a.Target) - j.rank(b.Target) })
 		t.describe()
 		for _, c := range t.Cells {
 			c.sum()
 		}
 	}
 	j.compare()
+	volume := func(t *Table) int {
+		return planned(j.Plan.Volumes, func(v string) bool { return v == t.Volume || volumeKind(v) == t.Volume })
+	}
+	cache := func(t *Table) int { return planned(j.Plan.Cache, func(c string) bool { return c == t.Cache }) }
 	slices.SortStableFunc(j.Tables, func(a, b *Table) int {
-		return cmp.Or(cmp.Compare(j.volumeRank(a.Volume), j.volumeRank(b.Volume)), cmp.Compare(j.jobRank(a.Job), j.jobRank(b.Job)),
-			cmp.Compare(cacheRank(j.Plan.Cache, a.Cache), cacheRank(j.Plan.Cache, b.Cache)))
+		return cmp.Or(volume(a)-volume(b), j.jobRank(a.Job)-j.jobRank(b.Job), cache(a)-cache(b))
 	})
 }
 
@@ -239,30 +242,17 @@ func (j *Judgement) placeOf(target, volume string) *record.Place {
 	return nil
 }
 
-// What the plan does not name comes after what it does.
-func (j *Judgement) volumeRank(volume string) int {
-	for i, v := range j.Plan.Volumes {
-		if v == volume || volumeKind(v) == volume {
-			return i
-		}
+// planned is where something stands in the plan. What that does not name comes after
+// what it does.
+func planned[T any](all []T, is func(T) bool) int {
+	if i := slices.IndexFunc(all, is); i >= 0 {
+		return i
 	}
-	return len(j.Plan.Volumes)
+	return len(all)
 }
 
 func (j *Judgement) jobRank(job string) int {
-	for i := range j.Plan.Jobs {
-		if j.Plan.Jobs[i].Name == job {
-			return i
-		}
-	}
-	return len(j.Plan.Jobs)
-}
-
-func cacheRank(planned []string, cache string) int {
-	if i := slices.Index(planned, cache); i >= 0 {
-		return i
-	}
-	return len(planned)
+	return planned(j.Plan.Jobs, func(p Job) bool { return p.Name == job })
 }
 
 // volumeKind is that of "nfs=server:/path": nfs.

@@ -49,7 +49,7 @@ func (t *Table) least() (float64, bool) {
 	if n == 0 {
 		return 0, false
 	}
-	if set := t.set(); t.random() && len(t.job.Options) == 0 && t.BS > 0 && float64(set/t.BS) >= sparse*n {
+	if set := t.job.Bytes(); t.random() && len(t.job.Options) == 0 && t.BS > 0 && float64(set/t.BS) >= sparse*n {
 		return 1, true
 	}
 	return 1 / n, true

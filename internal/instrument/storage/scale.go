@@ -23,8 +23,7 @@ func (j *Job) resolved(scale float64) (Job, error) {
 	r := *j
 	r.Files, r.NumJobs = max(r.Files, 1), max(r.NumJobs, 1)
 	files := int64(r.Files)
-	total := max(j.Size, j.FileSize*files, j.Count*j.BS)
-	blocks := max(scaled(total, scale)/files/j.BS, 1)
+	blocks := max(scaled(j.Bytes(), scale)/files/j.BS, 1)
 	if scale != 1 { // every thread still has a block
 		blocks = max(blocks, (int64(r.NumJobs)+files-1)/files)
 	}

@@ -11,23 +11,15 @@ import (
 // MaxFile is the largest file of ext4, in bytes.
 const MaxFile = 16 << 40
 
-// fileUnits are those of fio with its default kb_base=1024.
-var fileUnits = map[string]int64{"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-
 // parseSize reads bytes as fio does: "512k", "1G", "4096". The units are powers
 // of 1024, in either case. fio's KiB and MiB are powers of 1000, which nobody
-// expects, so those are refused.
+// expects, so those are refused, and kB with them.
 func parseSize(s string) (int64, error) {
-	number := strings.TrimRight(s, "kKmMgGtT")
-	unit, known := fileUnits[strings.ToUpper(s[len(number):])]
-	if len(number) == len(s) {
-		unit, known = 1, true
-	}
-	n, err := strconv.ParseInt(number, 10, 64)
-	if err != nil || !known || strings.Trim(number, "0123456789") != "" || n < 1 || n > MaxFile/unit {
+	n, err := ParseFioSize(s)
+	if err != nil || n < 1 || strings.Trim(s, "0123456789kKmMgGtT") != "" {
 		return 0, fmt.Errorf("%s is not a size: write it as fio does, in powers of 1024, such as 4k, 512k or 1G, up to 16T; a number alone is bytes", option.Quote(s))
 	}
-	return n * unit, nil
+	return n, nil
 }
 
 // Size is the kind of sizes.

@@ -84,28 +84,13 @@ func (s *stage) turns(at run.Round) (turns []turn) {
 	return turns
 }
 
-// Needs is how much room a job's files take.
+// Needs is how much room a job's files take: those that it finds, or else makes.
 func Needs(j storage.Job, at tool.Place) (int64, error) {
 	files, err := tool.Files(j, at)
 	if err != nil {
 		return 0, err
 	}
-	var sum int64
-	for _, f := range files {
-		sum += f.Size
-	}
-	return max(sum, written(j)), nil
-}
-
-// written is what a job that makes its own files writes at most.
-func written(j storage.Job) int64 {
-	switch {
-	case j.Count > 0:
-		return j.Count * j.BS
-	case j.FileSize > 0:
-		return j.FileSize * int64(max(j.Files, 1))
-	}
-	return j.Size
+	return max(total(files), j.Bytes()), nil
 }
 
 // tell says what is done next for a job.
