@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -140,17 +141,10 @@ func (j *Judgement) ceilings(add func(record.Finding)) {
 		}
 		if moved != nil {
 			add(record.Finding{Code: foundCeilingDrift, Level: finding.Warning, Op: c.Volume,
-				Message: fmt.Sprintf("what %s under %s gives changed from before the rounds to after: %s", device(c.Device), c.Volume, strings.Join(moved, ", ")),
+				Message: fmt.Sprintf("what %s under %s gives changed from before the rounds to after: %s", cmp.Or(c.Device, "the storage"), c.Volume, strings.Join(moved, ", ")),
 				Advice:  "it warmed up, filled up, ran out of credits, or is shared; rounds are paired, so ratios hold better than figures"})
 		}
 	}
-}
-
-func device(name string) string {
-	if name == "" {
-		return "the storage"
-	}
-	return name
 }
 
 // unread sums up for each target what could not be read while its jobs ran.

@@ -80,7 +80,7 @@ func (c *Cell) sum() {
 		}
 		both.add(r, &total, total.Bandwidth, total.IOPS)
 		c.cpu(r, 1e9*length, float64(total.Bytes), workload, runtime, perByte)
-		if use, ok := deviceOf(r); ok {
+		if use := deviceOf(r); use != nil {
 			device[reading][r.Round], device[writing][r.Round] = float64(use.ReadBytes), float64(use.WriteBytes)
 		}
 	}

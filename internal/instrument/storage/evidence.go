@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -49,12 +50,13 @@ type evidence struct {
 
 // gather sums up rounds: those that were seen from outside, if any were.
 func (w *Cell) gather(trials []*record.Cell) evidence {
-	seen := slices.DeleteFunc(slices.Clone(trials), func(c *record.Cell) bool { return c.Observed == nil })
-	if len(seen) > 0 {
-		trials = seen
+	observed := slices.DeleteFunc(slices.Clone(trials), func(c *record.Cell) bool { return c.Observed == nil })
+	seen := len(observed) > 0
+	if seen {
+		trials = observed
 	}
-	e := evidence{rounds: len(trials), seen: len(seen) > 0, haveIOs: true, haveDevice: len(seen) > 0, haveOwn: len(seen) > 0, haveOut: len(seen) > 0, haveFlush: len(seen) > 0,
-		haveFetched: len(seen) > 0 && w.countsFetched()}
+	e := evidence{rounds: len(trials), haveIOs: true, seen: seen, haveDevice: seen, haveOwn: seen, haveOut: seen, haveFlush: seen,
+		haveFetched: seen && w.countsFetched()}
 	for _, c := range trials {
 		e.claim(c, w.table)
 		if c.Observed != nil {
@@ -117,20 +119,20 @@ func (e *evidence) see(c *record.Cell, cpus float64) {
 	e.starved += s.PSIMemory * took
 	e.throttled += float64(s.Throttled)
 	e.cached += float64(s.Cached)
-	if use, ok := deviceOf(c); ok {
+	use := deviceOf(c)
+	e.haveDevice = e.haveDevice && use != nil
+	if use != nil {
 		e.device[reading] += float64(use.ReadBytes)
 		e.device[writing] += float64(use.WriteBytes)
 		e.requests[reading] += float64(use.ReadIOs)
 		e.requests[writing] += float64(use.WriteIOs)
 		e.name = use.Name
-	} else {
-		e.haveDevice = false
 	}
+	e.haveOwn = e.haveOwn && s.Group != nil
 	if s.Group != nil {
 		e.own += float64(s.Group.ReadBytes) + float64(s.Group.WriteBytes)
-	} else {
-		e.haveOwn = false
 	}
+	e.haveOut = e.haveOut && s.Outside != nil
 	if s.Outside != nil {
 		loading := record.Transfer{}
 		if s.Loading != nil {
@@ -139,41 +141,32 @@ func (e *evidence) see(c *record.Cell, cpus float64) {
 		e.outside[reading] += float64(max(s.Outside.Read-loading.Read, 0))
 		e.outside[writing] += float64(max(s.Outside.Write-loading.Write, 0))
 		e.loading += float64(loading.Read)
-	} else {
-		e.haveOut = false
 	}
+	e.haveFetched = e.haveFetched && s.Fetched != nil
 	if s.Fetched != nil {
 		e.fetched += float64(*s.Fetched)
-	} else {
-		e.haveFetched = false
 	}
-	if s.Flushed >= 0 {
-		e.flushed += float64(s.Flushed)
-	} else {
-		e.haveFlush = false
-	}
+	e.haveFlush = e.haveFlush && s.Flushed >= 0
+	e.flushed += float64(max(s.Flushed, 0))
 }
 
 // deviceOf is what was seen of the device under the cell's volume, or of all
-// disks where it is none of its own; ok is false where no disk of this node can
-// tell: a server's disks are not here, and memory has none.
-func deviceOf(c *record.Cell) (use *record.DeviceUse, ok bool) {
+// disks where it is none of its own; nil where no disk of this node can tell: a
+// server's disks are not here, and memory has none.
+func deviceOf(c *record.Cell) *record.DeviceUse {
 	switch kind := volumeKind(c.Volume); {
 	case c.Observed == nil || kind == record.VolumeNFS || kind == record.VolumeTmpfs:
-		return nil, false
+		return nil
 	case c.Observed.Device.Name != "":
-		return &c.Observed.Device, true
+		return &c.Observed.Device
+	case c.Observed.Disks.Name != "":
+		return &c.Observed.Disks
 	}
-	return &c.Observed.Disks, c.Observed.Disks.Name != ""
+	return nil
 }
 
 // deviceName is what the device is called in a sentence.
-func (e *evidence) deviceName() string {
-	if e.name == "" {
-		return "the device"
-	}
-	return e.name
-}
+func (e *evidence) deviceName() string { return cmp.Or(e.name, "the device") }
 
 // A direction counts for the question who answered if it has this share of a
 // cell's bytes.

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -243,12 +244,7 @@ func (j *Job) fioWrong() (all option.FieldErrors) {
 	return all
 }
 
-func (j *Job) engine() string {
-	if j.Engine == "" {
-		return DefaultEngine
-	}
-	return j.Engine
-}
+func (j *Job) engine() string { return cmp.Or(j.Engine, DefaultEngine) }
 
 // Bytes is how large a job's files are together; 0 where a job file says it.
 func (j *Job) Bytes() int64 {

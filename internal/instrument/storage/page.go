@@ -38,7 +38,7 @@ func (j *Judgement) Page(o page.Options) *page.Page {
 // name is how a table is called everywhere: its job, volume and cache. The last
 // two are not always known of what was imported.
 func (t *Table) name() string {
-	return strings.Join(slices.DeleteFunc([]string{page.Heading(t.Job), page.Heading(t.Volume), page.Heading(t.Cache)}, func(part string) bool { return part == "" }), ", ")
+	return strings.Join(slices.Concat(heading(t.Job, true), heading(t.Volume, true), heading(t.Cache, true)), ", ")
 }
 
 // ofDevice tells whether a cell's figures are to be believed of the device.

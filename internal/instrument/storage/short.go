@@ -180,47 +180,40 @@ func missingFigures(j *Judgement, varied *varied) (items []page.Item) {
 // the job's own table.
 const longestReason = 160
 
-// varied tells which parts of a table's name tell tables apart: what is the same
+// varied are tables by the parts of their names that tell them apart: what is the same
 // of all is said once, in the title.
 type varied struct {
-	volume, cache, tool          bool
-	theVolume, theCache, theTool string
+	first               *Table
+	tool, volume, cache bool
 }
 
-func variedOf(tables []*Table) (out varied) {
-	first := tables[0]
-	out.theVolume, out.theCache, out.theTool = first.Volume, first.Cache, first.Tool
+func variedOf(tables []*Table) varied {
+	out := varied{first: tables[0]}
 	for _, t := range tables {
-		out.volume = out.volume || t.Volume != first.Volume
-		out.cache = out.cache || t.Cache != first.Cache
-		out.tool = out.tool || t.Tool != first.Tool
+		out.tool = out.tool || t.Tool != out.first.Tool
+		out.volume = out.volume || t.Volume != out.first.Volume
+		out.cache = out.cache || t.Cache != out.first.Cache
 	}
 	return out
 }
 
 func (d *varied) name(t *Table) string {
-	return strings.Join(headings(shown{t.Tool, d.tool && !strings.Contains(t.Job, t.Tool)}, shown{t.Job, true}, shown{t.Volume, d.volume}, shown{t.Cache, d.cache}), " ")
+	tool := d.tool && !strings.Contains(t.Job, t.Tool)
+	return strings.Join(slices.Concat(heading(t.Tool, tool), heading(t.Job, true), heading(t.Volume, d.volume), heading(t.Cache, d.cache)), " ")
 }
 
 func (d *varied) title(text string) string {
-	parts := headings(shown{d.theTool, !d.tool}, shown{d.theVolume, !d.volume}, shown{d.theCache, !d.cache})
+	parts := slices.Concat(heading(d.first.Tool, !d.tool), heading(d.first.Volume, !d.volume), heading(d.first.Cache, !d.cache))
 	if parts == nil {
 		return text
 	}
 	return text + ": " + strings.Join(parts, ", ")
 }
 
-// shown is a part of a name that may be left out.
-type shown struct {
-	text string
-	show bool
-}
-
-func headings(parts ...shown) (out []string) {
-	for _, part := range parts {
-		if part.show && part.text != "" {
-			out = append(out, page.Heading(part.text))
-		}
+// heading is a part of a name, none where it is not shown or not known.
+func heading(text string, shown bool) []string {
+	if !shown || text == "" {
+		return nil
 	}
-	return out
+	return []string{page.Heading(text)}
 }

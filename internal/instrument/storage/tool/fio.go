@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path"
@@ -32,13 +33,9 @@ func fioCommand(j storage.Job, at Place) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	engine := j.Engine
-	if engine == "" {
-		engine = storage.DefaultEngine
-	}
 	args := append([]string{at.Program, "--output-format=json"}, files...)
 	args = append(args, option("direct", digit(at.Direct)), option("iodepth", max(j.IODepth, 1)), "--thread", option("rw", j.RW),
-		option("ioengine", engine), option("bs", j.BS), option("numjobs", max(j.NumJobs, 1)), "--randrepeat=1")
+		option("ioengine", cmp.Or(j.Engine, storage.DefaultEngine)), option("bs", j.BS), option("numjobs", max(j.NumJobs, 1)), "--randrepeat=1")
 	if j.Fsync > 0 {
 		args = append(args, option("fsync", j.Fsync))
 	}
