@@ -54,16 +54,10 @@ func (s *stage) measureCeiling(ctx context.Context, c *record.Ceiling, took time
 		defer os.Remove(file)
 	}
 	size := min(ceilingFile, max(s.largest(), leastCeiling))
-	bounded, cancel := context.WithTimeout(ctx, s.options.Plan.Timeout)
-	defer cancel()
-	if f := s.roomForCeiling(bounded, size); f != nil {
+	if f := s.roomForCeiling(ctx, size); f != nil {
 		return f
 	}
-	e, err := s.options.Run(bounded, probe.FillArgs(size, file))
-	if err == nil {
-		_, err = probe.ParseFilled(e.Output)
-	}
-	if err != nil {
+	if _, e, err := probed(ctx, s.schedule, s.options.Run, probe.FillArgs(size, file), probe.ParseFilled); err != nil {
 		return &fail(record.FailError, &e, "the file for the device's ceiling could not be written: %v", err).Failure
 	}
 	for _, m := range []struct {
@@ -107,11 +101,7 @@ func (s *stage) roomForCeiling(ctx context.Context, size int64) *record.Failure 
 // roomOnHost refuses a file of the host's own that would fill the volume, as
 // [visit.room] does for those of jobs.
 func (s *stage) roomOnHost(ctx context.Context, size int64) *record.Failure {
-	e, err := s.options.Run(ctx, probe.FileSystemArgs(s.volume.Own))
-	var list []probe.FileSystem
-	if err == nil {
-		list, err = probe.ParseFileSystems(e.Output)
-	}
+	list, e, err := probed(ctx, s.schedule, s.options.Run, probe.FileSystemArgs(s.volume.Own), probe.ParseFileSystems)
 	switch {
 	case err != nil:
 		return &fail(record.FailError, &e, "what is free on the volume is not known: %v", err).Failure

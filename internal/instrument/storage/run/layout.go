@@ -56,11 +56,7 @@ func (v *visit) layOut(ctx context.Context, files []tool.File) error {
 }
 
 func layoutOf(files []tool.File, took int64) *record.Layout {
-	l := &record.Layout{Files: len(files), Took: took}
-	for _, f := range files {
-		l.Bytes += f.Size
-	}
-	return l
+	return &record.Layout{Files: len(files), Bytes: total(files), Took: took}
 }
 
 func bySize(files []tool.File) map[int64][]string {
@@ -73,22 +69,11 @@ func bySize(files []tool.File) map[int64][]string {
 
 // fill has files of one size written by the probe.
 func (v *visit) fill(ctx context.Context, size int64, paths []string) error {
-	bounded, cancel := context.WithTimeout(ctx, v.options.Plan.Timeout)
-	defer cancel()
-	var e subject.Executed
-	var err error
+	run := v.inside
 	if v.lasts() {
-		e, err = v.options.Run(bounded, probe.FillArgs(size, v.onHost(paths)...))
-	} else {
-		e, err = v.Target.Session.(subject.Executor).Exec(bounded, 0, probe.FillArgs(size, paths...))
+		run, paths = v.options.Run, v.onHost(paths)
 	}
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	var filled probe.Filled
-	if err == nil {
-		filled, err = probe.ParseFilled(e.Output)
-	}
+	filled, e, err := probed(ctx, v.schedule, run, probe.FillArgs(size, paths...), probe.ParseFilled)
 	var file *probe.FileError
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
@@ -198,13 +183,8 @@ func total(files []tool.File) int64 {
 // free is what is free at a path inside, -1 where that is not known.
 func (v *visit) free(ctx context.Context, path string) (int64, error) {
 	list, err := v.fileSystems(ctx, path)
-	if err != nil {
+	if err != nil || list[0].Errno != 0 || list[0].Size <= 0 {
 		return -1, err
 	}
-	for _, fs := range list {
-		if fs.Path == path && fs.Errno == 0 && fs.Size > 0 {
-			return fs.Free, nil
-		}
-	}
-	return -1, nil
+	return list[0].Free, nil
 }

@@ -72,14 +72,7 @@ func (v *visit) mountPoint() string {
 
 // fileSystems asks the probe inside about paths, and returns one for each.
 func (v *visit) fileSystems(ctx context.Context, paths ...string) ([]probe.FileSystem, error) {
-	e, err := v.exec(ctx, probe.FileSystemArgs(paths...))
-	if ctx.Err() != nil {
-		return nil, ctx.Err()
-	}
-	var list []probe.FileSystem
-	if err == nil {
-		list, err = probe.ParseFileSystems(e.Output)
-	}
+	list, e, err := probed(ctx, v.schedule, v.inside, probe.FileSystemArgs(paths...), probe.ParseFileSystems)
 	if err == nil && len(list) != len(paths) {
 		err = fmt.Errorf("the probe told of %d paths instead of %d", len(list), len(paths))
 	}
@@ -110,25 +103,17 @@ func (v *visit) tryDirect(ctx context.Context, files []tool.File) error {
 		file = subject.DevicePath // which has something to read, whatever the job lays out
 	} else if len(files) > 0 {
 		file = files[0].Path
-	} else if e, err := v.exec(ctx, probe.FillArgs(directBlock, file)); err != nil || e.Exit != 0 {
+	} else if e, err := v.inTime(ctx, v.inside, probe.FillArgs(directBlock, file)); err != nil || e.Exit != 0 {
 		return ctx.Err() // the job will tell what is wrong
 	}
-	e, err := v.exec(ctx, probe.DirectArgs(file))
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	var d probe.Direct
-	if err == nil {
-		d, err = probe.ParseDirect(e.Output)
-	}
-	switch {
+	switch d, _, err := probed(ctx, v.schedule, v.inside, probe.DirectArgs(file), probe.ParseDirect); {
 	case err != nil: // not known
 	case d.Taken:
 		v.found.Direct = record.DirectTaken
 	case d.Errno == syscall.EINVAL:
 		v.found.Direct = record.DirectRefused
 	}
-	return nil
+	return ctx.Err()
 }
 
 // magic names a file system by statfs(2)'s type, from linux/magic.h and the file

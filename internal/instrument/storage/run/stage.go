@@ -97,3 +97,21 @@ func Needs(j storage.Job, at tool.Place) (int64, error) {
 func (s *stage) tell(job, cache, target, what string) {
 	s.Tell(fmt.Sprintf("%s, %s %s", s.volume.Name, job, cache), target, what)
 }
+
+// execute runs a command somewhere: on the host, or in a sandbox.
+type execute func(context.Context, []string) (subject.Executed, error)
+
+// inTime runs a command that is not measured, in the time that a step may take.
+func (r *schedule) inTime(ctx context.Context, run execute, args []string) (subject.Executed, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.options.Plan.Timeout)
+	defer cancel()
+	return run(ctx, args)
+}
+
+// probed has the probe do something, and reads what it said.
+func probed[T any](ctx context.Context, r *schedule, run execute, args []string, read func(string) (T, error)) (said T, e subject.Executed, err error) {
+	if e, err = r.inTime(ctx, run, args); err == nil {
+		said, err = read(e.Output)
+	}
+	return said, e, err
+}

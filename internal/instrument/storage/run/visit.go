@@ -11,6 +11,7 @@ import (
 	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/core/run"
 	"github.com/tare-bench/tare/internal/instrument/overhead/ledger"
+	"github.com/tare-bench/tare/internal/instrument/storage"
 	"github.com/tare-bench/tare/internal/instrument/storage/run/volume"
 	"github.com/tare-bench/tare/internal/instrument/storage/tool"
 	"github.com/tare-bench/tare/internal/lane"
@@ -157,7 +158,6 @@ const grace = 20 * time.Second
 // them for every run, and that is none of the job's.
 func (v *visit) measure(ctx context.Context, args []string, program string) error {
 	v.step("running")
-	executor := v.Target.Session.(subject.Executor)
 	boxes, err := v.boxes(ctx)
 	if err != nil {
 		return err
@@ -177,7 +177,7 @@ func (v *visit) measure(ctx context.Context, args []string, program string) erro
 	}
 	bounded, cancel := context.WithTimeout(ctx, v.patience())
 	v.cell.Begun = machine.Now()
-	e, runErr := executor.Exec(bounded, 0, args)
+	e, runErr := v.inside(bounded, args)
 	v.cell.Ended = machine.Now()
 	cancel()
 	end := v.options.Meter.End(ctx, boxes, subject.DaemonsOf(ctx, v.Target.Session))
@@ -276,22 +276,13 @@ func (v *visit) drop(ctx context.Context, files []tool.File) error {
 	for _, f := range files {
 		paths = append(paths, f.Path)
 	}
-	evicted := false
 	if len(paths) > 0 && v.volume.Kind != record.VolumeTmpfs {
-		e, err := v.exec(ctx, probe.EvictArgs(paths...))
-		if err == nil && e.Exit == 0 {
-			_, err = probe.ParseEvicted(e.Output)
-			evicted = err == nil
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if evicted {
+		if _, e, err := probed(ctx, v.schedule, v.inside, probe.EvictArgs(paths...), probe.ParseEvicted); err == nil && e.Exit == 0 {
 			v.cell.Dropped = "files"
 		}
 	}
-	if v.options.Plan.Drop == "files" {
-		return nil
+	if v.options.Plan.Drop == storage.DropFiles || ctx.Err() != nil {
+		return ctx.Err()
 	}
 	err := v.options.Meter.Drop(ctx)
 	switch {
@@ -318,10 +309,7 @@ const (
 // the job reads. It is asked for its version, which not every tool says when it
 // runs.
 func (v *visit) warm(ctx context.Context, program string) error {
-	e, err := v.exec(ctx, []string{program, "--version"})
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
+	e, err := v.inTime(ctx, v.inside, []string{program, "--version"})
 	if err != nil {
 		return fail(record.FailError, nil, "%s cannot be run in the sandbox: %v", v.pair.job.Tool, err)
 	}
@@ -333,10 +321,8 @@ func (v *visit) warm(ctx context.Context, program string) error {
 	return nil
 }
 
-// exec runs a command that is not measured in the sandbox.
-func (v *visit) exec(ctx context.Context, args []string) (subject.Executed, error) {
-	ctx, cancel := context.WithTimeout(ctx, v.options.Plan.Timeout)
-	defer cancel()
+// inside runs a command in the sandbox.
+func (v *visit) inside(ctx context.Context, args []string) (subject.Executed, error) {
 	return v.Target.Session.(subject.Executor).Exec(ctx, 0, args)
 }
 
