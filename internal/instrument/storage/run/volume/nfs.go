@@ -83,9 +83,10 @@ func within[T any](most time.Duration, do func() (T, error)) (T, error) {
 	}
 }
 
+// server is the name or the address in "server:/path" and "[fd00::1]:/path".
 func server(source string) string {
-	host, _, _ := strings.Cut(source, ":")
-	return host
+	host, _, _ := strings.Cut(source, ":/")
+	return strings.Trim(host, "[]")
 }
 
 // clientHere says whether the kernel has an NFS client, or a module of one. Tests
