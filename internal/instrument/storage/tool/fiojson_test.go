@@ -136,9 +136,18 @@ func TestWhatHoldsFioBackIsItsOwnOption(t *testing.T) {
 		t.Errorf("%+v %v", o.Claim, err)
 	}
 	for _, option := range []string{"rate", "rate_iops", "thinktime"} {
-		paced := strings.Replace(text, `"job options" : {`, `"job options" : { "`+option+`" : "10m",`, 1)
-		if o, err := parseFioJSON(paced); err != nil || o.Claim.Paced != option+"=10m" {
-			t.Errorf("%+v %v", o.Claim, err)
+		global := strings.Replace(text, `"fio version"`, `"global options" : { "`+option+`" : "10m" }, "fio version"`, 1)
+		for claim, x := range map[string]struct{ text, own, want string }{
+			"its own":                      {text, "10m", option + "=10m"},
+			"that of all jobs":             {global, "", option + "=10m"},
+			"that of all jobs, taken away": {global, "0", ""},
+		} {
+			if x.own != "" {
+				x.text = strings.Replace(x.text, `"job options" : {`, `"job options" : { "`+option+`" : "`+x.own+`",`, 1)
+			}
+			if o, err := parseFioJSON(x.text); err != nil || o.Claim.Paced != x.want {
+				t.Errorf("%s: %+v %v", claim, o.Claim, err)
+			}
 		}
 	}
 }

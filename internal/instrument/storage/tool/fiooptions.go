@@ -35,10 +35,12 @@ var pacing = []string{"rate", "rate_iops", "thinktime"}
 func (out *fioOutput) paced() string {
 	for _, name := range pacing {
 		for i := range out.Jobs {
-			for _, in := range []map[string]string{out.Jobs[i].Options, out.Global} {
-				if value := in[name]; value != "" && value != "0" && len(value) <= 100 && printable(value) {
-					return name + "=" + value
-				}
+			value, own := out.Jobs[i].Options[name]
+			if !own {
+				value = out.Global[name]
+			}
+			if value != "" && value != "0" && len(value) <= 100 && printable(value) {
+				return name + "=" + value
 			}
 		}
 	}
