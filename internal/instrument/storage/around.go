@@ -162,10 +162,8 @@ func (j *Judgement) unread(add func(record.Finding)) {
 		if lost == 0 {
 			continue // what ended while it was read is the jobs' own
 		}
-		message := fmt.Sprintf("what was seen from outside is incomplete: %d not permitted, %d of an unknown form, %d counters that went back", sum.Denied, sum.Broken, sum.Backwards)
-		if len(sum.Examples) > 0 {
-			message += "; " + strings.Join(sum.Examples, "; ")
-		}
+		message := fmt.Sprintf("what was seen from outside is incomplete: %d not permitted, %d of an unknown form, %d counters that went back%s",
+			sum.Denied, sum.Broken, sum.Backwards, with("; ", strings.Join(sum.Examples, "; "), ""))
 		add(record.Finding{Code: foundIncomplete, Level: finding.Warning, Target: j.Targets[i].Name, Message: message, Advice: "run tare as root; verdicts and CPU figures rest on less than they should"})
 	}
 }

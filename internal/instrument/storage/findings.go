@@ -84,16 +84,7 @@ func (j *Judgement) stolen() (shares []float64) {
 }
 
 // where names a table in a sentence.
-func (t *Table) where() string {
-	words := t.Job
-	if t.Volume != "" {
-		words += " on " + t.Volume
-	}
-	if t.Cache != "" {
-		words += ", " + t.Cache
-	}
-	return words
-}
+func (t *Table) where() string { return t.Job + with(" on ", t.Volume, "") + with(", ", t.Cache, "") }
 
 // each calls f for every cell with figures.
 func (j *Judgement) each(f func(w *Cell)) {
@@ -123,11 +114,7 @@ func (l *listed) text() string {
 			named = append(named, fmt.Sprintf("and %d more", len(l.cells)-i))
 			break
 		}
-		name := w.Target + " " + w.table.where()
-		if l.facts[i] != "" {
-			name += " (" + l.facts[i] + ")"
-		}
-		named = append(named, name)
+		named = append(named, w.Target+" "+w.table.where()+with(" (", l.facts[i], ")"))
 	}
 	return strings.Join(named, "; ")
 }
@@ -151,10 +138,8 @@ func (j *Judgement) failed(add func(record.Finding)) {
 			if c.Failed == 0 {
 				continue
 			}
-			message := fmt.Sprintf("%s failed in %d of %d rounds; the first: %s", t.where(), c.Failed, c.Failed+c.Rounds, c.Failure.Detail)
-			if out := strings.TrimSpace(c.Failure.Output); out != "" {
-				message += ": " + out
-			}
+			message := fmt.Sprintf("%s failed in %d of %d rounds; the first: %s%s", t.where(), c.Failed, c.Failed+c.Rounds, c.Failure.Detail,
+				with(": ", strings.TrimSpace(c.Failure.Output), ""))
 			add(record.Finding{Code: finding.Failed, Level: finding.Error, Target: c.Target, Op: t.Job, Message: message, Advice: storageAdvice(c.Failure), Tried: c.Failure.Command})
 		}
 	}

@@ -1,7 +1,9 @@
 package storage
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tare-bench/tare/internal/core/figure"
@@ -52,40 +54,31 @@ func placeText(p *record.Place) string {
 	if p.Absent != "" {
 		return page.None + " " + clipped(p.Absent)
 	}
-	var parts []string
-	m := mountOf(p)
-	if m != nil {
+	inside, size, hosts := "", "", with("", page.Heading(p.HostType), " on the host")
+	if m := mountOf(p); m != nil {
 		switch {
 		case m.Problem != "":
-			parts = append(parts, clipped(m.Problem))
+			inside = clipped(m.Problem)
 		case m.Type != "" && m.Type == p.HostType:
-			parts = append(parts, page.Heading(m.Type))
+			inside, hosts = page.Heading(m.Type), ""
 		case m.Type != "":
-			parts = append(parts, page.Heading(m.Type)+" inside")
+			inside = page.Heading(m.Type) + " inside"
+		}
+		if m.Size > 0 {
+			size = room(float64(m.Size))
 		}
 	}
-	if p.HostType != "" && (m == nil || m.Type != p.HostType) {
-		parts = append(parts, page.Heading(p.HostType)+" on the host")
+	parts := slices.DeleteFunc([]string{inside, hosts, with("device ", page.Heading(p.Device), ""), with("", page.Heading(p.Answers), " below it"),
+		clipped(p.Memory), with("O_DIRECT ", page.Heading(p.Direct), ""), size}, func(part string) bool { return part == "" })
+	return cmp.Or(strings.Join(parts, ", "), "nothing is known of it")
+}
+
+// with is a text with what stands before and behind it, "" without one.
+func with(before, text, behind string) string {
+	if text == "" {
+		return ""
 	}
-	if p.Device != "" {
-		parts = append(parts, "device "+page.Heading(p.Device))
-	}
-	if p.Answers != "" {
-		parts = append(parts, page.Heading(p.Answers)+" below it")
-	}
-	if p.Memory != "" {
-		parts = append(parts, clipped(p.Memory))
-	}
-	if p.Direct != "" {
-		parts = append(parts, "O_DIRECT "+page.Heading(p.Direct))
-	}
-	if m != nil && m.Size > 0 {
-		parts = append(parts, room(float64(m.Size)))
-	}
-	if parts == nil {
-		return "nothing is known of it"
-	}
-	return strings.Join(parts, ", ")
+	return before + text + behind
 }
 
 // mountOf is the file system of the volume itself: that of the root where the
@@ -242,11 +235,7 @@ func devices(ceilings []record.Ceiling, o page.Options) *page.Section {
 	}
 	s := &page.Section{Title: "what the devices give", Style: term.Bold, Table: page.Names("device", "volumes")}
 	for _, c := range rows {
-		device := page.None
-		if c.Device != "" {
-			device = page.Heading(c.Device)
-		}
-		s.Table.Row(page.Words(device), page.Words(strings.Join(volumes.of[same(c)], ", ")))
+		s.Table.Row(page.Words(cmp.Or(page.Heading(c.Device), page.None)), page.Words(strings.Join(volumes.of[same(c)], ", ")))
 	}
 	for i, x := range ceilingColumns {
 		s.Table.Add(x.title, page.Each(rows, func(c **record.Ceiling) page.Cell { return page.Value(&ceilingFigures(*c)[i], x.show) }))
