@@ -20,9 +20,8 @@ func (b both) sum() float64 { return b[reading] + b[writing] }
 type evidence struct {
 	rounds    int
 	claimed   both
-	asked     both // I/Os of the tool
-	ios       float64
-	haveIOs   bool
+	asked     both    // I/Os that the tool made
+	haveIOs   bool    // in every round
 	seconds   float64 // of a round, mean; 0: not known
 	bandwidth both    // bytes/s
 	iops      both
@@ -83,7 +82,7 @@ func (e *evidence) claim(c *record.Cell, t *Table) {
 		length = t.job.Runtime.Seconds() // a table of a report gives the job, and nothing but IOPS
 	}
 	e.seconds += length
-	ios := 0.0
+	var made both
 	for d, f := range flowsOf(c.Reported) {
 		bandwidth, iops := ratesOf(f, length)
 		if bandwidth == 0 {
@@ -95,20 +94,17 @@ func (e *evidence) claim(c *record.Cell, t *Table) {
 		e.bandwidth[d] += bandwidth
 		e.iops[d] += iops
 		e.claimed[d] += float64(f.Bytes)
-		made := 0.0
 		switch {
 		case f.IOs > 0:
-			made = float64(f.IOs)
+			made[d] = float64(f.IOs)
 		case f.Bytes > 0 && bs > 0:
-			made = float64(f.Bytes) / bs
+			made[d] = float64(f.Bytes) / bs
 		default:
-			made = iops * length
+			made[d] = iops * length
 		}
-		e.asked[d] += made
-		ios += made
+		e.asked[d] += made[d]
 	}
-	e.ios += ios
-	e.haveIOs = e.haveIOs && ios > 0
+	e.haveIOs = e.haveIOs && made.sum() > 0
 }
 
 func (e *evidence) see(c *record.Cell, cpus float64) {

@@ -86,37 +86,40 @@ func (c *Cell) cpuRatioText() string {
 }
 
 func (c *Cell) roundsText() string {
-	parts := []string{fmt.Sprintf("%d with figures, %d failed", c.Rounds, c.Failed)}
+	each, setUp := "", int64(0)
 	if c.RunTime.Known() {
-		parts = append(parts, page.Duration(c.RunTime.Value)+" each")
+		each = page.Duration(c.RunTime.Value) + " each"
 	}
-	setUp := int64(0)
 	for _, round := range c.trials {
 		setUp = max(setUp, round.SetUp)
 	}
+	prepared := ""
 	if setUp > 0 {
-		parts = append(parts, "at most "+page.Duration(float64(setUp))+" to set up")
+		prepared = "at most " + page.Duration(float64(setUp)) + " to set up"
 	}
-	var versions []string
-	for _, version := range c.Versions {
-		versions = append(versions, page.Heading(version))
+	return page.Dotted(fmt.Sprintf("%d with figures, %d failed", c.Rounds, c.Failed), each, prepared, versionsOf(c))
+}
+
+// versionsOf are those of the tool that ran in some cells.
+func versionsOf(cells ...*Cell) string {
+	var all []string
+	for _, c := range cells {
+		for _, version := range c.Versions {
+			all = append(all, page.Heading(version))
+		}
 	}
-	if versions != nil {
-		parts = append(parts, page.Listed(versions))
-	}
-	return page.Dotted(parts...)
+	return page.Listed(all)
 }
 
 // layoutText is how the files were laid out and what was done before the job, in
 // the rounds in which it was.
 func layoutText(ran []*record.Cell) string {
-	var parts []string
+	laidOut := ""
 	if l := ran[0].Layout; l != nil {
-		files := "1 file"
-		if l.Files != 1 {
-			files = fmt.Sprintf("%d files", l.Files)
-		}
-		parts = append(parts, files+" of together "+page.Size(float64(l.Bytes))+" in "+page.Duration(float64(l.Took)))
+		laidOut = page.Amount(l.Files, "file") + " of together " + page.Size(float64(l.Bytes)) + " in " + page.Duration(float64(l.Took))
+	}
+	if ran[0].Source != "" {
+		return laidOut
 	}
 	dropped, quiet := 0, 0
 	for _, c := range ran {
@@ -127,10 +130,7 @@ func layoutText(ran []*record.Cell) string {
 			quiet++
 		}
 	}
-	if ran[0].Source == "" {
-		parts = append(parts, fmt.Sprintf("caches dropped in %d/%d rounds", dropped, len(ran)), fmt.Sprintf("the device at rest in %d/%d", quiet, len(ran)))
-	}
-	return page.Dotted(parts...)
+	return page.Dotted(laidOut, fmt.Sprintf("caches dropped in %d/%d rounds", dropped, len(ran)), fmt.Sprintf("the device at rest in %d/%d", quiet, len(ran)))
 }
 
 func sourcesText(ran []*record.Cell) string {
@@ -139,9 +139,6 @@ func sourcesText(ran []*record.Cell) string {
 		if c.Source != "" {
 			all = append(all, page.Middle(term.Clean(c.Source), 2*page.LongestName))
 		}
-	}
-	if all == nil {
-		return ""
 	}
 	return page.Listed(all)
 }

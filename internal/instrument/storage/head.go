@@ -65,16 +65,9 @@ func timesScale(scale float64) string {
 
 // toolsOf are the versions of the tools that ran.
 func toolsOf(tables []*Table) string {
-	var all []string
+	var all []*Cell
 	for _, t := range tables {
-		for _, c := range t.Cells {
-			for _, version := range c.Versions {
-				all = append(all, page.Heading(version))
-			}
-		}
+		all = append(all, t.Cells...)
 	}
-	if all == nil {
-		return ""
-	}
-	return "tools: " + page.Listed(all)
+	return with("tools: ", versionsOf(all...), "")
 }

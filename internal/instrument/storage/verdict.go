@@ -50,17 +50,19 @@ func (w *Cell) verdict(rounds []*record.Cell, e *evidence, whole bool) (Verdict,
 	if why, ok := w.inMemory(); ok {
 		return w.ofMemory(why)
 	}
-	if d, part, ok := e.reached(); ok {
-		if part < 1-missedBound {
-			return w.ofCache(e, d, part)
+	d, part, seen := e.reached()
+	if seen && part < 1-missedBound {
+		return w.ofCache(e, d, part)
+	}
+	if seen && w.table.Cache == record.CacheDirect {
+		if because := w.joined(e); because != "" {
+			return NotDirect, []string{because, e.sawText(d, part)}
 		}
-		if w.table.Cache == record.CacheDirect {
-			if because := w.joined(e); because != "" {
-				return NotDirect, []string{because, e.sawText(d, part)}
-			}
+	}
+	if !seen {
+		if v, because := w.ofClaims(e); v != "" {
+			return v, because
 		}
-	} else if v, because := w.ofClaims(e); v != "" {
-		return v, because
 	}
 	if because := w.tooShort(e); because != "" {
 		return TooShort, []string{because}
@@ -74,7 +76,7 @@ func (w *Cell) verdict(rounds []*record.Cell, e *evidence, whole bool) (Verdict,
 	if because := w.noise(e, whole); because != nil {
 		return Noisy, because
 	}
-	switch _, _, seen := e.reached(); {
+	switch {
 	case !seen:
 		return w.unseen(e)
 	case w.place != nil && w.place.Unknown != "":
@@ -82,7 +84,7 @@ func (w *Cell) verdict(rounds []*record.Cell, e *evidence, whole bool) (Verdict,
 	case strings.HasPrefix(e.name, "loop"):
 		return Unjudged, []string{e.name + " is a loop device: what answered below it was not seen"}
 	}
-	return Device, w.trusted(e)
+	return Device, w.trusted(e, e.sawText(d, part))
 }
 
 // atLimit and overLimit are how near to a limit a figure is that is the limit's: they
@@ -218,12 +220,12 @@ func (w *Cell) tooShort(e *evidence) string {
 	case e.seconds > 0 && e.seconds < bound:
 		return fmt.Sprintf("it ran %s, and nothing was seen from outside; under %s memory that nobody counted can hold all of it", secondsText(e.seconds), secondsText(bound))
 	case e.few():
-		return fmt.Sprintf("it made %.0f I/Os; fewer than %d give no rate", e.ios/float64(e.rounds), fewIOs)
+		return fmt.Sprintf("it made %.0f I/Os; fewer than %d give no rate", e.asked.sum()/float64(e.rounds), fewIOs)
 	}
 	return ""
 }
 
-func (e *evidence) few() bool { return e.haveIOs && e.ios/float64(e.rounds) < fewIOs }
+func (e *evidence) few() bool { return e.haveIOs && e.asked.sum()/float64(e.rounds) < fewIOs }
 
 // noise says why the figures waver, nil where they do not.
 func (w *Cell) noise(e *evidence, whole bool) []string {
@@ -277,9 +279,8 @@ func (e *evidence) shared() (bytes float64, text string) {
 }
 
 // trusted says what speaks for a cell.
-func (w *Cell) trusted(e *evidence) []string {
-	d, part, _ := e.reached()
-	because := []string{e.sawText(d, part)}
+func (w *Cell) trusted(e *evidence, saw string) []string {
+	because := []string{saw}
 	if b := w.nearest(e); b != nil {
 		because = append(because, b.text())
 	}

@@ -36,13 +36,12 @@ func TestADeviceThatComesIntoUseIsNotWrittenAnyMore(t *testing.T) {
 			s.plan.Rounds = 3
 			s.plan.Jobs = storage.DefaultJobs([]string{"read"}, []int64{4096}, storage.ToolDD, 40960, 0)
 			ran := map[string]int{}
-			s.exec = func(_ context.Context, _ string, args []string) (subject.Executed, error, bool) {
+			s.exec = watch(func(_ string, args []string) {
 				v := verb(args)
 				if ran[v]++; v == c.verb && ran[v] == c.round {
 					loopdev.On(t, path)
 				}
-				return subject.Executed{}, nil, false
-			}
+			})
 			rec := s.run()
 			if len(rec.Cells) != 3 || rec.Cells[1].Reported == nil || ran["dd"] != c.jobs {
 				t.Fatalf("%d jobs were run, %d cells: %+v", ran["dd"], len(rec.Cells), rec.Cells)
@@ -72,12 +71,11 @@ func TestAJobFileOnADeviceFindsWhatWasWrittenByTheProbe(t *testing.T) {
 func TestOnADeviceDirectReadsAreTriedOnTheDevice(t *testing.T) {
 	s, _ := deviceStand(t, "a")
 	var tried []string
-	s.exec = func(_ context.Context, _ string, args []string) (subject.Executed, error, bool) {
+	s.exec = watch(func(_ string, args []string) {
 		if verb(args) == "direct" {
 			tried = args
 		}
-		return subject.Executed{}, nil, false
-	}
+	})
 	rec := s.run()
 	if len(tried) != 3 || tried[2] != subject.DevicePath || strings.Contains(s.log(), "a fill") {
 		t.Errorf("tried %q in %s", tried, s.log())

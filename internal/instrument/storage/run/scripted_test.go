@@ -28,11 +28,10 @@ type stand struct {
 	events  []string
 	targets []subject.Target
 	plan    storage.Options
-	// exec says what comes of a command in a sandbox, nil for what usually does.
-	exec func(ctx context.Context, name string, args []string) (subject.Executed, error, bool)
-	drop error
-	free int64
-	stop context.CancelFunc
+	exec    executes
+	drop    error
+	free    int64
+	stop    context.CancelFunc
 	// looked is the device that was looked at last.
 	looked string
 	// outside is what processes outside of a guest move between two readings, nil
@@ -43,7 +42,25 @@ type stand struct {
 	ran    []string
 }
 
-// now is the virtual time of a job: the second that dd says it took.
+// executes says what comes of a command in a target's sandbox, unless that is what
+// usually does.
+type executes func(ctx context.Context, target string, args []string) (subject.Executed, error, bool)
+
+// bad has a command end otherwise than usually in the target bad.
+func bad(command string, e subject.Executed, err error) executes {
+	return func(_ context.Context, name string, args []string) (subject.Executed, error, bool) {
+		return e, err, name == "bad" && verb(args) == command
+	}
+}
+
+// watch has the usual come of every command, of which each sees what is run.
+func watch(see func(target string, args []string)) executes {
+	return func(_ context.Context, name string, args []string) (subject.Executed, error, bool) {
+		see(name, args)
+		return subject.Executed{}, nil, false
+	}
+}
+
 func newStand(t *testing.T, names ...string) *stand {
 	s := &stand{t: t, dir: t.TempDir(), plan: storage.Defaults(), free: 1 << 40}
 	s.plan.Jobs = storage.DefaultJobs([]string{"write"}, []int64{4096}, storage.ToolDD, 40960, 0)

@@ -111,32 +111,22 @@ func TestEveryRoundVisitsEveryTargetOnceForEveryJob(t *testing.T) {
 }
 
 func TestAJobThatFailsGivesNoFigures(t *testing.T) {
-	errno := func(verb string, n int) func(context.Context, string, []string) (subject.Executed, error, bool) {
-		return func(_ context.Context, name string, args []string) (subject.Executed, error, bool) {
-			ok := name == "bad" && args[1] == verb
-			return subject.Executed{Exit: 1, Output: fmt.Sprintf("tare-%s/1 error %d /data/x\n", verb, n)}, nil, ok
-		}
-	}
-	ofDD := func(e subject.Executed, err error) func(context.Context, string, []string) (subject.Executed, error, bool) {
-		return func(_ context.Context, name string, args []string) (subject.Executed, error, bool) {
-			return e, err, name == "bad" && verb(args) == "dd"
-		}
-	}
 	tests := []struct {
 		name string
-		exec func(context.Context, string, []string) (subject.Executed, error, bool)
+		exec executes
 		free int64
 		kind string
 		says string
 	}{
-		{"a full disk", errno("fill", 28), 0, record.FailError, "no space is left"},
-		{"a read-only volume", errno("fill", 30), 0, record.FailError, "read-only"},
+		{"a full disk", bad("fill", subject.Executed{Exit: 1, Output: "tare-fill/1 error 28 /data/x\n"}, nil), 0, record.FailError, "no space is left"},
+		{"a read-only volume", bad("fill", subject.Executed{Exit: 1, Output: "tare-fill/1 error 30 /data/x\n"}, nil), 0, record.FailError, "read-only"},
 		{"too little room", nil, 40960, record.FailError, "do not fit in 90 %"},
-		{"a tool that refuses", ofDD(subject.Executed{Exit: 1, Stderr: "dd: Invalid argument"}, nil), 0, record.FailExit, "exit status 1"},
-		{"a tool that is not there", ofDD(subject.Executed{Exit: 127}, nil), 0, record.FailExit, "exit status 127"},
-		{"a tool that says nothing", ofDD(subject.Executed{}, nil), 0, record.FailWorkload, "could not be read"},
-		{"a tool that is killed at the limit", ofDD(subject.Executed{Exit: 137}, fmt.Errorf("exec: %w", context.DeadlineExceeded)), 0, record.FailTimeout, "--runtime-limit"},
-		{"a sandbox that cannot run it", ofDD(subject.Executed{}, errors.New("no such container")), 0, record.FailError, "no such container"},
+		{"a tool that refuses", bad("dd", subject.Executed{Exit: 1, Stderr: "dd: Invalid argument"}, nil), 0, record.FailExit, "exit status 1"},
+		{"a tool that is not there", bad("dd", subject.Executed{Exit: 127}, nil), 0, record.FailExit, "exit status 127"},
+		{"a tool that says nothing", bad("dd", subject.Executed{}, nil), 0, record.FailWorkload, "could not be read"},
+		{"a tool that is killed at the limit", bad("dd", subject.Executed{Exit: 137}, fmt.Errorf("exec: %w", context.DeadlineExceeded)), 0,
+			record.FailTimeout, "--runtime-limit"},
+		{"a sandbox that cannot run it", bad("dd", subject.Executed{}, errors.New("no such container")), 0, record.FailError, "no such container"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -57,26 +57,22 @@ func fioCommand(j storage.Job, at Place) ([]string, error) {
 
 // fioWhere are the options that say which files there are, and of which size.
 func fioWhere(j storage.Job, at Place) ([]string, error) {
-	size, err := fileSize(j)
+	files, err := fioFiles(j, at)
 	switch {
 	case err != nil:
 		return nil, err
-	case at.Device != "" && j.Files > 1:
-		return nil, fmt.Errorf("job %q has %d files: a device is one", j.Name, j.Files)
-	case at.Device != "":
-		return []string{option("filename", at.Device), option("size", size)}, nil
-	case j.Files <= 1:
-		return []string{option("filename", path.Join(at.Dir, testFile)), option("size", size)}, nil
+	case len(files) == 1:
+		return []string{option("filename", files[0].Path), option("size", files[0].Size)}, nil
 	}
-	args := []string{option("directory", at.Dir), option("nrfiles", j.Files), option("filesize", size), "--file_service_type=sequential"}
-	if threads := max(j.NumJobs, 1); j.Files*threads > openFiles {
+	args := []string{option("directory", at.Dir), option("nrfiles", j.Files), option("filesize", files[0].Size), "--file_service_type=sequential"}
+	if threads := max(j.NumJobs, 1); len(files) > openFiles {
 		args = append(args, option("openfiles", max(openFiles/threads, 1)))
 	}
 	return args, nil
 }
 
-// fioFiles are those of fioWhere: with a directory it names them by the job, the
-// thread and the file.
+// fioFiles are those of a job: with a directory fio names them by the job, the thread
+// and the file.
 func fioFiles(j storage.Job, at Place) ([]File, error) {
 	if len(j.Options) > 0 {
 		return jobFileFiles(j, at)
@@ -85,6 +81,8 @@ func fioFiles(j storage.Job, at Place) ([]File, error) {
 	switch {
 	case err != nil:
 		return nil, err
+	case at.Device != "" && j.Files > 1:
+		return nil, fmt.Errorf("job %q has %d files: a device is one", j.Name, j.Files)
 	case at.Device != "":
 		return []File{{Path: at.Device, Size: size}}, nil
 	case j.Files <= 1:
@@ -128,9 +126,12 @@ func fileSize(j storage.Job) (int64, error) {
 	return size / j.BS * j.BS, nil
 }
 
-// check refuses folders that fio would read as something else: it takes several
-// names, with colons between them.
-func (at Place) check() error {
+// check refuses unknown tools, and folders that fio would read as something else: it
+// takes several names, with colons between them.
+func (at Place) check(j storage.Job) error {
+	if _, ok := known[j.Tool]; !ok {
+		return fmt.Errorf("unknown tool %q", j.Tool)
+	}
 	for _, p := range []string{at.Dir, at.Device} {
 		if p == "" && (at.Device != "" || at.Dir != "") {
 			continue

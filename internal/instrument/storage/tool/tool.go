@@ -48,27 +48,19 @@ var known = map[string]struct {
 // Command returns the command line of a job. The job is resolved: scaled, and
 // complete as plan says.
 func Command(j storage.Job, at Place) ([]string, error) {
-	t, ok := known[j.Tool]
-	if !ok {
-		return nil, fmt.Errorf("unknown tool %q", j.Tool)
-	}
-	if err := at.check(); err != nil {
+	if err := at.check(j); err != nil {
 		return nil, err
 	}
-	return t.command(j, at)
+	return known[j.Tool].command(j, at)
 }
 
 // Files returns the files that a job wants to find, under the names that its
 // command uses; none for one that makes its own. On a device that is the device.
 func Files(j storage.Job, at Place) ([]File, error) {
-	t, ok := known[j.Tool]
-	if !ok {
-		return nil, fmt.Errorf("unknown tool %q", j.Tool)
-	}
-	if err := at.check(); err != nil {
+	if err := at.check(j); err != nil {
 		return nil, err
 	}
-	return t.files(j, at)
+	return known[j.Tool].files(j, at)
 }
 
 // Parse reads what the tool said at its end, and its version, "" where it does
