@@ -57,12 +57,7 @@ func TestFiosFilesAreNamedAsFioNamesThem(t *testing.T) {
 func TestAFioJobThatCannotBeIsRefused(t *testing.T) {
 	at := Place{Program: "/usr/bin/fio", Dir: "/data"}
 	fine := storage.Job{Name: "x", Tool: storage.ToolFio, RW: "read", BS: 4096, Size: 1 << 20}
-	change := func(f func(*storage.Job, *Place)) (storage.Job, Place) {
-		j, p := fine, at
-		f(&j, &p)
-		return j, p
-	}
-	for name, f := range map[string]func(*storage.Job, *Place){
+	for name, change := range map[string]func(*storage.Job, *Place){
 		"no size":                    func(j *storage.Job, _ *Place) { j.Size = 0 },
 		"less than a block":          func(j *storage.Job, _ *Place) { j.Size = 4095 },
 		"no block":                   func(j *storage.Job, _ *Place) { j.BS = 0 },
@@ -74,7 +69,8 @@ func TestAFioJobThatCannotBeIsRefused(t *testing.T) {
 		"no program":                 func(_ *storage.Job, p *Place) { p.Program = "" },
 		"an unknown tool":            func(j *storage.Job, _ *Place) { j.Tool = "iozone" },
 	} {
-		j, p := change(f)
+		j, p := fine, at
+		change(&j, &p)
 		if args, err := Command(j, p); err == nil {
 			t.Errorf("%s: called as %q", name, args)
 		}

@@ -45,6 +45,41 @@ func saidOf(job map[string]any, path ...string) json.Number {
 	return n
 }
 
+// sameAsFios holds a claim to what fio's JSON says of its one job, to the digit.
+func sameAsFios(t *testing.T, text string, c record.Reported, latency string) {
+	t.Helper()
+	job := jobsIn(t, text)[0]
+	longest := 0.0
+	for side, f := range map[string]record.Flow{"read": c.Read, "write": c.Write} {
+		same := func(got string, path ...string) {
+			t.Helper()
+			if want := saidOf(job, append([]string{side}, path...)...).String(); got != want {
+				t.Errorf("%s %s is %s, fio says %s", side, path, got, want)
+			}
+		}
+		ms, _ := saidOf(job, side, "runtime").Float64()
+		longest = max(longest, ms/1000)
+		same(fmt.Sprint(f.Bytes), "io_bytes")
+		same(fmt.Sprint(f.IOs), "total_ios")
+		same(fmt.Sprintf("%.0f", f.Bandwidth), "bw_bytes")
+		same(fmt.Sprintf("%.6f", f.IOPS), "iops")
+		if f.Bytes == 0 {
+			continue
+		}
+		same(fmt.Sprint(f.Latency.Min), latency, "min")
+		same(fmt.Sprint(f.Latency.Max), latency, "max")
+		if mean, err := saidOf(job, side, latency, "mean").Float64(); err != nil || f.Latency.Mean != int64(math.Round(mean)) {
+			t.Errorf("a mean %s of %d, fio says %g", side, f.Latency.Mean, mean)
+		}
+		for q, ns := range map[string]int64{"50.0": f.Latency.P50, "95.0": f.Latency.P95, "99.0": f.Latency.P99, "99.9": f.Latency.P999} {
+			same(fmt.Sprint(ns), latency, "percentile", q+"00000")
+		}
+	}
+	if c.Seconds != longest {
+		t.Errorf("%g s, want those of the longest direction, %g", c.Seconds, longest)
+	}
+}
+
 // Latencies are those of whole requests where fio was asked for their percentiles, and
 // those of completions by default.
 func TestFiosOwnFiguresAreTakenToTheDigit(t *testing.T) {
@@ -54,36 +89,7 @@ func TestFiosOwnFiguresAreTakenToTheDigit(t *testing.T) {
 		if err != nil || o.Version != "fio-3.33" {
 			t.Fatalf("%s: %q, %v", name, o.Version, err)
 		}
-		job := jobsIn(t, text)[0]
-		longest := 0.0
-		for side, f := range map[string]record.Flow{"read": o.Claim.Read, "write": o.Claim.Write} {
-			same := func(got string, path ...string) {
-				t.Helper()
-				if want := saidOf(job, append([]string{side}, path...)...).String(); got != want {
-					t.Errorf("%s: %s %s is %s, fio says %s", name, side, path, got, want)
-				}
-			}
-			ms, _ := saidOf(job, side, "runtime").Float64()
-			longest = max(longest, ms/1000)
-			same(fmt.Sprint(f.Bytes), "io_bytes")
-			same(fmt.Sprint(f.IOs), "total_ios")
-			same(fmt.Sprintf("%.0f", f.Bandwidth), "bw_bytes")
-			same(fmt.Sprintf("%.6f", f.IOPS), "iops")
-			if f.Bytes == 0 {
-				continue
-			}
-			same(fmt.Sprint(f.Latency.Min), latency, "min")
-			same(fmt.Sprint(f.Latency.Max), latency, "max")
-			if mean, err := saidOf(job, side, latency, "mean").Float64(); err != nil || f.Latency.Mean != int64(math.Round(mean)) {
-				t.Errorf("%s: a mean %s of %d, fio says %g", name, side, f.Latency.Mean, mean)
-			}
-			for q, ns := range map[string]int64{"50.0": f.Latency.P50, "95.0": f.Latency.P95, "99.0": f.Latency.P99, "99.9": f.Latency.P999} {
-				same(fmt.Sprint(ns), latency, "percentile", q+"00000")
-			}
-		}
-		if o.Claim.Seconds != longest {
-			t.Errorf("%s: %g s, want those of the longest direction, %g", name, o.Claim.Seconds, longest)
-		}
+		sameAsFios(t, text, o.Claim, latency)
 	}
 }
 

@@ -45,12 +45,18 @@ func TestAJobFileIsReadAsFioReadsIt(t *testing.T) {
 	}
 }
 
-func TestAJobFileRunsWithWhatTareSetsAtTheEndOfEachJob(t *testing.T) {
-	sections, err := storage.ParseJobFile(exampleJobFile)
+// jobOf is a job by its job file.
+func jobOf(t *testing.T, text string) storage.Job {
+	t.Helper()
+	sections, err := storage.ParseJobFile(text)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%q: %v", text, err)
 	}
-	j := storage.Job{Name: "file", Tool: storage.ToolFio, Options: sections}
+	return storage.Job{Name: "file", Tool: storage.ToolFio, Options: sections}
+}
+
+func TestAJobFileRunsWithWhatTareSetsAtTheEndOfEachJob(t *testing.T) {
+	j := jobOf(t, exampleJobFile)
 	at := Place{Program: "/usr/bin/fio", Dir: "/data", Limit: time.Minute}
 	ours := " --direct=0" + reporting + " --runtime=60"
 	want := "/usr/bin/fio --output-format=json --name=global --directory=/data --ioengine=libaio --iodepth=16 --size=1g --name=random read --directory=/data --rw=randread --bs=4k" + ours +
@@ -67,11 +73,7 @@ func TestAJobFileRunsWithWhatTareSetsAtTheEndOfEachJob(t *testing.T) {
 // What a job writes has to be known before, or it fills the disk.
 func TestHowMuchRoomAJobFileTakesIsKnown(t *testing.T) {
 	files := func(lines string, at Place) ([]File, error) {
-		sections, err := storage.ParseJobFile("[a]\nrw=write\n" + lines)
-		if err != nil {
-			t.Fatalf("%q: %v", lines, err)
-		}
-		return Files(storage.Job{Name: "file", Tool: storage.ToolFio, Options: sections}, at)
+		return Files(jobOf(t, "[a]\nrw=write\n"+lines), at)
 	}
 	for lines, want := range map[string][]File{
 		"size=400MiB\n":            {{"/data/a.0.0", 400e6}},
@@ -109,19 +111,13 @@ func TestHowMuchRoomAJobFileTakesIsKnown(t *testing.T) {
 }
 
 func TestAJobFileOnADeviceHasNoOtherFile(t *testing.T) {
-	run := func(text string) ([]string, error) {
-		sections, err := storage.ParseJobFile(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return Command(storage.Job{Name: "file", Tool: storage.ToolFio, Options: sections}, Place{Program: "/f", Device: "/dev/tare", Dir: "/data"})
-	}
-	args, err := run("[a]\nfilename=mine\nsize=1m\n")
+	at := Place{Program: "/f", Device: "/dev/tare", Dir: "/data"}
+	args, err := Command(jobOf(t, "[a]\nfilename=mine\nsize=1m\n"), at)
 	if joined := strings.Join(args, " "); err != nil || !strings.Contains(joined, "--filename=/dev/tare") || strings.Contains(joined, "mine") || strings.Contains(joined, "/data") {
 		t.Errorf("%s %v", joined, err)
 	}
 	for _, text := range []string{"[a]\nrw=read\n", "[a]\nsize=1m\nnrfiles=2\n", "[a]\nsize=1m\ntime_based\n"} {
-		if args, err := run(text); err == nil {
+		if args, err := Command(jobOf(t, text), at); err == nil {
 			t.Errorf("%q runs as %q", text, args)
 		}
 	}

@@ -3,16 +3,19 @@ package tool
 import (
 	"bytes"
 	"maps"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/tare-bench/tare/internal/instrument/storage"
 	"github.com/tare-bench/tare/internal/probe"
+	"github.com/tare-bench/tare/record"
 )
 
 // program finds an installed tool; scripts/install-test-needs installs them.
@@ -122,6 +125,7 @@ func TestRealFioFindsItsFilesLaidOut(t *testing.T) {
 			if err != nil || !strings.HasPrefix(version, "fio-") {
 				t.Fatalf("%q %v", version, err)
 			}
+			sameAsFios(t, stdout[strings.Index(stdout, "\n{"):], c, "lat_ns")
 			if moved := c.Read.Bytes + c.Write.Bytes; moved <= 0 || moved%j.BS != 0 || c.Read.IOs+c.Write.IOs != moved/j.BS {
 				t.Errorf("%+v is not in blocks of %d", c, j.BS)
 			}
@@ -156,11 +160,7 @@ func TestRealFioRunsAJobFileOnWhatItLaidOut(t *testing.T) {
 		"from an offset":                   "[r]\nrw=read\nbs=4k\nsize=256k\noffset=256k\n",
 	} {
 		t.Run(name, func(t *testing.T) {
-			sections, err := storage.ParseJobFile(text)
-			if err != nil {
-				t.Fatal(err)
-			}
-			j := storage.Job{Name: "file", Tool: storage.ToolFio, Options: sections}
+			j := jobOf(t, text)
 			at := Place{Program: program(t, "fio"), Dir: t.TempDir(), Limit: 20 * time.Second}
 			args, before := laidOut(t, j, at)
 			stdout, stderr := run(t, spoken(args))
@@ -199,6 +199,16 @@ func TestRealDDMovesEveryBlock(t *testing.T) {
 				if err != nil || c.Read.Bytes+c.Write.Bytes != 500*4096 || c.Read.IOs+c.Write.IOs != 500 {
 					t.Errorf("%+v %v of %q", c, err, stderr)
 				}
+				// 2048000 bytes (2.0 MB, 2.0 MiB) copied, 0.0436335 s, 47 MB/s
+				words := strings.Fields(stderr[strings.LastIndex(strings.TrimSpace(stderr), "\n"):])
+				took := number(t, words[slices.Index(words, "copied,")+1])
+				f := c.Read
+				if rw == "write" {
+					f = c.Write
+				}
+				if c.Seconds != took || f.Bandwidth != 500*4096/took || f.IOPS != 500/took {
+					t.Errorf("%+v of %q", c, stderr)
+				}
 				if got := sizes(t, at.Dir)[filepath.Join(at.Dir, testFile)]; got != 500*4096 {
 					t.Errorf("the file has %d bytes", got)
 				}
@@ -230,9 +240,51 @@ func TestRealSysbenchFindsItsFilesAndMovesThem(t *testing.T) {
 			if (c.Read.IOs > 0) != reads || (c.Write.IOs > 0) != writes || j.Fsync == 0 && c.Read.IOs+c.Write.IOs != 300 {
 				t.Errorf("%+v of 300 requests of\n%s", c, stdout)
 			}
+			sameAsSysbenchs(t, stdout, c)
+			if j.Fsync == 0 && c.Read.Bytes+c.Write.Bytes != 300*j.BS {
+				t.Errorf("%d bytes in 300 requests", c.Read.Bytes+c.Write.Bytes)
+			}
 			if after := sizes(t, at.Dir); !maps.Equal(after, before) {
 				t.Errorf("sysbench left %v of %v", after, before)
 			}
 		})
 	}
+}
+
+// sameAsSysbenchs holds a claim to what sysbench printed, with as many places as that
+// has. Its rate in MiB has two, and is that of blocks; our quantiles are those of its
+// histogram, with three.
+func sameAsSysbenchs(t *testing.T, text string, c record.Reported) {
+	t.Helper()
+	printed := map[string]string{}
+	for line := range strings.Lines(text) {
+		if key, value, ok := strings.Cut(line, ":"); ok {
+			printed[strings.TrimSpace(key)] = strings.TrimSpace(value)
+		}
+	}
+	near := func(key string, got, off float64) {
+		t.Helper()
+		if want := number(t, strings.TrimSuffix(printed[key], "s")); math.Abs(got-want) > off {
+			t.Errorf("%s: it printed %v, taken is %v", key, want, got)
+		}
+	}
+	near("total time", c.Seconds, 0)
+	near("reads/s", c.Read.IOPS, 0)
+	near("writes/s", c.Write.IOPS, 0)
+	near("read, MiB/s", c.Read.Bandwidth/(1<<20), 0.0051)
+	near("written, MiB/s", c.Write.Bandwidth/(1<<20), 0.0051)
+	if l := c.Read.Latency; l.Mean > 0 {
+		near("max", float64(l.Max)/1e6, 1e-9)
+		near("avg", float64(l.Mean)/1e6, 1e-9)
+		near("95th percentile", float64(l.P95)/1e6, 0.0056)
+	}
+}
+
+func number(t *testing.T, printed string) float64 {
+	t.Helper()
+	v, err := strconv.ParseFloat(printed, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
 }
