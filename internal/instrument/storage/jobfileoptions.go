@@ -3,6 +3,7 @@ package storage
 import (
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,32 +36,18 @@ var ourOptions = strings.Fields(`direct buffered group_reporting percentile_list
 // libraries, run programs, or move nothing.
 var fioEngines = strings.Fields(`sync psync vsync pvsync pvsync2 libaio posixaio io_uring mmap splice`)
 
-// refusals say why an option that people have in job files is refused; the first
-// that fits is said.
-var refusals = []struct {
-	fits func(name string) bool
-	why  string
-}{
-	{named("directory", "opendir", "filename_format"), "files lie in a folder of tare's own on every volume, under names of fio's own: take the line out"},
-	{named("stonewall", "wait_for_previous", "wait_for", "new_group", "startdelay"),
-		"jobs that run one after the other are not one figure: give each a job file of its own"},
-	{named("unified_rw_reporting"), "reads and writes are compared one by one: take the line out"},
-	{named("create_only", "fill_device", "fill_fs", "file_append", "unlink", "unlink_each_loop", "pre_read", "create_on_open", "allow_file_create"),
+// refusals say why options that people have in job files are refused, by patterns of
+// their names; the first that fits is said.
+var refusals = []struct{ names, why string }{
+	{"directory opendir filename_format", "files lie in a folder of tare's own on every volume, under names of fio's own: take the line out"},
+	{"stonewall wait_for_previous wait_for new_group startdelay", "jobs that run one after the other are not one figure: give each a job file of its own"},
+	{"unified_rw_reporting", "reads and writes are compared one by one: take the line out"},
+	{"create_only fill_device fill_fs file_append unlink unlink_each_loop pre_read create_on_open allow_file_create",
 		"tare lays out the files, and removes them: take the line out"},
-	{named("client", "server", "hostname", "port", "protocol", "listen"), "tare does not use the network: run it in each place"},
-	{func(s string) bool {
-		return strings.HasPrefix(s, "write_") || strings.HasPrefix(s, "log_") || strings.HasSuffix(s, "_log") || s == "per_job_logs"
-	}, "it writes files on the side: take the line out"},
-	{func(s string) bool {
-		return strings.HasPrefix(s, "read_iolog") || strings.HasPrefix(s, "replay_") || strings.HasPrefix(s, "merge_blktrace")
-	}, "it replays another file: write what it does as options"},
-	{func(s string) bool {
-		return strings.HasPrefix(s, "exec_") || s == "program" || s == "arguments" || strings.HasPrefix(s, "include") || strings.HasPrefix(s, "trigger")
-	}, "it runs a program or reads another file: take the line out"},
-}
-
-func named(names ...string) func(string) bool {
-	return func(s string) bool { return slices.Contains(names, s) }
+	{"client server hostname port protocol listen", "tare does not use the network: run it in each place"},
+	{"write_* log_* *_log per_job_logs", "it writes files on the side: take the line out"},
+	{"read_iolog* replay_* merge_blktrace*", "it replays another file: write what it does as options"},
+	{"exec_* program arguments include* trigger*", "it runs a program or reads another file: take the line out"},
 }
 
 // IsOurs tells whether tare sets the option itself.
@@ -70,8 +57,10 @@ func (o *FioOption) IsOurs() bool { return slices.Contains(ourOptions, o.Name) }
 func (o *FioOption) check() error {
 	if !o.IsOurs() && !slices.Contains(fioOptions, o.Name) {
 		for _, r := range refusals {
-			if r.fits(o.Name) {
-				return fmt.Errorf("option %.40q cannot be used: %s", o.Name, r.why)
+			for pattern := range strings.FieldsSeq(r.names) {
+				if fits, _ := path.Match(pattern, o.Name); fits {
+					return fmt.Errorf("option %.40q cannot be used: %s", o.Name, r.why)
+				}
 			}
 		}
 		return fmt.Errorf("option %.40q is not among those that tare gives on to fio: take the line out, or write it as fio(1) does", o.Name)

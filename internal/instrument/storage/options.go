@@ -1,5 +1,3 @@
-// Package storage asks what I/O a runtime loses: every job on every target,
-// volume and cache.
 package storage
 
 import (

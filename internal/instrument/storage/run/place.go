@@ -30,9 +30,9 @@ func (v *visit) look(ctx context.Context, at tool.Place) error {
 	if err != nil {
 		return err
 	}
-	p := record.Place{Target: v.Target.Info.Name, Volume: v.volume.Name, Mounts: []record.FileSystem{}}
 	on := v.lies()
-	p.Device, p.HostType, p.Memory, p.Unknown = on.Device, on.Type, on.Memory, on.Unknown
+	p := record.Place{Target: v.Target.Info.Name, Volume: v.volume.Name, Mounts: []record.FileSystem{},
+		Device: on.Device, HostType: on.Type, Memory: on.Memory, Unknown: on.Unknown}
 	if on.Answers != on.Device {
 		p.Answers = on.Answers
 	}

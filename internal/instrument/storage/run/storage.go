@@ -71,7 +71,7 @@ func Run(ctx context.Context, o Options) (*record.Record, *storage.Judgement, er
 		return nil, nil, err
 	}
 	r, err := run.Begin[subject.Session](o.Options, "storage", o.Plan, o.Targets)
-	s := &schedule{Run: r, options: o, jobs: jobs, told: map[string]bool{}}
+	s := &schedule{Run: r, options: o, jobs: jobs}
 	why := ""
 	if err == nil {
 		why, err = s.all(ctx, volumes)
@@ -83,8 +83,8 @@ type schedule struct {
 	*run.Run[subject.Session]
 	options Options
 	jobs    []storage.Job
-	told    map[string]bool // findings that are told once
-	later   int             // visits on volumes whose turn has not come
+	kept    bool // it was told that the node's page cache is not dropped
+	later   int  // visits on volumes whose turn has not come
 }
 
 // pair is a job with a cache.
@@ -198,14 +198,4 @@ func (r *schedule) absent(v storage.Volume, name string, why error) error {
 	}
 	return r.Finding(record.Finding{Code: finding.VolumeAbsent, Level: level, Target: name,
 		Message: fmt.Sprintf("nothing was run on %s: %v", v.Name, why), Advice: advice})
-}
-
-// once records a finding the first time only.
-func (r *schedule) once(f record.Finding) error {
-	key := f.Code + "\x00" + f.Target
-	if r.told[key] {
-		return nil
-	}
-	r.told[key] = true
-	return r.Finding(f)
 }

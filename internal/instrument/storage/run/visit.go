@@ -291,8 +291,11 @@ func (v *visit) drop(ctx context.Context, files []tool.File) error {
 	case err == nil:
 		v.cell.Dropped = "node"
 		return nil
+	case v.kept:
+		return nil
 	}
-	return v.once(record.Finding{Code: finding.NotDropped, Level: "warning",
+	v.kept = true
+	return v.Finding(record.Finding{Code: finding.NotDropped, Level: "warning",
 		Message: fmt.Sprintf("the node's page cache was not dropped before the jobs, only that of their files: %v", err),
 		Advice:  "run tare as root with /proc/sys/vm/drop_caches writable, or ask for no more with --drop files"})
 }
