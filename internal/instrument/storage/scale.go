@@ -82,10 +82,7 @@ func (j *Job) scaledOptions(scale float64) (Job, error) {
 func scaledOption(o FioOption, scale float64, block func() (int64, error)) (string, error) {
 	switch o.first() {
 	case "size", "io_size", "filesize":
-		size, err := ParseFioSize(o.Value)
-		if err != nil {
-			return "", err
-		}
+		size, _ := ParseFioSize(o.Value) // which was checked, as all sizes and times were
 		bs, err := block()
 		if err != nil {
 			return "", err
@@ -102,10 +99,7 @@ func scaledOption(o FioOption, scale float64, block func() (int64, error)) (stri
 		}
 		return strconv.FormatInt(max(scaled(n, scale), 1), 10), nil
 	case "runtime":
-		d, err := ParseFioTime(o.Value)
-		if err != nil {
-			return "", err
-		}
+		d, _ := ParseFioTime(o.Value)
 		if d == 0 {
 			return o.Value, nil // none
 		}

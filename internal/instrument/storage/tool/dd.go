@@ -21,24 +21,20 @@ func ddCommand(j storage.Job, at Place) ([]string, error) {
 	if file == "" {
 		file = path.Join(at.Dir, testFile)
 	}
-	size := []string{fmt.Sprintf("bs=%d", j.BS), fmt.Sprintf("count=%d", count)}
-	if j.RW == storage.RWRead {
-		args := append([]string{at.Program, "if=" + file, "of=/dev/null"}, size...)
-		if at.Direct {
-			args = append(args, "iflag=direct")
-		}
-		return args, nil
-	}
-	args := append([]string{at.Program, "if=/dev/zero", "of=" + file}, size...)
-	if at.Direct {
-		args = append(args, "oflag=direct")
-	}
+	from, to, direct := "/dev/zero", file, "oflag=direct"
 	var conv []string
-	if at.Device != "" {
+	switch {
+	case j.RW == storage.RWRead:
+		from, to, direct = file, "/dev/null", "iflag=direct"
+	case at.Device != "":
 		conv = append(conv, "notrunc")
 	}
-	if j.EndFsync {
+	if j.RW == storage.RWWrite && j.EndFsync {
 		conv = append(conv, "fsync")
+	}
+	args := []string{at.Program, "if=" + from, "of=" + to, fmt.Sprintf("bs=%d", j.BS), fmt.Sprintf("count=%d", count)}
+	if at.Direct {
+		args = append(args, direct)
 	}
 	if conv != nil {
 		args = append(args, "conv="+strings.Join(conv, ","))

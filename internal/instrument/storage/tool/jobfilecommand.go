@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path"
 	"strings"
-	"time"
 
 	"github.com/tare-bench/tare/internal/instrument/storage"
 )
@@ -51,12 +50,7 @@ func (j fileJob) ours(at Place) (args []string, err error) {
 		args = append(args, option("filename", at.Device))
 	}
 	args = append(append(args, option("direct", digit(at.Direct))), fioReporting...)
-	own := time.Duration(0)
-	if runtime := j["runtime"]; runtime != "" {
-		if own, err = storage.ParseFioTime(runtime); err != nil {
-			return nil, err
-		}
-	}
+	own, _ := storage.ParseFioTime(j["runtime"]) // which was checked, and is none where there is none
 	switch limit := shorter(own, at.Limit); {
 	case limit > 0:
 		args = append(args, option("runtime", fioTime(limit)))
@@ -131,34 +125,22 @@ func (j fileJob) files(name string, at Place) ([]File, error) {
 // extent is how far into each of its files a job goes, at most: each thread
 // begins offset_increment after the one before.
 func (j fileJob) extent(threads, files int64) (int64, error) {
-	var n struct{ size, each, offset, step int64 }
-	for _, o := range []struct {
-		name string
-		to   *int64
-	}{{"size", &n.size}, {"filesize", &n.each}, {"offset", &n.offset}, {"offset_increment", &n.step}} {
-		value := j[o.name]
-		if value == "" {
-			continue
-		}
-		var err error
-		if *o.to, err = storage.ParseFioSize(value); err != nil {
-			return 0, fmt.Errorf("%s=%.100q cannot be used: %w", o.name, value, err)
-		}
+	size, each := sizeOrNone(j["size"]), sizeOrNone(j["filesize"])
+	if each == 0 {
+		each = size / files
 	}
-	if n.each == 0 {
-		n.each = n.size / files
-	}
-	if n.each == 0 && n.size > 0 {
+	switch step := sizeOrNone(j["offset_increment"]); {
+	case each == 0 && size > 0:
 		return 0, fmt.Errorf("size=%.100q leaves no byte for each of %d files: write more, or filesize=1M", j["size"], files)
-	}
-	if n.each == 0 {
+	case each == 0:
 		return 0, errors.New("it has no size: how much room it takes cannot be told before; write size=1G or filesize=1G")
-	}
-	if n.step > storage.MaxFile/threads {
+	case step > storage.MaxFile/threads:
 		return 0, fmt.Errorf("offset_increment=%.100q for %d threads leads beyond 16T", j["offset_increment"], threads)
+	default:
+		each += sizeOrNone(j["offset"]) + step*(threads-1)
 	}
-	if n.each += n.offset + n.step*(threads-1); n.each > storage.MaxFile {
+	if each > storage.MaxFile {
 		return 0, errors.New("it goes beyond 16T of a file")
 	}
-	return n.each, nil
+	return each, nil
 }
