@@ -14,12 +14,10 @@ import (
 // versions tells where sides of a comparison ran different versions of a tool.
 func (j *Judgement) versions(add func(record.Finding)) {
 	var versions, targets grouped
-	for _, t := range j.Tables {
-		for _, c := range t.Cells {
-			for _, v := range c.Versions {
-				versions.add(t.Tool, v)
-				targets.add(t.Tool+" "+v, c.Target)
-			}
+	for _, c := range j.cells() {
+		for _, v := range c.Versions {
+			versions.add(c.table.Tool, v)
+			targets.add(c.table.Tool+" "+v, c.Target)
 		}
 	}
 	for _, tool := range versions.keys {

@@ -77,17 +77,15 @@ func (j *Judgement) findBounds() {
 // device.
 func (j *Judgement) nearDevice() map[string][]*Cell {
 	all := map[string][]*Cell{}
-	for _, t := range j.Tables {
-		for _, c := range t.Cells {
-			own := standing(c.info)
-			if own == 0 || !c.steady() {
-				continue
-			}
-			if others := all[t.Volume]; others == nil || own > standing(others[0].info) {
-				all[t.Volume] = []*Cell{c}
-			} else if own == standing(others[0].info) {
-				all[t.Volume] = append(others, c)
-			}
+	for _, c := range j.cells() {
+		own, volume := standing(c.info), c.table.Volume
+		if own == 0 || !c.steady() {
+			continue
+		}
+		if others := all[volume]; others == nil || own > standing(others[0].info) {
+			all[volume] = []*Cell{c}
+		} else if own == standing(others[0].info) {
+			all[volume] = append(others, c)
 		}
 	}
 	return all

@@ -223,36 +223,33 @@ func (c *Cell) cpu(r *record.Cell, ran, bytes float64, workload, runtime, perByt
 }
 
 // finish makes IOPS the table's primary figure where blocks are small, and
-// otherwise bandwidth, or the other one where a claim lacks it; and says
-// which cells are to be set beside the base's, the first of bases that has figures.
-func (t *Table) finish(bases []string) (speed, cpu []figure.Pair) {
+// otherwise bandwidth, or the other one where a claim lacks it; and finds the cell
+// that others are set beside: that of the first of bases that has figures.
+func (t *Table) finish(bases []string) {
 	lacks := func(of func(*Cell) *figure.Figure) bool {
 		return slices.ContainsFunc(t.Cells, func(c *Cell) bool { return of(c).N < c.Rounds })
 	}
 	noBandwidth, noIOPS := lacks(func(c *Cell) *figure.Figure { return &c.Total.Bandwidth }), lacks(func(c *Cell) *figure.Figure { return &c.Total.IOPS })
 	t.byIOPS = !noIOPS && (t.BS > 0 && t.BS <= smallBlock || noBandwidth)
-	var to *Cell
 	for _, name := range bases {
-		if c := t.cellOf(name); to == nil && c != nil && c.Rounds > 0 && slices.ContainsFunc(t.Cells, func(other *Cell) bool { return other != c && other.Rounds > 0 }) {
-			to, t.Base = c, name
+		c := t.cellOf(name)
+		beside := func(other *Cell) bool { return other != c && other.Rounds > 0 }
+		if t.base == nil && c != nil && c.Rounds > 0 && slices.ContainsFunc(t.Cells, beside) {
+			t.base, t.Base = c, name
 		}
 	}
 	for _, c := range t.Cells {
 		p := c.primary()
 		c.Ratio = about(p.Quantity+"-ratio", figure.Ratio, figure.More, p.Labels, nil)
 		c.CPURatio = about(c.CPUPerByte.Quantity+"-ratio", figure.Ratio, figure.Less, c.CPUPerByte.Labels, nil)
-		switch {
-		case t.Base == "" || c.Rounds == 0:
-		case c == to:
-			c.Ratio.Estimate = figure.Exactly(1)
-			if c.CPUPerByte.Known() {
-				c.CPURatio.Estimate = figure.Exactly(1)
-			}
-		default:
-			speed, cpu = append(speed, figure.Pair{Base: to.primary(), Figure: p}), append(cpu, figure.Pair{Base: &to.CPUPerByte, Figure: &c.CPUPerByte})
-		}
 	}
-	return speed, cpu
+	if t.base == nil {
+		return
+	}
+	t.base.Ratio.Estimate = figure.Exactly(1)
+	if t.base.CPUPerByte.Known() {
+		t.base.CPURatio.Estimate = figure.Exactly(1)
+	}
 }
 
 // compare sets all cells beside those of the base. The table that stands first in a
@@ -261,9 +258,14 @@ func (j *Judgement) compare() {
 	var speed, cpu []figure.Pair
 	bases := j.bases()
 	for _, t := range j.Tables {
-		s, c := t.finish(bases)
-		speed, cpu = append(speed, s...), append(cpu, c...)
+		t.finish(bases)
 	}
+	j.each(func(c *Cell) {
+		if base := c.table.base; base != nil && c != base {
+			speed = append(speed, figure.Pair{Base: base.primary(), Figure: c.primary()})
+			cpu = append(cpu, figure.Pair{Base: &base.CPUPerByte, Figure: &c.CPUPerByte})
+		}
+	})
 	j.Comparisons = len(speed)
 	j.Plan.Compare("", speed)
 	j.Plan.Compare("", cpu)

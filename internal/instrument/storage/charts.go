@@ -26,7 +26,7 @@ func ratiosChart(j *Judgement, varied *varied, base string) *page.Chart {
 
 // quotients are how many times the base's value of the same round each one is.
 func (c *Cell) quotients() (out []figure.Round) {
-	base := c.table.cellOf(c.table.Base).primary().Values()
+	base := c.table.base.primary().Values()
 	for _, r := range c.primary().Rounds {
 		if of := base[r.Round]; of > 0 {
 			out = append(out, figure.Round{Round: r.Round, Value: r.Value / of})

@@ -86,13 +86,19 @@ func (j *Judgement) stolen() (shares []float64) {
 // where names a table in a sentence.
 func (t *Table) where() string { return t.Job + with(" on ", t.Volume, "") + with(", ", t.Cache, "") }
 
+// cells are those of all tables, in their order.
+func (j *Judgement) cells() (all []*Cell) {
+	for _, t := range j.Tables {
+		all = append(all, t.Cells...)
+	}
+	return all
+}
+
 // each calls f for every cell with figures.
 func (j *Judgement) each(f func(w *Cell)) {
-	for _, t := range j.Tables {
-		for _, c := range t.Cells {
-			if c.Rounds > 0 {
-				f(c)
-			}
+	for _, c := range j.cells() {
+		if c.Rounds > 0 {
+			f(c)
 		}
 	}
 }
@@ -133,15 +139,14 @@ func (l *listed) put(add func(record.Finding), code, level, what, advice string)
 
 // failed sums up cells without figures.
 func (j *Judgement) failed(add func(record.Finding)) {
-	for _, t := range j.Tables {
-		for _, c := range t.Cells {
-			if c.Failed == 0 {
-				continue
-			}
-			message := fmt.Sprintf("%s failed in %d of %d rounds; the first: %s%s", t.where(), c.Failed, c.Failed+c.Rounds, c.Failure.Detail,
-				with(": ", strings.TrimSpace(c.Failure.Output), ""))
-			add(record.Finding{Code: finding.Failed, Level: finding.Error, Target: c.Target, Op: t.Job, Message: message, Advice: storageAdvice(c.Failure), Tried: c.Failure.Command})
+	for _, c := range j.cells() {
+		if c.Failed == 0 {
+			continue
 		}
+		message := fmt.Sprintf("%s failed in %d of %d rounds; the first: %s%s", c.table.where(), c.Failed, c.Failed+c.Rounds, c.Failure.Detail,
+			with(": ", strings.TrimSpace(c.Failure.Output), ""))
+		add(record.Finding{Code: finding.Failed, Level: finding.Error, Target: c.Target, Op: c.table.Job,
+			Message: message, Advice: storageAdvice(c.Failure), Tried: c.Failure.Command})
 	}
 }
 

@@ -20,7 +20,7 @@ func head(j *Judgement, o page.Options) []string {
 			sources = append(sources, rec.Cells[i].Source)
 		}
 		return append(page.Imported(rec, sources, "nothing was seen from outside"),
-			page.Dotted(page.Targets(j.Targets, ""), toolsOf(j.Tables)), units)
+			page.Dotted(page.Targets(j.Targets, ""), with("tools: ", versionsOf(j.cells()...), "")), units)
 	}
 	memory := ""
 	if env := &rec.Header.Environment; env.Memory > 0 {
@@ -28,7 +28,7 @@ func head(j *Judgement, o page.Options) []string {
 	}
 	lines := []string{
 		page.Dotted(page.Ran(rec, j.Plan.Seed), memory),
-		page.Dotted(page.Targets(j.Targets, ""), toolsOf(j.Tables)),
+		page.Dotted(page.Targets(j.Targets, ""), with("tools: ", versionsOf(j.cells()...), "")),
 		page.Dotted(page.Amount(j.Plan.Rounds, "round"), "a cell: "+aCell(&j.Plan), timesScale(j.Plan.Scale), terms.LimitsText(j.Plan.Limits)),
 		units,
 	}
@@ -61,13 +61,4 @@ func timesScale(scale float64) string {
 		return ""
 	}
 	return "sizes, counts and times × " + strconv.FormatFloat(scale, 'g', 4, 64)
-}
-
-// toolsOf are the versions of the tools that ran.
-func toolsOf(tables []*Table) string {
-	var all []*Cell
-	for _, t := range tables {
-		all = append(all, t.Cells...)
-	}
-	return with("tools: ", versionsOf(all...), "")
 }

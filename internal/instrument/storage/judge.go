@@ -27,10 +27,8 @@ func Judge(rec *record.Record) (*Judgement, error) {
 	j.bestCeilings()
 	j.weigh()
 	j.findBounds()
-	for _, t := range j.Tables {
-		for _, c := range t.Cells {
-			c.judged()
-		}
+	for _, c := range j.cells() {
+		c.judged()
 	}
 	j.Found = j.findings()
 	return j, nil

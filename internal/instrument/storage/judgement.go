@@ -48,8 +48,9 @@ type Table struct {
 	Base    string  // the target whose figures are 1, see [Judgement.bases]; "": there is none
 	Cells   []*Cell // in the order of Targets; those without a value are absent
 
-	job    Job  // of the plan; with a name only where that has none such
-	byIOPS bool // the primary figure is IOPS, not bandwidth
+	job    Job   // of the plan; with a name only where that has none such
+	base   *Cell // of Base
+	byIOPS bool  // the primary figure is IOPS, not bandwidth
 }
 
 // Cell is one target in a table. Its figures are medians over the rounds.
@@ -162,10 +163,8 @@ func (j *Judgement) Result() (failed, total int, findings []record.Finding) {
 // sandbox, and of the devices. Each has its cell's verdict, and the first its
 // reasons: a figure is not to be taken for a disk's by whom nobody warned.
 func (j *Judgement) Figures() (all []figure.Figure) {
-	for _, t := range j.Tables {
-		for _, c := range t.Cells {
-			all = append(all, c.figures()...)
-		}
+	for _, c := range j.cells() {
+		all = append(all, c.figures()...)
 	}
 	for i := range j.Places {
 		p := &j.Places[i]

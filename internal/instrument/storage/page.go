@@ -69,8 +69,8 @@ func (c *Cell) compared() bool {
 func (c *Cell) times() page.Cell {
 	out := page.Value(&c.Ratio, func(v float64) string { return page.Significant(v) + "×" })
 	out.Head = page.Mark(c.primary().Versus) + out.Head
-	switch base := c.table.cellOf(c.table.Base); {
-	case !c.ofDevice() || !base.ofDevice():
+	switch {
+	case !c.ofDevice() || !c.table.base.ofDevice():
 		out.Head = "(" + out.Head + ")"
 	case c.Different() && c.Ratio.Value < 1:
 		out.Style = term.Red

@@ -119,7 +119,7 @@ func shortNotes(j *Judgement, bases []string) (notes []string) {
 		mixed = mixed || c.mixed()
 		if c.compared() {
 			ratios = true
-			parentheses = parentheses || !c.ofDevice() || !c.table.cellOf(c.table.Base).ofDevice()
+			parentheses = parentheses || !c.ofDevice() || !c.table.base.ofDevice()
 			bounded, unbounded = bounded || c.Ratio.Bounded, unbounded || !c.Ratio.Bounded
 		}
 	})
