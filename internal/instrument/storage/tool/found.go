@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"html"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/tare-bench/tare/internal/instrument/storage"
@@ -316,9 +317,22 @@ func (f *finder) ddEnd() int {
 		err = errors.New("from /dev/zero to /dev/null: no storage was in it")
 	}
 	if o.Assumed = f.dd == ""; !o.Assumed {
-		o.Cache = cacheOf(strings.Contains(f.dd, "flag=direct"))
+		o.Cache = cacheOf(ddDirect(f.dd, rw))
 	}
 	f.dd = ""
 	f.take("dd", f.lines[from].number, o, err)
 	return 1
+}
+
+// ddDirect tells whether a command of dd goes past the page cache on its way: in what it
+// reads, or in what it writes.
+func ddDirect(operands, rw string) bool {
+	flags := "oflag="
+	if rw == storage.RWRead {
+		flags = "iflag="
+	}
+	return slices.ContainsFunc(strings.Fields(operands), func(word string) bool {
+		values, ok := strings.CutPrefix(word, flags)
+		return ok && slices.Contains(strings.Split(values, ","), "direct")
+	})
 }
