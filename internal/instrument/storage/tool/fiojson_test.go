@@ -136,6 +136,21 @@ func TestOptionsAreThoseOfTheCommandLine(t *testing.T) {
 	}
 }
 
+func TestTheCacheIsThatOfAllJobsByEitherOfItsOptions(t *testing.T) {
+	text := golden(t, "fio-3.33-three-jobs.json")
+	for claim, x := range map[string]struct{ text, want string }{
+		"direct":                            {text, "direct"},
+		"buffered=0 is direct=1":            {strings.Replace(text, `"direct" : "1"`, `"buffered" : "0"`, 1), "direct"},
+		"buffered=1 is direct=0":            {strings.Replace(text, `"direct" : "1"`, `"buffered" : "1"`, 1), "buffered"},
+		"jobs of both kinds have none":      {strings.Replace(text, `"job options" : {`, `"job options" : { "direct" : "0",`, 1), ""},
+		"a job's own wins over that of all": {strings.ReplaceAll(text, `"job options" : {`, `"job options" : { "direct" : "0",`), "buffered"},
+	} {
+		if o, err := parseFioJSON(x.text); err != nil || o.Cache != x.want {
+			t.Errorf("%s: %q, %v", claim, o.Cache, err)
+		}
+	}
+}
+
 func TestWhatHoldsFioBackIsItsOwnOption(t *testing.T) {
 	text := golden(t, "fio-3.33-randrw.json")
 	if o, err := parseFioJSON(text); err != nil || o.Claim.Paced != "" {

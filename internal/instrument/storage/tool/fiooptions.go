@@ -23,9 +23,22 @@ func (out *fioOutput) job() (j storage.Job, cache string) {
 		}
 	}
 	if j.RW != "" || j.BS > 0 {
-		cache = cacheOf(out.option("direct") == "1")
+		cache = out.cache()
 	}
 	return j, cache
+}
+
+// cache is that of all jobs, "" where they differ. fio has two options for it, of which
+// one is the other's opposite.
+func (out *fioOutput) cache() string {
+	seen := map[bool]bool{}
+	for i := range out.Jobs {
+		seen[out.own(i, "direct") == "1" || out.own(i, "buffered") == "0"] = true
+	}
+	if len(seen) > 1 {
+		return ""
+	}
+	return cacheOf(seen[true])
 }
 
 // pacing are fio's options that hold a job back, whatever its storage gives.
@@ -35,10 +48,7 @@ var pacing = []string{"rate", "rate_iops", "thinktime"}
 func (out *fioOutput) paced() string {
 	for _, name := range pacing {
 		for i := range out.Jobs {
-			value, own := out.Jobs[i].Options[name]
-			if !own {
-				value = out.Global[name]
-			}
+			value := out.own(i, name)
 			if value != "" && value != "0" && len(value) <= 100 && printable(value) {
 				return name + "=" + value
 			}
@@ -56,18 +66,24 @@ func (out *fioOutput) cpu() int64 {
 	return nanoseconds(sum, 1)
 }
 
+// own is the value of one of these names for a job, whose own options win over those
+// of all.
+func (out *fioOutput) own(job int, names ...string) (value string) {
+	for _, in := range []map[string]string{out.Global, out.Jobs[job].Options} {
+		for _, name := range names {
+			if v, ok := in[name]; ok {
+				value = cmp.Or(v, "1") // one without a value is switched on
+			}
+		}
+	}
+	return value
+}
+
 // option is the value of one of these names, "" where jobs differ, or it is no plain
 // word.
 func (out *fioOutput) option(names ...string) (value string) {
 	for i := range out.Jobs {
-		own := ""
-		for _, in := range []map[string]string{out.Global, out.Jobs[i].Options} {
-			for _, name := range names {
-				if v, ok := in[name]; ok {
-					own = cmp.Or(v, "1") // one without a value is switched on
-				}
-			}
-		}
+		own := out.own(i, names...)
 		if i > 0 && own != value {
 			return ""
 		}
