@@ -43,31 +43,29 @@ func (t *Table) most() float64 {
 // least is how many requests a device gets at least for an I/O that a job made
 // past the page cache. A thread's next I/O follows when the one before is done,
 // so that only those can be joined that are open at a time, and only if they lie
-// beside each other: random ones in large files do not. Splitting makes more.
-func (t *Table) least() (float64, bool) {
+// beside each other: random ones in large files do not. Splitting makes more. 0 where
+// it is not known how many are open.
+func (t *Table) least() float64 {
 	n := t.most()
-	if n == 0 {
-		return 0, false
+	switch {
+	case n == 0:
+		return 0
+	case t.random() && len(t.job.Options) == 0 && t.BS > 0 && float64(t.job.Bytes()/t.BS) >= sparse*n:
+		return 1
 	}
-	if set := t.job.Bytes(); t.random() && len(t.job.Options) == 0 && t.BS > 0 && float64(set/t.BS) >= sparse*n {
-		return 1, true
-	}
-	return 1 / n, true
+	return 1 / n
 }
 
 // joined says that a direct job did not reach the device as it was made: that had
 // far fewer requests than direct I/O can become, or than were made while the page
 // cache grew by what they moved. "" where it did, or nothing can tell.
 func (w *Cell) joined(e *evidence) string {
-	least, ok := w.table.least()
-	if !e.haveDevice {
-		return ""
-	}
+	least := w.table.least()
 	for d := range directionCount {
 		if e.claimed[d] <= countsShare*e.claimed.sum() || e.requests[d] == 0 {
 			continue
 		}
-		fewer := ok && e.requests[d] < joinedFactor*least*e.asked[d]
+		fewer := e.requests[d] < joinedFactor*least*e.asked[d]
 		cached := e.requests[d] < joinedFactor*e.asked[d] && e.cached >= growthPart*e.claimed[d]
 		if !fewer && !cached {
 			continue

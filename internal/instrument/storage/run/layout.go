@@ -28,14 +28,11 @@ func (v *visit) layOut(ctx context.Context, files []tool.File) error {
 	if err := v.volume.Check(); err != nil {
 		return fail(record.FailState, nil, "nothing was written: %v", err)
 	}
-	if v.lasts() && slices.Equal(files, v.laid) {
-		if len(files) == 0 {
-			return v.sweep()
-		}
-		v.cell.Layout = layoutOf(files, 0)
-		return nil
-	}
 	if v.lasts() {
+		if len(files) > 0 && slices.Equal(files, v.laid) {
+			v.cell.Layout = layoutOf(files, 0)
+			return nil
+		}
 		v.laid = nil
 		if err := v.sweep(); err != nil {
 			return err
