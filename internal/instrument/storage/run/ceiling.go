@@ -53,7 +53,7 @@ func (s *stage) measureCeiling(ctx context.Context, c *record.Ceiling, took time
 		file = filepath.Join(s.volume.Own, "ceiling")
 		defer os.Remove(file)
 	}
-	size := min(ceilingFile, max(s.largest(), leastCeiling))
+	size := min(ceilingFile, max(s.needs, leastCeiling))
 	if f := s.roomForCeiling(ctx, size); f != nil {
 		return f
 	}
@@ -133,15 +133,4 @@ func (s *stage) fioOnHost(ctx context.Context, args []string, took time.Duration
 		return record.Reported{}, &fail(record.FailWorkload, &e, "what fio printed could not be read: %v", err).Failure
 	}
 	return claim, nil
-}
-
-// largest is the most that a job needs.
-func (s *stage) largest() int64 {
-	most := int64(0)
-	for _, p := range s.pairs {
-		if n, err := Needs(p.job, s.at(p, s.volume.Kind, "")); err == nil {
-			most = max(most, n)
-		}
-	}
-	return most
 }

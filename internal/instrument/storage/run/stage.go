@@ -19,6 +19,7 @@ type stage struct {
 	*schedule
 	volume *volume.Volume
 	pairs  []pair
+	needs  int64                    // bytes, of the largest job
 	placed map[string]bool          // targets whose places are recorded
 	looked map[string]*record.Place // what was found of the others
 	laid   []tool.File              // that are on a volume which outlives sandboxes, by their paths in them

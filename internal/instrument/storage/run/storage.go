@@ -138,14 +138,18 @@ func (r *schedule) all(ctx context.Context, volumes []storage.Volume) (why strin
 // on does everything on one volume. opened says that at least one target could be
 // opened.
 func (r *schedule) on(ctx context.Context, v storage.Volume, pairs []pair) (why string, opened bool, err error) {
-	ready, err := r.prepare(ctx, v, pairs)
+	needs, err := r.needs(v, pairs)
+	var ready *volume.Volume
+	if err == nil {
+		ready, err = r.options.Prepare(ctx, v, needs)
+	}
 	if err != nil {
 		if ctx.Err() != nil {
 			return "", false, nil
 		}
 		return "", false, r.absent(v, "", err)
 	}
-	s := &stage{schedule: r, volume: ready, pairs: pairs, placed: map[string]bool{}, looked: map[string]*record.Place{}}
+	s := &stage{schedule: r, volume: ready, pairs: pairs, needs: needs, placed: map[string]bool{}, looked: map[string]*record.Place{}}
 	err = s.ceiling(ctx, "before")
 	if err == nil {
 		err = s.open(ctx)
@@ -161,16 +165,16 @@ func (r *schedule) on(ctx context.Context, v storage.Volume, pairs []pair) (why 
 	return why, opened, errors.Join(err, r.LeftBehind("", ready.Close()))
 }
 
-func (r *schedule) prepare(ctx context.Context, v storage.Volume, pairs []pair) (*volume.Volume, error) {
-	most := int64(0)
+// needs is the most room that a job takes.
+func (r *schedule) needs(v storage.Volume, pairs []pair) (most int64, err error) {
 	for _, p := range pairs {
 		n, err := Needs(p.job, r.at(p, v.Kind, ""))
 		if err != nil {
-			return nil, fmt.Errorf("volume %s: %w", v.Name, err)
+			return 0, fmt.Errorf("volume %s: %w", v.Name, err)
 		}
 		most = max(most, n)
 	}
-	return r.options.Prepare(ctx, v, most)
+	return most, nil
 }
 
 // absent records that a volume cannot be had, on a target or, without one, on
