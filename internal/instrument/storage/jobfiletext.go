@@ -11,14 +11,14 @@ import (
 
 // The most that a job file may be.
 const (
-	maxJobFile = 256 << 10 // bytes
-	maxLine    = 4096      // bytes: fio's own
+	maxJobFile = 1 << 20 // bytes
+	maxLine    = 4096    // bytes: fio's own
 )
 
 // ReadJobFile makes a job of a job file of fio's, called after the file.
 func ReadJobFile(path string) (Job, error) {
 	info, err := os.Stat(path) // opening a pipe would wait for a writer
-	if err == nil && (!info.Mode().IsRegular() || info.Size() > 1<<20) {
+	if err == nil && (!info.Mode().IsRegular() || info.Size() > maxJobFile) {
 		err = fmt.Errorf("%s is no file of up to 1 MiB", path)
 	}
 	if err != nil {

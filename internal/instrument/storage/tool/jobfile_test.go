@@ -45,6 +45,13 @@ func TestAJobFileIsReadAsFioReadsIt(t *testing.T) {
 	}
 }
 
+func TestAJobFileOfUpToAMebibyteIsRead(t *testing.T) {
+	long := strings.Repeat("# of which most explains the rest\n", 30_000) + exampleJobFile
+	if got, err := storage.ParseJobFile(long); err != nil || len(got) != 4 {
+		t.Errorf("%d bytes: %+v, %v", len(long), got, err)
+	}
+}
+
 // jobOf is a job by its job file.
 func jobOf(t *testing.T, text string) storage.Job {
 	t.Helper()
@@ -190,7 +197,7 @@ func TestAJobFileCannotLeaveItsFolderOrRunPrograms(t *testing.T) {
 		"bs=4k\n[a]\n":               "line 1 of the job file: \"bs=4k\" stands before",
 		strings.Repeat("[a]\n", 101): "line 101 of the job file: there are more than 100 sections",
 		"[a]\n" + strings.Repeat("bs=4k\n", 1001): "line 1002 of the job file: there are more than 1000 options",
-		strings.Repeat("\n", 256<<10+1):           "bytes long",
+		strings.Repeat("\n", 1<<20+1):             "bytes long",
 	} {
 		if _, err := storage.ParseJobFile(text); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%.40q: %v; want %q", text, err, says)
