@@ -242,10 +242,7 @@ func TestRatiosAreOfTheRoundsThemselves(t *testing.T) {
 	if c := only(t, s, "host"); c.Ratio.Value != 1 || c.CPURatio.Value != 1 || c.Different() {
 		t.Errorf("%+v", c.Ratio)
 	}
-	s = judged(t, store(func(s *storing) {
-		s.rounds = 20
-		s.cell = func(c *record.Cell) { c.Reported.Read.Bandwidth /= 2 }
-	}))
+	s = judged(t, store(all(rounds(20), said(func(r *record.Reported) { r.Read.Bandwidth /= 2 }))))
 	if c := only(t, s, "runc"); !c.Different() || c.Ratio.Reasons[0] == "" || c.Total.Bandwidth.Versus == nil {
 		t.Errorf("%+v", c)
 	}
@@ -269,7 +266,8 @@ func TestWithoutAHostWhatSharesItsKernelIsTheBaseline(t *testing.T) {
 			rec := store(func(s *storing) { s.targets, s.baseline = c.targets, c.wanted })
 			for i := range rec.Cells {
 				if x := &rec.Cells[i]; strings.HasPrefix(name, "imported") {
-					*x = record.Cell{Type: x.Type, Round: x.Round, Target: x.Target, Volume: x.Volume, Cache: x.Cache, Job: x.Job, Tool: x.Tool, Reported: x.Reported, Source: fmt.Sprint("notes:", i)}
+					bare(x)
+					x.Source = fmt.Sprint("notes:", i)
 				}
 			}
 			s := judged(t, rec)
@@ -288,10 +286,7 @@ func TestWithoutAHostWhatSharesItsKernelIsTheBaseline(t *testing.T) {
 
 func TestBlocksUpTo64KiBAreComparedByIOPS(t *testing.T) {
 	for bs, want := range map[int64]float64{64 * kib: 0.5, 64*kib + 512: 1} {
-		s := judged(t, store(func(s *storing) {
-			s.job.BS = bs
-			s.cell = func(c *record.Cell) { c.Reported.Read.IOPS /= 2 }
-		}))
+		s := judged(t, store(all(func(s *storing) { s.job.BS = bs }, said(func(r *record.Reported) { r.Read.IOPS /= 2 }))))
 		if r := only(t, s, "runc").Ratio; math.Abs(r.Value-want) > 1e-9 {
 			t.Errorf("%d: %v, want %v", bs, r.Value, want)
 		}
@@ -299,13 +294,7 @@ func TestBlocksUpTo64KiBAreComparedByIOPS(t *testing.T) {
 }
 
 func TestAMixtureHasNoLatency(t *testing.T) {
-	s := judged(t, store(func(s *storing) {
-		s.job = rndrw
-		s.every = func(c *record.Cell) {
-			c.Reported.Write = c.Reported.Read
-			c.Observed.Device.WriteBytes = c.Observed.Device.ReadBytes
-		}
-	}))
+	s := judged(t, store(mixed))
 	c := only(t, s, "runc")
 	if latency(s, "both", "p50").Known() || !latency(s, "read", "p50").Known() || !latency(s, "write", "p50").Known() || c.Total.IOPS.Value != 2*c.Read.IOPS.Value {
 		t.Errorf("%+v", c)
@@ -362,17 +351,14 @@ func TestAJobThatThePlanDoesNotHoldIsReadFromItsClaims(t *testing.T) {
 }
 
 func TestRoundsThatFailedOrWereInterruptedGiveNoFigures(t *testing.T) {
-	rec := store(func(s *storing) {
-		s.cell = func(c *record.Cell) {
-			switch c.Round {
-			case 1:
-				c.Failure = &record.Failure{Kind: record.FailExit, Detail: "fio exited with 1"}
-			case 2:
-				c.Failure = &record.Failure{Kind: record.FailInterrupted}
-			}
+	s := judged(t, store(cells(func(c *record.Cell) {
+		switch c.Round {
+		case 1:
+			c.Failure = &record.Failure{Kind: record.FailExit, Detail: "fio exited with 1"}
+		case 2:
+			c.Failure = &record.Failure{Kind: record.FailInterrupted}
 		}
-	})
-	s := judged(t, rec)
+	})))
 	if c := only(t, s, "runc"); c.Rounds != 4 || c.Failed != 1 || c.Failure == nil || s.Failed != 2 || s.Total != 16 {
 		t.Errorf("%+v; %d of %d", c, s.Failed, s.Total)
 	}

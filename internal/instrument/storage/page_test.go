@@ -68,11 +68,7 @@ func cached() *record.Record {
 
 func TestEveryFigureOfStorageCanBeRead(t *testing.T) {
 	rec := store(func(s *storing) {
-		s.job = rndrw
-		s.every = func(c *record.Cell) {
-			c.Reported.Write = c.Reported.Read
-			c.Observed.Device.WriteBytes = c.Observed.Device.ReadBytes
-		}
+		mixed(s)
 		s.ceilings = []record.Ceiling{{Volume: "bind", Device: "vda", When: "before", Read: 5 * gib, WriteIOPS: 70}}
 		s.places = []record.Place{{Target: "runc", Volume: "bind", Mounts: []record.FileSystem{{Path: "/", Type: "overlay", Size: 98 * gib, Free: gib}, {Path: "/dev/shm", Problem: "no permission"}}}}
 	})

@@ -55,12 +55,11 @@ func TestDirectIOIsToldFromReadingAhead(t *testing.T) {
 		{"one that does not say how many is believed", ofFile(storage.FioOption{Name: "iodepth", Value: "$depth"}), "direct", asked(blocks/1000, 0), device},
 	} {
 		t.Run(x.name, func(t *testing.T) {
-			c := only(t, judged(t, store(func(s *storing) {
+			c := only(t, judged(t, store(all(cells(x.cell), func(s *storing) {
 				if s.job, s.cache = x.job, x.cache; len(x.job.Options) > 0 {
 					s.job.BS = k4 // for the claims; the plan's job has none
 				}
-				s.cell = x.cell
-			})), "runc")
+			}))), "runc")
 			if c.Verdict != x.want {
 				t.Errorf("%q because %q, want %q", c.Verdict, c.Because, x.want)
 			}
@@ -73,10 +72,8 @@ func TestDirectIOIsToldFromReadingAhead(t *testing.T) {
 
 func TestThreadsOverOneFileAreNamedWhereACacheAnswered(t *testing.T) {
 	for threads, want := range map[int]bool{1: false, 8: true} {
-		c := only(t, judged(t, store(func(s *storing) {
-			s.job.NumJobs, s.cache = threads, "buffered"
-			s.cell = func(c *record.Cell) { c.Observed.Device.ReadBytes = percents(13) }
-		})), "runc")
+		few := seen(func(o *record.Observed) { o.Device.ReadBytes = percents(13) })
+		c := only(t, judged(t, store(all(buffered, few, func(s *storing) { s.job.NumJobs = threads }))), "runc")
 		if got := strings.Contains(c.Because[0], "8 threads go through the same file"); got != want || c.Verdict != host {
 			t.Errorf("%d threads: %q because %q", threads, c.Verdict, c.Because)
 		}

@@ -129,6 +129,14 @@ func buffered(s *storing) { s.cache = "buffered" }
 func rounds(n int) func(*storing)     { return func(s *storing) { s.rounds = n } }
 func on(volume string) func(*storing) { return func(s *storing) { s.volume = volume } }
 
+// mixed is a job that wrote what it read.
+func mixed(s *storing) {
+	s.job = rndrw
+	s.every = func(c *record.Cell) {
+		c.Reported.Write, c.Observed.Device.WriteBytes = c.Reported.Read, c.Observed.Device.ReadBytes
+	}
+}
+
 // lying is what runc's volume is.
 func lying(p record.Place) func(*storing) {
 	p.Target, p.Volume = "runc", "bind"
