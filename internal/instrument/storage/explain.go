@@ -49,9 +49,7 @@ func (c *Cell) movedText(imported bool) string {
 	if claimed == "" && c.Total.moves() {
 		claimed = page.Memory(c.Total.Bytes.Value)
 	}
-	if claimed != "" {
-		claimed = "claimed: " + claimed
-	}
+	claimed = with("claimed: ", claimed, "")
 	switch {
 	case imported:
 		return page.Dotted(claimed, "nothing was seen from outside")
