@@ -42,7 +42,7 @@ func ParseVolume(s string) (Volume, error) {
 	case kind == record.VolumeDevice:
 		err = checkDevice(source)
 	case kind == record.VolumeBind && sourced:
-		err = checkFolder(source)
+		err = checkPath(source, "/", "write the path of a folder on the disk that is meant, bind=/mnt/disk")
 	case !slices.Contains(volumeKinds, kind):
 		err = errors.New("write rootfs, bind, bind=/folder, tmpfs, nfs=server:/path or device=/dev/…")
 	case sourced:
@@ -67,26 +67,19 @@ func checkExport(source string) error {
 	} else if !serverName().MatchString(server) {
 		return fmt.Errorf("%s is not the name or address of a server", option.Quote(server))
 	}
-	return checkPath("/" + folder)
+	return checkPath("/"+folder, "/", "")
 }
 
 func checkDevice(source string) error {
-	if !strings.HasPrefix(source, "/dev/") {
-		return errors.New("write the path of a block device, device=/dev/vdb")
-	}
-	return checkPath(source)
+	return checkPath(source, "/dev/", "write the path of a block device, device=/dev/vdb")
 }
 
-func checkFolder(source string) error {
-	if !strings.HasPrefix(source, "/") {
-		return errors.New("write the path of a folder on the disk that is meant, bind=/mnt/disk")
-	}
-	return checkPath(source)
-}
-
-// checkPath takes what stands in a list with commas and in one line of a report.
-func checkPath(p string) error {
+// checkPath takes what lies below a folder, and stands in a list with commas and in one
+// line of a report.
+func checkPath(p, below, otherwise string) error {
 	switch {
+	case !strings.HasPrefix(p, below):
+		return errors.New(otherwise)
 	case len(p) > maxSource:
 		return fmt.Errorf("its path is %d bytes long: at most %d are allowed", len(p), maxSource)
 	case strings.ContainsFunc(p, func(r rune) bool { return r <= ' ' || r == ',' || r > '~' }):
