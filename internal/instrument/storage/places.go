@@ -222,7 +222,9 @@ func devices(ceilings []record.Ceiling, o page.Options) *page.Section {
 	var rows []*record.Ceiling
 	var volumes grouped // of rows with the same figures
 	var commands []page.Item
-	same := func(c *record.Ceiling) string { return fmt.Sprintln(c.Device, c.Read, c.Write, c.ReadIOPS, c.WriteIOPS) }
+	same := func(c *record.Ceiling) string {
+		return fmt.Sprintln(c.Device, c.Read, c.Write, c.ReadIOPS, c.WriteIOPS)
+	}
 	for i := range ceilings {
 		c := &ceilings[i]
 		if volumes.of[same(c)] == nil {
