@@ -60,22 +60,23 @@ type Event struct {
 	Uptime int64
 	// Took is how long runsc's boot timing says that a milestone took since the
 	// one before it in its timeline, ns; 0 where it does not say.
-	Took      int64
-	Level     []byte // trace, debug, info, warning, error, fatal; others as they are written
-	Message   []byte // unescaped, cut to maxMessage
-	Program   []byte // name=: "kata-runtime", "containerd-shim-v2", "kata-agent", …; else the syslog's or journal's identifier
-	Source    []byte // source=: "virtcontainers", "agent", …; glog's "file.go:12"
-	Subsystem []byte // subsystem=; of dockerd and containerd the topic= of an event
-	Sandbox   []byte // sandbox=, podsandboxid=, sandboxID=
-	Container []byte // container=, containerID=, containerd's id= where it is a container's
-	Request   []byte // CRI-O's id= of a request, name= is Program then
-	Error     []byte // error=
-	Path      []byte // path= or key= of containerd's: a task's folder, a snapshot's name
-	Command   []byte // command=: of Kata 1.x's runtime, "create", "start", "state", …; request-url= of dockerd's
-	Pid       int    // pid=, or that of the syslog prefix or of the journal; 0 not known
-	File      int    // index into the sources
-	Line      int64  // from 1
-	Cut       bool   // the line ended in the middle: some of the fields may be missing
+	Took       int64
+	Level      []byte // trace, debug, info, warning, error, fatal; others as they are written
+	Message    []byte // unescaped, cut to maxMessage
+	Program    []byte // name=: "kata-runtime", "containerd-shim-v2", "kata-agent", …; else the syslog's or journal's identifier
+	Source     []byte // source=: "virtcontainers", "agent", …; glog's "file.go:12"
+	Subsystem  []byte // subsystem=; of dockerd and containerd the topic= of an event
+	Sandbox    []byte // sandbox=, podsandboxid=, sandboxID=
+	Container  []byte // container=, containerID=, containerd's id= where it is a container's
+	Request    []byte // CRI-O's id= of a request, name= is Program then
+	Error      []byte // error=
+	Path       []byte // path= or key= of containerd's: a task's folder, a snapshot's name
+	Command    []byte // command=: of Kata 1.x's runtime, "create", "start", "state", …; request-url= of dockerd's
+	Suppressed int64  // how many messages this line says that the journal, or who reads it, dropped
+	Pid        int    // pid=, or that of the syslog prefix or of the journal; 0 not known
+	File       int    // index into the sources
+	Line       int64  // from 1
+	Cut        bool   // the line ended in the middle: some of the fields may be missing
 }
 
 // Stats count what was read. Every line is counted in Lines and in one of Read,

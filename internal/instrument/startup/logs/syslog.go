@@ -202,11 +202,13 @@ func (s *source) plain(message []byte, c *carrier, severity []byte, cut bool) {
 	if len(s.events) > before {
 		return
 	}
-	s.stats.Suppressed += suppressed(message)
+	lost := suppressed(message)
+	s.stats.Suppressed += lost
 	if c.time == 0 {
 		return
 	}
 	e := s.event(Journal)
+	e.Suppressed = lost
 	e.Time, e.Program, e.Pid, e.Cut, e.Level = c.time, c.ident, c.pid, cut, severity
 	e.Message = message[:min(len(message), maxMessage)]
 }

@@ -2,7 +2,6 @@ package starts
 
 import (
 	"bytes"
-	"fmt"
 
 	"github.com/tare-bench/tare/internal/instrument/startup/logs"
 )
@@ -160,17 +159,6 @@ const consoleMessage = "reading guest console"
 
 func fromGuest(e *logs.Event) bool {
 	return e.Guest || e.Form == logs.Console || e.Form == logs.KataAgent || string(e.Message) == consoleMessage
-}
-
-// suppressed reads journald's word of messages that it dropped: "Suppressed 213
-// messages from kata.service".
-func suppressed(e *logs.Event) (int64, bool) {
-	if !bytes.HasPrefix(e.Message, []byte("Suppressed ")) || e.Form != logs.Journal && e.Form != logs.Unknown {
-		return 0, false
-	}
-	var n int64
-	_, err := fmt.Sscanf(string(e.Message), "Suppressed %d messages", &n)
-	return n, err == nil && n < 1e12
 }
 
 // isError says whether a line tells of an error.

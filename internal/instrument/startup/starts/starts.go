@@ -132,8 +132,8 @@ func (b *Builder) Add(e *logs.Event) error {
 	if e.Guest {
 		at = e.Arrived
 	}
-	if n, ok := suppressed(e); ok {
-		b.suppressed += n
+	if e.Suppressed > 0 {
+		b.suppressed += e.Suppressed
 		return nil
 	}
 	if at <= 0 { // it says nothing of when it was

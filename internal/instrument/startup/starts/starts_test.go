@@ -243,12 +243,12 @@ func TestMissingEvidenceIsSaid(t *testing.T) {
 	b := New(Options{Names: []string{"a"}}, func(s *record.Start, _ int) error { out = append(out, *s); return nil })
 	at := time.Date(2026, 1, 1, 0, 0, 0, 1, time.UTC).UnixNano()
 	for i, e := range []logs.Event{
-		{Form: logs.Journal, Message: []byte("Suppressed 7 messages from before")},
+		{Form: logs.Journal, Message: []byte("Suppressed 7 messages from before"), Suppressed: 7},
 		{Form: logs.Kata, Message: []byte("Create() start"), Sandbox: []byte("b")},
-		{Form: logs.Journal, Message: []byte("Suppressed 213 messages from kata.service")},
+		{Form: logs.Journal, Message: []byte("Suppressed 213 messages from kata.service"), Suppressed: 213},
 		{Form: logs.Kata, Message: []byte("launch"), Sandbox: []byte("b"), Cut: true},
 		{Form: logs.Kata, Message: []byte("Start() end"), Sandbox: []byte("b")},
-		{Form: logs.Journal, Message: []byte("Suppressed 9 messages from later")},
+		{Form: logs.Journal, Message: []byte("Suppressed 9 messages from later"), Suppressed: 9},
 	} {
 		e.Time, e.Line = at+int64(i)*1e6, int64(i+1)
 		if err := b.Add(&e); err != nil {
@@ -264,6 +264,11 @@ func TestMissingEvidenceIsSaid(t *testing.T) {
 	}
 	if len(out) != 1 || !slices.Equal(out[0].Missing, want) {
 		t.Errorf("%+v", out)
+	}
+	text := line(0, "Create() start", whole) + "2026-01-02T03:04:05.050000+00:00 host rsyslogd[1]: imjournal: 20 messages lost due to rate-limiting\n" +
+		line(80, "Create() end", whole) + line(90, "Start() start", whole) + line(100, "Start() end", whole)
+	if got := one(t, "log", text).Missing; len(got) != 1 || got[0].What != "suppressed" || got[0].Count != 20 {
+		t.Errorf("what rsyslog lost: %+v", got)
 	}
 }
 
