@@ -28,11 +28,11 @@ func (s *sandbox) holds(d doubt) bool {
 	for _, m := range s.points {
 		switch {
 		case m.container != d.container:
-		case m.point == startReturned, d.call == "kata create" && (m.point == begun || m.point == started), m.point == started && (m.told || m.weak):
+		case m.point == startReturned, d.call == kataCreate && (m.point == begun || m.point == started), m.point == started && (m.told || m.weak):
 			return true
 		}
 	}
-	return d.call != "kata create" && d.call != "kata start"
+	return d.call != kataCreate && d.call != kataStart
 }
 
 // begin begins a call.
@@ -67,7 +67,7 @@ func (s *sandbox) heads(e *logs.Event, at int64) {
 // the shim says so before it knows where to log to, and only containerd takes
 // that down.
 func (s *sandbox) endsKata(b *Builder, name, container string, at int64) {
-	if !s.end(b, name, container, at, "") && s.head.at != 0 && s.head.at < at && !s.isCalled() {
+	if !s.end(b, name, container, at) && s.head.at != 0 && s.head.at < at && !s.isCalled() {
 		if s.beginless.count++; s.beginless.count == 1 {
 			s.beginless.name, s.beginless.from = name, s.head.place
 		}
@@ -97,28 +97,18 @@ func (s *sandbox) unended(until int64) (out []call) {
 // isCalled says whether a call of the runtime is under way: what was said
 // meanwhile is that one's.
 func (s *sandbox) isCalled() bool {
-	for i := range s.calls {
-		if s.calls[i].kind == record.KindCall {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.calls, func(c call) bool { return c.kind == record.KindCall })
 }
 
 // end ends the last call of a name, for a container, and makes it a span; false
 // where none of that name has begun.
-func (s *sandbox) end(b *Builder, name, container string, at int64, as string) bool {
-	for i := len(s.calls) - 1; i >= 0; i-- {
-		c := s.calls[i]
-		if c.name != name || c.container != container {
-			continue
+func (s *sandbox) end(b *Builder, name, container string, at int64) bool {
+	for i, c := range slices.Backward(s.calls) {
+		if c.name == name && c.container == container {
+			s.calls = slices.Delete(s.calls, i, i+1)
+			s.span(b, c, at)
+			return true
 		}
-		s.calls = append(s.calls[:i], s.calls[i+1:]...)
-		if as != "" {
-			c.container = as
-		}
-		s.span(b, c, at)
-		return true
 	}
 	return false
 }

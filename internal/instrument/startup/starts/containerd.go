@@ -16,13 +16,8 @@ func (b *Builder) containerd(e *logs.Event, at int64) {
 	s, named, m := b.told(e, at)
 	switch {
 	case s == nil:
-		if !named {
-			b.unplaced++
-		}
-	case b.settles(s, at):
-		b.containerd(e, at)
-	case named && m.over:
-		b.over(s)
+	case named && string(e.Message) == "shim disconnected":
+		b.finish(s)
 	default:
 		b.pod(s, e)
 		s.said(b, e, at, host, m, named)
@@ -31,7 +26,7 @@ func (b *Builder) containerd(e *logs.Event, at int64) {
 		case string(e.Message) == "begin cni setup":
 			s.begin(call{name: setUp, kind: record.KindCNI, at: at, place: placeOf(e)})
 		case bytes.HasPrefix(e.Message, []byte("cni result")):
-			s.end(b, setUp, "", at, "")
+			s.end(b, setUp, "", at)
 		}
 	}
 }
@@ -40,20 +35,24 @@ func (b *Builder) containerd(e *logs.Event, at int64) {
 // task's folder or a snapshot of one that is known, as containerd 1.x writes it, or by
 // the shim that it connects to, which begins a start; else that of a line without names.
 func (b *Builder) told(e *logs.Event, at int64) (s *sandbox, named bool, m mark) {
-	m.over = string(e.Message) == "shim disconnected"
-	if s, named = b.named(e, false, at); s != nil || named {
-		return s, named, m
-	}
-	if id := e.Path[bytes.LastIndexByte(e.Path, '/')+1:]; len(id) == 64 && isID(id) {
-		if s = b.known(id); s != nil {
+	if !isID(e.Sandbox) && !isID(e.Container) {
+		if id := e.Path[bytes.LastIndexByte(e.Path, '/')+1:]; len(id) == 64 && isID(id) {
+			s = b.known(id)
+		}
+		if id, ok := bytes.CutPrefix(e.Message, []byte("connecting to shim ")); s == nil && ok && isID(id) {
+			m.point = shimStarted
+			if s = b.known(id); s == nil {
+				s = b.sandboxOf(id, true, at)
+			}
+		}
+		if s != nil && b.settles(s, at) {
+			return b.told(e, at)
+		} else if s != nil {
 			return s, true, m
 		}
 	}
-	if s, named = b.shim(e.Message, at); named {
-		m.point = shimStarted
-		return s, named, m
-	}
-	return b.unnamed(e), false, m
+	s, named = b.of(e, at)
+	return s, named, mark{}
 }
 
 // podRequest takes a line that tells of a request of CRI's, or of its answer, and says
@@ -78,7 +77,7 @@ func (b *Builder) podRequest(e *logs.Event, at int64) bool {
 		}
 	default: // it is used, stopped or removed
 		if s := b.known(id); s != nil {
-			b.over(s)
+			b.finish(s)
 		}
 	}
 	return true
@@ -86,18 +85,6 @@ func (b *Builder) podRequest(e *logs.Event, at int64) bool {
 
 // setUp is the span of all of a pod's network plugins.
 const setUp = "CNI set-up"
-
-// shim finds the sandbox of "connecting to shim 6ee9f2…".
-func (b *Builder) shim(msg []byte, at int64) (*sandbox, bool) {
-	id, ok := bytes.CutPrefix(msg, []byte("connecting to shim "))
-	if !ok || !isID(id) {
-		return nil, false
-	}
-	if s := b.known(id); s != nil {
-		return s, true
-	}
-	return b.sandboxOf(id, true, at), true
-}
 
 // verbs are how messages of containerd's CRI service begin that name what they
 // are about in quotes.
@@ -145,15 +132,12 @@ func (b *Builder) createContainer(s *sandbox, e *logs.Event, at int64, rest []by
 	}
 	name := string(cut(metaOf(rest, "Name")))
 	if id, ok := returned(rest, " returns container id "); ok {
-		if !isID(id) {
-			return
+		if isID(id) {
+			b.containers.put(string(id), s.id)
+			container := b.words.keep(id)
+			s.isCreated(name, container)
+			s.tell(b, e, at, engineMarks[createReturned], container)
 		}
-		b.containers.put(string(id), s.id)
-		container := b.words.keep(id)
-		s.isOf(createCalled, container)
-		s.said(b, e, at, host, mark{point: createReturned}, true)
-		s.end(b, "CreateContainer", name, at, container)
-		s.reached(b, mark{point: createReturned}, at, container, placeOf(e))
 		return
 	}
 	if isError(e) {
@@ -161,13 +145,13 @@ func (b *Builder) createContainer(s *sandbox, e *logs.Event, at int64, rest []by
 		s.fails("CreateContainer: "+string(cut(errorOf(e))), at)
 		return
 	}
-	s.said(b, e, at, host, mark{point: createCalled}, true)
+	s.said(b, e, at, host, engineMarks[createCalled], true)
 	s.begin(call{name: "CreateContainer", kind: record.KindEngine, container: name, at: at, place: placeOf(e)})
 	if len(s.points) < maxPoints { // which container it is will be known when it returns
 		s.points = append(s.points, moment{point: createCalled, at: at, place: placeOf(e)})
 	}
 	s.marked = true
-	b.isUnderWay(s, true)
+	b.underWay[s] = true
 }
 
 // returned is the id that a call returned, which stands last and in quotes.
@@ -188,32 +172,17 @@ func (b *Builder) startContainer(s *sandbox, e *logs.Event, at int64, id, rest [
 	case isError(e):
 		p = none
 	}
-	s.step(b, e, at, p, b.words.keep(id))
+	s.tell(b, e, at, engineMarks[p], b.words.keep(id))
 	if p == none {
 		s.fails("StartContainer: "+string(cut(errorOf(e))), at)
 	}
 }
 
-// engineCalls are the calls of an engine that begin or end with a milestone.
-var engineCalls = map[point]struct {
-	name string
-	ends bool
-}{
-	podReturned:  {"RunPodSandbox", true},
-	createCalled: {"CreateContainer", false}, createReturned: {"CreateContainer", true},
-	startCalled: {"StartContainer", false}, startReturned: {"StartContainer", true},
-}
-
-// step takes an engine's line, which may tell a milestone.
-func (s *sandbox) step(b *Builder, e *logs.Event, at int64, p point, container string) {
-	s.said(b, e, at, host, mark{point: p}, true)
-	switch c, ok := engineCalls[p]; {
-	case ok && c.ends:
-		s.end(b, c.name, container, at, "")
-	case ok:
-		s.begin(call{name: c.name, kind: record.KindEngine, container: container, at: at, place: placeOf(e)})
-	}
-	s.reached(b, mark{point: p}, at, container, placeOf(e))
+// engineMarks are the milestones with which a call of an engine begins or ends.
+var engineMarks = map[point]mark{
+	podReturned:  {point: podReturned, call: "RunPodSandbox", ends: true},
+	createCalled: {point: createCalled, call: "CreateContainer"}, createReturned: {point: createReturned, call: "CreateContainer", ends: true},
+	startCalled: {point: startCalled, call: "StartContainer"}, startReturned: {point: startReturned, call: "StartContainer", ends: true},
 }
 
 // pulled takes a line of containerd's about an image: `PullImage "busybox:latest"`,
@@ -248,7 +217,7 @@ func (b *Builder) calls(e *logs.Event, at int64, name string) call {
 // container yet.
 func (b *Builder) pull(c *call, e *logs.Event, at int64) {
 	var s *sandbox
-	for x := range b.newestFirst() {
+	for _, x := range b.newestFirst() {
 		if !x.has(podReturned) || x.has(createCalled) || x.ended > c.at || c.at-x.ended > int64(settled) {
 			continue
 		}

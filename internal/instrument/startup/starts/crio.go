@@ -46,7 +46,7 @@ func (b *Builder) crio(e *logs.Event, at int64) {
 		if !slices.Contains(crioOver, string(method)) { // somebody asks how it is
 			b.crioOther(e, at)
 		} else if s := b.known(crioID(e)); s != nil {
-			b.over(s)
+			b.finish(s)
 		}
 		return
 	}
@@ -115,7 +115,7 @@ func (b *Builder) crioRun(r *request, e *logs.Event, at int64, ends bool) {
 	if ends {
 		p, r.over = podReturned, true
 	}
-	s.step(b, e, at, p, "")
+	s.tell(b, e, at, engineMarks[p], "")
 }
 
 // crioJoin is the sandbox of an id, with the request that led to it.
@@ -204,7 +204,7 @@ func (b *Builder) stepOf(r *request, container []byte, x step) {
 	}
 	steps, _ := b.orphans.take(string(container))
 	for _, x := range append(steps, x) {
-		s.step(b, &x.line, x.line.Time, x.point, b.words.keep(container))
+		s.tell(b, &x.line, x.line.Time, engineMarks[x.point], b.words.keep(container))
 	}
 }
 
@@ -234,18 +234,9 @@ func (b *Builder) crioOther(e *logs.Event, at int64) {
 	}
 	s, named := b.crioPod(e, at)
 	if s == nil && !named {
-		if s, named = b.named(e, false, at); s == nil && !named {
-			s = b.unnamed(e)
-		}
+		s, named = b.of(e, at)
 	}
-	switch {
-	case s == nil:
-		if !named {
-			b.unplaced++
-		}
-	case b.settles(s, at):
-		b.crioOther(e, at)
-	default:
+	if s != nil {
 		s.said(b, e, at, host, mark{}, named)
 	}
 }

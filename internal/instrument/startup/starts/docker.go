@@ -25,7 +25,7 @@ func (b *Builder) docker(e *logs.Event, at int64) bool {
 		}
 		return false
 	}
-	p, ok := map[string]point{"/tasks/create": created, "/tasks/start": started}[string(e.Subsystem)]
+	m, ok := dockerTasks[string(e.Subsystem)]
 	if !ok {
 		return false
 	}
@@ -37,14 +37,16 @@ func (b *Builder) docker(e *logs.Event, at int64) bool {
 		b.unplaced++
 		return true
 	}
-	s.step(b, e, at, p, s.id)
-	if p == started {
-		s.end(b, dockerStart, s.id, at, "")
-	}
+	s.tell(b, e, at, m, s.id)
 	return true
 }
 
-const dockerStart = "POST start"
+// dockerStart is the request with which a container's start begins, and dockerTasks are
+// containerd's events with which it goes on and ends.
+var (
+	dockerStart = mark{point: startCalled, call: "POST start"}
+	dockerTasks = map[string]mark{"/tasks/create": {point: created}, "/tasks/start": {point: started, call: "POST start", ends: true}}
+)
 
 var sandboxKey = []byte("sandbox set key processing took ")
 
@@ -86,16 +88,13 @@ func (b *Builder) dockerCalled(e *logs.Event, at int64, verb string, id []byte) 
 		s := b.sandboxOf(id, true, at)
 		if c := b.create; b.creates == 1 && at-c.at < int64(settled) {
 			first := c.line()
-			s.said(b, &first, c.at, host, mark{point: createCalled}, true)
-			s.reached(b, mark{point: createCalled}, c.at, s.id, c.place)
+			s.tell(b, &first, c.at, mark{point: createCalled}, s.id)
 		}
 		b.creates = 0
-		s.said(b, e, at, host, mark{point: startCalled}, true)
-		s.begin(call{name: dockerStart, kind: record.KindEngine, container: s.id, at: at, place: placeOf(e)})
-		s.reached(b, mark{point: startCalled}, at, s.id, placeOf(e))
+		s.tell(b, e, at, dockerStart, s.id)
 	case "stop", "kill", "restart", "exec", "pause":
 		if s := b.known(id); s != nil {
-			b.over(s)
+			b.finish(s)
 		}
 	default:
 		return false

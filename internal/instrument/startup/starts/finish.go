@@ -55,9 +55,7 @@ func (s *sandbox) allSpans(b *Builder, until int64) []record.Span {
 	all = append(all, s.clock.spans(b)...)
 	all = slices.DeleteFunc(all, func(x record.Span) bool { return x.Began < s.began || x.Ended > until })
 	for i := range all {
-		if of := processOf[all[i].Kind]; of != "" {
-			all[i].Of = of
-		}
+		all[i].Of = cmp.Or(processOf[all[i].Kind], all[i].Of)
 	}
 	slices.SortStableFunc(all, func(x, y record.Span) int {
 		return cmp.Or(cmp.Compare(x.Began, y.Began), cmp.Compare(y.Ended, x.Ended)) // what holds the others comes first
@@ -68,20 +66,6 @@ func (s *sandbox) allSpans(b *Builder, until int64) []record.Span {
 // processOf is the kind of the process whose a span of a kind is.
 var processOf = map[string]string{
 	record.KindCall: record.KindShim, record.KindEngine: record.KindDaemon, record.KindCNI: record.KindDaemon, record.KindGuest: record.KindVMM,
-}
-
-// of is the kind of the process whose the phase is that begins with a milestone, "" where
-// that is not told.
-func (p point) of() string {
-	switch p {
-	case none, firstLine, podAdded, observed, lastLine:
-		return ""
-	case podCalled, createCalled, createReturned, startCalled, podReturned, startReturned:
-		return record.KindDaemon
-	case vmmLaunched, vmmAnswers, dialled, sentryLaunched, sentryStarted, sentryRuns, sentryReady:
-		return record.KindVMM
-	}
-	return record.KindShim
 }
 
 // phases cut the start at its milestones, without a hole.
@@ -101,7 +85,7 @@ func (s *sandbox) phases(b *Builder, until int64) []record.Span {
 			continue
 		}
 		out = append(out, record.Span{
-			Name: names[from.point] + " → " + names[to.point], Kind: record.KindPhase, Container: to.container, Of: from.point.of(),
+			Name: traits[from.point].name + " → " + traits[to.point].name, Kind: record.KindPhase, Container: to.container, Of: traits[from.point].of,
 			Began: from.at, Ended: to.at, Source: b.source(from.place),
 		})
 	}
@@ -138,13 +122,5 @@ func (s *sandbox) missing(b *Builder) []record.Missing {
 
 // hasBegin says whether the first milestone is one that a start begins with.
 func (s *sandbox) hasBegin() bool {
-	if len(s.points) == 0 {
-		return false
-	}
-	first := slices.MinFunc(s.points, func(x, y moment) int { return cmp.Compare(x.at, y.at) })
-	switch first.point {
-	case podAdded, podCalled, createCalled, startCalled, shimStarted, called, vmBegun, vmmLaunched, sentryStarted:
-		return true
-	}
-	return false
+	return len(s.points) > 0 && slices.MinFunc(s.points, func(x, y moment) int { return cmp.Compare(x.at, y.at) }).point.is(begins)
 }

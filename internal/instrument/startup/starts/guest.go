@@ -81,17 +81,8 @@ const agentBegins = "agent starts"
 
 // guest takes a line out of a guest.
 func (b *Builder) guest(e *logs.Event, at int64) {
-	s, named := b.named(e, false, at)
-	if s == nil && !named {
-		s = b.unnamed(e)
-	}
+	s, _ := b.of(e, at)
 	if s == nil {
-		if !named {
-			b.unplaced++
-		}
-		return
-	}
-	if b.settles(s, at) {
 		return
 	}
 	s.count(e, at)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/tare-bench/tare/internal/instrument/startup/logs"
+	"github.com/tare-bench/tare/record"
 )
 
 // point is a milestone of a start.
@@ -41,21 +42,62 @@ const (
 	lastLine
 )
 
-// names are for people. A phase is named by the two that it lies between.
-var names = [...]string{
-	firstLine: "first line", podAdded: "pod added", observed: "pod observed running", podCalled: "RunPodSandbox called", shimStarted: "shim started", called: "runtime called",
-	vmBegun: "VM begun", vmmLaunched: "VMM launched", vmmAnswers: "VMM answers", vmStarted: "VM started",
-	sentryLaunched: "sentry launched", sentryStarted: "sentry started", sentryRuns: "sentry runs", sentryReady: "sentry ready",
-	proxyStarted: "proxy started", dialled: "agent dialled", agentAnswers: "agent answers",
-	createCalled: "CreateContainer called", createReturned: "CreateContainer returned", startCalled: "StartContainer called",
-	created: "container created", begun: "container's start called", started: "container started",
-	podReturned: "RunPodSandbox returned", startReturned: "StartContainer returned", lastLine: "last line",
+// traits are what is known of each milestone.
+var traits = [...]struct {
+	name string // for people: a phase is named by the two that it lies between
+	of   string // the kind of the process whose the phase is that begins with it; "": not told
+	is   trait
+}{
+	firstLine:      {name: "first line"},
+	podAdded:       {name: "pod added", is: begins},
+	podCalled:      {"RunPodSandbox called", record.KindDaemon, begins | renews},
+	shimStarted:    {"shim started", record.KindShim, begins},
+	called:         {"runtime called", record.KindShim, begins | ofContainer},
+	vmBegun:        {"VM begun", record.KindShim, begins | renews},
+	vmmLaunched:    {"VMM launched", record.KindVMM, begins | renews},
+	vmmAnswers:     {"VMM answers", record.KindVMM, 0},
+	vmStarted:      {"VM started", record.KindShim, 0},
+	sentryLaunched: {"sentry launched", record.KindVMM, 0},
+	sentryStarted:  {"sentry started", record.KindVMM, begins},
+	sentryRuns:     {"sentry runs", record.KindVMM, 0},
+	sentryReady:    {"sentry ready", record.KindVMM, 0},
+	proxyStarted:   {"proxy started", record.KindShim, renews},
+	dialled:        {"agent dialled", record.KindVMM, 0},
+	agentAnswers:   {"agent answers", record.KindShim, 0},
+	createCalled:   {"CreateContainer called", record.KindDaemon, begins | ofContainer},
+	createReturned: {"CreateContainer returned", record.KindDaemon, ofContainer},
+	startCalled:    {"StartContainer called", record.KindDaemon, begins | ofContainer},
+	created:        {"container created", record.KindShim, ofContainer},
+	begun:          {"container's start called", record.KindShim, ofContainer},
+	started:        {"container started", record.KindShim, ofContainer | finishes},
+	podReturned:    {"RunPodSandbox returned", record.KindDaemon, finishes},
+	startReturned:  {"StartContainer returned", record.KindDaemon, ofContainer | finishes},
+	observed:       {name: "pod observed running", is: finishes},
+	lastLine:       {name: "last line"},
 }
 
-// mark is what a line of a runtime means.
+// trait is a set of what milestones are.
+type trait uint8
+
+const (
+	begins      trait = 1 << iota // a start begins with it, so that one that does has its begin
+	renews                        // where it was reached already the sandbox is started again
+	ofContainer                   // it is a container's, reached once for each; else the sandbox's, reached once
+	finishes                      // the start may end with it
+)
+
+func (p point) is(t trait) bool { return traits[p].is&t != 0 }
+
+// Kata's calls.
+const (
+	kataCreate = "kata create"
+	kataStart  = "kata start"
+)
+
+// mark is what a line of an engine or a runtime means.
 type mark struct {
 	point  point
-	call   string // the runtime's call that begins or ends with it
+	call   string // that begins or ends with it
 	ends   bool   // the call ends
 	weak   bool   // the same will be said once more, by the end of the call
 	over   bool   // the sandbox is past its start
@@ -64,10 +106,10 @@ type mark struct {
 }
 
 var marks = map[string]mark{
-	"Create() start": {point: called, call: "create"},
-	"Create() end":   {point: created, call: "create", ends: true},
-	"Start() start":  {point: begun, call: "start"},
-	"Start() end":    {point: started, call: "start", ends: true},
+	"Create() start": {point: called, call: kataCreate},
+	"Create() end":   {point: created, call: kataCreate, ends: true},
+	"Start() start":  {point: begun, call: kataStart},
+	"Start() end":    {point: started, call: kataStart, ends: true},
 
 	"loaded configuration":         {point: called, weak: true},
 	"Starting VM":                  {point: vmBegun},
@@ -108,10 +150,10 @@ var openings = []struct {
 }{
 	{"launching ", mark{point: vmmLaunched}}, // "launching /usr/bin/qemu-system-x86_64 with: [...]"
 	{"new runtime handler", mark{point: called}},
-	{"====> task service CreateContainer(", mark{point: called, call: "create"}},
-	{"<==== task service CreateContainer(", mark{point: created, call: "create", ends: true}},
-	{"====> task service StartProcess(", mark{point: begun, call: "start"}},
-	{"<==== task service StartProcess(", mark{point: started, call: "start", ends: true}},
+	{"====> task service CreateContainer(", mark{point: called, call: kataCreate}},
+	{"<==== task service CreateContainer(", mark{point: created, call: kataCreate, ends: true}},
+	{"====> task service StartProcess(", mark{point: begun, call: kataStart}},
+	{"<==== task service StartProcess(", mark{point: started, call: kataStart, ends: true}},
 	{"====> task service ExecProcess(", mark{over: true}},
 	{"====> task service KillProcess(", mark{over: true}},
 	{"====> task service DeleteProcess(", mark{over: true}},
@@ -143,15 +185,9 @@ func markOf(e *logs.Event) mark {
 	return mark{}
 }
 
-// renews says whether a milestone that is there already means that the sandbox
-// is started again.
-func (p point) renews() bool {
-	return p == vmBegun || p == vmmLaunched || p == proxyStarted || p == podCalled
-}
-
 // opens says whether a line can begin a start of a sandbox whose start has been.
 func (m mark) opens() bool {
-	return m.point == called && !m.weak || m.point.renews()
+	return m.point == called && !m.weak || m.point.is(renews)
 }
 
 // consoleMessage is what Kata says of every line of a guest's console.

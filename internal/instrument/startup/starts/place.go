@@ -1,7 +1,9 @@
 package starts
 
 import (
-	"iter"
+	"cmp"
+	"maps"
+	"slices"
 
 	"github.com/tare-bench/tare/internal/instrument/startup/logs"
 )
@@ -21,7 +23,7 @@ func (b *Builder) sandboxOf(id []byte, opens bool, at int64) *sandbox {
 		delete(b.done.m, string(id))
 	}
 	for len(b.open) >= b.o.MaxOpen {
-		oldest := b.byUse.Back().Value.(*sandbox)
+		oldest := slices.MinFunc(slices.Collect(maps.Values(b.open)), byUse)
 		if oldest.marked && oldest.ended == 0 {
 			b.dropped++
 		}
@@ -29,7 +31,7 @@ func (b *Builder) sandboxOf(id []byte, opens bool, at int64) *sandbox {
 	}
 	s := &sandbox{id: string(id)}
 	b.open[s.id] = s
-	s.place = b.byUse.PushFront(s)
+	b.touch(s)
 	return s
 }
 
@@ -71,6 +73,21 @@ func (b *Builder) named(e *logs.Event, opens bool, at int64) (s *sandbox, ok boo
 	return nil, false
 }
 
+// of finds the sandbox of a line, be it named or not, of which the start has not gone on
+// for too long. A line of none is counted, unless it names one that is past its start.
+func (b *Builder) of(e *logs.Event, at int64) (s *sandbox, named bool) {
+	if s, named = b.named(e, false, at); s == nil && !named {
+		s = b.unnamed(e)
+	}
+	switch {
+	case s == nil && !named:
+		b.unplaced++
+	case s != nil && b.settles(s, at):
+		return b.of(e, at)
+	}
+	return s, named
+}
+
 // unnamed finds the sandbox of a line that names none: the one that its process
 // spoke for last, or the only one that is being started.
 func (b *Builder) unnamed(e *logs.Event) *sandbox {
@@ -96,15 +113,6 @@ func (b *Builder) speaks(e *logs.Event, s *sandbox) {
 	}
 }
 
-// isUnderWay takes notice of a start that has begun, or has ended.
-func (b *Builder) isUnderWay(s *sandbox, is bool) {
-	if is {
-		b.underWay[s] = true
-	} else {
-		delete(b.underWay, s)
-	}
-}
-
 // theOnly is the start under way if there is one only.
 func (b *Builder) theOnly() *sandbox {
 	if len(b.underWay) == 1 {
@@ -116,21 +124,27 @@ func (b *Builder) theOnly() *sandbox {
 }
 
 // newestFirst are the open sandboxes, the one that was seen last first.
-func (b *Builder) newestFirst() iter.Seq[*sandbox] {
-	return func(yield func(*sandbox) bool) {
-		for at := b.byUse.Front(); at != nil && yield(at.Value.(*sandbox)); at = at.Next() {
-		}
-	}
+func (b *Builder) newestFirst() []*sandbox {
+	return slices.SortedFunc(maps.Values(b.open), func(x, y *sandbox) int { return byUse(y, x) })
 }
 
-func (b *Builder) touch(s *sandbox) { b.byUse.MoveToFront(s.place) }
+func byUse(x, y *sandbox) int { return cmp.Compare(x.used, y.used) }
+
+func (b *Builder) touch(s *sandbox) {
+	b.uses++
+	s.used = b.uses
+}
+
+// forget takes a sandbox out of those that are open.
+func (b *Builder) forget(s *sandbox) {
+	delete(b.underWay, s)
+	delete(b.open, s.id)
+}
 
 // finish ends what is known of a sandbox, and gives its start out if there was
 // one: a line alone is no interval.
 func (b *Builder) finish(s *sandbox) {
-	b.isUnderWay(s, false)
-	b.byUse.Remove(s.place)
-	delete(b.open, s.id)
+	b.forget(s)
 	if s.marked {
 		b.done.put(s.id, s.last)
 	}
@@ -164,9 +178,6 @@ func (b *Builder) repeats(s *sandbox, at int64) bool {
 	b.finish(s)
 	return true
 }
-
-// over ends a start: its sandbox is being used or taken down.
-func (b *Builder) over(s *sandbox) { b.finish(s) }
 
 // undone ends a start that its runtime takes back itself, within the call that was to
 // make it: the first error since its last milestone is why. An error after which it went

@@ -16,7 +16,7 @@ func (b *Builder) runPod(e *logs.Event, at int64, rest []byte) {
 	if id, ok := returned(rest, " returns sandbox id "); ok {
 		if isID(id) {
 			if s := b.joined(podKey(rest[:bytes.LastIndex(rest, []byte(" returns "))]), id, at); s != nil {
-				s.step(b, e, at, podReturned, "")
+				s.tell(b, e, at, engineMarks[podReturned], "")
 			}
 		}
 		return
@@ -54,7 +54,7 @@ func (b *Builder) podFailed(key string, e *logs.Event, at int64) {
 		s = b.sandboxOf([]byte(idless+key), true, at)
 		s.asked(b, c)
 	} else {
-		for x := range b.newestFirst() {
+		for _, x := range b.newestFirst() {
 			if slices.ContainsFunc(x.calls, func(c call) bool { return c.key != "" && c.key == key }) {
 				s = x
 				break

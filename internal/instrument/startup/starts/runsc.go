@@ -65,15 +65,10 @@ func (b *Builder) runsc(e *logs.Event, at int64) {
 	if home, ok := bytes.CutPrefix(msg, []byte("Creating new container, cid: "+c.of+", sandbox: ")); ok && c.verb == "create" {
 		s = b.runscJoins(c, s, home)
 	}
-	m := runscMark(c, msg)
-	s.said(b, e, at, host, m, true)
+	s.tell(b, e, at, runscMark(c, msg), c.of)
 	if status, ok := bytes.CutPrefix(msg, []byte("Exiting with status: ")); ok && string(status) != "0" && (c.verb == "create" || c.verb == "start") {
 		s.fails(cmp.Or(s.error, "runsc "+c.verb+" exited with "+string(cut(status))), at)
 	}
-	if m.ends {
-		s.end(b, "runsc "+c.verb, c.of, at, "")
-	}
-	s.reached(b, m, at, c.of, placeOf(e))
 	b.midpoint(s, c, e)
 }
 
@@ -101,9 +96,7 @@ func (b *Builder) runscJoins(c *command, s *sandbox, home []byte) *sandbox {
 	if pod == nil || pod == s {
 		return s
 	}
-	b.isUnderWay(s, false)
-	b.byUse.Remove(s.place)
-	delete(b.open, s.id)
+	b.forget(s)
 	b.containers.put(c.of, pod.id)
 	pod.events += s.events - 1 // the first of which is told again
 	c.id = pod.id
@@ -113,13 +106,12 @@ func (b *Builder) runscJoins(c *command, s *sandbox, home []byte) *sandbox {
 
 // runscCalled takes notice of a command that a runsc was called for.
 func (b *Builder) runscCalled(c *command, s *sandbox) {
-	m := mark{point: map[string]point{"create": called, "run": called, "start": begun}[c.verb]}
-	first := logs.Event{Form: logs.Runsc, Message: []byte("runsc " + c.verb), File: c.place.file, Line: c.place.line}
-	s.said(b, &first, c.at, host, m, true)
+	m := mark{point: runscCalls[c.verb]}
 	if c.verb != "boot" {
-		s.begin(call{name: "runsc " + c.verb, kind: record.KindCall, container: c.of, at: c.at, place: c.place})
+		m.call = "runsc " + c.verb
 	}
-	s.reached(b, m, c.at, c.of, c.place)
+	first := logs.Event{Form: logs.Runsc, Message: []byte("runsc " + c.verb), File: c.place.file, Line: c.place.line}
+	s.tell(b, &first, c.at, m, c.of)
 }
 
 // runscBegins reads the line that says what a runsc was called with:
@@ -159,7 +151,7 @@ func (b *Builder) runscBegins(c *command, e *logs.Event, at int64) {
 		}
 	case "kill", "delete", "exec", "pause", "checkpoint":
 		if s != nil {
-			b.over(s)
+			b.finish(s)
 		}
 		return
 	default:
@@ -189,15 +181,21 @@ func (b *Builder) runscNameless(c *command, e *logs.Event, at int64) {
 	}
 }
 
+// runscDone are the milestones that are reached when a command ends well, and runscCalls
+// those that are when it begins.
+var (
+	runscDone  = map[string]point{"create": created, "start": started}
+	runscCalls = map[string]point{"create": called, "run": called, "start": begun}
+)
+
 // runscMark says what a line of runsc's means.
 func runscMark(c *command, msg []byte) mark {
+	done := runscDone[c.verb]
 	switch {
 	case bytes.HasPrefix(msg, []byte("Starting sandbox: ")):
 		return mark{point: sentryLaunched}
-	case bytes.HasPrefix(msg, []byte("Exiting with status: 0")) && c.verb == "create":
-		return mark{point: created, ends: true}
-	case bytes.HasPrefix(msg, []byte("Exiting with status: 0")) && c.verb == "start":
-		return mark{point: started, ends: true}
+	case done != none && bytes.HasPrefix(msg, []byte("Exiting with status: 0")):
+		return mark{point: done, call: "runsc " + c.verb, ends: true}
 	}
 	return mark{}
 }

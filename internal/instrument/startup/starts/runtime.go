@@ -44,7 +44,7 @@ func (b *Builder) runtime(e *logs.Event, at int64) {
 		if m.undone {
 			b.undone(s)
 		} else {
-			b.over(s)
+			b.finish(s)
 		}
 		return
 	}
@@ -54,7 +54,7 @@ func (b *Builder) runtime(e *logs.Event, at int64) {
 // whose is the sandbox that a line is of, nil where there is none, and whether the
 // line names it.
 func (b *Builder) whose(e *logs.Event, m mark, container []byte, verb string, at int64) (s *sandbox, named bool) {
-	s, named = b.named(e, m.opens() && (m.point.renews() || b.isSandbox(e, container)), at)
+	s, named = b.named(e, m.opens() && (m.point.is(renews) || b.isSandbox(e, container)), at)
 	if s != nil || named {
 		return s, named
 	}
@@ -104,7 +104,7 @@ func (b *Builder) isSandbox(e *logs.Event, container []byte) bool {
 
 // nameOf is the container that a milestone is of, "" for the sandbox's own.
 func (b *Builder) nameOf(m mark, container []byte) string {
-	if !m.point.ofContainer() {
+	if !m.point.is(ofContainer) {
 		return ""
 	}
 	return b.words.keep(container)
@@ -114,16 +114,14 @@ func (b *Builder) nameOf(m mark, container []byte) string {
 func (b *Builder) called(s *sandbox, m mark, container []byte, e *logs.Event, at int64) {
 	id := b.words.keep(container)
 	if m.ends {
-		s.endsKata(b, "kata "+m.call, id, at)
+		s.endsKata(b, m.call, id, at)
 		return
 	}
-	if m.call == "start" && s.head.at != 0 && len(s.unseen) < maxCalls && !s.knows(kataCreate, id) {
+	if m.call == kataStart && s.head.at != 0 && len(s.unseen) < maxCalls && !s.knows(kataCreate, id) {
 		s.unseen = append(s.unseen, call{name: kataCreate, place: s.head.place})
 	}
-	s.begin(call{name: "kata " + m.call, kind: record.KindCall, container: id, at: at, place: placeOf(e)})
+	s.begin(call{name: m.call, kind: record.KindCall, container: id, at: at, place: placeOf(e)})
 }
-
-const kataCreate = "kata create"
 
 // isAgain says whether a line begins another start of the same sandbox.
 func (s *sandbox) isAgain(m mark, container []byte, at int64) bool {
@@ -135,7 +133,7 @@ func (s *sandbox) isAgain(m mark, container []byte, at int64) bool {
 		if have.point != m.point {
 			continue
 		}
-		if m.point.renews() {
+		if m.point.is(renews) {
 			return at-have.at > breath || at < have.at-jitter
 		}
 		if string(container) == s.id && (have.container == s.id || have.weak) && (!have.weak || at-have.at > jitter || at < have.at-jitter) {

@@ -1,7 +1,6 @@
 package starts
 
 import (
-	"container/list"
 	"slices"
 	"strings"
 
@@ -19,8 +18,8 @@ const (
 
 // sandbox is what has been said of one sandbox since its start began.
 type sandbox struct {
-	id    string
-	place *list.Element // among the open ones
+	id   string
+	used int64 // the use of open ones that was its last
 
 	began, last int64 // of its host's lines
 	at          place // of the first
@@ -142,6 +141,23 @@ func (s *sandbox) said(b *Builder, e *logs.Event, at int64, which int, m mark, n
 
 var noMessage = []byte("(no message)")
 
+// tell takes a line of the engine's or the runtime's by which a milestone is reached, or
+// with which a call begins or ends.
+func (s *sandbox) tell(b *Builder, e *logs.Event, at int64, m mark, container string) {
+	s.said(b, e, at, host, m, true)
+	kind := record.KindEngine
+	if e.Form == logs.Runsc {
+		kind = record.KindCall
+	}
+	switch {
+	case m.ends:
+		s.end(b, m.call, container, at)
+	case m.call != "":
+		s.begin(call{name: m.call, kind: kind, container: container, at: at, place: placeOf(e)})
+	}
+	s.reached(b, m, at, container, placeOf(e))
+}
+
 // count counts a line.
 func (s *sandbox) count(e *logs.Event, at int64) {
 	s.last = max(s.last, at)
@@ -191,10 +207,10 @@ func (s *sandbox) reached(b *Builder, m mark, at int64, container string, p plac
 	for i := range s.points {
 		have := &s.points[i]
 		switch {
-		case have.point != m.point || m.point.ofContainer() && !m.weak && have.container != container && !have.weak:
+		case have.point != m.point || m.point.is(ofContainer) && !m.weak && have.container != container && !have.weak:
 		case m.point == called && m.weak:
 			return
-		case m.point.ofContainer() && have.container != container:
+		case m.point.is(ofContainer) && have.container != container:
 		case have.weak && !m.weak:
 			have.at, have.weak, have.told, have.place = at, false, true, p
 			s.upTo(b, m.point, at)
@@ -216,34 +232,28 @@ func (s *sandbox) reached(b *Builder, m mark, at int64, container string, p plac
 
 // upTo moves the end of the start to a milestone that can be it.
 func (s *sandbox) upTo(b *Builder, p point, at int64) {
-	switch p {
-	case started, startReturned, podReturned, observed:
-		if at < s.began || at < s.ended {
-			return
-		}
+	switch {
+	case !p.is(finishes):
+		b.underWay[s] = true
+	case at >= s.began && at >= s.ended:
 		s.join(b.o.Gaps)
 		s.ended, s.after, s.suppressedEnd = at, 0, b.suppressed
-		b.isUnderWay(s, false)
-	default:
-		b.isUnderWay(s, true)
+		delete(b.underWay, s)
 	}
 }
 
-// ofContainer says whether a milestone is a container's.
-func (p point) ofContainer() bool {
-	switch p {
-	case called, createCalled, createReturned, startCalled, created, begun, started, startReturned:
-		return true
+// isCreated says which container the last create of a name was of.
+func (s *sandbox) isCreated(name, container string) {
+	for i := range slices.Backward(s.calls) {
+		if c := &s.calls[i]; c.name == engineMarks[createCalled].call && c.container == name {
+			c.container = container
+			break
+		}
 	}
-	return false
-}
-
-// isOf says which container the last milestone of a kind was of.
-func (s *sandbox) isOf(p point, container string) {
-	for i := len(s.points) - 1; i >= 0; i-- {
-		if m := &s.points[i]; m.point == p && m.container == "" {
+	for i := range slices.Backward(s.points) {
+		if m := &s.points[i]; m.point == createCalled && m.container == "" {
 			m.container = container
-			return
+			break
 		}
 	}
 }

@@ -35,8 +35,8 @@
 package starts
 
 import (
-	"container/list"
 	"errors"
+	"slices"
 	"strconv"
 	"time"
 
@@ -58,7 +58,7 @@ type Builder struct {
 	err error // of out, which ends everything
 
 	open       map[string]*sandbox
-	byUse      *list.List               // of open ones, the one seen last first
+	uses       int64                    // how often any of them was seen
 	done       recent[string, int64]    // when the start of an id was last spoken of that has been given out
 	containers recent[string, string]   // id of the sandbox by id of the container
 	pids       recent[speaker, string]  // id of the sandbox that a process spoke for last
@@ -107,7 +107,7 @@ func New(o Options, out func(x *record.Start, file int) error) *Builder {
 		o.Gaps = 32
 	}
 	return &Builder{
-		o: o, out: out, open: map[string]*sandbox{}, byUse: list.New(), underWay: map[*sandbox]bool{}, twice: &twice{},
+		o: o, out: out, open: map[string]*sandbox{}, underWay: map[*sandbox]bool{}, twice: &twice{},
 		done: newRecent[string, int64](maxDone), containers: newRecent[string, string](maxContainers), pids: newRecent[speaker, string](maxPids),
 		pods: newRecent[string, *call](maxPending), pulls: newRecent[string, *call](maxPending),
 		requests: newRecent[string, *request](maxPending), orphans: newRecent[string, []step](maxPending), early: newRecent[speaker, *early](maxPending),
@@ -170,8 +170,8 @@ func (b *Builder) Add(e *logs.Event) error {
 
 // Close gives out what is open.
 func (b *Builder) Close() error {
-	for b.byUse.Len() > 0 {
-		b.finish(b.byUse.Back().Value.(*sandbox))
+	for _, s := range slices.Backward(b.newestFirst()) {
+		b.finish(s)
 	}
 	return b.err
 }
