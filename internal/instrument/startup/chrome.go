@@ -83,55 +83,35 @@ func (c *chromeTrace) add(t *Target, d *Drawn, pid int) {
 		at := micros(min(since(s.Began, ns), length))
 		c.Events = append(c.Events, chromeEvent{Name: name, Phase: "i", Cat: "milestone", At: at, Pid: pid, Tid: start, Scope: "p"})
 	}
-	c.gaps(d, pid)
-	all := slicesOf(d)
-	lanes, tracks := laid(all)
-	named := make([]int, len(tracks)) // the longest slice of each, which names it
-	for i := range named {
-		named[i] = -1
-	}
-	for i := range all {
-		if n := named[lanes[i]]; n < 0 || all[i].ended-all[i].began > all[n].ended-all[n].began {
-			named[lanes[i]] = i
-		}
-	}
-	tids := make([]int, len(tracks))
-	for lane, i := range named {
-		tids[lane] = c.lane(pid, laneName(&all[i]))
-	}
-	for i := range all {
-		one := &all[i]
-		c.slice(pid, tids[lanes[i]], one.name, since(s.Began, one.began), since(s.Began, one.ended),
-			chromeArgs{Kind: one.kind, Container: one.container, CPU: microsOf(one.cpu), Exit: one.exit, Process: one.pid, Open: one.open})
-	}
+	rows, gaps := slicesOf(d)
+	c.draw(pid, s.Began, gaps)
+	c.draw(pid, s.Began, rows)
 }
 
-// gaps draws the gaps on a track of their own.
-func (c *chromeTrace) gaps(d *Drawn, pid int) {
-	all := gapSlices(d)
+// draw puts slices on lanes, each of which has its name from the longest that lies on it.
+func (c *chromeTrace) draw(pid int, zero int64, all []slice) {
+	lanes, made := laid(all)
+	longest := make([]*slice, made)
 	for i := range all {
-		all[i].kind = "waits" // one track
-	}
-	lanes, tracks := laid(all)
-	tids := make([]int, len(tracks))
-	for lane := range tracks {
-		tids[lane] = c.lane(pid, "waits")
-	}
-	for i := range all {
-		g := &d.Gaps[i]
-		args := chromeArgs{Kind: "gap", CPU: microsOf(g.CPU), After: g.After, Before: g.Before}
-		if g.Wait != nil {
-			args.Kind, args.Why = "wait", g.Wait.Why
+		if n := &longest[lanes[i]]; *n == nil || all[i].Ended-all[i].Began > (*n).Ended-(*n).Began {
+			*n = &all[i]
 		}
-		c.slice(pid, tids[lanes[i]], all[i].name, since(d.Start.Began, all[i].began), since(d.Start.Began, all[i].ended), args)
 	}
-}
-
-func laneName(s *slice) string {
-	if s.pid != 0 {
-		return fmt.Sprintf("%s (%d)", s.name, s.pid)
+	tids := make([]int, made)
+	for lane, s := range longest {
+		name := s.track()
+		if s.Pid != 0 {
+			name = fmt.Sprintf("%s (%d)", s.Name, s.Pid)
+		}
+		tids[lane] = c.lane(pid, name)
 	}
-	return s.kind
+	for i := range all {
+		s := &all[i]
+		c.slice(pid, tids[lanes[i]], s.Name, since(zero, s.Began), since(zero, s.Ended), chromeArgs{
+			Kind: s.Kind, Container: s.Container, CPU: microsOf(s.CPU), Exit: s.Exit, Process: s.Pid, Open: s.Open,
+			After: s.after, Before: s.before, Why: s.why,
+		})
+	}
 }
 
 func microsOf(ns int64) *micros {

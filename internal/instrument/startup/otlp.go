@@ -95,29 +95,22 @@ func (x *spans) all() []object {
 		root["status"] = object{"code": statusError, "message": f.Detail}
 	}
 	all := []object{root}
-	rows := slicesOf(x.d)
-	for i := range rows {
-		r, pid := &rows[i], int64(-1)
-		if r.pid != 0 {
-			pid = int64(r.pid)
+	rows, gaps := slicesOf(x.d)
+	for i, r := range append(rows, gaps...) {
+		pid := int64(r.Pid)
+		if pid == 0 {
+			pid = -1
 		}
-		one := x.span(1+i, x.id(8, "span", 1+r.parent), r.name, r.began, r.ended, // the root is the parent of those without one
-			"tare.kind", r.kind, "container.id", r.container, "process.pid", known(pid), "tare.cpu_ns", known(r.cpu), "tare.still_there", r.open)
-		if r.exit != nil {
-			one["attributes"] = append(one["attributes"].([]object), attributes("process.exit.code", int64(*r.exit))...)
-			if *r.exit != 0 {
-				one["status"] = object{"code": statusError, "message": fmt.Sprintf("exit code %d", *r.exit)}
+		one := x.span(1+i, x.id(8, "span", 1+r.parent), r.Name, r.Began, r.Ended, // the root is the parent of those without one
+			"tare.kind", r.Kind, "container.id", r.Container, "process.pid", known(pid), "tare.after", r.after, "tare.before", r.before,
+			"tare.cpu_ns", known(r.CPU), "tare.still_there", r.Open, "tare.why", r.why)
+		if r.Exit != nil {
+			one["attributes"] = append(one["attributes"].([]object), attributes("process.exit.code", int64(*r.Exit))...)
+			if *r.Exit != 0 {
+				one["status"] = object{"code": statusError, "message": fmt.Sprintf("exit code %d", *r.Exit)}
 			}
 		}
 		all = append(all, one)
-	}
-	for i, r := range gapSlices(x.d) {
-		g, why := &x.d.Gaps[i], ""
-		if g.Wait != nil {
-			why = g.Wait.Why
-		}
-		all = append(all, x.span(1+len(rows)+i, x.id(8, "span", 0), r.name, r.began, r.ended,
-			"tare.kind", r.kind, "tare.after", g.After, "tare.before", g.Before, "tare.cpu_ns", known(g.CPU), "tare.why", why))
 	}
 	return all
 }

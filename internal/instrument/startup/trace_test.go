@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/instrument/startup/trace"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -107,16 +108,12 @@ func TestAChromeTraceIsOneThatViewersDrawRightly(t *testing.T) {
 }
 
 func TestSlicesThatCrossGetLanesOfTheirOwn(t *testing.T) {
-	all := []slice{
-		{kind: "a", began: 0, ended: 10}, {kind: "a", began: 2, ended: 6}, {kind: "a", began: 4, ended: 8}, {kind: "a", began: 10, ended: 12},
-		{kind: "b", began: 1, ended: 2}, {kind: "a", began: 6, ended: 7}, {pid: 3, kind: "a", began: 0, ended: 1},
+	at := func(pid int, kind string, began, ended int64) slice {
+		return slice{Row: trace.Row{Part: trace.Part{Kind: kind, Began: began, Ended: ended}, Pid: pid}}
 	}
-	lanes, tracks := laid(all)
-	if lanes[0] != lanes[1] || lanes[1] == lanes[2] || lanes[3] != lanes[0] || lanes[5] != lanes[0] || lanes[4] == lanes[0] || lanes[6] == lanes[0] {
-		t.Errorf("got %v", lanes)
-	}
-	if len(tracks) != 4 {
-		t.Errorf("got %q", tracks)
+	lanes, made := laid([]slice{at(0, "a", 0, 10), at(0, "a", 2, 6), at(0, "a", 4, 8), at(0, "a", 10, 12), at(0, "b", 1, 2), at(0, "a", 6, 7), at(3, "a", 0, 1)})
+	if lanes[0] != lanes[1] || lanes[1] == lanes[2] || lanes[3] != lanes[0] || lanes[5] != lanes[0] || lanes[4] == lanes[0] || lanes[6] == lanes[0] || made != 4 {
+		t.Errorf("got %v of %d", lanes, made)
 	}
 }
 
