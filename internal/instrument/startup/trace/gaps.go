@@ -128,7 +128,7 @@ func blame(s *record.Start, gaps []record.Gap, engine string) {
 			if c.rank == rankInit || c.rank == rankWithin || c.began > g.Began || c.ended < g.Ended {
 				continue
 			}
-			if owner == nil || c.before(owner) {
+			if owner == nil || precedence(c, owner) < 0 {
 				owner = c
 			}
 		}

@@ -2,7 +2,6 @@ package trace
 
 import (
 	"cmp"
-	"container/heap"
 	"slices"
 
 	"github.com/tare-bench/tare/record"
@@ -14,26 +13,14 @@ type stretch struct {
 	began, ended          int64
 	rank                  int // who has a higher one has the time of both
 	process               int // index into the start's processes; -1 of spans
+	place                 int // among all stretches of the start
 }
 
-// before tells who of two has the time of both: the higher rank, then who began
-// later, then who ends earlier, and so lies within the other.
-func (a *stretch) before(b *stretch) bool {
-	return cmp.Or(cmp.Compare(b.rank, a.rank), cmp.Compare(b.began, a.began), cmp.Compare(a.ended, b.ended)) < 0
-}
-
-// living are the stretches of a moment, who has it first. It is a heap.
-type living []*stretch
-
-func (l living) Len() int           { return len(l) }
-func (l living) Less(i, j int) bool { return l[i].before(l[j]) }
-func (l living) Swap(i, j int)      { l[i], l[j] = l[j], l[i] }
-func (l *living) Push(x any)        { *l = append(*l, x.(*stretch)) }
-func (l *living) Pop() any {
-	last := len(*l) - 1
-	x := (*l)[last]
-	*l = (*l)[:last]
-	return x
+// precedence tells who of two has the time of both, who comes first: the higher rank, then
+// who began later, then who ends earlier, and so lies within the other. Of two that begin and
+// end together, such as a call and the phase between its ends, the first has all of it.
+func precedence(a, b *stretch) int {
+	return cmp.Or(cmp.Compare(b.rank, a.rank), cmp.Compare(b.began, a.began), cmp.Compare(a.ended, b.ended), cmp.Compare(a.place, b.place))
 }
 
 // partition divides a start's time among stretches; what none of them has is the
@@ -53,15 +40,16 @@ func partition(s *record.Start, all []stretch, engine string) []Part {
 	cpu := usage(s.Busy)
 	var parts []Part
 	var last *stretch
-	var now living
+	var now []*stretch // that are there, who has the time first
 	next := 0
 	for i := 0; i+1 < len(edges); i++ {
 		from, to := edges[i], edges[i+1]
 		for ; next < len(all) && all[next].began <= from; next++ {
-			heap.Push(&now, &all[next])
+			at, _ := slices.BinarySearchFunc(now, &all[next], precedence)
+			now = slices.Insert(now, at, &all[next])
 		}
 		for len(now) > 0 && now[0].ended <= from {
-			heap.Pop(&now)
+			now = now[1:]
 		}
 		var owner *stretch
 		p := Part{Name: engine, Kind: record.KindEngine, Began: from, Ended: to}
@@ -99,6 +87,9 @@ func within(s *record.Start, all []stretch) []stretch {
 		}
 	}
 	slices.SortStableFunc(in, func(a, b stretch) int { return cmp.Compare(a.began, b.began) })
+	for i := range in {
+		in[i].place = i
+	}
 	return in
 }
 

@@ -107,6 +107,10 @@ func TestTheTimeOfAStartIsDividedByWhatIsWaitedFor(t *testing.T) {
 			{Name: "boot", Kind: record.KindGuest, Began: 30 * ms, Ended: 50 * ms},
 			{Name: "backwards", Kind: record.KindGuest, Began: 35 * ms, Ended: 34 * ms}}},
 			"docker 0-10, create 10-20, VM 20-30, boot 30-50, VM 50-60, create 60-80, docker 80-100", "docker 0-10, create 10-80, docker 80-100"},
+		"a phase and a call that begin and end together, of which the first has all of it": {&record.Start{Method: record.MethodLogs, Ended: 100 * ms, Spans: []record.Span{
+			{Name: "VM", Kind: record.KindPhase, Began: 10 * ms, Ended: 90 * ms}, {Name: "create", Kind: record.KindCall, Began: 10 * ms, Ended: 90 * ms},
+			{Name: "kernel", Kind: record.KindGuest, Began: 20 * ms, Ended: 30 * ms}, {Name: "PullImage", Kind: record.KindEngine, Began: 25 * ms, Ended: 95 * ms}}},
+			"docker 0-10, VM 10-20, kernel 20-30, VM 30-90, PullImage 90-95, docker 95-100", "docker 0-10, create 10-90, PullImage 90-95, docker 95-100"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := line(Parts(c.start, "docker")); got != c.parts {
