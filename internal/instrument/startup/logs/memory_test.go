@@ -164,8 +164,8 @@ func TestLookingForDisorderKeepsNoLine(t *testing.T) {
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
 		before := m.TotalAlloc
-		if n := Disorder(repeat([]byte("\n"), size)); n != 0 {
-			t.Errorf("%d blank lines are out of order", n)
+		if l, err := Look(repeat([]byte("\n"), size), 64); l.Disorder != 0 || err != nil {
+			t.Errorf("%d blank lines are out of order, %v", l.Disorder, err)
 		}
 		runtime.ReadMemStats(&m)
 		return m.TotalAlloc - before

@@ -2,11 +2,12 @@ package logs
 
 import (
 	"bytes"
-	"container/heap"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -60,7 +61,7 @@ func Read(ctx context.Context, sources []Source, each func(*Event) error) (Stats
 type reader struct {
 	each   func(*Event) error
 	all    []*source
-	heads  heads
+	heads  []*source // that have a line, the one that comes next first
 	shared calendar
 	stats  Stats
 	counts [forms]int64
@@ -73,7 +74,7 @@ func (r *reader) open(ctx context.Context, i int, from *Source, among int) {
 		size = 2 * maxLine
 	}
 	s := &source{
-		lines:   linesOf(stoppable{ctx, from.Reader}, size),
+		lines:   linesOf(Until(ctx, from.Reader), size),
 		file:    i,
 		name:    from.Name,
 		journal: from.Journal,
@@ -102,7 +103,7 @@ func (r *reader) run(ctx context.Context) error {
 			return err
 		}
 	}
-	heap.Init(&r.heads)
+	slices.SortFunc(r.heads, byTime)
 	for n := 0; len(r.heads) > 0; n++ {
 		if n%64 == 0 && ctx.Err() != nil {
 			return ctx.Err()
@@ -114,10 +115,12 @@ func (r *reader) run(ctx context.Context) error {
 			}
 		}
 		if s.advance() {
-			heap.Fix(&r.heads, 0)
+			to, _ := slices.BinarySearchFunc(r.heads[1:], s, byTime)
+			copy(r.heads, r.heads[1:to+1])
+			r.heads[to] = s
 			continue
 		}
-		heap.Pop(&r.heads)
+		r.heads = r.heads[1:]
 		if err := r.ended(ctx, s); err != nil {
 			return err
 		}
@@ -125,21 +128,8 @@ func (r *reader) run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// heads are the sources that have a line, a heap by its time, then by their place.
-type heads []*source
-
-func (h heads) Len() int { return len(h) }
-func (h heads) Less(i, j int) bool {
-	return h[i].key < h[j].key || h[i].key == h[j].key && h[i].file < h[j].file
-}
-func (h heads) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-func (h *heads) Push(x any)   { *h = append(*h, x.(*source)) }
-func (h *heads) Pop() any {
-	last := len(*h) - 1
-	x := (*h)[last]
-	*h = (*h)[:last]
-	return x
-}
+// byTime is the order of two sources by the time of their lines, then by their place.
+func byTime(a, b *source) int { return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.file, b.file)) }
 
 // ended keeps why a source ended before its end, if it did. Only ctx's end is that
 // of everything.
@@ -170,8 +160,10 @@ func isUTF16(b []byte) bool {
 	return none == [2]int{8, 0} || none == [2]int{0, 8}
 }
 
-// stoppable is a reader that ends with its context: a source of which no line is
+// Until is a reader that ends with a context: a source of which no line is
 // known gives out no event that could.
+func Until(ctx context.Context, r io.Reader) io.Reader { return stoppable{ctx, r} }
+
 type stoppable struct {
 	ctx context.Context
 	io.Reader

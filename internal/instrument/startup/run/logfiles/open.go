@@ -4,6 +4,7 @@
 package logfiles
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -84,7 +85,7 @@ type Reading struct {
 	known   []os.FileInfo
 	missing []record.Missing
 	steps   []step
-	closers []io.Closer
+	closers []func() error
 	read    counter
 	ordered struct{ bytes, lines int64 } // of the logs that were put in order
 	bytes   int64                        // of all files
@@ -122,8 +123,8 @@ func (r *Reading) open(ctx context.Context, l Logs) error {
 // Close ends what is still read.
 func (r *Reading) Close() error {
 	var errs []error
-	for _, c := range r.closers {
-		errs = append(errs, c.Close())
+	for _, end := range r.closers {
+		errs = append(errs, end())
 	}
 	return errors.Join(errs...)
 }
@@ -192,7 +193,7 @@ func (r *Reading) add(s logs.Source, open func() (io.ReadCloser, error)) error {
 	}
 	in := &late{open: open, count: &r.read}
 	s.Reader = in
-	r.closers = append(r.closers, in)
+	r.closers = append(r.closers, in.Close)
 	r.sources, r.names, r.of = append(r.sources, s), append(r.names, s.Name), append(r.of, len(r.files)-1)
 	return nil
 }
@@ -207,7 +208,7 @@ func (r *Reading) regular(ctx context.Context, name string, open func() (*os.Fil
 	begin, before := int64(0), int64(0)
 	if ours {
 		defer f.Close() // nothing was written
-		begin, before, err = lines(stoppable{ctx, io.NewSectionReader(f, 0, from)})
+		begin, before, err = lines(logs.Until(ctx, io.NewSectionReader(f, 0, from)))
 		if err != nil {
 			return err
 		}
@@ -224,26 +225,16 @@ func (r *Reading) regular(ctx context.Context, name string, open func() (*os.Fil
 	n, _ := f.ReadAt(magic[:], begin)
 	pieces := []logs.Segment{{To: size}}
 	if packing(magic[:n]) == plain {
-		if text, lines := r.joined(ctx, name, io.NewSectionReader(f, begin, size)); lines != nil {
-			for i := range lines {
-				lines[i] += before
-			}
-			return r.add(logs.Source{Name: name, Lines: lines}, func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text)), nil })
-		}
-		var ordered bool
-		pieces, ordered, err = logs.Segments(stoppable{ctx, io.NewSectionReader(f, begin, size)}, maxPieces)
+		whole := io.NewSectionReader(f, begin, size)
+		look, err := logs.Look(logs.Until(ctx, whole), maxPieces)
 		if err != nil {
 			return err
 		}
-		if !ordered {
-			r.missing = append(r.missing, record.Missing{What: "disorder", Count: 1, Detail: fmt.Sprintf("in %s time goes back at more than %d places", name, maxPieces-1)})
+		if text, lines := r.mended(name, whole, &look, before); lines != nil {
+			return r.add(logs.Source{Name: name, Lines: lines}, func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text)), nil })
 		}
-		if sorted, lines := r.inOrder(ctx, name, io.NewSectionReader(f, begin, size), ordered && len(pieces) == 1); lines != nil {
-			for i := range lines {
-				lines[i] += before
-			}
-			r.missing = append(r.missing, record.Missing{What: "order", Count: 1, Detail: "lines of " + name + " that were out of order within a second were put in order"})
-			return r.add(logs.Source{Name: name, Lines: lines}, func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(sorted)), nil })
+		if pieces = look.Pieces; !look.Ordered {
+			r.miss("disorder", "in %s time goes back at more than %d places", name, maxPieces-1)
 		}
 	}
 	r.steps = append(r.steps, steps(ctx, len(r.files)-1, name, io.NewSectionReader(f, begin, size), pieces)...)
@@ -268,62 +259,53 @@ func (r *Reading) regular(ctx context.Context, name string, open func() (*os.Fil
 
 // lines are how many whole lines a text has, and how long they are together.
 func lines(text io.Reader) (size, n int64, err error) {
-	block, read := make([]byte, 64<<10), int64(0)
-	for {
-		got, err := text.Read(block)
-		n += int64(bytes.Count(block[:got], []byte("\n")))
-		if last := bytes.LastIndexByte(block[:got], '\n'); last >= 0 {
-			size = read + int64(last) + 1
-		}
-		read += int64(got)
-		if errors.Is(err, io.EOF) {
+	in := bufio.NewReaderSize(text, 64<<10)
+	for read := int64(0); ; {
+		line, err := in.ReadSlice('\n')
+		read += int64(len(line))
+		switch {
+		case err == nil:
+			size, n = read, n+1
+		case errors.Is(err, io.EOF):
 			return size, n, nil
-		} else if err != nil {
+		case !errors.Is(err, bufio.ErrBufferFull):
 			return 0, 0, err
 		}
 	}
 }
 
-// joined is a log whose lines a terminal cut at its width, put together again: of what
-// somebody may have pasted only, as with inOrder.
-func (r *Reading) joined(ctx context.Context, name string, f *io.SectionReader) (text []byte, numbers []int64) {
-	if r.ordered.bytes+f.Size() > maxOrdered {
+// mended is a log whose lines a terminal cut at its width, put together again, or one
+// whose lines had to be put in order, with the numbers of its lines: of what somebody may
+// have pasted only.
+func (r *Reading) mended(name string, f *io.SectionReader, l *logs.Layout, before int64) (text []byte, numbers []int64) {
+	hasRoom := r.ordered.bytes+f.Size() <= maxOrdered
+	mend, lines, what, detail := logs.Ordered, l.Disorder, "order", "lines of "+name+" that were out of order within a second were put in order"
+	switch {
+	case l.Width > 0 && hasRoom:
+		mend, lines, what = logs.Joined, 0, "wrapped"
+		detail = fmt.Sprintf("lines of %s that were cut at %d characters were put together again", name, l.Width)
+	case l.Disorder == 0 || f.Size() > maxOrdered || !l.Ordered || len(l.Pieces) > 1:
 		return nil, nil
-	}
-	width := logs.Wrapped(stoppable{ctx, f})
-	if width == 0 {
+	case !hasRoom || r.ordered.lines+l.Disorder > maxLines:
+		r.miss("disorder", "lines of %s are out of order within a second, and were left so: of all logs %d MiB and %d lines at most are put in order", name, maxOrdered>>20, maxLines)
 		return nil, nil
 	}
 	text = make([]byte, f.Size())
 	if _, err := f.ReadAt(text, 0); err != nil {
 		return nil, nil // it is said when it is read again
 	}
-	r.ordered.bytes += f.Size()
-	r.missing = append(r.missing, record.Missing{What: "wrapped", Count: 1, Detail: fmt.Sprintf("lines of %s that were cut at %d characters were put together again", name, width)})
-	return logs.Joined(text)
+	r.ordered.bytes, r.ordered.lines = r.ordered.bytes+f.Size(), r.ordered.lines+lines
+	r.miss(what, "%s", detail)
+	text, numbers = mend(text)
+	for i := range numbers {
+		numbers[i] += before
+	}
+	return text, numbers
 }
 
-// inOrder is a log whose lines had to be put in order, which is done of what somebody may
-// have pasted only.
-func (r *Reading) inOrder(ctx context.Context, name string, f *io.SectionReader, one bool) (sorted []byte, numbers []int64) {
-	if !one || f.Size() > maxOrdered {
-		return nil, nil
-	}
-	lines := logs.Disorder(stoppable{ctx, f})
-	switch {
-	case lines == 0:
-		return nil, nil
-	case r.ordered.bytes+f.Size() > maxOrdered || r.ordered.lines+lines > maxLines:
-		r.missing = append(r.missing, record.Missing{What: "disorder", Count: 1,
-			Detail: fmt.Sprintf("lines of %s are out of order within a second, and were left so: of all logs %d MiB and %d lines at most are put in order", name, maxOrdered>>20, maxLines)})
-		return nil, nil
-	}
-	text := make([]byte, f.Size())
-	if _, err := f.ReadAt(text, 0); err != nil {
-		return nil, nil // it is said when it is read again
-	}
-	r.ordered.bytes, r.ordered.lines = r.ordered.bytes+f.Size(), r.ordered.lines+lines
-	return logs.Ordered(text)
+// miss keeps something that logs lack.
+func (r *Reading) miss(what, format string, arguments ...any) {
+	r.missing = append(r.missing, record.Missing{What: what, Count: 1, Detail: fmt.Sprintf(format, arguments...)})
 }
 
 // waited reads what may be silent for long, as a pipe or a terminal: what waits for
@@ -373,14 +355,14 @@ func (r *Reading) journal(ctx context.Context, since string) error {
 	}
 	// What journalctl started itself may hold the pipe open when it has ended.
 	stop := context.AfterFunc(ctx, func() { pipe.Close() })
-	r.closers = append(r.closers, closeFunc(func() error {
+	r.closers = append(r.closers, func() error {
 		stop()
 		pipe.Close() // it ends when nobody reads
 		if err := c.Wait(); err != nil && ctx.Err() == nil {
 			return fmt.Errorf("read the journal: journalctl: %w: %s", err, strings.TrimSpace(said.String()))
 		}
 		return nil
-	}))
+	})
 	r.endless = true
 	r.files = append(r.files, "journal")
 	return r.add(logs.Source{Name: "journal", Journal: true}, func() (io.ReadCloser, error) { return io.NopCloser(pipe), nil })

@@ -164,8 +164,8 @@ func TestLinesAreNotPutTogetherWhereTheirWidthsDiffer(t *testing.T) {
 		"they go on lines of two lengths":     strings.Repeat(line+"and more\n"+strings.Replace(line, "a message", "one message", 1)+"and more\n", 3),
 		"two do":                              strings.Repeat(line+"and more\n", 2),
 	} {
-		if width := logs.Wrapped(strings.NewReader(text)); width != 0 {
-			t.Errorf("%s: cut at %d", name, width)
+		if l, err := logs.Look(strings.NewReader(text), 1); l.Width != 0 || err != nil {
+			t.Errorf("%s: cut at %d, %v", name, l.Width, err)
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"compress/bzip2"
 	"compress/gzip"
-	"context"
 	"errors"
 	"io"
 
@@ -101,23 +100,6 @@ type readCloser struct {
 	io.Reader
 	io.Closer
 }
-
-// stoppable is a reader that ends with its context.
-type stoppable struct {
-	ctx context.Context
-	io.Reader
-}
-
-func (s stoppable) Read(b []byte) (int, error) {
-	if err := s.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return s.Reader.Read(b)
-}
-
-type closeFunc func() error
-
-func (f closeFunc) Close() error { return f() }
 
 // limited keeps the first bytes and takes the rest.
 type limited struct {

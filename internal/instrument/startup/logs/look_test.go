@@ -47,7 +47,8 @@ func TestSegmentsBeginWhereTimeGoesBack(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			for _, r := range []io.Reader{strings.NewReader(test.text), iotest.OneByteReader(strings.NewReader(test.text))} {
-				pieces, ok, err := Segments(r, 64)
+				look, err := Look(r, 64)
+				pieces, ok := look.Pieces, look.Ordered
 				var before []int64
 				end := int64(0)
 				for _, p := range pieces {
@@ -63,14 +64,14 @@ func TestSegmentsBeginWhereTimeGoesBack(t *testing.T) {
 			}
 		})
 	}
-	if pieces, ok, err := Segments(strings.NewReader(strings.Repeat(logfmt(9, 1), 64)), 64); len(pieces) != 1 || ok || err != nil {
-		t.Errorf("disorder: %d, %v, %v", len(pieces), ok, err)
+	if l, err := Look(strings.NewReader(strings.Repeat(logfmt(9, 1), 64)), 64); len(l.Pieces) != 1 || l.Ordered || err != nil {
+		t.Errorf("disorder: %+v, %v", l, err)
 	}
-	if pieces, ok, err := Segments(strings.NewReader(strings.Repeat(logfmt(1, 9), 64)), 64); len(pieces) != 64 || !ok || err != nil {
-		t.Errorf("64 logs: %d, %v, %v", len(pieces), ok, err)
+	if l, err := Look(strings.NewReader(strings.Repeat(logfmt(1, 9), 64)), 64); len(l.Pieces) != 64 || !l.Ordered || err != nil {
+		t.Errorf("64 logs: %+v, %v", l, err)
 	}
 	full := errors.New("the disk is full")
-	if _, _, err := Segments(iotest.ErrReader(full), 64); !errors.Is(err, full) {
+	if _, err := Look(iotest.ErrReader(full), 64); !errors.Is(err, full) {
 		t.Error(err)
 	}
 }
@@ -87,12 +88,12 @@ func TestSegmentsReadLikeFiles(t *testing.T) {
 		all += text
 		apart = append(apart, Source{Name: "all.log", Reader: strings.NewReader(text)})
 	}
-	pieces, ok, err := Segments(strings.NewReader(all), 64)
-	if err != nil || !ok || len(pieces) != len(texts) {
-		t.Fatalf("%+v, %v, %v", pieces, ok, err)
+	look, err := Look(strings.NewReader(all), 64)
+	if err != nil || !look.Ordered || len(look.Pieces) != len(texts) {
+		t.Fatalf("%+v, %v", look, err)
 	}
 	var together []Source
-	for _, p := range pieces {
+	for _, p := range look.Pieces {
 		together = append(together, Source{Name: "all.log", Reader: io.NewSectionReader(strings.NewReader(all), p.From, p.To-p.From), Line: p.Line})
 	}
 	read := func(sources []Source) (all []row) {
@@ -111,12 +112,13 @@ func TestSegmentsReadLikeFiles(t *testing.T) {
 	}
 }
 
-func FuzzSegments(f *testing.F) {
+func FuzzLook(f *testing.F) {
 	f.Add([]byte("I1121 02:27:17.292309 1 a] b\nI1121 02:27:10.292309 1 a] b\n"), 3)
 	f.Add([]byte("__CURSOR=1\n__REALTIME_TIMESTAMP=1795229127500000\n\n__CURSOR=1\n__REALTIME_TIMESTAMP=1\n"), 3)
 	f.Add([]byte(`{"time":`), 1)
 	f.Fuzz(func(t *testing.T, text []byte, most int) {
-		pieces, ok, err := Segments(bytes.NewReader(text), most)
+		look, err := Look(bytes.NewReader(text), most)
+		pieces, ok := look.Pieces, look.Ordered
 		if err != nil || len(pieces) == 0 || ok && len(pieces) > max(most, 1) {
 			t.Fatalf("%d of at most %d, %v, %v", len(pieces), most, ok, err)
 		}
