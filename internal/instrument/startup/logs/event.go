@@ -11,6 +11,8 @@
 // has any, the last such day that is not to come, and UTC, are assumed.
 package logs
 
+import "github.com/tare-bench/tare/record"
+
 // Form is who wrote a line, as far as its form tells.
 type Form uint8
 
@@ -79,26 +81,16 @@ type Event struct {
 	Cut        bool   // the line ended in the middle: some of the fields may be missing
 }
 
-// Stats count what was read. Every line is counted in Lines and in one of Read,
-// Empty and Unreadable.
+// Stats count what was read, as a record has it, and what of it the record does not need.
+// Every line is counted in Lines and in one of Read, Empty and Unreadable.
 type Stats struct {
-	Bytes      int64
-	Lines      int64
-	Read       int64 // lines that gave an event, or that belong to one which several lines make up
-	Empty      int64 // lines with nothing but blanks
-	Events     int64
-	Forms      map[Form]int64 // events
-	Cut        int64          // ended in the middle; what could be read of them counts as an event
-	Long       int64          // longer than maxLine: read as if they had been cut there
-	Unreadable int64          // of no known form: skipped
-	Coarse     int64          // have their time in whole seconds since a program began
-	Suppressed int64          // messages that the journal says it dropped
-	Backward   int64          // lines that are older than the one before them in their file
-	First      int64          // the number of the first unreadable line, and its file
-	FirstFile  int
-	Width      int      // bytes of the longest line
-	AtWidth    int64    // lines as long as that
-	Broken     []Broken // sources that ended before their end
+	record.Logs
+	Read    int64    // lines that gave an event, or that belong to one which several lines make up
+	Empty   int64    // lines with nothing but blanks
+	Coarse  int64    // have their time in whole seconds since a program began
+	Width   int      // bytes of the longest line
+	AtWidth int64    // lines as long as that
+	Broken  []Broken // sources that ended before their end
 }
 
 // Broken is a source that could not be read to its end. What was read of it before

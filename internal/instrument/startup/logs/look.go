@@ -35,6 +35,10 @@ type Segment struct {
 	Line     int64
 }
 
+// MaxMended is how large logs may be that are put in order, or together again: what
+// somebody pasted. Of a larger one Disorder and Width say nothing.
+const MaxMended = 16 << 20
+
 // Look goes once through a file, of which it keeps no line.
 func Look(r io.Reader, most int) (Layout, error) {
 	in := linesOf(r, block)
@@ -47,8 +51,10 @@ func Look(r io.Reader, most int) (Layout, error) {
 		}
 		ns, undated := timeInFront(b)
 		p.line(b, at, ns, undated)
-		d.line(b, ns, undated)
-		w.line(b, long, ns)
+		if in.bytes <= MaxMended {
+			d.line(b, ns, undated)
+			w.line(b, long, ns)
+		}
 	}
 	if in.err != nil && !errors.Is(in.err, io.EOF) {
 		return Layout{}, in.err

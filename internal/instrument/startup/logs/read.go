@@ -9,6 +9,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/tare-bench/tare/record"
 )
 
 // Source is a file to read, or a pipe.
@@ -38,7 +40,7 @@ type Source struct {
 // It ends with ctx's error, with each's, or with that of a source that cannot be
 // read; what was counted until then is returned with it.
 func Read(ctx context.Context, sources []Source, each func(*Event) error) (Stats, error) {
-	r := reader{each: each, stats: Stats{Forms: map[Form]int64{}}}
+	r := reader{each: each, stats: Stats{Logs: record.Logs{Type: record.TypeLogs, Forms: map[string]int64{}}}}
 	for i := range sources {
 		r.open(ctx, i, &sources[i], len(sources))
 	}
@@ -51,7 +53,7 @@ func Read(ctx context.Context, sources []Source, each func(*Event) error) (Stats
 	}
 	for form, n := range r.counts {
 		if n > 0 {
-			r.stats.Forms[Form(form)] = n
+			r.stats.Forms[formNames[form]] = n
 		}
 	}
 	return r.stats, err

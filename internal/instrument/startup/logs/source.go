@@ -1,6 +1,9 @@
 package logs
 
-import "bytes"
+import (
+	"bytes"
+	"fmt"
+)
 
 // source is one file on its way through the reader: its lines, the events of the
 // line that is next, and what earlier lines told about the later ones.
@@ -100,8 +103,8 @@ func (s *source) count(b []byte, known, long bool) {
 		s.stats.Read++
 	default:
 		s.stats.Unreadable++
-		if s.stats.First == 0 {
-			s.stats.First, s.stats.FirstFile = s.number, s.file
+		if s.stats.First == "" {
+			s.stats.First = fmt.Sprintf("%s:%d", s.name, s.number)
 		}
 	}
 }

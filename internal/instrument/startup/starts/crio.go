@@ -252,18 +252,8 @@ func (b *Builder) crioPod(e *logs.Event, at int64) (s *sandbox, named bool) {
 		return nil, false
 	}
 	name, space := after(e.Message, "{Name:", ' '), after(e.Message, " Namespace:", ' ')
-	c, asked := b.pods.take("cri-o " + string(cut(fmt.Appendf(nil, "%s/%s", space, name))))
-	if asked {
-		if old, ok := b.open[string(id)]; ok && old.has(podCalled) {
-			b.finish(old)
-		}
-	}
-	s = b.sandboxOf(id, asked, at)
-	if s == nil {
+	if s = b.joined("cri-o "+string(cut(fmt.Appendf(nil, "%s/%s", space, name))), id, at); s == nil {
 		return nil, true
-	}
-	if asked {
-		s.asked(b, c)
 	}
 	if b.adding.name != "" && b.adding.name == string(cut(fmt.Appendf(nil, "%s_%s", space, name))) {
 		s.span(b, call{name: setUp, kind: record.KindCNI, at: b.adding.at, place: b.adding.place}, at)

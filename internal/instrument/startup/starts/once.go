@@ -30,6 +30,11 @@ type early struct {
 // maxEarly is how long a process may take until it names its container, ns.
 const maxEarly = 10 * jitter
 
+// leadsTo says whether a line of the same process is of the same command.
+func (x *early) leadsTo(verb string, at int64) bool {
+	return x.verb == verb && at >= x.began && at-x.began <= maxEarly
+}
+
 // askedAtOnce is how soon after a start an engine asks for the state that is still
 // waiting for the start, ns: docker does so to learn the process's number.
 const askedAtOnce = jitter / 10
@@ -59,7 +64,7 @@ func isOver(verb string) bool {
 func (b *Builder) nameless(e *logs.Event, verb string, at int64) {
 	b.unplaced++
 	who := speaker{e.Pid, e.File}
-	if first, ok := b.early.m[who]; ok && first.verb == verb && at >= first.began && at-first.began <= maxEarly {
+	if first, ok := b.early.m[who]; ok && first.leadsTo(verb, at) {
 		first.lines++
 		return
 	}
@@ -79,7 +84,7 @@ func (s *sandbox) follows(b *Builder, e *logs.Event, verb string, container []by
 		return
 	}
 	o := once{who: who, verb: verb, container: b.words.keep(container), began: at, last: at, place: placeOf(e)}
-	if first, ok := b.early.take(who); ok && first.verb == verb && at >= first.began && at-first.began <= maxEarly {
+	if first, ok := b.early.take(who); ok && first.leadsTo(verb, at) {
 		o.began, o.place = first.began, first.place
 		b.unplaced -= first.lines
 		s.events += first.lines

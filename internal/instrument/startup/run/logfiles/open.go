@@ -26,10 +26,8 @@ const (
 	// maxSources is how many logs are read at once: each costs a block of memory
 	// and an open file.
 	maxSources = 1000
-	// maxOrdered is how large all logs may be that are put in order, and maxLines how many
-	// lines they may have: what somebody pasted.
-	maxOrdered = 16 << 20
-	maxLines   = maxOrdered / 64
+	// maxLines is how many lines all logs may have that are put in order.
+	maxLines = logs.MaxMended / 64
 )
 
 // Logs say which logs to read.
@@ -278,16 +276,16 @@ func lines(text io.Reader) (size, n int64, err error) {
 // whose lines had to be put in order, with the numbers of its lines: of what somebody may
 // have pasted only.
 func (r *Reading) mended(name string, f *io.SectionReader, l *logs.Layout, before int64) (text []byte, numbers []int64) {
-	hasRoom := r.ordered.bytes+f.Size() <= maxOrdered
+	hasRoom := r.ordered.bytes+f.Size() <= logs.MaxMended
 	mend, lines, what, detail := logs.Ordered, l.Disorder, "order", "lines of "+name+" that were out of order within a second were put in order"
 	switch {
 	case l.Width > 0 && hasRoom:
 		mend, lines, what = logs.Joined, 0, "wrapped"
 		detail = fmt.Sprintf("lines of %s that were cut at %d characters were put together again", name, l.Width)
-	case l.Disorder == 0 || f.Size() > maxOrdered || !l.Ordered || len(l.Pieces) > 1:
+	case l.Disorder == 0 || f.Size() > logs.MaxMended || !l.Ordered || len(l.Pieces) > 1:
 		return nil, nil
 	case !hasRoom || r.ordered.lines+l.Disorder > maxLines:
-		r.miss("disorder", "lines of %s are out of order within a second, and were left so: of all logs %d MiB and %d lines at most are put in order", name, maxOrdered>>20, maxLines)
+		r.miss("disorder", "lines of %s are out of order within a second, and were left so: of all logs %d MiB and %d lines at most are put in order", name, logs.MaxMended>>20, maxLines)
 		return nil, nil
 	}
 	text = make([]byte, f.Size())

@@ -104,7 +104,7 @@ func TestOfAllLogsOnlySoMuchIsPutInOrderAndTheRestIsSaidToBeLeft(t *testing.T) {
 		bytes, lines int64 // put in order before
 		what         string
 	}{
-		"room for both": {maxOrdered - size, maxLines - 10, "order"}, "too many bytes": {maxOrdered - size + 1, 0, "disorder"}, "too many lines": {0, maxLines - 9, "disorder"},
+		"room for both": {logs.MaxMended - size, maxLines - 10, "order"}, "too many bytes": {logs.MaxMended - size + 1, 0, "disorder"}, "too many lines": {0, maxLines - 9, "disorder"},
 	} {
 		r := &Reading{}
 		r.ordered.bytes, r.ordered.lines = c.bytes, c.lines
@@ -113,7 +113,7 @@ func TestOfAllLogsOnlySoMuchIsPutInOrderAndTheRestIsSaidToBeLeft(t *testing.T) {
 		}
 		numbered := len(r.sources[0].Lines) == 10
 		if len(r.missing) != 1 || r.missing[0].What != c.what || !strings.Contains(r.missing[0].Detail, "paste.log") || numbered != (c.what == "order") ||
-			numbered && (r.ordered.bytes != maxOrdered || r.ordered.lines != maxLines) {
+			numbered && (r.ordered.bytes != logs.MaxMended || r.ordered.lines != maxLines) {
 			t.Errorf("%s: %+v, %+v, %v", name, r.missing, r.ordered, numbered)
 		}
 		if err := r.Close(); err != nil {

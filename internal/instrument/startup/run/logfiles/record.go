@@ -106,22 +106,15 @@ func (r *Reading) logs(ctx context.Context, w Writer, began time.Time, give func
 	if err != nil {
 		return nil, fmt.Errorf("read logs: %w", err)
 	}
-	l := &record.Logs{Type: record.TypeLogs, Files: r.files, Bytes: stats.Bytes, Lines: stats.Lines, Events: stats.Events, Forms: map[string]int64{},
-		Cut: stats.Cut, Long: stats.Long, Unreadable: stats.Unreadable, Suppressed: stats.Suppressed, Backward: stats.Backward,
-		Unplaced: b.Unplaced(), Dropped: b.Dropped(),
-		Missing: append(r.missing, r.broken(stats.Broken)...)}
+	l := &stats.Logs
+	l.Files, l.Unplaced, l.Dropped = r.files, b.Unplaced(), b.Dropped()
+	l.Missing = append(r.missing, r.broken(stats.Broken)...)
 	if stats.AtWidth > 2 && 2*stats.AtWidth > stats.Lines {
 		r.cutAt = stats.Width
-	}
-	for form, lines := range stats.Forms {
-		l.Forms[form.String()] = lines
 	}
 	if stats.Coarse > 0 {
 		l.Missing = append(l.Missing, record.Missing{What: "whole seconds", Count: stats.Coarse,
 			Detail: fmt.Sprintf("%d lines have no time but whole seconds since their program began", stats.Coarse)})
-	}
-	if stats.Unreadable > 0 && stats.FirstFile < len(r.names) {
-		l.First = fmt.Sprintf("%s:%d", r.names[stats.FirstFile], stats.First)
 	}
 	return l, nil
 }

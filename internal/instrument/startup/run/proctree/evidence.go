@@ -181,7 +181,7 @@ var (
 	// starting verbs begin a container each, not all of them in all engines.
 	starting = []string{"run", "start", "restart", "runp", "up"}
 	// idle verbs begin none. docker's create only writes one down.
-	idle = []string{"ps", "pull", "push", "images", "image", "rmi", "rm", "stop", "kill", "logs", "inspect", "info", "version", "exec", "tag", "import",
+	idle = []string{"--version", "--help", "ps", "pull", "push", "images", "image", "rmi", "rm", "stop", "kill", "logs", "inspect", "info", "version", "exec", "tag", "import",
 		"load", "save", "cp", "network", "volume", "system", "events", "wait", "top", "stats", "port", "create", "delete", "ls", "list", "attach",
 		"login", "logout", "search", "history", "rename", "pause", "unpause", "diff", "commit", "export", "pods", "rmp", "stopp", "get", "describe", "context"}
 	// clientValues are global flags whose value is the next argument.
@@ -189,29 +189,31 @@ var (
 		"-n", "--namespace", "-r", "--runtime-endpoint", "-i", "--image-endpoint", "-t", "--timeout", "-f", "--file", "-p", "--project-name", "--kubeconfig"}
 )
 
-// asks tells from a client's arguments whether it starts a container.
-func asks(c *command) int {
+// asksFor is the verb of a client's arguments: the first that is neither a flag, nor a
+// flag's value, nor a noun. It is --version or --help where that stands before, and "" of
+// none.
+func (c *command) asksFor() string {
 	for i := 0; i < len(c.rest); i++ {
 		switch arg := c.rest[i]; {
 		case slices.Contains(clientValues, arg):
 			i++
-		case strings.HasPrefix(arg, "-"):
-			if arg == "--version" || arg == "--help" {
-				return asksNothing
-			}
-		case slices.Contains(starting, arg), c.base == "crictl" && arg == "create", c.base == "kubectl" && (arg == "create" || arg == "apply"):
-			return asksOne
-		case slices.Contains(nouns, arg):
-		case slices.Contains(idle, arg):
-			return asksNothing
-		default:
-			return asksUnknown
+		case arg == "--version", arg == "--help", !strings.HasPrefix(arg, "-") && !slices.Contains(nouns, arg):
+			return arg
 		}
 	}
-	if c.cut {
-		return asksOne // nobody could read what it asks for
+	return ""
+}
+
+// asks tells from a client's arguments whether it starts a container.
+func asks(c *command) int {
+	switch verb := c.asksFor(); {
+	case slices.Contains(starting, verb), c.base == "crictl" && verb == "create", c.base == "kubectl" && (verb == "create" || verb == "apply"),
+		verb == "" && c.cut: // nobody could read what it asks for
+		return asksOne
+	case verb == "", slices.Contains(idle, verb):
+		return asksNothing
 	}
-	return asksNothing
+	return asksUnknown
 }
 
 // least is how many digits of an id are one where anybody writes them, and

@@ -352,10 +352,3 @@ func (t *tree) join(was, i int) {
 	w.ended, w.used, w.exit, w.comm = n.ended, n.used, n.exit, n.comm
 	n.stands = was
 }
-
-func kindOrOther(kind string) string {
-	if slices.Contains([]string{record.KindDaemon, record.KindShim, record.KindMonitor, record.KindClient, record.KindVMM, record.KindVirtiofsd, record.KindHelper}, kind) {
-		return kind
-	}
-	return record.KindOther
-}

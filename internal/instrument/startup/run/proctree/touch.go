@@ -1,29 +1,12 @@
 package proctree
 
-import (
-	"slices"
-	"strings"
-)
+import "slices"
 
 // touching are the verbs with which a runtime is called for a container that is
 // there, by the client's verb that asks for it.
 var touching = map[string][]string{
 	"exec": {"exec"}, "stop": {"kill", "delete"}, "kill": {"kill", "delete"}, "rm": {"kill", "delete"},
 	"pause": {"pause"}, "unpause": {"resume"}, "top": {"ps"}, "update": {"update"},
-}
-
-// touches are the verbs that a client's arguments let a runtime be called with.
-func touches(c *command) []string {
-	for i := 0; i < len(c.rest); i++ {
-		switch arg := c.rest[i]; {
-		case slices.Contains(clientValues, arg):
-			i++
-		case strings.HasPrefix(arg, "-"), slices.Contains(nouns, arg):
-		default:
-			return touching[arg]
-		}
-	}
-	return nil
 }
 
 // maxTouching is how many clients are looked at, the first ones.
@@ -38,7 +21,7 @@ func (t *tree) touched(c *claims, client []bool) {
 		if !client[i] || !t.isClient(i) {
 			continue
 		}
-		verbs := touches(&n.command)
+		verbs := touching[n.asksFor()]
 		if verbs == nil {
 			continue
 		}

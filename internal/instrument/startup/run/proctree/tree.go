@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tare-bench/tare/internal/node/tracer"
+	"github.com/tare-bench/tare/record"
 )
 
 // node is a process from its birth, or from the exec of another program in it, to
@@ -61,7 +62,7 @@ func grow(events []tracer.Event, a Asked) *tree {
 		}
 		i := t.add(node{pid: r.Pid, parent: -1, born: a.Began, since: -1, root: true, unborn: true})
 		n := &t.nodes[i]
-		n.kind, n.name = kindOrOther(r.Kind), clean(r.Name)
+		n.kind, n.name = cmp.Or(r.Kind, record.KindOther), clean(r.Name)
 		n.program = n.name
 	}
 	t.whose = make([]int, len(t.events))
