@@ -48,13 +48,15 @@ type scene struct {
 	late    bool // the workload is executed after the call has returned
 	drop    func(context.Context) error
 	node    func() record.Node
+	watch   func() (Watch, error)
 }
 
-func play(names ...string) *scene {
+func play(rounds, warmup int, names ...string) *scene {
 	p := startup.Defaults()
-	p.Seed = 1
+	p.Seed, p.Rounds, p.Warmup = 1, rounds, warmup
 	s := &scene{clock: 1000 * ms, plan: p}
 	s.script = func(subject.Op, int, int) (int64, *record.Failure) { return 100 * ms, nil }
+	s.watch = func() (Watch, error) { s.watches++; s.open++; return &scripted{scene: s}, nil }
 	for _, name := range names {
 		s.targets = append(s.targets, &fake.Target{Name: name, Clock: &s.clock,
 			Script: func(op subject.Op, lane, n int) (int64, *record.Failure) { return s.script(op, lane, n) }})
@@ -71,12 +73,22 @@ func (s *scene) run(ctx context.Context, t *testing.T) (*record.Record, error) {
 		Callers: func() []int { return []int{own} },
 		Daemons: func() []proctree.Root { return s.daemons },
 		Logs:    s.logs,
-		Watch:   func() (Watch, error) { s.watches++; s.open++; return &scripted{scene: s}, nil },
+		Watch:   s.watch,
 	})
 	if s.open != 0 {
 		t.Errorf("%d watches are still open", s.open)
 	}
 	return rec, err
+}
+
+// seen is what run gives of a scene that nothing goes wrong in, with so many starts.
+func (s *scene) seen(t *testing.T, starts int) *record.Record {
+	t.Helper()
+	rec, err := s.run(t.Context(), t)
+	if err != nil || len(rec.Starts) != starts {
+		t.Fatalf("%v: %d starts, not %d", err, len(rec.Starts), starts)
+	}
+	return rec
 }
 
 type scripted struct {
@@ -147,13 +159,9 @@ func (w *scripted) after() []tracer.Event {
 }
 
 func TestAWorkloadThatIsExecutedAMomentAfterTheReturnIsSeen(t *testing.T) {
-	s := play("a")
-	s.plan.Rounds, s.plan.Warmup, s.late = 2, 0, true
-	rec, err := s.run(t.Context(), t)
-	if err != nil || len(rec.Starts) != 2 {
-		t.Fatalf("%v: %d starts", err, len(rec.Starts))
-	}
-	for _, x := range rec.Starts {
+	s := play(2, 0, "a")
+	s.late = true
+	for _, x := range s.seen(t, 2).Starts {
 		last := x.Processes[len(x.Processes)-1]
 		if x.First-x.Began != 104*ms || x.Ended-x.Began != 100*ms || last.Kind != record.KindWorkload || last.Name != "app" {
 			t.Errorf("first after %d, ended after %d, last %+v", x.First-x.Began, x.Ended-x.Began, last)
@@ -162,14 +170,10 @@ func TestAWorkloadThatIsExecutedAMomentAfterTheReturnIsSeen(t *testing.T) {
 }
 
 func TestEveryTargetIsStartedAndWatchedOnceARound(t *testing.T) {
-	s := play("a", "b")
-	s.plan.Rounds, s.plan.Warmup = 4, 1
-	rec, err := s.run(t.Context(), t)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(rec.Starts) != 8 || rec.End == nil || rec.End.Status != "done" || rec.End.Why != "rounds" {
-		t.Fatalf("%d starts, end %+v", len(rec.Starts), rec.End)
+	s := play(4, 1, "a", "b")
+	rec := s.seen(t, 8)
+	if rec.End == nil || rec.End.Status != "done" || rec.End.Why != "rounds" {
+		t.Fatalf("end %+v", rec.End)
 	}
 	orders := map[string]bool{}
 	for i, x := range rec.Starts {
@@ -200,35 +204,68 @@ func TestEveryTargetIsStartedAndWatchedOnceARound(t *testing.T) {
 	}
 }
 
-// told is a command that says which process it was.
-type told struct{ *fake.Target }
+// odd is a target that is scripted but for what a test wants otherwise.
+type odd struct {
+	*fake.Target
+	pid     int                               // of the command that it says to be
+	prepare func(subject.Batch) subject.Batch // what is armed in place of the script's
+	discard func(remove func() error) error   // how what was started is removed
+}
 
-func (c told) Info() record.Target {
-	info := c.Target.Info()
-	info.Kind = "command"
+func (o *odd) Info() record.Target {
+	info := o.Target.Info()
+	if o.pid != 0 {
+		info.Kind = "command"
+	}
 	return info
 }
 
-func (c told) Open(ctx context.Context, env subject.Env) (subject.Session, error) {
-	s, err := c.Target.Open(ctx, env)
-	return known{s}, err
+func (o *odd) Open(ctx context.Context, env subject.Env) (subject.Session, error) {
+	s, err := o.Target.Open(ctx, env)
+	return oddSession{s, o}, err
 }
 
-type known struct{ subject.Session }
+type oddSession struct {
+	subject.Session
+	odd *odd
+}
 
-func (known) Pid() int { return 20 }
+func (s oddSession) Pid() int { return s.odd.pid }
+
+func (s oddSession) Prepare(ctx context.Context, op subject.Op, lanes []int) (subject.Batch, error) {
+	armed, err := s.Session.Prepare(ctx, op, lanes)
+	if s.odd.prepare != nil {
+		armed = s.odd.prepare(armed)
+	}
+	return armed, err
+}
+
+func (s oddSession) Discard(ctx context.Context, lanes []int) error {
+	remove := func() error { return s.Session.Discard(ctx, lanes) }
+	if s.odd.discard != nil {
+		return s.odd.discard(remove)
+	}
+	return remove()
+}
+
+// started is an armed batch.
+type started func(ctx context.Context) (int64, []record.Sample, error)
+
+func (f started) Start(ctx context.Context) (int64, []record.Sample, error) { return f(ctx) }
+
+// oddly puts what a test wants otherwise around the first target.
+func (s *scene) oddly(o odd) {
+	o.Target = s.targets[0].(*fake.Target)
+	s.targets[0] = &o
+}
 
 // Go forks a child once to find out what the kernel can do, and that is not the
 // command.
 func TestACommandIsTheProcessThatItSaysItIs(t *testing.T) {
-	s := play("a")
-	s.plan.Rounds, s.plan.Warmup, s.probe = 1, 0, true
-	s.targets[0] = told{s.targets[0].(*fake.Target)}
-	rec, err := s.run(t.Context(), t)
-	if err != nil || len(rec.Starts) != 1 {
-		t.Fatal(err)
-	}
-	x := &rec.Starts[0]
+	s := play(1, 0, "a")
+	s.probe = true
+	s.oddly(odd{pid: 20})
+	x := &s.seen(t, 1).Starts[0]
 	if len(x.Processes) != 2 || x.Processes[0].Pid != 20 || x.Processes[0].Kind != record.KindClient || x.Processes[0].Name != "engine" {
 		t.Errorf("%+v", x.Processes)
 	}
@@ -246,13 +283,10 @@ func TestTheTimeOfDaemonsThatDidNotServeIsNotCounted(t *testing.T) {
 		"one could, and did not": {[]proctree.Root{{Pid: 800, Kind: record.KindDaemon, Name: "dockerd"}}, 28 * ms},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := play("a")
-			s.plan.Rounds, s.plan.Warmup, s.daemons, s.busy = 1, 0, c.roots, -1
-			s.targets[0] = told{s.targets[0].(*fake.Target)}
-			rec, err := s.run(t.Context(), t)
-			if err != nil || len(rec.Starts) != 1 {
-				t.Fatal(err)
-			}
+			s := play(1, 0, "a")
+			s.daemons, s.busy = c.roots, -1
+			s.oddly(odd{pid: 20})
+			rec := s.seen(t, 1)
 			busy := rec.Starts[0].Busy
 			if got := busy[len(busy)-1].CPU - busy[0].CPU; got != c.want {
 				t.Errorf("%d ns, want %d: %+v", got, c.want, busy)
@@ -276,8 +310,7 @@ func TestWhatLogsTellIsPutIntoTheStartsOfTheRun(t *testing.T) {
 		"read":     {nil, 1, 1},
 		"not read": {errors.New("no such file"), 0, 0},
 	} {
-		s := play("a")
-		s.plan.Rounds, s.plan.Warmup = 1, 0
+		s := play(1, 0, "a")
 		s.logs = func(_ context.Context, watched []record.Start) ([]record.Start, *record.Logs, error) {
 			x := &watched[0]
 			if len(watched) != 1 || x.Wall == 0 {
@@ -301,12 +334,9 @@ func TestWhatLogsTellIsPutIntoTheStartsOfTheRun(t *testing.T) {
 }
 
 func TestRoundsWithoutWatchingStandBesideThoseWithIt(t *testing.T) {
-	s := play("a")
-	s.plan.Rounds, s.plan.Untraced, s.plan.Warmup = 6, true, 0
-	rec, err := s.run(t.Context(), t)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := play(6, 0, "a")
+	s.plan.Untraced = true
+	rec := s.seen(t, 12)
 	plain := 0
 	for _, x := range rec.Starts {
 		if x.Method == record.MethodNone {
@@ -316,7 +346,7 @@ func TestRoundsWithoutWatchingStandBesideThoseWithIt(t *testing.T) {
 			}
 		}
 	}
-	if plain != 6 || len(rec.Starts) != 12 || s.watches < 2 {
+	if plain != 6 || s.watches < 2 {
 		t.Errorf("%d of %d were not watched, %d watches", plain, len(rec.Starts), s.watches)
 	}
 	j, err := startup.Judge(rec)
@@ -326,90 +356,37 @@ func TestRoundsWithoutWatchingStandBesideThoseWithIt(t *testing.T) {
 }
 
 func TestAStartThatFailedGivesNoTimes(t *testing.T) {
-	s := play("a")
-	s.plan.Rounds, s.plan.Warmup = 3, 0
+	s := play(3, 0, "a")
 	s.script = func(_ subject.Op, _, n int) (int64, *record.Failure) {
 		if n == 1 {
 			return 0, &record.Failure{Kind: record.FailExit, Exit: 125, Detail: "exit status 125"}
 		}
 		return 100 * ms, nil
 	}
-	rec, err := s.run(t.Context(), t)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rec := s.seen(t, 3)
 	j, err := startup.Judge(rec)
-	if err != nil || len(rec.Starts) != 3 || rec.Starts[1].Failure == nil || j.Failed != 1 || j.Targets[0].Starts != 2 || rec.End.Failures != 1 {
+	if err != nil || rec.Starts[1].Failure == nil || j.Failed != 1 || j.Targets[0].Starts != 2 || rec.End.Failures != 1 {
 		t.Errorf("%v: %+v, end %+v", err, rec.Starts, rec.End)
 	}
 }
 
 func TestWhatCannotBeWatchedIsNotStarted(t *testing.T) {
-	s := play("a")
-	s.plan.Warmup = 0
+	s := play(1, 0, "a")
 	refused := errors.New("no way to watch")
 	started := false
 	s.script = func(subject.Op, int, int) (int64, *record.Failure) { started = true; return 1, nil }
-	w := record.NewWriter(&s.file)
-	_, _, err := Run(t.Context(), Options{
-		Plan: s.plan, Targets: s.targets, Options: run.Options{RunID: "r", Write: w.Write, Dirs: func(string) (string, string, error) { return t.TempDir(), t.TempDir(), nil }},
-		Callers: func() []int { return nil }, Watch: func() (Watch, error) { return nil, refused },
-	})
-	if !errors.Is(err, refused) || started {
+	s.watch = func() (Watch, error) { return nil, refused }
+	if _, err := s.run(t.Context(), t); !errors.Is(err, refused) || started {
 		t.Errorf("%v, started %v", err, started)
 	}
 }
 
 func TestAWatchThatBreaksFailsTheStartAndNotTheRun(t *testing.T) {
-	s := play("a")
-	s.plan.Warmup, s.plan.Rounds = 0, 2
+	s := play(2, 0, "a")
 	s.takeErr = errors.New("the ring is broken")
-	rec, err := s.run(t.Context(), t)
-	if err != nil || len(rec.Starts) != 2 || rec.Starts[0].Failure == nil || !strings.Contains(rec.Starts[0].Failure.Detail, "the ring is broken") {
-		t.Errorf("%v: %+v", err, rec.Starts)
+	if x := s.seen(t, 2).Starts[0]; x.Failure == nil || !strings.Contains(x.Failure.Detail, "the ring is broken") {
+		t.Errorf("%+v", x)
 	}
-}
-
-// stubborn is a target whose start cannot be removed from the given one on, which
-// counts from 0, and that gives as many samples.
-type stubborn struct {
-	*fake.Target
-	from, samples int
-}
-
-func (b stubborn) Open(ctx context.Context, env subject.Env) (subject.Session, error) {
-	s, err := b.Target.Open(ctx, env)
-	return &left{Session: s, stubborn: b}, err
-}
-
-type left struct {
-	subject.Session
-	stubborn
-	removed int
-}
-
-func (l *left) Discard(ctx context.Context, lanes []int) error {
-	if l.removed++; l.removed > l.from {
-		return errors.New("device or resource busy")
-	}
-	return l.Session.Discard(ctx, lanes)
-}
-
-func (l *left) Close(ctx context.Context) error { return l.Session.Close(ctx) }
-
-func (l *left) Prepare(ctx context.Context, op subject.Op, lanes []int) (subject.Batch, error) {
-	armed, err := l.Session.Prepare(ctx, op, lanes)
-	return counted{armed, l.samples}, err
-}
-
-type counted struct {
-	subject.Batch
-	n int
-}
-
-func (c counted) Start(ctx context.Context) (int64, []record.Sample, error) {
-	began, samples, err := c.Batch.Start(ctx)
-	return began, slices.Repeat(samples, c.n), err
 }
 
 func TestATargetThatIsGivenUpSaysInWhichRound(t *testing.T) {
@@ -417,9 +394,13 @@ func TestATargetThatIsGivenUpSaysInWhichRound(t *testing.T) {
 		from int
 		want string
 	}{{0, "given up in the warm-up: "}, {1, "given up in round 1: "}, {3, "given up in round 3: "}} {
-		s := play("a", "b")
-		s.plan.Warmup, s.plan.Rounds = 1, 4
-		s.targets[0] = stubborn{s.targets[0].(*fake.Target), c.from, 1}
+		s, removed := play(4, 1, "a", "b"), 0
+		s.oddly(odd{discard: func(remove func() error) error {
+			if removed++; removed > c.from {
+				return errors.New("device or resource busy")
+			}
+			return remove()
+		}})
 		rec, err := s.run(t.Context(), t)
 		if err != nil {
 			t.Fatal(err)
@@ -443,14 +424,18 @@ func TestATargetThatIsGivenUpSaysInWhichRound(t *testing.T) {
 
 func TestAStartThatGivesMoreThanOneSampleIsRefusedInWords(t *testing.T) {
 	for _, n := range []int{0, 2} {
-		s := play("a")
-		s.plan.Warmup, s.plan.Rounds = 0, 1
-		s.targets[0] = stubborn{s.targets[0].(*fake.Target), 9, n}
-		rec, err := s.run(t.Context(), t)
-		if err != nil || len(rec.Starts) != 1 || rec.Starts[0].Failure == nil {
-			t.Fatalf("%v: %+v", err, rec.Starts)
+		s := play(1, 0, "a")
+		s.oddly(odd{prepare: func(b subject.Batch) subject.Batch {
+			return started(func(ctx context.Context) (int64, []record.Sample, error) {
+				began, samples, err := b.Start(ctx)
+				return began, slices.Repeat(samples, n), err
+			})
+		}})
+		x := s.seen(t, 1).Starts[0]
+		if x.Failure == nil {
+			t.Fatalf("%+v", x)
 		}
-		if got := rec.Starts[0].Failure.Detail; strings.Contains(got, "%!") || !strings.Contains(got, fmt.Sprintf("%d samples", n)) {
+		if got := x.Failure.Detail; strings.Contains(got, "%!") || !strings.Contains(got, fmt.Sprintf("%d samples", n)) {
 			t.Errorf("it says %q", got)
 		}
 	}
@@ -479,8 +464,8 @@ func TestCPUTimeIsKnownFromTheCallToItsReturn(t *testing.T) {
 }
 
 func TestEveryColdStartIsAfterADropOfItsOwn(t *testing.T) {
-	s := play("a", "b")
-	s.plan.Rounds, s.plan.Untraced = 2, true
+	s := play(2, 1, "a", "b")
+	s.plan.Untraced = true
 	drops := 0
 	s.drop = func(context.Context) error { drops++; return nil }
 	rec, err := s.run(t.Context(), t)
@@ -496,7 +481,7 @@ func TestEveryColdStartIsAfterADropOfItsOwn(t *testing.T) {
 		}
 	}
 
-	s = play("a")
+	s = play(5, 1, "a")
 	s.drop = func(context.Context) error { return errors.New("read-only file system") }
 	if rec, err = s.run(t.Context(), t); err == nil || rec.End.Status != "failed" || len(rec.Starts) != 0 {
 		t.Errorf("where it cannot be dropped: %v, end %+v, %d starts", err, rec.End, len(rec.Starts))
@@ -514,8 +499,8 @@ func TestAMachineThatIsBusyBesideTheStartsIsNamed(t *testing.T) {
 		"tasks wait for the disk":               {record.Node{PSIIO: 0.5}, nil, true},
 		"those of a cold start do so by nature": {record.Node{PSIIO: 0.5}, func(context.Context) error { return nil }, false},
 	} {
-		s := play("a")
-		s.plan.Rounds, s.drop = 2, c.drop
+		s := play(2, 1, "a")
+		s.drop = c.drop
 		s.node = func() record.Node { n := c.node; n.Known, n.HavePSI = true, true; return n }
 		rec, err := s.run(t.Context(), t)
 		if err != nil {
@@ -528,39 +513,6 @@ func TestAMachineThatIsBusyBesideTheStartsIsNamed(t *testing.T) {
 	}
 }
 
-// edge is a target that notes whether what it armed was let go, and only to be cut off.
-type edge struct {
-	*fake.Target
-	armed, disarmed *int
-}
-
-func (e edge) Open(ctx context.Context, env subject.Env) (subject.Session, error) {
-	s, err := e.Target.Open(ctx, env)
-	return edgeSession{s, e}, err
-}
-
-type edgeSession struct {
-	subject.Session
-	edge
-}
-
-func (s edgeSession) Close(ctx context.Context) error { return s.Session.Close(ctx) }
-
-func (s edgeSession) Prepare(ctx context.Context, op subject.Op, lanes []int) (subject.Batch, error) {
-	*s.armed++
-	_, err := s.Session.Prepare(ctx, op, lanes)
-	return edgeBatch{s.edge}, err
-}
-
-type edgeBatch struct{ edge }
-
-func (b edgeBatch) Start(ctx context.Context) (int64, []record.Sample, error) {
-	if ctx.Err() != nil {
-		*b.disarmed++
-	}
-	return 0, nil, ctx.Err()
-}
-
 func TestAnArmedStartIsLetGoWhereNothingIsReleasedAfterTheDrop(t *testing.T) {
 	for name, c := range map[string]struct {
 		drop func(stop func()) error
@@ -569,9 +521,17 @@ func TestAnArmedStartIsLetGoWhereNothingIsReleasedAfterTheDrop(t *testing.T) {
 		"the cache cannot be dropped":    {func(func()) error { return errors.New("read-only file system") }, "failed"},
 		"tare is told to stop meanwhile": {func(stop func()) error { stop(); return nil }, "interrupted"},
 	} {
-		s := play("a")
+		s := play(5, 1, "a")
 		armed, disarmed := 0, 0
-		s.targets[0] = edge{s.targets[0].(*fake.Target), &armed, &disarmed}
+		s.oddly(odd{prepare: func(subject.Batch) subject.Batch {
+			armed++
+			return started(func(ctx context.Context) (int64, []record.Sample, error) {
+				if ctx.Err() != nil {
+					disarmed++
+				}
+				return 0, nil, ctx.Err()
+			})
+		}})
 		ctx, stop := context.WithCancel(t.Context())
 		s.drop = func(context.Context) error { return c.drop(stop) }
 		rec, err := s.run(ctx, t)

@@ -224,65 +224,40 @@ const (
 	fewest = 4
 )
 
-// written are words that stand among the arguments of what the command executed, and
-// may be ids: whole, or their beginning.
-type written struct {
-	words map[string]bool // of least digits and more
-	short map[string]bool // of fewest and more, that can only mean what is there already
-	ctr   map[string]bool // ctr's, whose ids are any words, where others' could not be
-}
-
-func (t *tree) written(client []bool) written {
-	w := written{map[string]bool{}, map[string]bool{}, map[string]bool{}}
+// named are the ids of containers that were written out among the arguments of what the
+// command executed: whole, or their beginning.
+func (t *tree) named(client []bool) (ids []string) {
+	all := map[string]bool{}
+	for i := range t.nodes {
+		if id := t.nodes[i].id; id != "" && !client[i] {
+			all[id] = true
+		}
+	}
+	looked := map[string]bool{}
 	for i := range t.nodes {
 		n := &t.nodes[i]
 		if !client[i] || !n.did || n.kind == record.KindWorkload {
 			continue
 		}
-		brief := slices.Contains(daemonClients, n.program) && asks(&n.command) == asksNothing
-		for _, arg := range n.rest {
-			switch {
-			case n.program == "ctr":
-				w.ctr[arg] = true
-			case len(arg) > 64 || !hexadecimal(arg):
-			case len(arg) >= least:
-				w.words[arg] = true
-			case len(arg) >= fewest && brief:
-				w.short[arg] = true
+		short := slices.Contains(daemonClients, n.program) && asks(&n.command) == asksNothing
+		for _, word := range n.rest {
+			if n.program == "ctr" && all[word] { // whose ids are any words
+				ids = append(ids, word)
 			}
-		}
-	}
-	return w
-}
-
-// named are the ids that were written out by what the command executed.
-func (t *tree) named(client []bool) (ids []string) {
-	w := t.written(client)
-	if len(w.words)+len(w.short)+len(w.ctr) == 0 {
-		return nil
-	}
-	begins := map[string]string{} // what was written of an id → the id, "" of several
-	for i := range t.nodes {
-		id := t.nodes[i].id
-		if id == "" || client[i] {
-			continue
-		}
-		found := w.ctr[id]
-		for k := fewest; hexadecimal(id) && k <= min(len(id), 64); k++ {
-			found = found || w.words[id[:k]]
-			if other, seen := begins[id[:k]]; seen && other != id {
-				begins[id[:k]] = ""
-			} else if w.short[id[:k]] {
-				begins[id[:k]] = id
+			brief := len(word) < least
+			if n.program == "ctr" || looked[word] || brief && !short || len(word) < fewest || len(word) > 64 || !hexadecimal(word) {
+				continue
 			}
-		}
-		if found {
-			ids = append(ids, id)
-		}
-	}
-	for _, id := range begins {
-		if id != "" {
-			ids = append(ids, id)
+			looked[word] = true
+			var meant []string
+			for id := range all {
+				if strings.HasPrefix(id, word) && hexadecimal(id) {
+					meant = append(meant, id)
+				}
+			}
+			if len(meant) == 1 || !brief {
+				ids = append(ids, meant...)
+			}
 		}
 	}
 	return ids
