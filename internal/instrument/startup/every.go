@@ -29,17 +29,17 @@ func every(t *Target, slowest int, o page.Options) *page.Section {
 	s := ofTarget(t, "every start, the slowest first")
 	s.Table = page.Names("start")
 	for i := range shown {
-		name := page.Cut(page.Known(shown[i].Called), page.LongestName)
+		name := page.Cut(page.Known(shown[i].called), page.LongestName)
 		s.Table.Row(page.Cell{Head: name, Label: name})
 	}
-	s.Table.Add("wall", page.Each(shown, func(x *Taken) page.Cell { return page.Words(page.Duration(x.Wall)) }))
+	s.Table.Add("wall", page.Each(shown, func(x *startValues) page.Cell { return page.Words(page.Duration(x.wall)) }))
 	added := 0
 	for _, p := range t.Phases {
 		if p.Share < phaseShare || added == phasesShown {
 			continue
 		}
 		added++
-		s.Table.Add(page.Cut(page.Known(p.Name), longestStep), page.Each(shown, func(x *Taken) page.Cell {
+		s.Table.Add(page.Cut(page.Known(p.Name), longestStep), page.Each(shown, func(x *startValues) page.Cell {
 			for _, v := range x.phases {
 				if v.name == p.Name && v.kind == p.Kind {
 					return page.Words(page.Duration(v.took))
@@ -48,10 +48,10 @@ func every(t *Target, slowest int, o page.Options) *page.Section {
 			return page.Words(page.None)
 		}))
 	}
-	s.Table.AddText("at", page.Each(shown, func(x *Taken) page.Cell { return page.Words(page.Cut(x.Source, page.LongestName)) }))
+	s.Table.AddText("at", page.Each(shown, func(x *startValues) page.Cell { return page.Words(page.Cut(x.source, page.LongestName)) }))
 	walls := make([]float64, len(t.Every))
 	for i := range t.Every {
-		walls[len(walls)-1-i] = t.Every[i].Wall
+		walls[len(walls)-1-i] = t.Every[i].wall
 	}
 	text := ""
 	for _, p := range []float64{0.9, 0.99} {
@@ -60,7 +60,7 @@ func every(t *Target, slowest int, o page.Options) *page.Section {
 		}
 		text += fmt.Sprintf("p%g %s, ", 100*p, page.Duration(stat.Quantile(walls, p)))
 	}
-	s.Notes = append(s.Notes, text+"max "+page.Duration(t.Every[0].Wall))
+	s.Notes = append(s.Notes, text+"max "+page.Duration(t.Every[0].wall))
 	if n := len(t.Every) - len(shown); n > 0 {
 		s.Notes = append(s.Notes, fmt.Sprintf("%d more with --verbose", n))
 	}

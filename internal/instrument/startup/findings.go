@@ -167,27 +167,29 @@ func logFindings(l *record.Logs, add func(record.Finding)) {
 	}
 	ordered := true
 	for _, m := range l.Missing {
-		switch m.What {
-		case "disorder":
-			ordered = false
-			add(record.Finding{Code: foundDisorder, Level: finding.Warning, Message: "lines are in disorder: " + m.Detail, Advice: sortThem})
-		case "order":
-			add(record.Finding{Code: foundDisorder, Level: finding.Note, Message: m.Detail, Advice: "gaps lie between lines in the order of their times; give the log as it was written if it matters"})
-		case "wrapped":
-			add(record.Finding{Code: foundMissing, Level: finding.Note, Message: m.Detail, Advice: "give the log as it was written if it matters"})
-		case "whole seconds":
-			add(record.Finding{Code: foundMissing, Level: finding.Warning, Message: "times are whole seconds: " + m.Detail,
-				Advice: "no figure is closer than a second, and other files are not beside these: let the program write to a file, or its log with full timestamps"})
-		case "ends in the middle":
-			add(record.Finding{Code: foundMissing, Level: finding.Warning, Message: "a file ends in the middle: " + m.Detail, Advice: "what stood behind is lost: give the whole file"})
-		default:
-			add(record.Finding{Code: foundMissing, Level: finding.Warning, Message: m.What + ": " + m.Detail, Advice: "what stood behind is in no figure: read it again"})
+		f, known := missingOfLogs[m.What]
+		if !known {
+			f = record.Finding{Code: foundMissing, Level: finding.Warning, Message: m.What + ": ", Advice: "what stood behind is in no figure: read it again"}
 		}
+		ordered = ordered && m.What != "disorder"
+		f.Message += m.Detail
+		add(f)
 	}
 	if ordered && float64(l.Backward) > maxBackward*float64(l.Lines) {
 		add(record.Finding{Code: foundDisorder, Level: finding.Warning,
 			Message: fmt.Sprintf("lines are in disorder: %d of %d are older than the one before them", l.Backward, l.Lines), Advice: sortThem})
 	}
+}
+
+// missingOfLogs are what is said of what logs lack: the message is what stands before the
+// detail.
+var missingOfLogs = map[string]record.Finding{
+	"disorder": {Code: foundDisorder, Level: finding.Warning, Message: "lines are in disorder: ", Advice: sortThem},
+	"order":    {Code: foundDisorder, Level: finding.Note, Advice: "gaps lie between lines in the order of their times; give the log as it was written if it matters"},
+	"wrapped":  {Code: foundMissing, Level: finding.Note, Advice: "give the log as it was written if it matters"},
+	"whole seconds": {Code: foundMissing, Level: finding.Warning, Message: "times are whole seconds: ",
+		Advice: "no figure is closer than a second, and other files are not beside these: let the program write to a file, or its log with full timestamps"},
+	"ends in the middle": {Code: foundMissing, Level: finding.Warning, Message: "a file ends in the middle: ", Advice: "what stood behind is lost: give the whole file"},
 }
 
 // maxBackward is which part of the lines may be older than the one before:

@@ -1,6 +1,7 @@
 package startup
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -53,28 +54,22 @@ var clockWords = map[string]string{
 }
 
 // methods are the ways in which the starts were seen, each once.
-func methods(v *Judgement) (out []string) {
+func methods(v *Judgement) []string {
+	return words(v, func(t *Target) string { return cmp.Or(methodWords[t.Method], page.Heading(t.Method)) })
+}
+
+func clocks(v *Judgement) string {
+	return strings.Join(words(v, func(t *Target) string { return clockWords[t.Clock] }), ", ")
+}
+
+// words are what is said of the targets, each once.
+func words(v *Judgement, of func(*Target) string) (out []string) {
 	for i := range v.Targets {
-		method := v.Targets[i].Method
-		word := methodWords[method]
-		if word == "" {
-			word = page.Heading(method)
-		}
-		if word != "" && !slices.Contains(out, word) {
+		if word := of(&v.Targets[i]); word != "" && !slices.Contains(out, word) {
 			out = append(out, word)
 		}
 	}
 	return out
-}
-
-func clocks(v *Judgement) string {
-	var out []string
-	for i := range v.Targets {
-		if word := clockWords[v.Targets[i].Clock]; word != "" && !slices.Contains(out, word) {
-			out = append(out, word)
-		}
-	}
-	return strings.Join(out, ", ")
 }
 
 // startsTimed says of each target what was started and when it counts as

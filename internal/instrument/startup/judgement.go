@@ -57,18 +57,10 @@ type Target struct {
 	// Chosen are the starts that traces hold.
 	Chosen []*Drawn
 	// Every are its starts, those that took longest first; of many a random choice.
-	Every []Taken
+	Every []startValues
 	// Watching is wall time watched over wall time not watched, of the same rounds.
 	Watching    figure.Figure
 	WatchingCPU figure.Figure // CPU time of the watching over that of the start
-}
-
-// Taken is a start in a list.
-type Taken struct {
-	Called string // its pod, or its id
-	Source string
-	Wall   float64 // ns
-	phases []stepValue
 }
 
 // Step is one step of a start, over the rounds.

@@ -288,7 +288,7 @@ func (t *gathered) drawn(s *record.Start) *Drawn {
 // list puts the starts in order of what they took.
 func (t *gathered) list(with []*startValues) {
 	for _, f := range with {
-		t.Every = append(t.Every, Taken{f.called, f.source, f.wall, f.phases})
+		t.Every = append(t.Every, *f)
 	}
-	slices.SortStableFunc(t.Every, func(a, b Taken) int { return cmp.Compare(b.Wall, a.Wall) })
+	slices.SortStableFunc(t.Every, func(a, b startValues) int { return cmp.Compare(b.wall, a.wall) })
 }

@@ -77,7 +77,7 @@ func timersOf(t *testing.T, all []logs.Event) (timers []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := starts.New(starts.Options{Names: strings.Split(strings.Repeat("log ", 20), " ")}, func(s *record.Start, _ int) error { j.Add(s); return nil })
+	b := starts.New(strings.Split(strings.Repeat("log ", 20), " "), func(s *record.Start, _ int) error { j.Add(s); return nil })
 	for i := range all {
 		if err := b.Add(&all[i]); err != nil {
 			t.Fatal(err)
@@ -133,7 +133,7 @@ func TestATimerIsNamedInAtMostOnePercentOfLogsWhoseTimesAreChance(t *testing.T) 
 func places(t *testing.T, all []logs.Event) (found map[string][]int, keys []string) {
 	t.Helper()
 	var within []record.Start
-	b := starts.New(starts.Options{Names: []string{"a", "b"}}, func(s *record.Start, _ int) error { within = append(within, *s); return nil })
+	b := starts.New([]string{"a", "b"}, func(s *record.Start, _ int) error { within = append(within, *s); return nil })
 	for i := range all {
 		if err := b.Add(&all[i]); err != nil {
 			t.Fatal(err)

@@ -106,7 +106,7 @@ func stampOf(b []byte) (t stamp, n int) {
 	case len(b) < 15:
 	case isDigit(b[0]) && b[4] == '-':
 		if n = bytes.IndexByte(b, ' '); n > 0 {
-			if ns, ok := parseTime(b[:n]); ok {
+			if ns, _, ok := parseStamp(b[:n]); ok {
 				return stamp{ns: ns, coarse: b[19] != '.'}, n
 			}
 		}

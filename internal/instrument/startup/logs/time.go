@@ -15,17 +15,11 @@ const (
 // maxSeconds is the year 2262, where ns since 1970 end: what lies behind is no time.
 const maxSeconds = 9_214_646_400
 
-// parseTime reads an RFC 3339 time with up to nine digits of fraction (those after
-// the ninth are dropped) and returns it as ns since 1970. A zone may be written
-// without its colon, as journalctl does, and a blank may stand for the T, as CRI-O up to
-// 1.31 writes it. Times before 1970 or after 2261 are
-// refused.
-func parseTime(b []byte) (int64, bool) {
-	ns, _, ok := parseStamp(b)
-	return ns, ok
-}
-
-// parseStamp is parseTime, and says how far east of UTC the writer's clock is.
+// parseStamp reads an RFC 3339 time with up to nine digits of fraction (those after
+// the ninth are dropped), and returns it as ns since 1970 and how far east of UTC the
+// writer's clock is. A zone may be written without its colon, as journalctl does, and a
+// blank may stand for the T, as CRI-O up to 1.31 writes it. Times before 1970 or after
+// 2261 are refused.
 func parseStamp(b []byte) (ns, zone int64, ok bool) {
 	if len(b) < len("2006-01-02T15:04:05Z") || len(b) > 64 || b[10] != 'T' && b[10] != ' ' {
 		return 0, 0, false

@@ -73,7 +73,7 @@ func (b *Builder) podRequest(e *logs.Event, at int64) bool {
 		if s := b.known(id); s != nil {
 			b.startContainer(s, e, at, id, rest)
 		} else {
-			b.unplaced++
+			b.Unplaced++
 		}
 	default: // it is used, stopped or removed
 		if s := b.known(id); s != nil {
@@ -200,7 +200,7 @@ func (b *Builder) pulled(e *logs.Event, at int64) bool {
 	} else if c, ok := b.pulls.take(key); ok {
 		b.pull(c, e, at)
 	} else {
-		b.unplaced++
+		b.Unplaced++
 	}
 	return true
 }
@@ -228,7 +228,7 @@ func (b *Builder) pull(c *call, e *logs.Event, at int64) {
 		s = x
 	}
 	if s == nil {
-		b.unplaced += 2
+		b.Unplaced += 2
 		return
 	}
 	first := c.line()

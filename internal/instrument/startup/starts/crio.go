@@ -221,7 +221,7 @@ func (b *Builder) crioLine(r *request, e *logs.Event, at int64) {
 		return
 	}
 	if r.place != placeOf(e) { // its first line is kept with it
-		b.unplaced++
+		b.Unplaced++
 	}
 }
 

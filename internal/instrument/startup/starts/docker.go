@@ -34,7 +34,7 @@ func (b *Builder) docker(e *logs.Event, at int64) bool {
 		s = b.theOnly() // older ones do not say of which container
 	}
 	if s == nil || !s.has(startCalled) {
-		b.unplaced++
+		b.Unplaced++
 		return true
 	}
 	s.tell(b, e, at, m, s.id)

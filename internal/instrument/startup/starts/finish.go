@@ -14,7 +14,7 @@ func (b *Builder) start(s *sandbox) *record.Start {
 	until, events := s.ended, s.events-s.after
 	if s.ended == 0 || s.ended < s.began {
 		s.ended = 0
-		s.join(b.o.Gaps)
+		s.join(b.maxGaps)
 		until, events = s.lastSaid(), s.events
 		s.suppressedEnd = b.suppressed
 	}

@@ -124,7 +124,7 @@ func TestFormsThatNoFixtureHas(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			starts, _ := read(t, Options{}, map[string]io.Reader{"log": strings.NewReader(test.text)}, "log")
+			starts, _ := read(t, map[string]io.Reader{"log": strings.NewReader(test.text)}, "log")
 			i := slices.IndexFunc(starts, func(s record.Start) bool { return s.Sandbox == test.sandbox })
 			if i < 0 {
 				t.Fatalf("no start of %s: %+v", test.sandbox, starts)

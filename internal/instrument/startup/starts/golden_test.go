@@ -18,15 +18,19 @@ import (
 var update = flag.Bool("update", false, "write the golden files anew")
 
 // read puts together the starts of some logs.
-func read(t testing.TB, o Options, readers map[string]io.Reader, order ...string) ([]record.Start, *Builder) {
+func read(t testing.TB, readers map[string]io.Reader, order ...string) ([]record.Start, *Builder) {
+	t.Helper()
+	return readWith(t, func(*Builder) {}, readers, order...)
+}
+
+func readWith(t testing.TB, bound func(*Builder), readers map[string]io.Reader, order ...string) ([]record.Start, *Builder) {
 	t.Helper()
 	var sources []logs.Source
 	for _, name := range order {
-		o.Names = append(o.Names, name)
 		sources = append(sources, logs.Source{Name: name, Reader: readers[name]})
 	}
 	var out []record.Start
-	b := New(o, func(s *record.Start, _ int) error {
+	b := New(order, func(s *record.Start, _ int) error {
 		if err := record.Validate(s); err != nil {
 			t.Errorf("the start of %s: %v", s.Sandbox, err)
 		}
@@ -34,6 +38,7 @@ func read(t testing.TB, o Options, readers map[string]io.Reader, order ...string
 		out = append(out, *s)
 		return nil
 	})
+	bound(b)
 	if _, err := logs.Read(context.Background(), sources, b.Add); err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +83,7 @@ func readFiles(t testing.TB, paths ...string) ([]record.Start, *Builder) {
 		readers[name] = f
 		order = append(order, name)
 	}
-	return read(t, Options{}, readers, order...)
+	return read(t, readers, order...)
 }
 
 // printed is a start as a page of text, its times in ms since it began.
@@ -137,7 +142,7 @@ func TestRealLogs(t *testing.T) {
 			for i := range starts {
 				got.WriteString(printed(&starts[i]))
 			}
-			fmt.Fprintf(&got, "%d lines of no start, %d starts dropped\n", b.Unplaced(), b.Dropped())
+			fmt.Fprintf(&got, "%d lines of no start, %d starts dropped\n", b.Unplaced, b.Dropped)
 			path := "testdata/" + golden + ".txt"
 			if *update {
 				if err := os.WriteFile(path, []byte(got.String()), 0o644); err != nil {

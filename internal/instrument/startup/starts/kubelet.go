@@ -32,7 +32,7 @@ func (b *Builder) kubelet(e *logs.Event, at int64) bool {
 
 func (b *Builder) kubeletPod(e *logs.Event, at int64, pod []byte, m mark, container string) {
 	if len(pod) == 0 || len(pod) > maxText {
-		b.unplaced++
+		b.Unplaced++
 		return
 	}
 	key := append([]byte(idless), pod...)

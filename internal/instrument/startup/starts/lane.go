@@ -143,7 +143,7 @@ func (s *sandbox) keep(b *Builder, from, to *edge, others int64) (record.Gap, bo
 	if s.ended != 0 {
 		list = &s.tail
 	}
-	at, ok := roomFor(*list, to.at-from.at, b.o.Gaps)
+	at, ok := roomFor(*list, to.at-from.at, b.maxGaps)
 	if !ok {
 		return record.Gap{}, false
 	}

@@ -62,7 +62,7 @@ func isOver(verb string) bool {
 
 // nameless keeps the first line of a command that has named no container yet.
 func (b *Builder) nameless(e *logs.Event, verb string, at int64) {
-	b.unplaced++
+	b.Unplaced++
 	who := speaker{e.Pid, e.File}
 	if first, ok := b.early.m[who]; ok && first.leadsTo(verb, at) {
 		first.lines++
@@ -86,7 +86,7 @@ func (s *sandbox) follows(b *Builder, e *logs.Event, verb string, container []by
 	o := once{who: who, verb: verb, container: b.words.keep(container), began: at, last: at, place: placeOf(e)}
 	if first, ok := b.early.take(who); ok && first.leadsTo(verb, at) {
 		o.began, o.place = first.began, first.place
-		b.unplaced -= first.lines
+		b.Unplaced -= first.lines
 		s.events += first.lines
 		if first.called && o.container == s.id && verb != "kata-runtime state" {
 			s.reached(b, mark{point: called, weak: true}, o.began, o.container, o.place)

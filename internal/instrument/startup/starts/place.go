@@ -22,10 +22,10 @@ func (b *Builder) sandboxOf(id []byte, opens bool, at int64) *sandbox {
 		}
 		delete(b.done.m, string(id))
 	}
-	for len(b.open) >= b.o.MaxOpen {
+	for len(b.open) >= b.maxOpen {
 		oldest := slices.MinFunc(slices.Collect(maps.Values(b.open)), byUse)
 		if oldest.marked && oldest.ended == 0 {
-			b.dropped++
+			b.Dropped++
 		}
 		b.finish(oldest)
 	}
@@ -81,7 +81,7 @@ func (b *Builder) of(e *logs.Event, at int64) (s *sandbox, named bool) {
 	}
 	switch {
 	case s == nil && !named:
-		b.unplaced++
+		b.Unplaced++
 	case s != nil && b.settles(s, at):
 		return b.of(e, at)
 	}
@@ -148,14 +148,11 @@ func (b *Builder) finish(s *sandbox) {
 	if s.marked {
 		b.done.put(s.id, s.last)
 	}
-	if s.marked && s.edges >= 2 {
-		if b.err == nil {
-			if err := b.out(b.start(s), s.at.file); err != nil {
-				b.failed(err)
-			}
-		}
-	} else {
-		b.unplaced += s.events
+	switch {
+	case !s.marked || s.edges < 2:
+		b.Unplaced += s.events
+	case b.err == nil:
+		b.err = b.out(b.start(s), s.at.file)
 	}
 }
 

@@ -62,7 +62,7 @@ func (b *Builder) podFailed(key string, e *logs.Event, at int64) {
 		}
 	}
 	if s == nil {
-		b.unplaced++
+		b.Unplaced++
 		return
 	}
 	s.said(b, e, at, host, mark{}, true)

@@ -39,7 +39,7 @@ func (b *Builder) runsc(e *logs.Event, at int64) {
 		return
 	}
 	if e.File < 0 || e.File >= len(b.commands) {
-		b.unplaced++
+		b.Unplaced++
 		return
 	}
 	c, msg := &b.commands[e.File], e.Message
@@ -51,7 +51,7 @@ func (b *Builder) runsc(e *logs.Event, at int64) {
 	}
 	s := b.open[c.id]
 	if c.id == "" || s == nil {
-		b.unplaced++
+		b.Unplaced++
 		return
 	}
 	b.touch(s)
@@ -130,12 +130,12 @@ func (b *Builder) runscBegins(c *command, e *logs.Event, at int64) {
 	}
 	c.id, c.verb = "", verb
 	if verb == "" || e.Cut {
-		b.unplaced++
+		b.Unplaced++
 		return
 	}
 	id := []byte(args[len(args)-1])
 	if !isID(id) {
-		b.unplaced++
+		b.Unplaced++
 		return
 	}
 	s := b.known(id)
@@ -170,8 +170,8 @@ var runscVerbs = []string{
 // container: the file's name stands for it.
 func (b *Builder) runscNameless(c *command, e *logs.Event, at int64) {
 	name := "runsc"
-	if e.File < len(b.o.Names) {
-		name = b.o.Names[e.File]
+	if e.File < len(b.names) {
+		name = b.names[e.File]
 	}
 	s := b.sandboxOf([]byte(name), true, at)
 	c.id, c.of, c.verb = s.id, s.id, "boot"

@@ -64,7 +64,7 @@ func (b *Builder) whose(e *logs.Event, m mark, container []byte, verb string, at
 		return nil, false
 	}
 	if s == nil {
-		b.unplaced++
+		b.Unplaced++
 	}
 	return s, false
 }

@@ -236,7 +236,7 @@ func (s *sandbox) upTo(b *Builder, p point, at int64) {
 	case !p.is(finishes):
 		b.underWay[s] = true
 	case at >= s.began && at >= s.ended:
-		s.join(b.o.Gaps)
+		s.join(b.maxGaps)
 		s.ended, s.after, s.suppressedEnd = at, 0, b.suppressed
 		delete(b.underWay, s)
 	}

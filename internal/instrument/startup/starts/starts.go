@@ -35,7 +35,6 @@
 package starts
 
 import (
-	"errors"
 	"slices"
 	"strconv"
 	"time"
@@ -44,18 +43,17 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Options say how much is kept.
-type Options struct {
-	Names   []string // of the sources that Event.File counts
-	MaxOpen int      // sandboxes at once; the one not seen for longest is given out first. 0: 1024
-	Gaps    int      // of each start, the longest. 0: 32
-}
-
 // Builder puts starts together. It is not for several goroutines.
 type Builder struct {
-	o   Options
-	out func(x *record.Start, file int) error
-	err error // of out, which ends everything
+	names []string // of the sources that Event.File counts
+	out   func(x *record.Start, file int) error
+	err   error // of out, which ends everything
+
+	maxOpen int // sandboxes at once; the one not seen for longest is given out first
+	maxGaps int // of each start, the longest
+
+	Unplaced int64 // lines that belonged to no start
+	Dropped  int64 // starts that were given out unfinished, since there were too many at once
 
 	open       map[string]*sandbox
 	uses       int64                    // how often any of them was seen
@@ -76,8 +74,6 @@ type Builder struct {
 
 	underWay   map[*sandbox]bool // have begun and have not all they created started
 	suppressed int64
-	unplaced   int64
-	dropped    int64
 	given      int
 }
 
@@ -97,30 +93,17 @@ const (
 	longest = 24 * time.Hour
 )
 
-// New makes a Builder that gives each start to out, which may keep it, and in which
-// source it begins.
-func New(o Options, out func(x *record.Start, file int) error) *Builder {
-	if o.MaxOpen <= 0 {
-		o.MaxOpen = 1024
-	}
-	if o.Gaps <= 0 {
-		o.Gaps = 32
-	}
+// New makes a Builder of the lines of sources, which gives each start to out, which may
+// keep it, and in which source it begins.
+func New(names []string, out func(x *record.Start, file int) error) *Builder {
 	return &Builder{
-		o: o, out: out, open: map[string]*sandbox{}, underWay: map[*sandbox]bool{}, twice: &twice{},
+		names: names, out: out, maxOpen: 1024, maxGaps: 32, open: map[string]*sandbox{}, underWay: map[*sandbox]bool{}, twice: &twice{},
 		done: newRecent[string, int64](maxDone), containers: newRecent[string, string](maxContainers), pids: newRecent[speaker, string](maxPids),
 		pods: newRecent[string, *call](maxPending), pulls: newRecent[string, *call](maxPending),
 		requests: newRecent[string, *request](maxPending), orphans: newRecent[string, []step](maxPending), early: newRecent[speaker, *early](maxPending),
-		commands: make([]command, max(len(o.Names), 1)),
+		commands: make([]command, max(len(names), 1)),
 	}
 }
-
-// Unplaced is how many lines belonged to no start.
-func (b *Builder) Unplaced() int64 { return b.unplaced }
-
-// Dropped is how many starts were given out unfinished, since there were too many
-// at once.
-func (b *Builder) Dropped() int64 { return b.dropped }
 
 // Add takes the next line. Its texts are copied as far as they are kept. An error
 // is that of out.
@@ -137,7 +120,7 @@ func (b *Builder) Add(e *logs.Event) error {
 		return nil
 	}
 	if at <= 0 { // it says nothing of when it was
-		b.unplaced++
+		b.Unplaced++
 		return nil
 	}
 	if seen, heals, timed := b.twice.seen(e, at); seen {
@@ -179,8 +162,8 @@ func (b *Builder) Close() error {
 // source is where a line stands, "kata.log:25".
 func (b *Builder) source(p place) string {
 	name := "?"
-	if p.file >= 0 && p.file < len(b.o.Names) {
-		name = b.o.Names[p.file]
+	if p.file >= 0 && p.file < len(b.names) {
+		name = b.names[p.file]
 	}
 	if p.line <= 0 {
 		return name
@@ -195,6 +178,3 @@ type place struct {
 }
 
 func placeOf(e *logs.Event) place { return place{e.File, e.Line} }
-
-// failed keeps the first error of out.
-func (b *Builder) failed(err error) { b.err = errors.Join(b.err, err) }

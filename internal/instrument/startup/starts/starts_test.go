@@ -154,7 +154,7 @@ func TestWhereAStartEnds(t *testing.T) {
 		"nothing of one line":                  {line(0, "Starting VM", whole), nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			starts, _ := read(t, Options{}, map[string]io.Reader{"a": strings.NewReader(test.text)}, "a")
+			starts, _ := read(t, map[string]io.Reader{"a": strings.NewReader(test.text)}, "a")
 			var took []int
 			for i := range starts {
 				ms := 0
@@ -190,18 +190,18 @@ func TestErrorsInACallAreSaidUnlessWhatFollowsClearsIt(t *testing.T) {
 		"a create after which nothing came": {line(0, "Create() start", whole) + bad + line(80, "Create() end", whole), []string{"outcome", "no end"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			starts, _ := read(t, Options{}, map[string]io.Reader{"a": strings.NewReader(test.text)}, "a")
+			starts, _ := read(t, map[string]io.Reader{"a": strings.NewReader(test.text)}, "a")
 			if len(starts) != 1 || !slices.Equal(whatIsMissing(&starts[0]), test.what) {
 				t.Errorf("%+v, want missing %v", starts, test.what)
 			}
 		})
 	}
-	starts, _ := read(t, Options{}, map[string]io.Reader{"a": strings.NewReader(line(0, "Create() start", whole) + bad + line(80, "Stopping VM", whole))}, "a")
+	starts, _ := read(t, map[string]io.Reader{"a": strings.NewReader(line(0, "Create() start", whole) + bad + line(80, "Stopping VM", whole))}, "a")
 	if len(starts) != 1 || starts[0].Failure == nil || starts[0].Failure.Detail != "no slot" {
 		t.Errorf("a sandbox that is taken down after an error: %+v", starts)
 	}
 	pod := "RunPodSandbox for &PodSandboxMetadata{Name:p,Uid:u,Namespace:n,Attempt:0,}"
-	starts, _ = read(t, Options{}, map[string]io.Reader{"containerd.log": strings.NewReader(engineLine(0, pod, "") +
+	starts, _ = read(t, map[string]io.Reader{"containerd.log": strings.NewReader(engineLine(0, pod, "") +
 		strings.Replace(engineLine(700, pod+" failed, error", `error="no such runtime"`), "level=info", "level=error", 1))}, "containerd.log")
 	if len(starts) != 1 || starts[0].Failure == nil || !strings.Contains(starts[0].Failure.Detail, "no such runtime") || starts[0].Name != "n/p" || starts[0].Sandbox != "" {
 		t.Errorf("a pod that never was: %+v", starts)
@@ -226,7 +226,7 @@ func TestWhatEndsAGap(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := line(0, "New client", box) + test.between + line(500, "Agent started in the sandbox", box)
-			starts, _ := read(t, Options{}, map[string]io.Reader{"a": strings.NewReader(text)}, "a")
+			starts, _ := read(t, map[string]io.Reader{"a": strings.NewReader(text)}, "a")
 			if len(starts) != 1 || len(starts[0].Gaps) == 0 {
 				t.Fatalf("%+v", starts)
 			}
@@ -240,7 +240,7 @@ func TestWhatEndsAGap(t *testing.T) {
 
 func TestMissingEvidenceIsSaid(t *testing.T) {
 	var out []record.Start
-	b := New(Options{Names: []string{"a"}}, func(s *record.Start, _ int) error { out = append(out, *s); return nil })
+	b := New([]string{"a"}, func(s *record.Start, _ int) error { out = append(out, *s); return nil })
 	at := time.Date(2026, 1, 1, 0, 0, 0, 1, time.UTC).UnixNano()
 	for i, e := range []logs.Event{
 		{Form: logs.Journal, Message: []byte("Suppressed 7 messages from before"), Suppressed: 7},
@@ -315,7 +315,7 @@ func TestHostileLinesAreSurvived(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			given := 0
-			b := New(Options{Names: []string{"a"}}, func(s *record.Start, _ int) error {
+			b := New([]string{"a"}, func(s *record.Start, _ int) error {
 				given++
 				if err := record.Validate(s); err != nil {
 					t.Errorf("%v", err)
@@ -340,8 +340,8 @@ func TestHostileLinesAreSurvived(t *testing.T) {
 			if err := b.Close(); err != nil || len(b.open) != 0 {
 				t.Errorf("%v, %d are open", err, len(b.open))
 			}
-			if name == "many sandboxes" && (given != 10_000 || b.Dropped() != 10_000-1024) {
-				t.Errorf("%d starts given, %d dropped", given, b.Dropped())
+			if name == "many sandboxes" && (given != 10_000 || b.Dropped != 10_000-1024) {
+				t.Errorf("%d starts given, %d dropped", given, b.Dropped)
 			}
 		})
 	}
@@ -350,12 +350,12 @@ func TestHostileLinesAreSurvived(t *testing.T) {
 // A request of CRI-O's and a call of containerd's have the same name, and nothing
 // else in common.
 func TestAFailedPodBesideAnotherEnginesIsSurvived(t *testing.T) {
-	starts, b := read(t, Options{}, map[string]io.Reader{
+	starts, b := read(t, map[string]io.Reader{
 		"crio.log":       strings.NewReader(mixed[0]),
 		"containerd.log": strings.NewReader(mixed[1]),
 	}, "crio.log", "containerd.log")
-	if len(starts) != 1 || starts[0].Sandbox != "abcdef123456" || starts[0].Failure != nil || b.Unplaced() != 1 {
-		t.Errorf("%d lines of no start, %+v", b.Unplaced(), starts)
+	if len(starts) != 1 || starts[0].Sandbox != "abcdef123456" || starts[0].Failure != nil || b.Unplaced != 1 {
+		t.Errorf("%d lines of no start, %+v", b.Unplaced, starts)
 	}
 }
 
@@ -372,7 +372,7 @@ func TestAPodsFailureIsItsOwn(t *testing.T) {
 	text := call(0, "p") + call(1, "q") +
 		engineLine(5, `generated id for sandbox name "p_n_u_0"`, "podsandboxid=aaa1") + engineLine(6, `generated id for sandbox name "q_n_u_0"`, "podsandboxid=bbb1") +
 		strings.Replace(engineLine(20, "RunPodSandbox for &PodSandboxMetadata{Name:p,Uid:u,Namespace:n,Attempt:0,} failed, error", "error=gone"), "level=info", "level=error", 1)
-	starts, _ := read(t, Options{}, map[string]io.Reader{"a": strings.NewReader(text)}, "a")
+	starts, _ := read(t, map[string]io.Reader{"a": strings.NewReader(text)}, "a")
 	if len(starts) != 2 || starts[0].Sandbox != "aaa1" || starts[0].Failure == nil || starts[1].Failure != nil {
 		t.Errorf("%+v", starts)
 	}
@@ -381,7 +381,7 @@ func TestAPodsFailureIsItsOwn(t *testing.T) {
 // The first Create() begins before the shim knows where to log to.
 func TestACallWhoseBeginIsNotToldReachesBack(t *testing.T) {
 	calls := func(text string) (all []string, what []record.Missing) {
-		starts, _ := read(t, Options{}, map[string]io.Reader{"a": strings.NewReader(text)}, "a")
+		starts, _ := read(t, map[string]io.Reader{"a": strings.NewReader(text)}, "a")
 		if len(starts) != 1 {
 			t.Fatalf("%+v", starts)
 		}
@@ -436,7 +436,7 @@ func TestTheRuntimesCommandsAreItsProcesses(t *testing.T) {
 		"of one start": text, "with what comes later": text + later,
 		"where no line says that it has started": strings.Replace(text, "Sandbox is started", "a", 1),
 	} {
-		starts, b := read(t, Options{}, map[string]io.Reader{"kata.log": strings.NewReader(text)}, "kata.log")
+		starts, b := read(t, map[string]io.Reader{"kata.log": strings.NewReader(text)}, "kata.log")
 		if len(starts) != 1 {
 			t.Fatalf("%s: %+v", name, starts)
 		}
@@ -447,8 +447,8 @@ func TestTheRuntimesCommandsAreItsProcesses(t *testing.T) {
 				calls = append(calls, fmt.Sprintf("%s %d-%d", x.Name, (x.Began-s.Began)/1e6, (x.Ended-s.Began)/1e6))
 			}
 		}
-		if !slices.Equal(calls, want) || (s.Ended-s.Began)/1e6 != 2138 || len(s.Missing) != 0 || b.Unplaced() > 1 {
-			t.Errorf("%s: %q, %d not placed\n%s", name, calls, b.Unplaced(), printed(&s))
+		if !slices.Equal(calls, want) || (s.Ended-s.Began)/1e6 != 2138 || len(s.Missing) != 0 || b.Unplaced > 1 {
+			t.Errorf("%s: %q, %d not placed\n%s", name, calls, b.Unplaced, printed(&s))
 		}
 	}
 }
@@ -460,7 +460,7 @@ func TestProcessesOfTwoNodesAreTwo(t *testing.T) {
 		of := "sandbox=" + box + " container=" + box
 		return line(ms, "Create() start", of) + line(ms+100, "Starting VM", "") + line(ms+900, "VM started", "") + line(ms+1000, "Start() end", of)
 	}
-	starts, _ := read(t, Options{}, map[string]io.Reader{"a": strings.NewReader(node(0, "box1")), "b": strings.NewReader(node(50, "box2"))}, "a", "b")
+	starts, _ := read(t, map[string]io.Reader{"a": strings.NewReader(node(0, "box1")), "b": strings.NewReader(node(50, "box2"))}, "a", "b")
 	if len(starts) != 2 {
 		t.Fatalf("%+v", starts)
 	}
@@ -477,7 +477,7 @@ func TestProcessesOfTwoNodesAreTwo(t *testing.T) {
 func TestACopiedLineTellsWhoAProcessIs(t *testing.T) {
 	both := line(0, "Create() start", whole)
 	other := line(10, "Create() start", "sandbox=box2 container=box2") // two are under way
-	starts, _ := read(t, Options{}, map[string]io.Reader{
+	starts, _ := read(t, map[string]io.Reader{
 		"a": strings.NewReader(both + strings.Replace(other, "pid=77", "pid=78", 1)),
 		"b": strings.NewReader(both + line(20, "Starting VM", "") + line(500, "VM started", "")),
 	}, "a", "b")
@@ -489,7 +489,8 @@ func TestACopiedLineTellsWhoAProcessIs(t *testing.T) {
 
 func TestAnErrorOfTheReceiverEndsEverything(t *testing.T) {
 	full := errors.New("the disk is full")
-	b := New(Options{MaxOpen: 1}, func(*record.Start, int) error { return full })
+	b := New(nil, func(*record.Start, int) error { return full })
+	b.maxOpen = 1
 	var err error
 	for i := 0; i < 100 && err == nil; i++ {
 		e := logs.Event{Form: logs.Kata, Time: int64(1e18) + int64(i), Sandbox: fmt.Appendf(nil, "b%d", i/2), Message: []byte([]string{"Create() start", "Starting VM"}[i%2])}
@@ -501,7 +502,7 @@ func TestAnErrorOfTheReceiverEndsEverything(t *testing.T) {
 }
 
 func TestNothingIsAllocatedForOrdinaryLines(t *testing.T) {
-	b := New(Options{Names: []string{"a"}}, func(*record.Start, int) error { return nil })
+	b := New([]string{"a"}, func(*record.Start, int) error { return nil })
 	at := int64(1e18)
 	e := logs.Event{Form: logs.Kata, Sandbox: []byte("box"), Container: []byte("c"), Message: []byte("Create() start"), Program: []byte("containerd-shim-v2"), Source: []byte("virtcontainers"), Pid: 7}
 	add := func() {
@@ -544,7 +545,7 @@ func FuzzStarts(f *testing.F) {
 	f.Add([]byte(mixed[0]+mixed[1]), "crio.log")
 	f.Add([]byte(mixed[1]+mixed[0]), "containerd.log")
 	f.Fuzz(func(t *testing.T, text []byte, name string) {
-		starts, _ := read(t, Options{MaxOpen: 4, Gaps: 3}, map[string]io.Reader{name: bytes.NewReader(text)}, name)
+		starts, _ := readWith(t, func(b *Builder) { b.maxOpen, b.maxGaps = 4, 3 }, map[string]io.Reader{name: bytes.NewReader(text)}, name)
 		for i := range starts {
 			if s := &starts[i]; s.Ended != 0 && s.Ended < s.Began || len(s.Gaps) > 3 {
 				t.Errorf("%+v", s)

@@ -14,7 +14,7 @@ import (
 // one reads a text as one file, of which one start is expected.
 func one(t *testing.T, name, text string) record.Start {
 	t.Helper()
-	all, _ := read(t, Options{}, map[string]io.Reader{name: strings.NewReader(text)}, name)
+	all, _ := read(t, map[string]io.Reader{name: strings.NewReader(text)}, name)
 	if len(all) != 1 {
 		t.Fatalf("%d starts: %+v", len(all), all)
 	}
@@ -123,7 +123,7 @@ func TestThePodsOtherContainersAreItsStartInGVisorsLogsToo(t *testing.T) {
 		"3.create": strings.NewReader(runscLog(400, "create --bundle /c con1", "5 Creating new container, cid: con1, sandbox: pod1", "90 Exiting with status: 0")),
 		"4.start":  strings.NewReader(runscLog(500, "start con1", "77 Exiting with status: 0")),
 	}
-	all, _ := read(t, Options{}, logs, "1.create", "2.start", "3.create", "4.start")
+	all, _ := read(t, logs, "1.create", "2.start", "3.create", "4.start")
 	if len(all) != 1 || (all[0].Ended-all[0].Began)/1e6 != 577 || !slices.Equal(all[0].Containers, []string{"pod1", "con1"}) {
 		t.Fatalf("%+v", all)
 	}
@@ -227,7 +227,7 @@ func TestKubeletSaysWhenItSawAPodAndWhenItRan(t *testing.T) {
 			klog(3400, "pod_startup_latency_tracker.go", `"Observed pod startup duration" pod="shop/web" podStartSLOduration=3.4 podStartE2EDuration="3.4s"`)) {
 			text += prefix + l
 		}
-		all, _ := read(t, Options{}, map[string]io.Reader{"kubelet.log": strings.NewReader(text)}, "kubelet.log")
+		all, _ := read(t, map[string]io.Reader{"kubelet.log": strings.NewReader(text)}, "kubelet.log")
 		i := slices.IndexFunc(all, func(s record.Start) bool { return s.Name == "shop/web" })
 		if i < 0 || all[i].Target != "kubelet" || (all[i].Ended-all[i].Began)/1e6 != 3400 || tookOf(&all[i], "pod added → container started") != 2300 || tookOf(&all[i], "container started → pod observed running") != 100 {
 			t.Errorf("%s: %+v", name, all)

@@ -87,7 +87,7 @@ func (r *Reading) Of(ctx context.Context, watched []record.Start, tell func(what
 
 // logs reads the logs.
 func (r *Reading) logs(ctx context.Context, w Writer, began time.Time, give func(x *record.Start, file int) error) (*record.Logs, error) {
-	b := starts.New(starts.Options{Names: r.names}, give)
+	b := starts.New(r.names, give)
 	count := 0
 	stats, err := logs.Read(ctx, r.sources, func(e *logs.Event) error {
 		if count++; count%4096 == 0 {
@@ -107,7 +107,7 @@ func (r *Reading) logs(ctx context.Context, w Writer, began time.Time, give func
 		return nil, fmt.Errorf("read logs: %w", err)
 	}
 	l := &stats.Logs
-	l.Files, l.Unplaced, l.Dropped = r.files, b.Unplaced(), b.Dropped()
+	l.Files, l.Unplaced, l.Dropped = r.files, b.Unplaced, b.Dropped
 	l.Missing = append(r.missing, r.broken(stats.Broken)...)
 	if stats.AtWidth > 2 && 2*stats.AtWidth > stats.Lines {
 		r.cutAt = stats.Width

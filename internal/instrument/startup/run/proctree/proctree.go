@@ -69,15 +69,12 @@ type Root struct {
 	Name string
 }
 
-// Start are the processes of a start.
+// Start is what of a start its processes tell: themselves, in the order of Born (a parent
+// that is not among them is 0); Busy at their events, and at the last before and the first
+// after the window; First, the workload's exec; the containers in the order of their
+// appearance, and the sandbox, which is the pod's id or the container's.
 type Start struct {
-	Processes  []record.StartProcess // in the order of Born; a parent that is not among them is 0
-	Busy       []record.BusyAt       // at the events of these processes, and at the last before and the first after the window
-	First      int64                 // the workload's exec; 0: there was none
-	Containers []string              // in the order of their appearance
-	Sandbox    string                // the pod's id, or the container's
-	Missing    []record.Missing
-	Events     int64 // events of these processes
+	record.Start
 	// Own is as Busy what these processes used themselves, and the daemons that served
 	// them: what they did for others is in it, what other daemons did is not. The kernel
 	// says it when they end or execute another program, and Used of those that stay; where
@@ -98,7 +95,7 @@ func Gather(events []tracer.Event, a Asked) Start {
 // start puts together what is handed out.
 func (t *tree) start(c *claims) Start {
 	kept, dropped := t.kept(c)
-	k := Start{Missing: c.missing}
+	k := Start{Start: record.Start{Missing: c.missing}}
 	if dropped > 0 {
 		k.Missing = append(k.Missing, record.Missing{What: record.MissingProcesses, Count: int64(dropped),
 			Detail: fmt.Sprintf("processes after the first %d of the start", Most)})
