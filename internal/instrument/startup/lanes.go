@@ -44,14 +44,11 @@ func slicesOf(d *Drawn) (rows, gaps []slice) {
 	}
 	for i := range d.Gaps {
 		g := &d.Gaps[i]
-		one := slice{Row: trace.Row{Part: trace.Part{Name: "gap", Kind: "gap", CPU: g.CPU}}, parent: -1, after: g.After, before: g.Before}
+		one := slice{Row: trace.Row{Part: trace.Part{Name: gapName(g), Kind: "gap", CPU: g.CPU}}, parent: -1, after: g.After, before: g.Before}
 		one.Began = min(max(g.Began, began), end)
 		one.Ended = max(min(g.Ended, end), one.Began)
-		switch {
-		case g.Wait != nil:
-			one.Name, one.Kind, one.why = "waited: "+g.Wait.Timer, "wait", g.Wait.Why
-		case g.In != "":
-			one.Name = "gap in " + g.In
+		if g.Wait != nil {
+			one.Kind, one.why = "wait", g.Wait.Why
 		}
 		gaps = append(gaps, one)
 	}

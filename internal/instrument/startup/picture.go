@@ -211,7 +211,7 @@ func (p *picture) waits(d *Drawn) (out []page.Bar) {
 	named := 0
 	for i := range d.Gaps {
 		g := &d.Gaps[i]
-		b := page.Bar{Name: waitName(g), Kind: "waits", Wait: true, Style: term.Yellow, From: p.within(d.Start, g.Began), To: p.within(d.Start, g.Ended), CPU: g.CPU, Text: g.After + " → " + g.Before}
+		b := page.Bar{Name: "· " + gapName(g), Kind: "waits", Wait: true, Style: term.Yellow, From: p.within(d.Start, g.Began), To: p.within(d.Start, g.Ended), CPU: g.CPU, Text: g.After + " → " + g.Before}
 		if g.Wait != nil {
 			b.Text = page.Dotted(b.Text, g.Wait.Why)
 		}
@@ -228,14 +228,15 @@ func (p *picture) waits(d *Drawn) (out []page.Bar) {
 	return out
 }
 
-func waitName(g *record.Gap) string {
+// gapName is what a gap is called where it is drawn.
+func gapName(g *record.Gap) string {
 	switch {
 	case g.Wait != nil:
-		return "· waited: " + g.Wait.Timer
+		return "waited: " + g.Wait.Timer
 	case g.In != "":
-		return "· gap in " + g.In
+		return "gap in " + g.In
 	}
-	return "· gap"
+	return "gap"
 }
 
 // place puts a bar before the one that begins next after its end, as deep as that

@@ -2,6 +2,7 @@ package startup
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/core/stat"
@@ -137,30 +138,23 @@ func watching(t *Target) string {
 	return text
 }
 
-// startsNotes explain the columns that say something.
+// startsNotes explain the columns that say something of any target.
 func startsNotes(v *Judgement) (notes []string) {
-	bounded, calls, cpu, most := false, false, false, false
-	for i := range v.Targets {
-		t := &v.Targets[i]
-		bounded = bounded || t.Wall.Bounded
-		calls = calls || t.Calls.Known()
-		cpu = cpu || t.CPU.Known()
-		most = most || !t.First.Known() && t.FirstBy.Known()
-	}
-	if bounded {
-		notes = append(notes, "medians over the starts with times; in brackets the 95 % interval, ± its larger half")
-	}
-	if calls {
-		notes = append(notes, "engine: the credits to the engine, wall time less the runtime's calls; calls that overlap count once")
-	}
-	if most {
-		notes = append(notes, "≤: the workload runs where the host's kernel does not see it, on a clock of its own; what it says had been read by then")
-	}
-	if note := readyNote(v.Targets); note != "" {
-		notes = append(notes, note)
-	}
-	if cpu {
-		notes = append(notes, "CPU: of all processes of the start, on all CPUs; a daemon's is that during the start")
+	ready := readyNote(v.Targets)
+	for _, n := range []struct {
+		note string
+		of   func(t Target) bool
+	}{
+		{"medians over the starts with times; in brackets the 95 % interval, ± its larger half", func(t Target) bool { return t.Wall.Bounded }},
+		{"engine: the credits to the engine, wall time less the runtime's calls; calls that overlap count once", func(t Target) bool { return t.Calls.Known() }},
+		{"≤: the workload runs where the host's kernel does not see it, on a clock of its own; what it says had been read by then",
+			func(t Target) bool { return !t.First.Known() && t.FirstBy.Known() }},
+		{ready, func(Target) bool { return ready != "" }},
+		{"CPU: of all processes of the start, on all CPUs; a daemon's is that during the start", func(t Target) bool { return t.CPU.Known() }},
+	} {
+		if slices.ContainsFunc(v.Targets, n.of) {
+			notes = append(notes, n.note)
+		}
 	}
 	return notes
 }

@@ -47,13 +47,13 @@ func (r *schedule) start(ctx context.Context, t turn) (*record.Start, error) {
 func (r *schedule) release(ctx context.Context, t turn, armed subject.Batch, s *record.Start) error {
 	roots := r.roots(ctx, t.Target)
 	var callers []int
-	before := observed{}
+	lost, cpu := int64(0), time.Duration(0) // of the watch until now
 	if r.watch != nil {
 		callers = r.options.Callers()
-		var err error
-		if before, err = r.observe(roots, callers); err != nil {
+		if err := r.observe(roots, callers); err != nil {
 			return err
 		}
+		lost, cpu = r.watch.Lost(), r.watch.CPU()
 	}
 	time.Sleep(quiet)
 	var edges [2]record.BusyAt
@@ -102,7 +102,7 @@ func (r *schedule) release(ctx context.Context, t turn, armed subject.Batch, s *
 	if err != nil {
 		return fmt.Errorf("watch the start of %s: %w", t.Target.Info.Name, err)
 	}
-	s.Method, s.Lost, s.Tracing = record.MethodBPF, r.watch.Lost()-before.lost, int64(r.watch.CPU()-before.cpu)
+	s.Method, s.Lost, s.Tracing = record.MethodBPF, r.watch.Lost()-lost, int64(r.watch.CPU()-cpu)
 	asked := proctree.Asked{Began: s.Began, Ended: max(s.Ended, s.First), Roots: roots, Containers: r.containers(ctx, t.Target),
 		Used: used.all, Guests: used.guests}
 	if s.Ended == 0 { // it failed: what there was until now
@@ -206,26 +206,20 @@ func (r *schedule) gather(s *record.Start, events []tracer.Event, asked proctree
 	return k.Own
 }
 
-// observed is how far the watch was before a start.
-type observed struct {
-	lost int64
-	cpu  time.Duration
-}
-
 // observe begins to follow the processes that were there before, and throws away
 // what happened until now.
-func (r *schedule) observe(roots []proctree.Root, callers []int) (observed, error) {
+func (r *schedule) observe(roots []proctree.Root, callers []int) error {
 	pids := slices.Clone(callers)
 	for _, p := range roots {
 		pids = append(pids, p.Pid)
 	}
 	if err := r.watch.Track(pids...); err != nil {
-		return observed{}, fmt.Errorf("follow the processes of the engine: %w", err)
+		return fmt.Errorf("follow the processes of the engine: %w", err)
 	}
 	if _, err := r.watch.Take(machine.Now()); err != nil {
-		return observed{}, fmt.Errorf("watch the machine: %w", err)
+		return fmt.Errorf("watch the machine: %w", err)
 	}
-	return observed{r.watch.Lost(), r.watch.CPU()}, nil
+	return nil
 }
 
 // roots are the processes that serve the start and were there before it.
