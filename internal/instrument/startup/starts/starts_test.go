@@ -190,21 +190,18 @@ func TestErrorsInACallAreSaidUnlessWhatFollowsClearsIt(t *testing.T) {
 		"a create after which nothing came": {line(0, "Create() start", whole) + bad + line(80, "Create() end", whole), []string{"outcome", "no end"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			starts, _ := read(t, map[string]io.Reader{"a": strings.NewReader(test.text)}, "a")
-			if len(starts) != 1 || !slices.Equal(whatIsMissing(&starts[0]), test.what) {
-				t.Errorf("%+v, want missing %v", starts, test.what)
+			if s := one(t, "a", test.text); !slices.Equal(whatIsMissing(&s), test.what) {
+				t.Errorf("%+v, want missing %v", s, test.what)
 			}
 		})
 	}
-	starts, _ := read(t, map[string]io.Reader{"a": strings.NewReader(line(0, "Create() start", whole) + bad + line(80, "Stopping VM", whole))}, "a")
-	if len(starts) != 1 || starts[0].Failure == nil || starts[0].Failure.Detail != "no slot" {
-		t.Errorf("a sandbox that is taken down after an error: %+v", starts)
+	if s := one(t, "a", line(0, "Create() start", whole)+bad+line(80, "Stopping VM", whole)); s.Failure == nil || s.Failure.Detail != "no slot" {
+		t.Errorf("a sandbox that is taken down after an error: %+v", s)
 	}
 	pod := "RunPodSandbox for &PodSandboxMetadata{Name:p,Uid:u,Namespace:n,Attempt:0,}"
-	starts, _ = read(t, map[string]io.Reader{"containerd.log": strings.NewReader(engineLine(0, pod, "") +
-		strings.Replace(engineLine(700, pod+" failed, error", `error="no such runtime"`), "level=info", "level=error", 1))}, "containerd.log")
-	if len(starts) != 1 || starts[0].Failure == nil || !strings.Contains(starts[0].Failure.Detail, "no such runtime") || starts[0].Name != "n/p" || starts[0].Sandbox != "" {
-		t.Errorf("a pod that never was: %+v", starts)
+	never := one(t, "containerd.log", engineLine(0, pod, "")+strings.Replace(engineLine(700, pod+" failed, error", `error="no such runtime"`), "level=info", "level=error", 1))
+	if never.Failure == nil || !strings.Contains(never.Failure.Detail, "no such runtime") || never.Name != "n/p" || never.Sandbox != "" {
+		t.Errorf("a pod that never was: %+v", never)
 	}
 }
 
@@ -226,11 +223,7 @@ func TestWhatEndsAGap(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := line(0, "New client", box) + test.between + line(500, "Agent started in the sandbox", box)
-			starts, _ := read(t, map[string]io.Reader{"a": strings.NewReader(text)}, "a")
-			if len(starts) != 1 || len(starts[0].Gaps) == 0 {
-				t.Fatalf("%+v", starts)
-			}
-			g := starts[0].Gaps[0]
+			g := one(t, "a", text).Gaps[0]
 			if got := fmt.Sprintf("%d %s → %s", (g.Ended-g.Began)/1e6, g.After, g.Before); got != test.want || g.Others != test.others {
 				t.Errorf("%s, others %d; want %s, %d", got, g.Others, test.want, test.others)
 			}
@@ -378,19 +371,21 @@ func TestAPodsFailureIsItsOwn(t *testing.T) {
 	}
 }
 
+// callsOf are the runtime's calls of a start with their times in ms: "kata create 0-700".
+func callsOf(s *record.Start) (all []string) {
+	for _, x := range s.Spans {
+		if x.Kind == record.KindCall {
+			all = append(all, fmt.Sprintf("%s %d-%d", x.Name, (x.Began-s.Began)/1e6, (x.Ended-s.Began)/1e6))
+		}
+	}
+	return all
+}
+
 // The first Create() begins before the shim knows where to log to.
 func TestACallWhoseBeginIsNotToldReachesBack(t *testing.T) {
-	calls := func(text string) (all []string, what []record.Missing) {
-		starts, _ := read(t, map[string]io.Reader{"a": strings.NewReader(text)}, "a")
-		if len(starts) != 1 {
-			t.Fatalf("%+v", starts)
-		}
-		for _, x := range starts[0].Spans {
-			if x.Kind == record.KindCall {
-				all = append(all, fmt.Sprintf("%s %d-%d", x.Name, (x.Began-starts[0].Began)/1e6, (x.Ended-starts[0].Began)/1e6))
-			}
-		}
-		return all, starts[0].Missing
+	calls := func(text string) ([]string, []record.Missing) {
+		s := one(t, "a", text)
+		return callsOf(&s), s.Missing
 	}
 	begin := line(0, "loaded configuration", whole) + line(10, "Starting VM", whole)
 	for name, test := range map[string]struct {
@@ -441,12 +436,7 @@ func TestTheRuntimesCommandsAreItsProcesses(t *testing.T) {
 			t.Fatalf("%s: %+v", name, starts)
 		}
 		s := starts[0]
-		var calls []string
-		for _, x := range s.Spans {
-			if x.Kind == record.KindCall {
-				calls = append(calls, fmt.Sprintf("%s %d-%d", x.Name, (x.Began-s.Began)/1e6, (x.Ended-s.Began)/1e6))
-			}
-		}
+		calls := callsOf(&s)
 		if !slices.Equal(calls, want) || (s.Ended-s.Began)/1e6 != 2138 || len(s.Missing) != 0 || b.Unplaced > 1 {
 			t.Errorf("%s: %q, %d not placed\n%s", name, calls, b.Unplaced, printed(&s))
 		}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -72,35 +71,13 @@ func TestWithoutLogsAGuestsBootIsItsVMMs(t *testing.T) {
 // sandbox, is none of the run's.
 func TestLogsOfARunStandBelowTheProcessesThatTheyAreOf(t *testing.T) {
 	dir := t.TempDir()
-	lines := func(name string) []byte {
-		text, err := os.ReadFile(filepath.Join("../../logs/testdata", name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return text
-	}
-	path := filepath.Join(dir, "containerd.log")
-	grow := func(text []byte) {
-		f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = f.Write(text)
-		if err := f.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	before := bytes.ReplaceAll(lines("one.containerd.log"), []byte("k28634"), []byte("k11111"))
-	grow(before)
+	before := strings.ReplaceAll(fixture(t, "one.containerd.log"), "k28634", "k11111")
+	path := written(t, dir, "containerd.log", before)
 	from, err := Logs{Files: []string{path}}.Mark()
 	if err != nil {
 		t.Fatal(err)
 	}
-	grow(lines("one.containerd.log"))
-	grow(lines("cripod.containerd.log"))
+	written(t, dir, "containerd.log", before+fixture(t, "one.containerd.log")+fixture(t, "cripod.containerd.log"))
 	r, err := Open(t.Context(), from)
 	if err != nil {
 		t.Fatal(err)
@@ -115,7 +92,7 @@ func TestLogsOfARunStandBelowTheProcessesThatTheyAreOf(t *testing.T) {
 	if err != nil || bytes.Contains(text, []byte("956bf030d0a0")) || bytes.Contains(text, []byte("k11111")) {
 		t.Errorf("%v: a line of another sandbox is in %s", err, text)
 	}
-	if want := fmt.Sprintf("containerd.log:%d", bytes.Count(before, []byte("\n"))+15); found[0].Source != want {
+	if want := fmt.Sprintf("containerd.log:%d", strings.Count(before, "\n")+15); found[0].Source != want {
 		t.Errorf("it begins at %s, not at %s", found[0].Source, want)
 	}
 	below(t, judged(t, live, found[0]))

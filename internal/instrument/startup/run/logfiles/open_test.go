@@ -1,6 +1,7 @@
 package logfiles
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -33,6 +34,26 @@ func recorded(t *testing.T, paths ...string) (all []record.Start, err error) {
 	return all, err
 }
 
+// written writes a file, in a folder that it makes if need be, and returns its path.
+func written(t *testing.T, dir, name, text string) string {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	if err := errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// fixture is a log that somebody's programs wrote.
+func fixture(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile("../../logs/testdata/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
 func TestAPackedLogIsReadLikeAPlainOne(t *testing.T) {
 	t.Parallel()
 	plain, err := recorded(t, "../../logs/testdata/one.kata.log")
@@ -52,13 +73,7 @@ func TestTheFilesInAFolderAreReadTogether(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for _, name := range []string{"runsc-create.txt", "runsc-boot.txt"} {
-		text, err := os.ReadFile("../../logs/testdata/" + name)
-		if err == nil {
-			err = os.WriteFile(filepath.Join(dir, name), text, 0o644)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		written(t, dir, name, fixture(t, name))
 	}
 	want, err := recorded(t, filepath.Join(dir, "runsc-boot.txt"), filepath.Join(dir, "runsc-create.txt"))
 	if err != nil || len(want) != 1 {
@@ -76,10 +91,7 @@ func TestAPasteOutOfOrderWithinASecondIsPutInOrder(t *testing.T) {
 	line := func(ms int, message string) string {
 		return fmt.Sprintf("time=\"2026-01-02T03:04:05.%03dZ\" level=debug msg=%q name=containerd-shim-v2 pid=77 source=virtcontainers sandbox=box1 container=box1\n", ms, message)
 	}
-	path := filepath.Join(t.TempDir(), "paste.log")
-	if err := os.WriteFile(path, []byte(line(0, "Create() start")+line(700, "Start() start")+line(600, "Create() end")+line(100, "Starting VM")+line(900, "Start() end")), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	path := written(t, t.TempDir(), "paste.log", line(0, "Create() start")+line(700, "Start() start")+line(600, "Create() end")+line(100, "Starting VM")+line(900, "Start() end"))
 	all, err := recorded(t, path)
 	if err != nil || len(all) != 1 || all[0].Ended-all[0].Began != 900e6 {
 		t.Fatalf("%v: %+v", err, all)
@@ -95,10 +107,7 @@ func TestOfAllLogsOnlySoMuchIsPutInOrderAndTheRestIsSaidToBeLeft(t *testing.T) {
 	for i := range 10 {
 		text += fmt.Sprintf("time=\"2026-01-02T03:04:05.%dZ\" level=info msg=a\n", 9-i)
 	}
-	path := filepath.Join(t.TempDir(), "paste.log")
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	path := written(t, t.TempDir(), "paste.log", text)
 	size := int64(len(text))
 	for name, c := range map[string]struct {
 		bytes, lines int64 // put in order before
@@ -136,20 +145,13 @@ func folded(text string, columns int) (out string) {
 
 func TestLinesThatATerminalCutAtItsWidthArePutTogether(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../logs/testdata/one.kata.log")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := fixture(t, "one.kata.log")
 	plain, err := recorded(t, "../../logs/testdata/one.kata.log")
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(t.TempDir(), "one.kata.log")
 	for _, columns := range []int{80, 132, 211} {
-		if err := os.WriteFile(path, []byte(folded(string(text), columns)), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		got, err := recorded(t, path)
+		got, err := recorded(t, written(t, t.TempDir(), "one.kata.log", folded(text, columns)))
 		if err != nil || len(got) != 1 || got[0].Began != plain[0].Began || got[0].Ended != plain[0].Ended || got[0].Events != plain[0].Events || len(got[0].Gaps) != len(plain[0].Gaps) {
 			t.Errorf("%d columns: %v, %d starts", columns, err, len(got))
 		}
@@ -185,10 +187,7 @@ func TestARefusalSaysWhatIsWrongWithTheLog(t *testing.T) {
 		"hello\n": "none of their lines has a known form", cut: "most of their lines end in the middle",
 		`time="2026-01-02T03:04:05.1Z" level=info msg="containerd successfully booted"` + "\n": "their lines are of containerd, and none of them is of a start",
 	} {
-		path := filepath.Join(t.TempDir(), "a.log")
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		path := written(t, t.TempDir(), "a.log", text)
 		if _, err := recorded(t, path); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", text, err)
 		}
@@ -202,9 +201,7 @@ func TestTheLinesOfSeveralLogsArePrintedInOneOrderWithTheTimeBetweenThem(t *test
 		"a.log": `time="2026-01-02T03:04:05Z" level=info msg=first` + "\n" + `time="2026-01-02T03:04:07.5Z" level=info msg="third\x1b"` + "\n",
 		"b.log": `time="2026-01-02T03:04:06Z" level=info msg=second name=kata-runtime` + "\n",
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		written(t, dir, name, text)
 	}
 	r, err := Open(t.Context(), Logs{Files: []string{dir}})
 	if err != nil {
@@ -230,15 +227,7 @@ func TestAClockThatIsSetBackTakesNoTimesFromALogOfTheSameNameElsewhere(t *testin
 	dir := t.TempDir()
 	var paths []string
 	for folder, text := range map[string]string{"a": whole, "b": stepped} {
-		path := filepath.Join(dir, folder, "kata.log")
-		err := os.Mkdir(filepath.Dir(path), 0o755)
-		if err == nil {
-			err = os.WriteFile(path, []byte(text), 0o644)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		paths = append(paths, path)
+		paths = append(paths, written(t, filepath.Join(dir, folder), "kata.log", text))
 	}
 	all, err := recorded(t, paths...)
 	took := map[string]int64{}
@@ -271,10 +260,7 @@ func TestAStartBesideWhichTheClockWasSetBackHasNoTimes(t *testing.T) {
 		"the same log twice":                {before + before, 1, 0},
 		"two logs that somebody put in one": {whole(100, "box1") + strings.ReplaceAll(whole(95, "box2"), "pid=77", "pid=78"), 2, 0},
 	} {
-		path := filepath.Join(t.TempDir(), "kata.log")
-		if err := os.WriteFile(path, []byte(c.text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		path := written(t, t.TempDir(), "kata.log", c.text)
 		all, err := recorded(t, path)
 		times, clock := 0, 0
 		for i := range all {
