@@ -20,45 +20,33 @@ type group struct {
 
 // groups are the containers that were begun by what descends from the roots, or,
 // without roots, by anybody but the client; in the order of their appearance.
-func (t *tree) groups(c *claims, client []bool) []group {
-	of := map[string]string{} // each id's group, by the first id of it that was seen
-	find := func(id string) string {
-		for of[id] != id {
-			id = of[id]
-		}
-		return id
-	}
-	all := map[string]*group{}
-	var ids []string
+func (t *tree) groups(c *claims, client []bool) []*group {
+	of := map[string]*group{} // by id
+	var all []*group
 	for i := range t.nodes {
 		n := &t.nodes[i]
 		id := t.made(n)
 		if id == "" || client[i] || t.under[i] < 0 && len(t.asked.Roots) > 0 {
 			continue
 		}
-		if of[id] == "" {
-			of[id], ids = id, append(ids, id)
-			all[id] = &group{at: n.born, network: true}
+		g := of[id]
+		if g == nil {
+			g = &group{ids: []string{id}, at: n.born, network: true, mine: c.mine[id]}
+			of[id], all = g, append(all, g)
 		}
-		g := all[id]
 		g.at, g.network = min(g.at, n.born), g.network && n.kind == record.KindCNI
-		if above := t.above[i]; above != "" && of[above] != "" && find(id) != find(above) {
-			of[find(id)] = find(above)
+		if home := of[t.above[i]]; home != nil && home != g {
+			home.ids, home.at = append(home.ids, g.ids...), min(home.at, g.at)
+			home.network, home.mine = home.network && g.network, home.mine || g.mine
+			for _, id := range g.ids {
+				of[id] = home
+			}
+			g.ids = nil
 		}
 	}
-	for _, id := range ids {
-		g, own := all[find(id)], all[id]
-		g.ids = append(g.ids, id)
-		g.at, g.network, g.mine = min(g.at, own.at), g.network && own.network, g.mine || c.mine[id]
-	}
-	var out []group
-	for _, id := range ids {
-		if find(id) == id {
-			out = append(out, *all[id])
-		}
-	}
-	slices.SortStableFunc(out, func(a, b group) int { return cmp.Compare(a.at, b.at) })
-	return out
+	all = slices.DeleteFunc(all, func(g *group) bool { return g.ids == nil })
+	slices.SortStableFunc(all, func(a, b *group) int { return cmp.Compare(a.at, b.at) })
+	return all
 }
 
 // guess takes containers that no id says to be of this start. What daemons begin
@@ -78,7 +66,7 @@ func (t *tree) guess(c *claims, client []bool) {
 		}
 	}
 	sure := free == len(asks)
-	var rest []group
+	var rest []*group
 	containers, networks, early := 0, 0, false
 	for _, g := range t.groups(c, client) {
 		switch {
@@ -108,7 +96,7 @@ func (t *tree) guess(c *claims, client []bool) {
 	}
 }
 
-func ambiguous(rest []group, done string) record.Missing {
+func ambiguous(rest []*group, done string) record.Missing {
 	shown := make([]string, 0, 5)
 	for _, g := range rest[:min(len(rest), 5)] {
 		shown = append(shown, brief(g.ids[0]))

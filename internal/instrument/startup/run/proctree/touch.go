@@ -41,7 +41,7 @@ func (t *tree) touched(c *claims, client []bool) {
 // usedWith are the containers that runtimes were called for with one of the verbs
 // while a client ran; known says that one of them is the start's, so that the client
 // meant it by its id.
-func (t *tree) usedWith(c *claims, client []bool, by *node, verbs []string) (others []group, known bool) {
+func (t *tree) usedWith(c *claims, client []bool, by *node, verbs []string) (others []*group, known bool) {
 	seen := map[string]bool{}
 	for i := range t.nodes {
 		n := &t.nodes[i]
@@ -51,7 +51,7 @@ func (t *tree) usedWith(c *claims, client []bool, by *node, verbs []string) (oth
 		}
 		known = known || c.mine[n.id]
 		if !seen[n.id] {
-			seen[n.id], others = true, append(others, group{ids: []string{n.id}})
+			seen[n.id], others = true, append(others, &group{ids: []string{n.id}})
 		}
 	}
 	return others, known
