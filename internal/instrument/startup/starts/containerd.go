@@ -217,7 +217,7 @@ func (b *Builder) calls(e *logs.Event, at int64, name string) call {
 // container yet.
 func (b *Builder) pull(c *call, e *logs.Event, at int64) {
 	var s *sandbox
-	for _, x := range b.newestFirst() {
+	for x := range b.newestFirst() {
 		if !x.has(podReturned) || x.has(createCalled) || x.ended > c.at || c.at-x.ended > int64(settled) {
 			continue
 		}

@@ -1,9 +1,7 @@
 package starts
 
 import (
-	"cmp"
-	"maps"
-	"slices"
+	"iter"
 
 	"github.com/tare-bench/tare/internal/instrument/startup/logs"
 )
@@ -23,7 +21,7 @@ func (b *Builder) sandboxOf(id []byte, opens bool, at int64) *sandbox {
 		delete(b.done.m, string(id))
 	}
 	for len(b.open) >= b.maxOpen {
-		oldest := slices.MinFunc(slices.Collect(maps.Values(b.open)), byUse)
+		oldest := b.byUse.Back().Value.(*sandbox)
 		if oldest.marked && oldest.ended == 0 {
 			b.Dropped++
 		}
@@ -31,7 +29,7 @@ func (b *Builder) sandboxOf(id []byte, opens bool, at int64) *sandbox {
 	}
 	s := &sandbox{id: string(id)}
 	b.open[s.id] = s
-	b.touch(s)
+	s.place = b.byUse.PushFront(s)
 	return s
 }
 
@@ -124,20 +122,19 @@ func (b *Builder) theOnly() *sandbox {
 }
 
 // newestFirst are the open sandboxes, the one that was seen last first.
-func (b *Builder) newestFirst() []*sandbox {
-	return slices.SortedFunc(maps.Values(b.open), func(x, y *sandbox) int { return byUse(y, x) })
+func (b *Builder) newestFirst() iter.Seq[*sandbox] {
+	return func(yield func(*sandbox) bool) {
+		for at := b.byUse.Front(); at != nil && yield(at.Value.(*sandbox)); at = at.Next() {
+		}
+	}
 }
 
-func byUse(x, y *sandbox) int { return cmp.Compare(x.used, y.used) }
-
-func (b *Builder) touch(s *sandbox) {
-	b.uses++
-	s.used = b.uses
-}
+func (b *Builder) touch(s *sandbox) { b.byUse.MoveToFront(s.place) }
 
 // forget takes a sandbox out of those that are open.
 func (b *Builder) forget(s *sandbox) {
 	delete(b.underWay, s)
+	b.byUse.Remove(s.place)
 	delete(b.open, s.id)
 }
 

@@ -54,7 +54,7 @@ func (b *Builder) podFailed(key string, e *logs.Event, at int64) {
 		s = b.sandboxOf([]byte(idless+key), true, at)
 		s.asked(b, c)
 	} else {
-		for _, x := range b.newestFirst() {
+		for x := range b.newestFirst() {
 			if slices.ContainsFunc(x.calls, func(c call) bool { return c.key != "" && c.key == key }) {
 				s = x
 				break

@@ -1,6 +1,7 @@
 package starts
 
 import (
+	"container/list"
 	"slices"
 	"strings"
 
@@ -18,8 +19,8 @@ const (
 
 // sandbox is what has been said of one sandbox since its start began.
 type sandbox struct {
-	id   string
-	used int64 // the use of open ones that was its last
+	id    string
+	place *list.Element // among the open ones
 
 	began, last int64 // of its host's lines
 	at          place // of the first

@@ -35,7 +35,7 @@
 package starts
 
 import (
-	"slices"
+	"container/list"
 	"strconv"
 	"time"
 
@@ -56,7 +56,7 @@ type Builder struct {
 	Dropped  int64 // starts that were given out unfinished, since there were too many at once
 
 	open       map[string]*sandbox
-	uses       int64                    // how often any of them was seen
+	byUse      *list.List               // of open ones, the one seen last first
 	done       recent[string, int64]    // when the start of an id was last spoken of that has been given out
 	containers recent[string, string]   // id of the sandbox by id of the container
 	pids       recent[speaker, string]  // id of the sandbox that a process spoke for last
@@ -97,7 +97,7 @@ const (
 // keep it, and in which source it begins.
 func New(names []string, out func(x *record.Start, file int) error) *Builder {
 	return &Builder{
-		names: names, out: out, maxOpen: 1024, maxGaps: 32, open: map[string]*sandbox{}, underWay: map[*sandbox]bool{}, twice: &twice{},
+		names: names, out: out, maxOpen: 1024, maxGaps: 32, open: map[string]*sandbox{}, byUse: list.New(), underWay: map[*sandbox]bool{}, twice: &twice{},
 		done: newRecent[string, int64](maxDone), containers: newRecent[string, string](maxContainers), pids: newRecent[speaker, string](maxPids),
 		pods: newRecent[string, *call](maxPending), pulls: newRecent[string, *call](maxPending),
 		requests: newRecent[string, *request](maxPending), orphans: newRecent[string, []step](maxPending), early: newRecent[speaker, *early](maxPending),
@@ -153,8 +153,8 @@ func (b *Builder) Add(e *logs.Event) error {
 
 // Close gives out what is open.
 func (b *Builder) Close() error {
-	for _, s := range slices.Backward(b.newestFirst()) {
-		b.finish(s)
+	for b.byUse.Len() > 0 {
+		b.finish(b.byUse.Back().Value.(*sandbox))
 	}
 	return b.err
 }

@@ -325,7 +325,7 @@ func TestHostileLinesAreSurvived(t *testing.T) {
 			if most := 1024 + 64 + maxDone + maxContainers + maxPids + 4*maxPending + maxWords; held > most {
 				t.Errorf("%d things are held, at most %d may be", held, most)
 			}
-			for _, s := range b.newestFirst() {
+			for s := range b.newestFirst() {
 				if len(s.points) > maxPoints || len(s.spans) > maxSpans || len(s.kept) > 32 || len(s.tail) > 32 || len(s.calls) > maxCalls || len(s.containers) > maxOfPod {
 					t.Errorf("too much is kept of one start")
 				}
