@@ -61,12 +61,7 @@ const busy = 0.05
 // others tell.
 func waited(seen []*record.Gap) *record.Wait {
 	for _, t := range timers {
-		var same []*record.Gap
-		for _, g := range seen {
-			if t.fits(g) {
-				same = append(same, g)
-			}
-		}
+		same := slices.DeleteFunc(slices.Clone(seen), func(g *record.Gap) bool { return !t.fits(g) })
 		if len(same) >= 2 && 3*len(same) >= 2*len(seen) {
 			return &record.Wait{Timer: t.name, Nominal: int64(t.length), Why: t.why(same, len(seen))}
 		}

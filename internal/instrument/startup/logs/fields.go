@@ -1,5 +1,7 @@
 package logs
 
+import "slices"
+
 // text is a piece of a line, unescaped. No bytes (nil) are no text; an empty one is.
 type text struct {
 	b    []byte
@@ -101,12 +103,7 @@ type fields struct {
 
 // has says whether one of some keys is there.
 func (f *fields) has(any ...key) bool {
-	for _, k := range any {
-		if f.at[k].b != nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(any, func(k key) bool { return f.at[k].b != nil })
 }
 
 // put keeps the value of a key that is looked for. Of a value that is cut only a

@@ -56,13 +56,6 @@ type headless struct {
 	from  place
 }
 
-// heads takes notice of a line of the runtime.
-func (s *sandbox) heads(e *logs.Event, at int64) {
-	if s.head.at == 0 {
-		s.head = head{at, placeOf(e)}
-	}
-}
-
 // endsKata ends a call of Kata's. The log that tells of its begin may not be there:
 // the shim says so before it knows where to log to, and only containerd takes
 // that down.

@@ -76,8 +76,8 @@ func (b *Builder) goesOn(s *sandbox, e *logs.Event, m mark, container []byte, ve
 	}
 	which := laneOf(e.Program, e.Form == logs.KataProxy)
 	s.said(b, e, at, which, m, named)
-	if which == host && !m.asked && (m.call == "" || m.ends) {
-		s.heads(e, at)
+	if s.head.at == 0 && which == host && !m.asked && (m.call == "" || m.ends) {
+		s.head = head{at, placeOf(e)}
 	}
 	if m.call != "" {
 		b.called(s, m, container, e, at)

@@ -118,16 +118,14 @@ func (s *sandbox) said(b *Builder, e *logs.Event, at int64, which int, m mark, n
 	if isError(e) {
 		s.wrong(b, e)
 	}
-	if m.asked || m.point == none && !m.over && !named && !e.Cut || string(e.Source) == "agent-client" {
-		for i := range s.lanes {
-			s.lanes[i].pass(at)
-		}
-		return
-	}
+	passes := m.asked || m.point == none && !m.over && !named && !e.Cut || string(e.Source) == "agent-client"
 	for i := range s.lanes {
-		if i != which {
+		if i != which || passes {
 			s.lanes[i].pass(at)
 		}
+	}
+	if passes {
+		return
 	}
 	x := edge{at: at, text: e.Message, in: inOf(e), place: placeOf(e), mark: m.point != none}
 	if len(x.text) == 0 {

@@ -14,26 +14,26 @@ type claims struct {
 // claim decides which nodes belong to the start.
 func (t *tree) claim() *claims {
 	c := &claims{belongs: make([]bool, len(t.nodes)), mine: map[string]bool{}}
-	client := t.clients()
+	t.ofClient = t.clients()
 	for _, id := range t.asked.Containers {
 		if id = container(id); id != "" {
 			c.mine[id] = true
 		}
 	}
 	for i := range t.nodes {
-		if id := t.nodes[i].id; client[i] && id != "" {
+		if id := t.nodes[i].id; t.ofClient[i] && id != "" {
 			c.mine[id] = true
 		}
 	}
-	for _, id := range t.named(client) {
+	for _, id := range t.named() {
 		c.mine[id] = true
 	}
 	t.spread(c)
 	t.since = t.asked.Began
-	t.guess(c, client)
-	t.touched(c, client)
+	t.guess(c)
+	t.touched(c)
 	t.spread(c)
-	t.decide(c, client)
+	t.decide(c)
 	return c
 }
 
@@ -91,14 +91,14 @@ const (
 )
 
 // decide says of every node whether it belongs.
-func (t *tree) decide(c *claims, client []bool) {
+func (t *tree) decide(c *claims) {
 	state := make([]int, len(t.nodes))
 	rival := false // below the roots another container was made meanwhile
 	taken := false // or one of the start
 	for i := range t.nodes {
 		n := &t.nodes[i]
-		state[i] = t.known(c, client, state, i)
-		if t.rep(i) == i && !n.root && n.id != "" && !client[i] && t.under[i] >= 0 {
+		state[i] = t.known(c, state, i)
+		if t.rep(i) == i && !n.root && n.id != "" && !t.ofClient[i] && t.under[i] >= 0 {
 			taken = taken || state[i] == mine
 			rival = rival || state[i] == foreign && t.made(n) != ""
 		}
@@ -115,14 +115,14 @@ func (t *tree) decide(c *claims, client []bool) {
 }
 
 // known is what a node's own id, or who it descends from, says of its belonging.
-func (t *tree) known(c *claims, client []bool, state []int, i int) int {
+func (t *tree) known(c *claims, state []int, i int) int {
 	n := &t.nodes[i]
 	switch {
 	case n.root:
 		return open
 	case t.rep(i) != i:
 		return state[t.rep(i)]
-	case client[i], n.id != "" && c.mine[n.id]:
+	case t.ofClient[i], n.id != "" && c.mine[n.id]:
 		return mine
 	case n.id != "":
 		return foreign

@@ -20,13 +20,13 @@ type group struct {
 
 // groups are the containers that were begun by what descends from the roots, or,
 // without roots, by anybody but the client; in the order of their appearance.
-func (t *tree) groups(c *claims, client []bool) []*group {
+func (t *tree) groups(c *claims) []*group {
 	of := map[string]*group{} // by id
 	var all []*group
 	for i := range t.nodes {
 		n := &t.nodes[i]
 		id := t.made(n)
-		if id == "" || client[i] || t.under[i] < 0 && len(t.asked.Roots) > 0 {
+		if id == "" || t.ofClient[i] || t.under[i] < 0 && len(t.asked.Roots) > 0 {
 			continue
 		}
 		g := of[id]
@@ -53,8 +53,8 @@ func (t *tree) groups(c *claims, client []bool) []*group {
 // is nobody's who did not ask them: there has to be a client of theirs that began
 // before, and no more containers than such clients. Where there are more it
 // cannot be told whose they are, and none is taken.
-func (t *tree) guess(c *claims, client []bool) {
-	asks := t.askers(client)
+func (t *tree) guess(c *claims) {
+	asks := t.askers()
 	if len(asks) == 0 {
 		return
 	}
@@ -68,7 +68,7 @@ func (t *tree) guess(c *claims, client []bool) {
 	sure := free == len(asks)
 	var rest []*group
 	containers, networks, early := 0, 0, false
-	for _, g := range t.groups(c, client) {
+	for _, g := range t.groups(c) {
 		switch {
 		case g.mine && !g.network:
 			free--
@@ -118,13 +118,13 @@ type asker struct {
 
 // askers are the clients of engines that the command executed and that may have
 // started something, in order of time. A call of an API is one.
-func (t *tree) askers(client []bool) (all []asker) {
+func (t *tree) askers() (all []asker) {
 	if t.asked.Client <= 0 || t.asked.Starts {
 		return []asker{{t.asked.Began, true}}
 	}
 	for i := range t.nodes {
 		n := &t.nodes[i]
-		if !client[i] || !t.isClient(i) {
+		if !t.ofClient[i] || !t.isClient(i) {
 			continue
 		}
 		if what := asks(&n.command); what != asksNothing {
@@ -214,17 +214,17 @@ const (
 
 // named are the ids of containers that were written out among the arguments of what the
 // command executed: whole, or their beginning.
-func (t *tree) named(client []bool) (ids []string) {
+func (t *tree) named() (ids []string) {
 	all := map[string]bool{}
 	for i := range t.nodes {
-		if id := t.nodes[i].id; id != "" && !client[i] {
+		if id := t.nodes[i].id; id != "" && !t.ofClient[i] {
 			all[id] = true
 		}
 	}
 	looked := map[string]bool{}
 	for i := range t.nodes {
 		n := &t.nodes[i]
-		if !client[i] || !n.did || n.kind == record.KindWorkload {
+		if !t.ofClient[i] || !n.did || n.kind == record.KindWorkload {
 			continue
 		}
 		short := slices.Contains(daemonClients, n.program) && asks(&n.command) == asksNothing

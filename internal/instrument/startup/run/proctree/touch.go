@@ -15,10 +15,10 @@ const maxTouching = 64
 // touched takes the containers that clients of engines can have meant by a name,
 // which calls of runtimes do not have: docker exec web. After such a client runtimes
 // have to be called as it asks, and for one container only.
-func (t *tree) touched(c *claims, client []bool) {
+func (t *tree) touched(c *claims) {
 	for i, looked := 0, 0; i < len(t.nodes) && looked < maxTouching; i++ {
 		n := &t.nodes[i]
-		if !client[i] || !t.isClient(i) {
+		if !t.ofClient[i] || !t.isClient(i) {
 			continue
 		}
 		verbs := touching[n.asksFor()]
@@ -26,7 +26,7 @@ func (t *tree) touched(c *claims, client []bool) {
 			continue
 		}
 		looked++
-		others, known := t.usedWith(c, client, n, verbs)
+		others, known := t.usedWith(c, n, verbs)
 		switch {
 		case known, len(others) == 0:
 		case len(others) == 1:
@@ -41,12 +41,12 @@ func (t *tree) touched(c *claims, client []bool) {
 // usedWith are the containers that runtimes were called for with one of the verbs
 // while a client ran; known says that one of them is the start's, so that the client
 // meant it by its id.
-func (t *tree) usedWith(c *claims, client []bool, by *node, verbs []string) (others []*group, known bool) {
+func (t *tree) usedWith(c *claims, by *node, verbs []string) (others []*group, known bool) {
 	seen := map[string]bool{}
 	for i := range t.nodes {
 		n := &t.nodes[i]
 		late := by.ended != 0 && n.born > by.ended
-		if client[i] || !n.call || n.id == "" || n.born < by.exec || late || !slices.Contains(verbs, n.verb) {
+		if t.ofClient[i] || !n.call || n.id == "" || n.born < by.exec || late || !slices.Contains(verbs, n.verb) {
 			continue
 		}
 		known = known || c.mine[n.id]

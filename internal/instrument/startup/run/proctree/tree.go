@@ -38,15 +38,16 @@ type node struct {
 
 // tree is what happened to processes, parents before children.
 type tree struct {
-	asked  Asked
-	nodes  []node
-	events []tracer.Event // in order of time
-	whose  []int          // the node of each event, -1 of none
-	alive  map[int]int    // pid → its node
-	client int            // node of the command that was started, -1
-	since  int64          // when a daemon can have been asked at the earliest
-	above  []string       // of each node the nearest id above it
-	under  []int          // of each node the root that it descends from, -1 none
+	asked    Asked
+	nodes    []node
+	events   []tracer.Event // in order of time
+	whose    []int          // the node of each event, -1 of none
+	alive    map[int]int    // pid → its node
+	client   int            // node of the command that was started, -1
+	ofClient []bool         // of each node whether it descends from that command
+	since    int64          // when a daemon can have been asked at the earliest
+	above    []string       // of each node the nearest id above it
+	under    []int          // of each node the root that it descends from, -1 none
 }
 
 // grow makes nodes of events.
