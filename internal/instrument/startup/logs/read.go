@@ -21,7 +21,7 @@ type Source struct {
 	// recognised without it where an entry begins with its cursor.
 	Journal bool
 	// Line is how many lines of its file precede it: a file may be read in several
-	// pieces, see [Segments].
+	// pieces, see [Look].
 	Line int64
 	// Lines are the numbers that its lines have, where they were put in order.
 	Lines []int64
