@@ -2,7 +2,7 @@ package app
 
 import (
 	"cmp"
-	"maps"
+	"math"
 	"slices"
 
 	"github.com/tare-bench/tare/internal/core/figure"
@@ -10,118 +10,51 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// values are those of a row, round by round.
-type values struct {
-	throughput, ready, first, errored, all, client, beside, busy, steal stat.Rounds
-	latency                                                             []stat.Rounds
-	roles                                                               map[record.Role]stat.Rounds
-	pressed                                                             map[[2]string]stat.Rounds
-}
-
-func newValues() *values {
-	v := &values{stat.Rounds{}, stat.Rounds{}, stat.Rounds{}, stat.Rounds{}, stat.Rounds{}, stat.Rounds{}, stat.Rounds{}, stat.Rounds{}, stat.Rounds{},
-		nil, map[record.Role]stat.Rounds{}, map[[2]string]stat.Rounds{}}
-	for range quantiles {
-		v.latency = append(v.latency, stat.Rounds{})
+// figures makes those of the row from its windows.
+func (r *Row) figures() {
+	ns := func(quantity string, of func(*Window) float64, more ...string) figure.Figure {
+		return r.over(quantity, figure.Nanoseconds, figure.Less, of, more...)
 	}
-	return v
-}
-
-// add takes a window with so many answers.
-func (v *values) add(w *Window, answered int64) {
-	n, s := w.Round, w.Sent
-	put(v.throughput, n, s.QPS)
-	if s.Requests > 0 {
-		put(v.errored, n, float64(s.Errors)/float64(s.Requests))
-	}
-	if w.Ready > 0 && w.Neighbour == "" { // a neighbour comes after the first answer
-		put(v.ready, n, float64(w.Ready-w.Start))
-		if w.First > 0 { // only a request has a time of its own
-			put(v.first, n, float64(w.First))
-		}
-	}
-	if answered > 0 {
-		for i, q := range quantiles {
-			put(v.latency[i], n, float64(q.of(s)))
-		}
-		v.cpu(w, float64(answered))
-	}
-	if w.BesideCPU != nil && w.Seen.Took > 0 {
-		put(v.beside, n, float64(*w.BesideCPU)/float64(w.Seen.Took))
-	}
-	put(v.busy, n, w.Seen.Busy)
-	put(v.steal, n, w.Seen.Steal)
-	if w.Seen.HavePSI {
-		v.press("node", n, &Pressure{w.Seen.PSICPU, w.Seen.PSIMemory, w.Seen.PSIIO})
-	}
-	v.press("workload", n, w.Own)
-	v.press("neighbour", n, w.Beside)
-}
-
-// cpu adds what roles used for a request. What every sandbox of the target has together
-// is among it: a daemon's time is its whole.
-func (v *values) cpu(w *Window, answered float64) {
-	put(v.client, w.Round, float64(w.ClientCPU)/answered)
-	if len(w.Seen.CPU) == 0 {
-		return
-	}
-	var sum float64
-	for _, t := range w.Seen.CPU {
-		each := float64(t.NS) / answered
-		sum += each
-		if v.roles[t.Role] == nil {
-			v.roles[t.Role] = stat.Rounds{}
-		}
-		put(v.roles[t.Role], w.Round, each)
-	}
-	if !w.CPUPartly {
-		put(v.all, w.Round, sum)
-	}
-}
-
-func (v *values) press(of string, round int, p *Pressure) {
-	if p == nil {
-		return
-	}
-	for resource, share := range map[string]float64{"cpu": p.CPU, "memory": p.Memory, "io": p.IO} {
-		key := [2]string{of, resource}
-		if v.pressed[key] == nil {
-			v.pressed[key] = stat.Rounds{}
-		}
-		put(v.pressed[key], round, share)
-	}
-}
-
-// figures gives the row its own.
-func (v *values) figures(r *Row) {
-	r.Throughput = r.about("throughput", figure.PerSecond, figure.More, v.throughput)
+	r.Throughput = r.over("throughput", figure.PerSecond, figure.More, func(w *Window) float64 { return w.Sent.QPS })
 	r.Throughput.Failed, r.Throughput.Total = int(r.Errors), int(r.Requests)
-	for i, q := range quantiles {
-		r.Latency = append(r.Latency, r.about("latency", figure.Nanoseconds, figure.Less, v.latency[i], "quantile", q.Name))
+	for _, q := range quantiles {
+		r.Latency = append(r.Latency, ns("latency", func(w *Window) float64 { return ifKnown(w.answers() > 0, q.of(w.Sent)) }, "quantile", q.Name))
 	}
-	r.Ready = r.about("first-answer", figure.Nanoseconds, figure.Less, v.ready)
+	// A neighbour comes after the first answer, and only a request has a time of its own.
+	ready := func(w *Window) bool { return w.Ready > 0 && w.Neighbour == "" }
+	r.Ready = ns("first-answer", func(w *Window) float64 { return ifKnown(ready(w), w.Ready-w.Start) })
 	if r.AtMost > r.Asked/2 {
 		r.Ready.AtMost, r.Ready.Verdict = true, figure.AtMost
 	}
-	r.First = r.about("first-request", figure.Nanoseconds, figure.Less, v.first)
-	r.Errored = r.about("errors", figure.Ratio, figure.Less, v.errored)
-	perRequest := func(role record.Role, values stat.Rounds) RoleCPU {
-		return RoleCPU{role, r.about("cpu-per-request", figure.Nanoseconds, figure.Less, values, "role", string(role))}
+	r.First = ns("first-request", func(w *Window) float64 { return ifKnown(ready(w) && w.First > 0, w.First) })
+	r.Errored = r.over("errors", figure.Ratio, figure.Less, func(w *Window) float64 { return float64(w.Sent.Errors) / float64(w.Sent.Requests) })
+	perRequest := func(role record.Role) RoleCPU {
+		return RoleCPU{role, ns("cpu-per-request", func(w *Window) float64 { return w.used(role) / float64(w.answers()) }, "role", string(role))}
 	}
-	r.CPU = []RoleCPU{perRequest(allRoles, v.all)}
-	for _, role := range slices.SortedFunc(maps.Keys(v.roles), func(a, b record.Role) int {
-		return cmp.Or(cmp.Compare(figure.Median(v.roles[b]).Value, figure.Median(v.roles[a]).Value), cmp.Compare(a, b))
-	}) {
-		r.CPU = append(r.CPU, perRequest(role, v.roles[role]))
+	for _, w := range r.windows {
+		for _, t := range w.Seen.CPU {
+			if w.answers() > 0 && r.role(t.Role) == nil {
+				r.CPU = append(r.CPU, perRequest(t.Role))
+			}
+		}
 	}
-	r.ClientCPU = r.about("cpu-per-request", figure.Nanoseconds, "", v.client, "role", "client")
-	r.BesideCPU = r.about("neighbour-cpu", figure.CPUs, "", v.beside)
-	r.Busy = r.about("node-busy", figure.CPUs, figure.Less, v.busy)
-	r.Steal = r.about("steal", figure.CPUs, figure.Less, v.steal)
-	for _, of := range []string{"node", "workload", "neighbour"} {
-		for _, resource := range []string{"cpu", "memory", "io"} {
-			if values := v.pressed[[2]string{of, resource}]; values != nil {
-				r.Pressed = append(r.Pressed, Pressed{of, resource, r.about("pressure", figure.Ratio, figure.Less, values, "of", of, "resource", resource)})
+	slices.SortFunc(r.CPU, func(a, b RoleCPU) int { return cmp.Or(cmp.Compare(b.Value, a.Value), cmp.Compare(a.Role, b.Role)) })
+	r.CPU = slices.Insert(r.CPU, 0, perRequest(allRoles))
+	r.ClientCPU = ns("cpu-per-request", func(w *Window) float64 { return float64(w.ClientCPU) / float64(w.answers()) }, "role", "client")
+	r.BesideCPU = r.over("neighbour-cpu", figure.CPUs, "", func(w *Window) float64 {
+		if w.BesideCPU == nil {
+			return math.NaN()
+		}
+		return float64(*w.BesideCPU) / float64(w.Seen.Took)
+	})
+	r.ClientCPU.Better = ""
+	r.Busy = r.over("node-busy", figure.CPUs, figure.Less, func(w *Window) float64 { return w.Seen.Busy })
+	r.Steal = r.over("steal", figure.CPUs, figure.Less, func(w *Window) float64 { return w.Seen.Steal })
+	for _, of := range waiters {
+		for _, resource := range resources {
+			share := r.over("pressure", figure.Ratio, figure.Less, func(w *Window) float64 { return w.pressure(of, resource) }, "of", of, "resource", resource)
+			if share.Known() {
+				r.Pressed = append(r.Pressed, Pressed{of, resource, share})
 			}
 		}
 	}
@@ -129,6 +62,56 @@ func (v *values) figures(r *Row) {
 
 // allRoles stands for all roles of a target together.
 const allRoles record.Role = "all"
+
+// used is the CPU time of a role, ns, or of all where it is known of each. What every
+// sandbox of the target has together is among it: a daemon's time is its whole.
+func (w *Window) used(role record.Role) float64 {
+	sum, known := int64(0), false
+	for _, t := range w.Seen.CPU {
+		if role == t.Role || role == allRoles {
+			sum, known = sum+t.NS, true
+		}
+	}
+	return ifKnown(known && !(role == allRoles && w.CPUPartly), sum)
+}
+
+// Who waits, and for what.
+var (
+	waiters   = []string{"node", "workload", "neighbour"}
+	resources = []string{"cpu", "memory", "io"}
+)
+
+// pressure is for which share of the window one of the waiters waited for something.
+func (w *Window) pressure(of, resource string) float64 {
+	p := map[string]*Pressure{"workload": w.Own, "neighbour": w.Beside}[of]
+	if of == "node" && w.Seen.HavePSI {
+		p = &Pressure{w.Seen.PSICPU, w.Seen.PSIMemory, w.Seen.PSIIO}
+	}
+	if p == nil {
+		return math.NaN()
+	}
+	return map[string]float64{"cpu": p.CPU, "memory": p.Memory, "io": p.IO}[resource]
+}
+
+// ifKnown is a value, or no number where it is not known.
+func ifKnown(known bool, v int64) float64 {
+	if !known {
+		return math.NaN()
+	}
+	return float64(v)
+}
+
+// over is a figure of what the windows have of something; those are left out of which it is
+// no number.
+func (r *Row) over(quantity string, unit figure.Unit, better figure.Direction, of func(*Window) float64, more ...string) figure.Figure {
+	values := stat.Rounds{}
+	for _, w := range r.windows {
+		if v := of(w); stat.Finite(v) {
+			values[w.Round] = v
+		}
+	}
+	return r.about(quantity, unit, better, values, more...)
+}
 
 // about makes a figure of the row's, with more labels.
 func (r *Row) about(quantity string, unit figure.Unit, better figure.Direction, values stat.Rounds, more ...string) figure.Figure {

@@ -129,16 +129,14 @@ func (r *Row) take(w *Window) bool {
 func (r *Row) sum(limit float64) {
 	slices.SortStableFunc(r.windows, func(a, b *Window) int { return a.Round - b.Round })
 	r.Rounds = len(r.windows)
-	values := newValues()
 	for i, w := range r.windows {
 		s, seen := w.Sent, w.Seen
-		answered := s.Requests - s.Errors
 		r.Requests, r.Errors, r.Unsent = r.Requests+s.Requests, r.Errors+s.Errors, r.Unsent+s.Unsent
 		for why, n := range s.Failures {
 			r.Causes[why] += n
 		}
-		if i == 0 || answered < r.Fewest {
-			r.Fewest = answered
+		if answers := w.answers(); i == 0 || answers < r.Fewest {
+			r.Fewest = answers
 		}
 		r.Client = s.Client
 		r.unpressed("workload", w.Unpressed)
@@ -157,7 +155,6 @@ func (r *Row) sum(limit float64) {
 		if w.Neighbour != "" && w.BesideCPU == nil {
 			r.PartlyBeside++
 		}
-		values.add(w, answered)
 		if took := float64(seen.Took); took > 0 {
 			r.clientShare = max(r.clientShare, float64(w.ClientCPU)/took)
 			r.held = max(r.held, float64(seen.Throttled)/took)
@@ -166,7 +163,7 @@ func (r *Row) sum(limit float64) {
 			}
 		}
 	}
-	values.figures(r)
+	r.figures()
 }
 
 // unpressed counts a window in which no pressure of somebody's cgroup is known.
@@ -181,6 +178,9 @@ func (r *Row) unpressed(of, why string) {
 	}
 	r.Unpressed[i].Windows++
 }
+
+// answers are the requests that had one.
+func (w *Window) answers() int64 { return max(w.Sent.Requests-w.Sent.Errors, 0) }
 
 // inside is the CPU time of the roles that a limit of the workload holds, ns.
 func inside(all []record.RoleTime) (ns int64) {
@@ -297,11 +297,4 @@ func (t *Table) rows(baseline string) figure.Rows {
 		quantity("first answer", func(r *Row) *figure.Figure { return &r.Ready })
 	}
 	return out
-}
-
-// put keeps what is a number.
-func put(values stat.Rounds, round int, v float64) {
-	if stat.Finite(v) {
-		values[round] = v
-	}
 }

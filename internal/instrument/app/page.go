@@ -100,9 +100,7 @@ func (j *Judgement) requests(t *Table) *page.Section {
 	m.Draw(page.Estimates)
 	m.AddUnless("× host", t.each(func(r *Row) page.Cell { return times(&r.OfHost) }))
 	for i, q := range quantiles {
-		m.Add(q.Name, t.each(func(r *Row) page.Cell {
-			return page.Value(quantile(r, i), page.Duration)
-		}))
+		m.Add(q.Name, t.each(func(r *Row) page.Cell { return page.Value(&r.Latency[i], page.Duration) }))
 	}
 	m.AddUnless("first answer", t.each(func(r *Row) page.Cell { return page.Value(&r.Ready, page.Duration) }))
 	m.AddUnless("first request", t.each(func(r *Row) page.Cell { return page.Value(&r.First, page.Duration) }))
@@ -126,13 +124,6 @@ func (j *Judgement) requests(t *Table) *page.Section {
 	}
 	s.Draw(throughputChart(t), latencyChart(t))
 	return s
-}
-
-func quantile(r *Row, i int) *figure.Figure {
-	if i < len(r.Latency) {
-		return &r.Latency[i]
-	}
-	return nil
 }
 
 // latencies says what the latencies are of.
@@ -205,8 +196,8 @@ func (j *Judgement) neighbours() *page.Section {
 	}
 	add("p99 × alone", func(r *Row) page.Cell { return times(&r.P99OfAlone) })
 	s.Table.AddUnless("its CPUs", page.Each(rows, func(r **Row) page.Cell { return page.Value(&(*r).BesideCPU, page.Significant) }))
-	for _, of := range []string{"node", "workload", "neighbour"} {
-		for _, resource := range []string{"cpu", "memory", "io"} {
+	for _, of := range waiters {
+		for _, resource := range resources {
 			s.Table.AddUnless("PSI "+of+" "+resource+" %", page.Each(rows, func(r **Row) page.Cell { return page.Value((*r).pressure(of, resource), page.Hundred) }))
 		}
 	}
