@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -139,7 +140,8 @@ func (j *Judgement) failures(r *Row, add func(record.Finding)) {
 	}
 	if r.Errors > 0 {
 		var causes []string
-		for _, why := range slices.SortedFunc(maps.Keys(r.Causes), func(a, b string) int { return int(r.Causes[b] - r.Causes[a]) }) {
+		oftenest := func(a, b string) int { return cmp.Or(cmp.Compare(r.Causes[b], r.Causes[a]), cmp.Compare(a, b)) }
+		for _, why := range slices.SortedFunc(maps.Keys(r.Causes), oftenest) {
 			causes = append(causes, fmt.Sprintf("%s (%d)", why, r.Causes[why]))
 		}
 		add(record.Finding{Code: foundErrors, Level: finding.Error, Target: r.Target,

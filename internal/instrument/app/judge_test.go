@@ -97,6 +97,19 @@ func TestFindingsSayWhatHeldTheLoadBack(t *testing.T) {
 	}
 }
 
+func TestCausesThatAreAsFrequentAreToldInOneOrder(t *testing.T) {
+	t.Parallel()
+	j := recorded(t, func(*Options) {}, func(w *Window) {
+		w.Sent.Errors, w.Sent.Failures = 26, map[string]int64{"z": 6}
+		for why := 'a'; why < 'u'; why++ {
+			w.Sent.Failures[string(why)] = 1
+		}
+	})
+	if want := "312 of 60000 requests failed: z (72), a (12), b (12), c (12), d (12), "; !strings.HasPrefix(j.Found[0].Message, want) {
+		t.Errorf("%s", j.Found[0].Message)
+	}
+}
+
 func TestAnOutcomeIsComparedInItsOwnRounds(t *testing.T) {
 	t.Parallel()
 	j := recorded(t, func(o *Options) { o.Neighbours = []string{"spin 2cpu"} }, func(w *Window) {
