@@ -252,7 +252,7 @@ func (j *Judgement) steps(t *Target, visits []*ledger.Visit) {
 // booksOf are the ledger of the step's idle phase.
 func booksOf(visits []*ledger.Visit, target string, s *seen, cpus int) *ledger.Ledger {
 	for _, v := range visits {
-		if v.Target() != target || v.Round() != s.round {
+		if v.Target != target || v.Round != s.round {
 			continue
 		}
 		for i := range v.Phases {
@@ -369,7 +369,7 @@ func AtMost(samples []record.Sample) bool {
 func (j *Judgement) leavings(t *Target, visits []*ledger.Visit) {
 	left := map[string]stat.Rounds{}
 	for _, v := range visits {
-		if v.Target() != t.Info.Name || v.After == nil || v.After.LeftBeside == nil {
+		if v.Target != t.Info.Name || v.After == nil || v.After.LeftBeside == nil {
 			continue
 		}
 		for of, n := range map[string]int{"cgroups": len(v.After.Left), "processes": len(v.After.LeftBeside.Processes), "mounts": len(v.After.LeftBeside.Mounts)} {
@@ -379,7 +379,7 @@ func (j *Judgement) leavings(t *Target, visits []*ledger.Visit) {
 			if left[of] == nil {
 				left[of] = stat.Rounds{}
 			}
-			left[of][v.Round()] = float64(n)
+			left[of][v.Round] = float64(n)
 		}
 	}
 	for _, of := range []string{"cgroups", "processes", "mounts"} {

@@ -132,7 +132,7 @@ func (j *judging) around() {
 		a := Around{Target: j.Targets[i].Name}
 		var visits []*ledger.Visit
 		for _, v := range j.visits {
-			if v.Target() == a.Target && v.Before != nil && v.After != nil {
+			if v.Target == a.Target && v.Before != nil && v.After != nil {
 				visits = append(visits, v)
 			}
 		}
@@ -168,7 +168,7 @@ func overVisits(visits []*ledger.Visit, quantity string, unit figure.Unit, label
 	values := stat.Rounds{}
 	for _, v := range visits {
 		if x, known := of(v); known {
-			values[v.Round()] = x
+			values[v.Round] = x
 		}
 	}
 	f := newFigure(quantity, unit, labels, estimate(values))

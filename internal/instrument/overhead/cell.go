@@ -18,7 +18,7 @@ func (j *judging) cell(target string, s step) Cell {
 	var whole []*closedPhase
 	for _, p := range j.phases {
 		switch {
-		case p.visit.Target() != target || p.phase.Name != s.name || p.phase.Sandboxes != s.n:
+		case p.visit.Target != target || p.phase.Name != s.name || p.phase.Sandboxes != s.n:
 		case p.failure != nil:
 			c.Failed++
 			if c.Failure == nil {
@@ -48,7 +48,7 @@ func (j *judging) cell(target string, s step) Cell {
 	over := func(quantity string, unit figure.Unit, values stat.Rounds) figure.Figure {
 		f := newFigure(quantity, unit, labels, figure.Median(values))
 		for i, p := range whole {
-			f.Rounds = append(f.Rounds, figure.Round{Round: p.visit.Round(), Value: values[i]})
+			f.Rounds = append(f.Rounds, figure.Round{Round: p.visit.Round, Value: values[i]})
 		}
 		return f
 	}
@@ -148,9 +148,9 @@ func (j *judging) calibrate(c *Cell, rounds []*closedPhase) {
 		}
 		switch {
 		case kindOf(p.phase.Name) == PhaseLoad:
-			above[p.visit.Round()] = memory / n
+			above[p.visit.Round] = memory / n
 			if qps := answersPerSecond(w); qps > 0 {
-				asked[p.visit.Round()] = qps
+				asked[p.visit.Round] = qps
 			}
 			c.Errors += w.Errors
 		case w.Hold > 0:

@@ -173,7 +173,7 @@ func (j *judging) needs(t *Table, c *Cell) needs {
 	for i, p := range c.counts {
 		one := j.needsIn(t, c, p)
 		if i == 0 || one.memory > out.memory {
-			out.round, out.memory, out.own, out.parts = p.visit.Round()+1, one.memory, one.own, one.parts
+			out.round, out.memory, out.own, out.parts = p.visit.Round+1, one.memory, one.own, one.parts
 		}
 		if one.cpu > out.cpu {
 			out.cpu, out.cpuParts = one.cpu, one.cpuParts

@@ -187,7 +187,7 @@ func (l *listed) everyRound(figures []figure.Figure, c *Cell) {
 		for i := range figures {
 			f := &figures[i]
 			if v, ok := values[f.Quantity+" "+f.Labels.String()]; ok {
-				f.Rounds = append(f.Rounds, figure.Round{Round: p.visit.Round(), Value: v})
+				f.Rounds = append(f.Rounds, figure.Round{Round: p.visit.Round, Value: v})
 			}
 		}
 	}

@@ -120,7 +120,7 @@ func (j *judging) incomplete(target string) {
 	rounds, all, ended := 0, 0, 0
 	var sum record.Problems
 	for _, p := range j.phases {
-		if p.failure != nil || p.visit.Target() != target {
+		if p.failure != nil || p.visit.Target != target {
 			continue
 		}
 		all++
@@ -155,7 +155,7 @@ func (j *judging) left(target string) {
 	var all []string
 	visits := 0
 	for _, v := range j.visits {
-		if v.After == nil || v.Target() != target || len(v.After.Left) == 0 {
+		if v.After == nil || v.Target != target || len(v.After.Left) == 0 {
 			continue
 		}
 		visits++
@@ -180,7 +180,7 @@ func firstOf(all []string, n int) string {
 func (j *judging) sampling(target string) {
 	missed, ticks, unsettled, read := 0, 0, 0, 0
 	for _, v := range j.visits {
-		if v.Target() != target {
+		if v.Target != target {
 			continue
 		}
 		rs := []*record.Reading{v.Before, v.After}

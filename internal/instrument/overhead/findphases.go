@@ -90,7 +90,7 @@ func (j *judging) spin(c *Cell, put func(by float64, t *Table, code, level, mess
 func (j *judging) overcounted(target string) {
 	var worst *closedPhase
 	for _, p := range j.phases {
-		if p.failure != nil || p.visit.Target() != target || !p.visit.Before.Settled || !p.phase.End.Settled {
+		if p.failure != nil || p.visit.Target != target || !p.visit.Before.Settled || !p.phase.End.Settled {
 			continue
 		}
 		if l := &p.ledger; l.Uncharged < -(kernelBound+l.Uncertainty) && (worst == nil || l.Uncharged < worst.ledger.Uncharged) {

@@ -92,7 +92,7 @@ func byRound(c *Cell, of func(*ledger.Ledger) (float64, bool)) stat.Rounds {
 	out := stat.Rounds{}
 	for _, p := range c.counts {
 		if v, known := of(&p.ledger); known {
-			out[p.visit.Round()] = v
+			out[p.visit.Round] = v
 		}
 	}
 	return out

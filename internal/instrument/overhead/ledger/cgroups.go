@@ -11,33 +11,33 @@ import (
 // groups of the sandboxes with the same charge, at the same depth, with the same
 // roles in them.
 type Cgroup struct {
-	Charge record.Charge `json:"charge"`
-	Around bool          `json:"around,omitempty"` // those of sandboxes are made in it, and others' may be
-	Nested bool          `json:"nested,omitempty"`
-	Roles  []record.Role `json:"roles,omitempty"` // of the target, in it or below
-	Path   string        `json:"path"`            // of the first
-	Count  int           `json:"count"`
+	Charge record.Charge
+	Around bool // those of sandboxes are made in it, and others' may be
+	Nested bool
+	Roles  []record.Role // of the target, in it or below
+	Path   string        // of the first
+	Count  int
 
 	// What follows is of all of them together: at the end of the phase, or on average
 	// over it. Each is nil where one of them has no such reading.
-	Tasks  *int64   `json:"tasks,omitempty"`  // processes and threads
-	CPU    *float64 `json:"cpu,omitempty"`    // CPUs
-	Memory *int64   `json:"memory,omitempty"` // bytes, page cache with it
-	Input  *float64 `json:"input,omitempty"`  // bytes per second that were read from devices
-	Output *float64 `json:"output,omitempty"` // and written; on cgroup v1 what is written through the page cache is nobody's
+	Tasks  *int64   // processes and threads
+	CPU    *float64 // CPUs
+	Memory *int64   // bytes, page cache with it
+	Input  *float64 // bytes per second that were read from devices
+	Output *float64 // and written; on cgroup v1 what is written through the page cache is nobody's
 }
 
 // cgroups lists the groups of a target, those around first.
 func (b *books) cgroups() {
 	for i := range b.end.Around {
 		g := &b.end.Around[i]
-		if !slices.ContainsFunc(b.end.Groups, func(o record.Group) bool { return o.Path == g.Path }) {
-			b.l.Cgroups = append(b.l.Cgroups, b.cgroup(g, groupIn(b.begin, g.Path), true))
+		if groupAt(b.end.Groups, g.Path) == nil {
+			b.l.Cgroups = append(b.l.Cgroups, b.cgroup(g, groupAt(b.begin.Around, g.Path), true))
 		}
 	}
 	for i := range b.end.Groups {
 		g := &b.end.Groups[i]
-		one := b.cgroup(g, groupAt(b.begin, g.Path), false)
+		one := b.cgroup(g, groupAt(b.begin.Groups, g.Path), false)
 		k := slices.IndexFunc(b.l.Cgroups, func(o Cgroup) bool {
 			return g.Charge != record.ChargeShared && o.Charge == one.Charge && o.Nested == one.Nested && slices.Equal(o.Roles, one.Roles)
 		})
@@ -47,18 +47,6 @@ func (b *books) cgroups() {
 			b.l.Cgroups[k].join(&one)
 		}
 	}
-}
-
-// groupIn is a group around.
-func groupIn(r *record.Reading, at string) *record.Group {
-	if r != nil {
-		for i := range r.Around {
-			if r.Around[i].Path == at {
-				return &r.Around[i]
-			}
-		}
-	}
-	return nil
 }
 
 func (b *books) cgroup(g, old *record.Group, around bool) Cgroup {

@@ -1,8 +1,10 @@
 package ledger
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/tare-bench/tare/record"
@@ -28,12 +30,14 @@ func Close(before, begin, end *record.Reading) (Ledger, error) {
 	case end.Time < before.Time:
 		return Ledger{}, fmt.Errorf("the phase's end (%d ns) was read before its visit began (%d ns)", end.Time, before.Time)
 	}
+	if begin == nil {
+		begin = &record.Reading{Time: end.Time} // in which no time went by
+	}
 	b := &books{before: before, begin: begin, end: end, rows: map[record.Role]*Row{}}
+	b.was, b.began, b.is = byIdentity(before), byIdentity(begin), byIdentity(end)
 	b.l.Complete = unread(&before.Problems) == 0 && unread(&end.Problems) == 0 && b.everyLane()
 	b.l.Problems = before.Problems
-	if begin != nil {
-		b.l.Problems.Add(&begin.Problems)
-	}
+	b.l.Problems.Add(&begin.Problems)
 	b.l.Problems.Add(&end.Problems)
 	b.once()
 	b.memory()
@@ -53,15 +57,16 @@ func Close(before, begin, end *record.Reading) (Ledger, error) {
 // books is a ledger in the making.
 type books struct {
 	before, begin, end *record.Reading
+	was, began, is     map[identity]*record.Process // of these three
 
 	l    Ledger
 	rows map[record.Role]*Row
 	// Of the sandboxes' own groups those that no other of them holds, which
-	// account memory and CPU time; and those that are shared.
-	memoryTops, cpuTops, sharedTops []*record.Group
-	accounted                       int64                     // of the kernel's rows, what the node's books know by kind
-	boxKernel, boxUnmapped          int64                     // of the sandboxes, without their daemons
-	twice                           map[*record.Process]int64 // bytes of huge pages that are counted with another, see once
+	// account memory and CPU time.
+	memoryTops, cpuTops    []*record.Group
+	accounted              int64                     // of the kernel's rows, what the node's books know by kind
+	boxKernel, boxUnmapped int64                     // of the sandboxes, without their daemons
+	twice                  map[*record.Process]int64 // bytes of huge pages that are counted with another, see once
 }
 
 // identity tells a process from a later one with its pid.
@@ -70,13 +75,12 @@ type identity struct {
 	start uint64
 }
 
+func idOf(p *record.Process) identity { return identity{p.Pid, p.Start} }
+
 func byIdentity(r *record.Reading) map[identity]*record.Process {
 	all := map[identity]*record.Process{}
-	if r != nil {
-		for i := range r.Processes {
-			p := &r.Processes[i]
-			all[identity{p.Pid, p.Start}] = p
-		}
+	for i := range r.Processes {
+		all[idOf(&r.Processes[i])] = &r.Processes[i]
 	}
 	return all
 }
@@ -97,13 +101,12 @@ func (r *Row) rule(text string) {
 // memory enters what processes have: each by its PSS, less what it had before.
 // One that was there before and is gone has given its memory back.
 func (b *books) memory() {
-	then, now := byIdentity(b.before), byIdentity(b.end)
 	for i := range b.end.Processes {
 		p := &b.end.Processes[i]
 		r := b.row(p.Role)
 		r.Processes++
 		r.rule(p.Rule)
-		old := then[identity{p.Pid, p.Start}]
+		old := b.was[idOf(p)]
 		if !p.Read || old != nil && !old.Read {
 			b.l.Complete = false
 			continue
@@ -119,16 +122,15 @@ func (b *books) memory() {
 	}
 	for i := range b.before.Processes {
 		p := &b.before.Processes[i]
-		if now[identity{p.Pid, p.Start}] != nil {
-			continue
-		}
-		if !p.Read {
+		switch {
+		case b.is[idOf(p)] != nil:
+		case !p.Read:
 			b.l.Complete = false
-			continue
+		default:
+			r := b.row(p.Role)
+			r.Memory = r.Memory.minus(has(p))
+			r.rule("less a process that was there before and is gone")
 		}
-		r := b.row(p.Role)
-		r.Memory = r.Memory.minus(has(p))
-		r.rule("less a process that was there before and is gone")
 	}
 }
 
@@ -152,13 +154,12 @@ func unread(p *record.Problems) int { return p.Denied + p.Broken }
 // a daemon may have been replaced by another while it was read before.
 func (b *books) everyLane() bool {
 	lanes := map[int]bool{}
-	then := byIdentity(b.before)
 	vanished := b.before.Problems.Gone+b.before.Problems.Reused > 0
 	for i := range b.end.Processes {
 		p := &b.end.Processes[i]
 		if p.Lane >= 0 {
 			lanes[p.Lane] = true
-		} else if vanished && p.Role == record.RoleDaemon && then[identity{p.Pid, p.Start}] == nil {
+		} else if vanished && p.Role == record.RoleDaemon && b.was[idOf(p)] == nil {
 			return false
 		}
 	}
@@ -218,18 +219,9 @@ func (b *books) total() {
 }
 
 // order is that of [Roles], and then by name.
-func order(rows map[record.Role]*Row) []record.Role {
-	var known, more []record.Role
-	for _, role := range Roles {
-		if rows[role] != nil {
-			known = append(known, role)
-		}
-	}
-	for role := range rows {
-		if !slices.Contains(Roles, role) {
-			more = append(more, role)
-		}
-	}
-	slices.Sort(more)
-	return append(known, more...)
+func order[V any](rows map[record.Role]V) []record.Role {
+	place := func(role record.Role) uint { return uint(slices.Index(Roles, role)) } // of −1 behind all
+	return slices.SortedFunc(maps.Keys(rows), func(a, b record.Role) int {
+		return cmp.Or(cmp.Compare(place(a), place(b)), cmp.Compare(a, b))
+	})
 }

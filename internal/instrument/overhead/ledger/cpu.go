@@ -12,12 +12,7 @@ import (
 const tick = int64(10 * time.Millisecond)
 
 // took is the length of the phase in ns, 0 where its begin is not there.
-func (b *books) took() int64 {
-	if b.begin == nil {
-		return 0
-	}
-	return max(b.end.Time-b.begin.Time, 0)
-}
+func (b *books) took() int64 { return max(b.end.Time-b.begin.Time, 0) }
 
 // used is a process's CPU time in the phase, ns.
 type used struct {
@@ -35,12 +30,11 @@ func (b *books) cpu() {
 	if took == 0 {
 		return
 	}
-	then := byIdentity(b.begin)
 	spent := make([]used, len(b.end.Processes))
 	ns, unknown := map[record.Role]int64{}, map[record.Role]bool{}
 	for i := range b.end.Processes {
 		p := &b.end.Processes[i]
-		spent[i] = b.spent(p, then[identity{p.Pid, p.Start}])
+		spent[i] = b.spent(p, b.began[idOf(p)])
 		u := spent[i]
 		ns[p.Role] += u.all - u.vcpu
 		unknown[p.Role] = unknown[p.Role] || !u.known
@@ -118,10 +112,9 @@ func (b *books) spent(p, old *record.Process) used {
 
 // lost says of which roles processes ended in the phase.
 func (b *books) lost(unknown map[record.Role]bool) {
-	now := byIdentity(b.end)
 	ended := map[record.Role]int{}
 	for i := range b.begin.Processes {
-		if p := &b.begin.Processes[i]; now[identity{p.Pid, p.Start}] == nil {
+		if p := &b.begin.Processes[i]; b.is[idOf(p)] == nil {
 			ended[p.Role]++
 		}
 	}
@@ -197,12 +190,11 @@ func (b *books) byGroups(spent []used, ns map[record.Role]int64, unknown map[rec
 // that ended in the phase, and were waited for by one that is still there. One that
 // nobody waited for (SIGCHLD ignored) is in no clock, see times(2).
 func (b *books) waited(ns map[record.Role]int64) {
-	then, now := byIdentity(b.begin), byIdentity(b.end)
 	sum := int64(0)
 	for i := range b.end.Processes {
 		if p := &b.end.Processes[i]; p.Role == record.RoleWorkload {
 			sum += p.Waited
-			if old := then[identity{p.Pid, p.Start}]; old != nil {
+			if old := b.began[idOf(p)]; old != nil {
 				sum -= old.Waited
 			}
 		}
@@ -214,7 +206,7 @@ func (b *books) waited(ns map[record.Role]int64) {
 	for i := range b.begin.Processes {
 		parents[b.begin.Processes[i].Pid] = &b.begin.Processes[i]
 	}
-	gone := func(p *record.Process) bool { return now[identity{p.Pid, p.Start}] == nil }
+	gone := func(p *record.Process) bool { return b.is[idOf(p)] == nil }
 	for i := range b.begin.Processes {
 		p := &b.begin.Processes[i]
 		if p.Role != record.RoleWorkload || !gone(p) {

@@ -22,22 +22,20 @@ func Own(role record.Role) bool {
 // report every sandbox reports no sum.
 func (b *books) engine() {
 	truth := b.boxKernel + b.boxUnmapped
-	then := byIdentity(b.before)
 	for i := range b.end.Processes {
 		p := &b.end.Processes[i]
 		if p.Lane < 0 || !Own(p.Role) || !p.Read {
 			continue
 		}
 		truth += b.has(p).Sum()
-		if old := then[identity{p.Pid, p.Start}]; old != nil {
+		if old := b.was[idOf(p)]; old != nil {
 			truth -= has(old).Sum()
 		}
 	}
 	var cpu float64
 	for _, role := range order(b.rows) { // for the same last digit every time
-		r := b.rows[role]
-		if Own(r.Role) {
-			cpu += r.CPU
+		if Own(role) {
+			cpu += b.rows[role].CPU
 		}
 	}
 	var sources []string

@@ -9,25 +9,24 @@ import (
 
 // groups finds the groups that are summed, and makes a row for each charge.
 func (b *books) groups() {
-	own := func(g *record.Group) bool { return g.Charge != record.ChargeShared }
-	b.memoryTops = tops(b.end, func(g *record.Group) bool { return own(g) && g.Memory != nil })
-	b.cpuTops = tops(b.end, func(g *record.Group) bool { return own(g) && g.CPU != nil })
-	b.sharedTops = tops(b.end, func(g *record.Group) bool { return !own(g) })
-	all := tops(b.end, own)
+	b.memoryTops = tops(b.end, func(g *record.Group) bool { return ofOwn(g) && g.Memory != nil })
+	b.cpuTops = tops(b.end, func(g *record.Group) bool { return ofOwn(g) && g.CPU != nil })
+	all := tops(b.end, ofOwn)
 	b.unaccounted(all)
-	for _, charge := range []record.Charge{record.ChargePod, record.ChargeOverhead, record.ChargeShared} {
+	for _, charge := range []record.Charge{record.ChargePod, record.ChargeOverhead} {
 		of := func(groups []*record.Group) []*record.Group {
 			return slices.DeleteFunc(slices.Clone(groups), func(g *record.Group) bool { return g.Charge != charge })
-		}
-		if charge == record.ChargeShared {
-			b.groupRow(charge, b.sharedTops, b.sharedTops, b.sharedTops)
-			continue
 		}
 		b.groupRow(charge, of(all), of(b.memoryTops), of(b.cpuTops))
 		b.reconcile(charge, of(b.memoryTops))
 	}
+	shared := tops(b.end, func(g *record.Group) bool { return !ofOwn(g) })
+	b.groupRow(record.ChargeShared, shared, shared, shared)
 	b.places()
 }
+
+// ofOwn is true of a group of the sandboxes' own.
+func ofOwn(g *record.Group) bool { return g.Charge != record.ChargeShared }
 
 // unaccounted finds members whose memory is charged to a group of their own
 // that could not be read: what only the group knows is missing then.
@@ -90,21 +89,19 @@ func path(m *record.Membership, controllers ...string) (string, bool) {
 
 func cpuPath(m *record.Membership) (string, bool) { return path(m, "cpuacct", "cpu") }
 
-func groupAt(r *record.Reading, at string) *record.Group {
-	if r != nil {
-		for i := range r.Groups {
-			if r.Groups[i].Path == at {
-				return &r.Groups[i]
-			}
-		}
+// groupAt is the one at a path, nil where there is none.
+func groupAt(groups []record.Group, path string) *record.Group {
+	i := slices.IndexFunc(groups, func(g record.Group) bool { return g.Path == path })
+	if i < 0 {
+		return nil
 	}
-	return nil
+	return &groups[i]
 }
 
 // earlier is the memory that a group was charged before the sandboxes; a group
 // of theirs was not there.
 func (b *books) earlier(g *record.Group) record.GroupMemory {
-	if old := groupAt(b.before, g.Path); old != nil && old.Memory != nil {
+	if old := groupAt(b.before.Groups, g.Path); old != nil && old.Memory != nil {
 		return *old.Memory
 	}
 	return record.GroupMemory{}
@@ -139,7 +136,7 @@ func (b *books) groupRow(charge record.Charge, all, memory, cpu []*record.Group)
 		}
 		m, usage := b.charged(g)
 		r.Highest += usage
-		if old := groupAt(b.begin, g.Path); old != nil && old.Memory != nil && g.Memory.Peak > old.Memory.Peak {
+		if old := groupAt(b.begin.Groups, g.Path); old != nil && old.Memory != nil && g.Memory.Peak > old.Memory.Peak {
 			r.Highest += max(g.Memory.Peak-g.Memory.Usage, 0)
 		}
 		r.Memory, r.Usage, r.Peak = r.Memory.plus(m), r.Usage+usage, r.Peak+g.Memory.Peak
@@ -158,7 +155,7 @@ func (b *books) groupRow(charge record.Charge, all, memory, cpu []*record.Group)
 		r.CPU, r.CPUKnown = float64(ns)/float64(took), true
 	}
 	for _, g := range all {
-		if old := groupAt(b.begin, g.Path); old != nil && g.Throttled > old.Throttled {
+		if old := groupAt(b.begin.Groups, g.Path); old != nil && g.Throttled > old.Throttled {
 			r.Throttled += g.Throttled - old.Throttled
 		}
 	}
@@ -169,7 +166,7 @@ func (b *books) groupRow(charge record.Charge, all, memory, cpu []*record.Group)
 // one was read at both ends and none went back.
 func (b *books) groupTime(groups []*record.Group) (ns int64, known bool) {
 	for _, g := range groups {
-		old := groupAt(b.begin, g.Path)
+		old := groupAt(b.begin.Groups, g.Path)
 		if old == nil || old.CPU == nil || g.CPU == nil {
 			return 0, false
 		}
@@ -185,7 +182,7 @@ func (b *books) groupTime(groups []*record.Group) (ns int64, known bool) {
 // rolesIn are those with a process or a thread in the groups. One in a group of
 // the sandbox's own is not in the shared group around it.
 func (b *books) rolesIn(groups []*record.Group, charge record.Charge) []record.Role {
-	found := map[record.Role]*Row{}
+	found := map[record.Role]bool{}
 	inside := func(at string, ok bool) bool {
 		return ok && holder(groups, at) != nil &&
 			(charge != record.ChargeShared || holder(b.memoryTops, at) == nil && holder(b.cpuTops, at) == nil)
@@ -200,9 +197,9 @@ func (b *books) rolesIn(groups []*record.Group, charge record.Charge) []record.R
 				continue
 			}
 			if j > 0 && p.VCPU > 0 {
-				found[record.RoleVCPU] = new(Row)
+				found[record.RoleVCPU] = true
 			} else {
-				found[p.Role] = new(Row)
+				found[p.Role] = true
 			}
 		}
 	}
@@ -226,13 +223,12 @@ func (b *books) reconcile(charge record.Charge, groups []*record.Group) {
 		}
 	}
 	b.l.Reconcile = append(b.l.Reconcile,
-		Reconcile{charge, "anon", group.Anon, mapped.Anon, group.Anon - mapped.Anon},
-		Reconcile{charge, "shmem", group.Shmem, mapped.Shmem, group.Shmem - mapped.Shmem})
+		Reconcile{charge, "anon", group.Anon, mapped.Anon}, Reconcile{charge, "shmem", group.Shmem, mapped.Shmem})
 }
 
 // places says which groups the sandboxes' processes are charged to, by role.
 func (b *books) places() {
-	own := tops(b.end, func(g *record.Group) bool { return g.Charge != record.ChargeShared })
+	own := tops(b.end, ofOwn)
 	at := map[string]bool{}
 	for i := range b.end.Processes {
 		p := &b.end.Processes[i]

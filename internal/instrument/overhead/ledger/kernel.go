@@ -38,7 +38,6 @@ func (b *books) kernel() {
 		b.accounted += known(g.Memory) - known(&old)
 	}
 	blind := map[*record.Group]bool{}
-	then, now := byIdentity(b.before), byIdentity(b.end)
 	members := 0
 	add := func(p *record.Process, sign int64) {
 		amount := sign * (p.PageTables + int64(p.Threads)*ThreadStack)
@@ -61,12 +60,12 @@ func (b *books) kernel() {
 		}
 		members++
 		add(p, 1)
-		if old := then[identity{p.Pid, p.Start}]; old != nil {
+		if old := b.was[idOf(p)]; old != nil {
 			add(old, -1)
 		}
 	}
-	for id, p := range then {
-		if now[id] == nil {
+	for id, p := range b.was {
+		if b.is[id] == nil {
 			add(p, -1)
 		}
 	}

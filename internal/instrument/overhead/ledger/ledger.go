@@ -24,12 +24,8 @@ import "github.com/tare-bench/tare/record"
 // Memory is an amount by kind, in bytes. Anon, Shmem, Kernel and Swap do not
 // give way; Cache does.
 type Memory struct {
-	Anon   int64 `json:"anon"`
-	Shmem  int64 `json:"shmem"`
-	Kernel int64 `json:"kernel"`
-	Swap   int64 `json:"swap"`
-	Huge   int64 `json:"huge"`
-	Cache  int64 `json:"cache"` // page cache: of a process the file pages it maps (PSS); of the row cache those charged that nobody of the target maps
+	Anon, Shmem, Kernel, Swap, Huge int64
+	Cache                           int64 // page cache: of a process the file pages it maps (PSS); of the row cache those charged that nobody of the target maps
 }
 
 // Sum is what does not give way under pressure: Anon + Shmem + Kernel + Huge.
@@ -42,77 +38,77 @@ func (m Memory) Held() int64 { return m.Sum() + m.Swap }
 
 // Row is what one role has.
 type Row struct {
-	Role      record.Role `json:"role"`
-	Processes int         `json:"processes"`
-	Memory    Memory      `json:"memory"` // the change from before the sandboxes to the moment of the ledger
-	CPU       float64     `json:"cpu"`    // CPUs used on average between the phase's begin and its end; NaN-free, 0 where unknown
-	CPUKnown  bool        `json:"cpu_known"`
-	GuestCPU  bool        `json:"guest_cpu,omitempty"` // CPU holds the guest's own work: its vCPU threads could not be told apart
-	Rules     []string    `json:"rules,omitempty"`     // the facts that decided, each once
+	Role      record.Role
+	Processes int
+	Memory    Memory  // the change from before the sandboxes to the moment of the ledger
+	CPU       float64 // CPUs used on average between the phase's begin and its end; NaN-free, 0 where unknown
+	CPUKnown  bool
+	GuestCPU  bool     // CPU holds the guest's own work: its vCPU threads could not be told apart
+	Rules     []string // the facts that decided, each once
 }
 
 // GroupRow is what one kind of cgroup was charged for, over all sandboxes.
 type GroupRow struct {
-	Charge record.Charge `json:"charge"`
-	Paths  []string      `json:"paths"` // of the groups that are summed, nested ones left out; at most 3 and then "…"
-	Count  int           `json:"count"`
-	Usage  int64         `json:"usage"`  // bytes
-	Memory Memory        `json:"memory"` // the charge by kind
-	Peak   int64         `json:"peak"`
+	Charge record.Charge
+	Paths  []string // of the groups that are summed, nested ones left out; at most 3 and then "…"
+	Count  int
+	Usage  int64  // bytes
+	Memory Memory // the charge by kind
+	Peak   int64
 	// Highest is the most that was charged in the phase as far as the groups tell:
 	// each one's peak where it rose in the phase, else its usage at the end.
-	Highest int64   `json:"highest,omitempty"`
-	Limit   int64   `json:"limit"` // of one of them, 0: none
-	CPU     float64 `json:"cpu"`   // CPUs on average over the phase
+	Highest int64
+	Limit   int64   // of one of them, 0: none
+	CPU     float64 // CPUs on average over the phase
 	// CPUKnown is false where a group's time was not read at both ends.
-	CPUKnown  bool  `json:"cpu_known"`
-	Throttled int64 `json:"throttled"` // ns in the phase
+	CPUKnown  bool
+	Throttled int64 // ns in the phase
 	// Who is charged here: roles with a process or thread in these groups.
-	Roles []record.Role `json:"roles"`
+	Roles []record.Role
 }
 
 // EngineRow is what the engine itself reports, and the truth beside it.
 type EngineRow struct {
-	Source   string  `json:"source"`
-	Reported int64   `json:"reported"` // bytes, sum over the sandboxes; -1: not reported
-	Truth    int64   `json:"truth"`    // what the sandboxes' own roles have, page cache left out; the daemon's change is not in it
-	CPU      float64 `json:"cpu"`      // CPUs, -1: not reported
-	CPUTruth float64 `json:"cpu_truth"`
+	Source   string
+	Reported int64   // bytes, sum over the sandboxes; -1: not reported
+	Truth    int64   // what the sandboxes' own roles have, page cache left out; the daemon's change is not in it
+	CPU      float64 // CPUs, -1: not reported
+	CPUTruth float64
 }
 
 // Ledger is a target's books at the end of one phase of one visit.
 type Ledger struct {
-	Rows   []Row       `json:"rows"` // in the order of Roles
-	Groups []GroupRow  `json:"groups"`
-	Engine []EngineRow `json:"engine"`
+	Rows   []Row // in the order of Roles
+	Groups []GroupRow
+	Engine []EngineRow
 	// Places are where the sandboxes' processes are charged, by role.
-	Places []Place `json:"places,omitempty"`
+	Places []Place
 	// Cgroups are all groups one by one, as systemd-cgtop lists them.
-	Cgroups []Cgroup `json:"cgroups,omitempty"`
+	Cgroups []Cgroup
 	// Reconcile sets what own groups are charged against what processes in them have.
-	Reconcile []Reconcile `json:"reconcile,omitempty"`
+	Reconcile []Reconcile
 
-	Sum         int64      `json:"sum"`            // of all rows but others, cache and uncharged kernel memory, Memory.Sum
-	Uncharged   int64      `json:"uncharged"`      // change of the node's kernel memory that nobody here is charged for
-	Node        int64      `json:"node"`           // change of record.Host.Used since before the sandboxes
-	Others      int64      `json:"others"`         // of it: the change in all other processes
-	OthersNode  int64      `json:"others_by_node"` // the same as the node has it: its change of anonymous memory less the target's; Others where that was not read
-	Residual    int64      `json:"residual"`       // Node − Others − Uncharged − Sum
-	ResidualBy  Memory     `json:"residual_by"`    // the residual as far as the node's books know it by kind; the rest is in no kind
-	Uncertainty int64      `json:"uncertainty"`    // ± bytes; see Uncertainty
-	Cache       CacheBooks `json:"cache"`
+	Sum         int64  // of all rows but others, cache and uncharged kernel memory, Memory.Sum
+	Uncharged   int64  // change of the node's kernel memory that nobody here is charged for
+	Node        int64  // change of record.Host.Used since before the sandboxes
+	Others      int64  // of it: the change in all other processes
+	OthersNode  int64  // the same as the node has it: its change of anonymous memory less the target's; Others where that was not read
+	Residual    int64  // Node − Others − Uncharged − Sum
+	ResidualBy  Memory // the residual as far as the node's books know it by kind; the rest is in no kind
+	Uncertainty int64  // ± bytes; see Uncertainty
+	Cache       CacheBooks
 
-	NodeCPU         float64  `json:"node_cpu"`     // CPUs busy on average over the phase, all of the node
-	NodeIO          IO       `json:"node_io"`      // bytes per second over the phase
-	NodeSteal       float64  `json:"node_steal"`   // CPUs taken away by the hypervisor on average over the phase
-	NodeIOWait      float64  `json:"node_io_wait"` // CPUs idle on average while I/O was outstanding
-	Load1           float64  `json:"load1"`
-	Available       int64    `json:"available"` // MemAvailable at the end
-	AvailableChange int64    `json:"available_change"`
-	PSI             Pressure `json:"psi"`
+	NodeCPU         float64 // CPUs busy on average over the phase, all of the node
+	NodeIO          IO      // bytes per second over the phase
+	NodeSteal       float64 // CPUs taken away by the hypervisor on average over the phase
+	NodeIOWait      float64 // CPUs idle on average while I/O was outstanding
+	Load1           float64
+	Available       int64 // MemAvailable at the end
+	AvailableChange int64
+	PSI             Pressure
 
-	Problems record.Problems `json:"problems"`
-	Complete bool            `json:"complete"` // false: something of the target could not be read, and the sum is too small
+	Problems record.Problems
+	Complete bool // false: something of the target could not be read, and the sum is too small
 }
 
 // othersBound is how far both figures of what others took may differ, in bytes,
@@ -133,50 +129,48 @@ func (l *Ledger) OthersUnclear() int64 {
 // its processes are in now. What a process touched before it was moved there
 // stays charged where it was; [Reconcile] shows that.
 type Place struct {
-	Role      record.Role   `json:"role"`
-	Charge    record.Charge `json:"charge"`
-	Path      string        `json:"path"` // of the first such cgroup
-	Count     int           `json:"count"`
-	Processes int           `json:"processes"`
-	Memory    int64         `json:"memory"` // bytes, Memory.Sum
+	Role      record.Role
+	Charge    record.Charge
+	Path      string // of the first such cgroup
+	Count     int
+	Processes int
+	Memory    int64 // bytes, Memory.Sum
 }
 
 // Reconcile is a cgroup's charge and the processes' view of one kind of memory,
 // over all groups of one charge.
 type Reconcile struct {
-	Charge     record.Charge `json:"charge"`
-	Kind       string        `json:"kind"`      // "anon", "shmem"
-	Group      int64         `json:"group"`     // bytes that the groups are charged
-	Processes  int64         `json:"processes"` // bytes of PSS of the processes in them
-	Difference int64         `json:"difference"`
+	Charge    record.Charge
+	Kind      string // "anon", "shmem"
+	Group     int64  // bytes that the groups are charged
+	Processes int64  // bytes of PSS of the processes in them
 }
 
 // CacheBooks close the page cache.
 type CacheBooks struct {
-	Node    int64 `json:"node"`    // change of record.Host.Cache
-	Charged int64 `json:"charged"` // to the sandboxes' own groups
-	Mapped  int64 `json:"mapped"`  // PSS of file pages in the target's processes
+	Node    int64 // change of record.Host.Cache
+	Charged int64 // to the sandboxes' own groups
+	Mapped  int64 // PSS of file pages in the target's processes
 }
 
 // IO is bytes per second of all disks.
 type IO struct {
-	Read  float64 `json:"read"`
-	Write float64 `json:"write"`
+	Read, Write float64
 }
 
 // Pressure is the share of the phase in which some task waited, 0 to 1.
 type Pressure struct {
-	Known  bool    `json:"known"`
-	CPU    float64 `json:"cpu"`
-	Memory float64 `json:"memory"`
-	IO     float64 `json:"io"`
+	Known           bool
+	CPU, Memory, IO float64
 }
 
 // Visit is the readings of one round on one target, in the order of time.
 type Visit struct {
-	Before *record.Reading
+	Round  int
+	Target string
+	Before *record.Reading // nil: it is lost, as each of the others may be
 	Phases []Phase
-	After  *record.Reading // nil: the run was cut off before it
+	After  *record.Reading
 }
 
 // Phase is one phase of a visit.

@@ -26,10 +26,10 @@ func Lives(begin, end *record.Reading) (restarted, ended int) {
 			first[at] = p
 		}
 	}
-	now := byIdentity(end)
+	is := byIdentity(end)
 	gone := map[int]bool{} // lane → whether it lives again
 	for at, p := range first {
-		if now[identity{p.Pid, p.Start}] != nil {
+		if is[idOf(p)] != nil {
 			continue
 		}
 		again := false

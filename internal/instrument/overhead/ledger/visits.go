@@ -30,7 +30,7 @@ func Visits(readings []record.Reading, series []record.Series) []*Visit {
 		seen[l] = true
 		v := current[k]
 		if v == nil || r.Moment == record.MomentBefore {
-			v = new(Visit)
+			v = &Visit{Round: r.Round, Target: r.Target}
 			current[k] = v
 			all = append(all, v)
 		}
@@ -48,7 +48,7 @@ func Visits(readings []record.Reading, series []record.Series) []*Visit {
 	for i := range series {
 		s := &series[i]
 		for _, v := range all {
-			if v.is(s.Round, s.Target) {
+			if v.Round == s.Round && v.Target == s.Target {
 				v.series(s)
 			}
 		}
@@ -80,42 +80,6 @@ func (v *Visit) series(s *record.Series) {
 		p.Series = s
 		return
 	}
-}
-
-func (v *Visit) is(round int, target string) bool {
-	r := v.any()
-	return r != nil && r.Round == round && r.Target == target
-}
-
-func (v *Visit) any() *record.Reading {
-	if v.Before != nil {
-		return v.Before
-	}
-	for i := range v.Phases {
-		if r := v.Phases[i].End; r != nil {
-			return r
-		}
-		if r := v.Phases[i].Begin; r != nil {
-			return r
-		}
-	}
-	return v.After
-}
-
-// Round is the visit's, and Target what was visited.
-func (v *Visit) Round() int {
-	if r := v.any(); r != nil {
-		return r.Round
-	}
-	return 0
-}
-
-// Target is the name of what was visited, "" of a visit without a reading.
-func (v *Visit) Target() string {
-	if r := v.any(); r != nil {
-		return r.Target
-	}
-	return ""
 }
 
 // Close makes the books of the visit's i-th phase, see [Close], with their

@@ -45,7 +45,7 @@ func TestVisits(t *testing.T) {
 			}
 			for i := range v.Phases {
 				p := &v.Phases[i]
-				if p.Begin == nil || p.End == nil || p.Series == nil || p.Series.Round != v.Round() || p.Series.Target != v.Target() || p.Series.Sandboxes != p.Sandboxes {
+				if p.Begin == nil || p.End == nil || p.Series == nil || p.Series.Round != v.Round || p.Series.Target != v.Target || p.Series.Sandboxes != p.Sandboxes {
 					t.Errorf("%+v", p)
 				}
 			}
