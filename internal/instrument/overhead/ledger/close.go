@@ -33,7 +33,7 @@ func Close(before, begin, end *record.Reading) (Ledger, error) {
 	if begin == nil {
 		begin = &record.Reading{Time: end.Time} // in which no time went by
 	}
-	b := &books{before: before, begin: begin, end: end, rows: map[record.Role]*Row{}}
+	b := &books{before: before, begin: begin, end: end, rows: map[record.Role]*Row{}, placed: map[Place]bool{}}
 	b.was, b.began, b.is = byIdentity(before), byIdentity(begin), byIdentity(end)
 	b.l.Complete = unread(&before.Problems) == 0 && unread(&end.Problems) == 0 && b.everyLane()
 	b.l.Problems = before.Problems
@@ -67,6 +67,7 @@ type books struct {
 	accounted              int64                     // of the kernel's rows, what the node's books know by kind
 	boxKernel, boxUnmapped int64                     // of the sandboxes, without their daemons
 	twice                  map[*record.Process]int64 // bytes of huge pages that are counted with another, see once
+	placed                 map[Place]bool            // groups that are counted in a place
 }
 
 // identity tells a process from a later one with its pid.

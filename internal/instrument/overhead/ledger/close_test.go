@@ -203,6 +203,18 @@ func TestBooksOfAContainer(t *testing.T) {
 				t.Errorf("%+v", r)
 			}
 		}},
+		{"in the group of each sandbox, of which the first is named", func(_, _, e *record.Reading) {
+			e.Sandboxes, e.Processes[1].Role = 2, record.RoleSentry
+			e.Processes = append(e.Processes, process(300, 1, record.RoleSentry, "/d", 0, 0, 0))
+			d := group("/d", record.ChargePod, record.GroupMemory{Shmem: 2 * mib}, 0)
+			d.Lane = 1
+			e.Groups = append(e.Groups, d)
+		}, func(t *testing.T, l *ledger.Ledger) {
+			i := slices.IndexFunc(l.Places, func(p ledger.Place) bool { return p.Role == record.RoleWorkload })
+			if p := l.Places[i]; p.Path != "/c" || p.Count != 2 || p.Processes != 0 || p.Memory != 3*mib {
+				t.Errorf("%+v", p)
+			}
+		}},
 		{"also beside a sentry, which keeps it", func(_, _, e *record.Reading) { e.Processes[1].Role = record.RoleSentry }, func(t *testing.T, l *ledger.Ledger) {
 			if r := row(t, l, record.RoleWorkload); r.Memory.Shmem != mib {
 				t.Errorf("%+v", r)

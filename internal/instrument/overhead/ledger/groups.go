@@ -229,7 +229,6 @@ func (b *books) reconcile(charge record.Charge, groups []*record.Group) {
 // places says which groups the sandboxes' processes are charged to, by role.
 func (b *books) places() {
 	own := tops(b.end, ofOwn)
-	at := map[string]bool{}
 	for i := range b.end.Processes {
 		p := &b.end.Processes[i]
 		where, ok := memoryPath(p)
@@ -240,24 +239,24 @@ func (b *books) places() {
 		if g := holder(own, where); g != nil {
 			charge, where = g.Charge, g.Path
 		}
-		j := b.place(p.Role, charge, where)
-		b.l.Places[j].Processes++
+		at := b.place(p.Role, charge, where)
+		at.Processes++
 		if p.Read {
-			b.l.Places[j].Memory += b.has(p).Sum()
-		}
-		if key := string(p.Role) + " " + string(charge) + " " + where; !at[key] {
-			at[key] = true
-			b.l.Places[j].Count++
+			at.Memory += b.has(p).Sum()
 		}
 	}
 }
 
-func (b *books) place(role record.Role, charge record.Charge, where string) int {
-	for i, p := range b.l.Places {
-		if p.Role == role && p.Charge == charge {
-			return i
-		}
+// place is that of a role in groups of a charge, among which this one is.
+func (b *books) place(role record.Role, charge record.Charge, where string) *Place {
+	i := slices.IndexFunc(b.l.Places, func(p Place) bool { return p.Role == role && p.Charge == charge })
+	if i < 0 {
+		i = len(b.l.Places)
+		b.l.Places = append(b.l.Places, Place{Role: role, Charge: charge, Path: where})
 	}
-	b.l.Places = append(b.l.Places, Place{Role: role, Charge: charge, Path: where})
-	return len(b.l.Places) - 1
+	if one := (Place{Role: role, Charge: charge, Path: where}); !b.placed[one] {
+		b.placed[one] = true
+		b.l.Places[i].Count++
+	}
+	return &b.l.Places[i]
 }

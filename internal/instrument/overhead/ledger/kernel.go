@@ -2,6 +2,8 @@ package ledger
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/tare-bench/tare/record"
 )
@@ -108,8 +110,8 @@ const unmappedRule = "and shared memory that its cgroup is charged for and no pr
 // was moved maps what another group of its sandbox is charged for.
 func (b *books) shared() {
 	excess, largest := b.byLane(func(m *Memory) int64 { return m.Shmem }, func(p *record.Process) int64 { return p.PSSShmem })
-	for n, g := range largest {
-		amount := excess[n] - b.elsewhere(n)
+	for _, n := range slices.Sorted(maps.Keys(largest)) {
+		g, amount := largest[n], excess[n]-b.elsewhere(n)
 		if amount <= 0 {
 			continue
 		}
@@ -118,7 +120,7 @@ func (b *books) shared() {
 		r.Memory.Shmem += amount
 		r.rule(unmappedRule)
 		b.boxUnmapped += amount
-		b.l.Places[b.place(role, g.Charge, g.Path)].Memory += amount
+		b.place(role, g.Charge, g.Path).Memory += amount
 	}
 }
 
