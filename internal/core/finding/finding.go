@@ -182,7 +182,8 @@ func Brief(ns float64) string {
 }
 
 // Bytes prints an amount of memory with a unit of 1024s.
-func Bytes(b float64) string {
+func Bytes[N int | int64 | float64](n N) string {
+	b := float64(n)
 	switch a := math.Abs(b); {
 	case a >= 1<<30:
 		return fmt.Sprintf("%.2f GiB", b/(1<<30))

@@ -293,7 +293,7 @@ func outside(l *ledger.Ledger, idle bool) []string {
 			if p.Count > 1 {
 				where = fmt.Sprintf("%s and %d more", p.Path, p.Count-1)
 			}
-			out = append(out, fmt.Sprintf("%s %s in %s", p.Role, finding.Bytes(float64(p.Memory)), where))
+			out = append(out, fmt.Sprintf("%s %s in %s", p.Role, finding.Bytes(p.Memory), where))
 		}
 	}
 	return out

@@ -10,45 +10,34 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// chargedOutside tells in which phase most of a sandbox's memory was charged
-// outside of the pod's group. What an overhead group is charged is the group's
-// word; in a shared group only the processes tell.
-func (j *judging) chargedOutside(target string) {
-	var worst *Cell
-	var where *Table
-	most := 0.0
-	j.each(target, func(t *Table, c *Cell) {
-		if t.Sandboxes == 0 {
-			return
-		}
-		if sum := float64(outsideSum(&c.Ledger, kindOf(t.Phase) == PhaseIdle)) / float64(t.Sandboxes); sum > most {
-			worst, where, most = c, t, sum
-		}
-	})
-	if worst == nil || most*float64(where.Sandboxes) <= outsideBound {
+// chargedOutside tells of what of a sandbox's memory is charged outside of the pod's group.
+// What an overhead group is charged is the group's word; in a shared group only the
+// processes tell.
+func (j *judging) chargedOutside(t *Table, c *Cell, put put) {
+	idle := kindOf(t.Phase) == PhaseIdle
+	sum := float64(outsideSum(&c.Ledger, idle))
+	if t.Sandboxes == 0 || sum <= outsideBound {
 		return
 	}
-	what := outside(&worst.Ledger, kindOf(where.Phase) == PhaseIdle)
-	level := finding.Note
-	for _, g := range worst.Ledger.Groups {
+	what, level, each := outside(&c.Ledger, idle), finding.Note, sum/float64(t.Sandboxes)
+	for _, g := range c.Ledger.Groups {
 		if g.Charge == record.ChargeOverhead && g.Usage > outsideBound {
 			level = finding.Warning
 			limit := "without a limit"
 			if g.Limit > 0 {
-				limit = "limit " + finding.Bytes(float64(g.Limit))
+				limit = "limit " + finding.Bytes(g.Limit)
 			}
-			what = append(what, fmt.Sprintf("the group %s is charged %s, %s", firstOf(g.Paths, 2), finding.Bytes(float64(g.Usage)), limit))
+			what = append(what, fmt.Sprintf("the group %s is charged %s, %s", firstOf(g.Paths, 2), finding.Bytes(g.Usage), limit))
 		}
 	}
-	if most > growthBound {
+	if each > growthBound {
 		level = finding.Warning
 	}
 	if len(what) == 0 {
 		what = []string{"many roles with less than 1 MiB each"}
 	}
-	j.found.Add(record.Finding{Code: foundOutside, Level: level, Target: target, Op: where.Phase, Lanes: where.Sandboxes,
-		Message: fmt.Sprintf("%s a sandbox is charged outside of the pod's cgroup: %s", finding.Bytes(most), strings.Join(what, "; ")),
-		Advice:  "no limit of the pod bounds it, and the pod's statistics do not show it; with Kata set sandbox_cgroup_only=true, otherwise reserve it for the system (kube-reserved)"})
+	put(each, foundOutside, level, fmt.Sprintf("%s a sandbox is charged outside of the pod's cgroup: %s", finding.Bytes(each), strings.Join(what, "; ")),
+		"no limit of the pod bounds it, and the pod's statistics do not show it; with Kata set sandbox_cgroup_only=true, otherwise reserve it for the system (kube-reserved)")
 }
 
 // outsideSum is the larger of both views for overhead groups, and the processes'
@@ -87,33 +76,24 @@ func (j *Judgement) each(target string, visit func(t *Table, c *Cell)) {
 
 // unlimited finds an overhead group without a limit that grows under load: by the
 // most that it had in the phase, for many loads have ended when it is read.
-func (j *judging) unlimited(target string) {
-	var at *Table
-	var from, to int64
-	var paths []string
-	j.each(target, func(t *Table, c *Cell) {
-		idle := j.idleOf(target, t.Sandboxes)
-		if idle == nil || kindOf(t.Phase) == PhaseIdle {
-			return
-		}
-		now, then := groupRow(&c.Ledger, record.ChargeOverhead), groupRow(&idle.Ledger, record.ChargeOverhead)
-		if now == nil || then == nil || now.Limit > 0 {
-			return
-		}
-		most := max(now.Usage, now.Highest)
-		if s := c.series(record.SeriesOverheadMemory); s != nil {
-			most = max(most, int64(slices.Max(s.Series.Values))) // never empty
-		}
-		if grown := most - then.Usage; grown > growthBound && float64(grown) > growthShare*float64(then.Usage) && grown > to-from {
-			at, from, to, paths = t, then.Usage, most, now.Paths
-		}
-	})
-	if at == nil {
+func (j *judging) unlimited(t *Table, c *Cell, put put) {
+	idle := j.idleOf(c.Target, t.Sandboxes)
+	if idle == nil || kindOf(t.Phase) == PhaseIdle {
 		return
 	}
-	j.found.Add(record.Finding{Code: foundUnlimited, Level: finding.Warning, Target: target, Op: at.Phase, Lanes: at.Sandboxes,
-		Message: fmt.Sprintf("the overhead group %s has no limit and grew from %s idle to %s in phase %s", firstOf(paths, 1), finding.Bytes(float64(from)), finding.Bytes(float64(to)), at.Phase),
-		Advice:  "a load inside can take the node's memory this way: set sandbox_cgroup_only=true with a RuntimeClass overhead, or bound the guest's memory"})
+	now, then := groupRow(&c.Ledger, record.ChargeOverhead), groupRow(&idle.Ledger, record.ChargeOverhead)
+	if now == nil || then == nil || now.Limit > 0 {
+		return
+	}
+	most := max(now.Usage, now.Highest)
+	if s := c.series(record.SeriesOverheadMemory); s != nil {
+		most = max(most, int64(slices.Max(s.Series.Values))) // never empty
+	}
+	if grown := most - then.Usage; grown > growthBound && float64(grown) > growthShare*float64(then.Usage) {
+		put(float64(grown), foundUnlimited, finding.Warning,
+			fmt.Sprintf("the overhead group %s has no limit and grew from %s idle to %s in phase %s", firstOf(now.Paths, 1), finding.Bytes(then.Usage), finding.Bytes(most), t.Phase),
+			"a load inside can take the node's memory this way: set sandbox_cgroup_only=true with a RuntimeClass overhead, or bound the guest's memory")
+	}
 }
 
 // unclaimed tells of processes that come with sandboxes and are in no row: helpers
@@ -138,29 +118,19 @@ func groupRow(l *ledger.Ledger, charge record.Charge) *ledger.GroupRow {
 	return nil
 }
 
-// blind finds engines that see less than half, in the phase where most is hidden.
-func (j *judging) blind(target string) {
-	var worst *ledger.EngineRow
-	var where *Table
-	j.each(target, func(t *Table, c *Cell) {
-		for i := range c.Ledger.Engine {
-			r := &c.Ledger.Engine[i]
-			if r.Reported < 0 || r.Truth <= 0 || float64(r.Reported) >= blindShare*float64(r.Truth) {
-				continue
-			}
-			if worst == nil || r.Truth-r.Reported > worst.Truth-worst.Reported {
-				worst, where = r, t
-			}
+// blind finds engines that see less than half.
+func (j *judging) blind(_ *Table, c *Cell, put put) {
+	for i := range c.Ledger.Engine {
+		r := &c.Ledger.Engine[i]
+		if r.Reported < 0 || r.Truth <= 0 || float64(r.Reported) >= blindShare*float64(r.Truth) {
+			continue
 		}
-	})
-	if worst == nil {
-		return
+		level := finding.Note
+		if r.Truth-r.Reported > growthBound {
+			level = finding.Warning
+		}
+		put(float64(r.Truth-r.Reported), foundBlind, level,
+			fmt.Sprintf("%s reports %s where the sandboxes have %s (%.0f %%)", r.Source, finding.Bytes(r.Reported), finding.Bytes(r.Truth), 100*float64(r.Reported)/float64(r.Truth)),
+			"do not size nodes or alerts by it; it shows the container's cgroup alone, not shims, VMMs and their memory")
 	}
-	level := finding.Note
-	if worst.Truth-worst.Reported > growthBound {
-		level = finding.Warning
-	}
-	j.found.Add(record.Finding{Code: foundBlind, Level: level, Target: target, Op: where.Phase, Lanes: where.Sandboxes,
-		Message: fmt.Sprintf("%s reports %s where the sandboxes have %s (%.0f %%)", worst.Source, finding.Bytes(float64(worst.Reported)), finding.Bytes(float64(worst.Truth)), 100*float64(worst.Reported)/float64(worst.Truth)),
-		Advice:  "do not size nodes or alerts by it; it shows the container's cgroup alone, not shims, VMMs and their memory"})
 }

@@ -62,12 +62,7 @@ func (j *judging) findings() []record.Finding {
 		j.incomplete(t)
 		j.left(t)
 		j.sampling(t)
-		if j.Targets[i].Kind != "host" { // which has no pod
-			j.chargedOutside(t)
-		}
-		j.unlimited(t)
-		j.blind(t)
-		j.cells(t)
+		j.cells(&j.Targets[i])
 		j.overcounted(t)
 	}
 	j.nodePressure()
@@ -111,7 +106,7 @@ const killed = 128 + 9
 func (j *judging) advice(phase string, f *record.Failure) string {
 	p, err := ParsePhase(phase)
 	if limit := j.Plan.Limits.Memory; err == nil && p.Kind == PhaseHold && f.Exit == killed && limit > 0 && limit <= p.Bytes {
-		return fmt.Sprintf("the limit of %s is below what the load holds, %s and its own program: raise --limit memory, or hold less", finding.Bytes(float64(limit)), finding.Bytes(float64(p.Bytes)))
+		return fmt.Sprintf("the limit of %s is below what the load holds, %s and its own program: raise --limit memory, or hold less", finding.Bytes(limit), finding.Bytes(p.Bytes))
 	}
 	return finding.Advice(f)
 }
@@ -119,10 +114,7 @@ func (j *judging) advice(phase string, f *record.Failure) string {
 func (j *judging) incomplete(target string) {
 	rounds, all, ended := 0, 0, 0
 	var sum record.Problems
-	for _, p := range j.phases {
-		if p.failure != nil || p.visit.Target != target {
-			continue
-		}
+	for _, p := range j.booked(target) {
 		all++
 		q := &p.ledger.Problems
 		ended += q.Gone + q.Reused
@@ -229,7 +221,7 @@ func (j *judging) checked(c *Check) {
 			where = append(where, at+" was not measured")
 			continue
 		case p.MemoryAnswer == NotEnough:
-			short = append(short, "memory "+finding.Bytes(float64(p.Memory)))
+			short = append(short, "memory "+finding.Bytes(p.Memory))
 		case p.MemoryAnswer == NotShown:
 			short = append(short, "an amount of memory that is not known, since the guest keeps what a phase before held in it")
 		}
@@ -248,6 +240,6 @@ func (j *judging) checked(c *Check) {
 		where = []string{"no phase was measured"}
 	}
 	j.found.Add(record.Finding{Code: code, Level: finding.Error, Target: c.Target,
-		Message: fmt.Sprintf("an overhead of %dm and %s %s: %s", c.CPU, finding.Bytes(float64(c.Memory)), verb, strings.Join(where, "; ")),
+		Message: fmt.Sprintf("an overhead of %dm and %s %s: %s", c.CPU, finding.Bytes(c.Memory), verb, strings.Join(where, "; ")),
 		Advice:  advice})
 }

@@ -29,6 +29,10 @@ func TestOverheadFindings(t *testing.T) {
 		message string
 	}{
 		{"a quiet node has its shims outside of the pod, and nothing else", nil, nil, "shim 5.0 MiB in /system/containerd"},
+		{"little of one sandbox is much of all of them", func(w *oversight) {
+			w.plan.Sandboxes = []int{1, 5}
+			w.box = func(_, _ string, n, _ int) box { return box{memory: 2 * mi, shim: (1000 - 40*int64(n)) << 10} }
+		}, nil, "800 KiB a sandbox is charged outside of the pod's cgroup"},
 		{"cgroups that were left are told", func(w *oversight) {
 			w.reading = func(r *record.Reading) {
 				if r.Moment == record.MomentAfter {

@@ -3,74 +3,109 @@ package overhead
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/record"
 )
 
-// cells are the findings of single phases, each at its worst.
-func (j *judging) cells(target string) {
-	type worst struct {
-		by float64
-		record.Finding
-	}
-	found := map[string]worst{}
-	put := func(by float64, t *Table, code, level, message, advice string) {
-		if old, ok := found[code]; !ok || by > old.by {
-			found[code] = worst{by, record.Finding{Code: code, Level: level, Target: target, Op: t.Phase, Lanes: t.Sandboxes, Message: message, Advice: advice}}
+// put tells of one phase; by is how much it is off, so that the worst of a code is kept.
+type put func(by float64, code, level, message, advice string)
+
+// rules look at one target in one phase each. Their findings come in this order.
+var rules = []struct {
+	codes []string
+	look  func(j *judging, t *Table, c *Cell, put put)
+}{
+	{[]string{foundOutside}, (*judging).chargedOutside},
+	{[]string{foundUnlimited}, (*judging).unlimited},
+	{[]string{foundBlind}, (*judging).blind},
+	{[]string{foundResidual}, (*judging).residual},
+	{[]string{foundCalibration, foundShort}, (*judging).calibration},
+	{[]string{foundCacheHeavy}, (*judging).cacheHeavy},
+	{[]string{foundThrottled}, (*judging).throttled},
+	{[]string{foundOthers}, (*judging).othersUnclear},
+}
+
+// cells are the findings of a target's single phases, of each code the worst.
+func (j *judging) cells(target *record.Target) {
+	for _, rule := range rules {
+		if target.Kind == "host" && slices.Contains(rule.codes, foundOutside) {
+			continue // it has no pod
 		}
-	}
-	j.each(target, func(t *Table, c *Cell) {
-		l := &c.Ledger
-		allowed := max(residualShare*math.Abs(float64(l.Node)), residualBound) + float64(l.Uncertainty)
-		if off := math.Abs(float64(l.Residual)); off > allowed {
-			by := l.ResidualBy
-			put(off/allowed, t, foundResidual, finding.Warning,
-				fmt.Sprintf("%s of the node's change of %s is unexplained (allowed: %s with its uncertainty of %s); by kind anonymous %s, shared %s",
-					finding.Bytes(float64(l.Residual)), finding.Bytes(float64(l.Node)), finding.Bytes(allowed), finding.Bytes(float64(l.Uncertainty)), finding.Bytes(float64(by.Anon)), finding.Bytes(float64(by.Shmem))),
-				"something else on the node changed, or a process of the target was not recognised: see tare overhead --explain, and repeat on a quiet node")
-		}
-		if off := math.Abs(c.Measured - c.Expected); c.Expected > 0 {
-			if kindOf(t.Phase) == PhaseSpin {
-				j.spin(c, put, t)
-			} else if allowed := holdBound + holdShare*c.Expected; off > allowed {
-				put(off/allowed, t, foundCalibration, finding.Warning, fmt.Sprintf("the load was told to hold %s, and %s were found", finding.Bytes(c.Expected), finding.Bytes(c.Measured)),
-					"the memory of this target is as far off: did it swap, or does its guest keep memory from an earlier load?")
-			}
-		}
-		if off := l.OthersUnclear(); off > 0 {
-			put(float64(off), t, foundOthers, finding.Note,
-				fmt.Sprintf("what all other processes took is unclear: %s by their own RssAnon, %s by the node's anonymous memory less the target's; the uncertainty holds the difference", finding.Bytes(float64(l.Others)), finding.Bytes(float64(l.OthersNode))),
-				"RssAnon counts pages that forks share once for each of them: stop what forks on this node, and repeat")
-		}
-		if cache := l.Cache.Charged; cache > cacheBound && cache > l.Sum {
-			put(float64(cache), t, foundCacheHeavy, finding.Note, fmt.Sprintf("%s of page cache are charged to the sandboxes, more than the %s that do not give way", finding.Bytes(float64(cache)), finding.Bytes(float64(l.Sum))),
-				"memory.usage and what engines make of it mostly show cache here: judge by the roles")
-		}
-		for _, g := range l.Groups {
-			if took := c.length(); g.Charge != record.ChargeShared && took > 0 {
-				if share := float64(g.Throttled) / took / float64(max(t.Sandboxes, 1)); share > throttledShare {
-					put(share, t, foundThrottled, finding.Warning, fmt.Sprintf("the sandboxes were throttled for %.1f %% of the phase each", 100*share),
-						"the CPU limit cuts the load and what stands beside it in the same group: raise --limit cpu, or read the CPU figures as bounded")
+		worst, found := map[string]float64{}, map[string]record.Finding{}
+		j.each(target.Name, func(t *Table, c *Cell) {
+			rule.look(j, t, c, func(by float64, code, level, message, advice string) {
+				if old, is := worst[code]; !is || by > old {
+					worst[code] = by
+					found[code] = record.Finding{Code: code, Level: level, Target: target.Name, Op: t.Phase, Lanes: t.Sandboxes, Message: message, Advice: advice}
 				}
+			})
+		})
+		for _, code := range rule.codes {
+			if f, is := found[code]; is {
+				j.found.Add(f)
 			}
-		}
-	})
-	for _, code := range []string{foundResidual, foundCalibration, foundShort, foundCacheHeavy, foundThrottled, foundOthers} {
-		if f, ok := found[code]; ok {
-			j.found.Add(f.Finding)
 		}
 	}
 }
 
-// spin holds what was found of a spinning load against what it used. Where it says
-// itself that it came short, it does so of a longer time than it was watched for.
-func (j *judging) spin(c *Cell, put func(by float64, t *Table, code, level, message, advice string), t *Table) {
+func (j *judging) residual(_ *Table, c *Cell, put put) {
+	l := &c.Ledger
+	allowed := max(residualShare*math.Abs(float64(l.Node)), residualBound) + float64(l.Uncertainty)
+	if off := math.Abs(float64(l.Residual)); off > allowed {
+		put(off/allowed, foundResidual, finding.Warning,
+			fmt.Sprintf("%s of the node's change of %s is unexplained (allowed: %s with its uncertainty of %s); by kind anonymous %s, shared %s",
+				finding.Bytes(l.Residual), finding.Bytes(l.Node), finding.Bytes(allowed), finding.Bytes(l.Uncertainty), finding.Bytes(l.ResidualBy.Anon), finding.Bytes(l.ResidualBy.Shmem)),
+			"something else on the node changed, or a process of the target was not recognised: see tare overhead --explain, and repeat on a quiet node")
+	}
+}
+
+func (j *judging) othersUnclear(_ *Table, c *Cell, put put) {
+	l := &c.Ledger
+	if off := l.OthersUnclear(); off > 0 {
+		put(float64(off), foundOthers, finding.Note,
+			fmt.Sprintf("what all other processes took is unclear: %s by their own RssAnon, %s by the node's anonymous memory less the target's; the uncertainty holds the difference", finding.Bytes(l.Others), finding.Bytes(l.OthersNode)),
+			"RssAnon counts pages that forks share once for each of them: stop what forks on this node, and repeat")
+	}
+}
+
+func (j *judging) cacheHeavy(_ *Table, c *Cell, put put) {
+	if cache, sum := c.Ledger.Cache.Charged, c.Ledger.Sum; cache > cacheBound && cache > sum {
+		put(float64(cache), foundCacheHeavy, finding.Note, fmt.Sprintf("%s of page cache are charged to the sandboxes, more than the %s that do not give way", finding.Bytes(cache), finding.Bytes(sum)),
+			"memory.usage and what engines make of it mostly show cache here: judge by the roles")
+	}
+}
+
+func (j *judging) throttled(t *Table, c *Cell, put put) {
+	for _, g := range c.Ledger.Groups {
+		share := float64(g.Throttled) / c.length() / float64(max(t.Sandboxes, 1))
+		if g.Charge != record.ChargeShared && c.length() > 0 && share > throttledShare {
+			put(share, foundThrottled, finding.Warning, fmt.Sprintf("the sandboxes were throttled for %.1f %% of the phase each", 100*share),
+				"the CPU limit cuts the load and what stands beside it in the same group: raise --limit cpu, or read the CPU figures as bounded")
+		}
+	}
+}
+
+// calibration holds what was found of a load of known size against what it was told, and
+// against what it says itself where it came short of CPU time: that is of a longer time
+// than it was watched for.
+func (j *judging) calibration(t *Table, c *Cell, put put) {
+	if c.Expected <= 0 {
+		return
+	}
+	if kindOf(t.Phase) != PhaseSpin {
+		if off, allowed := math.Abs(c.Measured-c.Expected), holdBound+holdShare*c.Expected; off > allowed {
+			put(off/allowed, foundCalibration, finding.Warning, fmt.Sprintf("the load was told to hold %s, and %s were found", finding.Bytes(c.Expected), finding.Bytes(c.Measured)),
+				"the memory of this target is as far off: did it swap, or does its guest keep memory from an earlier load?")
+		}
+		return
+	}
 	used, short := c.used()
 	bound, what := spinShare, fmt.Sprintf("the load was told to use %.3g CPUs", c.Expected)
 	if short {
 		bound, what = shortShare, fmt.Sprintf("the load says that it used %.4g CPUs", used)
-		put(c.Expected/used, t, foundShort, finding.Note, fmt.Sprintf("the load was told to use %.3g CPUs, and says itself that it came to %.4g (%+.1f %%)", c.Expected, used, 100*(used/c.Expected-1)),
+		put(c.Expected/used, foundShort, finding.Note, fmt.Sprintf("the load was told to use %.3g CPUs, and says itself that it came to %.4g (%+.1f %%)", c.Expected, used, 100*(used/c.Expected-1)),
 			"it was throttled, or others had the CPUs: repeat on a machine with CPUs to spare; what was found is held against what the load used")
 	}
 	share := math.Abs(c.Measured-used) / used
@@ -81,7 +116,7 @@ func (j *judging) spin(c *Cell, put func(by float64, t *Table, code, level, mess
 	if guestRole(&c.Ledger) != "" && c.Measured > used {
 		level, advice = finding.Note, "what is above it the sentry or the VMM used to run the load: it is the sandbox's, and cannot be told from the load's"
 	}
-	put(share/bound, t, foundCalibration, level, fmt.Sprintf("%s, and %.4g were found (%+.1f %%)", what, c.Measured, 100*(c.Measured/used-1)), advice)
+	put(share/bound, foundCalibration, level, fmt.Sprintf("%s, and %.4g were found (%+.1f %%)", what, c.Measured, 100*(c.Measured/used-1)), advice)
 }
 
 // overcounted tells where more kernel memory was charged by name than the node's
@@ -89,11 +124,9 @@ func (j *judging) spin(c *Cell, put func(by float64, t *Table, code, level, mess
 // wonder, and nothing is told.
 func (j *judging) overcounted(target string) {
 	var worst *closedPhase
-	for _, p := range j.phases {
-		if p.failure != nil || p.visit.Target != target || !p.visit.Before.Settled || !p.phase.End.Settled {
-			continue
-		}
-		if l := &p.ledger; l.Uncharged < -(kernelBound+l.Uncertainty) && (worst == nil || l.Uncharged < worst.ledger.Uncharged) {
+	for _, p := range j.booked(target) {
+		l := &p.ledger
+		if p.visit.Before.Settled && p.phase.End.Settled && l.Uncharged < -(kernelBound+l.Uncertainty) && (worst == nil || l.Uncharged < worst.ledger.Uncharged) {
 			worst = p
 		}
 	}
@@ -101,10 +134,9 @@ func (j *judging) overcounted(target string) {
 		return
 	}
 	l := &worst.ledger
-	charged := rowOf(l, record.RoleKernel).Memory.Kernel
 	j.found.Add(record.Finding{Code: foundOvercounted, Level: finding.Warning, Target: target, Op: worst.phase.Name, Lanes: worst.phase.Sandboxes,
 		Message: fmt.Sprintf("%s of kernel memory are counted by name, %s more than the node's grew by (allowed: %s with its uncertainty of %s)",
-			finding.Bytes(float64(charged)), finding.Bytes(float64(-l.Uncharged)), finding.Bytes(float64(kernelBound+l.Uncertainty)), finding.Bytes(float64(l.Uncertainty))),
+			finding.Bytes(rowOf(l, record.RoleKernel).Memory.Kernel), finding.Bytes(-l.Uncharged), finding.Bytes(kernelBound+l.Uncertainty), finding.Bytes(l.Uncertainty)),
 		Advice: "either it is counted twice, or something else gave kernel memory back: repeat on a quiet node, and read the kernel row as an upper bound"})
 }
 

@@ -111,6 +111,11 @@ func (j *judging) close() {
 	}
 }
 
+// booked are the phases of a target of which there are books.
+func (j *judging) booked(target string) []*closedPhase {
+	return slices.DeleteFunc(slices.Clone(j.phases), func(p *closedPhase) bool { return p.visit.Target != target || p.failure != nil })
+}
+
 func interrupted(f *record.Failure) bool { return f != nil && f.Kind == record.FailInterrupted }
 
 // step is a phase at a count of sandboxes.

@@ -60,8 +60,8 @@ func (j *judging) scaling() {
 func (j *judging) scalingOf(target string) (Scaling, bool) {
 	s := Scaling{Target: target}
 	byVisit := map[*ledger.Visit][]*closedPhase{}
-	for _, p := range j.phases {
-		if p.visit.Target != target || p.failure != nil || !p.ledger.Complete || kindOf(p.phase.Name) != PhaseIdle {
+	for _, p := range j.booked(target) {
+		if !p.ledger.Complete || kindOf(p.phase.Name) != PhaseIdle {
 			continue
 		}
 		byVisit[p.visit] = append(byVisit[p.visit], p)
