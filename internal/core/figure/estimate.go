@@ -3,6 +3,7 @@ package figure
 import (
 	"encoding/json"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/tare-bench/tare/internal/core/stat"
@@ -61,6 +62,18 @@ func MedianOf(values []float64) Estimate {
 	}
 	if s.Known {
 		e.Lo, e.Hi = s.Lo, s.Hi
+	}
+	return e
+}
+
+// Slope is that of a line; of one that is none there is no estimate.
+func Slope(f stat.Fit) Estimate {
+	e := Estimate{N: f.N, Value: f.Slope, Bounded: f.Known}
+	if math.IsNaN(f.Slope) {
+		return Estimate{}
+	}
+	if f.Known {
+		e.Lo, e.Hi = f.SlopeLo, f.SlopeHi
 	}
 	return e
 }

@@ -29,14 +29,11 @@ func segments(target string, byRound map[int][]stat.Point) (all []Segment) {
 		part := within(rounds, from, to)
 		f := stat.LineOfRounds(part, figure.Confidence)
 		from = to
-		if math.IsNaN(f.Slope) {
+		e := figure.Slope(f)
+		if !e.Known() {
 			continue
 		}
 		first, last := ends(part)
-		e := figure.Estimate{N: f.N, Value: f.Slope, Bounded: f.Known}
-		if f.Known {
-			e.Lo, e.Hi = f.SlopeLo, f.SlopeHi
-		}
 		s := Segment{From: int(first), To: int(last)}
 		s.Slope = figure.Figure{Experiment: Name, Quantity: "memory-of-one-more", Unit: figure.Bytes, Better: figure.Less, Estimate: e, Reasons: f.Warnings,
 			Labels: figure.Of("target", target, "from", strconv.Itoa(s.From), "to", strconv.Itoa(s.To))}

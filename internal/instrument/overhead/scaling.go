@@ -91,8 +91,7 @@ func (j *judging) scalingOf(target string) (Scaling, bool) {
 		if i == ofTotal {
 			rounds = fit.Rounds
 		}
-		slope := slopeOf(fit)
-		slope.Figure = newFigure("per-sandbox", of.unit, figure.Of("target", target, "of", of.of), slope.Estimate)
+		slope := Slope{newFigure("per-sandbox", of.unit, figure.Of("target", target, "of", of.of), figure.Slope(fit)), fit.Intercept, fit.Disagree}
 		slope.Reasons = fit.Warnings
 		s.Slopes = append(s.Slopes, slope)
 	}
@@ -129,18 +128,6 @@ func tasksOf(p *closedPhase) float64 {
 		}
 	}
 	return max(float64(n)/float64(max(p.phase.Sandboxes, 1)), 1)
-}
-
-func slopeOf(f stat.Fit) Slope {
-	if math.IsNaN(f.Slope) {
-		return Slope{}
-	}
-	s := Slope{Fixed: f.Intercept, Bent: f.Disagree}
-	s.Estimate = figure.Estimate{N: f.N, Value: f.Slope, Bounded: f.Known}
-	if f.Known {
-		s.Lo, s.Hi = f.SlopeLo, f.SlopeHi
-	}
-	return s
 }
 
 // roomRounds is from how many rounds on room is told: below, the interval takes
