@@ -16,14 +16,10 @@ import (
 type Around struct {
 	Target string
 	Rounds int
-	Of     []figure.Figure // one a line of leavings that is known
-	Groups []AroundGroup
-}
-
-// AroundGroup is a cgroup in which those of sandboxes are made.
-type AroundGroup struct {
-	Path          string // with RUN for the run's id
-	Before, After figure.Figure
+	Of     []figure.Figure // one a line of leavings
+	// Usage is what each cgroup in which those of sandboxes are made was charged for
+	// before and after; its path has RUN for the run's id.
+	Usage [][2]figure.Figure
 }
 
 // leavings are what is looked for in a visit that came to its end.
@@ -148,7 +144,7 @@ func (j *judging) around() {
 		}
 		for _, v := range visits {
 			for k := range v.After.Around {
-				a.group(visits, around(v.After.Around[k].Path, j.rec.Header.RunID), j.rec.Header.RunID)
+				a.group(visits, v.After.Around[k].Path, j.rec.Header.RunID)
 			}
 		}
 		j.Around = append(j.Around, a)
@@ -178,7 +174,8 @@ func overVisits(visits []*ledger.Visit, quantity string, unit figure.Unit, label
 
 // group adds a group around, once.
 func (a *Around) group(visits []*ledger.Visit, path, runID string) {
-	if slices.ContainsFunc(a.Groups, func(g AroundGroup) bool { return g.Path == path }) {
+	path = around(path, runID)
+	if slices.ContainsFunc(a.Usage, func(of [2]figure.Figure) bool { return of[0].Labels.Get("cgroup") == path }) {
 		return
 	}
 	usage := func(when string, of func(*ledger.Visit) *record.Reading) figure.Figure {
@@ -191,15 +188,15 @@ func (a *Around) group(visits []*ledger.Visit, path, runID string) {
 			return 0, false
 		})
 	}
-	a.Groups = append(a.Groups, AroundGroup{path,
+	a.Usage = append(a.Usage, [2]figure.Figure{
 		usage("before", func(v *ledger.Visit) *record.Reading { return v.Before }),
 		usage("after", func(v *ledger.Visit) *record.Reading { return v.After })})
 }
 
 func (a *Around) figures() []figure.Figure {
 	all := slices.Clone(a.Of)
-	for i := range a.Groups {
-		all = append(all, a.Groups[i].Before, a.Groups[i].After)
+	for _, of := range a.Usage {
+		all = append(all, of[:]...)
 	}
 	return slices.DeleteFunc(all, func(f figure.Figure) bool { return !f.Known() })
 }
@@ -223,20 +220,20 @@ func leftPage(v *Judgement) *page.Section {
 // groupsAroundPage is what the groups around were charged for.
 func groupsAroundPage(v *Judgement) *page.Section {
 	m := page.Names("target", "cgroup")
-	var rows []*AroundGroup
+	var rows [][2]figure.Figure
 	for i := range v.Around {
 		name := page.Heading(v.Around[i].Target)
-		for k := range v.Around[i].Groups {
-			g := &v.Around[i].Groups[k]
-			m.Row(page.Words(name), page.Words(page.Middle(term.Clean(g.Path), shownCgroup)))
-			rows, name = append(rows, g), ""
+		for _, of := range v.Around[i].Usage {
+			m.Row(page.Words(name), page.Words(page.Middle(term.Clean(of[0].Labels.Get("cgroup")), shownCgroup)))
+			rows, name = append(rows, of), ""
 		}
 	}
 	if rows == nil {
 		return nil
 	}
-	m.Add("before", page.Each(rows, func(g **AroundGroup) page.Cell { return page.Value(&(*g).Before, page.Memory) }))
-	m.Add("after", page.Each(rows, func(g **AroundGroup) page.Cell { return page.Value(&(*g).After, page.Memory) }))
+	for i, when := range []string{"before", "after"} {
+		m.Add(when, page.Each(rows, func(of *[2]figure.Figure) page.Cell { return page.Value(&of[i], page.Memory) }))
+	}
 	return &page.Section{Title: "cgroups in which those of sandboxes are made, before the first and after the last", Style: term.Bold, Table: m,
 		Notes: []string{"what each is charged for with all below it, page cache too; medians of the rounds; " + page.None + " it was not there"}}
 }

@@ -33,7 +33,7 @@ func (j *Judgement) Figures() []figure.Figure {
 		l.all = append(l.all, j.Around[i].figures()...)
 	}
 	for i := range j.Requests {
-		l.all = append(l.all, j.Requests[i].figures()...)
+		l.all = append(l.all, j.Requests[i].Of...)
 	}
 	for i := range j.Scaling {
 		l.scaling(&j.Scaling[i])

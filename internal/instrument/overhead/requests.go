@@ -10,42 +10,38 @@ import (
 // Request is what the scheduler counts for a pod whose container has the plan's
 // limits, with an overhead, and which share of the node's allocatable that is.
 type Request struct {
-	Target   string // everyTarget where it is that of all of them
-	Overhead string // whose it is: "none", "limits", "check", "declared" or "recommended"
-	CPU      PodAmount
-	Memory   PodAmount
+	Target   string          // everyTarget where it is that of all of them
+	Overhead string          // whose it is: "none", "limits", "check", "declared" or "recommended"
+	Of       []figure.Figure // what is requested at all
 }
 
 // everyTarget stands for a target's name where all have the same.
 const everyTarget = "every"
 
-// PodAmount is of one resource: CPUs or bytes. What is 0 is not requested.
-type PodAmount struct {
-	Container, Overhead float64
-	Allocatable         float64 // 0: not known
-}
-
-// Sum is what is counted.
-func (a PodAmount) Sum() float64 { return a.Container + a.Overhead }
-
-// share is that of what the node gives to pods.
-func (a PodAmount) share() float64 { return a.Sum() / a.Allocatable }
-
 // requests are those without an overhead, with those that the plan names, and with
 // each one that is recommended. Where nothing is limited nothing is requested: a
 // kubelet takes limits for requests where those are not given.
 func (j *judging) requests() {
-	limits, env := &j.Plan.Limits, &j.rec.Header.Environment
+	limits := &j.Plan.Limits
 	if limits.CPU == 0 && limits.Memory == 0 {
 		return
 	}
-	cpus, memory := float64(env.CPUs), float64(env.Memory)
-	if of, _ := j.allocatable(); of != nil {
-		cpus, memory = float64(of.CPU)/1000, float64(of.Memory)
-	}
+	cpus, memory, _ := j.allocatable()
 	add := func(target, overhead string, moreCPU, moreMemory float64) {
-		j.Requests = append(j.Requests, Request{Target: target, Overhead: overhead,
-			CPU: PodAmount{limits.CPU, moreCPU, cpus}, Memory: PodAmount{float64(limits.Memory), moreMemory, memory}})
+		l := listed{labels: figure.Of("target", target, "overhead", overhead)}
+		for _, of := range []struct {
+			resource         string
+			unit             figure.Unit
+			sum, allocatable float64
+		}{{"cpu", figure.CPUs, limits.CPU + moreCPU, cpus}, {"memory", figure.Bytes, float64(limits.Memory) + moreMemory, memory}} {
+			if of.sum > 0 {
+				l.neither("request", of.unit, of.sum, "resource", of.resource)
+			}
+			if share := of.sum / of.allocatable; share > 0 && stat.Finite(share) {
+				l.neither("request-share", figure.Ratio, share, "resource", of.resource)
+			}
+		}
+		j.Requests = append(j.Requests, Request{target, overhead, l.all})
 	}
 	add(everyTarget, "none", 0, 0)
 	if limits.OverheadCPU > 0 || limits.OverheadMemory > 0 {
@@ -65,35 +61,19 @@ func (j *judging) requests() {
 	}
 }
 
-// allocatable is what this node gives to pods, and who says so; nil: nobody does.
-func (j *Judgement) allocatable() (of *PodFixed, whose string) {
-	if j.Plan.Allocatable != nil {
-		return j.Plan.Allocatable, "as the plan says"
+// allocatable is what this node gives to pods, CPUs and bytes, and who says so; what is not
+// known is 0.
+func (j *Judgement) allocatable() (cpus, memory float64, whose string) {
+	if of := j.Plan.Allocatable; of != nil {
+		return float64(of.CPU) / 1000, float64(of.Memory), "as the plan says"
 	}
 	for i := range j.Targets {
 		if k := j.Targets[i].Kubernetes; k != nil && k.Allocatable != nil {
-			return &PodFixed{CPU: k.Allocatable.CPU, Memory: k.Allocatable.Memory}, "as the cluster says of this node"
+			return float64(k.Allocatable.CPU) / 1000, float64(k.Allocatable.Memory), "as the cluster says of this node"
 		}
 	}
-	return nil, "all that the node has"
-}
-
-// figures are what is counted and its share.
-func (r *Request) figures() []figure.Figure {
-	l := listed{labels: figure.Of("target", r.Target, "overhead", r.Overhead)}
-	for _, of := range []struct {
-		resource string
-		unit     figure.Unit
-		PodAmount
-	}{{"cpu", figure.CPUs, r.CPU}, {"memory", figure.Bytes, r.Memory}} {
-		if of.Sum() > 0 {
-			l.neither("request", of.unit, of.Sum(), "resource", of.resource)
-			if stat.Finite(of.share()) {
-				l.neither("request-share", figure.Ratio, of.share(), "resource", of.resource)
-			}
-		}
-	}
-	return l.all
+	env := &j.Record.Header.Environment
+	return float64(env.CPUs), float64(env.Memory), "all that the node has"
 }
 
 // requestsPage shows them as kubectl describe node does.
@@ -108,21 +88,19 @@ func requestsPage(v *Judgement) *page.Section {
 			"none": "none", "limits": "as limited", "check": "as checked", declared: "as its RuntimeClass declares", "recommended": "recommended"}[r.Overhead]))
 	}
 	for _, of := range []struct {
-		title  string
-		amount func(*Request) PodAmount
-		show   func(float64) string
-	}{
-		{"CPU m", func(r *Request) PodAmount { return r.CPU }, page.Milli},
-		{"memory MiB", func(r *Request) PodAmount { return r.Memory }, page.MiB[float64]},
-	} {
-		m.Add(of.title, page.Each(v.Requests, func(r *Request) page.Cell { return orDot(of.amount(r).Sum() > 0, of.show(of.amount(r).Sum())) }))
-		m.Add("of allocatable", page.Each(v.Requests, func(r *Request) page.Cell {
-			share := of.amount(r).share()
-			return orDot(stat.Finite(share) && share > 0, page.Share(share))
-		}))
+		title, resource string
+		show            func(float64) string
+	}{{"CPU m", "cpu", page.Milli}, {"memory MiB", "memory", page.MiB[float64]}} {
+		each := func(quantity string, show func(float64) string) []page.Cell {
+			return page.Each(v.Requests, func(r *Request) page.Cell {
+				f := figure.Find(r.Of, quantity, "resource", of.resource)
+				return orDot(f.Known(), show(f.Value))
+			})
+		}
+		m.Add(of.title, each("request", of.show))
+		m.Add("of allocatable", each("request-share", page.Share))
 	}
-	cpu, memory := v.Requests[0].CPU.Allocatable, v.Requests[0].Memory.Allocatable
-	_, of := v.allocatable()
+	cpu, memory, of := v.allocatable()
 	return &page.Section{Title: "requests, with overhead", Style: term.Bold, Table: m,
 		Notes: []string{"what the scheduler counts for a pod whose container has the limits of this run, and its overhead.podFixed, as kubectl describe node shows it; allocatable: " +
 			page.Milli(cpu) + " m and " + page.Size(memory) + ", " + of + " (--allocatable says otherwise)"}}
