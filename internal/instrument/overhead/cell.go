@@ -39,20 +39,25 @@ func (j *judging) cell(target string, s step) Cell {
 		return c
 	}
 	labels := figure.Of("target", target, "phase", s.name, "sandboxes", strconv.Itoa(s.n))
-	sum, residual, cpu, least := stat.Rounds{}, stat.Rounds{}, stat.Rounds{}, false
-	for i, p := range whole {
-		cpus, some := p.ledger.CPU()
-		least = least || some
-		sum[i], residual[i], cpu[i] = float64(p.ledger.Sum), float64(p.ledger.Residual), cpus
-	}
-	over := func(quantity string, unit figure.Unit, values stat.Rounds) figure.Figure {
-		f := newFigure(quantity, unit, labels, figure.Median(values))
-		for i, p := range whole {
-			f.Rounds = append(f.Rounds, figure.Round{Round: p.visit.Round, Value: values[i]})
+	least := false
+	over := func(quantity string, unit figure.Unit, of func(*ledger.Ledger) float64) figure.Figure {
+		var rounds []figure.Round
+		var values []float64
+		for _, p := range whole {
+			v := of(&p.ledger)
+			rounds, values = append(rounds, figure.Round{Round: p.visit.Round, Value: v}), append(values, v)
 		}
+		f := newFigure(quantity, unit, labels, figure.MedianOf(values))
+		f.Rounds = rounds
 		return f
 	}
-	c.Sum, c.Residual, c.CPU = over("memory", figure.Bytes, sum), over("residual", figure.Bytes, residual), over("cpu", figure.CPUs, cpu)
+	c.Sum = over("memory", figure.Bytes, func(l *ledger.Ledger) float64 { return float64(l.Sum) })
+	c.Residual = over("residual", figure.Bytes, func(l *ledger.Ledger) float64 { return float64(l.Residual) })
+	c.CPU = over("cpu", figure.CPUs, func(l *ledger.Ledger) float64 {
+		cpus, some := l.CPU()
+		least = least || some
+		return cpus
+	})
 	c.Sum.Failed, c.Sum.Total, c.Residual.Better = c.Failed, c.Failed+len(c.closed), ""
 	if least {
 		c.CPU.Reasons = []string{"at least: the CPU time of some role is not known"}

@@ -45,22 +45,13 @@ func (j *Judgement) compared() (out figure.Rows) {
 		t := &j.Tables[i]
 		memory, cpu := figure.Row{Name: phaseName(t) + ": memory"}, figure.Row{Name: phaseName(t) + ": CPU"}
 		for k := range j.Targets {
-			var c *Cell
-			if n := slices.IndexFunc(t.Cells, func(c Cell) bool { return c.Target == j.Targets[k].Name }); n >= 0 {
-				c = &t.Cells[n]
+			var sum, used *figure.Figure // what is known in part only is a bound, and shows no difference
+			if c := t.of(j.Targets[k].Name); c != nil && c.Ledger.Complete {
+				if sum = &c.Sum; c.CPU.Reasons == nil {
+					used = &c.CPU
+				}
 			}
-			if c == nil {
-				memory.Of, cpu.Of = append(memory.Of, nil), append(cpu.Of, nil)
-				continue
-			}
-			// What is known in part only is a bound, and shows no difference.
-			memory.Of, cpu.Of = append(memory.Of, &c.Sum), append(cpu.Of, &c.CPU)
-			if !c.Ledger.Complete {
-				memory.Of[k], cpu.Of[k] = nil, nil
-			}
-			if c.CPU.Reasons != nil {
-				cpu.Of[k] = nil
-			}
+			memory.Of, cpu.Of = append(memory.Of, sum), append(cpu.Of, used)
 		}
 		out.Rows = append(out.Rows, memory, cpu)
 	}
@@ -194,7 +185,15 @@ func (j *Judgement) at(target string, s step) *Cell {
 	if t == nil {
 		return nil
 	}
-	i := slices.IndexFunc(t.Cells, func(c Cell) bool { return c.Target == target && c.Rounds > 0 })
+	if c := t.of(target); c != nil && c.Rounds > 0 {
+		return c
+	}
+	return nil
+}
+
+// of is a target's cell, nil where nothing came of it.
+func (t *Table) of(target string) *Cell {
+	i := slices.IndexFunc(t.Cells, func(c Cell) bool { return c.Target == target })
 	if i < 0 {
 		return nil
 	}

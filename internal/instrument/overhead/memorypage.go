@@ -113,7 +113,7 @@ func swapped(l *ledger.Ledger) (bytes int64) {
 func failures(v *Judgement, t *Table) (out []string) {
 	var absent []string
 	for _, target := range v.Targets {
-		if !slices.ContainsFunc(t.Cells, func(c Cell) bool { return c.Target == target.Name }) {
+		if t.of(target.Name) == nil {
 			absent = append(absent, page.Heading(target.Name))
 		}
 	}

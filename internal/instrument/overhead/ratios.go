@@ -53,15 +53,15 @@ func (j *judging) ratios() {
 	base := instrument.Baseline(wanted, j.Targets)
 	for i := range j.Tables {
 		t := &j.Tables[i]
-		at := slices.IndexFunc(t.Cells, func(c Cell) bool { return c.Target == base })
-		if at < 0 {
+		under := t.of(base)
+		if under == nil {
 			continue
 		}
 		r := Ratios{Table: t, Base: base}
 		for _, d := range divided {
-			below := byRound(&t.Cells[at], d.of)
+			below := byRound(under, d.of)
 			for k := range t.Cells {
-				if k == at {
+				if t.Cells[k].Target == base {
 					continue
 				}
 				values := stat.Rounds{}
