@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"sync"
 
 	"github.com/tare-bench/tare/internal/instrument/overhead"
@@ -52,29 +51,19 @@ func (v *visit) asked(ctx context.Context, p overhead.Phase) error {
 
 // clients wait to ask the workload of each sandbox.
 func (v *visit) clients(ctx context.Context) (all []Clients, err error) {
+	o := v.options.Plan.Filled()
 	for n := range v.made {
-		c, err := v.client(ctx, n)
+		address, inside, err := subject.Asked(v.Target.Session, n, o.URL)
+		if err != nil {
+			return all, err
+		}
+		c, err := v.options.Load(ctx, load.ClientOptions{URL: address, Net: inside, Connections: o.Connections, QPS: o.Rate, KeepAlive: !o.Anew,
+			Duration: o.Duration, Timeout: o.Answer})
+		inside.Close() // the clients are in it by then; of no namespace it does nothing
 		if err != nil {
 			return all, err
 		}
 		all = append(all, c)
 	}
 	return all, nil
-}
-
-func (v *visit) client(ctx context.Context, n int) (Clients, error) {
-	address, inside, err := subject.Asked(v.Target.Session, n, v.options.Plan.URL)
-	if err != nil {
-		return nil, err
-	}
-	defer closed(inside) // the clients are in it by then
-	o := v.options.Plan.Filled()
-	return v.options.Load(ctx, load.ClientOptions{URL: address, Net: inside, Connections: o.Connections, QPS: o.Rate, KeepAlive: !o.Anew,
-		Duration: o.Duration, Timeout: o.Answer})
-}
-
-func closed(f *os.File) {
-	if f != nil {
-		f.Close()
-	}
 }
