@@ -311,11 +311,11 @@ func TestWhatANeighbourUsedIsZeroOrNotKnown(t *testing.T) {
 		value float64
 		note  string
 	}{
-		"in every window":       {func(int) *int64 { return ns(5e8) }, 12, 0.5, ""},
-		"nothing in most":       {func(round int) *int64 { return ns(int64(round/11) * 1e9) }, 12, 0, ""},
-		"not known in three":    {func(round int) *int64 { return map[bool]*int64{true: ns(5e8)}[round >= 3] }, 9, 0.5, "6 of 24 windows are not in its CPUs"},
+		"in every window":       {func(int) *int64 { return new(int64(5e8)) }, 12, 0.5, ""},
+		"nothing in most":       {func(round int) *int64 { return new(int64(round/11) * 1e9) }, 12, 0, ""},
+		"not known in three":    {func(round int) *int64 { return map[bool]*int64{true: new(int64(5e8))}[round >= 3] }, 9, 0.5, "6 of 24 windows are not in its CPUs"},
 		"not known in any":      {func(int) *int64 { return nil }, 0, 0, "24 of 24 windows are not in its CPUs"},
-		"nothing, or not known": {func(round int) *int64 { return map[bool]*int64{true: ns(0)}[round >= 6] }, 6, 0, "12 of 24 windows are not in its CPUs"},
+		"nothing, or not known": {func(round int) *int64 { return map[bool]*int64{true: new(int64(0))}[round >= 6] }, 6, 0, "12 of 24 windows are not in its CPUs"},
 	} {
 		j := recorded(t, func(o *Options) { o.Neighbours = []string{"spin 1cpu"} }, func(w *Window) {
 			if w.Neighbour != "" {
@@ -329,13 +329,11 @@ func TestWhatANeighbourUsedIsZeroOrNotKnown(t *testing.T) {
 			t.Errorf("%s: %s", name, notes)
 		}
 	}
-	text, err := json.Marshal(Window{BesideCPU: ns(0)})
+	text, err := json.Marshal(Window{BesideCPU: new(int64(0))})
 	if err != nil || !strings.Contains(string(text), `"beside_cpu":0`) {
 		t.Errorf("a record has a measured zero as %s, %v", text, err)
 	}
 }
-
-func ns(v int64) *int64 { return &v }
 
 func TestTooFewRoundsToCompareAreTold(t *testing.T) {
 	t.Parallel()

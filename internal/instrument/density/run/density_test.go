@@ -311,6 +311,17 @@ func perform(ctx context.Context, t *testing.T, n *node, change func(*density.Op
 	return rec, j
 }
 
+// each tests claims at once, each in a time of its own.
+func each[C any](t *testing.T, claims map[string]C, test func(t *testing.T, c C)) {
+	t.Parallel()
+	for name, c := range claims {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { test(t, c) })
+		})
+	}
+}
+
 // last is how the last visit ended.
 func last(rec *record.Record) record.Density {
 	if len(rec.Density) == 0 {
@@ -388,25 +399,23 @@ func stopsBeforeTheGuard(t *testing.T, seeds uint64) {
 }
 
 func TestADensityEndsWhereItWasAskedTo(t *testing.T) {
-	t.Parallel()
-	broken := &record.Failure{Kind: record.FailExit, Exit: 1, Detail: "exit status 1", Command: "made up"}
-	for name, c := range map[string]struct {
-		until     string
-		node      func(*node)
-		change    func(*density.Options)
-		why       string
-		resource  string
-		least     int
-		most      int
-		failed    int
-		says      string // among the findings
-		saysNever string
-	}{
+	type claim struct {
+		until    string
+		node     func(*node)
+		change   func(*density.Options)
+		why      string
+		resource string
+		least    int
+		most     int
+		failed   int
+		says     string // among the findings
+	}
+	each(t, map[string]claim{
 		"at a count, and no further":                         {until: "37", why: record.EndAsked, least: 37, most: 37},
 		"at what is left of memory":                          {until: "memory", why: record.EndResource, resource: density.Memory, least: 80, most: 128},
 		"at the most that are never exceeded, which it says": {until: "memory", change: func(o *density.Options) { o.Most = 10 }, why: record.EndMost, least: 10, most: 10, says: "end-not-reached"},
-		"at a failure, which is then none of the target's":   {until: "failure", node: func(n *node) { n.fails = after(30, broken) }, why: record.EndFailure, least: 30, most: 30, says: "sandbox-failed"},
-		"at a failure that was not asked for, which fails":   {until: "memory", node: func(n *node) { n.fails = after(30, broken) }, why: record.EndFailure, least: 30, most: 30, failed: 1, says: "sandbox-failed"},
+		"at a failure, which is then none of the target's":   {until: "failure", node: func(n *node) { n.fails = after(30) }, why: record.EndFailure, least: 30, most: 30, says: "sandbox-failed"},
+		"at a failure that was not asked for, which fails":   {until: "memory", node: func(n *node) { n.fails = after(30) }, why: record.EndFailure, least: 30, most: 30, failed: 1, says: "sandbox-failed"},
 		"where workloads ended, which are no longer there":   {until: "memory", node: func(n *node) { n.ends = func(i int) bool { return i > 30 } }, why: record.EndFailure, least: 30, most: 30, says: "sandbox-failed"},
 		"where they ended, whatever else it came to":         {until: "37", node: func(n *node) { n.ends = func(i int) bool { return i == 37 } }, why: record.EndFailure, least: 36, most: 36, says: "sandbox-failed"},
 		"at the guard before a failure, which it says":       {until: "failure", why: record.EndResource, resource: density.Memory, least: 80, most: 128, says: "guard-stopped"},
@@ -422,44 +431,40 @@ func TestADensityEndsWhereItWasAskedTo(t *testing.T) {
 		}, why: record.EndTripped, least: 11, most: 12, says: "guard-tripped"},
 		"in steps of its own":         {until: "10", change: func(o *density.Options) { o.Step = 3 }, why: record.EndAsked, least: 10, most: 10},
 		"with several starts at once": {until: "10", change: func(o *density.Options) { o.AtOnce = 4 }, why: record.EndAsked, least: 10, most: 10},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				n := plain()
-				if c.node != nil {
-					c.node(n)
-				}
-				rec, j := perform(t.Context(), t, n, func(o *density.Options) {
-					o.Until = c.until
-					if c.change != nil {
-						c.change(o)
-					}
-				})
-				end := last(rec)
-				failed, _, found := j.Result()
-				if end.Why != c.why || end.Resource != c.resource && c.resource != "" || end.Sandboxes < c.least || end.Sandboxes > c.most || failed != c.failed {
-					t.Errorf("%+v, %d failed", end, failed)
-				}
-				codes := ""
-				for _, f := range found {
-					codes += f.Code + " "
-				}
-				if c.says != "" && !strings.Contains(codes, c.says) || c.says == "" && codes != "" {
-					t.Errorf("findings %q", codes)
-				}
-				if c.why != record.EndTripped && (end.Back <= 0 || end.Removed < 0) {
-					t.Errorf("it did not come back: %+v", end)
-				}
-			})
+	}, func(t *testing.T, c claim) {
+		n := plain()
+		if c.node != nil {
+			c.node(n)
+		}
+		rec, j := perform(t.Context(), t, n, func(o *density.Options) {
+			o.Until = c.until
+			if c.change != nil {
+				c.change(o)
+			}
 		})
-	}
+		end := last(rec)
+		failed, _, found := j.Result()
+		if end.Why != c.why || end.Resource != c.resource && c.resource != "" || end.Sandboxes < c.least || end.Sandboxes > c.most || failed != c.failed {
+			t.Errorf("%+v, %d failed", end, failed)
+		}
+		codes := ""
+		for _, f := range found {
+			codes += f.Code + " "
+		}
+		if c.says != "" && !strings.Contains(codes, c.says) || c.says == "" && codes != "" {
+			t.Errorf("findings %q", codes)
+		}
+		if c.why != record.EndTripped && (end.Back <= 0 || end.Removed < 0) {
+			t.Errorf("it did not come back: %+v", end)
+		}
+	})
 }
 
-func after(n int, f *record.Failure) func(int) *record.Failure {
+// after fails starts that come after so many.
+func after(n int) func(int) *record.Failure {
 	return func(i int) *record.Failure {
 		if i > n {
-			return f
+			return &record.Failure{Kind: record.FailExit, Exit: 1, Detail: "exit status 1", Command: "made up"}
 		}
 		return nil
 	}
@@ -480,41 +485,36 @@ func slower(double int) func(int) time.Duration {
 }
 
 func TestMemoryThatShimsKeepIsNotBack(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
+	type claim struct {
 		shim      int64
 		trips     int // the start that takes too much, 0 for none
 		fails     int // the start that fails, 0 for none
 		sandboxes int
 		back      bool
 		remaining int64
-	}{
+	}
+	each(t, map[string]claim{
 		"where they have 12 MiB each":                         {12 * mib, 0, 0, 10, false, 120 * mib},
 		"where they have nothing":                             {0, 0, 0, 10, true, 0},
 		"also of a step in which the guard was tripped":       {12 * mib, 7, 0, 7, false, 84 * mib},
 		"also of a first step in which the guard was tripped": {12 * mib, 2, 0, 2, false, 24 * mib},
 		"also of a step in which a start failed":              {12 * mib, 0, 7, 6, false, 72 * mib},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				n := plain()
-				n.shim = c.shim
-				n.costs = func(i int) int64 {
-					return map[bool]int64{false: 2 * mib, true: 300 * mib}[i == c.trips && len(n.shims) >= 3]
-				} // after the trial
-				if c.fails > 0 {
-					n.fails = after(c.fails-1, &record.Failure{Kind: record.FailExit, Exit: 1, Detail: "exit status 1", Command: "made up"})
-				}
-				rec, j := perform(t.Context(), t, n, func(o *density.Options) { o.Until = "10" })
-				end := last(rec)
-				said := slices.ContainsFunc(j.Findings, func(f record.Finding) bool { return f.Code == "memory-not-back" })
-				if end.Sandboxes != c.sandboxes || (end.Why == record.EndTripped) != (c.trips > 0) || end.Remaining != c.remaining || (end.Back > 0) != c.back || said == c.back {
-					t.Errorf("%+v, %+v", end, j.Findings)
-				}
-			})
-		})
-	}
+	}, func(t *testing.T, c claim) {
+		n := plain()
+		n.shim = c.shim
+		n.costs = func(i int) int64 {
+			return map[bool]int64{false: 2 * mib, true: 300 * mib}[i == c.trips && len(n.shims) >= 3]
+		} // after the trial
+		if c.fails > 0 {
+			n.fails = after(c.fails - 1)
+		}
+		rec, j := perform(t.Context(), t, n, func(o *density.Options) { o.Until = "10" })
+		end := last(rec)
+		said := slices.ContainsFunc(j.Findings, func(f record.Finding) bool { return f.Code == "memory-not-back" })
+		if end.Sandboxes != c.sandboxes || (end.Why == record.EndTripped) != (c.trips > 0) || end.Remaining != c.remaining || (end.Back > 0) != c.back || said == c.back {
+			t.Errorf("%+v, %+v", end, j.Findings)
+		}
+	})
 }
 
 func TestAnInterruptedDensityRemovesWhatItMade(t *testing.T) {
@@ -540,47 +540,42 @@ func TestAnInterruptedDensityRemovesWhatItMade(t *testing.T) {
 // Where the guard was tripped memory is freed at once, whoever does not answer; and never
 // are many removed together.
 func TestWhatWasBrokenOffIsRemovedAFewAtATime(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
+	type claim struct {
 		trips   bool
 		removed time.Duration // at most
-	}{
+	}
+	each(t, map[string]claim{
 		"after what holds memory where the guard was tripped": {true, 2 * time.Second},
 		"before the others where a start failed":              {false, 40 * time.Second},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				n := plain()
-				n.mute = true
-				if c.trips {
-					n.costs = func(i int) int64 { return map[bool]int64{false: 2 * mib, true: 300 * mib}[i == 10] }
-				} else {
-					n.fails = after(10, &record.Failure{Kind: record.FailExit, Exit: 1, Detail: "exit status 1", Command: "made up"})
-				}
-				rec, _ := perform(t.Context(), t, n, func(o *density.Options) { o.Until, o.Step, o.AtOnce = "100", 100, 100 })
-				// Of each all there were, and how many of the other had gone before its last.
-				var whole, broken discarded
-				for _, d := range n.gone[1:] { // after the trial
-					if d.whole+d.broken > 8 || d.whole > 0 && d.broken > 0 {
-						t.Errorf("together: %+v", d)
-					}
-					if d.whole > 0 {
-						whole = discarded{whole.whole + d.whole, broken.broken}
-					} else {
-						broken = discarded{whole.whole, broken.broken + d.broken}
-					}
-				}
-				end := last(rec)
-				if (end.Why == record.EndTripped) != c.trips || whole.whole != end.Sandboxes || broken.broken <= 8 || (whole.broken == 0) != c.trips || (broken.whole == 0) == c.trips {
-					t.Errorf("%+v, %+v, %+v", end, whole, broken)
-				}
-				if removed := time.Duration(end.Removed); removed > c.removed {
-					t.Errorf("removed in %v", removed)
-				}
-			})
-		})
-	}
+	}, func(t *testing.T, c claim) {
+		n := plain()
+		n.mute = true
+		if c.trips {
+			n.costs = func(i int) int64 { return map[bool]int64{false: 2 * mib, true: 300 * mib}[i == 10] }
+		} else {
+			n.fails = after(10)
+		}
+		rec, _ := perform(t.Context(), t, n, func(o *density.Options) { o.Until, o.Step, o.AtOnce = "100", 100, 100 })
+		// Of each all there were, and how many of the other had gone before its last.
+		var whole, broken discarded
+		for _, d := range n.gone[1:] { // after the trial
+			if d.whole+d.broken > 8 || d.whole > 0 && d.broken > 0 {
+				t.Errorf("together: %+v", d)
+			}
+			if d.whole > 0 {
+				whole = discarded{whole.whole + d.whole, broken.broken}
+			} else {
+				broken = discarded{whole.whole, broken.broken + d.broken}
+			}
+		}
+		end := last(rec)
+		if (end.Why == record.EndTripped) != c.trips || whole.whole != end.Sandboxes || broken.broken <= 8 || (whole.broken == 0) != c.trips || (broken.whole == 0) == c.trips {
+			t.Errorf("%+v, %+v, %+v", end, whole, broken)
+		}
+		if removed := time.Duration(end.Removed); removed > c.removed {
+			t.Errorf("removed in %v", removed)
+		}
+	})
 }
 
 // What ignores a stop is waited for once, not for every few of hundreds.
@@ -616,25 +611,20 @@ func TestADryRunMakesNoMoreThanATrial(t *testing.T) {
 
 // While others give memory back, the node has more left with sandboxes than without.
 func TestASandboxTakesNoLessThanItHasWhileOthersGiveBack(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct{ rate, has, least int64 }{
+	type claim struct{ rate, has, least int64 }
+	each(t, map[string]claim{
 		"on a quiet node what the node tells of":                   {0, 0, 2 * mib},
 		"else what it has by itself, and what came back meanwhile": {-8 * mib, 2 * mib, 2*mib + 4*mib},
 		"which bounds it also where nothing is known of itself":    {-8 * mib, 0, 4 * mib},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				n := plain()
-				n.has = c.has
-				n.other = func(d time.Duration) int64 { return int64(d.Seconds() * float64(c.rate)) }
-				rec, _ := perform(t.Context(), t, n, func(o *density.Options) { o.DryRun = true })
-				if each := last(rec).Rooms[0].Each; each < c.least || each > c.least+8*mib {
-					t.Errorf("one takes at most %d KiB, and at least %d KiB were expected", each>>10, c.least>>10)
-				}
-			})
-		})
-	}
+	}, func(t *testing.T, c claim) {
+		n := plain()
+		n.has = c.has
+		n.other = func(d time.Duration) int64 { return int64(d.Seconds() * float64(c.rate)) }
+		rec, _ := perform(t.Context(), t, n, func(o *density.Options) { o.DryRun = true })
+		if each := last(rec).Rooms[0].Each; each < c.least || each > c.least+8*mib {
+			t.Errorf("one takes at most %d KiB, and at least %d KiB were expected", each>>10, c.least>>10)
+		}
+	})
 }
 
 func TestNothingIsStartedOnANodeThatIsFull(t *testing.T) {
@@ -669,28 +659,23 @@ func TestNothingIsStartedInACgroupThatIsFull(t *testing.T) {
 }
 
 func TestABendIsNamedWhereItIs(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
+	type claim struct {
 		costs    func(int) int64
 		segments int
 		at       int
-	}{
+	}
+	each(t, map[string]claim{
 		"none where one more always costs the same": {func(int) int64 { return 2 * mib }, 1, 0},
 		"where one more costs twice as much":        {func(i int) int64 { return map[bool]int64{false: mib, true: 2 * mib}[i > 32] }, 2, 32},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				n := plain()
-				n.costs = c.costs
-				r := rand.New(rand.NewPCG(1, 1))
-				n.other = func(time.Duration) int64 { return r.Int64N(2 * mib) }
-				_, j := perform(t.Context(), t, n, func(o *density.Options) { o.Rounds = 3 })
-				s := j.Targets[0].Segments
-				if len(s) != c.segments || c.at > 0 && s[0].To != c.at {
-					t.Errorf("%+v", s)
-				}
-			})
-		})
-	}
+	}, func(t *testing.T, c claim) {
+		n := plain()
+		n.costs = c.costs
+		r := rand.New(rand.NewPCG(1, 1))
+		n.other = func(time.Duration) int64 { return r.Int64N(2 * mib) }
+		_, j := perform(t.Context(), t, n, func(o *density.Options) { o.Rounds = 3 })
+		s := j.Targets[0].Segments
+		if len(s) != c.segments || c.at > 0 && s[0].To != c.at {
+			t.Errorf("%+v", s)
+		}
+	})
 }

@@ -228,15 +228,60 @@ func TestATargetThatFailsIsGivenUpAndTheOthersGoOn(t *testing.T) {
 	}
 }
 
-func TestANodeIsNotFilledBeyondItsMemory(t *testing.T) {
-	o, _ := options(func(p *overhead.Options) { p.Sandboxes = []int{1, 5, 20} }, &scripted{name: "a"})
-	rec := perform(t.Context(), t, o)
-	most := 0
-	for _, x := range rec.Readings {
-		most = max(most, x.Sandboxes)
+func TestWhatThereIsNoRoomForIsLeftOutAndSaid(t *testing.T) {
+	for name, c := range map[string]struct {
+		sandboxes []int
+		phase     string
+		most      int // sandboxes that are started
+		said      string
+	}{
+		"a count that the node's memory does not hold": {[]int{1, 5, 20}, "idle", 5, "sandboxes-not-reached"},
+		"also the first one":                           {[]int{9}, "idle", 0, "sandboxes-not-reached"},
+		"memory that would be held":                    {[]int{2}, "hold 400MiB", 2, "phase-skipped"},
+		"a file that the disk does not hold":           {[]int{1, 3}, "1G", 3, "phase-skipped"},
+	} {
+		o, log := options(func(p *overhead.Options) { p.Sandboxes, p.Phases = c.sandboxes, []string{c.phase} }, &scripted{name: "a"})
+		o.Free = func() (int64, error) { return 1 << 30, nil }
+		rec := perform(t.Context(), t, o)
+		most := 0
+		for _, x := range rec.Readings {
+			most = max(most, x.Sandboxes)
+		}
+		if most != c.most || !slices.Contains(codes(rec), c.said) || strings.Contains(strings.Join(log.events, "\n"), "exec") {
+			t.Errorf("%s: %d sandboxes were started, findings %v, events %v", name, most, codes(rec), log.events)
+		}
 	}
-	if most != 5 || !slices.Contains(codes(rec), "sandboxes-not-reached") {
-		t.Errorf("%d sandboxes were started, findings %v", most, codes(rec))
+}
+
+func TestALoadThatDidNotStandGivesNoFigures(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		phase string
+		exec  func(ctx context.Context, lane int, args []string) (subject.Executed, error)
+		want  record.Failure
+	}{
+		"it never began": {"spin 0.5cpu", func(ctx context.Context, _ int, _ []string) (subject.Executed, error) {
+			<-ctx.Done()
+			return subject.Executed{Command: "runc exec a"}, ctx.Err()
+		}, record.Failure{Kind: record.FailTimeout}},
+		"it ended early": {"hold 64MiB", func(context.Context, int, []string) (subject.Executed, error) {
+			return subject.Executed{Exit: 2, Stderr: "cannot allocate memory"}, nil
+		}, record.Failure{Kind: record.FailExit, Exit: 2, Output: "cannot allocate memory"}},
+	} {
+		o, log := options(func(p *overhead.Options) {
+			p.Phases, p.Sandboxes, p.Timeout = []string{"idle", c.phase}, []int{1}, 100*time.Millisecond
+		}, &scripted{name: "a", exec: c.exec})
+		rec := perform(t.Context(), t, o)
+		i := slices.IndexFunc(rec.Readings, func(x record.Reading) bool { return x.Phase == c.phase && x.Moment == record.MomentEnd })
+		if i < 0 {
+			t.Fatalf("%s: read %v", name, moments(rec))
+		}
+		if f := rec.Readings[i].Failure; f == nil || f.Kind != c.want.Kind || f.Exit != c.want.Exit || f.Output != c.want.Output {
+			t.Errorf("%s: %+v", name, f)
+		}
+		if n := strings.Count(strings.Join(log.events, "\n"), "exec"); n != 1 {
+			t.Errorf("%s: it was started %d times", name, n)
+		}
 	}
 }
 
@@ -258,38 +303,6 @@ func TestWhatCannotBeStoppedIsRemovedByForce(t *testing.T) {
 	}
 }
 
-func TestNoCountIsStartedForWhichThereIsNoMemory(t *testing.T) {
-	o, _ := options(func(p *overhead.Options) { p.Sandboxes = []int{9} }, &scripted{name: "a"})
-	rec := perform(t.Context(), t, o)
-	if got := moments(rec); slices.Contains(got, "begin idle 9") || !slices.Contains(codes(rec), "sandboxes-not-reached") {
-		t.Errorf("read %v, findings %v", got, codes(rec))
-	}
-}
-
-func TestNothingIsHeldForWhichThereIsNoMemory(t *testing.T) {
-	o, log := options(func(p *overhead.Options) { p.Sandboxes, p.Phases = []int{2}, []string{"idle", "hold 400MiB"} }, &scripted{name: "a"})
-	rec := perform(t.Context(), t, o)
-	if strings.Contains(strings.Join(log.events, "\n"), "exec") || !slices.Contains(codes(rec), "phase-skipped") {
-		t.Errorf("findings %v, events %v", codes(rec), log.events)
-	}
-}
-
-func TestALoadThatNeverBeganGivesNoFigures(t *testing.T) {
-	t.Parallel()
-	hangs := func(ctx context.Context, _ int, _ []string) (subject.Executed, error) {
-		<-ctx.Done()
-		return subject.Executed{Command: "runc exec a"}, ctx.Err()
-	}
-	o, _ := options(func(p *overhead.Options) {
-		p.Phases, p.Sandboxes, p.Timeout = []string{"idle", "spin 0.5cpu"}, []int{1}, 100*time.Millisecond
-	}, &scripted{name: "a", exec: hangs})
-	for _, x := range perform(t.Context(), t, o).Readings {
-		if x.Phase == "spin 0.5cpu" && x.Moment == record.MomentEnd && (x.Failure == nil || x.Failure.Kind != record.FailTimeout) {
-			t.Errorf("failure %+v", x.Failure)
-		}
-	}
-}
-
 func TestAPhaseInWhichAWorkloadEndedGivesNoFigures(t *testing.T) {
 	t.Parallel()
 	o, _ := options(func(p *overhead.Options) { p.Phases = []string{"idle"} }, &scripted{name: "a", over: func(lane int) bool { return lane == 2 }})
@@ -305,27 +318,6 @@ func TestAPhaseInWhichAWorkloadEndedGivesNoFigures(t *testing.T) {
 	if got, want := strings.Join(said, ", "), "1, 3, 1 of 3: it ended"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-}
-
-func TestALoadThatEndsEarlyGivesNoFigures(t *testing.T) {
-	t.Parallel()
-	short := func(context.Context, int, []string) (subject.Executed, error) {
-		return subject.Executed{Exit: 2, Stderr: "cannot allocate memory"}, nil
-	}
-	o, log := options(func(p *overhead.Options) { p.Phases, p.Sandboxes = []string{"idle", "hold 64MiB"}, []int{1} }, &scripted{name: "a", exec: short})
-	rec := perform(t.Context(), t, o)
-	for _, x := range rec.Readings {
-		if x.Phase == "hold 64MiB" && x.Moment == record.MomentEnd {
-			if x.Failure == nil || x.Failure.Exit != 2 || x.Failure.Output != "cannot allocate memory" {
-				t.Errorf("failure %+v", x.Failure)
-			}
-			if n := strings.Count(strings.Join(log.events, "\n"), "exec"); n != 1 {
-				t.Errorf("it was started %d times", n)
-			}
-			return
-		}
-	}
-	t.Errorf("read %v", moments(rec))
 }
 
 func TestALoadThatDidNotStandLongEnoughIsGivenMoreTime(t *testing.T) {
@@ -353,15 +345,6 @@ func TestALoadThatDidNotStandLongEnoughIsGivenMoreTime(t *testing.T) {
 	}
 	if len(given) != 2 || given[1] <= given[0] || len(ends) != 2 || ends[0].Moment != record.MomentBegin || ends[1].Failure != nil {
 		t.Errorf("given %v, read %v", given, moments(rec))
-	}
-}
-
-func TestALoadThatDoesNotFitOnTheDiskIsLeftOut(t *testing.T) {
-	o, log := options(func(p *overhead.Options) { p.Phases = []string{"idle", "1G"} }, &scripted{name: "a"})
-	o.Free = func() (int64, error) { return 1 << 30, nil }
-	rec := perform(t.Context(), t, o)
-	if !slices.Contains(codes(rec), "phase-skipped") || strings.Contains(strings.Join(log.events, "\n"), "exec") {
-		t.Errorf("findings %v, events %v", codes(rec), log.events)
 	}
 }
 
