@@ -136,11 +136,11 @@ func (j *judging) around() {
 			continue
 		}
 		for _, l := range leavings {
-			estimate := most
-			if l.quantity == "left-on-node" { // others' changes with the node's
-				estimate = figure.Median
+			f := overVisits(visits, l.quantity, l.unit, figure.Of("target", a.Target, "of", l.of), l.value)
+			if l.quantity != "left-on-node" && f.Known() { // of what must not happen once the most of any round is told
+				f.Estimate = figure.Estimate{N: f.N, Value: slices.Max(figure.Ordered(f.Values()))}
 			}
-			a.Of = append(a.Of, overVisits(visits, l.quantity, l.unit, figure.Of("target", a.Target, "of", l.of), estimate, l.value))
+			a.Of = append(a.Of, f)
 		}
 		for _, v := range visits {
 			for k := range v.After.Around {
@@ -151,25 +151,15 @@ func (j *judging) around() {
 	}
 }
 
-// most is the most of any round: of what must not happen once is no median.
-func most(values stat.Rounds) figure.Estimate {
-	if len(values) == 0 {
-		return figure.Estimate{}
-	}
-	return figure.Estimate{N: len(values), Value: slices.Max(figure.Ordered(values))}
-}
-
 // overVisits is a figure of the visits of a target.
-func overVisits(visits []*ledger.Visit, quantity string, unit figure.Unit, labels figure.Labels, estimate func(stat.Rounds) figure.Estimate, of func(*ledger.Visit) (float64, bool)) figure.Figure {
+func overVisits(visits []*ledger.Visit, quantity string, unit figure.Unit, labels figure.Labels, of func(*ledger.Visit) (float64, bool)) figure.Figure {
 	values := stat.Rounds{}
 	for _, v := range visits {
 		if x, known := of(v); known {
 			values[v.Round] = x
 		}
 	}
-	f := newFigure(quantity, unit, labels, estimate(values))
-	f.Rounds = figure.ByRound(values)
-	return f
+	return overRounds(quantity, unit, labels, values)
 }
 
 // group adds a group around, once.
@@ -179,7 +169,7 @@ func (a *Around) group(visits []*ledger.Visit, path, runID string) {
 		return
 	}
 	usage := func(when string, of func(*ledger.Visit) *record.Reading) figure.Figure {
-		return overVisits(visits, "around-usage", figure.Bytes, figure.Of("target", a.Target, "cgroup", path, "when", when), figure.Median, func(v *ledger.Visit) (float64, bool) {
+		return overVisits(visits, "around-usage", figure.Bytes, figure.Of("target", a.Target, "cgroup", path, "when", when), func(v *ledger.Visit) (float64, bool) {
 			for _, g := range of(v).Around {
 				if around(g.Path, runID) == path && g.Memory != nil {
 					return float64(g.Memory.Usage), true

@@ -65,7 +65,7 @@ func (j *judging) cell(target string, s step) Cell {
 	if len(whole) < len(c.closed) {
 		c.Sum.Reasons = []string{"of the rounds that could be read whole"}
 	}
-	j.calibrate(&c, whole)
+	j.calibrate(&c, whole, labels)
 	slices.SortStableFunc(whole, func(a, b *closedPhase) int { return cmp.Compare(a.ledger.Sum, b.ledger.Sum) })
 	middle := whole[(len(whole)-1)/2]
 	c.Ledger, c.Series = middle.ledger, overTime(middle.phase, labels)
@@ -126,7 +126,7 @@ func loadCPU(l *ledger.Ledger) []record.Role {
 
 // calibrate sets what was measured beside what the load was told to use, medians
 // over the rounds. Without an idle phase in the same visit there is neither.
-func (j *judging) calibrate(c *Cell, rounds []*closedPhase) {
+func (j *judging) calibrate(c *Cell, rounds []*closedPhase, labels figure.Labels) {
 	var expected, measured, spun []float64
 	above, asked := stat.Rounds{}, stat.Rounds{}
 	for _, p := range rounds {
@@ -169,7 +169,9 @@ func (j *judging) calibrate(c *Cell, rounds []*closedPhase) {
 	}
 	c.Expected, c.Measured = figure.MedianOf(expected).Value, figure.MedianOf(measured).Value
 	c.Spun = figure.MedianOf(spun).Value
-	c.Above, c.Requests = figure.Figure{Rounds: figure.ByRound(above), Estimate: figure.Median(above)}, figure.Figure{Rounds: figure.ByRound(asked), Estimate: figure.Median(asked)}
+	c.Above = overRounds("memory-above-idle", figure.Bytes, labels, above)
+	c.Requests = overRounds("requests", figure.PerSecond, labels, asked)
+	c.Requests.Better = figure.More
 }
 
 // answersPerSecond is what the clients say. Records that lack it have only the time from

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/stat"
 	"github.com/tare-bench/tare/internal/instrument/overhead/ledger"
 	"github.com/tare-bench/tare/record"
 )
@@ -14,6 +15,13 @@ import (
 // newFigure is one of which less is better, as of most that a sandbox takes.
 func newFigure(quantity string, unit figure.Unit, labels figure.Labels, e figure.Estimate) figure.Figure {
 	return figure.Figure{Experiment: Name, Quantity: quantity, Unit: unit, Better: figure.Less, Labels: labels, Estimate: e}
+}
+
+// overRounds is one of which less is better, over the rounds that have a value.
+func overRounds(quantity string, unit figure.Unit, labels figure.Labels, values stat.Rounds) figure.Figure {
+	f := newFigure(quantity, unit, labels, figure.Median(values))
+	f.Rounds = figure.ByRound(values)
+	return f
 }
 
 // Figures are all of the run's: over the rounds of every phase and target, of the
@@ -127,16 +135,9 @@ func (l *listed) cell(t *Table, c *Cell) {
 			l.neither("load", unit, c.Spun, "of", "reported")
 		}
 	}
-	for _, f := range []struct {
-		of       *figure.Figure
-		quantity string
-		unit     figure.Unit
-		better   figure.Direction
-	}{{&c.Above, "memory-above-idle", figure.Bytes, figure.Less}, {&c.Requests, "requests", figure.PerSecond, figure.More}} {
-		if f.of.Known() {
-			out := *f.of
-			out.Experiment, out.Quantity, out.Unit, out.Better, out.Labels = Name, f.quantity, f.unit, f.better, l.labels
-			l.all = append(l.all, out)
+	for _, f := range []figure.Figure{c.Above, c.Requests} {
+		if f.Known() {
+			l.all = append(l.all, f)
 		}
 	}
 	l.all = append(l.all, c.Series...)

@@ -75,9 +75,8 @@ func (j *judging) ratios() {
 					}
 				}
 				if len(values) > 0 {
-					f := newFigure(d.quantity, figure.Ratio, figure.Of("target", t.Cells[k].Target, "phase", t.Phase, "sandboxes", strconv.Itoa(t.Sandboxes), "base", base), figure.Median(values))
-					f.Rounds = figure.ByRound(values)
-					r.Of = append(r.Of, f)
+					labels := figure.Of("target", t.Cells[k].Target, "phase", t.Phase, "sandboxes", strconv.Itoa(t.Sandboxes), "base", base)
+					r.Of = append(r.Of, overRounds(d.quantity, figure.Ratio, labels, values))
 				}
 			}
 		}
