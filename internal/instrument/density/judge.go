@@ -196,7 +196,7 @@ func (j *Judgement) steps(t *Target, visits []*ledger.Visit) {
 		}
 		s := &seen{round: b.Round, samples: b.Samples, starts: Latencies(&t.Info, b.Samples)}
 		before := there[b.Round]
-		there[b.Round] = before
+		there[b.Round] = before // of a round in which none began, too
 		for k := range b.Samples {
 			f := b.Samples[k].Failure
 			if f == nil {
@@ -231,10 +231,10 @@ func (j *Judgement) steps(t *Target, visits []*ledger.Visit) {
 		t.Steps = append(t.Steps, st)
 	}
 	slices.SortFunc(t.Steps, func(a, b Step) int {
-		if a.Last != b.Last {
-			if a.Last {
-				return 1
-			}
+		switch {
+		case a.Last:
+			return 1
+		case b.Last:
 			return -1
 		}
 		return cmp.Compare(a.Sandboxes, b.Sandboxes)

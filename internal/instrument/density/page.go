@@ -22,23 +22,15 @@ import (
 func (j *Judgement) Page(o page.Options) *page.Page {
 	p := page.New(j.Plan.Title, Name)
 	p.Head = j.head(o)
-	infos := make([]record.Target, len(j.Targets))
-	for i := range j.Targets {
-		infos[i] = j.Targets[i].Info
-	}
-	p.Add(j.howFar(), j.foreseen(), page.Configurations(infos))
+	p.Add(j.howFar(), j.foreseen(), page.Configurations(j.Record.Targets))
 	for i := range j.Targets {
 		p.Add(j.bySteps(&j.Targets[i]))
 	}
-	p.Add(j.oneMore(), page.Needed(infos), page.Findings(j.Findings, page.Sandboxes, o))
+	p.Add(j.oneMore(), page.Needed(j.Record.Targets), page.Findings(j.Findings, page.Sandboxes, o))
 	return p
 }
 
 func (j *Judgement) head(o page.Options) []string {
-	infos := make([]record.Target, len(j.Targets))
-	for i := range j.Targets {
-		infos[i] = j.Targets[i].Info
-	}
 	memory := ""
 	if n := j.Record.Header.Environment.Memory; n > 0 {
 		memory = "memory " + page.Size(float64(n))
@@ -46,7 +38,7 @@ func (j *Judgement) head(o page.Options) []string {
 	p := &j.Plan
 	lines := []string{
 		page.Dotted(page.Ran(j.Record, p.Seed), memory),
-		page.Targets(infos, ""),
+		page.Targets(j.Record.Targets, ""),
 		page.Dotted("until "+p.Until, "at most "+page.Sandboxes(p.Most), page.Amount(p.Rounds, "round"), page.Amount(p.AtOnce, "start")+" at once",
 			"each step held "+page.Duration(float64(p.Hold)), terms.LimitsText(p.Limits)),
 	}
@@ -125,18 +117,18 @@ func endedBy(t *Target) string {
 }
 
 func leastLeft(t *Target) string {
-	least, known := int64(0), false
+	var all []int64
 	for _, d := range t.Ends {
 		for i := range d.Rooms {
-			if r := &d.Rooms[i]; r.Name == Memory && (!known || r.Least < least) {
-				least, known = r.Least, true
+			if d.Rooms[i].Name == Memory {
+				all = append(all, d.Rooms[i].Least)
 			}
 		}
 	}
-	if !known {
+	if all == nil {
 		return page.None
 	}
-	return page.Memory(float64(least))
+	return page.Memory(float64(slices.Min(all)))
 }
 
 // foreseen is what the trials said. Where there were rounds they say it better.
