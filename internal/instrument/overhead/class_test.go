@@ -40,21 +40,15 @@ func TestACheckCountsOnlyWhatWasMeasured(t *testing.T) {
 		missing string
 	}{
 		{"phases that were all measured are enough", nil, nil, ""},
-		{"a phase that was left out is not", nil, func(rec *record.Record) {
-			rec.Readings = slices.DeleteFunc(rec.Readings, func(r record.Reading) bool { return r.Phase == "1G" })
-		}, "phase 1G with 1 sandbox was not measured"},
-		{"a phase that failed in all rounds is not", at("1G", func(r *record.Reading) {
-			r.Failure = &record.Failure{Kind: record.FailExit, Detail: "it exited 1"}
-		}), nil, "phase 1G with 1 sandbox was not measured"},
+		{"a phase that was left out is not", nil, without(func(r record.Reading) bool { return r.Phase == "1G" }), "phase 1G with 1 sandbox was not measured"},
+		{"a phase that failed in all rounds is not", at("1G", failed), nil, "phase 1G with 1 sandbox was not measured"},
 		{"one that failed in some rounds is judged by the others", at("1G", func(r *record.Reading) {
 			if r.Round == 0 {
-				r.Failure = &record.Failure{Kind: record.FailExit, Detail: "it exited 1"}
+				failed(r)
 			}
 		}), nil, ""},
 		{"a phase that was not read whole is not", at("idle", func(r *record.Reading) { r.Problems.Denied = 1 }), nil, "phase idle with 1 sandbox was not measured"},
-		{"a count that was not reached is not", nil, func(rec *record.Record) {
-			rec.Readings = slices.DeleteFunc(rec.Readings, func(r record.Reading) bool { return r.Sandboxes == 5 })
-		}, "phase idle with 5 sandboxes was not measured"},
+		{"a count that was not reached is not", nil, without(func(r record.Reading) bool { return r.Sandboxes == 5 }), "phase idle with 5 sandboxes was not measured"},
 		{"a target without any figure is not", nil, func(rec *record.Record) { rec.Readings, rec.Series = nil, nil }, "phase 1G with 1 sandbox was not measured"},
 	}
 	for _, tt := range tests {
@@ -91,21 +85,11 @@ func TestWhatAClassIsMadeOf(t *testing.T) {
 		enough  Answer // of 90m
 	}{
 		{"the most of all phases", nil, 44, 80, "cpu: the most that a sandbox used beside its workload, 80.0m in phase 1G", false, Enough},
-		{"a daemon's memory is no pod's", func(w *oversight) {
-			w.reading = func(r *record.Reading) {
-				r.Processes = append(r.Processes, record.Process{Pid: 9, Start: 1, Name: "containerd", Role: record.RoleDaemon, Rule: "made up", Lane: -1, Read: true, PSSAnon: 50*mi + int64(r.Sandboxes)*100*mi})
-			}
-		}, 44, 80, "the daemon's memory is no pod's", false, Enough},
-		{"a phase that failed is named", func(w *oversight) {
-			w.reading = at("1G", func(r *record.Reading) {
-				r.Failure = &record.Failure{Kind: record.FailExit, Detail: "it exited 1"}
-			})
-		}, 24, 20, "phases 1G with 1 sandbox gave no figures and are not in it", true, NotShown},
-		{"a phase that was left out is named", func(w *oversight) {
-			w.change = func(rec *record.Record) {
-				rec.Readings = slices.DeleteFunc(rec.Readings, func(r record.Reading) bool { return r.Phase == "1G" })
-			}
-		}, 24, 20, "phases 1G with 1 sandbox gave no figures and are not in it", true, NotShown},
+		{"a daemon's memory is no pod's", readings(func(r *record.Reading) {
+			r.Processes = append(r.Processes, record.Process{Pid: 9, Start: 1, Name: "containerd", Role: record.RoleDaemon, Rule: "made up", Lane: -1, Read: true, PSSAnon: 50*mi + int64(r.Sandboxes)*100*mi})
+		}), 44, 80, "the daemon's memory is no pod's", false, Enough},
+		{"a phase that failed is named", readings(at("1G", failed)), 24, 20, "phases 1G with 1 sandbox gave no figures and are not in it", true, NotShown},
+		{"a phase that was left out is named", func(w *oversight) { w.change = without(func(r record.Reading) bool { return r.Phase == "1G" }) }, 24, 20, "phases 1G with 1 sandbox gave no figures and are not in it", true, NotShown},
 		{"of a phase with few ticks no CPU is taken", func(w *oversight) {
 			w.series = func(s *record.Series) {
 				if s.Phase == "1G" {
@@ -135,15 +119,13 @@ func TestWhatAClassIsMadeOf(t *testing.T) {
 			}
 		}, 44, 20, "cpu: not taken from phase 1G with 1 sandbox", true, NotShown},
 		{"where no phase was long enough nothing is enough", func(w *oversight) { w.series = func(s *record.Series) { s.Times = nil } }, 44, 0, "and none is recommended\ncpu: not taken from phase idle", true, NotShown},
-		{"a VMM whose vCPUs were not told has the guest's work in it", func(w *oversight) {
-			w.reading = func(r *record.Reading) {
-				for i := range r.Processes {
-					if p := &r.Processes[i]; p.Role == record.RoleVMM {
-						p.VCPU, p.Groups = 0, p.Groups[:1]
-					}
+		{"a VMM whose vCPUs were not told has the guest's work in it", readings(func(r *record.Reading) {
+			for i := range r.Processes {
+				if p := &r.Processes[i]; p.Role == record.RoleVMM {
+					p.VCPU, p.Groups = 0, p.Groups[:1]
 				}
 			}
-		}, 44, 80, "the guest's own work is in it", true, NotShown},
+		}), 44, 80, "the guest's own work is in it", true, NotShown},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

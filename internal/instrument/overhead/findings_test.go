@@ -13,11 +13,25 @@ import (
 func TestOverheadFindings(t *testing.T) {
 	t.Parallel()
 	end := func(change func(r *record.Reading)) func(*oversight) {
+		return readings(func(r *record.Reading) {
+			if r.Moment == record.MomentEnd {
+				change(r)
+			}
+		})
+	}
+	others := func(byProcesses int64) func(*oversight) { // who took 3 MiB by what the node says
+		return readings(func(r *record.Reading) {
+			r.Host.Anon = 4 << 30
+			if r.Moment == record.MomentEnd {
+				r.Host.Anon, r.Host.Others, r.Host.Free = r.Host.Anon+10*mi, byProcesses, r.Host.Free-3*mi
+			}
+		})
+	}
+	uncharged := func(kernel int64, settled bool) func(*oversight) { // by the node, at the end of a phase
 		return func(w *oversight) {
+			boxes(box{memory: 2 * mi, shim: 5 * mi, kernel: kernel})(w)
 			w.reading = func(r *record.Reading) {
-				if r.Moment == record.MomentEnd {
-					change(r)
-				}
+				r.Host.Free, r.Host.Slab, r.Settled = r.Host.Free+r.Host.Slab, 1<<30, settled || r.Moment != record.MomentEnd
 			}
 		}
 	}
@@ -33,22 +47,14 @@ func TestOverheadFindings(t *testing.T) {
 			w.plan.Sandboxes = []int{1, 5}
 			w.box = func(_, _ string, n, _ int) box { return box{memory: 2 * mi, shim: (1000 - 40*int64(n)) << 10} }
 		}, nil, "800 KiB a sandbox is charged outside of the pod's cgroup"},
-		{"cgroups that were left are told", func(w *oversight) {
-			w.reading = func(r *record.Reading) {
-				if r.Moment == record.MomentAfter {
-					r.Left = []string{"/kata_overhead/0"}
-				}
+		{"cgroups that were left are told", readings(func(r *record.Reading) {
+			if r.Moment == record.MomentAfter {
+				r.Left = []string{"/kata_overhead/0"}
 			}
-		}, []string{"cgroup-leaked"}, "3 cgroups were still there"},
-		{"memory in no book is a large residual", func(w *oversight) {
-			w.box = func(string, string, int, int) box { return box{memory: 100 * mi, shim: 5 * mi, extra: 5 * mi} }
-		}, []string{"residual-large"}, "5.0 MiB of the node's change of 110.0 MiB is unexplained"},
-		{"a little of it is not", func(w *oversight) {
-			w.box = func(string, string, int, int) box { return box{memory: 100 * mi, shim: 5 * mi, extra: 3 * mi} }
-		}, nil, ""},
-		{"2 % of a large change are not", func(w *oversight) {
-			w.box = func(string, string, int, int) box { return box{memory: 1000 * mi, shim: 5 * mi, extra: 19 * mi} }
-		}, nil, ""},
+		}), []string{"cgroup-leaked"}, "3 cgroups were still there"},
+		{"memory in no book is a large residual", boxes(box{memory: 100 * mi, shim: 5 * mi, extra: 5 * mi}), []string{"residual-large"}, "5.0 MiB of the node's change of 110.0 MiB is unexplained"},
+		{"a little of it is not", boxes(box{memory: 100 * mi, shim: 5 * mi, extra: 3 * mi}), nil, ""},
+		{"2 % of a large change are not", boxes(box{memory: 1000 * mi, shim: 5 * mi, extra: 19 * mi}), nil, ""},
 		{"an engine that sees little is blind", end(func(r *record.Reading) {
 			r.Engine = []record.Statistic{{Lane: 0, Source: "docker stats", Memory: 2 * mi, CPU: -1}}
 		}), []string{"engine-blind"}, "docker stats reports 2.0 MiB where the sandboxes have 8.0 MiB (25 %)"},
@@ -74,12 +80,8 @@ func TestOverheadFindings(t *testing.T) {
 		}, nil, "5.0 MiB a sandbox"},
 		{"missed ticks are told", func(w *oversight) { w.series = func(s *record.Series) { s.Missed = 1 } }, []string{"missed-ticks"}, "3 of 33 ticks"},
 		{"a node in motion is told", end(func(r *record.Reading) { r.Settled = false }), []string{"node-unsettled"}, "3 of 9 readings"},
-		{"a node under pressure is told", func(w *oversight) {
-			w.reading = func(r *record.Reading) {
-				r.Host.HavePSI, r.Host.PSIIO = true, r.Time/5
-			}
-		}, []string{"node-pressure"}, "waited for I/O (PSI) in phases without I/O: median phase 20.0 %"},
-		{"as is steal", func(w *oversight) { w.reading = func(r *record.Reading) { r.Host.Steal = r.Time / 10 } }, []string{"node-pressure"}, "steal"},
+		{"a node under pressure is told", readings(func(r *record.Reading) { r.Host.HavePSI, r.Host.PSIIO = true, r.Time/5 }), []string{"node-pressure"}, "waited for I/O (PSI) in phases without I/O: median phase 20.0 %"},
+		{"as is steal", readings(func(r *record.Reading) { r.Host.Steal = r.Time / 10 }), []string{"node-pressure"}, "steal"},
 		{"in some rounds too", func(w *oversight) {
 			w.plan.Rounds = 20
 			w.reading = func(r *record.Reading) {
@@ -88,44 +90,14 @@ func TestOverheadFindings(t *testing.T) {
 				}
 			}
 		}, []string{"node-pressure"}, "median phase 0.0 %, worst 2.5 %; above the bound of 1 % in 9 of 20"},
-		{"page cache that outweighs all else is told", func(w *oversight) {
-			w.box = func(string, string, int, int) box { return box{memory: 2 * mi, shim: 5 * mi, cache: 300 * mi} }
-		}, []string{"page-cache-heavy"}, "300.0 MiB of page cache"},
+		{"page cache that outweighs all else is told", boxes(box{memory: 2 * mi, shim: 5 * mi, cache: 300 * mi}), []string{"page-cache-heavy"}, "300.0 MiB of page cache"},
 		{"throttling is told", end(func(r *record.Reading) { r.Groups[0].Throttled = sec }), []string{"throttled"}, "10.0 % of the phase"},
-		{"what others took by two counts is told", func(w *oversight) {
-			w.reading = func(r *record.Reading) {
-				r.Host.Anon = 4 << 30
-				if r.Moment == record.MomentEnd {
-					r.Host.Anon += 10 * mi
-					r.Host.Others = 23 * mi
-					r.Host.Free -= 3 * mi
-				}
-			}
-		}, []string{"others-unclear"}, "23.0 MiB by their own RssAnon, 3.0 MiB by the node's anonymous memory"},
-		{"two counts that agree are not", func(w *oversight) {
-			w.reading = func(r *record.Reading) {
-				r.Host.Anon = 4 << 30
-				if r.Moment == record.MomentEnd {
-					r.Host.Anon += 10 * mi
-					r.Host.Others = 3 * mi
-					r.Host.Free -= 3 * mi
-				}
-			}
-		}, nil, ""},
-		{"kernel memory that is counted beyond the node's is told", func(w *oversight) {
-			w.box = func(string, string, int, int) box { return box{memory: 2 * mi, shim: 5 * mi, kernel: 9 * mi} }
-			w.reading = func(r *record.Reading) { r.Host.Free, r.Host.Slab = r.Host.Free+r.Host.Slab, 1<<30 }
-		}, []string{"kernel-overcounted"}, "9.0 MiB of kernel memory are counted by name, 9.0 MiB more than the node's grew by (allowed: 4.0 MiB"},
-		{"a little beyond it is not", func(w *oversight) {
-			w.box = func(string, string, int, int) box { return box{memory: 2 * mi, shim: 5 * mi, kernel: 3 * mi} }
-			w.reading = func(r *record.Reading) { r.Host.Free, r.Host.Slab = r.Host.Free+r.Host.Slab, 1<<30 }
-		}, nil, ""},
-		{"nor is it on a node in motion", func(w *oversight) {
-			w.box = func(string, string, int, int) box { return box{memory: 2 * mi, shim: 5 * mi, kernel: 9 * mi} }
-			w.reading = func(r *record.Reading) {
-				r.Host.Free, r.Host.Slab, r.Settled = r.Host.Free+r.Host.Slab, 1<<30, r.Moment != record.MomentEnd
-			}
-		}, []string{"node-unsettled"}, ""},
+		{"what others took by two counts is told", others(23 * mi), []string{"others-unclear"}, "23.0 MiB by their own RssAnon, 3.0 MiB by the node's anonymous memory"},
+		{"two counts that agree are not", others(3 * mi), nil, ""},
+		{"kernel memory that is counted beyond the node's is told", uncharged(9*mi, true), []string{"kernel-overcounted"},
+			"9.0 MiB of kernel memory are counted by name, 9.0 MiB more than the node's grew by (allowed: 4.0 MiB"},
+		{"a little beyond it is not", uncharged(3*mi, true), nil, ""},
+		{"nor is it on a node in motion", uncharged(9*mi, false), []string{"node-unsettled"}, ""},
 		{"a phase that failed is told and counted", end(func(r *record.Reading) {
 			if r.Round == 1 {
 				r.Failure = &record.Failure{Kind: record.FailExit, Detail: "it exited 1", Command: "fio"}

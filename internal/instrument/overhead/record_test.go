@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/tare-bench/tare/internal/subject/setting"
@@ -50,6 +51,26 @@ func oversee(change func(*oversight)) *record.Record {
 		change(&o)
 	}
 	return o.record()
+}
+
+// boxes are all alike.
+func boxes(b box) func(*oversight) {
+	return func(o *oversight) { o.box = func(string, string, int, int) box { return b } }
+}
+
+// readings are changed.
+func readings(change func(r *record.Reading)) func(*oversight) {
+	return func(o *oversight) { o.reading = change }
+}
+
+// failed fails the phase that a reading is of.
+func failed(r *record.Reading) {
+	r.Failure = &record.Failure{Kind: record.FailExit, Detail: "it exited 1"}
+}
+
+// without are records that lack some readings.
+func without(which func(r record.Reading) bool) func(*record.Record) {
+	return func(rec *record.Record) { rec.Readings = slices.DeleteFunc(rec.Readings, which) }
 }
 
 func (o *oversight) record() *record.Record {
