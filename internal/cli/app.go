@@ -28,8 +28,7 @@ func weighApp(ctx context.Context, s *app, p service.Options, out outputFlags) e
 		}
 	}()
 	options := servicerun.Options{
-		Plan:  p,
-		Start: func(ctx context.Context, c load.ClientOptions) (servicerun.Clients, error) { return load.Start(ctx, c) },
+		Plan: p,
 		Pressure: func(pid int) (cpu, memory, io int64, err error) {
 			return nodestat.GroupPressure(machine.Root(""), pid)
 		},

@@ -13,7 +13,6 @@ import (
 	"github.com/tare-bench/tare/internal/instrument"
 	"github.com/tare-bench/tare/internal/instrument/overhead"
 	overheadrun "github.com/tare-bench/tare/internal/instrument/overhead/run"
-	"github.com/tare-bench/tare/internal/load"
 	"github.com/tare-bench/tare/internal/node/snapshot"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/hosttools"
@@ -90,9 +89,6 @@ func weighOverhead(ctx context.Context, s *app, p overhead.Options, out outputFl
 			options.Workload.Cargo = o.cargo
 			if options.Workload.Volume, err = loadFolder(o, phases); err != nil {
 				return nil, nil, err
-			}
-			options.Load = func(ctx context.Context, c load.ClientOptions) (overheadrun.Clients, error) {
-				return load.Start(ctx, c)
 			}
 			options.Free = func() (int64, error) { return freeBelow(options.Workload.Volume) }
 			return outcome(overheadrun.Run(ctx, options))

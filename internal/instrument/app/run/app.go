@@ -12,7 +12,6 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/run"
 	"github.com/tare-bench/tare/internal/instrument/app"
-	"github.com/tare-bench/tare/internal/load"
 	"github.com/tare-bench/tare/internal/node/snapshot"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/ready"
@@ -28,17 +27,9 @@ type Options struct {
 	Beside   []subject.Workload // what each of the plan's neighbours needs in its sandbox
 	FioPath  string             // of fio in the sandboxes of neighbours, "" where none needs it
 	Meter    Meter
-	// Start starts clients, which then wait.
-	Start func(ctx context.Context, o load.ClientOptions) (Clients, error)
 	// Pressure reads for how long (µs) tasks in the cgroup of a process have waited so
 	// far, or says why it cannot.
 	Pressure func(pid int) (cpu, memory, io int64, err error)
-}
-
-// Clients ask. Run begins all of them at once and waits for their end.
-type Clients interface {
-	Run(ctx context.Context) (load.Result, error)
-	Close() error
 }
 
 // Meter sees what happens on the node during a window, see [snapshot.Reader].

@@ -173,7 +173,6 @@ func perform(t *testing.T, change func(*app.Options), targets ...*server) *app.J
 	}
 	var open, noisy = &atomic.Int64{}, &atomic.Bool{}
 	o := Options{Plan: p, Meter: meter{}, Options: run.Options{RunID: "r", Dirs: func(string) (string, string, error) { return "", "", nil }}, Beside: make([]subject.Workload, len(p.Neighbours)),
-		Start:    func(ctx context.Context, c load.ClientOptions) (Clients, error) { return load.Start(ctx, c) },
 		Pressure: func(int) (int64, int64, int64, error) { return 0, 0, 0, errors.New("not here") }}
 	for _, target := range targets {
 		target.open, target.noisy, target.port = open, noisy, port

@@ -147,9 +147,9 @@ func (v *visit) send(ctx context.Context, d time.Duration) (load.Result, error) 
 	return result, errors.Join(err, c.Close())
 }
 
-func (v *visit) clients(ctx context.Context, d time.Duration) (Clients, error) {
+func (v *visit) clients(ctx context.Context, d time.Duration) (*load.Clients, error) {
 	p := v.options.Plan.Filled()
-	return v.options.Start(ctx, load.ClientOptions{URL: v.url, Net: v.net, Connections: p.Connections, QPS: p.Rate, KeepAlive: !p.Anew, Duration: d, Timeout: p.Answer})
+	return load.Start(ctx, load.ClientOptions{URL: v.url, Net: v.net, Connections: p.Connections, QPS: p.Rate, KeepAlive: !p.Anew, Duration: d, Timeout: p.Answer})
 }
 
 // measure loads between two readings.

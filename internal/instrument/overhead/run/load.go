@@ -50,14 +50,14 @@ func (v *visit) asked(ctx context.Context, p overhead.Phase) error {
 }
 
 // clients wait to ask the workload of each sandbox.
-func (v *visit) clients(ctx context.Context) (all []Clients, err error) {
+func (v *visit) clients(ctx context.Context) (all []*load.Clients, err error) {
 	o := v.options.Plan.Filled()
 	for n := range v.made {
 		address, inside, err := subject.Asked(v.Target.Session, n, o.URL)
 		if err != nil {
 			return all, err
 		}
-		c, err := v.options.Load(ctx, load.ClientOptions{URL: address, Net: inside, Connections: o.Connections, QPS: o.Rate, KeepAlive: !o.Anew,
+		c, err := load.Start(ctx, load.ClientOptions{URL: address, Net: inside, Connections: o.Connections, QPS: o.Rate, KeepAlive: !o.Anew,
 			Duration: o.Duration, Timeout: o.Answer})
 		inside.Close() // the clients are in it by then; of no namespace it does nothing
 		if err != nil {

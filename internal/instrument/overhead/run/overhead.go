@@ -18,7 +18,6 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/run"
 	"github.com/tare-bench/tare/internal/instrument/overhead"
-	"github.com/tare-bench/tare/internal/load"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/ready"
 	"github.com/tare-bench/tare/record"
@@ -33,9 +32,7 @@ type Options struct {
 	Workload   subject.Workload // what the phases need in the sandboxes
 	FioPath    string           // of fio inside the sandboxes, "" where no phase needs it
 	FioVersion string
-	// Load starts clients that ask a workload, and then wait. Nil where no phase needs it.
-	Load func(ctx context.Context, o load.ClientOptions) (Clients, error)
-	// Free says how many bytes can be written below Workload.Volume. May be nil.
+	// Free says how many bytes can be written below Workload.Volume.
 	Free func() (int64, error)
 }
 
@@ -60,12 +57,6 @@ type Meter interface {
 	LeftBeside(of *record.Reading, ids []string) *record.LeftBeside
 	// Around reads the groups of these paths that are there.
 	Around(paths []string) []record.Group
-}
-
-// Clients ask. Run begins all of them at once and waits for their end.
-type Clients interface {
-	Run(ctx context.Context) (load.Result, error)
-	Close() error
 }
 
 type turn = run.Turn[subject.Session]

@@ -145,7 +145,8 @@ func options(p func(*overhead.Options), targets ...*scripted) (overheadrun.Optio
 		}
 		return n
 	}
-	all := overheadrun.Options{Plan: o, Meter: meter{log, there}, Options: run.Options{
+	free := func() (int64, error) { return 1 << 30, nil }
+	all := overheadrun.Options{Plan: o, Meter: meter{log, there}, Free: free, Options: run.Options{
 		RunID: "test", Dirs: func(string) (string, string, error) { return "", "", nil },
 	}}
 	for _, t := range targets {
@@ -241,7 +242,6 @@ func TestWhatThereIsNoRoomForIsLeftOutAndSaid(t *testing.T) {
 		"a file that the disk does not hold":           {[]int{1, 3}, "1G", 3, "phase-skipped"},
 	} {
 		o, log := options(func(p *overhead.Options) { p.Sandboxes, p.Phases = c.sandboxes, []string{c.phase} }, &scripted{name: "a"})
-		o.Free = func() (int64, error) { return 1 << 30, nil }
 		rec := perform(t.Context(), t, o)
 		most := 0
 		for _, x := range rec.Readings {

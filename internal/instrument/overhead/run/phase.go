@@ -252,12 +252,10 @@ func said(kind overhead.PhaseKind, output string) (stood time.Duration, cpus flo
 
 // fio watches fio until it ends in every sandbox.
 func (v *visit) fio(ctx context.Context, p overhead.Phase) error {
-	if v.options.Free != nil {
-		free, err := v.options.Free()
-		if need := p.Bytes * int64(v.made); err == nil && need > free*9/10 {
-			return v.skip(p, fmt.Sprintf("%d files of %d MiB do not fit in 90 %% of the %d MiB that are free on the disk", v.made, p.Bytes>>20, free>>20),
-				"give tare a larger disk (TARE_DATA_DIR), or use smaller phases")
-		}
+	free, err := v.options.Free()
+	if need := p.Bytes * int64(v.made); err == nil && need > free*9/10 {
+		return v.skip(p, fmt.Sprintf("%d files of %d MiB do not fit in 90 %% of the %d MiB that are free on the disk", v.made, p.Bytes>>20, free>>20),
+			"give tare a larger disk (TARE_DATA_DIR), or use smaller phases")
 	}
 	return v.working(ctx, p, fioArgs(v.options.FioPath, p), v.options.FioVersion)
 }
