@@ -52,8 +52,8 @@ const quantities = 6
 func (o *Options) Comparisons(targets []record.Target) int {
 	others, hosted := max(len(targets)-1, 0), slices.ContainsFunc(targets, func(t record.Target) bool { return t.Name == host })
 	alone, onHost := 0, others
-	for _, text := range o.Neighbours {
-		if n, err := ParseNeighbour(text); err == nil && n.Image != "" && hosted {
+	for _, n := range o.Parsed() {
+		if n.Image != "" && hosted {
 			alone += others // it has no room on the host
 			continue
 		}
@@ -168,10 +168,20 @@ func ParseNeighbour(s string) (Neighbour, error) {
 	return Neighbour{}, fmt.Errorf("%s is not a neighbour: write spin 2cpu, hold 256MiB, storage with one of %s, or an image and its command", option.Quote(s), strings.Join(patterns, ", "))
 }
 
+// Parsed are the neighbours; what [option.Check] would refuse is none.
+func (o *Options) Parsed() (all []Neighbour) {
+	for _, text := range o.Neighbours {
+		if n, err := ParseNeighbour(text); err == nil {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
 // Images are those of the neighbours that have one, in their order.
 func (o *Options) Images() (all []setting.Workload) {
-	for _, text := range o.Neighbours {
-		if n, err := ParseNeighbour(text); err == nil && n.Image != "" {
+	for _, n := range o.Parsed() {
+		if n.Image != "" {
 			all = append(all, setting.Workload{Image: n.Image, Command: n.Command, Pull: o.Workload.Pull})
 		}
 	}

@@ -144,7 +144,7 @@ func (j *judging) around() {
 		}
 		for _, v := range visits {
 			for k := range v.After.Around {
-				a.group(visits, v.After.Around[k].Path, j.rec.Header.RunID)
+				a.group(visits, v.After.Around[k].Path, j.Record.Header.RunID)
 			}
 		}
 		j.Around = append(j.Around, a)

@@ -54,8 +54,8 @@ const (
 )
 
 func (j *judging) findings() []record.Finding {
-	j.found.TakeOver(j.rec)
-	j.found.Whole(j.rec)
+	j.found.TakeOver(j.Record)
+	j.found.Whole(j.Record)
 	j.failed()
 	for i := range j.Targets {
 		t := j.Targets[i].Name

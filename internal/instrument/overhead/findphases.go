@@ -161,7 +161,7 @@ func (j *judging) nodePressure() {
 			continue
 		}
 		l := &p.ledger
-		steal = append(steal, l.NodeSteal/float64(max(j.rec.Header.Environment.CPUs, 1)))
+		steal = append(steal, l.NodeSteal/float64(max(j.Record.Header.Environment.CPUs, 1)))
 		if !l.PSI.Known {
 			continue
 		}

@@ -20,7 +20,7 @@ func Judge(rec *record.Record) (*Judgement, error) {
 	if err := instrument.ReadPlan(&rec.Header, Name, &o.Plan); err != nil {
 		return nil, err
 	}
-	j := &judging{Judgement: o, rec: rec, visits: ledger.Visits(rec.Readings, rec.Series)}
+	j := &judging{Judgement: o, visits: ledger.Visits(rec.Readings, rec.Series)}
 	j.close()
 	j.tables()
 	o.Plan.CompareRows(o.compared())
@@ -60,7 +60,6 @@ func (j *Judgement) compared() (out figure.Rows) {
 
 type judging struct {
 	*Judgement
-	rec    *record.Record
 	visits []*ledger.Visit
 	phases []*closedPhase
 	found  finding.List
@@ -88,7 +87,7 @@ func (j *judging) close() {
 			}
 			j.Total++
 			if c.failure == nil {
-				l, err := v.Close(i, j.rec.Header.Environment.CPUs)
+				l, err := v.Close(i, j.Record.Header.Environment.CPUs)
 				c.ledger = l
 				if err != nil {
 					c.failure = &record.Failure{Kind: record.FailState, Detail: err.Error()}

@@ -45,16 +45,8 @@ type turn = run.Turn[subject.Session]
 // [run.Finish].
 func Run(ctx context.Context, o Options) (*record.Record, *app.Judgement, error) {
 	o.Plan.Seed, o.Plan.Load = run.Seed(o.Plan.Seed), o.Plan.Filled()
-	s := &schedule{options: o}
-	for _, text := range append([]string{""}, o.Plan.Neighbours...) {
-		n := app.Neighbour{}
-		if text != "" {
-			var err error
-			if n, err = app.ParseNeighbour(text); err != nil {
-				return nil, nil, err
-			}
-		}
-		s.beside = append(s.beside, n)
+	s := &schedule{options: o, beside: append([]app.Neighbour{{}}, o.Plan.Parsed()...)}
+	for _, n := range s.beside {
 		s.options.Before = append(s.options.Before, homeless(n, o.Targets)...)
 	}
 	var err error
