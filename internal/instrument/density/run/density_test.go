@@ -627,17 +627,6 @@ func TestASandboxTakesNoLessThanItHasWhileOthersGiveBack(t *testing.T) {
 	})
 }
 
-func TestNothingIsStartedOnANodeThatIsFull(t *testing.T) {
-	t.Parallel()
-	n := plain()
-	n.free = n.floor + 10*mib
-	o := density.Defaults()
-	_, _, err := densityrun.Run(t.Context(), densityrun.Options{Plan: o, Targets: []subject.Target{n}, Node: n, Meter: n})
-	if err == nil || !strings.Contains(err.Error(), "nothing was started: of memory 522 MiB are left") || n.most > 0 {
-		t.Errorf("%d sandboxes, %v", n.most, err)
-	}
-}
-
 // boxed is a node on which tare's own cgroup has so much memory left.
 type boxed struct {
 	*node
@@ -649,12 +638,18 @@ func (b boxed) Levels() ([]densityrun.Level, error) {
 	return append(all, densityrun.Level{Name: "memory of tare's cgroup", Left: b.left, Total: 100 * mib, Floor: 64 * mib, Least: 4 << 10}), err
 }
 
-func TestNothingIsStartedInACgroupThatIsFull(t *testing.T) {
+func TestNothingIsStartedWhereThereIsNoRoom(t *testing.T) {
 	t.Parallel()
-	n := plain()
-	_, _, err := densityrun.Run(t.Context(), densityrun.Options{Plan: density.Defaults(), Targets: []subject.Target{n}, Node: boxed{n, 64 * mib}, Meter: n})
-	if err == nil || !strings.Contains(err.Error(), "of memory of tare's cgroup 64.0 MiB are left") || !strings.HasSuffix(err.Error(), "raise the limit of the cgroup that tare runs in, or run it in another") || n.most > 0 {
-		t.Errorf("%d sandboxes, %v", n.most, err)
+	for free, says := range map[int64][2]string{
+		10 * mib:  {"nothing was started: of memory 522 MiB are left", "use another node, or leave less with --keep-free"},
+		256 * mib: {"of memory of tare's cgroup 64.0 MiB are left", "raise the limit of the cgroup that tare runs in, or run it in another"},
+	} {
+		n := plain()
+		n.free = n.floor + free
+		_, _, err := densityrun.Run(t.Context(), densityrun.Options{Plan: density.Defaults(), Targets: []subject.Target{n}, Node: boxed{n, 64 * mib}, Meter: n})
+		if err == nil || !strings.Contains(err.Error(), says[0]) || !strings.HasSuffix(err.Error(), says[1]) || n.most > 0 {
+			t.Errorf("%d sandboxes, %v", n.most, err)
+		}
 	}
 }
 

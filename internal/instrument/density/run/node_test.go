@@ -15,6 +15,17 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
+// levels are those of a machine by name.
+func levels(m *densityrun.Machine) (map[string]densityrun.Level, error) {
+	m.Floor = func(int64) int64 { return 1 }
+	of := map[string]densityrun.Level{}
+	all, err := m.Levels()
+	for _, l := range all {
+		of[l.Name] = l
+	}
+	return of, err
+}
+
 // The disk of an engine is guarded beside that of the run, its inodes too, and one on
 // which both lie once.
 func TestTheDiskOfAnEngineIsGuardedAsTheRunsOwn(t *testing.T) {
@@ -27,14 +38,9 @@ func TestTheDiskOfAnEngineIsGuardedAsTheRunsOwn(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	m := densityrun.Machine{Dir: dir, Floor: func(int64) int64 { return 1 }, Roots: map[string]string{"docker/runc": own, "podman/crun": own, "docker/crun": dir}}
-	levels, err := m.Levels()
+	of, err := levels(&densityrun.Machine{Dir: dir, Roots: map[string]string{"docker/runc": own, "podman/crun": own, "docker/crun": dir}})
 	if err != nil {
 		t.Fatal(err)
-	}
-	of := map[string]densityrun.Level{}
-	for _, l := range levels {
-		of[l.Name] = l
 	}
 	for _, twice := range []string{"disk of docker/crun", "disk of podman/crun", "inodes of podman/crun"} {
 		if _, is := of[twice]; is {
@@ -66,7 +72,7 @@ func TestTheLimitsOfAContainerThatTareIsInAreGuarded(t *testing.T) {
 	} else if err != nil {
 		t.Fatal(err)
 	}
-	var levels []densityrun.Level
+	var of map[string]densityrun.Level
 	err = thread.Apart(func() error {
 		err := errors.Join(unix.Unshare(unix.CLONE_FS|unix.CLONE_NEWNS), unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""))
 		for _, h := range cgroup.Using(hs, "pids", "memory") {
@@ -78,22 +84,17 @@ func TestTheLimitsOfAContainerThatTareIsInAreGuarded(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		m := densityrun.Machine{Dir: t.TempDir(), Floor: func(int64) int64 { return 1 }}
-		levels, err = m.Levels()
+		of, err = levels(&densityrun.Machine{Dir: t.TempDir()})
 		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	of := map[string]densityrun.Level{}
-	for _, l := range levels {
-		of[l.Name] = l
-	}
 	if l := of["pids of tare's cgroup"]; l.Total != 5000 || l.Floor != 250 {
-		t.Errorf("processes: %+v in %+v", l, levels)
+		t.Errorf("processes: %+v in %+v", l, of)
 	}
 	if l := of["memory of tare's cgroup"]; l.Total != 1<<30 || l.Floor != 64<<20 || l.Left <= l.Floor {
-		t.Errorf("memory: %+v in %+v", l, levels)
+		t.Errorf("memory: %+v in %+v", l, of)
 	}
 }
 

@@ -27,7 +27,7 @@ type scripted struct {
 	fails func(op subject.Op, lane int) *record.Failure
 	exec  func(ctx context.Context, lane int, args []string) (subject.Executed, error)
 	over  func(lane int) bool // the workload ended by itself
-	there map[int]bool        // lanes that hold a sandbox
+	there func() int          // sandboxes on it; nil: it is not open
 }
 
 type journal struct {
@@ -42,17 +42,12 @@ func (j *journal) add(format string, a ...any) {
 }
 
 func (t *scripted) Open(ctx context.Context, env subject.Env) (subject.Session, error) {
-	t.there, t.Log = map[int]bool{}, func(event string) { t.log.add("%s", event) }
+	t.Log = func(event string) { t.log.add("%s", event) }
 	t.Script = func(op subject.Op, lane, _ int) (int64, *record.Failure) {
-		if t.fails != nil {
-			if f := t.fails(op, lane); f != nil {
-				return 0, f
-			}
+		if t.fails == nil {
+			return 1, nil
 		}
-		if op == subject.Run || op == subject.Remove {
-			t.there[lane] = op == subject.Run
-		}
-		return 1, nil
+		return 1, t.fails(op, lane)
 	}
 	t.OnExec = func(ctx context.Context, lane int, args []string) (subject.Executed, error) {
 		t.log.add("%s exec %d %s", t.name, lane, args[0])
@@ -62,8 +57,13 @@ func (t *scripted) Open(ctx context.Context, env subject.Env) (subject.Session, 
 		}
 		return t.exec(ctx, lane, args)
 	}
-	s, err := t.Target.Open(ctx, env)
-	return &session{s, s.(subject.Executor), s.(subject.Sandboxed), t}, err
+	opened, err := t.Target.Open(ctx, env)
+	s := &session{opened, opened.(subject.Executor), opened.(subject.Sandboxed), t}
+	t.there = func() int {
+		boxes, _ := s.Sandboxes(ctx)
+		return len(boxes)
+	}
+	return s, err
 }
 
 type session struct {
@@ -84,17 +84,12 @@ func (s *session) Over(_ context.Context, lanes []int) (over []int, first *recor
 
 func (s *session) Discard(ctx context.Context, lanes []int) error {
 	s.of.log.add("%s discard %d %v", s.of.name, len(lanes), lanes)
-	for _, n := range lanes {
-		s.of.there[n] = false
-	}
 	return s.Session.Discard(ctx, lanes)
 }
 
 func (s *session) Close(ctx context.Context) error {
-	for n, there := range s.of.there {
-		if there {
-			s.of.log.add("%s left %d", s.of.name, n)
-		}
+	if n := s.of.there(); n > 0 {
+		s.of.log.add("%s left %d", s.of.name, n)
 	}
 	return s.Session.Close(ctx)
 }
@@ -137,10 +132,8 @@ func options(p func(*overhead.Options), targets ...*scripted) (overheadrun.Optio
 	}
 	there := func() (n int) {
 		for _, t := range targets {
-			for _, is := range t.there {
-				if is {
-					n++
-				}
+			if t.there != nil {
+				n += t.there()
 			}
 		}
 		return n
