@@ -28,7 +28,7 @@ func explained(t *Table) *page.Section {
 			page.Item{Key: "residual", Text: page.Dotted(page.MiB(l.Residual)+" ±"+page.MiB(l.Uncertainty), kinds(&l.ResidualBy), "the rest is in no kind")})
 		for j := range l.Groups {
 			g := &l.Groups[j]
-			list.Items = append(list.Items, page.Item{Key: page.Heading(string(g.Charge)), Text: page.Dotted(groupsOf(g.Count), "usage "+page.MiB(g.Usage), kinds(&g.Memory), rolesText(g.Roles))})
+			list.Items = append(list.Items, page.Item{Key: page.Heading(string(g.Charge)), Text: page.Dotted(page.Amount(g.Count, "cgroup"), "usage "+page.MiB(g.Usage), kinds(&g.Memory), rolesText(g.Roles))})
 			for _, path := range g.Paths {
 				list.Items = append(list.Items, page.Item{Text: path})
 			}
@@ -67,32 +67,20 @@ func explainedRow(row *ledger.Row) []page.Item {
 	return items
 }
 
-func groupsOf(n int) string {
-	if n == 1 {
-		return "1 cgroup"
-	}
-	return fmt.Sprintf("%d cgroups", n)
-}
-
 // kinds are the kinds of memory that there is some of.
 func kinds(m *ledger.Memory) string {
 	var parts []string
 	for _, k := range kindsOf(m) {
-		if k.bytes != 0 {
-			parts = append(parts, k.name+" "+page.MiB(k.bytes))
+		if k.n != 0 {
+			parts = append(parts, k.name+" "+page.MiB(k.n))
 		}
 	}
 	return strings.Join(parts, ", ")
 }
 
-// problem is one way in which something could not be read.
-type problem struct {
-	what string
-	n    int
-}
-
-func problemsOf(p *record.Problems) []problem {
-	return []problem{{"gone", p.Gone}, {"pids used again", p.Reused}, {"denied", p.Denied}, {"counters that went back", p.Backwards}, {"of an unknown form", p.Broken}}
+// problemsOf are the ways in which something could not be read, with how often.
+func problemsOf(p *record.Problems) []named[int] {
+	return []named[int]{{"gone", p.Gone}, {"pids used again", p.Reused}, {"denied", p.Denied}, {"counters that went back", p.Backwards}, {"of an unknown form", p.Broken}}
 }
 
 // amounts are the ways in which something could not be read, with how often.
@@ -100,7 +88,7 @@ func amounts(p *record.Problems) string {
 	var parts []string
 	for _, one := range problemsOf(p) {
 		if one.n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", one.n, one.what))
+			parts = append(parts, fmt.Sprintf("%d %s", one.n, one.name))
 		}
 	}
 	return strings.Join(parts, ", ")

@@ -90,18 +90,19 @@ func (l *listed) count(quantity string, n int, labels ...string) {
 // kinds appends an amount of memory by its kinds.
 func (l *listed) kinds(quantity string, m *ledger.Memory, labels ...string) {
 	for _, k := range kindsOf(m) {
-		l.bytes(quantity, k.bytes, append(labels, "kind", k.name)...)
+		l.bytes(quantity, k.n, append(labels, "kind", k.name)...)
 	}
 }
 
-// kind is memory of one kind.
-type kind struct {
-	name  string
-	bytes int64
+// named is an amount with its name.
+type named[N int | int64] struct {
+	name string
+	n    N
 }
 
-func kindsOf(m *ledger.Memory) []kind {
-	return []kind{{"anon", m.Anon}, {"shmem", m.Shmem}, {"kernel", m.Kernel}, {"huge", m.Huge}, {"swap", m.Swap}, {"cache", m.Cache}}
+// kindsOf are the kinds of memory.
+func kindsOf(m *ledger.Memory) []named[int64] {
+	return []named[int64]{{"anon", m.Anon}, {"shmem", m.Shmem}, {"kernel", m.Kernel}, {"huge", m.Huge}, {"swap", m.Swap}, {"cache", m.Cache}}
 }
 
 func (l *listed) cell(t *Table, c *Cell) {
@@ -263,17 +264,14 @@ func (l *listed) cgroup(g *ledger.Cgroup) {
 
 // node is what the node changed by, and how it fared.
 func (l *listed) node(b *ledger.Ledger) {
-	for _, of := range []struct {
-		name  string
-		bytes int64
-	}{
+	for _, of := range []named[int64]{
 		{"node", b.Node}, {"sum", b.Sum}, {"others", b.Others}, {"others by node", b.OthersNode}, {"uncharged", b.Uncharged},
 		{"residual", b.Residual}, {"uncertainty", b.Uncertainty}, {"available", b.AvailableChange},
 	} {
-		l.neither("node-change", figure.Bytes, float64(of.bytes), "of", of.name)
+		l.neither("node-change", figure.Bytes, float64(of.n), "of", of.name)
 	}
 	for _, k := range kindsOf(&b.ResidualBy) {
-		l.neither("residual-of-kind", figure.Bytes, float64(k.bytes), "kind", k.name)
+		l.neither("residual-of-kind", figure.Bytes, float64(k.n), "kind", k.name)
 	}
 	l.neither("page-cache", figure.Bytes, float64(b.Cache.Node), "of", "node")
 	l.neither("page-cache", figure.Bytes, float64(b.Cache.Charged), "of", "charged")
@@ -292,7 +290,7 @@ func (l *listed) node(b *ledger.Ledger) {
 	}
 	for _, p := range problemsOf(&b.Problems) {
 		if p.n > 0 {
-			l.add("not-read", figure.Count, float64(p.n), "of", p.what).Reasons = b.Problems.Examples
+			l.add("not-read", figure.Count, float64(p.n), "of", p.name).Reasons = b.Problems.Examples
 		}
 	}
 }

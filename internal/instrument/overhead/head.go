@@ -1,7 +1,6 @@
 package overhead
 
 import (
-	"strconv"
 	"strings"
 
 	"github.com/tare-bench/tare/internal/core/page"
@@ -12,10 +11,6 @@ import (
 // head says what ran where, and how it was held and read.
 func head(v *Judgement, o page.Options) []string {
 	rec := v.Record
-	counts := make([]string, len(v.Plan.Sandboxes))
-	for i, n := range v.Plan.Sandboxes {
-		counts[i] = strconv.Itoa(n)
-	}
 	phases := make([]string, len(v.Plan.Phases))
 	for i, name := range v.Plan.Phases {
 		phases[i] = page.Heading(name)
@@ -27,7 +22,7 @@ func head(v *Judgement, o page.Options) []string {
 	lines := []string{
 		page.Dotted(page.Ran(rec, v.Plan.Seed), memory),
 		page.Targets(v.Targets, ""),
-		page.Dotted(page.Amount(v.Plan.Rounds, "round"), "phases "+strings.Join(phases, ", "), "sandboxes "+strings.Join(counts, ", "),
+		page.Dotted(page.Amount(v.Plan.Rounds, "round"), "phases "+strings.Join(phases, ", "), "sandboxes "+numbers(v.Plan.Sandboxes, ", "),
 			"each held "+page.Duration(float64(v.Plan.Hold)), "sampled every "+page.Duration(float64(v.Plan.Interval)), terms.LimitsText(v.Plan.Limits)),
 	}
 	lines = append(lines, page.Workload(rec)...)

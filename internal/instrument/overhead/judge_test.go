@@ -139,8 +139,9 @@ func TestRequestsASecondAreTheClientsOwn(t *testing.T) {
 				}
 			}
 		}))
-		if got := j.Tables[1].Cells[0].Requests; got.Value != c.want || len(got.Rounds) == 0 {
-			t.Errorf("%s: %+v", name, got)
+		got, above := j.Tables[1].Cells[0].Requests, j.Tables[1].Cells[0].Above
+		if got.Value != c.want || len(got.Rounds) == 0 || got.Unit != figure.PerSecond || above.Unit != figure.Bytes {
+			t.Errorf("%s: %+v, %+v", name, got, above)
 		}
 	}
 }

@@ -2,8 +2,6 @@ package overhead
 
 import (
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/tare-bench/tare/internal/core/figure"
@@ -95,11 +93,8 @@ func (o *Options) Wrong() option.FieldErrors {
 	all = append(all, phasesWrong(o.Phases)...)
 	all = append(all, terms.CheckWorkload(&o.Workload)...)
 	if !slices.IsSorted(o.Sandboxes) && slices.Min(o.Sandboxes) > 0 && slices.Max(o.Sandboxes) <= maxSandboxes {
-		words := make([]string, len(o.Sandboxes))
-		for i, n := range slices.Sorted(slices.Values(o.Sandboxes)) {
-			words[i] = strconv.Itoa(n)
-		}
-		all = append(all, option.Wrongf("sandboxes", "they are added one after the other, so the counts have to ascend: write %s", strings.Join(words, ",")))
+		ascending := numbers(slices.Sorted(slices.Values(o.Sandboxes)), ",")
+		all = append(all, option.Wrongf("sandboxes", "they are added one after the other, so the counts have to ascend: write %s", ascending))
 	}
 	switch {
 	case o.Interval < minInterval: // which has been said

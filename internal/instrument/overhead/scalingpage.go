@@ -3,7 +3,6 @@ package overhead
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/tare-bench/tare/internal/core/figure"
@@ -79,11 +78,7 @@ func oneMore(v *Judgement) *page.Section {
 	m := &page.Table{Columns: []page.Column{{Title: "target"}, {Title: "counts"}}}
 	for i := range v.Scaling {
 		c := &v.Scaling[i]
-		counts := make([]string, len(c.Counts))
-		for j, n := range c.Counts {
-			counts[j] = strconv.Itoa(n)
-		}
-		m.Row(page.Words(page.Heading(c.Target)), page.Words(strings.Join(counts, ", ")))
+		m.Row(page.Words(page.Heading(c.Target)), page.Words(numbers(c.Counts, ", ")))
 	}
 	unknown := false
 	for i, title := range []string{"memory MiB", "cache MiB", "uncharged MiB", "total MiB", "daemon MiB", "daemon CPU m"} {

@@ -2,11 +2,21 @@ package overhead
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/core/stat"
 )
+
+func numbers(all []int, between string) string {
+	words := make([]string, len(all))
+	for i, n := range all {
+		words[i] = strconv.Itoa(n)
+	}
+	return strings.Join(words, between)
+}
 
 func ratio(v float64, format string) string {
 	if !stat.Finite(v) {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/core/finding"
+	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/core/run"
 	"github.com/tare-bench/tare/internal/instrument/overhead"
 	"github.com/tare-bench/tare/internal/subject"
@@ -293,9 +294,5 @@ func (v *visit) learn(x *record.Reading) {
 
 // tell says what is done next, with so many sandboxes.
 func (v *visit) tell(what string, sandboxes int) {
-	point := fmt.Sprintf("%d sandboxes", sandboxes)
-	if sandboxes == 1 {
-		point = "1 sandbox"
-	}
-	v.Tell(point, v.Target.Info.Name, what)
+	v.Tell(page.Sandboxes(sandboxes), v.Target.Info.Name, what)
 }
