@@ -12,7 +12,6 @@ package run
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -113,6 +112,3 @@ func (s *schedule) all(ctx context.Context) (why string, err error) {
 		},
 	})
 }
-
-// errCutShort ends a visit early; what it means has been recorded.
-var errCutShort = errors.New("the visit was cut short")

@@ -240,6 +240,9 @@ func TestWhatThereIsNoRoomForIsLeftOutAndSaid(t *testing.T) {
 		for _, x := range rec.Readings {
 			most = max(most, x.Sandboxes)
 		}
+		if got := moments(rec); got[len(got)-1] != "after  0" {
+			t.Errorf("%s: the node was not read once all were gone: %q", name, got)
+		}
 		if most != c.most || !slices.Contains(codes(rec), c.said) || strings.Contains(strings.Join(log.events, "\n"), "exec") {
 			t.Errorf("%s: %d sandboxes were started, findings %v, events %v", name, most, codes(rec), log.events)
 		}

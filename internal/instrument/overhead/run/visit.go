@@ -61,7 +61,7 @@ func (v *visit) do(ctx context.Context) error {
 func (v *visit) giveUpOn(ctx context.Context, err error) error {
 	var own *targetError
 	switch {
-	case err == nil, errors.Is(err, errCutShort), ctx.Err() != nil:
+	case err == nil, ctx.Err() != nil:
 		return nil
 	case errors.As(err, &own):
 		return v.GiveUp(v.Target, record.Finding{Message: fmt.Sprintf("given up in round %d: %s", v.Number+1, own.Error())})
@@ -82,7 +82,7 @@ func (v *visit) phasesOf(ctx context.Context) error {
 		return err
 	}
 	for i, count := range v.options.Plan.Sandboxes {
-		if err := v.roomFor(ctx, count); err != nil {
+		if room, err := v.roomFor(ctx, count); err != nil || !room {
 			return err
 		}
 		v.tell("starting sandboxes", count)
@@ -263,22 +263,18 @@ func (v *visit) host(ctx context.Context) record.Host {
 // must not be pushed over.
 const maxOfRoom = 0.8
 
-// roomFor refuses a count that the node's memory does not hold, going by what
-// sandboxes were seen to take.
-func (v *visit) roomFor(ctx context.Context, count int) error {
+// roomFor tells whether the node's memory holds a count, going by what sandboxes were seen
+// to take. Where it does not, that is recorded, and the visit ends with what it has.
+func (v *visit) roomFor(ctx context.Context, count int) (bool, error) {
 	each := v.takes[v.Target.Info.Name]
 	need, available := each*int64(count-v.made), v.host(ctx).Available
 	if float64(need) <= maxOfRoom*float64(available) {
-		return nil
+		return true, nil
 	}
-	err := v.Finding(record.Finding{Code: finding.NotReached, Level: "warning", Target: v.Target.Info.Name,
+	return false, v.Finding(record.Finding{Code: finding.NotReached, Level: "warning", Target: v.Target.Info.Name,
 		Message: fmt.Sprintf("%d sandboxes were not started: %d more of %d MiB each would take more than 80 %% of the %d MiB that are available",
 			count, count-v.made, each>>20, available>>20),
 		Advice: "use smaller --sandboxes, or a node with more memory"})
-	if err != nil {
-		return err
-	}
-	return errCutShort
 }
 
 // learn remembers what a sandbox takes.
