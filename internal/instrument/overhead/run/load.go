@@ -23,6 +23,9 @@ func (v *visit) asked(ctx context.Context, p overhead.Phase) error {
 			_ = c.Close() // what they did is known by then
 		}
 	}()
+	if ctx.Err() != nil {
+		return nil
+	}
 	if err != nil {
 		return v.skip(p, err.Error(), "tare app asks one workload, and says more of why")
 	}

@@ -69,7 +69,7 @@ func Run(ctx context.Context, o Options) (*record.Record, *overhead.Judgement, e
 		return nil, nil, err
 	}
 	r, err := run.Begin[subject.Session](o.Options, overhead.Name, o.Plan, o.Targets)
-	s := &schedule{Run: r, options: o, phases: phases, silent: map[string]bool{}, takes: map[string]int64{}, around: map[string][]string{}}
+	s := &schedule{Run: r, options: o, phases: phases, silent: map[string]bool{}, skipped: map[[2]string]bool{}, takes: map[string]int64{}, around: map[string][]string{}}
 	why := ""
 	if err == nil {
 		why, err = s.all(ctx)
@@ -82,6 +82,7 @@ type schedule struct {
 	options Options
 	phases  []overhead.Phase
 	silent  map[string]bool     // targets whose engines give no statistics
+	skipped map[[2]string]bool  // targets and phases that were left out for them
 	takes   map[string]int64    // the most memory that a sandbox of a target was seen to take, bytes
 	around  map[string][]string // the groups in which those of a target's sandboxes were seen to be made
 }

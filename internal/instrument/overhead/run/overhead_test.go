@@ -249,6 +249,20 @@ func TestWhatThereIsNoRoomForIsLeftOutAndSaid(t *testing.T) {
 	}
 }
 
+func TestAPhaseThatIsLeftOutInALaterRoundIsSaidOnce(t *testing.T) {
+	ends := func(context.Context, int, []string) (subject.Executed, error) { return subject.Executed{}, nil }
+	o, _ := options(func(p *overhead.Options) { p.Rounds, p.Sandboxes, p.Phases = 3, []int{1}, []string{"idle", "10M"} }, &scripted{name: "a", exec: ends})
+	free := int64(1 << 30)
+	o.Free = func() (int64, error) {
+		defer func() { free = 0 }()
+		return free, nil
+	}
+	said := slices.DeleteFunc(codes(perform(t.Context(), t, o)), func(code string) bool { return code != "phase-skipped" })
+	if len(said) != 1 {
+		t.Errorf("it is said %d times", len(said))
+	}
+}
+
 func TestALoadThatDidNotStandGivesNoFigures(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

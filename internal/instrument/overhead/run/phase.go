@@ -43,9 +43,11 @@ func (v *visit) phase(ctx context.Context, p overhead.Phase) error {
 
 // skip says why a phase is left out, once a run.
 func (v *visit) skip(p overhead.Phase, why, advice string) error {
-	if v.Number > 0 {
+	which := [2]string{v.Target.Info.Name, p.Name}
+	if v.skipped[which] {
 		return nil
 	}
+	v.skipped[which] = true
 	level := "error" // it was asked for
 	if v.options.Plan.Missing == terms.MissingSkip {
 		level = "warning"
