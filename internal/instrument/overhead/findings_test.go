@@ -81,6 +81,14 @@ func TestOverheadFindings(t *testing.T) {
 		{"missed ticks are told", func(w *oversight) { w.series = func(s *record.Series) { s.Missed = 1 } }, []string{"missed-ticks"}, "3 of 33 ticks"},
 		{"a node in motion is told", end(func(r *record.Reading) { r.Settled = false }), []string{"node-unsettled"}, "3 of 9 readings"},
 		{"a node under pressure is told", readings(func(r *record.Reading) { r.Host.HavePSI, r.Host.PSIIO = true, r.Time/5 }), []string{"node-pressure"}, "waited for I/O (PSI) in phases without I/O: median phase 20.0 %"},
+		{"but not of one under a load, which presses by itself", func(w *oversight) {
+			w.plan.URL, w.plan.Phases = "http://:8080/", []string{"idle", "load"}
+			w.reading = func(r *record.Reading) {
+				if r.Host.HavePSI = true; r.Phase == "load" && r.Moment == record.MomentEnd {
+					r.Host.PSICPU = 5 * sec
+				}
+			}
+		}, nil, ""},
 		{"as is steal", readings(func(r *record.Reading) { r.Host.Steal = r.Time / 10 }), []string{"node-pressure"}, "steal"},
 		{"in some rounds too", func(w *oversight) {
 			w.plan.Rounds = 20

@@ -157,7 +157,7 @@ func (j *judging) nodePressure() {
 	var steal, cpu, io, mem []float64
 	for _, p := range j.phases {
 		kind := kindOf(p.phase.Name)
-		if p.failure != nil || p.phase.Begin == nil || kind == PhaseFio || kind == "" {
+		if p.failure != nil || p.phase.Begin == nil || kind == PhaseFio || kind == PhaseLoad || kind == "" {
 			continue
 		}
 		l := &p.ledger
