@@ -119,7 +119,7 @@ func (l *listed) cell(t *Table, c *Cell) {
 		sum.Verdict = "not read whole, and too small"
 	}
 	if t.Command != "" {
-		sum.Reasons = []string{"inside: " + t.Command}
+		sum.Reasons = append(slices.Clip(sum.Reasons), "inside: "+t.Command)
 	}
 	l.all = append(l.all, sum, c.Residual, c.CPU)
 	books := len(l.all)

@@ -159,11 +159,15 @@ func TestACellIsItsMedianRound(t *testing.T) {
 	}
 	for i := range rec.Readings {
 		if r := &rec.Readings[i]; r.Round == 2 && r.Moment == record.MomentEnd {
-			r.Processes[0].Read = false
+			r.Processes[0].Read, r.Work = false, &record.Work{Command: "fio"}
 		}
 	}
-	if c := weighed(t, rec).Tables[0].Cells[0]; c.Rounds != 3 || c.Ledger.Sum != 30*mi {
+	j := weighed(t, rec)
+	if c := j.Tables[0].Cells[0]; c.Rounds != 3 || c.Ledger.Sum != 30*mi {
 		t.Errorf("a round that is incomplete counts: %+v", c)
+	}
+	if why := figure.Find(j.Figures(), "memory").Reasons; !slices.Equal(why, []string{"of the rounds that could be read whole", "inside: fio"}) {
+		t.Errorf("%q", why)
 	}
 }
 
