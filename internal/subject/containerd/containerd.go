@@ -138,24 +138,23 @@ func snapshotter(ctx context.Context, c *client.Client) (name, root string, err 
 
 // Info implements subject.Target.
 func (t *Target) Info() record.Target {
-	create := "client.NewContainer ID (Leases.Create, Snapshots.Prepare, Containers.Create, Leases.Delete), container.NewTask (Containers.Get thrice, Snapshots.Mounts, Tasks.Create)"
-	start := "task.Start ID (Tasks.Start)"
-	op := func(command, means string) record.Operation {
-		return record.Operation{Command: command, Done: record.StampReturned, Means: means}
+	const create = "client.NewContainer ID (Leases.Create, Snapshots.Prepare, Containers.Create, Leases.Delete), container.NewTask (Containers.Get thrice, Snapshots.Mounts, Tasks.Create)"
+	const start = "task.Start ID (Tasks.Start)"
+	const started = "Tasks.Start has replied; then: the task is running, its process alive, and the workload has reported"
+	calls := map[subject.Op]string{
+		subject.Create: create, subject.Start: start, subject.Run: create + ", " + start,
+		subject.Stop:   "task.Kill ID SIGNAL (Tasks.Kill), task.Wait (Tasks.Wait, asked before)",
+		subject.Remove: "task.Delete ID (Tasks.Get, Tasks.Delete), container.Delete ID with its snapshot (Tasks.Get, Containers.Get, Snapshots.Remove, Containers.Delete)",
 	}
-	absent := record.Operation{Absent: "containers of containerd have no pods"}
 	info := record.Target{
 		Name: t.name, Kind: "containerd", Version: t.version, Path: t.at.socket, SpecVersion: specVersion, Clock: t.clock(),
-		Operations: map[string]record.Operation{
-			string(subject.Create): op(create, "Tasks.Create has replied: the shim runs, the OCI runtime's create has ended; then: the task is created and its process alive"),
-			string(subject.Start):  op(start, "Tasks.Start has replied; then: the task is running, its process alive, and the workload has reported"),
-			string(subject.Stop): op("task.Kill ID SIGNAL (Tasks.Kill), task.Wait (Tasks.Wait, asked before)",
-				"Tasks.Wait has replied: the shim has seen the exit; then: the task is stopped, with status 0"),
-			string(subject.Remove): op("task.Delete ID (Tasks.Get, Tasks.Delete), container.Delete ID with its snapshot (Tasks.Get, Containers.Get, Snapshots.Remove, Containers.Delete)",
-				"Containers.Delete has replied; then: containerd does not know the container"),
-			string(subject.Run):    op(create+", "+start, "Tasks.Start has replied; then: the task is running, its process alive, and the workload has reported"),
-			string(subject.RunPod): absent, string(subject.StopPod): absent, string(subject.RemovePod): absent,
-		},
+		Operations: engine.Operations("containers of containerd have no pods", func(op subject.Op) string { return calls[op] }, map[subject.Op]string{
+			subject.Create: "Tasks.Create has replied: the shim runs, the OCI runtime's create has ended; then: the task is created and its process alive",
+			subject.Start:  started,
+			subject.Stop:   "Tasks.Wait has replied: the shim has seen the exit; then: the task is stopped, with status 0",
+			subject.Remove: "Containers.Delete has replied; then: containerd does not know the container",
+			subject.Run:    started,
+		}),
 		Config: t.config(),
 		Notes:  []string{"like those of ctr, the containers have no seccomp profile and no LSM label; those of other engines do"},
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/tare-bench/tare/internal/engines"
+	"github.com/tare-bench/tare/internal/probe/image"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine"
 	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
@@ -25,7 +26,7 @@ import (
 // stranger makes a container that is none of tare's, of an image of tare's.
 func stranger(t *testing.T, tg *Target, ref, name string) string {
 	t.Helper()
-	o := tg.options(making{ref: ref, id: name, args: []string{name}})
+	o := (&driver{Target: tg, image: &image.Image{Ref: ref}}).options(name, engine.Place{})
 	o.Config.Labels = nil
 	made, err := tg.ContainerCreate(t.Context(), o)
 	if err != nil {

@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -9,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/api/types/system"
 	"github.com/moby/moby/client/pkg/versions"
 
@@ -38,65 +38,32 @@ func (t *Target) Info() record.Target {
 
 // operations describes what is timed.
 func (t *Target) operations() map[string]record.Operation {
-	ref := image.Repository
+	d := &driver{Target: t, image: &image.Image{Ref: image.Repository}, env: subject.Env{RunID: "RUN", Limits: subject.DefaultLimits}}
 	if i, err := image.Probe(); err == nil {
-		ref = i.Ref
+		d.image = i
 	}
-	m := making{ref: ref, runID: "RUN", id: "ID", limits: subject.DefaultLimits, args: []string{"ID"}}
-	lines := map[subject.Op]string{}
-	for _, op := range subject.ContainerOps {
-		if t.command != nil {
-			lines[op] = lane.Quote(t.command.Line(t.verb(op, m)...))
-			continue
-		}
-		lines[op] = t.requests(op, m)
-	}
-	reply := "the daemon has replied"
+	reply, both := "the daemon has replied", " to both requests"
 	if t.command != nil {
-		reply = "the command has exited with 0"
+		reply, both = "the command has exited with 0", ""
 	}
-	alive := "the workload has reported in the container's log, inspect says running"
+	alive := "; then: the workload has reported in the container's log, inspect says running"
 	if t.local {
 		alive += ", its process lives"
 	}
-	means := map[subject.Op]string{
+	shown := func(op subject.Op) string {
+		if t.command != nil {
+			return lane.Quote(d.commands().Line(op, "ID", engine.Place{}))
+		}
+		_, shown, _ := d.call(context.Background(), op, engine.State{Name: "ID"}, engine.Place{})
+		return shown
+	}
+	return engine.Operations("containers of Docker have no pods", shown, map[subject.Op]string{
 		subject.Create: reply + "; then: inspect says created",
-		subject.Start:  reply + "; then: " + alive,
+		subject.Start:  reply + alive,
 		subject.Stop:   reply + ", which it does once the container has exited on the stop signal; then: inspect says exited, with status 0",
 		subject.Remove: reply + "; then: the container is not listed any more",
-		subject.Run:    reply + " to both requests; then: " + alive,
-	}
-	if t.command != nil {
-		means[subject.Run] = reply + "; then: " + alive
-	}
-	out := map[string]record.Operation{}
-	for _, op := range subject.PodOps {
-		out[string(op)] = record.Operation{Absent: "containers of Docker have no pods"}
-	}
-	for _, op := range subject.ContainerOps {
-		out[string(op)] = record.Operation{Command: lines[op], Done: record.StampReturned, Means: means[op]}
-	}
-	return out
-}
-
-// requests describes the requests of an operation.
-func (t *Target) requests(op subject.Op, m making) string {
-	at := "/v" + t.ClientVersion() + "/containers"
-	start := "POST " + at + "/" + m.id + "/start"
-	switch op {
-	case subject.Create, subject.Run:
-		o := t.options(m)
-		line := "POST " + at + "/create?name=" + m.id + " " + compact(container.CreateRequest{Config: o.Config, HostConfig: o.HostConfig})
-		if op == subject.Run {
-			line += "; " + start
-		}
-		return line
-	case subject.Start:
-		return start
-	case subject.Stop:
-		return "POST " + at + "/" + m.id + "/stop"
-	}
-	return "DELETE " + at + "/" + m.id
+		subject.Run:    reply + both + alive,
+	})
 }
 
 // compact is JSON without what is empty.

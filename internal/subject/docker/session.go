@@ -40,7 +40,7 @@ func (t *Target) Open(ctx context.Context, env subject.Env) (subject.Session, er
 	if t.command != nil {
 		o.Program = *t.command
 		o.Line = func(op subject.Op, name string, place engine.Place) ([]string, error) {
-			return t.command.Line(t.verb(op, d.making(name, place))...), nil
+			return d.commands().Line(op, name, place), nil
 		}
 	} else {
 		o.Call, o.Warm = d.call, t.warm
@@ -59,92 +59,73 @@ type session struct {
 	*driver
 }
 
-// making is what a container is made of.
-type making struct {
-	ref, runID, id string
-	limits         subject.Limits
-	place          engine.Place
-	args           []string // of the probe
-}
-
-func (d *driver) making(name string, place engine.Place) making {
-	return making{d.image.Ref, d.env.RunID, name, d.env.Limits, place, d.env.Workload.Args(name)}
-}
-
 // options are what a container is created with. What is not limited is not
 // mentioned: the daemon has no limits of its own.
-func (t *Target) options(m making) client.ContainerCreateOptions {
-	host := &container.HostConfig{NetworkMode: container.NetworkMode(t.network), Runtime: t.runtime}
-	host.Ulimits = t.ulimits
-	host.Memory, host.CPUShares = m.limits.Memory, m.limits.CPUShares
-	if m.limits.Pids != 0 || t.podman { // which has a limit of its own
-		host.PidsLimit = &m.limits.Pids
+func (d *driver) options(name string, place engine.Place) client.ContainerCreateOptions {
+	limits := d.env.Limits
+	host := &container.HostConfig{NetworkMode: container.NetworkMode(d.network), Runtime: d.runtime}
+	host.Ulimits = d.ulimits
+	host.Memory, host.CPUShares = limits.Memory, limits.CPUShares
+	if limits.Pids != 0 || d.podman { // which has a limit of its own
+		host.PidsLimit = &limits.Pids
 	}
 	// As quota and not as NanoCPUs, which the daemon refuses beyond the
 	// machine's number of CPUs.
-	if quota := m.limits.CPUQuota(); quota != 0 {
+	if quota := limits.CPUQuota(); quota != 0 {
 		host.CPUPeriod, host.CPUQuota = subject.CPUPeriod, quota
 	}
-	if m.place.Bind != "" {
-		host.Binds = []string{m.place.Bind}
+	host.Binds = place.Binds()
+	if place.Tmpfs != nil {
+		host.Tmpfs = map[string]string{subject.VolumePath: strings.Join(place.Tmpfs, ",")}
 	}
-	for _, m := range m.place.Mounts {
-		host.Binds = append(host.Binds, string(m))
+	if place.Device != "" {
+		host.Devices = []container.DeviceMapping{{PathOnHost: place.Device, PathInContainer: subject.DevicePath, CgroupPermissions: engine.DeviceAccess}}
 	}
-	if m.place.Tmpfs != nil {
-		host.Tmpfs = map[string]string{subject.VolumePath: strings.Join(m.place.Tmpfs, ",")}
-	}
-	if m.place.Device != "" {
-		host.Devices = []container.DeviceMapping{{PathOnHost: m.place.Device, PathInContainer: subject.DevicePath, CgroupPermissions: engine.DeviceAccess}}
-	}
-	config := &container.Config{Image: m.ref, Cmd: m.args, Labels: map[string]string{engine.RunLabel: m.runID}}
-	if t.podman { // which takes none for no grace at all
+	config := &container.Config{Image: d.image.Ref, Cmd: d.env.Workload.Args(name), Labels: map[string]string{engine.RunLabel: d.env.RunID}}
+	if d.podman { // which takes none for no grace at all
 		seconds := stopTimeout
 		config.StopTimeout = &seconds
 	}
-	return client.ContainerCreateOptions{Name: m.id, Config: config, HostConfig: host}
+	return client.ContainerCreateOptions{Name: name, Config: config, HostConfig: host}
 }
 
 // stopTimeout is Docker's own, in seconds.
 const stopTimeout = 10
 
-// verb is the same as arguments of the docker command, and the other operations
-// too.
-func (t *Target) verb(op subject.Op, m making) []string {
-	var args []string
-	switch op {
-	case subject.Create:
-		args = []string{"create"}
-	case subject.Run:
-		args = []string{"run", "--detach"}
-	default:
-		return []string{string(op), m.id}
+// commands is the docker command, which makes the same container.
+func (d *driver) commands() *engine.Commands {
+	return &engine.Commands{Program: *d.command, Env: d.env, Image: d.image, Making: d.making}
+}
+
+func (d *driver) making(name string, place engine.Place) []string {
+	line := []string{"--pull", "never", "--name", name, "--label", engine.RunLabel + "=" + d.env.RunID, "--network", d.network}
+	if d.runtime != "" {
+		line = append(line, "--runtime", d.runtime)
 	}
-	args = append(args, "--pull", "never", "--name", m.id, "--label", engine.RunLabel+"="+m.runID, "--network", t.network)
-	if t.runtime != "" {
-		args = append(args, "--runtime", t.runtime)
+	if d.podman {
+		line = append(line, "--stop-timeout", strconv.Itoa(stopTimeout))
 	}
-	if t.podman {
-		args = append(args, "--stop-timeout", strconv.Itoa(stopTimeout))
+	for _, l := range d.ulimits {
+		line = append(line, "--ulimit", l.String())
 	}
-	for _, l := range t.ulimits {
-		args = append(args, "--ulimit", l.String())
-	}
-	args = append(args, engine.LimitFlags(m.limits)...)
-	args = append(args, m.place.Flags(m.place.Tmpfs...)...)
-	return append(append(args, m.ref), m.args...)
+	return append(append(line, engine.LimitFlags(d.env.Limits)...), place.Flags(place.Tmpfs...)...)
 }
 
 // call is one operation through the API.
 func (d *driver) call(_ context.Context, op subject.Op, c engine.State, place engine.Place) (do func(context.Context) error, shown string, err error) {
-	m := d.making(c.Name, place)
+	at := "/v" + d.ClientVersion() + "/containers"
 	start := func(ctx context.Context, id string) error {
 		_, err := d.ContainerStart(ctx, id, client.ContainerStartOptions{})
 		return d.plain(err)
 	}
+	started := "POST " + at + "/" + c.Name + "/start"
 	switch op {
 	case subject.Create, subject.Run:
-		o := d.options(m)
+		o := d.options(c.Name, place)
+		shown = "POST " + at + "/create?name=" + c.Name + " " + compact(container.CreateRequest{Config: o.Config, HostConfig: o.HostConfig})
+		if op == subject.Run {
+			shown += "; " + started
+		}
 		do = func(ctx context.Context) error {
 			made, err := d.ContainerCreate(ctx, o)
 			if err == nil && op == subject.Run {
@@ -153,19 +134,22 @@ func (d *driver) call(_ context.Context, op subject.Op, c engine.State, place en
 			return d.plain(err)
 		}
 	case subject.Start:
-		do = func(ctx context.Context) error { return start(ctx, m.id) }
+		shown = started
+		do = func(ctx context.Context) error { return start(ctx, c.Name) }
 	case subject.Stop:
+		shown = "POST " + at + "/" + c.Name + "/stop"
 		do = func(ctx context.Context) error {
-			_, err := d.ContainerStop(ctx, m.id, client.ContainerStopOptions{})
+			_, err := d.ContainerStop(ctx, c.Name, client.ContainerStopOptions{})
 			return d.plain(err)
 		}
 	default:
+		shown = "DELETE " + at + "/" + c.Name
 		do = func(ctx context.Context) error {
-			_, err := d.ContainerRemove(ctx, m.id, client.ContainerRemoveOptions{})
+			_, err := d.ContainerRemove(ctx, c.Name, client.ContainerRemoveOptions{})
 			return d.plain(err)
 		}
 	}
-	return do, d.requests(op, m), nil
+	return do, shown, nil
 }
 
 // quiet waits for what Podman does after a stop: each container's monitor starts

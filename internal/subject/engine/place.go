@@ -12,12 +12,10 @@ import (
 
 // Places are where the containers of a session have the files of their workload:
 // a folder of the host, a tmpfs, a device, or nothing but their own root file
-// system. Nil is the last. Docker, podman and isula know the same ones.
+// system. Docker, podman and isula know the same ones.
 type Places struct {
 	volumes *Volumes
-	tmpfs   []string
-	device  string
-	mounts  []setting.Mount
+	all     Place // but for the folder
 }
 
 // OpenPlaces makes the folders of the workload's volume, and looks whether its
@@ -27,14 +25,14 @@ func OpenPlaces(env subject.Env) (*Places, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Places{device: device.Node}
+	p := &Places{all: Place{Device: device.Node}}
 	if c := env.Workload.Cargo; c != nil {
-		p.mounts = c.Mounts
+		p.all.Mounts = c.Mounts
 	}
 	if env.Workload.Tmpfs > 0 {
 		// Docker and podman have noexec where nothing is said, a folder of the
 		// host has not.
-		p.tmpfs = append(TmpfsOptions(env.Workload), "exec")
+		p.all.Tmpfs = append(TmpfsOptions(env.Workload), "exec")
 	}
 	p.volumes, err = OpenVolumes(env)
 	return p, err
@@ -42,10 +40,9 @@ func OpenPlaces(env subject.Env) (*Places, error) {
 
 // On is the place of the container on a lane.
 func (p *Places) On(lane int) Place {
-	if p == nil {
-		return Place{}
-	}
-	return Place{Folder: p.volumes.Folder(lane), Bind: p.volumes.Bind(lane), Tmpfs: p.tmpfs, Device: p.device, Mounts: p.mounts}
+	place := p.all
+	place.Folder = p.volumes.Folder(lane)
+	return place
 }
 
 // Close removes the folders that were made.
@@ -60,7 +57,6 @@ func (p *Places) Close() error {
 // file system.
 type Place struct {
 	Folder string          // of the host, at subject.VolumePath; "" for none
-	Bind   string          // the same as -v has it
 	Tmpfs  []string        // the options of a tmpfs there, nil for none
 	Device string          // the node of a block device, for subject.DevicePath; "" for none
 	Mounts []setting.Mount // what the user wants in every container
@@ -70,13 +66,22 @@ type Place struct {
 // read, write and make a node of it.
 const DeviceAccess = "rwm"
 
+// Binds are the mounts as docker's, podman's and isula's -v have them. Z gives the folder
+// the container's own label where SELinux would deny it else; elsewhere it does nothing.
+func (p Place) Binds() (all []string) {
+	if p.Folder != "" {
+		all = append(all, p.Folder+":"+subject.VolumePath+":Z")
+	}
+	for _, m := range p.Mounts {
+		all = append(all, string(m))
+	}
+	return all
+}
+
 // Flags are the place on a command line; the tmpfs of one that has one is given
 // these options.
 func (p Place) Flags(tmpfs ...string) []string {
 	var line []string
-	if p.Bind != "" {
-		line = append(line, "--volume", p.Bind)
-	}
 	if p.Tmpfs != nil {
 		mount := subject.VolumePath
 		if len(tmpfs) > 0 {
@@ -84,8 +89,8 @@ func (p Place) Flags(tmpfs ...string) []string {
 		}
 		line = append(line, "--tmpfs", mount)
 	}
-	for _, m := range p.Mounts {
-		line = append(line, "--volume", string(m))
+	for _, bind := range p.Binds() {
+		line = append(line, "--volume", bind)
 	}
 	if p.Device != "" {
 		line = append(line, "--device", p.Device+":"+subject.DevicePath+":"+DeviceAccess)

@@ -78,16 +78,6 @@ func (v *Volumes) Folder(lane int) string {
 	return filepath.Join(v.dir, strconv.Itoa(lane))
 }
 
-// Bind is a lane's mount as docker's, podman's and isula's -v have it, "" where
-// there is no volume. Z gives the folder the container's own label where SELinux
-// would deny it else; elsewhere it does nothing.
-func (v *Volumes) Bind(lane int) string {
-	if v == nil {
-		return ""
-	}
-	return v.Folder(lane) + ":" + subject.VolumePath + ":Z"
-}
-
 // Close removes the folders that were made, with what is in them, once no other
 // session uses them.
 func (v *Volumes) Close() error {

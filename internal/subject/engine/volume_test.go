@@ -22,8 +22,8 @@ func TestEachLaneHasAFolderThatAnybodyMayWrite(t *testing.T) {
 	first, second := volumes(t, dir), volumes(t, dir)
 	for n, name := range []string{"0", "1"} {
 		info, err := os.Stat(filepath.Join(dir, name))
-		if err != nil || info.Mode().Perm() != 0o777 || first.Bind(n) != filepath.Join(dir, name)+":/data:Z" {
-			t.Errorf("%v, %v, %s", info, err, first.Bind(n))
+		if err != nil || info.Mode().Perm() != 0o777 || first.Folder(n) != filepath.Join(dir, name) {
+			t.Errorf("%v, %v, %s", info, err, first.Folder(n))
 		}
 	}
 	if err := os.WriteFile(filepath.Join(dir, "0", "file"), nil, 0o600); err != nil {
@@ -78,7 +78,7 @@ func TestAVolumeThatCannotBeMountedIsRefused(t *testing.T) {
 			t.Errorf("%s: no error", volume)
 		}
 	}
-	if v, err := OpenVolumes(subject.Env{Lanes: 1}); v != nil || err != nil || v.Bind(0) != "" || v.Close() != nil {
+	if v, err := OpenVolumes(subject.Env{Lanes: 1}); v != nil || err != nil || v.Folder(0) != "" || v.Close() != nil {
 		t.Errorf("no volume: %v, %v", v, err)
 	}
 }

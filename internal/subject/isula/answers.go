@@ -82,13 +82,13 @@ func (c *inspected) state() engine.State {
 
 // ownImages are the workload's images in what `isula images` prints: a table
 // whose columns are padded with spaces, the repository and the tag first.
-func ownImages(table string) []string {
+func ownImages(table []byte) ([]string, error) {
 	var refs []string
-	for line := range strings.Lines(table) {
+	for line := range strings.Lines(string(table)) {
 		fields := strings.Fields(line)
 		if len(fields) >= 3 && engine.OwnImage(fields[0]+":"+fields[1]) {
 			refs = append(refs, fields[0]+":"+fields[1])
 		}
 	}
-	return refs
+	return refs, nil
 }

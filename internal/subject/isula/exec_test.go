@@ -119,7 +119,7 @@ func TestAContainerIsMadeWithItsLimitsItsFilesAndItsVolume(t *testing.T) {
 	env.Workload = subject.Workload{Files: []probe.File{{Path: "/etc/carried", Source: carried, Mode: 0o644}}, Volume: filepath.Join(t.TempDir(), "volume")}
 	s, tg := open(t, e, env), weigh(t, e)
 	must(t, s, subject.Run, 1)
-	line := " " + strings.Join((&commands{Target: tg, image: tg.image, env: env}).Line(subject.Create, "name", engine.Place{Bind: env.Workload.Volume + "/0:/data:Z"}), " ") + " "
+	line := " " + strings.Join(tg.commands(env, tg.image).Line(subject.Create, "name", engine.Place{Folder: env.Workload.Volume + "/0"}), " ") + " "
 	for _, want := range []string{" --cpu-period 100000 --cpu-quota 50000 ", " --volume " + env.Workload.Volume + "/0:/data:Z "} {
 		if !strings.Contains(line, want) {
 			t.Errorf("%q is not in %s", want, line)
@@ -160,7 +160,7 @@ func TestATmpfsAndADeviceAreAskedForAsIsulaTakesThem(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		line := lane.Quote((&commands{Target: tg, image: tg.image, env: env}).Line(subject.Run, "name", places.On(0)))
+		line := lane.Quote(tg.commands(env, tg.image).Line(subject.Run, "name", places.On(0)))
 		if !strings.Contains(line, flags) || strings.Contains(line, "--volume") {
 			t.Errorf("%q is not in %s", flags, line)
 		}

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"maps"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -105,7 +104,8 @@ func withScheme(address string) string {
 // ask gathers what the daemon says of itself.
 func (t *Target) ask(ctx context.Context) error {
 	const advice = "start the daemon: systemctl start isulad"
-	out, err := t.isula.Run(ctx, t.verb("version")...)
+	c := t.commands(subject.Env{}, nil)
+	out, err := c.Ask(ctx, []string{"version"})
 	var failed *cli.Error
 	switch {
 	case errors.As(err, &failed) && strings.Contains(failed.Output, "en_US.UTF-8"):
@@ -115,18 +115,18 @@ func (t *Target) ask(ctx context.Context) error {
 	}
 	t.client, t.version = versions(string(out))
 	if t.version == "" {
-		return engine.Unavailable(t.name, "run it by hand: "+lane.Quote(t.line("version")), "isula version names no version of a server")
+		return engine.Unavailable(t.name, "run it by hand: "+lane.Quote(t.isula.Line(c.Verb("version")...)), "isula version names no version of a server")
 	}
 	if major, _, _ := strings.Cut(t.version, "."); major < "2" && len(major) == 1 {
 		return engine.Unavailable(t.name, "install a newer iSulad", "iSulad %s is older than 2.0, the first version that is supported", t.version)
 	}
-	if out, err = t.isula.Run(ctx, t.verb("info")...); err != nil {
+	if out, err = c.Ask(ctx, []string{"info"}); err != nil {
 		return engine.Unavailable(t.name, advice, "%v", err)
 	}
 	t.facts = facts(string(out))
 	// Clients before 2.1 have no --pull: they pull what is missing, so that
 	// the import has to be there, which Open makes sure of.
-	out, _ = t.isula.Run(ctx, t.verb("create", "--help")...)
+	out, _ = c.Ask(ctx, []string{"create", "--help"})
 	t.pull = strings.Contains(string(out), "--pull ")
 	t.logs = strings.Contains(string(out), "--log-driver ")
 	t.tmpfs = strings.Contains(string(out), "--tmpfs ")
@@ -142,16 +142,6 @@ const (
 	loggingDriver = "Logging Driver"
 	jsonFile      = "json-file"
 )
-
-// verb puts the address where isula wants it.
-func (t *Target) verb(verb string, rest ...string) []string {
-	return slices.Concat([]string{verb}, t.before, rest)
-}
-
-// line is a whole command line.
-func (t *Target) line(verb string, rest ...string) []string {
-	return t.isula.Line(t.verb(verb, rest...)...)
-}
 
 // Runtimes lists the runtimes that are known to be there, the default first:
 // those that the daemon's configuration names, else the one that it is built
@@ -169,9 +159,19 @@ func Runtimes(ctx context.Context, e subject.Engine) ([]string, error) {
 
 // Info implements subject.Target.
 func (t *Target) Info() record.Target {
+	c := t.commands(subject.Env{RunID: "RUN", Limits: subject.DefaultLimits}, t.image)
+	const done = "the command has exited with 0; "
+	const ran = done + "then: inspect says running, the process is there and its first line is in the log"
 	out := record.Target{
 		Name: t.name, Kind: "isula", Version: t.version, Path: t.isula.Path, Clock: engine.Clock(t.runtime),
-		Operations: t.operations(), Config: map[string]string{
+		Operations: c.Operations("containers of isula have no pods; pods are weighed through CRI", map[subject.Op]string{
+			subject.Create: done + "then: inspect says inited",
+			subject.Start:  ran, // a start of what runs exits with 0 too: inspect is what counts
+			subject.Stop:   done + "iSulad sends the stop signal and waits for the exit; then: inspect says exited, with 0",
+			subject.Remove: done + "then: ps does not list the container",
+			subject.Run:    ran,
+		}),
+		Config: map[string]string{
 			"runtime": cmp.Or(t.runtime, "iSulad's default"), "network": t.network, "via": "command line", "address": t.address,
 			"client version": t.client,
 		},
@@ -194,27 +194,6 @@ func (t *Target) Info() record.Target {
 	}
 	if !t.pull {
 		out.Notes = append(out.Notes, "this isula has no --pull: were the image not there, it would try to pull it")
-	}
-	return out
-}
-
-func (t *Target) operations() map[string]record.Operation {
-	out := map[string]record.Operation{}
-	for _, op := range subject.PodOps {
-		out[string(op)] = record.Operation{Absent: "containers of isula have no pods; pods are weighed through CRI"}
-	}
-	c := commands{Target: t, image: t.image, env: subject.Env{RunID: "RUN", Limits: subject.DefaultLimits}}
-	const ran = "; then: inspect says running, the process is there and its first line is in the log"
-	for op, then := range map[subject.Op]string{
-		subject.Create: "; then: inspect says inited",
-		subject.Start:  ran, // a start of what runs exits with 0 too: inspect is what counts
-		subject.Stop:   "; iSulad sends the stop signal and waits for the exit; then: inspect says exited, with 0",
-		subject.Remove: "; then: ps does not list the container",
-		subject.Run:    ran,
-	} {
-		out[string(op)] = record.Operation{
-			Command: lane.Quote(c.Line(op, "ID", engine.Place{})), Done: record.StampReturned, Means: "the command has exited with 0" + then,
-		}
 	}
 	return out
 }

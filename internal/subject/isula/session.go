@@ -19,21 +19,11 @@ func (t *Target) Open(ctx context.Context, env subject.Env) (subject.Session, er
 	if err != nil {
 		return nil, fmt.Errorf("target %s: %w", t.name, err)
 	}
-	c := &commands{Target: t, image: probe, env: env}
-	s, err := engine.Open(ctx, engine.Options{
-		Target: t.name, Called: "iSulad", Driver: c, Env: env, Program: t.isula,
-		Line: func(op subject.Op, name string, place engine.Place) ([]string, error) {
-			return c.Line(op, name, place), nil
-		},
-		Exec: t.exec, Refused: refused,
-		Image: "isula " + t.address + " " + probe.Ref, Ref: probe.Ref, Guest: engine.GuestClock(t.runtime),
-		Runtime: t.runtime, Statistics: c.statistics, Source: "isula stats (up to 1.6 s old)",
+	return t.commands(env, probe).Open(ctx, engine.Options{
+		Target: t.name, Image: "isula " + t.address + " " + probe.Ref, Guest: engine.GuestClock(t.runtime),
+		Runtime: t.runtime, Source: "isula stats (up to 1.6 s old)",
 		Daemons: func() []int { return engine.Listeners(t.address) },
 	})
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
 }
 
 // takes is the error of a workload that isula cannot have. Its --tmpfs takes a
@@ -60,5 +50,5 @@ func (t *Target) takes(w subject.Workload) error {
 
 // Clean implements subject.Cleaner.
 func (t *Target) Clean(ctx context.Context, runID string, live []string, dryRun bool) ([]string, error) {
-	return engine.Clean(ctx, &commands{Target: t, env: subject.Env{RunID: runID}}, t.name, "container", runID, live, dryRun)
+	return engine.Clean(ctx, t.commands(subject.Env{RunID: runID}, nil), t.name, "container", runID, live, dryRun)
 }

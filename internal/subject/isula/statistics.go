@@ -1,9 +1,7 @@
 package isula
 
 import (
-	"context"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -11,27 +9,16 @@ import (
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
-// statistics asks isula. The command shows memory to a hundredth of its unit, and
-// CPU in percent only, which with --no-stream is always 0: that is not taken.
-func (c *commands) statistics(ctx context.Context, states []engine.State) (map[string]engine.Usage, error) {
-	told := map[string]engine.Usage{}
-	for some := range slices.Chunk(states, atOnce) {
-		rest := []string{"--no-stream"}
-		for _, s := range some {
-			rest = append(rest, s.Name)
-		}
-		out, err := c.isula.Run(ctx, c.verb("stats", rest...)...)
-		if err != nil {
-			return nil, err
-		}
-		shown := parseStats(string(out))
-		for _, s := range some {
-			if memory, is := shown[s.ID[:min(len(s.ID), shortID)]]; is {
-				told[s.ID] = engine.Usage{Memory: memory, CPU: -1}
-			}
+// parseUsage adds what `isula stats` printed of some containers. It shows memory to a
+// hundredth of its unit, and CPU in percent only, which with --no-stream is always 0:
+// that is not taken.
+func parseUsage(out []byte, of []engine.State, told map[string]engine.Usage) {
+	shown := parseStats(string(out))
+	for _, s := range of {
+		if memory, is := shown[s.ID[:min(len(s.ID), shortID)]]; is {
+			told[s.ID] = engine.Usage{Memory: memory, CPU: -1}
 		}
 	}
-	return told, nil
 }
 
 // shortID is how much of an id isula shows.

@@ -9,6 +9,7 @@ import (
 	"github.com/tare-bench/tare/internal/probe/image"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine"
+	"github.com/tare-bench/tare/internal/subject/engine/cli"
 	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
 )
 
@@ -69,7 +70,7 @@ func TestAPlaceIsOnTheCommandLine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	line := strings.Join((&commands{Target: &Target{network: "none"}, image: i}).Line(subject.Run, "name", place), " ")
+	line := strings.Join((&Target{network: "none"}).commands(cli.Program{}, subject.Env{}, i).Line(subject.Run, "name", place), " ")
 	if !strings.Contains(line, " --tmpfs /data:size=1,exec,notmpcopyup --device /dev/loop7:/dev/tare:rwm ") || len(place.Tmpfs) != 2 {
 		t.Error(line)
 	}

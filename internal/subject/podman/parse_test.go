@@ -1,13 +1,11 @@
 package podman
 
 import (
-	"errors"
 	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/tare-bench/tare/internal/subject/engine"
-	"github.com/tare-bench/tare/internal/subject/engine/cli"
 )
 
 func TestContainersAreReadFromInspect(t *testing.T) {
@@ -40,30 +38,6 @@ func TestContainersAreReadFromInspect(t *testing.T) {
 func TestTheIDsAreTakenOffTheLogsOfSeveralContainers(t *testing.T) {
 	if got := unprefixed("298aa3194672 tare-probe/1 a 1\n9e9ba052b17c tare-probe/1 b 2\n", true); got != "tare-probe/1 a 1\ntare-probe/1 b 2\n" {
 		t.Errorf("%q", got)
-	}
-}
-
-func TestOnlyWhatPodmanDoesNotKnowIsUnknown(t *testing.T) {
-	// Of podman 5 on cgroup v1, for every command.
-	const warning = `time="2026-11-06T16:57:41Z" level=warning msg="Using cgroups-v1 which is deprecated in favor of cgroups-v2 with Podman v5 and will be removed in a future version."`
-	for _, c := range []struct {
-		err  error
-		want bool
-	}{
-		{&cli.Error{Exit: 125, Output: "Error: inspecting object: no such container nosuch"}, true},
-		{&cli.Error{Exit: 1, Output: "Error: localhost/x: image not known"}, true},
-		{&cli.Error{Exit: 125, Output: "Error: no such container a\nError: database is locked"}, false},
-		{&cli.Error{Exit: 125, Output: warning + "\nError: inspecting object: no such container nosuch"}, true},
-		{&cli.Error{Exit: 125, Output: warning + "\nError: database is locked"}, false},
-		{&cli.Error{Exit: 125, Output: warning}, false},
-		{&cli.Error{Exit: 125}, false},
-		{&cli.Error{Exit: -1, Output: "no such"}, false},
-		{errors.New("no such container"), false},
-		{nil, false},
-	} {
-		if got := unknown(c.err); got != c.want {
-			t.Errorf("%v: %v", c.err, got)
-		}
 	}
 }
 

@@ -177,11 +177,19 @@ func registered(ctx context.Context, podman cli.Program) []string {
 
 // Info implements subject.Target.
 func (t *Target) Info() record.Target {
-	c := commands{Target: t, image: t.image, env: subject.Env{RunID: "RUN", Limits: subject.DefaultLimits}}
+	c := t.commands(t.podman, subject.Env{RunID: "RUN", Limits: subject.DefaultLimits}, t.image)
+	const done = "the command has exited with 0; "
+	const ran = done + "then: podman says running, the process is there and its first line is in the log"
 	out := record.Target{
 		Name: t.name, Kind: "podman", Version: t.info.Version.Version, Path: t.podman.Path, Clock: t.info.clock(),
-		Operations: operations(func(op subject.Op) string { return c.quoted(op, "ID") }, "the command has exited with 0"),
-		Config:     t.info.config(),
+		Operations: c.Operations("containers of podman are weighed without a pod", map[subject.Op]string{
+			subject.Create: done + "then: podman says created",
+			subject.Start:  ran,
+			subject.Stop:   done + "podman sends the stop signal and waits for the exit; then: podman says exited, with 0",
+			subject.Remove: done + "then: podman does not know the container",
+			subject.Run:    ran,
+		}),
+		Config: t.info.config(),
 	}
 	out.Config["via"] = "command line"
 	out.Config["network"] = t.network
@@ -201,22 +209,3 @@ func (t *Target) Info() record.Target {
 
 const stopNote = "podman's stop looks in steps whether the process is gone (every 100 ms in version 4.3, every 10 ms in later ones), and its latency comes in such steps; " +
 	"the clean-up that its monitor then begins is waited for, untimed"
-
-// operations describes all of subject.Ops.
-func operations(command func(subject.Op) string, returned string) map[string]record.Operation {
-	out := map[string]record.Operation{}
-	for _, op := range subject.PodOps {
-		out[string(op)] = record.Operation{Absent: "containers of podman are weighed without a pod"}
-	}
-	means := map[subject.Op]string{
-		subject.Create: "; then: podman says created",
-		subject.Start:  "; then: podman says running, the process is there and its first line is in the log",
-		subject.Stop:   "; podman sends the stop signal and waits for the exit; then: podman says exited, with 0",
-		subject.Remove: "; then: podman does not know the container",
-		subject.Run:    "; then: podman says running, the process is there and its first line is in the log",
-	}
-	for op, then := range means {
-		out[string(op)] = record.Operation{Command: command(op), Done: record.StampReturned, Means: returned + then}
-	}
-	return out
-}

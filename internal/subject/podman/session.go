@@ -27,22 +27,11 @@ func (t *Target) Open(ctx context.Context, env subject.Env) (subject.Session, er
 			return nil, fmt.Errorf("target %s: %w", t.name, err)
 		}
 	}
-	c := &commands{Target: t, podman: podman, image: probe, env: env}
-	s, err := engine.Open(ctx, engine.Options{
-		Target: t.name, Called: "podman", Driver: c, Env: env, Program: podman,
-		Line: func(op subject.Op, name string, place engine.Place) ([]string, error) {
-			return c.Line(op, name, place), nil
-		},
-		Exec: execVerb, Refused: refused,
-		Image: "podman " + t.info.Store.GraphRoot + " " + probe.Ref, Ref: probe.Ref, Guest: t.info.clock() == "guest",
-		Runtime: t.info.Host.OCIRuntime.Name, Quiet: quiet,
-		Statistics: c.statistics, Source: statsSource,
+	return t.commands(podman, env, probe).Open(ctx, engine.Options{
+		Target: t.name, Image: "podman " + t.info.Store.GraphRoot + " " + probe.Ref, Guest: t.info.clock() == "guest",
+		Runtime: t.info.Host.OCIRuntime.Name, Quiet: quiet, Source: statsSource,
 		Closed: func(context.Context) error { return podman.Leave() },
 	})
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
 }
 
 // quiet waits for the monitors of stopped containers: each ends when the
@@ -62,5 +51,5 @@ const cleanup = 10 * time.Second
 
 // Clean implements subject.Cleaner.
 func (t *Target) Clean(ctx context.Context, runID string, live []string, dryRun bool) ([]string, error) {
-	return engine.Clean(ctx, &commands{Target: t, podman: t.podman, env: subject.Env{RunID: runID}}, t.name, "container", runID, live, dryRun)
+	return engine.Clean(ctx, t.commands(t.podman, subject.Env{RunID: runID}, nil), t.name, "container", runID, live, dryRun)
 }

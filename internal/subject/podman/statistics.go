@@ -1,9 +1,7 @@
 package podman
 
 import (
-	"context"
 	"encoding/json"
-	"slices"
 	"strings"
 
 	"github.com/tare-bench/tare/internal/subject/engine"
@@ -23,24 +21,12 @@ type stats struct {
 // its own methods of the same names have the text.
 const format = `{{"{"}}"ContainerID":"{{.ContainerStats.ContainerID}}","MemUsage":{{.ContainerStats.MemUsage}},"CPUNano":{{.ContainerStats.CPUNano}}{{"}"}}`
 
-// statistics asks podman, a hundred containers at a time.
-func (c *commands) statistics(ctx context.Context, states []engine.State) (map[string]engine.Usage, error) {
-	told := map[string]engine.Usage{}
-	for some := range slices.Chunk(states, atOnce) {
-		verb := []string{"stats", "--no-stream", "--no-reset", "--format", format}
-		for _, s := range some {
-			verb = append(verb, s.Name)
-		}
-		out, err := c.podman.Run(ctx, verb...)
-		if err != nil {
-			return nil, err
-		}
-		for line := range strings.Lines(string(out)) {
-			var one stats
-			if json.Unmarshal([]byte(line), &one) == nil {
-				told[one.ContainerID] = engine.Usage{Memory: engine.Amount(one.MemUsage), CPU: engine.Amount(one.CPUNano)}
-			}
+// parseStats reads that.
+func parseStats(out []byte, _ []engine.State, told map[string]engine.Usage) {
+	for line := range strings.Lines(string(out)) {
+		var one stats
+		if json.Unmarshal([]byte(line), &one) == nil {
+			told[one.ContainerID] = engine.Usage{Memory: engine.Amount(one.MemUsage), CPU: engine.Amount(one.CPUNano)}
 		}
 	}
-	return told, nil
 }

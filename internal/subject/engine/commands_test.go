@@ -1,0 +1,34 @@
+package engine
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/subject/engine/cli"
+)
+
+func TestOnlyWhatAnEngineDoesNotKnowIsUnknown(t *testing.T) {
+	// Of podman 5 on cgroup v1, for every command.
+	const warning = `time="2026-11-06T16:57:41Z" level=warning msg="Using cgroups-v1 which is deprecated in favor of cgroups-v2 with Podman v5 and will be removed in a future version."`
+	for _, c := range []struct {
+		err  error
+		want bool
+	}{
+		{&cli.Error{Exit: 125, Output: "Error: inspecting object: no such container nosuch"}, true},
+		{&cli.Error{Exit: 1, Output: "Error: localhost/x: image not known"}, true},
+		{&cli.Error{Exit: 125, Output: "Error: no such container a\nError: database is locked"}, false},
+		{&cli.Error{Exit: 125, Output: warning + "\nError: inspecting object: no such container nosuch"}, true},
+		{&cli.Error{Exit: 125, Output: warning + "\nError: database is locked"}, false},
+		{&cli.Error{Exit: 125, Output: warning}, false},
+		{&cli.Error{Exit: 1, Output: "Error response from daemon: No such image or container or accelerator:a\nInspect error: No such object:a\n"}, true},
+		{&cli.Error{Exit: 1, Output: "Can not connect with server\nInspect error: No such object:a\n"}, false},
+		{&cli.Error{Exit: 125}, false},
+		{&cli.Error{Exit: -1, Output: "no such"}, false},
+		{errors.New("no such container"), false},
+		{nil, false},
+	} {
+		if got := Unknown(c.err); got != c.want {
+			t.Errorf("%v: %v", c.err, got)
+		}
+	}
+}
