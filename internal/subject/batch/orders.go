@@ -177,18 +177,31 @@ func Failed(o lane.Order, r *lane.Result) *record.Failure {
 	return describe(f, o)
 }
 
-// EndedAsTold checks how a workload ended that was sent a signal. The probe
-// exits with 0 then; anything else was not its doing.
+// EndedAsTold checks how a workload ended that was sent a signal, as far as a lane saw it.
 func EndedAsTold(r *lane.Result, told unix.Signal) *record.Failure {
 	switch {
-	case !r.WorkloadKnown || (r.Workload.Exited() && r.Workload.ExitStatus() == 0):
+	case !r.WorkloadKnown:
 		return nil
 	case r.Workload.Signaled():
-		return &record.Failure{Kind: record.FailWorkload, Exit: 128 + int(r.Workload.Signal()),
-			Detail: fmt.Sprintf("the workload was killed by signal %d instead of ending on %s", int(r.Workload.Signal()), procs.SignalName(told))}
+		return EndedWith(128+int(r.Workload.Signal()), true, told)
 	}
-	return &record.Failure{Kind: record.FailWorkload, Exit: r.Workload.ExitStatus(),
-		Detail: fmt.Sprintf("the workload ended with status %d instead of 0", r.Workload.ExitStatus())}
+	return EndedWith(r.Workload.ExitStatus(), false, told)
+}
+
+// EndedWith is the failure of a workload that ended with an exit code, 128+n where it was
+// killed by signal n, and was sent a signal. The probe exits with 0 then; anything else was
+// not its doing.
+func EndedWith(exit int, killed bool, told unix.Signal) *record.Failure {
+	f := &record.Failure{Kind: record.FailWorkload, Exit: exit}
+	switch {
+	case exit == 0:
+		return nil
+	case killed:
+		f.Detail = fmt.Sprintf("the workload was killed by signal %d instead of ending on %s", exit-128, procs.SignalName(told))
+	default:
+		f.Detail = fmt.Sprintf("the workload ended with status %d instead of 0", exit)
+	}
+	return f
 }
 
 func kindOf(e *lane.Error) string {

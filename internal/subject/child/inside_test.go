@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -129,8 +128,9 @@ func TestCommandsRunInEveryTarget(t *testing.T) {
 			}
 			fio(t, o, tool)
 		})
-		t.Run("a command's end and output are its own", func(t *testing.T) { ends(t, o) })
-		t.Run("each lane has its own folder of the volume", func(t *testing.T) { folders(t, o) })
+		t.Run("a command's end and output are its own, and its lane's the folder of the volume", func(t *testing.T) {
+			enginetest.Case{OnHost: o.kind == "host"}.Executes(t, o.Session, o.volume)
+		})
 		t.Run("a command that is called off leaves nothing", func(t *testing.T) { calledOff(t, o) })
 	})
 }
@@ -294,68 +294,6 @@ func fio(t *testing.T, o opened, fio *hosttools.Program) {
 	if info, err := os.Stat(filepath.Join(o.volume, "1", "file")); err != nil || info.Size() != 1<<20 {
 		t.Errorf("the file on the host: %v, %v", info, err)
 	}
-}
-
-func ends(t *testing.T, o opened) {
-	sh := func(script string) subject.Executed {
-		t.Helper()
-		x, err := o.exec.Exec(t.Context(), 1, []string{"/bin/sh", "-c", script, "sh"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return x
-	}
-	if x := sh("echo out; echo err >&2; exit 7"); x.Exit != 7 || x.Output != "out\n" || x.Stderr != "err\n" || !strings.Contains(x.Command, "exit 7") {
-		t.Errorf("%+v", x)
-	}
-	for _, exit := range []int{1, 2, 125, 126, 127, 255} { // runtimes use them for errors of their own
-		if x := sh("exit " + strconv.Itoa(exit)); x.Exit != exit {
-			t.Errorf("exit %d: %+v", exit, x)
-		}
-	}
-	if x := sh("kill -9 $$"); x.Exit != 128+9 {
-		t.Errorf("%+v", x)
-	}
-	if x := sh(enginetest.Chatty); len(x.Output) != subject.MaxOutput || x.Exit != 0 {
-		t.Errorf("of 1.6 MB of output %d bytes are kept, exit %d", len(x.Output), x.Exit)
-	}
-	for _, n := range []int{-1, 2, 9} {
-		if _, err := o.exec.Exec(t.Context(), n, []string{probe.Name}); err == nil {
-			t.Errorf("lane %d: no error", n)
-		}
-	}
-	if x, err := o.exec.Exec(t.Context(), 0, []string{"/no/such/program"}); err == nil || !strings.Contains(err.Error(), "/no/such/program") {
-		t.Errorf("a program that is not there: %+v, %v", x, err)
-	}
-}
-
-// The host has no /data of its own: there it is the arguments that are changed.
-func folders(t *testing.T, o opened) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	var wait sync.WaitGroup
-	for n := range 2 {
-		wait.Go(func() {
-			x, err := o.exec.Exec(ctx, n, []string{"/bin/sh", "-c", `echo "$2" > "$1"; while ! [ -e "$5" ]; do sleep 0.02; done; read -r line < "$1"; echo "$line $3 $4"`, "sh",
-				"/data/mine", strconv.Itoa(n), "--directory=/data", "a/data", "/data/go"})
-			directory := "/data"
-			if o.kind == "host" {
-				directory = filepath.Join(o.volume, strconv.Itoa(n))
-			}
-			if want := fmt.Sprintf("%d --directory=%s a/data\n", n, directory); err != nil || x.Exit != 0 || x.Output != want {
-				t.Errorf("lane %d: %+v, %v", n, x, err)
-			}
-		})
-	}
-	for n := range 2 { // both run before either may end
-		o.await(ctx, t, n, "mine", fmt.Sprintln(n))
-	}
-	for n := range 2 {
-		if err := os.WriteFile(filepath.Join(o.volume, strconv.Itoa(n), "go"), nil, 0o600); err != nil {
-			t.Error(err)
-		}
-	}
-	wait.Wait()
 }
 
 // await waits for a file in the folder of a lane, as the host sees it.

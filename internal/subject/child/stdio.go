@@ -1,12 +1,12 @@
 package child
 
 import (
-	"errors"
 	"io"
 	"os"
 	"time"
 
 	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/engine/cli"
 )
 
 // stdio is what a command has for standard input, output and error.
@@ -52,10 +52,11 @@ func (s *stdio) close() (output, stderr string) {
 	return s.out.close(deadline), s.err.close(deadline)
 }
 
-// pipe is read from until it is closed.
+// pipe is read from until it is closed, so that nobody who writes has to wait; the first
+// of it is kept.
 type pipe struct {
 	r, w *os.File
-	kept []byte
+	kept cli.Kept
 	done chan struct{}
 }
 
@@ -63,26 +64,12 @@ func (p *pipe) open() (err error) {
 	if p.r, p.w, err = os.Pipe(); err != nil {
 		return err
 	}
-	p.done = make(chan struct{})
-	go p.read()
+	p.kept.Most, p.done = subject.MaxOutput, make(chan struct{})
+	go func() {
+		defer close(p.done)
+		_, _ = io.Copy(&p.kept, p.r) // to its end, or the deadline
+	}()
 	return nil
-}
-
-// read keeps the first of it and swallows the rest, so that nobody who writes
-// has to wait.
-func (p *pipe) read() {
-	defer close(p.done)
-	b := make([]byte, 32<<10)
-	for {
-		n, err := p.r.Read(b)
-		p.kept = append(p.kept, b[:min(n, subject.MaxOutput-len(p.kept))]...)
-		if err != nil {
-			if !errors.Is(err, io.EOF) && !errors.Is(err, os.ErrDeadlineExceeded) {
-				p.kept = append(p.kept, "\n(the rest could not be read: "+err.Error()+")"...)
-			}
-			return
-		}
-	}
 }
 
 func (p *pipe) close(deadline time.Time) string {
@@ -92,5 +79,5 @@ func (p *pipe) close(deadline time.Time) string {
 	_ = p.r.SetReadDeadline(deadline)
 	<-p.done
 	p.r.Close()
-	return string(p.kept)
+	return p.kept.String()
 }

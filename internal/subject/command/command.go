@@ -71,7 +71,7 @@ func (t *Target) Open(_ context.Context, env subject.Env) (subject.Session, erro
 type Session struct {
 	target  *Target
 	timeout time.Duration
-	said    []byte
+	said    string
 	pid     int
 	outputs []*output // that somebody whom a run left behind still has
 }
@@ -105,7 +105,7 @@ var containerID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompi
 // Containers are the ids of containers that the last run printed, each on a line
 // of its own, as docker run -d does.
 func (s *Session) Containers() (ids []string) {
-	for line := range strings.Lines(string(s.said)) {
+	for line := range strings.Lines(s.said) {
 		if id := strings.TrimSpace(line); containerID().MatchString(id) && !slices.Contains(ids, id) {
 			ids = append(ids, id)
 		}
@@ -133,7 +133,7 @@ func (s *start) Start(ctx context.Context) (int64, []record.Sample, error) {
 		sample.Failure = &record.Failure{Kind: record.FailExec, Detail: err.Error()}
 	}
 	if f := sample.Failure; f != nil {
-		f.Command, f.Output = lane.Quote(s.target.args), strings.TrimSpace(string(s.said))
+		f.Command, f.Output = lane.Quote(s.target.args), strings.TrimSpace(s.said)
 	}
 	return sample.Start, []record.Sample{sample}, nil
 }

@@ -54,7 +54,7 @@ func TestACommandIsTimedFromTheCallToItsExit(t *testing.T) {
 
 func TestACommandIsKnownByItsPid(t *testing.T) {
 	s, _ := run(t.Context(), t, time.Minute, "sh", "-c", "echo $$")
-	if got := strings.TrimSpace(string(s.said)); got != strconv.Itoa(s.Pid()) {
+	if got := strings.TrimSpace(s.said); got != strconv.Itoa(s.Pid()) {
 		t.Errorf("it is %s, and said to be %d", got, s.Pid())
 	}
 }
@@ -152,7 +152,7 @@ func TestWhatACommandLeavesRunningMaySpeak(t *testing.T) {
 				i=0; while [ $i -lt 2000 ]; do echo 0123456789012345678901234567890123456789012345678901234567890123456789; i=$((i+1)); done 2>/dev/null
 				: > ` + marker + `) & echo begun`
 			s, sample := run(t.Context(), t, time.Minute, "sh", "-c", script)
-			if sample.Failure != nil || !strings.Contains(string(s.said), "begun") || len(s.outputs) != 1 {
+			if sample.Failure != nil || !strings.Contains(s.said, "begun") || len(s.outputs) != 1 {
 				t.Fatalf("%+v said %q, %d outputs", sample.Failure, s.said, len(s.outputs))
 			}
 			if last != "" {
@@ -189,7 +189,7 @@ func TestATimeOutEndsTheWholeProcessGroup(t *testing.T) {
 	for timeout := 2 * time.Second; timeout < time.Minute; timeout *= 2 {
 		s, sample = run(t.Context(), t, timeout, "sh", "-c",
 			`(trap '' TERM; exec sh -c 'echo $$; exec sleep 370.5') & (trap 'sleep 0.3; : > `+marker+`; exit' TERM; echo trapped; while :; do sleep 0.1; done) & exec sleep 380`)
-		if said = regexp.MustCompile(`(?m)^[0-9]+$`).FindAllString(string(s.said), -1); len(said) == 1 && strings.Contains(string(s.said), "trapped\n") {
+		if said = regexp.MustCompile(`(?m)^[0-9]+$`).FindAllString(s.said, -1); len(said) == 1 && strings.Contains(s.said, "trapped\n") {
 			break
 		}
 	}

@@ -2,11 +2,13 @@ package command
 
 import (
 	"fmt"
+	"io"
 	"os"
-	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/subject/engine/cli"
 )
 
 // maxSaid is how much of a command's output is kept.
@@ -25,8 +27,7 @@ const maxSaid = 8 << 10
 // would refuse what the command itself says.
 type output struct {
 	pipe *os.File
-	mu   sync.Mutex
-	kept []byte
+	kept cli.Kept
 	done chan struct{} // closed when nobody has it any more
 }
 
@@ -43,8 +44,12 @@ func listen() (_ *output, in *os.File, err error) {
 		pipe.Close()
 		return nil, nil, fmt.Errorf("open a pipe by %s: %w; is /proc mounted?", path, err)
 	}
-	o := &output{pipe: pipe, done: make(chan struct{})}
-	go o.read()
+	o := &output{pipe: pipe, kept: cli.Kept{Most: maxSaid}, done: make(chan struct{})}
+	go func() { // all, so that nobody waits for room
+		defer close(o.done)
+		defer o.pipe.Close()
+		_, _ = io.Copy(&o.kept, o.pipe)
+	}()
 	return o, os.NewFile(uintptr(fd), "output"), nil
 }
 
@@ -54,32 +59,14 @@ func letGo(in *os.File) {
 	in.Close()
 }
 
-// read reads all, so that nobody waits for room, and keeps the beginning.
-func (o *output) read() {
-	defer close(o.done)
-	defer o.pipe.Close()
-	var b [32 << 10]byte
-	for {
-		n, err := o.pipe.Read(b[:])
-		o.mu.Lock()
-		o.kept = append(o.kept, b[:min(n, maxSaid-len(o.kept))]...)
-		o.mu.Unlock()
-		if err != nil {
-			return
-		}
-	}
-}
-
 // head is the beginning of what was said, once nobody says anything any more or
 // the time is over: what the command left running may never end.
-func (o *output) head(limit time.Duration) []byte {
+func (o *output) head(limit time.Duration) string {
 	select {
 	case <-o.done:
 	case <-time.After(limit):
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return append([]byte(nil), o.kept...)
+	return o.kept.String()
 }
 
 // over tells whether nobody can say anything any more.

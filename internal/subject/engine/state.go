@@ -11,6 +11,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/batch"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -117,24 +118,13 @@ func (s State) verify(engine string, op subject.Op, told unix.Signal) *record.Fa
 		f.Exit = s.Exit
 		return f
 	case op == subject.Stop:
-		return endedWith(s.Exit, s.Why, told)
+		f := batch.EndedWith(s.Exit, s.Exit > 128 && s.Exit < 128+65, told)
+		if f != nil {
+			f.Output = s.Why
+		}
+		return f
 	}
 	return nil
-}
-
-// endedWith holds how a workload ended that was sent a signal against 0, with
-// which the probe does; why is what the engine says about it.
-func endedWith(exit int, why string, told unix.Signal) *record.Failure {
-	f := &record.Failure{Kind: record.FailWorkload, Exit: exit, Output: why}
-	switch {
-	case exit == 0:
-		return nil
-	case exit > 128 && exit < 128+65:
-		f.Detail = fmt.Sprintf("the workload was killed by signal %d instead of ending on %s", exit-128, procs.SignalName(told))
-	default:
-		f.Detail = fmt.Sprintf("the workload ended with status %d instead of 0", exit)
-	}
-	return f
 }
 
 // contradicted is the failure of an operation that an engine reported as done,

@@ -1,5 +1,7 @@
 package setting
 
+import "cmp"
+
 // Engine says how an engine is reached and how its containers are made. What is
 // empty is as the engine's own command line has it: its environment variable,
 // else its default.
@@ -29,22 +31,16 @@ const (
 
 // Over returns e with every empty value taken from below.
 func (e Engine) Over(below Engine) Engine {
-	first := func(a, b string) string {
-		if a != "" {
-			return a
-		}
-		return b
-	}
-	e.Address = first(e.Address, below.Address)
-	e.Namespace = first(e.Namespace, below.Namespace)
-	e.Command = first(e.Command, below.Command)
-	e.Root = first(e.Root, below.Root)
-	e.RunRoot = first(e.RunRoot, below.RunRoot)
-	e.Network = first(e.Network, below.Network)
-	e.Kubeconfig = first(e.Kubeconfig, below.Kubeconfig)
-	e.Context = first(e.Context, below.Context)
-	e.Node = first(e.Node, below.Node)
-	e.Image = first(e.Image, below.Image)
+	e.Address = cmp.Or(e.Address, below.Address)
+	e.Namespace = cmp.Or(e.Namespace, below.Namespace)
+	e.Command = cmp.Or(e.Command, below.Command)
+	e.Root = cmp.Or(e.Root, below.Root)
+	e.RunRoot = cmp.Or(e.RunRoot, below.RunRoot)
+	e.Network = cmp.Or(e.Network, below.Network)
+	e.Kubeconfig = cmp.Or(e.Kubeconfig, below.Kubeconfig)
+	e.Context = cmp.Or(e.Context, below.Context)
+	e.Node = cmp.Or(e.Node, below.Node)
+	e.Image = cmp.Or(e.Image, below.Image)
 	if e.Args == nil {
 		e.Args = below.Args
 	}

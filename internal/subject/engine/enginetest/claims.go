@@ -28,13 +28,13 @@ func sh(t *testing.T, s subject.Session, script string) subject.Executed {
 	return x
 }
 
-// executes checks what subject.Executor promises, on a session whose lanes 0 and
+// Executes checks what subject.Executor promises, on a session whose lanes 0 and
 // 1 run with [Shell] and a volume.
-func (c Case) executes(t *testing.T, s subject.Session, volume string) {
+func (c Case) Executes(t *testing.T, s subject.Session, volume string) {
 	t.Helper()
 	e := s.(subject.Executor)
 	x := sh(t, s, "echo out; echo err >&2; exit 7")
-	if x.Exit != 7 || x.Output != "out\n" || x.Stderr != "err\n" || !strings.Contains(strings.ToLower(x.Command), "exec") {
+	if x.Exit != 7 || x.Output != "out\n" || x.Stderr != "err\n" || !strings.Contains(x.Command, "exit 7") {
 		t.Errorf("%+v", x)
 	}
 	if x, err := e.Exec(t.Context(), 0, []string{"/probe", "--exit", "token"}); err != nil || x.Exit != 0 || !strings.HasPrefix(x.Output, "tare-probe/1 token ") {
@@ -43,7 +43,7 @@ func (c Case) executes(t *testing.T, s subject.Session, volume string) {
 	if x, err := e.Exec(t.Context(), 1, []string{"/probe", strings.Repeat("x", 200)}); err != nil || x.Exit != 2 {
 		t.Errorf("the probe with a bad argument: %+v, %v", x, err)
 	}
-	for _, exit := range []int{125, 126, 127} { // engines use them for errors of their own
+	for _, exit := range []int{1, 2, 125, 126, 127, 255} { // engines and runtimes use them for errors of their own
 		if x := sh(t, s, fmt.Sprint("exit ", exit)); x.Exit != exit {
 			t.Errorf("exit %d: %+v", exit, x)
 		}
@@ -55,28 +55,37 @@ func (c Case) executes(t *testing.T, s subject.Session, volume string) {
 	if x, err := e.Exec(t.Context(), 0, []string{"/no/such/program"}); err == nil && !(c.Pods && x.Exit > 0) || !strings.Contains(x.Stderr+fmt.Sprint(err), "/no/such/program") {
 		t.Errorf("a program that is not there: %+v, %v", x, err)
 	}
-	if _, err := e.Exec(t.Context(), 9, []string{"/probe"}); err == nil {
-		t.Error("on a lane that is not there: no error")
+	for _, n := range []int{-1, 2, 9} {
+		if _, err := e.Exec(t.Context(), n, []string{"/probe"}); err == nil {
+			t.Errorf("lane %d is not there: no error", n)
+		}
 	}
 	if x := sh(t, s, Chatty); len(x.Output) != subject.MaxOutput || x.Exit != 0 {
 		t.Errorf("of 1.6 MB of output %d bytes are kept, exit %d", len(x.Output), x.Exit)
 	}
-	executesAtOnce(t, s, volume)
+	c.executesAtOnce(t, s, volume)
 }
 
 // executesAtOnce checks that each lane has a folder of its own, and that commands on
-// two lanes run at once: each waits for a file that the host carries over.
-func executesAtOnce(t *testing.T, s subject.Session, volume string) {
+// two lanes run at once: each waits for a file that the host carries over. A plain process
+// of the host, which has no /data, is given the path of its folder instead.
+func (c Case) executesAtOnce(t *testing.T, s subject.Session, volume string) {
 	t.Helper()
 	e := s.(subject.Executor)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	var wait sync.WaitGroup
 	for n := range 2 {
+		folder := filepath.Join(volume, strconv.Itoa(n))
+		inside := "/data"
+		if c.OnHost {
+			inside = folder
+		}
 		wait.Go(func() {
-			x, err := e.Exec(ctx, n, []string{"/bin/sh", "-c", "echo lane > /data/mine; while ! [ -e /data/go ]; do sleep 0.02; done; read a < /data/go; echo $a"})
-			if err != nil || x.Exit != 0 || x.Output != fmt.Sprintln("go", n) {
-				t.Errorf("lane %d: %+v, %v", n, x, err)
+			x, err := e.Exec(ctx, n, []string{"/bin/sh", "-c", `echo lane > "$1"; while ! [ -e "$2" ]; do sleep 0.02; done; read -r a < "$2"; echo "$a $3 $4"`,
+				"sh", "/data/mine", "/data/go", "--directory=/data", "a/data"})
+			if want := fmt.Sprintf("go %d --directory=%s a/data\n", n, inside); err != nil || x.Exit != 0 || x.Output != want {
+				t.Errorf("lane %d: %+v, %v, not %q", n, x, err, want)
 			}
 		})
 	}
@@ -84,8 +93,10 @@ func executesAtOnce(t *testing.T, s subject.Session, volume string) {
 		await(ctx, t, filepath.Join(volume, strconv.Itoa(n), "mine"))
 	}
 	// Others look at the containers meanwhile.
-	if told, err := s.(subject.Reporter).Statistics(t.Context()); err != nil || len(told) < 2 || len(sandboxes(t, s)) != 2 {
-		t.Errorf("while commands run: %+v, %v", told, err)
+	if r, is := s.(subject.Reporter); is {
+		if told, err := r.Statistics(t.Context()); err != nil || len(told) < 2 || len(sandboxes(t, s)) != 2 {
+			t.Errorf("while commands run: %+v, %v", told, err)
+		}
 	}
 	for n := range 2 {
 		file := filepath.Join(volume, strconv.Itoa(n), "go")

@@ -34,6 +34,8 @@ type Case struct {
 	Swept int
 	// Pods tells that the containers are in pods.
 	Pods bool
+	// OnHost tells that there are no containers, but plain processes of the host.
+	OnHost bool
 	// Known tells that another case holds the engine itself to all claims: of
 	// this runtime only those that depend on it are checked.
 	Known bool
@@ -225,7 +227,7 @@ func (c Case) inside(t *testing.T) {
 	c.sandboxes(t, s, []int{0, 1})
 	statistics(t, s, c.Source)
 	c.limited(t, s, env.Limits)
-	c.executes(t, s, env.Workload.Volume)
+	c.Executes(t, s, env.Workload.Volume)
 	switch guest := c.Target(t).Info().Clock == "guest"; {
 	case !guest:
 		isEnded(t, s, env.Workload.Volume)
