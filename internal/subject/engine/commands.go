@@ -30,8 +30,6 @@ type Commands struct {
 
 	// Making are the options with which a container is made.
 	Making func(name string, place Place) []string
-	// Inspect reads what the command of that name prints of containers.
-	Inspect func(out []byte) ([]State, error)
 	// Logs asks for what containers said that is in no file, a hundred at a time; nil where
 	// all of it is in files.
 	Logs  func(ctx context.Context, names []string) (string, error)
@@ -115,7 +113,7 @@ func (c *Commands) look(ctx context.Context, known map[string]State, names []str
 		var states []State
 		switch nothing := err != nil && len(bytes.TrimSpace(out)) == 0; {
 		case !nothing:
-			states, err = c.Inspect(out)
+			states, err = Inspected(out)
 		case atOnce > 1:
 			err = c.look(ctx, known, some, 1)
 		default:

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -62,27 +61,6 @@ const (
 var after = map[subject.Op]Status{
 	subject.Create: Created, subject.Start: Running, subject.Run: Running, subject.Stop: Exited,
 	subject.RunPod: Running, subject.StopPod: Exited,
-}
-
-// States reads the JSON list of containers that a command printed. It is foreign
-// text: what no container can be is an error.
-func States[T any](command string, out []byte, state func(*T) State) ([]State, error) {
-	var all []T
-	if err := json.Unmarshal(out, &all); err != nil {
-		return nil, fmt.Errorf("%s printed no JSON list of containers: %w", command, err)
-	}
-	states := make([]State, len(all))
-	for i := range all {
-		s := state(&all[i])
-		if s.Name == "" || s.ID == "" || s.Said == "" {
-			return nil, fmt.Errorf("%s: a container without name, id or status", command)
-		}
-		if min(s.Pid, s.Monitor) < 0 || max(s.Pid, s.Monitor) > procs.MaxPid {
-			return nil, fmt.Errorf("%s: container %s has the impossible pid %d, monitor %d", command, s.Name, s.Pid, s.Monitor)
-		}
-		states[i] = s
-	}
-	return states, nil
 }
 
 // verify holds what an engine knows of a container against the operation that

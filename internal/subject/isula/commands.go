@@ -13,7 +13,7 @@ import (
 // commands is isula's command line. It takes no option in front of its verb.
 func (t *Target) commands(env subject.Env, i *image.Image) *engine.Commands {
 	c := &engine.Commands{
-		Called: "iSulad", Program: t.isula, Always: t.before, Env: env, Image: i, Inspect: parseInspect,
+		Called: "iSulad", Program: t.isula, Always: t.before, Env: env, Image: i,
 		OfRun:   []string{"--filter", "label=" + engine.RunLabel + "=" + env.RunID},
 		Removal: []string{"rm", "-f"},
 		Load:    []string{"load", "-i"}, // it is the daemon that reads the file

@@ -286,7 +286,7 @@ func TestRecordedAnswersAreRead(t *testing.T) {
 	} {
 		want.ID, want.Runtime = recordedID, "runc"
 		want.Log = "/opt/isulad/lib/engines/runc/" + recordedID + "/console.log"
-		got, err := parseInspect([]byte(answer(name)))
+		got, err := engine.Inspected([]byte(answer(name)))
 		if err != nil || !reflect.DeepEqual(got, []engine.State{want}) {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
@@ -304,18 +304,6 @@ func TestRecordedAnswersAreRead(t *testing.T) {
 	}
 	if got := strings.Fields(answer("ps-filter")); !slices.Contains(got, "ta-2") {
 		t.Errorf("ps: %q", got)
-	}
-}
-
-func TestWhatIsNoAnswerIsAnError(t *testing.T) {
-	for _, text := range []string{"", "[", "{}", `[{}]`, `[{"Id":"a","Name":"b","State":{"Status":"running","Pid":-3}}]`, `[{"Id":"a","Name":"b","State":{"Status":"running","Pid":99999999}}]`, "Error\n"} {
-		if s, err := parseInspect([]byte(text)); err == nil {
-			t.Errorf("%q: %+v", text, s)
-		}
-	}
-	got, err := parseInspect([]byte(`[{"Id":"a","Name":"b","State":{"Status":"running","Running":false}},{"Id":"a","Name":"c","State":{"Status":"paused","Running":true}}]`))
-	if err != nil || got[0].Status != engine.Other || got[1].Status != engine.Other {
-		t.Errorf("a contradiction: %+v, %v", got, err)
 	}
 }
 

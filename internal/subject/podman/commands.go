@@ -16,7 +16,7 @@ import (
 // commands is podman's command line, run as the session runs it.
 func (t *Target) commands(podman cli.Program, env subject.Env, i *image.Image) *engine.Commands {
 	c := &engine.Commands{
-		Called: "podman", Program: podman, Env: env, Image: i, Inspect: parseInspect,
+		Called: "podman", Program: podman, Env: env, Image: i,
 		// A podman that was killed while it made a container may leave a name in the storage, without
 		// a label, that stands in the way of the image's removal: podman calls it external.
 		OfRun:   []string{"--external"},
