@@ -24,19 +24,36 @@ func calls(n int, do func(ctx context.Context, lane int) error) []Call {
 	return out
 }
 
-func TestNoCallBeginsBeforeTheRelease(t *testing.T) {
-	var begun atomic.Int32
-	b, err := PrepareCalls(calls(20, func(context.Context, int) error { begun.Add(1); return nil }))
+// prepare makes calls ready.
+func prepare(t *testing.T, calls []Call) *Calls {
+	t.Helper()
+	b, err := PrepareCalls(calls)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return b
+}
+
+// start performs a batch that is not in vain.
+func start(ctx context.Context, t *testing.T, b *Calls) (released int64, samples []record.Sample) {
+	t.Helper()
+	released, samples, err := b.Start(ctx)
+	if err != nil || len(samples) != len(b.calls) {
+		t.Fatalf("%d samples of %d calls, %v", len(samples), len(b.calls), err)
+	}
+	return released, samples
+}
+
+func TestNoCallBeginsBeforeTheRelease(t *testing.T) {
+	var begun atomic.Int32
+	b := prepare(t, calls(20, func(context.Context, int) error { begun.Add(1); return nil }))
 	time.Sleep(20 * time.Millisecond)
 	if n := begun.Load(); n != 0 {
 		t.Fatalf("%d calls were made before the release", n)
 	}
-	released, samples, err := b.Start(t.Context())
-	if err != nil || begun.Load() != 20 || len(samples) != 20 {
-		t.Fatalf("%d calls, %d samples, %v", begun.Load(), len(samples), err)
+	released, samples := start(t.Context(), t, b)
+	if begun.Load() != 20 {
+		t.Fatalf("%d calls", begun.Load())
 	}
 	for i, s := range samples {
 		if s.Lane != i || s.Failure != nil || s.Start < released || s.Returned < s.Start || s.Returned > machine.Now() {
@@ -45,67 +62,40 @@ func TestNoCallBeginsBeforeTheRelease(t *testing.T) {
 	}
 }
 
-func TestAnErrorReplyIsNoTime(t *testing.T) {
-	b, err := PrepareCalls(calls(3, func(_ context.Context, i int) error {
-		if i == 1 {
-			return errors.New("409 Conflict: the name is in use")
+func TestACallThatFailsIsNoTimeAndCostsItsOwnLaneOnly(t *testing.T) {
+	for name, c := range map[string]struct {
+		do           func(ctx context.Context, endRun func()) error
+		kind, detail string
+	}{
+		"an error reply": {func(context.Context, func()) error { return errors.New("409 Conflict: the name is in use") }, record.FailError, "409"},
+		"no reply":       {func(ctx context.Context, _ func()) error { <-ctx.Done(); return ctx.Err() }, record.FailTimeout, "no reply within 6s"},
+		"a run that is to end": {func(ctx context.Context, endRun func()) error {
+			endRun()
+			<-ctx.Done()
+			return errors.New("connection closed")
+		}, record.FailInterrupted, "interrupted"},
+	} {
+		run, endRun := context.WithCancel(t.Context())
+		other := make(chan struct{})
+		all := calls(2, func(ctx context.Context, i int) error {
+			if i == 0 {
+				defer close(other)
+				return nil
+			}
+			<-other
+			return c.do(ctx, endRun)
+		})
+		for i := range all {
+			all[i].Timeout = 6 * time.Second // in which a call that has nothing to do ends on any machine
 		}
-		return nil
-	}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, samples, err := b.Start(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := samples[1].Failure
-	if f == nil || f.Kind != record.FailError || !strings.Contains(f.Detail, "409") || f.Command != "POST /1" {
-		t.Errorf("%+v", f)
-	}
-	if _, ok := samples[1].Latency(record.StampReturned); ok {
-		t.Error("a failed call has a latency")
-	}
-	if samples[0].Failure != nil || samples[2].Failure != nil {
-		t.Error("one lane's failure became another's")
-	}
-}
-
-func TestACallThatTakesTooLongIsATimeOut(t *testing.T) {
-	all := calls(2, func(ctx context.Context, i int) error {
-		if i == 0 {
-			return nil
+		_, samples := start(run, t, prepare(t, all))
+		endRun()
+		if f := samples[1].Failure; f == nil || f.Kind != c.kind || !strings.Contains(f.Detail, c.detail) || f.Command != "POST /1" {
+			t.Errorf("%s: %+v", name, f)
 		}
-		<-ctx.Done()
-		return ctx.Err()
-	})
-	for i := range all {
-		all[i].Timeout = 6 * time.Second // in which a call that has nothing to do ends on any machine
-	}
-	b, err := PrepareCalls(all)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, samples, _ := b.Start(t.Context())
-	if f := samples[1].Failure; f == nil || f.Kind != record.FailTimeout || samples[0].Failure != nil {
-		t.Errorf("%+v", samples)
-	}
-}
-
-func TestAnInterruptedCallIsNoError(t *testing.T) {
-	run, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	b, err := PrepareCalls(calls(1, func(ctx context.Context, _ int) error {
-		cancel()
-		<-ctx.Done()
-		return errors.New("connection closed")
-	}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, samples, _ := b.Start(run)
-	if f := samples[0].Failure; f == nil || f.Kind != record.FailInterrupted {
-		t.Errorf("%+v", f)
+		if _, ok := samples[1].Latency(record.StampReturned); ok || samples[0].Failure != nil {
+			t.Errorf("%s: the failed call has a latency, or its failure became another's: %+v", name, samples)
+		}
 	}
 }
 
@@ -125,11 +115,8 @@ func TestTheExitOfAWatchedProcessIsStamped(t *testing.T) {
 	})
 	all[1].Watch = cmd.Process.Pid
 	all[2].Watch = 1 << 21 // gone before
-	var err error
-	if b, err = PrepareCalls(all); err != nil {
-		t.Fatal(err)
-	}
-	_, samples, _ := b.Start(t.Context())
+	b = prepare(t, all)
+	_, samples := start(t.Context(), t, b)
 	if s := samples[1]; s.Exited <= s.Start || s.Exited >= s.Returned {
 		t.Errorf("started %d, exited %d, returned %d", s.Start, s.Exited, s.Returned)
 	}
@@ -161,31 +148,21 @@ func TestAStampOfAnotherClockIsNotTheHosts(t *testing.T) {
 // engine nor in what it cost tare.
 func TestABatchIsBracketedWithoutItsChecks(t *testing.T) {
 	var events []string
-	b, err := PrepareCalls([]Call{{Timeout: time.Second,
-		Do: func(context.Context) error { events = append(events, "call"); return nil },
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := prepare(t, calls(1, func(context.Context, int) error { events = append(events, "call"); return nil }))
 	b.Warm = func(context.Context) error { events = append(events, "warm"); return nil }
 	b.Settle = func(context.Context, []record.Sample) { events = append(events, "settle") }
 	b.Hook(func() { events = append(events, "begin") }, func() { events = append(events, "end") })
-	if _, _, err := b.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	start(t.Context(), t, b)
 	if want := []string{"warm", "begin", "call", "end", "settle"}; !slices.Equal(events, want) {
 		t.Errorf("%v, want %v", events, want)
 	}
 }
 
 func TestWhatIsReleasedTooLateMakesNoCallAndWaitsNoLonger(t *testing.T) {
-	b, err := PrepareCalls(calls(3, func(context.Context, int) error {
+	b := prepare(t, calls(3, func(context.Context, int) error {
 		t.Error("a call was made")
 		return nil
 	}))
-	if err != nil {
-		t.Fatal(err)
-	}
 	b.Warm = func(context.Context) error { t.Error("it was warmed up"); return nil }
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

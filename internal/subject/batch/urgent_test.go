@@ -67,25 +67,15 @@ func TestCallsThatHaveBegunAreOrdinary(t *testing.T) {
 	for name, n := range map[string]int{"alone": 1, "together": 3} {
 		t.Run(name, func(t *testing.T) {
 			during := make(chan uint32, n)
-			calls := make([]Call, n)
-			for i := range calls {
-				calls[i] = Call{Lane: i, Timeout: time.Minute, Do: func(context.Context) error {
-					// The last that begins calms all, and others wait for that.
-					class := classOf(unix.Getpid())
-					for end := time.Now().Add(10 * time.Second); n > 1 && class != unix.SCHED_NORMAL && time.Now().Before(end); time.Sleep(time.Millisecond) {
-						class = classOf(unix.Getpid())
-					}
-					during <- class
-					return nil
-				}}
-			}
-			b, err := PrepareCalls(calls)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, _, err := b.Start(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			start(t.Context(), t, prepare(t, calls(n, func(context.Context, int) error {
+				// The last that begins calms all, and others wait for that.
+				class := classOf(unix.Getpid())
+				for end := time.Now().Add(10 * time.Second); n > 1 && class != unix.SCHED_NORMAL && time.Now().Before(end); time.Sleep(time.Millisecond) {
+					class = classOf(unix.Getpid())
+				}
+				during <- class
+				return nil
+			})))
 			for range n {
 				if class := <-during; class != unix.SCHED_NORMAL {
 					t.Errorf("class %d while the calls wait for their replies", class)
@@ -110,18 +100,11 @@ func mayFIFO() bool {
 func TestAHundredCallsStartTogether(t *testing.T) {
 	var begun sync.WaitGroup
 	begun.Add(100)
-	b, err := PrepareCalls(calls(100, func(ctx context.Context, _ int) error {
+	released, samples := start(t.Context(), t, prepare(t, calls(100, func(ctx context.Context, _ int) error {
 		begun.Done()
 		begun.Wait()
 		return ctx.Err()
-	}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	released, samples, err := b.Start(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	})))
 	skew := time.Duration(0)
 	for _, s := range samples {
 		if skew = max(skew, time.Duration(s.Start-released)); s.Failure != nil {
@@ -132,13 +115,10 @@ func TestAHundredCallsStartTogether(t *testing.T) {
 }
 
 func TestWhatCannotBeWarmedUpIsNotReleased(t *testing.T) {
-	b, err := PrepareCalls([]Call{{Timeout: time.Second, Do: func(context.Context) error {
+	b := prepare(t, calls(1, func(context.Context, int) error {
 		t.Error("it was called")
 		return nil
-	}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	cold := errors.New("nobody there")
 	b.Warm = func(context.Context) error { return cold }
 	if _, samples, err := b.Start(t.Context()); !errors.Is(err, cold) || samples != nil {

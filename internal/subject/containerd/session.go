@@ -171,14 +171,7 @@ func (d *driver) Look(ctx context.Context, names []string) (map[string]engine.St
 
 // Output implements engine.Driver. The shim copies it as it is.
 func (d *driver) Output(_ context.Context, containers []engine.State) (string, error) {
-	var text strings.Builder
-	var errs []error
-	for _, c := range containers {
-		log, err := engine.ReadLog(c.Log)
-		text.Write(log)
-		errs = append(errs, err)
-	}
-	return text.String(), errors.Join(errs...)
+	return engine.ReadLogs(containers, true)
 }
 
 // erase removes what containers left on the machine itself.

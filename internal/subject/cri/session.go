@@ -230,7 +230,7 @@ func (d *driver) Output(_ context.Context, containers []engine.State) (string, e
 			containers[i].Log = path
 		}
 	}
-	return engine.ReadLogs(containers)
+	return engine.ReadLogs(containers, false)
 }
 
 // List implements engine.Driver.

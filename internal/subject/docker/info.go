@@ -131,11 +131,7 @@ func (t *Target) config() map[string]string {
 		path, _ := r.Options["ConfigPath"].(string)
 		maps.Copy(facts, kata.Facts(path))
 	}
-	for name, value := range facts {
-		if value == "" {
-			delete(facts, name)
-		}
-	}
+	maps.DeleteFunc(facts, func(_, value string) bool { return value == "" })
 	return facts
 }
 

@@ -6,15 +6,12 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine"
-	"github.com/tare-bench/tare/internal/subject/kata"
-	"github.com/tare-bench/tare/record"
 )
 
 // Open implements subject.Target.
@@ -35,7 +32,7 @@ func (t *Target) Open(ctx context.Context, env subject.Env) (subject.Session, er
 		Closed: func(context.Context) error { t.http.CloseIdleConnections(); return nil },
 	}
 	if t.podman {
-		o.Quiet, o.Runtime = quiet, "" // it names every runtime "oci"
+		o.Monitored, o.Runtime = true, "" // it names every runtime "oci"
 	}
 	if t.command != nil {
 		o.Program = *t.command
@@ -150,20 +147,4 @@ func (d *driver) call(_ context.Context, op subject.Op, c engine.State, place en
 		}
 	}
 	return do, shown, nil
-}
-
-// quiet waits for what Podman does after a stop: each container's monitor starts
-// a clean-up, which holds the container's lock and would be part of the next
-// operation's time.
-func quiet(containers []engine.State) {
-	var ids []string
-	for _, c := range containers {
-		ids = append(ids, c.ID)
-	}
-	deadline := time.Now().Add(10 * time.Second)
-	for _, p := range kata.Beside(ids) {
-		if p.Role == record.RoleMonitor {
-			engine.Ended(p.Pid, time.Until(deadline))
-		}
-	}
 }

@@ -162,7 +162,7 @@ func Unknown(err error) bool {
 // Output implements Driver. Files are read, what is kept elsewhere is asked for.
 func (c *Commands) Output(ctx context.Context, containers []State) (string, error) {
 	if c.Logs == nil {
-		return ReadLogs(containers)
+		return ReadLogs(containers, false)
 	}
 	var text strings.Builder
 	var ask []string

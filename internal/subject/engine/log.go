@@ -70,13 +70,17 @@ func tail(path string, plain bool) string {
 }
 
 // ReadLogs is what containers have said so far, out of the files in which an
-// engine keeps that.
-func ReadLogs(containers []State) (string, error) {
+// engine keeps that; plain: as it was written.
+func ReadLogs(containers []State, plain bool) (string, error) {
 	var text strings.Builder
 	var errs []error
 	for _, c := range containers {
 		log, err := ReadLog(c.Log)
-		text.WriteString(ParseLog(log))
+		if plain {
+			text.Write(log)
+		} else {
+			text.WriteString(ParseLog(log))
+		}
 		errs = append(errs, err)
 	}
 	return text.String(), errors.Join(errs...)

@@ -78,9 +78,8 @@ type Options struct {
 	// Runtime is the one that containers have to have, in the engine's words;
 	// "" for any.
 	Runtime string
-	// Quiet waits, after a stop, for what the engine still does about it. It
-	// is given what was known of the containers while they ran. May be nil.
-	Quiet func(containers []State)
+	// Monitored tells that after a stop each container's monitor cleans up, as podman's do.
+	Monitored bool
 	// PlainLog says that logs are kept as containers wrote them, without a form.
 	PlainLog bool
 	// Statistics asks the engine for what containers use, by their ids; Source

@@ -11,6 +11,7 @@ import (
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/batch"
 	"github.com/tare-bench/tare/internal/subject/engine/cli"
+	"github.com/tare-bench/tare/internal/subject/kata"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -23,7 +24,6 @@ func (s *Session) Settle(run context.Context, op subject.Op, samples []record.Sa
 	defer cancel()
 	var done []*record.Sample
 	var names []string
-	var before []State
 	for i := range samples {
 		if f := samples[i].Failure; f != nil {
 			// One that ended by itself, with an error, is over.
@@ -32,7 +32,7 @@ func (s *Session) Settle(run context.Context, op subject.Op, samples []record.Sa
 			}
 		} else {
 			c := &s.lanes[samples[i].Lane]
-			done, names, before = append(done, &samples[i]), append(names, c.name), append(before, c.known)
+			done, names = append(done, &samples[i]), append(names, c.name)
 		}
 	}
 	defer func() { s.doubt(run, done) }()
@@ -42,14 +42,33 @@ func (s *Session) Settle(run context.Context, op subject.Op, samples []record.Sa
 	case op == subject.RemovePod || op == subject.Remove && !s.o.Pods:
 		s.settleRemoved(ctx, op, done)
 		return
-	case op == subject.Stop && s.o.Quiet != nil:
-		s.o.Quiet(before)
+	case op == subject.Stop && s.o.Monitored:
+		s.quiet(done)
 	}
 	s.verifyAll(ctx, op, names, done)
 	if op == subject.Start || op == subject.Run {
 		s.settleOutput(ctx, done)
 	}
 }
+
+// quiet waits for the monitors of stopped containers: each ends when the clean-up that it
+// starts (`podman container cleanup`) is done, which holds the container's lock and would
+// be part of the next operation's time.
+func (s *Session) quiet(stopped []*record.Sample) {
+	var ids []string
+	for _, sample := range stopped {
+		ids = append(ids, s.lanes[sample.Lane].known.ID)
+	}
+	deadline := time.Now().Add(cleanup)
+	for _, p := range kata.Beside(ids) {
+		if p.Role == record.RoleMonitor {
+			Ended(p.Pid, time.Until(deadline))
+		}
+	}
+}
+
+// cleanup is how long all containers of a batch may take for that.
+const cleanup = 10 * time.Second
 
 // verifyAll asks until the engine has noted what it is known to note late, or an error.
 func (s *Session) verifyAll(ctx context.Context, op subject.Op, names []string, done []*record.Sample) {

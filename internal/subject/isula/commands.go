@@ -40,10 +40,10 @@ func (t *Target) making(env subject.Env, name string, place engine.Place) []stri
 	if t.runtime != "" {
 		line = append(line, "--runtime", t.runtime)
 	}
-	if t.pull {
+	if t.takes("--pull") {
 		line = append(line, "--pull", "never")
 	}
-	if t.logs {
+	if t.takes("--log-driver") {
 		line = append(line, "--log-driver", jsonFile)
 	}
 	return append(append(line, engine.LimitFlags(env.Limits)...), place.Flags()...)

@@ -37,10 +37,7 @@ type Target struct {
 	client  string
 	facts   map[string]string // what `isula info` says
 	network string
-	pull    bool // create knows --pull
-	logs    bool // and --log-driver
-	tmpfs   bool // and --tmpfs
-	devices bool // and --device
+	help    string // of create
 	image   *image.Image
 }
 
@@ -127,16 +124,16 @@ func (t *Target) ask(ctx context.Context) error {
 	// Clients before 2.1 have no --pull: they pull what is missing, so that
 	// the import has to be there, which Open makes sure of.
 	out, _ = c.Ask(ctx, []string{"create", "--help"})
-	t.pull = strings.Contains(string(out), "--pull ")
-	t.logs = strings.Contains(string(out), "--log-driver ")
-	t.tmpfs = strings.Contains(string(out), "--tmpfs ")
-	t.devices = strings.Contains(string(out), "--device ")
-	if driver := t.facts[loggingDriver]; !t.logs && driver != "" && driver != jsonFile {
+	t.help = string(out)
+	if driver := t.facts[loggingDriver]; !t.takes("--log-driver") && driver != "" && driver != jsonFile {
 		return engine.Unavailable(t.name, `set "container-log": {"driver": "json-file"} in `+daemonConfig+` and restart isulad`,
 			"containers log by %s, which keeps no output to prove that the workload ran, and this isula create has no --log-driver", driver)
 	}
 	return nil
 }
+
+// takes tells whether create knows an option.
+func (t *Target) takes(option string) bool { return strings.Contains(t.help, option+" ") }
 
 const (
 	loggingDriver = "Logging Driver"
@@ -188,11 +185,11 @@ func (t *Target) Info() record.Target {
 	if kata.Is(t.runtime) {
 		maps.Copy(out.Config, kata.Facts(""))
 	}
-	if t.logs {
+	if t.takes("--log-driver") {
 		out.Config["log driver"] = jsonFile
 		out.Notes = append(out.Notes, "log driver json-file is asked for, whichever the daemon's is (isula info says json-file also where it is syslog), because another keeps no output to prove that the workload ran")
 	}
-	if !t.pull {
+	if !t.takes("--pull") {
 		out.Notes = append(out.Notes, "this isula has no --pull: were the image not there, it would try to pull it")
 	}
 	return out

@@ -12,7 +12,7 @@ import (
 
 // Open implements subject.Target.
 func (t *Target) Open(ctx context.Context, env subject.Env) (subject.Session, error) {
-	if err := t.takes(env.Workload); err != nil {
+	if err := t.gives(env.Workload); err != nil {
 		return nil, fmt.Errorf("target %s: %w", t.name, err)
 	}
 	probe, err := env.Workload.Image()
@@ -26,14 +26,14 @@ func (t *Target) Open(ctx context.Context, env subject.Env) (subject.Session, er
 	})
 }
 
-// takes is the error of a workload that isula cannot have. Its --tmpfs takes a
+// gives is the error of a workload that isula cannot have. Its --tmpfs takes a
 // path and no options (what follows a colon would be part of the path): the mount
 // may grow to half of the memory, the kernel's default, whatever was asked for.
-func (t *Target) takes(w subject.Workload) error {
-	if w.Tmpfs > 0 && !t.tmpfs {
+func (t *Target) gives(w subject.Workload) error {
+	if w.Tmpfs > 0 && !t.takes("--tmpfs") {
 		return fmt.Errorf("a tmpfs: this isula create has no --tmpfs: %w", subject.ErrUnsupported)
 	}
-	if w.Device != "" && !t.devices {
+	if w.Device != "" && !t.takes("--device") {
 		return fmt.Errorf("a device: this isula create has no --device: %w", subject.ErrUnsupported)
 	}
 	if w.Tmpfs > 0 {

@@ -3,7 +3,6 @@ package podman
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/subject"
@@ -29,25 +28,10 @@ func (t *Target) Open(ctx context.Context, env subject.Env) (subject.Session, er
 	}
 	return t.commands(podman, env, probe).Open(ctx, engine.Options{
 		Target: t.name, Image: "podman " + t.info.Store.GraphRoot + " " + probe.Ref, Guest: t.info.clock() == "guest",
-		Runtime: t.info.Host.OCIRuntime.Name, Quiet: quiet, Source: statsSource,
+		Runtime: t.info.Host.OCIRuntime.Name, Monitored: true, Source: statsSource,
 		Closed: func(context.Context) error { return podman.Leave() },
 	})
 }
-
-// quiet waits for the monitors of stopped containers: each ends when the
-// clean-up that it starts (`podman container cleanup`) is done, which holds the
-// container's lock and would be part of the next operation's time.
-func quiet(containers []engine.State) {
-	deadline := time.Now().Add(cleanup)
-	for _, c := range containers {
-		if c.Monitor > 1 {
-			engine.Ended(c.Monitor, time.Until(deadline))
-		}
-	}
-}
-
-// cleanup is how long all containers of a batch may take for that.
-const cleanup = 10 * time.Second
 
 // Clean implements subject.Cleaner.
 func (t *Target) Clean(ctx context.Context, runID string, live []string, dryRun bool) ([]string, error) {

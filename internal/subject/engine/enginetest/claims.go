@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/node/cgroup"
+	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
 )
@@ -139,17 +140,17 @@ func abandoned(t *testing.T, s subject.Session, volume, rest string) (subject.Ex
 func isEnded(t *testing.T, s subject.Session, volume string) {
 	t.Helper()
 	group := groupOf(t, s, 0)
-	before := procs(t, group)
+	before := members(t, group)
 	x, err := abandoned(t, s, volume, "/probe child & /probe other")
 	if !errors.Is(err, context.Canceled) || !strings.HasPrefix(x.Output, "begun\n") {
 		t.Errorf("%+v, %v", x, err)
 	}
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		if slices.Equal(procs(t, group), before) {
+		if slices.Equal(members(t, group), before) {
 			return
 		}
 	}
-	t.Errorf("processes %v, before the command %v", procs(t, group), before)
+	t.Errorf("processes %v, before the command %v", members(t, group), before)
 }
 
 // saysThatItGoesOn checks that of a command which nobody waits for any more, in a
@@ -181,26 +182,21 @@ func groupOf(t *testing.T, s subject.Session, lane int) string {
 func group(t *testing.T, pid int, controller string) string {
 	t.Helper()
 	hs, err := cgroup.Hierarchies()
-	if err != nil {
+	groups, asked := procs.GroupsOf(pid)
+	if err = errors.Join(err, asked); err != nil {
 		t.Fatal(err)
 	}
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, h := range hs {
-		for line := range strings.Lines(string(b)) {
-			parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
-			if h.Has(controller) && (h.Version == 2 && parts[0] == "0" || slices.Contains(strings.Split(parts[1], ","), controller)) {
-				return filepath.Join(h.Mount, parts[2])
-			}
+	for _, h := range cgroup.Using(hs, controller) {
+		if h.Version == 2 {
+			controller = ""
 		}
+		return filepath.Join(h.Mount, groups.Paths[controller])
 	}
-	t.Fatalf("process %d is in no cgroup of %s: %s", pid, controller, b)
+	t.Fatalf("process %d is in no cgroup of %s: %+v", pid, controller, groups)
 	return ""
 }
 
-func procs(t *testing.T, group string) []int {
+func members(t *testing.T, group string) []int {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(group, "cgroup.procs"))
 	if err != nil {
@@ -230,7 +226,7 @@ func (c Case) sandboxes(t *testing.T, s subject.Session, lanes []int) {
 		}
 		seen[b.IDs[0]] = true
 		of := group(t, b.Workload, "memory")
-		if !strings.Contains(of, b.IDs[0]) || !slices.Contains(procs(t, of), b.Workload) {
+		if !strings.Contains(of, b.IDs[0]) || !slices.Contains(members(t, of), b.Workload) {
 			t.Errorf("lane %d: process %d is in %s, the container is %s", b.Lane, b.Workload, of, b.IDs[0])
 		}
 		if b.Group != "" && !strings.Contains(of+"/", "/"+strings.Trim(b.Group, "/")+"/") {
