@@ -166,15 +166,18 @@ func Failed(o lane.Order, r *lane.Result) *record.Failure {
 	if o.Kind != lane.Exec || r.Status == 0 {
 		return nil
 	}
-	f := &record.Failure{Kind: record.FailExit, Output: output(r)}
-	if r.Status.Signaled() {
-		f.Exit = 128 + int(r.Status.Signal())
-		f.Detail = fmt.Sprintf("killed by signal %d", int(r.Status.Signal()))
-	} else {
-		f.Exit = r.Status.ExitStatus()
-		f.Detail = fmt.Sprintf("exit status %d", f.Exit)
-	}
+	f := Exited(r.Status)
+	f.Output = output(r)
 	return describe(f, o)
+}
+
+// Exited is the failure of a command that did not exit with 0.
+func Exited(status unix.WaitStatus) *record.Failure {
+	if status.Signaled() {
+		n := int(status.Signal())
+		return &record.Failure{Kind: record.FailExit, Exit: 128 + n, Detail: fmt.Sprintf("killed by signal %d", n)}
+	}
+	return &record.Failure{Kind: record.FailExit, Exit: status.ExitStatus(), Detail: fmt.Sprintf("exit status %d", status.ExitStatus())}
 }
 
 // EndedAsTold checks how a workload ended that was sent a signal, as far as a lane saw it.

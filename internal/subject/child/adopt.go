@@ -31,43 +31,23 @@ type Detaching struct {
 // what its children leave behind. So no runtime stands by while a command runs,
 // and yet its end is known. ctx is as in Run.
 func RunDetaching(ctx context.Context, d Detaching) (subject.Executed, error) {
-	ended := subject.Executed{Command: d.String()}
-	fail := func(err error) (subject.Executed, error) {
-		return ended, fmt.Errorf("%s: %w", ended.Command, err)
-	}
-	if err := ctx.Err(); err != nil {
-		return fail(fmt.Errorf("not begun: %w", err))
-	}
-	std, err := open()
-	if err != nil {
-		return fail(err)
-	}
 	release, err := reap()
 	if err != nil {
-		std.started()
-		std.close()
-		return fail(err)
+		return subject.Executed{Command: d.String()}, fmt.Errorf("%s: %w", d.String(), err)
 	}
 	defer release()
 	before := children()
-	pid, err := d.detach(std)
-	if err != nil {
-		defer bury(before)
-	}
-	if err == nil {
-		if d.Begun != nil {
-			d.Begun(pid)
+	ended, err := d.run(ctx, func(std *stdio) (int, error) {
+		pid, err := d.detach(std)
+		if err != nil {
+			bury(before)
 		}
-		ended.Exit, err = attend(ctx, pid, false, d.End, d.Used)
+		return pid, err
+	})
+	if text := strings.TrimSpace(ended.Stderr); err != nil && text != "" {
+		err = fmt.Errorf("%w: %.1000s", err, text)
 	}
-	ended.Output, ended.Stderr = std.close()
-	if err != nil {
-		if text := strings.TrimSpace(ended.Stderr); text != "" {
-			err = fmt.Errorf("%w: %.1000s", err, text)
-		}
-		return fail(err)
-	}
-	return ended, nil
+	return ended, err
 }
 
 // detach returns the process that the command left behind. It is not broken off

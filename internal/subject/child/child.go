@@ -55,6 +55,16 @@ func (c *Command) String() string {
 // its process group, and ctx's error is returned beside what there was of it.
 // One without Enter also ends with tare, however tare ends.
 func Run(ctx context.Context, c Command) (subject.Executed, error) {
+	if c.Enter == nil {
+		// The signal is sent when the thread ends that started the command.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+	}
+	return c.run(ctx, func(std *stdio) (int, error) { return c.start(std, c.Enter == nil) })
+}
+
+// run waits for the end of the process that begin has left to tare.
+func (c *Command) run(ctx context.Context, begin func(std *stdio) (pid int, err error)) (subject.Executed, error) {
 	ended := subject.Executed{Command: c.String()}
 	if err := ctx.Err(); err != nil {
 		return ended, fmt.Errorf("%s: not begun: %w", ended.Command, err)
@@ -63,12 +73,7 @@ func Run(ctx context.Context, c Command) (subject.Executed, error) {
 	if err != nil {
 		return ended, fmt.Errorf("%s: %w", ended.Command, err)
 	}
-	if c.Enter == nil {
-		// The signal is sent when the thread ends that started the command.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-	}
-	pid, err := c.start(std, c.Enter == nil)
+	pid, err := begin(std)
 	if err == nil {
 		if c.Begun != nil {
 			c.Begun(pid)

@@ -21,9 +21,12 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/tare-bench/tare/internal/lane"
 	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/batch"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -178,12 +181,7 @@ func judge(sample *record.Sample, state *os.ProcessState) {
 	if usage, ok := state.SysUsage().(*syscall.Rusage); ok {
 		sample.MaxRSS = usage.Maxrss << 10
 	}
-	status, ok := state.Sys().(syscall.WaitStatus)
-	switch {
-	case !ok || state.Success():
-	case status.Signaled():
-		sample.Failure = &record.Failure{Kind: record.FailExit, Exit: 128 + int(status.Signal()), Detail: fmt.Sprintf("killed by signal %d", int(status.Signal()))}
-	default:
-		sample.Failure = &record.Failure{Kind: record.FailExit, Exit: status.ExitStatus(), Detail: fmt.Sprintf("exit status %d", status.ExitStatus())}
+	if status, ok := state.Sys().(syscall.WaitStatus); ok && status != 0 {
+		sample.Failure = batch.Exited(unix.WaitStatus(status))
 	}
 }

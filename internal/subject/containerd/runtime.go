@@ -3,13 +3,13 @@ package containerd
 import (
 	"context"
 	"errors"
-	"fmt"
 	"path/filepath"
 	"strings"
 
 	"github.com/containerd/containerd/api/types/runc/options"
 
 	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/engine"
 	"github.com/tare-bench/tare/internal/subject/oci"
 )
 
@@ -31,9 +31,6 @@ type runtime struct {
 // default, the others any OCI runtime on PATH, one with a shim of its own, or a
 // shim by its full name, "io.containerd.NAME.vN".
 func resolve(ctx context.Context, name, called string, in search) (runtime, error) {
-	unavailable := func(advice, format string, arguments ...any) error {
-		return &subject.Unavailable{Name: name, Reason: fmt.Sprintf(format, arguments...), Advice: advice}
-	}
 	var r runtime
 	switch {
 	case strings.HasPrefix(called, "io.containerd."):
@@ -41,14 +38,14 @@ func resolve(ctx context.Context, name, called string, in search) (runtime, erro
 	case shimmed[called] != "" && in.look(ShimProgram(shimmed[called])) != "":
 		r.shim = shimmed[called]
 	case called == "kata":
-		return r, unavailable("install Kata Containers and link containerd-shim-kata-v2 into a folder of that path",
+		return r, engine.Unavailable(name, "install Kata Containers and link containerd-shim-kata-v2 into a folder of that path",
 			"there is no containerd-shim-kata-v2 on containerd's path (%s)", in.path)
 	default:
 		r.shim = runtimeV2
 	}
 	shim := ShimProgram(r.shim)
 	if r.program = in.look(shim); r.program == "" {
-		return r, unavailable("install it, or start containerd with a PATH that has it", "there is no %s on containerd's path (%s)", shim, in.path)
+		return r, engine.Unavailable(name, "install it, or start containerd with a PATH that has it", "there is no %s on containerd's path (%s)", shim, in.path)
 	}
 	if r.shim != runtimeV2 {
 		r.path = r.program
@@ -71,7 +68,7 @@ func (r runtime) withBinary(ctx context.Context, name, called string, in search)
 	program := called
 	if called == "" || called == "runc" {
 		if r.path = in.look("runc"); r.path == "" {
-			return r, &subject.Unavailable{Name: name, Reason: "there is no runc on containerd's path (" + in.path + ")", Advice: "apt-get install runc"}
+			return r, engine.Unavailable(name, "apt-get install runc", "there is no runc on containerd's path (%s)", in.path)
 		}
 		if program = in.own(r.path); program == "" {
 			r.note = "containerd's mounts are not tare's, and so is its runc: its version was not asked for"

@@ -1,6 +1,7 @@
 package containerd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -137,6 +138,10 @@ func (d *driver) Import(ctx context.Context) (made bool, err error) {
 	return true, nil
 }
 
+var statuses = map[types.Status]engine.Status{
+	types.Status_CREATED: engine.Created, types.Status_RUNNING: engine.Running, types.Status_STOPPED: engine.Exited,
+}
+
 // Look implements engine.Driver, by one Tasks.List. With a VM, or gVisor, the
 // process that containerd tells is the sandbox's.
 func (d *driver) Look(ctx context.Context, names []string) (map[string]engine.State, error) {
@@ -152,15 +157,7 @@ func (d *driver) Look(ctx context.Context, names []string) (map[string]engine.St
 			continue
 		}
 		s := engine.State{Name: p.ID, ID: p.ID, Said: strings.ToLower(p.Status.String()), Pid: int(p.Pid), Exit: int(p.ExitStatus),
-			Status: engine.Other, Group: d.ground.Group(p.ID), Asked: true, Log: d.ground.Log(p.ID)}
-		switch p.Status {
-		case types.Status_CREATED:
-			s.Status = engine.Created
-		case types.Status_RUNNING:
-			s.Status = engine.Running
-		case types.Status_STOPPED:
-			s.Status = engine.Exited
-		}
+			Status: cmp.Or(statuses[p.Status], engine.Other), Group: d.ground.Group(p.ID), Asked: true, Log: d.ground.Log(p.ID)}
 		if c := d.containers[p.ID]; c != nil {
 			s.Address = c.address
 		}

@@ -19,14 +19,20 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// sh runs a script on lane 0.
-func sh(t *testing.T, s subject.Session, script string) subject.Executed {
+// run runs a command in the container on a lane.
+func run(t *testing.T, s subject.Session, lane int, args ...string) subject.Executed {
 	t.Helper()
-	x, err := s.(subject.Executor).Exec(t.Context(), 0, []string{"/bin/sh", "-c", script})
+	x, err := s.(subject.Executor).Exec(t.Context(), lane, args)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return x
+}
+
+// sh runs a script on lane 0.
+func sh(t *testing.T, s subject.Session, script string) subject.Executed {
+	t.Helper()
+	return run(t, s, 0, "/bin/sh", "-c", script)
 }
 
 // Executes checks what subject.Executor promises, on a session whose lanes 0 and
@@ -139,7 +145,7 @@ func abandoned(t *testing.T, s subject.Session, volume, rest string) (subject.Ex
 // container on lane 0, with what it started. The host sees its processes.
 func isEnded(t *testing.T, s subject.Session, volume string) {
 	t.Helper()
-	group := groupOf(t, s, 0)
+	group := group(t, sandboxes(t, s)[0].Workload, "memory")
 	before := members(t, group)
 	x, err := abandoned(t, s, volume, "/probe child & /probe other")
 	if !errors.Is(err, context.Canceled) || !strings.HasPrefix(x.Output, "begun\n") {
@@ -172,13 +178,8 @@ func sandboxes(t *testing.T, s subject.Session) []subject.Sandbox {
 	return all
 }
 
-// groupOf is the folder of the memory cgroup in which the kernel says that a
-// lane's workload is.
-func groupOf(t *testing.T, s subject.Session, lane int) string {
-	t.Helper()
-	return group(t, sandboxes(t, s)[lane].Workload, "memory")
-}
-
+// group is the folder of the cgroup of a controller in which the kernel says that a
+// process is.
 func group(t *testing.T, pid int, controller string) string {
 	t.Helper()
 	hs, err := cgroup.Hierarchies()

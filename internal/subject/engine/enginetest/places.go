@@ -18,26 +18,16 @@ import (
 	"github.com/tare-bench/tare/internal/subject"
 )
 
-// in runs the probe in the container on a lane and returns what it printed.
-func in(t *testing.T, s subject.Session, lane int, args []string) string {
-	t.Helper()
-	x, err := s.(subject.Executor).Exec(t.Context(), lane, args)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return x.Output
-}
-
 // fill writes a file in the container on lane 0.
 func fill(t *testing.T, s subject.Session, bytes int64, file string) error {
 	t.Helper()
-	_, err := probe.ParseFilled(in(t, s, 0, probe.FillArgs(bytes, file)))
+	_, err := probe.ParseFilled(run(t, s, 0, probe.FillArgs(bytes, file)...).Output)
 	return err
 }
 
 func fileSystems(t *testing.T, s subject.Session, lane int, paths ...string) []probe.FileSystem {
 	t.Helper()
-	out := in(t, s, lane, probe.FileSystemArgs(paths...))
+	out := run(t, s, lane, probe.FileSystemArgs(paths...)...).Output
 	all, err := probe.ParseFileSystems(out)
 	if err != nil || len(all) != len(paths) {
 		t.Fatalf("%q: %v", out, err)
@@ -71,11 +61,7 @@ func tmpfs(t *testing.T, s subject.Session, size int64) {
 // lane 0, as from a folder of the host. The host sees its mounts.
 func executable(t *testing.T, s subject.Session) {
 	t.Helper()
-	all, err := s.(subject.Sandboxed).Sandboxes(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/mounts", all[0].Workload))
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/mounts", sandboxes(t, s)[0].Workload))
 	_, rest, found := strings.Cut(string(b), " "+subject.VolumePath+" tmpfs ")
 	options, _, _ := strings.Cut(rest, " ")
 	if err != nil || !found || strings.Contains(options, "noexec") {
@@ -130,7 +116,7 @@ func Loop(t *testing.T, size int64) (link, node string) {
 // host, which holds nothing but zeros so far.
 func device(t *testing.T, s subject.Session, node string) {
 	t.Helper()
-	if direct, err := probe.ParseDirect(in(t, s, 0, probe.DirectArgs(subject.DevicePath))); err != nil || !direct.Taken {
+	if direct, err := probe.ParseDirect(run(t, s, 0, probe.DirectArgs(subject.DevicePath)...).Output); err != nil || !direct.Taken {
 		t.Errorf("a direct read: %+v, %v", direct, err)
 	}
 	if err := fill(t, s, 1<<20, subject.DevicePath); err != nil {
