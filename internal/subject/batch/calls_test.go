@@ -109,7 +109,7 @@ func TestTheExitOfAWatchedProcessIsStamped(t *testing.T) {
 		if i == 1 {
 			_ = cmd.Process.Kill()
 			_ = cmd.Wait()
-			<-b.watch.empty
+			<-b.watch.ended
 		}
 		return nil
 	})

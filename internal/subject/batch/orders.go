@@ -102,8 +102,8 @@ func (b *Batch) Start(ctx context.Context) (int64, []record.Sample, error) {
 	for i, t := range b.tasks {
 		if t.Confirm != nil && samples[i].Failure == nil {
 			samples[i].Failure = t.Confirm(ctx, &results[i], &samples[i])
-			describe(samples[i].Failure, t.Order)
 		}
+		describe(samples[i].Failure, t.Order)
 	}
 	unconfirmed(ctx, samples)
 	return released, samples, nil

@@ -3,7 +3,9 @@ package batch
 import (
 	"errors"
 	"fmt"
-	"sync"
+	"os"
+	"slices"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -15,96 +17,79 @@ import (
 // watch stamps the exits of processes that are not tare's children: a pidfd
 // each, and one thread that waits for all of them.
 type watch struct {
-	epoll int
-	wake  int // eventfd: stop waiting
-	fds   []int
-	done  sync.WaitGroup
-
-	mu    sync.Mutex
-	exits []int64 // by index; 0 while it lives
-	left  int
-	empty chan struct{} // closed when none is left
+	epoll, wake int            // wake is an eventfd: stop waiting
+	fds         []int          // of all that is open
+	exits       []atomic.Int64 // by index; 0 while it lives
+	ended       chan struct{}  // closed when nobody is waited for any more
 }
 
 // newWatch watches those pids that are not 0. A process that is gone already
 // has no exit to be stamped, and gets none.
 func newWatch(pids []int) (*watch, error) {
-	w := &watch{epoll: -1, wake: -1, exits: make([]int64, len(pids)), empty: make(chan struct{})}
-	var some bool
-	for _, pid := range pids {
-		some = some || pid > 0
-	}
-	if !some {
-		close(w.empty)
+	w := &watch{exits: make([]atomic.Int64, len(pids)), ended: make(chan struct{})}
+	if !slices.ContainsFunc(pids, func(pid int) bool { return pid > 0 }) {
+		close(w.ended)
 		return w, nil
 	}
-	var err error
+	left, err := w.open(pids)
+	if err != nil {
+		w.release()
+		return nil, fmt.Errorf("watch the workloads: %w", err)
+	}
+	go w.wait(left)
+	return w, nil
+}
+
+// open says how many processes there are to be waited for.
+func (w *watch) open(pids []int) (left int, err error) {
 	if w.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
-		return nil, fmt.Errorf("watch the workloads: epoll_create1: %w", err)
+		return 0, os.NewSyscallError("epoll_create1", err)
 	}
+	w.fds = append(w.fds, w.epoll)
 	if w.wake, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
-		unix.Close(w.epoll)
-		return nil, fmt.Errorf("watch the workloads: eventfd: %w", err)
+		return 0, os.NewSyscallError("eventfd", err)
 	}
-	add := func(fd, i int) error { // told once: an exited process stays readable
-		return unix.EpollCtl(w.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLONESHOT, Fd: int32(i)})
-	}
-	err = add(w.wake, -1)
+	err = w.add(w.wake, -1)
 	for i, pid := range pids {
 		if pid <= 0 || err != nil {
 			continue
 		}
 		var fd int
-		if fd, err = unix.PidfdOpen(pid, 0); errors.Is(err, unix.ESRCH) {
+		switch fd, err = unix.PidfdOpen(pid, 0); {
+		case err == nil:
+			left++
+			err = w.add(fd, i)
+		case errors.Is(err, unix.ESRCH):
 			err = nil
-			continue
-		} else if err == nil {
-			w.fds = append(w.fds, fd)
-			w.left++
-			err = add(fd, i)
+		default:
+			err = os.NewSyscallError("pidfd_open", err)
 		}
 	}
-	if err != nil {
-		for _, fd := range append(w.fds, w.epoll, w.wake) {
-			unix.Close(fd)
-		}
-		return nil, fmt.Errorf("watch the workloads: pidfd: %w", err)
-	}
-	if w.left == 0 {
-		close(w.empty)
-	}
-	w.done.Add(1)
-	go w.wait()
-	return w, nil
+	return left, err
 }
 
-func (w *watch) wait() {
-	defer w.done.Done()
+// add has the watch told of a descriptor once: an exited process stays readable.
+func (w *watch) add(fd, i int) error {
+	w.fds = append(w.fds, fd)
+	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(w.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLONESHOT, Fd: int32(i)}))
+}
+
+func (w *watch) wait(left int) {
+	defer close(w.ended)
 	events := make([]unix.EpollEvent, 64)
-	for {
+	for left > 0 {
 		n, err := unix.EpollWait(w.epoll, events, -1)
 		now := machine.Now()
-		if errors.Is(err, unix.EINTR) {
-			continue
-		}
-		if err != nil {
+		if err != nil && !errors.Is(err, unix.EINTR) {
 			return
 		}
-		for _, e := range events[:n] {
+		for _, e := range events[:max(n, 0)] {
 			if e.Fd < 0 {
 				return
 			}
-			w.gone(int(e.Fd), now)
+			w.exits[e.Fd].Store(now)
+			left--
 		}
-	}
-}
-
-func (w *watch) gone(i int, now int64) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.exits[i] = now
-	if w.left--; w.left == 0 {
-		close(w.empty)
 	}
 }
 
@@ -112,14 +97,12 @@ func (w *watch) gone(i int, now int64) {
 // overtook is waited for, a little.
 func (w *watch) stamp(samples []record.Sample, calls []Call) {
 	select {
-	case <-w.empty:
+	case <-w.ended:
 	case <-time.After(exitGrace):
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	for i := range samples {
 		if calls[i].Watch > 0 && samples[i].Failure == nil {
-			samples[i].Exited = w.exits[i]
+			samples[i].Exited = w.exits[i].Load()
 		}
 	}
 }
@@ -129,15 +112,17 @@ func (w *watch) stamp(samples []record.Sample, calls []Call) {
 const exitGrace = 2 * time.Second
 
 func (w *watch) close() {
-	if w.epoll < 0 {
+	if len(w.fds) == 0 {
 		return
 	}
-	var one [8]byte
-	one[0] = 1
-	_, _ = unix.Write(w.wake, one[:])
-	w.done.Wait()
-	for _, fd := range append(w.fds, w.epoll, w.wake) {
+	_, _ = unix.Write(w.wake, []byte{1, 0, 0, 0, 0, 0, 0, 0})
+	<-w.ended
+	w.release()
+}
+
+func (w *watch) release() {
+	for _, fd := range w.fds {
 		unix.Close(fd)
 	}
-	w.epoll = -1
+	w.fds = nil
 }

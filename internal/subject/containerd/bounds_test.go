@@ -18,25 +18,31 @@ import (
 	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
 )
 
-// A daemon that hangs takes a connection and answers nothing: whoever asks has
-// to give up by himself.
-func TestEveryQuestionBesideTheTimedOnesIsBounded(t *testing.T) {
+// serve is the socket of a gRPC server.
+func serve(t *testing.T, server *grpc.Server) string {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "sock")
 	l, err := net.Listen("unix", path)
 	if err != nil {
 		t.Fatal(err)
 	}
+	go func() { _ = server.Serve(l) }()
+	t.Cleanup(server.Stop)
+	return path
+}
+
+// A daemon that hangs takes a connection and answers nothing: whoever asks has
+// to give up by himself.
+func TestEveryQuestionBesideTheTimedOnesIsBounded(t *testing.T) {
 	var asked atomic.Int64
-	server := grpc.NewServer(grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
+	path := serve(t, grpc.NewServer(grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
 		asked.Add(1)
 		method, _ := grpc.MethodFromServerStream(stream)
 		if end, ok := stream.Context().Deadline(); !ok || time.Until(end) > 2*time.Minute {
 			t.Errorf("%s may take for ever", method)
 		}
 		return status.Error(codes.Internal, "out of order")
-	}))
-	go func() { _ = server.Serve(l) }()
-	t.Cleanup(server.Stop)
+	})))
 
 	d := &Target{name: "mine", at: address{path, "x"}, snapshotter: "native"}
 	if _, err := d.Open(t.Context(), enginetest.Environment(t, 1)); err == nil {
@@ -81,17 +87,9 @@ func (s *slow) Delete(context.Context, *tasks.DeleteTaskRequest) (*tasks.DeleteR
 }
 
 func TestATaskIsDeletedWhenItHasStopped(t *testing.T) {
-	s := new(slow)
-	path := filepath.Join(t.TempDir(), "sock")
-	l, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := grpc.NewServer()
+	s, server := new(slow), grpc.NewServer()
 	tasks.RegisterTasksServer(server, s)
-	go func() { _ = server.Serve(l) }()
-	t.Cleanup(server.Stop)
-	c, err := Connect(t.Context(), path, "x")
+	c, err := Connect(t.Context(), serve(t, server), "x")
 	if err != nil {
 		t.Fatal(err)
 	}

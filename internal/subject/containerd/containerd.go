@@ -10,6 +10,7 @@
 package containerd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,10 +54,7 @@ func New(ctx context.Context, name, runtime, via string, e subject.Engine) (subj
 	if via != "" && via != "api" {
 		return nil, engine.Unavailable(name, "leave +"+via+" out", "containerd is weighed through its API only, not by %q", via)
 	}
-	t := &Target{name: name, called: runtime, network: e.Network}
-	if t.network == "" {
-		t.network = subject.NetworkNone
-	}
+	t := &Target{name: name, called: runtime, network: cmp.Or(e.Network, subject.NetworkNone)}
 	if t.network != subject.NetworkNone && t.network != subject.NetworkHost {
 		return nil, engine.Unavailable(name, "choose the network none or host, or weigh it through CRI",
 			"containerd gives its containers no network %q, its clients do", t.network)

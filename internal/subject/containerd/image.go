@@ -9,7 +9,6 @@ import (
 
 	"github.com/containerd/containerd/v2/client"
 	"github.com/containerd/containerd/v2/core/leases"
-	"github.com/containerd/errdefs"
 	"github.com/opencontainers/image-spec/identity"
 
 	"github.com/tare-bench/tare/internal/probe/image"
@@ -96,10 +95,7 @@ func (i *Image) load(ctx context.Context, img *image.Image, snapshotter string) 
 func (i *Image) Leave(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	if err := i.client.LeasesService().Delete(ctx, i.lease); err != nil && !errdefs.IsNotFound(err) {
-		return fmt.Errorf("let go of the image %s: %w", i.Ref, err)
-	}
-	return nil
+	return lost("lease of the image "+i.Ref, i.client.LeasesService().Delete(ctx, i.lease))
 }
 
 // Release removes the image if it is the run's own, and lets go of what was
@@ -107,20 +103,9 @@ func (i *Image) Leave(ctx context.Context) error {
 func (i *Image) Release(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*patience)
 	defer cancel()
-	var errs []error
-	if there, err := i.client.ImageService().Get(ctx, i.Ref); err == nil && there.Labels[engine.RunLabel] == i.runID {
-		errs = append(errs, i.client.ImageService().Delete(ctx, i.Ref))
-	} else {
-		errs = append(errs, err)
+	there, err := i.client.ImageService().Get(ctx, i.Ref)
+	if err == nil && there.Labels[engine.RunLabel] == i.runID {
+		err = i.client.ImageService().Delete(ctx, i.Ref)
 	}
-	errs = append(errs, i.client.LeasesService().Delete(ctx, i.lease, leases.SynchronousDelete))
-	for n, err := range errs {
-		if errdefs.IsNotFound(err) {
-			errs[n] = nil
-		}
-	}
-	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("remove the image %s: %w", i.Ref, err)
-	}
-	return nil
+	return errors.Join(lost("image "+i.Ref, err), lost("lease of the image "+i.Ref, i.client.LeasesService().Delete(ctx, i.lease, leases.SynchronousDelete)))
 }

@@ -22,13 +22,7 @@ func TestWhatCannotBeWeighedSaysWhy(t *testing.T) {
 	}
 	l.(*net.UnixListener).SetUnlinkOnClose(false)
 	_ = l.Close()
-	alien := filepath.Join(t.TempDir(), "alien.sock")
-	if l, err = net.Listen("unix", alien); err != nil {
-		t.Fatal(err)
-	}
-	server := grpc.NewServer() // speaks gRPC, and none of containerd's services
-	go func() { _ = server.Serve(l) }()
-	t.Cleanup(server.Stop)
+	alien := serve(t, grpc.NewServer()) // speaks gRPC, and none of containerd's services
 
 	for _, c := range []struct {
 		name, runtime, via string

@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"crypto/tls"
 	"encoding/hex"
@@ -132,17 +133,10 @@ func configDir(e subject.Engine) string {
 // currentContext is the one that `docker context use` chose.
 func currentContext(e subject.Engine) (string, error) {
 	path := filepath.Join(configDir(e), "config.json")
-	b, err := readSmall(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return "", nil
-	}
 	var c struct {
 		CurrentContext string `json:"currentContext"`
 	}
-	if err == nil {
-		err = json.Unmarshal(b, &c)
-	}
-	if err != nil {
+	if err := readJSON(path, &c); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return "", fmt.Errorf("read %s: %w", path, err)
 	}
 	return c.CurrentContext, nil
@@ -157,38 +151,36 @@ func fromContext(e subject.Engine, name, from string) (address, error) {
 	sum := sha256.Sum256([]byte(name))
 	folder := hex.EncodeToString(sum[:])
 	path := filepath.Join(configDir(e), "contexts", "meta", folder, "meta.json")
-	b, err := readSmall(path)
 	var c struct {
 		Endpoints map[string]struct {
 			Host          string
 			SkipTLSVerify bool
 		}
 	}
-	if err == nil {
-		err = json.Unmarshal(b, &c)
-	}
-	if err != nil {
+	if err := readJSON(path, &c); err != nil {
 		return address{}, fmt.Errorf("read the context %q (%s): %w", name, from, err)
 	}
 	end := c.Endpoints["docker"]
-	a := address{host: end.Host, from: fmt.Sprintf("the context %q", name)}
-	if a.host == "" {
-		a.host = client.DefaultDockerHost
-	}
+	a := address{host: cmp.Or(end.Host, client.DefaultDockerHost), from: fmt.Sprintf("the context %q", name)}
 	dir := filepath.Join(configDir(e), "contexts", "tls", folder, "docker")
 	if exists(dir) && strings.HasPrefix(a.host, "tcp://") {
+		var err error
 		a.secure, err = certificates(dir, end.SkipTLSVerify)
 		return a, err
 	}
 	return a, nil
 }
 
-// readSmall reads a file of at most a MiB.
-func readSmall(path string) ([]byte, error) {
+// readJSON reads a file of at most a MiB.
+func readJSON(path string, into any) error {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, 1<<20))
+	b, err := io.ReadAll(io.LimitReader(f, 1<<20))
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(b, into)
 }

@@ -1,7 +1,6 @@
 package docker
 
 import (
-	"encoding/json"
 	"fmt"
 	"path/filepath"
 
@@ -53,12 +52,9 @@ func told(dockerd int) string {
 		file = "/etc/docker/daemon.json"
 	}
 	// It may see other mounts than tare.
-	b, err := readSmall(filepath.Join(fmt.Sprintf("/proc/%d/root", dockerd), file))
 	var c struct {
 		Containerd string `json:"containerd"`
 	}
-	if err != nil || json.Unmarshal(b, &c) != nil {
-		return ""
-	}
+	_ = readJSON(filepath.Join(fmt.Sprintf("/proc/%d/root", dockerd), file), &c)
 	return c.Containerd
 }

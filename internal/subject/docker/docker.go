@@ -17,6 +17,7 @@
 package docker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -71,10 +72,7 @@ type Target struct {
 // New returns a runtime of a daemon as a target; "" is the daemon's default
 // runtime. The error is a *subject.Unavailable when it cannot be weighed here.
 func New(ctx context.Context, name, runtime, via string, e subject.Engine) (subject.Target, error) {
-	t := &Target{name: name, runtime: runtime, via: via, engine: e, network: e.Network}
-	if t.network == "" {
-		t.network = subject.NetworkNone
-	}
+	t := &Target{name: name, runtime: runtime, via: via, engine: e, network: cmp.Or(e.Network, subject.NetworkNone)}
 	if !slices.Contains([]string{subject.NetworkNone, subject.NetworkBridge, subject.NetworkHost}, t.network) {
 		return nil, engine.Unavailable(name, "choose none, bridge or host", "there is no network %q", t.network)
 	}
@@ -92,8 +90,7 @@ func New(ctx context.Context, name, runtime, via string, e subject.Engine) (subj
 			"the daemon at %s has no runtime %q; it has %s", t.host, runtime, strings.Join(names(t.info), ", "))
 	}
 	if via == viaCLI {
-		var err error
-		if err = t.findCommand(ctx); err != nil {
+		if err := t.findCommand(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -209,12 +206,7 @@ func (t *Target) unreachable(ctx context.Context, err error) error {
 }
 
 // oci is the runtime's name in the daemon's configuration.
-func (t *Target) oci() string {
-	if t.runtime == "" {
-		return t.info.DefaultRuntime
-	}
-	return t.runtime
-}
+func (t *Target) oci() string { return cmp.Or(t.runtime, t.info.DefaultRuntime) }
 
 // callings are all by which the runtime may be known: its name, its program, its
 // shim's type and its own words.

@@ -104,9 +104,12 @@ func containers(t *testing.T, tg *Target) (stop func() (made int, kept []string)
 
 func TestBothWaysMakeTheSameContainer(t *testing.T) {
 	d := engines.Docker(t)
+	link, node := enginetest.Loop(t, 1<<20)
 	made := map[string]string{}
 	for _, via := range []string{viaAPI, viaCLI} {
-		s := open(t, weigh(t, subject.Engine{Address: d.Host, Network: subject.NetworkHost}, "crun", via), 1)
+		env := enginetest.Environment(t, 1)
+		env.Workload = subject.Workload{Tmpfs: 1 << 20, Device: link}
+		s := enginetest.Open(t, weigh(t, subject.Engine{Address: d.Host, Network: subject.NetworkHost}, "crun", via), env).(*session)
 		enginetest.Must(t, s, subject.Create, 1)
 		found, err := s.ContainerInspect(t.Context(), s.first(), client.ContainerInspectOptions{})
 		if err != nil {
@@ -117,8 +120,11 @@ func TestBothWaysMakeTheSameContainer(t *testing.T) {
 		made[via] = strings.ReplaceAll(compact(map[string]any{"image": c.Image, "labels": c.Labels, "cmd": c.Cmd, "entrypoint": c.Entrypoint,
 			"env": c.Env, "host": h}), s.first(), "ID")
 		made[via] = strings.ReplaceAll(made[via], s.env.RunID, "RUN")
-		if !strings.Contains(made[via], `"Runtime":"crun"`) || !strings.Contains(made[via], `"Memory":536870912`) || !strings.Contains(made[via], `"NetworkMode":"host"`) {
-			t.Errorf("%s made %s", via, made[via])
+		for _, want := range []string{`"Runtime":"crun"`, `"Memory":536870912`, `"NetworkMode":"host"`, `"Tmpfs":{"/data":"nosuid,nodev,mode=1777,size=1048576,exec"}`,
+			`"Devices":[{"CgroupPermissions":"rwm","PathInContainer":"/dev/tare","PathOnHost":"` + node + `"}]`} {
+			if !strings.Contains(made[via], want) {
+				t.Errorf("%s made %s, without %s", via, made[via], want)
+			}
 		}
 	}
 	if made[viaAPI] != made[viaCLI] {

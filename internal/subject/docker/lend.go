@@ -2,6 +2,7 @@ package docker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -30,10 +31,7 @@ func (t *Target) Lend(ctx context.Context, ref, file string) error {
 		return err
 	}
 	_, err = io.Copy(out, archive)
-	if closed := out.Close(); err == nil {
-		err = closed
-	}
-	if err != nil {
+	if err = errors.Join(err, out.Close()); err != nil {
 		return fmt.Errorf("save the image %s: %w", ref, err)
 	}
 	return nil

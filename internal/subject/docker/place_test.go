@@ -9,34 +9,10 @@ import (
 	"testing"
 
 	"github.com/moby/moby/api/types/container"
-	"github.com/moby/moby/client"
 
-	"github.com/tare-bench/tare/internal/engines"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
 )
-
-func TestBothWaysGiveAContainerTheSamePlace(t *testing.T) {
-	d := engines.Docker(t)
-	link, node := enginetest.Loop(t, 1<<20)
-	made := map[string]string{}
-	for _, via := range []string{viaAPI, viaCLI} {
-		env := enginetest.Environment(t, 1)
-		env.Workload = subject.Workload{Tmpfs: 1 << 20, Device: link}
-		s := enginetest.Open(t, weigh(t, subject.Engine{Address: d.Host}, "crun", via), env).(*session)
-		enginetest.Must(t, s, subject.Create, 1)
-		found, err := s.ContainerInspect(t.Context(), s.first(), client.ContainerInspectOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		h := found.Container.HostConfig
-		made[via] = compact(map[string]any{"tmpfs": h.Tmpfs, "devices": h.Devices})
-	}
-	want := `{"devices":[{"CgroupPermissions":"rwm","PathInContainer":"/dev/tare","PathOnHost":"` + node + `"}],"tmpfs":{"/data":"nosuid,nodev,mode=1777,size=1048576,exec"}}`
-	if made[viaAPI] != want || made[viaCLI] != want {
-		t.Errorf("%q", made)
-	}
-}
 
 func TestWhatIsOfThisMachineIsRefusedOnADaemonElsewhere(t *testing.T) {
 	e, _ := serve(t, map[string]string{"GET /containers/json": "[]"})

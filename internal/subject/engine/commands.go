@@ -29,7 +29,8 @@ type Commands struct {
 	Image   *image.Image // the workload's; nil where a run is only cleaned up after
 
 	// Making are the options with which a container is made.
-	Making func(name string, place Place) []string
+	Making  func(name string, place Place) []string
+	Inspect []string // the verb that tells of containers, in Docker's form
 	// Logs asks for what containers said that is in no file, a hundred at a time; nil where
 	// all of it is in files.
 	Logs  func(ctx context.Context, names []string) (string, error)
@@ -71,20 +72,17 @@ func (c *Commands) Verb(verb string, rest ...string) []string {
 	return slices.Concat([]string{verb}, c.Always, rest)
 }
 
-// Line is the command line of an operation, nil for one of pods.
+// Line is the command line of an operation.
 func (c *Commands) Line(op subject.Op, name string, place Place) []string {
-	switch op {
-	case subject.Create, subject.Run:
-		var line []string
-		if op == subject.Run {
-			line = append(line, "--detach")
-		}
-		line = append(append(line, c.Making(name, place)...), c.Image.Ref)
-		return c.Program.Line(c.Verb(string(op), append(line, c.Env.Workload.Args(name)...)...)...)
-	case subject.Start, subject.Stop, subject.Remove:
+	if op != subject.Create && op != subject.Run {
 		return c.Program.Line(c.Verb(string(op), name)...)
 	}
-	return nil
+	var line []string
+	if op == subject.Run {
+		line = append(line, "--detach")
+	}
+	line = append(append(line, c.Making(name, place)...), c.Image.Ref)
+	return c.Program.Line(c.Verb(string(op), append(line, c.Env.Workload.Args(name)...)...)...)
 }
 
 // together is how many containers one command is given: isula takes less than a thousand
@@ -106,7 +104,7 @@ func (c *Commands) Look(ctx context.Context, names []string) (map[string]State, 
 // the others and isula of none, so that each is asked for by itself.
 func (c *Commands) look(ctx context.Context, known map[string]State, names []string, atOnce int) error {
 	for some := range slices.Chunk(names, atOnce) {
-		out, err := c.Ask(ctx, []string{"inspect"}, some...)
+		out, err := c.Ask(ctx, c.Inspect, some...)
 		if err != nil && !Unknown(err) {
 			return err
 		}

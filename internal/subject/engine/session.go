@@ -177,13 +177,13 @@ func (s *Session) ready(ctx context.Context, op subject.Op) error {
 func (s *Session) prepareLines(_ context.Context, op subject.Op, lanes []int) (subject.Batch, error) {
 	tasks := make([]batch.Task, len(lanes))
 	for i, n := range lanes {
-		name := s.hold(op, n).Name
-		line, err := s.o.Line(op, name, s.places.On(n))
+		c, err := s.hold(op, n)
 		if err != nil {
 			return nil, err
 		}
-		if line == nil || name == "" {
-			return nil, fmt.Errorf("lane %d: %w", n, subject.ErrUnsupported)
+		line, err := s.o.Line(op, c.Name, s.places.On(n))
+		if err != nil {
+			return nil, err
 		}
 		tasks[i] = batch.Task{Lane: n, Order: lane.Order{Kind: lane.Exec, Args: line, Timeout: s.o.Env.Timeout}}
 	}
@@ -191,25 +191,18 @@ func (s *Session) prepareLines(_ context.Context, op subject.Op, lanes []int) (s
 	if err != nil {
 		return nil, err
 	}
-	b.Settle = func(ctx context.Context, samples []record.Sample) {
-		s.Settle(ctx, op, samples)
-		for i := range samples {
-			if f := samples[i].Failure; f != nil && f.Command == "" {
-				f.Command = tasks[i].Order.String()
-			}
-		}
-	}
+	b.Settle = func(ctx context.Context, samples []record.Sample) { s.Settle(ctx, op, samples) }
 	return b, nil
 }
 
 func (s *Session) prepareCalls(ctx context.Context, op subject.Op, lanes []int) (subject.Batch, error) {
 	calls, names := make([]batch.Call, len(lanes)), make([]string, len(lanes))
 	for i, n := range lanes {
-		c := s.hold(op, n)
-		names[i] = c.Name
-		if c.Name == "" || slices.Contains(subject.PodOps, op) && !s.o.Pods {
-			return nil, fmt.Errorf("lane %d: %w", n, subject.ErrUnsupported)
+		c, err := s.hold(op, n)
+		if err != nil {
+			return nil, err
 		}
+		names[i] = c.Name
 		do, shown, err := s.o.Call(ctx, op, c, s.places.On(n))
 		if err != nil {
 			return nil, err
@@ -243,14 +236,20 @@ func (s *Session) prepareCalls(ctx context.Context, op subject.Op, lanes []int) 
 // hold is the container on which an operation on a lane is done: a new one for
 // those that begin with none, with nothing but its name; else the one that is
 // there, as it was last seen.
-func (s *Session) hold(op subject.Op, n int) State {
+func (s *Session) hold(op subject.Op, n int) (State, error) {
 	c := &s.lanes[n]
+	if slices.Contains(subject.PodOps, op) && !s.o.Pods {
+		return State{}, fmt.Errorf("lane %d: %w", n, subject.ErrUnsupported)
+	}
 	if op == subject.Run || op == subject.RunPod || op == subject.Create && !s.o.Pods {
 		*c = container{name: NewName(s.o.Env.RunID, n)}
 	}
+	if c.name == "" {
+		return State{}, fmt.Errorf("lane %d: %w", n, subject.ErrUnsupported)
+	}
 	c.known.Name = c.name
 	s.reached(n)
-	return c.known
+	return c.known, nil
 }
 
 // Discard implements subject.Session.

@@ -15,6 +15,7 @@ func (t *Target) commands(env subject.Env, i *image.Image) *engine.Commands {
 	c := &engine.Commands{
 		Called: "iSulad", Program: t.isula, Always: t.before, Env: env, Image: i,
 		OfRun:   []string{"--filter", "label=" + engine.RunLabel + "=" + env.RunID},
+		Inspect: []string{"inspect"},
 		Removal: []string{"rm", "-f"},
 		Load:    []string{"load", "-i"}, // it is the daemon that reads the file
 		Listing: []string{"images"}, Own: ownImages,

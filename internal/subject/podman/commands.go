@@ -20,6 +20,7 @@ func (t *Target) commands(podman cli.Program, env subject.Env, i *image.Image) *
 		// A podman that was killed while it made a container may leave a name in the storage, without
 		// a label, that stands in the way of the image's removal: podman calls it external.
 		OfRun:   []string{"--external"},
+		Inspect: []string{"inspect", "--type", "container"},
 		Removal: []string{"rm", "--force", "--ignore"},
 		Load:    []string{"load", "--quiet", "--input"},
 		Listing: []string{"images", "--filter", "label=" + engine.ImageFilter, "--no-trunc", "--format", "json"}, Own: parseImages,

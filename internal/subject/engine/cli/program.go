@@ -1,6 +1,5 @@
-// Package cli drives engines by their command lines. It holds what such targets
-// share: how a command is called and bounded, and the session in which lanes
-// perform the operations. What differs between engines is an [Engine].
+// Package cli finds the command lines of engines and runs their commands: each bounded in
+// time and in what it says, and told as it could be pasted into a shell.
 package cli
 
 import (
