@@ -21,6 +21,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -130,15 +131,11 @@ func Runtimes(ctx context.Context, e subject.Engine) ([]string, error) {
 
 // names lists the registered runtimes, the default first.
 func names(info system.Info) []string {
-	var out []string
 	_, runc := info.Runtimes["runc"]
-	for name := range info.Runtimes {
+	out := slices.DeleteFunc(slices.Sorted(maps.Keys(info.Runtimes)), func(name string) bool {
 		alias := runc && (name == "io.containerd.runc.v2" || name == "io.containerd.runtime.v1.linux")
-		if name != info.DefaultRuntime && !alias {
-			out = append(out, name)
-		}
-	}
-	slices.Sort(out)
+		return alias || name == info.DefaultRuntime
+	})
 	if _, ok := info.Runtimes[info.DefaultRuntime]; ok {
 		out = slices.Insert(out, 0, info.DefaultRuntime)
 	}

@@ -188,7 +188,7 @@ func TestAnImageIsLoadedCheckedAndNeverPulled(t *testing.T) {
 		"another one has its name":      {map[string]string{here: `{"Id":"sha256:0"}`}, "another image under the name"},
 		"the load fails":                {map[string]string{"POST /images/load": `500 {"message":"no space"}`}, "no space"},
 		"the load fails in its reply":   {map[string]string{"POST /images/load": `{"stream":"x"}` + "\n" + `{"errorDetail":{},"error":"no space"}`}, "no space"},
-		"the load says nothing it knew": {map[string]string{"POST /images/load": `<html>`}, "unreadable reply"},
+		"the load says nothing it knew": {map[string]string{"POST /images/load": `<html>`}, "it said <html>"},
 		"it is not there afterwards":    {map[string]string{"POST /images/load": `{"stream":"Loaded image: other\n"}`}, "has none of that name afterwards"},
 	} {
 		t.Run(name, func(t *testing.T) {

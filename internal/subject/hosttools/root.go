@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	securejoin "github.com/cyphar/filepath-securejoin"
@@ -130,12 +131,7 @@ func (r *root) entry(ctx context.Context, at string) error {
 
 // Holds tells whether a path is among files.
 func Holds(files []probe.File, path string) bool {
-	for _, f := range files {
-		if clean(f.Path) == clean(path) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(files, func(f probe.File) bool { return clean(f.Path) == clean(path) })
 }
 
 // Together adds files to others. Where both have the same path from different

@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/tare-bench/tare/internal/node/cgroup"
@@ -96,14 +95,7 @@ func program(name string, e subject.Engine) (cli.Program, error) {
 // choose finds out how the runtime has to be named, and what podman says of
 // itself then.
 func choose(ctx context.Context, name string, podman cli.Program, runtime string) (cli.Program, info, error) {
-	with := func(runtime string) cli.Program {
-		p := podman
-		if runtime != "" {
-			p.Args = slices.Concat(podman.Args, []string{"--runtime", runtime})
-		}
-		return p
-	}
-	p := with(runtime)
+	p := with(podman, runtime)
 	i, err := ask(ctx, p)
 	if err == nil {
 		return p, i, i.check(name)
@@ -114,8 +106,8 @@ func choose(ctx context.Context, name string, podman cli.Program, runtime string
 	// Podman finds a runtime that its configuration does not name by its path.
 	if file, lookErr := exec.LookPath(runtime); lookErr == nil && !strings.Contains(runtime, "/") {
 		if file, lookErr = filepath.Abs(file); lookErr == nil {
-			if i, atPath := ask(ctx, with(file)); atPath == nil {
-				return with(file), i, i.check(name)
+			if i, atPath := ask(ctx, with(podman, file)); atPath == nil {
+				return with(podman, file), i, i.check(name)
 			}
 		}
 	}
@@ -146,33 +138,32 @@ func Runtimes(ctx context.Context, e subject.Engine) ([]string, error) {
 }
 
 func registered(ctx context.Context, podman cli.Program) []string {
-	known := make([]bool, len(usual))
-	var first string
-	var wait sync.WaitGroup
-	wait.Go(func() {
-		if i, err := ask(ctx, podman); err == nil {
-			first = i.Host.OCIRuntime.Name
+	known := make([]string, 1+len(usual)) // the default, and those of the usual ones that are there
+	_ = engine.Each(len(known), func(n int) error {
+		if n == 0 {
+			i, err := ask(ctx, podman)
+			known[0] = i.Host.OCIRuntime.Name
+			return err
 		}
+		_, err := ask(ctx, with(podman, usual[n-1]))
+		if err == nil {
+			known[n] = usual[n-1]
+		}
+		return err
 	})
-	for n, runtime := range usual {
-		wait.Go(func() {
-			p := podman
-			p.Args = slices.Concat(podman.Args, []string{"--runtime", runtime})
-			_, err := ask(ctx, p)
-			known[n] = err == nil
-		})
+	rest := slices.DeleteFunc(known[1:], func(runtime string) bool { return runtime == "" || runtime == known[0] })
+	if known[0] == "" {
+		return rest
 	}
-	wait.Wait()
-	var out []string
-	if first != "" {
-		out = append(out, first)
+	return known[:1+len(rest)]
+}
+
+// with is podman that is told a runtime, "" for its default.
+func with(podman cli.Program, runtime string) cli.Program {
+	if runtime != "" {
+		podman.Args = slices.Concat(podman.Args, []string{"--runtime", runtime})
 	}
-	for n, runtime := range usual {
-		if known[n] && runtime != first {
-			out = append(out, runtime)
-		}
-	}
-	return out
+	return podman
 }
 
 // Info implements subject.Target.

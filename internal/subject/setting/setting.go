@@ -5,6 +5,7 @@ package setting
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -37,12 +38,12 @@ var (
 
 // ParseOp returns the operation of that name.
 func ParseOp(s string) (Op, error) {
-	names := make([]string, len(Ops))
-	for i, op := range Ops {
-		if s == string(op) {
-			return op, nil
-		}
-		names[i] = string(op)
+	if slices.Contains(Ops, Op(s)) {
+		return Op(s), nil
+	}
+	var names []string
+	for _, op := range Ops {
+		names = append(names, string(op))
 	}
 	return "", fmt.Errorf("unknown operation %q: the operations are %s", s, strings.Join(names, ", "))
 }
