@@ -25,27 +25,22 @@ const grace = 5 * time.Second
 // The command is not reaped before all that is done: until then its number, which
 // is the group's, is nobody else's.
 func wait(ctx context.Context, p *os.Process) (state *os.ProcessState, returned int64, err error) {
-	ended, told := make(chan struct{}), make(chan error)
-	go func() {
-		select {
-		case <-ended:
-		case <-ctx.Done():
-		}
-		if ctx.Err() == nil {
-			told <- nil
-			return
-		}
+	told := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(told)
 		end(p.Pid)
-		told <- errEnded
-	}()
+	})
 	for {
 		if err = unix.Waitid(unix.P_PID, p.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil); !errors.Is(err, unix.EINTR) {
 			break
 		}
 	}
 	returned = machine.Now()
-	close(ended)
-	by := <-told
+	var by error
+	if !stop() {
+		<-told
+		by = errEnded
+	}
 	state, err = p.Wait() // which says what waitid did not
 	return state, returned, errors.Join(err, by)
 }

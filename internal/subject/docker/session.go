@@ -80,8 +80,7 @@ func (d *driver) options(name string, place engine.Place) client.ContainerCreate
 	}
 	config := &container.Config{Image: d.image.Ref, Cmd: d.env.Workload.Args(name), Labels: map[string]string{engine.RunLabel: d.env.RunID}}
 	if d.podman { // which takes none for no grace at all
-		seconds := stopTimeout
-		config.StopTimeout = &seconds
+		config.StopTimeout = new(stopTimeout)
 	}
 	return client.ContainerCreateOptions{Name: name, Config: config, HostConfig: host}
 }

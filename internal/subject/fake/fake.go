@@ -88,8 +88,7 @@ func (t *Target) Open(_ context.Context, env subject.Env) (subject.Session, erro
 		}
 	}
 	if t.Clock == nil {
-		t.Clock = new(int64)
-		*t.Clock = 1
+		t.Clock = new(int64(1))
 	}
 	return &session{Target: t, count: map[subject.Op]int{}, held: make([]life, env.Lanes)}, nil
 }

@@ -226,7 +226,7 @@ func (c Case) inside(t *testing.T) {
 	Must(t, s, subject.Run, 2)
 	c.sandboxes(t, s, []int{0, 1})
 	statistics(t, s, c.Source)
-	c.limited(t, s, env.Limits)
+	c.Limited(t, s, env.Limits)
 	c.Executes(t, s, env.Workload.Volume)
 	switch guest := c.Target(t).Info().Clock == "guest"; {
 	case !guest:
@@ -242,7 +242,7 @@ func (c Case) tmpfs(t *testing.T) {
 	env.Limits = subject.Limits{Memory: 64 << 20, Pids: 100, CPUShares: 512, CPU: 1.5}
 	s := c.open(t, env)
 	Must(t, s, subject.Run, 2)
-	c.limited(t, s, env.Limits)
+	c.Limited(t, s, env.Limits)
 	tmpfs(t, s, 12<<20)
 	if c.Target(t).Info().Clock == "host" {
 		executable(t, s)
@@ -254,7 +254,7 @@ func (c Case) rootfs(t *testing.T) {
 	env.Limits = subject.Limits{CPU: 0.5} // and nothing else
 	s := c.open(t, env)
 	Must(t, s, subject.Run, 2)
-	c.limited(t, s, env.Limits)
+	c.Limited(t, s, env.Limits)
 	rootfs(t, s, func() {
 		if err := s.Discard(t.Context(), []int{0}); err != nil {
 			t.Fatal(err)
