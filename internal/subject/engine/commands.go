@@ -48,7 +48,8 @@ type Commands struct {
 	// some of them to what was told, by their ids.
 	Stats []string
 	Usage func(out []byte, of []State, told map[string]Usage)
-	// Refused is that of [Options].
+	// Refused tells from the end of an exec whether it was the engine that failed, and not
+	// the command in the container.
 	Refused func(exit int, stderr string) bool
 }
 
@@ -56,10 +57,7 @@ type Commands struct {
 func (c *Commands) Open(ctx context.Context, o Options) (subject.Session, error) {
 	o.Called, o.Env, o.Program, o.Ref = c.Called, c.Env, c.Program, c.Image.Ref
 	o.Line = func(op subject.Op, name string, place Place) ([]string, error) { return c.Line(op, name, place), nil }
-	o.Exec = func(name, variable string, args []string) []string {
-		return c.Verb("exec", slices.Concat([]string{"--env", variable, name}, args)...)
-	}
-	o.Driver, o.Refused, o.Statistics = c, c.Refused, c.statistics
+	o.Driver, o.Commands, o.Statistics = c, c, c.statistics
 	s, err := Open(ctx, o)
 	if err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,7 +22,7 @@ func (s *Session) Exec(ctx context.Context, n int, args []string) (subject.Execu
 		return subject.Executed{Exit: -1}, err
 	}
 	mark := NewMark()
-	verb := s.o.Exec(c.Name, mark, args)
+	verb := s.o.Commands.Verb("exec", slices.Concat([]string{"--env", mark, c.Name}, args)...)
 	x := subject.Executed{Exit: -1, Command: lane.Quote(s.o.Program.Line(verb...))}
 	out, said := Kept{Most: subject.MaxOutput}, Kept{Most: subject.MaxOutput}
 	err = s.o.Program.Start(ctx, verb, &out, &said)
@@ -29,7 +30,7 @@ func (s *Session) Exec(ctx context.Context, n int, args []string) (subject.Execu
 	if ctx.Err() != nil {
 		err = errors.Join(ctx.Err(), s.EndExec(c.ID, mark, nil))
 	} else if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() >= 0 {
-		if x.Exit, err = exit.ExitCode(), nil; s.o.Refused(x.Exit, x.Stderr) {
+		if x.Exit, err = exit.ExitCode(), nil; s.o.Commands.Refused(x.Exit, x.Stderr) {
 			err = fmt.Errorf("exit status %d: %s", x.Exit, strings.TrimSpace(x.Stderr))
 			x.Exit = -1
 		}

@@ -68,13 +68,9 @@ type Options struct {
 	// the container of a name; Program is what such a session runs.
 	Line    func(op subject.Op, name string, place Place) ([]string, error)
 	Program cli.Program
-	// Exec is the verb, with its arguments, that runs a command in a container
-	// with a variable, "NAME=value", in its environment; nil where the session
+	// Commands are those by which commands are run in containers; nil where the session
 	// does that by itself.
-	Exec func(name, variable string, args []string) []string
-	// Refused tells from the end of such a verb whether it was the engine that
-	// failed, and not the command in the container.
-	Refused func(exit int, stderr string) bool
+	Commands *Commands
 	// Runtime is the one that containers have to have, in the engine's words;
 	// "" for any.
 	Runtime string
