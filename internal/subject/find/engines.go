@@ -80,22 +80,21 @@ func (e *engine) wanted(s Settings) []string {
 // default runtime where none is named, and a target for each way where the
 // name does not say one and the settings do.
 func expand(ctx context.Context, name string, s Settings) (names []string, isEngine bool, err error) {
-	if before, runtime, _ := strings.Cut(name, "/"); before == criPrefix+"cli" {
+	before, runtime, slash := strings.Cut(name, "/")
+	if before == criPrefix+"cli" {
 		return crictl(ctx, runtime, s), true, nil
 	}
-	e, _, runtime, ok := split(name)
-	if !ok {
-		if before, _, slash := strings.Cut(name, "/"); slash {
-			if before == "podman+api" {
-				return nil, false, fmt.Errorf("target %q: podman's service is weighed as docker: docker --docker-host unix:///run/podman/podman.sock", name)
-			}
-			return nil, false, fmt.Errorf("target %q: there is no engine %q; the engines are %s", name, before, strings.Join(setting.EngineNames, ", "))
-		}
-		return []string{name}, false, nil
-	}
-	before, _, slash := strings.Cut(name, "/")
-	if slash && runtime == "" {
+	e, _, _, ok := split(name)
+	switch {
+	case ok && slash && runtime == "":
 		return nil, true, fmt.Errorf("target %q: no runtime after the slash", name)
+	case ok:
+	case !slash:
+		return []string{name}, false, nil
+	case before == "podman+api":
+		return nil, false, fmt.Errorf("target %q: podman's service is weighed as docker: docker --docker-host unix:///run/podman/podman.sock", name)
+	default:
+		return nil, false, fmt.Errorf("target %q: there is no engine %q; the engines are %s", name, before, strings.Join(setting.EngineNames, ", "))
 	}
 	if runtime == "" {
 		found, err := e.runtimes(ctx, s.engine(name))

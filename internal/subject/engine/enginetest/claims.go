@@ -67,7 +67,7 @@ func (c Case) Executes(t *testing.T, s subject.Session, volume string) {
 			t.Errorf("lane %d is not there: no error", n)
 		}
 	}
-	if x := sh(t, s, Chatty); len(x.Output) != subject.MaxOutput || x.Exit != 0 {
+	if x := sh(t, s, chatty); len(x.Output) != subject.MaxOutput || x.Exit != 0 {
 		t.Errorf("of 1.6 MB of output %d bytes are kept, exit %d", len(x.Output), x.Exit)
 	}
 	c.executesAtOnce(t, s, volume)

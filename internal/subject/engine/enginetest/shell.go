@@ -10,8 +10,8 @@ import (
 	"github.com/tare-bench/tare/internal/subject/hosttools"
 )
 
-// Chatty is a script that writes 1.6 MB.
-const Chatty = "s=0123456789; for i in 1 2 3 4 5 6 7 8 9 10 11; do s=$s$s; done; i=0; while [ $i -lt 80 ]; do echo $s; i=$((i+1)); done"
+// chatty is a script that writes 1.6 MB.
+const chatty = "s=0123456789; for i in 1 2 3 4 5 6 7 8 9 10 11; do s=$s$s; done; i=0; while [ $i -lt 80 ]; do echo $s; i=$((i+1)); done"
 
 // Shell are the files that make the host's sh and sleep run in a container as /bin/sh and
 // /bin/sleep.
