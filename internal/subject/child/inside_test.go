@@ -18,8 +18,6 @@ import (
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
 	"github.com/tare-bench/tare/internal/subject/hosttools"
-	"github.com/tare-bench/tare/internal/untouched"
-	"github.com/tare-bench/tare/internal/workspace"
 )
 
 // opened is a session with two workloads that run.
@@ -27,7 +25,6 @@ type opened struct {
 	subject.Session
 	exec   subject.Executor
 	volume string
-	runID  string
 	kind   string
 	clock  string
 }
@@ -44,24 +41,10 @@ func each(t *testing.T, files []probe.File, limits subject.Limits, test func(t *
 			if err != nil {
 				t.Skip(err)
 			}
-			dir := t.TempDir()
-			run, err := workspace.New(workspace.Roots{Data: filepath.Join(dir, "data"), State: filepath.Join(dir, "state")})
-			if err != nil {
-				t.Fatal(err)
-			}
-			untouched.Check(t, dir, func() []string { return []string{run.ID} })
-			t.Cleanup(func() {
-				if err := run.Close(); err != nil {
-					t.Error(err)
-				}
-			})
-			data, state, err := run.Dirs(c.Name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			env, dir := enginetest.Workspace(t, c.Name, 2)
 			volume := filepath.Join(dir, "volume")
-			s, err := tg.Open(t.Context(), subject.Env{RunID: run.ID, Dir: data, StateDir: state, Lanes: 2, Timeout: 30 * time.Second,
-				Limits: limits, Workload: subject.Workload{Files: files, Volume: volume}})
+			env.Limits, env.Workload = limits, subject.Workload{Files: files, Volume: volume}
+			s, err := tg.Open(t.Context(), env)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -76,20 +59,8 @@ func each(t *testing.T, files []probe.File, limits subject.Limits, test func(t *
 					t.Errorf("left in the volume: %v", left)
 				}
 			})
-			b, err := s.Prepare(t.Context(), subject.Run, []int{0, 1})
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, samples, err := b.Start(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, sample := range samples {
-				if sample.Failure != nil {
-					t.Fatalf("%+v", *sample.Failure)
-				}
-			}
-			test(t, opened{s, s.(subject.Executor), volume, run.ID, tg.Info().Kind, tg.Info().Clock})
+			enginetest.Must(t, s, subject.Run, 2)
+			test(t, opened{s, s.(subject.Executor), volume, tg.Info().Kind, tg.Info().Clock})
 		})
 	}
 }

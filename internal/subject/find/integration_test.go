@@ -5,12 +5,10 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/subject"
-	"github.com/tare-bench/tare/internal/untouched"
-	"github.com/tare-bench/tare/internal/workspace"
+	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -40,37 +38,11 @@ func TestEveryRuntimeOfTheMachineGoesThroughItsLifecycle(t *testing.T) {
 }
 
 func lifecycle(t *testing.T, tg subject.Target, lanes int) {
-	dir := t.TempDir()
-	run, err := workspace.New(workspace.Roots{Data: filepath.Join(dir, "data"), State: filepath.Join(dir, "state")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	untouched.Check(t, dir, func() []string { return []string{run.ID} })
-	defer func() {
-		if err := run.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
-	info := tg.Info()
-	data, state, err := run.Dirs(info.Name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx := t.Context()
-	s, err := tg.Open(ctx, subject.Env{RunID: run.ID, Dir: data, StateDir: state, Lanes: lanes, Timeout: 2 * time.Minute, Limits: subject.DefaultLimits})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := s.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-		leftOfTarget(t, run.ID)
-	}()
-	all := make([]int, lanes)
-	for i := range all {
-		all[i] = i
-	}
+	ctx, info, all := t.Context(), tg.Info(), enginetest.UpTo(lanes)
+	env, _ := enginetest.Workspace(t, info.Name, lanes)
+	env.Limits = subject.DefaultLimits
+	t.Cleanup(func() { leftOfTarget(t, env.RunID) })
+	s := enginetest.Open(t, tg, env)
 	for _, op := range []subject.Op{subject.Create, subject.Start, subject.Stop, subject.Remove, subject.Run} {
 		if info.Operations[string(op)].Absent != "" {
 			if err := s.Discard(ctx, all); err != nil {

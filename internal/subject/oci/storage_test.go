@@ -10,7 +10,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -19,8 +18,6 @@ import (
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
-	"github.com/tare-bench/tare/internal/untouched"
-	"github.com/tare-bench/tare/internal/workspace"
 )
 
 // weighed is a session on two lanes with all that it was made with.
@@ -44,24 +41,10 @@ func each(t *testing.T, workload func(t *testing.T, dir string) subject.Workload
 			if err != nil {
 				t.Skip(err)
 			}
-			dir := t.TempDir()
-			w := workload(t, dir)
-			w.Files = []probe.File{{Path: "/tool", Source: "/proc/self/exe", Mode: 0o755}}
-			run, err := workspace.New(workspace.Roots{Data: filepath.Join(dir, "data"), State: filepath.Join(dir, "state")})
-			if err != nil {
-				t.Fatal(err)
-			}
-			untouched.Check(t, dir, func() []string { return []string{run.ID} })
-			t.Cleanup(func() {
-				if err := run.Close(); err != nil {
-					t.Error(err)
-				}
-			})
-			data, state, err := run.Dirs(c.Name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			s, err := tg.Open(t.Context(), subject.Env{RunID: run.ID, Dir: data, StateDir: state, Lanes: 2, Timeout: 2 * time.Minute, Workload: w})
+			env, dir := enginetest.Workspace(t, c.Name, 2)
+			env.Workload = workload(t, dir)
+			env.Workload.Files = []probe.File{{Path: "/tool", Source: "/proc/self/exe", Mode: 0o755}}
+			s, err := tg.Open(t.Context(), env)
 			if err != nil && refused != nil && refused(c.Name, err) {
 				return
 			}
@@ -75,7 +58,7 @@ func each(t *testing.T, workload func(t *testing.T, dir string) subject.Workload
 					t.Errorf("left mounted: %v, %v, %v", left, err, below)
 				}
 			})
-			x := weighed{s, c.Name, data, run.ID}
+			x := weighed{s, c.Name, env.Dir, env.RunID}
 			x.run(t)
 			test(t, x)
 		})
@@ -86,19 +69,7 @@ func (s weighed) run(t *testing.T) { s.do(t, subject.Run) }
 
 func (s weighed) do(t *testing.T, op subject.Op) {
 	t.Helper()
-	b, err := s.Prepare(t.Context(), op, []int{0, 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, samples, err := b.Start(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, sample := range samples {
-		if sample.Failure != nil {
-			t.Fatalf("%s: %+v", op, *sample.Failure)
-		}
-	}
+	enginetest.Must(t, s.Session, op, 2)
 }
 
 func (s weighed) exec(t *testing.T, lane int, args []string) subject.Executed {

@@ -4,13 +4,39 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"testing"
+	"time"
 
 	"github.com/tare-bench/tare/internal/engines"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/floor"
 	"github.com/tare-bench/tare/internal/subject/host"
 	"github.com/tare-bench/tare/internal/subject/oci"
+	"github.com/tare-bench/tare/internal/untouched"
+	"github.com/tare-bench/tare/internal/workspace"
 )
+
+// Workspace is the environment of a run that has its folders below dir as tare itself makes
+// them. What the run leaves on the machine fails the test.
+func Workspace(t *testing.T, target string, lanes int) (env subject.Env, dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	run, err := workspace.New(workspace.Roots{Data: filepath.Join(dir, "data"), State: filepath.Join(dir, "state")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	untouched.Check(t, dir, func() []string { return []string{run.ID} })
+	t.Cleanup(func() {
+		if err := run.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	data, state, err := run.Dirs(target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return subject.Env{RunID: run.ID, Dir: data, StateDir: state, Lanes: lanes, Timeout: 2 * time.Minute}, dir
+}
 
 // Local are the targets that need no engine. A runtime that isn't installed is
 // skipped by its name.
