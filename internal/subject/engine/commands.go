@@ -99,32 +99,31 @@ func (c *Commands) Look(ctx context.Context, names []string) (map[string]State, 
 }
 
 // look asks for some containers at a time. Where one of them is unknown, podman tells of
-// the others and isula of none, so that each is asked for by itself.
+// the others and isula of none; where one is broken, neither does. Then each is asked for by
+// itself, so that it costs no other lane.
 func (c *Commands) look(ctx context.Context, known map[string]State, names []string, atOnce int) error {
+	var errs []error
 	for some := range slices.Chunk(names, atOnce) {
 		out, err := c.Ask(ctx, c.Inspect, some...)
-		if err != nil && !Unknown(err) {
-			return err
-		}
 		var states []State
-		switch nothing := err != nil && len(bytes.TrimSpace(out)) == 0; {
-		case !nothing:
+		switch {
+		case err == nil || Unknown(err) && len(bytes.TrimSpace(out)) > 0:
 			states, err = Inspected(out)
 		case atOnce > 1:
 			err = c.look(ctx, known, some, 1)
-		default:
+		case Unknown(err):
 			err = nil
-		}
-		if err != nil {
-			return err
 		}
 		for _, s := range states {
 			if slices.Contains(some, s.Name) {
 				known[s.Name] = s
 			}
 		}
+		if errs = append(errs, err); ctx.Err() != nil {
+			break
+		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // Operations describes the operations: what it means of each that it is done, and why there

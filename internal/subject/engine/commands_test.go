@@ -2,6 +2,11 @@ package engine
 
 import (
 	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/tare-bench/tare/internal/subject/engine/cli"
@@ -30,5 +35,28 @@ func TestOnlyWhatAnEngineDoesNotKnowIsUnknown(t *testing.T) {
 		if got := Unknown(c.err); got != c.want {
 			t.Errorf("%v: %v", c.err, got)
 		}
+	}
+}
+
+func TestAContainerThatCannotBeInspectedCostsItsOwnLaneOnly(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "engine")
+	script := `#!/bin/sh
+case "$*" in
+inspect\ *\ *) echo "Error: one of them is broken" >&2; exit 1;;
+*broken) echo "Error: it is broken" >&2; exit 1;;
+*gone) echo "Error: no such container gone" >&2; exit 1;;
+esac
+echo "[{\"Id\":\"1\",\"Name\":\"$2\",\"State\":{\"Status\":\"created\"}}]"
+`
+	if err := os.WriteFile(path, []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	c := &Commands{Program: cli.Program{Path: path}, Inspect: []string{"inspect"}}
+	known, err := c.Look(t.Context(), []string{"a", "broken", "gone", "b"})
+	if got := slices.Sorted(maps.Keys(known)); !slices.Equal(got, []string{"a", "b"}) {
+		t.Errorf("known are %q", got)
+	}
+	if err == nil || !strings.Contains(err.Error(), "it is broken") || strings.Contains(err.Error(), "gone") {
+		t.Error(err)
 	}
 }
