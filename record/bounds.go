@@ -39,7 +39,6 @@ import (
 //	LIMIT         of a text, at most so many bytes; of a number, at most so much: see limits
 type bound struct {
 	name   string // of the field, as in the record
-	key    []byte // the same with its quotes and colon
 	index  int
 	itself bool // JSON reads it in its own way
 	list   bool // a slice; else, with dict, a map; else neither
@@ -60,6 +59,7 @@ type bound struct {
 	afterIndex  int
 	max, total  int // elements
 	each        int
+	listed      bool // it is one of the lists in an object
 }
 
 // bounds are those of all fields of a struct.
@@ -172,6 +172,9 @@ func compile(t reflect.Type) (*bounds, error) {
 }
 
 func compileStruct(t reflect.Type) (*bounds, error) {
+	if t.NumField() > 64 {
+		return nil, fmt.Errorf("%s has more than 64 fields", t) // a decoder has a bit for each
+	}
 	b := &bounds{checks: reflect.PointerTo(t).Implements(reflect.TypeFor[Checker]())}
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -206,7 +209,7 @@ func compileField(f reflect.StructField, name string) (*bound, error) {
 	if f.Anonymous || name == "" {
 		return nil, errors.New("a field of a line has a name in json and is not embedded")
 	}
-	x := &bound{name: name, key: []byte(`"` + name + `":`), most: math.MaxInt64, maxShare: math.MaxFloat64}
+	x := &bound{name: name, most: math.MaxInt64, maxShare: math.MaxFloat64}
 	t := f.Type
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()

@@ -7,10 +7,11 @@ import (
 	"testing"
 )
 
-func numbered(n int) string {
+// numbered are members of an object, all of one value.
+func numbered(n int, value string) string {
 	names := make([]string, n)
 	for i := range names {
-		names[i] = fmt.Sprintf(`"%d":[1,2,3]`, i)
+		names[i] = fmt.Sprintf(`"%d":%s`, i, value)
 	}
 	return strings.Join(names, ",")
 }

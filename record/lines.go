@@ -106,18 +106,8 @@ func lineType(text []byte) (Type, error) {
 // values can be true.
 func (t *LineType) decode(text []byte) (any, error) {
 	line := reflect.New(t.of)
-	if !readPlain(text, t.tags, line.Elem()) {
-		if err := measure(text, t.word, t.tags); err != nil {
-			return nil, err
-		}
-		line = reflect.New(t.of)
-		err := json.Unmarshal(text, line.Interface())
-		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok { // its own words name types of Go
-			return nil, fmt.Errorf("%s: %s cannot hold a %s", t.word, wrong.Field, wrong.Value)
-		}
-		if err != nil {
-			return nil, err
-		}
+	if err := t.fill(text, line); err != nil {
+		return nil, err
 	}
 	if err := t.tags.check(line.Elem()); err != nil {
 		return nil, fmt.Errorf("%s: %w", t.word, err)

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"os"
 	"regexp"
 	"strconv"
@@ -49,7 +50,7 @@ func expanded(edits string) string {
 			case "LONG":
 				return long(n)
 			case "NAMES":
-				return numbered(n)
+				return numbered(n, cmp.Or(m[3], "[1,2,3]"))
 			}
 			return list(n, m[3])
 		})
