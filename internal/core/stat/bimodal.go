@@ -8,9 +8,8 @@ import (
 // Modes tells whether a sample is one heap or two. Low and High have the unit
 // of the values.
 type Modes struct {
-	N             int     // values that entered
-	Dip, Critical float64 // Hartigan's dip, and what it must exceed
-	Bimodal       bool
+	N       int // values that entered
+	Bimodal bool
 
 	// Low and High are the medians of the two heaps, and LowN how many values
 	// the lower has. Zero unless Bimodal.
@@ -34,14 +33,10 @@ const minModes = 10
 // second mode. The price is that a heap of less than about a quarter of the
 // values is not seen; those are stragglers, and show in p90, p99 and max.
 func Bimodal(values []float64) Modes {
-	kept, _ := measured(values)
+	kept := measured(values)
 	slices.Sort(kept)
-	m := Modes{N: len(kept), Dip: dip(spread(kept)), Critical: 1}
-	if m.N < minModes {
-		return m
-	}
-	m.Critical = criticalDip(m.N)
-	if m.Dip <= m.Critical {
+	m := Modes{N: len(kept)}
+	if m.N < minModes || dip(spread(kept)) <= criticalDip(m.N) {
 		return m
 	}
 	cut := split(kept)

@@ -38,8 +38,6 @@ type Comparison struct {
 	// rounds that depend on those before them; 1 where they do not.
 	Widened float64
 
-	Warnings []string
-
 	seen tested // nil where there is no shift
 	at   int    // its place in the table
 }
@@ -139,21 +137,18 @@ type scaled struct {
 // take returns the finite values.
 func (c *Comparison) take(s Sides) (out scaled) {
 	out.logarithms = true
-	keep := func(r Rounds, side string) (kept []float64, run []int) {
+	keep := func(r Rounds) (kept []float64, run []int) {
 		for _, round := range slices.Sorted(maps.Keys(r)) {
 			if v := r[round]; Finite(v) {
 				kept, run = append(kept, v), append(run, s.run(round))
 				out.logarithms = out.logarithms && v > 0
 			}
 		}
-		if left := len(r) - len(kept); left > 0 {
-			c.Warnings = append(c.Warnings, side+": "+leftOut(left, len(r)))
-		}
 		return kept, run
 	}
 	var oldRun, newRun, pairRun []int
-	out.old, oldRun = keep(s.Old, "old")
-	out.new, newRun = keep(s.New, "new")
+	out.old, oldRun = keep(s.Old)
+	out.new, newRun = keep(s.New)
 	scale := func(v float64) float64 { return v }
 	if out.logarithms {
 		scale = math.Log

@@ -24,7 +24,7 @@ type Trend struct {
 // only when every value of one exceeds every value of the other, so of ten
 // rounds only a plain drift is seen.
 func Drift(values []float64) Trend {
-	kept, _ := measured(values)
+	kept := measured(values)
 	half := len(kept) / 2
 	first := slices.Sorted(slices.Values(kept[:half]))
 	second := slices.Sorted(slices.Values(kept[len(kept)-half:]))

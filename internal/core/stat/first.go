@@ -24,7 +24,7 @@ type Start struct {
 // happens to come first cannot be told from a cold start: docs/statistics.md has how
 // often that is.
 func First(values []float64) Start {
-	kept, _ := measured(values)
+	kept := measured(values)
 	s := Start{N: len(kept), Ratio: math.NaN()}
 	if s.N < minModes || slices.Min(kept) <= 0 || Bimodal(kept).Bimodal {
 		return s

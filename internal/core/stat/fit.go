@@ -1,6 +1,7 @@
 package stat
 
 import (
+	"fmt"
 	"math"
 	"slices"
 )
@@ -43,7 +44,7 @@ func line(all []Point, confidence float64) Fit {
 	nan := math.NaN()
 	f := Fit{N: len(points), Slope: nan, SlopeLo: nan, SlopeHi: nan, Intercept: nan, Robust: nan}
 	if left := len(all) - f.N; left > 0 {
-		f.Warnings = append(f.Warnings, leftOut(left, len(all)))
+		f.Warnings = append(f.Warnings, fmt.Sprintf("%d of %d values are not finite numbers and were left out", left, len(all)))
 	}
 	n := float64(f.N)
 	var mx, my, sxx, sxy float64

@@ -13,14 +13,12 @@
 // the same answer for the same values. They know no unit; a result has the
 // unit of what went in, unless it is a ratio or a percentage and says so.
 //
-// A NaN or an infinity is not a measurement. A function whose result carries
-// Warnings leaves such values out and says how many; [Drift] and [Bimodal]
-// leave them out and show in N what remained; every other function refuses the
-// whole input, answering NaN or false.
+// A NaN or an infinity is not a measurement. A function whose result has an N leaves
+// such values out and shows in N what remained; every other function refuses the whole
+// input, answering NaN or false.
 package stat
 
 import (
-	"fmt"
 	"math"
 	"slices"
 )
@@ -52,21 +50,10 @@ func allFinite(values []float64) bool {
 	return !slices.ContainsFunc(values, func(v float64) bool { return !Finite(v) })
 }
 
-// measured returns a copy of the finite values in their order, and how many
-// were left out. It is always a copy: benchmath sorts what it is given, and
-// its U test fills all memory when it meets a NaN.
-func measured(values []float64) (kept []float64, left int) {
-	kept = make([]float64, 0, len(values))
-	for _, v := range values {
-		if Finite(v) {
-			kept = append(kept, v)
-		}
-	}
-	return kept, len(values) - len(kept)
-}
-
-func leftOut(left, of int) string {
-	return fmt.Sprintf("%d of %d values are not finite numbers and were left out", left, of)
+// measured returns a copy of the finite values in their order. It is always a copy:
+// benchmath sorts what it is given, and its U test fills all memory when it meets a NaN.
+func measured(values []float64) []float64 {
+	return slices.DeleteFunc(slices.Clone(values), func(v float64) bool { return !Finite(v) })
 }
 
 // median of sorted values; NaN of none. Halves are added, not sums halved, so

@@ -1,7 +1,6 @@
 package stat
 
 import (
-	"fmt"
 	"math"
 	"slices"
 
@@ -11,27 +10,18 @@ import (
 // Summary is the centre of a sample and how well it is known. Median, Lo and
 // Hi have the unit of the values.
 type Summary struct {
-	N      int // values that entered
-	Median float64
+	N      int     // values that entered
+	Median float64 // NaN where N is 0
 
-	// Lo and Hi bound the median of what was sampled from. When not Known they
-	// are the smallest and the largest value: the widest interval the sample
-	// has. All three are NaN when N is 0.
+	// Lo and Hi bound the median of what was sampled from, at the confidence asked for or
+	// more. Known is false when N is too small for that, see [MinRounds].
 	Lo, Hi float64
-
-	// Confidence is that of Lo and Hi, 0 to 1: at least the one asked for when
-	// Known, else less.
-	Confidence float64
-
-	// Known is false when N is too small for an interval at the confidence
-	// asked for; see [MinRounds].
-	Known bool
-
-	Warnings []string
+	Known  bool
 }
 
 // Summarize estimates the median of what the values were drawn from, with an
-// interval of at least the given confidence (0 to 1, exclusive).
+// interval of at least the given confidence (0 to 1, exclusive). What is no finite
+// number is left out.
 //
 // The interval is made of order statistics and assumes nothing about the
 // distribution but that the values are independent (David and Nagaraja, Order
@@ -41,39 +31,17 @@ type Summary struct {
 // Above 30 values benchmath uses the normal approximation of the binomial, and
 // its stated confidence is then about 0.002 off.
 func Summarize(values []float64, confidence float64) Summary {
-	kept, left := measured(values)
+	kept := measured(values)
 	slices.Sort(kept)
 	s := Summary{N: len(kept), Median: median(kept)}
-	if left > 0 {
-		s.Warnings = append(s.Warnings, leftOut(left, len(values)))
-	}
-	if s.N == 0 {
-		s.Lo, s.Hi = math.NaN(), math.NaN()
-		s.Warnings = append(s.Warnings, "no values")
+	if s.N == 0 || !(confidence > 0 && confidence < 1) {
 		return s
-	}
-	if !(confidence > 0 && confidence < 1) {
-		s.Warnings = append(s.Warnings, fmt.Sprintf("no interval has confidence %v: it must lie between 0 and 1", confidence))
-		return s.unknown(kept)
 	}
 	thresholds := benchmath.DefaultThresholds
 	b := benchmath.AssumeNothing.Summary(benchmath.NewSample(kept, &thresholds), confidence)
-	for _, w := range b.Warnings {
-		s.Warnings = append(s.Warnings, w.Error())
+	if Finite(b.Lo) && Finite(b.Hi) { // ±∞, or one bound and ∞, is its word for too few values
+		s.Lo, s.Hi, s.Known = b.Lo, b.Hi, true
 	}
-	if !Finite(b.Lo) || !Finite(b.Hi) {
-		return s.unknown(kept)
-	}
-	s.Lo, s.Hi, s.Confidence, s.Known = b.Lo, b.Hi, b.Confidence, true
-	return s
-}
-
-// unknown gives s the range of its values for an interval. The range misses
-// the median only when all n values fall on one side of it, so its confidence
-// is 1 − 2·2⁻ⁿ. (benchmath answers ±∞ with confidence 1, or one bound and ∞.)
-func (s Summary) unknown(sorted []float64) Summary {
-	s.Lo, s.Hi = sorted[0], sorted[len(sorted)-1]
-	s.Confidence = 1 - math.Exp2(1-float64(s.N))
 	return s
 }
 
