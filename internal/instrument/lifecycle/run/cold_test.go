@@ -65,46 +65,6 @@ func TestACacheThatCannotBeDroppedEndsTheRunAndIsNoFailureOfATarget(t *testing.T
 	}
 }
 
-// unarmed is a target that tells what is armed, and what is let go only to be cut off.
-type unarmed struct {
-	subject.Target
-	log func(string)
-}
-
-func (u unarmed) Open(ctx context.Context, env subject.Env) (subject.Session, error) {
-	s, err := u.Target.Open(ctx, env)
-	return unarmedSession{s, u.log}, err
-}
-
-type unarmedSession struct {
-	subject.Session
-	log func(string)
-}
-
-func (s unarmedSession) Prepare(ctx context.Context, op subject.Op, lanes []int) (subject.Batch, error) {
-	s.log("arm")
-	b, err := s.Session.Prepare(ctx, op, lanes)
-	return unarmedBatch{b, s.log}, err
-}
-
-func (s unarmedSession) Discard(ctx context.Context, lanes []int) error {
-	s.log("discard")
-	return s.Session.Discard(ctx, lanes)
-}
-
-type unarmedBatch struct {
-	subject.Batch
-	log func(string)
-}
-
-func (b unarmedBatch) Start(ctx context.Context) (int64, []record.Sample, error) {
-	if ctx.Err() != nil {
-		b.log("disarm")
-		return 0, nil, ctx.Err()
-	}
-	return b.Batch.Start(ctx)
-}
-
 func TestWhatWasArmedIsLetGoWhereNothingIsReleasedAfterTheDrop(t *testing.T) {
 	for name, c := range map[string]struct {
 		drop        func(stop func()) error
@@ -116,7 +76,11 @@ func TestWhatWasArmedIsLetGoWhereNothingIsReleasedAfterTheDrop(t *testing.T) {
 	} {
 		log, targets := logging("a", "b")
 		for i := range targets {
-			targets[i] = unarmed{targets[i], log.log}
+			targets[i] = &watched{Target: targets[i],
+				arming:     func(subject.Op, []int) error { log.log("arm"); return nil },
+				disarming:  func() { log.log("disarm") },
+				discarding: func(context.Context) error { log.log("discard"); return nil },
+			}
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		o := options(planned(func(p *lifecycle.Options) { p.Cache, p.Lanes = terms.Cold, []int{3} }), targets)

@@ -267,6 +267,9 @@ func TestTheRecordSaysHowToDoTheRunAgain(t *testing.T) {
 	if err := json.Unmarshal(rec.Header.Plan, &stored); err != nil || !reflect.DeepEqual(stored, p) || !reflect.DeepEqual(l.Plan, p) {
 		t.Errorf("%v: %+v, want %+v", err, stored, p)
 	}
+	if _, chosen := weigh(t, planned(func(p *lifecycle.Options) { p.Seed = 0 }), pair(constant(1), constant(1))...); chosen.Plan.Seed == 0 || chosen.Plan.Seed >= 1<<53 {
+		t.Errorf("of a seed that was not given %d is recorded", chosen.Plan.Seed)
+	}
 	if rec.Header.RunID != "test" || rec.Header.Experiment != "lifecycle" || len(rec.Targets) != 2 {
 		t.Errorf("header %+v", rec.Header)
 	}

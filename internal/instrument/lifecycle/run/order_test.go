@@ -2,8 +2,6 @@ package run_test
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 	"testing"
 
 	"github.com/tare-bench/tare/internal/instrument/lifecycle"
@@ -38,56 +36,5 @@ func TestAVisitIsAWholeLifeAndIsRecordedAsItWasDone(t *testing.T) {
 				t.Fatalf("batch %d is %+v, want %s", i, b, op)
 			}
 		}
-	}
-}
-
-func TestASeedThatWasNotGivenIsRecorded(t *testing.T) {
-	_, targets := logging("a", "b")
-	_, l := weigh(t, planned(func(p *lifecycle.Options) { p.Seed = 0 }), targets...)
-	if l.Plan.Seed == 0 || l.Plan.Seed >= 1<<53 {
-		t.Errorf("the record's seed is %d", l.Plan.Seed)
-	}
-}
-
-func TestOpsAreDoneAsFarAsTheyAreNeededAndShownAsFarAsTheyAreAskedFor(t *testing.T) {
-	tests := []struct {
-		name   string
-		ops    []subject.Op
-		absent []subject.Op
-		want   []string
-	}{
-		{"stop needs create and start", []subject.Op{subject.Stop}, nil, []string{"create", "start", "stop"}},
-		{"rm needs all before it", []subject.Op{subject.Remove}, nil, []string{"create", "start", "stop", "rm"}},
-		{"run needs nothing else", []subject.Op{subject.Run}, nil, []string{"run"}},
-		{"create and run are two containers", []subject.Op{subject.Run, subject.Create}, nil, []string{"create", "run"}},
-		{"what the target has not is left out", []subject.Op{subject.Stop}, []subject.Op{subject.Create, subject.Remove}, []string{"start", "stop"}},
-		{"a target that has nothing of it does nothing", []subject.Op{subject.Create}, []subject.Op{subject.Create, subject.Remove}, nil},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			log, targets := logging("a", "other")
-			targets[0].(*fake.Target).Absent = tt.absent
-			_, l := weigh(t, planned(func(p *lifecycle.Options) { p.Ops, p.Rounds, p.Warmup = tt.ops, 8, 0 }), targets...)
-			var done []string
-			for _, e := range *log {
-				if name, rest, _ := strings.Cut(e, " "); name == "a" {
-					op, _, _ := strings.Cut(rest, " ")
-					done = append(done, op)
-				}
-			}
-			if want := slices.Repeat(tt.want, 8); !slices.Equal(done, want) {
-				t.Errorf("a did %v, want six times %v", done, tt.want)
-			}
-			var rows []subject.Op
-			for _, r := range l.Tables[0].Rows {
-				rows = append(rows, r.Op)
-			}
-			if !slices.Equal(rows, tt.ops) {
-				t.Errorf("the table has %v, want %v", rows, tt.ops)
-			}
-			if l.Failed > 0 || len(l.Found) > 0 {
-				t.Errorf("%d failed; findings %+v", l.Failed, l.Found)
-			}
-		})
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/lifecycle"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/fake"
-	"github.com/tare-bench/tare/record"
 )
 
 // mixed is a target with pods, and one without.
@@ -30,38 +29,58 @@ func (e events) did(name string) []string {
 	return out
 }
 
-func TestPodsAreVisitedAsFarAsTheyAreNeededAndPlainTargetsNeverSeeThem(t *testing.T) {
-	tests := []struct {
-		name  string
-		ops   string
-		pods  string
-		plain string
-		rows  string // of both; "" is what was asked for
-	}{
-		{"pods alone have no container", "runp stopp rmp", "runp stopp rmp", "", ""},
-		{"runp needs nothing else", "runp", "runp", "", ""},
-		{"stopp needs a pod", "stopp", "runp stopp", "", ""},
-		{"rmp needs a stopped pod", "rmp", "runp stopp rmp", "", ""},
-		{"a container needs a pod", "create", "runp create", "create", ""},
-		{"containers go as far as the last one asked for", "start stop", "runp create start stop", "create start stop", ""},
-		{"a pod is stopped empty", "start stopp", "runp create start stop rm stopp", "create start", ""},
-		{"and so is one that is removed", "create rmp", "runp create start stop rm stopp rmp", "create", ""},
-		{"run makes a pod of its own", "run", "run", "run", ""},
-		{"run is no reason for a container in the other pod", "runp run stopp", "runp stopp run", "run", ""},
-		{"run, stop and rm are two pods", "stop rm run", "runp create start stop rm run", "create start stop rm run", ""},
-		{"everything", "runp create start stop rm stopp rmp run", "runp create start stop rm stopp rmp run", "create start stop rm run", ""},
+func operations(words string) (ops []subject.Op) {
+	for op := range strings.FieldsSeq(words) {
+		ops = append(ops, subject.Op(op))
 	}
-	for _, tt := range tests {
+	return ops
+}
+
+func TestOpsAreDoneAsFarAsTheyAreNeededAndShownAsFarAsTheyAreAskedFor(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		ops    string
+		pods   bool   // whether the first of two targets has them
+		absent string // what the first has not
+		first  string // what it does
+		plain  string // what the other does, which has all but pods
+	}{
+		{"stop needs create and start", "stop", false, "", "create start stop", "create start stop"},
+		{"rm needs all before it", "rm", false, "", "create start stop rm", "create start stop rm"},
+		{"run needs nothing else", "run", false, "", "run", "run"},
+		{"create and run are two containers", "run create", false, "", "create run", "create run"},
+		{"what the target has not is left out", "stop", false, "create rm", "start stop", "create start stop"},
+		{"a target that has nothing of it does nothing", "create", false, "create rm", "", "create"},
+		{"run is left out where there is none", "run", true, "run", "", "run"},
+
+		{"a life begins with run where nothing is made before", "run", false, "create start stop", "run", "run"},
+		{"and what is removed then was run", "rm", false, "create start stop", "run rm", "create start stop rm"},
+		{"once", "rm run", false, "create start stop", "run rm", "create start stop rm run"},
+		{"it has none of the others", "create start stop", false, "create start stop", "", "create start stop"},
+
+		{"pods alone have no container", "runp stopp rmp", true, "", "runp stopp rmp", ""},
+		{"runp needs nothing else", "runp", true, "", "runp", ""},
+		{"stopp needs a pod", "stopp", true, "", "runp stopp", ""},
+		{"rmp needs a stopped pod", "rmp", true, "", "runp stopp rmp", ""},
+		{"a container needs a pod", "create", true, "", "runp create", "create"},
+		{"containers go as far as the last one asked for", "start stop", true, "", "runp create start stop", "create start stop"},
+		{"a pod is stopped empty", "start stopp", true, "", "runp create start stop rm stopp", "create start"},
+		{"and so is one that is removed", "create rmp", true, "", "runp create start stop rm stopp rmp", "create"},
+		{"run makes a pod of its own", "run", true, "", "run", "run"},
+		{"run is no reason for a container in the other pod", "runp run stopp", true, "", "runp stopp run", "run"},
+		{"run, stop and rm are two pods", "stop rm run", true, "", "runp create start stop rm run", "create start stop rm run"},
+		{"everything", "runp create start stop rm stopp rmp run", true, "", "runp create start stop rm stopp rmp run", "create start stop rm run"},
+	} {
 		for _, lanes := range []int{1, 20} {
 			t.Run(tt.name, func(t *testing.T) {
-				var ops []subject.Op
-				for op := range strings.FieldsSeq(tt.ops) {
-					ops = append(ops, subject.Op(op))
-				}
-				log, targets := mixed()
+				log, targets := logging("first", "plain")
+				first := targets[0].(*fake.Target)
+				first.Pods, first.Absent = tt.pods, operations(tt.absent)
 				const rounds = 8
-				rec, l := weigh(t, planned(func(p *lifecycle.Options) { p.Ops, p.Rounds, p.Warmup, p.Lanes = ops, rounds, 0, []int{lanes} }), targets...)
-				for name, want := range map[string]string{"pods": tt.pods, "plain": tt.plain} {
+				rec, l := weigh(t, planned(func(p *lifecycle.Options) {
+					p.Ops, p.Rounds, p.Warmup, p.Lanes = operations(tt.ops), rounds, 0, []int{lanes}
+				}), targets...)
+				for name, want := range map[string]string{"first": tt.first, "plain": tt.plain} {
 					want := slices.Repeat(strings.Fields(want), rounds)
 					if got := log.did(name); !slices.Equal(got, want) {
 						t.Errorf("%s did %v, want %v", name, got, want)
@@ -76,8 +95,8 @@ func TestPodsAreVisitedAsFarAsTheyAreNeededAndPlainTargetsNeverSeeThem(t *testin
 						t.Errorf("of %s %v is recorded, want %v", name, recorded, want)
 					}
 				}
-				if got := rowsOf(l); !slices.Equal(got, ops) {
-					t.Errorf("the table has %v, want %v", got, ops)
+				if got := rowsOf(l); !slices.Equal(got, operations(tt.ops)) {
+					t.Errorf("the table has %v", got)
 				}
 				if l.Failed > 0 || len(l.Found) > 0 {
 					t.Errorf("%d failed; findings %+v", l.Failed, l.Found)
@@ -117,15 +136,6 @@ func TestWhatIsTimedOfAPodIsItsOwnTime(t *testing.T) {
 	}
 }
 
-func TestRunIsLeftOutWhereThereIsNone(t *testing.T) {
-	log, targets := mixed()
-	targets[0].(*fake.Target).Absent = []subject.Op{subject.Run}
-	_, l := weigh(t, planned(func(p *lifecycle.Options) { p.Ops, p.Warmup, p.Rounds = []subject.Op{subject.Run}, 0, 2 }), targets...)
-	if log.did("pods") != nil || len(log.did("plain")) != 2 || l.Failed != 0 {
-		t.Errorf("%q, %d failed", *log, l.Failed)
-	}
-}
-
 func TestALaneWhoseContainerFailsLosesItsPod(t *testing.T) {
 	log, targets := mixed()
 	pods := targets[0].(*fake.Target)
@@ -142,60 +152,35 @@ func TestALaneWhoseContainerFailsLosesItsPod(t *testing.T) {
 	if log.count("pods run x4") != 11 {
 		t.Errorf("what is left of a pod keeps run from beginning: %q", *log)
 	}
-	var kinds []string
-	for _, f := range l.Found {
-		kinds = append(kinds, f.Code)
-	}
-	if !slices.Contains(kinds, "failed-operations") || slices.Contains(kinds, "target-given-up") {
+	if kinds := codes(l.Found); !slices.Contains(kinds, "failed-operations") || slices.Contains(kinds, "target-given-up") {
 		t.Errorf("found %v", kinds)
 	}
 }
 
 func TestTheFakeRefusesWhatNoPodDoes(t *testing.T) {
-	tests := []struct {
-		name string
-		ops  []subject.Op
-	}{
-		{"a container without a pod", []subject.Op{subject.Create}},
-		{"a pod in a pod", []subject.Op{subject.RunPod, subject.RunPod}},
-		{"to stop a pod that has a container", []subject.Op{subject.RunPod, subject.Create, subject.StopPod}},
-		{"to remove a pod that runs", []subject.Op{subject.RunPod, subject.RemovePod}},
-		{"to run in a pod that is there", []subject.Op{subject.RunPod, subject.Run}},
-		{"to create in a stopped pod", []subject.Op{subject.RunPod, subject.StopPod, subject.Create}},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			f := &fake.Target{Name: "a", Pods: true, Script: constant(1)}
-			s, err := f.Open(t.Context(), subject.Env{Lanes: 1})
+	for name, ops := range map[string]string{
+		"a container without a pod":          "create",
+		"a pod in a pod":                     "runp runp",
+		"to stop a pod that has a container": "runp create stopp",
+		"to remove a pod that runs":          "runp rmp",
+		"to run in a pod that is there":      "runp run",
+		"to create in a stopped pod":         "runp stopp create",
+	} {
+		f := &fake.Target{Name: "a", Pods: true, Script: constant(1)}
+		s, err := f.Open(t.Context(), subject.Env{Lanes: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := operations(ops)
+		for i, op := range all {
+			b, err := s.Prepare(t.Context(), op, []int{0})
 			if err != nil {
 				t.Fatal(err)
 			}
-			for i, op := range tt.ops {
-				b, err := s.Prepare(t.Context(), op, []int{0})
-				if err != nil {
-					t.Fatal(err)
-				}
-				var samples []record.Sample
-				_, samples, err = b.Start(t.Context())
-				if last := i == len(tt.ops)-1; last != (err != nil) || !last && len(samples) != 1 {
-					t.Errorf("%s: %v", op, err)
-				}
+			_, samples, err := b.Start(t.Context())
+			if last := i == len(all)-1; last != (err != nil) || !last && len(samples) != 1 {
+				t.Errorf("%s, %s: %v", name, op, err)
 			}
-		})
-	}
-}
-
-func TestALifeBeginsWithRunWhereNothingIsMadeBefore(t *testing.T) {
-	for asked, want := range map[string]string{"run": "run", "rm": "run rm", "rm run": "run rm", "create start stop": ""} {
-		log, targets := logging("cluster", "plain")
-		targets[0].(*fake.Target).Absent = []subject.Op{subject.Create, subject.Start, subject.Stop}
-		var ops []subject.Op
-		for op := range strings.FieldsSeq(asked) {
-			ops = append(ops, subject.Op(op))
-		}
-		weigh(t, planned(func(p *lifecycle.Options) { p.Ops, p.Rounds, p.Warmup = ops, 1, 0 }), targets...)
-		if got := strings.Join(log.did("cluster"), " "); got != want {
-			t.Errorf("of %s it did %q, want %q", asked, got, want)
 		}
 	}
 }

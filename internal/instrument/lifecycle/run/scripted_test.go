@@ -207,6 +207,7 @@ type watched struct {
 	subject.Target
 	opening    func() error
 	arming     func(op subject.Op, lanes []int) error
+	disarming  func() // what is let go only to be cut off
 	discarding func(ctx context.Context) error
 	closing    func() error
 }
@@ -232,7 +233,24 @@ func (s *watchedSession) Prepare(ctx context.Context, op subject.Op, lanes []int
 			return nil, err
 		}
 	}
-	return s.Session.Prepare(ctx, op, lanes)
+	b, err := s.Session.Prepare(ctx, op, lanes)
+	if s.w.disarming != nil {
+		b = watchedBatch{b, s.w}
+	}
+	return b, err
+}
+
+type watchedBatch struct {
+	subject.Batch
+	w *watched
+}
+
+func (b watchedBatch) Start(ctx context.Context) (int64, []record.Sample, error) {
+	if ctx.Err() != nil {
+		b.w.disarming()
+		return 0, nil, ctx.Err()
+	}
+	return b.Batch.Start(ctx)
 }
 
 func (s *watchedSession) Discard(ctx context.Context, lanes []int) error {
