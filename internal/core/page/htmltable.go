@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/stat"
 	"github.com/tare-bench/tare/internal/term"
 )
@@ -131,7 +130,7 @@ func leading(text string) string {
 		return ""
 	}
 	unit, _, _ := strings.Cut(rest, " ")
-	for _, s := range slices.Concat(scales(figure.Nanoseconds), scales(figure.Bytes)) {
+	for _, s := range slices.Concat(times, sizes) {
 		if s.name == unit {
 			v *= s.per
 		}

@@ -69,19 +69,25 @@ func At(panel, group, series string) Datum {
 	return Datum{Panel: panel, Group: group, Series: series, X: nan, X2: nan, Y: nan, Lo: nan, Hi: nan}
 }
 
-// scale is a unit in which the values of an axis read best.
+// scale is a unit in which values read best.
 type scale struct {
-	per  float64 // of the axis's unit
+	per  float64 // of their own unit
 	name string
 }
 
-// scales are a unit's, from the smallest on.
+// Times and sizes have units from the smallest on.
+var (
+	times = []scale{{1, "ns"}, {1e3, "µs"}, {1e6, "ms"}, {1e9, "s"}}
+	sizes = []scale{{1, "B"}, {1 << 10, "KiB"}, {1 << 20, "MiB"}, {1 << 30, "GiB"}}
+)
+
+// scales are those of an axis.
 func scales(unit figure.Unit) []scale {
 	switch unit {
 	case figure.Nanoseconds:
-		return []scale{{1, "ns"}, {1e3, "µs"}, {1e6, "ms"}, {1e9, "s"}}
+		return times
 	case figure.Bytes:
-		return []scale{{1, "B"}, {1 << 10, "KiB"}, {1 << 20, "MiB"}, {1 << 30, "GiB"}}
+		return sizes
 	case figure.CPUs:
 		return []scale{{1e-3, "milli-CPUs"}, {1, "CPUs"}}
 	case figure.BytesPerSec:

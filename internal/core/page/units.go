@@ -29,15 +29,17 @@ func Duration(ns float64) string {
 	case ns < 0:
 		return "-" + Duration(-ns)
 	}
-	for _, unit := range []struct {
-		name string
-		ns   float64
-	}{{"ns", 1}, {"µs", 1e3}, {"ms", 1e6}} {
-		if v := ns / unit.ns; v < 999.5 { // above, three digits round up to the next unit
-			return Digits(v) + " " + unit.name
-		}
+	return fitted(ns, times)
+}
+
+// fitted writes an amount in the first unit in which it has no more than three digits
+// before the point; from 999.5 on they would round up to the next.
+func fitted(v float64, units []scale) string {
+	i := 0
+	for i < len(units)-1 && !(v/units[i].per < 999.5) {
+		i++
 	}
-	return Digits(ns/1e9) + " s"
+	return Digits(v/units[i].per) + " " + units[i].name
 }
 
 // Digits writes three significant ones, and all of those before the point.
@@ -52,17 +54,7 @@ func Digits(v float64) string {
 }
 
 // Size is a number of bytes in the unit that reads best.
-func Size(n float64) string {
-	for _, unit := range []struct {
-		name  string
-		bytes float64
-	}{{"B", 1}, {"KiB", 1 << 10}, {"MiB", 1 << 20}} {
-		if v := n / unit.bytes; v < 999.5 {
-			return Digits(v) + " " + unit.name
-		}
-	}
-	return Digits(n/(1<<30)) + " GiB"
-}
+func Size(n float64) string { return fitted(n, sizes) }
 
 // Tenths writes a figure with a tenth below 100 and without above it, so that
 // figures of one table line up; nothing is minus zero.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -52,103 +53,58 @@ func (p *Waterfall) text(w io.Writer, o Options) error {
 	if width <= 0 {
 		width = usualWidth
 	}
-	left, rest, figures := p.names(), p.remarks(), p.figures()
-	names := 0
-	for _, name := range left {
-		names = max(names, term.Width(name))
+	longest := max(36*width/100, narrowName)
+	t := Table{Indent: indent, Columns: []Column{{}, {}, {Right: true}, {Right: true}, {Right: true}}, Rows: [][]Cell{Texts("", "", "at", "took", "CPU")}}
+	for i := range p.Bars {
+		t.Row(p.Bars[i].row(longest)...)
 	}
-	names = min(names, max(36*width/100, narrowName))
-	cells := width - indent - names
-	for _, column := range append(figures, rest) {
-		if widest := widestOf(column); widest > 0 {
-			cells -= gap + widest
+	if !slices.ContainsFunc(p.Bars, func(b Bar) bool { return b.CPU >= 0 && !b.Point }) {
+		t.Columns = t.Columns[:4]
+		for r := range t.Rows {
+			t.Rows[r] = t.Rows[r][:4]
 		}
 	}
-	cells = max(cells-gap, narrowestBar)
-
-	t := Table{Indent: indent, Columns: []Column{{}, {}}}
-	for range figures {
-		t.Columns = append(t.Columns, Column{Right: true})
+	remarks := 0
+	for i := range p.Bars {
+		c := p.Bars[i].remark()
+		t.Rows[i+1] = append(t.Rows[i+1], c)
+		remarks = max(remarks, gap*min(len(c.Head), 1)+term.Width(c.Head))
 	}
-	for i := range len(left) {
-		row := []Cell{{Head: Cut(left[i], names)}, {Head: p.scale(cells), Style: term.Dim}}
-		if i > 0 {
-			b := &p.Bars[i-1]
-			row[1] = Cell{Head: p.draw(b, cells), Style: b.Style}
-			if b.Wait {
-				row[0].Style = term.Dim
-			}
-		}
-		for _, column := range figures {
-			row = append(row, Words(column[i]))
-		}
-		remark := Words(rest[i])
-		if i > 0 && p.Bars[i-1].Exit != 0 {
-			remark.Style = term.Red
-		}
-		t.Row(append(row, remark)...)
+	cells := max(width-indent-t.width(false)-remarks, narrowestBar) // what the other columns leave
+	t.Rows[0][1] = Cell{Head: p.scale(cells), Style: term.Dim}
+	for i := range p.Bars {
+		b := &p.Bars[i]
+		t.Rows[i+1][1] = Cell{Head: p.draw(b, cells), Style: b.Style}
 	}
 	return t.Write(w, Options{Colour: o.Colour})
 }
 
-// names are the first column, below an empty heading.
-func (p *Waterfall) names() []string {
-	out := []string{""}
-	for i := range p.Bars {
-		b := &p.Bars[i]
-		name := term.Clean(Known(b.Name))
-		if b.Point {
-			name = "◆ " + name
-		}
-		out = append(out, strings.Repeat("  ", b.Depth)+name)
+// row is a bar's, but for the bar itself and the remark behind it.
+func (b *Bar) row(longest int) []Cell {
+	name := Cell{Head: term.Clean(Known(b.Name))}
+	if b.Wait {
+		name.Style = term.Dim
 	}
-	return out
+	took, cpu := Duration(float64(b.To-b.From)), None
+	switch {
+	case b.Point:
+		name.Head, took, cpu = "◆ "+name.Head, "", ""
+	case b.CPU >= 0:
+		cpu = Duration(float64(b.CPU))
+	}
+	name.Head = Cut(strings.Repeat("  ", b.Depth)+name.Head, longest)
+	return []Cell{name, {}, Words(Duration(float64(b.From))), Words(took), Words(cpu)}
 }
 
-// figures are the columns of numbers with their headings.
-func (p *Waterfall) figures() [][]string {
-	at, took, cpu, some := []string{"at"}, []string{"took"}, []string{"CPU"}, false
-	for i := range p.Bars {
-		b := &p.Bars[i]
-		at = append(at, Duration(float64(b.From)))
-		if b.Point {
-			took, cpu = append(took, ""), append(cpu, "")
-			continue
-		}
-		took = append(took, Duration(float64(b.To-b.From)))
-		if b.CPU < 0 {
-			cpu = append(cpu, None)
-			continue
-		}
-		cpu, some = append(cpu, Duration(float64(b.CPU))), true
+// remark is what stands behind a row.
+func (b *Bar) remark() (c Cell) {
+	if b.Open {
+		c.Head = "→"
 	}
-	if !some {
-		return [][]string{at, took}
+	if b.Exit != 0 {
+		c.Head, c.Style = strings.TrimSpace(fmt.Sprintf("%s exit %d", c.Head, b.Exit)), term.Red
 	}
-	return [][]string{at, took, cpu}
-}
-
-func (p *Waterfall) remarks() []string {
-	out := []string{""}
-	for i := range p.Bars {
-		b := &p.Bars[i]
-		var parts []string
-		if b.Open {
-			parts = append(parts, "→")
-		}
-		if b.Exit != 0 {
-			parts = append(parts, fmt.Sprintf("exit %d", b.Exit))
-		}
-		out = append(out, strings.Join(parts, " "))
-	}
-	return out
-}
-
-func widestOf(column []string) (n int) {
-	for _, text := range column {
-		n = max(n, term.Width(text))
-	}
-	return n
+	return c
 }
 
 // lefts are the blocks that are filled from the left by so many eighths.
@@ -194,19 +150,16 @@ func (p *Waterfall) draw(b *Bar, cells int) string {
 // is.
 func (p *Waterfall) scale(cells int) string {
 	step := niceStep(float64(p.Length) * tickWidth / float64(cells))
-	unit, name := 1.0, "ns"
-	for _, u := range []struct {
-		ns   float64
-		name string
-	}{{1e3, "µs"}, {1e6, "ms"}, {1e9, "s"}} {
-		if float64(p.Length) >= 1.5*u.ns {
-			unit, name = u.ns, u.name
+	unit := times[0]
+	for _, u := range times[1:] {
+		if float64(p.Length) >= 1.5*u.per {
+			unit = u
 		}
 	}
 	line := ""
 	for i := 0; ; i++ {
 		at := int(math.Round(float64(i) * step / float64(p.Length) * float64(cells)))
-		text := "╷" + strconv.FormatFloat(float64(i)*step/unit, 'g', 6, 64) + " " + name
+		text := "╷" + strconv.FormatFloat(float64(i)*step/unit.per, 'g', 6, 64) + " " + unit.name
 		if i == 0 {
 			text = "╷0"
 		}
