@@ -1,12 +1,12 @@
 package lifecycle
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/record"
@@ -15,88 +15,64 @@ import (
 // isulad is the table of the iSulad performance report (2020), to stand beside
 // its own and those made after it: trimmed means in milliseconds, and their
 // differences in percent. It decides nothing.
+//
+// It has the percentages of the subject against each other target, as the report has
+// them; without a subject those of each other target against the baseline.
 func isulad(j *Judgement, t *Table, subject string) *page.Section {
-	s := &page.Section{
-		Title: fmt.Sprintf("%s: mean without the largest and the smallest of %s (iSulad report, 2020)", page.Lanes(t.Lanes), page.Amount(t.Rounds, "round")),
-		Style: term.Bold,
-		Notes: fewerRounds(t),
-	}
-	pivotName := subject
-	if pivotName == "" {
-		pivotName = j.Baseline
-	}
-	pivot := slices.IndexFunc(j.Targets, func(t record.Target) bool { return t.Name == pivotName })
-	s.Table = isuladTable(j, t, pivot, subject != "")
-	return s
-}
-
-// isuladTable has the percentages of the pivot against each other target if it is
-// the subject, as in the report; else those of each other target against the pivot.
-func isuladTable(j *Judgement, t *Table, pivot int, subject bool) *page.Table {
-	verdicts := verdictsAgainst(j, t, pivot)
+	against := cmp.Or(subject, j.Baseline)
+	pivot := slices.IndexFunc(j.Targets, func(t record.Target) bool { return t.Name == against })
+	t = j.comparedWith(t, against)
 	table := page.Names("operation (ms)")
-	for i := range j.Targets {
-		column := page.Column{Title: page.Heading(j.Targets[i].Name) + " (avg)", Right: true, Group: i + 1}
-		if i == pivot {
-			column.Group = 0
+	for _, row := range t.Rows {
+		name := string(row.Op)
+		if t.Lanes > 1 {
+			name = fmt.Sprintf("%d * %s", t.Lanes, row.Op)
 		}
-		table.Columns = append(table.Columns, column)
+		table.Row(page.Words(name))
+	}
+	for i := range j.Targets {
+		table.Add(page.Heading(j.Targets[i].Name)+" (avg)", page.Each(t.Rows, func(r *Row) page.Cell { return page.Value(&r.Cells[i].Trimmed, milliseconds) }))
+		if i == pivot { // it stands in every part
+			table.Columns[i+1].Group = 0
+		}
 	}
 	for i := range j.Targets {
 		if i == pivot || pivot < 0 {
 			continue
 		}
-		title := page.Heading(j.Targets[i].Name) + " VS " + page.Heading(j.Targets[pivot].Name)
-		if subject {
+		title := page.Heading(j.Targets[i].Name) + " VS " + page.Heading(against)
+		if subject != "" {
 			title = "VS " + page.Heading(j.Targets[i].Name)
 		}
-		table.Columns = append(table.Columns, page.Column{Title: title, Right: true, Group: i + 1})
-	}
-	for r, row := range t.Rows {
-		name := string(row.Op)
-		if t.Lanes > 1 {
-			name = fmt.Sprintf("%d * %s", t.Lanes, row.Op)
-		}
-		cells := []page.Cell{page.Words(name)}
-		for i := range row.Cells {
-			cells = append(cells, page.Value(&row.Cells[i].Trimmed, milliseconds))
-		}
-		for i := range row.Cells {
-			if i == pivot || pivot < 0 {
-				continue
-			}
-			from, to := &row.Cells[pivot].Trimmed, &row.Cells[i].Trimmed
-			if subject {
+		table.Add(title, page.Each(t.Rows, func(r *Row) page.Cell {
+			from, to := &r.Cells[pivot].Trimmed, &r.Cells[i].Trimmed
+			if subject != "" {
 				from, to = to, from
 			}
-			cells = append(cells, page.Versus(from, to, verdicts[[2]int{r, i}]))
-		}
-		table.Row(cells...)
+			return page.Versus(from, to, r.Cells[i].Time.Versus)
+		}))
+		table.Columns[len(table.Columns)-1].Group = table.Columns[i+1].Group // beside the target's own
 	}
-	return table
+	return &page.Section{
+		Title: fmt.Sprintf("%s: mean without the largest and the smallest of %s (iSulad report, 2020)", page.Lanes(t.Lanes), page.Amount(t.Rounds, "round")),
+		Style: term.Bold, Table: table, Notes: fewerRounds(t),
+	}
 }
 
-// verdictsAgainst says by row and target whether a difference from the pivot was
-// shown: the means of such a table show none by themselves.
-func verdictsAgainst(j *Judgement, t *Table, pivot int) map[[2]int]*figure.Versus {
-	out := map[[2]int]*figure.Versus{}
-	if pivot < 0 {
-		return out
-	}
-	copied := Table{Rows: make([]Row, len(t.Rows))}
-	for r, row := range t.Rows {
-		copied.Rows[r] = Row{Op: row.Op, Cells: slices.Clone(row.Cells)}
-		for i := range copied.Rows[r].Cells {
-			copied.Rows[r].Cells[i].Time.Versus = nil
+// comparedWith is the table with each figure compared with that of one target, which says
+// whether a difference was shown: the means of such a table show none by themselves.
+func (j *Judgement) comparedWith(t *Table, with string) *Table {
+	out := *t
+	out.Rows = slices.Clone(t.Rows)
+	for r := range out.Rows {
+		cells := slices.Clone(out.Rows[r].Cells)
+		for i := range cells {
+			cells[i].Time.Versus = nil
 		}
+		out.Rows[r].Cells = cells
 	}
-	j.compare(&copied, j.Targets[pivot].Name)
-	for r, row := range copied.Rows {
-		for i := range row.Cells {
-			out[[2]int{r, i}] = row.Cells[i].Time.Versus
-		}
-	}
-	return out
+	j.compare(&out, with)
+	return &out
 }
 
 // milliseconds are whole ones as in the report, with decimals where a whole

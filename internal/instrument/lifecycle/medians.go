@@ -82,21 +82,29 @@ var moments = []string{string(record.StampScheduled), string(record.StampNodeSan
 
 const firstInstruction = "first instruction"
 
-// on is the time to a moment on every target.
+// on is the time to a moment on every target. That of the first instruction is shown of
+// operations that lead to it; a guest's own clock says nothing about the host's, so there
+// it is the first output that the host saw.
 func on(j *Judgement, row *Row, name string) []page.Cell {
-	if name == firstInstruction {
-		return first(j, row)
-	}
 	out := make([]page.Cell, len(row.Cells))
 	for i := range row.Cells {
 		out[i] = page.Words(page.None)
-		done, ready := j.Targets[i].Operations[string(row.Op)].Done, name == string(record.StampReady)
-		if ready && row.Cells[i].Ready.Asked == 0 || !ready && done != record.StampReady && done != record.StampGone {
-			continue
+		t, stamp, sign, shown := &j.Targets[i], name, "", false
+		switch done := t.Operations[string(row.Op)].Done; name {
+		case firstInstruction:
+			stamp, shown = string(record.StampFirst), row.Op == setting.Start || row.Op == setting.Run
+			if t.Clock == guestClock {
+				stamp, sign = string(record.StampSeen), "≤ "
+			}
+		case string(record.StampReady):
+			shown = row.Cells[i].Ready.Asked > 0
+		default:
+			shown = done == record.StampReady || done == record.StampGone
 		}
 		for _, m := range row.Cells[i].Moments {
-			if m.Labels.Get("stamp") == name {
+			if shown && m.Labels.Get("stamp") == stamp {
 				out[i] = page.Median(&m)
+				out[i].Head = sign + out[i].Head
 			}
 		}
 	}
@@ -114,30 +122,6 @@ func baselineFirst(n, baseline int) []int {
 		}
 	}
 	return order
-}
-
-// first is the time to the workload's first instruction on every
-// target, for the operations that lead to it. A guest's own clock says nothing
-// about the host's, so there it is the first output that the host saw.
-func first(j *Judgement, row *Row) []page.Cell {
-	out := make([]page.Cell, len(row.Cells))
-	for i := range row.Cells {
-		out[i] = page.Words(page.None)
-		if row.Op != setting.Start && row.Op != setting.Run {
-			continue
-		}
-		stamp, mark := record.StampFirst, ""
-		if j.Targets[i].Clock == guestClock {
-			stamp, mark = record.StampSeen, "≤ "
-		}
-		for _, m := range row.Cells[i].Moments {
-			if m.Labels.Get("stamp") == string(stamp) {
-				out[i] = page.Median(&m)
-				out[i].Head = mark + out[i].Head
-			}
-		}
-	}
-	return out
 }
 
 // guestClock is record.Target.Clock of a workload that has a clock of its own.
@@ -166,7 +150,7 @@ func mediansNotes(j *Judgement, t *Table) []string {
 	for _, row := range t.Rows {
 		for i, c := range row.Cells {
 			unknown = unknown || c.Time.Estimate.Known() && !c.Time.Estimate.Bounded
-			guest = guest || j.Targets[i].Clock == guestClock && first(j, &row)[i].Head != page.None
+			guest = guest || j.Targets[i].Clock == guestClock && on(j, &row, firstInstruction)[i].Head != page.None
 			if c.Lost > 0 {
 				notes = append(notes, fmt.Sprintf("%s %s: %s not released, because an earlier operation of theirs failed", page.Heading(c.Target), row.Op, page.Lanes(c.Lost)))
 			}
