@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tare-bench/tare/internal/instrument/all"
 )
 
 func TestThePageOfFiguresNamesEveryQuantityAndLabel(t *testing.T) {
@@ -15,10 +14,7 @@ func TestThePageOfFiguresNamesEveryQuantityAndLabel(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range names(t) {
-		j, err := all.Instruments.Judge(load(t, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		j := judged(t, load(t, name))
 		missing := map[string]bool{}
 		for _, f := range j.Figures() {
 			_, section, found := strings.Cut(string(text), "\n## "+f.Experiment+"\n")

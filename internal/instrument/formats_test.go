@@ -26,7 +26,6 @@ import (
 	"github.com/tare-bench/tare/internal/core/export"
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/page"
-	"github.com/tare-bench/tare/internal/instrument"
 	"github.com/tare-bench/tare/internal/instrument/all"
 	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/record"
@@ -38,10 +37,7 @@ import (
 // valued are the figures of a record that have a value.
 func valued(t *testing.T, rec *record.Record) (out []figure.Figure) {
 	t.Helper()
-	j, err := all.Instruments.Judge(rec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	j := judged(t, rec)
 	for _, f := range j.Figures() {
 		if f.Estimate.Known() && !math.IsNaN(f.Value) && !math.IsInf(f.Value, 0) {
 			out = append(out, f)
@@ -269,10 +265,7 @@ func TestJUnitFailsWhereTheExitStatusDoes(t *testing.T) {
 				broken++
 			}
 		}
-		j, err := all.Instruments.Judge(rec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		j := judged(t, rec)
 		failed, _, found := j.Result()
 		bad := failed > 0 || slices.ContainsFunc(found, func(f record.Finding) bool { return f.Level == "error" })
 		if s.Tests != len(s.Cases) || s.Failures != failures || s.Errors != broken || len(s.Cases) <= len(figures) {
@@ -354,10 +347,7 @@ func TestParquetHasEveryFigureRoundAndSample(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		j, err := all.Instruments.Judge(rec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		j := judged(t, rec)
 		next := func() inParquet {
 			if len(rows) == 0 {
 				t.Fatal("there are too few rows")
@@ -427,7 +417,6 @@ func TestFiguresInJSONAreAsTheirSchemaSays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var together []instrument.Judged
 	check := func(what, text string) {
 		value, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
 		if err == nil {
@@ -437,21 +426,13 @@ func TestFiguresInJSONAreAsTheirSchemaSays(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	for _, name := range names(t) {
-		rec := load(t, name)
-		check(name, report(t, rec, "json", page.Options{}))
-		j, err := all.Instruments.Judge(rec)
-		if err != nil {
-			t.Fatal(err)
-		}
-		together = append(together, instrument.Judged{Record: rec, Judgement: j})
+	records := everything(t)
+	for _, one := range records {
+		check(one.Record.Header.RunID, together(t, "json", page.Options{}, one))
 	}
-	var out bytes.Buffer
-	if err := export.JSON(&out, instrument.Documents(together)); err != nil {
-		t.Fatal(err)
-	}
-	check("together", out.String())
-	if wrong := strings.Replace(out.String(), `"bounded": true`, `"bounded": false`, 1); wrong == out.String() || schema.Validate(must(jsonschema.UnmarshalJSON(strings.NewReader(wrong)))) == nil {
+	out := together(t, "json", page.Options{}, records...)
+	check("together", out)
+	if wrong := strings.Replace(out, `"bounded": true`, `"bounded": false`, 1); wrong == out || schema.Validate(must(jsonschema.UnmarshalJSON(strings.NewReader(wrong)))) == nil {
 		t.Error("an interval that is none passes")
 	}
 }

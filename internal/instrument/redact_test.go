@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/core/figure"
-	"github.com/tare-bench/tare/internal/instrument/all"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -65,14 +64,8 @@ func TestARedactionKeepsEveryFigureAndNoName(t *testing.T) {
 			t.Parallel()
 			rec := load(t, name)
 			out, r := redacted(t, rec)
-			before, err := all.Instruments.Judge(rec)
-			if err != nil {
-				t.Fatal(err)
-			}
-			after, err := all.Instruments.Judge(out)
-			if err != nil {
-				t.Fatal(err)
-			}
+			before := judged(t, rec)
+			after := judged(t, out)
 			a, b := before.Figures(), after.Figures()
 			if len(a) != len(b) || len(a) == 0 {
 				t.Fatalf("%d figures, and %d after", len(a), len(b))

@@ -58,15 +58,35 @@ func load(t *testing.T, name string) *record.Record {
 	return rec
 }
 
-// report makes a report of a record that is judged anew.
-func report(t *testing.T, rec *record.Record, format string, o page.Options) string {
+// judged is a record and what its instrument makes of it.
+func judged(t *testing.T, rec *record.Record) instrument.Judged {
 	t.Helper()
 	j, err := all.Instruments.Judge(rec)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return instrument.Judged{Record: rec, Judgement: j}
+}
+
+// everything is all stored records, judged.
+func everything(t *testing.T) (out []instrument.Judged) {
+	t.Helper()
+	for _, name := range names(t) {
+		out = append(out, judged(t, load(t, name)))
+	}
+	return out
+}
+
+// report makes a report of a record that is judged anew.
+func report(t *testing.T, rec *record.Record, format string, o page.Options) string {
+	t.Helper()
+	return together(t, format, o, judged(t, rec))
+}
+
+func together(t *testing.T, format string, o page.Options, of ...instrument.Judged) string {
+	t.Helper()
 	var out bytes.Buffer
-	if err := all.Instruments.Report(&out, format, []instrument.Judged{{Record: rec, Judgement: j}}, o); err != nil {
+	if err := all.Instruments.Report(&out, format, of, o); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()
@@ -222,10 +242,7 @@ func TestHTMLHasEveryFigureOfThePageToTheDigit(t *testing.T) {
 	t.Parallel()
 	for _, name := range names(t) {
 		rec, o := poisoned(t, name), page.Options{Verbose: true}
-		j, err := all.Instruments.Judge(rec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		j := judged(t, rec)
 		out, found := report(t, rec, "html", o), 0
 		for _, s := range j.Page(o).Sections {
 			if s.Table == nil {
@@ -251,10 +268,7 @@ func TestProgramsReadEveryFigureOfEveryInstrument(t *testing.T) {
 	t.Parallel()
 	for _, name := range names(t) {
 		rec := poisoned(t, name)
-		j, err := all.Instruments.Judge(rec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		j := judged(t, rec)
 		figures := j.Figures()
 		var d struct {
 			RunID   string            `json:"run_id"`
@@ -291,10 +305,7 @@ func TestProgramsReadEveryFigureOfEveryInstrument(t *testing.T) {
 func TestNoTwoFiguresOfARunAreCalledTheSame(t *testing.T) {
 	t.Parallel()
 	for _, name := range names(t) {
-		j, err := all.Instruments.Judge(load(t, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		j := judged(t, load(t, name))
 		seen := map[string]bool{}
 		for _, f := range j.Figures() {
 			called := f.Quantity + " " + f.Labels.String()
@@ -322,14 +333,11 @@ func TestAWriteThatFailsIsNotLost(t *testing.T) {
 	t.Parallel()
 	for _, name := range names(t) {
 		rec := load(t, name)
-		j, err := all.Instruments.Judge(rec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		j := judged(t, rec)
 		for _, format := range formsOf(rec) {
 			size := len(report(t, rec, format, page.Options{Width: 80}))
 			for _, left := range []int{0, min(300, size-1), min(1000, size-1)} {
-				if err := all.Instruments.Report(&full{left}, format, []instrument.Judged{{Record: rec, Judgement: j}}, page.Options{Width: 80}); !errors.Is(err, errFull) {
+				if err := all.Instruments.Report(&full{left}, format, []instrument.Judged{j}, page.Options{Width: 80}); !errors.Is(err, errFull) {
 					t.Errorf("%s as %s after %d bytes: got %v", name, format, left, err)
 				}
 			}
@@ -339,23 +347,11 @@ func TestAWriteThatFailsIsNotLost(t *testing.T) {
 
 func TestRecordsOfAllInstrumentsAreReportedTogether(t *testing.T) {
 	t.Parallel()
-	var judged []instrument.Judged
-	for _, name := range names(t) {
-		rec := load(t, name)
-		j, err := all.Instruments.Judge(rec)
-		if err != nil {
-			t.Fatal(err)
-		}
-		judged = append(judged, instrument.Judged{Record: rec, Judgement: j})
-	}
-	var out bytes.Buffer
-	if err := all.Instruments.Report(&out, "json", judged, page.Options{}); err != nil {
-		t.Fatal(err)
-	}
+	records := everything(t)
 	var documents []struct {
 		Experiment string `json:"experiment"`
 	}
-	if err := json.Unmarshal(out.Bytes(), &documents); err != nil || len(documents) != len(judged) {
-		t.Errorf("%d documents of %d records, %v", len(documents), len(judged), err)
+	if err := json.Unmarshal([]byte(together(t, "json", page.Options{}, records...)), &documents); err != nil || len(documents) != len(records) {
+		t.Errorf("%d documents of %d records, %v", len(documents), len(records), err)
 	}
 }
