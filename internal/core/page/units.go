@@ -26,8 +26,6 @@ func Duration(ns float64) string {
 		return "?"
 	case ns == 0:
 		return "0 s"
-	case ns < 0:
-		return "-" + Duration(-ns)
 	}
 	return fitted(ns, times)
 }
@@ -36,7 +34,7 @@ func Duration(ns float64) string {
 // before the point; from 999.5 on they would round up to the next.
 func fitted(v float64, units []scale) string {
 	i := 0
-	for i < len(units)-1 && !(v/units[i].per < 999.5) {
+	for i < len(units)-1 && !(math.Abs(v/units[i].per) < 999.5) {
 		i++
 	}
 	return Digits(v/units[i].per) + " " + units[i].name
@@ -44,10 +42,10 @@ func fitted(v float64, units []scale) string {
 
 // Digits writes three significant ones, and all of those before the point.
 func Digits(v float64) string {
-	switch {
-	case v >= 99.95:
+	switch size := math.Abs(v); {
+	case size >= 99.95:
 		return strconv.FormatFloat(v, 'f', 0, 64)
-	case v >= 9.995:
+	case size >= 9.995:
 		return strconv.FormatFloat(v, 'f', 1, 64)
 	}
 	return strconv.FormatFloat(v, 'f', 2, 64)
@@ -266,10 +264,7 @@ func Memory(bytes float64) string {
 
 // Growth is a change of memory, with its sign.
 func Growth(bytes float64) string {
-	switch {
-	case stat.Finite(bytes) && bytes < 0:
-		return "-" + Size(-bytes)
-	case stat.Finite(bytes) && bytes > 0:
+	if stat.Finite(bytes) && bytes > 0 {
 		return "+" + Size(bytes)
 	}
 	return Memory(bytes)

@@ -9,7 +9,7 @@ import (
 )
 
 func TestMarkdownEscapes(t *testing.T) {
-	tests := []struct{ name, text, want string }{
+	for _, tt := range []struct{ name, text, want string }{
 		{"a bar", "a|b", `a\|b`},
 		{"a bar after a backslash", `a\|b`, `a\\\|b`},
 		{"a tag", "<img>", "&lt;img&gt;"},
@@ -19,13 +19,10 @@ func TestMarkdownEscapes(t *testing.T) {
 		{"emphasis", "*a* _b_ ~c~", `\*a\* \_b\_ \~c\~`},
 		{"but not a product", "100 * create", "100 * create"},
 		{"nor the sign of no difference", "~ (p=0.481)", "~ (p=0.481)"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			if got := escaped(tt.text); got != tt.want {
-				t.Errorf("got %s, want %s", got, tt.want)
-			}
-		})
+	} {
+		if got := escaped(tt.text); got != tt.want {
+			t.Errorf("%s: got %s, want %s", tt.name, got, tt.want)
+		}
 	}
 }
 
@@ -44,11 +41,23 @@ func TestDurationsHaveThreeDigits(t *testing.T) {
 	}
 }
 
+// A residual, and memory that was given back, are below zero.
+func TestAmountsBelowZeroHaveTheirUnitsToo(t *testing.T) {
+	for want, got := range map[string]string{
+		"-4.30 MiB": Text(-4513792, figure.Bytes), "-1.00 KiB": Growth(-1024), "-842 B": Memory(-842), "+84.0 KiB": Growth(86016), "0": Growth(0),
+		"-24.6 ms": Text(-24.62e6, figure.Nanoseconds), "-150": Significant(-150.3), "-15.0": Significant(-15.03), "-0.05": Significant(-0.05),
+	} {
+		if got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
 func TestAChangeIsShownOnlyWhereThereIsOne(t *testing.T) {
 	shift := func(value, lo, hi float64, verdict stat.Verdict) figure.Versus {
 		return figure.Versus{Shift: figure.Estimate{N: 9, Value: value, Lo: lo, Hi: hi, Bounded: lo != hi}, Verdict: verdict}
 	}
-	tests := []struct {
+	for _, tt := range []struct {
 		name string
 		v    figure.Versus
 		want string
@@ -60,13 +69,10 @@ func TestAChangeIsShownOnlyWhereThereIsOne(t *testing.T) {
 		{"small", shift(0.0004, 0.0001, 0.0009, stat.Different), "+0.04 % [+0.01, +0.09]"},
 		{"manifold", shift(41.234, 40, 42, stat.Different), "+4123 % [+4000, +4200]"},
 		{"of what has no ratio", figure.Versus{Verdict: stat.Different}, "differs"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			if got := Change(&figure.Figure{Estimate: figure.Exactly(1), Versus: &tt.v}).joined(0); got != tt.want {
-				t.Errorf("got %s, want %s", got, tt.want)
-			}
-		})
+	} {
+		if got := Change(&figure.Figure{Estimate: figure.Exactly(1), Versus: &tt.v}).joined(0); got != tt.want {
+			t.Errorf("%s: got %s, want %s", tt.name, got, tt.want)
+		}
 	}
 }
 
