@@ -224,10 +224,8 @@ func (s *segments) dependent(values []float64, at int) float64 {
 	count := max(fewestEffective, float64(len(values))/(s.widened*s.widened))
 	var shifts, sizes []float64
 	for _, level := range [][]float64{values[:at], values[at:]} {
-		middle := middleOf(slices.Clone(level))
-		for _, v := range level {
-			sizes = append(sizes, math.Abs(v-middle))
-		}
+		_, off := deviations(level)
+		sizes = append(sizes, off...)
 	}
 	for _, a := range values[:at] {
 		for _, b := range values[at:] {
@@ -251,9 +249,9 @@ const nearby = 25
 // off as another that is beyond all of the other side.
 func (s *segments) settle() {
 	away := func(level []float64) (sum float64) {
-		middle := middleOf(slices.Clone(level))
-		for _, v := range level {
-			sum += math.Abs(v - middle)
+		_, off := deviations(level)
+		for _, v := range off {
+			sum += v
 		}
 		return sum
 	}
@@ -286,7 +284,7 @@ func (s *segments) residuals() []float64 {
 	from := 0
 	for _, c := range append(slices.Clone(s.cuts), cut{at: len(s.values)}) {
 		level := s.values[from:c.at]
-		middle := middleOf(slices.Clone(level))
+		middle := middleOf(level)
 		for _, v := range level {
 			out = append(out, v-middle)
 		}

@@ -34,11 +34,7 @@ func First(values []float64) Start {
 		logs[i] = math.Log(v)
 	}
 	first, others := logs[0], slices.Sorted(slices.Values(logs[1:]))
-	middle := median(others)
-	off := make([]float64, len(others))
-	for i, v := range others {
-		off[i] = math.Abs(v - middle)
-	}
+	middle, off := deviations(others)
 	// 1.4826 makes of a normal sample's deviation its standard deviation. What was
 	// rounded scatters at least by its steps.
 	scatter := max(1.4826*middleOf(off), step(others))

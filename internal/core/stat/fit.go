@@ -3,7 +3,6 @@ package stat
 import (
 	"fmt"
 	"math"
-	"slices"
 )
 
 // Fit is a straight line through points. Slope is in units of y for one of x.
@@ -153,9 +152,4 @@ func slopesOf(points []Point) []float64 {
 		}
 	}
 	return slopes
-}
-
-func middleOf(values []float64) float64 {
-	slices.Sort(values)
-	return median(values)
 }

@@ -97,7 +97,7 @@ func Outliers(values []float64, kinds Kinds, among int) (out []Outlier) {
 
 // deviation estimates the standard deviation by distances from the middle.
 func deviation(off []float64) float64 {
-	if d := middleOf(slices.Clone(off)); d > 0 {
+	if d := middleOf(off); d > 0 {
 		return 1.4826 * d
 	}
 	return 1.2533 * stats.Mean(off)
@@ -107,11 +107,7 @@ func deviation(off []float64) float64 {
 // they were normal, as a share of the median: 1.96 · 1.4826 · median absolute deviation.
 // NaN where the median is 0 or there is none.
 func Scatter(values []float64) float64 {
-	middle := middleOf(slices.Clone(values))
-	off := make([]float64, len(values))
-	for i, v := range values {
-		off[i] = math.Abs(v - middle)
-	}
+	middle, off := deviations(values)
 	share := 1.96 * 1.4826 * middleOf(off) / math.Abs(middle)
 	if !Finite(share) {
 		return math.NaN()

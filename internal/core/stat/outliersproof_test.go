@@ -86,11 +86,8 @@ func beyondScore(values []float64) (out []float64) {
 	for i, v := range values {
 		logs[i] = math.Log(v)
 	}
-	middle, off := middleOf(append([]float64(nil), logs...)), make([]float64, len(logs))
-	for i, v := range logs {
-		off[i] = math.Abs(v - middle)
-	}
-	scatter := 1.4826 * middleOf(append([]float64(nil), off...))
+	middle, off := deviations(logs)
+	scatter := 1.4826 * middleOf(off)
 	for i, v := range logs {
 		if off[i] > boundOfScore*scatter && apart(math.Exp(v-middle)) {
 			out = append(out, v)

@@ -68,3 +68,14 @@ func median(sorted []float64) float64 {
 	}
 	return sorted[n/2-1]/2 + sorted[n/2]/2
 }
+
+func middleOf(values []float64) float64 { return median(slices.Sorted(slices.Values(values))) }
+
+// deviations are how far values lie from their median.
+func deviations(values []float64) (middle float64, off []float64) {
+	middle, off = middleOf(values), make([]float64, len(values))
+	for i, v := range values {
+		off[i] = math.Abs(v - middle)
+	}
+	return middle, off
+}
