@@ -12,12 +12,12 @@ import (
 func TestPrecisionIsReadAsPeopleWriteIt(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]float64{"5%": 0.05, " 5 % ": 0.05, "0.05": 0.05, "0.5%": 0.005, "99.9%": 0.999, "1e-3": 0.001} {
-		if got, err := parsePrecision(text); err != nil || math.Abs(got-want) > 1e-12 {
+		if got, err := Precision.Parse(text); err != nil || math.Abs(got-want) > 1e-12 {
 			t.Errorf("%q gives %v, %v", text, got, err)
 		}
 	}
 	for _, text := range []string{"", "%", "0", "0%", "1", "100%", "5", "-5%", "NaN", "Inf", "NaN%", "five", "5%%"} {
-		if got, err := parsePrecision(text); err == nil || !strings.Contains(err.Error(), "5% or 0.05") {
+		if got, err := Precision.Parse(text); err == nil || !strings.Contains(err.Error(), "5% or 0.05") {
 			t.Errorf("%q gives %v, %v", text, got, err)
 		}
 	}

@@ -15,11 +15,15 @@ var (
 	Memory = option.Written(ParseMemory, nil, either("integer", `^\s*[0-9]+\s*([KMGT]i?B?|ki?B?|B)?\s*$`))
 	CPU    = option.Written(parseCPULimit, nil, either("number", cpuPattern))
 	// MilliCPU are thousandths of a CPU.
-	MilliCPU  = option.Written(ParseMilliCPU, nil, either("number", cpuPattern))
-	Precision = option.Written(parsePrecision, unlessZero, either("number", `^\s*[0-9.]+\s*%?\s*$`))
-	Margin    = option.Written(parseMargin, unlessZero, either("number", `^\s*[0-9.]+\s*%?\s*$`))
-	Scale     = option.Written(parseScale, nil, either("number", `^\s*[0-9.]+\s*%?\s*$`))
+	MilliCPU = option.Written(ParseMilliCPU, nil, either("number", cpuPattern))
+	// Precision is the half width, as a share of the median, that every interval has to
+	// reach; Margin is below which difference targets are the same.
+	Precision = option.Written(fraction("precision", ", or none for exactly as many rounds as are asked for"), unlessZero, either("number", sharePattern))
+	Margin    = option.Written(fraction("margin", ""), unlessZero, either("number", sharePattern))
+	Scale     = option.Written(parseScale, nil, either("number", sharePattern))
 )
+
+const sharePattern = `^\s*[0-9.]+\s*%?\s*$`
 
 const cpuPattern = `^\s*([0-9]+m|[0-9]+\.?[0-9]*|\.[0-9]+)\s*$`
 
@@ -34,40 +38,32 @@ func unlessZero(p float64) string {
 	return strconv.FormatFloat(p, 'g', -1, 64)
 }
 
-// parsePrecision reads "5%" or "0.05": the half width, as a share of the
-// median, that every interval has to reach.
-func parsePrecision(s string) (float64, error) {
-	p, err := share(s)
-	if err != nil || !(p > 0 && p < 1) {
-		return 0, fmt.Errorf("%s is not a precision: write one above 0 and below 1, such as 5%% or 0.05, or none for exactly as many rounds as are asked for", option.Quote(s))
+// fraction reads "5%" or "0.05": what is above 0 and below 1.
+func fraction(what, otherwise string) func(string) (float64, error) {
+	return func(s string) (float64, error) {
+		p, err := share(s)
+		if err != nil || !(p > 0 && p < 1) {
+			return 0, fmt.Errorf("%s is not a %s: write one above 0 and below 1, such as 5%% or 0.05%s", option.Quote(s), what, otherwise)
+		}
+		return p, nil
 	}
-	return p, nil
 }
 
-// parseMargin reads "5%" or "0.05": below which difference targets are the same.
-func parseMargin(s string) (float64, error) {
-	p, err := share(s)
-	if err != nil || !(p > 0 && p < 1) {
-		return 0, fmt.Errorf("%s is not a margin: write one above 0 and below 1, such as 5%% or 0.05", option.Quote(s))
+// isFraction refuses what is none.
+func isFraction(what string) func(float64) error {
+	return func(p float64) error {
+		if !(p > 0 && p < 1) {
+			return fmt.Errorf("%g is not a %s: it has to be above 0 and below 1, such as 0.05", p, what)
+		}
+		return nil
 	}
-	return p, nil
 }
 
-// CheckMargin refuses what is none.
-func CheckMargin(p float64) error {
-	if !(p > 0 && p < 1) {
-		return fmt.Errorf("%g is not a margin: it has to be above 0 and below 1, such as 0.05", p)
-	}
-	return nil
-}
-
-// CheckPrecision is what is wrong with one.
-func CheckPrecision(p float64) error {
-	if !(p > 0 && p < 1) {
-		return fmt.Errorf("%g is not a precision: it has to be above 0 and below 1, such as 0.05", p)
-	}
-	return nil
-}
+// What has to be one.
+var (
+	CheckMargin    = isFraction("margin")
+	CheckPrecision = isFraction("precision")
+)
 
 func share(s string) (float64, error) {
 	number, percent := strings.CutSuffix(strings.TrimSpace(s), "%")
