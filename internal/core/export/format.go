@@ -9,25 +9,24 @@ import (
 // Format is a form of all figures of any experiments, for programs.
 type Format struct {
 	Name   string // its word behind --format
-	Help   string // what reads it
 	Binary bool   // it is for files: no terminal can show it
 	Write  func(io.Writer, []Document) error
 }
 
 // Formats are all of them. docs/formats.md says what each holds and what it cannot
-// express.
+// express; behind each stands what reads it.
 var Formats = []Format{
-	{Name: "json", Help: "everything, see tare schema figures", Write: JSON},
-	{Name: "csv", Help: "spreadsheets", Write: CSV},
-	{Name: "parquet", Help: "DuckDB, pandas, Spark", Binary: true, Write: Parquet},
-	{Name: "benchfmt", Help: "benchstat", Write: Benchfmt},
-	{Name: "hyperfine", Help: "scripts for hyperfine's JSON", Write: Hyperfine},
-	{Name: "openmetrics", Help: "Prometheus", Write: OpenMetrics},
-	{Name: "otlp-metrics", Help: "OpenTelemetry", Write: OTLP},
-	{Name: "junit", Help: "CI systems", Write: JUnit},
-	{Name: "customSmallerIsBetter", Help: "github-action-benchmark, of what is better when less", Write: SmallerIsBetter},
-	{Name: "customBiggerIsBetter", Help: "github-action-benchmark, of what is better when more", Write: BiggerIsBetter},
-	{Name: "bencher", Help: "Bencher", Write: Bencher},
+	{Name: "json", Write: JSON},                             // everything, see tare schema figures
+	{Name: "csv", Write: CSV},                               // spreadsheets
+	{Name: "parquet", Binary: true, Write: Parquet},         // DuckDB, pandas, Spark
+	{Name: "benchfmt", Write: Benchfmt},                     // benchstat
+	{Name: "hyperfine", Write: Hyperfine},                   // scripts for hyperfine's JSON
+	{Name: "openmetrics", Write: OpenMetrics},               // Prometheus
+	{Name: "otlp-metrics", Write: OTLP},                     // OpenTelemetry
+	{Name: "junit", Write: JUnit},                           // CI systems
+	{Name: "customSmallerIsBetter", Write: SmallerIsBetter}, // github-action-benchmark, of what is better when less
+	{Name: "customBiggerIsBetter", Write: BiggerIsBetter},   // github-action-benchmark, of what is better when more
+	{Name: "bencher", Write: Bencher},                       // Bencher
 }
 
 // FormatOf finds a format by its word.

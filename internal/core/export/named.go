@@ -14,7 +14,6 @@ import (
 // have the same one.
 type named struct {
 	*figure.Figure
-	of     *Document
 	labels figure.Labels // harmless; with the run, where several are of one experiment
 }
 
@@ -61,7 +60,7 @@ func naming(all []Document) [][]named {
 	for i := range all {
 		d := &all[i]
 		for k := range d.Figures {
-			n := named{Figure: &d.Figures[k], of: d}
+			n := named{Figure: &d.Figures[k]}
 			for _, l := range n.Labels {
 				n.labels = append(n.labels, figure.Label{Key: l.Key, Value: term.Clean(l.Value)})
 			}

@@ -108,17 +108,6 @@ func writeHTML(w io.Writer, pages []*Page, beside []Address) error {
 	return out.Flush()
 }
 
-// heading is the title, or the command of a page that has none.
-func (p *Page) heading() string {
-	switch {
-	case p.Title != "":
-		return p.Title
-	case p.Command != "":
-		return p.Command
-	}
-	return "tare"
-}
-
 // title is that of the only page, or what all have in common; then each is called by its
 // command.
 func (d *document) title() {

@@ -14,18 +14,11 @@ import (
 // heading or a list.
 func writeMarkdown(w io.Writer, p *Page, f *figures) error {
 	out := bufio.NewWriter(w)
-	title := "tare"
-	if p.Command != "" {
-		title = p.Command
-	}
-	if p.Title != "" {
-		title = p.Title
-	}
 	level := "##"
 	if p.Cover {
 		level = "#"
 	}
-	fmt.Fprintf(out, "%s %s\n", level, escaped(title))
+	fmt.Fprintf(out, "%s %s\n", level, escaped(p.heading()))
 	for _, line := range p.Head {
 		fmt.Fprintf(out, "\n%s\n", escaped(line))
 	}

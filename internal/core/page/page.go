@@ -7,6 +7,7 @@
 package page
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -23,6 +24,9 @@ type Page struct {
 	Head     []string
 	Sections []Section
 }
+
+// heading is the title, or the command of a page that has none.
+func (p *Page) heading() string { return cmp.Or(p.Title, p.Command, "tare") }
 
 // Part is where a section stands in a document of several pages, which tells once what
 // each page has to say by itself.

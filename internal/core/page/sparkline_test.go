@@ -11,7 +11,7 @@ import (
 
 func TestSparkline(t *testing.T) {
 	nan := math.NaN()
-	tests := []struct {
+	for _, tt := range []struct {
 		name   string
 		values []float64
 		width  int
@@ -32,13 +32,10 @@ func TestSparkline(t *testing.T) {
 		{"is empty without room", []float64{1, 2}, 0, ""},
 		{"is nothing but gaps where nothing was read", []float64{nan, math.Inf(1)}, 2, "  "},
 		{"survives the largest numbers", []float64{-math.MaxFloat64, math.MaxFloat64}, 2, "▁█"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			if got := sparkline(tt.values, tt.width); got != tt.want {
-				t.Errorf("got %q, want %q", got, tt.want)
-			}
-		})
+	} {
+		if got := sparkline(tt.values, tt.width); got != tt.want {
+			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
+		}
 	}
 }
 
