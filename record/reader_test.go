@@ -16,7 +16,7 @@ import (
 
 func TestOneBadLineCostsThatLine(t *testing.T) {
 	batch := batchPrefix + `[{"start":1001,"returned":1002}]}` + "\n"
-	tests := map[string]struct {
+	for name, test := range map[string]struct {
 		text      string
 		batches   int
 		problems  []string // a part of each
@@ -48,8 +48,7 @@ func TestOneBadLineCostsThatLine(t *testing.T) {
 		"a long cut tail is no problem":         {headerLine + batch + strings.Repeat("x", MaxLine+1), 1, nil, true},
 		"a tail that lacks only its newline":    {headerLine + batch + strings.TrimSuffix(batch, "\n"), 2, nil, true},
 		"garbage before the header is survived": {"oops\n" + headerLine + batch, 1, []string{"line 1:"}, false},
-	}
-	for name, test := range tests {
+	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := Read(strings.NewReader(test.text))
 			if err != nil {
@@ -71,7 +70,7 @@ func TestOneBadLineCostsThatLine(t *testing.T) {
 }
 
 func TestFilesThatAreNoRecordsSaySo(t *testing.T) {
-	tests := map[string]struct {
+	for name, test := range map[string]struct {
 		text  string
 		cause error
 		want  string
@@ -90,14 +89,11 @@ func TestFilesThatAreNoRecordsSaySo(t *testing.T) {
 		"zstd that is damaged":           {string(zstdMagic) + "\x04\x58\xff\xff\xff\xff\xff", ErrNotRecord, "damaged"},
 		"a newer schema":                 {`{"type":"header","schema":7,"tare_version":"v3.1.0"}` + "\n", ErrNewerSchema, "schema 7 and this tare reads up to 1; open it with tare v3.1.0 or later"},
 		"a newer, different shape":       {`{"type":"header","schema":7,"environment":[]}` + "\n", ErrNewerSchema, "open it with a later tare"},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			_, err := Read(strings.NewReader(test.text))
-			if !errors.Is(err, test.cause) || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("got %v", err)
-			}
-		})
+	} {
+		_, err := Read(strings.NewReader(test.text))
+		if !errors.Is(err, test.cause) || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: got %v", name, err)
+		}
 	}
 	if _, err := Load(filepath.Join(t.TempDir(), "none.jsonl")); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "give the path") {
 		t.Errorf("a missing file: %v", err)

@@ -89,19 +89,16 @@ func TestCreateKeepsWhatIsThere(t *testing.T) {
 	if err := os.WriteFile(file, []byte("precious"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	tests := map[string]struct{ path, want string }{
+	for name, test := range map[string]struct{ path, want string }{
 		"a file is not overwritten":     {file, "exists and is not overwritten; move it away or give another path"},
 		"a folder is not a file":        {dir, "is a folder; give the path of a file"},
 		"a missing folder is not made":  {filepath.Join(dir, "no", "a.jsonl"), "give a file in a folder that exists"},
 		"a compressed name is the same": {file, "exists"},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			_, err := Create(test.path)
-			if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), test.path) {
-				t.Errorf("got %v", err)
-			}
-		})
+	} {
+		_, err := Create(test.path)
+		if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), test.path) {
+			t.Errorf("%s: got %v", name, err)
+		}
 	}
 	if text, err := os.ReadFile(file); err != nil || string(text) != "precious" {
 		t.Errorf("the file now holds %q, %v", text, err)
@@ -120,7 +117,7 @@ func TestCreateKeepsWhatIsThere(t *testing.T) {
 
 func TestWriterRefusesWhatNoReaderCouldUse(t *testing.T) {
 	headed := func(w *Writer) error { return w.Write(Header{}) }
-	tests := map[string]struct {
+	for name, test := range map[string]struct {
 		before func(*Writer) error
 		line   any
 		want   string
@@ -132,8 +129,7 @@ func TestWriterRefusesWhatNoReaderCouldUse(t *testing.T) {
 		"a number that JSON has not": {headed, Node{Busy: math.NaN()}, "unsupported value: NaN"},
 		"a line that is too long":    {headed, Finding{Message: strings.Repeat("x", MaxLine)}, "readers take at most"},
 		"a line after Close":         {func(w *Writer) error { return errors.Join(w.Write(Header{}), w.Close()) }, End{}, "is closed"},
-	}
-	for name, test := range tests {
+	} {
 		t.Run(name, func(t *testing.T) {
 			var b bytes.Buffer
 			w := NewWriter(&b)

@@ -99,7 +99,7 @@ func TestBimodal(t *testing.T) {
 		}
 		return out
 	}
-	tests := []struct {
+	for _, tt := range []struct {
 		name   string
 		values []float64
 		want   bool
@@ -113,24 +113,21 @@ func TestBimodal(t *testing.T) {
 		{"equal values are one heap", make([]float64, 50), false},
 		{"no values are no heap", nil, false},
 		{"what is no number is passed over", append(heaps(20, 10, 20, 1), math.NaN(), math.Inf(-1)), true},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			got := Bimodal(tt.values)
-			if got.Bimodal != tt.want || (got.High != 0) != tt.want {
-				t.Errorf("got %+v", got)
-			}
-			if tt.want && got.LowN != 10 {
-				t.Errorf("%d of 20 in the lower heap, want 10", got.LowN)
-			}
-		})
+	} {
+		got := Bimodal(tt.values)
+		if got.Bimodal != tt.want || (got.High != 0) != tt.want {
+			t.Errorf("%s: got %+v", tt.name, got)
+		}
+		if tt.want && got.LowN != 10 {
+			t.Errorf("%s: %d of 20 in the lower heap, want 10", tt.name, got.LowN)
+		}
 	}
 }
 
 // The expected dips are those of the R package diptest; dip also agreed with
 // it on 12 800 random samples of 4 to 400 distinct values.
 func TestDip(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		name   string
 		sorted []float64
 		want   float64
@@ -143,13 +140,10 @@ func TestDip(t *testing.T) {
 		{"one value has none", []float64{1}, 0},
 		{"no values have none", nil, 0},
 		{"evenly spread values have the least there is", []float64{1, 2, 3, 4, 5}, 0.1},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			if got := dip(tt.sorted); math.Abs(got-tt.want) > 1e-12 {
-				t.Errorf("got %v, want %v", got, tt.want)
-			}
-		})
+	} {
+		if got := dip(tt.sorted); math.Abs(got-tt.want) > 1e-12 {
+			t.Errorf("%s: got %v, want %v", tt.name, got, tt.want)
+		}
 	}
 }
 

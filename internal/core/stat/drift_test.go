@@ -16,7 +16,7 @@ func TestDrift(t *testing.T) {
 		}
 		return values
 	}
-	tests := []struct {
+	for _, tt := range []struct {
 		name   string
 		values []float64
 		ratio  float64
@@ -31,14 +31,11 @@ func TestDrift(t *testing.T) {
 		{"one value does not drift", []float64{1}, math.NaN(), false},
 		{"from a negative half there is no ratio", step(20, -5, 5), math.NaN(), false},
 		{"what is no number is passed over", append(step(10, 100, 110), math.NaN(), math.Inf(1)), 1.1, true},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			got := Drift(tt.values)
-			if got.Drifted != tt.want || math.IsNaN(got.Ratio) != math.IsNaN(tt.ratio) || math.Abs(got.Ratio-tt.ratio) > 0.001 {
-				t.Errorf("got %+v", got)
-			}
-		})
+	} {
+		got := Drift(tt.values)
+		if got.Drifted != tt.want || math.IsNaN(got.Ratio) != math.IsNaN(tt.ratio) || math.Abs(got.Ratio-tt.ratio) > 0.001 {
+			t.Errorf("%s: got %+v", tt.name, got)
+		}
 	}
 }
 

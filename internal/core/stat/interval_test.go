@@ -6,7 +6,7 @@ import (
 )
 
 func TestMinRounds(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		name       string
 		confidence float64
 		want       int
@@ -19,13 +19,10 @@ func TestMinRounds(t *testing.T) {
 		{"certainty has no number of rounds", 1, math.MaxInt},
 		{"neither has what is no number", math.NaN(), math.MaxInt},
 		{"the largest number below one has one", math.Nextafter(1, 0), 54},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			if got := MinRounds(tt.confidence); got != tt.want {
-				t.Errorf("got %d, want %d", got, tt.want)
-			}
-		})
+	} {
+		if got := MinRounds(tt.confidence); got != tt.want {
+			t.Errorf("%s: got %d, want %d", tt.name, got, tt.want)
+		}
 	}
 }
 

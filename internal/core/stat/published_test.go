@@ -72,7 +72,7 @@ func TestVersusGivesThePublishedPercentages(t *testing.T) {
 
 func TestFormatVersus(t *testing.T) {
 	nan := math.NaN()
-	tests := []struct {
+	for _, tt := range []struct {
 		name     string
 		old, new float64
 		want     string
@@ -87,19 +87,16 @@ func TestFormatVersus(t *testing.T) {
 		{"to zero there is one", 5, 0, "-100.00%"},
 		{"from what is no number there is none", nan, 5, "?"},
 		{"nor to infinity", 5, math.Inf(1), "?"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			if got := FormatVersus(tt.old, tt.new); got != tt.want {
-				t.Errorf("got %s, want %s", got, tt.want)
-			}
-		})
+	} {
+		if got := FormatVersus(tt.old, tt.new); got != tt.want {
+			t.Errorf("%s: got %s, want %s", tt.name, got, tt.want)
+		}
 	}
 }
 
 func TestTrimmed(t *testing.T) {
 	nan := math.NaN()
-	tests := []struct {
+	for _, tt := range []struct {
 		name   string
 		values []float64
 		want   float64
@@ -115,12 +112,9 @@ func TestTrimmed(t *testing.T) {
 		{"none leave nothing", nil, nan, false},
 		{"what is no number is not dropped as the largest", []float64{1, 2, 3, nan}, nan, false},
 		{"nor is infinity", []float64{1, 2, 3, math.Inf(1)}, nan, false},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			if got, ok := Trimmed(tt.values); !same(got, tt.want) || ok != tt.ok {
-				t.Errorf("got %v %v, want %v %v", got, ok, tt.want, tt.ok)
-			}
-		})
+	} {
+		if got, ok := Trimmed(tt.values); !same(got, tt.want) || ok != tt.ok {
+			t.Errorf("%s: got %v %v, want %v %v", tt.name, got, ok, tt.want, tt.ok)
+		}
 	}
 }

@@ -11,7 +11,7 @@ func TestQuantile(t *testing.T) {
 		hundred[i] = float64(i + 1)
 	}
 	nan := math.NaN()
-	tests := []struct {
+	for _, tt := range []struct {
 		name   string
 		sorted []float64
 		q      float64
@@ -30,13 +30,10 @@ func TestQuantile(t *testing.T) {
 		{"every quantile of one value is that value", hundred[:1], 0.9, 1},
 		{"no values have no quantile", nil, 0.5, nan},
 		{"a share that is no number has no quantile", hundred, nan, nan},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			if got := Quantile(tt.sorted, tt.q); !same(got, tt.want) {
-				t.Errorf("got %v, want %v", got, tt.want)
-			}
-		})
+	} {
+		if got := Quantile(tt.sorted, tt.q); !same(got, tt.want) {
+			t.Errorf("%s: got %v, want %v", tt.name, got, tt.want)
+		}
 	}
 }
 
@@ -57,7 +54,7 @@ func TestQuantilesRefuseWhatIsNoNumber(t *testing.T) {
 
 func TestParallelism(t *testing.T) {
 	nan := math.NaN()
-	tests := []struct {
+	for _, tt := range []struct {
 		name      string
 		latencies []float64
 		makespan  float64
@@ -72,12 +69,9 @@ func TestParallelism(t *testing.T) {
 		{"nor with an endless one", []float64{1}, math.Inf(1), nan},
 		{"a negative latency is no latency", []float64{-1, 2}, 1, nan},
 		{"what is no number is no latency", []float64{nan, 2}, 1, nan},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			if got := Parallelism(tt.latencies, tt.makespan); !same(got, tt.want) {
-				t.Errorf("got %v, want %v", got, tt.want)
-			}
-		})
+	} {
+		if got := Parallelism(tt.latencies, tt.makespan); !same(got, tt.want) {
+			t.Errorf("%s: got %v, want %v", tt.name, got, tt.want)
+		}
 	}
 }

@@ -49,7 +49,7 @@ func TestNothingIsSortedInPlace(t *testing.T) {
 }
 
 func TestPrecision(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		name string
 		s    Summary
 		want float64
@@ -59,13 +59,10 @@ func TestPrecision(t *testing.T) {
 		{"values that are all equal are exact, even at zero", Summary{Known: true}, 0},
 		{"nothing is precise relative to zero", Summary{Lo: -1, Hi: 1, Known: true}, math.Inf(1)},
 		{"a negative median has a positive precision", Summary{Median: -100, Lo: -110, Hi: -99, Known: true}, 0.1},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			if got := tt.s.Precision(); !near(got, tt.want) {
-				t.Errorf("got %v, want %v", got, tt.want)
-			}
-		})
+	} {
+		if got := tt.s.Precision(); !near(got, tt.want) {
+			t.Errorf("%s: got %v, want %v", tt.name, got, tt.want)
+		}
 	}
 }
 

@@ -35,7 +35,7 @@ func TestFindings(t *testing.T) {
 			}
 		}
 	}
-	tests := []struct {
+	for _, tt := range []struct {
 		name    string
 		change  func(*written)
 		want    []string
@@ -119,8 +119,7 @@ func TestFindings(t *testing.T) {
 				rec.ProblemCount, rec.Problems = 2, []record.Problem{{Line: 7, Reason: "not JSON"}}
 			}
 		}, []string{"damaged-record"}, "lines of the record that could not be read: 2, the first: line 7: not JSON"},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			l := judged(t, write(tt.change))
 			if got := codes(l); !slices.Equal(got, tt.want) {

@@ -113,7 +113,7 @@ func TestBaseline(t *testing.T) {
 		}
 		return out
 	}
-	tests := []struct {
+	for _, tt := range []struct {
 		name    string
 		wanted  string
 		targets []record.Target
@@ -126,8 +126,7 @@ func TestBaseline(t *testing.T) {
 		{"a target alone has none", "", of("runc"), ""},
 		{"not even if it is wanted", "runc", of("runc"), ""},
 		{"no target has none", "", nil, ""},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if got := baselineOf(t, tt.wanted, tt.targets); got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
@@ -234,7 +233,7 @@ func TestPrecision(t *testing.T) {
 			}
 		}
 	}
-	tests := []struct {
+	for _, tt := range []struct {
 		name    string
 		change  func(*written)
 		leftOut []string
@@ -248,8 +247,7 @@ func TestPrecision(t *testing.T) {
 		{"does not wait for what never succeeds", func(w *written) { spread(w); fails(w, "oci1") }, nil, 4.5 / 104.5, "oci0 run"},
 		{"is not reached where nothing succeeds", func(w *written) { spread(w); fails(w, "") }, nil, math.Inf(1), "oci1 run"},
 		{"is perfect where nothing is left", spread, []string{"oci0", "oci1"}, 0, ""},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			rec := write(tt.change)
 			v := lifecycle.NewIntervals(rec.Targets, &judged(t, rec).Plan)

@@ -43,7 +43,7 @@ func renderedAll(t *testing.T, format string, o page.Options, runs ...*run) stri
 var forms = []string{"text", "md", "csv", "json"}
 
 func TestReportsAreAsTheGoldenFilesHaveThem(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		file   string
 		record func() *run
 		format string
@@ -62,8 +62,7 @@ func TestReportsAreAsTheGoldenFilesHaveThem(t *testing.T) {
 		{"engines-80.txt", func() *run { return engines(20) }, "text", page.Options{Width: 80}},
 		{"pods.txt", func() *run { return pods(1, 100) }, "text", page.Options{Width: 120}},
 		{"cluster.txt", func() *run { return cluster(1, 20) }, "text", page.Options{Width: 100, Verbose: true}},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.file, func(t *testing.T) {
 			got := rendered(t, tt.record(), tt.format, tt.o)
 			golden(t, tt.file, got)

@@ -21,7 +21,7 @@ import (
 
 func TestAnInterruptKeepsWhatWasMeasuredAndIsNoFailure(t *testing.T) {
 	const lanes = 100
-	tests := []struct {
+	for _, tt := range []struct {
 		name    string
 		op      subject.Op
 		atLane  int // of the fourth batch, warm-up included; -1: at its release
@@ -31,8 +31,7 @@ func TestAnInterruptKeepsWhatWasMeasuredAndIsNoFailure(t *testing.T) {
 		{"amid the lanes of run", subject.Run, 50, 50},
 		{"amid the lanes of create", subject.Create, 99, 99},
 		{"at the first lane of stop", subject.Stop, 0, 0},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			ctx, interrupt := context.WithCancel(t.Context())
 			defer interrupt()
@@ -145,7 +144,7 @@ func slow(s fake.Script) fake.Script {
 }
 
 func TestABudgetThatIsSpentIsSaidOfEveryNumberOfLanes(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		budget time.Duration
 		rounds map[int]int // measured rounds by lanes
 		found  []string
@@ -154,8 +153,7 @@ func TestABudgetThatIsSpentIsSaidOfEveryNumberOfLanes(t *testing.T) {
 		{3 * time.Second, map[int]int{1: 4}, []string{"after 4 of 10", "after 0 of 10"}},
 		{14 * time.Second, map[int]int{1: 10, 2: 3}, []string{"after 3 of 10"}},
 		{time.Minute, map[int]int{1: 10, 2: 10}, nil},
-	}
-	for _, tt := range tests {
+	} {
 		synctest.Test(t, func(t *testing.T) {
 			_, l := weigh(t, planned(func(p *lifecycle.Options) { p.Lanes, p.Budget = []int{1, 2}, tt.budget }),
 				&fake.Target{Name: "a", Script: slow(constant(2))})
