@@ -33,10 +33,7 @@ func TestAnUpperBoundDecidesOnlyWhatItProves(t *testing.T) {
 		"two upper bounds are not compared":           {30, 50, bounded, bounded, "", stat.NotDecided, stat.NotDecided, []string{"≤ 30", "≤ 50"}},
 	} {
 		sides := []Side{one("old", machine("a", map[string]float64{"runc": tt.old}, tt.ofOld)), one("new", machine("b", map[string]float64{"runc": tt.new}, tt.ofNew))}
-		c, err := New(sides, Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := compared(t, Options{}, sides...)
 		if v := figure.Find(c.Figures(), "latency", "side", "new").Versus; (v == nil) != (tt.verdict == "") || v != nil && v.Verdict != tt.verdict {
 			t.Errorf("%s: %+v", name, v)
 		}
@@ -63,10 +60,7 @@ func TestAnUpperBoundDecidesOnlyWhatItProves(t *testing.T) {
 func TestASideOfSeveralRunsIsAnUpperBoundWhereOneOfThemIs(t *testing.T) {
 	t.Parallel()
 	level := map[string]float64{"runc": 30}
-	c, err := New([]Side{one("old", machine("a", map[string]float64{"runc": 5}, nil)), one("new", machine("b", level, nil), machine("c", level, bounded))}, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := compared(t, Options{}, one("old", machine("a", map[string]float64{"runc": 5}, nil)), one("new", machine("b", level, nil), machine("c", level, bounded)))
 	if f := figure.Find(c.Figures(), "latency", "side", "new"); !f.AtMost || f.Versus.Different() {
 		t.Errorf("%v, %+v", f.AtMost, f.Versus)
 	}
@@ -90,10 +84,7 @@ func TestALevelOfUpperBoundsIsWorseOnlyWhereThatIsProven(t *testing.T) {
 			}
 			return step(i, 25)
 		})
-		h, err := NewHistory(runs, "quantity:latency", "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		h := latencies(t, runs)
 		levels := h.Figures()
 		if len(levels) != 2 || levels[1].Verdict != tt.verdict || levels[0].AtMost != tt.marks[0] || levels[1].AtMost != tt.marks[1] || h.Worse() != (tt.verdict == "worse") {
 			t.Errorf("%s: %+v", name, levels)

@@ -42,6 +42,16 @@ func machine(id string, targets map[string]float64, change func(*Run)) Run {
 
 func one(name string, runs ...Run) Side { return Side{Name: name, Runs: runs} }
 
+// compared are sides that can be.
+func compared(t *testing.T, o Options, sides ...Side) *Comparison {
+	t.Helper()
+	c, err := New(sides, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
 func draw(t *testing.T, p *page.Page) string {
 	t.Helper()
 	var out strings.Builder
@@ -112,10 +122,7 @@ func TestWhatDiffersDecidesWhatIsSaid(t *testing.T) {
 
 func TestWorseIsMarkedByTheFiguresOwnDirection(t *testing.T) {
 	t.Parallel()
-	c, err := New([]Side{one("old", machine("a", map[string]float64{"runc": 100}, nil)), one("new", machine("b", map[string]float64{"runc": 110}, nil))}, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := compared(t, Options{}, one("old", machine("a", map[string]float64{"runc": 100}, nil)), one("new", machine("b", map[string]float64{"runc": 110}, nil)))
 	text := draw(t, c.Page())
 	latency, requests, _ := strings.Cut(text, "lifecycle requests")
 	if !strings.Contains(latency, "worse") || strings.Contains(latency, "better") || !strings.Contains(requests, "better") || strings.Contains(requests, "worse") {
@@ -128,10 +135,7 @@ func TestWorseIsMarkedByTheFiguresOwnDirection(t *testing.T) {
 
 func TestFiguresOfOneSideAreListed(t *testing.T) {
 	t.Parallel()
-	c, err := New([]Side{one("old", machine("a", map[string]float64{"runc": 100, "kata": 300}, nil)), one("new", machine("b", map[string]float64{"runc": 100, "crun": 50}, nil))}, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := compared(t, Options{}, one("old", machine("a", map[string]float64{"runc": 100, "kata": 300}, nil)), one("new", machine("b", map[string]float64{"runc": 100, "crun": 50}, nil)))
 	text := draw(t, c.Page())
 	for _, want := range []string{"of one side only", "only in old  latency   target=kata", "only in new  latency   target=crun"} {
 		if !strings.Contains(text, want) {
@@ -190,10 +194,7 @@ func TestSeveralRecordsOfASideCountOnceEach(t *testing.T) {
 		old = append(old, machine(fmt.Sprint("a", i), map[string]float64{"runc": level}, nil))
 		new = append(new, machine(fmt.Sprint("b", i), map[string]float64{"runc": level + 2}, nil))
 	}
-	c, err := New([]Side{one("old", old...), one("new", new...)}, Options{Filter: "quantity:latency"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := compared(t, Options{Filter: "quantity:latency"}, one("old", old...), one("new", new...))
 	f := figure.Find(c.Figures(), "latency", "side", "new")
 	if v := f.Versus; v.Of != figure.OfRuns || v.Shift.N != 5 || v.Verdict == stat.Different || len(f.Rounds) != 60 || f.N != 5 {
 		t.Errorf("five runs that scatter by more than they differ give %+v of %d values", f.Versus, len(f.Rounds))
@@ -263,10 +264,7 @@ func TestTheGeometricMeanOfShiftsIsThatOfTheShiftsShown(t *testing.T) {
 			f.Rounds, f.Estimate = figure.ByRound(values), figure.Median(values)
 		}
 	}
-	c, err := New([]Side{one("old", machine("a", levels, nil)), one("new", machine("b", levels, skewed))}, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := compared(t, Options{}, one("old", machine("a", levels, nil)), one("new", machine("b", levels, skewed)))
 	for i := range c.Tables {
 		table, product, medians := c.Tables[i], 1.0, 1.0
 		for _, row := range table.Rows {

@@ -31,6 +31,16 @@ func past(n int, each func(i int, r *Run) float64) []Run {
 	return out
 }
 
+// latencies are the history of the runs' latencies.
+func latencies(t *testing.T, runs []Run) *History {
+	t.Helper()
+	h, err := NewHistory(runs, "quantity:latency", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
 func step(i int, at int) float64 {
 	if i >= at {
 		return 1.1
@@ -141,16 +151,13 @@ func TestUnlikeRecordsAreNeverOneSeries(t *testing.T) {
 		"page cache":    func(r *Run) { r.Header.Plan = json.RawMessage(`{"cache":"cold"}`) },
 		"unknown":       func(r *Run) { r.Header.Environment.Kernel = "" },
 	} {
-		h, err := NewHistory(past(60, func(i int, r *Run) float64 {
+		h := latencies(t, past(60, func(i int, r *Run) float64 {
 			if i%3 == 0 || i > 40 {
 				other(r)
 				return 2
 			}
 			return 1
-		}), "quantity:latency", "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))
 		for _, s := range h.Series {
 			if s.Changes != nil || slices.Max(s.Values) > 1.5*slices.Min(s.Values) {
 				t.Errorf("%s: one series has both: %v", name, s.Values)
@@ -164,10 +171,7 @@ func TestUnlikeRecordsAreNeverOneSeries(t *testing.T) {
 
 func TestLevelsOfAHistoryAreFigures(t *testing.T) {
 	t.Parallel()
-	h, err := NewHistory(past(40, func(i int, _ *Run) float64 { return step(i, 25) }), "quantity:latency", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := latencies(t, past(40, func(i int, _ *Run) float64 { return step(i, 25) }))
 	all := h.Figures()
 	if len(all) != 2 || all[0].Versus != nil || len(all[0].Rounds) != 25 || len(all[1].Rounds) != 15 {
 		t.Fatalf("got %+v", all)

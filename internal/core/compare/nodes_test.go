@@ -152,10 +152,7 @@ func TestManyRunsAreOfFewKinds(t *testing.T) {
 		}
 		return s
 	}
-	c, err := New([]Side{side("old", "6.1.0"), side("new", "6.18.0")}, Options{Unlike: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := compared(t, Options{Unlike: true}, side("old", "6.1.0"), side("new", "6.18.0"))
 	if len(c.unlike) > 16 {
 		t.Errorf("%d pairs of runs were set beside each other", len(c.unlike))
 	}
