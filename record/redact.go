@@ -22,6 +22,7 @@ type Redaction struct {
 	names map[[2]string]string
 	count map[string]int // pseudonyms of each kind
 	times map[string]int
+	wrong error // with the line that is redacted
 }
 
 // Removed is how much of one kind was taken out.
@@ -62,90 +63,66 @@ func (r *Redaction) Line(line any) (any, error) {
 		return nil, err
 	}
 	out := reflect.New(v.Type())
-	out.Elem().Set(v)
-	if err := r.fields(out.Elem(), b); err != nil {
-		return nil, err
-	}
-	return out.Interface(), nil
+	r.wrong = nil
+	out.Elem().Set(r.fields(v, b))
+	return out.Interface(), r.wrong
 }
 
-func (r *Redaction) fields(v reflect.Value, b *bounds) error {
+func (r *Redaction) fields(v reflect.Value, b *bounds) reflect.Value {
+	out := reflect.New(v.Type()).Elem()
+	out.Set(v)
 	for _, x := range b.fields {
-		if x.safe {
-			continue
+		if !x.safe {
+			out.Field(x.index).Set(r.value(v.Field(x.index), x))
 		}
-		copied, err := r.value(v.Field(x.index), x)
-		if err != nil {
-			return fmt.Errorf("%s: %w", x.name, err)
-		}
-		v.Field(x.index).Set(copied)
 	}
-	return nil
+	return out
 }
 
 // value is a copy: what a line points to belongs to whoever has it.
-func (r *Redaction) value(v reflect.Value, x *bound) (reflect.Value, error) {
-	switch {
+func (r *Redaction) value(v reflect.Value, x *bound) reflect.Value {
+	switch kind := v.Kind(); {
 	case v.Type() == reflect.TypeFor[json.RawMessage]():
 		text, err := r.plan(v.Bytes())
-		return reflect.ValueOf(text), err
+		if err != nil {
+			r.wrong = fmt.Errorf("%s: %w", x.name, err)
+		}
+		return reflect.ValueOf(text)
 	case itself(v.Type()): // a time
-		return v, nil
+	case kind == reflect.Struct:
+		return r.fields(v, x.inner)
+	case v.Type() == reflect.TypeFor[string](): // others are words of this package
+		return reflect.ValueOf(r.text(x.kind, v.String()))
+	case (kind == reflect.Pointer || kind == reflect.Slice || kind == reflect.Map) && !v.IsNil():
+		return r.elements(v, x)
 	}
-	out := reflect.New(v.Type()).Elem()
-	switch v.Kind() {
-	case reflect.String:
-		if out.Set(v); v.Type() == reflect.TypeFor[string]() { // others are words of this package
-			out.SetString(r.text(x.kind, v.String()))
-		}
-	case reflect.Struct:
-		out.Set(v)
-		return out, r.fields(out, x.inner)
-	case reflect.Pointer, reflect.Slice, reflect.Map:
-		if v.IsNil() {
-			return v, nil
-		}
-		return out, r.elements(v, out, x)
-	default:
-		out.Set(v)
-	}
-	return out, nil
+	return v
 }
 
-func (r *Redaction) elements(v, out reflect.Value, x *bound) error {
+func (r *Redaction) elements(v reflect.Value, x *bound) reflect.Value {
 	switch v.Kind() {
 	case reflect.Pointer:
-		one, err := r.value(v.Elem(), x)
-		if err != nil {
-			return err
-		}
-		out.Set(reflect.New(v.Type().Elem()))
-		out.Elem().Set(one)
+		out := reflect.New(v.Type().Elem())
+		out.Elem().Set(r.value(v.Elem(), x))
+		return out
 	case reflect.Slice:
-		out.Set(reflect.MakeSlice(v.Type(), v.Len(), v.Len()))
+		out := reflect.MakeSlice(v.Type(), v.Len(), v.Len())
 		for i := range v.Len() {
-			one, err := r.value(v.Index(i), x)
-			if err != nil {
-				return err
-			}
-			out.Index(i).Set(one)
+			out.Index(i).Set(r.value(v.Index(i), x))
 		}
-	case reflect.Map:
-		out.Set(reflect.MakeMap(v.Type()))
-		keys := v.MapKeys() // in an order of their own: pseudonyms are numbered
-		slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
-		for _, key := range keys {
-			one, err := r.value(v.MapIndex(key), x)
-			if err != nil {
-				return err
-			}
-			if !x.safeKeys {
-				key = reflect.ValueOf(r.text(x.kind, key.String())).Convert(key.Type())
-			}
-			out.SetMapIndex(key, one)
-		}
+		return out
 	}
-	return nil
+	out := reflect.MakeMap(v.Type())
+	keys := v.MapKeys() // in an order of their own: pseudonyms are numbered
+	slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
+	for _, key := range keys {
+		one := r.value(v.MapIndex(key), x)
+		if !x.safeKeys {
+			key = reflect.ValueOf(r.text(x.kind, key.String())).Convert(key.Type())
+		}
+		out.SetMapIndex(key, one)
+	}
+	return out
 }
 
 var (
