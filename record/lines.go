@@ -174,9 +174,7 @@ func Read(r io.Reader) (*Record, error) { return standard().Read(r) }
 // Create makes a record at path, zstd-compressed if the path ends in ".zst".
 // A file that is there already is left alone and is an error, since a record
 // cannot be measured again: the machine has moved on.
-func Create(path string, options ...Option) (*Writer, error) {
-	return standard().Create(path, options...)
-}
+func Create(path string) (*Writer, error) { return standard().Create(path) }
 
 // NewWriter writes a plain record to w, which Close leaves open.
 func NewWriter(w io.Writer) *Writer { return standard().NewWriter(w) }

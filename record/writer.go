@@ -35,23 +35,9 @@ type Writer struct {
 	err     error
 }
 
-// Option changes how Create makes a file.
-type Option func(*creation)
-
-type creation struct{ overwrite bool }
-
-// Overwrite lets Create replace a file that is there already.
-func Overwrite() Option {
-	return func(c *creation) { c.overwrite = true }
-}
-
 // Create is [Create] for these types of line.
-func (l *Lines) Create(path string, options ...Option) (*Writer, error) {
-	var how creation
-	for _, option := range options {
-		option(&how)
-	}
-	file, err := createFile(path, how)
+func (l *Lines) Create(path string) (*Writer, error) {
+	file, err := createFile(path)
 	if err != nil {
 		return nil, err
 	}
@@ -194,12 +180,8 @@ func newEncoder(w io.Writer) (*zstd.Encoder, error) {
 		zstd.WithLowerEncoderMem(true))
 }
 
-func createFile(path string, how creation) (*os.File, error) {
-	flags := os.O_WRONLY | os.O_CREATE | os.O_EXCL
-	if how.overwrite {
-		flags = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
-	}
-	file, err := os.OpenFile(path, flags, 0o600) // command lines are in it
+func createFile(path string) (*os.File, error) {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) // command lines are in it
 	if err == nil {
 		return file, nil
 	}

@@ -103,16 +103,6 @@ func TestCreateKeepsWhatIsThere(t *testing.T) {
 	if text, err := os.ReadFile(file); err != nil || string(text) != "precious" {
 		t.Errorf("the file now holds %q, %v", text, err)
 	}
-	w, err := Create(file, Overwrite())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(w.Write(Header{}), w.Close()); err != nil {
-		t.Fatal(err)
-	}
-	if text, err := os.ReadFile(file); err != nil || strings.Contains(string(text), "precious") {
-		t.Errorf("after Overwrite the file holds %q, %v", text, err)
-	}
 }
 
 func TestWriterRefusesWhatNoReaderCouldUse(t *testing.T) {
