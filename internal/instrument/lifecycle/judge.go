@@ -129,7 +129,7 @@ func (j *Judgement) table(rec *record.Record, lanes int) Table {
 		}
 	}
 	for _, op := range j.Plan.Ops {
-		if !slices.ContainsFunc(j.Targets, func(t record.Target) bool { return Absent(&t, op) == "" }) {
+		if !some(j.Targets, op) {
 			continue
 		}
 		row := Row{Op: op}

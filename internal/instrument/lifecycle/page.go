@@ -26,7 +26,7 @@ func (j *Judgement) Page(o page.Options) *page.Page {
 		if t.Lanes > 1 && t.some(func(c *Cell) bool { return c.Lanes != nil }) {
 			p.Add(lanes(j, t))
 		}
-		if hasRoles(t) {
+		if t.some(func(c *Cell) bool { return len(c.Roles) > 0 }) {
 			p.Add(roles(t))
 		}
 		if o.Verbose {

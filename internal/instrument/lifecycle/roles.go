@@ -118,12 +118,6 @@ func rank(r record.Role) int {
 	return len(knownRoles)
 }
 
-func hasRoles(t *Table) bool {
-	return slices.ContainsFunc(t.Rows, func(row Row) bool {
-		return slices.ContainsFunc(row.Cells, func(c Cell) bool { return len(c.Roles) > 0 })
-	})
-}
-
 // roles is what stands beside the time: the CPU time and the memory of the
 // engine's own processes.
 func roles(t *Table) *page.Section {
