@@ -1,6 +1,7 @@
 package page
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/tare-bench/tare/internal/term"
@@ -24,15 +25,8 @@ func TestWhatDiffersBetweenKatasIsNamedAndNothingElse(t *testing.T) {
 		got = append(got, []string{row[0].Head, row[1].Head, row[2].Head})
 	}
 	want := [][]string{{"default_memory", None, term.Clean("2048\x1b[31m")}, {"enable_template", "false", "true"}, {"kata config", "/etc/kata.toml", "/etc/kata-template.toml"}}
-	if len(got) != len(want) {
-		t.Fatalf("%q", got)
-	}
-	for i := range want {
-		for k := range want[i] {
-			if got[i][k] != want[i][k] {
-				t.Errorf("%q, want %q", got[i], want[i])
-			}
-		}
+	if !slices.EqualFunc(got, want, slices.Equal) {
+		t.Errorf("%q, want %q", got, want)
 	}
 	for claim, targets := range map[string][]record.Target{"no Kata": {runc}, "one Kata": {runc, plain}, "two that are alike": {plain, plain}} {
 		if s := Configurations(targets); s != nil {

@@ -8,76 +8,48 @@ import (
 )
 
 func TestATableStandsInColumns(t *testing.T) {
+	across := func(indent int, text string) []Cell {
+		var t Table
+		t.Line(indent, text, term.Plain)
+		return t.Rows[0]
+	}
 	for _, c := range []struct {
 		claim string
-		table func(o *Options) *Table
+		o     Options
+		table Table
 		want  string
 	}{
-		{"columns line up whatever the script", func(o *Options) *Table {
-			t := &Table{Columns: []Column{{Title: "name"}, {Title: "ms", Right: true}}}
-			t.Row(Texts("runc", "27.1")...)
-			t.Row(Texts("容器", "138.0")...)
-			return t
-		}, "name     ms\nrunc   27.1\n容器  138.0\n"},
-		{"a table without titles has no heading", func(o *Options) *Table {
-			t := &Table{Indent: 2}
-			t.Row(Texts("a", "b")...)
-			t.Row(Texts("ccc", "d")...)
-			return t
-		}, "  a    b\n  ccc  d\n"},
-		{"no line ends in spaces", func(o *Options) *Table {
-			t := &Table{}
-			t.Row(Texts("long name", "x")...)
-			t.Row(Texts("a", "")...)
-			return t
-		}, "long name  x\na\n"},
-		{"a line across takes no part in the columns", func(o *Options) *Table {
-			t := &Table{}
-			t.Line(0, "a heading that is long", term.Plain)
-			t.Row(Texts("a", "b")...)
-			t.Line(4, "remark", term.Plain)
-			t.Line(4, "", term.Plain)
-			return t
-		}, "a heading that is long\na  b\n    remark\n\n"},
-		{"the last column continues below itself", func(o *Options) *Table {
-			t := &Table{}
-			o.Width = 30
-			t.Row(Texts("ok", "one two three four five six")...)
-			return t
-		}, "ok  one two three four five\n    six\n"},
-		{"a long word stays whole to be copied", func(o *Options) *Table {
-			t := &Table{}
-			o.Width = 30
-			t.Row(Texts("ok", "see /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor now")...)
-			return t
-		}, "ok  see\n    /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor\n    now\n"},
-		{"cells are cleaned", func(o *Options) *Table {
-			t := &Table{}
-			t.Row(Texts("\x1b[2Ja", "b\nc")...)
-			t.Line(0, "\u202ed", term.Plain)
-			return t
-		}, "\\x1b[2Ja  b\\nc\n\\u202ed\n"},
-		{"rows may differ in length", func(o *Options) *Table {
-			t := &Table{Columns: []Column{{Title: "n", Right: true}}}
-			t.Row(Texts("1")...)
-			t.Row(Texts("10", "x", "y")...)
-			return t
-		}, " n\n 1\n10  x  y\n"},
-		{"colour takes no columns", func(o *Options) *Table {
-			t := &Table{}
-			o.Colour = true
-			t.Row(Cell{Head: "ok", Style: term.Green}, Words("x"))
-			t.Row(Texts("limited", "y")...)
-			return t
-		}, "\x1b[32mok\x1b[0m       x\nlimited  y\n"},
+		{"columns line up whatever the script", Options{},
+			Table{Columns: []Column{{Title: "name"}, {Title: "ms", Right: true}}, Rows: [][]Cell{Texts("runc", "27.1"), Texts("容器", "138.0")}},
+			"name     ms\nrunc   27.1\n容器  138.0\n"},
+		{"a table without titles has no heading", Options{},
+			Table{Indent: 2, Rows: [][]Cell{Texts("a", "b"), Texts("ccc", "d")}},
+			"  a    b\n  ccc  d\n"},
+		{"no line ends in spaces", Options{},
+			Table{Rows: [][]Cell{Texts("long name", "x"), Texts("a", "")}},
+			"long name  x\na\n"},
+		{"a line across takes no part in the columns", Options{},
+			Table{Rows: [][]Cell{across(0, "a heading that is long"), Texts("a", "b"), across(4, "remark"), across(4, "")}},
+			"a heading that is long\na  b\n    remark\n\n"},
+		{"the last column continues below itself", Options{Width: 30},
+			Table{Rows: [][]Cell{Texts("ok", "one two three four five six")}},
+			"ok  one two three four five\n    six\n"},
+		{"a long word stays whole to be copied", Options{Width: 30},
+			Table{Rows: [][]Cell{Texts("ok", "see /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor now")}},
+			"ok  see\n    /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor\n    now\n"},
+		{"cells are cleaned", Options{},
+			Table{Rows: [][]Cell{Texts("\x1b[2Ja", "b\nc"), across(0, "\u202ed")}},
+			"\\x1b[2Ja  b\\nc\n\\u202ed\n"},
+		{"rows may differ in length", Options{},
+			Table{Columns: []Column{{Title: "n", Right: true}}, Rows: [][]Cell{Texts("1"), Texts("10", "x", "y")}},
+			" n\n 1\n10  x  y\n"},
+		{"colour takes no columns", Options{Colour: true},
+			Table{Rows: [][]Cell{{{Head: "ok", Style: term.Green}, Words("x")}, Texts("limited", "y")}},
+			"\x1b[32mok\x1b[0m       x\nlimited  y\n"},
 	} {
 		var out bytes.Buffer
-		var o Options
-		if err := c.table(&o).Write(&out, o); err != nil {
-			t.Errorf("%s: %v", c.claim, err)
-		}
-		if out.String() != c.want {
-			t.Errorf("%s: got\n%s\nwant\n%s", c.claim, out.String(), c.want)
+		if err := c.table.Write(&out, c.o); err != nil || out.String() != c.want {
+			t.Errorf("%s: %v, got\n%s\nwant\n%s", c.claim, err, out.String(), c.want)
 		}
 	}
 }

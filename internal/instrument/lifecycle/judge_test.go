@@ -2,6 +2,7 @@ package lifecycle_test
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/tare-bench/tare/internal/core/figure"
@@ -103,35 +104,31 @@ func TestWarmupIsNotCountedExceptForFailures(t *testing.T) {
 }
 
 func TestBaseline(t *testing.T) {
-	of := func(names ...string) (out []record.Target) {
-		for _, n := range names {
-			kind := "oci"
-			if n == "host" || n == "floor" {
-				kind = n
-			}
-			out = append(out, record.Target{Name: n, Kind: kind})
-		}
-		return out
-	}
-	for _, tt := range []struct {
-		name    string
-		wanted  string
-		targets []record.Target
-		want    string
-	}{
-		{"the wanted one", "crun", of("host", "runc", "crun"), "crun"},
-		{"else the first runtime", "", of("host", "floor", "runc", "crun"), "runc"},
-		{"else the first target", "", of("host", "floor"), "host"},
-		{"one that is not there is not missed", "youki", of("host", "runc"), "runc"},
-		{"a target alone has none", "", of("runc"), ""},
-		{"not even if it is wanted", "runc", of("runc"), ""},
-		{"no target has none", "", nil, ""},
+	for name, tt := range map[string]struct{ wanted, targets, want string }{
+		"the wanted one":                      {"crun", "host runc crun", "crun"},
+		"else the first runtime":              {"", "host floor runc crun", "runc"},
+		"else the first target":               {"", "host floor", "host"},
+		"one that is not there is not missed": {"youki", "host runc", "runc"},
+		"a target alone has none":             {"", "runc", ""},
+		"not even if it is wanted":            {"runc", "runc", ""},
+		"no target has none":                  {"", "", ""},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			if got := baselineOf(t, tt.wanted, tt.targets); got != tt.want {
-				t.Errorf("got %q, want %q", got, tt.want)
+		l := judged(t, write(func(w *written) {
+			w.plan.Baseline = tt.wanted
+			w.change = func(rec *record.Record) {
+				rec.Targets = nil
+				for n := range strings.FieldsSeq(tt.targets) {
+					kind := "oci"
+					if n == "host" || n == "floor" {
+						kind = n
+					}
+					rec.Targets = append(rec.Targets, record.Target{Name: n, Kind: kind})
+				}
 			}
-		})
+		}))
+		if l.Baseline != tt.want {
+			t.Errorf("%s: got %q, want %q", name, l.Baseline, tt.want)
+		}
 	}
 }
 
@@ -287,14 +284,4 @@ func TestJudgingChangesNothingInTheRecord(t *testing.T) {
 	if len(rec.Findings) != 0 || len(first.Found) != len(second.Found) {
 		t.Errorf("findings were put into the record: %+v", rec.Findings)
 	}
-}
-
-// baselineOf is the one that a record of these targets is judged with.
-func baselineOf(t *testing.T, wanted string, targets []record.Target) string {
-	t.Helper()
-	rec := write(func(w *written) {
-		w.plan.Baseline = wanted
-		w.change = func(rec *record.Record) { rec.Targets = targets }
-	})
-	return judged(t, rec).Baseline
 }

@@ -2,6 +2,7 @@ package lifecycle_test
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/tare-bench/tare/internal/instrument/lifecycle"
@@ -143,12 +144,7 @@ func TestRolesThatAreNotKnownComeLastAndTheUnreadAreCounted(t *testing.T) {
 		unread += r.Unread
 	}
 	want := []record.Role{record.RoleDaemon, record.RoleShim, record.RoleVMM, "ant", "zebra"}
-	if len(names) != len(want) || unread != 10 {
-		t.Fatalf("got %v, %d unread", names, unread)
-	}
-	for i := range want {
-		if names[i] != want[i] {
-			t.Errorf("got %v, want %v", names, want)
-		}
+	if !slices.Equal(names, want) || unread != 10 {
+		t.Errorf("got %v, %d unread; want %v", names, unread, want)
 	}
 }
