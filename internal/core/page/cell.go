@@ -50,12 +50,13 @@ func ReadyAtMost(atMost, asked int) string {
 	return fmt.Sprintf(", at most (≤) in %d of %d: ready when first asked", atMost, asked)
 }
 
-// HalfWidth is the larger half of an interval in percent of its value.
+// HalfWidth is the larger half of an interval in percent of its value; of nothing there
+// are no percent.
 func HalfWidth(e figure.Estimate) string {
-	if !e.Bounded || e.Value <= 0 {
+	if !e.Bounded || e.Value == 0 {
 		return "±?"
 	}
-	percent := 100 * max(e.Hi-e.Value, e.Value-e.Lo) / e.Value
+	percent := 100 * max(e.Hi-e.Value, e.Value-e.Lo) / math.Abs(e.Value)
 	switch {
 	case !stat.Finite(percent):
 		return "±?"

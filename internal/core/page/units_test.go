@@ -53,6 +53,22 @@ func TestAmountsBelowZeroHaveTheirUnitsToo(t *testing.T) {
 	}
 }
 
+func TestAnIntervalBelowZeroIsAsWellKnownAsOneAbove(t *testing.T) {
+	for want, e := range map[string]figure.Estimate{
+		"±20 %":  {N: 9, Value: -100, Lo: -120, Hi: -90, Bounded: true},
+		"±25 %":  {N: 9, Value: 100, Lo: 90, Hi: 125, Bounded: true},
+		"±0.5 %": {N: 9, Value: -100, Lo: -100.5, Hi: -100, Bounded: true},
+		"±?":     {N: 9, Value: 0, Lo: -1, Hi: 1, Bounded: true},
+	} {
+		if got := HalfWidth(e); got != want {
+			t.Errorf("%+v: got %s, want %s", e, got, want)
+		}
+	}
+	if got := HalfWidth(figure.Estimate{N: 3, Value: -100}); got != "±?" {
+		t.Errorf("of too few rounds it is %s", got)
+	}
+}
+
 func TestAChangeIsShownOnlyWhereThereIsOne(t *testing.T) {
 	shift := func(value, lo, hi float64, verdict stat.Verdict) figure.Versus {
 		return figure.Versus{Shift: figure.Estimate{N: 9, Value: value, Lo: lo, Hi: hi, Bounded: lo != hi}, Verdict: verdict}
