@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -35,41 +36,39 @@ func (d *driver) call(_ context.Context, op subject.Op, s engine.State, place en
 	case subject.Run:
 		pod, create, start := d.runPod(h), d.createIn(h, s.Name, place), d.start(h)
 		do = func(ctx context.Context) error {
-			err := pod(ctx)
-			if err == nil {
-				err = create(ctx)
+			for _, step := range []func(context.Context) error{pod, create, start} {
+				if err := step(ctx); err != nil {
+					return err
+				}
 			}
-			if err == nil {
-				err = start(ctx)
-			}
-			return err
+			return nil
 		}
 	case subject.Stop:
-		request := &api.StopContainerRequest{ContainerId: h.container, Timeout: stopTimeout}
-		do = func(ctx context.Context) error {
-			_, err := runtime.StopContainer(ctx, request)
-			return plain(ctx, "StopContainer", err)
-		}
+		do = one("StopContainer", runtime.StopContainer, &api.StopContainerRequest{ContainerId: h.container, Timeout: stopTimeout})
 	case subject.Remove:
-		request := &api.RemoveContainerRequest{ContainerId: h.container}
-		do = func(ctx context.Context) error {
-			_, err := runtime.RemoveContainer(ctx, request)
-			return plain(ctx, "RemoveContainer", err)
-		}
+		do = one("RemoveContainer", runtime.RemoveContainer, &api.RemoveContainerRequest{ContainerId: h.container})
 	case subject.StopPod:
-		request := &api.StopPodSandboxRequest{PodSandboxId: h.pod}
-		do = func(ctx context.Context) error {
-			_, err := runtime.StopPodSandbox(ctx, request)
-			return plain(ctx, "StopPodSandbox", err)
-		}
+		do = one("StopPodSandbox", runtime.StopPodSandbox, &api.StopPodSandboxRequest{PodSandboxId: h.pod})
 	case subject.RemovePod:
-		request := &api.RemovePodSandboxRequest{PodSandboxId: h.pod}
-		do = func(ctx context.Context) error {
-			_, err := runtime.RemovePodSandbox(ctx, request)
-			return plain(ctx, "RemovePodSandbox", err)
-		}
+		do = one("RemovePodSandbox", runtime.RemovePodSandbox, &api.RemovePodSandboxRequest{PodSandboxId: h.pod})
 	}
 	return do, shown, nil
+}
+
+// one is an operation of one call whose reply says nothing.
+func one[Q, A any](name string, method func(context.Context, *Q, ...grpc.CallOption) (*A, error), request *Q) func(context.Context) error {
+	return func(ctx context.Context) error {
+		_, err := method(ctx, request)
+		return plain(ctx, name, err)
+	}
+}
+
+// ask asks the engine something outside of what is timed.
+func ask[Q, A any](ctx context.Context, name string, method func(context.Context, *Q, ...grpc.CallOption) (*A, error), request *Q) (*A, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	reply, err := method(ctx, request)
+	return reply, plain(ctx, name, err)
 }
 
 // holding is what an operation acts on: a new pod, or one that is there.

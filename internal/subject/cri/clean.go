@@ -21,20 +21,26 @@ import (
 // listOf lists the pods and containers that bear a run's id.
 func (c *connection) listOf(ctx context.Context, runID string) (pods []*api.PodSandbox, containers []*api.Container, err error) {
 	of := map[string]string{engine.RunLabel: runID}
-	p, err := c.runtime.ListPodSandbox(ctx, &api.ListPodSandboxRequest{Filter: &api.PodSandboxFilter{LabelSelector: of}})
+	pods, err = c.pods(ctx, of)
 	if err != nil {
-		return nil, nil, plain(ctx, "ListPodSandbox", err)
+		return nil, nil, err
 	}
-	k, err := c.runtime.ListContainers(ctx, &api.ListContainersRequest{Filter: &api.ContainerFilter{LabelSelector: of}})
+	k, err := ask(ctx, "ListContainers", c.runtime.ListContainers, &api.ListContainersRequest{Filter: &api.ContainerFilter{LabelSelector: of}})
 	if err != nil {
-		return nil, nil, plain(ctx, "ListContainers", err)
+		return nil, nil, err
 	}
 	alien := func(name string, labels map[string]string) bool {
 		return !engine.OfRun(name, runID) || labels[engine.RunLabel] != runID
 	}
-	pods = slices.DeleteFunc(p.Items, func(p *api.PodSandbox) bool { return alien(p.GetMetadata().GetName(), p.Labels) })
+	pods = slices.DeleteFunc(pods, func(p *api.PodSandbox) bool { return alien(p.GetMetadata().GetName(), p.Labels) })
 	containers = slices.DeleteFunc(k.Containers, func(c *api.Container) bool { return alien(c.GetMetadata().GetName(), c.Labels) })
 	return pods, containers, nil
+}
+
+// pods lists those that bear some labels.
+func (c *connection) pods(ctx context.Context, labels map[string]string) ([]*api.PodSandbox, error) {
+	reply, err := ask(ctx, "ListPodSandbox", c.runtime.ListPodSandbox, &api.ListPodSandboxRequest{Filter: &api.PodSandboxFilter{LabelSelector: labels}})
+	return reply.GetItems(), err
 }
 
 // Remove implements engine.Driver.
@@ -124,11 +130,9 @@ func insist(ctx context.Context, do func(ctx context.Context) error) {
 // Images implements engine.Cleaned: the workload's, and the one that holds pods
 // where that is tare's too.
 func (d *driver) Images(ctx context.Context) ([]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	list, err := d.conn.images.ListImages(ctx, &api.ListImagesRequest{})
+	list, err := ask(ctx, "ListImages", d.conn.images.ListImages, &api.ListImagesRequest{})
 	if err != nil {
-		return nil, plain(ctx, "ListImages", err)
+		return nil, err
 	}
 	var refs []string
 	for _, i := range list.Images {
@@ -152,15 +156,13 @@ func (d *driver) Images(ctx context.Context) ([]string, error) {
 // Users implements engine.Cleaned. CRI does not tell whose an image is: any pod of
 // tare's may need the workload's, and any pod the one that holds it.
 func (d *driver) Users(ctx context.Context, ref string) ([]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	pods, err := d.conn.runtime.ListPodSandbox(ctx, &api.ListPodSandboxRequest{})
+	pods, err := d.conn.pods(ctx, nil)
 	if err != nil {
-		return nil, plain(ctx, "ListPodSandbox", err)
+		return nil, err
 	}
 	var users []string
 	others := 0
-	for _, p := range pods.Items {
+	for _, p := range pods {
 		if ref == d.facts.pause || p.Labels[engine.RunLabel] != "" {
 			users = append(users, p.GetMetadata().GetName())
 		}

@@ -100,13 +100,8 @@ func (c *connection) ask(ctx context.Context, engineName string) (facts, error) 
 // stores is the folder of what containers write, "" where the engine does not tell: the
 // root of containerd's snapshotter, iSulad's and docker's own.
 func (c *connection) stores(ctx context.Context) string {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	reply, err := c.images.ImageFsInfo(ctx, &api.ImageFsInfoRequest{})
-	if err != nil {
-		return ""
-	}
-	for _, fs := range slices.Concat(reply.ContainerFilesystems, reply.ImageFilesystems) { // the former since CRI of Kubernetes 1.29
+	reply, _ := ask(ctx, "ImageFsInfo", c.images.ImageFsInfo, &api.ImageFsInfoRequest{})
+	for _, fs := range slices.Concat(reply.GetContainerFilesystems(), reply.GetImageFilesystems()) { // the former since CRI of Kubernetes 1.29
 		if where := fs.GetFsId().GetMountpoint(); where != "" {
 			return where
 		}

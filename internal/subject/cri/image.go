@@ -17,13 +17,8 @@ func (d *driver) key(img *image.Image) string { return "cri " + d.socket + " " +
 
 // find asks CRI for an image; "" when it has none of that name.
 func (c *connection) find(ctx context.Context, ref string) (id string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	reply, err := c.images.ImageStatus(ctx, &api.ImageStatusRequest{Image: &api.ImageSpec{Image: ref}})
-	if err != nil {
-		return "", fmt.Errorf("ImageStatus %s: %w", ref, err)
-	}
-	return reply.GetImage().GetId(), nil
+	reply, err := ask(ctx, "ImageStatus "+ref, c.images.ImageStatus, &api.ImageStatusRequest{Image: &api.ImageSpec{Image: ref}})
+	return reply.GetImage().GetId(), err
 }
 
 // Import implements engine.Driver.

@@ -61,28 +61,19 @@ func (n *Node) Socket() string { return n.socket }
 
 // Has tells whether the engine has the pod of that uid.
 func (n *Node) Has(ctx context.Context, uid string) (bool, error) {
-	pods, err := n.pods(ctx, uidLabel, uid)
+	pods, err := n.conn.pods(ctx, map[string]string{uidLabel: uid})
 	return len(pods) > 0, err
-}
-
-func (n *Node) pods(ctx context.Context, label, value string) ([]*api.PodSandbox, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	reply, err := n.conn.runtime.ListPodSandbox(ctx, &api.ListPodSandboxRequest{Filter: &api.PodSandboxFilter{LabelSelector: map[string]string{label: value}}})
-	return reply.GetItems(), plain(ctx, "ListPodSandbox", err)
 }
 
 // Look asks for the run's pods, by their names, with the container in each.
 func (n *Node) Look(ctx context.Context) (map[string]engine.State, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	pods, err := n.pods(ctx, engine.RunLabel, n.env.RunID)
+	pods, err := n.conn.pods(ctx, map[string]string{engine.RunLabel: n.env.RunID})
 	if err != nil {
 		return nil, err
 	}
-	list, err := n.conn.runtime.ListContainers(ctx, &api.ListContainersRequest{})
+	list, err := ask(ctx, "ListContainers", n.conn.runtime.ListContainers, &api.ListContainersRequest{})
 	if err != nil {
-		return nil, plain(ctx, "ListContainers", err)
+		return nil, err
 	}
 	of := map[string]*api.Container{}
 	for _, c := range list.Containers {

@@ -3,6 +3,7 @@ package cri
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -33,17 +34,15 @@ func (d *driver) givePause(ctx context.Context) (made bool, err error) {
 // name of the engine's own would get into the pods of others: those that are
 // made meanwhile would be held by it.
 func (c *connection) mayMakePause(ctx context.Context, name, ref string) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
 	advice := fmt.Sprintf("let the engine have its own first: crictl --runtime-endpoint unix://%s pull %s", c.socket, ref)
 	if kubelet(c.socket) {
 		return engine.Unavailable(name, advice, "the image %s, which holds pods, is not there, and a kubelet runs here: the pods that it makes would get one that tare puts in its place", ref)
 	}
-	pods, err := c.runtime.ListPodSandbox(ctx, &api.ListPodSandboxRequest{})
+	pods, err := c.pods(ctx, nil)
 	if err != nil {
-		return engine.Unavailable(name, "see the engine's log", "%v", plain(ctx, "ListPodSandbox", err))
+		return engine.Unavailable(name, "see the engine's log", "%v", err)
 	}
-	for _, p := range pods.Items {
+	for _, p := range pods {
 		if p.Labels[engine.RunLabel] == "" {
 			return engine.Unavailable(name, advice, "the image %s, which holds pods, is not there, and the engine has pods of others (%s): new ones would get one that tare puts in its place",
 				ref, p.GetMetadata().GetNamespace()+"/"+p.GetMetadata().GetName())
@@ -55,16 +54,9 @@ func (c *connection) mayMakePause(ctx context.Context, name, ref string) error {
 // withoutPause is nil if the engine has a pinned image, which is the one that
 // holds its pods.
 func (d *driver) withoutPause(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	list, err := d.conn.images.ListImages(ctx, &api.ListImagesRequest{})
-	if err != nil {
-		return fmt.Errorf("ListImages: %w", err)
-	}
-	for _, i := range list.Images {
-		if i.Pinned {
-			return nil
-		}
+	list, err := ask(ctx, "ListImages", d.conn.images.ListImages, &api.ListImagesRequest{})
+	if err != nil || slices.ContainsFunc(list.Images, func(i *api.Image) bool { return i.Pinned }) {
+		return err
 	}
 	return &subject.Unavailable{Name: d.name, Reason: d.engineName + " does not tell which image holds its pods, and would pull it", Advice: pauseAdvice[d.engineName]}
 }

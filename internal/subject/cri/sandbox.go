@@ -23,14 +23,12 @@ func (s *session) Sandboxes(ctx context.Context) ([]subject.Sandbox, error) {
 
 // holders asks for the processes that hold pods, and for the pods' uids.
 func (d *driver) holders(ctx context.Context, boxes []subject.Sandbox) (uids []string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
 	uids = make([]string, len(boxes))
 	return uids, engine.Each(len(boxes), func(i int) error {
 		pod := boxes[i].IDs[len(boxes[i].IDs)-1]
-		reply, err := d.conn.runtime.PodSandboxStatus(ctx, &api.PodSandboxStatusRequest{PodSandboxId: pod, Verbose: true})
+		reply, err := ask(ctx, "PodSandboxStatus", d.conn.runtime.PodSandboxStatus, &api.PodSandboxStatusRequest{PodSandboxId: pod, Verbose: true})
 		if err != nil {
-			return fmt.Errorf("of the pod %s: %w", pod, plain(ctx, "PodSandboxStatus", err))
+			return fmt.Errorf("of the pod %s: %w", pod, err)
 		}
 		uids[i] = reply.GetStatus().GetMetadata().GetUid()
 		if reply.GetStatus().GetState() == api.PodSandboxState_SANDBOX_READY {

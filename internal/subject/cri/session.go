@@ -108,9 +108,8 @@ func (d *driver) close(ctx context.Context) error {
 
 // warm asks for something: the connection may have been idle.
 func (d *driver) warm(ctx context.Context, _ int) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	if _, err := d.conn.runtime.Version(ctx, &api.VersionRequest{}); err != nil {
+	_, err := ask(ctx, "Version", d.conn.runtime.Version, &api.VersionRequest{})
+	if err != nil {
 		return fmt.Errorf("the engine does not answer: %w", err)
 	}
 	return nil
@@ -131,8 +130,6 @@ func (s *session) Prepare(ctx context.Context, op subject.Op, lanes []int) (subj
 // containers tell which there are: not every engine says in the same way that it
 // does not know one.
 func (d *driver) Look(ctx context.Context, names []string) (map[string]engine.State, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
 	pods, containers, err := d.conn.listOf(ctx, d.env.RunID)
 	if err != nil {
 		return nil, err
@@ -176,11 +173,8 @@ func (d *driver) address(ctx context.Context, pod string) (string, error) {
 	if !d.env.Network || d.network != subject.NetworkBridge {
 		return "", nil
 	}
-	reply, err := d.conn.runtime.PodSandboxStatus(ctx, &api.PodSandboxStatusRequest{PodSandboxId: pod})
-	if err != nil {
-		return "", plain(ctx, "PodSandboxStatus", err)
-	}
-	return reply.GetStatus().GetNetwork().GetIp(), nil
+	reply, err := ask(ctx, "PodSandboxStatus", d.conn.runtime.PodSandboxStatus, &api.PodSandboxStatusRequest{PodSandboxId: pod})
+	return reply.GetStatus().GetNetwork().GetIp(), err
 }
 
 // holds tells whether a pod, and a container in it, are those that a lane holds:
@@ -198,9 +192,9 @@ var statuses = map[api.ContainerState]engine.Status{
 // withContainer is the state of a pod with the container in it. What an engine
 // tells beyond CRI is its own: not all tell the process.
 func (d *driver) withContainer(ctx context.Context, s engine.State, c *api.Container) (engine.State, error) {
-	reply, err := d.conn.runtime.ContainerStatus(ctx, &api.ContainerStatusRequest{ContainerId: c.Id, Verbose: true})
+	reply, err := ask(ctx, "ContainerStatus", d.conn.runtime.ContainerStatus, &api.ContainerStatusRequest{ContainerId: c.Id, Verbose: true})
 	if err != nil {
-		return engine.State{}, plain(ctx, "ContainerStatus", err)
+		return engine.State{}, err
 	}
 	is := reply.GetStatus()
 	s.ID, s.Status, s.Said, s.Exit = c.Id, engine.Other, c.State.String(), int(is.GetExitCode())
@@ -235,8 +229,6 @@ func (d *driver) Output(_ context.Context, containers []engine.State) (string, e
 
 // List implements engine.Driver.
 func (d *driver) List(ctx context.Context) ([]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
 	pods, containers, err := d.conn.listOf(ctx, d.env.RunID)
 	var names []string
 	for _, p := range pods {

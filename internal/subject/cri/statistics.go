@@ -35,10 +35,10 @@ func (s *session) Statistics(ctx context.Context) ([]record.Statistic, error) {
 }
 
 func (d *driver) containerStatistics(ctx context.Context, states []engine.State) (map[string]engine.Usage, error) {
-	reply, err := d.conn.runtime.ListContainerStats(ctx, &api.ListContainerStatsRequest{
+	reply, err := ask(ctx, "ListContainerStats", d.conn.runtime.ListContainerStats, &api.ListContainerStatsRequest{
 		Filter: &api.ContainerStatsFilter{LabelSelector: map[string]string{engine.RunLabel: d.env.RunID}}})
 	if err != nil {
-		return nil, plain(ctx, "ListContainerStats", err)
+		return nil, err
 	}
 	told := map[string]engine.Usage{}
 	for _, s := range states {
@@ -51,13 +51,13 @@ func (d *driver) containerStatistics(ctx context.Context, states []engine.State)
 }
 
 func (d *driver) podStatistics(ctx context.Context, states []engine.State) (map[string]engine.Usage, error) {
-	reply, err := d.conn.runtime.ListPodSandboxStats(ctx, &api.ListPodSandboxStatsRequest{
+	reply, err := ask(ctx, "ListPodSandboxStats", d.conn.runtime.ListPodSandboxStats, &api.ListPodSandboxStatsRequest{
 		Filter: &api.PodSandboxStatsFilter{LabelSelector: map[string]string{engine.RunLabel: d.env.RunID}}})
 	if status.Code(err) == codes.Unimplemented {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, plain(ctx, "ListPodSandboxStats", err)
+		return nil, err
 	}
 	told, of := map[string]engine.Usage{}, map[string]string{}
 	for _, s := range states {
