@@ -107,50 +107,33 @@ func (in *instance) supervise(lock *os.File) error {
 			return err
 		}
 	}
-	b, err := json.Marshal(in.spec)
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(in.Dir, specName), b, 0o600); err != nil {
-		return err
-	}
-	lifeRead, lifeWrite, err := os.Pipe()
-	if err != nil {
-		return err
-	}
-	defer func() { _ = lifeRead.Close() }()
-	newsRead, newsWrite, err := os.Pipe()
-	if err != nil {
-		return errors.Join(err, lifeWrite.Close())
-	}
-	defer func() { _ = newsRead.Close() }()
 	log, err := os.Create(filepath.Join(in.Dir, "log", "supervisor"))
 	if err != nil {
-		return errors.Join(err, lifeWrite.Close(), newsWrite.Close())
+		return err
 	}
 	defer func() { _ = log.Close() }()
-
-	in.life = lifeWrite
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Args = []string{"tare-engine-" + in.ID}
+	cmd.Env, cmd.Dir = append(environment(in.Dir), superviseEnv+"=1"), "/"
 	// No stream of ours is handed on: go test waits for those to be closed.
-	in.cmd = &exec.Cmd{
-		Path: "/proc/self/exe", Args: []string{"tare-engine-" + in.ID},
-		Env:    append(environment(in.Dir), superviseEnv+"="+in.Dir),
-		Dir:    "/",
-		Stdout: log, Stderr: log,
-		ExtraFiles: []*os.File{lifeRead, newsWrite, lock},
-		// A session of its own: what is typed at a terminal ends the tests,
-		// and thereby the engine, in that order.
-		SysProcAttr: &syscall.SysProcAttr{Setsid: true, Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWNET},
-	}
-	err = in.cmd.Start()
-	_ = newsWrite.Close()
+	cmd.Stderr, cmd.ExtraFiles = log, []*os.File{lock}
+	// A session of its own: what is typed at a terminal ends the tests, and thereby
+	// the engine, in that order.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWNET}
+	life, err := cmd.StdinPipe()
 	if err != nil {
-		in.cmd = nil
+		return err
+	}
+	told, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start the supervisor: %w", err)
 	}
-	_ = newsRead.SetReadDeadline(time.Now().Add(patience + 10*time.Second))
+	in.cmd, in.life = cmd, life
 	var n news
-	if err := json.NewDecoder(newsRead).Decode(&n); err != nil {
+	if err := errors.Join(json.NewEncoder(life).Encode(in.spec), json.NewDecoder(told).Decode(&n)); err != nil {
 		return fmt.Errorf("the supervisor says nothing: %w%s", err, in.tails())
 	}
 	if n.Error != "" {
@@ -173,15 +156,13 @@ func (in *instance) tails() string {
 	return b.String()
 }
 
-// stop ends the supervisor by closing the pipe that it listens to, and waits
+// stop ends the supervisor by closing what it reads, and waits
 // until it has removed everything.
 func (in *instance) stop() error {
-	if in.life != nil {
-		_ = in.life.Close()
-	}
 	if in.cmd == nil {
 		return os.RemoveAll(in.Dir)
 	}
+	_ = in.life.Close()
 	slow := time.AfterFunc(time.Minute, func() { _ = in.cmd.Process.Kill() })
 	defer slow.Stop()
 	err := in.cmd.Wait()

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -25,34 +26,28 @@ import (
 )
 
 const (
-	// superviseEnv makes this binary a supervisor: it names the folder.
+	// superviseEnv makes this binary a supervisor. It reads its spec, answers with its
+	// news, and reads on to the end: whoever started it is gone then.
 	superviseEnv = "TARE_ENGINE_SUPERVISE"
 	// markEnv is in the environment of what a supervisor starts.
 	markEnv  = "TARE_ENGINE"
-	specName = "spec.json"
 	lockName = "lock"
+
+	lockFD = 3 // the engine's folder is somebody's as long as this is open
 
 	patience = 60 * time.Second // until a daemon listens
 	grace    = 5 * time.Second  // from SIGTERM to SIGKILL
 )
 
-// The descriptors that a supervisor is started with.
-const (
-	lifeFD = 3 + iota // read to its end: whoever started us is gone
-	newsFD
-	lockFD
-)
-
 // Any binary that has this package in it can be a supervisor.
 func init() {
-	dir := os.Getenv(superviseEnv)
-	if dir == "" {
+	if os.Getenv(superviseEnv) == "" {
 		return
 	}
 	// Daemons get a signal when the thread that started them ends: this one
 	// must not.
 	runtime.LockOSThread()
-	if err := supervise(dir); err != nil {
+	if err := supervise(os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -72,40 +67,30 @@ type child struct {
 	ended chan struct{}
 }
 
-func supervise(dir string) error {
+func supervise(in io.Reader, out io.Writer) error {
 	_ = os.Unsetenv(superviseEnv)
-	for fd := lifeFD; fd <= lockFD; fd++ {
-		unix.CloseOnExec(fd)
-	}
-	life, told := os.NewFile(lifeFD, "life"), os.NewFile(newsFD, "news")
+	unix.CloseOnExec(lockFD)
 	terminated := make(chan os.Signal, 1)
 	signal.Notify(terminated, unix.SIGTERM)
 	signal.Ignore(unix.SIGINT, unix.SIGHUP, unix.SIGQUIT, unix.SIGPIPE)
-	gone := make(chan struct{})
-	go func() {
-		_, _ = life.Read(make([]byte, 1))
-		close(gone)
-	}()
-
 	var s supervisor
-	b, err := os.ReadFile(filepath.Join(dir, specName))
-	if err == nil {
-		err = json.Unmarshal(b, &s.spec)
-	}
-	if err != nil {
+	told := json.NewDecoder(in)
+	if err := told.Decode(&s.spec); err != nil {
 		return err
 	}
-	n := news{}
+	gone := make(chan struct{})
+	go func() {
+		_, _ = told.Token() // which never comes
+		close(gone)
+	}()
+	n := news{Pids: map[string]int{}}
 	if err := s.up(gone); err != nil {
 		n.Error = err.Error()
-	} else {
-		n.Pids = map[string]int{}
-		for _, d := range s.daemons {
-			n.Pids[d.name] = d.Process.Pid
-		}
 	}
-	_ = json.NewEncoder(told).Encode(n)
-	_ = told.Close()
+	for _, d := range s.daemons {
+		n.Pids[d.name] = d.Process.Pid
+	}
+	_ = json.NewEncoder(out).Encode(n)
 	select {
 	case <-gone:
 	case <-terminated:
