@@ -138,7 +138,7 @@ func (c *Cluster) credentials(context.Context) error {
 	if c.ca, err = newAuthority(c.dir); err != nil {
 		return err
 	}
-	if c.local, err = forward(listenHere, c.dial(apiAddress)); err != nil {
+	if c.local, err = c.forward(); err != nil {
 		return err
 	}
 	hosts := []string{"127.0.0.1", serverAddress, serviceAddress, kwokAddress, "kubernetes.default.svc"}

@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -91,15 +90,17 @@ func (c *Cluster) startControlPlane(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := c.until(ctx, "etcd listens", func() error { return reachable(c.dial(etcdAddress)) }); err != nil {
+	if err := c.until(ctx, "etcd listens", func() error {
+		conn, err := c.dial(etcdAddress)
+		if err == nil {
+			err = conn.Close()
+		}
 		return err
-	}
-	_, port, err := net.SplitHostPort(apiAddress)
-	if err != nil {
+	}); err != nil {
 		return err
 	}
 	c.apiServer, err = c.start("kube-apiserver", "kube-apiserver", "--etcd-servers=http://"+etcdAddress,
-		"--advertise-address="+serverAddress, "--secure-port="+port, "--endpoint-reconciler-type=none",
+		"--advertise-address="+serverAddress, "--secure-port=443", "--endpoint-reconciler-type=none",
 		"--service-cluster-ip-range="+serviceRange, "--allow-privileged", "--authorization-mode=Node,RBAC",
 		"--enable-admission-plugins=NodeRestriction", "--client-ca-file="+c.at("ca.crt"),
 		"--tls-cert-file="+c.at("server.crt"), "--tls-private-key-file="+c.at("server.key"),
@@ -146,12 +147,4 @@ func (c *Cluster) answers(ctx context.Context) error {
 	return c.until(ctx, "the API server is ready", func() error {
 		return c.Client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
 	})
-}
-
-func reachable(dial func() (net.Conn, error)) error {
-	conn, err := dial()
-	if err != nil {
-		return err
-	}
-	return conn.Close()
 }

@@ -23,7 +23,7 @@ const (
 	serviceAddress = "10.96.0.1" // of the API server as a service: the first of its range
 	serviceRange   = "10.96.0.0/24"
 
-	apiAddress = serverAddress + ":443" // the service's port as well
+	apiAddress = serverAddress + ":443" // the service's port as well, and --secure-port
 )
 
 func nodeAddress(i int) string { return "10.86.0." + strconv.Itoa(10+i) }
@@ -56,38 +56,28 @@ func (c *Cluster) network(context.Context) error {
 	return nil
 }
 
-// dial connects to an address of the cluster's network namespace.
-func (c *Cluster) dial(address string) func() (net.Conn, error) {
-	return func() (conn net.Conn, err error) {
-		err = c.inside(func() error {
-			conn, err = net.Dial("tcp", address)
-			return err
-		})
-		return conn, err
-	}
-}
-
-// inside calls f where sockets are born in the cluster's network namespace.
-func (c *Cluster) inside(f func() error) error {
+// dial connects to an address of the cluster's network namespace, in which a socket that
+// is born there stays.
+func (c *Cluster) dial(address string) (conn net.Conn, err error) {
 	ns, err := os.Open(c.place.Network())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { _ = ns.Close() }()
-	return thread.Apart(func() error {
+	err = thread.Apart(func() error {
 		if err := unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET); err != nil {
 			return fmt.Errorf("enter the cluster's network: %w", err)
 		}
-		return f()
+		conn, err = net.Dial("tcp", address)
+		return err
 	})
+	return conn, err
 }
 
-func listenHere() (net.Listener, error) { return net.Listen("tcp", "127.0.0.1:0") }
-
-// forward hands every connection on, between two network namespaces, until the
-// process ends, and returns where it listens.
-func forward(listen func() (net.Listener, error), dial func() (net.Conn, error)) (address string, err error) {
-	l, err := listen()
+// forward hands every connection to an address of this machine on to the API server, until
+// the process ends, and returns that address.
+func (c *Cluster) forward() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", err
 	}
@@ -99,7 +89,7 @@ func forward(listen func() (net.Listener, error), dial func() (net.Conn, error))
 			}
 			go func() {
 				defer func() { _ = near.Close() }()
-				far, err := dial()
+				far, err := c.dial(apiAddress)
 				if err != nil {
 					return // nobody listens there: the caller sees its connection closed
 				}
@@ -116,16 +106,4 @@ func forward(listen func() (net.Listener, error), dial func() (net.Conn, error))
 		}
 	}()
 	return l.Addr().String(), nil
-}
-
-// expose makes what listens at an address of this machine reachable for the
-// cluster's pods, at the address that it returns.
-func (c *Cluster) expose(address string) (inside string, err error) {
-	return forward(func() (l net.Listener, err error) {
-		err = c.inside(func() error {
-			l, err = net.Listen("tcp", serverAddress+":0")
-			return err
-		})
-		return l, err
-	}, func() (net.Conn, error) { return net.Dial("tcp", address) })
 }

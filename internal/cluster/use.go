@@ -4,13 +4,11 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
-	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -19,7 +17,6 @@ import (
 	authv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/yaml"
@@ -65,9 +62,17 @@ func (c *Cluster) load(tar, name string) error {
 // Kubectl runs kubectl as an administrator and returns what it prints.
 func (c *Cluster) Kubectl(t testing.TB, args ...string) string {
 	t.Helper()
-	kubectl, err := program(kubernetesFolder, "kubectl")
+	out, err := c.kubectl(args...)
 	if err != nil {
 		t.Fatal(err)
+	}
+	return out
+}
+
+func (c *Cluster) kubectl(args ...string) (string, error) {
+	kubectl, err := program(kubernetesFolder, "kubectl")
+	if err != nil {
+		return "", err
 	}
 	cmd := exec.Command(kubectl, args...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig, "HOME="+c.dir)
@@ -75,9 +80,9 @@ func (c *Cluster) Kubectl(t testing.TB, args ...string) string {
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("kubectl %s: %v: %s", strings.Join(args, " "), err, stderr.Bytes())
+		err = fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, stderr.Bytes())
 	}
-	return string(out)
+	return string(out), err
 }
 
 // As returns the kubeconfig of a new service account in the namespace default, which
@@ -119,37 +124,33 @@ func (c *Cluster) As(t testing.TB, roles string) string {
 	return c.at(account.Name + ".kubeconfig")
 }
 
-// bind makes a role under another name, so that no two tests meet, and binds it.
-func (c *Cluster) bind(t testing.TB, account *corev1.ServiceAccount, name string, role *rbacv1.ClusterRole) (err error) {
-	ctx, rbac := t.Context(), c.Client.RbacV1()
+// bind makes a role under another name, so that no two tests meet, and binds it: a Role in
+// its namespace, a ClusterRole everywhere.
+func (c *Cluster) bind(t testing.TB, account *corev1.ServiceAccount, name string, role *rbacv1.ClusterRole) error {
+	ctx, rbac, meta := t.Context(), c.Client.RbacV1(), metav1.ObjectMeta{Name: name}
+	if _, err := rbac.ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: meta, Rules: role.Rules}, metav1.CreateOptions{}); err != nil {
+		return err
+	}
 	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: account.Name, Namespace: account.Namespace}}
-	meta := metav1.ObjectMeta{Name: name}
-	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: role.Kind, Name: name}
-	var remove [2]func(context.Context, string, metav1.DeleteOptions) error
+	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}
+	var unbind func(context.Context, string, metav1.DeleteOptions) error
+	var err error
 	switch role.Kind {
 	case "Role":
-		meta.Namespace = cmp.Or(role.Namespace, account.Namespace)
-		roles, bindings := rbac.Roles(meta.Namespace), rbac.RoleBindings(meta.Namespace)
-		_, err = roles.Create(ctx, &rbacv1.Role{ObjectMeta: meta, Rules: role.Rules}, metav1.CreateOptions{})
-		if err == nil {
-			_, err = bindings.Create(ctx, &rbacv1.RoleBinding{ObjectMeta: meta, Subjects: subjects, RoleRef: ref}, metav1.CreateOptions{})
-		}
-		remove[0], remove[1] = bindings.Delete, roles.Delete
+		bindings := rbac.RoleBindings(cmp.Or(role.Namespace, account.Namespace))
+		_, err = bindings.Create(ctx, &rbacv1.RoleBinding{ObjectMeta: meta, Subjects: subjects, RoleRef: ref}, metav1.CreateOptions{})
+		unbind = bindings.Delete
 	case "ClusterRole":
-		roles, bindings := rbac.ClusterRoles(), rbac.ClusterRoleBindings()
-		_, err = roles.Create(ctx, &rbacv1.ClusterRole{ObjectMeta: meta, Rules: role.Rules}, metav1.CreateOptions{})
-		if err == nil {
-			_, err = bindings.Create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: meta, Subjects: subjects, RoleRef: ref}, metav1.CreateOptions{})
-		}
-		remove[0], remove[1] = bindings.Delete, roles.Delete
+		bindings := rbac.ClusterRoleBindings()
+		_, err = bindings.Create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: meta, Subjects: subjects, RoleRef: ref}, metav1.CreateOptions{})
+		unbind = bindings.Delete
 	default:
 		return errors.New("neither a Role nor a ClusterRole")
 	}
 	t.Cleanup(func() {
-		for _, f := range remove {
-			if err := f(context.Background(), name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
-				t.Error(err)
-			}
+		ctx, now := context.Background(), metav1.DeleteOptions{}
+		if err := errors.Join(unbind(ctx, name, now), rbac.ClusterRoles().Delete(ctx, name, now)); err != nil {
+			t.Error(err)
 		}
 	})
 	return err
@@ -205,7 +206,7 @@ func (c *Cluster) Empty(t testing.TB) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	err := c.until(ctx, "nothing of tare is left", func() error {
-		left, err := c.labelled(ctx, engine.RunLabel)
+		left, err := c.labelled(engine.RunLabel)
 		if err == nil && len(left) > 0 {
 			err = fmt.Errorf("there are %s", strings.Join(left, ", "))
 		}
@@ -246,33 +247,14 @@ func (c *Cluster) NoPods(t testing.TB) {
 }
 
 // labelled lists whatever has a label, of every kind that the API server knows.
-func (c *Cluster) labelled(ctx context.Context, label string) (found []string, err error) {
-	lists, err := c.Client.Discovery().ServerPreferredResources()
+func (c *Cluster) labelled(label string) ([]string, error) {
+	all, err := c.kubectl("api-resources", "--verbs=list", "--output=name")
 	if err != nil {
 		return nil, err
 	}
-	for _, l := range lists {
-		root := "/apis/"
-		if !strings.Contains(l.GroupVersion, "/") {
-			root = "/api/"
-		}
-		for _, kind := range l.APIResources {
-			if !slices.Contains(kind.Verbs, "list") || kind.Name == "componentstatuses" || kind.Name == "endpoints" {
-				continue // the first asks the other programs, the second is deprecated
-			}
-			var all metav1.PartialObjectMetadataList
-			b, err := c.Client.Discovery().RESTClient().Get().AbsPath(path.Join(root, l.GroupVersion, kind.Name)).
-				Param("labelSelector", label).Do(ctx).Raw()
-			if err == nil {
-				err = json.Unmarshal(b, &all)
-			}
-			if err != nil {
-				return nil, fmt.Errorf("list %s: %w", kind.Name, err)
-			}
-			for _, one := range all.Items {
-				found = append(found, kind.Name+" "+path.Join(one.Namespace, one.Name))
-			}
-		}
-	}
-	return found, nil
+	kinds := slices.DeleteFunc(strings.Fields(all), func(kind string) bool {
+		return kind == "componentstatuses" || kind == "endpoints" // the first asks the other programs, the second is deprecated
+	})
+	found, err := c.kubectl("get", strings.Join(kinds, ","), "--all-namespaces", "--selector="+label, "--output=name")
+	return strings.Fields(found), err
 }
