@@ -8,18 +8,23 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
 	"strings"
 	"sync/atomic"
 
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/remotecommand"
+	"k8s.io/klog/v2"
 
 	own "github.com/tare-bench/tare/internal/version"
 )
@@ -129,4 +134,23 @@ func Explain(err error, tried string) error {
 		return fmt.Errorf("%s: %w", tried, err)
 	}
 	return fmt.Errorf("%s: %w; %s", tried, err, advice)
+}
+
+// Exec runs a command in a container, as kubectl exec does (WebSocket, Kubernetes 1.30),
+// until it ends, the connection breaks, or ctx is done.
+func (c *Client) Exec(ctx context.Context, pod, container string, command []string, stdout, stderr io.Writer) error {
+	request := c.REST().Get().Resource("pods").Namespace(c.Namespace).Name(pod).SubResource("exec").
+		VersionedParams(&corev1.PodExecOptions{Container: container, Command: command, Stdout: true, Stderr: true}, params)
+	e, err := remotecommand.NewWebSocketExecutor(c.Config, "GET", request.URL().String())
+	if err != nil {
+		return err
+	}
+	return e.StreamWithContext(ctx, remotecommand.StreamOptions{Stdout: stdout, Stderr: stderr})
+}
+
+// client-go logs and passes on warnings of servers as they come, to the standard error
+// stream: what matters of that is in errors, and whatever is printed is cleaned first.
+func init() {
+	klog.SetLogger(logr.Discard())
+	rest.SetDefaultWarningHandler(rest.NoWarnings{})
 }

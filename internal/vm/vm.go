@@ -9,6 +9,7 @@
 package vm
 
 import (
+	"archive/tar"
 	"bytes"
 	"context"
 	"errors"
@@ -16,8 +17,11 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -165,4 +169,79 @@ func tail(s string, n int) string {
 		s = "…" + s[len(s)-n:]
 	}
 	return s
+}
+
+// install is what makes everything here that the machine needs.
+const install = "run scripts/install-vm"
+
+// program finds a program of this machine.
+func program(name string) (string, error) {
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return "", fmt.Errorf("no %s: %w; %s", name, err, install)
+	}
+	return filepath.Abs(path)
+}
+
+// Kernel is the kernel that scripts/install-vm unpacked last into the user's cache.
+func Kernel() (string, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("no kernel: %w; set XDG_CACHE_HOME or HOME, and %s", err, install)
+	}
+	found, err := filepath.Glob(filepath.Join(cache, "tare", "vm-linux-image-*", "boot", "vmlinuz-*"))
+	if err == nil && len(found) == 0 {
+		err = errors.New("none in " + filepath.Join(cache, "tare"))
+	}
+	if err != nil {
+		return "", fmt.Errorf("no kernel for the machine: %w; %s", err, install)
+	}
+	newest := func(a, b string) int {
+		x, errX := os.Stat(filepath.Dir(filepath.Dir(a)))
+		y, errY := os.Stat(filepath.Dir(filepath.Dir(b)))
+		if errX != nil || errY != nil {
+			return 0
+		}
+		return x.ModTime().Compare(y.ModTime())
+	}
+	return slices.MaxFunc(found, newest), nil
+}
+
+// read takes the results apart. It is an error if a command has none.
+func (o *Outcome) read(results []byte, commands []Command) error {
+	o.Exits, o.Files = map[string]int{}, map[string][]byte{}
+	for r := tar.NewReader(bytes.NewReader(results)); ; {
+		header, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return fmt.Errorf("its results of %d bytes are broken: %w", len(results), err)
+		}
+		if header.Typeflag != tar.TypeReg {
+			continue
+		}
+		text, err := io.ReadAll(r)
+		if err != nil {
+			return fmt.Errorf("its results of %d bytes are broken: %w", len(results), err)
+		}
+		o.Files[path.Clean(header.Name)] = text
+	}
+	for _, c := range commands {
+		text, ok := o.Files[c.Name+".exit"]
+		if !ok {
+			return fmt.Errorf("the command %s has not ended", c.Name)
+		}
+		code, err := strconv.Atoi(strings.TrimSpace(string(text)))
+		if err != nil {
+			return fmt.Errorf("the end of the command %s: %w", c.Name, err)
+		}
+		o.Exits[c.Name] = code
+	}
+	return nil
+}
+
+// Output is what a command wrote, for the message of a failed test.
+func (o *Outcome) Output(name string) string {
+	return fmt.Sprintf("%s exited with %d\n%s%s", name, o.Exits[name], tail(string(o.Files[name+".stdout"]), 8000), tail(string(o.Files[name+".stderr"]), 8000))
 }

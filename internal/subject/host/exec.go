@@ -12,6 +12,7 @@ import (
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/child"
+	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
 // Exec implements subject.Executor: the command is a plain child of tare. The
@@ -107,4 +108,14 @@ func (s *session) Sandboxes(context.Context) ([]subject.Sandbox, error) {
 		}
 	}
 	return out, nil
+}
+
+// Reach implements subject.Reachable.
+func (s *session) Reach(n int) subject.Reached {
+	return subject.Reached{Pid: s.pool.Pid(n), Host: true, Own: s.pool.Owns, Log: engine.Said(s.env, n), Plain: true}
+}
+
+// Ended implements subject.Reachable.
+func (s *session) Ended(_ context.Context, n int) subject.Ended {
+	return engine.EndOf(s.pool.Pid(n), engine.Said(s.env, n))
 }
