@@ -83,6 +83,38 @@ func StartBetween(ctx context.Context, b Batch, begin, end func()) (released int
 	return b.Start(ctx)
 }
 
+// Around is a batch that adds something to another: who looks at the machine at its edges,
+// or asks what measuring cost, asks the one within.
+type Around struct {
+	Batch
+	begin, end func()
+}
+
+// Hook implements Hooks.
+func (a *Around) Hook(begin, end func()) { a.begin, a.end = begin, end }
+
+// OwnCPU implements Metered.
+func (a *Around) OwnCPU() int64 {
+	if m, ok := a.Batch.(Metered); ok {
+		return m.OwnCPU()
+	}
+	return 0
+}
+
+// StartWith starts the batch within, and calls released when its lanes are about to be.
+func (a *Around) StartWith(ctx context.Context, released func()) (int64, []record.Sample, error) {
+	return StartBetween(ctx, a.Batch, func() {
+		if a.begin != nil {
+			a.begin()
+		}
+		released()
+	}, func() {
+		if a.end != nil {
+			a.end()
+		}
+	})
+}
+
 // DaemonsOf are the pids of those of a session's processes that serve all
 // sandboxes.
 func DaemonsOf(ctx context.Context, s Session) (pids []int) {

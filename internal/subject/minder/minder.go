@@ -292,31 +292,15 @@ func (s *session) Close(ctx context.Context) error {
 }
 
 type batch struct {
-	subject.Batch
-	s          *session
-	op         subject.Op
-	found      map[int]*finding // of those that are to be stopped
-	begin, end func()
-}
-
-// Hook implements subject.Hooks.
-func (b *batch) Hook(begin, end func()) { b.begin, b.end = begin, end }
-
-// OwnCPU implements subject.Metered.
-func (b *batch) OwnCPU() int64 {
-	if m, ok := b.Batch.(subject.Metered); ok {
-		return m.OwnCPU()
-	}
-	return 0
+	subject.Around
+	s     *session
+	op    subject.Op
+	found map[int]*finding // of those that are to be stopped
 }
 
 // Start implements subject.Batch.
 func (b *batch) Start(ctx context.Context) (released int64, samples []record.Sample, err error) {
-	nothing := func() {}
-	if b.begin == nil {
-		b.begin, b.end = nothing, nothing
-	}
-	released, samples, err = subject.StartBetween(ctx, b.Batch, b.begin, b.end)
+	released, samples, err = b.StartWith(ctx, func() {})
 	for i := range samples {
 		x := &samples[i]
 		switch {

@@ -83,6 +83,33 @@ func shell(t *testing.T, script string) *exec.Cmd {
 	return c
 }
 
+// begun is a session that minds a process, whose program was begun on lane 0.
+func begun(t *testing.T, in *one) *session {
+	t.Helper()
+	s := Wrap(in, subject.Env{}, 1<<20)
+	t.Cleanup(func() { _ = s.Close(context.Background()) })
+	operate(t, s, subject.Run)
+	return s.(*session)
+}
+
+// operate does an operation on lane 0, and returns its failure.
+func operate(t *testing.T, s subject.Session, op subject.Op) *record.Failure {
+	t.Helper()
+	samples, err := subject.Operate(t.Context(), s, op, []int{0})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return samples[0].Failure
+}
+
+// ends waits until a process has ended, and leaves it to be reaped.
+func ends(t *testing.T, pid int) {
+	t.Helper()
+	if err := unix.Waitid(unix.P_PID, pid, new(unix.Siginfo), unix.WEXITED|unix.WNOWAIT, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestAFailureSaysWhatAProgramDidWrong(t *testing.T) {
 	late := &record.Failure{Kind: record.FailTimeout, Detail: "timed out"}
 	killed := &record.Failure{Kind: record.FailWorkload, Exit: 137, Detail: "killed"}
@@ -103,24 +130,12 @@ func TestAFailureSaysWhatAProgramDidWrong(t *testing.T) {
 		"it had ended and nobody noticed": {"echo", nil, true, "the workload ended before it was told to, with status 7"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := shell(t, c.script)
-			in := &one{pid: p.Process.Pid, on: c.on}
-			s := Wrap(in, subject.Env{}, 1<<20)
-			defer s.Close(t.Context())
-			if _, err := subject.Operate(t.Context(), s, subject.Run, []int{0}); err != nil {
-				t.Fatal(err)
-			}
+			in := &one{pid: shell(t, c.script).Process.Pid, on: c.on}
+			s := begun(t, in)
 			if c.ends {
-				var info unix.Siginfo
-				if err := unix.Waitid(unix.P_PID, in.pid, &info, unix.WEXITED|unix.WNOWAIT, nil); err != nil {
-					t.Fatal(err)
-				}
+				ends(t, in.pid)
 			}
-			samples, err := subject.Operate(t.Context(), s, subject.Stop, []int{0})
-			if err != nil {
-				t.Fatal(err)
-			}
-			f := samples[0].Failure
+			f := operate(t, s, subject.Stop)
 			if (f != nil) != (c.says != "") || f != nil && !strings.HasPrefix(f.Detail, c.says) || c.says == "timed out" && f.Detail != c.says {
 				t.Errorf("%+v, want %q", f, c.says)
 			}
@@ -142,18 +157,10 @@ func TestAProgramThatIsThereNoMoreIsOver(t *testing.T) {
 		"of what nobody knows of nothing is said":  {script: "echo", others: true, unknown: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := shell(t, c.script)
-			in := &one{pid: p.Process.Pid, others: c.others, unknown: c.unknown}
-			s := Wrap(in, subject.Env{}, 1<<20)
-			defer s.Close(t.Context())
-			if _, err := subject.Operate(t.Context(), s, subject.Run, []int{0}); err != nil {
-				t.Fatal(err)
-			}
+			in := &one{pid: shell(t, c.script).Process.Pid, others: c.others, unknown: c.unknown}
+			s := begun(t, in)
 			if c.script == "echo" {
-				var info unix.Siginfo
-				if err := unix.Waitid(unix.P_PID, in.pid, &info, unix.WEXITED|unix.WNOWAIT, nil); err != nil {
-					t.Fatal(err)
-				}
+				ends(t, in.pid)
 			}
 			over, f := subject.Over(t.Context(), s, []int{0})
 			if (f != nil) != (c.says != "") || len(over) > 0 != (f != nil) || f != nil && (f.Detail != c.says || f.Output != "because") {
@@ -169,12 +176,8 @@ func TestAProgramThatFloodsItsLogIsEnded(t *testing.T) {
 	if err := os.WriteFile(in.log, make([]byte, 1<<20-1), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := Wrap(in, subject.Env{}, 1<<20)
-	defer s.Close(t.Context())
-	if _, err := subject.Operate(t.Context(), s, subject.Run, []int{0}); err != nil {
-		t.Fatal(err)
-	}
-	if why := s.(*session).ended(0, false); why != "" {
+	s := begun(t, in)
+	if why := s.ended(0, false); why != "" {
 		t.Fatalf("it was ended because %s", why)
 	}
 	if err := os.WriteFile(in.log, make([]byte, 1<<20), 0o600); err != nil {
@@ -183,18 +186,14 @@ func TestAProgramThatFloodsItsLogIsEnded(t *testing.T) {
 	if err := p.Wait(); err == nil || p.ProcessState.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
 		t.Errorf("it ended with %v", err)
 	}
-	if e := s.(subject.Reachable).Ended(t.Context(), 0); e.Advice != quieter {
+	if e := s.Ended(t.Context(), 0); e.Advice != quieter {
 		t.Errorf("of its end it is advised: %q", e.Advice)
 	}
-	for op, says := range map[subject.Op]string{subject.Stop: "its output grew beyond 1 MiB, and it was ended for that"} {
-		samples, err := subject.Operate(t.Context(), s, op, []int{0})
-		if err != nil || samples[0].Failure == nil || samples[0].Failure.Detail != says {
-			t.Errorf("%s: %v, %+v", op, err, samples[0].Failure)
-		}
+	if f := operate(t, s, subject.Stop); f == nil || f.Detail != "its output grew beyond 1 MiB, and it was ended for that" {
+		t.Errorf("%+v", f)
 	}
-	samples, err := subject.Operate(t.Context(), s, subject.Remove, []int{0})
-	if err != nil || samples[0].Failure != nil {
-		t.Errorf("it is said twice: %v, %+v", err, samples)
+	if f := operate(t, s, subject.Remove); f != nil {
+		t.Errorf("it is said twice: %+v", f)
 	}
 }
 
@@ -216,12 +215,7 @@ func TestNobodyElsesProcessIsEnded(t *testing.T) {
 			if err := os.WriteFile(in.log, make([]byte, 1<<20), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			s := Wrap(&in, subject.Env{}, 1<<20)
-			defer s.Close(t.Context())
-			if _, err := subject.Operate(t.Context(), s, subject.Run, []int{0}); err != nil {
-				t.Fatal(err)
-			}
-			if why := s.(*session).ended(0, false); (why != "") != c.ends { // which looks, too
+			if why := begun(t, &in).ended(0, false); (why != "") != c.ends { // which looks, too
 				t.Errorf("it was ended because %q", why)
 			}
 		})
@@ -254,20 +248,12 @@ func TestARefusalOfAnotherTaskIsSaidOfTheContainersOwnProcessOnly(t *testing.T) 
 			}
 			in := c.in
 			in.pid = p.Process.Pid
-			s := Wrap(&in, subject.Env{}, 1<<20)
-			defer s.Close(t.Context())
-			if _, err := subject.Operate(t.Context(), s, subject.Run, []int{0}); err != nil {
-				t.Fatal(err)
-			}
+			s := begun(t, &in)
 			if c.over {
 				_ = p.Process.Kill()
 				_ = p.Wait()
 			}
-			samples, err := subject.Operate(t.Context(), s, subject.Stop, []int{0})
-			if err != nil {
-				t.Fatal(err)
-			}
-			f := samples[0].Failure
+			f := operate(t, s, subject.Stop)
 			if (f != nil) != (c.says != "") || f != nil && !strings.HasPrefix(f.Detail, c.says) {
 				t.Errorf("%+v", f)
 			}

@@ -100,26 +100,15 @@ func (s *session) Prepare(ctx context.Context, op subject.Op, lanes []int) (subj
 	if err != nil || op != subject.Start && op != subject.Run {
 		return b, err
 	}
-	return &batch{Batch: b, s: s, lanes: lanes}, nil
+	return &batch{Around: subject.Around{Batch: b}, s: s, lanes: lanes}, nil
 }
 
-// batch starts workloads and waits until they are ready.
+// batch starts workloads and waits until they are ready, which is beyond the edges of the
+// batch, as what is checked is.
 type batch struct {
-	subject.Batch
-	s          *session
-	lanes      []int
-	begin, end func()
-}
-
-// Hook implements subject.Hooks: readiness is beyond its edges, as what is checked is.
-func (b *batch) Hook(begin, end func()) { b.begin, b.end = begin, end }
-
-// OwnCPU implements subject.Metered.
-func (b *batch) OwnCPU() int64 {
-	if m, ok := b.Batch.(subject.Metered); ok {
-		return m.OwnCPU()
-	}
-	return 0
+	subject.Around
+	s     *session
+	lanes []int
 }
 
 // Start implements subject.Batch.
@@ -138,19 +127,10 @@ func (b *batch) Start(ctx context.Context) (int64, []record.Sample, error) {
 		watches[n] = w
 		all.Go(func() { w.run(ctx) })
 	}
-	begin := func() {
-		if b.begin != nil {
-			b.begin()
-		}
+	released, samples, err := b.StartWith(ctx, func() {
 		r.released = machine.Now()
 		close(r.release)
-	}
-	end := func() {
-		if b.end != nil {
-			b.end()
-		}
-	}
-	released, samples, err := subject.StartBetween(ctx, b.Batch, begin, end)
+	})
 	if r.released == 0 { // it was not released at all
 		stop()
 		close(r.release)
