@@ -6,10 +6,14 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tare-bench/tare/internal/kube"
 	"github.com/tare-bench/tare/internal/node/machine"
@@ -81,54 +85,33 @@ func Leftovers(ctx context.Context, c *kube.Client) (left []Leftover, live []str
 		return nil, nil, err
 	}
 	found := map[string]*Leftover{}
-	add := func(kind string, o metav1.ObjectMeta, remove func(ctx context.Context, name string, o metav1.DeleteOptions) error) {
-		id := o.Labels[engine.RunLabel]
-		beats, leased := alive[id]
-		if beats || len(o.OwnerReferences) > 0 { // it goes with its owner, or is that one's business
-			return
+	for _, k := range []kind{
+		kindOf("Jobs", c.Jobs(c.Namespace)), kindOf("pods", c.Pods(c.Namespace)), kindOf("ConfigMaps", c.ConfigMaps(c.Namespace)),
+		kindOf("Leases", c.Leases(c.Namespace)), // last: by it the rest is found
+	} {
+		list, err := k.list(ctx, metav1.ListOptions{LabelSelector: kube.Made})
+		if err != nil {
+			return nil, nil, kube.Explain(err, "list "+k.name+" of runs")
 		}
-		if found[id] == nil {
-			found[id] = &Leftover{RunID: id, Leased: leased, client: c}
-		}
-		l := found[id]
-		l.Objects = append(l.Objects, kind+"/"+o.Name)
-		l.remove = append(l.remove, func(ctx context.Context) error {
-			// The very one that was found, were there another of that name by now.
-			err := remove(ctx, o.Name, metav1.DeleteOptions{PropagationPolicy: &background, Preconditions: &metav1.Preconditions{UID: &o.UID}})
-			if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		err = apimeta.EachListItem(list, func(o runtime.Object) error {
+			is, err := apimeta.Accessor(o)
+			if err != nil {
+				return err
+			}
+			id := is.GetLabels()[engine.RunLabel]
+			beats, leased := alive[id]
+			if beats || len(is.GetOwnerReferences()) > 0 { // it goes with its owner, or is that one's business
 				return nil
 			}
-			return kube.Explain(err, "remove "+kind+"/"+o.Name)
+			if found[id] == nil {
+				found[id] = &Leftover{RunID: id, Leased: leased, client: c}
+			}
+			found[id].add(k, is.GetName(), is.GetUID())
+			return nil
 		})
-	}
-	made := metav1.ListOptions{LabelSelector: kube.Made}
-	jobs, err := c.Jobs(c.Namespace).List(ctx, made)
-	if err != nil {
-		return nil, nil, kube.Explain(err, "list Jobs of runs")
-	}
-	for _, o := range jobs.Items {
-		add("job", o.ObjectMeta, c.Jobs(c.Namespace).Delete)
-	}
-	pods, err := c.Pods(c.Namespace).List(ctx, made)
-	if err != nil {
-		return nil, nil, kube.Explain(err, "list pods of runs")
-	}
-	for _, o := range pods.Items {
-		add("pod", o.ObjectMeta, c.Pods(c.Namespace).Delete)
-	}
-	plans, err := c.ConfigMaps(c.Namespace).List(ctx, made)
-	if err != nil {
-		return nil, nil, kube.Explain(err, "list ConfigMaps of runs")
-	}
-	for _, o := range plans.Items {
-		add("configmap", o.ObjectMeta, c.ConfigMaps(c.Namespace).Delete)
-	}
-	leases, err := c.Leases(c.Namespace).List(ctx, made)
-	if err != nil {
-		return nil, nil, kube.Explain(err, "list Leases of runs")
-	}
-	for _, o := range leases.Items { // last: by it the rest is found
-		add("lease", o.ObjectMeta, c.Leases(c.Namespace).Delete)
+		if err != nil {
+			return nil, nil, err
+		}
 	}
 	for id, beats := range alive {
 		if beats {
@@ -140,6 +123,30 @@ func Leftovers(ctx context.Context, c *kube.Client) (left []Leftover, live []str
 		left = append(left, *found[id])
 	}
 	return left, live, nil
+}
+
+// kind are the objects of one, in a namespace.
+type kind struct {
+	name   string // "Jobs"
+	list   func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error)
+	remove func(ctx context.Context, name string, o metav1.DeleteOptions) error
+}
+
+func kindOf[T, L runtime.Object](name string, of kube.Objects[T, L]) kind {
+	return kind{name: name, remove: of.Delete, list: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return of.List(ctx, o) }}
+}
+
+func (l *Leftover) add(k kind, name string, uid types.UID) {
+	called := strings.ToLower(strings.TrimSuffix(k.name, "s")) + "/" + name
+	l.Objects = append(l.Objects, called)
+	l.remove = append(l.remove, func(ctx context.Context) error {
+		// The very one that was found, were there another of that name by now.
+		err := k.remove(ctx, name, metav1.DeleteOptions{PropagationPolicy: &background, Preconditions: &metav1.Preconditions{UID: &uid}})
+		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+			return nil
+		}
+		return kube.Explain(err, "remove "+called)
+	})
 }
 
 // Remove removes all of it, and its Lease once the rest is gone.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
@@ -80,23 +79,17 @@ func (f *Fleet) see(ctx context.Context, node, job string) (s sight, err error) 
 		}
 		return err
 	})
-	s.ready = s.pod != nil && s.pod.Status.Phase == corev1.PodRunning && condition(s.pod.Status.Conditions, corev1.PodReady).Status == corev1.ConditionTrue
+	s.ready = s.pod != nil && s.pod.Status.Phase == corev1.PodRunning && kube.Condition(s.pod, corev1.PodReady).Status == corev1.ConditionTrue
 	if err != nil || s.ready {
 		return s, err
 	}
 	err = f.try(ctx, "get its Job", func() error {
-		s.job, err = f.Client.Jobs(f.Namespace).Get(ctx, job, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			s.job, err = nil, nil
-		}
+		s.job, err = found(f.Client.Jobs(f.Namespace).Get(ctx, job, metav1.GetOptions{}))
 		return err
 	})
 	if err == nil {
 		err = f.try(ctx, "get the node", func() error {
-			s.node, err = f.Client.Nodes().Get(ctx, node, metav1.GetOptions{})
-			if apierrors.IsNotFound(err) {
-				s.node, err = nil, nil
-			}
+			s.node, err = found(f.Client.Nodes().Get(ctx, node, metav1.GetOptions{}))
 			return err
 		})
 	}
@@ -112,6 +105,14 @@ func (f *Fleet) see(ctx context.Context, node, job string) (s sight, err error) 
 	return s, err
 }
 
+// found makes nil of an object that is not there.
+func found[T any](o *T, err error) (*T, error) {
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return o, err
+}
+
 // judge says what a sight means.
 func (f *Fleet) judge(s sight) outlook {
 	switch {
@@ -120,8 +121,8 @@ func (f *Fleet) judge(s sight) outlook {
 	case s.pod == nil:
 		return f.unmade(s)
 	}
-	keeper, runner := container(s.pod, keeperName), container(s.pod, runnerName)
-	gone := condition(s.pod.Status.Conditions, corev1.DisruptionTarget)
+	keeper, runner := kube.Container(s.pod, keeperName), kube.Container(s.pod, runnerName)
+	gone := kube.Condition(s.pod, corev1.DisruptionTarget)
 	switch why := s.waits(); {
 	case gone.Status == corev1.ConditionTrue:
 		return outlook{why: fmt.Sprintf("its pod was taken away: %s: %s%s", gone.Reason, term.Clean(gone.Message), prefixed("; ", s.down()))}
@@ -183,17 +184,15 @@ func (s *sight) down() string {
 	if s.node == nil {
 		return "the cluster has no such node"
 	}
-	for _, c := range s.node.Status.Conditions {
-		if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue {
-			return fmt.Sprintf("the node is not ready: %s: %s", c.Reason, term.Clean(c.Message))
-		}
+	if c := kube.NodeReady(s.node); c.Type != "" && c.Status != corev1.ConditionTrue {
+		return fmt.Sprintf("the node is not ready: %s: %s", c.Reason, term.Clean(c.Message))
 	}
 	return ""
 }
 
 // waits is for what a pod waits that does not come: a node that takes it, an image.
 func (s *sight) waits() string {
-	if c := condition(s.pod.Status.Conditions, corev1.PodScheduled); c.Status == corev1.ConditionFalse {
+	if c := kube.Condition(s.pod, corev1.PodScheduled); c.Status == corev1.ConditionFalse {
 		cordoned := ""
 		if s.node != nil && s.node.Spec.Unschedulable {
 			cordoned = "the node is cordoned; "
@@ -211,7 +210,7 @@ func (s *sight) waits() string {
 
 // ended is how a plan that was done ended: nil if all is well.
 func ended(pod *corev1.Pod) error {
-	t := container(pod, runnerName).State.Terminated
+	t := kube.Container(pod, runnerName).State.Terminated
 	switch {
 	case t == nil || t.ExitCode == 0:
 		return nil
@@ -240,22 +239,6 @@ func (f *Fleet) says(ctx context.Context, pod string) string {
 	defer r.Close()
 	text, _ := io.ReadAll(io.LimitReader(r, most))
 	return term.Clean(strings.TrimSpace(string(text)))
-}
-
-func container(pod *corev1.Pod, name string) corev1.ContainerStatus {
-	for _, c := range pod.Status.ContainerStatuses {
-		if c.Name == name {
-			return c
-		}
-	}
-	return corev1.ContainerStatus{}
-}
-
-func condition(all []corev1.PodCondition, of corev1.PodConditionType) corev1.PodCondition {
-	if i := slices.IndexFunc(all, func(c corev1.PodCondition) bool { return c.Type == of }); i >= 0 {
-		return all[i]
-	}
-	return corev1.PodCondition{}
 }
 
 func prefixed(prefix, s string) string {

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
@@ -108,12 +109,7 @@ func Beats(ctx context.Context, client API, namespace string) (alive map[string]
 			doubt = doubt || !alive[id] && !again && age < surely
 			seen[l.Name] = renewed
 		}
-		if !doubt {
-			break
-		}
-		select {
-		case <-time.After(heartbeat * 3 / 2):
-		case <-ctx.Done():
+		if doubt && machine.Sleep(ctx, heartbeat*3/2) != nil {
 			return nil, ctx.Err()
 		}
 	}

@@ -19,6 +19,36 @@ func Labels(runID string) map[string]string {
 	return map[string]string{engine.RunLabel: runID, ManagedBy: "tare"}
 }
 
+// Condition is the one of a kind among those of a pod, the zero one where there is none.
+func Condition(p *corev1.Pod, kind corev1.PodConditionType) corev1.PodCondition {
+	for _, c := range p.Status.Conditions {
+		if c.Type == kind {
+			return c
+		}
+	}
+	return corev1.PodCondition{}
+}
+
+// NodeReady is the condition Ready of a node, the zero one where there is none.
+func NodeReady(n *corev1.Node) corev1.NodeCondition {
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c
+		}
+	}
+	return corev1.NodeCondition{}
+}
+
+// Container is the status of a pod's container, the zero one where there is none.
+func Container(p *corev1.Pod, name string) corev1.ContainerStatus {
+	for _, c := range p.Status.ContainerStatuses {
+		if c.Name == name {
+			return c
+		}
+	}
+	return corev1.ContainerStatus{}
+}
+
 // OnNode leaves the scheduler one node, as a DaemonSet does: naming that in the pod
 // itself would pass the scheduler over.
 func OnNode(name string) *corev1.Affinity {

@@ -13,6 +13,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/tare-bench/tare/internal/kube"
+	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/subject/batch"
 	"github.com/tare-bench/tare/record"
 )
@@ -40,20 +42,16 @@ func ended(p *corev1.Pod, c *corev1.ContainerStatus, gone bool) *record.Failure 
 
 // disrupted is who did that, as far as it says.
 func disrupted(p *corev1.Pod) string {
-	for _, c := range p.Status.Conditions {
-		if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {
-			return ": " + said(c.Reason, c.Message)
-		}
+	if c := kube.Condition(p, corev1.DisruptionTarget); c.Status == corev1.ConditionTrue {
+		return ": " + said(c.Reason, c.Message)
 	}
 	return ""
 }
 
 // waits is what keeps a pod from being ready so far, "" if nothing is said.
 func waits(p *corev1.Pod, c *corev1.ContainerStatus) string {
-	for _, known := range p.Status.Conditions {
-		if known.Type == corev1.PodScheduled && known.Status == corev1.ConditionFalse {
-			return said(known.Reason, known.Message)
-		}
+	if at := kube.Condition(p, corev1.PodScheduled); at.Status == corev1.ConditionFalse {
+		return said(at.Reason, at.Message)
 	}
 	if w := c.State.Waiting; w != nil && w.Reason != "ContainerCreating" && w.Reason != "PodInitializing" {
 		return said(w.Reason, w.Message)
@@ -103,7 +101,7 @@ func (d *driver) unwell(pod string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if c := condition(n.Status.Conditions, corev1.NodeReady); c.Status != corev1.ConditionTrue {
+	if c := kube.NodeReady(n); c.Status != corev1.ConditionTrue {
 		return strings.Join(strings.Fields("the node "+n.Name+" "+notReady(&c)), " "), nil
 	}
 	return "", nil
@@ -125,10 +123,8 @@ func (d *driver) insist(ctx context.Context, ask func() error) error {
 		if err == nil || !early && !passing(err) {
 			return err
 		}
-		select {
-		case <-ctx.Done():
+		if machine.Sleep(ctx, again) != nil {
 			return fmt.Errorf("%w: %w", err, ctx.Err())
-		case <-time.After(again):
 		}
 	}
 }

@@ -166,7 +166,7 @@ func givingImage(ref, engine string) string {
 // refuses says why pods of the target do not come to run on a node: no toleration is
 // theirs.
 func (t *Target) refuses(n *corev1.Node) string {
-	if c := condition(n.Status.Conditions, corev1.NodeReady); c.Status != corev1.ConditionTrue {
+	if c := kube.NodeReady(n); c.Status != corev1.ConditionTrue {
 		return notReady(&c)
 	}
 	if t.class != nil && t.class.Scheduling != nil && !labels.SelectorFromSet(t.class.Scheduling.NodeSelector).Matches(labels.Set(n.Labels)) {
@@ -181,14 +181,6 @@ func (t *Target) refuses(n *corev1.Node) string {
 		}
 	}
 	return ""
-}
-
-func condition(all []corev1.NodeCondition, kind corev1.NodeConditionType) corev1.NodeCondition {
-	i := slices.IndexFunc(all, func(c corev1.NodeCondition) bool { return c.Type == kind })
-	if i < 0 {
-		return corev1.NodeCondition{}
-	}
-	return all[i]
 }
 
 func notReady(c *corev1.NodeCondition) string {

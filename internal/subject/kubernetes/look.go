@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tare-bench/tare/internal/kube"
+	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
@@ -59,7 +60,7 @@ func (d *driver) Look(ctx context.Context, names []string) (map[string]engine.St
 			s.ID = string(p.UID)
 		}
 		s.Untold = s.Pid == 0
-		c := status(p)
+		c := kube.Container(p, container)
 		switch {
 		case p.Status.Phase == corev1.PodRunning && c.State.Running != nil:
 			s.Status = engine.Running
@@ -150,10 +151,8 @@ func (d *driver) Remove(ctx context.Context, names []string) error {
 				return err
 			}
 		}
-		select {
-		case <-ctx.Done():
+		if machine.Sleep(ctx, glance) != nil {
 			return fmt.Errorf("%d pods are not gone yet, such as %s: %w", len(left), left[0].Name, ctx.Err())
-		case <-time.After(glance):
 		}
 	}
 }
@@ -174,7 +173,7 @@ func (d *driver) delete(ctx context.Context, names []string, grace int64) error 
 func (d *driver) stranded(ctx context.Context, pods []corev1.Pod) (names []string) {
 	for i := range pods {
 		n, err := d.Nodes().Get(ctx, pods[i].Spec.NodeName, metav1.GetOptions{})
-		ready := err == nil && condition(n.Status.Conditions, corev1.NodeReady).Status == corev1.ConditionTrue
+		ready := err == nil && kube.NodeReady(n).Status == corev1.ConditionTrue
 		if pods[i].Spec.NodeName != "" && (apierrors.IsNotFound(err) || err == nil && !ready) {
 			names = append(names, pods[i].Name)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -142,10 +143,8 @@ func (f *follower) keep(ctx context.Context, s *stream, w watch.Interface) {
 			if w, err = f.begin(ctx, s, time.Since(ended)); err == nil {
 				break
 			}
-			select {
-			case <-ctx.Done():
+			if machine.Sleep(ctx, pause) != nil {
 				return
-			case <-time.After(pause):
 			}
 		}
 	}
@@ -263,7 +262,7 @@ func (l *life) told(p *corev1.Pod, gone bool, now int64) {
 		l.starts(p, gone, now)
 		return
 	}
-	if over := status(p).State.Terminated; over != nil && l.sample.Exited == 0 {
+	if over := kube.Container(p, container).State.Terminated; over != nil && l.sample.Exited == 0 {
 		l.sample.Exited = now
 		if over.ExitCode != 0 {
 			l.failure = &record.Failure{Kind: record.FailWorkload, Exit: int(over.ExitCode),
@@ -294,7 +293,7 @@ func (l *life) reached(step int, now int64) {
 }
 
 func (l *life) starts(p *corev1.Pod, gone bool, now int64) {
-	c, step := status(p), 0
+	c, step := kube.Container(p, container), 0
 	for _, known := range p.Status.Conditions {
 		if known.Status != corev1.ConditionTrue {
 			continue
@@ -328,34 +327,18 @@ func (l *life) event(e *corev1.Event, now int64) {
 	l.reached(map[string]int{"Scheduled": scheduled, "Pulled": sandboxed, "Created": sandboxed, "Started": running}[e.Reason], now)
 }
 
-// status is that of the workload's container.
-func status(p *corev1.Pod) corev1.ContainerStatus {
-	for _, c := range p.Status.ContainerStatuses {
-		if c.Name == container {
-			return c
-		}
-	}
-	return corev1.ContainerStatus{}
-}
-
 // times are those that a pod bears, by the clocks of whoever wrote them.
 func times(p *corev1.Pod, c *corev1.ContainerStatus) map[string]int64 {
 	told := map[string]int64{"created": p.CreationTimestamp.UnixNano()}
 	for _, kind := range []corev1.PodConditionType{corev1.PodScheduled, corev1.PodReadyToStartContainers, corev1.PodInitialized, corev1.ContainersReady, corev1.PodReady} {
-		for _, known := range p.Status.Conditions {
-			if known.Type == kind && known.Status == corev1.ConditionTrue {
-				told[string(kind)] = known.LastTransitionTime.UnixNano()
-			}
+		if c := kube.Condition(p, kind); c.Status == corev1.ConditionTrue {
+			told[string(kind)] = c.LastTransitionTime.UnixNano()
 		}
 	}
 	if c.State.Running != nil {
 		told["startedAt"] = c.State.Running.StartedAt.UnixNano()
 	}
-	for name, at := range told {
-		if at <= 0 { // it was not said
-			delete(told, name)
-		}
-	}
+	maps.DeleteFunc(told, func(_ string, at int64) bool { return at <= 0 }) // it was not said
 	return told
 }
 
