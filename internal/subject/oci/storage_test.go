@@ -1,19 +1,16 @@
 package oci_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tare-bench/tare/internal/loopdev"
 	"github.com/tare-bench/tare/internal/mounts"
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/subject"
@@ -58,98 +55,58 @@ func each(t *testing.T, workload func(t *testing.T, dir string) subject.Workload
 					t.Errorf("left mounted: %v, %v, %v", left, err, below)
 				}
 			})
-			x := weighed{s, c.Name, env.Dir, env.RunID}
-			x.run(t)
-			test(t, x)
+			enginetest.Must(t, s, subject.Run, 2)
+			test(t, weighed{s, c.Name, env.Dir, env.RunID})
 		})
 	}
 }
 
-func (s weighed) run(t *testing.T) { s.do(t, subject.Run) }
-
-func (s weighed) do(t *testing.T, op subject.Op) {
-	t.Helper()
-	enginetest.Must(t, s.Session, op, 2)
-}
-
-func (s weighed) exec(t *testing.T, lane int, args []string) subject.Executed {
-	t.Helper()
-	e, err := s.Session.(subject.Executor).Exec(t.Context(), lane, args)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return e
-}
-
-func (s weighed) fill(t *testing.T, lane int, bytes int64, path string) {
-	t.Helper()
-	e := s.exec(t, lane, probe.FillArgs(bytes, path))
-	if f, err := probe.ParseFilled(e.Output); err != nil || f.Bytes != bytes || e.Exit != 0 {
-		t.Fatalf("%+v: %+v, %v", e, f, err)
-	}
-}
-
-// has tells whether there is the file in the container on a lane.
-func (s weighed) has(t *testing.T, lane int) bool {
-	t.Helper()
-	e := s.exec(t, lane, probe.EvictArgs(file))
-	_, err := probe.ParseEvicted(e.Output)
-	if err != nil && !errors.Is(err, syscall.ENOENT) {
-		t.Fatalf("%+v: %v", e, err)
-	}
-	return err == nil
-}
-
-func (s weighed) fileSystems(t *testing.T) (data, root probe.FileSystem) {
-	t.Helper()
-	e := s.exec(t, 0, probe.FileSystemArgs(subject.VolumePath, "/"))
-	list, err := probe.ParseFileSystems(e.Output)
-	if err != nil || len(list) != 2 || list[0].Errno != 0 || list[1].Errno != 0 {
-		t.Fatalf("%+v: %+v, %v", e, list, err)
-	}
-	return list[0], list[1]
-}
-
-const megabyte = 1 << 20
-
-const file = subject.VolumePath + "/file"
-
 func TestWithoutAVolumeFilesLieOnTheContainersOwnRoot(t *testing.T) {
 	none := func(*testing.T, string) subject.Workload { return subject.Workload{} }
 	each(t, none, nil, func(t *testing.T, s weighed) {
-		s.fill(t, 0, megabyte, file)
-		if s.has(t, 1) {
-			t.Error("the container on lane 1 has the file of that on lane 0")
-		}
-		data, root := s.fileSystems(t)
-		if s.name != "host" && data.Type != root.Type {
-			t.Errorf("%+v is not on %+v", data, root)
-		}
 		where := map[string]string{"host": "volume/0/file", "runsc": "rootfs-0/.gvisor.filestore.*"}[s.name]
 		if where == "" {
 			where = "rootfs-0/data/file"
 		}
-		found, _ := filepath.Glob(filepath.Join(s.dir, where))
-		if len(found) != 1 || onDisk(t, found[0]) < megabyte {
-			t.Errorf("on the host %s is %v", where, found)
+		again := func() {
+			found, _ := filepath.Glob(filepath.Join(s.dir, where))
+			if len(found) != 1 || onDisk(t, found[0]) < megabyte {
+				t.Errorf("on the host %s is %v", where, found)
+			}
+			if err := s.Discard(t.Context(), []int{0, 1}); err != nil {
+				t.Fatal(err)
+			}
+			if found, _ := filepath.Glob(filepath.Join(s.dir, where)); len(found) > 0 {
+				t.Errorf("the container is gone and left %v", found)
+			}
+			enginetest.Must(t, s.Session, subject.Run, 2)
 		}
-		if err := s.Discard(t.Context(), []int{0, 1}); err != nil {
-			t.Fatal(err)
-		}
-		if found, _ := filepath.Glob(filepath.Join(s.dir, where)); len(found) > 0 {
-			t.Errorf("the container is gone and left %v", found)
-		}
-		s.run(t)
-		s.fill(t, 0, megabyte, file)
-		s.do(t, subject.Stop)
 		if s.name != "host" {
-			s.do(t, subject.Remove)
+			enginetest.RootFS(t, s.Session, again)
+		} else { // which has no root for each
+			s.fill(t, 0)
+			enginetest.Without(t, s.Session, 1)
+			again()
+			enginetest.Without(t, s.Session, 0)
 		}
-		s.run(t)
-		if s.has(t, 0) {
-			t.Error("the next container on the lane has it still")
+		s.fill(t, 0)
+		enginetest.Must(t, s.Session, subject.Stop, 2)
+		if s.name != "host" {
+			enginetest.Must(t, s.Session, subject.Remove, 2)
 		}
+		enginetest.Must(t, s.Session, subject.Run, 2)
+		enginetest.Without(t, s.Session, 0)
 	})
+}
+
+const megabyte = 1 << 20
+
+// fill writes a file of a megabyte in the container on a lane.
+func (s weighed) fill(t *testing.T, lane int) {
+	t.Helper()
+	if err := enginetest.Fill(t, s.Session, lane, megabyte, enginetest.File); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // onDisk is the room that a file takes, in bytes.
@@ -167,7 +124,7 @@ func TestOnAVolumeFilesLieInTheFolderOfTheLane(t *testing.T) {
 		return subject.Workload{Volume: filepath.Join(dir, "volume")}
 	}
 	each(t, bind, nil, func(t *testing.T, s weighed) {
-		s.fill(t, 1, megabyte, file)
+		s.fill(t, 1)
 		volume := filepath.Join(filepath.Dir(filepath.Dir(filepath.Dir(s.dir))), "volume")
 		if info, err := os.Stat(filepath.Join(volume, "1", "file")); err != nil || info.Size() != megabyte {
 			t.Errorf("%v, %v", info, err)
@@ -178,17 +135,7 @@ func TestOnAVolumeFilesLieInTheFolderOfTheLane(t *testing.T) {
 func TestATmpfsHasItsSizeAndGoesWithItsContainer(t *testing.T) {
 	tmpfs := func(*testing.T, string) subject.Workload { return subject.Workload{Tmpfs: 8 * megabyte} }
 	each(t, tmpfs, nil, func(t *testing.T, s weighed) {
-		s.fill(t, 0, megabyte, file)
-		if s.has(t, 1) {
-			t.Error("the container on lane 1 has the file of that on lane 0")
-		}
-		if data, _ := s.fileSystems(t); data.Type != unix.TMPFS_MAGIC || data.Size != 8*megabyte {
-			t.Errorf("%+v, want a tmpfs of %d bytes", data, 8*megabyte)
-		}
-		e := s.exec(t, 0, probe.FillArgs(9*megabyte, file))
-		if _, err := probe.ParseFilled(e.Output); !errors.Is(err, syscall.ENOSPC) || e.Exit != 1 {
-			t.Errorf("%+v: %v", e, err)
-		}
+		enginetest.Tmpfs(t, s.Session, 8*megabyte)
 		points, err := mounts.Below(s.dir)
 		if on := s.name == "host"; err != nil || on != (len(points) == 2) {
 			t.Errorf("mounted on the host: %v, %v", points, err)
@@ -205,31 +152,18 @@ func TestATmpfsHasItsSizeAndGoesWithItsContainer(t *testing.T) {
 		if err := s.Discard(t.Context(), []int{0, 1}); err != nil {
 			t.Fatal(err)
 		}
-		s.run(t)
-		if s.has(t, 0) {
-			t.Error("the next container on the lane has it still")
-		}
-		s.fill(t, 0, 7*megabyte, file)
-	})
-}
-
-// loop is a block device of eight megabytes and the file that is its content.
-func loop(t *testing.T) (device, content string) {
-	t.Helper()
-	dir := t.TempDir()
-	t.Cleanup(func() { // after it was detached: whoever still had it open would keep it
-		backing := filepath.Join("/sys/block", filepath.Base(device), "loop", "backing_file")
-		if b, err := os.ReadFile(backing); err == nil && strings.TrimSpace(string(b)) == content {
-			t.Errorf("%s is still %s: something has it open", device, content)
+		enginetest.Must(t, s.Session, subject.Run, 2)
+		enginetest.Without(t, s.Session, 0)
+		if err := enginetest.Fill(t, s.Session, 0, 7*megabyte, enginetest.File); err != nil {
+			t.Error(err)
 		}
 	})
-	return loopdev.In(t, dir, 8*megabyte)
 }
 
 func TestADeviceIsWrittenFromInside(t *testing.T) {
-	var content string
+	var node string
 	device := func(t *testing.T, _ string) (w subject.Workload) {
-		w.Device, content = loop(t)
+		w.Device, node = enginetest.Loop(t, 4*megabyte)
 		return w
 	}
 	refused := func(name string, err error) bool {
@@ -239,22 +173,7 @@ func TestADeviceIsWrittenFromInside(t *testing.T) {
 		if s.name == "runsc" {
 			t.Fatal("gVisor was opened with a block device: then nothing need refuse it")
 		}
-		s.fill(t, 0, 3*megabyte, subject.DevicePath)
-		b, err := os.ReadFile(content)
-		if err != nil || len(b) != 8*megabyte {
-			t.Fatal(len(b), err)
-		}
-		if zero := make([]byte, megabyte); bytes.Contains(b[:3*megabyte], zero[:512]) || !bytes.Equal(b[3*megabyte:4*megabyte], zero) {
-			t.Error("the device does not hold what was written, to the byte")
-		}
-		e := s.exec(t, 1, probe.DirectArgs(subject.DevicePath))
-		if d, err := probe.ParseDirect(e.Output); err != nil || !d.Taken {
-			t.Errorf("%+v: %+v, %v", e, d, err)
-		}
-		e = s.exec(t, 1, probe.FillArgs(9*megabyte, subject.DevicePath))
-		if _, err := probe.ParseFilled(e.Output); !errors.Is(err, syscall.ENOSPC) {
-			t.Errorf("%+v: %v", e, err)
-		}
+		enginetest.Device(t, s.Session, node)
 	})
 }
 

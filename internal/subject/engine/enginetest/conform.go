@@ -243,7 +243,7 @@ func (c Case) tmpfs(t *testing.T) {
 	s := c.open(t, env)
 	Must(t, s, subject.Run, 2)
 	c.Limited(t, s, env.Limits)
-	tmpfs(t, s, 12<<20)
+	Tmpfs(t, s, 12<<20)
 	if c.Target(t).Info().Clock == "host" {
 		executable(t, s)
 	}
@@ -255,7 +255,7 @@ func (c Case) rootfs(t *testing.T) {
 	s := c.open(t, env)
 	Must(t, s, subject.Run, 2)
 	c.Limited(t, s, env.Limits)
-	rootfs(t, s, func() {
+	RootFS(t, s, func() {
 		if err := s.Discard(t.Context(), []int{0}); err != nil {
 			t.Fatal(err)
 		}
@@ -275,7 +275,7 @@ func (c Case) device(t *testing.T) {
 	}
 	s := c.open(t, env)
 	Must(t, s, subject.Run, 2)
-	device(t, s, node)
+	Device(t, s, node)
 }
 
 func (c Case) interrupted(t *testing.T) {

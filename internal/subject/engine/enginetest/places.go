@@ -18,16 +18,26 @@ import (
 	"github.com/tare-bench/tare/internal/subject"
 )
 
-// fill writes a file in the container on lane 0.
-func fill(t *testing.T, s subject.Session, bytes int64, file string) error {
+// In runs the probe in the container on a lane and returns what it printed.
+func In(t *testing.T, s subject.Session, lane int, args []string) string {
 	t.Helper()
-	_, err := probe.ParseFilled(run(t, s, 0, probe.FillArgs(bytes, file)...).Output)
+	return run(t, s, lane, args...).Output
+}
+
+// Fill writes a file in the container on a lane.
+func Fill(t *testing.T, s subject.Session, lane int, bytes int64, file string) error {
+	t.Helper()
+	filled, err := probe.ParseFilled(In(t, s, lane, probe.FillArgs(bytes, file)))
+	if err == nil && filled.Bytes != bytes {
+		err = fmt.Errorf("%d bytes are written, not %d", filled.Bytes, bytes)
+	}
 	return err
 }
 
-func fileSystems(t *testing.T, s subject.Session, lane int, paths ...string) []probe.FileSystem {
+// FileSystems are those that paths lie on in the container on a lane.
+func FileSystems(t *testing.T, s subject.Session, lane int, paths ...string) []probe.FileSystem {
 	t.Helper()
-	out := run(t, s, lane, probe.FileSystemArgs(paths...)...).Output
+	out := In(t, s, lane, probe.FileSystemArgs(paths...))
 	all, err := probe.ParseFileSystems(out)
 	if err != nil || len(all) != len(paths) {
 		t.Fatalf("%q: %v", out, err)
@@ -35,24 +45,31 @@ func fileSystems(t *testing.T, s subject.Session, lane int, paths ...string) []p
 	return all
 }
 
-const file = subject.VolumePath + "/file"
+// File is one where a workload has its files.
+const File = subject.VolumePath + "/file"
 
-// tmpfs checks that each of the containers on lanes 0 and 1 has a tmpfs of that
+// Without checks that the container on a lane has not the file.
+func Without(t *testing.T, s subject.Session, lane int) {
+	t.Helper()
+	if got := FileSystems(t, s, lane, File)[0]; got.Errno != syscall.ENOENT {
+		t.Errorf("the container on lane %d has a file that another one made: %+v", lane, got)
+	}
+}
+
+// Tmpfs checks that each of the containers on lanes 0 and 1 has a tmpfs of that
 // size of its own.
-func tmpfs(t *testing.T, s subject.Session, size int64) {
+func Tmpfs(t *testing.T, s subject.Session, size int64) {
 	t.Helper()
 	for lane := range 2 {
-		if got := fileSystems(t, s, lane, subject.VolumePath)[0]; got.Type != unix.TMPFS_MAGIC || got.Size != size || got.Free != size {
+		if got := FileSystems(t, s, lane, subject.VolumePath)[0]; got.Type != unix.TMPFS_MAGIC || got.Size != size || got.Free != size {
 			t.Errorf("lane %d has %+v", lane, got)
 		}
 	}
-	if err := fill(t, s, size/2, file); err != nil {
+	if err := Fill(t, s, 0, size/2, File); err != nil {
 		t.Error(err)
 	}
-	if got := fileSystems(t, s, 1, file)[0]; got.Errno != syscall.ENOENT {
-		t.Errorf("lane 1 has the file of lane 0: %+v", got)
-	}
-	if err := fill(t, s, size, file+"2"); !errors.Is(err, syscall.ENOSPC) {
+	Without(t, s, 1)
+	if err := Fill(t, s, 0, size, File+"2"); !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("more than there is room for: %v", err)
 	}
 }
@@ -69,28 +86,24 @@ func executable(t *testing.T, s subject.Session) {
 	}
 }
 
-// rootfs checks that the workload's folder is one of the container's own root
+// RootFS checks that the workload's folder is one of the container's own root
 // file system, and gone with the container. again makes a new container on lane 0.
-func rootfs(t *testing.T, s subject.Session, again func()) {
+func RootFS(t *testing.T, s subject.Session, again func()) {
 	t.Helper()
-	_, before := os.Lstat(file)
-	if err := fill(t, s, 1<<20, file); err != nil {
+	_, before := os.Lstat(File)
+	if err := Fill(t, s, 0, 1<<20, File); err != nil {
 		t.Fatal(err)
 	}
-	got := fileSystems(t, s, 0, "/", subject.VolumePath, file)
+	got := FileSystems(t, s, 0, "/", subject.VolumePath, File)
 	if got[0].Type != got[1].Type || got[0].Size != got[1].Size || got[2].Errno != 0 {
 		t.Errorf("%+v", got)
 	}
-	if _, after := os.Lstat(file); !errors.Is(after, os.ErrNotExist) || !errors.Is(before, os.ErrNotExist) {
+	if _, after := os.Lstat(File); !errors.Is(after, os.ErrNotExist) || !errors.Is(before, os.ErrNotExist) {
 		t.Errorf("on the host: before %v, then %v", before, after)
 	}
-	if got := fileSystems(t, s, 1, file)[0]; got.Errno != syscall.ENOENT {
-		t.Errorf("lane 1 has the file of lane 0: %+v", got)
-	}
+	Without(t, s, 1)
 	again()
-	if got := fileSystems(t, s, 0, file)[0]; got.Errno != syscall.ENOENT {
-		t.Errorf("the next container has the file of the one before: %+v", got)
-	}
+	Without(t, s, 0)
 }
 
 // Loop is a loop device of that size, by a link to it. It is detached with the
@@ -112,18 +125,22 @@ func Loop(t *testing.T, size int64) (link, node string) {
 	return link, node
 }
 
-// device checks that the container on lane 0 reads and writes a device of the
-// host, which holds nothing but zeros so far.
-func device(t *testing.T, s subject.Session, node string) {
+// Device checks that the containers on lanes 0 and 1 read and write a device of the host
+// of 4 MiB, which holds nothing but zeros so far.
+func Device(t *testing.T, s subject.Session, node string) {
 	t.Helper()
-	if direct, err := probe.ParseDirect(run(t, s, 0, probe.DirectArgs(subject.DevicePath)...).Output); err != nil || !direct.Taken {
+	if direct, err := probe.ParseDirect(In(t, s, 0, probe.DirectArgs(subject.DevicePath))); err != nil || !direct.Taken {
 		t.Errorf("a direct read: %+v, %v", direct, err)
 	}
-	if err := fill(t, s, 1<<20, subject.DevicePath); err != nil {
+	const written = 3 << 20
+	if err := Fill(t, s, 0, written, subject.DevicePath); err != nil {
 		t.Fatal(err)
 	}
 	b, err := os.ReadFile(node)
-	if err != nil || len(b) < 1<<20 || bytes.Count(b[:1<<20], []byte{0}) > 1<<16 { // of random bytes 1 in 256 is 0
-		t.Errorf("of %d bytes %d are 0: %v", len(b), bytes.Count(b, []byte{0}), err)
+	if zeros := make([]byte, 1<<20); err != nil || len(b) != 4<<20 || bytes.Contains(b[:written], zeros[:512]) || !bytes.Equal(b[written:], zeros) {
+		t.Errorf("of %d bytes it does not hold those that were written, and no others: %v", len(b), err)
+	}
+	if err := Fill(t, s, 1, 5<<20, subject.DevicePath); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("more than there is room for: %v", err)
 	}
 }
