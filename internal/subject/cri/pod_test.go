@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -17,28 +16,6 @@ import (
 	"github.com/tare-bench/tare/internal/subject/engine"
 	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
 )
-
-// file is one of a group's, in the v1 hierarchy of a controller.
-func file(t *testing.T, hs []cgroup.Hierarchy, controller, group, name string) string {
-	t.Helper()
-	for _, h := range hs {
-		if h.Has(controller) {
-			b, err := os.ReadFile(filepath.Join(h.Mount, group, name))
-			if err != nil {
-				t.Error(err)
-			}
-			return strings.TrimSpace(string(b))
-		}
-	}
-	t.Skipf("there is no hierarchy with %s", controller)
-	return ""
-}
-
-func number(t *testing.T, hs []cgroup.Hierarchy, controller, group, name string) int64 {
-	t.Helper()
-	n, _ := strconv.ParseInt(file(t, hs, controller, group, name), 10, 64)
-	return n
-}
 
 func namespace(t *testing.T, pid int, kind string) string {
 	t.Helper()
@@ -72,7 +49,7 @@ func TestAPodIsLimitedAsAKubeletLimitsIt(t *testing.T) {
 			t.Errorf("the request has %v and the overhead %v", pod.Resources, pod.Overhead)
 		}
 		group := s.ground.Group(s.Held()[0].Name)
-		memory, quota, shares := file(t, s.hs, "memory", group, "memory.limit_in_bytes"), file(t, s.hs, "cpu", group, "cpu.cfs_quota_us"), file(t, s.hs, "cpu", group, "cpu.shares")
+		memory, quota, shares := enginetest.Told(t, "memory", group, "memory.limit_in_bytes"), enginetest.Told(t, "cpu", group, "cpu.cfs_quota_us"), enginetest.Told(t, "cpu", group, "cpu.shares")
 		if memory != c.memory || quota != c.quota || shares != c.shares {
 			t.Errorf("the pod's group has %s bytes, a quota of %s µs and %s shares", memory, quota, shares)
 		}
@@ -136,7 +113,7 @@ func podsAreCounted(t *testing.T, u engineUnderTest, s *session, boxes []subject
 		_, err := s.Exec(t.Context(), 1, probe.HoldArgs(held, time.Second))
 		holds <- err
 	}()
-	for number(t, s.hs, "memory", boxes[1].Group, "memory.usage_in_bytes") < held && len(holds) == 0 {
+	for enginetest.Number(t, "memory", boxes[1].Group, "memory.usage_in_bytes") < held && len(holds) == 0 {
 		time.Sleep(10 * time.Millisecond)
 	}
 	all, err := s.Statistics(t.Context())
@@ -150,7 +127,7 @@ func podsAreCounted(t *testing.T, u engineUnderTest, s *session, boxes []subject
 	for _, got := range all[min(2, len(all)):] {
 		pods++
 		group := boxes[got.Lane].Group
-		cpu := number(t, s.hs, "cpuacct", group, "cpuacct.usage")
+		cpu := enginetest.Number(t, "cpuacct", group, "cpuacct.usage")
 		if !u.pods { // CRI-O looks for a slice of systemd's
 			if got.Memory != -1 || got.CPU != -1 {
 				t.Errorf("%+v", got)

@@ -2,10 +2,7 @@ package kubernetes_test
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,10 +13,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tare-bench/tare/internal/cluster"
-	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine"
+	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -72,10 +69,9 @@ func TestTheKubeletLimitsAPodToItsLimitsAndItsOverhead(t *testing.T) {
 	if !strings.HasPrefix(b.Group, c.Nodes[0].Pods) || len(b.IDs) != 2 || engine.Charged(b.Workload, b.Group) == "" || engine.Charged(b.Pause, b.Group) == "" {
 		t.Errorf("%+v, of %s", b, c.Nodes[0].Pods)
 	}
-	for file, want := range map[string]int{"memory/memory.limit_in_bytes": 80 << 20, "cpu/cpu.cfs_quota_us": 125_000} {
-		if got := inGroup(t, b.Group, file); got != strconv.Itoa(want) {
-			t.Errorf("%s of the pod is %s, not %d", file, got, want)
-		}
+	memory, quota := enginetest.Number(t, "memory", b.Group, "memory.limit_in_bytes"), enginetest.Number(t, "cpu", b.Group, "cpu.cfs_quota_us")
+	if memory != 80<<20 || quota != 125_000 {
+		t.Errorf("the pod may have %d bytes and %d µs", memory, quota)
 	}
 	processes := subject.ProcessesOf(t.Context(), s)
 	if !slices.ContainsFunc(processes, func(p subject.Process) bool { return p.Role == record.RoleShim }) ||
@@ -98,20 +94,4 @@ func TestTheKubeletLimitsAPodToItsLimitsAndItsOverhead(t *testing.T) {
 	if failed := operate(t, s, subject.Remove, 1)[0].Failure; failed != nil {
 		t.Errorf("%+v", failed)
 	}
-}
-
-// inGroup is a file of a group, "CONTROLLER/NAME".
-func inGroup(t *testing.T, group, file string) string {
-	t.Helper()
-	hs, err := cgroup.Hierarchies()
-	if err != nil {
-		t.Fatal(err)
-	}
-	controller, name, _ := strings.Cut(file, "/")
-	for _, h := range cgroup.Using(hs, controller) {
-		if b, err := os.ReadFile(filepath.Join(h.Mount, group, name)); err == nil {
-			return strings.TrimSpace(string(b))
-		}
-	}
-	return "absent"
 }

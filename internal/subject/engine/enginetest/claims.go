@@ -252,6 +252,32 @@ func number(t *testing.T, dir, file string) int64 {
 	return n
 }
 
+// Told is what the kernel tells in a file of a group, in the hierarchy of a controller.
+func Told(t *testing.T, controller, group, file string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(hierarchy(t, controller), group, file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(b))
+}
+
+// Number is the same as a number.
+func Number(t *testing.T, controller, group, file string) int64 {
+	t.Helper()
+	return number(t, filepath.Join(hierarchy(t, controller), group), file)
+}
+
+func hierarchy(t *testing.T, controller string) string {
+	t.Helper()
+	hs, err := cgroup.Hierarchies()
+	using := cgroup.Using(hs, controller)
+	if len(using) == 0 {
+		t.Fatalf("there is no hierarchy with %s: %v", controller, err)
+	}
+	return using[0].Mount
+}
+
 // statistics checks what subject.Reporter promises: no more than what the cgroup
 // is charged for, and no less than that without all of its page cache.
 func statistics(t *testing.T, s subject.Session, source string) {
