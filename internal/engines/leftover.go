@@ -1,7 +1,6 @@
 package engines
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -228,15 +227,6 @@ func rmdir(dir string) error {
 func alive(pid int) bool {
 	s, err := procs.StatOf(pid)
 	return err == nil && !s.Ended()
-}
-
-func hasVariable(environ []byte, variable string) bool {
-	for v := range bytes.SplitSeq(environ, []byte{0}) {
-		if string(v) == variable {
-			return true
-		}
-	}
-	return false
 }
 
 // containsPath says whether a text holds a path, not merely one that begins

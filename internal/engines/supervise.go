@@ -1,7 +1,6 @@
 package engines
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -267,10 +266,7 @@ func (s *spec) erase() error {
 // reap waits for the ended children that others left to this process.
 func (s *supervisor) reap(ended <-chan os.Signal) {
 	for range ended {
-		for _, pid := range procs.All() {
-			if st, err := procs.StatOf(pid); err != nil || st.State != 'Z' || st.PPid != os.Getpid() {
-				continue
-			}
+		for _, pid := range procs.Children(os.Getpid()) {
 			s.mu.Lock() // a daemon that ended is waited for by whom it is looked after
 			ours := slices.ContainsFunc(s.daemons, func(d *child) bool { return d.Process.Pid == pid })
 			if !ours {
@@ -283,13 +279,7 @@ func (s *supervisor) reap(ended <-chan os.Signal) {
 
 // processes lists those that are an engine's.
 func (s *spec) processes() []int {
-	var out []int
-	for _, pid := range procs.All() {
-		if pid > 1 && s.owns(pid) {
-			out = append(out, pid)
-		}
-	}
-	return out
+	return slices.DeleteFunc(procs.All(), func(pid int) bool { return pid <= 1 || !s.owns(pid) })
 }
 
 // owns says whether a process is an engine's: its environment or its cgroup says
@@ -300,10 +290,10 @@ func (s *spec) owns(pid int) bool {
 	if pid == os.Getpid() || !alive(pid) {
 		return false
 	}
-	if env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid)); err == nil && hasVariable(env, markEnv+"="+s.ID) {
+	if slices.Contains(procs.EnvironmentOf(pid), markEnv+"="+s.ID) {
 		return true
 	}
-	if groups, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid)); err == nil && containsPath(string(groups), s.Parent) {
+	if in, err := procs.GroupsOf(pid); err == nil && slices.ContainsFunc(in.All, func(group string) bool { return procs.Within(group, s.Parent) }) {
 		return true
 	}
 	// Somebody who reads a log names the folder too, but where all others are.
@@ -311,20 +301,13 @@ func (s *spec) owns(pid int) bool {
 	if err != nil || theirs == s.Machine {
 		return false
 	}
-	if cmd, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); err == nil && containsPath(string(cmd), s.Dir) {
+	if slices.ContainsFunc(procs.ArgsOf(pid), func(arg string) bool { return containsPath(arg, s.Dir) }) {
 		return true
 	}
-	f, err := os.Open(fmt.Sprintf("/proc/%d/mountinfo", pid))
-	if err != nil {
-		return false
-	}
-	defer func() { _ = f.Close() }()
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
+	mounted, _ := os.ReadFile(fmt.Sprintf("/proc/%d/mountinfo", pid))
+	for line := range strings.Lines(string(mounted)) {
 		// See proc_pid_mountinfo(5): the fifth field is the mount point.
-		fields := strings.Fields(lines.Text())
-		if len(fields) > 4 && fields[4] == "/" && containsPath(lines.Text(), s.Dir) {
+		if fields := strings.Fields(line); len(fields) > 4 && fields[4] == "/" && containsPath(line, s.Dir) {
 			return true
 		}
 	}
