@@ -419,6 +419,21 @@ func TestWhatCannotBeTakenIsRefusedWithItsReason(t *testing.T) {
 	}
 }
 
+// Two names for a number are not rare (root and toor), nor is a name that is there twice.
+func TestOfAccountsThatFitTheFirstCounts(t *testing.T) {
+	t.Parallel()
+	var a accounts
+	a.take("passwd", []byte("root:x:0:5::/:\ntoor:x:0:7::/:\nroot:x:1:1::/:\nshort:x:9\n"))
+	a.take("group", []byte("web:x:20:\nweb:x:21:\n"))
+	for written, want := range map[string][2]uint32{"0": {0, 5}, "root": {0, 5}, "toor": {0, 7}, "9": {9, 0}, "short": {9, 0}, "8": {8, 0}, "0:web": {0, 20}, "": {0, 0}} {
+		for range 20 { // it was another from time to time
+			if uid, gid, err := a.find(written); err != nil || uid != want[0] || gid != want[1] {
+				t.Fatalf("%q is %d:%d, %v, want %v", written, uid, gid, err, want)
+			}
+		}
+	}
+}
+
 // A registry says of nothing how long it is, and goes on for as long as it is read.
 func TestALargeBlobOfARepositoryOfThatNameIsNoManifest(t *testing.T) {
 	for path, bound := range map[string]bool{"/v2/app/manifests/1": true, "/v2/manifests/app/manifests/sha256:0": true, "/v2/k8s/manifests/app/blobs/sha256:0": false} {

@@ -2,6 +2,7 @@ package cargo
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -9,16 +10,16 @@ import (
 // maxAccounts is how much of /etc/passwd and /etc/group is read.
 const maxAccounts = 1 << 20
 
-// accounts are the users and groups of an image.
-type accounts struct{ users, groups map[string][]string }
+// accounts are the users and groups of an image: the fields of each line, in the order of the
+// file, of which the first that fits counts.
+type accounts struct{ users, groups [][]string }
 
 // take reads /etc/passwd or /etc/group; that of an upper layer replaces one below.
 func (a *accounts) take(file string, text []byte) {
-	all := map[string][]string{}
+	var all [][]string
 	for line := range strings.Lines(string(text)) {
-		fields := strings.Split(strings.TrimSpace(line), ":")
-		if len(fields) >= 3 && all[fields[0]] == nil {
-			all[fields[0]] = fields
+		if fields := strings.Split(strings.TrimSpace(line), ":"); len(fields) >= 3 {
+			all = append(all, fields)
 		}
 	}
 	if file == "passwd" {
@@ -28,6 +29,20 @@ func (a *accounts) take(file string, text []byte) {
 	}
 }
 
+// The fields of both files that are looked for.
+const (
+	byName   = 0
+	byNumber = 2
+)
+
+// with is the first account with a field that is so, nil where there is none.
+func with(all [][]string, field int, is string) []string {
+	if i := slices.IndexFunc(all, func(fields []string) bool { return fields[field] == is }); i >= 0 {
+		return all[i]
+	}
+	return nil
+}
+
 // find is what a user is, written as in an image's configuration: "", USER, USER:GROUP,
 // by names or numbers. A user alone has the group that /etc/passwd says, or 0.
 func (a *accounts) find(written string) (uid, gid uint32, err error) {
@@ -35,33 +50,29 @@ func (a *accounts) find(written string) (uid, gid uint32, err error) {
 		return 0, 0, nil
 	}
 	user, group, both := strings.Cut(written, ":")
-	entry := a.users[user]
+	its := with(a.users, byName, user)
 	if uid, err = number(user); err != nil {
-		if entry == nil {
+		if its == nil {
 			return 0, 0, fmt.Errorf("user %.80q: its /etc/passwd has none of that name; write its number: --user 1000:1000", user)
 		}
-		if uid, err = number(entry[2]); err != nil {
+		if uid, err = number(its[byNumber]); err != nil {
 			return 0, 0, fmt.Errorf("user %.80q: its /etc/passwd has no number for it: %w", user, err)
 		}
+	} else if its == nil {
+		its = with(a.users, byNumber, user)
 	}
 	switch {
 	case both:
 		if gid, err = number(group); err == nil {
 			return uid, gid, nil
 		}
-		entry := a.groups[group]
-		if entry == nil {
+		named := with(a.groups, byName, group)
+		if named == nil {
 			return 0, 0, fmt.Errorf("group %.80q: its /etc/group has none of that name; write its number: --user 1000:1000", group)
 		}
-		gid, err = number(entry[2])
-	case len(entry) > 3:
-		gid, err = number(entry[3])
-	default:
-		for _, e := range a.users {
-			if len(e) > 3 && e[2] == user {
-				gid, err = number(e[3])
-			}
-		}
+		gid, err = number(named[byNumber])
+	case len(its) > 3:
+		gid, err = number(its[3])
 	}
 	if err != nil {
 		err = fmt.Errorf("the group of user %.80q: %w", written, err)
