@@ -1,6 +1,7 @@
 package kata
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"strings"
@@ -51,17 +52,9 @@ func TestAConfigurationTellsWhoIsCharged(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			path := filepath.Join(dir, "configuration.toml")
-			if err := os.WriteFile(path, []byte(c.file), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			path := file(t, dir, "configuration.toml", c.file)
 			if c.dropIn != "" {
-				if err := os.Mkdir(filepath.Join(dir, "config.d"), 0o700); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(filepath.Join(dir, "config.d", "10-x.toml"), []byte(c.dropIn), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				file(t, dir, "config.d/10-x.toml", c.dropIn)
 			}
 			got := Facts(path)
 			if got["enable_template"] != "false" || got["debug_console_enabled"] != "false" {
@@ -80,9 +73,7 @@ func TestAConfigurationTellsWhoIsCharged(t *testing.T) {
 func TestAConfigurationTellsWhatVMsAreTakenFrom(t *testing.T) {
 	t.Parallel()
 	made := t.TempDir()
-	if err := os.WriteFile(filepath.Join(made, "memory"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	file(t, made, "memory", "")
 	const qemu = "[hypervisor.qemu]\npath = \"/usr/bin/qemu-system-x86_64\"\n"
 	for name, c := range map[string]struct {
 		text string
@@ -93,6 +84,8 @@ func TestAConfigurationTellsWhatVMsAreTakenFrom(t *testing.T) {
 			map[string]string{"enable_template": "true", "vm_cache_number": "0", "template_path": made}},
 		"a template that nobody made": {qemu + "[factory]\nenable_template = true\ntemplate_path = '" + made + "/x'\n",
 			map[string]string{"enable_template": "true", "vm_cache_number": "0", "template_path": made + "/x, which is not there now"}},
+		"a template, and sizes": {"[hypervisor.qemu]\ndefault_memory = 2048\ndefault_vcpus = 1.0\n[agent.kata]\ndebug_console_enabled = true\n[factory]\nenable_template = true\ntemplate_path = '" + made + "'\n",
+			map[string]string{"enable_template": "true", "vm_cache_number": "0", "template_path": made, "debug_console_enabled": "true", "default_memory": "2048", "default_vcpus": "1"}},
 		"a cache of VMs": {qemu + "[factory]\nvm_cache_number = 3\nvm_cache_endpoint = '" + made + "'\n",
 			map[string]string{"enable_template": "false", "vm_cache_number": "3", "vm_cache_endpoint": made}},
 		"a cache whose server does not run": {qemu + "[factory]\nvm_cache_number = 3\nvm_cache_endpoint = '" + made + "/sock'\n",
@@ -100,37 +93,14 @@ func TestAConfigurationTellsWhatVMsAreTakenFrom(t *testing.T) {
 		"runtime-rs's, below the hypervisor": {qemu + "[hypervisor.qemu.factory]\nenable_template = true\ntemplate_path = '" + made + "'\n[factory]\nvm_cache_number = 2\n[runtime]\nname = 'virt_container'\nhypervisor_name = 'qemu'\nstatic_sandbox_resource_mgmt = true\n",
 			map[string]string{"enable_template": "true", "vm_cache_number": "0", "template_path": made, "static_sandbox_resource_mgmt": "true"}},
 	} {
-		path := filepath.Join(t.TempDir(), "configuration.toml")
-		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		got := Facts(path)
-		for _, key := range []string{"enable_template", "template_path", "vm_cache_number", "vm_cache_endpoint", "static_sandbox_resource_mgmt"} {
-			if got[key] != c.want[key] {
+		got := Facts(file(t, t.TempDir(), "configuration.toml", c.text))
+		for _, key := range []string{"enable_template", "template_path", "vm_cache_number", "vm_cache_endpoint", "static_sandbox_resource_mgmt", "default_memory", "default_vcpus", "debug_console_enabled"} {
+			if got[key] != cmp.Or(c.want[key], map[string]string{"debug_console_enabled": "false"}[key]) {
 				t.Errorf("%s: %s is %q, want %q (%v)", name, key, got[key], c.want[key], got)
 			}
 		}
 	}
-	path := filepath.Join(t.TempDir(), "configuration.toml")
-	if err := os.WriteFile(path, []byte(qemu+"[factory]\nenable_template = true\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if got := Facts(path); !strings.HasPrefix(got["template_path"], "/run/vc/vm/template") {
+	if got := Facts(file(t, t.TempDir(), "configuration.toml", qemu+"[factory]\nenable_template = true\n")); !strings.HasPrefix(got["template_path"], "/run/vc/vm/template") {
 		t.Errorf("where nothing is said of it the template is %q", got["template_path"])
-	}
-}
-
-func TestAConfigurationTellsOfTemplatesAndSizes(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "configuration-template.toml")
-	text := "[hypervisor.qemu]\ndefault_memory = 2048\ndefault_vcpus = 1.0\n[agent.kata]\ndebug_console_enabled = true\n[factory]\nenable_template = true\n"
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	got := Facts(path)
-	for key, want := range map[string]string{"enable_template": "true", "debug_console_enabled": "true", "default_memory": "2048", "default_vcpus": "1"} {
-		if got[key] != want {
-			t.Errorf("%s: %q, want %q", key, got[key], want)
-		}
 	}
 }

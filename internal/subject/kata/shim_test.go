@@ -1,6 +1,7 @@
 package kata
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,7 +17,7 @@ const elf = "\x7fELF\x02\x01\x01"
 func file(t *testing.T, dir, name, text string) string {
 	t.Helper()
 	path := filepath.Join(dir, name)
-	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o755)); err != nil {
 		t.Fatal(err)
 	}
 	return path

@@ -105,6 +105,15 @@ func node(name string) *corev1.Node {
 	}}
 }
 
+// silence has the kubelet of the node n1 be heard of no more.
+func (s *scripted) silence() {
+	n := node("n1")
+	n.Status.Conditions[0] = corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, Reason: "NodeStatusUnknown", Message: "Kubelet stopped posting node status."}
+	if err := s.Tracker().Update(corev1.SchemeGroupVersion.WithResource("nodes"), n, ""); err != nil {
+		s.t.Error(err)
+	}
+}
+
 func (s *scripted) client() *kube.Client {
 	return &kube.Client{API: kubetest.Of(s.Clientset), Config: &rest.Config{Host: "https://fake"}, Namespace: space, Throttled: new(atomic.Int64)}
 }

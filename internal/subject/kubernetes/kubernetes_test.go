@@ -91,16 +91,12 @@ func TestAFailureSaysItsCause(t *testing.T) {
 			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/2 nodes are available: 2 Too many pods."}}
 		}), kind: record.FailTimeout, want: []string{"Unschedulable", "Too many pods"}},
 		"its node is not ready": {kubelet: func(s *scripted, p *corev1.Pod) {
-			n := node("n1")
-			n.Status.Conditions[0] = corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, Reason: "NodeStatusUnknown", Message: "Kubelet stopped posting node status."}
-			_ = s.Tracker().Update(corev1.SchemeGroupVersion.WithResource("nodes"), n, "")
+			s.silence()
 			p.Spec.NodeName = "n1"
 			stuck(is(corev1.PodScheduled))(s, p)
 		}, kind: record.FailTimeout, want: []string{"the node n1 is not ready", "Kubelet stopped posting"}},
 		"it is taken from a node that is not ready": {kubelet: func(s *scripted, p *corev1.Pod) {
-			n := node("n1")
-			n.Status.Conditions[0] = corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, Reason: "NodeStatusUnknown", Message: "Kubelet stopped posting node status."}
-			_ = s.Tracker().Update(corev1.SchemeGroupVersion.WithResource("nodes"), n, "")
+			s.silence()
 			p.Spec.NodeName, p.DeletionTimestamp = "n1", new(metav1.Now())
 			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "DeletionByTaintManager", Message: "Taint manager: deleting due to NoExecute taint"}}
 			s.update(p)
@@ -162,11 +158,7 @@ func TestANodeIsToldOfWhereItsPodWasDeletedByForce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := node("n1")
-	n.Status.Conditions[0] = corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, Reason: "NodeStatusUnknown", Message: "Kubelet stopped posting node status."}
-	if err := s.Tracker().Update(corev1.SchemeGroupVersion.WithResource("nodes"), n, ""); err != nil {
-		t.Fatal(err)
-	}
+	s.silence()
 	for _, why := range []error{context.DeadlineExceeded, &batch.Refusal{Failure: record.Failure{Kind: record.FailState, Detail: "the pod was deleted"}}} {
 		got := (&driver{Target: target}).because("gone", time.Minute, why)
 		if !strings.Contains(got.Error(), "the node n1 is not ready: NodeStatusUnknown Kubelet stopped posting") {

@@ -2,8 +2,11 @@ package oci
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	specs "github.com/opencontainers/runtime-spec/specs-go"
 )
 
 func TestARuntimeIsKnownByWhatItSays(t *testing.T) {
@@ -105,4 +108,17 @@ func FuzzParsePid(f *testing.F) {
 			t.Errorf("%q gave %d", text, pid)
 		}
 	})
+}
+
+func TestNobodyElseReadsTheVariablesOfABundle(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "bundle")
+	if err := writeBundle(dir, &specs.Spec{}); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]os.FileMode{dir: 0o700, filepath.Join(dir, "config.json"): 0o600} {
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s: %v %v, want %v", path, info.Mode(), err, want)
+		}
+	}
 }
