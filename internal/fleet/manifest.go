@@ -118,14 +118,15 @@ func ParseToleration(s string) (t corev1.Toleration, err error) {
 		return t, fmt.Errorf("--toleration: %q is no effect: NoSchedule, PreferNoSchedule or NoExecute", effect)
 	}
 	var valued bool
-	if t.Key, t.Value, valued = strings.Cut(key, "="); valued {
-		t.Operator = corev1.TolerationOpEqual
-		return t, nil
-	}
-	if t.Operator = corev1.TolerationOpExists; t.Key == "*" {
-		t.Key = ""
-	} else if t.Key == "" {
+	t.Key, t.Value, valued = strings.Cut(key, "=")
+	t.Operator = corev1.TolerationOpExists
+	switch {
+	case t.Key == "" || valued && t.Key == "*":
 		return t, fmt.Errorf("--toleration: %q has no key: write KEY=VALUE:EFFECT, or * for every taint", s)
+	case t.Key == "*":
+		t.Key = ""
+	case valued:
+		t.Operator = corev1.TolerationOpEqual
 	}
 	return t, nil
 }

@@ -195,6 +195,8 @@ func TestWhatFlagsSayIsReadAsKubectlReadsIt(t *testing.T) {
 		"*":              {Operator: "Exists"},
 		"a:Never":        {},
 		":NoSchedule":    {},
+		"=b:NoSchedule":  {}, // which an API server refuses
+		"*=b":            {},
 		"a=b:noschedule": {},
 	} {
 		got, err := ParseToleration(text)
