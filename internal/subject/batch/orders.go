@@ -153,6 +153,14 @@ func setFirst(t *Task, r *lane.Result, s *record.Sample) {
 	s.Guest = ns
 }
 
+// Broken is the failure that an error of tare's own is, nil for none.
+func Broken(err error) *record.Failure {
+	if err == nil {
+		return nil
+	}
+	return &record.Failure{Kind: record.FailError, Detail: err.Error()}
+}
+
 // Failed returns why a result is no success, nil when it is one.
 func Failed(o lane.Order, r *lane.Result) *record.Failure {
 	if e, ok := errors.AsType[*lane.Error](r.Err); ok {

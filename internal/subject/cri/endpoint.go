@@ -54,13 +54,17 @@ var servers = []known{
 	{dockerdEngine, "/var/run/cri-dockerd.sock", "docker", "start cri-dockerd"},
 }
 
-func engineOf(name string) (known, bool) {
-	for _, k := range servers {
-		if k.name == name {
-			return k, true
-		}
+// engineThat is the first of which something holds.
+func engineThat(holds func(known) bool) (k known, found bool) {
+	if i := slices.IndexFunc(servers, holds); i >= 0 {
+		return servers[i], true
 	}
 	return known{}, false
+}
+
+// saying is the engine that calls itself so.
+func saying(name string) (known, bool) {
+	return engineThat(func(k known) bool { return k.says == strings.ToLower(name) })
 }
 
 // Identify tells which engine serves CRI at an address, a unix socket's.
@@ -78,10 +82,8 @@ func Identify(ctx context.Context, address string) (name string, err error) {
 	if err != nil {
 		return "", err
 	}
-	for _, k := range servers {
-		if strings.ToLower(v.RuntimeName) == k.says {
-			return k.name, nil
-		}
+	if k, is := saying(v.RuntimeName); is {
+		return k.name, nil
 	}
 	return "", fmt.Errorf("%s at %s is no engine that tare knows: it knows %s", v.RuntimeName, address, strings.Join(names(), ", "))
 }
@@ -145,7 +147,7 @@ func (c *connection) version(ctx context.Context) (*api.VersionResponse, error) 
 
 // open connects to the engine of that name and asks what it is.
 func open(ctx context.Context, name, engineName string, e subject.Engine) (*connection, *api.VersionResponse, error) {
-	k, ok := engineOf(engineName)
+	k, ok := engineThat(func(k known) bool { return k.name == engineName })
 	if !ok {
 		return nil, nil, engine.Unavailable(name, "name one of "+strings.Join(names(), ", "), "tare does not know the CRI engine %q", engineName)
 	}
@@ -163,10 +165,9 @@ func open(ctx context.Context, name, engineName string, e subject.Engine) (*conn
 	}
 	v, err := c.version(ctx)
 	if err == nil && strings.ToLower(v.RuntimeName) != k.says {
-		other := slices.IndexFunc(servers, func(k known) bool { return k.says == strings.ToLower(v.RuntimeName) })
 		advice := "name the socket of " + engineName
-		if other >= 0 {
-			advice = "call it cri+" + servers[other].name
+		if other, is := saying(v.RuntimeName); is {
+			advice = "call it " + criName(other.name)
 		}
 		err = engine.Unavailable(name, advice, "it is %s that serves CRI at %s", v.RuntimeName, socket)
 	} else if errors.Is(err, errOld) {

@@ -16,6 +16,7 @@ import (
 	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/containerd"
+	"github.com/tare-bench/tare/internal/subject/engine"
 	"github.com/tare-bench/tare/internal/subject/engine/cli"
 	"github.com/tare-bench/tare/internal/subject/isula"
 )
@@ -228,7 +229,7 @@ func (f *facts) fromDockerd(socket string) {
 func Runtimes(ctx context.Context, engineName string, e subject.Engine) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	name := "cri+" + engineName
+	name := criName(engineName)
 	c, _, err := open(ctx, name, engineName, e)
 	if err != nil {
 		return nil, err
@@ -236,7 +237,7 @@ func Runtimes(ctx context.Context, engineName string, e subject.Engine) ([]strin
 	defer c.close()
 	f, err := c.ask(ctx, engineName)
 	if err != nil {
-		return nil, &subject.Unavailable{Name: name, Reason: err.Error(), Advice: "see the engine's log"}
+		return nil, engine.Unavailable(name, "see the engine's log", "%v", err)
 	}
 	if len(f.handlers) == 0 {
 		return []string{""}, nil

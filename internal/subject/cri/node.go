@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -34,18 +33,18 @@ func OpenNode(ctx context.Context, says string, e subject.Engine, env subject.En
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	kind, version, _ := strings.Cut(says, "://")
-	i := slices.IndexFunc(servers, func(k known) bool { return k.says == kind })
-	if i < 0 {
+	k, is := saying(kind)
+	if !is {
 		return nil, fmt.Errorf("%q is no engine that tare knows: it knows %s", kind, strings.Join(names(), ", "))
 	}
 	if e.Address == "" && strings.Contains(version, "k3s") {
 		e.Address = k3s
 	}
-	c, v, err := open(ctx, "kubernetes", servers[i].name, e)
+	c, v, err := open(ctx, "kubernetes", k.name, e)
 	if err != nil {
 		return nil, err
 	}
-	t := &Target{name: "kubernetes", engineName: servers[i].name, e: e, socket: c.socket, version: v}
+	t := &Target{name: "kubernetes", engineName: k.name, e: e, socket: c.socket, version: v}
 	d := &driver{Target: t, env: env, conn: c}
 	if t.facts, err = c.ask(ctx, t.engineName); err == nil {
 		d.probe, err = env.Workload.Image()

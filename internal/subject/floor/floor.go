@@ -156,10 +156,7 @@ func (s *session) Prepare(_ context.Context, op subject.Op, lanes []int) (subjec
 			}
 			task.Confirm = func(context.Context, *lane.Result, *record.Sample) *record.Failure {
 				b.name = ""
-				if err := s.clear(n); err != nil {
-					return &record.Failure{Kind: record.FailError, Detail: err.Error()}
-				}
-				return nil
+				return batch.Broken(s.clear(n))
 			}
 		default:
 			return nil, fmt.Errorf("target floor: %s: %w", op, subject.ErrUnsupported)

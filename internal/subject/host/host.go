@@ -123,10 +123,7 @@ func (s *session) Prepare(_ context.Context, op subject.Op, lanes []int) (subjec
 				if f := s.env.Workload.Forgive(batch.EndedAsTold(r, s.env.Workload.Signal())); f != nil {
 					return f
 				}
-				if err := s.clear(n); err != nil {
-					return &record.Failure{Kind: record.FailError, Detail: err.Error()}
-				}
-				return nil
+				return batch.Broken(s.clear(n))
 			}
 		default:
 			return nil, fmt.Errorf("target host: %s: %w: a plain process has nothing to create or remove", op, subject.ErrUnsupported)
@@ -140,16 +137,20 @@ func (s *session) Prepare(_ context.Context, op subject.Op, lanes []int) (subjec
 func (s *session) Discard(ctx context.Context, lanes []int) error {
 	var errs []error
 	for _, n := range lanes {
-		if s.pids[n] == 0 {
-			continue
-		}
-		// The workload is the lane's child: only the lane can end and reap it
-		// without mistaking another process for it.
-		_, err := s.pool.Do(ctx, n, lane.Order{Kind: lane.Kill, Signal: unix.SIGKILL, Watch: s.pids[n], Need: lane.NeedExit, Timeout: s.env.Timeout})
-		errs = append(errs, err, s.clear(n))
-		s.pids[n] = 0
+		errs = append(errs, s.end(ctx, n))
 	}
 	return errors.Join(errs...)
+}
+
+// end ends the workload on a lane, if there is one. It is the lane's child: only the lane
+// can end and reap it without mistaking another process for it.
+func (s *session) end(ctx context.Context, n int) error {
+	if s.pids[n] == 0 {
+		return nil
+	}
+	_, err := s.pool.Do(ctx, n, lane.Order{Kind: lane.Kill, Signal: unix.SIGKILL, Watch: s.pids[n], Need: lane.NeedExit, Timeout: s.env.Timeout})
+	s.pids[n] = 0
+	return errors.Join(err, s.clear(n))
 }
 
 // args are the command of a workload.
@@ -166,20 +167,14 @@ func (s *session) args(token string) []string {
 	return args
 }
 
-// all lists every lane.
-func (s *session) all() []int {
-	out := make([]int, len(s.pids))
-	for i := range out {
-		out[i] = i
-	}
-	return out
-}
-
 // Close implements subject.Session.
 func (s *session) Close(ctx context.Context) error {
-	err := s.Discard(ctx, s.all())
+	var errs []error
+	for n := range s.pids {
+		errs = append(errs, s.end(ctx, n))
+	}
 	if s.pool != nil {
 		s.pool.Close()
 	}
-	return errors.Join(err, s.volumes.Close(), mounts.RemoveTree(s.env.Dir))
+	return errors.Join(append(errs, s.volumes.Close(), mounts.RemoveTree(s.env.Dir))...)
 }

@@ -8,7 +8,6 @@ package oci
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -49,33 +48,30 @@ func New(ctx context.Context, name, path string) (*Target, error) {
 	if path == "" {
 		path = name
 	}
-	unavailable := func(reason, advice string) error {
-		return &subject.Unavailable{Name: name, Reason: reason, Advice: advice}
-	}
 	file, err := exec.LookPath(path)
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
-		return nil, unavailable(fmt.Sprintf("there is no %s (looked on PATH)", path), install(name))
+		return nil, engine.Unavailable(name, install(name), "there is no %s (looked on PATH)", path)
 	}
 	if err != nil {
-		return nil, unavailable(err.Error(), "name the runtime's program with NAME=PATH; chmod +x lets it be run if this is one")
+		return nil, engine.Unavailable(name, "name the runtime's program with NAME=PATH; chmod +x lets it be run if this is one", "%v", err)
 	}
 	if file, err = filepath.Abs(file); err != nil {
-		return nil, unavailable(err.Error(), "")
+		return nil, engine.Unavailable(name, "", "%v", err)
 	}
 	t := &Target{name: name, path: file}
 	var banner string
 	if t.flavour, t.version, banner, err = ask(ctx, file, name); err != nil {
-		return nil, unavailable(err.Error(), "run it by hand; if it is no OCI runtime, name another with NAME=PATH")
+		return nil, engine.Unavailable(name, "run it by hand; if it is no OCI runtime, name another with NAME=PATH", "%v", err)
 	}
 	t.spec = specVersion(banner)
 	if os.Geteuid() != 0 {
-		return nil, unavailable("namespaces and cgroups need root", "run tare as root (sudo tare …)")
+		return nil, engine.Unavailable(name, "run tare as root (sudo tare …)", "namespaces and cgroups need root")
 	}
 	if t.hs, err = cgroup.Hierarchies(); err != nil {
-		return nil, unavailable(err.Error(), "")
+		return nil, engine.Unavailable(name, "", "%v", err)
 	}
 	if t.flavour.install == "" && t.saysYes(ctx) {
-		return nil, unavailable(file+" is no OCI runtime: it says of a container that there is not that it is there", "name another with NAME=PATH")
+		return nil, engine.Unavailable(name, "name another with NAME=PATH", "%s is no OCI runtime: it says of a container that there is not that it is there", file)
 	}
 	t.private = t.flavour.refusesHybrid && cgroup.ModeOf(t.hs) == cgroup.Hybrid
 	return t, nil

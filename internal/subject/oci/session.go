@@ -227,18 +227,14 @@ func (s *session) removed(ctx context.Context, n int, ask bool) *record.Failure 
 		o := lane.Order{Kind: lane.Exec, Args: s.args(s.state, "state", c.id), Timeout: s.env.Timeout}
 		r, err := s.ask(ctx, n, o)
 		if err != nil {
-			return &record.Failure{Kind: record.FailError, Detail: err.Error()}
+			return batch.Broken(err)
 		}
 		if r.Err == nil && r.Status == 0 {
 			return &record.Failure{Kind: record.FailState, Detail: "reported success, but state still knows the container", Output: r.Stdout}
 		}
 	}
-	err := errors.Join(mounts.RemoveTree(c.dir), s.clear(n))
 	c.id = ""
-	if err != nil {
-		return &record.Failure{Kind: record.FailError, Detail: err.Error()}
-	}
-	return nil
+	return batch.Broken(errors.Join(mounts.RemoveTree(c.dir), s.clear(n)))
 }
 
 // ask asks the runtime something. Where a program of the user's own may say anything at any
@@ -262,7 +258,7 @@ func (s *session) awaitState(ctx context.Context, n int, want string) (int64, *r
 	for {
 		r, err := s.ask(ctx, n, o)
 		if err != nil {
-			return 0, &record.Failure{Kind: record.FailError, Detail: err.Error()}
+			return 0, batch.Broken(err)
 		}
 		if f := batch.Failed(o, &r); f != nil {
 			f.Detail = "state: " + f.Detail
