@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -78,26 +79,15 @@ func imageOf(t *testing.T, layers ...[]byte) v1.Image {
 	t.Helper()
 	img := empty.Image
 	for _, content := range layers {
-		l, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil })
-		if err == nil {
-			img, err = mutate.AppendLayers(img, l)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must(tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil }))(t)
+		img = must(mutate.AppendLayers(img, l))(t)
 	}
-	c, err := img.ConfigFile()
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must(img.ConfigFile())(t)
 	c = c.DeepCopy()
 	c.OS, c.Architecture = "linux", runtime.GOARCH
 	c.Config = v1.Config{Entrypoint: []string{"/app", "serve"}, Cmd: []string{"8080"}, Env: []string{"A=image", "B=image"}, User: "web", WorkingDir: "/srv", StopSignal: "SIGQUIT",
 		Volumes: map[string]struct{}{"/data": {}}}
-	if img, err = mutate.ConfigFile(img, c); err != nil {
-		t.Fatal(err)
-	}
-	return img
+	return must(mutate.ConfigFile(img, c))(t)
 }
 
 // server is the image of most tests.
@@ -112,29 +102,29 @@ func server(t *testing.T) v1.Image {
 func layoutOf(t *testing.T, add func(layout.Path)) []byte {
 	t.Helper()
 	dir := t.TempDir()
-	p, err := layout.Write(dir, empty.Index)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must(layout.Write(dir, empty.Index))(t)
 	add(p)
-	b, err := io.ReadAll(retar(dir))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
+	return must(io.ReadAll(retar(dir)))(t)
 }
 
 func dockerOf(t *testing.T, img v1.Image) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	tag, err := name.NewTag("example.com/app:1")
-	if err == nil {
-		err = tarball.Write(tag, img, &b)
-	}
-	if err != nil {
+	if err := tarball.Write(must(name.NewTag("example.com/app:1"))(t), img, &b); err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes()
+}
+
+// must is what a call returns that must not fail: must(os.Open(name))(t).
+func must[T any](v T, err error) func(*testing.T) T {
+	return func(t *testing.T) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
 }
 
 func inFile(t *testing.T, content []byte) string {
@@ -165,36 +155,16 @@ func add(t *testing.T, img v1.Image, o ...layout.Option) func(layout.Path) {
 // packed are the layers of an image in zstd.
 func packed(t *testing.T, img v1.Image) v1.Image {
 	t.Helper()
-	config, err := img.ConfigFile()
-	if err != nil {
-		t.Fatal(err)
-	}
-	layers, err := img.Layers()
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := must(img.ConfigFile())(t)
+	layers := must(img.Layers())(t)
 	out := mutate.MediaType(empty.Image, types.OCIManifestSchema1)
 	for _, l := range layers {
-		in, err := l.Uncompressed()
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, err := io.ReadAll(in)
-		if err != nil {
-			t.Fatal(err)
-		}
-		z, err := zstd.NewWriter(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if out, err = mutate.AppendLayers(out, static.NewLayer(z.EncodeAll(text, nil), types.OCILayerZStd)); err != nil {
-			t.Fatal(err)
-		}
+		in := must(l.Uncompressed())(t)
+		text := must(io.ReadAll(in))(t)
+		z := must(zstd.NewWriter(nil))(t)
+		out = must(mutate.AppendLayers(out, static.NewLayer(z.EncodeAll(text, nil), types.OCILayerZStd)))(t)
 	}
-	if out, err = mutate.ConfigFile(out, config); err != nil {
-		t.Fatal(err)
-	}
-	return out
+	return must(mutate.ConfigFile(out, config))(t)
 }
 
 func zipped(t *testing.T, b []byte) []byte {
@@ -217,11 +187,7 @@ func TestEveryFormOfAnImageGivesTheSameWorkload(t *testing.T) {
 	host := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	defer host.Close()
 	ref := strings.TrimPrefix(host.URL, "http://") + "/app:1"
-	tag, err := name.ParseReference(ref)
-	if err == nil {
-		err = remote.Write(tag, img)
-	}
-	if err != nil {
+	if err := remote.Write(must(name.ParseReference(ref))(t), img); err != nil {
 		t.Fatal(err)
 	}
 	saved := dockerOf(t, img)
@@ -251,13 +217,7 @@ func TestEveryFormOfAnImageGivesTheSameWorkload(t *testing.T) {
 		}
 		checkImage(t, form, c)
 	}
-	if names := slices.Compact(slices.Sorted(func(yield func(string) bool) {
-		for _, r := range refs {
-			if !yield(r) {
-				return
-			}
-		}
-	})); len(names) != 1 {
+	if names := slices.Compact(slices.Sorted(maps.Values(refs))); len(names) != 1 {
 		t.Errorf("one image under several names: %v", refs)
 	}
 }
@@ -265,36 +225,18 @@ func TestEveryFormOfAnImageGivesTheSameWorkload(t *testing.T) {
 // checkImage reads what was made as docker load and as containerd do.
 func checkImage(t *testing.T, form string, c *Cargo) {
 	t.Helper()
-	tag, err := name.NewTag(c.Image.Ref)
-	if err != nil {
-		t.Fatal(err)
-	}
-	saved, err := tarball.Image(c.Image.Open, &tag)
-	if err != nil {
-		t.Fatal(err)
-	}
-	in, err := c.Image.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	tag := must(name.NewTag(c.Image.Ref))(t)
+	saved := must(tarball.Image(c.Image.Open, &tag))(t)
+	in := must(c.Image.Open())(t)
 	defer in.Close()
 	dir := t.TempDir()
 	if err := spread(t.Context(), in, dir); err != nil {
 		t.Fatal(err)
 	}
-	index, err := layout.ImageIndexFromPath(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	index := must(layout.ImageIndexFromPath(dir))(t)
+	root := must(os.OpenRoot(dir))(t)
 	defer root.Close()
-	listed, err := choose(root, index, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	listed := must(choose(root, index, 0))(t)
 	for _, img := range []v1.Image{saved, listed} {
 		if err := validate.Image(img, validate.Fast); err != nil {
 			t.Errorf("%s: %v", form, err)
@@ -315,14 +257,8 @@ func checkImage(t *testing.T, form string, c *Cargo) {
 
 func TestLayersAreLaidOverEachOther(t *testing.T) {
 	t.Parallel()
-	c, err := Make(t.Context(), setting.Workload{Image: inFile(t, dockerOf(t, server(t)))}, t.TempDir(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	root, err := c.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must(Make(t.Context(), setting.Workload{Image: inFile(t, dockerOf(t, server(t)))}, t.TempDir(), nil))(t)
+	root := must(c.Root())(t)
 	for name, want := range map[string]string{"app": "new", "hard": "new", "deep/er/new": "y", "sbin/su": "s"} {
 		if b, err := os.ReadFile(filepath.Join(root, name)); err != nil || string(b) != want {
 			t.Errorf("%s: %q %v, want %q", name, b, err, want)
@@ -352,17 +288,11 @@ func TestWhatCannotBeTakenIsRefusedWithItsReason(t *testing.T) {
 	ok := tarOf(t, file("app", "x"))
 	changed := func(change func(*v1.ConfigFile)) v1.Image {
 		img := imageOf(t, ok)
-		c, err := img.ConfigFile()
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must(img.ConfigFile())(t)
 		c = c.DeepCopy()
 		c.Config.User = ""
 		change(c)
-		if img, err = mutate.ConfigFile(img, c); err != nil {
-			t.Fatal(err)
-		}
-		return img
+		return must(mutate.ConfigFile(img, c))(t)
 	}
 	good := changed(func(*v1.ConfigFile) {})
 	large := bytes.Repeat([]byte(" "), maxJSON+1)
@@ -438,10 +368,7 @@ func TestOfAccountsThatFitTheFirstCounts(t *testing.T) {
 func TestALargeBlobOfARepositoryOfThatNameIsNoManifest(t *testing.T) {
 	for path, bound := range map[string]bool{"/v2/app/manifests/1": true, "/v2/manifests/app/manifests/sha256:0": true, "/v2/k8s/manifests/app/blobs/sha256:0": false} {
 		r := httptest.NewRequest(http.MethodGet, "http://registry.invalid"+path, http.NoBody)
-		reply, err := smallManifests{answering{}}.RoundTrip(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		reply := must(smallManifests{answering{}}.RoundTrip(r))(t)
 		if _, is := reply.Body.(*bounded); is != bound {
 			t.Errorf("%s: bounded is %v", path, is)
 		}

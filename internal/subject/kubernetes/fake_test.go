@@ -147,6 +147,16 @@ func (s *scripted) open(lanes int, timeout time.Duration) (subject.Session, erro
 	return session, err
 }
 
+// opened is a session of one lane, which nothing refuses.
+func (s *scripted) opened(timeout time.Duration) subject.Session {
+	s.t.Helper()
+	session, err := s.open(1, timeout)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return session
+}
+
 func (s *scripted) pods() (names []string) {
 	s.t.Helper()
 	list, err := s.CoreV1().Pods(space).List(context.Background(), metav1.ListOptions{})

@@ -35,10 +35,7 @@ import (
 func TestAPodIsStampedOnItsWayToReadyAndUntilItIsGone(t *testing.T) {
 	t.Parallel()
 	s := script(t)
-	session, err := s.open(1, time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
+	session := s.opened(time.Minute)
 	run := one(t, session, subject.Run)
 	if run.Failure != nil {
 		t.Fatalf("%+v", run.Failure)
@@ -126,10 +123,7 @@ func TestAFailureSaysItsCause(t *testing.T) {
 			if c.kind == record.FailTimeout { // what was told by then is in it
 				timeout = 2 * time.Second
 			}
-			session, err := s.open(1, timeout)
-			if err != nil {
-				t.Fatal(err)
-			}
+			session := s.opened(timeout)
 			if c.refused != nil {
 				s.refuse("create", "pods", always, c.refused)
 			} else {
@@ -189,10 +183,7 @@ func TestWhatIsNotAllowedIsNamedBeforeAnythingIsTimed(t *testing.T) {
 func TestAnAPIServerThatIsStartedAnewIsAskedAgain(t *testing.T) {
 	t.Parallel()
 	s := script(t)
-	session, err := s.open(1, time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
+	session := s.opened(time.Minute)
 	refused := &url.Error{Op: "Post", URL: "https://fake", Err: syscall.ECONNREFUSED}
 	s.refuse("create", "pods", 3, refused)
 	if f := one(t, session, subject.Run).Failure; f != nil {
@@ -212,10 +203,7 @@ func TestOfAPodThatFailedTheEndOfItsLogIsKept(t *testing.T) {
 		asked.Add(1)
 		return true, &runtime.Unknown{Raw: []byte(strings.Repeat(strings.Repeat("x", 16<<10)+"\n", int(lastLines)) + "no such device")}, nil
 	})
-	session, err := s.open(1, time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
+	session := s.opened(time.Minute)
 	before := asked.Load()
 	s.does(func(s *scripted, p *corev1.Pod) {
 		p.Status.Phase = corev1.PodFailed
@@ -269,10 +257,7 @@ func TestAWatchThatEndsGoesOn(t *testing.T) {
 				s.update(p)
 				own.Modify(p.DeepCopy())
 			})
-			session, err := s.open(1, time.Minute)
-			if err != nil {
-				t.Fatal(err)
-			}
+			session := s.opened(time.Minute)
 			s.does(func(s *scripted, p *corev1.Pod) {
 				works(s, p)
 				if c.away > 0 {
