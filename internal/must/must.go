@@ -1,0 +1,30 @@
+// Package must is for tests: it does what a test needs and is not about, and ends the test
+// where that does not work.
+package must
+
+import (
+	"os"
+	"testing"
+)
+
+// OK ends the test at an error.
+func OK(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Read is what is in a file.
+func Read(t testing.TB, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	OK(t, err)
+	return string(text)
+}
+
+// Write writes a file that anybody may read.
+func Write(t testing.TB, path, text string) {
+	t.Helper()
+	OK(t, os.WriteFile(path, []byte(text), 0o644))
+}
