@@ -2,13 +2,12 @@ package serve
 
 import (
 	"net/http"
-	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -34,20 +33,15 @@ func TestMetricsAreOfTheNewestRunOfEachPlanThatHasEnded(t *testing.T) {
 		w := begin(t, dir, node+".jsonl", id, part("fleet", 1, 0))
 		w.round(0, &record.Failure{Kind: record.FailError})
 		w.lines(record.End{Status: "done", Batches: 1}, record.Label{Key: "node", Value: node})
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, w.Close())
 	}
 	begin(t, dir, "going.jsonl", "g", part("nightly", 1, 2)).round(0, nil)
-	if err := os.WriteFile(filepath.Join(dir, "garbled.jsonl"), []byte("no"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, filepath.Join(dir, "garbled.jsonl"), "no")
 	v := visit(t, dir)
-	status, body, header := v.get("/metrics")
-	if status != http.StatusOK || !strings.HasPrefix(header.Get("Content-Type"), "application/openmetrics-text; version=1.0.0") {
-		t.Fatalf("%d, %v\n%s", status, header, body)
+	if _, _, header := v.get("/metrics"); !strings.HasPrefix(header.Get("Content-Type"), "application/openmetrics-text; version=1.0.0") {
+		t.Errorf("%v", header)
 	}
-	for _, want := range []string{
+	body := v.says("/metrics", http.StatusOK,
 		`tare_run_started_timestamp_seconds{tare_experiment="lifecycle",plan="nightly",measure="1"} 1.7724528e+09`,
 		`tare_run_started_timestamp_seconds{tare_experiment="lifecycle",plan="nightly",measure="2"} 1.7723664e+09`,
 		`tare_run_started_timestamp_seconds{tare_experiment="lifecycle"} 1.7723664e+09`,
@@ -57,11 +51,7 @@ func TestMetricsAreOfTheNewestRunOfEachPlanThatHasEnded(t *testing.T) {
 		`tare_run_started_timestamp_seconds{tare_experiment="lifecycle",cache="cold"} 1.7723664e+09`,
 		`tare_lifecycle_lane_latency_seconds{target="docker/runc",op="create",lanes="2",statistic="p50",cache="cold"} 0.04`,
 		`tare_run="b"`, "# EOF\n",
-	} {
-		if !strings.Contains(body, want) {
-			t.Errorf("no %s", want)
-		}
-	}
+	)
 	for _, id := range []string{"a", "g"} {
 		if strings.Contains(body, `tare_run="`+id+`"`) {
 			t.Errorf("there is one of run %s", id)
@@ -83,11 +73,10 @@ func TestAScraperHasTheTokenInItsHeader(t *testing.T) {
 	t.Parallel()
 	v := visit(t, t.TempDir())
 	for given, status := range map[string]int{"": http.StatusForbidden, "Bearer " + secret: http.StatusOK, "Bearer guessed": http.StatusForbidden, "Bearer ": http.StatusForbidden, "Basic " + secret: http.StatusForbidden, secret: http.StatusForbidden} {
-		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil)
-		r.Host = "10.0.0.7:8080"
-		r.Header.Set("Authorization", given)
-		w := httptest.NewRecorder()
-		v.site.guarded("node7", 1).ServeHTTP(w, r)
+		w := v.asked(func(r *http.Request) {
+			r.URL.Path, r.Host = "/metrics", "10.0.0.7:8080"
+			r.Header.Set("Authorization", given)
+		})
 		if w.Code != status {
 			t.Errorf("%q: %d", given, w.Code)
 		}

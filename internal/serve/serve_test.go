@@ -29,6 +29,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument"
 	"github.com/tare-bench/tare/internal/instrument/all"
 	"github.com/tare-bench/tare/internal/instrument/lifecycle"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -46,14 +47,10 @@ type visitor struct {
 func visit(t *testing.T, dir string, alive ...string) *visitor {
 	t.Helper()
 	root, err := os.OpenRoot(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() { root.Close() })
 	lines, err := all.Instruments.Lines()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	s := newSite(Options{Dir: dir, Token: secret, Instruments: all.Instruments, Lines: lines, Log: log.New(t.Output(), "", 0),
 		Alive: func(id string) bool { return slices.Contains(alive, id) }}, root)
 	v := &visitor{T: t, site: s, server: httptest.NewServer(s.guarded("node7", 1))}
@@ -74,22 +71,38 @@ func (v *visitor) get(at string) (status int, body string, header http.Header) {
 func (v *visitor) ask(c *http.Client, method, at, host string) (status int, body string, header http.Header) {
 	v.Helper()
 	r, err := http.NewRequestWithContext(v.Context(), method, v.server.URL+at, nil)
-	if err != nil {
-		v.Fatal(err)
-	}
+	must.OK(v, err)
 	if host != "" {
 		r.Host = host
 	}
 	answer, err := c.Do(r)
-	if err != nil {
-		v.Fatal(err)
-	}
+	must.OK(v, err)
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		v.Fatal(err)
-	}
+	must.OK(v, err)
 	return answer.StatusCode, string(text), answer.Header
+}
+
+// says gets a page that is to have a status and to say all these, and returns it.
+func (v *visitor) says(at string, status int, parts ...string) string {
+	v.Helper()
+	got, body, _ := v.get(at)
+	lacks := func(part string) bool { return !strings.Contains(body, part) }
+	if got != status || slices.ContainsFunc(parts, lacks) {
+		v.Errorf("%s: %d; wanted %d and %q\n%.3000s", at, got, status, parts, body)
+	}
+	return body
+}
+
+// asked is the answer to a request for the list that knows nothing, but for what is changed.
+func (v *visitor) asked(change func(r *http.Request)) *httptest.ResponseRecorder {
+	v.Helper()
+	r := httptest.NewRequestWithContext(v.Context(), http.MethodGet, "/", nil)
+	r.Host = "127.0.0.1"
+	change(r)
+	w := httptest.NewRecorder()
+	v.site.guarded("node7", 1).ServeHTTP(w, r)
+	return w
 }
 
 // again has the next page look at the folder, which it does once a second.
@@ -107,20 +120,12 @@ func begin(t *testing.T, dir, name, id string, change func(*record.Header)) *wri
 	t.Helper()
 	plan := lifecycle.Defaults()
 	plan.Ops, plan.Lanes, plan.Rounds = append(plan.Ops[:0], "create"), append(plan.Lanes[:0], 2), 3
-	text, err := json.Marshal(plan)
-	if err != nil {
-		t.Fatal(err)
-	}
 	path := filepath.Join(dir, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.MkdirAll(filepath.Dir(path), 0o755))
 	w, err := record.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	r := &written{t, w, path}
-	h := record.Header{RunID: id, Experiment: lifecycle.Name, Started: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), Plan: text,
+	h := record.Header{RunID: id, Experiment: lifecycle.Name, Started: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), Plan: mustJSON(t, plan),
 		Environment: record.Environment{Kernel: "6.18.0", CPUModel: "AMD EPYC", CPUs: 2}}
 	if change != nil {
 		change(&h)
@@ -133,9 +138,7 @@ func begin(t *testing.T, dir, name, id string, change func(*record.Header)) *wri
 func (w *written) lines(all ...any) {
 	w.Helper()
 	for _, line := range all {
-		if err := w.Write(line); err != nil {
-			w.Fatal(err)
-		}
+		must.OK(w, w.Write(line))
 	}
 }
 
@@ -149,9 +152,7 @@ func (w *written) round(n int, failure *record.Failure) {
 func (w *written) end() {
 	w.Helper()
 	w.lines(record.End{Status: "done", Batches: 3})
-	if err := w.Close(); err != nil {
-		w.Fatal(err)
-	}
+	must.OK(w, w.Close())
 }
 
 // whole writes a record of three rounds.
@@ -185,14 +186,10 @@ func TestOnlyWhoHasTheTokenIsLetIn(t *testing.T) {
 		"a token beside a cookie does no harm":  {"/?token=guessed", "tare-1=\"" + secret + "\"", http.StatusOK},
 		"an address of two slashes leads where": {"//evil.example/?token=" + url.QueryEscape(secret), "", http.StatusForbidden},
 	} {
-		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
-		r.URL, _ = url.ParseRequestURI(test.at)
-		r.Host = "127.0.0.1"
-		if test.cookie != "" {
+		w := v.asked(func(r *http.Request) {
+			r.URL, _ = url.ParseRequestURI(test.at)
 			r.Header.Set("Cookie", test.cookie)
-		}
-		w := httptest.NewRecorder()
-		v.site.guarded("node7", 1).ServeHTTP(w, r)
+		})
 		if w.Code != test.status {
 			t.Errorf("%s: %d", name, w.Code)
 		}
@@ -216,11 +213,10 @@ func TestARequestByAStrangersNameIsRefused(t *testing.T) {
 		"node7:80": http.StatusOK, "node7.evil.example": http.StatusMisdirectedRequest, "evil.example:80": http.StatusMisdirectedRequest,
 		"127.0.0.1.evil.example": http.StatusMisdirectedRequest, "localhost.evil.example:80": http.StatusMisdirectedRequest,
 	} {
-		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
-		r.Host = host
-		r.AddCookie(&http.Cookie{Name: "tare-1", Value: secret, Quoted: true})
-		w := httptest.NewRecorder()
-		v.site.guarded("node7", 1).ServeHTTP(w, r)
+		w := v.asked(func(r *http.Request) {
+			r.Host = host
+			r.AddCookie(&http.Cookie{Name: "tare-1", Value: secret, Quoted: true})
+		})
 		if w.Code != status {
 			t.Errorf("%s: %d", host, w.Code)
 		}
@@ -264,16 +260,10 @@ func TestNothingOutsideOfTheFolderCanBeRead(t *testing.T) {
 	elsewhere := whole(t, outside, "secret.jsonl", "s", nil)
 	whole(t, dir, "in/a.jsonl", "a", nil)
 	for name, to := range map[string]string{"link.jsonl": elsewhere, "folder": outside, "within.jsonl": filepath.Join(dir, "in/a.jsonl")} {
-		if err := os.Symlink(to, filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.Symlink(to, filepath.Join(dir, name)))
 	}
-	if err := unix.Mkfifo(filepath.Join(dir, "pipe.jsonl"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "notes.txt"), []byte("secret"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, unix.Mkfifo(filepath.Join(dir, "pipe.jsonl"), 0o600))
+	must.Write(t, filepath.Join(dir, "notes.txt"), "secret")
 	v := visit(t, dir)
 	if _, body, _ := v.get("/"); !strings.Contains(body, "in/a.jsonl") || strings.Contains(body, "link.jsonl") || strings.Contains(body, "secret") || strings.Contains(body, "pipe") {
 		t.Errorf("the list has what is not a file of the folder:\n%s", body)
@@ -292,12 +282,8 @@ func TestNothingOutsideOfTheFolderCanBeRead(t *testing.T) {
 		"a pipe": func(path string) error { return unix.Mkfifo(path, 0o600) },
 	} {
 		path := filepath.Join(dir, "in/a.jsonl")
-		if err := os.Remove(path); err != nil {
-			t.Fatal(err)
-		}
-		if err := swap(path); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.Remove(path))
+		must.OK(t, swap(path))
 		if status, body, _ := v.get("/record?r=in/a.jsonl"); status == http.StatusOK || strings.Contains(body, `"run_id"`) {
 			t.Errorf("%s: %d", name, status)
 		}
@@ -312,20 +298,13 @@ func TestTheListHasTheNewestRunFirstAndWhatIsNoRecordWithTheReason(t *testing.T)
 	}
 	for name, text := range map[string]string{"garbled.jsonl": "not json\n", "empty.jsonl": "", "later.jsonl": `{"type":"header","schema":99,"tare_version":"v9"}` + "\n",
 		"packed.jsonl.zst": "\x28\xb5\x2f\xfdbroken", "endless.jsonl": strings.Repeat("x", 2*headWithin)} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, filepath.Join(dir, name), text)
 	}
 	v := visit(t, dir)
-	_, body, _ := v.get("/")
+	body := v.says("/", http.StatusOK, "docker/runc", "AMD EPYC × 2", "6.18.0", "lifecycle", "not a tare record", "newer schema", "8 files", "2026-03-21 12:00", "<td class=\"n\">3</td>")
 	places := []int{strings.Index(body, "sub/new.jsonl.zst"), strings.Index(body, "middle.jsonl"), strings.Index(body, "old.jsonl")}
 	if !slices.IsSorted(places) || places[0] < 0 {
 		t.Errorf("they stand at %v", places)
-	}
-	for _, part := range []string{"docker/runc", "AMD EPYC × 2", "6.18.0", "lifecycle", "not a tare record", "newer schema", "8 files", "2026-03-21 12:00", "<td class=\"n\">3</td>"} {
-		if !strings.Contains(body, part) {
-			t.Errorf("it does not say %q", part)
-		}
 	}
 	if got := strings.Count(body, "<td>cannot be read<br>"); got != 5 {
 		t.Errorf("%d are no records", got)
@@ -333,19 +312,14 @@ func TestTheListHasTheNewestRunFirstAndWhatIsNoRecordWithTheReason(t *testing.T)
 	if long := regexp.MustCompile(`<span class="bad" title="[^"]{60,}">[^<]{59}…</span>`); !long.MatchString(body) {
 		t.Error("no long reason is cut, with all of it as a title")
 	}
-	if t.Failed() {
-		t.Log(body)
-	}
-	if _, body, _ := v.get("/?q=EPYC+2026-03-11"); !strings.Contains(body, "middle.jsonl") || strings.Contains(body, "old.jsonl") || strings.Contains(body, "garbled") {
+	if body := v.says("/?q=EPYC+2026-03-11", http.StatusOK, "middle.jsonl"); strings.Contains(body, "old.jsonl") || strings.Contains(body, "garbled") {
 		t.Errorf("filtered:\n%s", body)
 	}
 	// The files are the truth.
-	if err := os.Remove(filepath.Join(dir, "middle.jsonl")); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Remove(filepath.Join(dir, "middle.jsonl")))
 	whole(t, dir, "more.jsonl", "m", nil)
 	v.again()
-	if _, body, _ := v.get("/"); strings.Contains(body, "middle.jsonl") || !strings.Contains(body, "more.jsonl") {
+	if body := v.says("/", http.StatusOK, "more.jsonl"); strings.Contains(body, "middle.jsonl") {
 		t.Errorf("later:\n%s", body)
 	}
 }
@@ -361,9 +335,7 @@ func TestNamesOfOthersAreText(t *testing.T) {
 	})
 	w.lines(record.Target{Name: hostile, Kind: hostile})
 	w.round(0, &record.Failure{Kind: record.FailError, Detail: hostile})
-	if err := os.WriteFile(filepath.Join(dir, "garbled"+name), []byte(hostile), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, filepath.Join(dir, "garbled"+name), hostile)
 	v := visit(t, dir, hostile)
 	at := url.QueryEscape(keyOf(name))
 	for _, page := range []string{"/", "/?q=" + url.QueryEscape(hostile), "/live?r=" + at, "/compare?a=" + at + "&b=" + at, "/report?r=" + url.QueryEscape(keyOf("garbled"+name)), "/report?r=" + url.QueryEscape(hostile), "/report?format=" + url.QueryEscape(hostile) + "&r=" + at} {
@@ -385,18 +357,14 @@ func TestNamesOfOthersAreText(t *testing.T) {
 func mustJSON(t *testing.T, v any) []byte {
 	t.Helper()
 	text, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return text
 }
 
 func TestAReportIsThatOfTheRecordInEveryFormat(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS("../../record/testdata/v1")); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.CopyFS(dir, os.DirFS("../../record/testdata/v1")))
 	v := visit(t, dir)
 	names, err := fs.Glob(os.DirFS(dir), "*.jsonl")
 	if err != nil || len(names) < 5 {
@@ -404,22 +372,16 @@ func TestAReportIsThatOfTheRecordInEveryFormat(t *testing.T) {
 	}
 	for _, name := range names {
 		records, err := v.site.Lines.LoadAll(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		j, err := all.Instruments.Judge(records[0])
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		formats := v.site.formats(records[0].Header.Experiment)
 		if name != "lifecycle.jsonl" { // one shows it of the formats that all have
 			formats = slices.DeleteFunc(formats, func(format string) bool { _, of := export.FormatOf(format); return of || format == "html" })
 		}
 		for _, format := range formats {
 			var want bytes.Buffer
-			if err := all.Instruments.Report(&want, format, []instrument.Judged{{Record: records[0], Judgement: j}}, page.Options{Width: columns}); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, all.Instruments.Report(&want, format, []instrument.Judged{{Record: records[0], Judgement: j}}, page.Options{Width: columns}))
 			status, body, header := v.get("/report?r=" + name + "&format=" + format)
 			if format == "html" { // but for the way back
 				before, after, _ := strings.Cut(body, `<nav class="beside"`)
@@ -437,11 +399,8 @@ func TestAReportIsThatOfTheRecordInEveryFormat(t *testing.T) {
 				t.Errorf("%s as %s: %v", name, format, header)
 			}
 		}
-		text, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if status, body, _ := v.get("/record?r=" + name); status != http.StatusOK || body != string(text) {
+		text := must.Read(t, filepath.Join(dir, name))
+		if status, body, _ := v.get("/record?r=" + name); status != http.StatusOK || body != text {
 			t.Errorf("%s itself: %d, %d bytes", name, status, len(body))
 		}
 	}
@@ -467,15 +426,7 @@ func TestTwoRecordsAreComparedAsTareCompareDoes(t *testing.T) {
 		"one alone":                         {"a=a.jsonl", http.StatusUnprocessableEntity, []string{"choose an old record and a new one"}},
 		"one with nothing to be read in it": {"a=a.jsonl&b=..", http.StatusNotFound, nil},
 	} {
-		status, body, _ := v.get("/compare?" + test.query)
-		if status != test.status {
-			t.Errorf("%s: %d\n%s", name, status, body)
-		}
-		for _, part := range test.says {
-			if !strings.Contains(body, part) {
-				t.Errorf("%s does not say %q:\n%s", name, part, body)
-			}
-		}
+		t.Run(name, func(t *testing.T) { v.says("/compare?"+test.query, test.status, test.says...) })
 	}
 }
 
@@ -485,17 +436,13 @@ func TestTheHistoryIsOfTheRecordsThatAreShown(t *testing.T) {
 	for name, month := range map[string]int{"a": 1, "b": 2, "other": 3} {
 		whole(t, dir, name+".jsonl", name, func(h *record.Header) { h.Started = h.Started.AddDate(0, month, 0) })
 	}
-	if err := os.WriteFile(filepath.Join(dir, "garbled.jsonl"), []byte("x"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, filepath.Join(dir, "garbled.jsonl"), "x")
 	v := visit(t, dir)
 	for query, want := range map[string]struct {
 		status int
 		says   string
 	}{"": {http.StatusOK, "3 runs"}, "?q=2026-04": {http.StatusOK, "1 run"}, "?q=nothing": {http.StatusUnprocessableEntity, "no record"}} {
-		if status, body, _ := v.get("/history" + query); status != want.status || !strings.Contains(body, want.says) {
-			t.Errorf("%q: %d\n%.3000s", query, status, body)
-		}
+		v.says("/history"+query, want.status, want.says)
 	}
 }
 
@@ -507,28 +454,17 @@ func TestNodesAreThoseThatAreShownAndACopyCountsOnce(t *testing.T) {
 		whole(t, dir, "again/"+name+".jsonl", name, nil)
 	}
 	text, err := os.ReadFile(filepath.Join(dir, "again/b.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if err := os.WriteFile(filepath.Join(dir, "0b.jsonl"), append(text, "{}\n"...), 0o600); err != nil { // damaged, and the first
 		t.Fatal(err)
 	}
 	v := visit(t, dir)
 	for at, says := range map[string]string{"/nodes": "lifecycle over 3 nodes", "/history": "3 runs", "/nodes?q=b.jsonl": "lifecycle over 1 node"} {
-		status, body, _ := v.get(at)
-		if status != http.StatusOK || !strings.Contains(body, says) || !strings.Contains(body, "since they are copies: ") {
-			t.Errorf("%s: %d\n%.3000s", at, status, body)
-		}
+		v.says(at, http.StatusOK, says, "since they are copies: ")
 	}
-	if _, body, _ := v.get("/history?q=b.jsonl"); !strings.Contains(body, "since they are copies: 0b.jsonl, b.jsonl") {
-		t.Errorf("a damaged copy counts: %q", regexp.MustCompile("left out, since[^<]*").FindAllString(body, -1))
-	}
-	if status, body, _ := v.get("/nodes?q=nothing"); status != http.StatusUnprocessableEntity || !strings.Contains(body, "no record to show") {
-		t.Errorf("of none: %d\n%.3000s", status, body)
-	}
-	if _, body, _ := v.get("/"); !strings.Contains(body, `<a href="/nodes?q=">`) {
-		t.Errorf("the list does not lead there\n%.3000s", body)
-	}
+	v.says("/history?q=b.jsonl", http.StatusOK, "since they are copies: 0b.jsonl, b.jsonl") // the damaged one does not count
+	v.says("/nodes?q=nothing", http.StatusUnprocessableEntity, "no record to show")
+	v.says("/", http.StatusOK, `<a href="/nodes?q=">`)
 }
 
 func TestAHistoryLeavesOutWhatCannotBeJudgedAndSaysSo(t *testing.T) {
@@ -541,10 +477,7 @@ func TestAHistoryLeavesOutWhatCannotBeJudgedAndSaysSo(t *testing.T) {
 		status int
 		says   string
 	}{"": {http.StatusOK, "1 run"}, "?q=of-later": {http.StatusUnprocessableEntity, "no record to show"}} {
-		status, body, _ := v.get("/history" + query)
-		if status != want.status || !strings.Contains(body, want.says) || !strings.Contains(body, "as their reports say: later.jsonl") {
-			t.Errorf("%q: %d\n%.3000s", query, status, body)
-		}
+		v.says("/history"+query, want.status, want.says, "as their reports say: later.jsonl")
 	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -613,9 +546,7 @@ func TestARunUnderWayIsSeenToGrowUntilItEnds(t *testing.T) {
 		dir := t.TempDir()
 		w := begin(t, dir, name, "alive", nil)
 		v := visit(t, dir, "alive")
-		if _, body, _ := v.get("/"); !strings.Contains(body, "under way") {
-			t.Errorf("the list does not say so:\n%s", body)
-		}
+		v.says("/", http.StatusOK, "under way")
 		if got := v.progress(name); got.State != "under way" || !got.Live || got.Samples != "0" || got.Rounds != "" {
 			t.Errorf("%s before the first: %+v", name, got)
 		}
@@ -624,9 +555,7 @@ func TestARunUnderWayIsSeenToGrowUntilItEnds(t *testing.T) {
 		if got := v.progress(name); got.Rounds != "2 of 3" || got.Samples != "4" || got.Failures != "1" || got.Last != "round 2, docker/runc, create, 2 lanes" || !got.Live {
 			t.Errorf("%s after two: %+v", name, got)
 		}
-		if _, body, _ := v.get("/live?r=" + name); !strings.Contains(body, "The report so far") || !strings.Contains(body, `src="/live.js"`) {
-			t.Errorf("%s:\n%s", name, body)
-		}
+		v.says("/live?r="+name, http.StatusOK, "The report so far", `src="/live.js"`)
 		w.lines(record.Finding{Code: "steal", Level: "warning", Message: "m", Advice: "a"})
 		w.round(2, nil)
 		w.lines(record.End{Status: "done", Failures: 1})
@@ -674,9 +603,7 @@ func TestWhatWasReadIsNotReadAgain(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	f, err := os.OpenFile(w.path, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer f.Close()
 	// Behind the head, by which a file is known again; read once more it would be told of.
 	if _, err := f.WriteAt([]byte("}}}"), 300); err != nil {
@@ -694,9 +621,7 @@ func TestWhatWasReadIsNotReadAgain(t *testing.T) {
 	}
 	// Another file in its place is another record.
 	whole(t, dir, "other.jsonl", "other", nil)
-	if err := os.Rename(filepath.Join(dir, "other.jsonl"), w.path); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Rename(filepath.Join(dir, "other.jsonl"), w.path))
 	if got := v.progress("run.jsonl"); got.Samples != "6" || got.State != "done" {
 		t.Errorf("another: %+v", got)
 	}
@@ -712,9 +637,7 @@ func TestARecordWithoutAnEndIsCutOffUnlessItMayGoOn(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	long := time.Now().Add(-time.Hour)
-	if err := os.Chtimes(w.path, long, long); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Chtimes(w.path, long, long))
 	if got := v.progress("run.jsonl"); got.State != cutOff || got.Live {
 		t.Errorf("%+v", got)
 	}
@@ -726,9 +649,7 @@ func TestOfALongRecordBothEndsAreRead(t *testing.T) {
 	w := begin(t, dir, "long.jsonl", "long", nil)
 	w.round(0, nil)
 	f, err := os.OpenFile(w.path, os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer f.Close()
 	filler := []byte(`{"type":"later","text":"` + strings.Repeat("x", 1<<20) + "\"}\n")
 	for range wholeUpTo >> 20 {
@@ -747,9 +668,7 @@ func TestOfALongRecordBothEndsAreRead(t *testing.T) {
 func TestTheServerEndsWhenItIsTold(t *testing.T) {
 	t.Parallel()
 	lines, err := all.Instruments.Lines()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	o := Options{Dir: t.TempDir(), Address: "127.0.0.1:0", Token: secret, Instruments: all.Instruments, Lines: lines, Log: log.New(t.Output(), "", 0)}
 	ctx, cancel := context.WithCancel(t.Context())
 	at, ended := make(chan string, 1), make(chan error, 1)
@@ -777,27 +696,19 @@ func TestTheServerEndsWhenItIsTold(t *testing.T) {
 
 func FuzzAFileIsARowWhateverIsInIt(f *testing.F) {
 	text, err := os.ReadFile("../../record/testdata/v1/startup-logs.jsonl")
-	if err != nil {
-		f.Fatal(err)
-	}
+	must.OK(f, err)
 	f.Add(text)
 	f.Add(text[:len(text)/2])
 	f.Add([]byte("\x28\xb5\x2f\xfd"))
 	lines, err := all.Instruments.Lines()
-	if err != nil {
-		f.Fatal(err)
-	}
+	must.OK(f, err)
 	dir := f.TempDir()
 	root, err := os.OpenRoot(dir)
-	if err != nil {
-		f.Fatal(err)
-	}
+	must.OK(f, err)
 	defer root.Close()
 	s := newSite(Options{Instruments: all.Instruments, Lines: lines, Alive: func(string) bool { return false }}, root)
 	f.Fuzz(func(t *testing.T, text []byte) {
-		if err := os.WriteFile(filepath.Join(dir, "a.jsonl"), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(filepath.Join(dir, "a.jsonl"), text, 0o600))
 		s.index.walked = time.Time{}
 		rows := s.filtered(first(s.index.list(t.Context())), "")
 		if len(rows) != 1 || rows[0].State == "" || rows[0].Instrument == "" && rows[0].Wrong == "" {

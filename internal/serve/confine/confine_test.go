@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/must"
 )
 
 // TestAConfinedServerReachesNothingButItsFolder tries it in a process of its own, which
@@ -25,9 +27,7 @@ func TestAConfinedServerReachesNothingButItsFolder(t *testing.T) {
 		t.Skip("this kernel has no Landlock")
 	}
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "a.jsonl"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(filepath.Join(dir, "a.jsonl"), nil, 0o600))
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestAConfinedServerReachesNothingButItsFolder$")
 	cmd.Env = append(os.Environ(), "TARE_TEST_CONFINE="+dir)
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -49,12 +49,8 @@ func confined(t *testing.T, dir string) {
 	t.Helper()
 	abi, _, _ := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	root, err := os.OpenRoot(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := To(dir, filepath.Join(dir, "nothing")); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
+	must.OK(t, To(dir, filepath.Join(dir, "nothing")))
 	var threads sync.WaitGroup
 	for range 8 { // of which each may be on a thread of its own
 		threads.Go(func() {
