@@ -8,6 +8,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/all"
 	"github.com/tare-bench/tare/internal/instrument/lifecycle"
 	"github.com/tare-bench/tare/internal/instrument/terms"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/published"
@@ -15,13 +16,9 @@ import (
 
 func TestThePlanOfTheISuladReportGivesEveryTable(t *testing.T) {
 	text, err := os.ReadFile("../plans/isulad-2020.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	p, err := plan.Parse("isulad-2020.yaml", text, all.Instruments)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	r := load(t, isulad)
 	if p.Name != r.Name || len(p.Measure) != 3 {
 		t.Errorf("plan %s of %d measures", p.Name, len(p.Measure))

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/core/stat"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/published"
 )
 
@@ -22,9 +23,7 @@ const isulad = "published/isulad-2020"
 func load(t *testing.T, name string) *published.Report {
 	t.Helper()
 	r, err := published.Load(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return r
 }
 
@@ -192,18 +191,12 @@ func TestPublicationsAreFoundByNameAndByPath(t *testing.T) {
 		t.Errorf("there come %v", names)
 	}
 	text, err := os.ReadFile("isulad-2020/report.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "report.json"), text, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(filepath.Join(dir, "report.json"), text, 0o644))
 	t.Chdir(t.TempDir()) // where there is no folder published
 	want, err := json.Marshal(load(t, isulad))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, name := range []string{"isulad-2020", "published/isulad-2020/", "./published/isulad-2020", dir, filepath.Join(dir, "report.json")} {
 		got, err := json.Marshal(load(t, name))
 		if err != nil || string(got) != string(want) {
@@ -213,11 +206,8 @@ func TestPublicationsAreFoundByNameAndByPath(t *testing.T) {
 }
 
 func TestWhatIsNoPublicationIsRefusedWithAReason(t *testing.T) {
-	text, err := os.ReadFile("isulad-2020/report.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	good := string(text)
+	text := must.Read(t, "isulad-2020/report.json")
+	good := text
 	swap := func(old, new string) string {
 		if !strings.Contains(good, old) {
 			t.Fatalf("no %q in the file", old)
@@ -250,9 +240,7 @@ func TestWhatIsNoPublicationIsRefusedWithAReason(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "it.json")
-			if err := os.WriteFile(path, []byte(test.text), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must.Write(t, path, test.text)
 			if _, err := published.Load(path); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v", err)
 			}
@@ -268,9 +256,7 @@ func TestWhatIsNoPublicationIsRefusedWithAReason(t *testing.T) {
 
 func TestAFigureStaysAsItWasPrinted(t *testing.T) {
 	var got []published.Figure
-	if err := json.Unmarshal([]byte(`[12.50, null, 0, 1e3]`), &got); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, json.Unmarshal([]byte(`[12.50, null, 0, 1e3]`), &got))
 	text, err := json.Marshal(got)
 	if err != nil || string(text) != "[12.50,null,0,1e3]" {
 		t.Errorf("%s, %v", text, err)
@@ -285,9 +271,7 @@ func TestAFigureStaysAsItWasPrinted(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	text, err := os.ReadFile("isulad-2020/report.json")
-	if err != nil {
-		f.Fatal(err)
-	}
+	must.OK(f, err)
 	f.Add(text)
 	f.Add([]byte(`{"version":1,"tables":[{"rows":[{}]}]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {

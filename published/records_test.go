@@ -8,6 +8,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/instrument/startup"
 	"github.com/tare-bench/tare/internal/instrument/storage"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -191,9 +192,7 @@ func TestThePublishedSumsOfTheBootHaveTwoMistakes(t *testing.T) {
 func TestTheReportOfTheBootTellsBothMistakes(t *testing.T) {
 	rec := stored(t, "kata-boot-2018/record")
 	s, err := startup.Judge(rec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	told := map[string]int{}
 	for _, f := range s.Found {
 		if f.Code == "claim-does-not-follow" {

@@ -22,6 +22,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tare-bench/tare/internal/bucket/teststore"
+	"github.com/tare-bench/tare/internal/must"
 )
 
 func TestAnAddressIsABucketAndAKeyAndNoSecret(t *testing.T) {
@@ -79,17 +80,25 @@ func put(t *testing.T, s *teststore.Store, objects map[string]string) {
 			return err
 		})
 	}
-	if err := several.Wait(); err != nil {
-		t.Fatal(err)
+	must.OK(t, several.Wait())
+}
+
+// folder is one with files of these names.
+func folder(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		must.OK(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		must.Write(t, path, text)
 	}
+	return dir
 }
 
 func client(t *testing.T, silence time.Duration) *Client {
 	t.Helper()
 	c, err := connect(silence)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return c
 }
 
@@ -105,18 +114,14 @@ func files(t *testing.T, dir string) map[string]string {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return out
 }
 
 func fetched(t *testing.T, c *Client, address string) (*Fetched, map[string]string, error) {
 	t.Helper()
 	from, err := Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	dir := t.TempDir()
 	got, err := c.Fetch(t.Context(), from, dir)
 	return got, files(t, dir), err
@@ -124,14 +129,8 @@ func fetched(t *testing.T, c *Client, address string) (*Fetched, map[string]stri
 
 func TestWhatIsUploadedIsFetchedAgain(t *testing.T) {
 	teststore.Start(t)
-	c, dir := client(t, silence), t.TempDir()
 	long := strings.Repeat("a line of a record\n", 1<<18)
-	for name, text := range map[string]string{"run.jsonl": "one", "figures/a.svg": "a picture", "deep/er/run.jsonl.zst": long} {
-		path := filepath.Join(dir, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
-			t.Fatal(err)
-		}
-	}
+	c, dir := client(t, silence), folder(t, map[string]string{"run.jsonl": "one", "figures/a.svg": "a picture", "deep/er/run.jsonl.zst": long})
 	to := URL{teststore.Bucket, "nightly/1/"}
 	for _, at := range []URL{to, {to.Bucket, "nightly/1/run.jsonl"}, {to.Bucket, ""}} {
 		if err := c.Free(t.Context(), at); err != nil {
@@ -203,10 +202,7 @@ func TestWhatIsWrongWithAStoreIsSaidWithWhatWouldChangeIt(t *testing.T) {
 // What is uploaded is signed by its content, too.
 func TestAnUploadIsRefusedWithWhatWouldChangeIt(t *testing.T) {
 	s := teststore.Start(t)
-	path := filepath.Join(t.TempDir(), "run.jsonl")
-	if err := os.WriteFile(path, []byte("one"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	path := filepath.Join(folder(t, map[string]string{"run.jsonl": "one"}), "run.jsonl")
 	s.Use(t, s.Key, "secret-wrong")
 	if _, err := client(t, silence).write(t.Context(), path, URL{teststore.Bucket, "run.jsonl"}); err == nil || !strings.Contains(err.Error(), "AWS_SECRET_ACCESS_KEY") {
 		t.Errorf("%v", err)
@@ -246,16 +242,12 @@ func TestAStoreIsSpokenToOverTLS(t *testing.T) {
 // themselves.
 func TestKeysMayBeOfAnyCharacters(t *testing.T) {
 	teststore.Start(t)
-	c, dir := client(t, silence), t.TempDir()
 	names := []string{"a b+c.jsonl", "100%25.jsonl", "what?x=1&y#z.jsonl", "ünï—😀.jsonl", "~!@$'()*,;:=[]{}|^`<>\\.jsonl", "deep er/+/run.jsonl.zst"}
-	want := map[string]string{}
+	here, want := map[string]string{}, map[string]string{}
 	for _, name := range names {
-		path := filepath.Join(dir, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(name), 0o600)); err != nil {
-			t.Fatal(err)
-		}
-		want["odd +%/"+name] = name
+		here[name], want["odd +%/"+name] = name, name
 	}
+	c, dir := client(t, silence), folder(t, here)
 	if n, _, err := c.Upload(t.Context(), dir, URL{teststore.Bucket, "odd +%/"}); n != len(names) || err != nil {
 		t.Fatalf("%d files, %v", n, err)
 	}
@@ -329,10 +321,7 @@ func TestASilentStoreIsGivenUp(t *testing.T) {
 
 func TestADamagedObjectIsRefused(t *testing.T) {
 	s := teststore.Start(t)
-	c, dir := client(t, silence), t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "run.jsonl"), []byte("one"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	c, dir := client(t, silence), folder(t, map[string]string{"run.jsonl": "one"})
 	if _, _, err := c.Upload(t.Context(), dir, URL{teststore.Bucket, "a/"}); err != nil {
 		t.Fatal(err)
 	}
@@ -381,9 +370,7 @@ func TestKeysAreAStrangersText(t *testing.T) {
 		return true
 	})
 	got, there, err := fetched(t, client(t, silence), "s3://tare/a/")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	// Which of good.jsonl and what is below it becomes a file is a matter of time.
 	if len(there) != 1 || got.Records != 1 || len(got.Left) != len(strange) {
 		t.Errorf("%v, %+v", there, got)

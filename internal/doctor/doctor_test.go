@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/machine"
 )
 
@@ -213,9 +214,7 @@ func TestConfigIsReadFromTheKernelItself(t *testing.T) {
 
 func TestThisMachine(t *testing.T) {
 	before, err := unix.SchedGetAttr(0, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	names := map[string]bool{}
 	for _, c := range Facilities(Folder{"run", os.TempDir()}) {
 		if c.Area == "" || c.Name == "" || (c.Status != OK && c.Why == "") {
@@ -227,9 +226,7 @@ func TestThisMachine(t *testing.T) {
 		names[c.Name] = true
 	}
 	after, err := unix.SchedGetAttr(0, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if before.Policy != after.Policy || before.Priority != after.Priority {
 		t.Errorf("scheduling was %+v and is %+v", before, after)
 	}

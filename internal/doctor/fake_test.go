@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/tare-bench/tare/internal/must"
 )
 
 // fakeKernel answers as told; its zero value allows everything to root.
@@ -78,12 +80,8 @@ func (f files) write(t *testing.T) string {
 			continue
 		}
 		path := filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must.Write(t, path, text)
 	}
 	return root
 }

@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/tare-bench/tare/internal/must"
 )
 
 var sample = []Check{
@@ -17,9 +19,7 @@ var sample = []Check{
 
 func TestRender(t *testing.T) {
 	var out bytes.Buffer
-	if err := Render(&out, sample); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, Render(&out, sample))
 	want := `privilege
   ok       root              uid 0        needed
   limited  CAP_SYS_RESOURCE               withheld
@@ -40,13 +40,9 @@ runtime
 
 func TestRenderJSON(t *testing.T) {
 	var out bytes.Buffer
-	if err := RenderJSON(&out, sample); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, RenderJSON(&out, sample))
 	var back report
-	if err := json.Unmarshal(out.Bytes(), &back); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, json.Unmarshal(out.Bytes(), &back))
 	if back.Schema != 1 || !reflect.DeepEqual(back.Checks[:3], sample[:3]) {
 		t.Errorf("came back as %+v", back)
 	}

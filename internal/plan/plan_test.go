@@ -18,6 +18,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/all"
 	"github.com/tare-bench/tare/internal/instrument/overhead"
 	"github.com/tare-bench/tare/internal/instrument/storage"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -60,14 +61,10 @@ func TestMistakesAreShownWhereTheyAre(t *testing.T) {
 			got := strings.ReplaceAll(err.Error(), "testdata/", "") + "\n"
 			golden := strings.TrimSuffix(file, ".yaml") + ".golden"
 			if *update {
-				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				must.Write(t, golden, got)
 			}
 			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			if got != string(want) {
 				t.Errorf("got\n%swant\n%s", got, want)
 			}
@@ -80,9 +77,7 @@ func TestEveryReadyPlanLoadsAndKeepsToTheSchema(t *testing.T) {
 	schema := compiled(t)
 	for _, file := range append(ready(t), everything) {
 		p, err := load(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if file != everything && (p.Name != strings.TrimSuffix(filepath.Base(file), ".yaml") || p.Description == "") {
 			t.Errorf("%s: its name is %q, and it is for %q", file, p.Name, p.Description)
 		}
@@ -105,21 +100,13 @@ func TestTheSchemaRefusesWhatParseRefuses(t *testing.T) {
 func compiled(t *testing.T) *jsonschema.Schema {
 	t.Helper()
 	text, err := Schema(all.Instruments)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	parsed, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	c := jsonschema.NewCompiler()
-	if err := c.AddResource("plan.json", parsed); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, c.AddResource("plan.json", parsed))
 	schema, err := c.Compile("plan.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return schema
 }
 
@@ -127,42 +114,28 @@ func compiled(t *testing.T) *jsonschema.Schema {
 func document(t *testing.T, file string) any {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if text, err = yaml.YAMLToJSON(text); err != nil {
 		t.Fatal(err)
 	}
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return doc
 }
 
 func TestEveryFieldIsReadAndStandsInARecordAsInAPlan(t *testing.T) {
 	t.Parallel()
 	p, err := load(everything)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for k, m := range p.Measure {
 		stored, err := json.Marshal(m.Options)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		var fields map[string]json.RawMessage
-		if err := json.Unmarshal(stored, &fields); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, json.Unmarshal(stored, &fields))
 		plain, err := json.Marshal(all.Instruments[k].New())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		var defaults map[string]json.RawMessage
-		if err := json.Unmarshal(plain, &defaults); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, json.Unmarshal(plain, &defaults))
 		for key := range option.Describe(m.Set)["properties"].(option.Schema) {
 			if fields[key] == nil || bytes.Equal(fields[key], defaults[key]) && key != "heavy" && key != "services" { // which these programs cannot have
 				t.Errorf("%s.%s was not read: %s", m.Name, key, fields[key])
@@ -232,14 +205,10 @@ func TestLoadSaysWhatItTriedToRead(t *testing.T) {
 // or there is a mistake with a place in the file.
 func FuzzParse(f *testing.F) {
 	files, err := filepath.Glob("testdata/*.[yp]*")
-	if err != nil {
-		f.Fatal(err)
-	}
+	must.OK(f, err)
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			f.Fatal(err)
-		}
+		must.OK(f, err)
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
@@ -258,9 +227,7 @@ func FuzzParse(f *testing.F) {
 		}
 		for _, m := range p.Measure {
 			stored, err := json.Marshal(m.Options)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			read := reflect.New(reflect.TypeOf(m.Options).Elem()).Interface()
 			if err := json.Unmarshal(stored, read); err != nil || !reflect.DeepEqual(read, any(m.Options)) {
 				t.Fatalf("%+v is %+v after JSON: %v", m.Options, read, err)
@@ -277,19 +244,13 @@ func FuzzParse(f *testing.F) {
 func TestThePlanOfARecordAsksForTheSameAgain(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../../record/testdata/v1/*.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	lines, err := all.Instruments.Lines()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	again := map[string]bool{}
 	for _, file := range files {
 		rec, err := lines.Load(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		p, err := ofRecord(file, &rec.Header)
 		if kept := rec.End.Why == "imported" || rec.End.Why == "read"; kept || err != nil {
 			if !kept || err == nil || !strings.Contains(err.Error(), "what others kept") {
@@ -299,9 +260,7 @@ func TestThePlanOfARecordAsksForTheSameAgain(t *testing.T) {
 		}
 		i, _ := all.Instruments.Of(rec.Header.Experiment)
 		want := i.New()
-		if err := option.Unmarshal(rec.Header.Plan, want); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, option.Unmarshal(rec.Header.Plan, want))
 		if len(p.Measure) != 1 || p.Measure[0].Name != i.Name || !reflect.DeepEqual(p.Measure[0].Options, want) {
 			t.Errorf("%s asked for\n%+v, and again for\n%+v", file, want, p.Measure)
 		}
@@ -329,9 +288,7 @@ func ofRecord(name string, h *record.Header) (*Plan, error) {
 func TestPodsOfTheKataPlanAreLimitedAsItPromises(t *testing.T) {
 	t.Parallel()
 	p, err := load("../../plans/kata-overhead.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	pod := p.Measure[0].Options.(*overhead.Options).Limits.Pod()
 	if pod.Memory != 1184<<20 || pod.CPUQuota() != 125_000 || pod.CPUShares != 1280 {
 		t.Errorf("%+v", pod)

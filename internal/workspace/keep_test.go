@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/untouched"
 )
@@ -18,24 +19,16 @@ func TestWhatARunKeptIsReadOnceItIsDead(t *testing.T) {
 		t.Skip("cgroups need root")
 	}
 	untouched.Alone(t)
-	dir := t.TempDir()
-	roots := Roots{Data: filepath.Join(dir, "data"), State: filepath.Join(dir, "state")}
-	r, err := New(roots)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Keep("engines.json", []byte("[]")); err != nil {
-		t.Fatal(err)
-	}
-	own := t.TempDir()
-	for _, below := range []string{own, dir} {
+	roots := roots(t)
+	r := start(t, roots)
+	must.OK(t, r.Keep("engines.json", []byte("[]")))
+	own, other := t.TempDir(), t.TempDir()
+	for _, below := range []string{own, other} {
 		at, err := r.Elsewhere(below)
 		if err == nil {
 			err = os.WriteFile(filepath.Join(at, "f"), nil, 0o600)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 	}
 	for _, m := range r.marks { // as if killed
 		_ = m.Close()
@@ -53,19 +46,15 @@ func TestWhatARunKeptIsReadOnceItIsDead(t *testing.T) {
 	if b, err := left[0].Kept("other.json"); b != nil || err != nil {
 		t.Errorf("%q %v", b, err)
 	}
-	if err := os.Symlink("/etc/passwd", filepath.Join(r.dataDir(), "link")); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Symlink("/etc/passwd", filepath.Join(r.dataDir(), "link")))
 	if b, err := left[0].Kept("link"); b != nil || err == nil {
 		t.Error("a link was followed")
 	}
-	if err := left[0].Remove(false); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, left[0].Remove(false))
 	if b, _ := left[0].Kept("engines.json"); b != nil {
 		t.Error("what was removed is still read")
 	}
-	for _, below := range []string{own, dir} {
+	for _, below := range []string{own, other} {
 		if all, _ := filepath.Glob(filepath.Join(below, "tare-*")); len(all) > 0 {
 			t.Errorf("left: %v", all)
 		}
@@ -75,16 +64,10 @@ func TestWhatARunKeptIsReadOnceItIsDead(t *testing.T) {
 // killed is a run that made a folder on a disk of the user's and was killed.
 func killed(t *testing.T, disk string) (Roots, string) {
 	t.Helper()
-	dir := t.TempDir()
-	roots := Roots{Data: filepath.Join(dir, "data"), State: filepath.Join(dir, "state")}
-	r, err := New(roots)
-	if err != nil {
-		t.Fatal(err)
-	}
+	roots := roots(t)
+	r := start(t, roots)
 	at, err := r.Elsewhere(disk)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	r.release()
 	return roots, at
 }
@@ -103,9 +86,7 @@ func TestWhatLiesOnADiskThatIsNotMountedIsKeptInMindUntilItIsOrIsForgotten(t *te
 	untouched.Alone(t)
 	for _, forget := range []bool{false, true} {
 		disk := filepath.Join(t.TempDir(), "disk")
-		if err := os.Mkdir(disk, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.Mkdir(disk, 0o700))
 		roots, at := killed(t, disk)
 		if err := errors.Join(os.Rename(disk, disk+".away"), os.Mkdir(disk, 0o700)); err != nil { // as if unmounted
 			t.Fatal(err)
@@ -117,9 +98,7 @@ func TestWhatLiesOnADiskThatIsNotMountedIsKeptInMindUntilItIsOrIsForgotten(t *te
 			}
 		}
 		if !forget {
-			if err := errors.Join(os.Remove(disk), os.Rename(disk+".away", disk)); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, errors.Join(os.Remove(disk), os.Rename(disk+".away", disk)))
 		}
 		if found, _, err := cleaned(t, roots, forget); !found || err != nil {
 			t.Errorf("%v %v", found, err)
@@ -133,9 +112,7 @@ func TestWhatLiesOnADiskThatIsNotMountedIsKeptInMindUntilItIsOrIsForgotten(t *te
 func TestAFolderThatIsGoneFromADiskThatIsMountedKeepsNothingInMind(t *testing.T) {
 	untouched.Alone(t)
 	roots, at := killed(t, t.TempDir())
-	if err := os.RemoveAll(at); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.RemoveAll(at))
 	if found, absent, err := cleaned(t, roots, false); !found || absent != nil || err != nil {
 		t.Errorf("%v %v %v", found, absent, err)
 	}
@@ -165,9 +142,7 @@ func TestAFolderInWhichOthersCouldSwapTheRunsIsRefused(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		inner, linked, link := filepath.Join(dir, "inner"), filepath.Join(dir, "linked"), filepath.Join(t.TempDir(), "link")
-		if err := errors.Join(os.Mkdir(inner, 0o755), os.Mkdir(linked, 0o755), os.Symlink(linked, link), os.Chown(dir, c.uid, c.uid), os.Chmod(dir, c.mode)); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, errors.Join(os.Mkdir(inner, 0o755), os.Mkdir(linked, 0o755), os.Symlink(linked, link), os.Chown(dir, c.uid, c.uid), os.Chmod(dir, c.mode)))
 		for at, below := range map[string]string{"": dir, ", below it": inner, ", by a link": link} {
 			if made, err := r.Elsewhere(below); (err == nil) != c.used || exists(made) != c.used {
 				t.Errorf("%s%s: %q, %v", claim, at, made, err)

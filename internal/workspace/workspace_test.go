@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/internal/untouched"
@@ -26,9 +27,7 @@ func roots(t *testing.T) Roots {
 func start(t *testing.T, r Roots) *Run {
 	t.Helper()
 	run, err := New(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return run
 }
 
@@ -42,9 +41,7 @@ func TestOneRunAtATimeHasAStateFolder(t *testing.T) {
 	if err := start(t, roots(t)).Close(); err != nil { // as the documentation says
 		t.Errorf("a run with another state folder: %v", err)
 	}
-	if err := first.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, first.Close())
 	if err := start(t, r).Close(); err != nil {
 		t.Error(err)
 	}
@@ -60,9 +57,7 @@ func TestARunThatIsAliveIsLeftAloneWhateverItsFolders(t *testing.T) {
 	}
 	// By another way to the same folders.
 	link := filepath.Join(t.TempDir(), "link")
-	if err := os.Symlink(r.State, link); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Symlink(r.State, link))
 	if left, live, err := Leftovers(Roots{State: link, Data: r.Data}); err != nil || has(left, run.ID) || !slices.Contains(live, run.ID) {
 		t.Errorf("through a link: left %v, live %v, %v", left, live, err)
 	}
@@ -80,9 +75,7 @@ func TestADeadRunIsNotTakenForALiveOneWhileAnotherLooksAtIt(t *testing.T) {
 		if err == nil {
 			err = unix.Flock(fd, unix.LOCK_SH|unix.LOCK_NB) // as marked does
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		return fd
 	}
 	defer unix.Close(look())
@@ -107,111 +100,78 @@ func TestOnlyWhatCarriesADeadRunsIdIsRemoved(t *testing.T) {
 	mine := []string{filepath.Join(r.State, id, "runc"), filepath.Join(r.Data, id, "runc", "bundles")}
 	others := []string{filepath.Join(r.State, "lock.d"), filepath.Join(r.Data, "somebody"), filepath.Join(r.Data, "DEADRUN2"), filepath.Join(r.Data, "deadrun2x"), filepath.Join(r.Data, "postgres", "data"), filepath.Join(r.State, "machines")}
 	for _, dir := range append(mine, others...) {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.MkdirAll(dir, 0o755))
 	}
 	for _, dir := range []string{filepath.Join(r.State, id), filepath.Join(r.Data, id)} {
 		f, err := mark(dir, id)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		f.Close() // as the end of its process would
 	}
-	if err := unix.Mount("tare-test", mine[0], "tmpfs", 0, "size=4k"); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, unix.Mount("tare-test", mine[0], "tmpfs", 0, "size=4k"))
 	defer unix.Unmount(mine[0], unix.MNT_DETACH)
 	hs, err := cgroup.Hierarchies()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cgroup.Delegate(hs, cgroup.Prefix+id+"/runc/x", "memory", "pids"); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
+	must.OK(t, cgroup.Delegate(hs, cgroup.Prefix+id+"/runc/x", "memory", "pids"))
 	defer cgroup.Remove(hs, cgroup.Prefix+id)
-	inside := exec.Command("sleep", "600")
-	if err := inside.Start(); err != nil {
-		t.Fatal(err)
+	begin := func(env []string, args ...string) *exec.Cmd {
+		c := exec.Command("sleep", append([]string{"600"}, args...)...)
+		c.Env = env
+		must.OK(t, c.Start())
+		t.Cleanup(func() {
+			c.Process.Kill()
+			c.Wait()
+		})
+		return c
 	}
-	defer inside.Process.Kill()
+	inside := begin(nil)
 	for _, h := range cgroup.Using(hs, "memory") {
-		if err := os.WriteFile(filepath.Join(h.Mount, cgroup.Prefix+id, "runc", "x", "cgroup.procs"), []byte(strconv.Itoa(inside.Process.Pid)), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, filepath.Join(h.Mount, cgroup.Prefix+id, "runc", "x", "cgroup.procs"), strconv.Itoa(inside.Process.Pid))
 	}
-	outside := exec.Command("sleep", "600", mine[1]) // names a folder, but is no runtime
-	if err := outside.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { outside.Process.Kill(); outside.Wait() }()
-
-	own := exec.Command("sleep", "600") // a user's own on the host, with nothing of the run's but its environment
-	own.Env = []string{procs.RunVariable + "=" + id}
-	other := exec.Command("sleep", "600")
-	other.Env = []string{procs.RunVariable + "=" + id + "x", "X" + procs.RunVariable + "=" + id}
-	for _, c := range []*exec.Cmd{own, other} {
-		if err := c.Start(); err != nil {
-			t.Fatal(err)
-		}
-		defer func() { c.Process.Kill(); c.Wait() }()
-	}
+	outside := begin(nil, mine[1])                       // names a folder, but is no runtime
+	own := begin([]string{procs.RunVariable + "=" + id}) // a user's own on the host, with nothing of the run's but its environment
+	other := begin([]string{procs.RunVariable + "=" + id + "x", "X" + procs.RunVariable + "=" + id})
 
 	// A way in through a link must not lead the removal through a mount.
 	link := filepath.Join(t.TempDir(), "link")
-	if err := os.Symlink(r.Data, link); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Symlink(r.Data, link))
 	precious := t.TempDir()
-	if err := os.WriteFile(filepath.Join(precious, "file"), []byte("x"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, filepath.Join(precious, "file"), "x")
 	defer func() {
 		if _, err := os.Stat(filepath.Join(precious, "file")); err != nil {
 			t.Errorf("removed through a mount: %v", err)
 		}
 	}()
-	if err := unix.Mount(precious, mine[1], "", unix.MS_BIND, ""); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, unix.Mount(precious, mine[1], "", unix.MS_BIND, ""))
 	defer unix.Unmount(mine[1], unix.MNT_DETACH)
 	left, _, err := Leftovers(Roots{State: r.State, Data: link})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var found *Leftover
-	for i := range left {
-		if left[i].RunID == id {
-			found = &left[i]
-		}
-	}
-	if found == nil {
+	must.OK(t, err)
+	at := slices.IndexFunc(left, func(l Leftover) bool { return l.RunID == id })
+	if at < 0 {
 		t.Fatalf("not found among %+v", left)
 	}
+	found := &left[at]
 	if len(found.Processes) != 2 || !slices.Contains(found.Processes, inside.Process.Pid) || !slices.Contains(found.Processes, own.Process.Pid) || len(found.Mounts) != 2 || len(found.Folders) != 2 || len(found.Cgroups) == 0 {
 		t.Errorf("found %+v; the process is %d", found, inside.Process.Pid)
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- errors.Join(inside.Wait(), own.Wait()) }() // or it stays a zombie in its cgroup
-	if err := found.Remove(false); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, found.Remove(false))
 	<-ended
 	if err := errors.Join(unix.Kill(outside.Process.Pid, 0), unix.Kill(other.Process.Pid, 0)); err != nil {
 		t.Error("a process that is not the run's was ended")
 	}
 	for _, dir := range others {
-		if _, err := os.Stat(dir); err != nil {
+		if !exists(dir) {
 			t.Errorf("not tare's, and gone: %s", dir)
 		}
 	}
 	for _, h := range hs {
-		if _, err := os.Stat(filepath.Join(h.Mount, cgroup.Prefix+id)); err == nil {
+		if exists(filepath.Join(h.Mount, cgroup.Prefix+id)) {
 			t.Errorf("the run's cgroup in %s is still there", h.Mount)
 		}
 	}
-	if _, err := os.Stat(filepath.Join(r.Data, id)); !os.IsNotExist(err) {
-		t.Errorf("the folder is still there: %v", err)
+	if exists(filepath.Join(r.Data, id)) {
+		t.Error("the folder is still there")
 	}
 }
 
@@ -223,9 +183,7 @@ func TestNobodyElseHasAWayIntoARunThatIsShut(t *testing.T) {
 	if err == nil {
 		err = run.Shut()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, dir := range []string{data, state} {
 		if info, err := os.Stat(filepath.Dir(dir)); err != nil || info.Mode().Perm() != 0o700 {
 			t.Errorf("%s: %v %v", dir, info.Mode(), err)
@@ -238,9 +196,7 @@ func TestTargetsNamesMakeHarmlessFolders(t *testing.T) {
 	defer run.Close()
 	for _, name := range []string{"runc", "docker/runc", "..", "../../etc", "a b\x1b"} {
 		data, state, err := run.Dirs(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		for _, dir := range []string{data, state} {
 			if parent := filepath.Base(filepath.Dir(dir)); parent != run.ID {
 				t.Errorf("%q leads to %s", name, dir)
