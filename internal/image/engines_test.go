@@ -13,6 +13,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/engines"
 	"github.com/tare-bench/tare/internal/image/imagetest"
+	"github.com/tare-bench/tare/internal/must"
 )
 
 func TestMain(m *testing.M) { engines.Main(m) }
@@ -31,9 +32,7 @@ func archive(t *testing.T) string {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	info, err := buildinfo.ReadFile(own)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	arch := slices.DeleteFunc(slices.Collect(maps.Keys(machines)), func(a string) bool { return a == runtime.GOARCH })[0]
 	for i := range info.Settings {
 		if info.Settings[i].Key == "GOARCH" {
@@ -43,23 +42,15 @@ func archive(t *testing.T) string {
 	var binaries []*Binary
 	for _, path := range []string{own, stored(t, imagetest.Binary(machines[arch], info))} {
 		b, err := Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		binaries = append(binaries, b)
 	}
 	i, err := New(Options{Name: testName}, binaries...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	file, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer file.Close()
-	if err := i.WriteTar(file); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, i.WriteTar(file))
 	return path
 }
 

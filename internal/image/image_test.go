@@ -1,6 +1,7 @@
 package image
 
 import (
+	"fmt"
 	"archive/tar"
 	"bytes"
 	"debug/elf"
@@ -31,6 +32,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/tare-bench/tare/internal/image/imagetest"
+	"github.com/tare-bench/tare/internal/must"
 )
 
 var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
@@ -43,27 +45,21 @@ func program(t *testing.T, arch string, change func(*debug.BuildInfo)) *Binary {
 		change(info)
 	}
 	b, err := Open(stored(t, imagetest.Binary(machines[arch], info)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return b
 }
 
 func stored(t *testing.T, content []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "tare")
-	if err := os.WriteFile(path, content, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(path, content, 0o755))
 	return path
 }
 
 func both(t *testing.T, o Options) *Image {
 	t.Helper()
 	i, err := New(o, program(t, "arm64", nil), program(t, "amd64", nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return i
 }
 
@@ -71,13 +67,9 @@ func both(t *testing.T, o Options) *Image {
 func written(t *testing.T, i *Image) ggcr.ImageIndex {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "tare.oci")
-	if err := i.WriteFolder(dir); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, i.WriteFolder(dir))
 	all, err := layout.ImageIndexFromPath(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return all
 }
 
@@ -85,9 +77,7 @@ func TestTheFolderIsAnImageLayoutWithBothArchitectures(t *testing.T) {
 	t.Parallel()
 	i := both(t, Options{Name: "registry.example/tare"})
 	index, err := written(t, i).ImageIndex(hash(i.Index))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if err := validate.Index(index); err != nil {
 		t.Error(err)
 	}
@@ -98,13 +88,9 @@ func TestTheFolderIsAnImageLayoutWithBothArchitectures(t *testing.T) {
 	for n, arch := range []string{"amd64", "arm64"} {
 		m := manifest.Manifests[n]
 		one, err := index.Image(m.Digest)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		config, err := one.ConfigFile()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if m.Platform.String() != "linux/"+arch || config.Architecture != arch || config.OS != "linux" || config.Config.User != "0:0" ||
 			!slices.Equal(config.Config.Entrypoint, []string{"/tare"}) || config.Created.Format(time.RFC3339) != imagetest.Made {
 			t.Errorf("%s: %v %+v", arch, m.Platform, config)
@@ -137,9 +123,7 @@ func unpacked(t *testing.T, i ggcr.Image) (files []string) {
 		t.Fatal(layers, err)
 	}
 	content, err := layers[0].Uncompressed()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer content.Close()
 	for r := tar.NewReader(content); ; {
 		h, err := r.Next()
@@ -149,16 +133,8 @@ func unpacked(t *testing.T, i ggcr.Image) (files []string) {
 		if err != nil || h.Uid != 0 || h.Gid != 0 {
 			t.Fatal(h, err)
 		}
-		files = append(files, h.Name+" "+strings.TrimLeft(tarMode(h), "0"))
+		files = append(files, fmt.Sprintf("%s %o", h.Name, h.Mode))
 	}
-}
-
-func tarMode(h *tar.Header) string {
-	var digits []byte
-	for shift := 9; shift >= 0; shift -= 3 {
-		digits = append(digits, byte('0'+h.Mode>>shift&7))
-	}
-	return string(digits)
 }
 
 func TestTheTarIsWhatEnginesLoad(t *testing.T) {
@@ -174,13 +150,9 @@ func TestTheTarIsWhatEnginesLoad(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			i, err := New(Options{}, c.binaries...)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			var out bytes.Buffer
-			if err := i.WriteTar(&out); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, i.WriteTar(&out))
 			files := map[string][]byte{}
 			for r := tar.NewReader(&out); ; {
 				h, err := r.Next()
@@ -194,9 +166,7 @@ func TestTheTarIsWhatEnginesLoad(t *testing.T) {
 				Config           string
 				RepoTags, Layers []string
 			}
-			if err := errors.Join(json.Unmarshal(files["index.json"], &index), json.Unmarshal(files["manifest.json"], &saved)); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, errors.Join(json.Unmarshal(files["index.json"], &index), json.Unmarshal(files["manifest.json"], &saved)))
 			if len(index.Manifests) != 1 || index.Manifests[0].Annotations["io.containerd.image.name"] != "localhost/tare:v1.2.3-dirty" {
 				t.Errorf("index.json: %s", files["index.json"])
 			}
@@ -218,9 +188,7 @@ func TestTheSameProgramsGiveTheSameImage(t *testing.T) {
 	t.Parallel()
 	one := both(t, Options{})
 	later, err := New(Options{}, program(t, "amd64", nil), program(t, "arm64", nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	var a, b bytes.Buffer
 	if err := errors.Join(one.WriteTar(&a), later.WriteTar(&b)); err != nil || !bytes.Equal(a.Bytes(), b.Bytes()) {
 		t.Errorf("two tars of the same programs differ, %v", err)
@@ -247,37 +215,25 @@ func TestEachProgramHasABillOfMaterialsThatRefersToTheIndex(t *testing.T) {
 	}
 	for n, arch := range []string{"amd64", "arm64"} {
 		one, err := all.Image(hash(i.Bills[n]))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		raw, err := one.RawManifest()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		var m v1.Manifest
-		if err := json.Unmarshal(raw, &m); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, json.Unmarshal(raw, &m))
 		if m.Subject == nil || m.Subject.Digest != i.Index.Digest || m.Subject.Size != i.Index.Size || m.ArtifactType != billType || m.Config.MediaType != v1.MediaTypeEmptyJSON || len(m.Layers) != 1 {
 			t.Fatalf("%s", raw)
 		}
 		layers, err := one.Layers()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		content, err := layers[0].Compressed() // as it is
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		text, err := io.ReadAll(content)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		validBill(t, text)
 		for _, says := range []string{
 			`"purl": "pkg:golang/github.com/tare-bench/tare@v1.2.3%2Bdirty?goarch=` + arch + `&goos=linux&type=module"`, `"timestamp": "` + imagetest.Made + `"`,
 			`"purl": "pkg:golang/stdlib@1.26.6"`, `"purl": "pkg:golang/example.com/a@v1.0.0%2Bincompatible"`, `"name": "example.com/c"`,
-			`"content": "` + programSum(arch) + `"`,
+			`"content": "` + digest.FromBytes(imagetest.Binary(machines[arch], imagetest.Info(arch))).Encoded() + `"`,
 		} {
 			if !bytes.Contains(text, []byte(says)) {
 				t.Errorf("%s: the bill of materials does not say %s:\n%s", arch, says, text)
@@ -293,13 +249,11 @@ func TestThePushedImageIsFoundByItsNameAndItsBillsByItsDigest(t *testing.T) {
 	t.Parallel()
 	for name, referrers := range map[string]bool{"where the registry tells referrers": true, "where it does not, by a tag": false} {
 		t.Run(name, func(t *testing.T) {
-			server := httptest.NewServer(registry.New(registry.WithReferrersSupport(referrers), registry.Logger(quiet)))
+			server := httptest.NewServer(registry.New(registry.WithReferrersSupport(referrers), registry.Logger(log.New(io.Discard, "", 0))))
 			t.Cleanup(server.Close)
 			i := both(t, Options{Name: strings.TrimPrefix(server.URL, "http://") + "/some/tare:v1"})
 			for range 2 { // and again, when all is there
-				if err := i.Push(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, i.Push(t.Context()))
 			}
 			pushed(t, i)
 		})
@@ -313,13 +267,9 @@ func TestThePushedImageIsFoundByItsNameAndItsBillsByItsDigest(t *testing.T) {
 func pushed(t *testing.T, i *Image) {
 	t.Helper()
 	tag, err := name.NewTag(i.Name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	index, err := remote.Index(tag)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if digest, err := index.Digest(); err != nil || digest != hash(i.Index) {
 		t.Errorf("%s is %v, want %s, %v", tag, digest, i.Index.Digest, err)
 	}
@@ -327,9 +277,7 @@ func pushed(t *testing.T, i *Image) {
 		t.Error(err)
 	}
 	found, err := remote.Referrers(tag.Digest(i.Index.Digest.String()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	manifest, err := found.IndexManifest()
 	if err != nil || len(manifest.Manifests) != 2 {
 		t.Fatalf("what refers to it: %+v, %v", manifest, err)
@@ -383,9 +331,7 @@ func TestAnImageIsOfOneCommitAndHasOneName(t *testing.T) {
 	defer server.Close()
 	var withKey bytes.Buffer
 	for kind, content := range map[string][]byte{"CERTIFICATE": server.Certificate().Raw, "EC PRIVATE KEY": {1}} {
-		if err := pem.Encode(&withKey, &pem.Block{Type: kind, Bytes: content}); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, pem.Encode(&withKey, &pem.Block{Type: kind, Bytes: content}))
 	}
 	for name, c := range map[string]struct {
 		o        Options
@@ -415,27 +361,19 @@ func TestAnImageIsOfOneCommitAndHasOneName(t *testing.T) {
 func validBill(t *testing.T, text []byte) {
 	t.Helper()
 	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/CycloneDX/cyclonedx-go").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	c := jsonschema.NewCompiler()
 	for name, file := range map[string]string{"bom-1.6.schema.json": "bom-1.6.schema.json", "spdx.schema.json": "spdx.schema.json", "jsf-0.82.schema.json": "jsf-0.82.schemax.json"} {
 		content, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), "schema", file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		schema, err := jsonschema.UnmarshalJSON(bytes.NewReader(content))
 		if err == nil {
 			err = c.AddResource("http://cyclonedx.org/schema/"+name, schema)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 	}
 	schema, err := c.Compile("http://cyclonedx.org/schema/bom-1.6.schema.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	bill, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err == nil {
 		err = schema.Validate(bill)
@@ -443,11 +381,4 @@ func validBill(t *testing.T, text []byte) {
 	if err != nil {
 		t.Errorf("%v\n%s", err, text)
 	}
-}
-
-var quiet = log.New(io.Discard, "", 0)
-
-// programSum is the sum of the program itself.
-func programSum(arch string) string {
-	return digest.FromBytes(imagetest.Binary(machines[arch], imagetest.Info(arch))).Encoded()
 }
