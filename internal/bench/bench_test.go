@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/core/stat"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/workspace"
 	"github.com/tare-bench/tare/record"
 )
@@ -59,13 +60,6 @@ func middle(b *testing.B, unit string, values []float64) {
 	b.ReportMetric(stat.Quantiles(values, 0.5)[0], unit)
 }
 
-func ok(b *testing.B, err error) {
-	b.Helper()
-	if err != nil {
-		b.Fatal(err)
-	}
-}
-
 // owned is a run, whose folders and cgroups end with the benchmark. It has a lock of
 // its own, so that tare can run beside it, and its data on a disk.
 func owned(b *testing.B) *workspace.Run {
@@ -74,9 +68,9 @@ func owned(b *testing.B) *workspace.Run {
 		b.Skip("wants root")
 	}
 	data, err := os.MkdirTemp("/var/tmp", "tare-bench-")
-	ok(b, err)
+	must.OK(b, err)
 	run, err := workspace.New(workspace.Roots{Data: data, State: b.TempDir()})
-	ok(b, err)
+	must.OK(b, err)
 	b.Cleanup(func() {
 		if err := errors.Join(run.Close(), os.RemoveAll(data)); err != nil {
 			b.Error(err)
@@ -108,7 +102,7 @@ func TestMain(m *testing.M) {
 func tare(b *testing.B, args ...string) *exec.Cmd {
 	b.Helper()
 	program, err := built()
-	ok(b, err)
+	must.OK(b, err)
 	return exec.Command(program, args...)
 }
 
@@ -121,7 +115,7 @@ func recorded(b *testing.B, args ...string) *record.Record {
 		b.Fatalf("%s: %v: %s", command, err, out)
 	}
 	r, err := record.Load(file)
-	ok(b, err)
+	must.OK(b, err)
 	return r
 }
 

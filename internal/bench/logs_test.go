@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/tare-bench/tare/internal/must"
 )
 
 // BenchmarkLogs reads a log of a gigabyte beside a grep that counts lines of it: at least
@@ -24,7 +26,7 @@ func BenchmarkLogs(b *testing.B) {
 		return func() float64 {
 			c := command(filepath.Join(dir, log.Name()))
 			output(b, c)
-			ok(b, os.RemoveAll(filepath.Join(dir, "record.jsonl")))
+			must.OK(b, os.RemoveAll(filepath.Join(dir, "record.jsonl")))
 			*peaks = append(*peaks, float64(c.ProcessState.SysUsage().(*syscall.Rusage).Maxrss)/1024)
 			return float64(c.ProcessState.UserTime()+c.ProcessState.SystemTime()) / float64(log.Size()) * 1e6
 		}
@@ -51,10 +53,10 @@ func BenchmarkLogs(b *testing.B) {
 func relabelled(b *testing.B, dir string, starts int) os.FileInfo {
 	b.Helper()
 	text, err := os.ReadFile("../instrument/startup/logs/testdata/cripod.kata.log")
-	ok(b, err)
+	must.OK(b, err)
 	places := regexp.MustCompile(`Nov 21 \d\d:\d\d:\d\d|2026-11-21T\d\d:\d\d:\d\d|\b30905\b|\b[0-9a-f]{64}\b`).FindAllIndex(text, -1)
 	f, err := os.Create(filepath.Join(dir, fmt.Sprintf("%d.log", starts)))
-	ok(b, err)
+	must.OK(b, err)
 	defer f.Close()
 	w := bufio.NewWriter(f)
 	for i := range starts {
@@ -69,9 +71,9 @@ func relabelled(b *testing.B, dir string, starts int) os.FileInfo {
 		}
 		_, _ = fmt.Fprintf(w, "%s\n", bytes.TrimSpace(text[at:]))
 	}
-	ok(b, w.Flush())
+	must.OK(b, w.Flush())
 	info, err := f.Stat()
-	ok(b, err)
+	must.OK(b, err)
 	return info
 }
 

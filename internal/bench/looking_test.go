@@ -18,6 +18,7 @@ import (
 	"github.com/cilium/ebpf/asm"
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/node/cgroupstat"
 	"github.com/tare-bench/tare/internal/node/procs"
@@ -34,18 +35,18 @@ func groups(b *testing.B) (hs []cgroup.Hierarchy, paths []string) {
 	b.Helper()
 	run := owned(b)
 	hs, err := cgroup.Hierarchies()
-	ok(b, err)
+	must.OK(b, err)
 	controllers := []string{"memory", "cpuacct", "cpu", "blkio", "pids"}
 	if cgroup.ModeOf(hs) == cgroup.V2 {
 		controllers = []string{"memory", "cpu", "io", "pids"}
 	}
 	hs = cgroup.Using(hs, controllers...)
 	parent := cgroup.Prefix + run.ID + "/bench"
-	ok(b, cgroup.Delegate(hs, parent, controllers...))
+	must.OK(b, cgroup.Delegate(hs, parent, controllers...))
 	for i := range many {
 		path := fmt.Sprintf("/%s/%s-%d", parent, run.ID, i)
 		for _, h := range hs {
-			ok(b, os.Mkdir(filepath.Join(h.Mount, path), 0o755))
+			must.OK(b, os.Mkdir(filepath.Join(h.Mount, path), 0o755))
 		}
 		paths = append(paths, path)
 	}
@@ -90,7 +91,7 @@ func BenchmarkSampler(b *testing.B) {
 		return func() float64 {
 			time.Sleep(100 * time.Millisecond)
 			begin := clock(unix.CLOCK_THREAD_CPUTIME_ID)
-			ok(b, pass())
+			must.OK(b, pass())
 			return float64(clock(unix.CLOCK_THREAD_CPUTIME_ID)-begin) / many
 		}
 	}
@@ -112,7 +113,7 @@ func BenchmarkSampler(b *testing.B) {
 			})
 			waiting(b, 10*time.Second)
 			r := s.Stop()
-			ok(b, failed)
+			must.OK(b, failed)
 			took := float64(time.Since(begin))
 			b.ReportMetric(100*float64(r.OwnCPU)/took, "core-%")
 			b.ReportMetric(100*float64(clock(unix.CLOCK_PROCESS_CPUTIME_ID)-used)/took, "core-%-of-all")
@@ -125,12 +126,12 @@ func BenchmarkSampler(b *testing.B) {
 func meter(b *testing.B, paths []string) (*cgroupstat.System, func() error) {
 	b.Helper()
 	system, err := cgroupstat.Open("")
-	ok(b, err)
+	must.OK(b, err)
 	b.Cleanup(system.Close)
 	var all []*cgroupstat.Group
 	for _, path := range paths {
 		g, err := system.Group(path)
-		ok(b, err)
+		must.OK(b, err)
 		b.Cleanup(g.Close)
 		all = append(all, g)
 	}
@@ -157,12 +158,12 @@ func clock(id int32) int64 {
 func BenchmarkTop(b *testing.B) {
 	hs, paths := groups(b)
 	dir := b.TempDir()
-	ok(b, probe.Install(dir))
+	must.OK(b, probe.Install(dir))
 	program := filepath.Join(dir, probe.Name)
 	start := func(command *exec.Cmd) int {
 		out, err := command.StdoutPipe()
-		ok(b, err)
-		ok(b, command.Start())
+		must.OK(b, err)
+		must.OK(b, command.Start())
 		b.Cleanup(func() { _ = command.Process.Kill(); _ = command.Wait() })
 		if n, err := out.Read(make([]byte, 256)); n == 0 {
 			b.Fatalf("%s says nothing: %v", command, err)
@@ -175,7 +176,7 @@ func BenchmarkTop(b *testing.B) {
 		first.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID}
 		pid := start(first)
 		for _, h := range hs {
-			ok(b, os.WriteFile(filepath.Join(h.Mount, path, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0o644))
+			must.OK(b, os.WriteFile(filepath.Join(h.Mount, path, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0o644))
 		}
 		start(&exec.Cmd{Path: program, Args: []string{"containerd-shim-runc-v2", "-id=" + name}})
 	}
@@ -193,13 +194,13 @@ func BenchmarkList(b *testing.B) {
 		var body asm.Instructions
 		for j := range 2 {
 			m, err := ebpf.NewMap(&ebpf.MapSpec{Name: fmt.Sprintf("tare_b%d_%d", i, j), Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: 1})
-			ok(b, err)
+			must.OK(b, err)
 			b.Cleanup(func() { m.Close() })
 			body = append(body, asm.LoadMapPtr(asm.R1, m.FD()))
 		}
 		body = append(body, asm.Mov.Imm(asm.R0, 0), asm.Return())
 		p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: fmt.Sprintf("tare_b%d", i), Type: ebpf.SocketFilter, Instructions: body, License: "GPL"})
-		ok(b, err)
+		must.OK(b, err)
 		b.Cleanup(func() { p.Close() })
 	}
 	b.Run("live", func(b *testing.B) { drawn(b, 200, "bpf", "list", "--watch", "--interval", "1s") })
@@ -224,40 +225,40 @@ func BenchmarkList(b *testing.B) {
 func drawn(b *testing.B, columns uint16, args ...string) {
 	b.Helper()
 	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	ok(b, err)
+	must.OK(b, err)
 	defer person.Close()
 	fd := int(person.Fd())
 	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
-	ok(b, err)
-	ok(b, unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0))
-	ok(b, unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Col: columns, Row: 50}))
+	must.OK(b, err)
+	must.OK(b, unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0))
+	must.OK(b, unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Col: columns, Row: 50}))
 	terminal, err := os.OpenFile("/dev/pts/"+strconv.Itoa(n), os.O_RDWR|unix.O_NOCTTY, 0)
-	ok(b, err)
+	must.OK(b, err)
 	command := tare(b, args...)
 	command.Env = append(command.Environ(), "TERM=xterm")
 	command.Stdin, command.Stdout, command.Stderr = terminal, terminal, terminal
 	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	err = command.Start()
 	terminal.Close()
-	ok(b, err)
+	must.OK(b, err)
 	var bytes int64
 	var read sync.WaitGroup
 	read.Go(func() { bytes, _ = io.Copy(io.Discard, person) }) // ends with EIO when nobody has the terminal
 	pid := command.Process.Pid
 	waiting(b, 5*time.Second) // until it is under way
 	id, err := procs.Identify(pid)
-	ok(b, err)
+	must.OK(b, err)
 	before, err := id.CPU()
-	ok(b, err)
+	must.OK(b, err)
 	begin := time.Now()
 	waiting(b, 20*time.Second)
 	after, err := id.CPU()
-	ok(b, err)
+	must.OK(b, err)
 	b.ReportMetric(100*float64(after-before)/float64(time.Since(begin)), "core-%")
 	b.ReportMetric(resident(b, pid), "KiB")
 	_, err = person.Write([]byte("q"))
-	ok(b, err)
-	ok(b, command.Wait())
+	must.OK(b, err)
+	must.OK(b, command.Wait())
 	read.Wait()
 	b.ReportMetric(float64(bytes), "B-drawn")
 }
@@ -266,10 +267,10 @@ func drawn(b *testing.B, columns uint16, args ...string) {
 func resident(b *testing.B, pid int) float64 {
 	b.Helper()
 	d, err := new(procs.Reader).Open(pid)
-	ok(b, err)
+	must.OK(b, err)
 	defer d.Close()
 	m, err := d.Memory()
-	ok(b, err)
+	must.OK(b, err)
 	return float64(m.RSS >> 10)
 }
 
@@ -278,13 +279,13 @@ func BenchmarkWatched(b *testing.B) {
 	each := func() float64 {
 		begin := time.Now()
 		for range 200 {
-			ok(b, exec.Command("/bin/true").Run())
+			must.OK(b, exec.Command("/bin/true").Run())
 		}
 		return float64(time.Since(begin)) / 200
 	}
 	watched := func() float64 {
 		w, err := tracer.Open()
-		ok(b, err)
+		must.OK(b, err)
 		defer func() { _ = w.Close() }()
 		return each()
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/disk"
 )
 
@@ -19,7 +20,7 @@ func BenchmarkStorage(b *testing.B) {
 		b.Skip(err)
 	}
 	dir, _, err := owned(b).Dirs("bare")
-	ok(b, err)
+	must.OK(b, err)
 	for _, job := range []string{"randread", "write"} {
 		b.Run(job, func(b *testing.B) {
 			var setUps, own []float64
@@ -40,7 +41,7 @@ func BenchmarkStorage(b *testing.B) {
 				args = append(args, arg)
 			}
 			plain := func() float64 {
-				ok(b, disk.DropCaches(b.Context()))
+				must.OK(b, disk.DropCaches(b.Context()))
 				var said struct {
 					Jobs []struct {
 						Read, Write struct {
@@ -48,7 +49,7 @@ func BenchmarkStorage(b *testing.B) {
 						}
 					}
 				}
-				ok(b, json.Unmarshal(output(b, exec.Command(args[0], args[1:]...)), &said))
+				must.OK(b, json.Unmarshal(output(b, exec.Command(args[0], args[1:]...)), &said))
 				return (1 << 20) / (said.Jobs[0].Read.BW + said.Jobs[0].Write.BW) * 1e9
 			}
 			plain() // lays the file out

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/lane"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/oci"
@@ -35,10 +36,10 @@ func loop(b *testing.B, args ...string) *bareLoop {
 	// shares the CPUs out by session (autogroup) both sides get the same.
 	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	in, err := command.StdinPipe()
-	ok(b, err)
+	must.OK(b, err)
 	out, err := command.StdoutPipe()
-	ok(b, err)
-	ok(b, command.Start())
+	must.OK(b, err)
+	must.OK(b, command.Start())
 	b.Cleanup(func() { in.Close(); _ = command.Wait() })
 	return &bareLoop{in: in, out: bufio.NewReader(out)}
 }
@@ -47,7 +48,7 @@ func loop(b *testing.B, args ...string) *bareLoop {
 func (l *bareLoop) once(b *testing.B) float64 {
 	b.Helper()
 	_, err := l.in.Write([]byte{'\n'})
-	ok(b, err)
+	must.OK(b, err)
 	var ns float64
 	status := -1
 	if _, err := fmt.Fscan(l.out, &ns, &status); err != nil || status != 0 {
@@ -60,7 +61,7 @@ func (l *bareLoop) once(b *testing.B) float64 {
 func pool(b *testing.B) *lane.Pool {
 	b.Helper()
 	p, err := lane.NewPool(lane.Options{Lanes: 1})
-	ok(b, err)
+	must.OK(b, err)
 	b.Cleanup(p.Close)
 	return p
 }
@@ -70,7 +71,7 @@ func pool(b *testing.B) *lane.Pool {
 // are to be within 50 µs of each other.
 func BenchmarkStopwatch(b *testing.B) {
 	dir := b.TempDir()
-	ok(b, probe.Install(dir))
+	must.OK(b, probe.Install(dir))
 	command := []string{filepath.Join(dir, probe.Name), "--exit", "x"}
 	defer lane.Settle()()
 	bare := func(how string) func() float64 {
@@ -99,8 +100,8 @@ func BenchmarkContainer(b *testing.B) {
 	}
 	run := owned(b)
 	bundle, state, err := run.Dirs("bare")
-	ok(b, err)
-	ok(b, oci.WriteBundle(bundle, run.ID, subject.DefaultLimits))
+	must.OK(b, err)
+	must.OK(b, oci.WriteBundle(bundle, run.ID, subject.DefaultLimits))
 	bare := func(id string) func() float64 {
 		l := loop(b, "vfork", runc, "--root", state, "run", "--detach", "--bundle", bundle, "--pid-file", filepath.Join(bundle, "pid"), id)
 		return func() float64 {
@@ -144,7 +145,7 @@ func BenchmarkBatch(b *testing.B) {
 // 1 ms, and how much it holds, at most 400 KiB.
 func BenchmarkProbe(b *testing.B) {
 	dir := b.TempDir()
-	ok(b, probe.Install(dir))
+	must.OK(b, probe.Install(dir))
 	p := pool(b)
 	var first []float64
 	n, held := 0, 0.0
@@ -161,7 +162,7 @@ func BenchmarkProbe(b *testing.B) {
 		first = append(first, float64(ns-r.Start)/1e3)
 		held = resident(b, r.Pid)
 		_, err = p.Do(b.Context(), 0, lane.Order{Kind: lane.Kill, Watch: r.Pid, Need: lane.NeedExit, Timeout: 10 * time.Second})
-		ok(b, err)
+		must.OK(b, err)
 	}
 	middle(b, "µs-to-first", first)
 	b.ReportMetric(held, "KiB")
