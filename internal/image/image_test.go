@@ -1,13 +1,13 @@
 package image
 
 import (
-	"fmt"
 	"archive/tar"
 	"bytes"
 	"debug/elf"
 	"encoding/json"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"io"
 	"log"
 	"maps"
