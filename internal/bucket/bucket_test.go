@@ -88,9 +88,7 @@ func folder(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range files {
-		path := filepath.Join(dir, name)
-		must.OK(t, os.MkdirAll(filepath.Dir(path), 0o700))
-		must.Write(t, path, text)
+		must.Write(t, filepath.Join(dir, name), text)
 	}
 	return dir
 }

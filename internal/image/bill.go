@@ -3,7 +3,6 @@ package image
 import (
 	"bytes"
 	"net/url"
-	"runtime/debug"
 	"strings"
 	"time"
 
@@ -28,7 +27,7 @@ func (b *Binary) bill(at time.Time) ([]byte, error) {
 		if m.Replace != nil {
 			m = m.Replace
 		}
-		parts = append(parts, dependency(m))
+		parts = append(parts, component(cyclonedx.ComponentTypeLibrary, m.Path, m.Path, m.Version))
 	}
 	refs := make([]string, len(parts))
 	for i, p := range parts {
@@ -42,10 +41,6 @@ func (b *Binary) bill(at time.Time) ([]byte, error) {
 	var out bytes.Buffer
 	err := cyclonedx.NewBOMEncoder(&out, cyclonedx.BOMFileFormatJSON).SetPretty(true).SetEscapeHTML(false).EncodeVersion(bom, cyclonedx.SpecVersion1_6)
 	return out.Bytes(), err
-}
-
-func dependency(m *debug.Module) cyclonedx.Component {
-	return component(cyclonedx.ComponentTypeLibrary, m.Path, m.Path, m.Version)
 }
 
 // component names a module by its package URL (purl), too.

@@ -4,6 +4,7 @@ package must
 
 import (
 	"os"
+	"path/filepath"
 	"testing"
 )
 
@@ -23,8 +24,9 @@ func Read(t testing.TB, path string) string {
 	return string(text)
 }
 
-// Write writes a file that anybody may read.
+// Write writes a file that anybody may read, and makes the folders above it.
 func Write(t testing.TB, path, text string) {
 	t.Helper()
+	OK(t, os.MkdirAll(filepath.Dir(path), 0o755))
 	OK(t, os.WriteFile(path, []byte(text), 0o644))
 }

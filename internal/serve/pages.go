@@ -186,17 +186,26 @@ func (s *site) alone(ctx context.Context, do func() error) error {
 	}
 }
 
-// judged judges the records of a file.
-func (s *site) judged(name string) (all []instrument.Judged, err error) {
+// reading reads a file, of which no more than longest is read.
+func (s *site) reading(name string, do func(*record.Reader) error) error {
 	f, _, err := s.index.open(name)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer f.Close()
 	r := s.Lines.NewReader(f)
 	defer func() { _ = r.Close() }() // nothing was written
 	r.AtMost(longest)
-	records, err := r.All()
+	return do(r)
+}
+
+// judged judges the records of a file.
+func (s *site) judged(name string) (all []instrument.Judged, err error) {
+	var records []*record.Record
+	err = s.reading(name, func(r *record.Reader) (err error) {
+		records, err = r.All()
+		return err
+	})
 	if errors.Is(err, record.ErrTooLong) {
 		err = fmt.Errorf("%w; tare report %s may", err, name)
 	}
@@ -283,16 +292,15 @@ func base(name string) string {
 // compare sets two records beside each other, as tare compare does.
 func (s *site) compare(w http.ResponseWriter, r *http.Request) error {
 	query := r.URL.Query()
-	var text bytes.Buffer
-	err := s.alone(r.Context(), func() error {
+	return s.over(w, r, func() ([]*page.Page, []string, error) {
 		var sides []compare.Side
 		for _, key := range []string{query.Get("a"), query.Get("b")} {
 			if key == "" {
-				return errors.New("choose an old record and a new one in the list")
+				return nil, nil, errors.New("choose an old record and a new one in the list")
 			}
 			side, err := s.side(r.Context(), key)
 			if err != nil {
-				return err
+				return nil, nil, err
 			}
 			if len(sides) > 0 && sides[0].Name == side.Name {
 				side.Name = key
@@ -301,14 +309,10 @@ func (s *site) compare(w http.ResponseWriter, r *http.Request) error {
 		}
 		compared, err := compare.New(sides, compare.Options{Unlike: query.Get("unlike") != ""})
 		if err != nil {
-			return err
+			return nil, nil, err
 		}
-		return page.Write(&text, "html", []*page.Page{compared.Page()}, back)
+		return []*page.Page{compared.Page()}, nil, nil
 	})
-	if err == nil {
-		send(w, "html", &text)
-	}
-	return err
 }
 
 // back leads from a page to the list.
@@ -411,16 +415,12 @@ func (s *site) newest(r *http.Request, most int, take func(file string, j instru
 
 // extents are how much a file's records have of their runs; what cannot be read is told
 // of when it is judged.
-func (s *site) extents(name string) []record.Extent {
-	f, _, err := s.index.open(name)
-	if err != nil {
+func (s *site) extents(name string) (all []record.Extent) {
+	_ = s.reading(name, func(r *record.Reader) error {
+		all = r.Extents()
 		return nil
-	}
-	defer f.Close()
-	r := s.Lines.NewReader(f)
-	defer func() { _ = r.Close() }() // nothing was written
-	r.AtMost(longest)
-	return r.Extents()
+	})
+	return all
 }
 
 // found are the records of a file of the list, judged.
