@@ -11,8 +11,8 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/stat"
-	"github.com/tare-bench/tare/internal/instrument/all"
 	"github.com/tare-bench/tare/internal/instrument/app"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -22,32 +22,16 @@ import (
 // clients have the same CPU, so that it is up to 0.525: they use 5 % of it at most.
 func TestANeighbourTakesWhatTheSchedulerGivesIt(t *testing.T) {
 	p := folders(t)
-	stored := filepath.Join(p.dir, "half.jsonl")
+	path := filepath.Join(p.dir, "half.jsonl")
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	c := exec.CommandContext(t.Context(), "taskset", "-c", "1", self, "app", "floor", "runc", "--command", "/probe serve 8080 work=2000", "-c", "4", "-t", "2s", "--warm", "300ms",
-		"--rounds", "12", "--neighbour", "spin 1cpu", "-q", "-o", stored)
+		"--rounds", "12", "--neighbour", "spin 1cpu", "-q", "-o", path)
 	c.Env = append(c.Environ(), tareEnv+"=1")
 	out, err := c.CombinedOutput()
 	t.Logf("%s", out)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines, err := all.Instruments.Lines()
-	if err != nil {
-		t.Fatal(err)
-	}
-	rec, err := lines.Load(stored)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.ids = append(p.ids, rec.Header.RunID)
-	j, err := app.Judge(rec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
+	rec, j := stored(p, path, app.Judge)
 	for _, target := range []string{"floor", "runc"} {
 		var halves, had []float64 // of what the two used; what they and the clients did of the CPU
 		for _, w := range record.All[app.Window](rec) {

@@ -11,6 +11,7 @@ import (
 	"github.com/tare-bench/tare/internal/engines"
 	"github.com/tare-bench/tare/internal/instrument/app"
 	"github.com/tare-bench/tare/internal/instrument/overhead"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -21,17 +22,9 @@ const worked = 2.0
 // role that it has there: the workload's, and with gVisor its kernel's. And it has
 // answered no more requests than were counted.
 func TestAServiceIsLoadedOnEveryTarget(t *testing.T) {
-	docker, podman, containerd, crio := engines.Docker(t), engines.Podman(t), engines.Containerd(t, engines.V1), engines.CRIO(t)
-	bin := t.TempDir()
-	for name, path := range map[string]string{"podman": podman.Command, "skopeo": crio.Skopeo} {
-		if err := os.Symlink(path, filepath.Join(bin, name)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
 	targets := []string{"host", "floor", "runc", "crun", "runsc=" + engines.Runsc(), "docker/runc", "podman/crun", "containerd/runc", "cri+containerd/runc", "cri+cri-o/crun"}
-	recs, judged, _ := tare(folders(t), app.Judge, append([]string{"app", "--rounds", "1", "-t", "300ms", "--warm", "0", "-c", "1", "--answer-timeout", "20s", "--command", "/probe serve 8080 work=2000",
-		"--docker-host", docker.Host, "--containerd-address", containerd.Address, "--cri", "containerd=unix://" + containerd.Address, "--cri", "cri-o=unix://" + crio.Socket}, targets...)...)
+	args := append([]string{"app", "--rounds", "1", "-t", "300ms", "--warm", "0", "-c", "1", "--answer-timeout", "20s", "--command", "/probe serve 8080 work=2000"}, fleetFlags(t, targets...)...)
+	recs, judged, _ := tare(folders(t), app.Judge, append(args, targets...)...)
 	if failed, total, _ := judged[0].Result(); failed != 0 || total != len(targets) {
 		t.Errorf("%d of %d windows failed, of %d targets", failed, total, len(targets))
 	}
@@ -98,19 +91,15 @@ func TestAnImageOfAUsersOwnIsANeighbour(t *testing.T) {
 // of the 128 requests that a command there sends it has 32 MiB more than idle.
 func TestACommandInTheSandboxIsItsLoad(t *testing.T) {
 	script := filepath.Join(t.TempDir(), "ask")
-	if err := os.WriteFile(script, []byte(`for i in {1..128}; do
+	must.OK(t, os.WriteFile(script, []byte(`for i in {1..128}; do
 	exec 3<>/dev/tcp/127.0.0.1/8080 || exit 1
 	printf 'GET / HTTP/1.1\r\nHost: a\r\n\r\n' >&3
 	read -r line <&3
 	[[ $line == *200* ]] || exit 2
 	exec 3>&-
 done
-`), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(filepath.Dir(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+`), 0o644))
+	must.OK(t, os.Chmod(filepath.Dir(script), 0o755))
 	recs, judged, _ := tare(folders(t), overhead.Judge, "overhead", "floor", "runc", "--rounds", "1", "--sandboxes", "1", "--hold", "300ms", "--settle", "1s",
 		"--image", shell(t), "--command", "/probe serve 8080 leak=262144", "--mount", script+":/ask:ro", "--ready", "tcp:8080", "--load", "exec:/usr/bin/bash /ask")
 	for _, target := range []string{"floor", "runc"} {

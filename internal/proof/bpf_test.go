@@ -17,6 +17,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/bpf"
 	"github.com/tare-bench/tare/internal/instrument/bpf/run/datapath"
 	httpload "github.com/tare-bench/tare/internal/load"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -132,9 +133,7 @@ func sending(t *testing.T, d *datapath.Datapath, group string) httpload.Result {
 	clients, err := httpload.Start(t.Context(), httpload.ClientOptions{
 		URL: fmt.Sprintf("http://%s/", d.Service(0)), Connections: 4, Duration: time.Second, Groups: [][]string{{group}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer clients.Close()
 	sent, err := clients.Run(t.Context())
 	if err != nil || sent.Errors > 0 {

@@ -23,6 +23,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/bpf"
 	"github.com/tare-bench/tare/internal/instrument/bpf/run/datapath"
 	"github.com/tare-bench/tare/internal/load"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -61,12 +62,12 @@ type listed struct {
 }
 
 func list(t *testing.T, args ...string) listed {
-	var out, errs bytes.Buffer
-	if code := cli.Execute(t.Context(), append([]string{"bpf", "list", "--format", "json"}, args...), cli.Streams{Out: &out, Err: &errs}); code != cli.ExitDone {
-		return listed{err: fmt.Errorf("exit %d: %s", code, &errs)}
+	code, out, said := invoke(t, append([]string{"bpf", "list", "--format", "json"}, args...)...)
+	if code != cli.ExitDone {
+		return listed{err: fmt.Errorf("exit %d: %s", code, said)}
 	}
 	v := new(bpflist.View)
-	return listed{v, json.Unmarshal(out.Bytes(), v)}
+	return listed{v, json.Unmarshal([]byte(out), v)}
 }
 
 // attachment is a datapath of the test's own, with the kernel's statistics on, and
@@ -74,32 +75,24 @@ func list(t *testing.T, args ...string) listed {
 func attachment(t *testing.T) (*datapath.Datapath, string) {
 	t.Helper()
 	group, remove, err := datapath.Place(fmt.Sprintf("proof-%d", os.Getpid()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() {
 		if err := remove(); err != nil {
 			t.Error(err)
 		}
 	})
 	backend, err := load.Serve(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() { _ = backend.Close() }) // the test's end has ended it
 	d, err := datapath.Attach(datapath.Options{Cgroup: group, Most: 1, Backend: backend.Addr()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() {
 		if err := d.Close(); err != nil {
 			t.Error(err)
 		}
 	})
 	statistics, err := ebpf.EnableStats(unix.BPF_STATS_RUN_TIME)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() { statistics.Close() })
 	return d, group
 }
@@ -243,15 +236,11 @@ func children() (all []string) {
 func uncounted(t *testing.T) {
 	t.Helper()
 	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: "proof_still", Type: ebpf.SocketFilter, License: "MIT", Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 0), asm.Return()}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer p.Close()
 	count := func() uint64 {
 		s, err := p.Stats()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		return s.RunCount
 	}
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {

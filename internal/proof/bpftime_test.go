@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -14,9 +15,7 @@ func TestTimeOfARunUnderLoadIsThatOfATestRun(t *testing.T) {
 	s := playBPF(t)
 	const heavy = 60_000
 	d, _ := attachment(t)
-	if err := d.SetHeavy(heavy); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, d.SetHeavy(heavy))
 	// What else the machine does only adds to a time: of each the least is taken.
 	light, loaded, alone := 0.0, 0.0, 0.0
 	least := func(of *float64, ns float64) {
@@ -27,9 +26,7 @@ func TestTimeOfARunUnderLoadIsThatOfATestRun(t *testing.T) {
 	for range 3 {
 		for range 20 {
 			ns, err := d.TestRun(20)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			least(&alone, ns)
 		}
 		rec, _ := s.weigh("bpf", "load", "-c", "1", "-t", "150ms", "--idle", "100ms", "--rounds", "3", "--heavy", fmt.Sprintf("0,%d", heavy))

@@ -19,6 +19,7 @@ import (
 	"github.com/tare-bench/tare/internal/engines"
 	"github.com/tare-bench/tare/internal/instrument/lifecycle"
 	"github.com/tare-bench/tare/internal/instrument/overhead"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/probe/image"
 	"github.com/tare-bench/tare/internal/subject"
@@ -46,9 +47,7 @@ func shell(t *testing.T, command ...string) string {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
 	put := func(name string, content []byte) {
-		if err := image.WriteFile(w, strings.TrimPrefix(name, "/"), 0o755, content, image.Created); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, image.WriteFile(w, strings.TrimPrefix(name, "/"), 0o755, content, image.Created))
 	}
 	put("etc/passwd", []byte("root:x:0:0::/:/bin/sh\nweb:x:1234:5678::/srv:/bin/sh\n"))
 	put("srv/own", []byte("from the image\n"))
@@ -57,46 +56,30 @@ func shell(t *testing.T, command ...string) string {
 	there := map[string]bool{}
 	for _, name := range []string{"bash", "id", "cat", "sleep", "fincore"} {
 		tool, err := hosttools.Find(t.Context(), name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		for _, f := range tool.Files {
 			content, err := os.ReadFile(f.Source)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			if !there[f.Path] {
 				put(f.Path, content)
 			}
 			there[f.Path] = true
 		}
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, w.Close())
 	layer := filepath.Join(t.TempDir(), "layer.tar")
-	if err := os.WriteFile(layer, b.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(layer, b.Bytes(), 0o600))
 	l, err := tarball.LayerFromFile(layer)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	img, err := mutate.AppendLayers(empty.Image, l)
 	if err == nil {
 		img, err = mutate.Config(img, v1.Config{Env: []string{"OF_IMAGE=i", "OF_BOTH=i", "PATH=/bin:/usr/bin"}, User: "web", WorkingDir: "/srv", Cmd: command})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	tag, err := name.NewTag("app:1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	archive := filepath.Join(t.TempDir(), "app.tar")
-	if err := tarball.WriteToFile(archive, tag, img); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, tarball.WriteToFile(archive, tag, img))
 	return archive
 }
 
@@ -104,23 +87,23 @@ func shell(t *testing.T, command ...string) string {
 func fleet(t *testing.T) []find.Found {
 	t.Helper()
 	docker, podman, containerd, crio := engines.Docker(t), engines.Podman(t), engines.Containerd(t, engines.V1), engines.CRIO(t)
-	bin := t.TempDir()
-	if err := os.Symlink(crio.Skopeo, filepath.Join(bin, "skopeo")); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	onPath(t, map[string]string{"skopeo": crio.Skopeo})
 	at := map[string]subject.Engine{
 		"docker": {Address: docker.Host}, "podman": {Command: podman.Command}, "containerd": {Address: containerd.Address},
 		"cri+containerd": {Address: "unix://" + containerd.Address}, "cri+cri-o": {Address: "unix://" + crio.Socket},
 	}
 	names := []string{"host", "floor", "runc", "crun", "runsc=" + engines.Runsc(), "docker/runc", "podman/crun", "containerd/runc", "cri+containerd/runc", "cri+cri-o/crun"}
-	all, err := find.Named(t.Context(), names, find.Settings{Engine: func(name string) subject.Engine {
+	return named(t, find.Settings{Engine: func(name string) subject.Engine {
 		engine, _, _ := strings.Cut(name, "/")
 		return at[engine]
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}}, names...)
+}
+
+// named are targets that have to be here.
+func named(t *testing.T, how find.Settings, names ...string) []find.Found {
+	t.Helper()
+	all, err := find.Named(t.Context(), names, how)
+	must.OK(t, err)
 	for _, f := range all {
 		if f.Target == nil {
 			t.Fatal(f.Why)
@@ -132,29 +115,24 @@ func fleet(t *testing.T) []find.Found {
 // fleetFlags are those by which tare finds the engines of targets, which are started.
 func fleetFlags(t *testing.T, targets ...string) (flags []string) {
 	t.Helper()
-	bin := t.TempDir()
-	link := func(name, path string) {
-		if err := os.Symlink(path, filepath.Join(bin, name)); err != nil {
-			t.Fatal(err)
-		}
-	}
+	programs := map[string]string{}
 	for _, target := range targets {
 		switch engine, _, _ := strings.Cut(target, "/"); engine {
 		case "docker":
 			flags = append(flags, "--docker-host", engines.Docker(t).Host)
 		case "podman":
-			link("podman", engines.Podman(t).Command)
+			programs["podman"] = engines.Podman(t).Command
 		case "containerd":
 			flags = append(flags, "--containerd-address", engines.Containerd(t, engines.V1).Address)
 		case "cri+containerd":
 			flags = append(flags, "--cri", "containerd=unix://"+engines.Containerd(t, engines.V1).Address)
 		case "cri+cri-o":
 			crio := engines.CRIO(t)
-			link("skopeo", crio.Skopeo)
+			programs["skopeo"] = crio.Skopeo
 			flags = append(flags, "--cri", "cri-o=unix://"+crio.Socket)
 		}
 	}
-	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	onPath(t, programs)
 	return flags
 }
 
@@ -169,37 +147,25 @@ func stand(t *testing.T, p *place, target subject.Target, w setting.Workload) su
 func within(t *testing.T, p *place, roots workspace.Roots, target subject.Target, w setting.Workload, timeout time.Duration) (subject.Session, subject.Env) {
 	t.Helper()
 	run, err := workspace.New(roots)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	p.ran(run.ID)
 	t.Cleanup(func() {
 		if err := run.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	if err := run.Shut(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, run.Shut())
 	dir, _, err := run.Dirs("-cargo")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	c, err := cargo.Make(t.Context(), w, dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	data, state, err := run.Dirs(strings.ReplaceAll(target.Info().Name, "/", "-"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	limits := subject.DefaultLimits
 	limits.Pids = 64
 	env := subject.Env{RunID: run.ID, Dir: data, StateDir: state, Lanes: 1, Timeout: timeout, Limits: limits, Workload: subject.Workload{Cargo: c}}
 	s, err := target.Open(t.Context(), env)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() {
 		if err := s.Close(context.Background()); err != nil {
 			t.Error(err)
@@ -222,9 +188,7 @@ func operate(t *testing.T, s subject.Session, op subject.Op) *record.Sample {
 // for, its own files and a folder of this machine, and ends when it is told to.
 func TestAnImageOfAUsersOwnRunsOnEveryTarget(t *testing.T) {
 	p, out := folders(t), t.TempDir()
-	if err := os.Chmod(out, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Chmod(out, 0o777))
 	// The folder has its own mode whatever that of those above it: engines mount it as root.
 	script := `trap 'exit 0' TERM; echo "$OF_IMAGE $OF_BOTH $MINE $(id -u):$(id -g) $(pwd) $(cat own)" >/out/said; while :; do sleep 0.05; done`
 	w := setting.Workload{
@@ -278,30 +242,20 @@ func TestAnImageOfAUsersOwnRunsOnEveryTarget(t *testing.T) {
 func TestAnImageOfAUsersOwnDoesNotRuleTheMachine(t *testing.T) {
 	p, in, out := folders(t), t.TempDir(), t.TempDir()
 	below := filepath.Join(in, "below")
-	if err := os.Mkdir(below, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Mount("tmpfs", below, "tmpfs", 0, ""); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Mkdir(below, 0o755))
+	must.OK(t, unix.Mount("tmpfs", below, "tmpfs", 0, ""))
 	t.Cleanup(func() {
 		if err := unix.Unmount(below, unix.MNT_DETACH); err != nil {
 			t.Error(err)
 		}
 	})
 	bash, err := exec.LookPath("bash")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	caps := `while read -r name value; do case $name in CapInh:|CapEff:|CapBnd:) echo -n "$value ";; esac; done </proc/self/status; `
 	script := `trap 'exit 0' TERM; { ` + caps + `for f in /proc/sys/kernel/domainname /proc/sysrq-trigger /proc/irq/default_smp_affinity /in/file /in/below/file /proc/self/comm; do
 		case $f in */file) : >$f ;; *) [ -w $f ] ;; esac 2>/dev/null && echo -n "$f "; done; echo; } >/out/said; while :; do sleep 0.05; done`
 	w := setting.Workload{Image: shell(t), User: "0:0", Command: []string{"bash", "-c", script}, Mounts: []setting.Mount{setting.Mount(in + ":/in:ro"), setting.Mount(out + ":/out")}}
-	all, err := find.Named(t.Context(), []string{"floor", "runc"}, find.Settings{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range all {
+	for _, f := range named(t, find.Settings{}, "floor", "runc") {
 		t.Run(f.Name, func(t *testing.T) {
 			s := stand(t, p, f.Target, w)
 			if sample := operate(t, s, subject.Run); sample.Failure != nil {
@@ -330,9 +284,7 @@ func await(t *testing.T, path string) string {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		if b, err := os.ReadFile(path); err == nil && bytes.HasSuffix(b, []byte("\n")) {
-			if err := os.Remove(path); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, os.Remove(path))
 			return string(b)
 		}
 	}
@@ -370,9 +322,7 @@ func TestAnImageOfAnEngineIsWeighedEverywhere(t *testing.T) {
 			t.Errorf("%s: %d of %d operations failed on %d targets", from, j.Failed, j.Total, len(j.Targets))
 		}
 		var whole bytes.Buffer
-		if err := json.NewEncoder(&whole).Encode(recs[0]); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, json.NewEncoder(&whole).Encode(recs[0]))
 		if strings.Contains(whole.String()+text, "do-not-tell") {
 			t.Errorf("%s: a variable's value is told", from)
 		}
@@ -385,9 +335,7 @@ func TestAnImageOfAnEngineIsWeighedEverywhere(t *testing.T) {
 func TestTheSwitchedServiceIsOfAnyArchive(t *testing.T) {
 	p := folders(t)
 	plan := filepath.Join(p.dir, "kata-service.yaml")
-	if err := os.WriteFile(plan, []byte(onTargets(t, "kata-service", []string{"[runc, floor]"})), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, plan, onTargets(t, "kata-service", []string{"[runc, floor]"}))
 	const less, more = 4 * mib, 68 * mib
 	held := map[int]map[string]float64{}
 	for _, bytes := range []int{less, more} {
@@ -397,16 +345,9 @@ func TestTheSwitchedServiceIsOfAnyArchive(t *testing.T) {
 		for _, row := range mapped(t, "kata-service") {
 			row.look(t, documents)
 		}
-		rec, err := record.Load(filepath.Join(dir, "01-overhead.jsonl"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		rec, j := stored(p, filepath.Join(dir, "01-overhead.jsonl"), overhead.Judge)
 		if w := rec.Header.Workload; w == nil || w.Source != "the file app.tar" || w.Command[0] != "bash" {
 			t.Errorf("the record says of the workload %+v", w)
-		}
-		j, err := overhead.Judge(rec)
-		if err != nil {
-			t.Fatal(err)
 		}
 		held[bytes] = map[string]float64{}
 		for _, f := range j.Figures() {
@@ -425,11 +366,7 @@ func TestTheSwitchedServiceIsOfAnyArchive(t *testing.T) {
 // A program that is not there is said not to be.
 func TestAProgramThatIsNotThereIsSaidNotToBe(t *testing.T) {
 	p, archive := folders(t), shell(t)
-	all, err := find.Named(t.Context(), []string{"floor", "runc"}, find.Settings{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range all {
+	for _, f := range named(t, find.Settings{}, "floor", "runc") {
 		t.Run(f.Name, func(t *testing.T) {
 			s := stand(t, p, f.Target, setting.Workload{Image: archive, Command: []string{"nonesuch"}})
 			if x := operate(t, s, subject.Run); x.Failure == nil || !strings.Contains(x.Failure.Output, "cannot run nonesuch: no such program") {

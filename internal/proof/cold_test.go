@@ -12,6 +12,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/engines"
 	"github.com/tare-bench/tare/internal/instrument/lifecycle"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -22,9 +23,7 @@ func TestAColdStartFindsNothingOfItsImageInMemoryAndAWarmOneAllOfIt(t *testing.T
 	docker := engines.Docker(t)
 	p, out := folders(t), t.TempDir()
 	own := filepath.Join(p.dir, "big")
-	if err := os.WriteFile(own, bytes.Repeat([]byte("tare"), big/4), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(own, bytes.Repeat([]byte("tare"), big/4), 0o600))
 	archive := shell(t)
 	// It is ready once the file was read and what it found is written.
 	does := func(file, out string) string {
@@ -38,14 +37,9 @@ func TestAColdStartFindsNothingOfItsImageInMemoryAndAWarmOneAllOfIt(t *testing.T
 		if judged[0].Failed > 0 || len(recs[0].Batches) != 3*(rounds+1) {
 			t.Fatalf("%s: %d failed, %d batches", cache, judged[0].Failed, len(recs[0].Batches))
 		}
-		text, err := os.ReadFile(filepath.Join(out, "said"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Remove(filepath.Join(out, "said")); err != nil {
-			t.Fatal(err)
-		}
-		said := strings.Fields(string(text))
+		text := must.Read(t, filepath.Join(out, "said"))
+		must.OK(t, os.Remove(filepath.Join(out, "said")))
+		said := strings.Fields(text)
 		if len(said) != len(recs[0].Batches) {
 			t.Fatalf("%s: %d workloads said %q", cache, len(recs[0].Batches), said)
 		}

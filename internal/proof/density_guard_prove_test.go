@@ -14,6 +14,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/engines"
 	"github.com/tare-bench/tare/internal/instrument/density"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -90,9 +91,7 @@ func TestRealSandboxesStopBeforeTheFloor(t *testing.T) {
 			held := 0
 			for n := range densityRuns {
 				before, err := lookAtMemory()
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, err)
 				floor := before.available - densityRoom
 				var looks []meminfo
 				done, seen := make(chan struct{}), make(chan error, 1)
@@ -105,9 +104,7 @@ func TestRealSandboxesStopBeforeTheFloor(t *testing.T) {
 					"--rounds", "1", "--hold", "200ms", "--settle", "500ms", "--recover", "1s", "--most", "40"}, engine...)
 				_, judged, _ := tare(p, density.Judge, args...)
 				close(done)
-				if err := <-seen; err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, <-seen)
 				end := judged[0].Targets[0].Ends[0]
 				// Each has what it takes and a shell, and one more is under way; the rest is tare's own.
 				least, own := leastAbove(floor, int64(end.Sandboxes+1)*(densityEach+2*mib)+64*mib, before, looks)

@@ -1,7 +1,6 @@
 package proof
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/cli"
 	"github.com/tare-bench/tare/internal/instrument/density"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -65,25 +65,17 @@ func TestADensityEndsByAProgramThatFails(t *testing.T) {
 	for until, code := range map[string]int{"failure": cli.ExitDone, "8": cli.ExitFailed} {
 		t.Run(until, func(t *testing.T) {
 			p, out := folders(t), t.TempDir()
-			if err := os.Chmod(out, 0o777); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, os.Chmod(out, 0o777))
 			// Each leaves a file: three of the trial, three of the round, and one too many.
 			script := `: >/out/$RANDOM$RANDOM$RANDOM; set -- /out/*; [ $# -le 6 ] || { echo "no room for $#" >&2; exit 3; }; trap 'exit 0' TERM; echo ready; while :; do sleep 0.05; done`
 			name := filepath.Join(p.dir, "r.jsonl")
-			var text, errs bytes.Buffer
 			args := append(slices.Clone(briefly), "--until", until, "-q", "-o", name, "--image", shell(t), "--mount", out+":/out", "--command", "bash -c '"+strings.ReplaceAll(script, "'", `'\''`)+"'", "--ready", "log:^ready$", "runc")
-			if got := cli.Execute(t.Context(), args, cli.Streams{Out: &text, Err: &errs}); got != code {
-				t.Errorf("exit %d, want %d\n%s%s", got, code, &text, &errs)
+			if got, text, said := invoke(t, args...); got != code {
+				t.Errorf("exit %d, want %d\n%s%s", got, code, text, said)
 			}
-			rec, err := record.Load(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			p.ran(rec.Header.RunID)
-			j, err := density.Judge(rec)
-			if err != nil || len(j.Targets) != 1 || len(j.Targets[0].Ends) != 1 {
-				t.Fatalf("%v: %+v", err, j)
+			_, j := stored(p, name, density.Judge)
+			if len(j.Targets) != 1 || len(j.Targets[0].Ends) != 1 {
+				t.Fatalf("%+v", j)
 			}
 			end := j.Targets[0].Ends[0]
 			if end.Sandboxes != 3 || end.Why != record.EndFailure || !strings.Contains(end.Failure.Output, "no room for 7") || end.Removed == 0 {

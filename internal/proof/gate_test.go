@@ -3,12 +3,10 @@
 package proof
 
 import (
-	"bytes"
 	"encoding/json"
 	"flag"
 	"fmt"
 	"math"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -19,6 +17,7 @@ import (
 	"github.com/aclements/go-moremath/stats"
 
 	"github.com/tare-bench/tare/internal/cli"
+	"github.com/tare-bench/tare/internal/must"
 )
 
 // pairs are how many gates of real pairs are asked; fewer show less.
@@ -46,22 +45,15 @@ type gated struct {
 func waiting(t *testing.T, path string, seconds float64) {
 	t.Helper()
 	runc, err := exec.LookPath("runc")
-	if err != nil {
-		t.Fatal(err)
-	}
-	script := fmt.Sprintf("#!/bin/sh\ncase \" $* \" in *\" create \"*) sleep %.6f;; esac\nexec %s \"$@\"\n", seconds, runc)
-	if err := os.WriteFile(path, []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
+	script(t, path, "#!/bin/sh\ncase \" $* \" in *\" create \"*) sleep %.6f;; esac\nexec %s \"$@\"\n", seconds, runc)
 }
 
 // gate runs tare gate, which is to end with one of the codes.
 func (p *place) gate(t *testing.T, n int, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
-	var out, errs bytes.Buffer
 	path := filepath.Join(p.dir, fmt.Sprintf("gate-%d.jsonl", n))
-	code = cli.Execute(t.Context(), append(append([]string{"gate"}, args...), "--ops", "create", "--rounds", strconv.Itoa(gateRounds), "--worse", fmt.Sprint(gateMargin), "--format", "json", "-q", "-o", path), cli.Streams{Out: &out, Err: &errs})
-	return code, out.String(), errs.String()
+	return invoke(t, append(append([]string{"gate"}, args...), "--ops", "create", "--rounds", strconv.Itoa(gateRounds), "--worse", fmt.Sprint(gateMargin), "--format", "json", "-q", "-o", path)...)
 }
 
 // floor is what of an A/A this machine tells, as a share, where old waits so long.

@@ -14,6 +14,7 @@ import (
 	"github.com/tare-bench/tare/internal/engines"
 	"github.com/tare-bench/tare/internal/instrument/all"
 	"github.com/tare-bench/tare/internal/load"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/untouched"
 	"github.com/tare-bench/tare/record"
 )
@@ -74,32 +75,50 @@ func tare[J any](p *place, judge func(*record.Record) (J, error), args ...string
 	if at < 0 {
 		at = len(args)
 	}
-	var out, errs bytes.Buffer
-	code := cli.Execute(p.t.Context(), slices.Insert(slices.Clone(args), at, "-q", "-o", name+".jsonl"), cli.Streams{Out: &out, Err: &errs})
-	p.t.Logf("%s", &out)
+	code, text, said := invoke(p.t, slices.Insert(slices.Clone(args), at, "-q", "-o", name+".jsonl")...)
+	p.t.Log(text)
 	if code != cli.ExitDone {
-		p.t.Fatalf("exit %d\n%s", code, &errs)
+		p.t.Fatalf("exit %d\n%s", code, said)
 	}
 	paths, _ := filepath.Glob(name + "*.jsonl")
 	slices.Sort(paths)
 	if len(paths) == 0 {
 		p.t.Fatal("no records")
 	}
-	lines, err := all.Instruments.Lines()
-	if err != nil {
-		p.t.Fatal(err)
-	}
 	for _, path := range paths {
-		rec, err := lines.Load(path)
-		if err != nil {
-			p.t.Fatal(err)
-		}
-		j, err := judge(rec)
-		if err != nil {
-			p.t.Fatal(err)
-		}
+		rec, j := stored(p, path, judge)
 		recs, judged = append(recs, rec), append(judged, j)
-		p.ran(rec.Header.RunID)
 	}
-	return recs, judged, out.String()
+	return recs, judged, text
+}
+
+// invoke runs a command of tare's in this process.
+func invoke(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code = cli.Execute(t.Context(), args, cli.Streams{Out: &out, Err: &errs})
+	return code, out.String(), errs.String()
+}
+
+// stored reads the record of a run, and judges it.
+func stored[J any](p *place, path string, judge func(*record.Record) (J, error)) (*record.Record, J) {
+	p.t.Helper()
+	lines, err := all.Instruments.Lines()
+	must.OK(p.t, err)
+	rec, err := lines.Load(path)
+	must.OK(p.t, err)
+	p.ran(rec.Header.RunID)
+	j, err := judge(rec)
+	must.OK(p.t, err)
+	return rec, j
+}
+
+// onPath puts programs before all others on the path of a test, by these names.
+func onPath(t *testing.T, programs map[string]string) {
+	t.Helper()
+	bin := t.TempDir()
+	for name, path := range programs {
+		must.OK(t, os.Symlink(path, filepath.Join(bin, name)))
+	}
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
 }

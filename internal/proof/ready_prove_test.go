@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/ready"
 	"github.com/tare-bench/tare/internal/subject/setting"
@@ -21,9 +22,7 @@ import (
 // come so far is noticed when it ends, with its exit code and what it said last.
 func TestEveryWayOfAskingFindsAProgramReadyOrEnded(t *testing.T) {
 	p, out := folders(t), t.TempDir()
-	if err := os.Chmod(out, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Chmod(out, 0o777))
 	mark := filepath.Join(out, "ready")
 	archive := shell(t)
 	bash := func(script string) setting.Workload {
@@ -42,9 +41,7 @@ func TestEveryWayOfAskingFindsAProgramReadyOrEnded(t *testing.T) {
 			for _, asked := range []setting.Ready{"log:^ready: [0-9]+$", setting.Ready("file:" + path), setting.Ready("exec:/usr/bin/cat " + path)} {
 				_ = os.Remove(mark) // of the start before
 				s, err := ready.Wrap(within, asked, 15*time.Second)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, err)
 				x := operate(t, s, subject.Run)
 				if x.Failure != nil {
 					t.Errorf("%s: %+v", asked, *x.Failure)
@@ -55,16 +52,12 @@ func TestEveryWayOfAskingFindsAProgramReadyOrEnded(t *testing.T) {
 					t.Errorf("%s: ready %v after its first instruction: %+v", asked, took, *x)
 				}
 				t.Logf("%s: ready %v after its first instruction, known to %v of %d polls", asked, took, resolution, x.Polls)
-				if err := s.Discard(t.Context(), []int{0}); err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, s.Discard(t.Context(), []int{0}))
 			}
 		})
 		t.Run(f.Name+" ended", func(t *testing.T) {
 			s, err := ready.Wrap(stand(t, p, f.Target, fails), "log:^ready", time.Minute)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			began := time.Now()
 			x := operate(t, s, subject.Run)
 			fail := x.Failure

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/engines"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/ports"
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/subject"
@@ -30,9 +31,7 @@ const sleeps = 300 * time.Millisecond
 func server(t *testing.T, port int) setting.Workload {
 	t.Helper()
 	dir := t.TempDir()
-	if err := probe.Rootfs(dir); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, probe.Rootfs(dir))
 	args := probe.ServeArgs(port, "delay="+strconv.FormatInt(sleeps.Milliseconds(), 10))
 	return setting.Workload{Command: args, HostCommand: append([]string{filepath.Join(dir, probe.Name)}, args[1:]...)}
 }
@@ -42,13 +41,9 @@ func server(t *testing.T, port int) setting.Workload {
 func bridged(t *testing.T) find.Found {
 	t.Helper()
 	docker := engines.Docker(t)
-	all, err := find.Named(t.Context(), []string{"docker/runsc"}, find.Settings{Engine: func(string) subject.Engine {
+	return named(t, find.Settings{Engine: func(string) subject.Engine {
 		return subject.Engine{Address: docker.Host, Network: subject.NetworkBridge}
-	}})
-	if err != nil || all[0].Target == nil {
-		t.Fatal(err, all[0].Why)
-	}
-	return all[0]
+	}}, "docker/runsc")[0]
 }
 
 // networked is a target whose containers are reached over the network.
@@ -72,9 +67,7 @@ func TestAServerIsReadySoLongAfterItsFirstInstructionAsItSleeps(t *testing.T) {
 			}
 			t.Run(f.Name+" "+string(asked)[:4], func(t *testing.T) {
 				s, err := ready.Wrap(stand(t, p, networked{f.Target}, w), asked, time.Minute)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, err)
 				best := time.Hour
 				for range 20 { // a busy machine may delay some of them
 					x := operate(t, s, subject.Run)
@@ -95,9 +88,7 @@ func TestAServerIsReadySoLongAfterItsFirstInstructionAsItSleeps(t *testing.T) {
 						best = min(best, beyond-resolution)
 					}
 					t.Logf("ready %v later than it slept, known to %v of %d polls, request %v", beyond, resolution, x.Polls, time.Duration(x.Request))
-					if err := s.Discard(t.Context(), []int{0}); err != nil {
-						t.Fatal(err)
-					}
+					must.OK(t, s.Discard(t.Context(), []int{0}))
 					if best <= late {
 						break
 					}

@@ -1,8 +1,6 @@
 package proof
 
 import (
-	"bytes"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -11,6 +9,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/cli"
 	"github.com/tare-bench/tare/internal/instrument/all"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/published"
 	"github.com/tare-bench/tare/record"
 )
@@ -39,9 +38,7 @@ func TestEveryTableOfTheReportsIsWhereTheirMapSays(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := folders(t)
 			plan := filepath.Join(p.dir, name+".yaml")
-			if err := os.WriteFile(plan, []byte(onTargets(t, name, c.targets)), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Write(t, plan, onTargets(t, name, c.targets))
 			args := append([]string{"run", plan, "-o", filepath.Join(p.dir, "document"), "--yes"}, c.flags...)
 			documents := documented(t, p, args, c.records)
 			for _, path := range c.stored {
@@ -59,13 +56,10 @@ func TestEveryTableOfTheReportsIsWhereTheirMapSays(t *testing.T) {
 // onTargets is a plan with other targets.
 func onTargets(t *testing.T, name string, targets []string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("../../plans", name+".yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Read(t, filepath.Join("../../plans", name+".yaml"))
 	n := 0
 	own := regexp.MustCompile(`(?m)^( +)targets: \[.*\]$|^( +)subject: .*$`)
-	plan := own.ReplaceAllStringFunc(string(text), func(line string) string {
+	plan := own.ReplaceAllStringFunc(text, func(line string) string {
 		indent, _, names := strings.Cut(line, "targets: ")
 		if !names {
 			return "" // it is one of the plan's
@@ -98,34 +92,26 @@ func documented(t *testing.T, p *place, args []string, records int) []part {
 	}
 	for _, path := range paths {
 		rec, err := record.Load(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		p.ids = append(p.ids, rec.Header.RunID)
 		failedNone(t, rec)
 	}
-	text, err := os.ReadFile(filepath.Join(dir, "report.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return parts(string(text))
+	text := must.Read(t, filepath.Join(dir, "report.md"))
+	return parts(text)
 }
 
 // execute runs a command of tare's that has to succeed.
 func execute(t *testing.T, args ...string) {
 	t.Helper()
-	var out, errs bytes.Buffer
-	if code := cli.Execute(t.Context(), args, cli.Streams{Out: &out, Err: &errs}); code != cli.ExitDone && code != cli.ExitFailed { // a check may, of a phase that is as short as here
-		t.Fatalf("%s: exit %d\n%s\n%s", args, code, &out, &errs)
+	if code, out, said := invoke(t, args...); code != cli.ExitDone && code != cli.ExitFailed { // a check may, of a phase that is as short as here
+		t.Fatalf("%s: exit %d\n%s\n%s", args, code, out, said)
 	}
 }
 
 func failedNone(t *testing.T, rec *record.Record) {
 	t.Helper()
 	j, err := all.Instruments.Judge(rec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if failed, total, found := j.Result(); failed > 0 || total == 0 || rec.End == nil || rec.End.Why != "rounds" {
 		t.Errorf("%s: failed %d of %d, its end %+v: %+v", rec.Header.Experiment, failed, total, rec.End, found)
 	}
@@ -136,11 +122,8 @@ func ofRecord(t *testing.T, path string) []part {
 	t.Helper()
 	dir := t.TempDir()
 	execute(t, "report", filepath.Join("../..", path), "-o", dir+"/document")
-	text, err := os.ReadFile(dir + "/document/report.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return parts(string(text))
+	text := must.Read(t, dir+"/document/report.md")
+	return parts(text)
 }
 
 var (
@@ -194,11 +177,8 @@ var spans = regexp.MustCompile("`([^`]+)`")
 // mapped are the rows of the map for a plan.
 func mapped(t *testing.T, plan string) (rows []mapRow) {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/reports.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, section, ok := strings.Cut(string(text), "\nPlan: [plans/"+plan+".yaml](")
+	text := must.Read(t, "../../docs/reports.md")
+	_, section, ok := strings.Cut(text, "\nPlan: [plans/"+plan+".yaml](")
 	if !ok {
 		t.Fatalf("the map has no plan %s", plan)
 	}
@@ -272,9 +252,7 @@ func checkTablesAreNamed(t *testing.T, plan string, rows []mapRow) {
 		name = "kata-boot-2018"
 	}
 	r, err := published.Load("published/" + name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, table := range r.Tables {
 		if !slices.ContainsFunc(rows, func(row mapRow) bool { return strings.Contains(row.of, "`"+table.ID+"`") }) {
 			t.Errorf("the map has no table %s: %s", table.ID, table.Title)

@@ -2,7 +2,6 @@ package proof
 
 import (
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -12,6 +11,7 @@ import (
 	"github.com/tare-bench/tare/internal/engines"
 	"github.com/tare-bench/tare/internal/instrument/startup"
 	"github.com/tare-bench/tare/internal/instrument/startup/trace"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/record"
 )
@@ -35,13 +35,7 @@ func play(t *testing.T) *stage {
 	more := []engines.Option{engines.Runtime("logged-runc", s.logged()), engines.Runtime("slow-runc", s.slow())}
 	s.docker, s.podman = engines.Docker(t, more...), engines.Podman(t, more...)
 	s.containerd, s.crio = engines.Containerd(t, engines.V1, more...), engines.CRIO(t, more...)
-	bin := t.TempDir()
-	for name, path := range map[string]string{"podman": s.podman.Command, "skopeo": s.crio.Skopeo} {
-		if err := os.Symlink(path, filepath.Join(bin, name)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	onPath(t, map[string]string{"podman": s.podman.Command, "skopeo": s.crio.Skopeo})
 	t.Cleanup(func() {
 		for engine, left := range map[string][]string{
 			"docker": s.docker.Containers(t), "podman": s.podman.Containers(t), "containerd": s.containerd.Sandboxes(t),
@@ -72,9 +66,7 @@ func (s *stage) image(t *testing.T) string {
 	const name = "localhost/tare-proof:1"
 	dir := t.TempDir()
 	root, archive := filepath.Join(dir, "root"), filepath.Join(dir, "root.tar")
-	if err := probe.Rootfs(root); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, probe.Rootfs(root))
 	say(t, "tar", "-C", root, "-cf", archive, ".")
 	say(t, s.docker.Command, "-H", s.docker.Host, "import", archive, name)
 	say(t, s.podman.Command, "import", archive, name)
@@ -85,13 +77,14 @@ func (s *stage) image(t *testing.T) string {
 	return name
 }
 
-// say runs a command that has to succeed.
-func say(t *testing.T, args ...string) {
+// say runs a command that has to succeed, and returns what it printed.
+func say(t *testing.T, args ...string) string {
 	t.Helper()
 	out, err := exec.Command(args[0], args[1:]...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", strings.Join(args, " "), err, out)
 	}
+	return strings.TrimSpace(string(out))
 }
 
 // watch runs tare startup, and looks whether anything is left of it.

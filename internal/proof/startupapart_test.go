@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/instrument/startup"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/record"
 )
@@ -27,9 +28,7 @@ func beside(t *testing.T, pair [2][]string) (recs [2]*record.Record, judged [2]*
 		c := exec.CommandContext(t.Context(), "/proc/self/exe", append([]string{"startup", "-q", "-o", stored[i]}, args...)...)
 		c.Env = append(os.Environ(), tareEnv+"=1", "TARE_STATE_DIR="+filepath.Join(dir, "state"), "TARE_DATA_DIR="+filepath.Join(dir, "data"))
 		c.Stdout, c.Stderr = &said[i], &said[i]
-		if err := c.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, c.Start())
 		running[i] = c
 	}
 	for i, c := range running {
@@ -42,9 +41,7 @@ func beside(t *testing.T, pair [2][]string) (recs [2]*record.Record, judged [2]*
 		if recs[i], err = record.Load(stored[i]); err == nil {
 			judged[i], err = whole(recs[i])
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 	}
 	return recs, judged
 }

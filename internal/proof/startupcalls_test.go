@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/record"
@@ -21,13 +22,9 @@ import (
 func wrappers(t *testing.T) string {
 	t.Helper()
 	runc, err := exec.LookPath("runc")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	dir := filepath.Join(os.TempDir(), fmt.Sprintf("tare-proof-%d", os.Getpid()))
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.MkdirAll(dir, 0o700))
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	// bash has the time without asking another program for it.
 	script(t, filepath.Join(dir, "logged-runc"), `#!/bin/bash
@@ -51,9 +48,7 @@ exec %q "$@"
 
 func script(t *testing.T, path, text string, args ...any) {
 	t.Helper()
-	if err := os.WriteFile(path, fmt.Appendf(nil, text, args...), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(path, fmt.Appendf(nil, text, args...), 0o755))
 }
 
 func (s *stage) logged() string { return filepath.Join(s.dir, "logged-runc") }
@@ -69,10 +64,7 @@ type call struct {
 // calls are those of logged-runc that were about a container.
 func (s *stage) calls(t *testing.T) (all []call) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(s.dir, "calls"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Read(t, filepath.Join(s.dir, "calls"))
 	ahead := time.Now().UnixNano() - machine.Now()
 	at := func(seconds string) int64 {
 		micros, err := strconv.ParseInt(strings.Replace(seconds, ".", "", 1), 10, 64)
@@ -81,7 +73,7 @@ func (s *stage) calls(t *testing.T) (all []call) {
 		}
 		return micros*1000 - ahead
 	}
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(text) {
 		words := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
 		if len(words) < 4 {
 			t.Fatalf("%q", line)
@@ -155,9 +147,7 @@ func TestTheRuntimesCallsAreThoseThatItWritesDown(t *testing.T) {
 	s := play(t)
 	image := s.image(t)
 	root := filepath.Join(t.TempDir(), "root")
-	if err := probe.Rootfs(root); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, probe.Rootfs(root))
 	ungrouped(t, "proof")
 	for _, test := range []struct {
 		name string

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cilium/ebpf"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/cgroup"
 )
 
@@ -105,9 +106,7 @@ func holds(pid string) (all []string) {
 func ungrouped(t *testing.T, container string) {
 	t.Helper()
 	hs, err := cgroup.Hierarchies()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() {
 		for _, h := range hs {
 			_ = filepath.WalkDir(h.Mount, func(path string, d os.DirEntry, err error) error {

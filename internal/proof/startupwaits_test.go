@@ -13,6 +13,7 @@ import (
 	"github.com/tare-bench/tare/internal/engines"
 	"github.com/tare-bench/tare/internal/instrument/startup"
 	"github.com/tare-bench/tare/internal/instrument/startup/trace"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/record"
 )
@@ -114,9 +115,7 @@ while read -r name </proc/$(cat %[1]s/pid)/comm && [ "$name" != probe ]; do slee
 // bundle is one with the probe, as runc spec has it.
 func bundle(t *testing.T, dir string) {
 	t.Helper()
-	if err := probe.Rootfs(filepath.Join(dir, "rootfs")); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, probe.Rootfs(filepath.Join(dir, "rootfs")))
 	c := exec.Command("runc", "spec")
 	c.Dir = dir
 	if out, err := c.CombinedOutput(); err != nil {
@@ -124,19 +123,13 @@ func bundle(t *testing.T, dir string) {
 	}
 	path := filepath.Join(dir, "config.json")
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	var spec map[string]any
-	if err := json.Unmarshal(text, &spec); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, json.Unmarshal(text, &spec))
 	process := spec["process"].(map[string]any)
 	process["terminal"], process["args"] = false, []string{probe.Name, "--exit", "x"}
 	if text, err = json.Marshal(spec); err == nil {
 		err = os.WriteFile(path, text, 0o600)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 }

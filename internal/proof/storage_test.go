@@ -1,7 +1,6 @@
 package proof
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -9,6 +8,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/engines"
 	"github.com/tare-bench/tare/internal/instrument/storage"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -35,9 +35,7 @@ func tellCaches(t *testing.T, targets []string, flags ...string) {
 
 func tellCachesOf(t *testing.T, rw string, targets, flags []string) {
 	file := filepath.Join(t.TempDir(), rw+".fio")
-	if err := os.WriteFile(file, []byte("["+rw+"]\nrw="+rw+"\nbs=512k\nsize=16M\nloops=4\ninvalidate=0\nfilename=f\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, file, "["+rw+"]\nrw="+rw+"\nbs=512k\nsize=16M\nloops=4\ninvalidate=0\nfilename=f\n")
 	rec, j := weighStorage(t, append(slices.Clone(flags), "--volume", "rootfs,bind,tmpfs", "--cache", "direct,buffered", "--jobfile", file, "--rounds", "1", "--ceiling", "0", "--settle", "0", "--drop", "files"), targets)
 	cells := 0
 	for _, table := range j.Tables {

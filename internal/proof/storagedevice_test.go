@@ -3,27 +3,19 @@
 package proof
 
 import (
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/tare-bench/tare/internal/engines"
 	"github.com/tare-bench/tare/internal/instrument/storage"
+	"github.com/tare-bench/tare/internal/must"
 )
 
 // In the containers of engines, too, a cache is told from the disk, wherever their
 // files are.
 func TestACacheIsToldFromADiskInEngines(t *testing.T) {
-	docker, podman, containerd := engines.Docker(t), engines.Podman(t), engines.Containerd(t, engines.V1)
-	bin := t.TempDir()
-	if err := os.Symlink(podman.Command, filepath.Join(bin, "podman")); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
-	tellCaches(t, []string{"docker/runc", "podman/crun", "containerd/runc", "cri+containerd/runc"},
-		"--docker-host", docker.Host, "--containerd-address", containerd.Address, "--cri", "containerd=unix://"+containerd.Address)
+	targets := []string{"docker/runc", "podman/crun", "containerd/runc", "cri+containerd/runc"}
+	tellCaches(t, targets, fleetFlags(t, targets...)...)
 }
 
 // What goes to the disk for long enough is the device's.
@@ -39,9 +31,7 @@ measure:
       rounds: 1
       ceiling: 200ms
 `
-	if err := os.WriteFile(plan, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, plan, text)
 	recs, judged, _ := tare(folders(t), storage.Judge, "run", plan)
 	rec, j := recs[0], judged[0]
 	for _, table := range j.Tables {
@@ -63,17 +53,17 @@ func TestADiskThatIsAFileIsNotTakenForADevice(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			if c.tmpfs {
-				run(t, "mount", "-t", "tmpfs", "-o", "size=200M", "tmpfs", dir)
-				t.Cleanup(func() { run(t, "umount", dir) })
+				say(t, "mount", "-t", "tmpfs", "-o", "size=200M", "tmpfs", dir)
+				t.Cleanup(func() { say(t, "umount", dir) })
 			}
 			image := filepath.Join(dir, "image")
-			run(t, "truncate", "-s", "128M", image)
-			loop := run(t, "losetup", "--find", "--show", image)
-			t.Cleanup(func() { run(t, "losetup", "--detach", loop) })
-			run(t, "mkfs.ext4", "-q", loop)
+			say(t, "truncate", "-s", "128M", image)
+			loop := say(t, "losetup", "--find", "--show", image)
+			t.Cleanup(func() { say(t, "losetup", "--detach", loop) })
+			say(t, "mkfs.ext4", "-q", loop)
 			at := t.TempDir()
-			run(t, "mount", loop, at)
-			t.Cleanup(func() { run(t, "umount", at) })
+			say(t, "mount", loop, at)
+			t.Cleanup(func() { say(t, "umount", at) })
 			_, j := weighStorage(t, []string{"--volume", "bind=" + at, "--cache", "direct", "--jobs", "randread", "--bs", "4k", "--size", "32M", "--numjobs", "1",
 				"--rounds", "1", "--ceiling", "0", "--settle", "0", "--drop", "files"}, []string{"host", "runc"})
 			for _, c := range j.Tables[0].Cells {
@@ -86,14 +76,4 @@ func TestADiskThatIsAFileIsNotTakenForADevice(t *testing.T) {
 			}
 		})
 	}
-}
-
-// run runs a command and returns what it printed.
-func run(t *testing.T, args ...string) string {
-	t.Helper()
-	out, err := exec.Command(args[0], args[1:]...).CombinedOutput()
-	if err != nil {
-		t.Errorf("%q: %v: %s", args, err, out)
-	}
-	return strings.TrimSpace(string(out))
 }

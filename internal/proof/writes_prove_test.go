@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/instrument/app"
+	"github.com/tare-bench/tare/internal/must"
 )
 
 // A neighbour that is to write writes, and what it has written is in its file: as many
@@ -36,9 +37,7 @@ func TestANeighbourWritesWhatItSays(t *testing.T) {
 			}
 			defer w.file.Close()
 			blocks, err := w.blocks()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			// Two jobs write to one file, neither a block twice, and a little after it was asked last.
 			least, most := float64(w.bytes)/2*0.9, float64(w.bytes)*1.1+16*mib
 			if failed, total, _ := judged[0].Result(); failed != 0 || total != 2 || w.bytes == 0 || float64(blocks) < least || float64(blocks) > most {
