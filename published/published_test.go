@@ -195,8 +195,7 @@ func TestPublicationsAreFoundByNameAndByPath(t *testing.T) {
 	dir := t.TempDir()
 	must.OK(t, os.WriteFile(filepath.Join(dir, "report.json"), text, 0o644))
 	t.Chdir(t.TempDir()) // where there is no folder published
-	want, err := json.Marshal(load(t, isulad))
-	must.OK(t, err)
+	want := must.JSON(t, load(t, isulad))
 	for _, name := range []string{"isulad-2020", "published/isulad-2020/", "./published/isulad-2020", dir, filepath.Join(dir, "report.json")} {
 		got, err := json.Marshal(load(t, name))
 		if err != nil || string(got) != string(want) {

@@ -4,6 +4,8 @@ import (
 	"os"
 	"sync"
 	"testing"
+
+	"github.com/tare-bench/tare/internal/must"
 )
 
 // axe is axe-core, see docs/dependencies.md.
@@ -27,9 +29,7 @@ func (p *tab) in(name string, look func()) {
 func (p *tab) violations() []string {
 	p.Helper()
 	source, err := axe()
-	if err != nil {
-		p.Fatal(err)
-	}
+	must.OK(p, err)
 	if !eval[bool](p, `() => 'axe' in window`) {
 		p.run(string(source), nil)
 	}

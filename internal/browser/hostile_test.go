@@ -7,6 +7,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/hostile"
 	"github.com/tare-bench/tare/internal/instrument/all"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/term"
 )
 
@@ -33,9 +34,7 @@ func TestAHostileRecordIsText(t *testing.T) {
 			p.show("clean", report(t, rec))
 			p.await(drawn)
 			usual := append(eval[[]string](p, kinds), "dl", "dt", "dd") // of notes, which a record may lack that is not hostile
-			if err := hostile.Record(rec, harmful); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, hostile.Record(rec, harmful))
 			p.show("hostile", report(t, rec))
 			p.await(drawn)
 			for _, kind := range eval[[]string](p, kinds) {

@@ -18,10 +18,7 @@ const (
 // each of its batches, over and over.
 func large(t testing.TB, samples int) *record.Record {
 	t.Helper()
-	rec, err := record.Load(stored + "lifecycle.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	rec := load(t, stored+"lifecycle.jsonl")
 	const lanes = 100
 	var pattern []record.Batch
 	for _, b := range rec.Batches {

@@ -15,6 +15,7 @@ import (
 	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/instrument"
 	"github.com/tare-bench/tare/internal/instrument/all"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -68,17 +69,13 @@ func (s sample) html(t *testing.T) string {
 func runs(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(stored + "lifecycle.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	dir := t.TempDir()
 	for n := 1; n <= 24; n++ {
 		var out bytes.Buffer
 		for line := range bytes.Lines(text) {
 			var fields map[string]any
-			if err := json.Unmarshal(line, &fields); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, json.Unmarshal(line, &fields))
 			switch fields["type"] {
 			case "header":
 				fields["run_id"], fields["started"] = fmt.Sprintf("run%d", n), fmt.Sprintf("2026-11-%02dT11:00:00Z", n)
@@ -87,13 +84,9 @@ func runs(t *testing.T) string {
 					slow(s.(map[string]any), n, fields["target"] == "runc")
 				}
 			}
-			if err := json.NewEncoder(&out).Encode(fields); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, json.NewEncoder(&out).Encode(fields))
 		}
-		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%d.jsonl", n)), out.Bytes(), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("%d.jsonl", n)), out.Bytes(), 0o600))
 	}
 	return dir
 }
@@ -118,23 +111,17 @@ func report(t *testing.T, recs ...*record.Record) string {
 	var judged []instrument.Judged
 	for _, rec := range recs {
 		j, err := all.Instruments.Judge(rec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		judged = append(judged, instrument.Judged{Record: rec, Judgement: j})
 	}
 	var out bytes.Buffer
-	if err := all.Instruments.Report(&out, "html", judged, page.Options{}); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, all.Instruments.Report(&out, "html", judged, page.Options{}))
 	return out.String()
 }
 
-func load(t *testing.T, path string) *record.Record {
+func load(t testing.TB, path string) *record.Record {
 	t.Helper()
 	rec, err := record.Load(filepath.Clean(path))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return rec
 }

@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/tare-bench/tare/internal/must"
 )
 
 var update = flag.Bool("update", false, "take the pictures of docs/screenshots anew")
@@ -44,9 +46,7 @@ func TestDocsHaveAPictureOfEveryPage(t *testing.T) {
 					p.show(s.name, s.html(t))
 					p.await(drawn)
 				}
-				if err := os.WriteFile(path, smaller(t, p.picture(wide, tallest)), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, os.WriteFile(path, smaller(t, p.picture(wide, tallest)), 0o644))
 			}
 			b, err := os.ReadFile(path)
 			if err != nil {
@@ -61,9 +61,7 @@ func TestDocsHaveAPictureOfEveryPage(t *testing.T) {
 		})
 	}
 	found, err := os.ReadDir(screenshots)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, f := range found {
 		if !slices.Contains(want, f.Name()) {
 			t.Errorf("%s is of no page", f.Name())
@@ -75,9 +73,7 @@ func TestDocsHaveAPictureOfEveryPage(t *testing.T) {
 func smaller(t *testing.T, picture []byte) []byte {
 	t.Helper()
 	img, err := png.Decode(bytes.NewReader(picture))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	nearly := func(c color.Color) [3]uint32 {
 		r, g, b, _ := c.RGBA()
 		return [3]uint32{r >> 12, g >> 12, b >> 12}
@@ -105,8 +101,6 @@ func smaller(t *testing.T, picture []byte) []byte {
 		small.Pix[i] = nearest[img.At(i%b.Dx(), i/b.Dx())]
 	}
 	var out bytes.Buffer
-	if err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&out, small); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&out, small))
 	return out.Bytes()
 }

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/cli"
-	"github.com/tare-bench/tare/record"
+	"github.com/tare-bench/tare/internal/must"
 )
 
 // served starts tare serve and returns its address, with a token.
@@ -31,31 +31,20 @@ func served(t *testing.T, dir string) string {
 		}
 	})
 	address, err := bufio.NewReader(read).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return strings.TrimSpace(address)
 }
 
 func TestServedPagesCanBeRead(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS("../../record/testdata/v1")); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.CopyFS(dir, os.DirFS("../../record/testdata/v1")))
 	const hostile = "<img src=x onerror=alert(1)>.jsonl"
-	if err := os.WriteFile(filepath.Join(dir, hostile), []byte("garbled"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(filepath.Join(dir, "lifecycle.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := strings.SplitAfter(string(text), "\n")
+	must.Write(t, filepath.Join(dir, hostile), "garbled")
+	text := must.Read(t, filepath.Join(dir, "lifecycle.jsonl"))
+	lines := strings.SplitAfter(text, "\n")
 	growing, err := os.Create(filepath.Join(dir, "growing.jsonl")) // without its end, which comes later
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer growing.Close()
 	grow := func(lines []string) {
 		if _, err := growing.WriteString(strings.Join(lines, "")); err != nil {
@@ -108,11 +97,7 @@ func TestServedPagesCanBeRead(t *testing.T) {
 		p.await(`() => document.getElementById('samples').textContent !== '` + before + `'`)
 		grow(lines[20:])
 		p.await(`() => document.getElementById('state').textContent === 'done'`)
-		rec, err := record.Load(growing.Name())
-		if err != nil {
-			p.Fatal(err)
-		}
-		n := 0
+		rec, n := load(t, growing.Name()), 0
 		for _, b := range rec.Batches {
 			n += len(b.Samples)
 		}

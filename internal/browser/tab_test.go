@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/tare-bench/tare/internal/must"
 )
 
 // tab is a page in a window of its own, which knows nothing of the others.
@@ -42,9 +44,7 @@ const (
 func newTab(t *testing.T) *tab {
 	t.Helper()
 	b, err := started()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	p := &tab{T: t, b: b, dir: t.TempDir(), loaded: make(chan bool, 1), saved: make(chan string, 100), names: map[string]string{}}
 	var is struct{ BrowserContextID, TargetID, SessionID string }
 	p.onBrowser("Target.createBrowserContext", fields{"disposeOnDetach": true}, &is)
@@ -76,9 +76,7 @@ type fields map[string]any
 
 func (p *tab) onBrowser(method string, params fields, result any) {
 	p.Helper()
-	if err := p.b.call(p.Context(), "", method, params, result); err != nil {
-		p.Fatal(err)
-	}
+	must.OK(p, p.b.call(p.Context(), "", method, params, result))
 }
 
 func (p *tab) do(method string, params fields, result any) {
@@ -86,9 +84,7 @@ func (p *tab) do(method string, params fields, result any) {
 	if params == nil {
 		params = fields{}
 	}
-	if err := p.b.call(p.Context(), p.session, method, params, result); err != nil {
-		p.Fatal(err)
-	}
+	must.OK(p, p.b.call(p.Context(), p.session, method, params, result))
 }
 
 func (p *tab) close() {
@@ -208,9 +204,7 @@ func wait[T any](p *tab, of <-chan T, what string) (got T) {
 func (p *tab) show(name, html string) {
 	p.Helper()
 	path := filepath.Join(p.TempDir(), name+".html")
-	if err := os.WriteFile(path, []byte(html), 0o600); err != nil {
-		p.Fatal(err)
-	}
+	must.Write(p, path, html)
 	p.open("file://" + path)
 }
 
@@ -235,10 +229,7 @@ func eval[T any](p *tab, function string, args ...any) (value T) {
 	p.Helper()
 	given := make([]string, len(args))
 	for i, a := range args {
-		text, err := json.Marshal(a)
-		if err != nil {
-			p.Fatal(err)
-		}
+		text := must.JSON(p, a)
 		given[i] = string(text)
 	}
 	p.run("("+function+")("+strings.Join(given, ", ")+")", &value)
@@ -309,9 +300,7 @@ func (p *tab) picture(width, height int) []byte {
 		"clip": fields{"x": 0, "y": 0, "width": width, "height": height, "scale": 1},
 	}, &is)
 	png, err := base64.StdEncoding.DecodeString(is.Data)
-	if err != nil {
-		p.Fatal(err)
-	}
+	must.OK(p, err)
 	return png
 }
 
@@ -320,8 +309,6 @@ func (p *tab) fetched(what string) (name string, content []byte) {
 	p.Helper()
 	name = wait(p, p.saved, what)
 	content, err := os.ReadFile(filepath.Join(p.dir, name))
-	if err != nil {
-		p.Fatal(err)
-	}
+	must.OK(p, err)
 	return name, content
 }

@@ -3,6 +3,7 @@
 package must
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"testing"
@@ -29,4 +30,12 @@ func Write(t testing.TB, path, text string) {
 	t.Helper()
 	OK(t, os.MkdirAll(filepath.Dir(path), 0o755))
 	OK(t, os.WriteFile(path, []byte(text), 0o644))
+}
+
+// JSON is a value as JSON has it.
+func JSON(t testing.TB, value any) []byte {
+	t.Helper()
+	text, err := json.Marshal(value)
+	OK(t, err)
+	return text
 }

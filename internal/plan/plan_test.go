@@ -128,12 +128,10 @@ func TestEveryFieldIsReadAndStandsInARecordAsInAPlan(t *testing.T) {
 	p, err := load(everything)
 	must.OK(t, err)
 	for k, m := range p.Measure {
-		stored, err := json.Marshal(m.Options)
-		must.OK(t, err)
+		stored := must.JSON(t, m.Options)
 		var fields map[string]json.RawMessage
 		must.OK(t, json.Unmarshal(stored, &fields))
-		plain, err := json.Marshal(all.Instruments[k].New())
-		must.OK(t, err)
+		plain := must.JSON(t, all.Instruments[k].New())
 		var defaults map[string]json.RawMessage
 		must.OK(t, json.Unmarshal(plain, &defaults))
 		for key := range option.Describe(m.Set)["properties"].(option.Schema) {
@@ -226,8 +224,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		for _, m := range p.Measure {
-			stored, err := json.Marshal(m.Options)
-			must.OK(t, err)
+			stored := must.JSON(t, m.Options)
 			read := reflect.New(reflect.TypeOf(m.Options).Elem()).Interface()
 			if err := json.Unmarshal(stored, read); err != nil || !reflect.DeepEqual(read, any(m.Options)) {
 				t.Fatalf("%+v is %+v after JSON: %v", m.Options, read, err)

@@ -43,16 +43,22 @@ type visitor struct {
 	client *http.Client
 }
 
+// options are those of a server of a folder in which these runs are alive.
+func options(t testing.TB, dir string, alive ...string) Options {
+	t.Helper()
+	lines, err := all.Instruments.Lines()
+	must.OK(t, err)
+	return Options{Dir: dir, Token: secret, Instruments: all.Instruments, Lines: lines, Log: log.New(t.Output(), "", 0),
+		Alive: func(id string) bool { return slices.Contains(alive, id) }}
+}
+
 // visit serves a folder to a browser that was let in.
 func visit(t *testing.T, dir string, alive ...string) *visitor {
 	t.Helper()
 	root, err := os.OpenRoot(dir)
 	must.OK(t, err)
 	t.Cleanup(func() { root.Close() })
-	lines, err := all.Instruments.Lines()
-	must.OK(t, err)
-	s := newSite(Options{Dir: dir, Token: secret, Instruments: all.Instruments, Lines: lines, Log: log.New(t.Output(), "", 0),
-		Alive: func(id string) bool { return slices.Contains(alive, id) }}, root)
+	s := newSite(options(t, dir, alive...), root)
 	v := &visitor{T: t, site: s, server: httptest.NewServer(s.guarded("node7", 1))}
 	t.Cleanup(v.server.Close)
 	jar, _ := cookiejar.New(nil) // never fails
@@ -65,17 +71,14 @@ func visit(t *testing.T, dir string, alive ...string) *visitor {
 
 func (v *visitor) get(at string) (status int, body string, header http.Header) {
 	v.Helper()
-	return v.ask(v.client, http.MethodGet, at, "")
+	return v.ask(http.MethodGet, at)
 }
 
-func (v *visitor) ask(c *http.Client, method, at, host string) (status int, body string, header http.Header) {
+func (v *visitor) ask(method, at string) (status int, body string, header http.Header) {
 	v.Helper()
 	r, err := http.NewRequestWithContext(v.Context(), method, v.server.URL+at, nil)
 	must.OK(v, err)
-	if host != "" {
-		r.Host = host
-	}
-	answer, err := c.Do(r)
+	answer, err := v.client.Do(r)
 	must.OK(v, err)
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
@@ -125,7 +128,7 @@ func begin(t *testing.T, dir, name, id string, change func(*record.Header)) *wri
 	w, err := record.Create(path)
 	must.OK(t, err)
 	r := &written{t, w, path}
-	h := record.Header{RunID: id, Experiment: lifecycle.Name, Started: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), Plan: mustJSON(t, plan),
+	h := record.Header{RunID: id, Experiment: lifecycle.Name, Started: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), Plan: must.JSON(t, plan),
 		Environment: record.Environment{Kernel: "6.18.0", CPUModel: "AMD EPYC", CPUs: 2}}
 	if change != nil {
 		change(&h)
@@ -229,14 +232,14 @@ func TestPagesAreReadAndNothingElseIsDoneWithThem(t *testing.T) {
 	whole(t, dir, "a.jsonl", "a", nil)
 	v := visit(t, dir)
 	for _, method := range []string{"POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"} {
-		if status, _, header := v.ask(v.client, method, "/", ""); status != http.StatusMethodNotAllowed || header.Get("Allow") != "GET, HEAD" {
+		if status, _, header := v.ask(method, "/"); status != http.StatusMethodNotAllowed || header.Get("Allow") != "GET, HEAD" {
 			t.Errorf("%s: %d, %v", method, status, header)
 		}
 	}
 	for at, status := range map[string]int{"/": http.StatusOK, "/report?r=a.jsonl": http.StatusOK, "/live?r=a.jsonl": http.StatusOK, "/nothing": http.StatusNotFound, "/report": http.StatusNotFound,
 		"/report?r=a.jsonl&format=doc": http.StatusUnprocessableEntity, "/compare": http.StatusUnprocessableEntity, "/assets/": http.StatusNotFound} {
 		for _, method := range []string{"GET", "HEAD"} {
-			got, body, header := v.ask(v.client, method, at, "")
+			got, body, header := v.ask(method, at)
 			if got != status || (method == "HEAD") != (body == "") {
 				t.Errorf("%s %s: %d\n%s", method, at, got, body)
 			}
@@ -330,7 +333,7 @@ func TestNamesOfOthersAreText(t *testing.T) {
 	dir := t.TempDir()
 	name := strings.ReplaceAll(hostile, "/", "") + ".jsonl"
 	w := begin(t, dir, name, hostile, func(h *record.Header) {
-		h.Plan = json.RawMessage(`{"title":` + string(mustJSON(t, hostile)) + `,"rounds":3,` + string(h.Plan[1:]))
+		h.Plan = json.RawMessage(`{"title":` + string(must.JSON(t, hostile)) + `,"rounds":3,` + string(h.Plan[1:]))
 		h.Environment.Kernel, h.Environment.CPUModel, h.Version = hostile, hostile, hostile
 	})
 	w.lines(record.Target{Name: hostile, Kind: hostile})
@@ -352,13 +355,6 @@ func TestNamesOfOthersAreText(t *testing.T) {
 	if status, _, header := v.get("/report?format=csv&r=" + at); status != http.StatusOK || strings.ContainsAny(header.Get("Content-Disposition"), "\x1b\u202e\n") {
 		t.Errorf("%d, %q", status, header.Get("Content-Disposition"))
 	}
-}
-
-func mustJSON(t *testing.T, v any) []byte {
-	t.Helper()
-	text, err := json.Marshal(v)
-	must.OK(t, err)
-	return text
 }
 
 func TestAReportIsThatOfTheRecordInEveryFormat(t *testing.T) {
@@ -667,9 +663,8 @@ func TestOfALongRecordBothEndsAreRead(t *testing.T) {
 
 func TestTheServerEndsWhenItIsTold(t *testing.T) {
 	t.Parallel()
-	lines, err := all.Instruments.Lines()
-	must.OK(t, err)
-	o := Options{Dir: t.TempDir(), Address: "127.0.0.1:0", Token: secret, Instruments: all.Instruments, Lines: lines, Log: log.New(t.Output(), "", 0)}
+	o := options(t, t.TempDir())
+	o.Address = "127.0.0.1:0"
 	ctx, cancel := context.WithCancel(t.Context())
 	at, ended := make(chan string, 1), make(chan error, 1)
 	go func() { ended <- Serve(ctx, o, func(address string) { at <- address }) }()
@@ -700,13 +695,11 @@ func FuzzAFileIsARowWhateverIsInIt(f *testing.F) {
 	f.Add(text)
 	f.Add(text[:len(text)/2])
 	f.Add([]byte("\x28\xb5\x2f\xfd"))
-	lines, err := all.Instruments.Lines()
-	must.OK(f, err)
 	dir := f.TempDir()
 	root, err := os.OpenRoot(dir)
 	must.OK(f, err)
 	defer root.Close()
-	s := newSite(Options{Instruments: all.Instruments, Lines: lines, Alive: func(string) bool { return false }}, root)
+	s := newSite(options(f, dir), root)
 	f.Fuzz(func(t *testing.T, text []byte) {
 		must.OK(t, os.WriteFile(filepath.Join(dir, "a.jsonl"), text, 0o600))
 		s.index.walked = time.Time{}
