@@ -17,6 +17,7 @@ import (
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -27,26 +28,17 @@ var quick = []string{"-c", "4", "-t", "200ms", "--idle", "100ms", "--rounds", "1
 func TestWhatIsNoPinIsRefusedAndNotWaitedFor(t *testing.T) {
 	needRoot(t)
 	dir := place(t)
-	if err := unix.Mkfifo("pipe", 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile("plain", nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(dir, "odd\x1b[2J"); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, unix.Mkfifo("pipe", 0o600))
+	must.OK(t, os.WriteFile("plain", nil, 0o600))
+	must.OK(t, os.Symlink(dir, "odd\x1b[2J"))
 	for name, base := range map[string]string{"a pipe": "pipe", "a file": "plain", "a folder": ".", "nothing": "none", "a name with a control sign": "odd\x1b[2J"} {
 		path := filepath.Join(dir, base)
 		t.Run(name, func(t *testing.T) {
 			began := time.Now()
-			code, out, stderr := tare(t, "bpf", "list", "--pin", path, "--interval", "100ms")
-			if code != ExitUsage || out != "" || !strings.Contains(stderr, "is no pin of a BPF program") || strings.ContainsRune(stderr, 0x1b) {
-				t.Errorf("list: exit %d, %q, %q", code, out, stderr)
-			}
-			code, _, stderr = tare(t, append([]string{"bpf", "load", "--pin", path, "--url", "http://127.0.0.1:1/"}, quick...)...)
-			if code != ExitUsage || !strings.Contains(stderr, "is no pin of a BPF program") || strings.ContainsRune(stderr, 0x1b) {
-				t.Errorf("load: exit %d, %q", code, stderr)
+			refuses(t, []string{"bpf", "list", "--pin", path, "--interval", "100ms"}, "is no pin of a BPF program")
+			_, stderr := ends(t, ExitUsage, "is no pin of a BPF program", append([]string{"bpf", "load", "--pin", path, "--url", "http://127.0.0.1:1/"}, quick...)...)
+			if strings.ContainsRune(stderr, 0x1b) {
+				t.Errorf("load: %q", stderr)
 			}
 			if took := time.Since(began); took > 30*time.Second {
 				t.Errorf("it took %v", took)
@@ -61,9 +53,7 @@ func TestWhatIsNoPinIsRefusedAndNotWaitedFor(t *testing.T) {
 func TestAServerThatDoesNotAnswerCostsItsPointsInBoundedTime(t *testing.T) {
 	needRoot(t)
 	silent, err := net.Listen("tcp4", "127.0.0.1:0") // the kernel takes connections, and nobody reads
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer silent.Close()
 	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write([]byte("begun"))
@@ -74,9 +64,7 @@ func TestAServerThatDoesNotAnswerCostsItsPointsInBoundedTime(t *testing.T) {
 	refusing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))
 	defer refusing.Close()
 	taken, err := net.Dial("tcp4", silent.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer taken.Close()
 	nobody := taken.LocalAddr().String() // where nobody can listen meanwhile
 	// Where nothing is waited for, that the machine has no CPU for a while is no time-out.
@@ -121,23 +109,13 @@ func TestAServerWhoseNameNobodyHasEndsTheRunBeforeAnythingIsAttached(t *testing.
 	needRoot(t)
 	place(t)
 	began := time.Now()
-	code, out, stderr := tare(t, append([]string{"bpf", "load", "--url", "http://no-such-host.invalid/"}, quick...)...)
-	if took := time.Since(began); code != ExitUsage || !strings.Contains(stderr, "no-such-host.invalid") || took > time.Minute { // a resolver may take its ten
-		t.Errorf("exit %d after %v\n%s\n%s", code, took, out, stderr)
+	ends(t, ExitUsage, "no-such-host.invalid", append([]string{"bpf", "load", "--url", "http://no-such-host.invalid/"}, quick...)...)
+	if took := time.Since(began); took > time.Minute { // a resolver may take its ten
+		t.Errorf("it took %v", took)
 	}
 	if rec := loaded(t); rec.End == nil || rec.End.Status != "failed" || len(rec.Points)+len(rec.Programs) > 0 {
 		t.Errorf("the record: %d points, %d programs, end %+v", len(rec.Points), len(rec.Programs), rec.End)
 	}
-}
-
-// loaded is the record r.jsonl.
-func loaded(t *testing.T) *record.Record {
-	t.Helper()
-	rec, err := record.Load("r.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return rec
 }
 
 // nothingOf looks whether a run's programs and maps are gone: what is attached,
@@ -185,17 +163,11 @@ func TestWithoutPermissionTheMissingCapabilityIsNamed(t *testing.T) {
 	dir := place(t)
 	path := program(t, dir)
 	for at := dir; at != os.TempDir() && at != "/"; at = filepath.Dir(at) {
-		if err := os.Chmod(at, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.Chmod(at, 0o755))
 	}
 	own := filepath.Join(dir, "own")
-	if err := os.Mkdir(own, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chown(own, 65534, 65534); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Mkdir(own, 0o755))
+	must.OK(t, os.Chown(own, 65534, 65534))
 	bpf := []uintptr{unix.CAP_BPF, unix.CAP_PERFMON, unix.CAP_NET_ADMIN}
 	for name, c := range map[string]struct {
 		args []string

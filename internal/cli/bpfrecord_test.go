@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/record"
 )
@@ -97,7 +99,7 @@ func TestASignalAtAnyMomentOfALoadSavesAndCleans(t *testing.T) {
 			dir := place(t)
 			cmd, stdout, stderr := started(t, dir, append(append([]string{"bpf"}, c.args...), "-o", "r.jsonl")...)
 			await(t, "the moment", func() bool { return c.moment(dir) })
-			rec := interrupted(t, cmd, stdout, stderr)
+			rec := interrupted(t, unix.SIGINT, cmd, stdout, stderr)
 			if rec.End.Failures > 0 || len(rec.Points) < c.points {
 				t.Errorf("the record's end: %+v, %d points", rec.End, len(rec.Points))
 			}

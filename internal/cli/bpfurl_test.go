@@ -7,13 +7,13 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
-	"os"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/tare-bench/tare/internal/instrument/bpf"
+	"github.com/tare-bench/tare/internal/must"
 )
 
 // Somebody else's server is reached through a service of the reference datapath, by
@@ -33,9 +33,7 @@ func TestSomebodyElsesServerIsBehindAServiceOfTheReferenceDatapath(t *testing.T)
 			place(t)
 			requests.Store(0)
 			args := append([]string{"bpf", verb, "--url", "http://localhost:" + port + "/a?b=c"}, quick...)
-			if code, out, stderr := tare(t, args...); code != ExitDone {
-				t.Fatalf("exit %d\n%s\n%s", code, out, stderr)
-			}
+			ends(t, ExitDone, "", args...)
 			if got := asked.Load(); got != "localhost:"+port+"/a?b=c" {
 				t.Errorf("the server was asked for %v", got)
 			}
@@ -91,14 +89,9 @@ func TestThePlansServerIsOnThisMachineWhereItsAddressIs(t *testing.T) {
 	}
 	// 192.0.2.1 is nobody's (RFC 5737), and needs no queue as long as its connections.
 	p := bpf.DefaultsOfLoad()
-	text, err := os.ReadFile("/proc/sys/net/core/somaxconn")
-	if err != nil {
-		t.Fatal(err)
-	}
-	queue, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Read(t, "/proc/sys/net/core/somaxconn")
+	queue, err := strconv.Atoi(strings.TrimSpace(text))
+	must.OK(t, err)
 	p.Connections, p.KeepAlive = []int{queue + 1}, true
 	for _, url := range []string{"", "http://localhost:8080/"} {
 		p.URL = url

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/bucket/teststore"
 	"github.com/tare-bench/tare/internal/instrument/all"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/plan"
 )
 
@@ -35,9 +36,7 @@ func TestRecordsAreReadOutOfABucketAsOutOfAFolder(t *testing.T) {
 	dir := t.TempDir()
 	docker, podman := stored(t, dir, "docker/runc", false), stored(t, dir, "podman/runc", false)
 	garbled := filepath.Join(dir, "garbled")
-	if err := os.WriteFile(garbled, []byte("no record\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, garbled, "no record\n")
 	nights := t.TempDir()
 	commits(t, nights, 24)
 	files := map[string]string{"a/run.jsonl": docker, "b/run.jsonl": podman, "bad/garbled.jsonl": garbled, "bad/run.jsonl": docker}
@@ -69,10 +68,7 @@ func TestRecordsAreReadOutOfABucketAsOutOfAFolder(t *testing.T) {
 		{"report s3://key:hidden@tare/none.jsonl", ExitUsage, "an address in a bucket is s3://BUCKET/KEY"},
 		{"label s3://tare/a/run.jsonl commit=1", ExitUsage, "no such file"},
 	} {
-		code, out, stderr := tare(t, words(tt.args)...)
-		if code != tt.code || !strings.Contains(out+stderr, tt.says) {
-			t.Errorf("tare %s: exit %d\n%s\n%s", tt.args, code, out, stderr)
-		}
+		out, stderr := ends(t, tt.code, tt.says, words(tt.args)...)
 		if strings.Contains(out+stderr, s.Secret) || strings.Contains(out+stderr, "hidden") {
 			t.Errorf("tare %s tells a secret\n%s\n%s", tt.args, out, stderr)
 		}
@@ -92,15 +88,13 @@ func TestARecordGoesIntoABucketWhenItIsWhole(t *testing.T) {
 	s := inStore(t, nil)
 	const address = "s3://tare/nightly/run.jsonl.zst"
 	line := words("lifecycle host --rounds 2 --warmup 0 --ops run -q -o " + address)
-	if code, out, stderr := tare(t, line...); code != ExitDone || !strings.Contains(stderr, "to "+address) || strings.Contains(out+stderr, s.Secret) {
-		t.Fatalf("exit %d\n%s\n%s", code, out, stderr)
+	if out, stderr := ends(t, ExitDone, "to "+address, line...); strings.Contains(out+stderr, s.Secret) {
+		t.Errorf("it tells the secret:\n%s\n%s", out, stderr)
 	}
-	if code, out, stderr := tare(t, "report", address); code != ExitDone || !strings.Contains(out, "host") {
-		t.Errorf("exit %d\n%s\n%s", code, out, stderr)
-	}
+	ends(t, ExitDone, "host", "report", address)
 	rounds := s.Requests.Load()
-	if code, _, stderr := tare(t, line...); code != ExitUsage || !strings.Contains(stderr, "something is there already") || s.Requests.Load() > rounds+1 {
-		t.Errorf("again: exit %d, %s", code, stderr)
+	if refuses(t, line, "something is there already"); s.Requests.Load() > rounds+1 {
+		t.Errorf("again, it was asked for %d times", s.Requests.Load()-rounds)
 	}
 	s.Before(func(w http.ResponseWriter, r *http.Request) bool { // it goes away meanwhile
 		if r.Method == http.MethodPut {
@@ -108,15 +102,10 @@ func TestARecordGoesIntoABucketWhenItIsWhole(t *testing.T) {
 		}
 		return r.Method == http.MethodPut
 	})
-	code, _, stderr := tare(t, append(line[:len(line)-1], "s3://tare/nightly/other.jsonl")...)
+	_, stderr := ends(t, ExitUsage, "AWS_SECRET_ACCESS_KEY", append(line[:len(line)-1], "s3://tare/nightly/other.jsonl")...)
 	_, kept, _ := strings.Cut(stderr, "it is kept in ")
 	kept, _, _ = strings.Cut(kept, ",")
-	if code != ExitUsage || !strings.Contains(stderr, "AWS_SECRET_ACCESS_KEY") {
-		t.Errorf("exit %d, %s", code, stderr)
-	}
-	if code, out, stderr := tare(t, "report", filepath.Join(kept, "other.jsonl")); code != ExitDone || !strings.Contains(out, "host") {
-		t.Errorf("the record is not kept: exit %d\n%s\n%s", code, out, stderr)
-	}
+	ends(t, ExitDone, "host", "report", filepath.Join(kept, "other.jsonl"))
 }
 
 func TestAReportsFileIsWholeAtAnyMoment(t *testing.T) {
@@ -124,44 +113,36 @@ func TestAReportsFileIsWholeAtAnyMoment(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "tare.prom")
 	run := stored(t, t.TempDir(), "docker/runc", true)
-	if code, out, stderr := tare(t, "report", run, "--format", "openmetrics", "-o", path); code != ExitFailed || out != "" {
-		t.Fatalf("exit %d\n%s\n%s", code, out, stderr)
+	if out, _ := ends(t, ExitFailed, "", "report", run, "--format", "openmetrics", "-o", path); out != "" {
+		t.Errorf("it is printed, too:\n%s", out)
 	}
 	first, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer first.Close()
 	info, _ := first.Stat()
-	if text := file(t, path); info.Mode() != 0o644 || !strings.Contains(text, "tare_run_failed{") || !strings.HasSuffix(text, "# EOF\n") {
+	if text := must.Read(t, path); info.Mode() != 0o644 || !strings.Contains(text, "tare_run_failed{") || !strings.HasSuffix(text, "# EOF\n") {
 		t.Errorf("%v\n%s", info.Mode(), text)
 	}
-	if code, _, stderr := tare(t, "report", run, "--format", "csv", "-o", path); code != ExitFailed || !strings.HasPrefix(file(t, path), "run_id,") {
-		t.Errorf("exit %d, %s", code, stderr)
-	}
+	ends(t, ExitFailed, "", "report", run, "--format", "csv", "-o", path)
 	text := make([]byte, info.Size())
 	if n, _ := first.ReadAt(text, 0); int64(n) != info.Size() || !strings.HasSuffix(string(text), "# EOF\n") {
 		t.Error("who was reading the old one reads another")
 	}
 	for _, args := range [][]string{{"none.jsonl", "-o", path}, {run, "-o", filepath.Join(dir, "none", "x.prom")}} {
-		if code, _, stderr := tare(t, append([]string{"report", "--format", "openmetrics"}, args...)...); code != ExitUsage {
-			t.Errorf("%v: exit %d, %s", args, code, stderr)
-		}
+		ends(t, ExitUsage, "", append([]string{"report", "--format", "openmetrics"}, args...)...)
 	}
-	if left, _ := os.ReadDir(dir); len(left) != 1 || !strings.HasPrefix(file(t, path), "run_id,") {
+	if left, _ := os.ReadDir(dir); len(left) != 1 || !strings.HasPrefix(must.Read(t, path), "run_id,") {
 		t.Errorf("%v", left)
 	}
 }
 
 func TestTheCronJobIsAsKubernetesAndTareReadIt(t *testing.T) {
 	t.Parallel()
-	documents := strings.Split(file(t, "../../docs/kubernetes/cronjob.yaml"), "\n---\n")
+	documents := strings.Split(must.Read(t, "../../docs/kubernetes/cronjob.yaml"), "\n---\n")
 	var config corev1.ConfigMap
 	var cron batchv1.CronJob
 	for i, into := range []any{&config, &cron} {
-		if err := yaml.UnmarshalStrict([]byte(documents[i]), into); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, yaml.UnmarshalStrict([]byte(documents[i]), into))
 	}
 	for name, text := range config.Data {
 		if _, err := plan.Parse(name, []byte(text), all.Instruments); err != nil {
@@ -172,11 +153,7 @@ func TestTheCronJobIsAsKubernetesAndTareReadIt(t *testing.T) {
 		t.Error("what was missed at night is started by day")
 	}
 	c := cron.Spec.JobTemplate.Spec.Template.Spec.Containers[0]
-	verb, rest, err := New(Streams{}).Find(c.Command[1:])
-	if err == nil {
-		err = verb.ParseFlags(rest)
-	}
-	if err != nil || verb.Name() != "run" {
+	if err := understood(strings.Join(c.Command[1:], " ")); err != nil || c.Command[1] != "run" {
 		t.Errorf("%v: %v", c.Command, err)
 	}
 }

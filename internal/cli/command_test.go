@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/untouched"
 	"github.com/tare-bench/tare/internal/workspace"
 	"github.com/tare-bench/tare/record"
@@ -48,6 +50,51 @@ func tare(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	return code, out.String(), err.String()
 }
 
+// recorded is the record in a file.
+func recorded(t *testing.T, path string) *record.Record {
+	t.Helper()
+	rec, err := record.Load(path)
+	must.OK(t, err)
+	return rec
+}
+
+// loaded is the record r.jsonl, which most tests have written.
+func loaded(t *testing.T) *record.Record {
+	t.Helper()
+	return recorded(t, "r.jsonl")
+}
+
+// ends runs a command line that is to end with a code, and to print all that says has,
+// parted by |.
+func ends(t *testing.T, code int, says string, args ...string) (stdout, stderr string) {
+	t.Helper()
+	got, stdout, stderr := tare(t, args...)
+	lacks := func(part string) bool { return !strings.Contains(stdout+stderr, part) }
+	if got != code || slices.ContainsFunc(strings.Split(says, "|"), lacks) {
+		t.Errorf("tare %q: exit %d; wanted %d and %q\n%s\n%s", args, got, code, says, stdout, stderr)
+	}
+	return stdout, stderr
+}
+
+// understood tells whether a command line that a document shows has a verb and flags that
+// there are. What the examples of help do is tested by doing it.
+func understood(line string) error {
+	root := New(Streams{Out: &bytes.Buffer{}, Err: &bytes.Buffer{}})
+	root.InitDefaultCompletionCmd()
+	verb, rest, err := root.Find(words(aside.ReplaceAllString(strings.TrimSpace(line), "")))
+	if err == nil && verb == root {
+		err = os.ErrNotExist
+	}
+	if err == nil {
+		err = verb.ParseFlags(rest)
+	}
+	return err
+}
+
+// aside is what a document says beside a command line: a remark, or where the
+// output goes.
+var aside = regexp.MustCompile(`( {2,}| # | > ).*$`)
+
 func needRoot(t *testing.T) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -70,41 +117,23 @@ func TestEveryExampleOfHelpWorks(t *testing.T) {
 	needRunc(t)
 	untouched.Alone(t) // tare clean is among them
 	m := withEngines(t)
-	logs := map[string][]byte{}
-	for _, name := range []string{"kata.log", "containerd.log"} { // read before the test goes elsewhere
-		text, err := os.ReadFile("../instrument/startup/logs/testdata/cripod." + name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		logs[name] = text
-	}
 	dir := place(t)
-	plan := "version: 1\nname: example\nmeasure:\n  - lifecycle:\n      targets: [host, floor]\n"
-	if err := os.WriteFile(filepath.Join(dir, "plan.yaml"), []byte(plan), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "notes.txt"), []byte(keptNotes), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "my.fio"), []byte("[a]\nrw=read\nsize=1m\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"kata.log", "containerd.log"} {
-		if err := os.WriteFile(filepath.Join(dir, name), logs[name], 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.WriteFile(filepath.Join(dir, "hyperfine.json"), []byte(`{"results":[{"command":"runc create a","mean":0.1,"times":[0.1,0.1]}]}`), 0o644); err != nil {
-		t.Fatal(err)
+	for name, text := range map[string]string{
+		"plan.yaml":      "version: 1\nname: example\nmeasure:\n  - lifecycle:\n      targets: [host, floor]\n",
+		"notes.txt":      keptNotes,
+		"my.fio":         "[a]\nrw=read\nsize=1m\n",
+		"kata.log":       must.Read(t, realLogs+"cripod.kata.log"),
+		"containerd.log": must.Read(t, realLogs+"cripod.containerd.log"),
+		"hyperfine.json": `{"results":[{"command":"runc create a","mean":0.1,"times":[0.1,0.1]}]}`,
+	} {
+		must.Write(t, name, text)
 	}
 	for _, name := range []string{"runc-old", "runc-new"} {
 		path, err := exec.LookPath("runc")
 		if err == nil {
 			err = os.Symlink(path, filepath.Join(dir, name))
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 	}
 	twoTares(t, dir)
 	var lines []string
@@ -248,17 +277,8 @@ func TestAnInterruptionBlamesNoTarget(t *testing.T) {
 func TestASecondRunAtOnceIsRefused(t *testing.T) {
 	place(t)
 	first, err := workspace.New(workspace.DefaultRoots())
-	if err != nil {
-		t.Fatal(err)
-	}
-	code, _, stderr := tare(t, "lifecycle", "host", "--rounds", "1")
-	if code != ExitUsage || !strings.Contains(stderr, first.ID) || !strings.Contains(stderr, "two runs at once") {
-		t.Errorf("exit %d: %s", code, stderr)
-	}
-	if err := first.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if code, _, stderr := tare(t, "lifecycle", "host", "--rounds", "1"); code != 0 {
-		t.Errorf("after the first has ended: exit %d: %s", code, stderr)
-	}
+	must.OK(t, err)
+	refuses(t, []string{"lifecycle", "host", "--rounds", "1"}, first.ID, "two runs at once")
+	must.OK(t, first.Close())
+	ends(t, ExitDone, "host", "lifecycle", "host", "--rounds", "1")
 }

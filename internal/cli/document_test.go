@@ -16,6 +16,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/overhead"
 	"github.com/tare-bench/tare/internal/instrument/storage"
 	"github.com/tare-bench/tare/internal/instrument/terms"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/record"
 )
@@ -24,9 +25,7 @@ import (
 // folder "out".
 func runInto(ctx context.Context, t *testing.T, measures string, perform func(context.Context, *app, option.Options, outputFlags) error, more ...string) (said string, err error) {
 	t.Helper()
-	if err := os.WriteFile("p.yaml", []byte("version: 1\nname: weigh\ndescription: what for\nsource: a report\nmeasure:\n"+measures), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, "p.yaml", "version: 1\nname: weigh\ndescription: what for\nsource: a report\nmeasure:\n"+measures)
 	return withToy(ctx, perform, append([]string{"run", "p.yaml", "-o", "out"}, more...)...)
 }
 
@@ -54,19 +53,10 @@ func TestAKilledRunLeavesItsWholePlan(t *testing.T) {
 		if want == "" && strings.Contains(said, "begun: ") || !strings.Contains(said, want) || want != "" && !strings.Contains(said, "tare run "+at+"/plan.yaml") {
 			t.Errorf("%s: %s", at, said)
 		}
-		if text := file(t, at+"/plan.yaml"); strings.Count(text, "- echo:") != 2 || !strings.Contains(text, "docker/runc") || !strings.Contains(text, `description: "what for"`) {
+		if text := must.Read(t, at+"/plan.yaml"); strings.Count(text, "- echo:") != 2 || !strings.Contains(text, "docker/runc") || !strings.Contains(text, `description: "what for"`) {
 			t.Errorf("%s: %s", at, text)
 		}
 	}
-}
-
-func file(t *testing.T, path string) string {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
 }
 
 const gone = "- lifecycle: {targets: [docker/runc], missing: skip, engines: {docker: {address: /none.sock}}}\n"
@@ -75,7 +65,7 @@ func TestADocumentSaysWhatBecameOfEveryMeasure(t *testing.T) {
 	broken := errors.New("the\x1b[31m disk is full")
 	for name, c := range map[string]struct {
 		measures string
-		perform  func(cancel func()) func(context.Context, *app, option.Options, outputFlags) error
+		odd      func(cancel func(), path string) error // how a measure ends whose word is odd, and whose record is to be at path
 		code     int
 		says     []string
 		records  int
@@ -85,46 +75,33 @@ func TestADocumentSaysWhatBecameOfEveryMeasure(t *testing.T) {
 		"nothing was here":  {gone, nil, ExitUsage, []string{"| skipped (target docker/runc: "}, 1},
 		"one may not be missing": {strings.Replace(gone, "skip", "fail", 1) + "- echo: {}\n", nil, ExitUsage,
 			[]string{"| failed (target docker/runc: ", "**error** nothing was measured", "## 2 echo"}, 2},
-		"one failed, and the others went on": {"- echo: {word: no}\n- echo: {}\n", func(func()) func(context.Context, *app, option.Options, outputFlags) error {
-			return func(ctx context.Context, s *app, o option.Options, out outputFlags) error {
-				if o.(*echoOptions).Word == "no" {
-					return broken
-				}
-				return by(shout)(ctx, s, o, out)
-			}
-		}, ExitUsage, []string{"failed (the", "disk is full)", "## 2 echo"}, 2},
-		"what it measured is kept": {"- echo: {word: no}\n- echo: {}\n", func(func()) func(context.Context, *app, option.Options, outputFlags) error {
-			return func(ctx context.Context, s *app, o option.Options, out outputFlags) error {
-				err := by(shout)(ctx, s, o, out)
-				if o.(*echoOptions).Word == "no" {
-					return errors.Join(err, broken, os.WriteFile(out.record, []byte("measured\n"), 0o600))
-				}
-				return err
-			}
-		}, ExitUsage, []string{"1 of 2 measures here"}, 2},
-		"it was interrupted": {"- echo: {}\n- echo: {word: stop}\n- echo: {}\n", func(cancel func()) func(context.Context, *app, option.Options, outputFlags) error {
-			return func(ctx context.Context, s *app, o option.Options, out outputFlags) error {
-				if o.(*echoOptions).Word == "stop" {
-					cancel()
-					return exit{ExitInterrupted}
-				}
-				return by(shout)(ctx, s, o, out)
-			}
-		}, ExitInterrupted, []string{"interrupted: 2 of 3 measures did not come to an end", "| interrupted |", "## 3 echo"}, 3},
+		"one failed, and the others went on": {"- echo: {word: odd}\n- echo: {}\n", func(func(), string) error { return broken },
+			ExitUsage, []string{"failed (the", "disk is full)", "## 2 echo"}, 2},
+		"what it measured is kept": {"- echo: {word: odd}\n- echo: {}\n",
+			func(_ func(), path string) error {
+				must.Write(t, path, "measured\n")
+				return broken
+			}, ExitUsage, []string{"1 of 2 measures here"}, 2},
+		"it was interrupted": {"- echo: {}\n- echo: {word: odd}\n- echo: {}\n",
+			func(cancel func(), _ string) error {
+				cancel()
+				return exit{ExitInterrupted}
+			}, ExitInterrupted, []string{"interrupted: 2 of 3 measures did not come to an end", "| interrupted |", "## 3 echo"}, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			place(t)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			perform := by(shout)
-			if c.perform != nil {
-				perform = c.perform(cancel)
-			}
-			said, err := runInto(ctx, t, c.measures, perform)
+			said, err := runInto(ctx, t, c.measures, func(ctx context.Context, s *app, o option.Options, out outputFlags) error {
+				if o.(*echoOptions).Word == "odd" {
+					return c.odd(cancel, out.record)
+				}
+				return by(shout)(ctx, s, o, out)
+			})
 			if code, _ := errors.AsType[exit](err); code.code != c.code || err != nil && code.code == 0 {
 				t.Errorf("%v, %+v\n%s", err, code, said)
 			}
-			text := strings.ReplaceAll(file(t, "out/report.md"), `\`, "")
+			text := strings.ReplaceAll(must.Read(t, "out/report.md"), `\`, "")
 			for _, part := range c.says {
 				if !strings.Contains(text, part) {
 					t.Errorf("no %q in\n%s", part, text)
@@ -136,7 +113,7 @@ func TestADocumentSaysWhatBecameOfEveryMeasure(t *testing.T) {
 			if strings.Contains(name, "skipped") && !strings.Contains(said, "measure 1 of 2: nothing of it can be weighed here") {
 				t.Error(said)
 			}
-			if strings.Contains(name, "is kept") && file(t, "out/01-echo.jsonl") != "measured\n" {
+			if strings.Contains(name, "is kept") && must.Read(t, "out/01-echo.jsonl") != "measured\n" {
 				t.Error("a record was written over")
 			}
 			records, _ := filepath.Glob("out/*.jsonl")
@@ -154,12 +131,9 @@ func TestADocumentSaysWhatBecameOfEveryMeasure(t *testing.T) {
 // sameAgain makes the document of the stored records, which is the one of the run.
 func sameAgain(t *testing.T) {
 	t.Helper()
-	var errs bytes.Buffer
-	c := newApp(Streams{Out: &errs, Err: &errs}, append(slices.Clone(all.Instruments), echo), nil).command(nil)
-	c.SetArgs([]string{"report", "out", "-o", "again"})
-	var code exit
-	if err := c.ExecuteContext(t.Context()); err != nil && !errors.As(err, &code) {
-		t.Fatalf("%v\n%s", err, &errs)
+	said, err := withToy(t.Context(), nil, "report", "out", "-o", "again")
+	if _, ended := errors.AsType[exit](err); err != nil && !ended {
+		t.Fatalf("%v\n%s", err, said)
 	}
 	made, _ := filepath.Glob("again/*.*")
 	pictures, _ := filepath.Glob("again/*/*.*")
@@ -167,7 +141,7 @@ func sameAgain(t *testing.T) {
 		t.Fatalf("only %v", made)
 	}
 	for _, path := range append(made, pictures...) {
-		if file(t, path) != file(t, "out"+strings.TrimPrefix(path, "again")) {
+		if must.Read(t, path) != must.Read(t, "out"+strings.TrimPrefix(path, "again")) {
 			t.Errorf("%s is another one", path)
 		}
 	}
@@ -176,55 +150,31 @@ func sameAgain(t *testing.T) {
 func TestADocumentReplacesNothing(t *testing.T) {
 	place(t)
 	path := stored(t, "..", "runc", false)
-	code, _, stderr := tare(t, "report", path, "-o", ".", "--format", "md")
-	if code != ExitUsage || !strings.Contains(stderr, "--format: a document has its own formats") {
-		t.Errorf("exit %d\n%s", code, stderr)
-	}
+	refuses(t, []string{"report", path, "-o", ".", "--format", "md"}, "--format: a document has its own formats")
 	for _, name := range []string{"one.html", "zz.md"} {
-		code, _, stderr := tare(t, "report", path, "-o", name)
-		if _, err := os.Stat(name); code != ExitUsage || !strings.Contains(stderr, "--format html") || err == nil {
-			t.Errorf("%s for a folder: exit %d\n%s", name, code, stderr)
+		refuses(t, []string{"report", path, "-o", name}, "--format html")
+		if _, err := os.Stat(name); err == nil {
+			t.Errorf("%s is there, as a folder", name)
 		}
 	}
 	for _, name := range []string{planFile, "report.md", "figures.csv", "other.jsonl"} {
-		if err := os.WriteFile(name, []byte("mine"), 0o600); err != nil {
-			t.Fatal(err)
+		must.Write(t, name, "mine")
+		refuses(t, []string{"report", path, "-o", "."}, "such as "+name)
+		if must.Read(t, name) != "mine" {
+			t.Errorf("%s was written over", name)
 		}
-		code, _, stderr := tare(t, "report", path, "-o", ".")
-		if code != ExitUsage || !strings.Contains(stderr, "such as "+name) || file(t, name) != "mine" {
-			t.Errorf("%s: exit %d\n%s", name, code, stderr)
-		}
-		if err := os.Remove(name); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.Remove(name))
 	}
-	for _, want := range []int{ExitDone, ExitUsage} {
-		if code, _, stderr := tare(t, "report", path, "-o", "."); code != want {
-			t.Errorf("exit %d\n%s", code, stderr)
-		}
-	}
-}
-
-func TestAFileOfADocumentIsWholeAndNew(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "report.md")
-	if err := writeNew(path, []byte("first")); err != nil {
-		t.Fatal(err)
-	}
-	if err := writeNew(path, []byte("second")); err == nil || file(t, path) != "first" {
-		t.Errorf("%v, %s", err, file(t, path))
-	}
+	ends(t, ExitDone, "", "report", path, "-o", ".")
+	ends(t, ExitUsage, "holds a document or records already", "report", path, "-o", ".")
 }
 
 func TestWhatIsAFolderAndWhatARecord(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, dir := range []string{"there", "there.d"} {
-		if err := os.Mkdir(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.Mkdir(dir, 0o755))
 	}
-	if err := os.WriteFile("plain", nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile("plain", nil, 0o600))
 	for path, folder := range map[string]bool{
 		"": false, "r.jsonl": false, "r.jsonl.zst": false, "r.txt": false, "plain": false, "/dev/null": false,
 		"there": true, "there.d": true, "new/": true, "new.d/": true, "new": true, "a/b": true, "a.d/b": true,
@@ -254,7 +204,7 @@ func TestAPlanHasEveryFlagOfItsMeasuresAndTheRecordSaysWhichItTook(t *testing.T)
 			t.Errorf("%s: %v, %+v", path, err, rec.Header.Of)
 		}
 	}
-	if text := file(t, "out/report.md"); !strings.Contains(text, "**1 lifecycle took** --rounds") || !strings.Contains(text, "**2 echo took** --word") {
+	if text := must.Read(t, "out/report.md"); !strings.Contains(text, "**1 lifecycle took** --rounds") || !strings.Contains(text, "**2 echo took** --word") {
 		t.Error(text)
 	}
 }
@@ -299,12 +249,10 @@ func TestMuchIsAskedForOrRefused(t *testing.T) {
 
 func TestAPlanThatWritesMuchIsNotBegunUnasked(t *testing.T) {
 	place(t)
-	if err := os.WriteFile("big.yaml", []byte("version: 1\nmeasure:\n- overhead: {targets: [host], phases: [10G], sandboxes: [1], rounds: 1}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	code, out, stderr := tare(t, "run", "big.yaml", "-o", "big/")
-	if _, err := os.Stat("big"); code != ExitUsage || err == nil || out != "" || !strings.Contains(stderr, "writes at most 80.0 GiB, takes at least 10s") || !strings.Contains(stderr, "add --yes") {
-		t.Errorf("exit %d, %v\n%s\n%s", code, err, out, stderr)
+	must.Write(t, "big.yaml", "version: 1\nmeasure:\n- overhead: {targets: [host], phases: [10G], sandboxes: [1], rounds: 1}\n")
+	refuses(t, words("run big.yaml -o big/"), "writes at most 80.0 GiB, takes at least 10s", "add --yes")
+	if _, err := os.Stat("big"); err == nil {
+		t.Error("its folder was made")
 	}
 }
 
@@ -348,30 +296,23 @@ func TestWhatThePlansTakeIsKnownBefore(t *testing.T) {
 func TestAPlanEndsInADocument(t *testing.T) {
 	needRunc(t)
 	text, err := os.ReadFile("../../plans/oci-runtimes.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	place(t)
 	few := strings.Replace(string(text), "# targets: []", "targets: [host, floor, runc]", 1)
-	if err := os.WriteFile("oci.yaml", []byte(few), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	code, out, stderr := tare(t, "run", "oci.yaml", "--lanes", "1", "--ops", "create,run", "--rounds", "1", "--warmup", "0", "-q", "-o", "out/")
-	if code != ExitDone || !strings.Contains(out, "floor") || !strings.Contains(stderr, "document: out/report.") {
-		t.Fatalf("exit %d\n%s\n%s", code, out, stderr)
-	}
-	report := file(t, "out/report.md")
+	must.Write(t, "oci.yaml", few)
+	ends(t, ExitDone, "floor|document: out/report.", words("run oci.yaml --lanes 1 --ops create,run --rounds 1 --warmup 0 -q -o out/")...)
+	report := must.Read(t, "out/report.md")
 	for _, part := range []string{"# oci-runtimes", "The life of a container on every runtime found", "| runc | version |", "what was timed", "1 lane, 1 round: latency", "figures/latency-1.svg", "what to mistrust", "tare run plan.yaml -o again/"} {
 		if !strings.Contains(report, part) {
 			t.Errorf("no %q in\n%s", part, report)
 		}
 	}
-	if !strings.Contains(report, "](<figures/latency-1.svg>)") || !strings.HasPrefix(file(t, "out/figures/latency-1.svg"), "<svg ") {
+	if !strings.Contains(report, "](<figures/latency-1.svg>)") || !strings.HasPrefix(must.Read(t, "out/figures/latency-1.svg"), "<svg ") {
 		t.Errorf("no figure in\n%s", report)
 	}
 	sameAgain(t)
 	var p *plan.Plan
-	if p, err = plan.Parse("plan.yaml", []byte(file(t, "out/plan.yaml")), all.Instruments); err != nil || len(p.Measure) != 1 || p.Name != "oci-runtimes" {
+	if p, err = plan.Parse("plan.yaml", []byte(must.Read(t, "out/plan.yaml")), all.Instruments); err != nil || len(p.Measure) != 1 || p.Name != "oci-runtimes" {
 		t.Errorf("%v, %+v", err, p)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/engines"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/untouched"
 	"github.com/tare-bench/tare/record"
@@ -36,16 +37,12 @@ func withEngines(t *testing.T) everything {
 	m := everything{engines.Docker(t), engines.Podman(t), engines.Containerd(t, engines.V1), engines.CRIO(t)}
 	bin := t.TempDir()
 	for name, path := range map[string]string{"docker": m.docker.Command, "podman": m.podman.Command, "skopeo": m.crio.Skopeo} {
-		if err := os.Symlink(path, filepath.Join(bin, name)); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.Symlink(path, filepath.Join(bin, name)))
 	}
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
 	t.Setenv("DOCKER_HOST", m.docker.Host)
 	t.Setenv("CONTAINER_HOST", "") // put back at the end; even an empty one makes podman a client
-	if err := os.Unsetenv("CONTAINER_HOST"); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Unsetenv("CONTAINER_HOST"))
 	t.Setenv("CONTAINERD_ADDRESS", m.containerd.Address)
 	return m
 }
@@ -90,14 +87,8 @@ func TestEveryEngineIsWeighedInOneRun(t *testing.T) {
 	needRunc(t)
 	m := withEngines(t)
 	place(t)
-	code, out, stderr := tare(t, append(m.everywhere(), "-n", "1,2", "--rounds", "1", "--warmup", "0", "-o", "r.jsonl")...)
-	if code != ExitDone {
-		t.Fatalf("exit %d\n%s\n%s", code, out, stderr)
-	}
-	rec, err := record.Load("r.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ends(t, ExitDone, "", append(m.everywhere(), "-n", "1,2", "--rounds", "1", "--warmup", "0", "-o", "r.jsonl")...)
+	rec := loaded(t)
 	for _, target := range rec.Targets {
 		n, failures := times(t, "r.jsonl", target.Name)
 		ops := 0
@@ -147,60 +138,38 @@ func TestWhatAKilledRunLeftOnEnginesIsFoundAndNothingElse(t *testing.T) {
 	untouched.Alone(t)
 	m := withEngines(t)
 	dir := place(t)
-	path := program(t, dir)
-	cmd := exec.Command(path, append(m.everywhere(), "-n", "3", "--rounds", "1000", "--warmup", "0", "-q", "-o", filepath.Join(dir, "r.jsonl"))...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	cmd, _, _ := started(t, dir, append(m.everywhere(), "-n", "3", "--rounds", "1000", "--warmup", "0", "-q", "-o", "r.jsonl")...)
 	// Killed when something is there on most engines. podman is not asked meanwhile: it
 	// cannot list images while another of it makes one.
 	await(t, "images and containers", func() bool {
 		return len(m.docker.Images(t)) > 0 && len(m.docker.Containers(t)) > 0 && len(m.crio.Images(t)) > 0 || len(m.crio.Sandboxes(t)) > 0
 	})
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, cmd.Process.Kill())
 	_ = cmd.Wait()
 	// Another's container, with a name like ours.
-	foreign := exec.Command(m.docker.Command, "-H", m.docker.Host, "create", "--name", "tare-mine-0-0", "--label", "dev.tare.run=mine", imageOf(t, m))
-	if out, err := foreign.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+	onDocker := func(args ...string) {
+		if out, err := exec.Command(m.docker.Command, append([]string{"-H", m.docker.Host}, args...)...).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
 	}
-	code, out, stderr := tare(t, "clean", "--dry-run")
-	if code != ExitDone || !strings.Contains(out, "would remove") || !strings.Contains(out, "image") {
-		t.Errorf("exit %d\n%s%s", code, out, stderr)
+	images := m.docker.Images(t)
+	if len(images) == 0 {
+		t.Fatal("no image is there")
 	}
-	code, out, stderr = tare(t, "clean")
-	if code != ExitDone {
-		t.Errorf("exit %d\n%s%s", code, out, stderr)
-	}
+	onDocker("create", "--name", "tare-mine-0-0", "--label", "dev.tare.run=mine", images[0])
+	ends(t, ExitDone, "would remove|image", "clean", "--dry-run")
+	out, _ := ends(t, ExitDone, "", "clean")
 	if left := m.docker.Containers(t); len(left) != 1 {
 		t.Errorf("the container of another: %v\n%s", left, out)
 	}
-	if out, err := exec.Command(m.docker.Command, "-H", m.docker.Host, "rm", "tare-mine-0-0").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	onDocker("rm", "tare-mine-0-0")
 	left := slices.DeleteFunc(m.left(t), func(s string) bool { return strings.HasPrefix(s, "docker image") }) // the other's container used it
 	if len(left) > 0 {
 		t.Errorf("left behind on the engines:\n  %s\nclean said:\n%s", strings.Join(left, "\n  "), out)
 	}
 	for _, image := range m.docker.Images(t) {
-		if out, err := exec.Command(m.docker.Command, "-H", m.docker.Host, "rmi", image).CombinedOutput(); err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
+		onDocker("rmi", image)
 	}
-}
-
-// imageOf is the name of an image that the killed run left on docker.
-func imageOf(t *testing.T, m everything) string {
-	t.Helper()
-	images := m.docker.Images(t)
-	if len(images) == 0 {
-		t.Fatal("no image is there")
-	}
-	return images[0]
 }
 
 func TestADaemonThatDiesIsItsOwnTargetsFailureOnly(t *testing.T) {
@@ -209,52 +178,32 @@ func TestADaemonThatDiesIsItsOwnTargetsFailureOnly(t *testing.T) {
 	dir := place(t)
 	// One of its own, for it will be killed.
 	d := engines.Docker(t, engines.Runtime("victim", "/usr/sbin/runc"))
-	path := program(t, dir)
-	rec := filepath.Join(dir, "r.jsonl")
-	cmd := exec.Command(path, "lifecycle", "runc", "docker/runc", "--docker-host", d.Host, "--rounds", "8", "--timeout", "20s", "-q", "-o", rec)
-	var out strings.Builder
-	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	cmd, out, stderr := started(t, dir, "lifecycle", "runc", "docker/runc", "--docker-host", d.Host, "--rounds", "8", "--timeout", "20s", "-q", "-o", "r.jsonl")
 	await(t, "a round of docker", func() bool {
-		b, _ := os.ReadFile(rec)
+		b, _ := os.ReadFile("r.jsonl")
 		return strings.Count(string(b), `"target":"docker/runc"`) >= 8
 	})
-	if err := syscall.Kill(d.Pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, syscall.Kill(d.Pid, syscall.SIGKILL))
 	err := cmd.Wait()
 	if code := cmd.ProcessState.ExitCode(); code != ExitFailed {
-		t.Errorf("exit %d, %v\n%s", code, err, out.String())
+		t.Errorf("exit %d, %v\n%s%s", code, err, out, stderr)
 	}
-	if n, failures := times(t, rec, "runc"); n < 8*5 || len(failures) > 0 {
+	if n, failures := times(t, "r.jsonl", "runc"); n < 8*5 || len(failures) > 0 {
 		t.Errorf("runc: %d times, failures %v", n, failures)
 	}
-	if _, failures := times(t, rec, "docker/runc"); len(failures) == 0 {
+	if _, failures := times(t, "r.jsonl", "docker/runc"); len(failures) == 0 {
 		t.Error("docker's end is no failure")
 	}
-	if !strings.Contains(out.String(), "docker/runc") || !strings.Contains(out.String(), "given up") {
-		t.Errorf("the report does not tell of it:\n%s", out.String())
+	if said := out.String() + stderr.String(); !strings.Contains(said, "docker/runc") || !strings.Contains(said, "given up") {
+		t.Errorf("the report does not tell of it:\n%s", said)
 	}
 	// What is on the daemon is not forgotten until it can be asked.
 	for range 2 {
-		code, out, stderr := tare(t, "clean")
-		if code != ExitUsage || !strings.Contains(stderr, "docker/runc") || !strings.Contains(stderr, "cannot be asked") {
-			t.Errorf("exit %d\n%s%s", code, out, stderr)
-		}
+		ends(t, ExitUsage, "docker/runc|cannot be asked", "clean")
 	}
-	code, _, stderr := tare(t, "clean", "--docker-host", "unix:///moved.sock")
-	if code != ExitUsage || !strings.Contains(stderr, "moved.sock") {
-		t.Errorf("the daemon is not asked where it is now: exit %d\n%s", code, stderr)
-	}
-	code, clean, stderr := tare(t, "clean", "--forget")
-	if code != ExitDone || !strings.Contains(stderr, "forgotten") {
-		t.Errorf("exit %d\n%s%s", code, clean, stderr)
-	}
-	if code, clean, _ = tare(t, "clean"); code != ExitDone || !strings.Contains(clean, "nothing was left") {
-		t.Errorf("exit %d\n%s", code, clean)
-	}
+	ends(t, ExitUsage, "moved.sock", "clean", "--docker-host", "unix:///moved.sock") // where it is now
+	ends(t, ExitDone, "forgotten", "clean", "--forget")
+	ends(t, ExitDone, "nothing was left", "clean")
 }
 
 func TestAnEngineThatIsNotThereIsSkippedOrNamed(t *testing.T) {
@@ -262,32 +211,24 @@ func TestAnEngineThatIsNotThereIsSkippedOrNamed(t *testing.T) {
 	dir := place(t)
 	socket := "unix://" + filepath.Join(dir, "none.sock")
 	for name, c := range map[string]struct {
-		args []string
+		args string
 		code int
-		says []string
+		says string // parted by |
 	}{
-		"named, it fails":         {[]string{"lifecycle", "host", "docker/runc", "--docker-host", socket}, ExitUsage, []string{"docker", "none.sock"}},
-		"it may be missing":       {[]string{"lifecycle", "host", "docker/runc", "--docker-host", socket, "--missing", "skip", "--rounds", "1"}, ExitDone, []string{"not weighed: docker/runc", "target-not-weighed"}},
-		"nothing else is there":   {[]string{"lifecycle", "docker/runc", "--docker-host", socket, "--missing", "skip"}, ExitUsage, []string{"docker"}},
-		"a CRI endpoint":          {[]string{"lifecycle", "host", "--cri", socket}, ExitUsage, []string{"none.sock"}},
-		"an engine nobody knows":  {[]string{"lifecycle", "boat/runc"}, ExitUsage, []string{"boat", "docker, podman, containerd"}},
-		"a baseline that is not":  {[]string{"lifecycle", "host", "floor", "docker/runc", "--docker-host", socket, "--missing", "skip", "--baseline", "docker/runc", "--rounds", "1"}, ExitDone, []string{"not weighed: docker/runc"}},
-		"a way nobody knows":      {[]string{"lifecycle", "docker/runc", "--via", "grpc"}, ExitUsage, []string{"grpc", "api or cli"}},
-		"an operation nobody has": {[]string{"lifecycle", "host", "--ops", "runp"}, ExitUsage, []string{"none of the targets has runp"}},
-		"a network nobody knows":  {[]string{"lifecycle", "host", "--network", "foo"}, ExitUsage, []string{"--network", "none, bridge, host"}},
-		"one engine twice":        {[]string{"lifecycle", "docker/runc", "docker/runc"}, ExitUsage, []string{"docker/runc is there twice"}},
-		"an argument for nobody":  {[]string{"lifecycle", "host", "--engine-arg", "--debug"}, ExitUsage, []string{"ENGINE=ARGUMENT"}},
+		"named, it fails":         {"host docker/runc --docker-host " + socket, ExitUsage, "docker|none.sock"},
+		"it may be missing":       {"host docker/runc --missing skip --rounds 1 --docker-host " + socket, ExitDone, "not weighed: docker/runc|target-not-weighed"},
+		"nothing else is there":   {"docker/runc --missing skip --docker-host " + socket, ExitUsage, "docker"},
+		"a CRI endpoint":          {"host --cri " + socket, ExitUsage, "none.sock"},
+		"an engine nobody knows":  {"boat/runc", ExitUsage, "boat|docker, podman, containerd"},
+		"a baseline that is not":  {"host floor docker/runc --missing skip --baseline docker/runc --rounds 1 --docker-host " + socket, ExitDone, "not weighed: docker/runc"},
+		"a way nobody knows":      {"docker/runc --via grpc", ExitUsage, "grpc|api or cli"},
+		"an operation nobody has": {"host --ops runp", ExitUsage, "none of the targets has runp"},
+		"a network nobody knows":  {"host --network foo", ExitUsage, "--network|none, bridge, host"},
+		"one engine twice":        {"docker/runc docker/runc", ExitUsage, "docker/runc is there twice"},
+		"an argument for nobody":  {"host --engine-arg --debug", ExitUsage, "ENGINE=ARGUMENT"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			code, out, stderr := tare(t, append(c.args, "--format", "json", "-o", filepath.Join(t.TempDir(), "r.jsonl"))...)
-			if code != c.code {
-				t.Errorf("exit %d\n%s%s", code, out, stderr)
-			}
-			for _, s := range c.says {
-				if !strings.Contains(out+stderr, s) {
-					t.Errorf("it does not say %q:\n%s%s", s, out, stderr)
-				}
-			}
+			ends(t, c.code, c.says, words("lifecycle "+c.args+" --format json -o "+filepath.Join(t.TempDir(), "r.jsonl"))...)
 		})
 	}
 }
@@ -295,13 +236,8 @@ func TestAnEngineThatIsNotThereIsSkippedOrNamed(t *testing.T) {
 func TestSettingsForAnEngineNobodyKnowsAreRefused(t *testing.T) {
 	place(t)
 	text := "version: 1\nmeasure:\n  - lifecycle: {targets: [host], engines: {dokcer: {address: /run/x.sock}}}\n"
-	if err := os.WriteFile("typo.yaml", []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	code, _, stderr := tare(t, "run", "typo.yaml")
-	if code != ExitUsage || !strings.Contains(stderr, `"dokcer"`) {
-		t.Errorf("exit %d\n%s", code, stderr)
-	}
+	must.Write(t, "typo.yaml", text)
+	refuses(t, []string{"run", "typo.yaml"}, `"dokcer"`)
 }
 
 func TestAMeasureWithoutItsEnginesDoesNotStopTheOthers(t *testing.T) {
@@ -321,13 +257,8 @@ func TestAMeasureWithoutItsEnginesDoesNotStopTheOthers(t *testing.T) {
 		"nothing of any is there": {strings.Repeat(fmt.Sprintf(nothing, "skip"), 2), ExitUsage, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := os.WriteFile("several.yaml", []byte("version: 1\nmeasure:\n"+c.measures), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			code, out, stderr := tare(t, append([]string{"run", "several.yaml", "-o", filepath.Join(t.TempDir(), "r.jsonl")}, away...)...)
-			if code != c.code || !strings.Contains(stderr, "measure 1 of ") || !strings.Contains(stderr, "none.sock") {
-				t.Errorf("exit %d\n%s\n%s", code, out, stderr)
-			}
+			must.Write(t, "several.yaml", "version: 1\nmeasure:\n"+c.measures)
+			out, _ := ends(t, c.code, "measure 1 of |none.sock", append([]string{"run", "several.yaml", "-o", filepath.Join(t.TempDir(), "r.jsonl")}, away...)...)
 			// All reports are one document.
 			var runs []struct{ Experiment string }
 			if err := json.Unmarshal([]byte(out), &runs); (err != nil || len(runs) != c.runs) && (c.runs > 0 || out != "") {
@@ -340,12 +271,8 @@ func TestAMeasureWithoutItsEnginesDoesNotStopTheOthers(t *testing.T) {
 // What was measured can be measured again, as it was asked for but for what flags say.
 func TestARecordIsRunAgain(t *testing.T) {
 	place(t)
-	if code, _, stderr := tare(t, "lifecycle", "host", "--rounds", "2", "--ops", "start,stop", "--warmup", "0", "--seed", "7", "-q", "-o", "first.jsonl.zst"); code != ExitDone {
-		t.Fatal(stderr)
-	}
-	if code, out, stderr := tare(t, "run", "first.jsonl.zst", "--rounds", "1", "-q", "-o", "r.jsonl"); code != ExitDone || !strings.Contains(out, "seed 7") {
-		t.Errorf("exit %d\n%s\n%s", code, out, stderr)
-	}
+	ends(t, ExitDone, "", words("lifecycle host --rounds 2 --ops start,stop --warmup 0 --seed 7 -q -o first.jsonl.zst")...)
+	ends(t, ExitDone, "seed 7", words("run first.jsonl.zst --rounds 1 -q -o r.jsonl")...)
 	if n, _ := times(t, "r.jsonl", "host"); n != 2 {
 		t.Errorf("%d times, wanted of one round of start and stop", n)
 	}

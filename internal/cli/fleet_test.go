@@ -1,13 +1,13 @@
 package cli
 
 import (
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"testing"
 
 	"github.com/tare-bench/tare/internal/instrument/all"
+	"github.com/tare-bench/tare/internal/must"
 )
 
 func TestANodeWhosePlanDidNotBeginLeavesNoRecord(t *testing.T) {
@@ -38,9 +38,7 @@ func TestAScheduleRenderedAnewReplacesWhatItMadeBefore(t *testing.T) {
 	render := func(rounds, image, namespace, schedule string) (names []string) {
 		t.Helper()
 		text := "version: 1\nmeasure:\n  - lifecycle: {targets: [host], lanes: [1], rounds: " + rounds + "}\n"
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, path, text)
 		code, out, said := tare(t, "fleet", "render", path, "--nodes", "metadata.name in (a,b)", "--results", "pvc:r",
 			"--image", image, "--namespace", namespace, "--schedule", schedule)
 		for _, m := range named.FindAllStringSubmatch(out, -1) {

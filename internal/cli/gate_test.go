@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -13,25 +12,18 @@ import (
 	"unicode"
 
 	"github.com/goccy/go-yaml"
+
+	"github.com/tare-bench/tare/internal/must"
 )
 
 // variants writes records like a stored one: each under a file's name, with what a pair
 // of texts replaces. Runs have names of their own.
 func variants(t *testing.T, dir, stored string, files map[string][]string) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("../../record/testdata/v1", stored))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Read(t, filepath.Join("../../record/testdata/v1", stored))
 	for name, pairs := range files {
-		id := regexp.MustCompile(`"run_id":"[^"]*"`).ReplaceAllString(string(text), fmt.Sprintf(`"run_id":%q`, strings.NewReplacer("/", "-", ".", "-").Replace(name)))
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(strings.NewReplacer(pairs...).Replace(id)), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		id := regexp.MustCompile(`"run_id":"[^"]*"`).ReplaceAllString(text, fmt.Sprintf(`"run_id":%q`, strings.NewReplacer("/", "-", ".", "-").Replace(name)))
+		must.Write(t, filepath.Join(dir, name), strings.NewReplacer(pairs...).Replace(id))
 	}
 }
 
@@ -53,13 +45,10 @@ func TestEveryRecipeOfComparingWorks(t *testing.T) {
 		services[fmt.Sprintf("s%s-%c.jsonl", n, 'a'+i%2)] = []string{`"services":1`, `"services":` + n, `"services":[1]`, `"services":[` + n + `]`}
 	}
 	variants(t, dir, "bpf-load.jsonl", services)
-	text, err := os.ReadFile("../../docs/compare.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Read(t, "../../docs/compare.md")
 	t.Chdir(dir)
 	seen := 0
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(text) {
 		line, found := strings.CutPrefix(line, "    tare compare ")
 		if !found {
 			continue
@@ -119,9 +108,7 @@ func TestCompareSaysWhatIsWrong(t *testing.T) {
 		"gate a.jsonl b.jsonl --unlike --metric op:stop":              "nothing is to be compared",
 		"gate a.jsonl b.jsonl --unlike --metric quantity:parallelism": "no figure that both have is better",
 	} {
-		if code, out, stderr := tare(t, words(args)...); code != ExitUsage || !strings.Contains(stderr, want) {
-			t.Errorf("tare %s: exit %d\n%s\n%s", args, code, out, stderr)
-		}
+		refuses(t, words(args), want)
 	}
 }
 
@@ -163,30 +150,15 @@ func TestAGateOfRecordsEndsWithWhatItDecided(t *testing.T) {
 		{"base.jsonl gone.jsonl --worse 90% --metric 'target:crun quantity:latency'", ExitUndecided, "one side has no values"},
 		{"base.jsonl arm.jsonl --unlike --worse 90%", ExitUndecided, "no verdict: the records differ in their machine"},
 	} {
-		if code, out, stderr := tare(t, words("gate "+tt.args)...); code != tt.code || !strings.Contains(out, tt.says) {
-			t.Errorf("tare gate %s: exit %d\n%s\n%s", tt.args, code, out, stderr)
-		}
-	}
-}
-
-// slowed writes a runtime that takes so much longer to create.
-func slowed(t *testing.T, path, seconds string) {
-	t.Helper()
-	runc, err := exec.LookPath("runc")
-	if err != nil {
-		t.Fatal(err)
-	}
-	script := "#!/bin/sh\ncase \" $* \" in *\" create \"*) sleep " + seconds + ";; esac\nexec " + runc + " \"$@\"\n"
-	if err := os.WriteFile(path, []byte(script), 0o755); err != nil {
-		t.Fatal(err)
+		ends(t, tt.code, tt.says, words("gate "+tt.args)...)
 	}
 }
 
 func TestAGateMeasuresBothInTheSameRounds(t *testing.T) {
 	needRunc(t)
 	dir := place(t)
-	slowed(t, filepath.Join(dir, "runc-old"), "0")
-	slowed(t, filepath.Join(dir, "runc-new"), "1")
+	wrapper(t, dir, "runc-old", `[ "$verb" = create ] && sleep 0`)
+	wrapper(t, dir, "runc-new", `[ "$verb" = create ] && sleep 1`)
 	code, out, stderr := tare(t, words("gate --interleave old=./runc-old new=./runc-new --ops create --rounds 8 --warmup 0 -q -o r.jsonl --format json")...)
 	var d struct {
 		Figures []struct {
@@ -197,9 +169,9 @@ func TestAGateMeasuresBothInTheSameRounds(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &d); err != nil || code != ExitRegressed || len(d.Figures) != 1 || d.Figures[0].Verdict != "worse" || d.Figures[0].Versus.Of != "pairs" {
 		t.Errorf("a second more is exit %d, %v\n%s\n%s", code, err, out, stderr)
 	}
-	code, out, stderr = tare(t, words("gate --self old=./runc-old --worse 0.01% --ops create --rounds 6 --warmup 0 -q -o s.jsonl")...)
-	if code != ExitUsage || !strings.Contains(stderr, "is below the noise of this machine") || out != "" {
-		t.Errorf("a margin that no machine can tell is exit %d\n%s\n%s", code, out, stderr)
+	out, _ = ends(t, ExitUsage, "is below the noise of this machine", words("gate --self old=./runc-old --worse 0.01% --ops create --rounds 6 --warmup 0 -q -o s.jsonl")...)
+	if out != "" {
+		t.Errorf("of a margin that no machine can tell there is a report: %s", out)
 	}
 }
 
@@ -225,16 +197,12 @@ type job struct {
 func TestTheJobForGitLabIsOne(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/ci/gitlab-ci.yml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	var ci struct {
 		Stages []string
 		Gate   job `yaml:"runtime-gate"`
 	}
-	if err := yaml.UnmarshalWithOptions(text, &ci, yaml.Strict()); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, yaml.UnmarshalWithOptions(text, &ci, yaml.Strict()))
 	g := ci.Gate
 	if len(ci.Stages) != 1 || g.Stage != ci.Stages[0] || g.Image == "" || len(g.AllowFailure.ExitCodes) != 1 || g.AllowFailure.ExitCodes[0] != ExitUndecided || g.Artifacts.When != "always" {
 		t.Errorf("got %+v", ci)
@@ -246,22 +214,14 @@ func TestWhatCIIsToldToCallIsThere(t *testing.T) {
 	t.Parallel()
 	seen := 0
 	for _, name := range []string{"gitlab-ci.yml", "github.yml"} {
-		text, err := os.ReadFile("../../docs/ci/" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for line := range strings.Lines(string(text)) {
+		text := must.Read(t, "../../docs/ci/"+name)
+		for line := range strings.Lines(text) {
 			call := regexp.MustCompile(`\btare"? gate (.*)`).FindStringSubmatch(line)
 			if call == nil {
 				continue
 			}
 			seen++
-			root := New(Streams{})
-			verb, rest, err := root.Find(words("gate " + aside.ReplaceAllString(strings.TrimSpace(call[1]), "")))
-			if err == nil {
-				err = verb.ParseFlags(rest)
-			}
-			if err != nil {
+			if err := understood("gate " + call[1]); err != nil {
 				t.Errorf("%s: %s: %v", name, line, err)
 			}
 		}

@@ -4,7 +4,6 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -12,25 +11,19 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/tare-bench/tare/internal/core/export"
+	"github.com/tare-bench/tare/internal/must"
 )
 
 // commits writes the records of so many, of which the second half took longer.
 func commits(t *testing.T, dir string, n int) {
 	t.Helper()
-	text, err := os.ReadFile(stored(t, t.TempDir(), "docker/runc", false))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Read(t, stored(t, t.TempDir(), "docker/runc", false))
 	for i := range n {
 		returned := 42_000_000 + 100_000*(i*7%5) + 4_000_000*(2*i/n)
-		one := strings.NewReplacer(`"idd"`, fmt.Sprintf(`"id%d"`, i), "42001000", fmt.Sprint(returned), `"kernel":""`, `"kernel":"6.1.0"`).Replace(string(text))
+		one := strings.NewReplacer(`"idd"`, fmt.Sprintf(`"id%d"`, i), "42001000", fmt.Sprint(returned), `"kernel":""`, `"kernel":"6.1.0"`).Replace(text)
 		path := filepath.Join(dir, fmt.Sprintf("%d.jsonl", i))
-		if err := os.WriteFile(path, []byte(one), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if code, _, stderr := tare(t, "label", path, fmt.Sprintf("commit=%d", 100+i)); code != ExitDone {
-			t.Fatal(stderr)
-		}
+		must.Write(t, path, one)
+		ends(t, ExitDone, "", "label", path, fmt.Sprintf("commit=%d", 100+i))
 	}
 }
 
@@ -53,9 +46,7 @@ func TestAHistoryEndsWithWhetherAnythingBecameWorse(t *testing.T) {
 		{"0.jsonl 0.jsonl", ExitDone, "it counts once"},
 		{"none.jsonl", ExitUsage, "none.jsonl"},
 	} {
-		if code, out, stderr := tare(t, append([]string{"history"}, words(tt.args)...)...); code != tt.code || !strings.Contains(out+stderr, tt.says) {
-			t.Errorf("tare history %s: exit %d\n%s\n%s", tt.args, code, out, stderr)
-		}
+		ends(t, tt.code, tt.says, words("history "+tt.args)...)
 	}
 	_, out, _ := tare(t, "history", ".", "--format", "csv")
 	if rows, err := csv.NewReader(strings.NewReader(out)).ReadAll(); err != nil || len(rows) != 3 {
@@ -63,17 +54,11 @@ func TestAHistoryEndsWithWhetherAnythingBecameWorse(t *testing.T) {
 	}
 	_, out, _ = tare(t, "history", ".", "--format", "json")
 	schema, err := jsonschema.UnmarshalJSON(strings.NewReader(string(export.Schema)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	c := jsonschema.NewCompiler()
-	if err := c.AddResource("figures.json", schema); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, c.AddResource("figures.json", schema))
 	var d any
-	if err := json.Unmarshal([]byte(out), &d); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, json.Unmarshal([]byte(out), &d))
 	if err := c.MustCompile("figures.json").Validate(d); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}

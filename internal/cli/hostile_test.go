@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,35 +14,29 @@ import (
 
 	"github.com/tare-bench/tare/internal/engines"
 	"github.com/tare-bench/tare/internal/load"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/untouched"
 	"github.com/tare-bench/tare/internal/workspace"
 	"github.com/tare-bench/tare/record"
 )
 
-// wrapper writes a runtime that is runc but for what the given shell lines do
+// wrapper writes a runtime of that name that is runc but for what the given shell lines do
 // before it. $verb is the operation.
-func wrapper(t *testing.T, dir, lines string) string {
+func wrapper(t *testing.T, dir, name, lines string) string {
 	t.Helper()
 	runc, err := exec.LookPath("runc")
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(dir, "wrapped")
+	must.OK(t, err)
+	path := filepath.Join(dir, name)
 	script := "#!/bin/sh\nif [ \"$1\" = --version ]; then exec " + runc + " --version; fi\nrunc=" + runc + "\nverb=$3\n" + lines + "\nexec " + runc + ` "$@"` + "\n"
-	if err := os.WriteFile(path, []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(path, []byte(script), 0o755))
 	return path
 }
 
 // times counts the latencies of a target in a record.
 func times(t *testing.T, path, name string) (times int, failures []record.Failure) {
 	t.Helper()
-	rec, err := record.Load(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rec := recorded(t, path)
 	for _, b := range rec.Batches {
 		if b.Target != name {
 			continue
@@ -61,15 +56,9 @@ func TestARuntimeThatDiesMidwayCostsThoseRoundsOnly(t *testing.T) {
 	needRunc(t)
 	dir := place(t)
 	count := filepath.Join(dir, "count")
-	path := wrapper(t, dir, fmt.Sprintf(`if [ "$verb" = start ]; then echo x >> %s; [ $(wc -l < %s) -gt 3 ] && exit 9; fi`, count, count))
-	code, out, _ := tare(t, "lifecycle", "bad="+path, "--rounds", "6", "-o", "r.jsonl")
-	if code != ExitFailed {
-		t.Errorf("exit %d\n%s", code, out)
-	}
-	rec, err := record.Load("r.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := wrapper(t, dir, "wrapped", fmt.Sprintf(`if [ "$verb" = start ]; then echo x >> %s; [ $(wc -l < %s) -gt 3 ] && exit 9; fi`, count, count))
+	ends(t, ExitFailed, "", "lifecycle", "bad="+path, "--rounds", "6", "-o", "r.jsonl")
+	rec := loaded(t)
 	good, lost := 0, 0
 	for _, b := range rec.Batches {
 		if b.Op == string(subject.Start) && b.Samples[0].Failure == nil {
@@ -92,25 +81,10 @@ func TestASignalAmongAHundredLanesSavesAndCleans(t *testing.T) {
 	}{"Ctrl-C": {unix.SIGINT, "100"}, "SIGTERM": {unix.SIGTERM, "10"}} {
 		t.Run(name, func(t *testing.T) {
 			dir := place(t)
-			cmd := exec.Command(program(t, dir), "lifecycle", "runc", "-n", c.lanes, "--rounds", "50", "-o", "r.jsonl")
-			var stdout, stderr strings.Builder
-			cmd.Stdout, cmd.Stderr = &stdout, &stderr
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
+			cmd, stdout, stderr := started(t, dir, "lifecycle", "runc", "-n", c.lanes, "--rounds", "50", "-o", "r.jsonl")
 			awaitBatches(t, 2)
 			time.Sleep(200 * time.Millisecond) // into the middle of the next
-			if err := cmd.Process.Signal(c.signal); err != nil {
-				t.Fatal(err)
-			}
-			cmd.Wait()
-			if code := cmd.ProcessState.ExitCode(); code != ExitInterrupted || !strings.Contains(stderr.String(), "interrupted") {
-				t.Errorf("exit %d\n%s\n%s", code, &stdout, &stderr)
-			}
-			rec, err := record.Load("r.jsonl")
-			if err != nil || rec.End == nil || rec.End.Status != "interrupted" {
-				t.Errorf("the record's end: %+v, %v", rec.End, err)
-			}
+			interrupted(t, c.signal, cmd, stdout, stderr)
 		})
 	}
 }
@@ -131,11 +105,7 @@ func TestAKilledRunIsFoundAndRemoved(t *testing.T) {
 	needRunc(t)
 	untouched.Alone(t)
 	dir := place(t)
-	tarePath := program(t, dir)
-	cmd := exec.Command(tarePath, "lifecycle", "runc", "-n", "30", "--rounds", "50", "-o", "r.jsonl", "--quiet")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	cmd, _, _ := started(t, dir, "lifecycle", "runc", "-n", "30", "--rounds", "50", "-o", "r.jsonl", "--quiet")
 	awaitBatches(t, 3)
 	time.Sleep(150 * time.Millisecond)
 	rec, code, out := killed(t, cmd)
@@ -145,13 +115,12 @@ func TestAKilledRunIsFoundAndRemoved(t *testing.T) {
 	removed(t, rec.Header.RunID)
 }
 
-func has(left []workspace.Leftover, id string) bool {
-	for _, l := range left {
-		if l.RunID == id {
-			return true
-		}
-	}
-	return false
+// isLeft tells whether there is something of a run that is over.
+func isLeft(t *testing.T, id string) bool {
+	t.Helper()
+	left, _, err := workspace.Leftovers(workspace.DefaultRoots())
+	must.OK(t, err)
+	return slices.ContainsFunc(left, func(l workspace.Leftover) bool { return l.RunID == id })
 }
 
 // TestMain lets the tests use this very binary as tare, in processes of its own
@@ -170,17 +139,9 @@ func TestMain(m *testing.M) {
 func program(t *testing.T, dir string) string {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := os.ReadFile(self)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	path := filepath.Join(dir, "tare")
-	if err := os.WriteFile(path, b, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(path, []byte(must.Read(t, self)), 0o755))
 	t.Setenv("TARE_TEST_AS_MAIN", "1")
 	return path
 }
@@ -189,17 +150,12 @@ func TestAFullDiskEndsTheRunAndKeepsWhatWasMeasured(t *testing.T) {
 	needRoot(t)
 	dir := place(t)
 	small := filepath.Join(dir, "small")
-	if err := os.Mkdir(small, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Mkdir(small, 0o755))
 	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=16k", "tare-test", small).CombinedOutput(); err != nil {
 		t.Skipf("no tmpfs can be mounted here: %s", out)
 	}
 	defer exec.Command("umount", small).Run()
-	code, out, stderr := tare(t, "lifecycle", "host", "--rounds", "200", "-o", filepath.Join(small, "r.jsonl"))
-	if code != ExitUsage || !strings.Contains(stderr, "no space left") || !strings.Contains(stderr, "r.jsonl") {
-		t.Errorf("exit %d: %s", code, stderr)
-	}
+	out, _ := ends(t, ExitUsage, "no space left|r.jsonl", "lifecycle", "host", "--rounds", "200", "-o", filepath.Join(small, "r.jsonl"))
 	if !strings.Contains(out, "host") || !strings.Contains(out, "start") {
 		t.Errorf("what was measured is not shown:\n%s", out)
 	}
@@ -211,16 +167,12 @@ func TestAFullDiskEndsTheRunAndKeepsWhatWasMeasured(t *testing.T) {
 func TestADocumentForWhichThereIsNoRoomLeavesNothing(t *testing.T) {
 	needRoot(t)
 	kept, err := filepath.Abs("../../record/testdata/v1/lifecycle.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	dir := place(t)
 	for _, kib := range []string{"16", "64"} { // of which one holds no figure, and one some
 		script := `mount -t tmpfs -o size=` + kib + `k tare-test "$1" && "$2" report "$3" -o "$1/doc"; echo exit $?; find "$1"`
 		small := filepath.Join(dir, kib)
-		if err := os.Mkdir(small, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.Mkdir(small, 0o755))
 		out, err := exec.Command("unshare", "-m", "sh", "-c", script, "sh", small, program(t, dir), kept).CombinedOutput()
 		if err != nil || strings.Count(string(out), "no space left") != 1 || !strings.HasSuffix(string(out), fmt.Sprintf("exit %d\n%s\n", ExitUsage, small)) {
 			t.Errorf("%s KiB: %v\n%s", kib, err, out)
@@ -232,9 +184,7 @@ func TestWithoutRootTheHostIsWeighed(t *testing.T) {
 	needRoot(t) // so that there is something to give up
 	dir := place(t)
 	tarePath := program(t, dir)
-	if err := os.Chmod(dir, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Chmod(dir, 0o777))
 	for p := dir; p != "/"; p = filepath.Dir(p) { // t.TempDir is private to root
 		info, err := os.Stat(p)
 		if err == nil && info.Mode().Perm()&0o005 == 0 {
@@ -261,18 +211,11 @@ func TestWhatARuntimeMountedIsNeverEmptied(t *testing.T) {
 	needRunc(t)
 	dir := place(t)
 	precious := filepath.Join(dir, "precious")
-	if err := os.Mkdir(precious, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Mkdir(precious, 0o755))
 	file := filepath.Join(precious, "file")
-	if err := os.WriteFile(file, []byte("x"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	path := wrapper(t, dir, `if [ "$verb" = create ]; then mkdir "$5/m" && mount --bind `+precious+` "$5/m"; exit 1; fi`)
-	code, out, stderr := tare(t, "lifecycle", "bad="+path, "--ops", "create", "--rounds", "1", "-o", "r.jsonl")
-	if code != ExitFailed {
-		t.Errorf("exit %d\n%s%s", code, out, stderr)
-	}
+	must.Write(t, file, "x")
+	path := wrapper(t, dir, "wrapped", `if [ "$verb" = create ]; then mkdir "$5/m" && mount --bind `+precious+` "$5/m"; exit 1; fi`)
+	ends(t, ExitFailed, "", "lifecycle", "bad="+path, "--ops", "create", "--rounds", "1", "-o", "r.jsonl")
 	if _, err := os.Stat(file); err != nil {
 		t.Errorf("removed through a mount: %v", err)
 	}
@@ -286,9 +229,7 @@ func TestAClosedTerminalOrPipeLeavesNothing(t *testing.T) {
 	}{
 		"SIGHUP twice, as a terminal and its shell send it": {[]string{"runc", "-n", "20"}, func(t *testing.T, cmd *exec.Cmd, _ *os.File) {
 			for range 2 {
-				if err := cmd.Process.Signal(unix.SIGHUP); err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, cmd.Process.Signal(unix.SIGHUP))
 				time.Sleep(30 * time.Millisecond)
 			}
 		}},
@@ -296,25 +237,17 @@ func TestAClosedTerminalOrPipeLeavesNothing(t *testing.T) {
 		"nobody reads the progress": {[]string{"slow=./slow"}, func(t *testing.T, cmd *exec.Cmd, stderr *os.File) {
 			stderr.Close()
 			time.Sleep(6 * time.Second) // a line of progress comes every five
-			if err := cmd.Process.Signal(unix.SIGTERM); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, cmd.Process.Signal(unix.SIGTERM))
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := place(t)
-			if err := os.WriteFile("slow", []byte("#!/bin/sh\nsleep 0.1\nexec runc \"$@\"\n"), 0o700); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, os.WriteFile("slow", []byte("#!/bin/sh\nsleep 0.1\nexec runc \"$@\"\n"), 0o700))
 			cmd := exec.Command(program(t, dir), append([]string{"lifecycle", "--rounds", "500", "-o", "r.jsonl"}, c.weighed...)...)
 			reader, writer, err := os.Pipe()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			cmd.Stderr = writer
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, cmd.Start())
 			writer.Close()
 			awaitBatches(t, 2)
 			c.end(t, cmd, reader)

@@ -5,19 +5,17 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"testing"
 
 	"github.com/tare-bench/tare/internal/image/imagetest"
+	"github.com/tare-bench/tare/internal/must"
 )
 
 // twoTares are files that pass for tare, one for each architecture.
 func twoTares(t *testing.T, dir string) {
 	t.Helper()
 	for arch, machine := range map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64} {
-		if err := os.WriteFile(filepath.Join(dir, "tare-"+arch), imagetest.Binary(machine, imagetest.Info(arch)), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(filepath.Join(dir, "tare-"+arch), imagetest.Binary(machine, imagetest.Info(arch)), 0o755))
 	}
 }
 
@@ -50,10 +48,7 @@ func TestAnImageIsMadeOfGivenProgramsAndWhatItIsWithoutIsSaid(t *testing.T) {
 		{"image -o no/no" + both, "", ExitUsage, "no/no"},
 	} {
 		t.Setenv("SOURCE_DATE_EPOCH", c.epoch)
-		code, out, stderr := tare(t, strings.Fields(c.args)...)
-		if code != c.code || !strings.Contains(out+stderr, c.says) {
-			t.Errorf("%s: exit %d, want %d and %q\n%s%s", c.args, code, c.code, c.says, out, stderr)
-		}
+		ends(t, c.code, c.says, words(c.args)...)
 	}
 	if left, _ := filepath.Glob("no*"); len(left) > 0 {
 		t.Errorf("left by what failed: %q", left)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -19,9 +20,7 @@ read : io=8192.0MB, bw=749786KB/s, iops=1464, runt= 11188msec
 func TestImportedNotesAreARecordOfStorage(t *testing.T) {
 	dir := place(t)
 	kept := filepath.Join(dir, "notes.txt")
-	if err := os.WriteFile(kept, []byte(keptNotes), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, kept, keptNotes)
 	for name, c := range map[string]struct {
 		args  []string
 		stdin bool
@@ -38,14 +37,8 @@ func TestImportedNotesAreARecordOfStorage(t *testing.T) {
 				readFrom(t, kept)
 			}
 			out := filepath.Join(t.TempDir(), "r.jsonl")
-			code, printed, stderr := tare(t, append([]string{"import", "-o", out}, c.args...)...)
-			if code != ExitDone || !strings.Contains(stderr, "record: "+out) {
-				t.Fatalf("exit %d: %s", code, stderr)
-			}
-			rec, err := record.Load(out)
-			if err != nil {
-				t.Fatal(err)
-			}
+			printed, _ := ends(t, ExitDone, "record: "+out, append([]string{"import", "-o", out}, c.args...)...)
+			rec := recorded(t, out)
 			if rec.ProblemCount != 0 || rec.End == nil || len(rec.Cells) != 1 || rec.Header.Environment.Kernel != "" || rec.Header.Environment.CPUs != 0 {
 				t.Fatalf("%+v", rec)
 			}
@@ -53,8 +46,8 @@ func TestImportedNotesAreARecordOfStorage(t *testing.T) {
 			if got.Target != c.want.Target || got.Volume != c.want.Volume || got.Cache != c.want.Cache || got.Source != c.want.Source || got.Job != "read 512k ×8" || got.Reported.Read.IOPS != 1464 {
 				t.Errorf("%+v", got)
 			}
-			if code, again, _ := tare(t, "report", out); code != ExitDone || again != printed {
-				t.Errorf("report: exit %d\n%s\nimport said\n%s", code, again, printed)
+			if again, _ := ends(t, ExitDone, "", "report", out); again != printed {
+				t.Errorf("report: \n%s\nimport said\n%s", again, printed)
 			}
 		})
 	}
@@ -64,9 +57,7 @@ func TestImportedNotesAreARecordOfStorage(t *testing.T) {
 func readFrom(t *testing.T, path string) {
 	t.Helper()
 	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	own := os.Stdin
 	os.Stdin = f
 	t.Cleanup(func() { os.Stdin = own; f.Close() })
@@ -77,15 +68,10 @@ func TestTwoTextsAreTwoSidesOfOneRecord(t *testing.T) {
 	var args []string
 	for _, side := range []string{"host", "kata"} {
 		path := filepath.Join(dir, side+".log")
-		if err := os.WriteFile(path, []byte(keptNotes), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, path, keptNotes)
 		args = append(args, path)
 	}
-	code, out, stderr := tare(t, append([]string{"import", "--format", "csv"}, args...)...)
-	if code != ExitDone || !strings.Contains(out, "host") || !strings.Contains(out, "kata") {
-		t.Errorf("exit %d: %s%s", code, out, stderr)
-	}
+	ends(t, ExitDone, "host|kata", append([]string{"import", "--format", "csv"}, args...)...)
 	if stored, err := filepath.Glob(filepath.Join(dir, "home", "tare", "records", "storage-*.jsonl")); err != nil || len(stored) != 1 {
 		t.Errorf("stored %v, %v", stored, err)
 	}
@@ -95,9 +81,7 @@ func TestWhatCannotBeImportedIsToldWithWhatToDo(t *testing.T) {
 	dir := place(t)
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, path, text)
 		return path
 	}
 	kept, poem, cut := write("notes.txt", keptNotes), write("poem.txt", "roses\n"), write("cut.txt", "read : io=8192.0MB, bw=749786KB/s, iops=14")
@@ -118,57 +102,31 @@ func TestWhatCannotBeImportedIsToldWithWhatToDo(t *testing.T) {
 		"one of several that fails": {[]string{kept, filepath.Join(dir, "none")}, []string{"none"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			code, out, stderr := tare(t, append([]string{"import"}, c.args...)...)
-			if code != ExitUsage || out != "" {
-				t.Errorf("exit %d, %q", code, out)
-			}
-			for _, want := range c.says {
-				if !strings.Contains(stderr, want) {
-					t.Errorf("%q does not say %q", stderr, want)
-				}
-			}
-			if strings.ContainsRune(stderr, 0x1b) {
-				t.Errorf("a control sign reached the terminal: %q", stderr)
-			}
+			refuses(t, append([]string{"import"}, c.args...), c.says...)
 		})
 	}
 }
 
 func TestTextsOfAllToolsAreImportedAtOnceAndABadOneCostsItself(t *testing.T) {
 	dir, err := filepath.Abs(filepath.Join("..", "instrument"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	place(t)
 	bad := filepath.Join(t.TempDir(), "bad.json")
-	if err := os.WriteFile(bad, []byte(`{"results":[{"command":"a","mean":1,"times":[`), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, bad, `{"results":[{"command":"a","mean":1,"times":[`)
 	args := []string{"import", bad, "isula=" + filepath.Join(dir, "lifecycle", "tool", "testdata", "ptcr.txt"), filepath.Join(dir, "lifecycle", "tool", "testdata", "hyperfine-old.json"),
 		filepath.Join(dir, "bpf", "tool", "testdata", "fortio.json")}
-	code, out, stderr := tare(t, append(args, "--format", "csv")...)
-	if code != ExitDone || strings.Count(stderr, "record: ") != 2 {
-		t.Fatalf("exit %d: %s", code, stderr)
+	_, stderr := ends(t, ExitDone, ",lifecycle,mean-latency,ns,|,lifecycle,latency,ns,|,bpf,requests,1/s,", append(args, "--format", "csv")...)
+	if strings.Count(stderr, "record: ") != 2 {
+		t.Error(stderr)
 	}
-	for _, want := range []string{",lifecycle,mean-latency,ns,", ",lifecycle,latency,ns,", ",bpf,requests,1/s,"} {
-		if !strings.Contains(out, want) {
-			t.Errorf("no %q in\n%s", want, out)
-		}
-	}
-	if code, out, _ = tare(t, args...); code != ExitDone || !strings.Contains(out, "bad.json: 1 of the outputs of hyperfine could not be read") {
-		t.Errorf("exit %d, the bad one is not told of: %s", code, out)
-	}
-	if code, _, stderr = tare(t, append(args, "-o", bad+"l")...); code != ExitUsage || !strings.Contains(stderr, "results for 2 records") {
-		t.Errorf("exit %d: %s", code, stderr)
-	}
+	ends(t, ExitDone, "bad.json: 1 of the outputs of hyperfine could not be read", args...)
+	refuses(t, append(args, "-o", bad+"l"), "results for 2 records")
 }
 
 func TestEveryOutputThatCannotBeReadIsToldOnRequest(t *testing.T) {
 	text := filepath.Join(place(t), "kata.txt")
 	const cut, many = "read : io=8192.0MB, bw=749786KB/s, iops=14\n", 30 // more than a finding names
-	if err := os.WriteFile(text, []byte(keptNotes+strings.Repeat(cut, many)), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, text, keptNotes+strings.Repeat(cut, many))
 	for lines, args := range map[int][]string{0: {"import", text, "--format", "csv"}, many: {"import", "-v", text, "--format", "csv"}} {
 		code, _, stderr := tare(t, args...)
 		if got := strings.Count(stderr, "kata.txt:"); code != ExitDone || got != lines || strings.Count(stderr, "\nkata.txt:")+strings.Count(stderr[:9], "kata.txt:") != lines {

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/thousand"
 )
 
@@ -75,18 +76,14 @@ func TestAThousandRecordsAreServed(t *testing.T) {
 	go func() { Execute(t.Context(), []string{"serve", dir}, Streams{Out: write, Err: t.Output()}) }()
 	at := make([]byte, 200)
 	n, err := read.Read(at)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	jar, _ := cookiejar.New(nil) // never fails
 	client, base := &http.Client{Jar: jar}, strings.TrimSpace(string(at[:n]))
 	get := func(url, want string) {
 		t.Helper()
 		began := time.Now()
 		answer, err := client.Get(url)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		text, err := io.ReadAll(answer.Body)
 		answer.Body.Close()
 		if err != nil || !strings.Contains(string(text), want) {

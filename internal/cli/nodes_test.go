@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/thousand"
 	"github.com/tare-bench/tare/record"
 )
@@ -18,9 +19,7 @@ import (
 func fleetOf(t *testing.T, fleet thousand.Fleet) (string, *thousand.Fleet) {
 	t.Helper()
 	dir := t.TempDir()
-	if err := fleet.Write(dir); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, fleet.Write(dir))
 	return dir, &fleet
 }
 
@@ -42,15 +41,10 @@ func outliersOf(t *testing.T, out string) map[string]record.Finding {
 func TestManyNodesAreOneReportThatNamesTheOutliers(t *testing.T) {
 	t.Parallel()
 	dir, fleet := fleetOf(t, thousand.Fleet{Nodes: 30, Lanes: []int{1, 4}, Rounds: 7})
-	code, out, stderr := tare(t, "report", dir)
-	for _, want := range []string{"starts on every node", "lifecycle over 30 nodes", "outliers: 5 of 30 nodes", "AMD EPYC 9R14 × 8", "Intel Xeon 8488C × 16", "6.12.9-1-amd64",
-		"kernel cannot be told from kernel build", "failed 0/8400", "governor", "on every node"} {
-		if !strings.Contains(out, want) {
-			t.Errorf("it does not say %q", want)
-		}
-	}
-	if code != ExitDone || stderr != "" || t.Failed() {
-		t.Errorf("exit %d, %s\n%s", code, stderr, out)
+	out, stderr := ends(t, ExitDone, "starts on every node|lifecycle over 30 nodes|outliers: 5 of 30 nodes|AMD EPYC 9R14 × 8|Intel Xeon 8488C × 16|6.12.9-1-amd64|"+
+		"kernel cannot be told from kernel build|failed 0/8400|governor|on every node", "report", dir)
+	if stderr != "" {
+		t.Error(stderr)
 	}
 	if _, same, _ := tare(t, "report", dir, "--over", "node"); same != out {
 		t.Errorf("asked for it is another:\n%s", same)
@@ -84,29 +78,19 @@ func TestFewNodesAndOthersHaveAPageEachUnlessOneIsAskedFor(t *testing.T) {
 	t.Parallel()
 	dir, _ := fleetOf(t, thousand.Fleet{Nodes: 9, Lanes: []int{1}, Rounds: 6})
 	last := filepath.Join(dir, "node-0008", "lifecycle.jsonl")
-	if _, out, _ := tare(t, "report", dir); !strings.Contains(out, "lifecycle over 9 nodes") || !strings.Contains(out, "of fewer than 10 nodes none can be told") {
-		t.Errorf("nine are many:\n%.2000s", out)
-	}
+	ends(t, ExitDone, "lifecycle over 9 nodes|of fewer than 10 nodes none can be told", "report", dir) // nine are many
 	tare(t, "label", last, "node=")
 	if _, out, _ := tare(t, "report", dir); strings.Count(out, "failed 0/") != 9 || strings.Contains(out, "over 9 nodes") {
 		t.Errorf("with one that has no label there is not a page each\n%.2000s", out)
 	}
-	if _, out, _ := tare(t, "report", dir, "--over", "node"); !strings.Contains(out, "lifecycle over 9 nodes") {
-		t.Errorf("not one page where it is asked for\n%.2000s", out)
-	}
-	if _, out, _ := tare(t, "report", dir, "--over", "rack", "--format", "csv"); !strings.Contains(out, ",node-0008/lifecycle,") {
-		t.Errorf("one without the label is not called by its file\n%.2000s", out)
-	}
-	if err := os.Remove(last); err != nil {
-		t.Fatal(err)
-	}
+	ends(t, ExitDone, "lifecycle over 9 nodes", "report", dir, "--over", "node")
+	ends(t, ExitDone, ",node-0008/lifecycle,", "report", dir, "--over", "rack", "--format", "csv") // one without the label is called by its file
+	must.OK(t, os.Remove(last))
 	if _, out, _ := tare(t, "report", dir); strings.Count(out, "failed 0/") != 8 {
 		t.Errorf("eight have no page each\n%.2000s", out)
 	}
 	for _, args := range [][]string{{"-o", filepath.Join(dir, "new")}, {"--against", "published/isulad-2020"}, {"--subject", "runc"}} {
-		if code, _, stderr := tare(t, append([]string{"report", dir, "--over", "node"}, args...)...); code != ExitUsage || !strings.Contains(stderr, "--over") {
-			t.Errorf("%q: exit %d, %s", args, code, stderr)
-		}
+		refuses(t, append([]string{"report", dir, "--over", "node"}, args...), "--over")
 	}
 }
 
@@ -137,22 +121,15 @@ func TestFoldersAreReadBelowPastWhatIsNoRecordAndCopiesCountOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	deep := filepath.Join(dir, "2026", "03")
-	if err := os.MkdirAll(deep, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.MkdirAll(deep, 0o755))
 	commits(t, deep, 24)
 	want := map[string]string{}
 	for _, verb := range []string{"history", "report"} {
 		_, want[verb], _ = tare(t, verb, dir)
 	}
-	text, err := os.ReadFile(filepath.Join(deep, "3.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, text := range map[string]string{"garbled.jsonl": "x", "zcopy.jsonl": string(text), "notes.txt": "x"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+	text := must.Read(t, filepath.Join(deep, "3.jsonl"))
+	for name, text := range map[string]string{"garbled.jsonl": "x", "zcopy.jsonl": text, "notes.txt": "x"} {
+		must.Write(t, filepath.Join(dir, name), text)
 	}
 	for verb, code := range map[string]int{"history": ExitRegressed, "report": ExitUsage} {
 		got, out, stderr := tare(t, verb, dir)
@@ -163,9 +140,7 @@ func TestFoldersAreReadBelowPastWhatIsNoRecordAndCopiesCountOnce(t *testing.T) {
 			t.Errorf("tare %s says %s", verb, stderr)
 		}
 	}
-	if code, _, stderr := tare(t, "history", filepath.Join(dir, "garbled.jsonl"), dir); code != ExitUsage || !strings.Contains(stderr, "not a tare record") {
-		t.Errorf("one that is named is left out: exit %d, %s", code, stderr)
-	}
+	ends(t, ExitUsage, "not a tare record", "history", filepath.Join(dir, "garbled.jsonl"), dir) // one that is named is not left out
 }
 
 // However they are named, and whichever is read first.
@@ -173,9 +148,7 @@ func TestOfTheFilesOfARunAWholeOneCountsAndThenTheFullest(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	whole, err := os.ReadFile(stored(t, t.TempDir(), "docker/runc", false))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	lines := bytes.SplitAfter(whole, []byte("\n"))
 	unended := bytes.Join(lines[:len(lines)-2], nil)
 	damaged := bytes.Replace(whole, lines[len(lines)-2], append(bytes.Repeat(lines[len(lines)-3], 2), "{\"type\":\"node\",\"time\":-1}\n"+string(lines[len(lines)-2])...), 1)
@@ -183,13 +156,7 @@ func TestOfTheFilesOfARunAWholeOneCountsAndThenTheFullest(t *testing.T) {
 		"one": whole, "a/b": unended, "a/m": whole, "z/m": whole, "d/a": damaged, "d/m": whole, "z/x": unended[:len(unended)/2], "two": append(bytes.Clone(unended), whole...),
 		"base": bytes.Replace(whole, []byte(`"idd"`), []byte(`"ide"`), 1),
 	} {
-		path := filepath.Join(dir, name+".jsonl")
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, filepath.Join(dir, name+".jsonl"), string(text))
 	}
 	t.Run("report", func(t *testing.T) {
 		_, want, _ := tare(t, "report", filepath.Join(dir, "one.jsonl"))

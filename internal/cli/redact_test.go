@@ -5,21 +5,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/tare-bench/tare/internal/must"
 )
 
 func TestRecordsAreLabelledJoinedAndRedacted(t *testing.T) {
 	stored, err := filepath.Abs(filepath.Join("..", "..", "record", "testdata", "v1"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	place(t)
-	text, err := os.ReadFile(filepath.Join(stored, "lifecycle.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile("a.jsonl", text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, "a.jsonl", must.Read(t, filepath.Join(stored, "lifecycle.jsonl")))
 	for _, c := range []struct {
 		args string
 		code int
@@ -39,9 +33,8 @@ func TestRecordsAreLabelledJoinedAndRedacted(t *testing.T) {
 		{"redact a.jsonl", ExitUsage, "with -o"},
 		{"report r.jsonl --format csv", ExitDone, ",lifecycle,"},
 	} {
-		code, out, stderr := tare(t, strings.Fields(c.args)...)
-		if code != c.code || !strings.Contains(out+stderr, c.says) || strings.ContainsRune(out+stderr, 0x1b) {
-			t.Errorf("%s: exit %d\n%s%s", c.args, code, out, stderr)
+		if out, stderr := ends(t, c.code, c.says, words(c.args)...); strings.ContainsRune(out+stderr, 0x1b) {
+			t.Errorf("%s: an escape is passed on\n%s%s", c.args, out, stderr)
 		}
 	}
 	if _, err := os.Stat("k.jsonl"); err == nil {
@@ -54,20 +47,13 @@ func TestRecordsAreLabelledJoinedAndRedacted(t *testing.T) {
 
 func TestTheImageOfANeighbourIsHiddenWhereverItIsNamed(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(filepath.Join("..", "..", "record", "testdata", "v1", "app.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Read(t, filepath.Join("..", "..", "record", "testdata", "v1", "app.jsonl"))
 	const own, image = "spin 2cpu", "acme.example/secret:7 /bin/job -t hush"
 	for neighbour, stays := range map[string]bool{own: true, image: false} {
 		dir := t.TempDir()
 		from, to := filepath.Join(dir, "a.jsonl"), filepath.Join(dir, "b.jsonl")
-		if err := os.WriteFile(from, []byte(strings.ReplaceAll(string(text), own, neighbour)), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if code, _, stderr := tare(t, "redact", from, "-o", to); code != ExitDone {
-			t.Fatalf("%s: exit %d, %s", neighbour, code, stderr)
-		}
+		must.Write(t, from, strings.ReplaceAll(text, own, neighbour))
+		ends(t, ExitDone, "", "redact", from, "-o", to)
 		if got, err := os.ReadFile(to); err != nil || strings.Contains(string(got), neighbour) != stays || strings.Contains(string(got), `"neighbour":"neighbour-1"`) == stays {
 			t.Errorf("%s: it is there: %v, %v", neighbour, !stays, err)
 		}

@@ -4,6 +4,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/tare-bench/tare/internal/must"
 )
 
 // What cannot be done is refused before anything runs, in words that name the flag or
@@ -11,9 +13,7 @@ import (
 func TestWhatCannotBeDoneIsToldWithWhatToDo(t *testing.T) {
 	place(t)
 	for name, text := range map[string]string{"taken.jsonl": "mine", "mistake.yaml": "version: 1\nname: x\nmeasure:\n  - lifecycle:\n      rounds: none\n"} {
-		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Write(t, name, text)
 	}
 	for args, says := range map[string]string{ // what it says, parted by |
 		"bpf load -t 0":                         "--time: 0s|100ms",
@@ -144,7 +144,7 @@ func TestWhatCannotBeDoneIsToldWithWhatToDo(t *testing.T) {
 			if strings.HasPrefix(args, "bpf list") && !strings.HasPrefix(says, "--") {
 				needRoot(t)
 			}
-			refuses(t, words(args), strings.Split(says, "|")...)
+			refuses(t, words(args), says)
 		})
 	}
 	if b, _ := os.ReadFile("taken.jsonl"); string(b) != "mine" {
@@ -155,19 +155,11 @@ func TestWhatCannotBeDoneIsToldWithWhatToDo(t *testing.T) {
 // refuses runs a command line that is refused before anything runs.
 func refuses(t *testing.T, args []string, says ...string) {
 	t.Helper()
-	code, out, stderr := tare(t, args...)
-	if code != ExitUsage || out != "" {
-		t.Errorf("exit %d, %q", code, out)
-	}
-	for _, want := range says {
-		if !strings.Contains(stderr, want) {
-			t.Errorf("%.600q does not say %q", stderr, want)
-		}
-	}
-	if strings.ContainsRune(stderr, 0x1b) || len(stderr) > 1000 {
-		t.Errorf("what is foreign was printed as it is: %.2000q", stderr)
+	out, stderr := ends(t, ExitUsage, strings.Join(says, "|"), args...)
+	if out != "" || strings.ContainsRune(stderr, 0x1b) || len(stderr) > 1000 {
+		t.Errorf("tare %q: what is foreign was printed as it is, or there is a report: %.1000q, %.2000q", args, out, stderr)
 	}
 	if _, err := os.Stat("r.jsonl"); err == nil {
-		t.Error("a run was begun")
+		t.Errorf("tare %q: a run was begun", args)
 	}
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,6 +8,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/export"
 	"github.com/tare-bench/tare/internal/instrument/lifecycle"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -16,21 +16,13 @@ import (
 func stored(t *testing.T, dir, name string, failed bool) string {
 	t.Helper()
 	l := lifecycle.Defaults()
-	l.Ops = l.Ops[:0]
-	l.Ops = append(l.Ops, "create")
-	text, err := json.Marshal(l)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l.Ops = append(l.Ops[:0], "create")
+	text := must.JSON(t, l)
 	path := filepath.Join(dir, strings.ReplaceAll(name, "/", "-")+".jsonl")
 	w, err := record.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	write := func(line any) {
-		if err := w.Write(line); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, w.Write(line))
 	}
 	write(record.Header{Schema: record.Schema, RunID: "id" + name[:1], Experiment: "lifecycle", Plan: text, Environment: record.Environment{CPUs: 2}})
 	write(record.Target{Name: name, Kind: "docker", Version: "27.5.1", Clock: "host", Operations: map[string]record.Operation{
@@ -44,9 +36,7 @@ func stored(t *testing.T, dir, name string, failed bool) string {
 		write(b)
 	}
 	write(record.End{Status: "done", Why: "rounds", Batches: 10})
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, w.Close())
 	return path
 }
 
@@ -54,23 +44,11 @@ func TestSeveralRecordsAreReportedAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	docker, podman := stored(t, dir, "docker/runc", false), stored(t, dir, "podman/runc", false)
 	for _, format := range []string{"text", "md", "csv", "json"} {
-		code, out, stderr := tare(t, "report", docker, podman, "--format", format)
-		if code != ExitDone || !strings.Contains(out, "docker/runc") || !strings.Contains(out, "podman/runc") {
-			t.Errorf("%s: exit %d, %s, %s", format, code, out, stderr)
-		}
+		ends(t, ExitDone, "docker/runc|podman/runc", "report", docker, podman, "--format", format)
 	}
-	if code, out, stderr := tare(t, "report", docker, podman, "--subject", "podman/runc"); code != ExitDone {
-		t.Errorf("the subject is in the second one: exit %d, %s, %s", code, out, stderr)
-	}
-	if code, _, stderr := tare(t, "report", docker, podman, "--subject", "isula/runc"); code != ExitUsage || !strings.Contains(stderr, "isula/runc") {
-		t.Errorf("a subject that is nowhere: exit %d, %s", code, stderr)
-	}
-	if code, _, _ := tare(t, "report", docker, stored(t, dir, "isula/runc", true)); code != ExitFailed {
-		t.Errorf("a failure in the second one: exit %d", code)
-	}
-	if code, out, _ := tare(t, "report"); code != ExitUsage || out != "" {
-		t.Errorf("no record: exit %d, %s", code, out)
-	}
+	ends(t, ExitDone, "", "report", docker, podman, "--subject", "podman/runc") // which is in the second one
+	refuses(t, []string{"report", docker, podman, "--subject", "isula/runc"}, "isula/runc")
+	ends(t, ExitFailed, "", "report", docker, stored(t, dir, "isula/runc", true)) // of a failure in the second one
 }
 
 func TestWhatCannotBeReadIsToldOfBesideTheOthers(t *testing.T) {
@@ -99,19 +77,12 @@ func TestRecordsStandBesidePublishedFigures(t *testing.T) {
 	dir := t.TempDir()
 	docker, podman := stored(t, dir, "docker/runc", false), stored(t, dir, "podman/runc", false)
 	here, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Chdir(dir) // the figures come with the program
 	for _, format := range []string{"text", "md", "csv", "json"} {
-		code, out, stderr := tare(t, "report", docker, podman, "--against", "published/isulad-2020", "--format", format)
-		if code != ExitDone || stderr != "" {
-			t.Errorf("%s: exit %d, %s", format, code, stderr)
-		}
-		for _, want := range []string{map[string]string{"text": "287", "md": "287", "csv": "2.87e+08", "json": "287000000"}[format], "42", "docker/runc", "podman/runc"} {
-			if !strings.Contains(out, want) {
-				t.Errorf("%s: %q is not in\n%s", format, want, out)
-			}
+		theirs := map[string]string{"text": "287", "md": "287", "csv": "2.87e+08", "json": "287000000"}[format]
+		if _, stderr := ends(t, ExitDone, theirs+"|42|docker/runc|podman/runc", "report", docker, podman, "--against", "published/isulad-2020", "--format", format); stderr != "" {
+			t.Errorf("%s: %s", format, stderr)
 		}
 	}
 	for name, test := range map[string]struct {
@@ -123,16 +94,10 @@ func TestRecordsStandBesidePublishedFigures(t *testing.T) {
 		"another experiment's":   {[]string{"--against", "published/kata-io"}, "these published figures are of storage, and this is a record of lifecycle"},
 		"a subject besides":      {[]string{"--against", "published/isulad-2020", "--subject", "docker/runc"}, "leave one of the two out"},
 	} {
-		if code, out, stderr := tare(t, append([]string{"report", docker}, test.args...)...); code != ExitUsage || out != "" || !strings.Contains(stderr, test.want) {
-			t.Errorf("%s: exit %d, %q, %q", name, code, out, stderr)
-		}
+		t.Run(name, func(t *testing.T) { refuses(t, append([]string{"report", docker}, test.args...), test.want) })
 	}
-	if code, out, stderr := tare(t, "report", filepath.Join(here, "../../published/kata-io/sysbench.jsonl"), "--against", "published/kata-io"); code != ExitDone || !strings.Contains(out, "too short 0.2828 s") || !strings.Contains(out, "512 MiB") {
-		t.Errorf("of storage: exit %d, %s\n%s", code, stderr, out)
-	}
-	if code, _, _ := tare(t, "report", stored(t, dir, "isula/runc", true), "--against", "published/isulad-2020"); code != ExitFailed {
-		t.Errorf("a run with failures: exit %d", code)
-	}
+	ends(t, ExitDone, "too short 0.2828 s|512 MiB", "report", filepath.Join(here, "../../published/kata-io/sysbench.jsonl"), "--against", "published/kata-io")
+	ends(t, ExitFailed, "", "report", stored(t, dir, "isula/runc", true), "--against", "published/isulad-2020")
 }
 
 func TestAnErrorThatPointsIntoALineKeepsItsColumns(t *testing.T) {
@@ -146,8 +111,5 @@ func TestAnErrorThatPointsIntoALineKeepsItsColumns(t *testing.T) {
 
 func TestAFormatOfAnotherInstrumentIsCalledSo(t *testing.T) {
 	t.Parallel()
-	code, _, stderr := tare(t, "report", stored(t, t.TempDir(), "runc", false), "--format", "chrome")
-	if code != ExitUsage || !strings.Contains(stderr, "chrome is of startup only, and not of lifecycle") {
-		t.Errorf("exit %d, %s", code, stderr)
-	}
+	refuses(t, []string{"report", stored(t, t.TempDir(), "runc", false), "--format", "chrome"}, "chrome is of startup only, and not of lifecycle")
 }

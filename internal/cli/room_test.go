@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/core/finding"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/record"
@@ -58,18 +59,14 @@ func TestLanesAreHeldAgainstWhatTheMachineHas(t *testing.T) {
 func TestMoreLanesThanThereAreProcessesForAreRefused(t *testing.T) {
 	needRoot(t)
 	hs, err := cgroup.Hierarchies()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	h, ok := machine.Cgroups(hs).Find("pids")
 	if !ok {
 		t.Skip("no pids controller is mounted here")
 	}
 	dir := place(t)
 	group := filepath.Join(h.Mount, fmt.Sprintf("tare-test-%d", os.Getpid()))
-	if err := os.Mkdir(group, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Mkdir(group, 0o755))
 	defer func() {
 		await(t, "the group's end", func() bool { return unix.Rmdir(group) == nil })
 	}()

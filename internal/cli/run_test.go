@@ -14,6 +14,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/lifecycle"
 	"github.com/tare-bench/tare/internal/instrument/overhead"
 	"github.com/tare-bench/tare/internal/instrument/storage"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/plan"
 )
 
@@ -23,9 +24,7 @@ const threeMeasures = "version: 1\nmeasure:\n- overhead: {phases: [10M, 1G]}\n- 
 func laid(t *testing.T, text string, args ...string) ([]plan.Measure, string, error) {
 	t.Helper()
 	p, err := plan.Parse("plan.yaml", []byte(text), all.Instruments)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	var said strings.Builder
 	var sets []*option.Set
 	for _, v := range all.Instruments {
@@ -33,18 +32,14 @@ func laid(t *testing.T, text string, args ...string) ([]plan.Measure, string, er
 	}
 	own := pflag.NewFlagSet("run", pflag.ContinueOnError)
 	given := option.Collect(own, sets...)
-	if err := own.Parse(args); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, own.Parse(args))
 	err = override(t.Context(), newApp(Streams{Err: &said}, all.Instruments, nil), given, p.Measure)
 	return p.Measure, said.String(), err
 }
 
 func TestEveryMeasureOfAPlanTakesAScale(t *testing.T) {
 	m, said, err := laid(t, threeMeasures, "--scale", "0.1", "--rounds", "2")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	o, s, b := m[0].Options.(*overhead.Options), m[2].Options.(*storage.Options), m[3].Options.(*bpf.Options)
 	if strings.Join(o.Phases, ",") != "idle,1M,102M" || s.Scale != 0.1 || b.Idle.String() != "400ms" || b.Duration.String() != "3s" || o.Rounds+s.Rounds+b.Rounds != 6 {
 		t.Errorf("%+v\n%+v\n%+v", o, s, b)
@@ -76,9 +71,7 @@ func TestAFlagThatAPlanHasNoUseForIsRefused(t *testing.T) {
 // plan's; beside targets of a cluster it is theirs, unless it can only be a program's.
 func TestAnImageIsAProgramsOrAClusters(t *testing.T) {
 	archive := filepath.Join(t.TempDir(), "app.tar")
-	if err := os.WriteFile(archive, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(archive, nil, 0o600))
 	const own, with = "workload: {command: [/probe, serve, '1']}", "workload: {image: old, command: [serve]}"
 	for _, c := range []struct {
 		targets, workload, args    string
@@ -107,9 +100,7 @@ func TestAnImageIsAProgramsOrAClusters(t *testing.T) {
 func TestEnginesOfFlagsJoinThoseOfThePlan(t *testing.T) {
 	m, _, err := laid(t, "version: 1\nmeasure:\n- lifecycle: {targets: [runc], engines: {docker: {address: /a, command: c}}}\n",
 		"--docker-host", "/b", "--cri", "cri-o=unix:///x", "--engine-arg", "podman=--log-level", "--engine-arg", "podman=error", "--network", "host")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	l := m[0].Options.(*lifecycle.Options)
 	if d, p := l.Engines["docker"], l.Engines["podman"]; d.Address != "/b" || d.Command != "c" || d.Network != "host" || strings.Join(p.Args, " ") != "--log-level error" ||
 		l.Engines["cri+cri-o"].Address != "unix:///x" || len(l.Targets) != 1 {
@@ -144,7 +135,5 @@ func TestAPathThatCannotBeWhatItIsTakenForIsRefusedWithAdvice(t *testing.T) {
 	if _, err := os.Stat(page); err == nil {
 		t.Error("the record was made")
 	}
-	if code, _, stderr := tare(t, "run", dir); code != ExitUsage || !strings.Contains(stderr, "tare report "+dir+" makes") {
-		t.Errorf("a folder for a plan: exit %d, %s", code, stderr)
-	}
+	refuses(t, []string{"run", dir}, "tare report "+dir+" makes")
 }

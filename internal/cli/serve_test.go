@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/tare-bench/tare/internal/must"
 )
 
 func TestServeShowsAFolderUntilItIsInterrupted(t *testing.T) {
@@ -18,9 +20,7 @@ func TestServeShowsAFolderUntilItIsInterrupted(t *testing.T) {
 	dir := t.TempDir()
 	stored(t, dir, "docker/runc", false)
 	kept := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(kept, []byte("0123456789abcdef\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(kept, []byte("0123456789abcdef\n"), 0o600))
 	for name, test := range map[string]struct {
 		flags       []string
 		query, says string
@@ -37,18 +37,14 @@ func TestServeShowsAFolderUntilItIsInterrupted(t *testing.T) {
 			code <- Execute(ctx, append([]string{"serve", dir}, test.flags...), Streams{Out: write, Err: &stderr})
 		}()
 		at, err := bufio.NewReader(read).ReadString('\n')
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		at = strings.TrimSpace(at)
 		if !strings.HasPrefix(at, "http://127.0.0.1:") || (test.query == "") != strings.Contains(at, "?token=") {
 			t.Errorf("%s: it is told of as %q", name, at)
 		}
 		jar, _ := cookiejar.New(nil) // never fails
 		answer, err := (&http.Client{Jar: jar}).Get(at + test.query)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		text, err := io.ReadAll(answer.Body)
 		answer.Body.Close()
 		if err != nil || answer.Request.URL.RawQuery != "" || !strings.Contains(string(text), "docker-runc.jsonl") {
@@ -66,9 +62,7 @@ func TestServeRefusesWhatWouldLetOthersIn(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, text string, mode os.FileMode) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), mode); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(path, []byte(text), mode))
 		return path
 	}
 	for says, args := range map[string][]string{
@@ -84,8 +78,6 @@ func TestServeRefusesWhatWouldLetOthersIn(t *testing.T) {
 		"measure something":     {filepath.Join(dir, "nothing")},
 		"is one too many":       {dir, dir},
 	} {
-		if code, out, stderr := tare(t, append([]string{"serve"}, args...)...); code != ExitUsage || out != "" || !strings.Contains(stderr, says) {
-			t.Errorf("%q: exit %d, %s, %s", args, code, out, stderr)
-		}
+		refuses(t, append([]string{"serve"}, args...), says)
 	}
 }

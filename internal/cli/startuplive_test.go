@@ -17,9 +17,7 @@ func TestTheLogOfARealRunStandsBelowItsDaemonAndItsShim(t *testing.T) {
 	d := engines.Containerd(t, engines.V2)
 	out := filepath.Join(t.TempDir(), "r.jsonl")
 	args := []string{"startup", "cri+containerd/runc", "--cri", d.Address, "--rounds", "1", "--warmup", "1", "-q", "-o", out, "--log", filepath.Join(d.Dir, "log")}
-	if code, _, stderr := tare(t, args...); code != ExitDone {
-		t.Fatalf("exit %d: %s", code, stderr)
-	}
+	ends(t, ExitDone, "", args...)
 	rec, err := record.Load(out)
 	if err != nil || len(rec.Problems) > 0 || rec.Logs == nil {
 		t.Fatalf("%v: %v, logs %+v", err, rec.Problems, rec.Logs)

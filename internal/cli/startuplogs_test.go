@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -30,19 +30,13 @@ var realLogs = func() string {
 
 func logText(t *testing.T, name string) []byte {
 	t.Helper()
-	text, err := os.ReadFile(realLogs + name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return append(bytes.TrimRight(text, "\n"), '\n')
+	return []byte(strings.TrimRight(must.Read(t, realLogs+name), "\n") + "\n")
 }
 
 func writeLog(t *testing.T, dir, name string, text []byte) string {
 	t.Helper()
 	path := filepath.Join(dir, name)
-	if err := os.WriteFile(path, text, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(path, text, 0o644))
 	return path
 }
 
@@ -54,11 +48,7 @@ func startsOf(t *testing.T, args ...string) *record.Record {
 	if code != ExitDone && code != ExitFailed {
 		t.Fatalf("exit %d: %s", code, stderr)
 	}
-	rec, err := record.Load(out)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return rec
+	return recorded(t, out)
 }
 
 // told are the findings of a code.
@@ -138,29 +128,25 @@ func packed(t *testing.T, how string, text []byte) []byte {
 		_, err = w.Write(text)
 		w.Close()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return b.Bytes()
 }
 
+// What was read of it before stays, too.
 func TestAFileThatIsCutCostsNoOther(t *testing.T) {
-	kata := bytes.Repeat(logText(t, "cripod.kata.log"), 3)
-	for _, how := range []string{"gz", "zst"} {
-		whole := packed(t, how, kata)
+	for how, checksum := range map[string]int{"gz": 6, "zst": 2} { // so far before the end a byte of it lies
+		whole := packed(t, how, bytes.Repeat(logText(t, "cripod.kata.log"), 3))
 		broken := bytes.Clone(whole)
-		broken[len(broken)-6] ^= 0xff // in the checksum
+		broken[len(broken)-checksum] ^= 0xff
 		for name, text := range map[string][]byte{"cut.log." + how: whole[:len(whole)*9/10], "sum.log." + how: broken} {
 			t.Run(name, func(t *testing.T) {
-				dir := t.TempDir()
-				if how == "zst" && strings.HasPrefix(name, "sum") {
-					text = bytes.Clone(whole)
-					text[len(text)-2] ^= 0xff
+				rec := startsOf(t, "--log", writeLog(t, t.TempDir(), name, text), "--log", realLogs+"one.containerd.log")
+				all, missing := told(rec, "missing-evidence"), rec.Logs.Missing
+				if len(rec.Starts) < 2 || len(missing) != 1 || missing[0].What != "ends in the middle" || !strings.Contains(strings.Join(all, "\n"), "ends in the middle: "+name) {
+					t.Errorf("%d starts, %+v, %q", len(rec.Starts), missing, all)
 				}
-				rec := startsOf(t, "--log", writeLog(t, dir, name, text), "--log", realLogs+"one.containerd.log")
-				all := told(rec, "missing-evidence")
-				if len(rec.Starts) < 2 || len(rec.Logs.Missing) != 1 || rec.Logs.Missing[0].What != "ends in the middle" || !strings.Contains(strings.Join(all, "\n"), "ends in the middle: "+name) {
-					t.Errorf("%d starts, %+v, %q", len(rec.Starts), rec.Logs.Missing, all)
+				if name == "cut.log.gz" && !strings.Contains(fmt.Sprintf("%+v", missing), "unexpected EOF") {
+					t.Errorf("why is not said: %+v", missing)
 				}
 			})
 		}
@@ -175,9 +161,7 @@ func TestLogsThatCannotBeReadAreToldWithWhatToDo(t *testing.T) {
 	dir := t.TempDir()
 	kata := realLogs + "cripod.kata.log"
 	link := filepath.Join(dir, "link.log")
-	if err := os.Symlink(kata, link); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Symlink(kata, link))
 	wide := []byte{0xff, 0xfe}
 	for _, c := range logText(t, "cripod.kata.log") {
 		wide = append(wide, c, 0)
@@ -218,14 +202,10 @@ func TestLogsThatCannotBeReadAreToldWithWhatToDo(t *testing.T) {
 func TestASilentPipeIsLeft(t *testing.T) {
 	dir := t.TempDir()
 	silent := filepath.Join(dir, "silent")
-	if err := syscall.Mkfifo(silent, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, syscall.Mkfifo(silent, 0o600))
 	own := os.Stdin
 	in, out, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	os.Stdin = in
 	t.Cleanup(func() { os.Stdin = own; out.Close(); in.Close() })
 	for name, path := range map[string]string{"standard input": "-", "a FIFO that nobody writes into": silent} {
@@ -297,14 +277,5 @@ func TestManyFilesCostLittle(t *testing.T) {
 	<-stopped
 	if len(rec.Starts) != 1 || most > 50<<20 {
 		t.Errorf("%d starts, %d MiB of 400", len(rec.Starts), most>>20)
-	}
-}
-
-func TestAReadThatFailsAfterAStartKeepsIt(t *testing.T) {
-	whole := packed(t, "gz", bytes.Repeat(logText(t, "cripod.kata.log"), 2))
-	rec := startsOf(t, "--log", writeLog(t, t.TempDir(), "cut.log.gz", whole[:len(whole)*3/4]))
-	text, err := json.Marshal(rec.Logs.Missing)
-	if len(rec.Starts) == 0 || err != nil || !strings.Contains(string(text), "unexpected EOF") {
-		t.Errorf("%d starts, %s", len(rec.Starts), text)
 	}
 }

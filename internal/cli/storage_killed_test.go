@@ -11,9 +11,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/internal/untouched"
-	"github.com/tare-bench/tare/internal/workspace"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -42,9 +42,7 @@ measure:
         - {name: quick, rw: read, bs: 512k, size: 4M}
         - %s
 `, targets, volume, settings, second)
-	if err := os.WriteFile("two.yaml", []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, "two.yaml", text)
 }
 
 const noCeiling = "ceiling: 0s"
@@ -89,9 +87,7 @@ func started(t *testing.T, dir string, args ...string) (cmd *exec.Cmd, stdout, s
 	cmd = exec.Command(program(t, dir), args...)
 	stdout, stderr = new(strings.Builder), new(strings.Builder)
 	cmd.Stdout, cmd.Stderr = stdout, stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, cmd.Start())
 	t.Cleanup(func() {
 		if cmd.ProcessState == nil {
 			_ = cmd.Process.Kill()
@@ -101,13 +97,11 @@ func started(t *testing.T, dir string, args ...string) (cmd *exec.Cmd, stdout, s
 	return cmd, stdout, stderr
 }
 
-// interrupted sends a run Ctrl-C, and returns what it then saved in r.jsonl. It leaves
-// nothing.
-func interrupted(t *testing.T, cmd *exec.Cmd, stdout, stderr fmt.Stringer) *record.Record {
+// interrupted asks a run to end, as Ctrl-C does, and returns what it then saved in
+// r.jsonl. It leaves nothing.
+func interrupted(t *testing.T, signal os.Signal, cmd *exec.Cmd, stdout, stderr fmt.Stringer) *record.Record {
 	t.Helper()
-	if err := cmd.Process.Signal(unix.SIGINT); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, cmd.Process.Signal(signal))
 	began := time.Now()
 	_ = cmd.Wait() // the code says it
 	if took := time.Since(began); took > 30*time.Second {
@@ -120,8 +114,8 @@ func interrupted(t *testing.T, cmd *exec.Cmd, stdout, stderr fmt.Stringer) *reco
 	if rec.End == nil || rec.End.Status != "interrupted" {
 		t.Fatalf("the record's end: %+v", rec.End)
 	}
-	if left, _, err := workspace.Leftovers(workspace.DefaultRoots()); err != nil || has(left, rec.Header.RunID) {
-		t.Errorf("left behind: %+v, %v", left, err)
+	if isLeft(t, rec.Header.RunID) {
+		t.Error("something is left behind")
 	}
 	return rec
 }
@@ -130,12 +124,8 @@ func interrupted(t *testing.T, cmd *exec.Cmd, stdout, stderr fmt.Stringer) *reco
 // with the exit code and the text of its report.
 func killed(t *testing.T, cmd *exec.Cmd) (rec *record.Record, code int, out string) {
 	t.Helper()
-	if code, out, _ := tare(t, "clean", "--dry-run"); code != ExitDone || !strings.Contains(out, "is under way") {
-		t.Errorf("while it runs: exit %d: %s", code, out)
-	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	ends(t, ExitDone, "is under way", "clean", "--dry-run")
+	must.OK(t, cmd.Process.Kill())
 	_ = cmd.Wait() // it was killed
 	if rec = loaded(t); rec.End != nil {
 		t.Errorf("its record has an end: %+v", rec.End)
@@ -150,20 +140,13 @@ func killed(t *testing.T, cmd *exec.Cmd) (rec *record.Record, code int, out stri
 // removed has tare clean find what a killed run left, and remove it.
 func removed(t *testing.T, id string, what ...string) {
 	t.Helper()
-	code, out, _ := tare(t, "clean", "--dry-run")
-	for _, part := range append(what, id, "would remove") {
-		if code != ExitDone || !strings.Contains(out, part) {
-			t.Errorf("dry run: exit %d, no %q: %s", code, part, out)
-		}
+	ends(t, ExitDone, strings.Join(append(what, id, "would remove"), "|"), "clean", "--dry-run")
+	if !isLeft(t, id) {
+		t.Error("a dry run removed something")
 	}
-	if left, _, err := workspace.Leftovers(workspace.DefaultRoots()); err != nil || !has(left, id) {
-		t.Errorf("a dry run removed something: %+v, %v", left, err)
-	}
-	if code, out, stderr := tare(t, "clean"); code != ExitDone || !strings.Contains(out, id+": removed") {
-		t.Errorf("clean: exit %d\n%s\n%s", code, out, stderr)
-	}
-	if left, _, err := workspace.Leftovers(workspace.DefaultRoots()); err != nil || has(left, id) {
-		t.Errorf("still there: %+v, %v", left, err)
+	ends(t, ExitDone, id+": removed", "clean")
+	if isLeft(t, id) {
+		t.Error("something is still there")
 	}
 }
 
@@ -188,7 +171,7 @@ func TestASignalAtAnyMomentOfAStorageRunSavesAndCleans(t *testing.T) {
 			twoJobs(t, c.target, c.volume, c.settings, c.second)
 			cmd, stdout, stderr := started(t, dir, "run", "two.yaml", "-o", "r.jsonl")
 			await(t, "the moment", func() bool { return c.moment(dir) })
-			rec := interrupted(t, cmd, stdout, stderr)
+			rec := interrupted(t, unix.SIGINT, cmd, stdout, stderr)
 			if len(rec.Cells) < c.cells || len(rec.Cells) > 3 {
 				t.Errorf("%d cells", len(rec.Cells))
 			}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/engines"
 	"github.com/tare-bench/tare/internal/loopdev"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -36,9 +37,7 @@ func TestADeviceThatIsNotMeantIsRefusedBeforeAnythingRuns(t *testing.T) {
 	fixed, _ := loopdev.In(t, dir, 8<<20, "--read-only")
 	used, _ := loopdev.In(t, dir, 8<<20)
 	loopdev.Mount(t, used, filepath.Join(dir, "used"), 0)
-	if err := os.WriteFile("file", nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile("file", nil, 0o600))
 	for name, c := range map[string]struct {
 		device string
 		named  []string
@@ -58,18 +57,7 @@ func TestADeviceThatIsNotMeantIsRefusedBeforeAnythingRuns(t *testing.T) {
 			for _, n := range c.named {
 				args = append(args, "--i-know-this-destroys", n)
 			}
-			code, out, stderr := tare(t, append(args, short...)...)
-			if code != ExitUsage || out != "" {
-				t.Errorf("exit %d, %q", code, out)
-			}
-			for _, want := range c.says {
-				if !strings.Contains(stderr, want) {
-					t.Errorf("%q does not say %q", stderr, want)
-				}
-			}
-			if _, err := os.Stat("r.jsonl"); err == nil {
-				t.Error("a run was begun")
-			}
+			refuses(t, append(args, short...), c.says...)
 		})
 	}
 	b, err := os.ReadFile(image)
@@ -113,12 +101,9 @@ func TestAFreeDeviceThatIsNamedIsWeighed(t *testing.T) {
 
 func TestWithoutAnNFSClientTheVolumeIsUnsupported(t *testing.T) {
 	needRoot(t)
-	text, err := os.ReadFile("/proc/filesystems")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Read(t, "/proc/filesystems")
 	modules, _ := filepath.Glob("/lib/modules/*/kernel/fs/nfs/nfs.ko*")
-	if strings.Contains(string(text), "\tnfs") || len(modules) > 0 {
+	if strings.Contains(text, "\tnfs") || len(modules) > 0 {
 		t.Skip("this kernel has an NFS client")
 	}
 	for name, c := range map[string]struct {
@@ -187,7 +172,7 @@ func TestADiskThatFailsInsideCostsItsCellsOnly(t *testing.T) {
 			disk := filepath.Join(dir, "disk")
 			device, _ := loopdev.In(t, dir, c.size)
 			loopdev.Mount(t, device, disk, c.flags)
-			path := wrapper(t, dir, fmt.Sprintf(`for a; do [ -f "$a/config.json" ] && sed -i 's#"mounts":\[#&{"destination":"/data","type":"bind","source":"%s","options":["rbind"]},#' "$a/config.json"; done`, disk))
+			path := wrapper(t, dir, "wrapped", fmt.Sprintf(`for a; do [ -f "$a/config.json" ] && sed -i 's#"mounts":\[#&{"destination":"/data","type":"bind","source":"%s","options":["rbind"]},#' "$a/config.json"; done`, disk))
 			code, rec, out, stderr := weighed(t, "host", "runc", "bad="+path, "--volume", "rootfs", "--size", "12M", "--numjobs", "1", "--jobs", "read,write")
 			if code != ExitFailed || len(rec.Cells) != 6 {
 				t.Errorf("exit %d, %d cells\n%s\n%s", code, len(rec.Cells), out, stderr)

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/option"
 	"github.com/tare-bench/tare/internal/instrument/storage"
+	"github.com/tare-bench/tare/internal/must"
 )
 
 // asked lays a command line over options.
@@ -20,9 +20,7 @@ func asked(t *testing.T, o option.Options, args ...string) error {
 	set := option.Of(o)
 	flags := pflag.NewFlagSet("asked", pflag.ContinueOnError)
 	set.AddFlags(flags)
-	if err := flags.Parse(args); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, flags.Parse(args))
 	return set.Finish(t.Context())
 }
 
@@ -30,9 +28,7 @@ func asked(t *testing.T, o option.Options, args ...string) error {
 func planned(t *testing.T, args ...string) storage.Options {
 	t.Helper()
 	p := storage.Defaults()
-	if err := asked(t, &p, args...); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, asked(t, &p, args...))
 	return p
 }
 
@@ -72,24 +68,16 @@ func TestDDTakesTheOneThreadThatItHas(t *testing.T) {
 
 func TestARecordOfStorageStandsBesideNothing(t *testing.T) {
 	kept := filepath.Join(place(t), "notes.txt")
-	if err := os.WriteFile(kept, []byte(keptNotes), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if code, _, stderr := tare(t, "import", kept, "-o", "r.jsonl"); code != ExitDone {
-		t.Fatal(stderr)
-	}
+	must.Write(t, kept, keptNotes)
+	ends(t, ExitDone, "", "import", kept, "-o", "kept.jsonl")
 	for flag, value := range map[string]string{"--against": "published/isulad-2020", "--subject": "kata"} {
-		if code, out, stderr := tare(t, "report", "r.jsonl", flag, value); code != ExitUsage || out != "" || !strings.Contains(stderr, flag+": ") {
-			t.Errorf("%s: exit %d, %q, %q", flag, code, out, stderr)
-		}
+		refuses(t, []string{"report", "kept.jsonl", flag, value}, flag+": ")
 	}
 }
 
 func TestAnEmptyImportSpeaksOfNoResults(t *testing.T) {
 	broken := filepath.Join(place(t), "notes.txt")
-	if err := os.WriteFile(broken, []byte("99999999999999999999999 bytes (42 GB) copied, 376.446 s, 111 MB/s\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, broken, "99999999999999999999999 bytes (42 GB) copied, 376.446 s, 111 MB/s\n")
 	code, _, stderr := tare(t, "import", broken)
 	if code != ExitUsage || !strings.Contains(stderr, "no result") || !strings.Contains(stderr, "notes.txt:1") || strings.Contains(stderr, "taken for writing") || strings.Contains(stderr, "imported:") {
 		t.Errorf("exit %d, %q", code, stderr)

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/tare-bench/tare/internal/must"
 )
 
 // recordsThatAreNone hands files to tare report that are no records, or not whole.
@@ -28,9 +30,7 @@ func recordsThatAreNone(t *testing.T) {
 		if err == nil {
 			err = w.Close()
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		return b.String()
 	}
 	deep := strings.Repeat("[", 100_000)
@@ -58,9 +58,7 @@ func recordsThatAreNone(t *testing.T) {
 		t.Run(c.what, func(t *testing.T) {
 			dir := t.TempDir()
 			path := filepath.Join(dir, c.file)
-			if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Write(t, path, c.text)
 			for _, format := range []string{"text", "json"} {
 				if !torturing && format == "json" {
 					continue
@@ -148,9 +146,7 @@ func daemonsThatDoNotAnswer(t *testing.T) {
 				dir := place(t)
 				socket := filepath.Join(dir, "s.sock")
 				listener, err := net.Listen("unix", socket)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, err)
 				defer listener.Close()
 				go func() {
 					for {

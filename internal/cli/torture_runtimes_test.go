@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -27,8 +28,8 @@ type lie struct {
 // briefly lets what hangs be given up soon.
 var briefly = []string{"--timeout", "300ms"}
 
-// lies are 30 of them.
-func lies(dir string) []lie {
+// lies are 30 of them. DIR is the folder of the test.
+func lies() []lie {
 	all := []lie{
 		{what: "it exits 127", lines: "echo 'no such thing' >&2; exit 127", kind: record.FailExit, says: "exit status 127"},
 		{what: "it hangs past the time-out", lines: "exec sleep 60", args: briefly, kind: record.FailTimeout, says: "timed out"},
@@ -50,7 +51,7 @@ func lies(dir string) []lie {
 		{what: "its forks have a session of their own", lines: "setsid sleep 86399 >/dev/null 2>&1 </dev/null &", times: true, fine: true, long: true},
 		{what: "it removes its state", lines: `[ "$verb" = start ] && rm -rf "$2"`, long: true, times: true},
 		{what: "it makes its state a file", lines: `[ "$verb" = create ] && { rm -rf "$2"; echo x >"$2"; }`, long: true},
-		{what: "it makes its state a link elsewhere", lines: `[ "$verb" = create ] && { rm -rf "$2"; ln -s ` + dir + `/precious "$2"; }`, times: true, fine: true, long: true},
+		{what: "it makes its state a link elsewhere", lines: `[ "$verb" = create ] && { rm -rf "$2"; ln -s DIR/precious "$2"; }`, times: true, fine: true, long: true},
 		{what: "its pid file is a pipe", lines: `[ "$verb" = create ] || exit 0; mkfifo "$7"; exit 0`, args: []string{"--ops", "create"}, kind: record.FailState, long: true},
 		{what: "its pid file is a link", lines: `[ "$verb" = create ] || exit 0; ln -s /etc/hostname "$7"; exit 0`, args: []string{"--ops", "create"}, kind: record.FailState, long: true},
 		{what: "its pid is that of init", lines: `[ "$verb" = create ] || exit 0; echo 1 >"$7"; exit 0`, args: []string{"--ops", "create"}, kind: record.FailState, long: true},
@@ -73,28 +74,19 @@ func lies(dir string) []lie {
 // runtimesThatLie weighs each of them beside the host: none yields a time that is not
 // so, the others go on, nothing of theirs reaches the terminal, and nothing stays.
 func runtimesThatLie(t *testing.T) {
-	for _, c := range lies("") {
+	for _, c := range lies() {
 		if c.long && !torturing {
 			continue
 		}
 		t.Run(c.what, func(t *testing.T) {
 			dir := place(t)
 			precious := filepath.Join(dir, "precious")
-			if err := os.MkdirAll(filepath.Join(precious, "folder"), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			i := slices.IndexFunc(lies(dir), func(l lie) bool { return l.what == c.what })
-			c := lies(dir)[i]
-			path := wrapper(t, dir, c.lines)
+			must.OK(t, os.MkdirAll(filepath.Join(precious, "folder"), 0o755))
+			path := wrapper(t, dir, "wrapped", strings.ReplaceAll(c.lines, "DIR", dir))
 			if c.version != "" {
-				text, err := os.ReadFile(path)
-				if err != nil {
-					t.Fatal(err)
-				}
-				lines := strings.Replace(string(text), "then exec", "then "+c.version+"; exit; exec", 1)
-				if err := os.WriteFile(path, []byte(lines), 0o755); err != nil {
-					t.Fatal(err)
-				}
+				text := must.Read(t, path)
+				lines := strings.Replace(text, "then exec", "then "+c.version+"; exit; exec", 1)
+				must.OK(t, os.WriteFile(path, []byte(lines), 0o755))
 			}
 			code, out, stderr := tare(t, append([]string{"lifecycle", "host", "bad=" + path, "--rounds", "3", "-o", "r.jsonl"}, c.args...)...)
 			if c.refused != "" {
@@ -132,21 +124,11 @@ func runtimesThatLie(t *testing.T) {
 			if code, out, stderr := tare(t, "clean"); code != ExitDone {
 				t.Errorf("clean: exit %d\n%s%s", code, out, stderr)
 			}
-			left := append(running("86399"), namesOf(idsOf(t))...)
+			left := append(running("86399"), namesOf([]string{loaded(t).Header.RunID})...)
 			if len(left) > 0 {
 				t.Errorf("left behind:\n  %s", strings.Join(left, "\n  "))
 			}
 			tried("runtimes that lie", wrong, len(left) > 0)
 		})
 	}
-}
-
-// idsOf is the run of r.jsonl.
-func idsOf(t *testing.T) []string {
-	t.Helper()
-	rec, err := record.Load("r.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return []string{rec.Header.RunID}
 }

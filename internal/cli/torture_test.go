@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/internal/workspace"
@@ -234,9 +235,7 @@ func (m *everything) stock(t *testing.T) []string {
 	}
 	for _, ns := range m.containerd.Namespaces(t) {
 		out, err := exec.Command(m.containerd.Ctr, "-a", m.containerd.Address, "-n", ns, "leases", "ls", "-q").Output()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		for lease := range strings.FieldsSeq(string(out)) {
 			all = append(all, "containerd "+ns+" lease "+lease)
 		}
@@ -248,11 +247,8 @@ func (m *everything) stock(t *testing.T) []string {
 				all = append(all, fmt.Sprintf("process %d: %s", pid, strings.Join(args, " ")))
 			}
 		}
-		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/mountinfo", daemon))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for line := range strings.Lines(string(text)) {
+		text := must.Read(t, fmt.Sprintf("/proc/%d/mountinfo", daemon))
+		for line := range strings.Lines(text) {
 			// Podman's storage mounts its own folder as long as it is used.
 			if f := strings.Fields(line); len(f) > 4 && f[4] != root+"/root/overlay" && (strings.Contains(f[4], "netns") || strings.Contains(line, root)) {
 				all = append(all, "mount "+f[4])

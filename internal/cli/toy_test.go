@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -18,6 +17,7 @@ import (
 	"github.com/tare-bench/tare/internal/core/run"
 	"github.com/tare-bench/tare/internal/instrument"
 	"github.com/tare-bench/tare/internal/instrument/all"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
 )
@@ -132,9 +132,7 @@ func TestAnInstrumentIsAddedByALine(t *testing.T) {
 	first, second := filepath.Join(dir, "first.jsonl"), filepath.Join(dir, "second.jsonl.zst")
 	shows(with("echo", "--shouts", "2", "--word", "hi", "-o", first), "Answers", "latency", "answers")
 	plan := filepath.Join(dir, "plan.yaml")
-	if err := os.WriteFile(plan, []byte("version: 1\nmeasure:\n- echo: {shouts: 4}\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, plan, "version: 1\nmeasure:\n- echo: {shouts: 4}\n")
 	shows(with("run", plan, "--word", "hi", "-o", second), "Answers")
 
 	says := map[string]string{

@@ -1,32 +1,24 @@
 package cli
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/tare-bench/tare/internal/must"
 )
 
 func TestWhatIsNotTakenOfARecordIsSaidAndAFileThatCannotBeWrittenOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	text, err := os.ReadFile(stored(t, dir, "docker/runc", false))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Read(t, stored(t, dir, "docker/runc", false))
 	cut := filepath.Join(dir, "cut.jsonl")
-	if err := os.WriteFile(cut, text[:bytes.LastIndex(text, []byte(`{"type":"end"`))-20], 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Write(t, cut, text[:strings.LastIndex(text, `{"type":"end"`)-20])
 	full := filepath.Join(dir, "full.jsonl")
-	if err := os.Symlink("/dev/full", full); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Symlink("/dev/full", full))
 	for _, verb := range []string{"join", "redact"} {
-		if code, _, stderr := tare(t, verb, cut, "-o", filepath.Join(dir, verb+".jsonl")); code != ExitDone || !strings.Contains(stderr, "breaks off within a line") {
-			t.Errorf("%s: exit %d, %s", verb, code, stderr)
-		}
+		ends(t, ExitDone, "breaks off within a line", verb, cut, "-o", filepath.Join(dir, verb+".jsonl"))
 		code, _, stderr := tare(t, verb, cut, "-o", full)
 		if code != ExitUsage || strings.Count(stderr, "no space left") != 1 || !strings.Contains(stderr, "nothing of it is kept") || strings.Contains(stderr, "lines before") {
 			t.Errorf("%s to where there is no room: exit %d, %s", verb, code, stderr)
@@ -41,10 +33,8 @@ func TestARunThatIsInAFileTwiceIsTold(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path, both := stored(t, dir, "runc", false), filepath.Join(dir, "both.jsonl")
-	if code, _, stderr := tare(t, "join", path, path, "-o", both); code != ExitDone || !strings.Contains(stderr, "is there more than once") {
-		t.Errorf("exit %d, %s", code, stderr)
-	}
-	if code, _, stderr := tare(t, "report", both); code != ExitDone || strings.Count(stderr, "more than once: it counts once") != 1 {
-		t.Errorf("exit %d, %s", code, stderr)
+	ends(t, ExitDone, "is there more than once", "join", path, path, "-o", both)
+	if _, stderr := ends(t, ExitDone, "", "report", both); strings.Count(stderr, "more than once: it counts once") != 1 {
+		t.Error(stderr)
 	}
 }
