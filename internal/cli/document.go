@@ -186,13 +186,10 @@ func (s *app) unbegun(dir string, there []*record.Part) string {
 
 // writeNew writes a file whole or not at all, and over none.
 func writeNew(path string, text []byte) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err == nil {
-		_, err = f.Write(text)
-		if err = errors.Join(err, f.Close()); err != nil {
-			err = errors.Join(err, os.Remove(path))
-		}
-	}
+	err := newFile(path, 0o600, func(w io.Writer) error {
+		_, err := w.Write(text)
+		return err
+	})
 	if errors.Is(err, os.ErrExist) { // the folder held none when this began
 		return fmt.Errorf("%s has come to be meanwhile: another writes a document there; wait for it, or name another folder with -o DIR", path)
 	}
@@ -275,10 +272,7 @@ func (s *app) leave(m *plan.Measure, out *outputFlags, interrupted bool, why err
 	if err != nil {
 		return err
 	}
-	for _, line := range slices.Concat([]any{header}, linesOf(found), []any{end}) {
-		err = errors.Join(err, w.Write(line))
-	}
-	return errors.Join(err, w.Close())
+	return writeRecord(w, slices.Concat([]any{header}, linesOf(found), []any{end})...)
 }
 
 // skips tells of a measure that may be left out where nothing of it is here.

@@ -91,7 +91,10 @@ func (f *imageFlags) writeProbe(out io.Writer) error {
 		return err
 	}
 	defer content.Close()
-	if err := newFile(f.output, func(file *os.File) error { _, err := io.Copy(file, content); return err }); err != nil {
+	if err := f.save(func(w io.Writer) error {
+		_, err := io.Copy(w, content)
+		return err
+	}); err != nil {
 		return err
 	}
 	fmt.Fprintln(out, i.Ref)
@@ -167,20 +170,14 @@ func (f *imageFlags) write(i *image.Image) error {
 	if !strings.HasSuffix(f.output, ".tar") {
 		return i.WriteFolder(f.output)
 	}
-	return newFile(f.output, func(file *os.File) error { return i.WriteTar(file) })
+	return f.save(i.WriteTar)
 }
 
-// newFile writes a file that is not there yet, whole or not at all.
-func newFile(path string, write func(*os.File) error) error {
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+// save writes the image's file, over none.
+func (f *imageFlags) save(write func(io.Writer) error) error {
+	err := newFile(f.output, 0o644, write)
 	if errors.Is(err, os.ErrExist) {
-		return fmt.Errorf("%s exists and is not overwritten; move it away or give another path", path)
+		err = fmt.Errorf("%s exists and is not overwritten; move it away or give another path", f.output)
 	}
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(write(file), file.Close()); err != nil {
-		return errors.Join(err, os.Remove(path))
-	}
-	return nil
+	return err
 }

@@ -2,10 +2,7 @@ package cli
 
 import (
 	"bytes"
-	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -17,7 +14,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tare-bench/tare/internal/instrument"
 	"github.com/tare-bench/tare/internal/instrument/bpf"
 	fortio "github.com/tare-bench/tare/internal/instrument/bpf/tool"
 	"github.com/tare-bench/tare/internal/instrument/lifecycle"
@@ -27,6 +23,7 @@ import (
 	"github.com/tare-bench/tare/internal/subject/setting"
 	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/internal/version"
+	"github.com/tare-bench/tare/internal/workspace"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -139,7 +136,6 @@ func importTexts(s *app, stdin io.Reader, args []string, flags importFlags, out 
 	case len(records) > 1 && out.record != "":
 		return fmt.Errorf("import: -o: there are results for %d records, of storage, operations and loads: give each an import of its own, or leave -o out", len(records))
 	}
-	var all []instrument.Judged
 	var paths []string
 	for i, r := range records {
 		if i == 0 {
@@ -158,14 +154,7 @@ func importTexts(s *app, stdin io.Reader, args []string, flags importFlags, out 
 	if err != nil {
 		return err
 	}
-	code, err := s.show(all, out)
-	if err != nil {
-		return err
-	}
-	for _, path := range paths {
-		fmt.Fprintf(s.Err, "record: %s\n", path)
-	}
-	return ended(code)
+	return s.showKept(all, paths, out)
 }
 
 // add reads one argument, LABEL=FILE or FILE. A file whose name has an equals sign is
@@ -259,7 +248,7 @@ func nothingFound(args []string, findings []record.Finding) error {
 }
 
 // storeImported writes the record and returns where it is.
-func (s *app) storeImported(r importedRecord, began time.Time, out outputFlags) (path string, err error) {
+func (s *app) storeImported(r importedRecord, began time.Time, out outputFlags) (string, error) {
 	header, err := keptHeader(r.experiment, r.plan)
 	if err != nil {
 		return "", err
@@ -268,15 +257,9 @@ func (s *app) storeImported(r importedRecord, began time.Time, out outputFlags) 
 	if err != nil {
 		return "", err
 	}
-	defer func() { err = errors.Join(err, w.Close()) }()
 	header.Started = began.UTC()
 	end := record.End{Status: "done", Why: "imported", Batches: r.n, Failures: r.failed, Elapsed: int64(time.Since(began))}
-	for _, line := range slices.Concat([]any{header}, r.lines, linesOf(r.findings), []any{end}) {
-		if err := w.Write(line); err != nil {
-			return path, err
-		}
-	}
-	return path, nil
+	return path, writeRecord(w, slices.Concat([]any{header}, r.lines, linesOf(r.findings), []any{end})...)
 }
 
 // keptHeader begins a record of what was not measured by tare but kept by others. The
@@ -287,10 +270,8 @@ func keptHeader(experiment string, plan any) (record.Header, error) {
 	if err != nil {
 		return record.Header{}, fmt.Errorf("store the plan: %w", err)
 	}
-	var id [4]byte          // in the form of the others: the record's file is called by it
-	_, _ = rand.Read(id[:]) // never fails
 	return record.Header{
-		RunID: hex.EncodeToString(id[:]), Experiment: experiment, Started: time.Now().UTC(),
+		RunID: workspace.NewID(), Experiment: experiment, Started: time.Now().UTC(),
 		Command: commandLine(), Version: version.String(), Plan: text,
 	}, nil
 }

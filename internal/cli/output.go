@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -108,6 +109,18 @@ func (s *app) into(path string) (to *app, written func(error) error) {
 	}
 }
 
+// newFile writes a file that is not there yet, whole or not at all.
+func newFile(path string, mode os.FileMode, write func(io.Writer) error) error {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(write(file), file.Close()); err != nil {
+		return errors.Join(err, os.Remove(path))
+	}
+	return nil
+}
+
 // replaceFile writes a file whole, in place of the one that is there.
 func replaceFile(path string, text []byte, mode os.FileMode) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".tare-*")
@@ -127,13 +140,15 @@ func replaceFile(path string, text []byte, mode os.FileMode) error {
 	return err
 }
 
-// showKept prints the report of a record that was made of what others kept.
-func (s *app) showKept(rec *record.Record, j instrument.Judgement, path string, out outputFlags) error {
-	code, err := s.show([]instrument.Judged{{Record: rec, Judgement: j}}, out)
+// showKept prints the report of records that were made of what others kept.
+func (s *app) showKept(all []instrument.Judged, paths []string, out outputFlags) error {
+	code, err := s.show(all, out)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(s.Err, "record: %s\n", path)
+	for _, path := range paths {
+		fmt.Fprintf(s.Err, "record: %s\n", path)
+	}
 	return ended(code)
 }
 

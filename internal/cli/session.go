@@ -163,14 +163,27 @@ func begin(s *app, experiment string, targets []subject.Target, skipped []record
 	}, nil
 }
 
-// close puts everything away, behind a run that ended with an error or none. A record
-// that could not be written has told the run so.
+// close puts everything away, behind a run that ended with an error or none.
 func (o *session) close(rec *record.Record, err error) error {
 	o.progress.done()
-	if wrong := o.record.Close(); !errors.Is(err, wrong) {
+	return errors.Join(closeRecord(o.record, err), closeRun(o.run, rec))
+}
+
+// closeRecord closes a record behind what ended with an error or none. That it could not be
+// written is told once, whoever met it first.
+func closeRecord(w *record.Writer, err error) error {
+	if wrong := w.Close(); !errors.Is(err, wrong) {
 		err = errors.Join(err, wrong)
 	}
-	return errors.Join(err, closeRun(o.run, rec))
+	return err
+}
+
+// writeRecord writes a whole record.
+func writeRecord(w *record.Writer, lines ...any) (err error) {
+	for i := 0; i < len(lines) && err == nil; i++ {
+		err = w.Write(lines[i])
+	}
+	return closeRecord(w, err)
 }
 
 // end says where the record is that was shown, and returns what the command ends with.

@@ -110,14 +110,14 @@ func readStarts(ctx context.Context, s *app, v *verb, from logfiles.Logs, merged
 	tell := newProgress(s, out.quiet)
 	rec, j, err := r.Record(ctx, header, logfiles.Writer{Write: w.Write, Tell: tell.line})
 	tell.done()
-	err = errors.Join(err, w.Close())
+	err = closeRecord(w, err)
 	if rec == nil { // a record of nothing would stand for a measurement
 		err = errors.Join(err, removeFile(path))
 	}
 	if err != nil {
 		return err
 	}
-	return s.showKept(rec, j, path, out)
+	return s.showKept([]instrument.Judged{{Record: rec, Judgement: j}}, []string{path}, out)
 }
 
 // nameOfCommand is what a command is called in reports: its program and its

@@ -29,6 +29,17 @@ func TestWhatIsNotTakenOfARecordIsSaidAndAFileThatCannotBeWrittenOnce(t *testing
 	}
 }
 
+func TestAnImportThatCannotBeWrittenIsToldOfOnce(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	notes, full := filepath.Join(dir, "notes.txt"), filepath.Join(dir, "full.jsonl")
+	must.Write(t, notes, keptNotes)
+	must.OK(t, os.Symlink("/dev/full", full))
+	if _, stderr := ends(t, ExitUsage, "no space left", "import", notes, "-o", full); strings.Count(stderr, "no space left") != 1 {
+		t.Error(stderr)
+	}
+}
+
 func TestARunThatIsInAFileTwiceIsTold(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
