@@ -11,7 +11,6 @@ import (
 	"github.com/tare-bench/tare/internal/load"
 	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/node/nodestat"
-	"github.com/tare-bench/tare/internal/node/snapshot"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/hosttools"
 	"github.com/tare-bench/tare/record"
@@ -20,13 +19,7 @@ import (
 // weighApp loads a service on every target.
 func weighApp(ctx context.Context, s *app, p service.Options, out outputFlags) error {
 	p.Serve(&p.Workload)
-	var meter *snapshot.Reader
 	var noise subject.Workload // of neighbours that have no image of their own
-	defer func() {
-		if meter != nil {
-			meter.Close()
-		}
-	}()
 	options := servicerun.Options{
 		Plan: p,
 		Pressure: func(pid int) (cpu, memory, io int64, err error) {
@@ -34,23 +27,23 @@ func weighApp(ctx context.Context, s *app, p service.Options, out outputFlags) e
 		},
 	}
 	return weigh(ctx, s, &out, weighing{
-		experiment: service.Name, engines: p.Engines, lanes: 2, ahead: p.Ahead, workload: &p.Workload, beside: p.Images(),
+		experiment: service.Name, engines: p.Engines, metered: true, lanes: 2, ahead: p.Ahead, workload: &p.Workload, beside: p.Images(),
 		targets: func() (targets []subject.Target, skipped []record.Finding, err error) {
 			need := load.Need{Connections: p.Filled().Connections, KeepAlive: !p.Anew, Local: true}
 			if err := need.Check(); err != nil {
 				return nil, nil, err
 			}
-			if noise, options.FioPath, err = carryNoise(ctx, p.Neighbours); err != nil {
-				return nil, nil, err
+			if slices.ContainsFunc(p.Neighbours, func(n string) bool { return strings.HasPrefix(strings.TrimSpace(n), "storage ") }) {
+				fio, err := hosttools.Fio(ctx)
+				if err != nil {
+					return nil, nil, err
+				}
+				noise.Files, options.FioPath = fio.Files, fio.Path
 			}
-			if meter, err = snapshot.New(); err != nil {
-				return nil, nil, err
-			}
-			options.Meter = meter
 			return choose(ctx, s, selection{Whom: &p.Whom, named: []*string{&options.Plan.Baseline}, workload: &p.Workload}, out.quiet)
 		},
 		run: func(o *session) (_ *record.Record, _ instrument.Judgement, err error) {
-			options.Options, options.Targets = o.options, o.targets
+			options.Options, options.Targets, options.Meter = o.options, o.targets, o.meter
 			options.Workload.Cargo = o.cargo
 			if options.FioPath != "" {
 				if noise.Volume, _, err = o.run.Dirs("-volume"); err != nil {
@@ -68,17 +61,4 @@ func weighApp(ctx context.Context, s *app, p service.Options, out outputFlags) e
 			return outcome(servicerun.Run(ctx, options))
 		},
 	})
-}
-
-// carryNoise finds fio if a neighbour needs it.
-func carryNoise(ctx context.Context, neighbours []string) (w subject.Workload, path string, err error) {
-	if !slices.ContainsFunc(neighbours, func(n string) bool { return strings.HasPrefix(strings.TrimSpace(n), "storage ") }) {
-		return w, "", nil
-	}
-	fio, err := hosttools.Fio(ctx)
-	if err != nil {
-		return w, "", err
-	}
-	w.Files = fio.Files
-	return w, fio.Path, nil
 }

@@ -169,24 +169,19 @@ func printLeftovers(s *app, format string, left []leftover, live []string, dryRu
 			verb = "removed what is in sight"
 		}
 		fmt.Fprintf(s.Out, "run %s: %s\n", l.RunID, verb)
-		for _, line := range l.Engines {
-			fmt.Fprintf(s.Out, "  %s\n", term.Clean(line))
+		each := func(before string, all []string, after string) {
+			for _, one := range all {
+				fmt.Fprintf(s.Out, "  %s%s%s\n", before, term.Clean(one), after)
+			}
 		}
+		each("", l.Engines, "")
 		for _, pid := range l.Processes {
 			fmt.Fprintf(s.Out, "  process %d\n", pid)
 		}
-		for _, m := range l.Mounts {
-			fmt.Fprintf(s.Out, "  mount %s\n", term.Clean(m))
-		}
-		for _, g := range l.Cgroups {
-			fmt.Fprintf(s.Out, "  cgroup %s\n", term.Clean(g))
-		}
-		for _, f := range l.Folders {
-			fmt.Fprintf(s.Out, "  folder %s\n", term.Clean(f))
-		}
-		for _, f := range l.Absent {
-			fmt.Fprintf(s.Out, "  folder %s is out of sight: is its disk mounted?\n", term.Clean(f))
-		}
+		each("mount ", l.Mounts, "")
+		each("cgroup ", l.Cgroups, "")
+		each("folder ", l.Folders, "")
+		each("folder ", l.Absent, " is out of sight: is its disk mounted?")
 	}
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"github.com/tare-bench/tare/internal/instrument"
 	"github.com/tare-bench/tare/internal/instrument/density"
 	densityrun "github.com/tare-bench/tare/internal/instrument/density/run"
-	"github.com/tare-bench/tare/internal/node/snapshot"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
 )
@@ -14,13 +13,8 @@ import (
 // weighDensity performs a density plan. It has a guard of its own for what the machine
 // has room for.
 func weighDensity(ctx context.Context, s *app, p density.Options, out outputFlags) error {
-	meter, err := snapshot.New()
-	if err != nil {
-		return err
-	}
-	defer meter.Close()
 	return weigh(ctx, s, &out, weighing{
-		experiment: density.Name, engines: p.Engines, lanes: 1, workload: &p.Workload,
+		experiment: density.Name, engines: p.Engines, metered: true, lanes: 1, workload: &p.Workload,
 		targets: func() (targets []subject.Target, skipped []record.Finding, err error) {
 			if targets, skipped, err = choose(ctx, s, selection{Whom: &p.Whom, workload: &p.Workload}, out.quiet); err == nil {
 				err = onThisNode(targets)
@@ -32,7 +26,7 @@ func weighDensity(ctx context.Context, s *app, p density.Options, out outputFlag
 			if err != nil {
 				return nil, nil, err
 			}
-			return outcome(densityrun.Run(ctx, densityrun.Options{Plan: p, Options: o.options, Targets: o.targets, Meter: meter,
+			return outcome(densityrun.Run(ctx, densityrun.Options{Plan: p, Options: o.options, Targets: o.targets, Meter: o.meter,
 				Workload: subject.Workload{Cargo: o.cargo},
 				Node:     &densityrun.Machine{Floor: p.Floor, Dir: dir, Roots: densityrun.Roots(o.targets)}}))
 		},

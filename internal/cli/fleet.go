@@ -37,20 +37,20 @@ smallest Role for it, and what each plan is given of a node.`,
 
 // fleetFlags say what is done where.
 type fleetFlags struct {
-	nodes, image, priority, results, secret, schedule string
-	tolerations                                       []string
-	requests                                          map[string]string
-	deadline                                          time.Duration
-	kube                                              kube.Options
+	nodes, results, secret string
+	tolerations            []string
+	requests               map[string]string
+	kube                   kube.Options
+	plain                  fleet.Spec // of which flags are as they are given
 }
 
 func (f *fleetFlags) add(set *pflag.FlagSet) {
 	set.StringVar(&f.nodes, "nodes", "", "selector of nodes, as kubectl's -l; metadata.name is a node's name: pool=bench, or 'metadata.name in (a,b)'")
-	set.StringVar(&f.image, "image", "localhost/tare:"+strings.ReplaceAll(version.String(), "+", "-"), "image of tare, which the nodes have or can pull; tare image makes it")
+	set.StringVar(&f.plain.Image, "image", "localhost/tare:"+strings.ReplaceAll(version.String(), "+", "-"), "image of tare, which the nodes have or can pull; tare image makes it")
 	set.StringArrayVar(&f.tolerations, "toleration", nil, "taint that is no matter, as kubectl taint writes it: KEY, KEY=VALUE:EFFECT, or * for all; several with several flags")
-	set.StringVar(&f.priority, "priority-class", "", "PriorityClass of the pods")
+	set.StringVar(&f.plain.PriorityClass, "priority-class", "", "PriorityClass of the pods")
 	set.StringToStringVar(&f.requests, "requests", map[string]string{"cpu": "1", "memory": "256Mi"}, "what a pod requests: without, it is the first to starve and to be evicted")
-	set.DurationVar(&f.deadline, "deadline", 6*time.Hour, "how long a node's Job may live, the fetching of its record included")
+	set.DurationVar(&f.plain.Deadline, "deadline", 6*time.Hour, "how long a node's Job may live, the fetching of its record included")
 	set.StringVar(&f.results, "results", "", "where records go, pvc:NAME/path or s3://BUCKET/FOLDER (default: they are fetched)")
 	set.StringVar(&f.secret, "results-secret", "", "Secret with the environment of an object store: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, and AWS_ENDPOINT_URL of one elsewhere")
 	set.StringVar(&f.kube.Kubeconfig, "kubeconfig", "", kubeconfigHelp)
@@ -77,7 +77,8 @@ func (f *fleetFlags) spec(ctx context.Context, s *app, path string) (*fleet.Spec
 	if err != nil {
 		return nil, nil, err
 	}
-	spec := &fleet.Spec{Image: f.image, PlanName: filepath.Base(record.Stem(path)), Plan: text, PriorityClass: f.priority, Deadline: f.deadline, Schedule: f.schedule}
+	spec := &f.plain
+	spec.PlanName, spec.Plan = filepath.Base(record.Stem(path)), text
 	if filepath.Ext(spec.PlanName) == "" {
 		spec.PlanName += ".yaml"
 	}
@@ -271,7 +272,7 @@ applied later, of a changed plan or schedule or by a newer tare, replaces it.`,
 		},
 	}
 	f.add(c.Flags())
-	c.Flags().StringVar(&f.schedule, "schedule", "", "CronJobs in place of Jobs, by this: '0 3 * * *' is every night at three, by the clock of the cluster's controllers")
+	c.Flags().StringVar(&f.plain.Schedule, "schedule", "", "CronJobs in place of Jobs, by this: '0 3 * * *' is every night at three, by the clock of the cluster's controllers")
 	return c
 }
 

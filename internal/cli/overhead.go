@@ -13,7 +13,6 @@ import (
 	"github.com/tare-bench/tare/internal/instrument"
 	"github.com/tare-bench/tare/internal/instrument/overhead"
 	overheadrun "github.com/tare-bench/tare/internal/instrument/overhead/run"
-	"github.com/tare-bench/tare/internal/node/snapshot"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/hosttools"
 	"github.com/tare-bench/tare/record"
@@ -56,67 +55,42 @@ func onThisNode(targets []subject.Target) error {
 func weighOverhead(ctx context.Context, s *app, p overhead.Options, out outputFlags) error {
 	p.Serve(&p.Workload)
 	var options overheadrun.Options
-	var phases []overhead.Phase
-	var meter *snapshot.Reader
-	defer func() {
-		if meter != nil {
-			meter.Close()
-		}
-	}()
+	var writes bool // a phase does, and every sandbox has a folder of its own for that
 	return weigh(ctx, s, &out, weighing{
-		experiment: overhead.Name, engines: p.Engines, lanes: slices.Max(p.Sandboxes), ahead: p.Ahead, workload: &p.Workload,
+		experiment: overhead.Name, engines: p.Engines, metered: true, lanes: slices.Max(p.Sandboxes), ahead: p.Ahead, workload: &p.Workload,
 		targets: func() (targets []subject.Target, skipped []record.Finding, err error) {
-			if phases, err = p.Resolved(); err != nil {
+			phases, err := p.Resolved()
+			if err != nil {
 				return nil, nil, err
 			}
-			if p.Workload.Is() && slices.ContainsFunc(phases, func(p overhead.Phase) bool { return p.Kind == overhead.PhaseFio }) {
+			writes = slices.ContainsFunc(phases, func(p overhead.Phase) bool { return p.Kind == overhead.PhaseFio })
+			if writes && p.Workload.Is() {
 				return nil, nil, errors.New("--phases: fio is carried into tare's own image, and not into one of yours: leave the phases with a size out, or the workload")
 			}
-			if err := carryFio(ctx, phases, &options); err != nil {
-				return nil, nil, err
+			if writes {
+				fio, err := hosttools.Fio(ctx)
+				if err != nil {
+					return nil, nil, err
+				}
+				options.Workload.Files, options.FioPath, options.FioVersion = fio.Files, fio.Path, fio.Version
 			}
-			if meter, err = snapshot.New(); err != nil {
-				return nil, nil, err
-			}
-			options.Meter = meter
 			if targets, skipped, err = choose(ctx, s, selection{Whom: &p.Whom, workload: &p.Workload}, out.quiet); err == nil {
 				err = inCluster(&p, targets)
 			}
 			return targets, skipped, err
 		},
 		run: func(o *session) (_ *record.Record, _ instrument.Judgement, err error) {
-			options.Plan, options.Options, options.Targets = p, o.options, o.targets
+			options.Plan, options.Options, options.Targets, options.Meter = p, o.options, o.targets, o.meter
 			options.Workload.Cargo = o.cargo
-			if options.Workload.Volume, err = loadFolder(o, phases); err != nil {
-				return nil, nil, err
+			if writes {
+				if options.Workload.Volume, _, err = o.run.Dirs("-volume"); err != nil {
+					return nil, nil, err
+				}
 			}
 			options.Free = func() (int64, error) { return freeBelow(options.Workload.Volume) }
 			return outcome(overheadrun.Run(ctx, options))
 		},
 	})
-}
-
-// carryFio finds fio if a phase needs it.
-func carryFio(ctx context.Context, phases []overhead.Phase, o *overheadrun.Options) error {
-	if !slices.ContainsFunc(phases, func(p overhead.Phase) bool { return p.Kind == overhead.PhaseFio }) {
-		return nil
-	}
-	fio, err := hosttools.Fio(ctx)
-	if err != nil {
-		return err
-	}
-	o.Workload.Files, o.FioPath, o.FioVersion = fio.Files, fio.Path, fio.Version
-	return nil
-}
-
-// loadFolder makes the folder below which every sandbox has one of its own to write
-// to, if a phase writes.
-func loadFolder(o *session, phases []overhead.Phase) (string, error) {
-	if !slices.ContainsFunc(phases, func(p overhead.Phase) bool { return p.Kind == overhead.PhaseFio }) {
-		return "", nil
-	}
-	dir, _, err := o.run.Dirs("-volume")
-	return dir, err
 }
 
 func freeBelow(dir string) (int64, error) {

@@ -19,6 +19,7 @@ import (
 	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/node/disk"
 	"github.com/tare-bench/tare/internal/node/machine"
+	"github.com/tare-bench/tare/internal/node/snapshot"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/setting"
 	"github.com/tare-bench/tare/internal/version"
@@ -31,6 +32,7 @@ type weighing struct {
 	experiment string
 	engines    terms.Engines
 	steady     bool               // it times so finely that lanes are to be settled
+	metered    bool               // it looks at whose memory and CPU time is used
 	lanes      int                // that are there at once, at most
 	workload   *setting.Workload  // what targets run; nil, or that of nothing, for the probe
 	beside     []setting.Workload // images that run in sandboxes beside those
@@ -66,6 +68,13 @@ func weigh(ctx context.Context, s *app, out *outputFlags, w weighing) error {
 	if err != nil {
 		return err
 	}
+	var meter *snapshot.Reader
+	if w.metered {
+		if meter, err = snapshot.New(); err != nil {
+			return err
+		}
+		defer meter.Close()
+	}
 	crowded, err := checkRoom(s, targets, w.lanes, out)
 	if err != nil {
 		return err
@@ -85,6 +94,7 @@ func weigh(ctx context.Context, s *app, out *outputFlags, w weighing) error {
 	if err != nil {
 		return err
 	}
+	o.meter = meter
 	if w.cache == terms.Cold {
 		o.progress.say("--cache cold: again and again until the end, all that is dirty on this node is written back and its page cache dropped; other programs here have to read theirs from disk again")
 		o.options.Drop = disk.DropCaches
@@ -132,8 +142,9 @@ type session struct {
 	path     string // of the record
 	progress *progress
 	options  run.Options
-	cargo    *cargo.Cargo   // the user's own program, nil for the probe
-	beside   []*cargo.Cargo // of neighbours
+	meter    *snapshot.Reader // of what is metered
+	cargo    *cargo.Cargo     // the user's own program, nil for the probe
+	beside   []*cargo.Cargo   // of neighbours
 }
 
 // begin makes what a run needs. What it made is removed by close.

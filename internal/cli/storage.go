@@ -8,8 +8,8 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/storage"
 	storagerun "github.com/tare-bench/tare/internal/instrument/storage/run"
 	"github.com/tare-bench/tare/internal/instrument/storage/run/volume"
+	"github.com/tare-bench/tare/internal/instrument/terms"
 	"github.com/tare-bench/tare/internal/lane"
-	"github.com/tare-bench/tare/internal/node/snapshot"
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/child"
@@ -19,34 +19,27 @@ import (
 // weighStorage performs a storage plan.
 func weighStorage(ctx context.Context, s *app, p storage.Options, out outputFlags) error {
 	var options storagerun.Options
-	var meter *snapshot.Reader
-	defer func() {
-		if meter != nil {
-			meter.Close()
-		}
-	}()
 	return weigh(ctx, s, &out, weighing{
-		experiment: "storage", engines: p.Engines, ahead: p.Ahead,
+		experiment: storage.Name, engines: p.Engines, metered: true, ahead: p.Ahead,
 		targets: func() (targets []subject.Target, skipped []record.Finding, err error) {
-			if err := checkVolumes(&p); err != nil {
+			volumes, jobs, err := p.Resolved()
+			if err == nil && p.Missing != terms.MissingSkip {
+				err = checkVolumes(volumes)
+			}
+			if err == nil {
+				err = checkJobs(&p, jobs)
+			}
+			if err != nil {
 				return nil, nil, err
 			}
-			if err := checkJobs(&p); err != nil {
-				return nil, nil, err
-			}
-			if err := s.tellRoom(&p); err != nil {
-				return nil, nil, err
-			}
+			s.tellRoom(&p, volumes, jobs)
 			if err := carryTools(ctx, &p, &options); err != nil {
 				return nil, nil, err
 			}
-			if targets, skipped, err = choose(ctx, s, selection{Whom: &p.Whom}, out.quiet); err == nil {
-				meter, err = snapshot.New()
-			}
-			return targets, skipped, err
+			return choose(ctx, s, selection{Whom: &p.Whom}, out.quiet)
 		},
 		run: func(o *session) (*record.Record, instrument.Judgement, error) {
-			options.Plan, options.Options, options.Targets, options.Meter = p, o.options, o.targets, meter
+			options.Plan, options.Options, options.Targets, options.Meter = p, o.options, o.targets, o.meter
 			return outcome(o.storage(ctx, &options))
 		},
 	})

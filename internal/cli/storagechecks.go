@@ -11,7 +11,6 @@ import (
 	storagerun "github.com/tare-bench/tare/internal/instrument/storage/run"
 	"github.com/tare-bench/tare/internal/instrument/storage/run/volume"
 	"github.com/tare-bench/tare/internal/instrument/storage/tool"
-	"github.com/tare-bench/tare/internal/instrument/terms"
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/workspace"
@@ -20,11 +19,7 @@ import (
 
 // checkJobs refuses jobs that no tool can be told to do, wherever they come from:
 // a plan may hold the options of a job file.
-func checkJobs(p *storage.Options) error {
-	_, jobs, err := p.Resolved()
-	if err != nil {
-		return err
-	}
+func checkJobs(p *storage.Options, jobs []storage.Job) error {
 	for _, j := range jobs {
 		at := placeOf(p, &j)
 		if _, err := tool.Files(j, at); err != nil {
@@ -40,14 +35,7 @@ func checkJobs(p *storage.Options) error {
 // checkVolumes refuses a device that cannot be written over, and a folder that is not
 // there, before anything runs: it is most likely not the one that was meant. It is
 // looked at once more when its turn comes.
-func checkVolumes(p *storage.Options) error {
-	if p.Missing == terms.MissingSkip {
-		return nil
-	}
-	volumes, _, err := p.Resolved()
-	if err != nil {
-		return err
-	}
+func checkVolumes(volumes []storage.Volume) error {
 	for _, v := range volumes {
 		switch {
 		case v.Kind == record.VolumeDevice:
@@ -67,11 +55,7 @@ func checkVolumes(p *storage.Options) error {
 
 // tellRoom says before anything runs which jobs have files that the host's own folders
 // cannot hold: their cells will fail, when their turn comes.
-func (s *app) tellRoom(p *storage.Options) error {
-	volumes, jobs, err := p.Resolved()
-	if err != nil {
-		return err
-	}
+func (s *app) tellRoom(p *storage.Options, volumes []storage.Volume, jobs []storage.Job) {
 	for _, v := range volumes {
 		dir := cmp.Or(v.Source, workspace.DefaultRoots().Data)
 		for _, err := os.Stat(dir); err != nil && filepath.Dir(dir) != dir; _, err = os.Stat(dir) {
@@ -89,7 +73,6 @@ func (s *app) tellRoom(p *storage.Options) error {
 			}
 		}
 	}
-	return nil
 }
 
 // placeOf is where a job would have its files inside a sandbox.

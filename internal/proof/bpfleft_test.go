@@ -37,7 +37,7 @@ func playBPF(t *testing.T) *programs {
 	s := &programs{folders(t)}
 	untraced(t)
 	t.Cleanup(func() {
-		if left := opened(); len(left) > 0 {
+		if left := opened("/proc/self/fd/*", "anon_inode:bpf"); len(left) > 0 {
 			t.Errorf("this process has open: %q", left)
 		}
 		if left := children(); len(left) > 0 {
@@ -204,12 +204,13 @@ func descriptors() (told map[held]map[int64]bool, stop func()) {
 	return told, func() { close(end); ended.Wait() }
 }
 
-// opened are descriptors of this process that have to do with BPF.
-func opened() (all []string) {
-	found, _ := filepath.Glob("/proc/self/fd/*")
+// opened are the descriptors among these, as /proc has them, of which the kernel says that
+// they are of such a kind.
+func opened(descriptors, kind string) (all []string) {
+	found, _ := filepath.Glob(descriptors)
 	for _, path := range found {
-		if what, err := os.Readlink(path); err == nil && strings.HasPrefix(what, "anon_inode:bpf") {
-			all = append(all, what)
+		if what, err := os.Readlink(path); err == nil && strings.HasPrefix(what, kind) {
+			all = append(all, path+" is "+what)
 		}
 	}
 	return all
@@ -254,18 +255,7 @@ func uncounted(t *testing.T) {
 		if time.Now().Before(deadline) { // what others hold they give back; what is left here stays
 			continue
 		}
-		t.Errorf("the kernel still counts runs; statistics are held on by %q", counters())
+		t.Errorf("the kernel still counts runs; statistics are held on by %q", opened("/proc/[0-9]*/fd/*", "anon_inode:bpf-stats"))
 		return
 	}
-}
-
-// counters are the processes that hold statistics on.
-func counters() (all []string) {
-	found, _ := filepath.Glob("/proc/[0-9]*/fd/*")
-	for _, path := range found {
-		if what, err := os.Readlink(path); err == nil && what == "anon_inode:bpf-stats" {
-			all = append(all, path)
-		}
-	}
-	return all
 }
