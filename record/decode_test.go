@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/tare-bench/tare/internal/must"
 )
 
 // both reads a text as a type of line, and has encoding/json read it. What is read they
@@ -40,9 +42,7 @@ func TestALineIsReadAsJSONReadsIt(t *testing.T) {
 	all := map[Type]int{}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		for line := range bytes.Lines(text) {
 			word, err := lineType(line)
 			if err != nil || standard().byWord[word] == nil {

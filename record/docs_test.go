@@ -6,24 +6,22 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/tare-bench/tare/internal/must"
 )
 
 func TestTheExamplesOfThePageAreARecord(t *testing.T) {
 	t.Parallel()
 	lines := examples(t)
 	got, err := Read(strings.NewReader(strings.Join(lines, "\n") + "\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if len(got.Problems) != 0 || got.End == nil || count(got) != 32 {
 		t.Errorf("%d lines, end %v, problems %v", count(got), got.End, got.Problems)
 	}
 	// A field that the types do not have would be passed over in silence.
 	for _, line := range lines {
 		kind, err := lineType([]byte(line))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		decoder := json.NewDecoder(strings.NewReader(line))
 		decoder.DisallowUnknownFields()
 		if err := decoder.Decode(reflect.New(standard().byWord[kind].of).Interface()); err != nil {
@@ -35,9 +33,7 @@ func TestTheExamplesOfThePageAreARecord(t *testing.T) {
 func TestThePageNamesEveryField(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for kind, line := range standard().byWord {
 		_, section, ok := strings.Cut(string(text), "\n## "+string(kind)+"\n")
 		if !ok {

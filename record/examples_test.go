@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/tare-bench/tare/internal/must"
 )
 
 const page = "../docs/record.md"
@@ -23,9 +25,7 @@ const batchPrefix = `{"type":"batch","phase":"measure","target":"runc","op":"cre
 func examples(t testing.TB) []string {
 	t.Helper()
 	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	var all []string
 	for _, example := range regexp.MustCompile("(?s)```json\n(.*?)\n```").FindAllSubmatch(text, -1) {
 		all = append(all, strings.Split(string(example[1]), "\n")...)
@@ -42,9 +42,7 @@ func decoded(t testing.TB) (lines []any) {
 		if errors.Is(err, io.EOF) {
 			return lines
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		lines = append(lines, line)
 	}
 }
@@ -55,9 +53,7 @@ func written(t testing.TB, lines []any) (string, []string) {
 	var b strings.Builder
 	w := NewWriter(&b)
 	for _, line := range lines {
-		if err := w.Write(line); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, w.Write(line))
 	}
 	return b.String(), strings.SplitAfter(strings.TrimSuffix(b.String(), "\n"), "\n")
 }
@@ -92,9 +88,7 @@ func edited(t testing.TB, example, edits string) string {
 		}
 		decoder := json.NewDecoder(strings.NewReader(text))
 		decoder.UseNumber()
-		if err := decoder.Decode(&line); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, decoder.Decode(&line))
 		break
 	}
 	for edit := range strings.SplitSeq(edits, " & ") {

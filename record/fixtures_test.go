@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/tare-bench/tare/internal/must"
 )
 
 // Records of schema 1, as released versions wrote them: they open for ever, and
@@ -31,13 +33,9 @@ func TestStoredRecordsOpenAndWriteBackTheSame(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			text, err := os.ReadFile(filepath.Join("testdata", "v1", name+".jsonl"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			got, again, err := rewritten(text)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			if got != want {
 				t.Errorf("it holds %s, not %s", got, want)
 			}

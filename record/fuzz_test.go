@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"testing"
+
+	"github.com/tare-bench/tare/internal/must"
 )
 
 // Whatever is in a file, reading it ends, and what comes out of it is true as
@@ -23,15 +25,11 @@ func FuzzReader(f *testing.F) {
 	}
 	var b bytes.Buffer
 	encoder, err := newEncoder(&b)
-	if err != nil {
-		f.Fatal(err)
-	}
+	must.OK(f, err)
 	if _, err := encoder.Write([]byte(text)); err != nil {
 		f.Fatal(err)
 	}
-	if err := encoder.Close(); err != nil {
-		f.Fatal(err)
-	}
+	must.OK(f, encoder.Close())
 	f.Add(b.Bytes())
 
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/tare-bench/tare/internal/must"
 )
 
 // numbered are members of an object, all of one value.
@@ -51,9 +53,7 @@ func TestAHostileLineTakesLittleMemory(t *testing.T) {
 	for name, line := range hostileLines(size) {
 		text := []byte(line)
 		kind, err := lineType(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		if _, err := standard().byWord[kind].decode(text); err == nil {

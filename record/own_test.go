@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -34,16 +35,12 @@ func (e *echo) Check() error {
 func TestAnInstrumentBringsLinesOfItsOwn(t *testing.T) {
 	t.Parallel()
 	lines, err := record.NewLines(record.Own[echo]("echo"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	var file bytes.Buffer
 	w := lines.NewWriter(&file)
 	good := echo{Target: "runc", Sent: 5, Heard: 7, Hops: []hop{{"a"}, {"b"}}}
 	for _, line := range []any{record.Header{Experiment: "echo"}, good, &good, record.End{Status: "done"}} {
-		if err := w.Write(line); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, w.Write(line))
 	}
 	text := file.String()
 	bad := `{"type":"echo","target":"a","sent":5,"heard":4,"hops":[{"name":"a"}]}
@@ -54,9 +51,7 @@ func TestAnInstrumentBringsLinesOfItsOwn(t *testing.T) {
 `
 	header, rest, _ := strings.Cut(text, "\n")
 	got, err := lines.Read(strings.NewReader(header + "\n" + bad + rest))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	good.Type = "echo"
 	if all := record.All[echo](got); len(all) != 2 || !reflect.DeepEqual(*all[0], good) || got.End == nil {
 		t.Errorf("got %+v", all)

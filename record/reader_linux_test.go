@@ -7,6 +7,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/tare-bench/tare/internal/must"
 )
 
 func TestARecordThatAnotherUserKeepsToHimselfIsNotTakenForNoRecord(t *testing.T) {
@@ -14,9 +16,7 @@ func TestARecordThatAnotherUserKeepsToHimselfIsNotTakenForNoRecord(t *testing.T)
 		t.Skip("to become another user needs root")
 	}
 	path := filepath.Join(t.TempDir(), "run.jsonl")
-	if err := os.WriteFile(path, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(path, nil, 0o600))
 	opened := make(chan error)
 	go func() {
 		runtime.LockOSThread() // for good: a thread that is another user's ends with its goroutine

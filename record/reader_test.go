@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"testing/iotest"
+
+	"github.com/tare-bench/tare/internal/must"
 )
 
 func TestOneBadLineCostsThatLine(t *testing.T) {
@@ -51,9 +53,7 @@ func TestOneBadLineCostsThatLine(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := Read(strings.NewReader(test.text))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			if len(got.Batches) != test.batches || got.Truncated != test.truncated {
 				t.Errorf("%d batches, truncated %v", len(got.Batches), got.Truncated)
 			}
@@ -143,19 +143,13 @@ func compressed(t *testing.T) (text []byte, ends []int) {
 	t.Helper()
 	var b bytes.Buffer
 	encoder, err := newEncoder(&b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	w := &Writer{types: standard(), out: &b, encoder: encoder}
 	for _, line := range few() {
-		if err := w.Write(line); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, w.Write(line))
 		ends = append(ends, b.Len())
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, w.Close())
 	return b.Bytes(), ends
 }
 
@@ -169,9 +163,7 @@ func TestAnErrorOfTheDiskIsNotTakenForTheEnd(t *testing.T) {
 
 func TestProblemsAreCountedBeyondThoseThatAreKept(t *testing.T) {
 	got, err := Read(strings.NewReader(headerLine + strings.Repeat("oops\n", 5*MaxProblems)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if len(got.Problems) != MaxProblems || got.ProblemCount != 5*MaxProblems {
 		t.Errorf("%d kept, %d counted", len(got.Problems), got.ProblemCount)
 	}
@@ -242,9 +234,7 @@ func TestSkimmingGivesEveryWholeLineAndNoMore(t *testing.T) {
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if line, err := standard().Decode(line); (line != nil) != (word == TypeNode) || (err == nil) != (word != "") {
 			t.Errorf("%q is %v, %v", word, line, err)
 		}
@@ -259,18 +249,12 @@ func TestATextThatIsTooLongIsAnErrorAndNoEnd(t *testing.T) {
 	t.Parallel()
 	var plain, packed bytes.Buffer
 	encoder, err := newEncoder(&packed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	w := NewWriter(io.MultiWriter(&plain, encoder))
 	for _, line := range []any{Header{Experiment: "lifecycle"}, Target{Name: "runc"}, End{Status: "done"}} {
-		if err := w.Write(line); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, w.Write(line))
 	}
-	if err := encoder.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, encoder.Close())
 	long := int64(plain.Len())
 	for name, text := range map[string][]byte{"plain": plain.Bytes(), "packed": packed.Bytes()} {
 		for most, want := range map[int64]error{long: nil, long - 1: ErrTooLong, 10: ErrTooLong} {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/tare-bench/tare/internal/must"
 )
 
 // novel is a line with a field of each kind that nobody has thought about yet.
@@ -34,14 +36,10 @@ func TestATextThatIsNotDeclaredSafeIsHidden(t *testing.T) {
 		Inner: &novelInner{"/home/me/a:12", 0.1}, Inners: []novelInner{{"/home/me", 0.2}},
 		Plan: json.RawMessage(`{"ops":["run"],"budget":"10m","seed":18446744073709551615,"targets":["mine=/home/me/runc","crun"],"volumes":["nfs=server:/x","tmpfs"],"url":"http://10.0.0.7/a"}`), Count: 7}
 	before, err := json.Marshal(line)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	r := &Redaction{}
 	got, err := r.Line(line)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	want := &novel{Op: "create", Text: "text-1", List: []string{"text-1", "text-2"}, Facts: map[string]string{"text-3": "text-2"}, Known: map[string]int{"cpu": 3},
 		Inner: &novelInner{"/path-1/path-2/path-3:12", 0.1}, Inners: []novelInner{{"/path-1/path-2", 0.2}},
 		Plan: json.RawMessage(`{"budget":"10m","ops":["run"],"seed":18446744073709551615,"targets":["mine=/path-1/path-2/path-4","crun"],"url":"http://address-1","volumes":["nfs=path-5/path-6","tmpfs"]}`), Count: 7}
@@ -64,9 +62,7 @@ func TestOfAPlanAmountsStayAndWhatLooksLikeThemIsHidden(t *testing.T) {
 		"10.0.3.7": false, "10.10.10.10": false, "10.0.0.0/8": false, "./acme/launch": false, "3par.acme.example/team": false, "7acme": false, "1a2b3c": false, "9m5s-acme": false,
 	} {
 		plan, err := json.Marshal(map[string]string{"node": text})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		got, err := (&Redaction{}).Line(&Header{RunID: "a", Plan: plan})
 		if err != nil || strings.Contains(string(got.(*Header).Plan), text) != stays {
 			t.Errorf("%s became %s, %v", text, got.(*Header).Plan, err)
@@ -81,9 +77,7 @@ func TestRunsOfTwoRedactionsAreTwoAndNumbersOfCommitsStay(t *testing.T) {
 		r := &Redaction{}
 		for range 2 { // the same one within a redaction
 			h, err := r.Line(&Header{RunID: "run7"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			ids[h.(*Header).RunID] = true
 		}
 		for value, want := range map[string]string{"1840": "1840", "1a2b": "label-1"} {
@@ -130,21 +124,13 @@ func TestLabelsStandBehindTheEndAndTheLastCounts(t *testing.T) {
 	for _, name := range []string{"/a.jsonl", "/a.jsonl.zst"} {
 		path := t.TempDir() + name
 		w, err := Create(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		for _, line := range few() {
-			if err := w.Write(line); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, w.Write(line))
 		}
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, w.Close())
 		for _, value := range []string{"1", "2", ""} {
-			if err := standard().AddLabels(path, []Label{{Key: "commit", Value: value}, {Key: "node", Value: "a"}}); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, standard().AddLabels(path, []Label{{Key: "commit", Value: value}, {Key: "node", Value: "a"}}))
 			got, err := Load(path)
 			if err != nil || got.ProblemCount != 0 || got.End == nil {
 				t.Fatalf("%v, problems %v", err, got.Problems)
@@ -171,17 +157,13 @@ func TestJoinedRecordsAreReadOneByOne(t *testing.T) {
 	}
 	for _, out := range []string{"/j.jsonl", "/j.jsonl.zst"} {
 		w, err := Create(dir + out)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		for _, name := range []string{"whole", "cut", "bare", "late", "long"} { // bare lacks nothing but the last newline
 			if broken, err := w.Join(dir + "/" + name); err != nil || broken != (name == "cut" || name == "long") {
 				t.Fatalf("%s: broken %v, %v", name, broken, err)
 			}
 		}
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, w.Close())
 		all, err := standard().LoadAll(dir + out)
 		if err != nil || len(all) != 5 {
 			t.Fatalf("%d records, %v", len(all), err)
@@ -209,7 +191,5 @@ func TestJoinedRecordsAreReadOneByOne(t *testing.T) {
 
 func writeFile(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(path, []byte(text), 0o600))
 }

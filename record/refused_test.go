@@ -7,14 +7,14 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/tare-bench/tare/internal/must"
 )
 
 func TestALineThatCannotBeTrueIsAProblemAndOneThatLooksOddIsNone(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("testdata/refused.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	rows := 0
 	for row := range strings.Lines(string(text)) {
 		c := strings.SplitN(strings.TrimSpace(row), " | ", 4)

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/tare-bench/tare/internal/must"
 )
 
 func TestEveryLineComesBackAsItWasWritten(t *testing.T) {
@@ -19,37 +21,25 @@ func TestEveryLineComesBackAsItWasWritten(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), name)
 			w, err := Create(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			lines := decoded(t)
 			for _, line := range lines {
-				if err := w.Write(line); err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, w.Write(line))
 			}
-			if err := w.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, w.Close())
 			if err := w.Close(); err != nil {
 				t.Errorf("the second Close: %v", err)
 			}
 			got, err := Load(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			text, _ := written(t, lines)
 			want, err := Read(strings.NewReader(text))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			if !reflect.DeepEqual(got, want) || count(got) != 32 {
 				t.Errorf("got  %+v\nwant %+v", got, want)
 			}
 			raw, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			if compressed := bytes.HasPrefix(raw, zstdMagic); compressed != strings.HasSuffix(name, ".zst") {
 				t.Errorf("compressed is %v", compressed)
 			}
@@ -62,9 +52,7 @@ func TestWriteFillsInTypesWithoutTouchingTheCallersValue(t *testing.T) {
 	w := NewWriter(&b)
 	header, finding := &Header{RunID: "a"}, &Finding{Code: "drift"}
 	for _, line := range []any{header, &Target{Name: "runc"}, &Batch{}, &Node{}, &Reading{}, &Series{}, finding, &End{}} {
-		if err := w.Write(line); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, w.Write(line))
 	}
 	if header.Type != "" || header.Schema != 0 || finding.Type != "" {
 		t.Errorf("the caller's values were changed: %+v %+v", header, finding)
@@ -86,9 +74,7 @@ func TestCommandsStayPasteable(t *testing.T) {
 func TestCreateKeepsWhatIsThere(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "old.jsonl")
-	if err := os.WriteFile(file, []byte("precious"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(file, []byte("precious"), 0o600))
 	for name, test := range map[string]struct{ path, want string }{
 		"a file is not overwritten":     {file, "exists and is not overwritten; move it away or give another path"},
 		"a folder is not a file":        {dir, "is a folder; give the path of a file"},
@@ -123,9 +109,7 @@ func TestWriterRefusesWhatNoReaderCouldUse(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var b bytes.Buffer
 			w := NewWriter(&b)
-			if err := test.before(w); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, test.before(w))
 			before := b.Len()
 			if err := w.Write(test.line); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v", err)
@@ -213,9 +197,7 @@ func TestErrorsOfADeviceNameItsPath(t *testing.T) {
 		t.Skipf("this machine has no device that is always full: %v", err)
 	}
 	w, err := Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer func() { _ = w.Close() }() // its error is the one below
 	if err := w.Write(Header{}); !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), path) {
 		t.Errorf("got %v", err)
@@ -233,23 +215,15 @@ func TestAKilledProcessLeavesAllThatItWrote(t *testing.T) {
 			child := exec.Command(os.Args[0], "-test.run=^TestAKilledProcessLeavesAllThatItWrote$")
 			child.Env = append(os.Environ(), "TARE_TEST_RECORD="+path)
 			out, err := child.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := child.Start(); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
+			must.OK(t, child.Start())
 			written := 0
 			for s := bufio.NewScanner(out); written < 50 && s.Scan(); written++ {
 			}
-			if err := child.Process.Kill(); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, child.Process.Kill())
 			_ = child.Wait() // killed: the error is expected
 			got, err := Load(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			if written < 50 || len(got.Batches) < written || got.End != nil || len(got.Problems) != 0 {
 				t.Errorf("%d batches of at least %d, end %v, problems %v", len(got.Batches), written, got.End, got.Problems)
 			}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/bpfstat"
 	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/record"
@@ -85,9 +86,7 @@ func TestRenderings(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var b strings.Builder
-			if err := write(&b); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, write(&b))
 			for line := range strings.Lines(b.String()) {
 				if line = strings.TrimSuffix(line, "\n"); term.Clean(line) != line {
 					t.Errorf("a terminal would act on %q", line)
@@ -95,14 +94,10 @@ func TestRenderings(t *testing.T) {
 			}
 			file := filepath.Join("testdata", name)
 			if *update {
-				if err := os.WriteFile(file, []byte(b.String()), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, os.WriteFile(file, []byte(b.String()), 0o644))
 			}
 			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			if b.String() != string(want) {
 				t.Errorf("it is\n%s\nwant\n%s", b.String(), want)
 			}

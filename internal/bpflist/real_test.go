@@ -13,6 +13,7 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/bpfstat"
 )
 
@@ -25,13 +26,9 @@ func busy(t *testing.T) (id uint32) {
 	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{
 		Name: "tare_t_list", Type: ebpf.SocketFilter, License: "GPL", Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 1), asm.Return()},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	i, err := p.Info()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	known, _ := i.ID()
 	stop, done := make(chan bool), make(chan bool)
 	go func() {
@@ -57,9 +54,7 @@ func busy(t *testing.T) (id uint32) {
 func statistics(t *testing.T) bool {
 	t.Helper()
 	list, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, e := range list {
 		if target, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil && strings.Contains(target, "bpf-stats") {
 			return true
@@ -72,13 +67,9 @@ func TestAProgramThatRunsIsSeenToRun(t *testing.T) {
 	id := busy(t)
 	var b strings.Builder
 	o := Options{Filter: bpfstat.Filter{IDs: []uint32{id}}, Interval: 2 * time.Second, Format: formatJSON} // in which it runs, whatever else the machine does
-	if err := Run(t.Context(), &b, o); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, Run(t.Context(), &b, o))
 	var v View
-	if err := json.Unmarshal([]byte(b.String()), &v); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, json.Unmarshal([]byte(b.String()), &v))
 	if len(v.Programs) != 1 || v.Programs[0].Rate == nil {
 		t.Fatalf("%+v", v)
 	}
@@ -137,9 +128,7 @@ func TestWatchingEndsWithItsContextAndLeavesNoStatisticsOn(t *testing.T) {
 func TestWithoutAnIntervalStatisticsAreLeftAsTheyAre(t *testing.T) {
 	id := busy(t)
 	var b strings.Builder
-	if err := Run(t.Context(), &b, Options{Filter: bpfstat.Filter{IDs: []uint32{id}}, Format: formatOpenMetrics}); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, Run(t.Context(), &b, Options{Filter: bpfstat.Filter{IDs: []uint32{id}}, Format: formatOpenMetrics}))
 	if text := b.String(); !strings.HasSuffix(text, "# EOF\n") || !strings.Contains(text, `name="tare_t_list"`) {
 		t.Errorf("it is %s", text)
 	}

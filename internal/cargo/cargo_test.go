@@ -36,6 +36,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/probe/image"
 	"github.com/tare-bench/tare/internal/subject/setting"
 )
@@ -55,16 +56,12 @@ func tarOf(t *testing.T, headers ...tar.Header) []byte {
 			h.Mode = 0o755
 		}
 		h.Size = int64(len(content))
-		if err := w.WriteHeader(&h); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, w.WriteHeader(&h))
 		if _, err := io.WriteString(w, content); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, w.Close())
 	return b.Bytes()
 }
 
@@ -79,15 +76,15 @@ func imageOf(t *testing.T, layers ...[]byte) v1.Image {
 	t.Helper()
 	img := empty.Image
 	for _, content := range layers {
-		l := must(tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil }))(t)
-		img = must(mutate.AppendLayers(img, l))(t)
+		l := got(tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil }))(t)
+		img = got(mutate.AppendLayers(img, l))(t)
 	}
-	c := must(img.ConfigFile())(t)
+	c := got(img.ConfigFile())(t)
 	c = c.DeepCopy()
 	c.OS, c.Architecture = "linux", runtime.GOARCH
 	c.Config = v1.Config{Entrypoint: []string{"/app", "serve"}, Cmd: []string{"8080"}, Env: []string{"A=image", "B=image"}, User: "web", WorkingDir: "/srv", StopSignal: "SIGQUIT",
 		Volumes: map[string]struct{}{"/data": {}}}
-	return must(mutate.ConfigFile(img, c))(t)
+	return got(mutate.ConfigFile(img, c))(t)
 }
 
 // server is the image of most tests.
@@ -102,27 +99,23 @@ func server(t *testing.T) v1.Image {
 func layoutOf(t *testing.T, add func(layout.Path)) []byte {
 	t.Helper()
 	dir := t.TempDir()
-	p := must(layout.Write(dir, empty.Index))(t)
+	p := got(layout.Write(dir, empty.Index))(t)
 	add(p)
-	return must(io.ReadAll(retar(dir)))(t)
+	return got(io.ReadAll(retar(dir)))(t)
 }
 
 func dockerOf(t *testing.T, img v1.Image) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := tarball.Write(must(name.NewTag("example.com/app:1"))(t), img, &b); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, tarball.Write(got(name.NewTag("example.com/app:1"))(t), img, &b))
 	return b.Bytes()
 }
 
-// must is what a call returns that must not fail: must(os.Open(name))(t).
-func must[T any](v T, err error) func(*testing.T) T {
+// got is what a call returns that must not fail: got(os.Open(name))(t).
+func got[T any](v T, err error) func(*testing.T) T {
 	return func(t *testing.T) T {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		return v
 	}
 }
@@ -130,41 +123,35 @@ func must[T any](v T, err error) func(*testing.T) T {
 func inFile(t *testing.T, content []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "app.tar")
-	if err := os.WriteFile(path, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(path, content, 0o600))
 	return path
 }
 
 func blob(t *testing.T, p layout.Path, hex string, content []byte) {
 	t.Helper()
 	h := v1.Hash{Algorithm: "sha256", Hex: hex}
-	if err := p.WriteBlob(h, io.NopCloser(bytes.NewReader(content))); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, p.WriteBlob(h, io.NopCloser(bytes.NewReader(content))))
 }
 
 func add(t *testing.T, img v1.Image, o ...layout.Option) func(layout.Path) {
 	return func(p layout.Path) {
-		if err := p.AppendImage(img, o...); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, p.AppendImage(img, o...))
 	}
 }
 
 // packed are the layers of an image in zstd.
 func packed(t *testing.T, img v1.Image) v1.Image {
 	t.Helper()
-	config := must(img.ConfigFile())(t)
-	layers := must(img.Layers())(t)
+	config := got(img.ConfigFile())(t)
+	layers := got(img.Layers())(t)
 	out := mutate.MediaType(empty.Image, types.OCIManifestSchema1)
 	for _, l := range layers {
-		in := must(l.Uncompressed())(t)
-		text := must(io.ReadAll(in))(t)
-		z := must(zstd.NewWriter(nil))(t)
-		out = must(mutate.AppendLayers(out, static.NewLayer(z.EncodeAll(text, nil), types.OCILayerZStd)))(t)
+		in := got(l.Uncompressed())(t)
+		text := got(io.ReadAll(in))(t)
+		z := got(zstd.NewWriter(nil))(t)
+		out = got(mutate.AppendLayers(out, static.NewLayer(z.EncodeAll(text, nil), types.OCILayerZStd)))(t)
 	}
-	return must(mutate.ConfigFile(out, config))(t)
+	return got(mutate.ConfigFile(out, config))(t)
 }
 
 func zipped(t *testing.T, b []byte) []byte {
@@ -173,9 +160,7 @@ func zipped(t *testing.T, b []byte) []byte {
 	if _, err := w.Write(b); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, w.Close())
 	return out.Bytes()
 }
 
@@ -187,9 +172,7 @@ func TestEveryFormOfAnImageGivesTheSameWorkload(t *testing.T) {
 	host := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	defer host.Close()
 	ref := strings.TrimPrefix(host.URL, "http://") + "/app:1"
-	if err := remote.Write(must(name.ParseReference(ref))(t), img); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, remote.Write(got(name.ParseReference(ref))(t), img))
 	saved := dockerOf(t, img)
 	refs := map[string]string{}
 	for form, w := range map[string]setting.Workload{
@@ -225,18 +208,16 @@ func TestEveryFormOfAnImageGivesTheSameWorkload(t *testing.T) {
 // checkImage reads what was made as docker load and as containerd do.
 func checkImage(t *testing.T, form string, c *Cargo) {
 	t.Helper()
-	tag := must(name.NewTag(c.Image.Ref))(t)
-	saved := must(tarball.Image(c.Image.Open, &tag))(t)
-	in := must(c.Image.Open())(t)
+	tag := got(name.NewTag(c.Image.Ref))(t)
+	saved := got(tarball.Image(c.Image.Open, &tag))(t)
+	in := got(c.Image.Open())(t)
 	defer in.Close()
 	dir := t.TempDir()
-	if err := spread(t.Context(), in, dir); err != nil {
-		t.Fatal(err)
-	}
-	index := must(layout.ImageIndexFromPath(dir))(t)
-	root := must(os.OpenRoot(dir))(t)
+	must.OK(t, spread(t.Context(), in, dir))
+	index := got(layout.ImageIndexFromPath(dir))(t)
+	root := got(os.OpenRoot(dir))(t)
 	defer root.Close()
-	listed := must(choose(root, index, 0))(t)
+	listed := got(choose(root, index, 0))(t)
 	for _, img := range []v1.Image{saved, listed} {
 		if err := validate.Image(img, validate.Fast); err != nil {
 			t.Errorf("%s: %v", form, err)
@@ -257,8 +238,8 @@ func checkImage(t *testing.T, form string, c *Cargo) {
 
 func TestLayersAreLaidOverEachOther(t *testing.T) {
 	t.Parallel()
-	c := must(Make(t.Context(), setting.Workload{Image: inFile(t, dockerOf(t, server(t)))}, t.TempDir(), nil))(t)
-	root := must(c.Root())(t)
+	c := got(Make(t.Context(), setting.Workload{Image: inFile(t, dockerOf(t, server(t)))}, t.TempDir(), nil))(t)
+	root := got(c.Root())(t)
 	for name, want := range map[string]string{"app": "new", "hard": "new", "deep/er/new": "y", "sbin/su": "s"} {
 		if b, err := os.ReadFile(filepath.Join(root, name)); err != nil || string(b) != want {
 			t.Errorf("%s: %q %v, want %q", name, b, err, want)
@@ -288,11 +269,11 @@ func TestWhatCannotBeTakenIsRefusedWithItsReason(t *testing.T) {
 	ok := tarOf(t, file("app", "x"))
 	changed := func(change func(*v1.ConfigFile)) v1.Image {
 		img := imageOf(t, ok)
-		c := must(img.ConfigFile())(t)
+		c := got(img.ConfigFile())(t)
 		c = c.DeepCopy()
 		c.Config.User = ""
 		change(c)
-		return must(mutate.ConfigFile(img, c))(t)
+		return got(mutate.ConfigFile(img, c))(t)
 	}
 	good := changed(func(*v1.ConfigFile) {})
 	large := bytes.Repeat([]byte(" "), maxJSON+1)
@@ -315,9 +296,7 @@ func TestWhatCannotBeTakenIsRefusedWithItsReason(t *testing.T) {
 			at := fmt.Sprintf("%x", sha256.Sum256(large))
 			blob(t, p, at, large)
 			index := fmt.Sprintf(`{"schemaVersion":2,"manifests":[{"mediaType":%q,"size":2,"digest":"sha256:%s"}]}`, types.OCIManifestSchema1, at)
-			if err := os.WriteFile(filepath.Join(string(p), "index.json"), []byte(index), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, os.WriteFile(filepath.Join(string(p), "index.json"), []byte(index), 0o600))
 		}), setting.Workload{}, "too large"},
 		"a configuration that is too large":     {layoutOf(t, add(t, changed(func(c *v1.ConfigFile) { c.Author = string(large) }))), setting.Workload{}, "too large"},
 		"one of docker save under another name": {tarOf(t, file("manifest.json", `[{"Config":"config","Layers":[]}]`), file("config", string(large))), setting.Workload{}, "too large"},
@@ -368,7 +347,7 @@ func TestOfAccountsThatFitTheFirstCounts(t *testing.T) {
 func TestALargeBlobOfARepositoryOfThatNameIsNoManifest(t *testing.T) {
 	for path, bound := range map[string]bool{"/v2/app/manifests/1": true, "/v2/manifests/app/manifests/sha256:0": true, "/v2/k8s/manifests/app/blobs/sha256:0": false} {
 		r := httptest.NewRequest(http.MethodGet, "http://registry.invalid"+path, http.NoBody)
-		reply := must(smallManifests{answering{}}.RoundTrip(r))(t)
+		reply := got(smallManifests{answering{}}.RoundTrip(r))(t)
 		if _, is := reply.Body.(*bounded); is != bound {
 			t.Errorf("%s: bounded is %v", path, is)
 		}
@@ -451,14 +430,10 @@ func TestALayerWritesNowhereElse(t *testing.T) {
 		"the folder itself":  tarOf(t, file(".wh...", ""), file(".wh..", "")),
 		"a link for a probe": tarOf(t, link(tar.TypeSymlink, "data", outside+"/data"), link(tar.TypeSymlink, "tmp", outside)),
 	} {
-		if err := os.WriteFile(filepath.Join(outside, "kept"), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(filepath.Join(outside, "kept"), nil, 0o600))
 		dir := t.TempDir()
 		path := filepath.Join(dir, "layer.tar")
-		if err := os.WriteFile(path, layer, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(path, layer, 0o600))
 		_, err := unpack(t.Context(), dir, []string{path})
 		if left, _ := os.ReadDir(outside); len(left) != 1 || left[0].Name() != "kept" {
 			t.Errorf("%s: outside there is %v (%v)", how, left, err)
@@ -471,9 +446,7 @@ func TestALayerThatWouldFillTheDiskIsNotUnpacked(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "layer.tar")
-	if err := os.WriteFile(path, sparse(t, maxBytes+1), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(path, sparse(t, maxBytes+1), 0o600))
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // long before the bytes are written
 	defer cancel()
 	if _, err := unpack(ctx, dir, []string{path}); err == nil || !strings.Contains(err.Error(), "more than 32 GiB") {
@@ -486,9 +459,7 @@ func TestUnpackingEndsWithTheRun(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "layer.tar")
-	if err := os.WriteFile(path, sparse(t, maxBytes), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(path, sparse(t, maxBytes), 0o600))
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if _, err := unpack(ctx, dir, []string{path}); !errors.Is(err, context.DeadlineExceeded) {

@@ -18,6 +18,7 @@ import (
 	"github.com/tare-bench/tare/internal/engines"
 	"github.com/tare-bench/tare/internal/kube"
 	"github.com/tare-bench/tare/internal/mounts"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/internal/probe/image"
@@ -77,9 +78,7 @@ func testCluster(t *testing.T) *Cluster { return Start(t, Options{Nodes: 2, Kwok
 func (c *Cluster) pod(t *testing.T, change func(*corev1.Pod)) *corev1.Pod {
 	t.Helper()
 	img, err := image.Probe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "probe", Image: img.Ref, Args: []string{"token"}}}},
@@ -127,13 +126,9 @@ func (c *Cluster) isReady(t *testing.T, p *corev1.Pod) *corev1.Pod {
 func (c *Cluster) imported(t *testing.T) {
 	t.Helper()
 	img, err := image.Probe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	file := filepath.Join(t.TempDir(), "probe.tar")
-	if err := img.Save(file); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, img.Save(file))
 	c.Import(t, file, img.Ref)
 }
 
@@ -159,9 +154,7 @@ func TestEachNodeRunsItsOwnPodsInItsOwnCgroup(t *testing.T) {
 	c := testCluster(t)
 	c.imported(t)
 	hs, err := cgroup.Hierarchies()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	memory := cgroup.Using(hs, "memory")[0].Mount
 	for i, n := range c.Nodes {
 		p := c.isReady(t, c.pod(t, on(n)))
@@ -194,9 +187,7 @@ kind: ClusterRole
 rules:
 - {apiGroups: [""], resources: [nodes], verbs: [list]}
 `)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if _, err := client.Pods("default").List(t.Context(), metav1.ListOptions{}); err != nil {
 		t.Error(err)
 	}
@@ -231,9 +222,7 @@ func TestTheClusterOutlivesItsAPIServerAndAKubelet(t *testing.T) {
 	c.imported(t)
 	before := c.isReady(t, c.pod(t, on(c.Nodes[0])))
 	watch, err := c.Client.CoreV1().Pods("default").Watch(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	pid := c.Nodes[0].KubeletPid()
 	c.KillKubelet(t, 0)
 	c.RestartAPIServer(t)
@@ -259,14 +248,10 @@ func TestWhatBearsARunsLabelIsFoundUntilItIsGone(t *testing.T) {
 	made, err := maps.Create(t.Context(), &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "test-", Labels: map[string]string{engine.RunLabel: "x"}},
 	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if found, err := c.labelled(engine.RunLabel); err != nil || !slices.Equal(found, []string{"configmap/" + made.Name}) {
 		t.Errorf("found %q, %v", found, err)
 	}
-	if err := maps.Delete(t.Context(), made.Name, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, maps.Delete(t.Context(), made.Name, metav1.DeleteOptions{}))
 	c.Empty(t)
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tare-bench/tare/internal/must"
 )
 
 // TestNothingIsLeftOfAClusterWhoseTestIsKilled kills a process that has started a
@@ -27,12 +29,8 @@ func TestNothingIsLeftOfAClusterWhoseTestIsKilled(t *testing.T) {
 	cmd := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$")
 	cmd.Env = append(os.Environ(), victim+"=1", "TMPDIR="+t.TempDir()) // its own stay when it is killed
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
+	must.OK(t, cmd.Start())
 	var dir, group string
 	for lines := bufio.NewScanner(out); dir == "" && lines.Scan(); {
 		if f := strings.Fields(lines.Text()); len(f) == 3 && f[0] == "victim" {

@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/tare-bench/tare/internal/engines"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
@@ -63,9 +64,7 @@ func (c *Cluster) load(tar, name string) error {
 func (c *Cluster) Kubectl(t testing.TB, args ...string) string {
 	t.Helper()
 	out, err := c.kubectl(args...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return out
 }
 
@@ -93,9 +92,7 @@ func (c *Cluster) As(t testing.TB, roles string) string {
 	ctx := t.Context()
 	account, err := c.Client.CoreV1().ServiceAccounts("default").Create(ctx,
 		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() {
 		err := c.Client.CoreV1().ServiceAccounts("default").Delete(context.Background(), account.Name, metav1.DeleteOptions{})
 		if err != nil {
@@ -115,12 +112,8 @@ func (c *Cluster) As(t testing.TB, roles string) string {
 		}
 	}
 	token, err := c.Client.CoreV1().ServiceAccounts("default").CreateToken(ctx, account.Name, &authv1.TokenRequest{}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.kubeconfig(account.Name, "https://"+c.local, &api.AuthInfo{Token: token.Status.Token}); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
+	must.OK(t, c.kubeconfig(account.Name, "https://"+c.local, &api.AuthInfo{Token: token.Status.Token}))
 	return c.at(account.Name + ".kubeconfig")
 }
 
@@ -212,9 +205,7 @@ func (c *Cluster) Empty(t testing.TB) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 }
 
 // NoPods has a quota "none" of no pods in the namespace default until the test's end. When
@@ -241,9 +232,7 @@ func (c *Cluster) NoPods(t testing.TB) {
 		}
 		return fmt.Errorf("a pod is answered with %w", cmp.Or(err, errors.New("yes")))
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 }
 
 // labelled lists whatever has a label, of every kind that the API server knows.

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/probe/image"
 )
@@ -18,14 +19,10 @@ import (
 func copyInto(t *testing.T, c *CRIODaemon) *image.Image {
 	t.Helper()
 	img, err := image.Probe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, name := range []string{c.PauseImage, img.Ref} {
 		file := filepath.Join(t.TempDir(), "image.tar")
-		if err := img.Save(file); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, img.Save(file))
 		if out, err := output(nil, c.Skopeo, "copy", "docker-archive:"+file, c.Storage+name); err != nil {
 			t.Fatal(err, out)
 		}
@@ -40,13 +37,9 @@ func loadInto(t *testing.T, d *ContainerdDaemon, namespace, name string) *image.
 	if name != "" {
 		img, err = image.Pause(name)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	file := filepath.Join(t.TempDir(), "image.tar")
-	if err := img.Save(file); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, img.Save(file))
 	if out, err := output(nil, d.Ctr, "-a", d.Address, "-n", namespace, "images", "import", file); err != nil {
 		t.Fatal(err, out)
 	}

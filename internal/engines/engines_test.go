@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/mounts"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/probe"
 )
@@ -25,9 +26,7 @@ const testImage = "localhost/tare-engines-test:1"
 
 func TestTwoOfOneEngineRunSideBySide(t *testing.T) {
 	broken := filepath.Join(t.TempDir(), "broken")
-	if err := os.WriteFile(broken, []byte("#!/bin/sh\necho out of cheese >&2\nexit 1\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(broken, []byte("#!/bin/sh\necho out of cheese >&2\nexit 1\n"), 0o755))
 	a, b := Docker(t), Docker(t, Runtime("broken", broken))
 	if a.Root == b.Root || Docker(t) != a {
 		t.Errorf("%s and %s; %s when asked again", a.Root, b.Root, Docker(t).Root)
@@ -76,9 +75,7 @@ func archive(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	root, file := filepath.Join(dir, "root"), filepath.Join(dir, "root.tar")
-	if err := probe.Rootfs(root); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, probe.Rootfs(root))
 	if out, err := output(nil, "tar", "-C", root, "-cf", file, "."); err != nil {
 		t.Fatal(err, out)
 	}
@@ -90,21 +87,15 @@ func archive(t *testing.T) string {
 func machine(t *testing.T) (all []string, alone bool) {
 	t.Helper()
 	base, err := baseDir()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	lock, err := os.OpenFile(filepath.Join(base, sharedName), os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer func() { _ = lock.Close() }()
 	if unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
 		return nil, false
 	}
 	points, err := mounts.Below("/")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, p := range points {
 		// A folder of another package's test, or of a run that it began.
 		if !strings.Contains(p, "/Test") && !strings.Contains(p, "/tare-") || strings.HasPrefix(p, base) {
@@ -112,9 +103,7 @@ func machine(t *testing.T) (all []string, alone bool) {
 		}
 	}
 	hs, err := cgroup.Hierarchies()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, h := range hs {
 		entries, _ := os.ReadDir(h.Mount)
 		for _, e := range entries {
@@ -145,9 +134,7 @@ func TestNothingIsLeftOfAnEngine(t *testing.T) {
 	for _, e := range everyEngine {
 		t.Run(e.name, func(t *testing.T) {
 			// The engines that other tests share are in the way of the count.
-			if err := Stop(); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, Stop())
 			before, quiet := machine(t)
 			dir := e.busy(t)
 			in := running.all[len(running.all)-1]
@@ -157,9 +144,7 @@ func TestNothingIsLeftOfAnEngine(t *testing.T) {
 			if got := in.processes(); len(got) < e.processes {
 				t.Errorf("processes %v, want %d or more", describe(got), e.processes)
 			}
-			if err := Stop(); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, Stop())
 			checkGone(t, &in.spec, before, quiet)
 		})
 	}
@@ -181,19 +166,13 @@ func TestNothingIsLeftOfAKilledTest(t *testing.T) {
 			if os.Geteuid() != 0 {
 				t.Skip("engines need root")
 			}
-			if err := Stop(); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, Stop())
 			before, quiet := machine(t)
 			cmd := exec.Command("/proc/self/exe", "-test.run=^TestNothingIsLeftOfAKilledTest$")
 			cmd.Env = append(os.Environ(), "TARE_ENGINES_TEST_VICTIM=1", "TMPDIR="+t.TempDir()) // its own stay when it is killed
 			out, err := cmd.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
+			must.OK(t, cmd.Start())
 			var s spec
 			var supervisor int
 			var text []byte
@@ -225,17 +204,13 @@ func TestNothingIsLeftOfAKilledTest(t *testing.T) {
 				// A killed process with many threads takes a moment to let go
 				// of its lock.
 				for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-					if err := sweep(filepath.Dir(s.Dir)); err != nil {
-						t.Fatal(err)
-					}
+					must.OK(t, sweep(filepath.Dir(s.Dir)))
 					if _, err := os.Stat(s.Dir); err != nil {
 						break
 					}
 				}
 				share, err := first(filepath.Dir(s.Dir))
-				if err := errors.Join(err, share.leave()); err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, errors.Join(err, share.leave()))
 			}
 			checkGone(t, &s, before, quiet)
 		})
@@ -313,14 +288,10 @@ func TestOnlyCgroupsInWhichNothingRunsAreRemoved(t *testing.T) {
 	}
 	dir := filepath.Join(hs[0].Mount, cgroupPrefix+"rmdir")
 	busy, empty := filepath.Join(dir, "busy"), filepath.Join(dir, "empty", "empty")
-	if err := errors.Join(os.MkdirAll(busy, 0o755), os.MkdirAll(empty, 0o755)); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, errors.Join(os.MkdirAll(busy, 0o755), os.MkdirAll(empty, 0o755)))
 	defer func() { _ = rmdir(dir) }()
 	child := exec.Command("sleep", "600")
-	if err := child.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, child.Start())
 	if err := os.WriteFile(filepath.Join(busy, "cgroup.procs"), []byte(strconv.Itoa(child.Process.Pid)), 0o644); err != nil {
 		t.Error(err)
 	}

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tare-bench/tare/internal/cluster"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/subject/engine"
 	"github.com/tare-bench/tare/record"
@@ -35,9 +36,7 @@ func TestEachOfManyNodesIsToldOf(t *testing.T) {
 			var out, said bytes.Buffer
 			c.Stdout, c.Stderr = &out, &said
 			asked, began := r.dispatched(t), time.Now()
-			if err := c.Start(); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, c.Start())
 			ctx, stop := context.WithCancel(t.Context())
 			most := r.most(ctx, t, c.Process.Pid)
 			err := c.Wait()
@@ -88,9 +87,7 @@ var tooSlow = regexp.MustCompile("the node is not ready|its pod has no place|no 
 func (r *rig) dispatched(t *testing.T) (n float64) {
 	t.Helper()
 	text, err := r.Client.CoreV1().RESTClient().Get().AbsPath("/metrics").DoRaw(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for line := range strings.Lines(string(text)) {
 		if strings.HasPrefix(line, "apiserver_flowcontrol_dispatched_requests_total{") && strings.Contains(line, `flow_schema="service-accounts"`) {
 			_, value, _ := strings.Cut(line, "} ")
@@ -141,9 +138,7 @@ func TestAKubeletThatDiesMidMeasureCostsItsOwnTargetOnly(t *testing.T) {
 	c.Env = append(os.Environ(), "TARE_STATE_DIR="+t.TempDir(), "TARE_DATA_DIR="+t.TempDir())
 	var said bytes.Buffer
 	c.Stdout, c.Stderr = &said, &said
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, c.Start())
 	ended := make(chan struct{})
 	go func() {
 		_ = c.Wait()

@@ -20,6 +20,7 @@ import (
 	"github.com/tare-bench/tare/internal/cluster"
 	"github.com/tare-bench/tare/internal/engines"
 	"github.com/tare-bench/tare/internal/kube"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/probe/image"
 	"github.com/tare-bench/tare/internal/subject/engine"
@@ -48,9 +49,7 @@ func newRig(t *testing.T, o cluster.Options) *rig {
 	if err == nil {
 		err = i.Save(r.tare + ".tar")
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	r.Import(t, r.tare+".tar", i.Ref)
 	r.image, r.kubeconfig = i.Ref, r.As(t, documented(t))
 	return r
@@ -60,9 +59,7 @@ func newRig(t *testing.T, o cluster.Options) *rig {
 func documented(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/kubernetes.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	_, rest, _ := strings.Cut(string(text), "### Of tare fleet")
 	_, rest, _ = strings.Cut(rest, "```yaml\n")
 	roles, _, ok := strings.Cut(rest, "```")
@@ -76,9 +73,7 @@ func documented(t *testing.T) string {
 func (r *rig) fleet(t *testing.T, kubeconfig, targets string) *Fleet {
 	t.Helper()
 	client, err := kube.Connect(kube.Options{Kubeconfig: kubeconfig, Namespace: "default"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	f := &Fleet{
 		Spec: Spec{RunID: IDOf(t.Name()), Namespace: "default", Image: r.image, PlanName: "p.yaml", Plan: []byte(strings.Replace(plan, "TARGETS", targets, 1)),
 			Deadline: time.Hour},
@@ -99,9 +94,7 @@ func (r *rig) does(t *testing.T, f *Fleet, want map[string]string) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	results, err := f.Run(ctx, nodes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, r := range results {
 		says := want[r.Node]
 		if (r.Err == nil) != (says == "") || r.Err != nil && !strings.Contains(r.Err.Error(), says) {
@@ -142,9 +135,7 @@ func (r *rig) command(t *testing.T, rounds string, more ...string) *exec.Cmd {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "plan.yaml")
 	text := strings.Replace(strings.Replace(plan, "TARGETS", "host, floor", 1), "rounds: 2", "rounds: "+rounds, 1)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(path, []byte(text), 0o600))
 	return r.tool(t.Context(), append([]string{"fleet", "run", path, "--nodes", "kubernetes.io/os=linux", "--parallel", "2", "--image", r.image,
 		"--requests", "cpu=100m", "--kubeconfig", r.kubeconfig, "--namespace", "default"}, more...)...)
 }
@@ -155,14 +146,10 @@ func (r *rig) underWay(t *testing.T) (*exec.Cmd, *bytes.Buffer) {
 	c := r.command(t, "100000", "-o", filepath.Join(t.TempDir(), "out"))
 	var said bytes.Buffer
 	c.Stdout, c.Stderr = &said, &said
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, c.Start())
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		pods, err := r.Client.CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{LabelSelector: engine.RunLabel})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		running := 0
 		for _, p := range pods.Items {
 			if p.Status.Phase == corev1.PodRunning {
@@ -313,7 +300,5 @@ func (r *rig) enforce(t *testing.T, level string) {
 	t.Helper()
 	_, err := r.Client.CoreV1().Namespaces().Patch(t.Context(), "default", types.MergePatchType,
 		[]byte(`{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":`+level+`}}}`), metav1.PatchOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 }

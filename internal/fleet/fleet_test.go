@@ -35,6 +35,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/kube"
 	"github.com/tare-bench/tare/internal/kube/kubetest"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
@@ -363,17 +364,11 @@ func TestWhatDeadRunsLeftIsFoundAndNothingElse(t *testing.T) {
 			add(t, c, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "tare-" + id, Namespace: "default", Labels: labels, OwnerReferences: owners}})
 		}
 		lives, err := kube.Hold(t.Context(), client, "default", "lives")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		leave("lives", nil, kube.Labels("lives"))
 		dead, err := kube.Hold(t.Context(), client, "default", "dead")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := dead.Release(t.Context(), true); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
+		must.OK(t, dead.Release(t.Context(), true))
 		leave("dead", nil, kube.Labels("dead"))
 		leave("theirs", owner, kube.Labels("theirs"))
 		leave("applied", nil, map[string]string{engine.RunLabel: "applied"}) // by others
@@ -389,9 +384,7 @@ func TestWhatDeadRunsLeftIsFoundAndNothingElse(t *testing.T) {
 			!slices.Equal(all[0].Objects, []string{"job/tare-dead-a", "configmap/tare-dead", "lease/tare-dead"}) {
 			t.Fatalf("a minute later: %+v, live %v, %v", all, live, err)
 		}
-		if err := all[0].Remove(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, all[0].Remove(t.Context()))
 		for _, name := range left(t, c) {
 			if strings.Contains(name, "dead") {
 				t.Errorf("left: %s", name)
@@ -400,9 +393,7 @@ func TestWhatDeadRunsLeftIsFoundAndNothingElse(t *testing.T) {
 		if got := left(t, c); len(got) != 4*3+1 {
 			t.Errorf("of others there are %q", got)
 		}
-		if err := lives.Release(t.Context(), false); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, lives.Release(t.Context(), false))
 	})
 }
 
@@ -410,9 +401,7 @@ func TestALaptopWhoseClockIsWrongIsAliveAsLongAsItsHeartBeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, c := world(t, nil)
 		beat, err := kube.Hold(t.Context(), f.Client, "default", "abcdefgh")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		c.PrependReactor("list", "leases", func(a clienttesting.Action) (bool, runtime.Object, error) {
 			all, err := c.Tracker().List(a.GetResource(), coordinationv1.SchemeGroupVersion.WithKind("Lease"), "default")
 			for i := range all.(*coordinationv1.LeaseList).Items { // which its own clock wrote
@@ -449,9 +438,7 @@ func TestWhatANodeLogsIsTakenInBoundsOfTimeAndLength(t *testing.T) {
 			}))
 			defer server.Close()
 			api, err := kube.NewAPI(&rest.Config{Host: server.URL})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			f := &Fleet{Client: &kube.Client{API: api}, times: times{patience: 10 * time.Second}}
 			if says == 0 {
 				f.patience = 6 * time.Second // in which the server is reached

@@ -18,6 +18,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/kube"
 	"github.com/tare-bench/tare/internal/kube/kubetest"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
@@ -127,9 +128,7 @@ func TestTheSameGivesTheSameManifestsAndTheyReadBack(t *testing.T) {
 	s.Results = Results{Claim: "records", Path: "weighed"}
 	var one, two bytes.Buffer
 	for _, out := range []*bytes.Buffer{&one, &two} {
-		if err := s.Render(out, []string{"a", "b"}); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, s.Render(out, []string{"a", "b"}))
 	}
 	if one.String() != two.String() {
 		t.Error("two manifests of one plan differ")
@@ -139,9 +138,7 @@ func TestTheSameGivesTheSameManifestsAndTheyReadBack(t *testing.T) {
 		t.Fatalf("%s", one.String())
 	}
 	var job batchv1.Job
-	if err := yaml.UnmarshalStrict([]byte(texts[3]), &job); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, yaml.UnmarshalStrict([]byte(texts[3]), &job))
 	want := s.Job("b")
 	delete(want.Labels, kube.ManagedBy)
 	delete(want.Spec.Template.Labels, kube.ManagedBy)
@@ -160,9 +157,7 @@ func TestAScheduleMakesCronJobsOfWhichNoTwoRecordsMeet(t *testing.T) {
 	s := spec()
 	s.Schedule, s.Results = "0 3 * * *", Results{Bucket: "s3://bench/nightly", Secret: "keys"}
 	var out bytes.Buffer
-	if err := errors.Join(s.Check(), s.Render(&out, []string{"a"})); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, errors.Join(s.Check(), s.Render(&out, []string{"a"})))
 	var c batchv1.CronJob
 	if err := yaml.UnmarshalStrict([]byte(strings.Split(out.String(), "---\n")[2]), &c); err != nil || strings.Contains(out.String(), "managed-by") {
 		t.Fatalf("%v: %s", err, out.String())

@@ -4,14 +4,14 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/tare-bench/tare/internal/must"
 )
 
 func TestThePageOfFiguresNamesEveryQuantityAndLabel(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/figures.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, name := range names(t) {
 		j := judged(t, load(t, name))
 		missing := map[string]bool{}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/thousand"
 	"github.com/tare-bench/tare/record"
 )
@@ -28,9 +29,7 @@ type answer struct {
 func duckdb(t *testing.T, dir, sql string) (rows []answer) {
 	t.Helper()
 	cache, err := os.UserCacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	found, _ := filepath.Glob(filepath.Join(cache, "tare", "duckdb-*", "bin", "duckdb"))
 	if found == nil {
 		t.Fatal("no DuckDB in the user's cache: run scripts/install-duckdb")
@@ -50,9 +49,7 @@ func duckdb(t *testing.T, dir, sql string) (rows []answer) {
 func TestDuckDBAnswersTheQueriesOfTheDocumentsAsReportsDo(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/formats.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	queries := regexp.MustCompile("(?s)```sql\n(.*?)```").FindAllStringSubmatch(string(text), -1)
 	if len(queries) != 3 {
 		t.Fatalf("%d queries in docs/formats.md", len(queries))
@@ -60,9 +57,7 @@ func TestDuckDBAnswersTheQueriesOfTheDocumentsAsReportsDo(t *testing.T) {
 	dir := t.TempDir()
 	of := map[string]*record.Record{"figures": load(t, "lifecycle"), "overhead": load(t, "overhead"), "storage": load(t, "storage")}
 	for name, rec := range of {
-		if err := os.WriteFile(filepath.Join(dir, name+".parquet"), []byte(report(t, rec, "parquet", page.Options{})), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(filepath.Join(dir, name+".parquet"), []byte(report(t, rec, "parquet", page.Options{})), 0o600))
 	}
 	same := func(got *float64, want float64, there bool) bool {
 		return (got != nil) == there && (!there || near(*got, want))
@@ -106,29 +101,21 @@ func TestDuckDBAnswersTheQueriesOfTheDocumentsAsReportsDo(t *testing.T) {
 func TestDuckDBFindsTheOutliersOfManyNodes(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/compare.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	query := regexp.MustCompile("(?s)```sql\n(.*?)```").FindStringSubmatch(string(text))
 	if query == nil {
 		t.Fatal("no query in docs/compare.md")
 	}
 	dir, fleet := t.TempDir(), thousand.Fleet{Nodes: 30, Lanes: []int{1}, Rounds: 6}
-	if err := fleet.Write(filepath.Join(dir, "nodes")); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, fleet.Write(filepath.Join(dir, "nodes")))
 	files, err := filepath.Glob(filepath.Join(dir, "nodes/*/*.jsonl"))
 	if err != nil || len(files) != fleet.Nodes {
 		t.Fatal(files, err)
 	}
 	for _, file := range files {
 		rec, err := record.Load(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file+".parquet", []byte(report(t, rec, "parquet", page.Options{})), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
+		must.OK(t, os.WriteFile(file+".parquet", []byte(report(t, rec, "parquet", page.Options{})), 0o600))
 	}
 	unlike, found := fleet.Unlike(), map[string]bool{}
 	for _, r := range duckdb(t, dir, query[1]) {

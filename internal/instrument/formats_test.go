@@ -27,6 +27,7 @@ import (
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/instrument/all"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/record"
 )
@@ -189,9 +190,7 @@ func TestHyperfinesFormHasTheTimesOfRounds(t *testing.T) {
 				Parameters             map[string]string
 			}
 		}
-		if err := json.Unmarshal([]byte(text), &d); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, json.Unmarshal([]byte(text), &d))
 		figures = slices.DeleteFunc(figures, func(f figure.Figure) bool { return f.Unit != figure.Nanoseconds || len(f.Rounds) == 0 })
 		if len(d.Results) != len(figures) {
 			t.Fatalf("%d results of %d figures", len(d.Results), len(figures))
@@ -285,9 +284,7 @@ func TestBenchmarkServicesGetEveryFigureOnce(t *testing.T) {
 					Name, Unit string
 					Value      float64
 				}
-				if err := json.Unmarshal([]byte(text), &entries); err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, json.Unmarshal([]byte(text), &entries))
 				figures = slices.DeleteFunc(figures, func(f figure.Figure) bool { return f.Better != better })
 				if len(entries) != len(figures) {
 					t.Fatalf("%d entries of %d figures", len(entries), len(figures))
@@ -307,9 +304,7 @@ func TestBenchmarkServicesGetEveryFigureOnce(t *testing.T) {
 				Lower *float64 `json:"lower_value"`
 				Upper *float64 `json:"upper_value"`
 			}
-			if err := json.Unmarshal([]byte(text), &d); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, json.Unmarshal([]byte(text), &d))
 			n := 0
 			for _, measures := range d {
 				n += len(measures)
@@ -344,9 +339,7 @@ type inParquet struct {
 func TestParquetHasEveryFigureRoundAndSample(t *testing.T) {
 	eachPoisoned(t, "parquet", func(t *testing.T, rec *record.Record, text string, _ []figure.Figure) {
 		rows, err := parquet.Read[inParquet](bytes.NewReader([]byte(text)), int64(len(text)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		j := judged(t, rec)
 		next := func() inParquet {
 			if len(rows) == 0 {
@@ -405,18 +398,12 @@ func TestNoInstrumentsOwnFormatIsHidden(t *testing.T) {
 func TestFiguresInJSONAreAsTheirSchemaSays(t *testing.T) {
 	t.Parallel()
 	text, err := jsonschema.UnmarshalJSON(bytes.NewReader(export.Schema))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	c := jsonschema.NewCompiler()
 	c.AssertFormat()
-	if err := c.AddResource("figures.schema.json", text); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, c.AddResource("figures.schema.json", text))
 	schema, err := c.Compile("figures.schema.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	check := func(what, text string) {
 		value, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
 		if err == nil {
@@ -432,12 +419,12 @@ func TestFiguresInJSONAreAsTheirSchemaSays(t *testing.T) {
 	}
 	out := together(t, "json", page.Options{}, records...)
 	check("together", out)
-	if wrong := strings.Replace(out, `"bounded": true`, `"bounded": false`, 1); wrong == out || schema.Validate(must(jsonschema.UnmarshalJSON(strings.NewReader(wrong)))) == nil {
+	if wrong := strings.Replace(out, `"bounded": true`, `"bounded": false`, 1); wrong == out || schema.Validate(decoded(jsonschema.UnmarshalJSON(strings.NewReader(wrong)))) == nil {
 		t.Error("an interval that is none passes")
 	}
 }
 
-func must(value any, err error) any {
+func decoded(value any, err error) any {
 	if err != nil {
 		panic(err)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 
 	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/must"
 )
 
 const dashboardFile = "../../docs/grafana/tare.json"
@@ -88,13 +89,9 @@ var (
 func TestTheDashboardIsGrafanasAndShowsWhatIsExported(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(dashboardFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	d, err := opened(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if _, err := opened([]byte(strings.Replace(string(text), `"lineWidth"`, `"lineWidht"`, 1))); err == nil {
 		t.Error("a word that Grafana does not know is taken")
 	}

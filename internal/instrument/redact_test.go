@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -18,12 +19,8 @@ func redacted(t *testing.T, rec *record.Record) (*record.Record, *record.Redacti
 	v := reflect.ValueOf(rec).Elem()
 	add := func(line reflect.Value) {
 		copied, err := r.Line(line.Addr().Interface())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := record.Validate(copied); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
+		must.OK(t, record.Validate(copied))
 		out.Add(copied)
 	}
 	for i := range v.NumField() {
@@ -50,9 +47,7 @@ func digits(t *testing.T, f figure.Figure) string {
 	t.Helper()
 	f.Labels, f.Reasons = nil, nil
 	text, err := json.Marshal(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return string(text)
 }
 
@@ -84,9 +79,7 @@ func TestARedactionKeepsEveryFigureAndNoName(t *testing.T) {
 				hidden.Targets[i].Digest = ""
 			}
 			text, err := json.Marshal(hidden)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			if at := tells.FindIndex(text); at != nil {
 				t.Errorf("it still tells: %s", text[max(0, at[0]-80):min(len(text), at[1]+80)])
 			}

@@ -19,6 +19,7 @@ import (
 	"github.com/tare-bench/tare/internal/hostile"
 	"github.com/tare-bench/tare/internal/instrument"
 	"github.com/tare-bench/tare/internal/instrument/all"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/record"
 )
@@ -48,13 +49,9 @@ func names(t *testing.T) (out []string) {
 func load(t *testing.T, name string) *record.Record {
 	t.Helper()
 	lines, err := all.Instruments.Lines()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	rec, err := lines.Load(filepath.Join(stored, name+".jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return rec
 }
 
@@ -62,9 +59,7 @@ func load(t *testing.T, name string) *record.Record {
 func judged(t *testing.T, rec *record.Record) instrument.Judged {
 	t.Helper()
 	j, err := all.Instruments.Judge(rec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return instrument.Judged{Record: rec, Judgement: j}
 }
 
@@ -86,9 +81,7 @@ func report(t *testing.T, rec *record.Record, format string, o page.Options) str
 func together(t *testing.T, format string, o page.Options, of ...instrument.Judged) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := all.Instruments.Report(&out, format, of, o); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, all.Instruments.Report(&out, format, of, o))
 	return out.String()
 }
 
@@ -128,9 +121,7 @@ func TestStoredRecordsAreReportedToTheDigit(t *testing.T) {
 				got := report(t, load(t, name), form.format, form.o)
 				if *update {
 					want = []byte(got)
-					if err := os.WriteFile(path, want, 0o644); err != nil {
-						t.Fatal(err)
-					}
+					must.OK(t, os.WriteFile(path, want, 0o644))
 				}
 				if got != string(want) {
 					t.Errorf("%s differs (go test ./internal/instrument -update writes it anew); got:\n%s", path, got)
@@ -177,9 +168,7 @@ const harmful = "x\x1b[31m<b>|`x`[link](u)\n# heading\u202e=1+1"
 func poisoned(t *testing.T, name string) *record.Record {
 	t.Helper()
 	rec := load(t, name)
-	if err := hostile.Record(rec, harmful); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, hostile.Record(rec, harmful))
 	return rec
 }
 

@@ -19,6 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+
+	"github.com/tare-bench/tare/internal/must"
 )
 
 func TestWhatAServerHoldsBackIsCounted(t *testing.T) {
@@ -36,13 +38,9 @@ func TestWhatAServerHoldsBackIsCounted(t *testing.T) {
 	defer server.Close()
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	text := `{apiVersion: v1, kind: Config, current-context: lab, contexts: [{name: lab, context: {cluster: c, namespace: own}}], clusters: [{name: c, cluster: {server: "` + server.URL + `"}}]}`
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(file, []byte(text), 0o600))
 	c, err := Connect(Options{Kubeconfig: file})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if v, err := c.ServerVersion(t.Context()); err != nil || v.GitVersion != "v1.34.4" {
 		t.Fatalf("%v, %v", v, err)
 	}
@@ -81,9 +79,7 @@ func TestEachCallIsTheRequestThatKubernetesDocuments(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	a, err := NewAPI(&rest.Config{Host: server.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	labelled := metav1.ListOptions{LabelSelector: "a=b"}
 	for want, call := range map[string]func(ctx context.Context) error{
 		"GET /api/v1/pods?labelSelector=a%3Db": func(ctx context.Context) error { _, err := a.Pods("").List(ctx, labelled); return err },

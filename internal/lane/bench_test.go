@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/probe"
 )
@@ -15,23 +16,17 @@ import (
 func BenchmarkOutsideTheWindow(b *testing.B) {
 	defer Settle()()
 	p, err := NewPool(Options{Lanes: 1})
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.OK(b, err)
 	defer p.Close()
 	dir := b.TempDir()
-	if err := probe.Install(dir); err != nil {
-		b.Fatal(err)
-	}
+	must.OK(b, probe.Install(dir))
 	orders := []Order{{Kind: Exec, Args: []string{dir + probe.Name, "--exit", "x"}, Timeout: time.Second}}
 	lanes := []int{0}
 	var window, before, after int64
 	for b.Loop() {
 		begin := machine.Now()
 		batch, err := p.Prepare(lanes, orders)
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.OK(b, err)
 		_, r, err := batch.Start(context.Background())
 		if err != nil || r[0].Err != nil {
 			b.Fatal(err, r[0].Err)

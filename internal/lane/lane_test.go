@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/internal/probe"
@@ -21,9 +22,7 @@ import (
 func newPool(t *testing.T, lanes int) *Pool {
 	t.Helper()
 	p, err := NewPool(Options{Lanes: lanes})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(p.Close)
 	return p
 }
@@ -34,18 +33,14 @@ func do(t *testing.T, p *Pool, o Order) Result {
 		o.Timeout = time.Minute
 	}
 	r, err := p.Do(context.Background(), 0, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return r
 }
 
 func installProbe(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := probe.Install(dir); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, probe.Install(dir))
 	return filepath.Join(dir, probe.Name)
 }
 
@@ -139,15 +134,11 @@ func TestInterruptEndsEveryLaneAndThePoolGoesOn(t *testing.T) {
 		orders[i] = Order{Kind: Exec, Args: []string{"/bin/sleep", "60"}, Timeout: time.Minute}
 	}
 	b, err := p.Prepare([]int{0, 1, 2}, orders)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	_, results, err := b.Start(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, r := range results {
 		if e, ok := errors.AsType[*Error](r.Err); !ok || e.Step != StepAbort {
 			t.Errorf("got %v", r.Err)
@@ -189,9 +180,7 @@ func TestHowAWorkloadEndedThatDidSoAtOnceIsKnownUntilTheNextOrder(t *testing.T) 
 		t.Fatal(err, r.Err)
 	}
 	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if stat, err := procs.StatOf(pid); err != nil || !stat.Ended() || stat.Exit != 3 {
 		t.Errorf("%+v, %v", stat, err)
 	}
@@ -216,15 +205,11 @@ func TestLanesAreReleasedTogether(t *testing.T) {
 		lanes[i], orders[i] = i, Order{Kind: Exec, Args: []string{"/bin/true"}, Timeout: time.Minute}
 	}
 	b, err := p.Prepare(lanes, orders)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	time.Sleep(20 * time.Millisecond)
 	before := machine.Now()
 	released, results, err := b.Start(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if released < before {
 		t.Error("released before the call")
 	}
@@ -281,9 +266,7 @@ func FuzzProbeTime(f *testing.F) {
 
 func TestWhatACommandLeavesRunningEndsWithThePool(t *testing.T) {
 	p, err := NewPool(Options{Lanes: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	mark := filepath.Join(t.TempDir(), "pid")
 	r, err := p.Do(t.Context(), 0, Order{Kind: Exec, Timeout: time.Minute,
 		Args: []string{"/bin/sh", "-c", "setsid sleep 600 >/dev/null 2>&1 & echo $! > " + mark}})
@@ -293,9 +276,7 @@ func TestWhatACommandLeavesRunningEndsWithThePool(t *testing.T) {
 	time.Sleep(50 * time.Millisecond)
 	p.Close()
 	text, err := os.ReadFile(mark)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	stat, err := os.ReadFile("/proc/" + strings.TrimSpace(string(text)) + "/stat")
 	if err == nil && !strings.Contains(string(stat), ") Z ") {
 		t.Errorf("still running: %s", stat)
@@ -306,17 +287,13 @@ func TestWhatACommandLeavesRunningEndsWithThePool(t *testing.T) {
 func TestOutputThatCannotBeKeptLeavesNoDescriptors(t *testing.T) {
 	open := func() int {
 		entries, err := os.ReadDir("/proc/self/fd")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		return len(entries)
 	}
 	p := &Pool{procs: []int{os.Getpid()}} // which has other than two pipes
 	for range 3 {
 		r, w, err := os.Pipe()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		defer r.Close()
 		defer w.Close()
 	}

@@ -12,6 +12,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/must"
 )
 
 // terminal opens one, see pts(4): the side a person sits at, and the other.
@@ -23,9 +25,7 @@ func terminal(t *testing.T) (person, program *os.File) {
 	}
 	t.Cleanup(func() { person.Close() })
 	raw, err := person.SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	n := 0
 	if e := raw.Control(func(fd uintptr) {
 		if err = unix.IoctlSetPointerInt(int(fd), unix.TIOCSPTLCK, 0); err == nil {
@@ -104,9 +104,7 @@ func TestTheTerminalIsGivenBackOnEveryPath(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			person, program := terminal(t)
 			before, err := unix.IoctlGetTermios(int(program.Fd()), unix.TCGETS)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			if !Possible(program) {
 				t.Error("a terminal is not taken for one")
 			}

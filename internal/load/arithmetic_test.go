@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -186,12 +187,8 @@ func TestPortsAndQueuesTooSmallAreSaidWithTheCommand(t *testing.T) {
 				"ipv4/ip_local_port_range": c.ports, "ipv4/ip_local_reserved_ports": c.reserved, "core/somaxconn": c.queue,
 			} {
 				path := filepath.Join(s.root, file)
-				if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(path, []byte(text+"\n"), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, os.MkdirAll(filepath.Dir(path), 0o755))
+				must.OK(t, os.WriteFile(path, []byte(text+"\n"), 0o600))
 			}
 			err := s.ports(c.need)
 			if err == nil && c.need.Local {

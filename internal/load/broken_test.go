@@ -12,15 +12,15 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/must"
 )
 
 // raw is a server that does anything with a connection, counted from 1.
 func raw(t *testing.T, with func(net.Conn, int64)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for n := int64(1); ; n++ {
@@ -47,9 +47,7 @@ func says(text string) func(net.Conn, int64) {
 func TestAServerThatNeverAnswersIsAClearErrorAndSoon(t *testing.T) {
 	// The port of a connection is taken, and nobody listens there.
 	taken, err := net.Dial("tcp4", strings.Trim(strings.TrimPrefix(raw(t, func(net.Conn, int64) {}), "http:"), "/"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() { taken.Close() })
 	closed := "http://" + taken.LocalAddr().String()
 	// Where nothing is waited for, that the machine has no CPU for a while is no time-out.
@@ -110,9 +108,7 @@ func full(t *testing.T) string {
 	t.Helper()
 	// A listener whose backlog was taken by connections that nobody accepts.
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() { l.Close() })
 	raw := shrink(t, l.(*net.TCPListener))
 	for {
@@ -152,9 +148,7 @@ func TestAServerThatStallsMidwayDoesNotHoldTheLoad(t *testing.T) {
 			o.URL, o.Duration, o.Timeout = s.URL, duration, timeout
 			begun := time.Now()
 			r, err := sent(t, o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			if d := time.Since(begun); d > time.Minute {
 				t.Errorf("after %s", d)
 			}
@@ -173,9 +167,7 @@ func TestSomeErrorsAreCountedBesideTheAnswers(t *testing.T) {
 	r, err := sent(t, ClientOptions{
 		URL: s.URL() + "?status=503:20", Connections: 4, QPS: 1000, KeepAlive: true, Duration: 500 * time.Millisecond, Timeout: time.Minute,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	got := r.Failures["status 503 Service Unavailable"]
 	if r.Requests != 500 || r.Errors < 50 || r.Errors > 160 || got != r.Errors || total(r.Histogram) != 500-r.Errors {
 		t.Errorf("%d requests, %d errors, %d latencies: %v", r.Requests, r.Errors, total(r.Histogram), r.Failures)
@@ -189,9 +181,7 @@ func TestSomeErrorsAreCountedBesideTheAnswers(t *testing.T) {
 func shrink(t *testing.T, l *net.TCPListener) syscall.RawConn {
 	t.Helper()
 	raw, err := l.SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	var failed error
 	if err := raw.Control(func(fd uintptr) { failed = unix.Listen(int(fd), 0) }); err != nil || failed != nil {
 		t.Fatal(err, failed)

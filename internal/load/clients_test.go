@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/must"
 )
 
 func TestClientAndServerCountTheSame(t *testing.T) {
@@ -42,9 +44,7 @@ func TestClientAndServerCountTheSame(t *testing.T) {
 				o.Duration = time.Second // in which a client that waits for a CPU sends something, too
 			}
 			r, err := sent(t, o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			if n := s.requests.Load(); n != r.Requests || r.Errors != 0 {
 				t.Errorf("the server has %d requests, the client %d with %d errors: %v", n, r.Requests, r.Errors, r.Failures)
 			}
@@ -155,9 +155,7 @@ func TestAServerThatStandsStillIsSeenInFullByAnOpenLoop(t *testing.T) {
 			})
 			begun := time.Now()
 			r, err := sent(t, ClientOptions{URL: s.URL, Connections: connections, QPS: c.qps, KeepAlive: true, Duration: time.Second, Timeout: time.Minute})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			whole := time.Since(begun)
 			if r.Requests != n.Load() || c.qps > 0 && r.Requests != 1000 || r.Unsent != 0 || r.Errors != 0 {
 				t.Errorf("%d requests of %d that came, %d not sent, %d errors", r.Requests, n.Load(), r.Unsent, r.Errors)
@@ -195,9 +193,7 @@ func TestARateIsThatOfWhatWasAskedHoweverLateTheLastAnswer(t *testing.T) {
 	s := serving(t, func(http.ResponseWriter, *http.Request) { time.Sleep(takes) })
 	begun := time.Now()
 	r, err := sent(t, ClientOptions{URL: s.URL, Connections: 60, QPS: 100, KeepAlive: true, Duration: 400 * time.Millisecond, Timeout: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if r.Requests != 40 || r.Errors != 0 || math.Abs(r.QPS*float64(r.Elapsed)/1e9-40) > 1e-6 || time.Duration(r.Elapsed) > time.Since(begun)-takes {
 		t.Errorf("%d requests, %d errors, %g a second in %s", r.Requests, r.Errors, r.QPS, time.Duration(r.Elapsed))
 	}
@@ -222,9 +218,7 @@ func TestWhatIsSentLateHasItsWholeTimeOut(t *testing.T) {
 		gone <- time.Since(begun) - time.Duration(first.Load())
 	})
 	r, err := sent(t, ClientOptions{URL: s.URL, Connections: 1, QPS: 20, Duration: 500 * time.Millisecond, Timeout: timeout})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if r.Requests != 2 || n.Load() != 2 || r.Failures[late] != 1 || r.Errors != 1 || r.Unsent != 8 {
 		t.Fatalf("%d requests of %d that came, %d errors, %d unsent: %v", r.Requests, n.Load(), r.Errors, r.Unsent, r.Failures)
 	}
@@ -246,9 +240,7 @@ func TestAnAnswerAfterTheTimeOutIsNone(t *testing.T) {
 		})
 		r, err := sent(t, ClientOptions{URL: s.URL, Connections: 1, QPS: qps, KeepAlive: true, Duration: 2 * time.Second, Timeout: timeout})
 		s.Close()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if r.Failures[late] < 1 || r.Errors != r.Failures[late] || n.Load() <= r.Requests {
 			t.Errorf("%s: %d requests of %d that came, %d errors: %v", name, r.Requests, n.Load(), r.Errors, r.Failures)
 		}
@@ -265,9 +257,7 @@ func TestMoreThanAServerCanDoIsSaidToBeUnsent(t *testing.T) {
 	r, err := sent(t, ClientOptions{
 		URL: s.URL, Connections: connections, QPS: 500, KeepAlive: true, Duration: 400 * time.Millisecond, Timeout: timeout,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	could := connections * (r.Elapsed/int64(takes) + 1)
 	if r.Requests+r.Unsent != 200 || r.Unsent < 150 || r.Requests-r.Errors > could {
 		t.Errorf("%d requests, %d errors, %d unsent, where %d can be answered", r.Requests, r.Errors, r.Unsent, could)
@@ -301,9 +291,7 @@ func TestRequestsWithoutAnAnswerInTimeCountInAnOpenLoop(t *testing.T) {
 				}
 			})
 			r, err := sent(t, ClientOptions{URL: s.URL, Connections: 100, QPS: c.qps, Duration: time.Second, Timeout: timeout})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			if r.Errors == 0 || r.Failures[late] != r.Errors {
 				t.Fatalf("%d errors: %v", r.Errors, r.Failures)
 			}
@@ -380,9 +368,7 @@ func TestAClientThatBeginsLateLoadsAsLong(t *testing.T) {
 	s := echo(t)
 	c := started(t, ClientOptions{URL: s.URL(), Connections: 2, KeepAlive: true, Duration: duration, Timeout: time.Minute})
 	client := pids(c)[0]
-	if err := unix.Kill(client, unix.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, unix.Kill(client, unix.SIGSTOP))
 	time.AfterFunc(4*duration, func() { _ = unix.Kill(client, unix.SIGCONT) })
 	r, err := c.Run(t.Context())
 	if took := time.Duration(r.Elapsed); err != nil || r.Requests == 0 || r.Errors > 0 || took < duration {
@@ -396,13 +382,9 @@ func TestTheEndOfTheContextEndsEverything(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			s, err := Serve(ctx)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			c, err := Start(ctx, ClientOptions{URL: s.URL(), Connections: 4, Duration: time.Minute, Instances: 2})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			time.AfterFunc(after, cancel)
 			if _, err := c.Run(ctx); !errors.Is(err, context.Canceled) {
 				t.Errorf("%v", err)
@@ -420,9 +402,7 @@ func TestTheEndOfTheContextEndsEverything(t *testing.T) {
 
 func TestClientsThatAreNotWantedEnd(t *testing.T) {
 	c, err := Start(t.Context(), ClientOptions{URL: "http://127.0.0.1:1/", Connections: 4, Duration: time.Minute, Instances: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}

@@ -19,6 +19,8 @@ import (
 
 	"fortio.org/fortio/fhttp"
 	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/must"
 )
 
 // The tests' own program is what is executed again. Some tests need a process with
@@ -163,9 +165,7 @@ func gone(t *testing.T, pids ...int) {
 func echo(t *testing.T) *Server {
 	t.Helper()
 	s, err := Serve(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -178,9 +178,7 @@ func echo(t *testing.T) *Server {
 func started(t *testing.T, o ClientOptions) *Clients {
 	t.Helper()
 	c, err := Start(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }

@@ -18,22 +18,17 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/thread"
 )
 
 func TestTheyDieWithTare(t *testing.T) {
 	cmd := exec.Command("/proc/self/exe", "-orphans")
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
+	must.OK(t, cmd.Start())
 	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	var pids [3]int
 	if _, err := fmt.Sscan(line, &pids[0], &pids[1], &pids[2]); err != nil {
 		t.Fatalf("%q: %v", line, err)
@@ -105,9 +100,7 @@ func TestAProcessThatSaysSomethingElseIsEnded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			one, err := begin(t.Context(), c.verb, "a process", nil, nil, struct{}{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			var r Result
 			err = one.hear(&r, time.Now().Add(c.within))
 			if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -150,9 +143,7 @@ func TestAHiddenArgumentGivenByHandDoesNothing(t *testing.T) {
 
 func TestAServerThatWasKilledIsAnError(t *testing.T) {
 	s, err := Serve(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	unix.Kill(s.child.cmd.Process.Pid, unix.SIGKILL)
 	gone(t, s.child.cmd.Process.Pid)
 	if err := s.Close(); err == nil || !strings.Contains(err.Error(), "signal: killed") {
@@ -177,9 +168,7 @@ func TestThousandsOfConnectionsGoThroughAHundredPorts(t *testing.T) {
 	script := `ip link set lo up && echo '40000 40099' > /proc/sys/net/ipv4/ip_local_port_range && ` +
 		`echo 0 > /proc/sys/net/ipv4/tcp_tw_reuse && exec "$0" -few-ports`
 	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", script, exe)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
 	out, err := cmd.CombinedOutput()
@@ -207,7 +196,7 @@ func TestImportingItStartsNothing(t *testing.T) {
 func TestAServerIsAskedFromItsOwnNetworkNamespace(t *testing.T) {
 	var inside *os.File
 	var server net.Listener
-	if err := thread.Apart(func() (err error) {
+	must.OK(t, thread.Apart(func() (err error) {
 		if err = unix.Unshare(unix.CLONE_NEWNET); err != nil {
 			return err
 		}
@@ -220,9 +209,7 @@ func TestAServerIsAskedFromItsOwnNetworkNamespace(t *testing.T) {
 		}
 		server, err = net.Listen("tcp", "127.0.0.1:0")
 		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	defer inside.Close()
 	s := http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})}
 	defer s.Close()

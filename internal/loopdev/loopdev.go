@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/must"
 )
 
 // New makes a device of a file of zeros, until the test's end.
@@ -24,9 +26,7 @@ func In(t *testing.T, dir string, size int64, options ...string) (device, file s
 		defer f.Close()
 		err = f.Truncate(size)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return On(t, f.Name(), options...), f.Name()
 }
 
@@ -55,9 +55,7 @@ func Mount(t *testing.T, device, at string, flags uintptr) {
 	if out, err := exec.Command("mkfs.ext4", "-q", "-m", "0", device).CombinedOutput(); err != nil {
 		t.Fatalf("mkfs.ext4: %v: %s", err, out)
 	}
-	if err := os.MkdirAll(at, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.MkdirAll(at, 0o755))
 	if err := unix.Mount(device, at, "ext4", flags, ""); err != nil {
 		t.Fatalf("mount %s: %v", device, err)
 	}

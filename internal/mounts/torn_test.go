@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/must"
 )
 
 // TestNoMountIsMissedWhileOthersMount reads the list while it changes all the time:
@@ -20,9 +22,7 @@ func TestNoMountIsMissedWhileOthersMount(t *testing.T) {
 	dir := t.TempDir()
 	mount := func(name string) string {
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(path, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.MkdirAll(path, 0o755))
 		if err := unix.Mount("tare-test", path, "tmpfs", 0, "size=4k"); err != nil {
 			t.Skipf("no tmpfs can be mounted here: %v", err)
 		}
@@ -69,9 +69,7 @@ func TestALinkIsRemovedAndWhatItLeadsToStaysMounted(t *testing.T) {
 	}
 	dir := t.TempDir()
 	theirs, link := filepath.Join(dir, "theirs"), filepath.Join(dir, "link")
-	if err := errors.Join(os.Mkdir(theirs, 0o755), os.Symlink(theirs, link)); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, errors.Join(os.Mkdir(theirs, 0o755), os.Symlink(theirs, link)))
 	if err := unix.Mount("tare-test", theirs, "tmpfs", 0, "size=4k"); err != nil {
 		t.Skipf("no tmpfs can be mounted here: %v", err)
 	}
@@ -86,9 +84,7 @@ func TestALinkIsRemovedAndWhatItLeadsToStaysMounted(t *testing.T) {
 		t.Errorf("mounted: %v, %v", list, err)
 	}
 	// A link on the way is followed.
-	if err := os.Symlink(dir, link); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Symlink(dir, link))
 	if err := RemoveTree(filepath.Join(link, "theirs")); err != nil {
 		t.Error(err)
 	}

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/must"
 )
 
 func TestAHeldPortIsForWhoNamesIt(t *testing.T) {
@@ -16,17 +18,11 @@ func TestAHeldPortIsForWhoNamesIt(t *testing.T) {
 	}
 	for range 2 { // and again, when connections of the first are still being wound up
 		l, err := net.Listen("tcp4", at)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		c, err := net.Dial("tcp4", at)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		s, err := l.Accept()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		s.Close()
 		c.Close()
 		l.Close()

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/internal/ports"
 )
@@ -23,12 +24,8 @@ func TestAProbeSaysWhenItBeganAndBecomesAProgram(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for name, mode := range map[string]os.FileMode{"none/tool": 0o644, "some/tool": 0o755} {
-		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\necho tool \"$@\" >&2; exit 5\n"), mode); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o755))
+		must.OK(t, os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\necho tool \"$@\" >&2; exit 5\n"), mode))
 	}
 	path := "PATH=" + dir + "/absent:" + dir + "/none:" + dir + "/some"
 	for name, c := range map[string]struct {
@@ -84,9 +81,7 @@ func TestTheServerAnswersLeaksAndHangsAsItIsTold(t *testing.T) {
 	port := ports.Held(t)
 	cmd := command(t, ServeArgs(port, "delay=200", "leak=100000", "hang=201"))
 	began := time.Now()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, cmd.Start())
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	url := fmt.Sprintf("http://127.0.0.1:%d/", port)
@@ -113,21 +108,15 @@ func TestTheServerAnswersLeaksAndHangsAsItIsTold(t *testing.T) {
 	}
 	anonymous := func() int64 {
 		dir, err := new(procs.Reader).Open(cmd.Process.Pid)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		defer dir.Close()
 		m, err := dir.Memory()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		return m.Anon
 	}
 	before := anonymous()
 	for range 199 {
-		if err := get(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, get(ctx))
 	}
 	if grown := anonymous() - before; grown < 199*100000-4096 || grown > 199*100000+4096 {
 		t.Errorf("grown by %d, want %d within a page", grown, 199*100000)

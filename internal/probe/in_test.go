@@ -7,13 +7,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/tare-bench/tare/internal/must"
 )
 
 func TestAProgramIsRunInAFolderWithItsArgumentsAndEnvironment(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	cmd := command(t, InArgs(dir, "/bin/sh", "-c", `echo "$(pwd -P) $0 $1 $OF_OURS"`, "first", "two words"))
 	cmd.Env = append(os.Environ(), "OF_OURS=kept")
 	out, err := cmd.Output()

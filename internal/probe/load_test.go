@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/tare-bench/tare/internal/must"
 )
 
 // command runs the real program with the arguments of a load.
@@ -48,12 +50,8 @@ func TestExactlyTheMemoryThatWasAskedForIsHeld(t *testing.T) {
 		}
 		cmd := command(t, HoldArgs(bytes, time.Hour))
 		said, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
+		must.OK(t, cmd.Start())
 		_, _ = bufio.NewReader(said).ReadString('\n') // that all of it is there
 		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", cmd.Process.Pid))
 		_, after, _ := strings.Cut(string(status), "\nRssAnon:")
@@ -86,22 +84,16 @@ func spin(t *testing.T, cpus float64, d time.Duration) (Spun, time.Duration) {
 	t.Helper()
 	cmd := command(t, SpinArgs(cpus, d))
 	out, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	spun, err := ParseSpun(string(out))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return spun, cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 }
 
 func TestALoadEndsOnSIGTERM(t *testing.T) {
 	for _, args := range [][]string{HoldArgs(1<<20, time.Hour), HoldArgs(1<<34, time.Hour), SpinArgs(0.5, time.Hour), SpinArgs(1, time.Hour)} {
 		cmd := command(t, args)
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, cmd.Start())
 		time.Sleep(30 * time.Millisecond)
 		begun := time.Now()
 		_ = cmd.Process.Signal(syscall.SIGTERM)

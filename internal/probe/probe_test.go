@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/tare-bench/tare/internal/must"
 )
 
 // TestTheEmbeddedProgramsAreWhatTheirSourcesGive rebuilds the probe and the
@@ -34,9 +36,7 @@ func TestTheEmbeddedProgramsAreWhatTheirSourcesGive(t *testing.T) {
 
 func TestAProbeReportsAndLeavesWhenAsked(t *testing.T) {
 	dir := t.TempDir()
-	if err := Install(dir); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, Install(dir))
 	out, err := exec.Command(filepath.Join(dir, Name), "--exit", "token").Output()
 	if err != nil || !strings.HasPrefix(string(out), "tare-probe/1 token ") || !strings.HasSuffix(string(out), "\n") {
 		t.Errorf("%q %v", out, err)
@@ -49,15 +49,11 @@ func TestAProbeReportsAndLeavesWhenAsked(t *testing.T) {
 func TestWhatHoldsAPodSaysNothingAndStaysUntilItIsTold(t *testing.T) {
 	t.Parallel()
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0) // whatever is written fails, as in gVisor's sandboxes
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer full.Close()
 	for _, args := range [][]string{{"/probe", "pause"}, {"/pause"}} {
 		cmd := exec.Cmd{Path: filepath.Join(installed, Name), Args: args, Stdout: full}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, cmd.Start())
 		for caught(t, cmd.Process.Pid)&(1<<(syscall.SIGTERM-1)) == 0 {
 			time.Sleep(time.Millisecond)
 		}
@@ -93,12 +89,8 @@ func TestAProbeThatWaitsHasAHandlerForSIGTERMAndEndsOnIt(t *testing.T) {
 			cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
 		}
 		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
+		must.OK(t, cmd.Start())
 		line, _ := bufio.NewReader(out).ReadString('\n')
 		if set := caught(t, cmd.Process.Pid); set&(1<<(signal-1)) == 0 {
 			t.Errorf("%v: SigCgt is %x after %q", signal, set, line)

@@ -16,6 +16,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/must"
 )
 
 // run runs the real program to its end.
@@ -71,9 +73,7 @@ func TestFilesThatAreLaidOutAreForEveryoneToWrite(t *testing.T) {
 func TestALinkIsNotFollowedToBeLaidOut(t *testing.T) {
 	dir := t.TempDir()
 	other, link := filepath.Join(dir, "other"), filepath.Join(dir, "link")
-	if err := errors.Join(os.WriteFile(other, []byte("theirs"), 0o600), os.Symlink(other, link)); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, errors.Join(os.WriteFile(other, []byte("theirs"), 0o600), os.Symlink(other, link)))
 	out, _, exit := run(t, FillArgs(4096, link))
 	var at *FileError
 	if _, err := ParseFilled(out); exit != 1 || !errors.As(err, &at) || at.Errno != unix.ELOOP {
@@ -102,9 +102,7 @@ func TestWhatIsLaidOutCannotBeCompressed(t *testing.T) {
 		fill(t, 2<<20, files...)
 		for _, f := range files {
 			b, err := os.ReadFile(f)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			all.Write(b)
 		}
 	}
@@ -129,15 +127,11 @@ func TestWhatIsLaidOutCannotBeCompressed(t *testing.T) {
 func resident(t *testing.T, path string) (n int) {
 	t.Helper()
 	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer f.Close()
 	info, _ := f.Stat()
 	m, err := unix.Mmap(int(f.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_SHARED)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer func() { _ = unix.Munmap(m) }()
 	vec := make([]byte, (len(m)+os.Getpagesize()-1)/os.Getpagesize())
 	if _, _, errno := unix.Syscall(unix.SYS_MINCORE, uintptr(unsafe.Pointer(&m[0])), uintptr(len(m)), uintptr(unsafe.Pointer(&vec[0]))); errno != 0 {
@@ -227,9 +221,7 @@ func mounted(t *testing.T, options string) string {
 		t.Skip("mounting needs root")
 	}
 	dir := t.TempDir()
-	if err := unix.Mount("tare-probe-test", dir, "tmpfs", unix.MS_NODEV, "mode=700,"+options); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, unix.Mount("tare-probe-test", dir, "tmpfs", unix.MS_NODEV, "mode=700,"+options))
 	t.Cleanup(func() {
 		if err := unix.Unmount(dir, 0); err != nil {
 			t.Error(err)
@@ -252,9 +244,7 @@ func TestAFileThatDoesNotFitGivesItsRoomBack(t *testing.T) {
 
 func TestNothingIsLaidOutWhereNothingCanBeWritten(t *testing.T) {
 	dir := mounted(t, "size=4m")
-	if err := unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""))
 	for _, file := range []string{"a", "new/a"} {
 		out, _, exit := run(t, FillArgs(1, filepath.Join(dir, file)))
 		if _, err := ParseFilled(out); !errors.Is(err, syscall.EROFS) || exit != 1 {
@@ -280,9 +270,7 @@ func TestAFileSystemIsWhatStatfsSays(t *testing.T) {
 		t.Errorf("%+v, want %+v", list[2], want)
 	}
 	var root unix.Statfs_t
-	if err := unix.Statfs("/", &root); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, unix.Statfs("/", &root))
 	if got := list[3]; got.Type != uint64(root.Type) || got.Size != int64(root.Blocks)*root.Frsize || got.Free > got.Size {
 		t.Errorf("%+v, the kernel says %+v", got, root)
 	}

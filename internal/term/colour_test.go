@@ -4,6 +4,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/tare-bench/tare/internal/must"
 )
 
 func TestWidth(t *testing.T) {
@@ -50,9 +52,7 @@ func TestColourIsForTerminalsThatWantIt(t *testing.T) {
 
 func TestFilesAndBuffersAreNoTerminals(t *testing.T) {
 	f, err := os.Create(t.TempDir() + "/out")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer f.Close()
 	if IsTerminal(f) || Colour(f) {
 		t.Error("a file passes for a terminal")

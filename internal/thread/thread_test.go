@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/must"
 )
 
 // onFirst calls f in a goroutine that the process's first thread runs.
@@ -61,9 +63,7 @@ func TestTheFirstThreadIsNeverTaken(t *testing.T) {
 				}
 				return nil
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 		}
 	})
 }
@@ -93,9 +93,7 @@ func elsewhere(t *testing.T) (pid int) {
 	}
 	sleep := exec.Command("sleep", "60")
 	sleep.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
-	if err := sleep.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, sleep.Start())
 	t.Cleanup(func() { _, _ = sleep.Process.Kill(), sleep.Wait() })
 	return sleep.Process.Pid
 }
@@ -103,9 +101,7 @@ func elsewhere(t *testing.T) (pid int) {
 func TestWorkInAnotherMountNamespaceLeavesTheProcessWhereItIs(t *testing.T) {
 	pid := elsewhere(t)
 	space, err := os.Open(fmt.Sprintf("/proc/%d/ns/mnt", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer space.Close()
 	there, _ := os.Readlink(space.Name())
 	before, _ := os.Readlink("/proc/self/ns/mnt")
@@ -133,9 +129,7 @@ func TestWorkInAnotherMountNamespaceLeavesTheProcessWhereItIs(t *testing.T) {
 
 func TestWhatIsNoNamespaceIsNotEntered(t *testing.T) {
 	null, err := os.Open(os.DevNull)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer null.Close()
 	err = InMounts(int(null.Fd()), func() error {
 		t.Error("it was called all the same")
@@ -150,9 +144,7 @@ func TestWhatAParentStartsLivesAsLongAsItsContextAndNoLonger(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	c := exec.Command("sleep", "1000")
 	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := Parent(ctx, c.Start); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, Parent(ctx, c.Start))
 	for range 100 { // threads that end, of which any other could have started it
 		_ = Apart(func() error { return nil })
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/machine"
 )
 
@@ -29,9 +30,7 @@ func newFixture(t *testing.T, v2 bool) *fixture {
 	} else {
 		for i, c := range []string{"memory", "cpuacct", "blkio"} {
 			mounts += fmt.Sprintf("%d 10 0:%d / /sys/fs/cgroup/%s rw - cgroup cgroup rw,%s\n", 20+i, 20+i, c, c)
-			if err := os.MkdirAll(filepath.Join(f.root, "sys/fs/cgroup", c), 0o755); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, os.MkdirAll(filepath.Join(f.root, "sys/fs/cgroup", c), 0o755))
 		}
 	}
 	f.write("/proc/self/mountinfo", mounts)
@@ -52,19 +51,13 @@ func (f *fixture) stat(busy int) {
 func (f *fixture) write(name, text string) {
 	f.t.Helper()
 	name = filepath.Join(f.root, name)
-	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		f.t.Fatal(err)
-	}
-	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
-		f.t.Fatal(err)
-	}
+	must.OK(f.t, os.MkdirAll(filepath.Dir(name), 0o755))
+	must.OK(f.t, os.WriteFile(name, []byte(text), 0o644))
 }
 
 func (f *fixture) remove(name string) {
 	f.t.Helper()
-	if err := os.RemoveAll(filepath.Join(f.root, name)); err != nil {
-		f.t.Fatal(err)
-	}
+	must.OK(f.t, os.RemoveAll(filepath.Join(f.root, name)))
 }
 
 // process writes one in the pid namespace below where it is in a group of its
@@ -129,9 +122,7 @@ func (f *fixture) open(cfg config) *collector {
 	f.t.Helper()
 	cfg.Root = machine.Root(f.root)
 	c, err := open(cfg)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	must.OK(f.t, err)
 	f.t.Cleanup(c.Close)
 	c.now = func() time.Time { return f.clock }
 	c.system.SkipIdle(0)
@@ -143,9 +134,7 @@ func (f *fixture) pass(c *collector, d time.Duration) *view {
 	f.t.Helper()
 	f.clock = f.clock.Add(d)
 	v, err := c.Tick(f.t.Context(), nil)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	must.OK(f.t, err)
 	return v
 }
 

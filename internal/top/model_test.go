@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -61,9 +62,7 @@ func TestAZombieIsNoProcessOfItsSandbox(t *testing.T) {
 // group and its vCPU's thread in the pod's.
 func kata(t *testing.T) *fixture {
 	f := newFixture(t, false)
-	if err := os.CopyFS(filepath.Join(f.root, "proc"), os.DirFS("../node/attribution/testdata/kata/proc")); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.CopyFS(filepath.Join(f.root, "proc"), os.DirFS("../node/attribution/testdata/kata/proc")))
 	every := func(path string) string {
 		var b strings.Builder
 		for i, c := range []string{"name=systemd", "pids", "blkio", "freezer", "devices", "memory", "cpuset", "cpuacct", "cpu"} {
@@ -292,9 +291,7 @@ func TestHostileNamesReachNoTerminal(t *testing.T) {
 		s.expanded[b.key] = true
 	}
 	var json strings.Builder
-	if err := v.writeJSON(&json, &Selection{}, true); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, v.writeJSON(&json, &Selection{}, true))
 	for what, text := range map[string]string{
 		"text": v.text(&Selection{}, 120, true), "screen": strings.Join(s.frame(120, 60), "\n"), "json": json.String(),
 	} {
@@ -314,9 +311,7 @@ func TestJSONKeepsWhatWasWritten(t *testing.T) {
 	name := "a\x1b\u009b\u202e\U000e0041 容器 \"<&>"
 	v := view{Sandboxes: []Sandbox{{Name: name, key: name}}}
 	var b strings.Builder
-	if err := v.writeJSON(&b, &Selection{}, false); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, v.writeJSON(&b, &Selection{}, false))
 	var back struct {
 		Sandboxes []struct {
 			Name string

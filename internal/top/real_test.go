@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/subject"
@@ -33,9 +34,7 @@ func runc(t *testing.T) (id, group string) {
 	}
 	dir, run := t.TempDir(), fmt.Sprintf("%08x", os.Getpid())
 	hs, err := cgroup.Hierarchies()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() {
 		if err := cgroup.Remove(hs, cgroup.Prefix+run); err != nil {
 			t.Error(err)
@@ -43,13 +42,9 @@ func runc(t *testing.T) (id, group string) {
 	})
 	id = "top-" + run
 	bundle := filepath.Join(dir, id)
-	if err := oci.WriteBundle(bundle, run, subject.DefaultLimits); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, oci.WriteBundle(bundle, run, subject.DefaultLimits))
 	log, err := os.Create(filepath.Join(dir, "log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer log.Close()
 	command := func(args ...string) {
 		t.Helper()
@@ -90,9 +85,7 @@ func TestOnceFindsARealContainer(t *testing.T) {
 	var out bytes.Buffer
 	interval := time.Second
 	began, before := time.Now(), used(t, group)
-	if err := Run(t.Context(), &out, Options{Interval: interval, Once: true, JSON: true, Selection: Selection{Filter: group}}); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, Run(t.Context(), &out, Options{Interval: interval, Once: true, JSON: true, Selection: Selection{Filter: group}}))
 	whole := used(t, group) - before
 	// One thread spins, and it could have done so all the time that was not looked at.
 	unseen := time.Since(began) - interval
@@ -148,9 +141,7 @@ func TestOnceFindsARealContainer(t *testing.T) {
 func used(t *testing.T, group string) time.Duration {
 	t.Helper()
 	hs, err := cgroup.Hierarchies()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, h := range hs {
 		var n int64
 		unit, line := time.Nanosecond, "%d"

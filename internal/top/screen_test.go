@@ -11,6 +11,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/record"
 )
@@ -21,17 +22,11 @@ func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
 	if *update {
-		if err := os.MkdirAll("testdata", 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.MkdirAll("testdata", 0o755))
+		must.OK(t, os.WriteFile(path, []byte(got), 0o644))
 	}
 	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if got != string(want) {
 		t.Errorf("%s: got\n%s\nwant\n%s(go test -update writes it)", path, got, want)
 	}
@@ -154,9 +149,7 @@ func TestPlainTextAndJSONKeepTheirShape(t *testing.T) {
 	v := sample()
 	golden(t, "once.txt", v.text(&Selection{Sort: SortName}, 120, false))
 	var b strings.Builder
-	if err := v.writeJSON(&b, &Selection{}, true); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, v.writeJSON(&b, &Selection{}, true))
 	golden(t, "once.json", b.String())
 	none := &view{}
 	if got := none.text(&Selection{}, 80, false); !strings.Contains(got, "There are no containers or pods here.") {
@@ -258,9 +251,7 @@ func TestTheMachineIsReadWhenAKeyWantsIt(t *testing.T) {
 	})
 	read := func() {
 		v, err := w.Look()(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		w.Show(v)
 	}
 	read()

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/mounts"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/node/procs"
 )
@@ -47,9 +48,7 @@ func Check(t *testing.T, dir string, ids func() []string) {
 func look(t *testing.T, dir string, ids func() []string) []string {
 	left := processes(dir)
 	points, err := mounts.Below(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, p := range points {
 		left = append(left, "mount "+p)
 	}
@@ -60,9 +59,7 @@ func look(t *testing.T, dir string, ids func() []string) []string {
 		}
 	}
 	hs, err := cgroup.Hierarchies()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if ids != nil {
 		for _, id := range ids() {
 			name := cgroup.Prefix + id
@@ -94,11 +91,7 @@ func processes(dir string) []string {
 func Alone(t *testing.T) {
 	t.Helper()
 	f, err := os.OpenFile(filepath.Join(os.TempDir(), "tare-test-leftovers.lock"), os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
+	must.OK(t, unix.Flock(int(f.Fd()), unix.LOCK_EX))
 	t.Cleanup(func() { _ = f.Close() })
 }

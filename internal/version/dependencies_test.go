@@ -5,19 +5,17 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/tare-bench/tare/internal/must"
 )
 
 // TestEveryDependencyHasItsReason holds go.mod and docs/dependencies.md together: nobody
 // takes a module without saying why.
 func TestEveryDependencyHasItsReason(t *testing.T) {
 	mod, err := os.ReadFile("../../go.mod")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	docs, err := os.ReadFile("../../docs/dependencies.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	direct := regexp.MustCompile(`(?m)^\t(\S+) v\S+$`).FindAllSubmatch(mod, -1)
 	if len(direct) < 20 {
 		t.Fatalf("go.mod has %d direct requirements: they are not read as they are written", len(direct))

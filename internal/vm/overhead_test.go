@@ -6,6 +6,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/instrument/overhead"
 	"github.com/tare-bench/tare/internal/instrument/overhead/ledger"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -26,9 +27,7 @@ func closed(t *testing.T, out *Outcome) {
 		read(t, &rec.Readings[i])
 	}
 	o, err := overhead.Judge(rec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if o.Failed != 0 || o.Total != 2*2 || len(o.Tables) != 2 {
 		t.Fatalf("%d of %d phases failed, in %d tables\n%s", o.Failed, o.Total, len(o.Tables), out.Output("overhead"))
 	}

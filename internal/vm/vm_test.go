@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tare-bench/tare/internal/must"
 )
 
 func TestWhatIsMissingIsNamedWithTheWayToGetIt(t *testing.T) {
@@ -83,13 +85,9 @@ func TestResultsThatBreakOffAreNoResults(t *testing.T) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
 	for name, text := range map[string]string{"./x.exit": "0\n", "./x.stdout": strings.Repeat("x", 5000)} {
-		if err := errors.Join(w.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(text))}), write(w, text)); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, errors.Join(w.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(text))}), write(w, text)))
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, w.Close())
 	whole := b.Bytes()
 	x := []Command{{Name: "x"}}
 	out := new(Outcome)

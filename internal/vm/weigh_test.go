@@ -13,6 +13,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/doctor"
 	"github.com/tare-bench/tare/internal/instrument/lifecycle"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
 )
@@ -53,9 +54,7 @@ func TestTareWeighsWhereThereIsOnlyCgroupV2AndAnOlderKernel(t *testing.T) {
 				ls /sys/fs/cgroup/guest/cgroup.procs`}},
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Logf("the machine ran for %v", out.Ran.Round(time.Second))
 	for name, code := range out.Exits {
 		if want := map[string]int{"fails": 3}[name]; code != want {
@@ -133,9 +132,7 @@ func doctored(t *testing.T, out *Outcome) {
 func lived(t *testing.T, out *Outcome) {
 	rec := recorded(t, out, "lifecycle")
 	l, err := lifecycle.Judge(rec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	// Two targets, five operations on two lanes.
 	if l.Failed != 0 || l.Total != 2*5*2 || len(l.Tables) != 1 {
 		t.Fatalf("%d of %d operations failed, in %d tables\n%s", l.Failed, l.Total, len(l.Tables), out.Output("lifecycle"))
@@ -160,9 +157,7 @@ func lived(t *testing.T, out *Outcome) {
 func recorded(t *testing.T, out *Outcome, name string) *record.Record {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name+".jsonl.zst")
-	if err := os.WriteFile(path, out.Files[filepath.Base(path)], 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(path, out.Files[filepath.Base(path)], 0o600))
 	rec, err := record.Load(path)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out.Output(name))

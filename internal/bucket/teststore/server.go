@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/tare-bench/tare/internal/must"
 )
 
 // program is what scripts/install-store builds, in the user's cache.
@@ -22,9 +24,7 @@ const program = "tare/versitygw-1.8.0/bin/versitygw"
 func serve(t *testing.T, key, secret string) func(context.Context, string, string) (net.Conn, error) {
 	t.Helper()
 	cache, err := os.UserCacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	socket := "@tare-" + rand.Text()
 	// Without a folder of users it calls an unknown key by an error of its own. Heads of
 	// objects are files beside them: not every file system has attributes.

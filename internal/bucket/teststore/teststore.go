@@ -18,6 +18,8 @@ import (
 
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
+
+	"github.com/tare-bench/tare/internal/must"
 )
 
 // Bucket is the one that is there.
@@ -70,9 +72,7 @@ func Start(t *testing.T) *Store {
 	if s.Client, err = minio.New(front.Listener.Addr().String(), &minio.Options{Creds: credentials.NewStaticV4(s.Key, s.Secret, ""), Region: "us-east-1"}); err == nil {
 		err = s.MakeBucket(t.Context(), Bucket, minio.MakeBucketOptions{})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return s
 }
 
@@ -93,9 +93,7 @@ func (s *Store) Secure(t *testing.T) string {
 	t.Cleanup(front.Close)
 	front.Config.ErrorLog = log.New(io.Discard, "", 0)
 	path := filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: front.Certificate().Raw}), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: front.Certificate().Raw}), 0o600))
 	t.Setenv("AWS_ENDPOINT_URL", front.URL)
 	return path
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/stat"
+	"github.com/tare-bench/tare/internal/must"
 )
 
 // bounded makes the figures of a run upper bounds.
@@ -44,9 +45,7 @@ func TestAnUpperBoundDecidesOnlyWhatItProves(t *testing.T) {
 			}
 		}
 		g, err := c.Gate(0.05)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		latency, request := figure.Find(g.Figures, "latency"), figure.Find(g.Figures, "requests")
 		if latency.Verdict != string(tt.latency) || request.Verdict != string(tt.request) {
 			t.Errorf("%s: of less %s (%s), of more %s (%s)", name, latency.Verdict, latency.Reasons, request.Verdict, request.Reasons)

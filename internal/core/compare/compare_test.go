@@ -11,6 +11,7 @@ import (
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/core/stat"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -46,18 +47,14 @@ func one(name string, runs ...Run) Side { return Side{Name: name, Runs: runs} }
 func compared(t *testing.T, o Options, sides ...Side) *Comparison {
 	t.Helper()
 	c, err := New(sides, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return c
 }
 
 func draw(t *testing.T, p *page.Page) string {
 	t.Helper()
 	var out strings.Builder
-	if err := page.Write(&out, "text", []*page.Page{p}, page.Options{}); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, page.Write(&out, "text", []*page.Page{p}, page.Options{}))
 	return out.String()
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/stat"
+	"github.com/tare-bench/tare/internal/must"
 )
 
 // past is runs of so many commits, each an hour after the one before, and what differs
@@ -35,9 +36,7 @@ func past(n int, each func(i int, r *Run) float64) []Run {
 func latencies(t *testing.T, runs []Run) *History {
 	t.Helper()
 	h, err := NewHistory(runs, "quantity:latency", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return h
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -15,17 +16,13 @@ import (
 func over(t *testing.T, changes ...func(*Run)) (*Nodes, string) {
 	t.Helper()
 	n, err := NewNodes("node", Headline)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for i, change := range changes {
 		run := machine(fmt.Sprint(i), map[string]float64{"runc": 100 + float64(i%3)}, change)
 		n.Add(fmt.Sprintf("n%d", i), &run, 0, 12, nil)
 	}
 	var out strings.Builder
-	if err := page.Write(&out, "text", n.Pages(), page.Options{}); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, page.Write(&out, "text", n.Pages(), page.Options{}))
 	return n, out.String()
 }
 
@@ -74,9 +71,7 @@ func TestRecordsOfAnotherMeasurementHaveAPageOfTheirOwn(t *testing.T) {
 func TestSeveralRecordsOfANodeAreTheirMedian(t *testing.T) {
 	t.Parallel()
 	n, err := NewNodes("node", Headline)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for i, level := range []float64{100, 300, 200, 50} {
 		run := machine(fmt.Sprint(i), map[string]float64{"runc": level}, nil)
 		n.Add([]string{"a", "a", "a", "b"}[i], &run, i%2, 12, nil)
@@ -101,9 +96,7 @@ func TestSeveralRecordsOfANodeAreTheirMedian(t *testing.T) {
 func TestWhatFewNodesHaveIsUnlikeAboutAnOutlier(t *testing.T) {
 	t.Parallel()
 	n, err := NewNodes("node", Headline)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for i := range 40 {
 		level, found := 100+float64(i%5), []record.Finding{{Code: "everywhere", Message: "on all"}}
 		if i == 7 {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -53,14 +54,10 @@ func TestEveryFormatTellsAColdRunFromAWarmOne(t *testing.T) {
 	for _, f := range Formats {
 		for _, cache := range []string{"cold", ""} {
 			plan, err := json.Marshal(map[string]string{"cache": cache})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			var out bytes.Buffer
 			rec := &record.Record{Header: record.Header{RunID: "a", Experiment: "lifecycle", Plan: plan}}
-			if err := f.Write(&out, []Document{{Record: rec, Figures: figures}}); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, f.Write(&out, []Document{{Record: rec, Figures: figures}}))
 			if has := strings.Contains(out.String(), says[f.Name]); says[f.Name] == "" || has != (cache == "cold") {
 				t.Errorf("%s of a run with cache %q says\n%s", f.Name, cache, &out)
 			}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -19,9 +20,7 @@ func TestOfAMachineThatIsNotKnownNothingIsClaimed(t *testing.T) {
 		"the head":    func(b *strings.Builder) error { return json.NewEncoder(b).Encode(headOf(rec)) },
 	} {
 		var text strings.Builder
-		if err := write(&text); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, write(&text))
 		for _, claim := range []string{"linux", "0001", `"started"`, "-62135596800", "started_timestamp_seconds{"} {
 			if strings.Contains(text.String(), claim) {
 				t.Errorf("%s says %q:\n%s", name, claim, text.String())
@@ -52,9 +51,7 @@ func TestAnUpperBoundIsNoValueInAnyFormat(t *testing.T) {
 					bound.Verdict = figure.AtMost
 				}
 				var out bytes.Buffer
-				if err := f.Write(&out, []Document{{Record: &record.Record{Header: record.Header{RunID: "a", Experiment: "app"}}, Figures: []figure.Figure{bound}}}); err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, f.Write(&out, []Document{{Record: &record.Record{Header: record.Header{RunID: "a", Experiment: "app"}}, Figures: []figure.Figure{bound}}}))
 				text := out.String()
 				if want := says[f.Name]; want != "" && strings.Contains(text, want) != atMost || want == "" && atMost && strings.Contains(text, "runc") {
 					t.Errorf("%s of a bound (%v) says\n%s", f.Name, atMost, text)

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/tare-bench/tare/internal/must"
 )
 
 // sample has an option of every kind.
@@ -131,9 +133,7 @@ func TestAFileIsReadStrictlyAndEveryMistakeHasItsPlace(t *testing.T) {
 func TestARecordHoldsOptionsInTheirOrder(t *testing.T) {
 	t.Parallel()
 	full, _, err := read("{words: [b], counts: 4, mode: slow, rounds: 7, wait: 1h30m, share_of: 0.5, really: true, seed: 18446744073709551615, limits: {least: 1}, parts: [{most: 3}]}")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for o, want := range map[*sample]string{
 		&full: `{"wait":"1h30m","words":["b"],"counts":[4],"mode":"slow","rounds":7,"share_of":0.5,"really":true,"seed":18446744073709551615,"limits":{"most":5,"least":1},"parts":[{"most":3,"least":1}]}`,
 		{}:    `{"wait":"0s","counts":[],"mode":"","rounds":0,"seed":0,"limits":{"most":0,"least":0}}`,
@@ -183,18 +183,12 @@ func TestAFlagsMistakeNamesTheFlagAndAFilesItsPlace(t *testing.T) {
 	}
 	// Over a file, each mistake is where its value came from.
 	_, s, err := read("mode: slow\nrounds: 40\nwords: [a]")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	flags := pflag.NewFlagSet("run", pflag.ContinueOnError)
 	other := defaults()
 	given := Collect(flags, Of(&other))
-	if err := flags.Parse([]string{"--rounds=60", "--words=b", "--words=c,d", "--words=b", "--really"}); err != nil {
-		t.Fatal(err)
-	}
-	if err := given.Lay(s); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, flags.Parse([]string{"--rounds=60", "--words=b", "--words=c,d", "--words=b", "--really"}))
+	must.OK(t, given.Lay(s))
 	if err := s.Finish(context.Background()); err == nil || err.Error() != "--rounds: 60 take too long when slow" {
 		t.Errorf("got %v", err)
 	}
@@ -215,9 +209,7 @@ func TestTheSchemaSaysWhatCanBe(t *testing.T) {
 	t.Parallel()
 	o := defaults()
 	text, err := json.Marshal(Describe(Of(&o)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, want := range []string{
 		`"rounds":{"default":3,"description":"how often","maximum":100,"minimum":1,"type":"integer"}`,
 		`"mode":{"default":"fast","description":"how","enum":["fast","slow"]}`,

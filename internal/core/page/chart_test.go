@@ -9,6 +9,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/stat"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/term"
 )
 
@@ -146,17 +147,13 @@ func TestBoundsAreDrawnAsBounds(t *testing.T) {
 		s := Shifts(rows, figure.Comparing{})
 		var text, html strings.Builder
 		pages := []*Page{{Sections: []Section{*s}}}
-		if err := errors.Join(Write(&text, "text", pages, Options{Width: 120, Colour: true}), Write(&html, "html", pages, Options{})); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, errors.Join(Write(&text, "text", pages, Options{Width: 120, Colour: true}), Write(&html, "html", pages, Options{})))
 		if got := text.String(); strings.Count(got, tt.mark) != 1 || strings.ContainsAny(strings.Replace(got, tt.mark, "", 1), "●◀▶") {
 			t.Errorf("%s: on a terminal it is\n%s", name, got)
 		}
 		c := s.Charts[0]
 		spec, err := json.Marshal(c.vegaLite(map[string]string{}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if got := string(spec); !strings.Contains(got, tt.told) || !strings.Contains(got, `"bound":"`+tt.shape+`"`) || strings.Contains(c.Caption, "bound") != (tt.shape != "") {
 			t.Errorf("%s: the chart is\n%s", name, got)
 		}
@@ -181,9 +178,7 @@ func TestBarsStandBesideNumbersWhereThereIsRoomAndColour(t *testing.T) {
 	table := medians(figure.Estimate{N: 9, Value: 50e6, Lo: 25e6, Hi: 100e6, Bounded: true}, figure.Estimate{N: 1, Value: 100e6}, figure.Estimate{})
 	text := func(o Options) string {
 		var b strings.Builder
-		if err := Write(&b, "text", []*Page{{Sections: []Section{{Title: "medians", Table: table}}}}, o); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, Write(&b, "text", []*Page{{Sections: []Section{{Title: "medians", Table: table}}}}, o))
 		return b.String()
 	}
 	piped := text(Options{Width: 120})

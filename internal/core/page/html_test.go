@@ -15,6 +15,7 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/term"
 )
 
@@ -49,9 +50,7 @@ func sample(name string) *Page {
 func written(t *testing.T, pages ...*Page) string {
 	t.Helper()
 	var out strings.Builder
-	if err := Write(&out, "html", pages, Options{}); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, Write(&out, "html", pages, Options{}))
 	return out.String()
 }
 
@@ -59,9 +58,7 @@ func written(t *testing.T, pages ...*Page) string {
 func elements(t *testing.T, text string) (all []*html.Node) {
 	t.Helper()
 	top, err := html.Parse(strings.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for n := range top.Descendants() {
 		if n.Type == html.ElementNode {
 			all = append(all, n)
@@ -137,9 +134,7 @@ func TestTheTableOfAChartHasItsData(t *testing.T) {
 	for _, n := range all {
 		if id := attribute(n, "id"); strings.HasSuffix(id, "-spec") {
 			var spec object
-			if err := json.Unmarshal([]byte(n.FirstChild.Data), &spec); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, json.Unmarshal([]byte(n.FirstChild.Data), &spec))
 			specs[id] = spec
 		}
 	}
@@ -239,9 +234,7 @@ func TestAFileOfEverythingIsSmall(t *testing.T) {
 func TestVegaIsWhatItsAuthorsBuilt(t *testing.T) {
 	t.Parallel()
 	sums, err := assets.ReadFile("assets/vega/SHA256SUMS")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for line := range strings.Lines(string(sums)) {
 		sum, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
 		text := asset("vega/" + name)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/must"
 )
 
 // hostile are names that mean something to SVG, XML, Vega, JavaScript, Markdown or a
@@ -42,12 +43,10 @@ func TestFiguresAreWellFormedAndHarmlessWhateverIsCalledHow(t *testing.T) {
 	t.Parallel()
 	files := map[string][]byte{}
 	var out bytes.Buffer
-	if err := Write(&out, "md", []*Page{{Sections: []Section{{Title: "pictures", Charts: hostileCharts()}}}}, Options{Figure: func(name string, svg []byte) (string, error) {
+	must.OK(t, Write(&out, "md", []*Page{{Sections: []Section{{Title: "pictures", Charts: hostileCharts()}}}}, Options{Figure: func(name string, svg []byte) (string, error) {
 		files[name] = svg
 		return "figures/" + name + ".svg", nil
-	}}); err != nil {
-		t.Fatal(err)
-	}
+	}}))
 	if len(files) != 5 || files["svg-script-alert-1-script-5"] == nil || strings.Count(out.String(), `![\](x) !\[y\](javascript:z)](<figures/`) != 5 {
 		t.Errorf("%d files:\n%s", len(files), out.String())
 	}
@@ -86,9 +85,7 @@ func TestMarkdownWithoutAPlaceForFilesHasNoFigures(t *testing.T) {
 	var without, with bytes.Buffer
 	section := Section{Title: "pictures", Notes: []string{"a note"}}
 	page := []*Page{{Sections: []Section{section}}}
-	if err := Write(&without, "md", page, Options{}); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, Write(&without, "md", page, Options{}))
 	page[0].Sections[0].Charts = hostileCharts()
 	if err := Write(&with, "md", page, Options{}); err != nil || with.String() != without.String() {
 		t.Errorf("%v:\n%s", err, with.String())

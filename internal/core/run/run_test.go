@@ -14,6 +14,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/core/run"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -271,9 +272,7 @@ func (p plain) Unwrap() run.Session { return p.Session }
 func TestWhatASessionSaysAtItsEndIsToldThroughWhatStandsAroundIt(t *testing.T) {
 	for _, s := range []run.Session{chatty{}, plain{chatty{}}, plain{plain{chatty{}}}} {
 		r, err := run.Begin[run.Session](run.Options{RunID: "r", Write: func(any) error { return nil }}, "fake", struct{}{}, []named{"a"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		r.Open = []*run.Target[run.Session]{{Session: s, Info: record.Target{Name: "a"}}}
 		r.CloseOpen()
 		var told []string

@@ -11,23 +11,18 @@ import (
 	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/core/stat"
 	"github.com/tare-bench/tare/internal/instrument/all"
+	"github.com/tare-bench/tare/internal/must"
 )
 
 // drawn are the figures and the charts of a stored record.
 func drawn(t *testing.T, name string) (figures []figure.Figure, charts map[string]*page.Chart) {
 	t.Helper()
 	lines, err := all.Instruments.Lines()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	records, err := lines.LoadAll(filepath.Join("..", "..", "..", "record", "testdata", "v1", name+".jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	j, err := all.Instruments.Judge(records[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	charts = map[string]*page.Chart{}
 	for _, s := range j.Page(page.Options{}).Sections {
 		for _, c := range s.Charts {

@@ -17,6 +17,7 @@ import (
 	"github.com/tare-bench/tare/internal/core/stat"
 	"github.com/tare-bench/tare/internal/instrument/overhead"
 	"github.com/tare-bench/tare/internal/instrument/terms"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/subject/setting"
 	"github.com/tare-bench/tare/record"
 )
@@ -28,9 +29,7 @@ func recorded(t *testing.T, plan func(*Options), change func(*Window)) *Judgemen
 	p.Duration, p.Seed = 1e9, 1
 	plan(&p)
 	text, err := json.Marshal(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	rec := &record.Record{Header: record.Header{Experiment: Name, Plan: text, Environment: record.Environment{CPUs: 2}}, End: &record.End{Status: "done"}}
 	for _, name := range []string{"host", "runc"} {
 		rec.Targets = append(rec.Targets, record.Target{Name: name, Kind: map[string]string{"host": "host"}[name]})
@@ -47,9 +46,7 @@ func recorded(t *testing.T, plan func(*Options), change func(*Window)) *Judgemen
 		}
 	}
 	j, err := Judge(rec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return j
 }
 
@@ -353,14 +350,10 @@ func TestTooFewRoundsToCompareAreTold(t *testing.T) {
 			}
 		}
 		text, err := json.Marshal(p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		rec.Header = record.Header{Experiment: Name, Plan: text}
 		j, err := Judge(rec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		most := 0
 		for _, c := range j.compared {
 			most = max(most, c.comparisons)

@@ -14,6 +14,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument"
 	"github.com/tare-bench/tare/internal/instrument/all"
 	"github.com/tare-bench/tare/internal/instrument/beside"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/published"
 	"github.com/tare-bench/tare/record"
 )
@@ -23,28 +24,20 @@ var update = flag.Bool("update", false, "write the golden files anew")
 func drawn(t *testing.T, file string, p *published.Report, format string) (string, []figure.Figure) {
 	t.Helper()
 	rec, err := record.Load(filepath.Join("..", "..", "..", file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	j, err := all.Instruments.Judge(rec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	o := page.Options{Width: 160}
 	drawn, figures := beside.Page([]instrument.Judged{{Record: rec, Judgement: j}}, p, o)
 	var out bytes.Buffer
-	if err := page.Write(&out, format, []*page.Page{drawn}, o); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, page.Write(&out, format, []*page.Page{drawn}, o))
 	return out.String(), figures
 }
 
 func load(t *testing.T, name string) *published.Report {
 	t.Helper()
 	p, err := published.Load(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return p
 }
 
@@ -62,9 +55,7 @@ func TestEveryExperimentStandsBesideItsPublication(t *testing.T) {
 		}
 		path := filepath.Join("testdata", name+".txt")
 		if *update {
-			if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, os.WriteFile(path, []byte(got), 0o644))
 		}
 		if want, err := os.ReadFile(path); err != nil || got != string(want) {
 			t.Errorf("%s differs (go test ./internal/instrument/beside -update writes it anew), %v; got:\n%s", path, err, got)

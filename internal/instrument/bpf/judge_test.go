@@ -11,6 +11,7 @@ import (
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -64,9 +65,7 @@ func (w *weighing) without(round int, asked record.Asked, requests int64) *recor
 func (w *weighing) judge(t *testing.T) *Judgement {
 	t.Helper()
 	text, err := json.Marshal(w.plan)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	w.rec.Header.Plan = text
 	for i := range w.rec.Points {
 		if err := record.Validate(&w.rec.Points[i]); err != nil {
@@ -74,9 +73,7 @@ func (w *weighing) judge(t *testing.T) *Judgement {
 		}
 	}
 	b, err := Judge(&w.rec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return b
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/tare-bench/tare/internal/core/export"
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -27,9 +28,7 @@ func (w *weighing) report(t *testing.T, format string, o page.Options) string {
 	default:
 		err = page.Write(&out, format, []*page.Page{v.Page(o)}, o)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return out.String()
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/tare-bench/tare/internal/core/stat"
 	"github.com/tare-bench/tare/internal/instrument"
 	"github.com/tare-bench/tare/internal/instrument/all"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -21,25 +22,19 @@ import (
 func stored(t *testing.T, change func(*record.Record)) (out []instrument.Judged) {
 	t.Helper()
 	lines, err := all.Instruments.Lines()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	files, err := filepath.Glob("../../../record/testdata/v1/*.jsonl")
 	if err != nil || len(files) < 5 {
 		t.Fatalf("%q, %v", files, err)
 	}
 	for _, file := range files {
 		rec, err := lines.Load(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if change != nil {
 			change(rec)
 		}
 		j, err := all.Instruments.Judge(rec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		out = append(out, instrument.Judged{Record: rec, Judgement: j})
 	}
 	return out
@@ -48,13 +43,9 @@ func stored(t *testing.T, change func(*record.Record)) (out []instrument.Judged)
 func written(t *testing.T, all_ []instrument.Judged) string {
 	t.Helper()
 	pages, err := Of(all_, all.Instruments, nil, page.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	var out bytes.Buffer
-	if err := page.Write(&out, "md", pages, page.Options{}); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, page.Write(&out, "md", pages, page.Options{}))
 	return strings.ReplaceAll(out.String(), `\`, "")
 }
 
@@ -128,9 +119,7 @@ func TestAMachineStaysOneWhoseKernelCountsABitOfMemoryLess(t *testing.T) {
 func TestAPartIsToldOnceAndNowhereElse(t *testing.T) {
 	t.Parallel()
 	pages, err := Of(stored(t, nil), all.Instruments, &page.Section{Title: "again"}, page.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	front, back := pages[0], pages[len(pages)-1]
 	for _, p := range pages[1 : len(pages)-1] {
 		if len(p.Sections) == 0 || slices.ContainsFunc(p.Sections, func(s page.Section) bool { return s.Part != "" }) {
@@ -268,14 +257,10 @@ func TestWhatARecordSaysIsNotObeyedInADocument(t *testing.T) {
 		}
 	})
 	pages, err := Of(judged, all.Instruments, nil, page.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, format := range page.Formats {
 		var out bytes.Buffer
-		if err := page.Write(&out, format, pages, page.Options{}); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, page.Write(&out, format, pages, page.Options{}))
 		if text := out.String(); strings.ContainsAny(text, "\x1b\a") || strings.Contains(text, "<script>z") && format != "text" || strings.Contains(text, "\n# <") {
 			t.Errorf("%s obeys it", format)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/instrument"
 	"github.com/tare-bench/tare/internal/instrument/beside"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/published"
 	"github.com/tare-bench/tare/record"
@@ -20,9 +21,7 @@ import (
 func isuladReport(t *testing.T) *published.Report {
 	t.Helper()
 	p, err := published.Load("published/isulad-2020")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return p
 }
 
@@ -40,9 +39,7 @@ func against(t *testing.T, format string, o page.Options, runs ...*run) string {
 	t.Helper()
 	p, _ := beside.Page(judgedAs(t, runs...), isuladReport(t), o)
 	var out bytes.Buffer
-	if err := page.Write(&out, format, []*page.Page{p}, o); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, page.Write(&out, format, []*page.Page{p}, o))
 	return out.String()
 }
 
@@ -185,9 +182,7 @@ func TestATextOfOthersIsHarmlessBesidePublishedFigures(t *testing.T) {
 	for _, format := range []string{"text", "md"} {
 		var out bytes.Buffer
 		shown, _ := beside.Page(judgedAs(t, hostile(), client(1)), p, page.Options{Width: 80})
-		if err := page.Write(&out, format, []*page.Page{shown}, page.Options{Width: 80}); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, page.Write(&out, format, []*page.Page{shown}, page.Options{Width: 80}))
 		for _, r := range out.String() {
 			if r != '\n' && !unicode.IsGraphic(r) {
 				t.Errorf("%s: %U is passed on", format, r)

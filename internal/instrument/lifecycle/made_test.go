@@ -9,6 +9,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/instrument/lifecycle"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
 )
@@ -42,14 +43,10 @@ func (r *run) judged(t *testing.T) (*record.Record, *lifecycle.Judgement) {
 		r.plan.Targets = append(r.plan.Targets, target.Name)
 	}
 	text, err := json.Marshal(r.plan)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	r.rec.Header.Plan = text
 	l, err := lifecycle.Judge(r.rec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return r.rec, l
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/tare-bench/tare/internal/core/stat"
 	"github.com/tare-bench/tare/internal/instrument"
 	"github.com/tare-bench/tare/internal/instrument/lifecycle"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/term"
 )
@@ -34,9 +35,7 @@ func renderedAll(t *testing.T, format string, o page.Options, runs ...*run) stri
 		all = append(all, instrument.Judged{Record: rec, Judgement: l})
 	}
 	var out bytes.Buffer
-	if err := (instrument.List{lifecycle.Instrument}).Report(&out, format, all, o); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, (instrument.List{lifecycle.Instrument}).Report(&out, format, all, o))
 	return out.String()
 }
 
@@ -88,14 +87,10 @@ func golden(t *testing.T, file, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", file)
 	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(path, []byte(got), 0o644))
 	}
 	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if got != string(want) {
 		t.Errorf("%s differs (go test ./internal/instrument/lifecycle -update writes it anew); got:\n%s", path, got)
 	}

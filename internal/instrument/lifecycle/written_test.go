@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/instrument/lifecycle"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
 )
@@ -90,9 +91,7 @@ func name(kind string, place int) string { return kind + string(rune('0'+place))
 func judged(t *testing.T, rec *record.Record) *lifecycle.Judgement {
 	t.Helper()
 	l, err := lifecycle.Judge(rec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if _, err := json.Marshal(l.Figures()); err != nil {
 		t.Fatal(err)
 	}

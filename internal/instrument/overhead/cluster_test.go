@@ -12,6 +12,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/option"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -34,9 +35,7 @@ func inCluster(is *record.Kubernetes, change func(*oversight)) *record.Record {
 func applied(t *testing.T, j *Judgement) (classes []*nodev1.RuntimeClass, text string) {
 	t.Helper()
 	var out bytes.Buffer
-	if err := Instrument.Formats[FormatRuntimeClass].Write(&out, j); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, Instrument.Formats[FormatRuntimeClass].Write(&out, j))
 	strict := serializer.NewSerializerWithOptions(serializer.DefaultMetaFactory, scheme.Scheme, scheme.Scheme, serializer.SerializerOptions{Yaml: true, Strict: true})
 	for part := range strings.SplitSeq(out.String(), "---\n") {
 		object, _, err := strict.Decode([]byte(part), nil, nil)

@@ -9,15 +9,14 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/record"
 )
 
 func text(t *testing.T, j *Judgement, format string) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := page.Write(&out, format, []*page.Page{j.Page(page.Options{})}, page.Options{}); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, page.Write(&out, format, []*page.Page{j.Page(page.Options{})}, page.Options{}))
 	return out.String()
 }
 

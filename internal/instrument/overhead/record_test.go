@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/subject/setting"
 	"github.com/tare-bench/tare/record"
 )
@@ -183,9 +184,7 @@ func (o *oversight) sandbox(r *record.Reading, lane int, b box, cpu, shimCPU int
 func weighed(t *testing.T, rec *record.Record) *Judgement {
 	t.Helper()
 	o, err := Judge(rec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, f := range o.Figures() {
 		if math.IsNaN(f.Value) || math.IsInf(f.Value, 0) {
 			t.Fatalf("no number: %+v", f)

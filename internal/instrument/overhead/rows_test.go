@@ -8,6 +8,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -86,9 +87,7 @@ func TestTheRowsThatSystemdCgtopTopAndKubectlGaveAreThere(t *testing.T) {
 		t.Errorf("kata ÷ runc: %+v", idle)
 	}
 	var text bytes.Buffer
-	if err := page.Write(&text, "text", []*page.Page{j.Page(page.Options{Width: 160})}, page.Options{Width: 160}); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, page.Write(&text, "text", []*page.Page{j.Page(page.Options{Width: 160})}, page.Options{Width: 160}))
 	for _, want := range []string{"cgroups, as systemd-cgtop shows them", "input/s", "how the node fared", "iowait %", "ratio to containerd/runc", "before the first sandbox and after the last",
 		"requests, with overhead", "1250", "1184", "OOM kills", "restarts"} {
 		if !strings.Contains(text.String(), want) {

@@ -11,6 +11,7 @@ import (
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -19,9 +20,7 @@ const milli = int64(1e6)
 func startHeader(t *testing.T) record.Header {
 	t.Helper()
 	text, err := json.Marshal(Defaults())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return record.Header{Experiment: "startup", Plan: text, Environment: record.Environment{Lanes: "SCHED_FIFO"}}
 }
 
@@ -45,9 +44,7 @@ func dockerStart(round int, wall int64) record.Start {
 func judgeStarts(t *testing.T, starts ...record.Start) *Judgement {
 	t.Helper()
 	s, err := Judge(&record.Record{Header: startHeader(t), Starts: starts, End: &record.End{Status: "done"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return s
 }
 
@@ -208,9 +205,7 @@ func TestGapsOfTwoStartsAreOneWhereOnlyIdsDiffer(t *testing.T) {
 func TestManyStartsAreJudgedInBoundedMemory(t *testing.T) {
 	h := startHeader(t)
 	j, err := NewJudging(&h, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for i := range 3 * maxKept {
 		s := dockerStart(i, 700+int64(i%100))
 		j.Add(&s)
@@ -274,9 +269,7 @@ func TestOfManyStartsThoseThatWereChosenAreListedAndTraced(t *testing.T) {
 	}
 	judged := func(plan string) *Judgement {
 		j, err := Judge(&record.Record{Header: record.Header{Experiment: Name, Plan: []byte(plan)}, Starts: all, End: &record.End{Status: "done"}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		return j
 	}
 	for plan, want := range map[string][]string{

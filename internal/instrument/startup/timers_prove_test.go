@@ -16,6 +16,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/startup"
 	"github.com/tare-bench/tare/internal/instrument/startup/logs"
 	"github.com/tare-bench/tare/internal/instrument/startup/starts"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -25,9 +26,7 @@ func told(t *testing.T, names ...string) (all []logs.Event) {
 	var sources []logs.Source
 	for _, name := range names {
 		text, err := os.ReadFile("logs/testdata/" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		sources = append(sources, logs.Source{Name: name, Reader: bytes.NewReader(text)})
 	}
 	if _, err := logs.Read(t.Context(), sources, func(e *logs.Event) error {
@@ -74,18 +73,12 @@ func timersOf(t *testing.T, all []logs.Event) (timers []string) {
 	t.Helper()
 	h := record.Header{Experiment: startup.Name, Plan: []byte(`{}`)}
 	j, err := startup.NewJudging(&h, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	b := starts.New(strings.Split(strings.Repeat("log ", 20), " "), func(s *record.Start, _ int) error { j.Add(s); return nil })
 	for i := range all {
-		if err := b.Add(&all[i]); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, b.Add(&all[i]))
 	}
-	if err := b.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, b.Close())
 	for _, target := range j.Done(&record.Record{Header: h, End: &record.End{}}).Targets {
 		for _, g := range target.Gaps {
 			if g.Wait != nil {
@@ -135,13 +128,9 @@ func places(t *testing.T, all []logs.Event) (found map[string][]int, keys []stri
 	var within []record.Start
 	b := starts.New([]string{"a", "b"}, func(s *record.Start, _ int) error { within = append(within, *s); return nil })
 	for i := range all {
-		if err := b.Add(&all[i]); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, b.Add(&all[i]))
 	}
-	if err := b.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, b.Close())
 	asked := regexp.MustCompile(`^(State|Stats|Pids|Connect|Wait)\(\) `) // by anybody at any time
 	host := func(e *logs.Event) bool {
 		return !asked.Match(e.Message) && !e.Guest && e.Arrived == 0 && len(e.Sandbox) > 0 && e.Form != logs.Console && len(e.Message) > 0 && string(e.Source) != "agent-client" && string(e.Message) != "reading guest console"

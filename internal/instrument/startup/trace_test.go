@@ -10,6 +10,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/instrument/startup/trace"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -36,9 +37,7 @@ func nanos(t *testing.T, n json.Number) int64 {
 		t.Fatalf("%s is no time in µs", n)
 	}
 	ns, err := strconv.ParseInt(whole[1]+whole[2], 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return ns
 }
 
@@ -47,9 +46,7 @@ func TestAChromeTraceIsOneThatViewersDrawRightly(t *testing.T) {
 	type slice struct{ began, ended int64 }
 	for name, s := range map[string]*begun{"watched": watched(), "logs": fromLogs(), "notes": fromNotes(), "crowded": crowded(), "failed": nothingStarted()} {
 		var got chromeRead
-		if err := json.Unmarshal([]byte(s.report(t, "chrome", page.Options{})), &got); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, json.Unmarshal([]byte(s.report(t, "chrome", page.Options{})), &got))
 		if got.Events == nil || got.Unit != "ms" {
 			t.Errorf("%s: no list of events, or %q", name, got.Unit)
 		}
@@ -175,9 +172,7 @@ func TestAnOTLPFileIsOneThatCollectorsTake(t *testing.T) {
 			known := map[string]bool{}
 			for i, span := range spans {
 				began, err := strconv.ParseUint(span.Began, 10, 64)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, err)
 				ended, err := strconv.ParseUint(span.Ended, 10, 64)
 				if err != nil || ended < began {
 					t.Errorf("%s: %+v ends before it begins, %v", name, span, err)

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/instrument/storage"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -32,8 +33,6 @@ const (
 func imported(t *testing.T) *record.Record {
 	t.Helper()
 	rec, err := record.Load("../../../published/kata-io/record.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return rec
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tare-bench/tare/internal/core/option"
+	"github.com/tare-bench/tare/internal/must"
 
 	"github.com/tare-bench/tare/record"
 )
@@ -270,9 +271,7 @@ func TestAResolvedJobSaysEverything(t *testing.T) {
 			t.Parallel()
 			s := Defaults()
 			s.Jobs, s.Scale = []Job{test.job}, test.scale
-			if err := option.Check(&s); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, option.Check(&s))
 			_, jobs, err := s.Resolved()
 			if err != nil || !reflect.DeepEqual(jobs[0], test.want) {
 				t.Errorf("got  %+v\nwant %+v, %v", jobs[0], test.want, err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/instrument/storage"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -425,9 +426,7 @@ func TestExtremeClaimsGiveNoInfiniteFigures(t *testing.T) {
 				if i%3 == 0 {
 					c.Observed = nil
 				}
-				if err := record.Validate(&c); err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, record.Validate(&c))
 			}
 			for _, c := range judged(t, rec).Tables[0].Cells {
 				if text := strings.Join(c.Because, " "); len(c.Because) == 0 || strings.Contains(text, "Inf") || strings.Contains(text, "NaN") {

@@ -11,6 +11,7 @@ import (
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/instrument/storage"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -18,9 +19,7 @@ import (
 func reported(t *testing.T, rec *record.Record, format string, o page.Options) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := page.Write(&out, format, []*page.Page{judged(t, rec).Page(o)}, o); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, page.Write(&out, format, []*page.Page{judged(t, rec).Page(o)}, o))
 	return out.String()
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/instrument/storage"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -147,9 +148,7 @@ func lying(p record.Place) func(*storing) {
 func judged(t *testing.T, rec *record.Record) *storage.Judgement {
 	t.Helper()
 	s, err := storage.Judge(rec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, f := range s.Figures() {
 		if v := f.Value + f.Lo + f.Hi; math.IsNaN(v) || math.IsInf(v, 0) {
 			t.Fatalf("%s of %s is %+v", f.Quantity, f.Labels, f.Estimate)

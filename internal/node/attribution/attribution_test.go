@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/record"
 )
@@ -74,9 +75,7 @@ func TestWhatVanishesOrIsAnothersIsCounted(t *testing.T) {
 	if s.byPid[9] != nil || s.Problems.Gone != 1 || s.Problems.Broken != 1 || len(s.Problems.Examples) != 2 {
 		t.Errorf("%+v", s.Problems)
 	}
-	if err := os.RemoveAll(filepath.Join(dir, "7")); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.RemoveAll(filepath.Join(dir, "7")))
 	proc{pid: 8, args: "/other", cgroup: v1("/y"), start: 999}.write(t, string(root))
 	var problems record.Problems
 	members := s.Members([]Sandbox{{Group: "/g/x"}}, nil, &problems)
@@ -97,15 +96,11 @@ func TestMemoryThatMayNotBeReadIsSaidSo(t *testing.T) {
 	root := tree(t, proc{pid: 7, args: "/a", cgroup: v1("/g/x"), anon: 10}, proc{pid: 8, args: "/a", cgroup: v1("/g/x"), anon: 10}, proc{pid: 9, args: "/a", cgroup: v1("/g/x"), anon: 10})
 	rollup := func(pid int) string { return filepath.Join(string(root), "proc", strconv.Itoa(pid), "smaps_rollup") }
 	for _, pid := range []int{8, 9} {
-		if err := os.Remove(rollup(pid)); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.Remove(rollup(pid)))
 	}
 	// Reading a folder fails, as what the kernel refuses does; for root no mode
 	// of a file would.
-	if err := os.Mkdir(rollup(8), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Mkdir(rollup(8), 0o700))
 	r, s := snapshot(t, root)
 	for pid, want := range map[int]record.Process{
 		7: {Read: true, RSS: 110 << 10, PSSAnon: 10 << 10, PSSFile: 50 << 10, PSSShmem: 3 << 10, Swap: 8 << 10, Huge: 6144 << 10},
@@ -153,9 +148,7 @@ func TestParentsInACircleEnd(t *testing.T) {
 func BenchmarkSnapshot(b *testing.B) {
 	for range 1000 {
 		cmd := exec.Command("sleep", "600")
-		if err := cmd.Start(); err != nil {
-			b.Fatal(err)
-		}
+		must.OK(b, cmd.Start())
 		b.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	}
 	for _, first := range []bool{true, false} {

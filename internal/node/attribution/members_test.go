@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -223,9 +224,7 @@ func TestWhatABareRuntimeLeavesBehindIsItsOwn(t *testing.T) {
 		proc{pid: 64, ppid: 40, args: "du", cgroup: root1},
 		proc{pid: 70, ppid: 1, args: "tare-lane 0 1 2", cgroup: root1}, // another run's
 		proc{pid: 71, ppid: 70, args: "helper", cgroup: root1})
-	if err := os.Symlink("40", filepath.Join(string(root), "proc/self")); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Symlink("40", filepath.Join(string(root), "proc/self")))
 	_, s := snapshot(t, root)
 	var problems record.Problems
 	if short, long := roles(s.Members([]Sandbox{{Workload: 61, Group: "/g/c1"}}, nil, &problems)); short != "62=runtime@-1 63=runtime@-1 61=workload@0" {

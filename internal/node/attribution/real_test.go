@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/engines"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/attribution"
 	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/probe"
@@ -86,14 +87,10 @@ func behave(t *testing.T, r real) {
 	if unavailable := new(subject.Unavailable); errors.As(err, &unavailable) && r.engine == "" {
 		t.Skip(err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	run := fmt.Sprintf("p%07x", os.Getpid())
 	s, err := target.Open(t.Context(), subject.Env{RunID: run, Dir: t.TempDir(), StateDir: t.TempDir(), Lanes: 2, Timeout: time.Minute, Limits: subject.DefaultLimits})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() {
 		if err := s.Close(context.Background()); err != nil {
 			t.Error(err)
@@ -103,9 +100,7 @@ func behave(t *testing.T, r real) {
 		}
 	})
 	b, err := s.Prepare(t.Context(), subject.Run, []int{0, 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	_, samples, err := b.Start(t.Context())
 	if err != nil || samples[0].Failure != nil || samples[1].Failure != nil {
 		t.Fatalf("%v %+v", err, samples)
@@ -170,9 +165,7 @@ func (r real) check(t *testing.T, sandboxes []subject.Sandbox, way func(*attribu
 	bad := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	reader := new(attribution.Reader)
 	s, err := reader.Snapshot(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	var boxes []attribution.Sandbox
 	for _, b := range sandboxes {
 		boxes = append(boxes, way(s, b)...)
@@ -271,9 +264,7 @@ func (r real) check(t *testing.T, sandboxes []subject.Sandbox, way func(*attribu
 func inGroup(t *testing.T, group string, processes []record.Process, lane int) (wrong []string) {
 	t.Helper()
 	hs, err := cgroup.Hierarchies()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	n := 0
 	for _, h := range hs {
 		if !h.Has("memory") {
@@ -299,17 +290,13 @@ func inGroup(t *testing.T, group string, processes []record.Process, lane int) (
 
 func TestWhatChildrenUsedThatHaveEndedIsRead(t *testing.T) {
 	parent := exec.CommandContext(t.Context(), "sh", "-c", "while :; do (i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done); done")
-	if err := parent.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, parent.Start())
 	defer func() { _ = parent.Process.Kill(); _ = parent.Wait() }()
 	reader := new(attribution.Reader)
 	var problems record.Problems
 	waited := func() (ns int64) {
 		s, err := reader.Snapshot(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		for _, m := range s.Members([]attribution.Sandbox{{More: []int{parent.Process.Pid}}}, nil, &problems) {
 			if p, err := reader.Look(m, &problems); err == nil && p.Pid == parent.Process.Pid {
 				ns = p.Waited

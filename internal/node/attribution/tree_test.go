@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/record"
 )
@@ -82,9 +83,7 @@ func (p proc) write(t testing.TB, root string) {
 	file(t, dir, "statm", fmt.Sprintf("1000 %d 25 0 0 0 0\n", p.anon*1024/int(int64(os.Getpagesize()))+25))
 	file(t, dir, "smaps_rollup", fmt.Sprintf("0-1 ---p 0 00:00 0 [rollup]\nRss: %d kB\nPss: 1 kB\nPss_Anon: %d kB\nPss_File: 50 kB\nPss_Shmem: 3 kB\nShared_Hugetlb: 2048 kB\nPrivate_Hugetlb: 4096 kB\nSwap: 9 kB\nSwapPss: 8 kB\n", p.anon+100, p.anon))
 	if p.exe != "" {
-		if err := os.Symlink(p.exe, filepath.Join(dir, "exe")); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.Symlink(p.exe, filepath.Join(dir, "exe")))
 	}
 	for i, th := range append([]thread{{}}, p.threads...) {
 		tid := p.pid
@@ -107,12 +106,8 @@ func (p proc) write(t testing.TB, root string) {
 
 func file(t testing.TB, dir, name, text string) {
 	t.Helper()
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.MkdirAll(dir, 0o755))
+	must.OK(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 }
 
 // kata is the tree of the live sandbox "kk": testdata/kata/proc as it was read,
@@ -122,9 +117,7 @@ func kata(t testing.TB) machine.Root {
 	root := t.TempDir()
 	proc{pid: 1, args: "/sbin/init", cgroup: root1}.write(t, root)
 	proc{pid: 500, ppid: 1, args: "/opt/kata/ctd/containerd -c x", cgroup: root1}.write(t, root)
-	if err := os.CopyFS(filepath.Join(root, "proc"), os.DirFS("testdata/kata/proc")); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.CopyFS(filepath.Join(root, "proc"), os.DirFS("testdata/kata/proc")))
 	for pid, names := range map[int][]string{
 		26365: repeat("containerd-shim", 12), 26376: repeat("ld-linux-x86-64", 1), 26379: repeat("ld-linux-x86-64", 5), 26387: repeat("ld-linux-x86-64", 4),
 		26377: {"qemu-system-x86", "call_rcu", "IO mon_iothread", "CPU 0/TCG"},
@@ -153,9 +146,7 @@ func snapshot(t testing.TB, root machine.Root) (*Reader, *Snapshot) {
 	t.Helper()
 	r := &Reader{Root: root}
 	s, err := r.Snapshot(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return r, s
 }
 

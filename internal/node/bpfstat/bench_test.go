@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/must"
 )
 
 // The programs of the two benchmarks, with two maps each.
@@ -14,9 +16,7 @@ func BenchmarkFirstListing(b *testing.B) {
 	many(b, loaded)
 	for b.Loop() {
 		m, err := Open()
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.OK(b, err)
 		if l := list(b, m, Filter{}); len(l.Programs) < loaded || len(l.Maps) < 2*loaded {
 			b.Fatalf("%d programs and %d maps", len(l.Programs), len(l.Maps))
 		}
@@ -51,9 +51,7 @@ func BenchmarkRefresh(b *testing.B) {
 	})
 	b.Run("description", func(b *testing.B) {
 		for b.Loop() {
-			if err := m.Describe(l); err != nil {
-				b.Fatal(err)
-			}
+			must.OK(b, m.Describe(l))
 		}
 	})
 }
@@ -63,9 +61,7 @@ func BenchmarkBareLoop(b *testing.B) {
 	needRoot(b)
 	many(b, loaded)
 	for b.Loop() {
-		if err := bareProgramLoop(); err != nil {
-			b.Fatal(err)
-		}
+		must.OK(b, bareProgramLoop())
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -137,9 +138,7 @@ func TestWhatCannotBeMeantIsRefusedWithWhatToDo(t *testing.T) {
 	needRoot(t)
 	m := openMeter(t)
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(file, nil, 0o644))
 	for _, c := range []struct {
 		claim string
 		f     Filter

@@ -11,6 +11,7 @@ import (
 	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/rlimit"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -29,9 +30,7 @@ func needRoot(t testing.TB) {
 func openMeter(t testing.TB) *Meter {
 	t.Helper()
 	m, err := Open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() {
 		if err := m.Close(); err != nil {
 			t.Error(err)
@@ -43,9 +42,7 @@ func openMeter(t testing.TB) *Meter {
 func list(t testing.TB, m *Meter, f Filter) *Listing {
 	t.Helper()
 	l, err := m.List(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return l
 }
 
@@ -84,9 +81,7 @@ func newProgram(t testing.TB, spec *ebpf.ProgramSpec) *ebpf.Program {
 func idOf(t testing.TB, p *ebpf.Program) uint32 {
 	t.Helper()
 	i, err := p.Info()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	id, ok := i.ID()
 	if !ok {
 		t.Fatal("the kernel tells no id of a program")
@@ -114,9 +109,7 @@ func programsAre(t testing.TB, claim string, l *Listing, want []*ebpf.Program) {
 func mapID(t testing.TB, a *ebpf.Map) uint32 {
 	t.Helper()
 	i, err := a.Info()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	id, ok := i.ID()
 	if !ok {
 		t.Fatal("the kernel tells no id of a map")

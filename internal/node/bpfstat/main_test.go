@@ -13,6 +13,8 @@ import (
 
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/must"
 )
 
 // deniedVariable makes of this test's binary a process that only tries to open a
@@ -44,9 +46,7 @@ func TestWithoutTheCapabilityItIsSaidWhichIsMissing(t *testing.T) {
 		t.Run(c.claim, func(t *testing.T) {
 			// The binary lies where nobody else may go: it is handed on open.
 			self, err := os.Open("/proc/self/exe")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			defer self.Close()
 			cmd := exec.CommandContext(t.Context(), "/proc/self/fd/3")
 			cmd.ExtraFiles = []*os.File{self}
@@ -107,9 +107,7 @@ func TestBpftoolAgrees(t *testing.T) {
 	p := newProgram(t, &ebpf.ProgramSpec{Name: "tare_t_bpftool", Type: ebpf.SocketFilter, Instructions: using(a)})
 	m := openMeter(t)
 	release, _, err := m.Statistics()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer release()
 	if _, err := p.Run(&ebpf.RunOptions{Data: frame, Repeat: 1000}); err != nil {
 		t.Fatal(err)

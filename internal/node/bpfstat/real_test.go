@@ -23,6 +23,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/thread"
 	"github.com/tare-bench/tare/record"
 )
@@ -44,9 +45,7 @@ func row(t testing.TB, l *Listing, id uint32) (*record.Program, Counters) {
 
 func describe(t testing.TB, m *Meter, l *Listing) {
 	t.Helper()
-	if err := m.Describe(l); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, m.Describe(l))
 	for _, p := range l.Problems {
 		t.Errorf("a problem: %s", p)
 	}
@@ -67,9 +66,7 @@ func cgroup(t testing.TB) string {
 		t.Fatal("no cgroup2 is mounted: mount -t cgroup2 none /sys/fs/cgroup/unified")
 	}
 	dir = filepath.Join(dir, fmt.Sprintf("tare-test-bpf-%d", os.Getpid()))
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Mkdir(dir, 0o755))
 	t.Cleanup(func() {
 		if err := unix.Rmdir(dir); err != nil {
 			t.Error(err)
@@ -80,9 +77,7 @@ func cgroup(t testing.TB) string {
 
 func closing(t testing.TB, l link.Link, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() { l.Close() })
 }
 
@@ -137,9 +132,7 @@ func TestCountsAreExactlyTheRunsThatWereAskedFor(t *testing.T) {
 	id := idOf(t, p)
 	m := openMeter(t)
 	release, _, err := m.Statistics()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	_, before := row(t, list(t, m, Filter{}), id)
 	for _, runs := range []uint32{1, 10, 12345} {
 		if _, err := p.Run(&ebpf.RunOptions{Data: frame, Repeat: runs}); err != nil {
@@ -158,9 +151,7 @@ func TestCountsAreExactlyTheRunsThatWereAskedFor(t *testing.T) {
 		}
 		before = after[0]
 	}
-	if err := release(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, release())
 	if err := release(); err != nil {
 		t.Errorf("released again: %v", err)
 	}
@@ -178,9 +169,7 @@ func TestCountsAreExactlyTheRunsThatWereAskedFor(t *testing.T) {
 func read(t testing.TB, name string) string {
 	t.Helper()
 	b, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return string(b)
 }
 
@@ -188,9 +177,7 @@ func TestStatisticsThatAreOnAlreadyAreTold(t *testing.T) {
 	needRoot(t)
 	m, other := openMeter(t), openMeter(t)
 	release, _, err := other.Statistics()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	_, already, err := m.Statistics()
 	if err != nil || !already {
 		t.Errorf("already %v, %v; want true", already, err)
@@ -208,30 +195,22 @@ func TestWhereProgramsAreAttachedIsSaidInWords(t *testing.T) {
 	closing(t, l, err)
 	bare := newProgram(t, &ebpf.ProgramSpec{Name: "tare_t_bare", Type: ebpf.SockOps, AttachType: ebpf.AttachCGroupSockOps, Instructions: using()})
 	at, err := os.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer at.Close()
 	attach := link.RawAttachProgramOptions{Target: int(at.Fd()), Program: bare, Attach: ebpf.AttachCGroupSockOps}
-	if err := link.RawAttachProgram(attach); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, link.RawAttachProgram(attach))
 	defer link.RawDetachProgram(link.RawDetachProgramOptions{Target: int(at.Fd()), Program: bare, Attach: ebpf.AttachCGroupSockOps})
 	traced := newProgram(t, &ebpf.ProgramSpec{Name: "tare_t_traced", Type: ebpf.TracePoint, Instructions: using()})
 	l, err = link.AttachRawLink(link.RawLinkOptions{Target: tracepoint(t, "sched/sched_process_exec"), Program: traced, Attach: ebpf.AttachPerfEvent})
 	closing(t, l, err)
 	old := newProgram(t, &ebpf.ProgramSpec{Name: "tare_t_old", Type: ebpf.TracePoint, Instructions: using()})
-	if err := unix.IoctlSetInt(tracepoint(t, "sched/sched_process_exit"), unix.PERF_EVENT_IOC_SET_BPF, old.FD()); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, unix.IoctlSetInt(tracepoint(t, "sched/sched_process_exit"), unix.PERF_EVENT_IOC_SET_BPF, old.FD()))
 	raw := newProgram(t, &ebpf.ProgramSpec{Name: "tare_t_raw", Type: ebpf.RawTracepoint, Instructions: using()})
 	l, err = link.AttachRawTracepoint(link.RawTracepointOptions{Name: "sched_process_fork", Program: raw})
 	closing(t, l, err)
 	tail := newProgram(t, &ebpf.ProgramSpec{Name: "tare_t_tail", Type: ebpf.SocketFilter, Instructions: using()})
 	calls := newMap(t, &ebpf.MapSpec{Name: "tare_t_calls", Type: ebpf.ProgramArray, KeySize: 4, ValueSize: 4, MaxEntries: 8})
-	if err := calls.Put(uint32(3), uint32(tail.FD())); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, calls.Put(uint32(3), uint32(tail.FD())))
 	loose := newProgram(t, &ebpf.ProgramSpec{Name: "tare_t_loose", Type: ebpf.SocketFilter, Instructions: using()})
 
 	m := openMeter(t)
@@ -361,9 +340,7 @@ func TestMapsAreWeighedAsTheKernelDoesAndSharedOnesOnce(t *testing.T) {
 	insides := int64(0)
 	for i := range uint32(3) {
 		one := newMap(t, inner)
-		if err := outer.Put(i, uint32(one.FD())); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, outer.Put(i, uint32(one.FD())))
 		insides += memoryOf(t, one)
 	}
 	first := newProgram(t, &ebpf.ProgramSpec{Name: "tare_t_first", Type: ebpf.SocketFilter, Instructions: using(shared, each, outer)})
@@ -383,9 +360,7 @@ func TestMapsAreWeighedAsTheKernelDoesAndSharedOnesOnce(t *testing.T) {
 		users   int
 	}{{shared, "hash", 1000, 2}, {each, "percpu_array", 100, 1}, {ring, "ringbuf", 1 << 16, 1}, {outer, "hash_of_maps", 16, 1}} {
 		i, err := one.a.Info()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		id := mapID(t, one.a)
 		want[id] = record.ProgramMap{ID: id, Kind: one.kind, Name: i.Name, Entries: one.entries, Memory: memoryOf(t, one.a), Shared: one.users}
 		sum += memoryOf(t, one.a)
@@ -441,9 +416,7 @@ func TestInnerMapsOfChosenProgramsCountOnceWhoeverElseHasThem(t *testing.T) {
 	one, other := newMap(t, inner), newMap(t, inner)
 	for _, to := range []*ebpf.Map{others, first, second} {
 		for i, a := range []*ebpf.Map{one, other, one} {
-			if err := to.Put(uint32(i), uint32(a.FD())); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, to.Put(uint32(i), uint32(a.FD())))
 		}
 	}
 	newProgram(t, &ebpf.ProgramSpec{Name: "tare_t_others", Type: ebpf.SocketFilter, Instructions: using(others, other)})
@@ -465,9 +438,7 @@ func TestMapsThatNoProgramUsesAreListedWithWhoKeepsThem(t *testing.T) {
 	inner := &ebpf.MapSpec{Name: "tare_t_inner", Type: ebpf.Array, KeySize: 4, ValueSize: 4096, MaxEntries: 4}
 	held := newMap(t, &ebpf.MapSpec{Name: "plain", Type: ebpf.HashOfMaps, KeySize: 4, ValueSize: 4, MaxEntries: 4, InnerMap: inner})
 	within := newMap(t, inner)
-	if err := held.Put(uint32(7), uint32(within.FD())); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, held.Put(uint32(7), uint32(within.FD())))
 	named := newMap(t, &ebpf.MapSpec{Name: "kmesh_map64", Type: ebpf.Array, KeySize: 4, ValueSize: 64, MaxEntries: 10})
 	m := openMeter(t)
 	place := t.TempDir()
@@ -522,9 +493,7 @@ func TestWhatWentIsDroppedAndItsLastCountersAreTold(t *testing.T) {
 	id := idOf(t, p)
 	m := openMeter(t)
 	release, _, err := m.Statistics()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer release()
 	row(t, list(t, m, Filter{}), id)
 	if _, err := p.Run(&ebpf.RunOptions{Data: frame, Repeat: 77}); err != nil {

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/node/procs"
 )
@@ -39,12 +40,8 @@ func TestTheLimitThatLeavesLeastCounts(t *testing.T) {
 			root := t.TempDir()
 			for file, text := range c.files {
 				path := filepath.Join(root, file)
-				if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, os.MkdirAll(filepath.Dir(path), 0o755))
+				must.OK(t, os.WriteFile(path, []byte(text), 0o600))
 			}
 			left, limit, file, ok := PIDsLeft(machine.Root(root), c.hs, procs.ParseGroups(c.groups))
 			if left != c.left || limit != c.limit || file != c.file || ok != c.ok {
@@ -80,9 +77,7 @@ func TestPageCacheIsNoMemoryThatALimitCountsOn(t *testing.T) {
 			root := t.TempDir()
 			for file, text := range c.files {
 				path := filepath.Join(root, file)
-				if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o600)); err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o600)))
 			}
 			left, limit, file, ok := MemoryLeft(machine.Root(root), c.hs, procs.ParseGroups(c.groups))
 			if left != c.left || limit != c.limit || file != c.file || ok != c.ok {
@@ -110,12 +105,8 @@ func TestARefusalIsOfTheOwnLimitOrOfTheOneAbove(t *testing.T) {
 			root := t.TempDir()
 			for file, text := range c.files {
 				path := filepath.Join(root, "g", file)
-				if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, os.MkdirAll(filepath.Dir(path), 0o755))
+				must.OK(t, os.WriteFile(path, []byte(text), 0o600))
 			}
 			if own, above, limit := PIDsRefused(machine.Root(root), hs, procs.ParseGroups("3:pids:/a/b\n")); own != c.own || above != c.above || limit != c.limit {
 				t.Errorf("%d and %d times, for a limit of %d", own, above, limit)

@@ -4,6 +4,8 @@ import (
 	"os"
 	"runtime"
 	"testing"
+
+	"github.com/tare-bench/tare/internal/must"
 )
 
 // TestTheProcessStaysWhereItIs asks what /proc/self shows, which is the first thread:
@@ -13,19 +15,13 @@ func TestTheProcessStaysWhereItIs(t *testing.T) {
 		t.Skip("mounting needs root")
 	}
 	hs, err := Hierarchies()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	before, err := os.Readlink("/proc/self/ns/mnt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	for range 50 {
 		ns, err := Without2(hs)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		_ = ns.Close()
 	}
 	if after, err := os.Readlink("/proc/self/ns/mnt"); err != nil || after != before {

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -23,9 +24,7 @@ func asNobody(t *testing.T, do func()) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	// The user for files is the thread's own, and with it go root's rights to them.
-	if err := unix.Setfsuid(65534); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, unix.Setfsuid(65534))
 	defer func() { _ = unix.Setfsuid(0) }()
 	do()
 }
@@ -33,22 +32,14 @@ func asNobody(t *testing.T, do func()) {
 func TestWhatMayNotBeReadIsSaidAndTheRestIsRead(t *testing.T) {
 	root := machine1().make(t)
 	for _, open := range []string{filepath.Dir(string(root)), string(root)} {
-		if err := os.Chmod(open, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.Chmod(open, 0o755))
 	}
 	for _, locked := range []string{"/cg/memory/a/memory.stat", "/cg/pids/a/pids.current"} {
-		if err := os.Chmod(string(root)+locked, 0); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.Chmod(string(root)+locked, 0))
 	}
-	if err := os.Chmod(string(root)+"/cg/blkio/a", 0); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Chmod(string(root)+"/cg/blkio/a", 0))
 	s, err := Open(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer s.Close()
 	asNobody(t, func() {
 		g := s.group(t, "/a")
@@ -67,29 +58,21 @@ func TestWhatMayNotBeReadIsSaidAndTheRestIsRead(t *testing.T) {
 		}
 	})
 	for _, dir := range []string{"memory", "cpu,cpuacct", "pids"} {
-		if err := os.Chmod(string(root)+"/cg/"+dir+"/a", 0); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.Chmod(string(root)+"/cg/"+dir+"/a", 0))
 	}
 	asNobody(t, func() {
 		// The folders can be entered as paths, and nothing be opened in them.
 		g, err := s.Group("/a")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		defer g.Close()
 		var got record.Group
 		if err := g.Read(&got); !errors.Is(err, fs.ErrPermission) || got.Memory != nil || got.CPU != nil {
 			t.Errorf("read: %v, %+v", err, got)
 		}
 	})
-	if err := os.Chmod(string(root)+"/cg/memory", 0); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Chmod(string(root)+"/cg/memory", 0))
 	for _, dir := range []string{"cpu,cpuacct", "blkio", "pids"} {
-		if err := os.RemoveAll(string(root) + "/cg/" + dir + "/a"); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.RemoveAll(string(root)+"/cg/"+dir+"/a"))
 	}
 	asNobody(t, func() {
 		if g, err := s.Group("/a"); !errors.Is(err, fs.ErrPermission) || errors.Is(err, ErrGone) {

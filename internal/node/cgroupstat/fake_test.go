@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/machine"
 )
 
@@ -122,12 +123,8 @@ func (f files) make(t *testing.T) machine.Root {
 	t.Helper()
 	root := t.TempDir()
 	for name, text := range f {
-		if err := os.MkdirAll(filepath.Dir(root+name), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(root+name, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.MkdirAll(filepath.Dir(root+name), 0o755))
+		must.OK(t, os.WriteFile(root+name, []byte(text), 0o644))
 	}
 	return machine.Root(root)
 }
@@ -135,9 +132,7 @@ func (f files) make(t *testing.T) machine.Root {
 func (f files) open(t *testing.T) *System {
 	t.Helper()
 	s, err := Open(f.make(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(s.Close)
 	return s
 }
@@ -145,9 +140,7 @@ func (f files) open(t *testing.T) *System {
 func (s *System) group(t *testing.T, path string) *Group {
 	t.Helper()
 	g, err := s.Group(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(g.Close)
 	return g
 }

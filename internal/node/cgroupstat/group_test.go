@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -153,13 +154,9 @@ func TestWhatIsNoPathIsRefused(t *testing.T) {
 
 func TestALinkLeadsNowhere(t *testing.T) {
 	root := machine1().make(t)
-	if err := os.Symlink("a", string(root)+"/cg/memory/link"); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Symlink("a", string(root)+"/cg/memory/link"))
 	s, err := Open(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer s.Close()
 	if g, err := s.Group("/link"); !errors.Is(err, ErrGone) {
 		t.Errorf("%v, %v", g, err)
@@ -254,23 +251,17 @@ func TestVersion2OfNoKnownForm(t *testing.T) {
 func TestAGroupThatVanishesLeavesNoFigure(t *testing.T) {
 	root := machine2().make(t)
 	s, err := Open(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer s.Close()
 	g := s.group(t, "/a")
 	// Regular files live on while they are open, a group's do not.
-	if err := os.Rename(string(root)+"/cg/a", string(root)+"/cg/b"); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Rename(string(root)+"/cg/a", string(root)+"/cg/b"))
 	var got record.Group
 	if err := g.Read(&got); !errors.Is(err, ErrGone) || got.Memory != nil || got.CPU != nil || got.Path != "/a" {
 		t.Errorf("%v, %+v", err, got)
 	}
 	// Another one under its name is not it.
-	if err := os.CopyFS(string(root)+"/cg/a", os.DirFS(string(root)+"/cg/b")); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.CopyFS(string(root)+"/cg/a", os.DirFS(string(root)+"/cg/b")))
 	if err := g.Read(&got); !errors.Is(err, ErrGone) || got.Memory != nil || got.CPU != nil {
 		t.Errorf("another took its name: %v, %+v", err, got)
 	}
@@ -302,9 +293,7 @@ func TestWithoutDescriptorsFilesAreOpenedForEverySample(t *testing.T) {
 	if s.kept != 0 {
 		t.Errorf("after Close %d are kept", s.kept)
 	}
-	if err := os.RemoveAll(string(s.root) + "/cg/memory/a"); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.RemoveAll(string(s.root)+"/cg/memory/a"))
 	var sample Sample
 	if err := other.Sample(&sample); !errors.Is(err, ErrGone) || sample.HaveMemory {
 		t.Errorf("%v, %+v", err, sample)
@@ -316,9 +305,7 @@ func TestSkipIdle(t *testing.T) {
 	g := s.group(t, "/a")
 	set := func(name, text string) {
 		t.Helper()
-		if err := os.WriteFile(string(s.root)+name, []byte(text), 0); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(string(s.root)+name, []byte(text), 0))
 	}
 	const stat, usage, cpu = "/cg/memory/a/memory.stat", "/cg/memory/a/memory.usage_in_bytes", "/cg/cpu,cpuacct/a/cpuacct.usage"
 	anon := func(n string) string { return strings.Replace(stat1, "total_rss 40000000", "total_rss "+n, 1) }

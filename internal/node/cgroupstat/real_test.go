@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/record"
 )
@@ -60,40 +61,28 @@ func run(t *testing.T) (name string, hs []cgroup.Hierarchy) {
 		t.Skip("making cgroups wants root")
 	}
 	hs, err := cgroup.Hierarchies()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	name = fmt.Sprintf("%sgroup%x", cgroup.Prefix, rand.Uint64())
 	t.Cleanup(func() {
 		if err := cgroup.Remove(hs, name); err != nil {
 			t.Error(err)
 		}
 	})
-	if err := cgroup.Delegate(hs, name+"/c", "memory", "cpuacct", "cpu", "pids"); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, cgroup.Delegate(hs, name+"/c", "memory", "cpuacct", "cpu", "pids"))
 	return name, hs
 }
 
 func TestAGroupIsChargedForWhatItsProcessHolds(t *testing.T) {
 	name, hs := run(t)
 	program, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	child := exec.Command(program)
 	child.Env = append(os.Environ(), holdVariable+"=1")
 	in, err := child.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	out, err := child.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := child.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
+	must.OK(t, child.Start())
 	defer func() {
 		in.Close()
 		_ = child.Wait()
@@ -103,14 +92,10 @@ func TestAGroupIsChargedForWhatItsProcessHolds(t *testing.T) {
 		t.Fatal(lines.Err())
 	}
 	for _, h := range cgroup.Using(hs, "memory", "cpuacct", "cpu", "pids") {
-		if err := os.WriteFile(filepath.Join(h.Mount, name, "c", "cgroup.procs"), []byte(strconv.Itoa(child.Process.Pid)), 0); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(filepath.Join(h.Mount, name, "c", "cgroup.procs"), []byte(strconv.Itoa(child.Process.Pid)), 0))
 	}
 	s, err := Open("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer s.Close()
 	g := s.group(t, "/"+name+"/c")
 	var readings [3]record.Group
@@ -125,9 +110,7 @@ func TestAGroupIsChargedForWhatItsProcessHolds(t *testing.T) {
 		// The kernel adds memory.stat up every two seconds, and before when it
 		// is read and much has changed.
 		for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-			if err := errors.Join(g.Read(&readings[i]), g.Sample(&samples[i])); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, errors.Join(g.Read(&readings[i]), g.Sample(&samples[i])))
 			was := readings[max(i-1, 0)].Memory
 			grown := readings[i].Memory.Anon + readings[i].Memory.Shmem - was.Anon - was.Shmem
 			if i == 0 || grown > held-1<<20 || time.Now().After(deadline) {
@@ -166,9 +149,7 @@ func TestAGroupIsChargedForWhatItsProcessHolds(t *testing.T) {
 	}
 	// The child's runtime may start a thread meanwhile, and ends none.
 	before := tasksIn(t, hs, name)
-	if err := g.Read(&r); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, g.Read(&r))
 	if after := tasksIn(t, hs, name); before < 1 || r.Pids < before || r.Pids > after {
 		t.Errorf("%d tasks, where the group lists %d and then %d", r.Pids, before, after)
 	}
@@ -191,9 +172,7 @@ func tasksIn(t *testing.T, hs []cgroup.Hierarchy, name string) int64 {
 func TestASampleAllocatesNothing(t *testing.T) {
 	name, _ := run(t)
 	s, err := Open("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer s.Close()
 	g := s.group(t, "/"+name+"/c")
 	var into Sample
@@ -209,24 +188,16 @@ func TestASampleAllocatesNothing(t *testing.T) {
 func TestAGroupThatWasRemovedIsGoneThoughItsFilesAreOpen(t *testing.T) {
 	name, hs := run(t)
 	s, err := Open("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer s.Close()
 	read, fresh := s.group(t, "/"+name+"/c"), s.group(t, "/"+name+"/c")
 	var got record.Group
 	var sample Sample
-	if err := errors.Join(read.Read(&got), read.Sample(&sample), fresh.Sample(&sample)); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, errors.Join(read.Read(&got), read.Sample(&sample), fresh.Sample(&sample)))
 	for _, again := range []bool{false, true} {
-		if err := cgroup.Remove(hs, name+"/c"); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, cgroup.Remove(hs, name+"/c"))
 		if again { // another takes its place
-			if err := cgroup.Delegate(hs, name+"/c", "memory", "cpuacct", "cpu", "pids"); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, cgroup.Delegate(hs, name+"/c", "memory", "cpuacct", "cpu", "pids"))
 		}
 		for claim, g := range map[string]*Group{"it was read": read, "it was sampled only": fresh} {
 			if err := g.Read(&got); !errors.Is(err, ErrGone) || got.Memory != nil || got.CPU != nil {

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/loopdev"
+	"github.com/tare-bench/tare/internal/must"
 )
 
 // memory is a folder on a tmpfs.
@@ -18,9 +19,7 @@ func memory(t *testing.T) string {
 		t.Skip("a mount needs root")
 	}
 	at := t.TempDir()
-	if err := unix.Mount("tmpfs", at, "tmpfs", 0, "size=64M"); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, unix.Mount("tmpfs", at, "tmpfs", 0, "size=64M"))
 	t.Cleanup(func() {
 		// A loop device lets go of its file a moment after it was detached, if
 		// somebody looks at it.

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/loopdev"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/record"
 )
@@ -53,9 +54,7 @@ func TestDevicesAddUpAndDifferencesAreNeverNegative(t *testing.T) {
 func TestAWriteToAFileShowsAtItsDevice(t *testing.T) {
 	dir := t.TempDir()
 	device, kind, err := Under(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if kind == "tmpfs" {
 		t.Fatalf("%s is in memory: give the tests a TMPDIR on a disk", dir)
 	}
@@ -63,32 +62,22 @@ func TestAWriteToAFileShowsAtItsDevice(t *testing.T) {
 		t.Fatalf("no device below %s (%s)", dir, kind)
 	}
 	before, err := Read("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	const size = 8 << 20
 	f, err := os.Create(filepath.Join(dir, "file"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer f.Close()
 	if _, err := f.Write(make([]byte, size)); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Sync(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, f.Sync())
 	after, err := Read("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if got := Between(before.Of(device), after.Of(device)); got.WriteBytes < size {
 		t.Errorf("%s wrote %d bytes of %d", device, got.WriteBytes, size)
 	}
 	disks, err := ReadDisks("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if whole := after.Whole(disks); len(whole) == 0 {
 		t.Error("the machine has no whole disk")
 	}
@@ -101,9 +90,7 @@ func TestMemoryAndOverlaysAreToldFromDisks(t *testing.T) {
 	dir := t.TempDir()
 	mount := func(kind, options string) string {
 		at := filepath.Join(dir, kind)
-		if err := os.Mkdir(at, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.Mkdir(at, 0o700))
 		if err := unix.Mount("tare-test", at, kind, 0, options); err != nil {
 			t.Fatalf("mount %s: %v", kind, err)
 		}
@@ -111,14 +98,10 @@ func TestMemoryAndOverlaysAreToldFromDisks(t *testing.T) {
 		return at
 	}
 	for _, name := range []string{"lower", "upper", "work"} {
-		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.Mkdir(filepath.Join(dir, name), 0o700))
 	}
 	below, _, err := Under(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if device, kind, err := Under(mount("tmpfs", "")); err != nil || device != "" || kind != "tmpfs" {
 		t.Errorf("tmpfs: got %q on %q, %v", kind, device, err)
 	}
@@ -137,9 +120,7 @@ func TestMemoryAndOverlaysAreToldFromDisks(t *testing.T) {
 func TestABtrfsOfSeveralDevicesIsOfNone(t *testing.T) {
 	folder := t.TempDir()
 	for _, device := range []string{"one/devices/vdb", "two/devices/vdc", "two/devices/cciss!c0d0", "two/allocation"} {
-		if err := os.MkdirAll(filepath.Join(folder, device), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.MkdirAll(filepath.Join(folder, device), 0o700))
 	}
 	for name, want := range map[string]bool{"vdb": false, "vdc": true, "cciss/c0d0": true, "vda": false} {
 		if got := among(folder, name); got != want {
@@ -170,12 +151,8 @@ func TestRestIsToldFromWork(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			root := t.TempDir()
-			if err := os.Mkdir(filepath.Join(root, "proc"), 0o700); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(filepath.Join(root, "proc/diskstats"), []byte(test.text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, os.Mkdir(filepath.Join(root, "proc"), 0o700))
+			must.OK(t, os.WriteFile(filepath.Join(root, "proc/diskstats"), []byte(test.text), 0o600))
 			if got := Rest(context.Background(), machine.Root(root), test.names, 300*time.Millisecond); got != test.want {
 				t.Errorf("at rest: %v", got)
 			}
@@ -188,14 +165,10 @@ func TestRestIsToldFromWork(t *testing.T) {
 
 func TestADeviceThatComesIsLookedUpOnce(t *testing.T) {
 	root := machine.Root(t.TempDir())
-	if err := os.MkdirAll(string(root)+"/sys/block/sda/slaves", 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.MkdirAll(string(root)+"/sys/block/sda/slaves", 0o700))
 	stats := []byte("8 0 sda 1 0 1 0 1 0 2 0 0 0 0\n8 1 sda1 1 0 1 0 1 0 2 0 0 0 0\n66 0 odd 1 0 9 0 1 0 9 0 0 0 0\n")
 	var d Disks
-	if err := d.Follow(root, stats); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, d.Follow(root, stats))
 	if read, written := d.Sum(stats); read != 512 || written != 1024 {
 		t.Errorf("%d read, %d written", read, written)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/record"
 )
@@ -39,12 +40,8 @@ func TestLimitsOfAGroupAndOfThoseAboveAreRead(t *testing.T) {
 		files["/proc/self/mountinfo"] = version
 		for path, text := range files {
 			path = filepath.Join(root, path)
-			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, os.MkdirAll(filepath.Dir(path), 0o755))
+			must.OK(t, os.WriteFile(path, []byte(text), 0o600))
 		}
 		want := []record.IOLimit{{Group: "/a/b", Device: name, Value: 1000}, {Group: "/a", Device: name, Write: true, IOs: true, Value: 20}}
 		if got := Limits(machine.Root(root), []string{"/a/b", "/a/b", "/a"}); !slices.Equal(got, want) {

@@ -4,13 +4,13 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/tare-bench/tare/internal/must"
 )
 
 func TestCgroups(t *testing.T) {
 	v1, err := Root("testdata/v1").Cgroups()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	want := Cgroups{
 		{"/sys/fs/cgroup/systemd", 1, nil, "/docker/0a1b"},
 		{"/sys/fs/cgroup/cpu,cpuacct", 1, []string{"cpu", "cpuacct"}, "/docker/0a1b"},
@@ -22,9 +22,7 @@ func TestCgroups(t *testing.T) {
 	}
 
 	v2, err := Root("testdata/v2").Cgroups()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	want = Cgroups{{"/sys/fs/cgroup", 2, []string{"cpu", "cpuset", "hugetlb", "io", "memory", "misc", "pids", "rdma"}, "/"}}
 	if !reflect.DeepEqual(v2, want) {
 		t.Errorf("v2:\n got %+v\nwant %+v", v2, want)
@@ -33,9 +31,7 @@ func TestCgroups(t *testing.T) {
 
 func TestFindController(t *testing.T) {
 	c, err := Root("testdata/hybrid").Cgroups()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, f := range []struct {
 		claim, controller, mountpoint string
 		version                       int

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -59,9 +60,7 @@ func TestCapture(t *testing.T) {
 func TestCaptureNeverNamesTheHost(t *testing.T) {
 	for _, root := range []string{"hybrid", "v1", "v2"} {
 		out, err := json.Marshal(Root(filepath.Join("testdata", root)).capture("/"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if strings.Contains(string(out), "carthage") {
 			t.Errorf("%s: the host's name is in %s", root, out)
 		}
@@ -132,12 +131,8 @@ func tree(t *testing.T, files map[string]string) Root {
 	root := t.TempDir()
 	for name, text := range files {
 		path := filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must.OK(t, os.WriteFile(path, []byte(text), 0o644))
 	}
 	return Root(root)
 }

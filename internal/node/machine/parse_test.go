@@ -3,6 +3,8 @@ package machine
 import (
 	"strings"
 	"testing"
+
+	"github.com/tare-bench/tare/internal/must"
 )
 
 func TestParseLoad(t *testing.T) {
@@ -103,9 +105,7 @@ func TestParseCPUInfo(t *testing.T) {
 
 func TestCapabilities(t *testing.T) {
 	c, err := Root("testdata/v1").Capabilities()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if has, known := c.Has("CAP_KILL"); !has || !known {
 		t.Error("CAP_KILL is in the mask and is not seen")
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/record"
 )
@@ -26,12 +27,8 @@ func (f files) make(t *testing.T, changes ...string) machine.Root {
 		if text == "-" {
 			continue
 		}
-		if err := os.MkdirAll(filepath.Dir(root+name), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(root+name, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.MkdirAll(filepath.Dir(root+name), 0o755))
+		must.OK(t, os.WriteFile(root+name, []byte(text), 0o644))
 	}
 	return machine.Root(root)
 }
@@ -231,15 +228,11 @@ func TestFast(t *testing.T) {
 func TestFastFindsDisksThatCome(t *testing.T) {
 	root := node1().make(t)
 	f, err := OpenFast(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer f.Close()
 	// Its name begins as another's does, and is no partition's.
 	more := diskstats + " 65 0 sdaa 1 0 10 0 1 0 20 0 0 0 0\n 66 0 odd 1 0 10 0 1 0 20 0 0 0 0\n"
-	if err := errors.Join(os.MkdirAll(string(root)+"/sys/block/sdaa", 0o755), os.WriteFile(string(root)+"/proc/diskstats", []byte(more), 0)); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, errors.Join(os.MkdirAll(string(root)+"/sys/block/sdaa", 0o755), os.WriteFile(string(root)+"/proc/diskstats", []byte(more), 0)))
 	var got Tick
 	if err := f.Read(&got); err != nil || got.Read != 114*512 || got.Write != 226*512 {
 		t.Errorf("%v, %+v", err, got)
@@ -249,18 +242,12 @@ func TestFastFindsDisksThatCome(t *testing.T) {
 func TestListsThatTakeLongAreReadOnceASecond(t *testing.T) {
 	root := node1().make(t)
 	f, err := OpenFast(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer f.Close()
 	var first, second, third Tick
-	if err := f.Read(&first); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, f.Read(&first))
 	f.lists.slow = true
-	if err := os.WriteFile(string(root)+"/proc/zoneinfo", []byte(strings.Replace(zones, "count:    20", "count:    21", 1)), 0); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(string(root)+"/proc/zoneinfo", []byte(strings.Replace(zones, "count:    20", "count:    21", 1)), 0))
 	if err := f.Read(&second); err != nil || second != first {
 		t.Errorf("at once: %v, %+v", err, second)
 	}
@@ -273,15 +260,11 @@ func TestListsThatTakeLongAreReadOnceASecond(t *testing.T) {
 func TestThisMachineReadBothWays(t *testing.T) {
 	Refresh()
 	f, err := OpenFast("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer f.Close()
 	var x Tick
 	h, err := ReadHost("")
-	if err := errors.Join(err, f.Read(&x)); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, errors.Join(err, f.Read(&x)))
 	if h.Used() <= 0 || h.Used() >= h.Total || h.Free > h.Total || h.Busy <= 0 || h.Anon <= 0 || h.Kernel() <= 0 {
 		t.Errorf("%+v", h)
 	}

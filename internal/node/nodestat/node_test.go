@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/record"
 )
@@ -93,13 +94,9 @@ func TestAFailedReadingIsNoZeroForTheNextOne(t *testing.T) {
 func TestReadThisMachine(t *testing.T) {
 	var r Reader
 	first, err := r.Read()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	second, err := r.Read()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if first.Time <= 0 || second.Time <= first.Time {
 		t.Errorf("time stands still: %d, %d", first.Time, second.Time)
 	}

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/machine"
 )
 
@@ -21,12 +22,8 @@ func TestOOMKills(t *testing.T) {
 		"below 0 is no number of them": {"oom_kill -3\n", -1},
 	} {
 		root := t.TempDir()
-		if err := os.MkdirAll(filepath.Join(root, "proc"), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(root, "proc/vmstat"), []byte(c.text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.MkdirAll(filepath.Join(root, "proc"), 0o755))
+		must.OK(t, os.WriteFile(filepath.Join(root, "proc/vmstat"), []byte(c.text), 0o644))
 		got := oomKills(machine.Root(root))
 		if (got == nil) != (c.want < 0) || got != nil && *got != c.want {
 			t.Errorf("%s: %v, want %d", claim, got, c.want)

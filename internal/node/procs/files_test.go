@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/record"
 )
@@ -77,12 +78,8 @@ func fake(t *testing.T, files map[string]string) *Reader {
 	root := t.TempDir()
 	for name, text := range files {
 		path := filepath.Join(root, "proc/7", name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		must.OK(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	return &Reader{Root: machine.Root(root)}
 }
@@ -109,9 +106,7 @@ func TestFilesThatNoKernelWritesAreErrors(t *testing.T) {
 		"counters that are not there":     {"stat", good, os.ErrNotExist, func(d Dir) error { _, _, _, err := d.Moved(); return err }},
 	} {
 		d, err := fake(t, map[string]string{c.file: c.text}).Open(7)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if err := c.read(d); err == nil || c.want != nil && !errors.Is(err, c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -130,9 +125,7 @@ func TestFilesSayWhatIsInThem(t *testing.T) {
 		"task/8/schedstat": "12 3 4\n", "task/8/comm": "CPU 0/KVM\n", "task/9/stat": "9 (x) S 1 1 1 0 -1 0 0 0 0 0 2 1 0 0 20 0 1 0 99\n", "task/x/comm": "no thread",
 	})
 	d, err := r.Open(7)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer d.Close()
 	if args, err := d.Args(); err != nil || strings.Join(args, "|") != "/bin/a|b c|" {
 		t.Errorf("arguments: %q %v", args, err)

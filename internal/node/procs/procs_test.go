@@ -16,18 +16,15 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/record"
 )
 
 func TestAProcessIsReadWithoutMistakingItForALaterOne(t *testing.T) {
 	id, err := Identify(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	before, err := id.CPU()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	after := before
 	begin := time.Now()
 	for after-before < 30e6 && time.Since(begin) < time.Minute && err == nil {
@@ -52,9 +49,7 @@ func TestAProcessIsReadWithoutMistakingItForALaterOne(t *testing.T) {
 
 func TestAProcessThatEndedIsGone(t *testing.T) {
 	cmd := exec.Command("true")
-	if err := cmd.Run(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, cmd.Run())
 	if _, err := Identify(cmd.Process.Pid); !errors.Is(err, ErrGone) {
 		t.Errorf("%v", err)
 	}
@@ -66,9 +61,7 @@ func TestAProcessThatEndedIsGone(t *testing.T) {
 func TestTheListenerOfASocketIsFound(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a b.sock")
 	l, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if pid, err := Listener(path); pid != os.Getpid() || err != nil {
 		t.Errorf("pid %d, %v", pid, err)
 	}
@@ -83,19 +76,13 @@ func TestTheListenerOfASocketIsFound(t *testing.T) {
 func TestWhoeverDoesNotHoldASocketIsNotItsListener(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "d.sock")
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	l.SetUnlinkOnClose(false)
 	f, err := l.File()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	child := exec.Command("sleep", "600")
 	child.ExtraFiles = []*os.File{f}
-	if err := errors.Join(child.Start(), f.Close(), l.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, errors.Join(child.Start(), f.Close(), l.Close()))
 	defer func() { _ = child.Process.Kill(); _ = child.Wait() }()
 	if pid, err := Listener(path); pid != child.Process.Pid || err != nil {
 		t.Errorf("pid %d, not %d, %v", pid, child.Process.Pid, err)
@@ -106,16 +93,10 @@ func TestWhoeverDoesNotHoldASocketIsNotItsListener(t *testing.T) {
 // those that listen below /var/run do.
 func TestTheListenerIsFoundByEveryNameOfItsSocket(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, "run"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("run", filepath.Join(dir, "var")); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Mkdir(filepath.Join(dir, "run"), 0o700))
+	must.OK(t, os.Symlink("run", filepath.Join(dir, "var")))
 	l, err := net.Listen("unix", filepath.Join(dir, "var", "d.sock"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer l.Close()
 	for _, name := range []string{"var", "run"} {
 		if pid, err := Listener(filepath.Join(dir, name, "d.sock")); pid != os.Getpid() || err != nil {
@@ -130,15 +111,11 @@ func TestASocketIsKnownByItsFile(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"one.sock", "two.sock"} {
 		l, err := net.Listen("unix", filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		defer l.Close()
 	}
 	one, err := socketOf(filepath.Join(dir, "one.sock"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	two, err := socketOf(filepath.Join(dir, "two.sock"))
 	if err != nil || one == two {
 		t.Errorf("%d %d %v", one, two, err)
@@ -150,9 +127,7 @@ func TestASocketIsKnownByItsFile(t *testing.T) {
 		t.Error("a socket that is not there was found")
 	}
 	plain := filepath.Join(dir, "plain")
-	if err := os.WriteFile(plain, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(plain, nil, 0o600))
 	if inode, err := socketOf(plain); err == nil {
 		t.Errorf("a plain file is socket %d", inode)
 	}
@@ -163,9 +138,7 @@ func TestASocketIsKnownByItsFile(t *testing.T) {
 func TestWhoeverMentionsASocketIsNotItsListener(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "d.sock")
 	cmd := exec.Command("sh", "-c", "sleep 30; : "+path)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, cmd.Start())
 	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
 	if pid, err := Listener(path); err == nil {
 		t.Errorf("pid %d", pid)
@@ -200,9 +173,7 @@ func begin(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
 	_, err := cmd.StdinPipe()
 	out, err2 := cmd.StdoutPipe()
-	if err := errors.Join(err, err2, cmd.Start()); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, errors.Join(err, err2, cmd.Start()))
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	if _, err := out.Read(make([]byte, 1)); err != nil {
 		t.Fatal(err)
@@ -230,13 +201,9 @@ func TestAVariableIsFoundInALargeEnvironment(t *testing.T) {
 
 func TestTheTimeOfThreadsThatEndedIsNotLost(t *testing.T) {
 	id, err := Identify(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	before, err := id.CPU()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	const burnt = 200 * time.Millisecond
 	var threads sync.WaitGroup
 	for range 4 {
@@ -252,9 +219,7 @@ func TestTheTimeOfThreadsThatEndedIsNotLost(t *testing.T) {
 	threads.Wait()
 	time.Sleep(50 * time.Millisecond) // until they are gone
 	after, err := id.CPU()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if got := time.Duration(after - before); got < burnt || got > 10*burnt {
 		t.Errorf("threads that used %v and ended added %v", burnt, got)
 	}

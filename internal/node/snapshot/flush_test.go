@@ -5,19 +5,16 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/snapshot"
 )
 
 func TestWhatIsWrittenBetweenTheLastReadingAndTheFlushCounts(t *testing.T) {
 	meter, err := snapshot.New()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer meter.Close()
 	f, err := os.Create(filepath.Join(t.TempDir(), "file"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer f.Close()
 	end := meter.End(t.Context(), nil, nil)
 	const size = 16 << 20

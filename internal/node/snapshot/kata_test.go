@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/instrument/overhead/ledger"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/node/snapshot"
 	"github.com/tare-bench/tare/internal/subject"
@@ -33,9 +34,7 @@ const (
 func TestTheBooksOfALiveKataSandbox(t *testing.T) {
 	root := kataNode(t)
 	meter, err := snapshot.Of(machine.Root(root))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer meter.Close()
 	boxes := []subject.Sandbox{{IDs: []string{"kk"}, Workload: 26377, Group: "/default/kk"}}
 	before := meter.Read(t.Context(), nil, nil, true)
@@ -51,9 +50,7 @@ func TestTheBooksOfALiveKataSandbox(t *testing.T) {
 	begin := meter.Read(t.Context(), boxes, nil, false)
 	write(t, root, "proc/26377/task/263773/schedstat", "4900000000 0 1\n")
 	stat, err := os.ReadFile(filepath.Join(root, "proc/26377/stat"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	write(t, root, "proc/26377/stat", strings.Replace(string(stat), " 354 64 ", " 454 64 ", 1))
 	write(t, root, "sys/fs/cgroup/cpuacct/default/kk/cpuacct.usage", "5000000000\n")
 	end := meter.Read(t.Context(), boxes, nil, true)
@@ -62,9 +59,7 @@ func TestTheBooksOfALiveKataSandbox(t *testing.T) {
 	end.Host.Others = 0
 	end.Engine = []record.Statistic{{Lane: 0, Source: "ctr task metrics", Memory: 2 << 20, CPU: -1}}
 	l, err := ledger.Close(&before, &begin, &end)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if p := end.Problems; p.Gone+p.Reused+p.Denied+p.Broken > 0 || !l.Complete {
 		t.Errorf("complete %v, problems %+v", l.Complete, p)
 	}
@@ -143,9 +138,7 @@ func TestTheBooksOfALiveKataSandbox(t *testing.T) {
 func kataNode(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()
-	if err := os.CopyFS(filepath.Join(root, "proc"), os.DirFS("../attribution/testdata/kata/proc")); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.CopyFS(filepath.Join(root, "proc"), os.DirFS("../attribution/testdata/kata/proc")))
 	for pid, names := range map[int]string{
 		26365: strings.Repeat("containerd-shim,", 12), 26376: "ld-linux-x86-64", 26379: strings.Repeat("ld-linux-x86-64,", 5),
 		26387: strings.Repeat("ld-linux-x86-64,", 4), 26377: "qemu-system-x86,call_rcu,IO mon_iothread,CPU 0/TCG",
@@ -195,10 +188,6 @@ func kataNode(t *testing.T) string {
 func write(t *testing.T, root, name, text string) {
 	t.Helper()
 	name = filepath.Join(root, name)
-	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.MkdirAll(filepath.Dir(name), 0o755))
+	must.OK(t, os.WriteFile(name, []byte(text), 0o644))
 }

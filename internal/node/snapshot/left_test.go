@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/node/snapshot"
 	"github.com/tare-bench/tare/record"
@@ -19,9 +20,7 @@ func TestMountsThatBearTheIDOfASandboxAreFoundInEveryDaemonsNamespace(t *testing
 	write(t, root, "proc/thread-self/mountinfo", cgroups+line("/run/task/tare-x-0-1/rootfs")+line("/run/task/tare-x-0-10/rootfs"))
 	write(t, root, "proc/4711/mountinfo", "cut\n"+line("/run/task/tare-x-0-1/rootfs")+line("/run/shared/sandboxes/tare-x-0-2/shared"))
 	meter, err := snapshot.Of(machine.Root(root))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer meter.Close()
 	daemons := []record.Process{{Pid: 4711, Role: record.RoleDaemon}, {Pid: 4712, Role: record.RoleDaemon}, {Pid: 1, Role: record.RoleShim}}
 	left := meter.LeftBeside(&record.Reading{Processes: daemons}, []string{"tare-x-0-1", "tare-x-0-2"})

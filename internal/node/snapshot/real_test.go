@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/node/snapshot"
 	"github.com/tare-bench/tare/internal/probe"
@@ -21,15 +22,11 @@ func TestWhatAContainerHoldsIsFound(t *testing.T) {
 		t.Fatal("run the tests as root: containers need it")
 	}
 	runtime, err := oci.New(t.Context(), "runc", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	dir := t.TempDir()
 	env := subject.Env{RunID: "snapshott1", Dir: filepath.Join(dir, "runc"), StateDir: filepath.Join(dir, "state"), Lanes: 1, Timeout: time.Minute}
 	s, err := runtime.Open(t.Context(), env)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer func() {
 		err := s.Close(context.Background())
 		hs, _ := cgroup.Hierarchies()
@@ -38,14 +35,10 @@ func TestWhatAContainerHoldsIsFound(t *testing.T) {
 		}
 	}()
 	meter, err := snapshot.New()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer meter.Close()
 	b, err := s.Prepare(t.Context(), subject.Run, []int{0})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if _, samples, err := b.Start(t.Context()); err != nil || samples[0].Failure != nil {
 		t.Fatal(err, samples[0].Failure)
 	}
@@ -58,9 +51,7 @@ func TestWhatAContainerHoldsIsFound(t *testing.T) {
 	}()
 	defer func() { end(); <-done }()
 	boxes, err := s.(subject.Sandboxed).Sandboxes(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	var x record.Reading
 	var sum int64
 	for deadline := time.Now().Add(time.Minute); sum < held && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cilium/ebpf"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/procs"
 )
 
@@ -19,16 +20,10 @@ func waiting(t *testing.T, ms int) (cmd *exec.Cmd, release io.Closer) {
 	t.Helper()
 	cmd = part("wait", strconv.Itoa(ms))
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
+	must.OK(t, cmd.Start())
 	_, _ = out.Read(make([]byte, 1))
 	return cmd, in
 }
@@ -39,9 +34,7 @@ func TestBusyIsWhatTrackedProcessesUse(t *testing.T) {
 		tracked, in := waiting(t, 60)
 		before := usage0(t, tracked.Process.Pid)
 		other, otherIn := waiting(t, 90)
-		if err := tr.Track(tracked.Process.Pid); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, tr.Track(tracked.Process.Pid))
 		otherIn.Close()
 		_ = other.Wait()
 		used := tr.Used()
@@ -70,9 +63,7 @@ func TestBusyIsWhatTrackedProcessesUse(t *testing.T) {
 		if d := got - last; d > 20e6 {
 			t.Errorf("the last event says %v, and %v came after it", time.Duration(last), time.Duration(d))
 		}
-		if err := tr.Track(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, tr.Track())
 		if left := entries(t, tr.loaded.TareTracked); left != 0 {
 			t.Errorf("%d processes are still tracked", left)
 		}
@@ -83,14 +74,10 @@ func TestBusyIsWhatTrackedProcessesUse(t *testing.T) {
 func TestAProcessThatRunsWhenItIsTrackedIsCountedAtOnce(t *testing.T) {
 	tr := watch(t)
 	cmd := part("burn", "60000")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, cmd.Start())
 	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
 	time.Sleep(50 * time.Millisecond)
-	if err := tr.Track(cmd.Process.Pid); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, tr.Track(cmd.Process.Pid))
 	// Both at one time, though others want this CPU too.
 	both := func() (busy, used int64) {
 		for range 1000 {
@@ -108,9 +95,7 @@ func TestAProcessThatRunsWhenItIsTrackedIsCountedAtOnce(t *testing.T) {
 	if d := busy - want; max(d, -d) > max(want/5, 10e6) {
 		t.Errorf("busy for %v, used %v", time.Duration(busy), time.Duration(want))
 	}
-	if err := tr.Track(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, tr.Track())
 	from = tr.Busy() // nothing else is tracked
 	time.Sleep(50 * time.Millisecond)
 	if d := tr.Busy() - from; d != 0 {
@@ -120,9 +105,7 @@ func TestAProcessThatRunsWhenItIsTrackedIsCountedAtOnce(t *testing.T) {
 
 func TestWhoHasEndedIsNotTracked(t *testing.T) {
 	tr := watch(t)
-	if err := tr.Track(os.Getpid()); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, tr.Track(os.Getpid()))
 	for range 200 {
 		_ = exec.Command("sh", "-c", "/bin/true; /bin/true").Run()
 	}

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/must"
 )
 
 // partVariable makes of this test's binary a process that does what its value
@@ -170,9 +172,7 @@ func opened(t testing.TB, open func() (*Tracer, error)) *Tracer {
 	t.Helper()
 	needRoot(t)
 	tr, err := open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() {
 		if err := tr.Close(); err != nil {
 			t.Error(err)
@@ -203,9 +203,7 @@ func takeUntil(t testing.TB, tr *Tracer, until int64) []Event {
 		more, err = tr.Take(until)
 		events = append(events, more...)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return events
 }
 

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf"
+
+	"github.com/tare-bench/tare/internal/must"
 )
 
 func TestCloseLeavesNothing(t *testing.T) {
@@ -16,9 +18,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 	there := map[string]func() bool{} // by number: other tracers may be at work
 	for _, p := range append(tr.programs(), tr.loaded.TareMark) {
 		info, err := p.Info()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		id, ok := info.ID()
 		if !ok {
 			t.Fatal("programs have no numbers")
@@ -30,9 +30,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 	}
 	for _, m := range []*ebpf.Map{tr.loaded.TareCpus, tr.loaded.TareTracked, tr.loaded.TareEvents, tr.loaded.TareScratch} {
 		info, err := m.Info()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		id, ok := info.ID()
 		if !ok {
 			t.Fatal("maps have no numbers")
@@ -99,9 +97,7 @@ func BenchmarkProcess(b *testing.B) {
 				tr = watch(b)
 			}
 			for b.Loop() {
-				if err := exec.Command("true").Run(); err != nil {
-					b.Fatal(err)
-				}
+				must.OK(b, exec.Command("true").Run())
 			}
 			if tr != nil {
 				take(b, tr)

@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/tare-bench/tare/internal/must"
 )
 
 // TestTheEmbeddedProgramsAreWhatTheirSourcesGive compiles the BPF programs of the
@@ -34,9 +36,7 @@ func TestTheEmbeddedProgramsAreWhatTheirSourcesGive(t *testing.T) {
 			}
 			for _, suffix := range []string{"_bpfel.o", "_bpfel.go"} {
 				made, err := os.ReadFile(filepath.Join(into, stem+suffix))
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, err)
 				if there, err := os.ReadFile(filepath.Join(dir, stem+suffix)); err != nil || !bytes.Equal(made, there) {
 					t.Errorf("%s is not what its source gives (%v): run make bpf", filepath.Join(dir, stem+suffix), err)
 				}

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/tare-bench/tare/internal/must"
 )
 
 func TestWhatAProcessDoesIsSeen(t *testing.T) {
@@ -90,12 +92,8 @@ func TestASignalIsInTheStatus(t *testing.T) {
 		for _, signal := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM} {
 			cmd := part("hang")
 			out, err := cmd.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
+			must.OK(t, cmd.Start())
 			_, _ = out.Read(make([]byte, 1))
 			_ = cmd.Process.Signal(signal)
 			_ = cmd.Wait()
@@ -138,9 +136,7 @@ func TestOfManyShortProcessesNoneIsLost(t *testing.T) {
 		pids := make(map[int]int, n)
 		for range n {
 			cmd := exec.Command("true", "x")
-			if err := cmd.Run(); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, cmd.Run())
 			pids[cmd.Process.Pid]++
 		}
 		// The machine may have given a pid to others before or since.
@@ -204,9 +200,7 @@ func TestThePluginsEnvironmentIsReadAndNothingElse(t *testing.T) {
 		for _, before := range []int{0, 100, 9000} {
 			cmd := part("burn", "20")
 			cmd.Env = append(cmd.Env, "PASSWORD="+strings.Repeat("secret", before/6), "CNI_COMMAND=ADD", "CNI_CONTAINERID=c0ffee", "CNI_IFNAME=eth0", "CNI_ARGS=K8S_POD_NAME=secret", "CNI_PATH=/opt/cni/bin")
-			if err := cmd.Run(); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, cmd.Run())
 			events := of(cmd.Process.Pid, take(t, tr))
 			i := slices.IndexFunc(events, func(e Event) bool { return e.Kind == Exec })
 			if i < 0 {

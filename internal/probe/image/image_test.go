@@ -11,27 +11,23 @@ import (
 	"testing"
 
 	"github.com/opencontainers/go-digest"
+
+	"github.com/tare-bench/tare/internal/must"
 )
 
 func archive(t *testing.T, i *Image) []byte {
 	t.Helper()
 	r, err := i.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer r.Close()
 	b, err := io.ReadAll(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return b
 }
 
 func TestTheSameProbeGivesTheSameImage(t *testing.T) {
 	a, err := Probe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	b, _ := Probe()
 	if !bytes.Equal(archive(t, a), archive(t, b)) || a.Ref != b.Ref {
 		t.Error("two images of one probe differ")
@@ -43,18 +39,14 @@ func TestTheSameProbeGivesTheSameImage(t *testing.T) {
 
 func TestAnImageIsBothAnArchiveAndALayout(t *testing.T) {
 	i, err := Pause("registry.example/pause:3.9")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	files := map[string][]byte{}
 	for r := tar.NewReader(bytes.NewReader(archive(t, i))); ; {
 		h, err := r.Next()
 		if err == io.EOF {
 			break
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		files[h.Name], _ = io.ReadAll(r)
 	}
 	var saved []struct {
@@ -79,13 +71,9 @@ func TestAnImageIsBothAnArchiveAndALayout(t *testing.T) {
 
 func TestNobodyElseReadsTheVariablesOfAnImage(t *testing.T) {
 	i, err := Probe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	path := filepath.Join(t.TempDir(), "image.tar")
-	if err := i.Save(path); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, i.Save(path))
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v %v", info.Mode(), err)
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"testing"
 	"time"
+
+	"github.com/tare-bench/tare/internal/must"
 )
 
 // BenchmarkCall makes a call that does nothing: what lies between its two stamps is
@@ -13,9 +15,7 @@ func BenchmarkCall(b *testing.B) {
 	var window, wake int64
 	for b.Loop() {
 		armed, err := PrepareCalls([]Call{{Timeout: 10 * time.Second, Do: func(context.Context) error { return nil }}})
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.OK(b, err)
 		released, samples, err := armed.Start(b.Context())
 		if err != nil || samples[0].Failure != nil {
 			b.Fatal(err, samples)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/record"
 )
@@ -28,9 +29,7 @@ func calls(n int, do func(ctx context.Context, lane int) error) []Call {
 func prepare(t *testing.T, calls []Call) *Calls {
 	t.Helper()
 	b, err := PrepareCalls(calls)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return b
 }
 
@@ -101,9 +100,7 @@ func TestACallThatFailsIsNoTimeAndCostsItsOwnLaneOnly(t *testing.T) {
 
 func TestTheExitOfAWatchedProcessIsStamped(t *testing.T) {
 	cmd := exec.Command("sleep", "60")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, cmd.Start())
 	var b *Calls
 	all := calls(3, func(_ context.Context, i int) error {
 		if i == 1 {

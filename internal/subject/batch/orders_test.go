@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/lane"
+	"github.com/tare-bench/tare/internal/must"
 )
 
 func TestAWorkloadThatDidNotEndAsToldIsBlamedByTheSignalThatItWasSent(t *testing.T) {
@@ -28,9 +29,7 @@ func TestAWorkloadThatDidNotEndAsToldIsBlamedByTheSignalThatItWasSent(t *testing
 
 func TestOrdersThatWereArmedAreLetGoWithoutAnyBeingBegun(t *testing.T) {
 	pool, err := lane.NewPool(lane.Options{Lanes: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(pool.Close)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -42,9 +41,7 @@ func TestOrdersThatWereArmedAreLetGoWithoutAnyBeingBegun(t *testing.T) {
 				tasks = append(tasks, Task{Lane: n, Seen: seen, Order: lane.Order{Kind: lane.Exec, Args: []string{"/bin/mkdir", filepath.Join(dir, fmt.Sprint(n))}, Timeout: time.Minute}})
 			}
 			b, err := PrepareOrders(pool, tasks)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			return b
 		}
 		for range 5 { // what is let go is let go at once

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/must"
 )
 
 // classOf is the scheduling class of a thread.
@@ -38,13 +40,9 @@ func TestAThreadIsAfterwardsOfTheClassThatItHad(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	before, err := unix.SchedGetAttr(0, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer restore(0, before)
-	if err := unix.SchedSetAttr(0, &unix.SchedAttr{Policy: unix.SCHED_BATCH, Nice: before.Nice}, 0); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, unix.SchedSetAttr(0, &unix.SchedAttr{Policy: unix.SCHED_BATCH, Nice: before.Nice}, 0))
 	urgent()()
 	if got, err := unix.SchedGetAttr(0, 0); err != nil || got.Policy != unix.SCHED_BATCH || got.Nice != before.Nice {
 		t.Errorf("%+v, %v", got, err)

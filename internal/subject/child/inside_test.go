@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/subject"
@@ -45,9 +46,7 @@ func each(t *testing.T, files []probe.File, limits subject.Limits, test func(t *
 			volume := filepath.Join(dir, "volume")
 			env.Limits, env.Workload = limits, subject.Workload{Files: files, Volume: volume}
 			s, err := tg.Open(t.Context(), env)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			t.Cleanup(func() {
 				if err := errors.Join(s.Discard(context.Background(), []int{0, 1}), s.Close(context.Background())); err != nil {
 					t.Error(err)
@@ -142,9 +141,7 @@ func loads(t *testing.T, o opened) {
 // command itself is in the container's cgroup meanwhile, and it is charged there.
 func charged(t *testing.T, o opened) {
 	hs, err := cgroup.Hierarchies()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	before := sandboxes(t, o)
 	if o.kind == "host" {
 		return // has no cgroup
@@ -195,9 +192,7 @@ func memory(t *testing.T, hs []cgroup.Hierarchy, group string) (n int64) {
 		if h.Has("memory") {
 			name := map[int]string{1: "memory.usage_in_bytes", 2: "memory.current"}[h.Version]
 			b, err := os.ReadFile(filepath.Join(h.Mount, group, name))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			n, _ = strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
 		}
 	}
@@ -247,9 +242,7 @@ func (o opened) await(ctx context.Context, t *testing.T, lane int, name, text st
 
 func calledOff(t *testing.T, o opened) {
 	hs, err := cgroup.Hierarchies()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	// gVisor keeps the address spaces of what has ended for what comes: it is
 	// asked itself.
 	guest := o.clock == "guest"

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
@@ -21,18 +22,12 @@ import (
 func run(ctx context.Context, t *testing.T, timeout time.Duration, args ...string) (*Session, record.Sample) {
 	t.Helper()
 	target1, err := New("", args)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	opened, err := target1.Open(ctx, subject.Env{Timeout: timeout, Lanes: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	s := opened.(*Session)
 	armed, err := s.Prepare(ctx, subject.Run, []int{0})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	began, samples, err := armed.Start(ctx)
 	if err != nil || len(samples) != 1 || began != samples[0].Start {
 		t.Fatalf("%v: %d, %+v", err, began, samples)
@@ -121,9 +116,7 @@ func TestWhatACommandLeavesRunningDoesNotHoldItsEnd(t *testing.T) {
 	if s.Failure != nil { // it was waited for to the end of its time
 		t.Fatalf("%+v", s)
 	}
-	if err := os.WriteFile(gone, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(gone, nil, 0o600))
 	if err := appears(marker); err != nil {
 		t.Errorf("it was not left alone: %v", err)
 	}
@@ -160,9 +153,7 @@ func TestWhatACommandLeavesRunningMaySpeak(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if err := os.WriteFile(gone, nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, os.WriteFile(gone, nil, 0o600))
 			if err := appears(marker); err != nil {
 				t.Fatalf("it was killed, or hangs: %v", err)
 			}
@@ -203,9 +194,7 @@ func TestATimeOutEndsTheWholeProcessGroup(t *testing.T) {
 		t.Errorf("it was killed at once: %v", err)
 	}
 	pid, err := strconv.Atoi(strings.Join(said, ""))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 		if err != nil || strings.Contains(string(b), ") Z ") {
@@ -239,9 +228,7 @@ func TestACommandThatIsNotThereIsToldAtOnce(t *testing.T) {
 		}
 	}
 	c, err := New("", []string{"true"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	s, _ := c.Open(t.Context(), subject.Env{})
 	if _, err := s.Prepare(t.Context(), subject.Stop, []int{0}); !errors.Is(err, subject.ErrUnsupported) {
 		t.Errorf("got %v", err)

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
 )
 
@@ -23,9 +24,7 @@ func serve(t *testing.T, server *grpc.Server) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "sock")
 	l, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	go func() { _ = server.Serve(l) }()
 	t.Cleanup(server.Stop)
 	return path
@@ -90,9 +89,7 @@ func TestATaskIsDeletedWhenItHasStopped(t *testing.T) {
 	s, server := new(slow), grpc.NewServer()
 	tasks.RegisterTasksServer(server, s)
 	c, err := Connect(t.Context(), serve(t, server), "x")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer func() { _ = c.Close() }()
 	// The record is another service's, which is not here.
 	if err := removeContainer(t.Context(), c, "id"); err == nil || !s.deleted || s.early {

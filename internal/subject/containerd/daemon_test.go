@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/subject"
 )
 
@@ -19,9 +20,7 @@ func started(t *testing.T, attr *syscall.SysProcAttr, env ...string) int {
 	t.Helper()
 	cmd := exec.Command("sleep", "60")
 	cmd.SysProcAttr, cmd.Env = attr, env
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	environ := fmt.Sprintf("/proc/%d/environ", cmd.Process.Pid)
 	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
@@ -68,13 +67,9 @@ func TestOnlyRootOfThisMachineIsTrusted(t *testing.T) {
 func TestWhatADaemonFindsInOtherMountsIsNotExecuted(t *testing.T) {
 	dir := t.TempDir()
 	fake := filepath.Join(dir, "runc")
-	if err := os.WriteFile(fake, []byte("#!/bin/sh\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(fake, []byte("#!/bin/sh\n"), 0o755))
 	real, err := exec.LookPath("runc")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, c := range []struct {
 		name       string
 		attr       *syscall.SysProcAttr
@@ -88,9 +83,7 @@ func TestWhatADaemonFindsInOtherMountsIsNotExecuted(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d, err := trust(started(t, c.attr, "PATH="+c.path))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			defer d.Close()
 			in := d.search()
 			if got := in.look("runc"); got != c.finds {

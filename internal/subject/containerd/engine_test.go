@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/engines"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
 )
@@ -28,9 +29,7 @@ func at(d *engines.ContainerdDaemon) subject.Engine { return subject.Engine{Addr
 func weigh(t *testing.T, d *engines.ContainerdDaemon, runtime string) *Target {
 	t.Helper()
 	got, err := New(t.Context(), "containerd/"+filepath.Base(runtime), runtime, "", at(d))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return got.(*Target)
 }
 

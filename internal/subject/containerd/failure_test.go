@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/engines"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
 	"github.com/tare-bench/tare/record"
@@ -20,14 +21,10 @@ import (
 func wrapper(t *testing.T, cases string) string {
 	t.Helper()
 	runc, err := exec.LookPath("runc")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	path := filepath.Join(t.TempDir(), "runtime")
 	script := fmt.Sprintf("#!/bin/sh\nfor id; do :; done\ncase \" $* \" in\n%s\nesac\nexec %s \"$@\"\n", cases, runc)
-	if err := os.WriteFile(path, []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(path, []byte(script), 0o755))
 	return path
 }
 
@@ -71,27 +68,21 @@ func TestANameThatExistsFailsItsLaneAndItsOwnerIsLeftAlone(t *testing.T) {
 		t.Cleanup(func() { nothing(t, d) })
 		s := open(t, d, "runc", enginetest.Environment(t, 2))
 		b, err := s.Prepare(t.Context(), subject.Create, enginetest.UpTo(2))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		taken := s.Held()[0].Name
 		create := exec.Command(d.Ctr, "-a", d.Address, "-n", ownNamespace, "snapshots", "prepare", taken)
 		if out, err := create.CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
 		_, samples, err := b.Start(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if f := samples[0].Failure; f == nil || f.Kind != record.FailError || !strings.Contains(f.Detail, "already exists") || !strings.Contains(f.Command, taken) {
 			t.Errorf("lane 0: %+v", f)
 		}
 		if f := samples[1].Failure; f != nil {
 			t.Errorf("lane 1: %+v", f)
 		}
-		if err := s.Discard(t.Context(), enginetest.UpTo(2)); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, s.Discard(t.Context(), enginetest.UpTo(2)))
 		if left := d.Snapshots(t, ownNamespace); len(left) != 2 || !slices.Contains(left, taken) { // with that of the image
 			t.Errorf("%q", left)
 		}
@@ -107,9 +98,7 @@ func TestTwoTargetsOfARunDoNotTakeEachOthersImage(t *testing.T) {
 		one, other := enginetest.Environment(t, 1), enginetest.Environment(t, 1)
 		other.RunID = one.RunID
 		a, b := open(t, d, "runc", one), open(t, d, "crun", other)
-		if err := a.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, a.Close(t.Context()))
 		enginetest.Must(t, b, subject.Run, 1)
 	})
 }
@@ -150,22 +139,16 @@ func TestWhatSucceedsAfterItsTimeIsRemovedToo(t *testing.T) {
 				t.Errorf("%+v", sample)
 			}
 		}
-		if err := s.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, s.Close(t.Context()))
 		nothing(t, d)
 	})
 }
 
 func TestAnEngineThatDiesFailsItsLanes(t *testing.T) {
 	runc, err := exec.LookPath("runc")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	d := engines.Containerd(t, engines.V1, engines.Runtime("victim", runc)) // one of its own
 	s, err := weigh(t, d, "runc").Open(t.Context(), enginetest.Environment(t, 10))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	enginetest.Dies(t, s, d.Pid, "containerd/runc")
 }

@@ -8,19 +8,16 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/engines"
+	"github.com/tare-bench/tare/internal/must"
 )
 
 func TestKataIsToldInItsEnginesSurroundings(t *testing.T) {
 	dir := t.TempDir()
 	config := filepath.Join(dir, "c.toml")
-	if err := os.WriteFile(config, []byte("[hypervisor.qemu]\n[runtime]\nsandbox_cgroup_only=true\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(config, []byte("[hypervisor.qemu]\n[runtime]\nsandbox_cgroup_only=true\n"), 0o600))
 	own := filepath.Join(dir, "sock") // the test itself is a daemon in tare's mounts
 	l, err := net.Listen("unix", own)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer func() { _ = l.Close() }()
 	elsewhere := engines.Containerd(t, engines.V1).Address // has mounts of its own
 

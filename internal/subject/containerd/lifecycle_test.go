@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/engines"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
 )
@@ -15,9 +16,7 @@ func TestContainerdCountsTheSameContainers(t *testing.T) {
 	onBoth(t, func(t *testing.T, d *engines.ContainerdDaemon) {
 		s := open(t, d, "crun", enginetest.Environment(t, 5))
 		c, err := Connect(t.Context(), d.Address, ownNamespace)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		defer func() { _ = c.Close() }()
 		const begun, ended = "/namespaces/create", "/namespaces/update"
 		events, errs := c.Subscribe(t.Context(), `topic=="/containers/create"`, `topic=="/tasks/start"`, `topic=="/containers/delete"`, `topic=="`+begun+`"`, `topic=="`+ended+`"`)
@@ -25,9 +24,7 @@ func TestContainerdCountsTheSameContainers(t *testing.T) {
 		// marked by events of other kinds, of which the first may come too early.
 		tell := func(name string) {
 			all := c.NamespaceService()
-			if err := errors.Join(all.Create(t.Context(), name, nil), all.SetLabel(t.Context(), name, "it", "is"), all.Delete(t.Context(), name)); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, errors.Join(all.Create(t.Context(), name, nil), all.SetLabel(t.Context(), name, "it", "is"), all.Delete(t.Context(), name)))
 		}
 		next := func(within time.Duration) string {
 			select {
@@ -46,9 +43,7 @@ func TestContainerdCountsTheSameContainers(t *testing.T) {
 			enginetest.Must(t, s, op, 5)
 		}
 		enginetest.Must(t, s, subject.Run, 3)
-		if err := s.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, s.Close(t.Context()))
 		nothing(t, d)
 		// Of the first marks, too, an event of that kind may be on its way still: it
 		// comes before any of a container.

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/tare-bench/tare/internal/engines"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/subject"
 )
 
@@ -17,9 +18,7 @@ func TestWhatCannotBeWeighedSaysWhy(t *testing.T) {
 	d := engines.Containerd(t, engines.V1)
 	dead := filepath.Join(t.TempDir(), "dead.sock")
 	l, err := net.Listen("unix", dead)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	l.(*net.UnixListener).SetUnlinkOnClose(false)
 	_ = l.Close()
 	alien := serve(t, grpc.NewServer()) // speaks gRPC, and none of containerd's services
@@ -61,9 +60,7 @@ func TestRuntimesBeginWithTheDefault(t *testing.T) {
 func TestInfoTellsWhatIsWeighed(t *testing.T) {
 	onBoth(t, func(t *testing.T, d *engines.ContainerdDaemon) {
 		got, err := New(t.Context(), "mine", "crun", "api", at(d))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		info := got.Info()
 		if info.Name != "mine" || info.Kind != "containerd" || info.Version != d.Version || info.Path != d.Address || info.Clock != "host" {
 			t.Errorf("%+v", info)

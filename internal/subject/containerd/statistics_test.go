@@ -7,6 +7,8 @@ import (
 	two "github.com/containerd/cgroups/v3/cgroup2/stats"
 	types "github.com/containerd/containerd/api/types"
 	"github.com/containerd/typeurl/v2"
+
+	"github.com/tare-bench/tare/internal/must"
 )
 
 func TestStatisticsOfBothVersionsAreRead(t *testing.T) {
@@ -24,9 +26,7 @@ func TestStatisticsOfBothVersionsAreRead(t *testing.T) {
 		{"another form", &types.Mount{}, -1, -1},
 	} {
 		data, err := typeurl.MarshalAny(c.said)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if got := read(data); got.Memory != c.memory || got.CPU != c.cpu {
 			t.Errorf("%s: %+v", c.name, got)
 		}

@@ -16,6 +16,7 @@ import (
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/tare-bench/tare/internal/engines"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
 )
@@ -132,13 +133,9 @@ func crictlHere(t *testing.T) string {
 		return own
 	}
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	link := filepath.Join(t.TempDir(), standIn)
-	if err := os.Symlink(self, link); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Symlink(self, link))
 	return link
 }
 
@@ -147,9 +144,7 @@ func byCrictl(t *testing.T, u engineUnderTest, handler, command string) *Target 
 	e := u.e
 	e.Command = command
 	got, err := NewCommand(t.Context(), "cri+"+u.name+"+cli/"+handler, u.name, handler, e)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return got.(*Target)
 }
 
@@ -190,9 +185,7 @@ func TestWhatIsNoCrictlIsNotDriven(t *testing.T) {
 		}
 	}
 	fake := filepath.Join(t.TempDir(), "crictl")
-	if err := os.WriteFile(fake, []byte("#!/bin/sh\necho busybox\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(fake, []byte("#!/bin/sh\necho busybox\n"), 0o755))
 	e.Command = fake
 	if _, err := NewCommand(t.Context(), "mine", "containerd", "", e); err == nil || !strings.Contains(err.Error(), "is not crictl") {
 		t.Errorf("%v", err)

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/subject"
 )
 
@@ -72,9 +73,7 @@ func listen(t *testing.T, register func(s *grpc.Server), options ...grpc.ServerO
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "sock")
 	l, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	s := grpc.NewServer(options...)
 	register(s)
 	go func() { _ = s.Serve(l) }()
@@ -199,9 +198,7 @@ func TestAnEngineThatTellsOfItsImagesAloneStoresThere(t *testing.T) {
 		"one that tells nothing":     {"docker", "cri-dockerd", &api.ImageFsInfoResponse{}, ""},
 	} {
 		conn, _, err := open(t.Context(), "mine", c.engine, subject.Engine{Address: serve(t, &server{name: c.says, status: ready(""), stores: c.stores})})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		defer conn.close()
 		if f, err := conn.ask(t.Context(), c.engine); err != nil || f.storage.root != c.want {
 			t.Errorf("%s stores in %q, want %q, %v", name, f.storage.root, c.want, err)
@@ -212,9 +209,7 @@ func TestAnEngineThatTellsOfItsImagesAloneStoresThere(t *testing.T) {
 func TestInfoTellsWhatIsWeighed(t *testing.T) {
 	e := subject.Engine{Address: serve(t, &server{name: "containerd", status: ready(oneHandler)})}
 	got, err := New(t.Context(), "mine", "containerd", "", e)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	info := got.Info()
 	if info.Name != "mine" || info.Kind != "cri" || info.Version != "9.9" || info.Clock != "host" {
 		t.Errorf("%+v", info)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/engines"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
 )
@@ -63,9 +64,7 @@ func onAll(t *testing.T, test func(t *testing.T, u engineUnderTest, handler stri
 func weigh(t *testing.T, u engineUnderTest, handler string) *Target {
 	t.Helper()
 	got, err := New(t.Context(), "cri+"+u.name+"/"+handler, u.name, handler, u.e)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return got.(*Target)
 }
 

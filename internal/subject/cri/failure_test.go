@@ -14,6 +14,7 @@ import (
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/tare-bench/tare/internal/engines"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/containerd"
 	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
@@ -25,9 +26,7 @@ import (
 func lying(t *testing.T) engines.Option {
 	t.Helper()
 	runc, err := exec.LookPath("runc")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	path := filepath.Join(t.TempDir(), "lying")
 	// The containers' arguments have the token, the pods' have not.
 	script := fmt.Sprintf(`#!/bin/sh
@@ -41,9 +40,7 @@ case " $* " in *' start '*)
 esac
 exec %[1]s "$@"
 `, runc)
-	if err := os.WriteFile(path, []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(path, []byte(script), 0o755))
 	return engines.Runtime("lying", path)
 }
 
@@ -64,9 +61,7 @@ func TestWhatARuntimeOrADyingEngineReportsIsNotBelieved(t *testing.T) {
 	})
 	t.Run("an engine that dies", func(t *testing.T) {
 		s, err := weigh(t, u, "runc").Open(t.Context(), enginetest.Environment(t, 10))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		enginetest.Dies(t, s, u.pid, "cri+containerd/runc")
 	})
 }
@@ -75,18 +70,12 @@ func TestANameThatExistsFailsItsLaneOnly(t *testing.T) {
 	onAll(t, func(t *testing.T, u engineUnderTest, handler string) {
 		s := opened(t, u, handler, enginetest.Environment(t, 2))
 		b, err := s.Prepare(t.Context(), subject.RunPod, enginetest.UpTo(2))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		first := s.held[s.Held()[0].Name]
 		taken, err := s.conn.runtime.RunPodSandbox(t.Context(), &api.RunPodSandboxRequest{Config: first.config, RuntimeHandler: handler})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		_, samples, err := b.Start(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		// CRI-O knows that it is the same and gives it back: no error, no second one.
 		if f := samples[0].Failure; f == nil && first.pod != taken.PodSandboxId ||
 			f != nil && (f.Kind != record.FailError || !strings.Contains(f.Command, first.config.Metadata.Name)) {
@@ -106,9 +95,7 @@ func TestCleaningUpAfterARunTakesNothingOfAnother(t *testing.T) {
 		env, second := enginetest.Environment(t, 2), enginetest.Environment(t, 1)
 		second.RunID = env.RunID // two targets of a run
 		killed, other := opened(t, u, "", env), opened(t, u, handler, enginetest.Environment(t, 1))
-		if err := opened(t, u, "crun", second).Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, opened(t, u, "crun", second).Close(t.Context()))
 		enginetest.Must(t, killed, subject.Run, 2)
 		enginetest.Must(t, other, subject.Run, 1)
 		want := fmt.Sprintf("[pod %s pod %s]", killed.Held()[0].Name, killed.Held()[1].Name)
@@ -123,9 +110,7 @@ func TestCleaningUpAfterARunTakesNothingOfAnother(t *testing.T) {
 			}
 		}
 		enginetest.Must(t, other, subject.Stop, 1)
-		if err := other.Discard(t.Context(), enginetest.UpTo(1)); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, other.Discard(t.Context(), enginetest.UpTo(1)))
 		left, err := killed.Clean(t.Context(), env.RunID, nil, false)
 		if err != nil || len(left) != 2 || left[1] != "image "+u.pause || !strings.HasPrefix(left[0], "image localhost/tare-probe:") {
 			t.Errorf("%q, %v", left, err)
@@ -136,9 +121,7 @@ func TestCleaningUpAfterARunTakesNothingOfAnother(t *testing.T) {
 func TestTheLeaseOfAnImportThatWasInterruptedIsCleanedUp(t *testing.T) {
 	u := onContainerd(t, engines.V2)
 	c, err := containerd.Connect(t.Context(), u.e.Address, criNamespace)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer func() { _ = c.Close() }()
 	for _, run := range []string{"killed", "other"} {
 		if _, err := c.LeasesService().Create(t.Context(), leases.WithID("tare-"+run+"-image-3")); err != nil {

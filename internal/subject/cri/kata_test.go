@@ -13,6 +13,7 @@ import (
 
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/subject"
 )
 
@@ -22,9 +23,7 @@ func configurations(t *testing.T) (no, yes string) {
 	dir := t.TempDir()
 	for only, path := range map[string]*string{"false": &no, "true": &yes} {
 		*path = filepath.Join(dir, only+".toml")
-		if err := os.WriteFile(*path, []byte("[hypervisor.qemu]\n[runtime]\nsandbox_cgroup_only="+only+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(*path, []byte("[hypervisor.qemu]\n[runtime]\nsandbox_cgroup_only="+only+"\n"), 0o600))
 	}
 	return no, yes
 }
@@ -77,9 +76,7 @@ func TestEachHandlerOfContainerdHasItsOwnKata(t *testing.T) {
 			e := subject.Engine{Address: serve(t, &server{name: "containerd", status: ready(status)})}
 			for handler, want := range map[string]string{"runc": "", "kata": no, "kata-sandbox-cgroup-only": yes} {
 				got, err := New(t.Context(), "x", "containerd", handler, e)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, err)
 				config := got.Info().Config
 				only := map[string]string{no: "false", yes: "true"}[want]
 				if config["kata config"] != want || config["sandbox_cgroup_only"] != only {
@@ -115,9 +112,7 @@ func TestWhatAnEngineDoesNotTellIsNotGuessed(t *testing.T) {
 			}
 			e := subject.Engine{Address: serve(t, &server{name: c.engine, status: ready(c.status, "kata")})}
 			got, err := New(t.Context(), "x", as, "kata", e)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			config := got.Info().Config
 			if _, guessed := config["sandbox_cgroup_only"]; guessed || config["kata config"] != c.says {
 				t.Errorf("%v", config)
@@ -170,9 +165,7 @@ runtime_type = "oci"
 `, no, yes)
 	socket := filepath.Join(t.TempDir(), "sock")
 	l, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	mux := http.NewServeMux()
 	mux.HandleFunc("/config", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(text)) })
 	s := &http.Server{Handler: mux, ReadHeaderTimeout: time.Second}
@@ -180,9 +173,7 @@ runtime_type = "oci"
 	t.Cleanup(func() { _ = s.Close() })
 
 	f := facts{handlers: map[string]handler{}}
-	if err := f.fromCRIO(t.Context(), socket); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, f.fromCRIO(t.Context(), socket))
 	for name, want := range map[string]struct{ config, only string }{
 		"":                         {no, "false"},
 		"kata":                     {no, "false"},
@@ -192,9 +183,7 @@ runtime_type = "oci"
 		"crun":                     {},
 	} {
 		target := &Target{engineName: crioEngine, handler: name, facts: f, socket: socket, version: new(api.VersionResponse)}
-		if err := target.askKata(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, target.askKata(t.Context()))
 		c := target.config()
 		if c["drop_infra_ctr"] != "false" || c["infra_ctr_cpuset"] != "0-1" || c["storage driver"] != "overlay" || c["storage options"] != "overlay.mount_program=/usr/bin/fuse-overlayfs overlay.mountopt=nodev" {
 			t.Errorf("what decides of a start is %v", c)

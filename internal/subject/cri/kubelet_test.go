@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/tare-bench/tare/internal/must"
 )
 
 func TestAKubeletOfAnotherEngineIsNotThisEngines(t *testing.T) {
@@ -17,13 +19,9 @@ func TestAKubeletOfAnotherEngineIsNotThisEngines(t *testing.T) {
 		"none.yaml":  "kind: KubeletConfiguration\n",
 		"not.yaml":   "\x00{",
 	} {
-		if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(filepath.Join(root, name), []byte(text), 0o600))
 	}
-	if err := os.Symlink("own.sock", filepath.Join(root, "link.sock")); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Symlink("own.sock", filepath.Join(root, "link.sock")))
 	for args, want := range map[string]bool{
 		"": true,
 		"--container-runtime-endpoint=unix:///own.sock":                      true,

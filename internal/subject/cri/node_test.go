@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc"
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/probe/image"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine"
@@ -46,9 +47,7 @@ type node struct {
 func onNode(t *testing.T) *node {
 	dir := t.TempDir()
 	n := &node{server: server{name: "containerd", status: ready(oneHandler)}, t: t, images: map[string]string{}, command: filepath.Join(dir, "isula"), calls: filepath.Join(dir, "calls")}
-	if err := os.WriteFile(n.command, []byte("#!/bin/sh\necho \"$*\" >> "+n.calls+"\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(n.command, []byte("#!/bin/sh\necho \"$*\" >> "+n.calls+"\n"), 0o755))
 	bounded := func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 		method := path.Base(info.FullMethod)
 		if end, ok := ctx.Deadline(); method != "ExecSync" && (!ok || time.Until(end) > 2*time.Minute) {
@@ -75,9 +74,7 @@ func (n *node) target() *Target {
 func (n *node) open() *session {
 	n.t.Helper()
 	s, err := n.target().Open(n.t.Context(), enginetest.Environment(n.t, 2))
-	if err != nil {
-		n.t.Fatal(err)
-	}
+	must.OK(n.t, err)
 	return s.(*session)
 }
 
@@ -264,9 +261,7 @@ func TestNoPauseImageIsMadeWhereOthersWouldGetIt(t *testing.T) {
 func TestImagesThatWereTakenAwayAreBroughtBack(t *testing.T) {
 	n := onNode(t)
 	probe, err := image.Probe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	n.images["localhost/pause:1"], n.images[probe.Ref] = "own", "own" // another run's
 	s := n.open()
 	for _, op := range []subject.Op{subject.RunPod, subject.Create, subject.Run} {
@@ -278,9 +273,7 @@ func TestImagesThatWereTakenAwayAreBroughtBack(t *testing.T) {
 			t.Errorf("%s: images %v, %q", op, n.images, s.imageID)
 		}
 	}
-	if err := s.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, s.Close(t.Context()))
 	if n.images[probe.Ref] != "" || n.images["localhost/pause:1"] != "own" {
 		t.Errorf("it leaves %v", n.images)
 	}
@@ -290,12 +283,8 @@ func TestISuladIsToldWhichDaemonLoads(t *testing.T) {
 	n := onNode(t)
 	s := &driver{Target: n.target(), env: subject.Env{Dir: t.TempDir()}}
 	probe, err := image.Probe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.load(t.Context(), probe); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
+	must.OK(t, s.load(t.Context(), probe))
 	if got, want := n.loads(), "load -H "+n.address+" -i "+s.env.Dir+"/image.tar"; len(got) != 1 || got[0] != want {
 		t.Errorf("%q, not %q", got, want)
 	}
@@ -311,9 +300,7 @@ func TestDockerdIsThatOfCRIDockerd(t *testing.T) {
 func TestAPauseImageThatOthersUseKeepsTheRunToBeCleanedAgain(t *testing.T) {
 	n := onNode(t)
 	own, err := image.Pause("localhost/pause:1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	n.images[own.Ref] = own.ID
 	n.pods = []*api.PodSandbox{pod("tare-gone-0-1", "gone"), pod("web", "")}
 	if left, err := n.target().Clean(t.Context(), "gone", nil, true); err != nil || len(left) != 1 {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/engines"
 	"github.com/tare-bench/tare/internal/mounts"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/subject"
@@ -20,9 +21,7 @@ import (
 func namespace(t *testing.T, pid int, kind string) string {
 	t.Helper()
 	link, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/%s", pid, kind))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return link
 }
 
@@ -89,9 +88,7 @@ func TestPodsAreInGroupsOfTheirOwnAndAsAskedFor(t *testing.T) {
 			}
 		}
 		podsAreCounted(t, u, s, boxes)
-		if err := s.Discard(t.Context(), []int{0}); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, s.Discard(t.Context(), []int{0}))
 		gone(t, s.hs, boxes[0].Group)
 		if left, err := s.Sandboxes(t.Context()); err != nil || len(left) != 1 || left[0].Lane != 1 {
 			t.Errorf("%+v, %v", left, err)
@@ -168,9 +165,7 @@ func mounted(t *testing.T, u engineUnderTest, runID string, want int) {
 	t.Helper()
 	for _, c := range []struct{ pid, want int }{{u.pid, want}, {os.Getpid(), 0}} {
 		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/mountinfo", c.pid))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if count := strings.Count(string(b), " - tmpfs tare-"+runID+" "); count != c.want {
 			t.Errorf("process %d sees %d tmpfs of the run, not %d", c.pid, count, c.want)
 		}
@@ -201,9 +196,7 @@ func TestATmpfsIsThePodsAndTheRootFileSystemTheContainers(t *testing.T) {
 			enginetest.Must(t, s, op, 1)
 		}
 		mounted(t, u, env.RunID, 1)
-		if err := s.Discard(t.Context(), []int{1}); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, s.Discard(t.Context(), []int{1}))
 		mounted(t, u, env.RunID, 0)
 		enginetest.Must(t, s, subject.Run, 1)
 		sh("test -e /data/file", 1)
@@ -243,9 +236,7 @@ func TestCRIOCountsTheSamePodsAndContainers(t *testing.T) {
 	u := onCRIO(t)
 	count := func(what string) int {
 		text, err := os.ReadFile(filepath.Join(engines.CRIO(t).Dir, "log", "crio"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		return strings.Count(string(text), what)
 	}
 	const pod, container, lanes = "msg=\"Ran pod sandbox ", "msg=\"Created container ", 3
@@ -272,9 +263,7 @@ func TestTheGroupOfAPodIsFoundAsEitherDriverNamesIt(t *testing.T) {
 	} {
 		mount := t.TempDir()
 		for _, d := range []string{dir + "/" + strings.Repeat("a", 64), "/kubepods/pod11111111-1111-2222-3333-444455556666", "/system.slice/" + uid} {
-			if err := os.MkdirAll(filepath.Join(mount, d), 0o755); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, os.MkdirAll(filepath.Join(mount, d), 0o755))
 		}
 		if got, err := groupBelow(mount, uid); err != nil || got != dir {
 			t.Errorf("%s: %q, %v", name, got, err)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/subject"
 )
 
@@ -21,15 +22,11 @@ func configured(t *testing.T, current, meta string) string {
 	dir := t.TempDir()
 	sum := sha256.Sum256([]byte("c"))
 	folder := filepath.Join(dir, "contexts", "meta", hex.EncodeToString(sum[:]))
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.MkdirAll(folder, 0o755))
 	for path, text := range map[string]string{
 		filepath.Join(dir, "config.json"): `{"currentContext":"` + current + `"}`, filepath.Join(folder, "meta.json"): meta,
 	} {
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(path, []byte(text), 0o644))
 	}
 	return dir
 }
@@ -74,9 +71,7 @@ func TestNoDaemonIsTakenFromWhereTareHappensToRun(t *testing.T) {
 	}
 	dir := t.TempDir()
 	t.Chdir(dir)
-	if err := os.Rename(configured(t, "c", `{"Endpoints":{"docker":{"Host":"tcp://elsewhere:1"}}}`), filepath.Join(dir, ".docker")); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Rename(configured(t, "c", `{"Endpoints":{"docker":{"Host":"tcp://elsewhere:1"}}}`), filepath.Join(dir, ".docker")))
 	if a, err := find(subject.Engine{}); err == nil && a.host == "tcp://elsewhere:1" {
 		t.Errorf("%+v", a)
 	}
@@ -93,9 +88,7 @@ func TestCertificatesAreReadOrRefused(t *testing.T) {
 	if a, err = find(e); err != nil || tlsKind(a.secure) != "unverified" {
 		t.Errorf("unverified: %+v, %v", a, err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "ca.pem"), []byte("rubbish"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(filepath.Join(dir, "ca.pem"), []byte("rubbish"), 0o644))
 	e.Env["DOCKER_TLS_VERIFY"] = "1"
 	if _, err = find(e); err == nil || !strings.Contains(err.Error(), "read the certificates of "+dir) {
 		t.Errorf("rubbish: %v", err)
@@ -122,9 +115,7 @@ func TestSSHIsToldNothingThatItsShellCouldMistake(t *testing.T) {
 
 func TestWhatSSHSaysIsTold(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "ssh"), []byte("#!/bin/sh\necho 'Permission denied (publickey).' >&2\nexit 255\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(filepath.Join(dir, "ssh"), []byte("#!/bin/sh\necho 'Permission denied (publickey).' >&2\nexit 255\n"), 0o755))
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	_, err := New(t.Context(), "docker/runc", "runc", viaAPI, subject.Engine{Address: "ssh://h"})
 	if err == nil || !strings.Contains(err.Error(), "Permission denied (publickey)") {

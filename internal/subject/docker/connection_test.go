@@ -7,15 +7,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/probe/image"
 	"github.com/tare-bench/tare/internal/subject"
 )
 
 func TestAReplyWithoutEndIsCutOffAsAnError(t *testing.T) {
 	i, err := image.Probe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	long := strings.Repeat(" ", maxReply) // as white space JSON goes on, and ends well
 	e, f := serve(t, map[string]string{"GET /images/" + i.Ref + "/json": fmt.Sprintf(`{"Id":%q,"Comment":%q}`, i.ID, long)})
 	tg := &driver{Target: weigh(t, e, "", viaAPI), image: i, env: subject.Env{RunID: "r"}}

@@ -11,6 +11,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/tare-bench/tare/internal/engines"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine"
 	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
@@ -23,9 +24,7 @@ func TestMain(m *testing.M) { engines.Main(m) }
 func weigh(t *testing.T, e subject.Engine, runtime, via string) *Target {
 	t.Helper()
 	tg, err := New(t.Context(), "docker/"+runtime, runtime, via, e)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return tg.(*Target)
 }
 
@@ -112,9 +111,7 @@ func TestBothWaysMakeTheSameContainer(t *testing.T) {
 		s := enginetest.Open(t, weigh(t, subject.Engine{Address: d.Host, Network: subject.NetworkHost}, "crun", via), env).(*session)
 		enginetest.Must(t, s, subject.Create, 1)
 		found, err := s.ContainerInspect(t.Context(), s.first(), client.ContainerInspectOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		c, h := found.Container.Config, found.Container.HostConfig
 		h.ConsoleSize, h.RestartPolicy.Name = [2]uint{}, "" // of the caller's terminal; "no"
 		made[via] = strings.ReplaceAll(compact(map[string]any{"image": c.Image, "labels": c.Labels, "cmd": c.Cmd, "entrypoint": c.Entrypoint,

@@ -16,6 +16,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/tare-bench/tare/internal/engines"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/probe/image"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine"
@@ -29,9 +30,7 @@ func stranger(t *testing.T, tg *Target, ref, name string) string {
 	o := (&driver{Target: tg, image: &image.Image{Ref: ref}}).options(name, engine.Place{})
 	o.Config.Labels = nil
 	made, err := tg.ContainerCreate(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() {
 		_, _ = tg.ContainerRemove(context.Background(), made.ID, client.ContainerRemoveOptions{Force: true})
 	})
@@ -72,9 +71,7 @@ func TestANameThatExistsIsAFailureAndItsOwnerIsLeftAlone(t *testing.T) {
 func liar(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "liar")
-	if err := os.WriteFile(path, []byte("#!/bin/sh\nfor a in \"$@\"; do [ \"$a\" = start ] && exit 0; done\nexec runc \"$@\"\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(path, []byte("#!/bin/sh\nfor a in \"$@\"; do [ \"$a\" = start ] && exit 0; done\nexec runc \"$@\"\n"), 0o755))
 	return path
 }
 
@@ -86,9 +83,7 @@ func TestWhatARuntimeOrADyingDaemonReportsIsNotBelieved(t *testing.T) {
 		env := enginetest.Environment(t, 1)
 		env.Timeout = 8 * time.Second
 		s, err := weigh(t, e, "idle", viaAPI).Open(t.Context(), env)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		defer s.Close(context.Background())
 		samples := enginetest.Do(t, s, subject.Run, 1)
 		if f := samples[0].Failure; f == nil || f.Kind != record.FailWorkload || !strings.Contains(f.Detail, "first line") {
@@ -97,13 +92,9 @@ func TestWhatARuntimeOrADyingDaemonReportsIsNotBelieved(t *testing.T) {
 	})
 	t.Run("a daemon that is killed", func(t *testing.T) {
 		s, err := weigh(t, e, "crun", viaAPI).Open(t.Context(), enginetest.Environment(t, 20))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		b, err := s.Prepare(t.Context(), subject.Run, enginetest.UpTo(20))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		began := time.Now()
 		// From the release on: before it, the lanes' connections are made. It stands still
 		// first, so that none of the lanes is done before.
@@ -111,9 +102,7 @@ func TestWhatARuntimeOrADyingDaemonReportsIsNotBelieved(t *testing.T) {
 			_ = syscall.Kill(d.Pid, syscall.SIGSTOP)
 			time.AfterFunc(300*time.Millisecond, func() { _ = syscall.Kill(d.Pid, syscall.SIGKILL) })
 		}, func() {})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		failed := 0
 		for _, x := range samples {
 			if f := x.Failure; f != nil {
@@ -153,9 +142,7 @@ func TestWhatARuntimeOrADyingDaemonReportsIsNotBelieved(t *testing.T) {
 func relay(t *testing.T, network, at, host string) string {
 	t.Helper()
 	l, err := net.Listen(network, at)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for {
@@ -182,9 +169,7 @@ func TestADaemonElsewhereGivesNoStampsOfTheWorkload(t *testing.T) {
 	d := engines.Docker(t)
 	dir := t.TempDir()
 	ssh := "#!/bin/sh\nwhile [ \"$1\" != -- ]; do shift; done; shift 2\nDOCKER_HOST=" + d.Host + " exec \"$@\"\n"
-	if err := os.WriteFile(filepath.Join(dir, "ssh"), []byte(ssh), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(filepath.Join(dir, "ssh"), []byte(ssh), 0o755))
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	for name, address := range map[string]string{
 		"tcp": "tcp://" + relay(t, "tcp", "127.0.0.1:0", d.Host), "tunnel": "unix://" + relay(t, "unix", filepath.Join(dir, "s"), d.Host),
@@ -211,9 +196,7 @@ func TestADaemonElsewhereGivesNoStampsOfTheWorkload(t *testing.T) {
 func TestTheCommandFindsItsDaemonInItsOwnWays(t *testing.T) {
 	d := engines.Docker(t)
 	wrapped := filepath.Join(t.TempDir(), "docker28")
-	if err := os.Symlink(d.Command, wrapped); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Symlink(d.Command, wrapped))
 	for name, e := range map[string]subject.Engine{
 		"environment": {Env: map[string]string{"DOCKER_HOST": d.Host}},
 		"arguments":   {Args: []string{"--host", d.Host}},

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/probe/image"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
@@ -87,9 +88,7 @@ func serve(t *testing.T, answers map[string]string) (subject.Engine, *fake) {
 	}
 	socket := filepath.Join(t.TempDir(), "s")
 	l, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	s := &httptest.Server{Listener: l, Config: &http.Server{Handler: f}}
 	s.Start()
 	t.Cleanup(func() {
@@ -101,17 +100,11 @@ func serve(t *testing.T, answers map[string]string) (subject.Engine, *fake) {
 
 func TestWhatCannotBeWeighedSaysWhyAndWhatToDo(t *testing.T) {
 	plain := filepath.Join(t.TempDir(), "plain")
-	if err := os.WriteFile(plain, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(plain, nil, 0o600))
 	stand := filepath.Join(t.TempDir(), "docker")
-	if err := os.WriteFile(stand, []byte("#!/bin/sh\necho podman version 4.3.1\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(stand, []byte("#!/bin/sh\necho podman version 4.3.1\n"), 0o755))
 	old := filepath.Join(t.TempDir(), "docker")
-	if err := os.WriteFile(old, []byte("#!/bin/sh\necho Docker version 19.03.15, build 1\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(old, []byte("#!/bin/sh\necho Docker version 19.03.15, build 1\n"), 0o755))
 	for name, c := range map[string]struct {
 		answers map[string]string
 		api     string
@@ -175,9 +168,7 @@ func TestADaemonThatHangsIsGivenUp(t *testing.T) {
 
 func TestAnImageIsLoadedCheckedAndNeverPulled(t *testing.T) {
 	i, err := image.Probe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	here := "GET /images/" + i.Ref + "/json"
 	for name, c := range map[string]struct {
 		answers map[string]string
@@ -203,9 +194,7 @@ func TestAnImageIsLoadedCheckedAndNeverPulled(t *testing.T) {
 
 func TestALoadThatWasBegunIsWaitedForInARunThatIsToEnd(t *testing.T) {
 	i, err := image.Probe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	e, f := serve(t, map[string]string{"POST /images/load": `{"stream":"Loaded image: ` + i.Ref + `\n"}`})
 	target := weigh(t, e, "runc", viaAPI)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -220,9 +209,7 @@ func TestALoadThatWasBegunIsWaitedForInARunThatIsToEnd(t *testing.T) {
 
 func TestSuccessThatTheStateContradictsIsAFailure(t *testing.T) {
 	i, err := image.Probe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	const runs = `{"Status":"running","Running":true,"Pid":7}`
 	for name, c := range map[string]struct {
 		op    subject.Op

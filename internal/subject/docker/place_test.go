@@ -10,6 +10,7 @@ import (
 
 	"github.com/moby/moby/api/types/container"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
 )
@@ -43,9 +44,7 @@ func TestMemoryIsShownAsByDockerStats(t *testing.T) {
 		"a number that is no amount": {`{"usage":18446744073709551615}`, -1},
 	} {
 		var m container.MemoryStats
-		if err := json.Unmarshal([]byte(c.stats), &m); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, json.Unmarshal([]byte(c.stats), &m))
 		if got := shownMemory(m); got != c.want {
 			t.Errorf("%s: %d, not %d", name, got, c.want)
 		}

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
@@ -151,9 +152,7 @@ func on(t *testing.T, f *fake, lanes int) *Session {
 		Target: "fake", Called: "the engine", Driver: f, Image: t.Name(),
 		Env: subject.Env{RunID: "r", Dir: t.TempDir(), StateDir: t.TempDir(), Lanes: lanes, Timeout: time.Second},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	samples := make([]record.Sample, lanes)
 	for n := range lanes {
 		s.hold(subject.Create, n)
@@ -211,9 +210,7 @@ func TestAnImageThatWentMeanwhileIsImportedAgainAndRemovedAtTheEnd(t *testing.T)
 	f := newFake()
 	f.image = true // of an earlier run
 	s, err := Open(t.Context(), Options{Target: "fake", Driver: f, Image: t.Name(), Env: subject.Env{Dir: t.TempDir(), StateDir: t.TempDir()}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, c := range []struct {
 		op   subject.Op
 		want int
@@ -237,9 +234,7 @@ func TestWhatKataLeavesIsRemovedAtTheEndAndTold(t *testing.T) {
 	mount := t.TempDir()
 	s.hs, s.seen["abc"] = []cgroup.Hierarchy{{Mount: mount}}, true
 	for _, id := range []string{"abc", "others"} {
-		if err := os.MkdirAll(filepath.Join(mount, "kata_overhead", id), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.MkdirAll(filepath.Join(mount, "kata_overhead", id), 0o755))
 	}
 	if err := s.Close(t.Context()); err != nil || !slices.Equal(s.Leaks(), []string{"/kata_overhead/abc"}) {
 		t.Errorf("%q, %v", s.Leaks(), err)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/subject/engine/cli"
 )
 
@@ -48,9 +49,7 @@ inspect\ *\ *) echo "Error: one of them is broken" >&2; exit 1;;
 esac
 echo "[{\"Id\":\"1\",\"Name\":\"$2\",\"State\":{\"Status\":\"created\"}}]"
 `
-	if err := os.WriteFile(path, []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(path, []byte(script), 0o755))
 	c := &Commands{Program: cli.Program{Path: path}, Inspect: []string{"inspect"}}
 	known, err := c.Look(t.Context(), []string{"a", "broken", "gone", "b"})
 	if got := slices.Sorted(maps.Keys(known)); !slices.Equal(got, []string{"a", "b"}) {

@@ -6,15 +6,15 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/tare-bench/tare/internal/must"
 )
 
 func TestWhatSessionsShareIsMadeOnceAndRemovedByTheLast(t *testing.T) {
 	made, removed := 0, 0
 	hold := func(there bool) func(func() error) error {
 		letGo, err := Hold("x", func() (bool, error) { made++; return !there, nil })
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		return letGo
 	}
 	remove := func() error { removed++; return nil }
@@ -68,9 +68,7 @@ func TestALoadGoesOnForAMomentWhenTheRunIsToEnd(t *testing.T) {
 
 func TestWhatHadToBeMadeAgainIsRemovedThoughItWasFoundThere(t *testing.T) {
 	letGo, err := Hold("renewed", func() (bool, error) { return false, nil })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, gone := range []bool{true, false} {
 		if err := Renew("renewed", func() (bool, error) { return gone, nil }); err != nil {
 			t.Error(err)

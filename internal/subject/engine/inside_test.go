@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/procs"
 )
 
@@ -39,13 +40,9 @@ func TestOnlyAContainersOwnGroupsBearItsID(t *testing.T) {
 // everything else.
 func TestNothingIsKilledInTheMachinesOwnPIDNamespace(t *testing.T) {
 	sleep := exec.Command("sleep", "60")
-	if err := sleep.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, sleep.Start())
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", sleep.Process.Pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	line, _, _ := strings.Cut(string(b), "\n")
 	id := path.Base(line) // of whatever group this test is in
 	for _, first := range []int{0, -1, 1, os.Getpid(), 1 << 22} {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/subject"
 )
 
@@ -23,9 +24,7 @@ func TestAPlaceIsWhatTheWorkloadAsksFor(t *testing.T) {
 		"a tmpfs":  {w: subject.Workload{Tmpfs: 4096}, want: "--tmpfs /data:nosuid,nodev,mode=1777,size=4096,exec"},
 	} {
 		p, err := OpenPlaces(subject.Env{Lanes: 2, Workload: c.w})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		place := p.On(1)
 		if got := strings.Join(place.Flags(place.Tmpfs...), " "); got != c.want {
 			t.Errorf("%s: %s", name, got)
@@ -48,13 +47,9 @@ func TestADeviceIsGivenByItsOwnNode(t *testing.T) {
 	if out, err := exec.Command("mknod", node, "b", "7", "200").CombinedOutput(); err != nil {
 		t.Fatalf("mknod takes root: %v: %s", err, out)
 	}
-	if err := os.Symlink("node", link); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Symlink("node", link))
 	p, err := OpenPlaces(subject.Env{Lanes: 1, Workload: subject.Workload{Device: link}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if got := p.On(0).Flags(); !slices.Equal(got, []string{"--device", node + ":/dev/tare:rwm"}) {
 		t.Errorf("%q", got)
 	}

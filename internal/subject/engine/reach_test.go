@@ -7,20 +7,17 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/cgroup"
 )
 
 func TestAProcessIsAContainersByItsGroupsAlone(t *testing.T) {
 	hs, err := cgroup.Hierarchies()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	const id = "0123456789abcdef"
 	name := cgroup.Prefix + "owns-" + NewName("r", 0)
 	sleep := exec.Command("sleep", "1000")
-	if err := sleep.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, sleep.Start())
 	t.Cleanup(func() {
 		_ = sleep.Process.Kill()
 		_ = sleep.Wait()
@@ -34,13 +31,9 @@ func TestAProcessIsAContainersByItsGroupsAlone(t *testing.T) {
 			t.Errorf("%+v: a process of elsewhere", c)
 		}
 	}
-	if err := cgroup.Delegate(hs, name+"/"+id, "pids"); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, cgroup.Delegate(hs, name+"/"+id, "pids"))
 	for _, h := range cgroup.Using(hs, "pids") {
-		if err := os.WriteFile(filepath.Join(h.Mount, name, id, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(filepath.Join(h.Mount, name, id, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0o600))
 	}
 	for want, all := range map[bool][]State{
 		true:  {{ID: id}, {ID: "other", Pod: Pod{ID: id}}, {ID: "other", Group: "/" + name, Asked: true}},

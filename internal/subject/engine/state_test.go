@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
 )
@@ -51,9 +52,7 @@ func TestAStateIsHeldAgainstTheOperation(t *testing.T) {
 
 func TestAProcessThatWasNotWaitedForHasEnded(t *testing.T) {
 	cmd := exec.Command("/bin/true")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, cmd.Start())
 	if !Ended(cmd.Process.Pid, 10*time.Second) || Alive(cmd.Process.Pid) {
 		t.Error("a zombie counts as alive")
 	}
@@ -66,9 +65,7 @@ func TestAProcessThatWasNotWaitedForHasEnded(t *testing.T) {
 func TestALogThatIsNoFileIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	plain, link := filepath.Join(dir, "plain"), filepath.Join(dir, "link")
-	if err := errors.Join(os.WriteFile(plain, make([]byte, 2*maxLog), 0o600), os.Symlink(plain, link)); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, errors.Join(os.WriteFile(plain, make([]byte, 2*maxLog), 0o600), os.Symlink(plain, link)))
 	if b, err := ReadLog(plain); err != nil || len(b) != maxLog {
 		t.Errorf("%d bytes, %v", len(b), err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/subject"
 )
@@ -46,9 +47,7 @@ func TestADeviceIsABlockDevice(t *testing.T) {
 	}
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(file, nil, 0o600))
 	for _, path := range []string{"dev/x", file, dir, "/dev/null", filepath.Join(dir, "absent")} {
 		if d, err := FindDevice(subject.Workload{Device: path}); err == nil || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: %+v, %v", path, d, err)
@@ -64,18 +63,12 @@ func TestALinkLeadsToItsDevice(t *testing.T) {
 		t.Skip("making a device's node needs root")
 	}
 	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	node, link, odd := filepath.Join(dir, "node"), filepath.Join(dir, "pci-0:1"), filepath.Join(dir, "a:b")
 	for _, path := range []string{node, odd} { // nobody opens it: 259:1048575 need not be
-		if err := unix.Mknod(path, unix.S_IFBLK|0o600, int(unix.Mkdev(259, 1048575))); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, unix.Mknod(path, unix.S_IFBLK|0o600, int(unix.Mkdev(259, 1048575))))
 	}
-	if err := os.Symlink(node, link); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Symlink(node, link))
 	if d, err := FindDevice(subject.Workload{Device: link}); err != nil || d != (Device{node, 259, 1048575}) {
 		t.Errorf("%+v, %v", d, err)
 	}

@@ -5,15 +5,14 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/subject"
 )
 
 func volumes(t *testing.T, dir string) *Volumes {
 	t.Helper()
 	v, err := OpenVolumes(subject.Env{Lanes: 2, Workload: subject.Workload{Volume: dir}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return v
 }
 
@@ -26,9 +25,7 @@ func TestEachLaneHasAFolderThatAnybodyMayWrite(t *testing.T) {
 			t.Errorf("%v, %v, %s", info, err, first.Folder(n))
 		}
 	}
-	if err := os.WriteFile(filepath.Join(dir, "0", "file"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(filepath.Join(dir, "0", "file"), nil, 0o600))
 	if err := first.Close(); err != nil {
 		t.Error(err)
 	}
@@ -53,9 +50,7 @@ func TestNobodyElseReachesTheFolderOfALane(t *testing.T) {
 
 func TestAFolderThatWasThereStays(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, "1"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Mkdir(filepath.Join(dir, "1"), 0o700))
 	if err := volumes(t, dir).Close(); err != nil {
 		t.Error(err)
 	}
@@ -67,12 +62,8 @@ func TestAFolderThatWasThereStays(t *testing.T) {
 func TestAVolumeThatCannotBeMountedIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	linked := filepath.Join(dir, "linked")
-	if err := os.Mkdir(linked, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("/etc", filepath.Join(linked, "0")); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Mkdir(linked, 0o700))
+	must.OK(t, os.Symlink("/etc", filepath.Join(linked, "0")))
 	for _, volume := range []string{"relative", filepath.Join(dir, "a:b"), filepath.Join(dir, "a,b"), linked} {
 		if _, err := OpenVolumes(subject.Env{Lanes: 1, Workload: subject.Workload{Volume: volume}}); err == nil {
 			t.Errorf("%s: no error", volume)

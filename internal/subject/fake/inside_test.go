@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
 )
@@ -13,13 +14,9 @@ func started(t *testing.T, tg *Target) subject.Session {
 	t.Helper()
 	tg.Script = func(subject.Op, int, int) (int64, *record.Failure) { return 1, nil }
 	s, err := tg.Open(t.Context(), subject.Env{Lanes: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	b, err := s.Prepare(t.Context(), subject.Run, []int{0, 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if _, _, err := b.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
@@ -45,17 +46,13 @@ func lifecycle(t *testing.T, tg subject.Target, lanes int) {
 	s := enginetest.Open(t, tg, env)
 	for _, op := range subject.ContainerOps {
 		if info.Operations[string(op)].Absent != "" {
-			if err := s.Discard(ctx, all); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, s.Discard(ctx, all))
 			continue
 		}
 		batch(t, s, info, op, lanes)
 	}
 	// Discarding running containers is how a round with run ends.
-	if err := s.Discard(ctx, all); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, s.Discard(ctx, all))
 }
 
 func batch(t *testing.T, s subject.Session, info record.Target, op subject.Op, lanes int) {
@@ -85,9 +82,7 @@ func batch(t *testing.T, s subject.Session, info record.Target, op subject.Op, l
 func leftOfTarget(t *testing.T, id string) {
 	t.Helper()
 	hs, err := cgroup.Hierarchies()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, h := range hs {
 		groups, _ := filepath.Glob(filepath.Join(h.Mount, cgroup.Prefix+id, "*"))
 		for _, g := range groups {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/mounts"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/untouched"
@@ -22,9 +23,7 @@ import (
 // is killed.
 func TestTheWorkloadsAndTheTmpfsOfAKilledRunGoWithItsFolder(t *testing.T) {
 	if dir := os.Getenv("TARE_TEST_HOST"); dir != "" {
-		if err := holdTmpfs(rootsIn(dir)); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, holdTmpfs(rootsIn(dir)))
 	}
 	if os.Geteuid() != 0 {
 		t.Fatal("run the tests as root: mounting a tmpfs needs it")
@@ -37,9 +36,7 @@ func TestTheWorkloadsAndTheTmpfsOfAKilledRunGoWithItsFolder(t *testing.T) {
 	if err == nil {
 		err = child.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	said := ""
 	for s := bufio.NewScanner(out); id == "" && s.Scan(); said += s.Text() + "\n" {
 		if rest, ok := strings.CutPrefix(s.Text(), "holds "); ok {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/probe"
 )
 
@@ -20,9 +21,7 @@ func fio(t *testing.T) *Program {
 		t.Skip("fio is not installed: apt-get install fio")
 	}
 	p, err := Fio(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return p
 }
 
@@ -34,9 +33,7 @@ func TestFioRunsInAnEmptyRoot(t *testing.T) {
 	}
 	p := fio(t)
 	root := t.TempDir()
-	if err := probe.Rootfs(root, p.Files...); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, probe.Rootfs(root, p.Files...))
 	in := func(args ...string) string {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
@@ -44,9 +41,7 @@ func TestFioRunsInAnEmptyRoot(t *testing.T) {
 		cmd.Dir, cmd.Env = "/", []string{}
 		cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: root}
 		null, err := os.Open(os.DevNull) // not the root's
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		defer null.Close()
 		cmd.Stdin = null
 		out, err := cmd.CombinedOutput()
@@ -91,9 +86,7 @@ func TestAProgramIsCarriedAtItsOwnPaths(t *testing.T) {
 
 func TestAStaticProgramNeedsNothingElse(t *testing.T) {
 	dir := t.TempDir()
-	if err := probe.Install(dir); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, probe.Install(dir))
 	path := filepath.Join(dir, probe.Name)
 	if i, err := interpreter(path); err != nil || i != "" {
 		t.Errorf("%q %v", i, err)
@@ -103,9 +96,7 @@ func TestAStaticProgramNeedsNothingElse(t *testing.T) {
 func TestWhatCannotBeCarriedIsSaid(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755))
 	}
 	write("script", "#!/bin/sh\necho 1\n")
 	write("fio", "#!/bin/sh\necho fio-9\n")

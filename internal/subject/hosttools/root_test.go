@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/probe"
 )
 
@@ -26,9 +27,7 @@ func tree(t *testing.T, entries ...string) string {
 		} else {
 			err = errors.Join(err, os.WriteFile(path, []byte("x"), 0o600))
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 	}
 	return dir
 }

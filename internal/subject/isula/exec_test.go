@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/lane"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine"
@@ -22,7 +23,7 @@ func TestACommandRunsInAContainerAsIsulaExecDoes(t *testing.T) {
 	_, e := newFake(t)
 	s := open(t, e, environment(t, 2))
 	defer s.Close(context.Background())
-	must(t, s, subject.Run, 2)
+	performed(t, s, subject.Run, 2)
 	x := s.(subject.Executor)
 	for name, c := range map[string]struct {
 		args        []string
@@ -64,10 +65,8 @@ func TestSandboxesAndStatisticsAreWhatIsulaSays(t *testing.T) {
 	f, e := newFake(t)
 	s := open(t, e, environment(t, 3))
 	defer s.Close(context.Background())
-	must(t, s, subject.Run, 3)
-	if err := s.Discard(t.Context(), []int{1}); err != nil {
-		t.Fatal(err)
-	}
+	performed(t, s, subject.Run, 3)
+	must.OK(t, s.Discard(t.Context(), []int{1}))
 	boxes, err := s.(subject.Sandboxed).Sandboxes(t.Context())
 	if err != nil || len(boxes) != 2 {
 		t.Fatalf("%+v, %v", boxes, err)
@@ -112,13 +111,11 @@ func TestAContainerIsMadeWithItsLimitsItsFilesAndItsVolume(t *testing.T) {
 	f, e := newFake(t)
 	env := environment(t, 1)
 	carried := filepath.Join(t.TempDir(), "carried")
-	if err := os.WriteFile(carried, []byte("x"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(carried, []byte("x"), 0o600))
 	env.Limits = subject.Limits{CPU: 0.5}
 	env.Workload = subject.Workload{Files: []probe.File{{Path: "/etc/carried", Source: carried, Mode: 0o644}}, Volume: filepath.Join(t.TempDir(), "volume")}
 	s, tg := open(t, e, env), weigh(t, e)
-	must(t, s, subject.Run, 1)
+	performed(t, s, subject.Run, 1)
 	line := " " + strings.Join(tg.commands(env, tg.image).Line(subject.Create, "name", engine.Place{Folder: env.Workload.Volume + "/0"}), " ") + " "
 	for _, want := range []string{" --cpu-period 100000 --cpu-quota 50000 ", " --volume " + env.Workload.Volume + "/0:/data:Z "} {
 		if !strings.Contains(line, want) {
@@ -157,14 +154,12 @@ func TestATmpfsAndADeviceAreAskedForAsIsulaTakesThem(t *testing.T) {
 		env.Workload = w
 		s, tg := open(t, e, env), weigh(t, e)
 		places, err := engine.OpenPlaces(env)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		line := lane.Quote(tg.commands(env, tg.image).Line(subject.Run, "name", places.On(0)))
 		if !strings.Contains(line, flags) || strings.Contains(line, "--volume") {
 			t.Errorf("%q is not in %s", flags, line)
 		}
-		must(t, s, subject.Run, 1) // the fake refuses options that isula's help does not have
+		performed(t, s, subject.Run, 1) // the fake refuses options that isula's help does not have
 		if err := s.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -187,9 +182,7 @@ func TestAPlaceThatIsulaCannotGiveIsUnsupported(t *testing.T) {
 			f.is(t, "without", c.without)
 		}
 		tg, err := New(t.Context(), "isula/x", c.runtime, "", e)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		env := environment(t, 1)
 		env.Workload = c.w
 		if _, err := tg.Open(t.Context(), env); !errors.Is(err, subject.ErrUnsupported) || !strings.Contains(err.Error(), c.want) {

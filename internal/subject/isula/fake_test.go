@@ -20,6 +20,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine"
@@ -45,11 +46,9 @@ func newFake(t *testing.T) (fake, subject.Engine) {
 	dir := t.TempDir()
 	self, err := os.Executable()
 	data, err2 := filepath.Abs("testdata")
-	if err := errors.Join(err, err2,
+	must.OK(t, errors.Join(err, err2,
 		os.Mkdir(filepath.Join(dir, "containers"), 0o755), os.Symlink(data, filepath.Join(dir, "testdata")),
-		os.Symlink(self, filepath.Join(dir, "isula")), os.WriteFile(filepath.Join(dir, "probe"), probe.Program(), 0o755)); err != nil {
-		t.Fatal(err)
-	}
+		os.Symlink(self, filepath.Join(dir, "isula")), os.WriteFile(filepath.Join(dir, "probe"), probe.Program(), 0o755)))
 	return fake{dir}, subject.Engine{
 		Command: filepath.Join(dir, "isula"), Address: filepath.Join(dir, "isulad.sock"), // A program with the race detector in it waits for a second at its end, unless it is told not to.
 		Env: map[string]string{fakeEnv: dir, "GORACE": "atexit_sleep_ms=0"},
@@ -65,9 +64,7 @@ func (f fake) answers(t *testing.T, verb, recording string) {
 	if recording == "" {
 		err = os.Remove(file)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 }
 
 // is sets how the fake is, by a file: "log-driver" is the daemon's, and
@@ -75,9 +72,7 @@ func (f fake) answers(t *testing.T, verb, recording string) {
 // not.
 func (f fake) is(t *testing.T, what, how string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(f.dir, what), []byte(how), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(filepath.Join(f.dir, what), []byte(how), 0o644))
 }
 
 // recording is one recorded command with its answer.

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine"
 	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
@@ -29,9 +30,7 @@ func environment(t *testing.T, lanes int) subject.Env {
 func weigh(t *testing.T, e subject.Engine) *Target {
 	t.Helper()
 	tg, err := New(t.Context(), "isula/runc", "runc", "", e)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return tg.(*Target)
 }
 
@@ -40,7 +39,7 @@ func open(t *testing.T, e subject.Engine, env subject.Env) subject.Session {
 	return enginetest.Open(t, weigh(t, e), env)
 }
 
-func must(t *testing.T, s subject.Session, op subject.Op, n int) {
+func performed(t *testing.T, s subject.Session, op subject.Op, n int) {
 	t.Helper()
 	for _, sample := range enginetest.Must(t, s, op, n) {
 		if (op == subject.Start || op == subject.Run) && sample.First == 0 {
@@ -52,9 +51,7 @@ func must(t *testing.T, s subject.Session, op subject.Op, n int) {
 func (f fake) left(t *testing.T) []string {
 	t.Helper()
 	files, err := os.ReadDir(filepath.Join(f.dir, "containers"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	var out []string
 	for _, file := range files {
 		out = append(out, file.Name())
@@ -69,7 +66,7 @@ func TestContainersGoThroughTheirWholeLifeAndNothingStays(t *testing.T) {
 	f, e := newFake(t)
 	s := open(t, e, environment(t, 20))
 	for _, op := range subject.ContainerOps {
-		must(t, s, op, 20)
+		performed(t, s, op, 20)
 	}
 	if err := s.Close(t.Context()); err != nil {
 		t.Error(err)
@@ -108,7 +105,7 @@ func TestWhatIsulaReportsIsHeldAgainstWhatIsSo(t *testing.T) {
 				if op == c.op || c.op == subject.Run {
 					break
 				}
-				must(t, s, op, 2)
+				performed(t, s, op, 2)
 			}
 			if c.verb != "" {
 				f.answers(t, c.verb, c.answer)
@@ -160,9 +157,7 @@ func TestAMissingImportIsAnError(t *testing.T) {
 	f, e := newFake(t)
 	f.answers(t, "load", "load") // which succeeds, and imports nothing
 	tg, err := New(t.Context(), "isula/runc", "runc", "", e)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if _, err = tg.Open(t.Context(), environment(t, 1)); err == nil || !strings.Contains(err.Error(), "does not list") {
 		t.Errorf("%v", err)
 	}
@@ -204,7 +199,7 @@ func TestAnIsulaThatCannotBeWeighedSaysWhy(t *testing.T) {
 func TestWhatARunLeftIsFoundAndRemovedAndNothingElse(t *testing.T) {
 	f, e := newFake(t)
 	s := open(t, e, environment(t, 2))
-	must(t, s, subject.Run, 2)
+	performed(t, s, subject.Run, 2)
 	f.save(kept{ID: recordedID, Name: "db", Status: "inited", Label: "dev.tare.run=abcdefgh"}) // the label, but not the name
 	cleaner := weigh(t, e)
 	before := f.left(t)
@@ -233,7 +228,7 @@ func TestADaemonThatLogsElsewhereIsWeighedWithALogFile(t *testing.T) {
 			t.Errorf("%+v", info)
 		}
 		s := open(t, e, environment(t, 2))
-		must(t, s, subject.Run, 2)
+		performed(t, s, subject.Run, 2)
 		if err := s.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -269,9 +264,7 @@ func TestCommandLinesAreThoseOfItsHelp(t *testing.T) {
 func TestRecordedAnswersAreRead(t *testing.T) {
 	answer := func(name string) string {
 		r, err := recorded("testdata", name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		return r.stdout
 	}
 	if client, server := versions(answer("version")); client != "2.1.5" || server != "2.1.5" {
@@ -310,9 +303,7 @@ func TestRecordedAnswersAreRead(t *testing.T) {
 func TestARuntimeThatIsNotConfiguredIsAnErrorBeforeTheRun(t *testing.T) {
 	_, e := newFake(t)
 	l, err := net.Listen("unix", e.Address) // the test itself is the daemon
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer func() { _ = l.Close() }()
 	was := daemonConfig
 	defer func() { daemonConfig = was }()
@@ -325,9 +316,7 @@ func TestARuntimeThatIsNotConfiguredIsAnErrorBeforeTheRun(t *testing.T) {
 		`{"runtimes":{"runc":{},"kata":{}}}`:                                 {"runc kata", "io.containerd.kata.v2", "crun"},
 		`{}`:                                                                 {"runc", "lcr", "kata"},
 	} {
-		if err := os.WriteFile(daemonConfig, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(daemonConfig, []byte(text), 0o600))
 		if got, err := Runtimes(t.Context(), e); err != nil || strings.Join(got, " ") != c.want {
 			t.Errorf("%s: %q, %v", text, got, err)
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/procs"
 )
 
@@ -23,9 +24,7 @@ func TestKataIsKnownByItsNames(t *testing.T) {
 
 func TestProcessesOfALiveSandboxGetTheirRoles(t *testing.T) {
 	b, err := os.ReadFile("testdata/ps.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	var got []string
 	for line := range strings.Lines(string(b)) {
 		fields := strings.Fields(line)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/cgroup"
 )
 
@@ -16,9 +17,7 @@ func TestOnlyOwnGroupsOutsideOfPodsAreRemoved(t *testing.T) {
 		filepath.Join(hs[0].Mount, overhead, "tare-x-0-1"), filepath.Join(hs[1].Mount, overhead, "tare-x-0-1"), filepath.Join(hs[1].Mount, overhead, "web"),
 		filepath.Join(hs[1].Mount, overhead, "tare-x-0-2", "in-use"), filepath.Join(hs[1].Mount, "tare-x-0-3"),
 	} {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.MkdirAll(dir, 0o755))
 	}
 	ids := Overheads(hs, func(id string) bool { return strings.HasPrefix(id, "tare-x-") })
 	if !slices.Equal(ids, []string{"tare-x-0-1", "tare-x-0-2"}) {

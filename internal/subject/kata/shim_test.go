@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/must"
 )
 
 const elf = "\x7fELF\x02\x01\x01"
@@ -17,9 +19,7 @@ const elf = "\x7fELF\x02\x01\x01"
 func file(t *testing.T, dir, name, text string) string {
 	t.Helper()
 	path := filepath.Join(dir, name)
-	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o755)); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o755)))
 	return path
 }
 
@@ -29,9 +29,7 @@ func TestAShimReadsTheFileThatItIsTold(t *testing.T) {
 	yes := file(t, dir, "yes.toml", "[hypervisor.clh]\n[runtime]\nsandbox_cgroup_only=true\n")
 	shim := file(t, dir, "containerd-shim-kata-v2", elf)
 	linked := filepath.Join(dir, "containerd-shim-kata-clh-v2")
-	if err := os.Symlink(shim, linked); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Symlink(shim, linked))
 	wrapper := file(t, dir, "containerd-shim-kata-qemu-v2", "#!/bin/sh\nKATA_CONF_FILE="+yes+" exec "+shim+" \"$@\"\n")
 	another := file(t, dir, "containerd-shim-kata-fc-v2", elf)
 	scripts := t.TempDir()
@@ -107,9 +105,7 @@ func TestTheDefaultIsTheShimsOwn(t *testing.T) {
 func TestWhatIsNoConfigurationIsNotRead(t *testing.T) {
 	dir := t.TempDir()
 	fifo := filepath.Join(dir, "fifo")
-	if err := unix.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, unix.Mkfifo(fifo, 0o600))
 	for path, says := range map[string]string{
 		fifo:        "no regular file",
 		"/dev/zero": "no regular file",

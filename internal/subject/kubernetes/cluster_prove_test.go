@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tare-bench/tare/internal/cluster"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine"
 	"github.com/tare-bench/tare/record"
@@ -110,13 +111,11 @@ func TestAPodIsWeighedAmongAThousandNodes(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if err := engine.Each(crowd, func(i int) error {
+	must.OK(t, engine.Each(crowd, func(i int) error {
 		_, err := pods.Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("crowd-%d", i), Labels: map[string]string{"test": "crowd"}},
 			Spec: corev1.PodSpec{NodeName: fmt.Sprintf("kwok-%d", i), Containers: []corev1.Container{{Name: "one", Image: "localhost/nobody-has:this"}}}}, metav1.CreateOptions{})
 		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	began := time.Now()
 	_, session := opened(t, c, "kubernetes/runc", 1)
 	t.Logf("open among %d nodes and as many pods: %v", crowd, time.Since(began).Round(time.Millisecond))
@@ -143,9 +142,7 @@ func TestAPodIsWeighedAmongAThousandNodes(t *testing.T) {
 func started(t *testing.T, c *cluster.Cluster) (count, seconds float64) {
 	t.Helper()
 	text, err := c.Client.CoreV1().RESTClient().Get().AbsPath("/api/v1/nodes/" + c.Nodes[0].Name + "/proxy/metrics").DoRaw(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for line := range strings.Lines(string(text)) {
 		fields := strings.Fields(line)
 		value := func(suffix string) (v float64) {

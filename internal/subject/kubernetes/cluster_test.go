@@ -12,6 +12,7 @@ import (
 	"github.com/tare-bench/tare/internal/cargo"
 	"github.com/tare-bench/tare/internal/cluster"
 	"github.com/tare-bench/tare/internal/engines"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/kubernetes"
@@ -25,9 +26,7 @@ func TestMain(m *testing.M) { engines.Main(m) }
 func smallestRole(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("../../../docs/kubernetes.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	_, section, _ := strings.Cut(string(text), "\n### Of a target\n")
 	_, role, _ := strings.Cut(section, "```yaml\n")
 	role, _, ok := strings.Cut(role, "```")
@@ -40,14 +39,10 @@ func smallestRole(t *testing.T) string {
 func opened(t *testing.T, c *cluster.Cluster, name string, lanes int) (subject.Target, subject.Session) {
 	t.Helper()
 	target, err := found(t, c, name, subject.Engine{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	session, err := target.Open(t.Context(), subject.Env{RunID: "k8s" + strings.ToLower(strings.ReplaceAll(name, "/", "-")), Dir: t.TempDir(), StateDir: t.TempDir(),
 		Lanes: lanes, Timeout: time.Minute, Limits: subject.DefaultLimits})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() {
 		if err := session.Close(context.Background()); err != nil {
 			t.Error(err)
@@ -73,9 +68,7 @@ func operate(t *testing.T, s subject.Session, op subject.Op, lanes int) []record
 		all[i] = i
 	}
 	samples, err := subject.Operate(t.Context(), s, op, all)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for i := range samples {
 		if err := record.Validate(samples[i]); err != nil {
 			t.Errorf("%s on lane %d: %v", op, i, err)
@@ -118,26 +111,18 @@ func TestAUsersOwnProgramRunsInAPod(t *testing.T) {
 	c, out := cluster.Start(t, cluster.Options{}), t.TempDir()
 	const sleeps = 1500 * time.Millisecond
 	own, err := cargo.Make(t.Context(), setting.Workload{Command: probe.ServeArgs(8080, fmt.Sprint("delay=", sleeps.Milliseconds())), Mounts: []setting.Mount{setting.Mount(out + ":/out:ro")}}, t.TempDir(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	target, err := found(t, c, "kubernetes/runc", subject.Engine{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	session, err := target.Open(t.Context(), subject.Env{RunID: "k8sown", Dir: t.TempDir(), StateDir: t.TempDir(), Lanes: 1, Timeout: time.Minute,
 		Limits: subject.DefaultLimits, Workload: subject.Workload{Cargo: own}, Ready: "tcp:8080"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	s := operate(t, session, subject.Run, 1)[0]
 	if s.Failure != nil || s.First == 0 || time.Duration(s.Ready-s.First) < sleeps {
 		t.Errorf("ready %v after its first instruction: %+v, %+v", time.Duration(s.Ready-s.First), s, s.Failure)
 	}
 	x, err := session.(subject.Executor).Exec(t.Context(), 0, probe.FileSystemArgs("/out"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if on, err := probe.ParseFileSystems(x.Output); err != nil || len(on) != 1 || on[0].Errno != 0 {
 		t.Errorf("/out in it: %+v, %v", on, err)
 	}
@@ -206,9 +191,7 @@ func TestAnAPIServerThatRestartsIsWaitedFor(t *testing.T) {
 	const lanes = 3
 	_, session := opened(t, c, "kubernetes/crun", lanes)
 	b, err := session.Prepare(t.Context(), subject.Run, []int{0, 1, 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	samples := make(chan []record.Sample, 1)
 	go func() {
 		_, all, err := b.Start(context.Background())

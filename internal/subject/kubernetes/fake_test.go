@@ -23,6 +23,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/kube"
 	"github.com/tare-bench/tare/internal/kube/kubetest"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine"
 	"github.com/tare-bench/tare/record"
@@ -130,9 +131,7 @@ func (s *scripted) target(e subject.Engine) (*Target, error) {
 func (s *scripted) open(lanes int, timeout time.Duration) (subject.Session, error) {
 	s.t.Helper()
 	t, err := s.target(subject.Engine{Image: "probe:1"})
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.OK(s.t, err)
 	session, err := t.Open(s.t.Context(), subject.Env{RunID: "r1", Dir: s.t.TempDir(), StateDir: s.t.TempDir(), Lanes: lanes, Timeout: timeout, Limits: subject.DefaultLimits})
 	if err == nil {
 		s.t.Cleanup(func() {
@@ -151,18 +150,14 @@ func (s *scripted) open(lanes int, timeout time.Duration) (subject.Session, erro
 func (s *scripted) opened(timeout time.Duration) subject.Session {
 	s.t.Helper()
 	session, err := s.open(1, timeout)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.OK(s.t, err)
 	return session
 }
 
 func (s *scripted) pods() (names []string) {
 	s.t.Helper()
 	list, err := s.CoreV1().Pods(space).List(context.Background(), metav1.ListOptions{})
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.OK(s.t, err)
 	for _, p := range list.Items {
 		names = append(names, p.Name)
 	}

@@ -25,6 +25,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/cargo"
 	"github.com/tare-bench/tare/internal/kube"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/batch"
 	"github.com/tare-bench/tare/internal/subject/engine"
@@ -149,9 +150,7 @@ func TestANodeIsToldOfWhereItsPodWasDeletedByForce(t *testing.T) {
 	t.Parallel()
 	s := script(t)
 	target, err := s.target(subject.Engine{Image: "probe:1", Node: "n1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	s.silence()
 	for _, why := range []error{context.DeadlineExceeded, &batch.Refusal{Failure: record.Failure{Kind: record.FailState, Detail: "the pod was deleted"}}} {
 		got := (&driver{Target: target}).because("gone", time.Minute, why)
@@ -211,9 +210,7 @@ func TestOfAPodThatFailedTheEndOfItsLogIsKept(t *testing.T) {
 		s.update(p)
 	})
 	armed, err := session.Prepare(t.Context(), subject.Run, []int{0})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	within := int64(-1)
 	_, samples, err := subject.StartBetween(t.Context(), armed, func() {}, func() { within = asked.Load() - before })
 	if err != nil || len(samples) != 1 || samples[0].Failure == nil {
@@ -382,9 +379,7 @@ func TestPodsRunWhereTheyCan(t *testing.T) {
 func TestAPodIsAskedForAsTheRunSays(t *testing.T) {
 	t.Parallel()
 	target, err := script(t).target(subject.Engine{Image: "i", Node: "n2", Network: subject.NetworkHost})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	d := &driver{Target: target, ref: "i", env: subject.Env{RunID: "r1", Limits: subject.Limits{Memory: 64 << 20, CPU: 0.25}}}
 	p := d.pod("tare-r1-0-1", engine.Place{})
 	c := p.Spec.Containers[0]
@@ -406,9 +401,7 @@ func TestAPodIsAskedForAsTheRunSays(t *testing.T) {
 func TestAUsersOwnProgramIsAskedForAsItIs(t *testing.T) {
 	t.Parallel()
 	target, err := script(t).target(subject.Engine{Image: "i"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	own := &cargo.Cargo{Process: cargo.Process{Args: []string{"sh", "-c", "echo $(HOME) $$(HOME) $$"}}, Mounts: []setting.Mount{"/srv/data:/data:ro", "/srv/more:/more"}}
 	d := &driver{Target: target, ref: "i", env: subject.Env{RunID: "r1", Workload: subject.Workload{Cargo: own}}}
 	if d.asks, err = asking("http:8080/healthz=204"); err != nil {
@@ -458,9 +451,7 @@ func TestCleanFindsTheRunsPodsAndNoOthers(t *testing.T) {
 	foreign.Name, foreign.Labels = "database", left.Labels
 	s := script(t, left, other(), foreign)
 	target, err := s.target(subject.Engine{Image: "i"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, dry := range []bool{true, false} {
 		if found, err := target.Clean(t.Context(), "r1", nil, dry); err != nil || !slices.Equal(found, []string{"pod tare-r1-0-1"}) {
 			t.Errorf("dry run %v: %q, %v", dry, found, err)

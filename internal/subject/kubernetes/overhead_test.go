@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tare-bench/tare/internal/cluster"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine"
@@ -37,22 +38,16 @@ func TestTheKubeletLimitsAPodToItsLimitsAndItsOverhead(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{})
 	class, err := c.Client.NodeV1().RuntimeClasses().Create(t.Context(), &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{GenerateName: "with-overhead-"},
 		Handler: "runc", Overhead: &nodev1.Overhead{PodFixed: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("250m"), corev1.ResourceMemory: resource.MustParse("16Mi")}}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() { c.Kubectl(t, "delete", "runtimeclass", class.Name) })
 	target, err := found(t, c, "kubernetes/"+class.Name, subject.Engine{Kubeconfig: c.As(t, smallestRole(t)+statisticsRole)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if is := target.Info().Kubernetes; *is.Overhead != (record.Amounts{CPU: 250, Memory: 16 << 20}) || is.Allocatable.Memory <= 0 || is.Handler != "runc" {
 		t.Errorf("%+v", is)
 	}
 	env := subject.Env{RunID: "k8soverhead", Dir: t.TempDir(), StateDir: t.TempDir(), Lanes: 1, Timeout: time.Minute, Limits: subject.Limits{CPU: 1, Memory: 64 << 20}}
 	s, err := target.Open(t.Context(), env)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() {
 		if err := s.Close(context.Background()); err != nil {
 			t.Error(err)

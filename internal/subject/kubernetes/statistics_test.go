@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/tare-bench/tare/internal/kube"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine"
@@ -39,9 +40,7 @@ func answering(t *testing.T, answers map[string]string) *driver {
 	}))
 	t.Cleanup(server.Close)
 	api, err := kube.NewAPI(&rest.Config{Host: server.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	node := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
 	return &driver{Target: &Target{Client: &kube.Client{API: api, Namespace: "ns"}, nodes: []corev1.Node{node}}, env: subject.Env{RunID: "r"}}
 }
@@ -62,9 +61,7 @@ func TestTheKubeletsSummaryIsReadByPod(t *testing.T) {
 		{"podRef":{"name":"b","namespace":"ns","uid":"2"},"cpu":{"time":"` + at + `","usageCoreNanoSeconds":0},"memory":{"time":"` + at + `","workingSetBytes":0}},
 		{"podRef":{"name":"c","namespace":"ns","uid":"3"},"memory":{"workingSetBytes":9}}]}`})
 	told, err := d.kubeletSays(t.Context(), two)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	age := machine.Now() - told["A"].Time
 	if told["A"].Memory != 5<<20 || told["A"].CPU != 31000000 || age < int64(4*time.Second) || age > int64(time.Minute) {
 		t.Errorf("%+v, %v old", told["A"], time.Duration(age))

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/subject"
@@ -70,9 +71,7 @@ func shell(t *testing.T, script string) *exec.Cmd {
 	if err == nil {
 		err = thread.Parent(t.Context(), c.Start)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() {
 		_ = c.Process.Kill()
 		_ = c.Wait()
@@ -96,18 +95,14 @@ func begun(t *testing.T, in *one) *session {
 func operate(t *testing.T, s subject.Session, op subject.Op) *record.Failure {
 	t.Helper()
 	samples, err := subject.Operate(t.Context(), s, op, []int{0})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return samples[0].Failure
 }
 
 // ends waits until a process has ended, and leaves it to be reaped.
 func ends(t *testing.T, pid int) {
 	t.Helper()
-	if err := unix.Waitid(unix.P_PID, pid, new(unix.Siginfo), unix.WEXITED|unix.WNOWAIT, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, unix.Waitid(unix.P_PID, pid, new(unix.Siginfo), unix.WEXITED|unix.WNOWAIT, nil))
 }
 
 func TestAFailureSaysWhatAProgramDidWrong(t *testing.T) {
@@ -173,16 +168,12 @@ func TestAProgramThatIsThereNoMoreIsOver(t *testing.T) {
 func TestAProgramThatFloodsItsLogIsEnded(t *testing.T) {
 	p := shell(t, "echo; exec sleep 1000")
 	in := &one{pid: p.Process.Pid, log: filepath.Join(t.TempDir(), "log")}
-	if err := os.WriteFile(in.log, make([]byte, 1<<20-1), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(in.log, make([]byte, 1<<20-1), 0o600))
 	s := begun(t, in)
 	if why := s.ended(0, false); why != "" {
 		t.Fatalf("it was ended because %s", why)
 	}
-	if err := os.WriteFile(in.log, make([]byte, 1<<20), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(in.log, make([]byte, 1<<20), 0o600))
 	if err := p.Wait(); err == nil || p.ProcessState.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
 		t.Errorf("it ended with %v", err)
 	}
@@ -212,9 +203,7 @@ func TestNobodyElsesProcessIsEnded(t *testing.T) {
 			p := shell(t, "echo; exec sleep 1000")
 			in := c.in
 			in.pid, in.log = p.Process.Pid, filepath.Join(t.TempDir(), "log")
-			if err := os.WriteFile(in.log, make([]byte, 1<<20), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, os.WriteFile(in.log, make([]byte, 1<<20), 0o600))
 			if why := begun(t, &in).ended(0, false); (why != "") != c.ends { // which looks, too
 				t.Errorf("it was ended because %q", why)
 			}
@@ -243,9 +232,7 @@ func TestARefusalOfAnotherTaskIsSaidOfTheContainersOwnProcessOnly(t *testing.T) 
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := shell(t, "trap : TERM; echo; sleep 1000 & wait")
-			if err := os.WriteFile(filepath.Join(group, "cgroup.procs"), []byte(strconv.Itoa(p.Process.Pid)), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, os.WriteFile(filepath.Join(group, "cgroup.procs"), []byte(strconv.Itoa(p.Process.Pid)), 0o600))
 			in := c.in
 			in.pid = p.Process.Pid
 			s := begun(t, &in)
@@ -265,18 +252,14 @@ func TestARefusalOfAnotherTaskIsSaidOfTheContainersOwnProcessOnly(t *testing.T) 
 func limited(t *testing.T) string {
 	t.Helper()
 	hs, err := cgroup.Hierarchies()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	h, found := machine.Cgroups(hs).Find("pids")
 	if os.Geteuid() != 0 || !found {
 		t.Skip("needs root and the pids controller for a limit")
 	}
 	hs = cgroup.Using(hs, "pids")
 	name := cgroup.Prefix + "minder-" + strconv.Itoa(os.Getpid())
-	if err := cgroup.Delegate(hs, name, "pids"); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, cgroup.Delegate(hs, name, "pids"))
 	group := filepath.Join(h.Mount, name, "one")
 	t.Cleanup(func() {
 		if err := cgroup.Remove(hs, name); err != nil {
@@ -285,13 +268,9 @@ func limited(t *testing.T) string {
 	})
 	write := func(file, text string) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(group, file), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(filepath.Join(group, file), []byte(text), 0o600))
 	}
-	if err := os.Mkdir(group, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Mkdir(group, 0o755))
 	write("pids.max", "1")
 	forks := shell(t, "echo; while (:); do :; done") // until it is refused another
 	write("cgroup.procs", strconv.Itoa(forks.Process.Pid))

@@ -14,15 +14,14 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/thread"
 )
 
 func cards(t *testing.T) (names []string) {
 	t.Helper()
 	links, err := netlink.LinkList()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, l := range links {
 		if strings.HasPrefix(l.Attrs().Name, "tfeedbeef") {
 			names = append(names, l.Attrs().Name)
@@ -40,9 +39,7 @@ func TestANetworkOfALaneIsReachedByItsAddressAndLeavesNothing(t *testing.T) {
 		var addresses []string
 		for _, lane := range []string{"0", "1"} {
 			path, address, err := n.For(lane)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			if again, same, err := n.For(lane); err != nil || again != path || same != address {
 				t.Errorf("another container has %s, %s, %v", again, same, err)
 			}
@@ -76,9 +73,7 @@ func TestACardTakesNoAddressOfANetworkThatIsInUse(t *testing.T) {
 	}
 	prefix := func(s string) *net.IPNet {
 		_, n, err := net.ParseCIDR(s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		return n
 	}
 	var here netip.Addr

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
+
+	"github.com/tare-bench/tare/internal/must"
 )
 
 func TestARuntimeIsKnownByWhatItSays(t *testing.T) {
@@ -113,9 +115,7 @@ func FuzzParsePid(f *testing.F) {
 func TestNobodyElseReadsTheVariablesOfABundle(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "bundle")
-	if err := writeBundle(dir, &specs.Spec{}); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, writeBundle(dir, &specs.Spec{}))
 	for path, want := range map[string]os.FileMode{dir: 0o700, filepath.Join(dir, "config.json"): 0o600} {
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != want {
 			t.Errorf("%s: %v %v, want %v", path, info.Mode(), err, want)

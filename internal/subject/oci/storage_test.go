@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/mounts"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
@@ -45,9 +46,7 @@ func each(t *testing.T, workload func(t *testing.T, dir string) subject.Workload
 			if err != nil && refused != nil && refused(c.Name, err) {
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			t.Cleanup(func() {
 				err := errors.Join(s.Discard(context.Background(), []int{0, 1}), s.Close(context.Background()))
 				left, below := mounts.Below(dir)
@@ -73,9 +72,7 @@ func TestWithoutAVolumeFilesLieOnTheContainersOwnRoot(t *testing.T) {
 			if len(found) != 1 || onDisk(t, found[0]) < megabyte {
 				t.Errorf("on the host %s is %v", where, found)
 			}
-			if err := s.Discard(t.Context(), []int{0, 1}); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, s.Discard(t.Context(), []int{0, 1}))
 			if found, _ := filepath.Glob(filepath.Join(s.dir, where)); len(found) > 0 {
 				t.Errorf("the container is gone and left %v", found)
 			}
@@ -104,9 +101,7 @@ const megabyte = 1 << 20
 // fill writes a file of a megabyte in the container on a lane.
 func (s weighed) fill(t *testing.T, lane int) {
 	t.Helper()
-	if err := enginetest.Fill(t, s.Session, lane, megabyte, enginetest.File); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, enginetest.Fill(t, s.Session, lane, megabyte, enginetest.File))
 }
 
 // onDisk is the room that a file takes, in bytes.
@@ -149,9 +144,7 @@ func TestATmpfsHasItsSizeAndGoesWithItsContainer(t *testing.T) {
 		if s.name == "host" && named != 2 {
 			t.Errorf("the run's name is that of %d of its 2 mounts", named)
 		}
-		if err := s.Discard(t.Context(), []int{0, 1}); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, s.Discard(t.Context(), []int{0, 1}))
 		enginetest.Must(t, s.Session, subject.Run, 2)
 		enginetest.Without(t, s.Session, 0)
 		if err := enginetest.Fill(t, s.Session, 0, 7*megabyte, enginetest.File); err != nil {

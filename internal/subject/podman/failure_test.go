@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/engines"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine"
 	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
@@ -27,9 +28,7 @@ func TestANameThatIsTakenIsAFailureOfItsLaneAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	podman, err := program("podman", at(p))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if _, err := podman.Run(t.Context(), "create", "--pull", "never", "--network", "none", "--name", engine.Name(run, 0, n+1), p.Images(t)[0], "x"); err != nil {
 		t.Fatal(err)
 	}
@@ -48,15 +47,11 @@ func TestANameThatIsTakenIsAFailureOfItsLaneAlone(t *testing.T) {
 func TestARuntimeThatOnlySaysThatItStartedIsFound(t *testing.T) {
 	p := engines.Podman(t)
 	runc, err := exec.LookPath("runc")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	// It starts the container, ends it at once, and reports success.
 	liar := filepath.Join(t.TempDir(), "liar")
 	script := fmt.Sprintf("#!/bin/sh\n%s \"$@\" || exit\ncase \" $* \" in *' start '*) for id; do :; done; %s kill \"$id\" KILL; sleep 0.3;; esac\nexit 0\n", runc, runc)
-	if err := os.WriteFile(liar, []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(liar, []byte(script), 0o755))
 	s := open(t, at(p), liar, 2)
 	enginetest.Must(t, s, subject.Create, 2)
 	for _, sample := range enginetest.Do(t, s, subject.Start, 2) {
@@ -92,9 +87,7 @@ func TestCrunIsWeighedWhereItRefusesTheMachinesCgroups(t *testing.T) {
 func mountsOf(t *testing.T, dir string) string {
 	t.Helper()
 	b, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	var out []string
 	for line := range strings.Lines(string(b)) {
 		at := strings.Fields(line)[4]

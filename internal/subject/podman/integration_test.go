@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/engines"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/probe/image"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine"
@@ -21,9 +22,7 @@ func at(p *engines.PodmanEngine) subject.Engine { return subject.Engine{Command:
 func weigh(t *testing.T, e subject.Engine, runtime string) subject.Target {
 	t.Helper()
 	tg, err := New(t.Context(), "podman/"+runtime, runtime, "", e)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return tg
 }
 
@@ -67,9 +66,7 @@ func TestPodmanTellsOfTheSameContainersAndOfTheirCgroup(t *testing.T) {
 func TestAPlaceIsOnTheCommandLine(t *testing.T) {
 	place := engine.Place{Tmpfs: []string{"size=1", "exec"}, Device: "/dev/loop7"}
 	i, err := image.Probe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	line := strings.Join((&Target{network: "none"}).commands(cli.Program{}, subject.Env{}, i).Line(subject.Run, "name", place), " ")
 	if !strings.Contains(line, " --tmpfs /data:size=1,exec,notmpcopyup --device /dev/loop7:/dev/tare:rwm ") || len(place.Tmpfs) != 2 {
 		t.Error(line)
@@ -80,13 +77,9 @@ func TestAPlaceIsOnTheCommandLine(t *testing.T) {
 func created(t *testing.T, p *engines.PodmanEngine, runID string) int {
 	t.Helper()
 	podman, err := program("podman", at(p))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	out, err := podman.Run(t.Context(), "events", "--stream=false", "--since", "10m", "--filter", "event=create", "--format", "{{.Name}}")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	n := 0
 	for name := range strings.FieldsSeq(string(out)) {
 		if strings.HasPrefix(name, "tare-"+runID+"-") {
@@ -99,9 +92,7 @@ func created(t *testing.T, p *engines.PodmanEngine, runID string) int {
 func TestRuntimesAreTheDefaultFirstAndThoseThatAreThere(t *testing.T) {
 	p := engines.Podman(t)
 	got, err := Runtimes(t.Context(), at(p))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if len(got) < 2 || got[0] != "crun" || !slices.Contains(got, "runc") || slices.Contains(got, "krun") {
 		t.Errorf("%q", got)
 	}

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/ports"
 	"github.com/tare-bench/tare/internal/probe"
@@ -78,13 +79,9 @@ func (b *started) Start(context.Context) (int64, []record.Sample, error) {
 func start(t *testing.T, l *lanes, asked setting.Ready, timeout time.Duration, on ...int) []record.Sample {
 	t.Helper()
 	s, err := ready.Wrap(l, asked, timeout)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	samples, err := subject.Operate(t.Context(), s, subject.Run, append(on, 0)[:max(1, len(on))])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	b := record.Batch{Lanes: len(samples), Released: samples[0].Start, Samples: samples}
 	if err := b.Check(); err != nil {
 		t.Error(err)
@@ -118,9 +115,7 @@ func TestTheMomentAtWhichAWorkloadBecomesReadyLiesBetweenTwoPolls(t *testing.T) 
 		},
 	} {
 		t.Run(string(asked), func(t *testing.T) {
-			if err := os.WriteFile(path+".log", []byte("ready: no\nrea"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, os.WriteFile(path+".log", []byte("ready: no\nrea"), 0o600))
 			var begun atomic.Bool
 			polls, became := 0, make(chan struct{})
 			l := &lanes{do: func(int) { begun.Store(true) }, again: func() {
@@ -156,9 +151,7 @@ func apart(t *testing.T, args ...string) *exec.Cmd {
 	}
 	if args[0] == probe.Name {
 		root := t.TempDir()
-		if err := probe.Rootfs(root); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, probe.Rootfs(root))
 		args[0] = root + probe.Name
 	}
 	c := exec.Command(args[0], args[1:]...)
@@ -244,9 +237,7 @@ func TestWhatIsNeverReadyFailsInTimeWithWhatTheLastPollSaid(t *testing.T) {
 	t.Parallel()
 	refused := strconv.Itoa(ports.Held(t))
 	busy, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer busy.Close()
 	taken := fmt.Sprint(busy.Addr().(*net.TCPAddr).Port)
 	host := &subject.Reached{Pid: os.Getpid(), Host: true}

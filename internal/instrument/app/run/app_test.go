@@ -21,6 +21,7 @@ import (
 	"github.com/tare-bench/tare/internal/core/run"
 	"github.com/tare-bench/tare/internal/instrument/app"
 	"github.com/tare-bench/tare/internal/load"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/node/snapshot"
 	"github.com/tare-bench/tare/internal/ports"
@@ -168,9 +169,7 @@ func perform(t *testing.T, change func(*app.Options), targets ...*server) *app.J
 	p.URL, p.Rounds, p.Seed, p.Warm, p.Duration, p.Connections, p.Timeout = "http://:"+port+"/", 2, 1, 0, time.Second, 2, time.Minute
 	p.Answer = time.Minute
 	change(&p)
-	if err := option.Check(&p); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, option.Check(&p))
 	var open, noisy = &atomic.Int64{}, &atomic.Bool{}
 	o := Options{Plan: p, Meter: meter{}, Options: run.Options{RunID: "r", Dirs: func(string) (string, string, error) { return "", "", nil }}, Beside: make([]subject.Workload, len(p.Neighbours)),
 		Pressure: func(int) (int64, int64, int64, error) { return 0, 0, 0, errors.New("not here") }}
@@ -179,9 +178,7 @@ func perform(t *testing.T, change func(*app.Options), targets ...*server) *app.J
 		o.Targets = append(o.Targets, target)
 	}
 	rec, j, err := Run(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if open.Load() != 0 {
 		t.Errorf("%d sessions are open still", open.Load())
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/tare-bench/tare/internal/cargo"
 	"github.com/tare-bench/tare/internal/core/run"
 	"github.com/tare-bench/tare/internal/instrument/app"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/minder"
 	"github.com/tare-bench/tare/internal/subject/setting"
@@ -53,9 +54,7 @@ func (c *choosy) Ended(context.Context, int) subject.Ended {
 func neighbour(t *testing.T, text string) app.Neighbour {
 	t.Helper()
 	n, err := app.ParseNeighbour(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return n
 }
 
@@ -70,9 +69,7 @@ func TestATargetThatTakesNoImageHasNoRoomForANeighboursAndSaysSo(t *testing.T) {
 	}
 	for i, want := range []bool{true, false} {
 		s, err := besides(t.Context(), all[i].(*choosy), all[i], subject.Env{}, []app.Neighbour{neighbour(t, "redis:7")}, []subject.Workload{{Cargo: &cargo.Cargo{}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if is := s.(*shared).rooms[0] != nil; is != want {
 			t.Errorf("%s: a room is %v", all[i].Info().Name, is)
 		}
@@ -84,32 +81,22 @@ func TestATargetThatTakesNoImageHasNoRoomForANeighboursAndSaysSo(t *testing.T) {
 
 func TestANeighbourThatFloodsItsLogIsEndedAndTheCauseIsSaid(t *testing.T) {
 	c := exec.Command("sleep", "1000")
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, c.Start())
 	t.Cleanup(func() {
 		_ = c.Process.Kill()
 		_ = c.Wait()
 	})
 	in := &choosy{name: "a", pid: c.Process.Pid, log: filepath.Join(t.TempDir(), "log")}
-	if err := os.WriteFile(in.log, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(in.log, nil, 0o600))
 	r, err := newRoom(t.Context(), in, subject.Env{}, subject.Workload{Cargo: &cargo.Cargo{}}, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer r.Close(t.Context())
-	if err := started(subject.Operate(t.Context(), r, subject.Run, []int{1})); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, started(subject.Operate(t.Context(), r, subject.Run, []int{1})))
 	x := &noise{in: r}
 	if err := x.over(t.Context()); err != nil {
 		t.Fatalf("it is at work: %v", err)
 	}
-	if err := os.Truncate(in.log, minder.Most(1)); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Truncate(in.log, minder.Most(1)))
 	_ = c.Wait()
 	if err := x.over(t.Context()); err == nil || !strings.Contains(err.Error(), "ended before the window did: its output grew beyond 256 MiB") {
 		t.Errorf("%v", err)
@@ -147,9 +134,7 @@ func TestANeighboursFileIsLaidOutBeforeItWorks(t *testing.T) {
 			}
 			continue
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if then := <-in.ran; strings.Contains(then, "create_only") || !strings.Contains(then, " --direct=1 ") {
 			t.Errorf("then it runs %s", then)
 		}

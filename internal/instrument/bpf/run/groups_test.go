@@ -18,6 +18,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/bpf"
 	"github.com/tare-bench/tare/internal/instrument/bpf/run/datapath"
 	"github.com/tare-bench/tare/internal/load"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/bpfstat"
 	"github.com/tare-bench/tare/record"
 )
@@ -25,14 +26,10 @@ import (
 func TestClientsStandInTheLowestOfTheChosenCgroups(t *testing.T) {
 	root := t.TempDir()
 	for _, dir := range []string{"a/b/c", "a/d"} {
-		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.MkdirAll(filepath.Join(root, dir), 0o755))
 	}
 	for file, text := range map[string]string{"a/d/cgroup.subtree_control": "cpu memory\n", "a/d/cgroup.type": "domain\n", "a/b/cgroup.subtree_control": "\n", "cgroup.subtree_control": "cpu\n"} {
-		if err := os.WriteFile(filepath.Join(root, file), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(filepath.Join(root, file), []byte(text), 0o644))
 	}
 	for name, c := range map[string]struct {
 		chosen     []string
@@ -69,9 +66,7 @@ func TestProgramsThatAreChosenByTheirCgroupSeeTheLoad(t *testing.T) {
 		t.Skip("attaching programs needs root")
 	}
 	dir, remove, err := datapath.Place(fmt.Sprintf("chosen-%d", os.Getpid()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer func() {
 		if err := remove(); err != nil {
 			t.Error(err)
@@ -79,24 +74,16 @@ func TestProgramsThatAreChosenByTheirCgroupSeeTheLoad(t *testing.T) {
 	}()
 	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: "tare_t_connect", Type: ebpf.CGroupSockAddr, AttachType: ebpf.AttachCGroupInet4Connect, License: "GPL",
 		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 1), asm.Return()}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer p.Close()
 	l, err := link.AttachCgroup(link.CgroupOptions{Path: dir, Attach: ebpf.AttachCGroupInet4Connect, Program: p})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer l.Close()
 	server, err := load.Serve(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer server.Close()
 	meter, err := bpfstat.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer meter.Close()
 	plan := bpf.DefaultsOfLoad()
 	plan.Datapath, plan.Cgroups, plan.URL = "", []string{dir}, server.URL()
@@ -110,9 +97,7 @@ func TestProgramsThatAreChosenByTheirCgroupSeeTheLoad(t *testing.T) {
 		Node:  func() (int64, int, error) { return 0, 1, nil },
 		Own:   func() int64 { return 0 },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, p := range rec.Points {
 		if p.Phase == record.PhaseLoad && p.Asked.Statistics && (len(p.Runs) != 1 || p.Sent == nil || p.Runs[0].Count != p.Sent.Requests) {
 			t.Errorf("%+v of %+v", p.Runs, p.Sent)

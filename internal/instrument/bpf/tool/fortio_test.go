@@ -8,15 +8,14 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/instrument/bpf"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/record"
 )
 
 func TestALoadOfFortioIsJudgedWithoutPrograms(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("testdata/fortio.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	g := &Imported{}
 	if !g.Add("a.json", "a", text) || !g.Add("b.json", "a", text) || !g.Add("c.json", "c", text) {
 		t.Fatal("nothing was found")
@@ -29,13 +28,9 @@ func TestALoadOfFortioIsJudgedWithoutPrograms(t *testing.T) {
 	}
 	g.Close()
 	plan, err := g.Plan.MarshalJSON()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	j, err := bpf.Judge(&record.Record{Header: record.Header{Experiment: bpf.Name, Plan: plan}, Points: g.Points, Findings: g.Findings, End: &record.End{Status: "done"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	all := j.Figures()
 	for quantity, want := range map[string]float64{"requests": 9990 / 10.005002501, "request-errors": 20} {
 		if f := figure.Find(all, quantity); f.Value < want*0.999999 || f.Value > want*1.000001 {

@@ -17,6 +17,7 @@ import (
 	"github.com/tare-bench/tare/internal/core/run"
 	"github.com/tare-bench/tare/internal/instrument/density"
 	densityrun "github.com/tare-bench/tare/internal/instrument/density/run"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
 )
@@ -294,9 +295,7 @@ func perform(ctx context.Context, t *testing.T, n *node, change func(*density.Op
 	w := record.NewWriter(&file)
 	rec, j, err := densityrun.Run(ctx, densityrun.Options{Plan: o, Targets: []subject.Target{n}, Node: n, Meter: n,
 		Options: run.Options{RunID: "test", Write: w.Write, Dirs: func(string) (string, string, error) { return "", "", nil }}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if stored, err := record.Read(bytes.NewReader(file.Bytes())); err != nil || stored.ProblemCount > 0 || len(stored.Density) != len(rec.Density) {
 		t.Errorf("stored: %v, %v", err, stored.Problems)
 	}

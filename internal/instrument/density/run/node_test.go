@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	densityrun "github.com/tare-bench/tare/internal/instrument/density/run"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/thread"
@@ -30,18 +31,14 @@ func levels(m *densityrun.Machine) (map[string]densityrun.Level, error) {
 // which both lie once.
 func TestTheDiskOfAnEngineIsGuardedAsTheRunsOwn(t *testing.T) {
 	dir, own := t.TempDir(), t.TempDir()
-	if err := unix.Mount("tmpfs", own, "tmpfs", 0, "size=1g,nr_inodes=5000"); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, unix.Mount("tmpfs", own, "tmpfs", 0, "size=1g,nr_inodes=5000"))
 	t.Cleanup(func() {
 		if err := unix.Unmount(own, unix.MNT_DETACH); err != nil {
 			t.Error(err)
 		}
 	})
 	of, err := levels(&densityrun.Machine{Dir: dir, Roots: map[string]string{"docker/runc": own, "podman/crun": own, "docker/crun": dir}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, twice := range []string{"disk of docker/crun", "disk of podman/crun", "inodes of podman/crun"} {
 		if _, is := of[twice]; is {
 			t.Errorf("%s is listed, which another one is", twice)
@@ -58,9 +55,7 @@ func TestTheDiskOfAnEngineIsGuardedAsTheRunsOwn(t *testing.T) {
 // A container without a cgroup namespace sees its own group where a hierarchy is mounted.
 func TestTheLimitsOfAContainerThatTareIsInAreGuarded(t *testing.T) {
 	hs, err := cgroup.Hierarchies()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	const own = cgroup.Prefix + "densitybox1"
 	t.Cleanup(func() {
 		if err := cgroup.Remove(hs, own); err != nil {
@@ -87,9 +82,7 @@ func TestTheLimitsOfAContainerThatTareIsInAreGuarded(t *testing.T) {
 		of, err = levels(&densityrun.Machine{Dir: t.TempDir()})
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if l := of["pids of tare's cgroup"]; l.Total != 5000 || l.Floor != 250 {
 		t.Errorf("processes: %+v in %+v", l, of)
 	}

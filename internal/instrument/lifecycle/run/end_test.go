@@ -14,6 +14,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/instrument/lifecycle"
 	lifecyclerun "github.com/tare-bench/tare/internal/instrument/lifecycle/run"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/fake"
 	"github.com/tare-bench/tare/record"
@@ -236,9 +237,7 @@ func TestARecordThatWasCutOffAnywhereIsJudgedUpToThere(t *testing.T) {
 		pair(noisy(seeded(1), 1, 0.02), failing(noisy(seeded(2), 1, 0.02), func(_ subject.Op, _, n int) bool { return n%7 == 0 })))
 	o.Write, o.Node = record.NewWriter(&file).Write, func() record.Node { return record.Node{Known: true} }
 	whole, _, err := lifecyclerun.Run(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	text, r := file.Bytes(), seeded(9)
 	header := bytes.IndexByte(text, '\n') + 1
 	for range 60 {

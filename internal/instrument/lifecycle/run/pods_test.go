@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/instrument/lifecycle"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/fake"
 )
@@ -168,15 +169,11 @@ func TestTheFakeRefusesWhatNoPodDoes(t *testing.T) {
 	} {
 		f := &fake.Target{Name: "a", Pods: true, Script: constant(1)}
 		s, err := f.Open(t.Context(), subject.Env{Lanes: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		all := operations(ops)
 		for i, op := range all {
 			b, err := s.Prepare(t.Context(), op, []int{0})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			_, samples, err := b.Start(t.Context())
 			if last := i == len(all)-1; last != (err != nil) || !last && len(samples) != 1 {
 				t.Errorf("%s, %s: %v", name, op, err)

@@ -16,6 +16,7 @@ import (
 	"github.com/tare-bench/tare/internal/core/run"
 	"github.com/tare-bench/tare/internal/instrument/lifecycle"
 	lifecyclerun "github.com/tare-bench/tare/internal/instrument/lifecycle/run"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/fake"
 	"github.com/tare-bench/tare/record"
@@ -144,9 +145,7 @@ func encoded(t *testing.T, l *lifecycle.Judgement) string {
 		Findings []record.Finding
 		Tables   int
 	}{l.Figures(), l.Found, len(l.Tables)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return string(text)
 }
 

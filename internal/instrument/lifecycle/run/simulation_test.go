@@ -10,6 +10,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/instrument/lifecycle"
 	lifecyclerun "github.com/tare-bench/tare/internal/instrument/lifecycle/run"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/fake"
 	"github.com/tare-bench/tare/record"
@@ -140,8 +141,6 @@ func TestEqualTargetsAreRarelyCalledDifferent(t *testing.T) {
 func inMemory(t *testing.T, p lifecycle.Options, targets ...subject.Target) *record.Record {
 	t.Helper()
 	rec, _, err := lifecyclerun.Run(t.Context(), options(p, targets))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return rec
 }

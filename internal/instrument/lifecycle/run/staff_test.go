@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
@@ -74,9 +75,7 @@ func (h *hiring) Processes(context.Context) (all []subject.Process) {
 func busy(t *testing.T) (pid int, until func(int64) int64) {
 	t.Helper()
 	c := exec.Command("sh", "-c", "while :; do :; done")
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, c.Start())
 	t.Cleanup(func() {
 		_ = c.Process.Kill()
 		_ = c.Wait()

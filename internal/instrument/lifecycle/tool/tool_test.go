@@ -8,6 +8,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/instrument/lifecycle"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -17,23 +18,17 @@ func judged(t *testing.T, told Told, files ...string) *lifecycle.Judgement {
 	g := &Imported{}
 	for _, file := range files {
 		text, err := os.ReadFile(filepath.Join("testdata", file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if !g.Add(file, text, told) {
 			t.Errorf("%s: nothing was found", file)
 		}
 	}
 	g.Close()
 	plan, err := g.Plan.MarshalJSON()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	rec := &record.Record{Header: record.Header{Experiment: lifecycle.Name, Plan: plan}, Targets: g.Targets, Batches: g.Batches, Findings: g.Findings, End: &record.End{Status: "done", Why: "imported"}}
 	j, err := lifecycle.Judge(rec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return j
 }
 
@@ -138,9 +133,7 @@ func TestOtherTextsAreLeftAloneAndBrokenOnesTold(t *testing.T) {
 func FuzzTexts(f *testing.F) {
 	for _, file := range []string{"hyperfine.json", "critest-parallel.json", "stress.log", "ptcr.txt", "bench.txt"} {
 		text, err := os.ReadFile(filepath.Join("testdata", file))
-		if err != nil {
-			f.Fatal(err)
-		}
+		must.OK(f, err)
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/instrument/overhead/ledger"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -79,9 +80,7 @@ type books struct{ ledger.Ledger }
 func closed(t *testing.T, before, begin, end *record.Reading) books {
 	t.Helper()
 	l, err := ledger.Close(before, begin, end)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	sum, uncharged := int64(0), int64(0)
 	for _, r := range l.Rows {
 		switch r.Role {

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/iotest"
 	"unicode/utf8"
+
+	"github.com/tare-bench/tare/internal/must"
 )
 
 func FuzzRead(f *testing.F) {
@@ -42,9 +44,7 @@ func FuzzRead(f *testing.F) {
 				messages = append(messages, string(e.Message))
 				return nil
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			if stats.Events != events {
 				t.Fatalf("%d events counted, %d given out", stats.Events, events)
 			}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/must"
 )
 
 // peak reads a source and returns how much the heap had grown at most, looking at
@@ -33,9 +35,7 @@ func peak(t *testing.T, sources ...Source) (grown int64, stats Stats) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	look()
 	checkSums(t, stats)
 	return grown, stats
@@ -62,9 +62,7 @@ func TestALineCostsNoAllocation(t *testing.T) {
 		allocations := func(size int64) float64 {
 			return testing.AllocsPerRun(2, func() {
 				_, err := Read(context.Background(), []Source{{Reader: repeat(text, size)}}, func(*Event) error { return nil })
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, err)
 			})
 		}
 		if few, many := allocations(1<<20), allocations(6<<20); many > few {
@@ -126,9 +124,7 @@ func TestNoLineTakesMuchLongerThanAnOrdinaryOneOfItsLength(t *testing.T) {
 	// The time of a CPU, since that of a clock is others' as well.
 	used := func() time.Duration {
 		var at unix.Timespec
-		if err := unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &at); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &at))
 		return time.Duration(at.Nano())
 	}
 	fastest := func(line string) time.Duration {

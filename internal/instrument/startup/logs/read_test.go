@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/iotest"
 	"time"
+
+	"github.com/tare-bench/tare/internal/must"
 )
 
 // row is what a test says of an event; texts are copied.
@@ -54,9 +56,7 @@ func rows(t *testing.T, name, text string) ([]row, Stats) {
 		all = append(all, rowOf(e))
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	checkSums(t, stats)
 	return all, stats
 }
@@ -81,9 +81,7 @@ func checkSums(t *testing.T, s Stats) {
 func testdata(t testing.TB, name string) string {
 	t.Helper()
 	b, err := os.ReadFile("testdata/" + name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return string(b)
 }
 
@@ -230,9 +228,7 @@ func TestSourcesAreMergedByTime(t *testing.T) {
 		times = append(times, max(e.Arrived, e.Time*b2i(e.Arrived == 0)))
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	checkSums(t, stats)
 	back := int64(0)
 	for i := 1; i < len(times); i++ {

@@ -15,6 +15,7 @@ import (
 	"github.com/tare-bench/tare/internal/core/run"
 	"github.com/tare-bench/tare/internal/instrument/startup"
 	"github.com/tare-bench/tare/internal/instrument/startup/run/proctree"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/tracer"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/fake"
@@ -320,9 +321,7 @@ func TestWhatLogsTellIsPutIntoTheStartsOfTheRun(t *testing.T) {
 				Spans: []record.Span{{Name: "a phase", Kind: record.KindPhase, Began: x.Wall + ms, Ended: x.Wall + 9*ms}}}}, &record.Logs{Type: record.TypeLogs}, c.err
 		}
 		rec, err := s.run(t.Context(), t)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		j, err := startup.Judge(rec)
 		if err != nil || len(j.Targets) != 1 || j.Total != 1 || len(j.Targets[0].Drawn.Start.Spans) != c.lines || (rec.Logs != nil) != (c.logs == 1) {
 			t.Errorf("%s: %v, %+v", name, err, j)
@@ -402,9 +401,7 @@ func TestATargetThatIsGivenUpSaysInWhichRound(t *testing.T) {
 			return remove()
 		}})
 		rec, err := s.run(t.Context(), t)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		var said []string
 		for _, f := range rec.Findings {
 			if f.Code == finding.GivenUp {
@@ -469,9 +466,7 @@ func TestEveryColdStartIsAfterADropOfItsOwn(t *testing.T) {
 	drops := 0
 	s.drop = func(context.Context) error { drops++; return nil }
 	rec, err := s.run(t.Context(), t)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if warmups := 2 * s.plan.Warmup; drops != len(rec.Starts)+warmups {
 		t.Errorf("%d drops before %d starts and %d of the warm-up", drops, len(rec.Starts), warmups)
 	}
@@ -503,9 +498,7 @@ func TestAMachineThatIsBusyBesideTheStartsIsNamed(t *testing.T) {
 		s.drop = c.drop
 		s.node = func() record.Node { n := c.node; n.Known, n.HavePSI = true, true; return n }
 		rec, err := s.run(t.Context(), t)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		found := slices.ContainsFunc(rec.Findings, func(f record.Finding) bool { return f.Code == finding.Pressure })
 		if found != c.want || len(rec.Nodes) != 2+s.plan.Warmup {
 			t.Errorf("%s: %d readings, and of them %+v", name, len(rec.Nodes), rec.Findings)

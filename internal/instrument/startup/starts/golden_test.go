@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/instrument/startup/logs"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -42,9 +43,7 @@ func readWith(t testing.TB, bound func(*Builder), readers map[string]io.Reader, 
 	if _, err := logs.Read(context.Background(), sources, b.Add); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, b.Close())
 	return out, b
 }
 
@@ -75,9 +74,7 @@ func readFiles(t testing.TB, paths ...string) ([]record.Start, *Builder) {
 	readers, order := map[string]io.Reader{}, []string{}
 	for _, path := range paths {
 		f, err := os.Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		t.Cleanup(func() { f.Close() })
 		name := filepath.Base(path)
 		readers[name] = f
@@ -145,14 +142,10 @@ func TestRealLogs(t *testing.T) {
 			fmt.Fprintf(&got, "%d lines of no start, %d starts dropped\n", b.Unplaced, b.Dropped)
 			path := "testdata/" + golden + ".txt"
 			if *update {
-				if err := os.WriteFile(path, []byte(got.String()), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, os.WriteFile(path, []byte(got.String()), 0o644))
 			}
 			want, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			if got.String() != string(want) {
 				t.Errorf("got\n%s\nwant\n%s", got.String(), want)
 			}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/instrument/startup/logs"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -244,13 +245,9 @@ func TestMissingEvidenceIsSaid(t *testing.T) {
 		{Form: logs.Journal, Message: []byte("Suppressed 9 messages from later"), Suppressed: 9},
 	} {
 		e.Time, e.Line = at+int64(i)*1e6, int64(i+1)
-		if err := b.Add(&e); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, b.Add(&e))
 	}
-	if err := b.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, b.Close())
 	want := []record.Missing{
 		{What: "suppressed", Count: 213, Detail: "messages that the journal dropped meanwhile"}, {What: "cut", Count: 1, Detail: "from a:4"},
 		{What: record.MissingCall, Count: 1, Detail: "of kata create, which began at a:2 or before"},
@@ -317,9 +314,7 @@ func TestHostileLinesAreSurvived(t *testing.T) {
 			})
 			for i := range test.n {
 				e := test.event(i)
-				if err := b.Add(&e); err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, b.Add(&e))
 			}
 			held := len(b.open) + len(b.done.m) + len(b.containers.m) + len(b.pids.m) + len(b.pods.m) + len(b.pulls.m) + len(b.requests.m) + len(b.orphans.m) + len(b.words.m)
 			if most := 1024 + 64 + maxDone + maxContainers + maxPids + 4*maxPending + maxWords; held > most {
@@ -498,9 +493,7 @@ func TestNothingIsAllocatedForOrdinaryLines(t *testing.T) {
 	add := func() {
 		at += 5e6
 		e.Time = at
-		if err := b.Add(&e); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, b.Add(&e))
 		e.Message = []byte("ordinary")[:8:8]
 	}
 	for range 200 {
@@ -510,9 +503,7 @@ func TestNothingIsAllocatedForOrdinaryLines(t *testing.T) {
 	if n := testing.AllocsPerRun(1000, func() {
 		at += 5e6
 		e.Time = at
-		if err := b.Add(&e); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, b.Add(&e))
 	}); n > 0 {
 		t.Errorf("%v allocations for a line", n)
 	}
@@ -521,9 +512,7 @@ func TestNothingIsAllocatedForOrdinaryLines(t *testing.T) {
 func FuzzStarts(f *testing.F) {
 	for _, name := range []string{"cripod.kata.log", "cri-o-1.34-info.log", "containerd-2.4-info.log", "runsc-boot.txt", "published.txt"} {
 		text, err := os.ReadFile("../logs/testdata/" + name)
-		if err != nil {
-			f.Fatal(err)
-		}
+		must.OK(f, err)
 		f.Add(text[:min(len(text), 6000)], name)
 	}
 	f.Add([]byte(startedAt(0)+line(2000, "Kill() start", whole)+startedAt(0)), "kata.log")

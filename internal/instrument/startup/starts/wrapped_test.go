@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tare-bench/tare/internal/must"
 )
 
 // The same pod, as people paste and collect its log.
@@ -27,9 +29,7 @@ func TestAPodIsReadInWhateverItsLogIsWrapped(t *testing.T) {
 	}
 	since := func(stamp string) string {
 		at, err := time.Parse(time.RFC3339Nano, stamp)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		return fmt.Sprintf("%04d", int(at.Sub(time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC)).Seconds()))
 	}
 	for name, text := range map[string]string{
@@ -42,9 +42,7 @@ func TestAPodIsReadInWhateverItsLogIsWrapped(t *testing.T) {
 		"for a terminal, whole seconds":   terminal(since),
 		"docker's json-file": each(func(_ int, line string) string {
 			text, err := json.Marshal(map[string]string{"log": line + "\n", "stream": "stderr", "time": "2026-01-02T03:04:09Z"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			return string(text)
 		}),
 	} {

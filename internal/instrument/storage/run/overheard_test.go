@@ -15,6 +15,7 @@ import (
 	storagerun "github.com/tare-bench/tare/internal/instrument/storage/run"
 	"github.com/tare-bench/tare/internal/instrument/storage/run/volume"
 	"github.com/tare-bench/tare/internal/lane"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/snapshot"
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/subject"
@@ -67,9 +68,7 @@ func weigh(t *testing.T, name string, jobs []storage.Job, volumes ...string) []h
 		t.Fatal("run the tests as root: containers need it")
 	}
 	runtime, err := oci.New(t.Context(), "runc", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	targets := []*overheard{{Target: host.New()}, {Target: runtime}}
 	p := storage.Defaults()
 	for i := range jobs {
@@ -103,31 +102,21 @@ func performed(t *testing.T, name string, p storage.Options, targets []*overhear
 	if name == storage.ToolFio {
 		program, err = hosttools.Fio(t.Context())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	dir := t.TempDir()
 	var ids []string
 	untouched.Check(t, dir, func() []string { return ids })
 	own, err := workspace.New(workspace.Roots{Data: filepath.Join(dir, "data"), State: filepath.Join(dir, "state")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	ids = append(ids, own.ID)
 	meter, err := snapshot.New()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer meter.Close()
 	stored := filepath.Join(dir, "r.jsonl")
 	w, err := record.Create(stored)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	probes := t.TempDir()
-	if err := probe.Install(probes); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, probe.Install(probes))
 	o := storagerun.Options{
 		Options: run.Options{RunID: own.ID, Dirs: own.Dirs, Write: w.Write},
 		Plan:    p, Meter: meter, Files: program.Files, Programs: map[string]string{name: program.Path}, OnHost: map[string]string{name: program.Path},
@@ -149,16 +138,12 @@ func performed(t *testing.T, name string, p storage.Options, targets []*overhear
 	}
 	_, _, err = storagerun.Run(t.Context(), o)
 	left := files(filepath.Join(dir, "data"))
-	if err := errors.Join(err, w.Close(), own.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, errors.Join(err, w.Close(), own.Close()))
 	if len(left) > 0 {
 		t.Errorf("the jobs left %v", left)
 	}
 	rec, err := record.Load(stored)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return rec
 }
 

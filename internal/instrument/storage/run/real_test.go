@@ -6,6 +6,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/instrument/storage"
 	"github.com/tare-bench/tare/internal/instrument/storage/tool"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
 )
@@ -15,9 +16,7 @@ const mib = 1 << 20
 // That what is taken of a tool's words is what they say is proved with the tools.
 func TestTheRecordHasWhatTheToolPrinted(t *testing.T) {
 	sections, err := storage.ParseJobFile("; of two kinds\n[global]\nsize=4m\nbs=16k\n[random reads]\nrw=randread\nnumjobs=2\n[writes]\nrw=write\nbs=128k\n")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	rootfs, both := []string{record.VolumeRootfs}, []string{record.VolumeRootfs, record.VolumeBind}
 	for name, c := range map[string]struct {
 		tool    string

@@ -15,6 +15,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/storage"
 	storagerun "github.com/tare-bench/tare/internal/instrument/storage/run"
 	"github.com/tare-bench/tare/internal/instrument/storage/run/volume"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/snapshot"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/fake"
@@ -173,9 +174,7 @@ func (s *stand) run() *record.Record {
 			return volume.Prepare(ctx, v, volume.Asked{RunID: "run1", Dir: filepath.Join(s.dir, "v-"+v.Kind), Bytes: bytes, Destroys: s.plan.Destroys})
 		},
 	})
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.OK(s.t, err)
 	return rec
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/instrument/storage"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -18,9 +19,7 @@ import (
 func golden(t testing.TB, name string) string {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("testdata", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return string(b)
 }
 
@@ -30,9 +29,7 @@ func jobsIn(t *testing.T, text string) []map[string]any {
 	var raw struct{ Jobs []map[string]any }
 	d := json.NewDecoder(strings.NewReader(text))
 	d.UseNumber()
-	if err := d.Decode(&raw); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, d.Decode(&raw))
 	return raw.Jobs
 }
 

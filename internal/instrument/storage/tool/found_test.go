@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -310,9 +311,7 @@ func imports(t *testing.T, texts ...[2]string) *Imported {
 	t.Helper()
 	g := &Imported{}
 	for _, text := range texts {
-		if err := g.Add(text[0], strings.NewReader(text[1]), Told{}); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, g.Add(text[0], strings.NewReader(text[1]), Told{}))
 	}
 	g.Close()
 	return g
@@ -382,16 +381,12 @@ func FuzzFind(f *testing.F) {
 	}
 	for _, name := range files {
 		text, err := os.ReadFile(name)
-		if err != nil {
-			f.Fatal(err)
-		}
+		must.OK(f, err)
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		g := &Imported{}
-		if err := g.Add("fuzz", strings.NewReader(string(text)), Told{}); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, g.Add("fuzz", strings.NewReader(string(text)), Told{}))
 		g.Close()
 		names := map[string]bool{}
 		for _, j := range g.Plan.Jobs {

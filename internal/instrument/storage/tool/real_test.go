@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/instrument/storage"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/record"
 )
@@ -32,9 +33,7 @@ func program(t *testing.T, name string) string {
 func layOut(t *testing.T, files []File) {
 	t.Helper()
 	for _, f := range files {
-		if err := os.WriteFile(f.Path, bytes.Repeat([]byte{7}, int(f.Size)), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(f.Path, bytes.Repeat([]byte{7}, int(f.Size)), 0o644))
 	}
 }
 
@@ -61,15 +60,11 @@ func spoken(args []string) []string {
 func sizes(t *testing.T, dir string) map[string]int64 {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	all := map[string]int64{}
 	for _, e := range entries {
 		info, err := e.Info()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		all[filepath.Join(dir, e.Name())] = info.Size()
 	}
 	return all
@@ -79,9 +74,7 @@ func sizes(t *testing.T, dir string) map[string]int64 {
 func laidOut(t *testing.T, j storage.Job, at Place) (args []string, before map[string]int64) {
 	t.Helper()
 	files, err := Files(j, at)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	layOut(t, files)
 	if args, err = Command(j, at); err != nil {
 		t.Fatal(err)
@@ -144,9 +137,7 @@ func TestRealFioSaysWhenItLaysOut(t *testing.T) {
 	files[0].Size -= 4096
 	layOut(t, files)
 	args, err := Command(j, at)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if stdout, _ := run(t, spoken(args)); !strings.Contains(stdout, layingOut) {
 		t.Errorf("it says nothing of a file that is too short:\n%.1000s", stdout)
 	}
@@ -227,9 +218,7 @@ func TestRealSysbenchFindsItsFilesAndMovesThem(t *testing.T) {
 			at := Place{Program: program(t, "sysbench"), Dir: t.TempDir(), Limit: 20 * time.Second, In: probe.InArgs}
 			args, before := laidOut(t, j, at)
 			root := t.TempDir()
-			if err := probe.Install(root); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, probe.Install(root))
 			args[0] = filepath.Join(root, args[0])
 			stdout, stderr := run(t, args)
 			c, version, err := Parse(j, stdout, stderr)
@@ -283,8 +272,6 @@ func sameAsSysbenchs(t *testing.T, text string, c record.Reported) {
 func number(t *testing.T, printed string) float64 {
 	t.Helper()
 	v, err := strconv.ParseFloat(printed, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return v
 }

@@ -11,15 +11,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/subject"
 )
 
 func script(t *testing.T, body string) Program {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "engine")
-	if err := os.WriteFile(file, []byte("#!/bin/sh\n"+body), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(file, []byte("#!/bin/sh\n"+body), 0o755))
 	return Program{Path: file, Args: []string{"--own"}, Env: []string{"A=b c"}}
 }
 

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/internal/subject"
@@ -23,9 +24,7 @@ import (
 func run(t *testing.T, s subject.Session, lane int, args ...string) subject.Executed {
 	t.Helper()
 	x, err := s.(subject.Executor).Exec(t.Context(), lane, args)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return x
 }
 
@@ -172,9 +171,7 @@ func saysThatItGoesOn(t *testing.T, s subject.Session, volume string) {
 func sandboxes(t *testing.T, s subject.Session) []subject.Sandbox {
 	t.Helper()
 	all, err := s.(subject.Sandboxed).Sandboxes(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return all
 }
 
@@ -200,9 +197,7 @@ func group(t *testing.T, pid int, controller string) string {
 func members(t *testing.T, group string) []int {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(group, "cgroup.procs"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	var out []int
 	for f := range strings.FieldsSeq(string(b)) {
 		pid, _ := strconv.Atoi(f)
@@ -242,13 +237,9 @@ func (c Case) sandboxes(t *testing.T, s subject.Session, lanes []int) {
 func number(t *testing.T, dir, file string) int64 {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(dir, file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	n, err := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return n
 }
 
@@ -256,9 +247,7 @@ func number(t *testing.T, dir, file string) int64 {
 func Told(t *testing.T, controller, group, file string) string {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(hierarchy(t, controller), group, file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return strings.TrimSpace(string(b))
 }
 
@@ -312,9 +301,7 @@ func statistics(t *testing.T, s subject.Session, source string) {
 func cache(t *testing.T, dir string) int64 {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(dir, "memory.stat"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for line := range strings.Lines(string(b)) {
 		if text, is := strings.CutPrefix(line, "total_cache "); is {
 			n, _ := strconv.ParseInt(strings.TrimSpace(text), 10, 64)

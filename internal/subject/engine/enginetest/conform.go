@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/subject"
@@ -81,9 +82,7 @@ func Environment(t *testing.T, lanes int) subject.Env {
 		RunID: fmt.Sprintf("t%d%d", os.Getpid(), runs.Add(1)), Dir: filepath.Join(dir, "disk"), StateDir: filepath.Join(dir, "run"),
 		Lanes: lanes, Timeout: 2 * time.Minute, Limits: subject.DefaultLimits,
 	}
-	if err := errors.Join(os.Mkdir(env.Dir, 0o700), os.Mkdir(env.StateDir, 0o700)); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, errors.Join(os.Mkdir(env.Dir, 0o700), os.Mkdir(env.StateDir, 0o700)))
 	t.Cleanup(func() { // last: the run's own group is for whoever opened the session
 		hs, err := cgroup.Hierarchies()
 		if err == nil {
@@ -100,9 +99,7 @@ func Environment(t *testing.T, lanes int) subject.Env {
 func Open(t *testing.T, target subject.Target, env subject.Env) subject.Session {
 	t.Helper()
 	s, err := target.Open(t.Context(), env)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() {
 		if err := s.Close(context.Background()); err != nil {
 			t.Errorf("close: %v", err)
@@ -138,9 +135,7 @@ func UpTo(n int) []int {
 func Do(t *testing.T, s subject.Session, op subject.Op, n int) []record.Sample {
 	t.Helper()
 	b, err := s.Prepare(t.Context(), op, UpTo(n))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	released, samples, err := b.Start(t.Context())
 	if err != nil || len(samples) != n {
 		t.Fatalf("%s: %d samples of %d lanes, %v", op, len(samples), n, err)
@@ -256,9 +251,7 @@ func (c Case) rootfs(t *testing.T) {
 	Must(t, s, subject.Run, 2)
 	c.Limited(t, s, env.Limits)
 	RootFS(t, s, func() {
-		if err := s.Discard(t.Context(), []int{0}); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, s.Discard(t.Context(), []int{0}))
 		Must(t, s, subject.Run, 1)
 	})
 }
@@ -281,16 +274,12 @@ func (c Case) device(t *testing.T) {
 func (c Case) interrupted(t *testing.T) {
 	s := c.open(t, Environment(t, Lanes))
 	b, err := s.Prepare(t.Context(), subject.Run, UpTo(Lanes))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	b.(subject.Hooks).Hook(func() { time.AfterFunc(20*time.Millisecond, cancel) }, func() {}) // from the release on
 	_, samples, err := b.Start(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if !slices.ContainsFunc(samples, func(x record.Sample) bool { return x.Failure != nil && x.Failure.Kind == record.FailInterrupted }) {
 		t.Errorf("nothing was interrupted: %+v", samples)
 	}
@@ -341,16 +330,12 @@ func Dies(t *testing.T, s subject.Session, pid int, name string) {
 	t.Helper()
 	const lanes = 10
 	b, err := s.Prepare(t.Context(), subject.Run, UpTo(lanes))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	b.(subject.Hooks).Hook(func() { // right before the release: no lane can be done in that time
 		time.AfterFunc(20*time.Millisecond, func() { _ = unix.Kill(pid, unix.SIGKILL) })
 	}, func() {})
 	_, samples, err := b.Start(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, x := range samples {
 		if f := x.Failure; f == nil || f.Kind != record.FailError || f.Command == "" {
 			t.Errorf("%+v", f)

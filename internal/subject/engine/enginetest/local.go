@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/engines"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/floor"
 	"github.com/tare-bench/tare/internal/subject/host"
@@ -22,9 +23,7 @@ func Workspace(t *testing.T, target string, lanes int) (env subject.Env, dir str
 	t.Helper()
 	dir = t.TempDir()
 	run, err := workspace.New(workspace.Roots{Data: filepath.Join(dir, "data"), State: filepath.Join(dir, "state")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	untouched.Check(t, dir, func() []string { return []string{run.ID} })
 	t.Cleanup(func() {
 		if err := run.Close(); err != nil {
@@ -32,9 +31,7 @@ func Workspace(t *testing.T, target string, lanes int) (env subject.Env, dir str
 		}
 	})
 	data, state, err := run.Dirs(target)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return subject.Env{RunID: run.ID, Dir: data, StateDir: state, Lanes: lanes, Timeout: 2 * time.Minute}, dir
 }
 

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/loopdev"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/subject"
 )
@@ -91,9 +92,7 @@ func executable(t *testing.T, s subject.Session) {
 func RootFS(t *testing.T, s subject.Session, again func()) {
 	t.Helper()
 	_, before := os.Lstat(File)
-	if err := Fill(t, s, 0, 1<<20, File); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, Fill(t, s, 0, 1<<20, File))
 	got := FileSystems(t, s, 0, "/", subject.VolumePath, File)
 	if got[0].Type != got[1].Type || got[0].Size != got[1].Size || got[2].Errno != 0 {
 		t.Errorf("%+v", got)
@@ -119,9 +118,7 @@ func Loop(t *testing.T, size int64) (link, node string) {
 	})
 	node, disk = loopdev.In(t, dir, size)
 	link = filepath.Join(dir, "by:name")
-	if err := os.Symlink(node, link); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Symlink(node, link))
 	return link, node
 }
 
@@ -133,9 +130,7 @@ func Device(t *testing.T, s subject.Session, node string) {
 		t.Errorf("a direct read: %+v, %v", direct, err)
 	}
 	const written = 3 << 20
-	if err := Fill(t, s, 0, written, subject.DevicePath); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, Fill(t, s, 0, written, subject.DevicePath))
 	b, err := os.ReadFile(node)
 	if zeros := make([]byte, 1<<20); err != nil || len(b) != 4<<20 || bytes.Contains(b[:written], zeros[:512]) || !bytes.Equal(b[written:], zeros) {
 		t.Errorf("of %d bytes it does not hold those that were written, and no others: %v", len(b), err)

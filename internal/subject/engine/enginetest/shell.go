@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/subject/hosttools"
 )
@@ -19,13 +20,9 @@ func Shell(t *testing.T) (all []probe.File) {
 	t.Helper()
 	for _, program := range []string{"/bin/sh", "/bin/sleep"} {
 		path, err := filepath.EvalSymlinks(program)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		files, err := hosttools.Files(t.Context(), path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		files[0].Path = program
 		for _, f := range files {
 			if !slices.Contains(all, f) { // both need the C library

@@ -18,6 +18,8 @@ import (
 
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/must"
 )
 
 // partVariable makes of this test's binary a process that does what its value says.
@@ -111,23 +113,15 @@ func part(t *testing.T, group, name string, args ...string) (*exec.Cmd, io.Write
 	c.Stderr = os.Stderr
 	if group != "" {
 		f, err := os.Open(group)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		defer f.Close()
 		c.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(f.Fd())}
 	}
 	in, err := c.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	out, err := c.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
+	must.OK(t, c.Start())
 	t.Cleanup(func() {
 		_ = c.Process.Kill()
 		_ = c.Wait()
@@ -147,9 +141,7 @@ func clientIn(t *testing.T, group string) func(network string, to netip.AddrPort
 			t.Fatalf("the client: %v", err)
 		}
 		n, err := strconv.Atoi(strings.TrimSpace(line))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		return n
 	}
 }
@@ -163,9 +155,7 @@ type backend struct {
 func newBackend(t *testing.T) *backend {
 	t.Helper()
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() { l.Close() })
 	b := &backend{at: l.Addr().(*net.TCPAddr).AddrPort()}
 	go func() {
@@ -199,9 +189,7 @@ func group(t *testing.T) string {
 	if errors.Is(err, errUnsupported) {
 		t.Skip(err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() {
 		if err := remove(); err != nil {
 			t.Error(err)
@@ -226,9 +214,7 @@ func attached(t *testing.T, o Options) *Datapath {
 	if errors.Is(err, errUnsupported) {
 		t.Skip(err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() {
 		if err := d.Close(); err != nil {
 			t.Error(err)
@@ -241,9 +227,7 @@ func attached(t *testing.T, o Options) *Datapath {
 func counting(t *testing.T) {
 	t.Helper()
 	off, err := ebpf.EnableStats(unix.BPF_STATS_RUN_TIME)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() { off.Close() })
 }
 
@@ -251,13 +235,9 @@ func counting(t *testing.T) {
 func runs(t *testing.T, id uint32) (count int64, spent time.Duration) {
 	t.Helper()
 	p, err := ebpf.NewProgramFromID(ebpf.ProgramID(id))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer p.Close()
 	s, err := p.Stats()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return int64(s.RunCount), s.Runtime
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/cgroup"
 )
 
@@ -26,9 +27,7 @@ func TestCloseLeavesNoProgramLinkOrMap(t *testing.T) {
 	if _, err := d.TestRun(1); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, d.Close())
 	nothingLeft(t, d.IDs())
 	if err := d.Close(); err != nil {
 		t.Errorf("closing twice: %v", err)
@@ -39,9 +38,7 @@ func TestAKilledProcessLeavesNothingAttached(t *testing.T) {
 	g := group(t)
 	c, _, out := part(t, "", "attach", g)
 	line, err := out.ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	ids := make([]uint32, 2)
 	if _, err := fmt.Sscan(line, &ids[0], &ids[1]); err != nil {
 		t.Fatalf("%q: %v", line, err)
@@ -49,25 +46,19 @@ func TestAKilledProcessLeavesNothingAttached(t *testing.T) {
 	if n := len(linksOf(t, ids)); n != 2 {
 		t.Fatalf("%d links while it lived, want 2", n)
 	}
-	if err := c.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, c.Process.Kill())
 	_ = c.Wait()
 	nothingLeft(t, ids)
 }
 
 func TestAFailedAttachLeavesNothing(t *testing.T) {
 	g, err := os.Open(t.TempDir()) // which is no cgroup: the last step fails
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer g.Close()
 	needsRoot(t)
 	o := Options{Most: 1, Backend: service(0)}
 	l, err := theLoop()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if d, err := attach(o, g, l); err == nil {
 		_ = d.Close()
 		t.Fatal("programs were attached to a folder that is no cgroup")
@@ -117,9 +108,7 @@ func linksOf(t *testing.T, programs []uint32) (out []link.ID) {
 			}
 		}
 	}
-	if err := all.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, all.Err())
 	return out
 }
 
@@ -127,9 +116,7 @@ func linksOf(t *testing.T, programs []uint32) (out []link.ID) {
 func opened(t *testing.T) (out []string) {
 	t.Helper()
 	all, err := filepath.Glob("/proc/self/fd/*")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, fd := range all {
 		if to, err := os.Readlink(fd); err == nil && strings.HasPrefix(to, "anon_inode:bpf") {
 			out = append(out, to)
@@ -145,9 +132,7 @@ func TestPlaceIsTheRunsOwnFolderAndGoesAgain(t *testing.T) {
 	if errors.Is(err, errUnsupported) {
 		t.Skip(err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer remove()
 	if filepath.Base(path) != cgroup.Prefix+id {
 		t.Errorf("it is at %s", path)
@@ -155,13 +140,9 @@ func TestPlaceIsTheRunsOwnFolderAndGoesAgain(t *testing.T) {
 	if again, _, err := Place(id); err != nil || again != path {
 		t.Errorf("a second time it is at %q (%v)", again, err)
 	}
-	if err := os.Mkdir(filepath.Join(path, "below"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Mkdir(filepath.Join(path, "below"), 0o755))
 	c, _, _ := part(t, filepath.Join(path, "below"), "client")
-	if err := remove(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, remove())
 	_ = c.Wait()
 	if _, err := os.Stat(path); !os.IsNotExist(err) {
 		t.Errorf("it is still there: %v", err)

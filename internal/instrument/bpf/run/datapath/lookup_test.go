@@ -3,15 +3,15 @@ package datapath
 import (
 	"net/netip"
 	"testing"
+
+	"github.com/tare-bench/tare/internal/must"
 )
 
 func TestAServiceLeadsToTheBackendFromWithinTheCgroupOnly(t *testing.T) {
 	g := group(t)
 	b := newBackend(t)
 	d := attached(t, Options{Cgroup: g, Most: 1000, Backend: b.at})
-	if err := d.SetServices(1000); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, d.SetServices(1000))
 	in, out := clientIn(t, g), clientIn(t, "")
 	for _, c := range []struct {
 		name string
@@ -41,9 +41,7 @@ func TestServicesComeAndGoWhileAttached(t *testing.T) {
 	d := attached(t, Options{Cgroup: g, Most: 100, Backend: b.at})
 	connect := clientIn(t, g)
 	for _, n := range []int{100, 1, 0, 50} {
-		if err := d.SetServices(n); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, d.SetServices(n))
 		for _, i := range []int{0, 1, 49, 50, 99} {
 			want := 0
 			if i < n {
@@ -79,9 +77,7 @@ func TestTwoDatapathsDoNotDisturbEachOther(t *testing.T) {
 			t.Errorf("%d runs, %d connections (%v); want %d", n, active, err, want)
 		}
 	}
-	if err := d1.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, d1.Close())
 	if got := clientIn(t, g2)("tcp", d2.Service(0), 1); got != 1 {
 		t.Error("the end of one datapath took the other's services")
 	}

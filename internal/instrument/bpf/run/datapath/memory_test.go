@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/cilium/ebpf/features"
+
+	"github.com/tare-bench/tare/internal/must"
 )
 
 func TestAMapThatGrowsTakesMemoryWithItsServices(t *testing.T) {
@@ -11,9 +13,7 @@ func TestAMapThatGrowsTakesMemoryWithItsServices(t *testing.T) {
 	first := occupied(t, d)
 	last := first
 	for _, n := range []int{100, 1000} {
-		if err := d.SetServices(n); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, d.SetServices(n))
 		now := occupied(t, d)
 		t.Logf("%d services: %d bytes", n, now)
 		if !counted(t) {
@@ -27,9 +27,7 @@ func TestAMapThatGrowsTakesMemoryWithItsServices(t *testing.T) {
 		}
 		last = now
 	}
-	if err := d.SetServices(1); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, d.SetServices(1))
 	if now := occupied(t, d); now != first {
 		t.Errorf("one service takes %d bytes, and %d after there were more", first, now)
 	}
@@ -41,9 +39,7 @@ func TestAMapThatDoesNotGrowTakesAllItsMemoryAtOnce(t *testing.T) {
 	if first < 1000*2*serviceSize {
 		t.Errorf("a map for 1000 services takes %d bytes", first)
 	}
-	if err := d.SetServices(1000); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, d.SetServices(1000))
 	if now := occupied(t, d); now != first {
 		t.Errorf("a map for 1000 services takes %d bytes with 1000, %d with 1", now, first)
 	}
@@ -54,9 +50,7 @@ func TestAMapThatDoesNotGrowTakesAllItsMemoryAtOnce(t *testing.T) {
 func counted(t *testing.T) bool {
 	t.Helper()
 	version, err := features.LinuxVersionCode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return version >= 6<<16+4<<8
 }
 
@@ -64,9 +58,7 @@ func counted(t *testing.T) bool {
 func occupied(t *testing.T, d *Datapath) int64 {
 	t.Helper()
 	info, err := d.services.Info()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	bytes, said := info.Memlock()
 	if !said {
 		t.Fatal("the kernel says nothing of the map's memory")

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/thread"
 )
@@ -46,9 +47,7 @@ func TestAttachRefusesAGroupThatIsNotTares(t *testing.T) {
 	g := group(t)
 	o := Options{Most: 1, Backend: netip.MustParseAddrPort("127.0.0.1:8080")}
 	link := filepath.Join(t.TempDir(), cgroup.Prefix+"x")
-	if err := os.Symlink(filepath.Dir(g), link); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Symlink(filepath.Dir(g), link))
 	for name, path := range map[string]string{
 		"the root":                            filepath.Dir(g),
 		"the root by a path through ours":     g + "/..",
@@ -62,9 +61,7 @@ func TestAttachRefusesAGroupThatIsNotTares(t *testing.T) {
 		}
 	}
 	below := filepath.Join(g, "below")
-	if err := os.Mkdir(below, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Mkdir(below, 0o755))
 	o.Cgroup = below
 	attached(t, o)
 }

@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
+
+	"github.com/tare-bench/tare/internal/must"
 )
 
 // Statistics and the kernel's own test run have to tell the same time of the same
@@ -30,9 +32,7 @@ func TestTimePerRunIsThatOfATestRun(t *testing.T) {
 			counting(t)
 			var light, before float64
 			for _, rounds := range []int64{0, 20_000, 60_000} {
-				if err := d.SetHeavy(rounds); err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, d.SetHeavy(rounds))
 				counted, tested := inTurns(t, d, connect, test)
 				t.Logf("%d rounds: %.0f ns by statistics, %.0f ns by test runs", rounds, counted, tested)
 				if rounds == 0 {
@@ -55,9 +55,7 @@ func TestTimePerRunIsThatOfATestRun(t *testing.T) {
 func keptTwin(t *testing.T, d *Datapath) func(repeat int) (float64, error) {
 	t.Helper()
 	p, err := d.loadTwin()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() { p.Close() })
 	return func(repeat int) (float64, error) {
 		_, each, err := p.Benchmark(frame[:], repeat, nil)
@@ -81,9 +79,7 @@ func inTurns(t *testing.T, d *Datapath, connect func(string, netip.AddrPort, int
 		}
 		a = append(a, float64(spentAfter-spent)/each)
 		one, err := test(tests)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		b = append(b, one)
 	}
 	return median(a), median(b)

@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"os"
 	"testing"
+
+	"github.com/tare-bench/tare/internal/must"
 )
 
 func TestRunsAreExactlyTheConnectionsMade(t *testing.T) {
@@ -19,9 +21,7 @@ func TestRunsAreExactlyTheConnectionsMade(t *testing.T) {
 		count, _ := runs(t, d.IDs()[1])
 		events, _ := runs(t, d.IDs()[0])
 		active, _, err := d.connections()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		called := total(t, d)
 		if got := connect("tcp", d.Service(0), times); got != times {
 			t.Fatalf("%d of %d got through", got, times)
@@ -29,9 +29,7 @@ func TestRunsAreExactlyTheConnectionsMade(t *testing.T) {
 		countAfter, _ := runs(t, d.IDs()[1])
 		eventsAfter, _ := runs(t, d.IDs()[0])
 		activeAfter, passive, err := d.connections()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		if countAfter-count != int64(times) || activeAfter-active != int64(times) {
 			t.Errorf("%d connections: %d runs of connect4, %d established", times, countAfter-count, activeAfter-active)
 		}
@@ -47,9 +45,7 @@ func TestRunsAreExactlyTheConnectionsMade(t *testing.T) {
 func total(t *testing.T, d *Datapath) (n int64) {
 	t.Helper()
 	sums, err := d.sums()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, one := range sums {
 		n += one
 	}
@@ -61,14 +57,10 @@ func TestConnectionsOfAListenerInTheCgroupAreCounted(t *testing.T) {
 	d := attached(t, Options{Cgroup: g})
 	_, in, out := part(t, g, "listener")
 	line, err := out.ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for range 20 {
 		c, err := net.Dial("tcp", line[:len(line)-1])
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		c.Close()
 	}
 	if _, err := in.Write([]byte("end\n")); err != nil {
@@ -91,18 +83,12 @@ func TestTheLoopDoesExactlyItsRounds(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			d := with(t, group(t), c.loop)
 			twin, err := d.loadTwin() // once: the verifier walks the loop for a second
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, err)
 			defer twin.Close()
 			for _, rounds := range c.rounds {
-				if err := d.SetHeavy(rounds); err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, d.SetHeavy(rounds))
 				got, _, err := twin.Benchmark(frame[:], 1, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, err)
 				if want := worked(uint64(rounds), rounds); got != want {
 					t.Errorf("%d rounds work out %#x, want %#x", rounds, got, want)
 				}
@@ -131,14 +117,10 @@ func worked(state uint64, rounds int64) uint32 {
 func with(t *testing.T, path string, l loop) *Datapath {
 	t.Helper()
 	g, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer g.Close()
 	d, err := attach(Options{Most: 1, Backend: netip.MustParseAddrPort("127.0.0.1:9")}, g, l)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() { d.Close() })
 	return d
 }

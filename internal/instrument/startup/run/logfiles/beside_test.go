@@ -12,6 +12,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/instrument/startup"
 	"github.com/tare-bench/tare/internal/instrument/startup/trace"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -20,9 +21,7 @@ import (
 func watched(t *testing.T) record.Start {
 	t.Helper()
 	day, err := time.Parse(time.RFC3339Nano, "2026-11-21T02:45:27.84Z")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	const began = 5e12
 	at := func(ms int64) int64 { return began + ms*1e6 }
 	s := record.Start{Type: record.TypeStart, Target: "containerd/kata", Method: record.MethodBPF, Clock: record.ClockMonotonic,
@@ -74,14 +73,10 @@ func TestLogsOfARunStandBelowTheProcessesThatTheyAreOf(t *testing.T) {
 	before := strings.ReplaceAll(fixture(t, "one.containerd.log"), "k28634", "k11111")
 	path := written(t, dir, "containerd.log", before)
 	from, err := Logs{Files: []string{path}}.Mark()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	written(t, dir, "containerd.log", before+fixture(t, "one.containerd.log")+fixture(t, "cripod.containerd.log"))
 	r, err := Open(t.Context(), from)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer r.Close()
 	live := watched(t)
 	found, read, err := r.Of(t.Context(), []record.Start{live}, func(string, time.Duration, time.Duration) {})
@@ -173,9 +168,7 @@ func TestWhatHasNoEndIsNotReadBesideARun(t *testing.T) {
 // By the bounds of its clock the agent began to start the container 7.773 s after the call.
 func TestAGuestsFirstInstructionIsKnownWhereItsBoundsAreClose(t *testing.T) {
 	r, err := Open(t.Context(), Logs{Files: []string{"../../logs/testdata/one.containerd.log"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer r.Close()
 	live := watched(t)
 	found, _, err := r.Of(t.Context(), []record.Start{live}, func(string, time.Duration, time.Duration) {})

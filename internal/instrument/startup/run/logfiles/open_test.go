@@ -11,6 +11,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/instrument/startup"
 	"github.com/tare-bench/tare/internal/instrument/startup/logs"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -38,9 +39,7 @@ func recorded(t *testing.T, paths ...string) (all []record.Start, err error) {
 func written(t *testing.T, dir, name, text string) string {
 	t.Helper()
 	path := filepath.Join(dir, name)
-	if err := errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(path, []byte(text), 0o644)))
 	return path
 }
 
@@ -48,18 +47,14 @@ func written(t *testing.T, dir, name, text string) string {
 func fixture(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile("../../logs/testdata/" + name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return string(text)
 }
 
 func TestAPackedLogIsReadLikeAPlainOne(t *testing.T) {
 	t.Parallel()
 	plain, err := recorded(t, "../../logs/testdata/one.kata.log")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, path := range []string{"testdata/one.kata.log.xz", "testdata/one.kata.log.bz2"} {
 		got, err := recorded(t, path)
 		if err != nil || len(got) != 1 || got[0].Ended-got[0].Began != plain[0].Ended-plain[0].Began || got[0].Events != plain[0].Events {
@@ -117,9 +112,7 @@ func TestOfAllLogsOnlySoMuchIsPutInOrderAndTheRestIsSaidToBeLeft(t *testing.T) {
 	} {
 		r := &Reading{}
 		r.ordered.bytes, r.ordered.lines = c.bytes, c.lines
-		if err := r.open(t.Context(), Logs{Files: []string{path}}); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, r.open(t.Context(), Logs{Files: []string{path}}))
 		numbered := len(r.sources[0].Lines) == 10
 		if len(r.missing) != 1 || r.missing[0].What != c.what || !strings.Contains(r.missing[0].Detail, "paste.log") || numbered != (c.what == "order") ||
 			numbered && (r.ordered.bytes != logs.MaxMended || r.ordered.lines != maxLines) {
@@ -147,9 +140,7 @@ func TestLinesThatATerminalCutAtItsWidthArePutTogether(t *testing.T) {
 	t.Parallel()
 	text := fixture(t, "one.kata.log")
 	plain, err := recorded(t, "../../logs/testdata/one.kata.log")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	for _, columns := range []int{80, 132, 211} {
 		got, err := recorded(t, written(t, t.TempDir(), "one.kata.log", folded(text, columns)))
 		if err != nil || len(got) != 1 || got[0].Began != plain[0].Began || got[0].Ended != plain[0].Ended || got[0].Events != plain[0].Events || len(got[0].Gaps) != len(plain[0].Gaps) {
@@ -204,9 +195,7 @@ func TestTheLinesOfSeveralLogsArePrintedInOneOrderWithTheTimeBetweenThem(t *test
 		written(t, dir, name, text)
 	}
 	r, err := Open(t.Context(), Logs{Files: []string{dir}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer r.Close()
 	var out strings.Builder
 	want := "2026-01-02T03:04:05.000000000Z   +0.000000  a.log:1  containerd  first\n2026-01-02T03:04:06.000000000Z   +1.000000  b.log:1  kata  second\n" +

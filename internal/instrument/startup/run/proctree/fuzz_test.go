@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/tracer"
 	"github.com/tare-bench/tare/record"
 )
@@ -65,9 +66,7 @@ func FuzzGather(f *testing.F) {
 func spent(t *testing.T) time.Duration {
 	t.Helper()
 	var at unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &at); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &at))
 	return time.Duration(at.Nano())
 }
 

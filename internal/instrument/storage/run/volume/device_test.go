@@ -16,6 +16,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/instrument/storage"
 	"github.com/tare-bench/tare/internal/loopdev"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/disk"
 	"github.com/tare-bench/tare/record"
 )
@@ -24,9 +25,7 @@ import (
 func taken(t *testing.T, path string) *Volume {
 	t.Helper()
 	v, err := Prepare(context.Background(), storage.Volume{Name: "device=" + path, Kind: record.VolumeDevice, Source: path}, Asked{Destroys: []string{path}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	t.Cleanup(func() {
 		if err := v.Close(); err != nil {
 			t.Error(err)
@@ -105,9 +104,7 @@ func partitioned(t *testing.T, path string) string {
 		if err == nil {
 			err = unix.Mknod(part, unix.S_IFBLK|0o600, int(unix.Mkdev(uint32(major), uint32(minor))))
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, err)
 		t.Cleanup(func() { os.Remove(part) })
 	}
 	t.Cleanup(func() {
@@ -129,18 +126,14 @@ func partitioned(t *testing.T, path string) string {
 func TestADeviceThatAProcessHasOpenIsNotTaken(t *testing.T) {
 	path, _ := loopdev.New(t, 16<<20, "--partscan")
 	held, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer held.Close()
 	if err := Free(path); err != nil {
 		t.Errorf("tare's own descriptor counts as another's: %v", err)
 	}
 	other := exec.Command("sleep", "60")
 	other.Stdin = held
-	if err := other.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, other.Start())
 	defer func() { _ = other.Process.Kill(); _ = other.Wait() }()
 	refused(t, Free(path), fmt.Sprintf("open in sleep (process %d)", other.Process.Pid), "is left alone")
 }
@@ -156,9 +149,7 @@ func TestADeviceThatIsTakenCanBeOpenedButNotMounted(t *testing.T) {
 	}
 	// As fio and dd do.
 	f, err := os.OpenFile(path, os.O_RDWR|unix.O_DIRECT, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	defer f.Close()
 	if err := v.Check(); err != nil {
 		t.Errorf("an open file of a target's is held against the device: %v", err)
@@ -168,9 +159,7 @@ func TestADeviceThatIsTakenCanBeOpenedButNotMounted(t *testing.T) {
 func TestADeviceThatIsPutToUseInMidRunIsLeftAlone(t *testing.T) {
 	path, _ := loopdev.New(t, 16<<20, "--partscan")
 	v := taken(t, path)
-	if err := v.Check(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, v.Check())
 	behind := loopdev.On(t, path)
 	refused(t, v.Check(), "below the loop device "+behind, "is left alone")
 }
@@ -179,16 +168,12 @@ func TestADeviceIsTheOneThatThePathLedToAtFirst(t *testing.T) {
 	one, _ := loopdev.New(t, 16<<20)
 	other, _ := loopdev.New(t, 16<<20)
 	link := filepath.Join(t.TempDir(), "by-id")
-	if err := os.Symlink(one, link); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Symlink(one, link))
 	v := taken(t, link)
 	if v.Workload.Device != one {
 		t.Errorf("%s is used as %s", one, v.Workload.Device)
 	}
-	if err := errors.Join(os.Remove(link), os.Symlink(other, link)); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, errors.Join(os.Remove(link), os.Symlink(other, link)))
 	if err := v.Check(); err != nil || v.Workload.Device != one {
 		t.Errorf("it now is %s, %v", v.Workload.Device, err)
 	}
@@ -201,15 +186,11 @@ func TestANodeThatBecameAnotherDeviceIsLeftAlone(t *testing.T) {
 	lead := func(of string) {
 		t.Helper()
 		var st unix.Stat_t
-		if err := errors.Join(unix.Stat(of, &st), unix.Mknod(node, unix.S_IFBLK|0o600, int(st.Rdev))); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, errors.Join(unix.Stat(of, &st), unix.Mknod(node, unix.S_IFBLK|0o600, int(st.Rdev))))
 	}
 	lead(one)
 	v := taken(t, node)
-	if err := os.Remove(node); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Remove(node))
 	refused(t, v.Check(), "is not there")
 	lead(other)
 	refused(t, v.Check(), "is another device", "is left alone")

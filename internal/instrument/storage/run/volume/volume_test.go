@@ -15,30 +15,25 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/storage"
 	"github.com/tare-bench/tare/internal/loopdev"
 	"github.com/tare-bench/tare/internal/mounts"
+	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/record"
 )
 
 func parsed(t *testing.T, s string) storage.Volume {
 	t.Helper()
 	v, err := storage.ParseVolume(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return v
 }
 
 func TestAFolderIsMadeAndRemoved(t *testing.T) {
 	dir := t.TempDir()
 	v, err := Prepare(context.Background(), parsed(t, "bind"), Asked{RunID: "x", Dir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if v.Workload.Volume == "" || v.On.Type == "" || v.Own == "" {
 		t.Errorf("got %+v", v)
 	}
-	if err := v.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, v.Close())
 	if left, _ := os.ReadDir(dir); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
@@ -62,9 +57,7 @@ func TestADeviceIsTakenOnlyIfItIsNamedAndFree(t *testing.T) {
 	if err != nil || v.Workload.Device != path || "/dev/"+v.On.Device != path || v.Size != 16<<20 {
 		t.Fatalf("got %+v, %v", v, err)
 	}
-	if err := v.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, v.Close())
 	for why, asked := range map[string]Asked{
 		"has to be allowed by name": {}, "allowed by name": {Destroys: []string{path + "/."}}, "16 MiB": {Destroys: []string{path}, Bytes: 17 << 20},
 	} {
@@ -76,14 +69,10 @@ func TestADeviceIsTakenOnlyIfItIsNamedAndFree(t *testing.T) {
 		t.Fatalf("mkfs.ext4: %v: %s", err, out)
 	}
 	at := t.TempDir()
-	if err := unix.Mount(path, at, "ext4", 0, ""); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, unix.Mount(path, at, "ext4", 0, ""))
 	_, err = take(Asked{Destroys: []string{path}})
 	refused(t, err, "mounted on "+at)
-	if err := unix.Unmount(at, 0); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, unix.Unmount(at, 0))
 	if v, err = take(Asked{Destroys: []string{path}}); err != nil {
 		t.Fatalf("once it is unmounted: %v", err)
 	}
@@ -103,9 +92,7 @@ func TestWhatIsNoDeviceIsRefused(t *testing.T) {
 func mounter(t *testing.T, script string) {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "mount"), []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(filepath.Join(dir, "mount"), []byte("#!/bin/sh\n"+script+"\n"), 0o755))
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	saved := clientHere
 	clientHere = func() error { return nil }
@@ -145,21 +132,15 @@ func TestOnAServerOnlyAFolderOfTheRunIsUsedAndRemoved(t *testing.T) {
 		t.Skip("mounting needs root")
 	}
 	server := t.TempDir()
-	if err := os.WriteFile(filepath.Join(server, "theirs"), []byte("x"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(filepath.Join(server, "theirs"), []byte("x"), 0o600))
 	mounter(t, `for last; do :; done; exec /bin/mount --bind `+server+` "$last"`)
 	dir := t.TempDir()
 	v, err := Prepare(context.Background(), parsed(t, "nfs=server:/path"), Asked{RunID: "run1", Dir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if made, _ := os.ReadDir(filepath.Join(server, "tare-run1")); len(made) == 0 {
 		t.Error("no folder of the run's on the server")
 	}
-	if err := v.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, v.Close())
 	left, _ := os.ReadDir(server)
 	if len(left) != 1 || left[0].Name() != "theirs" {
 		t.Errorf("on the server: %v", left)
@@ -171,9 +152,7 @@ func TestOnAServerOnlyAFolderOfTheRunIsUsedAndRemoved(t *testing.T) {
 
 func TestARemovalThatHangsIsNotWaitedFor(t *testing.T) {
 	v, err := Prepare(context.Background(), parsed(t, "bind"), Asked{RunID: "x", Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	answers, saved := make(chan struct{}), closing
 	closing = 50 * time.Millisecond
 	defer func() { closing = saved; close(answers) }()
@@ -201,9 +180,7 @@ func TestAKernelWithoutNFSIsSaidSo(t *testing.T) {
 		return
 	}
 	text, err := os.ReadFile("/proc/filesystems")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	modules, _ := filepath.Glob("/lib/modules/*/kernel/fs/nfs/nfs.ko*")
 	if !strings.Contains(string(text), "nfs") && len(modules) == 0 {
 		t.Error("a client was found where there is none")
