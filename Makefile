@@ -48,7 +48,7 @@ weigh: build ## weigh the runtimes that are here; installs runc and crun if it c
 
 weigh-engines: build engines ## weigh docker, podman, containerd and CRI-O, started for it
 	@mkdir -p records
-	$(GO) build -o bin/with ./internal/engines/with
+	$(GO) build -o bin/with ./internal/testing/engines/with
 	bin/with sh -c 'exec bin/tare lifecycle runc docker/runc docker+cli/runc podman/runc containerd/runc \
 	cri+containerd/runc cri+cri-o/runc --cri containerd=$$CONTAINERD_CRI --cri cri-o=$$CRIO_CRI \
 	-o records/engines-$$(date -u +%Y%m%dT%H%M%SZ).jsonl $(ARGS)'
@@ -98,7 +98,7 @@ fuzz: ## every fuzz target, FUZZTIME (10s) each
 	done
 
 screenshots: ## take the pictures of docs/screenshots anew, of stored records
-	$(GO) test -count=1 -run '^TestDocsHaveAPictureOfEveryPage$$' ./internal/browser -update
+	$(GO) test -count=1 -run '^TestDocsHaveAPictureOfEveryPage$$' ./internal/testing/browser -update
 
 runtimes: ## build youki and runsc, which Debian has not, into the user's cache
 	@GO='$(GO)' scripts/install-runtimes build

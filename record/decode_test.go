@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tare-bench/tare/internal/must"
+	"github.com/tare-bench/tare/internal/testing/must"
 )
 
 // both reads a text as a type of line, and has encoding/json read it. What is read they

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tare-bench/tare/internal/must"
+	"github.com/tare-bench/tare/internal/testing/must"
 )
 
 // Records of schema 1, as released versions wrote them: they open for ever, and

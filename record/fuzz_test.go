@@ -6,7 +6,7 @@ import (
 	"io"
 	"testing"
 
-	"github.com/tare-bench/tare/internal/must"
+	"github.com/tare-bench/tare/internal/testing/must"
 )
 
 // Whatever is in a file, reading it ends, and what comes out of it is true as

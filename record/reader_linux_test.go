@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/tare-bench/tare/internal/must"
+	"github.com/tare-bench/tare/internal/testing/must"
 )
 
 func TestARecordThatAnotherUserKeepsToHimselfIsNotTakenForNoRecord(t *testing.T) {

@@ -22,7 +22,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tare-bench/tare/internal/bucket/teststore"
-	"github.com/tare-bench/tare/internal/must"
+	"github.com/tare-bench/tare/internal/testing/must"
 )
 
 func TestAnAddressIsABucketAndAKeyAndNoSecret(t *testing.T) {

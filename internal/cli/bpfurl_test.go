@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/instrument/bpf"
-	"github.com/tare-bench/tare/internal/must"
+	"github.com/tare-bench/tare/internal/testing/must"
 )
 
 // Somebody else's server is reached through a service of the reference datapath, by

@@ -14,8 +14,8 @@ import (
 
 	"github.com/tare-bench/tare/internal/bucket/teststore"
 	"github.com/tare-bench/tare/internal/instrument/all"
-	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/internal/testing/must"
 )
 
 // inStore puts files into a bucket and starts in an empty folder.

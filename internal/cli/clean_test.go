@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/subject"
-	"github.com/tare-bench/tare/internal/untouched"
+	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/untouched"
 	"github.com/tare-bench/tare/internal/workspace"
 )
 

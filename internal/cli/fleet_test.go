@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/instrument/all"
-	"github.com/tare-bench/tare/internal/must"
+	"github.com/tare-bench/tare/internal/testing/must"
 )
 
 func TestANodeWhosePlanDidNotBeginLeavesNoRecord(t *testing.T) {

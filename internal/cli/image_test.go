@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/image/imagetest"
-	"github.com/tare-bench/tare/internal/must"
+	"github.com/tare-bench/tare/internal/testing/must"
 )
 
 // twoTares are files that pass for tare, one for each architecture.

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tare-bench/tare/internal/must"
-	"github.com/tare-bench/tare/internal/thousand"
+	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/thousand"
 )
 
 // What a report over a thousand nodes may take, each with ten thousand samples, on two

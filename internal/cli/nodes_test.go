@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tare-bench/tare/internal/must"
-	"github.com/tare-bench/tare/internal/thousand"
+	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/thousand"
 	"github.com/tare-bench/tare/record"
 )
 

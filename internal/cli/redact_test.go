@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tare-bench/tare/internal/must"
+	"github.com/tare-bench/tare/internal/testing/must"
 )
 
 func TestRecordsAreLabelledJoinedAndRedacted(t *testing.T) {

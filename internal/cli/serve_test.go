@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tare-bench/tare/internal/must"
+	"github.com/tare-bench/tare/internal/testing/must"
 )
 
 func TestServeShowsAFolderUntilItIsInterrupted(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tare-bench/tare/internal/must"
+	"github.com/tare-bench/tare/internal/testing/must"
 )
 
 // fakeKernel answers as told; its zero value allows everything to root.

@@ -18,8 +18,8 @@ import (
 
 	"github.com/tare-bench/tare/internal/kube"
 	"github.com/tare-bench/tare/internal/kube/kubetest"
-	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/subject/engine"
+	"github.com/tare-bench/tare/internal/testing/must"
 )
 
 func TestAPlanIsGivenOfANodeWhatItTakesAndNoMore(t *testing.T) {

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tare-bench/tare/internal/engines"
 	"github.com/tare-bench/tare/internal/image/imagetest"
-	"github.com/tare-bench/tare/internal/must"
+	"github.com/tare-bench/tare/internal/testing/engines"
+	"github.com/tare-bench/tare/internal/testing/must"
 )
 
 func TestMain(m *testing.M) { engines.Main(m) }

@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/probe"
+	"github.com/tare-bench/tare/internal/testing/must"
 )
 
 // BenchmarkOutsideTheWindow reports what an operation takes besides the time

@@ -20,7 +20,7 @@ import (
 	"fortio.org/fortio/fhttp"
 	"golang.org/x/sys/unix"
 
-	"github.com/tare-bench/tare/internal/must"
+	"github.com/tare-bench/tare/internal/testing/must"
 )
 
 // The tests' own program is what is executed again. Some tests need a process with

@@ -15,9 +15,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/procs"
-	"github.com/tare-bench/tare/internal/ports"
+	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/ports"
 )
 
 func TestAProbeSaysWhenItBeganAndBecomesAProgram(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tare-bench/tare/internal/must"
+	"github.com/tare-bench/tare/internal/testing/must"
 )
 
 // TestTheEmbeddedProgramsAreWhatTheirSourcesGive rebuilds the probe and the

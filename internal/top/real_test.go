@@ -13,11 +13,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/oci"
+	"github.com/tare-bench/tare/internal/testing/must"
 )
 
 const held = 24 << 20

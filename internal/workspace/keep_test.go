@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/cgroup"
-	"github.com/tare-bench/tare/internal/untouched"
+	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/untouched"
 )
 
 func TestWhatARunKeptIsReadOnceItIsDead(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/stat"
-	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/internal/testing/must"
 )
 
 func TestAChartOfEstimatesHasTheirIntervalsAndEveryRound(t *testing.T) {

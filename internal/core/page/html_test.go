@@ -15,8 +15,8 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/tare-bench/tare/internal/core/figure"
-	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/internal/testing/must"
 )
 
 // sample is a page with everything that there can be on one, its texts ending in name.

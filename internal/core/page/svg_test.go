@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/core/figure"
-	"github.com/tare-bench/tare/internal/must"
+	"github.com/tare-bench/tare/internal/testing/must"
 )
 
 // hostile are names that mean something to SVG, XML, Vega, JavaScript, Markdown or a

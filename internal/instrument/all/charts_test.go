@@ -11,7 +11,7 @@ import (
 	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/core/stat"
 	"github.com/tare-bench/tare/internal/instrument/all"
-	"github.com/tare-bench/tare/internal/must"
+	"github.com/tare-bench/tare/internal/testing/must"
 )
 
 // drawn are the figures and the charts of a stored record.

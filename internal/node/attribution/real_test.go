@@ -13,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tare-bench/tare/internal/engines"
-	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/attribution"
 	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/probe"
@@ -23,6 +21,8 @@ import (
 	"github.com/tare-bench/tare/internal/subject/docker"
 	"github.com/tare-bench/tare/internal/subject/oci"
 	"github.com/tare-bench/tare/internal/subject/podman"
+	"github.com/tare-bench/tare/internal/testing/engines"
+	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
 

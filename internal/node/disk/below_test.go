@@ -8,8 +8,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tare-bench/tare/internal/loopdev"
-	"github.com/tare-bench/tare/internal/must"
+	"github.com/tare-bench/tare/internal/testing/loopdev"
+	"github.com/tare-bench/tare/internal/testing/must"
 )
 
 // memory is a folder on a tmpfs.

@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/snapshot"
+	"github.com/tare-bench/tare/internal/testing/must"
 )
 
 func TestWhatIsWrittenBetweenTheLastReadingAndTheFlushCounts(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tare-bench/tare/internal/must"
+	"github.com/tare-bench/tare/internal/testing/must"
 )
 
 // Nobody waits for a ring that has ended, whoever forgets to ask.

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/tare-bench/tare/internal/must"
+	"github.com/tare-bench/tare/internal/testing/must"
 )
 
 // TestTheEmbeddedProgramsAreWhatTheirSourcesGive compiles the BPF programs of the

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tare-bench/tare/internal/must"
+	"github.com/tare-bench/tare/internal/testing/must"
 )
 
 func TestWhatAProcessDoesIsSeen(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tare-bench/tare/internal/must"
+	"github.com/tare-bench/tare/internal/testing/must"
 )
 
 // BenchmarkCall makes a call that does nothing: what lies between its two stamps is

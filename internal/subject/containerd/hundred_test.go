@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tare-bench/tare/internal/engines"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
+	"github.com/tare-bench/tare/internal/testing/engines"
 )
 
 func TestAHundredLanesAreConfirmedWithinSeconds(t *testing.T) {

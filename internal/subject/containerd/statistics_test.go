@@ -8,7 +8,7 @@ import (
 	types "github.com/containerd/containerd/api/types"
 	"github.com/containerd/typeurl/v2"
 
-	"github.com/tare-bench/tare/internal/must"
+	"github.com/tare-bench/tare/internal/testing/must"
 )
 
 func TestStatisticsOfBothVersionsAreRead(t *testing.T) {

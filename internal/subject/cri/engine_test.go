@@ -5,10 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tare-bench/tare/internal/engines"
-	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
+	"github.com/tare-bench/tare/internal/testing/engines"
+	"github.com/tare-bench/tare/internal/testing/must"
 )
 
 // engineUnderTest is a running engine.

@@ -13,8 +13,8 @@ import (
 
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/testing/must"
 )
 
 // configurations are two of Kata's that differ in sandbox_cgroup_only.

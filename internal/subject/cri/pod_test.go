@@ -8,14 +8,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tare-bench/tare/internal/engines"
 	"github.com/tare-bench/tare/internal/mounts"
-	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine"
 	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
+	"github.com/tare-bench/tare/internal/testing/engines"
+	"github.com/tare-bench/tare/internal/testing/must"
 )
 
 func namespace(t *testing.T, pid int, kind string) string {

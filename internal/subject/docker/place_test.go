@@ -10,9 +10,9 @@ import (
 
 	"github.com/moby/moby/api/types/container"
 
-	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
+	"github.com/tare-bench/tare/internal/testing/must"
 )
 
 func TestWhatIsOfThisMachineIsRefusedOnADaemonElsewhere(t *testing.T) {

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tare-bench/tare/internal/engines"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
+	"github.com/tare-bench/tare/internal/testing/engines"
 )
 
 func TestPodmansServiceIsWeighedAsADockerDaemon(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/subject/engine/cli"
+	"github.com/tare-bench/tare/internal/testing/must"
 )
 
 func TestOnlyWhatAnEngineDoesNotKnowIsUnknown(t *testing.T) {

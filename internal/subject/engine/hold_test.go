@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/tare-bench/tare/internal/must"
+	"github.com/tare-bench/tare/internal/testing/must"
 )
 
 func TestWhatSessionsShareIsMadeOnceAndRemovedByTheLast(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/cgroup"
+	"github.com/tare-bench/tare/internal/testing/must"
 )
 
 func TestAProcessIsAContainersByItsGroupsAlone(t *testing.T) {

@@ -12,11 +12,11 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/lane"
-	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine"
 	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
+	"github.com/tare-bench/tare/internal/testing/must"
 )
 
 func TestACommandRunsInAContainerAsIsulaExecDoes(t *testing.T) {

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	densityrun "github.com/tare-bench/tare/internal/instrument/density/run"
-	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/internal/thread"
 	"github.com/tare-bench/tare/record"
 )

@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/instrument/lifecycle"
-	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/fake"
+	"github.com/tare-bench/tare/internal/testing/must"
 )
 
 // mixed is a target with pods, and one without.

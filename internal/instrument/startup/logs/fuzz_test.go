@@ -11,7 +11,7 @@ import (
 	"testing/iotest"
 	"unicode/utf8"
 
-	"github.com/tare-bench/tare/internal/must"
+	"github.com/tare-bench/tare/internal/testing/must"
 )
 
 func FuzzRead(f *testing.F) {

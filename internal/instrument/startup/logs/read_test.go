@@ -11,7 +11,7 @@ import (
 	"testing/iotest"
 	"time"
 
-	"github.com/tare-bench/tare/internal/must"
+	"github.com/tare-bench/tare/internal/testing/must"
 )
 
 // row is what a test says of an event; texts are copied.

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/instrument/startup/logs"
-	"github.com/tare-bench/tare/internal/must"
+	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
 

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/instrument/storage"
-	"github.com/tare-bench/tare/internal/loopdev"
 	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/testing/loopdev"
 	"github.com/tare-bench/tare/record"
 )
 

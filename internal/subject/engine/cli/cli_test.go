@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/testing/must"
 )
 
 func script(t *testing.T, body string) Program {

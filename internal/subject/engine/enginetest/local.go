@@ -7,13 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tare-bench/tare/internal/engines"
-	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/floor"
 	"github.com/tare-bench/tare/internal/subject/host"
 	"github.com/tare-bench/tare/internal/subject/oci"
-	"github.com/tare-bench/tare/internal/untouched"
+	"github.com/tare-bench/tare/internal/testing/engines"
+	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/untouched"
 	"github.com/tare-bench/tare/internal/workspace"
 )
 

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/tare-bench/tare/internal/must"
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/subject/hosttools"
+	"github.com/tare-bench/tare/internal/testing/must"
 )
 
 // chatty is a script that writes 1.6 MB.

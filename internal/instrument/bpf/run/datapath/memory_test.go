@@ -5,7 +5,7 @@ import (
 
 	"github.com/cilium/ebpf/features"
 
-	"github.com/tare-bench/tare/internal/must"
+	"github.com/tare-bench/tare/internal/testing/must"
 )
 
 func TestAMapThatGrowsTakesMemoryWithItsServices(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/tare-bench/tare/internal/must"
+	"github.com/tare-bench/tare/internal/testing/must"
 )
 
 // Statistics and the kernel's own test run have to tell the same time of the same

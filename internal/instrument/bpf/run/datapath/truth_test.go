@@ -7,7 +7,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/tare-bench/tare/internal/must"
+	"github.com/tare-bench/tare/internal/testing/must"
 )
 
 func TestRunsAreExactlyTheConnectionsMade(t *testing.T) {

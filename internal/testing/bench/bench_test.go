@@ -1,0 +1,143 @@
+// Package bench holds the benchmarks that want another side beside tare: what its
+// stopwatch adds to a bare loop in C, what a job of fio loses by it, what it uses
+// while it looks at others, and what it uses to read a log beside grep.
+//
+//	go test -bench=. ./internal/testing/bench
+//	go test -bench='Stopwatch|Storage' -benchtime=300x ./internal/testing/bench
+//
+// Every comparison is interleaved and stands beside an A/A pair, which shows how
+// large a difference this machine makes of nothing. What needs no other side is a
+// benchmark next to what it measures, and what has to keep a bound a proof (make
+// prove). The load average that is printed contains what the measurement itself
+// makes; figures that were taken while others used the machine say little.
+package bench
+
+import (
+	"bytes"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/core/stat"
+	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/workspace"
+	"github.com/tare-bench/tare/record"
+)
+
+// side is one of the things that are compared: once makes one measurement, in ns.
+type side struct {
+	name string
+	once func() float64
+}
+
+// compare visits every side once a round, in a fresh random order, and tells how
+// each differs from the first.
+func compare(b *testing.B, sides ...side) {
+	b.Helper()
+	values := make([][]float64, len(sides))
+	for b.Loop() {
+		for _, i := range rand.Perm(len(sides)) {
+			values[i] = append(values[i], sides[i].once())
+		}
+	}
+	base := stat.Summarize(values[0], 0.95).Median
+	load, _ := os.ReadFile("/proc/loadavg")
+	b.Logf("%d rounds, load average %s", len(values[0]), load)
+	for i, s := range sides {
+		of := stat.Summarize(values[i], 0.95)
+		b.Logf("%-32s %10.1f µs [%.1f, %.1f]  %+8.1f µs %+6.1f %%", s.name, of.Median/1e3, of.Lo/1e3, of.Hi/1e3, (of.Median-base)/1e3, 100*(of.Median/base-1))
+	}
+}
+
+// middle reports the median of what was measured, as itself.
+func middle(b *testing.B, unit string, values []float64) {
+	b.ReportMetric(stat.Quantiles(values, 0.5)[0], unit)
+}
+
+// owned is a run, whose folders and cgroups end with the benchmark. It has a lock of
+// its own, so that tare can run beside it, and its data on a disk.
+func owned(b *testing.B) *workspace.Run {
+	b.Helper()
+	if os.Geteuid() != 0 {
+		b.Skip("wants root")
+	}
+	data, err := os.MkdirTemp("/var/tmp", "tare-bench-")
+	must.OK(b, err)
+	run, err := workspace.New(workspace.Roots{Data: data, State: b.TempDir()})
+	must.OK(b, err)
+	b.Cleanup(func() {
+		if err := errors.Join(run.Close(), os.RemoveAll(data)); err != nil {
+			b.Error(err)
+		}
+	})
+	return run
+}
+
+// builtIn is where built made the command; "" where nobody asked for it.
+var builtIn string
+
+var built = sync.OnceValues(func() (tare string, err error) {
+	if builtIn, err = os.MkdirTemp("", "tare-bench-"); err != nil {
+		return "", err
+	}
+	tare = filepath.Join(builtIn, "tare")
+	return tare, exec.Command("go", "build", "-o", tare, "../../../cmd/tare").Run()
+})
+
+func TestMain(m *testing.M) {
+	status := m.Run()
+	if builtIn != "" {
+		os.RemoveAll(builtIn)
+	}
+	os.Exit(status)
+}
+
+// tare is the command as its users have it, built for this.
+func tare(b *testing.B, args ...string) *exec.Cmd {
+	b.Helper()
+	program, err := built()
+	must.OK(b, err)
+	return exec.Command(program, args...)
+}
+
+// recorded is the record of a run of tare's.
+func recorded(b *testing.B, args ...string) *record.Record {
+	b.Helper()
+	file := filepath.Join(b.TempDir(), "record.jsonl")
+	command := tare(b, append(args, "--quiet", "-o", file)...)
+	if out, err := command.CombinedOutput(); err != nil {
+		b.Fatalf("%s: %v: %s", command, err, out)
+	}
+	r, err := record.Load(file)
+	must.OK(b, err)
+	return r
+}
+
+// output is what a command says, which has to succeed.
+func output(b *testing.B, command *exec.Cmd) []byte {
+	b.Helper()
+	var said bytes.Buffer
+	command.Stdout, command.Stderr = &said, &said
+	if err := command.Run(); err != nil {
+		b.Fatalf("%s: %v: %s", command, err, said.Bytes())
+	}
+	return said.Bytes()
+}
+
+// waiting lets time go by.
+func waiting(b *testing.B, d time.Duration) {
+	b.Helper()
+	select {
+	case <-time.After(d):
+	case <-b.Context().Done():
+		b.Fatal(b.Context().Err())
+	}
+}
+
+var cpus = float64(runtime.NumCPU())

@@ -1,0 +1,91 @@
+package bench
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/testing/must"
+)
+
+// BenchmarkLogs reads a log of a gigabyte beside a grep that counts lines of it: at least
+// 200 MB in a second of CPU time, user's and system's, and no more memory than for a
+// quarter of it. grep writes into a pipe, since into /dev/null it stops at the first line.
+func BenchmarkLogs(b *testing.B) {
+	dir := b.TempDir()
+	large, small := relabelled(b, dir, 4129), relabelled(b, dir, 1100)
+	of := func(log os.FileInfo, peaks *[]float64, command func(path string) *exec.Cmd) func() float64 {
+		return func() float64 {
+			c := command(filepath.Join(dir, log.Name()))
+			output(b, c)
+			must.OK(b, os.RemoveAll(filepath.Join(dir, "record.jsonl")))
+			*peaks = append(*peaks, float64(c.ProcessState.SysUsage().(*syscall.Rusage).Maxrss)/1024)
+			return float64(c.ProcessState.UserTime()+c.ProcessState.SystemTime()) / float64(log.Size()) * 1e6
+		}
+	}
+	grep := func(path string) *exec.Cmd { return exec.Command("grep", "-c", "Create() start", path) }
+	read := func(path string) *exec.Cmd {
+		return tare(b, "startup", "--quiet", "--format", "json", "--log", path, "-o", filepath.Join(dir, "record.jsonl"))
+	}
+	var greps, peaks, smallPeaks, speeds []float64
+	byTare := of(large, &peaks, read)
+	compare(b, side{"CPU of grep -c for a MB", of(large, &greps, grep)}, side{"the same again (A/A)", of(large, &greps, grep)},
+		side{"of tare startup --log", func() float64 {
+			used := byTare()
+			speeds = append(speeds, 1e9/used)
+			return used
+		}}, side{"of a log a quarter as large", of(small, &smallPeaks, read)})
+	middle(b, "MB/cpu-s", speeds)
+	middle(b, "MiB", peaks)
+	middle(b, "MiB-of-a-quarter", smallPeaks)
+}
+
+// relabelled writes a log of so many starts of Kata's, one after the other, each with ids,
+// a process and times of its own.
+func relabelled(b *testing.B, dir string, starts int) os.FileInfo {
+	b.Helper()
+	text, err := os.ReadFile("../../instrument/startup/logs/testdata/cripod.kata.log")
+	must.OK(b, err)
+	places := regexp.MustCompile(`Nov 21 \d\d:\d\d:\d\d|2026-11-21T\d\d:\d\d:\d\d|\b30905\b|\b[0-9a-f]{64}\b`).FindAllIndex(text, -1)
+	f, err := os.Create(filepath.Join(dir, fmt.Sprintf("%d.log", starts)))
+	must.OK(b, err)
+	defer f.Close()
+	w := bufio.NewWriter(f)
+	for i := range starts {
+		at, labels := 0, map[string]string{}
+		for _, p := range places {
+			old := string(text[p[0]:p[1]])
+			if labels[old] == "" {
+				labels[old] = label(old, i)
+			}
+			_, _ = fmt.Fprintf(w, "%s%s", text[at:p[0]], labels[old])
+			at = p[1]
+		}
+		_, _ = fmt.Fprintf(w, "%s\n", bytes.TrimSpace(text[at:]))
+	}
+	must.OK(b, w.Flush())
+	info, err := f.Stat()
+	must.OK(b, err)
+	return info
+}
+
+// label is what the i-th start has in place of a time, a process or an id.
+func label(old string, i int) string {
+	for _, layout := range []string{time.Stamp, "2006-01-02T15:04:05"} {
+		if t, err := time.Parse(layout, old); err == nil {
+			return t.Add(time.Duration(i) * 14 * time.Second).Format(layout)
+		}
+	}
+	if len(old) < 64 {
+		return fmt.Sprint(2000 + i)
+	}
+	return fmt.Sprintf("%x", sha256.Sum256(fmt.Append(nil, old, i)))
+}

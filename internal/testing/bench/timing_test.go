@@ -1,0 +1,189 @@
+package bench
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/lane"
+	"github.com/tare-bench/tare/internal/probe"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/oci"
+	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/record"
+)
+
+// bareLoop is src/loop.c at work on a command.
+type bareLoop struct {
+	in  io.Writer
+	out *bufio.Reader
+}
+
+func loop(b *testing.B, args ...string) *bareLoop {
+	b.Helper()
+	program := filepath.Join(b.TempDir(), "loop")
+	output(b, exec.Command("cc", "-O2", "-static", "-o", program, "src/loop.c"))
+	command := exec.Command(program, args...)
+	command.Stderr = os.Stderr
+	// As the lanes: in a session of its own, so that where the scheduler
+	// shares the CPUs out by session (autogroup) both sides get the same.
+	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	in, err := command.StdinPipe()
+	must.OK(b, err)
+	out, err := command.StdoutPipe()
+	must.OK(b, err)
+	must.OK(b, command.Start())
+	b.Cleanup(func() { in.Close(); _ = command.Wait() })
+	return &bareLoop{in: in, out: bufio.NewReader(out)}
+}
+
+// once is the time that the command takes once.
+func (l *bareLoop) once(b *testing.B) float64 {
+	b.Helper()
+	_, err := l.in.Write([]byte{'\n'})
+	must.OK(b, err)
+	var ns float64
+	status := -1
+	if _, err := fmt.Fscan(l.out, &ns, &status); err != nil || status != 0 {
+		b.Fatalf("the bare loop's command ended with %d: %v", status, err)
+	}
+	return ns
+}
+
+// pool is a lane on tare's own CPU.
+func pool(b *testing.B) *lane.Pool {
+	b.Helper()
+	p, err := lane.NewPool(lane.Options{Lanes: 1})
+	must.OK(b, err)
+	b.Cleanup(p.Close)
+	return p
+}
+
+// BenchmarkStopwatch times a static program that exits at once by tare and by a
+// bare loop. tare uses vfork itself; fork copies page tables first. Their medians
+// are to be within 50 µs of each other.
+func BenchmarkStopwatch(b *testing.B) {
+	dir := b.TempDir()
+	must.OK(b, probe.Install(dir))
+	command := []string{filepath.Join(dir, probe.Name), "--exit", "x"}
+	defer lane.Settle()()
+	bare := func(how string) func() float64 {
+		l := loop(b, append([]string{how}, command...)...)
+		return func() float64 { return l.once(b) }
+	}
+	timed := func() func() float64 {
+		p := pool(b)
+		return func() float64 {
+			r, err := p.Do(b.Context(), 0, lane.Order{Kind: lane.Exec, Args: command, Timeout: 10 * time.Second})
+			if err != nil || r.Err != nil || r.Status != 0 {
+				b.Fatal(err, r.Err, r.Status)
+			}
+			return float64(r.Returned - r.Start)
+		}
+	}
+	compare(b, side{"vfork, exec, wait in C", bare("vfork")}, side{"the same again (A/A)", bare("vfork")}, side{"fork, exec, wait in C", bare("fork")},
+		side{"tare", timed()}, side{"tare again (A/A)", timed()})
+}
+
+// BenchmarkContainer times runc run --detach by tare lifecycle, and by the loop.
+func BenchmarkContainer(b *testing.B) {
+	runc, err := exec.LookPath("runc")
+	if err != nil {
+		b.Skip(err)
+	}
+	run := owned(b)
+	bundle, state, err := run.Dirs("bare")
+	must.OK(b, err)
+	must.OK(b, oci.WriteBundle(bundle, run.ID, subject.DefaultLimits))
+	bare := func(id string) func() float64 {
+		l := loop(b, "vfork", runc, "--root", state, "run", "--detach", "--bundle", bundle, "--pid-file", filepath.Join(bundle, "pid"), id)
+		return func() float64 {
+			defer output(b, exec.Command(runc, "--root", state, "delete", "--force", id))
+			return l.once(b)
+		}
+	}
+	timed := func() float64 {
+		r := recorded(b, "lifecycle", "runc", "--ops", "run", "--rounds", "1")
+		took, _ := r.Batches[len(r.Batches)-1].Samples[0].Latency(record.StampReturned)
+		return float64(took)
+	}
+	compare(b, side{"runc by a loop in C", bare(run.ID + "-a")}, side{"the same again (A/A)", bare(run.ID + "-b")},
+		side{"runc by tare", timed}, side{"tare again (A/A)", timed})
+}
+
+// BenchmarkBatch tells how far apart a hundred lanes of runc run start, at most
+// 150 ms, and what of all CPUs' time tare uses meanwhile, at most 5 %.
+func BenchmarkBatch(b *testing.B) {
+	if _, err := exec.LookPath("runc"); err != nil || os.Geteuid() != 0 {
+		b.Skip("wants root and runc: ", err)
+	}
+	var skews, shares, makespans []float64
+	for b.Loop() {
+		r := recorded(b, "lifecycle", "runc", "--ops", "run", "--rounds", "1", "--lanes", "100")
+		batch := r.Batches[len(r.Batches)-1]
+		first, last, ended := batch.Samples[0].Start, batch.Released, batch.Released
+		for _, s := range batch.Samples {
+			first, last, ended = min(first, s.Start), max(last, s.Start), max(ended, s.Returned)
+		}
+		makespan := float64(ended - batch.Released)
+		makespans, skews = append(makespans, makespan/1e6), append(skews, float64(last-first)/1e6)
+		shares = append(shares, 100*float64(batch.OwnCPU)/makespan/cpus)
+	}
+	middle(b, "makespan-ms", makespans)
+	middle(b, "skew-ms", skews)
+	middle(b, "own-CPU-%", shares)
+}
+
+// BenchmarkProbe tells how soon the workload runs after it is started, at most
+// 1 ms, and how much it holds, at most 400 KiB.
+func BenchmarkProbe(b *testing.B) {
+	dir := b.TempDir()
+	must.OK(b, probe.Install(dir))
+	p := pool(b)
+	var first []float64
+	n, held := 0, 0.0
+	for b.Loop() {
+		n++
+		token := "probe-" + strconv.Itoa(n)
+		r, err := p.Do(b.Context(), 0, lane.Order{Kind: lane.Spawn, Args: []string{filepath.Join(dir, probe.Name), token},
+			Need: lane.NeedReady, Token: token, Timeout: 10 * time.Second})
+		ns, told := r.ProbeTime(token)
+		if err != nil || r.Err != nil || !told {
+			b.Fatal(err, r.Err, r.Stdout)
+		}
+		// From before the fork: exec lies between, so this bounds it from above.
+		first = append(first, float64(ns-r.Start)/1e3)
+		held = resident(b, r.Pid)
+		_, err = p.Do(b.Context(), 0, lane.Order{Kind: lane.Kill, Watch: r.Pid, Need: lane.NeedExit, Timeout: 10 * time.Second})
+		must.OK(b, err)
+	}
+	middle(b, "µs-to-first", first)
+	b.ReportMetric(held, "KiB")
+	b.ReportMetric(float64(len(probe.Program())), "B-on-disk")
+}
+
+// BenchmarkStart is the CPU time that a command costs before it does anything, most of
+// it of packages that are linked in. Wanted: at most 5 ms.
+func BenchmarkStart(b *testing.B) {
+	bpftool, err := exec.LookPath("bpftool")
+	if err != nil {
+		b.Skip(err)
+	}
+	version := func() float64 { return cpu(b, exec.Command(bpftool, "version")) }
+	compare(b, side{"bpftool version", version}, side{"the same again (A/A)", version},
+		side{"tare version", func() float64 { return cpu(b, tare(b, "version")) }})
+}
+
+// cpu is the CPU time of a command, which has to succeed, ns.
+func cpu(b *testing.B, c *exec.Cmd) float64 {
+	b.Helper()
+	output(b, c)
+	return float64(c.ProcessState.UserTime() + c.ProcessState.SystemTime())
+}

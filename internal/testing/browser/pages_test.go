@@ -1,0 +1,127 @@
+package browser
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/cli"
+	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/instrument"
+	"github.com/tare-bench/tare/internal/instrument/all"
+	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/record"
+)
+
+const stored = "../../../record/testdata/v1/"
+
+// sample is a page by the command that writes it.
+type sample struct {
+	name    string
+	command string // RECORDS stands for the stored ones, RUNS for a folder of runs
+}
+
+var samples = []sample{
+	{"lifecycle", "report RECORDS/lifecycle.jsonl"},
+	{"overhead", "report RECORDS/overhead.jsonl"},
+	{"storage", "report RECORDS/storage.jsonl"},
+	{"startup", "report RECORDS/startup.jsonl"},
+	{"bpf", "report RECORDS/bpf-load.jsonl"},
+	{"kata-io", "report ../../../published/kata-io/record.jsonl"},
+	{"several", "report RECORDS/bpf-memory.jsonl RECORDS/startup-logs.jsonl"},
+	{"compare", "compare RECORDS/lifecycle.jsonl --col target"},
+	{"gate", "gate RUNS/1.jsonl RUNS/24.jsonl"},
+	{"history", "history RUNS"},
+}
+
+// written holds each page once it was written.
+var written sync.Map
+
+// html is the page.
+func (s sample) html(t *testing.T) string {
+	t.Helper()
+	once, _ := written.LoadOrStore(s.name, sync.OnceValue(func() string {
+		var out, errs bytes.Buffer
+		command := strings.ReplaceAll(s.command, "RECORDS/", stored)
+		if strings.Contains(command, "RUNS") {
+			command = strings.ReplaceAll(command, "RUNS", runs(t))
+		}
+		args := strings.Fields(command + " --format html")
+		if code := cli.Execute(t.Context(), args, cli.Streams{Out: &out, Err: &errs}); code == cli.ExitUsage {
+			t.Errorf("exit %d: %s", code, &errs)
+		}
+		return out.String()
+	}))
+	text := once.(func() string)()
+	if text == "" {
+		t.Fatal("no page")
+	}
+	return text
+}
+
+// runs are 24 of one measurement in a folder, of which the last half found runc slower.
+func runs(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(stored + "lifecycle.jsonl")
+	must.OK(t, err)
+	dir := t.TempDir()
+	for n := 1; n <= 24; n++ {
+		var out bytes.Buffer
+		for line := range bytes.Lines(text) {
+			var fields map[string]any
+			must.OK(t, json.Unmarshal(line, &fields))
+			switch fields["type"] {
+			case "header":
+				fields["run_id"], fields["started"] = fmt.Sprintf("run%d", n), fmt.Sprintf("2026-11-%02dT11:00:00Z", n)
+			case "batch":
+				for _, s := range fields["samples"].([]any) {
+					slow(s.(map[string]any), n, fields["target"] == "runc")
+				}
+			}
+			must.OK(t, json.NewEncoder(&out).Encode(fields))
+		}
+		must.OK(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("%d.jsonl", n)), out.Bytes(), 0o600))
+	}
+	return dir
+}
+
+// slow makes a sample one of the nth run: a little different, and of a slower runtime.
+func slow(sample map[string]any, n int, slower bool) {
+	factor := 1 + 0.004*float64(n*7%5)
+	if slower && n > 12 {
+		factor *= 1.3
+	}
+	began, _ := sample["start"].(float64)
+	for _, stamp := range []string{"spawned", "returned", "running", "first", "seen", "exited"} {
+		if at, ok := sample[stamp].(float64); ok && at > 0 {
+			sample[stamp] = math.Round(began + (at-began)*factor)
+		}
+	}
+}
+
+// report is the page of records.
+func report(t *testing.T, recs ...*record.Record) string {
+	t.Helper()
+	var judged []instrument.Judged
+	for _, rec := range recs {
+		j, err := all.Instruments.Judge(rec)
+		must.OK(t, err)
+		judged = append(judged, instrument.Judged{Record: rec, Judgement: j})
+	}
+	var out bytes.Buffer
+	must.OK(t, all.Instruments.Report(&out, "html", judged, page.Options{}))
+	return out.String()
+}
+
+func load(t testing.TB, path string) *record.Record {
+	t.Helper()
+	rec, err := record.Load(filepath.Clean(path))
+	must.OK(t, err)
+	return rec
+}

@@ -1,0 +1,106 @@
+package browser
+
+import (
+	"bytes"
+	"cmp"
+	"flag"
+	"fmt"
+	"image"
+	"image/color"
+	"image/png"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/testing/must"
+)
+
+var update = flag.Bool("update", false, "take the pictures of docs/screenshots anew")
+
+const (
+	screenshots = "../../../docs/screenshots"
+	// tallest is where a picture is cut: it is to be looked at among text.
+	tallest = 1400
+	// heaviest is what one may weigh in the tree.
+	heaviest = 150 << 10
+)
+
+func TestDocsHaveAPictureOfEveryPage(t *testing.T) {
+	t.Parallel()
+	var want []string
+	for _, s := range append(samples[:len(samples):len(samples)], sample{"records", "serve"}) {
+		want = append(want, s.name+".png")
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(screenshots, s.name+".png")
+			if *update {
+				p := newTab(t)
+				if s.command == "serve" {
+					address := served(t, stored)
+					p.home, _, _ = strings.Cut(address, "?")
+					p.open(address)
+				} else {
+					p.show(s.name, s.html(t))
+					p.await(drawn)
+				}
+				must.OK(t, os.WriteFile(path, smaller(t, p.picture(wide, tallest)), 0o644))
+			}
+			b, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatalf("%v; 'make screenshots' takes it", err)
+			}
+			if len(b) > heaviest {
+				t.Errorf("%d bytes", len(b))
+			}
+			if is, err := png.DecodeConfig(bytes.NewReader(b)); err != nil || is.Width != wide || is.Height > tallest {
+				t.Errorf("%d × %d, %v", is.Width, is.Height, err)
+			}
+		})
+	}
+	found, err := os.ReadDir(screenshots)
+	must.OK(t, err)
+	for _, f := range found {
+		if !slices.Contains(want, f.Name()) {
+			t.Errorf("%s is of no page", f.Name())
+		}
+	}
+}
+
+// smaller packs a picture in 256 colours: of those that are nearly the same it keeps one.
+func smaller(t *testing.T, picture []byte) []byte {
+	t.Helper()
+	img, err := png.Decode(bytes.NewReader(picture))
+	must.OK(t, err)
+	nearly := func(c color.Color) [3]uint32 {
+		r, g, b, _ := c.RGBA()
+		return [3]uint32{r >> 12, g >> 12, b >> 12}
+	}
+	b, often := img.Bounds(), map[color.Color]int{}
+	for i := range b.Dx() * b.Dy() {
+		often[img.At(i%b.Dx(), i/b.Dx())]++
+	}
+	colours := slices.SortedFunc(maps.Keys(often), func(x, y color.Color) int {
+		return cmp.Or(often[y]-often[x], cmp.Compare(fmt.Sprint(x), fmt.Sprint(y)))
+	})
+	var kept color.Palette
+	seen := map[[3]uint32]bool{}
+	for _, c := range colours {
+		if n := nearly(c); !seen[n] && len(kept) < 256 {
+			seen[n] = true
+			kept = append(kept, c)
+		}
+	}
+	small, nearest := image.NewPaletted(b, kept), map[color.Color]uint8{}
+	for _, c := range colours {
+		nearest[c] = uint8(kept.Index(c))
+	}
+	for i := range small.Pix {
+		small.Pix[i] = nearest[img.At(i%b.Dx(), i/b.Dx())]
+	}
+	var out bytes.Buffer
+	must.OK(t, (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&out, small))
+	return out.Bytes()
+}

@@ -1,0 +1,314 @@
+package browser
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/testing/must"
+)
+
+// tab is a page in a window of its own, which knows nothing of the others.
+type tab struct {
+	*testing.T
+	b       *chromium
+	storage string // of cookies and storage, which it shares with nobody
+	session string
+	target  string
+	dir     string // of what it downloads
+	url     string
+	home    string // of what is served: it may be asked for more than the page; "": nothing may
+	loaded  chan bool
+	saved   chan string // downloads that are complete, by their names
+
+	mu    sync.Mutex
+	wrong []string          // what no page of ours may do
+	names map[string]string // of downloads
+}
+
+// wide and phone are the widths at which pages are looked at.
+const (
+	wide  = 1280
+	phone = 390
+)
+
+// newTab opens an empty one. What a page does wrong while it is open fails the test.
+func newTab(t *testing.T) *tab {
+	t.Helper()
+	b, err := started()
+	must.OK(t, err)
+	p := &tab{T: t, b: b, dir: t.TempDir(), loaded: make(chan bool, 1), saved: make(chan string, 100), names: map[string]string{}}
+	var is struct{ BrowserContextID, TargetID, SessionID string }
+	p.onBrowser("Target.createBrowserContext", fields{"disposeOnDetach": true}, &is)
+	p.storage = is.BrowserContextID
+	p.onBrowser("Target.createTarget", fields{"url": "about:blank", "browserContextId": p.storage, "newWindow": true}, &is)
+	p.target = is.TargetID
+	p.onBrowser("Target.attachToTarget", fields{"targetId": p.target, "flatten": true}, &is)
+	p.session = is.SessionID
+	b.mu.Lock()
+	b.tabs[p.session] = p
+	b.mu.Unlock()
+	t.Cleanup(p.close)
+	p.onBrowser("Browser.setDownloadBehavior", fields{"behavior": "allowAndName", "browserContextId": p.storage, "downloadPath": p.dir, "eventsEnabled": true}, nil)
+	for _, domain := range []string{"Page", "Network", "Runtime", "Log"} {
+		p.do(domain+".enable", nil, nil)
+	}
+	// A page that nobody looks at is neither drawn nor typed into.
+	p.do("Emulation.setFocusEmulationEnabled", fields{"enabled": true}, nil)
+	p.do("Page.addScriptToEvaluateOnNewDocument", fields{"source": watch}, nil)
+	p.resize(wide)
+	return p
+}
+
+// watch tells of violations of the page's own policy, which the console is told of as
+// well, though not of what only reports would say.
+const watch = `addEventListener('securitypolicyviolation', e => console.error('policy: ' + e.violatedDirective + ' ' + e.blockedURI + ' ' + e.sample))`
+
+type fields map[string]any
+
+func (p *tab) onBrowser(method string, params fields, result any) {
+	p.Helper()
+	must.OK(p, p.b.call(p.Context(), "", method, params, result))
+}
+
+func (p *tab) do(method string, params fields, result any) {
+	p.Helper()
+	if params == nil {
+		params = fields{}
+	}
+	must.OK(p, p.b.call(p.Context(), p.session, method, params, result))
+}
+
+func (p *tab) close() {
+	p.b.mu.Lock()
+	delete(p.b.tabs, p.session)
+	p.b.mu.Unlock()
+	// The test's own context is over by now.
+	_ = p.b.call(context.Background(), "", "Target.disposeBrowserContext", fields{"browserContextId": p.storage}, nil)
+	for _, what := range p.faults() {
+		p.Error(what)
+	}
+}
+
+// faults are what the page has done wrong since it was asked last.
+func (p *tab) faults() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out := p.wrong
+	p.wrong = nil
+	return slices.Compact(out)
+}
+
+func (p *tab) fault(format string, args ...any) {
+	p.mu.Lock()
+	p.wrong = append(p.wrong, fmt.Sprintf(format, args...))
+	p.mu.Unlock()
+}
+
+// event is called for each, in the order in which they happened.
+func (p *tab) event(m message) {
+	var is struct {
+		Request          struct{ URL string }
+		Entry            struct{ Source, Level, Text, URL string }
+		Type             string
+		Message          string
+		Args             []struct{ Value, Description any }
+		ExceptionDetails struct {
+			Text      string
+			Exception struct{ Description string }
+		}
+	}
+	_ = json.Unmarshal(m.Params, &is) // what is of another form is none of these
+	switch m.Method {
+	case "Page.loadEventFired":
+		select {
+		case p.loaded <- true:
+		default: // nobody waits
+		}
+	case "Network.requestWillBeSent":
+		if url := is.Request.URL; url != p.url && (p.home == "" || !strings.HasPrefix(url, p.home)) && !strings.HasPrefix(url, "data:") && !strings.HasPrefix(url, "blob:") {
+			p.fault("a request for %s", url)
+		}
+	case "Log.entryAdded":
+		if is.Entry.Level == "error" || is.Entry.Source == "security" {
+			p.fault("the browser complains: %s %s", is.Entry.Text, is.Entry.URL)
+		}
+	case "Runtime.consoleAPICalled":
+		if is.Type == "error" || is.Type == "warning" || is.Type == "assert" {
+			p.fault("the console: %v", is.Args)
+		}
+	case "Runtime.exceptionThrown":
+		p.fault("an exception: %s %s", is.ExceptionDetails.Text, is.ExceptionDetails.Exception.Description)
+	case "Page.javascriptDialogOpening":
+		p.fault("a dialog: %s", is.Message)
+		go func() {
+			_ = p.b.call(context.Background(), p.session, "Page.handleJavaScriptDialog", fields{"accept": true}, nil)
+		}()
+	case "Inspector.targetCrashed":
+		p.fault("the page crashed")
+	}
+}
+
+// download is called for those of all tabs.
+func (p *tab) download(m message) {
+	var is struct{ FrameID, GUID, SuggestedFilename, State string }
+	if json.Unmarshal(m.Params, &is) != nil {
+		return
+	}
+	p.mu.Lock()
+	if is.FrameID == p.target {
+		p.names[is.GUID] = is.SuggestedFilename
+	}
+	name, ours := p.names[is.GUID]
+	p.mu.Unlock()
+	if ours && is.State == "completed" {
+		_ = os.Rename(filepath.Join(p.dir, is.GUID), filepath.Join(p.dir, filepath.Base(name)))
+		p.saved <- filepath.Base(name)
+	}
+}
+
+// open loads a page and waits until it and its pictures are there.
+func (p *tab) open(url string) {
+	p.Helper()
+	p.url = url
+	var is struct{ ErrorText string }
+	p.do("Page.navigate", fields{"url": url}, &is)
+	if is.ErrorText != "" {
+		p.Fatalf("%s: %s", url, is.ErrorText)
+	}
+	wait(p, p.loaded, "the page")
+}
+
+// wait waits for what an event brings.
+func wait[T any](p *tab, of <-chan T, what string) (got T) {
+	p.Helper()
+	select {
+	case got = <-of:
+	case <-p.b.ended:
+		p.Fatalf("%s did not come: the browser ended", what)
+	case <-time.After(patience):
+		p.Fatalf("%s did not come in %v", what, patience)
+	}
+	return got
+}
+
+// show opens a page that is given as its text.
+func (p *tab) show(name, html string) {
+	p.Helper()
+	path := filepath.Join(p.TempDir(), name+".html")
+	must.Write(p, path, html)
+	p.open("file://" + path)
+}
+
+// resize makes the window so wide. As narrow as a phone, it is one.
+func (p *tab) resize(width int) {
+	p.Helper()
+	p.do("Emulation.setDeviceMetricsOverride", fields{"width": width, "height": 844, "screenWidth": width, "screenHeight": 844, "deviceScaleFactor": 1, "mobile": width == phone}, nil)
+}
+
+// medium is what the reader prefers: "light", "dark", or paper, which is "print".
+func (p *tab) medium(name string) {
+	p.Helper()
+	params := fields{"media": "", "features": []fields{{"name": "prefers-color-scheme", "value": name}}}
+	if name == "print" {
+		params = fields{"media": "print"}
+	}
+	p.do("Emulation.setEmulatedMedia", params, nil)
+}
+
+// eval evaluates a function of the page with arguments; what it promises is waited for.
+func eval[T any](p *tab, function string, args ...any) (value T) {
+	p.Helper()
+	given := make([]string, len(args))
+	for i, a := range args {
+		text := must.JSON(p, a)
+		given[i] = string(text)
+	}
+	p.run("("+function+")("+strings.Join(given, ", ")+")", &value)
+	return value
+}
+
+func (p *tab) run(expression string, value any) {
+	p.Helper()
+	var is struct {
+		Result           struct{ Value json.RawMessage }
+		ExceptionDetails *struct {
+			Text      string
+			Exception struct{ Description string }
+		}
+	}
+	p.do("Runtime.evaluate", fields{
+		"expression": expression, "awaitPromise": true, "returnByValue": true, "userGesture": true,
+		"allowUnsafeEvalBlockedByCSP": false, // else what the page does meanwhile would be permitted it, too
+	}, &is)
+	if e := is.ExceptionDetails; e != nil {
+		p.Fatalf("%.300s: %s %s", expression, e.Text, e.Exception.Description)
+	}
+	if value != nil && is.Result.Value != nil {
+		if err := json.Unmarshal(is.Result.Value, value); err != nil {
+			p.Fatalf("%.300s: %v", expression, err)
+		}
+	}
+}
+
+// await waits until a function of the page returns what is true, looking again after
+// every change of the document.
+func (p *tab) await(function string) {
+	p.Helper()
+	eval[bool](p, `() => new Promise(done => {
+		const is = `+function+`;
+		const look = () => { if (is()) { changes.disconnect(); done(true) } };
+		const changes = new MutationObserver(look);
+		changes.observe(document, {subtree: true, childList: true, attributes: true, characterData: true});
+		look();
+	})`)
+}
+
+// keys are what is pressed by name, with the number by which systems know it.
+var keys = map[string]struct {
+	code int
+	text string
+}{"Tab": {9, ""}, "Enter": {13, "\r"}, "Escape": {27, ""}}
+
+func (p *tab) press(name string) {
+	p.Helper()
+	k := keys[name]
+	p.do("Input.dispatchKeyEvent", fields{"type": "keyDown", "key": name, "code": name, "windowsVirtualKeyCode": k.code, "text": k.text}, nil)
+	p.do("Input.dispatchKeyEvent", fields{"type": "keyUp", "key": name, "code": name, "windowsVirtualKeyCode": k.code}, nil)
+}
+
+func (p *tab) write(text string) {
+	p.Helper()
+	p.do("Input.insertText", fields{"text": text}, nil)
+}
+
+// picture is what is seen of the page from its top, so high at most.
+func (p *tab) picture(width, height int) []byte {
+	p.Helper()
+	height = min(height, eval[int](p, `() => document.documentElement.scrollHeight`))
+	var is struct{ Data string }
+	p.do("Page.captureScreenshot", fields{
+		"format": "png", "captureBeyondViewport": true,
+		"clip": fields{"x": 0, "y": 0, "width": width, "height": height, "scale": 1},
+	}, &is)
+	png, err := base64.StdEncoding.DecodeString(is.Data)
+	must.OK(p, err)
+	return png
+}
+
+// fetched waits for a download and reads it.
+func (p *tab) fetched(what string) (name string, content []byte) {
+	p.Helper()
+	name = wait(p, p.saved, what)
+	content, err := os.ReadFile(filepath.Join(p.dir, name))
+	must.OK(p, err)
+	return name, content
+}

@@ -1,0 +1,247 @@
+// Package cluster is for tests: it starts a real Kubernetes cluster and removes it
+// with all it made.
+//
+// etcd, the API server, the controller manager, the scheduler and a kubelet for
+// each node are one program, built by scripts/install-engines from the module in
+// kubernetes/. Each node has a containerd 2 and a root of its own, and a cgroup for
+// its pods; all share the mount and network namespaces of those containerds, which
+// [engines] starts and ends. A pod reaches the API server at its cluster address;
+// there is no kube-proxy, so other services are reachable by the addresses of their
+// pods only, and there is no DNS. Further nodes are kwok's: their pods become Ready,
+// and no process runs.
+//
+// RBAC and the node authorizer are on, and so is the verification of every
+// certificate, those of the kubelets included.
+//
+// A cluster is started once for a test binary and options, when the first test asks
+// for it, and ends with [engines.Main]:
+//
+//	func TestMain(m *testing.M) { engines.Main(m) }
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/tare-bench/tare/internal/kube"
+	"github.com/tare-bench/tare/internal/node/machine"
+	"github.com/tare-bench/tare/internal/probe/image"
+	"github.com/tare-bench/tare/internal/testing/engines"
+)
+
+// Options say what is in a cluster.
+type Options struct {
+	Nodes int // with a kubelet, node-0 and so on; 0 is one
+	Kwok  int // of kwok, kwok-0 and so on, with the label type=kwok and a taint of the key kwok.x-k8s.io/node
+}
+
+// Cluster is one that is up.
+type Cluster struct {
+	Kubeconfig string // of an administrator
+	Client     kubernetes.Interface
+	Nodes      []*Node // with a kubelet
+
+	dir       string
+	kwok      int
+	place     *engines.ContainerdDaemon // where everything runs
+	ca        *authority
+	local     string // where the API server is reached from here
+	apiServer *process
+	processes []*process
+}
+
+// Node is a node with a kubelet.
+type Node struct {
+	Name string
+	CRI  string // endpoint of its containerd
+	Root string // of its kubelet
+	Pods string // the cgroup below which its pods are, in every hierarchy
+
+	containerd *engines.ContainerdDaemon
+	address    string
+	kubelet    *process
+}
+
+// KubeletPid is the process id of the kubelet.
+func (n *Node) KubeletPid() int { return n.kubelet.cmd.Process.Pid }
+
+// The runtimes that every node has, each with a RuntimeClass of its name.
+var runtimes = []string{"runc", "crun", "runsc"}
+
+// patience is how long anything of a cluster may take on a busy machine.
+const patience = 2 * time.Minute
+
+var clusters = struct {
+	sync.Mutex
+	at map[*engines.ContainerdDaemon]func() (*Cluster, error)
+}{at: map[*engines.ContainerdDaemon]func() (*Cluster, error){}}
+
+// Start starts a cluster, or returns the one that was started with these options.
+// All of its nodes are Ready.
+func Start(t engines.TB, o Options) *Cluster {
+	t.Helper()
+	var folders []string
+	for i := range max(1, o.Nodes) {
+		folders = append(folders, fmt.Sprintf("node-%d", i))
+	}
+	nodes := engines.Containerds(t, fmt.Sprintf("a cluster with %d of kwok", o.Kwok), folders, engines.GVisor())
+	clusters.Lock()
+	once, ok := clusters.at[nodes[0]]
+	if !ok {
+		once = sync.OnceValues(func() (*Cluster, error) { return start(o, folders, nodes) })
+		clusters.at[nodes[0]] = once
+	}
+	clusters.Unlock()
+	c, err := once()
+	if err != nil {
+		t.Fatalf("start a cluster: %v%s", err, nodes[0].Logs())
+	}
+	return c
+}
+
+func start(o Options, names []string, containerds []*engines.ContainerdDaemon) (*Cluster, error) {
+	place := containerds[0]
+	c := &Cluster{kwok: o.Kwok, place: place, dir: filepath.Join(filepath.Dir(place.Dir), "control")}
+	for i, d := range containerds {
+		c.Nodes = append(c.Nodes, &Node{
+			Name: names[i], CRI: "unix://" + d.Address, Root: filepath.Join(d.Dir, "kubelet"),
+			Pods: filepath.Join(place.Cgroup, names[i]), containerd: d, address: nodeAddress(i),
+		})
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	for _, step := range []func(context.Context) error{
+		c.network, c.credentials, c.startControlPlane, c.pauseImages, c.runtimeClasses, c.startKubelets, c.startKwok, c.ready,
+	} {
+		if err := step(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// credentials makes the folder with what everybody identifies themselves by.
+func (c *Cluster) credentials(context.Context) error {
+	if err := os.MkdirAll(c.dir, 0o755); err != nil {
+		return err
+	}
+	var err error
+	if c.ca, err = newAuthority(c.dir); err != nil {
+		return err
+	}
+	if c.local, err = c.forward(); err != nil {
+		return err
+	}
+	hosts := []string{"127.0.0.1", serverAddress, serviceAddress, kwokAddress, "kubernetes.default.svc"}
+	for _, n := range c.Nodes {
+		hosts = append(hosts, n.address)
+		if err := c.user(n.Name, "https://"+apiAddress, "system:node:"+n.Name, "system:nodes"); err != nil {
+			return err
+		}
+	}
+	if err := c.ca.issue("server", "kube-apiserver", "", hosts...); err != nil {
+		return err
+	}
+	if err := c.user("inside", "https://"+apiAddress, "tare-admin", "system:masters"); err != nil {
+		return err
+	}
+	if err := c.user("admin", "https://"+c.local, "tare-admin", "system:masters"); err != nil {
+		return err
+	}
+	c.Kubeconfig = c.at("admin.kubeconfig")
+	client, err := kube.Connect(kube.Options{Kubeconfig: c.Kubeconfig})
+	if err != nil {
+		return err
+	}
+	c.Client, err = kubernetes.NewForConfig(client.Config)
+	return err
+}
+
+func (c *Cluster) at(name string) string { return filepath.Join(c.dir, name) }
+
+// pauseImages brings in the image that holds a pod.
+func (c *Cluster) pauseImages(context.Context) error {
+	pause, err := image.Pause(engines.PauseImage)
+	if err != nil {
+		return err
+	}
+	file := c.at("pause.tar")
+	if err := pause.Save(file); err != nil {
+		return err
+	}
+	return c.load(file, pause.Ref)
+}
+
+func (c *Cluster) runtimeClasses(ctx context.Context) error {
+	for _, name := range runtimes {
+		class := &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Handler: name}
+		if _, err := c.Client.NodeV1().RuntimeClasses().Create(ctx, class, metav1.CreateOptions{}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ready waits until all nodes are, and until pods can be made.
+func (c *Cluster) ready(ctx context.Context) error {
+	nodes := len(c.Nodes) + c.kwok
+	return c.until(ctx, fmt.Sprintf("%d nodes are Ready", nodes), func() error {
+		if _, err := c.Client.CoreV1().ServiceAccounts("default").Get(ctx, "default", metav1.GetOptions{}); err != nil {
+			return err
+		}
+		if _, err := c.Client.CoreV1().ConfigMaps("default").Get(ctx, "kube-root-ca.crt", metav1.GetOptions{}); err != nil {
+			return err
+		}
+		// What the API server has in memory is new enough for a question that is asked again.
+		all, err := c.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+		if err != nil {
+			return err
+		}
+		n := 0
+		for _, node := range all.Items {
+			if nodeReady(&node) {
+				n++
+			}
+		}
+		if n < nodes {
+			return fmt.Errorf("%d are", n)
+		}
+		return nil
+	})
+}
+
+func nodeReady(n *corev1.Node) bool {
+	for _, condition := range n.Status.Conditions {
+		if condition.Type == corev1.NodeReady {
+			return condition.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// until asks again and again: a server that is not up yet tells nobody when it is.
+func (c *Cluster) until(ctx context.Context, what string, f func() error) error {
+	for {
+		err := f()
+		if err == nil {
+			return nil
+		}
+		if machine.Sleep(ctx, 50*time.Millisecond) != nil {
+			return fmt.Errorf("until %s: %w", what, err)
+		}
+		for _, p := range c.processes {
+			if status, over := p.status(); over {
+				return fmt.Errorf("until %s: %s ended: %s", what, p.name, status)
+			}
+		}
+	}
+}

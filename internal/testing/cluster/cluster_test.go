@@ -1,0 +1,257 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tare-bench/tare/internal/kube"
+	"github.com/tare-bench/tare/internal/mounts"
+	"github.com/tare-bench/tare/internal/node/cgroup"
+	"github.com/tare-bench/tare/internal/node/procs"
+	"github.com/tare-bench/tare/internal/probe/image"
+	"github.com/tare-bench/tare/internal/subject/engine"
+	"github.com/tare-bench/tare/internal/testing/engines"
+	"github.com/tare-bench/tare/internal/testing/must"
+)
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	var started []*engines.ContainerdDaemon
+	for place := range clusters.at {
+		started = append(started, place)
+	}
+	err := engines.Stop()
+	for _, place := range started {
+		for _, left := range leftOf(filepath.Dir(place.Dir), place.Cgroup) {
+			err = errors.Join(err, errors.New(left+" is left of a cluster that has ended"))
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
+}
+
+// leftOf lists what is still there of the cluster in a folder.
+func leftOf(dir, group string) (left []string) {
+	if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
+		left = append(left, dir)
+	}
+	if below, err := mounts.Below(dir); err != nil || len(below) > 0 {
+		left = append(left, fmt.Sprintf("mounts %q, %v", below, err))
+	}
+	hs, err := cgroup.Hierarchies()
+	if err != nil {
+		return append(left, err.Error())
+	}
+	for _, h := range hs {
+		if _, err := os.Lstat(filepath.Join(h.Mount, group)); err == nil {
+			left = append(left, filepath.Join(h.Mount, group))
+		}
+	}
+	for _, pid := range procs.All() {
+		for _, file := range []string{"environ", "cmdline", "cgroup"} {
+			text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, file))
+			if pid != os.Getpid() && (strings.Contains(string(text), dir) || strings.Contains(string(text), group)) {
+				left = append(left, fmt.Sprintf("process %d (%s has the cluster's folder or cgroup)", pid, file))
+			}
+		}
+	}
+	return left
+}
+
+func testCluster(t *testing.T) *Cluster { return Start(t, Options{Nodes: 2, Kwok: 50}) }
+
+// pod is one with the probe in it, which says its token and waits.
+func (c *Cluster) pod(t *testing.T, change func(*corev1.Pod)) *corev1.Pod {
+	t.Helper()
+	img, err := image.Probe()
+	must.OK(t, err)
+	p := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "probe", Image: img.Ref, Args: []string{"token"}}}},
+	}
+	change(p)
+	if p, err = c.Client.CoreV1().Pods("default").Create(t.Context(), p, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		now := metav1.DeleteOptions{GracePeriodSeconds: new(int64)}
+		if err := c.Client.CoreV1().Pods("default").Delete(context.Background(), p.Name, now); err != nil && !apierrors.IsNotFound(err) {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+func on(node *Node) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{corev1.LabelHostname: node.Name} }
+}
+
+// isReady waits until a pod is.
+func (c *Cluster) isReady(t *testing.T, p *corev1.Pod) *corev1.Pod {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	err := c.until(ctx, "the pod is Ready", func() (err error) {
+		if p, err = c.Client.CoreV1().Pods(p.Namespace).Get(ctx, p.Name, metav1.GetOptions{}); err != nil {
+			return err
+		}
+		for _, condition := range p.Status.Conditions {
+			if condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue {
+				return nil
+			}
+		}
+		return fmt.Errorf("its status is %+v", p.Status)
+	})
+	if err != nil {
+		t.Fatalf("%v\n%s%s", err, c.Kubectl(t, "get", "events", "-A"), c.place.Logs())
+	}
+	return p
+}
+
+// imported brings the probe's image in.
+func (c *Cluster) imported(t *testing.T) {
+	t.Helper()
+	img, err := image.Probe()
+	must.OK(t, err)
+	file := filepath.Join(t.TempDir(), "probe.tar")
+	must.OK(t, img.Save(file))
+	c.Import(t, file, img.Ref)
+}
+
+func TestAPodOfEachRuntimeClassGetsReady(t *testing.T) {
+	c := testCluster(t)
+	c.imported(t)
+	for _, class := range runtimes {
+		t.Run(class, func(t *testing.T) {
+			t.Parallel()
+			p := c.isReady(t, c.pod(t, func(p *corev1.Pod) {
+				on(c.Nodes[0])(p)
+				p.Spec.RuntimeClassName = &class
+			}))
+			said, err := c.Client.CoreV1().Pods("default").GetLogs(p.Name, &corev1.PodLogOptions{}).DoRaw(t.Context())
+			if err != nil || !strings.HasPrefix(string(said), "tare-probe/1 token ") {
+				t.Errorf("its log is %q, %v", said, err)
+			}
+		})
+	}
+}
+
+func TestEachNodeRunsItsOwnPodsInItsOwnCgroup(t *testing.T) {
+	c := testCluster(t)
+	c.imported(t)
+	hs, err := cgroup.Hierarchies()
+	must.OK(t, err)
+	memory := cgroup.Using(hs, "memory")[0].Mount
+	for i, n := range c.Nodes {
+		p := c.isReady(t, c.pod(t, on(n)))
+		group := filepath.Join(memory, n.Pods, "kubepods/besteffort/pod"+string(p.UID))
+		if _, err := os.Stat(group); err != nil {
+			t.Errorf("the pod of %s is not in its cgroup: %v", n.Name, err)
+		}
+		if p.Status.HostIP != n.address || p.Status.PodIP == "" {
+			t.Errorf("node %d has the address %s, the pod %q", i, p.Status.HostIP, p.Status.PodIP)
+		}
+		if all := n.containerd.Sandboxes(t); len(all) == 0 {
+			t.Errorf("no sandbox on %s", n.Name)
+		}
+		// The way by which kubectl top's figures come, too.
+		summary, err := c.Client.CoreV1().RESTClient().Get().Resource("nodes").Name(n.Name).SubResource("proxy").Suffix("stats/summary").DoRaw(t.Context())
+		if err != nil || !strings.Contains(string(summary), string(p.UID)) {
+			t.Errorf("the summary of %s: %v, without the pod: %.300s", n.Name, err, summary)
+		}
+	}
+}
+
+func TestARoleThatIsTooNarrowIsNamed(t *testing.T) {
+	c := testCluster(t)
+	client, err := kube.Connect(kube.Options{Kubeconfig: c.As(t, `
+kind: Role
+rules:
+- {apiGroups: [""], resources: [pods], verbs: [list]}
+---
+kind: ClusterRole
+rules:
+- {apiGroups: [""], resources: [nodes], verbs: [list]}
+`)})
+	must.OK(t, err)
+	if _, err := client.Pods("default").List(t.Context(), metav1.ListOptions{}); err != nil {
+		t.Error(err)
+	}
+	if _, err := client.Nodes().List(t.Context(), metav1.ListOptions{}); err != nil {
+		t.Error(err)
+	}
+	err = client.Pods("default").Delete(t.Context(), "any", metav1.DeleteOptions{})
+	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `cannot delete resource "pods"`) {
+		t.Errorf("error %v, want one that names the verb and the resource", err)
+	}
+	if _, err := client.Pods("kube-system").List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
+		t.Errorf("error %v in a namespace that the Role is not of", err)
+	}
+}
+
+func TestFiftyNodesOfKwokHavePods(t *testing.T) {
+	c := testCluster(t)
+	for i := range 50 {
+		node := fmt.Sprintf("kwok-%d", i)
+		p := c.pod(t, func(p *corev1.Pod) {
+			p.Spec.NodeSelector = map[string]string{corev1.LabelHostname: node}
+			p.Spec.Tolerations = []corev1.Toleration{{Key: "kwok.x-k8s.io/node", Operator: corev1.TolerationOpExists}}
+		})
+		if i%10 == 0 {
+			c.isReady(t, p)
+		}
+	}
+}
+
+func TestTheClusterOutlivesItsAPIServerAndAKubelet(t *testing.T) {
+	c := testCluster(t)
+	c.imported(t)
+	before := c.isReady(t, c.pod(t, on(c.Nodes[0])))
+	watch, err := c.Client.CoreV1().Pods("default").Watch(t.Context(), metav1.ListOptions{})
+	must.OK(t, err)
+	pid := c.Nodes[0].KubeletPid()
+	c.KillKubelet(t, 0)
+	c.RestartAPIServer(t)
+	for range watch.ResultChan() { // a broken watch ends
+	}
+	c.StartKubelet(t, 0)
+	if c.Nodes[0].KubeletPid() == pid {
+		t.Errorf("the kubelet is %d as before", pid)
+	}
+	after := c.isReady(t, c.pod(t, on(c.Nodes[0])))
+	if again := c.isReady(t, before); again.Status.ContainerStatuses[0].ContainerID != before.Status.ContainerStatuses[0].ContainerID {
+		t.Errorf("the pod from before was started again: %+v", again.Status)
+	}
+	if after.Spec.NodeName != c.Nodes[0].Name {
+		t.Errorf("the pod runs on %s", after.Spec.NodeName)
+	}
+}
+
+func TestWhatBearsARunsLabelIsFoundUntilItIsGone(t *testing.T) {
+	c := testCluster(t)
+	c.Empty(t)
+	maps := c.Client.CoreV1().ConfigMaps("default")
+	made, err := maps.Create(t.Context(), &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "test-", Labels: map[string]string{engine.RunLabel: "x"}},
+	}, metav1.CreateOptions{})
+	must.OK(t, err)
+	if found, err := c.labelled(engine.RunLabel); err != nil || !slices.Equal(found, []string{"configmap/" + made.Name}) {
+		t.Errorf("found %q, %v", found, err)
+	}
+	must.OK(t, maps.Delete(t.Context(), made.Name, metav1.DeleteOptions{}))
+	c.Empty(t)
+}

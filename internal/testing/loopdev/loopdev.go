@@ -1,0 +1,68 @@
+// Package loopdev is for tests: block devices of files, and file systems on them.
+package loopdev
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/testing/must"
+)
+
+// New makes a device of a file of zeros, until the test's end.
+func New(t *testing.T, size int64, options ...string) (device, file string) {
+	t.Helper()
+	return In(t, t.TempDir(), size, options...)
+}
+
+// In makes a device of a file of zeros in a folder, until the test's end.
+func In(t *testing.T, dir string, size int64, options ...string) (device, file string) {
+	t.Helper()
+	f, err := os.CreateTemp(dir, "image-*")
+	if err == nil {
+		defer f.Close()
+		err = f.Truncate(size)
+	}
+	must.OK(t, err)
+	return On(t, f.Name(), options...), f.Name()
+}
+
+// On makes a device of a file or of another device, until the test's end.
+func On(t *testing.T, path string, options ...string) (device string) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("a loop device needs root")
+	}
+	out, err := exec.Command("losetup", append(options, "--find", "--show", path)...).Output()
+	if err != nil {
+		t.Fatalf("losetup: %v", err)
+	}
+	device = strings.TrimSpace(string(out))
+	t.Cleanup(func() {
+		if err := exec.Command("losetup", "--detach", device).Run(); err != nil {
+			t.Errorf("losetup --detach %s: %v", device, err)
+		}
+	})
+	return device
+}
+
+// Mount makes an ext4 on a device and mounts it at a folder, until the test's end.
+func Mount(t *testing.T, device, at string, flags uintptr) {
+	t.Helper()
+	if out, err := exec.Command("mkfs.ext4", "-q", "-m", "0", device).CombinedOutput(); err != nil {
+		t.Fatalf("mkfs.ext4: %v: %s", err, out)
+	}
+	must.OK(t, os.MkdirAll(at, 0o755))
+	if err := unix.Mount(device, at, "ext4", flags, ""); err != nil {
+		t.Fatalf("mount %s: %v", device, err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(at, 0); err != nil {
+			t.Errorf("unmount %s: %v", at, err)
+			_ = unix.Unmount(at, unix.MNT_DETACH)
+		}
+	})
+}

@@ -1,0 +1,66 @@
+//go:build prove
+
+package proof
+
+import (
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/stat"
+	"github.com/tare-bench/tare/internal/instrument/app"
+	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/record"
+)
+
+// Of one CPU that two want all the time the scheduler gives each the half, and half is
+// what a server keeps beside such a neighbour: of the CPU time of the two wherever else
+// that CPU is wanted, and of its requests, on a quiet machine to a few percent. The
+// clients have the same CPU, so that it is up to 0.525: they use 5 % of it at most.
+func TestANeighbourTakesWhatTheSchedulerGivesIt(t *testing.T) {
+	p := folders(t)
+	path := filepath.Join(p.dir, "half.jsonl")
+	self, err := os.Executable()
+	must.OK(t, err)
+	c := exec.CommandContext(t.Context(), "taskset", "-c", "1", self, "app", "floor", "runc", "--command", "/probe serve 8080 work=2000", "-c", "4", "-t", "2s", "--warm", "300ms",
+		"--rounds", "12", "--neighbour", "spin 1cpu", "-q", "-o", path)
+	c.Env = append(c.Environ(), tareEnv+"=1")
+	out, err := c.CombinedOutput()
+	t.Logf("%s", out)
+	must.OK(t, err)
+	rec, j := stored(p, path, app.Judge)
+	for _, target := range []string{"floor", "runc"} {
+		var halves, had []float64 // of what the two used; what they and the clients did of the CPU
+		for _, w := range record.All[app.Window](rec) {
+			if w.Target != target || w.Neighbour == "" || w.Failure != nil {
+				continue
+			}
+			for _, r := range w.Seen.CPU {
+				if r.Role == record.RoleWorkload && w.BesideCPU != nil {
+					both := float64(r.NS + *w.BesideCPU)
+					halves, had = append(halves, float64(r.NS)/both), append(had, (both+float64(w.ClientCPU))/float64(w.Seen.Took))
+				}
+			}
+		}
+		if len(halves) != 12 {
+			t.Errorf("%s: %d windows", target, len(halves))
+			continue
+		}
+		half, all := stat.Quantiles(halves, 0.5)[0], stat.Quantiles(had, 0.5)[0]
+		kept := figure.Find(j.Figures(), "throughput-kept", "target", target)
+		t.Logf("%s: %.4f of the CPU time of both, %.4f [%.4f, %.4f] × alone; others left them %.2f of the CPU", target, half, kept.Value, kept.Lo, kept.Hi, all)
+		if math.Abs(half-0.5) > 0.02 {
+			t.Errorf("%s: the server had %.4f of the CPU time of both", target, half)
+		}
+		most := 0.1 // off half, of the whole interval, which not always holds the truth
+		if all < 0.95 {
+			most = 0.5 // others wanted the CPU, now more and now less
+		}
+		if !kept.Bounded || kept.Lo > 0.5+most || kept.Hi < 0.5-most/2 || kept.Hi-kept.Lo > most {
+			t.Errorf("%s: it kept %.4f [%.4f, %.4f]", target, kept.Value, kept.Lo, kept.Hi)
+		}
+	}
+}

@@ -1,0 +1,122 @@
+package proof
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/instrument/app"
+	"github.com/tare-bench/tare/internal/instrument/overhead"
+	"github.com/tare-bench/tare/internal/testing/engines"
+	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/record"
+)
+
+// worked is the CPU time of which a server uses so much for each request, ms.
+const worked = 2.0
+
+// A server that uses 2 ms of CPU time for each request does so on every target, in the
+// role that it has there: the workload's, and with gVisor its kernel's. And it has
+// answered no more requests than were counted.
+func TestAServiceIsLoadedOnEveryTarget(t *testing.T) {
+	targets := []string{"host", "floor", "runc", "crun", "runsc=" + engines.Runsc(), "docker/runc", "podman/crun", "containerd/runc", "cri+containerd/runc", "cri+cri-o/crun"}
+	args := append([]string{"app", "--rounds", "1", "-t", "300ms", "--warm", "0", "-c", "1", "--answer-timeout", "20s", "--command", "/probe serve 8080 work=2000"}, fleetFlags(t, targets...)...)
+	recs, judged, _ := tare(folders(t), app.Judge, append(args, targets...)...)
+	if failed, total, _ := judged[0].Result(); failed != 0 || total != len(targets) {
+		t.Errorf("%d of %d windows failed, of %d targets", failed, total, len(targets))
+	}
+	for _, w := range record.All[app.Window](recs[0]) {
+		if w.Sent == nil {
+			t.Errorf("%s: %+v", w.Target, w.Failure)
+			continue
+		}
+		answers := float64(w.Sent.Requests - w.Sent.Errors)
+		used := 0.0 // ms
+		for _, c := range w.Seen.CPU {
+			if c.Role == record.RoleWorkload || c.Role == record.RoleSentry {
+				used += float64(c.NS) / 1e6
+			}
+		}
+		// One more may have been under way, and 0.3 ms is for the server's system calls.
+		least, most := answers*worked*0.99, (answers+1)*(worked+0.3)
+		if w.Target == "runsc" { // which has no clock of CPU time that would do: there the server goes by pieces of work
+			least, most = least/2, most*2
+		}
+		if used < least || used > most {
+			t.Errorf("%s: used %.2f ms for %g answers", w.Target, used, answers)
+		}
+		t.Logf("%s: %.3f ms for each of %g answers", w.Target, used/answers, answers)
+	}
+}
+
+// An image of a user's own works beside, in a sandbox of its own, and none of it is in
+// what the service uses. What it is told to be secret is nowhere.
+func TestAnImageOfAUsersOwnIsANeighbour(t *testing.T) {
+	docker, archive := engines.Docker(t), shell(t)
+	targets := []string{"host", "floor", "runc", "docker/runc"}
+	recs, judged, text := tare(folders(t), app.Judge, append([]string{"app", "--rounds", "1", "-t", "300ms", "--warm", "0", "-c", "1", "--answer-timeout", "20s", "--command", "/probe serve 8080 work=2000",
+		"--docker-host", docker.Host, "--neighbour", archive + " bash -c 'while :; do :; done'"}, targets...)...)
+	if failed, total, _ := judged[0].Result(); failed != 0 || total != 2*len(targets)-1 {
+		t.Errorf("%d of %d windows failed", failed, total)
+	}
+	if n := recs[0].Header.Neighbours; len(n) != 1 || n[0].Source != "the file app.tar" || len(n[0].Command) != 3 || n[0].User != "1234:5678" {
+		t.Errorf("the record says of the neighbour %+v", n)
+	}
+	for _, want := range []string{"neighbour: the file app.tar", "an image does not run as a plain process"} {
+		if !strings.Contains(strings.Join(strings.Fields(text), " "), want) {
+			t.Errorf("the report does not say %q", want)
+		}
+	}
+	for _, w := range record.All[app.Window](recs[0]) {
+		if w.Neighbour == "" || w.Sent == nil {
+			continue
+		}
+		if w.Target == "host" || w.BesideCPU == nil || *w.BesideCPU <= 0 {
+			t.Errorf("%s: what the neighbour used is not known, or nothing", w.Target)
+			continue
+		}
+		answers := float64(w.Sent.Requests - w.Sent.Errors)
+		for _, c := range w.Seen.CPU {
+			if most := (answers + 1) * (worked + 0.3) * 1e6; c.Role != record.RoleDaemon && float64(c.NS) > most {
+				t.Errorf("%s: role %s used %d ns for %g answers, beside a neighbour that used %d", w.Target, c.Role, c.NS, answers, *w.BesideCPU)
+			}
+		}
+	}
+}
+
+// A command that is run in the sandbox is its load: a server that keeps 256 KiB of each
+// of the 128 requests that a command there sends it has 32 MiB more than idle.
+func TestACommandInTheSandboxIsItsLoad(t *testing.T) {
+	script := filepath.Join(t.TempDir(), "ask")
+	must.OK(t, os.WriteFile(script, []byte(`for i in {1..128}; do
+	exec 3<>/dev/tcp/127.0.0.1/8080 || exit 1
+	printf 'GET / HTTP/1.1\r\nHost: a\r\n\r\n' >&3
+	read -r line <&3
+	[[ $line == *200* ]] || exit 2
+	exec 3>&-
+done
+`), 0o644))
+	must.OK(t, os.Chmod(filepath.Dir(script), 0o755))
+	recs, judged, _ := tare(folders(t), overhead.Judge, "overhead", "floor", "runc", "--rounds", "1", "--sandboxes", "1", "--hold", "300ms", "--settle", "1s",
+		"--image", shell(t), "--command", "/probe serve 8080 leak=262144", "--mount", script+":/ask:ro", "--ready", "tcp:8080", "--load", "exec:/usr/bin/bash /ask")
+	for _, target := range []string{"floor", "runc"} {
+		f := figure.Find(judged[0].Figures(), "memory-above-idle", "target", target)
+		if !f.Known() || math.Abs(f.Value-32*mib) > 0.01*32*mib {
+			t.Errorf("%s: %.2f MiB above idle", target, f.Value/mib)
+		}
+	}
+	loads := 0
+	for i := range recs[0].Readings {
+		if x := &recs[0].Readings[i]; x.Work != nil {
+			if loads++; x.Phase != string(overhead.PhaseLoad) || x.Work.Command != "/usr/bin/bash /ask" || x.Failure != nil {
+				t.Errorf("%s did %+v, %+v", x.Phase, x.Work, x.Failure)
+			}
+		}
+	}
+	if loads != 2 {
+		t.Errorf("%d loads", loads)
+	}
+}

@@ -1,0 +1,203 @@
+package proof
+
+import (
+	"fmt"
+	"math"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/instrument/bpf"
+	"github.com/tare-bench/tare/internal/instrument/bpf/run/datapath"
+	httpload "github.com/tare-bench/tare/internal/load"
+	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/record"
+)
+
+// Every connection of the load is one run of the lookup, no more and no less, as
+// the clients count them and as a server does that knows nothing of BPF.
+func TestRunsOfProgramsAreExactlyTheConnectionsOfTheLoad(t *testing.T) {
+	for name, c := range map[string]struct {
+		flags []string
+		kept  bool
+		own   bool // the server is tare's, behind the lookup of a service
+	}{
+		"a connection for each request": {nil, false, false},
+		"kept alive":                    {[]string{"--keepalive"}, true, false},
+		"a connection for each request, behind a service": {nil, false, true},
+		"kept alive, behind a service":                    {[]string{"--keepalive"}, true, true},
+		"at a rate":                                       {[]string{"--qps", "500"}, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := playBPF(t)
+			var served, connected atomic.Int64
+			server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { served.Add(1) }))
+			server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+				if state == http.StateNew {
+					connected.Add(1)
+				}
+			}
+			server.Start()
+			defer server.Close()
+			args := append([]string{"bpf", "load", "-c", "20", "-t", "200ms", "--idle", "100ms", "--rounds", "1"}, c.flags...)
+			if !c.own {
+				args = append(args, "--url", server.URL)
+			}
+			rec, _ := s.weigh(args...)
+			var requests, sockets int64
+			for _, p := range rec.Points {
+				if p.Failure != nil {
+					t.Fatalf("%s: %+v", p.Phase, p.Failure)
+				}
+				want := int64(0)
+				if p.Sent != nil {
+					requests, sockets, want = requests+p.Sent.Requests, sockets+p.Sent.Sockets, p.Sent.Sockets
+					if p.Sent.Errors > 0 || p.Sent.Requests < 20 || c.kept && want != 20 || !c.kept && want != p.Sent.Requests {
+						t.Errorf("%+v", *p.Sent)
+					}
+				}
+				if !p.Asked.Statistics {
+					continue
+				}
+				if got := ran(t, &p, "tare_connect4"); got.Count != want {
+					t.Errorf("%s: %d connections, %d runs", p.Phase, want, got.Count)
+				}
+				if got := ran(t, &p, "tare_sockops"); got.Count < want || want == 0 && got.Count > 0 {
+					t.Errorf("%s: %d connections, %d runs of the look at their events", p.Phase, want, got.Count)
+				}
+			}
+			if c.own {
+				return
+			}
+			if served.Load() != requests || connected.Load() != sockets {
+				t.Errorf("the server counts %d requests on %d connections, the clients %d on %d", served.Load(), connected.Load(), requests, sockets)
+			}
+		})
+	}
+}
+
+// ran is what a program did in a phase.
+func ran(t *testing.T, p *record.Point, name string) record.ProgramRun {
+	t.Helper()
+	i := slices.IndexFunc(p.Runs, func(r record.ProgramRun) bool { return r.Name == name })
+	if i < 0 {
+		t.Fatalf("%s: %s is not among %+v", p.Phase, name, p.Runs)
+	}
+	return p.Runs[i]
+}
+
+// Counts, times and memory are those that bpftool has for the same programs, and
+// memory what the kernel says of a descriptor.
+func TestAnotherToolSaysTheSameOfPrograms(t *testing.T) {
+	playBPF(t)
+	d, group := attachment(t)
+	before := bpftool(t, d.IDs())
+	view := make(chan listed, 1)
+	go func() {
+		view <- list(t, "--owner", strconv.Itoa(os.Getpid()), "--name", "tare_*", "--interval", "12s")
+	}()
+	time.Sleep(2 * time.Second) // it has begun to look by then, and looks again long after the load
+	sent := sending(t, d, group)
+	v := <-view
+	if v.err != nil || len(v.Programs) != 2 {
+		t.Fatalf("seen: %+v, %v", v.View, v.err)
+	}
+	after := bpftool(t, d.IDs())
+	for _, p := range v.Programs {
+		b, a := before[p.ID], after[p.ID]
+		if p.Runs != a.Count || p.Time != a.Time || p.Rate == nil || p.Rate.Runs > a.Count-b.Count {
+			t.Errorf("%s: %d runs, %d ns, then by bpftool %+v, %+v before", p.Name, p.Runs, p.Time, a, b)
+			continue
+		}
+		if p.Name == "tare_connect4" && a.Count-b.Count != uint64(sent.Sockets) {
+			t.Errorf("%d connections, %d runs by bpftool", sent.Sockets, a.Count-b.Count)
+		}
+		// Where the load began before the interval did, it has only a part of it.
+		if took := p.Rate.Mean * float64(p.Rate.Runs); p.Rate.Runs == a.Count-b.Count && math.Abs(took-float64(a.Time-b.Time)) > 1 {
+			t.Errorf("%s: %.0f ns in the interval; bpftool has %d", p.Name, took, a.Time-b.Time)
+		}
+		checkMemory(t, &p.Program, a)
+	}
+}
+
+// sending makes connections in the datapath's cgroup, and ends.
+func sending(t *testing.T, d *datapath.Datapath, group string) httpload.Result {
+	t.Helper()
+	clients, err := httpload.Start(t.Context(), httpload.ClientOptions{
+		URL: fmt.Sprintf("http://%s/", d.Service(0)), Connections: 4, Duration: time.Second, Groups: [][]string{{group}},
+	})
+	must.OK(t, err)
+	defer clients.Close()
+	sent, err := clients.Run(t.Context())
+	if err != nil || sent.Errors > 0 {
+		t.Fatalf("%v: %+v", err, sent)
+	}
+	return sent
+}
+
+// What the maps of tare's own programs occupy is what the kernel tells of them at
+// the same time, and more services are more of it.
+func TestMemoryOfProgramsIsThatOfTheirDescriptors(t *testing.T) {
+	s := playBPF(t)
+	told, stop := descriptors()
+	rec, j := s.weigh("bpf", "memory", "--services", "1,1000", "-c", "4", "-t", "200ms", "--idle", "200ms")
+	stop()
+	compared := 0
+	for _, p := range rec.Points {
+		if p.Failure != nil || p.Asked.Statistics && len(p.Memory) != 5 { // of two programs and three maps
+			t.Fatalf("%s: %+v, %+v", p.Phase, p.Memory, p.Failure)
+		}
+		for _, m := range p.Memory {
+			compared++
+			if key := (held{m.ID, m.Map}); !told[key][m.Memory] {
+				t.Errorf("%s: %d bytes; the kernel told of %v", m.Name, m.Memory, told[key])
+			}
+		}
+	}
+	if compared != 2*3*5 { // two numbers of services, three phases
+		t.Errorf("%d figures were compared", compared)
+	}
+	if len(j.Growth) != 2 || j.Growth[0].Services != 1 || j.Growth[1].Maps < j.Growth[0].Maps+999*16 || j.Growth[1].Programs != j.Growth[0].Programs {
+		t.Errorf("%+v", j.Growth)
+	}
+}
+
+// The limit pays for programs that run in the calls of the limited, whatever it is.
+func TestProgramsOfAWorkloadCountAgainstItsLimit(t *testing.T) { paysFor(t, "0.5", "1s") }
+
+// paysFor runs the case of a limit. Where others have the CPUs it may say that it
+// has not seen enough.
+func paysFor(t *testing.T, cpus, long string) {
+	s := playBPF(t)
+	rec, j := s.weigh("bpf", "quota", "--cpus", cpus, "-c", "16", "-t", long, "--idle", "200ms", "--heavy", "0,400000", "--rounds", "1")
+	if j.Quota == nil || j.Failed > 0 {
+		t.Fatalf("%d of %d points failed, %+v", j.Failed, j.Total, j.Quota)
+	}
+	switch others := busy(rec); {
+	case j.Quota.Verdict == bpf.QuotaUndecided && others >= 0.15:
+		t.Logf("undecided, while others had %.0f %% of the node: %s", 100*others, strings.Join(j.Quota.Because, "; "))
+	case j.Quota.Verdict != bpf.QuotaShared:
+		t.Errorf("%s: %s (others had %.0f %% of the node)", j.Quota.Verdict, strings.Join(j.Quota.Because, "; "), 100*others)
+	case j.Quota.Rounds != 1 || j.Quota.Agree != 1 || strconv.FormatFloat(j.Quota.Limit, 'f', -1, 64) != cpus:
+		t.Errorf("%+v", j.Quota)
+	}
+}
+
+// busy is the largest share of the node that others had in a phase.
+func busy(rec *record.Record) (most float64) {
+	for _, p := range rec.Points {
+		if p.NodeCPU < 0 || p.Ended <= p.Begun {
+			continue
+		}
+		others := p.NodeCPU - p.Own - max(p.ClientCPU, 0) - max(p.ServerCPU, 0)
+		most = max(most, float64(others)/float64(p.Ended-p.Begun)/float64(p.CPUs))
+	}
+	return most
+}

@@ -1,0 +1,261 @@
+package proof
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/bpflist"
+	"github.com/tare-bench/tare/internal/cli"
+	"github.com/tare-bench/tare/internal/instrument/bpf"
+	"github.com/tare-bench/tare/internal/instrument/bpf/run/datapath"
+	"github.com/tare-bench/tare/internal/load"
+	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/record"
+)
+
+// programs is where measures of BPF programs are run.
+type programs struct{ *place }
+
+// playBPF makes ready, and looks at the test's end whether anything is left: in the
+// kernel, in this process, of its children, and whether statistics are on still.
+func playBPF(t *testing.T) *programs {
+	t.Helper()
+	s := &programs{folders(t)}
+	untraced(t)
+	t.Cleanup(func() {
+		if left := opened("/proc/self/fd/*", "anon_inode:bpf"); len(left) > 0 {
+			t.Errorf("this process has open: %q", left)
+		}
+		if left := children(); len(left) > 0 {
+			t.Errorf("clients or servers are left: %q", left)
+		}
+		uncounted(t)
+	})
+	return s
+}
+
+// weigh runs a command that writes one record.
+func (s *programs) weigh(args ...string) (*record.Record, *bpf.Judgement) {
+	s.t.Helper()
+	recs, judged, _ := tare(s.place, bpf.Judge, args...)
+	return recs[0], judged[0]
+}
+
+// listed is what tare bpf list shows, or why it does not.
+type listed struct {
+	*bpflist.View
+	err error
+}
+
+func list(t *testing.T, args ...string) listed {
+	code, out, said := invoke(t, append([]string{"bpf", "list", "--format", "json"}, args...)...)
+	if code != cli.ExitDone {
+		return listed{err: fmt.Errorf("exit %d: %s", code, said)}
+	}
+	v := new(bpflist.View)
+	return listed{v, json.Unmarshal([]byte(out), v)}
+}
+
+// attachment is a datapath of the test's own, with the kernel's statistics on, and
+// its cgroup.
+func attachment(t *testing.T) (*datapath.Datapath, string) {
+	t.Helper()
+	group, remove, err := datapath.Place(fmt.Sprintf("proof-%d", os.Getpid()))
+	must.OK(t, err)
+	t.Cleanup(func() {
+		if err := remove(); err != nil {
+			t.Error(err)
+		}
+	})
+	backend, err := load.Serve(t.Context())
+	must.OK(t, err)
+	t.Cleanup(func() { _ = backend.Close() }) // the test's end has ended it
+	d, err := datapath.Attach(datapath.Options{Cgroup: group, Most: 1, Backend: backend.Addr()})
+	must.OK(t, err)
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	statistics, err := ebpf.EnableStats(unix.BPF_STATS_RUN_TIME)
+	must.OK(t, err)
+	t.Cleanup(func() { statistics.Close() })
+	return d, group
+}
+
+// toolProgram is what bpftool says of one.
+type toolProgram struct {
+	ID      uint32   `json:"id"`
+	Time    uint64   `json:"run_time_ns"`
+	Count   uint64   `json:"run_cnt"`
+	Memlock int64    `json:"bytes_memlock"`
+	Maps    []uint32 `json:"map_ids"`
+}
+
+// bpftool asks for programs one by one: others come and go meanwhile.
+func bpftool(t *testing.T, ids []uint32) map[uint32]toolProgram {
+	t.Helper()
+	path, err := exec.LookPath("bpftool")
+	if err != nil {
+		path, err = exec.LookPath("/usr/sbin/bpftool")
+	}
+	if err != nil {
+		t.Fatal("bpftool is not installed (Debian: bpftool); scripts/install-test-needs installs it")
+	}
+	all := map[uint32]toolProgram{}
+	for _, id := range ids {
+		out, err := exec.CommandContext(t.Context(), path, "prog", "show", "id", strconv.Itoa(int(id)), "-j").Output()
+		if err != nil {
+			t.Fatalf("bpftool: %v: %s", err, out)
+		}
+		var p toolProgram
+		if err := json.Unmarshal(out, &p); err != nil || p.ID != id {
+			t.Fatalf("bpftool: %v: %s", err, out)
+		}
+		all[id] = p
+	}
+	return all
+}
+
+// checkMemory holds a program against bpftool, and it and its maps against what the
+// kernel says of descriptors that the test has of them.
+func checkMemory(t *testing.T, p *record.Program, tool toolProgram) {
+	t.Helper()
+	told, stop := descriptors()
+	stop()
+	if p.Memory != tool.Memlock || !told[held{p.ID, false}][p.Memory] {
+		t.Errorf("%s: %d bytes; bpftool has %d, the kernel %v", p.Name, p.Memory, tool.Memlock, told[held{p.ID, false}])
+	}
+	var ids []uint32
+	for _, m := range p.Maps {
+		ids = append(ids, m.ID)
+		if !told[held{m.ID, true}][m.Memory] {
+			t.Errorf("%s: %d bytes; the kernel has %v", m.Name, m.Memory, told[held{m.ID, true}])
+		}
+	}
+	slices.Sort(ids)
+	slices.Sort(tool.Maps)
+	if !slices.Equal(ids, tool.Maps) || len(ids) == 0 {
+		t.Errorf("%s: maps %v, by bpftool %v", p.Name, ids, tool.Maps)
+	}
+}
+
+// held is a program or a map that this process has open.
+type held struct {
+	id    uint32
+	isMap bool
+}
+
+// descriptors collects what the kernel says that programs and maps occupy of which
+// this process has a descriptor, see proc_pid_fdinfo(5), until it is stopped.
+func descriptors() (told map[held]map[int64]bool, stop func()) {
+	told = map[held]map[int64]bool{}
+	look := func() {
+		found, _ := filepath.Glob("/proc/self/fdinfo/*")
+		for _, path := range found {
+			text, _ := os.ReadFile(path) // it may have been closed
+			values := map[string]int64{}
+			for line := range strings.Lines(string(text)) {
+				name, value, _ := strings.Cut(line, ":")
+				if n, err := strconv.ParseInt(strings.TrimSpace(value), 10, 64); err == nil {
+					values[name] = n
+				}
+			}
+			memory, some := values["memlock"]
+			program, isProgram := values["prog_id"]
+			aMap, isMap := values["map_id"]
+			key := held{uint32(program + aMap), isMap}
+			if !some || isProgram == isMap {
+				continue
+			}
+			if told[key] == nil {
+				told[key] = map[int64]bool{}
+			}
+			told[key][memory] = true
+		}
+	}
+	look()
+	end := make(chan struct{})
+	var ended sync.WaitGroup
+	ended.Go(func() {
+		for {
+			select {
+			case <-end:
+				return
+			case <-time.After(20 * time.Millisecond):
+				look()
+			}
+		}
+	})
+	return told, func() { close(end); ended.Wait() }
+}
+
+// opened are the descriptors among these, as /proc has them, of which the kernel says that
+// they are of such a kind.
+func opened(descriptors, kind string) (all []string) {
+	found, _ := filepath.Glob(descriptors)
+	for _, path := range found {
+		if what, err := os.Readlink(path); err == nil && strings.HasPrefix(what, kind) {
+			all = append(all, path+" is "+what)
+		}
+	}
+	return all
+}
+
+// children are clients and servers of a load that are this test's program.
+func children() (all []string) {
+	own, err := os.Readlink("/proc/self/exe")
+	if err != nil {
+		return []string{err.Error()}
+	}
+	for pid := range everybody() {
+		exe, _ := os.Readlink(filepath.Join("/proc", pid, "exe"))
+		line, _ := os.ReadFile(filepath.Join("/proc", pid, "cmdline"))
+		if exe == own && bytes.Contains(line, []byte("\x00-load-")) {
+			all = append(all, pid+" "+strings.ReplaceAll(string(line), "\x00", " "))
+		}
+	}
+	return all
+}
+
+// uncounted looks whether the kernel counts runs still: a program runs, and its
+// count has to stay, once others who have statistics on at the same time are done.
+func uncounted(t *testing.T) {
+	t.Helper()
+	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: "proof_still", Type: ebpf.SocketFilter, License: "MIT", Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 0), asm.Return()}})
+	must.OK(t, err)
+	defer p.Close()
+	count := func() uint64 {
+		s, err := p.Stats()
+		must.OK(t, err)
+		return s.RunCount
+	}
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		before := count()
+		if _, err := p.Run(&ebpf.RunOptions{Data: make([]byte, 64), Repeat: 10}); err != nil {
+			t.Fatal(err)
+		}
+		if count() == before {
+			return
+		}
+		if time.Now().Before(deadline) { // what others hold they give back; what is left here stays
+			continue
+		}
+		t.Errorf("the kernel still counts runs; statistics are held on by %q", opened("/proc/[0-9]*/fd/*", "anon_inode:bpf-stats"))
+		return
+	}
+}

@@ -1,0 +1,60 @@
+//go:build prove
+
+package proof
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/record"
+)
+
+// A known loop takes under load what the kernel's own test run of it takes.
+func TestTimeOfARunUnderLoadIsThatOfATestRun(t *testing.T) {
+	s := playBPF(t)
+	const heavy = 60_000
+	d, _ := attachment(t)
+	must.OK(t, d.SetHeavy(heavy))
+	// What else the machine does only adds to a time: of each the least is taken.
+	light, loaded, alone := 0.0, 0.0, 0.0
+	least := func(of *float64, ns float64) {
+		if *of == 0 || ns < *of {
+			*of = ns
+		}
+	}
+	for range 3 {
+		for range 20 {
+			ns, err := d.TestRun(20)
+			must.OK(t, err)
+			least(&alone, ns)
+		}
+		rec, _ := s.weigh("bpf", "load", "-c", "1", "-t", "150ms", "--idle", "100ms", "--rounds", "3", "--heavy", fmt.Sprintf("0,%d", heavy))
+		for _, p := range rec.Points {
+			if p.Phase != record.PhaseLoad || !p.Asked.Statistics {
+				continue
+			}
+			r := ran(t, &p, "tare_connect4")
+			if p.Failure != nil || r.Count == 0 {
+				t.Fatalf("%+v", p)
+			}
+			if each := float64(r.Time) / float64(r.Count); p.Asked.Heavy == 0 {
+				least(&light, each)
+			} else {
+				least(&loaded, each)
+			}
+		}
+	}
+	ratio := (loaded - light) / alone // the lookup is not in a test run
+	t.Logf("%.0f ns under load, %.0f of them without the loop; %.0f ns in a test run: %.3f", loaded, light, alone, ratio)
+	if ratio < 0.9 || ratio > 1.1 {
+		t.Errorf("%.3f times the time of a test run", ratio)
+	}
+}
+
+// Whatever the limit is, it pays for the programs.
+func TestProgramsCountAgainstLimitsOfAnySize(t *testing.T) {
+	for _, cpus := range []string{"0.2", "0.5", "1"} {
+		t.Run(cpus+" CPUs", func(t *testing.T) { paysFor(t, cpus, "2s") })
+	}
+}

@@ -1,0 +1,377 @@
+package proof
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/cargo"
+	"github.com/tare-bench/tare/internal/instrument/lifecycle"
+	"github.com/tare-bench/tare/internal/instrument/overhead"
+	"github.com/tare-bench/tare/internal/probe"
+	"github.com/tare-bench/tare/internal/probe/image"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/find"
+	"github.com/tare-bench/tare/internal/subject/hosttools"
+	"github.com/tare-bench/tare/internal/subject/setting"
+	"github.com/tare-bench/tare/internal/testing/engines"
+	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/workspace"
+	"github.com/tare-bench/tare/record"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"golang.org/x/sys/unix"
+)
+
+// big is a file in the image of a shell, of so many bytes.
+const big = 1 << 20
+
+// shell is an archive of an image that is a shell, with a user and a program of its own,
+// and with a command.
+func shell(t *testing.T, command ...string) string {
+	t.Helper()
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	put := func(name string, content []byte) {
+		must.OK(t, image.WriteFile(w, strings.TrimPrefix(name, "/"), 0o755, content, image.Created))
+	}
+	put("etc/passwd", []byte("root:x:0:0::/:/bin/sh\nweb:x:1234:5678::/srv:/bin/sh\n"))
+	put("srv/own", []byte("from the image\n"))
+	put("srv/program", probe.Program())
+	put("srv/big", bytes.Repeat([]byte("tare"), big/4))
+	there := map[string]bool{}
+	for _, name := range []string{"bash", "id", "cat", "sleep", "fincore"} {
+		tool, err := hosttools.Find(t.Context(), name)
+		must.OK(t, err)
+		for _, f := range tool.Files {
+			content, err := os.ReadFile(f.Source)
+			must.OK(t, err)
+			if !there[f.Path] {
+				put(f.Path, content)
+			}
+			there[f.Path] = true
+		}
+	}
+	must.OK(t, w.Close())
+	layer := filepath.Join(t.TempDir(), "layer.tar")
+	must.OK(t, os.WriteFile(layer, b.Bytes(), 0o600))
+	l, err := tarball.LayerFromFile(layer)
+	must.OK(t, err)
+	img, err := mutate.AppendLayers(empty.Image, l)
+	if err == nil {
+		img, err = mutate.Config(img, v1.Config{Env: []string{"OF_IMAGE=i", "OF_BOTH=i", "PATH=/bin:/usr/bin"}, User: "web", WorkingDir: "/srv", Cmd: command})
+	}
+	must.OK(t, err)
+	tag, err := name.NewTag("app:1")
+	must.OK(t, err)
+	archive := filepath.Join(t.TempDir(), "app.tar")
+	must.OK(t, tarball.WriteToFile(archive, tag, img))
+	return archive
+}
+
+// fleet are targets of every kind, with the engines that they need.
+func fleet(t *testing.T) []find.Found {
+	t.Helper()
+	docker, podman, containerd, crio := engines.Docker(t), engines.Podman(t), engines.Containerd(t, engines.V1), engines.CRIO(t)
+	onPath(t, map[string]string{"skopeo": crio.Skopeo})
+	at := map[string]subject.Engine{
+		"docker": {Address: docker.Host}, "podman": {Command: podman.Command}, "containerd": {Address: containerd.Address},
+		"cri+containerd": {Address: "unix://" + containerd.Address}, "cri+cri-o": {Address: "unix://" + crio.Socket},
+	}
+	names := []string{"host", "floor", "runc", "crun", "runsc=" + engines.Runsc(), "docker/runc", "podman/crun", "containerd/runc", "cri+containerd/runc", "cri+cri-o/crun"}
+	return named(t, find.Settings{Engine: func(name string) subject.Engine {
+		engine, _, _ := strings.Cut(name, "/")
+		return at[engine]
+	}}, names...)
+}
+
+// named are targets that have to be here.
+func named(t *testing.T, how find.Settings, names ...string) []find.Found {
+	t.Helper()
+	all, err := find.Named(t.Context(), names, how)
+	must.OK(t, err)
+	for _, f := range all {
+		if f.Target == nil {
+			t.Fatal(f.Why)
+		}
+	}
+	return all
+}
+
+// fleetFlags are those by which tare finds the engines of targets, which are started.
+func fleetFlags(t *testing.T, targets ...string) (flags []string) {
+	t.Helper()
+	programs := map[string]string{}
+	for _, target := range targets {
+		switch engine, _, _ := strings.Cut(target, "/"); engine {
+		case "docker":
+			flags = append(flags, "--docker-host", engines.Docker(t).Host)
+		case "podman":
+			programs["podman"] = engines.Podman(t).Command
+		case "containerd":
+			flags = append(flags, "--containerd-address", engines.Containerd(t, engines.V1).Address)
+		case "cri+containerd":
+			flags = append(flags, "--cri", "containerd=unix://"+engines.Containerd(t, engines.V1).Address)
+		case "cri+cri-o":
+			crio := engines.CRIO(t)
+			programs["skopeo"] = crio.Skopeo
+			flags = append(flags, "--cri", "cri-o=unix://"+crio.Socket)
+		}
+	}
+	onPath(t, programs)
+	return flags
+}
+
+// stand opens a target with a workload, and closes it at the end.
+func stand(t *testing.T, p *place, target subject.Target, w setting.Workload) subject.Session {
+	t.Helper()
+	s, _ := within(t, p, workspace.DefaultRoots(), target, w, time.Minute)
+	return s
+}
+
+// within is the same in folders of its own, and says in which surroundings.
+func within(t *testing.T, p *place, roots workspace.Roots, target subject.Target, w setting.Workload, timeout time.Duration) (subject.Session, subject.Env) {
+	t.Helper()
+	run, err := workspace.New(roots)
+	must.OK(t, err)
+	p.ran(run.ID)
+	t.Cleanup(func() {
+		if err := run.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	must.OK(t, run.Shut())
+	dir, _, err := run.Dirs("-cargo")
+	must.OK(t, err)
+	c, err := cargo.Make(t.Context(), w, dir, nil)
+	must.OK(t, err)
+	data, state, err := run.Dirs(strings.ReplaceAll(target.Info().Name, "/", "-"))
+	must.OK(t, err)
+	limits := subject.DefaultLimits
+	limits.Pids = 64
+	env := subject.Env{RunID: run.ID, Dir: data, StateDir: state, Lanes: 1, Timeout: timeout, Limits: limits, Workload: subject.Workload{Cargo: c}}
+	s, err := target.Open(t.Context(), env)
+	must.OK(t, err)
+	t.Cleanup(func() {
+		if err := s.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return s, env
+}
+
+func operate(t *testing.T, s subject.Session, op subject.Op) *record.Sample {
+	t.Helper()
+	samples, err := subject.Operate(t.Context(), s, op, []int{0})
+	if err != nil {
+		t.Fatalf("%s: %v", op, err)
+	}
+	return &samples[0]
+}
+
+// One image of a user's own runs on every target as it says: after its first instruction
+// was stamped, as its user, in its folder, with its variables and those that were asked
+// for, its own files and a folder of this machine, and ends when it is told to.
+func TestAnImageOfAUsersOwnRunsOnEveryTarget(t *testing.T) {
+	p, out := folders(t), t.TempDir()
+	must.OK(t, os.Chmod(out, 0o777))
+	// The folder has its own mode whatever that of those above it: engines mount it as root.
+	script := `trap 'exit 0' TERM; echo "$OF_IMAGE $OF_BOTH $MINE $(id -u):$(id -g) $(pwd) $(cat own)" >/out/said; while :; do sleep 0.05; done`
+	w := setting.Workload{
+		Image: shell(t), Command: []string{"bash", "-c", script}, Env: []setting.Variable{"OF_BOTH=mine", "MINE=mine"}, Mounts: []setting.Mount{setting.Mount(out + ":/out")},
+		HostCommand: []string{"bash", "-c", strings.ReplaceAll(script, "/out/", out+"/")},
+	}
+	for _, f := range fleet(t) {
+		t.Run(f.Name, func(t *testing.T) {
+			s := stand(t, p, f.Target, w)
+			info := f.Target.Info()
+			for op, def := range info.Operations { // what is told of them is true of any program
+				for _, of := range []string{"probe ID", "PROBE", "TERM"} {
+					if strings.Contains(def.Command+def.Means, of) {
+						t.Errorf("%s is told of as %q, %q, and its program is the user's own", op, def.Command, def.Means)
+					}
+				}
+			}
+			sample := operate(t, s, subject.Run)
+			if sample.Failure != nil {
+				t.Fatalf("%+v", *sample.Failure)
+			}
+			if (info.Clock == "host") != (sample.First != 0) {
+				t.Errorf("the first instruction is stamped %d, on a clock of the %s", sample.First, info.Clock)
+			}
+			want := "i mine mine 1234:5678 /srv from the image\n"
+			if f.Name == "host" {
+				dir, _ := os.Getwd()
+				want = fmt.Sprintf(" mine mine %d:%d %s \n", os.Getuid(), os.Getgid(), dir)
+			}
+			if said := await(t, filepath.Join(out, "said")); said != want {
+				t.Errorf("it said %q, want %q", said, want)
+			}
+			for _, op := range []subject.Op{subject.Stop, subject.Remove} {
+				if info.Operations[string(op)].Absent == "" {
+					if sample := operate(t, s, op); sample.Failure != nil {
+						t.Errorf("%s: %+v", op, *sample.Failure)
+					}
+				}
+			}
+			if err := s.Discard(t.Context(), []int{0}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// The root of an image is not the machine's: it has the capabilities that engines give,
+// cannot write to what rules the machine, and a folder that it has to read only has
+// nothing writable below it. On the floor no devices cgroup keeps it from the machine's
+// devices, so it cannot make any; and what is run beside it has no more than it.
+func TestAnImageOfAUsersOwnDoesNotRuleTheMachine(t *testing.T) {
+	p, in, out := folders(t), t.TempDir(), t.TempDir()
+	below := filepath.Join(in, "below")
+	must.OK(t, os.Mkdir(below, 0o755))
+	must.OK(t, unix.Mount("tmpfs", below, "tmpfs", 0, ""))
+	t.Cleanup(func() {
+		if err := unix.Unmount(below, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	bash, err := exec.LookPath("bash")
+	must.OK(t, err)
+	caps := `while read -r name value; do case $name in CapInh:|CapEff:|CapBnd:) echo -n "$value ";; esac; done </proc/self/status; `
+	script := `trap 'exit 0' TERM; { ` + caps + `for f in /proc/sys/kernel/domainname /proc/sysrq-trigger /proc/irq/default_smp_affinity /in/file /in/below/file /proc/self/comm; do
+		case $f in */file) : >$f ;; *) [ -w $f ] ;; esac 2>/dev/null && echo -n "$f "; done; echo; } >/out/said; while :; do sleep 0.05; done`
+	w := setting.Workload{Image: shell(t), User: "0:0", Command: []string{"bash", "-c", script}, Mounts: []setting.Mount{setting.Mount(in + ":/in:ro"), setting.Mount(out + ":/out")}}
+	for _, f := range named(t, find.Settings{}, "floor", "runc") {
+		t.Run(f.Name, func(t *testing.T) {
+			s := stand(t, p, f.Target, w)
+			if sample := operate(t, s, subject.Run); sample.Failure != nil {
+				t.Fatalf("%+v", *sample.Failure)
+			}
+			set := map[string]string{"floor": "00000000a00425fb", "runc": "00000000a80425fb"}[f.Name]
+			want := "0000000000000000 " + set + " " + set + " "
+			if said := await(t, filepath.Join(out, "said")); said != want+"/proc/self/comm \n" {
+				t.Errorf("its capabilities (inheritable, effective, bounding) and what it can write to are %q, want %q and only its own name", said, want)
+			}
+			if f.Name == "floor" {
+				ran, err := s.(subject.Executor).Exec(t.Context(), 0, []string{bash, "-c", caps})
+				if err != nil || ran.Output != want {
+					t.Errorf("a command beside it has the capabilities %q (%v), want %q", ran.Said(), err, want)
+				}
+			}
+			if err := s.Discard(t.Context(), []int{0}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// await reads a file once it has a line, and takes it away.
+func await(t *testing.T, path string) string {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if b, err := os.ReadFile(path); err == nil && bytes.HasSuffix(b, []byte("\n")) {
+			must.OK(t, os.Remove(path))
+			return string(b)
+		}
+	}
+	t.Fatalf("nobody wrote %s", path)
+	return ""
+}
+
+// What a user asks for on a command line is weighed, by the name that an engine has for
+// it: every target has the same image, the host is left out, and no record or report has
+// a variable's value.
+func TestAnImageOfAnEngineIsWeighedEverywhere(t *testing.T) {
+	docker, podman := engines.Docker(t), engines.Podman(t)
+	archive := shell(t)
+	for engine, load := range map[string]*exec.Cmd{
+		"docker": exec.Command("docker", "-H", docker.Host, "load", "-i", archive),
+		"podman": exec.Command(podman.Command, "load", "-q", "-i", archive),
+	} {
+		if out, err := load.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", engine, err, out)
+		}
+	}
+	for from, targets := range map[string][]string{
+		"docker": {"host", "floor", "docker/runc", "runc"},
+		"podman": {"runc", "podman/crun"},
+	} {
+		t.Setenv("PATH", filepath.Dir(podman.Command)+":"+os.Getenv("PATH"))
+		args := []string{"lifecycle", "--rounds", "1", "--warmup", "0", "--ops", "run", "--docker-host", docker.Host, "--image", "app:1",
+			"--env", "SECRET=do-not-tell", "--user", "0", "--command", `bash -c 'trap "exit 0" TERM; while :; do sleep 0.05; done'`}
+		recs, judged, text := tare(folders(t), lifecycle.Judge, append(args, targets...)...)
+		w := recs[0].Header.Workload
+		if w == nil || w.Source != from+": app:1" || !slices.Equal(w.Env, []string{"SECRET"}) || w.User != "0:0" || len(w.Command) != 3 {
+			t.Errorf("%s: the record says of the workload %+v", from, w)
+		}
+		if j := judged[0]; j.Failed > 0 || j.Total == 0 || len(j.Targets) != len(targets)-strings.Count(strings.Join(targets, " "), "host") {
+			t.Errorf("%s: %d of %d operations failed on %d targets", from, j.Failed, j.Total, len(j.Targets))
+		}
+		var whole bytes.Buffer
+		must.OK(t, json.NewEncoder(&whole).Encode(recs[0]))
+		if strings.Contains(whole.String()+text, "do-not-tell") {
+			t.Errorf("%s: a variable's value is told", from)
+		}
+	}
+}
+
+// The plan of the service that was switched to Kata weighs whatever archive is named: two
+// that differ by what they hold differ by so much, and their documents have what the map
+// of the reports names.
+func TestTheSwitchedServiceIsOfAnyArchive(t *testing.T) {
+	p := folders(t)
+	plan := filepath.Join(p.dir, "kata-service.yaml")
+	must.Write(t, plan, onTargets(t, "kata-service", []string{"[runc, floor]"}))
+	const less, more = 4 * mib, 68 * mib
+	held := map[int]map[string]float64{}
+	for _, bytes := range []int{less, more} {
+		archive := shell(t, "bash", "-c", fmt.Sprintf(`trap 'kill $!; exit 0' TERM; /srv/program hold %d 1000 & wait`, bytes))
+		dir := filepath.Join(p.dir, fmt.Sprint(bytes))
+		documents := documented(t, p, []string{"run", plan, "-o", dir, "--image", archive, "--ready", "log:^tare-hold/1 ", "--rounds", "1", "--hold", "300ms", "--settle", "100ms"}, 1)
+		for _, row := range mapped(t, "kata-service") {
+			row.look(t, documents)
+		}
+		rec, j := stored(p, filepath.Join(dir, "01-overhead.jsonl"), overhead.Judge)
+		if w := rec.Header.Workload; w == nil || w.Source != "the file app.tar" || w.Command[0] != "bash" {
+			t.Errorf("the record says of the workload %+v", w)
+		}
+		held[bytes] = map[string]float64{}
+		for _, f := range j.Figures() {
+			if f.Quantity == "role-memory" && f.Labels.Get("role") == string(record.RoleWorkload) {
+				held[bytes][f.Labels.Get("target")] = f.Value
+			}
+		}
+	}
+	for _, target := range []string{"runc", "floor"} {
+		if differ := held[more][target] - held[less][target]; math.Abs(differ-(more-less)) > 0.01*(more-less) {
+			t.Errorf("%s: they differ by %.2f MiB, and hold %d MiB more", target, differ/mib, (more-less)/mib)
+		}
+	}
+}
+
+// A program that is not there is said not to be.
+func TestAProgramThatIsNotThereIsSaidNotToBe(t *testing.T) {
+	p, archive := folders(t), shell(t)
+	for _, f := range named(t, find.Settings{}, "floor", "runc") {
+		t.Run(f.Name, func(t *testing.T) {
+			s := stand(t, p, f.Target, setting.Workload{Image: archive, Command: []string{"nonesuch"}})
+			if x := operate(t, s, subject.Run); x.Failure == nil || !strings.Contains(x.Failure.Output, "cannot run nonesuch: no such program") {
+				t.Errorf("%+v", x.Failure)
+			}
+		})
+	}
+}

@@ -1,0 +1,124 @@
+//go:build prove
+
+package proof
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/instrument/density"
+	"github.com/tare-bench/tare/internal/testing/engines"
+	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/record"
+)
+
+// A sandbox takes so much, all that is above the floor is so much, and it goes so many times.
+const (
+	densityEach = 16 * mib
+	densityRoom = 256 * mib
+	densityRuns = 20
+)
+
+// meminfo is what a watcher beside tare reads of the node in one look, bytes.
+type meminfo struct{ available, anonymous int64 }
+
+func lookAtMemory() (m meminfo, err error) {
+	text, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return m, err
+	}
+	for s := bufio.NewScanner(strings.NewReader(string(text))); s.Scan(); {
+		for name, to := range map[string]*int64{"MemAvailable:": &m.available, "AnonPages:": &m.anonymous} {
+			if rest, is := strings.CutPrefix(s.Text(), name); is {
+				if _, err := fmt.Sscan(rest, to); err != nil {
+					return m, err
+				}
+				*to *= 1024
+			}
+		}
+	}
+	if m.available == 0 || m.anonymous == 0 {
+		err = errors.New("/proc/meminfo lacks what is watched")
+	}
+	return m, err
+}
+
+// watchMemory looks at the node a few thousand times a second until it is told to end.
+func watchMemory(done <-chan struct{}) (all []meminfo, err error) {
+	for {
+		select {
+		case <-done:
+			return all, nil
+		case <-time.After(200 * time.Microsecond):
+		}
+		m, err := lookAtMemory()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, m)
+	}
+}
+
+// leastAbove is the least that was left above the floor in any look, negative below it, and
+// what of it is left once what others took is given back: of anonymous memory so much may
+// be the sandboxes' at most, and what is beyond is others'.
+func leastAbove(floor, sandboxes int64, before meminfo, looks []meminfo) (least, own int64) {
+	least, own = math.MaxInt64, math.MaxInt64
+	for _, m := range looks {
+		above := m.available - floor
+		least, own = min(least, above), min(own, above+max(m.anonymous-before.anonymous-sandboxes, 0))
+	}
+	return least, own
+}
+
+// With 256 MiB above the floor of the machine that the test runs on, sandboxes that take
+// 16 MiB each do not take what is below it, in 20 of 20 runs of each kind of target. Who
+// else works on the machine may: what they took is told apart.
+func TestRealSandboxesStopBeforeTheFloor(t *testing.T) {
+	p := folders(t)
+	archive := shell(t)
+	docker := engines.Docker(t)
+	// It ends as it is told to, and takes what it takes after its first instruction.
+	command := fmt.Sprintf(`bash -c "printf -v x %%%d%s; trap 'exit 0' TERM; sleep 1000000 & wait"`, densityEach, "s")
+	for target, engine := range map[string][]string{"floor": nil, "runc": nil, "docker/runc": {"--docker-host", docker.Host}} {
+		t.Run(target, func(t *testing.T) {
+			held := 0
+			for n := range densityRuns {
+				before, err := lookAtMemory()
+				must.OK(t, err)
+				floor := before.available - densityRoom
+				var looks []meminfo
+				done, seen := make(chan struct{}), make(chan error, 1)
+				go func() {
+					var err error
+					looks, err = watchMemory(done)
+					seen <- err
+				}()
+				args := append([]string{"density", target, "--image", archive, "--command", command, "--keep-free", fmt.Sprint(floor),
+					"--rounds", "1", "--hold", "200ms", "--settle", "500ms", "--recover", "1s", "--most", "40"}, engine...)
+				_, judged, _ := tare(p, density.Judge, args...)
+				close(done)
+				must.OK(t, <-seen)
+				end := judged[0].Targets[0].Ends[0]
+				// Each has what it takes and a shell, and one more is under way; the rest is tare's own.
+				least, own := leastAbove(floor, int64(end.Sandboxes+1)*(densityEach+2*mib)+64*mib, before, looks)
+				t.Logf("run %d: %d sandboxes, ended by %s; in %d looks at least %d MiB above the floor, without what others took %d MiB", n+1, end.Sandboxes, end.Why, len(looks), least/mib, own/mib)
+				if own >= 0 {
+					held++
+				} else {
+					t.Errorf("run %d: %d MiB below the floor, which others did not take: %s", n+1, -own/mib, end.Detail)
+				}
+				if end.Why == record.EndFailure || end.Sandboxes == 0 {
+					t.Errorf("run %d: %+v", n+1, end)
+				}
+			}
+			t.Logf("%s: %d of %d runs did not touch the floor", target, held, densityRuns)
+		})
+	}
+}

@@ -1,0 +1,128 @@
+//go:build prove
+
+package proof
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/aclements/go-moremath/stats"
+
+	"github.com/tare-bench/tare/internal/cli"
+	"github.com/tare-bench/tare/internal/testing/must"
+)
+
+// pairs are how many gates of real pairs are asked; fewer show less.
+var pairs = flag.Int("pairs", 60, "real pairs that are gated")
+
+const (
+	gateRounds = 20
+	gateMargin = 0.025 // half of the change that is to be found
+	// An interval of 95 % ends 1.96 standard errors away, and 80 % are found of what is
+	// 2.8 of them beyond the margin: the floor of which that is so, as a share of it.
+	feasible = 1.96 / 2.8
+)
+
+// gated is what tare gate printed as JSON.
+type gated struct {
+	Figures []struct {
+		Verdict  string
+		Estimate struct{ Value float64 }
+		Versus   struct{ Shift struct{ Value float64 } }
+	}
+}
+
+// waiting writes a runtime that waits before it creates. Both of a pair are the same
+// script, so that nothing but the length of the wait differs.
+func waiting(t *testing.T, path string, seconds float64) {
+	t.Helper()
+	runc, err := exec.LookPath("runc")
+	must.OK(t, err)
+	script(t, path, "#!/bin/sh\ncase \" $* \" in *\" create \"*) sleep %.6f;; esac\nexec %s \"$@\"\n", seconds, runc)
+}
+
+// gate runs tare gate, which is to end with one of the codes.
+func (p *place) gate(t *testing.T, n int, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	path := filepath.Join(p.dir, fmt.Sprintf("gate-%d.jsonl", n))
+	return invoke(t, append(append([]string{"gate"}, args...), "--ops", "create", "--rounds", strconv.Itoa(gateRounds), "--worse", fmt.Sprint(gateMargin), "--format", "json", "-q", "-o", path)...)
+}
+
+// floor is what of an A/A this machine tells, as a share, where old waits so long.
+func (p *place) floor(t *testing.T, old string, n int, wait float64) float64 {
+	t.Helper()
+	waiting(t, filepath.Join(p.dir, "old"), wait)
+	_, _, said := p.gate(t, n, "--self", old)
+	found := regexp.MustCompile(`tells a margin of (\S+) %`).FindStringSubmatch(said)
+	if found == nil {
+		t.Fatalf("no floor in %s", said)
+	}
+	percent, err := strconv.ParseFloat(found[1], 64)
+	if err != nil {
+		percent = math.Inf(1)
+	}
+	return percent / 100
+}
+
+// Of real pairs of which new takes 0, 2, 5 or 10 % longer, a gate of 2.5 % stops what takes
+// 0 or 2 % longer in at most 2 % of cases, and finds 5 and 10 % in 80 % where the noise of
+// this machine, which an A/A tells first, is small enough for that. An operation that is
+// too noisy is made longer, by a wait in both.
+func TestGatesOfRealPairs(t *testing.T) {
+	p := folders(t)
+	old, new := "old="+filepath.Join(p.dir, "old"), "new="+filepath.Join(p.dir, "new")
+	var floor, wait float64
+	for i, longer := range []float64{0, 0.05, 0.1} { // seconds
+		wait = longer
+		if floor = p.floor(t, old, -i, wait); floor <= feasible*(0.05-gateMargin) {
+			break
+		}
+		t.Logf("an operation that waits %g ms is too noisy: this machine tells a margin of %.1f %%", 1000*wait, 100*floor)
+	}
+	operation := 0.1 // seconds; of the pair before
+	added := []float64{0, 0.02, 0.05, 0.10}
+	asked, stopped, passed := map[float64]int{}, map[float64]int{}, map[float64]int{}
+	for i := range *pairs {
+		add := added[i%len(added)]
+		waiting(t, filepath.Join(p.dir, "new"), wait+add*operation)
+		code, text, stderr := p.gate(t, i+1, "--interleave", old, new)
+		var g gated
+		if err := json.Unmarshal([]byte(text), &g); err != nil || len(g.Figures) != 1 || code == cli.ExitUsage {
+			t.Fatalf("exit %d, %v\n%s\n%s", code, err, text, stderr)
+		}
+		f := g.Figures[0]
+		operation = f.Estimate.Value / (1 + f.Versus.Shift.Value) / 1e9
+		asked[add]++
+		switch f.Verdict {
+		case "worse":
+			stopped[add]++
+		case "not worse":
+			passed[add]++
+		}
+		t.Logf("%2.0f %% more: %+.1f %%, %s", 100*add, 100*f.Versus.Shift.Value, f.Verdict)
+	}
+	var table strings.Builder
+	for _, add := range added {
+		fmt.Fprintf(&table, "\n%3.0f %% more: %d pairs, %d worse, %d not worse", 100*add, asked[add], stopped[add], passed[add])
+	}
+	t.Logf("an operation of %.0f ms, of which %g are a wait; this machine tells a margin of %.1f %%%s", 1000*operation, 1000*wait, 100*floor, &table)
+	wrong, of := stopped[0]+stopped[0.02], asked[0]+asked[0.02]
+	if p := (stats.BinomialDist{N: of, P: 0.02}); wrong > 0 && 1-p.CDF(float64(wrong-1)) < 0.05 {
+		t.Errorf("%d of %d that are not worse were stopped, which is more than 2 %%", wrong, of)
+	}
+	for _, add := range []float64{0.05, 0.10} {
+		if floor > feasible*(add-gateMargin) {
+			t.Logf("not judged: too noisy here to ask for %.0f %%", 100*add)
+		} else if float64(stopped[add]) < 0.8*float64(asked[add]) {
+			t.Errorf("%d of %d that are %.0f %% slower were found", stopped[add], asked[add], 100*add)
+		}
+	}
+}

@@ -1,0 +1,139 @@
+package proof
+
+import (
+	"cmp"
+	"context"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/probe"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/find"
+	"github.com/tare-bench/tare/internal/subject/ready"
+	"github.com/tare-bench/tare/internal/subject/setting"
+	"github.com/tare-bench/tare/internal/testing/engines"
+	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/ports"
+	"github.com/tare-bench/tare/record"
+)
+
+// late is what a busy machine may add.
+const late = 20 * time.Millisecond
+
+// sleeps is how long a server sleeps before it listens.
+const sleeps = 300 * time.Millisecond
+
+// server is a server as every target's workload.
+func server(t *testing.T, port int) setting.Workload {
+	t.Helper()
+	dir := t.TempDir()
+	must.OK(t, probe.Rootfs(dir))
+	args := probe.ServeArgs(port, "delay="+strconv.FormatInt(sleeps.Milliseconds(), 10))
+	return setting.Workload{Command: args, HostCommand: append([]string{filepath.Join(dir, probe.Name)}, args[1:]...)}
+}
+
+// bridged is gVisor behind docker, whose sandboxes have a network of their own: reached by
+// the address that docker gives them.
+func bridged(t *testing.T) find.Found {
+	t.Helper()
+	docker := engines.Docker(t)
+	return named(t, find.Settings{Engine: func(string) subject.Engine {
+		return subject.Engine{Address: docker.Host, Network: subject.NetworkBridge}
+	}}, "docker/runsc")[0]
+}
+
+// networked is a target whose containers are reached over the network.
+type networked struct{ subject.Target }
+
+func (n networked) Open(ctx context.Context, env subject.Env) (subject.Session, error) {
+	env.Network = true
+	return n.Target.Open(ctx, env)
+}
+
+// A server that sleeps before it listens is ready so much later than its first
+// instruction, wherever it runs: never before, and after it by no more than what is said
+// of how exactly that is known, and what a busy machine adds.
+func TestAServerIsReadySoLongAfterItsFirstInstructionAsItSleeps(t *testing.T) {
+	p, at := folders(t), ports.Held(t)
+	w, port := server(t, at), strconv.Itoa(at)
+	for _, f := range append(fleet(t), bridged(t)) {
+		for _, asked := range []setting.Ready{setting.Ready("tcp:" + port), setting.Ready("http:" + port + "/=200")} {
+			if strings.HasPrefix(string(asked), "http") && f.Name != "host" && f.Name != "docker/runc" && f.Name != "docker/runsc" {
+				continue // what is beyond the connection is the same everywhere
+			}
+			t.Run(f.Name+" "+string(asked)[:4], func(t *testing.T) {
+				s, err := ready.Wrap(stand(t, p, networked{f.Target}, w), asked, time.Minute)
+				must.OK(t, err)
+				best := time.Hour
+				for range 20 { // a busy machine may delay some of them
+					x := operate(t, s, subject.Run)
+					if x.Failure != nil {
+						t.Fatalf("%+v", *x.Failure)
+					}
+					b := record.Batch{Lanes: 1, Released: x.Start, Samples: []record.Sample{*x}}
+					resolution, ok := x.Resolution()
+					if err := b.Check(); err != nil {
+						t.Fatalf("%v: %+v", err, *x)
+					}
+					// Of a guest's it is known that it came after the call and, nearly, before its end.
+					took, beyond := time.Duration(x.Ready-cmp.Or(x.First, x.Start)), time.Duration(x.Ready-cmp.Or(x.First, x.Seen, x.Returned))-sleeps
+					if took < sleeps {
+						t.Errorf("ready %v after its first instruction, and slept %v", took, sleeps)
+					}
+					if ok { // or it was ready before anybody came to ask
+						best = min(best, beyond-resolution)
+					}
+					t.Logf("ready %v later than it slept, known to %v of %d polls, request %v", beyond, resolution, x.Polls, time.Duration(x.Request))
+					must.OK(t, s.Discard(t.Context(), []int{0}))
+					if best <= late {
+						break
+					}
+				}
+				if best > late {
+					t.Errorf("at best %v later than it slept, beyond what is said of how exactly that is known", best)
+				}
+			})
+		}
+	}
+}
+
+// So it is of starts that are watched, and in what is reported of them.
+func TestAWatchedStartIsReadySoLongAfterItsFirstInstructionAsItsServerSleeps(t *testing.T) {
+	const sleeps = time.Second // in which somebody comes to ask at least one of three
+	targets := []string{"floor", "runc", "docker/runc"}
+	rec, j := watch(t, append([]string{"--docker-host", engines.Docker(t).Host, "--rounds", "3", "--warmup", "0",
+		"--command", "/probe serve 8080 delay=" + strconv.FormatInt(sleeps.Milliseconds(), 10), "--ready", "tcp:8080"}, targets...)...)
+	best := map[string]time.Duration{}
+	for i := range rec.Starts {
+		s := &rec.Starts[i]
+		if s.Failure != nil || s.First == 0 {
+			t.Fatalf("%+v", *s)
+		}
+		if s.Unready == 0 {
+			continue // where the machine is busy it was ready before anybody came to ask
+		}
+		took, resolution := time.Duration(s.Ready-s.First), time.Duration(s.Ready-s.Unready)
+		if took < sleeps {
+			t.Errorf("%s: ready %v after its first instruction, and slept %v", s.Target, took, sleeps)
+		}
+		beyond := took - sleeps - resolution
+		if one, met := best[s.Target]; !met || beyond < one {
+			best[s.Target] = beyond
+		}
+		t.Logf("%s: ready %v later than it slept, known to %v of %d polls", s.Target, took-sleeps, resolution, s.Polls)
+	}
+	for _, target := range targets {
+		// Of so few starts all may be delayed: the test above has as many as it takes.
+		if beyond, met := best[target]; !met || beyond > sleeps {
+			t.Errorf("%s: at best %v later than it slept, beyond what is said of how exactly that is known", target, beyond)
+		}
+		first, ready := figure.Find(j.Figures(), "time-to-first-instruction", "target", target), figure.Find(j.Figures(), "time-to-ready", "target", target)
+		if took := ready.Value - first.Value; ready.N == 0 || first.N != 3 || took < float64(sleeps) {
+			t.Errorf("%s: it is reported as ready %v after its first instruction, of %d starts", target, time.Duration(took), ready.N)
+		}
+	}
+}

@@ -1,0 +1,269 @@
+package proof
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/instrument/startup"
+	"github.com/tare-bench/tare/internal/instrument/startup/trace"
+	"github.com/tare-bench/tare/internal/probe"
+	"github.com/tare-bench/tare/internal/testing/engines"
+	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/record"
+)
+
+// stage is the engines that starts are watched on. Each has two more runtimes:
+// logged-runc writes down what it is called with, see [calls]; slow-runc sleeps
+// a second before it creates a container.
+type stage struct {
+	docker     *engines.Dockerd
+	podman     *engines.PodmanEngine
+	containerd *engines.ContainerdDaemon
+	crio       *engines.CRIODaemon
+	dir        string // of the two runtimes
+}
+
+// play starts the engines that are not up yet, and looks at the end of the test
+// whether anything is left in them.
+func play(t *testing.T) *stage {
+	t.Helper()
+	s := &stage{dir: wrappers(t)}
+	more := []engines.Option{engines.Runtime("logged-runc", s.logged()), engines.Runtime("slow-runc", s.slow())}
+	s.docker, s.podman = engines.Docker(t, more...), engines.Podman(t, more...)
+	s.containerd, s.crio = engines.Containerd(t, engines.V1, more...), engines.CRIO(t, more...)
+	onPath(t, map[string]string{"podman": s.podman.Command, "skopeo": s.crio.Skopeo})
+	t.Cleanup(func() {
+		for engine, left := range map[string][]string{
+			"docker": s.docker.Containers(t), "podman": s.podman.Containers(t), "containerd": s.containerd.Sandboxes(t),
+			"containerd's default namespace": s.containerd.Containers(t, "default"), "CRI-O": s.crio.Sandboxes(t),
+		} {
+			if len(left) > 0 {
+				t.Errorf("%s: left are %v", engine, left)
+			}
+		}
+	})
+	return s
+}
+
+// on are targets with the flags that lead to them.
+func (s *stage) on(targets ...string) []string {
+	args := []string{"--docker-host", s.docker.Host, "--containerd-address", s.containerd.Address}
+	for name, address := range map[string]string{"containerd": s.containerd.Address, "cri-o": s.crio.Socket} {
+		if slices.ContainsFunc(targets, func(target string) bool { return strings.HasPrefix(target, "cri+"+name) }) {
+			args = append(args, "--network", "bridge", "--cri", name+"=unix://"+address)
+		}
+	}
+	return append(args, targets...)
+}
+
+// image puts one with the probe into docker and podman, for commands.
+func (s *stage) image(t *testing.T) string {
+	t.Helper()
+	const name = "localhost/tare-proof:1"
+	dir := t.TempDir()
+	root, archive := filepath.Join(dir, "root"), filepath.Join(dir, "root.tar")
+	must.OK(t, probe.Rootfs(root))
+	say(t, "tar", "-C", root, "-cf", archive, ".")
+	say(t, s.docker.Command, "-H", s.docker.Host, "import", archive, name)
+	say(t, s.podman.Command, "import", archive, name)
+	t.Cleanup(func() {
+		say(t, s.docker.Command, "-H", s.docker.Host, "rmi", name)
+		say(t, s.podman.Command, "rmi", name)
+	})
+	return name
+}
+
+// say runs a command that has to succeed, and returns what it printed.
+func say(t *testing.T, args ...string) string {
+	t.Helper()
+	out, err := exec.Command(args[0], args[1:]...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// watch runs tare startup, and looks whether anything is left of it.
+func watch(t *testing.T, args ...string) (*record.Record, *startup.Judgement) {
+	t.Helper()
+	p := folders(t)
+	untraced(t)
+	recs, judged, _ := tare(p, whole, append([]string{"startup"}, args...)...)
+	return recs[0], judged[0]
+}
+
+// whole judges a record that has starts and no problems.
+func whole(rec *record.Record) (*startup.Judgement, error) {
+	if len(rec.Problems) > 0 || len(rec.Starts) == 0 {
+		return nil, fmt.Errorf("%d starts, problems %v", len(rec.Starts), rec.Problems)
+	}
+	return startup.Judge(rec)
+}
+
+// engineOf is whose the time between the runtime's calls is.
+func engineOf(t *testing.T, j *startup.Judgement, target string) string {
+	t.Helper()
+	i := slices.IndexFunc(j.Targets, func(x startup.Target) bool { return x.Target == target })
+	if i < 0 {
+		t.Fatalf("%s is not judged", target)
+	}
+	return j.Targets[i].Engine
+}
+
+// checkSums holds the parts of a start against its wall time: no hole, no
+// overlap, no rest.
+func checkSums(t *testing.T, s *record.Start, engine string) {
+	t.Helper()
+	if s.First <= s.Began || s.Ended <= s.Began {
+		t.Errorf("%s: first %d, ended %d ns after it began", s.Target, s.First-s.Began, s.Ended-s.Began)
+	}
+	for what, parts := range map[string][]trace.Part{"calls": trace.Calls(s, engine), "parts": trace.Parts(s, engine)} {
+		sum, at := int64(0), s.Began
+		for _, p := range parts {
+			if p.Began != at || p.Ended <= p.Began {
+				t.Errorf("%s: among its %s %q is from %d to %d, after one that ends at %d", s.Target, what, p.Name, p.Began, p.Ended, at)
+			}
+			sum, at = sum+p.Ended-p.Began, p.Ended
+		}
+		if sum != s.Ended-s.Began || at != s.Ended || len(parts) < 3 {
+			t.Errorf("%s: its %d %s are %d ns, it took %d", s.Target, len(parts), what, sum, s.Ended-s.Began)
+		}
+	}
+}
+
+// cast is who has to be there in a start. What is named once for each container
+// is in the order of the containers.
+type cast struct {
+	calls    string // verbs in order of birth
+	plugins  string // network plugins and their verbs, in no order
+	beside   string // kinds of who stands beside the container
+	ids      int    // containers, and the pod where it has an id of its own
+	workload int    // containers with a process in them
+}
+
+var casts = map[string]cast{
+	"runc":                {calls: "run", ids: 1, workload: 1},
+	"crun":                {calls: "run", ids: 1, workload: 1},
+	"docker/runc":         {calls: "create start", beside: record.KindShim, ids: 1, workload: 1},
+	"docker/crun":         {calls: "create start", beside: record.KindShim, ids: 1, workload: 1},
+	"podman/runc":         {calls: "create start", beside: record.KindMonitor, ids: 1, workload: 1},
+	"podman/crun":         {calls: "create start", beside: record.KindMonitor, ids: 1, workload: 1},
+	"containerd/runc":     {calls: "create start", beside: record.KindShim, ids: 1, workload: 1},
+	"cri+containerd/runc": {calls: "create start create start", plugins: "bridge ADD, host-local ADD, loopback ADD", beside: record.KindShim, ids: 2, workload: 2},
+	// CRI-O leaves the process out that holds a pod.
+	"cri+cri-o/runc": {calls: "create state start state", plugins: "bridge ADD, bridge CHECK, host-local ADD, host-local CHECK", beside: record.KindMonitor, ids: 2, workload: 1},
+}
+
+// check says who is not there, or is and should not be.
+func (c cast) check(t *testing.T, s *record.Start) {
+	t.Helper()
+	var calls, plugins []string
+	kinds, workloads, inits := map[string]bool{}, map[string]int{}, map[string]bool{}
+	last := int64(0)
+	for i := range s.Processes {
+		p := &s.Processes[i]
+		kinds[p.Kind] = true
+		switch p.Kind {
+		case record.KindCall:
+			calls = append(calls, p.Verb)
+			if p.Exit == nil || *p.Exit != 0 || p.CPU <= 0 || p.Ended <= p.Exec || p.Exec < p.Born {
+				t.Errorf("%s: %+v", s.Target, p)
+			}
+		case record.KindCNI:
+			plugins = append(plugins, p.Name+" "+p.Verb)
+		case record.KindInit:
+			inits[p.Container] = true
+		case record.KindWorkload:
+			workloads[p.Container]++
+			last = max(last, p.Exec)
+		}
+		if p.Container != "" && !slices.Contains(s.Containers, p.Container) {
+			t.Errorf("%s: %s is about %s, the containers are %v", s.Target, p.Name, p.Container, s.Containers)
+		}
+	}
+	slices.Sort(plugins)
+	if got := strings.Join(calls, " "); got != c.calls {
+		t.Errorf("%s: calls %q, want %q", s.Target, got, c.calls)
+	}
+	if got := strings.Join(plugins, ", "); got != c.plugins {
+		t.Errorf("%s: network plugins %q, want %q", s.Target, got, c.plugins)
+	}
+	if c.beside != "" && !kinds[c.beside] || len(s.Containers) != c.ids || len(workloads) != c.workload || len(inits) != c.workload {
+		t.Errorf("%s: %v; containers %v; inits of %v, workloads of %v", s.Target, kinds, s.Containers, inits, workloads)
+	}
+	for id, n := range workloads {
+		if n != 1 {
+			t.Errorf("%s: %d workloads in %s", s.Target, n, id)
+		}
+	}
+	// The probe's own stamp, or the exec.
+	if by := s.First - last; by < 0 || by > 1e9 { // who waits for a CPU begins late
+		t.Errorf("%s: its first instruction is %d ns after the workload's exec", s.Target, by)
+	}
+	if len(s.Missing) > 0 || s.Lost > 0 {
+		t.Errorf("%s: missing %+v, lost %d", s.Target, s.Missing, s.Lost)
+	}
+}
+
+// checkApart looks whether starts share anybody but daemons.
+func checkApart(t *testing.T, starts []record.Start) {
+	t.Helper()
+	type one struct {
+		pid  int
+		born int64
+	}
+	whose := map[any]int{}
+	for i := range starts {
+		s := &starts[i]
+		for _, id := range s.Containers {
+			if strings.HasPrefix(id, "tare-") {
+				continue // bare runtimes have roots of their own
+			}
+			if other, ok := whose[id]; ok && other != i {
+				t.Errorf("%s is in starts %d and %d", id, other, i)
+			}
+			whose[id] = i
+		}
+		for _, p := range s.Processes {
+			if p.Kind == record.KindDaemon {
+				continue
+			}
+			key := one{p.Pid, p.Born}
+			if other, ok := whose[key]; ok && other != i {
+				t.Errorf("%s, process %d, is in starts %d and %d", p.Name, p.Pid, other, i)
+			}
+			whose[key] = i
+		}
+	}
+}
+
+// Wherever a container is started, the parts of the start are the whole of it, and
+// everybody who takes part is there, and nobody else.
+func TestAStartIsSeenWhole(t *testing.T) {
+	s := play(t)
+	var all []record.Start
+	for _, targets := range [][]string{
+		{"runc", "crun", "docker/runc", "docker/crun", "podman/runc", "podman/crun", "containerd/runc"},
+		{"cri+containerd/runc", "cri+cri-o/runc"}, // with a network
+	} {
+		rec, j := watch(t, append([]string{"--rounds", "2", "--warmup", "0"}, s.on(targets...)...)...)
+		for i := range rec.Starts {
+			x := &rec.Starts[i]
+			if x.Failure != nil {
+				t.Errorf("%s: %+v", x.Target, x.Failure)
+				continue
+			}
+			checkSums(t, x, engineOf(t, j, x.Target))
+			casts[x.Target].check(t, x)
+		}
+		if len(rec.Starts) != 2*len(targets) {
+			t.Errorf("%d starts of %d targets", len(rec.Starts), len(targets))
+		}
+		all = append(all, rec.Starts...)
+	}
+	checkApart(t, all)
+}

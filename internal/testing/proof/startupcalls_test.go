@@ -1,0 +1,203 @@
+package proof
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/node/machine"
+	"github.com/tare-bench/tare/internal/probe"
+	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/record"
+)
+
+// wrappers makes the runtimes of a [stage]. Their paths do not change, since
+// engines stay until the last test has ended.
+func wrappers(t *testing.T) string {
+	t.Helper()
+	runc, err := exec.LookPath("runc")
+	must.OK(t, err)
+	dir := filepath.Join(os.TempDir(), fmt.Sprintf("tare-proof-%d", os.Getpid()))
+	must.OK(t, os.MkdirAll(dir, 0o700))
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	// bash has the time without asking another program for it.
+	script(t, filepath.Join(dir, "logged-runc"), `#!/bin/bash
+LC_ALL=C
+began=$EPOCHREALTIME
+%[1]q "$@"
+code=$?
+ended=$EPOCHREALTIME
+IFS=$'\t'
+printf '%%s\n' "$$	$began	$ended	$*" >>%[2]q
+exit $code
+`, runc, filepath.Join(dir, "calls"))
+	script(t, filepath.Join(dir, "slow-runc"), `#!/bin/sh
+for word; do
+	if [ "$word" = create ]; then sleep 1; fi
+done
+exec %q "$@"
+`, runc)
+	return dir
+}
+
+func script(t *testing.T, path, text string, args ...any) {
+	t.Helper()
+	must.OK(t, os.WriteFile(path, fmt.Appendf(nil, text, args...), 0o755))
+}
+
+func (s *stage) logged() string { return filepath.Join(s.dir, "logged-runc") }
+func (s *stage) slow() string   { return filepath.Join(s.dir, "slow-runc") }
+
+// call is a command of the runtime as the runtime itself wrote it down.
+type call struct {
+	pid          int
+	verb, id     string
+	began, ended int64 // ns, CLOCK_MONOTONIC; to a microsecond
+}
+
+// calls are those of logged-runc that were about a container.
+func (s *stage) calls(t *testing.T) (all []call) {
+	t.Helper()
+	text := must.Read(t, filepath.Join(s.dir, "calls"))
+	ahead := time.Now().UnixNano() - machine.Now()
+	at := func(seconds string) int64 {
+		micros, err := strconv.ParseInt(strings.Replace(seconds, ".", "", 1), 10, 64)
+		if err != nil {
+			t.Fatalf("%q: %v", seconds, err)
+		}
+		return micros*1000 - ahead
+	}
+	for line := range strings.Lines(text) {
+		words := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+		if len(words) < 4 {
+			t.Fatalf("%q", line)
+		}
+		pid, err := strconv.Atoi(words[0])
+		if err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		c := call{pid: pid, began: at(words[1]), ended: at(words[2])}
+		args := words[3:]
+		i := slices.IndexFunc(args, func(word string) bool {
+			return slices.Contains([]string{"create", "run", "start", "state", "kill", "delete"}, word)
+		})
+		if i < 0 { // --version, features
+			continue
+		}
+		c.verb, c.id = args[i], args[len(args)-1]
+		if c.verb == "kill" { // the signal is the last
+			c.id = args[len(args)-2]
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+// near is how much longer half of the calls may be by the kernel than by the
+// script that they are: bash has to begin, and to write a line and to end. The
+// others may be longer, while somebody else has the CPU.
+const near = 500 * time.Millisecond
+
+// compareCalls says where the calls of a start are others than those that the
+// runtime wrote down meanwhile.
+func compareCalls(s *record.Start, written []call) (off []string, far []time.Duration) {
+	for i := range s.Processes {
+		p := &s.Processes[i]
+		if p.Kind != record.KindCall {
+			continue
+		}
+		at := slices.IndexFunc(written, func(c call) bool { return c.pid == p.Pid && c.began >= p.Born && c.began <= p.Ended })
+		if at < 0 {
+			off = append(off, fmt.Sprintf("%s %s, process %d, is not written down", p.Name, p.Container, p.Pid))
+			continue
+		}
+		c := written[at]
+		// The two clocks were compared once, and steps of a microsecond are shown.
+		const slack = int64(200 * time.Microsecond)
+		if c.verb != p.Verb || c.id != p.Container || c.began < p.Born-slack || c.ended > p.Ended+slack {
+			off = append(off, fmt.Sprintf("%+v is written down, and seen %+v", c, p))
+		}
+		far = append(far, time.Duration(max(c.began-p.Born, p.Ended-c.ended)))
+	}
+	for _, c := range written {
+		if c.began < s.Began || c.began > s.Ended {
+			continue
+		}
+		if !slices.ContainsFunc(s.Processes, func(p record.StartProcess) bool {
+			return p.Kind == record.KindCall && p.Pid == c.pid && c.began >= p.Born && c.began <= p.Ended
+		}) {
+			off = append(off, fmt.Sprintf("%+v is written down and not seen", c))
+		}
+	}
+	if len(far) == 0 {
+		off = append(off, "no calls were seen")
+	}
+	return off, far
+}
+
+// What the runtime writes down itself is what was seen: every call, by its verb,
+// its container, its process, and from when to when.
+func TestTheRuntimesCallsAreThoseThatItWritesDown(t *testing.T) {
+	s := play(t)
+	image := s.image(t)
+	root := filepath.Join(t.TempDir(), "root")
+	must.OK(t, probe.Rootfs(root))
+	ungrouped(t, "proof")
+	for _, test := range []struct {
+		name string
+		args []string
+		verb string // one that has to be among them
+	}{
+		{"targets", append([]string{"--rounds", "1", "--warmup", "0"}, s.on("runc="+s.logged(), "docker/logged-runc", "podman/logged-runc",
+			"cri+containerd/logged-runc", "cri+cri-o/logged-runc")...), "start"},
+		{"docker run", []string{"--rounds", "1", "--warmup", "0", "--", s.docker.Command, "-H", s.docker.Host, "run", "--rm", "--runtime", "logged-runc",
+			"--network", "none", image, probe.Name, "--exit", "x"}, "delete"},
+		{"podman run", []string{"--rounds", "1", "--warmup", "0", "--", "podman", "--runtime", s.logged(), "run", "--rm", "--network", "none", image, probe.Name, "--exit", "x"}, "start"},
+		{"ctr run", []string{"--rounds", "1", "--warmup", "0", "--", s.containerd.Ctr, "-a", s.containerd.Address, "run", "--rm",
+			"--runc-binary", s.logged(), "--rootfs", root, "proof", probe.Name, "--exit", "x"}, "delete"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			rec, j := watch(t, test.args...)
+			written := s.calls(t)
+			var far []time.Duration
+			verbs, unsure := map[string]bool{}, false
+			for i := range rec.Starts {
+				x := &rec.Starts[i]
+				if x.Failure != nil {
+					t.Fatalf("%s: %+v", x.Target, x.Failure)
+				}
+				// A docker run that is waited for does not tell its container's
+				// id, and another docker may have started one meanwhile.
+				if slices.ContainsFunc(x.Missing, func(m record.Missing) bool { return m.What == "ambiguous" }) {
+					unsure = true
+					if len(x.Processes) > 1 {
+						t.Errorf("%s: %d processes are shown of a start whose container is not known", x.Target, len(x.Processes))
+					}
+					continue
+				}
+				checkSums(t, x, engineOf(t, j, x.Target))
+				off, by := compareCalls(x, written)
+				for _, o := range off {
+					t.Errorf("%s: %s", x.Target, o)
+				}
+				far = append(far, by...)
+				for _, p := range x.Processes {
+					verbs[p.Verb] = true
+				}
+			}
+			if unsure {
+				return // and says so
+			}
+			slices.Sort(far)
+			if len(far) == 0 || far[len(far)/2] > near || !verbs[test.verb] {
+				t.Fatalf("calls are longer than they say themselves, by %v; their verbs are %v", far, verbs)
+			}
+		})
+	}
+}

@@ -1,0 +1,79 @@
+//go:build prove
+
+package proof
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/instrument/storage"
+	"github.com/tare-bench/tare/internal/testing/must"
+)
+
+// In the containers of engines, too, a cache is told from the disk, wherever their
+// files are.
+func TestACacheIsToldFromADiskInEngines(t *testing.T) {
+	targets := []string{"docker/runc", "podman/crun", "containerd/runc", "cri+containerd/runc"}
+	tellCaches(t, targets, fleetFlags(t, targets...)...)
+}
+
+// What goes to the disk for long enough is the device's.
+func TestADirectReadOfAFileIsTheDevices(t *testing.T) {
+	plan := filepath.Join(t.TempDir(), "plan.yaml")
+	text := `version: 1
+measure:
+  - storage:
+      targets: [host, runc]
+      volumes: [rootfs, bind]
+      cache: [direct]
+      jobs: [{name: read, rw: read, bs: 512k, size: 16M, time_based: true, runtime: 1500ms}]
+      rounds: 1
+      ceiling: 200ms
+`
+	must.Write(t, plan, text)
+	recs, judged, _ := tare(folders(t), storage.Judge, "run", plan)
+	rec, j := recs[0], judged[0]
+	for _, table := range j.Tables {
+		for _, c := range table.Cells {
+			if c.Verdict != storage.Device {
+				t.Errorf("%s on %s, %s: %s: %s", c.Target, table.Volume, table.Cache, c.Verdict, strings.Join(c.Because, "; "))
+			}
+		}
+	}
+	if len(rec.Ceilings) != 4 {
+		t.Errorf("%d ceilings", len(rec.Ceilings))
+	}
+}
+
+// A file system on a loop device is judged by what answers below it: memory, or, where
+// the image is read through the page cache, that.
+func TestADiskThatIsAFileIsNotTakenForADevice(t *testing.T) {
+	for name, c := range map[string]struct{ tmpfs bool }{"in memory": {true}, "read through the page cache": {false}} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			if c.tmpfs {
+				say(t, "mount", "-t", "tmpfs", "-o", "size=200M", "tmpfs", dir)
+				t.Cleanup(func() { say(t, "umount", dir) })
+			}
+			image := filepath.Join(dir, "image")
+			say(t, "truncate", "-s", "128M", image)
+			loop := say(t, "losetup", "--find", "--show", image)
+			t.Cleanup(func() { say(t, "losetup", "--detach", loop) })
+			say(t, "mkfs.ext4", "-q", loop)
+			at := t.TempDir()
+			say(t, "mount", loop, at)
+			t.Cleanup(func() { say(t, "umount", at) })
+			_, j := weighStorage(t, []string{"--volume", "bind=" + at, "--cache", "direct", "--jobs", "randread", "--bs", "4k", "--size", "32M", "--numjobs", "1",
+				"--rounds", "1", "--ceiling", "0", "--settle", "0", "--drop", "files"}, []string{"host", "runc"})
+			for _, c := range j.Tables[0].Cells {
+				if c.Verdict != storage.NotDirect {
+					t.Errorf("%s: %q because %q", c.Target, c.Verdict, c.Because)
+				}
+			}
+			if left, _ := filepath.Glob(filepath.Join(at, "tare-*")); len(left) > 0 {
+				t.Errorf("left: %v", left)
+			}
+		})
+	}
+}

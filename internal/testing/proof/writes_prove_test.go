@@ -1,0 +1,125 @@
+//go:build prove
+
+package proof
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/instrument/app"
+	"github.com/tare-bench/tare/internal/testing/must"
+)
+
+// A neighbour that is to write writes, and what it has written is in its file: as many
+// blocks as it says, or fewer by those that it wrote twice.
+func TestANeighbourWritesWhatItSays(t *testing.T) {
+	for _, target := range []string{"floor", "runc"} {
+		t.Run(target, func(t *testing.T) {
+			p := folders(t)
+			seen := make(chan *wrote, 1)
+			over := make(chan struct{})
+			go func() { seen <- watchWrites(filepath.Join(p.dir, "data"), over) }()
+			end := sync.OnceFunc(func() { close(over) })
+			defer end()
+			_, judged, _ := tare(p, app.Judge, "app", target, "--rounds", "1", "-t", "500ms", "--warm", "0", "-c", "1", "--answer-timeout", "20s", "--neighbour", "storage randwrite")
+			end()
+			w := <-seen
+			if w.file == nil {
+				t.Fatal("there was no file that it writes to")
+			}
+			defer w.file.Close()
+			blocks, err := w.blocks()
+			must.OK(t, err)
+			// Two jobs write to one file, neither a block twice, and a little after it was asked last.
+			least, most := float64(w.bytes)/2*0.9, float64(w.bytes)*1.1+16*mib
+			if failed, total, _ := judged[0].Result(); failed != 0 || total != 2 || w.bytes == 0 || float64(blocks) < least || float64(blocks) > most {
+				t.Errorf("it says that it wrote %d bytes, %d are in its file; %d of %d windows failed", w.bytes, blocks, failed, total)
+			}
+			t.Logf("it wrote %.1f MiB, of which %.1f are in its file", float64(w.bytes)/mib, float64(blocks)/mib)
+		})
+	}
+}
+
+// wrote is what a neighbour's fio wrote by its own account (write_bytes), and its file.
+type wrote struct {
+	bytes int64
+	file  *os.File
+}
+
+// watchWrites looks at the neighbour of a run, whose folders are below one, until the run
+// is over.
+func watchWrites(dir string, over <-chan struct{}) *wrote {
+	w := &wrote{}
+	for pid := 0; ; {
+		select {
+		case <-over:
+			return w
+		case <-time.After(5 * time.Millisecond):
+		}
+		if w.file == nil {
+			if found, _ := filepath.Glob(filepath.Join(dir, "*", "*", "*", "neighbour")); len(found) > 0 {
+				w.file, _ = os.Open(found[0])
+			}
+			continue
+		}
+		if pid == 0 {
+			pid = writerOf(w.file)
+		}
+		if n, err := written(pid); err == nil {
+			w.bytes = max(w.bytes, n)
+		}
+	}
+}
+
+// writerOf is the process that has a file open to write to it, 0 while there is none.
+func writerOf(file *os.File) int {
+	own, err := file.Stat()
+	if err != nil {
+		return 0
+	}
+	links, _ := filepath.Glob("/proc/[0-9]*/fd/*")
+	for _, link := range links {
+		at, err := os.Stat(link)
+		if err != nil || !os.SameFile(own, at) {
+			continue
+		}
+		if pid, err := strconv.Atoi(strings.Split(link, "/")[2]); err == nil && pid != os.Getpid() {
+			return pid
+		}
+	}
+	return 0
+}
+
+// written are the bytes that a process had the kernel send to storage.
+func written(pid int) (int64, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/io", pid))
+	if err != nil {
+		return 0, err
+	}
+	_, rest, _ := strings.Cut(string(text), "\nwrite_bytes: ")
+	line, _, _ := strings.Cut(rest, "\n")
+	return strconv.ParseInt(line, 10, 64)
+}
+
+// blocks are the bytes of the file's blocks that somebody wrote to: others are zeros.
+func (w *wrote) blocks() (n int64, err error) {
+	block, zeros := make([]byte, 4096), make([]byte, 4096)
+	for at := int64(0); ; at += int64(len(block)) {
+		if _, err := w.file.ReadAt(block, at); err == io.EOF {
+			return n, nil
+		} else if err != nil {
+			return n, err
+		}
+		if !bytes.Equal(block, zeros) {
+			n += int64(len(block))
+		}
+	}
+}

@@ -1,0 +1,117 @@
+package vm
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/testing/must"
+)
+
+func TestWhatIsMissingIsNamedWithTheWayToGetIt(t *testing.T) {
+	for name, set := range map[string]func(t *testing.T){
+		"no qemu-system-x86_64": func(t *testing.T) { t.Setenv("PATH", t.TempDir()) },
+		"no kernel":             func(t *testing.T) { t.Setenv("XDG_CACHE_HOME", t.TempDir()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			set(t)
+			_, err := Run(t.Context(), Guest{})
+			if err == nil || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "run scripts/install-vm") {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+func TestAMachineEndsWithItsTime(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	begin := time.Now()
+	_, err := Run(ctx, Guest{Commands: []Command{{"endless", []string{"sleep", "1000"}}}})
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+	if d := time.Since(begin); d > time.Minute {
+		t.Errorf("it took %v", d)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left %v, %v", left, err)
+	}
+	for _, process := range processes(t) {
+		if strings.Contains(process, dir) {
+			t.Errorf("left %s", process)
+		}
+	}
+}
+
+func processes(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no processes: %v", err)
+	}
+	var all []string
+	for _, file := range files {
+		if text, err := os.ReadFile(file); err == nil { // else it is gone
+			all = append(all, strings.ReplaceAll(string(text), "\x00", " "))
+		}
+	}
+	return all
+}
+
+func TestCommandsThatCannotBeGivenAreRefused(t *testing.T) {
+	for _, c := range []Command{
+		{"", []string{"true"}},
+		{"../x", []string{"true"}},
+		{"a b", []string{"true"}},
+		{"x", nil},
+	} {
+		if err := (&Guest{Commands: []Command{c}}).write(t.Context(), filepath.Join(t.TempDir(), "x")); err == nil || !strings.Contains(err.Error(), "needs a name of letters") {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
+func TestResultsThatBreakOffAreNoResults(t *testing.T) {
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for name, text := range map[string]string{"./x.exit": "0\n", "./x.stdout": strings.Repeat("x", 5000)} {
+		must.OK(t, errors.Join(w.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(text))}), write(w, text)))
+	}
+	must.OK(t, w.Close())
+	whole := b.Bytes()
+	x := []Command{{Name: "x"}}
+	out := new(Outcome)
+	if err := out.read(bytes.NewReader(whole), x); err != nil || out.Exits["x"] != 0 || len(out.Files["x.stdout"]) != 5000 {
+		t.Errorf("whole: %v, %v", out.Exits, err)
+	}
+	for name, test := range map[string]struct {
+		results  []byte
+		commands []Command
+		want     string
+	}{
+		"nothing":                  {nil, x, "the command x has not ended"},
+		"another command":          {whole, []Command{{Name: "y"}}, "the command y has not ended"},
+		"cut off":                  {whole[:2000], x, "broken"},
+		"what the console prints":  {[]byte(strings.Repeat("kernel panic\n", 100)), x, "broken"},
+		"an end that is no number": {bytes.ReplaceAll(whole, []byte("0\n\x00"), []byte("?\n\x00")), x, "the end of the command x"},
+	} {
+		if err := new(Outcome).read(bytes.NewReader(test.results), test.commands); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func write(w *tar.Writer, text string) error {
+	_, err := fmt.Fprint(w, text)
+	return err
+}
