@@ -89,6 +89,14 @@ func TestOverheadFindings(t *testing.T) {
 				}
 			}
 		}, nil, ""},
+		{"though of one from which the hypervisor takes time then", func(w *oversight) {
+			w.plan.URL, w.plan.Phases = "http://:8080/", []string{"idle", "load"}
+			w.reading = func(r *record.Reading) {
+				if r.Phase == "load" && r.Moment == record.MomentEnd {
+					r.Host.Steal += 5 * sec
+				}
+			}
+		}, []string{"node-pressure"}, "steal"},
 		{"as is steal", readings(func(r *record.Reading) { r.Host.Steal = r.Time / 10 }), []string{"node-pressure"}, "steal"},
 		{"in some rounds too", func(w *oversight) {
 			w.plan.Rounds = 20

@@ -157,7 +157,7 @@ func (j *judging) nodePressure() {
 	var steal, cpu, io, mem []float64
 	for _, p := range j.phases {
 		kind := kindOf(p.phase.Name)
-		if p.failure != nil || p.phase.Begin == nil || kind == PhaseFio || kind == PhaseLoad || kind == "" {
+		if p.failure != nil || p.phase.Begin == nil || kind == PhaseFio || kind == "" {
 			continue
 		}
 		l := &p.ledger
@@ -167,7 +167,7 @@ func (j *judging) nodePressure() {
 		}
 		mem = append(mem, l.PSI.Memory)
 		io = append(io, l.PSI.IO)
-		if kind != PhaseSpin { // which presses by itself
+		if kind != PhaseSpin && kind != PhaseLoad { // which press by themselves
 			cpu = append(cpu, l.PSI.CPU)
 		}
 	}
