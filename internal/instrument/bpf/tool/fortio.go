@@ -65,7 +65,10 @@ func (g *Imported) Add(file, label string, text []byte) bool {
 		}
 	}
 	if err == nil && len(g.Points) > 0 {
-		err = g.apart(label, p.Asked)
+		if why := g.apart(label, p.Asked); why != "" {
+			g.find("apart", finding.Warning, file+": the load was left out: "+why, "import it by itself: a record has loads of one address, at one rate, to one label")
+			return true
+		}
 	}
 	if err != nil {
 		g.find("unread", finding.Warning, file+": the result of fortio could not be read: "+err.Error(), "give the whole file that fortio load -json wrote")
@@ -89,17 +92,17 @@ func (g *Imported) Add(file, label string, text []byte) bool {
 	return true
 }
 
-// apart says why a load cannot stand in one table with those that came before.
-func (g *Imported) apart(label string, asked record.Asked) error {
+// apart says why a load cannot stand in one table with those that came before, "" where it can.
+func (g *Imported) apart(label string, asked record.Asked) string {
 	first := g.Points[0].Asked
 	first.Connections, first.Seconds = asked.Connections, asked.Seconds
 	switch {
 	case g.label != label:
-		return fmt.Errorf("it is of %s, and what came before of %s: import it by itself", label, g.label)
+		return fmt.Sprintf("it is of %s, and what came before of %s", label, g.label)
 	case first != asked:
-		return errors.New("it has another address, another rate, or connections of another kind than what came before: import it by itself")
+		return "it has another address, another rate, or connections of another kind than what came before"
 	}
-	return nil
+	return ""
 }
 
 func (g *Imported) find(code, level, message, advice string) {

@@ -22,7 +22,7 @@ func TestALoadOfFortioIsJudgedWithoutPrograms(t *testing.T) {
 	}
 	for other, by := range map[string]string{"rate": `"1000"`, "address": "198.18.0.7"} {
 		apart := bytes.Replace(text, []byte(by), bytes.Replace([]byte(by), []byte("0"), []byte("1"), 1), 1)
-		if g.Add(other+".json", "a", apart); len(g.Points) != 2 || !strings.Contains(g.Findings[len(g.Findings)-1].Message, other+".json: the result of fortio could not be read: it has another address, another rate") {
+		if g.Add(other+".json", "a", apart); len(g.Points) != 2 || !strings.Contains(g.Findings[len(g.Findings)-1].Message, other+".json: the load was left out: it has another address, another rate") {
 			t.Errorf("another %s: %d points, %+v", other, len(g.Points), g.Findings)
 		}
 	}
