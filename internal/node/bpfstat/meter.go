@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
+	"strings"
 	"sync"
 	"unsafe"
 
@@ -284,9 +286,11 @@ func (m *Meter) Counters(ids []uint32, into []Counters) ([]Counters, error) {
 func (m *Meter) Statistics() (release func() error, already bool, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	already = counted()
+	value, _ := os.ReadFile("/proc/sys/kernel/bpf_stats_enabled") // since Linux 5.1
+	sysctl := strings.TrimSpace(string(value)) == "1"
+	already = sysctl || counted()
 	on, err := ebpf.EnableStats(unix.BPF_STATS_RUN_TIME)
-	if err != nil && already {
+	if err != nil && sysctl {
 		return func() error { return nil }, true, nil // Linux 5.1 to 5.7
 	}
 	if err != nil {
@@ -305,7 +309,8 @@ func (m *Meter) Statistics() (release func() error, already bool, err error) {
 }
 
 // counted tells whether the kernel counts runs, whoever had it do so: a program that does
-// nothing is run once, and asked for its count.
+// nothing is run once, and asked for its count. Where none can be loaded, as before Linux
+// 5.11 beyond the limit of locked memory, it is not known, and no.
 func counted() bool {
 	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: "tare_counted", Type: ebpf.SocketFilter, Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 0), asm.Return()}})
 	if err != nil {
