@@ -8,8 +8,6 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/google/shlex"
-
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/option"
 	"github.com/tare-bench/tare/internal/core/stat"
@@ -157,7 +155,7 @@ func ParseNeighbour(s string) (Neighbour, error) {
 			return n, nil
 		}
 	case kind != "storage":
-		words, err := shlex.Split(s)
+		words, err := setting.Words(s)
 		if err == nil && len(words) > 0 && len(n.Name) <= longestName && !strings.HasPrefix(kind, "-") && !strings.ContainsFunc(n.Name, unicode.IsControl) {
 			if n.Image = words[0]; len(words) > 1 {
 				n.Command = words[1:]

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/shlex"
-
 	"github.com/tare-bench/tare/internal/core/option"
 	"github.com/tare-bench/tare/internal/subject/setting"
 )
@@ -81,10 +79,7 @@ func LoadCommand(s string) (words []string, is bool) {
 	if !is {
 		return nil, false
 	}
-	words, err := shlex.Split(rest)
-	if err != nil {
-		return nil, true
-	}
+	words, _ = setting.Words(rest)
 	return words, true
 }
 

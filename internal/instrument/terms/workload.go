@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/shlex"
-
 	"github.com/tare-bench/tare/internal/core/option"
 	"github.com/tare-bench/tare/internal/subject/setting"
 )
@@ -45,7 +43,7 @@ func Workload(s *option.Set, whom *Whom, w *setting.Workload) {
 			if !s.Given(flag) {
 				continue
 			}
-			split, err := shlex.Split(words.from)
+			split, err := setting.Words(words.from)
 			if err != nil || len(split) == 0 {
 				return option.WrongFlag(flag, "%s is no command: write a program and its arguments, such as 'nginx -g \"daemon off;\"'", option.Quote(words.from))
 			}

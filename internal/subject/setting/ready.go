@@ -7,8 +7,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-
-	"github.com/google/shlex"
 )
 
 // Ready says when a workload is ready, as it is written: tcp:8080, http:8080/PATH=200,
@@ -63,7 +61,7 @@ func (r Ready) Parse() (Readiness, error) {
 	case by == ReadyLog:
 		is.Pattern, err = pattern(what)
 	case by == ReadyExec:
-		if is.Command, err = shlex.Split(what); err != nil || len(is.Command) == 0 || len(is.Command) > maxWords || !absolute(is.Command[0]) {
+		if is.Command, err = Words(what); err != nil || len(is.Command) == 0 || len(is.Command) > maxWords || !absolute(is.Command[0]) {
 			err = fmt.Errorf("needs a program's absolute path in the container, at most %d words, and an end to every quote", maxWords)
 		}
 	case by == ReadyFile:

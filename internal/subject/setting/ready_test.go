@@ -19,6 +19,7 @@ func TestWhenAWorkloadIsReadyIsReadStrictly(t *testing.T) {
 		"http:80/a?b=1=200":                 {By: "http", Port: 80, Path: "/a?b=1", Status: 200},
 		"exec:/bin/check --port 80":         {By: "exec", Command: []string{"/bin/check", "--port", "80"}},
 		`exec:/bin/sh -c "a 'b' | c" $HOME`: {By: "exec", Command: []string{"/bin/sh", "-c", "a 'b' | c", "$HOME"}},
+		"exec:/bin/grep -q #ready a#b":      {By: "exec", Command: []string{"/bin/grep", "-q", "#ready", "a#b"}},
 		"file:/run/it:is/ready":             {By: "file", Path: "/run/it:is/ready"},
 	} {
 		if got, err := text.Parse(); err != nil || !reflect.DeepEqual(got, want) {
