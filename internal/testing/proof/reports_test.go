@@ -33,7 +33,7 @@ func TestEveryTableOfTheReportsIsWhereTheirMapSays(t *testing.T) {
 		"kata-io": {[]string{"[host, runc]"}, []string{"--scale", "0.001", "--rounds", "1", "--ceiling", "0s", "--settle", "0s", "--drop", "files"},
 			[]string{"published/kata-io/record.jsonl", "published/kata-io/sysbench.jsonl", "record/testdata/v1/storage.jsonl"}, 1},
 		"kata-boot":      {[]string{"[docker/runc, docker/slow-runc]", "[runc, crun, floor, host]"}, slices.Concat(docker, []string{"--rounds", "1"}), []string{"published/kata-boot-2018/record.jsonl", "record/testdata/v1/startup-logs.jsonl"}, 2},
-		"kmesh-resource": {nil, []string{"--time", "100ms", "--idle", "100ms", "--rounds", "1"}, nil, 6},
+		"kmesh-resource": {nil, []string{"--time", "300ms", "--idle", "100ms", "--rounds", "1"}, nil, 6},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := folders(t)
