@@ -287,6 +287,9 @@ func (f *finder) sysbenchText() (text string, n int, files bool) {
 // ddCommandLine is dd with its operands, as a console shows what was typed.
 var ddCommandLine = storage.Pattern("(?:^|[\\s/;|&(`$#])dd((?:\\s+[a-z]{2,6}=\\S{1,400})+)")
 
+// ddFlags are those of an operand, up to what a shell or a page puts behind them.
+var ddFlags = storage.Pattern(`(?:^|\s)([io]flag)=([a-zA-Z0-9_,-]+)`)
+
 // ddLike is its last line in English, which may be cut off.
 var ddLike = storage.Pattern(`^\d+ bytes .*(?:copied,|transferred in) `)
 
@@ -327,12 +330,11 @@ func (f *finder) ddEnd() int {
 // ddDirect tells whether a command of dd goes past the page cache on its way: in what it
 // reads, or in what it writes.
 func ddDirect(operands, rw string) bool {
-	flags := "oflag="
+	side := "oflag"
 	if rw == storage.RWRead {
-		flags = "iflag="
+		side = "iflag"
 	}
-	return slices.ContainsFunc(strings.Fields(operands), func(word string) bool {
-		values, ok := strings.CutPrefix(word, flags)
-		return ok && slices.Contains(strings.Split(values, ","), "direct")
+	return slices.ContainsFunc(ddFlags().FindAllStringSubmatch(operands, -1), func(m []string) bool {
+		return m[1] == side && slices.Contains(strings.Split(m[2], ","), "direct")
 	})
 }
