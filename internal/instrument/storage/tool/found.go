@@ -106,11 +106,12 @@ func (f *finder) clean(text string) {
 			line = strings.TrimRight(keptEscapes().ReplaceAllString(line, ""), "\r\n")
 			at := strings.LastIndexByte(line, '\r')
 			line = html.UnescapeString(keptTags().ReplaceAllString(strings.ToValidUTF8(line[at+1:], "\ufffd"), ""))
-			line = keptWide.Replace(line)
-			if line = strings.TrimLeft(line, "> \t\u00a0"); line != "" { // mails and Markdown quote with >
-				line = strings.TrimRight(line, " \t\u00a0\n")
-				f.lines = append(f.lines, keptLine{number, line, all.Len(), at >= 0})
-				all.WriteString(line + "\n")
+			for line := range strings.SplitSeq(keptWide.Replace(line), "\n") { // of a page that writes &#10;
+				if line = strings.TrimLeft(line, "> \t\u00a0"); line != "" { // mails and Markdown quote with >
+					line = strings.TrimRight(line, " \t\u00a0\r")
+					f.lines = append(f.lines, keptLine{number, line, all.Len(), at >= 0})
+					all.WriteString(line + "\n")
+				}
 			}
 		}
 	}

@@ -237,6 +237,28 @@ func TestOnlyTheCommandTellsThatDDRead(t *testing.T) {
 	}
 }
 
+// A page may write the end of a line as a sign, which is the end of a line there too.
+func TestWhatStandsBehindAnEscapedEndOfALineIsFound(t *testing.T) {
+	t.Parallel()
+	json := golden(t, "fio-3.33-randrw.json")
+	report := golden(t, "sysbench-1.0.20-rndrd.txt")
+	for claim, text := range map[string]string{
+		"in the JSON, often":  strings.Replace(json, ",\n", ",&#10;&NewLine;", 90),
+		"instead of each":     strings.ReplaceAll(json, "\n", "&#10;"),
+		"as DOS writes it":    strings.ReplaceAll(json, "\n", "&#13;&#10;"),
+		"behind the JSON too": json + "\n&#10;&#10;\n",
+	} {
+		all := found(t, text+"\n"+report+"\n"+fioLine+"\n")
+		if len(all) != 3 || all[0].Err != nil || all[0].Job.RW != "randrw" || all[1].Job.Tool != "sysbench" || all[2].Claim.Read.IOPS != 647 {
+			t.Errorf("%s: %+v", claim, all)
+		}
+	}
+	const dd = "256+0 records in&#10;256+0 records out&#10;268435456 bytes (268 MB, 256 MiB) copied, 2 s, 134 MB/s"
+	if all := found(t, "<pre>$ dd if=/dev/zero of=f bs=1M oflag=direct&#10;"+dd+"</pre>"); len(all) != 1 || all[0].Line != 1 || all[0].Cache != "direct" {
+		t.Errorf("a command with its result: %+v", all)
+	}
+}
+
 func TestABadOutputCostsItself(t *testing.T) {
 	t.Parallel()
 	real, report := golden(t, "fio-3.33-mixed.json"), golden(t, "sysbench-1.0.20-rndrd.txt")
