@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -60,6 +61,9 @@ func TestTheJournal(t *testing.T) {
 		{"what rsyslog dropped", "Nov 21 02:45:27 host rsyslogd[1]: imjournal: 20 messages lost due to rate-limiting", []row{
 			{Form: Journal, Time: "2026-11-21T02:45:27Z", Message: "imjournal: 20 messages lost due to rate-limiting", Program: "rsyslogd", Pid: 1},
 		}, 20},
+		{"more than journald can have dropped", "Nov 21 02:45:27 host systemd-journald[1]: Suppressed 9000000000000000000 messages from kata.service", []row{
+			{Form: Journal, Time: "2026-11-21T02:45:27Z", Message: "Suppressed 9000000000000000000 messages from kata.service", Program: "systemd-journald", Pid: 1},
+		}, 0},
 		{"what journald dropped, by journalctl -o cat", inJournal + "\nSuppressed 9 messages from kata.service", []row{
 			shim, {Form: Journal, Time: "2026-11-21T02:45:27.4Z", Message: "Suppressed 9 messages from kata.service"},
 		}, 9},
@@ -92,6 +96,15 @@ func TestTheJournal(t *testing.T) {
 				t.Errorf("%d suppressed, want %d", s.Suppressed, test.suppressed)
 			}
 		})
+	}
+}
+
+func TestAnyNumberOfLinesThatTellOfDroppedMessagesIsASum(t *testing.T) {
+	s := source{stats: &Stats{}}
+	s.stats.Suppressed = math.MaxInt64 - 1
+	s.plain([]byte("Suppressed 3 messages from kata.service"), &carrier{}, nil, false)
+	if s.stats.Suppressed != math.MaxInt64 {
+		t.Errorf("%d", s.stats.Suppressed)
 	}
 }
 

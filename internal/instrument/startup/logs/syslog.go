@@ -2,6 +2,7 @@ package logs
 
 import (
 	"bytes"
+	"math"
 	"time"
 )
 
@@ -203,7 +204,7 @@ func (s *source) plain(message []byte, c *carrier, severity []byte, cut bool) {
 		return
 	}
 	lost := suppressed(message)
-	s.stats.Suppressed += lost
+	s.stats.Suppressed += min(lost, math.MaxInt64-s.stats.Suppressed)
 	if c.time == 0 {
 		return
 	}
@@ -216,7 +217,8 @@ func (s *source) plain(message []byte, c *carrier, severity []byte, cut bool) {
 var runscName, kubeletName = []byte("runsc"), []byte("kubelet") // who write such lines
 
 // suppressed returns how many messages a line of the journal's daemon, or of
-// rsyslog's journal input, says are missing.
+// rsyslog's journal input, says are missing. A line that tells of more than nodes
+// write in years is not believed.
 func suppressed(b []byte) (n int64) {
 	if len(b) > 512 {
 		return 0
@@ -225,6 +227,9 @@ func suppressed(b []byte) (n int64) {
 		n, _ = number(rest)
 	} else if i := bytes.Index(b, []byte(" messages lost due to rate-limiting")); i >= 0 {
 		n, _ = number(b[bytes.LastIndexByte(b[:i], ' ')+1 : i])
+	}
+	if n >= 1e12 {
+		return 0
 	}
 	return n
 }

@@ -36,6 +36,7 @@ package starts
 
 import (
 	"container/list"
+	"math"
 	"strconv"
 	"time"
 
@@ -116,7 +117,7 @@ func (b *Builder) Add(e *logs.Event) error {
 		at = e.Arrived
 	}
 	if e.Suppressed > 0 {
-		b.suppressed += e.Suppressed
+		b.suppressed += min(e.Suppressed, math.MaxInt64-b.suppressed)
 		return nil
 	}
 	if at <= 0 { // it says nothing of when it was

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -259,6 +260,20 @@ func TestMissingEvidenceIsSaid(t *testing.T) {
 		line(80, "Create() end", whole) + line(90, "Start() start", whole) + line(100, "Start() end", whole)
 	if got := one(t, "log", text).Missing; len(got) != 1 || got[0].What != "suppressed" || got[0].Count != 20 {
 		t.Errorf("what rsyslog lost: %+v", got)
+	}
+	out = nil
+	b = New([]string{"a"}, func(s *record.Start, _ int) error { out = append(out, *s); return nil })
+	for i, e := range []logs.Event{
+		{Form: logs.Kata, Message: []byte("Create() start"), Sandbox: []byte("b")},
+		{Form: logs.Journal, Suppressed: math.MaxInt64}, {Form: logs.Journal, Suppressed: math.MaxInt64},
+		{Form: logs.Kata, Message: []byte("Start() end"), Sandbox: []byte("b")},
+	} {
+		e.Time, e.Line = at+int64(i)*1e6, int64(i+1)
+		must.OK(t, b.Add(&e))
+	}
+	must.OK(t, b.Close())
+	if got := out[0].Missing; len(got) == 0 || got[0].What != "suppressed" || got[0].Count != math.MaxInt64 {
+		t.Errorf("more than can be counted: %+v", got)
 	}
 }
 
