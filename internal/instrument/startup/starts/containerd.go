@@ -16,7 +16,7 @@ func (b *Builder) containerd(e *logs.Event, at int64) {
 	s, named, m := b.told(e, at)
 	switch {
 	case s == nil:
-	case named && string(e.Message) == "shim disconnected":
+	case named && m.over:
 		b.finish(s)
 	default:
 		b.pod(s, e)
@@ -34,7 +34,9 @@ func (b *Builder) containerd(e *logs.Event, at int64) {
 // told finds the sandbox that a line of containerd's is about: by what it names, be it a
 // task's folder or a snapshot of one that is known, as containerd 1.x writes it, or by
 // the shim that it connects to, which begins a start; else that of a line without names.
+// A shim that is gone ends the gap before it even where it is not said whose it was.
 func (b *Builder) told(e *logs.Event, at int64) (s *sandbox, named bool, m mark) {
+	m.over = string(e.Message) == "shim disconnected"
 	if !isID(e.Sandbox) && !isID(e.Container) {
 		if id := e.Path[bytes.LastIndexByte(e.Path, '/')+1:]; len(id) == 64 && isID(id) {
 			s = b.known(id)
@@ -52,7 +54,7 @@ func (b *Builder) told(e *logs.Event, at int64) (s *sandbox, named bool, m mark)
 		}
 	}
 	s, named = b.of(e, at)
-	return s, named, mark{}
+	return s, named, m
 }
 
 // podRequest takes a line that tells of a request of CRI's, or of its answer, and says

@@ -242,7 +242,8 @@ func (b *Builder) crioOther(e *logs.Event, at int64) {
 }
 
 // crioPod reads "Got pod network &{Name:p Namespace:n ID:…", by which a pod's id
-// is known before RunPodSandbox returns, and which ends the adding of a network.
+// is known before RunPodSandbox returns, and which ends the adding of a network. It is
+// said once more when the pod is taken down, then of a start that is over.
 func (b *Builder) crioPod(e *logs.Event, at int64) (s *sandbox, named bool) {
 	if !bytes.HasPrefix(e.Message, []byte("Got pod network &{")) {
 		return nil, false
@@ -254,6 +255,9 @@ func (b *Builder) crioPod(e *logs.Event, at int64) (s *sandbox, named bool) {
 	name, space := after(e.Message, "{Name:", ' '), after(e.Message, " Namespace:", ' ')
 	if s = b.joined("cri-o "+string(cut(fmt.Appendf(nil, "%s/%s", space, name))), id, at); s == nil {
 		return nil, true
+	}
+	if b.settles(s, at) {
+		return b.crioPod(e, at)
 	}
 	if b.adding.name != "" && b.adding.name == string(cut(fmt.Appendf(nil, "%s_%s", space, name))) {
 		s.span(b, call{name: setUp, kind: record.KindCNI, at: b.adding.at, place: b.adding.place}, at)

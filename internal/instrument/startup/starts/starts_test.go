@@ -221,6 +221,7 @@ func TestWhatEndsAGap(t *testing.T) {
 		"a console":                        {line(300, "reading guest console", box+` vmconsole="[    0.1] Linux"`), "500 New client → Agent started in the sandbox", 1},
 		"a line with the same breath":      {strings.Replace(line(0, "dialling", box), "05.000123456", "05.000323456", 1), "500 New client → Agent started in the sandbox", 0},
 		"a line just before its end":       {strings.Replace(line(499, "connected", box), "05.499123456", "05.499923456", 1), "500 New client → Agent started in the sandbox", 0},
+		"a shim that is gone":              {engineLine(300, "shim disconnected", ""), "300 New client → shim disconnected", 0},
 		"the library that dials, with ids": {line(300, "dialing", box+" source=agent-client"), "300 New client → dialing", 0},
 	} {
 		t.Run(name, func(t *testing.T) {

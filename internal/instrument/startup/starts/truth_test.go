@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/instrument/startup/logs"
+	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -59,6 +61,26 @@ func TestACallWithoutAnEndIsSaidAndItsTimeIsNotTheEngines(t *testing.T) {
 	}
 	if s := one(t, "log", text[strings.Index(text, "\n")+1:]); !slices.Contains(whatIsMissing(&s), record.MissingCall) {
 		t.Errorf("where its begin is not told either: %+v", s.Missing)
+	}
+}
+
+func TestAPodsNetworkThatIsToldLongAfterItsStartIsNotOfIt(t *testing.T) {
+	var out []record.Start
+	b := New([]string{"crio.log"}, func(s *record.Start, _ int) error { out = append(out, *s); return nil })
+	network := func(ms int) string {
+		return engineLine(ms, "Got pod network &{Name:p Namespace:n ID:"+pod1+" UID:u NetNS:/run/netns/x}", "")
+	}
+	text := crioLine(0, "info", "Running pod sandbox: n/p/POD", "r1", "RunPodSandbox") + network(100) +
+		crioLine(500, "info", "Ran pod sandbox "+pod1+" with infra container: n/p/POD", "r1", "RunPodSandbox") +
+		engineLine(int(settled.Milliseconds())+600, "Adding pod n_p to CNI network \"x\"", "") + network(int(settled.Milliseconds())+700)
+	_, err := logs.Read(t.Context(), []logs.Source{{Name: "crio.log", Reader: strings.NewReader(text)}}, b.Add)
+	must.OK(t, err)
+	if len(out) != 1 || (out[0].Ended-out[0].Began)/1e6 != 500 || out[0].Events != 3 {
+		t.Errorf("given out before the log's end: %+v", out)
+	}
+	must.OK(t, b.Close())
+	if len(out) != 1 {
+		t.Errorf("the line made another start: %+v", out)
 	}
 }
 
