@@ -324,6 +324,15 @@ func TestAJobFileIsScaledLineByLine(t *testing.T) {
 	if s.Jobs[0].Options[0].Options[1].Value != "1g" {
 		t.Error("the plan's own job was changed")
 	}
+	s.Jobs, s.Scale = []Job{file("[a]", "size=1g", "runtime=2d", "[b]", "timeout=1h", "size=1m")}, 20
+	_, jobs, err = s.Resolved()
+	want = file("[a]", "size=20G", "runtime=2592000000ms", "[b]", "timeout=72000000ms", "size=20M")
+	if err != nil || !reflect.DeepEqual(jobs, []Job{want}) {
+		t.Errorf("up to 30 days: %+v, %v", jobs, err)
+	}
+	if err := option.Check(&jobs[0]); err != nil {
+		t.Errorf("as it is run it is wrong: %v", err)
+	}
 	for line, why := range map[string]string{"number_ios=many": "it is no number", "bssplit=4k/50:8k/50": "its blocks are of several sizes"} {
 		s.Jobs, s.Scale = []Job{file("[a]", line, "size=1g")}, 0.5
 		if _, _, err := s.Resolved(); err == nil || !strings.Contains(err.Error(), why) || !strings.Contains(err.Error(), "or no scale") {

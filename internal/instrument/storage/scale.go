@@ -103,7 +103,7 @@ func scaledOption(o FioOption, scale float64, block func() (int64, error)) (stri
 		if d == 0 {
 			return o.Value, nil // none
 		}
-		d = max(time.Duration(scaled(int64(d), scale)), MinRuntime)
+		d = min(max(time.Duration(scaled(int64(d), scale)), MinRuntime), MaxRuntime)
 		return strconv.FormatInt(d.Milliseconds(), 10) + "ms", nil
 	}
 	return o.Value, nil
