@@ -132,6 +132,11 @@ func (at Place) check(j storage.Job) error {
 	if _, ok := known[j.Tool]; !ok {
 		return fmt.Errorf("unknown tool %q", j.Tool)
 	}
+	if len(j.Options) > 0 { // fio has them as root: they are held to the rules here too, whoever made the job
+		if wrong := j.Wrong(); len(wrong) > 0 {
+			return fmt.Errorf("job %q: %w", j.Name, wrong)
+		}
+	}
 	for _, p := range []string{at.Dir, at.Device} {
 		if p == "" && (at.Device != "" || at.Dir != "") {
 			continue

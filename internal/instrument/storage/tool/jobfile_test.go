@@ -130,6 +130,35 @@ func TestAJobFileOnADeviceHasNoOtherFile(t *testing.T) {
 	}
 }
 
+// A job may come with options that no job file and no plan was read for.
+func TestOptionsThatNobodyCheckedBeforeAreHeldToTheSame(t *testing.T) {
+	at := Place{Program: "/usr/bin/fio", Dir: "/data"}
+	of := func(name, value string) storage.Section {
+		return storage.Section{Name: "a", Options: []storage.FioOption{{Name: "size", Value: "1m"}, {Name: name, Value: value}}}
+	}
+	for _, s := range []storage.Section{
+		of("filename", "/dev/sda"), of("filename", "a:../b"), of("exec_prerun", "true"), of("ioengine", "exec"), of("directory", "/"),
+		of("runtime", "forever"), of("runtime", "1000d"), of("time_based", "a b`"), of("numjobs", "many"),
+		{Name: "/dev/sda"}, {Name: "global"}, {Name: "-a"},
+	} {
+		j := storage.Job{Name: "x", Tool: storage.ToolFio, Options: []storage.Section{s}}
+		if args, err := Command(j, at); err == nil || !strings.Contains(err.Error(), `job "x": options: `) {
+			t.Errorf("%+v runs as %q, %v", s, args, err)
+		}
+		if files, err := Files(j, at); err == nil || !strings.Contains(err.Error(), `job "x": options: `) {
+			t.Errorf("%+v has the files %v, %v", s, files, err)
+		}
+		o := storage.Defaults()
+		o.Jobs = []storage.Job{j}
+		if _, jobs, err := o.Resolved(); err == nil {
+			t.Errorf("%+v is resolved to %+v", s, jobs)
+		}
+	}
+	if args, err := Command(storage.Job{Name: "x", Tool: storage.ToolFio, Options: []storage.Section{of("runtime", "1d")}}, at); err != nil || !strings.HasSuffix(strings.Join(args, " "), " --runtime=86400") {
+		t.Errorf("what is allowed: %q, %v", args, err)
+	}
+}
+
 func TestAJobFileCannotLeaveItsFolderOrRunPrograms(t *testing.T) {
 	for line, says := range map[string]string{
 		"filename=/dev/sda":                  "without /",
