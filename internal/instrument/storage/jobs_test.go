@@ -272,9 +272,9 @@ func TestAResolvedJobSaysEverything(t *testing.T) {
 			s := Defaults()
 			s.Jobs, s.Scale = []Job{test.job}, test.scale
 			must.OK(t, option.Check(&s))
-			_, jobs, err := s.Resolved()
-			if err != nil || !reflect.DeepEqual(jobs[0], test.want) {
-				t.Errorf("got  %+v\nwant %+v, %v", jobs[0], test.want, err)
+			volumes, jobs, err := s.Resolved()
+			if err != nil || !reflect.DeepEqual(jobs, []Job{test.want}) || len(volumes) != len(s.Volumes) {
+				t.Fatalf("on %d volumes, got  %+v\nwant %+v, %v", len(volumes), jobs, test.want, err)
 			}
 			if err := option.Check(&jobs[0]); err != nil {
 				t.Errorf("as it is run it is wrong: %v", err)

@@ -45,7 +45,11 @@ func saidOf(job map[string]any, path ...string) json.Number {
 // sameAsFios holds a claim to what fio's JSON says of its one job, to the digit.
 func sameAsFios(t *testing.T, text string, c record.Reported, latency string) {
 	t.Helper()
-	job := jobsIn(t, text)[0]
+	jobs := jobsIn(t, text)
+	if len(jobs) != 1 {
+		t.Fatalf("fio tells of %d jobs: they are to be reported as one", len(jobs))
+	}
+	job := jobs[0]
 	longest := 0.0
 	for side, f := range map[string]record.Flow{"read": c.Read, "write": c.Write} {
 		same := func(got string, path ...string) {

@@ -161,9 +161,11 @@ func TestRealFioRunsAJobFileOnWhatItLaidOut(t *testing.T) {
 			if after := sizes(t, at.Dir); !maps.Equal(after, before) {
 				t.Errorf("fio left %v of %v", after, before)
 			}
-			if c, _, err := Parse(j, stdout, stderr); err != nil || c.Read.Latency.P99 == 0 {
-				t.Errorf("%+v %v", c, err)
+			c, version, err := Parse(j, stdout, stderr)
+			if err != nil || c.Read.Latency.P99 == 0 || !strings.HasPrefix(version, "fio-") {
+				t.Fatalf("%q %+v %v", version, c, err)
 			}
+			sameAsFios(t, stdout[strings.Index(stdout, "\n{"):], c, "lat_ns")
 		})
 	}
 }
