@@ -90,9 +90,12 @@ func imageOf(t *testing.T, layers ...[]byte) v1.Image {
 // server is the image of most tests.
 func server(t *testing.T) v1.Image {
 	return imageOf(t,
-		tarOf(t, file("etc/passwd", "root:x:0:0::/:/bin/sh\nweb:x:100:101::/:/bin/sh\n"), file("app", "old"), file("gone", "x"), file("deep/er/old", "x"), file("deep/er/older", "x")),
+		tarOf(t, file("etc/passwd", "root:x:0:0::/:/bin/sh\nweb:x:100:101::/:/bin/sh\n"), file("app", "old"), file("gone", "x"), file("deep/er/old", "x"), file("deep/er/older", "x"), file("high/old", "x")),
 		tarOf(t, file(".wh.gone", ""), file("app", "new"), link(tar.TypeLink, "hard", "app"), link(tar.TypeSymlink, "soft", "/app"),
-			file("deep/er/new", "y"), file("deep/er/.wh..wh..opq", ""), tar.Header{Typeflag: tar.TypeChar, Name: "dev/null", Devmajor: 1, Devminor: 3},
+			file("deep/er/new", "y"), file("deep/er/.wh..wh..opq", ""),
+			// What a layer has itself stays, where it names no folder above it, or takes its own name away.
+			file("high/er/new", "z"), file("high/.wh..wh..opq", ""), link(tar.TypeDir, "own", ""), file("own/new", "o"), file(".wh.own", ""),
+			tar.Header{Typeflag: tar.TypeChar, Name: "dev/null", Devmajor: 1, Devminor: 3},
 			tar.Header{Name: "sbin/su", Gname: "s", Mode: 0o4755}))
 }
 
@@ -240,12 +243,12 @@ func TestLayersAreLaidOverEachOther(t *testing.T) {
 	t.Parallel()
 	c := got(Make(t.Context(), setting.Workload{Image: inFile(t, dockerOf(t, server(t)))}, t.TempDir(), nil))(t)
 	root := got(c.Root())(t)
-	for name, want := range map[string]string{"app": "new", "hard": "new", "deep/er/new": "y", "sbin/su": "s"} {
+	for name, want := range map[string]string{"app": "new", "hard": "new", "deep/er/new": "y", "high/er/new": "z", "own/new": "o", "sbin/su": "s"} {
 		if b, err := os.ReadFile(filepath.Join(root, name)); err != nil || string(b) != want {
 			t.Errorf("%s: %q %v, want %q", name, b, err, want)
 		}
 	}
-	for _, gone := range []string{"gone", "deep/er/old", "deep/er/older", "dev/null", ".wh.gone"} {
+	for _, gone := range []string{"gone", "deep/er/old", "deep/er/older", "high/old", "dev/null", ".wh.gone"} {
 		if _, err := os.Lstat(filepath.Join(root, gone)); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("%s is there: %v", gone, err)
 		}

@@ -5,34 +5,64 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
-	"maps"
 	"os"
+	"path"
 	"path/filepath"
+	"strings"
 
-	"github.com/containerd/containerd/v2/pkg/archive"
+	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/probe"
 )
 
-// unpack lays the layers over each other in a new folder, as containerd does: what is
-// written goes below it, whatever names and links an archive has.
+// The words of the image specification for what an upper layer takes away.
+const (
+	whiteout = ".wh."
+	opaque   = ".wh..wh..opq"
+)
+
+// unpacking is one, as far as it has come.
+type unpacking struct {
+	ctx  context.Context
+	root *os.Root
+	mine map[string]bool // files of this layer, which its whiteouts do not touch
+	left int64           // bytes that may still be written
+}
+
+// cancellable ends with its context: a sparse file is long in reading, however little it is
+// in the archive.
+type cancellable struct {
+	io.Reader
+	ctx context.Context
+}
+
+func (c cancellable) Read(b []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return c.Reader.Read(b)
+}
+
+// unpack lays the layers over each other in a new folder. What is written goes below it,
+// whatever an archive says: names and links are followed by the kernel from there.
 func unpack(ctx context.Context, dir string, layers []string) (string, error) {
 	at := filepath.Join(dir, "root")
 	if err := os.Mkdir(at, 0o755); err != nil {
 		return "", err
-	}
-	taken := archive.WithFilter(files(maxBytes))
-	for i, file := range layers {
-		if err := lay(ctx, at, file, taken); err != nil {
-			return "", fmt.Errorf("unpack layer %d of the workload's image: %w", i+1, err)
-		}
 	}
 	root, err := os.OpenRoot(at)
 	if err != nil {
 		return "", err
 	}
 	defer root.Close()
+	u := &unpacking{ctx: ctx, root: root, left: maxBytes}
+	for i, file := range layers {
+		if err := u.layer(file); err != nil {
+			return "", fmt.Errorf("unpack layer %d of the workload's image: %w", i+1, err)
+		}
+	}
 	for _, dir := range probe.Folders {
 		if err := root.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 			return "", err
@@ -41,31 +71,113 @@ func unpack(ctx context.Context, dir string, layers []string) (string, error) {
 	return at, os.Chmod(at, 0o755)
 }
 
-func lay(ctx context.Context, at, file string, taken archive.ApplyOpt) error {
+func (u *unpacking) layer(file string) error {
 	in, err := os.Open(file)
 	if err != nil {
 		return err
 	}
 	defer in.Close()
-	_, err = archive.Apply(ctx, at, in, taken)
+	u.mine = map[string]bool{}
+	for r := tar.NewReader(in); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := u.ctx.Err(); err != nil {
+			return err
+		}
+		name := strings.TrimPrefix(path.Clean("/"+h.Name), "/")
+		if name == "" {
+			continue
+		}
+		if err := u.place(name, h, r); err != nil {
+			return fmt.Errorf("%.200q: %w", h.Name, err)
+		}
+	}
+}
+
+// place puts one file into the root. Devices, pipes and what else is no file are left
+// out: whoever makes a container makes those.
+func (u *unpacking) place(name string, h *tar.Header, in io.Reader) error {
+	root, mine := u.root, u.mine
+	dir, base := path.Split(name)
+	dir = path.Clean(dir)
+	if base == opaque {
+		return clear(root, dir, mine)
+	}
+	if gone, is := strings.CutPrefix(base, whiteout); is {
+		if gone == "" || gone == "." || gone == ".." || mine[path.Join(dir, gone)] {
+			return nil
+		}
+		return root.RemoveAll(path.Join(dir, gone))
+	}
+	for p := name; p != "."; p = path.Dir(p) {
+		mine[p] = true
+	}
+	if err := root.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	was, err := root.Lstat(name)
+	if err == nil && !(was.IsDir() && h.Typeflag == tar.TypeDir) {
+		if err := root.RemoveAll(name); err != nil {
+			return err
+		}
+	}
+	switch h.Typeflag {
+	case tar.TypeDir:
+		if err := root.Mkdir(name, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	case tar.TypeReg:
+		return u.regular(name, h, in)
+	case tar.TypeLink:
+		return root.Link(strings.TrimPrefix(path.Clean("/"+h.Linkname), "/"), name)
+	case tar.TypeSymlink:
+		if err := root.Symlink(h.Linkname, name); err != nil {
+			return err
+		}
+		return root.Lchown(name, h.Uid, h.Gid)
+	default:
+		return nil
+	}
+	return errors.Join(root.Chown(name, h.Uid, h.Gid), root.Chmod(name, h.FileInfo().Mode()))
+}
+
+// clear takes away what lower layers have in a folder.
+func clear(root *os.Root, dir string, mine map[string]bool) error {
+	d, err := root.Open(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	names, err := d.Readdirnames(-1)
+	for _, n := range names {
+		if !mine[path.Join(dir, n)] {
+			err = errors.Join(err, root.RemoveAll(path.Join(dir, n)))
+		}
+	}
 	return err
 }
 
-// files takes as many bytes of files and links. Devices, pipes and what else is no file are
-// left out: whoever makes a container makes those. What a file may do beyond its owner
-// (setcap) stays with it, and no other attribute.
-func files(left int64) archive.Filter {
-	return func(h *tar.Header) (bool, error) {
-		maps.DeleteFunc(h.PAXRecords, func(key, _ string) bool { return key != "SCHILY.xattr.security.capability" })
-		switch h.Typeflag {
-		case tar.TypeReg:
-			if left -= h.Size; left < 0 {
-				return false, fmt.Errorf("its layers hold more than %d GiB", maxBytes>>30)
-			}
-			return true, nil
-		case tar.TypeDir, tar.TypeLink, tar.TypeSymlink:
-			return true, nil
-		}
-		return false, nil
+// regular writes a file; what it may do beyond its owner (setcap) stays with it.
+func (u *unpacking) regular(name string, h *tar.Header, in io.Reader) error {
+	if u.left -= h.Size; u.left < 0 {
+		return fmt.Errorf("its layers hold more than %d GiB", maxBytes>>30)
 	}
+	out, err := u.root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, cancellable{in, u.ctx})
+	err = errors.Join(err, out.Chown(h.Uid, h.Gid), out.Chmod(h.FileInfo().Mode()))
+	if caps := h.PAXRecords["SCHILY.xattr.security.capability"]; caps != "" && err == nil {
+		err = unix.Fsetxattr(int(out.Fd()), "security.capability", []byte(caps), 0)
+	}
+	return errors.Join(err, out.Close())
 }
