@@ -22,7 +22,7 @@ type Redaction struct {
 	names map[[2]string]string
 	count map[string]int // pseudonyms of each kind
 	times map[string]int
-	wrong error // with the line that is redacted
+	wrong error // the first with the line that is redacted
 }
 
 // Removed is how much of one kind was taken out.
@@ -64,16 +64,23 @@ func (r *Redaction) Line(line any) (any, error) {
 	}
 	out := reflect.New(v.Type())
 	r.wrong = nil
-	out.Elem().Set(r.fields(v, b))
-	return out.Interface(), r.wrong
+	if out.Elem().Set(r.fields(v, b)); r.wrong != nil {
+		return nil, r.wrong
+	}
+	return out.Interface(), nil
 }
 
 func (r *Redaction) fields(v reflect.Value, b *bounds) reflect.Value {
 	out := reflect.New(v.Type()).Elem()
 	out.Set(v)
 	for _, x := range b.fields {
-		if !x.safe {
-			out.Field(x.index).Set(r.value(v.Field(x.index), x))
+		if x.safe {
+			continue
+		}
+		before := r.wrong
+		out.Field(x.index).Set(r.value(v.Field(x.index), x))
+		if before == nil && r.wrong != nil {
+			r.wrong = fmt.Errorf("%s: %w", x.name, r.wrong)
 		}
 	}
 	return out
@@ -84,8 +91,8 @@ func (r *Redaction) value(v reflect.Value, x *bound) reflect.Value {
 	switch kind := v.Kind(); {
 	case v.Type() == reflect.TypeFor[json.RawMessage]():
 		text, err := r.plan(v.Bytes())
-		if err != nil {
-			r.wrong = fmt.Errorf("%s: %w", x.name, err)
+		if r.wrong == nil {
+			r.wrong = err
 		}
 		return reflect.ValueOf(text)
 	case itself(v.Type()): // a time

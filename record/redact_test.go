@@ -55,6 +55,25 @@ func TestATextThatIsNotDeclaredSafeIsHidden(t *testing.T) {
 	}
 }
 
+func TestALineThatCannotBeRedactedIsNotGiven(t *testing.T) {
+	t.Parallel()
+	type inner struct {
+		Plan json.RawMessage `json:"plan"`
+	}
+	type broken struct {
+		Inner inner           `json:"inner"`
+		Other json.RawMessage `json:"other"`
+	}
+	r := &Redaction{}
+	line, err := r.Line(&broken{inner{json.RawMessage("{")}, json.RawMessage("x")})
+	if line != nil || err == nil || !strings.HasPrefix(err.Error(), "inner: plan: unexpected EOF") {
+		t.Errorf("%v, %v", line, err)
+	}
+	if line, err = r.Line(&inner{json.RawMessage("{}")}); line == nil || err != nil {
+		t.Errorf("the line after it: %v, %v", line, err)
+	}
+}
+
 func TestOfAPlanAmountsStayAndWhatLooksLikeThemIsHidden(t *testing.T) {
 	t.Parallel()
 	for text, stays := range map[string]bool{
