@@ -29,7 +29,7 @@ type State struct {
 	Log     string // the file in which its output is kept, "" when it is not in one
 	Address string // its own in the engine's network, as this machine reaches it; "" where it has none
 	Why     string // what the engine says went wrong, "" for nothing
-	Starved bool   // it was killed for lack of memory
+	Starved bool   // something in it was killed for lack of memory
 	Unseen  bool   // Exit is the engine's own word: it did not see how the process ended
 	Afar    bool   // its processes are not this machine's
 	Untold  bool   // the engine does not tell its process
@@ -89,7 +89,7 @@ func (s State) verify(engine string, op subject.Op, told unix.Signal) *record.Fa
 	case want == Running && !s.Untold && (s.Pid <= 0 || !s.Afar && !Alive(s.Pid)):
 		return &record.Failure{Kind: record.FailState, Output: s.Why,
 			Detail: fmt.Sprintf("reported success, and %s says the container runs, but its process %d does not", engine, s.Pid)}
-	case op == subject.Stop && s.Starved:
+	case op == subject.Stop && s.Starved && s.Exit != 0: // podman says so, too, where it was another process of the container
 		return &record.Failure{Kind: record.FailWorkload, Exit: s.Exit, Output: s.Why, Detail: "the workload was killed for lack of memory"}
 	case op == subject.Stop && s.Unseen:
 		f := contradicted("%s did not see how the workload ended: its status %d is the engine's own (%s), and none of the workload or the runtime", engine, s.Exit, cmp.Or(s.Why, "it gives no reason"))

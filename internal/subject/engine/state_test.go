@@ -39,6 +39,8 @@ func TestAStateIsHeldAgainstTheOperation(t *testing.T) {
 		{"stopped", subject.Stop, State{Status: Exited}, "", ""},
 		{"stopped by force", subject.Stop, State{Status: Exited, Exit: 137}, record.FailWorkload, "signal 9 instead of ending on SIGQUIT"},
 		{"stopped with an error", subject.Stop, State{Status: Exited, Exit: 2}, record.FailWorkload, "status 2"},
+		{"stopped for lack of memory", subject.Stop, State{Status: Exited, Exit: 137, Starved: true}, record.FailWorkload, "lack of memory"},
+		{"stopped, and another process of it was killed for lack of memory", subject.Stop, State{Status: Exited, Starved: true}, "", ""},
 		{"stopped, and nobody saw how", subject.Stop, State{Status: Exited, Exit: 128, Unseen: true, Why: "StartError lost"}, record.FailState, "did not see how the workload ended: its status 128 is the engine's own (StartError lost)"},
 		{"not stopped", subject.Stop, State{Status: Running, Said: "running"}, record.FailState, "running, not exited"},
 		{"removed", subject.Remove, State{}, "", ""},
