@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -94,24 +95,24 @@ func (c *Commands) Ask(ctx context.Context, verb []string, rest ...string) ([]by
 
 // Look implements Driver.
 func (c *Commands) Look(ctx context.Context, names []string) (map[string]State, error) {
-	known := map[string]State{}
-	return known, c.look(ctx, known, names, together)
+	known, unread := map[string]State{}, Unread{}
+	if c.look(ctx, known, unread, names, together); len(unread) > 0 {
+		return known, unread
+	}
+	return known, nil
 }
 
 // look asks for some containers at a time. Where one of them is unknown, podman tells of
 // the others and isula of none; where one is broken, neither does. Then each is asked for by
 // itself, so that it costs no other lane.
-func (c *Commands) look(ctx context.Context, known map[string]State, names []string, atOnce int) error {
-	var errs []error
+func (c *Commands) look(ctx context.Context, known map[string]State, unread Unread, names []string, atOnce int) {
 	for some := range slices.Chunk(names, atOnce) {
 		out, err := c.Ask(ctx, c.Inspect, some...)
 		var states []State
 		switch {
 		case err == nil || Unknown(err) && len(bytes.TrimSpace(out)) > 0:
 			states, err = Inspected(out)
-		case atOnce > 1:
-			err = c.look(ctx, known, some, 1)
-		case Unknown(err):
+		case len(some) == 1 && Unknown(err):
 			err = nil
 		}
 		for _, s := range states {
@@ -119,11 +120,36 @@ func (c *Commands) look(ctx context.Context, known map[string]State, names []str
 				known[s.Name] = s
 			}
 		}
-		if errs = append(errs, err); ctx.Err() != nil {
-			break
+		if err != nil && len(some) > 1 {
+			c.look(ctx, known, unread, some, 1)
+		} else if err != nil {
+			unread[some[0]] = err
 		}
 	}
-	return errors.Join(errs...)
+}
+
+// Unread is the error of a look at several containers: why each of those could not be
+// read that could not.
+type Unread map[string]error
+
+func (u Unread) Error() string { return errors.Join(u.Unwrap()...).Error() }
+
+// Unwrap gives the errors in the order of the names.
+func (u Unread) Unwrap() []error {
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(u)) {
+		errs = append(errs, u[name])
+	}
+	return errs
+}
+
+// unreadOf is why one container's state could not be read: of a look that tells that of
+// each, its own error only.
+func unreadOf(err error, name string) error {
+	if each, ok := errors.AsType[Unread](err); ok {
+		return each[name]
+	}
+	return err
 }
 
 // Operations describes the operations: what it means of each that it is done, and why there

@@ -10,7 +10,8 @@ import (
 )
 
 // occupied are the containers that the lanes hold, as the engine knows them now,
-// and their lanes in the same order; the error tells of those that it does not know.
+// and their lanes in the same order; the error tells of those that it does not know, or
+// whose state could not be read.
 // It changes nothing that is remembered, so that commands may run in them meanwhile.
 func (s *Session) occupied(ctx context.Context) (lanes []int, states []State, err error) {
 	var names []string
@@ -22,14 +23,14 @@ func (s *Session) occupied(ctx context.Context) (lanes []int, states []State, er
 	if len(names) == 0 {
 		return nil, nil, nil
 	}
-	known, err := s.o.Driver.Look(ctx, names)
-	if err != nil {
-		return nil, nil, fmt.Errorf("target %s: ask for the containers: %w", s.o.Target, err)
+	known, wrong := s.o.Driver.Look(ctx, names)
+	if wrong != nil {
+		err = fmt.Errorf("target %s: ask for the containers: %w", s.o.Target, wrong)
 	}
 	for n, c := range s.lanes {
 		if state, ok := known[c.name]; ok && c.name != "" {
 			lanes, states = append(lanes, n), append(states, state)
-		} else if c.name != "" {
+		} else if c.name != "" && unreadOf(wrong, c.name) == nil {
 			err = errors.Join(err, fmt.Errorf("target %s: %s does not know the container %s any more", s.o.Target, s.o.Called, c.name))
 		}
 	}

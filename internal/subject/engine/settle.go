@@ -70,16 +70,22 @@ func (s *Session) quiet(stopped []*record.Sample) {
 // cleanup is how long all containers of a batch may take for that.
 const cleanup = 10 * time.Second
 
-// verifyAll asks until the engine has noted what it is known to note late, or an error.
+// verifyAll asks until the engine has noted what it is known to note late. It does not wait
+// for what it cannot read.
 func (s *Session) verifyAll(ctx context.Context, op subject.Op, names []string, done []*record.Sample) {
 	late, noticed := time.Now().Add(s.o.Lag), time.Now().Add(noticing)
 	for ; ; time.Sleep(10 * time.Millisecond) {
 		known, err := s.o.Driver.Look(ctx, names)
+		var read []*record.Sample
 		for _, sample := range done {
+			name := s.lanes[sample.Lane].name
 			sample.Failure = s.verify(ctx, op, sample, known, err)
+			if _, ok := known[name]; ok || unreadOf(err, name) == nil {
+				read = append(read, sample)
+			}
 		}
-		wait := behind(op, done) && time.Now().Before(late) || s.unnoticed(op, done) && time.Now().Before(noticed)
-		if err != nil || !wait || ctx.Err() != nil {
+		wait := behind(op, read) && time.Now().Before(late) || s.unnoticed(op, read) && time.Now().Before(noticed)
+		if !wait || ctx.Err() != nil {
 			return
 		}
 	}
@@ -116,7 +122,7 @@ func (s *Session) verify(ctx context.Context, op subject.Op, sample *record.Samp
 	c := &s.lanes[sample.Lane]
 	state, ok := known[c.name]
 	if !ok {
-		return missing(s.o.Called, thing(op), err)
+		return missing(s.o.Called, thing(op), unreadOf(err, c.name))
 	}
 	c.known = state
 	s.reached(sample.Lane)
