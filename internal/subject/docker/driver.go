@@ -2,6 +2,8 @@ package docker
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -207,13 +209,12 @@ func (d *driver) Import(ctx context.Context) (made bool, err error) {
 		return true, fmt.Errorf("load the image %s: %w", d.image.Ref, d.plain(err))
 	}
 	defer reply.Close()
-	// It may tell of an error though the status was 200.
-	said := engine.Kept{Most: 1024}
-	if _, err = io.Copy(&said, reply); err == nil {
+	said, err := loadReply(reply)
+	if err == nil {
 		has, err = d.hasImage(ctx)
 	}
 	if err == nil && !has {
-		err = fmt.Errorf("the daemon has none of that name afterwards; it said %s", strings.TrimSpace(said.String()))
+		err = fmt.Errorf("the daemon has none of that name afterwards; it said %q", said)
 	}
 	if err != nil {
 		return true, fmt.Errorf("load the image %s: %w", d.image.Ref, err)
@@ -239,6 +240,29 @@ func (d *driver) hasImage(ctx context.Context) (bool, error) {
 		return false, fmt.Errorf("the daemon has another image under the name %s (%s instead of %s); remove it: docker rmi %s", i.Ref, found.ID, i.ID, i.Ref)
 	}
 	return true, nil
+}
+
+// loadReply reads the messages of a load, one of which may be an error though the status
+// was 200.
+func loadReply(r io.Reader) (said string, err error) {
+	messages := json.NewDecoder(io.LimitReader(r, 1<<20))
+	for {
+		var m struct {
+			Stream string `json:"stream"`
+			Error  string `json:"error"`
+		}
+		switch err := messages.Decode(&m); {
+		case errors.Is(err, io.EOF):
+			return said, nil
+		case err != nil:
+			return said, fmt.Errorf("unreadable reply: %w", err)
+		case m.Error != "":
+			return said, errors.New(m.Error)
+		}
+		if said += m.Stream; len(said) > 1024 {
+			said = said[:1024]
+		}
+	}
 }
 
 // Drop implements engine.Driver, unless a container uses the image: then that is

@@ -178,8 +178,9 @@ func TestAnImageIsLoadedCheckedAndNeverPulled(t *testing.T) {
 		"it is in containerd's store":   {map[string]string{here: fmt.Sprintf(`{"Id":%q}`, i.Digest)}, ""},
 		"another one has its name":      {map[string]string{here: `{"Id":"sha256:0"}`}, "another image under the name"},
 		"the load fails":                {map[string]string{"POST /images/load": `500 {"message":"no space"}`}, "no space"},
-		"the load fails in its reply":   {map[string]string{"POST /images/load": `{"stream":"x"}` + "\n" + `{"errorDetail":{},"error":"no space"}`}, "no space"},
-		"the load says nothing it knew": {map[string]string{"POST /images/load": `<html>`}, "it said <html>"},
+		"the load fails in its reply":   {map[string]string{"POST /images/load": `{"stream":"x"}` + "\n" + `{"errorDetail":{},"error":"no space"}`}, i.Ref + ": no space"},
+		"the load says nothing it knew": {map[string]string{"POST /images/load": `<html>`}, "unreadable reply"},
+		"the load's reply has no end":   {map[string]string{"POST /images/load": strings.Repeat(`{"stream":"x"}`, 1<<17)}, "unreadable reply"},
 		"it is not there afterwards":    {map[string]string{"POST /images/load": `{"stream":"Loaded image: other\n"}`}, "has none of that name afterwards"},
 	} {
 		t.Run(name, func(t *testing.T) {
