@@ -63,10 +63,15 @@ func one[Q, A any](name string, method func(context.Context, *Q, ...grpc.CallOpt
 	}
 }
 
-// ask asks the engine something outside of what is timed.
+// ask asks the engine something outside of what is timed, and waits for patience at most.
 func ask[Q, A any](ctx context.Context, name string, method func(context.Context, *Q, ...grpc.CallOption) (*A, error), request *Q) (*A, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
+	return askLong(ctx, name, method, request)
+}
+
+// askLong asks something for which the caller has bounded the time.
+func askLong[Q, A any](ctx context.Context, name string, method func(context.Context, *Q, ...grpc.CallOption) (*A, error), request *Q) (*A, error) {
 	reply, err := method(ctx, request)
 	return reply, plain(ctx, name, err)
 }

@@ -18,21 +18,21 @@ import (
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
-// listOf lists the pods and containers that bear a run's id.
+// listOf lists the pods and containers that bear a run's id, in the time that the caller has.
 func (c *connection) listOf(ctx context.Context, runID string) (pods []*api.PodSandbox, containers []*api.Container, err error) {
 	of := map[string]string{engine.RunLabel: runID}
-	pods, err = c.pods(ctx, of)
+	p, err := askLong(ctx, "ListPodSandbox", c.runtime.ListPodSandbox, &api.ListPodSandboxRequest{Filter: &api.PodSandboxFilter{LabelSelector: of}})
 	if err != nil {
 		return nil, nil, err
 	}
-	k, err := ask(ctx, "ListContainers", c.runtime.ListContainers, &api.ListContainersRequest{Filter: &api.ContainerFilter{LabelSelector: of}})
+	k, err := askLong(ctx, "ListContainers", c.runtime.ListContainers, &api.ListContainersRequest{Filter: &api.ContainerFilter{LabelSelector: of}})
 	if err != nil {
 		return nil, nil, err
 	}
 	alien := func(name string, labels map[string]string) bool {
 		return !engine.OfRun(name, runID) || labels[engine.RunLabel] != runID
 	}
-	pods = slices.DeleteFunc(pods, func(p *api.PodSandbox) bool { return alien(p.GetMetadata().GetName(), p.Labels) })
+	pods = slices.DeleteFunc(p.Items, func(p *api.PodSandbox) bool { return alien(p.GetMetadata().GetName(), p.Labels) })
 	containers = slices.DeleteFunc(k.Containers, func(c *api.Container) bool { return alien(c.GetMetadata().GetName(), c.Labels) })
 	return pods, containers, nil
 }

@@ -130,6 +130,8 @@ func (s *session) Prepare(ctx context.Context, op subject.Op, lanes []int) (subj
 // containers tell which there are: not every engine says in the same way that it
 // does not know one.
 func (d *driver) Look(ctx context.Context, names []string) (map[string]engine.State, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	pods, containers, err := d.conn.listOf(ctx, d.env.RunID)
 	if err != nil {
 		return nil, err
@@ -229,6 +231,8 @@ func (d *driver) Output(_ context.Context, containers []engine.State) (string, e
 
 // List implements engine.Driver.
 func (d *driver) List(ctx context.Context) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	pods, containers, err := d.conn.listOf(ctx, d.env.RunID)
 	var names []string
 	for _, p := range pods {

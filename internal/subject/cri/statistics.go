@@ -35,7 +35,7 @@ func (s *session) Statistics(ctx context.Context) ([]record.Statistic, error) {
 }
 
 func (d *driver) containerStatistics(ctx context.Context, states []engine.State) (map[string]engine.Usage, error) {
-	reply, err := ask(ctx, "ListContainerStats", d.conn.runtime.ListContainerStats, &api.ListContainerStatsRequest{
+	reply, err := askLong(ctx, "ListContainerStats", d.conn.runtime.ListContainerStats, &api.ListContainerStatsRequest{
 		Filter: &api.ContainerStatsFilter{LabelSelector: map[string]string{engine.RunLabel: d.env.RunID}}})
 	if err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ func (d *driver) containerStatistics(ctx context.Context, states []engine.State)
 }
 
 func (d *driver) podStatistics(ctx context.Context, states []engine.State) (map[string]engine.Usage, error) {
-	reply, err := ask(ctx, "ListPodSandboxStats", d.conn.runtime.ListPodSandboxStats, &api.ListPodSandboxStatsRequest{
+	reply, err := askLong(ctx, "ListPodSandboxStats", d.conn.runtime.ListPodSandboxStats, &api.ListPodSandboxStatsRequest{
 		Filter: &api.PodSandboxStatsFilter{LabelSelector: map[string]string{engine.RunLabel: d.env.RunID}}})
 	if status.Code(err) == codes.Unimplemented {
 		return nil, nil
