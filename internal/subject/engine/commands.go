@@ -40,8 +40,9 @@ type Commands struct {
 	UsersOf func(ctx context.Context, ref string) ([]string, error)
 	Removal []string // the verb that removes containers by force
 	Load    []string // the verb that loads the image of a file
-	// Has tells whether the engine has the workload's image.
-	Has func(ctx context.Context) (bool, error)
+	// ImageID is the id of what the engine has under the name of the workload's image, ""
+	// where it lists nothing of that name.
+	ImageID func(ctx context.Context) (string, error)
 	// Listing is the verb that lists images, and Own reads those that are the workload's.
 	Listing []string
 	Own     func(out []byte) ([]string, error)
@@ -243,7 +244,11 @@ func (c *Commands) Remove(ctx context.Context, names []string) error {
 func (c *Commands) Import(ctx context.Context) (made bool, err error) {
 	short, cancel := context.WithTimeout(ctx, imagePatience)
 	defer cancel()
-	if has, err := c.Has(short); has && err == nil {
+	id, err := c.ImageID(short)
+	switch {
+	case err != nil && !Unknown(err): // what is there all the same would be removed as this run's
+		return false, fmt.Errorf("look for the workload's image: %w", err)
+	case err == nil && id == c.Image.ID:
 		return false, nil
 	}
 	if err := ctx.Err(); err != nil {
@@ -259,9 +264,11 @@ func (c *Commands) Import(ctx context.Context) (made bool, err error) {
 	if _, err := c.Ask(ctx, c.Load, file); err != nil {
 		return true, fmt.Errorf("import the workload's image: %w", err)
 	}
-	has, err := c.Has(ctx)
-	if err == nil && !has {
+	switch id, err = c.ImageID(ctx); {
+	case err == nil && id == "":
 		err = fmt.Errorf("%s does not list %s", c.Called, c.Image.Ref)
+	case err == nil && id != c.Image.ID:
+		err = fmt.Errorf("%s is image %s now, not %s", c.Image.Ref, id, c.Image.ID)
 	}
 	if err != nil {
 		return true, fmt.Errorf("import the workload's image: the load reported success, but: %w", err)

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/tare-bench/tare/internal/probe/image"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine/cli"
 	"github.com/tare-bench/tare/internal/testing/must"
@@ -75,6 +76,44 @@ echo "[{\"Id\":\"1\",\"Name\":\"$2\",\"State\":{\"Status\":\"created\"}}]"
 	if len(boxes) != 2 || boxes[0].Lane != 0 || boxes[1].Lane != 4 || err == nil || !strings.Contains(err.Error(), "broken2 is broken") ||
 		strings.Count(err.Error(), "does not know") != 1 || !strings.Contains(err.Error(), "does not know the container gone any more") {
 		t.Errorf("%+v, %v", boxes, err)
+	}
+}
+
+func TestAnImageIsThisRunsOnlyWhereItHadToBeLoaded(t *testing.T) {
+	img, err := image.Probe()
+	must.OK(t, err)
+	path := filepath.Join(t.TempDir(), "engine")
+	must.OK(t, os.WriteFile(path, []byte("#!/bin/sh\n"), 0o755))
+	none, broken := &cli.Error{Exit: 125, Output: "Error: image not known"}, errors.New("database is locked")
+	type answer struct {
+		id  string
+		err error
+	}
+	for _, c := range []struct {
+		name          string
+		before, after answer
+		made          bool
+		want          string // in the error
+	}{
+		{name: "it is there", before: answer{img.ID, nil}},
+		{name: "it was not", before: answer{"", none}, after: answer{img.ID, nil}, made: true},
+		{name: "another was", before: answer{"sha256:1", nil}, after: answer{img.ID, nil}, made: true},
+		{name: "nobody can tell", before: answer{"", broken}, want: "look for the workload's image: database is locked"},
+		{name: "another is", before: answer{"", none}, after: answer{"sha256:1", nil}, made: true, want: img.Ref + " is image sha256:1 now, not " + img.ID},
+		{name: "nothing of the name is", after: answer{"", nil}, made: true, want: "podman does not list " + img.Ref},
+		{name: "it cannot be looked for", before: answer{"", none}, after: answer{"", broken}, made: true, want: "reported success, but: database is locked"},
+	} {
+		answers := []answer{c.before, c.after}
+		e := &Commands{Called: "podman", Program: cli.Program{Path: path}, Image: img, Env: subject.Env{Dir: t.TempDir()}, Load: []string{"load"},
+			ImageID: func(context.Context) (string, error) {
+				now := answers[0]
+				answers = answers[1:]
+				return now.id, now.err
+			}}
+		made, err := e.Import(t.Context())
+		if made != c.made || (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, %v", c.name, made, err)
+		}
 	}
 }
 

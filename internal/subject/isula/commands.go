@@ -29,9 +29,12 @@ func (t *Target) commands(env subject.Env, i *image.Image) *engine.Commands {
 		return slices.DeleteFunc(all, func(n string) bool { return !strings.HasPrefix(n, "tare-") }), err
 	}
 	// That the name is there is proof enough: its tag is a digest of what is in the image.
-	c.Has = func(ctx context.Context) (bool, error) {
+	c.ImageID = func(ctx context.Context) (string, error) {
 		has, err := c.Images(ctx)
-		return slices.Contains(has, i.Ref), err
+		if !slices.Contains(has, i.Ref) {
+			return "", err
+		}
+		return i.ID, err
 	}
 	return c
 }

@@ -163,6 +163,15 @@ func TestAMissingImportIsAnError(t *testing.T) {
 	}
 }
 
+func TestAnImageThatCannotBeLookedForIsLeftAlone(t *testing.T) {
+	f, e := newFake(t)
+	f.is(t, "image", "tare.local/probe:another")
+	f.answers(t, "images", "no-daemon-create")
+	if _, err := weigh(t, e).Open(t.Context(), environment(t, 1)); err == nil || !strings.Contains(err.Error(), "Can not connect") || !slices.Equal(f.left(t), []string{"image"}) {
+		t.Errorf("left: %q, %v", f.left(t), err)
+	}
+}
+
 func TestTheImageOfALoadThatBrokeOffIsRemoved(t *testing.T) {
 	f, e := newFake(t)
 	f.is(t, "load-breaks", "")

@@ -38,9 +38,9 @@ func (t *Target) commands(podman cli.Program, env subject.Env, i *image.Image) *
 	c.UsersOf = func(ctx context.Context, ref string) ([]string, error) {
 		return c.Names(ctx, "--filter", "ancestor="+ref)
 	}
-	c.Has = func(ctx context.Context) (bool, error) {
+	c.ImageID = func(ctx context.Context) (string, error) {
 		out, err := c.Ask(ctx, []string{"image", "inspect", "--format", "{{.Id}}"}, i.Ref)
-		return "sha256:"+strings.TrimPrefix(strings.TrimSpace(string(out)), "sha256:") == i.ID, err
+		return "sha256:" + strings.TrimPrefix(strings.TrimSpace(string(out)), "sha256:"), err
 	}
 	return c
 }
