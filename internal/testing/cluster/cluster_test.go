@@ -72,6 +72,26 @@ func leftOf(dir, group string) (left []string) {
 	return left
 }
 
+func TestANodeIsReadyWhenItTakesPods(t *testing.T) {
+	ready := []corev1.NodeCondition{{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionFalse}, {Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	for name, c := range map[string]struct {
+		conditions []corev1.NodeCondition
+		taint      string
+		want       bool
+	}{
+		"it says so":                  {ready, "kwok.x-k8s.io/node", true},
+		"it has the taint until then": {ready, corev1.TaintNodeNotReady, false},
+		"nothing was heard of it":     {ready, corev1.TaintNodeUnreachable, false},
+		"it has said nothing":         {nil, "", false},
+		"it says that it is not":      {[]corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse}}, "", false},
+	} {
+		node := &corev1.Node{Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: c.taint}}}, Status: corev1.NodeStatus{Conditions: c.conditions}}
+		if got := nodeReady(node); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
 func testCluster(t *testing.T) *Cluster { return Start(t, Options{Nodes: 2, Kwok: 50}) }
 
 // pod is one with the probe in it, which says its token and waits.
