@@ -10,6 +10,7 @@ package vm
 
 import (
 	"archive/tar"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -22,10 +23,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
-
-	"github.com/tare-bench/tare/internal/subject/engine/cli"
 )
 
 // Guest is what a machine is made of and does.
@@ -79,11 +79,11 @@ func Run(ctx context.Context, g Guest) (*Outcome, error) {
 	if err := g.write(ctx, initramfs); err != nil {
 		return nil, fmt.Errorf("make the machine's root: %w", err)
 	}
-	begin, file := time.Now(), filepath.Join(dir, "results")
-	console, err := boot(ctx, qemu, kernel, initramfs, file)
-	out := &Outcome{Console: console, Ran: time.Since(begin)}
+	begin := time.Now()
+	console, results, err := boot(ctx, qemu, kernel, initramfs)
+	out := &Outcome{Console: string(console), Ran: time.Since(begin)}
 	if err == nil {
-		err = out.open(file, g.Commands)
+		err = out.read(bytes.NewReader(results), g.Commands)
 	}
 	if err != nil {
 		return out, fmt.Errorf("the machine, after %v: %w; its console ends with:\n%s", out.Ran.Round(time.Second), err, tail(out.Console, 4000))
@@ -91,29 +91,76 @@ func Run(ctx context.Context, g Guest) (*Outcome, error) {
 	return out, nil
 }
 
-// boot returns what came over the first serial port, which is the console. What comes over
-// the second goes into a file.
-func boot(ctx context.Context, qemu, kernel, initramfs, results string) (console string, err error) {
+// boot returns what came over the two serial ports. The first is the console.
+func boot(ctx context.Context, qemu, kernel, initramfs string) (console, results []byte, err error) {
+	read, write, err := os.Pipe()
+	if err != nil {
+		return nil, nil, fmt.Errorf("make a pipe: %w", err)
+	}
+	defer read.Close()
+	ctx, kill := context.WithCancelCause(ctx)
+	defer kill(nil)
 	cmd := exec.CommandContext(ctx, qemu,
 		// These two features are what this emulation lacks or is slow with. A second CPU
 		// would wait for the first while others have the core that emulates that.
 		"-accel", "tcg,thread=single", "-cpu", "max,-cx16,-la57", "-m", memory, "-smp", "1",
 		"-nodefaults", "-no-user-config", "-display", "none", "-monitor", "none", "-no-reboot",
-		"-serial", "stdio", "-serial", "file:"+results,
+		"-serial", "stdio", "-serial", "file:/proc/self/fd/3",
 		"-kernel", kernel, "-initrd", initramfs,
 		"-append", // Who waits for a core for minutes is not stuck.
 		"console=ttyS0 quiet panic=-1 mitigations=off nokaslr rcupdate.rcu_cpu_stall_suppress=1 nowatchdog")
-	screen := &cli.Kept{Most: maxConsole}
-	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = screen, screen, 5*time.Second
+	screen := &bounded{limit: maxConsole, full: func() { kill(fmt.Errorf("it printed more than %d bytes", maxConsole)) }}
+	data := &bounded{limit: maxResults, full: func() { kill(fmt.Errorf("its results are larger than %d bytes", maxResults)) }}
+	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = screen, screen, []*os.File{write}
+	cmd.WaitDelay = 5 * time.Second
 	// The machine ends with this process, however that ends. The kernel means
 	// the thread that started it, so that one has to stay.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	if err = cmd.Run(); ctx.Err() != nil {
-		err = context.Cause(ctx)
+	err = cmd.Start()
+	write.Close()
+	if err != nil {
+		return nil, nil, fmt.Errorf("start %s: %w", qemu, err)
 	}
-	return screen.String(), err
+	drained := make(chan error, 1)
+	go func() {
+		_, err := io.Copy(data, read)
+		drained <- err
+	}()
+	err = cmd.Wait()
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
+	// The process is gone, and with it the other end.
+	if e := <-drained; err == nil && e != nil {
+		err = fmt.Errorf("read its results: %w", e)
+	}
+	return screen.bytes(), data.bytes(), err
+}
+
+// bounded keeps what is written, up to a limit, and then calls full.
+type bounded struct {
+	mu    sync.Mutex
+	b     bytes.Buffer
+	limit int
+	full  func()
+}
+
+func (b *bounded) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.b.Len()+len(p) > b.limit {
+		b.full()
+		return 0, errors.New("too much")
+	}
+	return b.b.Write(p)
+}
+
+func (b *bounded) bytes() []byte {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return bytes.Clone(b.b.Bytes())
 }
 
 func tail(s string, n int) string {
@@ -158,15 +205,6 @@ func Kernel() (string, error) {
 		return x.ModTime().Compare(y.ModTime())
 	}
 	return slices.MaxFunc(found, newest), nil
-}
-
-func (o *Outcome) open(file string, commands []Command) error {
-	results, err := os.Open(file)
-	if err != nil {
-		return err
-	}
-	defer results.Close()
-	return o.read(io.LimitReader(results, maxResults), commands)
 }
 
 // read takes the results apart. It is an error if a command has none.

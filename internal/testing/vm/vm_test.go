@@ -115,3 +115,14 @@ func write(w *tar.Writer, text string) error {
 	_, err := fmt.Fprint(w, text)
 	return err
 }
+
+func TestWhatIsWrittenIsBounded(t *testing.T) {
+	full := 0
+	b := &bounded{limit: 10, full: func() { full++ }}
+	for _, text := range []string{"12345", "67890", "1"} {
+		fmt.Fprint(b, text)
+	}
+	if got := string(b.bytes()); got != "1234567890" || full != 1 {
+		t.Errorf("%q, full %d times", got, full)
+	}
+}
