@@ -132,6 +132,11 @@ func (in *instance) supervise(lock *os.File) error {
 		return fmt.Errorf("start the supervisor: %w", err)
 	}
 	in.cmd, in.life = cmd, life
+	if news, ok := told.(*os.File); ok { // which StdoutPipe's is
+		if err := news.SetReadDeadline(time.Now().Add(patience + 10*time.Second)); err != nil {
+			return err
+		}
+	}
 	var n news
 	if err := errors.Join(json.NewEncoder(life).Encode(in.spec), json.NewDecoder(told).Decode(&n)); err != nil {
 		return fmt.Errorf("the supervisor says nothing: %w%s", err, in.tails())
