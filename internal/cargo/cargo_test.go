@@ -350,7 +350,8 @@ func TestOfAccountsThatFitTheFirstCounts(t *testing.T) {
 func TestALargeBlobOfARepositoryOfThatNameIsNoManifest(t *testing.T) {
 	for path, bound := range map[string]bool{"/v2/app/manifests/1": true, "/v2/manifests/app/manifests/sha256:0": true, "/v2/k8s/manifests/app/blobs/sha256:0": false} {
 		r := httptest.NewRequest(http.MethodGet, "http://registry.invalid"+path, http.NoBody)
-		reply := got(smallManifests{answering{}}.RoundTrip(r))(t)
+		reply, err := smallManifests{answering{}}.RoundTrip(r)
+		must.OK(t, err)
 		if _, is := reply.Body.(*bounded); is != bound {
 			t.Errorf("%s: bounded is %v", path, is)
 		}

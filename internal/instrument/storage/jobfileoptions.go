@@ -89,6 +89,12 @@ func (o *FioOption) checkValue() error {
 	case strings.Trim(o.Value, letters) != "" || strings.Contains(o.Value, ".."):
 		return errors.New("a value is a number or a plain name, without /, .. and $")
 	}
+	return o.checkMeaning()
+}
+
+// checkMeaning refuses values of which tare knows that they lead out of its folder, run
+// something else than jobs on files, or cannot be reckoned with.
+func (o *FioOption) checkMeaning() error {
 	switch o.first() {
 	case "rw":
 		word, _, _ := strings.Cut(o.Value, ":")

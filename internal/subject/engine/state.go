@@ -89,20 +89,27 @@ func (s State) verify(engine string, op subject.Op, told unix.Signal) *record.Fa
 	case want == Running && !s.Untold && (s.Pid <= 0 || !s.Afar && !Alive(s.Pid)):
 		return &record.Failure{Kind: record.FailState, Output: s.Why,
 			Detail: fmt.Sprintf("reported success, and %s says the container runs, but its process %d does not", engine, s.Pid)}
-	case op == subject.Stop && s.Starved && s.Exit != 0: // podman says so, too, where it was another process of the container
-		return &record.Failure{Kind: record.FailWorkload, Exit: s.Exit, Output: s.Why, Detail: "the workload was killed for lack of memory"}
-	case op == subject.Stop && s.Unseen:
-		f := contradicted("%s did not see how the workload ended: its status %d is the engine's own (%s), and none of the workload or the runtime", engine, s.Exit, cmp.Or(s.Why, "it gives no reason"))
-		f.Exit = s.Exit
-		return f
 	case op == subject.Stop:
-		f := batch.EndedWith(s.Exit, s.Exit > 128 && s.Exit < 128+65, told)
-		if f != nil {
-			f.Output = s.Why
-		}
-		return f
+		return s.stopped(engine, told)
 	}
 	return nil
+}
+
+// stopped holds how the workload of a container that was stopped ended against the signal
+// that it was told by.
+func (s State) stopped(engine string, told unix.Signal) (f *record.Failure) {
+	switch {
+	case s.Starved && s.Exit != 0: // podman says so, too, where it was another process of the container
+		return &record.Failure{Kind: record.FailWorkload, Exit: s.Exit, Output: s.Why, Detail: "the workload was killed for lack of memory"}
+	case s.Unseen:
+		f = contradicted("%s did not see how the workload ended: its status %d is the engine's own (%s), and none of the workload or the runtime", engine, s.Exit, cmp.Or(s.Why, "it gives no reason"))
+		f.Exit = s.Exit
+	default:
+		if f = batch.EndedWith(s.Exit, s.Exit > 128 && s.Exit < 128+65, told); f != nil {
+			f.Output = s.Why
+		}
+	}
+	return f
 }
 
 // contradicted is the failure of an operation that an engine reported as done,

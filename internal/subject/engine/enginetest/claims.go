@@ -57,6 +57,16 @@ func (c Case) Executes(t *testing.T, s subject.Session, volume string) {
 	if x := sh(t, s, "kill -9 $$"); x.Exit != 128+9 {
 		t.Errorf("killed by signal 9: %+v", x)
 	}
+	c.executesNothing(t, e)
+	if x := sh(t, s, chatty); len(x.Output) != subject.MaxOutput || x.Exit != 0 {
+		t.Errorf("of 1.6 MB of output %d bytes are kept, exit %d", len(x.Output), x.Exit)
+	}
+	c.executesAtOnce(t, s, volume)
+}
+
+// executesNothing checks what becomes of a program and of lanes that are not there.
+func (c Case) executesNothing(t *testing.T, e subject.Executor) {
+	t.Helper()
 	// An engine of pods may report an exit code, as its runtime has it.
 	if x, err := e.Exec(t.Context(), 0, []string{"/no/such/program"}); err == nil && !(c.Pods && x.Exit > 0) || !strings.Contains(x.Stderr+fmt.Sprint(err), "/no/such/program") {
 		t.Errorf("a program that is not there: %+v, %v", x, err)
@@ -66,10 +76,6 @@ func (c Case) Executes(t *testing.T, s subject.Session, volume string) {
 			t.Errorf("lane %d is not there: no error", n)
 		}
 	}
-	if x := sh(t, s, chatty); len(x.Output) != subject.MaxOutput || x.Exit != 0 {
-		t.Errorf("of 1.6 MB of output %d bytes are kept, exit %d", len(x.Output), x.Exit)
-	}
-	c.executesAtOnce(t, s, volume)
 }
 
 // executesAtOnce checks that each lane has a folder of its own, and that commands on
@@ -184,14 +190,14 @@ func group(t *testing.T, pid int, controller string) string {
 	if err = errors.Join(err, asked); err != nil {
 		t.Fatal(err)
 	}
-	for _, h := range cgroup.Using(hs, controller) {
-		if h.Version == 2 {
-			controller = ""
-		}
-		return filepath.Join(h.Mount, groups.Paths[controller])
+	using := cgroup.Using(hs, controller)
+	if len(using) == 0 {
+		t.Fatalf("process %d is in no cgroup of %s: %+v", pid, controller, groups)
 	}
-	t.Fatalf("process %d is in no cgroup of %s: %+v", pid, controller, groups)
-	return ""
+	if using[0].Version == 2 {
+		controller = ""
+	}
+	return filepath.Join(using[0].Mount, groups.Paths[controller])
 }
 
 func members(t *testing.T, group string) []int {

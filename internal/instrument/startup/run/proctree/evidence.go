@@ -237,18 +237,22 @@ func (t *tree) named() (ids []string) {
 				continue
 			}
 			looked[word] = true
-			var meant []string
-			for id := range all {
-				if strings.HasPrefix(id, word) && hexadecimal(id) {
-					meant = append(meant, id)
-				}
-			}
-			if len(meant) == 1 || !brief {
+			if meant := beginningWith(word, all); len(meant) == 1 || !brief {
 				ids = append(ids, meant...)
 			}
 		}
 	}
 	return ids
+}
+
+// beginningWith are the ids whose beginning a word is.
+func beginningWith(word string, ids map[string]bool) (meant []string) {
+	for id := range ids {
+		if strings.HasPrefix(id, word) && hexadecimal(id) {
+			meant = append(meant, id)
+		}
+	}
+	return meant
 }
 
 func hexadecimal(s string) bool { return strings.Trim(s, "0123456789abcdef") == "" }
