@@ -215,12 +215,7 @@ const (
 // named are the ids of containers that were written out among the arguments of what the
 // command executed: whole, or their beginning.
 func (t *tree) named() (ids []string) {
-	all := map[string]bool{}
-	for i := range t.nodes {
-		if id := t.nodes[i].id; id != "" && !t.ofClient[i] {
-			all[id] = true
-		}
-	}
+	all := t.served()
 	looked := map[string]bool{}
 	for i := range t.nodes {
 		n := &t.nodes[i]
@@ -243,6 +238,17 @@ func (t *tree) named() (ids []string) {
 		}
 	}
 	return ids
+}
+
+// served are the ids of containers in what engines executed, and not their client.
+func (t *tree) served() map[string]bool {
+	all := map[string]bool{}
+	for i := range t.nodes {
+		if id := t.nodes[i].id; id != "" && !t.ofClient[i] {
+			all[id] = true
+		}
+	}
+	return all
 }
 
 // beginningWith are the ids whose beginning a word is.
