@@ -82,8 +82,8 @@ func (m *Meter) Close() error {
 	return errors.Join(errs...)
 }
 
-// List returns the programs that f chooses, their counters and maps. What [Meter.Describe] found out at another time is in it, as
-// it was then; memory that was never asked for is -1.
+// List returns the programs that f chooses, their counters and maps. What
+// [Meter.Describe] found out at another time is in it, as it was then; memory that was never asked for is -1.
 func (m *Meter) List(f Filter) (*Listing, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
