@@ -1,0 +1,173 @@
+// Package need skips a test on a machine that lacks what the test needs. The reason
+// of the skip says how to get it.
+//
+// Tests that need more than root and the programs that make weigh installs belong to
+// a tier: engines, youki, cluster, browser, vm or tools. A tier runs only if the
+// environment variable TARE_REQUIRE names it, as in TARE_REQUIRE=engines,browser, or
+// is all. A lack is then a failure. The Makefile has a target for each tier.
+package need
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// TB is the part of testing.TB that is used here. Programs that are not tests start
+// engines too, and pass their own.
+type TB interface {
+	Helper()
+	Fatalf(format string, args ...any)
+	Skipf(format string, args ...any)
+}
+
+// Variable is the environment variable that names the tiers to run, separated by commas.
+const Variable = "TARE_REQUIRE"
+
+const all = "all"
+
+// Tiers are the names that Variable may hold, besides all.
+var Tiers = []string{"engines", "youki", "cluster", "browser", "vm", "tools"}
+
+// programs are those whose Debian package has another name, or that belong to a tier
+// although they are programs: what is built with them takes long.
+var programs = map[string]struct{ debian, tier string }{
+	"mkfs.ext4":                {debian: "e2fsprogs"},
+	"clang-14":                 {debian: "clang-14 llvm-14 libbpf-dev", tier: "tools"},
+	"x86_64-linux-gnu-gcc-12":  {debian: "gcc-12", tier: "tools"},
+	"aarch64-linux-gnu-gcc-12": {debian: "gcc-12-aarch64-linux-gnu", tier: "tools"},
+}
+
+// sbin are folders that a user's PATH often leaves out.
+var sbin = []string{"/usr/local/sbin", "/usr/sbin", "/sbin"}
+
+// Root skips the test unless it runs as root.
+func Root(t TB) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		lack(t, len(required(t)) > 0, "needs root")
+	}
+}
+
+// Tool returns the path of a program, which is also looked for in the sbin folders.
+func Tool(t TB, name string) string {
+	t.Helper()
+	p := programs[name]
+	if p.tier != "" {
+		tier(t, p.tier, name)
+	}
+	for _, candidate := range append([]string{name}, inside(sbin, name)...) {
+		if path, err := exec.LookPath(candidate); err == nil {
+			return path
+		}
+	}
+	if p.debian == "" {
+		p.debian = name
+	}
+	lack(t, isRequired(t, "tools"), "needs %s: apt-get install %s", name, p.debian)
+	return ""
+}
+
+// Runtime skips the test of an OCI runtime, by its name, that this machine or tier lacks.
+// The host and the floor are always there.
+func Runtime(t TB, name string) {
+	t.Helper()
+	switch name {
+	case "host":
+	case "floor":
+		Root(t)
+	case "runc", "crun":
+		Root(t)
+		Tool(t, name)
+	case "youki":
+		tier(t, "youki", name)
+	default:
+		Engine(t, name)
+	}
+}
+
+// Engine skips the test of a container engine, or of a runtime that is built with the engines.
+func Engine(t TB, name string) {
+	t.Helper()
+	tier(t, "engines", name)
+}
+
+// Cluster skips a test that starts a Kubernetes cluster.
+func Cluster(t TB) {
+	t.Helper()
+	tier(t, "cluster", "a Kubernetes cluster")
+}
+
+// Browser skips a test that looks at pages in Chromium.
+func Browser(t TB) {
+	t.Helper()
+	tier(t, "browser", "Chromium")
+}
+
+// VM skips a test that boots a virtual machine.
+func VM(t TB) {
+	t.Helper()
+	tier(t, "vm", "a virtual machine")
+}
+
+// Tools skips a test that checks tare against another program, which scripts/install-tests
+// builds or fetches.
+func Tools(t TB, name string) {
+	t.Helper()
+	tier(t, "tools", name)
+}
+
+func tier(t TB, name, what string) {
+	t.Helper()
+	if !isRequired(t, name) {
+		t.Skipf("needs %s: run make %s", what, target(name))
+	}
+	if name != "browser" && name != "tools" {
+		Root(t)
+	}
+}
+
+func target(tier string) string {
+	if tier == "youki" {
+		tier = all
+	}
+	return "test-" + tier
+}
+
+func lack(t TB, isFailure bool, format string, args ...any) {
+	t.Helper()
+	if isFailure {
+		t.Fatalf("%s (%s=%s)", fmt.Sprintf(format, args...), Variable, os.Getenv(Variable))
+	}
+	t.Skipf(format, args...)
+}
+
+func isRequired(t TB, tier string) bool {
+	t.Helper()
+	names := required(t)
+	return slices.Contains(names, tier) || slices.Contains(names, all)
+}
+
+// required are the tiers to run. A name that is not a tier ends the test: it would
+// otherwise skip what was meant to run.
+func required(t TB) []string {
+	t.Helper()
+	names := strings.FieldsFunc(os.Getenv(Variable), func(r rune) bool { return r == ',' })
+	for _, name := range names {
+		if name != all && !slices.Contains(Tiers, name) {
+			t.Fatalf("unknown tier %q in %s (supported: %s, %s)", name, Variable, strings.Join(Tiers, ", "), all)
+		}
+	}
+	return names
+}
+
+func inside(folders []string, name string) []string {
+	var paths []string
+	for _, folder := range folders {
+		paths = append(paths, filepath.Join(folder, name))
+	}
+	return paths
+}

@@ -1,0 +1,77 @@
+package need
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+// outcome records how a test was ended.
+type outcome struct{ verb, reason string }
+
+func (o *outcome) Helper() {}
+
+func (o *outcome) Fatalf(format string, args ...any) { o.end("fail", format, args...) }
+
+func (o *outcome) Skipf(format string, args ...any) { o.end("skip", format, args...) }
+
+func (o *outcome) end(verb, format string, args ...any) {
+	*o = outcome{verb, fmt.Sprintf(format, args...)}
+	panic(o)
+}
+
+func ask(need func(TB)) (o *outcome) {
+	o = &outcome{}
+	defer func() {
+		if r := recover(); r != nil && r != any(o) {
+			panic(r)
+		}
+	}()
+	need(o)
+	return o
+}
+
+func TestNeeds(t *testing.T) {
+	absent := func(t TB) { Tool(t, "no-such-program") }
+	for _, test := range []struct {
+		name, require string
+		need          func(TB)
+		verb, reason  string
+	}{
+		{"a tier that is not required is skipped with its target", "", Browser, "skip", "needs Chromium: run make test-browser"},
+		{"another tier does not run it", "vm,tools", Browser, "skip", "make test-browser"},
+		{"a required tier runs", "browser", Browser, "", ""},
+		{"all is every tier", "all", Browser, "", ""},
+		{"youki runs only with all", "engines", func(t TB) { Runtime(t, "youki") }, "skip", "run make test-all"},
+		{"a program that is there is found", "", func(t TB) { Tool(t, "sh") }, "", ""},
+		{"a missing program skips with its package", "", absent, "skip", "apt-get install no-such-program"},
+		{"a missing program fails where tools are required", "tools", absent, "fail", "TARE_REQUIRE=tools"},
+		{"a compiler runs with the tools only", "", func(t TB) { Tool(t, "clang-14") }, "skip", "run make test-tools"},
+		{"the host needs nothing", "", func(t TB) { Runtime(t, "host") }, "", ""},
+		{"a misspelt tier is a failure", "engine", Cluster, "fail", `unknown tier "engine"`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Setenv(Variable, test.require)
+			if o := ask(test.need); o.verb != test.verb || !strings.Contains(o.reason, test.reason) {
+				t.Errorf("got %q %q, want %q %q", o.verb, o.reason, test.verb, test.reason)
+			}
+		})
+	}
+}
+
+func TestWithoutRootATestIsSkippedAndWithATierItFails(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Setenv(Variable, "")
+		if o := ask(Root); o.verb != "" {
+			t.Errorf("root: %s %s", o.verb, o.reason)
+		}
+		return
+	}
+	for require, verb := range map[string]string{"": "skip", "engines": "fail"} {
+		t.Setenv(Variable, require)
+		if o := ask(Root); o.verb != verb {
+			t.Errorf("%q: %s %s, want %s", require, o.verb, o.reason, verb)
+		}
+	}
+}
