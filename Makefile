@@ -1,8 +1,8 @@
-# make builds bin/tare; make weigh weighs what is here; make test tests all;
-# make help tells the rest.
+# make builds bin/tare; make weigh weighs what is here; make test tests it;
+# make help lists the rest.
 
 .DEFAULT_GOAL := build
-.PHONY: build image weigh weigh-engines test prove torture lint audit bench fuzz screenshots runtimes engines probe bpf clean help
+.PHONY: build image weigh weigh-engines test test-engines test-cluster test-browser test-vm test-tools test-all prove torture lint audit bench fuzz screenshots runtimes probe bpf clean help
 
 CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/tare
 
@@ -46,30 +46,45 @@ weigh: build ## weigh the runtimes that are here; installs runc and crun if it c
 	@mkdir -p records
 	bin/tare lifecycle -o records/lifecycle-$$(date -u +%Y%m%dT%H%M%SZ).jsonl $(ARGS)
 
-weigh-engines: build engines ## weigh docker, podman, containerd and CRI-O, started for it
+weigh-engines: build ## weigh docker, podman, containerd and CRI-O, started for it; says first what it installs
+	@GO='$(GO)' scripts/install-tests engines
 	@mkdir -p records
 	$(GO) build -o bin/with ./internal/testing/engines/with
 	bin/with sh -c 'exec bin/tare lifecycle runc docker/runc docker+cli/runc podman/runc containerd/runc \
 	cri+containerd/runc cri+cri-o/runc --cri containerd=$$CONTAINERD_CRI --cri cri-o=$$CRIO_CRI \
 	-o records/engines-$$(date -u +%Y%m%dT%H%M%SZ).jsonl $(ARGS)'
 
-test: ## formatting, vet and every test
-	@GO='$(GO)' scripts/install-test-needs
-	@if [ "$$(id -u)" = 0 ]; then GO='$(GO)' scripts/install-engines || echo "the tests of what is missing will fail"; \
-	else echo "not root: without the container engines, whose tests need it"; fi
+# Quiet about the hundreds of tests that other tiers run; their number is in the last line.
+QUICK = --format pkgname-and-test-fails --format-hide-empty-pkg --hide-summary=skipped
+FULL  = --format pkgname-and-test-fails --format-hide-empty-pkg
+
+test: ## gofmt, vet, and every test that needs only Go, runc and crun: minutes; installs nothing
 	@unclean=$$("$$($(GO) env GOROOT)/bin/gofmt" -l .) && if [ -n "$$unclean" ]; then echo "not as gofmt writes it: $$unclean"; exit 1; fi
 	CGO_ENABLED=0 $(GO) vet -trimpath -tags prove,$(TAGS) ./...
-	GO='$(GO)' $(GO) tool gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg \
-	--raw-command -- scripts/go-test $(TESTARGS)
+	@GO='$(GO)' $(GO) tool gotestsum $(QUICK) --raw-command -- scripts/go-test quick $(TESTARGS)
+	@echo 'More tests: make test-engines, test-cluster, test-browser, test-vm, test-tools, or all of them: make test-all (each says first what it installs)'
+
+test-engines: ## the tests on real engines: Docker, Podman, containerd 1 and 2, CRI-O, gVisor
+test-cluster: ## the tests on a real Kubernetes cluster
+test-browser: ## the tests of pages, in Chromium
+test-vm: ## the tests in virtual machines: systemd and cgroup v2, and a bare kernel
+test-tools: ## the tests against other programs: compilers, fio, bpftool, DuckDB, an S3 store
+test-engines test-cluster test-browser test-vm test-tools: test-%:
+	@GO='$(GO)' scripts/install-tests $*
+	@GO='$(GO)' $(GO) tool gotestsum $(FULL) --raw-command -- scripts/go-test $* $(TESTARGS)
+
+test-all: ## every test of every tier, and the race detector; says first what it installs
+	@GO='$(GO)' scripts/install-tests engines youki cluster browser vm tools
+	@GO='$(GO)' $(GO) tool gotestsum $(FULL) --raw-command -- scripts/go-test all $(TESTARGS)
 
 PROOFS = $(shell grep -rl --include='*_test.go' '^//go:build prove$$' internal record)
 
 prove: ## what only a quiet machine can show, in minutes: ratios, small bounds, thousands of simulated runs
-	$(GO) tool gotestsum --format testname -- -tags prove -p 1 -count=1 -timeout=60m $(TESTARGS) \
+	TARE_REQUIRE=all $(GO) tool gotestsum --format testname -- -tags prove -p 1 -count=1 -timeout=60m $(TESTARGS) \
 	-run "^($$(grep -ho '^func Test[A-Za-z0-9_]*' $(PROOFS) | cut -c6- | paste -sd '|'))$$" $(sort $(addprefix ./,$(dir $(PROOFS))))
 
 torture: ## before a release, most of an hour: kills, lying runtimes, hostile records and daemons; prints what they left
-	$(GO) test -tags torture -run '^TestTorture$$' -count=1 -timeout=120m -v ./internal/cli | grep -v '^ *=== '
+	TARE_REQUIRE=all $(GO) test -tags torture -run '^TestTorture$$' -count=1 -timeout=120m -v ./internal/cli | grep -v '^ *=== '
 
 lint: $(GOLANGCI) ## golangci-lint, actionlint, and shellcheck where it is installed
 	PATH="$(dir $(GO)):$$PATH" $(GOLANGCI) run ./...
@@ -103,9 +118,6 @@ screenshots: ## take the pictures of docs/screenshots anew, of stored records
 runtimes: ## build youki and runsc, which Debian has not, into the user's cache
 	@GO='$(GO)' scripts/install-runtimes build
 
-engines: ## install the engines that tests start: docker, podman, containerd 1 and 2, CRI-O, runsc, Kubernetes, kwok
-	@GO='$(GO)' scripts/install-engines
-
 probe: ## rebuild the embedded C programs
 	scripts/build-probe
 
@@ -116,4 +128,4 @@ clean: ## remove what was built; records stay
 	rm -rf bin
 
 help: ## this
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z -]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile

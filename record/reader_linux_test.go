@@ -9,12 +9,11 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 )
 
 func TestARecordThatAnotherUserKeepsToHimselfIsNotTakenForNoRecord(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("to become another user needs root")
-	}
+	need.Root(t)
 	path := filepath.Join(t.TempDir(), "run.jsonl")
 	must.OK(t, os.WriteFile(path, nil, 0o600))
 	opened := make(chan error)

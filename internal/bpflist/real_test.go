@@ -15,14 +15,13 @@ import (
 
 	"github.com/tare-bench/tare/internal/node/bpfstat"
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 )
 
 // busy loads a program that is run all the time until the test ends.
 func busy(t *testing.T) (id uint32) {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("needs root: a program is loaded")
-	}
+	need.Root(t)
 	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{
 		Name: "tare_t_list", Type: ebpf.SocketFilter, License: "GPL", Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 1), asm.Return()},
 	})

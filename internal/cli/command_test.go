@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 	"github.com/tare-bench/tare/internal/testing/untouched"
 	"github.com/tare-bench/tare/internal/workspace"
 	"github.com/tare-bench/tare/record"
@@ -97,17 +98,12 @@ var aside = regexp.MustCompile(`( {2,}| # | > ).*$`)
 
 func needRoot(t *testing.T) {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("weighing runtimes needs root")
-	}
+	need.Root(t)
 }
 
 func needRunc(t *testing.T) {
 	t.Helper()
-	needRoot(t)
-	if _, err := exec.LookPath("runc"); err != nil {
-		t.Skip("runc is not installed: apt-get install runc")
-	}
+	need.Runtime(t, "runc")
 }
 
 // TestEveryExampleOfHelpWorks runs all examples of all commands in the order

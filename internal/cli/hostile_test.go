@@ -16,6 +16,7 @@ import (
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/testing/engines"
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 	"github.com/tare-bench/tare/internal/testing/untouched"
 	"github.com/tare-bench/tare/internal/workspace"
 	"github.com/tare-bench/tare/record"
@@ -25,8 +26,7 @@ import (
 // before it. $verb is the operation.
 func wrapper(t *testing.T, dir, name, lines string) string {
 	t.Helper()
-	runc, err := exec.LookPath("runc")
-	must.OK(t, err)
+	runc := need.Tool(t, "runc")
 	path := filepath.Join(dir, name)
 	script := "#!/bin/sh\nif [ \"$1\" = --version ]; then exec " + runc + " --version; fi\nrunc=" + runc + "\nverb=$3\n" + lines + "\nexec " + runc + ` "$@"` + "\n"
 	must.OK(t, os.WriteFile(path, []byte(script), 0o755))

@@ -17,8 +17,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// need is what a lane takes of a machine.
-type need struct {
+// laneCost is what one lane takes of the machine.
+type laneCost struct {
 	tasks  int64 // processes and threads: each has a PID of its own
 	memory int64
 }
@@ -33,11 +33,11 @@ const mib = 1 << 20
 // not here is taken for runc, whose own processes are the most; isula's command line
 // for podman's.
 var (
-	runtimeNeed = map[string]need{"host": {3, 1 * mib}, "floor": {3, 1 * mib}, "runc": {15, 8 * mib}, "crun": {5, 3 * mib}, "runsc": {30, 40 * mib}, "kata": {60, 384 * mib}}
-	engineNeed  = map[string]need{"docker": {25, 30 * mib}, "containerd": {10, 6 * mib}, "cri": {15, 10 * mib}, "podman": {12, 16 * mib}, "isula": {12, 16 * mib}}
+	runtimeNeed = map[string]laneCost{"host": {3, 1 * mib}, "floor": {3, 1 * mib}, "runc": {15, 8 * mib}, "crun": {5, 3 * mib}, "runsc": {30, 40 * mib}, "kata": {60, 384 * mib}}
+	engineNeed  = map[string]laneCost{"docker": {25, 30 * mib}, "containerd": {10, 6 * mib}, "cri": {15, 10 * mib}, "podman": {12, 16 * mib}, "isula": {12, 16 * mib}}
 )
 
-func needOf(t record.Target) need {
+func needOf(t record.Target) laneCost {
 	runtime := strings.ToLower(cmp.Or(t.Config["runtime"], t.Name[strings.LastIndexByte(t.Name, '/')+1:]))
 	kind := "runc"
 	switch {
@@ -51,7 +51,7 @@ func needOf(t record.Target) need {
 		kind = "crun"
 	}
 	n, e := runtimeNeed[kind], engineNeed[t.Kind]
-	return need{n.tasks + e.tasks, n.memory + e.memory}
+	return laneCost{n.tasks + e.tasks, n.memory + e.memory}
 }
 
 // room is what a machine has left. Where a limit is not known it does not bind.
@@ -92,7 +92,7 @@ const manyLanes = 200
 // where that is little.
 func (r room) fits(targets []record.Target, lanes int) (said, lacks string) {
 	var most record.Target
-	var n need
+	var n laneCost
 	for _, t := range targets {
 		if x := needOf(t); x.tasks > n.tasks || x.tasks == n.tasks && x.memory > n.memory {
 			most, n = t, x
@@ -121,7 +121,7 @@ func (r room) fits(targets []record.Target, lanes int) (said, lacks string) {
 // starts everything.
 func ownTasks(t record.Target, tasks int64) int64 {
 	switch via := t.Config["via"]; {
-	case engineNeed[t.Kind] == need{}, via == "command line", strings.Contains(via, "cli"):
+	case engineNeed[t.Kind] == laneCost{}, via == "command line", strings.Contains(via, "cli"):
 		return tasks
 	}
 	return 0

@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -11,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 )
 
 // What a job file may have is tested in package tool; here, that it is asked before
@@ -92,8 +92,7 @@ func TestAJobFileThatNoDiskHoldsFailsItsCellsOnly(t *testing.T) {
 func TestAToolThatIsNotHereSaysWhatToInstall(t *testing.T) {
 	needRunc(t)
 	dir := place(t)
-	runc, err := exec.LookPath("runc")
-	must.OK(t, err)
+	runc := need.Tool(t, "runc")
 	bin := filepath.Join(dir, "bin")
 	must.OK(t, os.Mkdir(bin, 0o755))
 	must.OK(t, os.Symlink(runc, filepath.Join(bin, "runc")))

@@ -73,8 +73,6 @@ func TestAFreeDeviceThatIsNamedIsWeighed(t *testing.T) {
 	targets := []string{"host", "runc"}
 	if path := engines.Runsc(); path != "" {
 		targets = append(targets, "runsc="+path)
-	} else {
-		t.Log("without runsc, which is not here; run: make runtimes")
 	}
 	code, rec, out, stderr := weighed(t, append(targets, "--missing", "skip", "--volume", "device="+device, "--i-know-this-destroys", device, "--size", "4M", "--numjobs", "1", "--jobs", "write,randread")...)
 	if code != ExitDone || len(rec.Cells) != 4 {

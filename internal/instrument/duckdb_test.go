@@ -13,6 +13,7 @@ import (
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 	"github.com/tare-bench/tare/internal/testing/thousand"
 	"github.com/tare-bench/tare/record"
 )
@@ -25,14 +26,15 @@ type answer struct {
 	Rounds                   int
 }
 
-// duckdb asks a query in a folder, of the DuckDB that scripts/install-duckdb fetches.
+// duckdb asks a query in a folder, of the DuckDB that scripts/install-tests fetches.
 func duckdb(t *testing.T, dir, sql string) (rows []answer) {
 	t.Helper()
+	need.Tools(t, "DuckDB")
 	cache, err := os.UserCacheDir()
 	must.OK(t, err)
 	found, _ := filepath.Glob(filepath.Join(cache, "tare", "duckdb-*", "bin", "duckdb"))
 	if found == nil {
-		t.Fatal("no DuckDB in the user's cache: run scripts/install-duckdb")
+		t.Fatal("no DuckDB in the user's cache: run scripts/install-tests tools")
 	}
 	cmd := exec.CommandContext(t.Context(), slices.Max(found), "-init", os.DevNull, "-json", "-c", sql)
 	cmd.Dir = dir

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 	"github.com/tare-bench/tare/internal/thread"
 )
 
@@ -162,9 +163,7 @@ func TestTooFewFilesAreRaisedOrSaid(t *testing.T) {
 }
 
 func TestThousandsOfConnectionsGoThroughAHundredPorts(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("a network of its own needs root")
-	}
+	need.Root(t)
 	script := `ip link set lo up && echo '40000 40099' > /proc/sys/net/ipv4/ip_local_port_range && ` +
 		`echo 0 > /proc/sys/net/ipv4/tcp_tw_reuse && exec "$0" -few-ports`
 	exe, err := os.Executable()

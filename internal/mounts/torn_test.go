@@ -11,14 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 )
 
 // TestNoMountIsMissedWhileOthersMount reads the list while it changes all the time:
 // one that stays is in each.
 func TestNoMountIsMissedWhileOthersMount(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("mounting needs root")
-	}
+	need.Root(t)
 	dir := t.TempDir()
 	mount := func(name string) string {
 		path := filepath.Join(dir, name)
@@ -64,9 +63,7 @@ func TestNoMountIsMissedWhileOthersMount(t *testing.T) {
 }
 
 func TestALinkIsRemovedAndWhatItLeadsToStaysMounted(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("mounting needs root")
-	}
+	need.Root(t)
 	dir := t.TempDir()
 	theirs, link := filepath.Join(dir, "theirs"), filepath.Join(dir, "link")
 	must.OK(t, errors.Join(os.Mkdir(theirs, 0o755), os.Symlink(theirs, link)))

@@ -12,21 +12,17 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 )
 
 // TestTheEmbeddedProgramsAreWhatTheirSourcesGive rebuilds the probe and the
 // lane and compares them byte by byte.
 func TestTheEmbeddedProgramsAreWhatTheirSourcesGive(t *testing.T) {
-	for _, c := range []struct{ arch, cc, install string }{
-		{"amd64", "x86_64-linux-gnu-gcc-12", "apt-get install gcc-12"},
-		{"arm64", "aarch64-linux-gnu-gcc-12", "apt-get install gcc-12-aarch64-linux-gnu"},
-	} {
-		t.Run(c.arch, func(t *testing.T) {
-			if _, err := exec.LookPath(c.cc); err != nil {
-				t.Skipf("%s is not installed: %s", c.cc, c.install)
-			}
+	for arch, compiler := range map[string]string{"amd64": "x86_64-linux-gnu-gcc-12", "arm64": "aarch64-linux-gnu-gcc-12"} {
+		t.Run(arch, func(t *testing.T) {
+			need.Tool(t, compiler)
 			cmd := exec.Command("../../scripts/build-probe", "--check")
-			cmd.Env = append(os.Environ(), "ARCHES="+c.arch)
+			cmd.Env = append(os.Environ(), "ARCHES="+arch)
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Errorf("%v\n%s", err, out)
 			}

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 )
 
 // run runs the real program to its end.
@@ -217,9 +218,7 @@ func directed(out string) error { _, err := ParseDirect(out); return err }
 // mounted is a small tmpfs.
 func mounted(t *testing.T, options string) string {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("mounting needs root")
-	}
+	need.Root(t)
 	dir := t.TempDir()
 	must.OK(t, unix.Mount("tare-probe-test", dir, "tmpfs", unix.MS_NODEV, "mode=700,"+options))
 	t.Cleanup(func() {

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 )
 
 // onFirst calls f in a goroutine that the process's first thread runs.
@@ -88,9 +89,7 @@ func TestTheThreadEndsWithItsWork(t *testing.T) {
 // elsewhere is a process with a mount namespace of its own.
 func elsewhere(t *testing.T) (pid int) {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("making a mount namespace needs root")
-	}
+	need.Root(t)
 	sleep := exec.Command("sleep", "60")
 	sleep.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
 	must.OK(t, sleep.Start())

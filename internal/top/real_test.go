@@ -18,6 +18,7 @@ import (
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/oci"
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 )
 
 const held = 24 << 20
@@ -26,12 +27,7 @@ const held = 24 << 20
 // own that uses a third of a CPU.
 func runc(t *testing.T) (id, group string) {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("runc needs root")
-	}
-	if _, err := exec.LookPath("runc"); err != nil {
-		t.Skipf("there is no runc here: %v", err)
-	}
+	need.Runtime(t, "runc")
 	dir, run := t.TempDir(), fmt.Sprintf("%08x", os.Getpid())
 	hs, err := cgroup.Hierarchies()
 	must.OK(t, err)

@@ -11,13 +11,12 @@ import (
 
 	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 	"github.com/tare-bench/tare/internal/testing/untouched"
 )
 
 func TestWhatARunKeptIsReadOnceItIsDead(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("cgroups need root")
-	}
+	need.Root(t)
 	untouched.Alone(t)
 	roots := roots(t)
 	r := start(t, roots)
@@ -122,9 +121,7 @@ func TestAFolderThatIsGoneFromADiskThatIsMountedKeepsNothingInMind(t *testing.T)
 }
 
 func TestAFolderInWhichOthersCouldSwapTheRunsIsRefused(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("folders of others need root")
-	}
+	need.Root(t)
 	r := start(t, roots(t))
 	defer r.Close()
 	for claim, c := range map[string]struct {
@@ -156,9 +153,7 @@ func TestAFolderInWhichOthersCouldSwapTheRunsIsRefused(t *testing.T) {
 }
 
 func TestARunWhoseCgroupsAreNotKnownToBeGoneIsStillFound(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("cgroups need root")
-	}
+	need.Root(t)
 	untouched.Alone(t)
 	roots := roots(t)
 	r := start(t, roots)

@@ -15,6 +15,7 @@ import (
 	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 	"github.com/tare-bench/tare/internal/testing/untouched"
 )
 
@@ -91,9 +92,7 @@ func has(left []Leftover, id string) bool {
 // TestOnlyWhatCarriesADeadRunsIdIsRemoved makes leftovers by hand beside what
 // is not tare's.
 func TestOnlyWhatCarriesADeadRunsIdIsRemoved(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("cgroups and mounts need root")
-	}
+	need.Root(t)
 	r := roots(t)
 	untouched.Alone(t)
 	const id = "deadrun2"

@@ -14,15 +14,17 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 )
 
-// program is what scripts/install-store builds, in the user's cache.
+// program is what scripts/install-tests builds, in the user's cache.
 const program = "tare/versitygw-1.8.0/bin/versitygw"
 
 // serve starts the store over a folder of its own, and returns how it is reached: by an
 // abstract socket, which leaves no file and takes nobody's port.
 func serve(t *testing.T, key, secret string) func(context.Context, string, string) (net.Conn, error) {
 	t.Helper()
+	need.Tools(t, "versitygw, a store that speaks S3")
 	cache, err := os.UserCacheDir()
 	must.OK(t, err)
 	socket := "@tare-" + rand.Text()
@@ -61,7 +63,7 @@ func serve(t *testing.T, key, secret string) func(context.Context, string, strin
 		}
 		select {
 		case err := <-ended:
-			t.Fatalf("no store: %v; run scripts/install-store\n%s", err, &said)
+			t.Fatalf("no store: %v; run scripts/install-tests tools\n%s", err, &said)
 		case <-time.After(5 * time.Millisecond):
 		}
 	}

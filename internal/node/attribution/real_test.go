@@ -2,7 +2,6 @@ package attribution_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -23,6 +22,7 @@ import (
 	"github.com/tare-bench/tare/internal/subject/podman"
 	"github.com/tare-bench/tare/internal/testing/engines"
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -41,11 +41,10 @@ type real struct {
 }
 
 func TestRealSandboxesHaveAllTheirProcessesAndNobodyElses(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("runtimes need root")
-	}
+	need.Root(t)
 	bare := func(name, path string, roles map[record.Role]int) {
 		t.Run(name, func(t *testing.T) {
+			need.Runtime(t, name)
 			behave(t, real{engine: "", roles: roles, target: func() (subject.Target, error) { return oci.New(t.Context(), name, path) }})
 		})
 	}
@@ -84,9 +83,6 @@ func TestRealSandboxesHaveAllTheirProcessesAndNobodyElses(t *testing.T) {
 // and looks at them in all the ways in which they can be told.
 func behave(t *testing.T, r real) {
 	target, err := r.target()
-	if unavailable := new(subject.Unavailable); errors.As(err, &unavailable) && r.engine == "" {
-		t.Skip(err)
-	}
 	must.OK(t, err)
 	run := fmt.Sprintf("p%07x", os.Getpid())
 	s, err := target.Open(t.Context(), subject.Env{RunID: run, Dir: t.TempDir(), StateDir: t.TempDir(), Lanes: 2, Timeout: time.Minute, Limits: subject.DefaultLimits})

@@ -12,6 +12,7 @@ import (
 	"github.com/cilium/ebpf/rlimit"
 
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -19,9 +20,7 @@ import (
 // nothing here can be.
 func needRoot(t testing.TB) {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("needs root: programs are loaded")
-	}
+	need.Root(t)
 	if err := rlimit.RemoveMemlock(); err != nil {
 		t.Logf("raise the limit of locked memory: %v (kernels before 5.11 need it)", err)
 	}

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 )
 
 // deniedVariable makes of this test's binary a process that only tries to open a
@@ -79,13 +80,7 @@ type toolProgram struct {
 
 func bpftool(t *testing.T) map[uint32]toolProgram {
 	t.Helper()
-	path, err := exec.LookPath("bpftool")
-	if err != nil {
-		path, err = exec.LookPath("/usr/sbin/bpftool")
-	}
-	if err != nil {
-		t.Skip("bpftool is not installed (Debian: bpftool); scripts/install-test-needs installs it")
-	}
+	path := need.Tool(t, "bpftool")
 	out, err := exec.CommandContext(t.Context(), path, "prog", "show", "-j").Output()
 	if err != nil {
 		t.Fatalf("bpftool: %v", err)

@@ -6,14 +6,13 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 )
 
 // TestTheProcessStaysWhereItIs asks what /proc/self shows, which is the first thread:
 // with one thread at a time a new goroutine often runs on it.
 func TestTheProcessStaysWhereItIs(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("mounting needs root")
-	}
+	need.Root(t)
 	hs, err := Hierarchies()
 	must.OK(t, err)
 	before, err := os.Readlink("/proc/self/ns/mnt")

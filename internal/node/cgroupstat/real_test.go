@@ -17,6 +17,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -57,9 +58,7 @@ func hold() {
 // run makes a group of the test's own, which is removed with the test.
 func run(t *testing.T) (name string, hs []cgroup.Hierarchy) {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("making cgroups wants root")
-	}
+	need.Root(t)
 	hs, err := cgroup.Hierarchies()
 	must.OK(t, err)
 	name = fmt.Sprintf("%sgroup%x", cgroup.Prefix, rand.Uint64())

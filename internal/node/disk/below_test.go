@@ -10,14 +10,13 @@ import (
 
 	"github.com/tare-bench/tare/internal/testing/loopdev"
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 )
 
 // memory is a folder on a tmpfs.
 func memory(t *testing.T) string {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("a mount needs root")
-	}
+	need.Root(t)
 	at := t.TempDir()
 	must.OK(t, unix.Mount("tmpfs", at, "tmpfs", 0, "size=64M"))
 	t.Cleanup(func() {

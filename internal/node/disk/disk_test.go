@@ -12,6 +12,7 @@ import (
 	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/testing/loopdev"
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -84,9 +85,7 @@ func TestAWriteToAFileShowsAtItsDevice(t *testing.T) {
 }
 
 func TestMemoryAndOverlaysAreToldFromDisks(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("mounting needs root")
-	}
+	need.Root(t)
 	dir := t.TempDir()
 	mount := func(kind, options string) string {
 		at := filepath.Join(dir, kind)

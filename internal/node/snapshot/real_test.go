@@ -3,7 +3,6 @@ package snapshot_test
 import (
 	"context"
 	"errors"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -14,13 +13,12 @@ import (
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/oci"
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 	"github.com/tare-bench/tare/record"
 )
 
 func TestWhatAContainerHoldsIsFound(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Fatal("run the tests as root: containers need it")
-	}
+	need.Root(t)
 	runtime, err := oci.New(t.Context(), "runc", "")
 	must.OK(t, err)
 	dir := t.TempDir()

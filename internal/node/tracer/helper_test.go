@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 )
 
 // partVariable makes of this test's binary a process that does what its value
@@ -183,9 +184,7 @@ func opened(t testing.TB, open func() (*Tracer, error)) *Tracer {
 
 func needRoot(t testing.TB) {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("tracing wants root")
-	}
+	need.Root(t)
 }
 
 // take takes all until now. On a machine that has much else to do it waits

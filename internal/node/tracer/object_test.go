@@ -8,23 +8,14 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 )
 
 // TestTheEmbeddedProgramsAreWhatTheirSourcesGive compiles the BPF programs of the
-// whole tree anew, and compares them and the Go beside them byte by byte.
+// whole tree, and compares them and the Go beside them byte by byte.
 func TestTheEmbeddedProgramsAreWhatTheirSourcesGive(t *testing.T) {
 	t.Parallel()
-	for _, need := range []struct{ path, install string }{
-		{"clang-14", "clang-14"}, {"llvm-strip-14", "llvm-14"}, {"/usr/include/bpf/bpf_helpers.h", "libbpf-dev"},
-	} {
-		_, err := os.Stat(need.path)
-		if !filepath.IsAbs(need.path) {
-			_, err = exec.LookPath(need.path)
-		}
-		if err != nil {
-			t.Skipf("%v: apt-get install %s", err, need.install)
-		}
-	}
+	need.Tool(t, "clang-14")
 	for dir, stem := range map[string]string{".": "watch", "../../instrument/bpf/run/datapath": "datapath"} {
 		t.Run(stem, func(t *testing.T) {
 			t.Parallel()

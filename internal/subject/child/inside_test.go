@@ -19,6 +19,7 @@ import (
 	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
 	"github.com/tare-bench/tare/internal/subject/hosttools"
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 )
 
 // opened is a session with two workloads that run.
@@ -33,15 +34,12 @@ type opened struct {
 // each opens every target with two lanes, the files and a volume, and checks
 // afterwards that nothing is left.
 func each(t *testing.T, files []probe.File, limits subject.Limits, test func(t *testing.T, o opened)) {
-	if os.Geteuid() != 0 {
-		t.Skip("containers need root")
-	}
+	need.Root(t)
 	for _, c := range enginetest.Local {
 		t.Run(c.Name, func(t *testing.T) {
+			need.Runtime(t, c.Name)
 			tg, err := c.New(t.Context())
-			if err != nil {
-				t.Skip(err)
-			}
+			must.OK(t, err)
 			env, dir := enginetest.Workspace(t, c.Name, 2)
 			volume := filepath.Join(dir, "volume")
 			env.Limits, env.Workload = limits, subject.Workload{Files: files, Volume: volume}
@@ -93,9 +91,8 @@ func TestCommandsRunInEveryTarget(t *testing.T) {
 		t.Run("a command is charged to its container alone", func(t *testing.T) { charged(t, o) })
 		t.Run("loads of a known size run inside", func(t *testing.T) { loads(t, o) })
 		t.Run("fio runs inside as outside", func(t *testing.T) {
-			if missing != nil {
-				t.Skip(missing)
-			}
+			need.Tool(t, "fio")
+			must.OK(t, missing)
 			fio(t, o, tool)
 		})
 		t.Run("a command's end and output are its own, and its lane's the folder of the volume", func(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 )
 
 // started runs a program that waits, and returns its pid once it is wholly in it:
@@ -68,8 +69,7 @@ func TestWhatADaemonFindsInOtherMountsIsNotExecuted(t *testing.T) {
 	dir := t.TempDir()
 	fake := filepath.Join(dir, "runc")
 	must.OK(t, os.WriteFile(fake, []byte("#!/bin/sh\n"), 0o755))
-	real, err := exec.LookPath("runc")
-	must.OK(t, err)
+	real := need.Tool(t, "runc")
 	for _, c := range []struct {
 		name       string
 		attr       *syscall.SysProcAttr

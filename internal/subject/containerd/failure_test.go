@@ -14,14 +14,14 @@ import (
 	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
 	"github.com/tare-bench/tare/internal/testing/engines"
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 	"github.com/tare-bench/tare/record"
 )
 
 // wrapper is an OCI runtime that does what runc does, but for some verbs.
 func wrapper(t *testing.T, cases string) string {
 	t.Helper()
-	runc, err := exec.LookPath("runc")
-	must.OK(t, err)
+	runc := need.Tool(t, "runc")
 	path := filepath.Join(t.TempDir(), "runtime")
 	script := fmt.Sprintf("#!/bin/sh\nfor id; do :; done\ncase \" $* \" in\n%s\nesac\nexec %s \"$@\"\n", cases, runc)
 	must.OK(t, os.WriteFile(path, []byte(script), 0o755))
@@ -145,8 +145,7 @@ func TestWhatSucceedsAfterItsTimeIsRemovedToo(t *testing.T) {
 }
 
 func TestAnEngineThatDiesFailsItsLanes(t *testing.T) {
-	runc, err := exec.LookPath("runc")
-	must.OK(t, err)
+	runc := need.Tool(t, "runc")
 	d := engines.Containerd(t, engines.V1, engines.Runtime("victim", runc)) // one of its own
 	s, err := weigh(t, d, "runc").Open(t.Context(), enginetest.Environment(t, 10))
 	must.OK(t, err)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -18,6 +17,7 @@ import (
 	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
 	"github.com/tare-bench/tare/internal/testing/engines"
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -25,8 +25,7 @@ import (
 // no pod's own process.
 func lying(t *testing.T) engines.Option {
 	t.Helper()
-	runc, err := exec.LookPath("runc")
-	must.OK(t, err)
+	runc := need.Tool(t, "runc")
 	path := filepath.Join(t.TempDir(), "lying")
 	// The containers' arguments have the token, the pods' have not.
 	script := fmt.Sprintf(`#!/bin/sh

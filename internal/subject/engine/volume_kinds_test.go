@@ -13,6 +13,7 @@ import (
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 )
 
 func TestAWorkloadHasOneThingAtTheVolumesPath(t *testing.T) {
@@ -59,9 +60,7 @@ func TestADeviceIsABlockDevice(t *testing.T) {
 }
 
 func TestALinkLeadsToItsDevice(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("making a device's node needs root")
-	}
+	need.Root(t)
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	must.OK(t, err)
 	node, link, odd := filepath.Join(dir, "node"), filepath.Join(dir, "pci-0:1"), filepath.Join(dir, "a:b")

@@ -10,23 +10,23 @@ import (
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 	"github.com/tare-bench/tare/record"
 )
 
 // TestEveryRuntimeOfTheMachineGoesThroughItsLifecycle drives the real runtimes,
-// one lane and fifty, and looks afterwards whether anything is left. runc and
-// crun are installed by make test; youki and runsc are weighed when present.
+// one lane and fifty, and looks afterwards whether anything is left. youki and
+// runsc belong to tiers of their own.
 func TestEveryRuntimeOfTheMachineGoesThroughItsLifecycle(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("runtimes need root")
-	}
+	need.Root(t)
 	for _, f := range All(context.Background(), Settings{}, false) {
 		if IsEngine(f.Name) {
 			continue // the machine's own engines are not for tests; theirs start their own
 		}
 		t.Run(f.Name, func(t *testing.T) {
+			need.Runtime(t, f.Name)
 			if f.Target == nil {
-				t.Skip(f.Why)
+				t.Fatal(f.Why)
 			}
 			for _, lanes := range []struct {
 				name string

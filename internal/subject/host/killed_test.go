@@ -15,6 +15,7 @@ import (
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 	"github.com/tare-bench/tare/internal/testing/untouched"
 	"github.com/tare-bench/tare/internal/workspace"
 )
@@ -25,9 +26,7 @@ func TestTheWorkloadsAndTheTmpfsOfAKilledRunGoWithItsFolder(t *testing.T) {
 	if dir := os.Getenv("TARE_TEST_HOST"); dir != "" {
 		must.OK(t, holdTmpfs(rootsIn(dir)))
 	}
-	if os.Geteuid() != 0 {
-		t.Fatal("run the tests as root: mounting a tmpfs needs it")
-	}
+	need.Root(t)
 	dir, id := t.TempDir(), ""
 	untouched.Check(t, dir, func() []string { return []string{id} })
 	child := exec.Command(os.Args[0], "-test.run=^TestTheWorkloadsAndTheTmpfsOfAKilledRunGoWithItsFolder$")

@@ -13,13 +13,12 @@ import (
 
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 )
 
 func fio(t *testing.T) *Program {
 	t.Helper()
-	if _, err := exec.LookPath("fio"); err != nil {
-		t.Skip("fio is not installed: apt-get install fio")
-	}
+	need.Tool(t, "fio")
 	p, err := Fio(t.Context())
 	must.OK(t, err)
 	return p
@@ -28,9 +27,7 @@ func fio(t *testing.T) *Program {
 // The root file system has nothing but the probe, fio's files and empty folders:
 // no /proc, no /dev/shm.
 func TestFioRunsInAnEmptyRoot(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("chroot needs root")
-	}
+	need.Root(t)
 	p := fio(t)
 	root := t.TempDir()
 	must.OK(t, probe.Rootfs(root, p.Files...))

@@ -16,6 +16,7 @@ import (
 	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 	"github.com/tare-bench/tare/internal/thread"
 	"github.com/tare-bench/tare/record"
 )
@@ -62,9 +63,7 @@ func (o *one) Ended(context.Context, int) subject.Ended {
 // shell begins a script as the first process of a PID namespace, and waits for its first line.
 func shell(t *testing.T, script string) *exec.Cmd {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("needs root for a PID namespace")
-	}
+	need.Root(t)
 	c := exec.Command("/bin/sh", "-c", script)
 	c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID, Pdeathsig: syscall.SIGKILL}
 	out, err := c.StdoutPipe()

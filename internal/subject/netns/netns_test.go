@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net"
 	"net/netip"
-	"os"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 	"github.com/tare-bench/tare/internal/thread"
 )
 
@@ -31,9 +31,7 @@ func cards(t *testing.T) (names []string) {
 }
 
 func TestANetworkOfALaneIsReachedByItsAddressAndLeavesNothing(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root for network namespaces")
-	}
+	need.Root(t)
 	for range 2 {
 		n := New("feedbeef")
 		var addresses []string
@@ -68,9 +66,7 @@ func TestANetworkOfALaneIsReachedByItsAddressAndLeavesNothing(t *testing.T) {
 }
 
 func TestACardTakesNoAddressOfANetworkThatIsInUse(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root for network namespaces")
-	}
+	need.Root(t)
 	prefix := func(s string) *net.IPNet {
 		_, n, err := net.ParseCIDR(s)
 		must.OK(t, err)
@@ -104,9 +100,7 @@ func TestACardTakesNoAddressOfANetworkThatIsInUse(t *testing.T) {
 }
 
 func TestHalfANetworkIsNoneForTheNextContainer(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root for network namespaces")
-	}
+	need.Root(t)
 	n := New("half")
 	err := thread.Apart(func() error {
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {

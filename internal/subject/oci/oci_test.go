@@ -9,6 +9,7 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 )
 
 func TestARuntimeIsKnownByWhatItSays(t *testing.T) {
@@ -68,9 +69,7 @@ func FuzzParseState(f *testing.F) {
 }
 
 func TestAProgramThatSaysYesToEverythingIsNoRuntime(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("weighing runtimes needs root")
-	}
+	need.Root(t)
 	if _, err := New(t.Context(), "x", "/bin/true"); err == nil || !strings.Contains(err.Error(), "/bin/true is no OCI runtime") {
 		t.Error(err)
 	}

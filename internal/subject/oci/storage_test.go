@@ -16,6 +16,7 @@ import (
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 )
 
 // weighed is a session on two lanes with all that it was made with.
@@ -30,15 +31,12 @@ type weighed struct {
 // and checks afterwards that nothing is left. An error of Open is refused's, which
 // may be nil where there must be none.
 func each(t *testing.T, workload func(t *testing.T, dir string) subject.Workload, refused func(name string, err error) bool, test func(t *testing.T, s weighed)) {
-	if os.Geteuid() != 0 {
-		t.Skip("containers need root")
-	}
+	need.Root(t)
 	for _, c := range enginetest.Local {
 		t.Run(c.Name, func(t *testing.T) {
+			need.Runtime(t, c.Name)
 			tg, err := c.New(t.Context())
-			if err != nil {
-				t.Skip(err)
-			}
+			must.OK(t, err)
 			env, dir := enginetest.Workspace(t, c.Name, 2)
 			env.Workload = workload(t, dir)
 			env.Workload.Files = []probe.File{{Path: "/tool", Source: "/proc/self/exe", Mode: 0o755}}

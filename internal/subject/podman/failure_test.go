@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
 	"github.com/tare-bench/tare/internal/testing/engines"
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -46,8 +46,7 @@ func TestANameThatIsTakenIsAFailureOfItsLaneAlone(t *testing.T) {
 
 func TestARuntimeThatOnlySaysThatItStartedIsFound(t *testing.T) {
 	p := engines.Podman(t)
-	runc, err := exec.LookPath("runc")
-	must.OK(t, err)
+	runc := need.Tool(t, "runc")
 	// It starts the container, ends it at once, and reports success.
 	liar := filepath.Join(t.TempDir(), "liar")
 	script := fmt.Sprintf("#!/bin/sh\n%s \"$@\" || exit\ncase \" $* \" in *' start '*) for id; do :; done; %s kill \"$id\" KILL; sleep 0.3;; esac\nexit 0\n", runc, runc)

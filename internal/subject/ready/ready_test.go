@@ -23,6 +23,7 @@ import (
 	"github.com/tare-bench/tare/internal/subject/ready"
 	"github.com/tare-bench/tare/internal/subject/setting"
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 	"github.com/tare-bench/tare/internal/testing/ports"
 	"github.com/tare-bench/tare/internal/thread"
 	"github.com/tare-bench/tare/record"
@@ -146,9 +147,7 @@ func TestTheMomentAtWhichAWorkloadBecomesReadyLiesBetweenTwoPolls(t *testing.T) 
 // apart starts a program in a network of its own.
 func apart(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("needs root for a network namespace")
-	}
+	need.Root(t)
 	if args[0] == probe.Name {
 		root := t.TempDir()
 		must.OK(t, probe.Rootfs(root))

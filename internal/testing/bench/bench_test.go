@@ -26,6 +26,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/stat"
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 	"github.com/tare-bench/tare/internal/workspace"
 	"github.com/tare-bench/tare/record"
 )
@@ -64,9 +65,7 @@ func middle(b *testing.B, unit string, values []float64) {
 // its own, so that tare can run beside it, and its data on a disk.
 func owned(b *testing.B) *workspace.Run {
 	b.Helper()
-	if os.Geteuid() != 0 {
-		b.Skip("wants root")
-	}
+	need.Root(b)
 	data, err := os.MkdirTemp("/var/tmp", "tare-bench-")
 	must.OK(b, err)
 	run, err := workspace.New(workspace.Roots{Data: data, State: b.TempDir()})

@@ -25,6 +25,7 @@ import (
 	"github.com/tare-bench/tare/internal/node/tracer"
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 )
 
 // many is how many cgroups and containers are looked at.
@@ -187,9 +188,7 @@ func BenchmarkTop(b *testing.B) {
 // half a per cent of a core, at one look a second; once at most 28 ms of CPU time, beside
 // those of bpftool that tell as much, without who holds what.
 func BenchmarkList(b *testing.B) {
-	if os.Geteuid() != 0 {
-		b.Skip("wants root")
-	}
+	need.Root(b)
 	for i := range 200 {
 		var body asm.Instructions
 		for j := range 2 {

@@ -72,7 +72,7 @@ var (
 func start() (*chromium, error) {
 	program, err := exec.LookPath("chromium")
 	if err != nil {
-		return nil, fmt.Errorf("no browser: %w; run scripts/install-test-needs as root, or install Chromium", err)
+		return nil, fmt.Errorf("no browser: %w; run scripts/install-tests browser, or install Chromium", err)
 	}
 	dir, err := os.MkdirTemp("", "tare-chromium-")
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 )
 
 // tab is a page in a window of its own, which knows nothing of the others.
@@ -43,6 +44,7 @@ const (
 // newTab opens an empty one. What a page does wrong while it is open fails the test.
 func newTab(t *testing.T) *tab {
 	t.Helper()
+	need.Browser(t)
 	b, err := started()
 	must.OK(t, err)
 	p := &tab{T: t, b: b, dir: t.TempDir(), loaded: make(chan bool, 1), saved: make(chan string, 100), names: map[string]string{}}

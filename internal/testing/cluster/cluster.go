@@ -2,7 +2,7 @@
 // with all it made.
 //
 // etcd, the API server, the controller manager, the scheduler and a kubelet for
-// each node are one program, built by scripts/install-engines from the module in
+// each node are one program, built by scripts/install-tests from the module in
 // kubernetes/. Each node has a containerd 2 and a root of its own, and a cgroup for
 // its pods; all share the mount and network namespaces of those containerds, which
 // [engines] starts and ends. A pod reaches the API server at its cluster address;
@@ -37,6 +37,7 @@ import (
 	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/probe/image"
 	"github.com/tare-bench/tare/internal/testing/engines"
+	"github.com/tare-bench/tare/internal/testing/need"
 )
 
 // Options say what is in a cluster.
@@ -90,6 +91,7 @@ var clusters = struct {
 // All of its nodes are Ready.
 func Start(t engines.TB, o Options) *Cluster {
 	t.Helper()
+	need.Cluster(t)
 	var folders []string
 	for i := range max(1, o.Nodes) {
 		folders = append(folders, fmt.Sprintf("node-%d", i))

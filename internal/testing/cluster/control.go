@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The folders of what scripts/install-engines built.
+// The folders of what scripts/install-tests built.
 const (
 	kubernetesFolder = "kubernetes-1.34.4"
 	kwokFolder       = "kwok-0.8.0"
@@ -24,7 +24,7 @@ func program(folder, name string) (string, error) {
 	}
 	path := filepath.Join(cache, "tare", folder, "bin", name)
 	if unix.Access(path, unix.X_OK) != nil {
-		return "", fmt.Errorf("no %s here; run: make engines", path)
+		return "", fmt.Errorf("no %s here; run scripts/install-tests cluster", path)
 	}
 	return path, nil
 }

@@ -8,19 +8,21 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"github.com/tare-bench/tare/internal/testing/need"
 )
 
 // ContainerdVersion selects one of two containerds.
 type ContainerdVersion int
 
 // V1 is Debian's, with configuration version 2 and the CRI plugin in one piece;
-// V2 is the one that scripts/install-engines builds.
+// V2 is the one that scripts/install-tests builds.
 const (
 	V1 ContainerdVersion = 1 + iota
 	V2
 )
 
-// containerd2 is the folder of what scripts/install-engines built.
+// containerd2 is the folder of what scripts/install-tests built.
 const containerd2 = "containerd-2.4.2"
 
 // PauseImage is the image that CRI engines are told to hold a pod with. It is
@@ -43,6 +45,7 @@ type ContainerdDaemon struct {
 // runc (the default) and crun.
 func Containerd(t TB, v ContainerdVersion, opts ...Option) *ContainerdDaemon {
 	t.Helper()
+	need.Engine(t, "containerd")
 	o := collect(opts)
 	return once(t, fmt.Sprintf("containerd %d %s", v, o.key()), func() (*ContainerdDaemon, error) {
 		all, err := startContainerds(v, []string{""}, o)

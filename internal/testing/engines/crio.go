@@ -6,9 +6,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/tare-bench/tare/internal/testing/need"
 )
 
-// crioFolder is the folder of what scripts/install-engines built.
+// crioFolder is the folder of what scripts/install-tests built.
 const crioFolder = "crio-1.34.0"
 
 // CRIODaemon is a running CRI-O.
@@ -29,6 +31,7 @@ type CRIODaemon struct {
 // CRIO starts CRI-O, whose runtime handlers are runc (the default) and crun.
 func CRIO(t TB, opts ...Option) *CRIODaemon {
 	t.Helper()
+	need.Engine(t, "CRI-O")
 	o := collect(opts)
 	return once(t, "cri-o "+o.key(), func() (*CRIODaemon, error) { return startCRIO(o) })
 }

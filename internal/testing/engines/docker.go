@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+
+	"github.com/tare-bench/tare/internal/testing/need"
 )
 
 // Dockerd is a running Docker daemon.
@@ -22,6 +24,7 @@ type Dockerd struct {
 // and, where it is, runsc.
 func Docker(t TB, opts ...Option) *Dockerd {
 	t.Helper()
+	need.Engine(t, "docker")
 	o := collect(opts)
 	return once(t, "docker "+o.key(), func() (*Dockerd, error) { return startDocker(o) })
 }

@@ -6,9 +6,9 @@
 //     told to use that containerd; runc, crun and runsc.
 //   - Podman: no daemon, but a program that runs podman where its storage is,
 //     and podman's API service; runc, crun and runsc.
-//   - Containerd: Debian's 1.6, or 2.4 built by scripts/install-engines, with
+//   - Containerd: Debian's 1.6, or 2.4 built by scripts/install-tests, with
 //     the CRI plugin; runc and crun. Containerds are several, for a cluster.
-//   - CRIO: CRI-O 1.34 built by scripts/install-engines; runc and crun.
+//   - CRIO: CRI-O 1.34 built by scripts/install-tests; runc and crun.
 //
 // An engine is started once for a test binary, when the first test asks for it,
 // and ends with Main, or with Stop:
@@ -34,15 +34,12 @@ import (
 	"slices"
 	"sync"
 	"testing"
+
+	"github.com/tare-bench/tare/internal/testing/need"
 )
 
-// TB is the part of testing.TB that is used here, so that a program which is no
-// test can start engines too.
-type TB interface {
-	Helper()
-	Fatalf(format string, args ...any)
-	Skipf(format string, args ...any)
-}
+// TB is what starts engines: a test, or a program such as with.
+type TB = need.TB
 
 var _ TB = testing.TB(nil)
 
@@ -130,9 +127,6 @@ func Stop() error {
 // once starts an engine, or returns the one that was started under this key.
 func once[T any](t TB, key string, start func() (T, error)) T {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skipf("engines need root")
-	}
 	running.Lock()
 	e, ok := running.byKey[key].(T)
 	var err error

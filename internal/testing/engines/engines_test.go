@@ -18,6 +18,7 @@ import (
 	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 )
 
 func TestMain(m *testing.M) { Main(m) }
@@ -51,9 +52,7 @@ func TestTwoOfOneEngineRunSideBySide(t *testing.T) {
 }
 
 func TestAnEngineThatDoesNotStartShowsItsLog(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("engines need root")
-	}
+	need.Root(t)
 	var dir string
 	running.Lock()
 	_, err := start(func(s *spec) error {
@@ -163,9 +162,7 @@ func TestNothingIsLeftOfAKilledTest(t *testing.T) {
 		supervisor bool
 	}{{"its supervisor sees that", false}, {"and its supervisor is killed too", true}} {
 		t.Run(test.name, func(t *testing.T) {
-			if os.Geteuid() != 0 {
-				t.Skip("engines need root")
-			}
+			need.Root(t)
 			must.OK(t, Stop())
 			before, quiet := machine(t)
 			cmd := exec.Command("/proc/self/exe", "-test.run=^TestNothingIsLeftOfAKilledTest$")
@@ -279,9 +276,7 @@ type everyEngineEntry struct {
 }
 
 func TestOnlyCgroupsInWhichNothingRunsAreRemoved(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("cgroups need root")
-	}
+	need.Root(t)
 	hs, err := cgroup.Hierarchies()
 	if err != nil || len(hs) == 0 {
 		t.Skipf("no cgroups here: %v", err)

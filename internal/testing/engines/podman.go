@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/tare-bench/tare/internal/testing/need"
 )
 
 // PodmanEngine is podman with storage of its own. There is no daemon: each
@@ -28,6 +30,7 @@ type PodmanEngine struct {
 // crun (the default) and, where it is, runsc.
 func Podman(t TB, opts ...Option) *PodmanEngine {
 	t.Helper()
+	need.Engine(t, "podman")
 	o := collect(opts)
 	return once(t, "podman "+o.key(), func() (*PodmanEngine, error) { return startPodman(o) })
 }

@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/testing/need"
 )
 
 // program is the path of a program that an engine is made of.
@@ -32,10 +34,10 @@ func program(name string, folders ...string) (string, error) {
 			}
 		}
 	}
-	return "", fmt.Errorf("no %s here; run: make engines", name)
+	return "", fmt.Errorf("no %s here; run scripts/install-tests engines", name)
 }
 
-// built is a folder of programs that scripts/install-engines built.
+// built is a folder of programs that scripts/install-tests built.
 func built(name string) string {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -48,9 +50,18 @@ func built(name string) string {
 // newer one elsewhere in the path does not stand in for them.
 var debian = []string{"/usr/bin", "/usr/sbin", "/bin", "/sbin"}
 
-// Runsc is the path of gVisor's runtime, or "" if it is not here.
+// Runsc is the path of gVisor's runtime, or "" unless the tier of engines runs and has it.
 func Runsc() string {
+	if !need.IsRequired("engines") {
+		return ""
+	}
 	p, _ := gvisor("runsc")
+	return p
+}
+
+// Youki is the path of youki, or "" unless scripts/install-tests built it.
+func Youki() string {
+	p, _ := program("youki", built(""))
 	return p
 }
 

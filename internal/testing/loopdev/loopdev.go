@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 )
 
 // New makes a device of a file of zeros, until the test's end.
@@ -33,9 +34,7 @@ func In(t *testing.T, dir string, size int64, options ...string) (device, file s
 // On makes a device of a file or of another device, until the test's end.
 func On(t *testing.T, path string, options ...string) (device string) {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("a loop device needs root")
-	}
+	need.Root(t)
 	out, err := exec.Command("losetup", append(options, "--find", "--show", path)...).Output()
 	if err != nil {
 		t.Fatalf("losetup: %v", err)

@@ -67,7 +67,7 @@ func Tool(t TB, name string) string {
 	if p.debian == "" {
 		p.debian = name
 	}
-	lack(t, isRequired(t, "tools"), "needs %s: apt-get install %s", name, p.debian)
+	lack(t, IsRequired("tools"), "needs %s: apt-get install %s", name, p.debian)
 	return ""
 }
 
@@ -122,7 +122,8 @@ func Tools(t TB, name string) {
 
 func tier(t TB, name, what string) {
 	t.Helper()
-	if !isRequired(t, name) {
+	required(t)
+	if !IsRequired(name) {
 		t.Skipf("needs %s: run make %s", what, target(name))
 	}
 	if name != "browser" && name != "tools" {
@@ -145,17 +146,21 @@ func lack(t TB, isFailure bool, format string, args ...any) {
 	t.Skipf(format, args...)
 }
 
-func isRequired(t TB, tier string) bool {
-	t.Helper()
-	names := required(t)
+// IsRequired reports whether a tier runs.
+func IsRequired(tier string) bool {
+	names := named()
 	return slices.Contains(names, tier) || slices.Contains(names, all)
+}
+
+func named() []string {
+	return strings.FieldsFunc(os.Getenv(Variable), func(r rune) bool { return r == ',' })
 }
 
 // required are the tiers to run. A name that is not a tier ends the test: it would
 // otherwise skip what was meant to run.
 func required(t TB) []string {
 	t.Helper()
-	names := strings.FieldsFunc(os.Getenv(Variable), func(r rune) bool { return r == ',' })
+	names := named()
 	for _, name := range names {
 		if name != all && !slices.Contains(Tiers, name) {
 			t.Fatalf("unknown tier %q in %s (supported: %s, %s)", name, Variable, strings.Join(Tiers, ", "), all)

@@ -24,6 +24,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/bpf/run/datapath"
 	"github.com/tare-bench/tare/internal/load"
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -109,13 +110,7 @@ type toolProgram struct {
 // bpftool asks for programs one by one: others come and go meanwhile.
 func bpftool(t *testing.T, ids []uint32) map[uint32]toolProgram {
 	t.Helper()
-	path, err := exec.LookPath("bpftool")
-	if err != nil {
-		path, err = exec.LookPath("/usr/sbin/bpftool")
-	}
-	if err != nil {
-		t.Fatal("bpftool is not installed (Debian: bpftool); scripts/install-test-needs installs it")
-	}
+	path := need.Tool(t, "bpftool")
 	all := map[uint32]toolProgram{}
 	for _, id := range ids {
 		out, err := exec.CommandContext(t.Context(), path, "prog", "show", "id", strconv.Itoa(int(id)), "-j").Output()

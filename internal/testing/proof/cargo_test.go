@@ -26,6 +26,7 @@ import (
 	"github.com/tare-bench/tare/internal/subject/setting"
 	"github.com/tare-bench/tare/internal/testing/engines"
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 	"github.com/tare-bench/tare/internal/workspace"
 	"github.com/tare-bench/tare/record"
 
@@ -249,8 +250,7 @@ func TestAnImageOfAUsersOwnDoesNotRuleTheMachine(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	bash, err := exec.LookPath("bash")
-	must.OK(t, err)
+	bash := need.Tool(t, "bash")
 	caps := `while read -r name value; do case $name in CapInh:|CapEff:|CapBnd:) echo -n "$value ";; esac; done </proc/self/status; `
 	script := `trap 'exit 0' TERM; { ` + caps + `for f in /proc/sys/kernel/domainname /proc/sysrq-trigger /proc/irq/default_smp_affinity /in/file /in/below/file /proc/self/comm; do
 		case $f in */file) : >$f ;; *) [ -w $f ] ;; esac 2>/dev/null && echo -n "$f "; done; echo; } >/out/said; while :; do sleep 0.05; done`

@@ -7,7 +7,6 @@ import (
 	"flag"
 	"fmt"
 	"math"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -17,7 +16,7 @@ import (
 	"github.com/aclements/go-moremath/stats"
 
 	"github.com/tare-bench/tare/internal/cli"
-	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 )
 
 // pairs are how many gates of real pairs are asked; fewer show less.
@@ -44,8 +43,7 @@ type gated struct {
 // script, so that nothing but the length of the wait differs.
 func waiting(t *testing.T, path string, seconds float64) {
 	t.Helper()
-	runc, err := exec.LookPath("runc")
-	must.OK(t, err)
+	runc := need.Tool(t, "runc")
 	script(t, path, "#!/bin/sh\ncase \" $* \" in *\" create \"*) sleep %.6f;; esac\nexec %s \"$@\"\n", seconds, runc)
 }
 

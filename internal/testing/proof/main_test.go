@@ -15,6 +15,7 @@ import (
 	"github.com/tare-bench/tare/internal/load"
 	"github.com/tare-bench/tare/internal/testing/engines"
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 	"github.com/tare-bench/tare/internal/testing/untouched"
 	"github.com/tare-bench/tare/record"
 )
@@ -54,9 +55,8 @@ func (p *place) ran(id string) {
 // left.
 func folders(t *testing.T) *place {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Fatal("run the tests as root: containers and BPF programs need it")
-	}
+	need.Runtime(t, "runc")
+	need.Runtime(t, "crun")
 	p := &place{t: t, dir: t.TempDir()}
 	for name, folder := range map[string]string{"TARE_STATE_DIR": "state", "TARE_DATA_DIR": "data"} {
 		t.Setenv(name, filepath.Join(p.dir, folder))
@@ -111,6 +111,14 @@ func stored[J any](p *place, path string, judge func(*record.Record) (J, error))
 	j, err := judge(rec)
 	must.OK(p.t, err)
 	return rec, j
+}
+
+// runsc is gVisor's runtime as a target, where its tier runs.
+func runsc() []string {
+	if path := engines.Runsc(); path != "" {
+		return []string{"runsc=" + path}
+	}
+	return nil
 }
 
 // onPath puts programs before all others on the path of a test, by these names.

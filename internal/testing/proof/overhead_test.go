@@ -9,18 +9,13 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/instrument/overhead"
-	"github.com/tare-bench/tare/internal/testing/engines"
 	"github.com/tare-bench/tare/record"
 )
 
 // What a probe was told to hold and to use is found, and the node's change is
 // explained: on the host, the floor, and bare runtimes.
 func TestWhatAProbeHoldsAndUsesIsFoundInRuntimes(t *testing.T) {
-	runsc := engines.Runsc()
-	if runsc == "" {
-		t.Fatal("there is no runsc: run make engines")
-	}
-	calibrate(t, []string{"host", "floor", "runc", "crun", "runsc=" + runsc},
+	calibrate(t, append([]string{"host", "floor", "runc", "crun"}, runsc()...),
 		"idle,hold 64MiB,hold 256MiB,hold 1024MiB,spin 0.25cpu,spin 1cpu")
 }
 

@@ -3,7 +3,6 @@ package proof
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -14,6 +13,7 @@ import (
 	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -21,8 +21,7 @@ import (
 // engines stay until the last test has ended.
 func wrappers(t *testing.T) string {
 	t.Helper()
-	runc, err := exec.LookPath("runc")
-	must.OK(t, err)
+	runc := need.Tool(t, "runc")
 	dir := filepath.Join(os.TempDir(), fmt.Sprintf("tare-proof-%d", os.Getpid()))
 	must.OK(t, os.MkdirAll(dir, 0o700))
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/instrument/storage"
-	"github.com/tare-bench/tare/internal/testing/engines"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
@@ -16,11 +15,7 @@ import (
 // which sees the host's file systems as the floor does, and in gVisor, which takes
 // O_DIRECT and keeps it to itself.
 func TestACacheIsToldFromADiskInRuntimes(t *testing.T) {
-	runsc := engines.Runsc()
-	if runsc == "" {
-		t.Fatal("there is no runsc: run make engines")
-	}
-	tellCaches(t, []string{"host", "runc", "runsc=" + runsc})
+	tellCaches(t, append([]string{"host", "runc"}, runsc()...))
 }
 
 // tellCaches runs a job of each direction on every volume, past the page cache and

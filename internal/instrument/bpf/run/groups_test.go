@@ -20,6 +20,7 @@ import (
 	"github.com/tare-bench/tare/internal/load"
 	"github.com/tare-bench/tare/internal/node/bpfstat"
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -62,9 +63,7 @@ func TestMain(m *testing.M) {
 
 // A program of a cgroup that nobody stands in sees the load all the same.
 func TestProgramsThatAreChosenByTheirCgroupSeeTheLoad(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("attaching programs needs root")
-	}
+	need.Root(t)
 	dir, remove, err := datapath.Place(fmt.Sprintf("chosen-%d", os.Getpid()))
 	must.OK(t, err)
 	defer func() {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -23,6 +22,7 @@ import (
 	"github.com/tare-bench/tare/internal/subject/hosttools"
 	"github.com/tare-bench/tare/internal/subject/oci"
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 	"github.com/tare-bench/tare/internal/testing/untouched"
 	"github.com/tare-bench/tare/internal/workspace"
 	"github.com/tare-bench/tare/record"
@@ -64,9 +64,7 @@ func (s *session) Exec(ctx context.Context, lane0 int, args []string) (subject.E
 // test for everything that is left on the machine.
 func weigh(t *testing.T, name string, jobs []storage.Job, volumes ...string) []heard {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Fatal("run the tests as root: containers need it")
-	}
+	need.Root(t)
 	runtime, err := oci.New(t.Context(), "runc", "")
 	must.OK(t, err)
 	targets := []*overheard{{Target: host.New()}, {Target: runtime}}

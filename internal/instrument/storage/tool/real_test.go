@@ -16,18 +16,9 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/storage"
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 	"github.com/tare-bench/tare/record"
 )
-
-// program finds an installed tool; scripts/install-test-needs installs them.
-func program(t *testing.T, name string) string {
-	t.Helper()
-	path, err := exec.LookPath(name)
-	if err != nil {
-		t.Fatalf("%v: make test installs it", err)
-	}
-	return path
-}
 
 // layOut writes files as the probe does: whole, not sparse.
 func layOut(t *testing.T, files []File) {
@@ -101,7 +92,7 @@ func TestRealFioFindsItsFilesLaidOut(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			j := base
 			change(&j)
-			at := Place{Program: program(t, "fio"), Dir: t.TempDir(), Limit: 20 * time.Second}
+			at := Place{Program: need.Tool(t, "fio"), Dir: t.TempDir(), Limit: 20 * time.Second}
 			args, before := laidOut(t, j, at)
 			stdout, stderr := run(t, spoken(args))
 			if strings.Contains(stdout+stderr, layingOut) {
@@ -132,7 +123,7 @@ func TestRealFioFindsItsFilesLaidOut(t *testing.T) {
 // So that the test above can fail.
 func TestRealFioSaysWhenItLaysOut(t *testing.T) {
 	j := storage.Job{Tool: storage.ToolFio, Name: "x", RW: "read", BS: 4096, Size: 1 << 20}
-	at := Place{Program: program(t, "fio"), Dir: t.TempDir(), Limit: 20 * time.Second}
+	at := Place{Program: need.Tool(t, "fio"), Dir: t.TempDir(), Limit: 20 * time.Second}
 	files, _ := Files(j, at)
 	files[0].Size -= 4096
 	layOut(t, files)
@@ -152,7 +143,7 @@ func TestRealFioRunsAJobFileOnWhatItLaidOut(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			j := jobOf(t, text)
-			at := Place{Program: program(t, "fio"), Dir: t.TempDir(), Limit: 20 * time.Second}
+			at := Place{Program: need.Tool(t, "fio"), Dir: t.TempDir(), Limit: 20 * time.Second}
 			args, before := laidOut(t, j, at)
 			stdout, stderr := run(t, spoken(args))
 			if strings.Contains(stdout, layingOut) {
@@ -175,7 +166,7 @@ func TestRealDDMovesEveryBlock(t *testing.T) {
 		for _, rw := range []string{"write", "read"} {
 			t.Run(name+" "+rw, func(t *testing.T) {
 				j := storage.Job{Name: "dd", Tool: storage.ToolDD, RW: rw, BS: 4096, Count: 500}
-				at := Place{Program: program(t, name), Dir: t.TempDir()}
+				at := Place{Program: need.Tool(t, name), Dir: t.TempDir()}
 				args, _ := laidOut(t, j, at)
 				if name == "busybox" {
 					args = slices.Insert(args, 1, "dd")
@@ -217,7 +208,7 @@ func TestRealSysbenchFindsItsFilesAndMovesThem(t *testing.T) {
 			if rw == storage.RWRandWrite {
 				j.Fsync = 10
 			}
-			at := Place{Program: program(t, "sysbench"), Dir: t.TempDir(), Limit: 20 * time.Second, In: probe.InArgs}
+			at := Place{Program: need.Tool(t, "sysbench"), Dir: t.TempDir(), Limit: 20 * time.Second, In: probe.InArgs}
 			args, before := laidOut(t, j, at)
 			root := t.TempDir()
 			must.OK(t, probe.Install(root))

@@ -2,7 +2,6 @@ package enginetest
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -46,11 +45,7 @@ var Local = []struct {
 	{"runc", func(ctx context.Context) (subject.Target, error) { return oci.New(ctx, "runc", "") }},
 	{"crun", func(ctx context.Context) (subject.Target, error) { return oci.New(ctx, "crun", "") }},
 	{"youki", func(ctx context.Context) (subject.Target, error) {
-		path := filepath.Join(filepath.Dir(engines.Runsc()), "youki") // as scripts/install-runtimes puts it
-		if _, err := os.Stat(path); err != nil {
-			path = ""
-		}
-		return oci.New(ctx, "youki", path)
+		return oci.New(ctx, "youki", engines.Youki())
 	}},
 	{"runsc", func(ctx context.Context) (subject.Target, error) { return oci.New(ctx, "runsc", engines.Runsc()) }},
 }

@@ -25,6 +25,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/testing/cluster"
 	"github.com/tare-bench/tare/internal/testing/engines"
+	"github.com/tare-bench/tare/internal/testing/need"
 )
 
 func main() {
@@ -39,7 +40,10 @@ func main() {
 		flag.Usage()
 		os.Exit(1)
 	}
-	// The command's to obey; the engines end after it.
+	// The command obeys signals; the engines end after it.
+	if err := os.Setenv(need.Variable, "all"); err != nil {
+		panic(err) // only a malformed name is refused
+	}
 	signal.Notify(make(chan os.Signal, 1), unix.SIGINT, unix.SIGTERM)
 	code, err := run(flag.Args(), o)
 	if err := errors.Join(err, engines.Stop()); err != nil {

@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 )
 
 // partVariable makes of this test's binary a process that does what its value says.
@@ -175,9 +176,7 @@ func newBackend(t *testing.T) *backend {
 // needsRoot skips where programs cannot be loaded for want of rights.
 func needsRoot(t *testing.T) {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("attaching programs needs root")
-	}
+	need.Root(t)
 }
 
 // group is a folder of cgroup v2 of tare's own, for this test.

@@ -16,6 +16,7 @@ import (
 	"github.com/tare-bench/tare/internal/mounts"
 	"github.com/tare-bench/tare/internal/testing/loopdev"
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -128,9 +129,7 @@ func TestAMountThatFailsSaysWhy(t *testing.T) {
 // A tmpfs stands for the server's folder: what counts is what is made there and
 // what of it is left.
 func TestOnAServerOnlyAFolderOfTheRunIsUsedAndRemoved(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("mounting needs root")
-	}
+	need.Root(t)
 	server := t.TempDir()
 	must.OK(t, os.WriteFile(filepath.Join(server, "theirs"), []byte("x"), 0o600))
 	mounter(t, `for last; do :; done; exec /bin/mount --bind `+server+` "$last"`)
