@@ -1,0 +1,56 @@
+// Package golden compares what a test got with a file below its testdata. With the flag
+// -update a test writes the file, whose change is then reviewed like that of a program.
+package golden
+
+import (
+	"flag"
+	"strings"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/testing/must"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// Same fails the test unless the file holds the text.
+func Same(t testing.TB, path, got string) {
+	t.Helper()
+	if *update {
+		must.Write(t, path, got)
+	}
+	if want := must.Read(t, path); got != want {
+		t.Errorf("%s differs (-update writes it); got:\n%s\nwant:\n%s", path, got, want)
+	}
+}
+
+const (
+	claimMark  = "// "
+	resultMark = "\n⇒ " // before each line of a result
+)
+
+// Cases calls a function with the input of each case of a file and compares the results.
+// A case is its claim, its input and its result; an empty line separates cases:
+//
+//	// a prefix stands for 1024
+//	4k
+//	⇒ 4096
+func Cases(t *testing.T, path string, result func(t *testing.T, input string) string) {
+	t.Helper()
+	var file strings.Builder
+	text := "\n\n" + strings.TrimSuffix(must.Read(t, path), "\n")
+	for _, one := range strings.Split(text, "\n\n"+claimMark)[1:] {
+		claim, rest, _ := strings.Cut(one, "\n")
+		input, want, _ := strings.Cut("\n"+rest, resultMark)
+		want = strings.ReplaceAll(want, resultMark, "\n")
+		t.Run(claim, func(t *testing.T) {
+			got := result(t, strings.TrimPrefix(input, "\n"))
+			if got != want && !*update {
+				t.Errorf("%s (-update writes it); got:\n%s\nwant:\n%s", path, got, want)
+			}
+			file.WriteString("\n\n" + claimMark + claim + input + resultMark + strings.ReplaceAll(got, "\n", resultMark))
+		})
+	}
+	if *update {
+		must.Write(t, path, strings.TrimPrefix(file.String(), "\n\n")+"\n")
+	}
+}

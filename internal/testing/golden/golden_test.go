@@ -1,0 +1,37 @@
+package golden
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/testing/must"
+)
+
+func TestEveryCaseOfAFileIsHeldToItsResult(t *testing.T) {
+	inputs := map[string]string{}
+	Cases(t, "testdata/cases.txt", func(t *testing.T, input string) string {
+		inputs[t.Name()[strings.LastIndex(t.Name(), "/")+1:]] = input
+		return strings.ToUpper(input)
+	})
+	want := map[string]string{"one_line": "a b", "several,_one_of_them_empty": "// a\n\nb", "none": ""}
+	for claim, input := range want {
+		if inputs[claim] != input {
+			t.Errorf("%s: the input is %q", claim, inputs[claim])
+		}
+	}
+	if len(inputs) != len(want) {
+		t.Errorf("cases are %q", inputs)
+	}
+}
+
+func TestUpdateWritesWhatTestsGot(t *testing.T) {
+	dir := t.TempDir()
+	must.Write(t, dir+"/cases", "// twice\nx\n⇒ old\n\n// empty\n⇒ old\n")
+	*update = true
+	t.Cleanup(func() { *update = false })
+	Cases(t, dir+"/cases", func(_ *testing.T, input string) string { return input + "\n" + input })
+	Same(t, dir+"/text", "whole\n")
+	if cases, text := must.Read(t, dir+"/cases"), must.Read(t, dir+"/text"); cases != "// twice\nx\n⇒ x\n⇒ x\n\n// empty\n⇒ \n⇒ \n" || text != "whole\n" {
+		t.Errorf("%q and %q", cases, text)
+	}
+}
