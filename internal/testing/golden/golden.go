@@ -4,6 +4,7 @@ package golden
 
 import (
 	"flag"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -29,7 +30,8 @@ const (
 )
 
 // Cases calls a function with the input of each case of a file and compares the results.
-// A case is its claim, its input and its result; an empty line separates cases:
+// A case is its claim, its input and its result; an empty line separates cases. An input in
+// quotes is a string of Go's:
 //
 //	// a prefix stands for 1024
 //	4k
@@ -43,7 +45,11 @@ func Cases(t *testing.T, path string, result func(t *testing.T, input string) st
 		input, want, _ := strings.Cut("\n"+rest, resultMark)
 		want = strings.ReplaceAll(want, resultMark, "\n")
 		t.Run(claim, func(t *testing.T) {
-			got := result(t, strings.TrimPrefix(input, "\n"))
+			text := strings.TrimPrefix(input, "\n")
+			if quoted, err := strconv.Unquote(text); err == nil {
+				text = quoted
+			}
+			got := result(t, text)
 			if got != want && !*update {
 				t.Errorf("%s (-update writes it); got:\n%s\nwant:\n%s", path, got, want)
 			}

@@ -13,7 +13,7 @@ func TestEveryCaseOfAFileIsHeldToItsResult(t *testing.T) {
 		inputs[t.Name()[strings.LastIndex(t.Name(), "/")+1:]] = input
 		return strings.ToUpper(input)
 	})
-	want := map[string]string{"one_line": "a b", "several,_one_of_them_empty": "// a\n\nb", "none": ""}
+	want := map[string]string{"one_line": "a b", "several,_one_of_them_empty": "// a\n\nb", "none": "", "quoted": "a\tb"}
 	for claim, input := range want {
 		if inputs[claim] != input {
 			t.Errorf("%s: the input is %q", claim, inputs[claim])
