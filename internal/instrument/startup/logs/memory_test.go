@@ -89,6 +89,7 @@ func TestRubbishNeitherCrashesNorGrows(t *testing.T) {
 		{"blank lines", "\n", func(s Stats) bool { return s.Lines == size && s.Empty == size }},
 		{"blanks", "  \t", func(s Stats) bool { return s.Lines == 1 && s.Empty == 1 }},
 		{"braces", "{", func(s Stats) bool { return s.Unreadable == 1 }},
+		{"lists without an end", `{"a":` + strings.Repeat("[", 50_000), func(s Stats) bool { return s.Unreadable == 1 }},
 		{"quotes", `{"\"`, func(s Stats) bool { return s.Unreadable == 1 }},
 		{"backslashes", `time="\\\`, func(s Stats) bool { return s.Unreadable == 1 }},
 		{"prose", "Almost no operation in between, time= is money.\n", func(s Stats) bool { return s.Unreadable == s.Lines }},

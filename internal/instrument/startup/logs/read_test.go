@@ -3,14 +3,17 @@ package logs
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/iotest"
 	"time"
 
+	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
@@ -48,11 +51,39 @@ func rowOf(e *Event) row {
 	}
 }
 
+// String writes a row as a line, without the fields that it does not have.
+func (r row) String() string {
+	var words []string
+	for field, value := range reflect.ValueOf(r).Fields() {
+		if !value.IsZero() {
+			words = append(words, fmt.Sprintf("%s=%+q", field.Name, fmt.Sprint(value)))
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+func rowsText(all []row) (text string) {
+	for _, r := range all {
+		text += r.String() + "\n"
+	}
+	return text
+}
+
+// countsText is what a reading counted.
+func countsText(s Stats) string {
+	return fmt.Sprintf("lines %d, read %d, cut %d, suppressed %d", s.Lines, s.Read, s.Cut, s.Suppressed)
+}
+
 // rows reads a text as one file.
 func rows(t *testing.T, name, text string) ([]row, Stats) {
 	t.Helper()
+	return rowsOf(t, Source{Name: name, Reader: strings.NewReader(text)})
+}
+
+func rowsOf(t *testing.T, sources ...Source) ([]row, Stats) {
+	t.Helper()
 	var all []row
-	stats, err := Read(context.Background(), []Source{{Name: name, Reader: strings.NewReader(text)}}, func(e *Event) error {
+	stats, err := Read(context.Background(), sources, func(e *Event) error {
 		all = append(all, rowOf(e))
 		return nil
 	})
@@ -158,61 +189,18 @@ func TestTheSameEventsReadTheSameFromBothLogs(t *testing.T) {
 	}
 }
 
-func find(t *testing.T, all []row, form Form, message string) row {
-	t.Helper()
-	for _, e := range all {
-		if e.Form == form && strings.HasPrefix(e.Message, message) {
-			return e
-		}
-	}
-	t.Fatalf("no event of %s says %q", form, message)
-	return row{}
-}
-
 func TestEventsOfRealLogs(t *testing.T) {
-	const pod = "956bf030d0a09b7325968cdc8812421ec082b1f0cf52a50fee4d320994f34e80"
-	kata, _ := rows(t, "", testdata(t, "cripod.kata.log"))
-	boot, _ := rows(t, "", testdata(t, "runsc-boot.txt"))
-	containerd, _ := rows(t, "", testdata(t, "one.containerd.log"))
-	tests := []struct {
-		name string
-		of   []row
-		want row
-	}{
-		{"a line that syslog cut has what stands in front", kata, row{
-			Form: Kata, Time: "2026-11-21T02:46:31.924806007Z", Level: "info", Message: "launching /opt/kata/qemu-tcg with: [-name sandbox-" + pod,
-			Program: "kata", Pid: 30905, Cut: true,
-		}},
-		{"a guest's kernel tells how long it has been up", kata, row{
-			Form: Console, Arrived: "2026-11-21T02:46:38.295858065Z", Uptime: 3191866 * time.Microsecond,
-			Message: "virtiofs virtio3: virtio_fs_setup_dax: No cache capability", Program: "kernel", Sandbox: pod,
-		}},
-		{"an agent's line has the guest's clock and the host's", kata, row{
-			Form: KataAgent, Time: "2026-11-21T02:46:38.733041599Z", Arrived: "2026-11-21T02:46:38.909513646Z", Level: "info",
-			Message: `baremount source="proc", dest="/proc"`, Program: "kata-agent", Source: "agent", Subsystem: "baremount", Sandbox: pod, Pid: 1,
-		}},
-		{"another program's line in the same syslog is plain text", kata, row{
-			Form: Journal, Time: "2026-11-21T02:46:31.925127636Z", Message: "Failure when trying", Program: "ld-linux-x86-64.so.2", Pid: 30915,
-		}},
-		{"a plugin's id is no container's", containerd, row{
-			Form: Containerd, Time: "2026-11-21T02:45:27.916637464Z", Level: "debug", Message: "registering ttrpc service",
-		}},
-		{"runsc's milestones have the time they took", boot, row{
-			Form: Runsc, Time: "2026-11-21T02:27:17.415491Z", Took: 28179 * time.Microsecond, Level: "info", Message: "seccomp program compiled", Program: "boot timing",
-		}},
-		{"runsc's glog has its year from the timer", boot, row{
-			Form: Runsc, Time: "2026-11-21T02:27:17.292309Z", Level: "info", Message: "**************** gVisor", Source: "cli.go:275", Pid: 1,
-		}},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			got := find(t, test.of, test.want.Form, test.want.Message)
-			got.Line, got.Message = 0, test.want.Message
-			if got != test.want {
-				t.Errorf("%+v\nwant %+v", got, test.want)
+	in2026(t)
+	golden.Cases(t, "testdata/cases/events.txt", func(t *testing.T, input string) string {
+		words := strings.SplitN(input, " ", 3)
+		all, _ := rows(t, "", testdata(t, words[0]))
+		for _, r := range all {
+			if r.Form.String() == words[1] && strings.HasPrefix(r.Message, words[2]) {
+				return r.String()
 			}
-		})
-	}
+		}
+		return "no such event"
+	})
 }
 
 func TestSourcesAreMergedByTime(t *testing.T) {
@@ -328,15 +316,6 @@ func TestASourceThatCannotBeReadEndsAlone(t *testing.T) {
 				t.Errorf("%+v", b)
 			}
 		})
-	}
-}
-
-func TestAByteOrderMarkIsNoText(t *testing.T) {
-	const line = `time="2026-11-21T02:45:27Z" level=info msg=a` + "\n"
-	for _, text := range []string{"\xef\xbb\xbf" + line, line + "\xef\xbb\xbf" + line, "\xef\xbb\xbf{\"ts\":\"2026-11-21T02:45:27Z\",\"level\":\"INFO\",\"msg\":\"a\"}\n"} {
-		if all, s := rows(t, "", text); len(all) != strings.Count(text, "\n") || s.Unreadable != 0 || all[0].Message != "a" {
-			t.Errorf("%q: %+v", text, all)
-		}
 	}
 }
 
