@@ -2,7 +2,6 @@ package starts
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -12,11 +11,10 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/instrument/startup/logs"
+	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // read puts together the starts of some logs.
 func read(t testing.TB, readers map[string]io.Reader, order ...string) ([]record.Start, *Builder) {
@@ -113,10 +111,40 @@ func printed(s *record.Start) string {
 	return w.String()
 }
 
+// page is all starts, and what became none.
+func page(starts []record.Start, b *Builder) (text string) {
+	for i := range starts {
+		text += printed(&starts[i])
+	}
+	return text + fmt.Sprintf("%d lines of no start, %d starts dropped", b.Unplaced, b.Dropped)
+}
+
+// groups are the files of cases: texts whose starts were checked line by line. Of several
+// files each begins with a line "--- name".
+var groups = []string{"forms", "ends", "calls", "gaps", "apart", "wrapped"}
+
+func TestStartsOfTexts(t *testing.T) {
+	for _, group := range groups {
+		t.Run(group, func(t *testing.T) {
+			golden.Cases(t, "testdata/cases/"+group+".txt", func(t *testing.T, text string) string {
+				if !strings.HasPrefix(text, "--- ") {
+					text = "--- log\n" + text
+				}
+				readers, order := map[string]io.Reader{}, []string{}
+				for _, one := range strings.Split("\n"+text, "\n--- ")[1:] {
+					name, lines, _ := strings.Cut(one, "\n")
+					readers[name], order = strings.NewReader(lines), append(order, name)
+				}
+				return page(read(t, readers, order...))
+			})
+		})
+	}
+}
+
 // TestRealLogs holds what is made of real logs against what people have checked
 // line by line.
 func TestRealLogs(t *testing.T) {
-	for golden, files := range map[string][]string{
+	for name, files := range map[string][]string{
 		"kata-pod-of-the-runtime": {"cripod.kata.log"},
 		"kata-pod-of-containerd":  {"cripod.containerd.log"},
 		"kata-pod-of-both":        {"cripod.kata.log", "cripod.containerd.log"},
@@ -129,26 +157,13 @@ func TestRealLogs(t *testing.T) {
 		"runsc-create-and-boot":   {"runsc-create.txt", "runsc-boot.txt"},
 		"published-report":        {"published.txt"},
 	} {
-		t.Run(golden, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			paths := make([]string, len(files))
 			for i, f := range files {
 				paths[i] = "../logs/testdata/" + f
 			}
 			starts, b := readFiles(t, paths...)
-			var got strings.Builder
-			for i := range starts {
-				got.WriteString(printed(&starts[i]))
-			}
-			fmt.Fprintf(&got, "%d lines of no start, %d starts dropped\n", b.Unplaced, b.Dropped)
-			path := "testdata/" + golden + ".txt"
-			if *update {
-				must.OK(t, os.WriteFile(path, []byte(got.String()), 0o644))
-			}
-			want, err := os.ReadFile(path)
-			must.OK(t, err)
-			if got.String() != string(want) {
-				t.Errorf("got\n%s\nwant\n%s", got.String(), want)
-			}
+			golden.Same(t, "testdata/"+name+".txt", page(starts, b)+"\n")
 		})
 	}
 }
