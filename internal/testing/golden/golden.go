@@ -56,7 +56,7 @@ func Cases(t *testing.T, path string, result func(t *testing.T, input string) st
 			file.WriteString("\n\n" + claimMark + claim + input + resultMark + strings.ReplaceAll(got, "\n", resultMark))
 		})
 	}
-	if *update {
+	if *update && !t.Failed() {
 		must.Write(t, path, strings.TrimPrefix(file.String(), "\n\n")+"\n")
 	}
 }

@@ -47,34 +47,3 @@ func TestAProcessesOwnTitleIsNotItsName(t *testing.T) {
 		t.Errorf("it is called %q", c.base)
 	}
 }
-
-func TestAScriptIsFoundBehindItsInterpretersOptions(t *testing.T) {
-	for line, want := range map[string]string{
-		"/bin/sh -e /x/fake-runc create":          "fake-runc",
-		"/bin/bash -eu -o pipefail /x/fake-runc":  "fake-runc",
-		"/bin/bash +x -O extglob -- /x/fake-runc": "fake-runc",
-		"bash --rcfile /etc/rc --norc x.sh":       "x.sh",
-		"python3 -W ignore x.py":                  "x.py",
-		"python3 -Wignore -X dev -u /a/x.py":      "x.py",
-		"python3.12 -I x.py":                      "x.py",
-		"perl -w -I /lib -MCarp x.pl":             "x.pl",
-		"ruby -r json -W0 x.rb":                   "x.rb",
-		"node --require ./a.js b.js":              "b.js",
-		"env -u FOO runc create":                  "runc",
-		"env -i - PATH=/bin --unset=X runc":       "runc",
-		"env -i A=b C=d runc create":              "runc",
-		"env --chdir / --unset=X runc":            "runc",
-		"env sh -e /x/fake-runc create":           "fake-runc",
-		"busybox sh /x/fake-runc":                 "fake-runc",
-		"busybox sleep 1":                         "sleep",
-		"sh -c true":                              "sh",
-		"sh":                                      "sh",
-		"env":                                     "env",
-		"-bash -c hunter2":                        "bash",
-	} {
-		args := strings.Split(line, " ")
-		if got := read(&tracer.Event{File: args[0], Args: args}).base; got != want {
-			t.Errorf("%s is %q, want %q", line, got, want)
-		}
-	}
-}
