@@ -5,9 +5,9 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"errors"
-	"flag"
-	"os"
+	"html"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +19,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument"
 	"github.com/tare-bench/tare/internal/instrument/all"
 	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/hostile"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
@@ -26,8 +27,6 @@ import (
 
 // What every report promises is held here once, for all instruments, on the stored
 // records that have to open for ever.
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 const stored = "../../record/testdata/v1"
 
@@ -100,34 +99,63 @@ func formsOf(rec *record.Record) []string {
 	return forms
 }
 
+// goldens are the reports that are kept, as Markdown; of some records more than the usual one.
+func goldens(t *testing.T) map[string]page.Options {
+	t.Helper()
+	files, err := filepath.Glob("testdata/*.md")
+	must.OK(t, err)
+	all := map[string]page.Options{}
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".md")
+		all[name] = page.Options{Verbose: strings.HasSuffix(name, "-verbose"), Explain: strings.HasSuffix(name, "-explain")}
+	}
+	for _, name := range names(t) {
+		all[name] = page.Options{}
+	}
+	return all
+}
+
+// storedOf is the record of a kept report.
+func storedOf(t *testing.T, name string) *record.Record {
+	t.Helper()
+	return load(t, strings.TrimSuffix(strings.TrimSuffix(name, "-verbose"), "-explain"))
+}
+
 func TestStoredRecordsAreReportedToTheDigit(t *testing.T) {
 	t.Parallel()
-	for _, name := range names(t) {
-		for _, form := range []struct {
-			file, format string
-			o            page.Options
-		}{
-			{name + ".txt", "text", page.Options{Width: 120}},
-			{name + ".md", "md", page.Options{Width: 120}},
-			{name + "-verbose.txt", "text", page.Options{Width: 120, Verbose: true}},
-			{name + "-explain.txt", "text", page.Options{Width: 120, Explain: true}},
-		} {
-			path := filepath.Join("testdata", form.file)
-			want, err := os.ReadFile(path)
-			if errors.Is(err, os.ErrNotExist) && form.file != name+".txt" && form.file != name+".md" {
-				continue // of some records the usual forms are enough
+	for name, o := range goldens(t) {
+		t.Run(name, func(t *testing.T) {
+			golden.Same(t, "testdata/"+name+".md", report(t, storedOf(t, name), "md", o))
+		})
+	}
+}
+
+// Pictures are drawn in either by its own means, and are left out.
+func TestEveryCellOfTheTextIsInTheMarkdown(t *testing.T) {
+	t.Parallel()
+	cells := regexp.MustCompile(`\s{2,}`)
+	for name, o := range goldens(t) {
+		t.Run(name, func(t *testing.T) {
+			o.Width = 10_000
+			shown := judged(t, storedOf(t, name)).Page(o)
+			for i := range shown.Sections {
+				shown.Sections[i].Picture, shown.Sections[i].Charts = nil, nil
 			}
-			t.Run(form.file, func(t *testing.T) {
-				got := report(t, load(t, name), form.format, form.o)
-				if *update {
-					want = []byte(got)
-					must.OK(t, os.WriteFile(path, want, 0o644))
+			texts := map[string]string{}
+			for _, format := range []string{"text", "md"} {
+				var out bytes.Buffer
+				must.OK(t, page.Write(&out, format, []*page.Page{shown}, o))
+				texts[format] = out.String()
+			}
+			md := strings.Join(strings.Fields(html.UnescapeString(strings.ReplaceAll(texts["md"], `\`, ""))), " ")
+			for line := range strings.Lines(texts["text"]) {
+				for _, cell := range cells.Split(strings.TrimSpace(line), -1) {
+					if !strings.Contains(md, cell) {
+						t.Errorf("the Markdown has no %q of %q", cell, line)
+					}
 				}
-				if got != string(want) {
-					t.Errorf("%s differs (go test ./internal/instrument -update writes it anew); got:\n%s", path, got)
-				}
-			})
-		}
+			}
+		})
 	}
 }
 
