@@ -128,6 +128,8 @@ func TestStoredRecordsAreReportedToTheDigit(t *testing.T) {
 			golden.Same(t, "testdata/"+name+".md", report(t, storedOf(t, name), "md", o))
 		})
 	}
+	// Text has a picture of its own.
+	golden.Same(t, "testdata/startup.txt", report(t, load(t, "startup"), "text", page.Options{Width: 120}))
 }
 
 // Pictures are drawn in either by its own means, and are left out.

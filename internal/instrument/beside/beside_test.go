@@ -2,8 +2,6 @@ package beside_test
 
 import (
 	"bytes"
-	"flag"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,12 +12,11 @@ import (
 	"github.com/tare-bench/tare/internal/instrument"
 	"github.com/tare-bench/tare/internal/instrument/all"
 	"github.com/tare-bench/tare/internal/instrument/beside"
+	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/published"
 	"github.com/tare-bench/tare/record"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 func drawn(t *testing.T, file string, p *published.Report, format string) (string, []figure.Figure) {
 	t.Helper()
@@ -53,13 +50,7 @@ func TestEveryExperimentStandsBesideItsPublication(t *testing.T) {
 		if !strings.Contains(findings, "findings") {
 			t.Errorf("%s: no findings of ours: %s", name, findings)
 		}
-		path := filepath.Join("testdata", name+".txt")
-		if *update {
-			must.OK(t, os.WriteFile(path, []byte(got), 0o644))
-		}
-		if want, err := os.ReadFile(path); err != nil || got != string(want) {
-			t.Errorf("%s differs (go test ./internal/instrument/beside -update writes it anew), %v; got:\n%s", path, err, got)
-		}
+		golden.Same(t, "testdata/"+name+".txt", got)
 		for _, f := range figures {
 			if f.Labels.Get("side") != "theirs" || f.Labels.Get("table") == "" || f.Unit == "" || !f.Known() {
 				t.Errorf("%s: half a figure: %+v", name, f)
