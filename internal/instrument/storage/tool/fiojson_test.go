@@ -15,8 +15,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// golden reads the output of a real tool.
-func golden(t testing.TB, name string) string {
+// sample reads the output of a real tool.
+func sample(t testing.TB, name string) string {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("testdata", name))
 	must.OK(t, err)
@@ -85,7 +85,7 @@ func sameAsFios(t *testing.T, text string, c record.Reported, latency string) {
 // those of completions by default.
 func TestFiosOwnFiguresAreTakenToTheDigit(t *testing.T) {
 	for name, latency := range map[string]string{"fio-3.33-randrw.json": "lat_ns", "fio-3.33-write.json+": "clat_ns"} {
-		text := golden(t, name)
+		text := sample(t, name)
 		o, err := parseFioJSON(text)
 		if err != nil || o.Version != "fio-3.33" {
 			t.Fatalf("%s: %q, %v", name, o.Version, err)
@@ -96,7 +96,7 @@ func TestFiosOwnFiguresAreTakenToTheDigit(t *testing.T) {
 
 // What fio itself says of such a group, "io=… run=…": all bytes by the longest run.
 func TestJobsWithoutGroupReportingAreAddedUpAsFioDoes(t *testing.T) {
-	text := golden(t, "fio-3.33-three-jobs.json")
+	text := sample(t, "fio-3.33-three-jobs.json")
 	var bytes, ios, longest, most int64
 	least, mean := int64(math.MaxInt64), 0.0
 	for _, j := range jobsIn(t, text) {
@@ -131,14 +131,14 @@ func TestOptionsAreThoseOfTheCommandLine(t *testing.T) {
 		"fio-3.33-three-jobs.json": {Job: storage.Job{Tool: "fio", RW: "randread", BS: 4 << 10, Size: 8 << 20, NumJobs: 3, IODepth: 8, Engine: "libaio"}, Cache: "direct"},
 		"fio-3.33-write.json+":     {Job: storage.Job{Tool: "fio", RW: "write", BS: 512 << 10, Size: 16 << 20, NumJobs: 1, IODepth: 1}, Cache: "buffered"},
 	} {
-		if got, err := parseFioJSON(golden(t, file)); err != nil || !reflect.DeepEqual(got.Job, want.Job) || got.Cache != want.Cache {
+		if got, err := parseFioJSON(sample(t, file)); err != nil || !reflect.DeepEqual(got.Job, want.Job) || got.Cache != want.Cache {
 			t.Errorf("%s: %+v, %v; want %+v", file, got, err, want)
 		}
 	}
 }
 
 func TestTheCacheIsThatOfAllJobsByEitherOfItsOptions(t *testing.T) {
-	text := golden(t, "fio-3.33-three-jobs.json")
+	text := sample(t, "fio-3.33-three-jobs.json")
 	for claim, x := range map[string]struct{ text, want string }{
 		"direct":                            {text, "direct"},
 		"buffered=0 is direct=1":            {strings.Replace(text, `"direct" : "1"`, `"buffered" : "0"`, 1), "direct"},
@@ -153,7 +153,7 @@ func TestTheCacheIsThatOfAllJobsByEitherOfItsOptions(t *testing.T) {
 }
 
 func TestWhatHoldsFioBackIsItsOwnOption(t *testing.T) {
-	text := golden(t, "fio-3.33-randrw.json")
+	text := sample(t, "fio-3.33-randrw.json")
 	if o, err := parseFioJSON(text); err != nil || o.Claim.Paced != "" {
 		t.Errorf("%+v %v", o.Claim, err)
 	}
@@ -176,13 +176,7 @@ func TestWhatHoldsFioBackIsItsOwnOption(t *testing.T) {
 
 // In the form and the units of fio 2.2.10: KiB, KiB/s and µs, without options. The
 // figures are those of the published report's host, the latencies made up.
-const fio2 = `{
-  "fio version" : "fio-2.2.10",
-  "jobs" : [ { "jobname" : "mytest", "groupid" : 0, "error" : 0,
-    "read" : { "io_bytes" : 8388608, "bw" : 860901, "iops" : 1681.44, "runtime" : 9744, "total_ios" : 16384,
-      "clat" : { "min" : 10, "max" : 91234, "mean" : 4755.12, "stddev" : 1.0, "percentile" : { "50.000000" : 4640, "99.900000" : 50000, "0.00" : 0 } },
-      "lat" : { "min" : 10, "max" : 91240, "mean" : 4756.00, "stddev" : 1.0 } },
-    "write" : { "io_bytes" : 0, "bw" : 0, "iops" : 0.00, "runtime" : 0, "total_ios" : 0 } } ] }`
+var fio2 = kept("fio-2.2.10.json")
 
 func TestFio2SaysTheSameInOtherUnits(t *testing.T) {
 	o, err := parseFioJSON("fio: this is a warning\n" + fio2 + "\nand this is after it\n")
@@ -194,7 +188,7 @@ func TestFio2SaysTheSameInOtherUnits(t *testing.T) {
 }
 
 func TestWhatCannotBeBelievedIsRefused(t *testing.T) {
-	good := golden(t, "fio-3.33-randrw.json")
+	good := sample(t, "fio-3.33-randrw.json")
 	change := func(old, new string) string {
 		if !strings.Contains(good, old) {
 			t.Fatalf("the golden file has no %q", old)
@@ -209,9 +203,9 @@ func TestWhatCannotBeBelievedIsRefused(t *testing.T) {
 		"a cut":                   {good[:len(good)/2], "cut off"},
 		"no jobs":                 {`{"fio version":"fio-3.33"}`, "no jobs"},
 		"another program's":       {`{"version":1,"jobs":[{}]}`, "not one of fio's"},
-		"a failed job":            {golden(t, "fio-3.33-failed.json"), "error 22"},
-		"two groups":              {golden(t, "fio-3.33-two-groups.json"), "group of its own"},
-		"reads and writes as one": {golden(t, "fio-3.33-mixed.json"), "unified_rw_reporting"},
+		"a failed job":            {sample(t, "fio-3.33-failed.json"), "error 22"},
+		"two groups":              {sample(t, "fio-3.33-two-groups.json"), "group of its own"},
+		"reads and writes as one": {sample(t, "fio-3.33-mixed.json"), "unified_rw_reporting"},
 		"negative bytes":          {change(field("io_bytes"), `"io_bytes" : -1`), "cannot be"},
 		"too many bytes":          {change(field("io_bytes"), `"io_bytes" : 9223372036854775807`), "cannot be"},
 		"more than 64 bits":       {change(field("io_bytes"), `"io_bytes" : 18446744073709551616`), "no JSON of fio's"},
@@ -241,7 +235,7 @@ func FuzzParseFioJSON(f *testing.F) {
 // fuzz holds a parser to what it may make of any text.
 func fuzz(f *testing.F, parse func(string) (output, error), seeds ...string) {
 	for _, name := range seeds {
-		f.Add(golden(f, name))
+		f.Add(sample(f, name))
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		o, err := parse(text)

@@ -1,36 +1,18 @@
 package tool
 
 import (
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/tare-bench/tare/internal/instrument/storage"
+	"github.com/tare-bench/tare/internal/testing/golden"
 )
 
-const exampleJobFile = `; what people have
-# in job files
-[global]
-direct=1
-ioengine = libaio   ; inline
-iodepth=16
-size=1g
-group_reporting
-
-[random read]
-rw=randread
-bs=4k
-
-[global]
-runtime=90s
-time_based
-
-[writers]
-rw=randwrite
-numjobs=2
-filename=a:b
-`
+// exampleJobFile is what people have in job files.
+var exampleJobFile = kept("example.fio")
 
 func TestAJobFileIsReadAsFioReadsIt(t *testing.T) {
 	got, err := storage.ParseJobFile(exampleJobFile)
@@ -79,42 +61,23 @@ func TestAJobFileRunsWithWhatTareSetsAtTheEndOfEachJob(t *testing.T) {
 
 // What a job writes has to be known before, or it fills the disk.
 func TestHowMuchRoomAJobFileTakesIsKnown(t *testing.T) {
-	files := func(lines string, at Place) ([]File, error) {
-		return Files(jobOf(t, "[a]\nrw=write\n"+lines), at)
-	}
-	for lines, want := range map[string][]File{
-		"size=400MiB\n":            {{"/data/a.0.0", 400e6}},
-		"size=400MB\n":             {{"/data/a.0.0", 400 << 20}},
-		"size=1m\noffset=2MB\n":    {{"/data/a.0.0", 3 << 20}},
-		"size=1m\nnrfiles=2\n":     {{"/data/a.0.0", 512 << 10}, {"/data/a.0.1", 512 << 10}},
-		"filesize=1m\nnumjobs=2\n": {{"/data/a.0.0", 1 << 20}, {"/data/a.1.0", 1 << 20}},
-		"filename=x\nsize=1m\nnumjobs=4\noffset_increment=1g\noffset=1k\n": {{"/data/x", 3<<30 + 1<<20 + 1<<10}},
-	} {
-		if got, err := files(lines, Place{Program: "/f", Dir: "/data"}); err != nil || !reflect.DeepEqual(got, want) {
-			t.Errorf("%q has the files %v, %v; want %v", lines, got, err, want)
+	// The claims are where the files are.
+	golden.Cases(t, "testdata/cases/rooms.txt", func(t *testing.T, lines string) string {
+		at := Place{Program: "/f", Dir: "/data"}
+		if strings.HasSuffix(t.Name(), "/dev/tare") {
+			at.Device = "/dev/tare"
 		}
-	}
-	device := Place{Program: "/f", Dir: "/data", Device: "/dev/tare"}
-	if got, err := files("size=1m\nnumjobs=3\noffset_increment=2m\n", device); err != nil || !reflect.DeepEqual(got, []File{{"/dev/tare", 5 << 20}}) {
-		t.Errorf("on a device: %v, %v", got, err)
-	}
-	for lines, why := range map[string]string{
-		"":                                      "write size=1G",
-		"size=0\n":                              "write size=1G",
-		"size=1m\nnumjobs=100001\n":             "too many files",
-		"size=1m\nnrfiles=1000000000\n":         "1000000000 files each are too many files",
-		"size=1m\nnumjobs=1000\nnrfiles=1000\n": "too many files",
-		"nrfiles=1000000000\n":                  "too many files", // before its size is asked for
-		"size=1m\nfilename=x\nnrfiles=1000000000\n": "too many files",
-		"size=1k\nnrfiles=5000\n":                   "no byte for each of 5000 files",
-		"io_size=1g\n":                              "write size=1G",
-		"size=16T\noffset=1\n":                      "beyond 16T",
-		"size=1m\nnumjobs=9\noffset_increment=8T\n": "beyond 16T",
-	} {
-		if got, err := files(lines, device); err == nil || !strings.Contains(err.Error(), why) || !strings.Contains(err.Error(), `section "a"`) {
-			t.Errorf("%q has the files %v, %v; want %q", lines, got, err, why)
+		var out []string
+		for line := range strings.Lines(lines) {
+			options := strings.NewReplacer(" ", "\n", "-", "").Replace(strings.TrimSpace(line))
+			if files, err := Files(jobOf(t, "[a]\nrw=write\n"+options+"\n"), at); err != nil {
+				out = append(out, err.Error())
+			} else {
+				out = append(out, fmt.Sprint(files))
+			}
 		}
-	}
+		return strings.Join(out, "\n")
+	})
 }
 
 func TestAJobFileOnADeviceHasNoOtherFile(t *testing.T) {
@@ -160,64 +123,27 @@ func TestOptionsThatNobodyCheckedBeforeAreHeldToTheSame(t *testing.T) {
 }
 
 func TestAJobFileCannotLeaveItsFolderOrRunPrograms(t *testing.T) {
+	refused := func(line string) string {
+		_, err := storage.ParseJobFile("[global]\nbs=4k\n\n[job]\n" + line + "\nrw=read\n")
+		if err == nil || !strings.HasPrefix(err.Error(), "line 5 of the job file: ") || len(err.Error()) > 500 {
+			t.Errorf("%.80s: %v", line, err)
+			return ""
+		}
+		return err.Error()
+	}
+	golden.Cases(t, "testdata/cases/options.txt", func(t *testing.T, lines string) string {
+		var out []string
+		for line := range strings.SplitSeq(lines, "\n") {
+			out = append(out, refused(line))
+		}
+		return strings.Join(out, "\n")
+	})
 	for line, says := range map[string]string{
-		"filename=/dev/sda":                  "without /",
-		"filename=../other":                  "without /",
-		"filename=a:/etc/passwd":             "without /",
-		"filename=-":                         "no name of a file",
-		"filename=.hidden":                   "no name of a file",
-		"directory=/":                        "folder of tare's own",
-		"directory=here":                     "folder of tare's own",
-		"opendir=/etc":                       "folder of tare's own",
-		"filename_format=../$jobname":        "folder of tare's own",
-		"exec_prerun=rm -rf /":               "runs a program",
-		"exec_postrun=true":                  "runs a program",
-		"include other.fio":                  "runs a program or reads another file",
-		"ioengine=external:/tmp/evil.so":     "without /",
-		"ioengine=exec":                      "no engine for files",
-		"ioengine=net":                       "no engine for files",
-		"ioengine=filecreate":                "no engine for files",
-		"write_bw_log=x":                     "files on the side",
-		"write_iolog=x":                      "files on the side",
-		"log_avg_msec=10":                    "files on the side",
-		"read_iolog=x":                       "replays",
-		"replay_redirect=/dev/sda":           "replays",
-		"rw=randtrim":                        "write read, write",
-		"size=$mb_memory":                    "and $",
-		"size=(4*1024)":                      "a number or a plain name",
-		"bs=`id`":                            "a number or a plain name",
-		"stonewall":                          "not one figure",
-		"unified_rw_reporting=1":             "compared one by one",
-		"fill_device=1":                      "lays out the files",
-		"hostname=example.org":               "the network",
-		"verify_state_load=1":                "not among those",
-		"aux-path=/tmp":                      "not among those",
-		"mem=mmap:/tmp/x":                    "not among those",
-		"buffer_pattern='/etc/shadow'":       "not among those",
-		"runtime=forever":                    "no time such as",
-		"size=80%":                           "a percentage",
-		"size=1g-2g":                         "not one size",
-		"filesize=1m-2m":                     "not one size",
-		"io_size=1.5g":                       "not one size",
-		"offset=50%":                         "a percentage",
-		"offset_increment=1z":                "not one size",
-		"size":                               "not one size",
-		"numjobs=0x4":                        "a whole number",
-		"nrfiles=many":                       "a whole number",
-		"nrfiles=2000000000":                 "a whole number from 1 to 100000",
-		"random_distribution=zoned:60/..":    "without /",
-		"DIRECT=1":                           "not among those",
-		"[next":                              "it has no ]",
-		"[../x]":                             "files are named by it",
-		"[ends with.]":                       "files are named by it",
-		"[globally]":                         "global section",
-		"[]":                                 "a name has",
 		"[" + strings.Repeat("x", 200) + "]": "a name has",
 		"bs=" + strings.Repeat("4", 5000):    "bytes long",
 	} {
-		_, err := storage.ParseJobFile("[global]\nbs=4k\n\n[job]\n" + line + "\nrw=read\n")
-		if err == nil || !strings.HasPrefix(err.Error(), "line 5 of the job file: ") || !strings.Contains(err.Error(), says) || len(err.Error()) > 500 {
-			t.Errorf("%.80s: %v; want line 5 and %q", line, err, says)
+		if got := refused(line); !strings.Contains(got, says) {
+			t.Errorf("%.80s: %s", line, got)
 		}
 	}
 	for text, says := range map[string]string{
