@@ -2,7 +2,9 @@ package storage
 
 import (
 	"context"
+	"fmt"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -10,85 +12,62 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tare-bench/tare/internal/core/option"
+	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/must"
 
 	"github.com/tare-bench/tare/record"
 )
 
+// lineByLine holds what a function makes of each line of a file's cases, which may be quoted.
+func lineByLine(t *testing.T, path string, read func(t *testing.T, text string) (any, error)) {
+	t.Helper()
+	golden.Cases(t, path, func(t *testing.T, lines string) string {
+		var out []string
+		for line := range strings.SplitSeq(lines, "\n") {
+			if quoted, err := strconv.Unquote(line); err == nil {
+				line = quoted
+			}
+			if v, err := read(t, line); err != nil {
+				out = append(out, err.Error())
+			} else {
+				out = append(out, fmt.Sprintf("%q is %v", line, v))
+			}
+		}
+		return strings.Join(out, "\n")
+	})
+}
+
 func TestVolumesAreReadStrictly(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]Volume{
-		"rootfs":                        {"rootfs", record.VolumeRootfs, ""},
-		"bind":                          {"bind", record.VolumeBind, ""},
-		"bind=/mnt/disk":                {"bind=/mnt/disk", record.VolumeBind, "/mnt/disk"},
-		"tmpfs":                         {"tmpfs", record.VolumeTmpfs, ""},
-		"nfs=server:/path":              {"nfs=server:/path", record.VolumeNFS, "server:/path"},
-		"nfs=10.0.0.1:/":                {"nfs=10.0.0.1:/", record.VolumeNFS, "10.0.0.1:/"},
-		"nfs=[fd00::1]:/a/b:c":          {"nfs=[fd00::1]:/a/b:c", record.VolumeNFS, "[fd00::1]:/a/b:c"},
-		"device=/dev/vdb":               {"device=/dev/vdb", record.VolumeDevice, "/dev/vdb"},
-		"device=/dev/disk/by-id/a=b@1":  {"device=/dev/disk/by-id/a=b@1", record.VolumeDevice, "/dev/disk/by-id/a=b@1"},
-		"device=/dev/mapper/vg-lv%2F_x": {"device=/dev/mapper/vg-lv%2F_x", record.VolumeDevice, "/dev/mapper/vg-lv%2F_x"},
-	} {
-		if got, err := ParseVolume(text); err != nil || got != want {
-			t.Errorf("%q gives %+v, %v", text, got, err)
+	lineByLine(t, "testdata/volumes.txt", func(t *testing.T, text string) (any, error) {
+		v, err := ParseVolume(text)
+		if err != nil && v != (Volume{}) {
+			t.Errorf("%q is refused and gives %+v", text, v)
 		}
-	}
-	for text, want := range map[string]string{
-		"":                           "write rootfs, bind, bind=/folder, tmpfs, nfs=server:/path or device=/dev/…",
-		"bind=":                      "bind=/mnt/disk",
-		"bind=data":                  "bind=/mnt/disk",
-		"bind=/mnt/../etc":           "write /etc",
-		" rootfs":                    "write rootfs",
-		"Rootfs":                     "write rootfs",
-		"rootfs=":                    "tare makes the rootfs itself",
-		"tmpfs=64M":                  "tare makes the tmpfs itself",
-		"nfs":                        "write the server and what it exports",
-		"nfs=server":                 "write the server and what it exports",
-		"nfs=server:path":            "write the server and what it exports",
-		"nfs=:/path":                 "is not the name or address of a server",
-		"nfs=-o:/path":               "is not the name or address of a server",
-		"nfs=a/b:/path":              "is not the name or address of a server",
-		"nfs=fd00::1:/path":          "is not the name or address of a server",
-		"nfs=[10.0.0.1]:/a":          "is not an IPv6 address",
-		"nfs=[fe80::1%eth0]:/a":      "is not an IPv6 address",
-		"nfs=[fd00::1:/a":            "is not an IPv6 address",
-		"nfs=server:/a/../b":         "write /b",
-		"nfs=server:/a/":             "write /a",
-		"nfs=server:/a b":            "has a comma, a blank",
-		"nfs=server:/a,ro":           "has a comma",
-		"device":                     "write the path of a block device",
-		"device=vdb":                 "write the path of a block device",
-		"device=/dev/":               "write /dev",
-		"device=/dev/../etc/passwd":  "write /etc/passwd",
-		"device=/dev//vdb":           "write /dev/vdb",
-		"device=/dev/a\x1b[2J":       "has a comma, a blank or a sign",
-		"device=/dev/a\n":            "has a comma, a blank or a sign",
-		"device=/dev/ä":              "that is not ASCII",
-		"device=/dev/" + long(4_096): "at most 4095 are allowed",
-	} {
-		if got, err := ParseVolume(text); err == nil || !strings.Contains(err.Error(), want) || got != (Volume{}) {
-			t.Errorf("%q gives %+v, %v", text, got, err)
-		}
+		return v, err
+	})
+	tooLong := "device=/dev/" + long(4_096)
+	if _, err := ParseVolume(tooLong); err == nil || !strings.Contains(err.Error(), "at most 4095 are allowed") {
+		t.Errorf("%v", err)
 	}
 }
 
-func TestSizesAreReadAsFioReadsThem(t *testing.T) {
+// What each is to fio 3.33 was seen from the files that it made.
+func TestSizesAndTimesAreReadAsFioReadsThem(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]int64{
-		"512k": 512 << 10, "512K": 512 << 10, "4k": 4 << 10, "1G": 1 << 30, "1g": 1 << 30, "10m": 10 << 20, "16T": 16 << 40, "4096": 4096, "1": 1, "010": 10,
-	} {
-		if got, err := parseSize(text); err != nil || got != want {
-			t.Errorf("%q gives %d, %v", text, got, err)
+	lineByLine(t, "testdata/sizes.txt", func(t *testing.T, text string) (any, error) {
+		switch {
+		case strings.Contains(t.Name(), "times"):
+			return ParseFioTime(text)
+		case strings.Contains(t.Name(), "fio's"):
+			return ParseFioSize(text)
 		}
-		if again, err := parseSize(FormatSize(want)); err != nil || again != want {
-			t.Errorf("%d is written %s, which is %d, %v", want, FormatSize(want), again, err)
+		n, err := parseSize(text)
+		if again, wrong := parseSize(FormatSize(n)); err == nil && (wrong != nil || again != n) {
+			t.Errorf("%d is written %s, which is %d, %v", n, FormatSize(n), again, wrong)
 		}
-	}
-	for _, text := range []string{"", "k", "0", "0k", "-1", "+1", "1.5G", "4KiB", "4kB", "4 k", " 4k", "4kk", "17T", "9223372036854775808", "99999999999999999999k", "0x10", "1e3", "4k\n"} {
-		if got, err := parseSize(text); err == nil || !strings.Contains(err.Error(), "is not a size: write it as fio does") {
-			t.Errorf("%q gives %d, %v", text, got, err)
-		}
-	}
+		return n, err
+	})
 	for bytes, want := range map[int64]string{512: "512", 1000: "1000", 1 << 10: "1k", 1536 << 10: "1536k", 1 << 30: "1G", 5 << 40: "5T", 0: "0"} {
 		if got := FormatSize(bytes); got != want {
 			t.Errorf("%d is %s", bytes, got)
@@ -341,45 +320,6 @@ func TestAJobFileIsScaledLineByLine(t *testing.T) {
 		s.Scale = 1
 		if _, jobs, err := s.Resolved(); err != nil || !reflect.DeepEqual(jobs, s.Jobs) {
 			t.Errorf("%s without a scale: %+v, %v", line, jobs, err)
-		}
-	}
-}
-
-// What each is to fio 3.33 was seen from the files that it made.
-func TestSizesAreToTareWhatTheyAreToFio(t *testing.T) {
-	t.Parallel()
-	for s, want := range map[string]int64{
-		"4096": 4096, "4096b": 4096, "4096B": 4096, "400k": 409600, "400K": 409600, "400kb": 409600, "400KB": 409600, "400KiB": 400000, "400kib": 400000,
-		"1m": 1 << 20, "1mb": 1 << 20, "1Mi": 1 << 20, "400MiB": 400e6, "8kIb": 8000, "2G": 2 << 30, "1gib": 1e9, "3t": 3 << 40, "1TiB": 1e12, "010k": 10 << 10, "0": 0,
-	} {
-		if got, err := ParseFioSize(s); err != nil || got != want {
-			t.Errorf("%s is %d, %v; want %d", s, got, err, want)
-		}
-	}
-	for s, why := range map[string]string{
-		"80%": "a percentage", "4k-8k": "not one size", "1m,2m": "not one size", "": "not one size", "k": "not one size", "1.5M": "not one size", "-1": "not one size",
-		"0x1000": "not one size", "1z": "not one size", "1e6": "not one size", "1bk": "not one size", "+4k": "not one size", "17T": "above 16T",
-		"99999999999999999999": "not one size",
-	} {
-		if got, err := ParseFioSize(s); err == nil || !strings.Contains(err.Error(), why) {
-			t.Errorf("%s is %d, %v; want %q", s, got, err, why)
-		}
-	}
-}
-
-func TestTimesAreToTareWhatTheyAreToFio(t *testing.T) {
-	t.Parallel()
-	for s, want := range map[string]time.Duration{
-		"60": time.Minute, "60s": time.Minute, "1500ms": 1500 * time.Millisecond, "300msec": 300 * time.Millisecond, "5m": 5 * time.Minute, "5M": 5 * time.Minute,
-		"7us": 7 * time.Microsecond, "7usec": 7 * time.Microsecond, "2h": 2 * time.Hour, "1d": 24 * time.Hour, "010": 10 * time.Second, "0": 0,
-	} {
-		if got, err := ParseFioTime(s); err != nil || got != want {
-			t.Errorf("%s is %v, %v; want %v", s, got, err, want)
-		}
-	}
-	for _, s := range []string{"", "s", "1:30", "1h30m", "forever", "-1", "1.5", "1000d", "60%"} {
-		if got, err := ParseFioTime(s); err == nil || !strings.Contains(err.Error(), "is no time such as 60") {
-			t.Errorf("%s is %v, %v", s, got, err)
 		}
 	}
 }
