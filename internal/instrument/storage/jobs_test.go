@@ -2,12 +2,12 @@ package storage
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/spf13/pflag"
 
@@ -112,78 +112,22 @@ func asked(args ...string) (Options, error) {
 
 func long(n int) string { return strings.Repeat("x", n) }
 
-// The mistakes of plan files are in testdata/storage-jobs-*; here are those that
-// only a program can make, and what has to be taken.
-func TestJobsThatMakeSenseAreTaken(t *testing.T) {
+// The mistakes of plan files are in package plan; here are those that only a program can make,
+// and what has to be taken.
+func TestJobsAreTakenWhereTheyMakeSense(t *testing.T) {
 	t.Parallel()
-	for name, j := range map[string]Job{
-		"fio with as many requests as its engine takes": {Tool: ToolFio, RW: RWRandRead, BS: 512, Size: 512, IODepth: MaxIODepth, Engine: "io_uring", NumJobs: MaxNumJobs},
-		"fio that syncs":                   {Tool: ToolFio, RW: RWRandRW, BS: 4096, Size: 1 << 20, Fsync: 1, EndFsync: true},
-		"fio with the largest blocks":      {Tool: ToolFio, RW: RWRead, BS: MaxBlock, Size: MaxFile},
-		"dd that syncs at its end":         {Tool: ToolDD, RW: RWWrite, BS: 1 << 20, Count: 5, EndFsync: true},
-		"dd with what everyone has one of": {Tool: ToolDD, RW: RWRead, BS: 1 << 20, Size: 1 << 20, Files: 1, NumJobs: 1, IODepth: 1},
-		"sysbench that syncs in between":   {Tool: ToolSysbench, RW: RWRandRW, BS: 16384, FileSize: 1 << 20, Files: 128, Fsync: 100, NumJobs: 16},
-		"a size said in two ways":          {Tool: ToolFio, RW: RWRead, BS: 4096, Size: 3 << 20, FileSize: 1 << 20, Files: 3},
-	} {
-		j.Name = name
-		if err := option.Check(&j); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
-
-func TestJobsThatMakeNoSenseAreRefused(t *testing.T) {
-	t.Parallel()
-	fio := func(change func(*Job)) Job {
-		j := Job{Name: "a", Tool: ToolFio, RW: RWRandWrite, BS: 4096, Size: 1 << 20}
-		change(&j)
-		return j
-	}
-	options := func(o FioOption) Job {
-		return Job{Name: "a", Tool: ToolFio, Options: []Section{{"s", []FioOption{o}}}}
-	}
+	lineByLine(t, "testdata/jobs.txt", func(t *testing.T, text string) (any, error) {
+		var j Job
+		must.OK(t, option.Unmarshal([]byte(text), &j))
+		return "a job", option.Check(&j)
+	})
+	fio := func(name string, sections ...Section) Job { return Job{Name: name, Tool: ToolFio, Options: sections} }
 	for want, j := range map[string]Job{
-		"name: it has none":                           fio(func(j *Job) { j.Name = "" }),
-		"101 characters long":                         fio(func(j *Job) { j.Name = strings.Repeat("ä", 101) }),
-		`"a\nb" is not one line`:                      fio(func(j *Job) { j.Name = "a\nb" }),
-		`" a" is not one line`:                        fio(func(j *Job) { j.Name = " a" }),
-		`"a\xff" is not one line`:                     fio(func(j *Job) { j.Name = "a\xff" }),
-		"size: -1 is not an amount that can be":       fio(func(j *Job) { j.Size = -1 }),
-		"files: 100001 is not a number that can be":   fio(func(j *Job) { j.Files = 100_001 }),
-		"num_jobs: -1 is not a number that can be":    fio(func(j *Job) { j.NumJobs = -1 }),
-		"file_size: the files together":               fio(func(j *Job) { j.Size, j.FileSize, j.Files = 0, MaxFile, 2 }),
-		"in 300 files are less than a block":          fio(func(j *Job) { j.Files = 300 }),
-		"count: fio has no such setting":              fio(func(j *Job) { j.Size, j.Count = 0, 5 }),
-		"requests: fio has no such setting":           fio(func(j *Job) { j.Requests = 5 }),
-		"io_depth: psync has one request":             fio(func(j *Job) { j.IODepth = 2 }),
-		"io_depth: 65537 is not a number that can be": fio(func(j *Job) { j.Engine, j.IODepth = "libaio", 65_537 }),
-		`engine: "exec" is not known`:                 fio(func(j *Job) { j.Engine = "exec" }),
-		"end_fsync: a job that does not write":        fio(func(j *Job) { j.RW, j.EndFsync = RWRead, true }),
-		"files: each of 8 threads has files":          fio(func(j *Job) { j.Files, j.NumJobs, j.Size = 20_000, 8, 1<<30 }),
-		"volumes: bind is there twice":                fio(func(j *Job) { j.Volumes = []string{"bind", "bind"} }),
-		"rw: dd goes from the first":                  {Name: "a", Tool: ToolDD, RW: RWRandRW, BS: 4096, Size: 1 << 20},
-		"runtime: dd has no such setting":             {Name: "a", Tool: ToolDD, RW: RWRead, BS: 4096, Size: 1 << 20, Runtime: 1e9},
-		"files: dd has one file":                      {Name: "a", Tool: ToolDD, RW: RWRead, BS: 4096, Size: 1 << 20, Files: 2},
-		"io_depth: dd has one file":                   {Name: "a", Tool: ToolDD, RW: RWRead, BS: 4096, Size: 1 << 20, IODepth: 2},
-		"count: the files together":                   {Name: "a", Tool: ToolDD, RW: RWRead, BS: 4096, Count: 1 << 44},
-		"count: size, file_size and count":            {Name: "a", Tool: ToolDD, RW: RWRead, BS: 4096, Count: 2, Size: 4096},
-		"end_fsync: sysbench syncs at its end":        {Name: "a", Tool: ToolSysbench, RW: RWWrite, BS: 4096, Size: 1 << 20, EndFsync: true},
-		"time_based: sysbench has no such":            {Name: "a", Tool: ToolSysbench, RW: RWWrite, BS: 4096, Size: 1 << 20, Runtime: 1e9, TimeBased: true},
-		"fsync: a job that does not write":            {Name: "a", Tool: ToolSysbench, RW: RWRead, BS: 4096, Size: 1 << 20, Fsync: 1},
-		"tool: \"dd\" reads no job file":              {Name: "a", Tool: ToolDD, Options: []Section{{Name: "a"}}},
-		"options: 101 sections are too many":          {Name: "a", Tool: ToolFio, Options: make([]Section, 101)},
-		"options: they are more than 1000":            {Name: "a", Tool: ToolFio, Options: []Section{{"a", make([]FioOption, 1001)}}},
-		"options: it has no job":                      {Name: "a", Tool: ToolFio, Options: []Section{{Name: "global"}}},
-		`options: section "": a name has from 1 to`:   {Name: "a", Tool: ToolFio, Options: []Section{{Name: ""}}},
-		`options: section "a]b": files are named`:     {Name: "a", Tool: ToolFio, Options: []Section{{Name: "a]b"}}},
-		`options: section "/dev/sda": files are`:      {Name: "a", Tool: ToolFio, Options: []Section{{Name: "/dev/sda"}}},
-		`options: section "-a": files are named by`:   {Name: "a", Tool: ToolFio, Options: []Section{{Name: "-a"}}},
-		`options: section "s": option "a=b"`:          options(FioOption{"a=b", ""}),
-		`options: section "s": option "exec_prerun"`:  options(FioOption{"exec_prerun", "true"}),
-		`"/dev/sda" cannot be used: a value is a`:     options(FioOption{"filename", "/dev/sda"}),
-		`cannot be used: a value is a number or a`:    options(FioOption{"bs", "4k\nexec_prerun=sh"}),
-		`cannot be used: it is not one line`:          options(FioOption{"description", "a\x1b[2J"}),
-		`cannot be used: it is 5000 bytes`:            options(FioOption{"bs", long(5000)}),
+		`"a\xff" is not one line`:          fio("a\xff"),
+		"101 characters long":              fio(strings.Repeat("ä", 101)),
+		"options: 101 sections are too":    fio("a", make([]Section, 101)...),
+		"options: they are more than 1000": fio("a", Section{"a", make([]FioOption, 1001)}),
+		`cannot be used: it is 5000 bytes`: fio("a", Section{"s", []FioOption{{"bs", long(5000)}}}),
 	} {
 		if err := option.Check(&j); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v", want, err)
@@ -213,56 +157,26 @@ func TestADeviceIsNamedByTheVerySamePath(t *testing.T) {
 
 func TestAResolvedJobSaysEverything(t *testing.T) {
 	t.Parallel()
-	tests := map[string]struct {
-		scale     float64
-		job, want Job
-	}{
-		"fio's one file is all of its size": {0,
-			Job{Name: "a", Tool: ToolFio, RW: RWRead, BS: 4 << 10, Size: 1 << 30},
-			Job{Name: "a", Tool: ToolFio, RW: RWRead, BS: 4 << 10, Size: 1 << 30, FileSize: 1 << 30, Files: 1, NumJobs: 1, IODepth: 1, Engine: "psync"}},
-		"the size of each file gives that of all": {1,
-			Job{Name: "a", Tool: ToolFio, RW: RWRandRead, BS: 4 << 10, FileSize: 10 << 20, Files: 100, Engine: "libaio", IODepth: 8, NumJobs: 2},
-			Job{Name: "a", Tool: ToolFio, RW: RWRandRead, BS: 4 << 10, FileSize: 10 << 20, Size: 1000 << 20, Files: 100, Engine: "libaio", IODepth: 8, NumJobs: 2}},
-		"a size goes down to whole blocks in each file": {1,
-			Job{Name: "a", Tool: ToolSysbench, RW: RWRandRW, BS: 16 << 10, Size: 100_000, Files: 3},
-			Job{Name: "a", Tool: ToolSysbench, RW: RWRandRW, BS: 16 << 10, Size: 6 * 16 << 10, FileSize: 2 * 16 << 10, Files: 3, NumJobs: 1}},
-		"dd's count gives its size": {1,
-			Job{Name: "a", Tool: ToolDD, RW: RWWrite, BS: 4096, Count: 1_024_000},
-			Job{Name: "a", Tool: ToolDD, RW: RWWrite, BS: 4096, Count: 1_024_000, Size: 4_194_304_000, FileSize: 4_194_304_000, Files: 1, NumJobs: 1}},
-		"and its size its count": {0.01,
-			Job{Name: "a", Tool: ToolDD, RW: RWWrite, BS: 4096, Size: 4_194_304_000},
-			Job{Name: "a", Tool: ToolDD, RW: RWWrite, BS: 4096, Count: 10_240, Size: 41_943_040, FileSize: 41_943_040, Files: 1, NumJobs: 1}},
-		"threads keep a block each": {0.000001,
-			Job{Name: "a", Tool: ToolFio, RW: RWRead, BS: 512 << 10, Size: 1 << 30, NumJobs: 8, Runtime: time.Minute},
-			Job{Name: "a", Tool: ToolFio, RW: RWRead, BS: 512 << 10, Size: 4 << 20, FileSize: 4 << 20, Files: 1, NumJobs: 8, IODepth: 1, Engine: "psync", Runtime: MinRuntime}},
-		"but not where nothing is scaled": {1,
-			Job{Name: "a", Tool: ToolFio, RW: RWRead, BS: 512 << 10, Size: 512 << 10, NumJobs: 8},
-			Job{Name: "a", Tool: ToolFio, RW: RWRead, BS: 512 << 10, Size: 512 << 10, FileSize: 512 << 10, Files: 1, NumJobs: 8, IODepth: 1, Engine: "psync"}},
-		"requests and times are scaled, the fsyncs are not": {0.01,
-			Job{Name: "a", Tool: ToolSysbench, RW: RWRandRW, BS: 16 << 10, Size: 5 << 30, Files: 10, NumJobs: 16, Requests: 5000, Fsync: 100, Runtime: time.Minute},
-			Job{Name: "a", Tool: ToolSysbench, RW: RWRandRW, BS: 16 << 10, Size: 53_575_680, FileSize: 5_357_568, Files: 10, NumJobs: 16, Requests: 50, Fsync: 100, Runtime: 600 * time.Millisecond}},
-		"one request is left": {0.0001,
-			Job{Name: "a", Tool: ToolSysbench, RW: RWRandRW, BS: 16 << 10, Size: 5 << 30, Requests: 5},
-			Job{Name: "a", Tool: ToolSysbench, RW: RWRandRW, BS: 16 << 10, Size: 524_288, FileSize: 524_288, Files: 1, NumJobs: 1, Requests: 1}},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := Defaults()
-			s.Jobs, s.Scale = []Job{test.job}, test.scale
-			must.OK(t, option.Check(&s))
-			volumes, jobs, err := s.Resolved()
-			if err != nil || !reflect.DeepEqual(jobs, []Job{test.want}) || len(volumes) != len(s.Volumes) {
-				t.Fatalf("on %d volumes, got  %+v\nwant %+v, %v", len(volumes), jobs, test.want, err)
-			}
-			if err := option.Check(&jobs[0]); err != nil {
-				t.Errorf("as it is run it is wrong: %v", err)
-			}
-			if again, err := jobs[0].resolved(1); err != nil || !reflect.DeepEqual(again, jobs[0]) {
-				t.Errorf("resolved again it is %+v, %v", again, err)
-			}
-		})
-	}
+	// The inputs are a scale and a job.
+	golden.Cases(t, "testdata/resolved.txt", func(t *testing.T, input string) string {
+		s := Defaults()
+		scale, text, _ := strings.Cut(input, "\n")
+		s.Jobs = make([]Job, 1)
+		must.OK(t, json.Unmarshal([]byte(scale), &s.Scale))
+		must.OK(t, option.Unmarshal([]byte(text), &s.Jobs[0]))
+		must.OK(t, option.Check(&s))
+		volumes, jobs, err := s.Resolved()
+		if err != nil || len(jobs) != 1 || len(volumes) != len(s.Volumes) {
+			t.Fatalf("on %d volumes, got %+v, %v", len(volumes), jobs, err)
+		}
+		if err := option.Check(&jobs[0]); err != nil {
+			t.Errorf("as it is run it is wrong: %v", err)
+		}
+		if again, err := jobs[0].resolved(1); err != nil || !reflect.DeepEqual(again, jobs[0]) {
+			t.Errorf("resolved again it is %+v, %v", again, err)
+		}
+		return string(must.JSON(t, jobs[0]))
+	})
 }
 
 func TestAScaleThatMakesFilesTooLargeIsRefused(t *testing.T) {
