@@ -20,20 +20,7 @@ var sample = []Check{
 func TestRender(t *testing.T) {
 	var out bytes.Buffer
 	must.OK(t, Render(&out, sample))
-	want := `privilege
-  ok       root              uid 0        needed
-  limited  CAP_SYS_RESOURCE               withheld
-           → no command changes this
-
-kernel
-  limited  overlayfs         not loaded   can be loaded
-           → modprobe overlay
-
-runtime
-  missing  crun\x1b[2J       1.8.1\u202e  no\nsuch file
-           → apt-get install crun
-`
-	if out.String() != want {
+	if want := must.Read(t, "testdata/render.txt"); out.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
 	}
 }
