@@ -45,37 +45,14 @@ func TestRecordsAreReadOutOfABucketAsOutOfAFolder(t *testing.T) {
 		files["nightly/"+filepath.Base(path)] = path
 	}
 	s := inStore(t, files)
-	for _, tt := range []struct {
-		args string
-		code int
-		says string
-	}{
-		{"history s3://tare/nightly/", ExitRegressed, "111 and 112"},
-		{"history s3://tare/nightly", ExitRegressed, "s3://tare/nightly: 24 files"},
-		{"report s3://tare/a/run.jsonl", ExitDone, "docker/runc"},
-		{"report s3://tare/a/ s3://tare/b/ --format csv", ExitDone, "podman/runc"},
-		{"report s3://tare/bad/", ExitUsage, "s3://tare/bad/garbled.jsonl: not a tare record"},
-		{"history s3://tare/bad/", ExitDone, "left out: s3://tare/bad/garbled.jsonl: not a tare record"},
-		{"compare s3://tare/a/run.jsonl s3://tare/b/run.jsonl --unlike --row op,lanes --filter quantity:latency", ExitDone, "s3://tare/b/run.jsonl"},
-		{"compare old=s3://tare/a/run.jsonl new=s3://tare/b/ --unlike --row op,lanes --filter quantity:latency", ExitDone, "old"},
-		{"join s3://tare/a/run.jsonl s3://tare/b/run.jsonl -o both.jsonl", ExitDone, "both.jsonl: 2 files"},
-		{"join both.jsonl -o s3://tare/c/both.jsonl.zst", ExitDone, "uploaded: 1 file"},
-		{"report s3://tare/c/", ExitDone, "podman/runc"},
-		{"join both.jsonl -o s3://tare/c/both.jsonl.zst", ExitUsage, "s3://tare/c/both.jsonl.zst: something is there already"},
-		{"report both.jsonl -o s3://tare/document/", ExitDone, "uploaded: "},
-		{"report s3://nowhere/a/", ExitUsage, "there is no such bucket"},
-		{"report s3://tare/none.jsonl", ExitUsage, "the address of a folder ends in /"},
-		{"report s3://key:hidden@tare/none.jsonl", ExitUsage, "an address in a bucket is s3://BUCKET/KEY"},
-		{"label s3://tare/a/run.jsonl commit=1", ExitUsage, "no such file"},
-	} {
-		out, stderr := ends(t, tt.code, tt.says, words(tt.args)...)
-		if strings.Contains(out+stderr, s.Secret) || strings.Contains(out+stderr, "hidden") {
-			t.Errorf("tare %s tells a secret\n%s\n%s", tt.args, out, stderr)
+	commands(t, "bucket", func(line, output string) {
+		if strings.Contains(output, s.Secret) || strings.Contains(output, "hidden") {
+			t.Errorf("tare %s tells a secret\n%s", line, output)
 		}
 		if left, _ := filepath.Glob(filepath.Join(os.TempDir(), "*")); left != nil {
-			t.Errorf("tare %s leaves %v", tt.args, left)
+			t.Errorf("tare %s leaves %v", line, left)
 		}
-	}
+	})
 	for _, key := range []string{"document/report.html", "document/figures.json"} {
 		if _, err := s.StatObject(t.Context(), teststore.Bucket, key, minio.StatObjectOptions{}); err != nil {
 			t.Errorf("%s: %v", key, err)

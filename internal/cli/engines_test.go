@@ -209,28 +209,7 @@ func TestADaemonThatDiesIsItsOwnTargetsFailureOnly(t *testing.T) {
 func TestAnEngineThatIsNotThereIsSkippedOrNamed(t *testing.T) {
 	needRunc(t)
 	dir := place(t)
-	socket := "unix://" + filepath.Join(dir, "none.sock")
-	for name, c := range map[string]struct {
-		args string
-		code int
-		says string // parted by |
-	}{
-		"named, it fails":         {"host docker/runc --docker-host " + socket, ExitUsage, "docker|none.sock"},
-		"it may be missing":       {"host docker/runc --missing skip --rounds 1 --docker-host " + socket, ExitDone, "not weighed: docker/runc|target-not-weighed"},
-		"nothing else is there":   {"docker/runc --missing skip --docker-host " + socket, ExitUsage, "docker"},
-		"a CRI endpoint":          {"host --cri " + socket, ExitUsage, "none.sock"},
-		"an engine nobody knows":  {"boat/runc", ExitUsage, "boat|docker, podman, containerd"},
-		"a baseline that is not":  {"host floor docker/runc --missing skip --baseline docker/runc --rounds 1 --docker-host " + socket, ExitDone, "not weighed: docker/runc"},
-		"a way nobody knows":      {"docker/runc --via grpc", ExitUsage, "grpc|api or cli"},
-		"an operation nobody has": {"host --ops runp", ExitUsage, "none of the targets has runp"},
-		"a network nobody knows":  {"host --network foo", ExitUsage, "--network|none, bridge, host"},
-		"one engine twice":        {"docker/runc docker/runc", ExitUsage, "docker/runc is there twice"},
-		"an argument for nobody":  {"host --engine-arg --debug", ExitUsage, "ENGINE=ARGUMENT"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			ends(t, c.code, c.says, words("lifecycle "+c.args+" --format json -o "+filepath.Join(t.TempDir(), "r.jsonl"))...)
-		})
-	}
+	commands(t, "engines", nil, "SOCKET", "unix://"+filepath.Join(dir, "none.sock"))
 }
 
 func TestSettingsForAnEngineNobodyKnowsAreRefused(t *testing.T) {

@@ -93,23 +93,7 @@ func TestCompareSaysWhatIsWrong(t *testing.T) {
 	dir := t.TempDir()
 	variants(t, dir, "lifecycle.jsonl", map[string][]string{"a.jsonl": {}, "b.jsonl": {"6.18.44", "6.1.0"}, "empty/readme.txt": {}})
 	t.Chdir(dir)
-	for args, want := range map[string]string{
-		"compare a.jsonl":                                             "one side has nothing to be compared with",
-		"compare a.jsonl a.jsonl":                                     "have the same run",
-		"compare a.jsonl b.jsonl":                                     "kernel: 6.18.44 (a), 6.1.0 (b)",
-		"compare a.jsonl empty":                                       "no record in this folder",
-		"compare a.jsonl none.jsonl":                                  "none.jsonl",
-		"compare a.jsonl empty/readme.txt --unlike --row o":           `--row: no figure has "o"`,
-		"gate a.jsonl":                                                "a gate has two sides, and these are 1",
-		"gate a.jsonl b.jsonl --worse 0":                              "is not a margin",
-		"gate a.jsonl b.jsonl":                                        "these records are unlike",
-		"gate --interleave runc":                                      "give two targets",
-		"gate --self no-such-runtime":                                 "is no runtime's command",
-		"gate a.jsonl b.jsonl --unlike --metric op:stop":              "nothing is to be compared",
-		"gate a.jsonl b.jsonl --unlike --metric quantity:parallelism": "no figure that both have is better",
-	} {
-		refuses(t, words(args), want)
-	}
+	refusals(t, "compare")
 }
 
 func TestWhatRecordsSayIsNotObeyedWhereTheyAreCompared(t *testing.T) {
@@ -140,18 +124,7 @@ func TestAGateOfRecordsEndsWithWhatItDecided(t *testing.T) {
 	// Of a batch of host the stored rounds are few, so that only a wide margin is passed.
 	variants(t, dir, "lifecycle.jsonl", map[string][]string{"base.jsonl": {}, "same.jsonl": {}, "gone.jsonl": {`"op":"run"`, `"op":"rerun"`}, "arm.jsonl": {"x86_64", "aarch64"}})
 	t.Chdir(dir)
-	for _, tt := range []struct {
-		args string
-		code int
-		says string
-	}{
-		{"base.jsonl same.jsonl --worse 90% --metric 'op:run target:crun quantity:latency'", ExitDone, "gate: not worse"},
-		{"base.jsonl same.jsonl --worse 5%", ExitUndecided, "rounds of each would decide"},
-		{"base.jsonl gone.jsonl --worse 90% --metric 'target:crun quantity:latency'", ExitUndecided, "one side has no values"},
-		{"base.jsonl arm.jsonl --unlike --worse 90%", ExitUndecided, "no verdict: the records differ in their machine"},
-	} {
-		ends(t, tt.code, tt.says, words("gate "+tt.args)...)
-	}
+	commands(t, "gate", nil)
 }
 
 func TestAGateMeasuresBothInTheSameRounds(t *testing.T) {

@@ -31,23 +31,7 @@ func TestAHistoryEndsWithWhetherAnythingBecameWorse(t *testing.T) {
 	dir := t.TempDir()
 	commits(t, dir, 24)
 	t.Chdir(dir)
-	for _, tt := range []struct {
-		args string
-		code int
-		says string
-	}{
-		{". ", ExitRegressed, "111 and 112"},
-		{". --since 112", ExitRegressed, "exit status is of changes at 112"},
-		{". --since 113", ExitDone, "111 and 112"},
-		{"0.jsonl 1.jsonl 2.jsonl", ExitDone, "too few points"},
-		{". --format md", ExitRegressed, "| 111 and 112 |"},
-		{". --since none", ExitUsage, `no record is of "none"`},
-		{". --filter op:stop", ExitUsage, "no figure has a value"},
-		{"0.jsonl 0.jsonl", ExitDone, "it counts once"},
-		{"none.jsonl", ExitUsage, "none.jsonl"},
-	} {
-		ends(t, tt.code, tt.says, words("history "+tt.args)...)
-	}
+	commands(t, "history", nil)
 	_, out, _ := tare(t, "history", ".", "--format", "csv")
 	if rows, err := csv.NewReader(strings.NewReader(out)).ReadAll(); err != nil || len(rows) != 3 {
 		t.Errorf("%d rows, %v\n%s", len(rows), err, out)

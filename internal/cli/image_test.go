@@ -23,33 +23,14 @@ func TestAnImageIsMadeOfGivenProgramsAndWhatItIsWithoutIsSaid(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
 	twoTares(t, dir)
-	both := " --binary linux/amd64=tare-amd64 --binary linux/arm64=tare-arm64"
-	own := " --binary linux/" + runtime.GOARCH + "=tare-" + runtime.GOARCH
-	for _, c := range []struct {
-		args, epoch string
-		code        int
-		says        string
-	}{
-		{"image -o a.oci" + both, "", ExitDone, "index        sha256:"},
-		{"image -o a.tar" + both, "", ExitDone, "linux/arm64  sha256:"},
-		{"image -o a.oci" + both, "", ExitUsage, "a.oci exists and is not overwritten"},
-		{"image -o a.tar" + both, "", ExitUsage, "a.tar exists and is not overwritten"},
-		{"image -o one.tar --name a.example/b" + own, "1", ExitDone, "for " + runtime.GOARCH + " alone"},
-		{"image -o no.tar" + both, "yesterday", ExitUsage, "SOURCE_DATE_EPOCH"},
-		{"image -o no.tar", "", ExitUsage, "or give another by --binary linux/" + runtime.GOARCH},
-		{"image", "", ExitUsage, "-o FOLDER"},
-		{"image -o no.tar --probe --push", "", ExitUsage, "--probe goes with -o FILE.tar"},
-		{"image --push", "", ExitUsage, "--name"},
-		{"image -o no.tar --binary linux/arm64=tare-amd64", "", ExitUsage, "by its ELF header this is for linux/amd64"},
-		{"image -o no.tar --binary linux/arm64", "", ExitUsage, "write linux/amd64=FILE"},
-		{"image -o no.tar --binary windows/amd64=tare-amd64", "", ExitUsage, "write linux/amd64=FILE"},
-		{"image -o no.tar --binary linux/arm64=/nowhere", "", ExitUsage, "/nowhere"},
-		{"image -o no/no.tar" + both, "", ExitUsage, "no/no.tar"},
-		{"image -o no/no" + both, "", ExitUsage, "no/no"},
-	} {
-		t.Setenv("SOURCE_DATE_EPOCH", c.epoch)
-		ends(t, c.code, c.says, words(c.args)...)
-	}
+	both := "--binary linux/amd64=tare-amd64 --binary linux/arm64=tare-arm64"
+	t.Setenv("SOURCE_DATE_EPOCH", "")
+	commands(t, "image", nil, "BOTH", both, "GOARCH", runtime.GOARCH)
+	t.Setenv("SOURCE_DATE_EPOCH", "1")
+	own := "--binary linux/" + runtime.GOARCH + "=tare-" + runtime.GOARCH
+	ends(t, ExitDone, "for "+runtime.GOARCH+" alone", words("image -o one.tar --name a.example/b "+own)...)
+	t.Setenv("SOURCE_DATE_EPOCH", "yesterday")
+	refuses(t, words("image -o no.tar "+both), "SOURCE_DATE_EPOCH")
 	if left, _ := filepath.Glob("no*"); len(left) > 0 {
 		t.Errorf("left by what failed: %q", left)
 	}

@@ -77,34 +77,12 @@ func TestTwoTextsAreTwoSidesOfOneRecord(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeImportedIsToldWithWhatToDo(t *testing.T) {
-	dir := place(t)
-	write := func(name, text string) string {
-		path := filepath.Join(dir, name)
-		must.Write(t, path, text)
-		return path
+func TestWhatCannotBeImportedIsRefusedWithWhatToDo(t *testing.T) {
+	place(t)
+	for name, text := range map[string]string{"notes.txt": keptNotes, "poem.txt": "roses\n", "cut.txt": "read : io=8192.0MB, bw=749786KB/s, iops=14"} {
+		must.Write(t, name, text)
 	}
-	kept, poem, cut := write("notes.txt", keptNotes), write("poem.txt", "roses\n"), write("cut.txt", "read : io=8192.0MB, bw=749786KB/s, iops=14")
-	for name, c := range map[string]struct {
-		args []string
-		says []string
-	}{
-		"no file":                   {[]string{}, []string{"name [LABEL=]FILE..."}},
-		"a file that is not there":  {[]string{filepath.Join(dir, "none")}, []string{"none", "LABEL=FILE"}},
-		"a folder":                  {[]string{dir}, []string{"is a folder"}},
-		"a text without results":    {[]string{poem}, []string{"no result", "poem.txt", "output of the tools"}},
-		"a text that is cut off":    {[]string{cut}, []string{"cut.txt:1"}},
-		"an unknown volume":         {[]string{kept, "--volume", "floppy"}, []string{"--volume", "floppy", "rootfs"}},
-		"an unknown cache":          {[]string{kept, "--cache", "maybe"}, []string{"--cache", "maybe", "buffered"}},
-		"a name with a control":     {[]string{kept, "--target", "a\x1b[2Jb"}, []string{"--target"}},
-		"an unknown format":         {[]string{kept, "--format", "xml"}, []string{"xml"}},
-		"a record that is there":    {[]string{kept, "-o", poem}, []string{"poem.txt", "-o"}},
-		"one of several that fails": {[]string{kept, filepath.Join(dir, "none")}, []string{"none"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			refuses(t, append([]string{"import"}, c.args...), c.says...)
-		})
-	}
+	refusals(t, "import")
 }
 
 func TestTextsOfAllToolsAreImportedAtOnceAndABadOneCostsItself(t *testing.T) {

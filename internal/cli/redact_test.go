@@ -14,29 +14,7 @@ func TestRecordsAreLabelledJoinedAndRedacted(t *testing.T) {
 	must.OK(t, err)
 	place(t)
 	must.Write(t, "a.jsonl", must.Read(t, filepath.Join(stored, "lifecycle.jsonl")))
-	for _, c := range []struct {
-		args string
-		code int
-		says string
-	}{
-		{"label a.jsonl commit=1a2b node=\x1b[31m", ExitDone, "commit=1a2b"},
-		{"label a.jsonl target=x", ExitUsage, "choose another key"},
-		{"label a.jsonl commit", ExitUsage, "write KEY=VALUE"},
-		{"report a.jsonl", ExitDone, "labels: commit=1a2b · node="},
-		{"report a.jsonl --format csv", ExitDone, ",1a2b,"},
-		{"join a.jsonl " + filepath.Join(stored, "storage.jsonl") + " -o j.jsonl.zst", ExitDone, "2 files"},
-		{"join a.jsonl -o j.jsonl.zst", ExitUsage, "exists and is not overwritten"},
-		{"join a.jsonl none -o k.jsonl", ExitUsage, "none"},
-		{"join a.jsonl", ExitUsage, "with -o"},
-		{"report j.jsonl.zst --format csv", ExitDone, ",storage,"},
-		{"redact j.jsonl.zst -o r.jsonl", ExitDone, "label     2 different, in 2 places"},
-		{"redact a.jsonl", ExitUsage, "with -o"},
-		{"report r.jsonl --format csv", ExitDone, ",lifecycle,"},
-	} {
-		if out, stderr := ends(t, c.code, c.says, words(c.args)...); strings.ContainsRune(out+stderr, 0x1b) {
-			t.Errorf("%s: an escape is passed on\n%s%s", c.args, out, stderr)
-		}
-	}
+	commands(t, "labels", nil, "STORED", stored)
 	if _, err := os.Stat("k.jsonl"); err == nil {
 		t.Error("a file of a join that failed was left")
 	}

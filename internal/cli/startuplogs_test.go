@@ -157,45 +157,20 @@ func TestAFileThatIsCutCostsNoOther(t *testing.T) {
 	}
 }
 
-func TestLogsThatCannotBeReadAreToldWithWhatToDo(t *testing.T) {
-	dir := t.TempDir()
-	kata := realLogs + "cripod.kata.log"
-	link := filepath.Join(dir, "link.log")
-	must.OK(t, os.Symlink(kata, link))
+func TestLogsThatCannotBeReadAreRefusedWithWhatToDo(t *testing.T) {
+	kata := logText(t, "cripod.kata.log")
+	dir := place(t)
+	writeLog(t, dir, "kata.log", kata)
+	must.OK(t, os.Symlink("kata.log", "link.log"))
+	must.OK(t, os.Mkdir("empty", 0o755))
 	wide := []byte{0xff, 0xfe}
-	for _, c := range logText(t, "cripod.kata.log") {
+	for _, c := range kata {
 		wide = append(wide, c, 0)
 	}
-	for name, test := range map[string]struct {
-		args []string
-		want string
-	}{
-		"the same file twice":         {[]string{"--log", kata, "--log", kata}, "is the same file as cripod.kata.log; give it once"},
-		"the same file by a link":     {[]string{"--log", kata, "--log", link}, "is the same file as cripod.kata.log; give it once"},
-		"a folder of nothing":         {[]string{"--log", t.TempDir()}, "there is no file in"},
-		"no file":                     {[]string{"--log", filepath.Join(dir, "none")}, "give a file, or - for standard input"},
-		"UTF-16":                      {[]string{"--log", writeLog(t, dir, "wide.log", wide)}, "iconv -f utf-16 -t utf-8"},
-		"nothing in it":               {[]string{"--log", writeLog(t, dir, "a.txt", []byte("hello\n"))}, "no start of a container in a.txt"},
-		"a packed file of nothing":    {[]string{"--log", writeLog(t, dir, "a.gz", packed(t, "gz", []byte("hello\n"))[:12])}, "ends in the middle: a.gz"},
-		"a seed":                      {[]string{"--log", kata, "--seed", "1"}, "--seed: it is about starts that are made"},
-		"a budget":                    {[]string{"--log", kata, "--budget", "1s"}, "--budget: it is about starts that are made"},
-		"what to do without a target": {[]string{"--log", kata, "--missing", "skip"}, "--missing: it is about starts that are made"},
-		"an engine's address":         {[]string{"--log", kata, "--docker-host", "unix:///x"}, "--docker-host: it is about starts that are made"},
-		"a network":                   {[]string{"--journal", "--network", "none"}, "--network: it is about starts that are made"},
-		"since without the journal":   {[]string{"--log", kata, "--since", "today"}, "--since is about the journal"},
-		"since alone":                 {[]string{"--since", "today"}, "--since is about the journal"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			out := filepath.Join(t.TempDir(), "r.jsonl")
-			code, stdout, stderr := tare(t, append([]string{"startup", "-o", out}, test.args...)...)
-			if code == ExitDone || !strings.Contains(stderr, test.want) {
-				t.Errorf("exit %d: %s%s", code, stdout, stderr)
-			}
-			if _, err := os.Stat(out); err == nil {
-				t.Error("a record of nothing is left")
-			}
-		})
-	}
+	writeLog(t, dir, "wide.log", wide)
+	writeLog(t, dir, "a.txt", []byte("hello\n"))
+	writeLog(t, dir, "a.gz", packed(t, "gz", []byte("hello\n"))[:12])
+	refusals(t, "startup-logs")
 }
 
 // A pipe in which nothing comes must not keep anybody from leaving.

@@ -38,28 +38,7 @@ func TestADeviceThatIsNotMeantIsRefusedBeforeAnythingRuns(t *testing.T) {
 	used, _ := loopdev.In(t, dir, 8<<20)
 	loopdev.Mount(t, used, filepath.Join(dir, "used"), 0)
 	must.OK(t, os.WriteFile("file", nil, 0o600))
-	for name, c := range map[string]struct {
-		device string
-		named  []string
-		says   []string
-	}{
-		"nobody said that it may be": {free, nil, []string{"would be destroyed", "--i-know-this-destroys " + free}},
-		"another was named":          {free, []string{used}, []string{"would be destroyed", "--i-know-this-destroys " + free}},
-		"it is mounted":              {used, []string{used}, []string{used + " is in use", "mounted on " + filepath.Join(dir, "used"), "a device that nobody uses"}},
-		"it cannot be written":       {fixed, []string{fixed}, []string{fixed + " is read-only", "that can be written"}},
-		"it is a character device":   {"/dev/null", []string{"/dev/null"}, []string{"/dev/null is no block device", "give the path of a block device"}},
-		"it is not there":            {"/dev/no-such-disk", []string{"/dev/no-such-disk"}, []string{"/dev/no-such-disk", "no such file", "give the path of a block device"}},
-		"it is outside of /dev":      {filepath.Join(dir, "file"), []string{filepath.Join(dir, "file")}, []string{"block device", "/dev/"}},
-		"it is named by a detour":    {"/dev/../" + strings.TrimPrefix(free, "/"), []string{free}, []string{"write /"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			args := []string{"storage", "host", "--volume", "bind,device=" + c.device, "--size", "4M", "--jobs", "write"}
-			for _, n := range c.named {
-				args = append(args, "--i-know-this-destroys", n)
-			}
-			refuses(t, append(args, short...), c.says...)
-		})
-	}
+	refusals(t, "devices", "FREE", free, "USED", used, "FIXED", fixed, "DIR", dir)
 	b, err := os.ReadFile(image)
 	if err != nil || len(b) != 8<<20 || strings.Trim(string(b), "\x00") != "" {
 		t.Errorf("the device was written to: %v", err)

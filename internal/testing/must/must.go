@@ -3,9 +3,11 @@
 package must
 
 import (
+	"encoding/csv"
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -38,4 +40,19 @@ func JSON(t testing.TB, value any) []byte {
 	text, err := json.Marshal(value)
 	OK(t, err)
 	return text
+}
+
+// Rows returns the rows of a table in a file: cells separated by tabs, comments after #.
+func Rows(t testing.TB, path string) [][]string {
+	t.Helper()
+	r := csv.NewReader(strings.NewReader(Read(t, path)))
+	r.Comma, r.Comment, r.LazyQuotes = '\t', '#', true
+	rows, err := r.ReadAll()
+	OK(t, err)
+	for _, row := range rows {
+		for i, cell := range row {
+			row[i] = strings.NewReplacer(`\n`, "\n", `\x1b`, "\x1b").Replace(cell)
+		}
+	}
+	return rows
 }
