@@ -2,6 +2,7 @@ package top
 
 import (
 	"context"
+	"encoding/json"
 	"flag"
 	"os"
 	"path/filepath"
@@ -13,7 +14,6 @@ import (
 
 	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/internal/testing/must"
-	"github.com/tare-bench/tare/record"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -33,41 +33,24 @@ func golden(t *testing.T, name, got string) {
 }
 
 // sample is a view of three sandboxes and a node.
-func sample() *view {
-	mib := func(n int64) Maybe { return known(n << 20) }
-	v := &view{
-		Schema: schemaVersion, Time: time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC), Interval: 1, Count: 3,
-		Node: node{CPUs: 8, Total: mib(32 << 10), Used: mib(5 << 10), Available: mib(26 << 10), Cache: mib(900), CPU: known(2.5), Steal: known(0.0),
-			Load1: known(1.25), PSICPU: known(0.02), PSIMemory: known(0.0), PSIIO: known(0.5), Read: known(0.0), Write: known(1e6)},
-		Own: Own{CPU: known(0.004), Memory: mib(20)},
-		Sandboxes: []Sandbox{
-			{Name: "pod 0c1e6f1c-3c2c-4a53-a7ec-2f3f0a1d5f11", Pod: "0c1e6f1c-3c2c-4a53-a7ec-2f3f0a1d5f11", Engine: "kubernetes", Isolation: "kata", Rule: "Kata's shim", IDs: []string{"kk"}, key: "kk",
-				Figures: Figures{CPU: known(1.1), CPUOutside: known(0.2), CPUBeside: known(0.0), Memory: mib(376), MemoryOutside: mib(375), Cache: mib(10), CacheOutside: mib(10),
-					BesideRSS: mib(0), BesidePSS: mib(0), Read: known(0.0), Write: known(4e6), Processes: 5},
-				Limit: mib(512), Full: known(0.002),
-				Groups: []Group{{Path: "/default/kk", Charge: record.ChargePod, CPU: known(0.9), Memory: mib(1), Cache: mib(0)}, {Path: "/kata_overhead/kk", Charge: record.ChargeOverhead, CPU: known(0.2), Memory: mib(375), Cache: mib(10)}},
-				Roles: []Role{
-					{Role: record.RoleVMM, CPU: known(0.15), RSS: mib(350), PSS: mib(340), Processes: []Process{{Pid: 26377, Start: 1, PPid: 26365, Name: "qemu-system-x86", Rule: "argument names the container", CPU: known(0.15), RSS: mib(350), PSS: mib(340),
-						Groups: []record.Membership{{Paths: map[string]string{"memory": "/kata_overhead/kk", "cpu": "/kata_overhead/kk"}, Threads: []int{26377}}}}}},
-					{Role: record.RoleVCPU, CPU: known(0.9), Processes: []Process{{Pid: 26377, Start: 1, PPid: 26365, Name: "qemu-system-x86", Rule: "threads by their names", Threads: []int{26380}, CPU: known(0.9),
-						Groups: []record.Membership{{Paths: map[string]string{"memory": "/default/kk"}, Threads: []int{26380}, Names: []string{"CPU 0/KVM"}}}}}},
-				}},
-			{Name: hexID[:12], Engine: "docker", Rule: "a shim in containerd's namespace moby", IDs: []string{hexID}, key: hexID,
-				Figures: Figures{CPU: Maybe{}, Memory: mib(64), MemoryOutside: mib(0), Cache: mib(2048), CacheOutside: mib(0), BesideRSS: mib(11), BesidePSS: mib(9), Processes: 2}},
-			{Name: "größe-容器", Engine: "oci", Isolation: "gvisor", Rule: "runsc's sentry", IDs: []string{}, key: "x",
-				Figures: Figures{CPU: known(0.0), CPUOutside: known(0.0), CPUBeside: known(0.0), Memory: mib(30), MemoryOutside: mib(0), Cache: mib(0), CacheOutside: mib(0), BesideRSS: mib(0), Read: known(10.0), Write: known(0.0), Processes: 12}},
-		},
-		Sum:      Figures{CPU: known(1.1), Memory: mib(470), MemoryOutside: mib(375), Cache: mib(2058), BesideRSS: mib(11), BesidePSS: mib(9), Read: known(10.0), Write: known(4e6), Processes: 19},
-		Problems: record.Problems{Denied: 2, Gone: 1},
-	}
+func sample(t *testing.T) *view {
+	t.Helper()
+	v := new(view)
+	must.OK(t, json.Unmarshal([]byte(must.Read(t, "testdata/view.json")), v))
 	for i := range v.Sandboxes {
 		s := &v.Sandboxes[i]
+		s.key = append(s.IDs, "x")[0]
 		s.text = strings.ToLower(s.Name + "\n" + s.engine())
-		if s.Groups == nil {
-			s.Groups = []Group{}
-		}
 	}
 	return v
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (m *Maybe) UnmarshalJSON(text []byte) error {
+	if m.OK = string(text) != "null"; !m.OK {
+		return nil
+	}
+	return json.Unmarshal(text, &m.V)
 }
 
 // screenOf is a screen that shows a view.
@@ -79,7 +62,7 @@ func screenOf(v *view) *screen {
 
 func TestTheScreenFitsEverySize(t *testing.T) {
 	for width, name := range map[int]string{60: "screen-60.txt", 80: "screen-80.txt", 120: "screen-120.txt"} {
-		s := screenOf(sample())
+		s := screenOf(sample(t))
 		send(s, "enter")
 		lines := s.frame(width, 24)
 		if last := lines[len(lines)-1]; len(lines) != 24 || !strings.HasPrefix(last, "h help  q quit") || strings.Contains(last, "…") {
@@ -89,7 +72,7 @@ func TestTheScreenFitsEverySize(t *testing.T) {
 	}
 	for width := 1; width < 210; width += 7 {
 		for height := 1; height < 40; height += 3 {
-			s := screenOf(sample())
+			s := screenOf(sample(t))
 			send(s, "enter")
 			for _, s.help = range []bool{false, true} {
 				lines := s.frame(width, height)
@@ -108,7 +91,7 @@ func TestTheScreenFitsEverySize(t *testing.T) {
 
 func TestWhatAWidthHasNoRoomForIsNamed(t *testing.T) {
 	for width, want := range map[int]string{80: "wider: LIMIT FULL%", 60: "wider: ENGINE PROCS LIMIT FULL%", 120: ""} {
-		text := strings.Join(screenOf(sample()).frame(width, 24), "\n")
+		text := strings.Join(screenOf(sample(t)).frame(width, 24), "\n")
 		if n := strings.Count(text, "wider: "); n > 1 || (n == 1) != (want != "") || !strings.Contains(text, want) {
 			t.Errorf("at %d no %q in:\n%s", width, want, text)
 		}
@@ -118,7 +101,7 @@ func TestWhatAWidthHasNoRoomForIsNamed(t *testing.T) {
 func TestTheHelpLosesNoWordAtAnyWidth(t *testing.T) {
 	want := strings.Join(strings.Fields(strings.Join(helpLines, " ")), " ")
 	for _, width := range []int{30, 40, 60, 80, 120} {
-		s := screenOf(sample())
+		s := screenOf(sample(t))
 		send(s, "h")
 		text := strings.Join(s.frame(width, 100), "\n")
 		if got := strings.Join(strings.Fields(text), " "); !strings.HasPrefix(got, want) || strings.Contains(got, "… ") {
@@ -134,7 +117,7 @@ func TestTheHelpLosesNoWordAtAnyWidth(t *testing.T) {
 }
 
 func TestTheNodesCPUIsInCPUs(t *testing.T) {
-	v := sample()
+	v := sample(t)
 	v.Node.CPU, v.Node.CPUs = known(1.034), 2
 	if text := v.text(&Selection{}, 120, false); !strings.Contains(text, "CPU 1.03 of 2 CPUs") {
 		t.Errorf("%s", text)
@@ -146,7 +129,7 @@ func TestTheNodesCPUIsInCPUs(t *testing.T) {
 }
 
 func TestPlainTextAndJSONKeepTheirShape(t *testing.T) {
-	v := sample()
+	v := sample(t)
 	golden(t, "once.txt", v.text(&Selection{Sort: SortName}, 120, false))
 	var b strings.Builder
 	must.OK(t, v.writeJSON(&b, &Selection{}, true))
@@ -166,7 +149,7 @@ func TestPlainTextAndJSONKeepTheirShape(t *testing.T) {
 
 func TestColourIsOnlyWhereItIsWanted(t *testing.T) {
 	for _, colour := range []bool{true, false} {
-		s := screenOf(sample())
+		s := screenOf(sample(t))
 		s.colour = colour
 		if got := strings.Contains(strings.Join(s.frame(100, 24), ""), "\x1b["); got != colour {
 			t.Errorf("colour %t: %t", colour, got)
@@ -227,13 +210,13 @@ func TestKeysDoWhatTheHelpSays(t *testing.T) {
 		{"Ctrl-C quits, also in a filter", "/ o c i ctrl+c", ">x", true},
 		{"a key that means nothing is passed over", "f7 Z", ">k 0 x", false},
 	} {
-		s := screenOf(sample())
+		s := screenOf(sample(t))
 		quit := send(s, c.keys)
 		if got := names(s); got != c.want || quit != c.quit {
 			t.Errorf("%s: %q gives %s, quit %t; want %s, quit %t", c.claim, c.keys, got, quit, c.want, c.quit)
 		}
 	}
-	s := screenOf(sample())
+	s := screenOf(sample(t))
 	if send(s, "e + + space"); !s.expanded["kk"] || s.interval != 4*time.Second || !s.paused {
 		t.Errorf("%+v %s %t", s.expanded, s.interval, s.paused)
 	}
@@ -247,7 +230,7 @@ func TestTheMachineIsReadWhenAKeyWantsIt(t *testing.T) {
 	s := newScreen(&Options{Interval: 10 * time.Second}, false)
 	w := s.watch(func(_ context.Context, keys map[string]bool) (*view, error) {
 		expanded = keys
-		return sample(), nil
+		return sample(t), nil
 	})
 	read := func() {
 		v, err := w.Look()(t.Context())
