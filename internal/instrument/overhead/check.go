@@ -54,7 +54,11 @@ func (o *Options) Asked(t *record.Target) *PodFixed {
 // measure sets what was needed beside what is asked about.
 func (p *CheckPhase) measure(n needs, c *Check) {
 	p.Rounds, p.Memory, p.CPU = n.rounds, int64(math.Ceil(n.memory)), n.cpu
-	p.MemoryAnswer = enough(!n.kept || p.Memory <= c.Memory, p.Memory <= c.Memory)
+	fits := p.Memory <= c.Memory
+	if fits && n.memory+n.open.most() > float64(c.Memory) {
+		p.Open = n.open.String()
+	}
+	p.MemoryAnswer = enough(p.Open == "" && (fits || !n.kept), fits)
 	// Kubernetes counts in whole thousandths. Of a VMM with the guest's work in it
 	// only the sum is known: where that is enough, so is its part. What is too much
 	// already is so whatever could not be read.

@@ -33,6 +33,7 @@ type needs struct {
 	round    int     // of memory, from 1
 	memory   float64 // bytes
 	own      float64 // of the guest's memory, the workload's own
+	open     open
 	cpu      float64 // milli-CPUs
 	cpuKnown bool
 	brief    bool     // too short for its CPU to be taken
@@ -40,6 +41,27 @@ type needs struct {
 	guest    float64  // milli-CPUs of a VMM with the guest's own work in them, not in cpu
 	parts    []string // by role, in words
 	cpuParts []string
+}
+
+// open is what the books of a round leave unexplained, bytes a sandbox.
+type open struct{ residual, uncertainty float64 }
+
+// most is the upper bound of what the sandbox may have taken of it.
+func (o open) most() float64 { return max(o.residual+o.uncertainty, 0) }
+
+// overrules reports whether o decides where both are rounds of one phase. A residual beyond
+// its uncertainty counts in any round, the largest of several. What every round has is at
+// most the smallest upper bound.
+func (o open) overrules(other open) bool {
+	beyond := o.residual > o.uncertainty
+	if beyond != (other.residual > other.uncertainty) {
+		return beyond
+	}
+	return beyond == (o.most() > other.most())
+}
+
+func (o open) String() string {
+	return fmt.Sprintf("%s ±%s a sandbox are unexplained", finding.Bytes(o.residual), finding.Bytes(o.uncertainty))
 }
 
 // classes recommends an overhead for every target that has sandboxes.
@@ -62,7 +84,8 @@ func (j *judging) classes() {
 func (j *judging) class(t *record.Target) (RuntimeClass, bool) {
 	c := RuntimeClass{Target: t.Name, Handler: handler(t.Name)}
 	var most, maxCPU needs
-	var in, inCPU string
+	var in, inCPU, unexplained string
+	held := 0.0 // bytes, with what is unexplained
 	var charged *Cell
 	all := 0
 	var brief, guests, kept []string
@@ -75,6 +98,9 @@ func (j *judging) class(t *record.Target) (RuntimeClass, bool) {
 		n := j.needs(table, cell)
 		where := fmt.Sprintf("phase %s with %s", table.Phase, page.Sandboxes(table.Sandboxes))
 		all += n.rounds
+		if most := n.memory + n.open.most(); !n.kept && most > held {
+			held, unexplained = most, fmt.Sprintf("%s in %s", n.open, where)
+		}
 		switch {
 		case n.kept:
 			kept = append(kept, where)
@@ -100,8 +126,11 @@ func (j *judging) class(t *record.Target) (RuntimeClass, bool) {
 	if c.Memory == 0 && c.CPU == 0 {
 		return c, false
 	}
-	c.Rule = append(c.Rule, fmt.Sprintf("memory: the most that a sandbox took beyond its workload in %s, %s in %s (%s), and 10 %%, rounded up to 4Mi; page cache gives way and is left out, and the daemon's memory is no pod's",
+	c.Rule = append(c.Rule, fmt.Sprintf("memory: the most that a sandbox took beyond its workload in %s, %s in %s (%s), and 10 %%, rounded up to a multiple of 4Mi; page cache gives way and is left out, and the daemon's memory is no pod's",
 		ofAll(all), finding.Bytes(most.memory), in, strings.Join(most.parts, " + ")))
+	if c.Open = held > float64(c.Memory); c.Open {
+		c.Rule = append(c.Rule, fmt.Sprintf("memory: not shown to be enough: %s, and may be its own", unexplained))
+	}
 	if most.own > 0 {
 		c.Rule = append(c.Rule, fmt.Sprintf("of the guest's memory %s is the workload's own, and left out", finding.Bytes(most.own)))
 	}
@@ -115,9 +144,18 @@ func (j *judging) class(t *record.Target) (RuntimeClass, bool) {
 	if out := outside(&charged.Ledger, false); len(out) > 0 {
 		c.Rule = append(c.Rule, "podFixed does not contain what is charged outside of the pod's cgroup; its limit is not enforced on "+strings.Join(out, ", "))
 	}
+	if slices.Contains(noKubelets, t.Kind) {
+		c.Not = fmt.Sprintf("no RuntimeClass: %s is not what a kubelet runs; use cri+ENGINE/%s", t.Name, c.Handler)
+		c.Rule = append(c.Rule, c.Not)
+		return c, true
+	}
 	c.YAML = yamlOf(&c, t.Kubernetes)
 	return c, true
 }
+
+// noKubelets are the kinds of targets that no kubelet runs: they have neither its pods nor
+// its engines.
+var noKubelets = []string{"oci", "docker", "podman", "isula", "command"}
 
 // ofAll says of how many phases something is the most; each round of one counts.
 func ofAll(phases int) string {
@@ -132,7 +170,7 @@ func ofAll(phases int) string {
 func cpuRule(c *RuntimeClass, most *needs, in string, brief, guests []string) (rule []string) {
 	switch {
 	case c.CPU > 0:
-		rule = append(rule, fmt.Sprintf("cpu: the most that a sandbox used beside its workload, %.1fm in %s (%s), rounded up to 10m", most.cpu, in, strings.Join(most.cpuParts, " + ")))
+		rule = append(rule, fmt.Sprintf("cpu: the most that a sandbox used beside its workload, %.1fm in %s (%s), rounded up to a multiple of 10m", most.cpu, in, strings.Join(most.cpuParts, " + ")))
 	case brief == nil && guests == nil:
 		rule = append(rule, "cpu: none was seen beside the workload's")
 	default:
@@ -175,6 +213,9 @@ func (j *judging) needs(t *Table, c *Cell) needs {
 		if i == 0 || one.memory > out.memory {
 			out.round, out.memory, out.own, out.parts = p.visit.Round+1, one.memory, one.own, one.parts
 		}
+		if i == 0 || one.open.overrules(out.open) {
+			out.open = one.open
+		}
 		if one.cpu > out.cpu {
 			out.cpu, out.cpuParts = one.cpu, one.cpuParts
 		}
@@ -183,6 +224,10 @@ func (j *judging) needs(t *Table, c *Cell) needs {
 	}
 	return out
 }
+
+// notOverhead are the roles that are no part of a pod's overhead: the workload and what
+// runs it in a guest, the daemon, and what is not the sandbox's.
+var notOverhead = []record.Role{record.RoleWorkload, record.RoleVCPU, record.RoleDaemon, record.RoleKernelNode, record.RoleCache, record.RoleOthers}
 
 // needsIn weighs one round of a phase. What a daemon took is neither in the pod's
 // cgroup nor freed with the pod: it is the system's, and no pod's overhead. Negative
@@ -199,14 +244,15 @@ func (j *judging) needsIn(t *Table, c *Cell, p *closedPhase) needs {
 	guest, kind := guestRole(l), kindOf(t.Phase)
 	out.kept = guest != "" && p.heldBefore()
 	for _, r := range l.Rows {
-		switch r.Role {
-		case record.RoleWorkload, record.RoleCache, record.RoleOthers, record.RoleKernelNode, record.RoleDaemon:
+		if slices.Contains(notOverhead, r.Role) {
 			continue
 		}
 		amount := max(float64(r.Memory.Held())/n, 0)
 		if idle != nil && r.Role == record.RoleRuntime && kind != PhaseIdle {
 			// The exec that brought the load in goes with the load.
-			amount = min(amount, max(float64(rowOf(idle, r.Role).Memory.Held())/n, 0))
+			was := rowOf(idle, r.Role)
+			amount = min(amount, max(float64(was.Memory.Held())/n, 0))
+			r.CPU, r.CPUKnown = min(r.CPU, was.CPU), was.CPUKnown || was.Processes == 0
 		}
 		if r.Role == guest {
 			out.own = j.own(t, l, idle, amount)
@@ -218,6 +264,7 @@ func (j *judging) needsIn(t *Table, c *Cell, p *closedPhase) needs {
 		out.memory += amount
 		out.addCPU(&r, n, c.Expected, l, kind)
 	}
+	out.open = open{float64(l.Residual) / n, float64(l.Uncertainty) / n}
 	return out
 }
 
@@ -255,15 +302,9 @@ func (j *judging) own(t *Table, l, idle *ledger.Ledger, guest float64) float64 {
 	return 0
 }
 
-// addCPU adds the CPU of the roles that stand beside a workload. gVisor's sentry
-// runs it too where that has no processes of its own: what a spinning load was told
-// is the workload's.
-func (n *needs) addCPU(r *ledger.Row, sandboxes, told float64, l *ledger.Ledger, kind PhaseKind) {
-	switch r.Role {
-	case record.RoleShim, record.RoleVMM, record.RoleVirtiofs, record.RoleSentry, record.RoleGofer, record.RoleMonitor:
-	default:
-		return
-	}
+// addCPU adds the CPU of a role. gVisor's sentry also runs the workload where that has no
+// processes of its own: the requested CPU of a spinning load is the workload's.
+func (n *needs) addCPU(r *ledger.Row, sandboxes, requested float64, l *ledger.Ledger, kind PhaseKind) {
 	if !r.CPUKnown {
 		n.cpuKnown = n.cpuKnown && r.Processes == 0
 		return
@@ -274,7 +315,7 @@ func (n *needs) addCPU(r *ledger.Row, sandboxes, told float64, l *ledger.Ledger,
 		return
 	}
 	if r.Role == record.RoleSentry && kind == PhaseSpin && rowOf(l, record.RoleWorkload).Processes == 0 {
-		milli = max(milli-1000*told, 0)
+		milli = max(milli-1000*requested, 0)
 	}
 	if milli > 0 {
 		n.cpu += milli

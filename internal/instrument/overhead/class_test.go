@@ -5,6 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/core/finding"
+	"github.com/tare-bench/tare/internal/instrument/overhead/ledger"
+	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -205,5 +208,114 @@ func TestAnOverheadIsTheMostOfAllRounds(t *testing.T) {
 	}
 	if c := o.Check[0]; c.Answer != NotEnough || c.Phases[0].Memory != 100*mi || c.Phases[0].MemoryAnswer != NotEnough || c.Phases[0].CPUAnswer != NotEnough || c.Phases[0].Rounds != 3 {
 		t.Errorf("%+v", c)
+	}
+}
+
+// A role that is added later is the sandbox's, unless it is named here as well.
+func TestEveryRoleOfASandboxIsInItsOverhead(t *testing.T) {
+	t.Parallel()
+	left := []record.Role{record.RoleWorkload, record.RoleVCPU, record.RoleDaemon, record.RoleKernelNode, record.RoleCache, record.RoleOthers}
+	for _, role := range ledger.Roles {
+		row := ledger.Row{Role: role, Processes: 1, Memory: ledger.Memory{Anon: 8 * mi}, CPU: 0.111, CPUKnown: true}
+		p := &closedPhase{visit: &ledger.Visit{}, phase: &ledger.Phase{}, ledger: ledger.Ledger{Rows: []ledger.Row{row}}}
+		got := (&judging{Judgement: &Judgement{}}).needsIn(&Table{Phase: "idle", Sandboxes: 2}, &Cell{}, p)
+		memory, cpu := 4*float64(mi), 55.5
+		if slices.Contains(left, role) {
+			memory, cpu = 0, 0
+		}
+		if got.memory != memory || got.cpu != cpu {
+			t.Errorf("%s: %v bytes and %vm, want %v and %v", role, got.memory, got.cpu, memory, cpu)
+		}
+	}
+}
+
+// What an exec takes goes with its load; a helper that spins is there when idle, too.
+func TestTheCPUOfARuntimesHelperIsInTheCheck(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		phase  string // in which it spins; "": in all
+		answer Answer
+		cpu    int64
+	}{"a helper that was left behind": {"", NotEnough, 120}, "an exec that runs a load": {"1G", Enough, 0}} {
+		o := weighed(t, oversee(func(w *oversight) {
+			w.plan.Phases, w.plan.Check = []string{"idle", "1G"}, &PodFixed{CPU: 10, Memory: 8 * mi}
+			w.box = func(string, string, int, int) box { return box{memory: 2 * mi, kernel: mi} }
+			spent := int64(0)
+			w.reading = func(r *record.Reading) {
+				if r.Moment == record.MomentEnd && (c.phase == "" || c.phase == r.Phase) {
+					spent += 1.11e9 // in the ten seconds of a phase
+				}
+				if r.Sandboxes > 0 {
+					r.Processes = append(r.Processes, record.Process{Pid: 9, Start: 5, Name: "sh", Role: record.RoleRuntime, Rule: "left behind by a runtime's command", Lane: -1, CPU: spent, Read: true})
+				}
+			}
+		}))
+		if o.Check[0].Answer != c.answer || o.Classes[0].CPU != c.cpu {
+			t.Errorf("%s: %s, %dm: %q", name, o.Check[0].Answer, o.Classes[0].CPU, o.Classes[0].Rule)
+		}
+	}
+}
+
+func TestBooksThatAreOpenShowNoOverheadToBeEnough(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		extra int64 // bytes of the node that are in no role
+		drift int64 // bytes by which the node's memory changed over a visit
+		check int64 // MiB
+		says  string
+	}{
+		"books that are closed":                              {0, 0, 8, ""},
+		"memory that no role has":                            {50 * mi, 0, 8, "50.0 MiB ±0 KiB a sandbox are unexplained"},
+		"a residual that nobody can tell from noise":         {212 * mi, 350 * mi, 160, "212.0 MiB ±"},
+		"an overhead that holds what is unexplained as well": {50 * mi, 0, 160, ""},
+	} {
+		o := weighed(t, oversee(func(w *oversight) {
+			w.kinds, w.names = []string{"cri"}, []string{"cri+containerd/runc"}
+			w.plan.Rounds, w.plan.Check = 1, &PodFixed{CPU: 10, Memory: c.check * mi}
+			w.box = func(string, string, int, int) box { return box{memory: 2 * mi, kernel: mi, extra: c.extra} }
+			w.reading = func(r *record.Reading) {
+				if r.Moment == record.MomentAfter {
+					r.Host.Free -= c.drift
+				}
+			}
+		}))
+		want := Enough
+		if c.says != "" {
+			want = NotShown
+		}
+		if o.Check[0].Answer != want {
+			t.Errorf("%s: %+v", name, o.Check[0])
+		}
+		if f := found(o, "check-not-shown"); (f != nil) != (c.says != "") || f != nil && (!strings.Contains(f.Message, c.says) || f.Level != finding.Error) {
+			t.Errorf("%s: %+v", name, f)
+		}
+		var yaml strings.Builder
+		must.OK(t, writeClasses(&yaml, o))
+		if open := "# memory: not shown to be enough: "; strings.Contains(yaml.String(), open) != (c.extra > 0) {
+			t.Errorf("%s:\n%s", name, yaml.String())
+		}
+	}
+}
+
+func TestWhatAllRoundsLeaveOpenIsTheLeastOfThem(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		rounds []open
+		most   float64
+	}{
+		"of three wide ones the narrowest":           {[]open{{0, 5}, {-1, 3}, {2, 9}}, 2},
+		"a round that noise explains is not counted": {[]open{{0, 1}, {0, 400}}, 1},
+		"one that it does not is":                    {[]open{{0, 1}, {50, 4}, {40, 2}}, 54},
+		"less than nothing is nothing":               {[]open{{-9, 2}}, 0},
+	} {
+		got := c.rounds[0]
+		for _, o := range c.rounds[1:] {
+			if o.overrules(got) {
+				got = o
+			}
+		}
+		if got.most() != c.most {
+			t.Errorf("%s: %v, want %v", name, got.most(), c.most)
+		}
 	}
 }

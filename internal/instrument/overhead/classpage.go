@@ -14,10 +14,8 @@ func classes(v *Judgement) *page.Section {
 	if len(v.Classes) == 0 {
 		return nil
 	}
-	s := &page.Section{Title: "recommended RuntimeClass", Style: term.Bold, Block: &page.Block{Language: "yaml"}}
-	if len(v.Classes) > 1 {
-		s.Title += "es"
-	}
+	s := &page.Section{Title: "recommended overhead", Style: term.Bold}
+	var yaml []string
 	var rules []page.Item
 	for i := range v.Classes {
 		c := &v.Classes[i]
@@ -26,11 +24,16 @@ func classes(v *Judgement) *page.Section {
 			rules = append(rules, page.Item{Key: key, Text: rule})
 			key = ""
 		}
-		if i > 0 {
-			s.Block.Lines = append(s.Block.Lines, "---")
+		if c.YAML != "" {
+			yaml = append(yaml, strings.TrimSpace(c.YAML))
 		}
-		yaml := strings.TrimPrefix(strings.TrimSpace(c.YAML), "---\n")
-		s.Block.Lines = append(s.Block.Lines, strings.Split(yaml, "\n")...)
+	}
+	if yaml != nil {
+		s.Title = "recommended RuntimeClass"
+		if len(v.Classes) > 1 {
+			s.Title += "es"
+		}
+		s.Block = &page.Block{Language: "yaml", Lines: strings.Split(strings.Join(yaml, "\n---\n"), "\n")}
 	}
 	if rules != nil {
 		s.Lists = []page.List{{Items: rules}}
@@ -71,7 +74,7 @@ func checked(c *Check, first bool) *page.Section {
 	m.Add("rounds", page.Each(c.Phases, func(p *CheckPhase) page.Cell { return page.Words(page.Count(float64(p.Rounds))) }))
 	s.Table = m
 	if first {
-		s.Notes = []string{"the most that a sandbox needed beside its workload in any of so many rounds; ? not shown: a phase too short to tell its CPU, or CPU that could not be told from the guest's"}
+		s.Notes = []string{"the most that a sandbox needed beside its workload in any of so many rounds; ? not shown: a phase too short for its CPU, CPU that cannot be separated from the guest's, or memory that is unexplained and would exceed it"}
 	}
 	return s
 }

@@ -64,8 +64,27 @@ func TestARuntimeClassToApplyIsOneThatAnAPIServerTakes(t *testing.T) {
 	if beside.Name != "kata" || beside.Handler != "kata" || beside.Scheduling != nil {
 		t.Errorf("of no cluster: %+v", beside)
 	}
-	if !strings.Contains(text, "# memory: the most that a sandbox took") || !strings.Contains(text, "rounded up to 4Mi") || !strings.Contains(text, "rounded up to 10m") {
+	if !strings.Contains(text, "# memory: the most that a sandbox took") || !strings.Contains(text, "rounded up to a multiple of 4Mi") || !strings.Contains(text, "rounded up to a multiple of 10m") {
 		t.Errorf("it does not say what was rounded:\n%s", text)
+	}
+}
+
+func TestWhatNoKubeletRunsHasNoRuntimeClass(t *testing.T) {
+	t.Parallel()
+	const why = "no RuntimeClass: runc is not what a kubelet runs; use cri+ENGINE/runc"
+	bare := func(w *oversight) { w.kinds, w.names = []string{"oci"}, []string{"runc"} }
+	j := weighed(t, oversee(bare))
+	if err := writeClasses(new(bytes.Buffer), j); err == nil || err.Error() != why {
+		t.Errorf("%v", err)
+	}
+	if page := section(t, j, "recommended overhead"); !strings.Contains(page, why) || strings.Contains(page, "apiVersion") || j.Classes[0].Memory != 8*mi {
+		t.Errorf("%d MiB:\n%s", j.Classes[0].Memory/mi, page)
+	}
+	j = weighed(t, oversee(func(w *oversight) {
+		w.kinds, w.names = []string{"oci", "cri"}, []string{"runc", "cri+containerd/runc"}
+	}))
+	if classes, text := applied(t, j); len(classes) != 1 || strings.Contains(text, "of runc") || !strings.Contains(section(t, j, "recommended RuntimeClasses"), why) {
+		t.Errorf("%s", text)
 	}
 }
 

@@ -323,7 +323,10 @@ func (l *listed) check(c *Check) {
 			f.Estimate, f.Verdict = figure.Estimate{}, "not measured"
 			continue
 		}
-		l.bytes("needed", p.Memory, "resource", "memory").Verdict = string(p.MemoryAnswer)
+		memory := l.bytes("needed", p.Memory, "resource", "memory")
+		if memory.Verdict = string(p.MemoryAnswer); p.Open != "" {
+			memory.Reasons = []string{p.Open}
+		}
 		cpu := l.add("needed", figure.CPUs, p.CPU/1000, "resource", "cpu")
 		if cpu.Verdict = string(p.CPUAnswer); p.CPUAnswer == NotShown {
 			cpu.Reasons = []string{"not all of it could be told"}

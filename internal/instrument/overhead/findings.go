@@ -204,14 +204,14 @@ func (j *judging) sampling(target string) {
 	}
 }
 
-// checked tells in which phases an overhead that was to be checked broke, or where
-// it was not shown that it holds.
+// checked names the phases in which an overhead to check is too small, or is not shown to be
+// enough.
 func (j *judging) checked(c *Check) {
 	var where []string
 	code, verb, advice := foundNotEnough, "is not enough", "use the recommended RuntimeClass"
 	if c.Answer == NotShown {
 		code, verb = foundNotShown, "is not shown to be enough"
-		advice = "hold phases for longer than a second and with more than ten ticks, and repeat what was not measured, the other findings tell why; only then is a recommended RuntimeClass whole"
+		advice = "hold phases for longer than a second and with more than ten ticks, and repeat what was not measured: the other findings have the reasons. What is unexplained is less a sandbox with more of them, and on a quiet node"
 	}
 	for _, p := range c.Phases {
 		at := fmt.Sprintf("phase %s with %s", p.Phase, page.Sandboxes(p.Sandboxes))
@@ -222,6 +222,8 @@ func (j *judging) checked(c *Check) {
 			continue
 		case p.MemoryAnswer == NotEnough:
 			short = append(short, "memory "+finding.Bytes(p.Memory))
+		case p.Open != "":
+			short = append(short, fmt.Sprintf("memory %s, and %s", finding.Bytes(p.Memory), p.Open))
 		case p.MemoryAnswer == NotShown:
 			short = append(short, "an amount of memory that is not known, since the guest keeps what a phase before held in it")
 		}

@@ -90,8 +90,10 @@ type RuntimeClass struct {
 	Handler string
 	Memory  int64    // bytes, rounded up as Rule says
 	CPU     int64    // milli-CPUs
+	Open    bool     // with what is unexplained a sandbox may exceed Memory
 	Rule    []string // in words, with the figures that entered
 	YAML    string
+	Not     string // why there is no YAML, "" where there is
 }
 
 // Check is what was found about an existing overhead.
@@ -141,6 +143,7 @@ type CheckPhase struct {
 	Rounds    int     // that were measured; 0: left out, failed in all rounds, or not read whole
 	Memory    int64   // bytes
 	CPU       float64 // milli-CPUs
+	Open      string  // what of the memory is unexplained, where with it Memory exceeds what was asked
 	// Whether each is enough. That of CPU is not shown of a phase that was too
 	// short, and where the sandbox's could not be read or told from its guest's.
 	MemoryAnswer, CPUAnswer Answer

@@ -40,7 +40,7 @@ func inShort(v *Judgement) *page.Section {
 			rows[i].class = &v.Classes[k]
 		}
 	}
-	least := false
+	least, open := false, false
 	column := func(title string, there func(*shortly) bool, show func(*shortly) page.Cell) {
 		m.AddIf(title, page.Each(rows, func(r *shortly) page.Cell {
 			if !there(r) {
@@ -85,7 +85,11 @@ func inShort(v *Judgement) *page.Section {
 		return page.Words(page.MiB(per(float64(r.idle.Ledger.Engine[0].Reported))))
 	})
 	column("podFixed", func(r *shortly) bool { return r.class != nil }, func(r *shortly) page.Cell {
-		return page.Cell{Head: fmt.Sprintf("%dMi", (r.class.Memory+1<<20-1)>>20), Tail: fmt.Sprintf("%dm", r.class.CPU)}
+		memory := fmt.Sprintf("%dMi", (r.class.Memory+1<<20-1)>>20)
+		if r.class.Open {
+			memory, open = memory+"?", true
+		}
+		return page.Cell{Head: memory, Tail: fmt.Sprintf("%dm", r.class.CPU)}
 	})
 	note := ""
 	if idle != nil {
@@ -94,6 +98,9 @@ func inShort(v *Judgement) *page.Section {
 	notes := []string{note + "One more: the slope over counts ± its 95 % interval; podFixed: recommended memory and CPU"}
 	if least {
 		notes = append(notes, "≥ something could not be read, and the figure is too small")
+	}
+	if open {
+		notes = append(notes, "? not shown to be enough: more memory is unexplained than it leaves room for")
 	}
 	return &page.Section{Title: "in short", Style: term.Bold, Table: m, Notes: notes}
 }

@@ -52,20 +52,23 @@ func yamlOf(c *RuntimeClass, is *record.Kubernetes) string {
 
 // writeClasses writes all RuntimeClasses to apply, with what each was made of as comments.
 func writeClasses(w io.Writer, j *Judgement) error {
-	if len(j.Classes) == 0 {
-		return errors.New("no RuntimeClass is recommended: no phase with sandboxes was read whole")
-	}
-	var out strings.Builder
+	why := "no RuntimeClass is recommended: no phase with sandboxes was read whole"
+	var all []string
 	for i := range j.Classes {
 		c := &j.Classes[i]
-		if i > 0 {
-			out.WriteString("---\n")
+		if c.YAML == "" {
+			why = c.Not
+			continue
 		}
+		var out strings.Builder
 		for _, line := range append([]string{"of " + c.Target + ", by tare overhead"}, c.Rule...) {
 			fmt.Fprintf(&out, "# %s\n", term.Clean(line))
 		}
-		out.WriteString(c.YAML)
+		all = append(all, out.String()+c.YAML)
 	}
-	_, err := io.WriteString(w, out.String())
+	if all == nil {
+		return errors.New(why)
+	}
+	_, err := io.WriteString(w, strings.Join(all, "---\n"))
 	return err
 }
