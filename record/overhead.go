@@ -187,6 +187,7 @@ type Process struct {
 	CPU        int64        `json:"cpu"`                      // ns since it began, of all its threads
 	VCPU       int64        `json:"vcpu,omitempty"`           // ns of them in threads that run a guest
 	Waited     int64        `json:"waited,omitempty"`         // ns of children that ended and that it waited for, not in CPU
+	Ended      bool         `json:"ended,omitempty"`          // it has exited and was not waited for (a zombie)
 	RSS        int64        `json:"rss" is:"bytes"`
 	Read       bool         `json:"read"` // false: smaps_rollup could not be read, and PSS is unknown
 	PSSAnon    int64        `json:"pss_anon" is:"bytes"`

@@ -112,15 +112,24 @@ func became(of func(*record.Pod) int) func(*ledger.Visit) (float64, bool) {
 	}
 }
 
-// livesIn are those of all phases of a visit, also of those that failed for it.
+// livesIn counts restarts and the sandboxes that ended in a visit, also in phases that
+// failed for it.
 func livesIn(v *ledger.Visit) (restarted, ended int) {
+	gone := map[int]bool{} // by lane: one that ended in a phase is gone in those after it
 	for i := range v.Phases {
-		if p := &v.Phases[i]; p.Begin != nil && p.End != nil {
-			again, gone := ledger.Lives(p.Begin, p.End)
-			restarted, ended = restarted+again, ended+gone
+		p := &v.Phases[i]
+		if p.Begin == nil || p.End == nil {
+			continue
+		}
+		for _, e := range ledger.Ends(p.Begin, p.End) {
+			if e.Again {
+				restarted++
+			} else {
+				gone[e.Process.Lane] = true
+			}
 		}
 	}
-	return restarted, ended
+	return restarted, len(gone)
 }
 
 func (j *judging) around() {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/instrument/overhead/ledger"
 	"github.com/tare-bench/tare/internal/testing/must"
@@ -316,6 +317,44 @@ func TestWhatAllRoundsLeaveOpenIsTheLeastOfThem(t *testing.T) {
 		}
 		if got.most() != c.most {
 			t.Errorf("%s: %v, want %v", name, got.most(), c.most)
+		}
+	}
+}
+
+func TestAPhaseInWhichASandboxEndedHasNoFigures(t *testing.T) {
+	t.Parallel()
+	gone := func(r *record.Reading) {
+		r.Processes = slices.DeleteFunc(r.Processes, func(p record.Process) bool { return p.Role == record.RoleVMM })
+	}
+	for name, c := range map[string]struct {
+		change func(*record.Reading)
+		oom    int64
+		says   string
+	}{
+		"a VMM that was killed": {gone, 0, "1 of 1 sandboxes ended while they were measured: vmm main (process 1000) is gone"},
+		"a process that nobody waited for": {func(r *record.Reading) {
+			r.Processes[0].Ended, r.Processes[0].PSSAnon = true, 0
+		}, 0, "vmm main (process 1000) is gone"},
+		"one that was killed for lack of memory": {gone, 2, "is gone; the kernel killed 2 processes of the node for lack of memory in that time"},
+	} {
+		o := weighed(t, oversee(func(w *oversight) {
+			w.kinds, w.names = []string{"cri"}, []string{"cri+containerd/kata"}
+			w.plan.Check = &PodFixed{CPU: 250, Memory: 160 * mi}
+			w.box = func(string, string, int, int) box { return box{vm: true, memory: 10 * mi, shim: 7 * mi} }
+			w.reading = func(r *record.Reading) {
+				r.Host.OOMKills = new(int64)
+				if r.Phase != "" && r.Moment == record.MomentEnd {
+					*r.Host.OOMKills = c.oom
+					c.change(r)
+				}
+			}
+		}))
+		f := found(o, finding.Failed)
+		if o.Failed != o.Total || o.Classes != nil || o.Check[0].Answer != NotShown || f == nil || f.Level != finding.Error || !strings.Contains(f.Message, c.says) {
+			t.Errorf("%s: failed %d of %d, %+v, %s: %+v", name, o.Failed, o.Total, o.Classes, o.Check[0].Answer, f)
+		}
+		if all := o.Figures(); figure.Find(all, "memory", "phase", "idle").Known() || figure.Find(all, "ended").Value != 1 {
+			t.Errorf("%s: %+v", name, figure.Find(all, "ended"))
 		}
 	}
 }

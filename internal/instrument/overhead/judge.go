@@ -86,6 +86,9 @@ func (j *judging) close() {
 				c.failure = p.Begin.Failure
 			}
 			j.Total++
+			if c.failure == nil && p.Begin != nil {
+				c.failure = ledger.Failed(p.Begin, p.End)
+			}
 			if c.failure == nil {
 				l, err := v.Close(i, j.Record.Header.Environment.CPUs)
 				c.ledger = l

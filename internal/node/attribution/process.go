@@ -68,7 +68,7 @@ func (r *Reader) fill(out *record.Process, m Member, full bool, problems *record
 	} else {
 		out.CPU = int64(st.Ticks) * procs.Tick
 	}
-	if m.Kernel || st.Ended() { // without memory
+	if out.Ended = st.Ended(); m.Kernel || out.Ended { // without memory
 		out.Read = true
 		return nil
 	}

@@ -207,6 +207,14 @@ func (d Dir) Anon() (int64, error) {
 	return max(0, pages[1]-pages[2]) * pageSize, nil
 }
 
+// HowEnded describes an exit status, which is 128+n for signal n.
+func HowEnded(exit int) string {
+	if n := unix.Signal(exit - 128); n > 0 && unix.SignalName(n) != "" {
+		return "killed by " + SignalName(n)
+	}
+	return fmt.Sprintf("exit status %d", exit)
+}
+
 // SignalName is how a signal is called: "SIGTERM", or "signal 35" of one without a name.
 func SignalName(s unix.Signal) string {
 	return cmp.Or(unix.SignalName(s), fmt.Sprintf("signal %d", int(s)))

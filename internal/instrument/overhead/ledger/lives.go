@@ -2,14 +2,22 @@ package ledger
 
 import (
 	"cmp"
+	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/tare-bench/tare/record"
 )
 
-// Lives says of how many sandboxes a process that they live by ended between two
-// readings: restarted where another of its role has begun since in the same sandbox,
-// else ended.
-func Lives(begin, end *record.Reading) (restarted, ended int) {
+// End is the end of a process that a sandbox lives by.
+type End struct {
+	Process *record.Process // of the reading at the phase's begin
+	Again   bool            // another of its role has begun since in the same sandbox
+}
+
+// Ends returns the sandboxes, one End each, of which a process that they live by has ended
+// by the second of two readings: in between, or before the first and is not waited for.
+func Ends(begin, end *record.Reading) (all []End) {
 	type holder struct {
 		lane int
 		role record.Role
@@ -19,35 +27,59 @@ func Lives(begin, end *record.Reading) (restarted, ended int) {
 	for i := range begin.Processes {
 		guests[begin.Processes[i].Lane] = guests[begin.Processes[i].Lane] || begin.Processes[i].Role == record.RoleSentry
 	}
+	order := func(a, b *record.Process) int {
+		if a.Ended != b.Ended {
+			return map[bool]int{false: -1, true: 1}[a.Ended]
+		}
+		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.Pid, b.Pid))
+	}
 	for i := range begin.Processes {
 		p := &begin.Processes[i]
 		at := holder{p.Lane, p.Role}
-		if old := first[at]; livesBy(p, guests[p.Lane]) && (old == nil || cmp.Or(cmp.Compare(p.Start, old.Start), cmp.Compare(p.Pid, old.Pid)) < 0) {
+		if old := first[at]; livesBy(p, guests[p.Lane]) && (old == nil || order(p, old) < 0) {
 			first[at] = p
 		}
 	}
 	is := byIdentity(end)
-	gone := map[int]bool{} // lane → whether it lives again
+	gone := map[int]End{}
 	for at, p := range first {
-		if is[idOf(p)] != nil {
+		if now := is[idOf(p)]; now != nil && !now.Ended {
 			continue
 		}
-		again := false
-		for i := range end.Processes {
-			q := &end.Processes[i]
-			again = again || q.Lane == at.lane && q.Role == at.role && q.Start > p.Start
+		again := slices.ContainsFunc(end.Processes, func(q record.Process) bool {
+			return q.Lane == at.lane && q.Role == at.role && q.Start > p.Start && !q.Ended
+		})
+		// Of several the first to begin is named; all have to live again.
+		e, known := gone[at.lane]
+		if !known || order(p, e.Process) < 0 {
+			e.Process = p
 		}
-		before, known := gone[at.lane]
-		gone[at.lane] = again && (before || !known)
+		e.Again = again && (e.Again || !known)
+		gone[at.lane] = e
 	}
-	for _, again := range gone {
-		if again {
-			restarted++
-		} else {
-			ended++
-		}
+	for _, lane := range slices.Sorted(maps.Keys(gone)) {
+		all = append(all, gone[lane])
 	}
-	return restarted, ended
+	return all
+}
+
+// Lives reports whether a process that a sandbox lives by is there.
+func Lives(r *record.Reading, lane int) bool {
+	return slices.ContainsFunc(r.Processes, func(p record.Process) bool { return p.Lane == lane && !p.Ended && livesBy(&p, false) })
+}
+
+// Failed is the failure of a phase in which sandboxes ended, nil where none did.
+func Failed(begin, end *record.Reading) *record.Failure {
+	ends := Ends(begin, end)
+	if len(ends) == 0 {
+		return nil
+	}
+	p := ends[0].Process
+	f := &record.Failure{Kind: record.FailWorkload, Detail: fmt.Sprintf("%d of %d sandboxes ended while they were measured: %s %s (process %d) is gone", len(ends), end.Sandboxes, p.Role, p.Name, p.Pid)}
+	if before, after := begin.Host.OOMKills, end.Host.OOMKills; before != nil && after != nil && *after > *before {
+		f.Detail += fmt.Sprintf("; the kernel killed %d processes of the node for lack of memory in that time", *after-*before)
+	}
+	return f
 }
 
 // livesBy tells whether a sandbox is there no more without a process of its kind.

@@ -6,10 +6,14 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-func TestLives(t *testing.T) {
+func TestSandboxesEndWithAProcessThatTheyLiveBy(t *testing.T) {
 	t.Parallel()
 	process := func(pid int, start uint64, role record.Role, lane int) record.Process {
 		return record.Process{Pid: pid, Start: start, Role: role, Lane: lane}
+	}
+	ended := func(p record.Process) record.Process {
+		p.Ended = true
+		return p
 	}
 	begin := []record.Process{process(1, 5, record.RoleDaemon, -1), process(10, 10, record.RoleShim, 0), process(11, 11, record.RoleWorkload, 0), process(12, 12, record.RoleWorkload, 0)}
 	for _, c := range []struct {
@@ -27,9 +31,19 @@ func TestLives(t *testing.T) {
 		{"the shim began again and the workload did not", begin, []record.Process{process(20, 20, record.RoleShim, 0)}, 0, 1},
 		{"a sentry makes and ends address spaces", []record.Process{process(10, 10, record.RoleSentry, 0), process(11, 11, record.RoleWorkload, 0)},
 			[]record.Process{process(10, 10, record.RoleSentry, 0)}, 0, 0},
+		{"the workload ended and nobody waited for it", begin, []record.Process{begin[1], ended(begin[2])}, 0, 1},
+		{"the workload had ended before", []record.Process{begin[1], ended(begin[2])}, []record.Process{begin[1], ended(begin[2])}, 0, 1},
+		{"a command that ended before the container's first process began", append(begin[:3:3], ended(process(9, 9, record.RoleWorkload, 0))), begin[:3], 0, 0},
 		{"a VMM was killed", []record.Process{process(10, 10, record.RoleVMM, 0), process(11, 11, record.RoleVMM, 1)}, []record.Process{process(11, 11, record.RoleVMM, 1)}, 0, 1},
 	} {
-		restarted, ended := Lives(&record.Reading{Processes: c.begin}, &record.Reading{Processes: c.end})
+		restarted, ended := 0, 0
+		for _, e := range Ends(&record.Reading{Processes: c.begin}, &record.Reading{Processes: c.end}) {
+			if e.Again {
+				restarted++
+			} else {
+				ended++
+			}
+		}
 		if restarted != c.restarted || ended != c.ended {
 			t.Errorf("%s: %d restarted, %d ended", c.claim, restarted, ended)
 		}

@@ -11,9 +11,11 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/instrument/overhead"
+	"github.com/tare-bench/tare/internal/instrument/overhead/ledger"
 	"github.com/tare-bench/tare/internal/instrument/terms"
 	"github.com/tare-bench/tare/internal/lane"
 	"github.com/tare-bench/tare/internal/node/machine"
+	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
@@ -105,7 +107,7 @@ func (v *visit) close(ctx context.Context, p overhead.Phase, w *watched, work *r
 	return nil
 }
 
-// store records a phase that came to its end. It has no figures where a workload did, too.
+// store records a phase that came to its end. It has no figures where a sandbox ended, too.
 func (v *visit) store(ctx context.Context, w *watched, err error) error {
 	if err != nil || w.end == nil {
 		return err
@@ -113,8 +115,46 @@ func (v *visit) store(ctx context.Context, w *watched, err error) error {
 	if over, first := subject.Over(ctx, v.Target.Session, lanes(0, v.made)); first != nil {
 		first.Detail = fmt.Sprintf("%d of %d: %s", len(over), v.made, first.Detail)
 		w.end.Failure = first
+	} else if f := v.ended(ctx, w); f != nil {
+		w.end.Failure = f
 	}
 	return errors.Join(v.Line(w.begin), v.Line(w.series), v.Line(*w.end))
+}
+
+// ended is the failure of a phase in which a sandbox ended, with what its runtime or engine
+// reports of the end; nil where none did. A sandbox of which no process was found has ended
+// only if they report that.
+func (v *visit) ended(ctx context.Context, w *watched) *record.Failure {
+	f := ledger.Failed(&w.begin, w.end)
+	var asked []int
+	for _, e := range ledger.Ends(&w.begin, w.end) {
+		asked = append(asked, e.Process.Lane)
+	}
+	for n := 0; f == nil && n < v.made; n++ {
+		if !ledger.Lives(w.end, n) {
+			asked = append(asked, n)
+		}
+	}
+	at, can := subject.As[subject.Reachable](v.Target.Session)
+	for _, n := range asked {
+		if !can {
+			break
+		}
+		end := at.Ended(ctx, n)
+		if !end.Known {
+			continue
+		}
+		if f == nil {
+			f = &record.Failure{Kind: record.FailWorkload, Detail: fmt.Sprintf("sandbox %d of %d has ended", n+1, v.made)}
+		}
+		f.Detail += ": " + procs.HowEnded(end.Exit)
+		if end.Why != "" {
+			f.Detail += ", " + end.Why
+		}
+		f.Exit, f.Output = end.Exit, end.Output
+		break
+	}
+	return f
 }
 
 // statistics are what the engine itself reports; none for a target that has no
