@@ -27,6 +27,9 @@ func TestMain(m *testing.M) {
 	if code, handled := load.Main(os.Args[1:]); handled { // a load's client or server
 		os.Exit(code)
 	}
+	if os.Getenv(memfdEnv) != "" {
+		holdMemfd()
+	}
 	if os.Getenv(tareEnv) != "" {
 		os.Exit(cli.Execute(context.Background(), os.Args[1:], cli.Streams{Out: os.Stdout, Err: os.Stderr}))
 	}

@@ -1,0 +1,117 @@
+package proof
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/cli"
+	"github.com/tare-bench/tare/internal/instrument/overhead"
+	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
+	"github.com/tare-bench/tare/record"
+)
+
+// memfdEnv makes of this test's binary a helper that holds memory in a file that it
+// does not map.
+const memfdEnv = "TARE_PROOF_MEMFD"
+
+const inMemfd = 200 * mib
+
+func holdMemfd() {
+	fd, err := unix.MemfdCreate("trick", 0)
+	piece := make([]byte, mib)
+	for n := 0; err == nil && n < inMemfd; n += len(piece) {
+		_, err = unix.Write(fd, piece)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	select {}
+}
+
+// A runtime that hides what it costs, or whose sandbox dies, is not shown to be cheap. The
+// runtimes are real ones in a wrapper, which does the trick after each start; what it
+// leaves running is the lane's child, for the wrapper has ended.
+func TestARuntimeThatHidesItsCostIsNotEnough(t *testing.T) {
+	need.Root(t)
+	self, err := os.Executable()
+	must.OK(t, err)
+	const left = " </dev/null >/dev/null 2>&1 & )"
+	for name, c := range map[string]struct {
+		trick string // of a shell, with the container's id in $id and the runtime in $runtime
+		check string
+		says  string // by the findings
+		open  float64
+		fails bool // the phase, which then has no podFixed
+	}{
+		"a helper that spins":                  {"( setsid sh -c 'while :; do :; done'" + left, "10m,500Mi", "is not enough: phase idle with 1 sandbox needs ", 0, false},
+		"a helper that holds a file in memory": {"( " + memfdEnv + "=1 setsid " + self + left, "1,64Mi", "a sandbox are unexplained", inMemfd * 0.75, false},
+		"a sandbox that is killed":             {"( setsid sh -c \"sleep 2; $runtime --root $root kill $id KILL\"" + left, "1,500Mi", ": killed by SIGKILL", 0, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := folders(t)
+			args := []string{"overhead", "--phases", "idle", "--sandboxes", "1", "--rounds", "1", "--hold", "5s", "--settle", "1s", "--check", c.check, "-o", filepath.Join(p.dir, "r.jsonl")}
+			for _, runtime := range []string{"runc", "crun"} {
+				args = append(args, runtime+"="+wrapped(t, need.Tool(t, runtime), c.trick))
+			}
+			code, text, said := invoke(t, append(args, "-q")...)
+			_, j := stored(p, filepath.Join(p.dir, "r.jsonl"), overhead.Judge)
+			if code != cli.ExitFailed {
+				t.Errorf("exit %d\n%s\n%s", code, text, said)
+			}
+			for i := range j.Check {
+				k := &j.Check[i]
+				var all []string
+				for _, f := range j.Findings {
+					if f.Target == k.Target {
+						all = append(all, f.Message)
+					}
+				}
+				if !strings.Contains(strings.Join(all, "\n"), c.says) || k.Answer == overhead.Enough {
+					t.Errorf("%s is %s, and %q is not in:\n%s", k.Target, k.Answer, c.says, strings.Join(all, "\n"))
+				}
+			}
+			if len(j.Check) != 2 || c.fails != (len(j.Classes) == 0) {
+				t.Errorf("%+v\n%+v", j.Check, j.Classes)
+			}
+			for i := range j.Tables {
+				for k := range j.Tables[i].Cells {
+					l := &j.Tables[i].Cells[k].Ledger
+					if float64(l.Residual+l.Uncertainty) < c.open {
+						t.Errorf("%s: %d bytes are unexplained ±%d", j.Tables[i].Cells[k].Target, l.Residual, l.Uncertainty)
+					}
+					for _, r := range l.Rows {
+						if strings.Contains(name, "spins") && r.Role == record.RoleRuntime && r.CPU == 0 {
+							t.Errorf("%s: the helper used nothing: %+v", j.Tables[i].Cells[k].Target, r)
+						}
+					}
+				}
+			}
+		})
+	}
+}
+
+// wrapped is a runtime that does a trick after each start, under a name of its own.
+func wrapped(t *testing.T, runtime, trick string) string {
+	path := filepath.Join(t.TempDir(), filepath.Base(runtime))
+	script := fmt.Sprintf(`#!/bin/sh
+runtime=%s
+$runtime "$@" || exit
+start= root=
+for id; do
+	case $id in start|run) start=1;; esac
+	case $before in --root) root=$id;; esac
+	before=$id
+done
+[ -z "$start" ] || %s
+exit 0
+`, runtime, trick)
+	must.OK(t, os.WriteFile(path, []byte(script), 0o755))
+	return path
+}
