@@ -29,7 +29,7 @@ func TestOneHeapIsRarelyCalledTwo(t *testing.T) {
 			r := seeded(uint64(n))
 			found := 0
 			for range simulations {
-				found += count(Bimodal(sample(r, n, d.draw)).Bimodal)
+				found += count(Bimodal(sample(r, n, d.draw), 1).Bimodal)
 			}
 			t.Logf("%s, n=%d: %.2f%% called bimodal", d.name, n, share(found))
 			if share(found) >= 2 {
@@ -57,7 +57,7 @@ func TestTwoHeapsAreFound(t *testing.T) {
 					return 20 + 0.5*r.NormFloat64()
 				}
 				return 10 + 0.5*r.NormFloat64()
-			}))
+			}), 1)
 			found += count(m.Bimodal && math.Abs(m.Low-10) < 1 && math.Abs(m.High-20) < 1)
 		}
 		t.Logf("%s: found in %.2f%%", tt.name, share(found))
@@ -79,8 +79,8 @@ func TestRoundedTimesAreOneHeap(t *testing.T) {
 				values[i] = tick * math.Round(values[i]/tick)
 				apart[i] = tick * math.Round((apart[i]+50*float64(i%2))/tick)
 			}
-			one += count(!Bimodal(values).Bimodal)
-			two += count(Bimodal(apart).Bimodal)
+			one += count(!Bimodal(values, 1).Bimodal)
+			two += count(Bimodal(apart, 1).Bimodal)
 		}
 		if share(one) < 99 || share(two) < 99 {
 			t.Errorf("rounded to %g: one heap is one in %.1f %%, two are two in %.1f %%", tick, share(one), share(two))
@@ -114,7 +114,7 @@ func TestBimodal(t *testing.T) {
 		{"no values are no heap", nil, false},
 		{"what is no number is passed over", append(heaps(20, 10, 20, 1), math.NaN(), math.Inf(-1)), true},
 	} {
-		got := Bimodal(tt.values)
+		got := Bimodal(tt.values, 1)
 		if got.Bimodal != tt.want || (got.High != 0) != tt.want {
 			t.Errorf("%s: got %+v", tt.name, got)
 		}

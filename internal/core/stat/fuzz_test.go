@@ -41,10 +41,10 @@ func FuzzAnyBytesAreSurvived(f *testing.F) {
 				t.Errorf("%+v of %v and %v", c, old, new)
 			}
 		}
-		if d := Drift(values); !(d.P >= 0 && d.P <= 1) {
-			t.Errorf("%+v of %v", d, values)
+		if c := SteadinessOf([]Rounds{old, new}, 3); !(c.First.P >= 0 && c.First.P <= 1 && c.Half.P >= 0 && c.Half.P <= 1) {
+			t.Errorf("%+v of %v and %v", c, old, new)
 		}
-		if m := Bimodal(values); m.Bimodal && !(m.Low < m.High) {
+		if m := Bimodal(values, 1); m.Bimodal && !(m.Low < m.High) {
 			t.Errorf("%+v of %v", m, values)
 		}
 		if mean, ok := Trimmed(values); !ok && !math.IsNaN(mean) {

@@ -50,6 +50,49 @@ func wandering(r *rand.Rand, n int) []float64 {
 	return factors
 }
 
+func scattered(sigma float64) func(r *rand.Rand, n int) []float64 {
+	return func(r *rand.Rand, n int) []float64 { return lognormal(r, n, 100, sigma) }
+}
+
+// remembering has noise of which each round keeps the share rho.
+func remembering(rho, sigma float64) func(r *rand.Rand, n int) []float64 {
+	return func(r *rand.Rand, n int) []float64 {
+		out := make([]float64, n)
+		level := r.NormFloat64()
+		for i := range out {
+			if i > 0 {
+				level = rho*level + math.Sqrt(1-rho*rho)*r.NormFloat64()
+			}
+			out[i] = 100 * math.Exp(sigma*level)
+		}
+		return out
+	}
+}
+
+func changed(sigma float64, change func(r *rand.Rand, v float64) float64) func(r *rand.Rand, n int) []float64 {
+	return func(r *rand.Rand, n int) []float64 {
+		out := lognormal(r, n, 100, sigma)
+		for i := range out {
+			out[i] = change(r, out[i])
+		}
+		return out
+	}
+}
+
+// outlying has an outlier of three times as long in one round of 20.
+func outlying(sigma float64) func(r *rand.Rand, n int) []float64 {
+	return changed(sigma, func(r *rand.Rand, v float64) float64 {
+		if r.IntN(20) == 0 {
+			return 3 * v
+		}
+		return v
+	})
+}
+
+func rounded(sigma float64) func(r *rand.Rand, n int) []float64 {
+	return changed(sigma, func(_ *rand.Rand, v float64) float64 { return 5 * math.Round(v/5) })
+}
+
 // run simulates one target over the rounds of a machine.
 func run(r *rand.Rand, factors []float64, median, sigma float64) Rounds {
 	rounds := Rounds{}

@@ -33,14 +33,13 @@ const Alpha = 0.05
 // of simulated runs that stopped on itself.
 const StopConfidence = 0.99
 
-// worthSaying is the smallest relative shift [Drift] and [Bimodal] speak of.
+// worthSaying is the smallest relative shift that [SteadinessOf] and [Bimodal] report.
 // With enough rounds any machine shows a significant shift of a thousandth;
 // 5 % is what a reader would act on.
 const worthSaying = 0.05
 
-// findingAlpha is the level of [Drift] and [Bimodal]. It is stricter than
-// Alpha because both run on every operation of every target: at 0.05 a quiet
-// run of five targets and five operations would show a false finding each time.
+// findingAlpha is the level of [SteadinessOf] and [Bimodal] for all rows that are read
+// together: each of their three findings is false in at most 1 % of quiet records.
 const findingAlpha = 0.01
 
 // Finite tells numbers from what is none.

@@ -86,20 +86,68 @@ func fewRounds(t *Table, need int, add func(record.Finding)) {
 	}
 }
 
-func cellFindings(t *Table, row Row, c *Cell, kind string, add func(record.Finding)) {
+// unsteady reports, of all cells of a table together or else of those of one target,
+// that the first round is unlike the others, or that the rounds drifted.
+func (j *Judgement) unsteady(t *Table, add func(record.Finding)) {
+	from := -1 // all targets
+	if len(j.Targets) == 1 {
+		from = 0
+	}
+	tests := len(j.Tables) * (len(j.Targets) - from) // that are read together
+	of := func(at int) (rows []stat.Rounds) {
+		for _, row := range t.Rows {
+			for i := range row.Cells {
+				if c := &row.Cells[i]; (at < 0 || i == at) && c.Time.Known() {
+					rows = append(rows, c.Time.Values())
+				}
+			}
+		}
+		return rows
+	}
+	put := func(at int, code, message, advice string) {
+		f := record.Finding{Code: code, Level: finding.Warning, Lanes: t.Lanes, Message: message, Advice: advice}
+		if at >= 0 {
+			f.Target = j.Targets[at].Name
+		}
+		add(f)
+	}
+	again := "raise --warmup"
+	if j.Imported != nil {
+		again = "when the tool runs again, let it warm up first"
+	}
+	first, drift := false, false
+	for at := from; at < len(j.Targets); at++ {
+		s := stat.SteadinessOf(of(at), tests)
+		if s.First.Found && !first {
+			first = at < 0
+			message := fmt.Sprintf("the first round took %.2f times as long as the others (%s, %s)", s.First.Ratio, means(s.Rows), stat.P(s.First.P))
+			if s.First.Ratio > 1 {
+				put(at, finding.FirstRound, message, "caches were still cold; "+again)
+			} else {
+				put(at, finding.FirstRound, message, "something filled up or was throttled after it; look at what the rounds leave behind")
+			}
+		}
+		if s.Half.Found && !drift {
+			drift = at < 0
+			put(at, finding.Drift, fmt.Sprintf("the second half of the rounds is %+.0f %% off the first (%s, %s)", 100*(s.Half.Ratio-1), means(s.Rows), stat.P(s.Half.P)),
+				"something warmed up, filled up or throttled; "+again+", or look at what else the machine did. Comparisons hold where others drifted alike: rounds are paired")
+		}
+	}
+}
+
+// means says what a ratio of so many rows is.
+func means(rows int) string {
+	if rows == 1 {
+		return "1 row"
+	}
+	return fmt.Sprintf("geometric mean of %d rows", rows)
+}
+
+func cellFindings(t *Table, row Row, c *Cell, kind string, rows int, add func(record.Finding)) {
 	put := func(code, level, message, advice string) {
 		add(record.Finding{Code: code, Level: level, Target: c.Target, Op: string(row.Op), Lanes: t.Lanes, Message: message, Advice: advice})
 	}
-	values := figure.Ordered(c.Time.Values())
-	if d := stat.Drift(values); d.Drifted {
-		put(finding.Drift, finding.Warning, fmt.Sprintf("the second half of the rounds is %+.0f %% off the first (%s)", 100*(d.Ratio-1), stat.P(d.P)),
-			"something warmed up, filled up or throttled; raise --warmup, or look at what else the machine did. Comparisons hold where others drifted alike: rounds are paired")
-	}
-	if f := stat.First(values); f.Differs && c.Time.Rounds[0].Round == 0 {
-		put(finding.FirstRound, finding.Warning, fmt.Sprintf("the first round took %.2f times as long as the others", f.Ratio),
-			"caches were still cold, or are full since; raise --warmup")
-	}
-	if m := stat.Bimodal(values); m.Bimodal {
+	if m := stat.Bimodal(figure.Ordered(c.Time.Values()), rows); m.Bimodal {
 		put(finding.Bimodal, finding.Warning, fmt.Sprintf("two heaps: about %s in %d rounds and about %s in %d",
 			finding.Brief(m.Low), m.LowN, finding.Brief(m.High), m.N-m.LowN),
 			"the median sits in one of them or between; look for a cache, a lock or a timer that is hit in some rounds only")

@@ -12,6 +12,63 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
+// firstTimes is noise of 1 % and a first round that takes so many times as long.
+func firstTimes(factor float64) func(string, subject.Op, int, int) int64 {
+	r := rand.New(rand.NewPCG(5, 5))
+	return func(_ string, _ subject.Op, _, round int) int64 {
+		v := 100 * ms * math.Exp(0.01*r.NormFloat64())
+		if round == 0 {
+			v *= factor
+		}
+		return int64(v)
+	}
+}
+
+func TestAdviceOnTheFirstRoundCanBeFollowed(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name     string
+		factor   float64
+		imported bool
+		want     string // in the advice
+		not      string
+	}{
+		{"a slow one is a cold cache", 1.5, false, "raise --warmup", ""},
+		{"what a tool measured before cannot be warmed up", 1.5, true, "when the tool runs again", "--warmup"},
+		{"a fast one is not a cold cache", 0.4, false, "what the rounds leave behind", "cold"},
+	} {
+		l := judged(t, write(func(w *written) {
+			w.rounds, w.latency = 12, firstTimes(tt.factor)
+			if tt.imported {
+				w.batch = func(b *record.Batch) { b.Source = "old.json:1" }
+			}
+		}))
+		if len(l.Found) != 1 || l.Found[0].Code != "first-round" {
+			t.Fatalf("%s: found %+v", tt.name, l.Found)
+		}
+		if f := l.Found[0]; !strings.Contains(f.Advice, tt.want) || tt.not != "" && strings.Contains(f.Message+f.Advice, tt.not) {
+			t.Errorf("%s: %+v", tt.name, f)
+		}
+	}
+}
+
+func TestWhatOneTargetAloneShowsIsSaidOfIt(t *testing.T) {
+	t.Parallel()
+	noise, slow := firstTimes(1), firstTimes(1.3)
+	l := judged(t, write(func(w *written) {
+		w.targets, w.rounds = []string{"oci", "oci", "oci", "oci", "oci", "oci", "oci", "oci"}, 12
+		w.latency = func(name string, op subject.Op, lane, round int) int64 {
+			if name == "oci3" {
+				return slow(name, op, lane, round)
+			}
+			return noise(name, op, lane, round)
+		}
+	}))
+	if len(l.Found) != 1 || l.Found[0].Code != "first-round" || l.Found[0].Target != "oci3" || !strings.Contains(l.Found[0].Message, "1.28 times") {
+		t.Errorf("found %+v", l.Found)
+	}
+}
+
 func TestFindings(t *testing.T) {
 	noisy := func(seed uint64, sigma float64) func(string, subject.Op, int, int) int64 {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -54,7 +111,10 @@ func TestFindings(t *testing.T) {
 		{"times that rise are a drift", func(w *written) {
 			w.rounds = 20
 			w.latency = func(n string, _ subject.Op, _, round int) int64 { return 100*ms + int64(round)*3*ms }
-		}, []string{"drift"}, "+26 % off the first (p<0.001)"},
+		}, []string{"drift"}, "+26 % off the first (geometric mean of 2 rows, p<0.001)"},
+		{"a first round of all rows that is slow is a cold start", func(w *written) { w.rounds, w.latency = 12, firstTimes(1.5) }, []string{"first-round"}, "the first round took 1.50 times as long as the others (geometric mean of 2 rows, p"},
+		{"one that is fast is found, too", func(w *written) { w.rounds, w.latency = 12, firstTimes(0.4) }, []string{"first-round"}, "the first round took 0.40 times"},
+		{"of a single row there is no mean", func(w *written) { w.targets, w.rounds, w.latency = []string{"oci"}, 12, firstTimes(1.5) }, []string{"first-round"}, "(1 row, p"},
 		{"two heaps are bimodal", func(w *written) {
 			w.rounds = 40
 			noise, pick := noisy(2, 0.02), rand.New(rand.NewPCG(3, 3))

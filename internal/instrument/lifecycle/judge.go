@@ -220,13 +220,18 @@ func (j *Judgement) findings(rec *record.Record) []record.Finding {
 	out.TakeOver(rec, ImportedFindings)
 	out.Whole(rec)
 	failures(rec, out.Add)
+	rows := 0
 	for i := range j.Tables {
+		rows += len(j.Tables[i].Rows) * len(j.Targets)
+	}
+	for i := range j.Tables {
+		j.unsteady(&j.Tables[i], out.Add)
 		if j.Imported == nil { // nobody can add rounds to what was kept
 			fewRounds(&j.Tables[i], j.Plan.RoundsFor(j.Tables[i].Comparisons), out.Add)
 		}
 		for _, row := range j.Tables[i].Rows {
 			for k := range row.Cells {
-				cellFindings(&j.Tables[i], row, &row.Cells[k], j.Targets[k].Kind, out.Add)
+				cellFindings(&j.Tables[i], row, &row.Cells[k], j.Targets[k].Kind, rows, out.Add)
 			}
 		}
 	}
