@@ -81,7 +81,7 @@ func (t *Table) section(how figure.Comparing) *page.Section {
 		name = page.Heading(name)
 		table.Columns = append(table.Columns, page.Column{Title: name, Right: true, Group: i + 1}, page.Column{Title: "vs " + page.Heading(t.Columns[0]), Right: true, Group: i + 1, Beside: page.Changes}, page.Column{Title: "", Group: i + 1})
 	}
-	comparisons, widened, of, bounds := 0, 1.0, "", false
+	comparisons, of, bounds := 0, "", false
 	for _, row := range t.Rows {
 		cells := page.Texts(row.Names...)
 		if len(cells) == 0 {
@@ -94,7 +94,7 @@ func (t *Table) section(how figure.Comparing) *page.Section {
 				continue
 			}
 			if f.Versus != nil {
-				comparisons, widened, of = comparisons+1, max(widened, f.Versus.Widened), f.Versus.Of
+				comparisons, of = comparisons+1, f.Versus.Of
 			}
 			bounds = bounds || f.AtMost || row.Of[0].AtMost
 			cells = append(cells, page.Median(f), page.Change(f), word(f))
@@ -105,7 +105,7 @@ func (t *Table) section(how figure.Comparing) *page.Section {
 	s := &page.Section{Title: t.Title, Style: term.Bold, Table: table}
 	if comparisons > 0 {
 		s.Draw(t.chart())
-		s.Notes = []string{page.Compared(t.Columns[0], shifts[of], how, comparisons, widened)}
+		s.Notes = []string{page.Compared(t.Columns[0], shifts[of], how, comparisons) + table.Dependent()}
 	}
 	if bounds {
 		s.Notes = append(s.Notes, page.Bounds)

@@ -20,6 +20,10 @@ type Estimate struct {
 	Lo      float64 // of the interval at [Confidence], when Bounded
 	Hi      float64
 	Bounded bool // false: too few values for an interval
+
+	// Widened is how many times as wide the interval was made for rounds that depend on
+	// those before them; 1 or less: it was not.
+	Widened float64
 }
 
 // Known tells whether there is a value.
@@ -33,6 +37,7 @@ type written struct {
 	Lo      *float64 `json:"lo,omitempty"`
 	Hi      *float64 `json:"hi,omitempty"`
 	Bounded bool     `json:"bounded"`
+	Widened float64  `json:"widened,omitempty"` // above 1 only
 }
 
 func (e Estimate) orNil() *written {
@@ -42,6 +47,9 @@ func (e Estimate) orNil() *written {
 	out := &written{N: e.N, Value: e.Value}
 	if e.Bounded && stat.Finite(e.Lo) && stat.Finite(e.Hi) {
 		out.Lo, out.Hi, out.Bounded = &e.Lo, &e.Hi, true
+		if e.Widened > 1 {
+			out.Widened = e.Widened
+		}
 	}
 	return out
 }
@@ -50,13 +58,16 @@ func (e Estimate) orNil() *written {
 func Exactly(v float64) Estimate { return Estimate{N: 1, Value: v, Lo: v, Hi: v} }
 
 // Median estimates the median of what the rounds were drawn from, see
-// [stat.Summarize].
-func Median(values stat.Rounds) Estimate { return MedianOf(Ordered(values)) }
+// [stat.SummarizeRounds].
+func Median(values stat.Rounds) Estimate {
+	return summary(stat.SummarizeRounds(Ordered(values), Confidence))
+}
 
 // MedianOf is [Median] of values without a round.
-func MedianOf(values []float64) Estimate {
-	s := stat.Summarize(values, Confidence)
-	e := Estimate{N: s.N, Bounded: s.Known}
+func MedianOf(values []float64) Estimate { return summary(stat.Summarize(values, Confidence)) }
+
+func summary(s stat.Summary) Estimate {
+	e := Estimate{N: s.N, Bounded: s.Known, Widened: s.Widened}
 	if s.N > 0 {
 		e.Value = s.Median
 	}

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -126,7 +127,7 @@ func signed(share float64) string {
 const WithinRound = "shift within a round (Hodges–Lehmann)"
 
 // Compared explains the column of [Change], shifts being what the text says.
-func Compared(baseline, shift string, how figure.Comparing, comparisons int, widened float64) string {
+func Compared(baseline, shift string, how figure.Comparing, comparisons int) string {
 	margin, by := how.Margin, how.Adjust
 	if margin == 0 {
 		margin = stat.DefaultMargin
@@ -138,10 +139,40 @@ func Compared(baseline, shift string, how figure.Comparing, comparisons int, wid
 	if comparisons > 1 && by != stat.Raw {
 		note += fmt.Sprintf("; the verdicts, not the intervals, are adjusted for %d comparisons (%s)", comparisons, map[stat.Adjustment]string{stat.Holm: "Holm", stat.BH: "Benjamini–Hochberg"}[by])
 	}
-	if widened > 1.05 {
-		note += fmt.Sprintf("; intervals are up to %.1f times as wide as independent rounds would give, since these depend on those before them", widened)
-	}
 	return note
+}
+
+// mostDependent are the rows that [Table.Dependent] names.
+const mostDependent = 3
+
+// Dependent says which intervals of the table were widened for rounds that depend on
+// those before them, "" for none: it goes on a note.
+func (t *Table) Dependent() string {
+	most, names := 1.05, []string(nil)
+	seen := map[*figure.Figure]bool{}
+	for _, row := range t.Rows {
+		for i, c := range row {
+			f := c.Figure
+			if f == nil || seen[f] {
+				continue
+			}
+			seen[f] = true
+			by := f.Estimate.Widened
+			if f.Versus != nil {
+				by = max(by, f.Versus.Widened)
+			}
+			if by > 1.05 {
+				most, names = max(most, by), append(names, cmp.Or(row[0].Label, row[0].Head)+" of "+t.Columns[i].Title)
+			}
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	if more := len(names) - mostDependent; more > 0 {
+		names = append(names[:mostDependent], fmt.Sprintf("and %d more", more))
+	}
+	return fmt.Sprintf("; intervals are up to %.1f times as wide as independent rounds would give, since rounds depend on those before them: %s", most, strings.Join(names, ", "))
 }
 
 // Value is a figure alone, shown as the table says: its interval would make a

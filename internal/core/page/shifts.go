@@ -15,7 +15,7 @@ func Shifts(t figure.Rows, how figure.Comparing) *Section {
 		return nil
 	}
 	names, at := t.Names, t.At
-	table, comparisons, widened, bounds := Names("", Heading(names[at])), 0, 1.0, false
+	table, comparisons, bounds := Names("", Heading(names[at])), 0, false
 	table.Columns[1].Right = true
 	for i, name := range names {
 		if i != at {
@@ -37,7 +37,6 @@ func Shifts(t figure.Rows, how figure.Comparing) *Section {
 				if f.Versus != nil {
 					compared = true
 					comparisons++
-					widened = max(widened, f.Versus.Widened)
 				}
 				cells = append(cells, Median(f), Change(f))
 				bounds, compared = bounds || f.AtMost || base.AtMost, compared || f.AtMost && base.AtMost // that they are not is shown
@@ -51,7 +50,7 @@ func Shifts(t figure.Rows, how figure.Comparing) *Section {
 		return nil
 	}
 	s := &Section{Title: "compared with " + Heading(names[at]), Style: term.Bold, Table: table,
-		Notes: []string{"median ± the larger half of its 95 % interval; " + Compared(names[at], WithinRound, how, comparisons, widened)}}
+		Notes: []string{"median ± the larger half of its 95 % interval; " + Compared(names[at], WithinRound, how, comparisons) + table.Dependent()}}
 	if bounds {
 		s.Notes = append(s.Notes, Bounds)
 	}

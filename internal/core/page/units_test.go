@@ -107,3 +107,24 @@ func TestARateThatThereIsNeverLooksLikeNone(t *testing.T) {
 		}
 	}
 }
+
+func TestANoteNamesTheRowsWhoseRoundsDependOnEachOther(t *testing.T) {
+	t.Parallel()
+	figures := []figure.Figure{
+		{Estimate: figure.Estimate{N: 9, Value: 1, Lo: 0.9, Hi: 1.1, Bounded: true, Widened: 2.4}},
+		{Estimate: figure.Estimate{N: 9, Value: 1, Lo: 0.9, Hi: 1.1, Bounded: true, Widened: 1}, Versus: &figure.Versus{Widened: 3.1, Shift: figure.Exactly(0.1)}},
+		{Estimate: figure.Exactly(1)},
+	}
+	table := Names("operation")
+	table.Columns = append(table.Columns, Column{Title: "runc"}, Column{Title: "crun"}, Column{Title: "vs runc"})
+	table.Row(Words("create"), Median(&figures[2]), Median(&figures[0]), Words(None))
+	table.Row(Words("run"), Median(&figures[2]), Median(&figures[1]), Change(&figures[1]))
+	const want = "; intervals are up to 3.1 times as wide as independent rounds would give, since rounds depend on those before them: create of crun, run of crun"
+	if got := table.Dependent(); got != want {
+		t.Errorf("got %s", got)
+	}
+	table.Rows = nil
+	if got := table.Dependent(); got != "" {
+		t.Errorf("of no rows: %s", got)
+	}
+}

@@ -231,11 +231,9 @@ func (c *Comparison) paired(d []float64, rho, alpha float64) (test tested, all *
 	if !(rho > 0) {
 		return exact, all, rank
 	}
-	count := effective(len(d), rho)
-	freedom := max(fewestEffective, count-1)
-	normal, inflated := stats.StdNormal.InvCDF(1-alpha/2), math.Sqrt(float64(len(d))/count)
-	c.Widened = inflated * studentT(1-alpha, freedom) / normal
-	middle := all.median()
+	by, inflated, freedom := widening(len(d), rho, alpha)
+	c.Widened = by
+	normal, middle := stats.StdNormal.InvCDF(1-alpha/2), all.median()
 	below, above := (middle-all.at(rank-1))*inflated/normal, (all.at(all.n-rank)-middle)*inflated/normal
 	return func(shift float64) (less, greater float64) {
 		t := stats.TDist{V: freedom}

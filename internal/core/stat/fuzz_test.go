@@ -29,12 +29,13 @@ func FuzzAnyBytesAreSurvived(f *testing.F) {
 			}
 		}
 
-		s := Summarize(values, number)
-		if s.Known && !(s.Lo <= s.Median && s.Median <= s.Hi) || s.Known && s.N < MinRounds(number) {
-			t.Errorf("%+v of %v at %v", s, values, number)
-		}
-		if p := s.Precision(); p < 0 || math.IsNaN(p) {
-			t.Errorf("precision %v of %+v", p, s)
+		for _, s := range []Summary{Summarize(values, number), SummarizeRounds(values, number)} {
+			if s.Known && !(s.Lo <= s.Median && s.Median <= s.Hi) || s.Known && s.N < MinRounds(number) {
+				t.Errorf("%+v of %v at %v", s, values, number)
+			}
+			if p := s.Precision(); p < 0 || math.IsNaN(p) {
+				t.Errorf("precision %v of %+v", p, s)
+			}
 		}
 		for _, c := range CompareAll([]Sides{{Old: old, New: new}, {Old: new, New: old, PerRun: 3}}, number, Holm) {
 			if c.Why == "" || !(c.P >= 0 && c.P <= c.Adjusted && c.Adjusted <= 1) || (c.Verdict == Different) != (c.Adjusted < Alpha) || c.Lo > c.Hi {

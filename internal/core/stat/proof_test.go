@@ -260,3 +260,27 @@ func TestQuietRecordsCarryFewFalseWarnings(t *testing.T) {
 	}
 	t.Log("\n" + table.String())
 }
+
+// The interval of a median holds it in 90 % of runs whose rounds keep up to 0.6 of what
+// was in the one before.
+func TestIntervalsOfMediansHoldThem(t *testing.T) {
+	t.Parallel()
+	var table strings.Builder
+	fmt.Fprintf(&table, "%-28s %6s %14s %9s %13s\n", "", "rounds", "not widened", "widened", "times as wide")
+	for _, rho := range []float64{0, 0.3, 0.6, 0.9} {
+		for _, n := range []int{6, 10, 12, 20, 40} {
+			r := seeded(uint64(1000*rho) + uint64(n))
+			plain, holds, wide := 0, 0, 0.0
+			for range simulations {
+				values := remembering(rho, 0.1)(r, n)
+				narrow, s := Summarize(values, 1-Alpha), SummarizeRounds(values, 1-Alpha)
+				plain, holds, wide = plain+count(narrow.Lo <= 100 && 100 <= narrow.Hi), holds+count(s.Lo <= 100 && 100 <= s.Hi), wide+s.Widened
+			}
+			fmt.Fprintf(&table, "%-28s %6d %12.1f %% %7.1f %% %13.2f\n", fmt.Sprintf("autocorrelation %.1f, 10 %%", rho), n, share(plain), share(holds), wide/simulations)
+			if n >= 10 && rho <= 0.6 && share(holds) < 90-1 {
+				t.Errorf("autocorrelation %g: the interval of %d rounds holds the median in %.1f %%", rho, n, share(holds))
+			}
+		}
+	}
+	t.Log("\n" + table.String())
+}

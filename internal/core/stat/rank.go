@@ -237,6 +237,9 @@ const (
 	ownAlpha  = 0.05
 )
 
+// mostDependent is the largest correlation that is corrected for.
+const mostDependent = 0.95
+
 // correlations are those by which each of several samples is to be corrected, 0 where
 // it is independent. They are of one run: what makes its rounds depend on each other
 // is most often its machine, and few rounds of one sample hardly show it. Of a sample
@@ -264,7 +267,7 @@ func correlations(samples [][]float64, levels ...int) []float64 {
 		if s.z > stats.StdNormal.InvCDF(1-ownAlpha) {
 			out[i] = max(out[i], s.rho)
 		}
-		out[i] = min(max(out[i], 0), 0.95)
+		out[i] = min(max(out[i], 0), mostDependent)
 		if len(samples[i]) < fewestDependent {
 			out[i] = 0
 		}
@@ -280,6 +283,14 @@ const fewestEffective = 3
 // effective is for how many independent values n of a correlation count.
 func effective(n int, rho float64) float64 {
 	return max(fewestEffective, float64(n)*(1-rho)/(1+rho))
+}
+
+// widening is how many times as wide the interval of n rounds becomes that depend on
+// those before them: for fewer independent values, and by Student's t of their freedom.
+func widening(n int, rho, alpha float64) (by, inflated, freedom float64) {
+	count := effective(n, rho)
+	inflated, freedom = math.Sqrt(float64(n)/count), max(fewestEffective, count-1)
+	return inflated * studentT(1-alpha, freedom) / stats.StdNormal.InvCDF(1-alpha/2), inflated, freedom
 }
 
 // placed are the ranks of the values from 0, ties sharing theirs.

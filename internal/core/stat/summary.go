@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/aclements/go-moremath/stats"
 	"golang.org/x/perf/benchmath"
 )
 
@@ -17,6 +18,10 @@ type Summary struct {
 	// more. Known is false when N is too small for that, see [MinRounds].
 	Lo, Hi float64
 	Known  bool
+
+	// Widened is how many times as wide the interval was made for rounds that depend on
+	// those before them; 1 where they do not. 0 where their order is not known.
+	Widened float64
 }
 
 // Summarize estimates the median of what the values were drawn from, with an
@@ -42,6 +47,32 @@ func Summarize(values []float64, confidence float64) Summary {
 	if Finite(b.Lo) && Finite(b.Hi) { // ±∞, or one bound and ∞, is its word for too few values
 		s.Lo, s.Hi, s.Known = b.Lo, b.Hi, true
 	}
+	return s
+}
+
+// loneAlpha is the level at which the rounds of one sample are taken to depend on each
+// other. It is lax: to miss dependence is worse than to see some that is not there.
+const loneAlpha = 0.15
+
+// SummarizeRounds is [Summarize] of values in the order of their rounds. Where these
+// depend on those before them, the interval is widened as that of a shift, see
+// [CompareAll]; of positive values on the scale of logarithms, so that it stays above 0.
+func SummarizeRounds(values []float64, confidence float64) Summary {
+	s, kept := Summarize(values, confidence), measured(values)
+	d, _ := serial(kept, 1)
+	s.Widened = 1
+	if !s.Known || d.z <= stats.StdNormal.InvCDF(1-loneAlpha) {
+		return s
+	}
+	s.Widened, _, _ = widening(len(kept), min(d.rho, mostDependent), 1-confidence)
+	scale, back := func(v float64) float64 { return v }, func(v float64) float64 { return v }
+	if slices.Min(kept) > 0 {
+		scale, back = math.Log, math.Exp
+	}
+	middle := scale(s.Median)
+	s.Lo, s.Hi = back(middle-s.Widened*(middle-scale(s.Lo))), back(middle+s.Widened*(scale(s.Hi)-middle))
+	s.Lo, s.Hi = min(s.Lo, s.Median), max(s.Hi, s.Median) // what a logarithm rounds
+	s.Known = Finite(s.Lo) && Finite(s.Hi)
 	return s
 }
 

@@ -90,3 +90,41 @@ func same(a, b float64) bool { return a == b || math.IsNaN(a) && math.IsNaN(b) }
 func near(a, b float64) bool {
 	return same(a, b) || math.Abs(a-b) <= 1e-9*math.Max(math.Abs(a), math.Abs(b))
 }
+
+func TestIntervalsOfRoundsThatDependOnEachOtherAreWider(t *testing.T) {
+	t.Parallel()
+	const records, n = 500, 20
+	for _, tt := range []struct {
+		rho         float64
+		holds       int // at least, of all records
+		least, most float64
+	}{
+		{0, records * 95 / 100, 1, 1.25},
+		{0.3, records * 92 / 100, 1.5, 2.5},
+		{0.6, records * 92 / 100, 2.5, 3.5},
+		{0.9, records * 80 / 100, 3.5, 4.3},
+	} {
+		r := seeded(6)
+		holds, wide, stricter := 0, 0.0, 0
+		for range records {
+			values := remembering(tt.rho, 0.1)(r, n)
+			s, strict := SummarizeRounds(values, 1-Alpha), SummarizeRounds(values, StopConfidence)
+			holds, wide = holds+count(s.Lo <= 100 && 100 <= s.Hi), wide+s.Widened/records
+			stricter += count(strict.Lo <= s.Lo && s.Hi <= strict.Hi && s.Lo > 0)
+		}
+		if holds < tt.holds || wide < tt.least || wide > tt.most || stricter != records {
+			t.Errorf("autocorrelation %g: held in %d of %d, %.2f times as wide, stricter in %d", tt.rho, holds, records, wide, stricter)
+		}
+	}
+}
+
+func TestValuesThatMayBeBelowZeroAreWidenedToo(t *testing.T) {
+	t.Parallel()
+	var values []float64
+	for i := range 20 {
+		values = append(values, float64(i-10))
+	}
+	if plain, s := Summarize(values, 1-Alpha), SummarizeRounds(values, 1-Alpha); !s.Known || s.Widened < 2 || s.Lo > plain.Lo-5 || s.Hi < plain.Hi+5 {
+		t.Errorf("%+v became %+v", plain, s)
+	}
+}

@@ -75,7 +75,7 @@ func (v *Intervals) Widest(leftOut ...string) (worst float64, where string) {
 				failed = t.Name + " " + string(op)
 				continue
 			}
-			if p := stat.Summarize(figure.Ordered(c.values), stat.StopConfidence).Precision(); p >= worst {
+			if p := stat.SummarizeRounds(figure.Ordered(c.values), stat.StopConfidence).Precision(); p >= worst {
 				worst, where = p, t.Name+" "+string(op)
 			}
 			base := v.cells[[2]string{v.baseline, string(op)}]

@@ -24,7 +24,8 @@ func medians(j *Judgement, t *Table) *page.Section {
 		t.some(func(c *Cell) bool { return c.Time.Known() }) {
 		s.Title = fmt.Sprintf("%s, %s: what was told of several operations together", page.Lanes(t.Lanes), page.Amount(t.Rounds, "round"))
 	}
-	s.Table, s.Notes = mediansTable(j, t), mediansNotes(j, t)
+	s.Table = mediansTable(j, t)
+	s.Notes = mediansNotes(j, t, s.Table)
 	s.Draw(mediansChart(t), against(j, t))
 	return s
 }
@@ -127,24 +128,12 @@ func baselineFirst(n, baseline int) []int {
 // guestClock is record.Target.Clock of a workload that has a clock of its own.
 const guestClock = "guest"
 
-// widened is by how much an interval of the table was widened at most.
-func (t *Table) widened() float64 {
-	most := 1.0
-	for _, row := range t.Rows {
-		for _, c := range row.Cells {
-			if c.Time.Versus != nil {
-				most = max(most, c.Time.Versus.Widened)
-			}
-		}
-	}
-	return most
-}
-
-func mediansNotes(j *Judgement, t *Table) []string {
+func mediansNotes(j *Judgement, t *Table, shown *page.Table) []string {
 	note := "median ± the larger half of its 95 % interval"
 	if j.Baseline != "" {
-		note += "; " + page.Compared(j.Baseline, page.WithinRound, j.Plan.Comparing, t.Comparisons, t.widened())
+		note += "; " + page.Compared(j.Baseline, page.WithinRound, j.Plan.Comparing, t.Comparisons)
 	}
+	note += shown.Dependent()
 	notes := []string{note}
 	unknown, guest := false, false
 	for _, row := range t.Rows {

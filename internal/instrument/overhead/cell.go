@@ -41,14 +41,12 @@ func (j *judging) cell(target string, s step) Cell {
 	labels := figure.Of("target", target, "phase", s.name, "sandboxes", strconv.Itoa(s.n))
 	least := false
 	over := func(quantity string, unit figure.Unit, of func(*ledger.Ledger) float64) figure.Figure {
-		var rounds []figure.Round
-		var values []float64
+		values := stat.Rounds{}
 		for _, p := range whole {
-			v := of(&p.ledger)
-			rounds, values = append(rounds, figure.Round{Round: p.visit.Round, Value: v}), append(values, v)
+			values[p.visit.Round] = of(&p.ledger)
 		}
-		f := newFigure(quantity, unit, labels, figure.MedianOf(values))
-		f.Rounds = rounds
+		f := newFigure(quantity, unit, labels, figure.Median(values))
+		f.Rounds = figure.ByRound(values)
 		return f
 	}
 	c.Sum = over("memory", figure.Bytes, func(l *ledger.Ledger) float64 { return float64(l.Sum) })
