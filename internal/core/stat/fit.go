@@ -76,13 +76,12 @@ func line(all []Point, confidence float64) Fit {
 //
 // The values of one round share its start: what the machine had in use before,
 // what a daemon's heap looked like. So they are not independent, and twenty
-// points of three rounds are not twenty observations. Where at least 3 rounds
-// have values at 2 places, each gives a slope by least squares, and these slopes
-// are the sample: from [MinRounds] rounds on their median with its interval
-// ([Summarize]), which assumes nothing of their distribution; below that their
-// mean with Student's interval of a mean, which needs to believe them normal,
-// there being no other interval of so few. With fewer rounds it is [line]
-// through all points.
+// points of three rounds are not twenty observations. Each round with values at
+// 2 places gives a slope by least squares, and these slopes are the sample: from
+// [MinRounds] rounds on their median with its interval ([Summarize]), which assumes
+// nothing of their distribution; from 2 rounds on their mean with Student's interval
+// of a mean, which assumes that they are normal, there being no other interval of so
+// few. One round has a slope without an interval: between rounds nothing is known.
 func LineOfRounds(rounds [][]Point, confidence float64) Fit {
 	var all []Point
 	var slopes []float64
@@ -94,10 +93,11 @@ func LineOfRounds(rounds [][]Point, confidence float64) Fit {
 	}
 	f := line(all, confidence)
 	f.Rounds = len(slopes)
-	if f.Rounds < 3 {
-		if f.Rounds > 1 {
-			f.Warnings = append(f.Warnings, "two rounds tell little of how rounds differ: the interval takes all points for independent")
+	if f.Rounds < 2 {
+		if f.Known {
+			f.Warnings = append(f.Warnings, "one round: how rounds differ is unknown, and there is no interval")
 		}
+		f.SlopeLo, f.SlopeHi, f.Known, f.Disagree = math.NaN(), math.NaN(), false, false
 		return f
 	}
 	var within []float64

@@ -68,6 +68,18 @@ func TestLinesThatAreNotKnown(t *testing.T) {
 	}
 }
 
+func TestOneRoundHasASlopeWithoutAnInterval(t *testing.T) {
+	x := []float64{1, 2, 3, 4, 5, 6}
+	one := points(x, []float64{1.1, 2, 2.9, 4.1, 5, 5.9})
+	f := LineOfRounds([][]Point{one}, 0.95)
+	if f.Known || Finite(f.SlopeLo) || Finite(f.SlopeHi) || math.Abs(f.Slope-0.97) > 0.02 || len(f.Warnings) != 1 {
+		t.Errorf("%+v", f)
+	}
+	if f = LineOfRounds([][]Point{one, points(x, []float64{2, 3, 4, 5, 6, 7})}, 0.95); !f.Known || f.SlopeHi-f.SlopeLo < 0.2 || f.Warnings != nil {
+		t.Errorf("two rounds: %+v", f)
+	}
+}
+
 func TestAWildPointMakesTheSlopesDisagree(t *testing.T) {
 	var x, y []float64
 	for i := range 20 {
@@ -90,7 +102,7 @@ func TestIntervalsOfTheSlopeHoldIt(t *testing.T) {
 		name   string
 		rounds int
 		least  float64
-	}{{"three rounds", 3, 0.94}, {"five rounds", 5, 0.94}, {"eight rounds", 8, 0.94}, {"twenty rounds", 20, 0.94}} {
+	}{{"two rounds", 2, 0.94}, {"three rounds", 3, 0.94}, {"five rounds", 5, 0.94}, {"eight rounds", 8, 0.94}, {"twenty rounds", 20, 0.94}} {
 		r := rand.New(rand.NewPCG(7, uint64(tt.rounds)))
 		const trials, slope = 3000, 9.0
 		held, pooled, sum := 0, 0, 0.0

@@ -224,6 +224,9 @@ func TestAStepThatAddedNothingHasNoMemory(t *testing.T) {
 		if len(target.Segments) != 1 || target.Segments[0].To != c.to || math.Abs(target.Segments[0].Slope.Value-1<<20) > 1 {
 			t.Errorf("%s: %+v", name, target.Segments)
 		}
+		if s := target.Segments[0].Slope; s.Bounded { // of one round
+			t.Errorf("%s: %+v", name, s)
+		}
 	}
 }
 

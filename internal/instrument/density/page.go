@@ -279,6 +279,13 @@ func (j *Judgement) oneMore() *page.Section {
 		e := (*s).Slope.Estimate
 		return page.Cell{Head: page.MiB(e.Value), Tail: page.Between(e, page.MiB[float64]), Figure: &(*s).Slope}
 	}))
-	return &page.Section{Title: "one more sandbox costs", Style: term.Bold, Table: m, Notes: []string{
-		"the slope of the node's memory over the steps of all rounds, with its 95 % interval; a target has several rows where it bends: where the slopes before and after have intervals apart, adjusted for all counts that were tried, and differ by a fifth or more"}}
+	notes := []string{"the slope of the node's memory over the steps of all rounds, with its 95 % interval; a target has several rows where it bends: where the slopes before and after have intervals apart, adjusted for all counts that were tried, and differ by a fifth or more"}
+	for _, s := range rows {
+		for _, why := range s.Slope.Reasons {
+			if !slices.Contains(notes, why) {
+				notes = append(notes, why)
+			}
+		}
+	}
+	return &page.Section{Title: "one more sandbox costs", Style: term.Bold, Table: m, Notes: notes}
 }

@@ -110,7 +110,7 @@ func TestRoomIsForAllThatASandboxTakes(t *testing.T) {
 			if f := s[0].Fit; tt.fit > 0 && (f.Value < want-2 || f.Value > want || f.Hi < f.Value || f.Lo > f.Value) || f.Known() != (tt.fit > 0) || len(f.Reasons) != 1 || !strings.Contains(f.Reasons[0], tt.why) {
 				t.Errorf("%+v", f)
 			}
-			if warned := len(s[0].Slopes[ofMemory].Reasons) > 0; warned != (tt.rounds == 2) {
+			if warned := len(s[0].Slopes[ofMemory].Reasons) > 0; warned != (tt.rounds == 1) {
 				t.Errorf("%q", s[0].Slopes[ofMemory].Reasons)
 			}
 		})

@@ -80,7 +80,6 @@ func oneMore(v *Judgement) *page.Section {
 		c := &v.Scaling[i]
 		m.Row(page.Words(page.Heading(c.Target)), page.Words(numbers(c.Counts, ", ")))
 	}
-	unknown := false
 	for i, title := range []string{"memory MiB", "cache MiB", "uncharged MiB", "total MiB", "daemon MiB", "daemon CPU m"} {
 		show := page.MiB[float64]
 		if perSandbox[i].unit == figure.CPUs {
@@ -91,7 +90,6 @@ func oneMore(v *Judgement) *page.Section {
 			if l.Value == 0 && l.Lo == 0 && l.Hi == 0 {
 				return page.Words(page.Dot)
 			}
-			unknown = unknown || !l.Bounded
 			return page.Cell{Head: show(l.Value), Tail: page.Between(l.Estimate, show), Figure: &l.Figure}
 		})
 		if i == ofMemory {
@@ -112,9 +110,6 @@ func oneMore(v *Judgement) *page.Section {
 	}))
 	s.Table = m
 	s.Notes = []string{"the slope of a line through the idle phases of all rounds and counts, with its 95 % interval; more fit: into the memory that the node has available, and the processes that it allows"}
-	if unknown {
-		s.Notes = append(s.Notes, "no interval: it takes at least 3 points at 2 counts")
-	}
 	if slices.ContainsFunc(v.Scaling, func(c Scaling) bool { return c.Slopes[ofTotal].Value != 0 }) {
 		s.Notes = append(s.Notes, "total: memory and uncharged as one line")
 	}
