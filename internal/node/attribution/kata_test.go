@@ -126,6 +126,21 @@ func TestKatasVariantsAreToldApart(t *testing.T) {
 			charges: "/kata_overhead/" + hex + "=overhead@3 " + pod + "=pod@3 " + pod + "/" + hex + "=pod@3 nested", vcpu: 900,
 			rule: "threads of the VMM in the pod's group",
 		},
+		"a QEMU that does not name its threads and is all in one group: by guest time": {
+			procs: []proc{with(shim, v1(pod+"/kata_"+hex)),
+				with(qemu, v1(pod+"/kata_"+hex), thread{ns: 5}, thread{ns: 900, guest: 80}, thread{ns: 70, guest: 1})},
+			box:     Sandbox{IDs: []string{hex}, Group: pod},
+			roles:   "10=shim@3 11=vmm@3",
+			charges: pod + "=pod@3 " + pod + "/kata_" + hex + "=pod@3 nested", vcpu: 970,
+			rule: "threads with guest time",
+		},
+		"a VMM of another name, by its guest time": {
+			procs: []proc{with(shim, v1(pod+"/kata_"+hex)),
+				with(proc{pid: 11, ppid: 10, args: "/opt/site/hv"}, v1(pod+"/kata_"+hex), thread{ns: 700, guest: 60})},
+			box:     Sandbox{IDs: []string{hex}, Group: pod},
+			roles:   "10=shim@3 11=vmm@3",
+			charges: pod + "=pod@3 " + pod + "/kata_" + hex + "=pod@3 nested", vcpu: 700,
+		},
 		"a VMM of another name, by the guest that it runs": {
 			procs: []proc{with(shim, v1(pod+"/kata_"+hex)),
 				with(proc{pid: 11, ppid: 10, args: "/opt/site/hv --config /run/vc/vm/" + hex + "/c.json"}, v1(pod+"/kata_"+hex), kvm, thread{comm: "worker"}),

@@ -56,6 +56,14 @@ func (r *Reader) threads(m *Member, problems *record.Problems) bool {
 			m.VCPURule = "threads by their names"
 		}
 	}
+	if guests && m.VCPUs == nil {
+		for _, tid := range tids {
+			if st, err := d.Stat(procs.Task(tid)); err == nil && st.Guest > 0 {
+				m.VCPUs = append(m.VCPUs, tid)
+				m.VCPURule = "threads with guest time"
+			}
+		}
+	}
 	if len(m.VCPUs) > 0 && m.Role == record.RoleShim {
 		m.Rule += "; the VMM is inside it, as its vCPU threads show"
 	}
@@ -93,8 +101,12 @@ func RunsGuest(pid int) bool {
 	})
 }
 
-// hasVCPUs tells whether a process has threads that are named as those of vCPUs.
+// hasVCPUs reports whether a process has threads that are named as those of vCPUs, or has run
+// a guest.
 func hasVCPUs(d procs.Dir) bool {
+	if st, err := d.Stat(""); err == nil && st.Guest > 0 {
+		return true
+	}
 	tids, _ := d.Tasks() // one that has ended has none
 	return slices.ContainsFunc(tids, func(tid int) bool { return vCPU.MatchString(d.TaskName(tid)) })
 }

@@ -30,6 +30,7 @@ type proc struct {
 type thread struct {
 	comm, cgroup string // the process's own where it is ""
 	ns           int64
+	guest        int // ticks
 }
 
 const root1 = "4:memory:/\n2:cpuacct:/\n1:cpu:/\n0::/\n"
@@ -68,15 +69,19 @@ func (p proc) write(t testing.TB, root string) {
 		p.start = p.pid
 	}
 	dir := filepath.Join(root, "proc", strconv.Itoa(p.pid))
-	stat := func(tid int, comm string) string {
-		return fmt.Sprintf("%d (%s) S %d 1 1 0 -1 %d 0 0 0 0 10 5 0 0 20 0 %d 0 %d 0 0 0 0 0 7000 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0 0 0 0 %d 0 0 0 0\n",
-			tid, comm, p.ppid, p.flags, len(p.threads)+1, p.start, 9000+p.start)
+	stat := func(tid int, comm string, guest int) string {
+		return fmt.Sprintf("%d (%s) S %d 1 1 0 -1 %d 0 0 0 0 10 5 0 0 20 0 %d 0 %d 0 0 0 0 0 7000 0 0 0 0 0 0 0 0 0 17 0 0 0 0 %d 0 0 0 0 %d 0 0 0 0\n",
+			tid, comm, p.ppid, p.flags, len(p.threads)+1, p.start, guest, 9000+p.start)
+	}
+	guest := 0 // of the process, that of its threads
+	for _, th := range p.threads {
+		guest += th.guest
 	}
 	cmdline := ""
 	if len(args) > 0 {
 		cmdline = strings.Join(args, "\x00") + "\x00"
 	}
-	file(t, dir, "stat", stat(p.pid, p.comm))
+	file(t, dir, "stat", stat(p.pid, p.comm, guest))
 	file(t, dir, "cmdline", cmdline)
 	file(t, dir, "cgroup", p.cgroup)
 	file(t, dir, "status", fmt.Sprintf("Name:\t%s\nNSpid:\t%s\nVmRSS:\t%d kB\nRssAnon:\t%d kB\nVmPTE:\t44 kB\n", p.comm, strings.ReplaceAll(p.nspid, " ", "\t"), p.anon+100, p.anon))
@@ -99,7 +104,7 @@ func (p proc) write(t testing.TB, root string) {
 		task := filepath.Join(dir, "task", strconv.Itoa(tid))
 		file(t, task, "cgroup", th.cgroup)
 		file(t, task, "comm", th.comm+"\n")
-		file(t, task, "stat", stat(tid, th.comm))
+		file(t, task, "stat", stat(tid, th.comm, th.guest))
 		file(t, task, "schedstat", fmt.Sprintf("%d 5 1\n", th.ns))
 	}
 }

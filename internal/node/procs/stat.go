@@ -23,6 +23,7 @@ type Stat struct {
 	Group    int // the process group
 	Threads  int
 	Ticks    uint64 // user and system
+	Guest    uint64 // ticks of them in which it ran a guest of KVM's
 	Waited   uint64 // ticks of children that ended and that it waited for, and of those that they had waited for
 	Start    uint64 // ticks since boot: with the pid, what tells a process from a later one
 	Resident int64  // bytes
@@ -54,7 +55,7 @@ func parseStat(text []byte) (Stat, error) {
 	s := Stat{Comm: string(text[begin+1 : end])}
 	rest := text[end+1:]
 	var parent, group, threads, user, system, waitedUser, waitedSystem, flags, pages, pending, exit uint64
-	wanted := [53]*uint64{52: &exit, 4: &parent, 5: &group, 9: &flags, 14: &user, 15: &system, 16: &waitedUser, 17: &waitedSystem, 20: &threads, 22: &s.Start, 24: &pages, 28: &s.Image[1], 31: &pending, 48: &s.Image[0]}
+	wanted := [53]*uint64{52: &exit, 4: &parent, 5: &group, 9: &flags, 14: &user, 15: &system, 16: &waitedUser, 17: &waitedSystem, 20: &threads, 22: &s.Start, 24: &pages, 28: &s.Image[1], 31: &pending, 43: &s.Guest, 48: &s.Image[0]}
 	field := 2 // of proc_pid_stat(5), the name's
 	for field < 52 {
 		rest = bytes.TrimLeft(rest, " \n")
