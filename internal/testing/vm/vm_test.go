@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 )
 
 func TestWhatIsMissingIsNamedWithTheWayToGetIt(t *testing.T) {
@@ -31,6 +32,7 @@ func TestWhatIsMissingIsNamedWithTheWayToGetIt(t *testing.T) {
 }
 
 func TestAMachineEndsWithItsTime(t *testing.T) {
+	need.VM(t)
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)

@@ -15,6 +15,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/lifecycle"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -28,6 +29,7 @@ func TestTareWeighsWhereThereIsOnlyCgroupV2AndAnOlderKernel(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		t.Skip("the machine has x86-64 CPUs, and runs this machine's programs")
 	}
+	need.VM(t)
 	t.Parallel()
 	dir := t.TempDir()
 	goes(t, "build", "-trimpath", "-tags", "no_tls_fallback,grpcnotrace", "-ldflags", "-s -w", "-o", dir, "github.com/tare-bench/tare/cmd/tare")
