@@ -57,8 +57,8 @@ func (c *Cargo) derive(ctx context.Context, img v1.Image, w *setting.Workload) e
 		}
 		layers = append(layers, l)
 	}
-	c.Image, err = c.write(config, layers)
-	return err
+	c.Image = c.image(config, layers)
+	return nil
 }
 
 // contents are what is to be known of an image's files.
@@ -193,11 +193,11 @@ func (c *Cargo) probeLayer(seen *contents) (image.Part, error) {
 	return image.Part{Digest: digest.FromBytes(b.Bytes()), Size: int64(b.Len()), File: file}, os.WriteFile(file, b.Bytes(), 0o600)
 }
 
-// write writes the image. What the user's declares as volumes lies in the containers' own
+// image makes the image. What the user's declares as volumes lies in the containers' own
 // root file systems: engines make of them what they then leave behind, each in its way.
 // Its name is made of its configuration, which is made of all
 // that the image is: so the same image has the same name in every run.
-func (c *Cargo) write(base *v1.ConfigFile, layers []image.Part) (*image.Image, error) {
+func (c *Cargo) image(base *v1.ConfigFile, layers []image.Part) *image.Image {
 	config := oci.Image{
 		Created:  &image.Created,
 		Platform: oci.Platform{Architecture: platform.Architecture, OS: platform.OS},
@@ -214,5 +214,5 @@ func (c *Cargo) write(base *v1.ConfigFile, layers []image.Part) (*image.Image, e
 	}
 	// A history says of every layer where it is from, or it is refused.
 	config.History = slices.Repeat(config.History, len(layers))
-	return image.Write(filepath.Join(c.dir, "cargo.tar"), config, layers)
+	return image.Assemble(config, layers)
 }

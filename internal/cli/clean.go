@@ -29,8 +29,7 @@ func newClean(s *app) *cobra.Command {
 		Short: "Remove what interrupted runs left, and nothing else",
 		Long: `Find what runs that were killed left behind: containers and their processes,
 bundles, state, cgroups, mounts, and what they made on engines, each by the run's
-id, and remove it. Runs that are under way are left alone, and so is an image that
-they may need, until they have ended. What is on an engine that does not answer is
+id, and remove it. Runs that are under way are left alone. What is on an engine that does not answer is
 kept in mind until it does, or until --forget; so is what is on a disk that is not
 mounted. Engines are asked where the run found them, or where flags say that they
 are now. After a reboot it is said that no container runs any more where one does
@@ -63,7 +62,7 @@ Lease is renewed is left alone, and so is what has another owner.`,
 			for i := range left {
 				all[i].Leftover = &left[i]
 				var err error
-				all[i].Engines, err = sweep(c.Context(), &left[i], live, reach.Engines, dryRun)
+				all[i].Engines, err = sweep(c.Context(), &left[i], reach.Engines, dryRun)
 				if err != nil && forget {
 					fmt.Fprintf(s.Err, "tare: forgotten: %s\n", cleanLines(err.Error()))
 					err = nil

@@ -106,7 +106,7 @@ func keepEngines(run *workspace.Run, targets []subject.Target, engines terms.Eng
 
 // sweep removes what a dead run left on engines, or only says what there is. They are
 // where the run found them, unless it is told where they are now.
-func sweep(ctx context.Context, l *workspace.Leftover, live []string, now terms.Engines, dryRun bool) ([]string, error) {
+func sweep(ctx context.Context, l *workspace.Leftover, now terms.Engines, dryRun bool) ([]string, error) {
 	b, err := l.Kept(madeFile)
 	if err != nil || b == nil {
 		return nil, err
@@ -120,7 +120,7 @@ func sweep(ctx context.Context, l *workspace.Leftover, live []string, now terms.
 	for _, m := range all {
 		m.Engine = now.Of(m.Name).Over(m.Engine)
 		within(m.Env, func() {
-			lines, err := insist(func() ([]string, error) { return sweepOne(ctx, l.RunID, live, m, dryRun) })
+			lines, err := insist(func() ([]string, error) { return sweepOne(ctx, l.RunID, m, dryRun) })
 			for _, line := range lines {
 				engine, _, _ := strings.Cut(m.Name, "/")
 				if line = engine + ": " + line; !slices.Contains(out, line) {
@@ -162,7 +162,7 @@ func insist(try func() ([]string, error)) (found []string, err error) {
 	}
 }
 
-func sweepOne(ctx context.Context, id string, live []string, m made, dryRun bool) ([]string, error) {
+func sweepOne(ctx context.Context, id string, m made, dryRun bool) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, sweeping)
 	defer cancel()
 	found, err := find.Named(ctx, []string{m.Name}, find.Settings{Engine: func(string) subject.Engine { return m.Engine }})
@@ -176,7 +176,7 @@ func sweepOne(ctx context.Context, id string, live []string, m made, dryRun bool
 	if !ok {
 		return nil, nil
 	}
-	lines, err := s.Clean(ctx, id, live, dryRun)
+	lines, err := s.Clean(ctx, id, dryRun)
 	if err != nil {
 		err = fmt.Errorf("run %s on %s: %w", id, m.Name, err)
 	}

@@ -170,7 +170,6 @@ type Elsewhere interface {
 // it. What a run made carries the run's id in a label or in its name.
 type Cleaner interface {
 	// Clean returns what there is, one line each ("container tare-ID-0-1"),
-	// and removes it unless dryRun. It touches nothing of another run, and no image
-	// that one of those that are under way, live, may be about to use.
-	Clean(ctx context.Context, runID string, live []string, dryRun bool) ([]string, error)
+	// and removes it unless dryRun. It touches nothing of another run.
+	Clean(ctx context.Context, runID string, dryRun bool) ([]string, error)
 }

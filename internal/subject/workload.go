@@ -43,12 +43,16 @@ type Workload struct {
 	Device string
 }
 
-// Image is what engines start containers from.
-func (w *Workload) Image() (*image.Image, error) {
-	if w.Cargo != nil {
-		return w.Cargo.Image, nil
+// Image is what engines start containers from, under the run's own name.
+func (e *Env) Image() (*image.Image, error) {
+	if e.Workload.Cargo != nil {
+		return e.Workload.Cargo.Image.Of(e.RunID), nil
 	}
-	return image.Probe(w.Files...)
+	i, err := image.Probe(e.Workload.Files...)
+	if err != nil {
+		return nil, err
+	}
+	return i.Of(e.RunID), nil
 }
 
 // Args are the arguments of a container's first process, the probe: the token that it

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path"
 	"runtime"
@@ -29,19 +30,45 @@ import (
 
 // Image is an image, ready to be loaded.
 type Image struct {
-	Ref     string // its full name, with a tag: "localhost/tare-probe:1f2e3d4c5b6a"
-	ID      string // digest of its configuration, "sha256:…": what engines call the image's id
-	Digest  string // digest of its manifest, "sha256:…"
-	content func() (io.ReadCloser, error)
+	Ref    string // its full name, with a tag: "localhost/tare-probe:1f2e3d4c5b6a"
+	ID     string // digest of its configuration, "sha256:…": what engines call the image's id
+	Digest string // digest of its manifest, "sha256:…"
+
+	files    Layout // without those that name the image
+	parts    map[string]Part
+	manifest v1.Descriptor
+	saved    Saved
 }
 
-// Open reads the image as the tar that engines load.
-func (i *Image) Open() (io.ReadCloser, error) { return i.content() }
+// Of returns the image under a name of one run's own. Runs share an engine, and each
+// removes its own name at its end: the engine keeps the content until the last name goes.
+func (i *Image) Of(runID string) *Image {
+	named := *i
+	named.Ref += "-" + runID
+	return &named
+}
+
+// Open reads the image as the tar that engines load. No copy of it is held.
+func (i *Image) Open() (io.ReadCloser, error) {
+	l := maps.Clone(i.files)
+	manifest, saved := i.manifest, i.saved
+	// containerd takes the first for the full name, others the second for the tag.
+	manifest.Annotations = map[string]string{NameAnnotation: i.Ref, v1.AnnotationRefName: i.Ref}
+	l.List(manifest)
+	saved.RepoTags = []string{i.Ref}
+	l.Saved(saved)
+	out, in := io.Pipe()
+	go func() {
+		w := tar.NewWriter(in)
+		in.CloseWithError(errors.Join(writeParts(w, i.parts), l.files(w, Created), w.Close()))
+	}()
+	return out, nil
+}
 
 // Save writes that tar into a file, for engines which load from one. Nobody else may read
 // it: the variables of a user's program are in the image.
 func (i *Image) Save(path string) error {
-	in, err := i.content()
+	in, err := i.Open()
 	if err != nil {
 		return err
 	}
@@ -96,31 +123,21 @@ func build(ref func(id digest.Digest) string, files []probe.File, names ...strin
 		RootFS:  v1.RootFS{Type: "layers", DiffIDs: []digest.Digest{blob.Digest}},
 		History: []v1.History{{Created: &Created, CreatedBy: "tare", Comment: "the workload that runtimes are weighed with"}},
 	})
-	manifest := name(l.AddJSON(v1.MediaTypeImageManifest, v1.Manifest{
-		Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: v1.MediaTypeImageManifest,
-		Config: config, Layers: []v1.Descriptor{blob},
-	}), ref(config.Digest))
-	l.List(manifest)
-	// iSulad looks for files of these names.
-	configFile, layerFile := config.Digest.Encoded()+".json", blob.Digest.Encoded()+"/layer.tar"
-	l[configFile], l[layerFile] = l[Blob(config)], content
-	l.Saved(Saved{configFile, []string{ref(config.Digest)}, []string{layerFile}})
-	return &Image{Ref: ref(config.Digest), ID: config.Digest.String(), Digest: manifest.Digest.String(), content: l.open}, nil
+	// iSulad looks for a layer's file of this name.
+	layerFile := blob.Digest.Encoded() + "/layer.tar"
+	l[layerFile] = content
+	return l.image(ref(config.Digest), config, []v1.Descriptor{blob}, []string{layerFile}), nil
 }
 
-// open reads the layout as a tar, of which no copy is held.
-func (l Layout) open() (io.ReadCloser, error) {
-	out, in := io.Pipe()
-	go func() { in.CloseWithError(l.Tar(in, Created)) }()
-	return out, nil
-}
-
-// name is a manifest under a name, for an index.
-func name(manifest v1.Descriptor, ref string) v1.Descriptor {
-	manifest.Platform = &v1.Platform{Architecture: runtime.GOARCH, OS: "linux"}
-	// containerd takes the first for the full name, others the second for the tag.
-	manifest.Annotations = map[string]string{NameAnnotation: ref, v1.AnnotationRefName: ref}
-	return manifest
+// image completes the files of an image whose configuration and layers are given.
+func (l Layout) image(ref string, config v1.Descriptor, layers []v1.Descriptor, saved []string) *Image {
+	m := l.AddJSON(v1.MediaTypeImageManifest, v1.Manifest{
+		Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: v1.MediaTypeImageManifest, Config: config, Layers: layers,
+	})
+	m.Platform = &v1.Platform{Architecture: runtime.GOARCH, OS: "linux"}
+	configFile := config.Digest.Encoded() + ".json" // where iSulad looks for it
+	l[configFile] = l[Blob(config)]
+	return &Image{Ref: ref, ID: config.Digest.String(), Digest: m.Digest.String(), files: l, manifest: m, saved: Saved{Config: configFile, Layers: saved}}
 }
 
 // layer is the one layer: the program, the folders on which runtimes mount, and

@@ -47,7 +47,7 @@ func TestEveryQuestionBesideTheTimedOnesIsBounded(t *testing.T) {
 	if _, err := d.Open(t.Context(), enginetest.Environment(t, 1)); err == nil {
 		t.Error("it was opened")
 	}
-	if _, err := d.Clean(t.Context(), "x", nil, false); err == nil {
+	if _, err := d.Clean(t.Context(), "x", false); err == nil {
 		t.Error("it was swept")
 	}
 	if asked.Load() < 5 {

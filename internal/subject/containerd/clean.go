@@ -176,25 +176,9 @@ func (d *driver) Images(ctx context.Context) ([]string, error) {
 	all, err := d.client.ImageService().List(ctx)
 	var refs []string
 	for _, i := range all {
-		if engine.OwnImage(i.Name) && i.Labels[engine.RunLabel] == d.env.RunID {
-			refs = append(refs, i.Name)
-		}
+		refs = append(refs, engine.OwnImages([]string{i.Name}, d.env.RunID)...)
 	}
 	return refs, err
-}
-
-// Users implements engine.Cleaned.
-func (d *driver) Users(ctx context.Context, ref string) ([]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	containers, err := d.client.ContainerService().List(ctx)
-	var users []string
-	for _, c := range containers {
-		if c.Image == ref {
-			users = append(users, c.ID)
-		}
-	}
-	return users, err
 }
 
 // Drop implements engine.Driver.
@@ -231,14 +215,14 @@ func LetGo(ctx context.Context, c *client.Client, runID string, dryRun bool) (fo
 }
 
 // Clean implements subject.Cleaner.
-func (t *Target) Clean(ctx context.Context, runID string, live []string, dryRun bool) ([]string, error) {
+func (t *Target) Clean(ctx context.Context, runID string, dryRun bool) ([]string, error) {
 	c, err := Connect(ctx, t.at.socket, t.at.namespace)
 	if err != nil {
 		return nil, t.failed("clean up", err)
 	}
 	defer func() { _ = c.Close() }()
 	d := &driver{Target: t, client: c, env: subject.Env{RunID: runID}}
-	found, err := engine.Clean(ctx, d, t.name, "container", runID, live, dryRun)
+	found, err := engine.Clean(ctx, d, t.name, "container", runID, dryRun)
 	held, letGo := LetGo(ctx, c, runID, dryRun)
 	if !dryRun {
 		letGo = errors.Join(letGo, removeNamespace(ctx, c, t.at.namespace))

@@ -110,9 +110,9 @@ func TestCleaningUpAfterARunTakesNothingOfAnother(t *testing.T) {
 		killed, other := open(t, d, "runc", env), open(t, d, "runc", enginetest.Environment(t, 1))
 		enginetest.Must(t, killed, subject.Run, 2)
 		enginetest.Must(t, other, subject.Run, 1)
-		want := fmt.Sprintf("[container %s container %s lease %s]", killed.Held()[0].Name, killed.Held()[1].Name, killed.image.lease.ID)
+		want := fmt.Sprintf("[container %s container %s image %s lease %s]", killed.Held()[0].Name, killed.Held()[1].Name, killed.image.Ref, killed.image.lease.ID)
 		for _, dryRun := range []bool{true, false} {
-			left, err := killed.Clean(t.Context(), env.RunID, nil, dryRun)
+			left, err := killed.Clean(t.Context(), env.RunID, dryRun)
 			if err != nil || fmt.Sprint(left) != want {
 				t.Fatalf("%v, %v; not %s", left, err, want)
 			}
@@ -122,10 +122,7 @@ func TestCleaningUpAfterARunTakesNothingOfAnother(t *testing.T) {
 		}
 		enginetest.Must(t, other, subject.Stop, 1)
 		enginetest.Must(t, other, subject.Remove, 1)
-		if left, err := killed.Clean(t.Context(), env.RunID, nil, false); err != nil || len(left) != 1 || !strings.HasPrefix(left[0], "image localhost/tare-probe:") {
-			t.Fatalf("%q, %v", left, err)
-		}
-		enginetest.Must(t, other, subject.Run, 1) // its image is held
+		enginetest.Must(t, other, subject.Run, 1)
 	})
 }
 

@@ -91,7 +91,7 @@ func (d *driver) open(ctx context.Context) (err error) {
 	if d.env.Network && d.clock() == "guest" && d.network != subject.NetworkHost {
 		d.networks = netns.New(d.env.RunID)
 	}
-	d.probe, err = d.env.Workload.Image()
+	d.probe, err = d.env.Image()
 	return err
 }
 

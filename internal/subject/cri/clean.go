@@ -127,64 +127,60 @@ func insist(ctx context.Context, do func(ctx context.Context) error) {
 	}
 }
 
-// Images implements engine.Cleaned: the workload's, and the one that holds pods
-// where that is tare's too.
+// Images implements engine.Cleaned. The image that holds pods has one name for all runs:
+// it is the run's if tare made it, no other run has an image here, and nobody else a pod.
 func (d *driver) Images(ctx context.Context) ([]string, error) {
 	list, err := ask(ctx, "ListImages", d.conn.images.ListImages, &api.ListImagesRequest{})
 	if err != nil {
 		return nil, err
 	}
 	var refs []string
+	others := 0
 	for _, i := range list.Images {
-		refs = append(refs, slices.DeleteFunc(i.RepoTags, func(tag string) bool { return !engine.OwnImage(tag) })...)
+		refs = append(refs, engine.OwnImages(i.RepoTags, d.env.RunID)...)
+		for _, name := range i.RepoTags {
+			if of, is := engine.RunOfImage(name); is && of != d.env.RunID {
+				others++
+			}
+		}
 	}
-	pause := d.facts.pause
-	if pause == "" {
+	if d.facts.pause == "" || others > 0 {
 		return refs, nil
 	}
-	own, err := image.Pause(pause)
+	own, err := image.Pause(d.facts.pause)
 	if err != nil {
 		return refs, err
 	}
-	id, err := d.conn.find(ctx, pause)
-	if err == nil && strings.TrimPrefix(id, "sha256:") == strings.TrimPrefix(own.ID, "sha256:") {
-		refs = append(refs, pause)
+	id, err := d.conn.find(ctx, own.Ref)
+	if err != nil || !sameID(id, own) {
+		return refs, err
 	}
-	return refs, err
-}
-
-// Users implements engine.Cleaned. CRI does not tell whose an image is: any pod of
-// tare's may need the workload's, and any pod the one that holds it.
-func (d *driver) Users(ctx context.Context, ref string) ([]string, error) {
 	pods, err := d.conn.pods(ctx, nil)
 	if err != nil {
-		return nil, err
+		return refs, err
 	}
-	var users []string
-	others := 0
-	for _, p := range pods {
-		if ref == d.facts.pause || p.Labels[engine.RunLabel] != "" {
-			users = append(users, p.GetMetadata().GetName())
-		}
-		if p.Labels[engine.RunLabel] != d.env.RunID {
-			others++
-		}
+	pods = slices.DeleteFunc(pods, func(p *api.PodSandbox) bool { return p.Labels[engine.RunLabel] != "" })
+	if d.stays = nil; len(pods) > 0 {
+		d.stays = fmt.Errorf("the image %s, which holds pods, is one that tare made, and stays: %d pods of others may need it; clean again when they are gone, or put the engine's own in its place: crictl --runtime-endpoint unix://%s pull %[1]s", own.Ref, len(pods), d.socket)
+		return refs, nil
 	}
-	if ref == d.facts.pause && others > 0 {
-		d.stays = fmt.Errorf("the image %s, which holds pods, is one that tare made, and stays: %d pods of others may need it; clean again when they are gone, or put the engine's own in its place: crictl --runtime-endpoint unix://%s pull %s", ref, others, d.socket, ref)
-	}
-	return users, nil
+	return append(refs, own.Ref), nil
+}
+
+// sameID reports whether an engine's id of an image is that of this one.
+func sameID(id string, i *image.Image) bool {
+	return strings.TrimPrefix(id, "sha256:") == strings.TrimPrefix(i.ID, "sha256:")
 }
 
 // Clean implements subject.Cleaner.
-func (t *Target) Clean(ctx context.Context, runID string, live []string, dryRun bool) ([]string, error) {
+func (t *Target) Clean(ctx context.Context, runID string, dryRun bool) ([]string, error) {
 	c, err := connect(ctx, t.socket)
 	if err != nil {
 		return nil, t.failed("clean up", err)
 	}
 	defer c.close()
 	d := &driver{Target: t, conn: c, env: subject.Env{RunID: runID}}
-	found, err := engine.Clean(ctx, d, t.name, "pod", runID, live, dryRun)
+	found, err := engine.Clean(ctx, d, t.name, "pod", runID, dryRun)
 	errs := []error{err}
 	if t.engineName == containerdEngine {
 		held, err := t.leases(ctx, runID, dryRun)

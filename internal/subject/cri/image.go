@@ -2,21 +2,24 @@ package cri
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
+	"github.com/containerd/errdefs"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/tare-bench/tare/internal/probe/image"
 	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/containerd"
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
-// key is the name by which the sessions of this process share an image.
-func (d *driver) key(img *image.Image) string { return "cri " + d.socket + " " + img.Ref }
+// key is the name by which the sessions of a run share an image.
+func (d *driver) key(img *image.Image) string { return "cri " + d.socket + " " + d.env.RunID + " " + img.Ref }
 
 // find asks CRI for an image; "" when it has none of that name.
 func (c *connection) find(ctx context.Context, ref string) (id string, err error) {
@@ -56,6 +59,13 @@ func (d *driver) give(ctx context.Context, img *image.Image, may func(ctx contex
 func (d *driver) Drop(ctx context.Context, ref string) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*patience)
 	defer cancel()
+	if d.engineName == containerdEngine && ref != d.facts.pause {
+		id, err := d.untag(ctx, ref)
+		if err != nil || id == "" {
+			return err
+		}
+		ref = id
+	}
 	// CRI-O refuses while something of its last container is still being
 	// removed, after the call for that has replied, or was given up.
 	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
@@ -65,6 +75,36 @@ func (d *driver) Drop(ctx context.Context, ref string) error {
 			return nil
 		case ctx.Err() != nil || status.Code(err) == codes.Unavailable || time.Now().After(deadline):
 			return fmt.Errorf("RemoveImage %s: %w", ref, err)
+		}
+	}
+}
+
+// untag takes a name off an image in containerd, whose CRI removes an image with all of
+// its names. It returns the image's id if that was the last one, else "".
+func (d *driver) untag(ctx context.Context, ref string) (id string, err error) {
+	if id, err = d.conn.find(ctx, ref); err != nil || id == "" {
+		return "", err
+	}
+	c, err := containerd.Connect(ctx, d.socket, criNamespace)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = c.Close() }()
+	if err := c.ImageService().Delete(ctx, ref); err != nil && !errdefs.IsNotFound(err) {
+		return "", fmt.Errorf("remove the image %s: %w", ref, err)
+	}
+	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) { // CRI hears of it by an event
+		reply, err := ask(ctx, "ImageStatus "+id, d.conn.images.ImageStatus, &api.ImageStatusRequest{Image: &api.ImageSpec{Image: id}})
+		switch names := reply.GetImage().GetRepoTags(); {
+		case err != nil:
+			return "", err
+		case !slices.Contains(names, ref):
+			if len(names) > 0 {
+				id = ""
+			}
+			return id, nil
+		case time.Now().After(deadline):
+			return "", fmt.Errorf("the image %s was removed, and CRI still has it %v later", ref, patience)
 		}
 	}
 }
@@ -82,9 +122,19 @@ func (d *driver) holdPause(ctx context.Context) (err error) {
 	return err
 }
 
+// givePause counts an image that another run made as made: the last run removes it.
 func (d *driver) givePause(ctx context.Context) (made bool, err error) {
-	_, made, err = d.give(ctx, d.pause, func(ctx context.Context) error { return d.conn.mayMakePause(ctx, d.name, d.pause.Ref) })
-	return made, err
+	id, made, err := d.give(ctx, d.pause, func(ctx context.Context) error { return d.conn.mayMakePause(ctx, d.name, d.pause.Ref) })
+	return made || sameID(id, d.pause), err
+}
+
+// dropPause removes the image that holds pods, if this run is the last that needs it.
+func (d *driver) dropPause(ctx context.Context) error {
+	refs, err := d.Images(ctx)
+	if err == nil && slices.Contains(refs, d.pause.Ref) {
+		err = d.Drop(ctx, d.pause.Ref)
+	}
+	return errors.Join(err, d.stays)
 }
 
 // mayMakePause returns a *subject.Unavailable where an image of tare's under the

@@ -47,7 +47,7 @@ func OpenNode(ctx context.Context, says string, e subject.Engine, env subject.En
 	t := &Target{name: "kubernetes", engineName: k.name, e: e, socket: c.socket, version: v}
 	d := &driver{Target: t, env: env, conn: c}
 	if t.facts, err = c.ask(ctx, t.engineName); err == nil {
-		d.probe, err = env.Workload.Image()
+		d.probe, err = env.Image()
 	}
 	if err != nil {
 		c.close()

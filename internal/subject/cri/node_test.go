@@ -94,6 +94,9 @@ func (n *node) ImageStatus(_ context.Context, r *api.ImageStatusRequest) (*api.I
 	id := n.images[r.Image.Image]
 	if b, _ := os.ReadFile(n.calls); id == "" && len(b) > 0 {
 		id = "loaded"
+		if pause, err := image.Pause(r.Image.Image); err == nil && r.Image.Image == "localhost/pause:1" {
+			id = pause.ID
+		}
 		n.images[r.Image.Image] = id
 		_ = os.Remove(n.calls)
 	}
@@ -260,10 +263,9 @@ func TestNoPauseImageIsMadeWhereOthersWouldGetIt(t *testing.T) {
 
 func TestImagesThatWereTakenAwayAreBroughtBack(t *testing.T) {
 	n := onNode(t)
-	probe, err := image.Probe()
-	must.OK(t, err)
-	n.images["localhost/pause:1"], n.images[probe.Ref] = "own", "own" // another run's
+	n.images["localhost/pause:1"] = "own"
 	s := n.open()
+	probe := s.probe
 	for _, op := range []subject.Op{subject.RunPod, subject.Create, subject.Run} {
 		n.with(func() { delete(n.images, probe.Ref) })
 		if _, err := s.Prepare(t.Context(), op, nil); err != nil {
@@ -303,14 +305,14 @@ func TestAPauseImageThatOthersUseKeepsTheRunToBeCleanedAgain(t *testing.T) {
 	must.OK(t, err)
 	n.images[own.Ref] = own.ID
 	n.pods = []*api.PodSandbox{pod("tare-gone-0-1", "gone"), pod("web", "")}
-	if left, err := n.target().Clean(t.Context(), "gone", nil, true); err != nil || len(left) != 1 {
+	if left, err := n.target().Clean(t.Context(), "gone", true); err != nil || len(left) != 1 {
 		t.Errorf("%q, %v", left, err)
 	}
-	if left, err := n.target().Clean(t.Context(), "gone", nil, false); err == nil || !strings.Contains(err.Error(), own.Ref) || len(left) != 1 || len(n.pods) != 1 {
+	if left, err := n.target().Clean(t.Context(), "gone", false); err == nil || !strings.Contains(err.Error(), own.Ref) || len(left) != 1 || len(n.pods) != 1 {
 		t.Errorf("%q, %v, pods %v", left, err, n.pods)
 	}
 	n.pods = nil
-	if left, err := n.target().Clean(t.Context(), "gone", nil, false); err != nil || len(left) != 1 || len(n.images) > 0 {
+	if left, err := n.target().Clean(t.Context(), "gone", false); err != nil || len(left) != 1 || len(n.images) > 0 {
 		t.Errorf("%q, %v, images %v", left, err, n.images)
 	}
 }

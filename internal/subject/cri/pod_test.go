@@ -202,7 +202,7 @@ func TestATmpfsIsThePodsAndTheRootFileSystemTheContainers(t *testing.T) {
 		sh("test -e /data/file", 1)
 		// What a run that was killed has made is removed by whoever cleans: first
 		// the pods, then its folder.
-		if _, err := s.Clean(t.Context(), env.RunID, nil, false); err != nil {
+		if _, err := s.Clean(t.Context(), env.RunID, false); err != nil {
 			t.Error(err)
 		}
 		if err := mounts.RemoveTree(env.Dir); err != nil {

@@ -90,7 +90,7 @@ func (d *driver) open(ctx context.Context) error {
 	if err := d.holdPause(ctx); err != nil {
 		return err
 	}
-	d.probe, err = d.env.Workload.Image()
+	d.probe, err = d.env.Image()
 	return err
 }
 
@@ -98,7 +98,7 @@ func (d *driver) open(ctx context.Context) error {
 func (d *driver) close(ctx context.Context) error {
 	var errs []error
 	if d.letGo != nil {
-		errs = append(errs, d.letGo(func() error { return d.Drop(ctx, d.pause.Ref) }))
+		errs = append(errs, d.letGo(func() error { return d.dropPause(ctx) }))
 	}
 	if d.conn != nil {
 		d.conn.close()

@@ -36,7 +36,7 @@ func TestAQuestionAboutTheImageHasItsOwnTime(t *testing.T) {
 	e, _ := serve(t, map[string]string{"GET /containers/json": "[]", "GET /images/json": "hang"})
 	tg := weigh(t, e, "", viaAPI)
 	began := time.Now()
-	_, err := tg.Clean(context.Background(), "r", nil, true)
+	_, err := tg.Clean(context.Background(), "r", true)
 	if took := time.Since(began); err == nil || !strings.Contains(err.Error(), "list the workload's images") || took > patience+time.Minute {
 		t.Errorf("after %v: %v", took, err)
 	}

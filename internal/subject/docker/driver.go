@@ -168,25 +168,6 @@ func (d *driver) Remove(ctx context.Context, names []string) error {
 	})
 }
 
-// Users implements engine.Cleaned.
-func (d *driver) Users(ctx context.Context, ref string) ([]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	found, err := d.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: client.Filters{}.Add("ancestor", ref)})
-	if err != nil {
-		return nil, fmt.Errorf("list the users of %s: %w", ref, d.plain(err))
-	}
-	var out []string
-	for _, c := range found.Items {
-		name := c.ID
-		if c.Labels[engine.RunLabel] == d.env.RunID && len(c.Names) > 0 {
-			name = strings.TrimPrefix(c.Names[0], "/")
-		}
-		out = append(out, name)
-	}
-	return out, nil
-}
-
 // imagePatience is how long removing an image may take.
 const imagePatience = time.Minute
 
@@ -265,13 +246,12 @@ func loadReply(r io.Reader) (said string, err error) {
 	}
 }
 
-// Drop implements engine.Driver, unless a container uses the image: then that is
-// another run's, which removes it.
+// Drop implements engine.Driver.
 func (d *driver) Drop(ctx context.Context, ref string) error {
 	ctx, cancel := context.WithTimeout(ctx, imagePatience)
 	defer cancel()
 	_, err := d.ImageRemove(ctx, ref, client.ImageRemoveOptions{PruneChildren: true})
-	if err == nil || cerrdefs.IsNotFound(err) || cerrdefs.IsConflict(err) {
+	if err == nil || cerrdefs.IsNotFound(err) {
 		return nil
 	}
 	return fmt.Errorf("remove the image %s: %w", ref, d.plain(err))
@@ -287,14 +267,14 @@ func (d *driver) Images(ctx context.Context) ([]string, error) {
 	}
 	var refs []string
 	for _, i := range found.Items {
-		refs = append(refs, engine.OwnImages(i.RepoTags, i.Labels)...)
+		refs = append(refs, engine.OwnImages(i.RepoTags, d.env.RunID)...)
 	}
 	slices.Sort(refs)
 	return slices.Compact(refs), nil
 }
 
 // Clean implements subject.Cleaner.
-func (t *Target) Clean(ctx context.Context, runID string, live []string, dryRun bool) ([]string, error) {
+func (t *Target) Clean(ctx context.Context, runID string, dryRun bool) ([]string, error) {
 	defer t.http.CloseIdleConnections()
-	return engine.Clean(ctx, &driver{Target: t, env: subject.Env{RunID: runID}}, t.name, "container", runID, live, dryRun)
+	return engine.Clean(ctx, &driver{Target: t, env: subject.Env{RunID: runID}}, t.name, "container", runID, dryRun)
 }

@@ -243,14 +243,14 @@ func TestSuccessThatTheStateContradictsIsAFailure(t *testing.T) {
 		"stopped and unheard of":        {op: subject.Stop, state: `{"Status":"paused"}`, kind: record.FailState, want: "paused, not exited"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			env := enginetest.Environment(t, 1)
+			env.Timeout = 300 * time.Millisecond
 			answers := map[string]string{
-				"GET /images/" + i.Ref + "/json": fmt.Sprintf(`{"Id":%q}`, i.ID), "GET /containers/json": "[]",
+				"GET /images/" + i.Of(env.RunID).Ref + "/json": fmt.Sprintf(`{"Id":%q}`, i.ID), "GET /containers/json": "[]",
 				"POST /containers/create": `201 {"Id":"1"}`, "DELETE /containers/NAME": "204 ",
 				"POST /containers/NAME/start": "204 ", "POST /containers/NAME/stop": "204 ", "GET /containers/1/logs": c.logs,
 			}
 			e, _ := serve(t, answers)
-			env := enginetest.Environment(t, 1)
-			env.Timeout = 300 * time.Millisecond
 			s := enginetest.Open(t, weigh(t, e, "", viaAPI), env)
 			state := func(state string) {
 				answers["GET /containers/NAME/json"] = state

@@ -20,7 +20,7 @@ func (t *Target) Open(ctx context.Context, env subject.Env) (subject.Session, er
 	if err != nil {
 		return nil, fmt.Errorf("target %s: %w", t.name, err)
 	}
-	probe, err := env.Workload.Image()
+	probe, err := env.Image()
 	if err != nil {
 		return nil, fmt.Errorf("target %s: %w", t.name, err)
 	}

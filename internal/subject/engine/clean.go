@@ -17,18 +17,14 @@ import (
 // Cleaned is an engine on which a run that was killed may have left things.
 type Cleaned interface {
 	Driver
-	// Images names the workload's images that there are, whatever files they
-	// carry: a run that was interrupted does not say which it had.
+	// Images returns the run's names of images, whatever files they carry: a run that
+	// was interrupted does not say which it had.
 	Images(ctx context.Context) ([]string, error)
-	// Users names the containers that use an image.
-	Users(ctx context.Context, ref string) ([]string, error)
 }
 
 // Clean finds what a run left, and removes it unless dryRun; what is "container",
-// or "pod". An image of the workload goes if no container of another run uses it,
-// whichever run imported it; but none while another is under way, which may be about to
-// make its first container.
-func Clean(ctx context.Context, d Cleaned, target, what, runID string, live []string, dryRun bool) (found []string, err error) {
+// or "pod". Every run has names of its own for its images, so another run loses nothing.
+func Clean(ctx context.Context, d Cleaned, target, what, runID string, dryRun bool) (found []string, err error) {
 	doing := "look for what run " + runID + " left"
 	defer func() {
 		if err != nil {
@@ -47,20 +43,8 @@ func Clean(ctx context.Context, d Cleaned, target, what, runID string, live []st
 	if err != nil {
 		return found, err
 	}
-	var stays error
-	if len(refs) > 0 && len(live) > 0 {
-		stays = fmt.Errorf("image %s stays, since run %s is under way and may need it: clean again when that has ended", strings.Join(refs, ", "), strings.Join(live, ", "))
-		refs = nil
-	}
-	var idle []string
 	for _, ref := range refs {
-		users, err := d.Users(ctx, ref)
-		if err != nil {
-			return found, err
-		}
-		if !slices.ContainsFunc(users, func(n string) bool { return !OfRun(n, runID) }) {
-			idle, found = append(idle, ref), append(found, "image "+ref)
-		}
+		found = append(found, "image "+ref)
 	}
 	hs, ids, err := overheads(ctx, d, names, runID)
 	for _, id := range ids {
@@ -71,8 +55,8 @@ func Clean(ctx context.Context, d Cleaned, target, what, runID string, live []st
 	}
 	doing = "remove what run " + runID + " left"
 	cleared := clearAway(ctx, d, names) // one that stays keeps nothing else
-	errs := []error{cleared, stays}
-	for _, ref := range idle {
+	errs := []error{cleared}
+	for _, ref := range refs {
 		err := d.Drop(ctx, ref)
 		if cleared == nil {
 			err = dropLate(ctx, d, ref, err)

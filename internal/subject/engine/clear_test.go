@@ -247,29 +247,15 @@ func TestWhatKataLeavesIsRemovedAtTheEndAndTold(t *testing.T) {
 // Images implements Cleaned.
 func (f *fake) Images(context.Context) ([]string, error) { return []string{"first", "second"}, nil }
 
-// Users implements Cleaned.
-func (f *fake) Users(context.Context, string) ([]string, error) { return nil, nil }
-
 func TestAContainerThatCannotBeRemovedKeepsNothingElse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake("a")
 		f.stays["a"], f.undropped = 1000000, errors.New("the image is in use")
-		found, err := Clean(t.Context(), f, "fake", "container", "r", nil, false)
+		found, err := Clean(t.Context(), f, "fake", "container", "r", false)
 		if !errors.Is(err, errStill) || !errors.Is(err, f.undropped) || f.drops != 2 || !slices.Equal(found, []string{"container a", "image first", "image second"}) {
 			t.Errorf("%d images dropped, found %q: %v", f.drops, found, err)
 		}
 	})
-}
-
-func TestAnImageStaysAsLongAsARunIsUnderWayThatHasNoContainerYet(t *testing.T) {
-	f := newFake("a")
-	found, err := Clean(t.Context(), f, "fake", "container", "r", []string{"other"}, false)
-	if err == nil || !strings.Contains(err.Error(), "run other is under way") || len(f.has) > 0 || f.drops > 0 || !slices.Equal(found, []string{"container a"}) {
-		t.Errorf("%d images dropped, found %q: %v", f.drops, found, err)
-	}
-	if found, err = Clean(t.Context(), f, "fake", "container", "r", nil, false); err != nil || f.drops != 2 {
-		t.Errorf("once it has ended: %d images dropped, found %q: %v", f.drops, found, err)
-	}
 }
 
 func TestAnImageThatIsStillInUseIsRemovedWhenItIsNot(t *testing.T) {
@@ -287,7 +273,7 @@ func TestAnImageThatIsStillInUseIsRemovedWhenItIsNot(t *testing.T) {
 				f := newFake()
 				began := time.Now()
 				f.undropped, f.freed = errors.New(c.why), began.Add(c.free)
-				_, err := Clean(t.Context(), f, "fake", "container", "r", nil, false)
+				_, err := Clean(t.Context(), f, "fake", "container", "r", false)
 				if (err == nil) != c.gone || time.Since(began) > 2*lateness+time.Minute {
 					t.Errorf("after %v: %v", time.Since(began), err)
 				}

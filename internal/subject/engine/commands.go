@@ -34,18 +34,16 @@ type Commands struct {
 	Inspect []string // the verb that tells of containers, in Docker's form
 	// Logs asks for what containers said that is in no file, a hundred at a time; nil where
 	// all of it is in files.
-	Logs  func(ctx context.Context, names []string) (string, error)
-	OfRun []string // the options of ps for the run's containers
-	// UsersOf lists the containers that may use an image.
-	UsersOf func(ctx context.Context, ref string) ([]string, error)
+	Logs    func(ctx context.Context, names []string) (string, error)
+	OfRun   []string // the options of ps for the run's containers
 	Removal []string // the verb that removes containers by force
 	Load    []string // the verb that loads the image of a file
 	// ImageID is the id of what the engine has under the name of the workload's image, ""
 	// where it lists nothing of that name.
 	ImageID func(ctx context.Context) (string, error)
-	// Listing is the verb that lists images, and Own reads those that are the workload's.
+	// Listing is the verb that lists images, and Own reads those of a run.
 	Listing []string
-	Own     func(out []byte) ([]string, error)
+	Own     func(out []byte, runID string) ([]string, error)
 	// Stats is the verb that tells what containers use, and Usage adds what it printed of
 	// some of them to what was told, by their ids.
 	Stats []string
@@ -217,11 +215,6 @@ func (c *Commands) Names(ctx context.Context, options ...string) ([]string, erro
 	return strings.Fields(string(out)), err // isula pads them
 }
 
-// Users implements Cleaned.
-func (c *Commands) Users(ctx context.Context, ref string) ([]string, error) {
-	return c.UsersOf(ctx, ref)
-}
-
 // removing is how long a hundred containers may take to be removed by force, which isula
 // does one after the other.
 const removing = 2 * time.Minute
@@ -282,7 +275,7 @@ func (c *Commands) Images(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.Own(out)
+	return c.Own(out, c.Env.RunID)
 }
 
 // Drop implements Driver.

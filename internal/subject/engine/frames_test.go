@@ -47,17 +47,14 @@ func TestAGroupIsBelievedOnlyWhereTheMemoryIsCharged(t *testing.T) {
 	}
 }
 
-func TestOnlyImagesOfTheWorkloadAreTares(t *testing.T) {
-	own := map[string]string{"dev.tare.image": "probe"}
+func TestOnlyARunsOwnNamesOfImagesAreTheRuns(t *testing.T) {
 	for name, want := range map[string]int{
-		"localhost/tare-probe:0123456789ab": 1, "localhost/tare-probe:latest": 0, "localhost/tare-probe:0123456789abc": 0,
-		"localhost/tare-probe": 0, "docker.io/tare-probe:0123456789ab": 0,
+		"localhost/tare-probe:0123456789ab-abcdefgh": 1, "localhost/tare-probe:0123456789ab-abcdefgi": 0, "localhost/tare-probe:0123456789ab": 0,
+		"localhost/tare-probe:0123456789ab-": 0, "localhost/tare-probe:0123456789abc-abcdefgh": 0, "localhost/tare-probe:latest": 0,
+		"localhost/tare-probe": 0, "docker.io/tare-probe:0123456789ab-abcdefgh": 0,
 	} {
-		if got := OwnImages([]string{name}, own); len(got) != want {
+		if got := OwnImages([]string{name}, "abcdefgh"); len(got) != want {
 			t.Errorf("%s: %q", name, got)
-		}
-		if got := OwnImages([]string{name}, nil); len(got) != 0 {
-			t.Errorf("%s without the label: %q", name, got)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,21 +35,17 @@ const imageLabel = "dev.tare.image"
 // an engine lists images by a label.
 const ImageFilter = imageLabel + "=probe"
 
-// OwnImage tells whether a name is one that image.Probe gives: its repository,
-// and for a tag twelve digits of its digest.
-func OwnImage(ref string) bool {
+// RunOfImage returns the id of the run whose name of an image this is, see [image.Image.Of].
+func RunOfImage(ref string) (runID string, is bool) {
 	tag, is := strings.CutPrefix(ref, image.Repository+":")
-	return is && len(tag) == 12 && strings.Trim(tag, "0123456789abcdef") == ""
+	id, runID, named := strings.Cut(tag, "-")
+	return runID, is && named && runID != "" && len(id) == 12 && strings.Trim(id, "0123456789abcdef") == ""
 }
 
-// OwnImages are the names, of one image with these labels, under which it is the
-// workload's.
-func OwnImages(names []string, labels map[string]string) []string {
-	var own []string
-	for _, name := range names {
-		if labels[imageLabel] == "probe" && OwnImage(name) {
-			own = append(own, name)
-		}
-	}
-	return own
+// OwnImages returns those of an image's names that are a run's.
+func OwnImages(names []string, runID string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		of, is := RunOfImage(name)
+		return !is || of != runID
+	})
 }

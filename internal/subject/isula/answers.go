@@ -42,15 +42,14 @@ func facts(text string) map[string]string {
 	return out
 }
 
-// ownImages are the workload's images in what `isula images` prints: a table
-// whose columns are padded with spaces, the repository and the tag first.
-func ownImages(table []byte) ([]string, error) {
-	var refs []string
+// ownImages returns a run's images from what `isula images` prints: a table whose
+// columns are padded with spaces, the repository and the tag first.
+func ownImages(table []byte, runID string) ([]string, error) {
+	var names []string
 	for line := range strings.Lines(string(table)) {
-		fields := strings.Fields(line)
-		if len(fields) >= 3 && engine.OwnImage(fields[0]+":"+fields[1]) {
-			refs = append(refs, fields[0]+":"+fields[1])
+		if fields := strings.Fields(line); len(fields) >= 3 {
+			names = append(names, fields[0]+":"+fields[1])
 		}
 	}
-	return refs, nil
+	return engine.OwnImages(names, runID), nil
 }

@@ -23,11 +23,6 @@ func (t *Target) commands(env subject.Env, i *image.Image) *engine.Commands {
 		Refused: refused,
 	}
 	c.Making = func(name string, place engine.Place) []string { return t.making(env, name, place) }
-	// All that could use an image of tare's. Whose a container's image is, isula ps does not tell.
-	c.UsersOf = func(ctx context.Context, _ string) ([]string, error) {
-		all, err := c.Names(ctx)
-		return slices.DeleteFunc(all, func(n string) bool { return !strings.HasPrefix(n, "tare-") }), err
-	}
 	// That the name is there is proof enough: its tag is a digest of what is in the image.
 	c.ImageID = func(ctx context.Context) (string, error) {
 		has, err := c.Images(ctx)

@@ -131,7 +131,7 @@ func TestAContainerIsMadeWithItsLimitsItsFilesAndItsVolume(t *testing.T) {
 	if err != nil || string(ref) == tg.image.Ref {
 		t.Errorf("the image with files is called %s as the one without, %v", ref, err)
 	}
-	found, err := weigh(t, e).Clean(t.Context(), env.RunID, nil, true)
+	found, err := weigh(t, e).Clean(t.Context(), env.RunID, true)
 	if err != nil || len(found) != 2 || found[1] != "image "+string(ref) {
 		t.Errorf("clean finds %q, %v", found, err)
 	}

@@ -212,14 +212,14 @@ func TestWhatARunLeftIsFoundAndRemovedAndNothingElse(t *testing.T) {
 	f.save(kept{ID: recordedID, Name: "db", Status: "inited", Label: "dev.tare.run=abcdefgh"}) // the label, but not the name
 	cleaner := weigh(t, e)
 	before := f.left(t)
-	found, err := cleaner.Clean(t.Context(), "abcdefgh", nil, true)
+	found, err := cleaner.Clean(t.Context(), "abcdefgh", true)
 	if err != nil || len(found) != 3 || !slices.Equal(before, f.left(t)) {
 		t.Errorf("%q, %v", found, err)
 	}
-	if found, err := cleaner.Clean(t.Context(), "another", nil, false); err != nil || len(found) != 0 {
+	if found, err := cleaner.Clean(t.Context(), "another", false); err != nil || len(found) != 0 {
 		t.Errorf("another run's: %q, %v", found, err)
 	}
-	if _, err := cleaner.Clean(t.Context(), "abcdefgh", nil, false); err != nil || !slices.Equal(f.left(t), []string{"db"}) {
+	if _, err := cleaner.Clean(t.Context(), "abcdefgh", false); err != nil || !slices.Equal(f.left(t), []string{"db"}) {
 		t.Errorf("left: %q, %v", f.left(t), err)
 	}
 	if err := s.Close(context.Background()); err != nil {
@@ -298,9 +298,9 @@ func TestRecordedAnswersAreRead(t *testing.T) {
 		t.Errorf("it stores in %q", root)
 	}
 	others := answer("images")
-	own := strings.Replace(others, "tare.local/app                 1    ", "localhost/tare-probe 0123456789ab", 1)
-	for table, want := range map[string][]string{others: nil, own: {"localhost/tare-probe:0123456789ab"}} {
-		if got, err := ownImages([]byte(table)); err != nil || !slices.Equal(got, want) {
+	own := strings.Replace(others, "tare.local/app                 1    ", "localhost/tare-probe 0123456789ab-abcdefgh", 1)
+	for table, want := range map[string][]string{others: nil, own: {"localhost/tare-probe:0123456789ab-abcdefgh"}} {
+		if got, err := ownImages([]byte(table), "abcdefgh"); err != nil || !slices.Equal(got, want) {
 			t.Errorf("images: %q, %v", got, err)
 		}
 	}

@@ -15,7 +15,7 @@ func (t *Target) Open(ctx context.Context, env subject.Env) (subject.Session, er
 	if err := t.gives(env.Workload); err != nil {
 		return nil, fmt.Errorf("target %s: %w", t.name, err)
 	}
-	probe, err := env.Workload.Image()
+	probe, err := env.Image()
 	if err != nil {
 		return nil, fmt.Errorf("target %s: %w", t.name, err)
 	}
@@ -49,6 +49,6 @@ func (t *Target) gives(w subject.Workload) error {
 }
 
 // Clean implements subject.Cleaner.
-func (t *Target) Clean(ctx context.Context, runID string, live []string, dryRun bool) ([]string, error) {
-	return engine.Clean(ctx, t.commands(subject.Env{RunID: runID}, nil), t.name, "container", runID, live, dryRun)
+func (t *Target) Clean(ctx context.Context, runID string, dryRun bool) ([]string, error) {
+	return engine.Clean(ctx, t.commands(subject.Env{RunID: runID}, nil), t.name, "container", runID, dryRun)
 }

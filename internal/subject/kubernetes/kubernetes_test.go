@@ -453,7 +453,7 @@ func TestCleanFindsTheRunsPodsAndNoOthers(t *testing.T) {
 	target, err := s.target(subject.Engine{Image: "i"})
 	must.OK(t, err)
 	for _, dry := range []bool{true, false} {
-		if found, err := target.Clean(t.Context(), "r1", nil, dry); err != nil || !slices.Equal(found, []string{"pod tare-r1-0-1"}) {
+		if found, err := target.Clean(t.Context(), "r1", dry); err != nil || !slices.Equal(found, []string{"pod tare-r1-0-1"}) {
 			t.Errorf("dry run %v: %q, %v", dry, found, err)
 		}
 		if n := len(s.pods()); n != map[bool]int{true: 3, false: 2}[dry] {

@@ -205,14 +205,9 @@ func (d *driver) Images(ctx context.Context) ([]string, error) {
 	return d.node.Images(ctx)
 }
 
-// Users implements engine.Cleaned.
-func (d *driver) Users(ctx context.Context, ref string) ([]string, error) {
-	return d.node.Users(ctx, ref)
-}
-
 // Clean implements subject.Cleaner. The images are those of the node that is this
 // machine.
-func (t *Target) Clean(ctx context.Context, runID string, live []string, dryRun bool) ([]string, error) {
+func (t *Target) Clean(ctx context.Context, runID string, dryRun bool) ([]string, error) {
 	d := &driver{Target: t, env: subject.Env{RunID: runID}}
 	if t.here && t.e.Image == "" && len(t.nodes) == 1 {
 		n, err := t.engine(ctx, d.env)
@@ -222,5 +217,5 @@ func (t *Target) Clean(ctx context.Context, runID string, live []string, dryRun 
 		defer n.Close()
 		d.node = n
 	}
-	return engine.Clean(ctx, d, t.name, "pod", runID, live, dryRun)
+	return engine.Clean(ctx, d, t.name, "pod", runID, dryRun)
 }

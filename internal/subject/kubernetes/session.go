@@ -88,7 +88,7 @@ func (d *driver) open(ctx context.Context) error {
 		return err
 	}
 	if d.ref = d.e.Image; d.ref == "" {
-		probe, err := w.Image()
+		probe, err := d.env.Image()
 		if err != nil {
 			return err
 		}

@@ -35,9 +35,6 @@ func (t *Target) commands(podman cli.Program, env subject.Env, i *image.Image) *
 		out, err := c.Ask(ctx, []string{"logs"}, names...)
 		return unprefixed(string(out), len(names) > 1), err
 	}
-	c.UsersOf = func(ctx context.Context, ref string) ([]string, error) {
-		return c.Names(ctx, "--filter", "ancestor="+ref)
-	}
 	c.ImageID = func(ctx context.Context) (string, error) {
 		out, err := c.Ask(ctx, []string{"image", "inspect", "--format", "{{.Id}}"}, i.Ref)
 		return "sha256:" + strings.TrimPrefix(strings.TrimSpace(string(out)), "sha256:"), err
@@ -86,21 +83,21 @@ func unprefixed(log string, several bool) string {
 	return text.String()
 }
 
-// parseImages reads what `podman images --format json` prints: an image is the workload's by its label, its name
-// and its id, which begins with the name's tag.
-func parseImages(out []byte) ([]string, error) {
+// parseImages returns a run's images from what `podman images --format json` prints. The id
+// of such an image begins as its tag does.
+func parseImages(out []byte, runID string) ([]string, error) {
 	var all []struct {
-		ID     string            `json:"Id"`
-		Names  []string          `json:"Names"`
-		Labels map[string]string `json:"Labels"`
+		ID    string   `json:"Id"`
+		Names []string `json:"Names"`
 	}
 	if err := json.Unmarshal(out, &all); err != nil {
 		return nil, fmt.Errorf("podman lists its images by no JSON list: %w", err)
 	}
 	var refs []string
 	for _, i := range all {
-		for _, ref := range engine.OwnImages(i.Names, i.Labels) {
-			if strings.HasPrefix(strings.TrimPrefix(i.ID, "sha256:"), ref[strings.LastIndexByte(ref, ':')+1:]) {
+		for _, ref := range engine.OwnImages(i.Names, runID) {
+			tag := ref[strings.LastIndexByte(ref, ':')+1:]
+			if strings.HasPrefix(strings.TrimPrefix(i.ID, "sha256:"), strings.TrimSuffix(tag, "-"+runID)) {
 				refs = append(refs, ref)
 			}
 		}

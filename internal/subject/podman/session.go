@@ -15,7 +15,7 @@ func (t *Target) Open(ctx context.Context, env subject.Env) (subject.Session, er
 		return nil, fmt.Errorf("target %s: %w", t.name, err)
 	}
 	podman := t.podman
-	probe, err := env.Workload.Image()
+	probe, err := env.Image()
 	if err != nil {
 		return nil, fmt.Errorf("target %s: %w", t.name, err)
 	}
@@ -34,6 +34,6 @@ func (t *Target) Open(ctx context.Context, env subject.Env) (subject.Session, er
 }
 
 // Clean implements subject.Cleaner.
-func (t *Target) Clean(ctx context.Context, runID string, live []string, dryRun bool) ([]string, error) {
-	return engine.Clean(ctx, t.commands(t.podman, subject.Env{RunID: runID}, nil), t.name, "container", runID, live, dryRun)
+func (t *Target) Clean(ctx context.Context, runID string, dryRun bool) ([]string, error) {
+	return engine.Clean(ctx, t.commands(t.podman, subject.Env{RunID: runID}, nil), t.name, "container", runID, dryRun)
 }

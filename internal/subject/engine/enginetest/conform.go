@@ -68,6 +68,7 @@ func Conforms(t *testing.T, cases ...Case) {
 			t.Run("a folder of the root file system goes with the container", c.rootfs)
 			t.Run("an interrupted batch leaves nothing", c.interrupted)
 			t.Run("only what a killed run left is found and removed", c.killed)
+			t.Run("a run that ends leaves other runs their image, and the last takes it", c.shared)
 		})
 	}
 }
@@ -294,13 +295,13 @@ func (c Case) killed(t *testing.T) {
 	s := c.open(t, env)
 	Must(t, s, subject.Run, 2)
 	cleaner := c.Target(t).(subject.Cleaner)
-	if found, err := cleaner.Clean(t.Context(), "another", nil, false); err != nil && !c.Pods || len(found) != 0 { // of pods' own image it is not known whose it is
+	if found, err := cleaner.Clean(t.Context(), "another", false); err != nil || len(found) != 0 {
 		t.Errorf("another run's: %q, %v", found, err)
 	}
 	beside := s.(subject.HelperProcesses).Processes(t.Context())
 	var first []string
 	for _, dry := range []bool{true, false} {
-		found, err := cleaner.Clean(t.Context(), env.RunID, nil, dry)
+		found, err := cleaner.Clean(t.Context(), env.RunID, dry)
 		if err != nil || len(found) != c.Swept || !strings.HasPrefix(found[0], c.thing()+" tare-"+env.RunID) || first != nil && !slices.Equal(found, first) {
 			t.Errorf("dry %v: %q, %v", dry, found, err)
 		}
@@ -313,6 +314,49 @@ func (c Case) killed(t *testing.T) {
 	}
 	c.nothingLeft(t)
 	Must(t, s, c.life()[0], 2) // the image comes back for a run that goes on
+}
+
+// shared has runs with one image on one engine, as two users would: each of them may end
+// between the moment in which another looks for its image and its first container.
+func (c Case) shared(t *testing.T) {
+	t.Cleanup(func() { c.nothingLeft(t) })
+	target := c.Target(t)
+	cleaner, first := target.(subject.Cleaner), c.life()[0]
+	clean := func(env subject.Env) {
+		t.Helper()
+		if _, err := cleaner.Clean(t.Context(), env.RunID, false); err != nil {
+			t.Error(err)
+		}
+	}
+	for name, end := range map[string]func(env subject.Env, s subject.Session){
+		"by itself":  func(_ subject.Env, s subject.Session) { must.OK(t, s.Close(t.Context())) },
+		"by a clean": func(env subject.Env, _ subject.Session) { clean(env) },
+	} {
+		ended := [2]subject.Env{Environment(t, 1), Environment(t, 1)}
+		going := Open(t, target, Environment(t, 1)) // neither the first nor the last with the image
+		sessions := [2]subject.Session{Open(t, target, ended[0]), Open(t, target, ended[1])}
+		b, err := going.Prepare(t.Context(), first, UpTo(1))
+		must.OK(t, err)
+		for i := range ended {
+			end(ended[i], sessions[i])
+		}
+		_, samples, err := b.Start(t.Context())
+		must.OK(t, err)
+		for _, x := range samples {
+			if x.Failure != nil {
+				t.Errorf("after the end of others %s: %+v", name, x.Failure)
+			}
+		}
+		must.OK(t, going.Close(t.Context()))
+		c.nothingLeft(t)
+	}
+	killed := [2]subject.Env{Environment(t, 1), Environment(t, 1)}
+	for _, env := range killed {
+		Must(t, Open(t, target, env), first, 1)
+	}
+	clean(killed[0])
+	clean(killed[1])
+	c.nothingLeft(t)
 }
 
 // thing is what a lane holds, in the words of a clean-up.
