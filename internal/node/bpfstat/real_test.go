@@ -473,7 +473,7 @@ func TestMapsThatNoProgramUsesAreListedWithWhoKeepsThem(t *testing.T) {
 			}
 			found := map[uint32]record.Map{}
 			for _, a := range l.Loose {
-				if a.Map.Name == "plain" || a.Map.Name == "kmesh_map64" {
+				if slices.Contains([]uint32{mapID(t, held), mapID(t, named), id}, a.Map.ID) {
 					found[a.Map.ID] = record.Map{Owner: a.Owner, Holders: a.Holders, Pins: a.Pins}
 				}
 				if a.Map.ID == mapID(t, within) || a.Map.ID == mapID(t, held) && a.Map.InnerMemory != memoryOf(t, within) {

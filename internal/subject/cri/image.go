@@ -19,7 +19,9 @@ import (
 )
 
 // key is the name by which the sessions of a run share an image.
-func (d *driver) key(img *image.Image) string { return "cri " + d.socket + " " + d.env.RunID + " " + img.Ref }
+func (d *driver) key(img *image.Image) string {
+	return "cri " + d.socket + " " + d.env.RunID + " " + img.Ref
+}
 
 // find asks CRI for an image; "" when it has none of that name.
 func (c *connection) find(ctx context.Context, ref string) (id string, err error) {

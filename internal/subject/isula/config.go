@@ -13,8 +13,9 @@ import (
 	"github.com/tare-bench/tare/internal/subject/containerd"
 )
 
-// daemonConfig is where isulad has its configuration, in its own mounts.
-var daemonConfig = "/etc/isulad/daemon.json"
+// DaemonConfig is the path of isulad's configuration, in its own mounts. Tests that
+// listen in place of isulad set it, since the machine may have a real one.
+var DaemonConfig = "/etc/isulad/daemon.json"
 
 // Config is what matters of it, with what the daemon's command line says
 // otherwise. It does not tell by itself.
@@ -40,7 +41,7 @@ func ConfigOf(socket string) *Config {
 		return nil
 	}
 	defer d.Close()
-	f, err := os.Open(d.File("root" + daemonConfig))
+	f, err := os.Open(d.File("root" + DaemonConfig))
 	if err != nil {
 		return nil
 	}

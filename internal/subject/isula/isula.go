@@ -75,7 +75,7 @@ func newTarget(ctx context.Context, name, runtime string, e subject.Engine) (*Ta
 		return nil, err
 	}
 	if config := ConfigOf(engine.Socket(t.address)); config != nil && runtime != "" && !config.Has(runtime) {
-		return nil, engine.Unavailable(name, `add it to "runtimes" in `+daemonConfig+` and restart isulad`, "isulad has no runtime %q; its configuration names %s", runtime, strings.Join(config.Names(), ", "))
+		return nil, engine.Unavailable(name, `add it to "runtimes" in `+DaemonConfig+` and restart isulad`, "isulad has no runtime %q; its configuration names %s", runtime, strings.Join(config.Names(), ", "))
 	}
 	t.image, err = image.Probe()
 	return t, err
@@ -126,7 +126,7 @@ func (t *Target) ask(ctx context.Context) error {
 	out, _ = c.Ask(ctx, []string{"create", "--help"})
 	t.help = string(out)
 	if driver := t.facts[loggingDriver]; !t.takes("--log-driver") && driver != "" && driver != jsonFile {
-		return engine.Unavailable(t.name, `set "container-log": {"driver": "json-file"} in `+daemonConfig+` and restart isulad`,
+		return engine.Unavailable(t.name, `set "container-log": {"driver": "json-file"} in `+DaemonConfig+` and restart isulad`,
 			"containers log by %s, which keeps no output to prove that the workload ran, and this isula create has no --log-driver", driver)
 	}
 	return nil

@@ -314,9 +314,9 @@ func TestARuntimeThatIsNotConfiguredIsAnErrorBeforeTheRun(t *testing.T) {
 	l, err := net.Listen("unix", e.Address) // the test itself is the daemon
 	must.OK(t, err)
 	defer func() { _ = l.Close() }()
-	was := daemonConfig
-	defer func() { daemonConfig = was }()
-	daemonConfig = filepath.Join(t.TempDir(), "daemon.json")
+	was := DaemonConfig
+	defer func() { DaemonConfig = was }()
+	DaemonConfig = filepath.Join(t.TempDir(), "daemon.json")
 	if _, err := New(t.Context(), "isula/x", "nonesuch", "", e); err != nil {
 		t.Errorf("where nothing is known: %v", err)
 	}
@@ -325,7 +325,7 @@ func TestARuntimeThatIsNotConfiguredIsAnErrorBeforeTheRun(t *testing.T) {
 		`{"runtimes":{"runc":{},"kata":{}}}`:                                 {"runc kata", "io.containerd.kata.v2", "crun"},
 		`{}`:                                                                 {"runc", "lcr", "kata"},
 	} {
-		must.OK(t, os.WriteFile(daemonConfig, []byte(text), 0o600))
+		must.OK(t, os.WriteFile(DaemonConfig, []byte(text), 0o600))
 		if got, err := Runtimes(t.Context(), e); err != nil || strings.Join(got, " ") != c.want {
 			t.Errorf("%s: %q, %v", text, got, err)
 		}
