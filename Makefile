@@ -2,7 +2,7 @@
 # make help lists the rest.
 
 .DEFAULT_GOAL := build
-.PHONY: build image weigh weigh-engines test test-engines test-cluster test-browser test-vm test-tools test-all prove torture lint audit bench fuzz screenshots runtimes probe bpf clean help
+.PHONY: build image weigh weigh-engines test test-engines test-cluster test-browser test-vm test-tools test-all test-beside prove torture lint audit bench fuzz screenshots runtimes probe bpf clean help
 
 CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/tare
 
@@ -76,6 +76,12 @@ test-engines test-cluster test-browser test-vm test-tools: test-%:
 test-all: ## every test of every tier, and the race detector; says first what it installs
 	@GO='$(GO)' scripts/install-tests engines youki cluster browser vm tools
 	@GO='$(GO)' $(GO) tool gotestsum $(FULL) --raw-command -- scripts/go-test all $(TESTARGS)
+
+TIER = test
+
+test-beside: ## the tests of TIER beside busy loops, disk writers, others' BPF programs; NEIGHBOURS='-docker 20': and containers
+	CGO_ENABLED=0 $(GO) build -trimpath -tags $(TAGS) -o bin/neighbours ./internal/testing/neighbours
+	bin/neighbours $(NEIGHBOURS) $(MAKE) $(TIER)
 
 PROOFS = $(shell grep -rl --include='*_test.go' '^//go:build prove$$' internal record)
 

@@ -1,0 +1,345 @@
+// Command neighbours runs a command on a machine that is not its own: beside busy loops,
+// writers to the disk, processes with the names of engines and their shims, cgroups of
+// containers, BPF programs and maps that are named and pinned as Kmesh's and Cilium's,
+// a configuration of isulad, and with -docker N a dockerd with so many containers.
+//
+//	go run ./internal/testing/neighbours go test ./internal/node/...
+//
+// What it mounts and pins is in a mount namespace of its own, which the command shares, and
+// ends with the last process there. The processes end with this one, however that ends. The
+// cgroups and the folder of one that was killed are removed by the next.
+package main
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/mounts"
+	"github.com/tare-bench/tare/internal/node/cgroup"
+	"github.com/tare-bench/tare/internal/probe/image"
+	"github.com/tare-bench/tare/internal/testing/engines"
+	"github.com/tare-bench/tare/internal/testing/need"
+)
+
+const (
+	inside  = "TARE_NEIGHBOURS" // in the environment of this program once it has a mount namespace
+	prefix  = "neighbour-"      // and the pid of whoever made it: a cgroup, a folder
+	folders = "/var/tmp"
+	id      = "5f0c4a9e2b7d4c1f8a6e3b9d0c7f2a1e5f0c4a9e2b7d4c1f8a6e3b9d0c7f2a1e"
+)
+
+// roles are what a process of this binary does, by the name that it is run under.
+var roles = map[string]func(){
+	"busy": func() {
+		for {
+		}
+	},
+	"writer": write,
+}
+
+// sleepers are command lines of processes that do nothing.
+var sleepers = []string{
+	"containerd-shim-runc-v2 -namespace moby -id " + id + " -address /run/containerd/containerd.sock",
+	"containerd-shim-kata-v2 -namespace k8s.io -id " + id,
+	"conmon --api-version 1 -c " + id + " -u " + id,
+	"isulad-shim " + id + " /run/isulad/runc/" + id + " runc info 3m0s",
+	"qemu-system-x86_64 -name sandbox-" + id + " -m 2048",
+	"dockerd -H fd://", "isulad", "crio", "kubelet --config=/var/lib/kubelet/config.yaml",
+}
+
+// maps and programs are those of Kmesh and of Cilium, by where they pin them.
+var (
+	maps = map[string][]string{
+		"bpf_kmesh_workload/map": {"km_service", "km_endpoint", "km_backend", "kmesh_map64", "kmesh_map1600"},
+		"tc/globals":             {"cilium_lb4_serv", "cilium_calls_00"},
+	}
+	programs = map[string][]string{
+		"bpf_kmesh_workload/sockconn": {"cgroup_connect4", "sockops_prog", "sendmsg_prog"},
+		"tc/programs":                 {"cil_from_netdev", "cil_to_host"},
+	}
+)
+
+func main() {
+	if role := roles[os.Args[0]]; role != nil {
+		role()
+	}
+	if slices.ContainsFunc(sleepers, func(line string) bool { return strings.Fields(line)[0] == os.Args[0] }) {
+		_ = os.WriteFile("/proc/self/comm", []byte(os.Args[0]), 0)
+		sleep()
+	}
+	containers := flag.Int("docker", 0, "containers of a dockerd; 0 for no dockerd")
+	flag.Parse()
+	if flag.NArg() == 0 {
+		fmt.Fprintln(os.Stderr, "usage: neighbours [-docker N] COMMAND [ARGUMENT...]")
+		os.Exit(1)
+	}
+	code, err := 0, error(nil)
+	if os.Getenv(inside) == "" {
+		code, err = again()
+	} else {
+		code, err = run(flag.Args(), *containers)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "neighbours:", err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
+}
+
+// again runs this program in a mount namespace of its own.
+func again() (int, error) {
+	runtime.LockOSThread() // whose death ends the child
+	cmd := exec.Command("/proc/self/exe", os.Args[1:]...)
+	cmd.Env = append(os.Environ(), inside+"=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: unix.CLONE_NEWNS, Pdeathsig: unix.SIGTERM}
+	return wait(cmd)
+}
+
+func wait(cmd *exec.Cmd) (int, error) {
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	told := make(chan os.Signal, 1) // a terminal signals the command itself, too
+	signal.Notify(told, unix.SIGINT, unix.SIGTERM)
+	err := cmd.Start()
+	if err == nil {
+		go func() {
+			for s := range told {
+				if s == unix.SIGTERM {
+					_ = cmd.Process.Signal(s)
+				}
+			}
+		}()
+		err = cmd.Wait()
+	}
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		return max(exit.ExitCode(), 1), nil
+	}
+	return 0, err
+}
+
+func run(command []string, containers int) (code int, err error) {
+	runtime.LockOSThread() // whose death ends the neighbours
+	if err := sweep(); err != nil {
+		return 1, err
+	}
+	dir := filepath.Join(folders, prefix+strconv.Itoa(os.Getpid()))
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return 1, err
+	}
+	var running []*exec.Cmd
+	defer func() {
+		for _, cmd := range running {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+		}
+		err = errors.Join(err, engines.Stop(), sweep())
+	}()
+	if err := errors.Join(configure(dir), pinAll()); err != nil {
+		return 1, err
+	}
+	for _, line := range append([]string{"busy", "busy", "writer", "writer"}, sleepers...) {
+		argv := strings.Fields(line)
+		cmd := exec.Command("/proc/self/exe")
+		cmd.Args, cmd.Dir = argv, dir
+		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: unix.SIGKILL}
+		if err := cmd.Start(); err != nil {
+			return 1, err
+		}
+		running = append(running, cmd)
+	}
+	if err := group(running[len(running)-1].Process.Pid); err != nil {
+		return 1, err
+	}
+	if containers > 0 {
+		if err := docker(containers); err != nil {
+			return 1, err
+		}
+	}
+	return wait(exec.Command(command[0], command[1:]...))
+}
+
+func sleep() {
+	for {
+		time.Sleep(time.Hour)
+	}
+}
+
+// write writes files and waits until the disk has them.
+func write() {
+	block := bytes.Repeat([]byte("neighbour"), 1<<20/9)
+	file, err := os.Create(strconv.Itoa(os.Getpid()))
+	for i := int64(0); err == nil; i = (i + 1) % 64 {
+		_, err = file.WriteAt(block, i<<20)
+		err = errors.Join(err, file.Sync())
+		time.Sleep(5 * time.Millisecond)
+	}
+	fmt.Fprintln(os.Stderr, "neighbours: write:", err)
+	os.Exit(1)
+}
+
+// configure gives the machine a configuration of isulad, and a bpffs.
+func configure(dir string) error {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("make mounts private: %w", err)
+	}
+	if err := unix.Mount("bpf", "/sys/fs/bpf", "bpf", 0, ""); err != nil {
+		return fmt.Errorf("mount a bpffs: %w", err)
+	}
+	layers := filepath.Join(dir, "layers")
+	if err := os.Mkdir(layers, 0o755); err != nil {
+		return err
+	}
+	if err := unix.Mount("tmpfs", layers, "tmpfs", 0, ""); err != nil {
+		return fmt.Errorf("mount a tmpfs: %w", err)
+	}
+	upper, work := filepath.Join(layers, "upper"), filepath.Join(layers, "work")
+	err := errors.Join(os.Mkdir(upper, 0o755), os.Mkdir(work, 0o755))
+	if err == nil {
+		err = unix.Mount("overlay", "/etc", "overlay", 0, "lowerdir=/etc,upperdir="+upper+",workdir="+work)
+	}
+	if err != nil {
+		return fmt.Errorf("lay over /etc: %w", err)
+	}
+	config := `{"default-runtime":"lcr","pod-sandbox-image":"mirrorgooglecontainers/pause-amd64:3.0","runtimes":{"kata":{"path":"/usr/bin/kata-runtime"}}}`
+	return errors.Join(os.Mkdir("/etc/isulad", 0o755), os.WriteFile("/etc/isulad/daemon.json", []byte(config), 0o644))
+}
+
+func pinAll() error {
+	const root = "/sys/fs/bpf"
+	for folder, names := range maps {
+		for _, name := range names {
+			m, err := ebpf.NewMap(&ebpf.MapSpec{Name: name, Type: ebpf.Hash, KeySize: 4, ValueSize: 64, MaxEntries: 1000})
+			if err != nil {
+				return fmt.Errorf("make the map %s: %w", name, err)
+			}
+			if err := pin(m, filepath.Join(root, folder), name); err != nil {
+				return err
+			}
+		}
+	}
+	for folder, names := range programs {
+		for _, name := range names {
+			p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: name, Type: ebpf.CGroupSockAddr, AttachType: ebpf.AttachCGroupInet4Connect, License: "GPL",
+				Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 1), asm.Return()}})
+			if err != nil {
+				return fmt.Errorf("load the program %s: %w", name, err)
+			}
+			if err := pin(p, filepath.Join(root, folder), name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func pin(object interface{ Pin(path string) error }, folder, name string) error {
+	return errors.Join(os.MkdirAll(folder, 0o700), object.Pin(filepath.Join(folder, name)))
+}
+
+// group puts a process into a tree of cgroups as Docker's.
+func group(pid int) error {
+	hs, err := cgroup.Hierarchies()
+	if err != nil {
+		return err
+	}
+	for _, h := range hs {
+		dir := filepath.Join(h.Mount, prefix+strconv.Itoa(os.Getpid()), "docker", id)
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+		// A cpuset has no CPUs before it was given some.
+		_ = os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0)
+	}
+	return nil
+}
+
+// sweep removes the folders and cgroups of this process, and of those that are gone.
+func sweep() error {
+	hs, err := cgroup.Hierarchies()
+	errs := []error{err}
+	for _, place := range append([]cgroup.Hierarchy{{Mount: folders}}, hs...) {
+		found, err := filepath.Glob(filepath.Join(place.Mount, prefix+"*"))
+		errs = append(errs, err)
+		for _, dir := range found {
+			pid, err := strconv.Atoi(strings.TrimPrefix(filepath.Base(dir), prefix))
+			if err != nil || pid != os.Getpid() && unix.Kill(pid, 0) == nil {
+				continue
+			}
+			if place.Mount == folders {
+				_ = unix.Unmount("/etc", unix.MNT_DETACH) // its layers are in the folder
+				errs = append(errs, mounts.RemoveTree(dir))
+				continue
+			}
+			for _, each := range []string{filepath.Join(dir, "docker", id), filepath.Join(dir, "docker"), dir} {
+				for range 50 { // a process that was killed takes a moment to go
+					if err = os.Remove(each); err == nil || errors.Is(err, os.ErrNotExist) {
+						err = nil
+						break
+					}
+					time.Sleep(20 * time.Millisecond)
+				}
+				errs = append(errs, err)
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// starter is what the engine is started with: what fails, ends the whole.
+type starter struct{}
+
+func (starter) Helper() {}
+
+func (starter) Fatalf(format string, arguments ...any) { panic(fmt.Errorf(format, arguments...)) }
+
+func (s starter) Skipf(format string, arguments ...any) { s.Fatalf(format, arguments...) }
+
+// docker starts a dockerd with containers of tare's probe, under a name of their own.
+func docker(containers int) (err error) {
+	defer func() {
+		if failed, ok := recover().(error); ok {
+			err = failed
+		}
+	}()
+	was := os.Getenv(need.Variable)
+	defer func() { _ = os.Setenv(need.Variable, was) }()
+	if err := os.Setenv(need.Variable, "all"); err != nil {
+		return err
+	}
+	d := engines.Docker(starter{})
+	probe, err := image.Probe()
+	if err != nil {
+		return err
+	}
+	archive, err := probe.Open()
+	if err != nil {
+		return err
+	}
+	defer archive.Close()
+	load := exec.Command(d.Command, "-H", d.Host, "load")
+	load.Stdin = archive
+	if out, err := load.CombinedOutput(); err != nil {
+		return fmt.Errorf("load an image: %w: %s", err, out)
+	}
+	for range containers {
+		if out, err := exec.Command(d.Command, "-H", d.Host, "run", "--detach", "--network", "none", probe.Ref, "neighbour").CombinedOutput(); err != nil {
+			return fmt.Errorf("run a container: %w: %s", err, out)
+		}
+	}
+	return nil
+}
