@@ -33,7 +33,8 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	isula.DaemonConfig = "/nonexistent/daemon.json"
+	// The machine may have an isulad and a kubelet of its own.
+	isula.DaemonConfig, kubelet = "/nonexistent/daemon.json", func(string) bool { return false }
 	engines.Main(m)
 }
 

@@ -60,9 +60,8 @@ func onNode(t *testing.T) *node {
 		api.RegisterRuntimeServiceServer(s, n)
 		api.RegisterImageServiceServer(s, n)
 	}, grpc.UnaryInterceptor(bounded))
-	quiet := kubelet
-	kubelet = func(string) bool { return false }
-	t.Cleanup(func() { kubelet = quiet })
+	none := kubelet
+	t.Cleanup(func() { kubelet = none })
 	return n
 }
 
