@@ -89,7 +89,7 @@ prove: ## what only a quiet machine can show, in minutes: ratios, small bounds, 
 	TARE_REQUIRE=all $(GO) tool gotestsum --format testname -- -tags prove -p 1 -count=1 -timeout=60m $(TESTARGS) \
 	-run "^($$(grep -ho '^func Test[A-Za-z0-9_]*' $(PROOFS) | cut -c6- | paste -sd '|'))$$" $(sort $(addprefix ./,$(dir $(PROOFS))))
 
-torture: ## before a release, most of an hour: kills, lying runtimes, hostile records and daemons; prints what they left
+torture: ## before a release, most of an hour: kills, lying runtimes, hostile records and daemons
 	TARE_REQUIRE=all $(GO) test -tags torture -run '^TestTorture$$' -count=1 -timeout=120m -v ./internal/cli | grep -v '^ *=== '
 
 lint: $(GOLANGCI) ## golangci-lint, actionlint, and shellcheck where it is installed

@@ -57,20 +57,6 @@ func TestSomebodyElsesServerIsBehindAServiceOfTheReferenceDatapath(t *testing.T)
 	}
 }
 
-func TestAServerThatServicesCannotLeadToIsRefusedInWords(t *testing.T) {
-	needRoot(t)
-	for url, says := range map[string]string{
-		"https://127.0.0.1/":  "--url: tare's own programs lead services to it",
-		"http://[::1]:8080/":  "lead to IPv4 addresses, and the URL's host is at ::1",
-		"http://0.0.0.0:8080": "lead to IPv4 addresses",
-	} {
-		place(t)
-		if code, _, stderr := tare(t, append([]string{"bpf", "load", "--url", url}, quick...)...); code != ExitUsage || !strings.Contains(strings.Join(strings.Fields(stderr), " "), says) {
-			t.Errorf("%s: exit %d, %s", url, code, stderr)
-		}
-	}
-}
-
 // What a server on this machine needs is asked for where there is one.
 func TestThePlansServerIsOnThisMachineWhereItsAddressIs(t *testing.T) {
 	for text, want := range map[string]bool{"127.0.0.1": true, "127.9.9.9": true, "::1": true, "0.0.0.0": true, "192.0.2.1": false, "2001:db8::1": false} {

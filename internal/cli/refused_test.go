@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
@@ -22,6 +24,7 @@ var testdata = func() string {
 
 func TestWhatCannotBeDoneIsRefusedWithWhatToDo(t *testing.T) {
 	place(t)
+	must.OK(t, unix.Mkfifo("pipe", 0o600))
 	must.Write(t, "taken.jsonl", "mine")
 	must.Write(t, "mistake.yaml", "version: 1\nname: x\nmeasure:\n  - lifecycle:\n      rounds: none\n")
 	refusals(t, "refused")

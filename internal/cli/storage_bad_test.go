@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/internal/testing/need"
 )
@@ -39,19 +37,6 @@ func TestAnEvilJobFileIsRefusedByLineBeforeAnythingRuns(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestWhatIsNoJobFileIsRefusedAndNotWaitedFor(t *testing.T) {
-	dir := place(t)
-	must.OK(t, unix.Mkfifo("pipe", 0o600))
-	for name, path := range map[string]string{"a pipe": "pipe", "a folder": dir, "a device without end": "/dev/zero", "nothing": "none.fio"} {
-		t.Run(name, func(t *testing.T) {
-			refuses(t, append([]string{"storage", "host", "--jobfile", path}, short...), "--jobfile", path)
-		})
-	}
-	t.Run("jobs beside it", func(t *testing.T) {
-		refuses(t, append([]string{"storage", "host", "--jobfile", "x.fio", "--bs", "4k"}, short...), "--jobfile", "leave out", "--bs")
-	})
 }
 
 // With a comment, a global section, line ends of another system, two jobs, of which one

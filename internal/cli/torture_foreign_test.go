@@ -69,7 +69,6 @@ func recordsThatAreNone(t *testing.T) {
 				code := cmd.ProcessState.ExitCode()
 				wrong := code < 0 || code > 2 || strings.Contains(stderr.String(), "goroutine ") || strings.ContainsRune(stdout.String()+stderr.String(), 0x1b) ||
 					most > 512<<20 || time.Since(began) > time.Minute || len(stdout.String())+len(stderr.String()) > 1<<20
-				tried("records: hostile", wrong, false)
 				if wrong {
 					t.Errorf("%s: exit %d after %v with %d MiB\n%.2000s%.2000s", format, code, time.Since(began), most>>20, stdout, stderr)
 				}
@@ -170,7 +169,6 @@ func daemonsThatDoNotAnswer(t *testing.T) {
 				n, _ := times(t, "r.jsonl", "host")
 				wrong := cmd.ProcessState.ExitCode() != ExitDone || n == 0 || !strings.Contains(stderr.String(), "not weighed: "+args[0]) || time.Since(began) > time.Minute ||
 					most > 512<<20 || strings.ContainsRune(stdout.String()+stderr.String(), 0x1b)
-				tried("daemons: silent, endless, rubbish", wrong, false)
 				if wrong {
 					t.Errorf("exit %d after %v with %d MiB, %d times of the host\n%.2000s%.2000s", cmd.ProcessState.ExitCode(), time.Since(began), most>>20, n, stdout, stderr)
 				}

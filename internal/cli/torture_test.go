@@ -10,9 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
-	"text/tabwriter"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -24,59 +22,10 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// ledger is what was tried on tare, and what came of it: the table at the end.
-var ledger struct {
-	sync.Mutex
-	order []string
-	rows  map[string]*row
-}
-
-// row is a group of trials: how many there were, in how many tare did something else
-// than it should, and in how many something was left.
-type row struct{ tried, wrong, left int }
-
-// tried books a trial.
-func tried(what string, wrong, left bool) {
-	ledger.Lock()
-	defer ledger.Unlock()
-	if ledger.rows == nil {
-		ledger.rows = map[string]*row{}
-	}
-	r := ledger.rows[what]
-	if r == nil {
-		r = &row{}
-		ledger.rows[what], ledger.order = r, append(ledger.order, what)
-	}
-	r.tried++
-	for did, count := range map[*int]bool{&r.wrong: wrong, &r.left: left} {
-		if count {
-			*did++
-		}
-	}
-}
-
-// table prints the ledger.
-func table() {
-	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "what was tried\ttrials\tnot as it should\tleft something")
-	var sum row
-	for _, what := range ledger.order {
-		r := ledger.rows[what]
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\n", what, r.tried, r.wrong, r.left)
-		sum.tried, sum.wrong, sum.left = sum.tried+r.tried, sum.wrong+r.wrong, sum.left+r.left
-	}
-	fmt.Fprintf(w, "all\t%d\t%d\t%d\n", sum.tried, sum.wrong, sum.left)
-	_ = w.Flush()
-}
-
 // TestTorture ends tare at any moment, hands it runtimes that lie, records that are
-// none and daemons that do not answer; make torture prints what came of it. Make test
-// does the first of each.
+// none and daemons that do not answer. Make test does the first of each.
 func TestTorture(t *testing.T) {
 	needRunc(t)
-	if torturing {
-		t.Cleanup(table)
-	}
 	t.Run("runtimes", runtimesThatLie)
 	t.Run("records", recordsThatAreNone)
 	t.Run("daemons", daemonsThatDoNotAnswer)
@@ -174,7 +123,6 @@ func endAndClean(t *testing.T, e ending, signal unix.Signal, after time.Duration
 	ids := idsBelow(dir)
 	code, out, said := tare(t, "clean")
 	if code != ExitDone {
-		wrong = true
 		t.Errorf("%v after %v: clean: exit %d\n%s%s", signal, after, code, out, said)
 	}
 	left := slices.Concat(namesOf(ids), beyond(before, m.stock(t)))
@@ -185,10 +133,8 @@ func endAndClean(t *testing.T, e ending, signal unix.Signal, after time.Duration
 		t.Errorf("%v after %v: left behind after one clean:\n  %s\nclean said:\n%s", signal, after, strings.Join(left, "\n  "), out)
 	}
 	if _, err := record.Load("r.jsonl"); err != nil && !errors.Is(err, os.ErrNotExist) && after > time.Second {
-		wrong = true
 		t.Errorf("its record does not read: %v", err)
 	}
-	tried(e.what+", "+map[bool]string{true: "killed", false: "told to end"}[signal == unix.SIGKILL], wrong, len(left) > 0)
 }
 
 // idsBelow are the runs that have a folder there.
