@@ -90,9 +90,7 @@ func TestStealInTheWindowIsSeen(t *testing.T) {
 	root := healthy(t, nil)
 	kernel := fakeKernel{free: gib, wait: func() {
 		stat := "cpu  1010 0 1000 98020 0 0 0 10 0 0\n"
-		if err := os.WriteFile(filepath.Join(string(root), "proc/stat"), []byte(stat), 0o644); err != nil {
-			t.Error(err)
-		}
+		must.OK(t, os.WriteFile(filepath.Join(string(root), "proc/stat"), []byte(stat), 0o644))
 	}}
 	c, _ := find(facilities(root, kernel, nil), "stolen CPU time")
 	if c.Status != Limited || !strings.Contains(c.Why, "25.0 % in 200ms, with the CPUs 25 % busy") {

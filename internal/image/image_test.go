@@ -78,9 +78,7 @@ func TestTheFolderIsAnImageLayoutWithBothArchitectures(t *testing.T) {
 	i := both(t, Options{Name: "registry.example/tare"})
 	index, err := written(t, i).ImageIndex(hash(i.Index))
 	must.OK(t, err)
-	if err := validate.Index(index); err != nil {
-		t.Error(err)
-	}
+	must.OK(t, validate.Index(index))
 	manifest, err := index.IndexManifest()
 	if err != nil || len(manifest.Manifests) != 2 {
 		t.Fatal(manifest, err)
@@ -273,9 +271,7 @@ func pushed(t *testing.T, i *Image) {
 	if digest, err := index.Digest(); err != nil || digest != hash(i.Index) {
 		t.Errorf("%s is %v, want %s, %v", tag, digest, i.Index.Digest, err)
 	}
-	if err := validate.Index(index); err != nil {
-		t.Error(err)
-	}
+	must.OK(t, validate.Index(index))
 	found, err := remote.Referrers(tag.Digest(i.Index.Digest.String()))
 	must.OK(t, err)
 	manifest, err := found.IndexManifest()

@@ -152,9 +152,7 @@ func TestKeysComeFromTheTerminalThatIsDrawnOn(t *testing.T) {
 	if _, err := person.WriteString("q"); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	must.OK(t, <-ended)
 }
 
 func TestWhatHasNoCursorIsNoScreen(t *testing.T) {

@@ -403,9 +403,7 @@ func TestTheEndOfTheContextEndsEverything(t *testing.T) {
 func TestClientsThatAreNotWantedEnd(t *testing.T) {
 	c, err := Start(t.Context(), ClientOptions{URL: "http://127.0.0.1:1/", Connections: 4, Duration: time.Minute, Instances: 2})
 	must.OK(t, err)
-	if err := c.Close(); err != nil {
-		t.Error(err)
-	}
+	must.OK(t, c.Close())
 	gone(t, pids(c)...)
 }
 

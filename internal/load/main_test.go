@@ -166,11 +166,7 @@ func echo(t *testing.T) *Server {
 	t.Helper()
 	s, err := Serve(t.Context())
 	must.OK(t, err)
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { must.OK(t, s.Close()) })
 	return s
 }
 
@@ -188,9 +184,7 @@ func sent(t *testing.T, o ClientOptions) (Result, error) {
 	t.Helper()
 	c := started(t, o)
 	r, err := c.Run(t.Context())
-	if err := c.Close(); err != nil {
-		t.Error(err)
-	}
+	must.OK(t, c.Close())
 	gone(t, pids(c)...)
 	return r, err
 }

@@ -54,9 +54,7 @@ func TestNoMountIsMissedWhileOthersMount(t *testing.T) {
 	}
 	close(end)
 	<-ended
-	if err := RemoveTree(dir); err != nil {
-		t.Error(err)
-	}
+	must.OK(t, RemoveTree(dir))
 	if _, err := os.Stat(dir); err == nil {
 		t.Error("it is still there")
 	}
@@ -71,9 +69,7 @@ func TestALinkIsRemovedAndWhatItLeadsToStaysMounted(t *testing.T) {
 		t.Skipf("no tmpfs can be mounted here: %v", err)
 	}
 	defer func() { _ = unix.Unmount(theirs, unix.MNT_DETACH) }()
-	if err := RemoveTree(link); err != nil {
-		t.Error(err)
-	}
+	must.OK(t, RemoveTree(link))
 	if _, err := os.Lstat(link); err == nil {
 		t.Error("the link is still there")
 	}
@@ -82,9 +78,7 @@ func TestALinkIsRemovedAndWhatItLeadsToStaysMounted(t *testing.T) {
 	}
 	// A link on the way is followed.
 	must.OK(t, os.Symlink(dir, link))
-	if err := RemoveTree(filepath.Join(link, "theirs")); err != nil {
-		t.Error(err)
-	}
+	must.OK(t, RemoveTree(filepath.Join(link, "theirs")))
 	if _, err := os.Lstat(theirs); err == nil {
 		t.Error("the folder is still there")
 	}

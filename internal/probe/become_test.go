@@ -121,16 +121,12 @@ func TestTheServerAnswersLeaksAndHangsAsItIsTold(t *testing.T) {
 	if grown := anonymous() - before; grown < 199*100000-4096 || grown > 199*100000+4096 {
 		t.Errorf("grown by %d, want %d within a page", grown, 199*100000)
 	}
-	if err := get(ctx); err != nil {
-		t.Error(err)
-	}
+	must.OK(t, get(ctx))
 	short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
 	defer cancel()
 	if err := get(short); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("one more than it answers: %v", err)
 	}
 	_ = cmd.Process.Signal(syscall.SIGTERM)
-	if err := cmd.Wait(); err != nil {
-		t.Error(err)
-	}
+	must.OK(t, cmd.Wait())
 }

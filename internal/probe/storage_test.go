@@ -155,9 +155,7 @@ func TestThePageCacheLetsGoOfFiles(t *testing.T) {
 	if n := resident(t, file); n != 0 {
 		t.Errorf("after it was laid out %d pages are cached", n)
 	}
-	if err := os.WriteFile(file, make([]byte, 4<<20), 0o600); err != nil { // dirty pages
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(file, make([]byte, 4<<20), 0o600)) // dirty pages
 	if n := resident(t, file); n < 1024 {
 		t.Fatalf("after a write only %d pages are cached", n)
 	}
@@ -221,11 +219,7 @@ func mounted(t *testing.T, options string) string {
 	need.Root(t)
 	dir := t.TempDir()
 	must.OK(t, unix.Mount("tare-probe-test", dir, "tmpfs", unix.MS_NODEV, "mode=700,"+options))
-	t.Cleanup(func() {
-		if err := unix.Unmount(dir, 0); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { must.OK(t, unix.Unmount(dir, 0)) })
 	return dir
 }
 

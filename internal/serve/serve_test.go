@@ -451,9 +451,7 @@ func TestNodesAreThoseThatAreShownAndACopyCountsOnce(t *testing.T) {
 	}
 	text, err := os.ReadFile(filepath.Join(dir, "again/b.jsonl"))
 	must.OK(t, err)
-	if err := os.WriteFile(filepath.Join(dir, "0b.jsonl"), append(text, "{}\n"...), 0o600); err != nil { // damaged, and the first
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(filepath.Join(dir, "0b.jsonl"), append(text, "{}\n"...), 0o600)) // damaged, and the first
 	v := visit(t, dir)
 	for at, says := range map[string]string{"/nodes": "lifecycle over 3 nodes", "/history": "3 runs", "/nodes?q=b.jsonl": "lifecycle over 1 node"} {
 		v.says(at, http.StatusOK, says, "since they are copies: ")
@@ -680,9 +678,7 @@ func TestTheServerEndsWhenItIsTold(t *testing.T) {
 	}
 	defer answer.Body.Close()
 	cancel()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	must.OK(t, <-ended)
 	o.Dir = filepath.Join(o.Dir, "nothing")
 	if err := Serve(t.Context(), o, nil); err == nil || !strings.Contains(err.Error(), "name another") {
 		t.Errorf("a folder that is not there: %v", err)

@@ -31,11 +31,7 @@ func runc(t *testing.T) (id, group string) {
 	dir, run := t.TempDir(), fmt.Sprintf("%08x", os.Getpid())
 	hs, err := cgroup.Hierarchies()
 	must.OK(t, err)
-	t.Cleanup(func() {
-		if err := cgroup.Remove(hs, cgroup.Prefix+run); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { must.OK(t, cgroup.Remove(hs, cgroup.Prefix+run)) })
 	id = "top-" + run
 	bundle := filepath.Join(dir, id)
 	must.OK(t, oci.WriteBundle(bundle, run, subject.DefaultLimits))

@@ -87,9 +87,7 @@ func TestWhatLiesOnADiskThatIsNotMountedIsKeptInMindUntilItIsOrIsForgotten(t *te
 		disk := filepath.Join(t.TempDir(), "disk")
 		must.OK(t, os.Mkdir(disk, 0o700))
 		roots, at := killed(t, disk)
-		if err := errors.Join(os.Rename(disk, disk+".away"), os.Mkdir(disk, 0o700)); err != nil { // as if unmounted
-			t.Fatal(err)
-		}
+		must.OK(t, errors.Join(os.Rename(disk, disk+".away"), os.Mkdir(disk, 0o700))) // as if unmounted
 		for range 2 {
 			found, absent, err := cleaned(t, roots, false)
 			if !found || !slices.Equal(absent, []string{at}) || err == nil || !strings.Contains(err.Error(), at+" is out of sight") {

@@ -43,9 +43,7 @@ func TestOneRunAtATimeHasAStateFolder(t *testing.T) {
 		t.Errorf("a run with another state folder: %v", err)
 	}
 	must.OK(t, first.Close())
-	if err := start(t, r).Close(); err != nil {
-		t.Error(err)
-	}
+	must.OK(t, start(t, r).Close())
 }
 
 func TestARunThatIsAliveIsLeftAloneWhateverItsFolders(t *testing.T) {

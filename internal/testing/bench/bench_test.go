@@ -70,11 +70,7 @@ func owned(b *testing.B) *workspace.Run {
 	must.OK(b, err)
 	run, err := workspace.New(workspace.Roots{Data: data, State: b.TempDir()})
 	must.OK(b, err)
-	b.Cleanup(func() {
-		if err := errors.Join(run.Close(), os.RemoveAll(data)); err != nil {
-			b.Error(err)
-		}
-	})
+	b.Cleanup(func() { must.OK(b, errors.Join(run.Close(), os.RemoveAll(data))) })
 	return run
 }
 

@@ -287,9 +287,7 @@ func TestOnlyCgroupsInWhichNothingRunsAreRemoved(t *testing.T) {
 	defer func() { _ = rmdir(dir) }()
 	child := exec.Command("sleep", "600")
 	must.OK(t, child.Start())
-	if err := os.WriteFile(filepath.Join(busy, "cgroup.procs"), []byte(strconv.Itoa(child.Process.Pid)), 0o644); err != nil {
-		t.Error(err)
-	}
+	must.OK(t, os.WriteFile(filepath.Join(busy, "cgroup.procs"), []byte(strconv.Itoa(child.Process.Pid)), 0o644))
 	if err := rmdir(dir); !errors.Is(err, unix.EBUSY) {
 		t.Errorf("a process runs in it: %v", err)
 	}

@@ -77,21 +77,13 @@ func attachment(t *testing.T) (*datapath.Datapath, string) {
 	t.Helper()
 	group, remove, err := datapath.Place(fmt.Sprintf("proof-%d", os.Getpid()))
 	must.OK(t, err)
-	t.Cleanup(func() {
-		if err := remove(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { must.OK(t, remove()) })
 	backend, err := load.Serve(t.Context())
 	must.OK(t, err)
 	t.Cleanup(func() { _ = backend.Close() }) // the test's end has ended it
 	d, err := datapath.Attach(datapath.Options{Cgroup: group, Most: 1, Backend: backend.Addr()})
 	must.OK(t, err)
-	t.Cleanup(func() {
-		if err := d.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { must.OK(t, d.Close()) })
 	statistics, err := ebpf.EnableStats(unix.BPF_STATS_RUN_TIME)
 	must.OK(t, err)
 	t.Cleanup(func() { statistics.Close() })

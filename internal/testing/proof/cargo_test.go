@@ -150,11 +150,7 @@ func within(t *testing.T, p *place, roots workspace.Roots, target subject.Target
 	run, err := workspace.New(roots)
 	must.OK(t, err)
 	p.ran(run.ID)
-	t.Cleanup(func() {
-		if err := run.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { must.OK(t, run.Close()) })
 	must.OK(t, run.Shut())
 	dir, _, err := run.Dirs("-cargo")
 	must.OK(t, err)
@@ -167,11 +163,7 @@ func within(t *testing.T, p *place, roots workspace.Roots, target subject.Target
 	env := subject.Env{RunID: run.ID, Dir: data, StateDir: state, Lanes: 1, Timeout: timeout, Limits: limits, Workload: subject.Workload{Cargo: c}}
 	s, err := target.Open(t.Context(), env)
 	must.OK(t, err)
-	t.Cleanup(func() {
-		if err := s.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { must.OK(t, s.Close(context.Background())) })
 	return s, env
 }
 
@@ -229,9 +221,7 @@ func TestAnImageOfAUsersOwnRunsOnEveryTarget(t *testing.T) {
 					}
 				}
 			}
-			if err := s.Discard(t.Context(), []int{0}); err != nil {
-				t.Error(err)
-			}
+			must.OK(t, s.Discard(t.Context(), []int{0}))
 		})
 	}
 }
@@ -245,11 +235,7 @@ func TestAnImageOfAUsersOwnDoesNotRuleTheMachine(t *testing.T) {
 	below := filepath.Join(in, "below")
 	must.OK(t, os.Mkdir(below, 0o755))
 	must.OK(t, unix.Mount("tmpfs", below, "tmpfs", 0, ""))
-	t.Cleanup(func() {
-		if err := unix.Unmount(below, unix.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { must.OK(t, unix.Unmount(below, unix.MNT_DETACH)) })
 	bash := need.Tool(t, "bash")
 	caps := `while read -r name value; do case $name in CapInh:|CapEff:|CapBnd:) echo -n "$value ";; esac; done </proc/self/status; `
 	script := `trap 'exit 0' TERM; { ` + caps + `for f in /proc/sys/kernel/domainname /proc/sysrq-trigger /proc/irq/default_smp_affinity /in/file /in/below/file /proc/self/comm; do
@@ -272,9 +258,7 @@ func TestAnImageOfAUsersOwnDoesNotRuleTheMachine(t *testing.T) {
 					t.Errorf("a command beside it has the capabilities %q (%v), want %q", ran.Said(), err, want)
 				}
 			}
-			if err := s.Discard(t.Context(), []int{0}); err != nil {
-				t.Error(err)
-			}
+			must.OK(t, s.Discard(t.Context(), []int{0}))
 		})
 	}
 }
