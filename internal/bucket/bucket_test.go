@@ -27,21 +27,8 @@ import (
 
 func TestAnAddressIsABucketAndAKeyAndNoSecret(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]string{
-		"s3://tare/a/b.jsonl":    "file s3://tare/a/b.jsonl in s3://tare/a/",
-		"s3://tare/b.jsonl.zst":  "file s3://tare/b.jsonl.zst in s3://tare/",
-		"s3://tare/plan.yaml":    "file s3://tare/plan.yaml in s3://tare/",
-		"s3://tare/a/b":          "folder s3://tare/a/b in s3://tare/a/b/",
-		"s3://tare/a.b/":         "folder s3://tare/a.b/ in s3://tare/a.b/",
-		"s3://tare":              "folder s3://tare/ in s3://tare/",
-		"s3://tare/":             "folder s3://tare/ in s3://tare/",
-		"s3://tare/what?x=1#y":   "folder s3://tare/what?x=1#y in s3://tare/what?x=1#y/",
-		"s3://":                  "error",
-		"s3://A":                 "error",
-		"s3://key:hidden@tare/a": "error",
-		"s3://tare/../b.jsonl":   "error",
-		"s3://tare/a/..":         "error",
-	} {
+	for _, row := range must.Rows(t, "testdata/addresses.tsv") {
+		text, want := row[0], row[1]
 		u, err := Parse(text)
 		got := map[bool]string{true: "folder ", false: "file "}[u.IsFolder()] + u.String() + " in " + u.folder().String()
 		if err != nil {

@@ -108,30 +108,6 @@ func TestWithoutAnNFSClientTheVolumeIsUnsupported(t *testing.T) {
 	}
 }
 
-func TestAVolumeThatIsTooSmallCostsItsCellsOnly(t *testing.T) {
-	needRunc(t)
-	dir := place(t)
-	// tare's own folders, and so what is bound into containers, lie on a small disk.
-	data := filepath.Join(dir, "data")
-	device, _ := loopdev.In(t, dir, 128<<20)
-	loopdev.Mount(t, device, data, 0)
-	code, rec, out, stderr := weighed(t, "host", "runc", "--volume", "bind,tmpfs", "--size", "124M", "--bs", "512k", "--numjobs", "1", "--jobs", "read")
-	if code != ExitFailed || len(rec.Cells) != 4 {
-		t.Errorf("exit %d, %d cells\n%s\n%s", code, len(rec.Cells), out, stderr)
-	}
-	for _, x := range rec.Cells {
-		switch {
-		case x.Volume == "tmpfs" && (x.Failure != nil || x.Reported == nil):
-			t.Errorf("%s has none of the small disk: %+v", x.Target, x.Failure)
-		case x.Volume == "bind" && (x.Reported != nil || x.Failure == nil || !strings.Contains(x.Failure.Detail, "do not fit in 90 %") || !strings.Contains(x.Failure.Detail, "a smaller --size")):
-			t.Errorf("%s: %+v", x.Target, x.Failure)
-		}
-	}
-	if left, err := os.ReadDir(data); err != nil || len(left) > 1 || len(left) == 1 && left[0].Name() != "lost+found" {
-		t.Errorf("left: %v, %v", left, err)
-	}
-}
-
 // TestADiskThatFailsInsideCostsItsCellsOnly has a runtime whose containers find
 // another disk at /data than the one that was looked at before.
 func TestADiskThatFailsInsideCostsItsCellsOnly(t *testing.T) {

@@ -187,33 +187,12 @@ func TestKeysDoWhatTheHelpSays(t *testing.T) {
 		}
 		return strings.TrimSpace(out)
 	}
-	for _, c := range []struct {
-		claim, keys, want string
-		quit              bool
-	}{
-		{"the largest is first", "", ">k 0 x", false},
-		{"an arrow goes down", "down", "k >0 x", false},
-		{"not beyond the last", "j j j j j", "k 0 >x", false},
-		{"nor above the first", "pgup k", ">k 0 x", false},
-		{"End and Home", "end home j", "k >0 x", false},
-		{"c sorts by CPU, what is unknown last", "c", ">k x 0", false},
-		{"c twice turns it round", "c c", ">x k 0", false},
-		{"p sorts by page cache", "p", ">0 k x", false},
-		{"n sorts by name", "n", ">0 x k", false},
-		{"r turns it round and keeps the mark", "r", "x 0 >k", false},
-		{"a filter counts while it is typed", "/ k a t a", ">k", false},
-		{"letters of a filter are no commands", "/ q backspace", ">k 0 x", false},
-		{"Escape clears the filter", "/ k a t a enter esc", ">k 0 x", false},
-		{"Escape quits without one", "esc", ">k 0 x", true},
-		{"q quits", "q", ">k 0 x", true},
-		{"q quits from the help too", "h q", ">k 0 x", true},
-		{"Ctrl-C quits, also in a filter", "/ o c i ctrl+c", ">x", true},
-		{"a key that means nothing is passed over", "f7 Z", ">k 0 x", false},
-	} {
+	for _, row := range must.Rows(t, "testdata/keys.tsv") {
+		claim, keys, want, quits := row[0], row[1], row[2], row[3] == "true"
 		s := screenOf(sample(t))
-		quit := send(s, c.keys)
-		if got := names(s); got != c.want || quit != c.quit {
-			t.Errorf("%s: %q gives %s, quit %t; want %s, quit %t", c.claim, c.keys, got, quit, c.want, c.quit)
+		quit := send(s, keys)
+		if got := names(s); got != want || quit != quits {
+			t.Errorf("%s: %q gives %s, quit %t; want %s, quit %t", claim, keys, got, quit, want, quits)
 		}
 	}
 	s := screenOf(sample(t))

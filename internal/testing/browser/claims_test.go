@@ -40,13 +40,7 @@ func (p *tab) violations() []string {
 // overflow says what is wider than the window, "" where nothing is.
 func (p *tab) overflow() string {
 	p.Helper()
-	return eval[string](p, `() => {
-		const width = document.scrollingElement.scrollWidth;
-		if (width <= innerWidth && innerWidth <= screen.width) return '';
-		const scrolls = e => e && (/auto|scroll/.test(getComputedStyle(e).overflowX) || scrolls(e.parentElement));
-		const wide = [...document.querySelectorAll('body *')].filter(e => e.getBoundingClientRect().right > innerWidth + 1 && !scrolls(e.parentElement));
-		return width + ' px in ' + innerWidth + ', as of ' + wide.slice(0, 5).map(e => e.outerHTML.slice(0, 150)).join('\n');
-	}`)
+	return eval[string](p, must.Read(p, "testdata/overflow.js"))
 }
 
 // drawn is when all pictures of a page are.

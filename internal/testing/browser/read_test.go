@@ -8,6 +8,8 @@ import (
 	"image/png"
 	"strings"
 	"testing"
+
+	"github.com/tare-bench/tare/internal/testing/must"
 )
 
 // looks are how pages are looked at: what axe-core asks of a colour is one thing, what it
@@ -69,16 +71,7 @@ func (p *tab) picturesAreData() {
 		Marks       int      // that are drawn
 		Data, Table int      // points of the specification, and rows of the table
 		Lost        []string // values of the one that the other has not
-	}](p, `() => [...document.querySelectorAll('figure')].map(f => {
-		const data = JSON.parse(f.querySelector('script').textContent).data.values, rows = [...f.querySelectorAll('tbody tr')];
-		const told = rows.map(r => r.textContent).join('\n');
-		return {
-			ID: f.id, Label: f.querySelector('[role=img]')?.ariaLabel || '',
-			Marks: [...f.querySelectorAll('svg [class*=mark-] :is(path, rect)')].filter(m => m.getBoundingClientRect().width + m.getBoundingClientRect().height > 0).length,
-			Data: data.length, Table: rows.length,
-			Lost: data.flatMap(d => [d.panel, d.group, d.series].filter(x => x && !told.includes(x))),
-		};
-	})`) {
+	}](p, must.Read(p, "testdata/pictures.js")) {
 		if f.Marks == 0 || f.Label == "" {
 			p.Errorf("%s is not drawn: %d marks, called %q", f.ID, f.Marks, f.Label)
 		}
@@ -90,26 +83,7 @@ func (p *tab) picturesAreData() {
 
 // tablesAreOrdered presses the head of every column, and reads what the cells say.
 func (p *tab) tablesAreOrdered() {
-	for _, wrong := range eval[[]string](p, `() => {
-		const units = {ns: 1, 'µs': 1e3, ms: 1e6, s: 1e9, B: 1, KiB: 1024, MiB: 1024 ** 2, GiB: 1024 ** 3}, wrong = [];
-		const value = text => {
-			const [, number, unit] = text.trim().match(/^(-?\d[\d.]*) (ns|µs|ms|s|B|KiB|MiB|GiB)(?![\w\/])/) || [];
-			return number && Number(number) * units[unit];
-		};
-		for (const button of document.querySelectorAll('th button')) {
-			const head = button.closest('th'), body = head.closest('table').tBodies[0], at = head.cellIndex, before = body.innerText;
-			for (const sort of ['ascending', 'descending', 'none']) {
-				button.click();
-				if (head.ariaSort !== sort) wrong.push(head.textContent + ': aria-sort is ' + head.ariaSort + ', not ' + sort);
-				const values = [...body.rows].map(r => value(r.cells[at].textContent)).filter(v => v !== undefined);
-				// What is written is rounded.
-				if (sort !== 'none' && values.some((v, i) => i > 0 && (sort === 'ascending' ? values[i - 1] > v * 1.01 + 1e-9 : v > values[i - 1] * 1.01 + 1e-9) && v > 0 && values[i - 1] > 0))
-					wrong.push(head.textContent + ' ' + sort + ': ' + values.join(' '));
-			}
-			if (body.innerText !== before) wrong.push(head.textContent + ': the order of before is not that of after');
-		}
-		return wrong;
-	}`) {
+	for _, wrong := range eval[[]string](p, must.Read(p, "testdata/order.js")) {
 		p.Error(wrong)
 	}
 }
@@ -203,12 +177,7 @@ func TestAWaterfallIsLookedIntoWithTheMouse(t *testing.T) {
 	before := eval[string](p, ticks)
 	eval[any](p, `() => [...document.querySelectorAll('figure button')].find(b => b.textContent === 'Zoom in').click()`)
 	p.await(`() => (` + ticks + `)() !== ` + fmt.Sprintf("%q", before))
-	at := eval[struct{ X, Y float64 }](p, `() => {
-		const bars = document.querySelectorAll('.plot[data-zoom] svg .mark-rect path');
-		bars[0].scrollIntoView({block: 'center', behavior: 'instant'});
-		const box = bars[0].getBoundingClientRect();
-		return {X: box.x + box.width / 2, Y: box.y + box.height / 2};
-	}`)
+	at := eval[struct{ X, Y float64 }](p, must.Read(p, "testdata/bar.js"))
 	p.do("Input.dispatchMouseEvent", fields{"type": "mouseMoved", "x": at.X, "y": at.Y}, nil)
 	p.await(`() => { const tip = document.querySelector('.tip'); return !tip.hidden && tip.textContent !== '' }`)
 }

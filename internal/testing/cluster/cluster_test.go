@@ -198,15 +198,7 @@ func TestEachNodeRunsItsOwnPodsInItsOwnCgroup(t *testing.T) {
 
 func TestARoleThatIsTooNarrowIsNamed(t *testing.T) {
 	c := testCluster(t)
-	client, err := kube.Connect(kube.Options{Kubeconfig: c.As(t, `
-kind: Role
-rules:
-- {apiGroups: [""], resources: [pods], verbs: [list]}
----
-kind: ClusterRole
-rules:
-- {apiGroups: [""], resources: [nodes], verbs: [list]}
-`)})
+	client, err := kube.Connect(kube.Options{Kubeconfig: c.As(t, must.Read(t, "testdata/narrow.yaml"))})
 	must.OK(t, err)
 	if _, err := client.Pods("default").List(t.Context(), metav1.ListOptions{}); err != nil {
 		t.Error(err)

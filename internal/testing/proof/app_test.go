@@ -93,14 +93,7 @@ func TestAnImageOfAUsersOwnIsANeighbour(t *testing.T) {
 // of the 128 requests that a command there sends it has 32 MiB more than idle.
 func TestACommandInTheSandboxIsItsLoad(t *testing.T) {
 	script := filepath.Join(t.TempDir(), "ask")
-	must.OK(t, os.WriteFile(script, []byte(`for i in {1..128}; do
-	exec 3<>/dev/tcp/127.0.0.1/8080 || exit 1
-	printf 'GET / HTTP/1.1\r\nHost: a\r\n\r\n' >&3
-	read -r line <&3
-	[[ $line == *200* ]] || exit 2
-	exec 3>&-
-done
-`), 0o644))
+	must.Write(t, script, must.Read(t, "testdata/ask.sh"))
 	must.OK(t, os.Chmod(filepath.Dir(script), 0o755))
 	recs, judged, _ := tare(folders(t), overhead.Judge, "overhead", "floor", "runc", "--rounds", "1", "--sandboxes", "1", "--hold", "300ms", "--settle", "1s",
 		"--image", shell(t), "--command", "/probe serve 8080 leak=262144", "--mount", script+":/ask:ro", "--ready", "tcp:8080", "--load", "exec:/usr/bin/bash /ask")

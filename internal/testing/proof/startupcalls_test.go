@@ -26,22 +26,8 @@ func wrappers(t *testing.T) string {
 	must.OK(t, os.MkdirAll(dir, 0o700))
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	// bash has the time without asking another program for it.
-	script(t, filepath.Join(dir, "logged-runc"), `#!/bin/bash
-LC_ALL=C
-began=$EPOCHREALTIME
-%[1]q "$@"
-code=$?
-ended=$EPOCHREALTIME
-IFS=$'\t'
-printf '%%s\n' "$$	$began	$ended	$*" >>%[2]q
-exit $code
-`, runc, filepath.Join(dir, "calls"))
-	script(t, filepath.Join(dir, "slow-runc"), `#!/bin/sh
-for word; do
-	if [ "$word" = create ]; then sleep 1; fi
-done
-exec %q "$@"
-`, runc)
+	script(t, filepath.Join(dir, "logged-runc"), must.Read(t, "testdata/logged-runc.sh"), runc, filepath.Join(dir, "calls"))
+	script(t, filepath.Join(dir, "slow-runc"), must.Read(t, "testdata/slow-runc.sh"), runc)
 	return dir
 }
 

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/instrument/storage"
-	"github.com/tare-bench/tare/internal/testing/must"
 )
 
 // In the containers of engines, too, a cache is told from the disk, wherever their
@@ -20,19 +19,7 @@ func TestACacheIsToldFromADiskInEngines(t *testing.T) {
 
 // What goes to the disk for long enough is the device's.
 func TestADirectReadOfAFileIsTheDevices(t *testing.T) {
-	plan := filepath.Join(t.TempDir(), "plan.yaml")
-	text := `version: 1
-measure:
-  - storage:
-      targets: [host, runc]
-      volumes: [rootfs, bind]
-      cache: [direct]
-      jobs: [{name: read, rw: read, bs: 512k, size: 16M, time_based: true, runtime: 1500ms}]
-      rounds: 1
-      ceiling: 200ms
-`
-	must.Write(t, plan, text)
-	recs, judged, _ := tare(folders(t), storage.Judge, "run", plan)
+	recs, judged, _ := tare(folders(t), storage.Judge, "run", "testdata/direct.yaml")
 	rec, j := recs[0], judged[0]
 	for _, table := range j.Tables {
 		for _, c := range table.Cells {
