@@ -2,19 +2,15 @@ package bpflist
 
 import (
 	"encoding/json"
-	"flag"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/tare-bench/tare/internal/node/bpfstat"
 	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // made is a listing of a node of eight CPUs, two seconds after another: a mesh's
 // program that used 12.99 % of a core, one that nobody knows and whose memory is not
@@ -60,15 +56,7 @@ func TestRenderings(t *testing.T) {
 					t.Errorf("a terminal would act on %q", line)
 				}
 			}
-			file := filepath.Join("testdata", name)
-			if *update {
-				must.OK(t, os.WriteFile(file, []byte(b.String()), 0o644))
-			}
-			want, err := os.ReadFile(file)
-			must.OK(t, err)
-			if b.String() != string(want) {
-				t.Errorf("it is\n%s\nwant\n%s", b.String(), want)
-			}
+			golden.Same(t, "testdata/"+name, b.String())
 		})
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"flag"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -18,11 +17,10 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/all"
 	"github.com/tare-bench/tare/internal/instrument/overhead"
 	"github.com/tare-bench/tare/internal/instrument/storage"
+	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 // everything sets every field of every instrument to what is not its default.
 const everything = "testdata/everything.plan"
@@ -59,15 +57,7 @@ func TestMistakesAreShownWhereTheyAre(t *testing.T) {
 				t.Fatal("no mistake was found")
 			}
 			got := strings.ReplaceAll(err.Error(), "testdata/", "") + "\n"
-			golden := strings.TrimSuffix(file, ".yaml") + ".golden"
-			if *update {
-				must.Write(t, golden, got)
-			}
-			want, err := os.ReadFile(golden)
-			must.OK(t, err)
-			if got != string(want) {
-				t.Errorf("got\n%swant\n%s", got, want)
-			}
+			golden.Same(t, strings.TrimSuffix(file, ".yaml")+".golden", got)
 		})
 	}
 }

@@ -3,9 +3,6 @@ package top
 import (
 	"context"
 	"encoding/json"
-	"flag"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -13,24 +10,9 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		must.OK(t, os.MkdirAll("testdata", 0o755))
-		must.OK(t, os.WriteFile(path, []byte(got), 0o644))
-	}
-	want, err := os.ReadFile(path)
-	must.OK(t, err)
-	if got != string(want) {
-		t.Errorf("%s: got\n%s\nwant\n%s(go test -update writes it)", path, got, want)
-	}
-}
 
 // sample is a view of three sandboxes and a node.
 func sample(t *testing.T) *view {
@@ -68,7 +50,7 @@ func TestTheScreenFitsEverySize(t *testing.T) {
 		if last := lines[len(lines)-1]; len(lines) != 24 || !strings.HasPrefix(last, "h help  q quit") || strings.Contains(last, "…") {
 			t.Errorf("%d lines of 24, the last at %d: %q", len(lines), width, last)
 		}
-		golden(t, name, strings.Join(lines, "\n")+"\n")
+		golden.Same(t, "testdata/"+name, strings.Join(lines, "\n")+"\n")
 	}
 	for width := 1; width < 210; width += 7 {
 		for height := 1; height < 40; height += 3 {
@@ -113,7 +95,7 @@ func TestTheHelpLosesNoWordAtAnyWidth(t *testing.T) {
 	}
 	s := screenOf(&view{})
 	s.help = true
-	golden(t, "help-80.txt", strings.Join(s.frame(80, 24), "\n")+"\n")
+	golden.Same(t, "testdata/help-80.txt", strings.Join(s.frame(80, 24), "\n")+"\n")
 }
 
 func TestTheNodesCPUIsInCPUs(t *testing.T) {
@@ -130,10 +112,10 @@ func TestTheNodesCPUIsInCPUs(t *testing.T) {
 
 func TestPlainTextAndJSONKeepTheirShape(t *testing.T) {
 	v := sample(t)
-	golden(t, "once.txt", v.text(&Selection{Sort: SortName}, 120, false))
+	golden.Same(t, "testdata/once.txt", v.text(&Selection{Sort: SortName}, 120, false))
 	var b strings.Builder
 	must.OK(t, v.writeJSON(&b, &Selection{}, true))
-	golden(t, "once.json", b.String())
+	golden.Same(t, "testdata/once.json", b.String())
 	none := &view{}
 	if got := none.text(&Selection{}, 80, false); !strings.Contains(got, "There are no containers or pods here.") {
 		t.Errorf("%s", got)
