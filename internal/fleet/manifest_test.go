@@ -19,38 +19,34 @@ import (
 	"github.com/tare-bench/tare/internal/kube"
 	"github.com/tare-bench/tare/internal/kube/kubetest"
 	"github.com/tare-bench/tare/internal/subject/engine"
+	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-func TestAPlanIsGivenOfANodeWhatItTakesAndNoMore(t *testing.T) {
+// A plan is given of a node what it takes and no more; flags mean what kubectl's mean.
+func TestWhatFlagsAndPlansAskFor(t *testing.T) {
 	t.Parallel()
-	host, floor := []string{"host"}, []string{"host", "floor"}
-	for _, c := range []struct {
-		instrument string
-		targets    []string
-		want       Needs
-	}{
-		{"lifecycle", host, Needs{}},
-		{"lifecycle", floor, Needs{Privileged: true}},
-		{"lifecycle", []string{"host", "runc"}, Needs{Privileged: true, Host: true}},
-		{"lifecycle", []string{"docker/runc"}, Needs{Privileged: true, Host: true}},
-		{"lifecycle", []string{"podman/crun"}, Needs{Privileged: true, Host: true, Network: true}},
-		{"lifecycle", nil, Needs{Privileged: true, Host: true, Network: true}},
-		{"overhead", host, Needs{Privileged: true, Host: true}},
-		{"storage", floor, Needs{Privileged: true, Host: true}},
-		{"bpf", nil, Needs{Privileged: true, Host: true, Network: true}},
-	} {
-		var got Needs
-		if got.Need(c.instrument, c.targets); got != c.want {
-			t.Errorf("%s of %q: %+v, not %+v", c.instrument, c.targets, got, c.want)
+	golden.Lines(t, "testdata/asked.txt", func(t *testing.T, line string) (any, error) {
+		what, text, _ := strings.Cut(line, ": ")
+		switch what {
+		case "toleration":
+			return ParseToleration(text)
+		case "results":
+			return ParseResults(text, "")
+		case "results with keys":
+			return ParseResults(text, "keys")
+		case "schedule":
+			s := spec()
+			s.Schedule, s.Results = text, Results{Bucket: "s3://bench/nightly", Secret: "keys"}
+			return "taken", s.Check()
 		}
-	}
-	var both Needs
-	both.Need("lifecycle", floor)
-	both.Need("lifecycle", host)
-	if !both.Privileged || both.Host {
-		t.Errorf("of two measures: %+v", both)
-	}
+		var needs Needs
+		for measure := range strings.SplitSeq(text, "; ") {
+			words := strings.Fields(measure)
+			needs.Need(words[0], words[1:])
+		}
+		return needs, nil
+	})
 }
 
 func spec() *Spec {
@@ -167,52 +163,6 @@ func TestAScheduleMakesCronJobsOfWhichNoTwoRecordsMeet(t *testing.T) {
 		c.Labels[engine.RunLabel] != s.RunID || c.Spec.JobTemplate.Labels[engine.RunLabel] != s.RunID ||
 		runner.Command[len(runner.Command)-1] != "s3://bench/nightly/$(POD)/a.jsonl" || runner.Env[len(runner.Env)-1].ValueFrom.FieldRef.FieldPath != "metadata.name" {
 		t.Errorf("%s", out.String())
-	}
-	for schedule, why := range map[string]string{
-		"* * * * *": "", "@daily": "", "0 3 29 2 *": "", "0 3 * * mon-fri": "", "@every 1h": "",
-		"0 3 * *": "expected exactly 5 fields", "60 * * * *": "above maximum", "*/0 * * * *": "positive number", "at three": "expected exactly 5 fields",
-		"0 3 31 2 *": "no such day comes", "TZ=": "a time zone", "CRON_TZ=UTC 0 3 * * *": "a time zone", "@every": "unrecognized descriptor", " ": "expected exactly 5 fields",
-	} {
-		s.Schedule = schedule
-		if err := s.Check(); (err == nil) != (why == "") || err != nil && !strings.Contains(err.Error(), why) {
-			t.Errorf("%q: %v, want %q", schedule, err, why)
-		}
-	}
-}
-
-func TestWhatFlagsSayIsReadAsKubectlReadsIt(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]corev1.Toleration{
-		"a":              {Key: "a", Operator: "Exists"},
-		"a:NoSchedule":   {Key: "a", Operator: "Exists", Effect: "NoSchedule"},
-		"a=b:NoExecute":  {Key: "a", Operator: "Equal", Value: "b", Effect: "NoExecute"},
-		"x.io/a=":        {Key: "x.io/a", Operator: "Equal"},
-		"*":              {Operator: "Exists"},
-		"a:Never":        {},
-		":NoSchedule":    {},
-		"=b:NoSchedule":  {}, // which an API server refuses
-		"*=b":            {},
-		"a=b:noschedule": {},
-	} {
-		got, err := ParseToleration(text)
-		if (err != nil) != (want == corev1.Toleration{}) || err == nil && got != want {
-			t.Errorf("%q: %+v, %v", text, got, err)
-		}
-	}
-	for text, want := range map[string]Results{
-		"": {}, "pvc:a": {Claim: "a"}, "pvc:a/b/c/": {Claim: "a", Path: "b/c"}, "pvc:a/../../b": {Claim: "a", Path: "b"},
-	} {
-		if got, err := ParseResults(text, ""); err != nil || got != want {
-			t.Errorf("%q: %+v, %v", text, got, err)
-		}
-	}
-	if got, err := ParseResults("s3://a/b/", "keys"); err != nil || got.Bucket != "s3://a/b" || got.Here() {
-		t.Errorf("%+v, %v", got, err)
-	}
-	for _, text := range []string{"a", "pvc:", "pvc:/a", "/tmp", "s3://a"} {
-		if got, err := ParseResults(text, ""); err == nil {
-			t.Errorf("%q: %+v", text, got)
-		}
 	}
 }
 

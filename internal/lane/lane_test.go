@@ -3,6 +3,7 @@ package lane
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -16,6 +17,7 @@ import (
 	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/internal/probe"
+	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
@@ -223,34 +225,14 @@ func TestLanesAreReleasedTogether(t *testing.T) {
 	t.Logf("skew of 50 lanes: %v, priority %v", time.Duration(last-first), p.priority())
 }
 
-func TestAProbeLineIsReadStrictly(t *testing.T) {
-	for out, want := range map[string]int64{
-		"tare-probe/1 x 123\n":                         123,
-		"noise\ntare-probe/1 x 7\n":                    7,
-		"tare-probe/1 x 123":                           -1,
-		"tare-probe/1 y 123\n":                         -1,
-		"tare-probe/1 x -5\n":                          -1,
-		"tare-probe/1 x 12a\n":                         -1,
-		"tare-probe/1 x 99999999999999999999999999\n":  -1,
-		"tare-probe/1 x \ntare-probe/1 x 9\n":          9,
-		"\x1b[2Jtare-probe/1 x 1\ntare-probe/1 xx 1\n": -1,
-	} {
-		r := Result{Stdout: out}
-		if got, ok := r.ProbeTime("x"); (ok && got != want) || (!ok && want != -1) {
-			t.Errorf("%q: %d %v, want %d", out, got, ok, want)
+func TestAProbeLineIsReadStrictlyAndQuotesSurviveAShell(t *testing.T) {
+	golden.Lines(t, "testdata/lines.txt", func(t *testing.T, line string) (any, error) {
+		if args, quoted := strings.CutPrefix(line, "quote "); quoted {
+			return Quote(strings.Split(args, " | ")), nil
 		}
-	}
-}
-
-func TestQuoteSurvivesAShell(t *testing.T) {
-	for _, args := range [][]string{{"a", "b c"}, {"it's"}, {""}, {"$HOME", "`x`", "a\nb"}} {
-		if q := Quote(args); strings.Contains(q, "$HOME") && !strings.Contains(q, "'$HOME'") {
-			t.Errorf("%q", q)
-		}
-	}
-	if got := Quote([]string{"it's", "/a-b"}); got != `'it'\''s' /a-b` {
-		t.Error(got)
-	}
+		ns, ok := (&Result{Stdout: line}).ProbeTime("x")
+		return fmt.Sprint(ns, " ", ok), nil
+	})
 }
 
 func FuzzProbeTime(f *testing.F) {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
@@ -145,23 +146,11 @@ func TestFailuresAreCountedByReasonAndFewAreKept(t *testing.T) {
 }
 
 func TestAnAnswerIsWholeOrSaidNotToBe(t *testing.T) {
-	for text, want := range map[string]answer{
-		"HTTP/1.1 200 OK\r\n\r\n":                                                   answerWhole,
-		"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok":                            answerWhole,
-		"HTTP/1.1 200 OK\r\ncontent-length: 3\r\nX: y\r\n\r\nok":                    answerCut,
-		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n": answerWhole,
-		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n":          answerCut,
-		"220 mail ESMTP\r\n":      answerForeign,
-		"hi\n":                    answerForeign,
-		"HTTP/1.1 abc OK\r\n\r\n": answerForeign,
-		"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\nok": answerLength,
-		"HTTP/1.1 200 OK\r\nContent-Le":                   answerCut,
-		"":                                                answerCut,
-		"HTTP/1.1 200 OK\r\n\r\n" + strings.Repeat("x", buffer): answerLarge,
-	} {
-		if got := judge([]byte(text)); got != want {
-			t.Errorf("%.60q is %q, not %q", text, got, want)
-		}
+	golden.Lines(t, "testdata/answers.txt", func(t *testing.T, line string) (any, error) {
+		return string(judge([]byte(line))), nil
+	})
+	if got := judge([]byte("HTTP/1.1 200 OK\r\n\r\n" + strings.Repeat("x", buffer))); got != answerLarge {
+		t.Errorf("an answer that fills the buffer is %q", got)
 	}
 }
 

@@ -103,34 +103,3 @@ func TestALoadEndsOnSIGTERM(t *testing.T) {
 		}
 	}
 }
-
-func TestALoadsReportIsReadStrictly(t *testing.T) {
-	const hold, held, spun = "tare-hold/1 4096 12\n", "tare-held/1 99\n", "tare-spun/1 5 10\n"
-	for name, out := range map[string]string{
-		"alone":                   hold + held,
-		"among others":            "noise\n" + hold + "tare-probe/1 x 1\n" + held,
-		"a terminal's line's end": "tare-hold/1 4096 12\r\ntare-held/1 99\r\n",
-	} {
-		if h, err := ParseHeld(out); err != nil || h != (Held{Bytes: 4096, Filled: 12, Held: 99}) {
-			t.Errorf("%s: %+v %v", name, h, err)
-		}
-	}
-	if s, err := ParseSpun("x\n" + spun); err != nil || s != (Spun{CPU: 5, Wall: 10}) {
-		t.Errorf("%+v %v", s, err)
-	}
-	for name, out := range map[string]string{
-		"nothing": "", "it never ended": hold, "it never began": held, "twice": hold + hold + held, "cut off": hold + held[:len(held)-1],
-		"too few numbers": "tare-hold/1 4096\n" + held, "too many": "tare-hold/1 4096 12 1\n" + held, "a negative one": "tare-hold/1 4096 -12\n" + held,
-		"one that is too large": "tare-hold/1 9999999999999999999 1\n" + held, "text": "tare-hold/1 x 1\n" + held, "two spaces": "tare-hold/1 4096  12\n" + held,
-		"a sign": "tare-hold/1 +4096 12\n" + held, "no memory": "tare-hold/1 0 12\n" + held,
-	} {
-		if h, err := ParseHeld(out); err == nil {
-			t.Errorf("%s was taken for %+v", name, h)
-		}
-	}
-	for _, out := range []string{"", spun + spun, "tare-spun/1 5\n", "tare-spun/1 5 10", hold} {
-		if s, err := ParseSpun(out); err == nil {
-			t.Errorf("%q was taken for %+v", out, s)
-		}
-	}
-}

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/internal/testing/need"
 )
@@ -308,31 +309,26 @@ func TestACommandThatCannotBeIsRefusedInOneLine(t *testing.T) {
 	}
 }
 
-func TestAReportOfFilesIsReadStrictly(t *testing.T) {
-	if f, err := ParseFilled("noise\ntare-fill/1 2 4096 99\r\n"); err != nil || f != (Filled{Files: 2, Bytes: 4096, Took: 99}) {
-		t.Errorf("%+v %v", f, err)
-	}
-	for _, out := range []string{
-		"", "tare-fill/1 2 4096", "tare-fill/1 2 4096 9", "tare-fill/1 0 4096 9\n", "tare-fill/1 2 0 9\n", "tare-fill/1 2 -1 9\n",
-		"tare-fill/1 2 4096 9\ntare-fill/1 2 4096 9\n", "tare-fill/1 error 28\n", "tare-fill/1 error 28 \n", "tare-fill/1 error 0 /a\n",
-		"tare-fill/1 error 4096 /a\n", "tare-fill/1 error x /a\n", "tare-fill/1 error 28 /a", "tare-fill/1 error 28 /\x1b[2J\n", "tare-evict/1 1\n",
-	} {
-		var fe *FileError
-		if f, err := ParseFilled(out); err == nil || errors.As(err, &fe) {
-			t.Errorf("%q was taken for %+v, %v", out, f, err)
+// readers are those of what the probe prints, by their names in testdata/reports.txt.
+var readers = map[string]func(out string) (any, error){
+	"held":    func(out string) (any, error) { return ParseHeld(out) },
+	"spun":    func(out string) (any, error) { return ParseSpun(out) },
+	"filled":  func(out string) (any, error) { return ParseFilled(out) },
+	"systems": func(out string) (any, error) { return ParseFileSystems(out) },
+	"direct":  func(out string) (any, error) { return ParseDirect(out) },
+}
+
+func TestReportsAreReadStrictly(t *testing.T) {
+	golden.Lines(t, "testdata/reports.txt", func(t *testing.T, line string) (any, error) {
+		reader, quoted, _ := strings.Cut(line, " ")
+		out, err := strconv.Unquote(quoted)
+		must.OK(t, err)
+		got, err := readers[reader](out)
+		if fe, is := errors.AsType[*FileError](err); is {
+			t.Errorf("%q was taken for %+v", out, fe)
 		}
-	}
-	for _, out := range []string{"", "tare-fs/1 \n", "tare-fs/1 ef53 1 1\n", "tare-fs/1 EF53 1 1 /\n", "tare-fs/1 0xef53 1 1 /\n", "tare-fs/1 12345678901234567 1 1 /\n",
-		"tare-fs/1 ef53 1 1 /", "tare-fs/1 ef53 1 1 \n", "tare-fs/1 ef53 -1 1 /\n", "tare-fs/1 ef53 1 9999999999999999999 /\n", "tare-fs/1 error 2\n", "tare-fs/1 ef53 1 1 /\ntare-fs/1 x\n"} {
-		if l, err := ParseFileSystems(out); err == nil {
-			t.Errorf("%q was taken for %+v", out, l)
-		}
-	}
-	for _, out := range []string{"", "tare-direct/1 \n", "tare-direct/1 4096\n", "tare-direct/1 0", "tare-direct/1 0 0\n"} {
-		if d, err := ParseDirect(out); err == nil {
-			t.Errorf("%q was taken for %+v", out, d)
-		}
-	}
+		return got, err
+	})
 }
 
 func FuzzReports(f *testing.F) {

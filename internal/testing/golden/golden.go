@@ -4,6 +4,7 @@ package golden
 
 import (
 	"flag"
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -59,4 +60,23 @@ func Cases(t *testing.T, path string, result func(t *testing.T, input string) st
 	if *update && !t.Failed() {
 		must.Write(t, path, strings.TrimPrefix(file.String(), "\n\n")+"\n")
 	}
+}
+
+// Lines is Cases with a result for each line of an input: a value, or an error.
+func Lines(t *testing.T, path string, result func(t *testing.T, line string) (any, error)) {
+	t.Helper()
+	Cases(t, path, func(t *testing.T, input string) string {
+		var results []string
+		for line := range strings.SplitSeq(input, "\n") {
+			if quoted, err := strconv.Unquote(line); err == nil {
+				line = quoted
+			}
+			got, err := result(t, line)
+			if err != nil {
+				got = err
+			}
+			results = append(results, fmt.Sprintf("%+v", got))
+		}
+		return strings.Join(results, "\n")
+	})
 }
