@@ -68,17 +68,3 @@ func TestMetricsAreOfTheNewestRunOfEachPlanThatHasEnded(t *testing.T) {
 		t.Errorf("later, of %d files:\n%s", len(v.site.metered), body)
 	}
 }
-
-func TestAScraperHasTheTokenInItsHeader(t *testing.T) {
-	t.Parallel()
-	v := visit(t, t.TempDir())
-	for given, status := range map[string]int{"": http.StatusForbidden, "Bearer " + secret: http.StatusOK, "Bearer guessed": http.StatusForbidden, "Bearer ": http.StatusForbidden, "Basic " + secret: http.StatusForbidden, secret: http.StatusForbidden} {
-		w := v.asked(func(r *http.Request) {
-			r.URL.Path, r.Host = "/metrics", "10.0.0.7:8080"
-			r.Header.Set("Authorization", given)
-		})
-		if w.Code != status {
-			t.Errorf("%q: %d", given, w.Code)
-		}
-	}
-}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"html"
 	"io"
 	"io/fs"
@@ -29,6 +30,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument"
 	"github.com/tare-bench/tare/internal/instrument/all"
 	"github.com/tare-bench/tare/internal/instrument/lifecycle"
+	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
@@ -169,61 +171,33 @@ func whole(t *testing.T, dir, name, id string, change func(*record.Header)) stri
 	return w.path
 }
 
-func TestOnlyWhoHasTheTokenIsLetIn(t *testing.T) {
+// A line of the golden file is an address and a cookie, the name that the server is called
+// by, or the header of a scraper. SECRET is the token, TOKEN is it in an address.
+func TestOnlyWhoHasTheTokenAndNamesTheServerIsLetIn(t *testing.T) {
 	t.Parallel()
 	v := visit(t, t.TempDir())
-	for name, test := range map[string]struct {
-		at, cookie string
-		status     int
-	}{
-		"nothing is not enough":                 {"/", "", http.StatusForbidden},
-		"a wrong token is refused":              {"/?token=guessed", "", http.StatusForbidden},
-		"an empty one too":                      {"/?token=", "", http.StatusForbidden},
-		"a wrong cookie too":                    {"/", "tare-1=guessed", http.StatusForbidden},
-		"another server's cookie too":           {"/", "tare-2=" + secret, http.StatusForbidden},
-		"what a page loads is behind it":        {"/live.js", "", http.StatusForbidden},
-		"what is not there is, too":             {"/nothing", "", http.StatusForbidden},
-		"the token is exchanged on the way in":  {"/?token=" + url.QueryEscape(secret), "", http.StatusSeeOther},
-		"and in no other address":               {"/report?token=" + url.QueryEscape(secret), "", http.StatusForbidden},
-		"the cookie is asked for from then on":  {"/", "tare-1=\"" + secret + "\"", http.StatusOK},
-		"a token beside a cookie does no harm":  {"/?token=guessed", "tare-1=\"" + secret + "\"", http.StatusOK},
-		"an address of two slashes leads where": {"//evil.example/?token=" + url.QueryEscape(secret), "", http.StatusForbidden},
-	} {
+	golden.Lines(t, "testdata/asked.txt", func(t *testing.T, line string) (any, error) {
+		what, text, _ := strings.Cut(strings.NewReplacer("SECRET", secret, "TOKEN", url.QueryEscape(secret)).Replace(line), ": ")
 		w := v.asked(func(r *http.Request) {
-			r.URL, _ = url.ParseRequestURI(test.at)
-			r.Header.Set("Cookie", test.cookie)
+			switch what {
+			case "address":
+				at, cookie, _ := strings.Cut(text, " ")
+				r.URL, _ = url.ParseRequestURI(at)
+				r.Header.Set("Cookie", cookie)
+			case "name":
+				r.Host = text
+				r.AddCookie(&http.Cookie{Name: "tare-1", Value: secret, Quoted: true})
+			case "scraper":
+				r.URL.Path, r.Host = "/metrics", "10.0.0.7:8080"
+				r.Header.Set("Authorization", text)
+			}
 		})
-		if w.Code != test.status {
-			t.Errorf("%s: %d", name, w.Code)
+		says := fmt.Sprint(w.Code, " ", http.StatusText(w.Code))
+		if w.Code == http.StatusSeeOther {
+			says += " " + w.Header().Get("Location") + " " + w.Header().Get("Set-Cookie")
 		}
-		if w.Code != http.StatusSeeOther {
-			continue
-		}
-		if at := w.Header().Get("Location"); at != "/" {
-			t.Errorf("%s: to %q", name, at)
-		}
-		if set := w.Header().Get("Set-Cookie"); !strings.HasSuffix(set, "; Path=/; HttpOnly; SameSite=Strict") {
-			t.Errorf("%s: cookie %q", name, set)
-		}
-	}
-}
-
-func TestARequestByAStrangersNameIsRefused(t *testing.T) {
-	t.Parallel()
-	v := visit(t, t.TempDir())
-	for host, status := range map[string]int{
-		"127.0.0.1:8080": http.StatusOK, "localhost:9": http.StatusOK, "LOCALHOST": http.StatusOK, "[::1]:80": http.StatusOK, "[::1]": http.StatusOK,
-		"node7:80": http.StatusOK, "node7.evil.example": http.StatusMisdirectedRequest, "evil.example:80": http.StatusMisdirectedRequest,
-		"127.0.0.1.evil.example": http.StatusMisdirectedRequest, "localhost.evil.example:80": http.StatusMisdirectedRequest,
-	} {
-		w := v.asked(func(r *http.Request) {
-			r.Host = host
-			r.AddCookie(&http.Cookie{Name: "tare-1", Value: secret, Quoted: true})
-		})
-		if w.Code != status {
-			t.Errorf("%s: %d", host, w.Code)
-		}
-	}
+		return says, nil
+	})
 }
 
 func TestPagesAreReadAndNothingElseIsDoneWithThem(t *testing.T) {
