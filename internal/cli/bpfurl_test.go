@@ -91,23 +91,6 @@ func TestThePlansServerIsOnThisMachineWhereItsAddressIs(t *testing.T) {
 	}
 }
 
-func TestServicesAreLeftOutWhereProgramsAreChosen(t *testing.T) {
-	for name, c := range map[string]struct {
-		args []string
-		want []int // nil: refused
-	}{
-		"chosen programs":               {[]string{"--kmesh", "--url", "http://10.0.0.1/"}, []int{1}},
-		"chosen programs with services": {[]string{"--kmesh", "--url", "http://10.0.0.1/", "--services", "1,100"}, nil},
-		"the reference datapath":        {nil, []int{1, 100, 1000}},
-	} {
-		b := bpf.DefaultsOfMemory()
-		err := asked(t, &b, c.args...)
-		if (err != nil) != (c.want == nil) || err != nil && !strings.HasPrefix(err.Error(), "--services: ") || err == nil && len(b.Services) != len(c.want) {
-			t.Errorf("%s: %v, %v", name, b.Services, err)
-		}
-	}
-}
-
 func TestMeasuringProgramsHasNoRolesToExplain(t *testing.T) {
 	for _, verb := range []string{"load", "quota", "memory"} {
 		if _, out, _ := tare(t, "bpf", verb, "--help"); strings.Contains(out, "--explain") || !strings.Contains(out, "--verbose") || !strings.Contains(out, "for one request") {

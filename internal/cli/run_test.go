@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -15,6 +17,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/overhead"
 	"github.com/tare-bench/tare/internal/instrument/storage"
 	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
@@ -49,22 +52,13 @@ func TestEveryMeasureOfAPlanTakesAScale(t *testing.T) {
 	}
 }
 
-func TestAFlagThatAPlanHasNoUseForIsRefused(t *testing.T) {
-	for args, want := range map[string]string{
-		"--untraced":                "--untraced: no measure of the plan has use for it\noverhead takes --missing",
-		"--scale 0":                 "--scale: 0 leaves nothing to do",
-		"--lanes 0":                 "--lanes: 0 is not a number of lanes",
-		"--volume device=/dev/none": "--volume: all that is on /dev/none would be destroyed",
-		"--name x":                  "url: programs that are loaded already",
-		"--engine-arg podmn=x":      `--engine-arg: "podmn=x" is not ENGINE=ARGUMENT`,
-	} {
-		if _, _, err := laid(t, threeMeasures, strings.Fields(args)...); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", args, err)
-		}
-	}
-	if _, _, err := laid(t, "version: 1\nmeasure:\n- lifecycle:\n", "--scale", "0.1"); err == nil || !strings.Contains(err.Error(), "lifecycle takes --missing") {
-		t.Errorf("%v", err)
-	}
+// A case is flags of tare run, and the measures of a plan.
+func TestFlagsAndTargetsThatAPlanHasNoUseForAreRefused(t *testing.T) {
+	golden.Cases(t, filepath.Join(testdata, "plans.txt"), func(t *testing.T, input string) string {
+		flags, measures, _ := strings.Cut(input, "\n")
+		_, _, err := laid(t, "version: 1\nmeasure:\n"+measures+"\n", strings.Fields(strings.TrimPrefix(flags, "tare run"))...)
+		return regexp.MustCompile(`(?m), --.*$`).ReplaceAllString(fmt.Sprint(err), ", …") // all flags of a measure
+	})
 }
 
 // An image that is named is a program's, whose own command then counts and not that of the
@@ -109,19 +103,6 @@ func TestEnginesOfFlagsJoinThoseOfThePlan(t *testing.T) {
 	own := lifecycle.Defaults()
 	if err := asked(t, &own, "--cri", "cri-o=unix:///x"); err != nil || strings.Join(own.Targets, " ") != "cri+cri-o" {
 		t.Errorf("without a plan an endpoint is no target: %v, %q", err, own.Targets)
-	}
-}
-
-func TestATargetThatCannotBeOneIsAMistakeOfThePlan(t *testing.T) {
-	for targets, want := range map[string]string{
-		"[host, hots]":    `plan.yaml:3:31: targets: unknown target "hots"`,
-		"[nosuch/runc]":   `plan.yaml:3:25: targets: target "nosuch/runc": there is no engine "nosuch"`,
-		"[host, mine=/x]": "",
-	} {
-		_, _, err := laid(t, "version: 1\nmeasure:\n- lifecycle: {targets: "+targets+"}\n")
-		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
-			t.Errorf("%s: %v; want %s", targets, err, want)
-		}
 	}
 }
 

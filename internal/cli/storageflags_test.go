@@ -1,16 +1,17 @@
 package cli
 
 import (
+	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/tare-bench/tare/internal/core/option"
+	"github.com/tare-bench/tare/internal/instrument/bpf"
 	"github.com/tare-bench/tare/internal/instrument/storage"
+	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
@@ -24,46 +25,22 @@ func asked(t *testing.T, o option.Options, args ...string) error {
 	return set.Finish(t.Context())
 }
 
-// planned is the plan of a command line.
-func planned(t *testing.T, args ...string) storage.Options {
-	t.Helper()
-	p := storage.Defaults()
-	must.OK(t, asked(t, &p, args...))
-	return p
-}
-
-func TestBothCachesAreAsked(t *testing.T) {
-	for _, cache := range []string{"both", "direct,buffered"} {
-		if p := planned(t, "--cache", cache); !slices.Equal(p.Cache, []string{"direct", "buffered"}) {
-			t.Errorf("%s: %q", cache, p.Cache)
+func TestFlagsOfStorageAndBPFDecideWhatIsMeasured(t *testing.T) {
+	golden.Lines(t, filepath.Join(testdata, "measured.txt"), func(t *testing.T, line string) (any, error) {
+		verb, flags, _ := strings.Cut(line, " ")
+		if verb == "bpf" {
+			b := bpf.DefaultsOfMemory()
+			err := asked(t, &b, words(flags)...)
+			return fmt.Sprint("services ", b.Services), err
 		}
-	}
-}
-
-func TestSysbenchRunsForTenSecondsUnlessALimitIsGiven(t *testing.T) {
-	for _, c := range []struct {
-		args []string
-		want time.Duration
-	}{
-		{[]string{"--tool", "sysbench"}, 10 * time.Second},
-		{[]string{"--tool", "sysbench", "--runtime-limit", "60s"}, 0},
-		{[]string{"--tool", "fio", "--jobs", "read"}, 0},
-		{[]string{"--tool", "dd"}, 0},
-	} {
-		for _, j := range planned(t, c.args...).Jobs {
-			if j.Runtime != c.want {
-				t.Errorf("%v: %s runs %v, want %v", c.args, j.Name, j.Runtime, c.want)
-			}
+		s := storage.Defaults()
+		err := asked(t, &s, words(flags)...)
+		said := fmt.Sprint(s.Cache)
+		for _, j := range s.Jobs {
+			said += fmt.Sprintf(", %s for %v", j.Name, j.Runtime)
 		}
-	}
-}
-
-func TestDDTakesTheOneThreadThatItHas(t *testing.T) {
-	for _, args := range [][]string{{"--tool", "dd"}, {"--tool", "dd", "--numjobs", "1"}} {
-		if p := planned(t, args...); len(p.Jobs) != 2 {
-			t.Errorf("%v: %+v", args, p.Jobs)
-		}
-	}
+		return said, err
+	})
 }
 
 func TestARecordOfStorageStandsBesideNothing(t *testing.T) {

@@ -18,7 +18,6 @@ import (
 
 	"github.com/tare-bench/tare/internal/kube"
 	"github.com/tare-bench/tare/internal/kube/kubetest"
-	"github.com/tare-bench/tare/internal/subject/engine"
 	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
@@ -53,45 +52,6 @@ func spec() *Spec {
 	return &Spec{RunID: "abcdefgh", Namespace: "bench", Image: "localhost/tare:x", PlanName: "../my plan.yaml", Plan: []byte("version: 1\n"), Deadline: time.Hour}
 }
 
-func TestAPodOfHostAloneIsRestrictedAndHasNoToken(t *testing.T) {
-	t.Parallel()
-	s := spec()
-	p := s.Job("node-1").Spec.Template.Spec
-	if *p.AutomountServiceAccountToken || p.HostPID || p.HostNetwork || !*p.SecurityContext.RunAsNonRoot || *p.SecurityContext.RunAsUser == 0 ||
-		p.SecurityContext.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
-		t.Errorf("%+v", p)
-	}
-	kept := map[string]string{} // what it writes, an upload too, has to go to volumes
-	for _, e := range p.Containers[len(p.Containers)-1].Env {
-		kept[e.Name] = e.Value
-	}
-	for _, name := range []string{"TMPDIR", "XDG_DATA_HOME", "TARE_DATA_DIR", "TARE_STATE_DIR"} {
-		if !strings.HasPrefix(kept[name]+"/", workDir+"/") {
-			t.Errorf("%s is %q, where the file system is read-only", name, kept[name])
-		}
-	}
-	s.Needs = Needs{Privileged: true, Host: true}
-	for _, spec := range []corev1.PodSpec{p, s.Job("node-1").Spec.Template.Spec} {
-		for _, c := range spec.Containers {
-			is := c.SecurityContext
-			if c.Name == runnerName && spec.HostPID {
-				if !*is.Privileged {
-					t.Errorf("%s: %+v", c.Name, is)
-				}
-				continue
-			}
-			if is.Privileged != nil || *is.AllowPrivilegeEscalation || !*is.ReadOnlyRootFilesystem || !slices.Contains(is.Capabilities.Drop, "ALL") {
-				t.Errorf("%s: %+v", c.Name, is)
-			}
-		}
-		for _, v := range spec.Volumes {
-			if v.HostPath != nil {
-				t.Errorf("%s is a folder of the node", v.Name)
-			}
-		}
-	}
-}
-
 func TestNamesAreRightWhateverNodesAndPlansAreCalled(t *testing.T) {
 	t.Parallel()
 	seen := map[string]string{}
@@ -118,51 +78,37 @@ func TestNamesAreRightWhateverNodesAndPlansAreCalled(t *testing.T) {
 	}
 }
 
-func TestTheSameGivesTheSameManifestsAndTheyReadBack(t *testing.T) {
+// The golden files show that a pod of host alone is restricted and has no token, that what
+// it writes goes to volumes, that no folder of the node is mounted, and that the records of
+// a schedule never meet.
+func TestManifestsAreAsReviewedAndReadBack(t *testing.T) {
 	t.Parallel()
-	s := spec()
-	s.Results = Results{Claim: "records", Path: "weighed"}
-	var one, two bytes.Buffer
-	for _, out := range []*bytes.Buffer{&one, &two} {
-		must.OK(t, s.Render(out, []string{"a", "b"}))
-	}
-	if one.String() != two.String() {
-		t.Error("two manifests of one plan differ")
-	}
-	texts := strings.Split(one.String(), "---\n")
-	if len(texts) != 4 || strings.Contains(one.String(), "managed-by") || strings.Contains(one.String(), "status") || strings.Contains(one.String(), "null") {
-		t.Fatalf("%s", one.String())
-	}
-	var job batchv1.Job
-	must.OK(t, yaml.UnmarshalStrict([]byte(texts[3]), &job))
-	want := s.Job("b")
-	delete(want.Labels, kube.ManagedBy)
-	delete(want.Spec.Template.Labels, kube.ManagedBy)
-	if !reflect.DeepEqual(&job, want) {
-		t.Errorf("read back:\n%+v\nwritten:\n%+v", job, want)
-	}
-	p := job.Spec.Template.Spec
-	if len(p.Containers) != 1 || p.Volumes[2].PersistentVolumeClaim.ClaimName != "records" || p.Containers[0].VolumeMounts[2].SubPath != "weighed" ||
-		*job.Spec.BackoffLimit != 0 || *job.Spec.ActiveDeadlineSeconds != 3600 || *job.Spec.TTLSecondsAfterFinished == 0 {
-		t.Errorf("%s", texts[3])
-	}
-}
-
-func TestAScheduleMakesCronJobsOfWhichNoTwoRecordsMeet(t *testing.T) {
-	t.Parallel()
-	s := spec()
-	s.Schedule, s.Results = "0 3 * * *", Results{Bucket: "s3://bench/nightly", Secret: "keys"}
-	var out bytes.Buffer
-	must.OK(t, errors.Join(s.Check(), s.Render(&out, []string{"a"})))
-	var c batchv1.CronJob
-	if err := yaml.UnmarshalStrict([]byte(strings.Split(out.String(), "---\n")[2]), &c); err != nil || strings.Contains(out.String(), "managed-by") {
-		t.Fatalf("%v: %s", err, out.String())
-	}
-	runner := c.Spec.JobTemplate.Spec.Template.Spec.Containers[0]
-	if c.Kind != "CronJob" || c.Spec.Schedule != s.Schedule || c.Spec.ConcurrencyPolicy != batchv1.ForbidConcurrent || *c.Spec.StartingDeadlineSeconds != 600 || c.Spec.JobTemplate.Spec.TTLSecondsAfterFinished != nil ||
-		c.Labels[engine.RunLabel] != s.RunID || c.Spec.JobTemplate.Labels[engine.RunLabel] != s.RunID ||
-		runner.Command[len(runner.Command)-1] != "s3://bench/nightly/$(POD)/a.jsonl" || runner.Env[len(runner.Env)-1].ValueFrom.FieldRef.FieldPath != "metadata.name" {
-		t.Errorf("%s", out.String())
+	for name, change := range map[string]func(s *Spec){
+		"restricted": func(*Spec) {},
+		"privileged": func(s *Spec) { s.Needs = Needs{Privileged: true, Host: true} },
+		"claim":      func(s *Spec) { s.Results = Results{Claim: "records", Path: "weighed"} },
+		"schedule": func(s *Spec) {
+			s.Schedule, s.Results = "0 3 * * *", Results{Bucket: "s3://bench/nightly", Secret: "keys"}
+		},
+	} {
+		s := spec()
+		change(s)
+		var out bytes.Buffer
+		must.OK(t, errors.Join(s.Check(), s.Render(&out, []string{"a", "b"})))
+		golden.Same(t, "testdata/"+name+".yaml", out.String())
+		last := []byte(strings.Split(out.String(), "---\n")[3])
+		if s.Schedule != "" {
+			must.OK(t, yaml.UnmarshalStrict(last, new(batchv1.CronJob)))
+			continue
+		}
+		var job batchv1.Job
+		must.OK(t, yaml.UnmarshalStrict(last, &job))
+		want := s.Job("b")
+		delete(want.Labels, kube.ManagedBy)
+		delete(want.Spec.Template.Labels, kube.ManagedBy)
+		if !reflect.DeepEqual(&job, want) {
+			t.Errorf("read back:\n%+v\nwritten:\n%+v", job, want)
+		}
 	}
 }
 

@@ -256,23 +256,6 @@ func TestOnlyWhatIsSelectedIsShownInOrder(t *testing.T) {
 			t.Errorf("%+v: %v, want %s", sel, got, want)
 		}
 	}
-	if _, err := ParseSort("size"); err == nil || !strings.Contains(err.Error(), "overhead") {
-		t.Errorf("%v", err)
-	}
-}
-
-func TestAnEngineIsOneThatThereIs(t *testing.T) {
-	for text, want := range map[string]string{"": "", "docker": "docker", "CRI-O": "cri-o", "kata": "kata", "kubernetes/kata": "kubernetes/kata"} {
-		if got, err := ParseEngine(text); got != want || err != nil {
-			t.Errorf("%q: %q, %v", text, got, err)
-		}
-	}
-	for _, text := range []string{"dokcer", "kata/docker", "docker/", "/", "/kata", "docker/kata/vm", " docker"} {
-		_, err := ParseEngine(text)
-		if err == nil || !strings.Contains(err.Error(), "docker, podman, containerd, cri-o, isula, kubernetes, oci; kata, gvisor, vm") {
-			t.Errorf("%q: %v", text, err)
-		}
-	}
 }
 
 func TestHostileNamesReachNoTerminal(t *testing.T) {

@@ -3,6 +3,7 @@ package top
 import (
 	"context"
 	"encoding/json"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -223,18 +224,18 @@ func TestTheMachineIsReadWhenAKeyWantsIt(t *testing.T) {
 	}
 }
 
-func TestFiguresAreShort(t *testing.T) {
-	for v, want := range map[int64]string{0: "0", 712: "712", 1023: "1023", 1024: "1.0K", 10035: "9.8K", 371 << 20: "371.0M", 1000 << 20: "1000M", 1023 << 20: "1023M", 1 << 30: "1.0G", 1 << 62: "4.0E"} {
-		if got := size(known(v)); got != want || len(got) > 6 {
-			t.Errorf("%d: %s, want %s", v, got, want)
+func TestFiguresAreShortAndWordsAreRead(t *testing.T) {
+	golden.Lines(t, "testdata/words.txt", func(t *testing.T, line string) (any, error) {
+		what, text, _ := strings.Cut(line, ": ")
+		n, err := strconv.ParseFloat(text, 64)
+		switch figure := (Maybe{n, err == nil}); what {
+		case "size":
+			return size(figure), nil
+		case "percent":
+			return percent(figure), nil
+		case "sort":
+			return ParseSort(text)
 		}
-	}
-	for v, want := range map[float64]string{0: "0.0", 0.123: "12.3", 9.999: "999.9", 64: "6400"} {
-		if got := percent(known(v)); got != want {
-			t.Errorf("%g: %s, want %s", v, got, want)
-		}
-	}
-	if size(Maybe{}) != unknown || percent(Maybe{}) != "?" {
-		t.Error("what is not known is a figure")
-	}
+		return ParseEngine(text)
+	})
 }
