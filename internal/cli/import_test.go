@@ -1,13 +1,14 @@
 package cli
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/must"
-	"github.com/tare-bench/tare/record"
 )
 
 // keptNotes is a text such as people keep.
@@ -18,39 +19,22 @@ read : io=8192.0MB, bw=749786KB/s, iops=1464, runt= 11188msec
 `
 
 func TestImportedNotesAreARecordOfStorage(t *testing.T) {
-	dir := place(t)
-	kept := filepath.Join(dir, "notes.txt")
-	must.Write(t, kept, keptNotes)
-	for name, c := range map[string]struct {
-		args  []string
-		stdin bool
-		want  record.Cell
-	}{
-		"a file's name is the label":   {[]string{kept}, false, record.Cell{Target: "notes", Source: "notes.txt:3"}},
-		"a label before the file wins": {[]string{"mine=" + kept}, false, record.Cell{Target: "mine", Source: "notes.txt:3"}},
-		"flags say what texts do not": {[]string{kept, "--target", "mine", "--volume", "nfs", "--cache", "buffered"}, false,
-			record.Cell{Target: "mine", Volume: "nfs", Cache: "buffered", Source: "notes.txt:3"}},
-		"standard input is read": {[]string{"kata=-"}, true, record.Cell{Target: "kata", Source: "-:3"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if c.stdin {
-				readFrom(t, kept)
-			}
-			out := filepath.Join(t.TempDir(), "r.jsonl")
-			printed, _ := ends(t, ExitDone, "record: "+out, append([]string{"import", "-o", out}, c.args...)...)
-			rec := recorded(t, out)
-			if rec.ProblemCount != 0 || rec.End == nil || len(rec.Cells) != 1 || rec.Header.Environment.Kernel != "" || rec.Header.Environment.CPUs != 0 {
-				t.Fatalf("%+v", rec)
-			}
-			got := rec.Cells[0]
-			if got.Target != c.want.Target || got.Volume != c.want.Volume || got.Cache != c.want.Cache || got.Source != c.want.Source || got.Job != "read 512k ×8" || got.Reported.Read.IOPS != 1464 {
-				t.Errorf("%+v", got)
-			}
-			if again, _ := ends(t, ExitDone, "", "report", out); again != printed {
-				t.Errorf("report: \n%s\nimport said\n%s", again, printed)
-			}
-		})
-	}
+	place(t)
+	must.Write(t, "notes.txt", keptNotes)
+	golden.Lines(t, filepath.Join(testdata, "imported.txt"), func(t *testing.T, line string) (any, error) {
+		readFrom(t, "notes.txt")
+		out := filepath.Join(t.TempDir(), "r.jsonl")
+		printed, _ := ends(t, ExitDone, "record: "+out, append(words(line), "-o", out)...)
+		if again, _ := ends(t, ExitDone, "", "report", out); again != printed {
+			t.Errorf("report: \n%s\nimport said\n%s", again, printed)
+		}
+		rec := recorded(t, out)
+		if rec.ProblemCount != 0 || rec.End == nil || len(rec.Cells) != 1 || rec.Header.Environment.Kernel != "" || rec.Header.Environment.CPUs != 0 {
+			t.Fatalf("%+v", rec)
+		}
+		c := rec.Cells[0]
+		return fmt.Sprintf("%s of %s, volume %q, cache %q, from %s: %v IOPS read", c.Job, c.Target, c.Volume, c.Cache, c.Source, c.Reported.Read.IOPS), nil
+	})
 }
 
 // readFrom makes a file the standard input of the test.

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -154,40 +153,22 @@ func TestAnAnswerIsWholeOrSaidNotToBe(t *testing.T) {
 	}
 }
 
+// A line has ip_local_port_range, ip_local_reserved_ports and somaxconn as the kernel has
+// them, and the Need as JSON.
 func TestPortsAndQueuesTooSmallAreSaidWithTheCommand(t *testing.T) {
-	for name, c := range map[string]struct {
-		ports, reserved, queue string
-		need                   Need
-		want                   string // "" is enough
-	}{
-		"as many ports as connections":   {"100 199", "", "4096", Need{Connections: 100, KeepAlive: true}, ""},
-		"one port too few":               {"100 198", "", "4096", Need{Connections: 100, KeepAlive: true}, "net.ipv4.ip_local_port_range="},
-		"reserved ports are none":        {"100 199", "1-9,150,190-300", "4096", Need{Connections: 90, KeepAlive: true}, "there are 89"},
-		"twice as many without it":       {"100 199", "", "4096", Need{Connections: 51}, "51 connections need 102 ports"},
-		"a queue too short":              {"1024 65535", "", "128", Need{Connections: 129, KeepAlive: true, Local: true}, "sysctl -w net.core.somaxconn=129"},
-		"a queue of somebody else's":     {"1024 65535", "", "128", Need{Connections: 129, KeepAlive: true}, ""},
-		"a range that is none":           {"x", "", "128", Need{Connections: 1}, "no two ports"},
-		"a range that is upside down":    {"200 100", "", "128", Need{Connections: 1}, "no two ports"},
-		"a queue whose length is a word": {"1024 65535", "", "long", Need{Connections: 1, Local: true}, "no number"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := system{t.TempDir()}
-			for file, text := range map[string]string{
-				"ipv4/ip_local_port_range": c.ports, "ipv4/ip_local_reserved_ports": c.reserved, "core/somaxconn": c.queue,
-			} {
-				path := filepath.Join(s.root, file)
-				must.OK(t, os.MkdirAll(filepath.Dir(path), 0o755))
-				must.OK(t, os.WriteFile(path, []byte(text+"\n"), 0o600))
-			}
-			err := s.ports(c.need)
-			if err == nil && c.need.Local {
-				err = s.backlog(c.need.Connections)
-			}
-			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
-				t.Errorf("%v", err)
-			}
-		})
-	}
+	golden.Lines(t, "testdata/needs.txt", func(t *testing.T, line string) (any, error) {
+		s, cells := system{t.TempDir()}, strings.Split(line, "; ")
+		for i, file := range []string{"ipv4/ip_local_port_range", "ipv4/ip_local_reserved_ports", "core/somaxconn"} {
+			must.Write(t, filepath.Join(s.root, file), cells[i]+"\n")
+		}
+		var need Need
+		must.OK(t, json.Unmarshal([]byte(cells[3]), &need))
+		err := s.ports(need)
+		if err == nil && need.Local {
+			err = s.backlog(need.Connections)
+		}
+		return "enough", err
+	})
 }
 
 func TestMainLeavesTheArgumentsOfOthersAlone(t *testing.T) {

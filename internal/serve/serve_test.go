@@ -200,35 +200,27 @@ func TestOnlyWhoHasTheTokenAndNamesTheServerIsLetIn(t *testing.T) {
 	})
 }
 
+// The golden file has the status and the guarding headers of each answer.
 func TestPagesAreReadAndNothingElseIsDoneWithThem(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	whole(t, dir, "a.jsonl", "a", nil)
 	v := visit(t, dir)
-	for _, method := range []string{"POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"} {
-		if status, _, header := v.ask(method, "/"); status != http.StatusMethodNotAllowed || header.Get("Allow") != "GET, HEAD" {
-			t.Errorf("%s: %d, %v", method, status, header)
+	golden.Lines(t, "testdata/guarded.txt", func(t *testing.T, line string) (any, error) {
+		method, at, _ := strings.Cut(line, " ")
+		status, body, header := v.ask(method, at)
+		says := fmt.Sprint(status)
+		if body == "" {
+			says += ", no body"
 		}
-	}
-	for at, status := range map[string]int{"/": http.StatusOK, "/report?r=a.jsonl": http.StatusOK, "/live?r=a.jsonl": http.StatusOK, "/nothing": http.StatusNotFound, "/report": http.StatusNotFound,
-		"/report?r=a.jsonl&format=doc": http.StatusUnprocessableEntity, "/compare": http.StatusUnprocessableEntity, "/assets/": http.StatusNotFound} {
-		for _, method := range []string{"GET", "HEAD"} {
-			got, body, header := v.ask(method, at)
-			if got != status || (method == "HEAD") != (body == "") {
-				t.Errorf("%s %s: %d\n%s", method, at, got, body)
-			}
-			for key, want := range map[string]string{"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store", "X-Frame-Options": "DENY", "Access-Control-Allow-Origin": ""} {
-				if header.Get(key) != want {
-					t.Errorf("%s: %s is %q", at, key, header.Get(key))
-				}
-			}
-			for _, part := range []string{"default-src 'none'", "frame-ancestors 'none'", "base-uri 'none'", "form-action '"} {
-				if csp := header.Get("Content-Security-Policy"); !strings.Contains(csp, part) || strings.Contains(csp, "unsafe") {
-					t.Errorf("%s: %q lacks %q", at, csp, part)
-				}
+		hash := regexp.MustCompile(`sha256-[^']*`)
+		for _, key := range []string{"Allow", "X-Content-Type-Options", "Referrer-Policy", "Cache-Control", "X-Frame-Options", "Access-Control-Allow-Origin", "Content-Security-Policy"} {
+			if value := header.Get(key); value != "" {
+				says += ", " + key + ": " + hash.ReplaceAllString(value, "sha256-…")
 			}
 		}
-	}
+		return says, nil
+	})
 }
 
 func TestNothingOutsideOfTheFolderCanBeRead(t *testing.T) {
