@@ -49,19 +49,6 @@ func TestProgramsThatCameAreDescribedAtTheEndOfAnInterval(t *testing.T) {
 	}
 }
 
-func TestTotalsAreWordsThatCount(t *testing.T) {
-	for want, total := range map[string]Total{
-		"1 program, together 8 with each map once":                          {Programs: 1, Memory: 8},
-		"1 program, 1 map, together 8 with each map once":                   {Programs: 1, Maps: 1, Memory: 8},
-		"1 program, 2 maps, together 8 with each map once":                  {Programs: 1, Maps: 2, Memory: 8},
-		"2 programs, 3 maps (* 1 shared), together 1.0K with each map once": {Programs: 2, Maps: 3, Shared: 1, Memory: 1024},
-	} {
-		if got := total.words(); got != want {
-			t.Errorf("%q, not %q", got, want)
-		}
-	}
-}
-
 // A program that is not chosen is counted, and what is chosen is listed as ever.
 func TestAListSaysHowManyThereAreBesideWhatWasNotChosen(t *testing.T) {
 	busy(t)

@@ -14,6 +14,7 @@ import (
 	"github.com/cilium/ebpf/asm"
 
 	"github.com/tare-bench/tare/internal/node/bpfstat"
+	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/internal/testing/need"
 )
@@ -133,20 +134,16 @@ func TestWithoutAnIntervalStatisticsAreLeftAsTheyAre(t *testing.T) {
 	}
 }
 
-func TestOptionsThatContradictAreRefused(t *testing.T) {
-	for _, c := range []struct {
-		claim, want string
-		o           Options
-	}{
-		{"a format that is none", "is not a format", Options{Format: "yaml"}},
-		{"to watch without an interval", "takes an interval", Options{Watch: true}},
-		{"to watch an exposition", "cannot be watched", Options{Watch: true, Interval: time.Second, Format: formatOpenMetrics}},
-		{"time that goes back", "less than none", Options{Interval: -1}},
-	} {
-		t.Run(c.claim, func(t *testing.T) {
-			if err := Run(t.Context(), &strings.Builder{}, c.o); err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("%v, want an error with %q", err, c.want)
-			}
-		})
-	}
+func TestTotalsAreWordsThatCountAndOptionsThatContradictAreRefused(t *testing.T) {
+	golden.Lines(t, "testdata/words.txt", func(t *testing.T, line string) (any, error) {
+		what, text, _ := strings.Cut(line, " ")
+		var total Total
+		var o Options
+		if what == "total" {
+			must.OK(t, json.Unmarshal([]byte(text), &total))
+			return total.words(), nil
+		}
+		must.OK(t, json.Unmarshal([]byte(text), &o))
+		return "listed", Run(t.Context(), &strings.Builder{}, o)
+	})
 }
