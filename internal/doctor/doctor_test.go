@@ -4,14 +4,20 @@ import (
 	"bytes"
 	"cmp"
 	"compress/gzip"
+	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/goccy/go-yaml"
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
@@ -135,5 +141,97 @@ func TestFreeDiskOfAFolderThatIsNotMadeYet(t *testing.T) {
 	free, err := running{}.FreeDisk(filepath.Join(dir, "not", "yet"))
 	if err != nil || free == 0 {
 		t.Errorf("got %d, %v", free, err)
+	}
+}
+
+// fakeKernel answers as told; its zero value allows everything to root.
+type fakeKernel struct {
+	uid                           int
+	bpf, stats, clock, cycles, rt error
+	free                          uint64
+	freeErr                       error
+	wait                          func()
+}
+
+func (k fakeKernel) EffectiveUID() int               { return k.uid }
+func (k fakeKernel) LoadBPF() error                  { return k.bpf }
+func (k fakeKernel) EnableBPFStats() error           { return k.stats }
+func (k fakeKernel) OpenPerfClock() error            { return k.clock }
+func (k fakeKernel) OpenPerfCycles() error           { return k.cycles }
+func (k fakeKernel) SetRealtime() error              { return k.rt }
+func (k fakeKernel) FreeDisk(string) (uint64, error) { return k.free, k.freeErr }
+func (k fakeKernel) Wait(time.Duration) {
+	if k.wait != nil {
+		k.wait()
+	}
+}
+
+// failure returns the error of that name, nil for none.
+func failure(name string) error {
+	if name == "" {
+		return nil
+	}
+	for _, errno := range []syscall.Errno{unix.EPERM, unix.ENOENT, unix.EACCES, unix.EINVAL, unix.ENOSYS} {
+		if unix.ErrnoName(errno) == name {
+			return errno
+		}
+	}
+	return errors.New(name)
+}
+
+// files are texts by their paths below a root; an empty text removes the file.
+type files map[string]string
+
+// healthy returns the root of a machine on which everything can be weighed, with some
+// files changed.
+func healthy(t *testing.T, changed files) machine.Root {
+	t.Helper()
+	root := t.TempDir()
+	must.OK(t, os.CopyFS(root, os.DirFS("testdata/healthy")))
+	for name, text := range changed {
+		if text == "" {
+			must.OK(t, os.Remove(filepath.Join(root, name)))
+			continue
+		}
+		must.Write(t, filepath.Join(root, name), text)
+	}
+	return machine.Root(root)
+}
+
+var sample = []Check{
+	{AreaPrivilege, "root", "uid 0", OK, "needed", ""},
+	{AreaKernel, "overlayfs", "not loaded", Limited, "can be loaded", "modprobe overlay"},
+	{AreaPrivilege, "CAP_SYS_RESOURCE", "", Limited, "withheld", ""},
+	{AreaRuntime, "crun\x1b[2J", "1.8.1\u202e", Missing, "no\nsuch file", "apt-get install crun"},
+}
+
+func TestRender(t *testing.T) {
+	var out bytes.Buffer
+	must.OK(t, Render(&out, sample))
+	if want := must.Read(t, "testdata/render.txt"); out.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
+	}
+}
+
+func TestRenderJSON(t *testing.T) {
+	var out bytes.Buffer
+	must.OK(t, RenderJSON(&out, sample))
+	var back report
+	must.OK(t, json.Unmarshal(out.Bytes(), &back))
+	if back.Schema != 1 || !reflect.DeepEqual(back.Checks[:3], sample[:3]) {
+		t.Errorf("came back as %+v", back)
+	}
+	if foreign := back.Checks[3]; foreign.Name != `crun\x1b[2J` || foreign.Version != `1.8.1\u202e` {
+		t.Errorf("not cleaned: %+v", foreign)
+	}
+	for _, field := range []string{`"schema"`, `"checks"`, `"area"`, `"name"`, `"version"`, `"status"`, `"why"`, `"fix"`} {
+		if !strings.Contains(out.String(), field) {
+			t.Errorf("field %s is missing", field)
+		}
+	}
+
+	out.Reset()
+	if err := RenderJSON(&out, nil); err != nil || !strings.Contains(out.String(), `"checks": []`) {
+		t.Errorf("no checks: %q, %v", out.String(), err)
 	}
 }
