@@ -3,11 +3,13 @@ package bpf
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -60,107 +62,80 @@ var (
 	beside = []held{shared[0], {heavy: 9, usage: 1, ticks: 1, bpf: 1.6, throttled: 0.9, rate: 1600}}
 )
 
+// pointOf reads a point: "free, heavy 9, usage 1.9, ticks 1.9, bpf 1.8, throttled 0.5, rate 20".
+func pointOf(t *testing.T, text string) held {
+	t.Helper()
+	h := held{ticks: -1}
+	for field := range strings.SplitSeq(text, ", ") {
+		name, value, _ := strings.Cut(field, " ")
+		n, err := strconv.ParseFloat(value, 64)
+		if err != nil && name != "free" {
+			t.Fatalf("a point says %q", field)
+		}
+		switch name {
+		case "free":
+			h.free = true
+		case "heavy":
+			h.heavy = int64(n)
+		case "usage":
+			h.usage = n
+		case "ticks":
+			h.ticks = n
+		case "bpf":
+			h.bpf = n
+		case "throttled":
+			h.throttled = n
+		case "rate":
+			h.rate = n
+		}
+	}
+	return h
+}
+
+// Before its points a case may have a limit other than 1, how busy the node was at the first
+// point, and "chosen" for programs that are not those of the reference datapath.
 func TestTheVerdictOnALimit(t *testing.T) {
-	light := shared[0]
-	free := held{heavy: 400_000, free: true, usage: 1.9, ticks: 1.9, bpf: 1.8}
-	tests := []struct {
-		name    string
-		limit   float64
-		points  []held
-		want    QuotaVerdict
-		because string
-	}{
-		{"programs that fill the limit and stay within it are within it", 1,
-			[]held{light, {heavy: 400_000, usage: 0.99, ticks: 1.0, bpf: 0.95, throttled: 0.9}, free},
-			QuotaShared, "without a limit the same load took 1.9 CPUs, 1.90 times as much"},
-		{"what they are charged shows it without a control", 1,
-			[]held{light, {heavy: 400_000, usage: 0.99, ticks: 1.0, bpf: 0.95, throttled: 0.9}},
-			QuotaShared, "the clients' own work is about 0.012 CPUs"},
-		{"and where the machine has no more to give", 1,
-			[]held{light, {heavy: 400_000, usage: 0.99, ticks: 0.99, bpf: 0.95, throttled: 0.9}, {heavy: 400_000, free: true, usage: 1.01, ticks: 1.01, bpf: 1}},
-			QuotaShared, "used the quota up in 90 % of its periods"},
-		{"and where others leave less than the limit in most periods", 1,
-			[]held{light, {heavy: 400_000, usage: 0.72, ticks: 0.72, bpf: 0.7, throttled: 0.2}, {heavy: 400_000, free: true, usage: 1.01, ticks: 1.01, bpf: 1}},
-			QuotaShared, "used the quota up in 20 % of its periods"},
-		{"a lighter step shows it, too", 1,
-			[]held{light, {heavy: 65_535, usage: 0.9, ticks: 0.9, bpf: 0.85, throttled: 0.5}, {heavy: 400_000, usage: 0.4, ticks: 0.4, bpf: 0.35}},
-			QuotaShared, "with 65535 rounds of the loop the programs ran for 0.85 CPUs"},
-		{"a quota that was used up in a period or two shows nothing", 1,
-			[]held{light, {heavy: 400_000, usage: 0.72, ticks: 0.72, bpf: 0.7, throttled: 0.05}, {heavy: 400_000, free: true, usage: 1.01, ticks: 1.01, bpf: 1}},
-			QuotaUndecided, "not clearly above the limit"},
-		{"a charge that can be the clients' own work shows nothing, whatever a control took", 1,
-			[]held{light, {heavy: 400_000, usage: 1, ticks: 1, bpf: 0.95, throttled: 0.9, rate: 1500}, free},
-			QuotaUndecided, "of the 1 CPU that the cgroup was charged, 0.9 CPUs can be the clients' own work"},
-		{"without a lighter step a control has to be above the limit", 1,
-			[]held{{heavy: 400_000, usage: 0.7, ticks: 0.7, bpf: 0.65, throttled: 0.3}, {heavy: 400_000, free: true, usage: 1.01, ticks: 1.01, bpf: 1}},
-			QuotaUndecided, "without a limit the same load took 1.01 CPUs, 1.44 times as much, on a node that was nobody knows how busy: not clearly above the limit of 1 CPU. More connections"},
-		{"and where it is, that decides", 1,
-			[]held{{heavy: 400_000, usage: 0.99, ticks: 1, bpf: 0.95, throttled: 0.9}, free},
-			QuotaShared, "clearly above the limit"},
-		{"without both nothing is decided", 1,
-			[]held{{heavy: 400_000, usage: 0.99, ticks: 1, bpf: 0.95, throttled: 0.9}},
-			QuotaUndecided, "was not measured"},
-		{"and with a small limit", 0.2,
-			[]held{light, {heavy: 400_000, usage: 0.2, ticks: -1, bpf: 0.19, throttled: 1}, free},
-			QuotaShared, "0.2 CPUs"},
-		{"one period at the edges of the window is no breach", 1,
-			[]held{light, {heavy: 400_000, usage: 1.12, ticks: 1.12, bpf: 1.1, throttled: 0.9}, free},
-			QuotaShared, "3.3 %"},
-		{"cpuacct that books programs' time to others does not hide what they took", 1,
-			[]held{light, {heavy: 400_000, usage: 0.53, ticks: 0.98, bpf: 0.99, throttled: 0.9}, free},
-			QuotaShared, "charged 0.53 CPUs by its own account, 0.98 CPUs by the tick"},
-		{"programs that run beyond the limit are not limited", 1,
-			[]held{light, {heavy: 400_000, usage: 1.0, ticks: 1.0, bpf: 1.9, throttled: 0.9, rate: 900}, free},
-			QuotaBeside, "the programs alone ran for 1.9 CPUs in the clients' own calls, 190 % of the limit of 1 CPU"},
-		{"run time beyond the limit does not show it where the charge is theirs", 1,
-			[]held{light, {heavy: 400_000, usage: 1.0, ticks: 1.0, bpf: 1.9, throttled: 0.9}, free},
-			QuotaUndecided, "the clock goes on while a program waits"},
-		{"at a lighter step, too", 1,
-			[]held{light, {heavy: 100, usage: 0.5, ticks: 0.5, bpf: 1.5, rate: 900}, {heavy: 400_000, usage: 1, ticks: 1, bpf: 0.9, throttled: 1}, free},
-			QuotaBeside, "with 100 rounds of the loop"},
-		{"a cgroup full of programs beyond the limit is not limited", 1,
-			[]held{light, {heavy: 400_000, usage: 1.9, ticks: 1.9, bpf: 1.1, throttled: 0.5}, free},
-			QuotaBeside, "the cgroup took 1.9 CPUs, most of it in programs"},
-		{"nor are they called so where the clients' own work is not known", 1,
-			[]held{{heavy: 400_000, usage: 1.9, ticks: 1.9, bpf: 1.1, throttled: 0.5}, free},
-			QuotaUndecided, "the limit itself was not kept"},
-		{"nor where their clock alone speaks of it", 1,
-			[]held{{heavy: 100, usage: 1, ticks: 1, bpf: 1.9, throttled: 0.9, rate: 900}, {heavy: 400_000, usage: 1, ticks: 1, bpf: 0.9, throttled: 1}, free},
-			QuotaUndecided, "the clients' own work is not known, so nothing shows that this is beyond the limit: a step with lighter programs"},
-		{"a limit that is not kept at all says nothing of programs", 1,
-			[]held{{heavy: 400_000, usage: 1.9, ticks: 1.9, bpf: 0.3}, free},
-			QuotaUndecided, "the limit itself was not kept"},
-		{"light programs fit in the limit either way", 1,
-			[]held{light, {heavy: 400_000, usage: 1, ticks: 1, bpf: 0.13, throttled: 0.9}, free},
-			QuotaUndecided, "only 13 % of the limit, with which they fit in it either way: heavier programs (--heavy)"},
-		{"a quota that never held anybody back was not reached", 1,
-			[]held{light, {heavy: 400_000, usage: 0.8, ticks: 0.8, bpf: 0.7}, free},
-			QuotaUndecided, "the limit was not reached"},
-		{"between within and beyond nothing is said", 1,
-			[]held{light, {heavy: 400_000, usage: 1.18, ticks: 1.18, bpf: 1.18, throttled: 0.9}, free},
-			QuotaUndecided, "too much to be within"},
-		{"a load that takes no more without the limit shows nothing", 1,
-			[]held{{heavy: 400_000, usage: 0.99, ticks: 0.99, bpf: 0.95, throttled: 0.9}, {heavy: 400_000, free: true, usage: 1.1, ticks: 1.1, bpf: 1}},
-			QuotaUndecided, "or a lower --cpus, such as 0.5"},
-		{"a control of other programs' weight is none", 1,
-			[]held{{heavy: 400_000, usage: 0.99, ticks: 0.99, bpf: 0.95, throttled: 0.9}, {heavy: 0, free: true, usage: 1.9, ticks: 1.9, bpf: 0.1}},
-			QuotaUndecided, "was not measured"},
-		{"no points are no verdict", 1, nil, QuotaUndecided, "no point under the limit gave figures"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			q := quotaOf(tt.limit, tt.points, tt.points, tt.points).judge(t).Quota
-			if q.Verdict != tt.want {
-				t.Fatalf("%q, want %q; because %q", q.Verdict, tt.want, q.Because)
+	golden.Cases(t, "testdata/quota.txt", func(t *testing.T, text string) string {
+		limit, busy, chosen := 1.0, 0.0, false
+		var points []held
+		for line := range strings.Lines(text) {
+			line = strings.TrimSpace(line)
+			if _, err := fmt.Sscanf(line, "limit %g", &limit); err == nil {
+				continue
 			}
-			if !strings.Contains(strings.Join(q.Because, "\n"), tt.because) {
-				t.Errorf("because %q", q.Because)
+			if _, err := fmt.Sscanf(line, "busy %g", &busy); err == nil {
+				continue
 			}
-			if tt.points != nil && (q.Rounds != 3 || q.Agree != 3) {
-				t.Errorf("%d of %d rounds agree", q.Agree, q.Rounds)
+			if line == "chosen" {
+				chosen = true
+			} else {
+				points = append(points, pointOf(t, line))
 			}
-		})
-	}
+		}
+		w := quotaOf(limit, points, points, points)
+		for i := range w.rec.Points {
+			if i%len(points) == 0 && busy > 0 {
+				w.rec.Points[i].NodeCPU = int64(busy * float64(8*3*second))
+			}
+		}
+		if chosen {
+			w.plan.Datapath, w.plan.Names, w.plan.Heavy = "", []string{"cgroup_*"}, []int64{0}
+		}
+		b := w.judge(t)
+		lines := []string{fmt.Sprintf("%s, %d of %d rounds agree", b.Quota.Verdict, b.Quota.Agree, b.Quota.Rounds)}
+		for _, why := range b.Quota.Because {
+			lines = append(lines, "because "+why)
+		}
+		for _, s := range b.Quota.Steps {
+			if !s.Workload.Known() {
+				lines = append(lines, fmt.Sprintf("the workload's time with %d rounds of the loop is not known", s.Heavy))
+			}
+		}
+		if slices.Contains(codes(b), foundDiffer) {
+			lines = append(lines, "found: "+messageOf(t, b, foundDiffer))
+		}
+		return strings.Join(lines, "\n")
+	})
 }
 
 func TestTheClientsOwnWorkIsThatOfTheRoundInWhichARequestTookMost(t *testing.T) {
@@ -195,33 +170,6 @@ func TestRoundsThatLeadElsewhereAreCounted(t *testing.T) {
 	}
 	if m := messageOf(t, b, "rounds-disagree"); !strings.HasPrefix(m, "only 2 of 3 rounds") {
 		t.Error(m)
-	}
-}
-
-func TestAnAccountThatCannotBeIsAFindingOfItsOwn(t *testing.T) {
-	tests := []struct {
-		name string
-		h    held
-		says string // "": nothing
-	}{
-		{"less than the programs' run time", held{heavy: 9, usage: 0.53, ticks: -1, bpf: 0.99, throttled: 1}, "with 9 rounds of the loop the programs ran for 0.99 CPUs, and the cgroup was charged 0.53 CPUs"},
-		{"another time by the tick", held{heavy: 9, usage: 0.7, ticks: 1, bpf: 0.6, throttled: 1}, "charged 0.7 CPUs, and by the tick 1 CPU"},
-		{"within a tenth", held{heavy: 9, usage: 0.95, ticks: 1, bpf: 0.99, throttled: 1}, ""},
-		{"no ticks", held{heavy: 9, usage: 1, ticks: -1, bpf: 0.9, throttled: 1}, ""},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			b := quotaOf(1, []held{tt.h}).judge(t)
-			switch has := slices.Contains(codes(b), foundDiffer); {
-			case tt.says == "" && has:
-				t.Error("a finding: " + messageOf(t, b, foundDiffer))
-			case tt.says != "" && !strings.Contains(messageOf(t, b, foundDiffer), tt.says):
-				t.Error(messageOf(t, b, foundDiffer))
-			}
-			if tt.h.usage < tt.h.bpf && b.Quota.Steps[0].Workload.Known() {
-				t.Error("a workload of less than nothing")
-			}
-		})
 	}
 }
 
@@ -262,64 +210,6 @@ func TestTimeThatIsNotChargedAtAllIsNotMisbooked(t *testing.T) {
 	b := quotaOf(1, []held{{usage: 0.6, ticks: 0.6}, {heavy: 9, usage: 1, ticks: 1, bpf: 2, throttled: 1, rate: 900}}).judge(t)
 	if b.Quota.Verdict != QuotaBeside || slices.Contains(codes(b), foundDiffer) {
 		t.Errorf("%s, %v", b.Quota.Verdict, codes(b))
-	}
-}
-
-func TestOnABusyNodeRunTimeBeyondTheChargeShowsNothing(t *testing.T) {
-	tests := []struct {
-		name string
-		busy float64
-		h    held
-		want QuotaVerdict
-	}{
-		{"the clock goes on while others have the CPU", 0.99, held{heavy: 9, usage: 1, ticks: 1, bpf: 1.4, throttled: 1}, QuotaUndecided},
-		{"a little beyond, too", 0.99, held{heavy: 9, usage: 1, ticks: 1, bpf: 1.17, throttled: 1}, QuotaUndecided},
-		{"what they are charged decides where the clock went on for less than half of it", 0.99, held{heavy: 400_000, usage: 1, ticks: 1, bpf: 1.4, throttled: 1}, QuotaShared},
-		{"and not where it went on for more", 0.99, held{heavy: 400_000, usage: 1, ticks: 1, bpf: 1.7, throttled: 1}, QuotaUndecided},
-		{"on a quiet node they ran", 0.3, held{heavy: 9, usage: 1, ticks: 1, bpf: 1.4, throttled: 1}, QuotaBeside},
-		{"what is charged, too, was run", 0.99, held{heavy: 9, usage: 1.4, ticks: 1.4, bpf: 1.4, throttled: 1}, QuotaBeside},
-		{"within the limit nothing speaks against it", 0.99, held{heavy: 9, usage: 1, ticks: 1, bpf: 1.05, throttled: 1}, QuotaShared},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			points := []held{tt.h, {heavy: 9, free: true, usage: 1.9, ticks: 1.9, bpf: 1.8}}
-			light := held{usage: 0.6, ticks: 0.6, bpf: 0.01}
-			switch {
-			case tt.h.heavy == 400_000:
-				points = []held{tt.h, light}
-			case tt.want == QuotaBeside:
-				points[0].rate = 900
-				points = append(points, light)
-			}
-			w := quotaOf(1, points)
-			w.rec.Points[0].NodeCPU = int64(tt.busy * float64(8*3*second))
-			q := w.judge(t).Quota
-			if q.Verdict != tt.want {
-				t.Errorf("%s, because %q", q.Verdict, q.Because)
-			}
-			if busy := strings.Contains(q.Because[0], "99 % busy"); busy != (tt.want == QuotaUndecided) {
-				t.Errorf("because %q", q.Because)
-			}
-		})
-	}
-}
-
-func TestRunTimeOfChosenProgramsIsNotThatOfTheClients(t *testing.T) {
-	for name, h := range map[string]held{
-		"programs that ran for the server only":       {usage: 0.085, ticks: 0.08, bpf: 0.896, rate: 1000},
-		"clients that fill their limit by themselves": {usage: 0.2, ticks: 0.2, bpf: 0.15, throttled: 0.9},
-		"a cgroup beyond its limit":                   {usage: 0.9, ticks: 0.9, bpf: 0.8, throttled: 0.9},
-		"a limit that nobody keeps":                   {usage: 0.9, ticks: 0.9, bpf: 0.8},
-	} {
-		w := quotaOf(0.2, []held{h, {free: true, usage: 1.9, ticks: 1.9, bpf: 1.8}})
-		w.plan.Datapath, w.plan.Names, w.plan.Heavy = "", []string{"cgroup_*"}, []int64{0}
-		b := w.judge(t)
-		if q := b.Quota; q.Verdict != QuotaUndecided || !strings.Contains(q.Because[0], "programs ran for others, too") {
-			t.Errorf("%s: %s, because %q", name, q.Verdict, q.Because)
-		}
-		if b.Quota.Steps[0].Workload.Known() || slices.Contains(codes(b), foundDiffer) {
-			t.Errorf("%s: the clients' part is told: %+v, %v", name, b.Quota.Steps[0].Workload, codes(b))
-		}
 	}
 }
 
