@@ -19,12 +19,20 @@ func OK(t testing.TB, err error) {
 	}
 }
 
+// Get takes what a function returned. Its result returns the value, or ends the test at the
+// error: must.Get(os.Open(path))(t).
+func Get[T any](value T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		OK(t, err)
+		return value
+	}
+}
+
 // Read is what is in a file.
 func Read(t testing.TB, path string) string {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	OK(t, err)
-	return string(text)
+	return string(Get(os.ReadFile(path))(t))
 }
 
 // Write writes a file that anybody may read, and makes the folders above it.
@@ -37,9 +45,7 @@ func Write(t testing.TB, path, text string) {
 // JSON is a value as JSON has it.
 func JSON(t testing.TB, value any) []byte {
 	t.Helper()
-	text, err := json.Marshal(value)
-	OK(t, err)
-	return text
+	return Get(json.Marshal(value))(t)
 }
 
 // Rows returns the rows of a table in a file: cells separated by tabs, comments after #.
