@@ -13,6 +13,7 @@ const (
 	foundHostCache    = "host-cache"
 	foundGuestCache   = "guest-cache"
 	foundNotDirect    = "not-direct"
+	foundContradicted = "contradicted"
 	foundTooShort     = "too-short"
 	foundNoisy        = "noisy"
 	foundVersions     = "tool-versions-differ"
@@ -40,6 +41,7 @@ var disbelieved = []struct {
 	verdict            Verdict
 	code, what, advice string
 }{
+	{Contradicted, foundContradicted, "contradict what their tool says of its time or its rate", "do not use these figures: the clock that the tool reads is off, or it counts what it did not wait for; compare with another tool or version, and with the sandbox's clock"},
 	{HostCache, foundHostCache, "show memory of the host, or of the device itself, not the device",
 		"for the device ask for --cache direct, with more bytes than the machine has memory; for buffered I/O as applications have it they are right, but say so"},
 	{GuestCache, foundGuestCache, "show memory inside the sandbox, not the device",

@@ -18,7 +18,7 @@ tool is carried into the containers from this machine, so that all sides run the
 same version.
 
 Beside what the tool says stands what the device did meanwhile, and a verdict on
-every figure: device, host cache, guest cache, not direct, too short, throttled
+every figure: device, host cache, guest cache, not direct, contradicted, too short, throttled
 or noisy. See docs/storage.md for the rules.
 
 Without TARGET, everything that can be weighed here is. Targets are those of

@@ -52,6 +52,9 @@ func TestVerdicts(t *testing.T) {
 			}
 		}
 	}
+	clock := func(seconds float64, busy int64) func(*storing) {
+		return cells(func(c *record.Cell) { c.Reported.Seconds, c.Observed.Device.Busy = seconds, busy*ms })
+	}
 	tests := []struct {
 		name    string
 		target  string
@@ -162,11 +165,26 @@ func TestVerdicts(t *testing.T) {
 		}},
 		{"one that is direct and answered in no time is a cache's", "runc", host, "250000 direct IOPS with 1 at a time are 4 µs for each", func(s *storing) {
 			s.targets, s.job.NumJobs, s.job.BS = []string{"runc"}, 1, 4*kib
-			s.every = func(c *record.Cell) { bare(c); c.Reported.Read.IOPS = 250_000 }
+			s.every = func(c *record.Cell) { bare(c); c.Reported.Read.IOPS, c.Reported.Read.Latency.Mean = 250_000, 4000 }
 		}},
 		{"one that a long direct job of its own stands for is not contradicted", "runc", likely, "nothing was seen at the device", func(s *storing) {
 			s.targets, s.every = []string{"runc"}, func(c *record.Cell) { bare(c); c.Reported.Seconds = 31 }
 		}},
+		{"a device that worked three times as long for the tool's bytes contradicts its clock", "runc", storage.Contradicted,
+			"the tool says that it ran 3 s, its process took 10 s, and vda was busy for 9.5 s of it with the tool's bytes alone; likewise in 6 of 6 rounds", clock(3, 9500)},
+		{"and so of writes", "runc", storage.Contradicted, "was busy for 9.5 s", all(writing, clock(3, 9500))},
+		{"one that worked half as long again does not", "runc", device, "", clock(6.5, 9500)},
+		{"nor one that worked for others, too", "runc", device, "", all(clock(3, 9500), reads(percents(130)))},
+		{"a process that ended before the tool's time was over contradicts it", "runc", storage.Contradicted, "the tool says that it ran 12 s, and its process lived 10 s", took(12)},
+		{"one that ended a little before does not", "runc", device, "", took(11)},
+		{"one clock that is off in one round of six is none of the cell's", "runc", device, "", cells(func(c *record.Cell) {
+			if c.Round == 2 {
+				c.Reported.Seconds = 30
+			}
+		})},
+		{"more requests than the job can have open contradict its latency", "runc", storage.Contradicted, "requests were open at a time, and the job has",
+			said(func(r *record.Reported) { r.Read.Latency.Mean *= 100 })},
+		{"a tmpfs has no device, but a process", "runc", storage.Contradicted, "its process lived 10 s", all(buffered, on("tmpfs"), took(30))},
 		{"imported ones have to run five seconds", "runc", short, "nothing was seen from outside", func(s *storing) {
 			s.every = func(c *record.Cell) { bare(c); c.Reported.Seconds = 4.99 }
 		}},

@@ -147,6 +147,8 @@ const (
 	TooShort   Verdict = "too short"
 	Throttled  Verdict = "throttled"
 	Noisy      Verdict = "noisy"
+	// Contradicted: what the tool says cannot be true of its own process or of the device.
+	Contradicted Verdict = "contradicted"
 	// Of what nobody looked at, a tool's word is all there is: it stands beside what
 	// could speak against it, or beside nothing.
 	NotContradicted Verdict = "not contradicted"

@@ -92,6 +92,7 @@ var meanings = []struct {
 	{GuestCache, "memory inside the sandbox answered"},
 	{HostCache, "memory of the host, or of the device, answered"},
 	{NotDirect, "O_DIRECT was asked for and had no effect"},
+	{Contradicted, "what the tool says contradicts its own process or the device"},
 	{TooShort, "over before it could show anything"},
 	{Throttled, "held back by a limit"},
 	{Noisy, "too unsteady, or disturbed by others"},

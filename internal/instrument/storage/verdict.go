@@ -47,6 +47,9 @@ func (w *Cell) judged() {
 
 // verdict goes through the rules for some rounds. The first that applies decides.
 func (w *Cell) verdict(rounds []*record.Cell, e *evidence, whole bool) (Verdict, []string) {
+	if because := w.contradicted(rounds); because != nil {
+		return Contradicted, because
+	}
 	if why, ok := w.inMemory(); ok {
 		return w.ofMemory(why)
 	}

@@ -59,9 +59,9 @@ func store(change func(*storing)) *record.Record {
 		for order, name := range s.targets {
 			bytes := int64(blocks) * s.job.BS
 			rate := float64(bytes) / 10 * (1 + float64(round%3)/100)
-			f := record.Flow{Bytes: bytes, IOs: blocks, Bandwidth: rate, IOPS: rate / float64(s.job.BS), Latency: record.Latency{Mean: 5 * ms, P50: 4 * ms, P95: 8 * ms, P99: 9 * ms, P999: 20 * ms}}
+			f := record.Flow{Bytes: bytes, IOs: blocks, Bandwidth: rate, IOPS: rate / float64(s.job.BS), Latency: record.Latency{Mean: ms / 4, P50: 4 * ms, P95: 8 * ms, P99: 9 * ms, P999: 20 * ms}}
 			c := record.Cell{Type: record.TypeCell, Round: round, Order: order, Target: name, Volume: s.volume, Cache: s.cache, Job: s.job.Name, Tool: s.job.Tool,
-				Version: "fio-3.33", Command: "fio --name=x", Dropped: "node", Quiet: true, Begun: 1, Ended: 2, Reported: &record.Reported{Seconds: 10},
+				Version: "fio-3.33", Command: "fio --name=x", Dropped: "node", Quiet: true, Begun: 1, Ended: 1 + 10_000*ms, Reported: &record.Reported{Seconds: 10},
 				Observed: &record.Observed{Took: 10_100 * ms, Flushed: 0, CPU: []record.RoleTime{{Role: record.RoleWorkload, NS: 2000 * ms}, {Role: record.RoleShim, NS: 500 * ms}, {Role: record.RoleOthers, NS: 9000 * ms}}}}
 			c.Observed.Device, c.Observed.Disks = record.DeviceUse{Name: "vda"}, record.DeviceUse{Name: "vda+vdb"}
 			if s.job.RW == "write" || s.job.RW == "randwrite" {
