@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -163,10 +164,15 @@ func begin(s *app, experiment string, targets []subject.Target, skipped []record
 		return nil, errors.Join(err, w.Close(), own.Close())
 	}
 	p := newProgress(s, out.quiet)
+	before, throttled := ownLimit(machine.Root("").CPULimit)
+	for _, f := range before {
+		p.say(f.Message + "; " + f.Advice)
+	}
+	changed := rootChanged()
 	return &session{
 		app: s, targets: targets, run: own, record: w, path: path, progress: p,
 		options: run.Options{
-			RunID: own.ID, Dirs: own.Dirs, Write: w.Write, Before: skipped, After: rootChanged(),
+			RunID: own.ID, Dirs: own.Dirs, Write: w.Write, Before: slices.Concat(before, skipped), After: func() []record.Finding { return slices.Concat(throttled(), changed()) },
 			Header:   record.Header{Started: time.Now().UTC(), Command: commandLine(), Version: version.String(), Environment: environment(roots.Data), Of: out.of},
 			Progress: func(at run.Progress) { p.line(at.String(), at.Elapsed, at.Left) },
 			Warn:     p.say,
@@ -226,13 +232,35 @@ func closeRun(own *workspace.Run, rec *record.Record) error {
 	return own.Close()
 }
 
+// ownLimit says that tare's own cgroup has a CPU limit, and returns a look at how often
+// that held the run back.
+func ownLimit(read func() (machine.CPULimit, bool)) (before []record.Finding, after func() []record.Finding) {
+	was, limited := read()
+	if cpus := float64(runtime.NumCPU()); !limited || was.CPUs >= cpus {
+		return nil, func() []record.Finding { return nil }
+	}
+	advice := "times are the limit's and not the runtime's: start tare in another cgroup, or lift it: " + was.Lift
+	before = []record.Finding{{Code: finding.OwnLimit, Level: finding.Note,
+		Message: fmt.Sprintf("tare's own cgroup %s may use no more than %.3g CPUs", was.Group, was.CPUs), Advice: "where it is reached, " + advice}}
+	return before, func() []record.Finding {
+		is, _ := read()
+		if is.Group != was.Group || is.Throttled <= was.Throttled {
+			return nil
+		}
+		return []record.Finding{{Code: finding.OwnThrottled, Level: finding.Warning,
+			Message: fmt.Sprintf("tare's own cgroup %s may use no more than %.3g CPUs, and was throttled in %d of %d periods of the run, for %s in all",
+				was.Group, was.CPUs, is.Throttled-was.Throttled, is.Periods-was.Periods, time.Duration(is.Held-was.Held).Round(time.Millisecond)),
+			Advice: advice}}
+	}
+}
+
 // rootChanged remembers which controllers the root of cgroup v2 hands down, and
 // returns a look at what runtimes have added to them: they do so when they make
 // a container's group, and it outlives the container.
 func rootChanged() func() []record.Finding {
 	hs, err := cgroup.Hierarchies()
 	if err != nil {
-		return nil
+		return func() []record.Finding { return nil }
 	}
 	before := cgroup.HandedDown(hs)
 	return func() []record.Finding {

@@ -9,7 +9,7 @@ const (
 
 // resources are what a run needs and others may be using.
 func (s *subject) resources() []facility {
-	list := []facility{{AreaMachine, "load", (*subject).load}, {AreaMachine, "memory", (*subject).memory}, {AreaMachine, "swap", (*subject).swap}}
+	list := []facility{{AreaMachine, "load", (*subject).load}, {AreaMachine, "CPU limit", (*subject).cpuLimit}, {AreaMachine, "memory", (*subject).memory}, {AreaMachine, "swap", (*subject).swap}}
 	for _, f := range s.folders {
 		list = append(list, facility{AreaMachine, "disk for " + f.Name, f.look})
 	}
@@ -39,6 +39,19 @@ func (s *subject) load(c *Check) {
 	if load > quietLoad*float64(cpus) {
 		c.is(Limited, c.Why+"; other work is being done and will show in the figures: wait until it ends, or stop it", "")
 	}
+}
+
+// cpuLimit is about that of tare's own cgroup, which holds back what tare does itself and
+// what it starts there.
+func (s *subject) cpuLimit(c *Check) {
+	l, limited := s.root.CPULimit()
+	cpus, err := s.root.CPUs()
+	if !limited || err == nil && l.CPUs >= float64(cpus) {
+		c.Status = absent
+		return
+	}
+	c.Version = fmt.Sprintf("%.3g CPUs", l.CPUs)
+	c.is(Limited, fmt.Sprintf("cgroup %s, which tare is in, may use no more; it was throttled in %d of %d periods. Times would be the limit's: lift it, or start tare elsewhere", l.Group, l.Throttled, l.Periods), l.Lift)
 }
 
 func (s *subject) memory(c *Check) {

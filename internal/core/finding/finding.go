@@ -35,6 +35,10 @@ const (
 	StatisticsOn = "statistics-on"
 	// Throttled: an API server held requests back.
 	Throttled = "api-throttled"
+	// OwnLimit: tare's own cgroup may use less CPU than the machine has. OwnThrottled: and
+	// was held back by that during the run.
+	OwnLimit     = "own-cpu-limit"
+	OwnThrottled = "own-throttled"
 	// NoRoom: the machine has not got what so many lanes need.
 	NoRoom = "no-room"
 
@@ -60,7 +64,7 @@ const (
 
 // FromRun are the codes of findings that cannot be made from samples.
 var FromRun = []string{OpenFailed, GivenUp, LeftBehind, RuntimeLeft, NotPrecise, Budget, RootChanged, NotWeighed,
-	NotReached, PhaseSkipped, NotRetired, EngineSilent, NotDropped, VolumeAbsent, StatisticsOn, NoRoom, Throttled}
+	NotReached, PhaseSkipped, NotRetired, EngineSilent, NotDropped, VolumeAbsent, StatisticsOn, NoRoom, Throttled, OwnLimit, OwnThrottled}
 
 // TooFew says what so many rounds cannot show: of fewer than [stat.MinRounds] there is no
 // interval, and comparisons may need more. It is false where rounds are enough, or none.
@@ -104,12 +108,28 @@ func (l *List) Add(f record.Finding) {
 // TakeOver takes those over that only the experiment knows, and of others those whose
 // code begins with one of more.
 func (l *List) TakeOver(rec *record.Record, more ...string) {
+	throttled := ownThrottled(rec)
+	if throttled != nil {
+		l.Add(*throttled)
+	}
 	for _, f := range rec.Findings {
+		if f.Code == OwnThrottled || f.Code == OwnLimit && throttled != nil { // it is the first
+			continue
+		}
 		begins := func(prefix string) bool { return strings.HasPrefix(f.Code, prefix) }
 		if slices.Contains(FromRun, f.Code) || slices.ContainsFunc(more, begins) {
 			l.Add(f)
 		}
 	}
+}
+
+// ownThrottled is the finding that tare's own CPU limit held the run back; nil if it
+// did not.
+func ownThrottled(rec *record.Record) *record.Finding {
+	if i := slices.IndexFunc(rec.Findings, func(f record.Finding) bool { return f.Code == OwnThrottled }); i >= 0 {
+		return &rec.Findings[i]
+	}
+	return nil
 }
 
 // Whole is about the record itself: whether it was cut off, interrupted, damaged.

@@ -35,9 +35,19 @@ func (l *List) Node(rec *record.Record) {
 		}
 	}
 	l.Above(Steal, Rounds{"round", steal}, StealBound, StolenTime, "use a machine with CPUs of its own, or add rounds; long tails here are not the runtime's")
-	l.Above(Pressure, Rounds{"round", cpu}, PSICPUBound, "tasks waited for a CPU in rounds of one lane (PSI)", "something else runs on this machine, unless the workload itself keeps its CPUs busy: stop it, or pin it away")
+	l.Above(Pressure, Rounds{"round", cpu}, PSICPUBound, "tasks waited for a CPU in rounds of one lane (PSI)",
+		Suspect(rec, "something else runs on this machine, unless the workload itself keeps its CPUs busy: stop it, or pin it away"))
 	l.Above(Pressure, Rounds{"round", io}, PSIIOBound, "tasks waited for I/O (PSI)", "something else uses the disk, or the runtime's state is on a slow one")
 	l.Above(Pressure, Rounds{"round", mem}, PSIMemoryBound, "tasks waited for memory (PSI)", "the machine is short of memory: free some before believing a figure")
+}
+
+// Suspect is the advice on tasks that waited for a CPU: tare's own limit where that held
+// the run back, and otherwise what is given.
+func Suspect(rec *record.Record, otherwise string) string {
+	if ownThrottled(rec) != nil {
+		return "tare's own CPU limit makes tasks wait, see " + OwnThrottled + ": lift it before looking for anything else"
+	}
+	return otherwise
 }
 
 // StolenTime is what steal is called everywhere.

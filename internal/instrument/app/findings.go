@@ -67,7 +67,7 @@ func (j *Judgement) findings() []record.Finding {
 	}
 	out.Above(finding.Steal, finding.Rounds{Each: "window", Shares: steal}, finding.StealBound, finding.StolenTime, "use a machine with CPUs of its own, or add rounds; long tails here are not the runtime's")
 	out.Above(finding.Pressure, finding.Rounds{Each: "window", Shares: pressed}, finding.PSICPUBound,
-		"tasks waited for a CPU (PSI), while a third or more of its CPU time was neither the client's nor a sandbox's", "something else runs on this machine: stop it, or pin it away")
+		"tasks waited for a CPU (PSI), while a third or more of its CPU time was neither the client's nor a sandbox's", finding.Suspect(j.Record, "something else runs on this machine: stop it, or pin it away"))
 	if fewest >= 0 && fewest < tailed {
 		out.Add(record.Finding{Code: foundFewSamples, Level: finding.Note,
 			Message: fmt.Sprintf("in some window only %d requests were answered, of which p99.9 is the slowest one", fewest), Advice: fmt.Sprintf("load longer (-t): p99.9 takes %d answers in each window", tailed)})

@@ -69,6 +69,28 @@ func TestWhatOneTargetAloneShowsIsSaidOfIt(t *testing.T) {
 	}
 }
 
+func TestTaresOwnLimitIsTheFirstFindingAndTheCauseOfPressure(t *testing.T) {
+	t.Parallel()
+	for _, throttled := range []bool{false, true} {
+		l := judged(t, write(func(w *written) {
+			w.change = func(rec *record.Record) {
+				for i := range rec.Nodes {
+					rec.Nodes[i].PSICPU = 0.9
+				}
+				rec.Findings = append(rec.Findings, record.Finding{Code: finding.OpenFailed, Level: "error", Message: "m", Advice: "a"}, record.Finding{Code: finding.OwnLimit, Level: "note", Message: "m", Advice: "a"})
+				if throttled {
+					rec.Findings = append(rec.Findings, record.Finding{Code: finding.OwnThrottled, Level: "warning", Message: "m", Advice: "a"})
+				}
+			}
+		}))
+		first, last := l.Found[0], l.Found[len(l.Found)-1]
+		if throttled != (first.Code == finding.OwnThrottled) || slices.Contains(codes(l), finding.OwnLimit) == throttled ||
+			last.Code != finding.Pressure || strings.Contains(last.Advice, "something else runs") == throttled {
+			t.Errorf("throttled %v: %+v", throttled, l.Found)
+		}
+	}
+}
+
 func TestFindings(t *testing.T) {
 	noisy := func(seed uint64, sigma float64) func(string, subject.Op, int, int) int64 {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -238,14 +260,15 @@ func TestWhatWasInterruptedIsNotOfTheTotalThatAFindingStates(t *testing.T) {
 }
 
 func TestFindingsOfTheExperimentAreKeptAndThoseOfSamplesMadeAnew(t *testing.T) {
+	fromRun := slices.DeleteFunc(slices.Clone(finding.FromRun), func(code string) bool { return code == finding.OwnLimit }) // it is in the other's
 	rec := write(func(w *written) {
 		w.change = func(rec *record.Record) {
-			for _, code := range append(slices.Clone(finding.FromRun), "drift", "a-code-of-a-later-version") {
+			for _, code := range append(slices.Clone(fromRun), "drift", "a-code-of-a-later-version") {
 				rec.Findings = append(rec.Findings, record.Finding{Type: record.TypeFinding, Code: code, Level: "note", Message: "m", Advice: "a"})
 			}
 		}
 	})
-	want := slices.Sorted(slices.Values(finding.FromRun))
+	want := slices.Sorted(slices.Values(fromRun))
 	if got := codes(judged(t, rec)); !slices.Equal(got, want) {
 		t.Errorf("found %v, want %v", got, want)
 	}

@@ -177,7 +177,7 @@ func (j *judging) nodePressure() {
 		what, advice string
 	}{
 		{steal, finding.StealBound, finding.StolenTime, "use a machine with CPUs of its own"},
-		{cpu, finding.PSICPUBound, "tasks waited for a CPU (PSI)", "something else runs on this machine: stop it, or pin it away"},
+		{cpu, finding.PSICPUBound, "tasks waited for a CPU (PSI)", finding.Suspect(j.Record, "something else runs on this machine: stop it, or pin it away")},
 		{io, finding.PSIIOBound, "tasks waited for I/O (PSI)", "something else uses the disk"},
 		{mem, finding.PSIMemoryBound, "tasks waited for memory (PSI)", "the machine is short of memory: free some before believing a figure"},
 	} {

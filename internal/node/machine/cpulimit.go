@@ -1,0 +1,98 @@
+package machine
+
+import (
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// CPULimit is the tightest CPU limit of this process: that of its own cgroup or of one
+// above it.
+type CPULimit struct {
+	CPUs  float64
+	Group string // the cgroup that has it, as /proc/self/cgroup writes it
+	Lift  string // the command that takes it away
+
+	// What the kernel has counted since the group was made, cpu.stat.
+	Periods, Throttled int64
+	Held               int64 // ns for which the group's tasks were kept from the CPU
+}
+
+// CPULimit returns the tightest CPU limit of this process, false where it has none, or
+// none can be read.
+func (r Root) CPULimit() (tightest CPULimit, limited bool) {
+	groups, err := r.Cgroups()
+	own, ownErr := r.own("cgroup", mountinfoLimit)
+	if err != nil || ownErr != nil {
+		return CPULimit{}, false
+	}
+	for _, h := range groups {
+		group, in := h.own(string(own))
+		if !in || !h.Has("cpu") {
+			continue
+		}
+		for ; ; group = path.Dir(group) {
+			if l, ok := r.cpuLimit(h, group); ok && (!limited || l.CPUs < tightest.CPUs) {
+				tightest, limited = l, true
+			}
+			if group == "/" || group == path.Clean(h.Root) {
+				break
+			}
+		}
+	}
+	return tightest, limited
+}
+
+// own finds the group of a process in a hierarchy by its lines of /proc/PID/cgroup, such
+// as "4:cpu,cpuacct:/user" of version 1 and "0::/user" of version 2.
+func (h Hierarchy) own(lines string) (group string, in bool) {
+	for line := range strings.Lines(lines) {
+		parts := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3)
+		if len(parts) < 3 || !path.IsAbs(parts[2]) || strings.Contains(parts[2], "..") { // of another namespace
+			continue
+		}
+		names := strings.Split(parts[1], ",")
+		if h.Version == 2 && parts[0] == "0" || h.Version == 1 && slices.Contains(names, "cpu") {
+			group = path.Clean(parts[2])
+			return group, group == path.Clean(h.Root) || strings.HasPrefix(group, strings.TrimSuffix(h.Root, "/")+"/")
+		}
+	}
+	return "", false
+}
+
+// cpuLimit reads that of one group.
+func (r Root) cpuLimit(h Hierarchy, group string) (l CPULimit, ok bool) {
+	dir := path.Join(h.Mount, strings.TrimPrefix(group, strings.TrimSuffix(h.Root, "/")))
+	file, lift := dir+"/cpu.max", "max"
+	fields := strings.Fields(r.word(file)) // "5000 100000"
+	if h.Version == 1 {
+		file, lift = dir+"/cpu.cfs_quota_us", "-1"
+		fields = []string{r.word(file), r.word(dir + "/cpu.cfs_period_us")}
+	}
+	if len(fields) != 2 {
+		return l, false
+	}
+	quota, err := strconv.ParseInt(fields[0], 10, 64)
+	period, periodErr := strconv.ParseInt(fields[1], 10, 64)
+	if err != nil || periodErr != nil || quota <= 0 || period <= 0 { // "max", and -1
+		return l, false
+	}
+	l = CPULimit{CPUs: float64(quota) / float64(period), Group: group, Lift: "echo " + lift + " > " + file}
+	text, _ := r.Read(dir+"/cpu.stat", wordLimit)
+	for line := range strings.Lines(string(text)) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		n, _ := strconv.ParseInt(value, 10, 64)
+		switch name {
+		case "nr_periods":
+			l.Periods = n
+		case "nr_throttled":
+			l.Throttled = n
+		case "throttled_time":
+			l.Held = n
+		case "throttled_usec":
+			l.Held = n * 1000
+		}
+	}
+	return l, true
+}
