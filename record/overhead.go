@@ -121,6 +121,7 @@ type Host struct {
 	WriteBytes  int64   `json:"write_bytes"`
 	Others      int64   `json:"others" is:"bytes"` // anonymous memory of all processes that are not the target's, from their RssAnon
 	OthersCount int     `json:"others_count" is:"processes"`
+	Related     *int    `json:"related,omitempty" is:"processes"`   // of them those that share something with a sandbox; nil: not looked for
 	Tasks       int64   `json:"tasks,omitempty" is:"processes"`     // processes and threads of the node, the kernel's too
 	MaxTasks    int64   `json:"max_tasks,omitempty" is:"processes"` // how many there can be: the smaller of kernel.pid_max and kernel.threads-max
 	OOMKills    *int64  `json:"oom_kills,omitempty"`                // processes that the kernel has killed since boot for want of memory, a cgroup's or the node's; nil: not read

@@ -96,16 +96,16 @@ func (j *judging) unlimited(t *Table, c *Cell, put put) {
 	}
 }
 
-// unclaimed tells of processes that come with sandboxes and are in no row: helpers
-// that a runtime left behind and that neither descent, cgroup nor arguments give away. On a
-// node where many others come and go the interval is wide, and nothing is told.
+// unclaimed reports processes that come with sandboxes, share something with one and are in
+// no row, such as helpers that a runtime left behind. On a node where many of them come and
+// go the interval is wide, and nothing is reported.
 func (j *judging) unclaimed(s *Scaling) {
 	n, memory := &s.Slopes[ofOthersCount], &s.Slopes[ofOthers]
 	if !n.Bounded || n.Lo <= unclaimedBound || n.Hi-n.Lo > 2*unclaimedBound {
 		return
 	}
 	j.found.Add(record.Finding{Code: foundUnclaimed, Level: finding.Warning, Target: s.Target,
-		Message: fmt.Sprintf("%.2g other processes come with each sandbox (%.2g…%.2g) and are in no row; all others' memory grows by %s with each", n.Value, n.Lo, n.Hi, finding.Bytes(memory.Value)),
+		Message: fmt.Sprintf("%.2g other processes come with each sandbox (%.2g…%.2g), share its name, parent, cgroup or namespace, and are in no row; all others' memory grows by %s with each", n.Value, n.Lo, n.Hi, finding.Bytes(memory.Value)),
 		Advice:  "a runtime has left them behind (a double fork), or an engine starts them elsewhere: add them to what a sandbox costs; ps -e before and after a start shows which they are"})
 }
 

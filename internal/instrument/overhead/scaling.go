@@ -20,7 +20,7 @@ const (
 	ofDaemon
 	ofDaemonCPU
 	ofOthers      // memory of processes that are in no row
-	ofOthersCount // and how many of those there are
+	ofOthersCount // how many of those share something with a sandbox
 )
 
 // perSandbox is what lines are fitted of, and what of a ledger they go through.
@@ -40,7 +40,7 @@ var perSandbox = []struct {
 	}},
 	ofOthers: {"others' memory", figure.Bytes, bytesOf(func(l *ledger.Ledger) int64 { return l.Others })},
 	ofOthersCount: {"others' processes", figure.Count, func(l *ledger.Ledger) (float64, bool) {
-		return float64(rowOf(l, record.RoleOthers).Processes), true
+		return float64(l.Related), true
 	}},
 }
 

@@ -120,24 +120,30 @@ func TestRoomIsForAllThatASandboxTakes(t *testing.T) {
 func TestHelpersThatAreInNoRowAreTold(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		count func(n, round int) int
-		found bool
+		count   func(n, round int) int
+		related func(n int) *int // nil: as in older records
+		found   bool
 	}{
-		"one comes with each sandbox":         {func(n, round int) int { return 100 + round + n }, true},
-		"many come, and more of them later":   {func(n, round int) int { return 100 + 13*n + 7*n*round }, false},
-		"others come and go as they like":     {func(n, round int) int { return 100 + n*round - 10*round }, false},
-		"and none of them with the sandboxes": {func(n, round int) int { return 100 + round }, false},
+		"one comes with each sandbox":                {func(n, round int) int { return 100 + round + n }, nil, true},
+		"one that is related comes with each":        {func(n, round int) int { return 100 + n*round }, func(n int) *int { return new(n) }, true},
+		"one comes with each and is related to none": {func(n, round int) int { return 100 + round + n }, func(int) *int { return new(0) }, false},
+		"many come, and more of them later":          {func(n, round int) int { return 100 + 13*n + 7*n*round }, nil, false},
+		"others come and go as they like":            {func(n, round int) int { return 100 + n*round - 10*round }, nil, false},
+		"and none of them with the sandboxes":        {func(n, round int) int { return 100 + round }, nil, false},
 	} {
 		o := weighed(t, oversee(func(w *oversight) {
 			w.plan.Sandboxes = []int{1, 5, 20}
 			w.reading = func(r *record.Reading) {
 				r.Host.OthersCount = c.count(r.Sandboxes, r.Round)
 				r.Host.Others = int64(r.Host.OthersCount) * mi
+				if c.related != nil {
+					r.Host.Related = c.related(r.Sandboxes)
+				}
 				r.Host.Free -= r.Host.Others
 			}
 		}))
 		f := found(o, "helpers-unclaimed")
-		if (f != nil) != c.found || f != nil && !strings.Contains(f.Message, "1 other processes come with each sandbox (1…1) and are in no row; all others' memory grows by 1.0 MiB") {
+		if (f != nil) != c.found || f != nil && !strings.Contains(f.Message, "1 other processes come with each sandbox (1…1), share its name, parent, cgroup or namespace, and are in no row; all others' memory grows by 1.0 MiB") {
 			t.Errorf("%s: %+v", name, f)
 		}
 	}

@@ -143,13 +143,26 @@ func retry(f func() (int, error)) (int, error) {
 }
 
 // Exe is the program's file, "" where there is none or it may not be told.
-func (d Dir) Exe() string {
+func (d Dir) Exe() string { return strings.TrimSuffix(d.link("exe"), " (deleted)") }
+
+// Namespaces are those that the process is in, as "net:[4026531840]", without what may not
+// be read.
+func (d Dir) Namespaces() (all []string) {
+	for _, kind := range []string{"ipc", "mnt", "net", "pid", "uts"} {
+		if space := d.link("ns/" + kind); space != "" {
+			all = append(all, space)
+		}
+	}
+	return all
+}
+
+func (d Dir) link(name string) string {
 	buffer := make([]byte, 512)
-	n, err := unix.Readlinkat(d.fd, "exe", buffer)
+	n, err := unix.Readlinkat(d.fd, name, buffer)
 	if err != nil || n <= 0 {
 		return ""
 	}
-	return strings.TrimSuffix(string(buffer[:n]), " (deleted)")
+	return string(buffer[:n])
 }
 
 // Args are a process's program and its arguments, at most 64 KiB of them.

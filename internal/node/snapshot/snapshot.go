@@ -103,6 +103,7 @@ func (s *Reader) Read(ctx context.Context, boxes []attribution.Sandbox, daemons 
 	x.Groups = s.readGroups(there.Charges(x.Processes, boxes), &x.Problems)
 	if memory {
 		x.Processes = s.memories(x.Processes, read, &x.Problems)
+		x.Host.Related = new(there.Related(members))
 	}
 	x.Host.Others, x.Host.OthersCount = others(there, theirs)
 	x.Problems.Add(&there.Problems)

@@ -185,6 +185,9 @@ func (b *books) total() {
 	l.Node, l.Others = h.Used()-h0.Used(), h.Others-h0.Others
 	others := b.row(record.RoleOthers)
 	others.Processes, others.Memory.Anon = h.OthersCount, l.Others
+	if l.Related = h.OthersCount; h.Related != nil {
+		l.Related = *h.Related
+	}
 	others.rule("the change of RssAnon of every process that is not the target's")
 	b.othersCPU(others)
 

@@ -93,6 +93,7 @@ type Ledger struct {
 	Node        int64  // change of record.Host.Used since before the sandboxes
 	Others      int64  // of it: the change in all other processes
 	OthersNode  int64  // the same as the node has it: its change of anonymous memory less the target's; Others where that was not read
+	Related     int    // other processes that share something with a sandbox, all of them where that was not recorded
 	Residual    int64  // Node − Others − Uncharged − Sum
 	ResidualBy  Memory // the residual as far as the node's books know it by kind; the rest is in no kind
 	Uncertainty int64  // ± bytes; see Uncertainty
