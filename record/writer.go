@@ -197,7 +197,10 @@ func createFile(path string) (*os.File, error) {
 	case info.Mode().IsRegular():
 		return nil, fmt.Errorf("create record: %s exists and is not overwritten; move it away or give another path", path)
 	}
-	// A pipe or a device holds no record that could be lost.
+	if mode := info.Mode(); mode&fs.ModeDevice != 0 && mode&fs.ModeCharDevice == 0 {
+		return nil, fmt.Errorf("create record: %s is a disk; give the path of a file", path)
+	}
+	// A pipe or a character device holds no record that could be lost.
 	if file, err = os.OpenFile(path, os.O_WRONLY, 0); err != nil {
 		return nil, fmt.Errorf("create record: %w", err)
 	}

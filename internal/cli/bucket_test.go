@@ -100,7 +100,7 @@ func TestAReportsFileIsWholeAtAnyMoment(t *testing.T) {
 	if text := must.Read(t, path); info.Mode() != 0o644 || !strings.Contains(text, "tare_run_failed{") || !strings.HasSuffix(text, "# EOF\n") {
 		t.Errorf("%v\n%s", info.Mode(), text)
 	}
-	ends(t, ExitFailed, "", "report", run, "--format", "csv", "-o", path)
+	ends(t, ExitFailed, "", "report", run, "--format", "csv", "-o", path, "--force")
 	text := make([]byte, info.Size())
 	if n, _ := first.ReadAt(text, 0); int64(n) != info.Size() || !strings.HasSuffix(string(text), "# EOF\n") {
 		t.Error("who was reading the old one reads another")

@@ -91,9 +91,8 @@ func (s *app) show(all []instrument.Judged, out outputFlags) (code int, err erro
 	return codeOfAll(all), nil
 }
 
-// into is the same command line whose output is a file once it has ended: whole, in place
-// of the one that is there, since somebody may be reading that meanwhile.
-func (s *app) into(path string) (to *app, written func(error) error) {
+// into returns an app whose output becomes the file at path once the command has ended.
+func (s *app) into(path string, force bool) (to *app, written func(error) error) {
 	var text bytes.Buffer
 	own := *s
 	own.Out = &text
@@ -101,9 +100,8 @@ func (s *app) into(path string) (to *app, written func(error) error) {
 		if _, known := errors.AsType[exit](err); err != nil && !known {
 			return err
 		}
-		// Others may read it, as one that a shell writes.
-		if wrong := replaceFile(path, text.Bytes(), 0o644); wrong != nil {
-			return fmt.Errorf("write the report: %w; name another file with -o", wrong)
+		if wrong := writeOutput(path, text.Bytes(), force); wrong != nil {
+			return fmt.Errorf("write the report: %w", wrong)
 		}
 		return err
 	}

@@ -31,9 +31,9 @@ in a format for programs as one document; one that cannot be read is told of, an
 exit status is then 1.
 
 With -o DIR a whole document of the records, or of those of a folder, is made there:
-the one that tare run ends with. With --format and -o FILE that form of the report is
-the file, in place of one that is there, whole at any moment: for node_exporter's textfile
-collector, --format openmetrics -o tare.prom.
+the one that tare run ends with. With --format and -o FILE the file is written whole:
+a reader never sees half of one. A file that exists is replaced only with --force, and a
+record never. For node_exporter's textfile collector: --format openmetrics -o tare.prom --force.
 
 Records of more than 8 nodes, as tare label node=NAME tells them, are one report: how
 every figure is distributed over the nodes, which of them are outliers and what is
@@ -56,7 +56,7 @@ between the two. With tare come:
 					return errors.New("--format: a document has its own formats; name a file with an extension, or leave one of the two out")
 				}
 				var written func(error) error
-				s, written = s.into(dir)
+				s, written = s.into(dir, out.force)
 				dir = ""
 				defer func() { err = written(err) }()
 			}
@@ -101,6 +101,7 @@ between the two. With tare come:
 	out.addForm(c.Flags(), s.instruments)
 	c.Flags().StringVar(&out.subject, "subject", "", "target whose column of the iSulad form is compared with every other (default: every other with the baseline)")
 	c.Flags().StringVarP(&dir, "output", "o", "", "folder for a document of all the records: report.html, report.md, figures, and the plan that measures it again; with --format the report's file")
+	c.Flags().BoolVar(&out.force, "force", false, "replace the file that --format -o names; a record is never replaced")
 	c.Flags().StringVar(&over, "over", "", "one report over all records, told apart by this label (default: node, where they are of more than 8)")
 	c.Flags().StringVar(&against, "against", "", "published figures to stand beside: one of those that come with tare, or a file of the same form")
 	return c

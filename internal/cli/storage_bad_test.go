@@ -43,6 +43,7 @@ func TestAnEvilJobFileIsRefusedByLineBeforeAnythingRuns(t *testing.T) {
 // has several files and the other several processes and a queue, and options that tare
 // sets itself.
 func TestAJobFileThatPeopleHaveRunsOnEveryTarget(t *testing.T) {
+	need.Tool(t, "fio")
 	needRunc(t)
 	place(t)
 	text := "; mine\n[global]\nbs=16k\nioengine=libaio\ndirect=0\npercentile_list=50\n\n[a]\nrw=read\nfilename=x:y\nsize=1m\n" +
@@ -60,6 +61,7 @@ func TestAJobFileThatPeopleHaveRunsOnEveryTarget(t *testing.T) {
 }
 
 func TestAJobFileThatNoDiskHoldsFailsItsCellsOnly(t *testing.T) {
+	need.Tool(t, "fio")
 	needRoot(t)
 	place(t)
 	must.Write(t, "huge.fio", "[a]\nrw=write\nsize=10T\n")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 	"github.com/tare-bench/tare/internal/testing/untouched"
 	"github.com/tare-bench/tare/record"
 )
@@ -151,6 +152,7 @@ func removed(t *testing.T, id string, what ...string) {
 }
 
 func TestASignalAtAnyMomentOfAStorageRunSavesAndCleans(t *testing.T) {
+	need.Tool(t, "fio")
 	needRunc(t)
 	filling := func(string) bool { return len(running(fmt.Sprintf("fill\x00%d\x00", uncommon))) > 0 }
 	working := func(string) bool { return len(running("--name="+held+"\x00")) > 0 }
@@ -191,6 +193,7 @@ func TestASignalAtAnyMomentOfAStorageRunSavesAndCleans(t *testing.T) {
 }
 
 func TestWhatAKilledStorageRunLeftIsFoundAndRemoved(t *testing.T) {
+	need.Tool(t, "fio")
 	needRunc(t)
 	untouched.Alone(t)
 	for name, c := range map[string]struct{ target, volume string }{

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/instrument/storage"
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -23,6 +24,7 @@ func TestACacheIsToldFromADiskInRuntimes(t *testing.T) {
 // the cache keep it: so three quarters of what is read through one have been read
 // already, however slow the machine and whatever others do to its disk.
 func tellCaches(t *testing.T, targets []string, flags ...string) {
+	need.Tool(t, "fio")
 	for _, rw := range []string{"read", "write"} {
 		t.Run(rw, func(t *testing.T) { tellCachesOf(t, rw, targets, flags) })
 	}

@@ -1,0 +1,108 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/tare-bench/tare/record"
+)
+
+// writeOutput writes the file that -o names, whole or not at all. It writes into a FIFO or
+// a character device as it is. It refuses a record, a disk, a link that another user can
+// change and, unless force is set, any other file that exists.
+func writeOutput(path string, text []byte, force bool) error {
+	if link, err := foreignLink(path); err != nil {
+		return err
+	} else if link != "" {
+		return fmt.Errorf("%s is a link of another user; name the file itself with -o", link)
+	}
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := replaceFile(path, text, 0o644); err != nil { // replaces a link that leads nowhere
+			return fmt.Errorf("%w; name another file with -o", err)
+		}
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("%w; name another file with -o", err)
+	}
+	switch mode := info.Mode(); {
+	case mode.IsDir():
+		return fmt.Errorf("%s is a folder; name a file with -o", path)
+	case mode.IsRegular():
+		return replaceOutput(path, text, force)
+	case mode&(fs.ModeCharDevice|fs.ModeNamedPipe) != 0:
+		return writeInto(path, text)
+	}
+	return fmt.Errorf("%s is a disk or a socket; name a file with -o", path)
+}
+
+func replaceOutput(path string, text []byte, force bool) error {
+	isRecord, err := holdsRecord(path)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w; name another file with -o", err)
+	case isRecord:
+		return fmt.Errorf("%s is a record and is not overwritten; name another file with -o", path)
+	case !force:
+		return fmt.Errorf("%s exists; name another file with -o, or replace it with --force", path)
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return err
+	}
+	return replaceFile(real, text, 0o644)
+}
+
+// holdsRecord reports whether a file has a record's name or begins as one.
+func holdsRecord(path string) (bool, error) {
+	if record.IsName(path) {
+		return true, nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	head := make([]byte, 64)
+	n, err := io.ReadFull(f, head)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return false, err
+	}
+	return bytes.HasPrefix(head[:n], []byte(`{"type":"header"`)) || bytes.HasPrefix(head[:n], []byte("\x28\xb5\x2f\xfd")), nil // RFC 8878, 3.1.1
+}
+
+// writeInto writes to what has no file of its own to lose, such as /dev/stdout.
+func writeInto(path string, text []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	return errors.Join(err, f.Close())
+}
+
+// foreignLink returns the first symbolic link on the way to a path that belongs neither to
+// root nor to this user, or "".
+func foreignLink(path string) (string, error) {
+	whole, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	for at := whole; at != "/"; at = filepath.Dir(at) {
+		info, err := os.Lstat(at)
+		if err != nil || info.Mode()&fs.ModeSymlink == 0 {
+			continue // what does not exist is for the caller to find out
+		}
+		if owner := info.Sys().(*syscall.Stat_t).Uid; owner != 0 && int(owner) != os.Geteuid() {
+			return at, nil
+		}
+	}
+	return "", nil
+}
