@@ -3,9 +3,7 @@ package storage
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"reflect"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -18,28 +16,9 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// lineByLine holds what a function makes of each line of a file's cases, which may be quoted.
-func lineByLine(t *testing.T, path string, read func(t *testing.T, text string) (any, error)) {
-	t.Helper()
-	golden.Cases(t, path, func(t *testing.T, lines string) string {
-		var out []string
-		for line := range strings.SplitSeq(lines, "\n") {
-			if quoted, err := strconv.Unquote(line); err == nil {
-				line = quoted
-			}
-			if v, err := read(t, line); err != nil {
-				out = append(out, err.Error())
-			} else {
-				out = append(out, fmt.Sprintf("%q is %v", line, v))
-			}
-		}
-		return strings.Join(out, "\n")
-	})
-}
-
 func TestVolumesAreReadStrictly(t *testing.T) {
 	t.Parallel()
-	lineByLine(t, "testdata/volumes.txt", func(t *testing.T, text string) (any, error) {
+	golden.Lines(t, "testdata/volumes.txt", func(t *testing.T, text string) (any, error) {
 		v, err := ParseVolume(text)
 		if err != nil && v != (Volume{}) {
 			t.Errorf("%q is refused and gives %+v", text, v)
@@ -55,7 +34,7 @@ func TestVolumesAreReadStrictly(t *testing.T) {
 // What each is to fio 3.33 was seen from the files that it made.
 func TestSizesAndTimesAreReadAsFioReadsThem(t *testing.T) {
 	t.Parallel()
-	lineByLine(t, "testdata/sizes.txt", func(t *testing.T, text string) (any, error) {
+	golden.Lines(t, "testdata/sizes.txt", func(t *testing.T, text string) (any, error) {
 		switch {
 		case strings.Contains(t.Name(), "times"):
 			return ParseFioTime(text)
@@ -116,7 +95,7 @@ func long(n int) string { return strings.Repeat("x", n) }
 // and what has to be taken.
 func TestJobsAreTakenWhereTheyMakeSense(t *testing.T) {
 	t.Parallel()
-	lineByLine(t, "testdata/jobs.txt", func(t *testing.T, text string) (any, error) {
+	golden.Lines(t, "testdata/jobs.txt", func(t *testing.T, text string) (any, error) {
 		var j Job
 		must.OK(t, option.Unmarshal([]byte(text), &j))
 		return "a job", option.Check(&j)
