@@ -203,17 +203,6 @@ func TestAllIsOfRoundsInWhichEveryRoleIsKnown(t *testing.T) {
 	}
 }
 
-func TestAWindowIsCountedOnce(t *testing.T) {
-	t.Parallel()
-	j := recorded(t, func(*Options) {}, func(*Window) {})
-	rec := *j.Record
-	rec.Add(*record.All[Window](&rec)[0])
-	again, err := Judge(&rec)
-	if err != nil || again.Total != j.Total || !slices.Contains(codes(again), "damaged-record") {
-		t.Errorf("%d windows of %d, %v, %v", again.Total, j.Total, codes(again), err)
-	}
-}
-
 func TestOptionsThatCannotBeAreRefused(t *testing.T) {
 	t.Parallel()
 	for want, change := range map[string]func(*Options){

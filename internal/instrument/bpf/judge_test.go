@@ -253,19 +253,6 @@ func TestThePriceOfStatisticsIsThatOfPairs(t *testing.T) {
 	}
 }
 
-func TestAPointThatIsThereTwiceCountsOnce(t *testing.T) {
-	w := fourLoads(1)
-	once := w.judge(t)
-	w.rec.Points = slices.Concat(w.rec.Points, w.rec.Points)
-	twice := w.judge(t)
-	if twice.Total != once.Total || twice.Rows[0].Rounds != 1 {
-		t.Errorf("%d points, %d rounds", twice.Total, twice.Rows[0].Rounds)
-	}
-	if m := messageOf(t, twice, finding.Damaged); !strings.Contains(m, "there twice") {
-		t.Error(m)
-	}
-}
-
 func TestPointsThatFailedAreInNoFigure(t *testing.T) {
 	w := fourLoads(1)
 	refused := &record.Failure{Kind: record.FailError, Detail: "connect: connection refused", Command: "fortio load http://127.0.0.1:8080/"}
@@ -456,25 +443,6 @@ func TestMemoryThatWasNotLoadedSaysSo(t *testing.T) {
 	if b.Failed != 1 || b.Total != 2 {
 		t.Errorf("%d of %d failed", b.Failed, b.Total)
 	}
-}
-
-func TestARecordOfSomethingElseIsRefused(t *testing.T) {
-	for _, h := range []record.Header{{Experiment: "storage", Plan: []byte("{}")}, {Experiment: "bpf", Plan: []byte("[]")}} {
-		if _, err := Judge(&record.Record{Header: h}); err == nil {
-			t.Errorf("%+v is judged", h)
-		}
-	}
-}
-
-func TestARecordThatWasCutOffIsJudgedAsFarAsItGoes(t *testing.T) {
-	w := fourLoads(2)
-	w.rec.End = nil
-	w.rec.Points = w.rec.Points[:1] // idle only
-	b := w.judge(t)
-	if len(b.Rows) != 0 || b.Total != 1 || b.Failed != 0 {
-		t.Errorf("%d rows, %d of %d failed", len(b.Rows), b.Failed, b.Total)
-	}
-	messageOf(t, b, finding.CutOff)
 }
 
 func TestARunThatFailedBeforeAnythingSaysWhy(t *testing.T) {

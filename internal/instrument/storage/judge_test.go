@@ -413,19 +413,6 @@ func TestOfCeilingsTheBestIsKept(t *testing.T) {
 	}
 }
 
-func TestOtherRecordsAreRefused(t *testing.T) {
-	for name, change := range map[string]func(*record.Record){
-		"another experiment": func(rec *record.Record) { rec.Header.Experiment = "overhead" },
-		"no plan":            func(rec *record.Record) { rec.Header.Plan = json.RawMessage(`[1]`) },
-	} {
-		rec := store(nil)
-		change(rec)
-		if _, err := storage.Judge(rec); err == nil {
-			t.Errorf("%s: taken", name)
-		}
-	}
-}
-
 func TestNothingIsSaidOfARecordWithoutCells(t *testing.T) {
 	if s := judged(t, blank(storage.Options{}, "host")); len(s.Tables) != 0 || len(s.Found) != 0 || s.Imported {
 		t.Errorf("%+v", s)
