@@ -13,6 +13,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/all"
 	"github.com/tare-bench/tare/internal/instrument/beside"
 	"github.com/tare-bench/tare/internal/testing/golden"
+	"github.com/tare-bench/tare/internal/testing/hostile"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/published"
 	"github.com/tare-bench/tare/record"
@@ -22,6 +23,11 @@ func drawn(t *testing.T, file string, p *published.Report, format string) (strin
 	t.Helper()
 	rec, err := record.Load(filepath.Join("..", "..", "..", file))
 	must.OK(t, err)
+	return drawnOf(t, rec, p, format)
+}
+
+func drawnOf(t *testing.T, rec *record.Record, p *published.Report, format string) (string, []figure.Figure) {
+	t.Helper()
 	j, err := all.Instruments.Judge(rec)
 	must.OK(t, err)
 	o := page.Options{Width: 160}
@@ -64,12 +70,15 @@ func TestEveryExperimentStandsBesideItsPublication(t *testing.T) {
 }
 
 func TestATextOfOthersIsHarmlessBesideOurs(t *testing.T) {
-	const hostile = "\x1b[2J\u202e<b>`x`"
+	const harmful = "\x1b[2J\u202e<b>`x`"
+	rec, err := record.Load("../../../published/kata-io/record.jsonl")
+	must.OK(t, err)
+	must.OK(t, hostile.Record(rec, harmful))
 	p := load(t, "kata-io")
-	p.Title, p.Columns[0].Title, p.Tables[1].Title, p.Tables[1].Rows[0].Label, p.Tables[1].Rows[0].Note = hostile, hostile, hostile, hostile, hostile
-	p.Claims[0].Says, p.Claims[0].But[0].What, p.Claims[0].But[0].Gives, p.Notes[0], p.Machines[0].Name = hostile, hostile, hostile, hostile, hostile
+	p.Title, p.Columns[0].Title, p.Tables[1].Title, p.Tables[1].Rows[0].Label, p.Tables[1].Rows[0].Note = harmful, harmful, harmful, harmful, harmful
+	p.Claims[0].Says, p.Claims[0].But[0].What, p.Claims[0].But[0].Gives, p.Notes[0], p.Machines[0].Name = harmful, harmful, harmful, harmful, harmful
 	for _, format := range []string{"text", "md"} {
-		out, _ := drawn(t, "published/kata-io/record.jsonl", p, format)
+		out, _ := drawnOf(t, rec, p, format)
 		if strings.ContainsFunc(out, func(r rune) bool { return r != '\n' && !unicode.IsGraphic(r) }) || format == "md" && strings.Contains(out, "<b>") {
 			t.Errorf("%s passes on what it was given:\n%s", format, out)
 		}

@@ -261,19 +261,6 @@ func TestPrecision(t *testing.T) {
 	}
 }
 
-func TestOnlyRecordsOfALifecycleAreJudged(t *testing.T) {
-	rec := write(nil)
-	rec.Header.Experiment = "overhead"
-	if _, err := lifecycle.Judge(rec); err == nil {
-		t.Error("a record of another experiment was judged")
-	}
-	rec = write(nil)
-	rec.Header.Plan = []byte(`"not a plan"`)
-	if _, err := lifecycle.Judge(rec); err == nil {
-		t.Error("a record without a plan was judged")
-	}
-}
-
 func TestJudgingChangesNothingInTheRecord(t *testing.T) {
 	rec := write(func(w *written) { w.plan.Lanes, w.plan.Ops = []int{1, 3}, subject.Ops })
 	first := judged(t, rec)
