@@ -7,7 +7,6 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/instrument/startup/trace"
-	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -93,15 +92,6 @@ func step(name, kind string, tookMS, percent, cpuMS, wallMS float64) Step {
 // half a second.
 func watched() *begun {
 	s := newBegun(true)
-	for _, of := range []struct{ name, version, command string }{
-		{"docker/runc", "28.0.1", "docker run --rm --runtime runc busybox true"}, {"cri+containerd/crun", "2.0.2", "crictl runp POD && crictl create POD CONTAINER && crictl start ID"},
-	} {
-		s.rec.Targets = append(s.rec.Targets, record.Target{Type: record.TypeTarget, Name: of.name, Version: of.version, Operations: map[string]record.Operation{
-			string(subject.Run): {Command: of.command, Done: record.StampReturned, Means: "the command has exited with 0; then: the workload has reported"},
-		}})
-	}
-	s.v.Plan.Targets = []string{"docker/runc", "cri+containerd/crun"}
-
 	docker := startOf("docker/runc", 2, 243, 201, []lived{
 		{4101, 0, record.KindClient, "docker run", 0, 243, 31, 0, 0},
 		{811, 0, record.KindDaemon, "dockerd", 0, 243, 44, -1, 0},
@@ -127,24 +117,10 @@ func watched() *begun {
 	docker.Took = map[string]int64{record.KindCall: ms(67)}
 	s.v.Targets = append(s.v.Targets, Target{
 		Target: "docker/runc", Engine: "docker", Method: record.MethodBPF, Clock: record.ClockMonotonic, Command: docker.Start.Command,
-		Starts: 5, Same: 4, Wall: around(243e6, 3), First: around(201e6, 2), Calls: around(67e6, 4), EngineTime: around(176e6, 3), CPU: around(139e6, 5),
-		Table: []Step{
-			step("docker", record.KindEngine, 90, 4, 70, 243), step("runc create", record.KindCall, 58, 2, 33, 243), step("docker", record.KindEngine, 42, 8, 9, 243),
-			step("runc start", record.KindCall, 9, 3, 6, 243), step("docker", record.KindEngine, 44, 6, 21, 243),
-		},
-		Phases: []Step{
-			step("docker", record.KindEngine, 157, 4, 92, 243), step("containerd-shim-runc-v2 start", record.KindShim, 19, 5, 12, 243),
-			step("runc create", record.KindCall, 25, 2, 12, 243), step("runc init", record.KindInit, 33, 2, 21, 243), step("runc start", record.KindCall, 9, 3, 6, 243),
-		},
-		Gaps:     []Gap{{Gap: docker.Gaps[0], Took: around(41.6e6, 8), Seen: 5, Round: 2}, {Gap: docker.Gaps[1], Took: around(16.8e6, 9), Seen: 4, Round: 2}},
-		Drawn:    docker,
-		Watching: figure.Figure{Estimate: figure.Estimate{N: 6, Value: 1.01, Lo: 0.98, Hi: 1.04, Bounded: true}}, WatchingCPU: figure.Figure{Estimate: figure.Exactly(0.006)},
-	})
-	s.v.Targets[0].Phases[0].Times = 3.2
-	s.v.Targets = append(s.v.Targets, podStart())
-	s.v.Total = 15
-	s.v.Found = []record.Finding{{Code: "suspicious-wait", Level: "warning", Target: "cri+containerd/crun", Message: "0.501 s of every start look like a timer: 500 ms timer",
-		Advice: "look for what containerd waits for between the two events"}}
+		Starts: 5, Same: 4, Wall: around(243e6, 3), First: around(201e6, 2), Calls: around(67e6, 4), EngineTime: around(176e6, 3), Drawn: docker,
+		Table: taking("docker", 90, "runc create", 58, "docker", 95), WatchingCPU: figure.Figure{Estimate: figure.Exactly(0.006)},
+		Watching: figure.Figure{Estimate: figure.Estimate{N: 6, Value: 1.01, Lo: 0.98, Hi: 1.04, Bounded: true}},
+	}, podStart())
 	return s
 }
 
@@ -172,18 +148,9 @@ func podStart() Target {
 		Wait: &record.Wait{Timer: "500 ms timer", Nominal: ms(500), Why: `501.0 ms from "crun start exited" to "containerd woke"; nominal 500 ms, a round number; CPU used meanwhile: 1.2 ms`}}
 	d.Gaps, d.Took = []record.Gap{wait}, map[string]int64{record.KindCall: ms(45), record.KindWorkload: ms(10)}
 	return Target{
-		Target: "cri+containerd/crun", Engine: "containerd", Method: record.MethodBPF, Clock: record.ClockMonotonic, Starts: 4, Failed: 1, Same: 4,
-		Failure: &record.Failure{Kind: record.FailExit, Detail: "crictl exited with 1", Command: "crictl runp pod.json", Exit: 1, Output: "no free addresses"},
-		Wall:    around(812e6, 1), First: around(790e6, 1), Calls: around(45e6, 6), EngineTime: around(767e6, 1), CPU: around(162e6, 4),
-		Table: []Step{
-			step("containerd", record.KindEngine, 80, 4, 30, 812), step("crun create", record.KindCall, 19, 2, 8, 812), step("containerd", record.KindEngine, 1, 8, 0.2, 812),
-			step("crun start", record.KindCall, 3, 2, 2, 812), step("containerd", record.KindEngine, 607, 1, 90, 812), step("crun create", record.KindCall, 20, 3, 8, 812),
-			step("containerd", record.KindEngine, 56, 3, 20, 812), step("crun start", record.KindCall, 3, 3, 2, 812), step("containerd", record.KindEngine, 23, 3, 1, 812),
-		},
-		Phases:   []Step{step("containerd", record.KindEngine, 709, 1, 120, 812), step("bridge ADD", record.KindCNI, 42, 3, 9, 812), step("crun create", record.KindCall, 39, 2, 16, 812)},
-		Gaps:     []Gap{{Gap: wait, Took: around(501e6, 0.1), Seen: 4}},
-		Drawn:    d,
-		Watching: figure.Figure{Estimate: figure.Estimate{N: 6, Value: 1.08, Lo: 1.05, Hi: 1.11, Bounded: true}},
+		Target: "cri+containerd/crun", Engine: "containerd", Method: record.MethodBPF, Clock: record.ClockMonotonic, Starts: 4, Same: 4,
+		Wall: around(812e6, 1), First: around(790e6, 1), Calls: around(45e6, 6), EngineTime: around(767e6, 1), Drawn: d,
+		Gaps: []Gap{{Gap: wait, Took: around(501e6, 0.1), Seen: 4}},
 	}
 }
 
@@ -225,31 +192,25 @@ func fromLogs() *begun {
 	return s
 }
 
-// fromNotes is a start of the published report on Kata's boot.
-func fromNotes() *begun {
-	s := newBegun(false)
-	names := []string{"kata-runtime create", "docker", "kata-runtime state", "docker", "kata-runtime start", "docker", "kata-runtime state", "docker"}
-	took := []float64{1700, 390, 9, 12, 13, 10, 4, 638}
-	st := &record.Start{Type: record.TypeStart, Target: "docker/kata", Method: record.MethodNotes, Clock: record.ClockNone, Ended: ms(2776), Name: "w/ vm template",
-		Command: "docker run -d --runtime kata busybox top", Source: "notes.txt:33"}
-	t := Target{Target: "docker/kata", Engine: "docker", Method: record.MethodNotes, Clock: record.ClockNone, Command: st.Command, Starts: 1, Same: 1,
-		Wall: around(2776e6, 0), Calls: around(1726e6, 0), EngineTime: around(1050e6, 0)}
-	d := &Drawn{Start: st}
-	at := 0.0
-	for i, name := range names {
-		kind := record.KindCall
-		if name == "docker" {
-			kind = record.KindEngine
-		}
-		p := trace.Part{Name: name, Kind: kind, Began: ms(at), Ended: ms(at + took[i]), CPU: -1}
-		at += took[i]
-		d.Rows, d.Parts = append(d.Rows, trace.Row{Part: p}), append(d.Parts, p)
-		t.Table = append(t.Table, step(name, kind, took[i], 0, -1, 2776))
+// kept is the judgement of a record in a file.
+func kept(path string) *begun {
+	rec, err := record.Load("../../../" + path)
+	if err != nil {
+		panic(err)
 	}
-	d.Took = map[string]int64{record.KindCall: 1_726_000_000}
-	t.Phases, t.Drawn = t.Table, d
-	s.v.Targets, s.v.Total = []Target{t}, 1
-	return s
+	j, err := Judge(rec)
+	if err != nil {
+		panic(err)
+	}
+	return &begun{rec: rec, v: *j}
+}
+
+// everyStart are starts of all kinds: made up, stored, and of the published report on Kata's boot.
+func everyStart() map[string]*begun {
+	return map[string]*begun{
+		"watched": watched(), "logs": fromLogs(), "crowded": crowded(), "failed": nothingStarted(),
+		"notes": kept("published/kata-boot-2018/record.jsonl"), "stored": kept("record/testdata/v1/startup.jsonl"),
+	}
 }
 
 // nothingStarted are failures only.

@@ -44,7 +44,7 @@ func nanos(t *testing.T, n json.Number) int64 {
 func TestAChromeTraceIsOneThatViewersDrawRightly(t *testing.T) {
 	type lane struct{ pid, tid int }
 	type slice struct{ began, ended int64 }
-	for name, s := range map[string]*begun{"watched": watched(), "logs": fromLogs(), "notes": fromNotes(), "crowded": crowded(), "failed": nothingStarted()} {
+	for name, s := range everyStart() {
 		var got chromeRead
 		must.OK(t, json.Unmarshal([]byte(s.report(t, "chrome", page.Options{})), &got))
 		if got.Events == nil || got.Unit != "ms" {
@@ -165,7 +165,7 @@ func readOTLP(t *testing.T, s *begun) (all otlpRead) {
 }
 
 func TestAnOTLPFileIsOneThatCollectorsTake(t *testing.T) {
-	for name, s := range map[string]*begun{"watched": watched(), "logs": fromLogs(), "notes": fromNotes(), "crowded": crowded(), "failed": nothingStarted()} {
+	for name, s := range everyStart() {
 		got := readOTLP(t, s)
 		for _, r := range got.Resources {
 			spans := r.Scopes[0].Spans
