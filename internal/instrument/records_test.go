@@ -34,13 +34,16 @@ func judgedOf(t *testing.T, lines []string) (instrument.Judged, []string) {
 	return j, codes
 }
 
-func TestARecordThatIsCutOffIsJudgedUpToThere(t *testing.T) {
+// A cut may be in the middle of a line.
+func TestARecordThatIsCutOffAnywhereIsJudgedUpToThere(t *testing.T) {
 	t.Parallel()
 	for _, name := range names(t) {
 		lines := linesOf(t, name)
-		for n := 1; n < len(lines); n += len(lines)/20 + 1 {
-			if _, codes := judgedOf(t, lines[:n]); !slices.Contains(codes, finding.CutOff) {
-				t.Errorf("%s after %d lines: findings %q", name, n, codes)
+		text := strings.Join(lines, "")
+		for cut := len(lines[0]); cut < len(text)-2; cut += len(text)/20 + 1 {
+			j, codes := judgedOf(t, []string{text[:cut]})
+			if j.Record.End != nil || j.Record.ProblemCount > 0 || !slices.Contains(codes, finding.CutOff) {
+				t.Errorf("%s cut at %d: end %v, %v, findings %q", name, cut, j.Record.End, j.Record.Problems, codes)
 			}
 		}
 	}

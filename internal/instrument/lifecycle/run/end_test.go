@@ -1,7 +1,6 @@
 package run_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,10 +12,8 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/instrument/lifecycle"
-	lifecyclerun "github.com/tare-bench/tare/internal/instrument/lifecycle/run"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/fake"
-	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -227,33 +224,6 @@ func TestNodeReadingsSayWhichRoundTheyFollow(t *testing.T) {
 	}
 	if got := codes(l.Found); !slices.Equal(got, []string{"steal", "pressure"}) {
 		t.Errorf("findings %v", got)
-	}
-}
-
-func TestARecordThatWasCutOffAnywhereIsJudgedUpToThere(t *testing.T) {
-	t.Parallel()
-	var file bytes.Buffer
-	o := options(planned(func(p *lifecycle.Options) { p.Lanes = []int{1, 4} }),
-		pair(noisy(seeded(1), 1, 0.02), failing(noisy(seeded(2), 1, 0.02), func(_ subject.Op, _, n int) bool { return n%7 == 0 })))
-	o.Write, o.Node = record.NewWriter(&file).Write, func() record.Node { return record.Node{Known: true} }
-	whole, _, err := lifecyclerun.Run(t.Context(), o)
-	must.OK(t, err)
-	text, r := file.Bytes(), seeded(9)
-	header := bytes.IndexByte(text, '\n') + 1
-	for range 60 {
-		cut := header + r.IntN(len(text)-header-2)
-		rec, err := record.Read(bytes.NewReader(text[:cut]))
-		if err != nil {
-			t.Fatalf("cut at %d: %v", cut, err)
-		}
-		l := judged(t, rec)
-		_ = encoded(t, l)
-		if n := len(rec.Batches); n > 0 && !reflect.DeepEqual(rec.Batches, whole.Batches[:n]) {
-			t.Fatalf("cut at %d: the %d batches are not the first of those written", cut, n)
-		}
-		if rec.End != nil || len(found(t, l, "cut-off")) != 1 || rec.ProblemCount > 0 {
-			t.Fatalf("cut at %d: end %v, %v, findings %v", cut, rec.End, rec.Problems, codes(l.Found))
-		}
 	}
 }
 

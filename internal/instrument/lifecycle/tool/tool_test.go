@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/instrument/lifecycle"
+	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
@@ -95,39 +97,22 @@ func TestLabelsNameTargetsAndTextsOfOneLabelAreRounds(t *testing.T) {
 	}
 }
 
-func TestOtherTextsAreLeftAloneAndBrokenOnesTold(t *testing.T) {
+func TestOtherTextsAreLeftAloneAndBrokenOnesAreFindings(t *testing.T) {
 	t.Parallel()
-	for text, says := range map[string]string{
-		"":                                     "",
-		"Benchmark results of last week\n":     "",
-		`{"results":[]}`:                       "",
-		`{"fio version":"fio-3.33","jobs":[]}`: "",
-		`{"results":[{"command":"a","mean":1,"times":[1,2],"exit_codes":[0]}]}`:                                       "2 times and 1 exit codes",
-		`{"results":[{"command":"a","mean":1,"times":[-1]}]}`:                                                         "is no time",
-		`{"results":[{"command":"a","mean":1,"times":[1e300]}]}`:                                                      "is no time",
-		`{"results":[{"command":"a","mean":1,"times":[4e7]}]}`:                                                        "more than a year",
-		`{"results":[{"command":"a","mean":1,"times":[`:                                                               "no whole JSON",
-		`{"operationsNames":["CreatePod"],"datapoints":[{"operationsDurationsNs":[]}]}`:                               "0 times of 1 operations",
-		`{"total":0,"failures":0,"seconds":60,"containersPerSecond":0,"secondsPerContainer":0}`:                       "count",
-		`{"total":3,"failures":9,"seconds":60,"containersPerSecond":0,"secondsPerContainer":0}`:                       "9 failed",
-		"TargetName:a\tType: searially\nCreate\t|10\t\t|x\t\t\t|1\n":                                                  "no count of operations",
-		"BenchmarkRun/target=\x1b[31m-8 1 1000 ns/op\nBenchmarkRun 1 oops ns/op\nBenchmarkRun 1 " + "9e99999 ns/op\n": "could not be read",
-	} {
+	golden.Lines(t, "testdata/others.txt", func(t *testing.T, text string) (any, error) {
 		g := &Imported{}
-		any := g.Add("a.txt", []byte(text), Told{File: "a"})
-		said := ""
-		for _, f := range g.Findings {
-			said += f.Message
-		}
-		if any != (says != "") || !strings.Contains(said, says) {
-			t.Errorf("%q: found %v, said %q", text, any, said)
-		}
+		found := g.Add("a.txt", []byte(text), Told{File: "a"})
 		for _, target := range g.Targets {
 			if strings.ContainsRune(target.Name, 0x1b) {
 				t.Errorf("a target is called %q", target.Name)
 			}
 		}
-	}
+		var said []string
+		for _, f := range g.Findings {
+			said = append(said, f.Message)
+		}
+		return fmt.Sprintf("found: %v %q", found, said), nil
+	})
 }
 
 func FuzzTexts(f *testing.F) {
