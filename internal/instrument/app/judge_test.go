@@ -25,16 +25,22 @@ import (
 // recorded is a run of two targets, whose windows a function may change.
 func recorded(t *testing.T, plan func(*Options), change func(*Window)) *Judgement {
 	t.Helper()
+	return recordedOf(t, plan, []string{"host", "runc"}, 12, change)
+}
+
+func recordedOf(t *testing.T, plan func(*Options), targets []string, rounds int, change func(*Window)) *Judgement {
+	t.Helper()
 	p := Defaults()
 	p.Duration, p.Seed = 1e9, 1
 	plan(&p)
-	text, err := json.Marshal(p)
-	must.OK(t, err)
-	rec := &record.Record{Header: record.Header{Experiment: Name, Plan: text, Environment: record.Environment{CPUs: 2}}, End: &record.End{Status: "done"}}
-	for _, name := range []string{"host", "runc"} {
+	rec := &record.Record{
+		Header: record.Header{Experiment: Name, Plan: must.JSON(t, p), Environment: record.Environment{CPUs: 2}},
+		End:    &record.End{Status: "done"},
+	}
+	for _, name := range targets {
 		rec.Targets = append(rec.Targets, record.Target{Name: name, Kind: map[string]string{"host": "host"}[name]})
 	}
-	for round := range 12 {
+	for round := range rounds {
 		for _, target := range rec.Targets {
 			for _, n := range append([]string{""}, p.Neighbours...) {
 				w := &Window{Type: TypeWindow, Round: round, Target: target.Name, Neighbour: n, Begun: 1, Ended: 1e9, Start: 1, Unready: 2e6, Ready: 3e6, First: 1e5,
@@ -324,30 +330,16 @@ func TestWhatANeighbourUsedIsZeroOrNotKnown(t *testing.T) {
 func TestTooFewRoundsToCompareAreTold(t *testing.T) {
 	t.Parallel()
 	few := func(change func(*Options), more, rounds int) (told []string) {
-		p := Defaults()
-		change(&p)
-		rec := &record.Record{End: &record.End{Status: "done"}}
+		var targets []string
 		for i := range 1 + more {
-			rec.Targets = append(rec.Targets, record.Target{Name: "t" + strconv.Itoa(i)})
+			targets = append(targets, "t"+strconv.Itoa(i))
 		}
-		for round := range rounds {
-			for _, target := range rec.Targets {
-				for _, n := range append([]string{""}, p.Neighbours...) {
-					rec.Add(Window{Type: TypeWindow, Round: round, Target: target.Name, Neighbour: n, Start: 1, Unready: 2e6, Ready: 3e6, Begun: 1, Ended: 1e9,
-						Sent: &record.Sent{Requests: 5000, QPS: 5000, P50: 1e5, P99: 3e5, P999: 4e5}, Seen: &record.Observed{Took: 1e9, CPU: []record.RoleTime{{Role: record.RoleWorkload, NS: 5e8}}}})
-				}
-			}
-		}
-		text, err := json.Marshal(p)
-		must.OK(t, err)
-		rec.Header = record.Header{Experiment: Name, Plan: text}
-		j, err := Judge(rec)
-		must.OK(t, err)
+		j := recordedOf(t, change, targets, rounds, func(*Window) {})
 		most := 0
 		for _, c := range j.compared {
 			most = max(most, c.comparisons)
 		}
-		if planned := p.Comparisons(rec.Targets); planned != most {
+		if planned := j.Plan.Comparisons(j.Record.Targets); planned != most {
 			t.Errorf("%d comparisons were planned, and %d made", planned, most)
 		}
 		for _, f := range j.Found {
