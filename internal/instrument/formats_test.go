@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"math"
 	"net/url"
 	"slices"
@@ -120,30 +121,39 @@ func TestBenchstatReadsTheSameMedians(t *testing.T) {
 	})
 }
 
+// seriesOf are the series in a text of OpenMetrics with their values, as Prometheus reads them.
+func seriesOf(t *testing.T, text string) iter.Seq2[labels.Labels, float64] {
+	return func(yield func(labels.Labels, float64) bool) {
+		in := textparse.NewOpenMetricsParser([]byte(text), labels.NewSymbolTable())
+		for {
+			entry, err := in.Next()
+			if errors.Is(err, io.EOF) {
+				return
+			}
+			must.OK(t, err)
+			if entry != textparse.EntrySeries {
+				continue
+			}
+			var series labels.Labels
+			in.Labels(&series)
+			if _, _, value := in.Series(); !yield(series, value) {
+				return
+			}
+		}
+	}
+}
+
 func TestPrometheusReadsEveryValueWithItsBounds(t *testing.T) {
 	eachPoisoned(t, "openmetrics", func(t *testing.T, _ *record.Record, text string, figures []figure.Figure) {
 		if problems, err := promlint.New(strings.NewReader(text)).Lint(); err != nil || problems != nil { // what promtool check metrics does
 			t.Errorf("promtool would say: %v, %v", problems, err)
 		}
 		got, seen := map[string][]float64{}, map[string]bool{}
-		in := textparse.NewOpenMetricsParser([]byte(text), labels.NewSymbolTable())
-		for {
-			entry, err := in.Next()
-			if errors.Is(err, io.EOF) {
-				break
-			} else if err != nil {
-				t.Fatal(err)
-			}
-			if entry != textparse.EntrySeries {
-				continue
-			}
-			var series labels.Labels
-			in.Labels(&series)
+		for series, value := range seriesOf(t, text) {
 			if seen[series.String()] {
 				t.Errorf("there are two of %s", series)
 			}
 			seen[series.String()] = true
-			_, _, value := in.Series()
 			name := series.Get("__name__")
 			got[name] = append(got[name], value)
 		}

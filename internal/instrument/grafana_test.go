@@ -3,7 +3,6 @@ package instrument_test
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"regexp"
 	"slices"
@@ -17,7 +16,6 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/table"
 	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
 	"github.com/prometheus/prometheus/model/labels"
-	"github.com/prometheus/prometheus/model/textparse"
 	"github.com/prometheus/prometheus/promql/parser"
 
 	"github.com/tare-bench/tare/internal/core/page"
@@ -43,19 +41,8 @@ func exported(t *testing.T) map[string][]labels.Labels {
 	t.Helper()
 	out := map[string][]labels.Labels{}
 	for _, name := range names(t) {
-		in := textparse.NewOpenMetricsParser([]byte(report(t, load(t, name), "openmetrics", page.Options{})), labels.NewSymbolTable())
-		for {
-			entry, err := in.Next()
-			if errors.Is(err, io.EOF) {
-				break
-			} else if err != nil {
-				t.Fatal(err)
-			}
-			if entry == textparse.EntrySeries {
-				var series labels.Labels
-				in.Labels(&series)
-				out[series.Get("__name__")] = append(out[series.Get("__name__")], series)
-			}
+		for series := range seriesOf(t, report(t, load(t, name), "openmetrics", page.Options{})) {
+			out[series.Get("__name__")] = append(out[series.Get("__name__")], series)
 		}
 	}
 	return out

@@ -1,11 +1,13 @@
 package bpf
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/tare-bench/tare/internal/core/option"
+	"github.com/tare-bench/tare/internal/testing/golden"
 )
 
 func TestWhatIsOfTheReferenceDatapathOnlyIsRefusedOfOtherPrograms(t *testing.T) {
@@ -36,18 +38,8 @@ func TestWhatIsOfTheReferenceDatapathOnlyIsRefusedOfOtherPrograms(t *testing.T) 
 
 func TestALimitIsACountOfCPUsOrOfClientsWithTheirPart(t *testing.T) {
 	t.Parallel()
-	for _, test := range []struct {
-		text      string
-		cpus      float64
-		instances int
-		wrong     bool
-	}{
-		{"1", 1, 1, false}, {"0.5", 0.5, 1, false}, {"250m", 0.25, 1, false}, {"4x250m", 1, 4, false}, {" 4 x 250m ", 1, 4, false},
-		{"", 0, 0, true}, {"x", 0, 0, true}, {"0x1", 0, 0, true}, {"4x", 0, 0, true}, {"1000x1", 0, 0, true}, {"-1", 0, 0, true}, {"NaN", 0, 0, true},
-	} {
-		cpus, instances, err := parseCPUs(test.text)
-		if (err != nil) != test.wrong || !test.wrong && (cpus != test.cpus || instances != test.instances) {
-			t.Errorf("%q: %v, %d, %v", test.text, cpus, instances, err)
-		}
-	}
+	golden.Lines(t, "testdata/limits.txt", func(_ *testing.T, text string) (any, error) {
+		cpus, instances, err := parseCPUs(text)
+		return fmt.Sprintf("%g CPUs of %d clients", cpus, instances), err
+	})
 }
