@@ -75,8 +75,13 @@ func TestATextOfOthersIsHarmlessBesideOurs(t *testing.T) {
 	must.OK(t, err)
 	must.OK(t, hostile.Record(rec, harmful))
 	p := load(t, "kata-io")
-	p.Title, p.Columns[0].Title, p.Tables[1].Title, p.Tables[1].Rows[0].Label, p.Tables[1].Rows[0].Note = harmful, harmful, harmful, harmful, harmful
-	p.Claims[0].Says, p.Claims[0].But[0].What, p.Claims[0].But[0].Gives, p.Notes[0], p.Machines[0].Name = harmful, harmful, harmful, harmful, harmful
+	table, claim := &p.Tables[1], &p.Claims[0]
+	for _, text := range []*string{
+		&p.Title, &p.Columns[0].Title, &table.Title, &table.Rows[0].Label, &table.Rows[0].Note,
+		&claim.Says, &claim.But[0].What, &claim.But[0].Gives, &p.Notes[0], &p.Machines[0].Name,
+	} {
+		*text = harmful
+	}
 	for _, format := range []string{"text", "md"} {
 		out, _ := drawnOf(t, rec, p, format)
 		if strings.ContainsFunc(out, func(r rune) bool { return r != '\n' && !unicode.IsGraphic(r) }) || format == "md" && strings.Contains(out, "<b>") {

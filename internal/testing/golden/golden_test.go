@@ -31,7 +31,8 @@ func TestUpdateWritesWhatTestsGot(t *testing.T) {
 	t.Cleanup(func() { *update = false })
 	Cases(t, dir+"/cases", func(_ *testing.T, input string) string { return input + "\n" + input })
 	Same(t, dir+"/text", "whole\n")
-	if cases, text := must.Read(t, dir+"/cases"), must.Read(t, dir+"/text"); cases != "// twice\nx\n⇒ x\n⇒ x\n\n// empty\n⇒ \n⇒ \n" || text != "whole\n" {
+	cases, text := must.Read(t, dir+"/cases"), must.Read(t, dir+"/text")
+	if cases != "// twice\nx\n⇒ x\n⇒ x\n\n// empty\n⇒ \n⇒ \n" || text != "whole\n" {
 		t.Errorf("%q and %q", cases, text)
 	}
 }

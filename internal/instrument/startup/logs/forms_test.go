@@ -38,7 +38,8 @@ func TestAZoneThatIsKnownOnlyLaterIsNoJump(t *testing.T) {
 	for _, r := range all {
 		times = append(times, r.Time)
 	}
-	if want := []string{"2026-05-24T10:00:00.5Z", "2026-05-24T10:00:01.5Z", "2026-05-24T09:00:02Z", "2026-05-24T10:00:03.5Z"}; !slices.Equal(times, want) {
+	want := []string{"2026-05-24T10:00:00.5Z", "2026-05-24T10:00:01.5Z", "2026-05-24T09:00:02Z", "2026-05-24T10:00:03.5Z"}
+	if !slices.Equal(times, want) {
 		t.Errorf("%v, want %v", times, want)
 	}
 }

@@ -228,7 +228,8 @@ func TestANetworkLineLongAfterAStartIsNotOfIt(t *testing.T) {
 		at := time.Date(2026, 1, 2, 3, 4, 5, 123456, time.UTC).Add(after)
 		return fmt.Sprintf("time=%q level=info msg=%q%s\n", at.Format(time.RFC3339Nano), msg, more)
 	}
-	const request, network = " id=r1 name=/runtime.v1.RuntimeService/RunPodSandbox", "Got pod network &{Name:p Namespace:n ID:f667548134d1 UID:u NetNS:/run/netns/x}"
+	const request = " id=r1 name=/runtime.v1.RuntimeService/RunPodSandbox"
+	const network = "Got pod network &{Name:p Namespace:n ID:f667548134d1 UID:u NetNS:/run/netns/x}"
 	text := line(0, "Running pod sandbox: n/p/POD", request) + line(100*time.Millisecond, network, "") +
 		line(500*time.Millisecond, "Ran pod sandbox f667548134d1 with infra container: n/p/POD", request) +
 		line(settled+600*time.Millisecond, "Adding pod n_p to CNI network \"x\"", "") + line(settled+700*time.Millisecond, network, "")

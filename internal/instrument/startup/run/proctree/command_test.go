@@ -17,7 +17,8 @@ func TestACommandLineIsReadAsEnginesAndPeopleWriteIt(t *testing.T) {
 			s.run(1, 3, "containerd-shim-runc-v2 -id c1")
 			s.run(1, 2, line)
 			k := Gather(s.events, Asked{
-				Began: 1e9, Ended: s.now, Roots: []Root{{Pid: 1, Kind: record.KindOther, Name: "somebody"}}, Containers: []string{"c1", "c.1_+", "kk", idA},
+				Began: 1e9, Ended: s.now, Roots: []Root{{Pid: 1, Kind: record.KindOther, Name: "somebody"}},
+				Containers: []string{"c1", "c.1_+", "kk", idA},
 			})
 			if len(k.Processes) != 3 {
 				t.Fatalf("%+v", k.Processes)
