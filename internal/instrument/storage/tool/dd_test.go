@@ -2,7 +2,6 @@ package tool
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -54,40 +53,6 @@ func TestDDHasToHaveMovedEveryBlock(t *testing.T) {
 				t.Errorf("%v, want %q", err, tc.says)
 			}
 		})
-	}
-}
-
-func TestDDIsCalledAsPeopleCallIt(t *testing.T) {
-	job := func(rw string, sync bool) storage.Job {
-		return storage.Job{Name: "dd", Tool: storage.ToolDD, RW: rw, BS: 4096, Count: 1024000, EndFsync: sync}
-	}
-	at := Place{Program: "/usr/bin/dd", Dir: "/data"}
-	direct, device := at, at
-	direct.Direct = true
-	device.Direct, device.Device = true, "/dev/tare"
-	for want, got := range map[string]struct {
-		job   storage.Job
-		at    Place
-		files []File
-	}{
-		"if=/dev/zero of=/data/test bs=4096 count=1024000 oflag=direct":                   {job("write", false), direct, nil},
-		"if=/dev/zero of=/data/test bs=4096 count=1024000 conv=fsync":                     {job("write", true), at, nil},
-		"if=/data/test of=/dev/null bs=4096 count=1024000 iflag=direct":                   {job("read", false), direct, []File{{"/data/test", 4096 * 1024000}}},
-		"if=/data/test of=/dev/null bs=4096 count=1024000":                                {job("read", false), at, []File{{"/data/test", 4096 * 1024000}}},
-		"if=/dev/zero of=/dev/tare bs=4096 count=1024000 oflag=direct conv=notrunc":       {job("write", false), device, []File{{"/dev/tare", 4096 * 1024000}}},
-		"if=/dev/zero of=/dev/tare bs=4096 count=1024000 oflag=direct conv=notrunc,fsync": {job("write", true), device, []File{{"/dev/tare", 4096 * 1024000}}},
-		"if=/dev/tare of=/dev/null bs=4096 count=1024000 iflag=direct":                    {job("read", false), device, []File{{"/dev/tare", 4096 * 1024000}}},
-	} {
-		args, err := Command(got.job, got.at)
-		if err != nil || strings.Join(args, " ") != "/usr/bin/dd "+want {
-			t.Errorf("%q, %v; want %s", args, err, want)
-		}
-		if files, err := Files(got.job, got.at); err != nil || !slices.Equal(files, got.files) {
-			t.Errorf("%s: files %v, %v; want %v", want, files, err, got.files)
-		}
-	}
-	if args, err := Command(job("randread", false), at); err == nil {
-		t.Errorf("dd cannot read at random, and is called as %q", args)
 	}
 }
 

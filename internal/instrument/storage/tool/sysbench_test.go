@@ -5,13 +5,10 @@ import (
 	"os"
 	"reflect"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/tare-bench/tare/internal/instrument/storage"
-	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -179,37 +176,6 @@ func TestAHistogramGivesTheQuantilesThatSysbenchDoesNotPrint(t *testing.T) {
 	}
 	if _, err := parseSysbench(histogram + sysbench10 + histogram); err == nil || !strings.Contains(err.Error(), "goes back") {
 		t.Errorf("two histograms: %v", err)
-	}
-}
-
-func TestSysbenchIsCalledInTheFolderOfItsFiles(t *testing.T) {
-	j := storage.Job{Name: "rndrw 16k", Tool: storage.ToolSysbench, RW: storage.RWRandRW, BS: 16 << 10, Size: 5 << 30, FileSize: 512 << 20, Files: 10, NumJobs: 16, Requests: 5000}
-	at := Place{Program: "/usr/bin/sysbench", Dir: "/data", Direct: true, Limit: 90 * time.Second, In: probe.InArgs}
-	args, err := Command(j, at)
-	want := "/probe in /data /usr/bin/sysbench fileio --file-total-size=5368709120 --file-num=10 --file-test-mode=rndrw --file-block-size=16384 " +
-		"--threads=16 --events=5000 --time=90 --file-fsync-freq=0 --percentile=95 --histogram=on --rand-seed=1 --file-extra-flags=direct run"
-	if err != nil || strings.Join(args, " ") != want {
-		t.Errorf("%q %v\nwant %s", args, err, want)
-	}
-	files, err := Files(j, at)
-	if err != nil || len(files) != 10 || files[0] != (File{"/data/test_file.0", 512 << 20}) || files[9] != (File{"/data/test_file.9", 512 << 20}) {
-		t.Errorf("files %v %v", files, err)
-	}
-	at.Direct, at.Limit, j.Runtime = false, 90*time.Second, 1500*time.Millisecond
-	if args, err = Command(j, at); err != nil || !slices.Contains(args, "--time=2") || slices.Contains(args, "--file-extra-flags=direct") {
-		t.Errorf("%q %v: want a time of whole seconds, and the page cache", args, err)
-	}
-	for name, wrong := range map[string]struct {
-		job storage.Job
-		at  Place
-	}{
-		"that never ends":   {storage.Job{Name: "x", Tool: storage.ToolSysbench, RW: "read", BS: 4096, Size: 4096}, Place{Program: "/s", Dir: "/data"}},
-		"on a device":       {j, Place{Program: "/s", Dir: "/data", Device: "/dev/tare", Limit: time.Second}},
-		"of an unknown way": {storage.Job{Name: "x", Tool: storage.ToolSysbench, RW: "trim", BS: 4096, Size: 4096, Requests: 1}, at},
-	} {
-		if args, err := Command(wrong.job, wrong.at); err == nil {
-			t.Errorf("a job %s is called as %q", name, args)
-		}
 	}
 }
 
