@@ -1,6 +1,7 @@
 package instrument_test
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -38,12 +39,15 @@ func judgedOf(t *testing.T, lines []string) (instrument.Judged, []string) {
 func TestARecordThatIsCutOffAnywhereIsJudgedUpToThere(t *testing.T) {
 	t.Parallel()
 	for _, name := range names(t) {
-		lines := linesOf(t, name)
+		lines, whole := linesOf(t, name), load(t, name)
 		text := strings.Join(lines, "")
 		for cut := len(lines[0]); cut < len(text)-2; cut += len(text)/20 + 1 {
 			j, codes := judgedOf(t, []string{text[:cut]})
 			if j.Record.End != nil || j.Record.ProblemCount > 0 || !slices.Contains(codes, finding.CutOff) {
 				t.Errorf("%s cut at %d: end %v, %v, findings %q", name, cut, j.Record.End, j.Record.Problems, codes)
+			}
+			if n := len(j.Record.Batches); n > 0 && !reflect.DeepEqual(j.Record.Batches, whole.Batches[:n]) {
+				t.Errorf("%s cut at %d: the %d batches are not the first of those written", name, cut, n)
 			}
 		}
 	}
