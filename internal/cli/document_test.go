@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,12 +12,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/goccy/go-yaml"
+
 	"github.com/tare-bench/tare/internal/core/option"
 	"github.com/tare-bench/tare/internal/instrument/all"
 	"github.com/tare-bench/tare/internal/instrument/overhead"
 	"github.com/tare-bench/tare/internal/instrument/storage"
 	"github.com/tare-bench/tare/internal/instrument/terms"
 	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
@@ -209,38 +213,25 @@ func TestAPlanHasEveryFlagOfItsMeasuresAndTheRecordSaysWhichItTook(t *testing.T)
 	}
 }
 
+// A case is a command line, and what each measure of a plan takes.
 func TestMuchIsAskedForOrRefused(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		each  []terms.Ahead
-		yes   bool
-		asked bool
-		says  string
-	}{
-		"little":                    {[]terms.Ahead{{Bytes: 19e9, Time: time.Minute}}, false, false, "measure 1 of 1, echo: writes 17.7 GiB, takes at least 1m0s\n"},
-		"how long is not known":     {[]terms.Ahead{{Budget: 2 * time.Hour}}, false, false, "takes a time that is not known before, begins nothing new after its budget of 2h\n"},
-		"a budget ends it sooner":   {[]terms.Ahead{{Bytes: 19e9, Time: 9 * time.Hour, Budget: 10 * time.Minute}}, false, false, "writes at most 17.7 GiB, takes at least 10m0s, begins nothing new after its budget of 10m\n"},
-		"a budget is long":          {[]terms.Ahead{{Bytes: 1e9, More: true, Time: 9 * time.Hour, Budget: 6 * time.Hour}}, false, true, "writes 954 MiB or more, if its budget lasts, takes at least 6h0m0s, begins nothing new after its budget of 6h\n"},
-		"much is written":           {[]terms.Ahead{{Bytes: 21e9}}, false, true, "writes 19.6 GiB,"},
-		"all together write much":   {[]terms.Ahead{{Bytes: 11e9}, {Bytes: 11e9, More: true}}, false, true, "all of it: writes at least 20.5 GiB,"},
-		"all together take long":    {[]terms.Ahead{{Time: 40 * time.Minute}, {Time: 40 * time.Minute}}, false, true, "takes at least 1h20m0s\n"},
-		"much, and it may":          {[]terms.Ahead{{Bytes: 1e12, Time: 90 * time.Hour}}, true, false, "writes 931 GiB, takes at least 90h0m0s\n"},
-		"an amount is not known":    {[]terms.Ahead{{More: true}}, false, false, "writes an amount that is not known before"},
-		"longer than a clock tells": {[]terms.Ahead{{Time: 1 << 62}, {Time: 1 << 62}}, false, true, "takes at least"},
-	} {
-		var said bytes.Buffer
-		asked := ""
+	golden.Cases(t, filepath.Join(testdata, "ahead.txt"), func(t *testing.T, input string) string {
+		line, text, _ := strings.Cut(input, "\n")
+		var each []terms.Ahead
+		must.OK(t, yaml.UnmarshalWithOptions([]byte(text), &each, yaml.Strict()))
+		var said strings.Builder
 		s := newApp(Streams{Err: &said}, all.Instruments, nil)
-		s.ask = func(_ context.Context, what string) error { asked = what; return errors.New("no") }
+		s.ask = func(_ context.Context, what string) error {
+			said.WriteString("asked whether " + what + "\n")
+			return errors.New("refused")
+		}
 		var measures []plan.Measure
-		for _, a := range c.each {
+		for _, a := range each {
 			measures = append(measures, plan.Measure{Name: "echo", Options: &aheadOf{a: a}})
 		}
-		err := s.ahead(t.Context(), measures, false, c.yes)
-		if (err != nil) != c.asked || (asked != "") != c.asked || !strings.Contains(said.String(), c.says) {
-			t.Errorf("%s: %v, asked %q, said\n%s", name, err, asked, &said)
-		}
-	}
+		err := s.ahead(t.Context(), measures, false, strings.HasSuffix(line, "--yes"))
+		return said.String() + fmt.Sprint(err)
+	})
 	s := newApp(Streams{Err: &bytes.Buffer{}}, all.Instruments, nil)
 	if err := s.ask(t.Context(), "the plan writes 1 TiB"); err == nil || !strings.Contains(err.Error(), "1 TiB: add --yes") {
 		t.Errorf("nobody at a terminal was asked: %v", err)
