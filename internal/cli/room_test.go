@@ -14,44 +14,38 @@ import (
 	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/node/machine"
+	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
 
+// A line of the golden file is lanes of targets, and what there is: PIDs, memory, and PIDs
+// that the limit of tare's own group leaves; -1 is not known.
 func TestLanesAreHeldAgainstWhatTheMachineHas(t *testing.T) {
 	t.Parallel()
-	plenty := room{tasks: 1 << 22, memory: 1 << 40, own: -1}
-	host := record.Target{Name: "host", Kind: "host"}
-	runc := record.Target{Name: "runc", Kind: "oci"}
-	docker := record.Target{Name: "docker/runc", Kind: "docker", Config: map[string]string{"via": "api", "runtime": "runc"}}
-	command := record.Target{Name: "docker+cli/runc", Kind: "docker", Config: map[string]string{"via": "cli", "runtime": "runc"}}
-	kata := record.Target{Name: "containerd/kata", Kind: "containerd", Config: map[string]string{"via": "api", "runtime": "io.containerd.kata.v2"}}
-	for name, c := range map[string]struct {
-		room        room
-		targets     []record.Target
-		lanes       int
-		said, lacks string // "" for nothing
-	}{
-		"a few lanes are not worth a word":                    {plenty, []record.Target{host, runc}, 20, "", ""},
-		"what a thousand need is said":                        {plenty, []record.Target{host, runc}, 1000, "runc may need 15000 processes and threads", ""},
-		"the neediest counts, for one comes after the other":  {plenty, []record.Target{kata, docker, host}, 1000, "containerd/kata may need", ""},
-		"what takes more than half is said":                   {room{tasks: 1000, memory: 1 << 40, own: -1}, []record.Target{runc}, 50, "runc may need 750", ""},
-		"more than the PIDs that are left":                    {room{tasks: 700, memory: 1 << 40, own: -1}, []record.Target{runc}, 50, "750", "700 processes and threads are left"},
-		"more than the memory that is available":              {room{tasks: 1 << 22, memory: 1 << 30, own: -1}, []record.Target{kata}, 20, "kata", "1.00 GiB of memory is available"},
-		"more than the limit of tare's own group":             {room{tasks: 1 << 22, memory: 1 << 40, own: 700, ownFile: "/g/pids.max"}, []record.Target{runc}, 50, "750", "/g/pids.max"},
-		"what a daemon starts is not in tare's group":         {room{tasks: 1 << 22, memory: 1 << 40, own: 700, ownFile: "/g/pids.max"}, []record.Target{docker}, 50, "", ""},
-		"what an engine's command line starts is":             {room{tasks: 1 << 22, memory: 1 << 40, own: 700, ownFile: "/g/pids.max"}, []record.Target{command}, 50, "docker+cli", "/g/pids.max"},
-		"a limit that is not known binds nothing":             {room{tasks: -1, memory: 1 << 40, own: -1}, []record.Target{runc}, 1000, "15000", ""},
-		"a runtime that nobody knows is taken for a wide one": {plenty, []record.Target{{Name: "mine", Kind: "oci"}}, 1000, "mine may need 15000", ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			said, lacks := c.room.fits(c.targets, c.lanes)
-			if (said == "") != (c.said == "") || !strings.Contains(said, c.said) || (lacks == "") != (c.lacks == "") || !strings.Contains(lacks, c.lacks) {
-				t.Errorf("%q\n%q", said, lacks)
-			}
-		})
+	config := func(via, runtime string) map[string]string { return map[string]string{"via": via, "runtime": runtime} }
+	targets := map[string]record.Target{
+		"host":            {Kind: "host"},
+		"runc":            {Kind: "oci"},
+		"mine":            {Kind: "oci"},
+		"docker/runc":     {Kind: "docker", Config: config("api", "runc")},
+		"docker+cli/runc": {Kind: "docker", Config: config("cli", "runc")},
+		"containerd/kata": {Kind: "containerd", Config: config("api", "io.containerd.kata.v2")},
 	}
+	golden.Lines(t, filepath.Join(testdata, "room.txt"), func(t *testing.T, line string) (any, error) {
+		r, names, lanes := room{ownFile: "/g/pids.max"}, "", 0
+		_, err := fmt.Sscanf(line, "%d of %s with %d PIDs, %d MiB, own %d", &lanes, &names, &r.tasks, &r.memory, &r.own)
+		must.OK(t, err)
+		r.memory <<= 20
+		var all []record.Target
+		for name := range strings.SplitSeq(names, ",") {
+			target := targets[name]
+			target.Name = name
+			all = append(all, target)
+		}
+		said, lacks := r.fits(all, lanes)
+		return fmt.Sprintf("said %q, lacks %q", said, lacks), nil
+	})
 }
 
 // TestMoreLanesThanThereAreProcessesForAreRefused runs tare in a group that may not
