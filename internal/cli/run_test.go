@@ -52,58 +52,22 @@ func TestEveryMeasureOfAPlanTakesAScale(t *testing.T) {
 	}
 }
 
-// A case is flags of tare run, and the measures of a plan.
-func TestFlagsAndTargetsThatAPlanHasNoUseForAreRefused(t *testing.T) {
-	golden.Cases(t, filepath.Join(testdata, "plans.txt"), func(t *testing.T, input string) string {
-		flags, measures, _ := strings.Cut(input, "\n")
-		_, _, err := laid(t, "version: 1\nmeasure:\n"+measures+"\n", strings.Fields(strings.TrimPrefix(flags, "tare run"))...)
-		return regexp.MustCompile(`(?m), --.*$`).ReplaceAllString(fmt.Sprint(err), ", …") // all flags of a measure
-	})
-}
-
-// An image that is named is a program's, whose own command then counts and not that of the
-// plan's; beside targets of a cluster it is theirs, unless it can only be a program's.
-func TestAnImageIsAProgramsOrAClusters(t *testing.T) {
+// A case is flags of tare run, and the measures of a plan. An image that is named is a
+// program's, whose own command then counts and not that of the plan's; beside targets of a
+// cluster it is theirs, unless it can only be a program's. ARCHIVE is a file.
+func TestFlagsAreLaidOverPlansOrRefused(t *testing.T) {
 	archive := filepath.Join(t.TempDir(), "app.tar")
-	must.OK(t, os.WriteFile(archive, nil, 0o600))
-	const own, with = "workload: {command: [/probe, serve, '1']}", "workload: {image: old, command: [serve]}"
-	for _, c := range []struct {
-		targets, workload, args    string
-		image, command, ofClusters string
-	}{
-		{"[runc]", own, "--image app:1", "app:1", "", ""},
-		{"[runc]", own, "--image app:1 --command serve", "app:1", "serve", ""},
-		{"[runc]", with, "--image app:1", "app:1", "serve", ""},
-		{"[runc]", own, "", "", "/probe serve 1", ""},
-		{"[kubernetes/runc]", own, "--image tare:1", "", "/probe serve 1", "tare:1"},
-		{"[kubernetes/runc, runc]", own, "--image " + archive, archive, "", ""},
-		{"[kubernetes]", own, "--image app:1 --pull", "app:1", "", ""},
-	} {
-		m, _, err := laid(t, "version: 1\nmeasure:\n- lifecycle: {targets: "+c.targets+", ops: [run], "+c.workload+"}\n", strings.Fields(c.args)...)
+	must.Write(t, archive, "")
+	golden.Cases(t, filepath.Join(testdata, "plans.txt"), func(t *testing.T, input string) string {
+		flags, measures, _ := strings.Cut(strings.ReplaceAll(input, "ARCHIVE", archive), "\n")
+		m, _, err := laid(t, "version: 1\nmeasure:\n"+measures+"\n", strings.Fields(strings.TrimPrefix(flags, "tare run"))...)
 		if err != nil {
-			t.Errorf("%+v: %v", c, err)
-			continue
+			return regexp.MustCompile(`(?m), --.*$`).ReplaceAllString(err.Error(), ", …") // all flags of a measure
 		}
-		o := m[0].Options.(*lifecycle.Options)
-		if w := o.Workload; w.Image != c.image || strings.Join(w.Command, " ") != c.command || o.Engines["kubernetes"].Image != c.ofClusters {
-			t.Errorf("%+v: of the program %+v, of clusters %+v", c, w, o.Engines)
-		}
-	}
-}
-
-func TestEnginesOfFlagsJoinThoseOfThePlan(t *testing.T) {
-	m, _, err := laid(t, "version: 1\nmeasure:\n- lifecycle: {targets: [runc], engines: {docker: {address: /a, command: c}}}\n",
-		"--docker-host", "/b", "--cri", "cri-o=unix:///x", "--engine-arg", "podman=--log-level", "--engine-arg", "podman=error", "--network", "host")
-	must.OK(t, err)
-	l := m[0].Options.(*lifecycle.Options)
-	if d, p := l.Engines["docker"], l.Engines["podman"]; d.Address != "/b" || d.Command != "c" || d.Network != "host" || strings.Join(p.Args, " ") != "--log-level error" ||
-		l.Engines["cri+cri-o"].Address != "unix:///x" || len(l.Targets) != 1 {
-		t.Errorf("%+v", l)
-	}
-	own := lifecycle.Defaults()
-	if err := asked(t, &own, "--cri", "cri-o=unix:///x"); err != nil || strings.Join(own.Targets, " ") != "cri+cri-o" {
-		t.Errorf("without a plan an endpoint is no target: %v, %q", err, own.Targets)
-	}
+		l := m[0].Options.(*lifecycle.Options)
+		said := fmt.Sprintf("%q, image %q, command %q, engines %+v", l.Targets, l.Workload.Image, l.Workload.Command, l.Engines)
+		return strings.ReplaceAll(said, archive, "ARCHIVE")
+	})
 }
 
 func TestAPathThatCannotBeWhatItIsTakenForIsRefusedWithAdvice(t *testing.T) {

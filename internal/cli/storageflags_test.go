@@ -10,6 +10,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/option"
 	"github.com/tare-bench/tare/internal/instrument/bpf"
+	"github.com/tare-bench/tare/internal/instrument/lifecycle"
 	"github.com/tare-bench/tare/internal/instrument/storage"
 	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/must"
@@ -25,10 +26,15 @@ func asked(t *testing.T, o option.Options, args ...string) error {
 	return set.Finish(t.Context())
 }
 
-func TestFlagsOfStorageAndBPFDecideWhatIsMeasured(t *testing.T) {
+func TestFlagsDecideWhatIsMeasured(t *testing.T) {
 	golden.Lines(t, filepath.Join(testdata, "measured.txt"), func(t *testing.T, line string) (any, error) {
 		verb, flags, _ := strings.Cut(line, " ")
-		if verb == "bpf" {
+		switch verb {
+		case "lifecycle":
+			l := lifecycle.Defaults()
+			err := asked(t, &l, words(flags)...)
+			return l.Targets, err
+		case "bpf":
 			b := bpf.DefaultsOfMemory()
 			err := asked(t, &b, words(flags)...)
 			return fmt.Sprint("services ", b.Services), err
