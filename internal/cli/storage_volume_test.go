@@ -30,6 +30,21 @@ func weighed(t *testing.T, args ...string) (code int, rec *record.Record, stdout
 	return code, rec, stdout, stderr
 }
 
+// Each tool is tested in storage/run; here, what flags make of one that every machine has.
+func TestAToolGivesFiguresOnHostAndRunc(t *testing.T) {
+	needRunc(t)
+	place(t)
+	code, rec, out, stderr := weighed(t, "host", "runc", "--tool", "dd", "--volume", "bind", "--jobs", "write,read", "--size", "4M")
+	if code != ExitDone || len(rec.Cells) != 2*2 {
+		t.Fatalf("exit %d, %d cells\n%s\n%s", code, len(rec.Cells), out, stderr)
+	}
+	for _, x := range rec.Cells {
+		if x.Reported == nil || x.Tool != "dd" || x.Version == "" || x.Reported.Read.Bytes+x.Reported.Write.Bytes != 4<<20 {
+			t.Errorf("%+v", x)
+		}
+	}
+}
+
 func TestADeviceThatIsNotMeantIsRefusedBeforeAnythingRuns(t *testing.T) {
 	needRoot(t)
 	dir := place(t)
