@@ -29,11 +29,13 @@ func TestImportedNotesAreARecordOfStorage(t *testing.T) {
 			t.Errorf("report: \n%s\nimport said\n%s", again, printed)
 		}
 		rec := recorded(t, out)
-		if rec.ProblemCount != 0 || rec.End == nil || len(rec.Cells) != 1 || rec.Header.Environment.Kernel != "" || rec.Header.Environment.CPUs != 0 {
+		env := rec.Header.Environment
+		if rec.ProblemCount != 0 || rec.End == nil || len(rec.Cells) != 1 || env.Kernel != "" || env.CPUs != 0 {
 			t.Fatalf("%+v", rec)
 		}
 		c := rec.Cells[0]
-		return fmt.Sprintf("%s of %s, volume %q, cache %q, from %s: %v IOPS read", c.Job, c.Target, c.Volume, c.Cache, c.Source, c.Reported.Read.IOPS), nil
+		return fmt.Sprintf("%s of %s, volume %q, cache %q, from %s: %v IOPS read",
+			c.Job, c.Target, c.Volume, c.Cache, c.Source, c.Reported.Read.IOPS), nil
 	})
 }
 
@@ -63,9 +65,9 @@ func TestTwoTextsAreTwoSidesOfOneRecord(t *testing.T) {
 
 func TestWhatCannotBeImportedIsRefusedWithWhatToDo(t *testing.T) {
 	place(t)
-	for name, text := range map[string]string{"notes.txt": keptNotes, "poem.txt": "roses\n", "cut.txt": "read : io=8192.0MB, bw=749786KB/s, iops=14"} {
-		must.Write(t, name, text)
-	}
+	must.Write(t, "notes.txt", keptNotes)
+	must.Write(t, "poem.txt", "roses\n")
+	must.Write(t, "cut.txt", "read : io=8192.0MB, bw=749786KB/s, iops=14")
 	refusals(t, "import")
 }
 

@@ -59,7 +59,8 @@ func TestServeShowsAFolderUntilItIsInterrupted(t *testing.T) {
 
 func TestServeRefusesWhatWouldLetOthersIn(t *testing.T) {
 	place(t)
-	for name, text := range map[string]string{"short": "abc", "words": "0123456789 abcdef", "good": "0123456789abcdef", "open": "0123456789abcdef"} {
+	const good = "0123456789abcdef"
+	for name, text := range map[string]string{"short": "abc", "words": "0123456789 abcdef", "good": good, "open": good} {
 		must.OK(t, os.WriteFile(name, []byte(text), 0o600))
 	}
 	must.OK(t, os.Chmod("open", 0o644))

@@ -70,7 +70,8 @@ func TestAJobFileThatNoDiskHoldsFailsItsCellsOnly(t *testing.T) {
 		t.Errorf("exit %d, %d cells\n%s\n%s", code, len(rec.Cells), out, stderr)
 	}
 	for _, x := range rec.Cells {
-		if x.Failure == nil || !strings.Contains(x.Failure.Detail, "files of 10485760 MiB do not fit in 90 %") || !strings.Contains(x.Failure.Detail, "a smaller --size") {
+		said := fmt.Sprint(x.Failure)
+		if !strings.Contains(said, "files of 10485760 MiB do not fit in 90 %") || !strings.Contains(said, "a smaller --size") {
 			t.Errorf("%+v", x.Failure)
 		}
 	}
