@@ -104,8 +104,8 @@ func interrupted(t *testing.T, signal os.Signal, cmd *exec.Cmd, stdout, stderr f
 	t.Helper()
 	must.OK(t, cmd.Process.Signal(signal))
 	began := time.Now()
-	_ = cmd.Wait() // the code says it
-	if took := time.Since(began); took > 30*time.Second {
+	_ = cmd.Wait()                                       // the code says it
+	if took := time.Since(began); took > 3*time.Minute { // it does not hang, however busy the machine is
 		t.Errorf("it took %v to end", took)
 	}
 	if code := cmd.ProcessState.ExitCode(); code != ExitInterrupted || !strings.Contains(stderr.String(), "interrupted") {
