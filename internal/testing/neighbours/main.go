@@ -6,7 +6,7 @@
 //	go run ./internal/testing/neighbours go test ./internal/node/...
 //
 // What it mounts and pins is in a mount namespace of its own, which the command shares, and
-// ends with the last process there. The processes end with this one, however that ends. The
+// ends with the last process there. The other processes end with this one, however it ends. The
 // cgroups and the folder of one that was killed are removed by the next.
 package main
 
@@ -89,12 +89,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: neighbours [-docker N] COMMAND [ARGUMENT...]")
 		os.Exit(1)
 	}
-	code, err := 0, error(nil)
-	if os.Getenv(inside) == "" {
-		code, err = again()
-	} else {
-		code, err = run(flag.Args(), *containers)
-	}
+	code, err := run(flag.Args(), *containers)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "neighbours:", err)
 		code = max(code, 1)
@@ -102,38 +97,9 @@ func main() {
 	os.Exit(code)
 }
 
-// again runs this program in a mount namespace of its own.
-func again() (int, error) {
-	runtime.LockOSThread() // whose death ends the child
-	cmd := exec.Command("/proc/self/exe", os.Args[1:]...)
-	cmd.Env = append(os.Environ(), inside+"=1")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: unix.CLONE_NEWNS, Pdeathsig: unix.SIGTERM}
-	return wait(cmd)
-}
-
-func wait(cmd *exec.Cmd) (int, error) {
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	told := make(chan os.Signal, 1) // a terminal signals the command itself, too
-	signal.Notify(told, unix.SIGINT, unix.SIGTERM)
-	err := cmd.Start()
-	if err == nil {
-		go func() {
-			for s := range told {
-				if s == unix.SIGTERM {
-					_ = cmd.Process.Signal(s)
-				}
-			}
-		}()
-		err = cmd.Wait()
-	}
-	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-		return max(exit.ExitCode(), 1), nil
-	}
-	return 0, err
-}
-
 func run(command []string, containers int) (code int, err error) {
-	runtime.LockOSThread() // whose death ends the neighbours
+	// All is done by one thread: it has the mount namespace, and its death ends the neighbours.
+	runtime.LockOSThread()
 	if err := sweep(); err != nil {
 		return 1, err
 	}
@@ -170,7 +136,14 @@ func run(command []string, containers int) (code int, err error) {
 			return 1, err
 		}
 	}
-	return wait(exec.Command(command[0], command[1:]...))
+	cmd := exec.Command(command[0], command[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	signal.Notify(make(chan os.Signal, 1), unix.SIGINT, unix.SIGTERM) // the command obeys, this one ends after it
+	err = cmd.Run()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		return max(exit.ExitCode(), 1), nil
+	}
+	return 0, err
 }
 
 func sleep() {
@@ -194,62 +167,50 @@ func write() {
 
 // configure gives the machine a configuration of isulad, and a bpffs.
 func configure(dir string) error {
-	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-		return fmt.Errorf("make mounts private: %w", err)
-	}
-	if err := unix.Mount("bpf", "/sys/fs/bpf", "bpf", 0, ""); err != nil {
-		return fmt.Errorf("mount a bpffs: %w", err)
-	}
-	layers := filepath.Join(dir, "layers")
-	if err := os.Mkdir(layers, 0o755); err != nil {
-		return err
-	}
-	if err := unix.Mount("tmpfs", layers, "tmpfs", 0, ""); err != nil {
-		return fmt.Errorf("mount a tmpfs: %w", err)
-	}
-	upper, work := filepath.Join(layers, "upper"), filepath.Join(layers, "work")
-	err := errors.Join(os.Mkdir(upper, 0o755), os.Mkdir(work, 0o755))
-	if err == nil {
-		err = unix.Mount("overlay", "/etc", "overlay", 0, "lowerdir=/etc,upperdir="+upper+",workdir="+work)
-	}
-	if err != nil {
-		return fmt.Errorf("lay over /etc: %w", err)
+	layers, upper, work := dir+"/layers", dir+"/layers/upper", dir+"/layers/work"
+	for _, step := range []func() error{
+		func() error { return unix.Unshare(unix.CLONE_NEWNS) },
+		func() error { return unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "") },
+		func() error { return unix.Mount("bpf", "/sys/fs/bpf", "bpf", 0, "") },
+		func() error { return os.Mkdir(layers, 0o755) },
+		func() error { return unix.Mount("tmpfs", layers, "tmpfs", 0, "") },
+		func() error { return errors.Join(os.Mkdir(upper, 0o755), os.Mkdir(work, 0o755)) },
+		func() error {
+			return unix.Mount("overlay", "/etc", "overlay", 0, "lowerdir=/etc,upperdir="+upper+",workdir="+work)
+		},
+	} {
+		if err := step(); err != nil {
+			return fmt.Errorf("mount a bpffs, and a tmpfs over /etc, in a namespace of their own: %w", err)
+		}
 	}
 	config := `{"default-runtime":"lcr","pod-sandbox-image":"mirrorgooglecontainers/pause-amd64:3.0","runtimes":{"kata":{"path":"/usr/bin/kata-runtime"}}}`
 	return errors.Join(os.Mkdir("/etc/isulad", 0o755), os.WriteFile("/etc/isulad/daemon.json", []byte(config), 0o644))
 }
 
 func pinAll() error {
-	const root = "/sys/fs/bpf"
-	for folder, names := range maps {
-		for _, name := range names {
-			m, err := ebpf.NewMap(&ebpf.MapSpec{Name: name, Type: ebpf.Hash, KeySize: 4, ValueSize: 64, MaxEntries: 1000})
-			if err != nil {
-				return fmt.Errorf("make the map %s: %w", name, err)
-			}
-			if err := pin(m, filepath.Join(root, folder), name); err != nil {
-				return err
-			}
-		}
-	}
-	for folder, names := range programs {
-		for _, name := range names {
-			p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: name, Type: ebpf.CGroupSockAddr, AttachType: ebpf.AttachCGroupInet4Connect, License: "GPL",
-				Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 1), asm.Return()}})
-			if err != nil {
-				return fmt.Errorf("load the program %s: %w", name, err)
-			}
-			if err := pin(p, filepath.Join(root, folder), name); err != nil {
-				return err
+	each := func(folders map[string][]string, load func(name string) (pinned, error)) error {
+		for folder, names := range folders {
+			for _, name := range names {
+				object, err := load(name)
+				if err == nil {
+					err = errors.Join(os.MkdirAll(filepath.Join("/sys/fs/bpf", folder), 0o700), object.Pin(filepath.Join("/sys/fs/bpf", folder, name)))
+				}
+				if err != nil {
+					return fmt.Errorf("load and pin %s: %w", name, err)
+				}
 			}
 		}
+		return nil
 	}
-	return nil
+	return errors.Join(each(maps, func(name string) (pinned, error) {
+		return ebpf.NewMap(&ebpf.MapSpec{Name: name, Type: ebpf.Hash, KeySize: 4, ValueSize: 64, MaxEntries: 1000})
+	}), each(programs, func(name string) (pinned, error) {
+		return ebpf.NewProgram(&ebpf.ProgramSpec{Name: name, Type: ebpf.CGroupSockAddr, AttachType: ebpf.AttachCGroupInet4Connect, License: "GPL",
+			Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 1), asm.Return()}})
+	}))
 }
 
-func pin(object interface{ Pin(path string) error }, folder, name string) error {
-	return errors.Join(os.MkdirAll(folder, 0o700), object.Pin(filepath.Join(folder, name)))
-}
+type pinned interface{ Pin(path string) error }
 
 // group puts a process into a tree of cgroups as Docker's.
 func group(pid int) error {
