@@ -37,6 +37,22 @@ func TestTheSameProbeGivesTheSameImage(t *testing.T) {
 	}
 }
 
+func TestEachRunHasANameOfItsOwnForTheSameImage(t *testing.T) {
+	i, err := Probe()
+	must.OK(t, err)
+	one, other := i.Of("abcdefgh"), i.Of("abcdefgi")
+	if one.Ref != i.Ref+"-abcdefgh" || one.ID != i.ID || one.Digest != i.Digest || i.Of("abcdefgh").Ref != one.Ref {
+		t.Errorf("%+v of %+v", one, i)
+	}
+	text := archive(t, one)
+	if n := bytes.Count(text, []byte(one.Ref)); n != 3 { // in manifest.json, and twice in index.json
+		t.Errorf("the archive has its name %d times", n)
+	}
+	if !bytes.Equal(archive(t, other), bytes.ReplaceAll(text, []byte(one.Ref), []byte(other.Ref))) {
+		t.Error("images of two runs differ in more than their names")
+	}
+}
+
 func TestAnImageIsBothAnArchiveAndALayout(t *testing.T) {
 	i, err := Pause("registry.example/pause:3.9")
 	must.OK(t, err)

@@ -127,8 +127,9 @@ func insist(ctx context.Context, do func(ctx context.Context) error) {
 	}
 }
 
-// Images implements engine.Cleaned. The image that holds pods has one name for all runs:
-// it is the run's if tare made it, no other run has an image here, and nobody else a pod.
+// Images implements engine.Cleaned. The image that holds pods has one name for all runs.
+// It is the run's if tare made it, no other run has an image here, and no pod is left but
+// tare's.
 func (d *driver) Images(ctx context.Context) ([]string, error) {
 	list, err := ask(ctx, "ListImages", d.conn.images.ListImages, &api.ListImagesRequest{})
 	if err != nil {

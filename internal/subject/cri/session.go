@@ -115,8 +115,8 @@ func (d *driver) warm(ctx context.Context, _ int) error {
 	return nil
 }
 
-// Prepare implements subject.Session. The image that holds pods may have gone
-// with another run, like the workload's.
+// Prepare implements subject.Session. The image that holds pods is shared: another run
+// that saw no other may just have removed it.
 func (s *session) Prepare(ctx context.Context, op subject.Op, lanes []int) (subject.Batch, error) {
 	if s.pause != nil && (op == subject.RunPod || op == subject.Run) {
 		if err := engine.Renew(s.key(s.pause), func() (bool, error) { return s.givePause(ctx) }); err != nil {

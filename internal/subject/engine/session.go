@@ -160,9 +160,8 @@ func (s *Session) Prepare(ctx context.Context, op subject.Op, lanes []int) (subj
 	return nil, fmt.Errorf("target %s: %s: %w", s.o.Target, op, err)
 }
 
-// ready makes sure that what an operation needs on the engine is still there: it
-// may be that the image went with another run that ended, or was cleaned up
-// after, while this one had no container.
+// ready imports the image again if the engine lost it while the run had no container,
+// as by docker image prune.
 func (s *Session) ready(ctx context.Context, op subject.Op) error {
 	if op != subject.RunPod && op != subject.Create && op != subject.Run {
 		return nil
