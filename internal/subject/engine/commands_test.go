@@ -3,18 +3,23 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
+	"os/exec"
+	"path"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/internal/probe/image"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine/cli"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
@@ -39,9 +44,7 @@ func TestOnlyWhatAnEngineDoesNotKnowIsUnknown(t *testing.T) {
 		{errors.New("no such container"), false},
 		{nil, false},
 	} {
-		if got := Unknown(c.err); got != c.want {
-			t.Errorf("%v: %v", c.err, got)
-		}
+		check.Equal(t, c.err, Unknown(c.err), c.want)
 	}
 }
 
@@ -68,9 +71,7 @@ echo "[{\"Id\":\"1\",\"Name\":\"$2\",\"State\":{\"Status\":\"created\"}}]"
 	}
 	want := []*record.Failure{nil, broken("broken1"), broken("broken2"), contradicted("podman does not know the container"), nil}
 	for lane, sample := range samples {
-		if !reflect.DeepEqual(sample.Failure, want[lane]) {
-			t.Errorf("%s: %+v, want %+v", s.lanes[lane].name, sample.Failure, want[lane])
-		}
+		check.Equal(t, s.lanes[lane].name, sample.Failure, want[lane])
 	}
 	boxes, err := s.Sandboxes(t.Context())
 	if len(boxes) != 2 || boxes[0].Lane != 0 || boxes[1].Lane != 4 || err == nil || !strings.Contains(err.Error(), "broken2 is broken") ||
@@ -80,8 +81,7 @@ echo "[{\"Id\":\"1\",\"Name\":\"$2\",\"State\":{\"Status\":\"created\"}}]"
 }
 
 func TestAnImageIsThisRunsOnlyWhereItHadToBeLoaded(t *testing.T) {
-	img, err := image.Probe()
-	must.OK(t, err)
+	img := must.Get(image.Probe())(t)
 	path := filepath.Join(t.TempDir(), "engine")
 	must.OK(t, os.WriteFile(path, []byte("#!/bin/sh\n"), 0o755))
 	none, broken := &cli.Error{Exit: 125, Output: "Error: image not known"}, errors.New("database is locked")
@@ -142,4 +142,45 @@ func TestWhatIsNotedLateIsAwaitedBesideAContainerThatCannotBeRead(t *testing.T) 
 			t.Errorf("%+v, %+v after %d looks", samples[0].Failure, f, driver.looks)
 		}
 	})
+}
+
+func TestOnlyAContainersOwnGroupsBearItsID(t *testing.T) {
+	const id = "tare-x-0-1"
+	for _, c := range []struct {
+		groups string
+		want   bool
+	}{
+		{"4:memory:/tare-run-x/c/tare-x-0-1\n", true},
+		{"0::/tare-run-x/c/tare-x-0-1/below\n", true},
+		{"1:name=systemd:/\n2:cpu,cpuacct:/system.slice/cri-containerd-tare-x-0-1.scope\n", true},
+		{"2:pids:/pod/crio-tare-x-0-1\n", true},
+		{"2:pids:/a:b/tare-x-0-1\n", true},
+		{"4:memory:/tare-run-x/c/tare-x-0-12\n", false},
+		{"4:memory:/tare-run-x/c\n", false},
+		{"0::/\n", false},
+		{"nonsense tare-x-0-1\n", false},
+		{"", false},
+	} {
+		check.Equal(t, c.groups, bears(procs.ParseGroups(c.groups), id), c.want)
+	}
+}
+
+// A VM's first process is in the machine's own PID namespace, and so is
+// everything else.
+func TestNothingIsKilledInTheMachinesOwnPIDNamespace(t *testing.T) {
+	sleep := exec.Command("sleep", "60")
+	must.OK(t, sleep.Start())
+	b := must.Get(os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", sleep.Process.Pid)))(t)
+	line, _, _ := strings.Cut(string(b), "\n")
+	id := path.Base(line) // of whatever group this test is in
+	for _, first := range []int{0, -1, 1, os.Getpid(), 1 << 22} {
+		KillCommands(id, first)
+	}
+	if err := sleep.Process.Signal(syscall.Signal(0)); err != nil {
+		t.Errorf("it was killed: %v", err)
+	}
+	_ = sleep.Process.Kill()
+	if err := sleep.Wait(); err == nil || sleep.ProcessState.ExitCode() != -1 {
+		t.Errorf("%v", err)
+	}
 }

@@ -3,18 +3,19 @@ package engine
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
 func TestWhatSessionsShareIsMadeOnceAndRemovedByTheLast(t *testing.T) {
 	made, removed := 0, 0
 	hold := func(there bool) func(func() error) error {
-		letGo, err := Hold("x", func() (bool, error) { made++; return !there, nil })
-		must.OK(t, err)
+		letGo := must.Get(Hold("x", func() (bool, error) { made++; return !there, nil }))(t)
 		return letGo
 	}
 	remove := func() error { removed++; return nil }
@@ -25,9 +26,7 @@ func TestWhatSessionsShareIsMadeOnceAndRemovedByTheLast(t *testing.T) {
 		t.Errorf("made %d, removed %d while it is in use", made, removed)
 	}
 	_ = second(remove)
-	if removed != 1 {
-		t.Errorf("removed %d", removed)
-	}
+	check.Equal(t, "removed", removed, 1)
 	found := hold(true)
 	_ = found(remove)
 	if made != 2 || removed != 1 {
@@ -67,12 +66,9 @@ func TestALoadGoesOnForAMomentWhenTheRunIsToEnd(t *testing.T) {
 }
 
 func TestWhatHadToBeMadeAgainIsRemovedThoughItWasFoundThere(t *testing.T) {
-	letGo, err := Hold("renewed", func() (bool, error) { return false, nil })
-	must.OK(t, err)
+	letGo := must.Get(Hold("renewed", func() (bool, error) { return false, nil }))(t)
 	for _, gone := range []bool{true, false} {
-		if err := Renew("renewed", func() (bool, error) { return gone, nil }); err != nil {
-			t.Error(err)
-		}
+		must.OK(t, Renew("renewed", func() (bool, error) { return gone, nil }))
 	}
 	broken := errors.New("no")
 	if err := Renew("renewed", func() (bool, error) { return false, broken }); !errors.Is(err, broken) {
@@ -88,5 +84,28 @@ func TestNamesDiffer(t *testing.T) {
 	first, second := NewName("r", 0), NewName("r", 0)
 	if first == second || !OfRun(first, "r") || OfRun(first, "q") {
 		t.Errorf("%s, %s", first, second)
+	}
+}
+
+// looking is an engine that knows some containers.
+type looking struct {
+	*fake
+	known map[string]State
+}
+
+func (l looking) Look(context.Context, []string) (map[string]State, error) { return l.known, nil }
+
+func TestAContainerThatIsNotKnownCostsItsOwnLaneOnly(t *testing.T) {
+	s := &Session{o: Options{Target: "docker/runc", Called: "docker", Driver: looking{newFake(), map[string]State{"a": {ID: "1"}, "c": {ID: "3"}}}},
+		lanes: []container{{name: "a"}, {name: "b"}, {}, {name: "c"}}}
+	boxes, err := s.Sandboxes(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "docker does not know the container b any more") || len(boxes) != 2 || boxes[0].Lane != 0 || boxes[1].Lane != 3 || boxes[1].IDs[0] != "3" {
+		t.Errorf("%+v, %v", boxes, err)
+	}
+	told, err := s.Told(t.Context(), "docker stats", func(_ context.Context, states []State) (map[string]Usage, error) {
+		return map[string]Usage{"3": {Memory: 7}}, nil
+	})
+	if err == nil || !strings.Contains(err.Error(), "container b any more") || !strings.Contains(err.Error(), "says nothing of the container 1") || len(told) != 1 || told[0].Lane != 3 || told[0].Memory != 7 {
+		t.Errorf("%+v, %v", told, err)
 	}
 }

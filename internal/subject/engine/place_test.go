@@ -5,11 +5,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
@@ -23,22 +25,15 @@ func TestAPlaceIsWhatTheWorkloadAsksFor(t *testing.T) {
 		"a volume": {w: subject.Workload{Volume: dir}, want: "--volume " + dir + "/1:/data:Z"},
 		"a tmpfs":  {w: subject.Workload{Tmpfs: 4096}, want: "--tmpfs /data:nosuid,nodev,mode=1777,size=4096,exec"},
 	} {
-		p, err := OpenPlaces(subject.Env{Lanes: 2, Workload: c.w})
-		must.OK(t, err)
+		p := must.Get(OpenPlaces(subject.Env{Lanes: 2, Workload: c.w}))(t)
 		place := p.On(1)
-		if got := strings.Join(place.Flags(place.Tmpfs...), " "); got != c.want {
-			t.Errorf("%s: %s", name, got)
-		}
-		if err := p.Close(); err != nil {
-			t.Error(err)
-		}
+		check.Equal(t, name, strings.Join(place.Flags(place.Tmpfs...), " "), c.want)
+		must.OK(t, p.Close())
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 		t.Errorf("left: %v, %v", left, err)
 	}
-	if err := (*Places)(nil).Close(); err != nil {
-		t.Errorf("a session that has none yet: %v", err)
-	}
+	must.OK(t, (*Places)(nil).Close())
 }
 
 func TestADeviceIsGivenByItsOwnNode(t *testing.T) {
@@ -48,11 +43,8 @@ func TestADeviceIsGivenByItsOwnNode(t *testing.T) {
 		t.Fatalf("mknod takes root: %v: %s", err, out)
 	}
 	must.OK(t, os.Symlink("node", link))
-	p, err := OpenPlaces(subject.Env{Lanes: 1, Workload: subject.Workload{Device: link}})
-	must.OK(t, err)
-	if got := p.On(0).Flags(); !slices.Equal(got, []string{"--device", node + ":/dev/tare:rwm"}) {
-		t.Errorf("%q", got)
-	}
+	p := must.Get(OpenPlaces(subject.Env{Lanes: 1, Workload: subject.Workload{Device: link}}))(t)
+	check.Equal(t, "flags", p.On(0).Flags(), []string{"--device", node + ":/dev/tare:rwm"})
 	if p, err := OpenPlaces(subject.Env{Workload: subject.Workload{Device: "/dev/null"}}); err == nil {
 		t.Errorf("a character device is taken: %+v", p)
 	}
@@ -71,6 +63,39 @@ func TestWhatASandboxCannotHaveIsUnsupported(t *testing.T) {
 	} {
 		if (c.err == nil) != (c.want == "") || c.err != nil && (!errors.Is(c.err, subject.ErrUnsupported) || !strings.Contains(c.err.Error(), c.want)) {
 			t.Errorf("%s: %v", name, c.err)
+		}
+	}
+}
+
+func TestAProcessIsAContainersByItsGroupsAlone(t *testing.T) {
+	hs := must.Get(cgroup.Hierarchies())(t)
+	const id = "0123456789abcdef"
+	name := cgroup.Prefix + "owns-" + NewName("r", 0)
+	sleep := exec.Command("sleep", "1000")
+	must.OK(t, sleep.Start())
+	t.Cleanup(func() {
+		_ = sleep.Process.Kill()
+		_ = sleep.Wait()
+		must.OK(t, cgroup.Remove(hs, name))
+	})
+	pid := sleep.Process.Pid
+	for _, c := range []State{{}, {ID: id}, {ID: id, Group: "/" + name, Asked: true}, {Group: "/", Asked: true}} {
+		if c.owns(pid) {
+			t.Errorf("%+v: a process of elsewhere", c)
+		}
+	}
+	must.OK(t, cgroup.Delegate(hs, name+"/"+id, "pids"))
+	for _, h := range cgroup.Using(hs, "pids") {
+		must.OK(t, os.WriteFile(filepath.Join(h.Mount, name, id, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0o600))
+	}
+	for want, all := range map[bool][]State{
+		true:  {{ID: id}, {ID: "other", Pod: Pod{ID: id}}, {ID: "other", Group: "/" + name, Asked: true}},
+		false: {{ID: "other", Group: "/" + name}, {ID: "other", Group: "/" + name + "-2", Asked: true}, {}},
+	} {
+		for _, c := range all {
+			if c.owns(pid) != want {
+				t.Errorf("%+v: not %v of one in %s/%s", c, want, name, id)
+			}
 		}
 	}
 }

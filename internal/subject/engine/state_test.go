@@ -16,7 +16,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/testing/check"
+	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
@@ -68,9 +71,7 @@ func TestALogThatIsNoFileIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	plain, link := filepath.Join(dir, "plain"), filepath.Join(dir, "link")
 	must.OK(t, errors.Join(os.WriteFile(plain, make([]byte, 2*maxLog), 0o600), os.Symlink(plain, link)))
-	if b, err := ReadLog(plain); err != nil || len(b) != maxLog {
-		t.Errorf("%d bytes, %v", len(b), err)
-	}
+	check.Equal(t, "bytes", len(must.Get(ReadLog(plain))(t)), maxLog)
 	for _, path := range []string{"", link, dir, "/dev/zero", filepath.Join(dir, "missing")} {
 		if _, err := ReadLog(path); err == nil {
 			t.Errorf("%q was read", path)
@@ -134,4 +135,92 @@ func TestOneThatNeverReportsIsNotSaidTo(t *testing.T) {
 			t.Errorf("%v, %v", reported, err)
 		}
 	})
+}
+
+func TestContainersAreReadFromInspect(t *testing.T) {
+	golden.Cases(t, "testdata/inspect.txt", func(_ *testing.T, input string) string {
+		got, err := Inspected([]byte(input))
+		if err != nil {
+			return "refused"
+		}
+		return fmt.Sprintf("%+v", got)
+	})
+}
+
+func TestLogsAreReadAsFarAsTheyAreWritten(t *testing.T) {
+	const stamp = "2026-11-21T03:35:23.457524923+00:00 "
+	for text, want := range map[string]string{
+		stamp + "stdout F tare-probe/1 x 5\n":                                       "tare-probe/1 x 5\n",
+		stamp + "stdout P tare-pro\n" + stamp + "stdout F be/1 x 5\n":               "tare-probe/1 x 5\n",
+		stamp + "stdout F tare-probe/1 x 5":                                         "",
+		"rubbish\n" + stamp + "stderr F a\n" + stamp + "other F b\n" + stamp:        "a\n",
+		stamp + "stdout F:x tag\n":                                                  "tag\n",
+		`{"log":"a\n","stream":"stdout"}` + "\n" + `{"log":` + "\n" + `{"log":"b"}`: "a\n",
+		stamp + "stdout F \n":                                                       "\n",
+		"":                                                                          "",
+	} {
+		check.Equal(t, text, ParseLog([]byte(text)), want)
+	}
+}
+
+func TestAServiceThatMayNotRaiseLimitsIsGivenItsOwn(t *testing.T) {
+	for status, want := range map[string]bool{
+		"Name:\tpodman\nCapEff:\t000001ffffffffff\n": true,
+		"CapEff:\t000001fffeffffff\n":                false,
+		"Name:\tpodman\n":                            true,
+		"CapEff:\tx\n":                               true,
+	} {
+		check.Equal(t, status, mayRaise(status), want)
+	}
+	got := hardLimits("Limit                     Soft Limit           Hard Limit           Units     \n" +
+		"Max processes             96000                unlimited            processes \nMax open files            1024                 16384                files     \n")
+	check.Equal(t, "limits", got, []Rlimit{{"nproc", 1048576}, {"nofile", 16384}})
+}
+
+func TestOutputIsTakenOutOfItsFrames(t *testing.T) {
+	for name, c := range map[string]struct{ in, out, err, fails string }{
+		"both streams":           {"\x01\x00\x00\x00\x00\x00\x00\x02ab\x02\x00\x00\x00\x00\x00\x00\x01c\x01\x00\x00\x00\x00\x00\x00\x01d", "abd", "c", ""},
+		"nothing":                {"", "", "", ""},
+		"an empty frame":         {"\x01\x00\x00\x00\x00\x00\x00\x00", "", "", ""},
+		"the daemon's own error": {"\x03\x00\x00\x00\x00\x00\x00\x02no", "", "no", ""},
+		"a cut header":           {"\x01\x00\x00", "", "", "within a frame's header"},
+		"a cut frame":            {"\x01\x00\x00\x00\xff\xff\xff\xffabc", "abc", "", "within a frame"},
+		"no frames at all":       {"hello, world", "", "", "not in frames"},
+		"more than is kept":      {"\x01\x00\x00\x00\x00\x00\x00\x0a0123456789\x01\x00\x00\x00\x00\x00\x00\x01x", "01234567", "", ""},
+	} {
+		out, said := Kept{Most: 8}, Kept{Most: 8}
+		err := Unframe(strings.NewReader(c.in), &out, &said)
+		if out.String() != c.out || said.String() != c.err || (err == nil) != (c.fails == "") || err != nil && !strings.Contains(err.Error(), c.fails) {
+			t.Errorf("%s: %q, %q, %v", name, out.String(), said.String(), err)
+		}
+	}
+}
+
+func TestAGroupIsBelievedOnlyWhereTheMemoryIsCharged(t *testing.T) {
+	const v1 = "5:memory:/pods/libpod-a\n4:cpu,cpuacct:/pods/libpod-a\n0::/user\n"
+	for _, c := range []struct{ text, path, want string }{
+		{v1, "/pods/libpod-a", "/pods/libpod-a"},
+		{v1, "/pods", "/pods"},
+		{v1, "/user", ""},
+		{v1, "/pods/libpod", ""},
+		{"0::/x/container\n", "/x", "/x"},
+		{"nonsense", "/x", ""},
+	} {
+		check.Equal(t, c.path+" in "+c.text, charged(procs.ParseGroups(c.text), c.path), c.want)
+	}
+	for _, path := range []string{"", "/", "relative"} {
+		check.Equal(t, path, Charged(1, path), "")
+	}
+}
+
+func TestOnlyARunsOwnNamesOfImagesAreTheRuns(t *testing.T) {
+	for name, want := range map[string]int{
+		"localhost/tare-probe:0123456789ab-abcdefgh": 1, "localhost/tare-probe:0123456789ab-abcdefgi": 0, "localhost/tare-probe:0123456789ab": 0,
+		"localhost/tare-probe:0123456789ab-": 0, "localhost/tare-probe:0123456789abc-abcdefgh": 0, "localhost/tare-probe:latest": 0,
+		"localhost/tare-probe": 0, "docker.io/tare-probe:0123456789ab-abcdefgh": 0,
+	} {
+		if got := OwnImages([]string{name}, "abcdefgh"); len(got) != want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
 }

@@ -1,18 +1,25 @@
 package engine
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 )
 
 func volumes(t *testing.T, dir string) *Volumes {
 	t.Helper()
-	v, err := OpenVolumes(subject.Env{Lanes: 2, Workload: subject.Workload{Volume: dir}})
-	must.OK(t, err)
+	v := must.Get(OpenVolumes(subject.Env{Lanes: 2, Workload: subject.Workload{Volume: dir}}))(t)
 	return v
 }
 
@@ -26,34 +33,24 @@ func TestEachLaneHasAFolderThatAnybodyMayWrite(t *testing.T) {
 		}
 	}
 	must.OK(t, os.WriteFile(filepath.Join(dir, "0", "file"), nil, 0o600))
-	if err := first.Close(); err != nil {
-		t.Error(err)
-	}
+	must.OK(t, first.Close())
 	if _, err := os.Stat(filepath.Join(dir, "0", "file")); err != nil {
 		t.Errorf("a folder that another session uses is gone: %v", err)
 	}
-	if err := second.Close(); err != nil {
-		t.Error(err)
-	}
-	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
-		t.Errorf("left: %v, %v", left, err)
-	}
+	must.OK(t, second.Close())
+	check.Equal(t, "left", len(must.Get(os.ReadDir(dir))(t)), 0)
 }
 
 func TestNobodyElseReachesTheFolderOfALane(t *testing.T) {
 	dir := t.TempDir() // others may pass through it
 	defer volumes(t, dir).Close()
-	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
-		t.Errorf("%v, %v", info.Mode(), err)
-	}
+	check.Equal(t, "mode", must.Get(os.Stat(dir))(t).Mode().Perm(), 0o700)
 }
 
 func TestAFolderThatWasThereStays(t *testing.T) {
 	dir := t.TempDir()
 	must.OK(t, os.Mkdir(filepath.Join(dir, "1"), 0o700))
-	if err := volumes(t, dir).Close(); err != nil {
-		t.Error(err)
-	}
+	must.OK(t, volumes(t, dir).Close())
 	if left, _ := os.ReadDir(dir); len(left) != 1 || left[0].Name() != "1" {
 		t.Errorf("left: %v", left)
 	}
@@ -71,5 +68,78 @@ func TestAVolumeThatCannotBeMountedIsRefused(t *testing.T) {
 	}
 	if v, err := OpenVolumes(subject.Env{Lanes: 1}); v != nil || err != nil || v.Folder(0) != "" || v.Close() != nil {
 		t.Errorf("no volume: %v, %v", v, err)
+	}
+}
+
+func TestAWorkloadHasOneThingAtTheVolumesPath(t *testing.T) {
+	for _, w := range []subject.Workload{{Tmpfs: 1, Volume: t.TempDir()}, {Tmpfs: -1}} {
+		if v, err := OpenVolumes(subject.Env{Lanes: 1, Workload: w}); err == nil {
+			t.Errorf("%+v: %v", w, v)
+		}
+	}
+	files := []probe.File{{Path: "/fio"}}
+	for _, c := range []struct {
+		w      subject.Workload
+		onRoot bool
+	}{
+		{subject.Workload{Files: files}, true},
+		{subject.Workload{}, false},
+		{subject.Workload{Files: files, Volume: "/v"}, false},
+		{subject.Workload{Files: files, Tmpfs: 1}, false},
+		{subject.Workload{Files: files, Device: "/dev/x"}, false},
+	} {
+		check.Equal(t, c.w, onRoot(c.w), c.onRoot)
+	}
+	if got := TmpfsOptions(subject.Workload{Tmpfs: 4096}); !slices.Contains(got, "size=4096") || !slices.Contains(got, "mode=1777") {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestADeviceIsABlockDevice(t *testing.T) {
+	check.Equal(t, "none", must.Get(FindDevice(subject.Workload{}))(t), (Device{}))
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	must.OK(t, os.WriteFile(file, nil, 0o600))
+	for _, path := range []string{"dev/x", file, dir, "/dev/null", filepath.Join(dir, "absent")} {
+		_, err := FindDevice(subject.Workload{Device: path})
+		check.Error(t, err, path)
+	}
+	if _, err := FindDevice(subject.Workload{Device: filepath.Join(dir, "absent")}); !errors.Is(err, os.ErrNotExist) {
+		t.Error(err)
+	}
+}
+
+func TestALinkLeadsToItsDevice(t *testing.T) {
+	need.Root(t)
+	dir := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
+	node, link, odd := filepath.Join(dir, "node"), filepath.Join(dir, "pci-0:1"), filepath.Join(dir, "a:b")
+	for _, path := range []string{node, odd} { // nobody opens it: 259:1048575 need not be
+		must.OK(t, unix.Mknod(path, unix.S_IFBLK|0o600, int(unix.Mkdev(259, 1048575))))
+	}
+	must.OK(t, os.Symlink(node, link))
+	check.Equal(t, "device", must.Get(FindDevice(subject.Workload{Device: link}))(t), (Device{node, 259, 1048575}))
+	if d, err := FindDevice(subject.Workload{Device: odd}); err == nil {
+		t.Errorf("%+v", d)
+	}
+}
+
+func TestADevicePassesToRuntimesWhoseContainersOpenIt(t *testing.T) {
+	device := subject.Workload{Device: "/dev/x"}
+	for name, c := range map[string]struct {
+		err  error
+		want string // "" for no error
+	}{
+		"runc":                         {err: Passes(device, "runc", "/usr/sbin/runc", "", "runc version 1.1.5")},
+		"Kata":                         {err: Passes(device, "kata", "io.containerd.kata.v2")},
+		"gVisor":                       {Passes(device, "gv", "/opt/bin/runsc"), "gVisor (/opt/bin/runsc)"},
+		"gVisor's shim":                {Passes(device, "gv", "", "io.containerd.runsc.v1"), "gVisor"},
+		"gVisor by its words":          {Passes(device, "x", "/x", "runsc version release-20260101.0"), "gVisor"},
+		"another one in its folder":    {err: Passes(device, "/opt/gvisor/crun")},
+		"gVisor, which is given none":  {err: Passes(subject.Workload{Volume: "/v"}, "runsc")},
+		"nothing is known of the name": {err: Passes(device)},
+	} {
+		if (c.err == nil) != (c.want == "") || c.err != nil && (!errors.Is(c.err, subject.ErrUnsupported) || !strings.Contains(c.err.Error(), c.want)) {
+			t.Errorf("%s: %v", name, c.err)
+		}
 	}
 }

@@ -23,8 +23,7 @@ import (
 // run runs a command in the container on a lane.
 func run(t *testing.T, s subject.Session, lane int, args ...string) subject.Executed {
 	t.Helper()
-	x, err := s.(subject.Executor).Exec(t.Context(), lane, args)
-	must.OK(t, err)
+	x := must.Get(s.(subject.Executor).Exec(t.Context(), lane, args))(t)
 	return x
 }
 
@@ -112,9 +111,7 @@ func (c Case) executesAtOnce(t *testing.T, s subject.Session, volume string) {
 	}
 	for n := range 2 {
 		file := filepath.Join(volume, strconv.Itoa(n), "go")
-		if err := errors.Join(os.WriteFile(file+".new", fmt.Appendln(nil, "go", n), 0o644), os.Rename(file+".new", file)); err != nil {
-			t.Error(err)
-		}
+		must.OK(t, errors.Join(os.WriteFile(file+".new", fmt.Appendln(nil, "go", n), 0o644), os.Rename(file+".new", file)))
 	}
 	wait.Wait()
 }
@@ -176,8 +173,7 @@ func saysThatItGoesOn(t *testing.T, s subject.Session, volume string) {
 
 func sandboxes(t *testing.T, s subject.Session) []subject.Sandbox {
 	t.Helper()
-	all, err := s.(subject.Sandboxed).Sandboxes(t.Context())
-	must.OK(t, err)
+	all := must.Get(s.(subject.Sandboxed).Sandboxes(t.Context()))(t)
 	return all
 }
 
@@ -185,8 +181,7 @@ func sandboxes(t *testing.T, s subject.Session) []subject.Sandbox {
 // process is.
 func group(t *testing.T, pid int, controller string) string {
 	t.Helper()
-	groups, err := procs.GroupsOf(pid)
-	must.OK(t, err)
+	groups := must.Get(procs.GroupsOf(pid))(t)
 	h := hierarchy(t, controller)
 	if h.Version == 2 {
 		controller = ""
@@ -196,8 +191,7 @@ func group(t *testing.T, pid int, controller string) string {
 
 func members(t *testing.T, group string) []int {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join(group, "cgroup.procs"))
-	must.OK(t, err)
+	b := must.Get(os.ReadFile(filepath.Join(group, "cgroup.procs")))(t)
 	var out []int
 	for f := range strings.FieldsSeq(string(b)) {
 		pid, _ := strconv.Atoi(f)
@@ -236,18 +230,15 @@ func (c Case) sandboxes(t *testing.T, s subject.Session, lanes []int) {
 
 func number(t *testing.T, dir, file string) int64 {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join(dir, file))
-	must.OK(t, err)
-	n, err := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
-	must.OK(t, err)
+	b := must.Get(os.ReadFile(filepath.Join(dir, file)))(t)
+	n := must.Get(strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64))(t)
 	return n
 }
 
 // Told is what the kernel tells in a file of a group, in the hierarchy of a controller.
 func Told(t *testing.T, controller, group, file string) string {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join(hierarchy(t, controller).Mount, group, file))
-	must.OK(t, err)
+	b := must.Get(os.ReadFile(filepath.Join(hierarchy(t, controller).Mount, group, file)))(t)
 	return strings.TrimSpace(string(b))
 }
 
@@ -301,8 +292,7 @@ func statistics(t *testing.T, s subject.Session, source string) {
 
 func cache(t *testing.T, dir string) int64 {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join(dir, "memory.stat"))
-	must.OK(t, err)
+	b := must.Get(os.ReadFile(filepath.Join(dir, "memory.stat")))(t)
 	for line := range strings.Lines(string(b)) {
 		if text, is := strings.CutPrefix(line, "total_cache "); is {
 			n, _ := strconv.ParseInt(strings.TrimSpace(text), 10, 64)

@@ -89,9 +89,7 @@ func Environment(t *testing.T, lanes int) subject.Env {
 		if err == nil {
 			err = cgroup.Remove(hs, cgroup.Prefix+env.RunID)
 		}
-		if err != nil {
-			t.Error(err)
-		}
+		must.OK(t, err)
 	})
 	return env
 }
@@ -99,8 +97,7 @@ func Environment(t *testing.T, lanes int) subject.Env {
 // Open opens a target, and closes it with the test.
 func Open(t *testing.T, target subject.Target, env subject.Env) subject.Session {
 	t.Helper()
-	s, err := target.Open(t.Context(), env)
-	must.OK(t, err)
+	s := must.Get(target.Open(t.Context(), env))(t)
 	t.Cleanup(func() {
 		if err := s.Close(context.Background()); err != nil {
 			t.Errorf("close: %v", err)
@@ -135,8 +132,7 @@ func UpTo(n int) []int {
 // Do performs an operation on n lanes.
 func Do(t *testing.T, s subject.Session, op subject.Op, n int) []record.Sample {
 	t.Helper()
-	b, err := s.Prepare(t.Context(), op, UpTo(n))
-	must.OK(t, err)
+	b := must.Get(s.Prepare(t.Context(), op, UpTo(n)))(t)
 	released, samples, err := b.Start(t.Context())
 	if err != nil || len(samples) != n {
 		t.Fatalf("%s: %d samples of %d lanes, %v", op, len(samples), n, err)
@@ -188,9 +184,7 @@ func (c Case) lives(t *testing.T, lanes int) {
 			}
 		}
 	}
-	if err := s.Discard(t.Context(), UpTo(lanes)); err != nil {
-		t.Error(err)
-	}
+	must.OK(t, s.Discard(t.Context(), UpTo(lanes)))
 }
 
 // Stamped checks what only some operations have: the workload's first
@@ -274,8 +268,7 @@ func (c Case) device(t *testing.T) {
 
 func (c Case) interrupted(t *testing.T) {
 	s := c.open(t, Environment(t, Lanes))
-	b, err := s.Prepare(t.Context(), subject.Run, UpTo(Lanes))
-	must.OK(t, err)
+	b := must.Get(s.Prepare(t.Context(), subject.Run, UpTo(Lanes)))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	b.(subject.Hooks).Hook(func() { time.AfterFunc(20*time.Millisecond, cancel) }, func() {}) // from the release on
@@ -284,9 +277,7 @@ func (c Case) interrupted(t *testing.T) {
 	if !slices.ContainsFunc(samples, func(x record.Sample) bool { return x.Failure != nil && x.Failure.Kind == record.FailInterrupted }) {
 		t.Errorf("nothing was interrupted: %+v", samples)
 	}
-	if err := s.Discard(t.Context(), UpTo(Lanes)); err != nil {
-		t.Error(err)
-	}
+	must.OK(t, s.Discard(t.Context(), UpTo(Lanes)))
 }
 
 func (c Case) killed(t *testing.T) {
@@ -373,8 +364,7 @@ func (c Case) thing() string {
 func Dies(t *testing.T, s subject.Session, pid int, name string) {
 	t.Helper()
 	const lanes = 10
-	b, err := s.Prepare(t.Context(), subject.Run, UpTo(lanes))
-	must.OK(t, err)
+	b := must.Get(s.Prepare(t.Context(), subject.Run, UpTo(lanes)))(t)
 	b.(subject.Hooks).Hook(func() { // right before the release: no lane can be done in that time
 		time.AfterFunc(20*time.Millisecond, func() { _ = unix.Kill(pid, unix.SIGKILL) })
 	}, func() {})

@@ -21,14 +21,9 @@ import (
 func Workspace(t *testing.T, target string, lanes int) (env subject.Env, dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	run, err := workspace.New(workspace.Roots{Data: filepath.Join(dir, "data"), State: filepath.Join(dir, "state")})
-	must.OK(t, err)
+	run := must.Get(workspace.New(workspace.Roots{Data: filepath.Join(dir, "data"), State: filepath.Join(dir, "state")}))(t)
 	untouched.Check(t, dir, func() []string { return []string{run.ID} })
-	t.Cleanup(func() {
-		if err := run.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { must.OK(t, run.Close()) })
 	data, state, err := run.Dirs(target)
 	must.OK(t, err)
 	return subject.Env{RunID: run.ID, Dir: data, StateDir: state, Lanes: lanes, Timeout: 2 * time.Minute}, dir

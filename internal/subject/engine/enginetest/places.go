@@ -66,9 +66,7 @@ func Tmpfs(t *testing.T, s subject.Session, size int64) {
 			t.Errorf("lane %d has %+v", lane, got)
 		}
 	}
-	if err := Fill(t, s, 0, size/2, File); err != nil {
-		t.Error(err)
-	}
+	must.OK(t, Fill(t, s, 0, size/2, File))
 	Without(t, s, 1)
 	if err := Fill(t, s, 0, size, File+"2"); !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("more than there is room for: %v", err)

@@ -19,10 +19,8 @@ const chatty = "s=0123456789; for i in 1 2 3 4 5 6 7 8 9 10 11; do s=$s$s; done;
 func Shell(t *testing.T) (all []probe.File) {
 	t.Helper()
 	for _, program := range []string{"/bin/sh", "/bin/sleep"} {
-		path, err := filepath.EvalSymlinks(program)
-		must.OK(t, err)
-		files, err := hosttools.Files(t.Context(), path)
-		must.OK(t, err)
+		path := must.Get(filepath.EvalSymlinks(program))(t)
+		files := must.Get(hosttools.Files(t.Context(), path))(t)
 		files[0].Path = program
 		for _, f := range files {
 			if !slices.Contains(all, f) { // both need the C library
