@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/tare-bench/tare/internal/node/machine"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
@@ -28,8 +28,7 @@ func calls(n int, do func(ctx context.Context, lane int) error) []Call {
 // prepare makes calls ready.
 func prepare(t *testing.T, calls []Call) *Calls {
 	t.Helper()
-	b, err := PrepareCalls(calls)
-	must.OK(t, err)
+	b := must.Get(PrepareCalls(calls))(t)
 	return b
 }
 
@@ -150,9 +149,7 @@ func TestABatchIsBracketedWithoutItsChecks(t *testing.T) {
 	b.Settle = func(context.Context, []record.Sample) { events = append(events, "settle") }
 	b.Hook(func() { events = append(events, "begin") }, func() { events = append(events, "end") })
 	start(t.Context(), t, b)
-	if want := []string{"warm", "begin", "call", "end", "settle"}; !slices.Equal(events, want) {
-		t.Errorf("%v, want %v", events, want)
-	}
+	check.Equal(t, "events", events, []string{"warm", "begin", "call", "end", "settle"})
 }
 
 func TestWhatIsReleasedTooLateMakesNoCallAndWaitsNoLonger(t *testing.T) {

@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
+	"sync"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/lane"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
@@ -28,8 +31,7 @@ func TestAWorkloadThatDidNotEndAsToldIsBlamedByTheSignalThatItWasSent(t *testing
 }
 
 func TestOrdersThatWereArmedAreLetGoWithoutAnyBeingBegun(t *testing.T) {
-	pool, err := lane.NewPool(lane.Options{Lanes: 3})
-	must.OK(t, err)
+	pool := must.Get(lane.NewPool(lane.Options{Lanes: 3}))(t)
 	t.Cleanup(pool.Close)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -40,8 +42,7 @@ func TestOrdersThatWereArmedAreLetGoWithoutAnyBeingBegun(t *testing.T) {
 			for n := range lanes {
 				tasks = append(tasks, Task{Lane: n, Seen: seen, Order: lane.Order{Kind: lane.Exec, Args: []string{"/bin/mkdir", filepath.Join(dir, fmt.Sprint(n))}, Timeout: time.Minute}})
 			}
-			b, err := PrepareOrders(pool, tasks)
-			must.OK(t, err)
+			b := must.Get(PrepareOrders(pool, tasks))(t)
 			return b
 		}
 		for range 5 { // what is let go is let go at once
@@ -60,4 +61,129 @@ func TestOrdersThatWereArmedAreLetGoWithoutAnyBeingBegun(t *testing.T) {
 			t.Errorf("%d lanes, released then: made %v, %+v, %v", lanes, made, samples, errors.Join(err, dirErr))
 		}
 	}
+}
+
+// classOf is the scheduling class of a thread.
+func classOf(tid int) uint32 {
+	a, err := unix.SchedGetAttr(tid, 0)
+	if err != nil {
+		return unix.SCHED_NORMAL // it has ended
+	}
+	return a.Policy
+}
+
+func TestThreadsAreUrgentUntilTheyAreToldToCalmDown(t *testing.T) {
+	calm := urgent()
+	during := classOf(unix.Getpid()) // the first thread is always there
+	calm()
+	want := uint32(unix.SCHED_NORMAL)
+	if mayFIFO() {
+		want = unix.SCHED_FIFO
+	}
+	check.Equal(t, "scheduling class", during, want)
+	ordinaryAgain(t)
+}
+
+func TestAThreadIsAfterwardsOfTheClassThatItHad(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	before := must.Get(unix.SchedGetAttr(0, 0))(t)
+	defer restore(0, before)
+	must.OK(t, unix.SchedSetAttr(0, &unix.SchedAttr{Policy: unix.SCHED_BATCH, Nice: before.Nice}, 0))
+	urgent()()
+	if got, err := unix.SchedGetAttr(0, 0); err != nil || got.Policy != unix.SCHED_BATCH || got.Nice != before.Nice {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+func ordinaryAgain(t *testing.T) {
+	t.Helper()
+	for _, tid := range threads() {
+		nice, err := unix.Getpriority(unix.PRIO_PROCESS, tid)
+		if class := classOf(tid); class != unix.SCHED_NORMAL || err == nil && nice > 20+10 { // the system call gives 20 - nice
+			t.Errorf("thread %d is left with class %d, nice %d", tid, class, 20-nice)
+		}
+	}
+}
+
+// Once all calls have begun, the client competes with the engine as any other
+// would: it must not get its replies before the engine gets its CPUs.
+func TestCallsThatHaveBegunAreOrdinary(t *testing.T) {
+	for name, n := range map[string]int{"alone": 1, "together": 3} {
+		t.Run(name, func(t *testing.T) {
+			during := make(chan uint32, n)
+			start(t.Context(), t, prepare(t, calls(n, func(context.Context, int) error {
+				// The last that begins calms all, and others wait for that.
+				class := classOf(unix.Getpid())
+				for end := time.Now().Add(10 * time.Second); n > 1 && class != unix.SCHED_NORMAL && time.Now().Before(end); time.Sleep(time.Millisecond) {
+					class = classOf(unix.Getpid())
+				}
+				during <- class
+				return nil
+			})))
+			for range n {
+				check.Equal(t, "scheduling class while the calls wait for their replies", <-during, unix.SCHED_NORMAL)
+			}
+			ordinaryAgain(t)
+		})
+	}
+}
+
+// mayFIFO tries it out on a thread of this process.
+func mayFIFO() bool {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	before, err := unix.SchedGetAttr(0, 0)
+	may := err == nil && unix.SchedSetAttr(0, first(), 0) == nil
+	restore(0, before)
+	return may
+}
+
+// None of them returns before all have begun.
+func TestAHundredCallsStartTogether(t *testing.T) {
+	var begun sync.WaitGroup
+	begun.Add(100)
+	released, samples := start(t.Context(), t, prepare(t, calls(100, func(ctx context.Context, _ int) error {
+		begun.Done()
+		begun.Wait()
+		return ctx.Err()
+	})))
+	skew := time.Duration(0)
+	for _, s := range samples {
+		if skew = max(skew, time.Duration(s.Start-released)); s.Failure != nil {
+			t.Errorf("%+v", s.Failure)
+		}
+	}
+	t.Logf("skew %v", skew)
+}
+
+func TestWhatCannotBeWarmedUpIsNotReleased(t *testing.T) {
+	b := prepare(t, calls(1, func(context.Context, int) error {
+		t.Error("it was called")
+		return nil
+	}))
+	cold := errors.New("nobody there")
+	b.Warm = func(context.Context) error { return cold }
+	if _, samples, err := b.Start(t.Context()); !errors.Is(err, cold) || samples != nil {
+		t.Errorf("released: %v, %v", samples, err)
+	}
+}
+
+// BenchmarkCall makes a call that does nothing: what lies between its two stamps is
+// what tare adds to a call of an engine's API, and the rest is armed and collected
+// outside of what is timed.
+func BenchmarkCall(b *testing.B) {
+	var window, wake int64
+	for b.Loop() {
+		armed, err := PrepareCalls([]Call{{Timeout: 10 * time.Second, Do: func(context.Context) error { return nil }}})
+		must.OK(b, err)
+		released, samples, err := armed.Start(b.Context())
+		if err != nil || samples[0].Failure != nil {
+			b.Fatal(err, samples)
+		}
+		window += samples[0].Returned - samples[0].Start
+		wake += samples[0].Start - released
+	}
+	b.ReportMetric(float64(window)/float64(b.N), "window-ns/op")
+	b.ReportMetric(float64(wake)/float64(b.N), "wake-ns/op")
 }
