@@ -18,6 +18,7 @@ import (
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
 	"github.com/tare-bench/tare/internal/subject/hosttools"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/internal/testing/need"
 )
@@ -43,12 +44,9 @@ func each(t *testing.T, files []probe.File, limits subject.Limits, test func(t *
 			env, dir := enginetest.Workspace(t, c.Name, 2)
 			volume := filepath.Join(dir, "volume")
 			env.Limits, env.Workload = limits, subject.Workload{Files: files, Volume: volume}
-			s, err := tg.Open(t.Context(), env)
-			must.OK(t, err)
+			s := must.Get(tg.Open(t.Context(), env))(t)
 			t.Cleanup(func() {
-				if err := errors.Join(s.Discard(context.Background(), []int{0, 1}), s.Close(context.Background())); err != nil {
-					t.Error(err)
-				}
+				must.OK(t, errors.Join(s.Discard(context.Background(), []int{0, 1}), s.Close(context.Background())))
 				if z := zombies(); len(z) > 0 {
 					t.Errorf("children that nobody waited for: %v", z)
 				}
@@ -137,8 +135,7 @@ func loads(t *testing.T, o opened) {
 // What is weighed is the load and not what started it: no process but the
 // command itself is in the container's cgroup meanwhile, and it is charged there.
 func charged(t *testing.T, o opened) {
-	hs, err := cgroup.Hierarchies()
-	must.OK(t, err)
+	hs := must.Get(cgroup.Hierarchies())(t)
 	before := sandboxes(t, o)
 	if o.kind == "host" {
 		return // has no cgroup
@@ -188,8 +185,7 @@ func memory(t *testing.T, hs []cgroup.Hierarchy, group string) (n int64) {
 	for _, h := range hs {
 		if h.Has("memory") {
 			name := map[int]string{1: "memory.usage_in_bytes", 2: "memory.current"}[h.Version]
-			b, err := os.ReadFile(filepath.Join(h.Mount, group, name))
-			must.OK(t, err)
+			b := must.Get(os.ReadFile(filepath.Join(h.Mount, group, name)))(t)
 			n, _ = strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
 		}
 	}
@@ -220,9 +216,7 @@ func fio(t *testing.T, o opened, fio *hosttools.Program) {
 	if err != nil || x.Exit != 0 || !strings.Contains(x.Output, `"total_ios" : 128`) {
 		t.Errorf("%+v, %v", x, err)
 	}
-	if info, err := os.Stat(filepath.Join(o.volume, "1", "file")); err != nil || info.Size() != 1<<20 {
-		t.Errorf("the file on the host: %v, %v", info, err)
-	}
+	check.Equal(t, "the file on the host", must.Get(os.Stat(filepath.Join(o.volume, "1", "file")))(t).Size(), 1<<20)
 }
 
 // await waits for a file in the folder of a lane, as the host sees it.
@@ -238,8 +232,7 @@ func (o opened) await(ctx context.Context, t *testing.T, lane int, name, text st
 }
 
 func calledOff(t *testing.T, o opened) {
-	hs, err := cgroup.Hierarchies()
-	must.OK(t, err)
+	hs := must.Get(cgroup.Hierarchies())(t)
 	// gVisor keeps the address spaces of what has ended for what comes: it is
 	// asked itself.
 	guest := o.clock == "guest"
@@ -292,7 +285,5 @@ func calledOff(t *testing.T, o opened) {
 		t.Errorf("called off before it began: %v", err)
 	}
 	// And what runs on is the container.
-	if x, err := o.exec.Exec(t.Context(), 0, []string{probe.Name, "--exit", "token"}); err != nil || x.Exit != 0 {
-		t.Errorf("%+v, %v", x, err)
-	}
+	check.Equal(t, "exit", must.Get(o.exec.Exec(t.Context(), 0, []string{probe.Name, "--exit", "token"}))(t).Exit, 0)
 }
