@@ -15,19 +15,17 @@ import (
 
 	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
 
 func run(ctx context.Context, t *testing.T, timeout time.Duration, args ...string) (*Session, record.Sample) {
 	t.Helper()
-	target1, err := New("", args)
-	must.OK(t, err)
-	opened, err := target1.Open(ctx, subject.Env{Timeout: timeout, Lanes: 1})
-	must.OK(t, err)
+	target1 := must.Get(New("", args))(t)
+	opened := must.Get(target1.Open(ctx, subject.Env{Timeout: timeout, Lanes: 1}))(t)
 	s := opened.(*Session)
-	armed, err := s.Prepare(ctx, subject.Run, []int{0})
-	must.OK(t, err)
+	armed := must.Get(s.Prepare(ctx, subject.Run, []int{0}))(t)
 	began, samples, err := armed.Start(ctx)
 	if err != nil || len(samples) != 1 || began != samples[0].Start {
 		t.Fatalf("%v: %d, %+v", err, began, samples)
@@ -49,9 +47,7 @@ func TestACommandIsTimedFromTheCallToItsExit(t *testing.T) {
 
 func TestACommandIsKnownByItsPid(t *testing.T) {
 	s, _ := run(t.Context(), t, time.Minute, "sh", "-c", "echo $$")
-	if got := strings.TrimSpace(s.said); got != strconv.Itoa(s.Pid()) {
-		t.Errorf("it is %s, and said to be %d", got, s.Pid())
-	}
+	check.Equal(t, "process id", strings.TrimSpace(s.said), strconv.Itoa(s.Pid()))
 }
 
 func TestACommandThatFailsSaysWhy(t *testing.T) {
@@ -162,9 +158,7 @@ func TestWhatACommandLeavesRunningMaySpeak(t *testing.T) {
 					t.Fatal("who has ended is still listened to")
 				}
 			}
-			if err := s.Close(t.Context()); err != nil {
-				t.Error(err)
-			}
+			must.OK(t, s.Close(t.Context()))
 		})
 	}
 }
@@ -193,8 +187,7 @@ func TestATimeOutEndsTheWholeProcessGroup(t *testing.T) {
 	if _, err := os.Stat(marker); err != nil {
 		t.Errorf("it was killed at once: %v", err)
 	}
-	pid, err := strconv.Atoi(strings.Join(said, ""))
-	must.OK(t, err)
+	pid := must.Get(strconv.Atoi(strings.Join(said, "")))(t)
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 		if err != nil || strings.Contains(string(b), ") Z ") {
@@ -227,8 +220,7 @@ func TestACommandThatIsNotThereIsToldAtOnce(t *testing.T) {
 			t.Errorf("%q was taken", args)
 		}
 	}
-	c, err := New("", []string{"true"})
-	must.OK(t, err)
+	c := must.Get(New("", []string{"true"}))(t)
 	s, _ := c.Open(t.Context(), subject.Env{})
 	if _, err := s.Prepare(t.Context(), subject.Stop, []int{0}); !errors.Is(err, subject.ErrUnsupported) {
 		t.Errorf("got %v", err)
