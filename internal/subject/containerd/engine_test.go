@@ -1,15 +1,23 @@
 package containerd
 
 import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/engines"
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 )
 
 func TestMain(m *testing.M) { engines.Main(m) }
@@ -28,8 +36,7 @@ func at(d *engines.ContainerdDaemon) subject.Engine { return subject.Engine{Addr
 
 func weigh(t *testing.T, d *engines.ContainerdDaemon, runtime string) *Target {
 	t.Helper()
-	got, err := New(t.Context(), "containerd/"+filepath.Base(runtime), runtime, "", at(d))
-	must.OK(t, err)
+	got := must.Get(New(t.Context(), "containerd/"+filepath.Base(runtime), runtime, "", at(d)))(t)
 	return got.(*Target)
 }
 
@@ -73,4 +80,145 @@ func TestContainerdConforms(t *testing.T) {
 		gvisor.Known = true
 		enginetest.Conforms(t, of("crun"), gvisor)
 	})
+}
+
+func TestContainerdCountsTheSameContainers(t *testing.T) {
+	onBoth(t, func(t *testing.T, d *engines.ContainerdDaemon) {
+		s := open(t, d, "crun", enginetest.Environment(t, 5))
+		c := must.Get(Connect(t.Context(), d.Address, ownNamespace))(t)
+		defer func() { _ = c.Close() }()
+		const begun, ended = "/namespaces/create", "/namespaces/update"
+		events, errs := c.Subscribe(t.Context(), `topic=="/containers/create"`, `topic=="/tasks/start"`, `topic=="/containers/delete"`, `topic=="`+begun+`"`, `topic=="`+ended+`"`)
+		// There is no reply to a subscription, and what it tells has no end: both are
+		// marked by events of other kinds, of which the first may come too early.
+		tell := func(name string) {
+			all := c.NamespaceService()
+			must.OK(t, errors.Join(all.Create(t.Context(), name, nil), all.SetLabel(t.Context(), name, "it", "is"), all.Delete(t.Context(), name)))
+		}
+		next := func(within time.Duration) string {
+			select {
+			case e := <-events:
+				return e.Topic
+			case err := <-errs:
+				t.Fatal(err)
+			case <-time.After(within):
+			}
+			return ""
+		}
+		for tell("begins"); next(10*time.Millisecond) != begun; {
+			tell("begins")
+		}
+		for _, op := range subject.ContainerOps[:4] {
+			enginetest.Must(t, s, op, 5)
+		}
+		enginetest.Must(t, s, subject.Run, 3)
+		must.OK(t, s.Close(t.Context()))
+		nothing(t, d)
+		// Of the first marks, too, an event of that kind may be on its way still: it
+		// comes before any of a container.
+		count := map[string]int{}
+		tell("ends")
+		for topic := ""; topic != ended || count["/containers/create"] == 0; {
+			if topic = next(time.Minute); topic == "" {
+				t.Fatalf("no event in a minute, after %v", count)
+			}
+			count[topic]++
+		}
+		delete(count, begun)
+		delete(count, ended)
+		check.Equal(t, "figures", count, map[string]int{"/containers/create": 8, "/tasks/start": 8, "/containers/delete": 8})
+	})
+}
+
+// started runs a program that waits, and returns its pid once it is wholly in it:
+// for a moment after Start the kernel shows an empty environment.
+func started(t *testing.T, attr *syscall.SysProcAttr, env ...string) int {
+	t.Helper()
+	cmd := exec.Command("sleep", "60")
+	cmd.SysProcAttr, cmd.Env = attr, env
+	must.OK(t, cmd.Start())
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	environ := fmt.Sprintf("/proc/%d/environ", cmd.Process.Pid)
+	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		if b, err := os.ReadFile(environ); err != nil || time.Now().After(end) {
+			t.Fatalf("%s stays empty: %v", environ, err)
+		} else if len(b) > 0 {
+			return cmd.Process.Pid
+		}
+	}
+}
+
+func TestOnlyRootOfThisMachineIsTrusted(t *testing.T) {
+	mapped := []syscall.SysProcIDMap{{ContainerID: 0, HostID: 0, Size: 1}}
+	for _, c := range []struct {
+		name string
+		attr *syscall.SysProcAttr
+		says string // "" when it is trusted
+	}{
+		{"root", nil, ""},
+		{"root with mounts of its own", &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}, ""},
+		{"another user", &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}, "is not root"},
+		{"root of a user namespace", &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER, UidMappings: mapped, GidMappings: mapped}, "another user namespace"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d, err := trust(started(t, c.attr))
+			if d != nil {
+				defer d.Close()
+			}
+			check.Error(t, err, c.says)
+		})
+	}
+	for status, want := range map[string]bool{
+		"Name:\tx\nUid:\t0\t0\t0\t0\n": true, "Uid:\t1000\t0\t0\t0\n": false, "Uid:\t0\t1000\t0\t0\n": false,
+		"Name:\tUid:\t0\t0\t0\t0\n": false, "": false,
+	} {
+		check.Equal(t, status, rootAlone(status), want)
+	}
+}
+
+func TestWhatADaemonFindsInOtherMountsIsNotExecuted(t *testing.T) {
+	dir := t.TempDir()
+	fake := filepath.Join(dir, "runc")
+	must.OK(t, os.WriteFile(fake, []byte("#!/bin/sh\n"), 0o755))
+	real := need.Tool(t, "runc")
+	for _, c := range []struct {
+		name       string
+		attr       *syscall.SysProcAttr
+		path       string
+		finds, own string
+	}{
+		{"the same mounts", nil, dir, fake, fake},
+		{"other mounts", &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}, dir, fake, ""},
+		{"other mounts with the same file", &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}, filepath.Dir(real), real, real},
+		{"no absolute path", nil, ".", "", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := must.Get(trust(started(t, c.attr, "PATH="+c.path)))(t)
+			defer d.Close()
+			in := d.search()
+			if got := in.look("runc"); got != c.finds {
+				t.Fatalf("found %q, not %q", got, c.finds)
+			}
+			if c.finds != "" && in.own(c.finds) != c.own {
+				t.Errorf("may execute %q, not %q", in.own(c.finds), c.own)
+			}
+		})
+	}
+}
+
+func TestTheEnvironmentOfATargetComesFirst(t *testing.T) {
+	t.Setenv("CONTAINERD_ADDRESS", "/process.sock")
+	t.Setenv("CONTAINERD_NAMESPACE", "process")
+	own := map[string]string{"CONTAINERD_ADDRESS": "/plan.sock", "CONTAINERD_NAMESPACE": "plan"}
+	for _, c := range []struct {
+		name string
+		e    subject.Engine
+		want address
+	}{
+		{"its own", subject.Engine{Env: own}, address{"/plan.sock", "plan"}},
+		{"tare's", subject.Engine{}, address{"/process.sock", "process"}},
+		{"what is given comes before both", subject.Engine{Address: "unix:///given.sock", Namespace: "given", Env: own}, address{"/given.sock", "given"}},
+	} {
+		check.Equal(t, c.name, must.Get(addressOf(c.e))(t), c.want)
+	}
 }

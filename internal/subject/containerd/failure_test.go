@@ -55,9 +55,7 @@ func TestASuccessWithoutAContainerIsAFailure(t *testing.T) {
 				}
 				break
 			}
-			if err := s.Close(t.Context()); err != nil {
-				t.Error(err)
-			}
+			must.OK(t, s.Close(t.Context()))
 			nothing(t, d)
 		})
 	}
@@ -67,8 +65,7 @@ func TestANameThatExistsFailsItsLaneAndItsOwnerIsLeftAlone(t *testing.T) {
 	onBoth(t, func(t *testing.T, d *engines.ContainerdDaemon) {
 		t.Cleanup(func() { nothing(t, d) })
 		s := open(t, d, "runc", enginetest.Environment(t, 2))
-		b, err := s.Prepare(t.Context(), subject.Create, enginetest.UpTo(2))
-		must.OK(t, err)
+		b := must.Get(s.Prepare(t.Context(), subject.Create, enginetest.UpTo(2)))(t)
 		taken := s.Held()[0].Name
 		create := exec.Command(d.Ctr, "-a", d.Address, "-n", ownNamespace, "snapshots", "prepare", taken)
 		if out, err := create.CombinedOutput(); err != nil {
@@ -86,9 +83,7 @@ func TestANameThatExistsFailsItsLaneAndItsOwnerIsLeftAlone(t *testing.T) {
 		if left := d.Snapshots(t, ownNamespace); len(left) != 2 || !slices.Contains(left, taken) { // with that of the image
 			t.Errorf("%q", left)
 		}
-		if err := s.client.SnapshotService(s.snapshotter).Remove(t.Context(), taken); err != nil {
-			t.Error(err)
-		}
+		must.OK(t, s.client.SnapshotService(s.snapshotter).Remove(t.Context(), taken))
 	})
 }
 
@@ -144,7 +139,6 @@ func TestWhatSucceedsAfterItsTimeIsRemovedToo(t *testing.T) {
 func TestAnEngineThatDiesFailsItsLanes(t *testing.T) {
 	runc := need.Tool(t, "runc")
 	d := engines.Containerd(t, engines.V1, engines.Runtime("victim", runc)) // one of its own
-	s, err := weigh(t, d, "runc").Open(t.Context(), enginetest.Environment(t, 10))
-	must.OK(t, err)
+	s := must.Get(weigh(t, d, "runc").Open(t.Context(), enginetest.Environment(t, 10)))(t)
 	enginetest.Dies(t, s, d.Pid, "containerd/runc")
 }

@@ -3,13 +3,19 @@ package containerd
 import (
 	"errors"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	one "github.com/containerd/cgroups/v3/cgroup1/stats"
+	two "github.com/containerd/cgroups/v3/cgroup2/stats"
+	types "github.com/containerd/containerd/api/types"
+	"github.com/containerd/typeurl/v2"
 	"google.golang.org/grpc"
 
 	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/engines"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
@@ -17,8 +23,7 @@ import (
 func TestWhatCannotBeWeighedSaysWhy(t *testing.T) {
 	d := engines.Containerd(t, engines.V1)
 	dead := filepath.Join(t.TempDir(), "dead.sock")
-	l, err := net.Listen("unix", dead)
-	must.OK(t, err)
+	l := must.Get(net.Listen("unix", dead))(t)
 	l.(*net.UnixListener).SetUnlinkOnClose(false)
 	_ = l.Close()
 	alien := serve(t, grpc.NewServer()) // speaks gRPC, and none of containerd's services
@@ -59,8 +64,7 @@ func TestRuntimesBeginWithTheDefault(t *testing.T) {
 
 func TestInfoTellsWhatIsWeighed(t *testing.T) {
 	onBoth(t, func(t *testing.T, d *engines.ContainerdDaemon) {
-		got, err := New(t.Context(), "mine", "crun", "api", at(d))
-		must.OK(t, err)
+		got := must.Get(New(t.Context(), "mine", "crun", "api", at(d)))(t)
 		info := got.Info()
 		if info.Name != "mine" || info.Kind != "containerd" || info.Version != d.Version || info.Path != d.Address || info.Clock != "host" {
 			t.Errorf("%+v", info)
@@ -86,8 +90,64 @@ func TestOldVersionsAreRefused(t *testing.T) {
 		"1.6.20~ds1": true, "v2.4.2": true, "2.4.2+unknown": true, "1.7.27": true, "3.0.0-rc.1": true, "dev": true, "": true, "v2.x": true,
 		"1.5.18": false, "v1.4.13": false, "0.9.0": false,
 	} {
-		if supported(version) != want {
-			t.Errorf("%q: %v", version, !want)
+		check.Equal(t, version, supported(version), want)
+	}
+}
+
+func TestKataIsToldInItsEnginesSurroundings(t *testing.T) {
+	dir := t.TempDir()
+	config := filepath.Join(dir, "c.toml")
+	must.OK(t, os.WriteFile(config, []byte("[hypervisor.qemu]\n[runtime]\nsandbox_cgroup_only=true\n"), 0o600))
+	own := filepath.Join(dir, "sock") // the test itself is a daemon in tare's mounts
+	l := must.Get(net.Listen("unix", own))(t)
+	defer func() { _ = l.Close() }()
+	elsewhere := engines.Containerd(t, engines.V1).Address // has mounts of its own
+
+	for _, c := range []struct{ name, socket, config, only, says string }{
+		{"a file in the same mounts is read", own, config, "true", config},
+		{"without one, a shim that is not there tells none", own, "", "", "not told by the engine; its shim was not found"},
+		{"a file in other mounts is not read", elsewhere, config, "", config + ", not read; the engine's mounts are not tare's"},
+		{"nor is the default there", elsewhere, "", "", "not told by the engine; the engine's mounts are not tare's"},
+		{"nor that of nobody", filepath.Join(dir, "none"), config, "", config + ", not read; nor can the engine's surroundings be known"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := KataFacts(t.Context(), c.socket, "containerd-shim-kata-nonesuch-v2", c.config)
+			if got["sandbox_cgroup_only"] != c.only || !strings.HasPrefix(got["kata config"], c.says) {
+				t.Errorf("%v", got)
+			}
+		})
+	}
+}
+
+func TestAVariableIsFoundByItsWholeName(t *testing.T) {
+	const environ = "A=1\x00XKATA_CONF_FILE=no\x00KATA_CONF_FILE=/a=b\x00EMPTY=\x00"
+	for name, want := range map[string]string{"KATA_CONF_FILE": "/a=b", "A": "1", "EMPTY": ""} {
+		if got, ok := variable(environ, name); !ok || got != want {
+			t.Errorf("%s: %q, %v", name, got, ok)
+		}
+	}
+	if got, ok := variable(environ, "CONF_FILE"); ok {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestStatisticsOfBothVersionsAreRead(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		said        any
+		memory, cpu int64
+	}{
+		{"v1", &one.Metrics{Memory: &one.MemoryStat{Usage: &one.MemoryEntry{Usage: 4096}}, CPU: &one.CPUStat{Usage: &one.CPUUsage{Total: 7}}}, 4096, 7},
+		{"v2", &two.Metrics{Memory: &two.MemoryStat{Usage: 4096}, CPU: &two.CPUStat{UsageUsec: 7}}, 4096, 7000},
+		{"v1 without controllers", &one.Metrics{}, -1, -1},
+		{"v2 without controllers", &two.Metrics{}, -1, -1},
+		{"no memory", &two.Metrics{CPU: &two.CPUStat{}}, -1, 0},
+		{"more than there can be", &two.Metrics{Memory: &two.MemoryStat{Usage: 1 << 63}, CPU: &two.CPUStat{UsageUsec: 1 << 62}}, -1, -1},
+		{"another form", &types.Mount{}, -1, -1},
+	} {
+		data := must.Get(typeurl.MarshalAny(c.said))(t)
+		if got := read(data); got.Memory != c.memory || got.CPU != c.cpu {
+			t.Errorf("%s: %+v", c.name, got)
 		}
 	}
 }
