@@ -8,14 +8,17 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -84,9 +87,8 @@ func TestAnEngineThatDoesNotEndACommandIsLeft(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	for n, says := range map[int]string{1: "lane 1 has no container", 7: "lane 7", -1: "lane -1"} {
-		if _, err := s.Exec(t.Context(), n, []string{"/probe"}); err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%v", err)
-		}
+		_, err := s.Exec(t.Context(), n, []string{"/probe"})
+		check.Error(t, err, says)
 	}
 }
 
@@ -163,8 +165,43 @@ func TestADeadlineIsOursIfItHasPassed(t *testing.T) {
 	} {
 		ctx := timerless{t.Context(), time.Now().Add(c.left)}
 		err := plain(ctx, "RunPodSandbox", status.Error(c.code, "told"))
-		if errors.Is(err, context.DeadlineExceeded) != c.ours {
-			t.Errorf("%s: %v", name, err)
-		}
+		check.Equal(t, name, errors.Is(err, context.DeadlineExceeded), c.ours)
+	}
+}
+
+// silent is an engine that answers nothing.
+type silent struct{ api.RuntimeServiceClient }
+
+func (silent) ListPodSandbox(ctx context.Context, _ *api.ListPodSandboxRequest, _ ...grpc.CallOption) (*api.ListPodSandboxResponse, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func (silent) ListContainerStats(ctx context.Context, _ *api.ListContainerStatsRequest, _ ...grpc.CallOption) (*api.ListContainerStatsResponse, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func TestAnEngineHasTheTimeThatWhatIsAskedMayTake(t *testing.T) {
+	d := &driver{Target: &Target{}, env: subject.Env{RunID: "r"}, conn: &connection{runtime: silent{}}}
+	for name, c := range map[string]struct {
+		ask  func(context.Context) error
+		most time.Duration
+	}{
+		"a look":     {func(ctx context.Context) error { _, err := d.Look(ctx, nil); return err }, patience},
+		"a list":     {func(ctx context.Context) error { _, err := d.List(ctx); return err }, patience},
+		"a removal":  {func(ctx context.Context) error { return d.Remove(ctx, nil) }, time.Minute},
+		"statistics": {func(ctx context.Context) error { _, err := d.containerStatistics(ctx, nil); return err }, 30 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), max(c.most, 30*time.Second))
+				defer cancel()
+				began := time.Now()
+				if err := c.ask(ctx); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != c.most {
+					t.Errorf("after %v, not %v: %v", time.Since(began), c.most, err)
+				}
+			})
+		})
 	}
 }

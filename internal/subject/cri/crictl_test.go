@@ -18,6 +18,7 @@ import (
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
 	"github.com/tare-bench/tare/internal/subject/isula"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/engines"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
@@ -135,8 +136,7 @@ func crictlHere(t *testing.T) string {
 	if own, err := exec.LookPath("crictl"); err == nil {
 		return own
 	}
-	self, err := os.Executable()
-	must.OK(t, err)
+	self := must.Get(os.Executable())(t)
 	link := filepath.Join(t.TempDir(), standIn)
 	must.OK(t, os.Symlink(self, link))
 	return link
@@ -146,8 +146,7 @@ func byCrictl(t *testing.T, u engineUnderTest, handler, command string) *Target 
 	t.Helper()
 	e := u.e
 	e.Command = command
-	got, err := NewCommand(t.Context(), "cri+"+u.name+"+cli/"+handler, u.name, handler, e)
-	must.OK(t, err)
+	got := must.Get(NewCommand(t.Context(), "cri+"+u.name+"+cli/"+handler, u.name, handler, e))(t)
 	return got.(*Target)
 }
 
@@ -190,7 +189,6 @@ func TestWhatIsNoCrictlIsNotDriven(t *testing.T) {
 	fake := filepath.Join(t.TempDir(), "crictl")
 	must.OK(t, os.WriteFile(fake, []byte("#!/bin/sh\necho busybox\n"), 0o755))
 	e.Command = fake
-	if _, err := NewCommand(t.Context(), "mine", "containerd", "", e); err == nil || !strings.Contains(err.Error(), "is not crictl") {
-		t.Errorf("%v", err)
-	}
+	_, err := NewCommand(t.Context(), "mine", "containerd", "", e)
+	check.Error(t, err, "is not crictl")
 }

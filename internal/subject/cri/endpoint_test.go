@@ -14,6 +14,7 @@ import (
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
@@ -72,8 +73,7 @@ func ready(info string, handlers ...string) *api.StatusResponse {
 func listen(t *testing.T, register func(s *grpc.Server), options ...grpc.ServerOption) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "sock")
-	l, err := net.Listen("unix", path)
-	must.OK(t, err)
+	l := must.Get(net.Listen("unix", path))(t)
 	s := grpc.NewServer(options...)
 	register(s)
 	go func() { _ = s.Serve(l) }()
@@ -142,9 +142,8 @@ func TestAnEngineIsIdentifiedByWhatItSays(t *testing.T) {
 		"tcp://localhost:1":               "no address of a unix socket",
 		"/nonexistent/sock":               "no such file",
 	} {
-		if got, err := Identify(t.Context(), address); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %q, %v", address, got, err)
-		}
+		_, err := Identify(t.Context(), address)
+		check.Error(t, err, want)
 	}
 }
 
@@ -174,9 +173,8 @@ func TestContainerdsOwnVariableTellsWhereItServesCRI(t *testing.T) {
 	if _, err := New(t.Context(), "mine", "containerd", "", subject.Engine{}); err != nil {
 		t.Error(err)
 	}
-	if _, err := New(t.Context(), "mine", "containerd", "", subject.Engine{Address: "unix:///given.sock"}); err == nil || !strings.Contains(err.Error(), "given.sock") {
-		t.Errorf("what is given does not come first: %v", err)
-	}
+	_, err := New(t.Context(), "mine", "containerd", "", subject.Engine{Address: "unix:///given.sock"})
+	check.Error(t, err, "given.sock")
 }
 
 // The guard of tare density watches the disk of this folder. iSulad and cri-dockerd tell of
@@ -200,16 +198,13 @@ func TestAnEngineThatTellsOfItsImagesAloneStoresThere(t *testing.T) {
 		conn, _, err := open(t.Context(), "mine", c.engine, subject.Engine{Address: serve(t, &server{name: c.says, status: ready(""), stores: c.stores})})
 		must.OK(t, err)
 		defer conn.close()
-		if f, err := conn.ask(t.Context(), c.engine); err != nil || f.storage.root != c.want {
-			t.Errorf("%s stores in %q, want %q, %v", name, f.storage.root, c.want, err)
-		}
+		check.Equal(t, name, must.Get(conn.ask(t.Context(), c.engine))(t).storage.root, c.want)
 	}
 }
 
 func TestInfoTellsWhatIsWeighed(t *testing.T) {
 	e := subject.Engine{Address: serve(t, &server{name: "containerd", status: ready(oneHandler)})}
-	got, err := New(t.Context(), "mine", "containerd", "", e)
-	must.OK(t, err)
+	got := must.Get(New(t.Context(), "mine", "containerd", "", e))(t)
 	info := got.Info()
 	if info.Name != "mine" || info.Kind != "cri" || info.Version != "9.9" || info.Clock != "host" {
 		t.Errorf("%+v", info)
@@ -223,8 +218,6 @@ func TestInfoTellsWhatIsWeighed(t *testing.T) {
 		"runtime": "io.containerd.runc.v2", "default handler": "runc", "snapshotter": "native", "cgroup driver": "systemd",
 		"network": "host", "storage root": "/layers", "pause image": "localhost/pause:1 (made by tare, since the engine has none)",
 	} {
-		if info.Config[key] != want {
-			t.Errorf("%s: %q", key, info.Config[key])
-		}
+		check.Equal(t, key, info.Config[key], want)
 	}
 }

@@ -1,13 +1,16 @@
 package cri
 
 import (
+	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
 	"github.com/tare-bench/tare/internal/testing/engines"
+	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
@@ -63,8 +66,7 @@ func onAll(t *testing.T, test func(t *testing.T, u engineUnderTest, handler stri
 
 func weigh(t *testing.T, u engineUnderTest, handler string) *Target {
 	t.Helper()
-	got, err := New(t.Context(), "cri+"+u.name+"/"+handler, u.name, handler, u.e)
-	must.OK(t, err)
+	got := must.Get(New(t.Context(), "cri+"+u.name+"/"+handler, u.name, handler, u.e))(t)
 	return got.(*Target)
 }
 
@@ -94,5 +96,23 @@ func TestPodsConform(t *testing.T) {
 			Name: "handler " + handler, Target: func(t *testing.T) subject.Target { return weigh(t, u, handler) },
 			Left: u.left, Source: ofContainers, Swept: 4, Pods: true,
 		})
+	})
+}
+
+func TestAKubeletOfAnotherEngineIsNotThisEngines(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	for name, text := range map[string]string{
+		"own.sock": "", "other.sock": "",
+		"own.yaml":   "kind: KubeletConfiguration\ncontainerRuntimeEndpoint: unix:///own.sock\n",
+		"other.yaml": "containerRuntimeEndpoint: 'unix:///other.sock'\nunknown: {a: [1]}\n",
+		"none.yaml":  "kind: KubeletConfiguration\n",
+		"not.yaml":   "\x00{",
+	} {
+		must.OK(t, os.WriteFile(filepath.Join(root, name), []byte(text), 0o600))
+	}
+	must.OK(t, os.Symlink("own.sock", filepath.Join(root, "link.sock")))
+	golden.Cases(t, "testdata/kubelets.txt", func(_ *testing.T, args string) string {
+		return fmt.Sprint(uses(append([]string{"kubelet"}, strings.Fields(args)...), root, filepath.Join(root, "own.sock")))
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/containerd"
 	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/engines"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/internal/testing/need"
@@ -59,8 +60,7 @@ func TestWhatARuntimeOrADyingEngineReportsIsNotBelieved(t *testing.T) {
 		}
 	})
 	t.Run("an engine that dies", func(t *testing.T) {
-		s, err := weigh(t, u, "runc").Open(t.Context(), enginetest.Environment(t, 10))
-		must.OK(t, err)
+		s := must.Get(weigh(t, u, "runc").Open(t.Context(), enginetest.Environment(t, 10)))(t)
 		enginetest.Dies(t, s, u.pid, "cri+containerd/runc")
 	})
 }
@@ -68,8 +68,7 @@ func TestWhatARuntimeOrADyingEngineReportsIsNotBelieved(t *testing.T) {
 func TestANameThatExistsFailsItsLaneOnly(t *testing.T) {
 	onAll(t, func(t *testing.T, u engineUnderTest, handler string) {
 		s := opened(t, u, handler, enginetest.Environment(t, 2))
-		b, err := s.Prepare(t.Context(), subject.RunPod, enginetest.UpTo(2))
-		must.OK(t, err)
+		b := must.Get(s.Prepare(t.Context(), subject.RunPod, enginetest.UpTo(2)))(t)
 		first := s.held[s.Held()[0].Name]
 		taken, err := s.conn.runtime.RunPodSandbox(t.Context(), &api.RunPodSandboxRequest{Config: first.config, RuntimeHandler: handler})
 		must.OK(t, err)
@@ -83,9 +82,7 @@ func TestANameThatExistsFailsItsLaneOnly(t *testing.T) {
 		if f := samples[1].Failure; f != nil {
 			t.Errorf("lane 1: %+v", f)
 		}
-		if err := s.Discard(t.Context(), enginetest.UpTo(2)); err != nil {
-			t.Error(err)
-		}
+		must.OK(t, s.Discard(t.Context(), enginetest.UpTo(2)))
 	})
 }
 
@@ -114,8 +111,7 @@ func TestCleaningUpAfterARunTakesNothingOfAnother(t *testing.T) {
 
 func TestTheLeaseOfAnImportThatWasInterruptedIsCleanedUp(t *testing.T) {
 	u := onContainerd(t, engines.V2)
-	c, err := containerd.Connect(t.Context(), u.e.Address, criNamespace)
-	must.OK(t, err)
+	c := must.Get(containerd.Connect(t.Context(), u.e.Address, criNamespace))(t)
 	defer func() { _ = c.Close() }()
 	for _, run := range []string{"killed", "other"} {
 		if _, err := c.LeasesService().Create(t.Context(), leases.WithID("tare-"+run+"-image-3")); err != nil {
@@ -124,9 +120,7 @@ func TestTheLeaseOfAnImportThatWasInterruptedIsCleanedUp(t *testing.T) {
 	}
 	for _, run := range []string{"killed", "other"} {
 		for _, dry := range []bool{true, false} {
-			if found, err := weigh(t, u, "").Clean(t.Context(), run, dry); err != nil || fmt.Sprint(found) != "[lease tare-"+run+"-image-3]" {
-				t.Errorf("%q, %v", found, err)
-			}
+			check.Equal(t, "found", fmt.Sprint(must.Get(weigh(t, u, "").Clean(t.Context(), run, dry))(t)), "[lease tare-"+run+"-image-3]")
 		}
 	}
 	if left, err := c.LeasesService().List(t.Context()); err != nil || len(left) > 0 {
@@ -144,9 +138,7 @@ func TestWhatSucceedsLateIsRemovedToo(t *testing.T) {
 				t.Errorf("%+v", sample.Failure)
 			}
 		}
-		if err := s.Discard(t.Context(), enginetest.UpTo(4)); err != nil {
-			t.Error(err)
-		}
+		must.OK(t, s.Discard(t.Context(), enginetest.UpTo(4)))
 		mounted(t, u, env.RunID, 0)
 	})
 }
@@ -157,9 +149,7 @@ func TestAPodMayHaveTheNetworkOfCNI(t *testing.T) {
 		// One at a time: a bridge without an address of its own takes that of its
 		// ports, and CRI-O's check finds it changed where another pod comes meanwhile.
 		s := opened(t, u, handler, enginetest.Environment(t, 1))
-		if network := s.Info().Config["network"]; network != "bridge" {
-			t.Errorf("network %q", network)
-		}
+		check.Equal(t, "network", s.Info().Config["network"], "bridge")
 		for _, op := range subject.PodOps {
 			enginetest.Must(t, s, op, 1)
 		}

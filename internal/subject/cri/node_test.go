@@ -20,6 +20,7 @@ import (
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine"
 	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
@@ -283,8 +284,7 @@ func TestImagesThatWereTakenAwayAreBroughtBack(t *testing.T) {
 func TestISuladIsToldWhichDaemonLoads(t *testing.T) {
 	n := onNode(t)
 	s := &driver{Target: n.target(), env: subject.Env{Dir: t.TempDir()}}
-	probe, err := image.Probe()
-	must.OK(t, err)
+	probe := must.Get(image.Probe())(t)
 	must.OK(t, s.load(t.Context(), probe))
 	if got, want := n.loads(), "load -H "+n.address+" -i "+s.env.Dir+"/image.tar"; len(got) != 1 || got[0] != want {
 		t.Errorf("%q, not %q", got, want)
@@ -293,20 +293,15 @@ func TestISuladIsToldWhichDaemonLoads(t *testing.T) {
 
 func TestDockerdIsThatOfCRIDockerd(t *testing.T) {
 	t.Setenv("DOCKER_HOST", "tcp://192.0.2.1:2375")
-	if got := dockerdOf(engine.Socket(onNode(t).address)); got != "unix:///var/run/docker.sock" {
-		t.Errorf("%q", got)
-	}
+	check.Equal(t, "address of dockerd", dockerdOf(engine.Socket(onNode(t).address)), "unix:///var/run/docker.sock")
 }
 
 func TestAPauseImageThatOthersUseKeepsTheRunToBeCleanedAgain(t *testing.T) {
 	n := onNode(t)
-	own, err := image.Pause("localhost/pause:1")
-	must.OK(t, err)
+	own := must.Get(image.Pause("localhost/pause:1"))(t)
 	n.images[own.Ref] = own.ID
 	n.pods = []*api.PodSandbox{pod("tare-gone-0-1", "gone"), pod("web", "")}
-	if left, err := n.target().Clean(t.Context(), "gone", true); err != nil || len(left) != 1 {
-		t.Errorf("%q, %v", left, err)
-	}
+	check.Equal(t, "left", len(must.Get(n.target().Clean(t.Context(), "gone", true))(t)), 1)
 	if left, err := n.target().Clean(t.Context(), "gone", false); err == nil || !strings.Contains(err.Error(), own.Ref) || len(left) != 1 || len(n.pods) != 1 {
 		t.Errorf("%q, %v, pods %v", left, err, n.pods)
 	}
@@ -333,18 +328,13 @@ func TestNothingIsAskedBesideTheCallsThatAreTimed(t *testing.T) {
 		}
 		n.with(func() { n.called = nil })
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		if err := do(ctx); err != nil {
-			t.Errorf("%s: %v", op, err)
-		}
+		must.OK(t, do(ctx))
 		cancel()
-		if !slices.Equal(n.called, want) {
-			t.Errorf("%s calls %v, want %v", op, n.called, want)
-		}
+		check.Equal(t, op, n.called, want)
 	}
 	for says, h := range map[string]*held{"no pod": nil, "no container": {pod: "pod"}} {
 		s.held["x"] = h
-		if _, _, err := s.call(t.Context(), subject.Stop, engine.State{Name: "x"}, engine.Place{}); err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%v", err)
-		}
+		_, _, err := s.call(t.Context(), subject.Stop, engine.State{Name: "x"}, engine.Place{})
+		check.Error(t, err, says)
 	}
 }

@@ -14,14 +14,14 @@ import (
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine"
 	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/engines"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
 func namespace(t *testing.T, pid int, kind string) string {
 	t.Helper()
-	link, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/%s", pid, kind))
-	must.OK(t, err)
+	link := must.Get(os.Readlink(fmt.Sprintf("/proc/%d/ns/%s", pid, kind)))(t)
 	return link
 }
 
@@ -52,9 +52,7 @@ func TestAPodIsLimitedAsAKubeletLimitsIt(t *testing.T) {
 		if memory != c.memory || quota != c.quota || shares != c.shares {
 			t.Errorf("the pod's group has %s bytes, a quota of %s µs and %s shares", memory, quota, shares)
 		}
-		if err := s.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
+		must.OK(t, s.Close(t.Context()))
 	}
 }
 
@@ -83,9 +81,7 @@ func TestPodsAreInGroupsOfTheirOwnAndAsAskedFor(t *testing.T) {
 			if err != nil || !strings.Contains(string(status), "\nSeccomp:\t0\n") {
 				t.Errorf("%s %v", status, err)
 			}
-			if namespace(t, b.Workload, "net") != namespace(t, u.pid, "net") {
-				t.Error("its network is not the host's")
-			}
+			check.Equal(t, "network namespace", namespace(t, b.Workload, "net"), namespace(t, u.pid, "net"))
 		}
 		podsAreCounted(t, u, s, boxes)
 		must.OK(t, s.Discard(t.Context(), []int{0}))
@@ -93,9 +89,7 @@ func TestPodsAreInGroupsOfTheirOwnAndAsAskedFor(t *testing.T) {
 		if left, err := s.Sandboxes(t.Context()); err != nil || len(left) != 1 || left[0].Lane != 1 {
 			t.Errorf("%+v, %v", left, err)
 		}
-		if err := s.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
+		must.OK(t, s.Close(t.Context()))
 		gone(t, s.hs, s.ground.Group(""))
 	})
 }
@@ -114,9 +108,7 @@ func podsAreCounted(t *testing.T, u engineUnderTest, s *session, boxes []subject
 		time.Sleep(10 * time.Millisecond)
 	}
 	all, err := s.Statistics(t.Context())
-	if err := <-holds; err != nil {
-		t.Error(err)
-	}
+	must.OK(t, <-holds)
 	if len(all) < 2 || err != nil {
 		t.Errorf("%+v, %v", all, err)
 	}
@@ -153,9 +145,7 @@ func TestOnlyPlausiblePidsAreTaken(t *testing.T) {
 		`{"pid":4711,"sandboxID":"x"}`: 4711, `{"pid":0}`: 0, `{}`: 0, ``: 0, `{"pid":1}`: 0, `{"pid":-4}`: 0,
 		`{"pid":"4711"}`: 0, `{"pid":47.5}`: 0, `{"pid":99999999999}`: 0, `{"pid":4194305}`: 0, `[4711]`: 0, `{"pid":4711`: 0,
 	} {
-		if got := pidIn(map[string]string{"info": info}); got != want {
-			t.Errorf("%s: %d, not %d", info, got, want)
-		}
+		check.Equal(t, info, pidIn(map[string]string{"info": info}), want)
 	}
 }
 
@@ -164,8 +154,7 @@ func TestOnlyPlausiblePidsAreTaken(t *testing.T) {
 func mounted(t *testing.T, u engineUnderTest, runID string, want int) {
 	t.Helper()
 	for _, c := range []struct{ pid, want int }{{u.pid, want}, {os.Getpid(), 0}} {
-		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/mountinfo", c.pid))
-		must.OK(t, err)
+		b := must.Get(os.ReadFile(fmt.Sprintf("/proc/%d/mountinfo", c.pid)))(t)
 		if count := strings.Count(string(b), " - tmpfs tare-"+runID+" "); count != c.want {
 			t.Errorf("process %d sees %d tmpfs of the run, not %d", c.pid, count, c.want)
 		}
@@ -179,9 +168,7 @@ func TestATmpfsIsThePodsAndTheRootFileSystemTheContainers(t *testing.T) {
 		s := opened(t, u, handler, env)
 		sh := func(script string, exit int) {
 			t.Helper()
-			if got, err := s.Exec(t.Context(), 0, []string{"/bin/sh", "-c", script}); err != nil || got.Exit != exit {
-				t.Errorf("%s: %+v, %v", script, got, err)
-			}
+			check.Equal(t, script, must.Get(s.Exec(t.Context(), 0, []string{"/bin/sh", "-c", script}))(t).Exit, exit)
 		}
 		mounted(t, u, env.RunID, 0)
 		enginetest.Must(t, s, subject.Run, 2)
@@ -205,9 +192,7 @@ func TestATmpfsIsThePodsAndTheRootFileSystemTheContainers(t *testing.T) {
 		if _, err := s.Clean(t.Context(), env.RunID, false); err != nil {
 			t.Error(err)
 		}
-		if err := mounts.RemoveTree(env.Dir); err != nil {
-			t.Error(err)
-		}
+		must.OK(t, mounts.RemoveTree(env.Dir))
 		mounted(t, u, env.RunID, 0)
 	})
 }
@@ -235,8 +220,7 @@ func TestATmpfsThatCannotBeMountedFailsTheOpening(t *testing.T) {
 func TestCRIOCountsTheSamePodsAndContainers(t *testing.T) {
 	u := onCRIO(t)
 	count := func(what string) int {
-		text, err := os.ReadFile(filepath.Join(engines.CRIO(t).Dir, "log", "crio"))
-		must.OK(t, err)
+		text := must.Get(os.ReadFile(filepath.Join(engines.CRIO(t).Dir, "log", "crio")))(t)
 		return strings.Count(string(text), what)
 	}
 	const pod, container, lanes = "msg=\"Ran pod sandbox ", "msg=\"Created container ", 3
@@ -265,8 +249,6 @@ func TestTheGroupOfAPodIsFoundAsEitherDriverNamesIt(t *testing.T) {
 		for _, d := range []string{dir + "/" + strings.Repeat("a", 64), "/kubepods/pod11111111-1111-2222-3333-444455556666", "/system.slice/" + uid} {
 			must.OK(t, os.MkdirAll(filepath.Join(mount, d), 0o755))
 		}
-		if got, err := groupBelow(mount, uid); err != nil || got != dir {
-			t.Errorf("%s: %q, %v", name, got, err)
-		}
+		check.Equal(t, name, must.Get(groupBelow(mount, uid))(t), dir)
 	}
 }
