@@ -156,6 +156,17 @@ func TestWhatProgramsTakeWhileIdleIsNotTheLoads(t *testing.T) {
 	near(t, "runs per request", r.Programs[1].PerRequest, 2)
 }
 
+func TestRunsAndCPUAreOverTheSameTime(t *testing.T) {
+	w := fourLoads(1)
+	for i := range w.rec.Points {
+		if s := w.rec.Points[i].Sent; s != nil {
+			s.QPS *= 1.25 // by its client the load took 8 s of the phase's 10
+		}
+	}
+	p := &w.judge(t).Rows[0].Programs[1]
+	near(t, "runs per second times ns of a run", p.Core, p.Rate.Value*p.Each.Value/1e9)
+}
+
 func TestTheIdlePhaseIsThatOfTheSameRound(t *testing.T) {
 	w := newWeighing(DefaultsOfLoad())
 	asked := record.Asked{Connections: 100}

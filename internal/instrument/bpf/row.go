@@ -164,16 +164,6 @@ func (m *measured) bpfCore() float64 {
 	return max(bpfShare(m.load)-bpfShare(m.idle), 0)
 }
 
-// lasted is how long the load itself took by its client, which is what QPS is over, ns;
-// the phase holds its beginning and end, too.
-func (m *measured) lasted() float64 {
-	phase := m.took()
-	if s := m.load.Sent; s != nil && s.QPS > 0 && s.Requests > s.Errors {
-		return min(float64(s.Requests-s.Errors)/s.QPS*1e9, phase)
-	}
-	return phase
-}
-
 // ran tells whether a program ran during the load.
 func (m *measured) ran() bool {
 	return slices.ContainsFunc(m.load.Runs, func(r record.ProgramRun) bool { return r.Count > 0 })
@@ -222,7 +212,7 @@ func (f *programValues) add(m *measured) {
 				count, time = max(count-float64(idle.Runs[k].Count)*took/rest, 0), max(time-float64(idle.Runs[k].Time)*took/rest, 0)
 			}
 		}
-		p.rate[m.round] = count / m.lasted() * 1e9
+		p.rate[m.round] = count / took * 1e9
 		if m.ran() {
 			p.core[m.round] = time / took
 		}
