@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/stat"
 	"github.com/tare-bench/tare/internal/subject/setting"
 	"github.com/tare-bench/tare/record"
@@ -16,15 +17,15 @@ type both [directionCount]float64
 func (b both) sum() float64 { return b[reading] + b[writing] }
 
 // evidence is what rounds of a cell say together. Amounts are sums over the
-// rounds, in bytes; rates are means.
+// rounds, in bytes.
 type evidence struct {
 	rounds    int
 	claimed   both
 	asked     both    // I/Os that the tool made
 	haveIOs   bool    // in every round
 	seconds   float64 // of a round, mean; 0: not known
-	bandwidth both    // bytes/s
-	iops      both
+	bandwidth both    // bytes/s, the median of the rounds as in every figure
+	iops      both    // likewise
 
 	seen        bool // from outside
 	tookNS      float64
@@ -56,8 +57,12 @@ func (w *Cell) gather(trials []*record.Cell) evidence {
 	}
 	e := evidence{rounds: len(trials), haveIOs: true, seen: seen, haveDevice: seen, haveOwn: seen, haveOut: seen, haveFlush: seen,
 		haveFetched: seen && w.countsFetched()}
+	var rates, iops [directionCount][]float64
 	for _, c := range trials {
-		e.claim(c, w.table)
+		rate, ios := e.claim(c, w.table)
+		for d := range directionCount {
+			rates[d], iops[d] = append(rates[d], rate[d]), append(iops[d], ios[d])
+		}
 		if c.Observed != nil {
 			e.see(c, float64(max(w.judge.Record.Header.Environment.CPUs, 1)))
 		}
@@ -65,8 +70,7 @@ func (w *Cell) gather(trials []*record.Cell) evidence {
 	n := float64(max(len(trials), 1))
 	e.seconds /= n
 	for d := range directionCount {
-		e.bandwidth[d] /= n
-		e.iops[d] /= n
+		e.bandwidth[d], e.iops[d] = figure.MedianOf(rates[d]).Value, figure.MedianOf(iops[d]).Value
 	}
 	if e.tookNS > 0 {
 		e.stolen, e.starved, e.throttled = e.stolen/e.tookNS, e.starved/e.tookNS, e.throttled/e.tookNS
@@ -76,7 +80,8 @@ func (w *Cell) gather(trials []*record.Cell) evidence {
 	return e
 }
 
-func (e *evidence) claim(c *record.Cell, t *Table) {
+// claim adds what the tool says of a round, and returns its rates.
+func (e *evidence) claim(c *record.Cell, t *Table) (rate, ios both) {
 	length, bs := secondsOf(c), float64(t.BS)
 	if length == 0 && t.job.TimeBased {
 		length = t.job.Runtime.Seconds() // a table of a report gives the job, and nothing but IOPS
@@ -91,8 +96,7 @@ func (e *evidence) claim(c *record.Cell, t *Table) {
 		if iops == 0 && bs > 0 {
 			iops = bandwidth / bs
 		}
-		e.bandwidth[d] += bandwidth
-		e.iops[d] += iops
+		rate[d], ios[d] = bandwidth, iops
 		e.claimed[d] += float64(f.Bytes)
 		switch {
 		case f.IOs > 0:
@@ -105,6 +109,7 @@ func (e *evidence) claim(c *record.Cell, t *Table) {
 		e.asked[d] += made[d]
 	}
 	e.haveIOs = e.haveIOs && made.sum() > 0
+	return rate, ios
 }
 
 func (e *evidence) see(c *record.Cell, cpus float64) {

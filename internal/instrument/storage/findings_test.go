@@ -47,6 +47,11 @@ func TestFindingsOfStorage(t *testing.T) {
 		change  func(*storing)
 	}{
 		{"a quiet machine whose device sees all yields none", "", "", nil},
+		{"one round that is fast does not outrun a ceiling", "too-few-rounds", "", all(rounds(5), ceilings(record.Ceiling{Read: 730 * mb}), cells(func(c *record.Cell) {
+			if c.Round == 3 {
+				c.Reported.Read.Bandwidth *= 1.9
+			}
+		}))},
 		{"five rounds are too few", "too-few-rounds", "5 rounds give no 95 % interval", rounds(5)},
 		{"one is", "too-few-rounds", "note: 1 round gives no", rounds(1)},
 		{"cells of one kind are one finding", "not-direct",
