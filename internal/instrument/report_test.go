@@ -15,6 +15,7 @@ import (
 	"unicode"
 
 	"github.com/tare-bench/tare/internal/core/export"
+	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/instrument"
 	"github.com/tare-bench/tare/internal/instrument/all"
@@ -132,6 +133,30 @@ func TestStoredRecordsAreReportedToTheDigit(t *testing.T) {
 	}
 	// Text has a picture of its own.
 	golden.Same(t, "testdata/startup.txt", report(t, load(t, "startup"), "text", page.Options{Width: 120}))
+}
+
+func TestTheFirstLineOfEveryReportNamesAnEmulatedVM(t *testing.T) {
+	t.Parallel()
+	for _, name := range names(t) {
+		rec := load(t, name)
+		if len(rec.Targets) == 0 || strings.Contains(name, "import") {
+			continue // nothing was run
+		}
+		target := rec.Targets[len(rec.Targets)-1].Name
+		want := "EMULATED VM, no KVM: " + target
+		if head := judged(t, rec).Page(page.Options{}).Head; strings.Contains(head[0], "EMULATED") {
+			t.Errorf("%s: %s", name, head[0])
+		}
+		rec.Findings = append(rec.Findings, record.Finding{Type: record.TypeFinding, Code: finding.Emulated, Level: finding.Warning, Target: target, Message: "its VM is emulated: QEMU runs with accel=tcg"})
+		p := judged(t, rec).Page(page.Options{})
+		if !strings.HasPrefix(p.Head[0], want) || !strings.Contains(report(t, rec, "text", page.Options{}), "its VM is emulated: QEMU runs with accel=tcg") {
+			t.Errorf("%s: %s", name, p.Head[0])
+		}
+		rec.Findings, rec.Targets[len(rec.Targets)-1].Config = nil, map[string]string{"kata config": "/etc/k.toml", "emulated": "there is no /dev/kvm"}
+		if head := judged(t, rec).Page(page.Options{}).Head; !strings.HasPrefix(head[0], want) {
+			t.Errorf("%s, by its configuration: %s", name, head[0])
+		}
+	}
 }
 
 // Pictures are drawn in either by its own means, and are left out.

@@ -39,6 +39,8 @@ const (
 	// was held back by that during the run.
 	OwnLimit     = "own-cpu-limit"
 	OwnThrottled = "own-throttled"
+	// Emulated: a target's VM runs without KVM.
+	Emulated = "vm-emulated"
 	// NoRoom: the machine has not got what so many lanes need.
 	NoRoom = "no-room"
 
@@ -64,7 +66,14 @@ const (
 
 // FromRun are the codes of findings that cannot be made from samples.
 var FromRun = []string{OpenFailed, GivenUp, LeftBehind, RuntimeLeft, NotPrecise, Budget, RootChanged, NotWeighed,
-	NotReached, PhaseSkipped, NotRetired, EngineSilent, NotDropped, VolumeAbsent, StatisticsOn, NoRoom, Throttled, OwnLimit, OwnThrottled}
+	NotReached, PhaseSkipped, NotRetired, EngineSilent, NotDropped, VolumeAbsent, StatisticsOn, NoRoom, Throttled, OwnLimit, OwnThrottled, Emulated}
+
+// IsEmulated reports whether a target's VMs are emulated, as a run saw or as it follows from
+// their configuration and the machine.
+func IsEmulated(rec *record.Record, t *record.Target) bool {
+	return t.Config["emulated"] != "" ||
+		slices.ContainsFunc(rec.Findings, func(f record.Finding) bool { return f.Code == Emulated && f.Target == t.Name })
+}
 
 // TooFew says what so many rounds cannot show: of fewer than [stat.MinRounds] there is no
 // interval, and comparisons may need more. It is false where rounds are enough, or none.

@@ -7,14 +7,26 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/record"
 )
 
-// Ran is which run it was, of what, on which machine, and how it ended.
+// Ran is which run it was, of what, on which machine, and how it ended. First it names the
+// targets whose VMs are emulated.
 func Ran(rec *record.Record, seed uint64) string {
 	h, env := &rec.Header, &rec.Header.Environment
-	return Dotted("tare "+Known(h.Version), "run "+Known(h.RunID), "Linux "+Known(env.Kernel), Processor(env), Cgroups(env.Cgroup),
+	var slow []string
+	for i := range rec.Targets {
+		if t := &rec.Targets[i]; finding.IsEmulated(rec, t) {
+			slow = append(slow, t.Name)
+		}
+	}
+	emulated := ""
+	if slow != nil {
+		emulated = "EMULATED VM, no KVM: " + strings.Join(slow, ", ")
+	}
+	return Dotted(emulated, "tare "+Known(h.Version), "run "+Known(h.RunID), "Linux "+Known(env.Kernel), Processor(env), Cgroups(env.Cgroup),
 		fmt.Sprintf("seed %d", seed), Outcome(rec))
 }
 
@@ -135,7 +147,11 @@ func Kata(t *record.Target) string {
 	}
 	parts := []string{strings.TrimSpace("Kata " + c["kata version"])}
 	if c["hypervisor"] != "" {
-		parts = append(parts, c["hypervisor"], "sandbox_cgroup_only="+c["sandbox_cgroup_only"])
+		parts = append(parts, strings.TrimSpace(c["hypervisor"]+" "+c["hypervisor version"]))
+		if how := c["acceleration"]; how != "" {
+			parts = append(parts, how)
+		}
+		parts = append(parts, "sandbox_cgroup_only="+c["sandbox_cgroup_only"])
 	}
 	if c["enable_template"] == "true" {
 		parts = append(parts, "VMs from a template")

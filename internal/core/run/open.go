@@ -103,6 +103,11 @@ func (r *Run[S]) CloseOpen() {
 		if l, is := within[interface{ Leaks() []string }](t.Session); is && len(l.Leaks()) > 0 {
 			_ = r.Finding(leaked(t.Info.Name, l.Leaks()))
 		}
+		if e, is := within[interface{ Emulated() string }](t.Session); is && e.Emulated() != "" {
+			_ = r.Finding(record.Finding{Code: finding.Emulated, Level: finding.Warning, Target: t.Info.Name,
+				Message: "its VM is emulated: " + e.Emulated(),
+				Advice:  "its CPU and times are the emulator's, many times those with KVM, and its memory has the emulator's own: use a machine with /dev/kvm"})
+		}
 		if n, is := within[interface{ Throttled() int64 }](t.Session); is && n.Throttled() > 0 {
 			_ = r.Finding(record.Finding{Code: finding.Throttled, Level: finding.Warning, Target: t.Info.Name,
 				Message: fmt.Sprintf("the API server held requests back %d times (429), by its priority and fairness: the wait is in the times", n.Throttled()),

@@ -264,6 +264,7 @@ type chatty struct{}
 func (chatty) Close(context.Context) error { return nil }
 func (chatty) Throttled() int64            { return 3 }
 func (chatty) Leaks() []string             { return []string{"/left"} }
+func (chatty) Emulated() string            { return "accel=tcg" }
 
 type plain struct{ run.Session }
 
@@ -279,7 +280,7 @@ func TestWhatASessionSaysAtItsEndIsToldThroughWhatStandsAroundIt(t *testing.T) {
 		for _, f := range r.Record.Findings {
 			told = append(told, f.Code)
 		}
-		if !slices.Equal(told, []string{finding.RuntimeLeft, finding.Throttled}) {
+		if !slices.Equal(told, []string{finding.RuntimeLeft, finding.Emulated, finding.Throttled}) {
 			t.Errorf("%T: %q", s, told)
 		}
 	}

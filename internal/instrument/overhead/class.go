@@ -134,6 +134,9 @@ func (j *judging) class(t *record.Target) (RuntimeClass, bool) {
 	if most.own > 0 {
 		c.Rule = append(c.Rule, fmt.Sprintf("of the guest's memory %s is the workload's own, and left out", finding.Bytes(most.own)))
 	}
+	if finding.IsEmulated(j.Record, t) {
+		c.Rule = append(c.Rule, "the VM is emulated: its VMM's memory has the emulator's own in it (TCG keeps the code that it translates, up to 1 GiB), and its CPU is the emulator's; both are less with KVM")
+	}
 	if kept != nil {
 		c.Rule = append(c.Rule, "memory: not taken from "+strings.Join(kept, ", ")+": the guest keeps what a phase before held in it")
 	}

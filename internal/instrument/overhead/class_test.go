@@ -358,3 +358,20 @@ func TestAPhaseInWhichASandboxEndedHasNoFigures(t *testing.T) {
 		}
 	}
 }
+
+func TestAnEmulatedVMIsNamedWithItsOverhead(t *testing.T) {
+	t.Parallel()
+	for _, emulated := range []bool{false, true} {
+		o := weighed(t, oversee(func(w *oversight) {
+			w.kinds, w.names = []string{"cri"}, []string{"cri+containerd/kata"}
+			w.change = func(rec *record.Record) {
+				if emulated {
+					rec.Findings = []record.Finding{{Code: finding.Emulated, Level: finding.Warning, Target: "cri+containerd/kata", Message: "its VM is emulated"}}
+				}
+			}
+		}))
+		if got := strings.Contains(strings.Join(o.Classes[0].Rule, "\n"), "TCG keeps the code that it translates"); got != emulated {
+			t.Errorf("emulated %v: %q", emulated, o.Classes[0].Rule)
+		}
+	}
+}

@@ -107,6 +107,9 @@ type Session struct {
 	seen map[string]bool
 	left []string
 	hs   []cgroup.Hierarchy
+	// emulated is how a VM shows that it is, once one was looked at.
+	emulated string
+	looked   bool
 }
 
 // container is what a lane holds.
@@ -352,6 +355,18 @@ func (s *Session) Close(ctx context.Context) error {
 // Leaks are the cgroups that the runtime itself had left of its sandboxes when the
 // session was closed, and that were removed then.
 func (s *Session) Leaks() []string { return s.left }
+
+// Emulated is how the sandboxes' VMs show that they are emulated, "" where they do not.
+func (s *Session) Emulated() string { return s.emulated }
+
+// lookAtVM looks at the VM of one sandbox, once: all of a target are alike.
+func (s *Session) lookAtVM(lane int) {
+	c := &s.lanes[lane].known
+	if !s.o.Guest || s.looked || c.Afar {
+		return
+	}
+	s.looked, s.emulated = true, kata.Emulated([]string{c.Name, c.ID, c.Pod.ID})
+}
 
 // Held are the containers that the lanes hold, as they were last seen.
 func (s *Session) Held() []State {

@@ -48,6 +48,7 @@ func (s *Session) Settle(run context.Context, op subject.Op, samples []record.Sa
 	s.verifyAll(ctx, op, names, done)
 	if op == subject.Start || op == subject.Run {
 		s.settleOutput(ctx, done)
+		s.lookAtVM(done[0].Lane)
 	}
 }
 

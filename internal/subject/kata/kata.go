@@ -53,7 +53,7 @@ var configPaths = []string{
 // Facts are what a record says of Kata: "hypervisor", "sandbox_cgroup_only", what
 // decides of a start ("enable_template", "vm_cache_number", where either is, and
 // "static_sandbox_resource_mgmt") and of a sandbox's size ("default_memory",
-// "default_vcpus", "debug_console_enabled"), and "kata config", the file that was read. An empty path stands for the file that
+// "default_vcpus", "debug_console_enabled"), those of its VM (see vmFacts), and "kata config", the file that was read. An empty path stands for the file that
 // a command of tare's own surroundings would take: KATA_CONF_FILE's, else the
 // first of the usual ones; of what an engine starts, see Shim. What cannot be
 // read is said under "kata config".
@@ -182,6 +182,7 @@ func read(path string) (map[string]string, error) {
 	if c.Runtime.StaticResources != nil {
 		facts["static_sandbox_resource_mgmt"] = strconv.FormatBool(*c.Runtime.StaticResources)
 	}
+	vmFacts("", hypervisor, settings, facts)
 	for _, key := range []string{"default_memory", "default_vcpus"} {
 		if v, ok := settings[key]; ok {
 			facts[key] = fmt.Sprint(v)

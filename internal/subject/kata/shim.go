@@ -1,7 +1,6 @@
 package kata
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -80,16 +79,21 @@ func plain(program string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("look at its shim: %w", err)
 	}
-	f, err := open(real)
-	if err != nil {
-		return "", fmt.Errorf("look at its shim: %w", err)
-	}
-	defer func() { _ = f.Close() }()
-	magic := make([]byte, 4)
-	if _, err := io.ReadFull(f, magic); err != nil || !bytes.Equal(magic, []byte("\x7fELF")) || filepath.Base(real) != name {
+	if !isELF(real) || filepath.Base(real) != name {
 		return "", fmt.Errorf("%s is not %s itself and may name a file of its own", program, name)
 	}
 	return real, nil
+}
+
+func isELF(path string) bool {
+	f, err := open(path)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = f.Close() }()
+	magic := make([]byte, 4)
+	_, err = io.ReadFull(f, magic)
+	return err == nil && string(magic) == "\x7fELF"
 }
 
 // standard is the file that a plain shim reads when nobody names one.

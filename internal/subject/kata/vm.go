@@ -1,0 +1,144 @@
+package kata
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/tare-bench/tare/internal/node/machine"
+	"github.com/tare-bench/tare/internal/node/procs"
+	"github.com/tare-bench/tare/internal/subject/child"
+	"github.com/tare-bench/tare/record"
+)
+
+// Emulated returns how the VM of one of these sandboxes shows that it is emulated, "" where
+// none does. QEMU alone emulates a CPU.
+func Emulated(ids []string) string {
+	for _, f := range procs.Mentioning(ids) {
+		if f.Role == record.RoleVMM {
+			if why := emulated(&procs.Reader{}, f.Pid); why != "" {
+				return why
+			}
+		}
+	}
+	return ""
+}
+
+func emulated(files *procs.Reader, pid int) string {
+	d, err := files.Open(pid)
+	if err != nil {
+		return ""
+	}
+	defer d.Close()
+	args, _ := d.Args() // one that has ended has none
+	accel := accelerator(args)
+	kvm := false
+	held, err := d.Descriptors(func(_ string, target []byte) bool {
+		kvm = string(target) == "/dev/kvm" || bytes.HasPrefix(target, []byte("anon_inode:kvm-"))
+		return !kvm
+	})
+	switch seen := err == nil && held > 0; {
+	case kvm || !strings.Contains(accel, "tcg"):
+		return ""
+	case seen:
+		return fmt.Sprintf("QEMU runs with accel=%s and holds no /dev/kvm", accel)
+	case accel == "tcg":
+		return "QEMU runs with accel=tcg"
+	}
+	return ""
+}
+
+// accelerator is the one that QEMU's arguments name, "" for none: "-accel tcg,thread=multi",
+// "-machine q35,accel=kvm:tcg".
+func accelerator(args []string) string {
+	for i, arg := range args[:max(len(args)-1, 0)] {
+		value := args[i+1]
+		switch arg {
+		case "-accel", "--accel":
+			value = "accel=" + value
+		case "-machine", "-M", "--machine":
+		default:
+			continue
+		}
+		for word := range strings.SplitSeq(value, ",") {
+			if accel, ok := strings.CutPrefix(word, "accel="); ok {
+				return accel
+			}
+		}
+	}
+	return ""
+}
+
+// vmFacts enters what decides what a VM costs, as far as the hypervisor's settings and the
+// machine show it: "emulated" is why there is no KVM, "acceleration" what runs a guest's CPU.
+func vmFacts(root machine.Root, hypervisor string, settings map[string]any, into map[string]string) {
+	word := func(key string) string { s, _ := settings[key].(string); return s }
+	facts := map[string]string{"shared_fs": word("shared_fs"), "virtio_fs_cache": word("virtio_fs_cache"),
+		"guest kernel": guestKernel(word("kernel")), "hypervisor version": version(word("path"))}
+	accelerators, kvm := word("machine_accelerators"), root.Exists("/dev/kvm")
+	cpu, _ := root.Read("/proc/cpuinfo", 64<<10) // where it cannot be read, KVM is not known to be nested
+	switch {
+	case strings.Contains(accelerators, "tcg"):
+		facts["emulated"] = "machine_accelerators is " + accelerators
+	case !kvm && hypervisor == "qemu":
+		facts["emulated"] = "there is no /dev/kvm"
+	case !kvm || hypervisor == "remote": // another interface, or another machine
+	case root.Exists("/sys/module/kvm_pvm"):
+		facts["acceleration"] = "KVM, PVM"
+	case strings.Contains(string(cpu), " hypervisor "):
+		facts["acceleration"] = "KVM, nested"
+	default:
+		facts["acceleration"] = "KVM"
+	}
+	for key, value := range facts {
+		if value != "" {
+			into[key] = value
+		}
+	}
+}
+
+// guestKernel is the name of a kernel's file, without links, and the version in the header of
+// an x86 one (Documentation/arch/x86/boot.rst).
+func guestKernel(path string) string {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil || path == "" {
+		return ""
+	}
+	name := filepath.Base(real)
+	f, err := open(real)
+	if err != nil {
+		return name
+	}
+	defer func() { _ = f.Close() }()
+	head := make([]byte, 32<<10)
+	n, _ := f.ReadAt(head, 0) // of a shorter one there is less
+	const magic, pointer, setup = 0x202, 0x20e, 0x200
+	if head = head[:n]; n < pointer+2 || string(head[magic:magic+4]) != "HdrS" {
+		return name
+	}
+	at := setup + int(binary.LittleEndian.Uint16(head[pointer:]))
+	release, _, _ := strings.Cut(string(head[min(at, n):min(at+64, n)]), " ")
+	if release, _, _ = strings.Cut(release, "\x00"); release == "" || strings.Contains(name, release) {
+		return name
+	}
+	return name + " (" + release + ")"
+}
+
+// version is what a hypervisor's program says of itself, a line; "" for one that is a script.
+func version(path string) string {
+	if !filepath.IsAbs(path) || !isELF(path) {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	out, err := child.Run(ctx, child.Command{Args: []string{path, "--version"}})
+	line, _, _ := strings.Cut(strings.TrimSpace(out.Output), "\n")
+	if err != nil || len(line) > 120 {
+		return ""
+	}
+	return line
+}

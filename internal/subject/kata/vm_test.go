@@ -1,0 +1,125 @@
+package kata
+
+import (
+	"encoding/binary"
+	"maps"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/node/machine"
+	"github.com/tare-bench/tare/internal/node/procs"
+	"github.com/tare-bench/tare/internal/testing/must"
+)
+
+// The arguments are those of a live sandbox, whose QEMU ran without KVM.
+func TestAQEMUWithoutKVMIsEmulated(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("testdata/proc/26377/cmdline")
+	must.OK(t, err)
+	live := string(text)
+	with := func(machine string) string { return strings.Replace(live, "q35,accel=tcg", machine, 1) }
+	for name, c := range map[string]struct {
+		args string
+		held []string // descriptors; nil: they cannot be read
+		want string
+	}{
+		"the live one":                        {live, nil, "QEMU runs with accel=tcg"},
+		"with its descriptors":                {live, []string{"/dev/null", "socket:[1]"}, "QEMU runs with accel=tcg and holds no /dev/kvm"},
+		"one that holds KVM nevertheless":     {live, []string{"/dev/null", "/dev/kvm"}, ""},
+		"one with KVM":                        {with("q35,accel=kvm"), []string{"anon_inode:kvm-vm"}, ""},
+		"one that has lost no descriptor yet": {with("q35,accel=kvm"), []string{"/dev/null"}, ""},
+		"one that fell back":                  {with("q35,accel=kvm:tcg"), []string{"/dev/null"}, "QEMU runs with accel=kvm:tcg and holds no /dev/kvm"},
+		"one of which that is not known":      {with("q35,accel=kvm:tcg"), nil, ""},
+		"by an argument of its own":           {with("q35") + "-accel\x00tcg,thread=multi\x00", nil, "QEMU runs with accel=tcg"},
+		"another hypervisor":                  {"/usr/bin/cloud-hypervisor\x00--api-socket\x00/run/vc/vm/kk/clh.sock\x00", []string{"/dev/null"}, ""},
+		"one that has ended":                  {"", nil, ""},
+	} {
+		root := t.TempDir()
+		dir := filepath.Join("proc", "26377")
+		file(t, root, filepath.Join(dir, "cmdline"), c.args)
+		if c.held != nil {
+			must.OK(t, os.Mkdir(filepath.Join(root, dir, "fd"), 0o755))
+		}
+		for fd, link := range c.held {
+			must.OK(t, os.Symlink(link, filepath.Join(root, dir, "fd", strconv.Itoa(fd))))
+		}
+		if got := emulated(&procs.Reader{Root: machine.Root(root)}, 26377); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+func TestWhatRunsAGuestIsKnownAsFarAsTheMachineShowsIt(t *testing.T) {
+	t.Parallel()
+	const kvm, nested, pvm = "dev/kvm", "proc/cpuinfo", "sys/module/kvm_pvm/x"
+	for name, c := range map[string]struct {
+		hypervisor, accelerators string
+		there                    []string
+		key, want                string
+	}{
+		"no /dev/kvm":                       {"qemu", "", nil, "emulated", "there is no /dev/kvm"},
+		"another hypervisor without it":     {"clh", "", nil, "", ""},
+		"a VM on another machine":           {"remote", "", []string{kvm}, "", ""},
+		"an accelerator that was asked for": {"qemu", "tcg", []string{kvm}, "emulated", "machine_accelerators is tcg"},
+		"KVM":                               {"qemu", "", []string{kvm}, "acceleration", "KVM"},
+		"KVM in a VM":                       {"qemu", "", []string{kvm, nested}, "acceleration", "KVM, nested"},
+		"PVM":                               {"clh", "", []string{kvm, nested, pvm}, "acceleration", "KVM, PVM"},
+	} {
+		root := t.TempDir()
+		for _, path := range c.there {
+			file(t, root, path, "flags\t\t: fpu vme hypervisor lahf_lm\n")
+		}
+		got := map[string]string{}
+		vmFacts(machine.Root(root), c.hypervisor, map[string]any{"machine_accelerators": c.accelerators, "shared_fs": "virtio-fs", "virtio_fs_cache": "auto"}, got)
+		want := map[string]string{"shared_fs": "virtio-fs", "virtio_fs_cache": "auto"}
+		if c.key != "" {
+			want[c.key] = c.want
+		}
+		if !maps.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
+	}
+}
+
+func TestAGuestsKernelIsNamedWithoutLinks(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	image := make([]byte, 0x400)
+	copy(image[0x202:], "HdrS")
+	binary.LittleEndian.PutUint16(image[0x20e:], 0x100)
+	copy(image[0x300:], "6.12.47 (root@x) #1 SMP\x00")
+	for name, text := range map[string]string{"vmlinuz-6.12.47-160": string(image), "bzImage": string(image), "vmlinux-6.1": "\x7fELF"} {
+		file(t, dir, name, text)
+	}
+	must.OK(t, os.Symlink("vmlinux-6.1", filepath.Join(dir, "vmlinux.container")))
+	for path, want := range map[string]string{"vmlinux.container": "vmlinux-6.1", "vmlinuz-6.12.47-160": "vmlinuz-6.12.47-160", "bzImage": "bzImage (6.12.47)", "none": ""} {
+		if got := guestKernel(filepath.Join(dir, path)); got != want {
+			t.Errorf("%s: %q, want %q", path, got, want)
+		}
+	}
+}
+
+func TestAHypervisorSaysItsVersion(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	marker := filepath.Join(dir, "ran")
+	file(t, dir, "script", "#!/bin/sh\ntouch "+marker+"\n")
+	must.OK(t, os.Chmod(filepath.Join(dir, "script"), 0o755))
+	if got := version(filepath.Join(dir, "script")); got != "" {
+		t.Errorf("%q", got)
+	}
+	if _, err := os.Stat(marker); err == nil {
+		t.Error("a script was run")
+	}
+	real, err := filepath.EvalSymlinks("/bin/mount") // a program that answers to --version
+	must.OK(t, err)
+	if got := version(real); !strings.Contains(got, "mount") || strings.Contains(got, "\n") {
+		t.Errorf("%q", got)
+	}
+	if got := version("mount"); got != "" {
+		t.Errorf("a name without a path: %q", got)
+	}
+}
