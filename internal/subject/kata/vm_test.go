@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -50,6 +51,25 @@ func TestAQEMUWithoutKVMIsEmulated(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
+}
+
+func TestTheVMOfASandboxIsFoundByItsID(t *testing.T) {
+	t.Parallel()
+	id := "emulated-" + strconv.Itoa(os.Getpid())
+	in, w, err := os.Pipe()
+	must.OK(t, err)
+	defer w.Close()
+	qemu := exec.Cmd{Path: "/bin/sh", Args: []string{"qemu-system-x86_64", "-c", "read x", "sh", "-machine", "q35,accel=tcg", "-qmp", "unix:/run/vc/vm/" + id + "/qmp.sock"}, Stdin: in}
+	must.OK(t, qemu.Start())
+	must.OK(t, in.Close())
+	if got := Emulated([]string{"another", id}); got != "QEMU runs with accel=tcg and holds no /dev/kvm" {
+		t.Errorf("%q", got)
+	}
+	if got := Emulated([]string{"another"}); got != "" {
+		t.Errorf("of another sandbox: %q", got)
+	}
+	must.OK(t, w.Close())
+	_ = qemu.Wait() // read fails at the end of its input
 }
 
 func TestWhatRunsAGuestIsKnownAsFarAsTheMachineShowsIt(t *testing.T) {
