@@ -8,7 +8,7 @@ import (
 // Fit is a straight line through points. Slope is in units of y for one of x.
 type Fit struct {
 	N      int // points that entered
-	Rounds int // rounds that gave a slope of their own; 0 of Line
+	Rounds int // rounds that gave a slope of their own
 
 	Slope     float64
 	SlopeLo   float64 // interval of the slope, when Known
@@ -28,12 +28,9 @@ type Fit struct {
 // Point is a value at a place.
 type Point struct{ X, Y float64 }
 
-// line fits a line by least squares. The interval of the slope is Student's,
-// with N − 2 degrees of freedom (Draper and Smith, Applied Regression Analysis,
-// 3rd ed. 1998, section 1.4): it believes the points' errors to be independent
-// and equally wide. It is Known from 3 points at 2 places on. Without 2 places
-// there is no line, and all figures are NaN.
-func line(all []Point, confidence float64) Fit {
+// line fits a line by least squares. Without values at 2 places there is none, and
+// all figures are NaN. It has no interval: see [LineOfRounds].
+func line(all []Point) Fit {
 	var points []Point
 	for _, p := range all {
 		if Finite(p.X) && Finite(p.Y) {
@@ -59,17 +56,8 @@ func line(all []Point, confidence float64) Fit {
 	}
 	f.Slope = sxy / sxx
 	f.Intercept = my - f.Slope*mx
-	f.Robust = theilSen(points)
-	if t := studentT(confidence, float64(f.N-2)); Finite(t) {
-		rest := 0.0
-		for _, p := range points {
-			d := p.Y - my - f.Slope*(p.X-mx)
-			rest += d * d
-		}
-		half := t * math.Sqrt(rest/(n-2)/sxx)
-		f.SlopeLo, f.SlopeHi, f.Known = f.Slope-half, f.Slope+half, true
-	}
-	return f.compared()
+	f.Robust = middleOf(slopesOf(points))
+	return f
 }
 
 // LineOfRounds fits a line to values that were taken round by round.
@@ -87,17 +75,16 @@ func LineOfRounds(rounds [][]Point, confidence float64) Fit {
 	var slopes []float64
 	for _, points := range rounds {
 		all = append(all, points...)
-		if f := line(points, confidence); Finite(f.Slope) {
+		if f := line(points); Finite(f.Slope) {
 			slopes = append(slopes, f.Slope)
 		}
 	}
-	f := line(all, confidence)
+	f := line(all)
 	f.Rounds = len(slopes)
 	if f.Rounds < 2 {
-		if f.Known {
+		if f.Rounds == 1 {
 			f.Warnings = append(f.Warnings, "one round: how rounds differ is unknown, and there is no interval")
 		}
-		f.SlopeLo, f.SlopeHi, f.Known, f.Disagree = math.NaN(), math.NaN(), false, false
 		return f
 	}
 	var within []float64
@@ -127,21 +114,14 @@ func LineOfRounds(rounds [][]Point, confidence float64) Fit {
 		}
 	}
 	f.Intercept = middleOf(at)
-	return f.compared()
-}
-
-// compared sets the two slopes against each other.
-func (f Fit) compared() Fit {
 	outside := f.Robust < f.SlopeLo || f.Robust > f.SlopeHi
 	f.Disagree = f.Known && outside && math.Abs(f.Robust-f.Slope) > worthSaying*math.Abs(f.Slope)
 	return f
 }
 
-// theilSen is the median of the slopes between all pairs of points at different
-// places (Sen, Estimates of the Regression Coefficient Based on Kendall's Tau,
-// JASA 63 (1968) 1379–1389).
-func theilSen(points []Point) float64 { return middleOf(slopesOf(points)) }
-
+// slopesOf are the slopes between all pairs of points at different places; their median is
+// robust (Sen, Estimates of the Regression Coefficient Based on Kendall's Tau, JASA 63 (1968)
+// 1379–1389).
 func slopesOf(points []Point) []float64 {
 	var slopes []float64
 	for i, p := range points {
