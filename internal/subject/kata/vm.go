@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
@@ -35,43 +36,28 @@ func emulated(files *procs.Reader, pid int) string {
 	}
 	defer d.Close()
 	args, _ := d.Args() // one that has ended has none
-	accel := accelerator(args)
+	named := accelerator.FindStringSubmatch(strings.Join(args, "\x00"))
+	if named == nil || !strings.Contains(named[1], "tcg") {
+		return ""
+	}
 	kvm := false
 	held, err := d.Descriptors(func(_ string, target []byte) bool {
 		kvm = string(target) == "/dev/kvm" || bytes.HasPrefix(target, []byte("anon_inode:kvm-"))
 		return !kvm
 	})
-	switch seen := err == nil && held > 0; {
-	case kvm || !strings.Contains(accel, "tcg"):
-		return ""
-	case seen:
-		return fmt.Sprintf("QEMU runs with accel=%s and holds no /dev/kvm", accel)
-	case accel == "tcg":
+	switch {
+	case kvm:
+	case err == nil && held > 0:
+		return fmt.Sprintf("QEMU runs with accel=%s and holds no /dev/kvm", named[1])
+	case named[1] == "tcg":
 		return "QEMU runs with accel=tcg"
 	}
 	return ""
 }
 
-// accelerator is the one that QEMU's arguments name, "" for none: "-accel tcg,thread=multi",
-// "-machine q35,accel=kvm:tcg".
-func accelerator(args []string) string {
-	for i, arg := range args[:max(len(args)-1, 0)] {
-		value := args[i+1]
-		switch arg {
-		case "-accel", "--accel":
-			value = "accel=" + value
-		case "-machine", "-M", "--machine":
-		default:
-			continue
-		}
-		for word := range strings.SplitSeq(value, ",") {
-			if accel, ok := strings.CutPrefix(word, "accel="); ok {
-				return accel
-			}
-		}
-	}
-	return ""
-}
+// accelerator is the one that QEMU's arguments name: "-accel tcg,thread=multi", "-machine
+// q35,accel=kvm:tcg".
+var accelerator = regexp.MustCompile(`\x00-(?:accel\x00|(?:machine|M)\x00[^\x00]*accel=)([a-z:]+)`)
 
 // vmFacts enters what decides what a VM costs, as far as the hypervisor's settings and the
 // machine show it: "emulated" is why there is no KVM, "acceleration" what runs a guest's CPU.
