@@ -1,9 +1,8 @@
 package attribution
 
 import (
+	"bytes"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -83,22 +82,19 @@ func (r *Reader) threads(m *Member, problems *record.Problems) bool {
 	return true
 }
 
-// RunsGuest tells whether a process runs a guest, whatever it is called: it has threads
-// that are named as those of vCPUs, or holds vCPUs of KVM's.
-func RunsGuest(pid int) bool {
+// RunsGuest reports whether a process runs a guest, whatever it is called: it has vCPUs, or
+// holds some of KVM's.
+func RunsGuest(pid int) (runs bool) {
 	d, err := (&procs.Reader{}).Open(pid)
 	if err != nil {
 		return false
 	}
 	defer d.Close()
-	if hasVCPUs(d) {
-		return true
-	}
-	held, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
-	return slices.ContainsFunc(held, func(fd string) bool {
-		what, _ := os.Readlink(fd)
-		return strings.HasPrefix(what, "anon_inode:kvm-vcpu")
+	_, _ = d.Descriptors(func(_ string, target []byte) bool { // those of another user's are hidden
+		runs = bytes.HasPrefix(target, []byte("anon_inode:kvm-vcpu"))
+		return !runs
 	})
+	return runs || hasVCPUs(d)
 }
 
 // hasVCPUs reports whether a process has threads that are named as those of vCPUs, or has run
