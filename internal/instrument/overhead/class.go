@@ -33,7 +33,7 @@ type needs struct {
 	round    int     // of memory, from 1
 	memory   float64 // bytes
 	own      float64 // of the guest's memory, the workload's own
-	open     open
+	open     open    // of the phase at any count
 	cpu      float64 // milli-CPUs
 	cpuKnown bool
 	brief    bool     // too short for its CPU to be taken
@@ -48,6 +48,24 @@ type open struct{ residual, uncertainty float64 }
 
 // most is the upper bound of what the sandbox may have taken of it.
 func (o open) most() float64 { return max(o.residual+o.uncertainty, 0) }
+
+// openIn is what a phase leaves unexplained in all rounds and counts of sandboxes.
+func (j *judging) openIn(target, phase string) (out open) {
+	first := true
+	for i := range j.Tables {
+		c := j.Tables[i].of(target)
+		if j.Tables[i].Phase != phase || c == nil || !c.Ledger.Complete {
+			continue
+		}
+		for _, p := range c.counts {
+			n := float64(max(p.phase.Sandboxes, 1))
+			if o := (open{float64(p.ledger.Residual) / n, float64(p.ledger.Uncertainty) / n}); first || o.overrules(out) {
+				out, first = o, false
+			}
+		}
+	}
+	return out
+}
 
 // overrules reports whether o decides where both are rounds of one phase. A residual beyond
 // its uncertainty counts in any round, the largest of several. What every round has is at
@@ -99,7 +117,7 @@ func (j *judging) class(t *record.Target) (RuntimeClass, bool) {
 		where := fmt.Sprintf("phase %s with %s", table.Phase, page.Sandboxes(table.Sandboxes))
 		all += n.rounds
 		if most := n.memory + n.open.most(); !n.kept && most > held {
-			held, unexplained = most, fmt.Sprintf("%s in %s", n.open, where)
+			held, unexplained = most, fmt.Sprintf("%s in phase %s", n.open, table.Phase)
 		}
 		switch {
 		case n.kept:
@@ -210,14 +228,11 @@ func (c *Cell) brief() bool {
 
 // needs weighs a phase in all its rounds: a limit has to hold in each of them.
 func (j *judging) needs(t *Table, c *Cell) needs {
-	out := needs{rounds: len(c.counts), cpuKnown: true, brief: c.brief()}
+	out := needs{rounds: len(c.counts), cpuKnown: true, brief: c.brief(), open: j.openIn(c.Target, t.Phase)}
 	for i, p := range c.counts {
 		one := j.needsIn(t, c, p)
 		if i == 0 || one.memory > out.memory {
 			out.round, out.memory, out.own, out.parts = p.visit.Round+1, one.memory, one.own, one.parts
-		}
-		if i == 0 || one.open.overrules(out.open) {
-			out.open = one.open
 		}
 		if one.cpu > out.cpu {
 			out.cpu, out.cpuParts = one.cpu, one.cpuParts
@@ -267,7 +282,6 @@ func (j *judging) needsIn(t *Table, c *Cell, p *closedPhase) needs {
 		out.memory += amount
 		out.addCPU(&r, n, c.Expected, l, kind)
 	}
-	out.open = open{float64(l.Residual) / n, float64(l.Uncertainty) / n}
 	return out
 }
 

@@ -298,6 +298,27 @@ func TestBooksThatAreOpenShowNoOverheadToBeEnough(t *testing.T) {
 	}
 }
 
+// More sandboxes share what the node's own noise leaves open.
+func TestALargerCountClosesTheBooksOfAPhase(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		counts []int
+		answer Answer
+	}{"one sandbox": {[]int{1}, NotShown}, "and twenty": {[]int{1, 20}, Enough}} {
+		o := weighed(t, oversee(func(w *oversight) {
+			w.plan.Sandboxes, w.plan.Rounds, w.plan.Check = c.counts, 1, &PodFixed{CPU: 10, Memory: 16 * mi}
+			w.reading = func(r *record.Reading) {
+				if r.Moment == record.MomentAfter {
+					r.Host.Free -= 100 * mi
+				}
+			}
+		}))
+		if o.Check[0].Answer != c.answer {
+			t.Errorf("%s: %+v", name, o.Check[0])
+		}
+	}
+}
+
 func TestWhatAllRoundsLeaveOpenIsTheLeastOfThem(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -208,7 +208,7 @@ func (j *judging) sampling(target string) {
 // enough.
 func (j *judging) checked(c *Check) {
 	var where []string
-	code, verb, advice := foundNotEnough, "is not enough", "use the recommended RuntimeClass"
+	code, verb, advice := foundNotEnough, "is not enough", "use the recommended podFixed"
 	if c.Answer == NotShown {
 		code, verb = foundNotShown, "is not shown to be enough"
 		advice = "hold phases for longer than a second and with more than ten ticks, and repeat what was not measured: the other findings have the reasons. What is unexplained is less a sandbox with more of them, and on a quiet node"
