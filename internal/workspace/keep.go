@@ -16,22 +16,41 @@ const maxKept = 1 << 20
 // Keep writes a file into the run's folder: what has to be known about the run
 // once it is dead. It is there whole or not at all, also after a power failure.
 func (r *Run) Keep(name string, content []byte) error {
-	if err := keep(filepath.Join(r.dataDir(), name), content); err != nil {
+	f, err := persist(filepath.Join(r.dataDir(), name), content, func(*os.File) error { return nil })
+	if err != nil {
 		return fmt.Errorf("note what the run makes: %w", err)
 	}
-	return nil
+	return f.Close()
 }
 
-func keep(path string, content []byte) error {
-	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+// persist writes a file that is there whole or not at all, also after a power cut,
+// and leaves it open. prepare is called before it has its name.
+func persist(path string, content []byte, prepare func(*os.File) error) (f *os.File, err error) {
+	f, err = os.OpenFile(path+".new", os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	_, err = f.Write(content)
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Rename(path+".new", path)
+	err = prepare(f)
+	if err == nil {
+		_, err = f.Write(content)
 	}
-	return err
+	if err == nil {
+		err = f.Sync()
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	// The folder's names, and its own in the one above. Not every file system can do
+	// that, and not every user may read the folder above.
+	for _, dir := range []string{filepath.Dir(path), filepath.Dir(filepath.Dir(path))} {
+		if d, err := os.Open(dir); err == nil {
+			_ = errors.Join(d.Sync(), d.Close())
+		}
+	}
+	return f, nil
 }
 
 // Kept reads such a file. It is nil where the run kept none.

@@ -34,18 +34,12 @@ func bootID() string {
 }
 
 // mark puts the mark into a run's folder and locks it. It appears under its
-// name only when it is locked.
+// name only when it is locked, and survives a power cut: a folder without one is
+// never removed.
 func mark(dir, id string) (*os.File, error) {
-	f, err := os.OpenFile(filepath.Join(dir, markName+".new"), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-	if err == nil {
-		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	}
-	if err == nil {
-		_, err = f.WriteString(markText(id, bootID()))
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), filepath.Join(dir, markName))
-	}
+	f, err := persist(filepath.Join(dir, markName), []byte(markText(id, bootID())), func(f *os.File) error {
+		return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("mark the run's folder: %w", err)
 	}
