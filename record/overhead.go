@@ -159,7 +159,7 @@ type Group struct {
 type GroupMemory struct {
 	Usage        int64 `json:"usage" is:"bytes"` // memory.usage_in_bytes, memory.current
 	Peak         int64 `json:"peak,omitempty" is:"bytes"`
-	Limit        int64 `json:"limit,omitempty" is:"bytes"` // 0: none
+	Limit        int64 `json:"limit,omitempty" is:"bytes"` // the lowest of the group and those above; 0: none
 	Anon         int64 `json:"anon" is:"bytes"`            // v1: total_rss, which holds huge pages too
 	File         int64 `json:"file" is:"bytes"`            // page cache without shmem
 	Mapped       int64 `json:"mapped" is:"bytes"`          // of File and Shmem, what processes map

@@ -30,6 +30,8 @@ func alike2() *record.GroupMemory {
 func TestRead(t *testing.T) {
 	limited := alike
 	limited.Limit = 1 << 30
+	limited2 := alike2()
+	limited2.Limit = 1 << 30
 	bare := record.GroupMemory{Usage: 100000000, Anon: 40000000, File: 30000000, Mapped: 10000000, Shmem: 20000000, Swap: 8192, InactiveFile: 7000000}
 	parts := alike2()
 	parts.Kernel = 5000000 + 100000 + 250000 + 30000 + 12288
@@ -52,6 +54,14 @@ func TestRead(t *testing.T) {
 			Memory: alike2(), CPU: new(int64(7000000000)), Throttled: 5000, ReadBytes: 4096, WriteBytes: 8192, Pids: 12}},
 		{"a limit", machine1().with(files{"/cg/memory/a/memory.limit_in_bytes": "1073741824\n"}), "/a", record.Group{Controllers: []string{"memory", "cpuacct", "cpu", "blkio", "pids"},
 			Memory: &limited, CPU: new(int64(7000000001)), Throttled: 5000, ReadBytes: 4096, WriteBytes: 8192, Pids: 12}},
+		{"a limit of a group above", machine2().with(files{"/cg/memory.max": "1073741824\n"}), "/a", record.Group{Controllers: []string{"memory", "cpu", "io", "pids"},
+			Memory: limited2, CPU: new(int64(7000000000)), Throttled: 5000, ReadBytes: 4096, WriteBytes: 8192, Pids: 12}},
+		{"a limit below that of a group above", machine2().with(files{"/cg/memory.max": "1073741825\n", "/cg/a/memory.max": "1073741824\n"}), "/a",
+			record.Group{Controllers: []string{"memory", "cpu", "io", "pids"},
+				Memory: limited2, CPU: new(int64(7000000000)), Throttled: 5000, ReadBytes: 4096, WriteBytes: 8192, Pids: 12}},
+		{"a limit above that of a group above", machine2().with(files{"/cg/memory.max": "1073741824\n", "/cg/a/memory.max": "1073741825\n"}), "/a",
+			record.Group{Controllers: []string{"memory", "cpu", "io", "pids"},
+				Memory: limited2, CPU: new(int64(7000000000)), Throttled: 5000, ReadBytes: 4096, WriteBytes: 8192, Pids: 12}},
 		{"a kernel without kmem and bandwidth control, and with the older file of I/O", machine1().with(files{
 			"/cg/memory/a/memory.kmem.usage_in_bytes": "-", "/cg/memory/a/memory.kmem.tcp.usage_in_bytes": "-",
 			"/cg/memory/a/memory.max_usage_in_bytes": "-", "/cg/cpu,cpuacct/a/cpu.stat": "-", "/cg/pids/a/pids.current": "-",

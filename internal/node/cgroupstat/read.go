@@ -4,6 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"path"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/record"
 )
@@ -88,9 +91,34 @@ func (g *Group) readMemory(into *record.Group) error {
 		}
 		errs = append(errs, err)
 	}
+	if above := g.limitAbove(); above > 0 && (m.Limit == 0 || above < m.Limit) {
+		m.Limit = above
+	}
 	into.Memory = m
 	g.was(into, memoryUsage)
 	return errors.Join(errs...)
+}
+
+// limitAbove returns the lowest memory limit of the groups above, or 0 if none has
+// one. With systemd's cgroup driver crun puts a container's processes into a group
+// below the scope that has the limit. A group that cannot be read counts as one
+// without a limit.
+func (g *Group) limitAbove() (lowest int64) {
+	p := &g.places[g.files[memoryUsage].place]
+	names, _ := p.tree.in(memoryLimit)
+	for dir := p.dir; dir != "."; {
+		dir = path.Dir(dir)
+		fd, err := openFile(p.tree.mount, path.Join(dir, names[0]))
+		if err != nil {
+			continue
+		}
+		b, err := read(fd, g.system.buf)
+		unix.Close(fd)
+		if n, bad := limit(b); err == nil && bad == nil && n > 0 && (lowest == 0 || n < lowest) {
+			lowest = n
+		}
+	}
+	return lowest
 }
 
 func (g *Group) readCPU(into *record.Group) error {
