@@ -129,7 +129,6 @@ func (b *books) groupRow(charge record.Charge, all, memory, cpu []*record.Group)
 		}
 		r.Paths = append(r.Paths, g.Path)
 	}
-	limited := true
 	for _, g := range memory {
 		if g.Memory == nil {
 			continue
@@ -140,16 +139,8 @@ func (b *books) groupRow(charge record.Charge, all, memory, cpu []*record.Group)
 			r.Highest += max(g.Memory.Peak-g.Memory.Usage, 0)
 		}
 		r.Memory, r.Usage, r.Peak = r.Memory.plus(m), r.Usage+usage, r.Peak+g.Memory.Peak
-		switch {
-		case g.Memory.Limit == 0:
-			limited = false
-		case r.Limit == 0 || g.Memory.Limit < r.Limit:
-			r.Limit = g.Memory.Limit
-		}
 	}
-	if !limited {
-		r.Limit = 0
-	}
+	r.Limit = b.limit(charge, memory)
 	ns, known := b.groupTime(cpu)
 	if took := b.took(); known && took > 0 {
 		r.CPU, r.CPUKnown = float64(ns)/float64(took), true
@@ -160,6 +151,28 @@ func (b *books) groupRow(charge record.Charge, all, memory, cpu []*record.Group)
 		}
 	}
 	b.l.Groups = append(b.l.Groups, r)
+}
+
+// limit returns the lowest limit of groups, or 0 if one has none. Where the workload
+// is in some of them, only those count: with systemd's cgroup driver a pod's pause
+// container has a group of its own, without a limit.
+func (b *books) limit(charge record.Charge, groups []*record.Group) (lowest int64) {
+	bounding := slices.DeleteFunc(slices.Clone(groups), func(g *record.Group) bool {
+		return !slices.Contains(b.rolesIn([]*record.Group{g}, charge), record.RoleWorkload)
+	})
+	if len(bounding) == 0 {
+		bounding = groups
+	}
+	for _, g := range bounding {
+		switch {
+		case g.Memory == nil:
+		case g.Memory.Limit == 0:
+			return 0
+		case lowest == 0 || g.Memory.Limit < lowest:
+			lowest = g.Memory.Limit
+		}
+	}
+	return lowest
 }
 
 // groupTime is the CPU time of groups in the phase, ns. It is known when every

@@ -60,3 +60,28 @@ func TestWhatChildrenUsedIsTheWorkloadsWhereNoCgroupTells(t *testing.T) {
 		}
 	}
 }
+
+func TestTheLimitOfAPodIsTheOneThatBoundsItsWorkload(t *testing.T) {
+	t.Parallel()
+	const pause, workload = "/system.slice/cri-containerd-p.scope", "/system.slice/cri-containerd-c.scope"
+	for name, c := range map[string]struct{ pause, workload, want int64 }{
+		"the pause container has none":        {0, 64 * mib, 64 * mib},
+		"the pause container has a lower one": {mib, 64 * mib, 64 * mib},
+		"the pause container alone has one":   {mib, 0, 0},
+		"neither container has one":           {0, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			read := func(ns int64, moment record.Moment) *record.Reading {
+				r := at(ns, moment, node(1<<30))
+				r.Processes = []record.Process{process(1, 0, record.RolePause, pause, mib, 0, 0), process(2, 0, record.RoleWorkload, workload, mib, 0, 0)}
+				r.Groups = []record.Group{group(pause, record.ChargePod, record.GroupMemory{Usage: mib, Limit: c.pause}, 0),
+					group(workload, record.ChargePod, record.GroupMemory{Usage: mib, Limit: c.workload}, 0)}
+				return r
+			}
+			l := closed(t, at(1*sec, record.MomentBefore, node(1<<30)), read(2*sec, record.MomentBegin), read(3*sec, record.MomentEnd))
+			if len(l.Groups) != 1 || l.Groups[0].Limit != c.want {
+				t.Errorf("got %+v, want a limit of %d", l.Groups, c.want)
+			}
+		})
+	}
+}
