@@ -23,8 +23,9 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// patience is how long podman may take to say what it is.
-const patience = 10 * time.Second
+// patience is how long podman may take to say what it is. It has no daemon that has it
+// ready: the first time on a slow or busy machine takes more than ten seconds.
+const patience = time.Minute
 
 // Target is podman's command line with one runtime.
 type Target struct {
