@@ -27,9 +27,13 @@ const (
 // collected up to that many seconds before. With none, its default, and with
 // containerd, cgroups are read for the answer. With the cgroupfs driver CRI-O
 // (1.34, internal/config/cgmgr) takes a pod's group for a slice of systemd's,
-// fails, says so in its log only, and reports nothing of pods.
+// fails, says so in its log only, and reports nothing of pods. With systemd's the
+// pods are in system.slice (cgroupParent), whose figures are not theirs.
 func (s *session) Statistics(ctx context.Context) ([]record.Statistic, error) {
 	containers, errOne := s.Session.Statistics(ctx)
+	if s.facts.cgroups == "systemd" {
+		return containers, errOne
+	}
 	pods, errTwo := s.Told(ctx, ofPods, s.podStatistics)
 	return append(containers, pods...), errors.Join(errOne, errTwo)
 }
