@@ -18,10 +18,13 @@ import (
 //go:embed init
 var initScript string
 
+//go:embed run
+var runScript string
+
 // write makes the initramfs, of a folder with links to what is carried, in the form
 // that the kernel reads (Documentation/driver-api/early-userspace/buffer-format.rst).
 func (g *Guest) write(ctx context.Context, file string) error {
-	busybox, err := program("busybox")
+	busybox, err := program("busybox", install)
 	if err != nil {
 		return err
 	}
@@ -41,7 +44,7 @@ func (g *Guest) write(ctx context.Context, file string) error {
 func (g *Guest) fill(ctx context.Context, root, busybox string) error {
 	carried := map[string]string{"/bin/busybox": busybox}
 	for _, name := range append([]string{busybox}, g.Programs...) {
-		from, err := program(name)
+		from, err := program(name, install)
 		if err != nil {
 			return err
 		}
@@ -59,7 +62,7 @@ func (g *Guest) fill(ctx context.Context, root, busybox string) error {
 		}
 	}
 	maps.Copy(carried, g.Files)
-	texts, list := map[string]string{"init": initScript}, ""
+	texts, list := map[string]string{"init": initScript, "work/run": runScript}, ""
 	for _, c := range g.Commands {
 		if !commandName.MatchString(c.Name) || len(c.Args) == 0 {
 			return fmt.Errorf("command %q needs a name of letters, digits and dashes, and a command line", c.Name)
@@ -68,6 +71,19 @@ func (g *Guest) fill(ctx context.Context, root, busybox string) error {
 		texts["work/"+c.Name] = "exec " + quoted(c.Args) + "\n"
 	}
 	texts["work/commands"] = list
+	if len(g.BeforePowerCut) > 0 {
+		texts["work/before-power-cut"] = "exec " + quoted(g.BeforePowerCut) + "\n"
+	}
+	if g.Disk != nil {
+		texts["init"], texts["work/guest.service"] = initDisk, guestService
+		carried = map[string]string{"/bin/busybox": busybox}
+		for to, from := range g.Files {
+			carried["/carried"+to] = from
+		}
+		for _, module := range g.Disk.modules {
+			carried["/modules/"+filepath.Base(module)] = module
+		}
+	}
 	for to, from := range carried {
 		at := filepath.Join(root, to)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o755), os.Symlink(from, at)); err != nil {

@@ -1,11 +1,17 @@
-// Package vm is for tests: it boots a small virtual machine whose only cgroup
-// hierarchy is v2, runs commands in it, and brings back what they wrote.
+// Package vm is for tests: it boots a virtual machine whose only cgroup hierarchy
+// is v2, runs commands in it, and brings back what they wrote.
 //
-// The machine is emulated in software, for a test has no right to ask for KVM,
-// and so it is some ten times slower than the machine that it runs on. Its
-// kernel is Debian's for clouds, which scripts/install-vm fetches; its root is
-// busybox and what the test gives it; it has no disk and no network, and it is
-// gone when Run returns. One boot serves whoever needs one: weigh_test.go lists it all.
+// The machine is emulated in software, because a test has no right to ask for KVM,
+// and so it is some ten times slower than the machine that it runs on. It has no
+// network, and it is gone when Run returns. There are two kinds:
+//
+//   - a small one without a disk: the kernel is Debian's for clouds, which
+//     scripts/install-vm fetches, and the root is busybox and what the test gives
+//     it (weigh_test.go);
+//   - a Debian with systemd and container engines on a disk, which
+//     scripts/install-vm-debian makes (debian_test.go).
+//
+// A boot is expensive, so all claims about one machine share it.
 package vm
 
 import (
@@ -30,13 +36,18 @@ import (
 
 // Guest is what a machine is made of and does.
 type Guest struct {
+	// Disk is the guest's; nil is a guest without one.
+	Disk *Disk
 	// Programs of this machine are put at the same path, with the libraries that
-	// they are linked with.
+	// they are linked with. A guest with a disk has its own.
 	Programs []string
 	// Files are put where the key says; the value is a path of this machine.
 	Files map[string]string
 	// Commands run one after the other, whatever the one before exited with.
 	Commands []Command
+	// BeforePowerCut, if any, runs after the results were sent. When it exits with 0
+	// the machine loses its power.
+	BeforePowerCut []string
 }
 
 // Command is one command line.
@@ -56,18 +67,24 @@ type Outcome struct {
 const (
 	maxConsole = 1 << 20
 	maxResults = 64 << 20
-	memory     = "1536" // MiB
 )
+
+// cutPower is what the guest prints when its power is to be cut.
+const cutPower = "guest: cut the power"
+
+var errPowerCut = errors.New("the power was cut")
 
 // Run boots a machine, and returns when it is off and its process is gone. Its
 // error says what is missing and how to get it, or shows the console's end.
 func Run(ctx context.Context, g Guest) (*Outcome, error) {
-	qemu, err := program("qemu-system-x86_64")
+	qemu, err := program("qemu-system-x86_64", install)
 	if err != nil {
 		return nil, err
 	}
-	kernel, err := Kernel()
-	if err != nil {
+	m := machine{qemu: qemu, memory: "1536"}
+	if g.Disk != nil {
+		m.memory, m.kernel, m.disk = "3072", g.Disk.kernel, g.Disk.args()
+	} else if m.kernel, err = Kernel(); err != nil {
 		return nil, err
 	}
 	dir, err := os.MkdirTemp("", "tare-vm-")
@@ -75,12 +92,19 @@ func Run(ctx context.Context, g Guest) (*Outcome, error) {
 		return nil, fmt.Errorf("make a folder for the machine: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	initramfs := filepath.Join(dir, "initramfs")
-	if err := g.write(ctx, initramfs); err != nil {
+	m.initramfs = filepath.Join(dir, "initramfs")
+	if err := g.write(ctx, m.initramfs); err != nil {
 		return nil, fmt.Errorf("make the machine's root: %w", err)
 	}
 	begin := time.Now()
-	console, results, err := boot(ctx, qemu, kernel, initramfs)
+	console, results, err := m.boot(ctx)
+	if len(g.BeforePowerCut) > 0 {
+		if err == nil {
+			err = errors.New("it did not get to the power cut")
+		} else if errors.Is(err, errPowerCut) {
+			err = nil
+		}
+	}
 	out := &Outcome{Console: string(console), Ran: time.Since(begin)}
 	if err == nil {
 		err = out.read(bytes.NewReader(results), g.Commands)
@@ -91,8 +115,15 @@ func Run(ctx context.Context, g Guest) (*Outcome, error) {
 	return out, nil
 }
 
+// machine is what QEMU is started with.
+type machine struct {
+	qemu, kernel, initramfs string
+	memory                  string // MiB
+	disk                    []string
+}
+
 // boot returns what came over the two serial ports. The first is the console.
-func boot(ctx context.Context, qemu, kernel, initramfs string) (console, results []byte, err error) {
+func (m *machine) boot(ctx context.Context) (console, results []byte, err error) {
 	read, write, err := os.Pipe()
 	if err != nil {
 		return nil, nil, fmt.Errorf("make a pipe: %w", err)
@@ -100,16 +131,19 @@ func boot(ctx context.Context, qemu, kernel, initramfs string) (console, results
 	defer read.Close()
 	ctx, kill := context.WithCancelCause(ctx)
 	defer kill(nil)
-	cmd := exec.CommandContext(ctx, qemu,
+	cmd := exec.CommandContext(ctx, m.qemu, append([]string{
 		// These two features are what this emulation lacks or is slow with. A second CPU
 		// would wait for the first while others have the core that emulates that.
-		"-accel", "tcg,thread=single", "-cpu", "max,-cx16,-la57", "-m", memory, "-smp", "1",
+		"-accel", "tcg,thread=single", "-cpu", "max,-cx16,-la57", "-m", m.memory, "-smp", "1",
 		"-nodefaults", "-no-user-config", "-display", "none", "-monitor", "none", "-no-reboot",
 		"-serial", "stdio", "-serial", "file:/proc/self/fd/3",
-		"-kernel", kernel, "-initrd", initramfs,
-		"-append", // Who waits for a core for minutes is not stuck.
-		"console=ttyS0 quiet panic=-1 mitigations=off nokaslr rcupdate.rcu_cpu_stall_suppress=1 nowatchdog")
-	screen := &bounded{limit: maxConsole, full: func() { kill(fmt.Errorf("it printed more than %d bytes", maxConsole)) }}
+		"-kernel", m.kernel, "-initrd", m.initramfs,
+		"-append", // A process that waits for a core for minutes is not stuck.
+		"console=ttyS0 quiet panic=-1 mitigations=off nokaslr rcupdate.rcu_cpu_stall_suppress=1 nowatchdog" +
+			" systemd.default_timeout_start_sec=infinity systemd.service_watchdogs=0",
+	}, m.disk...)...)
+	screen := &bounded{limit: maxConsole, full: func() { kill(fmt.Errorf("it printed more than %d bytes", maxConsole)) },
+		phrase: cutPower, said: func() { kill(errPowerCut) }}
 	data := &bounded{limit: maxResults, full: func() { kill(fmt.Errorf("its results are larger than %d bytes", maxResults)) }}
 	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = screen, screen, []*os.File{write}
 	cmd.WaitDelay = 5 * time.Second
@@ -121,7 +155,7 @@ func boot(ctx context.Context, qemu, kernel, initramfs string) (console, results
 	err = cmd.Start()
 	write.Close()
 	if err != nil {
-		return nil, nil, fmt.Errorf("start %s: %w", qemu, err)
+		return nil, nil, fmt.Errorf("start %s: %w", m.qemu, err)
 	}
 	drained := make(chan error, 1)
 	go func() {
@@ -139,12 +173,15 @@ func boot(ctx context.Context, qemu, kernel, initramfs string) (console, results
 	return screen.bytes(), data.bytes(), err
 }
 
-// bounded keeps what is written, up to a limit, and then calls full.
+// bounded keeps what is written, up to a limit, and then calls full. It calls said
+// when a phrase was written.
 type bounded struct {
-	mu    sync.Mutex
-	b     bytes.Buffer
-	limit int
-	full  func()
+	mu     sync.Mutex
+	b      bytes.Buffer
+	limit  int
+	full   func()
+	phrase string
+	said   func()
 }
 
 func (b *bounded) Write(p []byte) (int, error) {
@@ -154,7 +191,12 @@ func (b *bounded) Write(p []byte) (int, error) {
 		b.full()
 		return 0, errors.New("too much")
 	}
-	return b.b.Write(p)
+	begin := max(0, b.b.Len()-len(b.phrase))
+	n, err := b.b.Write(p)
+	if b.phrase != "" && bytes.Contains(b.b.Bytes()[begin:], []byte(b.phrase)) {
+		b.said()
+	}
+	return n, err
 }
 
 func (b *bounded) bytes() []byte {
@@ -171,40 +213,50 @@ func tail(s string, n int) string {
 	return s
 }
 
-// install is what makes everything here that the machine needs.
-const install = "run scripts/install-vm"
+// What makes everything that the two kinds of machines need.
+const (
+	install       = "run scripts/install-vm"
+	installDebian = "run scripts/install-vm-debian"
+)
 
-// program finds a program of this machine.
-func program(name string) (string, error) {
+// program finds a program of this machine. How to get it is for the error.
+func program(name, how string) (string, error) {
 	path, err := exec.LookPath(name)
 	if err != nil {
-		return "", fmt.Errorf("no %s: %w; %s", name, err, install)
+		return "", fmt.Errorf("no %s: %w; %s", name, err, how)
 	}
 	return filepath.Abs(path)
 }
 
 // Kernel is the kernel that scripts/install-vm unpacked last into the user's cache.
 func Kernel() (string, error) {
+	return newest("kernel", install, "vm-linux-image-*", "boot", "vmlinuz-*")
+}
+
+// newest returns the file of the user's cache whose folder there changed last. What
+// it is and how to get it is for the error.
+func newest(what, how, folder string, below ...string) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
-		return "", fmt.Errorf("no kernel: %w; set XDG_CACHE_HOME or HOME, and %s", err, install)
+		return "", fmt.Errorf("no %s: %w; set XDG_CACHE_HOME or HOME, and %s", what, err, how)
 	}
-	found, err := filepath.Glob(filepath.Join(cache, "tare", "vm-linux-image-*", "boot", "vmlinuz-*"))
+	cache = filepath.Join(cache, "tare")
+	found, err := filepath.Glob(filepath.Join(append([]string{cache, folder}, below...)...))
 	if err == nil && len(found) == 0 {
-		err = errors.New("none in " + filepath.Join(cache, "tare"))
+		err = errors.New("none in " + cache)
 	}
 	if err != nil {
-		return "", fmt.Errorf("no kernel for the machine: %w; %s", err, install)
+		return "", fmt.Errorf("no %s for the machine: %w; %s", what, err, how)
 	}
-	newest := func(a, b string) int {
-		x, errX := os.Stat(filepath.Dir(filepath.Dir(a)))
-		y, errY := os.Stat(filepath.Dir(filepath.Dir(b)))
-		if errX != nil || errY != nil {
-			return 0
+	changed := func(file string) (at time.Time) {
+		rest, _ := filepath.Rel(cache, file)
+		folder, _, _ := strings.Cut(rest, "/")
+		if info, err := os.Stat(filepath.Join(cache, folder)); err == nil {
+			at = info.ModTime()
 		}
-		return x.ModTime().Compare(y.ModTime())
+		return at
 	}
-	return slices.MaxFunc(found, newest), nil
+	return slices.MaxFunc(found, func(a, b string) int { return changed(a).Compare(changed(b)) }), nil
 }
 
 // read takes the results apart. It is an error if a command has none.

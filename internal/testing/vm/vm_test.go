@@ -31,6 +31,28 @@ func TestWhatIsMissingIsNamedWithTheWayToGetIt(t *testing.T) {
 	}
 }
 
+func TestMissingDiskIsNamedWithTheScriptThatMakesIt(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	_, err := NewDisk(t.Context(), "bookworm", t.TempDir())
+	if err == nil || !strings.Contains(err.Error(), "no disk of Debian bookworm") || !strings.Contains(err.Error(), "run scripts/install-vm-debian bookworm") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestPhraseIsFoundAcrossWrites(t *testing.T) {
+	said := 0
+	b := &bounded{limit: 100, phrase: cutPower, said: func() { said++ }}
+	for _, text := range []string{"guest: x\nguest: cut", " the", " pow"} {
+		fmt.Fprint(b, text)
+	}
+	if said != 0 {
+		t.Errorf("said %d times too early", said)
+	}
+	if fmt.Fprint(b, "er\n"); said != 1 {
+		t.Errorf("said %d times, want 1", said)
+	}
+}
+
 func TestAMachineEndsWithItsTime(t *testing.T) {
 	need.VM(t)
 	dir := t.TempDir()

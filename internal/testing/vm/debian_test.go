@@ -1,0 +1,347 @@
+package vm
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/doctor"
+	"github.com/tare-bench/tare/internal/instrument/lifecycle"
+	"github.com/tare-bench/tare/internal/instrument/overhead"
+	"github.com/tare-bench/tare/internal/instrument/storage"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
+	"github.com/tare-bench/tare/record"
+)
+
+// claim is a command in the guest, which has to exit with 0, and what its outcome shows.
+type claim struct {
+	name  string // of the command
+	says  string
+	args  []string
+	holds func(t *testing.T, out *Outcome)
+}
+
+// claims are in the order of their commands. Nothing in them is bounded by time: how
+// long a command takes depends on what else the CPUs do.
+var claims = []claim{
+	{"machine", "systemd runs the engines with its own cgroup driver and AppArmor", script(machineScript), theDebian},
+	{"doctor", "doctor finds cgroup v2 and every engine", []string{"tare", "doctor", "--format", "json"}, doctoredDebian},
+	{"lifecycle", "lifecycle weighs every engine without a failure", tare("lifecycle", targets(), "--warmup", "0"), livedEverywhere},
+	{"overhead", "overhead finds charges and limits in the groups that systemd makes",
+		tare("overhead", targets(), "--sandboxes", "1", "--hold", "500ms", "--interval", "250ms", "--settle", "16s",
+			"--phases", "hold 16MiB", "--limit", fmt.Sprint("memory=", smallLimit)), chargedInSlices},
+	{"ready", "a service in docker is asked from outside whether it is ready", script(readyScript), becameReady},
+	{"storage", "storage weighs fio's jobs in bare containers, docker, podman and pods",
+		tare("storage", []string{"runc", "docker/runc", "podman/crun", "cri+containerd/runc"}, "--volume", "rootfs,bind", "--jobs", "randread",
+			// Not --cache direct: random reads past the page cache in docker made the emulated disk hang.
+			"--cache", "buffered", "--size", "1M", "--numjobs", "1", "--ceiling", "0", "--settle", "1s", "--drop", "files"), stored},
+	{"killed", "clean removes what a kill -9 left on every engine", script(leaveScript + `
+		leave runc 'tare-run-*/*/*'
+		leave docker/runc 'system.slice/docker-*.scope'
+		leave podman/crun 'machine.slice/libpod-*.scope'
+		leave cri+containerd/runc 'system.slice/cri-containerd-*.scope'
+		leave containerd/runc 'tare-run-*/*/*'
+		` + cleanScript), func(t *testing.T, out *Outcome) { cleaned(t, out, 5) }},
+}
+
+// basics are the first claims, which are made of the current Debian, too.
+var basics = claims[:4]
+
+// After a power cut in the middle of a run, the third of three.
+var (
+	beforePowerCut = script(leaveScript + `
+		leave docker/runc 'system.slice/docker-*.scope'
+		leave podman/crun 'machine.slice/libpod-*.scope'
+		leave cri+containerd/runc 'system.slice/cri-containerd-*.scope' running`)
+	afterPowerCut = claim{"killed", "clean removes what a power cut left on every engine", script(cleanScript),
+		func(t *testing.T, out *Outcome) { cleaned(t, out, 3) }}
+)
+
+const smallLimit = 64 << 20
+
+// engines are the targets, and where their containers' cgroups are.
+var engines = []struct{ target, groups string }{
+	{"runc", "/tare-run-"},
+	{"crun", "/tare-run-"},
+	{"docker/runc", "/system.slice/docker-"},
+	{"docker/crun", "/system.slice/docker-"},
+	{"podman/crun", "/machine.slice/libpod-"},
+	{"podman/runc", "/machine.slice/libpod-"},
+	{"containerd/runc", "/tare-run-"},
+	{"cri+containerd/runc", "/system.slice/cri-containerd-"},
+}
+
+func targets() (all []string) {
+	for _, e := range engines {
+		all = append(all, e.target)
+	}
+	return all
+}
+
+// tare is a command line that weighs targets in one round. The verb names the record.
+func tare(verb string, targets []string, args ...string) []string {
+	return slices.Concat([]string{"tare", verb}, targets, args, []string{"--rounds", "1", "--timeout", "30m", "--quiet", "-o", "/out/" + verb + ".jsonl.zst"})
+}
+
+func script(text string) []string { return []string{"sh", "-c", text} }
+
+// The distribution's own files have neither crun for docker nor systemd's cgroup
+// driver for CRI.
+var configured = map[string]string{
+	"/etc/docker/daemon.json": `{"runtimes": {"crun": {"path": "/usr/bin/crun"}}}`,
+	"/etc/containerd/config.toml": `version = 2
+[plugins."io.containerd.grpc.v1.cri"]
+  sandbox_image = "localhost/tare-test-pause:absent"
+  [plugins."io.containerd.grpc.v1.cri".cni]
+    bin_dir = "/usr/lib/cni"
+  [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+    runtime_type = "io.containerd.runc.v2"
+    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+      SystemdCgroup = true
+`,
+}
+
+const (
+	// podman's first answer takes longest.
+	machineScript = `
+		cat /proc/1/comm
+		stat -f -c %T /sys/fs/cgroup
+		docker info --format '{{.CgroupDriver}} {{.CgroupVersion}} {{.SecurityOptions}}'
+		podman info --format '{{.Host.CgroupManager}} {{.Host.CgroupsVersion}}'
+		systemctl is-active docker containerd`
+
+	readyScript = `set -e
+		tar -c -C /usr/bin busybox | docker import - app >&2
+		tare lifecycle docker/runc --image app --command '/busybox httpd -f -p 8080' --ready tcp:8080 --ops run --warmup 0 \
+			--rounds 1 --timeout 30m --quiet -o /out/ready.jsonl.zst
+		docker rmi app >&2`
+
+	// leaveScript ends a run by kill -9 as soon as it has a container, or leaves it running.
+	leaveScript = `set -e
+		leave() {
+			tare overhead "$1" --sandboxes 1 --rounds 1 --hold 1h --interval 1s --settle 0s --timeout 30m --quiet -o "/root/$(mktemp -u XXXXXX).jsonl" >&2 &
+			run=$!
+			until ls -d /sys/fs/cgroup/$2 >/dev/null 2>&1; do
+				kill -0 $run
+				sleep 0.1
+			done
+			[ "${3:-}" ] || kill -9 $run
+		}`
+	// cleanScript prints what clean removes, and then everything of tare's that is still there.
+	cleanScript = `
+		tare clean --format json
+		tare clean --format json
+		docker ps -aq
+		docker images -q
+		podman ps -aq
+		podman images -q
+		for namespace in $(ctr namespaces ls -q); do
+			for kind in containers images snapshots; do
+				ctr -n "$namespace" "$kind" ls | tail -n +2
+			done
+		done
+		find /sys/fs/cgroup -name 'tare-*'
+		ls -A /var/lib/tare
+		ls -A /run/tare | grep -vx lock
+		grep tare /proc/mounts
+		true`
+)
+
+func TestTareOnDebianWithSystemd(t *testing.T) {
+	g := debian(t, "bookworm", claims...)
+	g.BeforePowerCut = beforePowerCut
+	boot(t, g, claims...)
+	// From the same disk.
+	g.Commands, g.BeforePowerCut = []Command{{afterPowerCut.name, afterPowerCut.args}}, nil
+	boot(t, g, afterPowerCut)
+}
+
+func TestTareOnCurrentDebianWithSystemd(t *testing.T) {
+	boot(t, debian(t, "trixie", basics...), basics...)
+}
+
+// boot runs a guest once for all its claims.
+func boot(t *testing.T, g *Guest, claims ...claim) {
+	t.Helper()
+	out, err := Run(t.Context(), *g)
+	must.OK(t, err)
+	t.Logf("the machine ran for %v", out.Ran.Round(time.Second))
+	for _, c := range claims {
+		t.Run(c.says, func(t *testing.T) { c.check(t, out) })
+	}
+}
+
+func (c *claim) check(t *testing.T, out *Outcome) {
+	if out.Exits[c.name] != 0 {
+		t.Fatal(out.Output(c.name))
+	}
+	c.holds(t, out)
+	if t.Failed() {
+		t.Log(out.Output(c.name))
+	}
+}
+
+// debian is a guest of a suite, with the commands of claims.
+func debian(t *testing.T, suite string, claims ...claim) *Guest {
+	t.Helper()
+	need.VM(t)
+	if runtime.GOARCH != "amd64" {
+		t.Skip("the machine has x86-64 CPUs, and runs this machine's programs")
+	}
+	dir := t.TempDir()
+	goes(t, "build", "-trimpath", "-tags", "no_tls_fallback,grpcnotrace", "-ldflags", "-s -w", "-o", dir, "github.com/tare-bench/tare/cmd/tare")
+	disk, err := NewDisk(t.Context(), suite, dir)
+	must.OK(t, err)
+	busybox, err := program("busybox", install)
+	must.OK(t, err)
+	g := &Guest{Disk: disk, Files: map[string]string{"/usr/bin/tare": filepath.Join(dir, "tare"), "/usr/bin/busybox": busybox}}
+	for to, text := range configured {
+		g.Files[to] = filepath.Join(dir, filepath.Base(to))
+		must.OK(t, os.WriteFile(g.Files[to], []byte(text), 0o644))
+	}
+	for _, c := range claims {
+		g.Commands = append(g.Commands, Command{c.name, c.args})
+	}
+	return g
+}
+
+func theDebian(t *testing.T, out *Outcome) {
+	got := string(out.Files["machine.stdout"])
+	for _, want := range []string{"systemd\ncgroup2fs\nsystemd 2 [name=apparmor ", "\nsystemd v2\nactive\nactive\n"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q", want)
+		}
+	}
+}
+
+func doctoredDebian(t *testing.T, out *Outcome) {
+	var answer struct{ Checks []doctor.Check }
+	must.OK(t, json.Unmarshal(out.Files["doctor.stdout"], &answer))
+	for _, name := range append(targets(), "cgroups", "host", "floor") {
+		i := slices.IndexFunc(answer.Checks, func(c doctor.Check) bool { return c.Name == name })
+		switch {
+		case i < 0:
+			t.Errorf("it says nothing of %s", name)
+		case answer.Checks[i].Status != doctor.OK:
+			t.Errorf("%+v", answer.Checks[i])
+		case name == "cgroups" && answer.Checks[i].Version != "v2":
+			t.Errorf("cgroups are %q", answer.Checks[i].Version)
+		}
+	}
+}
+
+func livedEverywhere(t *testing.T, out *Outcome) {
+	l := judged(t, out, "lifecycle", lifecycle.Judge)
+	if l.Failed != 0 || l.Unproven != 0 || len(l.Tables) != 1 {
+		t.Fatalf("%d of %d operations failed, %d unproven, in %d tables", l.Failed, l.Total, l.Unproven, len(l.Tables))
+	}
+	timed := map[string]int{}
+	for _, row := range l.Tables[0].Rows {
+		for _, c := range row.Cells {
+			if c.Time.Estimate.N == 1 && c.Time.Estimate.Value > 0 {
+				timed[c.Target]++
+			}
+		}
+	}
+	for _, target := range targets() {
+		want := len(subject.ContainerOps)
+		if strings.HasPrefix(target, "cri+") {
+			want = len(subject.Ops)
+		}
+		if timed[target] != want {
+			t.Errorf("%d operations of %s have a time, want %d", timed[target], target, want)
+		}
+	}
+}
+
+func chargedInSlices(t *testing.T, out *Outcome) {
+	o := judged(t, out, "overhead", overhead.Judge)
+	if o.Failed != 0 || len(o.Tables) != 1 || len(o.Tables[0].Cells) != len(engines) {
+		t.Fatalf("%d of %d phases failed, in %d tables", o.Failed, o.Total, len(o.Tables))
+	}
+	for i, c := range o.Tables[0].Cells {
+		balanced(t, o.Tables[0], c)
+		charged(t, engines[i].groups, c)
+	}
+}
+
+// charged checks that a target's memory is charged where systemd puts its containers,
+// against the limit that they were given.
+func charged(t *testing.T, groups string, c overhead.Cell) {
+	t.Helper()
+	pods := 0
+	for _, g := range c.Ledger.Groups {
+		if g.Charge != record.ChargePod {
+			continue
+		}
+		pods++
+		if g.Limit != smallLimit || g.Usage < 16<<20 {
+			t.Errorf("%s: the limit is %d, and %d bytes are charged to %v", c.Target, g.Limit, g.Usage, g.Paths)
+		}
+		for _, path := range g.Paths {
+			if !strings.HasPrefix(path, groups) {
+				t.Errorf("%s: charged to %s, want %s…", c.Target, path, groups)
+			}
+		}
+	}
+	if pods != 1 {
+		t.Errorf("%s: %d rows of its own groups: %+v", c.Target, pods, c.Ledger.Groups)
+	}
+}
+
+func becameReady(t *testing.T, out *Outcome) {
+	l := judged(t, out, "ready", lifecycle.Judge)
+	if l.Failed != 0 || len(l.Tables) != 1 || len(l.Tables[0].Rows) != 1 {
+		t.Fatalf("%d of %d operations failed, in %d tables", l.Failed, l.Total, len(l.Tables))
+	}
+	if c := l.Tables[0].Rows[0].Cells[0]; c.Ready.Asked != 1 {
+		t.Errorf("it was asked %d times: %+v", c.Ready.Asked, c.Ready)
+	}
+}
+
+func stored(t *testing.T, out *Outcome) {
+	s := judged(t, out, "storage", storage.Judge)
+	if s.Failed != 0 || len(s.Tables) != 2 {
+		t.Fatalf("%d of %d jobs failed, in %d tables", s.Failed, s.Total, len(s.Tables))
+	}
+	for _, table := range s.Tables {
+		if len(table.Cells) != 4 {
+			t.Errorf("%s on %s: %d targets", table.Job, table.Volume, len(table.Cells))
+		}
+	}
+}
+
+// cleaned checks that clean found the runs that were left, and then nothing, and that
+// nothing is there that it did not find.
+func cleaned(t *testing.T, out *Outcome, runs int) {
+	answers := json.NewDecoder(bytes.NewReader(out.Files["killed.stdout"]))
+	var found [2]struct {
+		LeftBehind []json.RawMessage `json:"left_behind"`
+	}
+	for i, want := range []int{runs, 0} {
+		must.OK(t, answers.Decode(&found[i]))
+		if got := len(found[i].LeftBehind); got != want {
+			t.Errorf("look %d found %d runs, want %d", i+1, got, want)
+		}
+	}
+	if more := strings.TrimSpace(string(out.Files["killed.stdout"][answers.InputOffset():])); more != "" {
+		t.Errorf("still there:\n%s", more)
+	}
+}
+
+// judged reads a record that a command left, and judges it.
+func judged[J any](t *testing.T, out *Outcome, name string, judge func(*record.Record) (J, error)) J {
+	t.Helper()
+	j, err := judge(recorded(t, out, name))
+	must.OK(t, err)
+	return j
+}
