@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
@@ -13,10 +14,8 @@ import (
 func started(t *testing.T, tg *Target) subject.Session {
 	t.Helper()
 	tg.Script = func(subject.Op, int, int) (int64, *record.Failure) { return 1, nil }
-	s, err := tg.Open(t.Context(), subject.Env{Lanes: 3})
-	must.OK(t, err)
-	b, err := s.Prepare(t.Context(), subject.Run, []int{0, 2})
-	must.OK(t, err)
+	s := must.Get(tg.Open(t.Context(), subject.Env{Lanes: 3}))(t)
+	b := must.Get(s.Prepare(t.Context(), subject.Run, []int{0, 2}))(t)
 	if _, _, err := b.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -59,9 +58,7 @@ func TestAScriptDecidesWhatIsInside(t *testing.T) {
 			return []record.Statistic{{Lane: lanes[1], Memory: 7}}, nil
 		},
 	})
-	if e, err := s.(subject.Executor).Exec(t.Context(), 2, []string{"/probe"}); err != nil || e.Exit != 2 {
-		t.Errorf("%+v, %v", e, err)
-	}
+	check.Equal(t, "exit", must.Get(s.(subject.Executor).Exec(t.Context(), 2, []string{"/probe"}))(t).Exit, 2)
 	if _, err := s.(subject.Sandboxed).Sandboxes(t.Context()); !errors.Is(err, no) {
 		t.Errorf("%v", err)
 	}
