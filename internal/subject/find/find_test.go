@@ -4,13 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
 	"github.com/tare-bench/tare/internal/subject/fake"
 	"github.com/tare-bench/tare/internal/subject/setting"
+	"github.com/tare-bench/tare/internal/testing/check"
+	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
+	"github.com/tare-bench/tare/record"
 )
 
 // withEngines replaces the engines for a test: "ship", driven in two ways, with
@@ -57,9 +64,7 @@ func TestSettingsKnowEveryEngine(t *testing.T) {
 	for _, e := range engines {
 		names = append(names, e.name)
 	}
-	if !slices.Equal(names, setting.EngineNames) {
-		t.Errorf("engines %q, settings know %q", names, setting.EngineNames)
-	}
+	check.Equal(t, "engines that settings know", names, setting.EngineNames)
 }
 
 func TestANameLeadsToATargetBehindAnEngine(t *testing.T) {
@@ -90,9 +95,7 @@ func TestANameLeadsToATargetBehindAnEngine(t *testing.T) {
 		{"a missing engine has its reason", s, "dead/runc ship/runc", "dead/runc is not here: nobody answers; ship/runc by api at A(ship/runc)"},
 		{"a missing engine without a runtime", s, "dead", "dead is not here: nobody answers"},
 	} {
-		if got := named(t, c.settings, strings.Fields(c.names)...); got != c.want {
-			t.Errorf("%s: %s, want %s", c.what, got, c.want)
-		}
+		check.Equal(t, c.what, named(t, c.settings, strings.Fields(c.names)...), c.want)
 	}
 	for what, c := range map[string][2]string{
 		"an unknown engine":       {"boot/runc", `there is no engine "boot"`},
@@ -116,7 +119,83 @@ func TestAllHasEveryRuntimeOfEveryEngine(t *testing.T) {
 			got = append(got, f.Name)
 		}
 	}
-	if want := "ship+cli/runc ship+cli/crun cri+ferry+cli/crun cri+wreck cri+boat/runc dead"; strings.Join(got, " ") != want {
-		t.Errorf("%v, want %s", got, want)
+	check.Equal(t, "found", strings.Join(got, " "), "ship+cli/runc ship+cli/crun cri+ferry+cli/crun cri+wreck cri+boat/runc dead")
+}
+
+// TestEveryRuntimeOfTheMachineGoesThroughItsLifecycle drives the real runtimes,
+// one lane and fifty, and looks afterwards whether anything is left. youki and
+// runsc belong to tiers of their own.
+func TestEveryRuntimeOfTheMachineGoesThroughItsLifecycle(t *testing.T) {
+	need.Root(t)
+	for _, f := range All(context.Background(), Settings{}, false) {
+		if IsEngine(f.Name) {
+			continue // the machine's own engines are not for tests; theirs start their own
+		}
+		t.Run(f.Name, func(t *testing.T) {
+			need.Runtime(t, f.Name)
+			if f.Target == nil {
+				t.Fatal(f.Why)
+			}
+			for _, lanes := range []struct {
+				name string
+				n    int
+			}{{"one lane", 1}, {"fifty lanes", 50}} {
+				t.Run(lanes.name, func(t *testing.T) { lifecycle(t, f.Target, lanes.n) })
+			}
+		})
+	}
+}
+
+func lifecycle(t *testing.T, tg subject.Target, lanes int) {
+	ctx, info, all := t.Context(), tg.Info(), enginetest.UpTo(lanes)
+	env, _ := enginetest.Workspace(t, info.Name, lanes)
+	env.Limits = subject.DefaultLimits
+	t.Cleanup(func() { leftOfTarget(t, env.RunID) })
+	s := enginetest.Open(t, tg, env)
+	for _, op := range subject.ContainerOps {
+		if info.Operations[string(op)].Absent != "" {
+			must.OK(t, s.Discard(ctx, all))
+			continue
+		}
+		batch(t, s, info, op, lanes)
+	}
+	// Discarding running containers is how a round with run ends.
+	must.OK(t, s.Discard(ctx, all))
+}
+
+func batch(t *testing.T, s subject.Session, info record.Target, op subject.Op, lanes int) {
+	t.Helper()
+	samples := enginetest.Must(t, s, op, lanes)
+	def := info.Operations[string(op)]
+	for i := range samples {
+		sm := &samples[i]
+		if d, ok := sm.Latency(def.Done); !ok || d <= 0 {
+			t.Errorf("%s on lane %d: %v to %q", op, sm.Lane, d, def.Done)
+		}
+		if op != subject.Start && op != subject.Run {
+			continue
+		}
+		// The workload's report is the proof that it ran. Its own stamp exists
+		// where its clock is the host's, and then lies before its arrival.
+		if sm.Seen == 0 || (info.Clock == "host") != (sm.First != 0) || sm.First > sm.Seen {
+			t.Errorf("%s on lane %d: first %d, seen %d, on a %s clock", op, sm.Lane, sm.First, sm.Seen, info.Clock)
+		}
+	}
+	if alone := lanes == 1 && info.Kind == "oci" && op != subject.Remove; alone != (samples[0].Running != 0) {
+		t.Errorf("%s: state was stamped %v with %d lanes", op, samples[0].Running != 0, lanes)
+	}
+}
+
+// leftOfTarget looks for the target's own cgroups; the run's is still there.
+func leftOfTarget(t *testing.T, id string) {
+	t.Helper()
+	hs := must.Get(cgroup.Hierarchies())(t)
+	for _, h := range hs {
+		groups, _ := filepath.Glob(filepath.Join(h.Mount, cgroup.Prefix+id, "*"))
+		for _, g := range groups {
+			if info, err := os.Stat(g); err == nil && info.IsDir() {
+				t.Errorf("left behind: %s", g)
+			}
+		}
 	}
 }
