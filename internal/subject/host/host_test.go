@@ -14,6 +14,8 @@ import (
 	"github.com/tare-bench/tare/internal/mounts"
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/engine"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/internal/testing/need"
 	"github.com/tare-bench/tare/internal/testing/untouched"
@@ -55,9 +57,7 @@ func TestTheWorkloadsAndTheTmpfsOfAKilledRunGoWithItsFolder(t *testing.T) {
 	if len(left[0].Mounts) != 2 || len(left[0].Processes) != 2 { // of two lanes
 		t.Errorf("mounts %v and workloads %v: of what is not found the removal proves nothing", left[0].Mounts, left[0].Processes)
 	}
-	if err := left[0].Remove(false); err != nil {
-		t.Error(err)
-	}
+	must.OK(t, left[0].Remove(false))
 	if points, err := mounts.Below(dir); err != nil || len(points) > 0 {
 		t.Errorf("still mounted: %v, %v", points, err)
 	}
@@ -104,4 +104,32 @@ func holdTmpfs(roots workspace.Roots) error {
 	fmt.Println("holds " + run.ID)
 	<-ctx.Done()
 	return fmt.Errorf("nobody killed it: %w", ctx.Err())
+}
+
+func TestAContainersPathsAreTheHostsOwn(t *testing.T) {
+	with := &session{env: subject.Env{Dir: "/run/x"}, device: engine.Device{Node: "/dev/loop7"}}
+	without := &session{env: subject.Env{Dir: "/run/x"}}
+	for _, c := range []struct {
+		s         *session
+		arg, want string
+	}{
+		{with, "/data", "/run/x/volume/1"},
+		{with, "/data/a b", "/run/x/volume/1/a b"},
+		{with, "--directory=/data", "--directory=/run/x/volume/1"},
+		{with, "of=/data/file", "of=/run/x/volume/1/file"},
+		{with, "--filename=/data/a:/data/b", "--filename=/run/x/volume/1/a:/run/x/volume/1/b"},
+		{with, "of=/data/a:b", "of=/run/x/volume/1/a:b"},
+		{with, "/dev/tare", "/dev/loop7"},
+		{with, "--filename=/dev/tare", "--filename=/dev/loop7"},
+		{with, "if=/dev/tare", "if=/dev/loop7"},
+		{with, "/dev/tare/x", "/dev/tare/x"},
+		{with, "/dev/tare2", "/dev/tare2"},
+		{with, "/database", "/database"},
+		{with, "server:/data", "server:/data"},
+		{with, "--name=a=/data", "--name=a=/data"},
+		{with, "echo /data", "echo /data"},
+		{without, "of=/dev/tare", "of=/dev/tare"},
+	} {
+		check.Equal(t, c.arg, c.s.onHost(1, []string{"/probe", c.arg}), []string{"/run/x/probe", c.want})
+	}
 }
