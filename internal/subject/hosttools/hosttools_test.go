@@ -2,6 +2,7 @@ package hosttools
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/probe"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/internal/testing/need"
 )
@@ -19,8 +21,7 @@ import (
 func fio(t *testing.T) *Program {
 	t.Helper()
 	need.Tool(t, "fio")
-	p, err := Fio(t.Context())
-	must.OK(t, err)
+	p := must.Get(Fio(t.Context()))(t)
 	return p
 }
 
@@ -47,17 +48,13 @@ func TestFioRunsInAnEmptyRoot(t *testing.T) {
 		}
 		return string(out)
 	}
-	if got := strings.TrimSpace(in("--version")); got != p.Version {
-		t.Errorf("inside it is %q, outside %q", got, p.Version)
-	}
+	check.Equal(t, "version inside", strings.TrimSpace(in("--version")), p.Version)
 	out := in("--name=seed", "--directory=/data", "--filename=file", "--size=1M", "--rw=randwrite", "--bs=64k",
 		"--ioengine=psync", "--direct=1", "--numjobs=8", "--thread", "--group_reporting", "--output-format=json")
 	if !strings.Contains(out, `"total_ios" : 128`) {
 		t.Errorf("eight jobs did not write 16 blocks each: %s", out)
 	}
-	if info, err := os.Stat(filepath.Join(root, "data", "file")); err != nil || info.Size() != 1<<20 {
-		t.Errorf("the file: %v %v", info, err)
-	}
+	check.Equal(t, "the file", must.Get(os.Stat(filepath.Join(root, "data", "file")))(t).Size(), 1<<20)
 }
 
 func TestAProgramIsCarriedAtItsOwnPaths(t *testing.T) {
@@ -85,9 +82,7 @@ func TestAStaticProgramNeedsNothingElse(t *testing.T) {
 	dir := t.TempDir()
 	must.OK(t, probe.Install(dir))
 	path := filepath.Join(dir, probe.Name)
-	if i, err := interpreter(path); err != nil || i != "" {
-		t.Errorf("%q %v", i, err)
-	}
+	check.Equal(t, path, must.Get(interpreter(path))(t), "")
 }
 
 func TestWhatCannotBeCarriedIsSaid(t *testing.T) {
@@ -104,9 +99,8 @@ func TestWhatCannotBeCarriedIsSaid(t *testing.T) {
 		"fio":             "no ELF program",
 		"false":           "exit status 1",
 	} {
-		if p, err := Find(t.Context(), name); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %+v, %v", name, p, err)
-		}
+		_, err := Find(t.Context(), name)
+		check.Error(t, err, want)
 	}
 }
 
@@ -122,9 +116,7 @@ func TestALinkersListIsReadStrictly(t *testing.T) {
 		"static":              {"\tstatically linked\n", nil},
 		"a path with a space": {"\tliba.so => /opt/a b/liba.so (0x1)\n", []string{"/opt/a b/liba.so"}},
 	} {
-		if got, err := parseList(c.out); err != nil || !slices.Equal(got, c.want) {
-			t.Errorf("%s: %q %v", name, got, err)
-		}
+		check.Equal(t, name, must.Get(parseList(c.out))(t), c.want)
 	}
 	for name, out := range map[string]string{
 		"a missing library":        "\tlibx.so.1 => not found\n",
@@ -151,4 +143,81 @@ func FuzzParseList(f *testing.F) {
 			}
 		}
 	})
+}
+
+// tree makes files, and links where there is an arrow.
+func tree(t *testing.T, entries ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, e := range entries {
+		name, to, link := strings.Cut(e, " -> ")
+		path := filepath.Join(dir, name)
+		err := os.MkdirAll(filepath.Dir(path), 0o700)
+		if link {
+			err = errors.Join(err, os.Symlink(to, path))
+		} else {
+			err = errors.Join(err, os.WriteFile(path, []byte("x"), 0o600))
+		}
+		must.OK(t, err)
+	}
+	return dir
+}
+
+func paths(files []probe.File) []string {
+	var all []string
+	for _, f := range files {
+		all = append(all, f.Path)
+	}
+	return all
+}
+
+// rooted is Root in bounded time.
+func rooted(t *testing.T, dir string) ([]probe.File, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	return Root(ctx, dir)
+}
+
+func TestLinksWithinARootAreFollowedOnceAround(t *testing.T) {
+	for name, test := range map[string]struct{ entries, want []string }{
+		"to a file":                   {[]string{"bin/a", "bin/b -> a"}, []string{"/bin/a", "/bin/b"}},
+		"to a folder":                 {[]string{"usr/bin/a", "bin -> usr/bin"}, []string{"/bin/a", "/usr/bin/a"}},
+		"to the folder it is in":      {[]string{"bin/a", "bin/X11 -> ."}, []string{"/bin/a"}},
+		"to the root":                 {[]string{"bin/a", "bin/all -> /"}, []string{"/bin/a"}},
+		"between two folders":         {[]string{"a/x", "a/b -> ../b", "b/y", "b/a -> ../a"}, []string{"/a/b/y", "/a/x", "/b/a/x", "/b/y"}},
+		"to nowhere":                  {[]string{"a", "b -> none"}, []string{"/a"}},
+		"to itself":                   {[]string{"a", "b/c -> ../b"}, []string{"/a"}},
+		"out of it, which stays in":   {[]string{"a", "b -> ../../../../a"}, []string{"/a", "/b"}},
+		"a folder of the container's": {[]string{"a", "proc/x", "dev/y"}, []string{"/a"}},
+	} {
+		files, err := rooted(t, tree(t, test.entries...))
+		if got := paths(files); err != nil || !slices.Equal(got, test.want) {
+			t.Errorf("%s: got %v, %v; want %v", name, got, err, test.want)
+		}
+	}
+}
+
+// Each of ten folders leads to the nine others: the ways through them are
+// millions, and no file counts them.
+func TestLinksThatLeadEverywhereAreNotFollowedForEver(t *testing.T) {
+	entries := []string{"file"}
+	names := strings.Split("abcdefghij", "")
+	for _, from := range names {
+		for _, to := range names {
+			entries = append(entries, from+"/"+to+" -> ../"+to)
+		}
+	}
+	r := &root{dir: tree(t, entries...), within: map[place]bool{}, folders: maxFolders - 1000}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	check.Error(t, r.walk(ctx, "/"), "folders, with those that links lead to")
+}
+
+func TestAWalkThroughARootCanBeInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if files, err := Root(ctx, tree(t, "a")); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, %v", files, err)
+	}
 }
