@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine"
 	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
@@ -88,17 +88,14 @@ func TestSandboxesAndStatisticsAreWhatIsulaSays(t *testing.T) {
 		if b.Lane != n || len(b.IDs) != 1 || len(b.IDs[0]) != 64 || b.Workload <= 1 || b.Group != "" {
 			t.Errorf("%+v", b)
 		}
-		if exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", b.Workload)); err != nil || exe != filepath.Join(f.dir, "probe") {
-			t.Errorf("process %d is %s, %v", b.Workload, exe, err)
-		}
+		check.Equal(t, b.Workload, must.Get(os.Readlink(fmt.Sprintf("/proc/%d/exe", b.Workload)))(t), filepath.Join(f.dir, "probe"))
 		if r := told[i]; r.Lane != n || r.Source != "isula stats (up to 1.6 s old)" || r.CPU != -1 || r.Memory != 1751122 { // 1.67 MiB
 			t.Errorf("%+v", r)
 		}
 	}
 	f.answers(t, "stats", "no-daemon-create")
-	if _, err := s.(subject.Reporter).Statistics(t.Context()); err == nil || !strings.Contains(err.Error(), "Can not connect") {
-		t.Errorf("%v", err)
-	}
+	_, err = s.(subject.Reporter).Statistics(t.Context())
+	check.Error(t, err, "Can not connect")
 }
 
 func TestStatisticsAreReadStrictly(t *testing.T) {
@@ -110,9 +107,7 @@ func TestStatisticsAreReadStrictly(t *testing.T) {
 		"eeeeeeeeeeee     0.00       1.00 TB / 23.58 GiB       0.01       0.00 B / 0.00 B            8\n" +
 		"ffffffffffff     0.00       -1.00 B / 23.58 GiB       0.01\nffffffffffff     0.00       1.0")
 	want := map[string]int64{"aaaaaaaaaaaa": 512, "bbbbbbbbbbbb": 2560, "cccccccccccc": 5 << 28, "dddddddddddd": -1}
-	if !maps.Equal(got, want) {
-		t.Errorf("%v", got)
-	}
+	check.Equal(t, "figures", got, want)
 }
 
 func TestAContainerIsMadeWithItsLimitsItsFilesAndItsVolume(t *testing.T) {
@@ -143,9 +138,7 @@ func TestAContainerIsMadeWithItsLimitsItsFilesAndItsVolume(t *testing.T) {
 	if err != nil || len(found) != 2 || found[1] != "image "+string(ref) {
 		t.Errorf("clean finds %q, %v", found, err)
 	}
-	if err := s.Close(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.OK(t, s.Close(t.Context()))
 	if left := f.left(t); left != nil {
 		t.Errorf("left: %q", left)
 	}
@@ -161,16 +154,13 @@ func TestATmpfsAndADeviceAreAskedForAsIsulaTakesThem(t *testing.T) {
 		env := environment(t, 1)
 		env.Workload = w
 		s, tg := open(t, e, env), weigh(t, e)
-		places, err := engine.OpenPlaces(env)
-		must.OK(t, err)
+		places := must.Get(engine.OpenPlaces(env))(t)
 		line := lane.Quote(tg.commands(env, tg.image).Line(subject.Run, "name", places.On(0)))
 		if !strings.Contains(line, flags) || strings.Contains(line, "--volume") {
 			t.Errorf("%q is not in %s", flags, line)
 		}
 		performed(t, s, subject.Run, 1) // the fake refuses options that isula's help does not have
-		if err := s.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
+		must.OK(t, s.Close(t.Context()))
 	}
 }
 
@@ -189,8 +179,7 @@ func TestAPlaceThatIsulaCannotGiveIsUnsupported(t *testing.T) {
 		if c.without != "" {
 			f.is(t, "without", c.without)
 		}
-		tg, err := New(t.Context(), "isula/x", c.runtime, "", e)
-		must.OK(t, err)
+		tg := must.Get(New(t.Context(), "isula/x", c.runtime, "", e))(t)
 		env := environment(t, 1)
 		env.Workload = c.w
 		if _, err := tg.Open(t.Context(), env); !errors.Is(err, subject.ErrUnsupported) || !strings.Contains(err.Error(), c.want) {

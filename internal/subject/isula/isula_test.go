@@ -16,6 +16,7 @@ import (
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine"
 	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
@@ -29,8 +30,7 @@ func environment(t *testing.T, lanes int) subject.Env {
 
 func weigh(t *testing.T, e subject.Engine) *Target {
 	t.Helper()
-	tg, err := New(t.Context(), "isula/runc", "runc", "", e)
-	must.OK(t, err)
+	tg := must.Get(New(t.Context(), "isula/runc", "runc", "", e))(t)
 	return tg.(*Target)
 }
 
@@ -50,8 +50,7 @@ func performed(t *testing.T, s subject.Session, op subject.Op, n int) {
 
 func (f fake) left(t *testing.T) []string {
 	t.Helper()
-	files, err := os.ReadDir(filepath.Join(f.dir, "containers"))
-	must.OK(t, err)
+	files := must.Get(os.ReadDir(filepath.Join(f.dir, "containers")))(t)
 	var out []string
 	for _, file := range files {
 		out = append(out, file.Name())
@@ -68,9 +67,7 @@ func TestContainersGoThroughTheirWholeLifeAndNothingStays(t *testing.T) {
 	for _, op := range subject.ContainerOps {
 		performed(t, s, op, 20)
 	}
-	if err := s.Close(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.OK(t, s.Close(t.Context()))
 	if left := f.left(t); left != nil {
 		t.Errorf("left: %q", left)
 	}
@@ -125,12 +122,8 @@ func TestWhatIsulaReportsIsHeldAgainstWhatIsSo(t *testing.T) {
 			if c.verb != "" {
 				f.answers(t, c.verb, "")
 			}
-			if err := s.Discard(t.Context(), []int{0, 1}); err != nil {
-				t.Error(err)
-			}
-			if err := s.Close(t.Context()); err != nil {
-				t.Error(err)
-			}
+			must.OK(t, s.Discard(t.Context(), []int{0, 1}))
+			must.OK(t, s.Close(t.Context()))
 			if left := f.left(t); left != nil {
 				t.Errorf("left: %q", left)
 			}
@@ -148,19 +141,14 @@ func TestACommandThatHangsTimesOutAndIsCleanedUp(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	f.answers(t, "create", "")
-	if err := s.Close(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.OK(t, s.Close(t.Context()))
 }
 
 func TestAMissingImportIsAnError(t *testing.T) {
 	f, e := newFake(t)
 	f.answers(t, "load", "load") // which succeeds, and imports nothing
-	tg, err := New(t.Context(), "isula/runc", "runc", "", e)
-	must.OK(t, err)
-	if _, err = tg.Open(t.Context(), environment(t, 1)); err == nil || !strings.Contains(err.Error(), "does not list") {
-		t.Errorf("%v", err)
-	}
+	_, err := weigh(t, e).Open(t.Context(), environment(t, 1))
+	check.Error(t, err, "does not list")
 }
 
 func TestAnImageThatCannotBeLookedForIsLeftAlone(t *testing.T) {
@@ -216,15 +204,11 @@ func TestWhatARunLeftIsFoundAndRemovedAndNothingElse(t *testing.T) {
 	if err != nil || len(found) != 3 || !slices.Equal(before, f.left(t)) {
 		t.Errorf("%q, %v", found, err)
 	}
-	if found, err := cleaner.Clean(t.Context(), "another", false); err != nil || len(found) != 0 {
-		t.Errorf("another run's: %q, %v", found, err)
-	}
+	check.Equal(t, "another run's", len(must.Get(cleaner.Clean(t.Context(), "another", false))(t)), 0)
 	if _, err := cleaner.Clean(t.Context(), "abcdefgh", false); err != nil || !slices.Equal(f.left(t), []string{"db"}) {
 		t.Errorf("left: %q, %v", f.left(t), err)
 	}
-	if err := s.Close(context.Background()); err != nil {
-		t.Error(err)
-	}
+	must.OK(t, s.Close(context.Background()))
 }
 
 func TestADaemonThatLogsElsewhereIsWeighedWithALogFile(t *testing.T) {
@@ -238,9 +222,7 @@ func TestADaemonThatLogsElsewhereIsWeighedWithALogFile(t *testing.T) {
 		}
 		s := open(t, e, environment(t, 2))
 		performed(t, s, subject.Run, 2)
-		if err := s.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
+		must.OK(t, s.Close(t.Context()))
 	}
 }
 
@@ -256,9 +238,7 @@ func TestCommandLinesAreThoseOfItsHelp(t *testing.T) {
 		subject.Stop:   " stop -H " + sock + " ID",
 		subject.Remove: " rm -H " + sock + " ID",
 	} {
-		if got := info.Operations[string(op)].Command; got != e.Command+want {
-			t.Errorf("%s: %s", op, got)
-		}
+		check.Equal(t, op, info.Operations[string(op)].Command, e.Command+want)
 	}
 	if info.Version != "2.1.5" || info.Config["storage driver"] != "overlay" || info.Config["cgroup driver"] != "cgroupfs" || info.Config["log driver"] != "json-file" {
 		t.Errorf("%+v", info)
@@ -272,8 +252,7 @@ func TestCommandLinesAreThoseOfItsHelp(t *testing.T) {
 
 func TestRecordedAnswersAreRead(t *testing.T) {
 	answer := func(name string) string {
-		r, err := recorded("testdata", name)
-		must.OK(t, err)
+		r := must.Get(recorded("testdata", name))(t)
 		return r.stdout
 	}
 	if client, server := versions(answer("version")); client != "2.1.5" || server != "2.1.5" {
@@ -300,9 +279,7 @@ func TestRecordedAnswersAreRead(t *testing.T) {
 	others := answer("images")
 	own := strings.Replace(others, "tare.local/app                 1    ", "localhost/tare-probe 0123456789ab-abcdefgh", 1)
 	for table, want := range map[string][]string{others: nil, own: {"localhost/tare-probe:0123456789ab-abcdefgh"}} {
-		if got, err := ownImages([]byte(table), "abcdefgh"); err != nil || !slices.Equal(got, want) {
-			t.Errorf("images: %q, %v", got, err)
-		}
+		check.Equal(t, "images", must.Get(ownImages([]byte(table), "abcdefgh"))(t), want)
 	}
 	if got := strings.Fields(answer("ps-filter")); !slices.Contains(got, "ta-2") {
 		t.Errorf("ps: %q", got)
@@ -326,9 +303,7 @@ func TestARuntimeThatIsNotConfiguredIsAnErrorBeforeTheRun(t *testing.T) {
 		`{}`:                                                                 {"runc", "lcr", "kata"},
 	} {
 		must.OK(t, os.WriteFile(DaemonConfig, []byte(text), 0o600))
-		if got, err := Runtimes(t.Context(), e); err != nil || strings.Join(got, " ") != c.want {
-			t.Errorf("%s: %q, %v", text, got, err)
-		}
+		check.Equal(t, text, strings.Join(must.Get(Runtimes(t.Context(), e))(t), " "), c.want)
 		if _, err := New(t.Context(), "isula/x", c.has, "", e); err != nil {
 			t.Errorf("%s: %v", text, err)
 		}
