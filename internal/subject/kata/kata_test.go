@@ -1,13 +1,20 @@
 package kata
 
 import (
-	"cmp"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/node/procs"
+	"github.com/tare-bench/tare/internal/testing/check"
+	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
@@ -16,15 +23,12 @@ func TestKataIsKnownByItsNames(t *testing.T) {
 		"kata": true, "kata-qemu": true, "kata-clh": true, "io.containerd.kata.v2": true, "io.containerd.kata-fc.v2": true, "/usr/bin/kata-runtime": true,
 		"containerd-shim-kata-v2": true, "runc": false, "katana": false, "": false,
 	} {
-		if Is(name) != want {
-			t.Errorf("%q: %v", name, !want)
-		}
+		check.Equal(t, name, Is(name), want)
 	}
 }
 
 func TestProcessesOfALiveSandboxGetTheirRoles(t *testing.T) {
-	b, err := os.ReadFile("testdata/ps.txt")
-	must.OK(t, err)
+	b := must.Get(os.ReadFile("testdata/ps.txt"))(t)
 	var got []string
 	for line := range strings.Lines(string(b)) {
 		fields := strings.Fields(line)
@@ -35,9 +39,7 @@ func TestProcessesOfALiveSandboxGetTheirRoles(t *testing.T) {
 		got = append(got, string(role))
 	}
 	// vhost-device-vsock, the fourth, is none of the roles.
-	if want := "shim virtiofs vmm none virtiofs"; strings.Join(got, " ") != want {
-		t.Errorf("%v, want %s", got, want)
-	}
+	check.Equal(t, "roles", strings.Join(got, " "), "shim virtiofs vmm none virtiofs")
 }
 
 func TestAConfigurationTellsWhoIsCharged(t *testing.T) {
@@ -69,37 +71,152 @@ func TestAConfigurationTellsWhoIsCharged(t *testing.T) {
 	}
 }
 
+// MADE is a folder that there is.
 func TestAConfigurationTellsWhatVMsAreTakenFrom(t *testing.T) {
 	t.Parallel()
 	made := t.TempDir()
 	file(t, made, "memory", "")
-	const qemu = "[hypervisor.qemu]\npath = \"/usr/bin/qemu-system-x86_64\"\n"
-	for name, c := range map[string]struct {
-		text string
-		want map[string]string
-	}{
-		"nothing": {qemu + "[factory]\n#enable_template = true\n#vm_cache_number = 0\n", map[string]string{"enable_template": "false", "vm_cache_number": "0"}},
-		"a template that is there": {qemu + "[factory]\nenable_template = true\ntemplate_path = '" + made + "'\n",
-			map[string]string{"enable_template": "true", "vm_cache_number": "0", "template_path": made}},
-		"a template that nobody made": {qemu + "[factory]\nenable_template = true\ntemplate_path = '" + made + "/x'\n",
-			map[string]string{"enable_template": "true", "vm_cache_number": "0", "template_path": made + "/x, which is not there now"}},
-		"a template, and sizes": {"[hypervisor.qemu]\ndefault_memory = 2048\ndefault_vcpus = 1.0\n[agent.kata]\ndebug_console_enabled = true\n[factory]\nenable_template = true\ntemplate_path = '" + made + "'\n",
-			map[string]string{"enable_template": "true", "vm_cache_number": "0", "template_path": made, "debug_console_enabled": "true", "default_memory": "2048", "default_vcpus": "1"}},
-		"a cache of VMs": {qemu + "[factory]\nvm_cache_number = 3\nvm_cache_endpoint = '" + made + "'\n",
-			map[string]string{"enable_template": "false", "vm_cache_number": "3", "vm_cache_endpoint": made}},
-		"a cache whose server does not run": {qemu + "[factory]\nvm_cache_number = 3\nvm_cache_endpoint = '" + made + "/sock'\n",
-			map[string]string{"enable_template": "false", "vm_cache_number": "3", "vm_cache_endpoint": made + "/sock, which is not there now"}},
-		"runtime-rs's, below the hypervisor": {qemu + "[hypervisor.qemu.factory]\nenable_template = true\ntemplate_path = '" + made + "'\n[factory]\nvm_cache_number = 2\n[runtime]\nname = 'virt_container'\nhypervisor_name = 'qemu'\nstatic_sandbox_resource_mgmt = true\n",
-			map[string]string{"enable_template": "true", "vm_cache_number": "0", "template_path": made, "static_sandbox_resource_mgmt": "true"}},
+	golden.Cases(t, "testdata/factory.txt", func(t *testing.T, input string) string {
+		facts := Facts(file(t, t.TempDir(), "configuration.toml", strings.ReplaceAll(input, "MADE", made)))
+		delete(facts, "kata config")
+		return strings.ReplaceAll(fmt.Sprint(facts), made, "MADE")
+	})
+	template := file(t, t.TempDir(), "configuration.toml", "[hypervisor.qemu]\n[factory]\nenable_template = true\n")
+	if got := Facts(template); !strings.HasPrefix(got["template_path"], "/run/vc/vm/template") {
+		t.Errorf("where nothing is said of it the template is %q", got["template_path"])
+	}
+}
+
+func TestOnlyOwnGroupsOutsideOfPodsAreRemoved(t *testing.T) {
+	hs := []cgroup.Hierarchy{{Mount: t.TempDir()}, {Mount: t.TempDir()}, {Mount: t.TempDir()}}
+	for _, dir := range []string{
+		filepath.Join(hs[0].Mount, overhead, "tare-x-0-1"), filepath.Join(hs[1].Mount, overhead, "tare-x-0-1"), filepath.Join(hs[1].Mount, overhead, "web"),
+		filepath.Join(hs[1].Mount, overhead, "tare-x-0-2", "in-use"), filepath.Join(hs[1].Mount, "tare-x-0-3"),
 	} {
-		got := Facts(file(t, t.TempDir(), "configuration.toml", c.text))
-		for _, key := range []string{"enable_template", "template_path", "vm_cache_number", "vm_cache_endpoint", "static_sandbox_resource_mgmt", "default_memory", "default_vcpus", "debug_console_enabled"} {
-			if got[key] != cmp.Or(c.want[key], map[string]string{"debug_console_enabled": "false"}[key]) {
-				t.Errorf("%s: %s is %q, want %q (%v)", name, key, got[key], c.want[key], got)
+		must.OK(t, os.MkdirAll(dir, 0o755))
+	}
+	ids := Overheads(hs, func(id string) bool { return strings.HasPrefix(id, "tare-x-") })
+	check.Equal(t, "ids", ids, []string{"tare-x-0-1", "tare-x-0-2"})
+	removed, err := RemoveOverheads(hs, ids)
+	if err == nil || !slices.Equal(removed, []string{"/kata_overhead/tare-x-0-1"}) {
+		t.Errorf("%q, %v", removed, err)
+	}
+	check.Equal(t, "left", Overheads(hs, func(string) bool { return true }), []string{"tare-x-0-2", "web"})
+}
+
+const elf = "\x7fELF\x02\x01\x01"
+
+// file writes one below a folder of the test and returns its path.
+func file(t *testing.T, dir, name, text string) string {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	must.OK(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o755)))
+	return path
+}
+
+func TestAShimReadsTheFileThatItIsTold(t *testing.T) {
+	dir := t.TempDir()
+	no := file(t, dir, "no.toml", "[hypervisor.qemu]\n[runtime]\nsandbox_cgroup_only=false\n")
+	yes := file(t, dir, "yes.toml", "[hypervisor.clh]\n[runtime]\nsandbox_cgroup_only=true\n")
+	shim := file(t, dir, "containerd-shim-kata-v2", elf)
+	linked := filepath.Join(dir, "containerd-shim-kata-clh-v2")
+	must.OK(t, os.Symlink(shim, linked))
+	wrapper := file(t, dir, "containerd-shim-kata-qemu-v2", "#!/bin/sh\nKATA_CONF_FILE="+yes+" exec "+shim+" \"$@\"\n")
+	another := file(t, dir, "containerd-shim-kata-fc-v2", elf)
+	scripts := t.TempDir()
+	script := file(t, scripts, "containerd-shim-kata-v2", "#!/bin/sh\n")
+
+	for name, c := range map[string]struct {
+		shim Shim
+		read string // "" for none
+		only string
+		says string
+	}{
+		"the engine's":                                        {shim: Shim{Config: yes, Program: shim}, read: yes, only: "true"},
+		"another handler's":                                   {shim: Shim{Config: no, Program: shim}, read: no, only: "false"},
+		"the engine's, whatever the shim":                     {shim: Shim{Config: no, Program: wrapper}, read: no, only: "false"},
+		"the engine's, of a shim that was not found":          {shim: Shim{Config: yes}, read: yes, only: "true"},
+		"that of the engine's environment":                    {shim: Shim{Environ: yes, Program: shim}, read: yes, only: "true"},
+		"that of the environment, by a link to the plain one": {shim: Shim{Environ: no, Program: linked}, read: no, only: "false"},
+		"the same twice":                                      {shim: Shim{Config: yes, Environ: yes, Program: shim}, read: yes, only: "true"},
+		"two that differ":                                     {shim: Shim{Config: yes, Environ: no, Program: shim}, says: "Go runtime takes the first"},
+		"a wrapper may have its own":                          {shim: Shim{Environ: no, Program: wrapper}, says: "may name a file of its own"},
+		"a program of another name, too":                      {shim: Shim{Environ: no, Program: another}, says: "may name a file of its own"},
+		"a script of the plain one's name":                    {shim: Shim{Environ: no, Program: script}, says: "may name a file of its own"},
+		"a shim that is not there":                            {shim: Shim{Environ: no, Program: "/no/such/shim"}, says: "no such file"},
+		"a shim that was not found":                           {shim: Shim{Environ: no}, says: "its shim was not found"},
+		"a relative path":                                     {shim: Shim{Config: "x.toml", Program: shim}, says: "no absolute path"},
+		"a file that is not there":                            {shim: Shim{Config: dir + "/none", Program: shim}, says: "no such file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := c.shim.Facts(t.Context())
+			if c.read != "" && (got["kata config"] != c.read || got["sandbox_cgroup_only"] != c.only || got["hypervisor"] == "") {
+				t.Errorf("%v", got)
 			}
+			if c.read == "" && (len(got) != 1 || !strings.Contains(got["kata config"], c.says)) {
+				t.Errorf("%v, not: %s", got, c.says)
+			}
+		})
+	}
+}
+
+func TestTheDefaultIsTheShimsOwn(t *testing.T) {
+	for shim, want := range map[string][]string{
+		"/opt/kata/bin/containerd-shim-kata-v2":            {configPaths[0], configPaths[2]},
+		"/opt/kata/runtime-rs/bin/containerd-shim-kata-v2": {configPaths[3], configPaths[4], configPaths[5]},
+	} {
+		if got, known := candidates(shim); !known || !slices.Equal(got, want) {
+			t.Errorf("%s: %q, %v", shim, got, known)
 		}
 	}
-	if got := Facts(file(t, t.TempDir(), "configuration.toml", qemu+"[factory]\nenable_template = true\n")); !strings.HasPrefix(got["template_path"], "/run/vc/vm/template") {
-		t.Errorf("where nothing is said of it the template is %q", got["template_path"])
+	if got, known := candidates("/usr/bin/containerd-shim-kata-v2"); known || !slices.Equal(got, configPaths) {
+		t.Errorf("of a shim of either runtime: %q, %v", got, known)
+	}
+
+	dir := t.TempDir()
+	a, b := file(t, dir, "a", ""), file(t, dir, "b", "")
+	for name, c := range map[string]struct {
+		among []string
+		known bool
+		want  string
+		says  string
+	}{
+		"the first of a known shim's":  {among: []string{dir + "/none", b, a}, known: true, want: b},
+		"the only one of an unknown's": {among: []string{a, dir + "/none"}, want: a},
+		"none of two of an unknown's":  {among: []string{a, b}, says: "compiled into it: " + a + ", " + b},
+		"none that is not there":       {among: []string{dir + "/none"}, known: true, says: "looked for " + dir + "/none"},
+	} {
+		got, err := choose("shim", c.among, c.known)
+		if got != c.want || (c.says == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+}
+
+func TestWhatIsNoConfigurationIsNotRead(t *testing.T) {
+	dir := t.TempDir()
+	fifo := filepath.Join(dir, "fifo")
+	must.OK(t, unix.Mkfifo(fifo, 0o600))
+	for path, says := range map[string]string{
+		fifo:        "no regular file",
+		"/dev/zero": "no regular file",
+		dir:         "no regular file",
+		file(t, dir, "long.toml", strings.Repeat("# long\n", 1<<18)): "more than 1048576 bytes",
+	} {
+		if got := Facts(path); len(got) != 1 || !strings.Contains(got["kata config"], says) {
+			t.Errorf("%s: %v", path, got)
+		}
+	}
+}
+
+func TestAShimSaysWhichVersionAndWhichRuntimeItIs(t *testing.T) {
+	for said, want := range map[string]string{
+		"Kata Containers containerd shim (Golang): id: \"io.containerd.kata.v2\", version: 3.3.0, commit: 19eb45a27d5b666f8f012c13ba6b504cee4b97b1\n": "3.3.0 Golang",
+		"Kata Containers containerd shim (Rust): id: io.containerd.kata.v2, version: 3.22.0, commit: 92758a17fe7fe7f9be04799f6d9eb7f58d7630c3\n":      "3.22.0 Rust",
+		"Kata Containers containerd shim (Rust): id: io.containerd.kata.v2, version: \x1b[31m, commit: 1\n":                                           "",
+		"another program 1.2\n": "",
+	} {
+		m := append(banner.FindStringSubmatch(said), "", "", "")
+		check.Equal(t, said, strings.TrimSpace(m[2]+" "+m[1]), want)
 	}
 }
