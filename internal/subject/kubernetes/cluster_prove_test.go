@@ -25,17 +25,9 @@ func TestTwentyPodsOfEachRuntimeClassStartAtOnce(t *testing.T) {
 	for _, name := range []string{"kubernetes/runc", "kubernetes/crun", "kubernetes/runsc"} {
 		_, session := opened(t, c, name, 20)
 		count, sum := started(t, c)
-		runs := operate(t, session, subject.Run, 20)
-		for _, s := range runs {
-			if s.Failure != nil {
-				t.Fatalf("%s: %+v", name, s.Failure)
-			}
-		}
+		runs := succeed(t, session, subject.Run, 20)
 		agrees(t, c, runs, count, sum)
-		if err := session.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
-		c.Empty(t)
+		closed(t, c, session)
 	}
 }
 
@@ -47,9 +39,7 @@ func TestAKubeletThatDiesIsTheCause(t *testing.T) {
 	if f == nil || f.Kind != record.FailTimeout || !strings.Contains(f.Detail, "the node "+c.Nodes[0].Name+" is not ready") {
 		t.Errorf("%+v", f)
 	}
-	if err := session.Discard(t.Context(), []int{0}); err != nil {
-		t.Error(err)
-	}
+	must.OK(t, session.Discard(t.Context(), []int{0}))
 	c.Empty(t)
 	c.StartKubelet(t, 0)
 }
@@ -62,9 +52,7 @@ func TestTenThousandEventsOfOthersCostNoStamp(t *testing.T) {
 	const events = 10_000
 	api, label := c.Client.CoreV1().Events("default"), map[string]string{"test": "events"}
 	t.Cleanup(func() {
-		if err := api.DeleteCollection(context.Background(), metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "test=events"}); err != nil {
-			t.Error(err)
-		}
+		must.OK(t, api.DeleteCollection(context.Background(), metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "test=events"}))
 	})
 	told := make(chan error, 1)
 	go func() {
@@ -84,20 +72,14 @@ func TestTenThousandEventsOfOthersCostNoStamp(t *testing.T) {
 		default:
 		}
 		for _, op := range []subject.Op{subject.Run, subject.Remove} {
-			s := operate(t, session, op, 1)[0]
-			if s.Failure != nil {
-				t.Fatalf("%s: %+v", op, s.Failure)
-			}
+			s := succeed(t, session, op, 1)[0]
 			if op == subject.Run {
 				inOrder(t, "kubernetes/runc", &s)
 			}
 		}
 	}
 	t.Logf("%d pods were run and removed in the %v in which there were %d events", n, time.Since(began).Round(time.Second), events)
-	if err := session.Close(t.Context()); err != nil {
-		t.Error(err)
-	}
-	c.Empty(t)
+	closed(t, c, session)
 }
 
 // TestAPodIsWeighedAmongAThousandNodes has a pod of others on each of them. What tare asks
@@ -107,9 +89,7 @@ func TestAPodIsWeighedAmongAThousandNodes(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{Kwok: crowd})
 	pods := c.Client.CoreV1().Pods("default")
 	t.Cleanup(func() {
-		if err := pods.DeleteCollection(context.Background(), metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "test=crowd"}); err != nil {
-			t.Error(err)
-		}
+		must.OK(t, pods.DeleteCollection(context.Background(), metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "test=crowd"}))
 	})
 	must.OK(t, engine.Each(crowd, func(i int) error {
 		_, err := pods.Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("crowd-%d", i), Labels: map[string]string{"test": "crowd"}},
@@ -120,21 +100,12 @@ func TestAPodIsWeighedAmongAThousandNodes(t *testing.T) {
 	_, session := opened(t, c, "kubernetes/runc", 1)
 	t.Logf("open among %d nodes and as many pods: %v", crowd, time.Since(began).Round(time.Millisecond))
 	for range 5 {
-		run := operate(t, session, subject.Run, 1)[0]
-		if run.Failure != nil {
-			t.Fatalf("%+v", run.Failure)
-		}
+		run := succeed(t, session, subject.Run, 1)[0]
 		inOrder(t, "kubernetes/runc", &run)
-		rm := operate(t, session, subject.Remove, 1)[0]
-		if rm.Failure != nil {
-			t.Fatalf("%+v", rm.Failure)
-		}
+		rm := succeed(t, session, subject.Remove, 1)[0]
 		t.Logf("ready after %v, gone after %v", time.Duration(run.Ready-run.Start).Round(time.Millisecond), time.Duration(rm.Gone-rm.Start).Round(time.Millisecond))
 	}
-	if err := session.Close(t.Context()); err != nil {
-		t.Error(err)
-	}
-	c.Empty(t)
+	closed(t, c, session)
 }
 
 // started is how many pods the kubelet has started, and how long that took it in all

@@ -9,11 +9,19 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/tare-bench/tare/internal/cargo"
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/engine"
+	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
 	"github.com/tare-bench/tare/internal/subject/kubernetes"
 	"github.com/tare-bench/tare/internal/subject/setting"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/cluster"
 	"github.com/tare-bench/tare/internal/testing/engines"
 	"github.com/tare-bench/tare/internal/testing/must"
@@ -25,8 +33,7 @@ func TestMain(m *testing.M) { engines.Main(m) }
 // smallestRole is the one that the page names, and the one that tests run under.
 func smallestRole(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile("../../../docs/kubernetes.md")
-	must.OK(t, err)
+	text := must.Get(os.ReadFile("../../../docs/kubernetes.md"))(t)
 	_, section, _ := strings.Cut(string(text), "\n### Of a target\n")
 	_, role, _ := strings.Cut(section, "```yaml\n")
 	role, _, ok := strings.Cut(role, "```")
@@ -38,16 +45,11 @@ func smallestRole(t *testing.T) string {
 
 func opened(t *testing.T, c *cluster.Cluster, name string, lanes int) (subject.Target, subject.Session) {
 	t.Helper()
-	target, err := found(t, c, name, subject.Engine{})
-	must.OK(t, err)
+	target := must.Get(found(t, c, name, subject.Engine{}))(t)
 	session, err := target.Open(t.Context(), subject.Env{RunID: "k8s" + strings.ToLower(strings.ReplaceAll(name, "/", "-")), Dir: t.TempDir(), StateDir: t.TempDir(),
 		Lanes: lanes, Timeout: time.Minute, Limits: subject.DefaultLimits})
 	must.OK(t, err)
-	t.Cleanup(func() {
-		if err := session.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { must.OK(t, session.Close(context.Background())) })
 	return target, session
 }
 
@@ -67,29 +69,39 @@ func operate(t *testing.T, s subject.Session, op subject.Op, lanes int) []record
 	for i := range all {
 		all[i] = i
 	}
-	samples, err := subject.Operate(t.Context(), s, op, all)
-	must.OK(t, err)
+	samples := must.Get(subject.Operate(t.Context(), s, op, all))(t)
 	for i := range samples {
-		if err := record.Validate(samples[i]); err != nil {
-			t.Errorf("%s on lane %d: %v", op, i, err)
+		must.OK(t, record.Validate(samples[i]))
+	}
+	return samples
+}
+
+// succeed operates, and ends the test where a lane fails.
+func succeed(t *testing.T, s subject.Session, op subject.Op, lanes int) []record.Sample {
+	t.Helper()
+	samples := operate(t, s, op, lanes)
+	for _, x := range samples {
+		if x.Failure != nil {
+			t.Fatalf("%s on lane %d of %d: %+v", op, x.Lane, lanes, x.Failure)
 		}
 	}
 	return samples
+}
+
+// closed closes a session, which leaves nothing in the cluster.
+func closed(t *testing.T, c *cluster.Cluster, s subject.Session) {
+	t.Helper()
+	must.OK(t, s.Close(t.Context()))
+	c.Empty(t)
 }
 
 func TestPodsOfAClusterGoThroughTheirLifecycle(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{})
 	for name, lanes := range map[string][]int{"kubernetes/runc": {1, 4}, "kubernetes/crun": {1}} {
 		target, session := opened(t, c, name, slices.Max(lanes))
-		if clock := target.Info().Clock; clock != "host" {
-			t.Errorf("%s: its clock is %s", name, clock)
-		}
+		check.Equal(t, name, target.Info().Clock, "host")
 		for _, n := range lanes {
-			runs := operate(t, session, subject.Run, n)
-			for _, s := range runs {
-				if s.Failure != nil {
-					t.Fatalf("%s, %d at once: %+v", name, n, s.Failure)
-				}
+			for _, s := range succeed(t, session, subject.Run, n) {
 				inOrder(t, name, &s)
 			}
 			for _, s := range operate(t, session, subject.Remove, n) {
@@ -98,10 +110,7 @@ func TestPodsOfAClusterGoThroughTheirLifecycle(t *testing.T) {
 				}
 			}
 		}
-		if err := session.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
-		c.Empty(t)
+		closed(t, c, session)
 	}
 }
 
@@ -112,8 +121,7 @@ func TestAUsersOwnProgramRunsInAPod(t *testing.T) {
 	const sleeps = 1500 * time.Millisecond
 	own, err := cargo.Make(t.Context(), setting.Workload{Command: probe.ServeArgs(8080, fmt.Sprint("delay=", sleeps.Milliseconds())), Mounts: []setting.Mount{setting.Mount(out + ":/out:ro")}}, t.TempDir(), nil)
 	must.OK(t, err)
-	target, err := found(t, c, "kubernetes/runc", subject.Engine{})
-	must.OK(t, err)
+	target := must.Get(found(t, c, "kubernetes/runc", subject.Engine{}))(t)
 	session, err := target.Open(t.Context(), subject.Env{RunID: "k8sown", Dir: t.TempDir(), StateDir: t.TempDir(), Lanes: 1, Timeout: time.Minute,
 		Limits: subject.DefaultLimits, Workload: subject.Workload{Cargo: own}, Ready: "tcp:8080"})
 	must.OK(t, err)
@@ -121,18 +129,12 @@ func TestAUsersOwnProgramRunsInAPod(t *testing.T) {
 	if s.Failure != nil || s.First == 0 || time.Duration(s.Ready-s.First) < sleeps {
 		t.Errorf("ready %v after its first instruction: %+v, %+v", time.Duration(s.Ready-s.First), s, s.Failure)
 	}
-	x, err := session.(subject.Executor).Exec(t.Context(), 0, probe.FileSystemArgs("/out"))
-	must.OK(t, err)
+	x := must.Get(session.(subject.Executor).Exec(t.Context(), 0, probe.FileSystemArgs("/out")))(t)
 	if on, err := probe.ParseFileSystems(x.Output); err != nil || len(on) != 1 || on[0].Errno != 0 {
 		t.Errorf("/out in it: %+v, %v", on, err)
 	}
-	if s := operate(t, session, subject.Remove, 1)[0]; s.Failure != nil {
-		t.Errorf("%+v", s.Failure)
-	}
-	if err := session.Close(t.Context()); err != nil {
-		t.Error(err)
-	}
-	c.Empty(t)
+	succeed(t, session, subject.Remove, 1)
+	closed(t, c, session)
 }
 
 // inOrder says which stamps are missing, or not where they must be. Who tells first of
@@ -178,9 +180,7 @@ func refusedAt(t *testing.T, c *cluster.Cluster, e subject.Engine, want ...strin
 		_, err = target.Open(t.Context(), subject.Env{RunID: "refused", Dir: t.TempDir(), StateDir: t.TempDir(), Lanes: 1, Timeout: time.Minute})
 	}
 	for _, w := range want {
-		if err == nil || !strings.Contains(err.Error(), w) {
-			t.Errorf("%v, want %q", err, w)
-		}
+		check.Error(t, err, w)
 	}
 }
 
@@ -190,8 +190,7 @@ func TestAnAPIServerThatRestartsIsWaitedFor(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{})
 	const lanes = 3
 	_, session := opened(t, c, "kubernetes/crun", lanes)
-	b, err := session.Prepare(t.Context(), subject.Run, []int{0, 1, 2})
-	must.OK(t, err)
+	b := must.Get(session.Prepare(t.Context(), subject.Run, []int{0, 1, 2}))(t)
 	samples := make(chan []record.Sample, 1)
 	go func() {
 		_, all, err := b.Start(context.Background())
@@ -209,8 +208,65 @@ func TestAnAPIServerThatRestartsIsWaitedFor(t *testing.T) {
 			t.Errorf("%+v has no end", s)
 		}
 	}
-	if err := session.Close(t.Context()); err != nil {
-		t.Error(err)
+	closed(t, c, session)
+}
+
+// statisticsRole is what the kubelet's summary and kubectl top take beside the smallest Role.
+const statisticsRole = `
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: tare-overhead}
+rules:
+- {apiGroups: [""], resources: [nodes/proxy], verbs: [get]}
+- {apiGroups: [metrics.k8s.io], resources: [pods], verbs: [list]}
+`
+
+// What a pod is limited to is the kubelet's doing: its container's limits, and what its
+// RuntimeClass declares beside them.
+func TestTheKubeletLimitsAPodToItsLimitsAndItsOverhead(t *testing.T) {
+	c := cluster.Start(t, cluster.Options{})
+	class, err := c.Client.NodeV1().RuntimeClasses().Create(t.Context(), &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{GenerateName: "with-overhead-"},
+		Handler: "runc", Overhead: &nodev1.Overhead{PodFixed: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("250m"), corev1.ResourceMemory: resource.MustParse("16Mi")}}}, metav1.CreateOptions{})
+	must.OK(t, err)
+	t.Cleanup(func() { c.Kubectl(t, "delete", "runtimeclass", class.Name) })
+	target := must.Get(found(t, c, "kubernetes/"+class.Name, subject.Engine{Kubeconfig: c.As(t, smallestRole(t)+statisticsRole)}))(t)
+	if is := target.Info().Kubernetes; *is.Overhead != (record.Amounts{CPU: 250, Memory: 16 << 20}) || is.Allocatable.Memory <= 0 || is.Handler != "runc" {
+		t.Errorf("%+v", is)
 	}
-	c.Empty(t)
+	env := subject.Env{RunID: "k8soverhead", Dir: t.TempDir(), StateDir: t.TempDir(), Lanes: 1, Timeout: time.Minute, Limits: subject.Limits{CPU: 1, Memory: 64 << 20}}
+	s := must.Get(target.Open(t.Context(), env))(t)
+	t.Cleanup(func() { must.OK(t, s.Close(context.Background())) })
+	succeed(t, s, subject.Run, 1)
+	boxes, err := s.(subject.Sandboxed).Sandboxes(t.Context())
+	if err != nil || len(boxes) != 1 {
+		t.Fatalf("%+v, %v", boxes, err)
+	}
+	b := boxes[0]
+	if !strings.HasPrefix(b.Group, c.Nodes[0].Pods) || len(b.IDs) != 2 || engine.Charged(b.Workload, b.Group) == "" || engine.Charged(b.Pause, b.Group) == "" {
+		t.Errorf("%+v, of %s", b, c.Nodes[0].Pods)
+	}
+	memory, quota := enginetest.Number(t, "memory", b.Group, "memory.limit_in_bytes"), enginetest.Number(t, "cpu", b.Group, "cpu.cfs_quota_us")
+	if memory != 80<<20 || quota != 125_000 {
+		t.Errorf("the pod may have %d bytes and %d µs", memory, quota)
+	}
+	processes := subject.ProcessesOf(t.Context(), s)
+	if !slices.ContainsFunc(processes, func(p subject.Process) bool { return p.Role == record.RoleShim }) ||
+		!slices.Contains(processes, subject.Process{Role: record.RoleDaemon, Pid: c.Nodes[0].KubeletPid()}) {
+		t.Errorf("no shim or no kubelet among %+v", processes)
+	}
+	x, err := s.(subject.Executor).Exec(t.Context(), 0, probe.HoldArgs(1<<20, 0))
+	if err != nil || x.Exit != 0 {
+		t.Errorf("%+v, %v", x, err)
+	}
+	if pods, err := s.(subject.Tended).Became(t.Context()); err != nil || len(pods) != 1 || pods[0] != (record.Pod{}) {
+		t.Errorf("%+v, %v", pods, err)
+	}
+	// Whether the kubelet has looked at the pod yet is a matter of its time. What kubectl
+	// top needs is not served here.
+	says, err := s.(subject.Reporter).Statistics(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "metrics.k8s.io") || strings.Contains(err.Error(), "forbidden") || len(says) != 1 || says[0].Source != "kubelet summary" || says[0].Memory > 80<<20 {
+		t.Errorf("%+v, %v", says, err)
+	}
+	succeed(t, s, subject.Remove, 1)
 }

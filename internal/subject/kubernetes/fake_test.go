@@ -171,9 +171,7 @@ func one(t *testing.T, session subject.Session, op subject.Op) record.Sample {
 	if err != nil || len(samples) != 1 {
 		t.Fatalf("%s: %v, %+v", op, err, samples)
 	}
-	if err := record.Validate(samples[0]); err != nil {
-		t.Errorf("%s: the sample cannot be: %v", op, err)
-	}
+	must.OK(t, record.Validate(samples[0]))
 	return samples[0]
 }
 

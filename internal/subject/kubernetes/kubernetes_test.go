@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/url"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -29,6 +28,7 @@ import (
 	"github.com/tare-bench/tare/internal/subject/batch"
 	"github.com/tare-bench/tare/internal/subject/engine"
 	"github.com/tare-bench/tare/internal/subject/setting"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
@@ -139,9 +139,7 @@ func TestAFailureSaysItsCause(t *testing.T) {
 					t.Errorf("%q does not say %q", f.Detail, want)
 				}
 			}
-			if err := session.Discard(t.Context(), []int{0}); err != nil {
-				t.Error(err)
-			}
+			must.OK(t, session.Discard(t.Context(), []int{0}))
 		})
 	}
 }
@@ -149,8 +147,7 @@ func TestAFailureSaysItsCause(t *testing.T) {
 func TestANodeIsToldOfWhereItsPodWasDeletedByForce(t *testing.T) {
 	t.Parallel()
 	s := script(t)
-	target, err := s.target(subject.Engine{Image: "probe:1", Node: "n1"})
-	must.OK(t, err)
+	target := must.Get(s.target(subject.Engine{Image: "probe:1", Node: "n1"}))(t)
 	s.silence()
 	for _, why := range []error{context.DeadlineExceeded, &batch.Refusal{Failure: record.Failure{Kind: record.FailState, Detail: "the pod was deleted"}}} {
 		got := (&driver{Target: target}).because("gone", time.Minute, why)
@@ -172,9 +169,7 @@ func TestWhatIsNotAllowedIsNamedBeforeAnythingIsTimed(t *testing.T) {
 				s.refuse(c.verb, c.what, always, denied(c.verb, c.what))
 			}
 			_, err := s.open(1, time.Minute)
-			if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("cannot %s resource %q", c.verb, c.what)) {
-				t.Errorf("%v", err)
-			}
+			check.Error(t, err, fmt.Sprintf("cannot %s resource %q", c.verb, c.what))
 		})
 	}
 }
@@ -209,8 +204,7 @@ func TestOfAPodThatFailedTheEndOfItsLogIsKept(t *testing.T) {
 		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: container, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1}}}}
 		s.update(p)
 	})
-	armed, err := session.Prepare(t.Context(), subject.Run, []int{0})
-	must.OK(t, err)
+	armed := must.Get(session.Prepare(t.Context(), subject.Run, []int{0}))(t)
 	within := int64(-1)
 	_, samples, err := subject.StartBetween(t.Context(), armed, func() {}, func() { within = asked.Load() - before })
 	if err != nil || len(samples) != 1 || samples[0].Failure == nil {
@@ -219,12 +213,8 @@ func TestOfAPodThatFailedTheEndOfItsLogIsKept(t *testing.T) {
 	if out := samples[0].Failure.Output; len(out) > 4<<10 || !strings.HasSuffix(out, "x\nno such device") {
 		t.Errorf("%d bytes are kept, to the end %q", len(out), out[max(0, len(out)-20):])
 	}
-	if within != 0 {
-		t.Errorf("the log was read %d times within what is timed", within)
-	}
-	if err := session.Discard(t.Context(), []int{0}); err != nil {
-		t.Error(err)
-	}
+	check.Equal(t, "reads of the log within what is timed", within, 0)
+	must.OK(t, session.Discard(t.Context(), []int{0}))
 }
 
 // TestAWatchThatEndsGoesOn has the first watch of pods end while a pod becomes ready.
@@ -286,9 +276,7 @@ func TestAPodThatAListIsTooOldForIsNotTakenForDeleted(t *testing.T) {
 		l := f.expect(subject.Run, name)
 		l.sample.Returned = c.returned
 		f.all(nil, 2, 0)
-		if got := f.forget(name).failure != nil; got != c.deleted {
-			t.Errorf("made %s: taken for deleted: %v", name, got)
-		}
+		check.Equal(t, name, f.forget(name).failure != nil, c.deleted)
 	}
 }
 
@@ -327,9 +315,7 @@ func TestTheFirstThatTellsCounts(t *testing.T) {
 	if l.sample.Running != s.Running || l.sample.Ready <= s.Running || !l.ended || l.failure != nil {
 		t.Errorf("%+v, was %+v", l.sample, s)
 	}
-	if l.sample.Told["Ready"] != skewed.UnixNano() {
-		t.Errorf("%v", l.sample.Told)
-	}
+	check.Equal(t, "time of Ready", l.sample.Told["Ready"], skewed.UnixNano())
 }
 
 func TestABatchThatDoesNotFitIsRefused(t *testing.T) {
@@ -378,8 +364,7 @@ func TestPodsRunWhereTheyCan(t *testing.T) {
 
 func TestAPodIsAskedForAsTheRunSays(t *testing.T) {
 	t.Parallel()
-	target, err := script(t).target(subject.Engine{Image: "i", Node: "n2", Network: subject.NetworkHost})
-	must.OK(t, err)
+	target := must.Get(script(t).target(subject.Engine{Image: "i", Node: "n2", Network: subject.NetworkHost}))(t)
 	d := &driver{Target: target, ref: "i", env: subject.Env{RunID: "r1", Limits: subject.Limits{Memory: 64 << 20, CPU: 0.25}}}
 	p := d.pod("tare-r1-0-1", engine.Place{})
 	c := p.Spec.Containers[0]
@@ -400,18 +385,13 @@ func TestAPodIsAskedForAsTheRunSays(t *testing.T) {
 // in them, its mounts, and is asked by the kubelet whether it is ready.
 func TestAUsersOwnProgramIsAskedForAsItIs(t *testing.T) {
 	t.Parallel()
-	target, err := script(t).target(subject.Engine{Image: "i"})
-	must.OK(t, err)
+	target := must.Get(script(t).target(subject.Engine{Image: "i"}))(t)
 	own := &cargo.Cargo{Process: cargo.Process{Args: []string{"sh", "-c", "echo $(HOME) $$(HOME) $$"}}, Mounts: []setting.Mount{"/srv/data:/data:ro", "/srv/more:/more"}}
 	d := &driver{Target: target, ref: "i", env: subject.Env{RunID: "r1", Workload: subject.Workload{Cargo: own}}}
-	if d.asks, err = asking("http:8080/healthz=204"); err != nil {
-		t.Fatal(err)
-	}
+	d.asks = must.Get(asking("http:8080/healthz=204"))(t)
 	p := d.pod("tare-r1-0-1", engine.Place{})
 	c := p.Spec.Containers[0]
-	if words := expand(c.Args); !slices.Equal(words, append([]string{"tare-r1-0-1"}, own.Args...)) {
-		t.Errorf("a kubelet makes %q of %q", words, c.Args)
-	}
+	check.Equal(t, c.Args, expand(c.Args), append([]string{"tare-r1-0-1"}, own.Args...))
 	if len(p.Spec.Volumes) != 2 || p.Spec.Volumes[0].HostPath.Path != "/srv/data" || c.VolumeMounts[0].MountPath != "/data" || !c.VolumeMounts[0].ReadOnly || c.VolumeMounts[1].ReadOnly {
 		t.Errorf("%+v, %+v", p.Spec.Volumes, c.VolumeMounts)
 	}
@@ -450,15 +430,10 @@ func TestCleanFindsTheRunsPodsAndNoOthers(t *testing.T) {
 	foreign := other() // has the label, and not the name
 	foreign.Name, foreign.Labels = "database", left.Labels
 	s := script(t, left, other(), foreign)
-	target, err := s.target(subject.Engine{Image: "i"})
-	must.OK(t, err)
+	target := must.Get(s.target(subject.Engine{Image: "i"}))(t)
 	for _, dry := range []bool{true, false} {
-		if found, err := target.Clean(t.Context(), "r1", dry); err != nil || !slices.Equal(found, []string{"pod tare-r1-0-1"}) {
-			t.Errorf("dry run %v: %q, %v", dry, found, err)
-		}
-		if n := len(s.pods()); n != map[bool]int{true: 3, false: 2}[dry] {
-			t.Errorf("dry run %v: %q", dry, s.pods())
-		}
+		check.Equal(t, dry, must.Get(target.Clean(t.Context(), "r1", dry))(t), []string{"pod tare-r1-0-1"})
+		check.Equal(t, fmt.Sprint("pods after a clean with dry run ", dry), len(s.pods()), map[bool]int{true: 3, false: 2}[dry])
 	}
 }
 

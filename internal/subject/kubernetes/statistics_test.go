@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
 	"time"
 
@@ -19,6 +18,7 @@ import (
 	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
@@ -39,8 +39,7 @@ func answering(t *testing.T, answers map[string]string) *driver {
 		}
 	}))
 	t.Cleanup(server.Close)
-	api, err := kube.NewAPI(&rest.Config{Host: server.URL})
-	must.OK(t, err)
+	api := must.Get(kube.NewAPI(&rest.Config{Host: server.URL}))(t)
 	node := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
 	return &driver{Target: &Target{Client: &kube.Client{API: api, Namespace: "ns"}, nodes: []corev1.Node{node}}, env: subject.Env{RunID: "r"}}
 }
@@ -60,8 +59,7 @@ func TestTheKubeletsSummaryIsReadByPod(t *testing.T) {
 		{"podRef":{"name":"a","namespace":"ns","uid":"1"},"cpu":{"time":"` + at + `","usageCoreNanoSeconds":31000000},"memory":{"time":"` + at + `","workingSetBytes":5242880}},
 		{"podRef":{"name":"b","namespace":"ns","uid":"2"},"cpu":{"time":"` + at + `","usageCoreNanoSeconds":0},"memory":{"time":"` + at + `","workingSetBytes":0}},
 		{"podRef":{"name":"c","namespace":"ns","uid":"3"},"memory":{"workingSetBytes":9}}]}`})
-	told, err := d.kubeletSays(t.Context(), two)
-	must.OK(t, err)
+	told := must.Get(d.kubeletSays(t.Context(), two))(t)
 	age := machine.Now() - told["A"].Time
 	if told["A"].Memory != 5<<20 || told["A"].CPU != 31000000 || age < int64(4*time.Second) || age > int64(time.Minute) {
 		t.Errorf("%+v, %v old", told["A"], time.Duration(age))
@@ -87,9 +85,7 @@ func TestWhatIsNotServedOrRefusedIsSaid(t *testing.T) {
 		t.Errorf("no metrics.k8s.io: %v, %v", told, err)
 	}
 	_, err := answering(t, map[string]string{summaryPath: ""}).kubeletSays(t.Context(), two)
-	if err == nil || !strings.Contains(err.Error(), "a Role has to allow it") {
-		t.Errorf("%v", err)
-	}
+	check.Error(t, err, "a Role has to allow it")
 	for name, text := range map[string]string{"no JSON": "x", "of another kind": `{"pods":3}`, "a time that is none": `{"pods":[{"podRef":{"name":"a"},"cpu":{"time":"soon"}}]}`} {
 		if _, err := answering(t, map[string]string{summaryPath: text}).kubeletSays(t.Context(), two); err == nil {
 			t.Errorf("%s was believed", name)
@@ -100,9 +96,7 @@ func TestWhatIsNotServedOrRefusedIsSaid(t *testing.T) {
 func TestOnlyTimesThatCanBeTrueAreTaken(t *testing.T) {
 	t.Parallel()
 	for name, at := range map[string]time.Time{"none": {}, "of tomorrow": time.Now().Add(time.Hour), "of yesterday": time.Now().Add(-24 * time.Hour)} {
-		if got := since(at); got != 0 {
-			t.Errorf("%s: %d", name, got)
-		}
+		check.Equal(t, name, since(at), 0)
 	}
 }
 
@@ -120,9 +114,7 @@ func TestWhatBecameOfAPodIsWhatItsStatusSays(t *testing.T) {
 		"killed for good":         {corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{State: ended}}}, record.Pod{Lane: 3, OOMKilled: 1}},
 		"killed, and begun again": {corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{RestartCount: 2, LastTerminationState: ended}}}, record.Pod{Lane: 3, Restarts: 2, OOMKilled: 1}},
 	} {
-		if got := became(&corev1.Pod{Status: c.status}, 3); got != c.want {
-			t.Errorf("%s: %+v", name, got)
-		}
+		check.Equal(t, name, became(&corev1.Pod{Status: c.status}, 3), c.want)
 	}
 }
 
