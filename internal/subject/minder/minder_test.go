@@ -15,6 +15,7 @@ import (
 	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/internal/testing/need"
 	"github.com/tare-bench/tare/internal/thread"
@@ -93,8 +94,7 @@ func begun(t *testing.T, in *one) *session {
 // operate does an operation on lane 0, and returns its failure.
 func operate(t *testing.T, s subject.Session, op subject.Op) *record.Failure {
 	t.Helper()
-	samples, err := subject.Operate(t.Context(), s, op, []int{0})
-	must.OK(t, err)
+	samples := must.Get(subject.Operate(t.Context(), s, op, []int{0}))(t)
 	return samples[0].Failure
 }
 
@@ -212,9 +212,7 @@ func TestNobodyElsesProcessIsEnded(t *testing.T) {
 
 // Where nothing tells whose process a pid is, none is ended.
 func TestAProcessThatNobodyVouchesForIsNotPinned(t *testing.T) {
-	if fd := pin(subject.Reached{Pid: os.Getpid()}); fd != -1 {
-		t.Errorf("it is, as %d", fd)
-	}
+	check.Equal(t, "pinned process", pin(subject.Reached{Pid: os.Getpid()}), -1)
 }
 
 func TestARefusalOfAnotherTaskIsSaidOfTheContainersOwnProcessOnly(t *testing.T) {
@@ -250,8 +248,7 @@ func TestARefusalOfAnotherTaskIsSaidOfTheContainersOwnProcessOnly(t *testing.T) 
 // limited makes a group with a limit of tasks that somebody in it has been refused.
 func limited(t *testing.T) string {
 	t.Helper()
-	hs, err := cgroup.Hierarchies()
-	must.OK(t, err)
+	hs := must.Get(cgroup.Hierarchies())(t)
 	h, found := machine.Cgroups(hs).Find("pids")
 	if os.Geteuid() != 0 || !found {
 		t.Skip("needs root and the pids controller for a limit")
@@ -260,11 +257,7 @@ func limited(t *testing.T) string {
 	name := cgroup.Prefix + "minder-" + strconv.Itoa(os.Getpid())
 	must.OK(t, cgroup.Delegate(hs, name, "pids"))
 	group := filepath.Join(h.Mount, name, "one")
-	t.Cleanup(func() {
-		if err := cgroup.Remove(hs, name); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { must.OK(t, cgroup.Remove(hs, name)) })
 	write := func(file, text string) {
 		t.Helper()
 		must.OK(t, os.WriteFile(filepath.Join(group, file), []byte(text), 0o600))
@@ -280,8 +273,6 @@ func limited(t *testing.T) string {
 
 func TestLogsTogetherFillNoDisk(t *testing.T) {
 	for lanes, want := range map[int]int64{0: 256 << 20, 1: 256 << 20, 100: 42949672, 1000: 16 << 20} {
-		if got := Most(lanes); got != want {
-			t.Errorf("%d lanes: %d bytes each, want %d", lanes, got, want)
-		}
+		check.Equal(t, lanes, Most(lanes), want)
 	}
 }
