@@ -3,11 +3,11 @@ package oci
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/internal/testing/need"
 )
@@ -70,15 +70,13 @@ func FuzzParseState(f *testing.F) {
 
 func TestAProgramThatSaysYesToEverythingIsNoRuntime(t *testing.T) {
 	need.Root(t)
-	if _, err := New(t.Context(), "x", "/bin/true"); err == nil || !strings.Contains(err.Error(), "/bin/true is no OCI runtime") {
-		t.Error(err)
-	}
+	_, err := New(t.Context(), "x", "/bin/true")
+	check.Error(t, err, "/bin/true is no OCI runtime")
 }
 
 func TestAFileThatIsNoProgramSaysWhatToName(t *testing.T) {
-	if _, err := New(t.Context(), "x", "/etc/passwd"); err == nil || !strings.Contains(err.Error(), "NAME=PATH") {
-		t.Error(err)
-	}
+	_, err := New(t.Context(), "x", "/etc/passwd")
+	check.Error(t, err, "NAME=PATH")
 }
 
 func FuzzIdentify(f *testing.F) {
@@ -92,9 +90,7 @@ func FuzzIdentify(f *testing.F) {
 }
 
 func TestAPidIsReadStrictly(t *testing.T) {
-	if pid, err := parsePid("4711\n"); err != nil || pid != 4711 {
-		t.Errorf("%d %v", pid, err)
-	}
+	check.Equal(t, "pid", must.Get(parsePid("4711\n"))(t), 4711)
 	for _, bad := range []string{"", "0", "1", "-1", "12 13", "4194305", "x", "\x1b[2J12", "99999999999999999999"} {
 		if pid, err := parsePid(bad); err == nil {
 			t.Errorf("%q was taken for %d", bad, pid)
@@ -116,8 +112,6 @@ func TestNobodyElseReadsTheVariablesOfABundle(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "bundle")
 	must.OK(t, writeBundle(dir, &specs.Spec{}))
 	for path, want := range map[string]os.FileMode{dir: 0o700, filepath.Join(dir, "config.json"): 0o600} {
-		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != want {
-			t.Errorf("%s: %v %v, want %v", path, info.Mode(), err, want)
-		}
+		check.Equal(t, "mode", must.Get(os.Stat(path))(t).Mode().Perm(), want)
 	}
 }

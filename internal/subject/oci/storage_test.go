@@ -15,6 +15,7 @@ import (
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/internal/testing/need"
 )
@@ -106,9 +107,7 @@ func (s weighed) fill(t *testing.T, lane int) {
 func onDisk(t *testing.T, path string) int64 {
 	t.Helper()
 	var st unix.Stat_t
-	if err := unix.Stat(path, &st); err != nil {
-		t.Error(err)
-	}
+	must.OK(t, unix.Stat(path, &st))
 	return st.Blocks * 512
 }
 
@@ -119,9 +118,7 @@ func TestOnAVolumeFilesLieInTheFolderOfTheLane(t *testing.T) {
 	each(t, bind, nil, func(t *testing.T, s weighed) {
 		s.fill(t, 1)
 		volume := filepath.Join(filepath.Dir(filepath.Dir(filepath.Dir(s.dir))), "volume")
-		if info, err := os.Stat(filepath.Join(volume, "1", "file")); err != nil || info.Size() != megabyte {
-			t.Errorf("%v, %v", info, err)
-		}
+		check.Equal(t, "size", must.Get(os.Stat(filepath.Join(volume, "1", "file")))(t).Size(), megabyte)
 	})
 }
 
@@ -145,9 +142,7 @@ func TestATmpfsHasItsSizeAndGoesWithItsContainer(t *testing.T) {
 		must.OK(t, s.Discard(t.Context(), []int{0, 1}))
 		enginetest.Must(t, s.Session, subject.Run, 2)
 		enginetest.Without(t, s.Session, 0)
-		if err := enginetest.Fill(t, s.Session, 0, 7*megabyte, enginetest.File); err != nil {
-			t.Error(err)
-		}
+		must.OK(t, enginetest.Fill(t, s.Session, 0, 7*megabyte, enginetest.File))
 	})
 }
 
