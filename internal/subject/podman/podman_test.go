@@ -9,9 +9,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/probe/image"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine"
+	"github.com/tare-bench/tare/internal/subject/engine/cli"
 	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/engines"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/internal/testing/need"
@@ -27,8 +30,7 @@ func TestANameThatIsTakenIsAFailureOfItsLaneAlone(t *testing.T) {
 	if _, err := fmt.Sscanf(strings.ReplaceAll(s.Held()[0].Name, "-", " "), "tare %s 0 %d", &run, &n); err != nil {
 		t.Fatal(err)
 	}
-	podman, err := program("podman", at(p))
-	must.OK(t, err)
+	podman := must.Get(program("podman", at(p)))(t)
 	if _, err := podman.Run(t.Context(), "create", "--pull", "never", "--network", "none", "--name", engine.Name(run, 0, n+1), p.Images(t)[0], "x"); err != nil {
 		t.Fatal(err)
 	}
@@ -76,17 +78,14 @@ func TestCrunIsWeighedWhereItRefusesTheMachinesCgroups(t *testing.T) {
 	for _, op := range subject.ContainerOps {
 		enginetest.Must(t, s, op, 2)
 	}
-	if after := mountsOf(t, p.Root); after != before {
-		t.Error("the machine's mounts have changed")
-	}
+	check.Equal(t, "the machine's mounts", mountsOf(t, p.Root), before)
 }
 
 // mountsOf are the machine's mounts of groups, and those below a folder: others come
 // and go with what else runs.
 func mountsOf(t *testing.T, dir string) string {
 	t.Helper()
-	b, err := os.ReadFile("/proc/self/mountinfo")
-	must.OK(t, err)
+	b := must.Get(os.ReadFile("/proc/self/mountinfo"))(t)
 	var out []string
 	for line := range strings.Lines(string(b)) {
 		at := strings.Fields(line)[4]
@@ -133,5 +132,105 @@ func TestInfoTellsWhatIsWeighed(t *testing.T) {
 		if isPod := slices.Contains(subject.PodOps, op); isPod != (o.Absent != "") || isPod != (o.Command == "") {
 			t.Errorf("%s: %+v", op, o)
 		}
+	}
+}
+
+func TestTheIDsAreTakenOffTheLogsOfSeveralContainers(t *testing.T) {
+	if got := unprefixed("298aa3194672 tare-probe/1 a 1\n9e9ba052b17c tare-probe/1 b 2\n", true); got != "tare-probe/1 a 1\ntare-probe/1 b 2\n" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestInfoThatSaysNothingIsRefused(t *testing.T) {
+	for _, text := range []string{"", "{}", "[]", `{"version":{"Version":"4.3.1"}}`, "panic: x"} {
+		if _, err := parseInfo([]byte(text)); err == nil {
+			t.Errorf("%q was taken", text)
+		}
+	}
+	i, err := parseInfo([]byte(`{"host":{"ociRuntime":{"name":"crun","version":"crun version 1.8.1\ncommit: x"}},"version":{"Version":"2.2.1"}}`))
+	if err != nil || !i.isCrun() || i.runtimeBanner() != "crun version 1.8.1" {
+		t.Errorf("%+v, %v", i, err)
+	}
+	check.Error(t, i.check("podman/crun"), "older")
+	if i.Host.LogDriver = "none"; i.logDriver() != "k8s-file" {
+		t.Error("a driver that keeps nothing was left")
+	}
+}
+
+func TestMain(m *testing.M) { engines.Main(m) }
+
+// at is how the podman of the tests is reached.
+func at(p *engines.PodmanEngine) subject.Engine { return subject.Engine{Command: p.Command} }
+
+func weigh(t *testing.T, e subject.Engine, runtime string) subject.Target {
+	t.Helper()
+	tg := must.Get(New(t.Context(), "podman/"+runtime, runtime, "", e))(t)
+	return tg
+}
+
+func open(t *testing.T, e subject.Engine, runtime string, lanes int) *engine.Session {
+	t.Helper()
+	return enginetest.Open(t, weigh(t, e, runtime), enginetest.Environment(t, lanes)).(*engine.Session)
+}
+
+func left(p *engines.PodmanEngine) func(t *testing.T) []string {
+	return func(t *testing.T) []string { return slices.Concat(p.Containers(t), p.Images(t), p.Volumes(t)) }
+}
+
+func TestPodmanConforms(t *testing.T) {
+	p := engines.Podman(t)
+	var cases []enginetest.Case
+	for _, runtime := range []string{"crun", "runc"} {
+		cases = append(cases, enginetest.Case{
+			Name: runtime, Target: func(t *testing.T) subject.Target { return weigh(t, at(p), runtime) },
+			Left: left(p), Source: statsSource, GoesOn: true, Swept: 3, Known: runtime == "runc",
+		})
+	}
+	enginetest.Conforms(t, cases...)
+}
+
+func TestPodmanTellsOfTheSameContainersAndOfTheirCgroup(t *testing.T) {
+	p := engines.Podman(t)
+	env := enginetest.Environment(t, 2)
+	s := enginetest.Open(t, weigh(t, at(p), "crun"), env)
+	for _, op := range subject.ContainerOps {
+		enginetest.Must(t, s, op, 2)
+	}
+	check.Equal(t, "containers in podman's events", created(t, p, env.RunID), 2*2)
+	all, err := s.(subject.Sandboxed).Sandboxes(t.Context())
+	if err != nil || all[0].Group == "" {
+		t.Errorf("podman names the cgroup, and it is not told: %+v, %v", all, err)
+	}
+}
+
+func TestAPlaceIsOnTheCommandLine(t *testing.T) {
+	place := engine.Place{Tmpfs: []string{"size=1", "exec"}, Device: "/dev/loop7"}
+	i := must.Get(image.Probe())(t)
+	line := strings.Join((&Target{network: "none"}).commands(cli.Program{}, subject.Env{}, i).Line(subject.Run, "name", place), " ")
+	if !strings.Contains(line, " --tmpfs /data:size=1,exec,notmpcopyup --device /dev/loop7:/dev/tare:rwm ") || len(place.Tmpfs) != 2 {
+		t.Error(line)
+	}
+}
+
+// created counts the containers of a run in podman's events.
+func created(t *testing.T, p *engines.PodmanEngine, runID string) int {
+	t.Helper()
+	podman := must.Get(program("podman", at(p)))(t)
+	out, err := podman.Run(t.Context(), "events", "--stream=false", "--since", "10m", "--filter", "event=create", "--format", "{{.Name}}")
+	must.OK(t, err)
+	n := 0
+	for name := range strings.FieldsSeq(string(out)) {
+		if strings.HasPrefix(name, "tare-"+runID+"-") {
+			n++
+		}
+	}
+	return n
+}
+
+func TestRuntimesAreTheDefaultFirstAndThoseThatAreThere(t *testing.T) {
+	p := engines.Podman(t)
+	got := must.Get(Runtimes(t.Context(), at(p)))(t)
+	if len(got) < 2 || got[0] != "crun" || !slices.Contains(got, "runc") || slices.Contains(got, "krun") {
+		t.Errorf("%q", got)
 	}
 }
