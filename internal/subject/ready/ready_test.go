@@ -79,14 +79,10 @@ func (b *started) Start(context.Context) (int64, []record.Sample, error) {
 // start is one batch on a session whose workloads are asked.
 func start(t *testing.T, l *lanes, asked setting.Ready, timeout time.Duration, on ...int) []record.Sample {
 	t.Helper()
-	s, err := ready.Wrap(l, asked, timeout)
-	must.OK(t, err)
-	samples, err := subject.Operate(t.Context(), s, subject.Run, append(on, 0)[:max(1, len(on))])
-	must.OK(t, err)
+	s := must.Get(ready.Wrap(l, asked, timeout))(t)
+	samples := must.Get(subject.Operate(t.Context(), s, subject.Run, append(on, 0)[:max(1, len(on))]))(t)
 	b := record.Batch{Lanes: len(samples), Released: samples[0].Start, Samples: samples}
-	if err := b.Check(); err != nil {
-		t.Error(err)
-	}
+	must.OK(t, b.Check())
 	return samples
 }
 
@@ -235,8 +231,7 @@ func TestAWorkloadThatEndsIsNotWaitedForAndSaysHowItEnded(t *testing.T) {
 func TestWhatIsNeverReadyFailsInTimeWithWhatTheLastPollSaid(t *testing.T) {
 	t.Parallel()
 	refused := strconv.Itoa(ports.Held(t))
-	busy, err := net.Listen("tcp", "127.0.0.1:0")
-	must.OK(t, err)
+	busy := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer busy.Close()
 	taken := fmt.Sprint(busy.Addr().(*net.TCPAddr).Port)
 	host := &subject.Reached{Pid: os.Getpid(), Host: true}
