@@ -1,12 +1,13 @@
 package setting_test
 
 import (
-	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/subject/setting"
+	"github.com/tare-bench/tare/internal/testing/check"
+	"github.com/tare-bench/tare/internal/testing/must"
 )
 
 func TestWhenAWorkloadIsReadyIsReadStrictly(t *testing.T) {
@@ -22,9 +23,7 @@ func TestWhenAWorkloadIsReadyIsReadStrictly(t *testing.T) {
 		"exec:/bin/grep -q #ready a#b":      {By: "exec", Command: []string{"/bin/grep", "-q", "#ready", "a#b"}},
 		"file:/run/it:is/ready":             {By: "file", Path: "/run/it:is/ready"},
 	} {
-		if got, err := text.Parse(); err != nil || !reflect.DeepEqual(got, want) {
-			t.Errorf("%q gives %+v, %v", text, got, err)
-		}
+		check.Equal(t, text, must.Get(text.Parse())(t), want)
 	}
 	if got, err := setting.Ready("log:ready: [0-9]+ ms$").Parse(); err != nil || !got.Pattern.MatchString("x ready: 17 ms") {
 		t.Errorf("%+v, %v", got, err)
@@ -41,7 +40,5 @@ func TestWhenAWorkloadIsReadyIsReadStrictly(t *testing.T) {
 }
 
 func TestTheProbeIsWhereOptionsSayThatItIs(t *testing.T) {
-	if setting.Probe != probe.Name {
-		t.Errorf("options say %s, and it is at %s", setting.Probe, probe.Name)
-	}
+	check.Equal(t, "path of the probe", setting.Probe, probe.Name)
 }
