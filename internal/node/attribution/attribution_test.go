@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/node/procs"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
@@ -119,9 +120,7 @@ func TestMemoryThatMayNotBeReadIsSaidSo(t *testing.T) {
 	}
 	var problems record.Problems
 	procs.Count(&problems, &os.PathError{Op: "open", Path: "x", Err: os.ErrPermission})
-	if problems.Denied != 1 {
-		t.Errorf("%+v", problems)
-	}
+	check.Equal(t, "processes that may not be read", problems.Denied, 1)
 }
 
 func TestASnapshotEndsWithItsContext(t *testing.T) {
@@ -130,9 +129,8 @@ func TestASnapshotEndsWithItsContext(t *testing.T) {
 	if _, err := (&Reader{Root: tree(t, proc{pid: 7, cgroup: root1})}).Snapshot(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
-	if _, err := (&Reader{Root: "/nowhere"}).Snapshot(t.Context()); err == nil || !strings.Contains(err.Error(), "is /proc mounted?") {
-		t.Errorf("%v", err)
-	}
+	_, err := (&Reader{Root: "/nowhere"}).Snapshot(t.Context())
+	check.Error(t, err, "is /proc mounted?")
 }
 
 func TestParentsInACircleEnd(t *testing.T) {

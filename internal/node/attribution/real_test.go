@@ -88,15 +88,12 @@ func behave(t *testing.T, r real) {
 	s, err := target.Open(t.Context(), subject.Env{RunID: run, Dir: t.TempDir(), StateDir: t.TempDir(), Lanes: 2, Timeout: time.Minute, Limits: subject.DefaultLimits})
 	must.OK(t, err)
 	t.Cleanup(func() {
-		if err := s.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
+		must.OK(t, s.Close(context.Background()))
 		if hs, err := cgroup.Hierarchies(); err != nil || cgroup.Remove(hs, cgroup.Prefix+run) != nil {
 			t.Errorf("the run's cgroup is left; %v", err)
 		}
 	})
-	b, err := s.Prepare(t.Context(), subject.Run, []int{0, 1})
-	must.OK(t, err)
+	b := must.Get(s.Prepare(t.Context(), subject.Run, []int{0, 1}))(t)
 	_, samples, err := b.Start(t.Context())
 	if err != nil || samples[0].Failure != nil || samples[1].Failure != nil {
 		t.Fatalf("%v %+v", err, samples)
@@ -160,8 +157,7 @@ func (r real) check(t *testing.T, sandboxes []subject.Sandbox, way func(*attribu
 	t.Helper()
 	bad := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	reader := new(attribution.Reader)
-	s, err := reader.Snapshot(t.Context())
-	must.OK(t, err)
+	s := must.Get(reader.Snapshot(t.Context()))(t)
 	var boxes []attribution.Sandbox
 	for _, b := range sandboxes {
 		boxes = append(boxes, way(s, b)...)
@@ -259,8 +255,7 @@ func (r real) check(t *testing.T, sandboxes []subject.Sandbox, way func(*attribu
 // on the lane.
 func inGroup(t *testing.T, group string, processes []record.Process, lane int) (wrong []string) {
 	t.Helper()
-	hs, err := cgroup.Hierarchies()
-	must.OK(t, err)
+	hs := must.Get(cgroup.Hierarchies())(t)
 	n := 0
 	for _, h := range hs {
 		if !h.Has("memory") {
@@ -291,8 +286,7 @@ func TestWhatChildrenUsedThatHaveEndedIsRead(t *testing.T) {
 	reader := new(attribution.Reader)
 	var problems record.Problems
 	waited := func() (ns int64) {
-		s, err := reader.Snapshot(t.Context())
-		must.OK(t, err)
+		s := must.Get(reader.Snapshot(t.Context()))(t)
 		for _, m := range s.Members([]attribution.Sandbox{{More: []int{parent.Process.Pid}}}, nil, &problems) {
 			if p, err := reader.Look(m, &problems); err == nil && p.Pid == parent.Process.Pid {
 				ns = p.Waited

@@ -46,6 +46,49 @@ func v1(path string) string {
 
 func v2(path string) string { return "0::" + path + "\n" }
 
+// numbered gives the names that files of cases have for long numbers their values, shortened
+// does the opposite.
+var (
+	numbered  = strings.NewReplacer("HEX1", hex, "HEX2", hex2, "PODUID", podUIDs)
+	shortened = strings.NewReplacer(hex, "HEX1", hex2, "HEX2", hex[:12], "SHORT1", podUIDs, "PODUID")
+)
+
+// processesIn reads the rows of a file of cases: pid, parent, cgroup, pids in namespaces,
+// executable, name, arguments and threads; of a thread name, CPU time, guest time, cgroup.
+func processesIn(t *testing.T, rows string) (all []proc) {
+	t.Helper()
+	number := func(text string) int { return must.Get(strconv.Atoi(text))(t) }
+	for row := range strings.Lines(numbered.Replace(rows)) {
+		f := strings.Split(row+"|", "|")
+		for i := range f {
+			f[i] = strings.TrimSpace(f[i])
+		}
+		p := proc{pid: number(f[0]), ppid: number(f[1]), cgroup: cgroupIn(f[2]), nspid: f[3], exe: f[4], comm: f[5], args: f[6]}
+		if strings.HasPrefix(p.comm, "vhost-") {
+			p.flags = 0x00200000 // a thread of the kernel
+		}
+		for of := range strings.SplitSeq(f[7], "; ") {
+			if th := strings.Split(of, ","); len(th) == 4 {
+				p.threads = append(p.threads, thread{comm: th[0], ns: int64(number(th[1])), guest: number(th[2]), cgroup: cgroupIn(th[3])})
+			}
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+// cgroupIn is the cgroup file for a version and a path.
+func cgroupIn(text string) string {
+	version, path, _ := strings.Cut(text, " ")
+	switch version {
+	case "v1":
+		return v1(path)
+	case "v2":
+		return v2(path)
+	}
+	return ""
+}
+
 func tree(t testing.TB, procs ...proc) machine.Root {
 	t.Helper()
 	root := t.TempDir()
@@ -150,8 +193,7 @@ func repeat(s string, n int) []string { return strings.Split(strings.Repeat(s+"\
 func snapshot(t testing.TB, root machine.Root) (*Reader, *Snapshot) {
 	t.Helper()
 	r := &Reader{Root: root}
-	s, err := r.Snapshot(t.Context())
-	must.OK(t, err)
+	s := must.Get(r.Snapshot(t.Context()))(t)
 	return r, s
 }
 
@@ -162,9 +204,7 @@ func full(t testing.TB, r *Reader, members []Member) []record.Process {
 	var problems record.Problems
 	for _, m := range members {
 		p, err := r.Process(m, &problems)
-		if err != nil {
-			t.Errorf("process %d: %v", m.Pid, err)
-		}
+		must.OK(t, err)
 		out = append(out, p)
 	}
 	return out
