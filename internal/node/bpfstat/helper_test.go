@@ -28,20 +28,14 @@ func needRoot(t testing.TB) {
 
 func openMeter(t testing.TB) *Meter {
 	t.Helper()
-	m, err := Open()
-	must.OK(t, err)
-	t.Cleanup(func() {
-		if err := m.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	m := must.Get(Open())(t)
+	t.Cleanup(func() { must.OK(t, m.Close()) })
 	return m
 }
 
 func list(t testing.TB, m *Meter, f Filter) *Listing {
 	t.Helper()
-	l, err := m.List(f)
-	must.OK(t, err)
+	l := must.Get(m.List(f))(t)
 	return l
 }
 
@@ -79,8 +73,7 @@ func newProgram(t testing.TB, spec *ebpf.ProgramSpec) *ebpf.Program {
 
 func idOf(t testing.TB, p *ebpf.Program) uint32 {
 	t.Helper()
-	i, err := p.Info()
-	must.OK(t, err)
+	i := must.Get(p.Info())(t)
 	id, ok := i.ID()
 	if !ok {
 		t.Fatal("the kernel tells no id of a program")
@@ -107,8 +100,7 @@ func programsAre(t testing.TB, claim string, l *Listing, want []*ebpf.Program) {
 
 func mapID(t testing.TB, a *ebpf.Map) uint32 {
 	t.Helper()
-	i, err := a.Info()
-	must.OK(t, err)
+	i := must.Get(a.Info())(t)
 	id, ok := i.ID()
 	if !ok {
 		t.Fatal("the kernel tells no id of a map")

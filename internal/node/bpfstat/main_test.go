@@ -46,8 +46,7 @@ func TestWithoutTheCapabilityItIsSaidWhichIsMissing(t *testing.T) {
 	} {
 		t.Run(c.claim, func(t *testing.T) {
 			// The binary lies where nobody else may go: it is handed on open.
-			self, err := os.Open("/proc/self/exe")
-			must.OK(t, err)
+			self := must.Get(os.Open("/proc/self/exe"))(t)
 			defer self.Close()
 			cmd := exec.CommandContext(t.Context(), "/proc/self/fd/3")
 			cmd.ExtraFiles = []*os.File{self}

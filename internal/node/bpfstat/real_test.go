@@ -23,6 +23,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/internal/thread"
 	"github.com/tare-bench/tare/record"
@@ -67,11 +68,7 @@ func cgroup(t testing.TB) string {
 	}
 	dir = filepath.Join(dir, fmt.Sprintf("tare-test-bpf-%d", os.Getpid()))
 	must.OK(t, os.Mkdir(dir, 0o755))
-	t.Cleanup(func() {
-		if err := unix.Rmdir(dir); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { must.OK(t, unix.Rmdir(dir)) })
 	return dir
 }
 
@@ -168,8 +165,7 @@ func TestCountsAreExactlyTheRunsThatWereAskedFor(t *testing.T) {
 
 func read(t testing.TB, name string) string {
 	t.Helper()
-	b, err := os.ReadFile(name)
-	must.OK(t, err)
+	b := must.Get(os.ReadFile(name))(t)
 	return string(b)
 }
 
@@ -182,9 +178,7 @@ func TestStatisticsThatAreOnAlreadyAreTold(t *testing.T) {
 	if err != nil || !already {
 		t.Errorf("already %v, %v; want true", already, err)
 	}
-	if err := release(); err != nil {
-		t.Error(err)
-	}
+	must.OK(t, release())
 }
 
 func TestWhereProgramsAreAttachedIsSaidInWords(t *testing.T) {
@@ -194,8 +188,7 @@ func TestWhereProgramsAreAttachedIsSaidInWords(t *testing.T) {
 	l, err := link.AttachCgroup(link.CgroupOptions{Path: dir, Attach: ebpf.AttachCGroupInet4Connect, Program: linked})
 	closing(t, l, err)
 	bare := newProgram(t, &ebpf.ProgramSpec{Name: "tare_t_bare", Type: ebpf.SockOps, AttachType: ebpf.AttachCGroupSockOps, Instructions: using()})
-	at, err := os.Open(dir)
-	must.OK(t, err)
+	at := must.Get(os.Open(dir))(t)
 	defer at.Close()
 	attach := link.RawAttachProgramOptions{Target: int(at.Fd()), Program: bare, Attach: ebpf.AttachCGroupSockOps}
 	must.OK(t, link.RawAttachProgram(attach))
@@ -234,9 +227,7 @@ func TestWhereProgramsAreAttachedIsSaidInWords(t *testing.T) {
 			t.Errorf("%s: %s at %q of %q, want %s at %q of tare", got.Name, got.Kind, got.Attached, got.Owner, want.kind, want.at)
 		}
 		me := fmt.Sprintf("%d %s", os.Getpid(), strings.TrimSpace(read(t, "/proc/self/comm")))
-		if !slices.Equal(got.Holders, []string{me}) {
-			t.Errorf("%s is held by %q, want %q", got.Name, got.Holders, me)
-		}
+		check.Equal(t, "holders of "+got.Name, got.Holders, []string{me})
 	}
 	found := list(t, m, Filter{Cgroups: []string{dir}})
 	if len(found.Programs) != 2 {
@@ -359,8 +350,7 @@ func TestMapsAreWeighedAsTheKernelDoesAndSharedOnesOnce(t *testing.T) {
 		entries int64
 		users   int
 	}{{shared, "hash", 1000, 2}, {each, "percpu_array", 100, 1}, {ring, "ringbuf", 1 << 16, 1}, {outer, "hash_of_maps", 16, 1}} {
-		i, err := one.a.Info()
-		must.OK(t, err)
+		i := must.Get(one.a.Info())(t)
 		id := mapID(t, one.a)
 		want[id] = record.ProgramMap{ID: id, Kind: one.kind, Name: i.Name, Entries: one.entries, Memory: memoryOf(t, one.a), Shared: one.users}
 		sum += memoryOf(t, one.a)
