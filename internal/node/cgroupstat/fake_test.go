@@ -1,13 +1,20 @@
 package cgroupstat
 
 import (
+	_ "embed"
+	"errors"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/record"
 )
 
 // tree1, tree2 and the others are files of a machine: what is mounted, and the
@@ -17,48 +24,14 @@ type files map[string]string
 const mounts = "10 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
 
 // stat1 is the memory.stat of a kernel 6.18 with version 1, cut to what is near.
-const stat1 = `cache 1
-rss 2
-shmem 3
-mapped_file 4
-swap 5
-inactive_file 6
-hierarchical_memory_limit 9223372036854771712
-total_cache 50000000
-total_rss 40000000
-total_rss_huge 2097152
-total_shmem 20000000
-total_mapped_file 10000000
-total_dirty 237568
-total_swap 8192
-total_swapcached 4096
-total_inactive_anon 22749184
-total_inactive_file 7000000
-total_active_file 1114738688
-total_unevictable 22044672
-`
+//
+//go:embed testdata/memory.stat.v1
+var stat1 string
 
 // stat2 is that of a kernel 6.18 with version 2.
-const stat2 = `anon 40000000
-file 50000000
-kernel 9000000
-kernel_stack 100000
-pagetables 200000
-sec_pagetables 50000
-percpu 30000
-sock 4096
-vmalloc 12288
-shmem 20000000
-file_mapped 10000000
-file_dirty 0
-swapcached 4096
-inactive_anon 1
-inactive_file 7000000
-slab_reclaimable 1
-slab_unreclaimable 2
-slab 5000000
-pgfault 12
-`
+//
+//go:embed testdata/memory.stat.v2
+var stat2 string
 
 func machine1() files {
 	return files{
@@ -123,24 +96,86 @@ func (f files) make(t *testing.T) machine.Root {
 	t.Helper()
 	root := t.TempDir()
 	for name, text := range f {
-		must.OK(t, os.MkdirAll(filepath.Dir(root+name), 0o755))
-		must.OK(t, os.WriteFile(root+name, []byte(text), 0o644))
+		must.Write(t, root+name, text)
 	}
 	return machine.Root(root)
 }
 
 func (f files) open(t *testing.T) *System {
 	t.Helper()
-	s, err := Open(f.make(t))
-	must.OK(t, err)
+	s := must.Get(Open(f.make(t)))(t)
 	t.Cleanup(s.Close)
 	return s
 }
 
 func (s *System) group(t *testing.T, path string) *Group {
 	t.Helper()
-	g, err := s.Group(path)
-	must.OK(t, err)
+	g := must.Get(s.Group(path))(t)
 	t.Cleanup(g.Close)
 	return g
+}
+
+// asNobody does something with the rights of an ordinary user.
+func asNobody(t *testing.T, do func()) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		do()
+		return
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	// The user for files is the thread's own, and with it go root's rights to them.
+	must.OK(t, unix.Setfsuid(65534))
+	defer func() { _ = unix.Setfsuid(0) }()
+	do()
+}
+
+func TestWhatMayNotBeReadIsSaidAndTheRestIsRead(t *testing.T) {
+	root := machine1().make(t)
+	for _, open := range []string{filepath.Dir(string(root)), string(root)} {
+		must.OK(t, os.Chmod(open, 0o755))
+	}
+	for _, locked := range []string{"/cg/memory/a/memory.stat", "/cg/pids/a/pids.current"} {
+		must.OK(t, os.Chmod(string(root)+locked, 0))
+	}
+	must.OK(t, os.Chmod(string(root)+"/cg/blkio/a", 0))
+	s := must.Get(Open(root))(t)
+	defer s.Close()
+	asNobody(t, func() {
+		g := s.group(t, "/a")
+		for range 2 {
+			var got record.Group
+			if err := g.Read(&got); !errors.Is(err, fs.ErrPermission) || errors.Is(err, ErrGone) {
+				t.Errorf("read: %v", err)
+			}
+			if got.Memory != nil || got.CPU == nil || got.Throttled != 5000 || got.ReadBytes != 0 || got.Pids != 0 {
+				t.Errorf("read: %+v", got)
+			}
+			var sample Sample
+			if err := g.Sample(&sample); !errors.Is(err, fs.ErrPermission) || sample.HaveMemory || !sample.HaveCPU {
+				t.Errorf("sample: %v, %+v", err, sample)
+			}
+		}
+	})
+	for _, dir := range []string{"memory", "cpu,cpuacct", "pids"} {
+		must.OK(t, os.Chmod(string(root)+"/cg/"+dir+"/a", 0))
+	}
+	asNobody(t, func() {
+		// The folders can be entered as paths, and nothing be opened in them.
+		g := must.Get(s.Group("/a"))(t)
+		defer g.Close()
+		var got record.Group
+		if err := g.Read(&got); !errors.Is(err, fs.ErrPermission) || got.Memory != nil || got.CPU != nil {
+			t.Errorf("read: %v, %+v", err, got)
+		}
+	})
+	must.OK(t, os.Chmod(string(root)+"/cg/memory", 0))
+	for _, dir := range []string{"cpu,cpuacct", "blkio", "pids"} {
+		must.OK(t, os.RemoveAll(string(root)+"/cg/"+dir+"/a"))
+	}
+	asNobody(t, func() {
+		if g, err := s.Group("/a"); !errors.Is(err, fs.ErrPermission) || errors.Is(err, ErrGone) {
+			t.Errorf("a folder that may not be entered: %v, %v", g, err)
+		}
+	})
 }

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
@@ -110,24 +111,16 @@ func TestRead(t *testing.T) {
 		got := record.Group{Charge: record.ChargePod, Lane: 3, Nested: true, Pids: 99, Throttled: 99, Memory: &record.GroupMemory{}}
 		c.want.Path, c.want.Charge, c.want.Lane, c.want.Nested = c.path, record.ChargePod, 3, true
 		for range 2 { // the second as the first
-			if err := g.Read(&got); err != nil {
-				t.Errorf("%s: %v", c.claim, err)
-			}
-			if !reflect.DeepEqual(got, c.want) {
-				t.Errorf("%s:\n got %+v %+v\nwant %+v %+v", c.claim, got, got.Memory, c.want, c.want.Memory)
-			}
+			must.OK(t, g.Read(&got))
+			check.Equal(t, c.claim, got, c.want)
 		}
 		var s Sample
-		if err := g.Sample(&s); err != nil {
-			t.Errorf("%s: %v", c.claim, err)
-		}
+		must.OK(t, g.Sample(&s))
 		want := Sample{HaveCPU: true, CPU: *c.want.CPU}
 		if m := c.want.Memory; m != nil {
 			want.HaveMemory, want.Usage, want.Anon, want.File, want.Shmem, want.InactiveFile = true, m.Usage, m.Anon, m.File, m.Shmem, m.InactiveFile
 		}
-		if s != want {
-			t.Errorf("%s:\n got %+v\nwant %+v", c.claim, s, want)
-		}
+		check.Equal(t, c.claim, s, want)
 	}
 }
 
@@ -165,8 +158,7 @@ func TestWhatIsNoPathIsRefused(t *testing.T) {
 func TestALinkLeadsNowhere(t *testing.T) {
 	root := machine1().make(t)
 	must.OK(t, os.Symlink("a", string(root)+"/cg/memory/link"))
-	s, err := Open(root)
-	must.OK(t, err)
+	s := must.Get(Open(root))(t)
 	defer s.Close()
 	if g, err := s.Group("/link"); !errors.Is(err, ErrGone) {
 		t.Errorf("%v, %v", g, err)
@@ -260,8 +252,7 @@ func TestVersion2OfNoKnownForm(t *testing.T) {
 
 func TestAGroupThatVanishesLeavesNoFigure(t *testing.T) {
 	root := machine2().make(t)
-	s, err := Open(root)
-	must.OK(t, err)
+	s := must.Get(Open(root))(t)
 	defer s.Close()
 	g := s.group(t, "/a")
 	// Regular files live on while they are open, a group's do not.
@@ -296,13 +287,9 @@ func TestWithoutDescriptorsFilesAreOpenedForEverySample(t *testing.T) {
 			t.Errorf("%v, %+v", err, got)
 		}
 	}
-	if s.kept != 2 {
-		t.Errorf("%d descriptors are kept", s.kept)
-	}
+	check.Equal(t, "descriptors kept", s.kept, 2)
 	g.Close()
-	if s.kept != 0 {
-		t.Errorf("after Close %d are kept", s.kept)
-	}
+	check.Equal(t, "descriptors kept after Close", s.kept, 0)
 	must.OK(t, os.RemoveAll(string(s.root)+"/cg/memory/a"))
 	var sample Sample
 	if err := other.Sample(&sample); !errors.Is(err, ErrGone) || sample.HaveMemory {
@@ -345,9 +332,7 @@ func TestSkipIdle(t *testing.T) {
 	}
 	s.SkipIdle(time.Hour)
 	var got Sample
-	if n := testing.AllocsPerRun(100, func() { _ = g.Sample(&got) }); n != 0 {
-		t.Errorf("%v allocations", n)
-	}
+	check.Equal(t, "allocations", testing.AllocsPerRun(100, func() { _ = g.Sample(&got) }), 0)
 }
 
 // Go does it when a program starts, for the program alone. If it did not,

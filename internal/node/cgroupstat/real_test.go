@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/node/cgroup"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/internal/testing/need"
 	"github.com/tare-bench/tare/record"
@@ -59,28 +60,20 @@ func hold() {
 func run(t *testing.T) (name string, hs []cgroup.Hierarchy) {
 	t.Helper()
 	need.Root(t)
-	hs, err := cgroup.Hierarchies()
-	must.OK(t, err)
+	hs = must.Get(cgroup.Hierarchies())(t)
 	name = fmt.Sprintf("%sgroup%x", cgroup.Prefix, rand.Uint64())
-	t.Cleanup(func() {
-		if err := cgroup.Remove(hs, name); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { must.OK(t, cgroup.Remove(hs, name)) })
 	must.OK(t, cgroup.Delegate(hs, name+"/c", "memory", "cpuacct", "cpu", "pids"))
 	return name, hs
 }
 
 func TestAGroupIsChargedForWhatItsProcessHolds(t *testing.T) {
 	name, hs := run(t)
-	program, err := os.Executable()
-	must.OK(t, err)
+	program := must.Get(os.Executable())(t)
 	child := exec.Command(program)
 	child.Env = append(os.Environ(), holdVariable+"=1")
-	in, err := child.StdinPipe()
-	must.OK(t, err)
-	out, err := child.StdoutPipe()
-	must.OK(t, err)
+	in := must.Get(child.StdinPipe())(t)
+	out := must.Get(child.StdoutPipe())(t)
 	must.OK(t, child.Start())
 	defer func() {
 		in.Close()
@@ -93,8 +86,7 @@ func TestAGroupIsChargedForWhatItsProcessHolds(t *testing.T) {
 	for _, h := range cgroup.Using(hs, "memory", "cpuacct", "cpu", "pids") {
 		must.OK(t, os.WriteFile(filepath.Join(h.Mount, name, "c", "cgroup.procs"), []byte(strconv.Itoa(child.Process.Pid)), 0))
 	}
-	s, err := Open("")
-	must.OK(t, err)
+	s := must.Get(Open(""))(t)
 	defer s.Close()
 	g := s.group(t, "/"+name+"/c")
 	var readings [3]record.Group
@@ -143,9 +135,7 @@ func TestAGroupIsChargedForWhatItsProcessHolds(t *testing.T) {
 	if r.CPU == nil || *r.CPU <= *readings[0].CPU || *r.CPU > int64(10*time.Second) || samples[2].CPU < *r.CPU {
 		t.Errorf("CPU time: %v, before %v, a sample after it %d", r.CPU, readings[0].CPU, samples[2].CPU)
 	}
-	if r.Memory.Limit != 0 {
-		t.Errorf("limit %d", r.Memory.Limit)
-	}
+	check.Equal(t, "limit", r.Memory.Limit, 0)
 	// The child's runtime may start a thread meanwhile, and ends none.
 	before := tasksIn(t, hs, name)
 	must.OK(t, g.Read(&r))
@@ -170,8 +160,7 @@ func tasksIn(t *testing.T, hs []cgroup.Hierarchy, name string) int64 {
 
 func TestASampleAllocatesNothing(t *testing.T) {
 	name, _ := run(t)
-	s, err := Open("")
-	must.OK(t, err)
+	s := must.Get(Open(""))(t)
 	defer s.Close()
 	g := s.group(t, "/"+name+"/c")
 	var into Sample
@@ -186,8 +175,7 @@ func TestASampleAllocatesNothing(t *testing.T) {
 
 func TestAGroupThatWasRemovedIsGoneThoughItsFilesAreOpen(t *testing.T) {
 	name, hs := run(t)
-	s, err := Open("")
-	must.OK(t, err)
+	s := must.Get(Open(""))(t)
 	defer s.Close()
 	read, fresh := s.group(t, "/"+name+"/c"), s.group(t, "/"+name+"/c")
 	var got record.Group
