@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/node/machine"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/loopdev"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/internal/testing/need"
@@ -36,9 +37,7 @@ func TestCountersOfBlockDevices(t *testing.T) {
 				t.Fatalf("got %v, want %v", got, test.want)
 			}
 			for name, want := range test.want {
-				if got[name] != want {
-					t.Errorf("got %+v, want %+v", got[name], want)
-				}
+				check.Equal(t, name, got[name], want)
 			}
 		})
 	}
@@ -48,9 +47,7 @@ func TestDevicesAddUpAndDifferencesAreNeverNegative(t *testing.T) {
 	then := Stats{"a": {Name: "a", ReadBytes: 5, Busy: 9}, "b": {Name: "b", ReadBytes: 7}}
 	now := Stats{"a": {Name: "a", ReadBytes: 15, Busy: 3}, "b": {Name: "b", ReadBytes: 8}}
 	got := Between(then.Of("a", "b", "gone"), now.Of("a", "b", "gone"))
-	if want := (record.DeviceUse{Name: "a+b", ReadBytes: 11}); got != want {
-		t.Errorf("got %+v, want %+v: a counter that went back is nothing", got, want)
-	}
+	check.Equal(t, "a counter that went back", got, (record.DeviceUse{Name: "a+b", ReadBytes: 11}))
 }
 
 func TestAWriteToAFileShowsAtItsDevice(t *testing.T) {
@@ -63,23 +60,19 @@ func TestAWriteToAFileShowsAtItsDevice(t *testing.T) {
 	if device == "" {
 		t.Fatalf("no device below %s (%s)", dir, kind)
 	}
-	before, err := Read("")
-	must.OK(t, err)
+	before := must.Get(Read(""))(t)
 	const size = 8 << 20
-	f, err := os.Create(filepath.Join(dir, "file"))
-	must.OK(t, err)
+	f := must.Get(os.Create(filepath.Join(dir, "file")))(t)
 	defer f.Close()
 	if _, err := f.Write(make([]byte, size)); err != nil {
 		t.Fatal(err)
 	}
 	must.OK(t, f.Sync())
-	after, err := Read("")
-	must.OK(t, err)
+	after := must.Get(Read(""))(t)
 	if got := Between(before.Of(device), after.Of(device)); got.WriteBytes < size {
 		t.Errorf("%s wrote %d bytes of %d", device, got.WriteBytes, size)
 	}
-	disks, err := ReadDisks("")
-	must.OK(t, err)
+	disks := must.Get(ReadDisks(""))(t)
 	if whole := after.Whole(disks); len(whole) == 0 {
 		t.Error("the machine has no whole disk")
 	}
@@ -123,17 +116,13 @@ func TestABtrfsOfSeveralDevicesIsOfNone(t *testing.T) {
 		must.OK(t, os.MkdirAll(filepath.Join(folder, device), 0o700))
 	}
 	for name, want := range map[string]bool{"vdb": false, "vdc": true, "cciss/c0d0": true, "vda": false} {
-		if got := among(folder, name); got != want {
-			t.Errorf("%s is one of several: %v", name, got)
-		}
+		check.Equal(t, name, among(folder, name), want)
 	}
 }
 
 func TestALoopDeviceHasAName(t *testing.T) {
 	path, _ := loopdev.New(t, 1<<20)
-	if name, err := NameOf(path); err != nil || "/dev/"+name != path {
-		t.Errorf("got %q, %v for %s", name, err, path)
-	}
+	check.Equal(t, path, "/dev/"+must.Get(NameOf(path))(t), path)
 }
 
 func TestRestIsToldFromWork(t *testing.T) {
