@@ -5,33 +5,27 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
 func TestCgroups(t *testing.T) {
-	v1, err := Root("testdata/v1").Cgroups()
-	must.OK(t, err)
+	v1 := must.Get(Root("testdata/v1").Cgroups())(t)
 	want := Cgroups{
 		{"/sys/fs/cgroup/systemd", 1, nil, "/docker/0a1b"},
 		{"/sys/fs/cgroup/cpu,cpuacct", 1, []string{"cpu", "cpuacct"}, "/docker/0a1b"},
 		{"/sys/fs/cgroup/memory", 1, []string{"memory"}, "/docker/0a1b"},
 		{"/sys/fs/cgroup/pids", 1, []string{"pids"}, "/docker/0a1b"},
 	}
-	if !reflect.DeepEqual(v1, want) {
-		t.Errorf("v1:\n got %+v\nwant %+v", v1, want)
-	}
+	check.Equal(t, "v1", v1, want)
 
-	v2, err := Root("testdata/v2").Cgroups()
-	must.OK(t, err)
+	v2 := must.Get(Root("testdata/v2").Cgroups())(t)
 	want = Cgroups{{"/sys/fs/cgroup", 2, []string{"cpu", "cpuset", "hugetlb", "io", "memory", "misc", "pids", "rdma"}, "/"}}
-	if !reflect.DeepEqual(v2, want) {
-		t.Errorf("v2:\n got %+v\nwant %+v", v2, want)
-	}
+	check.Equal(t, "v2", v2, want)
 }
 
 func TestFindController(t *testing.T) {
-	c, err := Root("testdata/hybrid").Cgroups()
-	must.OK(t, err)
+	c := must.Get(Root("testdata/hybrid").Cgroups())(t)
 	for _, f := range []struct {
 		claim, controller, mountpoint string
 		version                       int
@@ -88,10 +82,7 @@ func TestReadCgroups(t *testing.T) {
 			"13 12 0:22 / /cg rw - cgroup cgroup rw,pids\n", ModeV1, []string{"/cg"}},
 	} {
 		got, err := readCgroups(strings.NewReader(c.mountinfo), t.TempDir())
-		if err != nil {
-			t.Errorf("%s: %v", c.claim, err)
-			continue
-		}
+		must.OK(t, err)
 		var at []string
 		for _, h := range got {
 			at = append(at, h.Mount)

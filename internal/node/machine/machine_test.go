@@ -2,13 +2,12 @@ package machine
 
 import (
 	"encoding/json"
-	"os"
 	"path/filepath"
-	"reflect"
 	"runtime"
 	"strings"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
@@ -51,16 +50,13 @@ func TestCapture(t *testing.T) {
 			t.Errorf("%s: no architecture", c.claim)
 		}
 		got.Arch = ""
-		if !reflect.DeepEqual(got, c.want) {
-			t.Errorf("%s:\n got %+v\nwant %+v", c.claim, got, c.want)
-		}
+		check.Equal(t, c.claim, got, c.want)
 	}
 }
 
 func TestCaptureNeverNamesTheHost(t *testing.T) {
 	for _, root := range []string{"hybrid", "v1", "v2"} {
-		out, err := json.Marshal(Root(filepath.Join("testdata", root)).capture("/"))
-		must.OK(t, err)
+		out := must.Get(json.Marshal(Root(filepath.Join("testdata", root)).capture("/")))(t)
 		if strings.Contains(string(out), "carthage") {
 			t.Errorf("%s: the host's name is in %s", root, out)
 		}
@@ -72,9 +68,7 @@ func TestCaptureOfThisMachine(t *testing.T) {
 	if env.Kernel == "" || env.Arch == "" || env.Memory == 0 || env.RootFS == "" {
 		t.Errorf("a Linux machine lacks what all have: %+v", env)
 	}
-	if env.CPUs != runtime.NumCPU() {
-		t.Errorf("%d CPUs, the Go runtime counts %d", env.CPUs, runtime.NumCPU())
-	}
+	check.Equal(t, "CPUs", env.CPUs, runtime.NumCPU())
 	if env.Cgroup == "" {
 		t.Error("the cgroup mode could not be read")
 	}
@@ -103,26 +97,20 @@ func TestVirtual(t *testing.T) {
 		{"an Arm guest shows in the device tree", cpuInfo{}, map[string]string{
 			"proc/device-tree/hypervisor/compatible": "linux,kvm\x00"}, "kvm"},
 	} {
-		if got := tree(t, c.files).virtual(c.cpu); got != c.want {
-			t.Errorf("%s: got %q, want %q", c.claim, got, c.want)
-		}
+		check.Equal(t, c.claim, tree(t, c.files).virtual(c.cpu), c.want)
 	}
 }
 
 func TestReadIsBounded(t *testing.T) {
 	root := tree(t, map[string]string{"short": "abc", "long": "abcd"})
-	if data, err := root.Read("/short", 3); err != nil || string(data) != "abc" {
-		t.Errorf("a file as long as allowed: %q, %v", data, err)
-	}
+	check.Equal(t, "a file as long as allowed", string(must.Get(root.Read("/short", 3))(t)), "abc")
 	if _, err := root.Read("/long", 3); err == nil {
 		t.Error("a file longer than allowed was read")
 	}
 	if _, err := root.FirstLine("/long", 4); err == nil {
 		t.Error("a line that may go on was taken as whole")
 	}
-	if line, err := root.FirstLine("/long", 5); err != nil || line != "abcd" {
-		t.Errorf("a line that the file ends: %q, %v", line, err)
-	}
+	check.Equal(t, "a line that the file ends", must.Get(root.FirstLine("/long", 5))(t), "abcd")
 }
 
 // tree makes a root with these files.
@@ -130,9 +118,7 @@ func tree(t *testing.T, files map[string]string) Root {
 	t.Helper()
 	root := t.TempDir()
 	for name, text := range files {
-		path := filepath.Join(root, name)
-		must.OK(t, os.MkdirAll(filepath.Dir(path), 0o755))
-		must.OK(t, os.WriteFile(path, []byte(text), 0o644))
+		must.Write(t, filepath.Join(root, name), text)
 	}
 	return Root(root)
 }

@@ -1,111 +1,59 @@
 package machine
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/testing/check"
+	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
 func TestParseLoad(t *testing.T) {
-	for _, c := range []struct {
-		claim, in string
-		want      float64
-		ok        bool
-	}{
-		{"a kernel's line", "0.01 0.35 0.31 1/87 10696", 0.01, true},
-		{"a load of thousands", "4711.50 1.00 1.00 1/87 10696", 4711.5, true},
-		{"one decimal", "0.1 0.35 0.31 1/87 1", 0, false},
-		{"no number", "NaN 0.35 0.31 1/87 1", 0, false},
-		{"a negative number", "-1.00 0.35 0.31 1/87 1", 0, false},
-		{"an exponent", "1e9 0.35 0.31 1/87 1", 0, false},
-		{"nothing", "", 0, false},
-	} {
-		got, err := ParseLoad([]byte(c.in))
-		if float64(got)/1000 != c.want || (err == nil) != c.ok {
-			t.Errorf("%s: ParseLoad(%q) = %v, %v", c.claim, c.in, got, err)
-		}
+	golden.Cases(t, "testdata/load.txt", func(_ *testing.T, input string) string {
+		got, err := ParseLoad([]byte(input))
+		return orRefused(got, err)
+	})
+}
+
+// orRefused returns how a value prints, or that there is none.
+func orRefused(value any, err error) string {
+	if err != nil {
+		return "refused"
 	}
+	return fmt.Sprint(value)
 }
 
 func TestParseMemory(t *testing.T) {
-	for _, c := range []struct {
-		claim, in string
-		ok        bool
-	}{
-		{"a short file with the total", "MemTotal: 16 kB\n", true},
-		{"no total", "MemFree: 16 kB\n", false},
-		{"another unit", "MemTotal: 16 MB\n", false},
-		{"a negative number", "MemTotal: -16 kB\n", false},
-		{"a number beyond all machines", "MemTotal: 9223372036854775807 kB\n", false},
-	} {
+	golden.Cases(t, "testdata/meminfo.txt", func(_ *testing.T, input string) string {
 		var m Memory
-		if err := m.Parse([]byte(c.in)); (err == nil) != c.ok {
-			t.Errorf("%s: Parse(%q) = %+v, %v", c.claim, c.in, m, err)
-		}
-	}
+		err := m.Parse([]byte(input))
+		return orRefused(m.Total, err)
+	})
 }
 
 func TestParseCPUList(t *testing.T) {
-	for _, c := range []struct {
-		claim, in string
-		want      int
-		ok        bool
-	}{
-		{"one CPU", "0", 1, true},
-		{"ranges and single ones", "0-3,8,10-11", 7, true},
-		{"a CPU named twice counts once", "0-3,2", 4, true},
-		{"nothing", "", 0, false},
-		{"a range backwards", "3-0", 0, false},
-		{"a range beyond all machines", "0-4294967295", 0, false},
-		{"a stray comma", "0,", 0, false},
-	} {
-		got, err := parseCPUList(c.in)
-		if len(got) != c.want || (err == nil) != c.ok {
-			t.Errorf("%s: parseCPUList(%q) has %d, %v", c.claim, c.in, len(got), err)
-		}
-	}
+	golden.Cases(t, "testdata/cpulist.txt", func(_ *testing.T, input string) string {
+		got, err := parseCPUList(input)
+		return orRefused(len(got), err)
+	})
 }
 
 func TestPrettyName(t *testing.T) {
-	for _, c := range []struct{ claim, in, want string }{
-		{"double quotes", `PRETTY_NAME="Debian GNU/Linux 12"`, "Debian GNU/Linux 12"},
-		{"single quotes keep backslashes", `PRETTY_NAME='a\b'`, `a\b`},
-		{"no quotes", "PRETTY_NAME=Alpine", "Alpine"},
-		{"escapes in double quotes", `PRETTY_NAME="a \"b\" \$c \n"`, `a "b" $c \n`},
-		{"the last one counts", "PRETTY_NAME=a\nPRETTY_NAME=b\n", "b"},
-		{"a comment is none", "#PRETTY_NAME=a\n", ""},
-		{"a lone quote", `PRETTY_NAME="`, `"`},
-	} {
-		if got := prettyName(c.in); got != c.want {
-			t.Errorf("%s: prettyName(%q) = %q, want %q", c.claim, c.in, got, c.want)
-		}
-	}
+	golden.Cases(t, "testdata/osrelease.txt", func(_ *testing.T, input string) string { return prettyName(input) })
 }
 
 func TestParseCPUInfo(t *testing.T) {
-	for _, c := range []struct {
-		claim, in  string
-		models     string
-		hypervisor bool
-	}{
-		{"x86", "model name\t: A\nflags\t: fpu hypervisor\n\nmodel name\t: A\nflags\t: fpu hypervisor\n", "A", true},
-		{"a flag that only begins alike", "model name\t: A\nflags\t: hypervisor_x\n", "A", false},
-		{"POWER", "processor\t: 0\ncpu\t\t: POWER9\n", "POWER9", false},
-		{"RISC-V", "hart\t: 0\nisa\t: rv64\nuarch\t: sifive,u74-mc\n", "sifive,u74-mc", false},
-		{"more models than any machine has", strings.Repeat("model name: x\nmodel name: y\n", 100), "x y", false},
-		{"nothing", "", "", false},
-	} {
-		got := parseCPUInfo(strings.NewReader(c.in))
-		if strings.Join(got.models, " ") != c.models || got.hypervisor != c.hypervisor {
-			t.Errorf("%s: got %+v", c.claim, got)
-		}
-	}
+	golden.Cases(t, "testdata/cpuinfo.txt", func(_ *testing.T, input string) string {
+		return fmt.Sprintf("%+v", parseCPUInfo(strings.NewReader(input)))
+	})
+	many := parseCPUInfo(strings.NewReader(strings.Repeat("model name: x\nmodel name: y\n", 100)))
+	check.Equal(t, "more models than any machine has", many.models, []string{"x", "y"})
 }
 
 func TestCapabilities(t *testing.T) {
-	c, err := Root("testdata/v1").Capabilities()
-	must.OK(t, err)
+	c := must.Get(Root("testdata/v1").Capabilities())(t)
 	if has, known := c.Has("CAP_KILL"); !has || !known {
 		t.Error("CAP_KILL is in the mask and is not seen")
 	}
