@@ -1,6 +1,7 @@
 package nodestat
 
 import (
+	_ "embed"
 	"errors"
 	"io/fs"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/node/machine"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
@@ -27,71 +29,22 @@ func (f files) make(t *testing.T, changes ...string) machine.Root {
 		if text == "-" {
 			continue
 		}
-		must.OK(t, os.MkdirAll(filepath.Dir(root+name), 0o755))
-		must.OK(t, os.WriteFile(root+name, []byte(text), 0o644))
+		must.Write(t, root+name, text)
 	}
 	return machine.Root(root)
 }
 
-const info = `MemTotal:       1000000 kB
-MemFree:         400000 kB
-MemAvailable:    700000 kB
-Buffers:           1000 kB
-Cached:          300000 kB
-SwapCached:          10 kB
-AnonPages:       100000 kB
-Shmem:            50000 kB
-Slab:             40000 kB
-KernelStack:       2000 kB
-PageTables:        3000 kB
-SecPageTables:      100 kB
-Percpu:             500 kB
-SwapTotal:         2000 kB
-SwapFree:          1500 kB
-HugePages_Total:      7
-HugePages_Free:       5
-HugePages_Rsvd:       1
-Hugepagesize:      2048 kB
-`
+//go:embed testdata/meminfo
+var info string
 
-const zones = `Node 0, zone      DMA
-  per-node stats
-      nr_inactive_anon 5557
-  pages free     3840
-        protection: (0, 2969, 24090, 24090)
-  pagesets
-    cpu: 0
-              count:    100
-              high:     378
-              batch:    63
-  vm stats threshold: 4
-    cpu: 1
-              count:    20
-              high:     378
-  node_unreclaimable:  0
-  start_pfn:           1
-Node 1, zone   Normal
-  pages free     1
-              count:    1000000
-  pagesets
-    cpu: 0
-              count: 3
-`
+//go:embed testdata/zoneinfo
+var zones string
 
 // disks: a disk with a partition, a volume on it, an NVMe disk with its hidden
 // path, and those that are in memory or in a file.
-const diskstats = `   7       0 loop0 9 0 900 0 9 0 900 0 0 0 0 0 0 0 0 0 0
-   8       0 sda 5 0 100 0 6 0 200 0 0 0 0 0 0 0 0 0 0
-   8       1 sda1 5 0 90 0 6 0 190 0 0 0 0 0 0 0 0 0 0
- 253       0 dm-0 5 0 90 0 6 0 190 0 0 0 0
- 254       0 zram0 1 0 900 0 1 0 900 0 0 0 0
- 259       0 nvme0n1 1 0 1 0 1 0 2 0 0 0 0
- 259       1 nvme0c0n1 1 0 1 0 1 0 2 0 0 0 0
- 259       2 nvme0n1p1 1 0 1 0 1 0 2 0 0 0 0
- 104       0 cciss/c0d0 1 0 3 0 1 0 4 0 0 0 0
-   8      16 sdb broken
-   8      32 sdc 1 0 99999999999999999999 0 1 0 4 0 0 0 0
-`
+//
+//go:embed testdata/diskstats
+var diskstats string
 
 func node1() files {
 	return files{
@@ -175,10 +128,8 @@ func TestReadHostSaysWhatIsBroken(t *testing.T) {
 		{"a total that overflows", "/proc/pressure/io", "some total=18446744073709551615\n"},
 		{"not there", "/proc/diskstats", "-"},
 	} {
-		h, err := ReadHost(node1().make(t, c.file, c.text))
-		if err == nil || !strings.Contains(err.Error(), filepath.Dir(c.file)) {
-			t.Errorf("%s: %s: %v, %+v", c.file, c.claim, err, h)
-		}
+		_, err := ReadHost(node1().make(t, c.file, c.text))
+		check.Error(t, err, filepath.Dir(c.file))
 	}
 }
 
@@ -208,10 +159,7 @@ func TestFast(t *testing.T) {
 		{"broken memory", []string{"/proc/meminfo", "x\n"}, with(func(x *Tick) { x.Used, x.Available, x.Cache = -1, -1, -1 }), true},
 	} {
 		f, err := OpenFast(node1().make(t, c.changes...))
-		if err != nil {
-			t.Errorf("%s: %v", c.claim, err)
-			continue
-		}
+		must.OK(t, err)
 		var got Tick
 		for range 2 {
 			if err := f.Read(&got); got != c.want || (err != nil) != c.fails {
@@ -227,8 +175,7 @@ func TestFast(t *testing.T) {
 
 func TestFastFindsDisksThatCome(t *testing.T) {
 	root := node1().make(t)
-	f, err := OpenFast(root)
-	must.OK(t, err)
+	f := must.Get(OpenFast(root))(t)
 	defer f.Close()
 	// Its name begins as another's does, and is no partition's.
 	more := diskstats + " 65 0 sdaa 1 0 10 0 1 0 20 0 0 0 0\n 66 0 odd 1 0 10 0 1 0 20 0 0 0 0\n"
@@ -241,8 +188,7 @@ func TestFastFindsDisksThatCome(t *testing.T) {
 
 func TestListsThatTakeLongAreReadOnceASecond(t *testing.T) {
 	root := node1().make(t)
-	f, err := OpenFast(root)
-	must.OK(t, err)
+	f := must.Get(OpenFast(root))(t)
 	defer f.Close()
 	var first, second, third Tick
 	must.OK(t, f.Read(&first))
@@ -259,8 +205,7 @@ func TestListsThatTakeLongAreReadOnceASecond(t *testing.T) {
 
 func TestThisMachineReadBothWays(t *testing.T) {
 	Refresh()
-	f, err := OpenFast("")
-	must.OK(t, err)
+	f := must.Get(OpenFast(""))(t)
 	defer f.Close()
 	var x Tick
 	h, err := ReadHost("")

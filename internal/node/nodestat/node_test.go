@@ -2,6 +2,8 @@ package nodestat
 
 import (
 	"math"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/tare-bench/tare/internal/node/machine"
@@ -31,20 +33,14 @@ func TestRead(t *testing.T) {
 		clock := 7 * second
 		r := Reader{Root: machine.Root("testdata/" + c.before), Clock: func() int64 { return clock }}
 		first, err := r.Read()
-		if err != nil {
-			t.Errorf("%s: %v", c.claim, err)
-			continue
-		}
+		must.OK(t, err)
 		if first.Known || first.Time != 7*second {
 			t.Errorf("%s: the first reading is %+v", c.claim, first)
 		}
 		clock += second
 		r.Root = machine.Root("testdata/" + c.after)
 		got, err := r.Read()
-		if err != nil {
-			t.Errorf("%s: %v", c.claim, err)
-			continue
-		}
+		must.OK(t, err)
 		c.want.Type, c.want.Time = record.TypeNode, 8*second
 		if !alike(got, c.want) {
 			t.Errorf("%s:\n got %+v\nwant %+v", c.claim, got, c.want)
@@ -93,10 +89,8 @@ func TestAFailedReadingIsNoZeroForTheNextOne(t *testing.T) {
 
 func TestReadThisMachine(t *testing.T) {
 	var r Reader
-	first, err := r.Read()
-	must.OK(t, err)
-	second, err := r.Read()
-	must.OK(t, err)
+	first := must.Get(r.Read())(t)
+	second := must.Get(r.Read())(t)
 	if first.Time <= 0 || second.Time <= first.Time {
 		t.Errorf("time stands still: %d, %d", first.Time, second.Time)
 	}
@@ -174,4 +168,29 @@ func FuzzParsePressure(f *testing.F) {
 			t.Errorf("%q after %q in %d ns: %+v, %v", second, first, elapsed, s, ok)
 		}
 	})
+}
+
+func TestOOMKills(t *testing.T) {
+	t.Parallel()
+	for claim, c := range map[string]struct {
+		text string
+		want int64 // -1: not known
+	}{
+		"counted since Linux 4.13":     {"nr_free_pages 12\noom_kill 3\nnuma_hit 4\n", 3},
+		"none is a count, too":         {"oom_kill 0\n", 0},
+		"an older kernel has no line":  {"nr_free_pages 12\nnot_oom_kill 3\n", -1},
+		"a word is no number":          {"oom_kill many\n", -1},
+		"below 0 is no number of them": {"oom_kill -3\n", -1},
+	} {
+		root := t.TempDir()
+		must.OK(t, os.MkdirAll(filepath.Join(root, "proc"), 0o755))
+		must.OK(t, os.WriteFile(filepath.Join(root, "proc/vmstat"), []byte(c.text), 0o644))
+		got := oomKills(machine.Root(root))
+		if (got == nil) != (c.want < 0) || got != nil && *got != c.want {
+			t.Errorf("%s: %v, want %d", claim, got, c.want)
+		}
+	}
+	if got := oomKills(machine.Root(t.TempDir())); got != nil {
+		t.Errorf("without the file: %d", *got)
+	}
 }
