@@ -2,41 +2,24 @@ package procs
 
 import (
 	"errors"
-	"maps"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/tare-bench/tare/internal/node/machine"
+	"github.com/tare-bench/tare/internal/testing/check"
+	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
 
 func TestACgroupFileIsReadStrictly(t *testing.T) {
-	for name, c := range map[string]struct {
-		text    string
-		want    map[string]string
-		broken  int
-		deleted bool
-	}{
-		"version 1":                     {"4:memory:/x\n1:cpu:/y\n", map[string]string{"memory": "/x", "cpu": "/y"}, 0, false},
-		"several controllers in one":    {"2:cpu,cpuacct:/x\n", map[string]string{"cpu": "/x", "cpuacct": "/x"}, 0, false},
-		"version 2":                     {"0::/a/b\n", map[string]string{"": "/a/b"}, 0, false},
-		"a name":                        {"1:name=systemd:/\n", map[string]string{"name=systemd": "/"}, 0, false},
-		"colons in the path":            {"0::/a.slice:cri-containerd:b\n", map[string]string{"": "/a.slice:cri-containerd:b"}, 0, false},
-		"a removed group":               {"4:memory:/x (deleted)\n", map[string]string{"memory": "/x"}, 0, true},
-		"no group":                      {"", map[string]string{}, 0, false},
-		"a line that was cut off":       {"4:memory:/x\n3:cp", map[string]string{"memory": "/x"}, 1, false},
-		"a relative path":               {"4:memory:x\n0::/\n", map[string]string{"": "/"}, 1, false},
-		"a hierarchy that is no number": {"x:memory:/x\n", map[string]string{}, 1, false},
-		"a controller twice":            {"4:memory:/x\n5:memory:/y\n", map[string]string{"memory": "/x"}, 1, false},
-	} {
-		g := ParseGroups(c.text)
-		if !maps.Equal(g.Paths, c.want) || g.Broken != c.broken || g.Deleted != c.deleted {
-			t.Errorf("%s: %v, %d broken, deleted %v", name, g.Paths, g.Broken, g.Deleted)
-		}
-	}
+	golden.Cases(t, "testdata/cgroup.txt", func(_ *testing.T, input string) string {
+		g := ParseGroups(input)
+		return fmt.Sprintf("%v, %d broken, deleted %v", g.Paths, g.Broken, g.Deleted)
+	})
 }
 
 func TestWhatIsChargedIsOfTheHierarchiesThatAccount(t *testing.T) {
@@ -46,9 +29,7 @@ func TestWhatIsChargedIsOfTheHierarchiesThatAccount(t *testing.T) {
 		"beside a version 1 that lacks memory": {"2:cpuacct:/c\n0::/a\n", "/c /a"},
 		"names and the freezer charge nobody":  {"9:name=systemd:/s\n8:freezer:/f\n3:memory:/m\n2:cpu,cpuacct:/m\n", "/m"},
 	} {
-		if got := strings.Join(Billed(ParseGroups(c.text).Paths), " "); got != c.billed {
-			t.Errorf("%s: %s", name, got)
-		}
+		check.Equal(t, name, strings.Join(Billed(ParseGroups(c.text).Paths), " "), c.billed)
 	}
 	if _, ok := ParseGroups("8:freezer:/f\n3:memory:/m\n").Charged["freezer"]; ok {
 		t.Error("a record lists the freezer")
@@ -77,9 +58,7 @@ func fake(t *testing.T, files map[string]string) *Reader {
 	t.Helper()
 	root := t.TempDir()
 	for name, text := range files {
-		path := filepath.Join(root, "proc/7", name)
-		must.OK(t, os.MkdirAll(filepath.Dir(path), 0o700))
-		must.OK(t, os.WriteFile(path, []byte(text), 0o600))
+		must.Write(t, filepath.Join(root, "proc/7", name), text)
 	}
 	return &Reader{Root: machine.Root(root)}
 }
@@ -105,8 +84,7 @@ func TestFilesThatNoKernelWritesAreErrors(t *testing.T) {
 		"a file that is gone":             {"stat", good, os.ErrNotExist, func(d Dir) error { _, err := d.Status(); return err }},
 		"counters that are not there":     {"stat", good, os.ErrNotExist, func(d Dir) error { _, _, _, err := d.Moved(); return err }},
 	} {
-		d, err := fake(t, map[string]string{c.file: c.text}).Open(7)
-		must.OK(t, err)
+		d := must.Get(fake(t, map[string]string{c.file: c.text}).Open(7))(t)
 		if err := c.read(d); err == nil || c.want != nil && !errors.Is(err, c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -124,15 +102,12 @@ func TestFilesSayWhatIsInThem(t *testing.T) {
 		"smaps_rollup":     "55-56 ---p [rollup]\nRss: 9 kB\nPss: 8 kB\nPss_Anon: 1 kB\nPss_File: 2 kB\nPss_Shmem: 3 kB\nShared_Hugetlb: 4 kB\nPrivate_Hugetlb: 5 kB\nSwapPss: 6 kB\n",
 		"task/8/schedstat": "12 3 4\n", "task/8/comm": "CPU 0/KVM\n", "task/9/stat": "9 (x) S 1 1 1 0 -1 0 0 0 0 0 2 1 0 0 20 0 1 0 99\n", "task/x/comm": "no thread",
 	})
-	d, err := r.Open(7)
-	must.OK(t, err)
+	d := must.Get(r.Open(7))(t)
 	defer d.Close()
 	if args, err := d.Args(); err != nil || strings.Join(args, "|") != "/bin/a|b c|" {
 		t.Errorf("arguments: %q %v", args, err)
 	}
-	if n, err := d.Anon(); err != nil || n != 3*pageSize {
-		t.Errorf("anonymous: %d %v", n, err)
-	}
+	check.Equal(t, "anonymous", must.Get(d.Anon())(t), 3*pageSize)
 	if read, written, fetched, err := d.Moved(); err != nil || read != 5 || written != 7 || fetched != 4096 {
 		t.Errorf("moved: %d %d %d %v", read, written, fetched, err)
 	}
@@ -176,9 +151,7 @@ func TestAProgramsNameTellsItsRole(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]record.Role{"crio": record.RoleDaemon, "containerd": record.RoleDaemon, "pause": record.RolePause, "containerdx": ""} {
-		if role := Named(name); role != want {
-			t.Errorf("%s is %q", name, role)
-		}
+		check.Equal(t, name, Named(name), want)
 	}
 }
 

@@ -21,8 +21,7 @@ import (
 )
 
 func TestAProcessIsReadWithoutMistakingItForALaterOne(t *testing.T) {
-	id, err := Identify(os.Getpid())
-	must.OK(t, err)
+	id := must.Get(Identify(os.Getpid()))(t)
 	before, err := id.CPU()
 	must.OK(t, err)
 	after := before
@@ -60,8 +59,7 @@ func TestAProcessThatEndedIsGone(t *testing.T) {
 
 func TestTheListenerOfASocketIsFound(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a b.sock")
-	l, err := net.Listen("unix", path)
-	must.OK(t, err)
+	l := must.Get(net.Listen("unix", path))(t)
 	if pid, err := Listener(path); pid != os.Getpid() || err != nil {
 		t.Errorf("pid %d, %v", pid, err)
 	}
@@ -75,11 +73,9 @@ func TestTheListenerOfASocketIsFound(t *testing.T) {
 // which is there and does not hold the socket. Here that is this process.
 func TestWhoeverDoesNotHoldASocketIsNotItsListener(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "d.sock")
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-	must.OK(t, err)
+	l := must.Get(net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"}))(t)
 	l.SetUnlinkOnClose(false)
-	f, err := l.File()
-	must.OK(t, err)
+	f := must.Get(l.File())(t)
 	child := exec.Command("sleep", "600")
 	child.ExtraFiles = []*os.File{f}
 	must.OK(t, errors.Join(child.Start(), f.Close(), l.Close()))
@@ -95,8 +91,7 @@ func TestTheListenerIsFoundByEveryNameOfItsSocket(t *testing.T) {
 	dir := t.TempDir()
 	must.OK(t, os.Mkdir(filepath.Join(dir, "run"), 0o700))
 	must.OK(t, os.Symlink("run", filepath.Join(dir, "var")))
-	l, err := net.Listen("unix", filepath.Join(dir, "var", "d.sock"))
-	must.OK(t, err)
+	l := must.Get(net.Listen("unix", filepath.Join(dir, "var", "d.sock")))(t)
 	defer l.Close()
 	for _, name := range []string{"var", "run"} {
 		if pid, err := Listener(filepath.Join(dir, name, "d.sock")); pid != os.Getpid() || err != nil {
@@ -110,12 +105,10 @@ func TestTheListenerIsFoundByEveryNameOfItsSocket(t *testing.T) {
 func TestASocketIsKnownByItsFile(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"one.sock", "two.sock"} {
-		l, err := net.Listen("unix", filepath.Join(dir, name))
-		must.OK(t, err)
+		l := must.Get(net.Listen("unix", filepath.Join(dir, name)))(t)
 		defer l.Close()
 	}
-	one, err := socketOf(filepath.Join(dir, "one.sock"))
-	must.OK(t, err)
+	one := must.Get(socketOf(filepath.Join(dir, "one.sock")))(t)
 	two, err := socketOf(filepath.Join(dir, "two.sock"))
 	if err != nil || one == two {
 		t.Errorf("%d %d %v", one, two, err)
@@ -200,10 +193,8 @@ func TestAVariableIsFoundInALargeEnvironment(t *testing.T) {
 }
 
 func TestTheTimeOfThreadsThatEndedIsNotLost(t *testing.T) {
-	id, err := Identify(os.Getpid())
-	must.OK(t, err)
-	before, err := id.CPU()
-	must.OK(t, err)
+	id := must.Get(Identify(os.Getpid()))(t)
+	before := must.Get(id.CPU())(t)
 	const burnt = 200 * time.Millisecond
 	var threads sync.WaitGroup
 	for range 4 {
@@ -218,8 +209,7 @@ func TestTheTimeOfThreadsThatEndedIsNotLost(t *testing.T) {
 	}
 	threads.Wait()
 	time.Sleep(50 * time.Millisecond) // until they are gone
-	after, err := id.CPU()
-	must.OK(t, err)
+	after := must.Get(id.CPU())(t)
 	if got := time.Duration(after - before); got < burnt || got > 10*burnt {
 		t.Errorf("threads that used %v and ended added %v", burnt, got)
 	}
