@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/node/machine"
+	"github.com/tare-bench/tare/internal/testing/check"
 )
 
 func TestTicksAreAtMultiplesOfTheInterval(t *testing.T) {
@@ -35,9 +36,7 @@ func TestTicksAreAtMultiplesOfTheInterval(t *testing.T) {
 	if r.OwnCPU <= 0 || r.OwnCPU > int64(r.Ticks)*int64(interval) {
 		t.Errorf("the sampler used %v", time.Duration(r.OwnCPU))
 	}
-	if again := s.Stop(); again != r {
-		t.Errorf("stopped again: %+v, %+v", again, r)
-	}
+	check.Equal(t, "stopped again", s.Stop(), r)
 }
 
 func TestTicksThatCouldNotBeKeptAreMissedAndNotMadeUpFor(t *testing.T) {
@@ -105,9 +104,7 @@ func TestReadingsAreOnOneThread(t *testing.T) {
 	})
 	first := <-threads
 	for range 20 {
-		if other := <-threads; other != first {
-			t.Errorf("on %d and on %d", first, other)
-		}
+		check.Equal(t, "thread", <-threads, first)
 	}
 	s.Stop()
 }
