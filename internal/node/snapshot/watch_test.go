@@ -3,6 +3,8 @@ package snapshot
 import (
 	"slices"
 	"testing"
+
+	"github.com/tare-bench/tare/internal/testing/check"
 )
 
 func TestALongSeriesIsKeptAtHalfThePace(t *testing.T) {
@@ -19,8 +21,6 @@ func TestALongSeriesIsKeptAtHalfThePace(t *testing.T) {
 		}
 	}
 	for name, values := range w.values {
-		if len(values) != len(w.times) {
-			t.Errorf("%s: %d values at %d ticks", name, len(values), len(w.times))
-		}
+		check.Equal(t, name, len(values), len(w.times))
 	}
 }

@@ -1,6 +1,8 @@
 package snapshot_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -8,12 +10,18 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tare-bench/tare/internal/instrument/overhead/ledger"
+	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/node/snapshot"
+	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/oci"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -33,8 +41,7 @@ const (
 // of it.
 func TestTheBooksOfALiveKataSandbox(t *testing.T) {
 	root := kataNode(t)
-	meter, err := snapshot.Of(machine.Root(root))
-	must.OK(t, err)
+	meter := must.Get(snapshot.Of(machine.Root(root)))(t)
 	defer meter.Close()
 	boxes := []subject.Sandbox{{IDs: []string{"kk"}, Workload: 26377, Group: "/default/kk"}}
 	before := meter.Read(t.Context(), nil, nil, true)
@@ -49,8 +56,7 @@ func TestTheBooksOfALiveKataSandbox(t *testing.T) {
 	}
 	begin := meter.Read(t.Context(), boxes, nil, false)
 	write(t, root, "proc/26377/task/263773/schedstat", "4900000000 0 1\n")
-	stat, err := os.ReadFile(filepath.Join(root, "proc/26377/stat"))
-	must.OK(t, err)
+	stat := must.Get(os.ReadFile(filepath.Join(root, "proc/26377/stat")))(t)
 	write(t, root, "proc/26377/stat", strings.Replace(string(stat), " 354 64 ", " 454 64 ", 1))
 	write(t, root, "sys/fs/cgroup/cpuacct/default/kk/cpuacct.usage", "5000000000\n")
 	end := meter.Read(t.Context(), boxes, nil, true)
@@ -58,8 +64,7 @@ func TestTheBooksOfALiveKataSandbox(t *testing.T) {
 	end.Sandboxes = 1
 	end.Host.Others = 0
 	end.Engine = []record.Statistic{{Lane: 0, Source: "ctr task metrics", Memory: 2 << 20, CPU: -1}}
-	l, err := ledger.Close(&before, &begin, &end)
-	must.OK(t, err)
+	l := must.Get(ledger.Close(&before, &begin, &end))(t)
 	if p := end.Problems; p.Gone+p.Reused+p.Denied+p.Broken > 0 || !l.Complete {
 		t.Errorf("complete %v, problems %+v", l.Complete, p)
 	}
@@ -86,9 +91,7 @@ func TestTheBooksOfALiveKataSandbox(t *testing.T) {
 			t.Errorf("%s: %+v", want.role, r)
 		}
 	}
-	if memory != 371_039*kib {
-		t.Errorf("the three have %d KiB", memory/kib)
-	}
+	check.Equal(t, "memory of the three", memory, 371_039*kib)
 	if l.Sum != memory+overheadKernel+podKernel || l.Residual != 0 || l.Uncharged != 0 {
 		t.Errorf("sum %d, residual %d, uncharged %d", l.Sum, l.Residual, l.Uncharged)
 	}
@@ -118,16 +121,12 @@ func TestTheBooksOfALiveKataSandbox(t *testing.T) {
 	if !vcpu.CPUKnown || vcpu.CPU != 0.5 {
 		t.Errorf("vCPU %+v", vcpu)
 	}
-	if left := meter.Left(&record.Reading{}, []string{"kk"}); !slices.Equal(left, []string{"/default/kk", "/kata_overhead/kk"}) {
-		t.Errorf("left %q", left)
-	}
+	check.Equal(t, "left", meter.Left(&record.Reading{}, []string{"kk"}), []string{"/default/kk", "/kata_overhead/kk"})
 	if left := meter.Left(&record.Reading{}, []string{"k"}); left != nil {
 		t.Errorf("left %q", left)
 	}
 	for _, x := range l.Reconcile {
-		if x.Group != x.Processes {
-			t.Errorf("the charge differs from what processes have: %+v", x)
-		}
+		check.Equal(t, "charge, and what processes have", x.Group, x.Processes)
 	}
 	if len(l.Engine) != 1 || l.Engine[0].Reported != 2<<20 || l.Engine[0].Truth != l.Sum {
 		t.Errorf("engine %+v, sum %d", l.Engine, l.Sum)
@@ -188,6 +187,102 @@ func kataNode(t *testing.T) string {
 func write(t *testing.T, root, name, text string) {
 	t.Helper()
 	name = filepath.Join(root, name)
-	must.OK(t, os.MkdirAll(filepath.Dir(name), 0o755))
-	must.OK(t, os.WriteFile(name, []byte(text), 0o644))
+	must.Write(t, name, text)
+}
+
+func TestWhatAContainerHoldsIsFound(t *testing.T) {
+	need.Root(t)
+	runtime := must.Get(oci.New(t.Context(), "runc", ""))(t)
+	dir := t.TempDir()
+	env := subject.Env{RunID: "snapshott1", Dir: filepath.Join(dir, "runc"), StateDir: filepath.Join(dir, "state"), Lanes: 1, Timeout: time.Minute}
+	s := must.Get(runtime.Open(t.Context(), env))(t)
+	defer func() {
+		err := s.Close(context.Background())
+		hs, _ := cgroup.Hierarchies()
+		must.OK(t, errors.Join(err, cgroup.Remove(hs, cgroup.Prefix+env.RunID)))
+	}()
+	meter := must.Get(snapshot.New())(t)
+	defer meter.Close()
+	b := must.Get(s.Prepare(t.Context(), subject.Run, []int{0}))(t)
+	if _, samples, err := b.Start(t.Context()); err != nil || samples[0].Failure != nil {
+		t.Fatal(err, samples[0].Failure)
+	}
+	const held = 256 << 20
+	holding, end := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = s.(subject.Executor).Exec(holding, 0, probe.HoldArgs(held, time.Hour))
+	}()
+	defer func() { end(); <-done }()
+	boxes := must.Get(s.(subject.Sandboxed).Sandboxes(t.Context()))(t)
+	var x record.Reading
+	var sum int64
+	for deadline := time.Now().Add(time.Minute); sum < held && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		x, sum = meter.Read(t.Context(), boxes, nil, true), 0
+		for _, p := range x.Processes {
+			if p.Role == record.RoleWorkload {
+				sum += p.PSSAnon
+			}
+		}
+	}
+	if off := sum - held; off < 0 || off > 1<<20 {
+		t.Errorf("the workload has %d bytes, which holds %d: %+v", sum, held, x.Processes)
+	}
+	var pod []int64
+	for deadline := time.Now().Add(time.Minute); len(pod) == 0 && time.Now().Before(deadline); {
+		stop := meter.Watch(&x, 50*time.Millisecond)
+		time.Sleep(500 * time.Millisecond) // in which it may have no CPU
+		pod = stop().Values[record.SeriesPodMemory]
+	}
+	if len(pod) == 0 || pod[len(pod)-1] < held {
+		t.Errorf("its group was charged for %v", pod)
+	}
+}
+
+func TestWhatIsWrittenBetweenTheLastReadingAndTheFlushCounts(t *testing.T) {
+	meter := must.Get(snapshot.New())(t)
+	defer meter.Close()
+	f := must.Get(os.Create(filepath.Join(t.TempDir(), "file")))(t)
+	defer f.Close()
+	end := meter.End(t.Context(), nil, nil)
+	const size = 16 << 20
+	if _, err := f.Write(make([]byte, size)); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Sync(); err != nil { // so that the flush itself has nothing left to do
+		t.Fatal(err)
+	}
+	if got := meter.Flush(end, ""); got < size {
+		t.Errorf("%d bytes were flushed of %d", got, size)
+	}
+	check.Equal(t, "bytes since an unknown time", meter.Flush(nil, ""), -1)
+}
+
+func TestMountsThatBearTheIDOfASandboxAreFoundInEveryDaemonsNamespace(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	const cgroups = "20 1 0:20 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"
+	line := func(where string) string { return "30 1 0:30 / " + where + " rw - overlay overlay rw\n" }
+	write(t, root, "sys/fs/cgroup/memory/tasks", "")
+	write(t, root, "proc/self/mountinfo", cgroups)
+	write(t, root, "proc/thread-self/mountinfo", cgroups+line("/run/task/tare-x-0-1/rootfs")+line("/run/task/tare-x-0-10/rootfs"))
+	write(t, root, "proc/4711/mountinfo", "cut\n"+line("/run/task/tare-x-0-1/rootfs")+line("/run/shared/sandboxes/tare-x-0-2/shared"))
+	meter := must.Get(snapshot.Of(machine.Root(root)))(t)
+	defer meter.Close()
+	daemons := []record.Process{{Pid: 4711, Role: record.RoleDaemon}, {Pid: 4712, Role: record.RoleDaemon}, {Pid: 1, Role: record.RoleShim}}
+	left := meter.LeftBeside(&record.Reading{Processes: daemons}, []string{"tare-x-0-1", "tare-x-0-2"})
+	if want := []string{"/run/task/tare-x-0-1/rootfs", "/run/shared/sandboxes/tare-x-0-2/shared"}; !slices.Equal(left.Mounts, want) || len(left.Processes) > 0 {
+		t.Errorf("left %+v, want %q", left, want)
+	}
+	if left := meter.LeftBeside(&record.Reading{}, nil); left == nil || len(left.Mounts) > 0 {
+		t.Errorf("without an id: %+v", left)
+	}
+	write(t, root, "proc/4713/mountinfo/no", "file")
+	if left := meter.LeftBeside(&record.Reading{Processes: []record.Process{{Pid: 4713, Role: record.RoleDaemon}}}, []string{"tare-x-0-1"}); left.Mounts != nil {
+		t.Errorf("mounts that could not all be read: %+v", left)
+	}
+	if got := meter.Around([]string{"/none"}); len(got) > 0 {
+		t.Errorf("a group that is not there: %+v", got)
+	}
 }
