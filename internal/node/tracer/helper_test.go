@@ -172,13 +172,8 @@ func watchOld(t testing.TB) *Tracer {
 func opened(t testing.TB, open func() (*Tracer, error)) *Tracer {
 	t.Helper()
 	needRoot(t)
-	tr, err := open()
-	must.OK(t, err)
-	t.Cleanup(func() {
-		if err := tr.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	tr := must.Get(open())(t)
+	t.Cleanup(func() { must.OK(t, tr.Close()) })
 	return tr
 }
 

@@ -2,7 +2,10 @@ package tracer
 
 import (
 	"errors"
+	"io"
+	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -10,6 +13,8 @@ import (
 
 	"github.com/cilium/ebpf"
 
+	"github.com/tare-bench/tare/internal/node/procs"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
@@ -17,8 +22,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 	tr := watch(t)
 	there := map[string]func() bool{} // by number: other tracers may be at work
 	for _, p := range append(tr.programs(), tr.loaded.TareMark) {
-		info, err := p.Info()
-		must.OK(t, err)
+		info := must.Get(p.Info())(t)
 		id, ok := info.ID()
 		if !ok {
 			t.Fatal("programs have no numbers")
@@ -29,8 +33,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 		}
 	}
 	for _, m := range []*ebpf.Map{tr.loaded.TareCpus, tr.loaded.TareTracked, tr.loaded.TareEvents, tr.loaded.TareScratch} {
-		info, err := m.Info()
-		must.OK(t, err)
+		info := must.Get(m.Info())(t)
 		id, ok := info.ID()
 		if !ok {
 			t.Fatal("maps have no numbers")
@@ -45,9 +48,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 			t.Fatalf("%s is not there before", name)
 		}
 	}
-	if err := errors.Join(tr.Close(), tr.Close()); err != nil {
-		t.Error(err)
-	}
+	must.OK(t, errors.Join(tr.Close(), tr.Close()))
 	// The kernel frees what is closed a moment later.
 	for deadline := time.Now().Add(time.Minute); len(there) > 0 && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		for name, is := range there {
@@ -105,4 +106,133 @@ func BenchmarkProcess(b *testing.B) {
 			}
 		})
 	}
+}
+
+// Nobody waits for a ring that has ended, whoever forgets to ask.
+func TestATracerThatIsClosedIsNotWaitedFor(t *testing.T) {
+	each(t, func(t *testing.T, open func(testing.TB) *Tracer) {
+		tr := open(t)
+		must.OK(t, errors.Join(tr.Close(), tr.Close()))
+		began := time.Now()
+		_, err := tr.Take(now())
+		if tracked := tr.Track(1); err == nil || tracked == nil || time.Since(began) > time.Minute {
+			t.Errorf("%v and %v after %v", err, tracked, time.Since(began))
+		}
+	})
+}
+
+// waiting starts a process that burns when it is told to, and then a child that
+// burns as much.
+func waiting(t *testing.T, ms int) (cmd *exec.Cmd, release io.Closer) {
+	t.Helper()
+	cmd = part("wait", strconv.Itoa(ms))
+	in := must.Get(cmd.StdinPipe())(t)
+	out := must.Get(cmd.StdoutPipe())(t)
+	must.OK(t, cmd.Start())
+	_, _ = out.Read(make([]byte, 1))
+	return cmd, in
+}
+
+func TestBusyIsWhatTrackedProcessesUse(t *testing.T) {
+	each(t, func(t *testing.T, open func(testing.TB) *Tracer) {
+		tr := open(t)
+		tracked, in := waiting(t, 60)
+		before := usage0(t, tracked.Process.Pid)
+		other, otherIn := waiting(t, 90)
+		must.OK(t, tr.Track(tracked.Process.Pid))
+		otherIn.Close()
+		_ = other.Wait()
+		used := tr.Used()
+		if _, told := used[other.Process.Pid]; told || used[tracked.Process.Pid] < before || len(used) != 1 {
+			t.Errorf("used are %v", used)
+		}
+		if busy := tr.Busy(); busy > 20e6 {
+			t.Errorf("%v are counted of one that is not tracked", time.Duration(busy))
+		}
+		in.Close()
+		_ = tracked.Wait()
+		events := of(tracked.Process.Pid, take(t, tr))
+		// wait4 also has what its child used, which it waited for.
+		want := usage(tracked) - before
+		got := tr.Busy()
+		if d := got - want; max(d, -d) > max(want/5, 20e6) {
+			t.Errorf("busy for %v, used %v", time.Duration(got), time.Duration(want))
+		}
+		last := int64(0)
+		for _, e := range events {
+			if e.Busy < last || e.Busy > got {
+				t.Errorf("busy %d after %d, in the end %d", e.Busy, last, got)
+			}
+			last = e.Busy
+		}
+		if d := got - last; d > 20e6 {
+			t.Errorf("the last event says %v, and %v came after it", time.Duration(last), time.Duration(d))
+		}
+		must.OK(t, tr.Track())
+		check.Equal(t, "tracked processes", entries(t, tr.loaded.TareTracked), 0)
+	})
+}
+
+// A process alone on its CPU is not switched for long.
+func TestAProcessThatRunsWhenItIsTrackedIsCountedAtOnce(t *testing.T) {
+	tr := watch(t)
+	cmd := part("burn", "60000")
+	must.OK(t, cmd.Start())
+	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
+	time.Sleep(50 * time.Millisecond)
+	must.OK(t, tr.Track(cmd.Process.Pid))
+	// Both at one time, though others want this CPU too.
+	both := func() (busy, used int64) {
+		for range 1000 {
+			busy, used = tr.Busy(), usage0(t, cmd.Process.Pid)
+			if tr.Busy()-busy < 1e6 {
+				break
+			}
+		}
+		return busy, used
+	}
+	from, used := both()
+	time.Sleep(100 * time.Millisecond)
+	busy, want := both()
+	busy, want = busy-from, want-used
+	if d := busy - want; max(d, -d) > max(want/5, 10e6) {
+		t.Errorf("busy for %v, used %v", time.Duration(busy), time.Duration(want))
+	}
+	must.OK(t, tr.Track())
+	from = tr.Busy() // nothing else is tracked
+	time.Sleep(50 * time.Millisecond)
+	check.Equal(t, "time of a process that is not tracked any more", tr.Busy()-from, 0)
+}
+
+func TestWhoHasEndedIsNotTracked(t *testing.T) {
+	tr := watch(t)
+	must.OK(t, tr.Track(os.Getpid()))
+	for range 200 {
+		_ = exec.Command("sh", "-c", "/bin/true; /bin/true").Run()
+	}
+	check.Equal(t, "tracked processes, of which one is alive", entries(t, tr.loaded.TareTracked), 1)
+	for _, pid := range []int{0, -1, 1 << 30} {
+		if err := tr.Track(pid); err == nil {
+			t.Errorf("pid %d was accepted", pid)
+		}
+	}
+}
+
+func entries(t *testing.T, m *ebpf.Map) (n int) {
+	t.Helper()
+	var key, value uint32
+	for it := m.Iterate(); it.Next(&key, &value); {
+		n++
+	}
+	return n
+}
+
+// usage0 is the CPU time (ns) of a process that runs, its children's not.
+func usage0(t *testing.T, pid int) int64 {
+	t.Helper()
+	ns, ok := procs.Clock(pid)
+	if !ok {
+		t.Fatalf("process %d has ended", pid)
+	}
+	return ns
 }

@@ -1,11 +1,19 @@
 package tracer
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"testing"
+
+	"github.com/tare-bench/tare/internal/testing/check"
+	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 )
 
 // execRecord makes what the programs hand over of an exec.
@@ -58,9 +66,7 @@ func TestARecordIsTakenApart(t *testing.T) {
 
 func TestAStatusIsThatOfAShell(t *testing.T) {
 	for from, want := range map[uint32]int{0: 0, 3 << 8: 3, 255 << 8: 255, 9: 137, 15: 143, 11 | 0x80: 139} {
-		if got := status(from); got != want {
-			t.Errorf("%#x is %d, want %d", from, got, want)
-		}
+		check.Equal(t, from, status(from), want)
 	}
 }
 
@@ -76,9 +82,7 @@ func TestTheSecondEndOfAProcessIsKnown(t *testing.T) {
 		{1, 11, 103, true},                     // another with its pid
 		{3, 12, 5e9, true}, {2, 10, 5e9, true}, // long after: not kept for ever
 	} {
-		if got := o.first(tt.pid, tt.born, tt.time); got != tt.want {
-			t.Errorf("%d: %v", i, got)
-		}
+		check.Equal(t, i, o.first(tt.pid, tt.born, tt.time), tt.want)
 	}
 	if len(o.ended) > 3 {
 		t.Errorf("%d are kept", len(o.ended))
@@ -119,4 +123,28 @@ func FuzzDecode(f *testing.F) {
 			t.Errorf("%+v", e)
 		}
 	})
+}
+
+// TestTheEmbeddedProgramsAreWhatTheirSourcesGive compiles the BPF programs of the
+// whole tree, and compares them and the Go beside them byte by byte.
+func TestTheEmbeddedProgramsAreWhatTheirSourcesGive(t *testing.T) {
+	t.Parallel()
+	need.Tool(t, "clang-14")
+	for dir, stem := range map[string]string{".": "watch", "../../instrument/bpf/run/datapath": "datapath"} {
+		t.Run(stem, func(t *testing.T) {
+			t.Parallel()
+			into := t.TempDir()
+			cmd := exec.Command("go", "generate", dir)
+			cmd.Env = append(os.Environ(), "BPF_OUT="+into)
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			for _, suffix := range []string{"_bpfel.o", "_bpfel.go"} {
+				made := must.Get(os.ReadFile(filepath.Join(into, stem+suffix)))(t)
+				if there, err := os.ReadFile(filepath.Join(dir, stem+suffix)); err != nil || !bytes.Equal(made, there) {
+					t.Errorf("%s is not what its source gives (%v): run make bpf", filepath.Join(dir, stem+suffix), err)
+				}
+			}
+		})
+	}
 }

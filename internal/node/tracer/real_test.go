@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
@@ -45,10 +46,8 @@ func TestWhatAProcessDoesIsSeen(t *testing.T) {
 				_ = cmd.Run()
 				events := of(cmd.Process.Pid, take(t, tr))
 				end := now()
-				if got := story(events); got != tt.want {
-					t.Errorf("got  %q\nwant %q", got, tt.want)
-				}
-				check(t, events, begin, end)
+				check.Equal(t, "story", story(events), tt.want)
+				checkTimes(t, events, begin, end)
 				for _, e := range events {
 					if cut := len(tt.want) > 4096 && e.Kind == Exec; e.Cut != cut {
 						t.Errorf("cut: %v of %+v", e.Cut, e)
@@ -60,16 +59,14 @@ func TestWhatAProcessDoesIsSeen(t *testing.T) {
 						t.Errorf("the parent is %d, not %d", e.Parent, os.Getpid())
 					}
 				}
-				if n := tr.Lost(); n != 0 {
-					t.Errorf("%d events were lost", n)
-				}
+				check.Equal(t, "lost events", tr.Lost(), 0)
 			})
 		}
 	})
 }
 
 // check is what is true of every list of events.
-func check(t *testing.T, events []Event, begin, end int64) {
+func checkTimes(t *testing.T, events []Event, begin, end int64) {
 	t.Helper()
 	if !inOrder(events) {
 		t.Errorf("not in order of time: %+v", events)
@@ -91,16 +88,13 @@ func TestASignalIsInTheStatus(t *testing.T) {
 		tr := open(t)
 		for _, signal := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM} {
 			cmd := part("hang")
-			out, err := cmd.StdoutPipe()
-			must.OK(t, err)
+			out := must.Get(cmd.StdoutPipe())(t)
 			must.OK(t, cmd.Start())
 			_, _ = out.Read(make([]byte, 1))
 			_ = cmd.Process.Signal(signal)
 			_ = cmd.Wait()
 			want := fmt.Sprintf("fork; hang; exit=%d", 128+int(signal))
-			if got := story(of(cmd.Process.Pid, take(t, tr))); got != want {
-				t.Errorf("%q, want %q", got, want)
-			}
+			check.Equal(t, "story", story(of(cmd.Process.Pid, take(t, tr))), want)
 		}
 	})
 }
@@ -174,19 +168,11 @@ func TestAnEventIsTakenOnceAndNotBeforeItsTime(t *testing.T) {
 		middle := now()
 		_ = second.Run()
 		events := takeUntil(t, tr, middle)
-		if got := len(of(first.Process.Pid, events)); got != 3 {
-			t.Errorf("%d events of the first", got)
-		}
-		if got := len(of(second.Process.Pid, events)); got != 0 {
-			t.Errorf("%d events of the second, which came later", got)
-		}
+		check.Equal(t, "events of the first", len(of(first.Process.Pid, events)), 3)
+		check.Equal(t, "events of the second, which came later", len(of(second.Process.Pid, events)), 0)
 		events = take(t, tr)
-		if got := len(of(first.Process.Pid, events)); got != 0 {
-			t.Errorf("%d events of the first a second time", got)
-		}
-		if got := len(of(second.Process.Pid, events)); got != 3 {
-			t.Errorf("%d events of the second", got)
-		}
+		check.Equal(t, "events of the first a second time", len(of(first.Process.Pid, events)), 0)
+		check.Equal(t, "events of the second", len(of(second.Process.Pid, events)), 3)
 		begin := time.Now()
 		if _, err := tr.Take(now() + int64(time.Hour)); time.Since(begin) > time.Minute {
 			t.Errorf("%v, after %v", err, time.Since(begin))
@@ -206,9 +192,7 @@ func TestThePluginsEnvironmentIsReadAndNothingElse(t *testing.T) {
 			if i < 0 {
 				t.Fatal("no exec was seen")
 			}
-			if want := (CNI{"ADD", "c0ffee", "eth0"}); events[i].CNI != want {
-				t.Errorf("after %d bytes: %+v, want %+v", before, events[i].CNI, want)
-			}
+			check.Equal(t, before, events[i].CNI, (CNI{"ADD", "c0ffee", "eth0"}))
 			if s := fmt.Sprintf("%+v", events); strings.Contains(s, "secret") {
 				t.Errorf("a secret was kept: %s", s)
 			}
