@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
@@ -147,9 +148,7 @@ func TestARecordHoldsOptionsInTheirOrder(t *testing.T) {
 			t.Errorf("%v: %+v", err, back)
 		}
 	}
-	if err := json.Unmarshal([]byte(`{"later":1,"rounds":"x"}`), new(sample)); err == nil || !strings.Contains(err.Error(), "rounds: ") {
-		t.Errorf("%v", err)
-	}
+	check.Error(t, json.Unmarshal([]byte(`{"later":1,"rounds":"x"}`), new(sample)), "rounds: ")
 }
 
 func TestAFlagsMistakeNamesTheFlagAndAFilesItsPlace(t *testing.T) {
@@ -208,8 +207,7 @@ func TestAFlagsMistakeNamesTheFlagAndAFilesItsPlace(t *testing.T) {
 func TestTheSchemaSaysWhatCanBe(t *testing.T) {
 	t.Parallel()
 	o := defaults()
-	text, err := json.Marshal(Describe(Of(&o)))
-	must.OK(t, err)
+	text := must.Get(json.Marshal(Describe(Of(&o))))(t)
 	for _, want := range []string{
 		`"rounds":{"default":3,"description":"how often","maximum":100,"minimum":1,"type":"integer"}`,
 		`"mode":{"default":"fast","description":"how","enum":["fast","slow"]}`,
