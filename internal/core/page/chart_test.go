@@ -10,6 +10,7 @@ import (
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/stat"
 	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
@@ -152,8 +153,7 @@ func TestBoundsAreDrawnAsBounds(t *testing.T) {
 			t.Errorf("%s: on a terminal it is\n%s", name, got)
 		}
 		c := s.Charts[0]
-		spec, err := json.Marshal(c.vegaLite(map[string]string{}))
-		must.OK(t, err)
+		spec := must.Get(json.Marshal(c.vegaLite(map[string]string{})))(t)
 		if got := string(spec); !strings.Contains(got, tt.told) || !strings.Contains(got, `"bound":"`+tt.shape+`"`) || strings.Contains(c.Caption, "bound") != (tt.shape != "") {
 			t.Errorf("%s: the chart is\n%s", name, got)
 		}
@@ -183,9 +183,7 @@ func TestBarsStandBesideNumbersWhereThereIsRoomAndColour(t *testing.T) {
 	}
 	piped := text(Options{Width: 120})
 	for name, o := range map[string]Options{"no colour": {Width: 120}, "no width": {Colour: true}, "a narrow terminal": {Width: 44, Colour: true}} {
-		if got := strings.NewReplacer("\x1b[1m", "", "\x1b[0m", "").Replace(text(o)); got != piped {
-			t.Errorf("with %s it is\n%s", name, got)
-		}
+		check.Equal(t, name, strings.NewReplacer("\x1b[1m", "", "\x1b[0m", "").Replace(text(o)), piped)
 	}
 	for _, width := range []int{60, 120} {
 		lines := strings.Split(text(Options{Width: width, Colour: true}), "\n")[2:]
@@ -218,9 +216,7 @@ func TestABarShowsWhereZeroIs(t *testing.T) {
 		{"an upper bound", figure.Estimate{Value: 5, Lo: 3, Hi: 9}, figure.AtMost, 0, 10, "│  ──◀────"},
 		{"a lower bound", figure.Estimate{Value: 5, Lo: 5, Hi: 5}, figure.AtLeast, 0, 10, "│    ▶"},
 	} {
-		if got := bar(tt.e, tt.bound, tt.lo, tt.hi, 11); got != tt.want {
-			t.Errorf("%s is %q, want %q", tt.name, got, tt.want)
-		}
+		check.Equal(t, tt.name, bar(tt.e, tt.bound, tt.lo, tt.hi, 11), tt.want)
 	}
 }
 

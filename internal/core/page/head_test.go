@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -19,9 +20,7 @@ func TestAHeadSaysHowTargetsAreSetUp(t *testing.T) {
 		{Name: "host"},
 	}}
 	want := "targets: cri+containerd/kata 1.6 (Kata 4.1.0 (Golang), qemu, sandbox_cgroup_only=false, /k.toml) · containerd/kata (Kata, not told by the engine) · docker/kata (Kata, qemu, sandbox_cgroup_only=true, VMs from a template, /t.toml) · podman/kata (Kata, VMs from a cache of 3, /c.toml) · isula/runc 2.1.5 · host"
-	if got := page.Targets(rec.Targets, ""); got != want {
-		t.Errorf("%s", got)
-	}
+	check.Equal(t, "targets", page.Targets(rec.Targets, ""), want)
 	if got := page.Surroundings(rec); len(got) != 6 || !slices.Contains(got, "isula/runc: cgroup driver cgroupfs · client version 2.1.5 · storage driver overlay2") {
 		t.Errorf("%q", got)
 	}

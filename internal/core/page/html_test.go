@@ -16,6 +16,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
@@ -57,8 +58,7 @@ func written(t *testing.T, pages ...*Page) string {
 // elements are those of a page, in their order, by a browser's rules.
 func elements(t *testing.T, text string) (all []*html.Node) {
 	t.Helper()
-	top, err := html.Parse(strings.NewReader(text))
-	must.OK(t, err)
+	top := must.Get(html.Parse(strings.NewReader(text)))(t)
 	for n := range top.Descendants() {
 		if n.Type == html.ElementNode {
 			all = append(all, n)
@@ -120,9 +120,7 @@ func TestTextsOfOthersStayTexts(t *testing.T) {
 	for _, name := range []string{
 		`</script><script>alert(1)</script>`, `<!--<script>`, `"><img src=x onerror=alert(1)>`, `' onclick='alert(1)`, `]]></style><b>`, "\u2028\x1b[31m\u202e\x00", `{{.}}`, `javascript:alert(1)//`, `</title></textarea><svg/onload=x>`,
 	} {
-		if got := shape(name); !slices.Equal(got, want) {
-			t.Errorf("%q changed what the page consists of", name)
-		}
+		check.Equal(t, name, shape(name), want)
 	}
 }
 
@@ -181,9 +179,7 @@ func TestTheTableOfAChartHasItsData(t *testing.T) {
 func TestRowsAreSortedByValuesAndNotByTexts(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{"24.6 ms": "2.46e+07", "~ 1.5 GiB": "1.610612736e+09", "+3 %": "3", "0.98×": "0.98", "≤ 2 s": "2e+09", "-7 %": "-7", None: "", "runc": "", "": ""} {
-		if got := leading(text); got != want {
-			t.Errorf("%q is sorted by %q, not %q", text, got, want)
-		}
+		check.Equal(t, text, leading(text), want)
 	}
 	f := &figure.Figure{Unit: figure.Nanoseconds, Estimate: figure.Exactly(1.0 / 3), Versus: &figure.Versus{Shift: figure.Exactly(-0.25)}}
 	table := &Table{}
@@ -233,8 +229,7 @@ func TestAFileOfEverythingIsSmall(t *testing.T) {
 
 func TestVegaIsWhatItsAuthorsBuilt(t *testing.T) {
 	t.Parallel()
-	sums, err := assets.ReadFile("assets/vega/SHA256SUMS")
-	must.OK(t, err)
+	sums := must.Get(assets.ReadFile("assets/vega/SHA256SUMS"))(t)
 	for line := range strings.Lines(string(sums)) {
 		sum, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
 		text := asset("vega/" + name)

@@ -9,8 +9,11 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
@@ -59,9 +62,7 @@ func TestFiguresAreWellFormedAndHarmlessWhateverIsCalledHow(t *testing.T) {
 			if errors.Is(err, io.EOF) {
 				break
 			}
-			if err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
+			must.OK(t, err)
 			start, ok := token.(xml.StartElement)
 			if !ok {
 				continue
@@ -93,5 +94,130 @@ func TestMarkdownWithoutAPlaceForFilesHasNoFigures(t *testing.T) {
 	full := errors.New("no space left on device")
 	if err := Write(&with, "md", page, Options{Figure: func(string, []byte) (string, error) { return "", full }}); !errors.Is(err, full) {
 		t.Errorf("a figure that could not be kept is %v", err)
+	}
+}
+
+func TestSparkline(t *testing.T) {
+	nan := math.NaN()
+	for _, tt := range []struct {
+		name   string
+		values []float64
+		width  int
+		want   string
+	}{
+		{"rises from the bottom to the top", []float64{0, 1, 2, 3, 4, 5, 6, 7}, 8, "▁▂▃▄▅▆▇█"},
+		{"falls", []float64{7, 0}, 8, "█▁"},
+		{"has no more characters than values", []float64{1, 2}, 40, "▁█"},
+		{"is resampled by the mean", []float64{0, 2, 8, 6, 14, 14}, 3, "▁▄█"},
+		{"does not lose a peak's share", []float64{0, 0, 0, 8, 0, 0}, 3, "▁█▁"},
+		{"leaves a space for a gap", []float64{0, nan, 4}, 3, "▁ █"},
+		{"takes the neighbour's value where a gap is narrower than a character", []float64{0, nan, 4, 4}, 2, "▁█"},
+		{"is at the bottom where all is zero", []float64{0, 0, 0}, 3, "▁▁▁"},
+		{"is half high where nothing changes", []float64{5, 5, 5}, 3, "▄▄▄"},
+		{"does not stretch noise", []float64{1000, 1001, 999, 1000}, 4, "▄▄▄▄"},
+		{"goes below zero", []float64{-7, 0}, 2, "▁█"},
+		{"is empty without values", nil, 10, ""},
+		{"is empty without room", []float64{1, 2}, 0, ""},
+		{"is nothing but gaps where nothing was read", []float64{nan, math.Inf(1)}, 2, "  "},
+		{"survives the largest numbers", []float64{-math.MaxFloat64, math.MaxFloat64}, 2, "▁█"},
+	} {
+		check.Equal(t, tt.name, sparkline(tt.values, tt.width), tt.want)
+	}
+}
+
+func TestASparklineIsAsWideOnATerminalAsItHasCharacters(t *testing.T) {
+	values := make([]float64, 1000)
+	for i := range values {
+		values[i] = math.Sin(float64(i) / 50)
+	}
+	for width := range 60 {
+		got := sparkline(values, width)
+		if utf8.RuneCountInString(got) != width || term.Width(got) != width {
+			t.Errorf("%d: %q has %d characters in %d columns", width, got, utf8.RuneCountInString(got), term.Width(got))
+		}
+	}
+	check.Equal(t, "other characters than bars", strings.Trim(sparkline(values, 40), string(bars)), "")
+}
+
+func TestNamesOfTasksAreTamed(t *testing.T) {
+	for name, want := range map[string]string{
+		"runc create":                     "runc create",
+		"section x:crit, 0, 5;":           "· section x crit 0 5",
+		"Gantt":                           "· Gantt",
+		"TITLE of it":                     "· TITLE of it",
+		"2018-08-03":                      "· 2018-08-03",
+		"%%{init: {}}%%":                  "init",
+		"a #comment":                      "a comment",
+		"<b>&amp;</b>":                    "b amp /b",
+		"":                                "· ",
+		"\x1b[2J\nx":                      "x1b 2J nx",
+		"container-shim-runc-v2 (größer)": "container-shim-runc-v2 (größer)",
+	} {
+		check.Equal(t, name, tame(name), want)
+	}
+	if n := term.Width(tame(strings.Repeat("long ", 100))); n > longestTask {
+		t.Errorf("%d columns", n)
+	}
+}
+
+func TestABarIsWhereItsTimeIs(t *testing.T) {
+	p := &Waterfall{Length: 1000, First: -1}
+	for _, tt := range []struct {
+		name     string
+		from, to int64
+		wait     bool
+		want     string
+	}{
+		{"all", 0, 1000, false, "██████████"},
+		{"nothing is not invisible", 300, 300, false, "   ▏"},
+		{"nothing at the end", 1000, 1000, false, "         ▏"},
+		{"an eighth", 500, 512, false, "     ▏"},
+		{"half a cell more", 200, 450, false, "  ██▌"},
+		{"from the middle of a cell", 250, 500, false, "  ▐██"},
+		{"from the end of a cell", 280, 500, false, "  ▕██"},
+		{"a wait", 200, 700, true, "  ┄┄┄┄┄"},
+		{"a short wait", 200, 201, true, "  ┄"},
+		{"a wait at the end", 999, 1000, true, "         ┄"},
+	} {
+		check.Equal(t, tt.name, p.draw(&Bar{From: tt.from, To: tt.to, Wait: tt.wait}, 10), tt.want)
+	}
+	p.First = 550
+	check.Equal(t, "a marked bar", p.draw(&Bar{From: 0, To: 1000, Marked: true}, 10), "█████◆████")
+}
+
+func TestTheScaleHasRoundTimes(t *testing.T) {
+	for _, tt := range []struct {
+		length int64
+		cells  int
+		want   string
+	}{
+		{243000000, 60, "╷0          ╷50 ms       ╷100 ms     ╷150 ms     ╷200 ms"},
+		{2776000000, 40, "╷0            ╷1 s           ╷2 s"},
+		{800, 22, "╷0            ╷500 ns"},
+		{1500, 20, "╷0           ╷1 µs"},
+		{130000000000, 30, "╷0          ╷50 s      ╷100 s"},
+	} {
+		p := &Waterfall{Length: tt.length}
+		check.Equal(t, tt.length, p.scale(tt.cells), tt.want)
+	}
+	if got := (&Waterfall{Length: math.MaxInt64}).scale(10); got == "" {
+		t.Error("no scale of the longest time")
+	}
+}
+
+func TestACutNameKeepsBothEnds(t *testing.T) {
+	for _, tt := range []struct {
+		in      string
+		columns int
+		want    string
+	}{
+		{"short", 5, "short"}, {"containerd-shim-runc-v2", 11, "conta…nc-v2"}, {"容器容器容器", 6, "容…器"}, {"a b", 2, "a…"}, {"\x1b[2Jx", 7, `\x1b[2Jx`},
+	} {
+		if tt.in == "\x1b[2Jx" {
+			tt.want = `\x1…2Jx`
+		}
+		if got := Cut(tt.in, tt.columns); got != tt.want || term.Width(got) > tt.columns {
+			t.Errorf("%q in %d: got %q, want %q", tt.in, tt.columns, got, tt.want)
+		}
 	}
 }

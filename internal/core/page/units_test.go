@@ -1,29 +1,21 @@
 package page
 
 import (
+	"bytes"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/stat"
+	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/internal/testing/check"
+	"github.com/tare-bench/tare/internal/testing/golden"
+	"github.com/tare-bench/tare/record"
 )
 
 func TestMarkdownEscapes(t *testing.T) {
-	for _, tt := range []struct{ name, text, want string }{
-		{"a bar", "a|b", `a\|b`},
-		{"a bar after a backslash", `a\|b`, `a\\\|b`},
-		{"a tag", "<img>", "&lt;img&gt;"},
-		{"a backtick", "`x`", "\\`x\\`"},
-		{"a newline, as term.Clean writes it", "a\nb", `a\\nb`},
-		{"an image", "![x](y)", `!\[x\](y)`},
-		{"emphasis", "*a* _b_ ~c~", `\*a\* \_b\_ \~c\~`},
-		{"but not a product", "100 * create", "100 * create"},
-		{"nor the sign of no difference", "~ (p=0.481)", "~ (p=0.481)"},
-	} {
-		if got := escaped(tt.text); got != tt.want {
-			t.Errorf("%s: got %s, want %s", tt.name, got, tt.want)
-		}
-	}
+	golden.Cases(t, "testdata/escapes.txt", func(_ *testing.T, input string) string { return escaped(input) })
 }
 
 func TestDurationsHaveThreeDigits(t *testing.T) {
@@ -32,13 +24,9 @@ func TestDurationsHaveThreeDigits(t *testing.T) {
 		24.62e6: "24.6 ms", 9.994e6: "9.99 ms", 9.996e6: "10.0 ms", 99.96e6: "100 ms", 1.934e9: "1.93 s", 1234.5e9: "1234 s",
 		-24.62e6: "-24.6 ms", math.Inf(1): "?",
 	} {
-		if got := Duration(ns); got != want {
-			t.Errorf("%v: got %s, want %s", ns, got, want)
-		}
+		check.Equal(t, ns, Duration(ns), want)
 	}
-	if got := Duration(math.NaN()); got != "?" {
-		t.Errorf("NaN: got %s", got)
-	}
+	check.Equal(t, "NaN", Duration(math.NaN()), "?")
 }
 
 // A residual, and memory that was given back, are below zero.
@@ -47,9 +35,7 @@ func TestAmountsBelowZeroHaveTheirUnitsToo(t *testing.T) {
 		"-4.30 MiB": Text(-4513792, figure.Bytes), "-1.00 KiB": Growth(-1024), "-842 B": Memory(-842), "+84.0 KiB": Growth(86016), "0": Growth(0),
 		"-24.6 ms": Text(-24.62e6, figure.Nanoseconds), "-150": Significant(-150.3), "-15.0": Significant(-15.03), "-0.05": Significant(-0.05),
 	} {
-		if got != want {
-			t.Errorf("got %s, want %s", got, want)
-		}
+		check.Equal(t, "text", got, want)
 	}
 }
 
@@ -60,13 +46,9 @@ func TestAnIntervalBelowZeroIsAsWellKnownAsOneAbove(t *testing.T) {
 		"±0.5 %": {N: 9, Value: -100, Lo: -100.5, Hi: -100, Bounded: true},
 		"±?":     {N: 9, Value: 0, Lo: -1, Hi: 1, Bounded: true},
 	} {
-		if got := HalfWidth(e); got != want {
-			t.Errorf("%+v: got %s, want %s", e, got, want)
-		}
+		check.Equal(t, e, HalfWidth(e), want)
 	}
-	if got := HalfWidth(figure.Estimate{N: 3, Value: -100}); got != "±?" {
-		t.Errorf("of too few rounds it is %s", got)
-	}
+	check.Equal(t, "too few rounds", HalfWidth(figure.Estimate{N: 3, Value: -100}), "±?")
 }
 
 func TestAChangeIsShownOnlyWhereThereIsOne(t *testing.T) {
@@ -86,9 +68,7 @@ func TestAChangeIsShownOnlyWhereThereIsOne(t *testing.T) {
 		{"manifold", shift(41.234, 40, 42, stat.Different), "+4123 % [+4000, +4200]"},
 		{"of what has no ratio", figure.Versus{Verdict: stat.Different}, "differs"},
 	} {
-		if got := Change(&figure.Figure{Estimate: figure.Exactly(1), Versus: &tt.v}).joined(0); got != tt.want {
-			t.Errorf("%s: got %s, want %s", tt.name, got, tt.want)
-		}
+		check.Equal(t, tt.name, Change(&figure.Figure{Estimate: figure.Exactly(1), Versus: &tt.v}).joined(0), tt.want)
 	}
 }
 
@@ -97,13 +77,100 @@ func TestARateThatThereIsNeverLooksLikeNone(t *testing.T) {
 		0: "0.00", 420: "0.00042", 41_000: "0.041", 1.23e6: "1.23", 9.994e6: "9.99", 9.996e6: "10.0", 111.42e6: "111.4", 6579.1e6: "6579.1",
 		math.NaN(): "?", math.Inf(1): "?",
 	} {
-		if got := Megabytes(bytes); got != want {
-			t.Errorf("%v bytes/s: got %s, want %s", bytes, got, want)
-		}
+		check.Equal(t, bytes, Megabytes(bytes), want)
 	}
 	for v, want := range map[float64]string{0: "0.00", 0.0003: "0.0003", 0.0996: "0.10", 0.5: "0.50", 316: "316", 766021: "766021"} {
-		if got := Significant(v); got != want {
-			t.Errorf("%v: got %s, want %s", v, got, want)
+		check.Equal(t, v, Significant(v), want)
+	}
+}
+
+func TestWhatDiffersBetweenKatasIsNamedAndNothingElse(t *testing.T) {
+	t.Parallel()
+	kata := func(name string, config map[string]string) record.Target {
+		config["kata config"], config["kata version"], config["handler"] = "/etc/"+name+".toml", "4.1", name
+		return record.Target{Name: "cri+containerd/" + name, Config: config}
+	}
+	runc := record.Target{Name: "cri+containerd/runc", Config: map[string]string{"handler": "runc", "network": "none"}}
+	plain, template := kata("kata", map[string]string{"enable_template": "false"}), kata("kata-template", map[string]string{"enable_template": "true", "default_memory": "2048\x1b[31m"})
+	s := Configurations([]record.Target{runc, plain, template})
+	if s == nil {
+		t.Fatal("nothing is named")
+	}
+	var got [][]string
+	for _, row := range s.Table.Rows {
+		got = append(got, []string{row[0].Head, row[1].Head, row[2].Head})
+	}
+	want := [][]string{{"default_memory", None, term.Clean("2048\x1b[31m")}, {"enable_template", "false", "true"}, {"kata config", "/etc/kata.toml", "/etc/kata-template.toml"}}
+	if !slices.EqualFunc(got, want, slices.Equal) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	for claim, targets := range map[string][]record.Target{"no Kata": {runc}, "one Kata": {runc, plain}, "two that are alike": {plain, plain}} {
+		if s := Configurations(targets); s != nil {
+			t.Errorf("%s: %+v", claim, s)
+		}
+	}
+}
+
+func TestATableStandsInColumns(t *testing.T) {
+	across := func(indent int, text string) []Cell {
+		var t Table
+		t.Line(indent, text, term.Plain)
+		return t.Rows[0]
+	}
+	for _, c := range []struct {
+		claim string
+		o     Options
+		table Table
+		want  string
+	}{
+		{"columns line up whatever the script", Options{},
+			Table{Columns: []Column{{Title: "name"}, {Title: "ms", Right: true}}, Rows: [][]Cell{Texts("runc", "27.1"), Texts("容器", "138.0")}},
+			"name     ms\nrunc   27.1\n容器  138.0\n"},
+		{"a table without titles has no heading", Options{},
+			Table{Indent: 2, Rows: [][]Cell{Texts("a", "b"), Texts("ccc", "d")}},
+			"  a    b\n  ccc  d\n"},
+		{"no line ends in spaces", Options{},
+			Table{Rows: [][]Cell{Texts("long name", "x"), Texts("a", "")}},
+			"long name  x\na\n"},
+		{"a line across takes no part in the columns", Options{},
+			Table{Rows: [][]Cell{across(0, "a heading that is long"), Texts("a", "b"), across(4, "remark"), across(4, "")}},
+			"a heading that is long\na  b\n    remark\n\n"},
+		{"the last column continues below itself", Options{Width: 30},
+			Table{Rows: [][]Cell{Texts("ok", "one two three four five six")}},
+			"ok  one two three four five\n    six\n"},
+		{"a long word stays whole to be copied", Options{Width: 30},
+			Table{Rows: [][]Cell{Texts("ok", "see /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor now")}},
+			"ok  see\n    /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor\n    now\n"},
+		{"cells are cleaned", Options{},
+			Table{Rows: [][]Cell{Texts("\x1b[2Ja", "b\nc"), across(0, "\u202ed")}},
+			"\\x1b[2Ja  b\\nc\n\\u202ed\n"},
+		{"rows may differ in length", Options{},
+			Table{Columns: []Column{{Title: "n", Right: true}}, Rows: [][]Cell{Texts("1"), Texts("10", "x", "y")}},
+			" n\n 1\n10  x  y\n"},
+		{"colour takes no columns", Options{Colour: true},
+			Table{Rows: [][]Cell{{{Head: "ok", Style: term.Green}, Words("x")}, Texts("limited", "y")}},
+			"\x1b[32mok\x1b[0m       x\nlimited  y\n"},
+	} {
+		var out bytes.Buffer
+		if err := c.table.Write(&out, c.o); err != nil || out.String() != c.want {
+			t.Errorf("%s: %v, got\n%s\nwant\n%s", c.claim, err, out.String(), c.want)
+		}
+	}
+}
+
+func TestAGroupThatIsTooWideByItselfIsParted(t *testing.T) {
+	t.Parallel()
+	table := Names("operation")
+	table.Row(Words("create"))
+	table.Columns = append(table.Columns, Column{Title: "runc", Right: true}, Column{Title: "host", Right: true, Group: 1}, Column{Title: "vs runc", Right: true, Group: 1})
+	table.Rows[0] = append(table.Rows[0], Texts("28.6 ms", "142 µs", "-97.5 % [-98.3, -96.4]")...)
+	for width, want := range map[int]string{
+		80: "  operation     runc    host                 vs runc\n  create     28.6 ms  142 µs  -97.5 % [-98.3, -96.4]\n",
+		46: "  operation     runc    host\n  create     28.6 ms  142 µs\n\n  operation     runc            host vs runc\n  create     28.6 ms  -97.5 % [-98.3, -96.4]\n",
+	} {
+		var out bytes.Buffer
+		if err := textTable(&out, table, Options{Width: width}); err != nil || out.String() != want {
+			t.Errorf("in %d columns, %v:\n%s\nwant\n%s", width, err, out.String(), want)
 		}
 	}
 }
