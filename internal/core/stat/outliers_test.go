@@ -2,8 +2,9 @@ package stat
 
 import (
 	"math"
-	"slices"
 	"testing"
+
+	"github.com/tare-bench/tare/internal/testing/check"
 )
 
 // nodes are values around a level that scatter by a share of it.
@@ -56,9 +57,7 @@ func TestOutliersAreThoseThatLieApart(t *testing.T) {
 		for _, o := range Outliers(test.values, alike(len(test.values)), test.among) {
 			places = append(places, o.At)
 		}
-		if !slices.Equal(places, test.places) {
-			t.Errorf("%s: %v", name, places)
-		}
+		check.Equal(t, name, places, test.places)
 	}
 	if o := Outliers(append(nodes(100, 100, 0.03), 200), alike(101), 0); math.Abs(o[0].Shift-1) > 0.02 || o[0].Score < 10 {
 		t.Errorf("twice as much is %+v", o)

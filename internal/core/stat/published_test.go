@@ -3,6 +3,8 @@ package stat
 import (
 	"math"
 	"testing"
+
+	"github.com/tare-bench/tare/internal/testing/check"
 )
 
 // published is every table of the iSulad performance report, 2020: averages in
@@ -61,12 +63,8 @@ var published = []struct {
 
 func TestVersusGivesThePublishedPercentages(t *testing.T) {
 	for _, p := range published {
-		if got := FormatVersus(p.docker, p.isulad); got != p.vsDocker {
-			t.Errorf("%s, VS Docker: got %s, want %s", p.row, got, p.vsDocker)
-		}
-		if got := FormatVersus(p.other, p.isulad); got != p.vsOther {
-			t.Errorf("%s, VS other: got %s, want %s", p.row, got, p.vsOther)
-		}
+		check.Equal(t, p.row+", VS Docker", FormatVersus(p.docker, p.isulad), p.vsDocker)
+		check.Equal(t, p.row+", VS other", FormatVersus(p.other, p.isulad), p.vsOther)
 	}
 }
 
@@ -88,9 +86,7 @@ func TestFormatVersus(t *testing.T) {
 		{"from what is no number there is none", nan, 5, "?"},
 		{"nor to infinity", 5, math.Inf(1), "?"},
 	} {
-		if got := FormatVersus(tt.old, tt.new); got != tt.want {
-			t.Errorf("%s: got %s, want %s", tt.name, got, tt.want)
-		}
+		check.Equal(t, tt.name, FormatVersus(tt.old, tt.new), tt.want)
 	}
 }
 

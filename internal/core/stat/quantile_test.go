@@ -3,6 +3,8 @@ package stat
 import (
 	"math"
 	"testing"
+
+	"github.com/tare-bench/tare/internal/testing/check"
 )
 
 func TestQuantile(t *testing.T) {
@@ -72,6 +74,70 @@ func TestParallelism(t *testing.T) {
 	} {
 		if got := Parallelism(tt.latencies, tt.makespan); !same(got, tt.want) {
 			t.Errorf("%s: got %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestMinRounds(t *testing.T) {
+	for _, tt := range []struct {
+		name       string
+		confidence float64
+		want       int
+	}{
+		{"95% needs six", 0.95, 6},
+		{"99% needs eight", 0.99, 8},
+		{"90% needs five", 0.90, 5},
+		{"what six give exactly needs no seventh", 0.96875, 6},
+		{"an interval has two ends", 0, 2},
+		{"certainty has no number of rounds", 1, math.MaxInt},
+		{"neither has what is no number", math.NaN(), math.MaxInt},
+		{"the largest number below one has one", math.Nextafter(1, 0), 54},
+	} {
+		check.Equal(t, tt.name, MinRounds(tt.confidence), tt.want)
+	}
+}
+
+func TestMinRoundsIsWhereSummarizeBeginsToKnow(t *testing.T) {
+	for _, confidence := range []float64{0.5, 0.8, 0.9, 0.95, 0.99, 0.999} {
+		n := MinRounds(confidence)
+		for _, size := range []int{n - 1, n} {
+			if got := Summarize(lognormal(seeded(1), size, 1, 0.1), confidence).Known; got != (size >= n) {
+				t.Errorf("confidence %v, n=%d: known is %v", confidence, size, got)
+			}
+		}
+	}
+}
+
+// The critical values of Wilcoxon's table for two sides at 0.05 (Conover, Practical
+// Nonparametric Statistics, 3rd ed. 1999, table A12), each one less than the rank.
+func TestWalshRankIsThatOfTheTables(t *testing.T) {
+	for n, want := range map[int]int{0: 0, 1: 0, 5: 0, 6: 1, 7: 3, 8: 4, 10: 9, 12: 14, 15: 26, 20: 53, 25: 90, 30: 138, 50: 435} {
+		check.Equal(t, n, walshRank(n, 0.05), want)
+	}
+	if exact, close := walshRank(maxExact, 0.05), walshRank(maxExact+1, 0.05); close <= exact || close > exact+30 {
+		t.Errorf("the approximation does not follow the exact ranks: %d, %d", exact, close)
+	}
+}
+
+func TestPointsNeededAreTheFewestInWhichAnyChangeIsFound(t *testing.T) {
+	t.Parallel()
+	for _, series := range []int{1, 2, 36, 100} {
+		need := PointsNeeded(series)
+		t.Logf("%d series: %d points", series, need)
+		for n, want := range map[int]int{need - 1: 0, need: 1} {
+			all := make([][]float64, series)
+			for i := range all {
+				for k := range n {
+					v := 1 + 0.001*float64(k*7%5)
+					if i == 0 && k >= n/2 {
+						v *= 100
+					}
+					all[i] = append(all[i], v)
+				}
+			}
+			if got := len(Changes(all)[0].Changes); got != want {
+				t.Errorf("%d points of %d series: %d changes, want %d", n, series, got, want)
+			}
 		}
 	}
 }

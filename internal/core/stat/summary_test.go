@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"testing"
+
+	"github.com/tare-bench/tare/internal/testing/check"
 )
 
 func TestSummarize(t *testing.T) {
@@ -42,9 +44,7 @@ func TestNothingIsSortedInPlace(t *testing.T) {
 	Trimmed(values)
 	Quantiles(values, 0.5)
 	Bimodal(values, 1)
-	if !slices.Equal(values, before) {
-		t.Errorf("values became %v", values)
-	}
+	check.Equal(t, "values", values, before)
 }
 
 func TestPrecision(t *testing.T) {
