@@ -8,6 +8,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
@@ -150,8 +151,6 @@ func TestManyRunsAreOfFewKinds(t *testing.T) {
 		t.Errorf("%d pairs of runs were set beside each other", len(c.unlike))
 	}
 	for _, want := range []string{"on kernel and system, in which the records differ"} {
-		if got := strings.Join(c.Tables[0].Rows[0].Of[1].Reasons, " "); got != want {
-			t.Errorf("verdicts are %q", got)
-		}
+		check.Equal(t, "verdicts", strings.Join(c.Tables[0].Rows[0].Of[1].Reasons, " "), want)
 	}
 }
