@@ -1,9 +1,15 @@
 package record
 
 import (
+	"cmp"
 	"math"
+	"os"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/tare-bench/tare/internal/testing/must"
 )
 
 type toyPart struct {
@@ -106,7 +112,110 @@ func TestALineIsDeclaredWholeOrNotAtAll(t *testing.T) {
 		"without an end to it": {Own[holdsItself]("x"), "holds itself"},
 	} {
 		if _, err := NewLines(c.line); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("a line %s: got %v", claim, err)
+			t.Errorf("%s: %v", claim, err)
+		}
+	}
+}
+
+func TestALineThatCannotBeTrueIsAProblemAndOneThatLooksOddIsNone(t *testing.T) {
+	t.Parallel()
+	text := must.Get(os.ReadFile("testdata/refused.txt"))(t)
+	rows := 0
+	for row := range strings.Lines(string(text)) {
+		c := strings.SplitN(strings.TrimSpace(row), " | ", 4)
+		if len(c) != 4 {
+			continue
+		}
+		rows++
+		t.Run(c[0]+" "+c[1], func(t *testing.T) {
+			t.Parallel()
+			line := edited(t, c[0], expanded(c[2]))
+			if c[3] == "taken" {
+				if got, err := Read(strings.NewReader(headerLine + line)); err != nil || len(got.Problems) != 0 || count(got) != 2 {
+					t.Errorf("%v, problems %v", err, got.Problems)
+				}
+				return
+			}
+			refused(t, line, c[3])
+		})
+	}
+	if rows < 200 {
+		t.Errorf("only %d rows", rows)
+	}
+}
+
+// expanded writes the short forms of a row out, the inner ones first.
+func expanded(edits string) string {
+	short := regexp.MustCompile(`(LONG|NAMES|LIST)\((\d+)(?:,([^()]*))?\)`)
+	for short.MatchString(edits) {
+		edits = short.ReplaceAllStringFunc(edits, func(form string) string {
+			m := short.FindStringSubmatch(form)
+			n, _ := strconv.Atoi(m[2])
+			switch m[1] {
+			case "LONG":
+				return long(n)
+			case "NAMES":
+				return numbered(n, cmp.Or(m[3], "[1,2,3]"))
+			}
+			return list(n, m[3])
+		})
+	}
+	return edits
+}
+
+func refused(t *testing.T, line, want string) {
+	t.Helper()
+	good := `{"type":"finding","code":"good"}` + "\n"
+	got, err := Read(strings.NewReader(headerLine + line + good))
+	if err != nil || len(got.Problems) != 1 || count(got) != 2 || got.Problems[0].Line != 2 {
+		t.Fatalf("%v, %+v", err, got)
+	}
+	if why := got.Problems[0].Reason; !strings.Contains(why, want) || strings.Contains(why, "\n") {
+		t.Errorf("the reason is %q", why)
+	}
+}
+
+func TestOfCopiesAWholeOneCountsThenTheFullestThenTheFirst(t *testing.T) {
+	t.Parallel()
+	whole, lines := written(t, few())
+	labelled := whole + `{"type":"label","key":"node","value":"a"}` + "\n"
+	damaged := strings.Replace(whole, lines[3], strings.Repeat(lines[3], 9)+"{\n", 1)
+	cut := strings.Join(lines[:4], "") + strings.Repeat(lines[3], 9)
+	another := strings.ReplaceAll(whole, "tare-1f", "tare-2f")
+	for name, c := range map[string]struct {
+		files []string
+		of    int // which file counts
+		nth   int // and which of its records
+	}{
+		"of equals the first":            {[]string{whole, whole}, 0, 0},
+		"before what is damaged":         {[]string{damaged, whole}, 1, 0},
+		"before what is cut off":         {[]string{cut, whole, damaged}, 1, 0},
+		"with a label it is fuller":      {[]string{whole, labelled}, 1, 0},
+		"of broken ones the fuller":      {[]string{strings.Join(lines[:3], ""), cut}, 1, 0},
+		"behind another in one file":     {[]string{cut, another + whole}, 1, 1},
+		"twice in one file":              {[]string{cut + whole}, 0, 1},
+		"alone it is not looked at":      {[]string{"", another, whole}, 2, 0},
+		"of what is unseen, the first":   {[]string{"", "", whole}, 2, 0},
+		"of what ends before its header": {[]string{whole, lines[0][:9]}, 0, 0},
+	} {
+		var copies Copies
+		for _, text := range c.files {
+			var runs []string
+			for range strings.Count(text, "tare-1f") {
+				runs = append(runs, "tare-1f")
+			}
+			copies.Add(runs, func() []Extent { return standard().NewReader(strings.NewReader(text)).Extents() })
+		}
+		for file, text := range c.files {
+			for nth, e := range standard().NewReader(strings.NewReader(text)).Extents() {
+				if e.RunID != "tare-1f" {
+					continue
+				}
+				of, counts := copies.Counts(file, nth, e.RunID)
+				if of != c.of || counts != (file == c.of && nth == c.nth) {
+					t.Errorf("%s: record %d of file %d: %v, that of file %d counts", name, nth, file, counts, of)
+				}
+			}
 		}
 	}
 }

@@ -3,6 +3,9 @@ package record
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -10,6 +13,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/testing/check"
+	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
@@ -41,64 +46,28 @@ func TestALineIsReadAsJSONReadsIt(t *testing.T) {
 	}
 	all := map[Type]int{}
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		must.OK(t, err)
+		text := must.Get(os.ReadFile(file))(t)
 		for line := range bytes.Lines(text) {
 			word, err := lineType(line)
 			if err != nil || standard().byWord[word] == nil {
 				continue
 			}
 			all[word]++
-			if err := both(t, standard().byWord[word], string(line)); err != nil {
-				t.Errorf("%s: %v", word, err)
-			}
+			must.OK(t, both(t, standard().byWord[word], string(line)))
 		}
 	}
 	if len(all) < 15 {
 		t.Errorf("stored records have lines of %v only", all)
 	}
 	const begin, end = `{"type":"batch","phase":"measure","round":1,"order":0,"target":"runc","op":"run","lanes":1,"released":5`, `}`
-	for name, test := range map[string]struct{ text, refused string }{
-		"the form of the writer":       {`,"samples":[{"lane":0,"start":6,"failure":{"kind":"exit","detail":"x","exit":-1}}],"own_cpu":7`, ""},
-		"a list of nothing":            {`,"samples":[]`, ""},
-		"a fraction":                   {`,"samples":[],"summary":{"count":2,"seconds":1.5e-3}`, ""},
-		"true":                         {`,"samples":[],"unproven":true`, ""},
-		"a blank":                      {` , "samples" : [ { "lane" : 0 } , { } ] `, ""},
-		"no list at all":               {`,"samples":null,"summary":null,"source":null,"lost":null`, ""},
-		"nothing in a list":            {`,"samples":[null,{"lane":1}]`, ""},
-		"a name that is not known":     {`,"samples":[],"later":[{"a":[1,"]"]}]`, ""},
-		"another order":                {`,"own_cpu":7,"samples":[]`, ""},
-		"an escape":                    {`,"samples":[],"sour\u0063e":"a\tb"`, ""},
-		"a letter beyond ASCII":        {`,"samples":[],"source":"µ"`, ""},
-		"a byte that is no letter":     {",\"samples\":[],\"source\":\"\xff\"", ""},
-		"a number of 19 digits":        {`,"samples":[],"lost":1234567890123456789`, ""},
-		"an object of numbers":         {`,"samples":[{"told":{"Ready":5,"a":null}}]`, ""},
-		"a name in capitals":           {`,"Samples":[]`, `"Samples" is there, and the name is "samples"`},
-		"a name twice":                 {`,"samples":[],"samples":[]`, `"samples" is there twice`},
-		"a name of an object twice":    {`,"samples":[{"told":{"a":5,"a":6}}]`, `told: "a" is there twice`},
-		"a whole number as a fraction": {`,"samples":[],"lost":1.0`, "batch: lost cannot hold a number 1.0"},
-		"one with a power of ten":      {`,"samples":[{"lane":1e3}]`, "batch: samples.lane cannot hold a number 1e3"},
-		"one that no field holds":      {`,"samples":[],"lost":12345678901234567890`, "lost cannot hold a number"},
-		"a text in place of an object": {`,"samples":["a"]`, "samples cannot hold a string"},
-		"an object in place of a text": {`,"samples":[],"source":{}`, "source cannot hold a object"},
-		"one that begins with 0":       {`,"samples":[],"lost":01`, "invalid character"},
-		"a sign alone":                 {`,"samples":[],"lost":-`, "invalid character"},
-		"a number that JSON has not":   {`,"samples":[],"summary":{"count":2,"seconds":0x1p-2}`, "invalid character"},
-		"a number that is none":        {`,"samples":[],"summary":{"count":2,"seconds":nan}`, "invalid character"},
-		"one that no float holds":      {`,"samples":[],"summary":{"count":2,"seconds":1e999}`, "summary.seconds cannot hold a number 1e999"},
-		"a comma behind the last":      {`,"samples":[],`, "invalid character"},
-		"one in a list":                {`,"samples":[{"lane":0},]`, "invalid character"},
-		"a list that does not end":     {`,"samples":[{"lane":0}`, "invalid character"},
-		"a text that does not end":     {`,"samples":[],"source":"a`, "unexpected end"},
-		"a wrong bracket":              {`,"samples":[],"later":[1,2}`, "invalid character"},
-		"more lanes than are read":     {`,"samples":[` + strings.Repeat(`{},`, MaxLanes) + `{}]`, "more than 10000 samples in one batch"},
-		"something behind the end":     {`}{`, "invalid character"},
-	} {
-		err := both(t, standard().byWord[TypeBatch], begin+test.text+end)
-		if (err == nil) != (test.refused == "") || err != nil && !strings.Contains(err.Error(), test.refused) {
-			t.Errorf("%s: %v", name, err)
+	golden.Cases(t, "testdata/batches.txt", func(t *testing.T, input string) string {
+		if err := both(t, standard().byWord[TypeBatch], begin+input+end); err != nil {
+			return err.Error()
 		}
-	}
+		return "taken"
+	})
+	lanes := `,"samples":[` + strings.Repeat(`{},`, MaxLanes) + `{}]`
+	check.Error(t, both(t, standard().byWord[TypeBatch], begin+lanes+end), "more than 10000 samples in one batch")
 }
 
 func TestALaneThatIsThereTwiceIsFoundInAnyOrder(t *testing.T) {
@@ -123,4 +92,68 @@ func FuzzDecode(f *testing.F) {
 			_ = both(t, of, text)
 		}
 	})
+}
+
+// Records of schema 1, as released versions wrote them: they open for ever, and
+// nothing in them is lost or changed when they are written again.
+func TestStoredRecordsOpenAndWriteBackTheSame(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"lifecycle":           "Header 1, Target 3, Batch 112, Node 14, Finding 3, End 1",
+		"overhead":            "Header 1, Target 2, Reading 40, Series 16, Finding 3, End 1",
+		"storage":             "Header 1, Target 2, Ceiling 2, Place 4, Cell 48, Finding 5, End 1",
+		"storage-import":      "Header 1, Target 3, Cell 53, Finding 4, End 1",
+		"startup":             "Header 1, Target 3, Start 12, End 1",
+		"startup-logs":        "Header 1, Start 1, Finding 3, Logs 1, End 1",
+		"startup-logs-engine": "Header 1, Start 1, Finding 1, Logs 1, End 1",
+		"bpf-load":            "Header 1, Program 2, Point 24, Finding 2, End 1",
+		"bpf-quota":           "Header 1, Program 2, Point 20, Finding 4, End 1",
+		"bpf-memory":          "Header 1, Program 2, Point 8, Finding 3, End 1",
+		"density":             "Header 1, Target 2, Batch 10, Density 6, Reading 24, End 1",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			text := must.Get(os.ReadFile(filepath.Join("testdata", "v1", name+".jsonl")))(t)
+			got, again, err := rewritten(text)
+			must.OK(t, err)
+			check.Equal(t, "content", got, want)
+			if !bytes.Equal(again, text) {
+				t.Error("written again, it is not what it was")
+			}
+		})
+	}
+}
+
+// rewritten reads a record and writes all of it again. It counts the lines of
+// each type, in the order of their first.
+func rewritten(text []byte) (counts string, again []byte, err error) {
+	var (
+		file  bytes.Buffer
+		order []string
+		count = map[string]int{}
+	)
+	r, w := NewReader(bytes.NewReader(text)), NewWriter(&file)
+	for {
+		line, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err == nil {
+			err = w.Write(line)
+		}
+		if err != nil {
+			return "", nil, err
+		}
+		name := strings.TrimPrefix(fmt.Sprintf("%T", line), "*record.")
+		if count[name]++; count[name] == 1 {
+			order = append(order, name)
+		}
+	}
+	for i, name := range order {
+		order[i] = fmt.Sprintf("%s %d", name, count[name])
+	}
+	if n := r.ProblemCount(); n > 0 {
+		return "", nil, fmt.Errorf("%d problems: %v", n, r.Problems())
+	}
+	return strings.Join(order, ", "), file.Bytes(), nil
 }

@@ -24,8 +24,7 @@ const batchPrefix = `{"type":"batch","phase":"measure","target":"runc","op":"cre
 // examples are the lines of the page: every type, with every field in use.
 func examples(t testing.TB) []string {
 	t.Helper()
-	text, err := os.ReadFile(page)
-	must.OK(t, err)
+	text := must.Get(os.ReadFile(page))(t)
 	var all []string
 	for _, example := range regexp.MustCompile("(?s)```json\n(.*?)\n```").FindAllSubmatch(text, -1) {
 		all = append(all, strings.Split(string(example[1]), "\n")...)
@@ -99,9 +98,7 @@ func edited(t testing.TB, example, edits string) string {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(line); err != nil {
-		t.Fatalf("%s, %s: %v", example, edits, err)
-	}
+	must.OK(t, encoder.Encode(line))
 	return text.String()
 }
 
@@ -143,4 +140,58 @@ func few() []any {
 		Finding{Code: "drift", Message: "it drifts"},
 		End{Status: "done", Batches: 1},
 	}
+}
+
+func TestTheExamplesOfThePageAreARecord(t *testing.T) {
+	t.Parallel()
+	lines := examples(t)
+	got := must.Get(Read(strings.NewReader(strings.Join(lines, "\n") + "\n")))(t)
+	if len(got.Problems) != 0 || got.End == nil || count(got) != 32 {
+		t.Errorf("%d lines, end %v, problems %v", count(got), got.End, got.Problems)
+	}
+	// A field that the types do not have would be passed over in silence.
+	for _, line := range lines {
+		kind := must.Get(lineType([]byte(line)))(t)
+		decoder := json.NewDecoder(strings.NewReader(line))
+		decoder.DisallowUnknownFields()
+		must.OK(t, decoder.Decode(reflect.New(standard().byWord[kind].of).Interface()))
+	}
+}
+
+func TestThePageNamesEveryField(t *testing.T) {
+	t.Parallel()
+	text := must.Get(os.ReadFile(page))(t)
+	for kind, line := range standard().byWord {
+		_, section, ok := strings.Cut(string(text), "\n## "+string(kind)+"\n")
+		if !ok {
+			t.Errorf("the page has no section %s", kind)
+			continue
+		}
+		section, _, _ = strings.Cut(section, "\n## ")
+		for _, field := range fieldNames(line.of) {
+			if field != "type" && !strings.Contains(section, "`"+field+"`") {
+				t.Errorf("the section %s does not explain %s", kind, field)
+			}
+			if !strings.Contains(section, `"`+field+`":`) {
+				t.Errorf("the example of %s has no %s", kind, field)
+			}
+		}
+	}
+}
+
+// fieldNames returns the JSON names of a struct and of the structs in it.
+func fieldNames(t reflect.Type) []string {
+	for t.Kind() == reflect.Slice || t.Kind() == reflect.Map || t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	var names []string
+	if t.Kind() != reflect.Struct || t.PkgPath() != reflect.TypeFor[Header]().PkgPath() {
+		return nil
+	}
+	for field := range t.Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		names = append(names, name)
+		names = append(names, fieldNames(field.Type)...)
+	}
+	return names
 }

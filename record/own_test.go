@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
@@ -34,8 +35,7 @@ func (e *echo) Check() error {
 
 func TestAnInstrumentBringsLinesOfItsOwn(t *testing.T) {
 	t.Parallel()
-	lines, err := record.NewLines(record.Own[echo]("echo"))
-	must.OK(t, err)
+	lines := must.Get(record.NewLines(record.Own[echo]("echo")))(t)
 	var file bytes.Buffer
 	w := lines.NewWriter(&file)
 	good := echo{Target: "runc", Sent: 5, Heard: 7, Hops: []hop{{"a"}, {"b"}}}
@@ -50,8 +50,7 @@ func TestAnInstrumentBringsLinesOfItsOwn(t *testing.T) {
 {"type":"echo","target":"a"}
 `
 	header, rest, _ := strings.Cut(text, "\n")
-	got, err := lines.Read(strings.NewReader(header + "\n" + bad + rest))
-	must.OK(t, err)
+	got := must.Get(lines.Read(strings.NewReader(header + "\n" + bad + rest)))(t)
 	good.Type = "echo"
 	if all := record.All[echo](got); len(all) != 2 || !reflect.DeepEqual(*all[0], good) || got.End == nil {
 		t.Errorf("got %+v", all)
@@ -75,7 +74,5 @@ func TestAnInstrumentBringsLinesOfItsOwn(t *testing.T) {
 	if err != nil || len(plain.Problems) != 0 || len(record.All[echo](plain)) != 0 || plain.End == nil {
 		t.Errorf("%v, %+v", err, plain)
 	}
-	if err := record.NewWriter(&file).Write(good); err == nil || !strings.Contains(err.Error(), "record_test.echo is not a line of a record; the lines are header, target") {
-		t.Errorf("got %v", err)
-	}
+	check.Error(t, record.NewWriter(&file).Write(good), "record_test.echo is not a line of a record; the lines are header, target")
 }

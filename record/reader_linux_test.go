@@ -4,10 +4,10 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/internal/testing/need"
 )
@@ -25,7 +25,5 @@ func TestARecordThatAnotherUserKeepsToHimselfIsNotTakenForNoRecord(t *testing.T)
 		}
 		opened <- err
 	}()
-	if err := <-opened; err == nil || !strings.Contains(err.Error(), "permission denied; read it as its owner, or with sudo") {
-		t.Error(err)
-	}
+	check.Error(t, <-opened, "permission denied; read it as its owner, or with sudo")
 }

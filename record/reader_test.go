@@ -13,6 +13,7 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
@@ -52,8 +53,7 @@ func TestOneBadLineCostsThatLine(t *testing.T) {
 		"garbage before the header is survived": {"oops\n" + headerLine + batch, 1, []string{"line 1:"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := Read(strings.NewReader(test.text))
-			must.OK(t, err)
+			got := must.Get(Read(strings.NewReader(test.text)))(t)
 			if len(got.Batches) != test.batches || got.Truncated != test.truncated {
 				t.Errorf("%d batches, truncated %v", len(got.Batches), got.Truncated)
 			}
@@ -114,9 +114,7 @@ func TestACompressedRecordCutAnywhereGivesAllItsWholeBlocks(t *testing.T) {
 			}
 			continue
 		}
-		if err != nil {
-			t.Fatalf("cut at %d: %v", cut, err)
-		}
+		must.OK(t, err)
 		if n := count(got); n != whole || !got.Truncated || len(got.Problems) != 0 {
 			t.Fatalf("cut at %d: %d lines of %d, truncated %v, problems %v", cut, n, whole, got.Truncated, got.Problems)
 		}
@@ -142,8 +140,7 @@ func TestDamagedCompressionKeepsWhatCameBefore(t *testing.T) {
 func compressed(t *testing.T) (text []byte, ends []int) {
 	t.Helper()
 	var b bytes.Buffer
-	encoder, err := newEncoder(&b)
-	must.OK(t, err)
+	encoder := must.Get(newEncoder(&b))(t)
 	w := &Writer{types: standard(), out: &b, encoder: encoder}
 	for _, line := range few() {
 		must.OK(t, w.Write(line))
@@ -162,8 +159,7 @@ func TestAnErrorOfTheDiskIsNotTakenForTheEnd(t *testing.T) {
 }
 
 func TestProblemsAreCountedBeyondThoseThatAreKept(t *testing.T) {
-	got, err := Read(strings.NewReader(headerLine + strings.Repeat("oops\n", 5*MaxProblems)))
-	must.OK(t, err)
+	got := must.Get(Read(strings.NewReader(headerLine + strings.Repeat("oops\n", 5*MaxProblems))))(t)
 	if len(got.Problems) != MaxProblems || got.ProblemCount != 5*MaxProblems {
 		t.Errorf("%d kept, %d counted", len(got.Problems), got.ProblemCount)
 	}
@@ -186,9 +182,7 @@ func TestAReaderStaysAtItsEnd(t *testing.T) {
 			t.Errorf("got %v, %v", line, err)
 		}
 	}
-	if err := errors.Join(r.Close(), r.Close()); err != nil {
-		t.Error(err)
-	}
+	must.OK(t, errors.Join(r.Close(), r.Close()))
 }
 
 // A reader holds its buffers, the decoder's window, one line and the first
@@ -212,9 +206,7 @@ func TestReadingIsFlatInMemory(t *testing.T) {
 	if grown := heap() - before; grown > 1<<20 {
 		t.Errorf("50 000 batches and as many problems left %d bytes behind", grown)
 	}
-	if r.ProblemCount() != 50_000 {
-		t.Errorf("%d problems", r.ProblemCount())
-	}
+	check.Equal(t, "problems", r.ProblemCount(), 50_000)
 }
 
 func heap() int64 {
@@ -248,8 +240,7 @@ func TestSkimmingGivesEveryWholeLineAndNoMore(t *testing.T) {
 func TestATextThatIsTooLongIsAnErrorAndNoEnd(t *testing.T) {
 	t.Parallel()
 	var plain, packed bytes.Buffer
-	encoder, err := newEncoder(&packed)
-	must.OK(t, err)
+	encoder := must.Get(newEncoder(&packed))(t)
 	w := NewWriter(io.MultiWriter(&plain, encoder))
 	for _, line := range []any{Header{Experiment: "lifecycle"}, Target{Name: "runc"}, End{Status: "done"}} {
 		must.OK(t, w.Write(line))

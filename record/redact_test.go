@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
@@ -35,11 +36,9 @@ func TestATextThatIsNotDeclaredSafeIsHidden(t *testing.T) {
 	line := &novel{Op: "create", Text: "host7", List: []string{"host7", "host8"}, Facts: map[string]string{"k7": "host8"}, Known: map[string]int{"cpu": 3},
 		Inner: &novelInner{"/home/me/a:12", 0.1}, Inners: []novelInner{{"/home/me", 0.2}},
 		Plan: json.RawMessage(`{"ops":["run"],"budget":"10m","seed":18446744073709551615,"targets":["mine=/home/me/runc","crun"],"volumes":["nfs=server:/x","tmpfs"],"url":"http://10.0.0.7/a"}`), Count: 7}
-	before, err := json.Marshal(line)
-	must.OK(t, err)
+	before := must.Get(json.Marshal(line))(t)
 	r := &Redaction{}
-	got, err := r.Line(line)
-	must.OK(t, err)
+	got := must.Get(r.Line(line))(t)
 	want := &novel{Op: "create", Text: "text-1", List: []string{"text-1", "text-2"}, Facts: map[string]string{"text-3": "text-2"}, Known: map[string]int{"cpu": 3},
 		Inner: &novelInner{"/path-1/path-2/path-3:12", 0.1}, Inners: []novelInner{{"/path-1/path-2", 0.2}},
 		Plan: json.RawMessage(`{"budget":"10m","ops":["run"],"seed":18446744073709551615,"targets":["mine=/path-1/path-2/path-4","crun"],"url":"http://address-1","volumes":["nfs=path-5/path-6","tmpfs"]}`), Count: 7}
@@ -80,8 +79,7 @@ func TestOfAPlanAmountsStayAndWhatLooksLikeThemIsHidden(t *testing.T) {
 		"8": true, "0.5": true, "0s": true, "400ms": true, "1h30m0s": true, "1.5s": true, "10µs": true, "4k": true, "1Gi": true, "512KiB": true, "500m": true, "25%": true, "100M/s": true, "64m": true, "4kb": true, "2g": true,
 		"10.0.3.7": false, "10.10.10.10": false, "10.0.0.0/8": false, "./acme/launch": false, "3par.acme.example/team": false, "7acme": false, "1a2b3c": false, "9m5s-acme": false,
 	} {
-		plan, err := json.Marshal(map[string]string{"node": text})
-		must.OK(t, err)
+		plan := must.Get(json.Marshal(map[string]string{"node": text}))(t)
 		got, err := (&Redaction{}).Line(&Header{RunID: "a", Plan: plan})
 		if err != nil || strings.Contains(string(got.(*Header).Plan), text) != stays {
 			t.Errorf("%s became %s, %v", text, got.(*Header).Plan, err)
@@ -95,14 +93,11 @@ func TestRunsOfTwoRedactionsAreTwoAndNumbersOfCommitsStay(t *testing.T) {
 	for range 2 {
 		r := &Redaction{}
 		for range 2 { // the same one within a redaction
-			h, err := r.Line(&Header{RunID: "run7"})
-			must.OK(t, err)
+			h := must.Get(r.Line(&Header{RunID: "run7"}))(t)
 			ids[h.(*Header).RunID] = true
 		}
 		for value, want := range map[string]string{"1840": "1840", "1a2b": "label-1"} {
-			if l, err := r.Line(&Label{Key: "commit", Value: value}); err != nil || l.(*Label).Value != want {
-				t.Errorf("commit %s became %+v, %v", value, l, err)
-			}
+			check.Equal(t, value, must.Get(r.Line(&Label{Key: "commit", Value: value}))(t).(*Label).Value, want)
 		}
 	}
 	if len(ids) != 2 || ids["run7"] {
@@ -142,8 +137,7 @@ func TestLabelsStandBehindTheEndAndTheLastCounts(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"/a.jsonl", "/a.jsonl.zst"} {
 		path := t.TempDir() + name
-		w, err := Create(path)
-		must.OK(t, err)
+		w := must.Get(Create(path))(t)
 		for _, line := range few() {
 			must.OK(t, w.Write(line))
 		}
@@ -158,9 +152,7 @@ func TestLabelsStandBehindTheEndAndTheLastCounts(t *testing.T) {
 			if value == "" {
 				want = want[1:]
 			}
-			if !reflect.DeepEqual(got.Labelled(), want) {
-				t.Errorf("labels are %v", got.Labelled())
-			}
+			check.Equal(t, "labels", got.Labelled(), want)
 		}
 	}
 }
@@ -175,8 +167,7 @@ func TestJoinedRecordsAreReadOneByOne(t *testing.T) {
 		writeFile(t, dir+"/"+name, text)
 	}
 	for _, out := range []string{"/j.jsonl", "/j.jsonl.zst"} {
-		w, err := Create(dir + out)
-		must.OK(t, err)
+		w := must.Get(Create(dir + out))(t)
 		for _, name := range []string{"whole", "cut", "bare", "late", "long"} { // bare lacks nothing but the last newline
 			if broken, err := w.Join(dir + "/" + name); err != nil || broken != (name == "cut" || name == "long") {
 				t.Fatalf("%s: broken %v, %v", name, broken, err)
@@ -195,17 +186,12 @@ func TestJoinedRecordsAreReadOneByOne(t *testing.T) {
 		if one, err := Load(dir + out); err != nil || one.ProblemCount != 1 || !strings.Contains(one.Problems[0].Reason, "a second header") {
 			t.Errorf("%v, %+v", err, one)
 		}
-		if err := standard().AddLabels(dir+out, []Label{{Key: "a", Value: "b"}}); err == nil || !strings.Contains(err.Error(), "label each before") {
-			t.Errorf("got %v", err)
-		}
+		check.Error(t, standard().AddLabels(dir+out, []Label{{Key: "a", Value: "b"}}), "label each before")
 	}
-	if err := standard().AddLabels(dir+"/cut", nil); err == nil || !strings.Contains(err.Error(), "breaks off within a line") {
-		t.Errorf("got %v", err)
-	}
+	check.Error(t, standard().AddLabels(dir+"/cut", nil), "breaks off within a line")
 	writeFile(t, dir+"/newer", whole+strings.Replace(whole, `"schema":1`, `"schema":99`, 1))
-	if _, err := standard().LoadAll(dir + "/newer"); err == nil || !strings.Contains(err.Error(), "newer schema") {
-		t.Errorf("got %v", err)
-	}
+	_, err := standard().LoadAll(dir + "/newer")
+	check.Error(t, err, "newer schema")
 }
 
 func writeFile(t *testing.T, path, text string) {

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
@@ -20,8 +21,7 @@ func TestEveryLineComesBackAsItWasWritten(t *testing.T) {
 	for _, name := range []string{"plain.jsonl", "compressed.jsonl.zst"} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), name)
-			w, err := Create(path)
-			must.OK(t, err)
+			w := must.Get(Create(path))(t)
 			lines := decoded(t)
 			for _, line := range lines {
 				must.OK(t, w.Write(line))
@@ -30,19 +30,14 @@ func TestEveryLineComesBackAsItWasWritten(t *testing.T) {
 			if err := w.Close(); err != nil {
 				t.Errorf("the second Close: %v", err)
 			}
-			got, err := Load(path)
-			must.OK(t, err)
+			got := must.Get(Load(path))(t)
 			text, _ := written(t, lines)
-			want, err := Read(strings.NewReader(text))
-			must.OK(t, err)
+			want := must.Get(Read(strings.NewReader(text)))(t)
 			if !reflect.DeepEqual(got, want) || count(got) != 32 {
 				t.Errorf("got  %+v\nwant %+v", got, want)
 			}
-			raw, err := os.ReadFile(path)
-			must.OK(t, err)
-			if compressed := bytes.HasPrefix(raw, zstdMagic); compressed != strings.HasSuffix(name, ".zst") {
-				t.Errorf("compressed is %v", compressed)
-			}
+			raw := must.Get(os.ReadFile(path))(t)
+			check.Equal(t, "compressed", bytes.HasPrefix(raw, zstdMagic), strings.HasSuffix(name, ".zst"))
 		})
 	}
 }
@@ -86,9 +81,7 @@ func TestCreateKeepsWhatIsThere(t *testing.T) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
-	if text, err := os.ReadFile(file); err != nil || string(text) != "precious" {
-		t.Errorf("the file now holds %q, %v", text, err)
-	}
+	check.Equal(t, "the file", must.Read(t, file), "precious")
 }
 
 func TestWriterRefusesWhatNoReaderCouldUse(t *testing.T) {
@@ -111,12 +104,8 @@ func TestWriterRefusesWhatNoReaderCouldUse(t *testing.T) {
 			w := NewWriter(&b)
 			must.OK(t, test.before(w))
 			before := b.Len()
-			if err := w.Write(test.line); err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("got %v", err)
-			}
-			if b.Len() != before {
-				t.Errorf("it was written all the same")
-			}
+			check.Error(t, w.Write(test.line), test.want)
+			check.Equal(t, "bytes written", b.Len(), before)
 			if w.Err() != nil {
 				t.Errorf("the mistake of a caller became the destination's: %v", w.Err())
 			}
@@ -177,9 +166,7 @@ func TestAFullDiskCutsTheRecordAndNothingElse(t *testing.T) {
 				continue
 			}
 			got, err := Read(&disk.Buffer)
-			if err != nil {
-				t.Fatalf("room %d, compressed %v: %v", room, compress, err)
-			}
+			must.OK(t, err)
 			n := count(got)
 			if n == written+1 && got.Truncated {
 				n-- // all of the failed line but its newline had room
@@ -196,8 +183,7 @@ func TestErrorsOfADeviceNameItsPath(t *testing.T) {
 	if _, err := os.Stat(path); err != nil {
 		t.Skipf("this machine has no device that is always full: %v", err)
 	}
-	w, err := Create(path)
-	must.OK(t, err)
+	w := must.Get(Create(path))(t)
 	defer func() { _ = w.Close() }() // its error is the one below
 	if err := w.Write(Header{}); !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), path) {
 		t.Errorf("got %v", err)
@@ -214,16 +200,14 @@ func TestAKilledProcessLeavesAllThatItWrote(t *testing.T) {
 			path := filepath.Join(t.TempDir(), name)
 			child := exec.Command(os.Args[0], "-test.run=^TestAKilledProcessLeavesAllThatItWrote$")
 			child.Env = append(os.Environ(), "TARE_TEST_RECORD="+path)
-			out, err := child.StdoutPipe()
-			must.OK(t, err)
+			out := must.Get(child.StdoutPipe())(t)
 			must.OK(t, child.Start())
 			written := 0
 			for s := bufio.NewScanner(out); written < 50 && s.Scan(); written++ {
 			}
 			must.OK(t, child.Process.Kill())
 			_ = child.Wait() // killed: the error is expected
-			got, err := Load(path)
-			must.OK(t, err)
+			got := must.Get(Load(path))(t)
 			if written < 50 || len(got.Batches) < written || got.End != nil || len(got.Problems) != 0 {
 				t.Errorf("%d batches of at least %d, end %v, problems %v", len(got.Batches), written, got.End, got.Problems)
 			}
