@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -33,49 +34,25 @@ var stat1 string
 //go:embed testdata/memory.stat.v2
 var stat2 string
 
-func machine1() files {
-	return files{
-		"/proc/self/mountinfo": mounts +
-			"20 10 0:20 / /cg/memory rw - cgroup cgroup rw,memory\n" +
-			"21 10 0:21 / /cg/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n" +
-			"22 10 0:22 / /cg/blkio rw - cgroup cgroup rw,blkio\n" +
-			"23 10 0:23 / /cg/pids rw - cgroup cgroup rw,pids\n" +
-			"24 10 0:24 / /cg/systemd rw - cgroup cgroup rw,name=systemd\n",
-		"/cg/systemd/a/tasks":                                   "",
-		"/cg/memory/a/memory.usage_in_bytes":                    "100000000\n",
-		"/cg/memory/a/memory.stat":                              stat1,
-		"/cg/memory/a/memory.max_usage_in_bytes":                "120000000\n",
-		"/cg/memory/a/memory.limit_in_bytes":                    "9223372036854771712\n",
-		"/cg/memory/a/memory.kmem.usage_in_bytes":               "9000000\n",
-		"/cg/memory/a/memory.kmem.tcp.usage_in_bytes":           "4096\n",
-		"/cg/cpu,cpuacct/a/cpuacct.usage":                       "7000000001\n",
-		"/cg/cpu,cpuacct/a/cpu.stat":                            "nr_periods 3\nnr_throttled 1\nthrottled_time 5000\n",
-		"/cg/blkio/a/blkio.throttle.io_service_bytes_recursive": "8:0 Read 4096\n8:0 Write 8192\n8:0 Sync 1\n8:0 Total 12288\n253:0 Read 4096\n253:0 Write 8192\nTotal 24576\n",
-		"/cg/pids/a/pids.current":                               "12\n",
-		"/sys/block/sda/dev":                                    "8:0\n",
-		"/sys/block/dm-0/dev":                                   "253:0\n",
-		"/sys/block/dm-0/slaves/sda":                            "",
-	}
-}
+//go:embed testdata/machine.v1
+var version1 string
 
-func machine2() files {
-	return files{
-		"/proc/self/mountinfo":        mounts + "20 10 0:20 / /cg rw - cgroup2 cgroup2 rw\n",
-		"/cg/cgroup.controllers":      "cpu io memory pids\n",
-		"/cg/a/memory.current":        "100000000\n",
-		"/cg/a/memory.stat":           stat2,
-		"/cg/a/memory.peak":           "120000000\n",
-		"/cg/a/memory.max":            "max\n",
-		"/cg/a/memory.swap.current":   "8192\n",
-		"/cg/a/cpu.stat":              "usage_usec 7000000\nuser_usec 1\nsystem_usec 2\nnr_periods 3\nnr_throttled 1\nthrottled_usec 5\n",
-		"/cg/a/io.stat":               "8:0 rbytes=4096 wbytes=8192 rios=1 wios=2 dbytes=0 dios=0\n253:0 rbytes=4096 wbytes=8192 rios=1 wios=2 dbytes=0 dios=0\n259:0 \n",
-		"/cg/a/pids.current":          "12\n",
-		"/cg/a/b/memory.swap.current": "1\n", // its parent hands down nothing else
-		"/cg/a/b/cpu.stat":            "usage_usec 9\nuser_usec 1\nsystem_usec 2\n",
-		"/sys/block/sda/dev":          "8:0\n",
-		"/sys/block/dm-0/dev":         "253:0\n",
-		"/sys/block/dm-0/slaves/sda":  "",
+//go:embed testdata/machine.v2
+var version2 string
+
+func machine1() files { return filesIn(version1).with(files{"/cg/memory/a/memory.stat": stat1}) }
+
+// machine2 has a group below another, whose parent hands down nothing but two controllers.
+func machine2() files { return filesIn(version2).with(files{"/cg/a/memory.stat": stat2}) }
+
+// filesIn reads lines of a path, a tab and what is in the file.
+func filesIn(text string) files {
+	out := files{}
+	for line := range strings.Lines(text) {
+		path, held, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+		out[path] = strings.ReplaceAll(held, `\n`, "\n")
 	}
+	return out
 }
 
 // with returns the files with others in place of or beside them; those that are
