@@ -239,9 +239,7 @@ func TestWhatKataLeavesIsRemovedAtTheEndAndTold(t *testing.T) {
 	if err := s.Close(t.Context()); err != nil || !slices.Equal(s.Leaks(), []string{"/kata_overhead/abc"}) {
 		t.Errorf("%q, %v", s.Leaks(), err)
 	}
-	if _, err := os.Stat(filepath.Join(mount, "kata_overhead", "others")); err != nil {
-		t.Error(err)
-	}
+	must.Get(os.Stat(filepath.Join(mount, "kata_overhead", "others")))(t)
 }
 
 // Images implements Cleaned.
