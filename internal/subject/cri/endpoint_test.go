@@ -170,9 +170,7 @@ func TestHandlersBeginWithTheDefault(t *testing.T) {
 
 func TestContainerdsOwnVariableTellsWhereItServesCRI(t *testing.T) {
 	t.Setenv("CONTAINERD_ADDRESS", strings.TrimPrefix(serve(t, &server{name: "containerd", status: ready(oneHandler)}), "unix://"))
-	if _, err := New(t.Context(), "mine", "containerd", "", subject.Engine{}); err != nil {
-		t.Error(err)
-	}
+	must.Get(New(t.Context(), "mine", "containerd", "", subject.Engine{}))(t)
 	_, err := New(t.Context(), "mine", "containerd", "", subject.Engine{Address: "unix:///given.sock"})
 	check.Error(t, err, "given.sock")
 }

@@ -114,9 +114,7 @@ func TestTheLeaseOfAnImportThatWasInterruptedIsCleanedUp(t *testing.T) {
 	c := must.Get(containerd.Connect(t.Context(), u.e.Address, criNamespace))(t)
 	defer func() { _ = c.Close() }()
 	for _, run := range []string{"killed", "other"} {
-		if _, err := c.LeasesService().Create(t.Context(), leases.WithID("tare-"+run+"-image-3")); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(c.LeasesService().Create(t.Context(), leases.WithID("tare-"+run+"-image-3")))(t)
 	}
 	for _, run := range []string{"killed", "other"} {
 		for _, dry := range []bool{true, false} {

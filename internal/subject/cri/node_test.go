@@ -268,9 +268,7 @@ func TestImagesThatWereTakenAwayAreBroughtBack(t *testing.T) {
 	probe := s.probe
 	for _, op := range []subject.Op{subject.RunPod, subject.Create, subject.Run} {
 		n.with(func() { delete(n.images, probe.Ref) })
-		if _, err := s.Prepare(t.Context(), op, nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.Prepare(t.Context(), op, nil))(t)
 		if n.images[probe.Ref] == "" || s.imageID != "loaded" {
 			t.Errorf("%s: images %v, %q", op, n.images, s.imageID)
 		}

@@ -189,9 +189,7 @@ func TestATmpfsIsThePodsAndTheRootFileSystemTheContainers(t *testing.T) {
 		sh("test -e /data/file", 1)
 		// What a run that was killed has made is removed by whoever cleans: first
 		// the pods, then its folder.
-		if _, err := s.Clean(t.Context(), env.RunID, false); err != nil {
-			t.Error(err)
-		}
+		must.Get(s.Clean(t.Context(), env.RunID, false))(t)
 		must.OK(t, mounts.RemoveTree(env.Dir))
 		mounted(t, u, env.RunID, 0)
 	})
