@@ -42,9 +42,7 @@ func TestANameThatExistsIsAFailureAndItsOwnerIsLeftAlone(t *testing.T) {
 	for _, via := range []string{viaAPI, viaCLI} {
 		s := open(t, weigh(t, subject.Engine{Address: d.Host}, "crun", via), 2)
 		var next int // the number of the first lane's next container
-		if _, err := fmt.Sscanf(strings.TrimPrefix(engine.NewName("", 0), "tare--0-"), "%d", &next); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(fmt.Sscanf(strings.TrimPrefix(engine.NewName("", 0), "tare--0-"), "%d", &next))(t)
 		next++
 		theirs := stranger(t, s.Target, s.image.Ref, engine.Name(s.env.RunID, 1, next+1))
 		samples := enginetest.Do(t, s, subject.Create, 2)
@@ -61,9 +59,7 @@ func TestANameThatExistsIsAFailureAndItsOwnerIsLeftAlone(t *testing.T) {
 		if left := d.Containers(t); len(left) != 1 || left[0] != theirs {
 			t.Errorf("left: %v, the other's is %s", left, theirs)
 		}
-		if _, err := s.ContainerRemove(t.Context(), theirs, client.ContainerRemoveOptions{}); err != nil {
-			t.Error(err)
-		}
+		must.Get(s.ContainerRemove(t.Context(), theirs, client.ContainerRemoveOptions{}))(t)
 	}
 }
 
