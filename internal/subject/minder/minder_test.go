@@ -76,9 +76,7 @@ func shell(t *testing.T, script string) *exec.Cmd {
 		_ = c.Process.Kill()
 		_ = c.Wait()
 	})
-	if _, err := out.Read(make([]byte, 1)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(out.Read(make([]byte, 1)))(t)
 	return c
 }
 
