@@ -27,9 +27,7 @@ func TestANameThatIsTakenIsAFailureOfItsLaneAlone(t *testing.T) {
 	enginetest.Must(t, s, subject.Create, 1)
 	var run string
 	var n int
-	if _, err := fmt.Sscanf(strings.ReplaceAll(s.Held()[0].Name, "-", " "), "tare %s 0 %d", &run, &n); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(fmt.Sscanf(strings.ReplaceAll(s.Held()[0].Name, "-", " "), "tare %s 0 %d", &run, &n))(t)
 	podman := must.Get(program("podman", at(p)))(t)
 	if _, err := podman.Run(t.Context(), "create", "--pull", "never", "--network", "none", "--name", engine.Name(run, 0, n+1), p.Images(t)[0], "x"); err != nil {
 		t.Fatal(err)
