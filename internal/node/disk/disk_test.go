@@ -64,9 +64,7 @@ func TestAWriteToAFileShowsAtItsDevice(t *testing.T) {
 	const size = 8 << 20
 	f := must.Get(os.Create(filepath.Join(dir, "file")))(t)
 	defer f.Close()
-	if _, err := f.Write(make([]byte, size)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(f.Write(make([]byte, size)))(t)
 	must.OK(t, f.Sync())
 	after := must.Get(Read(""))(t)
 	if got := Between(before.Of(device), after.Of(device)); got.WriteBytes < size {

@@ -24,9 +24,7 @@ func TestLimitsOfAGroupAndOfThoseAboveAreRead(t *testing.T) {
 	}
 	number := devices[0].Name()
 	var major, minor int
-	if _, err := fmt.Sscanf(number, "%d:%d", &major, &minor); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(fmt.Sscanf(number, "%d:%d", &major, &minor))(t)
 	name := Name(major, minor)
 	for version, files := range map[string]map[string]string{
 		"1 0 0:1 / /cg/blkio rw - cgroup cgroup rw,blkio\n": {
