@@ -72,9 +72,7 @@ func TestPSIThatAppearsGivesNoShareSinceNothing(t *testing.T) {
 
 func TestAFailedReadingIsNoZeroForTheNextOne(t *testing.T) {
 	r := Reader{Root: "testdata/first", Clock: func() int64 { return 1 }}
-	if _, err := r.Read(); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(r.Read())(t)
 	for _, root := range []machine.Root{"testdata/broken-psi", "testdata/no-such-folder"} {
 		r.Root = root
 		if n, err := r.Read(); err == nil || n.Known {
