@@ -168,9 +168,7 @@ func begin(t *testing.T, cmd *exec.Cmd) {
 	out, err2 := cmd.StdoutPipe()
 	must.OK(t, errors.Join(err, err2, cmd.Start()))
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	if _, err := out.Read(make([]byte, 1)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(out.Read(make([]byte, 1)))(t)
 }
 
 func TestChildrenAreFound(t *testing.T) {
