@@ -247,9 +247,7 @@ func TestWhatIsWrittenBetweenTheLastReadingAndTheFlushCounts(t *testing.T) {
 	defer f.Close()
 	end := meter.End(t.Context(), nil, nil)
 	const size = 16 << 20
-	if _, err := f.Write(make([]byte, size)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(f.Write(make([]byte, size)))(t)
 	if err := f.Sync(); err != nil { // so that the flush itself has nothing left to do
 		t.Fatal(err)
 	}
