@@ -235,7 +235,5 @@ func TestMarksOfALogarithmicAxisCanBeWritten(t *testing.T) {
 		c.Add(At("", "start", "runc"), figure.Exactly(y), nil)
 	}
 	c.Y.Log = true
-	if _, err := json.Marshal(c.vegaLite(map[string]string{})); err != nil {
-		t.Error(err)
-	}
+	must.Get(json.Marshal(c.vegaLite(map[string]string{})))(t)
 }
