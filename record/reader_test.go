@@ -174,9 +174,7 @@ func TestReasonsDoNotRepeatHugeValues(t *testing.T) {
 
 func TestAReaderStaysAtItsEnd(t *testing.T) {
 	r := NewReader(strings.NewReader(headerLine))
-	if _, err := r.Next(); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(r.Next())(t)
 	for range 3 {
 		if line, err := r.Next(); line != nil || !errors.Is(err, io.EOF) {
 			t.Errorf("got %v, %v", line, err)
@@ -194,9 +192,7 @@ func TestReadingIsFlatInMemory(t *testing.T) {
 		in = append(in, strings.NewReader(lines))
 	}
 	r := NewReader(io.MultiReader(in...))
-	if _, err := r.Next(); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(r.Next())(t)
 	before := heap()
 	for {
 		if _, err := r.Next(); err != nil {
