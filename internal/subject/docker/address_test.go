@@ -1,15 +1,21 @@
 package docker
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/tare-bench/tare/internal/probe/image"
 	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/testing/check"
+	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
@@ -85,32 +91,21 @@ func TestCertificatesAreReadOrRefused(t *testing.T) {
 		t.Errorf("an empty folder: %+v, %v", a, err)
 	}
 	e.Env["DOCKER_TLS_VERIFY"] = ""
-	if a, err = find(e); err != nil || tlsKind(a.secure) != "unverified" {
-		t.Errorf("unverified: %+v, %v", a, err)
-	}
+	check.Equal(t, "unverified", tlsKind(must.Get(find(e))(t).secure), "unverified")
 	must.OK(t, os.WriteFile(filepath.Join(dir, "ca.pem"), []byte("rubbish"), 0o644))
 	e.Env["DOCKER_TLS_VERIFY"] = "1"
-	if _, err = find(e); err == nil || !strings.Contains(err.Error(), "read the certificates of "+dir) {
-		t.Errorf("rubbish: %v", err)
-	}
+	_, err = find(e)
+	check.Error(t, err, "read the certificates of "+dir)
 }
 
 func TestSSHIsToldNothingThatItsShellCouldMistake(t *testing.T) {
-	for address, want := range map[string]string{
-		"ssh://h":                 "ssh -T -o BatchMode=yes -o ConnectTimeout=10 -- h docker system dial-stdio",
-		"ssh://u@h:22/run/d.sock": "ssh -T -o BatchMode=yes -o ConnectTimeout=10 -l u -p 22 -- h docker --host unix:///run/d.sock system dial-stdio",
-		"ssh://u@h/$(reboot)":     "",
-		"ssh://-u@h":              "",
-		"ssh://h?x=y":             "",
-		"ssh://":                  "",
-		"ssh://h:notaport/":       "",
-		"ssh://[::1]:22/":         "ssh -T -o BatchMode=yes -o ConnectTimeout=10 -p 22 -- ::1 docker system dial-stdio",
-	} {
+	golden.Cases(t, "testdata/ssh.txt", func(_ *testing.T, address string) string {
 		args, err := sshCommand(address)
-		if got := strings.Join(args, " "); got != want || (err != nil) != (want == "") {
-			t.Errorf("%s: %q, %v", address, got, err)
+		if err != nil {
+			return err.Error()
 		}
-	}
+		return strings.Join(args, " ")
+	})
 }
 
 func TestWhatSSHSaysIsTold(t *testing.T) {
@@ -118,7 +113,30 @@ func TestWhatSSHSaysIsTold(t *testing.T) {
 	must.OK(t, os.WriteFile(filepath.Join(dir, "ssh"), []byte("#!/bin/sh\necho 'Permission denied (publickey).' >&2\nexit 255\n"), 0o755))
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	_, err := New(t.Context(), "docker/runc", "runc", viaAPI, subject.Engine{Address: "ssh://h"})
-	if err == nil || !strings.Contains(err.Error(), "Permission denied (publickey)") {
-		t.Errorf("got %v", err)
+	check.Error(t, err, "Permission denied (publickey)")
+}
+
+func TestAReplyWithoutEndIsCutOffAsAnError(t *testing.T) {
+	i := must.Get(image.Probe())(t)
+	long := strings.Repeat(" ", maxReply) // as white space JSON goes on, and ends well
+	e, f := serve(t, map[string]string{"GET /images/" + i.Ref + "/json": fmt.Sprintf(`{"Id":%q,"Comment":%q}`, i.ID, long)})
+	tg := &driver{Target: weigh(t, e, "", viaAPI), image: i, env: subject.Env{RunID: "r"}}
+	_, err := tg.hasImage(t.Context())
+	check.Error(t, err, "longer than 4 MiB")
+	f.list = func() string { return "[" + long + "]" }
+	_, err = tg.List(t.Context())
+	check.Error(t, err, "longer than 4 MiB")
+	f.list = func() string { return "[" + long[2:] + "]" }
+	check.Equal(t, "a reply of just the length", len(must.Get(tg.List(t.Context()))(t)), 0)
+}
+
+func TestAQuestionAboutTheImageHasItsOwnTime(t *testing.T) {
+	t.Parallel()
+	e, _ := serve(t, map[string]string{"GET /containers/json": "[]", "GET /images/json": "hang"})
+	tg := weigh(t, e, "", viaAPI)
+	began := time.Now()
+	_, err := tg.Clean(context.Background(), "r", true)
+	if took := time.Since(began); err == nil || !strings.Contains(err.Error(), "list the workload's images") || took > patience+time.Minute {
+		t.Errorf("after %v: %v", took, err)
 	}
 }

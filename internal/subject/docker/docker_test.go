@@ -13,6 +13,7 @@ import (
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine"
 	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/engines"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
@@ -23,8 +24,7 @@ func TestMain(m *testing.M) { engines.Main(m) }
 // weigh returns a target on a daemon.
 func weigh(t *testing.T, e subject.Engine, runtime, via string) *Target {
 	t.Helper()
-	tg, err := New(t.Context(), "docker/"+runtime, runtime, via, e)
-	must.OK(t, err)
+	tg := must.Get(New(t.Context(), "docker/"+runtime, runtime, via, e))(t)
 	return tg.(*Target)
 }
 
@@ -110,8 +110,7 @@ func TestBothWaysMakeTheSameContainer(t *testing.T) {
 		env.Workload = subject.Workload{Tmpfs: 1 << 20, Device: link}
 		s := enginetest.Open(t, weigh(t, subject.Engine{Address: d.Host, Network: subject.NetworkHost}, "crun", via), env).(*session)
 		enginetest.Must(t, s, subject.Create, 1)
-		found, err := s.ContainerInspect(t.Context(), s.first(), client.ContainerInspectOptions{})
-		must.OK(t, err)
+		found := must.Get(s.ContainerInspect(t.Context(), s.first(), client.ContainerInspectOptions{}))(t)
 		c, h := found.Container.Config, found.Container.HostConfig
 		h.ConsoleSize, h.RestartPolicy.Name = [2]uint{}, "" // of the caller's terminal; "no"
 		made[via] = strings.ReplaceAll(compact(map[string]any{"image": c.Image, "labels": c.Labels, "cmd": c.Cmd, "entrypoint": c.Entrypoint,
@@ -124,9 +123,7 @@ func TestBothWaysMakeTheSameContainer(t *testing.T) {
 			}
 		}
 	}
-	if made[viaAPI] != made[viaCLI] {
-		t.Errorf("the API made\n%s\nthe command\n%s", made[viaAPI], made[viaCLI])
-	}
+	check.Equal(t, "the container by the API and by the command", made[viaAPI], made[viaCLI])
 }
 
 func TestATargetTellsWhatItIs(t *testing.T) {
@@ -137,9 +134,7 @@ func TestATargetTellsWhatItIs(t *testing.T) {
 		"runtime": "crun", "via": "cli", "storage driver": "overlay2", "log driver": "json-file", "network": "none",
 		"cgroup driver": "cgroupfs", "daemon": "on this machine", "address": d.Host,
 	} {
-		if info.Config[name] != want {
-			t.Errorf("%s is %q, not %q", name, info.Config[name], want)
-		}
+		check.Equal(t, name, info.Config[name], want)
 	}
 	if info.Version != d.Version || info.Config["runtime version"] == "" || info.Config["command version"] == "" {
 		t.Errorf("versions: %q, %v", info.Version, info.Config)
@@ -150,9 +145,7 @@ func TestATargetTellsWhatItIs(t *testing.T) {
 			t.Errorf("%s: %+v", op, o)
 		}
 	}
-	if got := weigh(t, e, "runsc", viaAPI).Info().Clock; got != "guest" {
-		t.Errorf("the clock of runsc is said to be the %s's", got)
-	}
+	check.Equal(t, "clock of runsc", weigh(t, e, "runsc", viaAPI).Info().Clock, "guest")
 	if got := weigh(t, e, "", viaAPI).Info(); got.Config["runtime"] != "runc" || got.Name != "docker/" {
 		t.Errorf("the default: %+v", got)
 	}
@@ -177,4 +170,18 @@ func TestADaemonsOwnProcessesAreFound(t *testing.T) {
 	if found[d.Pid] != record.RoleDaemon || found[d.ContainerdPid] != record.RoleDaemon || shims != 2 || len(found) != 4 {
 		t.Errorf("dockerd is %d, containerd %d, found %v", d.Pid, d.ContainerdPid, found)
 	}
+}
+
+func TestPodmansServiceIsWeighedAsADockerDaemon(t *testing.T) {
+	p := engines.Podman(t)
+	target := func(t *testing.T) subject.Target { return weigh(t, subject.Engine{Address: p.Host}, "", viaAPI) }
+	info := target(t).Info()
+	if info.Config["runtime"] != "crun" || info.Config["daemon"] != "on this machine" || info.Clock != "host" || info.Version != p.Version ||
+		!slices.ContainsFunc(info.Notes, func(n string) bool { return strings.Contains(n, "Podman's service") }) {
+		t.Errorf("%+v", info)
+	}
+	enginetest.Conforms(t, enginetest.Case{
+		Name: "crun", Target: target, Source: "docker stats", GoesOn: true, Swept: 3,
+		Left: func(t *testing.T) []string { return slices.Concat(p.Containers(t), p.Images(t), p.Volumes(t)) },
+	})
 }

@@ -2,6 +2,7 @@ package docker
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,12 +14,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/system"
 	"github.com/moby/moby/client"
 
 	"github.com/tare-bench/tare/internal/probe/image"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine"
 	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/engines"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
@@ -29,8 +33,7 @@ func stranger(t *testing.T, tg *Target, ref, name string) string {
 	t.Helper()
 	o := (&driver{Target: tg, image: &image.Image{Ref: ref}}).options(name, engine.Place{})
 	o.Config.Labels = nil
-	made, err := tg.ContainerCreate(t.Context(), o)
-	must.OK(t, err)
+	made := must.Get(tg.ContainerCreate(t.Context(), o))(t)
 	t.Cleanup(func() {
 		_, _ = tg.ContainerRemove(context.Background(), made.ID, client.ContainerRemoveOptions{Force: true})
 	})
@@ -53,9 +56,7 @@ func TestANameThatExistsIsAFailureAndItsOwnerIsLeftAlone(t *testing.T) {
 		if f == nil || !strings.Contains(f.Detail+f.Output, "already in use") || !strings.Contains(f.Command, "create") {
 			t.Fatalf("%s: %+v", via, f)
 		}
-		if err := s.Discard(t.Context(), enginetest.UpTo(2)); err != nil {
-			t.Error(err)
-		}
+		must.OK(t, s.Discard(t.Context(), enginetest.UpTo(2)))
 		if left := d.Containers(t); len(left) != 1 || left[0] != theirs {
 			t.Errorf("left: %v, the other's is %s", left, theirs)
 		}
@@ -78,8 +79,7 @@ func TestWhatARuntimeOrADyingDaemonReportsIsNotBelieved(t *testing.T) {
 	t.Run("a start that starts nothing", func(t *testing.T) {
 		env := enginetest.Environment(t, 1)
 		env.Timeout = 8 * time.Second
-		s, err := weigh(t, e, "idle", viaAPI).Open(t.Context(), env)
-		must.OK(t, err)
+		s := must.Get(weigh(t, e, "idle", viaAPI).Open(t.Context(), env))(t)
 		defer s.Close(context.Background())
 		samples := enginetest.Do(t, s, subject.Run, 1)
 		if f := samples[0].Failure; f == nil || f.Kind != record.FailWorkload || !strings.Contains(f.Detail, "first line") {
@@ -87,10 +87,8 @@ func TestWhatARuntimeOrADyingDaemonReportsIsNotBelieved(t *testing.T) {
 		}
 	})
 	t.Run("a daemon that is killed", func(t *testing.T) {
-		s, err := weigh(t, e, "crun", viaAPI).Open(t.Context(), enginetest.Environment(t, 20))
-		must.OK(t, err)
-		b, err := s.Prepare(t.Context(), subject.Run, enginetest.UpTo(20))
-		must.OK(t, err)
+		s := must.Get(weigh(t, e, "crun", viaAPI).Open(t.Context(), enginetest.Environment(t, 20)))(t)
+		b := must.Get(s.Prepare(t.Context(), subject.Run, enginetest.UpTo(20)))(t)
 		began := time.Now()
 		// From the release on: before it, the lanes' connections are made. It stands still
 		// first, so that none of the lanes is done before.
@@ -137,8 +135,7 @@ func TestWhatARuntimeOrADyingDaemonReportsIsNotBelieved(t *testing.T) {
 // relay passes connections on to a daemon's socket.
 func relay(t *testing.T, network, at, host string) string {
 	t.Helper()
-	l, err := net.Listen(network, at)
-	must.OK(t, err)
+	l := must.Get(net.Listen(network, at))(t)
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for {
@@ -200,9 +197,7 @@ func TestTheCommandFindsItsDaemonInItsOwnWays(t *testing.T) {
 	} {
 		s := open(t, weigh(t, e, "crun", viaCLI), 1)
 		enginetest.Must(t, s, subject.Run, 1)
-		if err := s.Discard(t.Context(), enginetest.UpTo(1)); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		must.OK(t, s.Discard(t.Context(), enginetest.UpTo(1)))
 		if e.Command != "" && s.Info().Path != wrapped {
 			t.Errorf("%s: path %q", name, s.Info().Path)
 		}
@@ -218,5 +213,53 @@ func TestAContainerGetsTheNetworkThatWasAskedFor(t *testing.T) {
 		if err != nil || found.Container.NetworkSettings.Networks[network] == nil {
 			t.Errorf("%s: %+v, %v", network, found.Container.NetworkSettings, err)
 		}
+	}
+}
+
+func TestALogDriverThatCannotBeReadIsTold(t *testing.T) {
+	for driver, c := range map[string]struct {
+		api  string
+		want string
+	}{
+		"json-file": {"1.41", ""}, "local": {"1.41", ""}, "journald": {"1.41", ""},
+		"none": {"1.41", "no log can be read"}, "syslog": {"1.40", "cannot be read before Docker 20.10"}, "fluentd": {"1.41", "own cache"},
+	} {
+		if got := logNote(system.Info{LoggingDriver: driver}, c.api); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %q", driver, got)
+		}
+	}
+}
+
+func TestWhatIsOfThisMachineIsRefusedOnADaemonElsewhere(t *testing.T) {
+	e, _ := serve(t, map[string]string{"GET /containers/json": "[]"})
+	path := filepath.Join(t.TempDir(), "x")
+	for what, w := range map[string]subject.Workload{"a volume": {Volume: path}, "a device": {Device: path}} {
+		env := enginetest.Environment(t, 1)
+		env.Workload = w
+		_, err := weigh(t, e, "", viaAPI).Open(t.Context(), env)
+		if !errors.Is(err, subject.ErrUnsupported) || !strings.Contains(err.Error(), what+" on a daemon elsewhere") {
+			t.Error(err)
+		}
+		if _, err := os.Stat(path); !os.IsNotExist(err) {
+			t.Errorf("the folder was made: %v", err)
+		}
+	}
+}
+
+func TestMemoryIsShownAsByDockerStats(t *testing.T) {
+	for name, c := range map[string]struct {
+		stats string
+		want  int64
+	}{
+		"cgroup v1":                  {`{"usage":1000,"stats":{"total_inactive_file":300,"inactive_file":200}}`, 700},
+		"cgroup v2":                  {`{"usage":1000,"stats":{"inactive_file":200}}`, 800},
+		"more cache than usage":      {`{"usage":1000,"stats":{"total_inactive_file":3000,"inactive_file":2000}}`, 1000},
+		"nothing but usage":          {`{"usage":1000}`, 1000},
+		"none":                       {`{}`, -1},
+		"a number that is no amount": {`{"usage":18446744073709551615}`, -1},
+	} {
+		var m container.MemoryStats
+		must.OK(t, json.Unmarshal([]byte(c.stats), &m))
+		check.Equal(t, name, shownMemory(m), c.want)
 	}
 }

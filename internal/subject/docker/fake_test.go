@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -18,8 +19,9 @@ import (
 	"github.com/tare-bench/tare/internal/probe/image"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
+	"github.com/tare-bench/tare/internal/testing/check"
+	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/must"
-	"github.com/tare-bench/tare/record"
 )
 
 // fake is a daemon that gives scripted answers, for what a real one says only
@@ -87,8 +89,7 @@ func serve(t *testing.T, answers map[string]string) (subject.Engine, *fake) {
 		answers["GET /info"] = strings.Replace(goodInfo, "x86_64", map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[arch], 1)
 	}
 	socket := filepath.Join(t.TempDir(), "s")
-	l, err := net.Listen("unix", socket)
-	must.OK(t, err)
+	l := must.Get(net.Listen("unix", socket))(t)
 	s := &httptest.Server{Listener: l, Config: &http.Server{Handler: f}}
 	s.Start()
 	t.Cleanup(func() {
@@ -167,8 +168,7 @@ func TestADaemonThatHangsIsGivenUp(t *testing.T) {
 }
 
 func TestAnImageIsLoadedCheckedAndNeverPulled(t *testing.T) {
-	i, err := image.Probe()
-	must.OK(t, err)
+	i := must.Get(image.Probe())(t)
 	here := "GET /images/" + i.Ref + "/json"
 	for name, c := range map[string]struct {
 		answers map[string]string
@@ -186,16 +186,13 @@ func TestAnImageIsLoadedCheckedAndNeverPulled(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e, _ := serve(t, c.answers)
 			_, err := (&driver{Target: weigh(t, e, "runc", viaAPI), image: i}).Import(t.Context())
-			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
-				t.Errorf("got %v, want %q", err, c.want)
-			}
+			check.Error(t, err, c.want)
 		})
 	}
 }
 
 func TestALoadThatWasBegunIsWaitedForInARunThatIsToEnd(t *testing.T) {
-	i, err := image.Probe()
-	must.OK(t, err)
+	i := must.Get(image.Probe())(t)
 	e, f := serve(t, map[string]string{"POST /images/load": `{"stream":"Loaded image: ` + i.Ref + `\n"}`})
 	target := weigh(t, e, "runc", viaAPI)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -208,73 +205,46 @@ func TestALoadThatWasBegunIsWaitedForInARunThatIsToEnd(t *testing.T) {
 	}
 }
 
+// An input is the operation, what inspect or, for a removal, the list says, and the log.
 func TestSuccessThatTheStateContradictsIsAFailure(t *testing.T) {
-	i, err := image.Probe()
-	must.OK(t, err)
-	const runs = `{"Status":"running","Running":true,"Pid":7}`
-	for name, c := range map[string]struct {
-		op    subject.Op
-		state string // what inspect, or for a removal the list, says
-		logs  string
-		kind  string // "" for success
-		want  string
-	}{
-		"created":                       {op: subject.Create, state: `{"Status":"created"}`},
-		"created, and dead":             {op: subject.Create, state: `{"Status":"dead"}`, kind: record.FailState, want: "dead, not created"},
-		"created, and not known":        {op: subject.Create, state: `404 {"message":"no such container"}`, kind: record.FailState, want: "does not know the container"},
-		"removed and still listed":      {op: subject.Remove, state: `[{"Id":"1","Names":["/NAME"],"State":"removing","Labels":{"dev.tare.run":"RUN"}}]`, kind: record.FailState, want: "still knows"},
-		"removed, another run's listed": {op: subject.Remove, state: `[{"Id":"1","Names":["/NAME"],"State":"removing","Labels":{"dev.tare.run":"x"}}]`},
-		"removed":                       {op: subject.Remove, state: `[]`},
-		"a list that is none":           {op: subject.Remove, state: `{}`, kind: record.FailState, want: "could not be read"},
-		"started":                       {op: subject.Start, state: runs, logs: "\x01\x00\x00\x00\x00\x00\x00SIZELINE"},
-		"started and over":              {op: subject.Start, state: `{"Status":"exited","ExitCode":127,"Error":"no such file"}`, kind: record.FailState, want: "its process ended with 127"},
-		"started as no process":         {op: subject.Start, state: `{"Status":"running","Running":true}`, kind: record.FailState, want: "process 0"},
-		"started without a word":        {op: subject.Start, state: runs, kind: record.FailWorkload, want: "first line is not in"},
-		"started, with rubbish for log": {op: subject.Start, state: runs, logs: "\x09\xff\xff\xff\xff\xff\xff\xff\xff", kind: record.FailWorkload, want: "first line is not in"},
-		"started, no log to be read":    {op: subject.Start, state: runs, logs: `501 {"message":"configured logging driver does not support reading"}`},
-		"the same of an old daemon":     {op: subject.Start, state: runs, logs: `500 {"message":"configured logging driver does not support reading"}`},
-		"started, and the log fails":    {op: subject.Start, state: runs, logs: `500 {"message":"too many open files"}`, kind: record.FailWorkload, want: "too many open files"},
-		"an inspect that is none":       {op: subject.Start, state: `[]`, kind: record.FailState, want: "could not be read"},
-		"stopped":                       {op: subject.Stop, state: `{"Status":"exited"}`},
-		"stopped by force":              {op: subject.Stop, state: `{"Status":"exited","ExitCode":137}`, kind: record.FailWorkload, want: "killed by signal 9"},
-		"stopped for lack of memory":    {op: subject.Stop, state: `{"Status":"exited","ExitCode":137,"OOMKilled":true}`, kind: record.FailWorkload, want: "lack of memory"},
-		"stopped with an error":         {op: subject.Stop, state: `{"Status":"exited","ExitCode":3}`, kind: record.FailWorkload, want: "status 3"},
-		"stopped and running":           {op: subject.Stop, state: `{"Status":"running","Running":true}`, kind: record.FailState, want: "running, not exited"},
-		"stopped and unheard of":        {op: subject.Stop, state: `{"Status":"paused"}`, kind: record.FailState, want: "paused, not exited"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			env := enginetest.Environment(t, 1)
-			if c.kind == record.FailWorkload && c.op == subject.Start {
-				env.Timeout = 3 * time.Second // all of which the first line is waited for
+	i := must.Get(image.Probe())(t)
+	golden.Cases(t, "testdata/states.txt", func(t *testing.T, input string) string {
+		told := strings.SplitN(input+"\n\n", "\n", 4)
+		op, logs := subject.Op(told[0]), ""
+		if told[2] != "" {
+			logs = must.Get(strconv.Unquote(told[2]))(t)
+		}
+		env := enginetest.Environment(t, 1)
+		if op == subject.Start && !strings.Contains(logs, "SIZELINE") {
+			env.Timeout = 3 * time.Second // all of which the first line is waited for
+		}
+		answers := map[string]string{
+			"GET /images/" + i.Of(env.RunID).Ref + "/json": fmt.Sprintf(`{"Id":%q}`, i.ID), "GET /containers/json": "[]",
+			"POST /containers/create": `201 {"Id":"1"}`, "DELETE /containers/NAME": "204 ",
+			"POST /containers/NAME/start": "204 ", "POST /containers/NAME/stop": "204 ", "GET /containers/1/logs": logs,
+		}
+		e, _ := serve(t, answers)
+		s := enginetest.Open(t, weigh(t, e, "", viaAPI), env)
+		state := func(state string) {
+			answers["GET /containers/NAME/json"] = state
+			if strings.HasPrefix(state, `{"Status`) {
+				answers["GET /containers/NAME/json"] = `{"Id":"1","Name":"/NAME","State":` + state + `}`
 			}
-			answers := map[string]string{
-				"GET /images/" + i.Of(env.RunID).Ref + "/json": fmt.Sprintf(`{"Id":%q}`, i.ID), "GET /containers/json": "[]",
-				"POST /containers/create": `201 {"Id":"1"}`, "DELETE /containers/NAME": "204 ",
-				"POST /containers/NAME/start": "204 ", "POST /containers/NAME/stop": "204 ", "GET /containers/1/logs": c.logs,
-			}
-			e, _ := serve(t, answers)
-			s := enginetest.Open(t, weigh(t, e, "", viaAPI), env)
-			state := func(state string) {
-				answers["GET /containers/NAME/json"] = state
-				if strings.HasPrefix(state, `{"Status`) {
-					answers["GET /containers/NAME/json"] = `{"Id":"1","Name":"/NAME","State":` + state + `}`
-				}
-			}
-			if state(`{"Status":"created"}`); c.op != subject.Create {
-				enginetest.Must(t, s, subject.Create, 1)
-			}
-			if state(c.state); c.op == subject.Remove {
-				answers["GET /containers/json"] = strings.ReplaceAll(c.state, "RUN", env.RunID)
-			}
-			f := enginetest.Do(t, s, c.op, 1)[0].Failure
-			answers["GET /containers/json"] = "[]"
-			switch {
-			case c.kind == "" && f != nil:
-				t.Errorf("failed: %+v", *f)
-			case c.kind != "" && (f == nil || f.Kind != c.kind || !strings.Contains(f.Detail, c.want) || f.Command == ""):
-				t.Errorf("got %+v, want %s %q", f, c.kind, c.want)
-			}
-		})
-	}
+		}
+		if state(`{"Status":"created"}`); op != subject.Create {
+			enginetest.Must(t, s, subject.Create, 1)
+		}
+		if state(told[1]); op == subject.Remove {
+			answers["GET /containers/json"] = strings.ReplaceAll(told[1], "RUN", env.RunID)
+		}
+		f := enginetest.Do(t, s, op, 1)[0].Failure
+		answers["GET /containers/json"] = "[]"
+		if f == nil {
+			return "success"
+		}
+		if f.Command == "" {
+			t.Error("the failure names no command")
+		}
+		return f.Kind + ": " + f.Detail
+	})
 }
