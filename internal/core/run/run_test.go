@@ -14,6 +14,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/core/run"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
@@ -24,12 +25,8 @@ func TestARunOpensWarmsUpGoesThroughRoundsAndCloses(t *testing.T) {
 		f.After = func() []record.Finding { f.note("after"); return nil }
 		rec := f.must(t)
 		e := f.events
-		if want := []string{"open a fake data/a state/a", "open b fake data/b state/b", "open c fake data/c state/c"}; !slices.Equal(e[:3], want) {
-			t.Errorf("first came %q", e[:3])
-		}
-		if want := []string{"close a", "close b", "close c", "after"}; !slices.Equal(e[len(e)-4:], want) {
-			t.Errorf("last came %q", e[len(e)-4:])
-		}
+		check.Equal(t, "what came first", e[:3], []string{"open a fake data/a state/a", "open b fake data/b state/b", "open c fake data/c state/c"})
+		check.Equal(t, "what came last", e[len(e)-4:], []string{"close a", "close b", "close c", "after"})
 		for i, b := range rec.Batches {
 			phase, number := record.PhaseWarmup, i/3
 			if number >= 2 {
@@ -79,9 +76,7 @@ func TestTheSameSeedGivesTheSameOrderInEveryVersion(t *testing.T) {
 		seed, salt uint64
 		want       string
 	}{{1, 8589934592, "cdbefa"}, {1, 12884901888, "dcbeaf"}, {77, 34359738370, "dcfaeb"}, {77, 0, "edcfab"}, {77, 3, "efabdc"}, {42, 8589934593, "bcdfea"}} {
-		if got := order(c.seed, c.salt); got != c.want {
-			t.Errorf("seed %d, salt %d: %s, want %s", c.seed, c.salt, got, c.want)
-		}
+		check.Equal(t, c, order(c.seed, c.salt), c.want)
 	}
 }
 
@@ -119,9 +114,7 @@ func TestEveryTargetIsInEveryPlaceAboutEquallyOften(t *testing.T) {
 }
 
 func TestASeedIsTheOneAskedForOrOneThatJSONHolds(t *testing.T) {
-	if run.Seed(7) != 7 {
-		t.Error("the seed that was asked for was not taken")
-	}
+	check.Equal(t, "seed", run.Seed(7), 7)
 	if s := run.Seed(0); s == 0 || s >= 1<<53 {
 		t.Errorf("by chance %d", s)
 	}
@@ -199,9 +192,7 @@ func TestWhatEndsARunAndWhatIsSaidOfIt(t *testing.T) {
 				got := said(rec)
 				slices.Sort(got)
 				want := slices.Sorted(slices.Values(c.said))
-				if !slices.Equal(got, want) {
-					t.Errorf("said\n%q, want\n%q", got, want)
-				}
+				check.Equal(t, "said", got, want)
 				if f.count("open ")-strings.Count(strings.Join(got, " "), "not-opened") != f.count("close ") && c.status == "done" {
 					t.Errorf("not everything was closed: %q", f.events)
 				}
@@ -280,9 +271,7 @@ func TestWhatASessionSaysAtItsEndIsToldThroughWhatStandsAroundIt(t *testing.T) {
 		for _, f := range r.Record.Findings {
 			told = append(told, f.Code)
 		}
-		if !slices.Equal(told, []string{finding.RuntimeLeft, finding.Emulated, finding.Throttled}) {
-			t.Errorf("%T: %q", s, told)
-		}
+		check.Equal(t, s, told, []string{finding.RuntimeLeft, finding.Emulated, finding.Throttled})
 	}
 }
 
@@ -350,8 +339,6 @@ func TestProgressSaysWhereARunIsAndHowMuchTimeIsLeft(t *testing.T) {
 		"round 1/1: runc":                                    {Round: run.Round{Phase: record.PhaseMeasure}, Rounds: 1, Target: "runc"},
 		"bind, ceiling direct: host measuring the device":    {Point: "bind, ceiling direct", Target: "host", Step: "measuring the device"},
 	} {
-		if got := p.String(); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
+		check.Equal(t, "text", p.String(), want)
 	}
 }
