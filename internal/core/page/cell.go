@@ -31,7 +31,7 @@ func Text(v float64, unit figure.Unit) string {
 func Median(f *figure.Figure) Cell {
 	c := Cell{Head: None, Figure: f}
 	if f.Estimate.Known() {
-		c.Head, c.Tail = signs[f.Bound()]+Text(f.Estimate.Value, f.Unit), HalfWidth(f.Estimate)
+		c.Head, c.Tail = signs[f.Bound()]+Rounded(f.Estimate, func(v float64) string { return Text(v, f.Unit) }), HalfWidth(f.Estimate)
 	}
 	if f.Failed > 0 {
 		failed := fmt.Sprintf("%d/%d failed", f.Failed, f.Total)
@@ -57,7 +57,7 @@ func HalfWidth(e figure.Estimate) string {
 	if !e.Bounded || e.Value == 0 {
 		return "±?"
 	}
-	percent := 100 * max(e.Hi-e.Value, e.Value-e.Lo) / math.Abs(e.Value)
+	percent := 100 * half(e) / math.Abs(e.Value)
 	switch {
 	case !stat.Finite(percent):
 		return "±?"
@@ -181,7 +181,7 @@ func Value(f *figure.Figure, show func(float64) string) Cell {
 	if f == nil || !f.Estimate.Known() || !stat.Finite(f.Estimate.Value) {
 		return Words(None)
 	}
-	return Cell{Head: signs[f.Bound()] + show(f.Estimate.Value), Figure: f}
+	return Cell{Head: signs[f.Bound()] + Rounded(f.Estimate, show), Figure: f}
 }
 
 // signs stand before a value that is a bound.

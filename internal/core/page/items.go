@@ -61,7 +61,7 @@ func Listed(all []string) string {
 func InBrackets(f *figure.Figure, show func(float64) string) Cell {
 	c := Value(f, show)
 	if e := f.Estimate; e.Bounded && c.Figure != nil {
-		c.Tail = "[" + show(e.Lo) + ", " + show(e.Hi) + "]"
+		c.Tail = "[" + at(e, e.Lo, show) + ", " + at(e, e.Hi, show) + "]"
 	}
 	return c
 }

@@ -166,7 +166,7 @@ func Between(e figure.Estimate, show func(float64) string) string {
 	if !e.Bounded {
 		return ""
 	}
-	return show(e.Lo) + "…" + show(e.Hi)
+	return at(e, e.Lo, show) + "…" + at(e, e.Hi, show)
 }
 
 // Short cuts a text to at most n characters.

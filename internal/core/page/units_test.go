@@ -195,3 +195,39 @@ func TestANoteNamesTheRowsWhoseRoundsDependOnEachOther(t *testing.T) {
 		t.Errorf("of no rows: %s", got)
 	}
 }
+
+func TestAValueHasTheDigitsThatItsIntervalAllows(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name          string
+		value, lo, hi float64
+		show          func(float64) string
+		want, half    string
+	}{
+		{"a tenth that hides two digits", 0.107, 0.073, 0.141, Tenths, "0.11", "0.034"},
+		{"a half that begins with 1 has one more", 0.107, 0.093, 0.121, Tenths, "0.107", "0.014"},
+		{"nothing that is below a tenth", 0.031, 0.02, 0.035, Tenths, "0.031", "0.011"},
+		{"five digits within 7 %", 6579.1e6, 6200e6, 7040e6, Megabytes, "6600", "460"},
+		{"five digits within 0.01 %", 6579.1e6, 6579e6, 6579.4e6, Megabytes, "6579.1", "0.30"},
+		{"a time within 7 %", 842e3, 800e3, 901e3, Duration, "840 µs", "59 µs"},
+		{"a time within 2 %", 24.62e6, 24.3e6, 25.1e6, Duration, "24.6 ms", "480 µs"},
+		{"a time within half of it", 24.62e6, 12e6, 25.1e6, Duration, "25 ms", "13 ms"},
+		{"a time that is all noise keeps two digits", 24.62e6, -900e6, 1500e6, Duration, "25 ms", "1.5 s"},
+		{"below zero", -150.3, -170, -130, Significant, "-150", "20"},
+		{"a whole number stays whole", 4, 3.9, 4.1, Count, "4", "0.10"},
+		{"equal values allow all", 24.62e6, 24.62e6, 24.62e6, Duration, "24.6 ms", "0 s"},
+		{"nothing", 0, -1, 1, Tenths, "0.0", "1.0"},
+	} {
+		e := figure.Estimate{N: 9, Value: tt.value, Lo: tt.lo, Hi: tt.hi, Bounded: true}
+		if got := Rounded(e, tt.show); got != tt.want {
+			t.Errorf("%s: got %s, want %s", tt.name, got, tt.want)
+		}
+		if got := HalfOf(e, tt.show); got != tt.half {
+			t.Errorf("%s: its half is %s, want %s", tt.name, got, tt.half)
+		}
+		e.Bounded = false
+		if got, want := Rounded(e, tt.show), tt.show(tt.value); got != want {
+			t.Errorf("%s, without an interval: got %s, want %s", tt.name, got, want)
+		}
+	}
+}

@@ -53,7 +53,7 @@ func TestAStepThatNothingDecidesIsSaid(t *testing.T) {
 		says  string
 	}{
 		"without an interval":           {figure.Estimate{N: 6, Value: 3}, "3.00 times, of too few starts for an interval"},
-		"an interval on both sides":     {figure.Estimate{N: 8, Value: 2, Bounded: true, Lo: 1.5, Hi: 3}, "2.00 times, 1.50…3.00"},
+		"an interval on both sides":     {figure.Estimate{N: 8, Value: 2, Bounded: true, Lo: 1.5, Hi: 3}, "2.00 times, 1.5…3.0"},
 		"an interval that is all below": {figure.Estimate{N: 8, Value: 1.5, Bounded: true, Lo: 1.2, Hi: 1.9}, ""},
 		"no starts":                     {figure.Estimate{}, ""},
 	} {

@@ -195,7 +195,7 @@ func (j *Judgement) bySteps(t *Target) *page.Section {
 		if !s.Times.Known() {
 			return page.Words(page.None)
 		}
-		return page.Cell{Head: page.Significant(s.Times.Estimate.Value), Tail: page.Between(s.Times.Estimate, page.Significant), Figure: &s.Times}
+		return page.Cell{Head: page.Rounded(s.Times.Estimate, page.Significant), Tail: page.Between(s.Times.Estimate, page.Significant), Figure: &s.Times}
 	}))
 	m.Add("MiB each", page.Each(t.Steps, func(s *Step) page.Cell { return page.Value(&s.Memory, page.MiB[float64]) }))
 	for _, role := range roles {
@@ -277,7 +277,7 @@ func (j *Judgement) oneMore() *page.Section {
 	}
 	m.Add("MiB", page.Each(rows, func(s **Segment) page.Cell {
 		e := (*s).Slope.Estimate
-		return page.Cell{Head: page.MiB(e.Value), Tail: page.Between(e, page.MiB[float64]), Figure: &(*s).Slope}
+		return page.Cell{Head: page.Rounded(e, page.MiB[float64]), Tail: page.Between(e, page.MiB[float64]), Figure: &(*s).Slope}
 	}))
 	notes := []string{"the slope of the node's memory over the steps of all rounds, with its 95 % interval; a target has several rows where it bends: where the slopes before and after have intervals apart, adjusted for all counts that were tried, and differ by a fifth or more"}
 	for _, s := range rows {

@@ -121,7 +121,7 @@ func ratiosPage(v *Judgement) *page.Section {
 			cells[i] = page.Words(page.None)
 			f := figure.Find(v.Ratios[i/len(divided)].Of, quantities[i], "target", target.Name)
 			if f.Known() {
-				cells[i] = page.Cell{Head: page.Significant(f.Value), Tail: page.Between(f.Estimate, page.Significant), Figure: &f}
+				cells[i] = page.Cell{Head: page.Rounded(f.Estimate, page.Significant), Tail: page.Between(f.Estimate, page.Significant), Figure: &f}
 			}
 		}
 		m.Add(page.Heading(target.Name)+" ÷", cells)

@@ -90,7 +90,7 @@ func oneMore(v *Judgement) *page.Section {
 			if l.Value == 0 && l.Lo == 0 && l.Hi == 0 {
 				return page.Words(page.Dot)
 			}
-			return page.Cell{Head: show(l.Value), Tail: page.Between(l.Estimate, show), Figure: &l.Figure}
+			return page.Cell{Head: page.Rounded(l.Estimate, show), Tail: page.Between(l.Estimate, show), Figure: &l.Figure}
 		})
 		if i == ofMemory {
 			m.Add(title, cells)
@@ -102,7 +102,7 @@ func oneMore(v *Judgement) *page.Section {
 		if !c.Fit.Known() {
 			return page.Words(page.Dot)
 		}
-		return page.Cell{Head: page.Count(c.Fit.Value), Tail: page.Between(c.Fit.Estimate, page.Count), Figure: &c.Fit}
+		return page.Cell{Head: page.Rounded(c.Fit.Estimate, page.Count), Tail: page.Between(c.Fit.Estimate, page.Count), Figure: &c.Fit}
 	}))
 	byTasks := func(c *Scaling) bool { return c.Fit.Known() && c.Fit.Reasons[0] == boundByTasks }
 	m.AddIf("bound by", page.Each(v.Scaling, func(c *Scaling) page.Cell {

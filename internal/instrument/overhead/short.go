@@ -2,7 +2,6 @@ package overhead
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/tare-bench/tare/internal/core/page"
@@ -72,9 +71,9 @@ func inShort(v *Judgement) *page.Section {
 	})
 	column("one more MiB", func(r *shortly) bool { return r.slope != nil }, func(r *shortly) page.Cell {
 		l := r.slope
-		out := page.Cell{Head: page.MiB(l.Value), Figure: &l.Figure}
+		out := page.Value(&l.Figure, page.MiB[float64])
 		if l.Bounded {
-			out.Tail = "±" + page.MiB(math.Max(l.Hi-l.Value, l.Value-l.Lo))
+			out.Tail = "±" + page.HalfOf(l.Estimate, page.MiB[float64])
 		}
 		return out
 	})

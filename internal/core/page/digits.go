@@ -1,0 +1,65 @@
+package page
+
+import (
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/stat"
+)
+
+// Rounded writes an estimate's value as show does, with no more digits than its interval
+// allows: the last is at the place of the first digit of the interval's larger half, or
+// at the next where that digit is 1; it has two at least. What show writes with fewer
+// than three becomes finer, too, where the interval allows it.
+func Rounded(e figure.Estimate, show func(float64) string) string {
+	return at(e, e.Value, show)
+}
+
+// HalfOf is the larger half of an estimate's interval in the unit of show, with the
+// digits of [Rounded]; "" without an interval.
+func HalfOf(e figure.Estimate, show func(float64) string) string {
+	if !e.Bounded {
+		return ""
+	}
+	return at(e, half(e), show)
+}
+
+func half(e figure.Estimate) float64 { return max(e.Hi-e.Value, e.Value-e.Lo) }
+
+// number is one that a show function wrote, with the sign before and the unit behind it.
+var number = regexp.MustCompile(`^([-+]?)(\d+)(\.\d+)?( .*)?$`)
+
+// at writes a value of the estimate's kind, such as a bound, at the estimate's place.
+func at(e figure.Estimate, v float64, show func(float64) string) string {
+	text, h := show(v), half(e)
+	parts := number.FindStringSubmatch(text)
+	if !e.Bounded || !(h > 0) || !stat.Finite(h) || v == 0 || parts == nil {
+		return text
+	}
+	shown, _ := strconv.ParseFloat(parts[2]+parts[3], 64)
+	finest := min(1-len(parts[3]), 0) // the place of the last digit
+	if len(parts[3]) == 2 && len(strings.TrimLeft(parts[2], "0")) < 2 && parts[4] == "" {
+		// A tenth may hide what the interval allows: a thousand times as much shows it.
+		if more, err := strconv.ParseFloat(show(1000*math.Abs(v)), 64); err == nil && more > 0 {
+			shown = more / 1000
+			finest = min(finest, exponent(shown)-2)
+		}
+	}
+	if shown == 0 {
+		return text
+	}
+	h *= shown / math.Abs(v) // in the unit that is shown
+	last := exponent(h)
+	if h < 2*math.Pow10(last) {
+		last--
+	}
+	last = max(min(last, exponent(shown)-1), finest) // two digits at least
+	unit := math.Pow10(last)
+	return parts[1] + strconv.FormatFloat(math.Round(shown/unit)*unit, 'f', max(-last, 0), 64) + parts[4]
+}
+
+// exponent is the place of the first digit: 0 for 7, −1 for 0.7.
+func exponent(v float64) int { return int(math.Floor(math.Log10(v))) }
