@@ -23,6 +23,7 @@ func (o *compareOptions) Declare(s *option.Set) { terms.Comparing(s, &o.Comparin
 
 func newCompare(s *app) *cobra.Command {
 	var out outputFlags
+	var earlier []string
 	o := &compareOptions{}
 	set := option.Of(o)
 	c := &cobra.Command{
@@ -58,6 +59,9 @@ kernel, arch, os, cpu, cgroup, tare and version (of the target).`,
 			if len(sides) == 1 && o.Col == "" {
 				return errOneSide
 			}
+			if o.Earlier, err = s.runs(earlier); err != nil {
+				return err
+			}
 			compared, err := compare.New(sides, o.Options)
 			if err != nil {
 				return err
@@ -72,6 +76,7 @@ kernel, arch, os, cpu, cgroup, tare and version (of the target).`,
 	flags.StringVar(&o.Table, "table", "", "what tables differ by, beside experiment and quantity")
 	flags.StringVar(&o.Filter, "filter", "", "which figures, such as 'quantity:latency -target:host'")
 	flags.BoolVar(&o.Unlike, "unlike", false, "compare unlike records, too")
+	addBasis(flags, &o.Control, &earlier)
 	out.addForm(flags, instrument.List{})
 	return c
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/tare-bench/tare/internal/core/compare"
 	"github.com/tare-bench/tare/internal/core/option"
@@ -26,6 +27,9 @@ type gateOptions struct {
 	metric           string
 	self, interleave bool
 	unlike           bool
+	control          string
+	earlier          []string
+	known            []compare.Run // of earlier
 }
 
 // Declare declares the flags.
@@ -75,9 +79,16 @@ would decide; 1 usage or environment, or a margin below what --self finds.`,
 	flags.BoolVar(&o.self, "self", false, "measure the first target against itself first, and refuse a margin that this machine cannot tell")
 	flags.BoolVar(&o.interleave, "interleave", false, "measure two targets here, in the same rounds; takes the flags of tare lifecycle")
 	flags.BoolVar(&o.unlike, "unlike", false, "take unlike records, too; machines and definitions that differ decide nothing")
+	addBasis(flags, &o.control, &o.earlier)
 	out.addRecord(flags)
 	out.addForm(flags, instrument.List{})
 	return c
+}
+
+// addBasis declares the flags of what a verdict on single runs rests on.
+func addBasis(flags *pflag.FlagSet, control *string, earlier *[]string) {
+	flags.StringVar(control, "control", "", "target that single runs of both sides are divided by, round by round (default: floor or host)")
+	flags.StringSliceVar(earlier, "earlier", nil, "earlier records of this machine, or their folder: their spread from run to run enters the interval of single runs")
 }
 
 // gate decides, of records or of what it measures.
@@ -89,6 +100,9 @@ func gate(ctx context.Context, s *app, o *gateOptions, args []string, out output
 		}
 		if len(sides) != 2 {
 			return fmt.Errorf("a gate has two sides, and these are %d: give BASE and NEW, or files as NAME=FILE so that those of a name are one side", len(sides))
+		}
+		if o.known, err = s.runs(o.earlier); err != nil {
+			return err
 		}
 		return s.decide(o, sides, "", out)
 	}
@@ -155,11 +169,11 @@ func (o *gateOptions) measure(ctx context.Context, s *app, targets []string, out
 	if failed, ok := errors.AsType[exit](err); err != nil && !(ok && failed.code == ExitFailed) || len(kept) == 0 {
 		return compare.Run{}, err
 	}
-	return compare.NewRun(kept[0].Record, kept[0].Figures()), nil
+	return compare.NewRun(kept[0].Record, kept[0]), nil
 }
 
 func (o *gateOptions) compare(sides []compare.Side, col string) (*compare.Gate, error) {
-	c, err := compare.New(sides, compare.Options{Col: col, Filter: o.metric, Unlike: o.unlike, Versions: true, Comparing: o.Comparing})
+	c, err := compare.New(sides, compare.Options{Col: col, Filter: o.metric, Unlike: o.unlike, Versions: true, Control: o.control, Earlier: o.known, Comparing: o.Comparing})
 	if err != nil {
 		return nil, err
 	}

@@ -27,18 +27,25 @@ func variants(t *testing.T, dir, stored string, files map[string][]string) {
 	}
 }
 
+// quiet makes a machine that was under pressure one of which no pressure is known.
+var quiet = []string{`"have_psi":true`, `"have_psi":false`}
+
 // The recipes of docs/compare.md, on records as they mean them.
 func TestEveryRecipeOfComparingWorks(t *testing.T) {
 	dir := t.TempDir()
 	arm := []string{`"arch":"x86_64"`, `"arch":"aarch64"`, "AMD EPYC", "Neoverse-N1"}
 	configured := func(key, value string) []string {
-		return []string{`"config":{`, `"config":{"` + key + `":"` + value + `",`}
+		return append([]string{`"config":{`, `"config":{"` + key + `":"` + value + `",`}, quiet...)
 	}
+	k61 := append([]string{"6.18.44", "6.1.0"}, quiet...)
 	variants(t, dir, "lifecycle.jsonl", map[string][]string{
 		"x86.jsonl": {}, "arm.jsonl": arm, "old/1.jsonl": {}, "old/2.jsonl": {}, "new/1.jsonl": {}, "new/2.jsonl": {}, "new-3.jsonl": {},
-		"boot.jsonl": configured("template", "false"), "template.jsonl": configured("template", "true"), "k61.jsonl": {"6.18.44", "6.1.0"},
 	})
-	variants(t, dir, "overhead.jsonl", map[string][]string{"own.jsonl": configured("sandbox_cgroup_only", "true"), "shared.jsonl": configured("sandbox_cgroup_only", "false")})
+	for i := range 3 { // as many as a verdict needs
+		own, shared, name := configured("sandbox_cgroup_only", "true"), configured("sandbox_cgroup_only", "false"), fmt.Sprintf("/%d.jsonl", i)
+		variants(t, dir, "lifecycle.jsonl", map[string][]string{"boot" + name: configured("template", "false"), "template" + name: configured("template", "true"), "k618" + name: quiet, "k61" + name: k61})
+		variants(t, dir, "overhead.jsonl", map[string][]string{"own" + name: own, "shared" + name: shared})
+	}
 	variants(t, dir, "storage.jsonl", map[string][]string{"disk.jsonl": {`"runc"`, `"kata"`, `"host"`, `"runc"`}})
 	services := map[string][]string{}
 	for i, n := range []string{"1", "1", "100", "100", "1000", "1000"} {
@@ -122,7 +129,7 @@ func TestWhatRecordsSayIsNotObeyedWhereTheyAreCompared(t *testing.T) {
 func TestAGateOfRecordsEndsWithWhatItDecided(t *testing.T) {
 	dir := t.TempDir()
 	// Of a batch of host the stored rounds are few, so that only a wide margin is passed.
-	variants(t, dir, "lifecycle.jsonl", map[string][]string{"base.jsonl": {}, "same.jsonl": {}, "gone.jsonl": {`"op":"run"`, `"op":"rerun"`}, "arm.jsonl": {"x86_64", "aarch64"}})
+	variants(t, dir, "lifecycle.jsonl", map[string][]string{"base.jsonl": quiet, "same.jsonl": quiet, "gone.jsonl": append([]string{`"op":"run"`, `"op":"rerun"`}, quiet...), "arm.jsonl": {"x86_64", "aarch64"}, "busy.jsonl": {}})
 	t.Chdir(dir)
 	commands(t, "gate", nil)
 }

@@ -66,7 +66,7 @@ func (o *toReport) keep(j instrument.Judged) (k kept) {
 		k.whole = j
 	}
 	k.of = j.Record.Header.Of
-	k.run = compare.NewRun(j.Record, j.Figures())
+	k.run = compare.NewRun(j.Record, j)
 	return k
 }
 

@@ -57,7 +57,7 @@ func (s *app) runs(paths []string) (out []compare.Run, err error) {
 	own := os.Getenv("GOMEMLIMIT") == "" // unless whoever calls tare says how much
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	labels := map[string]figure.Labels{}
-	for f := range each(s, paths, "text", func(j instrument.Judged) compare.Run { return compare.NewRun(j.Record, j.Figures()) }) {
+	for f := range each(s, paths, "text", func(j instrument.Judged) compare.Run { return compare.NewRun(j.Record, j) }) {
 		if err := f.skip(s); err != nil {
 			return nil, err
 		}

@@ -323,7 +323,7 @@ var back = page.Options{Beside: []page.Address{{Text: "all records", URL: "/"}}}
 func (s *site) history(w http.ResponseWriter, r *http.Request) error {
 	return s.over(w, r, func() ([]*page.Page, []string, error) {
 		var runs []compare.Run
-		head, err := s.newest(r, historyOf, func(_ string, j instrument.Judged) { runs = append(runs, compare.NewRun(j.Record, j.Figures())) })
+		head, err := s.newest(r, historyOf, func(_ string, j instrument.Judged) { runs = append(runs, compare.NewRun(j.Record, j)) })
 		if err != nil {
 			return nil, nil, err
 		}
@@ -344,7 +344,7 @@ func (s *site) nodes(w http.ResponseWriter, r *http.Request) error {
 			return nil, nil, err
 		}
 		head, err := s.newest(r, nodesOf, func(file string, j instrument.Judged) {
-			run := compare.NewRun(j.Record, j.Figures())
+			run := compare.NewRun(j.Record, j)
 			failed, total, findings := j.Result()
 			nodes.Add(cmp.Or(run.Labels.Get("node"), record.Stem(file)), &run, failed, total, findings)
 		})
@@ -436,7 +436,7 @@ func (s *site) side(ctx context.Context, key string) (compare.Side, error) {
 	one, all, err := s.found(ctx, key)
 	side := compare.Side{Name: base(one.path)}
 	for _, j := range all {
-		side.Runs = append(side.Runs, compare.NewRun(j.Record, j.Figures()))
+		side.Runs = append(side.Runs, compare.NewRun(j.Record, j))
 	}
 	return side, err
 }

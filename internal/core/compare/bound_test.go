@@ -33,7 +33,7 @@ func TestAnUpperBoundDecidesOnlyWhatItProves(t *testing.T) {
 		"30 or less to 5 may be as much":              {30, 5, bounded, known, stat.Undecided, stat.NotDecided, stat.NotDecided, []string{"~ ≥ -83", "not decided"}},
 		"two upper bounds are not compared":           {30, 50, bounded, bounded, "", stat.NotDecided, stat.NotDecided, []string{"≤ 30", "≤ 50"}},
 	} {
-		sides := []Side{one("old", machine("a", map[string]float64{"runc": tt.old}, tt.ofOld)), one("new", machine("b", map[string]float64{"runc": tt.new}, tt.ofNew))}
+		sides := []Side{three("old", "a", map[string]float64{"runc": tt.old}, tt.ofOld), three("new", "b", map[string]float64{"runc": tt.new}, tt.ofNew)}
 		c := compared(t, Options{}, sides...)
 		if v := figure.Find(c.Figures(), "latency", "side", "new").Versus; (v == nil) != (tt.verdict == "") || v != nil && v.Verdict != tt.verdict {
 			t.Errorf("%s: %+v", name, v)

@@ -27,16 +27,29 @@ type Run struct {
 	Targets []record.Target
 	Labels  figure.Labels // that it was given afterwards
 	Figures []figure.Figure
-	Missing string // see [finding.Missing]
+	Found   []record.Finding // warnings and errors
+	Missing string           // see [finding.Missing]
+}
+
+// Judged is a judgement of a record.
+type Judged interface {
+	Figures() []figure.Figure
+	Result() (failed, total int, findings []record.Finding)
 }
 
 // NewRun keeps of a judged record what is compared.
-func NewRun(rec *record.Record, figures []figure.Figure) Run {
-	figures = slices.Clone(figures) // there may be thousands of runs: without room for more
+func NewRun(rec *record.Record, j Judged) Run {
+	figures := slices.Clone(j.Figures()) // there may be thousands of runs: without room for more
 	for i := range figures {
 		figures[i].Series, figures[i].Versus = nil, nil
 	}
 	run := Run{Header: rec.Header, Targets: rec.Targets, Figures: figures, Missing: finding.Missing(rec)}
+	_, _, found := j.Result()
+	for i := range found {
+		if f := found[i]; f.Level != finding.Note {
+			run.Found = append(run.Found, f)
+		}
+	}
 	for _, l := range rec.Labelled() {
 		run.Labels = append(run.Labels, figure.Label{Key: l.Key, Value: l.Value})
 	}
@@ -66,8 +79,10 @@ type Side struct {
 // each side.
 type Options struct {
 	Table, Row, Col, Filter string
-	Unlike                  bool // records of unlike circumstances, too
-	Versions                bool // versions of what is weighed may differ: they are what is asked about
+	Unlike                  bool   // records of unlike circumstances, too
+	Versions                bool   // versions of what is weighed may differ: they are what is asked about
+	Control                 string // the target that both sides are divided by where they are single runs; "": floor or host
+	Earlier                 []Run  // of the same machine, whose spread from run to run is the machine's
 	figure.Comparing
 }
 
@@ -79,6 +94,8 @@ type Comparison struct {
 	Only        []Single // have nothing to be compared with
 
 	how      figure.Comparing
+	control  string
+	earlier  []sided
 	runs     []sided
 	pairs    []pair
 	unlike   map[[2]int][]Difference
@@ -131,7 +148,13 @@ type pair struct {
 
 // New compares sides.
 func New(sides []Side, o Options) (*Comparison, error) {
-	c := &Comparison{Sides: sides, how: o.Comparing, unlike: map[[2]int][]Difference{}}
+	c := &Comparison{Sides: sides, how: o.Comparing, control: o.Control, unlike: map[[2]int][]Difference{}}
+	if c.how.Margin == 0 {
+		c.how.Margin = stat.DefaultMargin
+	}
+	for i := range o.Earlier {
+		c.earlier = append(c.earlier, sided{Run: &o.Earlier[i], side: "earlier"})
+	}
 	if err := c.take(); err != nil {
 		return nil, err
 	}
@@ -256,9 +279,11 @@ func (c *Comparison) judge() {
 	for _, t := range c.Tables {
 		var at []int
 		var sides []stat.Sides
+		var bases []basis
 		for i, p := range c.pairs {
 			if p.table == t {
-				at, sides = append(at, i), append(sides, p.sides())
+				b := c.basis(p)
+				at, sides, bases = append(at, i), append(sides, b.Sides), append(bases, b)
 			}
 		}
 		for i, v := range c.how.Versus(t.Columns[0], sides) {
@@ -268,6 +293,10 @@ func (c *Comparison) judge() {
 			}
 			if p.figure.Versus = p.both().Known(v); v != nil {
 				about, forbidden := c.about(p)
+				bases[i].mark(v)
+				if lacks := bases[i].lacks; forbidden == "" && lacks != "" {
+					about = []string{lacks}
+				}
 				if forbidden != "" {
 					v.Verdict, v.Why = stat.Undecided, forbidden
 				}

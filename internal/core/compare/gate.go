@@ -27,18 +27,22 @@ type Gate struct {
 // a verdict.
 func (c *Comparison) Gate(margin float64) (*Gate, error) {
 	g := &Gate{Comparison: c, Margin: margin, Decision: stat.Passed}
+	c.how.Margin = margin
 	var sides []stat.Sides
 	var margins []float64
 	var pairs []pair
+	var bases []basis
 	for _, p := range c.pairs {
-		if p.figure.Better == "" {
+		b := c.basis(p)
+		if p.figure.Better == "" || b.lacks == isControl {
 			continue
 		}
 		m := margin
 		if p.figure.Better == figure.More {
 			m = -margin
 		}
-		pairs, sides, margins = append(pairs, p), append(sides, p.sides()), append(margins, m)
+		pairs, sides, margins = append(pairs, p), append(sides, b.Sides), append(margins, m)
+		bases = append(bases, b)
 	}
 	if len(pairs) == 0 {
 		return nil, errors.New("no figure that both have is better where it is less or more, so none can be worse: choose others with --metric")
@@ -47,9 +51,13 @@ func (c *Comparison) Gate(margin float64) (*Gate, error) {
 		p := pairs[i]
 		g.floor(p, &one)
 		p.figure.Versus = p.both().Known(figure.Compared(c.Tables[0].Columns[0], &one.Comparison))
+		bases[i].mark(p.figure.Versus)
 		decision, why := one.Decision, one.Why
 		if unproven := p.both().Unproven((decision == stat.Passed) == (p.figure.Better == figure.Less)); unproven != "" && (decision != stat.NotDecided || p.figure.Versus == nil) {
 			decision, why = stat.NotDecided, unproven
+		}
+		if lacks := bases[i].lacks; lacks != "" && min(one.N1, one.N2) > 0 {
+			decision, why = stat.NotDecided, lacks
 		}
 		if _, forbidden := c.about(p); forbidden != "" {
 			decision, why = stat.NotDecided, forbidden

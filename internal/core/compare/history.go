@@ -31,6 +31,7 @@ type History struct {
 	since    int          // the first point whose changes count
 	versions bool         // of what is weighed may differ within a series: they are what is asked about
 	unlike   []Difference // by which a figure is in several series
+	of       *Comparison
 }
 
 // Series is a figure over the points at which its circumstances were alike.
@@ -43,7 +44,8 @@ type Series struct {
 
 	first int // its first run
 	of    map[int][]float64
-	most  map[int]bool // the points of which an upper bound is known
+	runs  map[int][]int // of each point
+	most  map[int]bool  // the points of which an upper bound is known
 }
 
 // NewHistory puts runs in order and finds the changes. since names the first point whose
@@ -56,6 +58,7 @@ func NewHistory(runs []Run, filter, since string) (*History, error) {
 	}
 	h.runs = len(runs)
 	c := &Comparison{unlike: map[[2]int][]Difference{}}
+	h.of = c
 	for i := range runs {
 		c.Sides = append(c.Sides, Side{Name: h.Points[point[i]], Runs: runs[i : i+1]})
 	}
@@ -158,13 +161,14 @@ func (h *History) part(c *Comparison, point []int, cells []*cell) {
 		f, run := one.of[0], one.runs[0]
 		i := slices.IndexFunc(parts, func(s *Series) bool { return h.apart(c, s.first, run, f) == nil })
 		if i < 0 {
-			s := &Series{Figure: *f, first: run, of: map[int][]float64{}, most: map[int]bool{}}
+			s := &Series{Figure: *f, first: run, of: map[int][]float64{}, runs: map[int][]int{}, most: map[int]bool{}}
 			if i = len(parts); i > 0 {
 				s.Apart = h.name(h.apart(c, parts[0].first, run, f))
 			}
 			parts = append(parts, s)
 		}
 		parts[i].of[point[run]] = append(parts[i].of[point[run]], f.Value)
+		parts[i].runs[point[run]] = append(parts[i].runs[point[run]], run)
 		if f.AtMost {
 			parts[i].most[point[run]] = true
 		}
@@ -214,6 +218,7 @@ func (h *History) find() {
 // levels are a series as figures, one for each level, each compared with the one before.
 func (h *History) levels(s *Series) (out []figure.Figure) {
 	from, changes := 0, s.Changes
+	var before []int // the runs of the level before
 	for k := range len(changes) + 1 {
 		to := len(s.Values)
 		if k < len(changes) {
@@ -225,7 +230,9 @@ func (h *History) levels(s *Series) (out []figure.Figure) {
 		if s.Apart != "" {
 			f.Labels = f.Labels.With("apart", s.Apart)
 		}
+		var own []int
 		for i := from; i < to; i++ {
+			own = append(own, s.runs[s.At[i]]...)
 			f.Rounds = append(f.Rounds, figure.Round{Round: s.At[i], Value: s.Values[i]})
 			f.AtMost = f.AtMost || s.most[s.At[i]]
 		}
@@ -235,9 +242,12 @@ func (h *History) levels(s *Series) (out []figure.Figure) {
 			f.Verdict, f.Reasons = string(stat.Undecided), []string{both.Unproven(true)}
 			if f.Versus = both.Known(figure.Compared("to "+h.Points[s.At[from-1]], &changes[k-1].Comparison)); f.Versus != nil {
 				f.Verdict, f.Reasons = direction(&f, out[k-1].Value), []string{f.Versus.Why}
+				if why := h.of.disturbed(&s.Figure, before, own); why != "" { // a level has runs enough
+					f.Verdict, f.Reasons, f.Versus.Verdict, f.Versus.Why = string(stat.Undecided), []string{why}, stat.Undecided, why
+				}
 			}
 		}
-		out, from = append(out, f), to
+		out, from, before = append(out, f), to, own
 	}
 	return out
 }

@@ -20,7 +20,7 @@ func (h *History) Page() *page.Page {
 	if h.undated != nil {
 		p.Head = append(p.Head, "left out, since they have no date to be ordered by: "+page.Listed(h.undated)+"; "+numberThem)
 	}
-	p.Add((&Comparison{Differences: h.unlike}).unlikeTable(), h.changes(), h.courses())
+	p.Add(h.of.recorded(true), (&Comparison{Differences: h.unlike}).unlikeTable(), h.changes(), h.courses())
 	return p
 }
 

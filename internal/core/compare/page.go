@@ -16,7 +16,7 @@ import (
 func (c *Comparison) Page() *page.Page {
 	p := page.New("", "compare")
 	p.Head = c.head()
-	p.Add(c.unlikeTable())
+	p.Add(c.recorded(false), c.unlikeTable())
 	for _, t := range c.Tables {
 		p.Add(t.section(c.how))
 	}
@@ -26,7 +26,6 @@ func (c *Comparison) Page() *page.Page {
 
 // head says what the sides are, and what their runs cannot tell.
 func (c *Comparison) head() (lines []string) {
-	single := false
 	for _, s := range c.Sides {
 		names := make([]string, len(s.Runs))
 		for i, run := range s.Runs {
@@ -34,19 +33,18 @@ func (c *Comparison) head() (lines []string) {
 		}
 		env := &s.Runs[0].Header.Environment
 		lines = append(lines, page.Dotted(page.Heading(s.Name)+": "+page.Amount(len(s.Runs), "run")+" "+page.Listed(names), "Linux "+page.Known(env.Kernel), env.Arch, page.Processor(env)))
-		single = single || len(s.Runs) == 1
-	}
-	if len(c.Sides) > 1 && single {
-		lines = append(lines, "between-run variance is not known where a side has one run: its rounds share one boot, so intervals say what these runs differ by, and another run of the same may differ again; give several records of each side (NAME=FILE NAME=FILE)")
 	}
 	for _, p := range c.pairs {
 		for _, reason := range p.figure.Reasons {
 			if line := "verdicts are " + reason; strings.HasPrefix(reason, "on ") && !slices.Contains(lines, line) {
 				lines = append(lines, line)
-			} else if strings.HasPrefix(reason, "no verdict") && !slices.Contains(lines, reason) {
+			} else if strings.HasPrefix(reason, noVerdict) && reason != isControl && !slices.Contains(lines, reason) {
 				lines = append(lines, reason)
 			}
 		}
+	}
+	if advice := c.advice(); advice != "" {
+		lines = append(lines, advice)
 	}
 	return lines
 }
@@ -66,9 +64,10 @@ func shortly(s string) string { return page.Middle(page.Known(term.Clean(s)), 2*
 
 // shifts say what they are of.
 var shifts = map[string]string{
-	figure.OfPairs:  page.WithinRound,
-	figure.OfRounds: "shift between the rounds of two runs (Hodges–Lehmann)",
-	figure.OfRuns:   "shift between what runs come to, each counting once (Student's t),",
+	figure.OfPairs:   page.WithinRound,
+	figure.OfRounds:  "shift between the rounds of two runs (Hodges–Lehmann)",
+	figure.OfControl: "shift of target ÷ control between two runs (Hodges–Lehmann), with the spread from run to run,",
+	figure.OfRuns:    "shift between what runs come to, each counting once (Student's t),",
 }
 
 func (t *Table) section(how figure.Comparing) *page.Section {
@@ -94,7 +93,10 @@ func (t *Table) section(how figure.Comparing) *page.Section {
 				continue
 			}
 			if f.Versus != nil {
-				comparisons, of = comparisons+1, f.Versus.Of
+				comparisons++
+				if of == "" || !strings.HasPrefix(f.Versus.Why, noVerdict) {
+					of = f.Versus.Of
+				}
 			}
 			bounds = bounds || f.AtMost || row.Of[0].AtMost
 			cells = append(cells, page.Median(f), page.Change(f), word(f))
@@ -151,7 +153,7 @@ func word(f *figure.Figure) page.Cell {
 	}
 	out := page.Cell{Head: string(v.Verdict), Tail: stat.P(v.Adjusted)}
 	switch {
-	case strings.HasPrefix(v.Why, "no verdict"):
+	case strings.HasPrefix(v.Why, noVerdict):
 		return page.Words("no verdict")
 	case v.Different() && f.Better != "" && v.Shift.Known():
 		out.Head = "better"
@@ -178,7 +180,7 @@ func (c *Comparison) onlyTable() *page.Section {
 func (g *Gate) Page() *page.Page {
 	p := page.New("", "gate")
 	p.Head = append(g.head(), fmt.Sprintf("gate: %s; may be worse by %s at most", g.Decision, page.Share(g.Margin)))
-	p.Add(g.unlikeTable())
+	p.Add(g.recorded(false), g.unlikeTable())
 	table := page.Names("figure", "of")
 	for i := range g.Figures {
 		table.Row(page.Words(g.Figures[i].Quantity), page.Words(g.Figures[i].Labels.String()))

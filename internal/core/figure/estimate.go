@@ -300,11 +300,13 @@ func (how Comparing) Versus(baseline string, table []stat.Sides) []*Versus {
 	return out
 }
 
-// What is compared: two values of each round, rounds of two runs, what runs come to.
+// What is compared: two values of each round, rounds of two runs, what runs come to,
+// target ÷ control in the rounds of two runs.
 const (
-	OfPairs  = "pairs"
-	OfRounds = "rounds"
-	OfRuns   = "runs"
+	OfPairs   = "pairs"
+	OfRounds  = "rounds"
+	OfRuns    = "runs"
+	OfControl = "control"
 )
 
 // Compared is what a comparison with the baseline gave.

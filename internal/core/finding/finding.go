@@ -64,6 +64,10 @@ const (
 	Error   = "error"
 )
 
+// Disturbing are the codes of findings of a side that has no verdict in a comparison with
+// another run, since the machine may be what differs.
+var Disturbing = []string{Steal, Pressure, Drift}
+
 // FromRun are the codes of findings that cannot be made from samples.
 var FromRun = []string{OpenFailed, GivenUp, LeftBehind, RuntimeLeft, NotPrecise, Budget, RootChanged, NotWeighed,
 	NotReached, PhaseSkipped, NotRetired, EngineSilent, NotDropped, VolumeAbsent, StatisticsOn, NoRoom, Throttled, OwnLimit, OwnThrottled, Emulated}

@@ -57,6 +57,11 @@ const (
 type Sides struct {
 	Old, New Rounds
 	PerRun   int
+
+	// Between is the variance of log(new / old) between two runs of the same thing, beyond
+	// what their rounds show, and Freedom its degrees of freedom; 0: unknown. It
+	// enters the interval and the tests.
+	Between, Freedom float64
 }
 
 // DefaultMargin is the difference below which two targets count as the same,
@@ -132,11 +137,13 @@ type scaled struct {
 	old, new    []float64
 	differences []float64 // of the rounds that both have, in their order
 	logarithms  bool
+
+	between, freedom float64 // see [Sides]
 }
 
 // take returns the finite values.
 func (c *Comparison) take(s Sides) (out scaled) {
-	out.logarithms = true
+	out.logarithms, out.between, out.freedom = true, s.Between, s.Freedom
 	keep := func(r Rounds) (kept []float64, run []int) {
 		for _, round := range slices.Sorted(maps.Keys(r)) {
 			if v := r[round]; Finite(v) {
@@ -183,6 +190,9 @@ func (c *Comparison) test(s scaled, rho, alpha float64) {
 	test, middle, lo, hi, known := c.acrossRuns(s, alpha)
 	if !known {
 		test, middle, lo, hi = c.byRank(s, rho, alpha)
+	}
+	if s.between > 0 && s.logarithms {
+		test, lo, hi = c.betweenRuns(s, middle, lo, hi, alpha)
 	}
 	less, greater := test(0)
 	c.P = min(1, 2*min(less, greater))

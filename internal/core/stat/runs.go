@@ -15,6 +15,13 @@ func (s *Sides) run(round int) int {
 	return round / s.PerRun
 }
 
+// FewestRuns is how many runs a side has at least, from which their spread is known well
+// enough for a verdict.
+const FewestRuns = 3
+
+// Variance is that of a sample.
+func Variance(values []float64) float64 { return stats.Variance(values) }
+
 func severalRuns(run []int) bool { return len(run) > 0 && slices.Max(run) != slices.Min(run) }
 
 // ofRuns are what the values of each run come to; run tells of each value whose it is.
@@ -66,6 +73,24 @@ func (c *Comparison) acrossRuns(s scaled, alpha float64) (test tested, middle, l
 		less = t.CDF((middle - shift) / unsure)
 		return less, 1 - less
 	}, middle, middle - half, middle + half, true
+}
+
+// betweenRuns adds the variance between runs to what the rounds of one run a side show.
+// The result is Student's t with Satterthwaite's degrees of freedom. Too few rounds for
+// an interval show nothing.
+func (c *Comparison) betweenRuns(s scaled, middle, lo, hi, alpha float64) (tested, float64, float64) {
+	if !Finite(lo) || !Finite(hi) {
+		return func(float64) (less, greater float64) { return 1, 1 }, lo, hi
+	}
+	rounds := (hi - lo) / 2 / stats.StdNormal.InvCDF(1-alpha/2)
+	variance := rounds*rounds + s.between
+	freedom := variance * variance / (rounds*rounds*rounds*rounds/float64(max(c.N1+c.N2-2, 1)) + s.between*s.between/max(s.freedom, 1))
+	unsure, t := math.Sqrt(variance), stats.TDist{V: freedom}
+	half := unsure * studentT(1-alpha, freedom)
+	return func(shift float64) (less, greater float64) {
+		less = t.CDF((middle - shift) / unsure)
+		return less, 1 - less
+	}, middle - half, middle + half
 }
 
 // welch is the variance of the difference of two means, and its degrees of freedom.

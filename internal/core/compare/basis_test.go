@@ -1,0 +1,150 @@
+package compare
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/finding"
+	"github.com/tare-bench/tare/internal/core/stat"
+	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/record"
+)
+
+// controlled is a record of crun and two controls, each with a level for its latency and
+// operations enough for a spread.
+func controlled(id string, host, floor, crun float64, change func(*Run)) Run {
+	r := machine(id, map[string]float64{"crun": crun}, nil)
+	target := r.Targets[0]
+	r.Targets = nil
+	var all []figure.Figure
+	for i, name := range []string{"crun", "host", "floor"} {
+		kind, level := name, []float64{crun, host, floor}[i]
+		if name == "crun" {
+			kind = "oci"
+		}
+		target.Name, target.Kind, target.Path = name, kind, map[string]string{"crun": "/bin/crun"}[name]
+		r.Targets = append(r.Targets, target)
+		for _, op := range []string{"run", "start", "stop"} {
+			f := r.Figures[0]
+			f.Labels = f.Labels.With("target", name).With("op", op)
+			values := f.Values()
+			for round := range values {
+				values[round] = level * (1 + 0.002*float64(round*5%7))
+			}
+			f.Rounds, f.Estimate = figure.ByRound(values), figure.Median(values)
+			all = append(all, f)
+		}
+	}
+	if r.Figures = all; change != nil {
+		change(&r)
+	}
+	return r
+}
+
+// found adds a finding to a record.
+func found(f record.Finding) func(*Run) {
+	return func(r *Run) { f.Level = finding.Warning; r.Found = append(r.Found, f) }
+}
+
+func TestAVerdictNeedsABasis(t *testing.T) {
+	t.Parallel()
+	pressure, drift := record.Finding{Code: finding.Pressure, Message: "tasks waited"}, record.Finding{Code: finding.Drift, Target: "crun", Op: "run", Message: "it drifted"}
+	base := controlled("a", 1, 10, 100, nil)
+	for _, tt := range []struct {
+		name     string
+		old, new []Run
+		options  Options
+		want     stat.Decision
+		says     string
+	}{
+		{"one run a side without a control has none", []Run{machine("a", map[string]float64{"runc": 100}, nil)}, []Run{machine("b", map[string]float64{"runc": 130}, nil)}, Options{}, stat.NotDecided, "without a control in both"},
+		{"two runs a side have none", three("", "a", map[string]float64{"runc": 100}, nil).Runs[:2], three("", "b", map[string]float64{"runc": 130}, nil).Runs[:2], Options{}, stat.NotDecided, "without a control in both"},
+		{"three runs a side have one", three("", "a", map[string]float64{"runc": 100}, nil).Runs, three("", "b", map[string]float64{"runc": 130}, nil).Runs, Options{Filter: "quantity:latency"}, stat.Regressed, "each counting once"},
+		{"a control in both is one", []Run{base}, []Run{controlled("b", 1, 10, 130, nil)}, Options{}, stat.Regressed, "shift of target ÷ control"},
+		{"and shows that nothing became worse", []Run{base}, []Run{controlled("b", 1, 10, 101, nil)}, Options{}, stat.Passed, ""},
+		{"a machine that changed decides nothing", []Run{base}, []Run{controlled("b", 1, 13.1, 131, nil)}, Options{}, stat.NotDecided, "the machine changed (floor +31.0 %)"},
+		{"the control that moved the furthest counts", []Run{base}, []Run{controlled("b", 0.8, 10.2, 100, nil)}, Options{}, stat.NotDecided, "the machine changed (host -20.0 %)"},
+		{"a named control takes their place", []Run{base}, []Run{controlled("b", 1, 13.1, 100, nil)}, Options{Control: "host"}, stat.Passed, ""},
+		{"a control that one side lacks is none", []Run{base}, []Run{controlled("b", 1, 10, 100, nil)}, Options{Control: "runc"}, stat.NotDecided, "without a control in both"},
+		{"what moved the control with the kernel is no basis", []Run{base}, []Run{controlled("b", 1, 10, 130, func(r *Run) { r.Header.Environment.Kernel = "6.2" })}, Options{Unlike: true}, stat.NotDecided, "without a control in both"},
+		{"a disturbed side decides nothing", []Run{base}, []Run{controlled("b", 1, 10, 130, found(pressure))}, Options{}, stat.NotDecided, "new was disturbed: tasks waited"},
+		{"nor does the base", []Run{controlled("a", 1, 10, 100, found(pressure))}, []Run{controlled("b", 1, 10, 130, nil)}, Options{}, stat.NotDecided, "old was disturbed: tasks waited"},
+		{"a finding on an operation is of that alone", []Run{base}, []Run{controlled("b", 1, 10, 130, found(drift))}, Options{Filter: "op:run"}, stat.NotDecided, "it drifted"},
+		{"and leaves others their verdict", []Run{base}, []Run{controlled("b", 1, 10, 130, found(drift))}, Options{Filter: "op:stop"}, stat.Regressed, "it drifted"},
+		{"one disturbed run of three decides nothing else", three("", "a", map[string]float64{"runc": 100}, nil).Runs, append(three("", "b", map[string]float64{"runc": 130}, nil).Runs[:2], machine("b9", map[string]float64{"runc": 131}, found(pressure))), Options{Filter: "quantity:latency"}, stat.Regressed, "1 of 3"},
+		{"earlier runs that scatter widen the interval", []Run{base}, []Run{controlled("b", 1, 10, 130, nil)}, Options{Earlier: []Run{controlled("e1", 1, 10, 80, nil), controlled("e2", 1, 10, 100, nil), controlled("e3", 1, 10, 125, nil)}}, stat.NotDecided, "margin +5.00%"},
+		{"earlier runs that agree do not", []Run{base}, []Run{controlled("b", 1, 10, 130, nil)}, Options{Earlier: []Run{controlled("e1", 1, 10, 99.8, nil), controlled("e2", 1, 10, 100, nil), controlled("e3", 1, 10, 100.2, nil)}}, stat.Regressed, ""},
+		{"those of another machine do not count", []Run{base}, []Run{controlled("b", 1, 10, 130, nil)}, Options{Earlier: []Run{controlled("e1", 1, 10, 80, other), controlled("e2", 1, 10, 100, other), controlled("e3", 1, 10, 125, other)}}, stat.Regressed, ""},
+	} {
+		c, err := New([]Side{{"old", tt.old}, {"new", tt.new}}, tt.options)
+		must.OK(t, err)
+		compared := draw(t, c.Page())
+		for _, f := range c.Figures() {
+			if v := f.Versus; v != nil && tt.want == stat.NotDecided && tt.options.Earlier == nil && v.Verdict != stat.Undecided {
+				t.Errorf("%s: the comparison says %+v", tt.name, v)
+			}
+		}
+		g, err := c.Gate(0.05)
+		must.OK(t, err)
+		if text := draw(t, g.Page()) + compared; g.Decision != tt.want || !strings.Contains(text, tt.says) || strings.Contains(text, "to decide, ") != (tt.want == stat.NotDecided && !strings.HasPrefix(tt.says, "margin")) {
+			t.Errorf("%s: %s\n%s", tt.name, g.Decision, text)
+		}
+	}
+}
+
+func other(r *Run) { r.Header.Environment.CPUModel = "Neoverse" }
+
+func TestTheRoundsOfOneRunAreABasisWhateverDisturbedThem(t *testing.T) {
+	t.Parallel()
+	run := controlled("a", 1, 10, 130, found(record.Finding{Code: finding.Pressure, Message: "tasks waited"}))
+	c := compared(t, Options{Col: "target@(floor crun)"}, one("a", run))
+	g, err := c.Gate(0.05)
+	must.OK(t, err)
+	if text := draw(t, g.Page()); g.Decision != stat.Regressed || !strings.Contains(text, "tasks waited") || strings.Contains(text, "to decide") {
+		t.Errorf("%s\n%s", g.Decision, text)
+	}
+}
+
+func TestTheAdviceIsACommandThatCanBePasted(t *testing.T) {
+	t.Parallel()
+	at := func(path string) func(*Run) {
+		return func(r *Run) { r.Targets[0].Path = path }
+	}
+	for _, tt := range []struct{ old, new, want string }{
+		{"/old/runc", "/new/runc", "tare gate --interleave old=/old/runc new=/new/runc --worse 5.0%"},
+		{"/bin/runc", "/bin/runc", "tare lifecycle host floor runc=/bin/runc -o more.jsonl"},
+		{"/old/runc", "/x;reboot", "at least 3 records a side, or measure both sides in the same rounds"},
+		{"/old/runc", "/x y", "at least 3 records a side, or measure both sides in the same rounds"},
+	} {
+		c := compared(t, Options{}, one("old", machine("a", map[string]float64{"runc": 100}, at(tt.old))), one("new", machine("b", map[string]float64{"runc": 100}, at(tt.new))))
+		if got := c.advice(); !strings.Contains(got, tt.want) || strings.Contains(got, ";reboot") {
+			t.Errorf("%s and %s: %s", tt.old, tt.new, got)
+		}
+	}
+}
+
+func TestALevelOfDisturbedRunsHasNoVerdict(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		from, to int
+		worse    bool
+	}{
+		"no run was disturbed":           {0, 0, true},
+		"a few of a level were":          {30, 34, true},
+		"most of the later level were":   {25, 40, false},
+		"most of the earlier level were": {0, 20, false},
+	} {
+		h := latencies(t, past(40, func(i int, r *Run) float64 {
+			if i >= tt.from && i < tt.to {
+				found(record.Finding{Code: finding.Steal, Message: "CPU time was taken"})(r)
+			}
+			return step(i, 25)
+		}))
+		text := draw(t, h.Page())
+		if h.Worse() != tt.worse || strings.Contains(text, fmt.Sprintf("%d of 40", tt.to-tt.from)) != (tt.to > 0) {
+			t.Errorf("%s: worse is %v\n%s", name, h.Worse(), text)
+		}
+	}
+}
