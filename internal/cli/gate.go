@@ -75,7 +75,7 @@ would decide; 1 usage or environment, or a margin below what --self finds.`,
 	}
 	set.AddFlags(c.Flags())
 	flags := c.Flags()
-	flags.StringVar(&o.metric, "metric", compare.Headline, "which figures, as a filter of tare compare")
+	flags.StringVar(&o.metric, "metric", compare.Gated, "which figures, as a filter of tare compare")
 	flags.BoolVar(&o.self, "self", false, "measure the first target against itself first, and refuse a margin that this machine cannot tell")
 	flags.BoolVar(&o.interleave, "interleave", false, "measure two targets here, in the same rounds; takes the flags of tare lifecycle")
 	flags.BoolVar(&o.unlike, "unlike", false, "take unlike records, too; machines and definitions that differ decide nothing")

@@ -155,6 +155,41 @@ func TestAGateMeasuresBothInTheSameRounds(t *testing.T) {
 	}
 }
 
+// A runtime whose start takes 1 s longer than it says, and one that says so late.
+func TestARuntimeThatReturnsEarlyDoesNotWin(t *testing.T) {
+	needRunc(t)
+	dir := place(t)
+	wrapper(t, dir, "runc-old", "")
+	wrapper(t, dir, "early-start", `[ "$verb" = start ] && { (sleep 1; exec "$runc" "$@") >/dev/null 2>&1 & exit 0; }`)
+	wrapper(t, dir, "early-run", `[ "$verb" = run ] && { (sleep 1; exec "$runc" "$@") & exit 0; }`)
+	wrapper(t, dir, "late-start", `[ "$verb" = start ] && { "$runc" "$@"; sleep 1; exit 0; }`)
+	for _, c := range []struct{ new, op, early, worse string }{
+		{"early-start", "start", "before the workload ran", "latency  target=new op=start"},
+		{"early-run", "run", "before the workload ran", "latency  target=new op=run"},
+		{"late-start", "start", "", "time-to  target=new op=start"},
+	} {
+		file := c.new + ".jsonl"
+		out, _ := ends(t, ExitRegressed, "gate: worse", words("gate --interleave old=./runc-old new=./"+c.new+" --ops "+c.op+" --rounds 8 --warmup 0 -q -o "+file)...)
+		if !strings.Contains(out, c.early) {
+			t.Errorf("%s: the gate does not say %q:\n%s", c.new, c.early, out)
+		}
+		for line := range strings.Lines(out) {
+			if strings.Contains(line, c.worse) && strings.Contains(line, "not worse") {
+				t.Errorf("%s: %s", c.new, line)
+			}
+		}
+		if report, _ := ends(t, ExitDone, "failed 0/", "report", file); strings.Contains(report, "before the workload ran") != (c.early != "") {
+			t.Errorf("%s: the report says\n%s", c.new, report)
+		}
+	}
+}
+
+func TestARunThatWritesItsPidFileLateCounts(t *testing.T) {
+	needRunc(t)
+	wrapper(t, place(t), "runc-late", `[ "$verb" = run ] && { "$runc" "$@"; mv "$8" "$8.late"; (sleep 0.3; mv "$8.late" "$8") >/dev/null 2>&1 & exit 0; }`)
+	ends(t, ExitDone, "failed 0/3", words("lifecycle late=./runc-late --ops run --rounds 3 --warmup 0 -q -o r.jsonl")...)
+}
+
 // job is what of GitLab's keywords is used; another one would be a mistake.
 // https://docs.gitlab.com/ci/yaml/
 type job struct {

@@ -9,9 +9,12 @@ import (
 	"github.com/tare-bench/tare/internal/core/stat"
 )
 
-// Headline is what a gate looks at unless it is told: what is compared of every
-// experiment, once.
-const Headline = "quantity:(latency OR makespan OR wall-time OR memory OR cpu OR bandwidth OR requests) -quantile:/./ -role:/./"
+// Headline is what is compared of every experiment, once. Gated adds what a gate looks at
+// as well: when the calls return whose latency ends with the first instruction.
+const (
+	Headline = "quantity:(latency OR makespan OR wall-time OR memory OR cpu OR bandwidth OR requests) -quantile:/./ -role:/./"
+	Gated    = "(" + Headline + ") OR (quantity:time-to stamp:returned op:(start OR run))"
+)
 
 // Gate is whether the second column is worse than the first by more than a margin.
 type Gate struct {

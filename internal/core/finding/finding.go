@@ -44,19 +44,21 @@ const (
 	// NoRoom: the machine has not got what so many lanes need.
 	NoRoom = "no-room"
 
-	Failed      = "failed-operations"
-	Drift       = "drift"
-	FirstRound  = "first-round"
-	Bimodal     = "bimodal"
-	FewRounds   = "too-few-rounds"
-	Steal       = "steal"
-	Pressure    = "pressure"
-	Skew        = "release-skew"
-	OwnCost     = "own-cost"
-	CutOff      = "cut-off"
-	Damaged     = "damaged-record"
-	Interrupted = "interrupted"
-	Ordinary    = "ordinary-lanes"
+	Failed     = "failed-operations"
+	Drift      = "drift"
+	FirstRound = "first-round"
+	Bimodal    = "bimodal"
+	FewRounds  = "too-few-rounds"
+	Steal      = "steal"
+	Pressure   = "pressure"
+	Skew       = "release-skew"
+	// ReturnedEarly: a call of start or run returned before the workload ran.
+	ReturnedEarly = "returned-early"
+	OwnCost       = "own-cost"
+	CutOff        = "cut-off"
+	Damaged       = "damaged-record"
+	Interrupted   = "interrupted"
+	Ordinary      = "ordinary-lanes"
 
 	// Levels.
 	Note    = "note"
@@ -66,7 +68,7 @@ const (
 
 // Disturbing are the codes of findings of a side that has no verdict in a comparison with
 // another run, since the machine may be what differs.
-var Disturbing = []string{Steal, Pressure, Drift}
+var Disturbing = []string{OwnThrottled, Steal, Pressure, Drift}
 
 // FromRun are the codes of findings that cannot be made from samples.
 var FromRun = []string{OpenFailed, GivenUp, LeftBehind, RuntimeLeft, NotPrecise, Budget, RootChanged, NotWeighed,

@@ -24,23 +24,23 @@ func cell(t *record.Target, op setting.Op, lanes int, batches []*record.Batch, c
 		return c
 	}
 	g := gathered{times: map[record.Stamp]stat.Rounds{}, roles: roleRounds{}}
+	batches = slices.DeleteFunc(slices.Clone(batches), func(b *record.Batch) bool { return b.Target != t.Name || b.Op != string(op) })
+	c.Done = headline(t, op, batches...)
 	for _, b := range batches {
-		if b.Target == t.Name && b.Op == string(op) {
-			g.add(b, def.Done, lanes, cpus)
-		}
+		g.add(b, c.Done, lanes, cpus)
 	}
 	c.Lost, c.Time.Failed, c.Time.Total = g.lost, g.failed, g.total
 	c.Trimmed.Failed, c.Trimmed.Total = g.failed, g.total
-	values := g.times[def.Done]
+	values := g.times[c.Done]
 	if len(values) == 0 && len(g.told.values) > 0 {
 		c.Time.Quantity, values = g.told.quantity, g.told.values
 	}
 	c.Time.Rounds, c.Time.Estimate = figure.ByRound(values), figure.Median(values)
 	if len(g.told.trimmed) > 0 {
 		c.Trimmed.Estimate = middle(g.told.trimmed)
-	} else if mean, ok := stat.Trimmed(figure.Ordered(values)); ok {
+	} else if mean, ok := stat.Trimmed(figure.Ordered(g.times[def.Done])); ok { // that report timed calls
 		c.Trimmed.Estimate = figure.Exactly(mean)
-		c.Trimmed.Estimate.N = len(values)
+		c.Trimmed.Estimate.N = len(g.times[def.Done])
 	}
 	c.Ready = g.ready.is(labels)
 	for _, stamp := range record.Stamps {
@@ -55,6 +55,30 @@ func cell(t *record.Target, op setting.Op, lanes int, batches []*record.Batch, c
 	}
 	c.Own, c.Lanes, c.Roles = g.own(labels), g.lanes.figures(labels), g.roles.figures(labels)
 	return c
+}
+
+// headline is the stamp that ends the time of an operation. A call of start or run may
+// return before or after the workload runs, so it is the first instruction if every
+// operation that succeeded has it, and the definition's stamp if not.
+func headline(t *record.Target, op setting.Op, batches ...*record.Batch) record.Stamp {
+	def := t.Operations[string(op)]
+	if def.Done != record.StampReturned || t.Clock == guestClock || op != setting.Start && op != setting.Run {
+		return def.Done
+	}
+	known := false
+	for _, b := range batches {
+		for i := range b.Samples {
+			if s := &b.Samples[i]; s.Failure == nil {
+				if known = s.First > 0; !known {
+					return def.Done
+				}
+			}
+		}
+	}
+	if !known {
+		return def.Done
+	}
+	return record.StampFirst
 }
 
 func about(quantity string, unit figure.Unit, labels figure.Labels) figure.Figure {

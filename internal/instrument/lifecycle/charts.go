@@ -67,7 +67,7 @@ func lanesCharts(j *Judgement, t *Table) []*page.Chart {
 			batch.Caption += fmt.Sprintf(" Of the %d lanes %d are drawn.", t.Lanes, mostLanes)
 		}
 		for i := range row.Cells {
-			done := j.Targets[i].Operations[string(row.Op)].Done
+			done := row.Cells[i].Done
 			latencies, median := laneLatencies(j.Record, &row.Cells[i], string(row.Op), t.Lanes, done)
 			spread.Distribution(page.At(string(row.Op), "", row.Cells[i].Target), latencies)
 			if median != nil {

@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tare-bench/tare/internal/core/figure"
@@ -10,8 +11,12 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// The bounds above which the release of the lanes is worth a finding.
-const skewBound = 0.20 // of the makespan between the first lane's start and the last's
+// The bounds above which something is worth a finding.
+const (
+	skewBound  = 0.20 // of the makespan between the first lane's start and the last's
+	earlyBound = 0.10 // of the time to the first instruction that a call returned before it,
+	earlyLeast = 1e6  // ns: less is what an exec takes on its way
+)
 
 // failures sums up what went wrong, one finding for each target, operation and
 // number of lanes, warm-up included, with the first cause.
@@ -152,6 +157,10 @@ func cellFindings(t *Table, row Row, c *Cell, kind string, rows int, add func(re
 			finding.Brief(m.Low), m.LowN, finding.Brief(m.High), m.N-m.LowN),
 			"the median sits in one of them or between; look for a cache, a lock or a timer that is hit in some rounds only")
 	}
+	if by, early := c.early(); early && kind != "host" && kind != "floor" { // of those tare itself execs the workload
+		put(finding.ReturnedEarly, finding.Warning, "returned "+finding.Brief(by)+" before the workload ran",
+			"the time of the call is not that of the operation; compare the first instruction")
+	}
 	if c.Lanes != nil && c.Time.Estimate.Known() {
 		skew, own := c.Lanes[skewColumn].Estimate.Value, c.Lanes[ownColumn].Estimate.Value
 		if share := skew / c.Time.Estimate.Value; share > skewBound {
@@ -165,4 +174,28 @@ func cellFindings(t *Table, row Row, c *Cell, kind string, rows int, add func(re
 				"the times may be that much too long; use a machine with more CPUs, and fewer lanes at once")
 		}
 	}
+}
+
+// early is by how much calls returned before the workload's first instruction, if that is
+// shown in the rounds and is more than their noise.
+func (c *Cell) early() (by float64, shown bool) {
+	i := slices.IndexFunc(c.Moments, func(f figure.Figure) bool { return f.Labels.Get("stamp") == string(record.StampReturned) })
+	if c.Done != record.StampFirst || i < 0 || !c.Time.Known() {
+		return 0, false
+	}
+	returned := c.Moments[i].Values()
+	var off []float64
+	for _, r := range c.Time.Rounds {
+		if v, both := returned[r.Round]; both {
+			off = append(off, r.Value-v)
+		}
+	}
+	if len(off) == 0 {
+		return 0, false
+	}
+	e, least, noise := figure.MedianOf(off), slices.Min(off), 0.0
+	if e.Bounded {
+		least, noise = e.Lo, max(e.Hi-e.Value, e.Value-e.Lo)
+	}
+	return e.Value, least > 0 && e.Value > max(noise, earlyLeast, earlyBound*c.Time.Value)
 }

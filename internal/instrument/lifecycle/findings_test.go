@@ -91,6 +91,17 @@ func TestTaresOwnLimitIsTheFirstFindingAndTheCauseOfPressure(t *testing.T) {
 	}
 }
 
+// early lets the calls of one target return after 10 ms, and its workload run at another time.
+func early(first int64) func(*written) {
+	return func(w *written) {
+		w.sample = func(name string, _ subject.Op, round int, s *record.Sample) {
+			if name == "oci1" {
+				s.Returned, s.First = s.Start+10*ms, s.Start+first+int64(round%3)*1000
+			}
+		}
+	}
+}
+
 func TestFindings(t *testing.T) {
 	noisy := func(seed uint64, sigma float64) func(string, subject.Op, int, int) int64 {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -137,6 +148,9 @@ func TestFindings(t *testing.T) {
 		{"a first round of all rows that is slow is a cold start", func(w *written) { w.rounds, w.latency = 12, firstTimes(1.5) }, []string{"first-round"}, "the first round took 1.50 times as long as the others (geometric mean of 2 rows, p"},
 		{"one that is fast is found, too", func(w *written) { w.rounds, w.latency = 12, firstTimes(0.4) }, []string{"first-round"}, "the first round took 0.40 times"},
 		{"of a single row there is no mean", func(w *written) { w.targets, w.rounds, w.latency = []string{"oci"}, 12, firstTimes(1.5) }, []string{"first-round"}, "(1 row, p"},
+		{"a call that returns before the workload ran is found", early(200 * ms), []string{"returned-early"}, "returned 190ms before the workload ran"},
+		{"one that returns after it is not", early(5 * ms), nil, ""},
+		{"nor is one by what an exec takes", early(105 * ms / 10), nil, ""},
 		{"two heaps are bimodal", func(w *written) {
 			w.rounds = 40
 			noise, pick := noisy(2, 0.02), rand.New(rand.NewPCG(3, 3))

@@ -52,7 +52,7 @@ func (v *Intervals) Add(b *record.Batch) {
 	if i < 0 || !whole {
 		return
 	}
-	if value, ok := span(b, v.targets[i].Operations[b.Op].Done); ok {
+	if value, ok := span(b, headline(&v.targets[i], setting.Op(b.Op), b)); ok {
 		c.values[b.Round] = value
 	}
 }

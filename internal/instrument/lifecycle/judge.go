@@ -51,6 +51,8 @@ type Cell struct {
 	Absent string // why the target has no such operation
 	Lost   int    // lanes that did not come so far
 
+	Done record.Stamp // that ends Time, see [headline]
+
 	// Time is with one lane the operation's latency, with more the makespan of the
 	// batch, one value for each round that had no failure.
 	Time    figure.Figure

@@ -76,12 +76,15 @@ func mediansTable(j *Judgement, t *Table) *page.Table {
 }
 
 // moments are those that are shown below an operation, on the way to its end: of a pod
-// in a cluster all that were told, of others the first instruction, and when the workload
-// was ready.
+// in a cluster all that were told, of others the call's return or the first instruction,
+// whichever does not end the operation, and when the workload was ready.
 var moments = []string{string(record.StampScheduled), string(record.StampNodeSandbox), string(record.StampSandbox),
-	string(record.StampNodeStarted), string(record.StampRunning), firstInstruction, string(record.StampReady), string(record.StampExited)}
+	string(record.StampNodeStarted), string(record.StampRunning), callReturned, firstInstruction, string(record.StampReady), string(record.StampExited)}
 
-const firstInstruction = "first instruction"
+const (
+	callReturned     = "call returned"
+	firstInstruction = "first instruction"
+)
 
 // on is the time to a moment on every target. That of the first instruction is shown of
 // operations that lead to it; a guest's own clock says nothing about the host's, so there
@@ -93,10 +96,12 @@ func on(j *Judgement, row *Row, name string) []page.Cell {
 		t, stamp, sign, shown := &j.Targets[i], name, "", false
 		switch done := t.Operations[string(row.Op)].Done; name {
 		case firstInstruction:
-			stamp, shown = string(record.StampFirst), row.Op == setting.Start || row.Op == setting.Run
+			stamp, shown = string(record.StampFirst), (row.Op == setting.Start || row.Op == setting.Run) && row.Cells[i].Done != record.StampFirst
 			if t.Clock == guestClock {
 				stamp, sign = string(record.StampSeen), "≤ "
 			}
+		case callReturned:
+			stamp, shown = string(record.StampReturned), slices.ContainsFunc(row.Cells, func(c Cell) bool { return c.Done == record.StampFirst })
 		case string(record.StampReady):
 			shown = row.Cells[i].Ready.Asked > 0
 		default:
@@ -135,6 +140,9 @@ func mediansNotes(j *Judgement, t *Table, shown *page.Table) []string {
 	}
 	note += shown.Dependent()
 	notes := []string{note}
+	if t.some(func(c *Cell) bool { return c.Done == record.StampFirst }) {
+		notes = append(notes, "start and run end with the workload's first instruction where that is known, else with the call's return")
+	}
 	unknown, guest := false, false
 	for _, row := range t.Rows {
 		for i, c := range row.Cells {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -180,6 +181,9 @@ func (s *session) confirm(ctx context.Context, op subject.Op, n int, r *lane.Res
 	switch op {
 	case subject.Create, subject.Run:
 		pid, err := s.process(c)
+		for end := time.Now().Add(s.patience()); op == subject.Run && errors.Is(err, fs.ErrNotExist) && ctx.Err() == nil && time.Now().Before(end); pid, err = s.process(c) {
+			time.Sleep(10 * time.Millisecond) // the workload ran: a run that forks and returns writes it later
+		}
 		if err != nil {
 			return &record.Failure{Kind: record.FailState, Detail: fmt.Sprintf("reported success, but there is no container process: %v", err), Output: engine.LastWords(s.env, n)}
 		}
@@ -249,12 +253,15 @@ func (s *session) ask(ctx context.Context, n int, o lane.Order) (lane.Result, er
 	return lane.Result{Returned: machine.Now(), Stdout: ended.Output, Stderr: ended.Stderr, Status: unix.WaitStatus(ended.Exit << 8)}, err
 }
 
+// patience is for how long something is awaited that the runtime reported.
+func (s *session) patience() time.Duration { return min(s.env.Timeout, 10*time.Second) }
+
 // awaitState asks the runtime for the container's status until it is the
 // wanted one, and returns when the answer came. Most runtimes say it at once.
 func (s *session) awaitState(ctx context.Context, n int, want string) (int64, *record.Failure) {
 	c := &s.containers[n]
 	o := lane.Order{Kind: lane.Exec, Args: s.args(s.state, "state", c.id), Timeout: s.env.Timeout}
-	deadline := time.Now().Add(min(s.env.Timeout, 10*time.Second))
+	deadline := time.Now().Add(s.patience())
 	for {
 		r, err := s.ask(ctx, n, o)
 		if err != nil {
