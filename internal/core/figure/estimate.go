@@ -237,6 +237,18 @@ type Rows struct {
 	Rows  []Row
 }
 
+// Pairs are the figures of the rows with those that they are compared with.
+func (t *Rows) Pairs() (out []Pair) {
+	for _, row := range t.Rows {
+		for i, f := range row.Of {
+			if i != t.At {
+				out = append(out, Pair{row.Of[t.At], f})
+			}
+		}
+	}
+	return out
+}
+
 // Paired tells whether some round has values of both: without one there is no shift
 // within a round.
 func Paired(a, b stat.Rounds) bool {
@@ -284,13 +296,14 @@ func (how Comparing) Ratios(baseline string, table []Quotient) {
 	}
 }
 
-// Versus compares the sides of one table; nil where one of them has no values.
+// Versus compares the sides of one table; nil where one of them has no values, or both
+// have nothing but 0, which would only make the others harder to show.
 func (how Comparing) Versus(baseline string, table []stat.Sides) []*Versus {
 	out := make([]*Versus, len(table))
 	var sides []stat.Sides
 	var at []int
 	for i, s := range table {
-		if len(s.Old) > 0 && len(s.New) > 0 {
+		if len(s.Old) > 0 && len(s.New) > 0 && !(allZero(s.Old) && allZero(s.New)) {
 			sides, at = append(sides, s), append(at, i)
 		}
 	}
@@ -298,6 +311,15 @@ func (how Comparing) Versus(baseline string, table []stat.Sides) []*Versus {
 		out[at[i]] = Compared(baseline, &c)
 	}
 	return out
+}
+
+func allZero(values stat.Rounds) bool {
+	for _, v := range values {
+		if v != 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // What is compared: two values of each round, rounds of two runs, what runs come to,

@@ -90,3 +90,12 @@ func TestAnUpperBoundProvesOneDirectionOnly(t *testing.T) {
 		}
 	}
 }
+
+func TestZerosOnBothSidesAreNoComparison(t *testing.T) {
+	t.Parallel()
+	zero, some := stat.Rounds{0: 0, 1: 0, 2: 0}, stat.Rounds{0: 0, 1: 1, 2: 0}
+	got := Comparing{}.Versus("base", []stat.Sides{{Old: zero, New: zero}, {Old: zero, New: some}, {Old: some, New: zero}})
+	if got[0] != nil || got[1] == nil || got[2] == nil {
+		t.Errorf("got %+v", got)
+	}
+}

@@ -293,3 +293,24 @@ func TestOfManyStartsThoseThatWereChosenAreListedAndTraced(t *testing.T) {
 		t.Error("a log with failures fails who reads it")
 	}
 }
+
+func TestABareRuntimeHasNoEngineTime(t *testing.T) {
+	t.Parallel()
+	for kind, has := range map[string]bool{"docker": true, "oci": false} {
+		var targets []record.Target
+		var all []record.Start
+		for _, name := range []string{"a", "b"} {
+			targets = append(targets, record.Target{Name: name, Kind: kind})
+			for i := range 7 {
+				s := dockerStart(i, 700+int64(i)*10)
+				s.Target = name
+				all = append(all, s)
+			}
+		}
+		j, err := Judge(&record.Record{Header: startHeader(t), Targets: targets, Starts: all, End: &record.End{Status: "done"}})
+		must.OK(t, err)
+		if v := j.Targets[1].EngineTime; v.Known() != has || (v.Versus != nil) != has || !j.Targets[1].Calls.Known() {
+			t.Errorf("%s: engine time %+v", kind, v)
+		}
+	}
+}

@@ -89,7 +89,9 @@ func (t *gathered) sum(c *Choice) {
 	t.Calls, t.EngineTime = t.about("runtime-calls", figure.Nanoseconds), t.about("engine-time", figure.Nanoseconds)
 	if slices.ContainsFunc(with, func(f *startValues) bool { return f.calls > 0 }) {
 		t.Calls = t.over("runtime-calls", figure.Nanoseconds, with, func(f *startValues) float64 { return f.calls })
-		t.EngineTime = t.over("engine-time", figure.Nanoseconds, with, func(f *startValues) float64 { return f.engineTime })
+		if !t.bare { // what is left is tare's own time
+			t.EngineTime = t.over("engine-time", figure.Nanoseconds, with, func(f *startValues) float64 { return f.engineTime })
+		}
 	}
 	t.Table, t.Same = t.table(with)
 	t.Phases = t.phases(with)
