@@ -109,6 +109,13 @@ func (t *Table) section(how figure.Comparing) *page.Section {
 		s.Draw(t.chart())
 		s.Notes = []string{page.Compared(t.Columns[0], shifts[of], how, comparisons) + table.Dependent()}
 	}
+	rows := figure.Rows{}
+	for _, row := range t.Rows {
+		rows.Rows = append(rows.Rows, figure.Row{Of: row.Of})
+	}
+	if note := page.Opposed(rows.Pairs()); note != "" {
+		s.Notes = append(s.Notes, note)
+	}
 	if bounds {
 		s.Notes = append(s.Notes, page.Bounds)
 	}

@@ -175,6 +175,23 @@ func (t *Table) Dependent() string {
 	return fmt.Sprintf("; intervals are up to %.1f times as wide as independent rounds would give, since rounds depend on those before them: %s", most, strings.Join(names, ", "))
 }
 
+// Opposed is the note of a table in which a shift and the medians beside it point in
+// opposite directions, "" if none do.
+func Opposed(pairs []figure.Pair) string {
+	for _, p := range pairs {
+		if p.Base == nil || p.Figure == nil || p.Figure.Versus == nil || !p.Figure.Versus.Shift.Known() || !p.Base.Known() || !p.Figure.Known() {
+			continue
+		}
+		if shift := p.Figure.Versus.Shift.Value; shift*(p.Figure.Value-p.Base.Value)*sign(p.Base.Value) < 0 {
+			return fmt.Sprintf("a shift is the Hodges–Lehmann estimate of all rounds, not the ratio of the medians: of %s they point in opposite directions (%s %%, medians %s and %s)",
+				Heading(p.Figure.Labels.String()), signed(shift), Text(p.Base.Value, p.Base.Unit), Text(p.Figure.Value, p.Figure.Unit))
+		}
+	}
+	return ""
+}
+
+func sign(v float64) float64 { return math.Copysign(1, v) }
+
 // Value is a figure alone, shown as the table says: its interval would make a
 // table of many columns wide.
 func Value(f *figure.Figure, show func(float64) string) Cell {

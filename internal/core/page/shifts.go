@@ -51,6 +51,9 @@ func Shifts(t figure.Rows, how figure.Comparing) *Section {
 	}
 	s := &Section{Title: "compared with " + Heading(names[at]), Style: term.Bold, Table: table,
 		Notes: []string{"median ± the larger half of its 95 % interval; " + Compared(names[at], WithinRound, how, comparisons) + table.Dependent()}}
+	if note := Opposed(t.Pairs()); note != "" {
+		s.Notes = append(s.Notes, note)
+	}
 	if bounds {
 		s.Notes = append(s.Notes, Bounds)
 	}

@@ -169,7 +169,13 @@ func (o *Options) Comparisons(targets []record.Target) (n int) {
 }
 
 // compare compares all cells of a table with those of one target.
-func (j *Judgement) compare(t *Table, with string) (all []figure.Pair) {
+func (j *Judgement) compare(t *Table, with string) []figure.Pair {
+	all := pairs(t, with)
+	j.Plan.Compare(with, all)
+	return all
+}
+
+func pairs(t *Table, with string) (all []figure.Pair) {
 	for _, row := range t.Rows {
 		base := slices.IndexFunc(row.Cells, func(c Cell) bool { return c.Target == with })
 		for i := range row.Cells {
@@ -178,7 +184,6 @@ func (j *Judgement) compare(t *Table, with string) (all []figure.Pair) {
 			}
 		}
 	}
-	j.Plan.Compare(with, all)
 	return all
 }
 

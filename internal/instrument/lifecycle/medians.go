@@ -140,6 +140,9 @@ func mediansNotes(j *Judgement, t *Table, shown *page.Table) []string {
 	}
 	note += shown.Dependent()
 	notes := []string{note}
+	if opposed := page.Opposed(pairs(t, j.Baseline)); opposed != "" {
+		notes = append(notes, opposed)
+	}
 	if t.some(func(c *Cell) bool { return c.Done == record.StampFirst }) {
 		notes = append(notes, "start and run end with the workload's first instruction where that is known, else with the call's return")
 	}
