@@ -39,7 +39,8 @@ boot is in the interval. Records of unlike machines, kernels, versions, definiti
 options are refused, unless --unlike: then what differs stands on top, and two
 machines never give a verdict.
 
---table, --row, --col and --filter are benchstat's. Keys are the labels of figures
+A verdict needs a basis: sides in the rounds of one run, at least three runs a side,
+or a control in both. --table, --row, --col and --filter are benchstat's. Keys are the labels of figures
 (target, op, lanes, …), experiment, quantity, unit, side, and of the record run,
 kernel, arch, os, cpu, cgroup, tare and version (of the target).`,
 		Example: `  tare compare run.jsonl --col target

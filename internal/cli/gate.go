@@ -56,8 +56,11 @@ here by tare lifecycle, in the same rounds, which is how a CI job should do it:
 what happens to the machine happens to both. With --self one runtime is measured
 against itself first, and a margin that this machine cannot tell is refused.
 
-Exit status: 0 shown not to be worse; 3 worse; 4 not decided, with how many rounds
-would decide; 1 usage or environment, or a margin below what --self finds.`,
+Records need a basis for a verdict: at least three a side, or a control (floor, host
+or --control) in both. Without one, or with a disturbed side, it is not decided.
+
+Exit status: 0 shown not to be worse; 3 worse; 4 not decided, with what would
+decide; 1 usage or environment, or a margin below what --self finds.`,
 		Example: "  tare gate --interleave old=./runc-old new=./runc-new --worse 90% --ops create --rounds 8 --warmup 0",
 		Args:    takes(1, 1000),
 		RunE: func(c *cobra.Command, args []string) error {
