@@ -13,6 +13,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/engines"
 	"github.com/tare-bench/tare/internal/testing/loopdev"
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -61,6 +62,7 @@ func TestADeviceThatIsNotMeantIsRefusedBeforeAnythingRuns(t *testing.T) {
 }
 
 func TestAFreeDeviceThatIsNamedIsWeighed(t *testing.T) {
+	need.Tool(t, "fio")
 	needRunc(t)
 	dir := place(t)
 	device, image := loopdev.In(t, dir, 16<<20)
@@ -92,6 +94,7 @@ func TestAFreeDeviceThatIsNamedIsWeighed(t *testing.T) {
 }
 
 func TestWithoutAnNFSClientTheVolumeIsUnsupported(t *testing.T) {
+	need.Tool(t, "fio")
 	needRoot(t)
 	text := must.Read(t, "/proc/filesystems")
 	modules, _ := filepath.Glob("/lib/modules/*/kernel/fs/nfs/nfs.ko*")
@@ -126,6 +129,7 @@ func TestWithoutAnNFSClientTheVolumeIsUnsupported(t *testing.T) {
 // TestADiskThatFailsInsideCostsItsCellsOnly has a runtime whose containers find
 // another disk at /data than the one that was looked at before.
 func TestADiskThatFailsInsideCostsItsCellsOnly(t *testing.T) {
+	need.Tool(t, "fio")
 	needRunc(t)
 	for name, c := range map[string]struct {
 		size  int64

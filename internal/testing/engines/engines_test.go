@@ -152,6 +152,7 @@ func TestNothingIsLeftOfAnEngine(t *testing.T) {
 // TestNothingIsLeftOfAKilledTest kills a process that has started an engine.
 // Its supervisor cleans up; killed as well, the next set-up does.
 func TestNothingIsLeftOfAKilledTest(t *testing.T) {
+	need.Engine(t, "docker")
 	if os.Getenv("TARE_ENGINES_TEST_VICTIM") != "" {
 		dir := everyEngine[0].busy(t)
 		fmt.Printf("\nvictim %s %d\n", dir, running.all[0].cmd.Process.Pid)
@@ -162,7 +163,6 @@ func TestNothingIsLeftOfAKilledTest(t *testing.T) {
 		supervisor bool
 	}{{"its supervisor sees that", false}, {"and its supervisor is killed too", true}} {
 		t.Run(test.name, func(t *testing.T) {
-			need.Root(t)
 			must.OK(t, Stop())
 			before, quiet := machine(t)
 			cmd := exec.Command("/proc/self/exe", "-test.run=^TestNothingIsLeftOfAKilledTest$")

@@ -8,6 +8,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/storage/tool"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -39,6 +40,7 @@ func TestTheRecordHasWhatTheToolPrinted(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			need.Tool(t, c.tool)
 			heard := weigh(t, c.tool, c.jobs, c.volumes...)
 			if len(heard) != c.cells {
 				t.Errorf("%d cells", len(heard))
