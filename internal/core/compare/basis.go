@@ -117,6 +117,10 @@ func (c *Comparison) controlled(p pair) basis {
 		b.lacks = isControl
 		return b
 	}
+	if why := c.disturbed(was, []int{old}, []int{new}); why != "" {
+		b.lacks = why
+		return b
+	}
 	moved, by := 0.0, "" // the control that moved the furthest
 	for _, name := range controls {
 		before, after := c.runs[old].sibling(was, name), c.runs[new].sibling(is, name)

@@ -71,6 +71,7 @@ func TestAVerdictNeedsABasis(t *testing.T) {
 		{"what moved the control with the kernel is no basis", []Run{base}, []Run{controlled("b", 1, 10, 130, func(r *Run) { r.Header.Environment.Kernel = "6.2" })}, Options{Unlike: true}, stat.NotDecided, "without a control in both"},
 		{"a disturbed side decides nothing", []Run{base}, []Run{controlled("b", 1, 10, 130, found(pressure))}, Options{}, stat.NotDecided, "new was disturbed: tasks waited"},
 		{"nor does the base", []Run{controlled("a", 1, 10, 100, found(pressure))}, []Run{controlled("b", 1, 10, 130, nil)}, Options{}, stat.NotDecided, "old was disturbed: tasks waited"},
+		{"nor does a disturbed last run of two", []Run{base}, []Run{controlled("b", 1, 10, 130, nil), controlled("c", 1, 10, 130, found(pressure))}, Options{}, stat.NotDecided, "new was disturbed: tasks waited"},
 		{"a finding on an operation is of that alone", []Run{base}, []Run{controlled("b", 1, 10, 130, found(drift))}, Options{Filter: "op:run"}, stat.NotDecided, "it drifted"},
 		{"and leaves others their verdict", []Run{base}, []Run{controlled("b", 1, 10, 130, found(drift))}, Options{Filter: "op:stop"}, stat.Regressed, "it drifted"},
 		{"one disturbed run of three decides nothing else", three("", "a", map[string]float64{"runc": 100}, nil).Runs, append(three("", "b", map[string]float64{"runc": 130}, nil).Runs[:2], machine("b9", map[string]float64{"runc": 131}, found(pressure))), Options{Filter: "quantity:latency"}, stat.Regressed, "1 of 3"},

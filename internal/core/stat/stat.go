@@ -39,7 +39,7 @@ const StopConfidence = 0.99
 const worthSaying = 0.05
 
 // findingAlpha is the level of [SteadinessOf] and [Bimodal] for all rows that are read
-// together: each of their three findings is false in at most 1 % of quiet records.
+// together. docs/statistics.md has how often each of their three findings is false.
 const findingAlpha = 0.01
 
 // Finite tells numbers from what is none.
