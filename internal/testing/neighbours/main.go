@@ -75,6 +75,9 @@ var (
 	}
 )
 
+// covered reports whether this process has covered /etc, in its own mount namespace.
+var covered bool
+
 func main() {
 	if role := roles[os.Args[0]]; role != nil {
 		role()
@@ -183,6 +186,7 @@ func configure(dir string) error {
 			return fmt.Errorf("mount a bpffs, and a tmpfs over /etc, in a namespace of their own: %w", err)
 		}
 	}
+	covered = true
 	config := `{"default-runtime":"lcr","pod-sandbox-image":"mirrorgooglecontainers/pause-amd64:3.0","runtimes":{"kata":{"path":"/usr/bin/kata-runtime"}}}`
 	return errors.Join(os.Mkdir("/etc/isulad", 0o755), os.WriteFile("/etc/isulad/daemon.json", []byte(config), 0o644))
 }
@@ -242,7 +246,9 @@ func sweep() error {
 				continue
 			}
 			if place.Mount == folders {
-				_ = unix.Unmount("/etc", unix.MNT_DETACH) // its layers are in the folder
+				if covered && pid == os.Getpid() {
+					_ = unix.Unmount("/etc", unix.MNT_DETACH) // its layers are in the folder
+				}
 				errs = append(errs, mounts.RemoveTree(dir))
 				continue
 			}
