@@ -159,7 +159,7 @@ func cellFindings(t *Table, row Row, c *Cell, kind string, rows int, add func(re
 	}
 	if by, early := c.early(); early && kind != "host" && kind != "floor" { // of those tare itself execs the workload
 		put(finding.ReturnedEarly, finding.Warning, "returned "+finding.Brief(by)+" before the workload ran",
-			"the time of the call is not that of the operation; compare the first instruction")
+			"the time of the call is not that of the operation: compare "+string(row.Op)+", which ends with the first instruction, and not its call")
 	}
 	if c.Lanes != nil && c.Time.Estimate.Known() {
 		skew, own := c.Lanes[skewColumn].Estimate.Value, c.Lanes[ownColumn].Estimate.Value
