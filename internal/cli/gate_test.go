@@ -14,6 +14,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 )
 
 // variants writes records like a stored one: each under a file's name, with what a pair
@@ -158,6 +159,7 @@ func TestAGateMeasuresBothInTheSameRounds(t *testing.T) {
 // A runtime whose start takes 1 s longer than it says, and one that says so late.
 func TestARuntimeThatReturnsEarlyDoesNotWin(t *testing.T) {
 	needRunc(t)
+	need.Long(t)
 	dir := place(t)
 	wrapper(t, dir, "runc-old", "")
 	wrapper(t, dir, "early-start", `[ "$verb" = start ] && { (sleep 1; exec "$runc" "$@") >/dev/null 2>&1 & exit 0; }`)

@@ -113,6 +113,14 @@ func VM(t TB) {
 	tier(t, "vm", "a virtual machine")
 }
 
+// Long skips a test that takes half a minute or more, unless any tier is required.
+func Long(t TB) {
+	t.Helper()
+	if len(required(t)) == 0 {
+		t.Skipf("takes long: run make test-all")
+	}
+}
+
 // Tools skips a test that checks tare against another program, which scripts/install-tests
 // builds or fetches.
 func Tools(t TB, name string) {

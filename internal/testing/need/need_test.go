@@ -49,6 +49,8 @@ func TestNeeds(t *testing.T) {
 		{"a missing program fails where tools are required", "tools", absent, "fail", "TARE_REQUIRE=tools"},
 		{"a compiler runs with the tools only", "", func(t TB) { Tool(t, "clang-14") }, "skip", "run make test-tools"},
 		{"the host needs nothing", "", func(t TB) { Runtime(t, "host") }, "", ""},
+		{"a long test is skipped where no tier is required", "", Long, "skip", "run make test-all"},
+		{"a long test runs with any tier", "engines", Long, "", ""},
 		{"a misspelt tier is a failure", "engine", Cluster, "fail", `unknown tier "engine"`},
 	} {
 		t.Run(test.name, func(t *testing.T) {

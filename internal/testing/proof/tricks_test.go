@@ -40,6 +40,7 @@ func holdMemfd() {
 // leaves running is the lane's child, for the wrapper has ended.
 func TestARuntimeThatHidesItsCostIsNotEnough(t *testing.T) {
 	need.Root(t)
+	need.Long(t)
 	self, err := os.Executable()
 	must.OK(t, err)
 	const left = " </dev/null >/dev/null 2>&1 & )"

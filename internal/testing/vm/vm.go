@@ -146,6 +146,15 @@ func (m *machine) boot(ctx context.Context) (console, results []byte, err error)
 		phrase: cutPower, said: func() { kill(errPowerCut) }}
 	data := &bounded{limit: maxResults, full: func() { kill(fmt.Errorf("its results are larger than %d bytes", maxResults)) }}
 	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = screen, screen, []*os.File{write}
+	// To watch a machine while it runs: TARE_VM_CONSOLE=FILE has its console as well.
+	if path := os.Getenv("TARE_VM_CONSOLE"); path != "" {
+		file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+		if err != nil {
+			return nil, nil, err
+		}
+		defer file.Close()
+		cmd.Stdout = io.MultiWriter(screen, file)
+	}
 	cmd.WaitDelay = 5 * time.Second
 	// The machine ends with this process, however that ends. The kernel means
 	// the thread that started it, so that one has to stay.
