@@ -143,8 +143,19 @@ func (c *Comparison) controlled(p pair) basis {
 	}
 	if b.Between, b.Freedom = c.earlierSpread(old, was, controls); b.Freedom < 2 {
 		b.Between, b.Freedom = c.controlSpread(old, new, was.Quantity, controls)
+		if b.Freedom < 2 && b.lacks == "" { // it stays by chance too often
+			b.lacks = noVerdict + "one figure of a control does not show how far runs lie apart (--earlier gives earlier records)"
+		}
+	}
+	if (anyZero(was) || anyZero(is)) && b.lacks == "" {
+		b.lacks = noVerdict + "rounds of 0 have no ratio to a control"
 	}
 	return b
+}
+
+// anyZero reports whether a round is not above 0, so that it has no logarithm.
+func anyZero(f *figure.Figure) bool {
+	return slices.ContainsFunc(f.Rounds, func(r figure.Round) bool { return !(r.Value > 0) })
 }
 
 // positive reports whether both figures have rounds and a value above 0.

@@ -2,6 +2,7 @@ package compare
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -69,6 +70,9 @@ func TestAVerdictNeedsABasis(t *testing.T) {
 		{"a named control takes their place", []Run{base}, []Run{controlled("b", 1, 13.1, 100, nil)}, Options{Control: "host"}, stat.Passed, ""},
 		{"a control that one side lacks is none", []Run{base}, []Run{controlled("b", 1, 10, 100, nil)}, Options{Control: "runc"}, stat.NotDecided, "without a control in both"},
 		{"what moved the control with the kernel is no basis", []Run{base}, []Run{controlled("b", 1, 10, 130, func(r *Run) { r.Header.Environment.Kernel = "6.2" })}, Options{Unlike: true}, stat.NotDecided, "without a control in both"},
+		{"one figure of a control does not show how runs differ", []Run{controlled("a", 1, 10, 100, onlyRun)}, []Run{controlled("b", 1, 10, 130, onlyRun)}, Options{Control: "floor"}, stat.NotDecided, "one figure of a control"},
+		{"two do", []Run{controlled("a", 1, 10, 100, onlyRun)}, []Run{controlled("b", 1, 10, 130, onlyRun)}, Options{}, stat.Regressed, "target ÷ control"},
+		{"a round of 0 has no ratio to a control", []Run{base}, []Run{controlled("b", 1, 10, 130, zero)}, Options{Filter: "op:stop"}, stat.NotDecided, "rounds of 0 have no ratio"},
 		{"a disturbed side decides nothing", []Run{base}, []Run{controlled("b", 1, 10, 130, found(pressure))}, Options{}, stat.NotDecided, "new was disturbed: tasks waited"},
 		{"nor does the base", []Run{controlled("a", 1, 10, 100, found(pressure))}, []Run{controlled("b", 1, 10, 130, nil)}, Options{}, stat.NotDecided, "old was disturbed: tasks waited"},
 		{"nor does a disturbed last run of two", []Run{base}, []Run{controlled("b", 1, 10, 130, nil), controlled("c", 1, 10, 130, found(pressure))}, Options{}, stat.NotDecided, "new was disturbed: tasks waited"},
@@ -91,6 +95,20 @@ func TestAVerdictNeedsABasis(t *testing.T) {
 		must.OK(t, err)
 		if text := draw(t, g.Page()) + compared; g.Decision != tt.want || !strings.Contains(text, tt.says) || strings.Contains(text, "to decide, ") != (tt.want == stat.NotDecided && !strings.HasPrefix(tt.says, "margin")) {
 			t.Errorf("%s: %s\n%s", tt.name, g.Decision, text)
+		}
+	}
+}
+
+func onlyRun(r *Run) {
+	r.Figures = slices.DeleteFunc(r.Figures, func(f figure.Figure) bool { return f.Labels.Get("op") != "run" })
+}
+
+// zero makes a round of crun's stop 0.
+func zero(r *Run) {
+	for i := range r.Figures {
+		if f := &r.Figures[i]; f.Labels.Get("target") == "crun" && f.Labels.Get("op") == "stop" {
+			f.Rounds = slices.Clone(f.Rounds)
+			f.Rounds[0].Value = 0
 		}
 	}
 }
