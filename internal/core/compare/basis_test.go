@@ -167,3 +167,22 @@ func TestALevelOfDisturbedRunsHasNoVerdict(t *testing.T) {
 		}
 	}
 }
+
+func TestTimesThatEndWithDifferentStampsHaveNoVerdict(t *testing.T) {
+	t.Parallel()
+	until := func(stamp string) func(*Run) {
+		return func(r *Run) {
+			for i := range r.Figures {
+				r.Figures[i].Until = stamp
+			}
+		}
+	}
+	for stamp, want := range map[string]stat.Decision{"first": stat.Regressed, "returned": stat.NotDecided} {
+		c := compared(t, Options{Filter: "quantity:latency"}, three("old", "a", map[string]float64{"runc": 100}, until("first")), three("new", "b", map[string]float64{"runc": 130}, until(stamp)))
+		g, err := c.Gate(0.05)
+		must.OK(t, err)
+		if text := draw(t, g.Page()); g.Decision != want || strings.Contains(text, "different stamps (first, returned)") != (want == stat.NotDecided) {
+			t.Errorf("%s: %s\n%s", stamp, g.Decision, text)
+		}
+	}
+}

@@ -69,6 +69,11 @@ func (c *Comparison) about(p pair) (about []string, forbidden string) {
 			}
 		}
 	}
+	for _, f := range slices.Concat(p.base.of, p.cell.of) {
+		if first := p.base.of[0]; f.Until != first.Until && f.Until != "" && first.Until != "" && f.Labels.Get("target") == first.Labels.Get("target") {
+			forbidden = cmp.Or(forbidden, fmt.Sprintf("no verdict: the times end with different stamps (%s, %s), since rounds lack one", first.Until, f.Until))
+		}
+	}
 	if kinds = slices.Compact(slices.Sorted(slices.Values(kinds))); len(kinds) > 0 {
 		about = []string{"on " + strings.Join(kinds, " and ") + ", in which the records differ"}
 	}

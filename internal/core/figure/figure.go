@@ -24,6 +24,7 @@ type Figure struct {
 	Unit       Unit      `json:"unit"`             // of Rounds, Estimate and Series
 	Better     Direction `json:"better,omitempty"` // whether more or less of it is better; "" where neither is
 	Labels     Labels    `json:"labels"`
+	Until      string    `json:"-"` // the moment at which a time ends, where records may differ in it
 
 	// Rounds are the values by the number of their round, in its order; none where
 	// the figure is of all samples together, such as a quantile of lanes.

@@ -36,6 +36,9 @@ func cell(t *record.Target, op setting.Op, lanes int, batches []*record.Batch, c
 		c.Time.Quantity, values = g.told.quantity, g.told.values
 	}
 	c.Time.Rounds, c.Time.Estimate = figure.ByRound(values), figure.Median(values)
+	if c.Time.Known() {
+		c.Time.Until = string(c.Done)
+	}
 	if len(g.told.trimmed) > 0 {
 		c.Trimmed.Estimate = middle(g.told.trimmed)
 	} else if mean, ok := stat.Trimmed(figure.Ordered(g.times[def.Done])); ok { // that report timed calls
