@@ -79,7 +79,7 @@ test-all: ## every test of every tier, and the race detector; says first what it
 
 TIER = test
 
-test-beside: ## the tests of TIER beside busy loops, disk writers, others' BPF programs; NEIGHBOURS='-docker 20': and containers
+test-beside: ## the tests of TIER with busy loops, disk writers and BPF programs as neighbours; NEIGHBOURS='-docker 20' adds containers
 	CGO_ENABLED=0 $(GO) build -trimpath -tags $(TAGS) -o bin/neighbours ./internal/testing/neighbours
 	bin/neighbours $(NEIGHBOURS) $(MAKE) $(TIER)
 

@@ -1,4 +1,4 @@
-// Command neighbours runs a command on a machine that is not its own: beside busy loops,
+// Command neighbours runs a command on a busy machine: with busy loops,
 // writers to the disk, processes with the names of engines and their shims, cgroups of
 // containers, BPF programs and maps that are named and pinned as Kmesh's and Cilium's,
 // a configuration of isulad, and with -docker N a dockerd with so many containers.
