@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/core/stat"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/published"
@@ -23,8 +24,7 @@ const isulad = "published/isulad-2020"
 
 func load(t *testing.T, name string) *published.Report {
 	t.Helper()
-	r, err := published.Load(name)
-	must.OK(t, err)
+	r := must.Get(published.Load(name))(t)
 	return r
 }
 
@@ -77,9 +77,7 @@ func TestTheISuladReportsFiguresAddUp(t *testing.T) {
 				got[i] += ms
 			}
 		}
-		if got != sums[table.ID] {
-			t.Errorf("%s: %v, want %v", table.ID, got, sums[table.ID])
-		}
+		check.Equal(t, table.ID, got, sums[table.ID])
 	}
 }
 
@@ -182,20 +180,14 @@ func TestColumnsAreAkinToTargets(t *testing.T) {
 }
 
 func TestPublicationsAreFoundByNameAndByPath(t *testing.T) {
-	if names := published.Names(); !slices.Equal(names, []string{"isulad-2020", "kata-boot-2018", "kata-io", "kata-overhead", "kmesh-resource"}) {
-		t.Errorf("there come %v", names)
-	}
-	text, err := os.ReadFile("isulad-2020/report.json")
-	must.OK(t, err)
+	check.Equal(t, "there come", published.Names(), []string{"isulad-2020", "kata-boot-2018", "kata-io", "kata-overhead", "kmesh-resource"})
+	text := must.Get(os.ReadFile("isulad-2020/report.json"))(t)
 	dir := t.TempDir()
 	must.OK(t, os.WriteFile(filepath.Join(dir, "report.json"), text, 0o644))
 	t.Chdir(t.TempDir()) // where there is no folder published
 	want := must.JSON(t, load(t, isulad))
 	for _, name := range []string{"isulad-2020", "published/isulad-2020/", "./published/isulad-2020", dir, filepath.Join(dir, "report.json")} {
-		got, err := json.Marshal(load(t, name))
-		if err != nil || string(got) != string(want) {
-			t.Errorf("%s: %v, another publication", name, err)
-		}
+		check.Equal(t, name, string(must.Get(json.Marshal(load(t, name)))(t)), string(want))
 	}
 }
 
@@ -236,10 +228,7 @@ func TestWhatIsNoPublicationIsRefusedWithAReason(t *testing.T) {
 func TestAFigureStaysAsItWasPrinted(t *testing.T) {
 	var got []published.Figure
 	must.OK(t, json.Unmarshal([]byte(`[12.50, null, 0, 1e3]`), &got))
-	text, err := json.Marshal(got)
-	if err != nil || string(text) != "[12.50,null,0,1e3]" {
-		t.Errorf("%s, %v", text, err)
-	}
+	check.Equal(t, "text", string(must.Get(json.Marshal(got))(t)), "[12.50,null,0,1e3]")
 	r := published.Report{Unit: "s"}
 	for i, want := range []float64{12500, 0, 0, 1e6} {
 		if ms, ok := milliseconds(&r, got[i]); ms != want || ok != (i != 1) {
@@ -249,8 +238,7 @@ func TestAFigureStaysAsItWasPrinted(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	text, err := os.ReadFile("isulad-2020/report.json")
-	must.OK(f, err)
+	text := must.Get(os.ReadFile("isulad-2020/report.json"))(f)
 	f.Add(text)
 	f.Add([]byte(`{"version":1,"tables":[{"rows":[{}]}]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {

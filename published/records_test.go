@@ -3,13 +3,21 @@ package published_test
 import (
 	"fmt"
 	"math"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/instrument/all"
+	"github.com/tare-bench/tare/internal/instrument/lifecycle"
 	"github.com/tare-bench/tare/internal/instrument/startup"
 	"github.com/tare-bench/tare/internal/instrument/storage"
+	"github.com/tare-bench/tare/internal/instrument/terms"
+	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/published"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -112,8 +120,7 @@ func TestThePublishedSumsOfTheBootHaveTwoMistakesAndTheReportTellsBoth(t *testin
 			fmt.Fprintf(&said, "%s: %s %.4f of %.4f %s\n", s.Name, c.Name, float64(c.Value)/1e9, float64(follows[c.Name])/1e9, verdict)
 		}
 	}
-	j, err := startup.Judge(rec)
-	must.OK(t, err)
+	j := must.Get(startup.Judge(rec))(t)
 	for _, target := range j.Targets {
 		fmt.Fprintf(&said, "%s: %.1f ms of %s\n", target.Target, target.EngineTime.Value/1e6, target.Engine)
 	}
@@ -121,4 +128,42 @@ func TestThePublishedSumsOfTheBootHaveTwoMistakesAndTheReportTellsBoth(t *testin
 		fmt.Fprintf(&said, "%s: %s: %s\n", f.Code, f.Target, f.Message)
 	}
 	golden.Same(t, "testdata/boot.txt", said.String())
+}
+
+func TestThePlanOfTheISuladReportGivesEveryTable(t *testing.T) {
+	text := must.Get(os.ReadFile("../plans/isulad-2020.yaml"))(t)
+	p := must.Get(plan.Parse("isulad-2020.yaml", text, all.Instruments))(t)
+	r := load(t, isulad)
+	if p.Name != r.Name || len(p.Measure) != 3 {
+		t.Errorf("plan %s of %d measures", p.Name, len(p.Measure))
+	}
+	for _, table := range r.Tables {
+		if !slices.ContainsFunc(p.Measure, func(m plan.Measure) bool { return gives(r, m.Options.(*lifecycle.Options), table) }) {
+			t.Errorf("no measure gives %s", table.ID)
+		}
+	}
+	for _, m := range p.Measure {
+		l := m.Options.(*lifecycle.Options)
+		if l.Rounds != 10 || l.Missing != terms.MissingSkip || !slices.Contains(l.Targets, l.Subject) || l.Title == "" {
+			t.Errorf("%+v", l)
+		}
+	}
+}
+
+// gives tells whether a measure has all of a table: its operations, its lanes,
+// a target for each of its columns, and the one that is set against the others.
+func gives(r *published.Report, l *lifecycle.Options, table published.Table) bool {
+	for _, row := range table.Rows {
+		if !slices.Contains(l.Ops, subject.Op(row.Op)) {
+			return false
+		}
+	}
+	for _, id := range table.Columns {
+		column := r.Column(id)
+		if !slices.ContainsFunc(l.Targets, column.Akin) {
+			return false
+		}
+	}
+	subject := r.Column(table.Subject)
+	return slices.Contains(l.Lanes, table.Lanes) && subject.Akin(l.Subject)
 }

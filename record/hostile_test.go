@@ -102,8 +102,7 @@ func FuzzReader(f *testing.F) {
 		f.Add([]byte(headerLine + line + "\n"))
 	}
 	var b bytes.Buffer
-	encoder, err := newEncoder(&b)
-	must.OK(f, err)
+	encoder := must.Get(newEncoder(&b))(f)
 	if _, err := encoder.Write([]byte(text)); err != nil {
 		f.Fatal(err)
 	}

@@ -27,9 +27,7 @@ func TestEveryLineComesBackAsItWasWritten(t *testing.T) {
 				must.OK(t, w.Write(line))
 			}
 			must.OK(t, w.Close())
-			if err := w.Close(); err != nil {
-				t.Errorf("the second Close: %v", err)
-			}
+			check.Error(t, w.Close(), "")
 			got := must.Get(Load(path))(t)
 			text, _ := written(t, lines)
 			want := must.Get(Read(strings.NewReader(text)))(t)
@@ -61,9 +59,7 @@ func TestWriteFillsInTypesWithoutTouchingTheCallersValue(t *testing.T) {
 
 func TestCommandsStayPasteable(t *testing.T) {
 	text, _ := written(t, few())
-	if !strings.Contains(text, "ID && true") {
-		t.Errorf("the command's && was escaped:\n%s", text)
-	}
+	check.Contains(t, "the command's && was escaped", text, "ID && true")
 }
 
 func TestCreateKeepsWhatIsThere(t *testing.T) {
@@ -165,8 +161,7 @@ func TestAFullDiskCutsTheRecordAndNothingElse(t *testing.T) {
 			if written == 0 {
 				continue
 			}
-			got, err := Read(&disk.Buffer)
-			must.OK(t, err)
+			got := must.Get(Read(&disk.Buffer))(t)
 			n := count(got)
 			if n == written+1 && got.Truncated {
 				n-- // all of the failed line but its newline had room

@@ -14,9 +14,11 @@ import (
 	"github.com/cilium/ebpf/asm"
 
 	"github.com/tare-bench/tare/internal/node/bpfstat"
+	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/internal/testing/need"
+	"github.com/tare-bench/tare/record"
 )
 
 // busy loads a program that is run all the time until the test ends.
@@ -27,8 +29,7 @@ func busy(t *testing.T) (id uint32) {
 		Name: "tare_t_list", Type: ebpf.SocketFilter, License: "GPL", Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 1), asm.Return()},
 	})
 	must.OK(t, err)
-	i, err := p.Info()
-	must.OK(t, err)
+	i := must.Get(p.Info())(t)
 	known, _ := i.ID()
 	stop, done := make(chan bool), make(chan bool)
 	go func() {
@@ -53,8 +54,7 @@ func busy(t *testing.T) (id uint32) {
 // statistics tells whether this process holds a descriptor that keeps them on.
 func statistics(t *testing.T) bool {
 	t.Helper()
-	list, err := os.ReadDir("/proc/self/fd")
-	must.OK(t, err)
+	list := must.Get(os.ReadDir("/proc/self/fd"))(t)
 	for _, e := range list {
 		if target, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil && strings.Contains(target, "bpf-stats") {
 			return true
@@ -146,4 +146,143 @@ func TestTotalsAreWordsThatCountAndOptionsThatContradictAreRefused(t *testing.T)
 		must.OK(t, json.Unmarshal([]byte(text), &o))
 		return "listed", Run(t.Context(), &strings.Builder{}, o)
 	})
+}
+
+// made is a listing of a node of eight CPUs, two seconds after another: a mesh's
+// program that used 12.99 % of a core, one that nobody knows and whose memory is not
+// known, and one with a name that a terminal would act on.
+func made(t *testing.T) (l, before *bpfstat.Listing) {
+	t.Helper()
+	var listings [2]*bpfstat.Listing
+	must.OK(t, json.Unmarshal([]byte(must.Read(t, "testdata/listings.json")), &listings))
+	return listings[1], listings[0]
+}
+
+func view(t *testing.T) *View {
+	t.Helper()
+	l, before := made(t)
+	v := newView(l, before, 8)
+	v.Time, v.Counted, v.Before = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC), true, true
+	return v
+}
+
+func TestRenderings(t *testing.T) {
+	v := view(t)
+	l, _ := made(t)
+	still := newView(l, nil, 8)
+	still.Time = v.Time
+	for name, write := range map[string]func(b *strings.Builder) error{
+		"interval.txt":         func(b *strings.Builder) error { return v.writeText(b, 0, false) },
+		"interval.json":        func(b *strings.Builder) error { return term.WriteJSON(b, v, true) },
+		"interval.csv":         func(b *strings.Builder) error { return v.writeCSV(b, true) },
+		"interval.openmetrics": func(b *strings.Builder) error { return v.writeOpenMetrics(b) },
+		"one-reading.txt":      func(b *strings.Builder) error { return still.writeText(b, 0, false) },
+		"one-reading.csv":      func(b *strings.Builder) error { return still.writeCSV(b, true) },
+		"screen.txt":           func(b *strings.Builder) error { b.WriteString(strings.Join(v.lines(40), "\n") + "\n"); return nil },
+		"screen-short.txt":     func(b *strings.Builder) error { b.WriteString(strings.Join(v.lines(8), "\n") + "\n"); return nil },
+		"nothing.txt": func(b *strings.Builder) error {
+			return newView(&bpfstat.Listing{}, nil, 8).writeText(b, 0, false)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var b strings.Builder
+			must.OK(t, write(&b))
+			for line := range strings.Lines(b.String()) {
+				if line = strings.TrimSuffix(line, "\n"); term.Clean(line) != line {
+					t.Errorf("a terminal would act on %q", line)
+				}
+			}
+			golden.Same(t, "testdata/"+name, b.String())
+		})
+	}
+}
+
+func TestAScreenShowsNoMoreLinesThanItHas(t *testing.T) {
+	v := view(t)
+	for height := 1; height < 30; height++ {
+		if n := len(v.lines(height)); n > height {
+			t.Errorf("%d lines on a screen of %d", n, height)
+		}
+	}
+}
+
+func TestSharesAreOfOneCoreAndOfTheNode(t *testing.T) {
+	v := view(t)
+	r := v.Programs[0].Rate
+	if r.Runs != 1_000_000 || r.PerSec != 500_000 || r.Mean != 259.8 || r.Core != 0.1299 || r.Node != 0.1299/8 || r.Misses != 2 {
+		t.Errorf("%+v", r)
+	}
+	// Map 12 is there once, though two programs use it, and 16 though none does.
+	if want := int64(8192 + 4096 + 5767168 + 2048 + 12288 + 4096 + 65536); v.Total.Memory != want || v.Total.Shared != 1 || v.Total.Maps != 4 {
+		t.Errorf("%+v, want %d bytes", v.Total, want)
+	}
+	if v.Came != 1 || v.Went != 1 {
+		t.Errorf("%d came and %d went, want one each", v.Came, v.Went)
+	}
+}
+
+func TestNothingThatIsThereAndNothingThatWasChosenAreToldApart(t *testing.T) {
+	chosen := bpfstat.Filter{Names: []string{"a*", "\x1b[2J"}, Owners: []int{7}, Kmesh: true}
+	for name, c := range map[string]struct {
+		filter bpfstat.Filter
+		view   View
+		wants  string // of the error; "": none
+		text   string
+	}{
+		"nothing is loaded":                    {bpfstat.Filter{}, View{}, "", "no program is loaded\n"},
+		"nothing is loaded of what was chosen": {chosen, View{}, "none is loaded at all", "no program is loaded\n"},
+		"none was chosen": {chosen, View{loaded: 12}, `of the 12 programs that are loaded none is chosen by --kmesh, --name "a*", --name "\x1b[2J", --owner 7`,
+			"12 programs are loaded, and none of the kind that was asked for\n"},
+		"the only one was not chosen": {chosen, View{loaded: 1}, "of the 1 program that is loaded", "1 program is loaded, and none"},
+		"one was chosen":              {chosen, View{Programs: []Program{{Program: record.Program{ID: 1, Kind: "xdp"}}}}, "", "xdp"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := shown{options: Options{Filter: c.filter}, view: &c.view}
+			err := s.found()
+			if (err == nil) != (c.wants == "") || err != nil && (!errors.Is(err, errNotFound) || !strings.Contains(err.Error(), c.wants)) {
+				t.Errorf("%v", err)
+			}
+			var b strings.Builder
+			if err := c.view.writeText(&b, 0, false); err != nil || !strings.Contains(b.String(), c.text) {
+				t.Errorf("%v: %s", err, b.String())
+			}
+		})
+	}
+}
+
+func TestProgramsThatCameAreDescribedAtTheEndOfAnInterval(t *testing.T) {
+	soon := collector{listing: &bpfstat.Listing{}, described: time.Now(), took: time.Hour}
+	if !soon.due(true) || soon.due(false) {
+		t.Error("what came is not described, or what was there is again")
+	}
+	if soon.watch = true; soon.due(true) {
+		t.Error("a watch takes an hour for each of its looks")
+	}
+}
+
+// A program that is not chosen is counted, and what is chosen is listed as ever.
+func TestAListSaysHowManyThereAreBesideWhatWasNotChosen(t *testing.T) {
+	busy(t)
+	var b strings.Builder
+	err := Run(t.Context(), &b, Options{Filter: bpfstat.Filter{Names: []string{"tare_t_nosuch"}}})
+	if !errors.Is(err, errNotFound) || !strings.Contains(err.Error(), `loaded none is chosen by --name "tare_t_nosuch"`) || !strings.Contains(b.String(), "loaded, and none of the kind") {
+		t.Errorf("%v\n%s", err, b.String())
+	}
+}
+
+func TestTheLiveViewFitsItsScreen(t *testing.T) {
+	s := (&shown{}).watch(nil)
+	if lines := s.Draw(50, 8); len(lines) != 1 {
+		t.Errorf("before the first look: %q", lines)
+	}
+	s.Show(view(t))
+	lines := s.Draw(50, 8)
+	if len(lines) != 8 || lines[7] != "q quit" || !strings.Contains(lines[6], "ID") {
+		t.Errorf("%d lines of 8: %q", len(lines), lines)
+	}
+	for _, line := range lines {
+		if term.Width(line) > 50 {
+			t.Errorf("%q is wider than 50", line)
+		}
+	}
 }

@@ -22,6 +22,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tare-bench/tare/internal/bucket/teststore"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
@@ -76,8 +77,7 @@ func folder(t *testing.T, files map[string]string) string {
 
 func client(t *testing.T, silence time.Duration) *Client {
 	t.Helper()
-	c, err := connect(silence)
-	must.OK(t, err)
+	c := must.Get(connect(silence))(t)
 	return c
 }
 
@@ -99,8 +99,7 @@ func files(t *testing.T, dir string) map[string]string {
 
 func fetched(t *testing.T, c *Client, address string) (*Fetched, map[string]string, error) {
 	t.Helper()
-	from, err := Parse(address)
-	must.OK(t, err)
+	from := must.Get(Parse(address))(t)
 	dir := t.TempDir()
 	got, err := c.Fetch(t.Context(), from, dir)
 	return got, files(t, dir), err
@@ -112,9 +111,7 @@ func TestWhatIsUploadedIsFetchedAgain(t *testing.T) {
 	c, dir := client(t, silence), folder(t, map[string]string{"run.jsonl": "one", "figures/a.svg": "a picture", "deep/er/run.jsonl.zst": long})
 	to := URL{teststore.Bucket, "nightly/1/"}
 	for _, at := range []URL{to, {to.Bucket, "nightly/1/run.jsonl"}, {to.Bucket, ""}} {
-		if err := c.Free(t.Context(), at); err != nil {
-			t.Errorf("nothing is there: %v", err)
-		}
+		check.Error(t, c.Free(t.Context(), at), "")
 	}
 	n, bytes, err := c.Upload(t.Context(), dir, to)
 	if n != 3 || bytes != int64(len("one"+"a picture"+long)) || err != nil {
@@ -400,8 +397,6 @@ func TestAThousandObjectsAreFetched(t *testing.T) {
 		t.Fatalf("%+v, %d files, %v", got, len(there), err)
 	}
 	for name, text := range objects {
-		if there[name] != text {
-			t.Errorf("%s has %q", name, there[name])
-		}
+		check.Equal(t, name, there[name], text)
 	}
 }

@@ -38,6 +38,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/probe/image"
 	"github.com/tare-bench/tare/internal/subject/setting"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
@@ -234,9 +235,7 @@ func checkImage(t *testing.T, form string, c *Cargo) {
 			t.Errorf("%s: %+v", form, got)
 		}
 	}
-	if digest, err := listed.Digest(); err != nil || digest.String() != c.Image.Digest {
-		t.Errorf("%s: %s %v, want %s", form, digest, err, c.Image.Digest)
-	}
+	check.Equal(t, form, must.Get(listed.Digest())(t).String(), c.Image.Digest)
 }
 
 func TestLayersAreLaidOverEachOther(t *testing.T) {
@@ -244,9 +243,7 @@ func TestLayersAreLaidOverEachOther(t *testing.T) {
 	c := got(Make(t.Context(), setting.Workload{Image: inFile(t, dockerOf(t, server(t)))}, t.TempDir(), nil))(t)
 	root := got(c.Root())(t)
 	for name, want := range map[string]string{"app": "new", "hard": "new", "deep/er/new": "y", "high/er/new": "z", "own/new": "o", "sbin/su": "s"} {
-		if b, err := os.ReadFile(filepath.Join(root, name)); err != nil || string(b) != want {
-			t.Errorf("%s: %q %v, want %q", name, b, err, want)
-		}
+		check.Equal(t, name, string(must.Get(os.ReadFile(filepath.Join(root, name)))(t)), want)
 	}
 	for _, gone := range []string{"gone", "deep/er/old", "deep/er/older", "high/old", "dev/null", ".wh.gone"} {
 		if _, err := os.Lstat(filepath.Join(root, gone)); !errors.Is(err, os.ErrNotExist) {
@@ -256,9 +253,7 @@ func TestLayersAreLaidOverEachOther(t *testing.T) {
 	if to, err := os.Readlink(filepath.Join(root, "soft")); to != "/app" {
 		t.Errorf("the link leads to %q: %v", to, err)
 	}
-	if info, err := os.Stat(filepath.Join(root, "sbin/su")); err != nil || info.Mode() != 0o755|os.ModeSetuid {
-		t.Errorf("%v %v", info.Mode(), err)
-	}
+	check.Equal(t, "Mode", must.Get(os.Stat(filepath.Join(root, "sbin/su")))(t).Mode(), 0o755|os.ModeSetuid)
 	if info, err := os.Stat(c.dir); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("others have a way to its files: %v %v", info.Mode(), err)
 	}
@@ -350,8 +345,7 @@ func TestOfAccountsThatFitTheFirstCounts(t *testing.T) {
 func TestALargeBlobOfARepositoryOfThatNameIsNoManifest(t *testing.T) {
 	for path, bound := range map[string]bool{"/v2/app/manifests/1": true, "/v2/manifests/app/manifests/sha256:0": true, "/v2/k8s/manifests/app/blobs/sha256:0": false} {
 		r := httptest.NewRequest(http.MethodGet, "http://registry.invalid"+path, http.NoBody)
-		reply, err := smallManifests{answering{}}.RoundTrip(r)
-		must.OK(t, err)
+		reply := must.Get(smallManifests{answering{}}.RoundTrip(r))(t)
 		if _, is := reply.Body.(*bounded); is != bound {
 			t.Errorf("%s: bounded is %v", path, is)
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
@@ -47,8 +48,7 @@ func TestAServerThatDoesNotAnswerCostsItsPointsInBoundedTime(t *testing.T) {
 	defer silent.Close()
 	refusing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))
 	defer refusing.Close()
-	taken, err := net.Dial("tcp4", silent.Addr().String())
-	must.OK(t, err)
+	taken := must.Get(net.Dial("tcp4", silent.Addr().String()))(t)
 	defer taken.Close()
 	nobody := taken.LocalAddr().String() // where nobody can listen meanwhile
 	// Where nothing is waited for, that the machine has no CPU for a while is no time-out.
@@ -80,9 +80,7 @@ func TestAServerThatDoesNotAnswerCostsItsPointsInBoundedTime(t *testing.T) {
 					}
 				}
 			}
-			if failed != 2 {
-				t.Errorf("%d points of load", failed)
-			}
+			check.Equal(t, "points of load", failed, 2)
 			nothingOf(t, rec)
 		})
 	}
@@ -105,9 +103,7 @@ func TestAServerWhoseNameNobodyHasEndsTheRunBeforeAnythingIsAttached(t *testing.
 // pinned or held is not. The kernel takes them apart when it has time.
 func nothingOf(t *testing.T, rec *record.Record) {
 	t.Helper()
-	if len(rec.Programs) != 2 {
-		t.Errorf("%d programs are in the record", len(rec.Programs))
-	}
+	check.Equal(t, "programs are in the record", len(rec.Programs), 2)
 	var left []string
 	for began := time.Now(); time.Since(began) < time.Minute; time.Sleep(20 * time.Millisecond) {
 		left = left[:0]

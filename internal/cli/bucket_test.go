@@ -93,8 +93,7 @@ func TestAReportsFileIsWholeAtAnyMoment(t *testing.T) {
 	if out, _ := ends(t, ExitFailed, "", "report", run, "--format", "openmetrics", "-o", path); out != "" {
 		t.Errorf("it is printed, too:\n%s", out)
 	}
-	first, err := os.Open(path)
-	must.OK(t, err)
+	first := must.Get(os.Open(path))(t)
 	defer first.Close()
 	info, _ := first.Stat()
 	if text := must.Read(t, path); info.Mode() != 0o644 || !strings.Contains(text, "tare_run_failed{") || !strings.HasSuffix(text, "# EOF\n") {

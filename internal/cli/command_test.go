@@ -54,8 +54,7 @@ func tare(t *testing.T, args ...string) (code int, stdout, stderr string) {
 // recorded is the record in a file.
 func recorded(t *testing.T, path string) *record.Record {
 	t.Helper()
-	rec, err := record.Load(path)
-	must.OK(t, err)
+	rec := must.Get(record.Load(path))(t)
 	return rec
 }
 
@@ -272,8 +271,7 @@ func TestAnInterruptionBlamesNoTarget(t *testing.T) {
 
 func TestASecondRunAtOnceIsRefused(t *testing.T) {
 	place(t)
-	first, err := workspace.New(workspace.DefaultRoots())
-	must.OK(t, err)
+	first := must.Get(workspace.New(workspace.DefaultRoots()))(t)
 	refuses(t, []string{"lifecycle", "host", "--rounds", "1"}, first.ID, "two runs at once")
 	must.OK(t, first.Close())
 	ends(t, ExitDone, "host", "lifecycle", "host", "--rounds", "1")

@@ -20,6 +20,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/storage"
 	"github.com/tare-bench/tare/internal/instrument/terms"
 	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
@@ -106,11 +107,7 @@ func TestADocumentSaysWhatBecameOfEveryMeasure(t *testing.T) {
 				t.Errorf("%v, %+v\n%s", err, code, said)
 			}
 			text := strings.ReplaceAll(must.Read(t, "out/report.md"), `\`, "")
-			for _, part := range c.says {
-				if !strings.Contains(text, part) {
-					t.Errorf("no %q in\n%s", part, text)
-				}
-			}
+			check.Contains(t, "text", text, c.says...)
 			if strings.Contains(text+said, "\x1b") {
 				t.Errorf("an escape in\n%s\n%s", text, said)
 			}
@@ -145,9 +142,7 @@ func sameAgain(t *testing.T) {
 		t.Fatalf("only %v", made)
 	}
 	for _, path := range append(made, pictures...) {
-		if must.Read(t, path) != must.Read(t, "out"+strings.TrimPrefix(path, "again")) {
-			t.Errorf("%s is another one", path)
-		}
+		check.Equal(t, fmt.Sprintf("%s is another one", path), must.Read(t, path), must.Read(t, "out"+strings.TrimPrefix(path, "again")))
 	}
 }
 
@@ -164,9 +159,7 @@ func TestADocumentReplacesNothing(t *testing.T) {
 	for _, name := range []string{planFile, "report.md", "figures.csv", "other.jsonl"} {
 		must.Write(t, name, "mine")
 		refuses(t, []string{"report", path, "-o", "."}, "such as "+name)
-		if must.Read(t, name) != "mine" {
-			t.Errorf("%s was written over", name)
-		}
+		check.Equal(t, fmt.Sprintf("%s was written over", name), must.Read(t, name), "mine")
 		must.OK(t, os.Remove(name))
 	}
 	ends(t, ExitDone, "", "report", path, "-o", ".")
@@ -183,9 +176,7 @@ func TestWhatIsAFolderAndWhatARecord(t *testing.T) {
 		"": false, "r.jsonl": false, "r.jsonl.zst": false, "r.txt": false, "plain": false, "/dev/null": false,
 		"there": true, "there.d": true, "new/": true, "new.d/": true, "new": true, "a/b": true, "a.d/b": true,
 	} {
-		if isFolder(path) != folder {
-			t.Errorf("%q is %v", path, !folder)
-		}
+		check.Equal(t, fmt.Sprintf("%q is %v", path, !folder), isFolder(path), folder)
 	}
 }
 
@@ -233,9 +224,7 @@ func TestMuchIsAskedForOrRefused(t *testing.T) {
 		return said.String() + fmt.Sprint(err)
 	})
 	s := newApp(Streams{Err: &bytes.Buffer{}}, all.Instruments, nil)
-	if err := s.ask(t.Context(), "the plan writes 1 TiB"); err == nil || !strings.Contains(err.Error(), "1 TiB: add --yes") {
-		t.Errorf("nobody at a terminal was asked: %v", err)
-	}
+	check.Error(t, s.ask(t.Context(), "the plan writes 1 TiB"), "1 TiB: add --yes")
 }
 
 func TestAPlanThatWritesMuchIsNotBegunUnasked(t *testing.T) {
@@ -294,9 +283,7 @@ func TestAPlanEndsInADocument(t *testing.T) {
 	ends(t, ExitDone, "floor|document: out/report.", words("run oci.yaml --lanes 1 --ops create,run --rounds 1 --warmup 0 -q -o out/")...)
 	report := must.Read(t, "out/report.md")
 	for _, part := range []string{"# oci-runtimes", "The life of a container on every runtime found", "| runc | version |", "what was timed", "1 lane, 1 round: latency", "figures/latency-1.svg", "what to mistrust", "tare run plan.yaml -o again/"} {
-		if !strings.Contains(report, part) {
-			t.Errorf("no %q in\n%s", part, report)
-		}
+		check.Contains(t, "report", report, part)
 	}
 	if !strings.Contains(report, "](<figures/latency-1.svg>)") || !strings.HasPrefix(must.Read(t, "out/figures/latency-1.svg"), "<svg ") {
 		t.Errorf("no figure in\n%s", report)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/engines"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/internal/testing/untouched"
@@ -100,9 +101,7 @@ func TestEveryEngineIsWeighedInOneRun(t *testing.T) {
 			t.Errorf("%s: %d times, want %d; failures %v", target.Name, n, want, failures)
 		}
 		pods := target.Operations["runp"].Absent == "" && target.Operations["runp"].Command != ""
-		if strings.HasPrefix(target.Name, "cri+") != pods {
-			t.Errorf("%s: pods %v", target.Name, pods)
-		}
+		check.Equal(t, fmt.Sprintf("%s: pods", target.Name), strings.HasPrefix(target.Name, "cri+"), pods)
 	}
 	daemons, beside := map[string]int64{}, map[string]int{}
 	for _, b := range rec.Batches {
@@ -124,9 +123,7 @@ func TestEveryEngineIsWeighedInOneRun(t *testing.T) {
 	// One shim or monitor stands beside each container, and each is seen.
 	for _, name := range []string{"docker/runc", "docker+cli/runc", "podman/runc", "containerd/runc", "cri+containerd/runc", "cri+cri-o/runc"} {
 		for _, op := range []string{"start", "run"} {
-			if n := beside[name+" "+op]; n != 2 {
-				t.Errorf("%s %s: %d shims and monitors beside 2 containers", name, op, n)
-			}
+			check.Equal(t, fmt.Sprintf("%s %s", name, op), beside[name+" "+op], 2)
 		}
 	}
 	m.nothingLeft(t)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/internal/testing/need"
 )
@@ -151,9 +152,7 @@ func TestAGateMeasuresBothInTheSameRounds(t *testing.T) {
 		t.Errorf("a second more is exit %d, %v\n%s\n%s", code, err, out, stderr)
 	}
 	out, _ = ends(t, ExitUsage, "is below the noise of this machine", words("gate --self old=./runc-old --worse 0.01% --ops create --rounds 6 --warmup 0 -q -o s.jsonl")...)
-	if out != "" {
-		t.Errorf("of a margin that no machine can tell there is a report: %s", out)
-	}
+	check.Equal(t, "of a margin that no machine can tell there is a report", out, "")
 }
 
 // A runtime whose start takes 1 s longer than it says, and one that says so late.
@@ -172,9 +171,7 @@ func TestARuntimeThatReturnsEarlyDoesNotWin(t *testing.T) {
 	} {
 		file := c.new + ".jsonl"
 		out, _ := ends(t, ExitRegressed, "gate: worse", words("gate --interleave old=./runc-old new=./"+c.new+" --ops "+c.op+" --rounds 8 --warmup 0 -q -o "+file)...)
-		if !strings.Contains(out, c.early) {
-			t.Errorf("%s: the gate does not say %q:\n%s", c.new, c.early, out)
-		}
+		check.Contains(t, fmt.Sprintf("%s: the gate does not say", c.new), out, c.early)
 		for line := range strings.Lines(out) {
 			if strings.Contains(line, c.worse) && strings.Contains(line, "not worse") {
 				t.Errorf("%s: %s", c.new, line)
@@ -213,8 +210,7 @@ type job struct {
 
 func TestTheJobForGitLabIsOne(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../docs/ci/gitlab-ci.yml")
-	must.OK(t, err)
+	text := must.Get(os.ReadFile("../../docs/ci/gitlab-ci.yml"))(t)
 	var ci struct {
 		Stages []string
 		Gate   job `yaml:"runtime-gate"`
@@ -243,7 +239,5 @@ func TestWhatCIIsToldToCallIsThere(t *testing.T) {
 			}
 		}
 	}
-	if seen != 3 {
-		t.Errorf("%d calls of the gate", seen)
-	}
+	check.Equal(t, "calls of the gate", seen, 3)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/load"
 	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/engines"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/internal/testing/need"
@@ -68,9 +69,7 @@ func TestARuntimeThatDiesMidwayCostsThoseRoundsOnly(t *testing.T) {
 			lost += b.Lost
 		}
 	}
-	if good != 3 {
-		t.Errorf("%d starts have a time, want the 3 that worked", good)
-	}
+	check.Equal(t, "starts have a time", good, 3)
 }
 
 func TestASignalAmongAHundredLanesSavesAndCleans(t *testing.T) {
@@ -138,8 +137,7 @@ func TestMain(m *testing.M) {
 // program puts tare into a folder, where any user may run it.
 func program(t *testing.T, dir string) string {
 	t.Helper()
-	self, err := os.Executable()
-	must.OK(t, err)
+	self := must.Get(os.Executable())(t)
 	path := filepath.Join(dir, "tare")
 	must.OK(t, os.WriteFile(path, []byte(must.Read(t, self)), 0o755))
 	t.Setenv("TARE_TEST_AS_MAIN", "1")
@@ -166,8 +164,7 @@ func TestAFullDiskEndsTheRunAndKeepsWhatWasMeasured(t *testing.T) {
 
 func TestADocumentForWhichThereIsNoRoomLeavesNothing(t *testing.T) {
 	needRoot(t)
-	kept, err := filepath.Abs("../../record/testdata/v1/lifecycle.jsonl")
-	must.OK(t, err)
+	kept := must.Get(filepath.Abs("../../record/testdata/v1/lifecycle.jsonl"))(t)
 	dir := place(t)
 	for _, kib := range []string{"16", "64"} { // of which one holds no figure, and one some
 		script := `mount -t tmpfs -o size=` + kib + `k tare-test "$1" && "$2" report "$3" -o "$1/doc"; echo exit $?; find "$1"`

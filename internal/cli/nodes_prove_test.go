@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/internal/testing/thousand"
 )
@@ -52,13 +53,9 @@ func TestAThousandNodesAreReportedInTimeAndMemory(t *testing.T) {
 	if took > mostTime || memory > mostMemory {
 		t.Errorf("it took %v and %d MiB", took, memory>>10)
 	}
-	if !strings.Contains(out, "outliers: 5 of 1000 nodes") {
-		t.Error(out)
-	}
+	check.Contains(t, "out", out, "outliers: 5 of 1000 nodes")
 	for node := range fleet.Unlike() {
-		if !strings.Contains(out, node) {
-			t.Errorf("%s is not named", node)
-		}
+		check.Contains(t, "is not named", out, node)
 	}
 	fleet.Name, fleet.Slower = "b", 1.1
 	other, _ := fleetOf(t, fleet)
@@ -75,15 +72,13 @@ func TestAThousandRecordsAreServed(t *testing.T) {
 	read, write := io.Pipe()
 	go func() { Execute(t.Context(), []string{"serve", dir}, Streams{Out: write, Err: t.Output()}) }()
 	at := make([]byte, 200)
-	n, err := read.Read(at)
-	must.OK(t, err)
+	n := must.Get(read.Read(at))(t)
 	jar, _ := cookiejar.New(nil) // never fails
 	client, base := &http.Client{Jar: jar}, strings.TrimSpace(string(at[:n]))
 	get := func(url, want string) {
 		t.Helper()
 		began := time.Now()
-		answer, err := client.Get(url)
-		must.OK(t, err)
+		answer := must.Get(client.Get(url))(t)
 		text, err := io.ReadAll(answer.Body)
 		answer.Body.Close()
 		if err != nil || !strings.Contains(string(text), want) {

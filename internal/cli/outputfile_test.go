@@ -1,13 +1,19 @@
 package cli
 
 import (
+	"debug/elf"
+	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/image/imagetest"
+	"github.com/tare-bench/tare/internal/testing/check"
+	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/loopdev"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/internal/testing/need"
@@ -37,9 +43,7 @@ func TestOutputReplacesOnlyWhatItMay(t *testing.T) {
 			before, _ := os.Readlink(path)
 			err := writeOutput(path, []byte("ours"), test.force)
 			if test.says != "" {
-				if err == nil || !strings.Contains(err.Error(), test.says) {
-					t.Errorf("got %v, want an error with %q", err, test.says)
-				}
+				check.Error(t, err, test.says)
 				return
 			}
 			must.OK(t, err)
@@ -54,8 +58,7 @@ func TestOutputGoesIntoFIFOsAndDevicesAsTheyAre(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "fifo")
 	must.OK(t, unix.Mkfifo(path, 0o600))
-	reader, err := os.OpenFile(path, os.O_RDWR, 0)
-	must.OK(t, err)
+	reader := must.Get(os.OpenFile(path, os.O_RDWR, 0))(t)
 	defer reader.Close()
 	must.OK(t, writeOutput(path, []byte("ours"), false))
 	text := make([]byte, 10)
@@ -73,9 +76,7 @@ func TestAReportNeverReplacesTheRecordThatItReads(t *testing.T) {
 	run := stored(t, t.TempDir(), "runc", false)
 	before := must.Read(t, run)
 	refuses(t, []string{"report", run, "--format", "csv", "-o", run, "--force"}, "is a record and is not overwritten")
-	if must.Read(t, run) != before {
-		t.Error("the record has changed")
-	}
+	check.Equal(t, "the record has changed", must.Read(t, run), before)
 }
 
 func holds(text string) func(t *testing.T, path string) {
@@ -99,4 +100,173 @@ func linkTo(text string, owner int) func(t *testing.T, path string) {
 func toDisk(t *testing.T, path string) {
 	node, _ := loopdev.In(t, t.TempDir(), 1<<20)
 	must.OK(t, os.Symlink(node, path))
+}
+
+func TestWhatIsNotTakenOfARecordIsSaidAndAFileThatCannotBeWrittenOnce(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	text := must.Read(t, stored(t, dir, "docker/runc", false))
+	cut := filepath.Join(dir, "cut.jsonl")
+	must.Write(t, cut, text[:strings.LastIndex(text, `{"type":"end"`)-20])
+	full := filepath.Join(dir, "full.jsonl")
+	must.OK(t, os.Symlink("/dev/full", full))
+	for _, verb := range []string{"join", "redact"} {
+		ends(t, ExitDone, "breaks off within a line", verb, cut, "-o", filepath.Join(dir, verb+".jsonl"))
+		code, _, stderr := tare(t, verb, cut, "-o", full)
+		if code != ExitUsage || strings.Count(stderr, "no space left") != 1 || !strings.Contains(stderr, "nothing of it is kept") || strings.Contains(stderr, "lines before") {
+			t.Errorf("%s to where there is no room: exit %d, %s", verb, code, stderr)
+		}
+		if _, err := os.Lstat(full); err != nil {
+			t.Errorf("%s removes what is no file: %v", verb, err)
+		}
+	}
+}
+
+func TestAnImportThatCannotBeWrittenIsToldOfOnce(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	notes, full := filepath.Join(dir, "notes.txt"), filepath.Join(dir, "full.jsonl")
+	must.Write(t, notes, keptNotes)
+	must.OK(t, os.Symlink("/dev/full", full))
+	if _, stderr := ends(t, ExitUsage, "no space left", "import", notes, "-o", full); strings.Count(stderr, "no space left") != 1 {
+		t.Error(stderr)
+	}
+}
+
+func TestARunThatIsInAFileTwiceIsTold(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path, both := stored(t, dir, "runc", false), filepath.Join(dir, "both.jsonl")
+	ends(t, ExitDone, "is there more than once", "join", path, path, "-o", both)
+	if _, stderr := ends(t, ExitDone, "", "report", both); strings.Count(stderr, "more than once: it counts once") != 1 {
+		t.Error(stderr)
+	}
+}
+
+func TestAFileThatCannotBeWrittenIsCalledByTheNameThatWasGiven(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "none", "x.html")
+	if err := replaceFile(path, nil, 0o644); err == nil || !strings.HasPrefix(err.Error(), "open "+path+": no such file") {
+		t.Error(err)
+	}
+	refuses(t, []string{"report", stored(t, t.TempDir(), "runc", false), "--format", "csv", "-o", path}, "no such file or directory; name another file with -o")
+}
+
+func TestADocumentThatAnotherWritesMeanwhileIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "report.md")
+	must.OK(t, writeNew(path, []byte("theirs")))
+	err := writeNew(path, []byte("mine"))
+	if text, _ := os.ReadFile(path); err == nil || !strings.Contains(err.Error(), "another writes a document there") || string(text) != "theirs" {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
+// keptNotes is a text such as people keep.
+const keptNotes = `a run on node 3:
+mytest: (g=0): rw=read, bs=512K-512K/512K-512K/512K-512K, ioengine=psync, iodepth=1
+mytest: (groupid=0, jobs=8): err= 0: pid=1: Wed
+read : io=8192.0MB, bw=749786KB/s, iops=1464, runt= 11188msec
+`
+
+func TestImportedNotesAreARecordOfStorage(t *testing.T) {
+	place(t)
+	must.Write(t, "notes.txt", keptNotes)
+	golden.Lines(t, filepath.Join(testdata, "imported.txt"), func(t *testing.T, line string) (any, error) {
+		readFrom(t, "notes.txt")
+		out := filepath.Join(t.TempDir(), "r.jsonl")
+		printed, _ := ends(t, ExitDone, "record: "+out, append(words(line), "-o", out)...)
+		if again, _ := ends(t, ExitDone, "", "report", out); again != printed {
+			t.Errorf("report: \n%s\nimport said\n%s", again, printed)
+		}
+		rec := recorded(t, out)
+		env := rec.Header.Environment
+		if rec.ProblemCount != 0 || rec.End == nil || len(rec.Cells) != 1 || env.Kernel != "" || env.CPUs != 0 {
+			t.Fatalf("%+v", rec)
+		}
+		c := rec.Cells[0]
+		return fmt.Sprintf("%s of %s, volume %q, cache %q, from %s: %v IOPS read",
+			c.Job, c.Target, c.Volume, c.Cache, c.Source, c.Reported.Read.IOPS), nil
+	})
+}
+
+// readFrom makes a file the standard input of the test.
+func readFrom(t *testing.T, path string) {
+	t.Helper()
+	f := must.Get(os.Open(path))(t)
+	own := os.Stdin
+	os.Stdin = f
+	t.Cleanup(func() { os.Stdin = own; f.Close() })
+}
+
+func TestTwoTextsAreTwoSidesOfOneRecord(t *testing.T) {
+	dir := place(t)
+	var args []string
+	for _, side := range []string{"host", "kata"} {
+		path := filepath.Join(dir, side+".log")
+		must.Write(t, path, keptNotes)
+		args = append(args, path)
+	}
+	ends(t, ExitDone, "host|kata", append([]string{"import", "--format", "csv"}, args...)...)
+	check.Equal(t, "stored", len(must.Get(filepath.Glob(filepath.Join(dir, "home", "tare", "records", "storage-*.jsonl")))(t)), 1)
+}
+
+func TestWhatCannotBeImportedIsRefusedWithWhatToDo(t *testing.T) {
+	place(t)
+	must.Write(t, "notes.txt", keptNotes)
+	must.Write(t, "poem.txt", "roses\n")
+	must.Write(t, "cut.txt", "read : io=8192.0MB, bw=749786KB/s, iops=14")
+	refusals(t, "import")
+}
+
+func TestTextsOfAllToolsAreImportedAtOnceAndABadOneCostsItself(t *testing.T) {
+	dir := must.Get(filepath.Abs(filepath.Join("..", "instrument")))(t)
+	place(t)
+	bad := filepath.Join(t.TempDir(), "bad.json")
+	must.Write(t, bad, `{"results":[{"command":"a","mean":1,"times":[`)
+	args := []string{"import", bad, "isula=" + filepath.Join(dir, "lifecycle", "tool", "testdata", "ptcr.txt"), filepath.Join(dir, "lifecycle", "tool", "testdata", "hyperfine-old.json"),
+		filepath.Join(dir, "bpf", "tool", "testdata", "fortio.json")}
+	_, stderr := ends(t, ExitDone, ",lifecycle,mean-latency,ns,|,lifecycle,latency,ns,|,bpf,requests,1/s,", append(args, "--format", "csv")...)
+	if strings.Count(stderr, "record: ") != 2 {
+		t.Error(stderr)
+	}
+	ends(t, ExitDone, "bad.json: 1 of the outputs of hyperfine could not be read", args...)
+	refuses(t, append(args, "-o", bad+"l"), "results for 2 records")
+}
+
+func TestEveryOutputThatCannotBeReadIsToldOnRequest(t *testing.T) {
+	text := filepath.Join(place(t), "kata.txt")
+	const cut, many = "read : io=8192.0MB, bw=749786KB/s, iops=14\n", 30 // more than a finding names
+	must.Write(t, text, keptNotes+strings.Repeat(cut, many))
+	for lines, args := range map[int][]string{0: {"import", text, "--format", "csv"}, many: {"import", "-v", text, "--format", "csv"}} {
+		code, _, stderr := tare(t, args...)
+		if got := strings.Count(stderr, "kata.txt:"); code != ExitDone || got != lines || strings.Count(stderr, "\nkata.txt:")+strings.Count(stderr[:9], "kata.txt:") != lines {
+			t.Errorf("%v: exit %d, %d lines, want %d: %s", args, code, got, lines, stderr)
+		}
+	}
+}
+
+// twoTares are files that pass for tare, one for each architecture.
+func twoTares(t *testing.T, dir string) {
+	t.Helper()
+	for arch, machine := range map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64} {
+		must.OK(t, os.WriteFile(filepath.Join(dir, "tare-"+arch), imagetest.Binary(machine, imagetest.Info(arch)), 0o755))
+	}
+}
+
+func TestAnImageIsMadeOfGivenProgramsAndWhatItIsWithoutIsSaid(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	twoTares(t, dir)
+	both := "--binary linux/amd64=tare-amd64 --binary linux/arm64=tare-arm64"
+	t.Setenv("SOURCE_DATE_EPOCH", "")
+	commands(t, "image", nil, "BOTH", both, "GOARCH", runtime.GOARCH)
+	t.Setenv("SOURCE_DATE_EPOCH", "1")
+	own := "--binary linux/" + runtime.GOARCH + "=tare-" + runtime.GOARCH
+	ends(t, ExitDone, "for "+runtime.GOARCH+" alone", words("image -o one.tar --name a.example/b "+own)...)
+	t.Setenv("SOURCE_DATE_EPOCH", "yesterday")
+	refuses(t, words("image -o no.tar "+both), "SOURCE_DATE_EPOCH")
+	if left, _ := filepath.Glob("no*"); len(left) > 0 {
+		t.Errorf("left by what failed: %q", left)
+	}
 }

@@ -56,8 +56,7 @@ func commands(t *testing.T, name string, check func(line, output string), pairs 
 		for i := range row {
 			row[i] = strings.NewReplacer(pairs...).Replace(row[i])
 		}
-		code, err := strconv.Atoi(row[0])
-		must.OK(t, err)
+		code := must.Get(strconv.Atoi(row[0]))(t)
 		stdout, stderr := ends(t, code, row[2], words(row[1])...)
 		if strings.ContainsRune(stdout+stderr, 0x1b) {
 			t.Errorf("tare %s: an escape sequence is printed\n%s%s", row[1], stdout, stderr)
@@ -81,5 +80,29 @@ func refuses(t *testing.T, args []string, says ...string) {
 	}
 	if took := time.Since(began); took > time.Minute {
 		t.Errorf("tare %q: refused after %v", args, took)
+	}
+}
+
+// TestEveryCommandLineOfTheDocumentsIsUnderstood holds README and the pages to the
+// verbs and flags that there are. What the examples of help do is tested by doing it.
+func TestEveryCommandLineOfTheDocumentsIsUnderstood(t *testing.T) {
+	t.Parallel()
+	pages := must.Get(filepath.Glob("../../docs/*.md"))(t)
+	seen := 0
+	for _, page := range append(pages, "../../README.md") {
+		text := must.Read(t, page)
+		for line := range strings.Lines(text) {
+			line, found := strings.CutPrefix(line, "    tare ")
+			if !found || strings.Contains(line, "·") { // the head of a captured report
+				continue
+			}
+			seen++
+			if err := understood(line); err != nil {
+				t.Errorf("%s: tare %s: %v", filepath.Base(page), line, err)
+			}
+		}
+	}
+	if seen < 30 {
+		t.Errorf("only %d command lines were found", seen)
 	}
 }

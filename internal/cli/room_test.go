@@ -12,8 +12,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/core/finding"
+	"github.com/tare-bench/tare/internal/doctor"
 	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/node/machine"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/find"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
@@ -52,8 +56,7 @@ func TestLanesAreHeldAgainstWhatTheMachineHas(t *testing.T) {
 // have as many processes as the lanes are said to need; those that they do need it may.
 func TestMoreLanesThanThereAreProcessesForAreRefused(t *testing.T) {
 	needRoot(t)
-	hs, err := cgroup.Hierarchies()
-	must.OK(t, err)
+	hs := must.Get(cgroup.Hierarchies())(t)
 	h, ok := machine.Cgroups(hs).Find("pids")
 	if !ok {
 		t.Skip("no pids controller is mounted here")
@@ -64,9 +67,7 @@ func TestMoreLanesThanThereAreProcessesForAreRefused(t *testing.T) {
 	defer func() {
 		await(t, "the group's end", func() bool { return unix.Rmdir(group) == nil })
 	}()
-	if err := os.WriteFile(filepath.Join(group, "pids.max"), []byte("145"), 0); err != nil {
-		t.Skipf("the machine's root group hands down no pids: %v", err)
-	}
+	check.Error(t, os.WriteFile(filepath.Join(group, "pids.max"), []byte("145"), 0), "")
 	within := func(args ...string) (int, string) {
 		cmd := exec.Command("sh", append([]string{"-c", `echo $$ >"$0/cgroup.procs" && exec "$@"`, group, program(t, dir)}, args...)...)
 		out, _ := cmd.CombinedOutput() // the code says it
@@ -83,5 +84,103 @@ func TestMoreLanesThanThereAreProcessesForAreRefused(t *testing.T) {
 	rec, err := record.Load("r.jsonl")
 	if code != ExitDone || err != nil || !slices.ContainsFunc(rec.Findings, func(f record.Finding) bool { return f.Code == finding.NoRoom }) {
 		t.Errorf("with --force: exit %d, %v\n%s", code, err, out)
+	}
+}
+
+// What only some instruments need is told to those alone; and no key of the table is
+// one that no check has.
+func TestDoctorTellsAnInstrumentOfWhatItNeeds(t *testing.T) {
+	for instrument, wanted := range map[string]map[string]bool{
+		"lifecycle": {"CAP_BPF": false, "fio": false, "docker/runc": true, "CAP_SYS_ADMIN": true},
+		"overhead":  {"CAP_BPF": false, "fio": true, "dd": false, "CAP_SYS_PTRACE": true},
+		"storage":   {"fio": true, "dd": true, "BPF": false},
+		"startup":   {"CAP_BPF": true, "watching starts": true, "BPF statistics": false},
+		"bpf":       {"CAP_BPF": true, "BPF statistics": true, "docker/runc": false, "overlayfs": false, "cgroups": true},
+	} {
+		for name, want := range wanted {
+			c := doctor.Check{Area: doctor.AreaKernel, Name: name}
+			if strings.Contains(name, "/") {
+				c.Area = doctor.AreaEngine
+			}
+			check.Equal(t, fmt.Sprintf("%s goes by %s: %v", instrument, name, !want), needed(c, instrument), want)
+		}
+	}
+	out, _ := ends(t, ExitDone, "", "doctor", "--format", "json")
+	for key := range needs {
+		if !strings.Contains(out, `"`+key+`"`) && !strings.HasPrefix(key, "CAP_") { // not on older kernels
+			t.Errorf("no check is called %s", key)
+		}
+	}
+	refuses(t, words("doctor --for weight"), `there is no instrument "weight"; there are lifecycle, overhead`)
+}
+
+// handler is a target of which no more is known than what it says.
+type handler struct {
+	subject.Target
+	info record.Target
+}
+
+func (h handler) Info() record.Target { return h.info }
+
+func TestDoctorNamesWhoWouldRunKata(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	of := func(name, config string) find.Found {
+		return find.Found{Name: name, Target: handler{info: record.Target{Name: name, Config: map[string]string{
+			"kata config": config, "kata version": "3.3.0 (Golang)", "hypervisor": "qemu", "sandbox_cgroup_only": "true"}}}}
+	}
+	lacking := find.Found{Name: "cri+containerd/kata-clh", Why: &subject.Unavailable{Reason: "its shim is not here"}}
+	for name, c := range map[string]struct {
+		found  []find.Found
+		status doctor.Status
+		why    string
+	}{
+		"pods need a network":              {[]find.Found{of("cri+containerd/kata", "/a"), of("containerd/kata", "/b"), lacking}, doctor.OK, "would run as cri+containerd/kata, containerd/kata; weigh it: tare overhead cri+containerd/kata --network bridge"},
+		"a handler without its shim":       {[]find.Found{of("cri+containerd/runc", ""), lacking}, doctor.Missing, "no engine here would run it, though there are handlers for it: cri+containerd/kata-clh"},
+		"none, where nothing is installed": {nil, doctor.Missing, "no engine here would run it; "},
+	} {
+		if got := kataCheck(c.found); got.Status != c.status || !strings.Contains(got.Why, c.why) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	if got := targetCheck(of("cri+containerd/kata", "/a")); got.Why != "Kata 3.3.0 (Golang), qemu, sandbox_cgroup_only=true, /a" {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestACPULimitOfTaresOwnIsSaidBeforeAndAfterARun(t *testing.T) {
+	t.Parallel()
+	limit := machine.CPULimit{CPUs: 0.05, Group: "/ci/job", Lift: "echo max > /sys/fs/cgroup/ci/job/cpu.max", Periods: 10, Throttled: 2, Held: 1e9}
+	with := func(change func(*machine.CPULimit)) machine.CPULimit {
+		l := limit
+		change(&l)
+		return l
+	}
+	for _, tt := range []struct {
+		name          string
+		was, is       machine.CPULimit
+		before, after string // parts of the messages; "" for no finding
+	}{
+		{"no limit", machine.CPULimit{}, machine.CPULimit{}, "", ""},
+		{"a limit of more CPUs than there are", with(func(l *machine.CPULimit) { l.CPUs = 1e4 }), limit, "", ""},
+		{"a limit that was not reached", limit, with(func(l *machine.CPULimit) { l.Periods = 99 }), "/ci/job may use no more than 0.05 CPUs", ""},
+		{"a limit that held the run back", limit, with(func(l *machine.CPULimit) { l.Periods, l.Throttled, l.Held = 85, 64, 3_500_000_000 }),
+			"/ci/job may use no more than 0.05 CPUs", "was throttled in 62 of 75 periods of the run, for 2.5s in all"},
+		{"tare was moved", limit, with(func(l *machine.CPULimit) { l.Group, l.Throttled = "/", 99 }), "/ci/job", ""},
+	} {
+		now := tt.was
+		before, after := ownLimit(func() (machine.CPULimit, bool) { return now, now.CPUs > 0 })
+		now = tt.is
+		for when, x := range map[string]struct {
+			want string
+			code string
+		}{"before": {tt.before, finding.OwnLimit}, "after": {tt.after, finding.OwnThrottled}} {
+			got := before
+			if when == "after" {
+				got = after()
+			}
+			if len(got) != min(len(x.want), 1) || x.want != "" && (got[0].Code != x.code || !strings.Contains(got[0].Message, x.want) || !strings.Contains(got[0].Advice, limit.Lift)) {
+				t.Errorf("%s, %s: %+v", tt.name, when, got)
+			}
+		}
 	}
 }

@@ -17,8 +17,13 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/overhead"
 	"github.com/tare-bench/tare/internal/instrument/storage"
 	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/fake"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/untouched"
+	"github.com/tare-bench/tare/internal/workspace"
 )
 
 const threeMeasures = "version: 1\nmeasure:\n- overhead: {phases: [10M, 1G]}\n- lifecycle: {title: x}\n- storage: {jobs: [read]}\n- bpf: {idle: 4s}\n"
@@ -47,9 +52,7 @@ func TestEveryMeasureOfAPlanTakesAScale(t *testing.T) {
 	if strings.Join(o.Phases, ",") != "idle,1M,102M" || s.Scale != 0.1 || b.Idle.String() != "400ms" || b.Duration.String() != "3s" || o.Rounds+s.Rounds+b.Rounds != 6 {
 		t.Errorf("%+v\n%+v\n%+v", o, s, b)
 	}
-	if said != "--rounds: for all measures\n--scale: for overhead (1), storage (3), bpf (4); not for lifecycle (2)\n" {
-		t.Errorf("said %q", said)
-	}
+	check.Equal(t, "said", said, "--rounds: for all measures\n--scale: for overhead (1), storage (3), bpf (4); not for lifecycle (2)\n")
 }
 
 // A case is flags of tare run, and the measures of a plan. An image that is named is a
@@ -81,4 +84,57 @@ func TestAPathThatCannotBeWhatItIsTakenForIsRefusedWithAdvice(t *testing.T) {
 		t.Error("the record was made")
 	}
 	refuses(t, []string{"run", dir}, "tare report "+dir+" makes")
+}
+
+// afar is a target whose containers are on another machine, or not.
+type afar struct {
+	fake.Target
+	why string
+}
+
+func (a *afar) Elsewhere() string { return a.why }
+
+func TestWhatIsOnAnotherMachineIsNotCalledCold(t *testing.T) {
+	t.Parallel()
+	needRoot(t)
+	here := []subject.Target{&fake.Target{Name: "runc"}, &afar{Target: fake.Target{Name: "docker/runc"}}}
+	check.Error(t, mayBeCold(here), "")
+	err := mayBeCold(append(here, &afar{fake.Target{Name: "docker/crun"}, "the daemon is reached over the network"}))
+	if err == nil || !strings.Contains(err.Error(), "docker/crun may not be cold") || !strings.Contains(err.Error(), "over the network") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestAfterARebootNoContainerIsSaidToRun makes the folder of a run that was killed on
+// an engine which does not answer.
+func TestAfterARebootNoContainerIsSaidToRun(t *testing.T) {
+	untouched.Alone(t)
+	now := must.Read(t, "/proc/sys/kernel/random/boot_id")
+	for name, c := range map[string]struct {
+		boot   string // what the mark says behind the run's id
+		reboot bool
+	}{
+		"in another boot":               {"boot 00000000-0000-4000-8000-000000000000\n", true},
+		"in this boot":                  {"boot " + now, false},
+		"by a version that did not say": {"", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := place(t)
+			const id = "rebooted"
+			own := filepath.Join(workspace.DefaultRoots().Data, id)
+			must.OK(t, os.MkdirAll(own, 0o711))
+			left := must.JSON(t, []made{{Name: "docker/runc", Engine: subject.Engine{Address: "unix://" + dir + "/gone/docker.sock"}}})
+			for file, text := range map[string]string{".tare-run": "tare run " + id + "\n" + c.boot, madeFile: string(left)} {
+				must.Write(t, filepath.Join(own, file), text)
+			}
+			_, stderr := ends(t, ExitUsage, "--forget", "clean")
+			if strings.Contains(stderr, "the machine was started again since run "+id+": none of its containers runs any more") != c.reboot {
+				t.Error(stderr)
+			}
+			ends(t, ExitDone, id+": removed", "clean", "--forget")
+			if _, err := os.Stat(own); err == nil {
+				t.Error("it is still kept in mind")
+			}
+		})
+	}
 }

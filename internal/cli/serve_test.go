@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
@@ -36,15 +37,13 @@ func TestServeShowsAFolderUntilItIsInterrupted(t *testing.T) {
 		go func() {
 			code <- Execute(ctx, append([]string{"serve", dir}, test.flags...), Streams{Out: write, Err: &stderr})
 		}()
-		at, err := bufio.NewReader(read).ReadString('\n')
-		must.OK(t, err)
+		at := must.Get(bufio.NewReader(read).ReadString('\n'))(t)
 		at = strings.TrimSpace(at)
 		if !strings.HasPrefix(at, "http://127.0.0.1:") || (test.query == "") != strings.Contains(at, "?token=") {
 			t.Errorf("%s: it is told of as %q", name, at)
 		}
 		jar, _ := cookiejar.New(nil) // never fails
-		answer, err := (&http.Client{Jar: jar}).Get(at + test.query)
-		must.OK(t, err)
+		answer := must.Get((&http.Client{Jar: jar}).Get(at + test.query))(t)
 		text, err := io.ReadAll(answer.Body)
 		answer.Body.Close()
 		if err != nil || answer.Request.URL.RawQuery != "" || !strings.Contains(string(text), "docker-runc.jsonl") {
@@ -65,4 +64,16 @@ func TestServeRefusesWhatWouldLetOthersIn(t *testing.T) {
 	}
 	must.OK(t, os.Chmod("open", 0o644))
 	refusals(t, "serve")
+}
+
+func TestTopPrintsOneObjectAndEnds(t *testing.T) {
+	code, out, stderr := tare(t, "top", "--once", "--interval", "100ms", "--format", "json")
+	var v struct {
+		Schema    int
+		Node      struct{ CPUs int }
+		Sandboxes []any
+	}
+	if err := json.Unmarshal([]byte(out), &v); err != nil || code != ExitDone || v.Schema != 1 || v.Node.CPUs < 1 || v.Sandboxes == nil {
+		t.Errorf("exit %d: %v: %s%s", code, err, out, stderr)
+	}
 }

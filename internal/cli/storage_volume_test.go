@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/engines"
 	"github.com/tare-bench/tare/internal/testing/loopdev"
 	"github.com/tare-bench/tare/internal/testing/must"
@@ -88,9 +89,7 @@ func TestAFreeDeviceThatIsNamedIsWeighed(t *testing.T) {
 			t.Errorf("%s: absent %q", p.Target, p.Absent)
 		}
 	}
-	if len(rec.Places) != len(targets) {
-		t.Errorf("%d places", len(rec.Places))
-	}
+	check.Equal(t, "places", len(rec.Places), len(targets))
 }
 
 func TestWithoutAnNFSClientTheVolumeIsUnsupported(t *testing.T) {
@@ -159,9 +158,7 @@ func TestADiskThatFailsInsideCostsItsCellsOnly(t *testing.T) {
 					t.Errorf("%s: %+v", x.Job, x.Failure)
 				}
 			}
-			if !strings.Contains(out, "failed 2/6 cells") {
-				t.Errorf("the report does not count them:\n%s", out)
-			}
+			check.Contains(t, "the report does not count them", out, "failed 2/6 cells")
 		})
 	}
 }

@@ -144,8 +144,7 @@ func daemonsThatDoNotAnswer(t *testing.T) {
 			t.Run(engine+" "+a.what, func(t *testing.T) {
 				dir := place(t)
 				socket := filepath.Join(dir, "s.sock")
-				listener, err := net.Listen("unix", socket)
-				must.OK(t, err)
+				listener := must.Get(net.Listen("unix", socket))(t)
 				defer listener.Close()
 				go func() {
 					for {

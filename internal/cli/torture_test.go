@@ -180,8 +180,7 @@ func (m *everything) stock(t *testing.T) []string {
 		all = append(all, "cri-o container "+id)
 	}
 	for _, ns := range m.containerd.Namespaces(t) {
-		out, err := exec.Command(m.containerd.Ctr, "-a", m.containerd.Address, "-n", ns, "leases", "ls", "-q").Output()
-		must.OK(t, err)
+		out := must.Get(exec.Command(m.containerd.Ctr, "-a", m.containerd.Address, "-n", ns, "leases", "ls", "-q").Output())(t)
 		for lease := range strings.FieldsSeq(string(out)) {
 			all = append(all, "containerd "+ns+" lease "+lease)
 		}

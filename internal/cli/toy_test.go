@@ -18,6 +18,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument"
 	"github.com/tare-bench/tare/internal/instrument/all"
 	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
@@ -119,11 +120,7 @@ func TestAnInstrumentIsAddedByALine(t *testing.T) {
 	}
 	shows := func(got string, want ...string) {
 		t.Helper()
-		for _, w := range want {
-			if !strings.Contains(got, w) {
-				t.Errorf("no %q in\n%s", w, got)
-			}
-		}
+		check.Contains(t, "got", got, want...)
 	}
 	shows(with("--help"), "  echo        Time answers")
 	shows(with("echo", "--help"), "--shouts int", "how often is shouted (default 3)", "--word string", "--format string")
@@ -172,7 +169,5 @@ func TestEveryInstrumentIsPerformed(t *testing.T) {
 			t.Errorf("nothing performs %s", one.Name)
 		}
 	}
-	if len(performers) != len(all.Instruments) {
-		t.Errorf("%d are performed, %d are there", len(performers), len(all.Instruments))
-	}
+	check.Equal(t, "are performed", len(performers), len(all.Instruments))
 }

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/node/machine"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
@@ -117,8 +118,7 @@ func TestConfigIsReadFromTheKernelItself(t *testing.T) {
 }
 
 func TestThisMachine(t *testing.T) {
-	before, err := unix.SchedGetAttr(0, 0)
-	must.OK(t, err)
+	before := must.Get(unix.SchedGetAttr(0, 0))(t)
 	names := map[string]bool{}
 	for _, c := range Facilities(Folder{"run", os.TempDir()}) {
 		if c.Area == "" || c.Name == "" || (c.Status != OK && c.Why == "") {
@@ -129,8 +129,7 @@ func TestThisMachine(t *testing.T) {
 		}
 		names[c.Name] = true
 	}
-	after, err := unix.SchedGetAttr(0, 0)
-	must.OK(t, err)
+	after := must.Get(unix.SchedGetAttr(0, 0))(t)
 	if before.Policy != after.Policy || before.Priority != after.Priority {
 		t.Errorf("scheduling was %+v and is %+v", before, after)
 	}
@@ -208,9 +207,7 @@ var sample = []Check{
 func TestRender(t *testing.T) {
 	var out bytes.Buffer
 	must.OK(t, Render(&out, sample))
-	if want := must.Read(t, "testdata/render.txt"); out.String() != want {
-		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
-	}
+	check.Equal(t, "text", must.Read(t, "testdata/render.txt"), out.String())
 }
 
 func TestRenderJSON(t *testing.T) {
@@ -225,9 +222,7 @@ func TestRenderJSON(t *testing.T) {
 		t.Errorf("not cleaned: %+v", foreign)
 	}
 	for _, field := range []string{`"schema"`, `"checks"`, `"area"`, `"name"`, `"version"`, `"status"`, `"why"`, `"fix"`} {
-		if !strings.Contains(out.String(), field) {
-			t.Errorf("field %s is missing", field)
-		}
+		check.Contains(t, "field", out.String(), field)
 	}
 
 	out.Reset()

@@ -19,6 +19,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/subject/engine"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/cluster"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
@@ -205,16 +206,12 @@ func TestANodeThatDiesIsToldOfAndTheOthersFinish(t *testing.T) {
 		}
 	}
 	results, err := f.Run(t.Context(), []string{"node-0", "node-1"})
-	if err == nil || !strings.Contains(err.Error(), "is still there, on node node-1; tare clean --kube removes it later") {
-		t.Errorf("%v", err)
-	}
+	check.Error(t, err, "is still there, on node node-1; tare clean --kube removes it later")
 	if results[0].Err != nil {
 		t.Errorf("%+v", results[0])
 	}
 	isRecord(t, results[0].Path, "node-0")
-	if says := fmt.Sprint(results[1].Err); !strings.Contains(says, "the node is not ready: NodeStatusUnknown: Kubelet stopped posting node status.") {
-		t.Errorf("node-1: %s", says)
-	}
+	check.Contains(t, "node-1", fmt.Sprint(results[1].Err), "the node is not ready: NodeStatusUnknown: Kubelet stopped posting node status.")
 	r.StartKubelet(t, 1)
 	r.Kubectl(t, "delete", "lease", "tare-"+f.RunID) // as tare clean --kube does behind all else
 	r.Empty(t)

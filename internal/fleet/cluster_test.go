@@ -21,6 +21,7 @@ import (
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/probe/image"
 	"github.com/tare-bench/tare/internal/subject/engine"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/cluster"
 	"github.com/tare-bench/tare/internal/testing/engines"
 	"github.com/tare-bench/tare/internal/testing/must"
@@ -58,8 +59,7 @@ func newRig(t *testing.T, o cluster.Options) *rig {
 // documented is the smallest Role, as the documents have it.
 func documented(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/kubernetes.md")
-	must.OK(t, err)
+	text := must.Get(os.ReadFile("../../docs/kubernetes.md"))(t)
 	_, rest, _ := strings.Cut(string(text), "### Of tare fleet")
 	_, rest, _ = strings.Cut(rest, "```yaml\n")
 	roles, _, ok := strings.Cut(rest, "```")
@@ -72,8 +72,7 @@ func documented(t *testing.T) string {
 // fleet is one within this process, which is patient for as long as a test may be.
 func (r *rig) fleet(t *testing.T, kubeconfig, targets string) *Fleet {
 	t.Helper()
-	client, err := kube.Connect(kube.Options{Kubeconfig: kubeconfig, Namespace: "default"})
-	must.OK(t, err)
+	client := must.Get(kube.Connect(kube.Options{Kubeconfig: kubeconfig, Namespace: "default"}))(t)
 	f := &Fleet{
 		Spec: Spec{RunID: IDOf(t.Name()), Namespace: "default", Image: r.image, PlanName: "p.yaml", Plan: []byte(strings.Replace(plan, "TARGETS", targets, 1)),
 			Deadline: time.Hour},
@@ -93,8 +92,7 @@ func (r *rig) does(t *testing.T, f *Fleet, want map[string]string) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	results, err := f.Run(ctx, nodes)
-	must.OK(t, err)
+	results := must.Get(f.Run(ctx, nodes))(t)
 	for _, r := range results {
 		says := want[r.Node]
 		if (r.Err == nil) != (says == "") || r.Err != nil && !strings.Contains(r.Err.Error(), says) {
@@ -148,8 +146,7 @@ func (r *rig) underWay(t *testing.T) (*exec.Cmd, *bytes.Buffer) {
 	c.Stdout, c.Stderr = &said, &said
 	must.OK(t, c.Start())
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
-		pods, err := r.Client.CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{LabelSelector: engine.RunLabel})
-		must.OK(t, err)
+		pods := must.Get(r.Client.CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{LabelSelector: engine.RunLabel}))(t)
 		running := 0
 		for _, p := range pods.Items {
 			if p.Status.Phase == corev1.PodRunning {
@@ -222,9 +219,7 @@ func TestAPlanOnEveryNodeOfARealCluster(t *testing.T) {
 	t.Run("is refused before it begins to whom a right is missing", func(t *testing.T) {
 		narrow := strings.Replace(documented(t), "[pods/exec]", "[pods/attach]", 1)
 		_, err := r.fleet(t, r.As(t, narrow), "host").Run(t.Context(), []string{"node-0"})
-		if err == nil || !strings.Contains(err.Error(), "this user may not: get pods/exec, create pods/exec") {
-			t.Error(err)
-		}
+		check.Error(t, err, "this user may not: get pods/exec, create pods/exec")
 		r.Empty(t)
 	})
 	t.Run("is removed when it is interrupted", func(t *testing.T) {
@@ -239,16 +234,12 @@ func TestAPlanOnEveryNodeOfARealCluster(t *testing.T) {
 		c, said := r.underWay(t)
 		clean := func(more ...string) string {
 			out, err := exec.Command(r.tare, append([]string{"clean", "--kube", "--kubeconfig", r.kubeconfig, "--namespace", "default"}, more...)...).CombinedOutput()
-			if err != nil {
-				t.Errorf("%v", err)
-			}
+			check.Error(t, err, "")
 			return string(out)
 		}
 		_, id, _ := strings.Cut(said.String(), "tare: run ")
 		id, _, _ = strings.Cut(id, " ")
-		if out := clean(); out != "run "+id+" is under way and left alone\nnothing was left behind\n" {
-			t.Errorf("while it is under way: %s", out)
-		}
+		check.Equal(t, "while it is under way", clean(), "run "+id+" is under way and left alone\nnothing was left behind\n")
 		_ = c.Process.Kill()
 		_ = c.Wait()
 		leases := r.Client.CoordinationV1().Leases("default") // as if that were long ago
@@ -256,12 +247,8 @@ func TestAPlanOnEveryNodeOfARealCluster(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := "job/tare-" + id + "-node-0\n  job/tare-" + id + "-node-1\n  configmap/tare-" + id + "\n  lease/tare-" + id + "\n"
-		if out := clean("--dry-run"); out != "run "+id+": would remove\n  "+want {
-			t.Errorf("%s", out)
-		}
-		if out := clean(); out != "run "+id+": removed\n  "+want {
-			t.Errorf("%s", out)
-		}
+		check.Equal(t, "clean", clean("--dry-run"), "run "+id+": would remove\n  "+want)
+		check.Equal(t, "clean", clean(), "run "+id+": removed\n  "+want)
 		r.Empty(t)
 	})
 	t.Run("stands beside the cluster as a target of the commands", func(t *testing.T) {

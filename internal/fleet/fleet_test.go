@@ -36,6 +36,7 @@ import (
 	"github.com/tare-bench/tare/internal/kube"
 	"github.com/tare-bench/tare/internal/kube/kubetest"
 	"github.com/tare-bench/tare/internal/subject/engine"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
@@ -237,9 +238,7 @@ func nodeOf(j *batchv1.Job) string {
 
 func add(t *testing.T, c *fake.Clientset, o runtime.Object) {
 	t.Helper()
-	if err := c.Tracker().Add(o); err != nil {
-		t.Error(err)
-	}
+	check.Error(t, c.Tracker().Add(o), "")
 }
 
 // left is all that bears the label of a run.
@@ -322,9 +321,7 @@ func TestAnInterruptedRunRemovesWhatItMadeAndBeginsNoFurtherNode(t *testing.T) {
 				if stuck {
 					want = []string{"pod tare-abcdefgh-a-x", "lease tare-abcdefgh"}
 				}
-				if got := left(t, c); !slices.Equal(got, want) {
-					t.Errorf("left: %q", got)
-				}
+				check.Equal(t, "left", left(t, c), want)
 				if (err != nil) != stuck || stuck && !strings.Contains(err.Error(), "tare clean --kube removes it later") {
 					t.Errorf("%v", err)
 				}
@@ -342,9 +339,7 @@ func TestEveryRightThatIsMissingIsNamedBeforeAnythingIsMade(t *testing.T) {
 		return true, r, nil
 	})
 	_, err := f.Run(t.Context(), []string{"a"})
-	if err == nil || !strings.Contains(err.Error(), "this user may not: delete jobs.batch, get pods/exec, create pods/exec;") {
-		t.Error(err)
-	}
+	check.Error(t, err, "this user may not: delete jobs.batch, get pods/exec, create pods/exec;")
 	if got := left(t, c); got != nil {
 		t.Errorf("made: %q", got)
 	}
@@ -363,11 +358,9 @@ func TestWhatDeadRunsLeftIsFoundAndNothingElse(t *testing.T) {
 			add(t, c, &corev1.Pod{ObjectMeta: meta})
 			add(t, c, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "tare-" + id, Namespace: "default", Labels: labels, OwnerReferences: owners}})
 		}
-		lives, err := kube.Hold(t.Context(), client, "default", "lives")
-		must.OK(t, err)
+		lives := must.Get(kube.Hold(t.Context(), client, "default", "lives"))(t)
 		leave("lives", nil, kube.Labels("lives"))
-		dead, err := kube.Hold(t.Context(), client, "default", "dead")
-		must.OK(t, err)
+		dead := must.Get(kube.Hold(t.Context(), client, "default", "dead"))(t)
 		must.OK(t, dead.Release(t.Context(), true))
 		leave("dead", nil, kube.Labels("dead"))
 		leave("theirs", owner, kube.Labels("theirs"))
@@ -386,9 +379,7 @@ func TestWhatDeadRunsLeftIsFoundAndNothingElse(t *testing.T) {
 		}
 		must.OK(t, all[0].Remove(t.Context()))
 		for _, name := range left(t, c) {
-			if strings.Contains(name, "dead") {
-				t.Errorf("left: %s", name)
-			}
+			check.Lacks(t, "left", name, "dead")
 		}
 		if got := left(t, c); len(got) != 4*3+1 {
 			t.Errorf("of others there are %q", got)
@@ -400,8 +391,7 @@ func TestWhatDeadRunsLeftIsFoundAndNothingElse(t *testing.T) {
 func TestALaptopWhoseClockIsWrongIsAliveAsLongAsItsHeartBeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, c := world(t, nil)
-		beat, err := kube.Hold(t.Context(), f.Client, "default", "abcdefgh")
-		must.OK(t, err)
+		beat := must.Get(kube.Hold(t.Context(), f.Client, "default", "abcdefgh"))(t)
 		c.PrependReactor("list", "leases", func(a clienttesting.Action) (bool, runtime.Object, error) {
 			all, err := c.Tracker().List(a.GetResource(), coordinationv1.SchemeGroupVersion.WithKind("Lease"), "default")
 			for i := range all.(*coordinationv1.LeaseList).Items { // which its own clock wrote
@@ -437,8 +427,7 @@ func TestWhatANodeLogsIsTakenInBoundsOfTimeAndLength(t *testing.T) {
 				}
 			}))
 			defer server.Close()
-			api, err := kube.NewAPI(&rest.Config{Host: server.URL})
-			must.OK(t, err)
+			api := must.Get(kube.NewAPI(&rest.Config{Host: server.URL}))(t)
 			f := &Fleet{Client: &kube.Client{API: api}, times: times{patience: 10 * time.Second}}
 			if says == 0 {
 				f.patience = 6 * time.Second // in which the server is reached

@@ -17,6 +17,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/kube"
 	"github.com/tare-bench/tare/internal/kube/kubetest"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
@@ -67,9 +68,7 @@ func TestNamesAreRightWhateverNodesAndPlansAreCalled(t *testing.T) {
 		}
 		seen[job], seen[file] = node, node
 	}
-	if FileName("ip-10-0-0-1.eu.example") != "ip-10-0-0-1.eu.example.jsonl" {
-		t.Error("a name that is harmless is not kept")
-	}
+	check.Equal(t, "a name that is harmless is not kept", FileName("ip-10-0-0-1.eu.example"), "ip-10-0-0-1.eu.example.jsonl")
 	for key := range spec().ConfigMap().Data {
 		if errs := validation.IsConfigMapKey(key); errs != nil {
 			t.Errorf("%s: %v", key, errs)

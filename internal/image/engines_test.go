@@ -31,8 +31,7 @@ func archive(t *testing.T) string {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	info, err := buildinfo.ReadFile(own)
-	must.OK(t, err)
+	info := must.Get(buildinfo.ReadFile(own))(t)
 	arch := slices.DeleteFunc(slices.Collect(maps.Keys(machines)), func(a string) bool { return a == runtime.GOARCH })[0]
 	for i := range info.Settings {
 		if info.Settings[i].Key == "GOARCH" {
@@ -41,14 +40,11 @@ func archive(t *testing.T) string {
 	}
 	var binaries []*Binary
 	for _, path := range []string{own, stored(t, imagetest.Binary(machines[arch], info))} {
-		b, err := Open(path)
-		must.OK(t, err)
+		b := must.Get(Open(path))(t)
 		binaries = append(binaries, b)
 	}
-	i, err := New(Options{Name: testName}, binaries...)
-	must.OK(t, err)
-	file, err := os.Create(path)
-	must.OK(t, err)
+	i := must.Get(New(Options{Name: testName}, binaries...))(t)
+	file := must.Get(os.Create(path))(t)
 	defer file.Close()
 	must.OK(t, i.WriteTar(file))
 	return path

@@ -32,6 +32,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/tare-bench/tare/internal/image/imagetest"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
@@ -44,8 +45,7 @@ func program(t *testing.T, arch string, change func(*debug.BuildInfo)) *Binary {
 	if change != nil {
 		change(info)
 	}
-	b, err := Open(stored(t, imagetest.Binary(machines[arch], info)))
-	must.OK(t, err)
+	b := must.Get(Open(stored(t, imagetest.Binary(machines[arch], info))))(t)
 	return b
 }
 
@@ -58,8 +58,7 @@ func stored(t *testing.T, content []byte) string {
 
 func both(t *testing.T, o Options) *Image {
 	t.Helper()
-	i, err := New(o, program(t, "arm64", nil), program(t, "amd64", nil))
-	must.OK(t, err)
+	i := must.Get(New(o, program(t, "arm64", nil), program(t, "amd64", nil)))(t)
 	return i
 }
 
@@ -68,16 +67,14 @@ func written(t *testing.T, i *Image) ggcr.ImageIndex {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "tare.oci")
 	must.OK(t, i.WriteFolder(dir))
-	all, err := layout.ImageIndexFromPath(dir)
-	must.OK(t, err)
+	all := must.Get(layout.ImageIndexFromPath(dir))(t)
 	return all
 }
 
 func TestTheFolderIsAnImageLayoutWithBothArchitectures(t *testing.T) {
 	t.Parallel()
 	i := both(t, Options{Name: "registry.example/tare"})
-	index, err := written(t, i).ImageIndex(hash(i.Index))
-	must.OK(t, err)
+	index := must.Get(written(t, i).ImageIndex(hash(i.Index)))(t)
 	must.OK(t, validate.Index(index))
 	manifest, err := index.IndexManifest()
 	if err != nil || len(manifest.Manifests) != 2 {
@@ -85,10 +82,8 @@ func TestTheFolderIsAnImageLayoutWithBothArchitectures(t *testing.T) {
 	}
 	for n, arch := range []string{"amd64", "arm64"} {
 		m := manifest.Manifests[n]
-		one, err := index.Image(m.Digest)
-		must.OK(t, err)
-		config, err := one.ConfigFile()
-		must.OK(t, err)
+		one := must.Get(index.Image(m.Digest))(t)
+		config := must.Get(one.ConfigFile())(t)
 		if m.Platform.String() != "linux/"+arch || config.Architecture != arch || config.OS != "linux" || config.Config.User != "0:0" ||
 			!slices.Equal(config.Config.Entrypoint, []string{"/tare"}) || config.Created.Format(time.RFC3339) != imagetest.Made {
 			t.Errorf("%s: %v %+v", arch, m.Platform, config)
@@ -100,9 +95,7 @@ func TestTheFolderIsAnImageLayoutWithBothArchitectures(t *testing.T) {
 		if !maps.Equal(config.Config.Labels, want) || !maps.Equal(manifest.Annotations, want) {
 			t.Errorf("%s: labels %v, annotations %v", arch, config.Config.Labels, manifest.Annotations)
 		}
-		if files := unpacked(t, one); !slices.Equal(files, []string{"tmp/ 1777", "tare 755"}) {
-			t.Errorf("%s: files %q", arch, files)
-		}
+		check.Equal(t, fmt.Sprintf("%s: files", arch), unpacked(t, one), []string{"tmp/ 1777", "tare 755"})
 	}
 	if i.Name != "registry.example/tare:v1.2.3-dirty" || i.Signed != "registry.example/tare@"+i.Index.Digest.String() {
 		t.Errorf("it is called %s, signed as %s", i.Name, i.Signed)
@@ -120,8 +113,7 @@ func unpacked(t *testing.T, i ggcr.Image) (files []string) {
 	if err != nil || len(layers) != 1 {
 		t.Fatal(layers, err)
 	}
-	content, err := layers[0].Uncompressed()
-	must.OK(t, err)
+	content := must.Get(layers[0].Uncompressed())(t)
 	defer content.Close()
 	for r := tar.NewReader(content); ; {
 		h, err := r.Next()
@@ -147,8 +139,7 @@ func TestTheTarIsWhatEnginesLoad(t *testing.T) {
 			[]string{"localhost/tare:v1.2.3-dirty-amd64", "localhost/tare:v1.2.3-dirty-arm64"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			i, err := New(Options{}, c.binaries...)
-			must.OK(t, err)
+			i := must.Get(New(Options{}, c.binaries...))(t)
 			var out bytes.Buffer
 			must.OK(t, i.WriteTar(&out))
 			files := map[string][]byte{}
@@ -175,9 +166,7 @@ func TestTheTarIsWhatEnginesLoad(t *testing.T) {
 					t.Errorf("manifest.json names files that are not there: %+v", s)
 				}
 			}
-			if !slices.Equal(tags, c.tags) {
-				t.Errorf("tags %q, want %q", tags, c.tags)
-			}
+			check.Equal(t, "tags", tags, c.tags)
 		})
 	}
 }
@@ -185,8 +174,7 @@ func TestTheTarIsWhatEnginesLoad(t *testing.T) {
 func TestTheSameProgramsGiveTheSameImage(t *testing.T) {
 	t.Parallel()
 	one := both(t, Options{})
-	later, err := New(Options{}, program(t, "amd64", nil), program(t, "arm64", nil))
-	must.OK(t, err)
+	later := must.Get(New(Options{}, program(t, "amd64", nil), program(t, "arm64", nil)))(t)
 	var a, b bytes.Buffer
 	if err := errors.Join(one.WriteTar(&a), later.WriteTar(&b)); err != nil || !bytes.Equal(a.Bytes(), b.Bytes()) {
 		t.Errorf("two tars of the same programs differ, %v", err)
@@ -212,21 +200,17 @@ func TestEachProgramHasABillOfMaterialsThatRefersToTheIndex(t *testing.T) {
 		t.Fatal(i.Bills)
 	}
 	for n, arch := range []string{"amd64", "arm64"} {
-		one, err := all.Image(hash(i.Bills[n]))
-		must.OK(t, err)
-		raw, err := one.RawManifest()
-		must.OK(t, err)
+		one := must.Get(all.Image(hash(i.Bills[n])))(t)
+		raw := must.Get(one.RawManifest())(t)
 		var m v1.Manifest
 		must.OK(t, json.Unmarshal(raw, &m))
 		if m.Subject == nil || m.Subject.Digest != i.Index.Digest || m.Subject.Size != i.Index.Size || m.ArtifactType != billType || m.Config.MediaType != v1.MediaTypeEmptyJSON || len(m.Layers) != 1 {
 			t.Fatalf("%s", raw)
 		}
-		layers, err := one.Layers()
-		must.OK(t, err)
+		layers := must.Get(one.Layers())(t)
 		content, err := layers[0].Compressed() // as it is
 		must.OK(t, err)
-		text, err := io.ReadAll(content)
-		must.OK(t, err)
+		text := must.Get(io.ReadAll(content))(t)
 		validBill(t, text)
 		for _, says := range []string{
 			`"purl": "pkg:golang/github.com/tare-bench/tare@v1.2.3%2Bdirty?goarch=` + arch + `&goos=linux&type=module"`, `"timestamp": "` + imagetest.Made + `"`,
@@ -257,23 +241,18 @@ func TestThePushedImageIsFoundByItsNameAndItsBillsByItsDigest(t *testing.T) {
 		})
 	}
 	i := both(t, Options{Name: "127.0.0.1:1/tare:v1"})
-	if err := i.Push(t.Context()); err == nil || !strings.Contains(err.Error(), "push to 127.0.0.1:1/tare:v1") {
-		t.Errorf("where nobody listens: %v", err)
-	}
+	check.Error(t, i.Push(t.Context()), "push to 127.0.0.1:1/tare:v1")
 }
 
 func pushed(t *testing.T, i *Image) {
 	t.Helper()
-	tag, err := name.NewTag(i.Name)
-	must.OK(t, err)
-	index, err := remote.Index(tag)
-	must.OK(t, err)
+	tag := must.Get(name.NewTag(i.Name))(t)
+	index := must.Get(remote.Index(tag))(t)
 	if digest, err := index.Digest(); err != nil || digest != hash(i.Index) {
 		t.Errorf("%s is %v, want %s, %v", tag, digest, i.Index.Digest, err)
 	}
 	must.OK(t, validate.Index(index))
-	found, err := remote.Referrers(tag.Digest(i.Index.Digest.String()))
-	must.OK(t, err)
+	found := must.Get(remote.Referrers(tag.Digest(i.Index.Digest.String())))(t)
 	manifest, err := found.IndexManifest()
 	if err != nil || len(manifest.Manifests) != 2 {
 		t.Fatalf("what refers to it: %+v, %v", manifest, err)
@@ -356,20 +335,17 @@ func TestAnImageIsOfOneCommitAndHasOneName(t *testing.T) {
 // beside it.
 func validBill(t *testing.T, text []byte) {
 	t.Helper()
-	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/CycloneDX/cyclonedx-go").Output()
-	must.OK(t, err)
+	dir := must.Get(exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/CycloneDX/cyclonedx-go").Output())(t)
 	c := jsonschema.NewCompiler()
 	for name, file := range map[string]string{"bom-1.6.schema.json": "bom-1.6.schema.json", "spdx.schema.json": "spdx.schema.json", "jsf-0.82.schema.json": "jsf-0.82.schemax.json"} {
-		content, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), "schema", file))
-		must.OK(t, err)
+		content := must.Get(os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), "schema", file)))(t)
 		schema, err := jsonschema.UnmarshalJSON(bytes.NewReader(content))
 		if err == nil {
 			err = c.AddResource("http://cyclonedx.org/schema/"+name, schema)
 		}
 		must.OK(t, err)
 	}
-	schema, err := c.Compile("http://cyclonedx.org/schema/bom-1.6.schema.json")
-	must.OK(t, err)
+	schema := must.Get(c.Compile("http://cyclonedx.org/schema/bom-1.6.schema.json"))(t)
 	bill, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err == nil {
 		err = schema.Validate(bill)

@@ -30,8 +30,7 @@ type answer struct {
 func duckdb(t *testing.T, dir, sql string) (rows []answer) {
 	t.Helper()
 	need.Tools(t, "DuckDB")
-	cache, err := os.UserCacheDir()
-	must.OK(t, err)
+	cache := must.Get(os.UserCacheDir())(t)
 	found, _ := filepath.Glob(filepath.Join(cache, "tare", "duckdb-*", "bin", "duckdb"))
 	if found == nil {
 		t.Fatal("no DuckDB in the user's cache: run scripts/install-tests tools")
@@ -50,8 +49,7 @@ func duckdb(t *testing.T, dir, sql string) (rows []answer) {
 
 func TestDuckDBAnswersTheQueriesOfTheDocumentsAsReportsDo(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../docs/formats.md")
-	must.OK(t, err)
+	text := must.Get(os.ReadFile("../../docs/formats.md"))(t)
 	queries := regexp.MustCompile("(?s)```sql\n(.*?)```").FindAllStringSubmatch(string(text), -1)
 	if len(queries) != 3 {
 		t.Fatalf("%d queries in docs/formats.md", len(queries))
@@ -102,8 +100,7 @@ func TestDuckDBAnswersTheQueriesOfTheDocumentsAsReportsDo(t *testing.T) {
 
 func TestDuckDBFindsTheOutliersOfManyNodes(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../docs/compare.md")
-	must.OK(t, err)
+	text := must.Get(os.ReadFile("../../docs/compare.md"))(t)
 	query := regexp.MustCompile("(?s)```sql\n(.*?)```").FindStringSubmatch(string(text))
 	if query == nil {
 		t.Fatal("no query in docs/compare.md")
@@ -115,8 +112,7 @@ func TestDuckDBFindsTheOutliersOfManyNodes(t *testing.T) {
 		t.Fatal(files, err)
 	}
 	for _, file := range files {
-		rec, err := record.Load(file)
-		must.OK(t, err)
+		rec := must.Get(record.Load(file))(t)
 		must.OK(t, os.WriteFile(file+".parquet", []byte(report(t, rec, "parquet", page.Options{})), 0o600))
 	}
 	unlike, found := fleet.Unlike(), map[string]bool{}

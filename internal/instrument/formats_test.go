@@ -29,6 +29,7 @@ import (
 	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/instrument/all"
 	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
@@ -171,11 +172,7 @@ func TestPrometheusReadsEveryValueWithItsBounds(t *testing.T) {
 				}
 			}
 		}
-		for _, want := range []string{"tare_run_info{", "# EOF\n"} {
-			if !strings.Contains(text, want) {
-				t.Errorf("no %q", want)
-			}
-		}
+		check.Contains(t, "text", text, "tare_run_info{", "# EOF\n")
 	})
 }
 
@@ -319,9 +316,7 @@ func TestBenchmarkServicesGetEveryFigureOnce(t *testing.T) {
 			for _, measures := range d {
 				n += len(measures)
 			}
-			if n != len(figures) {
-				t.Errorf("%d values of %d figures", n, len(figures))
-			}
+			check.Equal(t, "values", n, len(figures))
 			for _, f := range figures {
 				name := strings.Replace(called(&f), " "+f.Quantity, "", 1)
 				if !slices.ContainsFunc([]string{f.Quantity, f.Quantity + "-" + string(f.Unit)}, func(m string) bool { return d[name][m].Value == f.Value }) && f.Unit != figure.PerSecond && f.Unit != figure.BytesPerSec && f.Unit != figure.NsPerByte {
@@ -348,8 +343,7 @@ type inParquet struct {
 
 func TestParquetHasEveryFigureRoundAndSample(t *testing.T) {
 	eachPoisoned(t, "parquet", func(t *testing.T, rec *record.Record, text string, _ []figure.Figure) {
-		rows, err := parquet.Read[inParquet](bytes.NewReader([]byte(text)), int64(len(text)))
-		must.OK(t, err)
+		rows := must.Get(parquet.Read[inParquet](bytes.NewReader([]byte(text)), int64(len(text))))(t)
 		j := judged(t, rec)
 		next := func() inParquet {
 			if len(rows) == 0 {
@@ -407,13 +401,11 @@ func TestNoInstrumentsOwnFormatIsHidden(t *testing.T) {
 
 func TestFiguresInJSONAreAsTheirSchemaSays(t *testing.T) {
 	t.Parallel()
-	text, err := jsonschema.UnmarshalJSON(bytes.NewReader(export.Schema))
-	must.OK(t, err)
+	text := must.Get(jsonschema.UnmarshalJSON(bytes.NewReader(export.Schema)))(t)
 	c := jsonschema.NewCompiler()
 	c.AssertFormat()
 	must.OK(t, c.AddResource("figures.schema.json", text))
-	schema, err := c.Compile("figures.schema.json")
-	must.OK(t, err)
+	schema := must.Get(c.Compile("figures.schema.json"))(t)
 	check := func(what, text string) {
 		value, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
 		if err == nil {

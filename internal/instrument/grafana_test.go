@@ -75,10 +75,8 @@ var (
 
 func TestTheDashboardIsGrafanasAndShowsWhatIsExported(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(dashboardFile)
-	must.OK(t, err)
-	d, err := opened(text)
-	must.OK(t, err)
+	text := must.Get(os.ReadFile(dashboardFile))(t)
+	d := must.Get(opened(text))(t)
 	if _, err := opened([]byte(strings.Replace(string(text), `"lineWidth"`, `"lineWidht"`, 1))); err == nil {
 		t.Error("a word that Grafana does not know is taken")
 	}

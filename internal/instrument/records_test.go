@@ -1,14 +1,19 @@
 package instrument_test
 
 import (
+	"encoding/json"
+	"os"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/instrument"
 	"github.com/tare-bench/tare/internal/instrument/all"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
@@ -22,10 +27,8 @@ func linesOf(t *testing.T, name string) []string {
 // judgedOf judges a record of lines, and returns the codes of its findings.
 func judgedOf(t *testing.T, lines []string) (instrument.Judged, []string) {
 	t.Helper()
-	types, err := all.Instruments.Lines()
-	must.OK(t, err)
-	rec, err := types.Read(strings.NewReader(strings.Join(lines, "")))
-	must.OK(t, err)
+	types := must.Get(all.Instruments.Lines())(t)
+	rec := must.Get(types.Read(strings.NewReader(strings.Join(lines, ""))))(t)
 	j := judged(t, rec)
 	var codes []string
 	_, _, found := j.Result()
@@ -87,6 +90,112 @@ func TestEveryInstrumentJudgesItsOwnRecordsWithAPlan(t *testing.T) {
 			if _, err := one.Judge(&record.Record{Header: h}); err == nil {
 				t.Errorf("%s judges %+v", one.Name, h)
 			}
+		}
+	}
+}
+
+// redacted is a record with pseudonyms.
+func redacted(t *testing.T, rec *record.Record) (*record.Record, *record.Redaction) {
+	t.Helper()
+	r, out := &record.Redaction{}, &record.Record{}
+	v := reflect.ValueOf(rec).Elem()
+	add := func(line reflect.Value) {
+		copied := must.Get(r.Line(line.Addr().Interface()))(t)
+		must.OK(t, record.Validate(copied))
+		out.Add(copied)
+	}
+	for i := range v.NumField() {
+		switch f := v.Field(i); {
+		case v.Type().Field(i).Name == "Problems" || !v.Type().Field(i).IsExported():
+		case f.Kind() == reflect.Struct:
+			add(f)
+		case f.Kind() == reflect.Pointer && !f.IsNil():
+			add(f.Elem())
+		case f.Kind() == reflect.Slice:
+			for k := range f.Len() {
+				add(f.Index(k))
+			}
+		}
+	}
+	for _, line := range rec.Own() {
+		add(reflect.ValueOf(line).Elem())
+	}
+	return out, r
+}
+
+// digits are all that is measured in a figure.
+func digits(t *testing.T, f figure.Figure) string {
+	t.Helper()
+	f.Labels, f.Reasons = nil, nil
+	text := must.Get(json.Marshal(f))(t)
+	return string(text)
+}
+
+func TestARedactionKeepsEveryFigureAndNoName(t *testing.T) {
+	t.Parallel()
+	tells := regexp.MustCompile(`/(usr|var|run|tmp|home|sys|proc|root|mnt|etc|dev)/|--[a-z]+|\.(sock|log|json|md|txt)\b|\b[0-9]*[a-f][0-9a-f]{11,}|[0-9]+\.[0-9]+\.[0-9]+\.[0-9]+`)
+	for _, name := range names(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rec := load(t, name)
+			out, r := redacted(t, rec)
+			before := judged(t, rec)
+			after := judged(t, out)
+			a, b := before.Figures(), after.Figures()
+			if len(a) != len(b) || len(a) == 0 {
+				t.Fatalf("%d figures, and %d after", len(a), len(b))
+			}
+			for i := range a {
+				if x, y := digits(t, a[i]), digits(t, b[i]); x != y {
+					t.Fatalf("figure %d, %s, was\n%s\nand is\n%s", i, a[i].Labels, x, y)
+				}
+			}
+			if len(r.Removed()) == 0 {
+				t.Error("nothing was removed")
+			}
+			hidden := *out
+			hidden.Findings = nil
+			for i := range hidden.Targets { // a digest is of a program, not of a machine
+				hidden.Targets[i].Digest = ""
+			}
+			text := must.Get(json.Marshal(hidden))(t)
+			if at := tells.FindIndex(text); at != nil {
+				t.Errorf("it still tells: %s", text[max(0, at[0]-80):min(len(text), at[1]+80)])
+			}
+			check.Lacks(t, "it still has the run's id", string(text), rec.Header.RunID)
+		})
+	}
+}
+
+func TestThePageOfFiguresNamesEveryQuantityAndLabel(t *testing.T) {
+	t.Parallel()
+	text := must.Get(os.ReadFile("../../docs/figures.md"))(t)
+	for _, name := range names(t) {
+		j := judged(t, load(t, name))
+		missing := map[string]bool{}
+		for _, f := range j.Figures() {
+			_, section, found := strings.Cut(string(text), "\n## "+f.Experiment+"\n")
+			if !found {
+				t.Fatalf("the page has no section %s", f.Experiment)
+			}
+			section, _, _ = strings.Cut(section, "\n## ")
+			row := ""
+			for line := range strings.Lines(section) {
+				if cells := strings.Split(line, "|"); len(cells) > 2 && strings.Contains(cells[1], "`"+f.Quantity+"`") {
+					row = line
+				}
+			}
+			if !strings.Contains(row, string(f.Unit)) {
+				missing[f.Quantity+" in "+string(f.Unit)] = true
+			}
+			for _, l := range f.Labels {
+				if !strings.Contains(row, l.Key) && !strings.Contains(section, "`"+l.Key+"`") {
+					missing[f.Quantity+" with "+l.Key] = true
+				}
+			}
+		}
+		for what := range missing {
+			t.Errorf("%s: the section has no %s", name, what)
 		}
 	}
 }

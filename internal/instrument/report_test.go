@@ -48,18 +48,15 @@ func names(t *testing.T) (out []string) {
 
 func load(t *testing.T, name string) *record.Record {
 	t.Helper()
-	lines, err := all.Instruments.Lines()
-	must.OK(t, err)
-	rec, err := lines.Load(filepath.Join(stored, name+".jsonl"))
-	must.OK(t, err)
+	lines := must.Get(all.Instruments.Lines())(t)
+	rec := must.Get(lines.Load(filepath.Join(stored, name+".jsonl")))(t)
 	return rec
 }
 
 // judged is a record and what its instrument makes of it.
 func judged(t *testing.T, rec *record.Record) instrument.Judged {
 	t.Helper()
-	j, err := all.Instruments.Judge(rec)
-	must.OK(t, err)
+	j := must.Get(all.Instruments.Judge(rec))(t)
 	return instrument.Judged{Record: rec, Judgement: j}
 }
 
@@ -105,8 +102,7 @@ func formsOf(rec *record.Record) []string {
 // goldens are the reports that are kept, as Markdown; of some records more than the usual one.
 func goldens(t *testing.T) map[string]page.Options {
 	t.Helper()
-	files, err := filepath.Glob("testdata/*.md")
-	must.OK(t, err)
+	files := must.Get(filepath.Glob("testdata/*.md"))(t)
 	all := map[string]page.Options{}
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".md")

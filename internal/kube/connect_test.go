@@ -39,8 +39,7 @@ func TestWhatAServerHoldsBackIsCounted(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	text := `{apiVersion: v1, kind: Config, current-context: lab, contexts: [{name: lab, context: {cluster: c, namespace: own}}], clusters: [{name: c, cluster: {server: "` + server.URL + `"}}]}`
 	must.OK(t, os.WriteFile(file, []byte(text), 0o600))
-	c, err := Connect(Options{Kubeconfig: file})
-	must.OK(t, err)
+	c := must.Get(Connect(Options{Kubeconfig: file}))(t)
 	if v, err := c.ServerVersion(t.Context()); err != nil || v.GitVersion != "v1.34.4" {
 		t.Fatalf("%v, %v", v, err)
 	}
@@ -78,8 +77,7 @@ func TestEachCallIsTheRequestThatKubernetesDocuments(t *testing.T) {
 		_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Success"}`))
 	}))
 	t.Cleanup(server.Close)
-	a, err := NewAPI(&rest.Config{Host: server.URL})
-	must.OK(t, err)
+	a := must.Get(NewAPI(&rest.Config{Host: server.URL}))(t)
 	labelled := metav1.ListOptions{LabelSelector: "a=b"}
 	for want, call := range map[string]func(ctx context.Context) error{
 		"GET /api/v1/pods?labelSelector=a%3Db": func(ctx context.Context) error { _, err := a.Pods("").List(ctx, labelled); return err },

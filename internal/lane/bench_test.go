@@ -15,8 +15,7 @@ import (
 // end to the return of the call.
 func BenchmarkOutsideTheWindow(b *testing.B) {
 	defer Settle()()
-	p, err := NewPool(Options{Lanes: 1})
-	must.OK(b, err)
+	p := must.Get(NewPool(Options{Lanes: 1}))(b)
 	defer p.Close()
 	dir := b.TempDir()
 	must.OK(b, probe.Install(dir))
@@ -25,8 +24,7 @@ func BenchmarkOutsideTheWindow(b *testing.B) {
 	var window, before, after int64
 	for b.Loop() {
 		begin := machine.Now()
-		batch, err := p.Prepare(lanes, orders)
-		must.OK(b, err)
+		batch := must.Get(p.Prepare(lanes, orders))(b)
 		_, r, err := batch.Start(context.Background())
 		if err != nil || r[0].Err != nil {
 			b.Fatal(err, r[0].Err)

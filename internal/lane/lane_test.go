@@ -17,14 +17,14 @@ import (
 	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/internal/probe"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
 func newPool(t *testing.T, lanes int) *Pool {
 	t.Helper()
-	p, err := NewPool(Options{Lanes: lanes})
-	must.OK(t, err)
+	p := must.Get(NewPool(Options{Lanes: lanes}))(t)
 	t.Cleanup(p.Close)
 	return p
 }
@@ -34,8 +34,7 @@ func do(t *testing.T, p *Pool, o Order) Result {
 	if o.Timeout == 0 {
 		o.Timeout = time.Minute
 	}
-	r, err := p.Do(context.Background(), 0, o)
-	must.OK(t, err)
+	r := must.Get(p.Do(context.Background(), 0, o))(t)
 	return r
 }
 
@@ -54,9 +53,7 @@ func TestLayoutIsThatOfTheLanesOwnSource(t *testing.T) {
 		"token":  {unsafe.Offsetof(s.Token), 144},
 		"errs":   {unsafe.Offsetof(s.Errs), 144 + tokenSize + argsSize + outSize},
 	} {
-		if c[0] != c[1] {
-			t.Errorf("%s is at %d, the lane has it at %d", name, c[0], c[1])
-		}
+		check.Equal(t, name, c[0], c[1])
 	}
 	if unsafe.Sizeof(s) > slotSize {
 		t.Errorf("a slot takes %d bytes, more than %d", unsafe.Sizeof(s), slotSize)
@@ -116,17 +113,13 @@ func TestATimeOutKillsTheWholeProcessGroup(t *testing.T) {
 		}
 		pid, _ = os.ReadFile(mark)
 	}
-	deadline := time.Now().Add(time.Minute)
-	for {
+	must.Eventually(t, func() string {
 		stat, err := os.ReadFile("/proc/" + strings.TrimSpace(string(pid)) + "/stat")
 		if err != nil || strings.Contains(string(stat), ") Z ") {
-			return
+			return ""
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the command's child still runs: %s", stat)
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+		return "the command's child still runs: " + string(stat)
+	})
 }
 
 func TestInterruptEndsEveryLaneAndThePoolGoesOn(t *testing.T) {
@@ -135,8 +128,7 @@ func TestInterruptEndsEveryLaneAndThePoolGoesOn(t *testing.T) {
 	for i := range orders {
 		orders[i] = Order{Kind: Exec, Args: []string{"/bin/sleep", "60"}, Timeout: time.Minute}
 	}
-	b, err := p.Prepare([]int{0, 1, 2}, orders)
-	must.OK(t, err)
+	b := must.Get(p.Prepare([]int{0, 1, 2}, orders))(t)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	_, results, err := b.Start(ctx)
@@ -181,8 +173,7 @@ func TestHowAWorkloadEndedThatDidSoAtOnceIsKnownUntilTheNextOrder(t *testing.T) 
 	if err != nil || r.Err != nil {
 		t.Fatal(err, r.Err)
 	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	must.OK(t, err)
+	pid := must.Get(strconv.Atoi(strings.TrimSpace(string(text))))(t)
 	if stat, err := procs.StatOf(pid); err != nil || !stat.Ended() || stat.Exit != 3 {
 		t.Errorf("%+v, %v", stat, err)
 	}
@@ -206,8 +197,7 @@ func TestLanesAreReleasedTogether(t *testing.T) {
 	for i := range lanes {
 		lanes[i], orders[i] = i, Order{Kind: Exec, Args: []string{"/bin/true"}, Timeout: time.Minute}
 	}
-	b, err := p.Prepare(lanes, orders)
-	must.OK(t, err)
+	b := must.Get(p.Prepare(lanes, orders))(t)
 	time.Sleep(20 * time.Millisecond)
 	before := machine.Now()
 	released, results, err := b.Start(context.Background())
@@ -247,8 +237,7 @@ func FuzzProbeTime(f *testing.F) {
 }
 
 func TestWhatACommandLeavesRunningEndsWithThePool(t *testing.T) {
-	p, err := NewPool(Options{Lanes: 1})
-	must.OK(t, err)
+	p := must.Get(NewPool(Options{Lanes: 1}))(t)
 	mark := filepath.Join(t.TempDir(), "pid")
 	r, err := p.Do(t.Context(), 0, Order{Kind: Exec, Timeout: time.Minute,
 		Args: []string{"/bin/sh", "-c", "setsid sleep 600 >/dev/null 2>&1 & echo $! > " + mark}})
@@ -257,8 +246,7 @@ func TestWhatACommandLeavesRunningEndsWithThePool(t *testing.T) {
 	}
 	time.Sleep(50 * time.Millisecond)
 	p.Close()
-	text, err := os.ReadFile(mark)
-	must.OK(t, err)
+	text := must.Get(os.ReadFile(mark))(t)
 	stat, err := os.ReadFile("/proc/" + strings.TrimSpace(string(text)) + "/stat")
 	if err == nil && !strings.Contains(string(stat), ") Z ") {
 		t.Errorf("still running: %s", stat)
@@ -268,8 +256,7 @@ func TestWhatACommandLeavesRunningEndsWithThePool(t *testing.T) {
 // A pool of many runs would have no descriptors left.
 func TestOutputThatCannotBeKeptLeavesNoDescriptors(t *testing.T) {
 	open := func() int {
-		entries, err := os.ReadDir("/proc/self/fd")
-		must.OK(t, err)
+		entries := must.Get(os.ReadDir("/proc/self/fd"))(t)
 		return len(entries)
 	}
 	p := &Pool{procs: []int{os.Getpid()}} // which has other than two pipes
@@ -283,7 +270,5 @@ func TestOutputThatCannotBeKeptLeavesNoDescriptors(t *testing.T) {
 	if err := p.keep(0, filepath.Join(t.TempDir(), "said"), ""); err == nil {
 		t.Fatal("it is kept")
 	}
-	if after := open(); after != before {
-		t.Errorf("%d descriptors before, %d after", before, after)
-	}
+	check.Equal(t, "descriptors before", open(), before)
 }

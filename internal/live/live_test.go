@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"testing"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
@@ -20,12 +20,9 @@ import (
 func terminal(t *testing.T) (person, program *os.File) {
 	t.Helper()
 	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK, 0)
-	if err != nil {
-		t.Skipf("this machine has no terminals: %v", err)
-	}
+	check.Error(t, err, "")
 	t.Cleanup(func() { person.Close() })
-	raw, err := person.SyscallConn()
-	must.OK(t, err)
+	raw := must.Get(person.SyscallConn())(t)
 	n := 0
 	if e := raw.Control(func(fd uintptr) {
 		if err = unix.IoctlSetPointerInt(int(fd), unix.TIOCSPTLCK, 0); err == nil {
@@ -103,8 +100,7 @@ func TestTheTerminalIsGivenBackOnEveryPath(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			person, program := terminal(t)
-			before, err := unix.IoctlGetTermios(int(program.Fd()), unix.TCGETS)
-			must.OK(t, err)
+			before := must.Get(unix.IoctlGetTermios(int(program.Fd()), unix.TCGETS))(t)
 			if !Possible(program) {
 				t.Error("a terminal is not taken for one")
 			}
@@ -112,13 +108,8 @@ func TestTheTerminalIsGivenBackOnEveryPath(t *testing.T) {
 			defer cancel()
 			ended := make(chan error, 1)
 			go func() { ended <- sheet(make(chan string, 8), once).Run(ctx, program) }()
-			seen := until(t, person, "its-size")
-			if !strings.Contains(seen, "\x1b[?1049h") {
-				t.Errorf("the alternate screen is not taken: %q", seen)
-			}
-			if raw, err := unix.IoctlGetTermios(int(program.Fd()), unix.TCGETS); err != nil || raw.Lflag&(unix.ECHO|unix.ICANON|unix.ISIG) != 0 {
-				t.Errorf("not raw: %+v, %v", raw, err)
-			}
+			check.Contains(t, "the alternate screen is not taken", until(t, person, "its-size"), "\x1b[?1049h")
+			check.Equal(t, "not raw", must.Get(unix.IoctlGetTermios(int(program.Fd()), unix.TCGETS))(t).Lflag&(unix.ECHO|unix.ICANON|unix.ISIG), 0)
 			if c.key == "" {
 				cancel()
 			} else if _, err := person.WriteString(c.key); err != nil {
@@ -145,9 +136,7 @@ func TestKeysComeFromTheTerminalThatIsDrawnOn(t *testing.T) {
 		if _, err := person.WriteString(typed); err != nil {
 			t.Fatal(err)
 		}
-		if got := <-told; got != want {
-			t.Errorf("%q is %q, want %q", typed, got, want)
-		}
+		check.Equal(t, typed, <-told, want)
 	}
 	if _, err := person.WriteString("q"); err != nil {
 		t.Fatal(err)
@@ -204,7 +193,5 @@ func TestAReadingThatFailsEndsTheView(t *testing.T) {
 	t.Setenv("TERM", "xterm")
 	_, program := terminal(t)
 	err := sheet(nil, func(context.Context) (int, error) { return 0, os.ErrClosed }).Run(t.Context(), program)
-	if !errors.Is(err, os.ErrClosed) {
-		t.Errorf("it ended with %v", err)
-	}
+	check.Is(t, err, os.ErrClosed)
 }

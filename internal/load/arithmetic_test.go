@@ -5,11 +5,11 @@ import (
 	"maps"
 	"math/rand/v2"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
@@ -117,9 +117,7 @@ func TestFailuresAreCountedByReasonAndFewAreKept(t *testing.T) {
 		`{"level":"err","msg":"Buffer too small for data"}`,
 		`no JSON`,
 	} {
-		if n, err := f.Write([]byte(line)); n != len(line) || err != nil {
-			t.Errorf("%d, %v", n, err)
-		}
+		check.Equal(t, "Write", must.Get(f.Write([]byte(line)))(t), len(line))
 	}
 	got, unconnected := f.snapshot(), f.connect.Load()
 	want := map[string]int64{
@@ -148,9 +146,7 @@ func TestAnAnswerIsWholeOrSaidNotToBe(t *testing.T) {
 	golden.Lines(t, "testdata/answers.txt", func(t *testing.T, line string) (any, error) {
 		return string(judge([]byte(line))), nil
 	})
-	if got := judge([]byte("HTTP/1.1 200 OK\r\n\r\n" + strings.Repeat("x", buffer))); got != answerLarge {
-		t.Errorf("an answer that fills the buffer is %q", got)
-	}
+	check.Equal(t, "an answer that fills the buffer", judge([]byte("HTTP/1.1 200 OK\r\n\r\n"+strings.Repeat("x", buffer))), answerLarge)
 }
 
 // A line has ip_local_port_range, ip_local_reserved_ports and somaxconn as the kernel has
@@ -178,7 +174,5 @@ func TestMainLeavesTheArgumentsOfOthersAlone(t *testing.T) {
 		}
 	}
 	want := []string{"PATH=/bin", "HOME=/"}
-	if got := environment([]string{"PATH=/bin", "LOGGER_LEVEL=debug", "HOME=/"}); !reflect.DeepEqual(got, want) {
-		t.Errorf("%q", got)
-	}
+	check.Equal(t, "environment", environment([]string{"PATH=/bin", "LOGGER_LEVEL=debug", "HOME=/"}), want)
 }

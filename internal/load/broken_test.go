@@ -19,8 +19,7 @@ import (
 // raw is a server that does anything with a connection, counted from 1.
 func raw(t *testing.T, with func(net.Conn, int64)) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must.OK(t, err)
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for n := int64(1); ; n++ {
@@ -46,8 +45,7 @@ func says(text string) func(net.Conn, int64) {
 
 func TestAServerThatNeverAnswersIsAClearErrorAndSoon(t *testing.T) {
 	// The port of a connection is taken, and nobody listens there.
-	taken, err := net.Dial("tcp4", strings.Trim(strings.TrimPrefix(raw(t, func(net.Conn, int64) {}), "http:"), "/"))
-	must.OK(t, err)
+	taken := must.Get(net.Dial("tcp4", strings.Trim(strings.TrimPrefix(raw(t, func(net.Conn, int64) {}), "http:"), "/")))(t)
 	t.Cleanup(func() { taken.Close() })
 	closed := "http://" + taken.LocalAddr().String()
 	// Where nothing is waited for, that the machine has no CPU for a while is no time-out.
@@ -107,8 +105,7 @@ func TestAServerThatNeverAnswersIsAClearErrorAndSoon(t *testing.T) {
 func full(t *testing.T) string {
 	t.Helper()
 	// A listener whose backlog was taken by connections that nobody accepts.
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must.OK(t, err)
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { l.Close() })
 	raw := shrink(t, l.(*net.TCPListener))
 	for {
@@ -147,8 +144,7 @@ func TestAServerThatStallsMidwayDoesNotHoldTheLoad(t *testing.T) {
 			defer close(release)
 			o.URL, o.Duration, o.Timeout = s.URL, duration, timeout
 			begun := time.Now()
-			r, err := sent(t, o)
-			must.OK(t, err)
+			r := must.Get(sent(t, o))(t)
 			if d := time.Since(begun); d > time.Minute {
 				t.Errorf("after %s", d)
 			}
@@ -180,8 +176,7 @@ func TestSomeErrorsAreCountedBesideTheAnswers(t *testing.T) {
 // shrink makes the queue of a listener as short as it can be.
 func shrink(t *testing.T, l *net.TCPListener) syscall.RawConn {
 	t.Helper()
-	raw, err := l.SyscallConn()
-	must.OK(t, err)
+	raw := must.Get(l.SyscallConn())(t)
 	var failed error
 	if err := raw.Control(func(fd uintptr) { failed = unix.Listen(int(fd), 0) }); err != nil || failed != nil {
 		t.Fatal(err, failed)

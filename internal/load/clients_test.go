@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
@@ -43,8 +44,7 @@ func TestClientAndServerCountTheSame(t *testing.T) {
 			if o.QPS == 0 {
 				o.Duration = time.Second // in which a client that waits for a CPU sends something, too
 			}
-			r, err := sent(t, o)
-			must.OK(t, err)
+			r := must.Get(sent(t, o))(t)
 			if n := s.requests.Load(); n != r.Requests || r.Errors != 0 {
 				t.Errorf("the server has %d requests, the client %d with %d errors: %v", n, r.Requests, r.Errors, r.Failures)
 			}
@@ -118,9 +118,7 @@ func delayed(t *testing.T, o ClientOptions, every int64, long, short time.Durati
 		return Result{}
 	}
 	r, err := c.Run(t.Context())
-	if err := errors.Join(err, c.Close()); err != nil {
-		t.Error(err)
-	}
+	check.Error(t, errors.Join(err, c.Close()), "")
 	return r
 }
 
@@ -217,8 +215,7 @@ func TestWhatIsSentLateHasItsWholeTimeOut(t *testing.T) {
 		<-r.Context().Done()
 		gone <- time.Since(begun) - time.Duration(first.Load())
 	})
-	r, err := sent(t, ClientOptions{URL: s.URL, Connections: 1, QPS: 20, Duration: 500 * time.Millisecond, Timeout: timeout})
-	must.OK(t, err)
+	r := must.Get(sent(t, ClientOptions{URL: s.URL, Connections: 1, QPS: 20, Duration: 500 * time.Millisecond, Timeout: timeout}))(t)
 	if r.Requests != 2 || n.Load() != 2 || r.Failures[late] != 1 || r.Errors != 1 || r.Unsent != 8 {
 		t.Fatalf("%d requests of %d that came, %d errors, %d unsent: %v", r.Requests, n.Load(), r.Errors, r.Unsent, r.Failures)
 	}
@@ -290,8 +287,7 @@ func TestRequestsWithoutAnAnswerInTimeCountInAnOpenLoop(t *testing.T) {
 					<-r.Context().Done()
 				}
 			})
-			r, err := sent(t, ClientOptions{URL: s.URL, Connections: 100, QPS: c.qps, Duration: time.Second, Timeout: timeout})
-			must.OK(t, err)
+			r := must.Get(sent(t, ClientOptions{URL: s.URL, Connections: 100, QPS: c.qps, Duration: time.Second, Timeout: timeout}))(t)
 			if r.Errors == 0 || r.Failures[late] != r.Errors {
 				t.Fatalf("%d errors: %v", r.Errors, r.Failures)
 			}
@@ -354,9 +350,7 @@ func TestAKilledClientEndsTheLoadWithAnError(t *testing.T) {
 	victim := pids(c)[1]
 	time.AfterFunc(200*time.Millisecond, func() { unix.Kill(victim, unix.SIGKILL) })
 	_, err := c.Run(t.Context())
-	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("client 2 of 3 (process %d) ended before its time: signal: killed", victim)) {
-		t.Errorf("%v", err)
-	}
+	check.Error(t, err, fmt.Sprintf("client 2 of 3 (process %d) ended before its time: signal: killed", victim))
 	gone(t, pids(c)...)
 }
 
@@ -380,18 +374,14 @@ func TestTheEndOfTheContextEndsEverything(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			s, err := Serve(ctx)
-			must.OK(t, err)
-			c, err := Start(ctx, ClientOptions{URL: s.URL(), Connections: 4, Duration: time.Minute, Instances: 2})
-			must.OK(t, err)
+			s := must.Get(Serve(ctx))(t)
+			c := must.Get(Start(ctx, ClientOptions{URL: s.URL(), Connections: 4, Duration: time.Minute, Instances: 2}))(t)
 			time.AfterFunc(after, cancel)
 			if _, err := c.Run(ctx); !errors.Is(err, context.Canceled) {
 				t.Errorf("%v", err)
 			}
 			gone(t, append(pids(c), s.child.cmd.Process.Pid)...)
-			if err := errors.Join(c.Close(), s.Close()); err != nil {
-				t.Errorf("Close after that: %v", err)
-			}
+			check.Error(t, errors.Join(c.Close(), s.Close()), "")
 			if _, err := Start(ctx, ClientOptions{URL: s.URL(), Connections: 1, Duration: time.Second}); !errors.Is(err, context.Canceled) {
 				t.Errorf("Start after that: %v", err)
 			}
@@ -400,8 +390,7 @@ func TestTheEndOfTheContextEndsEverything(t *testing.T) {
 }
 
 func TestClientsThatAreNotWantedEnd(t *testing.T) {
-	c, err := Start(t.Context(), ClientOptions{URL: "http://127.0.0.1:1/", Connections: 4, Duration: time.Minute, Instances: 2})
-	must.OK(t, err)
+	c := must.Get(Start(t.Context(), ClientOptions{URL: "http://127.0.0.1:1/", Connections: 4, Duration: time.Minute, Instances: 2}))(t)
 	must.OK(t, c.Close())
 	gone(t, pids(c)...)
 }

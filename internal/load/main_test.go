@@ -164,8 +164,7 @@ func gone(t *testing.T, pids ...int) {
 // echo is a server for one test.
 func echo(t *testing.T) *Server {
 	t.Helper()
-	s, err := Serve(t.Context())
-	must.OK(t, err)
+	s := must.Get(Serve(t.Context()))(t)
 	t.Cleanup(func() { must.OK(t, s.Close()) })
 	return s
 }
@@ -173,8 +172,7 @@ func echo(t *testing.T) *Server {
 // started are the clients of one test.
 func started(t *testing.T, o ClientOptions) *Clients {
 	t.Helper()
-	c, err := Start(t.Context(), o)
-	must.OK(t, err)
+	c := must.Get(Start(t.Context(), o))(t)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }

@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/internal/testing/need"
@@ -26,11 +27,9 @@ import (
 
 func TestTheyDieWithTare(t *testing.T) {
 	cmd := exec.Command("/proc/self/exe", "-orphans")
-	out, err := cmd.StdoutPipe()
-	must.OK(t, err)
+	out := must.Get(cmd.StdoutPipe())(t)
 	must.OK(t, cmd.Start())
-	line, err := bufio.NewReader(out).ReadString('\n')
-	must.OK(t, err)
+	line := must.Get(bufio.NewReader(out).ReadString('\n'))(t)
 	var pids [3]int
 	if _, err := fmt.Sscan(line, &pids[0], &pids[1], &pids[2]); err != nil {
 		t.Fatalf("%q: %v", line, err)
@@ -55,9 +54,7 @@ func TestTheyAreInTheirCgroupsBeforeTheyBegin(t *testing.T) {
 		var all []string
 		for _, root := range roots {
 			dir := filepath.Join(root, fmt.Sprintf("tare-run-load-test-%d-%s", os.Getpid(), name))
-			if err := os.Mkdir(dir, 0o755); err != nil {
-				t.Skipf("no cgroup can be made: %v", err)
-			}
+			check.Error(t, os.Mkdir(dir, 0o755), "")
 			t.Cleanup(func() {
 				for range 100 {
 					if os.Remove(dir) == nil {
@@ -105,9 +102,7 @@ func TestAProcessThatSaysSomethingElseIsEnded(t *testing.T) {
 			must.OK(t, err)
 			var r Result
 			err = one.hear(&r, time.Now().Add(c.within))
-			if err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("%v", err)
-			}
+			check.Error(t, err, c.want)
 			_ = one.close()
 			gone(t, one.cmd.Process.Pid)
 		})
@@ -132,22 +127,17 @@ func TestAHiddenArgumentGivenByHandDoesNothing(t *testing.T) {
 }
 
 func TestAServerThatWasKilledIsAnError(t *testing.T) {
-	s, err := Serve(t.Context())
-	must.OK(t, err)
+	s := must.Get(Serve(t.Context()))(t)
 	unix.Kill(s.child.cmd.Process.Pid, unix.SIGKILL)
 	gone(t, s.child.cmd.Process.Pid)
-	if err := s.Close(); err == nil || !strings.Contains(err.Error(), "signal: killed") {
-		t.Errorf("%v", err)
-	}
+	check.Error(t, s.Close(), "signal: killed")
 }
 
 func TestTooFewFilesAreRaisedOrSaid(t *testing.T) {
 	lines := strings.Split(itself(t, nil, "-few-files"), "\n")
 	want := []string{"<nil>", "500", "prlimit --pid $$ --nofile=1064:1064", "1000 connections need 1064 open files in one process, and 500 are the limit"}
 	for i, w := range want {
-		if !strings.Contains(lines[i], w) {
-			t.Errorf("line %d is %q, not %q", i+1, lines[i], w)
-		}
+		check.Contains(t, fmt.Sprintf("line %d", i+1), lines[i], w)
 	}
 }
 
@@ -155,8 +145,7 @@ func TestThousandsOfConnectionsGoThroughAHundredPorts(t *testing.T) {
 	need.Root(t)
 	script := `ip link set lo up && echo '40000 40099' > /proc/sys/net/ipv4/ip_local_port_range && ` +
 		`echo 0 > /proc/sys/net/ipv4/tcp_tw_reuse && exec "$0" -few-ports`
-	exe, err := os.Executable()
-	must.OK(t, err)
+	exe := must.Get(os.Executable())(t)
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", script, exe)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
 	out, err := cmd.CombinedOutput()

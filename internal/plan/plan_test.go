@@ -66,8 +66,7 @@ func TestEveryReadyPlanLoadsAndKeepsToTheSchema(t *testing.T) {
 	t.Parallel()
 	schema := compiled(t)
 	for _, file := range append(ready(t), everything) {
-		p, err := load(file)
-		must.OK(t, err)
+		p := must.Get(load(file))(t)
 		if file != everything && (p.Name != strings.TrimSuffix(filepath.Base(file), ".yaml") || p.Description == "") {
 			t.Errorf("%s: its name is %q, and it is for %q", file, p.Name, p.Description)
 		}
@@ -89,14 +88,11 @@ func TestTheSchemaRefusesWhatParseRefuses(t *testing.T) {
 
 func compiled(t *testing.T) *jsonschema.Schema {
 	t.Helper()
-	text, err := Schema(all.Instruments)
-	must.OK(t, err)
-	parsed, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-	must.OK(t, err)
+	text := must.Get(Schema(all.Instruments))(t)
+	parsed := must.Get(jsonschema.UnmarshalJSON(bytes.NewReader(text)))(t)
 	c := jsonschema.NewCompiler()
 	must.OK(t, c.AddResource("plan.json", parsed))
-	schema, err := c.Compile("plan.json")
-	must.OK(t, err)
+	schema := must.Get(c.Compile("plan.json"))(t)
 	return schema
 }
 
@@ -108,15 +104,13 @@ func document(t *testing.T, file string) any {
 	if text, err = yaml.YAMLToJSON(text); err != nil {
 		t.Fatal(err)
 	}
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-	must.OK(t, err)
+	doc := must.Get(jsonschema.UnmarshalJSON(bytes.NewReader(text)))(t)
 	return doc
 }
 
 func TestEveryFieldIsReadAndStandsInARecordAsInAPlan(t *testing.T) {
 	t.Parallel()
-	p, err := load(everything)
-	must.OK(t, err)
+	p := must.Get(load(everything))(t)
 	for k, m := range p.Measure {
 		stored := must.JSON(t, m.Options)
 		var fields map[string]json.RawMessage
@@ -192,11 +186,9 @@ func TestLoadSaysWhatItTriedToRead(t *testing.T) {
 // Whatever is in a file, it is a plan that can be run and written down again,
 // or there is a mistake with a place in the file.
 func FuzzParse(f *testing.F) {
-	files, err := filepath.Glob("testdata/*.[yp]*")
-	must.OK(f, err)
+	files := must.Get(filepath.Glob("testdata/*.[yp]*"))(f)
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		must.OK(f, err)
+		text := must.Get(os.ReadFile(file))(f)
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
@@ -230,14 +222,11 @@ func FuzzParse(f *testing.F) {
 // which only a command line gives.
 func TestThePlanOfARecordAsksForTheSameAgain(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("../../record/testdata/v1/*.jsonl")
-	must.OK(t, err)
-	lines, err := all.Instruments.Lines()
-	must.OK(t, err)
+	files := must.Get(filepath.Glob("../../record/testdata/v1/*.jsonl"))(t)
+	lines := must.Get(all.Instruments.Lines())(t)
 	again := map[string]bool{}
 	for _, file := range files {
-		rec, err := lines.Load(file)
-		must.OK(t, err)
+		rec := must.Get(lines.Load(file))(t)
 		p, err := ofRecord(file, &rec.Header)
 		if kept := rec.End.Why == "imported" || rec.End.Why == "read"; kept || err != nil {
 			if !kept || err == nil || !strings.Contains(err.Error(), "what others kept") {
@@ -274,8 +263,7 @@ func ofRecord(name string, h *record.Header) (*Plan, error) {
 // What its report found lies under one limit, which the plan has to ask for.
 func TestPodsOfTheKataPlanAreLimitedAsItPromises(t *testing.T) {
 	t.Parallel()
-	p, err := load("../../plans/kata-overhead.yaml")
-	must.OK(t, err)
+	p := must.Get(load("../../plans/kata-overhead.yaml"))(t)
 	pod := p.Measure[0].Options.(*overhead.Options).Limits.Pod()
 	if pod.Memory != 1184<<20 || pod.CPUQuota() != 125_000 || pod.CPUShares != 1280 {
 		t.Errorf("%+v", pod)

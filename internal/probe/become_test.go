@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/node/procs"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/internal/testing/ports"
 )
@@ -107,11 +108,9 @@ func TestTheServerAnswersLeaksAndHangsAsItIsTold(t *testing.T) {
 		t.Errorf("it answered after %v", waited)
 	}
 	anonymous := func() int64 {
-		dir, err := new(procs.Reader).Open(cmd.Process.Pid)
-		must.OK(t, err)
+		dir := must.Get(new(procs.Reader).Open(cmd.Process.Pid))(t)
 		defer dir.Close()
-		m, err := dir.Memory()
-		must.OK(t, err)
+		m := must.Get(dir.Memory())(t)
 		return m.Anon
 	}
 	before := anonymous()
@@ -124,16 +123,13 @@ func TestTheServerAnswersLeaksAndHangsAsItIsTold(t *testing.T) {
 	must.OK(t, get(ctx))
 	short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
 	defer cancel()
-	if err := get(short); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("one more than it answers: %v", err)
-	}
+	check.Is(t, get(short), context.DeadlineExceeded)
 	_ = cmd.Process.Signal(syscall.SIGTERM)
 	must.OK(t, cmd.Wait())
 }
 
 func TestAProgramIsRunInAFolderWithItsArgumentsAndEnvironment(t *testing.T) {
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	must.OK(t, err)
+	dir := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 	cmd := command(t, InArgs(dir, "/bin/sh", "-c", `echo "$(pwd -P) $0 $1 $OF_OURS"`, "first", "two words"))
 	cmd.Env = append(os.Environ(), "OF_OURS=kept")
 	out, err := cmd.Output()

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/internal/testing/need"
@@ -53,9 +54,7 @@ func TestFilesAreLaidOutToTheByteInAFolderThatIsMade(t *testing.T) {
 			fill(t, size, files...)
 			fill(t, size, files...) // over what is there
 			for _, f := range files {
-				if info, err := os.Stat(f); err != nil || info.Size() != size {
-					t.Errorf("%v %v", info, err)
-				}
+				check.Equal(t, "Size", must.Get(os.Stat(f))(t).Size(), size)
 			}
 		})
 	}
@@ -67,9 +66,7 @@ func TestFilesThatAreLaidOutAreForEveryoneToWrite(t *testing.T) {
 	before := unix.Umask(0o077)
 	defer unix.Umask(before)
 	fill(t, 4096, file)
-	if info, err := os.Stat(file); err != nil || info.Mode() != 0o666 {
-		t.Errorf("%v %v", info.Mode(), err)
-	}
+	check.Equal(t, "Mode", must.Get(os.Stat(file))(t).Mode(), 0o666)
 }
 
 func TestALinkIsNotFollowedToBeLaidOut(t *testing.T) {
@@ -81,18 +78,14 @@ func TestALinkIsNotFollowedToBeLaidOut(t *testing.T) {
 	if _, err := ParseFilled(out); exit != 1 || !errors.As(err, &at) || at.Errno != unix.ELOOP {
 		t.Errorf("%q %d", out, exit)
 	}
-	if got, err := os.ReadFile(other); err != nil || string(got) != "theirs" {
-		t.Errorf("%q %v", got, err)
-	}
+	check.Equal(t, "result", string(must.Get(os.ReadFile(other))(t)), "theirs")
 }
 
 func TestALargerFileIsCutToWhatIsLaidOut(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a")
 	fill(t, 8192, file)
 	fill(t, 100, file)
-	if info, err := os.Stat(file); err != nil || info.Size() != 100 {
-		t.Errorf("%v %v", info, err)
-	}
+	check.Equal(t, "Size", must.Get(os.Stat(file))(t).Size(), 100)
 }
 
 // Neither by itself nor with another file or an earlier run's.
@@ -103,8 +96,7 @@ func TestWhatIsLaidOutCannotBeCompressed(t *testing.T) {
 		files := []string{filepath.Join(dir, fmt.Sprint("a", run)), filepath.Join(dir, fmt.Sprint("b", run))}
 		fill(t, 2<<20, files...)
 		for _, f := range files {
-			b, err := os.ReadFile(f)
-			must.OK(t, err)
+			b := must.Get(os.ReadFile(f))(t)
 			all.Write(b)
 		}
 	}
@@ -112,9 +104,7 @@ func TestWhatIsLaidOutCannotBeCompressed(t *testing.T) {
 	for i := 0; i < all.Len(); i += 512 {
 		seen[string(all.Bytes()[i:i+512])]++
 	}
-	if len(seen) != all.Len()/512 {
-		t.Errorf("of %d sectors %d differ", all.Len()/512, len(seen))
-	}
+	check.Equal(t, "sectors", len(seen), all.Len()/512)
 	var packed bytes.Buffer
 	w, _ := flate.NewWriter(&packed, flate.BestSpeed)
 	if _, err := io.Copy(w, bytes.NewReader(all.Bytes())); err != nil || w.Close() != nil {
@@ -128,12 +118,10 @@ func TestWhatIsLaidOutCannotBeCompressed(t *testing.T) {
 // resident counts the pages of a file in the page cache.
 func resident(t *testing.T, path string) (n int) {
 	t.Helper()
-	f, err := os.Open(path)
-	must.OK(t, err)
+	f := must.Get(os.Open(path))(t)
 	defer f.Close()
 	info, _ := f.Stat()
-	m, err := unix.Mmap(int(f.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_SHARED)
-	must.OK(t, err)
+	m := must.Get(unix.Mmap(int(f.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_SHARED))(t)
 	defer func() { _ = unix.Munmap(m) }()
 	vec := make([]byte, (len(m)+os.Getpagesize()-1)/os.Getpagesize())
 	if _, _, errno := unix.Syscall(unix.SYS_MINCORE, uintptr(unsafe.Pointer(&m[0])), uintptr(len(m)), uintptr(unsafe.Pointer(&vec[0]))); errno != 0 {
@@ -153,9 +141,7 @@ func TestThePageCacheLetsGoOfFiles(t *testing.T) {
 	}
 	file := filepath.Join(dir, "a")
 	fill(t, 4<<20, file)
-	if n := resident(t, file); n != 0 {
-		t.Errorf("after it was laid out %d pages are cached", n)
-	}
+	check.Equal(t, "after it was laid out", resident(t, file), 0)
 	must.OK(t, os.WriteFile(file, make([]byte, 4<<20), 0o600)) // dirty pages
 	if n := resident(t, file); n < 1024 {
 		t.Fatalf("after a write only %d pages are cached", n)
@@ -164,9 +150,7 @@ func TestThePageCacheLetsGoOfFiles(t *testing.T) {
 	if n, err := ParseEvicted(out); n != 2 || err != nil || exit != 0 || errs != "" {
 		t.Errorf("%q %q %d: %d %v", out, errs, exit, n, err)
 	}
-	if n := resident(t, file); n != 0 {
-		t.Errorf("after it was evicted %d pages are cached", n)
-	}
+	check.Equal(t, "after it was evicted", resident(t, file), 0)
 }
 
 func TestWhatStopsTheProbeAtAFileIsToldByItsErrno(t *testing.T) {
@@ -201,9 +185,7 @@ func TestWhatStopsTheProbeAtAFileIsToldByItsErrno(t *testing.T) {
 		if exit != 1 || !errors.As(err, &fe) || *fe != c.want || !errors.Is(err, c.want.Errno) {
 			t.Errorf("%s: %d %q: %v", name, exit, out, err)
 		}
-		if want := fmt.Sprintf("tare-probe: %s: %s: errno %d\n", c.want.Verb, c.want.Path, c.want.Errno); errs != want {
-			t.Errorf("%s: %q, want %q", name, errs, want)
-		}
+		check.Equal(t, name, fmt.Sprintf("tare-probe: %s: %s: errno %d\n", c.want.Verb, c.want.Path, c.want.Errno), errs)
 	}
 	if _, err := os.Stat("/dev/tare-absent"); err == nil {
 		t.Error("a file was made in the place of a device")
@@ -231,9 +213,7 @@ func TestAFileThatDoesNotFitGivesItsRoomBack(t *testing.T) {
 	if _, err := ParseFilled(out); !errors.Is(err, syscall.ENOSPC) || exit != 1 {
 		t.Errorf("%q %d: %v", out, exit, err)
 	}
-	if info, err := os.Stat(file); err != nil || info.Size() != 0 {
-		t.Errorf("%v %v", info, err)
-	}
+	check.Equal(t, "Size", must.Get(os.Stat(file))(t).Size(), 0)
 }
 
 func TestNothingIsLaidOutWhereNothingCanBeWritten(t *testing.T) {
@@ -321,8 +301,7 @@ var readers = map[string]func(out string) (any, error){
 func TestReportsAreReadStrictly(t *testing.T) {
 	golden.Lines(t, "testdata/reports.txt", func(t *testing.T, line string) (any, error) {
 		reader, quoted, _ := strings.Cut(line, " ")
-		out, err := strconv.Unquote(quoted)
-		must.OK(t, err)
+		out := must.Get(strconv.Unquote(quoted))(t)
 		got, err := readers[reader](out)
 		if fe, is := errors.AsType[*FileError](err); is {
 			t.Errorf("%q was taken for %+v", out, fe)

@@ -30,6 +30,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument"
 	"github.com/tare-bench/tare/internal/instrument/all"
 	"github.com/tare-bench/tare/internal/instrument/lifecycle"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
@@ -48,8 +49,7 @@ type visitor struct {
 // options are those of a server of a folder in which these runs are alive.
 func options(t testing.TB, dir string, alive ...string) Options {
 	t.Helper()
-	lines, err := all.Instruments.Lines()
-	must.OK(t, err)
+	lines := must.Get(all.Instruments.Lines())(t)
 	return Options{Dir: dir, Token: secret, Instruments: all.Instruments, Lines: lines, Log: log.New(t.Output(), "", 0),
 		Alive: func(id string) bool { return slices.Contains(alive, id) }}
 }
@@ -57,8 +57,7 @@ func options(t testing.TB, dir string, alive ...string) Options {
 // visit serves a folder to a browser that was let in.
 func visit(t *testing.T, dir string, alive ...string) *visitor {
 	t.Helper()
-	root, err := os.OpenRoot(dir)
-	must.OK(t, err)
+	root := must.Get(os.OpenRoot(dir))(t)
 	t.Cleanup(func() { root.Close() })
 	s := newSite(options(t, dir, alive...), root)
 	v := &visitor{T: t, site: s, server: httptest.NewServer(s.guarded("node7", 1))}
@@ -127,8 +126,7 @@ func begin(t *testing.T, dir, name, id string, change func(*record.Header)) *wri
 	plan.Ops, plan.Lanes, plan.Rounds = append(plan.Ops[:0], "create"), append(plan.Lanes[:0], 2), 3
 	path := filepath.Join(dir, name)
 	must.OK(t, os.MkdirAll(filepath.Dir(path), 0o755))
-	w, err := record.Create(path)
-	must.OK(t, err)
+	w := must.Get(record.Create(path))(t)
 	r := &written{t, w, path}
 	h := record.Header{RunID: id, Experiment: lifecycle.Name, Started: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), Plan: must.JSON(t, plan),
 		Environment: record.Environment{Kernel: "6.18.0", CPUModel: "AMD EPYC", CPUs: 2}}
@@ -275,9 +273,7 @@ func TestTheListHasTheNewestRunFirstAndWhatIsNoRecordWithTheReason(t *testing.T)
 	if !slices.IsSorted(places) || places[0] < 0 {
 		t.Errorf("they stand at %v", places)
 	}
-	if got := strings.Count(body, "<td>cannot be read<br>"); got != 5 {
-		t.Errorf("%d are no records", got)
-	}
+	check.Equal(t, "are no records", strings.Count(body, "<td>cannot be read<br>"), 5)
 	if long := regexp.MustCompile(`<span class="bad" title="[^"]{60,}">[^<]{59}…</span>`); !long.MatchString(body) {
 		t.Error("no long reason is cut, with all of it as a title")
 	}
@@ -288,9 +284,7 @@ func TestTheListHasTheNewestRunFirstAndWhatIsNoRecordWithTheReason(t *testing.T)
 	must.OK(t, os.Remove(filepath.Join(dir, "middle.jsonl")))
 	whole(t, dir, "more.jsonl", "m", nil)
 	v.again()
-	if body := v.says("/", http.StatusOK, "more.jsonl"); strings.Contains(body, "middle.jsonl") {
-		t.Errorf("later:\n%s", body)
-	}
+	check.Lacks(t, "later", v.says("/", http.StatusOK, "more.jsonl"), "middle.jsonl")
 }
 
 func TestNamesOfOthersAreText(t *testing.T) {
@@ -309,14 +303,8 @@ func TestNamesOfOthersAreText(t *testing.T) {
 	at := url.QueryEscape(keyOf(name))
 	for _, page := range []string{"/", "/?q=" + url.QueryEscape(hostile), "/live?r=" + at, "/compare?a=" + at + "&b=" + at, "/report?r=" + url.QueryEscape(keyOf("garbled"+name)), "/report?r=" + url.QueryEscape(hostile), "/report?format=" + url.QueryEscape(hostile) + "&r=" + at} {
 		_, body, header := v.get(page)
-		if kind := header.Get("Content-Type"); kind != "text/html; charset=utf-8" {
-			t.Errorf("%s: %s", page, kind)
-		}
-		for _, bad := range []string{"<script>a", "<img", "\u202e\x1b", "\x1b", "onerror=alert(2)>{{"} {
-			if strings.Contains(body, bad) {
-				t.Errorf("%s has %q:\n%s", page, bad, body)
-			}
-		}
+		check.Equal(t, page, header.Get("Content-Type"), "text/html; charset=utf-8")
+		check.Lacks(t, page, body, "<script>a", "<img", "\u202e\x1b", "\x1b", "onerror=alert(2)>{{")
 	}
 	if status, _, header := v.get("/report?format=csv&r=" + at); status != http.StatusOK || strings.ContainsAny(header.Get("Content-Disposition"), "\x1b\u202e\n") {
 		t.Errorf("%d, %q", status, header.Get("Content-Disposition"))
@@ -333,10 +321,8 @@ func TestAReportIsThatOfTheRecordInEveryFormat(t *testing.T) {
 		t.Fatalf("%v, %v", names, err)
 	}
 	for _, name := range names {
-		records, err := v.site.Lines.LoadAll(filepath.Join(dir, name))
-		must.OK(t, err)
-		j, err := all.Instruments.Judge(records[0])
-		must.OK(t, err)
+		records := must.Get(v.site.Lines.LoadAll(filepath.Join(dir, name)))(t)
+		j := must.Get(all.Instruments.Judge(records[0]))(t)
 		formats := v.site.formats(records[0].Header.Experiment)
 		if name != "lifecycle.jsonl" { // one shows it of the formats that all have
 			formats = slices.DeleteFunc(formats, func(format string) bool { _, of := export.FormatOf(format); return of || format == "html" })
@@ -421,8 +407,7 @@ func TestNodesAreThoseThatAreShownAndACopyCountsOnce(t *testing.T) {
 		whole(t, dir, name+".jsonl", name, nil)
 		whole(t, dir, "again/"+name+".jsonl", name, nil)
 	}
-	text, err := os.ReadFile(filepath.Join(dir, "again/b.jsonl"))
-	must.OK(t, err)
+	text := must.Get(os.ReadFile(filepath.Join(dir, "again/b.jsonl")))(t)
 	must.OK(t, os.WriteFile(filepath.Join(dir, "0b.jsonl"), append(text, "{}\n"...), 0o600)) // damaged, and the first
 	v := visit(t, dir)
 	for at, says := range map[string]string{"/nodes": "lifecycle over 3 nodes", "/history": "3 runs", "/nodes?q=b.jsonl": "lifecycle over 1 node"} {
@@ -568,8 +553,7 @@ func TestWhatWasReadIsNotReadAgain(t *testing.T) {
 	if got := v.progress("run.jsonl"); got.Samples != "2" {
 		t.Fatalf("%+v", got)
 	}
-	f, err := os.OpenFile(w.path, os.O_RDWR, 0)
-	must.OK(t, err)
+	f := must.Get(os.OpenFile(w.path, os.O_RDWR, 0))(t)
 	defer f.Close()
 	// Behind the head, by which a file is known again; read once more it would be told of.
 	if _, err := f.WriteAt([]byte("}}}"), 300); err != nil {
@@ -614,8 +598,7 @@ func TestOfALongRecordBothEndsAreRead(t *testing.T) {
 	dir := t.TempDir()
 	w := begin(t, dir, "long.jsonl", "long", nil)
 	w.round(0, nil)
-	f, err := os.OpenFile(w.path, os.O_APPEND|os.O_WRONLY, 0)
-	must.OK(t, err)
+	f := must.Get(os.OpenFile(w.path, os.O_APPEND|os.O_WRONLY, 0))(t)
 	defer f.Close()
 	filler := []byte(`{"type":"later","text":"` + strings.Repeat("x", 1<<20) + "\"}\n")
 	for range wholeUpTo >> 20 {
@@ -652,20 +635,16 @@ func TestTheServerEndsWhenItIsTold(t *testing.T) {
 	cancel()
 	must.OK(t, <-ended)
 	o.Dir = filepath.Join(o.Dir, "nothing")
-	if err := Serve(t.Context(), o, nil); err == nil || !strings.Contains(err.Error(), "name another") {
-		t.Errorf("a folder that is not there: %v", err)
-	}
+	check.Error(t, Serve(t.Context(), o, nil), "name another")
 }
 
 func FuzzAFileIsARowWhateverIsInIt(f *testing.F) {
-	text, err := os.ReadFile("../../record/testdata/v1/startup-logs.jsonl")
-	must.OK(f, err)
+	text := must.Get(os.ReadFile("../../record/testdata/v1/startup-logs.jsonl"))(f)
 	f.Add(text)
 	f.Add(text[:len(text)/2])
 	f.Add([]byte("\x28\xb5\x2f\xfd"))
 	dir := f.TempDir()
-	root, err := os.OpenRoot(dir)
-	must.OK(f, err)
+	root := must.Get(os.OpenRoot(dir))(f)
 	defer root.Close()
 	s := newSite(options(f, dir), root)
 	f.Fuzz(func(t *testing.T, text []byte) {

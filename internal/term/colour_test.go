@@ -4,7 +4,10 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"unicode"
+	"unicode/utf8"
 
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
@@ -44,15 +47,12 @@ func TestColourIsForTerminalsThatWantIt(t *testing.T) {
 		{"an empty NO_COLOR is none", true, map[string]string{"NO_COLOR": ""}, true},
 		{"a dumb terminal gets none", true, map[string]string{"TERM": "dumb"}, false},
 	} {
-		if got := colour(c.terminal, func(k string) string { return c.env[k] }); got != c.want {
-			t.Errorf("%s: got %v", c.claim, got)
-		}
+		check.Equal(t, c.claim, colour(c.terminal, func(k string) string { return c.env[k] }), c.want)
 	}
 }
 
 func TestFilesAndBuffersAreNoTerminals(t *testing.T) {
-	f, err := os.Create(t.TempDir() + "/out")
-	must.OK(t, err)
+	f := must.Get(os.Create(t.TempDir() + "/out"))(t)
 	defer f.Close()
 	if IsTerminal(f) || Colour(f) {
 		t.Error("a file passes for a terminal")
@@ -64,3 +64,57 @@ func TestFilesAndBuffersAreNoTerminals(t *testing.T) {
 		t.Error("a buffer passes for a terminal")
 	}
 }
+
+func TestClean(t *testing.T) {
+	for _, c := range []struct{ claim, in, want string }{
+		{"plain text stays", "runc 1.1.5", "runc 1.1.5"},
+		{"letters of all scripts stay", "größe 容器 контейнер", "größe 容器 контейнер"},
+		{"a backslash stays", `C:\x1b`, `C:\x1b`},
+		{"an escape sequence can't reach the terminal", "\x1b]0;owned\a", `\x1b]0;owned\x07`},
+		{"a one-byte CSI is escaped", "\u009b31m", `\u009b31m`},
+		{"a line stays one line", "a\nb\rc\td", `a\nb\rc\td`},
+		{"line and paragraph separators are escaped", "a\u2028b\u2029c", `a\u2028b\u2029c`},
+		{"bidirectional overrides are escaped", "user\u202etxt.exe\u2066", `user\u202etxt.exe\u2066`},
+		{"direction marks are escaped", "a\u200eb\u200fc\u061c", `a\u200eb\u200fc\u061c`},
+		{"a byte order mark is escaped", "\ufeffname", `\ufeffname`},
+		{"tag characters are escaped", "a\U000e0041", `a\U000e0041`},
+		{"joiners stay, Persian needs them", "می\u200cخواهم", "می\u200cخواهم"},
+		{"bytes that are not UTF-8 are cut", "a\xffb\xc3", "ab"},
+		{"halves around an invalid byte don't join", "\xc3\xff\xa9", ""},
+		{"a replacement character that was written stays", "\ufffd", "\ufffd"},
+		{"DEL is escaped", "a\x7f", `a\x7f`},
+		{"NUL is escaped", "a\x00b", `a\x00b`},
+		{"nothing stays nothing", "", ""},
+	} {
+		if got := Clean(c.in); got != c.want {
+			t.Errorf("%s: Clean(%q) = %q, want %q", c.claim, c.in, got, c.want)
+		}
+	}
+}
+
+func FuzzClean(f *testing.F) {
+	for _, s := range []string{"runc", "\x1b[31m", "a\xff\x9b", "\u202e", "容器", "\U000e0041", "\u0085"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		got := Clean(s)
+		if !utf8.ValidString(got) {
+			t.Errorf("Clean(%q) = %q, not UTF-8", s, got)
+		}
+		if i := strings.IndexFunc(got, unicode.IsControl); i >= 0 {
+			t.Errorf("Clean(%q) = %q has a control character at %d", s, got, i)
+		}
+		if i := strings.IndexFunc(got, isBidi); i >= 0 {
+			t.Errorf("Clean(%q) = %q has a bidirectional control at %d", s, got, i)
+		}
+		if again := Clean(got); again != got {
+			t.Errorf("Clean(%q) = %q, and cleaned again %q", s, got, again)
+		}
+		if w := Width(s); w < 0 || w > 2*utf8.RuneCountInString(got) {
+			t.Errorf("Width(%q) = %d, impossible for %d characters", s, w, utf8.RuneCountInString(got))
+		}
+	})
+}
+
+// isBidi is Unicode's own property, independent of how Clean decides.
+func isBidi(r rune) bool { return unicode.Is(unicode.Bidi_Control, r) }

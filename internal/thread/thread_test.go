@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/internal/testing/need"
 )
@@ -72,18 +73,14 @@ func TestTheFirstThreadIsNeverTaken(t *testing.T) {
 func TestTheThreadEndsWithItsWork(t *testing.T) {
 	var tid int
 	want := errors.New("what came of it")
-	if err := Apart(func() error { tid = unix.Gettid(); return want }); !errors.Is(err, want) {
-		t.Errorf("got %v", err)
-	}
+	check.Is(t, Apart(func() error { tid = unix.Gettid(); return want }), want)
 	task := filepath.Join("/proc/self/task", strconv.Itoa(tid))
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+	must.Eventually(t, func() string {
 		if _, err := os.Stat(task); errors.Is(err, os.ErrNotExist) {
-			return
+			return ""
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("thread %d is still there", tid)
-		}
-	}
+		return "still there: " + task
+	})
 }
 
 // elsewhere is a process with a mount namespace of its own.
@@ -99,8 +96,7 @@ func elsewhere(t *testing.T) (pid int) {
 
 func TestWorkInAnotherMountNamespaceLeavesTheProcessWhereItIs(t *testing.T) {
 	pid := elsewhere(t)
-	space, err := os.Open(fmt.Sprintf("/proc/%d/ns/mnt", pid))
-	must.OK(t, err)
+	space := must.Get(os.Open(fmt.Sprintf("/proc/%d/ns/mnt", pid)))(t)
 	defer space.Close()
 	there, _ := os.Readlink(space.Name())
 	before, _ := os.Readlink("/proc/self/ns/mnt")
@@ -115,9 +111,7 @@ func TestWorkInAnotherMountNamespaceLeavesTheProcessWhereItIs(t *testing.T) {
 				}
 				return err
 			})
-			if err != nil {
-				t.Error(err)
-			}
+			check.Error(t, err, "")
 		})
 	}
 	all.Wait()
@@ -134,9 +128,7 @@ func TestWhatIsNoNamespaceIsNotEntered(t *testing.T) {
 		t.Error("it was called all the same")
 		return nil
 	})
-	if !errors.Is(err, unix.EINVAL) {
-		t.Errorf("got %v", err)
-	}
+	check.Is(t, err, unix.EINVAL)
 }
 
 func TestWhatAParentStartsLivesAsLongAsItsContextAndNoLonger(t *testing.T) {

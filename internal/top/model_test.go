@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
@@ -278,9 +279,7 @@ func TestHostileNamesReachNoTerminal(t *testing.T) {
 	for what, text := range map[string]string{
 		"text": v.text(&Selection{}, 120, true), "screen": strings.Join(s.frame(120, 60), "\n"), "json": json.String(),
 	} {
-		if !strings.Contains(text, "owned") {
-			t.Errorf("%s: the path is not there, so that nothing is tried:\n%s", what, text)
-		}
+		check.Contains(t, fmt.Sprintf("%s: the path is not there, so that nothing is tried", what), text, "owned")
 		for _, r := range text {
 			if r != '\n' && (r < 0x20 || r >= 0x7f && r < 0xa0 || r == 0x202e) {
 				t.Errorf("%s has %U:\n%s", what, r, text)

@@ -29,14 +29,12 @@ func runc(t *testing.T) (id, group string) {
 	t.Helper()
 	need.Runtime(t, "runc")
 	dir, run := t.TempDir(), fmt.Sprintf("%08x", os.Getpid())
-	hs, err := cgroup.Hierarchies()
-	must.OK(t, err)
+	hs := must.Get(cgroup.Hierarchies())(t)
 	t.Cleanup(func() { must.OK(t, cgroup.Remove(hs, cgroup.Prefix+run)) })
 	id = "top-" + run
 	bundle := filepath.Join(dir, id)
 	must.OK(t, oci.WriteBundle(bundle, run, subject.DefaultLimits))
-	log, err := os.Create(filepath.Join(dir, "log"))
-	must.OK(t, err)
+	log := must.Get(os.Create(filepath.Join(dir, "log")))(t)
 	defer log.Close()
 	command := func(args ...string) {
 		t.Helper()
@@ -132,8 +130,7 @@ func TestOnceFindsARealContainer(t *testing.T) {
 // used is the CPU time of the group so far, as its own file tells it.
 func used(t *testing.T, group string) time.Duration {
 	t.Helper()
-	hs, err := cgroup.Hierarchies()
-	must.OK(t, err)
+	hs := must.Get(cgroup.Hierarchies())(t)
 	for _, h := range hs {
 		var n int64
 		unit, line := time.Nanosecond, "%d"

@@ -11,6 +11,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
@@ -102,13 +103,9 @@ func TestTheHelpLosesNoWordAtAnyWidth(t *testing.T) {
 func TestTheNodesCPUIsInCPUs(t *testing.T) {
 	v := sample(t)
 	v.Node.CPU, v.Node.CPUs = known(1.034), 2
-	if text := v.text(&Selection{}, 120, false); !strings.Contains(text, "CPU 1.03 of 2 CPUs") {
-		t.Errorf("%s", text)
-	}
+	check.Contains(t, "text", v.text(&Selection{}, 120, false), "CPU 1.03 of 2 CPUs")
 	v.Node.CPU = Maybe{}
-	if text := v.text(&Selection{}, 120, false); !strings.Contains(text, "CPU ? of 2 CPUs") {
-		t.Errorf("%s", text)
-	}
+	check.Contains(t, "text", v.text(&Selection{}, 120, false), "CPU ? of 2 CPUs")
 }
 
 func TestPlainTextAndJSONKeepTheirShape(t *testing.T) {
@@ -118,25 +115,17 @@ func TestPlainTextAndJSONKeepTheirShape(t *testing.T) {
 	must.OK(t, v.writeJSON(&b, &Selection{}, true))
 	golden.Same(t, "testdata/once.json", b.String())
 	none := &view{}
-	if got := none.text(&Selection{}, 80, false); !strings.Contains(got, "There are no containers or pods here.") {
-		t.Errorf("%s", got)
-	}
+	check.Contains(t, "text", none.text(&Selection{}, 80, false), "There are no containers or pods here.")
 	none.unprivileged = true
-	if got := none.text(&Selection{}, 80, false); !strings.Contains(got, "without root some may not be") {
-		t.Errorf("%s", got)
-	}
-	if got := v.text(&Selection{Engine: "podman"}, 80, false); !strings.Contains(got, "No sandbox is as it was asked for") {
-		t.Errorf("%s", got)
-	}
+	check.Contains(t, "text", none.text(&Selection{}, 80, false), "without root some may not be")
+	check.Contains(t, "text", v.text(&Selection{Engine: "podman"}, 80, false), "No sandbox is as it was asked for")
 }
 
 func TestColourIsOnlyWhereItIsWanted(t *testing.T) {
 	for _, colour := range []bool{true, false} {
 		s := screenOf(sample(t))
 		s.colour = colour
-		if got := strings.Contains(strings.Join(s.frame(100, 24), ""), "\x1b["); got != colour {
-			t.Errorf("colour %t: %t", colour, got)
-		}
+		check.Equal(t, "colour", strings.Contains(strings.Join(s.frame(100, 24), ""), "\x1b["), colour)
 	}
 }
 
@@ -195,14 +184,11 @@ func TestTheMachineIsReadWhenAKeyWantsIt(t *testing.T) {
 		return sample(t), nil
 	})
 	read := func() {
-		v, err := w.Look()(t.Context())
-		must.OK(t, err)
+		v := must.Get(w.Look()(t.Context()))(t)
 		w.Show(v)
 	}
 	read()
-	if d := w.Interval(); d != 500*time.Millisecond {
-		t.Errorf("the first rates come after %s", d)
-	}
+	check.Equal(t, "the first rates come after", w.Interval(), 500*time.Millisecond)
 	read()
 	if d := w.Interval(); d != 10*time.Second || len(expanded) != 0 {
 		t.Errorf("an interval is %s, with roles of %v", d, expanded)

@@ -1,8 +1,13 @@
 package version
 
 import (
+	"os"
+	"regexp"
 	"runtime/debug"
 	"testing"
+
+	"github.com/tare-bench/tare/internal/testing/check"
+	"github.com/tare-bench/tare/internal/testing/must"
 )
 
 func TestOfABuild(t *testing.T) {
@@ -21,9 +26,21 @@ func TestOfABuild(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			if got := Of(&test.info); got != test.want {
-				t.Errorf("got %q, want %q", got, test.want)
-			}
+			check.Equal(t, "Of", Of(&test.info), test.want)
 		})
+	}
+}
+
+// TestEveryDependencyHasItsReason holds go.mod and docs/dependencies.md together: nobody
+// takes a module without saying why.
+func TestEveryDependencyHasItsReason(t *testing.T) {
+	mod := must.Get(os.ReadFile("../../go.mod"))(t)
+	docs := must.Get(os.ReadFile("../../docs/dependencies.md"))(t)
+	direct := regexp.MustCompile(`(?m)^\t(\S+) v\S+$`).FindAllSubmatch(mod, -1)
+	if len(direct) < 20 {
+		t.Fatalf("go.mod has %d direct requirements: they are not read as they are written", len(direct))
+	}
+	for _, m := range direct {
+		check.Contains(t, "docs/dependencies.md does not say why", string(docs), string(m[1]))
 	}
 }

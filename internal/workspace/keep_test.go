@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/node/cgroup"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/internal/testing/need"
 	"github.com/tare-bench/tare/internal/testing/untouched"
@@ -39,9 +40,7 @@ func TestWhatARunKeptIsReadOnceItIsDead(t *testing.T) {
 	if err != nil || len(left) != 1 {
 		t.Fatalf("%v %v", left, err)
 	}
-	if b, err := left[0].Kept("engines.json"); string(b) != "[]" || err != nil {
-		t.Errorf("%q %v", b, err)
-	}
+	check.Equal(t, "b", string(must.Get(left[0].Kept("engines.json"))(t)), "[]")
 	if b, err := left[0].Kept("other.json"); b != nil || err != nil {
 		t.Errorf("%q %v", b, err)
 	}
@@ -65,8 +64,7 @@ func killed(t *testing.T, disk string) (Roots, string) {
 	t.Helper()
 	roots := roots(t)
 	r := start(t, roots)
-	at, err := r.Elsewhere(disk)
-	must.OK(t, err)
+	at := must.Get(r.Elsewhere(disk))(t)
 	r.release()
 	return roots, at
 }
@@ -158,9 +156,7 @@ func TestARunWhoseCgroupsAreNotKnownToBeGoneIsStillFound(t *testing.T) {
 	real := hierarchies
 	defer func() { hierarchies = real }()
 	hierarchies = func() ([]cgroup.Hierarchy, error) { return nil, errors.New("not now") }
-	if err := r.Close(); err == nil || !strings.Contains(err.Error(), "not now; run: tare clean") {
-		t.Errorf("closed: %v", err)
-	}
+	check.Error(t, r.Close(), "not now; run: tare clean")
 	hierarchies = real
 	if found, _, err := cleaned(t, roots, false); !found || err != nil {
 		t.Errorf("cleaned: %v %v", found, err)

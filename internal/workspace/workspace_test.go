@@ -27,8 +27,7 @@ func roots(t *testing.T) Roots {
 
 func start(t *testing.T, r Roots) *Run {
 	t.Helper()
-	run, err := New(r)
-	must.OK(t, err)
+	run := must.Get(New(r))(t)
 	return run
 }
 
@@ -100,14 +99,12 @@ func TestOnlyWhatCarriesADeadRunsIdIsRemoved(t *testing.T) {
 		must.OK(t, os.MkdirAll(dir, 0o755))
 	}
 	for _, dir := range []string{filepath.Join(r.State, id), filepath.Join(r.Data, id)} {
-		f, err := mark(dir, id)
-		must.OK(t, err)
+		f := must.Get(mark(dir, id))(t)
 		f.Close() // as the end of its process would
 	}
 	must.OK(t, unix.Mount("tare-test", mine[0], "tmpfs", 0, "size=4k"))
 	defer unix.Unmount(mine[0], unix.MNT_DETACH)
-	hs, err := cgroup.Hierarchies()
-	must.OK(t, err)
+	hs := must.Get(cgroup.Hierarchies())(t)
 	must.OK(t, cgroup.Delegate(hs, cgroup.Prefix+id+"/runc/x", "memory", "pids"))
 	defer cgroup.Remove(hs, cgroup.Prefix+id)
 	begin := func(env []string, args ...string) *exec.Cmd {

@@ -62,10 +62,8 @@ func TestVerdictsOnRunsThatDifferAreSeldomFalse(t *testing.T) {
 	const pairs = 200
 	decided := map[stat.Decision]int{}
 	gate := func(old, new, earlier []Run, plainly bool) {
-		c, err := New([]Side{{"old", old}, {"new", new}}, Options{Filter: "target:crun", Earlier: earlier})
-		must.OK(t, err)
-		g, err := c.Gate(0.05)
-		must.OK(t, err)
+		c := must.Get(New([]Side{{"old", old}, {"new", new}}, Options{Filter: "target:crun", Earlier: earlier}))(t)
+		g := must.Get(c.Gate(0.05))(t)
 		if plainly { // as if single runs were enough
 			g.Decision = stat.Passed
 			var sides []stat.Sides

@@ -11,6 +11,7 @@ import (
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/core/stat"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
@@ -59,8 +60,7 @@ func three(name, id string, targets map[string]float64, change func(*Run)) Side 
 // compared are sides that can be.
 func compared(t *testing.T, o Options, sides ...Side) *Comparison {
 	t.Helper()
-	c, err := New(sides, o)
-	must.OK(t, err)
+	c := must.Get(New(sides, o))(t)
 	return c
 }
 
@@ -143,11 +143,7 @@ func TestFiguresOfOneSideAreListed(t *testing.T) {
 	t.Parallel()
 	c := compared(t, Options{}, three("old", "a", map[string]float64{"runc": 100, "kata": 300}, nil), three("new", "b", map[string]float64{"runc": 100, "crun": 50}, nil))
 	text := draw(t, c.Page())
-	for _, want := range []string{"of one side only", "only in old  latency   target=kata", "only in new  latency   target=crun"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("no %q in\n%s", want, text)
-		}
-	}
+	check.Contains(t, "text", text, "of one side only", "only in old  latency   target=kata", "only in new  latency   target=crun")
 	if all := c.Figures(); figure.Find(all, "latency", "target", "kata").Reasons == nil || figure.Find(all, "latency", "target", "crun").Reasons == nil {
 		t.Error("they are not among the figures")
 	}
@@ -284,8 +280,6 @@ func TestTheGeometricMeanOfShiftsIsThatOfTheShiftsShown(t *testing.T) {
 		if f := figure.Find(c.Figures(), "geomean-ratio", "of", table.Title); f.Value != mean.Ratio {
 			t.Errorf("%s is exported as %+v", table.Title, f)
 		}
-		if text, says := draw(t, c.Page()), page.Percent(100*(mean.Ratio-1)); !strings.Contains(text, says) {
-			t.Errorf("there is no %s in\n%s", says, text)
-		}
+		check.Contains(t, "there", draw(t, c.Page()), page.Percent(100*(mean.Ratio-1)))
 	}
 }

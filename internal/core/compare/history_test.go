@@ -11,6 +11,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/stat"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
@@ -35,8 +36,7 @@ func past(n int, each func(i int, r *Run) float64) []Run {
 // latencies are the history of the runs' latencies.
 func latencies(t *testing.T, runs []Run) *History {
 	t.Helper()
-	h, err := NewHistory(runs, "quantity:latency", "")
-	must.OK(t, err)
+	h := must.Get(NewHistory(runs, "quantity:latency", ""))(t)
 	return h
 }
 
@@ -95,11 +95,7 @@ func TestAHistoryTellsWhereAFigureChanged(t *testing.T) {
 		if len(h.Series) != tt.series || h.Worse() != tt.worse {
 			t.Errorf("%s: %d series, worse: %v\n%s", tt.name, len(h.Series), h.Worse(), text)
 		}
-		for _, want := range tt.says {
-			if !strings.Contains(text, want) {
-				t.Errorf("%s: it does not say %q\n%s", tt.name, want, text)
-			}
-		}
+		check.Contains(t, fmt.Sprintf("%s: it does not say", tt.name), text, tt.says...)
 	}
 }
 

@@ -16,8 +16,7 @@ import (
 // over adds a node for each change, all with latencies near 100, and draws their pages.
 func over(t *testing.T, changes ...func(*Run)) (*Nodes, string) {
 	t.Helper()
-	n, err := NewNodes("node", Headline)
-	must.OK(t, err)
+	n := must.Get(NewNodes("node", Headline))(t)
 	for i, change := range changes {
 		run := machine(fmt.Sprint(i), map[string]float64{"runc": 100 + float64(i%3)}, change)
 		n.Add(fmt.Sprintf("n%d", i), &run, 0, 12, nil)
@@ -71,8 +70,7 @@ func TestRecordsOfAnotherMeasurementHaveAPageOfTheirOwn(t *testing.T) {
 
 func TestSeveralRecordsOfANodeAreTheirMedian(t *testing.T) {
 	t.Parallel()
-	n, err := NewNodes("node", Headline)
-	must.OK(t, err)
+	n := must.Get(NewNodes("node", Headline))(t)
 	for i, level := range []float64{100, 300, 200, 50} {
 		run := machine(fmt.Sprint(i), map[string]float64{"runc": level}, nil)
 		n.Add([]string{"a", "a", "a", "b"}[i], &run, i%2, 12, nil)
@@ -96,8 +94,7 @@ func TestSeveralRecordsOfANodeAreTheirMedian(t *testing.T) {
 
 func TestWhatFewNodesHaveIsUnlikeAboutAnOutlier(t *testing.T) {
 	t.Parallel()
-	n, err := NewNodes("node", Headline)
-	must.OK(t, err)
+	n := must.Get(NewNodes("node", Headline))(t)
 	for i := range 40 {
 		level, found := 100+float64(i%5), []record.Finding{{Code: "everywhere", Message: "on all"}}
 		if i == 7 {
@@ -114,14 +111,8 @@ func TestWhatFewNodesHaveIsUnlikeAboutAnOutlier(t *testing.T) {
 	if len(all) != 1 || !strings.HasPrefix(all[0].Message, "n7: ") {
 		t.Fatalf("%+v", all)
 	}
-	for _, want := range []string{"governor powersave (1 of 40 nodes)", "throttled: for", "failed 3/12 (1 of 40 nodes)"} {
-		if !strings.Contains(all[0].Advice, want) {
-			t.Errorf("%q is not in %q", want, all[0].Advice)
-		}
-	}
-	if strings.Contains(all[0].Advice, "everywhere") {
-		t.Errorf("what all have is unlike: %q", all[0].Advice)
-	}
+	check.Contains(t, "Advice", all[0].Advice, "governor powersave (1 of 40 nodes)", "throttled: for", "failed 3/12 (1 of 40 nodes)")
+	check.Lacks(t, "what all have is unlike", all[0].Advice, "everywhere")
 	for _, format := range page.Formats {
 		var out strings.Builder
 		if err := page.Write(&out, format, n.Pages(), page.Options{}); err != nil || strings.Contains(out.String(), "\x1b") || !strings.Contains(out.String(), "powersave") {

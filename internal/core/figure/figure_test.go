@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/core/stat"
+	"github.com/tare-bench/tare/internal/testing/check"
+	"github.com/tare-bench/tare/internal/testing/must"
 )
 
 func TestJSONOfAFigure(t *testing.T) {
@@ -26,10 +28,7 @@ func TestJSONOfAFigure(t *testing.T) {
 		"has a bound of 0 where that is one":   {bound, `{"experiment":"x","quantity":"latency","unit":"ns","better":"less","labels":{"target":"runc"},"estimate":{"n":9,"value":1,"lo":0,"hi":2,"bounded":true}}`},
 		"has nothing where there is no number": {none, `{"experiment":"x","quantity":"latency","unit":"ns","better":"less","labels":{"target":"runc"}}`},
 	} {
-		text, err := json.Marshal(tt.f)
-		if err != nil || string(text) != tt.want {
-			t.Errorf("%s: got\n%s, %v\nwant\n%s", name, text, err, tt.want)
-		}
+		check.Equal(t, name, string(must.Get(json.Marshal(tt.f))(t)), tt.want)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -19,9 +20,7 @@ func TestAdviceOnAWorkloadIsOfItsCause(t *testing.T) {
 		"killed":                {record.Failure{Exit: 137}, "OOM kill"},
 	} {
 		c.failure.Kind = record.FailWorkload
-		if got := Advice(&c.failure); !strings.Contains(got, c.want) {
-			t.Errorf("%s: %s", name, got)
-		}
+		check.Contains(t, name, Advice(&c.failure), c.want)
 	}
 }
 

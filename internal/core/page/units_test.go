@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/tare-bench/tare/internal/core/figure"
@@ -187,13 +188,9 @@ func TestANoteNamesTheRowsWhoseRoundsDependOnEachOther(t *testing.T) {
 	table.Row(Words("create"), Median(&figures[2]), Median(&figures[0]), Words(None))
 	table.Row(Words("run"), Median(&figures[2]), Median(&figures[1]), Change(&figures[1]))
 	const want = "; intervals are up to 3.1 times as wide as independent rounds would give, since rounds depend on those before them: create of crun, run of crun"
-	if got := table.Dependent(); got != want {
-		t.Errorf("got %s", got)
-	}
+	check.Equal(t, "Dependent", table.Dependent(), want)
 	table.Rows = nil
-	if got := table.Dependent(); got != "" {
-		t.Errorf("of no rows: %s", got)
-	}
+	check.Equal(t, "of no rows", table.Dependent(), "")
 }
 
 func TestAValueHasTheDigitsThatItsIntervalAllows(t *testing.T) {
@@ -219,15 +216,37 @@ func TestAValueHasTheDigitsThatItsIntervalAllows(t *testing.T) {
 		{"nothing", 0, -1, 1, Tenths, "0.0", "1.0"},
 	} {
 		e := figure.Estimate{N: 9, Value: tt.value, Lo: tt.lo, Hi: tt.hi, Bounded: true}
-		if got := Rounded(e, tt.show); got != tt.want {
-			t.Errorf("%s: got %s, want %s", tt.name, got, tt.want)
-		}
+		check.Equal(t, tt.name, Rounded(e, tt.show), tt.want)
 		if got := HalfOf(e, tt.show); got != tt.half {
 			t.Errorf("%s: its half is %s, want %s", tt.name, got, tt.half)
 		}
 		e.Bounded = false
 		if got, want := Rounded(e, tt.show), tt.show(tt.value); got != want {
 			t.Errorf("%s, without an interval: got %s, want %s", tt.name, got, want)
+		}
+	}
+}
+
+func TestAShiftThatContradictsTheMediansIsNoted(t *testing.T) {
+	t.Parallel()
+	of := func(value, shift float64) figure.Pair {
+		f := &figure.Figure{Labels: figure.Of("target", "crun"), Unit: figure.Nanoseconds, Estimate: figure.Exactly(value), Versus: &figure.Versus{Shift: figure.Exactly(shift)}}
+		return figure.Pair{Base: &figure.Figure{Unit: figure.Nanoseconds, Estimate: figure.Exactly(100)}, Figure: f}
+	}
+	for name, tt := range map[string]struct {
+		pair figure.Pair
+		want string
+	}{
+		"both more":                 {of(110, 0.05), ""},
+		"both less":                 {of(90, -0.05), ""},
+		"more, and a shift below":   {of(102, -0.06), "target=crun they point in opposite directions (-6.0 %, medians 100 ns and 102 ns)"},
+		"less, and a shift above":   {of(98, 0.06), "opposite directions (+6.0 %"},
+		"no shift at all":           {of(98, 0), ""},
+		"a figure with no base":     {figure.Pair{Figure: of(1, 1).Figure}, ""},
+		"a pair without its figure": {figure.Pair{Base: of(1, 1).Base}, ""},
+	} {
+		if got := Opposed([]figure.Pair{tt.pair}); (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
+			t.Errorf("%s: %q", name, got)
 		}
 	}
 }

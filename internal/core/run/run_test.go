@@ -191,8 +191,7 @@ func TestWhatEndsARunAndWhatIsSaidOfIt(t *testing.T) {
 				}
 				got := said(rec)
 				slices.Sort(got)
-				want := slices.Sorted(slices.Values(c.said))
-				check.Equal(t, "said", got, want)
+				check.Equal(t, "said", got, slices.Sorted(slices.Values(c.said)))
 				if f.count("open ")-strings.Count(strings.Join(got, " "), "not-opened") != f.count("close ") && c.status == "done" {
 					t.Errorf("not everything was closed: %q", f.events)
 				}

@@ -17,12 +17,9 @@ import (
 // drawn are the figures and the charts of a stored record.
 func drawn(t *testing.T, name string) (figures []figure.Figure, charts map[string]*page.Chart) {
 	t.Helper()
-	lines, err := all.Instruments.Lines()
-	must.OK(t, err)
-	records, err := lines.LoadAll(filepath.Join("..", "..", "..", "record", "testdata", "v1", name+".jsonl"))
-	must.OK(t, err)
-	j, err := all.Instruments.Judge(records[0])
-	must.OK(t, err)
+	lines := must.Get(all.Instruments.Lines())(t)
+	records := must.Get(lines.LoadAll(filepath.Join("..", "..", "..", "record", "testdata", "v1", name+".jsonl")))(t)
+	j := must.Get(all.Instruments.Judge(records[0]))(t)
 	charts = map[string]*page.Chart{}
 	for _, s := range j.Page(page.Options{}).Sections {
 		for _, c := range s.Charts {

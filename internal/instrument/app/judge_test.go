@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/overhead"
 	"github.com/tare-bench/tare/internal/instrument/terms"
 	"github.com/tare-bench/tare/internal/subject/setting"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
@@ -51,8 +51,7 @@ func recordedOf(t *testing.T, plan func(*Options), targets []string, rounds int,
 			}
 		}
 	}
-	j, err := Judge(rec)
-	must.OK(t, err)
+	j := must.Get(Judge(rec))(t)
 	return j
 }
 
@@ -172,9 +171,7 @@ func TestTheFirstAnswerSaysHowItIsKnown(t *testing.T) {
 		if got := shifted.Rows[len(shifted.Rows)-1]; got[0].Head != "first answer" || strings.HasPrefix(c.cell, "≤") != (strings.HasPrefix(got[1].Head, "≤ ") && got[3].Head == page.None) {
 			t.Errorf("%s: compared as %+v", name, got)
 		}
-		if got := page.Value(&j.Tables[0].Rows[0].Ready, page.Duration).Head; got != c.cell {
-			t.Errorf("%s: %s", name, got)
-		}
+		check.Equal(t, name, page.Value(&j.Tables[0].Rows[0].Ready, page.Duration).Head, c.cell)
 		for i, want := range [][]string{c.columns, nil} { // beside a neighbour there is none, since it comes later
 			var got []string
 			for _, column := range j.requests(&j.Tables[i]).Table.Columns {
@@ -182,9 +179,7 @@ func TestTheFirstAnswerSaysHowItIsKnown(t *testing.T) {
 					got = append(got, column.Title)
 				}
 			}
-			if !slices.Equal(got, want) {
-				t.Errorf("%s: beside %q the columns are %q", name, j.Tables[i].Neighbour, got)
-			}
+			check.Equal(t, fmt.Sprintf("%s: beside %q the columns", name, j.Tables[i].Neighbour), got, want)
 		}
 		for _, f := range j.Figures() {
 			if strings.HasPrefix(f.Quantity, "first-") && (f.Labels.Get("neighbour") != "" || f.Value <= 0) {
@@ -224,9 +219,7 @@ func TestOptionsThatCannotBeAreRefused(t *testing.T) {
 	} {
 		o := Defaults()
 		change(&o)
-		if err := option.Check(&o); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v", want, err)
-		}
+		check.Error(t, option.Check(&o), want)
 	}
 	for text, want := range map[string]Neighbour{
 		"spin  2cpu":                 {Phase: overhead.Phase{Kind: overhead.PhaseSpin, Name: "spin 2cpu", CPUs: 2}},
@@ -234,9 +227,7 @@ func TestOptionsThatCannotBeAreRefused(t *testing.T) {
 		"spin:1":                     {Phase: overhead.Phase{Name: "spin:1"}, Image: "spin:1"},
 		"/srv/job.tar job -c 'a  b'": {Phase: overhead.Phase{Name: "/srv/job.tar job -c 'a b'"}, Image: "/srv/job.tar", Command: []string{"job", "-c", "a  b"}},
 	} {
-		if n, err := ParseNeighbour(text); err != nil || !reflect.DeepEqual(n, want) {
-			t.Errorf("%q is %+v, %v", text, n, err)
-		}
+		check.Equal(t, text, must.Get(ParseNeighbour(text))(t), want)
 	}
 	o := Defaults()
 	o.Workload.Pull, o.Neighbours = true, []string{"hold 1MiB", "redis:7"}
@@ -281,9 +272,7 @@ func TestARatioOfTheSameRoundIsOfTheSameRound(t *testing.T) {
 			versus = v.Shift.N
 		}
 		got := map[string]int{"p99 × alone": r.P99OfAlone.N, "× host": j.Tables[0].of("runc").OfHost.N, "vs": versus}
-		if !reflect.DeepEqual(got, c.want) {
-			t.Errorf("%s: rounds %v, and not %v", name, got, c.want)
-		}
+		check.Equal(t, fmt.Sprintf("%s: rounds", name), got, c.want)
 		if known := r.P99OfAlone.Known(); known != r.Kept.Known() || known && math.Abs(r.P99OfAlone.Value-3) > 1e-9 {
 			t.Errorf("%s: p99 × alone is %+v, requests/s %+v", name, r.P99OfAlone.Estimate, r.Kept.Estimate)
 		}
@@ -339,9 +328,7 @@ func TestTooFewRoundsToCompareAreTold(t *testing.T) {
 		for _, c := range j.compared {
 			most = max(most, c.comparisons)
 		}
-		if planned := j.Plan.Comparisons(j.Record.Targets); planned != most {
-			t.Errorf("%d comparisons were planned, and %d made", planned, most)
-		}
+		check.Equal(t, "comparisons were planned", j.Plan.Comparisons(j.Record.Targets), most)
 		for _, f := range j.Found {
 			told = append(told, f.Message+"; "+f.Advice)
 		}
@@ -366,9 +353,7 @@ func TestTooFewRoundsToCompareAreTold(t *testing.T) {
 		}, 1, 9, []string{"p99 × alone: 9 rounds cannot show a difference, however large it is: what the table compares needs 11; use --rounds 11 or more",
 			"requests/s × alone, vs t0: 9 rounds cannot show a difference, however large it is: what the table compares needs 10; use --rounds 10 or more"}},
 	} {
-		if got := few(c.change, c.more, c.rounds); !slices.Equal(got, c.want) {
-			t.Errorf("%s: %q", name, got)
-		}
+		check.Equal(t, name, few(c.change, c.more, c.rounds), c.want)
 	}
 	for name, c := range map[string]struct {
 		targets, neighbours []string
@@ -384,9 +369,7 @@ func TestTooFewRoundsToCompareAreTold(t *testing.T) {
 		for _, name := range c.targets {
 			targets = append(targets, record.Target{Name: name})
 		}
-		if got := o.Comparisons(targets); got != c.want {
-			t.Errorf("%s: %d comparisons", name, got)
-		}
+		check.Equal(t, name, o.Comparisons(targets), c.want)
 	}
 }
 
@@ -418,7 +401,5 @@ func TestAPressureThatIsNotKnownSaysWhose(t *testing.T) {
 	got := j.neighbours().Notes[2:]
 	want := []string{"no PSI of the workload's cgroup of host beside spin 1cpu (12 of 12 windows): in no group",
 		"no PSI of the neighbour's cgroup of host beside spin 1cpu (12 of 12 windows), runc beside spin 1cpu (2 of 12 windows): in no group"}
-	if !slices.Equal(got, want) {
-		t.Errorf("%q", got)
-	}
+	check.Equal(t, "result", got, want)
 }

@@ -21,15 +21,13 @@ import (
 
 func drawn(t *testing.T, file string, p *published.Report, format string) (string, []figure.Figure) {
 	t.Helper()
-	rec, err := record.Load(filepath.Join("..", "..", "..", file))
-	must.OK(t, err)
+	rec := must.Get(record.Load(filepath.Join("..", "..", "..", file)))(t)
 	return drawnOf(t, rec, p, format)
 }
 
 func drawnOf(t *testing.T, rec *record.Record, p *published.Report, format string) (string, []figure.Figure) {
 	t.Helper()
-	j, err := all.Instruments.Judge(rec)
-	must.OK(t, err)
+	j := must.Get(all.Instruments.Judge(rec))(t)
 	o := page.Options{Width: 160}
 	drawn, figures := beside.Page([]instrument.Judged{{Record: rec, Judgement: j}}, p, o)
 	var out bytes.Buffer
@@ -39,8 +37,7 @@ func drawnOf(t *testing.T, rec *record.Record, p *published.Report, format strin
 
 func load(t *testing.T, name string) *published.Report {
 	t.Helper()
-	p, err := published.Load(name)
-	must.OK(t, err)
+	p := must.Get(published.Load(name))(t)
 	return p
 }
 
@@ -71,8 +68,7 @@ func TestEveryExperimentStandsBesideItsPublication(t *testing.T) {
 
 func TestATextOfOthersIsHarmlessBesideOurs(t *testing.T) {
 	const harmful = "\x1b[2J\u202e<b>`x`"
-	rec, err := record.Load("../../../published/kata-io/record.jsonl")
-	must.OK(t, err)
+	rec := must.Get(record.Load("../../../published/kata-io/record.jsonl"))(t)
 	must.OK(t, hostile.Record(rec, harmful))
 	p := load(t, "kata-io")
 	table, claim := &p.Tables[1], &p.Claims[0]

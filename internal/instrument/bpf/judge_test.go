@@ -11,6 +11,7 @@ import (
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
@@ -64,16 +65,12 @@ func (w *weighing) without(round int, asked record.Asked, requests int64) *recor
 
 func (w *weighing) judge(t *testing.T) *Judgement {
 	t.Helper()
-	text, err := json.Marshal(w.plan)
-	must.OK(t, err)
+	text := must.Get(json.Marshal(w.plan))(t)
 	w.rec.Header.Plan = text
 	for i := range w.rec.Points {
-		if err := record.Validate(&w.rec.Points[i]); err != nil {
-			t.Fatalf("the record cannot be: %v", err)
-		}
+		must.OK(t, record.Validate(&w.rec.Points[i]))
 	}
-	b, err := Judge(&w.rec)
-	must.OK(t, err)
+	b := must.Get(Judge(&w.rec))(t)
 	return b
 }
 
@@ -259,9 +256,7 @@ func TestThePriceOfStatisticsIsThatOfPairs(t *testing.T) {
 	if !b.Rows[0].Price.Versus.Different() || !b.Rows[0].Price.Bounded {
 		t.Errorf("8 rounds show no difference: %s", b.Rows[0].Price.Reasons)
 	}
-	if m := messageOf(t, b, foundStatisticsShow); !strings.Contains(m, "-1.0 % QPS with 100 connections") {
-		t.Error(m)
-	}
+	check.Contains(t, "message", messageOf(t, b, foundStatisticsShow), "-1.0 % QPS with 100 connections")
 }
 
 func TestPointsThatFailedAreInNoFigure(t *testing.T) {
@@ -379,9 +374,7 @@ func TestFindingsOfLoads(t *testing.T) {
 			w := newWeighing(DefaultsOfLoad())
 			tt.change(w, w.measure(0, record.Asked{Connections: 100}, 1000))
 			b := w.judge(t)
-			if m := messageOf(t, b, tt.code); !strings.Contains(m, tt.says) {
-				t.Error(m)
-			}
+			check.Contains(t, "message", messageOf(t, b, tt.code), tt.says)
 			for _, f := range b.Found {
 				if f.Advice == "" {
 					t.Errorf("%s advises nothing", f.Code)
@@ -459,9 +452,7 @@ func TestMemoryThatWasNotLoadedSaysSo(t *testing.T) {
 func TestARunThatFailedBeforeAnythingSaysWhy(t *testing.T) {
 	w := newWeighing(DefaultsOfLoad())
 	w.rec.End = &record.End{Status: "failed", Why: "no program is loaded that was chosen"}
-	if m := messageOf(t, w.judge(t), foundRunFailed); !strings.Contains(m, "no program is loaded") {
-		t.Error(m)
-	}
+	check.Contains(t, "message", messageOf(t, w.judge(t), foundRunFailed), "no program is loaded")
 }
 
 func TestAPriceIsOfRoundsThatHaveBoth(t *testing.T) {

@@ -2,14 +2,18 @@ package bpf
 
 import (
 	"bytes"
-	"maps"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tare-bench/tare/internal/core/export"
 	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/option"
 	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/testing/check"
+	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
@@ -58,9 +62,7 @@ func TestEveryFigureOfProgramsCanBeRead(t *testing.T) {
 		"memory": "bytes", "program-memory": "bytes", "map-memory": "bytes",
 		"program-instructions": "count", "program-machine-code": "bytes",
 	}
-	if !maps.Equal(seen, want) {
-		t.Errorf("got  %v\nwant %v", seen, want)
-	}
+	check.Equal(t, "seen", seen, want)
 	client := figure.Find(meshLoads(8).judge(t).Figures(), "cpu", "connections", "3000", "role", "client")
 	if len(client.Rounds) != 8 || client.Value < 5.359 || client.Value > 5.361 {
 		t.Errorf("67 %% of 8 CPUs are %+v", client)
@@ -119,9 +121,7 @@ func TestWhatAReportSays(t *testing.T) {
 func TestEveryFormOfAQuotaHasTheVerdict(t *testing.T) {
 	for word, points := range map[string][]held{"counts against the limit": shared, "is not limited": beside, "not decided": shared[:1]} {
 		for _, format := range []string{"text", "md", "json", "csv"} {
-			if out := quotaOf(1, points, points, points).report(t, format, page.Options{Width: 200}); !strings.Contains(out, word) {
-				t.Errorf("%s: no %q in:\n%s", format, word, out)
-			}
+			check.Contains(t, format, quotaOf(1, points, points, points).report(t, format, page.Options{Width: 200}), word)
 		}
 	}
 }
@@ -146,4 +146,38 @@ func TestClientsTellPointsApart(t *testing.T) {
 			t.Errorf("%d clients are labelled %q", instances, n)
 		}
 	}
+}
+
+func TestWhatIsOfTheReferenceDatapathOnlyIsRefusedOfOtherPrograms(t *testing.T) {
+	t.Parallel()
+	chosen := func(b *Options) { b.Datapath, b.Kmesh, b.URL = "", true, "http://10.0.0.1/" }
+	for name, c := range map[string]struct {
+		change func(*Options)
+		want   string // "": it is right
+	}{
+		"chosen programs":                       {chosen, ""},
+		"chosen programs, by https":             {func(b *Options) { chosen(b); b.URL = "https://10.0.0.1/" }, ""},
+		"chosen programs with services":         {func(b *Options) { chosen(b); b.Services = []int{1, 100} }, "services: they are in the map of tare's own programs"},
+		"chosen programs with one other number": {func(b *Options) { chosen(b); b.Services = []int{9} }, "services: they are in the map of tare's own programs"},
+		"the reference datapath with services":  {func(b *Options) { b.Services = []int{1, 100} }, ""},
+		"the reference datapath and a server":   {func(b *Options) { b.URL = "http://10.0.0.1:8080/" }, ""},
+		"the reference datapath, by https":      {func(b *Options) { b.URL = "https://10.0.0.1/" }, "url: tare's own programs lead services to it"},
+		"the same in capitals":                  {func(b *Options) { b.URL = "HTTPS://10.0.0.1/" }, "url: "},
+		"a request that may take a day":         {func(b *Options) { b.Timeout = 24 * time.Hour }, "timeout: 24h"},
+	} {
+		b := DefaultsOfLoad()
+		c.change(&b)
+		err := option.Check(&b)
+		if (err == nil) != (c.want == "") || err != nil && !strings.HasPrefix(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestALimitIsACountOfCPUsOrOfClientsWithTheirPart(t *testing.T) {
+	t.Parallel()
+	golden.Lines(t, "testdata/limits.txt", func(_ *testing.T, text string) (any, error) {
+		cpus, instances, err := parseCPUs(text)
+		return fmt.Sprintf("%g CPUs of %d clients", cpus, instances), err
+	})
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/record"
 )
@@ -141,9 +142,7 @@ func TestTheVerdictOnALimit(t *testing.T) {
 func TestTheClientsOwnWorkIsThatOfTheRoundInWhichARequestTookMost(t *testing.T) {
 	heavy := held{heavy: 400_000, usage: 0.99, ticks: 1, bpf: 0.95, throttled: 0.9}
 	q := quotaOf(1, []held{{usage: 0.6, ticks: 0.6, bpf: 0.01}, heavy}, []held{{usage: 0.5, ticks: 0.5, bpf: 0.01, rate: 500}, heavy}).judge(t).Quota
-	if because := strings.Join(q.Because, "\n"); !strings.Contains(because, "about 0.02 CPUs, by the most that a request takes") {
-		t.Errorf("because %s", because)
-	}
+	check.Contains(t, "because", strings.Join(q.Because, "\n"), "about 0.02 CPUs, by the most that a request takes")
 }
 
 func TestStepsAreUnderTheLimitAndTheLightestFirst(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"github.com/tare-bench/tare/internal/core/stat"
 	"github.com/tare-bench/tare/internal/instrument"
 	"github.com/tare-bench/tare/internal/instrument/all"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
@@ -21,20 +22,17 @@ import (
 // stored are judged records of all instruments.
 func stored(t *testing.T, change func(*record.Record)) (out []instrument.Judged) {
 	t.Helper()
-	lines, err := all.Instruments.Lines()
-	must.OK(t, err)
+	lines := must.Get(all.Instruments.Lines())(t)
 	files, err := filepath.Glob("../../../record/testdata/v1/*.jsonl")
 	if err != nil || len(files) < 5 {
 		t.Fatalf("%q, %v", files, err)
 	}
 	for _, file := range files {
-		rec, err := lines.Load(file)
-		must.OK(t, err)
+		rec := must.Get(lines.Load(file))(t)
 		if change != nil {
 			change(rec)
 		}
-		j, err := all.Instruments.Judge(rec)
-		must.OK(t, err)
+		j := must.Get(all.Instruments.Judge(rec))(t)
 		out = append(out, instrument.Judged{Record: rec, Judgement: j})
 	}
 	return out
@@ -42,8 +40,7 @@ func stored(t *testing.T, change func(*record.Record)) (out []instrument.Judged)
 
 func written(t *testing.T, all_ []instrument.Judged) string {
 	t.Helper()
-	pages, err := Of(all_, all.Instruments, nil, page.Options{})
-	must.OK(t, err)
+	pages := must.Get(Of(all_, all.Instruments, nil, page.Options{}))(t)
 	var out bytes.Buffer
 	must.OK(t, page.Write(&out, "md", pages, page.Options{}))
 	return strings.ReplaceAll(out.String(), `\`, "")
@@ -58,9 +55,7 @@ func TestEveryVersionAndSettingOfARecordIsInTheOneTable(t *testing.T) {
 		}
 	})
 	text := written(t, judged)
-	if n := strings.Count(text, "### environment"); n != 1 {
-		t.Errorf("%d tables of the environment", n)
-	}
+	check.Equal(t, "tables of the environment", strings.Count(text, "### environment"), 1)
 	_, rest, _ := strings.Cut(text, "### environment")
 	table, _, _ := strings.Cut(rest, "\n### ")
 	says := func(what ...string) {
@@ -109,17 +104,14 @@ func TestAMachineStaysOneWhoseKernelCountsABitOfMemoryLess(t *testing.T) {
 	t.Parallel()
 	of := &facts{}
 	for at, e := range []record.Environment{{Memory: 1000}, {Memory: 985}, {Memory: 500}} {
-		if got, want := of.machineOf(&e), at/2; got != want {
-			t.Errorf("%d bytes are machine %d, wanted %d", e.Memory, got, want)
-		}
+		check.Equal(t, fmt.Sprintf("%d bytes are machine", e.Memory), of.machineOf(&e), at/2)
 	}
 }
 
 // What instruments say each by itself stands once, in its part.
 func TestAPartIsToldOnceAndNowhereElse(t *testing.T) {
 	t.Parallel()
-	pages, err := Of(stored(t, nil), all.Instruments, &page.Section{Title: "again"}, page.Options{})
-	must.OK(t, err)
+	pages := must.Get(Of(stored(t, nil), all.Instruments, &page.Section{Title: "again"}, page.Options{}))(t)
 	front, back := pages[0], pages[len(pages)-1]
 	for _, p := range pages[1 : len(pages)-1] {
 		if len(p.Sections) == 0 || slices.ContainsFunc(p.Sections, func(s page.Section) bool { return s.Part != "" }) {
@@ -138,9 +130,7 @@ func TestAPartIsToldOnceAndNowhereElse(t *testing.T) {
 	if got := titles(front); got[0] != "measures" || got[1] != "environment" || !slices.ContainsFunc(got, ends("lifecycle: what was timed")) || !slices.ContainsFunc(got, ends("lifecycle: what was asked for")) {
 		t.Errorf("%q", got)
 	}
-	if got := titles(back); !slices.Equal(got, []string{"what to mistrust", "conclusions", "again"}) {
-		t.Errorf("%q", got)
-	}
+	check.Equal(t, "titles", titles(back), []string{"what to mistrust", "conclusions", "again"})
 	var texts []string
 	for _, l := range back.Sections[0].Lists {
 		for _, items := range grouped([]page.List{l}) {
@@ -187,9 +177,7 @@ func TestConclusionsAreVerdictsAndNothingElse(t *testing.T) {
 			},
 		},
 	} {
-		if got := concluded(c.figures); !slices.Equal(got, c.want) {
-			t.Errorf("%s:\n%+v\nwanted\n%+v", name, got, c.want)
-		}
+		check.Equal(t, name, concluded(c.figures), c.want)
 	}
 }
 
@@ -256,8 +244,7 @@ func TestWhatARecordSaysIsNotObeyedInADocument(t *testing.T) {
 			rec.End.Why = evil
 		}
 	})
-	pages, err := Of(judged, all.Instruments, nil, page.Options{})
-	must.OK(t, err)
+	pages := must.Get(Of(judged, all.Instruments, nil, page.Options{}))(t)
 	for _, format := range page.Formats {
 		var out bytes.Buffer
 		must.OK(t, page.Write(&out, format, pages, page.Options{}))

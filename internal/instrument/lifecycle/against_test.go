@@ -12,6 +12,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument"
 	"github.com/tare-bench/tare/internal/instrument/beside"
 	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/published"
@@ -20,8 +21,7 @@ import (
 
 func isuladReport(t *testing.T) *published.Report {
 	t.Helper()
-	p, err := published.Load("published/isulad-2020")
-	must.OK(t, err)
+	p := must.Get(published.Load("published/isulad-2020"))(t)
 	return p
 }
 
@@ -207,9 +207,7 @@ func TestSeveralReportsAreOneAfterTheOther(t *testing.T) {
 	second.rec.Header.RunID = "run2"
 	for _, format := range []string{"text", "md"} {
 		got := renderedAll(t, format, page.Options{}, first, second)
-		if want := rendered(t, first, format, page.Options{}) + "\n" + rendered(t, second, format, page.Options{}); got != want {
-			t.Errorf("%s: got\n%s", format, got)
-		}
+		check.Equal(t, format, rendered(t, first, format, page.Options{})+"\n"+rendered(t, second, format, page.Options{}), got)
 	}
 	// The subject holds where it is.
 	if out := renderedAll(t, "text", page.Options{Subject: "podman/runc"}, first, second); !strings.Contains(out, "VS docker/runc") || !strings.Contains(out, "VS cri+cri-o/runc") {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -248,9 +249,7 @@ func TestEachKindOfFailureHasAdviceOfItsOwn(t *testing.T) {
 			t.Errorf("%s and %s have the same advice: %s", kind, other, f.Advice)
 		}
 		seen[f.Advice] = kind
-		if f.Tried != "do run" {
-			t.Errorf("%s: %q was tried", kind, f.Tried)
-		}
+		check.Equal(t, kind, f.Tried, "do run")
 	}
 }
 
@@ -282,8 +281,5 @@ func TestFindingsOfTheExperimentAreKeptAndThoseOfSamplesMadeAnew(t *testing.T) {
 			}
 		}
 	})
-	want := slices.Sorted(slices.Values(fromRun))
-	if got := codes(judged(t, rec)); !slices.Equal(got, want) {
-		t.Errorf("found %v, want %v", got, want)
-	}
+	check.Equal(t, "found", codes(judged(t, rec)), slices.Sorted(slices.Values(fromRun)))
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/instrument/lifecycle"
 	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -73,9 +74,7 @@ func TestEveryStampHasAMomentOfItsOwn(t *testing.T) {
 		}
 	})
 	c := judged(t, rec).Tables[0].Rows[0].Cells[0]
-	if c.Time.Estimate.Value != 30*ms {
-		t.Errorf("the stamp that is said to end it gives %v", c.Time.Estimate.Value)
-	}
+	check.Equal(t, "the stamp that is said to end it", c.Time.Estimate.Value, 30*ms)
 	want := map[record.Stamp]float64{record.StampReturned: 10, record.StampFirst: 20, record.StampSeen: 30, record.StampRunning: 40}
 	for _, m := range c.Moments {
 		if m.Estimate.Value != want[record.Stamp(m.Labels.Get("stamp"))]*ms {
@@ -126,9 +125,7 @@ func TestBaseline(t *testing.T) {
 				}
 			}
 		}))
-		if l.Baseline != tt.want {
-			t.Errorf("%s: got %q, want %q", name, l.Baseline, tt.want)
-		}
+		check.Equal(t, name, l.Baseline, tt.want)
 	}
 }
 

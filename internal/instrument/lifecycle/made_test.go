@@ -42,11 +42,9 @@ func (r *run) judged(t *testing.T) (*record.Record, *lifecycle.Judgement) {
 	for _, target := range r.rec.Targets {
 		r.plan.Targets = append(r.plan.Targets, target.Name)
 	}
-	text, err := json.Marshal(r.plan)
-	must.OK(t, err)
+	text := must.Get(json.Marshal(r.plan))(t)
 	r.rec.Header.Plan = text
-	l, err := lifecycle.Judge(r.rec)
-	must.OK(t, err)
+	l := must.Get(lifecycle.Judge(r.rec))(t)
 	return r.rec, l
 }
 

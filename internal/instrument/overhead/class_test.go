@@ -8,6 +8,7 @@ import (
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/instrument/overhead/ledger"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
@@ -336,9 +337,7 @@ func TestWhatAllRoundsLeaveOpenIsTheLeastOfThem(t *testing.T) {
 				got = o
 			}
 		}
-		if got.most() != c.most {
-			t.Errorf("%s: %v, want %v", name, got.most(), c.most)
-		}
+		check.Equal(t, name, got.most(), c.most)
 	}
 }
 

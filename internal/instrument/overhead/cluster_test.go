@@ -12,6 +12,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/option"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
@@ -155,9 +156,7 @@ func TestRequestsAreSharesOfWhatTheClusterSaysOfItsNode(t *testing.T) {
 	figures := weighed(t, inCluster(is, func(o *oversight) { o.plan.Limits.CPU, o.plan.Limits.Memory = 1, 1<<30 })).Figures()
 	for resource, want := range map[string]float64{"cpu": 1.25 / 7.8, "memory": 1184. / 6500} {
 		f := figure.Find(figures, "request-share", "target", "kubernetes/kata", "overhead", "declared", "resource", resource)
-		if f.Value != want {
-			t.Errorf("%s: %v, not %v", resource, f.Value, want)
-		}
+		check.Equal(t, resource, f.Value, want)
 	}
 }
 

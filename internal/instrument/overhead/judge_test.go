@@ -10,6 +10,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/finding"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -166,9 +167,7 @@ func TestACellIsItsMedianRound(t *testing.T) {
 	if c := j.Tables[0].Cells[0]; c.Rounds != 3 || c.Ledger.Sum != 30*mi {
 		t.Errorf("a round that is incomplete counts: %+v", c)
 	}
-	if why := figure.Find(j.Figures(), "memory").Reasons; !slices.Equal(why, []string{"of the rounds that could be read whole", "inside: fio"}) {
-		t.Errorf("%q", why)
-	}
+	check.Equal(t, "Reasons", figure.Find(j.Figures(), "memory").Reasons, []string{"of the rounds that could be read whole", "inside: fio"})
 }
 
 func TestSeriesAreRates(t *testing.T) {
@@ -187,9 +186,7 @@ func TestSeriesAreRates(t *testing.T) {
 			t.Errorf("%s: %+v", name, f)
 		}
 	}
-	if len(all) != 4 {
-		t.Errorf("%d series", len(all))
-	}
+	check.Equal(t, "series", len(all), 4)
 }
 
 func TestAnyCutOfARecordIsJudged(t *testing.T) {

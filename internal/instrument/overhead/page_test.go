@@ -9,6 +9,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
@@ -33,11 +34,7 @@ func section(t *testing.T, j *Judgement, heading string) string {
 
 func says(t *testing.T, text string, wanted ...string) {
 	t.Helper()
-	for _, want := range wanted {
-		if !strings.Contains(text, want) {
-			t.Errorf("no %q in:\n%.3000s", want, text)
-		}
-	}
+	check.Contains(t, "page", text, wanted...)
 }
 
 // many are Kata, gVisor and runc, whose engine speaks of them, at two counts and

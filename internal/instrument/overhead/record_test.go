@@ -183,8 +183,7 @@ func (o *oversight) sandbox(r *record.Reading, lane int, b box, cpu, shimCPU int
 
 func weighed(t *testing.T, rec *record.Record) *Judgement {
 	t.Helper()
-	o, err := Judge(rec)
-	must.OK(t, err)
+	o := must.Get(Judge(rec))(t)
 	for _, f := range o.Figures() {
 		if math.IsNaN(f.Value) || math.IsInf(f.Value, 0) {
 			t.Fatalf("no number: %+v", f)

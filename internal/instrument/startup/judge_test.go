@@ -4,13 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
@@ -19,8 +19,7 @@ const milli = int64(1e6)
 
 func startHeader(t *testing.T) record.Header {
 	t.Helper()
-	text, err := json.Marshal(Defaults())
-	must.OK(t, err)
+	text := must.Get(json.Marshal(Defaults()))(t)
 	return record.Header{Experiment: "startup", Plan: text, Environment: record.Environment{Lanes: "SCHED_FIFO"}}
 }
 
@@ -43,8 +42,7 @@ func dockerStart(round int, wall int64) record.Start {
 
 func judgeStarts(t *testing.T, starts ...record.Start) *Judgement {
 	t.Helper()
-	s, err := Judge(&record.Record{Header: startHeader(t), Starts: starts, End: &record.End{Status: "done"}})
-	must.OK(t, err)
+	s := must.Get(Judge(&record.Record{Header: startHeader(t), Starts: starts, End: &record.End{Status: "done"}}))(t)
 	return s
 }
 
@@ -81,9 +79,7 @@ func TestTheEngineIsCreditedWithWhatTheRuntimesCallsDoNotTake(t *testing.T) {
 	for _, step := range d.Phases {
 		sum += step.Took.Value
 	}
-	if got := strings.Join(way, " → "); got != "docker → runc create → docker → runc start → docker" {
-		t.Errorf("the way is %s", got)
-	}
+	check.Equal(t, "the way", strings.Join(way, " → "), "docker → runc create → docker → runc start → docker")
 	if math.Abs(sum-730e6) > 1 {
 		t.Errorf("phases add up to %v", sum)
 	}
@@ -179,14 +175,8 @@ func TestStartsOfLogsWithoutAnEndHaveGapsAndNoTotals(t *testing.T) {
 	for _, f := range j.Found {
 		text += f.Code + ": " + f.Message + "\n"
 	}
-	for _, want := range []string{"1 s timer", "kata.log:3", "have no end", "(cut): 4; kata.log:9"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("no %q in\n%s", want, text)
-		}
-	}
-	if strings.Contains(text, "(no end)") {
-		t.Error("the missing end is told twice")
-	}
+	check.Contains(t, "text", text, "1 s timer", "kata.log:3", "have no end", "(cut): 4; kata.log:9")
+	check.Lacks(t, "the missing end is told twice", text, "(no end)")
 }
 
 func TestGapsOfTwoStartsAreOneWhereOnlyIdsDiffer(t *testing.T) {
@@ -204,8 +194,7 @@ func TestGapsOfTwoStartsAreOneWhereOnlyIdsDiffer(t *testing.T) {
 
 func TestManyStartsAreJudgedInBoundedMemory(t *testing.T) {
 	h := startHeader(t)
-	j, err := NewJudging(&h, nil)
-	must.OK(t, err)
+	j := must.Get(NewJudging(&h, nil))(t)
 	for i := range 3 * maxKept {
 		s := dockerStart(i, 700+int64(i%100))
 		j.Add(&s)
@@ -279,15 +268,11 @@ func TestOfManyStartsThoseThatWereChosenAreListedAndTraced(t *testing.T) {
 		for _, d := range judged(plan).Targets[0].traced() {
 			got = append(got, d.Start.Name)
 		}
-		if !slices.Equal(got, want) {
-			t.Errorf("%s: %q, want %q", plan, got, want)
-		}
+		check.Equal(t, plan, got, want)
 	}
 	text := (&begun{rec: judged(`{}`).Record, v: *judged(`{}`)}).report(t, "text", page.Options{Width: 160})
 	for _, want := range []string{"every start, the slowest first", "shop/web-39  40.0 s", "36.0 s", "kata.log:39", "p90 36.0 s, max 40.0 s", "35 more with --verbose"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("no %q in\n%s", want, text)
-		}
+		check.Contains(t, "text", text, want)
 	}
 	if failed, _, _ := judged(`{}`).Result(); failed != 0 {
 		t.Error("a log with failures fails who reads it")
@@ -307,8 +292,7 @@ func TestABareRuntimeHasNoEngineTime(t *testing.T) {
 				all = append(all, s)
 			}
 		}
-		j, err := Judge(&record.Record{Header: startHeader(t), Targets: targets, Starts: all, End: &record.End{Status: "done"}})
-		must.OK(t, err)
+		j := must.Get(Judge(&record.Record{Header: startHeader(t), Targets: targets, Starts: all, End: &record.End{Status: "done"}}))(t)
 		if v := j.Targets[1].EngineTime; v.Known() != has || (v.Versus != nil) != has || !j.Targets[1].Calls.Known() {
 			t.Errorf("%s: engine time %+v", kind, v)
 		}

@@ -2,7 +2,6 @@ package startup
 
 import (
 	"bytes"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"github.com/tare-bench/tare/internal/core/export"
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
@@ -47,9 +47,7 @@ func TestEveryFigureOfStartsCanBeRead(t *testing.T) {
 		"watching-ratio": "ratio", "watching-cpu-share": "ratio",
 		"step-time": "ns", "step-cpu-time": "ns", "phase-time": "ns", "phase-cpu-time": "ns", "gap-time": "ns",
 	}
-	if !maps.Equal(seen, want) {
-		t.Errorf("got  %v\nwant %v", seen, want)
-	}
+	check.Equal(t, "seen", seen, want)
 	wall := figure.Find(j.Figures(), "wall-time")
 	if wall.Value != 570e6 || len(wall.Rounds) != 3 || wall.Total != 3 {
 		t.Errorf("got %+v", wall)
@@ -89,9 +87,7 @@ func TestThePublishedFormIsFoundInItsOrder(t *testing.T) {
 			"kata-runtime create 1.70 s → docker 390 ms → kata-runtime state 9.00 ms → docker 12.0 ms → kata-runtime start 13.0 ms → docker 10.0 ms → kata-runtime state 4.00 ms → docker 638 ms",
 			"2.14 s, from the first call to the end of the last", "wall 2.78 s − calls 1.73 s = 1.05 s",
 		} {
-			if !strings.Contains(out, want) {
-				t.Errorf("%s: no %q in:\n%s", format, want, out)
-			}
+			check.Contains(t, format, out, want)
 		}
 		if strings.Contains(out, "by what was at work") {
 			t.Errorf("%s: the same table twice", format)
@@ -106,9 +102,7 @@ func TestWhatIsNotKnownIsADash(t *testing.T) {
 		"+26.087 s, not more (no bound from the other side), 210 pairs", "-0.003 s, at most 1.20 ms less, 1 pair", "CPU not known", "lines of no known form: 132; the first: cripod.containerd.log:17",
 		"without an end: 1 start", "New client → Agent started in the sandbox", "missing: 12 × suppressed (cripod.kata.log:340)",
 	} {
-		if !strings.Contains(out, want) {
-			t.Errorf("no %q in:\n%s", want, out)
-		}
+		check.Contains(t, "out", out, want)
 	}
 	if strings.Contains(out, "seed") || strings.Contains(out, "cgroup") {
 		t.Errorf("what nobody saw:\n%s", out)
@@ -119,9 +113,7 @@ func TestWhatFailedSaysWhy(t *testing.T) {
 	for _, format := range []string{"text", "md"} {
 		out := nothingStarted().report(t, format, page.Options{})
 		for _, want := range []string{"failed 5/5 starts", "5/5 starts failed; the first: runsc exited with 128", "operation not permitted", "cut off"} {
-			if !strings.Contains(out, want) {
-				t.Errorf("%s: no %q in:\n%s", format, want, out)
-			}
+			check.Contains(t, format, out, want)
 		}
 		if strings.Contains(out, "mermaid") || strings.Contains(out, "█") {
 			t.Errorf("%s: something is drawn:\n%s", format, out)
@@ -131,9 +123,7 @@ func TestWhatFailedSaysWhy(t *testing.T) {
 
 func TestShortProcessesAreFoldedOnlyWhereThereAreTooMany(t *testing.T) {
 	few := pictureOf(watched().v.Targets[0].Drawn, page.Options{})
-	if few.folded != 0 {
-		t.Errorf("%d of few are folded", few.folded)
-	}
+	check.Equal(t, "of few are folded", few.folded, 0)
 	p := pictureOf(crowded().v.Targets[0].Drawn, page.Options{})
 	if len(p.Bars) > maxBars+maxWaits+maxLong+1 || p.folded != 202-len(p.Bars)+1 { // 1: the first instruction's own row
 		t.Errorf("%d bars, %d folded", len(p.Bars), p.folded)
@@ -174,9 +164,7 @@ func TestAStartWithoutAnEndIsDrawnAsFarAsItIsKnown(t *testing.T) {
 	if p := pictureOf(s.v.Targets[0].Drawn, page.Options{}); p == nil || p.Length != ms(9412) {
 		t.Errorf("got %+v", p)
 	}
-	if out := s.report(t, "text", page.Options{Width: 120}); !strings.Contains(out, "start 1 of 2, which has no end: nginx (cripod.kata.log:1)") {
-		t.Errorf("got:\n%s", out)
-	}
+	check.Contains(t, "report", s.report(t, "text", page.Options{Width: 120}), "start 1 of 2, which has no end: nginx (cripod.kata.log:1)")
 	s.v.Targets[0].Drawn = &Drawn{Start: &record.Start{Began: 5}}
 	for _, format := range []string{"text", "md", "csv", "json", "chrome", "otlp"} {
 		s.report(t, format, page.Options{Width: 80})

@@ -25,8 +25,7 @@ func told(t *testing.T, names ...string) (all []logs.Event) {
 	t.Helper()
 	var sources []logs.Source
 	for _, name := range names {
-		text, err := os.ReadFile("logs/testdata/" + name)
-		must.OK(t, err)
+		text := must.Get(os.ReadFile("logs/testdata/" + name))(t)
 		sources = append(sources, logs.Source{Name: name, Reader: bytes.NewReader(text)})
 	}
 	if _, err := logs.Read(t.Context(), sources, func(e *logs.Event) error {
@@ -72,8 +71,7 @@ func again(all []logs.Event, n int, when func(i int, ns int64) int64) []logs.Eve
 func timersOf(t *testing.T, all []logs.Event) (timers []string) {
 	t.Helper()
 	h := record.Header{Experiment: startup.Name, Plan: []byte(`{}`)}
-	j, err := startup.NewJudging(&h, nil)
-	must.OK(t, err)
+	j := must.Get(startup.NewJudging(&h, nil))(t)
 	b := starts.New(strings.Split(strings.Repeat("log ", 20), " "), func(s *record.Start, _ int) error { j.Add(s); return nil })
 	for i := range all {
 		must.OK(t, b.Add(&all[i]))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/instrument/startup/trace"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
@@ -36,8 +37,7 @@ func nanos(t *testing.T, n json.Number) int64 {
 	if ok = whole != nil; !ok {
 		t.Fatalf("%s is no time in µs", n)
 	}
-	ns, err := strconv.ParseInt(whole[1]+whole[2], 10, 64)
-	must.OK(t, err)
+	ns := must.Get(strconv.ParseInt(whole[1]+whole[2], 10, 64))(t)
 	return ns
 }
 
@@ -98,9 +98,7 @@ func TestAChromeTraceIsOneThatViewersDrawRightly(t *testing.T) {
 				rows += 1 + len(d.Rows) + len(d.Parts) + len(d.Gaps)
 			}
 		}
-		if slices != rows {
-			t.Errorf("%s: %d slices of %d rows, parts and gaps", name, slices, rows)
-		}
+		check.Equal(t, name, slices, rows)
 	}
 }
 
@@ -171,8 +169,7 @@ func TestAnOTLPFileIsOneThatCollectorsTake(t *testing.T) {
 			spans := r.Scopes[0].Spans
 			known := map[string]bool{}
 			for i, span := range spans {
-				began, err := strconv.ParseUint(span.Began, 10, 64)
-				must.OK(t, err)
+				began := must.Get(strconv.ParseUint(span.Began, 10, 64))(t)
 				ended, err := strconv.ParseUint(span.Ended, 10, 64)
 				if err != nil || ended < began {
 					t.Errorf("%s: %+v ends before it begins, %v", name, span, err)
@@ -229,7 +226,5 @@ func TestSpansAreWhereTheClockOfTheDayPutsThem(t *testing.T) {
 	if read(other).Resources[0].Scopes[0].Spans[0].Trace == live[0].Trace {
 		t.Error("another run has the same trace id")
 	}
-	if at := (&spans{zero: 1<<63 - 1, s: &record.Start{}}).at(5); at != "9223372036854775807" {
-		t.Errorf("a time that no clock can show is %s", at)
-	}
+	check.Equal(t, "a time that no clock can show", (&spans{zero: 1<<63 - 1, s: &record.Start{}}).at(5), "9223372036854775807")
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tare-bench/tare/internal/core/option"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/must"
 
@@ -48,9 +49,7 @@ func TestSizesAndTimesAreReadAsFioReadsThem(t *testing.T) {
 		return n, err
 	})
 	for bytes, want := range map[int64]string{512: "512", 1000: "1000", 1 << 10: "1k", 1536 << 10: "1536k", 1 << 30: "1G", 5 << 40: "5T", 0: "0"} {
-		if got := FormatSize(bytes); got != want {
-			t.Errorf("%d is %s", bytes, got)
-		}
+		check.Equal(t, bytes, FormatSize(bytes), want)
 	}
 }
 
@@ -108,9 +107,7 @@ func TestJobsAreTakenWhereTheyMakeSense(t *testing.T) {
 		"options: they are more than 1000": fio("a", Section{"a", make([]FioOption, 1001)}),
 		`cannot be used: it is 5000 bytes`: fio("a", Section{"s", []FioOption{{"bs", long(5000)}}}),
 	} {
-		if err := option.Check(&j); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: got %v", want, err)
-		}
+		check.Error(t, option.Check(&j), want)
 	}
 }
 
@@ -129,9 +126,7 @@ func TestADeviceIsNamedByTheVerySamePath(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	s.Destroys = []string{"/dev/vdc", "/dev/vdb"}
-	if err := option.Check(&s); err != nil {
-		t.Error(err)
-	}
+	check.Error(t, option.Check(&s), "")
 }
 
 func TestAResolvedJobSaysEverything(t *testing.T) {
@@ -148,12 +143,8 @@ func TestAResolvedJobSaysEverything(t *testing.T) {
 		if err != nil || len(jobs) != 1 || len(volumes) != len(s.Volumes) {
 			t.Fatalf("on %d volumes, got %+v, %v", len(volumes), jobs, err)
 		}
-		if err := option.Check(&jobs[0]); err != nil {
-			t.Errorf("as it is run it is wrong: %v", err)
-		}
-		if again, err := jobs[0].resolved(1); err != nil || !reflect.DeepEqual(again, jobs[0]) {
-			t.Errorf("resolved again it is %+v, %v", again, err)
-		}
+		check.Error(t, option.Check(&jobs[0]), "")
+		check.Equal(t, "resolved again it", must.Get(jobs[0].resolved(1))(t), jobs[0])
 		return string(must.JSON(t, jobs[0]))
 	})
 }
@@ -162,9 +153,7 @@ func TestAScaleThatMakesFilesTooLargeIsRefused(t *testing.T) {
 	t.Parallel()
 	s := Defaults()
 	s.Scale, s.Jobs[1].Size = 1000, 16<<40
-	if err := option.Check(&s); err == nil || !strings.Contains(err.Error(), `jobs: "read 512k": by a scale of 1000 its files are larger than 16T`) {
-		t.Errorf("got %v", err)
-	}
+	check.Error(t, option.Check(&s), `jobs: "read 512k": by a scale of 1000 its files are larger than 16T`)
 	if _, _, err := s.Resolved(); err == nil {
 		t.Error("it was resolved")
 	}
@@ -193,18 +182,14 @@ func TestAJobFileIsScaledLineByLine(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(jobs, []Job{want}) {
 		t.Errorf("got %+v, %v", jobs, err)
 	}
-	if s.Jobs[0].Options[0].Options[1].Value != "1g" {
-		t.Error("the plan's own job was changed")
-	}
+	check.Equal(t, "the plan's own job was changed", s.Jobs[0].Options[0].Options[1].Value, "1g")
 	s.Jobs, s.Scale = []Job{file("[a]", "size=1g", "runtime=2d", "[b]", "timeout=1h", "size=1m")}, 20
 	_, jobs, err = s.Resolved()
 	want = file("[a]", "size=20G", "runtime=2592000000ms", "[b]", "timeout=72000000ms", "size=20M")
 	if err != nil || !reflect.DeepEqual(jobs, []Job{want}) {
 		t.Errorf("up to 30 days: %+v, %v", jobs, err)
 	}
-	if err := option.Check(&jobs[0]); err != nil {
-		t.Errorf("as it is run it is wrong: %v", err)
-	}
+	check.Error(t, option.Check(&jobs[0]), "")
 	for line, why := range map[string]string{"number_ios=many": "it is no number", "bssplit=4k/50:8k/50": "its blocks are of several sizes"} {
 		s.Jobs, s.Scale = []Job{file("[a]", line, "size=1g")}, 0.5
 		if _, _, err := s.Resolved(); err == nil || !strings.Contains(err.Error(), why) || !strings.Contains(err.Error(), "or no scale") {

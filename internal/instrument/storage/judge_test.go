@@ -10,6 +10,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/instrument/storage"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
@@ -290,9 +291,7 @@ func TestWithoutAHostWhatSharesItsKernelIsTheBaseline(t *testing.T) {
 				}
 			}
 			s := judged(t, rec)
-			if s.Tables[0].Base != c.base {
-				t.Errorf("the baseline is %q", s.Tables[0].Base)
-			}
+			check.Equal(t, "the baseline", s.Tables[0].Base, c.base)
 			for _, one := range s.Tables[0].Cells {
 				v := one.Total.Bandwidth.Versus
 				if one.Ratio.Known() != (c.base != "") || (v != nil) != (c.base != "" && one.Target != c.base) || v != nil && v.Baseline != c.base {

@@ -2,7 +2,6 @@ package storage_test
 
 import (
 	"bytes"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/instrument/storage"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
@@ -36,11 +36,7 @@ func sectionOf(t *testing.T, out, title string) string {
 
 func has(t *testing.T, text string, all ...string) {
 	t.Helper()
-	for _, want := range all {
-		if !strings.Contains(text, want) {
-			t.Errorf("no %q in:\n%s", want, text)
-		}
-	}
+	check.Contains(t, "page", text, all...)
 }
 
 // cached are two jobs and two volumes on which memory answered now and then.
@@ -81,9 +77,7 @@ func TestEveryFigureOfStorageCanBeRead(t *testing.T) {
 		"iops-ratio": "ratio", "cpu-per-byte-ratio": "ratio", "reached-device": "ratio", "device-bytes": "bytes",
 		"file-system-size": "bytes", "file-system-free": "bytes", "ceiling-bandwidth": "bytes/s", "ceiling-iops": "1/s",
 	}
-	if !maps.Equal(seen, want) {
-		t.Errorf("got  %v\nwant %v", seen, want)
-	}
+	check.Equal(t, "seen", seen, want)
 	of := []string{"job", "rndrw", "tool", "sysbench", "rw", "randrw", "bs", "16384", "volume", "bind", "cache", "direct", "target", "runc"}
 	for _, x := range []struct {
 		quantity string
@@ -178,11 +172,7 @@ func TestInShortIsInThePublishedForm(t *testing.T) {
 	out := reported(t, imported(t), "md", page.Options{Verbose: true})
 	has(t, sectionOf(t, out, "in short"), "| kata × host | (\\~ 1.03×) |", "| (\\~ 5.12×) |", "| guest cache 8600 (4509.2 MB/s) |", "| not contradicted 1681 (881.6 MB/s) |", "| not contradicted 134.2 MB/s |")
 	has(t, out, "; nothing was seen from outside")
-	for _, bad := range []string{"Linux", "cgroup", "fresh sandbox", "at the device:", "CPU m", "0 CPUs", "caches dropped"} {
-		if strings.Contains(out, bad) {
-			t.Errorf("nobody saw %q", bad)
-		}
-	}
+	check.Lacks(t, "nobody saw", out, "Linux", "cgroup", "fresh sandbox", "at the device:", "CPU m", "0 CPUs", "caches dropped")
 }
 
 func TestARatioStandsInParenthesesUnlessBothAreTheDevices(t *testing.T) {

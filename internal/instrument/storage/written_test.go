@@ -147,8 +147,7 @@ func lying(p record.Place) func(*storing) {
 // judged judges a record. No figure of any is NaN or infinite.
 func judged(t *testing.T, rec *record.Record) *storage.Judgement {
 	t.Helper()
-	s, err := storage.Judge(rec)
-	must.OK(t, err)
+	s := must.Get(storage.Judge(rec))(t)
 	for _, f := range s.Figures() {
 		if v := f.Value + f.Lo + f.Hi; math.IsNaN(v) || math.IsInf(v, 0) {
 			t.Fatalf("%s of %s is %+v", f.Quantity, f.Labels, f.Estimate)
@@ -188,4 +187,32 @@ func found(t *testing.T, s *storage.Judgement, code string) record.Finding {
 	}
 	t.Fatalf("no finding %s in %+v", code, s.Found)
 	return record.Finding{}
+}
+
+const (
+	mb  = 1e6
+	mib = 1 << 20
+	kib = 1 << 10
+	gib = 1 << 30
+)
+
+var (
+	read   = storage.Job{Name: "read", Tool: "fio", RW: "read", BS: 512 * kib, Size: gib, NumJobs: 8}
+	write8 = storage.Job{Name: "write", Tool: "fio", RW: "write", BS: 512 * kib, Size: gib, NumJobs: 8}
+	rndrw  = storage.Job{Name: "rndrw", Tool: "sysbench", RW: "randrw", BS: 16 * kib, Size: 5 * gib, Files: 10, NumJobs: 16, Requests: 5000}
+)
+
+const (
+	device = storage.Device
+	host   = storage.HostCache
+	guest  = storage.GuestCache
+	short  = storage.TooShort
+)
+
+// imported is a record that tare import could have made: the published figures of
+// Kata's I/O, whose verdicts package published tests.
+func imported(t *testing.T) *record.Record {
+	t.Helper()
+	rec := must.Get(record.Load("../../../published/kata-io/record.jsonl"))(t)
+	return rec
 }

@@ -1,12 +1,17 @@
 package terms
 
 import (
+	"context"
 	"math"
-	"reflect"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/tare-bench/tare/internal/core/option"
 	"github.com/tare-bench/tare/internal/subject/setting"
+	"github.com/tare-bench/tare/internal/testing/check"
+	"github.com/tare-bench/tare/internal/testing/must"
 )
 
 func TestPrecisionIsReadAsPeopleWriteIt(t *testing.T) {
@@ -29,9 +34,7 @@ func TestMemoryIsReadAsKubernetesWritesIt(t *testing.T) {
 		"536870912": 512 << 20, "512Mi": 512 << 20, "512MiB": 512 << 20, "512 MiB": 512 << 20, "512M": 512e6, "512MB": 512e6,
 		"1Ki": 1 << 10, "1k": 1e3, "1K": 1e3, "2GiB": 2 << 30, "2G": 2e9, "1Ti": 1 << 40, "7B": 7, "9223372036854775807": math.MaxInt64,
 	} {
-		if got, err := ParseMemory(text); err != nil || got != want {
-			t.Errorf("%q gives %v, %v", text, got, err)
-		}
+		check.Equal(t, text, must.Get(ParseMemory(text))(t), want)
 	}
 	for _, text := range []string{"", "Mi", "-1", "1.5Gi", "512mi", "512 Mi B", "9223372036854775808", "8388608Ti", "many"} {
 		if got, err := ParseMemory(text); err == nil || !strings.Contains(err.Error(), "512Mi") {
@@ -61,18 +64,14 @@ func TestATargetsOwnSettingsComeBeforeItsEngines(t *testing.T) {
 		"containerd/runc":     {Namespace: "own", Args: []string{"x"}},
 		"runc":                {},
 	} {
-		if got := e.Of(name); !reflect.DeepEqual(got, want) {
-			t.Errorf("%s: %+v, want %+v", name, got, want)
-		}
+		check.Equal(t, name, e.Of(name), want)
 	}
 }
 
 func TestScalesAreReadAsPeopleWriteThem(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]float64{"0.01": 0.01, "1%": 0.01, " 2 % ": 0.02, "1": 1, "1000": 1000, "0.000001": 0.000001, "0": 0} {
-		if got, err := parseScale(text); err != nil || got != want {
-			t.Errorf("%q gives %v, %v", text, got, err)
-		}
+		check.Equal(t, text, must.Get(parseScale(text))(t), want)
 	}
 	for _, text := range []string{"", "%", "-1", "1e-2", "NaN", "Inf", "1001", "0.0000001", "half", "1/100"} {
 		if got, err := parseScale(text); err == nil || !strings.Contains(err.Error(), "is not a scale: write one from 0.000001 to 1000") {
@@ -99,5 +98,48 @@ func TestWhatIsWrongWithAWorkloadIsSaidOnce(t *testing.T) {
 	t.Parallel()
 	if all := CheckWorkload(&setting.Workload{Env: []setting.Variable{"=x"}}); len(all) != 1 || !strings.Contains(all.Error(), "no name of a variable") {
 		t.Error(all)
+	}
+}
+
+type cached struct{ Cache Cache }
+
+func (c *cached) Declare(s *option.Set) { DeclareCache(s, &c.Cache, "start") }
+
+func (c cached) MarshalJSON() ([]byte, error) { return option.Marshal(&c) }
+
+func TestWarmIsWhatRecordsWithoutTheWordAre(t *testing.T) {
+	t.Parallel()
+	for given, want := range map[Cache]struct{ stored, wrong string }{
+		"": {stored: "{}"}, "warm": {stored: "{}"}, "cold": {stored: `{"cache":"cold"}`}, "tepid": {wrong: "write warm or cold"},
+	} {
+		c := cached{given}
+		err := option.Of(&c).Finish(context.Background())
+		if (err != nil) != (want.wrong != "") || err != nil && !strings.Contains(err.Error(), want.wrong) {
+			t.Errorf("%q: %v, want %q", given, err, want.wrong)
+		}
+		if text, wrong := c.MarshalJSON(); err == nil && (wrong != nil || string(text) != want.stored) {
+			t.Errorf("%q is stored as %s, %v", given, text, wrong)
+		}
+		if told := c.Cache.Told("start"); (len(told) > 0) != (c.Cache == Cold) {
+			t.Errorf("%q is told as %q", given, told)
+		}
+	}
+}
+
+func TestALoadIsOfTheWorkloadsOwnOrACommandBesideIt(t *testing.T) {
+	t.Parallel()
+	for text, ok := range map[string]bool{
+		"http://:8080/": true, "https://:8443/a?b=c": true, "exec:/usr/bin/ab -n 10": true,
+		"http://example.org:80/": false, "http:///": false, "http://me:word@:80/": false, "ftp://:21/": false, "exec:ab": false, "exec:": false, `exec:/bin/sh -c "a`: false, "": false,
+	} {
+		if err := CheckLoad(text); (err == nil) != ok {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	if words, is := LoadCommand("exec:/bin/x  a 'b c'"); !is || !slices.Equal(words, []string{"/bin/x", "a", "b c"}) {
+		t.Errorf("a command is %q", words)
+	}
+	if l := (Load{Connections: 3}).Filled(); l.Connections != 3 || l.Duration != 10*time.Second || l.Answer != 3*time.Second {
+		t.Errorf("filled it is %+v", l)
 	}
 }

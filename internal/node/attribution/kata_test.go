@@ -59,9 +59,7 @@ func TestALiveKataSandboxIsChargedWhereItIs(t *testing.T) {
 				t.Errorf("%+v", vmm)
 			}
 			groups := s.Charges(processes, boxes)
-			if got, want := charges(groups), "/=shared@-1 /default/kk=pod@0 /kata_overhead/kk=overhead@0"; got != want {
-				t.Errorf("%s", got)
-			}
+			check.Equal(t, "charges", charges(groups), "/=shared@-1 /default/kk=pod@0 /kata_overhead/kk=overhead@0")
 			check.Equal(t, "problems", problems.Gone+problems.Broken+problems.Denied+problems.Reused, 0)
 		})
 	}

@@ -2,8 +2,11 @@ package attribution
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -73,5 +76,99 @@ func TestWhatABareRuntimeLeavesBehindIsItsOwn(t *testing.T) {
 	var problems record.Problems
 	if short, long := roles(s.Members([]Sandbox{{Workload: 61, Group: "/g/c1"}}, nil, &problems)); short != "62=runtime@-1 63=runtime@-1 61=workload@0" {
 		t.Errorf("%s", long)
+	}
+}
+
+// A result is a line "name|engine|ids|group|workload|pause" for each sandbox.
+func TestSandboxesAreFoundWithoutBeingNamed(t *testing.T) {
+	plain := []proc{
+		{pid: 1, args: "/sbin/init", cgroup: v2("/init.scope")},
+		{pid: 30, ppid: 1, args: "/usr/bin/dockerd", cgroup: v2("/system.slice/docker.service")},
+		// A browser's renderer, a service's worker, a VM that is not Kata's.
+		{pid: 31, ppid: 1, args: "chrome", cgroup: v2("/user.slice/app.scope")},
+		{pid: 32, ppid: 31, nspid: "32 1", args: "chrome --type=renderer", cgroup: v2("/user.slice/app.scope")},
+		{pid: 33, ppid: 1, args: "qemu-system-x86_64 -name windows", cgroup: v2("/machine.slice/qemu.scope")},
+	}
+	golden.Cases(t, "testdata/found.txt", func(t *testing.T, input string) string {
+		sandboxed := processesIn(t, input)
+		_, s := snapshot(t, tree(t, append(slices.Clone(plain), sandboxed...)...))
+		var got []string
+		var boxes []Sandbox
+		for i, f := range s.Sandboxes() {
+			if f.Rule == "" || f.Box.Lane != i {
+				t.Errorf("%+v", f)
+			}
+			boxes = append(boxes, f.Box)
+			got = append(got, fmt.Sprintf("%s|%s|%d|%s|%d|%d", f.Name, f.Engine, len(f.Box.IDs), f.Box.Group, f.Box.Workload, f.Box.Pause))
+		}
+		// What was found holds all its processes, and nothing else.
+		var problems record.Problems
+		members := s.Members(boxes, nil, &problems)
+		for _, p := range sandboxed {
+			if !slices.ContainsFunc(members, func(m Member) bool { return m.Pid == p.pid }) {
+				t.Errorf("process %d belongs to no sandbox", p.pid)
+			}
+		}
+		check.Equal(t, "members", len(members), len(sandboxed))
+		return shortened.Replace(strings.Join(got, "\n"))
+	})
+}
+
+func TestPathsOfCgroupsTellTheContainer(t *testing.T) {
+	for path, want := range map[string]string{
+		"/docker/" + hex: hex + " docker",
+		"/docker/abc":    "",
+		"/supervisor/0123456789abcdef0123456789abcdef": "",
+		"/system.slice/docker.service":                 "",
+		"/":                                            "",
+		"/machine.slice/libpod-" + hex + ".scope/container":       hex + " podman",
+		"/kubepods/besteffort/pod" + podUIDs + "/" + hex:          hex + " kubernetes",
+		"/podcast/pod" + podUIDs:                                  "",
+		"/kata_overhead/x:y":                                      "x:y kata",
+		"/kata-overhead.slice:runtime-rs:x":                       "x kata",
+		"/default/kata_x":                                         "x kata",
+		"/a:b:c":                                                  "c oci",
+		"/user.slice/user-0.slice/docker-0123.scope":              "",
+		"/docker/" + hex + "/kubepods/pod" + podUIDs + "/" + hex2: hex + " docker",
+	} {
+		p, ok := locate(path)
+		got := ""
+		if ok {
+			got = p.id + " " + p.engine
+		}
+		check.Equal(t, path, got, want)
+	}
+}
+
+func TestOnlyWhatSharesSomethingWithASandboxIsRelated(t *testing.T) {
+	t.Parallel()
+	pod, system := v1("/pods/kk"), v1("/system/containerd")
+	for name, c := range map[string]struct {
+		other proc
+		space string // its network namespace
+		want  int
+	}{
+		"a process of other work":                     {proc{ppid: 1, args: "/usr/bin/cc", cgroup: root1}, "net:[1]", 0},
+		"one in the daemon's cgroup":                  {proc{ppid: 1, args: "/usr/bin/cc", cgroup: system}, "net:[1]", 0},
+		"a child of the daemon":                       {proc{ppid: 500, args: "/usr/bin/cc", cgroup: v1("/other")}, "net:[1]", 0},
+		"another's workload of the same name":         {proc{ppid: 1, args: "/probe", cgroup: root1}, "net:[3]", 0},
+		"one that the shim started in another cgroup": {proc{ppid: 10, args: "/opt/helper", cgroup: v1("/other")}, "net:[1]", 1},
+		"one of the shim's name":                      {proc{ppid: 1, args: "/opt/containerd-shim-runc-v2", cgroup: root1}, "net:[1]", 1},
+		"one in the cgroup of the shim alone":         {proc{ppid: 1, args: "/opt/helper", cgroup: v1("/shims/kk")}, "net:[1]", 1},
+		"one in the container's network":              {proc{ppid: 1, args: "/opt/helper", cgroup: root1}, "net:[2]", 1},
+	} {
+		c.other.pid = 90
+		root := tree(t, proc{pid: 1, args: "/sbin/init", cgroup: root1}, proc{pid: 500, ppid: 1, args: "containerd", cgroup: system},
+			proc{pid: 10, ppid: 1, args: "/usr/bin/containerd-shim-runc-v2 -namespace x -id kk", cgroup: v1("/shims/kk")},
+			proc{pid: 11, ppid: 10, args: "/probe", cgroup: pod, nspid: "11 1"}, c.other)
+		for pid, space := range map[int]string{1: "net:[1]", 500: "net:[1]", 10: "net:[1]", 11: "net:[2]", 90: c.space} {
+			ns := filepath.Join(string(root), "proc", strconv.Itoa(pid), "ns")
+			must.OK(t, os.MkdirAll(ns, 0o755))
+			must.OK(t, os.Symlink(space, filepath.Join(ns, "net")))
+		}
+		_, s := snapshot(t, root)
+		var problems record.Problems
+		members := s.Members([]Sandbox{{IDs: []string{"kk"}, Group: "/pods/kk", Workload: 11}}, []int{500}, &problems)
+		check.Equal(t, name, s.Related(members), c.want)
 	}
 }

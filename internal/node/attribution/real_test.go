@@ -82,8 +82,7 @@ func TestRealSandboxesHaveAllTheirProcessesAndNobodyElses(t *testing.T) {
 // behave starts a sandbox on two lanes, with a command in each that holds memory,
 // and looks at them in all the ways in which they can be told.
 func behave(t *testing.T, r real) {
-	target, err := r.target()
-	must.OK(t, err)
+	target := must.Get(r.target())(t)
 	run := fmt.Sprintf("p%07x", os.Getpid())
 	s, err := target.Open(t.Context(), subject.Env{RunID: run, Dir: t.TempDir(), StateDir: t.TempDir(), Lanes: 2, Timeout: time.Minute, Limits: subject.DefaultLimits})
 	must.OK(t, err)
@@ -134,17 +133,11 @@ func behave(t *testing.T, r real) {
 	pids := map[string][]int{}
 	for how, way := range ways {
 		// The commands take a moment until they hold what they are to.
-		deadline := time.Now().Add(time.Minute)
-		for {
+		must.Eventually(t, func() string {
 			var wrong []string
-			if pids[how], wrong = r.check(t, sandboxes, way, strings.Contains(target.Info().Name, "runsc")); len(wrong) == 0 {
-				break
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("%s: %s", how, strings.Join(wrong, "\n"))
-			}
-			time.Sleep(20 * time.Millisecond)
-		}
+			pids[how], wrong = r.check(t, sandboxes, way, strings.Contains(target.Info().Name, "runsc"))
+			return strings.Join(wrong, "\n")
+		})
 		if want := pids["as the subject says"]; want != nil && !slices.Equal(pids[how], want) {
 			t.Errorf("%s: %v, %v as the subject says", how, pids[how], want)
 		}
@@ -294,9 +287,10 @@ func TestWhatChildrenUsedThatHaveEndedIsRead(t *testing.T) {
 		}
 		return ns
 	}
-	for deadline := time.Now().Add(time.Minute); waited() == 0; time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("nothing of what its children used is in its clock of them; %+v", problems)
+	must.Eventually(t, func() string {
+		if waited() > 0 {
+			return ""
 		}
-	}
+		return fmt.Sprintf("nothing of what its children used is in its clock of them; %+v", problems)
+	})
 }

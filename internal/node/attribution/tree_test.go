@@ -203,8 +203,7 @@ func full(t testing.TB, r *Reader, members []Member) []record.Process {
 	var out []record.Process
 	var problems record.Problems
 	for _, m := range members {
-		p, err := r.Process(m, &problems)
-		must.OK(t, err)
+		p := must.Get(r.Process(m, &problems))(t)
 		out = append(out, p)
 	}
 	return out

@@ -11,6 +11,7 @@ import (
 	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/rlimit"
 
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/internal/testing/need"
 	"github.com/tare-bench/tare/record"
@@ -21,9 +22,7 @@ import (
 func needRoot(t testing.TB) {
 	t.Helper()
 	need.Root(t)
-	if err := rlimit.RemoveMemlock(); err != nil {
-		t.Logf("raise the limit of locked memory: %v (kernels before 5.11 need it)", err)
-	}
+	check.Error(t, rlimit.RemoveMemlock(), "")
 }
 
 func openMeter(t testing.TB) *Meter {

@@ -94,9 +94,7 @@ func tracepoint(t testing.TB, name string) int {
 		if err == nil {
 			attr.Config, err = strconv.ParseUint(strings.TrimSpace(string(number)), 10, 64)
 		}
-		if err != nil {
-			t.Error(err)
-		}
+		check.Error(t, err, "")
 	})
 	fd, err := unix.PerfEventOpen(attr, -1, 0, -1, unix.PERF_FLAG_FD_CLOEXEC)
 	if err != nil {
@@ -149,9 +147,7 @@ func TestCountsAreExactlyTheRunsThatWereAskedFor(t *testing.T) {
 		before = after[0]
 	}
 	must.OK(t, release())
-	if err := release(); err != nil {
-		t.Errorf("released again: %v", err)
-	}
+	check.Error(t, release(), "")
 	if counted() {
 		t.Skip("others have statistics on: whether they are off after the release cannot be seen")
 	}
@@ -230,9 +226,7 @@ func TestWhereProgramsAreAttachedIsSaidInWords(t *testing.T) {
 		check.Equal(t, "holders of "+got.Name, got.Holders, []string{me})
 	}
 	found := list(t, m, Filter{Cgroups: []string{dir}})
-	if len(found.Programs) != 2 {
-		t.Errorf("%d programs are found by their cgroup, want 2", len(found.Programs))
-	}
+	check.Equal(t, "programs are found by their cgroup", len(found.Programs), 2)
 }
 
 func TestAnInterfaceIsNamedOnlyInItsOwnNamespace(t *testing.T) {
@@ -366,9 +360,7 @@ func TestMapsAreWeighedAsTheKernelDoesAndSharedOnesOnce(t *testing.T) {
 		if got.Memory != memoryOf(t, p.p) || got.Memory <= 0 {
 			t.Errorf("%s occupies %d bytes, its fdinfo says %d", got.Name, got.Memory, memoryOf(t, p.p))
 		}
-		if len(got.Maps) != p.maps {
-			t.Errorf("%s uses %d maps, want %d", got.Name, len(got.Maps), p.maps)
-		}
+		check.Equal(t, fmt.Sprintf("%s uses", got.Name), len(got.Maps), p.maps)
 		for _, a := range got.Maps {
 			if a != want[a.ID] || a.Memory <= 0 {
 				t.Errorf("a map of %s is %+v, want %+v", got.Name, a, want[a.ID])
@@ -376,9 +368,7 @@ func TestMapsAreWeighedAsTheKernelDoesAndSharedOnesOnce(t *testing.T) {
 		}
 		sum += memoryOf(t, p.p)
 	}
-	if got := total(l); got != sum {
-		t.Errorf("all together %d bytes, want %d", got, sum)
-	}
+	check.Equal(t, "all together", total(l), sum)
 	if got, want := memoryOf(t, each), int64(100*512*runtime.NumCPU()); got < want {
 		t.Errorf("a map for each CPU occupies %d bytes, less than the %d of its values", got, want)
 	}
@@ -501,9 +491,7 @@ func TestWhatWentIsDroppedAndItsLastCountersAreTold(t *testing.T) {
 	if !slices.Contains(l.Went, last[0]) {
 		t.Errorf("the listing says that %+v went, want %+v among them", l.Went, last[0])
 	}
-	if left, err := m.Counters([]uint32{id}, nil); err != nil || len(left) != 0 {
-		t.Errorf("its counters are told after it went: %+v, %v", left, err)
-	}
+	check.Equal(t, "its counters are told after it went", len(must.Get(m.Counters([]uint32{id}, nil))(t)), 0)
 	if _, err := ebpf.NewProgramFromID(ebpf.ProgramID(id)); err == nil {
 		t.Error("it is still loaded")
 	}

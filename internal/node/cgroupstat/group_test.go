@@ -268,9 +268,7 @@ func TestAGroupThatVanishesLeavesNoFigure(t *testing.T) {
 	}
 	s.group(t, "/a") // the new one
 	g.Close()
-	if err := g.Read(&got); !errors.Is(err, ErrGone) {
-		t.Errorf("after Close: %v", err)
-	}
+	check.Is(t, g.Read(&got), ErrGone)
 	var sample Sample
 	if err := g.Sample(&sample); !errors.Is(err, ErrGone) || sample.HaveCPU {
 		t.Errorf("after Close: %v, %+v", err, sample)

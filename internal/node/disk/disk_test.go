@@ -141,9 +141,7 @@ func TestRestIsToldFromWork(t *testing.T) {
 			must.OK(t, os.Mkdir(filepath.Join(root, "proc"), 0o700))
 			must.OK(t, os.WriteFile(filepath.Join(root, "proc/diskstats"), []byte(test.text), 0o600))
 			synctest.Test(t, func(t *testing.T) { // on a busy machine too few looks fit into the time
-				if got := Rest(t.Context(), machine.Root(root), test.names, 300*time.Millisecond); got != test.want {
-					t.Errorf("at rest: %v", got)
-				}
+				check.Equal(t, "at rest", Rest(t.Context(), machine.Root(root), test.names, 300*time.Millisecond), test.want)
 			})
 		})
 	}

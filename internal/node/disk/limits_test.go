@@ -1,7 +1,10 @@
 package disk
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
@@ -105,5 +108,23 @@ func TestRAMDisksAreMemoryByTheirDrivers(t *testing.T) {
 func TestADeviceThatIsNotThereIsNotTakenForADisk(t *testing.T) {
 	if device, _, err := Below("no-such-device"); err == nil || device != "" {
 		t.Errorf("%q %v", device, err)
+	}
+}
+
+func TestADropHearsThatItIsToStop(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	hangs, over := make(chan struct{}), make(chan struct{})
+	began := func() { stop(); <-hangs; close(over) }
+	err := dropAfter(ctx, began, func() error { t.Error("it was dropped all the same"); return nil })
+	check.Is(t, err, context.Canceled)
+	close(hangs)
+	<-over
+}
+
+func TestADropWritesBackBeforeIt(t *testing.T) {
+	done := ""
+	err := dropAfter(t.Context(), func() { done += "sync " }, func() error { done += "drop"; return fs.ErrPermission })
+	if !errors.Is(err, fs.ErrPermission) || done != "sync drop" {
+		t.Errorf("%q, %v", done, err)
 	}
 }

@@ -1,13 +1,17 @@
 package machine
 
 import (
+	"encoding/json"
 	"fmt"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/record"
 )
 
 func TestParseLoad(t *testing.T) {
@@ -101,4 +105,115 @@ func FuzzParsers(f *testing.F) {
 		statusMask(s, "CapEff")
 		_, _ = readCgroups(strings.NewReader(s), "testdata/none")
 	})
+}
+
+func TestCapture(t *testing.T) {
+	for _, c := range []struct {
+		claim, root, dir string
+		want             record.Environment
+	}{
+		{"a virtual machine with both kinds of cgroup", "hybrid", "/srv/run", record.Environment{
+			Kernel: "6.18.44-fc-v657", KernelBuild: "#1 SMP PREEMPT_DYNAMIC @0",
+			OS: "Debian GNU/Linux 12 (bookworm)", CPUModel: "AMD EPYC", CPUs: 2,
+			Memory: 24684092 << 10, Virtual: "kvm", Cgroup: "hybrid",
+			Controllers: []string{"blkio", "cpu", "cpuacct", "cpuset", "devices", "freezer", "hugetlb", "memory", "pids"},
+			Mitigations: map[string]string{
+				"meltdown":   "Not affected",
+				"spectre_v1": "Mitigation: usercopy/swapgs barriers and __user pointer sanitization",
+			},
+			MissingCaps: []string{"CAP_SYS_RESOURCE"}, RootFS: "ext4", ClockSource: "tsc", LoadStart: 0.01,
+		}},
+		{"a container on an old kernel that knows no CAP_BPF", "v1", "/run data/7", record.Environment{
+			Kernel: "4.14.355-275.572.amzn2.x86_64", KernelBuild: "#1 SMP Fri Nov 8 18:46:45 UTC 2024",
+			OS: "Amazon Linux 2", CPUModel: "Intel(R) Xeon(R) Platinum 8175M CPU @ 2.50GHz", CPUs: 2,
+			Memory: 16000000 << 10, Swap: 2097148 << 10, Virtual: "kvm (Amazon EC2 m5.xlarge)", Cgroup: "v1",
+			Controllers: []string{"cpu", "cpuacct", "memory", "pids"},
+			MissingCaps: []string{"CAP_SYS_ADMIN", "CAP_SYS_RESOURCE", "CAP_SYS_NICE", "CAP_NET_ADMIN", "CAP_SYS_PTRACE"},
+			RootFS:      "xfs", ClockSource: "kvm-clock", LoadStart: 3.2,
+		}},
+		{"a bare-metal Arm machine with two kinds of core", "v2", "/tmp/x", record.Environment{
+			Kernel: "6.1.0-28-arm64", KernelBuild: "#1 SMP Debian 6.1.119-1 (2024-11-22)",
+			OS: `Debian "12"`, CPUModel: "implementer 0x41 part 0xd0c, implementer 0x41 part 0xd05", CPUs: 4,
+			Governor: "performance, schedutil", Memory: 8000000 << 10, Cgroup: "v2",
+			Controllers: []string{"cpu", "cpuset", "hugetlb", "io", "memory", "misc", "pids", "rdma"},
+			RootFS:      "tmpfs", ClockSource: "arch_sys_counter",
+		}},
+		{"what can't be read is empty and not guessed", "nothing", "/", record.Environment{}},
+	} {
+		got := Root(filepath.Join("testdata", c.root)).capture(c.dir)
+		if got.Arch == "" {
+			t.Errorf("%s: no architecture", c.claim)
+		}
+		got.Arch = ""
+		check.Equal(t, c.claim, got, c.want)
+	}
+}
+
+func TestCaptureNeverNamesTheHost(t *testing.T) {
+	for _, root := range []string{"hybrid", "v1", "v2"} {
+		out := must.Get(json.Marshal(Root(filepath.Join("testdata", root)).capture("/")))(t)
+		if strings.Contains(string(out), "carthage") {
+			t.Errorf("%s: the host's name is in %s", root, out)
+		}
+	}
+}
+
+func TestCaptureOfThisMachine(t *testing.T) {
+	env := Capture(t.TempDir())
+	if env.Kernel == "" || env.Arch == "" || env.Memory == 0 || env.RootFS == "" {
+		t.Errorf("a Linux machine lacks what all have: %+v", env)
+	}
+	check.Equal(t, "CPUs", env.CPUs, runtime.NumCPU())
+	if env.Cgroup == "" {
+		t.Error("the cgroup mode could not be read")
+	}
+}
+
+func TestVirtual(t *testing.T) {
+	x86 := cpuInfo{x86: true}
+	guest := cpuInfo{x86: true, hypervisor: true}
+	for _, c := range []struct {
+		claim string
+		cpu   cpuInfo
+		files map[string]string
+		want  string
+	}{
+		{"bare metal is no hypervisor", x86, nil, ""},
+		{"a vendor of both sells bare metal too", x86, map[string]string{
+			"sys/class/dmi/id/sys_vendor": "Amazon EC2", "sys/class/dmi/id/product_name": "m5.metal"}, ""},
+		{"a flag alone says only that there is one", guest, nil, "unknown"},
+		{"Xen says so itself", guest, map[string]string{"sys/hypervisor/type": "xen\n"}, "xen"},
+		{"Hyper-V shows in its clock", guest, map[string]string{
+			clockDir[1:] + "/available_clocksource": "hyperv_clocksource_tsc_page acpi_pm"}, "hyper-v"},
+		{"VMware shows in the firmware", guest, map[string]string{
+			"sys/class/dmi/id/sys_vendor": "VMware, Inc.", "sys/class/dmi/id/product_name": "VMware7,1"}, "vmware (VMware, Inc. VMware7,1)"},
+		{"an emulated Arm board shows in the firmware", cpuInfo{}, map[string]string{
+			"sys/class/dmi/id/sys_vendor": "QEMU"}, "qemu (QEMU)"},
+		{"an Arm guest shows in the device tree", cpuInfo{}, map[string]string{
+			"proc/device-tree/hypervisor/compatible": "linux,kvm\x00"}, "kvm"},
+	} {
+		check.Equal(t, c.claim, tree(t, c.files).virtual(c.cpu), c.want)
+	}
+}
+
+func TestReadIsBounded(t *testing.T) {
+	root := tree(t, map[string]string{"short": "abc", "long": "abcd"})
+	check.Equal(t, "a file as long as allowed", string(must.Get(root.Read("/short", 3))(t)), "abc")
+	if _, err := root.Read("/long", 3); err == nil {
+		t.Error("a file longer than allowed was read")
+	}
+	if _, err := root.FirstLine("/long", 4); err == nil {
+		t.Error("a line that may go on was taken as whole")
+	}
+	check.Equal(t, "a line that the file ends", must.Get(root.FirstLine("/long", 5))(t), "abcd")
+}
+
+// tree makes a root with these files.
+func tree(t *testing.T, files map[string]string) Root {
+	t.Helper()
+	root := t.TempDir()
+	for name, text := range files {
+		must.Write(t, filepath.Join(root, name), text)
+	}
+	return Root(root)
 }

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"testing"
 
@@ -104,10 +103,7 @@ func TestReadHost(t *testing.T) {
 			want(func(h *record.Host) { h.Huge, h.HugeFree = 3<<30+4<<20, 1<<30+10<<20 })},
 		{"a machine of no disks", []string{"/proc/diskstats", ""}, want(func(h *record.Host) { h.ReadBytes, h.WriteBytes = 0, 0 })},
 	} {
-		got, err := ReadHost(node1().make(t, c.changes...))
-		if err != nil || !reflect.DeepEqual(got, c.want) {
-			t.Errorf("%s: %v\n got %+v\nwant %+v", c.claim, err, got, c.want)
-		}
+		check.Equal(t, c.claim, must.Get(ReadHost(node1().make(t, c.changes...)))(t), c.want)
 	}
 }
 
@@ -158,8 +154,7 @@ func TestFast(t *testing.T) {
 		{"broken lists", []string{"/proc/zoneinfo", "x\n"}, with(func(x *Tick) { x.Used = -1 }), true},
 		{"broken memory", []string{"/proc/meminfo", "x\n"}, with(func(x *Tick) { x.Used, x.Available, x.Cache = -1, -1, -1 }), true},
 	} {
-		f, err := OpenFast(node1().make(t, c.changes...))
-		must.OK(t, err)
+		f := must.Get(OpenFast(node1().make(t, c.changes...)))(t)
 		var got Tick
 		for range 2 {
 			if err := f.Read(&got); got != c.want || (err != nil) != c.fails {
@@ -231,9 +226,7 @@ func TestThisMachineReadBothWays(t *testing.T) {
 			t.Errorf("%s: %d and %d", c.name, c.host, c.tick)
 		}
 	}
-	if n := testing.AllocsPerRun(100, func() { _ = f.Read(&x) }); n != 0 {
-		t.Errorf("%v allocations a tick", n)
-	}
+	check.Equal(t, "allocations a tick", testing.AllocsPerRun(100, func() { _ = f.Read(&x) }), 0)
 }
 
 func FuzzZones(f *testing.F) {

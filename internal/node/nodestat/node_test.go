@@ -32,15 +32,13 @@ func TestRead(t *testing.T) {
 	} {
 		clock := 7 * second
 		r := Reader{Root: machine.Root("testdata/" + c.before), Clock: func() int64 { return clock }}
-		first, err := r.Read()
-		must.OK(t, err)
+		first := must.Get(r.Read())(t)
 		if first.Known || first.Time != 7*second {
 			t.Errorf("%s: the first reading is %+v", c.claim, first)
 		}
 		clock += second
 		r.Root = machine.Root("testdata/" + c.after)
-		got, err := r.Read()
-		must.OK(t, err)
+		got := must.Get(r.Read())(t)
 		c.want.Type, c.want.Time = record.TypeNode, 8*second
 		if !alike(got, c.want) {
 			t.Errorf("%s:\n got %+v\nwant %+v", c.claim, got, c.want)

@@ -104,9 +104,7 @@ func TestFilesSayWhatIsInThem(t *testing.T) {
 	})
 	d := must.Get(r.Open(7))(t)
 	defer d.Close()
-	if args, err := d.Args(); err != nil || strings.Join(args, "|") != "/bin/a|b c|" {
-		t.Errorf("arguments: %q %v", args, err)
-	}
+	check.Equal(t, "arguments", strings.Join(must.Get(d.Args())(t), "|"), "/bin/a|b c|")
 	check.Equal(t, "anonymous", must.Get(d.Anon())(t), 3*pageSize)
 	if read, written, fetched, err := d.Moved(); err != nil || read != 5 || written != 7 || fetched != 4096 {
 		t.Errorf("moved: %d %d %d %v", read, written, fetched, err)

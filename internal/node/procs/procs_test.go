@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
@@ -60,9 +61,7 @@ func TestAProcessThatEndedIsGone(t *testing.T) {
 func TestTheListenerOfASocketIsFound(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a b.sock")
 	l := must.Get(net.Listen("unix", path))(t)
-	if pid, err := Listener(path); pid != os.Getpid() || err != nil {
-		t.Errorf("pid %d, %v", pid, err)
-	}
+	check.Equal(t, "pid", must.Get(Listener(path))(t), os.Getpid())
 	l.Close()
 	if pid, err := Listener(path); err == nil {
 		t.Errorf("pid %d listens on a closed socket", pid)
@@ -80,9 +79,7 @@ func TestWhoeverDoesNotHoldASocketIsNotItsListener(t *testing.T) {
 	child.ExtraFiles = []*os.File{f}
 	must.OK(t, errors.Join(child.Start(), f.Close(), l.Close()))
 	defer func() { _ = child.Process.Kill(); _ = child.Wait() }()
-	if pid, err := Listener(path); pid != child.Process.Pid || err != nil {
-		t.Errorf("pid %d, not %d, %v", pid, child.Process.Pid, err)
-	}
+	check.Equal(t, "pid", must.Get(Listener(path))(t), child.Process.Pid)
 }
 
 // A daemon may have bound its socket by another name of the same file, as
@@ -94,9 +91,7 @@ func TestTheListenerIsFoundByEveryNameOfItsSocket(t *testing.T) {
 	l := must.Get(net.Listen("unix", filepath.Join(dir, "var", "d.sock")))(t)
 	defer l.Close()
 	for _, name := range []string{"var", "run"} {
-		if pid, err := Listener(filepath.Join(dir, name, "d.sock")); pid != os.Getpid() || err != nil {
-			t.Errorf("%s: pid %d, %v", name, pid, err)
-		}
+		check.Equal(t, fmt.Sprintf("%s: pid", name), must.Get(Listener(filepath.Join(dir, name, "d.sock")))(t), os.Getpid())
 	}
 }
 

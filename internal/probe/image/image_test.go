@@ -17,17 +17,14 @@ import (
 
 func archive(t *testing.T, i *Image) []byte {
 	t.Helper()
-	r, err := i.Open()
-	must.OK(t, err)
+	r := must.Get(i.Open())(t)
 	defer r.Close()
-	b, err := io.ReadAll(r)
-	must.OK(t, err)
+	b := must.Get(io.ReadAll(r))(t)
 	return b
 }
 
 func TestTheSameProbeGivesTheSameImage(t *testing.T) {
-	a, err := Probe()
-	must.OK(t, err)
+	a := must.Get(Probe())(t)
 	b, _ := Probe()
 	if !bytes.Equal(archive(t, a), archive(t, b)) || a.Ref != b.Ref {
 		t.Error("two images of one probe differ")
@@ -38,8 +35,7 @@ func TestTheSameProbeGivesTheSameImage(t *testing.T) {
 }
 
 func TestEachRunHasANameOfItsOwnForTheSameImage(t *testing.T) {
-	i, err := Probe()
-	must.OK(t, err)
+	i := must.Get(Probe())(t)
 	one, other := i.Of("abcdefgh"), i.Of("abcdefgi")
 	if one.Ref != i.Ref+"-abcdefgh" || one.ID != i.ID || one.Digest != i.Digest || i.Of("abcdefgh").Ref != one.Ref {
 		t.Errorf("%+v of %+v", one, i)
@@ -54,8 +50,7 @@ func TestEachRunHasANameOfItsOwnForTheSameImage(t *testing.T) {
 }
 
 func TestAnImageIsBothAnArchiveAndALayout(t *testing.T) {
-	i, err := Pause("registry.example/pause:3.9")
-	must.OK(t, err)
+	i := must.Get(Pause("registry.example/pause:3.9"))(t)
 	files := map[string][]byte{}
 	for r := tar.NewReader(bytes.NewReader(archive(t, i))); ; {
 		h, err := r.Next()
@@ -86,8 +81,7 @@ func TestAnImageIsBothAnArchiveAndALayout(t *testing.T) {
 }
 
 func TestNobodyElseReadsTheVariablesOfAnImage(t *testing.T) {
-	i, err := Probe()
-	must.OK(t, err)
+	i := must.Get(Probe())(t)
 	path := filepath.Join(t.TempDir(), "image.tar")
 	must.OK(t, i.Save(path))
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
@@ -48,8 +49,7 @@ func connect() error {
 func confined(t *testing.T, dir string) {
 	t.Helper()
 	abi, _, _ := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
-	root, err := os.OpenRoot(dir)
-	must.OK(t, err)
+	root := must.Get(os.OpenRoot(dir))(t)
 	must.OK(t, To(dir, filepath.Join(dir, "nothing")))
 	var threads sync.WaitGroup
 	for range 8 { // of which each may be on a thread of its own
@@ -58,12 +58,8 @@ func confined(t *testing.T, dir string) {
 			if _, err := os.ReadFile("/etc/passwd"); !errors.Is(err, fs.ErrPermission) {
 				t.Errorf("another file: %v", err)
 			}
-			if err := os.WriteFile(filepath.Join(dir, "new"), nil, 0o600); !errors.Is(err, fs.ErrPermission) {
-				t.Errorf("a file of its own: %v", err)
-			}
-			if err := os.Chown(dir, 1, 1); !errors.Is(err, fs.ErrPermission) {
-				t.Errorf("root's rights: %v", err)
-			}
+			check.Is(t, os.WriteFile(filepath.Join(dir, "new"), nil, 0o600), fs.ErrPermission)
+			check.Is(t, os.Chown(dir, 1, 1), fs.ErrPermission)
 			if err := connect(); !errors.Is(err, unix.EACCES) && abi >= 4 {
 				t.Errorf("a connection of its own: %v", err)
 			}

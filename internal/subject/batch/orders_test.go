@@ -175,8 +175,7 @@ func TestWhatCannotBeWarmedUpIsNotReleased(t *testing.T) {
 func BenchmarkCall(b *testing.B) {
 	var window, wake int64
 	for b.Loop() {
-		armed, err := PrepareCalls([]Call{{Timeout: 10 * time.Second, Do: func(context.Context) error { return nil }}})
-		must.OK(b, err)
+		armed := must.Get(PrepareCalls([]Call{{Timeout: 10 * time.Second, Do: func(context.Context) error { return nil }}}))(b)
 		released, samples, err := armed.Start(b.Context())
 		if err != nil || samples[0].Failure != nil {
 			b.Fatal(err, samples)

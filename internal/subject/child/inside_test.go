@@ -39,8 +39,7 @@ func each(t *testing.T, files []probe.File, limits subject.Limits, test func(t *
 	for _, c := range enginetest.Local {
 		t.Run(c.Name, func(t *testing.T) {
 			need.Runtime(t, c.Name)
-			tg, err := c.New(t.Context())
-			must.OK(t, err)
+			tg := must.Get(c.New(t.Context()))(t)
 			env, dir := enginetest.Workspace(t, c.Name, 2)
 			volume := filepath.Join(dir, "volume")
 			env.Limits, env.Workload = limits, subject.Workload{Files: files, Volume: volume}
@@ -238,16 +237,10 @@ func calledOff(t *testing.T, o opened) {
 	guest := o.clock == "guest"
 	if o.kind != "host" && !guest {
 		defer func(was []int) {
-			for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+			must.Eventually(t, func() string {
 				left := slices.DeleteFunc(cgroup.Procs(hs, sandboxes(t, o)[0].Group), func(pid int) bool { return slices.Contains(was, pid) })
-				if len(left) == 0 {
-					return
-				}
-				if time.Now().After(deadline) {
-					t.Errorf("still there: %v", left)
-					return
-				}
-			}
+				return strings.Trim(fmt.Sprint(left), "[]")
+			})
 		}(cgroup.Procs(hs, sandboxes(t, o)[0].Group))
 	}
 	script := "/probe hold 1000000 60.5 & echo begun; echo begun > $1; /probe hold 1000000 60.5"

@@ -132,9 +132,7 @@ func TestWhatCannotBeWeighedSaysWhy(t *testing.T) {
 
 func TestAnEngineIsIdentifiedByWhatItSays(t *testing.T) {
 	for says, want := range map[string]string{"containerd": "containerd", "cri-o": "cri-o", "iSulad": "isulad", "docker": "cri-dockerd"} {
-		if got, err := Identify(t.Context(), serve(t, &server{name: says})); got != want || err != nil {
-			t.Errorf("%s: %q, %v", says, got, err)
-		}
+		check.Equal(t, says, must.Get(Identify(t.Context(), serve(t, &server{name: says})))(t), want)
 	}
 	for address, want := range map[string]string{
 		serve(t, &server{name: "frakti"}): "frakti at",

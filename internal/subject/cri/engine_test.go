@@ -1,14 +1,22 @@
 package cri
 
 import (
+	"cmp"
+	"encoding/json"
 	"fmt"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/engines"
 	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/must"
@@ -115,4 +123,122 @@ func TestAKubeletOfAnotherEngineIsNotThisEngines(t *testing.T) {
 	golden.Cases(t, "testdata/kubelets.txt", func(_ *testing.T, args string) string {
 		return fmt.Sprint(uses(append([]string{"kubelet"}, strings.Fields(args)...), root, filepath.Join(root, "own.sock")))
 	})
+}
+
+// configurations are two of Kata's that differ in sandbox_cgroup_only.
+func configurations(t *testing.T) (no, yes string) {
+	t.Helper()
+	dir := t.TempDir()
+	for only, path := range map[string]*string{"false": &no, "true": &yes} {
+		*path = filepath.Join(dir, only+".toml")
+		must.OK(t, os.WriteFile(*path, []byte("[hypervisor.qemu]\n[runtime]\nsandbox_cgroup_only="+only+"\n"), 0o600))
+	}
+	return no, yes
+}
+
+// shims has every shim be there.
+func shims(t *testing.T) {
+	t.Helper()
+	asked := noShim
+	noShim = func(string, string) string { return "" }
+	t.Cleanup(func() { noShim = asked })
+}
+
+func TestAHandlerWithoutItsShimIsSaidBeforeTheRun(t *testing.T) {
+	e := subject.Engine{Address: serve(t, &server{name: "containerd", status: ready(containerds(t, "1.6"))})}
+	_, err := New(t.Context(), "x", "containerd", "kata", e) // the test's own PATH has none
+	check.Error(t, err, "has the handler configured, but its shim containerd-shim-kata-v2 is not in "+os.Getenv("PATH"))
+	if _, err = New(t.Context(), "x", "containerd", "runc", e); err != nil {
+		t.Error(err)
+	}
+}
+
+// containerds returns the parts of the Status of a version of containerd with two handlers
+// of Kata's. NO and YES stand for their files.
+func containerds(t *testing.T, version string) string {
+	t.Helper()
+	return must.Read(t, "testdata/containerd-"+version+".json")
+}
+
+func TestEachHandlerOfContainerdHasItsOwnKata(t *testing.T) {
+	shims(t)
+	no, yes := configurations(t)
+	for _, version := range []string{"1.6", "1.7", "2.4"} {
+		t.Run(version, func(t *testing.T) {
+			status := strings.NewReplacer("NO", no, "YES", yes).Replace(containerds(t, version))
+			e := subject.Engine{Address: serve(t, &server{name: "containerd", status: ready(status)})}
+			for handler, want := range map[string]string{"runc": "", "kata": no, "kata-sandbox-cgroup-only": yes} {
+				got := must.Get(New(t.Context(), "x", "containerd", handler, e))(t)
+				config := got.Info().Config
+				only := map[string]string{no: "false", yes: "true"}[want]
+				if config["kata config"] != want || config["sandbox_cgroup_only"] != only {
+					t.Errorf("%s: %v", handler, config)
+				}
+				made := map[string]string{"1.7": "podsandbox", "2.4": "podsandbox"}[version]
+				own := map[string]string{"1.7 kata-sandbox-cgroup-only": "devmapper"}[version+" "+handler]
+				if config["sandboxer"] != made || config["handler's snapshotter"] != own {
+					t.Errorf("%s: pods are made by %q, want %q, on %q, want %q", handler, config["sandboxer"], made, config["handler's snapshotter"], own)
+				}
+			}
+		})
+	}
+}
+
+// An input is the engine's name and the status of it. A result is what is known of Kata.
+func TestWhatAnEngineDoesNotTellIsNotGuessed(t *testing.T) {
+	shims(t)
+	golden.Cases(t, "testdata/untold.txt", func(t *testing.T, input string) string {
+		says, status, _ := strings.Cut(input, "\n")
+		as := cmp.Or(map[string]string{"docker": "cri-dockerd"}[says], says)
+		e := subject.Engine{Address: serve(t, &server{name: says, status: ready(status, "kata")})}
+		config := must.Get(New(t.Context(), "x", as, "kata", e))(t).Info().Config
+		return config["kata config"] + config["sandbox_cgroup_only"]
+	})
+}
+
+func TestBrokenOptionsCostNoOtherHandler(t *testing.T) {
+	f := facts{handlers: map[string]handler{}}
+	f.fromContainerd(`{"containerd":{"defaultRuntimeName":"runc","runtimes":{"bad":{"runtimeType":"b","options":[]},"runc":{"runtimeType":"io.containerd.runc.v2","options":{"BinaryName":"/r"}}}}}`)
+	if f.standard != "runc" || f.handlers["runc"].path != "/r" || f.handlers["bad"].kind != "b" || f.handlers["bad"].told {
+		t.Errorf("%+v", f)
+	}
+	var o options
+	if err := json.Unmarshal([]byte("null"), &o); err != nil || o.broken {
+		t.Errorf("no options: %+v, %v", o, err)
+	}
+}
+
+func TestEachHandlerOfCRIOHasItsOwnKata(t *testing.T) {
+	shims(t)
+	no, yes := configurations(t)
+	text := strings.NewReplacer("NO", no, "YES", yes).Replace(must.Read(t, "testdata/crio.toml"))
+	socket := filepath.Join(t.TempDir(), "sock")
+	l := must.Get(net.Listen("unix", socket))(t)
+	mux := http.NewServeMux()
+	mux.HandleFunc("/config", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(text)) })
+	s := &http.Server{Handler: mux, ReadHeaderTimeout: time.Second}
+	go func() { _ = s.Serve(l) }()
+	t.Cleanup(func() { _ = s.Close() })
+
+	f := facts{handlers: map[string]handler{}}
+	must.OK(t, f.fromCRIO(t.Context(), socket))
+	for name, want := range map[string]struct{ config, only string }{
+		"":                         {no, "false"},
+		"kata":                     {no, "false"},
+		"kata-sandbox-cgroup-only": {yes, "true"},
+		"kata-bare":                {"not told by the engine; look at its shim: ", ""},
+		"kata-oci":                 {"not told by the engine", ""},
+		"crun":                     {},
+	} {
+		target := &Target{engineName: crioEngine, handler: name, facts: f, socket: socket, version: new(api.VersionResponse)}
+		must.OK(t, target.askKata(t.Context()))
+		c := target.config()
+		if c["drop_infra_ctr"] != "false" || c["infra_ctr_cpuset"] != "0-1" || c["storage driver"] != "overlay" || c["storage options"] != "overlay.mount_program=/usr/bin/fuse-overlayfs overlay.mountopt=nodev" {
+			t.Errorf("what decides of a start is %v", c)
+		}
+		got := target.kata
+		if got["sandbox_cgroup_only"] != want.only || !strings.HasPrefix(got["kata config"], want.config) || (got == nil) != (want.config == "") {
+			t.Errorf("%q: %v", name, got)
+		}
+	}
 }

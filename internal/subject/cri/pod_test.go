@@ -155,9 +155,7 @@ func mounted(t *testing.T, u engineUnderTest, runID string, want int) {
 	t.Helper()
 	for _, c := range []struct{ pid, want int }{{u.pid, want}, {os.Getpid(), 0}} {
 		b := must.Get(os.ReadFile(fmt.Sprintf("/proc/%d/mountinfo", c.pid)))(t)
-		if count := strings.Count(string(b), " - tmpfs tare-"+runID+" "); count != c.want {
-			t.Errorf("process %d sees %d tmpfs of the run, not %d", c.pid, count, c.want)
-		}
+		check.Equal(t, fmt.Sprintf("process %d sees", c.pid), strings.Count(string(b), " - tmpfs tare-"+runID+" "), c.want)
 	}
 }
 

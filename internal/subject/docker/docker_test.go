@@ -149,10 +149,7 @@ func TestATargetTellsWhatItIs(t *testing.T) {
 	if got := weigh(t, e, "", viaAPI).Info(); got.Config["runtime"] != "runc" || got.Name != "docker/" {
 		t.Errorf("the default: %+v", got)
 	}
-	names, err := Runtimes(t.Context(), e)
-	if err != nil || strings.Join(names, " ") != "runc crun runsc" {
-		t.Errorf("runtimes %v, %v", names, err)
-	}
+	check.Equal(t, "runtimes", strings.Join(must.Get(Runtimes(t.Context(), e))(t), " "), "runc crun runsc")
 }
 
 func TestADaemonsOwnProcessesAreFound(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
@@ -221,9 +222,7 @@ func TestAnImageThatWentMeanwhileIsImportedAgainAndRemovedAtTheEnd(t *testing.T)
 		}
 	}
 	f.broken = errors.New("no space")
-	if err := s.ready(t.Context(), subject.Create); !errors.Is(err, f.broken) {
-		t.Errorf("%v", err)
-	}
+	check.Is(t, s.ready(t.Context(), subject.Create), f.broken)
 	if err := s.Close(t.Context()); err != nil || f.drops != 1 {
 		t.Errorf("removed %d times, %v", f.drops, err)
 	}

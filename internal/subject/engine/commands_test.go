@@ -176,9 +176,7 @@ func TestNothingIsKilledInTheMachinesOwnPIDNamespace(t *testing.T) {
 	for _, first := range []int{0, -1, 1, os.Getpid(), 1 << 22} {
 		KillCommands(id, first)
 	}
-	if err := sleep.Process.Signal(syscall.Signal(0)); err != nil {
-		t.Errorf("it was killed: %v", err)
-	}
+	check.Error(t, sleep.Process.Signal(syscall.Signal(0)), "")
 	_ = sleep.Process.Kill()
 	if err := sleep.Wait(); err == nil || sleep.ProcessState.ExitCode() != -1 {
 		t.Errorf("%v", err)

@@ -71,9 +71,7 @@ func TestWhatHadToBeMadeAgainIsRemovedThoughItWasFoundThere(t *testing.T) {
 		must.OK(t, Renew("renewed", func() (bool, error) { return gone, nil }))
 	}
 	broken := errors.New("no")
-	if err := Renew("renewed", func() (bool, error) { return false, broken }); !errors.Is(err, broken) {
-		t.Errorf("%v", err)
-	}
+	check.Is(t, Renew("renewed", func() (bool, error) { return false, broken }), broken)
 	removed := 0
 	if _ = letGo(func() error { removed++; return nil }); removed != 1 {
 		t.Errorf("removed %d times", removed)

@@ -105,9 +105,7 @@ func TestANameLeadsToATargetBehindAnEngine(t *testing.T) {
 		"two slashes":             {"ship/a/b", "a name is 1 to 60"},
 		"an unknown way":          {"ship+grpc/runc", `there is no engine "ship+grpc"`},
 	} {
-		if got := named(t, s, strings.Fields(c[0])...); !strings.Contains(got, c[1]) {
-			t.Errorf("%s: %s, want %s", what, got, c[1])
-		}
+		check.Contains(t, what, named(t, s, strings.Fields(c[0])...), c[1])
 	}
 }
 

@@ -51,9 +51,7 @@ func TestFioRunsInAnEmptyRoot(t *testing.T) {
 	check.Equal(t, "version inside", strings.TrimSpace(in("--version")), p.Version)
 	out := in("--name=seed", "--directory=/data", "--filename=file", "--size=1M", "--rw=randwrite", "--bs=64k",
 		"--ioengine=psync", "--direct=1", "--numjobs=8", "--thread", "--group_reporting", "--output-format=json")
-	if !strings.Contains(out, `"total_ios" : 128`) {
-		t.Errorf("eight jobs did not write 16 blocks each: %s", out)
-	}
+	check.Contains(t, "eight jobs did not write 16 blocks each", out, `"total_ios" : 128`)
 	check.Equal(t, "the file", must.Get(os.Stat(filepath.Join(root, "data", "file")))(t).Size(), 1<<20)
 }
 

@@ -7,7 +7,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -267,10 +266,7 @@ func TestRecordedAnswersAreRead(t *testing.T) {
 	} {
 		want.ID, want.Runtime = recordedID, "runc"
 		want.Log = "/opt/isulad/lib/engines/runc/" + recordedID + "/console.log"
-		got, err := engine.Inspected([]byte(answer(name)))
-		if err != nil || !reflect.DeepEqual(got, []engine.State{want}) {
-			t.Errorf("%s: %+v, %v", name, got, err)
-		}
+		check.Equal(t, name, must.Get(engine.Inspected([]byte(answer(name))))(t), []engine.State{want})
 	}
 	_, e := newFake(t)                                                                // which answers so, too
 	if root := weigh(t, e).Info().Config["storage root"]; root != "/opt/isulad/lib" { // whose disk is guarded
@@ -278,10 +274,8 @@ func TestRecordedAnswersAreRead(t *testing.T) {
 	}
 	others := answer("images")
 	own := strings.Replace(others, "tare.local/app                 1    ", "localhost/tare-probe 0123456789ab-abcdefgh", 1)
-	for table, want := range map[string][]string{others: nil, own: {"localhost/tare-probe:0123456789ab-abcdefgh"}} {
-		if got := must.Get(ownImages([]byte(table), "abcdefgh"))(t); !slices.Equal(got, want) {
-			t.Errorf("images: %q, want %q", got, want)
-		}
+	for table, want := range map[string][]string{others: {}, own: {"localhost/tare-probe:0123456789ab-abcdefgh"}} {
+		check.Equal(t, "images", must.Get(ownImages([]byte(table), "abcdefgh"))(t), want)
 	}
 	if got := strings.Fields(answer("ps-filter")); !slices.Contains(got, "ta-2") {
 		t.Errorf("ps: %q", got)

@@ -2,7 +2,6 @@ package kata
 
 import (
 	"encoding/binary"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,14 +11,14 @@ import (
 
 	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/node/procs"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
 // The arguments are those of a live sandbox, whose QEMU ran without KVM.
 func TestAQEMUWithoutKVMIsEmulated(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("testdata/proc/26377/cmdline")
-	must.OK(t, err)
+	text := must.Get(os.ReadFile("testdata/proc/26377/cmdline"))(t)
 	live := string(text)
 	with := func(machine string) string { return strings.Replace(live, "q35,accel=tcg", machine, 1) }
 	for name, c := range map[string]struct {
@@ -47,9 +46,7 @@ func TestAQEMUWithoutKVMIsEmulated(t *testing.T) {
 		for fd, link := range c.held {
 			must.OK(t, os.Symlink(link, filepath.Join(root, dir, "fd", strconv.Itoa(fd))))
 		}
-		if got := emulated(&procs.Reader{Root: machine.Root(root)}, 26377); got != c.want {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
-		}
+		check.Equal(t, name, emulated(&procs.Reader{Root: machine.Root(root)}, 26377), c.want)
 	}
 }
 
@@ -62,12 +59,8 @@ func TestTheVMOfASandboxIsFoundByItsID(t *testing.T) {
 	qemu := exec.Cmd{Path: "/bin/sh", Args: []string{"qemu-system-x86_64", "-c", "read x", "sh", "-machine", "q35,accel=tcg", "-qmp", "unix:/run/vc/vm/" + id + "/qmp.sock"}, Stdin: in}
 	must.OK(t, qemu.Start())
 	must.OK(t, in.Close())
-	if got := Emulated([]string{"another", id}); got != "QEMU runs with accel=tcg and holds no /dev/kvm" {
-		t.Errorf("%q", got)
-	}
-	if got := Emulated([]string{"another"}); got != "" {
-		t.Errorf("of another sandbox: %q", got)
-	}
+	check.Equal(t, "Emulated", Emulated([]string{"another", id}), "QEMU runs with accel=tcg and holds no /dev/kvm")
+	check.Equal(t, "of another sandbox", Emulated([]string{"another"}), "")
 	must.OK(t, w.Close())
 	_ = qemu.Wait() // read fails at the end of its input
 }
@@ -98,9 +91,7 @@ func TestWhatRunsAGuestIsKnownAsFarAsTheMachineShowsIt(t *testing.T) {
 		if c.key != "" {
 			want[c.key] = c.want
 		}
-		if !maps.Equal(got, want) {
-			t.Errorf("%s: %v, want %v", name, got, want)
-		}
+		check.Equal(t, name, got, want)
 	}
 }
 
@@ -116,9 +107,7 @@ func TestAGuestsKernelIsNamedWithoutLinks(t *testing.T) {
 	}
 	must.OK(t, os.Symlink("vmlinux-6.1", filepath.Join(dir, "vmlinux.container")))
 	for path, want := range map[string]string{"vmlinux.container": "vmlinux-6.1", "vmlinuz-6.12.47-160": "vmlinuz-6.12.47-160", "bzImage": "bzImage (6.12.47)", "none": ""} {
-		if got := guestKernel(filepath.Join(dir, path)); got != want {
-			t.Errorf("%s: %q, want %q", path, got, want)
-		}
+		check.Equal(t, path, guestKernel(filepath.Join(dir, path)), want)
 	}
 }
 
@@ -128,9 +117,7 @@ func TestAHypervisorSaysItsVersion(t *testing.T) {
 	marker := filepath.Join(dir, "ran")
 	file(t, dir, "script", "#!/bin/sh\ntouch "+marker+"\n")
 	must.OK(t, os.Chmod(filepath.Join(dir, "script"), 0o755))
-	if got := version(filepath.Join(dir, "script")); got != "" {
-		t.Errorf("%q", got)
-	}
+	check.Equal(t, "version", version(filepath.Join(dir, "script")), "")
 	if _, err := os.Stat(marker); err == nil {
 		t.Error("a script was run")
 	}
@@ -139,7 +126,5 @@ func TestAHypervisorSaysItsVersion(t *testing.T) {
 	if got := version(real); !strings.Contains(got, "mount") || strings.Contains(got, "\n") {
 		t.Errorf("%q", got)
 	}
-	if got := version("mount"); got != "" {
-		t.Errorf("a name without a path: %q", got)
-	}
+	check.Equal(t, "a name without a path", version("mount"), "")
 }

@@ -194,9 +194,7 @@ func TestAnAPIServerThatRestartsIsWaitedFor(t *testing.T) {
 	samples := make(chan []record.Sample, 1)
 	go func() {
 		_, all, err := b.Start(context.Background())
-		if err != nil {
-			t.Error(err)
-		}
+		check.Error(t, err, "")
 		samples <- all
 	}()
 	c.RestartAPIServer(t)
@@ -255,10 +253,7 @@ func TestTheKubeletLimitsAPodToItsLimitsAndItsOverhead(t *testing.T) {
 		!slices.Contains(processes, subject.Process{Role: record.RoleDaemon, Pid: c.Nodes[0].KubeletPid()}) {
 		t.Errorf("no shim or no kubelet among %+v", processes)
 	}
-	x, err := s.(subject.Executor).Exec(t.Context(), 0, probe.HoldArgs(1<<20, 0))
-	if err != nil || x.Exit != 0 {
-		t.Errorf("%+v, %v", x, err)
-	}
+	check.Equal(t, "Exit", must.Get(s.(subject.Executor).Exec(t.Context(), 0, probe.HoldArgs(1<<20, 0)))(t).Exit, 0)
 	if pods, err := s.(subject.Tended).Became(t.Context()); err != nil || len(pods) != 1 || pods[0] != (record.Pod{}) {
 		t.Errorf("%+v, %v", pods, err)
 	}

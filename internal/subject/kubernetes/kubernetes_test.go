@@ -134,11 +134,7 @@ func TestAFailureSaysItsCause(t *testing.T) {
 			if f == nil || f.Kind != c.kind {
 				t.Fatalf("%+v, want one of the kind %s", f, c.kind)
 			}
-			for _, want := range c.want {
-				if !strings.Contains(f.Detail, want) {
-					t.Errorf("%q does not say %q", f.Detail, want)
-				}
-			}
+			check.Contains(t, "does not say", f.Detail, c.want...)
 			must.OK(t, session.Discard(t.Context(), []int{0}))
 		})
 	}

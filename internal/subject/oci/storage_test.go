@@ -36,8 +36,7 @@ func each(t *testing.T, workload func(t *testing.T, dir string) subject.Workload
 	for _, c := range enginetest.Local {
 		t.Run(c.Name, func(t *testing.T) {
 			need.Runtime(t, c.Name)
-			tg, err := c.New(t.Context())
-			must.OK(t, err)
+			tg := must.Get(c.New(t.Context()))(t)
 			env, dir := enginetest.Workspace(t, c.Name, 2)
 			env.Workload = workload(t, dir)
 			env.Workload.Files = []probe.File{{Path: "/tool", Source: "/proc/self/exe", Mode: 0o755}}

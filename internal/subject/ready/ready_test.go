@@ -22,6 +22,7 @@ import (
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/ready"
 	"github.com/tare-bench/tare/internal/subject/setting"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/internal/testing/need"
 	"github.com/tare-bench/tare/internal/testing/ports"
@@ -106,9 +107,7 @@ func TestTheMomentAtWhichAWorkloadBecomesReadyLiesBetweenTwoPolls(t *testing.T) 
 			if err == nil {
 				_, err = f.WriteString("dy: 17\n")
 			}
-			if err != nil {
-				t.Error(err)
-			}
+			check.Error(t, err, "")
 		},
 	} {
 		t.Run(string(asked), func(t *testing.T) {

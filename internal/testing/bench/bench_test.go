@@ -66,10 +66,8 @@ func middle(b *testing.B, unit string, values []float64) {
 func owned(b *testing.B) *workspace.Run {
 	b.Helper()
 	need.Root(b)
-	data, err := os.MkdirTemp("/var/tmp", "tare-bench-")
-	must.OK(b, err)
-	run, err := workspace.New(workspace.Roots{Data: data, State: b.TempDir()})
-	must.OK(b, err)
+	data := must.Get(os.MkdirTemp("/var/tmp", "tare-bench-"))(b)
+	run := must.Get(workspace.New(workspace.Roots{Data: data, State: b.TempDir()}))(b)
 	b.Cleanup(func() { must.OK(b, errors.Join(run.Close(), os.RemoveAll(data))) })
 	return run
 }
@@ -96,8 +94,7 @@ func TestMain(m *testing.M) {
 // tare is the command as its users have it, built for this.
 func tare(b *testing.B, args ...string) *exec.Cmd {
 	b.Helper()
-	program, err := built()
-	must.OK(b, err)
+	program := must.Get(built())(b)
 	return exec.Command(program, args...)
 }
 
@@ -109,8 +106,7 @@ func recorded(b *testing.B, args ...string) *record.Record {
 	if out, err := command.CombinedOutput(); err != nil {
 		b.Fatalf("%s: %v: %s", command, err, out)
 	}
-	r, err := record.Load(file)
-	must.OK(b, err)
+	r := must.Get(record.Load(file))(b)
 	return r
 }
 

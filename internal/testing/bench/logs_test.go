@@ -52,11 +52,9 @@ func BenchmarkLogs(b *testing.B) {
 // a process and times of its own.
 func relabelled(b *testing.B, dir string, starts int) os.FileInfo {
 	b.Helper()
-	text, err := os.ReadFile("../../instrument/startup/logs/testdata/cripod.kata.log")
-	must.OK(b, err)
+	text := must.Get(os.ReadFile("../../instrument/startup/logs/testdata/cripod.kata.log"))(b)
 	places := regexp.MustCompile(`Nov 21 \d\d:\d\d:\d\d|2026-11-21T\d\d:\d\d:\d\d|\b30905\b|\b[0-9a-f]{64}\b`).FindAllIndex(text, -1)
-	f, err := os.Create(filepath.Join(dir, fmt.Sprintf("%d.log", starts)))
-	must.OK(b, err)
+	f := must.Get(os.Create(filepath.Join(dir, fmt.Sprintf("%d.log", starts))))(b)
 	defer f.Close()
 	w := bufio.NewWriter(f)
 	for i := range starts {
@@ -72,8 +70,7 @@ func relabelled(b *testing.B, dir string, starts int) os.FileInfo {
 		_, _ = fmt.Fprintf(w, "%s\n", bytes.TrimSpace(text[at:]))
 	}
 	must.OK(b, w.Flush())
-	info, err := f.Stat()
-	must.OK(b, err)
+	info := must.Get(f.Stat())(b)
 	return info
 }
 

@@ -22,7 +22,6 @@ import (
 	"github.com/tare-bench/tare/internal/node/cgroupstat"
 	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/internal/node/sampler"
-	"github.com/tare-bench/tare/internal/node/tracer"
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/internal/testing/need"
@@ -35,8 +34,7 @@ const many = 500
 func groups(b *testing.B) (hs []cgroup.Hierarchy, paths []string) {
 	b.Helper()
 	run := owned(b)
-	hs, err := cgroup.Hierarchies()
-	must.OK(b, err)
+	hs = must.Get(cgroup.Hierarchies())(b)
 	controllers := []string{"memory", "cpuacct", "cpu", "blkio", "pids"}
 	if cgroup.ModeOf(hs) == cgroup.V2 {
 		controllers = []string{"memory", "cpu", "io", "pids"}
@@ -126,13 +124,11 @@ func BenchmarkSampler(b *testing.B) {
 // meter reads all groups at a tick, as the sampler of a run does.
 func meter(b *testing.B, paths []string) (*cgroupstat.System, func() error) {
 	b.Helper()
-	system, err := cgroupstat.Open("")
-	must.OK(b, err)
+	system := must.Get(cgroupstat.Open(""))(b)
 	b.Cleanup(system.Close)
 	var all []*cgroupstat.Group
 	for _, path := range paths {
-		g, err := system.Group(path)
-		must.OK(b, err)
+		g := must.Get(system.Group(path))(b)
 		b.Cleanup(g.Close)
 		all = append(all, g)
 	}
@@ -162,8 +158,7 @@ func BenchmarkTop(b *testing.B) {
 	must.OK(b, probe.Install(dir))
 	program := filepath.Join(dir, probe.Name)
 	start := func(command *exec.Cmd) int {
-		out, err := command.StdoutPipe()
-		must.OK(b, err)
+		out := must.Get(command.StdoutPipe())(b)
 		must.OK(b, command.Start())
 		b.Cleanup(func() { _ = command.Process.Kill(); _ = command.Wait() })
 		if n, err := out.Read(make([]byte, 256)); n == 0 {
@@ -227,12 +222,10 @@ func drawn(b *testing.B, columns uint16, args ...string) {
 	must.OK(b, err)
 	defer person.Close()
 	fd := int(person.Fd())
-	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
-	must.OK(b, err)
+	n := must.Get(unix.IoctlGetInt(fd, unix.TIOCGPTN))(b)
 	must.OK(b, unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0))
 	must.OK(b, unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Col: columns, Row: 50}))
-	terminal, err := os.OpenFile("/dev/pts/"+strconv.Itoa(n), os.O_RDWR|unix.O_NOCTTY, 0)
-	must.OK(b, err)
+	terminal := must.Get(os.OpenFile("/dev/pts/"+strconv.Itoa(n), os.O_RDWR|unix.O_NOCTTY, 0))(b)
 	command := tare(b, args...)
 	command.Env = append(command.Environ(), "TERM=xterm")
 	command.Stdin, command.Stdout, command.Stderr = terminal, terminal, terminal
@@ -245,14 +238,11 @@ func drawn(b *testing.B, columns uint16, args ...string) {
 	read.Go(func() { bytes, _ = io.Copy(io.Discard, person) }) // ends with EIO when nobody has the terminal
 	pid := command.Process.Pid
 	waiting(b, 5*time.Second) // until it is under way
-	id, err := procs.Identify(pid)
-	must.OK(b, err)
-	before, err := id.CPU()
-	must.OK(b, err)
+	id := must.Get(procs.Identify(pid))(b)
+	before := must.Get(id.CPU())(b)
 	begin := time.Now()
 	waiting(b, 20*time.Second)
-	after, err := id.CPU()
-	must.OK(b, err)
+	after := must.Get(id.CPU())(b)
 	b.ReportMetric(100*float64(after-before)/float64(time.Since(begin)), "core-%")
 	b.ReportMetric(resident(b, pid), "KiB")
 	_, err = person.Write([]byte("q"))
@@ -265,28 +255,8 @@ func drawn(b *testing.B, columns uint16, args ...string) {
 // resident is in KiB.
 func resident(b *testing.B, pid int) float64 {
 	b.Helper()
-	d, err := new(procs.Reader).Open(pid)
-	must.OK(b, err)
+	d := must.Get(new(procs.Reader).Open(pid))(b)
 	defer d.Close()
-	m, err := d.Memory()
-	must.OK(b, err)
+	m := must.Get(d.Memory())(b)
 	return float64(m.RSS >> 10)
-}
-
-// BenchmarkWatched tells what being watched costs processes that do nothing.
-func BenchmarkWatched(b *testing.B) {
-	each := func() float64 {
-		begin := time.Now()
-		for range 200 {
-			must.OK(b, exec.Command("/bin/true").Run())
-		}
-		return float64(time.Since(begin)) / 200
-	}
-	watched := func() float64 {
-		w, err := tracer.Open()
-		must.OK(b, err)
-		defer func() { _ = w.Close() }()
-		return each()
-	}
-	compare(b, side{"fork, exec and exit of true", each}, side{"the same again (A/A)", each}, side{"watched", watched})
 }

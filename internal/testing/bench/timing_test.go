@@ -2,17 +2,20 @@ package bench
 
 import (
 	"bufio"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/tare-bench/tare/internal/lane"
+	"github.com/tare-bench/tare/internal/node/disk"
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/oci"
@@ -35,10 +38,8 @@ func loop(b *testing.B, args ...string) *bareLoop {
 	// As the lanes: in a session of its own, so that where the scheduler
 	// shares the CPUs out by session (autogroup) both sides get the same.
 	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	in, err := command.StdinPipe()
-	must.OK(b, err)
-	out, err := command.StdoutPipe()
-	must.OK(b, err)
+	in := must.Get(command.StdinPipe())(b)
+	out := must.Get(command.StdoutPipe())(b)
 	must.OK(b, command.Start())
 	b.Cleanup(func() { in.Close(); _ = command.Wait() })
 	return &bareLoop{in: in, out: bufio.NewReader(out)}
@@ -60,8 +61,7 @@ func (l *bareLoop) once(b *testing.B) float64 {
 // pool is a lane on tare's own CPU.
 func pool(b *testing.B) *lane.Pool {
 	b.Helper()
-	p, err := lane.NewPool(lane.Options{Lanes: 1})
-	must.OK(b, err)
+	p := must.Get(lane.NewPool(lane.Options{Lanes: 1}))(b)
 	b.Cleanup(p.Close)
 	return p
 }
@@ -186,4 +186,53 @@ func cpu(b *testing.B, c *exec.Cmd) float64 {
 	b.Helper()
 	output(b, c)
 	return float64(c.ProcessState.UserTime() + c.ProcessState.SystemTime())
+}
+
+// BenchmarkStorage sets the time of a MiB as fio tells it when tare storage runs it
+// beside that of plain fio: the same command line, on a file of the same size and
+// disk, after the same caches were dropped. The set-up of a cell, without layout
+// and job, is to take 1.5 s at most, and tare at most 1 % of a core while a job runs.
+func BenchmarkStorage(b *testing.B) {
+	if _, err := exec.LookPath("fio"); err != nil {
+		b.Skip(err)
+	}
+	dir, _, err := owned(b).Dirs("bare")
+	must.OK(b, err)
+	for _, job := range []string{"randread", "write"} {
+		b.Run(job, func(b *testing.B) {
+			var setUps, own []float64
+			var command string
+			byTare := func() float64 {
+				r := recorded(b, "storage", "host", "--volume", "bind", "--size", "256M", "--jobs", job, "--rounds", "1", "--ceiling", "0")
+				c := r.Cells[0]
+				command = c.Command
+				setUps, own = append(setUps, float64(c.SetUp)/1e6), append(own, 100*float64(c.Observed.OwnCPU)/float64(c.Ended-c.Begun))
+				return (1 << 20) / (c.Reported.Read.Bandwidth + c.Reported.Write.Bandwidth) * 1e9
+			}
+			byTare()
+			var args []string
+			for arg := range strings.FieldsSeq(command) {
+				if strings.HasPrefix(arg, "--filename=") {
+					arg = "--filename=" + filepath.Join(dir, "file")
+				}
+				args = append(args, arg)
+			}
+			plain := func() float64 {
+				must.OK(b, disk.DropCaches(b.Context()))
+				var said struct {
+					Jobs []struct {
+						Read, Write struct {
+							BW float64 `json:"bw_bytes"`
+						}
+					}
+				}
+				must.OK(b, json.Unmarshal(output(b, exec.Command(args[0], args[1:]...)), &said))
+				return (1 << 20) / (said.Jobs[0].Read.BW + said.Jobs[0].Write.BW) * 1e9
+			}
+			plain() // lays the file out
+			compare(b, side{"fio, for a MiB", plain}, side{"the same again (A/A)", plain}, side{"fio by tare storage", byTare})
+			middle(b, "set-up-ms", setUps)
+			middle(b, "own-CPU-%", own)
+		})
+	}
 }

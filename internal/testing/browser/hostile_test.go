@@ -1,12 +1,21 @@
 package browser
 
 import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/cli"
 	"github.com/tare-bench/tare/internal/instrument/all"
 	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/hostile"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
@@ -70,13 +79,137 @@ func TestNamesThatMeanSomethingToAScriptAreNames(t *testing.T) {
 	p.resize(phone)
 	p.show("names", report(t, rec))
 	p.await(drawn)
-	text := eval[string](p, `() => document.body.innerText`)
-	for _, name := range []string{"__proto__", "constructor"} {
-		if !strings.Contains(text, name) {
-			t.Errorf("%s is not there", name)
+	check.Contains(t, "is not there", eval[string](p, `() => document.body.innerText`), "__proto__", "constructor")
+	check.Equal(t, "overflow", p.overflow(), "")
+}
+
+// axe is axe-core, see docs/dependencies.md.
+var axe = sync.OnceValues(func() ([]byte, error) { return os.ReadFile("testdata/axe.min.js") })
+
+// in makes a part of a test of what is looked at in an open tab.
+func (p *tab) in(name string, look func()) {
+	p.Helper()
+	whole := p.T
+	whole.Run(name, func(t *testing.T) {
+		p.T = t
+		defer func() { p.T = whole }()
+		look()
+		for _, what := range p.faults() {
+			t.Error(what)
+		}
+	})
+}
+
+// violations are those that axe-core finds, by their rules.
+func (p *tab) violations() []string {
+	p.Helper()
+	source, err := axe()
+	must.OK(p, err)
+	if !eval[bool](p, `() => 'axe' in window`) {
+		p.run(string(source), nil)
+	}
+	return eval[[]string](p, `async () => (await axe.run(document, {resultTypes: ['violations'], preload: false})).violations.map(
+		v => v.id + ': ' + v.help + ': ' + v.nodes.length + ' × ' + v.nodes.slice(0, 3).map(n => n.html.slice(0, 200) + ' ' + n.any.concat(n.all, n.none).map(c => c.message)).join('\n\t'))`)
+}
+
+// overflow says what is wider than the window, "" where nothing is.
+func (p *tab) overflow() string {
+	p.Helper()
+	return eval[string](p, must.Read(p, "testdata/overflow.js"))
+}
+
+// drawn is when all pictures of a page are.
+const drawn = `() => document.documentElement.hasAttribute('data-drawn')`
+
+// painted is once what is drawn can be seen.
+const painted = `new Promise(done => requestAnimationFrame(() => setTimeout(done)))`
+
+// served starts tare serve and returns its address, with a token.
+func served(t *testing.T, dir string) string {
+	t.Helper()
+	ctx, interrupt := context.WithCancel(context.Background())
+	read, write := io.Pipe()
+	code := make(chan int, 1)
+	go func() {
+		code <- cli.Execute(ctx, []string{"serve", dir}, cli.Streams{Out: write, Err: io.Discard})
+		write.Close()
+	}()
+	t.Cleanup(func() {
+		interrupt()
+		check.Equal(t, "tare serve: exit", <-code, cli.ExitDone)
+	})
+	address := must.Get(bufio.NewReader(read).ReadString('\n'))(t)
+	return strings.TrimSpace(address)
+}
+
+func TestServedPagesCanBeRead(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	must.OK(t, os.CopyFS(dir, os.DirFS("../../../record/testdata/v1")))
+	const hostile = "<img src=x onerror=alert(1)>.jsonl"
+	must.Write(t, filepath.Join(dir, hostile), "garbled")
+	text := must.Read(t, filepath.Join(dir, "lifecycle.jsonl"))
+	lines := strings.SplitAfter(text, "\n")
+	growing, err := os.Create(filepath.Join(dir, "growing.jsonl")) // without its end, which comes later
+	must.OK(t, err)
+	defer growing.Close()
+	grow := func(lines []string) {
+		if _, err := growing.WriteString(strings.Join(lines, "")); err != nil {
+			t.Fatal(err)
 		}
 	}
-	if wide := p.overflow(); wide != "" {
-		t.Error(wide)
+	grow(lines[:8])
+
+	p := newTab(t)
+	address := served(t, dir)
+	p.home, _, _ = strings.Cut(address, "?")
+	p.in("the address in the end has no token", func() {
+		p.open(address)
+		if at := eval[string](p, `() => location.href`); at != p.home {
+			p.Errorf("it is %s", at)
+		}
+		if shown := eval[string](p, `() => document.body.textContent`); !strings.Contains(shown, hostile) {
+			p.Errorf("a name of others is not there as a text:\n%s", shown)
+		}
+	})
+	for _, at := range []string{"", "?q=storage", "live?r=growing.jsonl", "live?r=lifecycle.jsonl"} {
+		for width, theme := range looks {
+			p.in(fmt.Sprintf("/%s, %s, %d px wide", at, theme, width), func() {
+				p.resize(width)
+				p.medium(theme)
+				p.open(p.home + at)
+				p.run(painted, nil)
+				p.isUsable()
+			})
+		}
 	}
+	p.in("two are chosen and compared", func() {
+		p.open(p.home)
+		eval[bool](p, `() => { for (const [name, value] of [['a', 'startup.jsonl'], ['b', 'startup.jsonl']]) document.querySelector('[name=' + name + '][value="' + value + '"]').click(); return true }`)
+		if at := eval[string](p, `() => location.origin + '/compare?' + new URLSearchParams(new FormData(document.querySelector('form[action="/compare"]')))`); at != p.home+"compare?a=startup.jsonl&b=startup.jsonl" {
+			p.Errorf("asked for is %s", at)
+		}
+	})
+	p.in("a report is opened, and leads back", func() {
+		p.open(p.home + "report?r=lifecycle.jsonl")
+		p.await(drawn)
+		if back := eval[string](p, `() => document.querySelector('.beside a').href`); back != p.home {
+			p.Errorf("to %s", back)
+		}
+	})
+	p.in("a run under way is seen to go on, and to end", func() {
+		p.open(p.home + "live?r=growing.jsonl")
+		before := eval[string](p, `() => document.getElementById('samples').textContent`)
+		grow(lines[8:20])
+		p.await(`() => document.getElementById('samples').textContent !== '` + before + `'`)
+		grow(lines[20:])
+		p.await(`() => document.getElementById('state').textContent === 'done'`)
+		rec, n := load(t, growing.Name()), 0
+		for _, b := range rec.Batches {
+			n += len(b.Samples)
+		}
+		if shown := eval[string](p, `() => document.getElementById('samples').textContent`); shown != fmt.Sprint(n) {
+			p.Errorf("%s samples and not %d", shown, n)
+		}
+	})
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
@@ -130,9 +131,7 @@ func TestKeysReachAndMoveEverything(t *testing.T) {
 		t.Fatalf("Tab does not reach %s", selector)
 	}
 	p.press("Tab")
-	if first := eval[string](p, `() => document.activeElement.getAttribute('href')`); first != "#report" {
-		t.Errorf("Tab comes to %q first, not to what skips the contents", first)
-	}
+	check.Equal(t, "Tab comes to", eval[string](p, `() => document.activeElement.getAttribute('href')`), "#report")
 	dark := eval[string](p, `() => getComputedStyle(document.body).backgroundColor`)
 	until(".theme")
 	for range 2 {
@@ -145,9 +144,7 @@ func TestKeysReachAndMoveEverything(t *testing.T) {
 	until("th button")
 	p.press("Enter")
 	p.press("Enter")
-	if sorted := eval[string](p, `() => document.activeElement.closest('th').ariaSort`); sorted != "descending" {
-		t.Errorf("aria-sort is %q after two times Enter", sorted)
-	}
+	check.Equal(t, "aria-sort", eval[string](p, `() => document.activeElement.closest('th').ariaSort`), "descending")
 	until("input[type=search]")
 	p.write("crun")
 	rows := eval[[]string](p, `() => {
@@ -158,9 +155,7 @@ func TestKeysReachAndMoveEverything(t *testing.T) {
 		t.Error("the filter leaves nothing")
 	}
 	for _, row := range rows {
-		if !strings.Contains(row, "crun") {
-			t.Errorf("a filter for crun leaves %q", row)
-		}
+		check.Contains(t, "a filter for crun leaves", row, "crun")
 	}
 }
 

@@ -48,10 +48,7 @@ func TestDocsHaveAPictureOfEveryPage(t *testing.T) {
 				}
 				must.OK(t, os.WriteFile(path, smaller(t, p.picture(wide, tallest)), 0o644))
 			}
-			b, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatalf("%v; 'make screenshots' takes it", err)
-			}
+			b := must.Get(os.ReadFile(path))(t)
 			if len(b) > heaviest {
 				t.Errorf("%d bytes", len(b))
 			}
@@ -60,8 +57,7 @@ func TestDocsHaveAPictureOfEveryPage(t *testing.T) {
 			}
 		})
 	}
-	found, err := os.ReadDir(screenshots)
-	must.OK(t, err)
+	found := must.Get(os.ReadDir(screenshots))(t)
 	for _, f := range found {
 		if !slices.Contains(want, f.Name()) {
 			t.Errorf("%s is of no page", f.Name())
@@ -72,8 +68,7 @@ func TestDocsHaveAPictureOfEveryPage(t *testing.T) {
 // smaller packs a picture in 256 colours: of those that are nearly the same it keeps one.
 func smaller(t *testing.T, picture []byte) []byte {
 	t.Helper()
-	img, err := png.Decode(bytes.NewReader(picture))
-	must.OK(t, err)
+	img := must.Get(png.Decode(bytes.NewReader(picture)))(t)
 	nearly := func(c color.Color) [3]uint32 {
 		r, g, b, _ := c.RGBA()
 		return [3]uint32{r >> 12, g >> 12, b >> 12}

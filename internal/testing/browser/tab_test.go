@@ -45,8 +45,7 @@ const (
 func newTab(t *testing.T) *tab {
 	t.Helper()
 	need.Browser(t)
-	b, err := started()
-	must.OK(t, err)
+	b := must.Get(started())(t)
 	p := &tab{T: t, b: b, dir: t.TempDir(), loaded: make(chan bool, 1), saved: make(chan string, 100), names: map[string]string{}}
 	var is struct{ BrowserContextID, TargetID, SessionID string }
 	p.onBrowser("Target.createBrowserContext", fields{"disposeOnDetach": true}, &is)

@@ -3,6 +3,7 @@
 package check
 
 import (
+	"errors"
 	"reflect"
 	"strings"
 	"testing"
@@ -21,5 +22,33 @@ func Error(t testing.TB, err error, want string) {
 	t.Helper()
 	if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 		t.Errorf("got the error %v, want %q", err, want)
+	}
+}
+
+// Contains reports a failure for each of wanted that text lacks.
+func Contains(t testing.TB, what any, text string, wanted ...string) {
+	t.Helper()
+	for _, want := range wanted {
+		if !strings.Contains(text, want) {
+			t.Errorf("%v: no %q in:\n%s", what, want, text)
+		}
+	}
+}
+
+// Lacks reports a failure for each of unwanted that text contains.
+func Lacks(t testing.TB, what any, text string, unwanted ...string) {
+	t.Helper()
+	for _, s := range unwanted {
+		if strings.Contains(text, s) {
+			t.Errorf("%v: %q in:\n%s", what, s, text)
+		}
+	}
+}
+
+// Is reports a failure if errors.Is(err, want) is false.
+func Is(t testing.TB, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("got the error %v, want %v", err, want)
 	}
 }

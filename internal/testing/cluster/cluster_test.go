@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -21,6 +20,7 @@ import (
 	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/internal/probe/image"
 	"github.com/tare-bench/tare/internal/subject/engine"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/engines"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
@@ -86,9 +86,7 @@ func TestANodeIsReadyWhenItTakesPods(t *testing.T) {
 		"it says that it is not":      {[]corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse}}, "", false},
 	} {
 		node := &corev1.Node{Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: c.taint}}}, Status: corev1.NodeStatus{Conditions: c.conditions}}
-		if got := nodeReady(node); got != c.want {
-			t.Errorf("%s: %v", name, got)
-		}
+		check.Equal(t, name, nodeReady(node), c.want)
 	}
 }
 
@@ -145,8 +143,7 @@ func (c *Cluster) isReady(t *testing.T, p *corev1.Pod) *corev1.Pod {
 // imported brings the probe's image in.
 func (c *Cluster) imported(t *testing.T) {
 	t.Helper()
-	img, err := image.Probe()
-	must.OK(t, err)
+	img := must.Get(image.Probe())(t)
 	file := filepath.Join(t.TempDir(), "probe.tar")
 	must.OK(t, img.Save(file))
 	c.Import(t, file, img.Ref)
@@ -173,8 +170,7 @@ func TestAPodOfEachRuntimeClassGetsReady(t *testing.T) {
 func TestEachNodeRunsItsOwnPodsInItsOwnCgroup(t *testing.T) {
 	c := testCluster(t)
 	c.imported(t)
-	hs, err := cgroup.Hierarchies()
-	must.OK(t, err)
+	hs := must.Get(cgroup.Hierarchies())(t)
 	memory := cgroup.Using(hs, "memory")[0].Mount
 	for i, n := range c.Nodes {
 		p := c.isReady(t, c.pod(t, on(n)))
@@ -233,8 +229,7 @@ func TestTheClusterOutlivesItsAPIServerAndAKubelet(t *testing.T) {
 	c := testCluster(t)
 	c.imported(t)
 	before := c.isReady(t, c.pod(t, on(c.Nodes[0])))
-	watch, err := c.Client.CoreV1().Pods("default").Watch(t.Context(), metav1.ListOptions{})
-	must.OK(t, err)
+	watch := must.Get(c.Client.CoreV1().Pods("default").Watch(t.Context(), metav1.ListOptions{}))(t)
 	pid := c.Nodes[0].KubeletPid()
 	c.KillKubelet(t, 0)
 	c.RestartAPIServer(t)
@@ -248,9 +243,7 @@ func TestTheClusterOutlivesItsAPIServerAndAKubelet(t *testing.T) {
 	if again := c.isReady(t, before); again.Status.ContainerStatuses[0].ContainerID != before.Status.ContainerStatuses[0].ContainerID {
 		t.Errorf("the pod from before was started again: %+v", again.Status)
 	}
-	if after.Spec.NodeName != c.Nodes[0].Name {
-		t.Errorf("the pod runs on %s", after.Spec.NodeName)
-	}
+	check.Equal(t, "the pod runs on", after.Spec.NodeName, c.Nodes[0].Name)
 }
 
 func TestWhatBearsARunsLabelIsFoundUntilItIsGone(t *testing.T) {
@@ -261,9 +254,7 @@ func TestWhatBearsARunsLabelIsFoundUntilItIsGone(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "test-", Labels: map[string]string{engine.RunLabel: "x"}},
 	}, metav1.CreateOptions{})
 	must.OK(t, err)
-	if found, err := c.labelled(engine.RunLabel); err != nil || !slices.Equal(found, []string{"configmap/" + made.Name}) {
-		t.Errorf("found %q, %v", found, err)
-	}
+	check.Equal(t, "found", must.Get(c.labelled(engine.RunLabel))(t), []string{"configmap/" + made.Name})
 	must.OK(t, maps.Delete(t.Context(), made.Name, metav1.DeleteOptions{}))
 	c.Empty(t)
 }

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/tare-bench/tare/internal/testing/must"
 )
@@ -28,8 +27,7 @@ func TestNothingIsLeftOfAClusterWhoseTestIsKilled(t *testing.T) {
 	}
 	cmd := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$")
 	cmd.Env = append(os.Environ(), victim+"=1", "TMPDIR="+t.TempDir()) // its own stay when it is killed
-	out, err := cmd.StdoutPipe()
-	must.OK(t, err)
+	out := must.Get(cmd.StdoutPipe())(t)
 	must.OK(t, cmd.Start())
 	var dir, group string
 	for lines := bufio.NewScanner(out); dir == "" && lines.Scan(); {
@@ -44,11 +42,5 @@ func TestNothingIsLeftOfAClusterWhoseTestIsKilled(t *testing.T) {
 	if dir == "" {
 		t.Fatal("it has started no cluster")
 	}
-	deadline := time.Now().Add(time.Minute)
-	for left := leftOf(dir, group); len(left) > 0; left = leftOf(dir, group) {
-		if time.Now().After(deadline) {
-			t.Fatalf("left behind:\n  %s", strings.Join(left, "\n  "))
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
+	must.Eventually(t, func() string { return strings.Join(leftOf(dir, group), "\n") })
 }

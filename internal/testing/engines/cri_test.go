@@ -18,8 +18,7 @@ import (
 // copyInto brings in the probe's image and that for pods.
 func copyInto(t *testing.T, c *CRIODaemon) *image.Image {
 	t.Helper()
-	img, err := image.Probe()
-	must.OK(t, err)
+	img := must.Get(image.Probe())(t)
 	for _, name := range []string{c.PauseImage, img.Ref} {
 		file := filepath.Join(t.TempDir(), "image.tar")
 		must.OK(t, img.Save(file))

@@ -17,6 +17,7 @@ import (
 	"github.com/tare-bench/tare/internal/mounts"
 	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/probe"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/internal/testing/need"
 )
@@ -85,24 +86,20 @@ func archive(t *testing.T) string {
 // while another package's tests have one.
 func machine(t *testing.T) (all []string, alone bool) {
 	t.Helper()
-	base, err := baseDir()
-	must.OK(t, err)
-	lock, err := os.OpenFile(filepath.Join(base, sharedName), os.O_RDWR|os.O_CREATE, 0o600)
-	must.OK(t, err)
+	base := must.Get(baseDir())(t)
+	lock := must.Get(os.OpenFile(filepath.Join(base, sharedName), os.O_RDWR|os.O_CREATE, 0o600))(t)
 	defer func() { _ = lock.Close() }()
 	if unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
 		return nil, false
 	}
-	points, err := mounts.Below("/")
-	must.OK(t, err)
+	points := must.Get(mounts.Below("/"))(t)
 	for _, p := range points {
 		// A folder of another package's test, or of a run that it began.
 		if !strings.Contains(p, "/Test") && !strings.Contains(p, "/tare-") || strings.HasPrefix(p, base) {
 			all = append(all, "mount "+p)
 		}
 	}
-	hs, err := cgroup.Hierarchies()
-	must.OK(t, err)
+	hs := must.Get(cgroup.Hierarchies())(t)
 	for _, h := range hs {
 		entries, _ := os.ReadDir(h.Mount)
 		for _, e := range entries {
@@ -167,8 +164,7 @@ func TestNothingIsLeftOfAKilledTest(t *testing.T) {
 			before, quiet := machine(t)
 			cmd := exec.Command("/proc/self/exe", "-test.run=^TestNothingIsLeftOfAKilledTest$")
 			cmd.Env = append(os.Environ(), "TARE_ENGINES_TEST_VICTIM=1", "TMPDIR="+t.TempDir()) // its own stay when it is killed
-			out, err := cmd.StdoutPipe()
-			must.OK(t, err)
+			out := must.Get(cmd.StdoutPipe())(t)
 			must.OK(t, cmd.Start())
 			var s spec
 			var supervisor int
@@ -288,18 +284,15 @@ func TestOnlyCgroupsInWhichNothingRunsAreRemoved(t *testing.T) {
 	child := exec.Command("sleep", "600")
 	must.OK(t, child.Start())
 	must.OK(t, os.WriteFile(filepath.Join(busy, "cgroup.procs"), []byte(strconv.Itoa(child.Process.Pid)), 0o644))
-	if err := rmdir(dir); !errors.Is(err, unix.EBUSY) {
-		t.Errorf("a process runs in it: %v", err)
-	}
+	check.Is(t, rmdir(dir), unix.EBUSY)
 	if _, err := os.Stat(filepath.Dir(empty)); err == nil {
 		t.Error("the empty one is still there")
 	}
 	_, _ = child.Process.Kill(), child.Wait()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
-		if err := rmdir(dir); err == nil {
-			break
-		} else if time.Now().After(deadline) {
-			t.Fatal(err)
+	must.Eventually(t, func() string {
+		if err := rmdir(dir); err != nil {
+			return err.Error()
 		}
-	}
+		return ""
+	})
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // OK ends the test at an error.
@@ -26,6 +27,18 @@ func Get[T any](value T, err error) func(testing.TB) T {
 		t.Helper()
 		OK(t, err)
 		return value
+	}
+}
+
+// Eventually ends the test unless problem returns "" within a minute.
+func Eventually(t testing.TB, problem func() string) {
+	t.Helper()
+	deadline := time.Now().Add(time.Minute)
+	for left := problem(); left != ""; left = problem() {
+		if time.Now().After(deadline) {
+			t.Fatal(left)
+		}
+		time.Sleep(10 * time.Millisecond)
 	}
 }
 

@@ -17,12 +17,9 @@ func TestAHeldPortIsForWhoNamesIt(t *testing.T) {
 		t.Errorf("%v, %v", c, err)
 	}
 	for range 2 { // and again, when connections of the first are still being wound up
-		l, err := net.Listen("tcp4", at)
-		must.OK(t, err)
-		c, err := net.Dial("tcp4", at)
-		must.OK(t, err)
-		s, err := l.Accept()
-		must.OK(t, err)
+		l := must.Get(net.Listen("tcp4", at))(t)
+		c := must.Get(net.Dial("tcp4", at))(t)
+		s := must.Get(l.Accept())(t)
 		s.Close()
 		c.Close()
 		l.Close()

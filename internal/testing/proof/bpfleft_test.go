@@ -78,14 +78,11 @@ func attachment(t *testing.T) (*datapath.Datapath, string) {
 	group, remove, err := datapath.Place(fmt.Sprintf("proof-%d", os.Getpid()))
 	must.OK(t, err)
 	t.Cleanup(func() { must.OK(t, remove()) })
-	backend, err := load.Serve(t.Context())
-	must.OK(t, err)
+	backend := must.Get(load.Serve(t.Context()))(t)
 	t.Cleanup(func() { _ = backend.Close() }) // the test's end has ended it
-	d, err := datapath.Attach(datapath.Options{Cgroup: group, Most: 1, Backend: backend.Addr()})
-	must.OK(t, err)
+	d := must.Get(datapath.Attach(datapath.Options{Cgroup: group, Most: 1, Backend: backend.Addr()}))(t)
 	t.Cleanup(func() { must.OK(t, d.Close()) })
-	statistics, err := ebpf.EnableStats(unix.BPF_STATS_RUN_TIME)
-	must.OK(t, err)
+	statistics := must.Get(ebpf.EnableStats(unix.BPF_STATS_RUN_TIME))(t)
 	t.Cleanup(func() { statistics.Close() })
 	return d, group
 }
@@ -227,8 +224,7 @@ func uncounted(t *testing.T) {
 	must.OK(t, err)
 	defer p.Close()
 	count := func() uint64 {
-		s, err := p.Stats()
-		must.OK(t, err)
+		s := must.Get(p.Stats())(t)
 		return s.RunCount
 	}
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {

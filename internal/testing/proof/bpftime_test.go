@@ -25,8 +25,7 @@ func TestTimeOfARunUnderLoadIsThatOfATestRun(t *testing.T) {
 	}
 	for range 3 {
 		for range 20 {
-			ns, err := d.TestRun(20)
-			must.OK(t, err)
+			ns := must.Get(d.TestRun(20))(t)
 			least(&alone, ns)
 		}
 		rec, _ := s.weigh("bpf", "load", "-c", "1", "-t", "150ms", "--idle", "100ms", "--rounds", "3", "--heavy", fmt.Sprintf("0,%d", heavy))

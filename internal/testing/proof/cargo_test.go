@@ -24,6 +24,7 @@ import (
 	"github.com/tare-bench/tare/internal/subject/find"
 	"github.com/tare-bench/tare/internal/subject/hosttools"
 	"github.com/tare-bench/tare/internal/subject/setting"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/engines"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/internal/testing/need"
@@ -56,11 +57,9 @@ func shell(t *testing.T, command ...string) string {
 	put("srv/big", bytes.Repeat([]byte("tare"), big/4))
 	there := map[string]bool{}
 	for _, name := range []string{"bash", "id", "cat", "sleep", "fincore"} {
-		tool, err := hosttools.Find(t.Context(), name)
-		must.OK(t, err)
+		tool := must.Get(hosttools.Find(t.Context(), name))(t)
 		for _, f := range tool.Files {
-			content, err := os.ReadFile(f.Source)
-			must.OK(t, err)
+			content := must.Get(os.ReadFile(f.Source))(t)
 			if !there[f.Path] {
 				put(f.Path, content)
 			}
@@ -70,15 +69,13 @@ func shell(t *testing.T, command ...string) string {
 	must.OK(t, w.Close())
 	layer := filepath.Join(t.TempDir(), "layer.tar")
 	must.OK(t, os.WriteFile(layer, b.Bytes(), 0o600))
-	l, err := tarball.LayerFromFile(layer)
-	must.OK(t, err)
+	l := must.Get(tarball.LayerFromFile(layer))(t)
 	img, err := mutate.AppendLayers(empty.Image, l)
 	if err == nil {
 		img, err = mutate.Config(img, v1.Config{Env: []string{"OF_IMAGE=i", "OF_BOTH=i", "PATH=/bin:/usr/bin"}, User: "web", WorkingDir: "/srv", Cmd: command})
 	}
 	must.OK(t, err)
-	tag, err := name.NewTag("app:1")
-	must.OK(t, err)
+	tag := must.Get(name.NewTag("app:1"))(t)
 	archive := filepath.Join(t.TempDir(), "app.tar")
 	must.OK(t, tarball.WriteToFile(archive, tag, img))
 	return archive
@@ -103,8 +100,7 @@ func fleet(t *testing.T) []find.Found {
 // named are targets that have to be here.
 func named(t *testing.T, how find.Settings, names ...string) []find.Found {
 	t.Helper()
-	all, err := find.Named(t.Context(), names, how)
-	must.OK(t, err)
+	all := must.Get(find.Named(t.Context(), names, how))(t)
 	for _, f := range all {
 		if f.Target == nil {
 			t.Fatal(f.Why)
@@ -147,22 +143,19 @@ func stand(t *testing.T, p *place, target subject.Target, w setting.Workload) su
 // within is the same in folders of its own, and says in which surroundings.
 func within(t *testing.T, p *place, roots workspace.Roots, target subject.Target, w setting.Workload, timeout time.Duration) (subject.Session, subject.Env) {
 	t.Helper()
-	run, err := workspace.New(roots)
-	must.OK(t, err)
+	run := must.Get(workspace.New(roots))(t)
 	p.ran(run.ID)
 	t.Cleanup(func() { must.OK(t, run.Close()) })
 	must.OK(t, run.Shut())
 	dir, _, err := run.Dirs("-cargo")
 	must.OK(t, err)
-	c, err := cargo.Make(t.Context(), w, dir, nil)
-	must.OK(t, err)
+	c := must.Get(cargo.Make(t.Context(), w, dir, nil))(t)
 	data, state, err := run.Dirs(strings.ReplaceAll(target.Info().Name, "/", "-"))
 	must.OK(t, err)
 	limits := subject.DefaultLimits
 	limits.Pids = 64
 	env := subject.Env{RunID: run.ID, Dir: data, StateDir: state, Lanes: 1, Timeout: timeout, Limits: limits, Workload: subject.Workload{Cargo: c}}
-	s, err := target.Open(t.Context(), env)
-	must.OK(t, err)
+	s := must.Get(target.Open(t.Context(), env))(t)
 	t.Cleanup(func() { must.OK(t, s.Close(context.Background())) })
 	return s, env
 }
@@ -211,9 +204,7 @@ func TestAnImageOfAUsersOwnRunsOnEveryTarget(t *testing.T) {
 				dir, _ := os.Getwd()
 				want = fmt.Sprintf(" mine mine %d:%d %s \n", os.Getuid(), os.Getgid(), dir)
 			}
-			if said := await(t, filepath.Join(out, "said")); said != want {
-				t.Errorf("it said %q, want %q", said, want)
-			}
+			check.Equal(t, "it said", await(t, filepath.Join(out, "said")), want)
 			for _, op := range []subject.Op{subject.Stop, subject.Remove} {
 				if info.Operations[string(op)].Absent == "" {
 					if sample := operate(t, s, op); sample.Failure != nil {
@@ -307,9 +298,7 @@ func TestAnImageOfAnEngineIsWeighedEverywhere(t *testing.T) {
 		}
 		var whole bytes.Buffer
 		must.OK(t, json.NewEncoder(&whole).Encode(recs[0]))
-		if strings.Contains(whole.String()+text, "do-not-tell") {
-			t.Errorf("%s: a variable's value is told", from)
-		}
+		check.Lacks(t, fmt.Sprintf("%s: a variable's value is told", from), whole.String()+text, "do-not-tell")
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/instrument/overhead"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -49,22 +50,20 @@ func weigh(t *testing.T, targets []string, phases string, flags ...string) map[s
 				continue
 			}
 			seen[c.Target]++
-			off[c.Target] = append(off[c.Target], check(table.Phase, c, spun(rec, c.Target, table.Phase))...)
+			off[c.Target] = append(off[c.Target], outOfBounds(table.Phase, c, spun(rec, c.Target, table.Phase))...)
 		}
 	}
 	for _, target := range targets {
 		name, _, _ := strings.Cut(target, "=")
-		if want := strings.Count(phases, ",") + 1; seen[name] != want {
-			t.Errorf("%s: %d phases of %d were weighed", name, seen[name], want)
-		}
+		check.Equal(t, name, seen[name], strings.Count(phases, ",")+1)
 	}
 	return off
 }
 
-// check holds a cell's figures against what was told, and the books against the
-// node: found within 1 % and 1 MiB, CPU time within 2 %, and the residual within
-// 2 % of the node's change or 4 MiB, and what the node wavered by.
-func check(phase string, c *overhead.Cell, spun float64) (off []string) {
+// outOfBounds lists what of a cell differs from the load by more than 1 % and 1 MiB, or 2 %
+// of CPU time, and a residual beyond 2 % of the node's change or 4 MiB, and what the node
+// wavered by.
+func outOfBounds(phase string, c *overhead.Cell, spun float64) (off []string) {
 	l := &c.Ledger
 	if !l.Complete {
 		off = append(off, fmt.Sprintf("%s, %s: incomplete: %+v", c.Target, phase, l.Problems))

@@ -40,8 +40,7 @@ func TestEveryWayOfAskingFindsAProgramReadyOrEnded(t *testing.T) {
 			within := stand(t, p, f.Target, works)
 			for _, asked := range []setting.Ready{"log:^ready: [0-9]+$", setting.Ready("file:" + path), setting.Ready("exec:/usr/bin/cat " + path)} {
 				_ = os.Remove(mark) // of the start before
-				s, err := ready.Wrap(within, asked, 15*time.Second)
-				must.OK(t, err)
+				s := must.Get(ready.Wrap(within, asked, 15*time.Second))(t)
 				x := operate(t, s, subject.Run)
 				if x.Failure != nil {
 					t.Errorf("%s: %+v", asked, *x.Failure)
@@ -56,8 +55,7 @@ func TestEveryWayOfAskingFindsAProgramReadyOrEnded(t *testing.T) {
 			}
 		})
 		t.Run(f.Name+" ended", func(t *testing.T) {
-			s, err := ready.Wrap(stand(t, p, f.Target, fails), "log:^ready", time.Minute)
-			must.OK(t, err)
+			s := must.Get(ready.Wrap(stand(t, p, f.Target, fails), "log:^ready", time.Minute))(t)
 			began := time.Now()
 			x := operate(t, s, subject.Run)
 			fail := x.Failure

@@ -66,8 +66,7 @@ func TestAServerIsReadySoLongAfterItsFirstInstructionAsItSleeps(t *testing.T) {
 				continue // what is beyond the connection is the same everywhere
 			}
 			t.Run(f.Name+" "+string(asked)[:4], func(t *testing.T) {
-				s, err := ready.Wrap(stand(t, p, networked{f.Target}, w), asked, time.Minute)
-				must.OK(t, err)
+				s := must.Get(ready.Wrap(stand(t, p, networked{f.Target}, w), asked, time.Minute))(t)
 				best := time.Hour
 				for range 20 { // a busy machine may delay some of them
 					x := operate(t, s, subject.Run)

@@ -91,8 +91,7 @@ func documented(t *testing.T, p *place, args []string, records int) []part {
 		t.Fatalf("records %v, %v", paths, err)
 	}
 	for _, path := range paths {
-		rec, err := record.Load(path)
-		must.OK(t, err)
+		rec := must.Get(record.Load(path))(t)
 		p.ids = append(p.ids, rec.Header.RunID)
 		failedNone(t, rec)
 	}
@@ -110,8 +109,7 @@ func execute(t *testing.T, args ...string) {
 
 func failedNone(t *testing.T, rec *record.Record) {
 	t.Helper()
-	j, err := all.Instruments.Judge(rec)
-	must.OK(t, err)
+	j := must.Get(all.Instruments.Judge(rec))(t)
 	if failed, total, found := j.Result(); failed > 0 || total == 0 || rec.End == nil || rec.End.Why != "rounds" {
 		t.Errorf("%s: failed %d of %d, its end %+v: %+v", rec.Header.Experiment, failed, total, rec.End, found)
 	}
@@ -251,8 +249,7 @@ func checkTablesAreNamed(t *testing.T, plan string, rows []mapRow) {
 	if name == "kata-boot" {
 		name = "kata-boot-2018"
 	}
-	r, err := published.Load("published/" + name)
-	must.OK(t, err)
+	r := must.Get(published.Load("published/" + name))(t)
 	for _, table := range r.Tables {
 		if !slices.ContainsFunc(rows, func(row mapRow) bool { return strings.Contains(row.of, "`"+table.ID+"`") }) {
 			t.Errorf("the map has no table %s: %s", table.ID, table.Title)

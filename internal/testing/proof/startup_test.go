@@ -11,6 +11,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/startup"
 	"github.com/tare-bench/tare/internal/instrument/startup/trace"
 	"github.com/tare-bench/tare/internal/probe"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/engines"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
@@ -186,12 +187,8 @@ func (c cast) check(t *testing.T, s *record.Start) {
 		}
 	}
 	slices.Sort(plugins)
-	if got := strings.Join(calls, " "); got != c.calls {
-		t.Errorf("%s: calls %q, want %q", s.Target, got, c.calls)
-	}
-	if got := strings.Join(plugins, ", "); got != c.plugins {
-		t.Errorf("%s: network plugins %q, want %q", s.Target, got, c.plugins)
-	}
+	check.Equal(t, fmt.Sprintf("%s: calls", s.Target), strings.Join(calls, " "), c.calls)
+	check.Equal(t, fmt.Sprintf("%s: network plugins", s.Target), strings.Join(plugins, ", "), c.plugins)
 	if c.beside != "" && !kinds[c.beside] || len(s.Containers) != c.ids || len(workloads) != c.workload || len(inits) != c.workload {
 		t.Errorf("%s: %v; containers %v; inits of %v, workloads of %v", s.Target, kinds, s.Containers, inits, workloads)
 	}

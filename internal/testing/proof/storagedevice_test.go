@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/instrument/storage"
+	"github.com/tare-bench/tare/internal/testing/check"
 )
 
 // In the containers of engines, too, a cache is told from the disk, wherever their
@@ -28,9 +29,7 @@ func TestADirectReadOfAFileIsTheDevices(t *testing.T) {
 			}
 		}
 	}
-	if len(rec.Ceilings) != 4 {
-		t.Errorf("%d ceilings", len(rec.Ceilings))
-	}
+	check.Equal(t, "ceilings", len(rec.Ceilings), 4)
 }
 
 // A file system on a loop device is judged by what answers below it: memory, or, where

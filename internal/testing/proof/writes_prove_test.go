@@ -36,8 +36,7 @@ func TestANeighbourWritesWhatItSays(t *testing.T) {
 				t.Fatal("there was no file that it writes to")
 			}
 			defer w.file.Close()
-			blocks, err := w.blocks()
-			must.OK(t, err)
+			blocks := must.Get(w.blocks())(t)
 			// Two jobs write to one file, neither a block twice, and a little after it was asked last.
 			least, most := float64(w.bytes)/2*0.9, float64(w.bytes)*1.1+16*mib
 			if failed, total, _ := judged[0].Result(); failed != 0 || total != 2 || w.bytes == 0 || float64(blocks) < least || float64(blocks) > most {

@@ -19,6 +19,7 @@ import (
 	"github.com/tare-bench/tare/internal/subject/minder"
 	"github.com/tare-bench/tare/internal/subject/ready"
 	"github.com/tare-bench/tare/internal/subject/setting"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/workspace"
 	"github.com/tare-bench/tare/record"
 )
@@ -157,9 +158,7 @@ func wrong(t *testing.T, all []find.Found, out func(find.Found, misdeed) bool) {
 func commit(t *testing.T, s subject.Session, m misdeed, sign string) (*record.Failure, int64) {
 	ctx := t.Context()
 	defer func() {
-		if err := s.Discard(context.WithoutCancel(ctx), []int{0}); err != nil {
-			t.Error(err)
-		}
+		check.Error(t, s.Discard(context.WithoutCancel(ctx), []int{0}), "")
 	}()
 	samples, err := subject.Operate(ctx, s, subject.Run, []int{0})
 	if err != nil {
@@ -169,9 +168,7 @@ func commit(t *testing.T, s subject.Session, m misdeed, sign string) (*record.Fa
 	x := samples[0]
 	at, _ := subject.As[subject.Reachable](s)
 	if m.op != subject.Run && x.Failure == nil {
-		if err := os.WriteFile(sign, nil, 0o644); err != nil {
-			t.Error(err)
-		}
+		check.Error(t, os.WriteFile(sign, nil, 0o644), "")
 		defer os.Remove(sign)
 		for pid, late := at.Reach(0).Pid, time.Now().Add(time.Minute); !m.done(pid); time.Sleep(10 * time.Millisecond) {
 			if time.Now().After(late) {

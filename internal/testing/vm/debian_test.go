@@ -17,6 +17,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/overhead"
 	"github.com/tare-bench/tare/internal/instrument/storage"
 	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/internal/testing/need"
 	"github.com/tare-bench/tare/record"
@@ -158,8 +159,7 @@ func TestTareOnCurrentDebianWithSystemd(t *testing.T) {
 // boot runs a guest once for all its claims.
 func boot(t *testing.T, g *Guest, claims ...claim) {
 	t.Helper()
-	out, err := Run(t.Context(), *g)
-	must.OK(t, err)
+	out := must.Get(Run(t.Context(), *g))(t)
 	t.Logf("the machine ran for %v", out.Ran.Round(time.Second))
 	for _, c := range claims {
 		t.Run(c.says, func(t *testing.T) { c.check(t, out) })
@@ -185,10 +185,8 @@ func debian(t *testing.T, suite string, claims ...claim) *Guest {
 	}
 	dir := t.TempDir()
 	goes(t, "build", "-trimpath", "-tags", "no_tls_fallback,grpcnotrace", "-ldflags", "-s -w", "-o", dir, "github.com/tare-bench/tare/cmd/tare")
-	disk, err := NewDisk(t.Context(), suite, dir)
-	must.OK(t, err)
-	busybox, err := program("busybox", install)
-	must.OK(t, err)
+	disk := must.Get(NewDisk(t.Context(), suite, dir))(t)
+	busybox := must.Get(program("busybox", install))(t)
 	g := &Guest{Disk: disk, Files: map[string]string{"/usr/bin/tare": filepath.Join(dir, "tare"), "/usr/bin/busybox": busybox}}
 	for to, text := range configured {
 		g.Files[to] = filepath.Join(dir, filepath.Base(to))
@@ -202,11 +200,7 @@ func debian(t *testing.T, suite string, claims ...claim) *Guest {
 
 func theDebian(t *testing.T, out *Outcome) {
 	got := string(out.Files["machine.stdout"])
-	for _, want := range []string{"systemd\ncgroup2fs\nsystemd 2 [name=apparmor ", "\nsystemd v2\nactive\nactive\n"} {
-		if !strings.Contains(got, want) {
-			t.Errorf("no %q", want)
-		}
-	}
+	check.Contains(t, "got", got, "systemd\ncgroup2fs\nsystemd 2 [name=apparmor ", "\nsystemd v2\nactive\nactive\n")
 }
 
 func doctoredDebian(t *testing.T, out *Outcome) {
@@ -300,9 +294,7 @@ func stored(t *testing.T, out *Outcome) {
 		t.Fatalf("%d of %d jobs failed, in %d tables", s.Failed, s.Total, len(s.Tables))
 	}
 	for _, table := range s.Tables {
-		if len(table.Cells) != 1 {
-			t.Errorf("%s on %s: %d targets", table.Job, table.Volume, len(table.Cells))
-		}
+		check.Equal(t, fmt.Sprintf("%s on %s", table.Job, table.Volume), len(table.Cells), 1)
 	}
 }
 
@@ -315,19 +307,14 @@ func cleaned(t *testing.T, out *Outcome, runs int) {
 	}
 	for i, want := range []int{runs, 0} {
 		must.OK(t, answers.Decode(&found[i]))
-		if got := len(found[i].LeftBehind); got != want {
-			t.Errorf("look %d found %d runs, want %d", i+1, got, want)
-		}
+		check.Equal(t, fmt.Sprintf("look %d found", i+1), len(found[i].LeftBehind), want)
 	}
-	if more := strings.TrimSpace(string(out.Files["killed.stdout"][answers.InputOffset():])); more != "" {
-		t.Errorf("still there:\n%s", more)
-	}
+	check.Equal(t, "still", strings.TrimSpace(string(out.Files["killed.stdout"][answers.InputOffset():])), "")
 }
 
 // judged reads a record that a command left, and judges it.
 func judged[J any](t *testing.T, out *Outcome, name string, judge func(*record.Record) (J, error)) J {
 	t.Helper()
-	j, err := judge(recorded(t, out, name))
-	must.OK(t, err)
+	j := must.Get(judge(recorded(t, out, name)))(t)
 	return j
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/internal/testing/need"
 )
@@ -45,9 +46,7 @@ func TestPhraseIsFoundAcrossWrites(t *testing.T) {
 	for _, text := range []string{"guest: x\nguest: cut", " the", " pow"} {
 		fmt.Fprint(b, text)
 	}
-	if said != 0 {
-		t.Errorf("said %d times too early", said)
-	}
+	check.Equal(t, "said", said, 0)
 	if fmt.Fprint(b, "er\n"); said != 1 {
 		t.Errorf("said %d times, want 1", said)
 	}
@@ -61,9 +60,7 @@ func TestAMachineEndsWithItsTime(t *testing.T) {
 	defer cancel()
 	begin := time.Now()
 	_, err := Run(ctx, Guest{Commands: []Command{{"endless", []string{"sleep", "1000"}}}})
-	if !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("got %v", err)
-	}
+	check.Is(t, err, context.DeadlineExceeded)
 	if d := time.Since(begin); d > time.Minute {
 		t.Errorf("it took %v", d)
 	}
@@ -71,9 +68,7 @@ func TestAMachineEndsWithItsTime(t *testing.T) {
 		t.Errorf("left %v, %v", left, err)
 	}
 	for _, process := range processes(t) {
-		if strings.Contains(process, dir) {
-			t.Errorf("left %s", process)
-		}
+		check.Lacks(t, "left", process, dir)
 	}
 }
 

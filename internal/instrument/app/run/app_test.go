@@ -25,6 +25,7 @@ import (
 	"github.com/tare-bench/tare/internal/node/snapshot"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/setting"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/internal/testing/ports"
 	"github.com/tare-bench/tare/record"
@@ -179,9 +180,7 @@ func perform(t *testing.T, change func(*app.Options), targets ...*server) *app.J
 	}
 	rec, j, err := Run(t.Context(), o)
 	must.OK(t, err)
-	if open.Load() != 0 {
-		t.Errorf("%d sessions are open still", open.Load())
-	}
+	check.Equal(t, "sessions are open still", open.Load(), 0)
 	for i, w := range record.All[app.Window](rec) {
 		if err := record.Validate(w); err != nil {
 			t.Errorf("window %d: %v", i, err)
@@ -337,9 +336,7 @@ func TestWhatANeighbourUsedIsAllOfItOrNotKnown(t *testing.T) {
 		if ns := used(c.begin, c.end); ns != nil {
 			got = *ns
 		}
-		if got != c.want {
-			t.Errorf("%s: %d ns, and not %d", name, got, c.want)
-		}
+		check.Equal(t, name, got, c.want)
 	}
 }
 

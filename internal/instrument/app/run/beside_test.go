@@ -16,6 +16,7 @@ import (
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/minder"
 	"github.com/tare-bench/tare/internal/subject/setting"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
@@ -53,8 +54,7 @@ func (c *choosy) Ended(context.Context, int) subject.Ended {
 
 func neighbour(t *testing.T, text string) app.Neighbour {
 	t.Helper()
-	n, err := app.ParseNeighbour(text)
-	must.OK(t, err)
+	n := must.Get(app.ParseNeighbour(text))(t)
 	return n
 }
 
@@ -73,9 +73,7 @@ func TestATargetThatTakesNoImageHasNoRoomForANeighboursAndSaysSo(t *testing.T) {
 		if is := s.(*shared).rooms[0] != nil; is != want {
 			t.Errorf("%s: a room is %v", all[i].Info().Name, is)
 		}
-		if err := s.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
+		check.Error(t, s.Close(t.Context()), "")
 	}
 }
 
@@ -88,19 +86,14 @@ func TestANeighbourThatFloodsItsLogIsEndedAndTheCauseIsSaid(t *testing.T) {
 	})
 	in := &choosy{name: "a", pid: c.Process.Pid, log: filepath.Join(t.TempDir(), "log")}
 	must.OK(t, os.WriteFile(in.log, nil, 0o600))
-	r, err := newRoom(t.Context(), in, subject.Env{}, subject.Workload{Cargo: &cargo.Cargo{}}, 1)
-	must.OK(t, err)
+	r := must.Get(newRoom(t.Context(), in, subject.Env{}, subject.Workload{Cargo: &cargo.Cargo{}}, 1))(t)
 	defer r.Close(t.Context())
 	must.OK(t, started(subject.Operate(t.Context(), r, subject.Run, []int{1})))
 	x := &noise{in: r}
-	if err := x.over(t.Context()); err != nil {
-		t.Fatalf("it is at work: %v", err)
-	}
+	must.OK(t, x.over(t.Context()))
 	must.OK(t, os.Truncate(in.log, minder.Most(1)))
 	_ = c.Wait()
-	if err := x.over(t.Context()); err == nil || !strings.Contains(err.Error(), "ended before the window did: its output grew beyond 256 MiB") {
-		t.Errorf("%v", err)
-	}
+	check.Error(t, x.over(t.Context()), "ended before the window did: its output grew beyond 256 MiB")
 }
 
 // filing is a target in which commands are executed: those that lay out end as told, others

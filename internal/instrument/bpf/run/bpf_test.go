@@ -16,6 +16,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/bpf/run/datapath"
 	"github.com/tare-bench/tare/internal/load"
 	"github.com/tare-bench/tare/internal/node/bpfstat"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -267,9 +268,7 @@ func TestProgramsThatComeOrGoAreSaid(t *testing.T) {
 	text := ""
 	for _, p := range rec.Points {
 		text += strings.Join(p.Problems, "\n")
-		if p.Datapath != "name a*" {
-			t.Errorf("chosen by %s", p.Datapath)
-		}
+		check.Equal(t, "chosen by", p.Datapath, "name a*")
 	}
 	if !strings.Contains(text, "program 2 c went") || !strings.Contains(text, "program 3 d came") || len(rec.Programs) != 3 {
 		t.Errorf("%d programs; %s", len(rec.Programs), text)
@@ -333,9 +332,7 @@ func TestServicesLeadToTheServerThatThePlanNames(t *testing.T) {
 	s := newScene()
 	s.plan.URL, s.plan.Services = "http://localhost:8080/a?b=c", []int{3}
 	s.run(t.Context(), t)
-	if got := s.attached.Backend.String(); got != "127.0.0.1:8080" {
-		t.Errorf("services lead to %s", got)
-	}
+	check.Equal(t, "services lead to", s.attached.Backend.String(), "127.0.0.1:8080")
 	if got := s.asked[0]; got.URL != "http://198.18.0.3:80/a?b=c" || got.Host != "localhost:8080" {
 		t.Errorf("asked for %s as %s", got.URL, got.Host)
 	}

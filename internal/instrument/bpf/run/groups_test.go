@@ -19,6 +19,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/bpf/run/datapath"
 	"github.com/tare-bench/tare/internal/load"
 	"github.com/tare-bench/tare/internal/node/bpfstat"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/internal/testing/need"
 	"github.com/tare-bench/tare/record"
@@ -67,22 +68,17 @@ func TestProgramsThatAreChosenByTheirCgroupSeeTheLoad(t *testing.T) {
 	dir, remove, err := datapath.Place(fmt.Sprintf("chosen-%d", os.Getpid()))
 	must.OK(t, err)
 	defer func() {
-		if err := remove(); err != nil {
-			t.Error(err)
-		}
+		check.Error(t, remove(), "")
 	}()
 	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: "tare_t_connect", Type: ebpf.CGroupSockAddr, AttachType: ebpf.AttachCGroupInet4Connect, License: "GPL",
 		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 1), asm.Return()}})
 	must.OK(t, err)
 	defer p.Close()
-	l, err := link.AttachCgroup(link.CgroupOptions{Path: dir, Attach: ebpf.AttachCGroupInet4Connect, Program: p})
-	must.OK(t, err)
+	l := must.Get(link.AttachCgroup(link.CgroupOptions{Path: dir, Attach: ebpf.AttachCGroupInet4Connect, Program: p}))(t)
 	defer l.Close()
-	server, err := load.Serve(t.Context())
-	must.OK(t, err)
+	server := must.Get(load.Serve(t.Context()))(t)
 	defer server.Close()
-	meter, err := bpfstat.Open()
-	must.OK(t, err)
+	meter := must.Get(bpfstat.Open())(t)
 	defer meter.Close()
 	plan := bpf.DefaultsOfLoad()
 	plan.Datapath, plan.Cgroups, plan.URL = "", []string{dir}, server.URL()

@@ -8,14 +8,14 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/instrument/bpf"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
 
 func TestALoadOfFortioIsJudgedWithoutPrograms(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("testdata/fortio.json")
-	must.OK(t, err)
+	text := must.Get(os.ReadFile("testdata/fortio.json"))(t)
 	g := &Imported{}
 	if !g.Add("a.json", "a", text) || !g.Add("b.json", "a", text) || !g.Add("c.json", "c", text) {
 		t.Fatal("nothing was found")
@@ -27,8 +27,7 @@ func TestALoadOfFortioIsJudgedWithoutPrograms(t *testing.T) {
 		}
 	}
 	g.Close()
-	plan, err := g.Plan.MarshalJSON()
-	must.OK(t, err)
+	plan := must.Get(g.Plan.MarshalJSON())(t)
 	j, err := bpf.Judge(&record.Record{Header: record.Header{Experiment: bpf.Name, Plan: plan}, Points: g.Points, Findings: g.Findings, End: &record.End{Status: "done"}})
 	must.OK(t, err)
 	all := j.Figures()
@@ -47,9 +46,7 @@ func TestALoadOfFortioIsJudgedWithoutPrograms(t *testing.T) {
 			t.Errorf("an error: %s", f.Message)
 		}
 	}
-	if !strings.Contains(said, "it is of c, and what came before of a") {
-		t.Errorf("the other label is not told of: %s", said)
-	}
+	check.Contains(t, "the other label is not told", said, "it is of c, and what came before of a")
 }
 
 func TestOtherTextsAreNoLoad(t *testing.T) {

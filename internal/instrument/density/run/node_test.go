@@ -11,6 +11,7 @@ import (
 	densityrun "github.com/tare-bench/tare/internal/instrument/density/run"
 	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/internal/thread"
 	"github.com/tare-bench/tare/record"
@@ -33,9 +34,7 @@ func TestTheDiskOfAnEngineIsGuardedAsTheRunsOwn(t *testing.T) {
 	dir, own := t.TempDir(), t.TempDir()
 	must.OK(t, unix.Mount("tmpfs", own, "tmpfs", 0, "size=1g,nr_inodes=5000"))
 	t.Cleanup(func() {
-		if err := unix.Unmount(own, unix.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
+		check.Error(t, unix.Unmount(own, unix.MNT_DETACH), "")
 	})
 	of, err := levels(&densityrun.Machine{Dir: dir, Roots: map[string]string{"docker/runc": own, "podman/crun": own, "docker/crun": dir}})
 	must.OK(t, err)
@@ -58,9 +57,7 @@ func TestTheLimitsOfAContainerThatTareIsInAreGuarded(t *testing.T) {
 	must.OK(t, err)
 	const own = cgroup.Prefix + "densitybox1"
 	t.Cleanup(func() {
-		if err := cgroup.Remove(hs, own); err != nil {
-			t.Error(err)
-		}
+		check.Error(t, cgroup.Remove(hs, own), "")
 	})
 	if err := cgroup.Delegate(hs, own, "pids", "memory"); errors.Is(err, cgroup.ErrWithheld) {
 		t.Skip(err)

@@ -14,6 +14,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/lifecycle"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/fake"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -72,9 +73,7 @@ func TestAnInterruptKeepsWhatWasMeasuredAndIsNoFailure(t *testing.T) {
 			if e := *log; !slices.Equal(e[len(e)-2:], events{"close a", "close b"}) {
 				t.Errorf("the end was %q", e[len(e)-3:])
 			}
-			if want := 3*2 + map[bool]int{true: 2, false: 1}[tt.op == subject.Run]; discarded != want {
-				t.Errorf("discarded %d times, want %d", discarded, want)
-			}
+			check.Equal(t, "discarded", discarded, 3*2+map[bool]int{true: 2, false: 1}[tt.op == subject.Run])
 		})
 	}
 }
@@ -222,9 +221,7 @@ func TestNodeReadingsSayWhichRoundTheyFollow(t *testing.T) {
 			t.Errorf("reading %d is %+v, want %+v", i, n, want)
 		}
 	}
-	if got := codes(l.Found); !slices.Equal(got, []string{"steal", "pressure"}) {
-		t.Errorf("findings %v", got)
-	}
+	check.Equal(t, "findings", codes(l.Found), []string{"steal", "pressure"})
 }
 
 func TestTheRecordSaysHowToDoTheRunAgain(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/lifecycle"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/fake"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
@@ -96,9 +97,7 @@ func TestOpsAreDoneAsFarAsTheyAreNeededAndShownAsFarAsTheyAreAskedFor(t *testing
 						t.Errorf("of %s %v is recorded, want %v", name, recorded, want)
 					}
 				}
-				if got := rowsOf(l); !slices.Equal(got, operations(tt.ops)) {
-					t.Errorf("the table has %v", got)
-				}
+				check.Equal(t, "the table", rowsOf(l), operations(tt.ops))
 				if l.Failed > 0 || len(l.Found) > 0 {
 					t.Errorf("%d failed; findings %+v", l.Failed, l.Found)
 				}
@@ -168,12 +167,10 @@ func TestTheFakeRefusesWhatNoPodDoes(t *testing.T) {
 		"to create in a stopped pod":         "runp stopp create",
 	} {
 		f := &fake.Target{Name: "a", Pods: true, Script: constant(1)}
-		s, err := f.Open(t.Context(), subject.Env{Lanes: 1})
-		must.OK(t, err)
+		s := must.Get(f.Open(t.Context(), subject.Env{Lanes: 1}))(t)
 		all := operations(ops)
 		for i, op := range all {
-			b, err := s.Prepare(t.Context(), op, []int{0})
-			must.OK(t, err)
+			b := must.Get(s.Prepare(t.Context(), op, []int{0}))(t)
 			_, samples, err := b.Start(t.Context())
 			if last := i == len(all)-1; last != (err != nil) || !last && len(samples) != 1 {
 				t.Errorf("%s, %s: %v", name, op, err)

@@ -105,13 +105,8 @@ func weighWith(ctx context.Context, t *testing.T, o lifecyclerun.Options) (*reco
 	var file bytes.Buffer
 	o.Write = record.NewWriter(&file).Write
 	rec, shown, err := lifecyclerun.Run(ctx, o)
-	if err != nil {
-		t.Fatalf("run: %v", err)
-	}
-	stored, err := record.Read(&file)
-	if err != nil {
-		t.Fatalf("read the record: %v", err)
-	}
+	must.OK(t, err)
+	stored := must.Get(record.Read(&file))(t)
 	if stored.ProblemCount > 0 {
 		t.Fatalf("the record holds lines that cannot be read: %v", stored.Problems)
 	}
@@ -130,10 +125,7 @@ func weighWith(ctx context.Context, t *testing.T, o lifecyclerun.Options) (*reco
 
 func judged(t *testing.T, rec *record.Record) *lifecycle.Judgement {
 	t.Helper()
-	l, err := lifecycle.Judge(rec)
-	if err != nil {
-		t.Fatalf("judge: %v", err)
-	}
+	l := must.Get(lifecycle.Judge(rec))(t)
 	return l
 }
 

@@ -4,11 +4,11 @@ import (
 	"errors"
 	"os"
 	"os/exec"
-	"reflect"
 	"testing"
 
 	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 
@@ -30,9 +30,7 @@ func TestWhatARoleUsedIsTheDifferenceOfTwoReadings(t *testing.T) {
 		{Role: record.RoleDaemon, Before: 1, After: 1, CPU: 300, PSSBefore: 86, PSSPeak: 120, PSSAfter: 90},
 		{Role: record.RoleShim, Before: 2, After: 4, Ended: 1, CPU: 1 + 9 + 2, PSSBefore: 8, PSSPeak: 9, PSSAfter: 9, Unread: 1},
 	}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("got  %+v\nwant %+v", got, want)
-	}
+	check.Equal(t, "result", got, want)
 }
 
 type staffed struct{ subject.Session }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/instrument/lifecycle"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
@@ -19,18 +20,15 @@ func judged(t *testing.T, told Told, files ...string) *lifecycle.Judgement {
 	t.Helper()
 	g := &Imported{}
 	for _, file := range files {
-		text, err := os.ReadFile(filepath.Join("testdata", file))
-		must.OK(t, err)
+		text := must.Get(os.ReadFile(filepath.Join("testdata", file)))(t)
 		if !g.Add(file, text, told) {
 			t.Errorf("%s: nothing was found", file)
 		}
 	}
 	g.Close()
-	plan, err := g.Plan.MarshalJSON()
-	must.OK(t, err)
+	plan := must.Get(g.Plan.MarshalJSON())(t)
 	rec := &record.Record{Header: record.Header{Experiment: lifecycle.Name, Plan: plan}, Targets: g.Targets, Batches: g.Batches, Findings: g.Findings, End: &record.End{Status: "done", Why: "imported"}}
-	j, err := lifecycle.Judge(rec)
-	must.OK(t, err)
+	j := must.Get(lifecycle.Judge(rec))(t)
 	return j
 }
 
@@ -117,17 +115,14 @@ func TestOtherTextsAreLeftAloneAndBrokenOnesAreFindings(t *testing.T) {
 
 func FuzzTexts(f *testing.F) {
 	for _, file := range []string{"hyperfine.json", "critest-parallel.json", "stress.log", "ptcr.txt", "bench.txt"} {
-		text, err := os.ReadFile(filepath.Join("testdata", file))
-		must.OK(f, err)
+		text := must.Get(os.ReadFile(filepath.Join("testdata", file)))(f)
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		g := &Imported{}
 		g.Add("a.txt", text, Told{File: "a"})
 		for i := range g.Batches {
-			if err := record.Validate(&g.Batches[i]); err != nil {
-				t.Error(err)
-			}
+			check.Error(t, record.Validate(&g.Batches[i]), "")
 		}
 	})
 }

@@ -79,8 +79,7 @@ type books struct{ ledger.Ledger }
 
 func closed(t *testing.T, before, begin, end *record.Reading) books {
 	t.Helper()
-	l, err := ledger.Close(before, begin, end)
-	must.OK(t, err)
+	l := must.Get(ledger.Close(before, begin, end))(t)
 	sum, uncharged := int64(0), int64(0)
 	for _, r := range l.Rows {
 		switch r.Role {

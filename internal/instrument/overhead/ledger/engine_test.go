@@ -33,3 +33,47 @@ func TestWhatAnEngineSaysOfCPUIsByItsOwnLooksAtEachSandbox(t *testing.T) {
 		}
 	}
 }
+
+func TestSandboxesEndWithAProcessThatTheyLiveBy(t *testing.T) {
+	t.Parallel()
+	process := func(pid int, start uint64, role record.Role, lane int) record.Process {
+		return record.Process{Pid: pid, Start: start, Role: role, Lane: lane}
+	}
+	ended := func(p record.Process) record.Process {
+		p.Ended = true
+		return p
+	}
+	begin := []record.Process{process(1, 5, record.RoleDaemon, -1), process(10, 10, record.RoleShim, 0), process(11, 11, record.RoleWorkload, 0), process(12, 12, record.RoleWorkload, 0)}
+	for _, c := range []struct {
+		claim            string
+		begin, end       []record.Process
+		restarted, ended int
+	}{
+		{"nothing ended", begin, begin, 0, 0},
+		{"a command that was run inside ended", begin, begin[:3], 0, 0},
+		{"another daemon is no sandbox's", begin, append([]record.Process{process(2, 20, record.RoleDaemon, -1)}, begin[1:]...), 0, 0},
+		{"the workload ended", begin, begin[:2], 0, 1},
+		{"the workload began again", begin, append(begin[:2:2], process(13, 20, record.RoleWorkload, 0)), 1, 0},
+		{"its pid was given away and its role not", begin, append(begin[:2:2], process(11, 20, record.RoleOthers, -1)), 0, 1},
+		{"a pod with its shim began again", begin, []record.Process{process(20, 20, record.RoleShim, 0), process(21, 21, record.RoleWorkload, 0)}, 1, 0},
+		{"the shim began again and the workload did not", begin, []record.Process{process(20, 20, record.RoleShim, 0)}, 0, 1},
+		{"a sentry makes and ends address spaces", []record.Process{process(10, 10, record.RoleSentry, 0), process(11, 11, record.RoleWorkload, 0)},
+			[]record.Process{process(10, 10, record.RoleSentry, 0)}, 0, 0},
+		{"the workload ended and nobody waited for it", begin, []record.Process{begin[1], ended(begin[2])}, 0, 1},
+		{"the workload had ended before", []record.Process{begin[1], ended(begin[2])}, []record.Process{begin[1], ended(begin[2])}, 0, 1},
+		{"a command that ended before the container's first process began", append(begin[:3:3], ended(process(9, 9, record.RoleWorkload, 0))), begin[:3], 0, 0},
+		{"a VMM was killed", []record.Process{process(10, 10, record.RoleVMM, 0), process(11, 11, record.RoleVMM, 1)}, []record.Process{process(11, 11, record.RoleVMM, 1)}, 0, 1},
+	} {
+		restarted, ended := 0, 0
+		for _, e := range Ends(&record.Reading{Processes: c.begin}, &record.Reading{Processes: c.end}) {
+			if e.Again {
+				restarted++
+			} else {
+				ended++
+			}
+		}
+		if restarted != c.restarted || ended != c.ended {
+			t.Errorf("%s: %d restarted, %d ended", c.claim, restarted, ended)
+		}
+	}
+}

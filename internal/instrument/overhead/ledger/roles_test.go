@@ -85,3 +85,151 @@ func TestTheLimitOfAPodIsTheOneThatBoundsItsWorkload(t *testing.T) {
 		})
 	}
 }
+
+func lines() ([]record.Reading, []record.Series) {
+	var out []record.Reading
+	var series []record.Series
+	now := int64(0)
+	for round := range 2 {
+		for _, target := range []string{"a", "b"} {
+			add := func(m record.Moment, phase string, n int) {
+				now += sec
+				r := at(now, m, node(1<<30))
+				r.Round, r.Target, r.Phase, r.Sandboxes = round, target, phase, n
+				out = append(out, *r)
+			}
+			add(record.MomentBefore, "", 0)
+			for _, n := range []int{1, 5} {
+				add(record.MomentBegin, "idle", n)
+				series = append(series, record.Series{Round: round, Target: target, Phase: "idle", Sandboxes: n, Times: []int64{now, now + sec},
+					Values: map[string][]int64{record.SeriesNodeUsed: {1, 2}}})
+				add(record.MomentEnd, "idle", n)
+			}
+			add(record.MomentAfter, "", 0)
+		}
+	}
+	return out, series
+}
+
+func TestVisits(t *testing.T) {
+	readings, series := lines()
+	whole := func(t *testing.T, all []*ledger.Visit, n int) {
+		t.Helper()
+		if len(all) != n {
+			t.Fatalf("%d visits", len(all))
+		}
+		for _, v := range all {
+			if v.Before == nil || v.After == nil || len(v.Phases) != 2 {
+				t.Fatalf("%+v", v)
+			}
+			for i := range v.Phases {
+				p := &v.Phases[i]
+				if p.Begin == nil || p.End == nil || p.Series == nil || p.Series.Round != v.Round || p.Series.Target != v.Target || p.Series.Sandboxes != p.Sandboxes {
+					t.Errorf("%+v", p)
+				}
+			}
+		}
+	}
+	t.Run("each round on each target is one", func(t *testing.T) { whole(t, ledger.Visits(readings, series), 4) })
+	t.Run("lines that are there twice count once", func(t *testing.T) {
+		whole(t, ledger.Visits(append(readings[:len(readings):len(readings)], readings...), append(series[:len(series):len(series)], series...)), 4)
+	})
+	t.Run("any cut leaves what was written", func(t *testing.T) {
+		for n := range readings {
+			all := ledger.Visits(readings[:n], series)
+			if want := (n + 5) / 6; len(all) != want {
+				t.Fatalf("%d readings make %d visits", n, len(all))
+			}
+			for _, v := range all {
+				for i := range v.Phases {
+					if _, err := v.Close(i, 2); (err == nil) != (v.Phases[i].End != nil) {
+						t.Errorf("%d: %v", n, err)
+					}
+				}
+			}
+		}
+	})
+	t.Run("and so does a lost beginning", func(t *testing.T) {
+		for n := range readings {
+			for _, v := range ledger.Visits(readings[n:], series) {
+				for i := range v.Phases {
+					if _, err := v.Close(i, 2); v.Before == nil && err == nil {
+						t.Errorf("%d: books without a before", n)
+					}
+				}
+			}
+		}
+	})
+}
+
+func TestUncertainty(t *testing.T) {
+	visit := func(drift int64, used ...int64) *ledger.Visit {
+		end := at(20*sec, record.MomentEnd, node(1<<30))
+		v := &ledger.Visit{Before: at(sec, record.MomentBefore, node(1<<30)), Phases: []ledger.Phase{{Name: "idle", End: end}}}
+		v.After = at(30*sec, record.MomentAfter, node(1<<30+drift))
+		if used != nil {
+			v.Phases[0].Series = &record.Series{Values: map[string][]int64{record.SeriesNodeUsed: used}}
+		}
+		return v
+	}
+	unread := visit(0)
+	unread.Before.Host.Refreshed, unread.Phases[0].End.Host.Refreshed = false, false
+	for _, r := range []*record.Reading{unread.Before, unread.Phases[0].End, unread.After} {
+		r.Host.Total, r.Host.Free = 16<<30, 15<<30
+	}
+	others := visit(8 * mib)
+	others.After.Host.Others = 8 * mib
+	late, early := visit(8*mib), visit(8*mib)
+	late.Phases[0].End.Time, early.Phases[0].End.Time = 29*sec, 2*sec
+	cut := visit(8 * mib)
+	cut.After = nil
+	tests := []struct {
+		name string
+		v    *ledger.Visit
+		want int64
+	}{
+		{"a still node is known exactly", visit(0), 0},
+		{"of a drift what there was by the phase counts", visit(8 * mib), 8 * mib * 19 / 29},
+		{"in either direction", visit(-8 * mib), 8 * mib * 19 / 29},
+		{"nearly all of it for a late phase", late, 8 * mib * 28 / 29},
+		{"and little for an early one", early, 8 * mib * 1 / 29},
+		{"but not what others took", others, 0},
+		{"without a reading after no drift is known", cut, 0},
+		{"the last half of the phase shows how the node wavers", visit(0, 1<<30, 1<<20, 1<<30, 1<<20, 1<<30, 900, 1000, 1100, 1000, 1200), 411},
+		{"ticks that were not read do not", visit(0, 0, 0, 0, 0, 0, 0, 0, 900, -1, 1000, 1100, -1, 1000, 1200), 411},
+		// 2 CPUs × 2·fls(2)·(1 + fls(128)) = 36 pages, see mm/vmstat.c.
+		{"counters that were not added up hold pages back", unread, 2 * 36 * 4096},
+	}
+	for _, tt := range tests {
+		if got := tt.v.Uncertainty(0, 2); max(got-tt.want, tt.want-got) > 1 {
+			t.Errorf("%s: %d, want %d", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestOthersThatAreCountedTwiceAreUncertain(t *testing.T) {
+	tests := []struct {
+		name         string
+		before, end  int64 // the node's anonymous memory
+		others, anon int64 // of other processes by RssAnon, of the target
+		node, more   int64
+	}{
+		{"both figures agree", 100 * mib, 108 * mib, 3 * mib, 5 * mib, 3 * mib, 0},
+		{"a MiB may be off", 100 * mib, 108 * mib, 4 * mib, 5 * mib, 3 * mib, 0},
+		{"pages that forks share count once for each", 100 * mib, 108 * mib, 33 * mib, 5 * mib, 3 * mib, 30 * mib},
+		{"memory that no process is seen to have", 100 * mib, 128 * mib, 3 * mib, 5 * mib, 23 * mib, 20 * mib},
+		{"a node whose anonymous memory was not read tells nothing", 0, 0, 33 * mib, 5 * mib, 33 * mib, 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			v := &ledger.Visit{Before: at(sec, record.MomentBefore, node(1<<30)), Phases: []ledger.Phase{{Name: "idle", Sandboxes: 1, End: at(20*sec, record.MomentEnd, node(1<<30))}}}
+			e := v.Phases[0].End
+			v.Before.Host.Anon, e.Host.Anon, e.Host.Others = tt.before, tt.end, tt.others
+			e.Processes = []record.Process{process(7, 0, record.RoleWorkload, "/c", tt.anon, 0, 0)}
+			l, err := v.Close(0, 2)
+			if err != nil || l.Others != tt.others || l.OthersNode != tt.node || l.Uncertainty != tt.more {
+				t.Errorf("%v: others %d, by the node %d, ± %d", err, l.Others, l.OthersNode, l.Uncertainty)
+			}
+		})
+	}
+}

@@ -16,6 +16,8 @@ import (
 	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/fake"
+	"github.com/tare-bench/tare/internal/testing/check"
+	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -152,9 +154,7 @@ func options(p func(*overhead.Options), targets ...*scripted) (overheadrun.Optio
 func perform(ctx context.Context, t *testing.T, o overheadrun.Options) *record.Record {
 	t.Helper()
 	rec, _, err := overheadrun.Run(ctx, o)
-	if err != nil {
-		t.Fatalf("run: %v", err)
-	}
+	must.OK(t, err)
 	return rec
 }
 
@@ -179,21 +179,15 @@ func TestAVisitReadsBeforeEveryPhaseAndAfter(t *testing.T) {
 	o.FioPath = "/usr/bin/fio"
 	rec := perform(t.Context(), t, o)
 	want := []string{"before  0", "begin idle 1", "end idle 1", "begin 10M 1", "end 10M 1", "begin idle 3", "end idle 3", "after  0"}
-	if got := moments(rec); !slices.Equal(got, want) {
-		t.Errorf("read %q", got)
-	}
-	if len(rec.Series) != 3 {
-		t.Errorf("%d series", len(rec.Series))
-	}
+	check.Equal(t, "read", moments(rec), want)
+	check.Equal(t, "series", len(rec.Series), 3)
 	events := strings.Join(log.events, "\n")
 	for _, part := range []string{
 		"a run x1\nread 1 memory false\na stop x1\na rm x1\na discard 1 [0]\n", // the warm-up
 		"read 0 memory true\nread 0 memory false\na run x1\nread 1 memory false\nwatch\nstop\nread 1 memory true\nread 1 memory false\nwatch\na exec 0 /usr/bin/fio\nstop\nread 1 memory true\nread 0 memory false\na run x2\n",
 		"a stop x3\na rm x3\na discard 3 [0 1 2]\nread 0 memory true\nclose a",
 	} {
-		if !strings.Contains(events, part) {
-			t.Errorf("not in this order: %q\nin\n%s", part, events)
-		}
+		check.Contains(t, "not in this order", events, part)
 	}
 }
 
@@ -216,9 +210,7 @@ func TestATargetThatFailsIsGivenUpAndTheOthersGoOn(t *testing.T) {
 		t.Errorf("visits %v, findings %v", visits, codes(rec))
 	}
 	for _, e := range log.events {
-		if strings.Contains(e, " left ") {
-			t.Errorf("sandboxes stayed: %s", e)
-		}
+		check.Lacks(t, "sandboxes stayed", e, " left ")
 	}
 }
 
@@ -258,9 +250,7 @@ func TestAPhaseThatIsLeftOutInALaterRoundIsSaidOnce(t *testing.T) {
 		return free, nil
 	}
 	said := slices.DeleteFunc(codes(perform(t.Context(), t, o)), func(code string) bool { return code != "phase-skipped" })
-	if len(said) != 1 {
-		t.Errorf("it is said %d times", len(said))
-	}
+	check.Equal(t, "it is said", len(said), 1)
 }
 
 func TestALoadThatDidNotStandGivesNoFigures(t *testing.T) {
@@ -289,9 +279,7 @@ func TestALoadThatDidNotStandGivesNoFigures(t *testing.T) {
 		if f := rec.Readings[i].Failure; f == nil || f.Kind != c.want.Kind || f.Exit != c.want.Exit || f.Output != c.want.Output {
 			t.Errorf("%s: %+v", name, f)
 		}
-		if n := strings.Count(strings.Join(log.events, "\n"), "exec"); n != 1 {
-			t.Errorf("%s: it was started %d times", name, n)
-		}
+		check.Equal(t, fmt.Sprintf("%s: it was started", name), strings.Count(strings.Join(log.events, "\n"), "exec"), 1)
 	}
 }
 
@@ -325,9 +313,7 @@ func TestAPhaseInWhichAWorkloadEndedGivesNoFigures(t *testing.T) {
 			}
 		}
 	}
-	if got, want := strings.Join(said, ", "), "1, 3, 1 of 3: it ended"; got != want {
-		t.Errorf("%s, want %s", got, want)
-	}
+	check.Equal(t, "joined", strings.Join(said, ", "), "1, 3, 1 of 3: it ended")
 }
 
 func TestALoadThatDidNotStandLongEnoughIsGivenMoreTime(t *testing.T) {
@@ -335,9 +321,7 @@ func TestALoadThatDidNotStandLongEnoughIsGivenMoreTime(t *testing.T) {
 	var given []time.Duration
 	short := func(ctx context.Context, _ int, args []string) (subject.Executed, error) {
 		seconds, err := strconv.ParseFloat(args[len(args)-1], 64)
-		if err != nil {
-			t.Error(err)
-		}
+		check.Error(t, err, "")
 		d := time.Duration(seconds * float64(time.Second))
 		if given = append(given, d); len(given) == 1 {
 			d = 900 * time.Millisecond // the phase begins after a second

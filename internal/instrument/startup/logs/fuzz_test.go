@@ -3,6 +3,11 @@ package logs
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -11,6 +16,7 @@ import (
 	"testing/iotest"
 	"unicode/utf8"
 
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
@@ -103,4 +109,163 @@ func FuzzUnescape(f *testing.F) {
 			t.Fatalf("%q is %q here, %q in Go", s, got, want)
 		}
 	})
+}
+
+func TestSegmentsBeginWhereTimeGoesBack(t *testing.T) {
+	golden.Cases(t, "testdata/cases/pieces.txt", func(t *testing.T, text string) (lines string) {
+		for _, r := range []io.Reader{strings.NewReader(text), iotest.OneByteReader(strings.NewReader(text))} {
+			look, err := Look(r, 64)
+			if end := following(t, look.Pieces, text); !look.Ordered || err != nil || end != int64(len(text)) {
+				t.Errorf("%+v, %v", look, err)
+			}
+			before := ""
+			for _, p := range look.Pieces {
+				before += fmt.Sprintf(" %d", p.Line)
+			}
+			if lines != "" && lines != before {
+				t.Errorf("byte by byte they begin after the lines%s", before)
+			}
+			lines = before
+		}
+		return "lines before each:" + lines
+	})
+	logfmt := func(first, second int) string {
+		const line = "time=\"2026-11-21T02:45:%02d.5Z\" level=info msg=a\n"
+		return fmt.Sprintf(line+line, first, second)
+	}
+	if l, err := Look(strings.NewReader(strings.Repeat(logfmt(9, 1), 64)), 64); len(l.Pieces) != 1 || l.Ordered || err != nil {
+		t.Errorf("disorder: %+v, %v", l, err)
+	}
+	if l, err := Look(strings.NewReader(strings.Repeat(logfmt(1, 9), 64)), 64); len(l.Pieces) != 64 || !l.Ordered || err != nil {
+		t.Errorf("64 logs: %+v, %v", l, err)
+	}
+	full := errors.New("the disk is full")
+	if _, err := Look(iotest.ErrReader(full), 64); !errors.Is(err, full) {
+		t.Error(err)
+	}
+}
+
+// following holds pieces of a text to each beginning where the one before it ends, and
+// returns the end of the last.
+func following(t *testing.T, pieces []Segment, text string) (end int64) {
+	t.Helper()
+	for _, p := range pieces {
+		if p.From != end || p.Line != int64(strings.Count(text[:p.From], "\n")) || p.To == p.From && text != "" {
+			t.Fatalf("%+v", pieces)
+		}
+		end = p.To
+	}
+	return end
+}
+
+// Pieces of one file say the same as the files that it was made of.
+func TestSegmentsReadLikeFiles(t *testing.T) {
+	names := []string{"cripod.kata.log", "cripod.containerd.log"}
+	var texts []string
+	var apart []Source
+	all := ""
+	for _, name := range names {
+		text := testdata(t, name) + "\n"
+		texts = append(texts, text)
+		all += text
+		apart = append(apart, Source{Name: "all.log", Reader: strings.NewReader(text)})
+	}
+	look, err := Look(strings.NewReader(all), 64)
+	if err != nil || !look.Ordered || len(look.Pieces) != len(texts) {
+		t.Fatalf("%+v, %v", look, err)
+	}
+	var together []Source
+	for _, p := range look.Pieces {
+		together = append(together, Source{Name: "all.log", Reader: io.NewSectionReader(strings.NewReader(all), p.From, p.To-p.From), Line: p.Line})
+	}
+	read := func(sources []Source) (all []row) {
+		if _, err := Read(t.Context(), sources, func(e *Event) error {
+			r := rowOf(e)
+			r.Line -= sources[e.File].Line
+			all = append(all, r)
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	if want, got := read(apart), read(together); !slices.Equal(got, want) {
+		t.Errorf("%d events, want %d", len(got), len(want))
+	}
+}
+
+func FuzzLook(f *testing.F) {
+	f.Add([]byte("I1121 02:27:17.292309 1 a] b\nI1121 02:27:10.292309 1 a] b\n"), 3)
+	f.Add([]byte("__CURSOR=1\n__REALTIME_TIMESTAMP=1795229127500000\n\n__CURSOR=1\n__REALTIME_TIMESTAMP=1\n"), 3)
+	f.Add([]byte(`{"time":`), 1)
+	f.Fuzz(func(t *testing.T, text []byte, most int) {
+		look, err := Look(bytes.NewReader(text), most)
+		pieces, ok := look.Pieces, look.Ordered
+		if err != nil || len(pieces) == 0 || ok && len(pieces) > max(most, 1) {
+			t.Fatalf("%d of at most %d, %v, %v", len(pieces), most, ok, err)
+		}
+		if end := following(t, pieces, string(text)); end != int64(len(text)) {
+			t.Fatalf("%+v of %d bytes", pieces, len(text))
+		}
+	})
+}
+
+// Each form as its writers write it, and as a hostile one would. Of several files each
+// begins with a line "--- name".
+func TestEveryFormIsReadToTheField(t *testing.T) {
+	in2026(t)
+	for _, file := range []string{"forms", "runsc", "journal", "dates"} {
+		t.Run(file, func(t *testing.T) {
+			golden.Cases(t, "testdata/cases/"+file+".txt", func(t *testing.T, text string) string {
+				if !strings.HasPrefix(text, "--- ") {
+					text = "--- \n" + text
+				}
+				var sources []Source
+				for _, one := range strings.Split("\n"+text, "\n--- ")[1:] {
+					name, lines, _ := strings.Cut(one, "\n")
+					sources = append(sources, Source{Name: name, Reader: strings.NewReader(lines)})
+				}
+				all, s := rowsOf(t, sources...)
+				return rowsText(all) + countsText(s)
+			})
+		})
+	}
+}
+
+func TestAZoneThatIsKnownOnlyLaterIsNoJump(t *testing.T) {
+	in2026(t)
+	all, _ := rows(t, "", "I0524 10:00:00.500000 1 a.go:1] a\n"+strings.Repeat("x\n", block)+"I0524 10:00:01.500000 1 a.go:1] a\n"+
+		"time=\"2026-05-24T10:00:02+01:00\" level=info msg=a\nI0524 10:00:03.500000 1 a.go:1] a\n")
+	var times []string
+	for _, r := range all {
+		times = append(times, r.Time)
+	}
+	want := []string{"2026-05-24T10:00:00.5Z", "2026-05-24T10:00:01.5Z", "2026-05-24T09:00:02Z", "2026-05-24T10:00:03.5Z"}
+	check.Equal(t, "times", times, want)
+}
+
+// binaryField is a field as `journalctl -o export` writes what is not printable.
+func binaryField(key, value string) string {
+	return key + "\n" + string(binary.LittleEndian.AppendUint64(nil, uint64(len(value)))) + value + "\n"
+}
+
+func TestAnyNumberOfLinesThatTellOfDroppedMessagesIsASum(t *testing.T) {
+	s := source{stats: &Stats{}}
+	s.stats.Suppressed = math.MaxInt64 - 1
+	s.plain([]byte("Suppressed 3 messages from kata.service"), &carrier{}, nil, false)
+	check.Equal(t, "Suppressed", s.stats.Suppressed, math.MaxInt64)
+}
+
+func TestAJournalThatIsToldToBeOneNeedsNoCursor(t *testing.T) {
+	text := "_PID=7\n_SOURCE_REALTIME_TIMESTAMP=1795229127500000\nMESSAGE=hello\n\n"
+	for _, told := range []bool{false, true} {
+		n := 0
+		_, err := Read(context.Background(), []Source{{Reader: strings.NewReader(text), Journal: told}}, func(*Event) error {
+			n++
+			return nil
+		})
+		if err != nil || n != int(b2i(told)) {
+			t.Errorf("told %v: %d events, %v", told, n, err)
+		}
+	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
@@ -46,9 +47,7 @@ func TestMemoryDoesNotGrowWithTheInput(t *testing.T) {
 		text := []byte(testdata(t, name) + "\n")
 		small, _ := peak(t, Source{Reader: repeat(text, 4<<20)})
 		large, stats := peak(t, Source{Reader: repeat(text, 24<<20)})
-		if stats.Bytes != 24<<20 {
-			t.Errorf("%d bytes", stats.Bytes)
-		}
+		check.Equal(t, "bytes", stats.Bytes, 24<<20)
 		// A collection may come before or after a buffer grew: 64 KiB of slack.
 		if large > small+64<<10 || large > 1<<20 {
 			t.Errorf("%s: the heap grew by %d bytes for 4 MiB and by %d for 24 MiB", name, small, large)
@@ -161,9 +160,7 @@ func TestLookingForDisorderKeepsNoLine(t *testing.T) {
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
 		before := m.TotalAlloc
-		if l, err := Look(repeat([]byte("\n"), size), 64); l.Disorder != 0 || err != nil {
-			t.Errorf("%d blank lines are out of order, %v", l.Disorder, err)
-		}
+		check.Equal(t, "blank lines are out of order", must.Get(Look(repeat([]byte("\n"), size), 64))(t).Disorder, 0)
 		runtime.ReadMemStats(&m)
 		return m.TotalAlloc - before
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"reflect"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"testing/iotest"
 	"time"
 
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
@@ -101,18 +101,13 @@ func checkSums(t *testing.T, s Stats) {
 	for _, n := range s.Forms {
 		sum += n
 	}
-	if sum != s.Events {
-		t.Errorf("%d events, but %d by form", s.Events, sum)
-	}
-	if s.Unreadable > 0 != (s.First != "") {
-		t.Errorf("%d unreadable lines, the first is %q", s.Unreadable, s.First)
-	}
+	check.Equal(t, "events", sum, s.Events)
+	check.Equal(t, fmt.Sprintf("%d unreadable lines, the first is %q", s.Unreadable, s.First), s.Unreadable > 0, s.First != "")
 }
 
 func testdata(t testing.TB, name string) string {
 	t.Helper()
-	b, err := os.ReadFile("testdata/" + name)
-	must.OK(t, err)
+	b := must.Get(os.ReadFile("testdata/" + name))(t)
 	return string(b)
 }
 
@@ -151,9 +146,7 @@ func TestEveryFixtureIsReadToTheLine(t *testing.T) {
 				s.Cut != test.cut || s.Backward != test.back || s.Long != 0 || s.Suppressed != 0 {
 				t.Errorf("%+v", s)
 			}
-			if !maps.Equal(s.Forms, test.forms) {
-				t.Errorf("%v, want %v", s.Forms, test.forms)
-			}
+			check.Equal(t, "Forms", s.Forms, test.forms)
 		})
 	}
 }

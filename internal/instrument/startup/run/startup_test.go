@@ -18,6 +18,7 @@ import (
 	"github.com/tare-bench/tare/internal/node/tracer"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/fake"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
@@ -76,9 +77,7 @@ func (s *scene) run(ctx context.Context, t *testing.T) (*record.Record, error) {
 		Logs:    s.logs,
 		Watch:   s.watch,
 	})
-	if s.open != 0 {
-		t.Errorf("%d watches are still open", s.open)
-	}
+	check.Equal(t, "watches are still open", s.open, 0)
 	return rec, err
 }
 
@@ -196,9 +195,7 @@ func TestEveryTargetIsStartedAndWatchedOnceARound(t *testing.T) {
 	if !orders["a"] || !orders["b"] {
 		t.Error("one target always went first")
 	}
-	if !slices.Equal(s.tracked, []int{own}) {
-		t.Errorf("followed were %v", s.tracked)
-	}
+	check.Equal(t, "followed", s.tracked, []int{own})
 	stored, err := record.Read(&s.file)
 	if err != nil || len(stored.Problems) > 0 || len(stored.Starts) != 8 {
 		t.Errorf("%v: stored %d, problems %v", err, len(stored.Starts), stored.Problems)
@@ -320,8 +317,7 @@ func TestWhatLogsTellIsPutIntoTheStartsOfTheRun(t *testing.T) {
 			return []record.Start{{Type: record.TypeStart, Target: "kata", Method: record.MethodLogs, Clock: record.ClockWall, Began: x.Wall, Ended: x.Wall + 50*ms, Sandbox: "c1",
 				Spans: []record.Span{{Name: "a phase", Kind: record.KindPhase, Began: x.Wall + ms, Ended: x.Wall + 9*ms}}}}, &record.Logs{Type: record.TypeLogs}, c.err
 		}
-		rec, err := s.run(t.Context(), t)
-		must.OK(t, err)
+		rec := must.Get(s.run(t.Context(), t))(t)
 		j, err := startup.Judge(rec)
 		if err != nil || len(j.Targets) != 1 || j.Total != 1 || len(j.Targets[0].Drawn.Start.Spans) != c.lines || (rec.Logs != nil) != (c.logs == 1) {
 			t.Errorf("%s: %v, %+v", name, err, j)
@@ -400,8 +396,7 @@ func TestATargetThatIsGivenUpSaysInWhichRound(t *testing.T) {
 			}
 			return remove()
 		}})
-		rec, err := s.run(t.Context(), t)
-		must.OK(t, err)
+		rec := must.Get(s.run(t.Context(), t))(t)
 		var said []string
 		for _, f := range rec.Findings {
 			if f.Code == finding.GivenUp {
@@ -454,9 +449,7 @@ func TestCPUTimeIsKnownFromTheCallToItsReturn(t *testing.T) {
 			[]record.BusyAt{at(100, 0), at(150, 20), at(200, 40)}},
 		{"what is not known stays unknown", [2]record.BusyAt{at(100, -1), at(200, -1)}, nil, nil},
 	} {
-		if got := between(test.edges, test.seen); !slices.Equal(got, test.want) {
-			t.Errorf("%s: got %v", test.claim, got)
-		}
+		check.Equal(t, test.claim, between(test.edges, test.seen), test.want)
 	}
 }
 
@@ -497,8 +490,7 @@ func TestAMachineThatIsBusyBesideTheStartsIsNamed(t *testing.T) {
 		s := play(2, 1, "a")
 		s.drop = c.drop
 		s.node = func() record.Node { n := c.node; n.Known, n.HavePSI = true, true; return n }
-		rec, err := s.run(t.Context(), t)
-		must.OK(t, err)
+		rec := must.Get(s.run(t.Context(), t))(t)
 		found := slices.ContainsFunc(rec.Findings, func(f record.Finding) bool { return f.Code == finding.Pressure })
 		if found != c.want || len(rec.Nodes) != 2+s.plan.Warmup {
 			t.Errorf("%s: %d readings, and of them %+v", name, len(rec.Nodes), rec.Findings)

@@ -71,8 +71,7 @@ func readFiles(t testing.TB, paths ...string) ([]record.Start, *Builder) {
 	t.Helper()
 	readers, order := map[string]io.Reader{}, []string{}
 	for _, path := range paths {
-		f, err := os.Open(path)
-		must.OK(t, err)
+		f := must.Get(os.Open(path))(t)
 		t.Cleanup(func() { f.Close() })
 		name := filepath.Base(path)
 		readers[name] = f

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/instrument/startup/logs"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
@@ -193,9 +194,7 @@ func TestHostileLinesAreSurvived(t *testing.T) {
 			given := 0
 			b := New([]string{"a"}, func(s *record.Start, _ int) error {
 				given++
-				if err := record.Validate(s); err != nil {
-					t.Errorf("%v", err)
-				}
+				check.Error(t, record.Validate(s), "")
 				return nil
 			})
 			for i := range test.n {
@@ -283,8 +282,7 @@ func TestNothingIsAllocatedForOrdinaryLines(t *testing.T) {
 
 func FuzzStarts(f *testing.F) {
 	for _, name := range []string{"cripod.kata.log", "cri-o-1.34-info.log", "containerd-2.4-info.log", "runsc-boot.txt", "published.txt"} {
-		text, err := os.ReadFile("../logs/testdata/" + name)
-		must.OK(f, err)
+		text := must.Get(os.ReadFile("../logs/testdata/" + name))(f)
 		f.Add(text[:min(len(text), 6000)], name)
 	}
 	for _, group := range groups {

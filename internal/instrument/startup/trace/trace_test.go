@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
@@ -59,8 +60,7 @@ func play(t *testing.T, text string) *record.Start {
 		} else if n, _ := fmt.Sscanf(head, "%d-%d %s", &from, &to, &kind); n == 3 {
 			s.Spans = append(s.Spans, record.Span{Name: name, Kind: kind, Began: from * ms, Ended: to * ms})
 		} else if at, is := strings.CutPrefix(head, "first instruction at "); is {
-			first, err := strconv.ParseFloat(at, 64)
-			must.OK(t, err)
+			first := must.Get(strconv.ParseFloat(at, 64))(t)
 			s.First = int64(first * float64(ms))
 		} else if n, _ := fmt.Sscanf(head, "ended at %d", &to); n == 1 {
 			s.Ended = to * ms
@@ -123,5 +123,113 @@ func TestGapsOfLogsAreThoseThatWereRecorded(t *testing.T) {
 		if got := Gaps(&record.Start{Method: method, Ended: 9e9}, "kata", 5); len(got) != 0 {
 			t.Errorf("%s: %+v", method, got)
 		}
+	}
+}
+
+// A VMM and a file server are there from 1 s to 10 s, in which no process was born or
+// ended; the engine's daemon was there all the time.
+func TestTheTimeInWhichAVMMAloneWorksIsItsOwn(t *testing.T) {
+	const s = int64(1e9)
+	for name, c := range map[string]struct {
+		vmm, files, all int64 // CPU time in the gap
+		gap             int64
+		want            bool
+	}{
+		"it alone":                       {9 * s, 0, 9 * s, 9 * s, true},
+		"with its file server":           {6 * s, 3 * s, 9 * s, 9 * s, true},
+		"nine tenths":                    {9 * s, 0, 10 * s, 9 * s, true},
+		"no more than eight tenths":      {8 * s, 0, 10 * s, 9 * s, false},
+		"hardly anybody":                 {s / 10, 0, s / 10, 9 * s, false},
+		"for less than is told by it":    {s / 20, 0, s / 20, s / 20, false},
+		"of whom nobody knows what used": {0, 0, -1, 9 * s, false},
+	} {
+		end := s + c.gap
+		used := func(cpu int64) []record.BusyAt { return []record.BusyAt{{At: s}, {At: end, CPU: cpu}} }
+		start := &record.Start{Method: record.MethodBPF, Began: 0, Ended: end, Processes: []record.StartProcess{
+			{Pid: 1, Kind: record.KindDaemon, Name: "containerd"},
+			{Pid: 2, Kind: record.KindVirtiofsd, Name: "virtiofsd", Born: s, Exec: s, Used: used(c.files)},
+			{Pid: 3, Kind: record.KindVMM, Name: "qemu", Born: s, Exec: s, Used: used(c.vmm)},
+		}}
+		if c.all >= 0 {
+			start.Busy = []record.BusyAt{{At: 0}, {At: s}, {At: end, CPU: c.all}}
+		}
+		var took int64
+		for _, p := range Calls(start, "containerd") {
+			if p.Kind == record.KindVMM {
+				took += p.Ended - p.Began
+			}
+		}
+		check.Equal(t, name, took, map[bool]int64{true: c.gap}[c.want])
+	}
+}
+
+// random makes a start of any bytes: each six are a process or span.
+func random(data []byte) *record.Start {
+	kinds := []string{
+		record.KindClient, record.KindDaemon, record.KindShim, record.KindCall, record.KindInit, record.KindCNI, record.KindHelper,
+		record.KindVMM, record.KindWorkload, record.KindOther, record.KindEngine, record.KindPhase,
+	}
+	s := &record.Start{Method: record.MethodBPF}
+	if len(data) < 3 {
+		return s
+	}
+	s.Began, s.Ended, s.First = int64(data[0])*1e6, int64(data[1])*1e6+1, int64(data[2])*1e6
+	for data = data[3:]; len(data) >= 6; data = data[6:] {
+		p := record.StartProcess{
+			Pid: int(data[0] % 8), Parent: int(data[0] / 8 % 8), Kind: kinds[int(data[1])%len(kinds)], Name: "x",
+			Verb: []string{"create", "run", ""}[data[1]/86], Born: int64(data[2]) * 1e6, Exec: int64(data[3]) * 1e6, Ended: int64(data[4]) * 1e6,
+		}
+		s.Processes = append(s.Processes, p)
+		s.Spans = append(s.Spans, record.Span{Name: "x", Kind: p.Kind, Began: p.Born, Ended: p.Ended})
+		s.Busy = append(s.Busy, record.BusyAt{At: int64(len(s.Busy)) * 7e6, CPU: int64(len(s.Busy)) * int64(data[5])})
+	}
+	return s
+}
+
+func FuzzPartsCloseWithTheWallTime(f *testing.F) {
+	f.Add([]byte("\x00\xff\x20" + "\x01\x03\x10\x11\x30\x01" + "\x0a\x04\x12\x13\x50\x01" + "\x0a\x08\x20\x20\x60\x01" + "\x02\x05\x70\x71\x00\x09"))
+	f.Add([]byte("\x00\x80\x00" + "\x01\x03\x50\x11\x10\x01" + "\x01\x03\x50\x11\x60\x01" + "\x01\x03\x20\x11\x90\x01"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		live := random(data)
+		logs := *live
+		logs.Processes, logs.Method = nil, record.MethodLogs
+		for _, s := range []*record.Start{live, &logs} {
+			closes(t, s, Parts(s, "docker"))
+			closes(t, s, Calls(s, "docker"))
+			if rows := Rows(s); len(rows) != len(s.Processes)+len(s.Spans) {
+				t.Errorf("%d rows of %d processes and %d spans", len(rows), len(s.Processes), len(s.Spans))
+			} else {
+				for i, r := range rows {
+					if r.Ended < r.Began || r.Depth > i || i > 0 && r.Depth > rows[i-1].Depth+1 {
+						t.Errorf("row %d: %+v", i, r)
+					}
+				}
+			}
+		}
+		last := int64(1 << 62)
+		for _, g := range Gaps(live, "docker", 10) {
+			if g.Began < live.Began || g.Ended > live.Ended || g.Ended-g.Began > last || g.Ended-g.Began < shortest || g.In == "" || g.After == "" || g.Before == "" {
+				t.Errorf("%+v", g)
+			}
+			last = g.Ended - g.Began
+		}
+	})
+}
+
+// closes checks that parts follow each other from the beginning to the end.
+func closes(t *testing.T, s *record.Start, parts []Part) {
+	t.Helper()
+	at := s.Began
+	for _, p := range parts {
+		if p.Began != at || p.Ended <= p.Began || p.Name == "" || p.Kind == "" || p.CPU < -1 {
+			t.Fatalf("after %d: %+v", at, p)
+		}
+		at = p.Ended
+	}
+	if s.Ended > s.Began && at != s.Ended {
+		t.Fatalf("parts end at %d, not at %d", at, s.Ended)
+	}
+	if s.Ended <= s.Began && len(parts) != 0 {
+		t.Fatalf("a start without an end has %+v", parts)
 	}
 }

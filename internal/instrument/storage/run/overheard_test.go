@@ -65,8 +65,7 @@ func (s *session) Exec(ctx context.Context, lane0 int, args []string) (subject.E
 func weigh(t *testing.T, name string, jobs []storage.Job, volumes ...string) []heard {
 	t.Helper()
 	need.Root(t)
-	runtime, err := oci.New(t.Context(), "runc", "")
-	must.OK(t, err)
+	runtime := must.Get(oci.New(t.Context(), "runc", ""))(t)
 	targets := []*overheard{{Target: host.New()}, {Target: runtime}}
 	p := storage.Defaults()
 	for i := range jobs {
@@ -104,15 +103,12 @@ func performed(t *testing.T, name string, p storage.Options, targets []*overhear
 	dir := t.TempDir()
 	var ids []string
 	untouched.Check(t, dir, func() []string { return ids })
-	own, err := workspace.New(workspace.Roots{Data: filepath.Join(dir, "data"), State: filepath.Join(dir, "state")})
-	must.OK(t, err)
+	own := must.Get(workspace.New(workspace.Roots{Data: filepath.Join(dir, "data"), State: filepath.Join(dir, "state")}))(t)
 	ids = append(ids, own.ID)
-	meter, err := snapshot.New()
-	must.OK(t, err)
+	meter := must.Get(snapshot.New())(t)
 	defer meter.Close()
 	stored := filepath.Join(dir, "r.jsonl")
-	w, err := record.Create(stored)
-	must.OK(t, err)
+	w := must.Get(record.Create(stored))(t)
 	probes := t.TempDir()
 	must.OK(t, probe.Install(probes))
 	o := storagerun.Options{
@@ -140,8 +136,7 @@ func performed(t *testing.T, name string, p storage.Options, targets []*overhear
 	if len(left) > 0 {
 		t.Errorf("the jobs left %v", left)
 	}
-	rec, err := record.Load(stored)
-	must.OK(t, err)
+	rec := must.Get(record.Load(stored))(t)
 	return rec
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/storage"
 	"github.com/tare-bench/tare/internal/instrument/storage/tool"
 	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/internal/testing/need"
 	"github.com/tare-bench/tare/record"
@@ -42,9 +43,7 @@ func TestTheRecordHasWhatTheToolPrinted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			need.Tool(t, c.tool)
 			heard := weigh(t, c.tool, c.jobs, c.volumes...)
-			if len(heard) != c.cells {
-				t.Errorf("%d cells", len(heard))
-			}
+			check.Equal(t, "cells", len(heard), c.cells)
 			for _, h := range heard {
 				job := c.jobs[slices.IndexFunc(c.jobs, func(j storage.Job) bool { return j.Name == h.cell.Job })]
 				said, version, err := tool.Parse(job, h.said.Output, h.said.Stderr)

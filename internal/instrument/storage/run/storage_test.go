@@ -13,6 +13,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/terms"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/fake"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -23,9 +24,7 @@ func TestAJobRunsInASandboxOfItsOwnBetweenTwoReadings(t *testing.T) {
 	rec := s.run()
 	first := "a run, a fs, a fs, a fill, a direct, a evict, drop, a warm, rest, begin, a dd, end"
 	later := "a run, a fs, a fill, a evict, drop, a warm, rest, begin, a dd, end"
-	if got, want := s.log(), "prepare rootfs, "+first+", "+later; got != want {
-		t.Errorf("it went\n%s\nand should\n%s", got, want)
-	}
+	check.Equal(t, "it went", s.log(), "prepare rootfs, "+first+", "+later)
 	if len(rec.Cells) != 2 || rec.End.Status != "done" {
 		t.Fatalf("%d cells, end %+v", len(rec.Cells), rec.End)
 	}
@@ -71,9 +70,7 @@ func TestOnAFolderOfTheHostAllTargetsFindTheSameFiles(t *testing.T) {
 	if fills != 1 || !strings.Contains(s.log(), "host fill") {
 		t.Errorf("files were laid out %d times: %s", fills, s.log())
 	}
-	if len(rec.Cells) != 9 {
-		t.Errorf("%d cells", len(rec.Cells))
-	}
+	check.Equal(t, "cells", len(rec.Cells), 9)
 }
 
 func TestEveryRoundVisitsEveryTargetOnceForEveryJob(t *testing.T) {
@@ -94,9 +91,7 @@ func TestEveryRoundVisitsEveryTargetOnceForEveryJob(t *testing.T) {
 		}
 		orders[v] = append(orders[v], c.Target)
 	}
-	if len(orders) != 6*4 {
-		t.Errorf("%d visits", len(orders))
-	}
+	check.Equal(t, "visits", len(orders), 6*4)
 	seen := map[string]bool{}
 	for v, names := range orders {
 		seen[strings.Join(names, "")] = true
@@ -161,9 +156,7 @@ func TestAVolumeThatCannotBeHadKeepsNothingFromTheOthers(t *testing.T) {
 	s := newStand(t, "a", "b")
 	s.plan.Volumes = []string{"nfs=server:/path", "rootfs"}
 	rec := s.run()
-	if len(rec.Cells) != 2 {
-		t.Errorf("%d cells", len(rec.Cells))
-	}
+	check.Equal(t, "cells", len(rec.Cells), 2)
 	absent := 0
 	for _, p := range rec.Places {
 		if p.Absent != "" && p.Volume == "nfs=server:/path" && strings.Contains(p.Absent, "no NFS client") {

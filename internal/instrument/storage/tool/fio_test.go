@@ -2,6 +2,7 @@ package tool
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	options "github.com/tare-bench/tare/internal/core/option"
 	"github.com/tare-bench/tare/internal/instrument/storage"
 	"github.com/tare-bench/tare/internal/probe"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
@@ -32,8 +34,7 @@ func TestToolsAreCalledAsPeopleCallThem(t *testing.T) {
 			case "device":
 				at.Device = value
 			case "limit":
-				limit, err := time.ParseDuration(value)
-				must.OK(t, err)
+				limit := must.Get(time.ParseDuration(value))(t)
 				at.Limit = limit
 			}
 		}
@@ -41,8 +42,7 @@ func TestToolsAreCalledAsPeopleCallThem(t *testing.T) {
 		if err != nil {
 			return err.Error()
 		}
-		files, err := Files(j, at)
-		must.OK(t, err)
+		files := must.Get(Files(j, at))(t)
 		if len(files) > 4 {
 			return fmt.Sprintf("%s\n%d files, %v to %v", strings.Join(args, " "), len(files), files[0], files[len(files)-1])
 		}
@@ -55,8 +55,201 @@ func TestJobNamesBecomeNamesOfFiles(t *testing.T) {
 		"randread 512k": "randread-512k", "../../etc/passwd": "etc-passwd", "global": "job-global", "Globally": "job-Globally",
 		"随机读": "job-", "a:b$c/d": "a-b-c-d", "": "job-", strings.Repeat("x", 99): strings.Repeat("x", 60),
 	} {
-		if got := jobName(name); got != want {
-			t.Errorf("%q becomes %q, want %q", name, got, want)
+		check.Equal(t, name, jobName(name), want)
+	}
+}
+
+func TestVersions(t *testing.T) {
+	for _, test := range []struct {
+		name           string
+		exit           int
+		stdout, stderr string
+		want           string
+	}{
+		{"fio's", 0, "fio-3.33\n", "", "fio-3.33"},
+		{"GNU dd's first line", 0, "dd (coreutils) 9.1\nCopyright\n", "", "dd (coreutils) 9.1"},
+		{"busybox' usage", 1, "", "dd: unrecognized option '--version'\nBusyBox v1.35.0 (Debian 1:1.35.0-4) multi-call binary.\n", "BusyBox v1.35.0"},
+		{"none of a refusal", 1, "error 5\n", "", ""},
+		{"none of words", 0, "hello\n", "", ""},
+		{"none of a flood", 0, strings.Repeat("1", 1000), "", ""},
+		{"no control characters", 0, "fio-3\x1b[31m\n", "", `fio-3\x1b[31m`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			check.Equal(t, "Version", Version(test.exit, test.stdout, test.stderr), test.want)
+		})
+	}
+}
+
+// exampleJobFile is what people have in job files.
+var exampleJobFile = kept("example.fio")
+
+func TestAJobFileIsReadAsFioReadsIt(t *testing.T) {
+	got, err := storage.ParseJobFile(exampleJobFile)
+	want := []storage.Section{
+		{Name: "global", Options: []storage.FioOption{{Name: "direct", Value: "1"}, {Name: "ioengine", Value: "libaio"}, {Name: "iodepth", Value: "16"}, {Name: "size", Value: "1g"}, {Name: "group_reporting"}}},
+		{Name: "random read", Options: []storage.FioOption{{Name: "rw", Value: "randread"}, {Name: "bs", Value: "4k"}}},
+		{Name: "global", Options: []storage.FioOption{{Name: "runtime", Value: "90s"}, {Name: "time_based"}}},
+		{Name: "writers", Options: []storage.FioOption{{Name: "rw", Value: "randwrite"}, {Name: "numjobs", Value: "2"}, {Name: "filename", Value: "a:b"}}},
+	}
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v %v\nwant %+v", got, err, want)
+	}
+}
+
+func TestAJobFileOfUpToAMebibyteIsRead(t *testing.T) {
+	long := strings.Repeat("# of which most explains the rest\n", 30_000) + exampleJobFile
+	check.Equal(t, fmt.Sprintf("%d bytes", len(long)), len(must.Get(storage.ParseJobFile(long))(t)), 4)
+}
+
+// jobOf is a job by its job file.
+func jobOf(t *testing.T, text string) storage.Job {
+	t.Helper()
+	sections, err := storage.ParseJobFile(text)
+	if err != nil {
+		t.Fatalf("%q: %v", text, err)
+	}
+	return storage.Job{Name: "file", Tool: storage.ToolFio, Options: sections}
+}
+
+func TestAJobFileRunsWithWhatTareSetsAtTheEndOfEachJob(t *testing.T) {
+	j := jobOf(t, exampleJobFile)
+	at := Place{Program: "/usr/bin/fio", Dir: "/data", Limit: time.Minute}
+	ours := " --direct=0" + reporting + " --runtime=60"
+	want := "/usr/bin/fio --output-format=json --name=global --directory=/data --ioengine=libaio --iodepth=16 --size=1g --name=random read --directory=/data --rw=randread --bs=4k" + ours +
+		" --name=global --directory=/data --runtime=90s --time_based=1 --name=writers --directory=/data --rw=randwrite --numjobs=2 --filename=a:b" + ours
+	check.Equal(t, "joined", strings.Join(must.Get(Command(j, at))(t), " "), want)
+	files, err := Files(j, at)
+	if err != nil || !reflect.DeepEqual(files, []File{{"/data/random read.0.0", 1 << 30}, {"/data/a", 512 << 20}, {"/data/b", 512 << 20}}) {
+		t.Errorf("%v %v", files, err)
+	}
+}
+
+// What a job writes has to be known before, or it fills the disk.
+func TestHowMuchRoomAJobFileTakesIsKnown(t *testing.T) {
+	// The claims are where the files are.
+	golden.Cases(t, "testdata/cases/rooms.txt", func(t *testing.T, lines string) string {
+		at := Place{Program: "/f", Dir: "/data"}
+		if strings.HasSuffix(t.Name(), "/dev/tare") {
+			at.Device = "/dev/tare"
+		}
+		var out []string
+		for line := range strings.Lines(lines) {
+			options := strings.NewReplacer(" ", "\n", "-", "").Replace(strings.TrimSpace(line))
+			if files, err := Files(jobOf(t, "[a]\nrw=write\n"+options+"\n"), at); err != nil {
+				out = append(out, err.Error())
+			} else {
+				out = append(out, fmt.Sprint(files))
+			}
+		}
+		return strings.Join(out, "\n")
+	})
+}
+
+func TestAJobFileOnADeviceHasNoOtherFile(t *testing.T) {
+	at := Place{Program: "/f", Device: "/dev/tare", Dir: "/data"}
+	args, err := Command(jobOf(t, "[a]\nfilename=mine\nsize=1m\n"), at)
+	if joined := strings.Join(args, " "); err != nil || !strings.Contains(joined, "--filename=/dev/tare") || strings.Contains(joined, "mine") || strings.Contains(joined, "/data") {
+		t.Errorf("%s %v", joined, err)
+	}
+	for _, text := range []string{"[a]\nrw=read\n", "[a]\nsize=1m\nnrfiles=2\n", "[a]\nsize=1m\ntime_based\n"} {
+		if args, err := Command(jobOf(t, text), at); err == nil {
+			t.Errorf("%q runs as %q", text, args)
 		}
 	}
+}
+
+// A job may come with options that no job file and no plan was read for.
+func TestOptionsThatNobodyCheckedBeforeAreHeldToTheSame(t *testing.T) {
+	at := Place{Program: "/usr/bin/fio", Dir: "/data"}
+	of := func(name, value string) storage.Section {
+		return storage.Section{Name: "a", Options: []storage.FioOption{{Name: "size", Value: "1m"}, {Name: name, Value: value}}}
+	}
+	for _, s := range []storage.Section{
+		of("filename", "/dev/sda"), of("filename", "a:../b"), of("exec_prerun", "true"), of("ioengine", "exec"), of("directory", "/"),
+		of("runtime", "forever"), of("runtime", "1000d"), of("time_based", "a b`"), of("numjobs", "many"),
+		{Name: "/dev/sda"}, {Name: "global"}, {Name: "-a"},
+	} {
+		j := storage.Job{Name: "x", Tool: storage.ToolFio, Options: []storage.Section{s}}
+		if args, err := Command(j, at); err == nil || !strings.Contains(err.Error(), `job "x": options: `) {
+			t.Errorf("%+v runs as %q, %v", s, args, err)
+		}
+		if files, err := Files(j, at); err == nil || !strings.Contains(err.Error(), `job "x": options: `) {
+			t.Errorf("%+v has the files %v, %v", s, files, err)
+		}
+		o := storage.Defaults()
+		o.Jobs = []storage.Job{j}
+		if _, jobs, err := o.Resolved(); err == nil {
+			t.Errorf("%+v is resolved to %+v", s, jobs)
+		}
+	}
+	if args, err := Command(storage.Job{Name: "x", Tool: storage.ToolFio, Options: []storage.Section{of("runtime", "1d")}}, at); err != nil || !strings.HasSuffix(strings.Join(args, " "), " --runtime=86400") {
+		t.Errorf("what is allowed: %q, %v", args, err)
+	}
+}
+
+func TestAJobFileCannotLeaveItsFolderOrRunPrograms(t *testing.T) {
+	refused := func(line string) string {
+		_, err := storage.ParseJobFile("[global]\nbs=4k\n\n[job]\n" + line + "\nrw=read\n")
+		if err == nil || !strings.HasPrefix(err.Error(), "line 5 of the job file: ") || len(err.Error()) > 500 {
+			t.Errorf("%.80s: %v", line, err)
+			return ""
+		}
+		return err.Error()
+	}
+	golden.Cases(t, "testdata/cases/options.txt", func(t *testing.T, lines string) string {
+		var out []string
+		for line := range strings.SplitSeq(lines, "\n") {
+			out = append(out, refused(line))
+		}
+		return strings.Join(out, "\n")
+	})
+	for line, says := range map[string]string{
+		"[" + strings.Repeat("x", 200) + "]": "a name has",
+		"bs=" + strings.Repeat("4", 5000):    "bytes long",
+	} {
+		check.Contains(t, fmt.Sprintf("%.80s", line), refused(line), says)
+	}
+	for text, says := range map[string]string{
+		"":                           "no job",
+		"[global]\nbs=4k\n":          "no job",
+		"bs=4k\n[a]\n":               "line 1 of the job file: \"bs=4k\" stands before",
+		strings.Repeat("[a]\n", 101): "line 101 of the job file: there are more than 100 sections",
+		"[a]\n" + strings.Repeat("bs=4k\n", 1001): "line 1002 of the job file: there are more than 1000 options",
+		strings.Repeat("\n", 1<<20+1):             "bytes long",
+	} {
+		if _, err := storage.ParseJobFile(text); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%.40q: %v; want %q", text, err, says)
+		}
+	}
+}
+
+func FuzzParseJobFile(f *testing.F) {
+	f.Add(exampleJobFile)
+	f.Add("[a]\nbssplit=4k/50:8k/50\nfilename=x\nruntime=5m\noffset=1m\nsize=10%\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		sections, err := storage.ParseJobFile(text)
+		if err != nil {
+			bounded(t, err)
+			return
+		}
+		j := storage.Job{Name: "fuzz", Tool: storage.ToolFio, Options: sections}
+		at := Place{Program: "/usr/bin/fio", Dir: "/data", Limit: time.Minute}
+		args := must.Get(Command(j, at))(t)
+		for _, a := range args[1:] {
+			value, _ := strings.CutPrefix(a, "--bssplit=")
+			value, _ = strings.CutPrefix(value, "--random_distribution=")
+			if a != "--directory=/data" && value == a && strings.Contains(a, "/") || strings.ContainsAny(a, "$\n;#") || strings.Contains(a, "..") || !strings.HasPrefix(a, "--") {
+				t.Errorf("an argument %q", a)
+			}
+		}
+		files, err := Files(j, at)
+		if err != nil {
+			bounded(t, err)
+		}
+		for _, file := range files {
+			if !strings.HasPrefix(file.Path, "/data/") || strings.Contains(file.Path, "..") || file.Size <= 0 {
+				t.Errorf("a file %+v", file)
+			}
+		}
+	})
 }

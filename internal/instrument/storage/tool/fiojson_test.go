@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/instrument/storage"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
@@ -18,8 +19,7 @@ import (
 // sample reads the output of a real tool.
 func sample(t testing.TB, name string) string {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join("testdata", name))
-	must.OK(t, err)
+	b := must.Get(os.ReadFile(filepath.Join("testdata", name)))(t)
 	return string(b)
 }
 
@@ -76,9 +76,7 @@ func sameAsFios(t *testing.T, text string, c record.Reported, latency string) {
 			same(fmt.Sprint(ns), latency, "percentile", q+"00000")
 		}
 	}
-	if c.Seconds != longest {
-		t.Errorf("%g s, want those of the longest direction, %g", c.Seconds, longest)
-	}
+	check.Equal(t, "seconds", c.Seconds, longest)
 }
 
 // Latencies are those of whole requests where fio was asked for their percentiles, and
@@ -146,9 +144,7 @@ func TestTheCacheIsThatOfAllJobsByEitherOfItsOptions(t *testing.T) {
 		"jobs of both kinds have none":      {strings.Replace(text, `"job options" : {`, `"job options" : { "direct" : "0",`, 1), ""},
 		"a job's own wins over that of all": {strings.ReplaceAll(text, `"job options" : {`, `"job options" : { "direct" : "0",`), "buffered"},
 	} {
-		if o, err := parseFioJSON(x.text); err != nil || o.Cache != x.want {
-			t.Errorf("%s: %q, %v", claim, o.Cache, err)
-		}
+		check.Equal(t, claim, must.Get(parseFioJSON(x.text))(t).Cache, x.want)
 	}
 }
 
@@ -247,9 +243,7 @@ func fuzz(f *testing.F, parse func(string) (output, error), seeds ...string) {
 		if j := o.Job; len(j.RW)+len(j.Engine)+len(o.Version) > 600 || j.BS < 0 || j.Size < 0 || j.NumJobs < 0 || j.Files < 0 || j.Count < 0 {
 			t.Errorf("%+v", o)
 		}
-		if again, err := parse(text + "\n"); err != nil || again.Claim != o.Claim {
-			t.Errorf("%+v once, %+v with a line's end more: %v", o.Claim, again.Claim, err)
-		}
+		check.Equal(t, "once", must.Get(parse(text+"\n"))(t).Claim, o.Claim)
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
@@ -245,9 +246,7 @@ func TestOutputsAreCalledAfterTheirText(t *testing.T) {
 			for _, cell := range g.Cells {
 				got = append(got, cell.Target+" "+cell.Job+" "+string(rune('0'+cell.Round)))
 			}
-			if strings.Join(got, ", ") != c.want {
-				t.Errorf("got  %s\nwant %s", strings.Join(got, ", "), c.want)
-			}
+			check.Equal(t, "joined", strings.Join(got, ", "), c.want)
 			for _, j := range g.Plan.Jobs {
 				if (j.Size > 0) != strings.HasSuffix(j.Name, "G") {
 					t.Errorf("%+v", j)
@@ -272,9 +271,7 @@ func TestWhatIsLeftOutIsCountedAndSaid(t *testing.T) {
 			t.Errorf("%s: %q", code, said[code])
 		}
 	}
-	if len(g.Cells) != 3 {
-		t.Errorf("%d cells", len(g.Cells))
-	}
+	check.Equal(t, "cells", len(g.Cells), 3)
 }
 
 // FuzzFind wants of any text that it is read without a panic, within limits, and
@@ -285,8 +282,7 @@ func FuzzFind(f *testing.F) {
 		f.Fatal("no testdata")
 	}
 	for _, name := range files {
-		text, err := os.ReadFile(name)
-		must.OK(f, err)
+		text := must.Get(os.ReadFile(name))(f)
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {

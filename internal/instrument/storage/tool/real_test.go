@@ -2,7 +2,6 @@ package tool
 
 import (
 	"bytes"
-	"maps"
 	"math"
 	"os"
 	"os/exec"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/instrument/storage"
 	"github.com/tare-bench/tare/internal/probe"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/internal/testing/need"
 	"github.com/tare-bench/tare/record"
@@ -50,12 +50,10 @@ func spoken(args []string) []string {
 // sizes are those of all files in a folder.
 func sizes(t *testing.T, dir string) map[string]int64 {
 	t.Helper()
-	entries, err := os.ReadDir(dir)
-	must.OK(t, err)
+	entries := must.Get(os.ReadDir(dir))(t)
 	all := map[string]int64{}
 	for _, e := range entries {
-		info, err := e.Info()
-		must.OK(t, err)
+		info := must.Get(e.Info())(t)
 		all[filepath.Join(dir, e.Name())] = info.Size()
 	}
 	return all
@@ -98,9 +96,7 @@ func TestRealFioFindsItsFilesLaidOut(t *testing.T) {
 			if strings.Contains(stdout+stderr, layingOut) {
 				t.Errorf("fio laid out files by itself:\n%.2000s", stdout)
 			}
-			if after := sizes(t, at.Dir); !maps.Equal(after, before) {
-				t.Errorf("fio left %v of %v", after, before)
-			}
+			check.Equal(t, "fio left", sizes(t, at.Dir), before)
 			var all int64
 			for _, size := range before {
 				all += size
@@ -127,8 +123,7 @@ func TestRealFioSaysWhenItLaysOut(t *testing.T) {
 	files, _ := Files(j, at)
 	files[0].Size -= 4096
 	layOut(t, files)
-	args, err := Command(j, at)
-	must.OK(t, err)
+	args := must.Get(Command(j, at))(t)
 	if stdout, _ := run(t, spoken(args)); !strings.Contains(stdout, layingOut) {
 		t.Errorf("it says nothing of a file that is too short:\n%.1000s", stdout)
 	}
@@ -146,12 +141,8 @@ func TestRealFioRunsAJobFileOnWhatItLaidOut(t *testing.T) {
 			at := Place{Program: need.Tool(t, "fio"), Dir: t.TempDir(), Limit: 20 * time.Second}
 			args, before := laidOut(t, j, at)
 			stdout, stderr := run(t, spoken(args))
-			if strings.Contains(stdout, layingOut) {
-				t.Errorf("fio laid out files during the job:\n%.2000s", stdout)
-			}
-			if after := sizes(t, at.Dir); !maps.Equal(after, before) {
-				t.Errorf("fio left %v of %v", after, before)
-			}
+			check.Lacks(t, "fio laid out files during the job", stdout, layingOut)
+			check.Equal(t, "fio left", sizes(t, at.Dir), before)
 			c, version, err := Parse(j, stdout, stderr)
 			if err != nil || c.Read.Latency.P99 == 0 || !strings.HasPrefix(version, "fio-") {
 				t.Fatalf("%q %+v %v", version, c, err)
@@ -193,9 +184,7 @@ func TestRealDDMovesEveryBlock(t *testing.T) {
 				if c.Seconds != took || f.Bandwidth != 500*4096/took || f.IOPS != 500/took {
 					t.Errorf("%+v of %q", c, stderr)
 				}
-				if got := sizes(t, at.Dir)[filepath.Join(at.Dir, testFile)]; got != 500*4096 {
-					t.Errorf("the file has %d bytes", got)
-				}
+				check.Equal(t, "the file", sizes(t, at.Dir)[filepath.Join(at.Dir, testFile)], 500*4096)
 			})
 		}
 	}
@@ -226,9 +215,7 @@ func TestRealSysbenchFindsItsFilesAndMovesThem(t *testing.T) {
 			if j.Fsync == 0 && c.Read.Bytes+c.Write.Bytes != 300*j.BS {
 				t.Errorf("%d bytes in 300 requests", c.Read.Bytes+c.Write.Bytes)
 			}
-			if after := sizes(t, at.Dir); !maps.Equal(after, before) {
-				t.Errorf("sysbench left %v of %v", after, before)
-			}
+			check.Equal(t, "sysbench left", sizes(t, at.Dir), before)
 		})
 	}
 }
@@ -264,7 +251,6 @@ func sameAsSysbenchs(t *testing.T, text string, c record.Reported) {
 
 func number(t *testing.T, printed string) float64 {
 	t.Helper()
-	v, err := strconv.ParseFloat(printed, 64)
-	must.OK(t, err)
+	v := must.Get(strconv.ParseFloat(printed, 64))(t)
 	return v
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/internal/testing/need"
 )
@@ -113,15 +114,12 @@ func part(t *testing.T, group, name string, args ...string) (*exec.Cmd, io.Write
 	c.Env = append(os.Environ(), partVariable+"="+name)
 	c.Stderr = os.Stderr
 	if group != "" {
-		f, err := os.Open(group)
-		must.OK(t, err)
+		f := must.Get(os.Open(group))(t)
 		defer f.Close()
 		c.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(f.Fd())}
 	}
-	in, err := c.StdinPipe()
-	must.OK(t, err)
-	out, err := c.StdoutPipe()
-	must.OK(t, err)
+	in := must.Get(c.StdinPipe())(t)
+	out := must.Get(c.StdoutPipe())(t)
 	must.OK(t, c.Start())
 	t.Cleanup(func() {
 		_ = c.Process.Kill()
@@ -137,12 +135,8 @@ func clientIn(t *testing.T, group string) func(network string, to netip.AddrPort
 	return func(network string, to netip.AddrPort, times int) int {
 		t.Helper()
 		fmt.Fprintln(in, network, to, times)
-		line, err := out.ReadString('\n')
-		if err != nil {
-			t.Fatalf("the client: %v", err)
-		}
-		n, err := strconv.Atoi(strings.TrimSpace(line))
-		must.OK(t, err)
+		line := must.Get(out.ReadString('\n'))(t)
+		n := must.Get(strconv.Atoi(strings.TrimSpace(line)))(t)
 		return n
 	}
 }
@@ -155,8 +149,7 @@ type backend struct {
 
 func newBackend(t *testing.T) *backend {
 	t.Helper()
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	must.OK(t, err)
+	l := must.Get(net.Listen("tcp4", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { l.Close() })
 	b := &backend{at: l.Addr().(*net.TCPAddr).AddrPort()}
 	go func() {
@@ -190,9 +183,7 @@ func group(t *testing.T) string {
 	}
 	must.OK(t, err)
 	t.Cleanup(func() {
-		if err := remove(); err != nil {
-			t.Error(err)
-		}
+		check.Error(t, remove(), "")
 	})
 	return path
 }
@@ -215,9 +206,7 @@ func attached(t *testing.T, o Options) *Datapath {
 	}
 	must.OK(t, err)
 	t.Cleanup(func() {
-		if err := d.Close(); err != nil {
-			t.Error(err)
-		}
+		check.Error(t, d.Close(), "")
 	})
 	return d
 }
@@ -225,18 +214,15 @@ func attached(t *testing.T, o Options) *Datapath {
 // counting has the kernel count runs for as long as the test lasts.
 func counting(t *testing.T) {
 	t.Helper()
-	off, err := ebpf.EnableStats(unix.BPF_STATS_RUN_TIME)
-	must.OK(t, err)
+	off := must.Get(ebpf.EnableStats(unix.BPF_STATS_RUN_TIME))(t)
 	t.Cleanup(func() { off.Close() })
 }
 
 // runs is what the kernel has counted of a program.
 func runs(t *testing.T, id uint32) (count int64, spent time.Duration) {
 	t.Helper()
-	p, err := ebpf.NewProgramFromID(ebpf.ProgramID(id))
-	must.OK(t, err)
+	p := must.Get(ebpf.NewProgramFromID(ebpf.ProgramID(id)))(t)
 	defer p.Close()
-	s, err := p.Stats()
-	must.OK(t, err)
+	s := must.Get(p.Stats())(t)
 	return int64(s.RunCount), s.Runtime
 }

@@ -10,9 +10,11 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/features"
 	"github.com/cilium/ebpf/link"
 
 	"github.com/tare-bench/tare/internal/node/cgroup"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
@@ -29,16 +31,13 @@ func TestCloseLeavesNoProgramLinkOrMap(t *testing.T) {
 	}
 	must.OK(t, d.Close())
 	nothingLeft(t, d.IDs())
-	if err := d.Close(); err != nil {
-		t.Errorf("closing twice: %v", err)
-	}
+	check.Error(t, d.Close(), "")
 }
 
 func TestAKilledProcessLeavesNothingAttached(t *testing.T) {
 	g := group(t)
 	c, _, out := part(t, "", "attach", g)
-	line, err := out.ReadString('\n')
-	must.OK(t, err)
+	line := must.Get(out.ReadString('\n'))(t)
 	ids := make([]uint32, 2)
 	if _, err := fmt.Sscan(line, &ids[0], &ids[1]); err != nil {
 		t.Fatalf("%q: %v", line, err)
@@ -57,8 +56,7 @@ func TestAFailedAttachLeavesNothing(t *testing.T) {
 	defer g.Close()
 	needsRoot(t)
 	o := Options{Most: 1, Backend: service(0)}
-	l, err := theLoop()
-	must.OK(t, err)
+	l := must.Get(theLoop())(t)
 	if d, err := attach(o, g, l); err == nil {
 		_ = d.Close()
 		t.Fatal("programs were attached to a folder that is no cgroup")
@@ -115,8 +113,7 @@ func linksOf(t *testing.T, programs []uint32) (out []link.ID) {
 // opened are the descriptors of this process that are BPF's.
 func opened(t *testing.T) (out []string) {
 	t.Helper()
-	all, err := filepath.Glob("/proc/self/fd/*")
-	must.OK(t, err)
+	all := must.Get(filepath.Glob("/proc/self/fd/*"))(t)
 	for _, fd := range all {
 		if to, err := os.Readlink(fd); err == nil && strings.HasPrefix(to, "anon_inode:bpf") {
 			out = append(out, to)
@@ -134,9 +131,7 @@ func TestPlaceIsTheRunsOwnFolderAndGoesAgain(t *testing.T) {
 	}
 	must.OK(t, err)
 	defer remove()
-	if filepath.Base(path) != cgroup.Prefix+id {
-		t.Errorf("it is at %s", path)
-	}
+	check.Equal(t, fmt.Sprintf("it is at %s", path), filepath.Base(path), cgroup.Prefix+id)
 	if again, _, err := Place(id); err != nil || again != path {
 		t.Errorf("a second time it is at %q (%v)", again, err)
 	}
@@ -147,9 +142,7 @@ func TestPlaceIsTheRunsOwnFolderAndGoesAgain(t *testing.T) {
 	if _, err := os.Stat(path); !os.IsNotExist(err) {
 		t.Errorf("it is still there: %v", err)
 	}
-	if err := remove(); err != nil {
-		t.Errorf("removing twice: %v", err)
-	}
+	check.Error(t, remove(), "")
 }
 
 func TestPlaceWithoutCgroup2IsUnsupported(t *testing.T) {
@@ -174,4 +167,56 @@ func TestPlaceRefusesWhatIsNoRunsName(t *testing.T) {
 			t.Errorf("%q was placed at %s", id, path)
 		}
 	}
+}
+
+func TestAMapThatGrowsTakesMemoryWithItsServices(t *testing.T) {
+	d := attached(t, Options{Most: 1000, Grow: true})
+	first := occupied(t, d)
+	last := first
+	for _, n := range []int{100, 1000} {
+		must.OK(t, d.SetServices(n))
+		now := occupied(t, d)
+		t.Logf("%d services: %d bytes", n, now)
+		if !counted(t) {
+			if now != first {
+				t.Errorf("%d services take %d bytes, of which the kernel knows no more than that one takes %d", n, now, first)
+			}
+			continue
+		}
+		if most := last + int64(n)*256; now < last+int64(n-100)*serviceSize*2 || now <= last || now > most {
+			t.Errorf("%d services take %d bytes, less services %d", n, now, last)
+		}
+		last = now
+	}
+	must.OK(t, d.SetServices(1))
+	check.Equal(t, "one service takes", occupied(t, d), first)
+}
+
+func TestAMapThatDoesNotGrowTakesAllItsMemoryAtOnce(t *testing.T) {
+	d := attached(t, Options{Most: 1000})
+	first := occupied(t, d)
+	if first < 1000*2*serviceSize {
+		t.Errorf("a map for 1000 services takes %d bytes", first)
+	}
+	must.OK(t, d.SetServices(1000))
+	check.Equal(t, "a map for 1000 services takes", occupied(t, d), first)
+}
+
+// counted reports whether the kernel counts what a map takes. Before Linux 6.4 it
+// says what the keys and values of a full map take, whatever is in it.
+func counted(t *testing.T) bool {
+	t.Helper()
+	version := must.Get(features.LinuxVersionCode())(t)
+	return version >= 6<<16+4<<8
+}
+
+// occupied is what the kernel says of the map of services.
+func occupied(t *testing.T, d *Datapath) int64 {
+	t.Helper()
+	info := must.Get(d.services.Info())(t)
+	bytes, said := info.Memlock()
+	if !said {
+		t.Fatal("the kernel says nothing of the map's memory")
+	}
+	return int64(bytes)
 }

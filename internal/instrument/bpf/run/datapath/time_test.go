@@ -54,8 +54,7 @@ func TestTimePerRunIsThatOfATestRun(t *testing.T) {
 
 func keptTwin(t *testing.T, d *Datapath) func(repeat int) (float64, error) {
 	t.Helper()
-	p, err := d.loadTwin()
-	must.OK(t, err)
+	p := must.Get(d.loadTwin())(t)
 	t.Cleanup(func() { p.Close() })
 	return func(repeat int) (float64, error) {
 		_, each, err := p.Benchmark(frame[:], repeat, nil)
@@ -78,8 +77,7 @@ func inTurns(t *testing.T, d *Datapath, connect func(string, netip.AddrPort, int
 			t.Fatalf("%d connects, %d runs", each, countAfter-count)
 		}
 		a = append(a, float64(spentAfter-spent)/each)
-		one, err := test(tests)
-		must.OK(t, err)
+		one := must.Get(test(tests))(t)
 		b = append(b, one)
 	}
 	return median(a), median(b)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/instrument/startup"
 	"github.com/tare-bench/tare/internal/instrument/startup/trace"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
@@ -20,8 +21,7 @@ import (
 // shim below containerd, and QEMU, which works alone from 0.4 s to 7.1 s.
 func watched(t *testing.T) record.Start {
 	t.Helper()
-	day, err := time.Parse(time.RFC3339Nano, "2026-11-21T02:45:27.84Z")
-	must.OK(t, err)
+	day := must.Get(time.Parse(time.RFC3339Nano, "2026-11-21T02:45:27.84Z"))(t)
 	const began = 5e12
 	at := func(ms int64) int64 { return began + ms*1e6 }
 	s := record.Start{Type: record.TypeStart, Target: "containerd/kata", Method: record.MethodBPF, Clock: record.ClockMonotonic,
@@ -72,11 +72,9 @@ func TestLogsOfARunStandBelowTheProcessesThatTheyAreOf(t *testing.T) {
 	dir := t.TempDir()
 	before := strings.ReplaceAll(fixture(t, "one.containerd.log"), "k28634", "k11111")
 	path := written(t, dir, "containerd.log", before)
-	from, err := Logs{Files: []string{path}}.Mark()
-	must.OK(t, err)
+	from := must.Get(Logs{Files: []string{path}}.Mark())(t)
 	written(t, dir, "containerd.log", before+fixture(t, "one.containerd.log")+fixture(t, "cripod.containerd.log"))
-	r, err := Open(t.Context(), from)
-	must.OK(t, err)
+	r := must.Get(Open(t.Context(), from))(t)
 	defer r.Close()
 	live := watched(t)
 	found, read, err := r.Of(t.Context(), []record.Start{live}, func(string, time.Duration, time.Duration) {})
@@ -87,9 +85,7 @@ func TestLogsOfARunStandBelowTheProcessesThatTheyAreOf(t *testing.T) {
 	if err != nil || bytes.Contains(text, []byte("956bf030d0a0")) || bytes.Contains(text, []byte("k11111")) {
 		t.Errorf("%v: a line of another sandbox is in %s", err, text)
 	}
-	if want := fmt.Sprintf("containerd.log:%d", strings.Count(before, "\n")+15); found[0].Source != want {
-		t.Errorf("it begins at %s, not at %s", found[0].Source, want)
-	}
+	check.Equal(t, "it begins", fmt.Sprintf("containerd.log:%d", strings.Count(before, "\n")+15), found[0].Source)
 	below(t, judged(t, live, found[0]))
 }
 
@@ -110,9 +106,7 @@ func below(t *testing.T, got *startup.Target) {
 		"agent starts": shim + "qemu-system-x86_64/agent dialled → agent answers/agent starts",
 		"agent rootfs": shim + "qemu-system-x86_64/agent create_container/agent rootfs",
 	} {
-		if last[name] != want {
-			t.Errorf("%s stands at %q", name, last[name])
-		}
+		check.Equal(t, fmt.Sprintf("%s stands", name), last[name], want)
 	}
 	order := []string{"VMM launched → VMM answers", "guest kernel", "agent starts", "agent rootfs", "agent start_container"}
 	for i, name := range order[1:] {
@@ -130,9 +124,7 @@ func below(t *testing.T, got *startup.Target) {
 	for _, p := range got.Phases {
 		sum += p.Took.Value
 	}
-	if wall := got.Wall.Value; sum != wall {
-		t.Errorf("what was at work takes %g of %g ns", sum, wall)
-	}
+	check.Equal(t, "what was at work takes", got.Wall.Value, sum)
 }
 
 func TestALogOfAnotherClockOrSandboxIsNobodys(t *testing.T) {
@@ -151,9 +143,7 @@ func TestALogOfAnotherClockOrSandboxIsNobodys(t *testing.T) {
 	} {
 		s, l := live, logged
 		c.change(&s, &l)
-		if got := trace.Common(&s, &l) > 0; got != c.want {
-			t.Errorf("%s: %v", name, got)
-		}
+		check.Equal(t, name, trace.Common(&s, &l) > 0, c.want)
 	}
 }
 
@@ -167,8 +157,7 @@ func TestWhatHasNoEndIsNotReadBesideARun(t *testing.T) {
 
 // By the bounds of its clock the agent began to start the container 7.773 s after the call.
 func TestAGuestsFirstInstructionIsKnownWhereItsBoundsAreClose(t *testing.T) {
-	r, err := Open(t.Context(), Logs{Files: []string{"../../logs/testdata/one.containerd.log"}})
-	must.OK(t, err)
+	r := must.Get(Open(t.Context(), Logs{Files: []string{"../../logs/testdata/one.containerd.log"}}))(t)
 	defer r.Close()
 	live := watched(t)
 	found, _, err := r.Of(t.Context(), []record.Start{live}, func(string, time.Duration, time.Duration) {})

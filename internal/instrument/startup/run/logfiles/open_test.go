@@ -11,6 +11,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/instrument/startup"
 	"github.com/tare-bench/tare/internal/instrument/startup/logs"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
@@ -46,15 +47,13 @@ func written(t *testing.T, dir, name, text string) string {
 // fixture is a log that somebody's programs wrote.
 func fixture(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile("../../logs/testdata/" + name)
-	must.OK(t, err)
+	text := must.Get(os.ReadFile("../../logs/testdata/" + name))(t)
 	return string(text)
 }
 
 func TestAPackedLogIsReadLikeAPlainOne(t *testing.T) {
 	t.Parallel()
-	plain, err := recorded(t, "../../logs/testdata/one.kata.log")
-	must.OK(t, err)
+	plain := must.Get(recorded(t, "../../logs/testdata/one.kata.log"))(t)
 	for _, path := range []string{"testdata/one.kata.log.xz", "testdata/one.kata.log.bz2"} {
 		got, err := recorded(t, path)
 		if err != nil || len(got) != 1 || got[0].Ended-got[0].Began != plain[0].Ended-plain[0].Began || got[0].Events != plain[0].Events {
@@ -118,9 +117,7 @@ func TestOfAllLogsOnlySoMuchIsPutInOrderAndTheRestIsSaidToBeLeft(t *testing.T) {
 			numbered && (r.ordered.bytes != logs.MaxMended || r.ordered.lines != maxLines) {
 			t.Errorf("%s: %+v, %+v, %v", name, r.missing, r.ordered, numbered)
 		}
-		if err := r.Close(); err != nil {
-			t.Error(err)
-		}
+		check.Error(t, r.Close(), "")
 	}
 }
 
@@ -139,8 +136,7 @@ func folded(text string, columns int) (out string) {
 func TestLinesThatATerminalCutAtItsWidthArePutTogether(t *testing.T) {
 	t.Parallel()
 	text := fixture(t, "one.kata.log")
-	plain, err := recorded(t, "../../logs/testdata/one.kata.log")
-	must.OK(t, err)
+	plain := must.Get(recorded(t, "../../logs/testdata/one.kata.log"))(t)
 	for _, columns := range []int{80, 132, 211} {
 		got, err := recorded(t, written(t, t.TempDir(), "one.kata.log", folded(text, columns)))
 		if err != nil || len(got) != 1 || got[0].Began != plain[0].Began || got[0].Ended != plain[0].Ended || got[0].Events != plain[0].Events || len(got[0].Gaps) != len(plain[0].Gaps) {
@@ -157,9 +153,7 @@ func TestLinesAreNotPutTogetherWhereTheirWidthsDiffer(t *testing.T) {
 		"they go on lines of two lengths":     strings.Repeat(line+"and more\n"+strings.Replace(line, "a message", "one message", 1)+"and more\n", 3),
 		"two do":                              strings.Repeat(line+"and more\n", 2),
 	} {
-		if l, err := logs.Look(strings.NewReader(text), 1); l.Width != 0 || err != nil {
-			t.Errorf("%s: cut at %d, %v", name, l.Width, err)
-		}
+		check.Equal(t, fmt.Sprintf("%s: cut", name), must.Get(logs.Look(strings.NewReader(text), 1))(t).Width, 0)
 	}
 }
 
@@ -194,8 +188,7 @@ func TestTheLinesOfSeveralLogsArePrintedInOneOrderWithTheTimeBetweenThem(t *test
 	} {
 		written(t, dir, name, text)
 	}
-	r, err := Open(t.Context(), Logs{Files: []string{dir}})
-	must.OK(t, err)
+	r := must.Get(Open(t.Context(), Logs{Files: []string{dir}}))(t)
 	defer r.Close()
 	var out strings.Builder
 	want := "2026-01-02T03:04:05.000000000Z   +0.000000  a.log:1  containerd  first\n2026-01-02T03:04:06.000000000Z   +1.000000  b.log:1  kata  second\n" +

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/node/tracer"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/record"
 )
@@ -348,7 +349,5 @@ func TestTheOrderOfEventsDoesNotMatter(t *testing.T) {
 	a := Asked{Began: 1e9, Ended: s.now, Client: 50, Roots: daemons}
 	want := fmt.Sprintf("%+v", told(Gather(s.events, a)))
 	slices.Reverse(s.events)
-	if got := fmt.Sprintf("%+v", told(Gather(s.events, a))); got != want {
-		t.Errorf("%s\nwant %s", got, want)
-	}
+	check.Equal(t, "value", fmt.Sprintf("%+v", told(Gather(s.events, a))), want)
 }

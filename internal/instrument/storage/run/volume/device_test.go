@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/instrument/storage"
 	"github.com/tare-bench/tare/internal/node/disk"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/loopdev"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
@@ -27,9 +27,7 @@ func taken(t *testing.T, path string) *Volume {
 	v, err := Prepare(context.Background(), storage.Volume{Name: "device=" + path, Kind: record.VolumeDevice, Source: path}, Asked{Destroys: []string{path}})
 	must.OK(t, err)
 	t.Cleanup(func() {
-		if err := v.Close(); err != nil {
-			t.Error(err)
-		}
+		check.Error(t, v.Close(), "")
 	})
 	return v
 }
@@ -51,10 +49,7 @@ func TestAFileSystemBehindALoopDeviceIsSeen(t *testing.T) {
 	behind := loopdev.On(t, path)
 	at := t.TempDir()
 	loopdev.Mount(t, behind, at, 0)
-	fd, err := unix.Open(path, unix.O_RDWR|unix.O_EXCL|unix.O_CLOEXEC, 0)
-	if err != nil {
-		t.Fatalf("this kernel counts a loop device as a user, which makes the test worthless: %v", err)
-	}
+	fd := must.Get(unix.Open(path, unix.O_RDWR|unix.O_EXCL|unix.O_CLOEXEC, 0))(t)
 	unix.Close(fd)
 	refused(t, Free(path), "below the loop device "+behind+", which is mounted on "+at, "is left alone")
 }
@@ -77,12 +72,8 @@ func TestAPartThatIsMountedKeepsTheWholeFromBeingTaken(t *testing.T) {
 	path, _ := loopdev.New(t, 16<<20, "--partscan")
 	part := partitioned(t, path)
 	name := strings.TrimPrefix(path, "/dev/")
-	if parts := partsOf(name); !slices.Equal(parts, []string{name, name + "p1"}) {
-		t.Errorf("the parts of the whole are %v", parts)
-	}
-	if parts := partsOf(name + "p1"); !slices.Equal(parts, []string{name + "p1", name}) {
-		t.Errorf("the parts of the partition are %v", parts)
-	}
+	check.Equal(t, "the parts of the whole", partsOf(name), []string{name, name + "p1"})
+	check.Equal(t, "the parts of the partition", partsOf(name+"p1"), []string{name + "p1", name})
 	at := t.TempDir()
 	loopdev.Mount(t, part, at, 0)
 	refused(t, Free(path), "mounted on "+at, "is left alone")
@@ -125,12 +116,9 @@ func partitioned(t *testing.T, path string) string {
 
 func TestADeviceThatAProcessHasOpenIsNotTaken(t *testing.T) {
 	path, _ := loopdev.New(t, 16<<20, "--partscan")
-	held, err := os.Open(path)
-	must.OK(t, err)
+	held := must.Get(os.Open(path))(t)
 	defer held.Close()
-	if err := Free(path); err != nil {
-		t.Errorf("tare's own descriptor counts as another's: %v", err)
-	}
+	check.Error(t, Free(path), "")
 	other := exec.Command("sleep", "60")
 	other.Stdin = held
 	must.OK(t, other.Start())
@@ -144,16 +132,11 @@ func TestADeviceThatIsTakenCanBeOpenedButNotMounted(t *testing.T) {
 		t.Fatalf("mkfs.ext4: %v: %s", err, out)
 	}
 	v := taken(t, path)
-	if err := unix.Mount(path, t.TempDir(), "ext4", 0, ""); !errors.Is(err, unix.EBUSY) {
-		t.Errorf("mounted in mid-run: %v", err)
-	}
+	check.Is(t, unix.Mount(path, t.TempDir(), "ext4", 0, ""), unix.EBUSY)
 	// As fio and dd do.
-	f, err := os.OpenFile(path, os.O_RDWR|unix.O_DIRECT, 0)
-	must.OK(t, err)
+	f := must.Get(os.OpenFile(path, os.O_RDWR|unix.O_DIRECT, 0))(t)
 	defer f.Close()
-	if err := v.Check(); err != nil {
-		t.Errorf("an open file of a target's is held against the device: %v", err)
-	}
+	check.Error(t, v.Check(), "")
 }
 
 func TestADeviceThatIsPutToUseInMidRunIsLeftAlone(t *testing.T) {
@@ -170,9 +153,7 @@ func TestADeviceIsTheOneThatThePathLedToAtFirst(t *testing.T) {
 	link := filepath.Join(t.TempDir(), "by-id")
 	must.OK(t, os.Symlink(one, link))
 	v := taken(t, link)
-	if v.Workload.Device != one {
-		t.Errorf("%s is used as %s", one, v.Workload.Device)
-	}
+	check.Equal(t, "is used", v.Workload.Device, one)
 	must.OK(t, errors.Join(os.Remove(link), os.Symlink(other, link)))
 	if err := v.Check(); err != nil || v.Workload.Device != one {
 		t.Errorf("it now is %s, %v", v.Workload.Device, err)

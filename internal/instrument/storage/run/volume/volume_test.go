@@ -14,6 +14,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/instrument/storage"
 	"github.com/tare-bench/tare/internal/mounts"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/loopdev"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/internal/testing/need"
@@ -22,15 +23,13 @@ import (
 
 func parsed(t *testing.T, s string) storage.Volume {
 	t.Helper()
-	v, err := storage.ParseVolume(s)
-	must.OK(t, err)
+	v := must.Get(storage.ParseVolume(s))(t)
 	return v
 }
 
 func TestAFolderIsMadeAndRemoved(t *testing.T) {
 	dir := t.TempDir()
-	v, err := Prepare(context.Background(), parsed(t, "bind"), Asked{RunID: "x", Dir: dir})
-	must.OK(t, err)
+	v := must.Get(Prepare(context.Background(), parsed(t, "bind"), Asked{RunID: "x", Dir: dir}))(t)
 	if v.Workload.Volume == "" || v.On.Type == "" || v.Own == "" {
 		t.Errorf("got %+v", v)
 	}
@@ -77,9 +76,7 @@ func TestADeviceIsTakenOnlyIfItIsNamedAndFree(t *testing.T) {
 	if v, err = take(Asked{Destroys: []string{path}}); err != nil {
 		t.Fatalf("once it is unmounted: %v", err)
 	}
-	if err := v.Close(); err != nil {
-		t.Error(err)
-	}
+	check.Error(t, v.Close(), "")
 }
 
 func TestWhatIsNoDeviceIsRefused(t *testing.T) {
@@ -134,8 +131,7 @@ func TestOnAServerOnlyAFolderOfTheRunIsUsedAndRemoved(t *testing.T) {
 	must.OK(t, os.WriteFile(filepath.Join(server, "theirs"), []byte("x"), 0o600))
 	mounter(t, `for last; do :; done; exec /bin/mount --bind `+server+` "$last"`)
 	dir := t.TempDir()
-	v, err := Prepare(context.Background(), parsed(t, "nfs=server:/path"), Asked{RunID: "run1", Dir: dir})
-	must.OK(t, err)
+	v := must.Get(Prepare(context.Background(), parsed(t, "nfs=server:/path"), Asked{RunID: "run1", Dir: dir}))(t)
 	if made, _ := os.ReadDir(filepath.Join(server, "tare-run1")); len(made) == 0 {
 		t.Error("no folder of the run's on the server")
 	}
@@ -150,15 +146,12 @@ func TestOnAServerOnlyAFolderOfTheRunIsUsedAndRemoved(t *testing.T) {
 }
 
 func TestARemovalThatHangsIsNotWaitedFor(t *testing.T) {
-	v, err := Prepare(context.Background(), parsed(t, "bind"), Asked{RunID: "x", Dir: t.TempDir()})
-	must.OK(t, err)
+	v := must.Get(Prepare(context.Background(), parsed(t, "bind"), Asked{RunID: "x", Dir: t.TempDir()}))(t)
 	answers, saved := make(chan struct{}), closing
 	closing = 50 * time.Millisecond
 	defer func() { closing = saved; close(answers) }()
 	v.letGo = append(v.letGo, removing("/on/a/server", func(string) error { <-answers; return nil }))
-	if err := v.Close(); err == nil || !strings.Contains(err.Error(), "remove /on/a/server: no answer within 50ms") {
-		t.Errorf("got %v", err)
-	}
+	check.Error(t, v.Close(), "remove /on/a/server: no answer within 50ms")
 }
 
 // A server that answers too late must not change a volume that others have by then.
@@ -178,8 +171,7 @@ func TestAKernelWithoutNFSIsSaidSo(t *testing.T) {
 		}
 		return
 	}
-	text, err := os.ReadFile("/proc/filesystems")
-	must.OK(t, err)
+	text := must.Get(os.ReadFile("/proc/filesystems"))(t)
 	modules, _ := filepath.Glob("/lib/modules/*/kernel/fs/nfs/nfs.ko*")
 	if !strings.Contains(string(text), "nfs") && len(modules) == 0 {
 		t.Error("a client was found where there is none")
@@ -187,7 +179,5 @@ func TestAKernelWithoutNFSIsSaidSo(t *testing.T) {
 }
 
 func TestWhatIsNoReasonOfTheMachineHasNoAdvice(t *testing.T) {
-	if Advice(errors.New("x")) != "" {
-		t.Error("advice of nothing")
-	}
+	check.Equal(t, "advice of nothing", Advice(errors.New("x")), "")
 }
