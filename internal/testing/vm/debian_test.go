@@ -245,11 +245,13 @@ func livedEverywhere(t *testing.T, out *Outcome) {
 
 func chargedInSlices(t *testing.T, out *Outcome) {
 	o := judged(t, out, "overhead", overhead.Judge)
-	if o.Failed != 0 || len(o.Tables) != 1 || len(o.Tables[0].Cells) != len(charging) {
+	at := slices.IndexFunc(o.Tables, func(t overhead.Table) bool { return t.Phase == "hold 16MiB" })
+	if o.Failed != 0 || at < 0 || len(o.Tables[at].Cells) != len(charging) {
 		t.Fatalf("%d of %d phases failed, in %d tables", o.Failed, o.Total, len(o.Tables))
 	}
-	for i, c := range o.Tables[0].Cells {
-		balanced(t, o.Tables[0], c)
+	for i, c := range o.Tables[at].Cells {
+		// What the services of a whole Debian do stays unexplained: no claim on the residual.
+		holds(t, c)
 		charged(t, groups[i], c)
 	}
 }

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -164,15 +165,31 @@ func (b *books) limit(charge record.Charge, groups []*record.Group) (lowest int6
 		bounding = groups
 	}
 	for _, g := range bounding {
-		switch {
-		case g.Memory == nil:
-		case g.Memory.Limit == 0:
+		if g.Memory == nil {
+			continue
+		}
+		at := cmp.Or(g.Memory.Limit, b.limitBelow(g))
+		if at == 0 {
 			return 0
-		case lowest == 0 || g.Memory.Limit < lowest:
-			lowest = g.Memory.Limit
+		}
+		if lowest == 0 || at < lowest {
+			lowest = at
 		}
 	}
 	return lowest
+}
+
+// limitBelow returns the limit of the group below g that holds a workload, or 0: crun sets
+// it on a group "container" below the scope that systemd makes.
+func (b *books) limitBelow(g *record.Group) int64 {
+	for i := range b.end.Groups {
+		o := &b.end.Groups[i]
+		if o.Path != g.Path && holds(g.Path, o.Path) && o.Memory != nil && o.Memory.Limit > 0 &&
+			slices.Contains(b.rolesIn([]*record.Group{o}, o.Charge), record.RoleWorkload) {
+			return o.Memory.Limit
+		}
+	}
+	return 0
 }
 
 // groupTime is the CPU time of groups in the phase, ns. It is known when every

@@ -86,6 +86,23 @@ func TestTheLimitOfAPodIsTheOneThatBoundsItsWorkload(t *testing.T) {
 	}
 }
 
+func TestALimitThatCrunSetsBelowTheScopeIsThePods(t *testing.T) {
+	t.Parallel()
+	const scope, container = "/machine.slice/libpod-x.scope", "/machine.slice/libpod-x.scope/container"
+	read := func(ns int64, moment record.Moment) *record.Reading {
+		r := at(ns, moment, node(1<<30))
+		r.Processes = []record.Process{process(1, 0, record.RoleWorkload, container, mib, 0, 0)}
+		below := group(container, record.ChargePod, record.GroupMemory{Usage: mib, Limit: 64 * mib}, 0)
+		below.Nested = true
+		r.Groups = []record.Group{group(scope, record.ChargePod, record.GroupMemory{Usage: mib}, 0), below}
+		return r
+	}
+	l := closed(t, at(1*sec, record.MomentBefore, node(1<<30)), read(2*sec, record.MomentBegin), read(3*sec, record.MomentEnd))
+	if len(l.Groups) != 1 || l.Groups[0].Limit != 64*mib {
+		t.Errorf("got %+v, want a limit of 64 MiB", l.Groups)
+	}
+}
+
 func lines() ([]record.Reading, []record.Series) {
 	var out []record.Reading
 	var series []record.Series
