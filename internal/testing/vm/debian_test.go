@@ -52,8 +52,12 @@ var claims = []claim{
 		` + cleanScript), func(t *testing.T, out *Outcome) { cleaned(t, out, 3) }},
 }
 
-// basics are the first claims, which are made of the current Debian, too.
-var basics = claims[:3]
+// current are the claims on the current Debian, which has docker's command line in a
+// package of its own.
+var current = []claim{
+	{"machine", "systemd runs podman with its own cgroup driver", script(currentScript), theCurrent},
+	claims[1], claims[2],
+}
 
 // After a power cut in the middle of a run, the third of three.
 var (
@@ -102,6 +106,12 @@ const (
 		cat /proc/1/comm
 		stat -f -c %T /sys/fs/cgroup
 		docker info --format '{{.CgroupDriver}} {{.CgroupVersion}} {{.SecurityOptions}}'
+` + podmanScript
+	currentScript = `
+		cat /proc/1/comm
+		stat -f -c %T /sys/fs/cgroup
+` + podmanScript
+	podmanScript = `
 		podman info --format '{{.Host.CgroupManager}} {{.Host.CgroupsVersion}}'
 		systemctl is-active docker containerd`
 
@@ -153,7 +163,7 @@ func TestTareOnDebianWithSystemd(t *testing.T) {
 }
 
 func TestTareOnCurrentDebianWithSystemd(t *testing.T) {
-	boot(t, debian(t, "trixie", basics...), basics...)
+	boot(t, debian(t, "trixie", current...), current...)
 }
 
 // boot runs a guest once for all its claims.
@@ -201,6 +211,10 @@ func debian(t *testing.T, suite string, claims ...claim) *Guest {
 func theDebian(t *testing.T, out *Outcome) {
 	got := string(out.Files["machine.stdout"])
 	check.Contains(t, "got", got, "systemd\ncgroup2fs\nsystemd 2 [name=apparmor ", "\nsystemd v2\nactive\nactive\n")
+}
+
+func theCurrent(t *testing.T, out *Outcome) {
+	check.Equal(t, "machine", string(out.Files["machine.stdout"]), "systemd\ncgroup2fs\nsystemd v2\nactive\nactive\n")
 }
 
 func doctoredDebian(t *testing.T, out *Outcome) {
