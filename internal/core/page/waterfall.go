@@ -31,7 +31,7 @@ type Bar struct {
 	Exit     int    // 0 where there is none, too
 	Open     bool   // it was still there at the end
 	Marked   bool   // the waterfall's First lies in it
-	Wait     bool   // nothing was told meanwhile
+	Wait     bool   // no events logged
 	Point    bool   // it is First itself, which has no length
 	Text     string // shown when it is pointed at, beside name, times and CPU
 	Style    term.Style

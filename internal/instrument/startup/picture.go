@@ -266,7 +266,7 @@ func (p *picture) legend() (notes []string) {
 			open = "→ still there at the end"
 		}
 		if p.Bars[i].Wait {
-			waited = "┄ nothing was told meanwhile"
+			waited = "┄ no events logged"
 		}
 	}
 	if marks := page.Dotted(first, open, waited); marks != "" {
