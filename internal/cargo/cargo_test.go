@@ -40,6 +40,7 @@ import (
 	"github.com/tare-bench/tare/internal/subject/setting"
 	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 )
 
 // tarOf is a layer, or an archive, of these.
@@ -240,6 +241,7 @@ func checkImage(t *testing.T, form string, c *Cargo) {
 
 func TestLayersAreLaidOverEachOther(t *testing.T) {
 	t.Parallel()
+	need.Root(t)
 	c := got(Make(t.Context(), setting.Workload{Image: inFile(t, dockerOf(t, server(t)))}, t.TempDir(), nil))(t)
 	root := got(c.Root())(t)
 	for name, want := range map[string]string{"app": "new", "hard": "new", "deep/er/new": "y", "high/er/new": "z", "own/new": "o", "sbin/su": "s"} {

@@ -257,6 +257,7 @@ func TestEveryCommandExplainsItself(t *testing.T) {
 }
 
 func TestAnInterruptionBlamesNoTarget(t *testing.T) {
+	need.Root(t)
 	place(t)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -171,6 +171,7 @@ func TestImportingItStartsNothing(t *testing.T) {
 
 // A container's server may listen on its own loopback and nowhere else.
 func TestAServerIsAskedFromItsOwnNetworkNamespace(t *testing.T) {
+	need.Root(t)
 	var inside *os.File
 	var server net.Listener
 	must.OK(t, thread.Apart(func() (err error) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -108,6 +109,7 @@ func asNobody(t *testing.T, do func()) {
 }
 
 func TestWhatMayNotBeReadIsSaidAndTheRestIsRead(t *testing.T) {
+	need.Root(t)
 	root := machine1().make(t)
 	for _, open := range []string{filepath.Dir(string(root)), string(root)} {
 		must.OK(t, os.Chmod(open, 0o755))

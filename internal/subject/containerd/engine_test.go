@@ -149,6 +149,7 @@ func started(t *testing.T, attr *syscall.SysProcAttr, env ...string) int {
 }
 
 func TestOnlyRootOfThisMachineIsTrusted(t *testing.T) {
+	need.Root(t)
 	mapped := []syscall.SysProcIDMap{{ContainerID: 0, HostID: 0, Size: 1}}
 	for _, c := range []struct {
 		name string
@@ -177,6 +178,7 @@ func TestOnlyRootOfThisMachineIsTrusted(t *testing.T) {
 }
 
 func TestWhatADaemonFindsInOtherMountsIsNotExecuted(t *testing.T) {
+	need.Root(t)
 	dir := t.TempDir()
 	fake := filepath.Join(dir, "runc")
 	must.OK(t, os.WriteFile(fake, []byte("#!/bin/sh\n"), 0o755))

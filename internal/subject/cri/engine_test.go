@@ -20,6 +20,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/engines"
 	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 )
 
 // engineUnderTest is a running engine.
@@ -145,6 +146,7 @@ func shims(t *testing.T) {
 }
 
 func TestAHandlerWithoutItsShimIsSaidBeforeTheRun(t *testing.T) {
+	need.Root(t)
 	e := subject.Engine{Address: serve(t, &server{name: "containerd", status: ready(containerds(t, "1.6"))})}
 	_, err := New(t.Context(), "x", "containerd", "kata", e) // the test's own PATH has none
 	check.Error(t, err, "has the handler configured, but its shim containerd-shim-kata-v2 is not in "+os.Getenv("PATH"))
@@ -161,6 +163,7 @@ func containerds(t *testing.T, version string) string {
 }
 
 func TestEachHandlerOfContainerdHasItsOwnKata(t *testing.T) {
+	need.Root(t)
 	shims(t)
 	no, yes := configurations(t)
 	for _, version := range []string{"1.6", "1.7", "2.4"} {
@@ -186,6 +189,7 @@ func TestEachHandlerOfContainerdHasItsOwnKata(t *testing.T) {
 
 // An input is the engine's name and the status of it. A result is what is known of Kata.
 func TestWhatAnEngineDoesNotTellIsNotGuessed(t *testing.T) {
+	need.Root(t)
 	shims(t)
 	golden.Cases(t, "testdata/untold.txt", func(t *testing.T, input string) string {
 		says, status, _ := strings.Cut(input, "\n")
@@ -209,6 +213,7 @@ func TestBrokenOptionsCostNoOtherHandler(t *testing.T) {
 }
 
 func TestEachHandlerOfCRIOHasItsOwnKata(t *testing.T) {
+	need.Root(t)
 	shims(t)
 	no, yes := configurations(t)
 	text := strings.NewReplacer("NO", no, "YES", yes).Replace(must.Read(t, "testdata/crio.toml"))

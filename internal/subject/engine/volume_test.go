@@ -169,6 +169,7 @@ func TestAPlaceIsWhatTheWorkloadAsksFor(t *testing.T) {
 }
 
 func TestADeviceIsGivenByItsOwnNode(t *testing.T) {
+	need.Root(t)
 	dir := t.TempDir()
 	link, node := filepath.Join(dir, "pci-0:1"), filepath.Join(dir, "node")
 	if out, err := exec.Command("mknod", node, "b", "7", "200").CombinedOutput(); err != nil {
@@ -200,6 +201,7 @@ func TestWhatASandboxCannotHaveIsUnsupported(t *testing.T) {
 }
 
 func TestAProcessIsAContainersByItsGroupsAlone(t *testing.T) {
+	need.Root(t)
 	hs := must.Get(cgroup.Hierarchies())(t)
 	const id = "0123456789abcdef"
 	name := cgroup.Prefix + "owns-" + NewName("r", 0)

@@ -17,6 +17,7 @@ import (
 	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
 	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -283,6 +284,7 @@ func TestRecordedAnswersAreRead(t *testing.T) {
 }
 
 func TestARuntimeThatIsNotConfiguredIsAnErrorBeforeTheRun(t *testing.T) {
+	need.Root(t)
 	_, e := newFake(t)
 	l, err := net.Listen("unix", e.Address) // the test itself is the daemon
 	must.OK(t, err)

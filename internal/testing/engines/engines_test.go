@@ -127,6 +127,7 @@ func machine(t *testing.T) (all []string, alone bool) {
 
 // TestNothingIsLeftOfAnEngine stops engines that have containers running.
 func TestNothingIsLeftOfAnEngine(t *testing.T) {
+	need.Root(t)
 	for _, e := range everyEngine {
 		t.Run(e.name, func(t *testing.T) {
 			// The engines that other tests share are in the way of the count.

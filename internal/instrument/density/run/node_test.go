@@ -13,6 +13,7 @@ import (
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 	"github.com/tare-bench/tare/internal/thread"
 	"github.com/tare-bench/tare/record"
 )
@@ -31,6 +32,7 @@ func levels(m *densityrun.Machine) (map[string]densityrun.Level, error) {
 // The disk of an engine is guarded beside that of the run, its inodes too, and one on
 // which both lie once.
 func TestTheDiskOfAnEngineIsGuardedAsTheRunsOwn(t *testing.T) {
+	need.Root(t)
 	dir, own := t.TempDir(), t.TempDir()
 	must.OK(t, unix.Mount("tmpfs", own, "tmpfs", 0, "size=1g,nr_inodes=5000"))
 	t.Cleanup(func() {
@@ -53,6 +55,7 @@ func TestTheDiskOfAnEngineIsGuardedAsTheRunsOwn(t *testing.T) {
 
 // A container without a cgroup namespace sees its own group where a hierarchy is mounted.
 func TestTheLimitsOfAContainerThatTareIsInAreGuarded(t *testing.T) {
+	need.Root(t)
 	hs, err := cgroup.Hierarchies()
 	must.OK(t, err)
 	const own = cgroup.Prefix + "densitybox1"
