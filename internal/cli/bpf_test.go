@@ -19,6 +19,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -27,7 +28,7 @@ var quick = []string{"-c", "4", "-t", "200ms", "--idle", "100ms", "--rounds", "1
 
 // What is no pin is neither opened nor waited for.
 func TestPinsAndServersThatCannotBeMeasuredAreRefused(t *testing.T) {
-	needRoot(t)
+	need.Root(t)
 	dir := place(t)
 	must.OK(t, unix.Mkfifo("pipe", 0o600))
 	must.OK(t, os.WriteFile("plain", nil, 0o600))
@@ -42,7 +43,7 @@ func TestPinsAndServersThatCannotBeMeasuredAreRefused(t *testing.T) {
 // A server that is not there, says nothing or refuses costs its points, not the user's
 // time, and the record has why. What else a server can do wrong is tested in load.
 func TestAServerThatDoesNotAnswerCostsItsPointsInBoundedTime(t *testing.T) {
-	needRoot(t)
+	need.Root(t)
 	silent, err := net.Listen("tcp4", "127.0.0.1:0") // the kernel takes connections, and nobody reads
 	must.OK(t, err)
 	defer silent.Close()
@@ -87,7 +88,7 @@ func TestAServerThatDoesNotAnswerCostsItsPointsInBoundedTime(t *testing.T) {
 }
 
 func TestAServerWhoseNameNobodyHasEndsTheRunBeforeAnythingIsAttached(t *testing.T) {
-	needRoot(t)
+	need.Root(t)
 	place(t)
 	began := time.Now()
 	ends(t, ExitUsage, "no-such-host.invalid", append([]string{"bpf", "load", "--url", "http://no-such-host.invalid/"}, quick...)...)
@@ -138,7 +139,7 @@ func someone(capabilities ...uintptr) *syscall.SysProcAttr {
 }
 
 func TestWithoutPermissionTheMissingCapabilityIsNamed(t *testing.T) {
-	needRoot(t)
+	need.Root(t)
 	dir := place(t)
 	path := program(t, dir)
 	for at := dir; at != os.TempDir() && at != "/"; at = filepath.Dir(at) {
@@ -175,7 +176,7 @@ func TestWithoutPermissionTheMissingCapabilityIsNamed(t *testing.T) {
 }
 
 func TestConnectionsBeyondTheLimitOfOpenFilesAreRefusedWithTheCommand(t *testing.T) {
-	needRoot(t)
+	need.Root(t)
 	dir := place(t)
 	path := program(t, dir)
 	for name, c := range map[string]struct {

@@ -23,6 +23,7 @@ import (
 	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -39,7 +40,7 @@ var whole = map[string]func(text string) bool{
 }
 
 func TestAListOfProgramsIsWholeInEveryFormat(t *testing.T) {
-	needRoot(t)
+	need.Root(t)
 	place(t)
 	for _, format := range []string{"text", "json", "csv", "openmetrics"} {
 		for _, interval := range []string{"0", "50ms"} {
@@ -93,7 +94,7 @@ func counting(dir string) bool {
 }
 
 func TestASignalAtAnyMomentOfALoadSavesAndCleans(t *testing.T) {
-	needRoot(t)
+	need.Root(t)
 	for name, c := range map[string]struct {
 		args   []string
 		moment func(dir string) bool
@@ -139,7 +140,7 @@ func nobodyIn(t *testing.T, dir string) {
 // Programs, clients and servers end with tare, however that ends; the folders and
 // cgroups are found.
 func TestWhatAKilledLoadLeftIsFoundAndRemoved(t *testing.T) {
-	needRoot(t)
+	need.Root(t)
 	dir := place(t)
 	cmd, _, _ := started(t, dir, "bpf", "quota", "-c", "4", "--idle", "100ms", "-t", "60s", "--cpus", "2x100m", "-q", "-o", "r.jsonl")
 	await(t, "its clients", func() bool { return withClients(2)(dir) })
@@ -158,7 +159,7 @@ func TestWhatAKilledLoadLeftIsFoundAndRemoved(t *testing.T) {
 // Somebody else's server is reached through a service of the reference datapath, by
 // its own name, and every connection is one run of the lookup that found it.
 func TestSomebodyElsesServerIsBehindAServiceOfTheReferenceDatapath(t *testing.T) {
-	needRoot(t)
+	need.Root(t)
 	var asked atomic.Value
 	var requests atomic.Int64
 	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -236,7 +237,7 @@ func TestMeasuringProgramsHasNoRolesToExplain(t *testing.T) {
 }
 
 func TestARunOfProgramsThatAreNotThereIsAnError(t *testing.T) {
-	needRoot(t)
+	need.Root(t)
 	place(t)
 	code, out, _ := tare(t, append([]string{"bpf", "load", "--name", "tare_no_such", "--url", "http://127.0.0.1:1/"}, quick...)...)
 	if code != ExitUsage || !strings.Contains(strings.Join(strings.Fields(out), " "), "no program is loaded that was chosen") {

@@ -16,6 +16,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/all"
 	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 )
 
 // inStore puts files into a bucket and starts in an empty folder.
@@ -61,7 +62,7 @@ func TestRecordsAreReadOutOfABucketAsOutOfAFolder(t *testing.T) {
 }
 
 func TestARecordGoesIntoABucketWhenItIsWhole(t *testing.T) {
-	needRoot(t)
+	need.Root(t)
 	s := inStore(t, nil)
 	const address = "s3://tare/nightly/run.jsonl.zst"
 	line := words("lifecycle host --rounds 2 --warmup 0 --ops run -q -o " + address)

@@ -95,11 +95,6 @@ func understood(line string) error {
 // output goes.
 var aside = regexp.MustCompile(`( {2,}| # | > ).*$`)
 
-func needRoot(t *testing.T) {
-	t.Helper()
-	need.Root(t)
-}
-
 func needRunc(t *testing.T) {
 	t.Helper()
 	need.Runtime(t, "runc")

@@ -145,7 +145,7 @@ func program(t *testing.T, dir string) string {
 }
 
 func TestAFullDiskEndsTheRunAndKeepsWhatWasMeasured(t *testing.T) {
-	needRoot(t)
+	need.Root(t)
 	dir := place(t)
 	small := filepath.Join(dir, "small")
 	must.OK(t, os.Mkdir(small, 0o755))
@@ -163,7 +163,7 @@ func TestAFullDiskEndsTheRunAndKeepsWhatWasMeasured(t *testing.T) {
 }
 
 func TestADocumentForWhichThereIsNoRoomLeavesNothing(t *testing.T) {
-	needRoot(t)
+	need.Root(t)
 	kept := must.Get(filepath.Abs("../../record/testdata/v1/lifecycle.jsonl"))(t)
 	dir := place(t)
 	for _, kib := range []string{"16", "64"} { // of which one holds no figure, and one some
@@ -178,7 +178,7 @@ func TestADocumentForWhichThereIsNoRoomLeavesNothing(t *testing.T) {
 }
 
 func TestWithoutRootTheHostIsWeighed(t *testing.T) {
-	needRoot(t) // so that there is something to give up
+	need.Root(t) // so that there is something to give up
 	dir := place(t)
 	tarePath := program(t, dir)
 	must.OK(t, os.Chmod(dir, 0o777))

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 )
 
 // testdata is the folder of that name, wherever a test works.
@@ -31,7 +32,7 @@ func TestWhatCannotBeDoneIsRefusedWithWhatToDo(t *testing.T) {
 	if b, _ := os.ReadFile("taken.jsonl"); string(b) != "mine" {
 		t.Errorf("an existing file was changed: %q", b)
 	}
-	needRoot(t)
+	need.Root(t)
 	refusals(t, "refused-root")
 }
 

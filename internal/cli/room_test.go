@@ -20,6 +20,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -55,7 +56,7 @@ func TestLanesAreHeldAgainstWhatTheMachineHas(t *testing.T) {
 // TestMoreLanesThanThereAreProcessesForAreRefused runs tare in a group that may not
 // have as many processes as the lanes are said to need; those that they do need it may.
 func TestMoreLanesThanThereAreProcessesForAreRefused(t *testing.T) {
-	needRoot(t)
+	need.Root(t)
 	hs := must.Get(cgroup.Hierarchies())(t)
 	h, ok := machine.Cgroups(hs).Find("pids")
 	if !ok {

@@ -22,6 +22,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 	"github.com/tare-bench/tare/internal/testing/untouched"
 	"github.com/tare-bench/tare/internal/workspace"
 )
@@ -96,7 +97,7 @@ func (a *afar) Elsewhere() string { return a.why }
 
 func TestWhatIsOnAnotherMachineIsNotCalledCold(t *testing.T) {
 	t.Parallel()
-	needRoot(t)
+	need.Root(t)
 	here := []subject.Target{&fake.Target{Name: "runc"}, &afar{Target: fake.Target{Name: "docker/runc"}}}
 	check.Error(t, mayBeCold(here), "")
 	err := mayBeCold(append(here, &afar{fake.Target{Name: "docker/crun"}, "the daemon is reached over the network"}))

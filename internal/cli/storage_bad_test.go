@@ -69,7 +69,7 @@ func TestAJobFileThatPeopleHaveRunsOnEveryTarget(t *testing.T) {
 
 func TestAJobFileThatNoDiskHoldsFailsItsCellsOnly(t *testing.T) {
 	need.Tool(t, "fio")
-	needRoot(t)
+	need.Root(t)
 	place(t)
 	must.Write(t, "huge.fio", "[a]\nrw=write\nsize=10T\n")
 	code, rec, out, stderr := weighed(t, "host", "--volume", "bind", "--cache", "direct,buffered", "--jobfile", "huge.fio")

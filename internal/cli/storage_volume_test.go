@@ -48,7 +48,7 @@ func TestAToolGivesFiguresOnHostAndRunc(t *testing.T) {
 }
 
 func TestADeviceThatIsNotMeantIsRefusedBeforeAnythingRuns(t *testing.T) {
-	needRoot(t)
+	need.Root(t)
 	dir := place(t)
 	free, image := loopdev.In(t, dir, 8<<20)
 	fixed, _ := loopdev.In(t, dir, 8<<20, "--read-only")
@@ -94,7 +94,7 @@ func TestAFreeDeviceThatIsNamedIsWeighed(t *testing.T) {
 
 func TestWithoutAnNFSClientTheVolumeIsUnsupported(t *testing.T) {
 	need.Tool(t, "fio")
-	needRoot(t)
+	need.Root(t)
 	text := must.Read(t, "/proc/filesystems")
 	modules, _ := filepath.Glob("/lib/modules/*/kernel/fs/nfs/nfs.ko*")
 	if strings.Contains(text, "\tnfs") || len(modules) > 0 {

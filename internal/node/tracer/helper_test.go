@@ -171,15 +171,10 @@ func watchOld(t testing.TB) *Tracer {
 // opened is a tracer for one test.
 func opened(t testing.TB, open func() (*Tracer, error)) *Tracer {
 	t.Helper()
-	needRoot(t)
+	need.Root(t)
 	tr := must.Get(open())(t)
 	t.Cleanup(func() { must.OK(t, tr.Close()) })
 	return tr
-}
-
-func needRoot(t testing.TB) {
-	t.Helper()
-	need.Root(t)
 }
 
 // take takes all until now. On a machine that has much else to do it waits

@@ -18,6 +18,7 @@ import (
 	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 )
 
 func TestCloseLeavesNothing(t *testing.T) {
@@ -59,7 +60,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 }
 
 func TestWhoCannotTraceIsToldWhy(t *testing.T) {
-	needRoot(t)
+	need.Root(t)
 	for name, tt := range map[string]struct {
 		role string
 		as   syscall.SysProcAttr
@@ -86,7 +87,7 @@ func TestWhoCannotTraceIsToldWhy(t *testing.T) {
 // What a process costs when it is watched: its fork, exec and exit and the
 // switches between.
 func BenchmarkProcess(b *testing.B) {
-	needRoot(b)
+	need.Root(b)
 	for _, name := range []string{"not watched", "watched"} {
 		b.Run(name, func(b *testing.B) {
 			var tr *Tracer

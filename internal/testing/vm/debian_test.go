@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tare-bench/tare/internal/doctor"
 	"github.com/tare-bench/tare/internal/instrument/lifecycle"
 	"github.com/tare-bench/tare/internal/instrument/overhead"
 	"github.com/tare-bench/tare/internal/instrument/storage"
@@ -218,19 +217,7 @@ func theCurrent(t *testing.T, out *Outcome) {
 }
 
 func doctoredDebian(t *testing.T, out *Outcome) {
-	var answer struct{ Checks []doctor.Check }
-	must.OK(t, json.Unmarshal(out.Files["doctor.stdout"], &answer))
-	for _, name := range append(slices.Clone(targets), "cgroups", "host", "floor") {
-		i := slices.IndexFunc(answer.Checks, func(c doctor.Check) bool { return c.Name == name })
-		switch {
-		case i < 0:
-			t.Errorf("it says nothing of %s", name)
-		case answer.Checks[i].Status != doctor.OK:
-			t.Errorf("%+v", answer.Checks[i])
-		case name == "cgroups" && answer.Checks[i].Version != "v2":
-			t.Errorf("cgroups are %q", answer.Checks[i].Version)
-		}
-	}
+	doctorFinds(t, out, map[string][]string{"": append(slices.Clone(targets), "cgroups", "host", "floor")})
 }
 
 func livedEverywhere(t *testing.T, out *Outcome) {

@@ -166,16 +166,10 @@ func newBackend(t *testing.T) *backend {
 	return b
 }
 
-// needsRoot skips where programs cannot be loaded for want of rights.
-func needsRoot(t *testing.T) {
-	t.Helper()
-	need.Root(t)
-}
-
 // group is a folder of cgroup v2 of tare's own, for this test.
 func group(t *testing.T) string {
 	t.Helper()
-	needsRoot(t)
+	need.Root(t)
 	name := strings.NewReplacer("/", "-", "_", "-", ",", "").Replace(t.Name())
 	path, remove, err := Place(fmt.Sprintf("%.40s-%d-%d", name, os.Getpid(), groups.Add(1)))
 	if errors.Is(err, errUnsupported) {

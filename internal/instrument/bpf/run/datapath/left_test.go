@@ -16,6 +16,7 @@ import (
 	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 )
 
 func TestCloseLeavesNoProgramLinkOrMap(t *testing.T) {
@@ -54,7 +55,7 @@ func TestAFailedAttachLeavesNothing(t *testing.T) {
 	g, err := os.Open(t.TempDir()) // which is no cgroup: the last step fails
 	must.OK(t, err)
 	defer g.Close()
-	needsRoot(t)
+	need.Root(t)
 	o := Options{Most: 1, Backend: service(0)}
 	l := must.Get(theLoop())(t)
 	if d, err := attach(o, g, l); err == nil {
@@ -123,7 +124,7 @@ func opened(t *testing.T) (out []string) {
 }
 
 func TestPlaceIsTheRunsOwnFolderAndGoesAgain(t *testing.T) {
-	needsRoot(t)
+	need.Root(t)
 	id := fmt.Sprintf("place-%d", os.Getpid())
 	path, remove, err := Place(id)
 	if errors.Is(err, errUnsupported) {
