@@ -54,6 +54,8 @@ weigh-engines: build ## weigh docker, podman, containerd and CRI-O, started for 
 	cri+containerd/runc cri+cri-o/runc --cri containerd=$$CONTAINERD_CRI --cri cri-o=$$CRIO_CRI \
 	-o records/engines-$$(date -u +%Y%m%dT%H%M%SZ).jsonl $(ARGS)'
 
+# Compiled with the flags of the tests, which share the standard library with it.
+GOTESTSUM = CGO_ENABLED=0 GOFLAGS=-trimpath $(GO) tool gotestsum
 # Quiet about the hundreds of tests that other tiers run; their number is in the last line.
 QUICK = --format pkgname-and-test-fails --format-hide-empty-pkg --hide-summary=skipped
 FULL  = --format pkgname-and-test-fails --format-hide-empty-pkg
@@ -61,7 +63,7 @@ FULL  = --format pkgname-and-test-fails --format-hide-empty-pkg
 test: ## gofmt, vet, and every test that needs only Go, runc and crun: minutes; installs nothing
 	@unclean=$$("$$($(GO) env GOROOT)/bin/gofmt" -l .) && if [ -n "$$unclean" ]; then echo "not as gofmt writes it: $$unclean"; exit 1; fi
 	CGO_ENABLED=0 $(GO) vet -trimpath -tags prove,$(TAGS) ./...
-	@GO='$(GO)' $(GO) tool gotestsum $(QUICK) --raw-command -- scripts/go-test quick $(TESTARGS)
+	@GO='$(GO)' $(GOTESTSUM) $(QUICK) --raw-command -- scripts/go-test quick $(TESTARGS)
 	@echo 'More tests: make test-engines, test-cluster, test-browser, test-vm, test-tools, or all of them: make test-all (each says first what it installs)'
 
 test-engines: ## the tests on real engines: Docker, Podman, containerd 1 and 2, CRI-O, gVisor
@@ -71,11 +73,11 @@ test-vm: ## the tests in virtual machines: systemd and cgroup v2, and a bare ker
 test-tools: ## the tests against other programs: compilers, fio, bpftool, DuckDB, an S3 store
 test-engines test-cluster test-browser test-vm test-tools: test-%:
 	@GO='$(GO)' scripts/install-tests $*
-	@GO='$(GO)' $(GO) tool gotestsum $(FULL) --raw-command -- scripts/go-test $* $(TESTARGS)
+	@GO='$(GO)' $(GOTESTSUM) $(FULL) --raw-command -- scripts/go-test $* $(TESTARGS)
 
 test-all: ## every test of every tier, and the race detector; says first what it installs
 	@GO='$(GO)' scripts/install-tests engines youki cluster browser vm tools
-	@GO='$(GO)' $(GO) tool gotestsum $(FULL) --raw-command -- scripts/go-test all $(TESTARGS)
+	@GO='$(GO)' $(GOTESTSUM) $(FULL) --raw-command -- scripts/go-test all $(TESTARGS)
 
 TIER = test
 
@@ -86,7 +88,7 @@ test-beside: ## the tests of TIER with busy loops, disk writers and BPF programs
 PROOFS = $(shell grep -rl --include='*_test.go' '^//go:build prove$$' internal record)
 
 prove: ## what only a quiet machine can show, in minutes: ratios, small bounds, thousands of simulated runs
-	TARE_REQUIRE=all $(GO) tool gotestsum --format testname -- -tags prove -p 1 -count=1 -timeout=60m $(TESTARGS) \
+	TARE_REQUIRE=all $(GOTESTSUM) --format testname -- -tags prove -p 1 -count=1 -timeout=60m $(TESTARGS) \
 	-run "^($$(grep -ho '^func Test[A-Za-z0-9_]*' $(PROOFS) | cut -c6- | paste -sd '|'))$$" $(sort $(addprefix ./,$(dir $(PROOFS))))
 
 torture: ## before a release, most of an hour: kills, lying runtimes, hostile records and daemons

@@ -140,7 +140,7 @@ func TestAGateMeasuresBothInTheSameRounds(t *testing.T) {
 	needRunc(t)
 	dir := place(t)
 	wrapper(t, dir, "runc-old", `[ "$verb" = create ] && sleep 0`)
-	wrapper(t, dir, "runc-new", `[ "$verb" = create ] && sleep 1`)
+	wrapper(t, dir, "runc-new", `[ "$verb" = create ] && sleep 0.3`)
 	code, out, stderr := tare(t, words("gate --interleave old=./runc-old new=./runc-new --ops create --rounds 8 --warmup 0 -q -o r.jsonl --format json")...)
 	var d struct {
 		Figures []struct {
@@ -149,7 +149,7 @@ func TestAGateMeasuresBothInTheSameRounds(t *testing.T) {
 		}
 	}
 	if err := json.Unmarshal([]byte(out), &d); err != nil || code != ExitRegressed || len(d.Figures) != 1 || d.Figures[0].Verdict != "worse" || d.Figures[0].Versus.Of != "pairs" {
-		t.Errorf("a second more is exit %d, %v\n%s\n%s", code, err, out, stderr)
+		t.Errorf("0.3 s more is exit %d, %v\n%s\n%s", code, err, out, stderr)
 	}
 	out, _ = ends(t, ExitUsage, "is below the noise of this machine", words("gate --self old=./runc-old --worse 0.01% --ops create --rounds 6 --warmup 0 -q -o s.jsonl")...)
 	check.Equal(t, "of a margin that no machine can tell there is a report", out, "")

@@ -87,7 +87,7 @@ var tooSlow = regexp.MustCompile("the node is not ready|its pod has no place|no 
 // are tare's alone; exec is not among them.
 func (r *rig) dispatched(t *testing.T) (n float64) {
 	t.Helper()
-	text, err := r.Client.CoreV1().RESTClient().Get().AbsPath("/metrics").DoRaw(t.Context())
+	text, err := r.Client.REST().Get().AbsPath("/metrics").DoRaw(t.Context())
 	must.OK(t, err)
 	for line := range strings.Lines(string(text)) {
 		if strings.HasPrefix(line, "apiserver_flowcontrol_dispatched_requests_total{") && strings.Contains(line, `flow_schema="service-accounts"`) {
@@ -111,7 +111,7 @@ func (r *rig) most(ctx context.Context, t *testing.T, pid int) func() (int, stri
 			if _, high, ok := strings.Cut(string(status), "VmHWM:"); ok {
 				memory, _, _ = strings.Cut(strings.TrimSpace(high), "\n")
 			}
-			jobs, err := r.Client.BatchV1().Jobs("default").List(ctx, metav1.ListOptions{LabelSelector: engine.RunLabel})
+			jobs, err := r.Client.Jobs("default").List(ctx, metav1.ListOptions{LabelSelector: engine.RunLabel})
 			switch {
 			case err == nil:
 				most = max(most, len(jobs.Items))

@@ -146,7 +146,7 @@ func (r *rig) underWay(t *testing.T) (*exec.Cmd, *bytes.Buffer) {
 	c.Stdout, c.Stderr = &said, &said
 	must.OK(t, c.Start())
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
-		pods := must.Get(r.Client.CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{LabelSelector: engine.RunLabel}))(t)
+		pods := must.Get(r.Client.Pods("default").List(t.Context(), metav1.ListOptions{LabelSelector: engine.RunLabel}))(t)
 		running := 0
 		for _, p := range pods.Items {
 			if p.Status.Phase == corev1.PodRunning {
@@ -242,7 +242,7 @@ func TestAPlanOnEveryNodeOfARealCluster(t *testing.T) {
 		check.Equal(t, "while it is under way", clean(), "run "+id+" is under way and left alone\nnothing was left behind\n")
 		_ = c.Process.Kill()
 		_ = c.Wait()
-		leases := r.Client.CoordinationV1().Leases("default") // as if that were long ago
+		leases := r.Client.Leases("default") // as if that were long ago
 		if _, err := leases.Patch(t.Context(), "tare-"+id, types.MergePatchType, []byte(`{"spec":{"renewTime":"2026-01-01T00:00:00.000000Z"}}`), metav1.PatchOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -285,7 +285,7 @@ func TestAPlanOnEveryNodeOfARealCluster(t *testing.T) {
 // enforce sets the level of Pod Security of the namespace.
 func (r *rig) enforce(t *testing.T, level string) {
 	t.Helper()
-	_, err := r.Client.CoreV1().Namespaces().Patch(t.Context(), "default", types.MergePatchType,
+	_, err := kube.Of[corev1.Namespace, corev1.NamespaceList](r.Client.REST(), "namespaces", "").Patch(t.Context(), "default", types.MergePatchType,
 		[]byte(`{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":`+level+`}}}`), metav1.PatchOptions{})
 	must.OK(t, err)
 }

@@ -28,7 +28,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/util/exec"
@@ -147,9 +146,9 @@ var fates = map[string]fate{
 }
 
 // world is a cluster in which every node has its fate.
-func world(t *testing.T, all map[string]fate) (*Fleet, *fake.Clientset) {
+func world(t *testing.T, all map[string]fate) (*Fleet, *kubetest.Cluster) {
 	t.Helper()
-	c := fake.NewClientset()
+	c := must.Get(kubetest.New())(t)
 	c.PrependReactor("create", "selfsubjectaccessreviews", func(a clienttesting.Action) (bool, runtime.Object, error) {
 		r := a.(clienttesting.CreateAction).GetObject().(*authorizationv1.SelfSubjectAccessReview)
 		r.Status.Allowed = true
@@ -158,7 +157,7 @@ func world(t *testing.T, all map[string]fate) (*Fleet, *fake.Clientset) {
 	silent := 0
 	f := &Fleet{
 		Spec:   Spec{RunID: "abcdefgh", Namespace: "default", Image: "localhost/tare:x", PlanName: "p.yaml", Deadline: time.Hour},
-		Client: &kube.Client{API: kubetest.Of(c), Namespace: "default"}, Parallel: len(all), Dir: t.TempDir(),
+		Client: &kube.Client{API: c.API(), Namespace: "default"}, Parallel: len(all), Dir: t.TempDir(),
 		Say: func(string) {}, Progress: func(string) {},
 	}
 	for name, fate := range all {
@@ -190,7 +189,7 @@ func world(t *testing.T, all map[string]fate) (*Fleet, *fake.Clientset) {
 		return true, j, nil
 	})
 	c.PrependReactor("delete", "jobs", func(a clienttesting.Action) (bool, runtime.Object, error) { // as garbage is collected
-		_ = c.Tracker().Delete(corev1.SchemeGroupVersion.WithResource("pods"), "default", a.(clienttesting.DeleteAction).GetName()+"-x")
+		_ = c.Tracker.Delete(corev1.SchemeGroupVersion.WithResource("pods"), "default", a.(clienttesting.DeleteAction).GetName()+"-x")
 		return false, nil, nil
 	})
 	c.PrependReactor("list", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
@@ -236,29 +235,29 @@ func nodeOf(j *batchv1.Job) string {
 	return j.Spec.Template.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchFields[0].Values[0]
 }
 
-func add(t *testing.T, c *fake.Clientset, o runtime.Object) {
+func add(t *testing.T, c *kubetest.Cluster, o runtime.Object) {
 	t.Helper()
-	check.Error(t, c.Tracker().Add(o), "")
+	check.Error(t, c.Tracker.Add(o), "")
 }
 
 // left is all that bears the label of a run.
-func left(t *testing.T, c *fake.Clientset) (all []string) {
+func left(t *testing.T, c *kubetest.Cluster) (all []string) {
 	t.Helper()
 	list := metav1.ListOptions{LabelSelector: engine.RunLabel}
 	ctx := context.Background()
-	jobs, _ := c.BatchV1().Jobs("").List(ctx, list)
+	jobs, _ := c.API().Jobs("").List(ctx, list)
 	for _, o := range jobs.Items {
 		all = append(all, "job "+o.Name)
 	}
-	pods, _ := c.CoreV1().Pods("").List(ctx, list)
+	pods, _ := c.API().Pods("").List(ctx, list)
 	for _, o := range pods.Items {
 		all = append(all, "pod "+o.Name)
 	}
-	plans, _ := c.CoreV1().ConfigMaps("").List(ctx, list)
+	plans, _ := c.API().ConfigMaps("").List(ctx, list)
 	for _, o := range plans.Items {
 		all = append(all, "configmap "+o.Name)
 	}
-	leases, _ := c.CoordinationV1().Leases("").List(ctx, list)
+	leases, _ := c.API().Leases("").List(ctx, list)
 	for _, o := range leases.Items {
 		all = append(all, "lease "+o.Name)
 	}
@@ -308,7 +307,7 @@ func TestAnInterruptedRunRemovesWhatItMadeAndBeginsNoFurtherNode(t *testing.T) {
 				f.Parallel = 1
 				if stuck {
 					c.PrependReactor("delete", "jobs", func(a clienttesting.Action) (bool, runtime.Object, error) {
-						return true, nil, c.Tracker().Delete(batchv1.SchemeGroupVersion.WithResource("jobs"), "default", a.(clienttesting.DeleteAction).GetName())
+						return true, nil, c.Tracker.Delete(batchv1.SchemeGroupVersion.WithResource("jobs"), "default", a.(clienttesting.DeleteAction).GetName())
 					})
 				}
 				ctx, cancel := context.WithCancel(t.Context())
@@ -393,7 +392,7 @@ func TestALaptopWhoseClockIsWrongIsAliveAsLongAsItsHeartBeats(t *testing.T) {
 		f, c := world(t, nil)
 		beat := must.Get(kube.Hold(t.Context(), f.Client, "default", "abcdefgh"))(t)
 		c.PrependReactor("list", "leases", func(a clienttesting.Action) (bool, runtime.Object, error) {
-			all, err := c.Tracker().List(a.GetResource(), coordinationv1.SchemeGroupVersion.WithKind("Lease"), "default")
+			all, err := c.Tracker.List(a.GetResource(), coordinationv1.SchemeGroupVersion.WithKind("Lease"), "default")
 			for i := range all.(*coordinationv1.LeaseList).Items { // which its own clock wrote
 				renewed := all.(*coordinationv1.LeaseList).Items[i].Spec.RenewTime
 				renewed.Time = renewed.Add(-10 * time.Minute)

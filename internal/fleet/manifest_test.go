@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/client-go/kubernetes/fake"
 	"sigs.k8s.io/yaml"
 
 	"github.com/tare-bench/tare/internal/kube"
@@ -112,11 +111,11 @@ func TestManifestsAreAsReviewedAndReadBack(t *testing.T) {
 
 func TestASelectorMeansNodesByLabelsAndByName(t *testing.T) {
 	t.Parallel()
-	c := fake.NewClientset()
+	c := must.Get(kubetest.New())(t)
 	for name, pool := range map[string]string{"b": "bench", "a": "bench", "c": "other"} {
 		add(t, c, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"pool": pool}}})
 	}
-	client := &kube.Client{API: kubetest.Of(c)}
+	client := &kube.Client{API: c.API()}
 	golden.Lines(t, "testdata/selectors.txt", func(t *testing.T, line string) (any, error) {
 		return Nodes(t.Context(), client, line)
 	})

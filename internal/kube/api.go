@@ -56,12 +56,13 @@ type Pods interface {
 
 // The kinds that are known, and how they are written.
 var (
-	kinds  = known()
+	kinds  = Kinds()
 	codecs = rest.CodecFactoryForGeneratedClient(kinds, serializer.NewCodecFactory(kinds)).WithoutConversion()
 	params = runtime.NewParameterCodec(kinds)
 )
 
-func known() *runtime.Scheme {
+// Kinds returns a scheme of the kinds that tare asks for.
+func Kinds() *runtime.Scheme {
 	s := runtime.NewScheme()
 	metav1.AddToGroupVersion(s, corev1.SchemeGroupVersion)
 	for _, add := range []func(*runtime.Scheme) error{
@@ -98,35 +99,35 @@ func NewAPI(config *rest.Config) (API, error) {
 func (a api) REST() rest.Interface { return a[corev1.SchemeGroupVersion] }
 
 func (a api) Pods(namespace string) Pods {
-	return pods{of[corev1.Pod, corev1.PodList](a.REST(), "pods", namespace)}
+	return pods{Of[corev1.Pod, corev1.PodList](a.REST(), "pods", namespace), a.REST(), namespace}
 }
 
 func (a api) ConfigMaps(namespace string) Objects[*corev1.ConfigMap, *corev1.ConfigMapList] {
-	return of[corev1.ConfigMap, corev1.ConfigMapList](a.REST(), "configmaps", namespace)
+	return Of[corev1.ConfigMap, corev1.ConfigMapList](a.REST(), "configmaps", namespace)
 }
 
 func (a api) Events(namespace string) Objects[*corev1.Event, *corev1.EventList] {
-	return of[corev1.Event, corev1.EventList](a.REST(), "events", namespace)
+	return Of[corev1.Event, corev1.EventList](a.REST(), "events", namespace)
 }
 
 func (a api) Nodes() Objects[*corev1.Node, *corev1.NodeList] {
-	return of[corev1.Node, corev1.NodeList](a.REST(), "nodes", "")
+	return Of[corev1.Node, corev1.NodeList](a.REST(), "nodes", "")
 }
 
 func (a api) Jobs(namespace string) Objects[*batchv1.Job, *batchv1.JobList] {
-	return of[batchv1.Job, batchv1.JobList](a[batchv1.SchemeGroupVersion], "jobs", namespace)
+	return Of[batchv1.Job, batchv1.JobList](a[batchv1.SchemeGroupVersion], "jobs", namespace)
 }
 
 func (a api) Leases(namespace string) Objects[*coordinationv1.Lease, *coordinationv1.LeaseList] {
-	return of[coordinationv1.Lease, coordinationv1.LeaseList](a[coordinationv1.SchemeGroupVersion], "leases", namespace)
+	return Of[coordinationv1.Lease, coordinationv1.LeaseList](a[coordinationv1.SchemeGroupVersion], "leases", namespace)
 }
 
 func (a api) RuntimeClasses() Objects[*nodev1.RuntimeClass, *nodev1.RuntimeClassList] {
-	return of[nodev1.RuntimeClass, nodev1.RuntimeClassList](a[nodev1.SchemeGroupVersion], "runtimeclasses", "")
+	return Of[nodev1.RuntimeClass, nodev1.RuntimeClassList](a[nodev1.SchemeGroupVersion], "runtimeclasses", "")
 }
 
 func (a api) AccessReviews() Creator[*authorizationv1.SelfSubjectAccessReview] {
-	return of[authorizationv1.SelfSubjectAccessReview, metav1.Status](a[authorizationv1.SchemeGroupVersion], "selfsubjectaccessreviews", "")
+	return Of[authorizationv1.SelfSubjectAccessReview, metav1.Status](a[authorizationv1.SchemeGroupVersion], "selfsubjectaccessreviews", "")
 }
 
 // object is a pointer to a T that is sent and received.
@@ -141,7 +142,8 @@ type objects[T, L any, P object[T], Q object[L]] struct {
 	resource, namespace string
 }
 
-func of[T, L any, P object[T], Q object[L]](client rest.Interface, resource, namespace string) objects[T, L, P, Q] {
+// Of returns the objects of any kind of [Kinds], by the client of its group.
+func Of[T, L any, P object[T], Q object[L]](client rest.Interface, resource, namespace string) Objects[P, Q] {
 	return objects[T, L, P, Q]{client, resource, namespace}
 }
 
@@ -180,9 +182,11 @@ func (o objects[T, L, P, Q]) Delete(ctx context.Context, name string, options me
 }
 
 type pods struct {
-	objects[corev1.Pod, corev1.PodList, *corev1.Pod, *corev1.PodList]
+	Objects[*corev1.Pod, *corev1.PodList]
+	client    rest.Interface
+	namespace string
 }
 
 func (p pods) GetLogs(name string, options *corev1.PodLogOptions) *rest.Request {
-	return p.client.Get().Namespace(p.namespace).Resource(p.resource).Name(name).SubResource("log").VersionedParams(options, params)
+	return p.client.Get().Namespace(p.namespace).Resource("pods").Name(name).SubResource("log").VersionedParams(options, params)
 }

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	nodev1 "k8s.io/api/node/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	serializer "k8s.io/apimachinery/pkg/runtime/serializer/json"
-	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/option"
@@ -37,7 +37,9 @@ func applied(t *testing.T, j *Judgement) (classes []*nodev1.RuntimeClass, text s
 	t.Helper()
 	var out bytes.Buffer
 	must.OK(t, Instrument.Formats[FormatRuntimeClass].Write(&out, j))
-	strict := serializer.NewSerializerWithOptions(serializer.DefaultMetaFactory, scheme.Scheme, scheme.Scheme, serializer.SerializerOptions{Yaml: true, Strict: true})
+	kinds := runtime.NewScheme()
+	must.OK(t, nodev1.AddToScheme(kinds))
+	strict := serializer.NewSerializerWithOptions(serializer.DefaultMetaFactory, kinds, kinds, serializer.SerializerOptions{Yaml: true, Strict: true})
 	for part := range strings.SplitSeq(out.String(), "---\n") {
 		object, _, err := strict.Decode([]byte(part), nil, nil)
 		if err != nil {

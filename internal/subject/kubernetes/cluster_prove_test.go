@@ -3,7 +3,6 @@
 package kubernetes_test
 
 import (
-	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -50,10 +49,8 @@ func TestTenThousandEventsOfOthersCostNoStamp(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{})
 	_, session := opened(t, c, "kubernetes/runc", 1)
 	const events = 10_000
-	api, label := c.Client.CoreV1().Events("default"), map[string]string{"test": "events"}
-	t.Cleanup(func() {
-		must.OK(t, api.DeleteCollection(context.Background(), metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "test=events"}))
-	})
+	api, label := c.Client.Events("default"), map[string]string{"test": "events"}
+	t.Cleanup(func() { c.Kubectl(t, "delete", "events", "--selector=test=events") })
 	told := make(chan error, 1)
 	go func() {
 		told <- engine.Each(events, func(i int) error {
@@ -87,10 +84,8 @@ func TestTenThousandEventsOfOthersCostNoStamp(t *testing.T) {
 func TestAPodIsWeighedAmongAThousandNodes(t *testing.T) {
 	const crowd = 1000
 	c := cluster.Start(t, cluster.Options{Kwok: crowd})
-	pods := c.Client.CoreV1().Pods("default")
-	t.Cleanup(func() {
-		must.OK(t, pods.DeleteCollection(context.Background(), metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "test=crowd"}))
-	})
+	pods := c.Client.Pods("default")
+	t.Cleanup(func() { c.Kubectl(t, "delete", "pods", "--selector=test=crowd", "--wait=false") })
 	must.OK(t, engine.Each(crowd, func(i int) error {
 		_, err := pods.Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("crowd-%d", i), Labels: map[string]string{"test": "crowd"}},
 			Spec: corev1.PodSpec{NodeName: fmt.Sprintf("kwok-%d", i), Containers: []corev1.Container{{Name: "one", Image: "localhost/nobody-has:this"}}}}, metav1.CreateOptions{})
@@ -112,7 +107,7 @@ func TestAPodIsWeighedAmongAThousandNodes(t *testing.T) {
 // (kubelet_pod_start_sli_duration_seconds).
 func started(t *testing.T, c *cluster.Cluster) (count, seconds float64) {
 	t.Helper()
-	text, err := c.Client.CoreV1().RESTClient().Get().AbsPath("/api/v1/nodes/" + c.Nodes[0].Name + "/proxy/metrics").DoRaw(t.Context())
+	text, err := c.Client.REST().Get().AbsPath("/api/v1/nodes/" + c.Nodes[0].Name + "/proxy/metrics").DoRaw(t.Context())
 	must.OK(t, err)
 	for line := range strings.Lines(string(text)) {
 		fields := strings.Fields(line)

@@ -224,7 +224,7 @@ rules:
 // RuntimeClass declares beside them.
 func TestTheKubeletLimitsAPodToItsLimitsAndItsOverhead(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{})
-	class, err := c.Client.NodeV1().RuntimeClasses().Create(t.Context(), &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{GenerateName: "with-overhead-"},
+	class, err := c.Client.RuntimeClasses().Create(t.Context(), &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{GenerateName: "with-overhead-"},
 		Handler: "runc", Overhead: &nodev1.Overhead{PodFixed: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("250m"), corev1.ResourceMemory: resource.MustParse("16Mi")}}}, metav1.CreateOptions{})
 	must.OK(t, err)
 	t.Cleanup(func() { c.Kubectl(t, "delete", "runtimeclass", class.Name) })

@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
-	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
 
@@ -29,10 +28,10 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// scripted is a cluster of client-go's fake clientset, with a kubelet that does as the
+// scripted is a cluster in memory, with a kubelet that does as the
 // test says.
 type scripted struct {
-	*fake.Clientset
+	*kubetest.Cluster
 	t       *testing.T
 	kubelet atomic.Value // func(s *scripted, p *corev1.Pod)
 }
@@ -64,7 +63,7 @@ func runs(p *corev1.Pod) {
 
 // update is quiet about a pod that is gone.
 func (s *scripted) update(p *corev1.Pod) {
-	_ = s.Tracker().Update(podsOf, p.DeepCopy(), p.Namespace)
+	_ = s.Tracker.Update(podsOf, p.DeepCopy(), p.Namespace)
 }
 
 func (s *scripted) does(kubelet func(*scripted, *corev1.Pod)) { s.kubelet.Store(kubelet) }
@@ -73,19 +72,19 @@ func (s *scripted) does(kubelet func(*scripted, *corev1.Pod)) { s.kubelet.Store(
 func script(t *testing.T, objects ...runtime.Object) *scripted {
 	t.Helper()
 	all := append(objects, node("n1"), node("n2"), &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: "crun"}, Handler: "crun"})
-	s := &scripted{Clientset: fake.NewClientset(all...), t: t}
+	s := &scripted{Cluster: must.Get(kubetest.New(all...))(t), t: t}
 	s.does(works)
 	s.PrependReactor("create", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		p := action.(clienttesting.CreateAction).GetObject().(*corev1.Pod).DeepCopy()
 		p.CreationTimestamp, p.UID = metav1.Now(), "uid"
-		err := s.Tracker().Create(action.GetResource(), p, p.Namespace)
+		err := s.Tracker.Create(action.GetResource(), p, p.Namespace)
 		if err == nil {
 			go s.kubelet.Load().(func(*scripted, *corev1.Pod))(s, p.DeepCopy())
 		}
 		return true, p, err
 	})
 	s.PrependReactor("get", "pods/log", func(clienttesting.Action) (bool, runtime.Object, error) {
-		list, err := s.Tracker().List(podsOf, corev1.SchemeGroupVersion.WithKind("Pod"), space) // the clientset is locked now
+		list, err := s.Tracker.List(podsOf, corev1.SchemeGroupVersion.WithKind("Pod"), space) // the cluster is locked now
 		if err != nil {
 			return true, nil, err
 		}
@@ -110,13 +109,13 @@ func node(name string) *corev1.Node {
 func (s *scripted) silence() {
 	n := node("n1")
 	n.Status.Conditions[0] = corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, Reason: "NodeStatusUnknown", Message: "Kubelet stopped posting node status."}
-	if err := s.Tracker().Update(corev1.SchemeGroupVersion.WithResource("nodes"), n, ""); err != nil {
+	if err := s.Tracker.Update(corev1.SchemeGroupVersion.WithResource("nodes"), n, ""); err != nil {
 		s.t.Error(err)
 	}
 }
 
 func (s *scripted) client() *kube.Client {
-	return &kube.Client{API: kubetest.Of(s.Clientset), Config: &rest.Config{Host: "https://fake"}, Namespace: space, Throttled: new(atomic.Int64)}
+	return &kube.Client{API: s.API(), Config: &rest.Config{Host: "https://fake"}, Namespace: space, Throttled: new(atomic.Int64)}
 }
 
 func (s *scripted) target(e subject.Engine) (*Target, error) {
@@ -156,7 +155,7 @@ func (s *scripted) opened(timeout time.Duration) subject.Session {
 
 func (s *scripted) pods() (names []string) {
 	s.t.Helper()
-	list, err := s.CoreV1().Pods(space).List(context.Background(), metav1.ListOptions{})
+	list, err := s.API().Pods(space).List(context.Background(), metav1.ListOptions{})
 	must.OK(s.t, err)
 	for _, p := range list.Items {
 		names = append(names, p.Name)

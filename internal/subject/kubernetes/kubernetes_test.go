@@ -101,7 +101,7 @@ func TestAFailureSaysItsCause(t *testing.T) {
 		}, kind: record.FailState, want: []string{"the node n1 is not ready: NodeStatusUnknown Kubelet stopped posting", "DeletionByTaintManager"}},
 		"its sandbox cannot be made": {kubelet: func(s *scripted, p *corev1.Pod) {
 			stuck(is(corev1.PodScheduled))(s, p)
-			_ = s.Tracker().Create(corev1.SchemeGroupVersion.WithResource("events"), &corev1.Event{
+			_ = s.Tracker.Create(corev1.SchemeGroupVersion.WithResource("events"), &corev1.Event{
 				ObjectMeta:     metav1.ObjectMeta{Name: p.Name + ".1", Namespace: space},
 				InvolvedObject: corev1.ObjectReference{Kind: "Pod", Name: p.Name}, Type: corev1.EventTypeWarning,
 				Reason: "FailedCreatePodSandBox", Message: `no runtime for "crun" is configured`}, space)
@@ -110,7 +110,7 @@ func TestAFailureSaysItsCause(t *testing.T) {
 			p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "Evicted", "The node was low on resource: memory."
 		}), kind: record.FailState, want: []string{"Evicted", "low on resource"}},
 		"somebody deletes it": {kubelet: func(s *scripted, p *corev1.Pod) {
-			_ = s.Tracker().Delete(podsOf, space, p.Name)
+			_ = s.Tracker.Delete(podsOf, space, p.Name)
 		}, kind: record.FailState, want: []string{"deleted before it was ready"}},
 		"its workload ends": {kubelet: stuck(func(p *corev1.Pod) {
 			p.Status.Phase = corev1.PodFailed

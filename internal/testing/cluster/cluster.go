@@ -26,12 +26,12 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/tare-bench/tare/internal/kube"
 	"github.com/tare-bench/tare/internal/node/machine"
@@ -49,7 +49,7 @@ type Options struct {
 // Cluster is one that is up.
 type Cluster struct {
 	Kubeconfig string // of an administrator
-	Client     kubernetes.Interface
+	Client     *kube.Client
 	Nodes      []*Node // with a kubelet
 
 	dir       string
@@ -59,6 +59,7 @@ type Cluster struct {
 	local     string // where the API server is reached from here
 	apiServer *process
 	processes []*process
+	accounts  atomic.Int64 // that tests have made
 }
 
 // Node is a node with a kubelet.
@@ -161,11 +162,7 @@ func (c *Cluster) credentials(context.Context) error {
 		return err
 	}
 	c.Kubeconfig = c.at("admin.kubeconfig")
-	client, err := kube.Connect(kube.Options{Kubeconfig: c.Kubeconfig})
-	if err != nil {
-		return err
-	}
-	c.Client, err = kubernetes.NewForConfig(client.Config)
+	c.Client, err = kube.Connect(kube.Options{Kubeconfig: c.Kubeconfig})
 	return err
 }
 
@@ -187,7 +184,7 @@ func (c *Cluster) pauseImages(context.Context) error {
 func (c *Cluster) runtimeClasses(ctx context.Context) error {
 	for _, name := range runtimes {
 		class := &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Handler: name}
-		if _, err := c.Client.NodeV1().RuntimeClasses().Create(ctx, class, metav1.CreateOptions{}); err != nil {
+		if _, err := c.Client.RuntimeClasses().Create(ctx, class, metav1.CreateOptions{}); err != nil {
 			return err
 		}
 	}
@@ -198,14 +195,15 @@ func (c *Cluster) runtimeClasses(ctx context.Context) error {
 func (c *Cluster) ready(ctx context.Context) error {
 	nodes := len(c.Nodes) + c.kwok
 	return c.until(ctx, fmt.Sprintf("%d nodes are Ready", nodes), func() error {
-		if _, err := c.Client.CoreV1().ServiceAccounts("default").Get(ctx, "default", metav1.GetOptions{}); err != nil {
+		accounts := kube.Of[corev1.ServiceAccount, corev1.ServiceAccountList](c.Client.REST(), "serviceaccounts", "default")
+		if _, err := accounts.Get(ctx, "default", metav1.GetOptions{}); err != nil {
 			return err
 		}
-		if _, err := c.Client.CoreV1().ConfigMaps("default").Get(ctx, "kube-root-ca.crt", metav1.GetOptions{}); err != nil {
+		if _, err := c.Client.ConfigMaps("default").Get(ctx, "kube-root-ca.crt", metav1.GetOptions{}); err != nil {
 			return err
 		}
 		// What the API server has in memory is new enough for a question that is asked again.
-		all, err := c.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+		all, err := c.Client.Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 		if err != nil {
 			return err
 		}

@@ -102,12 +102,12 @@ func (c *Cluster) pod(t *testing.T, change func(*corev1.Pod)) *corev1.Pod {
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "probe", Image: img.Ref, Args: []string{"token"}}}},
 	}
 	change(p)
-	if p, err = c.Client.CoreV1().Pods("default").Create(t.Context(), p, metav1.CreateOptions{}); err != nil {
+	if p, err = c.Client.Pods("default").Create(t.Context(), p, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		now := metav1.DeleteOptions{GracePeriodSeconds: new(int64)}
-		if err := c.Client.CoreV1().Pods("default").Delete(context.Background(), p.Name, now); err != nil && !apierrors.IsNotFound(err) {
+		if err := c.Client.Pods("default").Delete(context.Background(), p.Name, now); err != nil && !apierrors.IsNotFound(err) {
 			t.Error(err)
 		}
 	})
@@ -124,7 +124,7 @@ func (c *Cluster) isReady(t *testing.T, p *corev1.Pod) *corev1.Pod {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	err := c.until(ctx, "the pod is Ready", func() (err error) {
-		if p, err = c.Client.CoreV1().Pods(p.Namespace).Get(ctx, p.Name, metav1.GetOptions{}); err != nil {
+		if p, err = c.Client.Pods(p.Namespace).Get(ctx, p.Name, metav1.GetOptions{}); err != nil {
 			return err
 		}
 		for _, condition := range p.Status.Conditions {
@@ -159,7 +159,7 @@ func TestAPodOfEachRuntimeClassGetsReady(t *testing.T) {
 				on(c.Nodes[0])(p)
 				p.Spec.RuntimeClassName = &class
 			}))
-			said, err := c.Client.CoreV1().Pods("default").GetLogs(p.Name, &corev1.PodLogOptions{}).DoRaw(t.Context())
+			said, err := c.Client.Pods("default").GetLogs(p.Name, &corev1.PodLogOptions{}).DoRaw(t.Context())
 			if err != nil || !strings.HasPrefix(string(said), "tare-probe/1 token ") {
 				t.Errorf("its log is %q, %v", said, err)
 			}
@@ -185,7 +185,7 @@ func TestEachNodeRunsItsOwnPodsInItsOwnCgroup(t *testing.T) {
 			t.Errorf("no sandbox on %s", n.Name)
 		}
 		// The way by which kubectl top's figures come, too.
-		summary, err := c.Client.CoreV1().RESTClient().Get().Resource("nodes").Name(n.Name).SubResource("proxy").Suffix("stats/summary").DoRaw(t.Context())
+		summary, err := c.Client.REST().Get().Resource("nodes").Name(n.Name).SubResource("proxy").Suffix("stats/summary").DoRaw(t.Context())
 		if err != nil || !strings.Contains(string(summary), string(p.UID)) {
 			t.Errorf("the summary of %s: %v, without the pod: %.300s", n.Name, err, summary)
 		}
@@ -229,7 +229,7 @@ func TestTheClusterOutlivesItsAPIServerAndAKubelet(t *testing.T) {
 	c := testCluster(t)
 	c.imported(t)
 	before := c.isReady(t, c.pod(t, on(c.Nodes[0])))
-	watch := must.Get(c.Client.CoreV1().Pods("default").Watch(t.Context(), metav1.ListOptions{}))(t)
+	watch := must.Get(c.Client.Pods("default").Watch(t.Context(), metav1.ListOptions{}))(t)
 	pid := c.Nodes[0].KubeletPid()
 	c.KillKubelet(t, 0)
 	c.RestartAPIServer(t)
@@ -249,7 +249,7 @@ func TestTheClusterOutlivesItsAPIServerAndAKubelet(t *testing.T) {
 func TestWhatBearsARunsLabelIsFoundUntilItIsGone(t *testing.T) {
 	c := testCluster(t)
 	c.Empty(t)
-	maps := c.Client.CoreV1().ConfigMaps("default")
+	maps := c.Client.ConfigMaps("default")
 	made, err := maps.Create(t.Context(), &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "test-", Labels: map[string]string{engine.RunLabel: "x"}},
 	}, metav1.CreateOptions{})

@@ -145,6 +145,6 @@ var controllers = []string{
 // answers waits until the API server is ready.
 func (c *Cluster) answers(ctx context.Context) error {
 	return c.until(ctx, "the API server is ready", func() error {
-		return c.Client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
+		return c.Client.REST().Get().AbsPath("/readyz").Do(ctx).Error()
 	})
 }

@@ -146,7 +146,7 @@ func (c *Cluster) startKwok(ctx context.Context) error {
 	for i := range c.kwok {
 		wait.Go(func() {
 			name := fmt.Sprintf("kwok-%d", i)
-			_, errs[i] = c.Client.CoreV1().Nodes().Create(ctx, &corev1.Node{
+			_, errs[i] = c.Client.Nodes().Create(ctx, &corev1.Node{
 				ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
 					"type": "kwok", corev1.LabelHostname: name, corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64",
 				}},

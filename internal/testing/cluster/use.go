@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,10 +15,8 @@ import (
 	"testing"
 	"time"
 
-	authv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/tools/clientcmd/api"
@@ -89,16 +88,8 @@ func (c *Cluster) kubectl(args ...string) (string, error) {
 // is deleted with the test.
 func (c *Cluster) As(t testing.TB, roles string) string {
 	t.Helper()
-	ctx := t.Context()
-	account, err := c.Client.CoreV1().ServiceAccounts("default").Create(ctx,
-		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}, metav1.CreateOptions{})
-	must.OK(t, err)
-	t.Cleanup(func() {
-		err := c.Client.CoreV1().ServiceAccounts("default").Delete(context.Background(), account.Name, metav1.DeleteOptions{})
-		if err != nil {
-			t.Error(err)
-		}
-	})
+	account := fmt.Sprintf("test-%d", c.accounts.Add(1))
+	c.make(t, "serviceaccount", account)
 	docs := yaml.NewYAMLOrJSONDecoder(strings.NewReader(roles), 4096)
 	for i := 0; ; i++ {
 		var role rbacv1.ClusterRole // has all that a Role has
@@ -107,46 +98,48 @@ func (c *Cluster) As(t testing.TB, roles string) string {
 		} else if err != nil {
 			t.Fatal(err)
 		}
-		if err := c.bind(t, account, fmt.Sprintf("%s-%d", account.Name, i), &role); err != nil {
-			t.Fatalf("bind %s %s: %v", role.Kind, role.Name, err)
-		}
+		c.bind(t, account, fmt.Sprintf("%s-%d", account, i), &role)
 	}
-	token, err := c.Client.CoreV1().ServiceAccounts("default").CreateToken(ctx, account.Name, &authv1.TokenRequest{}, metav1.CreateOptions{})
-	must.OK(t, err)
-	must.OK(t, c.kubeconfig(account.Name, "https://"+c.local, &api.AuthInfo{Token: token.Status.Token}))
-	return c.at(account.Name + ".kubeconfig")
+	token := strings.TrimSpace(c.Kubectl(t, "create", "token", account))
+	must.OK(t, c.kubeconfig(account, "https://"+c.local, &api.AuthInfo{Token: token}))
+	return c.at(account + ".kubeconfig")
+}
+
+// make has kubectl create an object of the namespace default, or of the cluster, which is
+// deleted with the test.
+func (c *Cluster) make(t testing.TB, kind, name string, args ...string) {
+	t.Helper()
+	c.Kubectl(t, append([]string{"create", kind, name}, args...)...)
+	c.deleteWith(t, kind, name)
+}
+
+func (c *Cluster) deleteWith(t testing.TB, kind, name string, args ...string) {
+	t.Cleanup(func() { c.Kubectl(t, append([]string{"delete", kind, name}, args...)...) })
 }
 
 // bind makes a role under another name, so that no two tests meet, and binds it: a Role in
 // its namespace, a ClusterRole everywhere.
-func (c *Cluster) bind(t testing.TB, account *corev1.ServiceAccount, name string, role *rbacv1.ClusterRole) error {
-	ctx, rbac, meta := t.Context(), c.Client.RbacV1(), metav1.ObjectMeta{Name: name}
-	if _, err := rbac.ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: meta, Rules: role.Rules}, metav1.CreateOptions{}); err != nil {
-		return err
-	}
-	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: account.Name, Namespace: account.Namespace}}
-	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}
-	var unbind func(context.Context, string, metav1.DeleteOptions) error
-	var err error
+func (c *Cluster) bind(t testing.TB, account, name string, role *rbacv1.ClusterRole) {
+	t.Helper()
+	file := c.at(name + ".json")
+	text := must.Get(json.Marshal(&rbacv1.ClusterRole{
+		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole"},
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: role.Rules,
+	}))(t)
+	must.Write(t, file, string(text))
+	c.Kubectl(t, "create", "--filename", file)
+	c.deleteWith(t, "clusterrole", name)
+	binds := []string{"--clusterrole=" + name, "--serviceaccount=default:" + account}
 	switch role.Kind {
 	case "Role":
-		bindings := rbac.RoleBindings(cmp.Or(role.Namespace, account.Namespace))
-		_, err = bindings.Create(ctx, &rbacv1.RoleBinding{ObjectMeta: meta, Subjects: subjects, RoleRef: ref}, metav1.CreateOptions{})
-		unbind = bindings.Delete
+		namespace := "--namespace=" + cmp.Or(role.Namespace, metav1.NamespaceDefault)
+		c.Kubectl(t, append([]string{"create", "rolebinding", name, namespace}, binds...)...)
+		c.deleteWith(t, "rolebinding", name, namespace)
 	case "ClusterRole":
-		bindings := rbac.ClusterRoleBindings()
-		_, err = bindings.Create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: meta, Subjects: subjects, RoleRef: ref}, metav1.CreateOptions{})
-		unbind = bindings.Delete
+		c.make(t, "clusterrolebinding", name, binds...)
 	default:
-		return errors.New("neither a Role nor a ClusterRole")
+		t.Fatalf("%s %s is neither a Role nor a ClusterRole", role.Kind, role.Name)
 	}
-	t.Cleanup(func() {
-		ctx, now := context.Background(), metav1.DeleteOptions{}
-		if err := errors.Join(unbind(ctx, name, now), rbac.ClusterRoles().Delete(ctx, name, now)); err != nil {
-			t.Error(err)
-		}
-	})
-	return err
 }
 
 // RestartAPIServer crashes the API server and starts it again. Every connection
@@ -212,21 +205,12 @@ func (c *Cluster) Empty(t testing.TB) {
 // it returns the API server holds to it, which learns of quotas as everybody does.
 func (c *Cluster) NoPods(t testing.TB) {
 	t.Helper()
-	quotas := c.Client.CoreV1().ResourceQuotas(metav1.NamespaceDefault)
-	q := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "none"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}}}
-	if _, err := quotas.Create(t.Context(), q, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := quotas.Delete(context.Background(), q.Name, metav1.DeleteOptions{}); err != nil {
-			t.Error(err)
-		}
-	})
+	c.make(t, "quota", "none", "--hard=pods=0")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "one"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "one", Image: engines.PauseImage}}}}
 	err := c.until(ctx, "a quota is kept", func() error {
-		_, err := c.Client.CoreV1().Pods(metav1.NamespaceDefault).Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		_, err := c.Client.Pods(metav1.NamespaceDefault).Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		if err != nil && strings.Contains(err.Error(), "exceeded quota: none") {
 			return nil
 		}
