@@ -33,9 +33,9 @@ import (
 	"k8s.io/client-go/util/exec"
 
 	"github.com/tare-bench/tare/internal/kube"
-	"github.com/tare-bench/tare/internal/kube/kubetest"
 	"github.com/tare-bench/tare/internal/subject/engine"
 	"github.com/tare-bench/tare/internal/testing/check"
+	"github.com/tare-bench/tare/internal/testing/kubetest"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 

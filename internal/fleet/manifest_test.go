@@ -15,9 +15,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/tare-bench/tare/internal/kube"
-	"github.com/tare-bench/tare/internal/kube/kubetest"
 	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/golden"
+	"github.com/tare-bench/tare/internal/testing/kubetest"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 

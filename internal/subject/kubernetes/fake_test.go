@@ -21,9 +21,9 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/tare-bench/tare/internal/kube"
-	"github.com/tare-bench/tare/internal/kube/kubetest"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine"
+	"github.com/tare-bench/tare/internal/testing/kubetest"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
