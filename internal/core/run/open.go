@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/core/finding"
+	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -19,7 +20,7 @@ type Opener[S Session] func(ctx context.Context, i int, runID, dir, stateDir str
 // from theirs.
 const (
 	opening = 3 * time.Minute
-	closing = time.Minute
+	closing = 2 * time.Minute
 )
 
 // OpenAll opens every target. One that cannot be opened is told of and left out; the
@@ -97,7 +98,7 @@ func (r *Run[S]) close() {
 // been told to stop.
 func (r *Run[S]) CloseOpen() {
 	for _, t := range r.Open {
-		ctx, cancel := context.WithTimeout(context.Background(), closing)
+		ctx, cancel := context.WithTimeout(term.WithSayer(context.Background(), r.Warn), closing)
 		_ = r.LeftBehind(t.Info.Name, t.Session.Close(ctx))
 		cancel()
 		if l, is := within[interface{ Leaks() []string }](t.Session); is && len(l.Leaks()) > 0 {

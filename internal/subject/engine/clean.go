@@ -10,8 +10,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/node/machine"
-	"github.com/tare-bench/tare/internal/subject/kata"
-	"github.com/tare-bench/tare/record"
+	"github.com/tare-bench/tare/internal/term"
 )
 
 // Cleaned is an engine on which a run that was killed may have left things.
@@ -46,25 +45,47 @@ func Clean(ctx context.Context, d Cleaned, target, what, runID string, dryRun bo
 	for _, ref := range refs {
 		found = append(found, "image "+ref)
 	}
-	hs, ids, err := overheads(ctx, d, names, runID)
-	for _, id := range ids {
-		found = append(found, "cgroup "+kata.OverheadPath(id))
-	}
-	if dryRun || err != nil {
+	hs, err := cgroup.Hierarchies()
+	if err != nil {
 		return found, err
 	}
+	f := NewFlight(runID)
+	f.learn(ctx, d, names)
+	found = append(found, f.Keeps(hs)...)
+	if dryRun {
+		return found, nil
+	}
 	doing = "remove what run " + runID + " left"
-	cleared := clearAway(ctx, d, names) // one that stays keeps nothing else
+	var quiet time.Duration
+	if d, is := d.(Deaf); is {
+		quiet = d.Deaf()
+		term.Say(ctx, fmt.Sprintf("looking for %v whether %s still makes what run %s asked for", quiet, target, runID))
+	}
+	kept := f.Keeps(hs)
+	_, cleared := f.Clear(ctx, d, names, all, quiet) // one that stays keeps nothing else
 	errs := []error{cleared}
 	for _, ref := range refs {
 		err := d.Drop(ctx, ref)
 		if cleared == nil {
-			err = dropLate(ctx, d, ref, err)
+			err = dropLate(ctx, f, d, ref, err)
 		}
 		errs = append(errs, err)
 	}
-	_, err = kata.RemoveOverheads(hs, ids)
+	for _, what := range f.Keeps(hs) { // of what came late
+		if !slices.Contains(kept, what) {
+			found = append(found, what)
+		}
+	}
+	_, err = f.Sweep(hs)
 	return found, errors.Join(append(errs, err)...)
+}
+
+func all(string) bool { return true }
+
+// Deaf is a driver whose engine goes on with a call when its client has gone, and shows nothing
+// of it until it has made something.
+type Deaf interface {
+	Deaf() time.Duration // how long that takes
 }
 
 // lateness is how long an engine may keep what it made for a call that was given up,
@@ -73,59 +94,11 @@ const lateness = 150 * time.Second
 
 // dropLate goes on removing an image that nobody uses whom the engine tells of. Where
 // it is in use all the same, what uses it comes to light later, or goes.
-func dropLate(ctx context.Context, d Cleaned, ref string, err error) error {
+func dropLate(ctx context.Context, f *Flight, d Cleaned, ref string, err error) error {
 	for began := time.Now(); err != nil && strings.Contains(err.Error(), "in use") && time.Since(began) < lateness && machine.Sleep(ctx, sight) == nil; err = d.Drop(ctx, ref) {
 		if names, listed := d.List(ctx); listed == nil {
-			_ = clearAway(ctx, d, names) // or the image stays in use
+			_, _ = f.Clear(ctx, d, names, all, 0) // or the image stays in use
 		}
 	}
 	return err
-}
-
-// overheads are the sandboxes of a run for which Kata has a cgroup beside the
-// pods', whether they are still there or it left that.
-func overheads(ctx context.Context, d Cleaned, names []string, runID string) (hs []cgroup.Hierarchy, ids []string, err error) {
-	if hs, err = cgroup.Hierarchies(); err != nil {
-		return nil, nil, err
-	}
-	own := map[string]bool{}
-	if len(names) > 0 {
-		states, _ := d.Look(ctx, names) // what is broken may not be told
-		for _, s := range states {
-			own[s.ID], own[s.Pod.ID] = true, true
-		}
-	}
-	return hs, kata.Overheads(hs, func(id string) bool { return own[id] || OfRun(id, runID) }), nil
-}
-
-// clearAway removes containers, and waits until what stood beside them has gone: a
-// shim replies before it ends.
-func clearAway(ctx context.Context, d Cleaned, names []string) error {
-	if len(names) == 0 {
-		return nil
-	}
-	ids := slices.Clone(names)
-	states, _ := d.Look(ctx, names) // what is broken may not be told
-	for _, s := range states {
-		if !s.Afar {
-			ids = append(ids, s.ID, s.Pod.ID)
-		}
-	}
-	beside := kata.Beside(ids)
-	if _, err := Clear(ctx, d, names, func(string) bool { return true }, 0); err != nil {
-		return err
-	}
-	deadline := time.Now().Add(clearing)
-	var errs []error
-	for _, p := range beside {
-		// containerd 1.6 forgets a shim whose task was given up while it was made: nobody
-		// will tell it to end. When it has gone, containerd removes what it had.
-		if p.Role == record.RoleShim && !Ended(p.Pid, time.Until(deadline)-clearing/2) {
-			_ = cgroup.KillIf(p.Pid, func() bool { return slices.Contains(kata.Beside(ids), p) }) // or it has gone
-		}
-		if !Ended(p.Pid, time.Until(deadline)) {
-			errs = append(errs, fmt.Errorf("process %d, the %s of what was removed, has not ended %v later", p.Pid, p.Role, clearing))
-		}
-	}
-	return errors.Join(errs...)
 }

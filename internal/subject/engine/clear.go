@@ -27,11 +27,12 @@ var (
 )
 
 // Clear removes containers by force until the engine has listed none of those
-// that are mine for as long as quiet. It goes by the list, not by what the
-// removals reported: what an engine was killed over takes more than one, and
-// complains. It returns what is left, with an error; nil with an error when that
-// is not known.
-func Clear(ctx context.Context, e Driver, names []string, mine func(name string) bool, quiet time.Duration) (left []string, err error) {
+// that are mine for as long as quiet, and no process of theirs is under way: the one
+// place in which what was given up settles, at the end of a run and in tare clean. It
+// goes by the list, not by what the removals reported: what an engine was killed over
+// takes more than one, and complains. It returns what is left, with an error; nil with
+// an error when that is not known.
+func (f *Flight) Clear(ctx context.Context, e Driver, names []string, mine func(name string) bool, quiet time.Duration) (left []string, err error) {
 	tried := map[string]bool{}
 	var deadline, since time.Time // for what is left, and of the quiet
 	for {
@@ -41,6 +42,7 @@ func Clear(ctx context.Context, e Driver, names []string, mine func(name string)
 			if slices.ContainsFunc(names, func(name string) bool { return !tried[name] }) {
 				deadline = time.Time{}
 			}
+			f.learn(ctx, e, slices.DeleteFunc(slices.Clone(names), func(name string) bool { return tried[name] }))
 			removed = e.Remove(ctx, names)
 			for _, name := range names {
 				tried[name] = true
@@ -55,6 +57,14 @@ func Clear(ctx context.Context, e Driver, names []string, mine func(name string)
 		now := time.Now()
 		switch {
 		case len(left) == 0:
+			busy, err := f.underWay(ctx)
+			if err != nil {
+				return nil, err
+			}
+			if busy { // what comes of it is listed then
+				since = time.Time{}
+				break
+			}
 			if since.IsZero() {
 				since = now
 			}

@@ -92,7 +92,7 @@ func TestARemovalThatTakesLongIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake("a", "b")
 		f.removing, f.stays["b"] = 2*clearing, 1
-		if left, err := Clear(t.Context(), f, []string{"a", "b"}, every, 0); err != nil || left != nil {
+		if left, err := NewFlight("").Clear(t.Context(), f, []string{"a", "b"}, every, 0); err != nil || left != nil {
 			t.Errorf("%q, %v", left, err)
 		}
 	})
@@ -103,7 +103,7 @@ func TestWhatCannotBeRemovedIsGivenUpInTime(t *testing.T) {
 		f := newFake("a", "b")
 		f.removing, f.stays["b"] = 15*time.Second, 1000
 		began := time.Now()
-		left, err := Clear(t.Context(), f, []string{"a", "b"}, every, 0)
+		left, err := NewFlight("").Clear(t.Context(), f, []string{"a", "b"}, every, 0)
 		if !errors.Is(err, errStill) || !slices.Equal(left, []string{"b"}) || time.Since(began) > 15*time.Second+clearing+2*15*time.Second {
 			t.Errorf("after %v: %q, %v", time.Since(began), left, err)
 		}
@@ -124,7 +124,7 @@ func TestHowLongIsWaitedGrowsWithWhatMayCome(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFake()
 			f.comes["late"] = c.comes
-			left, err := Clear(t.Context(), f, nil, every, Late(c.outstanding))
+			left, err := NewFlight("").Clear(t.Context(), f, nil, every, Late(c.outstanding))
 			took := time.Since(f.began)
 			if err != nil || len(left)+len(f.has) != 0 || took < c.want || took > c.want+2*time.Second {
 				t.Errorf("%d outstanding: after %v: %q, %v", c.outstanding, took, left, err)
@@ -140,7 +140,7 @@ func TestWhatComesWhenPatienceIsOverIsRemovedToo(t *testing.T) {
 		for i := range 6 {
 			f.comes[fmt.Sprint(i)] = time.Duration(i+1) * 9 * time.Second
 		}
-		if left, err := Clear(t.Context(), f, nil, every, quiet); err != nil || len(f.has)+len(f.comes) != 0 {
+		if left, err := NewFlight("").Clear(t.Context(), f, nil, every, quiet); err != nil || len(f.has)+len(f.comes) != 0 {
 			t.Errorf("%q, %v; %v %v", left, err, f.has, f.comes)
 		}
 	})
@@ -231,7 +231,7 @@ func TestAnImageThatWentMeanwhileIsImportedAgainAndRemovedAtTheEnd(t *testing.T)
 func TestWhatKataLeavesIsRemovedAtTheEndAndTold(t *testing.T) {
 	s := on(t, newFake(), 1)
 	mount := t.TempDir()
-	s.hs, s.seen["abc"] = []cgroup.Hierarchy{{Mount: mount}}, true
+	s.hs, s.sandboxes.ids["abc"] = []cgroup.Hierarchy{{Mount: mount}}, true
 	for _, id := range []string{"abc", "others"} {
 		must.OK(t, os.MkdirAll(filepath.Join(mount, "kata_overhead", id), 0o755))
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -102,11 +104,11 @@ type Session struct {
 	// late are the containers, by name, whose operation was cut off since the
 	// last clean-up: the engine may not have noticed, and go on with it.
 	late map[string]bool
-	// seen are the ids of the sandboxes that have a kernel of their own, and left
-	// what their runtime left of them.
-	seen map[string]bool
-	left []string
-	hs   []cgroup.Hierarchy
+	// sandboxes are those that have a kernel of their own, also failed ones, and left is what
+	// their runtime left of them.
+	sandboxes *Flight
+	left      []string
+	hs        []cgroup.Hierarchy
 	// emulated is how a VM shows that it is, once one was looked at.
 	emulated string
 	looked   bool
@@ -120,7 +122,7 @@ type container struct {
 
 // Open imports the image and starts the lanes.
 func Open(ctx context.Context, o Options) (*Session, error) {
-	s := &Session{o: o, lanes: make([]container, o.Env.Lanes), reach: make([]atomic.Pointer[subject.Reached], o.Env.Lanes), late: map[string]bool{}, seen: map[string]bool{}}
+	s := &Session{o: o, lanes: make([]container, o.Env.Lanes), reach: make([]atomic.Pointer[subject.Reached], o.Env.Lanes), late: map[string]bool{}, sandboxes: NewFlight("")}
 	if err := s.open(ctx); err != nil {
 		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 		defer cancel()
@@ -246,8 +248,34 @@ func (s *Session) hold(op subject.Op, n int) (State, error) {
 		return State{}, fmt.Errorf("lane %d: %w", n, subject.ErrUnsupported)
 	}
 	c.known.Name = c.name
+	s.remember(c.name)
 	s.reached(n)
 	return c.known, nil
+}
+
+// KeptSandboxes is the file in a run's folder with the ids of sandboxes, of which Kata may leave
+// something when the engine has forgotten them.
+const KeptSandboxes = "sandboxes"
+
+// remember notes ids of sandboxes, on the disk too: the run may be killed.
+func (s *Session) remember(ids ...string) {
+	if !s.o.Guest {
+		return
+	}
+	known := len(s.sandboxes.ids)
+	ids = slices.DeleteFunc(ids, func(id string) bool {
+		was := s.sandboxes.ids[id]
+		s.sandboxes.add(id)
+		return id == "" || was
+	})
+	if known == len(s.sandboxes.ids) {
+		return
+	}
+	f, err := os.OpenFile(filepath.Join(filepath.Dir(s.o.Env.Dir), KeptSandboxes), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if err == nil { // what is not written, tare clean finds by its name
+		_, _ = fmt.Fprintln(f, strings.Join(ids, "\n"))
+		_ = f.Close()
+	}
 }
 
 // Discard implements subject.Session.
@@ -281,7 +309,10 @@ func (s *Session) clear(ctx context.Context, names []string, mine func(string) b
 		owed[name] = mine(name)
 	}
 	maps.DeleteFunc(owed, func(_ string, is bool) bool { return !is })
-	left, err = Clear(ctx, s.o.Driver, names, mine, Late(len(owed)))
+	f := NewFlight("", slices.Collect(maps.Keys(owed))...)
+	left, err = f.Clear(ctx, s.o.Driver, names, mine, Late(len(owed)))
+	maps.Copy(s.sandboxes.networks, f.networks)
+	s.remember(f.known()...)
 	switch {
 	case err == nil:
 		maps.DeleteFunc(s.late, func(name string, _ bool) bool { return owed[name] })
@@ -320,7 +351,6 @@ func (s *Session) Close(ctx context.Context) error {
 		for _, c := range s.Held() {
 			held = append(held, c.Name)
 		}
-		all := func(string) bool { return true }
 		names, err := listed(ctx, s.o.Driver, all)
 		if err != nil {
 			err = s.unsure(held, err)
@@ -330,7 +360,7 @@ func (s *Session) Close(ctx context.Context) error {
 		}
 		gone := err == nil
 		errs = append(errs, err, s.letGo(func() error { return s.o.Driver.Drop(ctx, s.o.Ref) }))
-		s.left, err = kata.RemoveOverheads(s.hs, kata.Overheads(s.hs, func(id string) bool { return s.seen[id] }))
+		s.left, err = s.sandboxes.Sweep(s.hs)
 		errs = append(errs, err)
 		if gone {
 			clear(s.lanes)

@@ -127,9 +127,7 @@ func (s *Session) verify(ctx context.Context, op subject.Op, sample *record.Samp
 	}
 	c.known = state
 	s.reached(sample.Lane)
-	if s.o.Guest {
-		s.seen[state.ID], s.seen[state.Pod.ID] = true, true
-	}
+	s.remember(state.ID, state.Pod.ID)
 	f := s.o.Env.Workload.Forgive(state.verify(s.o.Called, op, s.o.Env.Workload.Signal()))
 	if f == nil && s.o.Runtime != "" && state.Runtime != "" && state.Runtime != s.o.Runtime {
 		f = contradicted("%s says that the container's runtime is %s, not %s", s.o.Called, state.Runtime, s.o.Runtime)

@@ -11,7 +11,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/golden"
@@ -87,23 +86,6 @@ func TestAConfigurationTellsWhatVMsAreTakenFrom(t *testing.T) {
 	if got := Facts(template); !strings.HasPrefix(got["template_path"], "/run/vc/vm/template") {
 		t.Errorf("where nothing is said of it the template is %q", got["template_path"])
 	}
-}
-
-func TestOnlyOwnGroupsOutsideOfPodsAreRemoved(t *testing.T) {
-	hs := []cgroup.Hierarchy{{Mount: t.TempDir()}, {Mount: t.TempDir()}, {Mount: t.TempDir()}}
-	for _, dir := range []string{
-		filepath.Join(hs[0].Mount, overhead, "tare-x-0-1"), filepath.Join(hs[1].Mount, overhead, "tare-x-0-1"), filepath.Join(hs[1].Mount, overhead, "web"),
-		filepath.Join(hs[1].Mount, overhead, "tare-x-0-2", "in-use"), filepath.Join(hs[1].Mount, "tare-x-0-3"),
-	} {
-		must.OK(t, os.MkdirAll(dir, 0o755))
-	}
-	ids := Overheads(hs, func(id string) bool { return strings.HasPrefix(id, "tare-x-") })
-	check.Equal(t, "ids", ids, []string{"tare-x-0-1", "tare-x-0-2"})
-	removed, err := RemoveOverheads(hs, ids)
-	if err == nil || !slices.Equal(removed, []string{"/kata_overhead/tare-x-0-1"}) {
-		t.Errorf("%q, %v", removed, err)
-	}
-	check.Equal(t, "left", Overheads(hs, func(string) bool { return true }), []string{"tare-x-0-2", "web"})
 }
 
 const elf = "\x7fELF\x02\x01\x01"

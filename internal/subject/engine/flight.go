@@ -1,0 +1,240 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/node/cgroup"
+	"github.com/tare-bench/tare/internal/node/machine"
+	"github.com/tare-bench/tare/internal/node/procs"
+	"github.com/tare-bench/tare/internal/subject/kata"
+	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/record"
+)
+
+// Flight is what may still be under way of containers that were given up or removed, by the
+// ids that are known of them. An engine or a shim goes on with a start whose client has gone:
+// Kata's boots its VM for up to 20 s, and what it makes in that time nobody else removes.
+type Flight struct {
+	runID    string          // all of whose names are among the ids; "" for those of ids alone
+	ids      map[string]bool // names of containers, and what the engine calls them and their pods
+	networks map[uint64]bool // inodes of network namespaces that their processes had
+	root     string          // "" but for tests
+	began    time.Time       // when a process was first waited for
+	said     time.Time
+	ended    bool // those were killed that did not end in time
+}
+
+// NewFlight returns that of ids, and of all names of a run where one is given.
+func NewFlight(runID string, ids ...string) *Flight {
+	f := &Flight{runID: runID, ids: map[string]bool{}, networks: map[uint64]bool{}}
+	f.add(ids...)
+	return f
+}
+
+func (f *Flight) add(ids ...string) {
+	for _, id := range ids {
+		if id != "" {
+			f.ids[id] = true
+		}
+	}
+}
+
+func (f *Flight) owns(id string) bool { return f.ids[id] || OfRun(id, f.runID) }
+
+// mentions reports whether one of the ids is in a text, between characters that cannot be in
+// one: also in "k8s_POD_NAME_tare".
+func (f *Flight) mentions(text string) bool {
+	return slices.ContainsFunc(strings.FieldsFunc(text, func(c rune) bool { return c == '_' || procs.NotOfID(c) }), f.owns)
+}
+
+// Identifier is a driver that knows ids of containers which its Look does not return.
+type Identifier interface {
+	IDs(ctx context.Context, names []string) []string
+}
+
+// learn asks the engine what it calls containers, before they are removed.
+func (f *Flight) learn(ctx context.Context, d Driver, names []string) {
+	f.add(names...)
+	if d, is := d.(Identifier); is {
+		f.add(d.IDs(ctx, names)...)
+		return
+	}
+	states, _ := d.Look(ctx, names) // what is broken may not be told
+	for _, s := range states {
+		if !s.Afar {
+			f.add(s.ID, s.Pod.ID)
+		}
+	}
+}
+
+// clients are the command lines of engines, and what engines start for one command.
+var clients = append([]string{"docker", "podman", "isula", "crictl", "ctr", "nerdctl", "kata-runtime"}, procs.Runtimes...)
+
+// processes are those under way: what stands beside the containers, what makes them, and
+// plugins that give them a network. It notes the namespaces of the first.
+func (f *Flight) processes() (all []procs.Found) {
+	for _, p := range procs.Programs() {
+		_, beside := procs.Beside(p.Name, p.Args)
+		switch {
+		case !beside && len(p.Args) == 0: // a CNI plugin has everything in its environment
+			beside = slices.ContainsFunc(procs.EnvironmentOf(p.Pid), func(v string) bool { return strings.HasPrefix(v, "CNI_ARGS=") && f.mentions(v) })
+		case !beside && !slices.Contains(clients, p.Name):
+		default:
+			beside = f.mentions(strings.Join(p.Args, " ")) || beside && f.adopt(p)
+		}
+		if beside && p.Pid != os.Getpid() {
+			all = append(all, p)
+			if n := kata.NetworkOf(p.Pid); n != 0 {
+				f.networks[n] = true
+			}
+		}
+	}
+	return all
+}
+
+// adopt reports whether a shim is that of a sandbox with one of the names, of which the engine
+// does not tell yet: a shim's folder is its bundle.
+func (f *Flight) adopt(p procs.Found) bool {
+	if p.Role != record.RoleShim {
+		return false
+	}
+	dir, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", p.Pid))
+	if err != nil || !slices.Contains(p.Args, filepath.Base(dir)) {
+		return false
+	}
+	const most = 1 << 20
+	file, err := os.OpenFile(fmt.Sprintf("/proc/%d/cwd/config.json", p.Pid), os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = file.Close() }()
+	text, _ := io.ReadAll(io.LimitReader(file, most))
+	is := f.mentions(string(text))
+	if is {
+		f.add(filepath.Base(dir))
+	}
+	return is
+}
+
+const (
+	// shimEnds is how long processes may take to end by themselves once their containers were
+	// removed, and vmBoots those of a VM, whose shim does nothing else before it has booted.
+	shimEnds = 10 * time.Second
+	vmBoots  = 40 * time.Second
+	// killEnds is how long they may take to go once they were killed.
+	killEnds = 10 * time.Second
+)
+
+// underWay reports whether something still is, after a moment in which it may have ended.
+// What does not end in time is killed, and is the error if that does not help either.
+func (f *Flight) underWay(ctx context.Context) (bool, error) {
+	all := f.processes()
+	if len(all) == 0 {
+		f.began = time.Time{}
+		return false, nil
+	}
+	if f.began.IsZero() {
+		f.began, f.said = time.Now(), time.Now()
+	}
+	patience := shimEnds
+	if slices.ContainsFunc(all, func(p procs.Found) bool {
+		return p.Role == record.RoleVMM || p.Role == record.RoleVirtiofs || strings.Contains(p.Name, "kata")
+	}) {
+		patience = vmBoots
+	}
+	waited := time.Since(f.began)
+	switch {
+	case waited > patience+killEnds:
+		var errs []error
+		for _, p := range all {
+			errs = append(errs, fmt.Errorf("process %d (%s) of what was removed has not ended %v later: kill -9 %[1]d; tare clean", p.Pid, p.Name, waited.Round(time.Second)))
+		}
+		return true, errors.Join(errs...)
+	case waited > patience && !f.ended:
+		// containerd 1.6 forgets a shim whose task was given up while it was made: nobody
+		// else will tell it to end. When it has gone, containerd removes what it had.
+		f.ended = true
+		for _, p := range all {
+			if _, beside := procs.Beside(p.Name, p.Args); beside {
+				_ = cgroup.KillIf(p.Pid, func() bool { return slices.Equal(procs.ArgsOf(p.Pid)[1:], p.Args) }) // or it has gone
+			}
+		}
+	case time.Since(f.said) > 2*time.Second:
+		f.said = time.Now()
+		term.Say(ctx, fmt.Sprintf("waiting for %d processes of starts that were interrupted, such as %s (%d): %v of at most %v", len(all), all[0].Name, all[0].Pid, waited.Round(time.Second), patience+killEnds))
+	}
+	if err := machine.Sleep(ctx, step); err != nil {
+		return true, errors.Join(errLate, ctx.Err())
+	}
+	return true, nil
+}
+
+// Left are the ids of sandboxes of which Kata still keeps something.
+func (f *Flight) left(hs []cgroup.Hierarchy) []string {
+	if f.runID != "" { // the engine may have forgotten those that it did not come to tell of
+		kata.Sandboxes(f.root, hs, func(id string) bool {
+			if !f.owns(id) && f.mentions(kata.State(f.root, id)) {
+				f.add(id)
+			}
+			return false
+		})
+	}
+	return kata.Sandboxes(f.root, hs, f.owns)
+}
+
+// Keeps are what Kata keeps of the sandboxes, a line each.
+func (f *Flight) Keeps(hs []cgroup.Hierarchy) (lines []string) {
+	for _, id := range f.left(hs) {
+		for _, what := range kata.Of(f.root, hs, id) {
+			if what == kata.OverheadPath(id) {
+				what = "cgroup " + what
+			} else {
+				what = "folder " + what
+			}
+			lines = append(lines, what)
+		}
+	}
+	return lines
+}
+
+// Sweep removes what Kata keeps of sandboxes that have gone, and returns the paths. The error
+// says what stays, and the command that removes it.
+func (f *Flight) Sweep(hs []cgroup.Hierarchy) (removed []string, err error) {
+	var errs []error
+	left := f.left(hs)
+	for _, id := range left {
+		if n := kata.Network(f.root, id); n != 0 {
+			f.networks[n] = true
+		}
+		gone, err := kata.Remove(f.root, hs, id)
+		removed, errs = append(removed, gone...), append(errs, err)
+	}
+	if len(left) == 0 && len(f.networks) == 0 {
+		return removed, nil
+	}
+	mine, unknown := kata.Networks(f.root, f.networks)
+	for _, path := range mine {
+		err := kata.RemoveNetwork(path)
+		if errs = append(errs, err); err == nil {
+			removed = append(removed, path)
+		}
+	}
+	for _, path := range unknown {
+		errs = append(errs, fmt.Errorf("%s, a network namespace that nothing is in, may be one that Kata left of a start of this run or of another: it stays; ip netns delete %s removes it", path, filepath.Base(path)))
+	}
+	return removed, errors.Join(errs...)
+}
+
+// known are all ids, sorted.
+func (f *Flight) known() []string { return slices.Sorted(maps.Keys(f.ids)) }
