@@ -2,6 +2,7 @@ package containerd
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -65,6 +66,30 @@ func leftOf(ctx context.Context, c *client.Client, runID string) (leftovers, err
 		}, labelled)
 	}
 	return left, nil
+}
+
+// PodsOf are the pods and their containers of a run in the records of CRI's namespace, ids by
+// the pods' names: also those whose call is not answered, which CRI does not list.
+func PodsOf(ctx context.Context, c *client.Client, runID string) (map[string][]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	all, err := c.ContainerService().List(ctx, fmt.Sprintf("labels.%q==%q", engine.RunLabel, runID))
+	if err != nil {
+		return nil, fmt.Errorf("list containerd's records: %w", err)
+	}
+	found := map[string][]string{}
+	for _, one := range all {
+		var spec struct {
+			Annotations map[string]string `json:"annotations"`
+		}
+		if one.Spec == nil || json.Unmarshal(one.Spec.GetValue(), &spec) != nil {
+			continue
+		}
+		if name := spec.Annotations["io.kubernetes.cri.sandbox-name"]; engine.OfRun(name, runID) {
+			found[name] = append(found[name], one.ID)
+		}
+	}
+	return found, nil
 }
 
 // List implements engine.Driver: whatever bears the run's id and a container's

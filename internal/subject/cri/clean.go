@@ -71,7 +71,7 @@ func (d *driver) Remove(ctx context.Context, names []string) error {
 		_, stop := runtime.StopPodSandbox(ctx, &api.StopPodSandboxRequest{PodSandboxId: pods[i].Id})
 		_, remove := runtime.RemovePodSandbox(ctx, &api.RemovePodSandboxRequest{PodSandboxId: pods[i].Id})
 		return worst("remove the pod "+pods[i].GetMetadata().GetName(), remove, stop)
-	}))
+	}), d.removeUnanswered(ctx, names))
 }
 
 // worst is nil if the removal succeeded; what the stop said may be why it did

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pelletier/go-toml/v2"
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -35,6 +36,7 @@ type facts struct {
 	networkReady  bool
 	networkReason string
 	known         func(handler string) bool // of one that is not among handlers; nil: unknown
+	deaf          time.Duration             // see engine.Deaf
 }
 
 // handler is a runtime handler.
@@ -198,6 +200,7 @@ func argument(pid int, other string, flags ...string) string {
 // fromIsulad reads the daemon's configuration, since it does not tell. A handler
 // that CRI has no name of its own for is a runtime's name.
 func (f *facts) fromIsulad(socket string) {
+	f.deaf = isuladDeaf
 	config := isula.ConfigOf(socket)
 	if config == nil {
 		return

@@ -38,7 +38,8 @@ func (d *driver) load(ctx context.Context, img *image.Image) error {
 	}
 	defer os.Remove(file)
 	if d.engineName == isuladEngine {
-		return d.run(ctx, "isula", "load", "-H", "unix://"+d.socket, "-i", file)
+		_, err := d.isula(ctx, "load", "-i", file)
+		return err
 	}
 	return d.loadCRIO(ctx, img, file)
 }
@@ -98,23 +99,26 @@ func (t *Target) withStorage(ctx context.Context, podman []string, skopeo func(s
 		return fmt.Errorf("CRI-O does not tell where its storage is (driver %q, root %q, runroot %q)", st.driver, st.root, st.runroot)
 	}
 	if program, err := cli.Find(t.e, "skopeo"); err != nil || filepath.Base(program.Path) == "podman" {
-		return t.run(ctx, "podman", append([]string{"--root", st.root, "--runroot", st.runroot, "--storage-driver", st.driver}, podman...)...)
+		_, err := t.run(ctx, "podman", append([]string{"--root", st.root, "--runroot", st.runroot, "--storage-driver", st.driver}, podman...)...)
+		return err
 	}
 	where := fmt.Sprintf("containers-storage:[%s@%s+%s", st.driver, st.root, st.runroot)
 	if len(st.options) > 0 {
 		where += ":" + strings.Join(st.options, ",")
 	}
-	return t.run(ctx, "skopeo", skopeo(where+"]")...)
+	_, err := t.run(ctx, "skopeo", skopeo(where+"]")...)
+	return err
 }
 
-// run runs the engine's command line, or the program given in its place.
-func (t *Target) run(ctx context.Context, program string, verb ...string) error {
-	p, err := cli.Find(t.e, program, "CONTAINERS_*", "XDG_RUNTIME_DIR")
+// run runs the engine's command line, or the program given in its place. isula wants the
+// locale en_US.UTF-8, which may be elsewhere.
+func (t *Target) run(ctx context.Context, program string, verb ...string) (string, error) {
+	p, err := cli.Find(t.e, program, "CONTAINERS_*", "XDG_RUNTIME_DIR", "LOCPATH", "LOCALE_ARCHIVE")
 	if err != nil {
-		return err
+		return "", err
 	}
-	_, err = p.Run(ctx, verb...)
-	return err
+	out, err := p.Run(ctx, verb...)
+	return string(out), err
 }
 
 // loadDocker gives an image to the dockerd behind cri-dockerd.

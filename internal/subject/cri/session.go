@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -241,8 +242,10 @@ func (d *driver) List(ctx context.Context) ([]string, error) {
 	for _, c := range containers {
 		names = append(names, c.GetMetadata().GetName())
 	}
+	more, unlisted := d.unanswered(ctx)
+	names = slices.AppendSeq(names, maps.Keys(more))
 	slices.Sort(names)
-	return slices.Compact(names), err
+	return slices.Compact(names), errors.Join(err, unlisted)
 }
 
 // erase removes what pods left on the machine itself. What cannot be removed yet

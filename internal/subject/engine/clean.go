@@ -57,7 +57,7 @@ func Clean(ctx context.Context, d Cleaned, target, what, runID string, dryRun bo
 	}
 	doing = "remove what run " + runID + " left"
 	var quiet time.Duration
-	if d, is := d.(Deaf); is {
+	if d, is := d.(Deaf); is && d.Deaf() > 0 {
 		quiet = d.Deaf()
 		term.Say(ctx, fmt.Sprintf("looking for %v whether %s still makes what run %s asked for", quiet, target, runID))
 	}

@@ -65,6 +65,9 @@ type Identifier interface {
 
 // learn asks the engine what it calls containers, before they are removed.
 func (f *Flight) learn(ctx context.Context, d Driver, names []string) {
+	if len(names) == 0 {
+		return
+	}
 	f.add(names...)
 	if d, is := d.(Identifier); is {
 		f.add(d.IDs(ctx, names)...)

@@ -309,8 +309,11 @@ func (s *Session) clear(ctx context.Context, names []string, mine func(string) b
 		owed[name] = mine(name)
 	}
 	maps.DeleteFunc(owed, func(_ string, is bool) bool { return !is })
-	f := NewFlight("", slices.Collect(maps.Keys(owed))...)
-	left, err = f.Clear(ctx, s.o.Driver, names, mine, Late(len(owed)))
+	f, quiet := NewFlight("", slices.Collect(maps.Keys(owed))...), Late(len(owed))
+	if d, is := s.o.Driver.(Deaf); is && quiet > 0 {
+		quiet = max(quiet, d.Deaf())
+	}
+	left, err = f.Clear(ctx, s.o.Driver, names, mine, quiet)
 	maps.Copy(s.sandboxes.networks, f.networks)
 	s.remember(f.known()...)
 	switch {

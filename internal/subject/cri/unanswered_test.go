@@ -1,0 +1,107 @@
+package cri
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
+	"github.com/tare-bench/tare/internal/testing/check"
+	"github.com/tare-bench/tare/internal/testing/engines"
+	"github.com/tare-bench/tare/internal/testing/must"
+)
+
+// isulad is a node whose own list has what CRI does not list, as iSulad 2.1.6 has it (ps-format
+// of its recorded answers): a pod's container is called k8s_POD_NAME_NAMESPACE_UID_0.
+func isulad(t *testing.T) (n *node, dir string) {
+	n = onNode(t)
+	dir = t.TempDir()
+	must.OK(t, os.WriteFile(n.command, []byte(`#!/bin/sh
+cd `+dir+`
+verb=$1; for last; do :; done
+case $verb in
+ps) echo x >> asked; if [ -e late ] && [ "$(wc -l < asked)" -ge 3 ]; then mv late "$(cat late)"; fi; for f in *_0; do [ -e "$f" ] && printf '%-60s\n' "$f"; done;;
+inspect) echo "[{\"Id\": \"5e$last\", \"Name\": \"$last\", \"State\": {\"Status\": \"inited\"}}]";;
+rm) f=${last#5e}; [ -e "$f" ] || { echo "Error response from daemon: No such container:$last" >&2; exit 1; }; rm "$f"; echo "$last" >> done;;
+esac
+exit 0
+`), 0o755))
+	return n, dir
+}
+
+func podOf(name string) string { return "k8s_POD_" + name + "_tare_" + name + "_0" }
+
+func TestAPodThatIsuladMadeForACallGivenUpIsRemovedThoughCRIDoesNotListIt(t *testing.T) {
+	const own = "tare-gone-0-1"
+	for name, c := range map[string]struct {
+		there []string // containers of isulad's own list
+		late  string   // one that comes later
+		found int      // at the first look
+		gone  string   // the id of what is removed
+		left  int
+	}{
+		"a pause container in state Created": {there: []string{podOf(own)}, found: 1, gone: "5e" + podOf(own)},
+		"one that isulad is still making":    {late: podOf(own), gone: "5e" + podOf(own)},
+		"a container in a pod":               {there: []string{"k8s_" + own + "_" + own + "_tare_" + own + "_0"}, found: 1, gone: "5ek8s_" + own + "_" + own + "_tare_" + own + "_0"},
+		"a pod of another run":               {there: []string{podOf("tare-other-0-1")}, left: 1},
+		"one that is no pod of CRI":          {there: []string{own + "_0"}, left: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n, dir := isulad(t)
+			for _, file := range c.there {
+				must.Write(t, filepath.Join(dir, file), "")
+			}
+			if c.late != "" {
+				must.Write(t, filepath.Join(dir, "late"), c.late)
+			}
+			target := n.target()
+			target.facts.deaf = 100 * time.Millisecond
+			check.Equal(t, "found", len(must.Get(target.Clean(t.Context(), "gone", true))(t)), c.found)
+			_ = os.Remove(filepath.Join(dir, "asked"))
+			must.Get(target.Clean(t.Context(), "gone", false))(t)
+			b, _ := os.ReadFile(filepath.Join(dir, "done"))
+			check.Equal(t, "removed", strings.TrimSpace(string(b)), c.gone)
+			left, _ := filepath.Glob(filepath.Join(dir, "*_0"))
+			check.Equal(t, "left", len(left), c.left)
+			if c.gone != "" && !slices.Contains(n.called, "RemovePodSandbox") {
+				t.Errorf("its network is not given back: %v", n.called)
+			}
+		})
+	}
+}
+
+// Only a call that was given up is a reason to ask beside CRI.
+func TestWhatIsNotListedIsAskedForAfterACallWasGivenUp(t *testing.T) {
+	n, dir := isulad(t)
+	env := enginetest.Environment(t, 1)
+	n.images["localhost/pause:1"], n.images[must.Get(env.Image())(t).Ref] = "own", "loaded"
+	s := must.Get(n.target().Open(t.Context(), env))(t).(*session)
+	must.Get(s.Prepare(t.Context(), subject.RunPod, []int{0}))(t)
+	name := s.Held()[0].Name
+	must.Get(s.List(t.Context()))(t)
+	if _, err := os.Stat(filepath.Join(dir, "asked")); err == nil {
+		t.Error("it was asked in vain")
+	}
+	s.held[name].unsure = true
+	must.Write(t, filepath.Join(dir, podOf(name)), "")
+	check.Equal(t, "listed", must.Get(s.List(t.Context()))(t), []string{name})
+	check.Equal(t, "ids", s.IDs(t.Context(), []string{name}), []string{"5e" + podOf(name)})
+	must.OK(t, s.Remove(t.Context(), []string{name}))
+	check.Equal(t, "listed", len(must.Get(s.List(t.Context()))(t)), 0)
+	must.OK(t, s.Close(t.Context()))
+}
+
+// A real containerd has a record of a pod from before its runtime is started.
+func TestContainerdsRecordsTellOfAPodBeforeCRIDoes(t *testing.T) {
+	env := enginetest.Environment(t, 1)
+	s := opened(t, onContainerd(t, engines.V2), "", env)
+	enginetest.Must(t, s, subject.RunPod, 1)
+	held := s.Held()[0]
+	s.held[held.Name].unsure = true
+	check.Equal(t, "by the records", must.Get(s.unanswered(t.Context()))(t), map[string][]string{held.Name: {held.Pod.ID}})
+	check.Equal(t, "another run's", len(must.Get((&driver{Target: s.Target, env: subject.Env{RunID: "x" + env.RunID}}).unanswered(t.Context()))(t)), 0)
+}
