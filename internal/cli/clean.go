@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,6 +15,7 @@ import (
 	"github.com/tare-bench/tare/internal/fleet"
 	"github.com/tare-bench/tare/internal/instrument/terms"
 	"github.com/tare-bench/tare/internal/kube"
+	"github.com/tare-bench/tare/internal/subject/engine"
 	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/internal/workspace"
 )
@@ -37,6 +39,11 @@ not answer. The folders of runs are /var/lib/tare/ID and
 /run/tare/ID; of a user without root they lie below /tmp/tare-UID, and are found by
 this user's tare clean.
 
+tare clean waits for starts that an engine or a runtime goes on with after its client
+has gone, up to a minute, and looks a second time after the removal. Of Kata's sandboxes
+it removes folders, cgroups and network namespaces, too. What may be a run's and is not
+known to be so stays, and is named with the command that removes it.
+
 With --kube, what runs of killed machines left in a namespace of a cluster is found
 instead, by the label dev.tare.run: Jobs, pods, ConfigMaps and Leases. A run whose
 Lease is renewed is left alone, and so is what has another owner.`,
@@ -53,31 +60,46 @@ Lease is renewed is left alone, and so is what has another owner.`,
 			if err := set.Finish(c.Context()); err != nil {
 				return err
 			}
-			left, live, err := workspace.Leftovers(workspace.DefaultRoots())
+			roots := workspace.DefaultRoots()
+			left, live, err := workspace.Leftovers(roots)
 			if err != nil {
 				return err
 			}
+			ctx := term.WithSayer(c.Context(), func(text string) { fmt.Fprintln(s.Err, "tare: "+text) })
 			var errs []error
 			all := make([]leftover, len(left))
 			for i := range left {
 				all[i].Leftover = &left[i]
 				var err error
-				all[i].Engines, err = sweep(c.Context(), &left[i], reach.Engines, dryRun)
+				all[i].Engines, err = sweep(ctx, &left[i], reach.Engines, dryRun)
 				if err != nil && forget {
 					fmt.Fprintf(s.Err, "tare: forgotten: %s\n", cleanLines(err.Error()))
 					err = nil
 				} else if err != nil {
 					err = fmt.Errorf("%w\n%s", err, unasked(&left[i]))
 				}
-				// The run's folder says where its containers are: it goes last.
+				// The run's folder says where its containers are: it goes last, after a second look.
+				if err == nil && !dryRun {
+					err = lookAgain(ctx, &left[i], reach.Engines, forget)
+				}
 				if err == nil && !dryRun {
 					err = left[i].Remove(forget)
 				}
 				all[i].kept = err != nil
 				errs = append(errs, err)
 			}
-			if err := printLeftovers(s, format, all, live, dryRun); err != nil {
+			if !dryRun && len(left) > 0 {
+				errs = append(errs, stillThere(roots, all))
+			}
+			known := slices.Clone(live)
+			for i := range left {
+				known = append(known, left[i].RunID)
+			}
+			if err := printLeftovers(s, format, all, live, engine.Unclear(known), dryRun); err != nil {
 				return err
+			}
+			if format == "text" && !dryRun && len(left) > 0 && !slices.ContainsFunc(all, func(l leftover) bool { return l.kept || len(l.Absent) > 0 }) {
+				fmt.Fprintln(s.Out, "a second look found nothing more")
 			}
 			if os.Geteuid() != 0 {
 				fmt.Fprintln(s.Err, "tare: looked for what this user's runs left; what root's left is found by root only: sudo tare clean")
@@ -91,6 +113,35 @@ Lease is renewed is left alone, and so is what has another owner.`,
 	c.Flags().StringVar(&format, "format", "text", "text or json")
 	set.AddFlags(c.Flags())
 	return c
+}
+
+// lookAgain is the error of what is on engines and of what sandboxes left after all was removed:
+// a call that was given up may have been answered since.
+func lookAgain(ctx context.Context, l *workspace.Leftover, engines terms.Engines, forget bool) error {
+	if forget {
+		return nil // what cannot be asked was said
+	}
+	lines, err := sweep(ctx, l, engines, true)
+	if len(lines) > 0 {
+		err = errors.Join(err, fmt.Errorf("run %s: a second look found what was not there before, or came back: %s; tare clean looks again", l.RunID, strings.Join(lines, ", ")))
+	}
+	return err
+}
+
+// stillThere is the error of runs that were removed and are found at a second look.
+func stillThere(roots workspace.Roots, all []leftover) error {
+	again, _, err := workspace.Leftovers(roots)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for i := range all {
+		if slices.ContainsFunc(again, func(l workspace.Leftover) bool { return l.RunID == all[i].RunID }) && !all[i].kept {
+			all[i].kept = true
+			errs = append(errs, fmt.Errorf("run %s: its folders or cgroups are there again at a second look: tare clean", all[i].RunID))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // cleanCluster removes what dead runs left in a cluster. Of a run that has no Lease it is
@@ -119,7 +170,7 @@ func (s *app) cleanCluster(ctx context.Context, o kube.Options, format string, d
 		errs = append(errs, err)
 		all = append(all, leftover{Leftover: &workspace.Leftover{RunID: term.Clean(l.RunID)}, Engines: l.Objects, kept: err != nil})
 	}
-	if err := printLeftovers(s, format, all, live, dryRun); err != nil {
+	if err := printLeftovers(s, format, all, live, []string{}, dryRun); err != nil {
 		return err
 	}
 	return errors.Join(errs...)
@@ -141,19 +192,23 @@ type leftover struct {
 	kept    bool     // it could not all be removed
 }
 
-func printLeftovers(s *app, format string, left []leftover, live []string, dryRun bool) error {
+// printLeftovers shows what runs left, and what may be theirs and stays.
+func printLeftovers(s *app, format string, left []leftover, live, unclear []string, dryRun bool) error {
 	if format == "json" {
 		if live == nil {
 			live = []string{}
 		}
 		e := json.NewEncoder(s.Out)
 		e.SetIndent("", "  ")
-		return e.Encode(map[string]any{"dry_run": dryRun, "left_behind": left, "under_way": live})
+		return e.Encode(map[string]any{"dry_run": dryRun, "left_behind": left, "under_way": live, "unclear": unclear})
 	}
 	for _, id := range live {
 		fmt.Fprintf(s.Out, "run %s is under way and left alone\n", term.Clean(id))
 	}
-	if len(left) == 0 {
+	for _, line := range unclear {
+		fmt.Fprintln(s.Out, term.Clean(line))
+	}
+	if len(left) == 0 && len(unclear) == 0 {
 		_, err := fmt.Fprintln(s.Out, "nothing was left behind")
 		return err
 	}

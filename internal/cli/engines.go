@@ -14,6 +14,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/instrument/terms"
 	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/engine"
 	"github.com/tare-bench/tare/internal/subject/find"
 	"github.com/tare-bench/tare/internal/subject/setting"
 	"github.com/tare-bench/tare/internal/workspace"
@@ -108,11 +109,15 @@ func keepEngines(run *workspace.Run, targets []subject.Target, engines terms.Eng
 // where the run found them, unless it is told where they are now.
 func sweep(ctx context.Context, l *workspace.Leftover, now terms.Engines, dryRun bool) ([]string, error) {
 	b, err := l.Kept(madeFile)
-	if err != nil || b == nil {
+	if err != nil {
+		return nil, err
+	}
+	ids, err := l.Kept(engine.KeptSandboxes)
+	if err != nil {
 		return nil, err
 	}
 	var all []made
-	if err := json.Unmarshal(b, &all); err != nil {
+	if err := json.Unmarshal(b, &all); b != nil && err != nil {
 		return nil, fmt.Errorf("run %s: %s cannot be read: %w", l.RunID, madeFile, err)
 	}
 	var out []string
@@ -122,8 +127,8 @@ func sweep(ctx context.Context, l *workspace.Leftover, now terms.Engines, dryRun
 		within(m.Env, func() {
 			lines, err := insist(func() ([]string, error) { return sweepOne(ctx, l.RunID, m, dryRun) })
 			for _, line := range lines {
-				engine, _, _ := strings.Cut(m.Name, "/")
-				if line = engine + ": " + line; !slices.Contains(out, line) {
+				called, _, _ := strings.Cut(m.Name, "/")
+				if line = called + ": " + line; !slices.Contains(out, line) {
 					out = append(out, line)
 				}
 			}
@@ -133,7 +138,12 @@ func sweep(ctx context.Context, l *workspace.Leftover, now terms.Engines, dryRun
 			}
 		})
 	}
-	return out, errors.Join(errs...)
+	// What an engine has forgotten may still be under way, or have left something.
+	lines, err := engine.NewFlight(l.RunID, strings.Fields(string(ids))...).Settle(ctx, dryRun)
+	if err != nil {
+		errs = append(errs, fmt.Errorf("run %s: %w", l.RunID, err))
+	}
+	return append(out, lines...), errors.Join(errs...)
 }
 
 // reasonOf is why an engine could not be asked, or the whole error.

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -29,6 +30,7 @@ type Flight struct {
 	runID    string          // all of whose names are among the ids; "" for those of ids alone
 	ids      map[string]bool // names of containers, and what the engine calls them and their pods
 	networks map[uint64]bool // inodes of network namespaces that their processes had
+	foreign  map[string]bool // names of network namespaces that were there before
 	root     string          // "" but for tests
 	began    time.Time       // when a process was first waited for
 	said     time.Time
@@ -37,14 +39,19 @@ type Flight struct {
 
 // NewFlight returns that of ids, and of all names of a run where one is given.
 func NewFlight(runID string, ids ...string) *Flight {
-	f := &Flight{runID: runID, ids: map[string]bool{}, networks: map[uint64]bool{}}
+	f := &Flight{runID: runID, ids: map[string]bool{}, networks: map[uint64]bool{}, foreign: map[string]bool{}}
 	f.add(ids...)
 	return f
 }
 
+// before marks names of network namespaces that were there before the run, among ids.
+const before = "-"
+
 func (f *Flight) add(ids ...string) {
 	for _, id := range ids {
-		if id != "" {
+		if name, is := strings.CutPrefix(id, before); is {
+			f.foreign[name] = true
+		} else if id != "" {
 			f.ids[id] = true
 		}
 	}
@@ -89,10 +96,11 @@ var clients = append([]string{"docker", "podman", "isula", "crictl", "ctr", "ner
 func (f *Flight) processes() (all []procs.Found) {
 	for _, p := range procs.Programs() {
 		_, beside := procs.Beside(p.Name, p.Args)
+		name, _ := procs.Behind(p.Name, p.Args)
 		switch {
 		case !beside && len(p.Args) == 0: // a CNI plugin has everything in its environment
 			beside = slices.ContainsFunc(procs.EnvironmentOf(p.Pid), func(v string) bool { return strings.HasPrefix(v, "CNI_ARGS=") && f.mentions(v) })
-		case !beside && !slices.Contains(clients, p.Name):
+		case !beside && !slices.Contains(clients, name):
 		default:
 			beside = f.mentions(strings.Join(p.Args, " ")) || beside && f.adopt(p)
 		}
@@ -148,7 +156,7 @@ func (f *Flight) underWay(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	if f.began.IsZero() {
-		f.began, f.said = time.Now(), time.Now()
+		f.began, f.said = time.Now(), time.Now().Add(-time.Second/2)
 	}
 	patience := shimEnds
 	if slices.ContainsFunc(all, func(p procs.Found) bool {
@@ -173,7 +181,7 @@ func (f *Flight) underWay(ctx context.Context) (bool, error) {
 				_ = cgroup.KillIf(p.Pid, func() bool { return slices.Equal(procs.ArgsOf(p.Pid)[1:], p.Args) }) // or it has gone
 			}
 		}
-	case time.Since(f.said) > 2*time.Second:
+	case time.Since(f.said) > time.Second:
 		f.said = time.Now()
 		term.Say(ctx, fmt.Sprintf("waiting for %d processes of starts that were interrupted, such as %s (%d): %v of at most %v", len(all), all[0].Name, all[0].Pid, waited.Round(time.Second), patience+killEnds))
 	}
@@ -234,9 +242,50 @@ func (f *Flight) Sweep(hs []cgroup.Hierarchy) (removed []string, err error) {
 		}
 	}
 	for _, path := range unknown {
+		if f.foreign[filepath.Base(path)] {
+			continue
+		}
 		errs = append(errs, fmt.Errorf("%s, a network namespace that nothing is in, may be one that Kata left of a start of this run or of another: it stays; ip netns delete %s removes it", path, filepath.Base(path)))
 	}
 	return removed, errors.Join(errs...)
+}
+
+// Settle finds what is left of sandboxes that no engine knows any more, and removes it unless
+// dryRun, when nothing of theirs is under way.
+func (f *Flight) Settle(ctx context.Context, dryRun bool) (found []string, err error) {
+	hs, err := cgroup.Hierarchies()
+	if found = f.Keeps(hs); err != nil || dryRun {
+		return found, err
+	}
+	for busy := true; busy && err == nil; busy, err = f.underWay(ctx) {
+	}
+	_, swept := f.Sweep(hs)
+	return found, errors.Join(err, swept)
+}
+
+// nameOfARun is one that [Name] gives.
+var nameOfARun = regexp.MustCompile(`^tare-([a-z2-7]{8})-\d+-\d+$`)
+
+// Unclear are what Kata keeps of sandboxes with names of runs that have no folder on this
+// machine, a line each, with the command that removes it.
+func Unclear(known []string) []string { return unclear("", known) }
+
+func unclear(root string, known []string) []string {
+	hs, _ := cgroup.Hierarchies()
+	lines := []string{}
+	for _, id := range kata.Sandboxes(root, hs, func(id string) bool {
+		m := nameOfARun.FindStringSubmatch(id)
+		return m != nil && !slices.Contains(known, m[1]) && len(procs.Mentioning([]string{id})) == 0
+	}) {
+		for _, what := range kata.Of(root, hs, id) {
+			command := "rm -r --one-file-system " + what
+			if what == kata.OverheadPath(id) {
+				command = "find /sys/fs/cgroup -depth -path '*" + what + "' -exec rmdir {} +"
+			}
+			lines = append(lines, what+" has a name of a run that has no folder here: it stays; "+command+" removes it")
+		}
+	}
+	return lines
 }
 
 // known are all ids, sorted.

@@ -11,11 +11,14 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 )
 
 // starting is a shim of Kata's, by its name and arguments, that goes on with a start after its
@@ -119,6 +122,38 @@ func TestAStartThatGoesOnAfterItsClientIsAwaitedAndWhatItMakesIsRemoved(t *testi
 	}
 }
 
+// telling is an engine that tells ids.
+type telling struct {
+	*fake
+	states map[string]State
+}
+
+func (k telling) Look(context.Context, []string) (map[string]State, error) { return k.states, nil }
+
+func TestCleanReturnsWhenTheShimsOfWhatItRemovedHaveEnded(t *testing.T) {
+	name, hex := Name("ll", 0, 1), strings.Repeat("6f", 30)+fmt.Sprintf("%04x", os.Getpid()&0xffff)
+	for program, args := range map[string][]string{
+		"isulad-shim": {hex, "runc", "info"}, // as iSulad 2.1 starts it
+		"conmon":      {"-c", hex},
+	} {
+		in, w, err := os.Pipe()
+		must.OK(t, err)
+		cmd := exec.Cmd{Path: "/bin/sh", Args: append([]string{program, "-c", "read x", "sh"}, args...), Stdin: in}
+		must.OK(t, cmd.Start())
+		waited := false
+		ctx := term.WithSayer(t.Context(), func(string) {
+			if !waited {
+				_, _, waited = w.Close(), cmd.Wait(), true
+			}
+		})
+		found, err := Clean(ctx, telling{newFake(name), map[string]State{name: {Name: name, ID: hex}}}, "fake", "container", "ll", false)
+		if err != nil || !waited || !slices.Contains(found, "container "+name) {
+			t.Errorf("%s: waited %v, found %q, %v", program, waited, found, err)
+		}
+		_ = in.Close()
+	}
+}
+
 func TestWhatIsNotTheRunsIsNotAwaited(t *testing.T) {
 	run := "g" + fmt.Sprint(os.Getpid())
 	bundle := t.TempDir()
@@ -185,4 +220,68 @@ func TestSandboxesAreRememberedAlsoOnTheDisk(t *testing.T) {
 	check.Equal(t, "a failed create", len(m.there(failed.Name)), 0)
 	check.Equal(t, "a warm-up pod", len(m.there("5e5e")), 0)
 	check.Equal(t, "another's", m.there("web"), m.folders("web"))
+}
+
+// What a run noted of its sandboxes is all that is known when the engine has forgotten them.
+func TestWhatARunNotedOfItsSandboxesIsSettledLater(t *testing.T) {
+	need.Root(t)
+	need.Tool(t, "unshare")
+	m := onMachine(t)
+	hex := strings.Repeat("5e", 30) + fmt.Sprintf("%04x", os.Getpid()&0xffff)
+	keep := func(id string) {
+		for _, folder := range m.folders(id)[:3] { // no cgroups: Settle looks at the machine's
+			must.OK(t, os.MkdirAll(folder, 0o755))
+		}
+	}
+	network := func(name string) {
+		path := filepath.Join(m.root, "run/netns", name)
+		must.OK(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must.Write(t, path, "")
+		if out, err := exec.Command("unshare", "--net", "mount", "--bind", "/proc/self/ns/net", path).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		t.Cleanup(func() { _ = unix.Unmount(path, unix.MNT_DETACH) })
+	}
+	for _, id := range []string{hex, Name("jj", 0, 7), "web"} {
+		keep(id)
+	}
+	must.Write(t, filepath.Join(m.folders(hex)[0], "persist.json"), `{"Network":{"NetworkID":"/var/run/netns/cnitest-own","NetworkCreated":true}}`)
+	for _, name := range []string{"cnitest-own", "cnitest-before", "cnitest-since"} {
+		network(name)
+	}
+	f := NewFlight("jj", hex, before+"cnitest-before")
+	f.root = m.root
+	check.Equal(t, "found", len(must.Get(f.Settle(t.Context(), true))(t)), 6)
+	check.Equal(t, "there", len(m.there(hex)), 3)
+	_, err := f.Settle(t.Context(), false)
+	check.Error(t, err, "ip netns delete cnitest-since removes it")
+	if strings.Contains(err.Error(), "cnitest-before") || strings.Contains(err.Error(), "cnitest-own") {
+		t.Errorf("it names more: %v", err)
+	}
+	check.Equal(t, "left", len(m.there(hex))+len(m.there(Name("jj", 0, 7))), 0)
+	check.Equal(t, "another's", len(m.there("web")), 3)
+	left, _ := filepath.Glob(filepath.Join(m.root, "run/netns/*"))
+	check.Equal(t, "networks", len(left), 2)
+}
+
+func TestASandboxWithANameOfARunThatIsNotKnownStaysAndIsNamed(t *testing.T) {
+	m := onMachine(t)
+	for _, id := range []string{Name("abcdefgh", 0, 1), Name("known234", 0, 1), "tare-abcdefgh", "web"} {
+		must.OK(t, os.MkdirAll(m.folders(id)[1], 0o755))
+	}
+	path := m.folders(Name("abcdefgh", 0, 1))[1]
+	check.Equal(t, "lines", unclear(m.root, []string{"known234"}), []string{path + " has a name of a run that has no folder here: it stays; rm -r --one-file-system " + path + " removes it"})
+	must.Get(os.Stat(path))(t)
+}
+
+// A sandbox's state names the run by its cgroups where nothing else does.
+func TestASandboxThatNothingNamesButItsStateIsTheRuns(t *testing.T) {
+	m := onMachine(t)
+	for id, of := range map[string]string{"5e5e": "kk", "5e5f": "other"} {
+		must.OK(t, os.MkdirAll(m.folders(id)[0], 0o755))
+		must.Write(t, filepath.Join(m.folders(id)[0], "persist.json"), `{"SandboxCgroupPath":"/tare-run-`+of+`/cri/`+Name(of, 0, 1)+`/kata_`+id+`"}`)
+	}
+	f := NewFlight("kk")
+	f.root = m.root
+	check.Equal(t, "keeps", f.Keeps(m.hs), []string{"folder " + m.folders("5e5e")[0]})
 }

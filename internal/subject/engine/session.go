@@ -136,6 +136,10 @@ func (s *Session) open(ctx context.Context) (err error) {
 		if s.hs, err = cgroup.Hierarchies(); err != nil {
 			return err
 		}
+		_, there := kata.Networks("", nil)
+		for _, path := range there {
+			s.remember(before + filepath.Base(path))
+		}
 	}
 	if s.places, err = OpenPlaces(s.o.Env); err != nil {
 		return err
@@ -262,13 +266,12 @@ func (s *Session) remember(ids ...string) {
 	if !s.o.Guest {
 		return
 	}
-	known := len(s.sandboxes.ids)
 	ids = slices.DeleteFunc(ids, func(id string) bool {
 		was := s.sandboxes.ids[id]
 		s.sandboxes.add(id)
 		return id == "" || was
 	})
-	if known == len(s.sandboxes.ids) {
+	if len(ids) == 0 {
 		return
 	}
 	f, err := os.OpenFile(filepath.Join(filepath.Dir(s.o.Env.Dir), KeptSandboxes), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)

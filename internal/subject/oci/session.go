@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/tare-bench/tare/internal/mounts"
 	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/node/machine"
+	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/batch"
@@ -181,8 +183,10 @@ func (s *session) confirm(ctx context.Context, op subject.Op, n int, r *lane.Res
 	switch op {
 	case subject.Create, subject.Run:
 		pid, err := s.process(c)
-		for end := time.Now().Add(s.patience()); op == subject.Run && errors.Is(err, fs.ErrNotExist) && ctx.Err() == nil && time.Now().Before(end); pid, err = s.process(c) {
-			time.Sleep(10 * time.Millisecond) // the workload ran: a run that forks and returns writes it later
+		// The workload ran: a run that forks and returns writes its pid file later.
+		for end, busy := time.Now().Add(s.patience()), op == subject.Run; busy && errors.Is(err, fs.ErrNotExist) && ctx.Err() == nil && time.Now().Before(end); pid, err = s.process(c) {
+			time.Sleep(10 * time.Millisecond)
+			busy = s.underWay(c)
 		}
 		if err != nil {
 			return &record.Failure{Kind: record.FailState, Detail: fmt.Sprintf("reported success, but there is no container process: %v", err), Output: engine.LastWords(s.env, n)}
@@ -208,6 +212,14 @@ func (s *session) confirm(ctx context.Context, op subject.Op, n int, r *lane.Res
 		failure.Output = engine.LastWords(s.env, n)
 	}
 	return failure
+}
+
+// underWay reports whether a process outside of the container has its id in an argument: a
+// runtime that still works on it.
+func (s *session) underWay(c *container) bool {
+	return slices.ContainsFunc(procs.Programs(), func(p procs.Found) bool {
+		return slices.ContainsFunc(p.Args, func(arg string) bool { return slices.Contains(procs.Parts(arg), c.id) }) && !cgroup.Holds(filepath.Join(s.group, c.id), p.Pid)
+	})
 }
 
 // process is the container's first process, by the runtime's pid file. The file

@@ -1,0 +1,49 @@
+package cli
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/untouched"
+	"github.com/tare-bench/tare/internal/workspace"
+)
+
+// The shim is one of Kata's by its name and arguments: it goes on with a start after the run
+// was killed, and makes the run's folder again when it ends.
+func TestCleanWaitsForAStartThatGoesOnAndLooksASecondTime(t *testing.T) {
+	untouched.Alone(t)
+	dir := place(t)
+	id := workspace.NewID()
+	own := filepath.Join(workspace.DefaultRoots().Data, id)
+	must.OK(t, os.MkdirAll(own, 0o711))
+	must.Write(t, filepath.Join(own, ".tare-run"), "tare run "+id+"\n")
+	in, w, err := os.Pipe()
+	must.OK(t, err)
+	shim := exec.Cmd{Path: "/bin/sh", Args: []string{"containerd-shim-kata-v2", "-c", "read x; mkdir -p " + own + "/late", "sh", "-id", "tare-" + id + "-0-1"}, Stdin: in, Dir: dir}
+	must.OK(t, shim.Start())
+	ended := make(chan error, 1)
+	go func() { ended <- shim.Wait() }()
+	file := must.Get(os.Create(filepath.Join(dir, "said")))(t)
+	defer file.Close()
+	cmd := exec.Command(program(t, dir), "clean")
+	cmd.Stdout, cmd.Stderr = file, file
+	must.OK(t, cmd.Start())
+	await(t, "a word on what is waited for", func() bool {
+		return strings.Contains(must.Read(t, file.Name()), "waiting for 1 processes of starts that were interrupted")
+	})
+	must.Get(os.Stat(own))(t) // which says where things are
+	_ = w.Close()
+	err = cmd.Wait()
+	if text := must.Read(t, file.Name()); err != nil || !strings.Contains(text, id+": removed") || !strings.Contains(text, "a second look found nothing more") {
+		t.Errorf("%v\n%s", err, text)
+	}
+	<-ended
+	if _, err := os.Stat(own); err == nil {
+		t.Error("its folder is still there")
+	}
+	ends(t, ExitDone, "nothing was left behind", "clean")
+}
