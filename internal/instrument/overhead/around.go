@@ -18,8 +18,21 @@ type Around struct {
 	Rounds int
 	Of     []figure.Figure // one a line of leavings
 	// Usage is what each cgroup in which those of sandboxes are made was charged for
-	// before and after; its path has RUN for the run's id.
-	Usage [][2]figure.Figure
+	// before and after, with its kinds; its path has RUN for the run's id.
+	Usage [][]figure.Figure
+}
+
+// kindsAround are what a group around is charged for: after a sandbox has gone, what is left
+// is page cache, which the kernel drops when memory is short.
+var kindsAround = []struct {
+	name, title string
+	of          func(*record.GroupMemory) int64
+}{
+	{"", "charged", func(m *record.GroupMemory) int64 { return m.Usage }},
+	{"anon", "anonymous", func(m *record.GroupMemory) int64 { return m.Anon }},
+	{"shmem", "shared", func(m *record.GroupMemory) int64 { return m.Shmem }},
+	{"cache", "page cache", func(m *record.GroupMemory) int64 { return m.File }},
+	{"kernel", "kernel", func(m *record.GroupMemory) int64 { return m.Kernel }},
 }
 
 // leavings are what is looked for in a visit that came to its end.
@@ -174,28 +187,39 @@ func overVisits(visits []*ledger.Visit, quantity string, unit figure.Unit, label
 // group adds a group around, once.
 func (a *Around) group(visits []*ledger.Visit, path, runID string) {
 	path = around(path, runID)
-	if slices.ContainsFunc(a.Usage, func(of [2]figure.Figure) bool { return of[0].Labels.Get("cgroup") == path }) {
+	if slices.ContainsFunc(a.Usage, func(of []figure.Figure) bool { return of[0].Labels.Get("cgroup") == path }) {
 		return
 	}
-	usage := func(when string, of func(*ledger.Visit) *record.Reading) figure.Figure {
-		return overVisits(visits, "around-usage", figure.Bytes, figure.Of("target", a.Target, "cgroup", path, "when", when), func(v *ledger.Visit) (float64, bool) {
-			for _, g := range of(v).Around {
-				if around(g.Path, runID) == path && g.Memory != nil {
-					return float64(g.Memory.Usage), true
-				}
+	for _, when := range []string{"before", "after"} {
+		of := func(v *ledger.Visit) *record.Reading {
+			if when == "before" {
+				return v.Before
 			}
-			return 0, false
-		})
+			return v.After
+		}
+		var row []figure.Figure
+		for _, kind := range kindsAround {
+			quantity, labels := "around-usage", []string{"target", a.Target, "cgroup", path, "when", when}
+			if kind.name != "" {
+				quantity, labels = "around-usage-of-kind", append(labels, "kind", kind.name)
+			}
+			row = append(row, overVisits(visits, quantity, figure.Bytes, figure.Of(labels...), func(v *ledger.Visit) (float64, bool) {
+				for _, g := range of(v).Around {
+					if around(g.Path, runID) == path && g.Memory != nil {
+						return float64(kind.of(g.Memory)), true
+					}
+				}
+				return 0, false
+			}))
+		}
+		a.Usage = append(a.Usage, row)
 	}
-	a.Usage = append(a.Usage, [2]figure.Figure{
-		usage("before", func(v *ledger.Visit) *record.Reading { return v.Before }),
-		usage("after", func(v *ledger.Visit) *record.Reading { return v.After })})
 }
 
 func (a *Around) figures() []figure.Figure {
 	all := slices.Clone(a.Of)
 	for _, of := range a.Usage {
-		all = append(all, of[:]...)
+		all = append(all, of...)
 	}
 	return slices.DeleteFunc(all, func(f figure.Figure) bool { return !f.Known() })
 }
@@ -218,21 +242,26 @@ func leftPage(v *Judgement) *page.Section {
 
 // groupsAroundPage is what the groups around were charged for.
 func groupsAroundPage(v *Judgement) *page.Section {
-	m := page.Names("target", "cgroup")
-	var rows [][2]figure.Figure
+	m := page.Names("target", "cgroup", "when")
+	var rows [][]figure.Figure
 	for i := range v.Around {
 		name := page.Heading(v.Around[i].Target)
 		for _, of := range v.Around[i].Usage {
-			m.Row(page.Words(name), page.Words(page.Middle(term.Clean(of[0].Labels.Get("cgroup")), shownCgroup)))
+			path := page.Middle(term.Clean(of[0].Labels.Get("cgroup")), shownCgroup)
+			when := of[0].Labels.Get("when")
+			if when == "after" { // which follows the row of before
+				path = ""
+			}
+			m.Row(page.Words(name), page.Words(path), page.Words(when))
 			rows, name = append(rows, of), ""
 		}
 	}
 	if rows == nil {
 		return nil
 	}
-	for i, when := range []string{"before", "after"} {
-		m.Add(when, page.Each(rows, func(of *[2]figure.Figure) page.Cell { return page.Value(&of[i], page.Memory) }))
+	for i, kind := range kindsAround {
+		m.Add(kind.title, page.Each(rows, func(of *[]figure.Figure) page.Cell { return page.Value(&(*of)[i], page.Memory) }))
 	}
 	return &page.Section{Title: "cgroups in which those of sandboxes are made, before the first and after the last", Style: term.Bold, Table: m,
-		Notes: []string{"what each is charged for with all below it, page cache too; medians of the rounds; " + page.None + " it was not there"}}
+		Notes: []string{"what each is charged for with all below it; medians of the rounds; page cache is without the shared memory, and the kernel drops it when memory is short: what removed sandboxes left is mostly that; " + page.None + " it was not there"}}
 }

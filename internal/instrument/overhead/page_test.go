@@ -243,7 +243,7 @@ func TestFiguresAreThoseOfTheBooks(t *testing.T) {
 		"per-sandbox": "bytes cpus count", "fixed": "bytes cpus count", "more-fit": "count", "pod-fixed": "bytes cpus", "checked": "bytes cpus", "needed": "bytes cpus",
 		"node-iowait": "cpus", "cgroups": "count", "cgroup-tasks": "count", "cgroup-cpu": "cpus", "cgroup-memory": "bytes", "cgroup-io": "bytes/s",
 		"memory-ratio": "ratio", "charged-ratio": "ratio", "cpu-ratio": "ratio", "request": "cpus bytes", "request-share": "ratio",
-		"left": "count", "left-on-node": "count bytes", "restarts": "count", "ended": "count", "oom-kills": "count", "around-usage": "bytes",
+		"left": "count", "left-on-node": "count bytes", "restarts": "count", "ended": "count", "oom-kills": "count", "around-usage": "bytes", "around-usage-of-kind": "bytes",
 	}
 	seen := map[string]bool{}
 	for _, f := range all {

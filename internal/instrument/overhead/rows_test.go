@@ -25,7 +25,7 @@ func grouped(r *record.Reading) {
 		g.Pids, g.ReadBytes, g.WriteBytes = 7, r.Time/1000, 2*(r.Time/1000)
 	}
 	r.Around = []record.Group{{Path: "/kata_overhead", Charge: record.ChargeShared, Lane: -1, Controllers: []string{"memory", "pids"}, Pids: 7,
-		Memory: &record.GroupMemory{Usage: 65 * mi}}}
+		Memory: &record.GroupMemory{Usage: 65 * mi, Anon: mi / 4, File: 61 * mi, Kernel: 3 * mi}}}
 	r.Host.OOMKills, r.Host.Tasks, r.Host.IOWait, r.Host.Load1 = new(int64(3)), 300, r.Time/2, 30.93
 	switch r.Moment {
 	case record.MomentAfter:
@@ -70,6 +70,9 @@ func TestTheRowsThatSystemdCgtopTopAndKubectlGaveAreThere(t *testing.T) {
 		{"cgroup-memory", []string{"target", "containerd/kata", "phase", "idle", "cgroup", "/kata_overhead"}, float64(175 * mi)},
 		{"around-usage", []string{"target", "containerd/kata", "when", "before"}, float64(65 * mi)},
 		{"around-usage", []string{"target", "containerd/kata", "when", "after"}, float64(1638 * mi)},
+		{"around-usage-of-kind", []string{"target", "containerd/kata", "when", "before", "kind", "cache"}, float64(61 * mi)},
+		{"around-usage-of-kind", []string{"target", "containerd/kata", "when", "before", "kind", "anon"}, float64(mi / 4)},
+		{"around-usage-of-kind", []string{"target", "containerd/kata", "when", "before", "kind", "kernel"}, float64(3 * mi)},
 		{"left", []string{"target", "containerd/kata", "of", "processes"}, 1},
 		{"left", []string{"target", "containerd/kata", "of", "mounts"}, 0},
 		{"left-on-node", []string{"target", "containerd/kata", "of", "tasks"}, 2},
