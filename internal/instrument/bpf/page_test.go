@@ -181,3 +181,21 @@ func TestALimitIsACountOfCPUsOrOfClientsWithTheirPart(t *testing.T) {
 		return fmt.Sprintf("%g CPUs of %d clients", cpus, instances), err
 	})
 }
+
+func TestConclusionsAnswerTheQuestionsOfAReportOnAMesh(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string][]string{
+		"bpf-load":   {"eBPF CPU: connections 10, clients 1, services 1: 0.69 core %, 0.34 node %; connections 20, "},
+		"bpf-quota":  {"whose limit pays: eBPF time "},
+		"bpf-memory": {"memory of programs and maps: ", "memory by services: ", "memory under load: "},
+	} {
+		rec := must.Get(record.Load("../../../record/testdata/v1/" + name + ".jsonl"))(t)
+		var got strings.Builder
+		for _, item := range must.Get(Judge(rec))(t).Conclude() {
+			fmt.Fprintf(&got, "%s: %s\n", item.Key, item.Text)
+		}
+		for _, text := range want {
+			check.Contains(t, name, got.String(), text)
+		}
+	}
+}

@@ -263,6 +263,24 @@ func TestBoundsHaveNoRatio(t *testing.T) {
 	}
 }
 
+func TestCgroupsThatTheRunRemovedAreToldOnce(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		before []record.Finding
+		want   int
+	}{
+		"which the runtime left":      {nil, 1},
+		"which the run removed":       {[]record.Finding{{Code: finding.RuntimeLeft, Target: "kata"}}, 1},
+		"which it removed of another": {[]record.Finding{{Code: finding.RuntimeLeft, Target: "runsc"}}, 2},
+	} {
+		l := finding.List(c.before)
+		findRecovery(&l, &Target{Info: record.Target{Name: "kata"}, Left: []figure.Figure{{Labels: figure.Of("of", "cgroups"), Estimate: figure.Estimate{N: 1, Value: 3}}}})
+		if len(l) != c.want {
+			t.Errorf("%s: %+v", name, l)
+		}
+	}
+}
+
 func TestMountsThatCouldNotBeReadAreNotNone(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -127,9 +127,11 @@ func findRecovery(l *finding.List, t *Target) {
 				Advice:  "wait longer with --recover; what stays is the kernel's, the engine's, or what is listed as left"})
 		}
 	}
+	// Cgroups that the run removed at its end are told by that.
+	removed := slices.ContainsFunc(*l, func(f record.Finding) bool { return f.Code == finding.RuntimeLeft && f.Target == t.Info.Name })
 	var left []string
 	for i := range t.Left {
-		if f := &t.Left[i]; f.Known() && f.Estimate.Value > 0 {
+		if f := &t.Left[i]; f.Known() && f.Estimate.Value > 0 && (f.Labels.Get("of") != "cgroups" || !removed) {
 			left = append(left, page.Count(f.Estimate.Value)+" "+f.Labels.Get("of"))
 		}
 	}

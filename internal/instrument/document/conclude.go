@@ -63,7 +63,11 @@ func grouped(lists []page.List) (all [][]page.Item) {
 func conclusions(measures []measure) *page.Section {
 	s := &page.Section{Title: "conclusions", Style: term.Bold}
 	for i := range measures {
-		if items := concluded(measures[i].Figures()); items != nil {
+		var items []page.Item
+		if c, is := measures[i].Judgement.(interface{ Conclude() []page.Item }); is {
+			items = c.Conclude() // the instrument's own questions first
+		}
+		if items = append(items, concluded(measures[i].Figures())...); items != nil {
 			s.Lists = append(s.Lists, page.List{Heading: measures[i].page.Title, Items: items})
 		}
 	}
@@ -100,6 +104,18 @@ func concluded(all []figure.Figure) (items []page.Item) {
 		parts[key] = append(parts[key], text)
 	}
 	apart, shared := keys(told)
+	// A target that is judged to be both has what tells the figures apart.
+	verdicts := map[string]string{}
+	both := map[string]bool{}
+	brief := func(f *figure.Figure) string {
+		return strings.TrimPrefix(page.Heading(f.Labels.Get("target"))+labels(f, shared), ", ")
+	}
+	for _, f := range told {
+		if text := brief(f); f.Verdict != "" {
+			both[text] = both[text] || verdicts[text] != "" && verdicts[text] != f.Verdict
+			verdicts[text] = f.Verdict
+		}
+	}
 	for _, f := range told {
 		target := page.Heading(f.Labels.Get("target"))
 		if v := f.Versus; v != nil {
@@ -112,8 +128,11 @@ func concluded(all []figure.Figure) (items []page.Item) {
 	}
 	for _, f := range told {
 		if f.Verdict != "" {
-			text := page.Heading(f.Labels.Get("target")) + labels(f, shared)
-			add("judged: "+page.Heading(f.Verdict), strings.TrimPrefix(text, ", "))
+			text := brief(f)
+			if both[text] {
+				text = strings.TrimPrefix(page.Heading(f.Labels.Get("target"))+", "+page.Heading(f.Quantity)+labels(f, apart), ", ")
+			}
+			add("judged: "+page.Heading(f.Verdict), text)
 		}
 	}
 	for _, key := range order {

@@ -176,6 +176,19 @@ func TestConclusionsAreVerdictsAndNothingElse(t *testing.T) {
 				{Key: "judged: device", Text: "host, run"},
 			},
 		},
+		"one target that is both says of which figure": {
+			[]figure.Figure{
+				{Quantity: "needed", Labels: figure.Of("target", "kata", "phase", "idle", "resource", "cpu"), Estimate: known, Verdict: "not enough"},
+				{Quantity: "needed", Labels: figure.Of("target", "kata", "phase", "load", "resource", "cpu"), Estimate: known, Verdict: "enough"},
+				{Quantity: "on-line", Labels: figure.Of("target", "kata"), Estimate: known, Verdict: "on no line"},
+				{Quantity: "checked", Labels: figure.Of("target", "runc", "resource", "cpu"), Estimate: known, Verdict: "enough"},
+			},
+			[]page.Item{
+				{Key: "judged: not enough", Text: "kata, needed, idle, cpu"},
+				{Key: "judged: enough", Text: "kata, needed, load, cpu; runc"},
+				{Key: "judged: on no line", Text: "kata, on-line"},
+			},
+		},
 	} {
 		check.Equal(t, name, concluded(c.figures), c.want)
 	}

@@ -3,6 +3,7 @@ package overhead
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tare-bench/tare/internal/core/finding"
@@ -152,6 +153,10 @@ func (j *judging) left(target string) {
 		}
 		visits++
 		all = append(all, v.After.Left...)
+	}
+	// Those that the run removed at its end are told by that.
+	if slices.ContainsFunc(j.Record.Findings, func(f record.Finding) bool { return f.Code == finding.RuntimeLeft && f.Target == target }) {
+		all = slices.DeleteFunc(all, func(path string) bool { return strings.HasPrefix(path, "/kata_overhead/") })
 	}
 	if len(all) == 0 {
 		return

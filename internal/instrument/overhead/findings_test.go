@@ -52,6 +52,16 @@ func TestOverheadFindings(t *testing.T) {
 				r.Left = []string{"/kata_overhead/0"}
 			}
 		}), []string{"cgroup-leaked"}, "3 cgroups were still there"},
+		{"those that the run removed are told once", func(w *oversight) {
+			readings(func(r *record.Reading) {
+				if r.Moment == record.MomentAfter {
+					r.Left = []string{"/kata_overhead/0"}
+				}
+			})(w)
+			w.change = func(rec *record.Record) {
+				rec.Findings = append(rec.Findings, record.Finding{Code: "runtime-left", Level: "warning", Target: rec.Targets[0].Name, Message: "tare removed them at the end", Advice: "x"})
+			}
+		}, []string{"runtime-left"}, "tare removed them at the end"},
 		{"memory in no book is a large residual", boxes(box{memory: 100 * mi, shim: 5 * mi, extra: 5 * mi}), []string{"residual-large"}, "5.0 MiB of the node's change of 110.0 MiB is unexplained"},
 		{"a little of it is not", boxes(box{memory: 100 * mi, shim: 5 * mi, extra: 3 * mi}), nil, ""},
 		{"2 % of a large change are not", boxes(box{memory: 1000 * mi, shim: 5 * mi, extra: 19 * mi}), nil, ""},

@@ -10,6 +10,7 @@ import (
 	"github.com/tare-bench/tare/internal/core/export"
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/instrument/startup/trace"
 	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
@@ -168,5 +169,33 @@ func TestAStartWithoutAnEndIsDrawnAsFarAsItIsKnown(t *testing.T) {
 	s.v.Targets[0].Drawn = &Drawn{Start: &record.Start{Began: 5}}
 	for _, format := range []string{"text", "md", "csv", "json", "chrome", "otlp"} {
 		s.report(t, format, page.Options{Width: 80})
+	}
+}
+
+func TestAGuestIsSaidNotToBeSeenOnlyWhereItIsNot(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		kinds []string
+		logs  bool
+		says  string // "" for nothing
+	}{
+		"without logs":                {[]string{record.KindVMM}, false, "with --log FILE"},
+		"with logs that have it":      {[]string{record.KindVMM, record.KindGuest}, true, ""},
+		"with logs that have nothing": {[]string{record.KindVMM}, true, "turn on the runtime's debug log"},
+		"where there is no VMM":       {[]string{record.KindShim}, false, ""},
+	} {
+		s := watched()
+		d := s.v.Targets[0].Drawn
+		d.Parts = nil
+		for _, kind := range c.kinds {
+			d.Parts = append(d.Parts, trace.Part{Kind: kind})
+		}
+		if s.v.Logs = nil; c.logs {
+			s.v.Logs = &record.Logs{}
+		}
+		notes := strings.Join(drawnStart(&s.v, &s.v.Targets[0], page.Options{}).Notes, "\n")
+		if got := strings.Contains(notes, "its guest is not seen"); got != (c.says != "") || !strings.Contains(notes, c.says) {
+			t.Errorf("%s: %s", name, notes)
+		}
 	}
 }

@@ -43,8 +43,15 @@ func drawnStart(v *Judgement, t *Target, o page.Options) *page.Section {
 		c.add(t, t.Drawn, 1)
 		return c
 	}}}
-	if slices.ContainsFunc(t.Drawn.Parts, func(p trace.Part) bool { return p.Kind == record.KindVMM }) {
-		s.Notes = append(s.Notes, "a VMM is running, its guest is not seen: the run's debug logs show it, with --log FILE beside the target")
+	has := func(kind string) bool {
+		return slices.ContainsFunc(t.Drawn.Parts, func(p trace.Part) bool { return p.Kind == kind })
+	}
+	if guest := has(record.KindGuest) || len(t.Drawn.Start.Guests) > 0; has(record.KindVMM) && !guest {
+		note := "a VMM is running, its guest is not seen: the run's debug logs show it, with --log FILE beside the target"
+		if v.Logs != nil {
+			note = "a VMM is running, its guest is not seen: the logs have no event of it; turn on the runtime's debug log (enable_debug of Kata)"
+		}
+		s.Notes = append(s.Notes, note)
 	}
 	for _, missing := range missingOf(t.Drawn.Start) {
 		s.Notes = append(s.Notes, "missing: "+missing)

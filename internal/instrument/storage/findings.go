@@ -47,7 +47,7 @@ var disbelieved = []struct {
 	{GuestCache, foundGuestCache, "show memory inside the sandbox, not the device",
 		"ask for --cache direct, with more bytes than the sandbox has memory; never compare them with targets that reach the device"},
 	{NotDirect, foundNotDirect, "were to be direct, and memory answered: O_DIRECT ended above the device",
-		"use a volume that takes O_DIRECT down to a device, --volume bind or device=…; what the sandbox does with O_DIRECT is in the runtime's configuration (cache mode of virtiofs, 9p or the disk image)"},
+		"use a volume that takes O_DIRECT down to a device, such as device=…, or bind=/FOLDER on a file system that takes it; what the sandbox does with O_DIRECT is in the runtime's configuration (cache mode of virtiofs, 9p or the disk image)"},
 	{TooShort, foundTooShort, "are of runs that are too short for a rate", "raise --size, or the job's requests or runtime, until a run takes ten seconds"},
 	{Throttled, foundThrottled, "were held back by a limit", "raise or take away the limit that is named, --limit cpu for that of the CPU: the figures are the limit's, not the storage's"},
 	{Noisy, foundNoisy, "waver too much, or were disturbed", "stop what else uses this machine or the disk, or raise --rounds"},
