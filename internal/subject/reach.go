@@ -1,6 +1,7 @@
 package subject
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,6 +40,9 @@ type Reached struct {
 	// network it is reached, as the engine's, 0 for tare's own.
 	Address string
 	Near    int
+	// Sharing is a process whose network the container has, where its own process is not
+	// known: the engine, for pods in the host's network. 0 for none.
+	Sharing int
 	// Log is the file that its output comes into; "" where it is in none. Plain says
 	// that it is there as it was written, and not in an engine's form.
 	Log   string
@@ -56,8 +60,8 @@ func (r *Reached) Network() (address string, namespace *os.File, err error) {
 	switch {
 	case r.Host:
 		return loopback, nil, nil
-	case r.Pid != 0 && !r.Guest:
-		if namespace, err = os.Open(fmt.Sprintf("/proc/%d/ns/net", r.Pid)); err != nil {
+	case r.Pid != 0 && !r.Guest, r.Sharing != 0:
+		if namespace, err = os.Open(fmt.Sprintf("/proc/%d/ns/net", cmp.Or(r.Pid, r.Sharing))); err != nil {
 			return "", nil, fmt.Errorf("open the network of the container: %w", err)
 		}
 		return loopback, namespace, nil

@@ -37,6 +37,7 @@ type facts struct {
 	networkReason string
 	known         func(handler string) bool // of one that is not among handlers; nil: unknown
 	deaf          time.Duration             // see engine.Deaf
+	logs          string                    // the folder of the engine's own logs, where CRI's are links to those
 }
 
 // handler is a runtime handler.
@@ -96,6 +97,9 @@ func (c *connection) ask(ctx context.Context, engineName string) (facts, error) 
 	}
 	if f.storage.root == "" {
 		f.storage.root = c.stores(ctx)
+	}
+	if engineName == dockerdEngine {
+		f.logs = f.storage.root
 	}
 	return f, err
 }
@@ -205,7 +209,7 @@ func (f *facts) fromIsulad(socket string) {
 	if config == nil {
 		return
 	}
-	f.pause, f.storage.driver, f.standard = config.Pause, config.Driver, config.Default
+	f.pause, f.storage.driver, f.standard, f.logs = config.Pause, config.Driver, config.Default, config.Graph
 	f.cgroups = map[bool]string{true: "systemd", false: "cgroupfs"}[config.Systemd]
 	for name, kind := range config.CRIRuntimes {
 		text, _ := kind.(string)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -27,7 +26,7 @@ func (t *Target) Open(ctx context.Context, env subject.Env) (subject.Session, er
 		return nil, t.failed("open", err, d.close(clean))
 	}
 	o := engine.Options{
-		Target: t.name, Called: t.engineName, Driver: d, Env: env, Guest: t.clock() == "guest", Pods: true, Lag: lag,
+		Target: t.name, Called: t.engineName, Driver: d, Env: env, Guest: t.clock() == "guest", Pods: true, Lag: lag, OnHost: d.network == subject.NetworkHost,
 		Image: d.key(d.probe), Ref: d.probe.Ref,
 		Statistics: d.containerStatistics, Source: ofContainers,
 		Daemons: func() []int { return engine.Listeners(t.socket) },
@@ -150,7 +149,7 @@ func (d *driver) Look(ctx context.Context, names []string) (map[string]engine.St
 		}
 		group := d.ground.Group(name)
 		known[name] = engine.State{Name: name, ID: p.Id, Pod: engine.Pod{ID: p.Id, Status: status, Said: p.State.String()},
-			Group: group, Asked: group != "", Log: d.ground.Log(name)}
+			Group: group, Asked: group != "", Log: d.log(name)}
 	}
 	states := make([]engine.State, len(containers))
 	err = engine.Each(len(containers), func(i int) (err error) {
@@ -221,13 +220,18 @@ var unseen = []int{128, 255}
 
 // Output implements engine.Driver.
 func (d *driver) Output(_ context.Context, containers []engine.State) (string, error) {
-	for i := range containers {
-		// With cri-dockerd it is a link to one of dockerd's.
-		if path, err := filepath.EvalSymlinks(containers[i].Log); err == nil {
-			containers[i].Log = path
-		}
-	}
 	return engine.ReadLogs(containers, false)
+}
+
+// log is the file of a pod's output. With isulad and cri-dockerd it is a link to one of the
+// engine's, which is followed within the folder in which that keeps its logs.
+func (d *driver) log(name string) string {
+	path := d.ground.Log(name)
+	to, err := os.Readlink(path)
+	if below, is := strings.CutPrefix(to, strings.TrimSuffix(d.facts.logs, "/")+"/"); err == nil && is && d.facts.logs != "" && engine.Within(d.facts.logs, below) {
+		return to
+	}
+	return path
 }
 
 // List implements engine.Driver.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/engine"
 	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
 	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/engines"
@@ -104,4 +105,41 @@ func TestContainerdsRecordsTellOfAPodBeforeCRIDoes(t *testing.T) {
 	s.held[held.Name].unsure = true
 	check.Equal(t, "by the records", must.Get(s.unanswered(t.Context()))(t), map[string][]string{held.Name: {held.Pod.ID}})
 	check.Equal(t, "another run's", len(must.Get((&driver{Target: s.Target, env: subject.Env{RunID: "x" + env.RunID}}).unanswered(t.Context()))(t)), 0)
+}
+
+func TestALogThatIsALinkIsFollowedWithinTheEnginesOwnLogsOnly(t *testing.T) {
+	root, elsewhere := t.TempDir(), t.TempDir()
+	must.OK(t, os.MkdirAll(filepath.Join(root, "engines"), 0o755))
+	for _, file := range []string{filepath.Join(root, "engines/console.log"), filepath.Join(elsewhere, "shadow")} {
+		must.Write(t, file, "2026-11-26T00:00:00.000000000Z stdout F said\n")
+	}
+	must.OK(t, os.Symlink(elsewhere, filepath.Join(root, "away")))
+	for name, c := range map[string]struct {
+		to   string
+		root string
+		text string
+	}{
+		"below its root":       {filepath.Join(root, "engines/console.log"), root, "said\n"},
+		"another place":        {filepath.Join(elsewhere, "shadow"), root, ""},
+		"through another link": {filepath.Join(root, "away/shadow"), root, ""},
+		"up and away":          {root + "/../" + filepath.Base(elsewhere) + "/shadow", root, ""},
+		"a root is not known":  {filepath.Join(root, "engines/console.log"), "", ""},
+	} {
+		n := onNode(t)
+		target := n.target()
+		target.facts.logs = c.root
+		ground := must.Get(engine.OpenGround(enginetest.Environment(t, 1), nil, false))(t)
+		d := &driver{Target: target, ground: ground}
+		must.OK(t, os.Symlink(c.to, ground.Log("x")))
+		text, _ := d.Output(t.Context(), []engine.State{{Name: "x", Log: d.log("x")}})
+		check.Equal(t, name, text, c.text)
+	}
+}
+
+func TestIsulaHasTheLocalesOfItsOwner(t *testing.T) {
+	t.Setenv("LOCPATH", "/opt/isulad/locales")
+	n, dir := isulad(t)
+	must.OK(t, os.WriteFile(n.command, []byte("#!/bin/sh\necho $LOCPATH > "+dir+"/locale\n"), 0o755))
+	must.Get(n.target().isula(t.Context(), "load", "-i", "x"))(t)
+	check.Equal(t, "LOCPATH", must.Read(t, filepath.Join(dir, "locale")), "/opt/isulad/locales\n")
 }

@@ -31,6 +31,21 @@ func OpenLog(path string) (*os.File, error) {
 	return f, nil
 }
 
+// Within reports whether a path below a folder leads to a file there, through no link.
+func Within(folder, below string) bool {
+	dir, err := os.Open(folder)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = dir.Close() }()
+	fd, err := unix.Openat2(int(dir.Fd()), below, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS})
+	if err != nil {
+		return false
+	}
+	_ = unix.Close(fd)
+	return true
+}
+
 // ReadLog reads the beginning of such a file.
 func ReadLog(path string) ([]byte, error) {
 	f, err := OpenLog(path)

@@ -30,6 +30,11 @@ func (s *Session) reached(n int) {
 			r.Near = all[0]
 		}
 	}
+	if r.Pid == 0 && c.Untold && s.o.OnHost && !s.o.Guest && s.o.Daemons != nil {
+		if all := s.o.Daemons(); len(all) > 0 {
+			r.Sharing = all[0]
+		}
+	}
 	r.Own = c.owns
 	switch {
 	case c.Afar:

@@ -26,6 +26,7 @@ type Config struct {
 	Pause       string         `json:"pod-sandbox-image"`
 	Systemd     bool           `json:"systemd-cgroup"`
 	Driver      string         `json:"storage-driver"`
+	Graph       string         `json:"graph"` // the folder of all that it keeps, logs too
 }
 
 // builtIn are the runtimes that isulad knows without being told of any
@@ -51,6 +52,7 @@ func ConfigOf(socket string) *Config {
 		return nil
 	}
 	c.Default = cmp.Or(procs.Flag(procs.ArgsOf(d.Pid), "--default-runtime"), c.Default, builtIn[0])
+	c.Graph = cmp.Or(procs.Flag(procs.ArgsOf(d.Pid), "--graph", "-g"), c.Graph, "/var/lib/isulad")
 	return c
 }
 

@@ -107,6 +107,8 @@ func (t *Target) ask(ctx context.Context) error {
 	switch {
 	case errors.As(err, &failed) && strings.Contains(failed.Output, "en_US.UTF-8"):
 		return engine.Unavailable(t.name, "localedef -i en_US -f UTF-8 en_US.UTF-8", "%v", err)
+	case errors.As(err, &failed) && strings.Contains(failed.Output, "error while loading shared libraries"):
+		return engine.Unavailable(t.name, "install the library that is missing: ldd "+t.isula.Path+" lists it", "the client cannot be run: %v", err)
 	case err != nil:
 		return engine.Unavailable(t.name, advice, "no answer from %s: %v", t.address, err)
 	}

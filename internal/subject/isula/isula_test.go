@@ -176,6 +176,10 @@ func TestAnIsulaThatCannotBeWeighedSaysWhy(t *testing.T) {
 		want   string
 	}{
 		{"no daemon", func(*subject.Engine) { f.answers(t, "version", "no-daemon") }, "Can not connect with server"},
+		{"a client without a library", func(e *subject.Engine) {
+			e.Command = filepath.Join(f.dir, "unlinked")
+			must.OK(t, os.WriteFile(e.Command, []byte("#!/bin/sh\necho 'isula: error while loading shared libraries: libyajl.so.2: cannot open shared object file' >&2; exit 127\n"), 0o755))
+		}, "the client cannot be run"},
 		{"no program", func(e *subject.Engine) { e.Command = filepath.Join(f.dir, "nothing") }, "there is no"},
 		{"logs that are nowhere", func(*subject.Engine) {
 			f.answers(t, "version", "")

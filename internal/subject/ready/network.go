@@ -2,6 +2,7 @@ package ready
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,9 +41,9 @@ func (w *watch) network(at subject.Reached, started bool) (poller, error) {
 		if err := w.alone(); err != nil {
 			return nil, err
 		}
-	case at.Pid != 0 && !at.Guest:
-		shared, err := enter(at.Pid)
-		if err == nil && shared {
+	case at.Pid != 0 && !at.Guest, at.Sharing != 0 && started:
+		shared, err := enter(cmp.Or(at.Pid, at.Sharing))
+		if err == nil && (shared || at.Pid == 0) {
 			err = w.alone()
 		} else if err == nil {
 			err = bringUp()

@@ -241,9 +241,10 @@ func TestWhatIsNeverReadyFailsInTimeWithWhatTheLastPollSaid(t *testing.T) {
 		kind  string
 		said  string
 	}{
-		"nobody listens":               {setting.Ready("tcp:" + refused), host, nil, record.FailTimeout, "not ready (tcp:" + refused + ") within 50ms; the last of "},
-		"somebody else listens":        {setting.Ready("tcp:" + taken), host, nil, record.FailError, "something else listened on port " + taken},
-		"two would listen":             {setting.Ready("tcp:" + refused), host, []int{0, 1}, record.FailError, "only one can listen on port " + refused},
+		"nobody listens":        {setting.Ready("tcp:" + refused), host, nil, record.FailTimeout, "not ready (tcp:" + refused + ") within 50ms; the last of "},
+		"somebody else listens": {setting.Ready("tcp:" + taken), host, nil, record.FailError, "something else listened on port " + taken},
+		"two would listen":      {setting.Ready("tcp:" + refused), host, []int{0, 1}, record.FailError, "only one can listen on port " + refused},
+		"two pods of an engine whose process is not told would listen": {setting.Ready("tcp:" + refused), &subject.Reached{Sharing: os.Getpid()}, []int{0, 1}, record.FailError, "only one can listen on port " + refused},
 		"there is no way in":           {"tcp:80", &subject.Reached{Pid: os.Getpid(), Guest: true, Why: "no way in: --network bridge"}, nil, record.FailError, "no way in: --network bridge"},
 		"nobody knows where it is":     {"tcp:80", &subject.Reached{}, nil, record.FailError, "does not say where it is"},
 		"there is no log":              {"log:x", host, nil, record.FailError, "in no file"},
@@ -261,6 +262,25 @@ func TestWhatIsNeverReadyFailsInTimeWithWhatTheLastPollSaid(t *testing.T) {
 			}
 		})
 	}
+}
+
+// iSulad's CRI tells no process of a pod; one in the host's network has the engine's.
+func TestAPodInTheEnginesNetworkIsAskedThere(t *testing.T) {
+	t.Parallel()
+	at := ports.Held(t)
+	l := &lanes{do: func(int) {
+		server := must.Get(net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", at)))(t)
+		t.Cleanup(func() { server.Close() })
+	}}
+	l.reach.Store(&subject.Reached{Sharing: os.Getpid()})
+	if s := start(t, l, setting.Ready(fmt.Sprintf("tcp:%d", at)), time.Minute)[0]; s.Failure != nil || s.Ready == 0 {
+		t.Errorf("%+v", s)
+	}
+	address, namespace, err := (&subject.Reached{Sharing: os.Getpid()}).Network()
+	must.OK(t, err)
+	defer namespace.Close()
+	check.Equal(t, "address", address, "127.0.0.1")
+	check.Equal(t, "network", namespace.Name(), fmt.Sprintf("/proc/%d/ns/net", os.Getpid()))
 }
 
 func TestACommandIsAskedUntilItEndsWithZero(t *testing.T) {
