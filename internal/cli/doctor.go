@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -26,6 +27,7 @@ import (
 
 func newDoctor(s *app) *cobra.Command {
 	var format, instrument string
+	var try bool
 	var reach terms.Reach
 	equip(&reach)
 	set := option.Of(&reach)
@@ -34,10 +36,11 @@ func newDoctor(s *app) *cobra.Command {
 		Short: "Say what can be weighed here, what cannot, and what would change it",
 		Long: `Say of every runtime and kernel facility that tare can use whether it is there,
 its version, whether it can be used and why not, and the one command that would
-change it. Nothing on the machine is changed. With --for, say it only of what one
+change it. Nothing on the machine is changed. A runtime or an engine is "ok" only with --try,
+which starts one workload on each and removes it. With --for, say it only of what one
 instrument needs: what is missing then it cannot do, and what is limited makes its
 figures fewer or less steady.`,
-		Example: "  tare doctor\n  tare doctor --for overhead\n  tare doctor --format json",
+		Example: "  tare doctor\n  tare doctor --try\n  tare doctor --for overhead\n  tare doctor --format json",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := set.Finish(c.Context()); err != nil {
@@ -53,10 +56,17 @@ figures fewer or less steady.`,
 			if c.Context().Err() != nil {
 				return c.Context().Err()
 			}
-			for _, f := range targets {
-				checks = append(checks, targetCheck(f))
+			var tried map[string]error
+			var left error
+			if try {
+				if tried, left = tryAll(c.Context(), s, targets, reach.Engines); tried == nil {
+					return left
+				}
 			}
-			checks = append(checks, kataCheck(targets))
+			for _, f := range targets {
+				checks = append(checks, targetCheck(f, tried))
+			}
+			checks = append(checks, kataCheck(targets, tried))
 			checks = append(checks, watchCheck())
 			checks = append(checks, toolChecks(c.Context())...)
 			if instrument != "" {
@@ -64,13 +74,14 @@ figures fewer or less steady.`,
 			}
 			switch format {
 			case "text":
-				return doctor.Render(s.Out, checks)
+				return errors.Join(doctor.Render(s.Out, checks), left)
 			case "json":
-				return doctor.RenderJSON(s.Out, checks)
+				return errors.Join(doctor.RenderJSON(s.Out, checks), left)
 			}
 			return fmt.Errorf("--format: %q is not a format: text or json", format)
 		},
 	}
+	c.Flags().BoolVar(&try, "try", false, "start one workload on each runtime and engine, and remove it")
 	c.Flags().StringVar(&format, "format", "text", "text or json")
 	c.Flags().StringVar(&instrument, "for", "", "only what this instrument needs: "+strings.Join(s.instruments.Names(), ", "))
 	set.AddFlags(c.Flags())
@@ -120,8 +131,9 @@ func toolChecks(ctx context.Context) []doctor.Check {
 	return all
 }
 
-// targetCheck tells of one target what doctor tells of a facility.
-func targetCheck(f find.Found) doctor.Check {
+// targetCheck tells of one target what doctor tells of a facility; tried is what came of
+// starting a workload, nil where none was started.
+func targetCheck(f find.Found, tried map[string]error) doctor.Check {
 	c := doctor.Check{Area: doctor.AreaRuntime, Name: f.Name}
 	if find.IsEngine(f.Name) {
 		c.Area = doctor.AreaEngine
@@ -131,7 +143,16 @@ func targetCheck(f find.Found) doctor.Check {
 		return c
 	}
 	info := f.Target.Info()
-	c.Status, c.Version = doctor.OK, info.Version
+	c.Status, c.Version = doctor.NotTried, info.Version
+	if err, is := tried[f.Name]; is && err != nil {
+		c.Status, c.Why, c.Fix = doctor.Missing, "a workload could not be started: "+err.Error(), "tare lifecycle "+f.Name+" --rounds 1"
+		return c
+	} else if is {
+		c.Status = doctor.OK
+	} else if absent := info.Config[kata.Absent]; absent != "" {
+		c.Status, c.Why = doctor.Missing, info.Config["kata config"]+" names files that do not exist: "+absent
+		return c
+	}
 	parts := info.Notes
 	if info.Path != "" {
 		parts = append([]string{info.Path}, parts...)
@@ -144,9 +165,9 @@ func targetCheck(f find.Found) doctor.Check {
 }
 
 // kataCheck tells which engines and handlers would run Kata, or what is missing.
-func kataCheck(targets []find.Found) doctor.Check {
+func kataCheck(targets []find.Found, tried map[string]error) doctor.Check {
 	const shim, kept = "containerd-shim-kata-v2", "/opt/kata/bin/containerd-shim-kata-v2"
-	c := doctor.Check{Area: doctor.AreaRuntime, Name: "Kata Containers", Status: doctor.OK}
+	c := doctor.Check{Area: doctor.AreaRuntime, Name: "Kata Containers", Status: doctor.NotTried}
 	var here, absent []string
 	for _, f := range targets {
 		_, handler, behind := strings.Cut(f.Name, "/")
@@ -155,6 +176,11 @@ func kataCheck(targets []find.Found) doctor.Check {
 			absent = append(absent, f.Name)
 		case f.Target != nil && f.Target.Info().Config["kata config"] != "":
 			here = append(here, f.Name)
+			if err, is := tried[f.Name]; is && err == nil {
+				c.Status = doctor.OK
+			} else if is && c.Status != doctor.OK {
+				c.Status = doctor.Missing
+			}
 		}
 	}
 	if here != nil {

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -21,6 +23,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/internal/testing/need"
+	"github.com/tare-bench/tare/internal/testing/untouched"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -132,18 +135,21 @@ func TestDoctorNamesWhoWouldRunKata(t *testing.T) {
 	lacking := find.Found{Name: "cri+containerd/kata-clh", Why: &subject.Unavailable{Reason: "its shim is not here"}}
 	for name, c := range map[string]struct {
 		found  []find.Found
+		tried  map[string]error
 		status doctor.Status
 		why    string
 	}{
-		"pods need a network":              {[]find.Found{of("cri+containerd/kata", "/a"), of("containerd/kata", "/b"), lacking}, doctor.OK, "would run as cri+containerd/kata, containerd/kata; weigh it: tare overhead cri+containerd/kata --network bridge"},
-		"a handler without its shim":       {[]find.Found{of("cri+containerd/runc", ""), lacking}, doctor.Missing, "no engine here would run it, though there are handlers for it: cri+containerd/kata-clh"},
-		"none, where nothing is installed": {nil, doctor.Missing, "no engine here would run it; "},
+		"one works":                        {[]find.Found{of("cri+containerd/kata", "/a"), of("containerd/kata", "/b")}, map[string]error{"cri+containerd/kata": errors.New("no initrd"), "containerd/kata": nil}, doctor.OK, "would run as"},
+		"none works":                       {[]find.Found{of("cri+containerd/kata", "/a")}, map[string]error{"cri+containerd/kata": errors.New("no initrd")}, doctor.Missing, "would run as"},
+		"pods need a network":              {[]find.Found{of("cri+containerd/kata", "/a"), of("containerd/kata", "/b"), lacking}, nil, doctor.NotTried, "would run as cri+containerd/kata, containerd/kata; weigh it: tare overhead cri+containerd/kata --network bridge"},
+		"a handler without its shim":       {[]find.Found{of("cri+containerd/runc", ""), lacking}, nil, doctor.Missing, "no engine here would run it, though there are handlers for it: cri+containerd/kata-clh"},
+		"none, where nothing is installed": {nil, nil, doctor.Missing, "no engine here would run it; "},
 	} {
-		if got := kataCheck(c.found); got.Status != c.status || !strings.Contains(got.Why, c.why) {
+		if got := kataCheck(c.found, c.tried); got.Status != c.status || !strings.Contains(got.Why, c.why) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
-	if got := targetCheck(of("cri+containerd/kata", "/a")); got.Why != "Kata 3.3.0 (Golang), qemu, sandbox_cgroup_only=true, /a" {
+	if got := targetCheck(of("cri+containerd/kata", "/a"), nil); got.Status != doctor.NotTried || got.Why != "Kata 3.3.0 (Golang), qemu, sandbox_cgroup_only=true, /a" {
 		t.Errorf("%+v", got)
 	}
 }
@@ -184,4 +190,31 @@ func TestACPULimitOfTaresOwnIsSaidBeforeAndAfterARun(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestARuntimeIsOKOnlyOnceAWorkloadRanOnIt(t *testing.T) {
+	needRunc(t)
+	untouched.Alone(t)
+	dir := place(t)
+	broken := wrapper(t, dir, "broken", `[ "$verb" = run ] && { echo "drop all controllers from cgroupv2" >&2; exit 1; }`)
+	runtimes := filepath.Join(dir, "bin")
+	must.OK(t, os.MkdirAll(runtimes, 0o755))
+	must.OK(t, os.Symlink(broken, filepath.Join(runtimes, "crun")))
+	t.Setenv("PATH", runtimes+":"+os.Getenv("PATH"))
+	for _, args := range [][]string{{"doctor", "--format", "json"}, {"doctor", "--try", "--format", "json"}} {
+		out, stderr := ends(t, ExitDone, "", args...)
+		var answer struct{ Checks []doctor.Check }
+		must.OK(t, json.Unmarshal([]byte(out), &answer))
+		tried := len(args) == 4
+		for name, want := range map[string]doctor.Status{"host": doctor.OK, "runc": doctor.OK, "crun": doctor.Missing} {
+			if !tried {
+				want = doctor.NotTried
+			}
+			i := slices.IndexFunc(answer.Checks, func(c doctor.Check) bool { return c.Name == name })
+			if i < 0 || answer.Checks[i].Status != want || want == doctor.Missing && !strings.Contains(answer.Checks[i].Why, "drop all controllers") {
+				t.Errorf("%q: %s: %+v\n%s", args, name, answer.Checks[max(i, 0)], stderr)
+			}
+		}
+	}
+	ends(t, ExitDone, "nothing was left", "clean")
 }

@@ -22,6 +22,8 @@ const (
 	OK      Status = "ok"
 	Limited Status = "limited" // works, but figures are fewer or less steady
 	Missing Status = "missing" // what needs it is not weighed here
+	// NotTried: it is there, and nothing was started on it.
+	NotTried Status = "not tried"
 )
 
 // Check is one thing that was looked at. Its JSON form is stable.

@@ -31,6 +31,10 @@ func Render(w io.Writer, checks []Check) error {
 			}
 		}
 	}
+	if slices.ContainsFunc(checks, func(c Check) bool { return c.Status == NotTried }) {
+		t.Line(0, "", term.Plain)
+		t.Line(0, "not tried: tare doctor --try starts one workload on each", term.Plain)
+	}
 	width, _ := term.Columns(w)
 	return t.Write(w, page.Options{Width: width, Colour: term.Colour(w)})
 }
@@ -54,7 +58,7 @@ func RenderJSON(w io.Writer, checks []Check) error {
 	return term.WriteJSON(w, report{Schema: 1, Checks: clean}, true)
 }
 
-var styles = map[Status]term.Style{OK: term.Green, Limited: term.Yellow, Missing: term.Red}
+var styles = map[Status]term.Style{OK: term.Green, Limited: term.Yellow, Missing: term.Red, NotTried: term.Plain}
 
 // fixIndent puts a fix below the name of its check.
 const fixIndent = 11
@@ -63,7 +67,7 @@ func addCheck(t *page.Table, c Check) {
 	row := page.Texts(string(c.Status), c.Name, c.Version, c.Why)
 	row[0].Style = styles[c.Status]
 	t.Row(row...)
-	if c.Status != OK {
+	if c.Status != OK && c.Status != NotTried {
 		t.Line(fixIndent, "→ "+cmp.Or(c.Fix, "no command changes this"), term.Plain)
 	}
 }

@@ -59,6 +59,9 @@ func emulated(files *procs.Reader, pid int) string {
 // q35,accel=kvm:tcg".
 var accelerator = regexp.MustCompile(`\x00-(?:accel\x00|(?:machine|M)\x00[^\x00]*accel=)([a-z:]+)`)
 
+// Absent is the fact with the files that the configuration names and that do not exist.
+const Absent = "kata absent"
+
 // vmFacts enters what decides what a VM costs, as far as the hypervisor's settings and the
 // machine show it: "emulated" is why there is no KVM, "acceleration" what runs a guest's CPU.
 func vmFacts(root machine.Root, hypervisor string, settings map[string]any, into map[string]string) {
@@ -80,6 +83,13 @@ func vmFacts(root machine.Root, hypervisor string, settings map[string]any, into
 	default:
 		facts["acceleration"] = "KVM"
 	}
+	var absent []string
+	for _, key := range []string{"path", "kernel", "image", "initrd", "virtio_fs_daemon"} {
+		if file := word(key); filepath.IsAbs(file) && !root.Exists(file) && (key != "virtio_fs_daemon" || strings.HasPrefix(word("shared_fs"), "virtio-fs")) {
+			absent = append(absent, key+" "+file)
+		}
+	}
+	facts[Absent] = strings.Join(absent, ", ")
 	for key, value := range facts {
 		if value != "" {
 			into[key] = value

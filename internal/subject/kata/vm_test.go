@@ -95,6 +95,24 @@ func TestWhatRunsAGuestIsKnownAsFarAsTheMachineShowsIt(t *testing.T) {
 	}
 }
 
+func TestFilesThatAreNamedAndDoNotExistAreTold(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	file(t, root, "opt/kata/qemu", "")
+	for name, c := range map[string]struct {
+		settings map[string]any
+		want     string
+	}{
+		"all are there":                     {map[string]any{"path": "/opt/kata/qemu", "image": ""}, ""},
+		"an initrd and virtiofsd":           {map[string]any{"path": "/opt/kata/qemu", "initrd": "/opt/kata/initrd", "shared_fs": "virtio-fs", "virtio_fs_daemon": "/opt/kata/virtiofsd"}, "initrd /opt/kata/initrd, virtio_fs_daemon /opt/kata/virtiofsd"},
+		"a virtiofsd that nothing asks for": {map[string]any{"shared_fs": "none", "virtio_fs_daemon": "/opt/kata/virtiofsd"}, ""},
+	} {
+		got := map[string]string{}
+		vmFacts(machine.Root(root), "qemu", c.settings, got)
+		check.Equal(t, name, got[Absent], c.want)
+	}
+}
+
 func TestAGuestsKernelIsNamedWithoutLinks(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
