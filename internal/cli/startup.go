@@ -143,6 +143,7 @@ func weighStarts(ctx context.Context, s *app, p startup.Options, out outputFlags
 	if p.Pod != "" || p.ID != "" {
 		return errors.New("--pod and --id choose among starts in logs: give --log or --journal, too, or leave them out")
 	}
+	from.Files, from.Journal = append(from.Files, p.Logs...), from.Journal || p.Journal
 	beside := len(from.Files) > 0 || from.Journal
 	// That processes can be watched is found out by watching them: the first start has
 	// what was opened for that.

@@ -20,6 +20,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/startup/trace"
 	"github.com/tare-bench/tare/internal/testing/engines"
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -294,5 +295,33 @@ func TestTheLogOfARealRunStandsBelowItsDaemonAndItsShim(t *testing.T) {
 	// runc is called for the container while the engine says that it starts it.
 	if started, run := at["StartContainer"], at["runc start"]; started.Ended == 0 || run.Began < started.Began || run.Ended > started.Ended {
 		t.Errorf("StartContainer from %d to %d, runc start from %d to %d", started.Began, started.Ended, run.Began, run.Ended)
+	}
+}
+
+// The command writes what Kata and containerd wrote of a start, at today's time.
+func TestAPlanAsksForLogs(t *testing.T) {
+	need.Root(t)
+	dir := place(t)
+	log := writeLog(t, dir, "kata.log", nil)
+	for name, c := range map[string]struct {
+		keys string
+		code int
+		says string // by tare where the plan is refused
+	}{
+		"one":             {"log: " + log, ExitDone, ""},
+		"several":         {"log: [" + log + "]", ExitDone, ""},
+		"one that is not": {"log: " + dir + "/none.log", ExitUsage, "none.log"},
+		"standard input":  {`log: "-"`, ExitUsage, "standard input"},
+		"something else":  {"log: {}", ExitUsage, "log"},
+	} {
+		plan := writeLog(t, dir, "plan.yaml", []byte("version: 1\nmeasure:\n  - startup: {targets: [], rounds: 1, warmup: 0, commands: [{name: x, args: [/bin/sh, -c, echo line >> "+log+"]}], "+c.keys+"}\n"))
+		_ = os.Remove(filepath.Join(dir, "r.jsonl"))
+		code, out, stderr := tare(t, "run", plan, "-q", "-o", filepath.Join(dir, "r.jsonl"))
+		if code != c.code || !strings.Contains(out+stderr, c.says) {
+			t.Errorf("%s: exit %d\n%s%s", name, code, out, stderr)
+		}
+		if rec, err := record.Load(filepath.Join(dir, "r.jsonl")); c.code == ExitDone && (err != nil || rec.Logs == nil || len(rec.Logs.Files) != 1) {
+			t.Errorf("%s: the log was not read: %v", name, err)
+		}
 	}
 }

@@ -39,6 +39,10 @@ type Options struct {
 	Workload setting.Workload // a program of the user's own in the probe's place; the zero value is none
 	Ready    setting.Ready    // when a workload is ready; "": nobody asks
 	Cache    terms.Cache      // what of the page cache a start finds
+	// Logs, and the system's Journal, are read for what is written to them during the starts.
+	// On the command line they are --log and --journal.
+	Logs    []string
+	Journal bool
 	// Choice says which starts are drawn, listed and written into traces; without one
 	// that is of each target the one closest to the median.
 	Choice
@@ -88,6 +92,8 @@ func (o *Options) Declare(s *option.Set) {
 	terms.Workload(s, &o.Whom, &o.Workload)
 	terms.Ready(s, &o.Ready)
 	terms.DeclareCache(s, &o.Cache, "start")
+	option.Var(s, &o.Logs, "log", "logs, or folders of logs: what is written to them during a start is in it", option.OneOrMore(option.Word), option.NoFlag, option.OmitEmpty)
+	option.Bool(s, &o.Journal, "journal", "the system's journal (journalctl), as log", option.NoFlag, option.OmitEmpty)
 	option.Int(s, &o.Slowest, "slowest", "so many starts of each target are drawn, listed and traced, those that took longest (default: the one closest to the median)", option.Bounds(0, maxWhole, "a number of starts"), option.OmitEmpty)
 	option.Text(s, &o.Pod, "pod", "of logs: only starts of this pod, with or without its namespace", option.OmitEmpty)
 	option.Text(s, &o.ID, "id", "of logs: only starts with an id that begins so", option.OmitEmpty)
