@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/instrument/terms"
@@ -60,13 +61,20 @@ func choose(ctx context.Context, s *app, c selection, quiet bool) ([]subject.Tar
 		if !without[f.Name] {
 			errs = append(errs, f.Why)
 		}
-		skipped = append(skipped, record.Finding{Code: finding.NotWeighed, Level: "note", Target: f.Name,
-			Message: "not weighed: " + f.Why.Reason, Advice: f.Why.Advice})
+		message, level := "not weighed: "+f.Why.Reason, finding.Note
 		for _, name := range c.named {
-			if *name == f.Name {
-				*name = ""
+			if *name != f.Name {
+				continue
+			}
+			// Comparisons are with what the plan says, or the same driven another way.
+			if *name = otherWay(f.Name, targets); *name == "" {
+				level = finding.Warning
+				message += "; comparisons that name it, such as the VS columns, are with the baseline instead"
+			} else {
+				message += "; in comparisons " + *name + " stands for it"
 			}
 		}
+		skipped = append(skipped, record.Finding{Code: finding.NotWeighed, Level: level, Target: f.Name, Message: message, Advice: f.Why.Advice})
 	}
 	if len(targets) == 0 && errs == nil { // none that could run the workload
 		for _, f := range found {
@@ -80,6 +88,20 @@ func choose(ctx context.Context, s *app, c selection, quiet bool) ([]subject.Tar
 		tellMissing(s, found)
 	}
 	return targets, skipped, nil
+}
+
+// otherWay returns the target that is the same engine and runtime as one that is missing,
+// driven by its API in place of its command line or the other way about, "" for none.
+func otherWay(missing string, targets []subject.Target) string {
+	plain := func(name string) string {
+		return strings.Replace(strings.Replace(name, "+cli/", "/", 1), "+api/", "/", 1)
+	}
+	for _, t := range targets {
+		if name := t.Info().Name; plain(name) == plain(missing) {
+			return name
+		}
+	}
+	return ""
 }
 
 // leaveOut takes away what cannot run the user's own program, and tells which those are.

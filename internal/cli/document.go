@@ -16,6 +16,7 @@ import (
 	"github.com/tare-bench/tare/internal/core/option"
 	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/instrument"
+	"github.com/tare-bench/tare/internal/instrument/beside"
 	"github.com/tare-bench/tare/internal/instrument/document"
 	"github.com/tare-bench/tare/internal/lane"
 	"github.com/tare-bench/tare/internal/plan"
@@ -72,6 +73,11 @@ func (s *app) document(dir string, all []instrument.Judged, out outputFlags) (er
 	pages, err := document.Of(all, s.instruments, section, o)
 	if err != nil {
 		return fmt.Errorf("make the document: %w", err)
+	}
+	if out.theirs != nil {
+		if p := beside.InDocument(all, out.theirs, o); p != nil {
+			pages = slices.Insert(pages, len(pages)-1, p)
+		}
 	}
 	write := func(name string, to func(io.Writer) error) error {
 		var text bytes.Buffer

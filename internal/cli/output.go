@@ -17,6 +17,7 @@ import (
 	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/instrument"
 	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/published"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -32,6 +33,7 @@ type outputFlags struct {
 	keep    *[]instrument.Judged // where it goes that is shown later; nil: it is shown at once
 	dir     string               // of the document; "" for none
 	of      *record.Part         // the measure of a plan that it is; nil: none
+	theirs  *published.Report    // what stands beside it in a document; nil: nothing
 }
 
 func (f *outputFlags) addRecord(set *pflag.FlagSet) {

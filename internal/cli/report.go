@@ -60,9 +60,12 @@ between the two. With tare come:
 				dir = ""
 				defer func() { err = written(err) }()
 			}
-			theirs, err := theirsOf(against, dir, out.subject)
+			theirs, err := theirsOf(against, out.subject)
 			if err != nil {
 				return err
+			}
+			if dir != "" {
+				out.theirs, theirs = theirs, nil
 			}
 			if over != "" && (dir != "" || theirs != nil || out.subject != "") {
 				return errors.New("--over: it is a report of its own; leave --output, --against and --subject out")
@@ -103,17 +106,15 @@ between the two. With tare come:
 	c.Flags().StringVarP(&dir, "output", "o", "", "folder for a document of all the records: report.html, report.md, figures, and the plan that measures it again; with --format the report's file")
 	c.Flags().BoolVar(&out.force, "force", false, "replace the file that --format -o names; a record is never replaced")
 	c.Flags().StringVar(&over, "over", "", "one report over all records, told apart by this label (default: node, where they are of more than 8)")
-	c.Flags().StringVar(&against, "against", "", "published figures to stand beside: one of those that come with tare, or a file of the same form")
+	c.Flags().StringVar(&against, "against", "", "published figures to stand beside, also in the document of -o DIR/: one of those that come with tare, or a file of the same form")
 	return c
 }
 
 // theirsOf are the published figures of that name, nil for "".
-func theirsOf(against, document, subject string) (*published.Report, error) {
+func theirsOf(against, subject string) (*published.Report, error) {
 	switch {
 	case against == "":
 		return nil, nil
-	case document != "":
-		return nil, errors.New("--output: a document is of records alone; leave --against out")
 	case subject != "":
 		return nil, errors.New("--subject: nothing is compared with --against; leave one of the two out")
 	}

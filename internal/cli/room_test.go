@@ -218,3 +218,42 @@ func TestARuntimeIsOKOnlyOnceAWorkloadRanOnIt(t *testing.T) {
 	}
 	ends(t, ExitDone, "nothing was left", "clean")
 }
+
+func TestAMissingTargetThatComparisonsNameIsReplacedByItsOtherWayOrSaid(t *testing.T) {
+	of := func(names ...string) (all []subject.Target) {
+		for _, name := range names {
+			all = append(all, handler{info: record.Target{Name: name}})
+		}
+		return all
+	}
+	for missing, want := range map[string]string{
+		"cri+isulad+cli/runc": "cri+isulad/runc", "docker/runc": "docker+cli/runc", "cri+isulad+cli/crun": "", "isula/runc": "",
+	} {
+		check.Equal(t, missing, otherWay(missing, of("cri+cri-o/runc", "cri+isulad/runc", "docker+cli/runc")), want)
+	}
+	dir := place(t)
+	plan := filepath.Join(dir, "plan.yaml")
+	must.Write(t, plan, "version: 1\nmeasure:\n  - lifecycle: {targets: [host, podman/none-such], missing: skip, subject: podman/none-such, ops: [run], lanes: [1], rounds: 1, warmup: 0}\n")
+	ends(t, ExitDone, "", "run", plan, "-q", "-o", "r.jsonl")
+	rec := must.Get(record.Load("r.jsonl"))(t)
+	if i := slices.IndexFunc(rec.Findings, func(f record.Finding) bool { return f.Target == "podman/none-such" }); i < 0 || rec.Findings[i].Level != finding.Warning || !strings.Contains(rec.Findings[i].Message, "such as the VS columns, are with the baseline instead") {
+		t.Errorf("%+v", rec.Findings)
+	}
+}
+
+func TestADocumentHasPublishedTablesBesideWhatWasMeasured(t *testing.T) {
+	dir := place(t)
+	plan := filepath.Join(dir, "plan.yaml")
+	must.Write(t, plan, "version: 1\nmeasure:\n  - lifecycle: {targets: [host], ops: [run], lanes: [1], rounds: 1, warmup: 0}\n")
+	against := []string{"--against", "published/isulad-2020"}
+	refuses(t, append(words("run "+plan+" -o r.jsonl"), against...), "give -o DIR/")
+	refuses(t, append(words("run "+plan+" -o none/"), "--against", "published/kata-io"), "no measure of the plan is")
+	ends(t, ExitDone, "", append(words("run "+plan+" -q -o made/"), against...)...)
+	ends(t, ExitDone, "", append(words("report made -o again/"), against...)...)
+	for _, folder := range []string{"made", "again"} {
+		text := must.Read(t, filepath.Join(folder, "report.md"))
+		for _, want := range []string{"Beside iSula performance test", "Client mode, x86: one container; theirs on X86", "Client mode, ARM: one container; theirs on ARM", "theirs: VS Docker", "-54.36%"} {
+			check.Contains(t, folder, text, want)
+		}
+	}
+}

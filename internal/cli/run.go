@@ -24,6 +24,7 @@ func newRun(s *app) *cobra.Command {
 	var out outputFlags
 	var given *option.Given
 	var yes bool
+	var against string
 	c := &cobra.Command{
 		Use:   "run PLAN|RECORD",
 		Short: "Do what a plan file says, or measure again what a record holds",
@@ -42,6 +43,7 @@ extension) it ends with a whole document there: report.html, report.md, the figu
 as CSV and JSON, a record of each measure, and the plan that does all of it again.
 What was skipped, failed or interrupted stands in it with its reason, and the other
 measures go on. tare report DIR -o DIR2 makes the same document of its records.
+With --against the tables of a publication stand in it beside what was measured.
 
 What it writes and how long it takes is said before, as far as that is known. More
 than 20 GB or an hour is asked for, or begun with --yes.`,
@@ -60,6 +62,15 @@ than 20 GB or an hour is asked for, or begun with --yes.`,
 					return err
 				}
 			}
+			if against != "" && !isFolder(out.record) {
+				return errors.New("--against: published figures stand in a document: give -o DIR/, or tare report RECORD --against afterwards")
+			}
+			if out.theirs, err = theirsOf(against, ""); err != nil {
+				return err
+			}
+			if t := out.theirs; t != nil && !slices.ContainsFunc(p.Measure, func(m plan.Measure) bool { return m.Name == t.Experiment }) {
+				return fmt.Errorf("--against: these published figures are of %s, and no measure of the plan is", t.Experiment)
+			}
 			if err := s.ahead(c.Context(), p.Measure, out.quiet, yes); err != nil {
 				return err
 			}
@@ -68,6 +79,7 @@ than 20 GB or an hour is asked for, or begun with --yes.`,
 	}
 	out.addRecord(c.Flags())
 	c.Flags().Lookup("output").Usage = "folder for a document of all measures (DIR/, one that is there, or a name without an extension), or record to write, .jsonl or .jsonl.zst (default: a new file in the user's data folder)"
+	c.Flags().StringVar(&against, "against", "", "published figures to stand beside in the document of -o DIR/: one of those that come with tare, or a file of the same form")
 	c.Flags().BoolVar(&yes, "yes", false, "begin without asking, whatever it takes")
 	out.addForce(c.Flags())
 	out.addForm(c.Flags(), s.instruments)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/core/stat"
 	"github.com/tare-bench/tare/internal/instrument"
 	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/published"
@@ -49,6 +50,18 @@ func Page(all []instrument.Judged, p *published.Report, o page.Options) (*page.P
 	return out, theirs
 }
 
+// InDocument is the page of those records of a document that are of the publication's experiment,
+// without their findings, which the document has; nil where none is.
+func InDocument(all []instrument.Judged, p *published.Report, o page.Options) *page.Page {
+	all = slices.DeleteFunc(slices.Clone(all), func(j instrument.Judged) bool { return j.Record.Header.Experiment != p.Experiment })
+	if len(all) == 0 {
+		return nil
+	}
+	out, _ := Page(all, p, o)
+	out.Sections = out.Sections[:len(out.Sections)-len(all)]
+	return out
+}
+
 // run is one of ours.
 type run struct {
 	rec     *record.Record
@@ -60,6 +73,7 @@ type run struct {
 // one of their columns, and of one target where its figures are of targets.
 type ours struct {
 	title   string
+	run     string // of which run
 	target  string // "" where its figures are of none
 	lanes   string // "" where the table's operations are not at once
 	figures []figure.Figure
@@ -100,9 +114,35 @@ func section(p *published.Report, t *published.Table, all []run) (*page.Section,
 			notes = append(notes, column.Title+": "+column.Note)
 		}
 	}
+	if t.Versus != nil {
+		notes = append(notes, "VS: (the subject − the other) ÷ the other, theirs as printed; whether ours differ, the verdicts of their own report say")
+	}
 	if t.Lanes > 0 {
 		for _, c := range columns(p, t, nil, all) {
 			add("ours: "+c.title, func(row *published.Row) page.Cell { return c.cell(t.Akin(nil, row)) })
+		}
+	}
+	for i, id := range t.Versus {
+		other, subject := p.Column(id), p.Column(t.Subject)
+		add("theirs: VS "+page.Heading(other.Title), func(row *published.Row) page.Cell {
+			if len(row.Versus) <= i {
+				return page.Words(page.None)
+			}
+			return page.Words(term.Clean(row.Versus[i]))
+		})
+		for _, to := range columns(p, t, &subject, all) {
+			for _, from := range columns(p, t, &other, all) {
+				if !comparable(&to, &from) {
+					continue
+				}
+				add("ours: "+to.title+" VS "+page.Heading(from.target), func(row *published.Row) page.Cell {
+					a, b := from.cell(t.Akin(&other, row)).Figure, to.cell(t.Akin(&subject, row)).Figure
+					if a == nil || b == nil {
+						return page.Words(page.None)
+					}
+					return page.Words(stat.FormatVersus(a.Value, b.Value))
+				})
+			}
 		}
 	}
 	for _, row := range t.Rows {
@@ -111,6 +151,13 @@ func section(p *published.Report, t *published.Table, all []run) (*page.Section,
 		}
 	}
 	return &page.Section{Title: t.Title + "; theirs on " + p.Machine(t.Machine).Name, Style: term.Bold, Table: table, Notes: notes}, theirs
+}
+
+// comparable reports whether two columns of ours are of one run, of as many lanes, and of CRI
+// engines driven the same way.
+func comparable(a, b *ours) bool {
+	ways := strings.Contains(a.target, "+cli/") != strings.Contains(b.target, "+cli/")
+	return a.run == b.run && a.lanes == b.lanes && !(ways && strings.HasPrefix(a.target, "cri+"))
 }
 
 // printed is a value of theirs as a figure, if tare has such a quantity.
@@ -144,6 +191,7 @@ func columns(p *published.Report, t *published.Table, c *published.Column, all [
 			})...)
 		}
 		for i := range found {
+			found[i].run = one.name
 			switch o := &found[i]; {
 			case o.target == "":
 				o.title = one.name
