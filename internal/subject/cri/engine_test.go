@@ -15,7 +15,10 @@ import (
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/containerd"
+	"github.com/tare-bench/tare/internal/subject/engine"
 	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
+	"github.com/tare-bench/tare/internal/subject/isula"
 	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/engines"
 	"github.com/tare-bench/tare/internal/testing/golden"
@@ -244,6 +247,32 @@ func TestEachHandlerOfCRIOHasItsOwnKata(t *testing.T) {
 		got := target.kata
 		if got["sandbox_cgroup_only"] != want.only || !strings.HasPrefix(got["kata config"], want.config) || (got == nil) != (want.config == "") {
 			t.Errorf("%q: %v", name, got)
+		}
+	}
+}
+
+// A daemon in the mounts of this process: in others only what tare finds itself is executed.
+func TestTheVersionOfTheRuntimeBehindEachEngineIsKnown(t *testing.T) {
+	need.Root(t)
+	runc := need.Tool(t, "runc")
+	dir := t.TempDir()
+	own := filepath.Join(dir, "runc")
+	must.OK(t, os.WriteFile(own, []byte("#!/bin/sh\nexec "+runc+" \"$@\"\n"), 0o755))
+	was := isula.DaemonConfig
+	defer func() { isula.DaemonConfig = was }()
+	isula.DaemonConfig = filepath.Join(dir, "daemon.json")
+	must.Write(t, isula.DaemonConfig, `{"default-runtime":"mine","runtimes":{"mine":{"path":"`+own+`"}}}`)
+	n := onNode(t)
+	ofIsulad := facts{handlers: map[string]handler{}}
+	ofIsulad.fromIsulad(engine.Socket(n.address))
+	for name, target := range map[string]*Target{
+		"isulad's default":             {engineName: isuladEngine, facts: ofIsulad},
+		"isulad's":                     {engineName: isuladEngine, handler: "mine", facts: ofIsulad},
+		"CRI-O's, by its path":         {engineName: crioEngine, handler: "mine", facts: facts{handlers: map[string]handler{"mine": {kind: "oci", path: own}}}},
+		"CRI-O's, by its name on PATH": {engineName: crioEngine, handler: "runc", facts: facts{handlers: map[string]handler{"runc": {}}}},
+	} {
+		if containerd.RuntimeVersion(t.Context(), engine.Socket(n.address), target.program().path) == "" {
+			t.Errorf("%s: %+v", name, target.program())
 		}
 	}
 }

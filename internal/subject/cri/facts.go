@@ -217,7 +217,7 @@ func (f *facts) fromIsulad(socket string) {
 	}
 	for _, name := range config.Names() {
 		if _, is := f.handlers[name]; !is {
-			f.handlers[name] = handler{kind: "oci"}
+			f.handlers[name] = handler{kind: "oci", path: config.Path(name)}
 		}
 	}
 	f.known = config.Has

@@ -62,6 +62,14 @@ func (c *Config) Names() []string {
 	return append([]string{c.Default}, slices.DeleteFunc(rest, func(name string) bool { return name == c.Default })...)
 }
 
+// Path is the program of a runtime, as far as the configuration names one; else its name,
+// which isulad looks for on its PATH.
+func (c *Config) Path(runtime string) string {
+	one, _ := c.Runtimes[cmp.Or(runtime, c.Default)].(map[string]any)
+	path, _ := one["path"].(string)
+	return cmp.Or(path, runtime, c.Default)
+}
+
 // Has tells whether a runtime can be asked for: one that is named, one that is
 // built in, or a shim by its full name.
 func (c *Config) Has(runtime string) bool {

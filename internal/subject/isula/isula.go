@@ -14,6 +14,7 @@ import (
 	"github.com/tare-bench/tare/internal/lane"
 	"github.com/tare-bench/tare/internal/probe/image"
 	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/containerd"
 	"github.com/tare-bench/tare/internal/subject/engine"
 	"github.com/tare-bench/tare/internal/subject/engine/cli"
 	"github.com/tare-bench/tare/internal/subject/kata"
@@ -33,6 +34,7 @@ type Target struct {
 	before  []string // what each command is given right after its verb
 	address string   // of the daemon's socket
 	runtime string   // "" for the daemon's default
+	program string   // version of the runtime, where that could be asked
 	version string   // of the server
 	client  string
 	facts   map[string]string // what `isula info` says
@@ -74,7 +76,11 @@ func newTarget(ctx context.Context, name, runtime string, e subject.Engine) (*Ta
 	if err := t.ask(ctx); err != nil {
 		return nil, err
 	}
-	if config := ConfigOf(engine.Socket(t.address)); config != nil && runtime != "" && !config.Has(runtime) {
+	config := ConfigOf(engine.Socket(t.address))
+	if config != nil {
+		t.program = containerd.RuntimeVersion(ctx, engine.Socket(t.address), config.Path(runtime))
+	}
+	if config != nil && runtime != "" && !config.Has(runtime) {
 		return nil, engine.Unavailable(name, `add it to "runtimes" in `+DaemonConfig+` and restart isulad`, "isulad has no runtime %q; its configuration names %s", runtime, strings.Join(config.Names(), ", "))
 	}
 	t.image, err = image.Probe()
@@ -172,8 +178,11 @@ func (t *Target) Info() record.Target {
 		}),
 		Config: map[string]string{
 			"runtime": cmp.Or(t.runtime, "iSulad's default"), "network": t.network, "via": "command line", "address": t.address,
-			"client version": t.client,
+			"client version": t.client, "runtime version": t.program,
 		},
+	}
+	if t.program == "" {
+		delete(out.Config, "runtime version")
 	}
 	for fact, key := range map[string]string{
 		"Storage Driver": "storage driver", "Backing Filesystem": "backing file system", loggingDriver: "log driver",

@@ -315,3 +315,21 @@ func TestARuntimeThatIsNotConfiguredIsAnErrorBeforeTheRun(t *testing.T) {
 		}
 	}
 }
+
+func TestTheVersionOfTheRuntimeBehindIsulaIsKnown(t *testing.T) {
+	need.Root(t)
+	runc := need.Tool(t, "runc")
+	_, e := newFake(t)
+	l := must.Get(net.Listen("unix", e.Address))(t) // the test itself is the daemon
+	defer func() { _ = l.Close() }()
+	was := DaemonConfig
+	defer func() { DaemonConfig = was }()
+	DaemonConfig = filepath.Join(t.TempDir(), "daemon.json")
+	must.Write(t, DaemonConfig, `{"default-runtime":"mine","runtimes":{"mine":{"path":"`+runc+`"},"none":{"path":"/nowhere/runc"}}}`)
+	for runtime, known := range map[string]bool{"": true, "mine": true, "none": false} {
+		target := must.Get(New(t.Context(), "isula/x", runtime, "", e))(t)
+		if version := target.Info().Config["runtime version"]; (version != "") != known {
+			t.Errorf("%q: %q", runtime, version)
+		}
+	}
+}
