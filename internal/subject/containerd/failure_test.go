@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -26,6 +27,7 @@ import (
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine"
 	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
+	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/internal/testing/engines"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/internal/testing/need"
@@ -73,6 +75,36 @@ func TestASuccessWithoutAContainerIsAFailure(t *testing.T) {
 			nothing(t, d)
 		})
 	}
+}
+
+// Kata's runtime boots its VM for seconds after its client has gone. This one goes on until
+// it is let go, under the name of one and with the container's id.
+func TestARuntimeThatGoesOnAfterItsCallWasGivenUpIsAwaited(t *testing.T) {
+	need.Tool(t, "bash") // which gives a process another name
+	d := engines.Containerd(t, engines.V1)
+	dir := t.TempDir()
+	let, made := filepath.Join(dir, "let"), filepath.Join(dir, "made")
+	must.OK(t, syscall.Mkfifo(let, 0o600))
+	goesOn := filepath.Join(dir, "goes-on")
+	must.Write(t, goesOn, "read x < "+let+"; sleep 0.3; touch "+made+"\n")
+	env := enginetest.Environment(t, 1)
+	env.Timeout = 2 * time.Second
+	s := open(t, d, wrapper(t, `*' create '*) setsid bash -c "exec -a kata-runtime bash `+goesOn+` create $id" > /dev/null 2>&1 < /dev/null & exec sleep 600;;`), env)
+	if f := enginetest.Do(t, s, subject.Create, 1)[0].Failure; f == nil || f.Kind != record.FailTimeout {
+		t.Fatalf("%+v", f)
+	}
+	var once sync.Once
+	ctx := term.WithSayer(t.Context(), func(text string) {
+		once.Do(func() {
+			if _, err := os.Stat(made); err == nil || !strings.Contains(text, "kata-runtime") {
+				t.Errorf("said %q, %v", text, err)
+			}
+			must.Write(t, let, "\n")
+		})
+	})
+	must.OK(t, s.Close(ctx))
+	must.Get(os.Stat(made))(t)
+	nothing(t, d)
 }
 
 func TestANameThatExistsFailsItsLaneAndItsOwnerIsLeftAlone(t *testing.T) {

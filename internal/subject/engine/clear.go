@@ -76,7 +76,10 @@ func (f *Flight) Clear(ctx context.Context, e Driver, names []string, mine func(
 				return nil, errors.Join(errLate, ctx.Err())
 			}
 		case ctx.Err() != nil || now.After(deadline) && !slices.ContainsFunc(left, func(name string) bool { return !tried[name] }):
-			return left, errors.Join(errStill, removed, ctx.Err())
+			// An engine may list until its end what it still makes.
+			if busy, err := f.underWay(ctx); !busy || err != nil {
+				return left, errors.Join(errStill, removed, err, ctx.Err())
+			}
 		default:
 			since = time.Time{}
 			_ = machine.Sleep(ctx, step)

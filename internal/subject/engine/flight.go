@@ -178,7 +178,7 @@ func (f *Flight) underWay(ctx context.Context) (bool, error) {
 		f.ended = true
 		for _, p := range all {
 			if _, beside := procs.Beside(p.Name, p.Args); beside {
-				_ = cgroup.KillIf(p.Pid, func() bool { return slices.Equal(procs.ArgsOf(p.Pid)[1:], p.Args) }) // or it has gone
+				_ = cgroup.KillIf(p.Pid, func() bool { return strings.HasSuffix(strings.Join(procs.ArgsOf(p.Pid), "\x00"), "\x00"+strings.Join(p.Args, "\x00")) }) // or it has gone
 			}
 		}
 	case time.Since(f.said) > time.Second:

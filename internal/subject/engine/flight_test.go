@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -119,6 +120,56 @@ func TestAStartThatGoesOnAfterItsClientIsAwaitedAndWhatItMakesIsRemoved(t *testi
 			check.Equal(t, "left at a second look", len(f.Keeps(m.hs)), 0)
 			check.Equal(t, "another's", len(m.there("web")), 1)
 		})
+	}
+}
+
+// containerd has a record of a pod from before its VM boots, which only the end of that removes.
+func TestWhatAnEngineListsUntilItsStartHasEndedIsAwaited(t *testing.T) {
+	run := "k" + fmt.Sprint(os.Getpid())
+	name := Name(run, 0, 1)
+	shim := shim(t, t.TempDir(), "true", "-id", name)
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(name)
+		f.stays[name] = 1 << 30
+		ctx := term.WithSayer(t.Context(), func(string) {
+			shim.proceed()
+			delete(f.has, name)
+		})
+		if left, err := NewFlight(run).Clear(ctx, f, []string{name}, all, 0); err != nil || left != nil || time.Since(f.began) < clearing {
+			t.Errorf("after %v: %q, %v", time.Since(f.began), left, err)
+		}
+	})
+}
+
+func TestAShimThatDoesNotEndIsKilledAndWhatHasNoRoleIsNot(t *testing.T) {
+	run := "m" + fmt.Sprint(os.Getpid())
+	for program, c := range map[string]struct {
+		dies  bool
+		least time.Duration
+	}{
+		"containerd-shim-runc-v2": {true, shimEnds},
+		"containerd-shim-kata-v2": {true, vmBoots},
+		"qemu-system-x86_64":      {true, vmBoots},
+		"docker":                  {false, shimEnds + killEnds}, // somebody's own command
+	} {
+		in, w, err := os.Pipe()
+		must.OK(t, err)
+		cmd := exec.Cmd{Path: "/bin/sh", Args: []string{program, "-c", "read x", "sh", "-id", Name(run, 0, 1)}, Stdin: in}
+		must.OK(t, cmd.Start())
+		ended := make(chan error, 1)
+		go func() { ended <- cmd.Wait() }() // or it stays a zombie
+		synctest.Test(t, func(t *testing.T) {
+			began := time.Now()
+			_, err := NewFlight(run).Clear(t.Context(), newFake(), nil, all, 0)
+			if waited := time.Since(began); (err == nil) != c.dies || waited < c.least || waited > c.least+2*killEnds {
+				t.Errorf("%s: %v after %v", program, err, waited)
+			}
+			if !c.dies {
+				check.Error(t, err, fmt.Sprintf("kill -9 %d; tare clean", cmd.Process.Pid))
+			}
+		})
+		_, _ = w.Close(), in.Close()
+		<-ended
 	}
 }
 
