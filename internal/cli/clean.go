@@ -95,7 +95,7 @@ Lease is renewed is left alone, and so is what has another owner.`,
 			for i := range left {
 				known = append(known, left[i].RunID)
 			}
-			if err := printLeftovers(s, format, all, live, engine.Unclear(known), dryRun); err != nil {
+			if err := printLeftovers(s, format, all, live, engine.Unclear("", known), dryRun); err != nil {
 				return err
 			}
 			if format == "text" && !dryRun && len(left) > 0 && !slices.ContainsFunc(all, func(l leftover) bool { return l.kept || len(l.Absent) > 0 }) {

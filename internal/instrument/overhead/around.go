@@ -190,13 +190,7 @@ func (a *Around) group(visits []*ledger.Visit, path, runID string) {
 	if slices.ContainsFunc(a.Usage, func(of []figure.Figure) bool { return of[0].Labels.Get("cgroup") == path }) {
 		return
 	}
-	for _, when := range []string{"before", "after"} {
-		of := func(v *ledger.Visit) *record.Reading {
-			if when == "before" {
-				return v.Before
-			}
-			return v.After
-		}
+	for i, when := range []string{"before", "after"} {
 		var row []figure.Figure
 		for _, kind := range kindsAround {
 			quantity, labels := "around-usage", []string{"target", a.Target, "cgroup", path, "when", when}
@@ -204,7 +198,7 @@ func (a *Around) group(visits []*ledger.Visit, path, runID string) {
 				quantity, labels = "around-usage-of-kind", append(labels, "kind", kind.name)
 			}
 			row = append(row, overVisits(visits, quantity, figure.Bytes, figure.Of(labels...), func(v *ledger.Visit) (float64, bool) {
-				for _, g := range of(v).Around {
+				for _, g := range [2]*record.Reading{v.Before, v.After}[i].Around {
 					if around(g.Path, runID) == path && g.Memory != nil {
 						return float64(kind.of(g.Memory)), true
 					}

@@ -151,6 +151,12 @@ func (d *driver) Look(ctx context.Context, names []string) (map[string]engine.St
 		known[name] = engine.State{Name: name, ID: p.Id, Pod: engine.Pod{ID: p.Id, Status: status, Said: p.State.String()},
 			Group: group, Asked: group != "", Log: d.log(name)}
 	}
+	more, unlisted := d.unanswered(ctx)
+	for name, ids := range more {
+		if _, is := known[name]; !is && slices.Contains(names, name) {
+			known[name] = engine.State{Name: name, ID: ids[len(ids)-1], Pod: engine.Pod{ID: ids[0]}}
+		}
+	}
 	states := make([]engine.State, len(containers))
 	err = engine.Each(len(containers), func(i int) (err error) {
 		c := containers[i]
@@ -167,7 +173,7 @@ func (d *driver) Look(ctx context.Context, names []string) (map[string]engine.St
 			known[s.Name] = s
 		}
 	}
-	return known, err
+	return known, errors.Join(err, unlisted)
 }
 
 // address is a pod's own, where workloads are reached over the network.
@@ -180,10 +186,11 @@ func (d *driver) address(ctx context.Context, pod string) (string, error) {
 }
 
 // holds tells whether a pod, and a container in it, are those that a lane holds:
-// another may have taken its name. Whoever cleans up takes any.
+// another may have taken its name. Whoever cleans up takes any, and so does a lane whose
+// call was given up.
 func (d *driver) holds(name, pod, container string) bool {
 	h := d.held[name]
-	return d.held == nil || h != nil && h.pod == pod && (container == "" || h.container == container)
+	return d.held == nil || h != nil && (h.pod == pod || h.unsure && h.pod == "") && (container == "" || h.container == container)
 }
 
 // statuses are those of a container, as CRI has them.

@@ -96,25 +96,3 @@ func (d *driver) removeUnanswered(ctx context.Context, names []string) error {
 	}
 	return errors.Join(errs...)
 }
-
-// IDs implements engine.Identifier: also of pods that no lane holds, and that CRI does not list.
-func (d *driver) IDs(ctx context.Context, names []string) (ids []string) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	pods, containers, _ := d.conn.listOf(ctx, d.env.RunID) // what is broken may not be told
-	for _, p := range pods {
-		if slices.Contains(names, p.GetMetadata().GetName()) {
-			ids = append(ids, p.Id)
-		}
-	}
-	for _, c := range containers {
-		if slices.Contains(names, c.GetMetadata().GetName()) {
-			ids = append(ids, c.Id)
-		}
-	}
-	more, _ := d.unanswered(ctx)
-	for _, name := range names {
-		ids = append(ids, more[name]...)
-	}
-	return ids
-}

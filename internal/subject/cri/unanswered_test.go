@@ -90,7 +90,7 @@ func TestWhatIsNotListedIsAskedForAfterACallWasGivenUp(t *testing.T) {
 	s.held[name].unsure = true
 	must.Write(t, filepath.Join(dir, podOf(name)), "")
 	check.Equal(t, "listed", must.Get(s.List(t.Context()))(t), []string{name})
-	check.Equal(t, "ids", s.IDs(t.Context(), []string{name}), []string{"5e" + podOf(name)})
+	check.Equal(t, "id", must.Get(s.Look(t.Context(), []string{name}))(t)[name].ID, "5e"+podOf(name))
 	must.OK(t, s.Remove(t.Context(), []string{name}))
 	check.Equal(t, "listed", len(must.Get(s.List(t.Context()))(t)), 0)
 	must.OK(t, s.Close(t.Context()))

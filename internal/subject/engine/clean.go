@@ -61,7 +61,6 @@ func Clean(ctx context.Context, d Cleaned, target, what, runID string, dryRun bo
 		quiet = d.Deaf()
 		term.Say(ctx, fmt.Sprintf("looking for %v whether %s still makes what run %s asked for", quiet, target, runID))
 	}
-	kept := f.Keeps(hs)
 	_, cleared := f.Clear(ctx, d, names, all, quiet) // one that stays keeps nothing else
 	errs := []error{cleared}
 	for _, ref := range refs {
@@ -72,7 +71,7 @@ func Clean(ctx context.Context, d Cleaned, target, what, runID string, dryRun bo
 		errs = append(errs, err)
 	}
 	for _, what := range f.Keeps(hs) { // of what came late
-		if !slices.Contains(kept, what) {
+		if !slices.Contains(found, what) {
 			found = append(found, what)
 		}
 	}

@@ -13,8 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/node/procs"
@@ -65,21 +63,12 @@ func (f *Flight) mentions(text string) bool {
 	return slices.ContainsFunc(strings.FieldsFunc(text, func(c rune) bool { return c == '_' || procs.NotOfID(c) }), f.owns)
 }
 
-// Identifier is a driver that knows ids of containers which its Look does not return.
-type Identifier interface {
-	IDs(ctx context.Context, names []string) []string
-}
-
 // learn asks the engine what it calls containers, before they are removed.
 func (f *Flight) learn(ctx context.Context, d Driver, names []string) {
 	if len(names) == 0 {
 		return
 	}
 	f.add(names...)
-	if d, is := d.(Identifier); is {
-		f.add(d.IDs(ctx, names)...)
-		return
-	}
 	states, _ := d.Look(ctx, names) // what is broken may not be told
 	for _, s := range states {
 		if !s.Afar {
@@ -124,12 +113,12 @@ func (f *Flight) adopt(p procs.Found) bool {
 	if err != nil || !slices.Contains(p.Args, filepath.Base(dir)) {
 		return false
 	}
-	const most = 1 << 20
-	file, err := os.OpenFile(fmt.Sprintf("/proc/%d/cwd/config.json", p.Pid), os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
+	file, err := OpenLog(fmt.Sprintf("/proc/%d/cwd/config.json", p.Pid)) // which is foreign, too
 	if err != nil {
 		return false
 	}
-	defer func() { _ = file.Close() }()
+	defer file.Close()
+	const most = 1 << 20
 	text, _ := io.ReadAll(io.LimitReader(file, most))
 	is := f.mentions(string(text))
 	if is {
@@ -267,10 +256,8 @@ func (f *Flight) Settle(ctx context.Context, dryRun bool) (found []string, err e
 var nameOfARun = regexp.MustCompile(`^tare-([a-z2-7]{8})-\d+-\d+$`)
 
 // Unclear are what Kata keeps of sandboxes with names of runs that have no folder on this
-// machine, a line each, with the command that removes it.
-func Unclear(known []string) []string { return unclear("", known) }
-
-func unclear(root string, known []string) []string {
+// machine, a line each, with the command that removes it. Root is "" but for tests.
+func Unclear(root string, known []string) []string {
 	hs, _ := cgroup.Hierarchies()
 	lines := []string{}
 	for _, id := range kata.Sandboxes(root, hs, func(id string) bool {

@@ -321,7 +321,7 @@ func TestASandboxWithANameOfARunThatIsNotKnownStaysAndIsNamed(t *testing.T) {
 		must.OK(t, os.MkdirAll(m.folders(id)[1], 0o755))
 	}
 	path := m.folders(Name("abcdefgh", 0, 1))[1]
-	check.Equal(t, "lines", unclear(m.root, []string{"known234"}), []string{path + " has a name of a run that has no folder here: it stays; rm -r --one-file-system " + path + " removes it"})
+	check.Equal(t, "lines", Unclear(m.root, []string{"known234"}), []string{path + " has a name of a run that has no folder here: it stays; rm -r --one-file-system " + path + " removes it"})
 	must.Get(os.Stat(path))(t)
 }
 
