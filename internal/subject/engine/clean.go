@@ -70,9 +70,15 @@ func Clean(ctx context.Context, d Cleaned, target, what, runID string, dryRun bo
 		}
 		errs = append(errs, err)
 	}
-	for _, what := range f.Keeps(hs) { // of what came late
-		if !slices.Contains(found, what) {
-			found = append(found, what)
+	late := f.Keeps(hs)
+	for _, id := range f.known() {
+		if OfRun(id, runID) {
+			late = append(late, what+" "+id)
+		}
+	}
+	for _, line := range late {
+		if !slices.Contains(found, line) {
+			found = append(found, line)
 		}
 	}
 	_, err = f.Sweep(hs)
