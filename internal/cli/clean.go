@@ -60,8 +60,7 @@ Lease is renewed is left alone, and so is what has another owner.`,
 			if err := set.Finish(c.Context()); err != nil {
 				return err
 			}
-			roots := workspace.DefaultRoots()
-			left, live, err := workspace.Leftovers(roots)
+			left, live, err := workspace.Leftovers(workspace.DefaultRoots())
 			if err != nil {
 				return err
 			}
@@ -78,18 +77,16 @@ Lease is renewed is left alone, and so is what has another owner.`,
 				} else if err != nil {
 					err = fmt.Errorf("%w\n%s", err, unasked(&left[i]))
 				}
-				// The run's folder says where its containers are: it goes last, after a second look.
-				if err == nil && !dryRun {
-					err = lookAgain(ctx, &left[i], reach.Engines, forget)
+				// The run's folder says where its containers are: it goes last, after a second
+				// look. Its removal looks twice by itself.
+				if err == nil && !dryRun && !forget { // what cannot be asked was said
+					err = lookAgain(ctx, &left[i], reach.Engines)
 				}
 				if err == nil && !dryRun {
 					err = left[i].Remove(forget)
 				}
 				all[i].kept = err != nil
 				errs = append(errs, err)
-			}
-			if !dryRun && len(left) > 0 {
-				errs = append(errs, stillThere(roots, all))
 			}
 			known := slices.Clone(live)
 			for i := range left {
@@ -117,31 +114,12 @@ Lease is renewed is left alone, and so is what has another owner.`,
 
 // lookAgain is the error of what is on engines and of what sandboxes left after all was removed:
 // a call that was given up may have been answered since.
-func lookAgain(ctx context.Context, l *workspace.Leftover, engines terms.Engines, forget bool) error {
-	if forget {
-		return nil // what cannot be asked was said
-	}
+func lookAgain(ctx context.Context, l *workspace.Leftover, engines terms.Engines) error {
 	lines, err := sweep(ctx, l, engines, true)
 	if len(lines) > 0 {
 		err = errors.Join(err, fmt.Errorf("run %s: a second look found what was not there before, or came back: %s; tare clean looks again", l.RunID, strings.Join(lines, ", ")))
 	}
 	return err
-}
-
-// stillThere is the error of runs that were removed and are found at a second look.
-func stillThere(roots workspace.Roots, all []leftover) error {
-	again, _, err := workspace.Leftovers(roots)
-	if err != nil {
-		return err
-	}
-	var errs []error
-	for i := range all {
-		if slices.ContainsFunc(again, func(l workspace.Leftover) bool { return l.RunID == all[i].RunID }) && !all[i].kept {
-			all[i].kept = true
-			errs = append(errs, fmt.Errorf("run %s: its folders or cgroups are there again at a second look: tare clean", all[i].RunID))
-		}
-	}
-	return errors.Join(errs...)
 }
 
 // cleanCluster removes what dead runs left in a cluster. Of a run that has no Lease it is
