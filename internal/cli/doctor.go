@@ -131,8 +131,8 @@ func toolChecks(ctx context.Context) []doctor.Check {
 	return all
 }
 
-// targetCheck tells of one target what doctor tells of a facility; tried is what came of
-// starting a workload, nil where none was started.
+// targetCheck returns the check of one target; tried has the outcome of its trial start, nil
+// where none was made.
 func targetCheck(f find.Found, tried map[string]error) doctor.Check {
 	c := doctor.Check{Area: doctor.AreaRuntime, Name: f.Name}
 	if find.IsEngine(f.Name) {

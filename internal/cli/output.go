@@ -33,7 +33,7 @@ type outputFlags struct {
 	keep    *[]instrument.Judged // where it goes that is shown later; nil: it is shown at once
 	dir     string               // of the document; "" for none
 	of      *record.Part         // the measure of a plan that it is; nil: none
-	theirs  *published.Report    // what stands beside it in a document; nil: nothing
+	theirs  *published.Report    // published figures for the document; nil: none
 }
 
 func (f *outputFlags) addRecord(set *pflag.FlagSet) {

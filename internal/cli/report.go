@@ -106,7 +106,7 @@ between the two. With tare come:
 	c.Flags().StringVarP(&dir, "output", "o", "", "folder for a document of all the records: report.html, report.md, figures, and the plan that measures it again; with --format the report's file")
 	c.Flags().BoolVar(&out.force, "force", false, "replace the file that --format -o names; a record is never replaced")
 	c.Flags().StringVar(&over, "over", "", "one report over all records, told apart by this label (default: node, where they are of more than 8)")
-	c.Flags().StringVar(&against, "against", "", "published figures to stand beside, also in the document of -o DIR/: one of those that come with tare, or a file of the same form")
+	c.Flags().StringVar(&against, "against", "", "published figures to compare by eye, also in the document of -o DIR/: one of those that come with tare, or a file of the same form")
 	return c
 }
 

@@ -43,7 +43,7 @@ extension) it ends with a whole document there: report.html, report.md, the figu
 as CSV and JSON, a record of each measure, and the plan that does all of it again.
 What was skipped, failed or interrupted stands in it with its reason, and the other
 measures go on. tare report DIR -o DIR2 makes the same document of its records.
-With --against the tables of a publication stand in it beside what was measured.
+With --against it has the tables of a publication, too, next to the measured figures.
 
 What it writes and how long it takes is said before, as far as that is known. More
 than 20 GB or an hour is asked for, or begun with --yes.`,
@@ -79,7 +79,7 @@ than 20 GB or an hour is asked for, or begun with --yes.`,
 	}
 	out.addRecord(c.Flags())
 	c.Flags().Lookup("output").Usage = "folder for a document of all measures (DIR/, one that is there, or a name without an extension), or record to write, .jsonl or .jsonl.zst (default: a new file in the user's data folder)"
-	c.Flags().StringVar(&against, "against", "", "published figures to stand beside in the document of -o DIR/: one of those that come with tare, or a file of the same form")
+	c.Flags().StringVar(&against, "against", "", "published figures to show in the document of -o DIR/: one of those that come with tare, or a file of the same form")
 	c.Flags().BoolVar(&yes, "yes", false, "begin without asking, whatever it takes")
 	out.addForce(c.Flags())
 	out.addForm(c.Flags(), s.instruments)

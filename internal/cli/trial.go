@@ -17,8 +17,8 @@ import (
 // trial is how long starting one workload may take, the engine's image included.
 const trial = time.Minute
 
-// tryAll starts a workload on each target that is there, and removes it: what came of it by
-// the target's name, nil where nothing could be tried. The error tells of what is left.
+// tryAll starts a workload on each available target and removes it. It returns the outcomes by
+// target, nil if nothing could be tried, and an error for what is left.
 func tryAll(ctx context.Context, s *app, found []find.Found, engines terms.Engines) (map[string]error, error) {
 	var targets []subject.Target
 	for _, f := range found {

@@ -127,7 +127,7 @@ func findRecovery(l *finding.List, t *Target) {
 				Advice:  "wait longer with --recover; what stays is the kernel's, the engine's, or what is listed as left"})
 		}
 	}
-	// Cgroups that the run removed at its end are told by that.
+	// The finding runtime-left lists the cgroups that the run removed.
 	removed := slices.ContainsFunc(*l, func(f record.Finding) bool { return f.Code == finding.RuntimeLeft && f.Target == t.Info.Name })
 	var left []string
 	for i := range t.Left {

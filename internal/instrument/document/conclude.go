@@ -104,7 +104,7 @@ func concluded(all []figure.Figure) (items []page.Item) {
 		parts[key] = append(parts[key], text)
 	}
 	apart, shared := keys(told)
-	// A target that is judged to be both has what tells the figures apart.
+	// A target with two verdicts needs the labels of their figures.
 	verdicts := map[string]string{}
 	both := map[string]bool{}
 	brief := func(f *figure.Figure) string {

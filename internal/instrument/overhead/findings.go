@@ -154,7 +154,7 @@ func (j *judging) left(target string) {
 		visits++
 		all = append(all, v.After.Left...)
 	}
-	// Those that the run removed at its end are told by that.
+	// The finding runtime-left lists those that the run removed.
 	if slices.ContainsFunc(j.Record.Findings, func(f record.Finding) bool { return f.Code == finding.RuntimeLeft && f.Target == target }) {
 		all = slices.DeleteFunc(all, func(path string) bool { return strings.HasPrefix(path, "/kata_overhead/") })
 	}

@@ -52,7 +52,7 @@ func TestOverheadFindings(t *testing.T) {
 				r.Left = []string{"/kata_overhead/0"}
 			}
 		}), []string{"cgroup-leaked"}, "3 cgroups were still there"},
-		{"those that the run removed are told once", func(w *oversight) {
+		{"those that the run removed are one finding", func(w *oversight) {
 			readings(func(r *record.Reading) {
 				if r.Moment == record.MomentAfter {
 					r.Left = []string{"/kata_overhead/0"}

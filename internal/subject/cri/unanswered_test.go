@@ -77,7 +77,7 @@ func TestAPodThatIsuladMadeForACallGivenUpIsRemovedThoughCRIDoesNotListIt(t *tes
 	}
 }
 
-// Only a call that was given up is a reason to ask beside CRI.
+// The engine's own list is read only after a call was given up.
 func TestWhatIsNotListedIsAskedForAfterACallWasGivenUp(t *testing.T) {
 	n, dir := isulad(t)
 	env := enginetest.Environment(t, 1)

@@ -21,9 +21,9 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Flight is what may still be under way of containers that were given up or removed, by the
-// ids that are known of them. An engine or a shim goes on with a start whose client has gone:
-// Kata's boots its VM for up to 20 s, and what it makes in that time nobody else removes.
+// Flight finds what is still under way of containers that were given up or removed, by their
+// known ids. An engine or a shim goes on with a start after its client has gone: Kata's shim
+// boots its VM for up to 20 s, and what it makes in that time no engine removes.
 type Flight struct {
 	runID    string          // all of whose names are among the ids; "" for those of ids alone
 	ids      map[string]bool // names of containers, and what the engine calls them and their pods
@@ -69,7 +69,7 @@ func (f *Flight) learn(ctx context.Context, d Driver, names []string) {
 		return
 	}
 	f.add(names...)
-	states, _ := d.Look(ctx, names) // what is broken may not be told
+	states, _ := d.Look(ctx, names) // a broken one may be missing
 	for _, s := range states {
 		if !s.Afar {
 			f.add(s.ID, s.Pod.ID)
@@ -80,8 +80,8 @@ func (f *Flight) learn(ctx context.Context, d Driver, names []string) {
 // clients are the command lines of engines, and what engines start for one command.
 var clients = append([]string{"docker", "podman", "isula", "crictl", "ctr", "nerdctl", "kata-runtime"}, procs.Runtimes...)
 
-// processes are those under way: what stands beside the containers, what makes them, and
-// plugins that give them a network. It notes the namespaces of the first.
+// processes returns the shims, monitors and VMMs of the containers, the runtimes and clients
+// that work on them, and their CNI plugins. It notes the network namespaces of all.
 func (f *Flight) processes() (all []procs.Found) {
 	for _, p := range procs.Programs() {
 		_, beside := procs.Beside(p.Name, p.Args)
@@ -103,8 +103,8 @@ func (f *Flight) processes() (all []procs.Found) {
 	return all
 }
 
-// adopt reports whether a shim is that of a sandbox with one of the names, of which the engine
-// does not tell yet: a shim's folder is its bundle.
+// adopt reports whether a shim's bundle, which is its working folder, has one of the names. It
+// adds the sandbox's id: the engine may not list the sandbox yet.
 func (f *Flight) adopt(p procs.Found) bool {
 	if p.Role != record.RoleShim {
 		return false
@@ -162,12 +162,14 @@ func (f *Flight) underWay(ctx context.Context) (bool, error) {
 		}
 		return true, errors.Join(errs...)
 	case waited > patience && !f.ended:
-		// containerd 1.6 forgets a shim whose task was given up while it was made: nobody
-		// else will tell it to end. When it has gone, containerd removes what it had.
+		// containerd 1.6 forgets a shim whose task was given up while it was made, and never
+		// ends it. When the shim has gone, containerd removes what it had.
 		f.ended = true
 		for _, p := range all {
 			if _, beside := procs.Beside(p.Name, p.Args); beside {
-				_ = cgroup.KillIf(p.Pid, func() bool { return strings.HasSuffix(strings.Join(procs.ArgsOf(p.Pid), "\x00"), "\x00"+strings.Join(p.Args, "\x00")) }) // or it has gone
+				_ = cgroup.KillIf(p.Pid, func() bool {
+					return strings.HasSuffix(strings.Join(procs.ArgsOf(p.Pid), "\x00"), "\x00"+strings.Join(p.Args, "\x00"))
+				}) // or it has gone
 			}
 		}
 	case time.Since(f.said) > time.Second:
@@ -182,7 +184,7 @@ func (f *Flight) underWay(ctx context.Context) (bool, error) {
 
 // Left are the ids of sandboxes of which Kata still keeps something.
 func (f *Flight) left(hs []cgroup.Hierarchy) []string {
-	if f.runID != "" { // the engine may have forgotten those that it did not come to tell of
+	if f.runID != "" { // the engine may have forgotten a sandbox that it never listed
 		kata.Sandboxes(f.root, hs, func(id string) bool {
 			if !f.owns(id) && f.mentions(kata.State(f.root, id)) {
 				f.add(id)

@@ -79,7 +79,7 @@ func TestAStartThatGoesOnAfterItsClientIsAwaitedAndWhatItMakesIsRemoved(t *testi
 	}{
 		"a container that has the run's name":          {id: Name(run, 0, 1)},
 		"a pod that only the bundle of its shim names": {id: hex, names: true},
-		"a pod of which the engine told before":        {id: hex, knows: true},
+		"a pod that the engine listed before":          {id: hex, knows: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := onMachine(t)
@@ -150,7 +150,7 @@ func TestAShimThatDoesNotEndIsKilledAndWhatHasNoRoleIsNot(t *testing.T) {
 		"containerd-shim-runc-v2": {true, shimEnds},
 		"containerd-shim-kata-v2": {true, vmBoots},
 		"qemu-system-x86_64":      {true, vmBoots},
-		"docker":                  {false, shimEnds + killEnds}, // somebody's own command
+		"docker":                  {false, shimEnds + killEnds}, // a user's own command
 	} {
 		in, w, err := os.Pipe()
 		must.OK(t, err)
@@ -173,7 +173,7 @@ func TestAShimThatDoesNotEndIsKilledAndWhatHasNoRoleIsNot(t *testing.T) {
 	}
 }
 
-// telling is an engine that tells ids.
+// telling is an engine whose Look returns states.
 type telling struct {
 	*fake
 	states map[string]State

@@ -73,7 +73,7 @@ type Options struct {
 	// Commands are those by which commands are run in containers; nil where the session
 	// does that by itself.
 	Commands *Commands
-	// OnHost tells that containers are in the engine's own network.
+	// OnHost reports whether containers are in the engine's own network.
 	OnHost bool
 	// Runtime is the one that containers have to have, in the engine's words;
 	// "" for any.

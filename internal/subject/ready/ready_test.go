@@ -244,13 +244,13 @@ func TestWhatIsNeverReadyFailsInTimeWithWhatTheLastPollSaid(t *testing.T) {
 		"nobody listens":        {setting.Ready("tcp:" + refused), host, nil, record.FailTimeout, "not ready (tcp:" + refused + ") within 50ms; the last of "},
 		"somebody else listens": {setting.Ready("tcp:" + taken), host, nil, record.FailError, "something else listened on port " + taken},
 		"two would listen":      {setting.Ready("tcp:" + refused), host, []int{0, 1}, record.FailError, "only one can listen on port " + refused},
-		"two pods of an engine whose process is not told would listen": {setting.Ready("tcp:" + refused), &subject.Reached{Sharing: os.Getpid()}, []int{0, 1}, record.FailError, "only one can listen on port " + refused},
-		"there is no way in":           {"tcp:80", &subject.Reached{Pid: os.Getpid(), Guest: true, Why: "no way in: --network bridge"}, nil, record.FailError, "no way in: --network bridge"},
-		"nobody knows where it is":     {"tcp:80", &subject.Reached{}, nil, record.FailError, "does not say where it is"},
-		"there is no log":              {"log:x", host, nil, record.FailError, "in no file"},
-		"its log is no file":           {"log:x", &subject.Reached{Log: t.TempDir()}, nil, record.FailError, "no plain file"},
-		"a link leads out of its root": {"file:/proc/self/root/nowhere", host, nil, record.FailTimeout, "/proc/self/root/nowhere"},
-		"its command fails":            {"exec:/check", host, nil, record.FailTimeout, "/check: exit status 1"},
+		"two pods without a known process would listen": {setting.Ready("tcp:" + refused), &subject.Reached{Sharing: os.Getpid()}, []int{0, 1}, record.FailError, "only one can listen on port " + refused},
+		"there is no way in":                            {"tcp:80", &subject.Reached{Pid: os.Getpid(), Guest: true, Why: "no way in: --network bridge"}, nil, record.FailError, "no way in: --network bridge"},
+		"nobody knows where it is":                      {"tcp:80", &subject.Reached{}, nil, record.FailError, "does not say where it is"},
+		"there is no log":                               {"log:x", host, nil, record.FailError, "in no file"},
+		"its log is no file":                            {"log:x", &subject.Reached{Log: t.TempDir()}, nil, record.FailError, "no plain file"},
+		"a link leads out of its root":                  {"file:/proc/self/root/nowhere", host, nil, record.FailTimeout, "/proc/self/root/nowhere"},
+		"its command fails":                             {"exec:/check", host, nil, record.FailTimeout, "/check: exit status 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := &lanes{do: func(int) {}, exec: func(int) int { return 1 }}
@@ -264,7 +264,7 @@ func TestWhatIsNeverReadyFailsInTimeWithWhatTheLastPollSaid(t *testing.T) {
 	}
 }
 
-// iSulad's CRI tells no process of a pod; one in the host's network has the engine's.
+// iSulad's CRI has no process of a pod. In the host's network the pod has the engine's.
 func TestAPodInTheEnginesNetworkIsAskedThere(t *testing.T) {
 	t.Parallel()
 	at := ports.Held(t)
