@@ -176,7 +176,7 @@ func (f *Flight) underWay(ctx context.Context) (bool, error) {
 		f.said = time.Now()
 		term.Say(ctx, fmt.Sprintf("waiting for %d processes of starts that were interrupted, such as %s (%d): %v of at most %v", len(all), all[0].Name, all[0].Pid, waited.Round(time.Second), patience+killEnds))
 	}
-	if err := machine.Sleep(ctx, step); err != nil {
+	if err := machine.Sleep(ctx, min(max(step, waited/10), sight)); err != nil {
 		return true, errors.Join(errLate, ctx.Err())
 	}
 	return true, nil
