@@ -181,7 +181,7 @@ func TestWithoutRootTheHostIsWeighed(t *testing.T) {
 	need.Root(t) // so that there is something to give up
 	dir := place(t)
 	tarePath := program(t, dir)
-	must.OK(t, os.Chmod(dir, 0o777))
+	must.OK(t, os.Chmod(dir, 0o777|os.ModeSticky))
 	for p := dir; p != "/"; p = filepath.Dir(p) { // t.TempDir is private to root
 		info, err := os.Stat(p)
 		if err == nil && info.Mode().Perm()&0o005 == 0 {

@@ -53,6 +53,7 @@ func Perform(ctx context.Context, plan, folder string, host bool) (code int, err
 	c.WaitDelay = 50 * time.Second                  // of the minute that a pod has for its end
 	c.Env = []string{"PATH=" + paths, "HOME=/root"} // and no keys of an object store
 	if !host {
+		c.Env = append(c.Env, "TARE_PRIVATE_DIR="+os.Getenv("TMPDIR")) // the pod's emptyDir
 		for _, name := range []string{"TARE_DATA_DIR", "TARE_STATE_DIR", "TMPDIR"} {
 			c.Env = append(c.Env, name+"="+os.Getenv(name))
 		}

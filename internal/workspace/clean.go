@@ -38,11 +38,16 @@ func Leftovers(roots Roots) (left []Leftover, live []string, err error) {
 	}
 	found := map[string]bool{} // whether the run is alive
 	for _, root := range []*string{&roots.State, &roots.Data} {
-		if path, err := filepath.EvalSymlinks(*root); err == nil {
-			*root = path
+		path, err := secure(*root, false)
+		if errors.Is(err, os.ErrNotExist) {
+			continue
 		}
-		entries, err := os.ReadDir(*root)
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err != nil {
+			return nil, nil, fmt.Errorf("look for what runs left: %w", err)
+		}
+		*root = path
+		entries, err := os.ReadDir(path)
+		if err != nil {
 			return nil, nil, fmt.Errorf("look for what runs left: %w", err)
 		}
 		for _, e := range entries {

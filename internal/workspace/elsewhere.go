@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -31,15 +30,12 @@ func (a apart) known() bool {
 // Elsewhere makes a folder of the run's below one of the user's, with a mark of its
 // own. It is kept in mind before it is made, so that tare clean finds it.
 func (r *Run) Elsewhere(below string) (dir string, err error) {
-	if below, err = filepath.EvalSymlinks(below); err != nil {
-		return "", fmt.Errorf("look at the folder that was given: %w", err)
+	if below, err = secure(below, false); err != nil {
+		return "", err
 	}
 	var st unix.Stat_t
 	if err := unix.Stat(below, &st); err != nil {
 		return "", fmt.Errorf("look at %s: %w", below, os.NewSyscallError("stat", err))
-	}
-	if err := unmovable(below); err != nil {
-		return "", err
 	}
 	dir = filepath.Join(below, elsewhereName(r.ID))
 	all := append(r.elsewhere, apart{dir, identity(&st)})
@@ -60,29 +56,6 @@ func (r *Run) Elsewhere(below string) (dir string, err error) {
 	}
 	r.marks = append(r.marks, m)
 	return dir, nil
-}
-
-// unmovable refuses a folder of which somebody else could move the run's, or one on
-// the way to it, and put another in its place: the run's is removed by its path.
-// Who owns the root folder could do so anyway; in a user namespace that need not be 0.
-func unmovable(dir string) error {
-	var root unix.Stat_t
-	if err := unix.Stat("/", &root); err != nil {
-		return fmt.Errorf("look at /: %w", os.NewSyscallError("stat", err))
-	}
-	for at := dir; ; at = filepath.Dir(at) {
-		var st unix.Stat_t
-		if err := unix.Lstat(at, &st); err != nil {
-			return fmt.Errorf("look at %s: %w", at, os.NewSyscallError("lstat", err))
-		}
-		shared := st.Mode&0o022 != 0 && st.Mode&unix.S_ISVTX == 0
-		if shared || !slices.Contains([]uint32{0, uint32(os.Geteuid()), root.Uid}, st.Uid) {
-			return fmt.Errorf("%s belongs to uid %d with mode %o: others could put another folder in the place of the run's in %s; chown it to yourself and chmod go-w it, or give a folder that only you and root can change, as those above it", at, st.Uid, st.Mode&0o7777, dir)
-		}
-		if at == filepath.Dir(at) {
-			return nil
-		}
-	}
 }
 
 func elsewhereName(id string) string { return "tare-" + id }

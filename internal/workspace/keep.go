@@ -23,10 +23,13 @@ func (r *Run) Keep(name string, content []byte) error {
 	return f.Close()
 }
 
+// unfinished ends the name of a file that persist has not written whole.
+const unfinished = ".new"
+
 // persist writes a file that is there whole or not at all, also after a power cut,
 // and leaves it open. prepare is called before it has its name.
 func persist(path string, content []byte, prepare func(*os.File) error) (f *os.File, err error) {
-	f, err = os.OpenFile(path+".new", os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	f, err = os.OpenFile(path+unfinished, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +44,7 @@ func persist(path string, content []byte, prepare func(*os.File) error) (f *os.F
 		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {
-		return nil, errors.Join(err, f.Close())
+		return nil, errors.Join(err, f.Close(), os.Remove(f.Name()))
 	}
 	// The folder's names, and its own in the one above. Not every file system can do
 	// that, and not every user may read the folder above.

@@ -3,10 +3,12 @@ package workspace
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/tare-bench/tare/internal/node/cgroup"
@@ -144,7 +146,89 @@ func TestAFolderInWhichOthersCouldSwapTheRunsIsRefused(t *testing.T) {
 			} else if !strings.Contains(err.Error(), dir+" belongs to uid "+strconv.Itoa(c.uid)) {
 				t.Errorf("%s%s: %v", claim, at, err)
 			}
+			// Likewise below a folder that runs are to have, and what runs left is not looked at there.
+			roots := Roots{Data: filepath.Join(below, "new", "data"), State: filepath.Join(t.TempDir(), "state")}
+			run, err := New(roots)
+			if (err == nil) != c.used {
+				t.Errorf("%s%s: a run: %v", claim, at, err)
+			}
+			if err == nil {
+				must.OK(t, run.Close())
+				continue
+			}
+			check.Error(t, err, dir+" belongs to uid "+strconv.Itoa(c.uid)+" with mode ")
+			if exists(filepath.Join(below, "new")) {
+				t.Errorf("%s%s: a folder was made", claim, at)
+			}
+			must.OK(t, os.MkdirAll(roots.Data, 0o700))
+			_, _, err = Leftovers(roots)
+			check.Error(t, err, dir+" belongs to uid ")
 		}
+	}
+}
+
+func TestAVolumeThatNoOtherUserReachesMayHaveAnyMode(t *testing.T) {
+	dir := t.TempDir()
+	must.OK(t, os.Chmod(dir, 0o777))
+	t.Setenv("TARE_PRIVATE_DIR", dir)
+	must.OK(t, start(t, Roots{Data: filepath.Join(dir, "data"), State: filepath.Join(dir, "state")}).Close())
+}
+
+func TestARunKilledWhileItMakesItsMarkIsFoundAndRemoved(t *testing.T) {
+	untouched.Alone(t)
+	roots := roots(t)
+	r := start(t, roots)
+	r.release() // as if killed
+	for _, dir := range []string{r.stateDir(), r.dataDir()} {
+		must.OK(t, os.Rename(filepath.Join(dir, markName), filepath.Join(dir, markName+unfinished)))
+	}
+	if found, _, err := cleaned(t, roots, false); !found || err != nil || exists(r.stateDir()) || exists(r.dataDir()) {
+		t.Errorf("found %v, %v; state is there: %v, data: %v", found, err, exists(r.stateDir()), exists(r.dataDir()))
+	}
+}
+
+func TestAFileThatCannotBeKeptLeavesNoPartAndIsKeptLater(t *testing.T) {
+	r := start(t, roots(t))
+	defer r.Close()
+	inTheWay := filepath.Join(r.dataDir(), "engines.json")
+	must.OK(t, os.MkdirAll(filepath.Join(inTheWay, "x"), 0o700)) // so that the rename fails
+	for range 2 {
+		check.Error(t, r.Keep("engines.json", []byte("[]")), "file exists")
+	}
+	must.OK(t, os.RemoveAll(inTheWay))
+	must.OK(t, r.Keep("engines.json", []byte("[]")))
+}
+
+func TestInAStickyFolderNoOtherUserMovesARunsFolder(t *testing.T) {
+	need.Root(t)
+	shared := t.TempDir()
+	must.OK(t, errors.Join(os.Chmod(filepath.Dir(shared), 0o755), os.Chmod(shared, 0o777|os.ModeSticky)))
+	r := start(t, Roots{Data: filepath.Join(shared, "data"), State: filepath.Join(shared, "state")})
+	defer r.Close()
+	for _, own := range []string{"data", "state"} {
+		other := exec.Command("mv", own, own+"2")
+		other.Dir = shared
+		other.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 2002, Gid: 2002}}
+		if said, err := other.CombinedOutput(); err == nil || !strings.Contains(string(said), "not permitted") {
+			t.Errorf("%s was moved by another user: %v %s", own, err, said)
+		}
+	}
+}
+
+func TestARunsFolderIsNotRemovedOnceOthersCouldSwapIt(t *testing.T) {
+	need.Root(t)
+	untouched.Alone(t)
+	roots := roots(t)
+	r := start(t, roots)
+	above := filepath.Dir(roots.Data)
+	must.OK(t, os.Chown(above, 2002, 2002))
+	check.Error(t, r.Close(), above+" belongs to uid 2002")
+	if !exists(r.dataDir()) {
+		t.Error("the folder was removed all the same")
+	}
+	must.OK(t, os.Chown(above, 0, 0))
+	if found, _, err := cleaned(t, roots, false); !found || err != nil {
+		t.Errorf("cleaned: %v %v", found, err)
 	}
 }
 

@@ -49,6 +49,12 @@ func mark(dir, id string) (*os.File, error) {
 // removeMarked removes a run's folder, its mark last: what a failure leaves is
 // still known as the run's.
 func removeMarked(dir string) error {
+	if !exists(dir) {
+		return nil
+	}
+	if _, err := secure(filepath.Dir(dir), false); err != nil { // as when the folder was made
+		return err
+	}
 	if err := empty(dir); err != nil {
 		return err
 	}
@@ -77,9 +83,14 @@ func marked(dir, id string) (is, alive bool) {
 	return is, alive
 }
 
-// readMark reads a mark: also in which boot it was made, "" in earlier versions of tare.
+// readMark reads a mark: also in which boot it was made, "" in earlier versions of tare. A
+// run that was killed while it made its mark left it under its unfinished name.
 func readMark(dir, id string) (boot string, is, alive bool) {
-	f, err := os.OpenFile(filepath.Join(dir, markName), os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	const flags = os.O_RDWR | unix.O_NOFOLLOW | unix.O_NONBLOCK
+	f, err := os.OpenFile(filepath.Join(dir, markName), flags, 0)
+	if errors.Is(err, os.ErrNotExist) {
+		f, err = os.OpenFile(filepath.Join(dir, markName+unfinished), flags, 0)
+	}
 	if err != nil {
 		return "", false, false
 	}

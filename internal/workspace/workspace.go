@@ -110,25 +110,19 @@ func New(roots Roots) (*Run, error) {
 	return r, nil
 }
 
-// makeRoot makes a folder for runs and resolves its path. Programs are run from
-// there, so nobody else may write to it.
+// makeRoot makes a folder for runs and resolves its path. Programs are run from there, so
+// that others may not write to it even if it is sticky.
 func makeRoot(root *string) error {
-	if err := os.MkdirAll(*root, 0o711); err != nil {
-		return fmt.Errorf("make tare's folder: %w; set TARE_DATA_DIR and TARE_STATE_DIR to folders that can be written", err)
-	}
-	path, err := filepath.Abs(*root)
-	if err == nil {
-		path, err = filepath.EvalSymlinks(path)
-	}
+	path, err := secure(*root, true)
 	var st unix.Stat_t
 	if err == nil {
 		err = unix.Lstat(path, &st)
 	}
-	if err != nil {
-		return fmt.Errorf("tare's folder %s: %w", *root, err)
+	if err == nil && (int(st.Uid) != os.Geteuid() || st.Mode&0o022 != 0) {
+		err = fmt.Errorf("%s belongs to uid %d with mode %o: programs are run from it, so that it must be yours and not writable by others; chown and chmod it", path, st.Uid, st.Mode&0o7777)
 	}
-	if int(st.Uid) != os.Geteuid() || st.Mode&0o022 != 0 {
-		return fmt.Errorf("tare's folder %s belongs to uid %d with mode %o: programs are run from it, so it must be yours and writable by nobody else; chown and chmod it, or set TARE_DATA_DIR and TARE_STATE_DIR to others", path, st.Uid, st.Mode&0o7777)
+	if err != nil {
+		return fmt.Errorf("make tare's folder: %w; or set TARE_DATA_DIR and TARE_STATE_DIR to others", err)
 	}
 	*root = path
 	return nil
