@@ -13,8 +13,11 @@ const (
 	maxDepth   = 16
 )
 
+// Hidden begins the names of files and folders that are not whole yet.
+const Hidden = ".tare-"
+
 // Walk finds the files below a folder that may be records, by their names, and says
-// which bound was met, "" if none. It follows no link.
+// which bound was met, "" if none. It follows no link, and finds nothing that is [Hidden].
 func Walk(files fs.FS) (there map[string]fs.FileInfo, bounded string) {
 	there = map[string]fs.FileInfo{}
 	visited := 0
@@ -28,6 +31,8 @@ func Walk(files fs.FS) (there map[string]fs.FileInfo, bounded string) {
 			return fs.SkipDir // the other folders can be read
 		case err != nil:
 			return nil
+		case d.IsDir() && strings.HasPrefix(d.Name(), Hidden):
+			return fs.SkipDir
 		case d.IsDir() && strings.Count(name, "/") >= maxDepth:
 			bounded = fmt.Sprintf("folders below %d others were not looked at", maxDepth)
 			return fs.SkipDir

@@ -125,7 +125,7 @@ func (s *app) document(dir string, all []instrument.Judged, out outputFlags) (er
 // writePlan writes the plan of a document, in place of the one that a run began with: of
 // that the seeds were not known yet.
 func writePlan(dir string, text []byte) error {
-	if err := replaceFile(filepath.Join(dir, planFile), text, 0o600); err != nil {
+	if err := writeWhole(filepath.Join(dir, planFile), text, 0o600, os.Rename); err != nil {
 		return fmt.Errorf("write the plan of the document: %w", err)
 	}
 	return nil
@@ -192,10 +192,7 @@ func (s *app) unbegun(dir string, there []*record.Part) string {
 
 // writeNew writes a file whole or not at all, and over none.
 func writeNew(path string, text []byte) error {
-	err := newFile(path, 0o600, func(w io.Writer) error {
-		_, err := w.Write(text)
-		return err
-	})
+	err := writeWhole(path, text, 0o600, renameNew)
 	if errors.Is(err, os.ErrExist) { // the folder held none when this began
 		return fmt.Errorf("%s has come to be meanwhile: another writes a document there; wait for it, or name another folder with -o DIR", path)
 	}

@@ -175,7 +175,7 @@ func (f *imageFlags) write(i *image.Image) error {
 
 // save writes the image's file, over none.
 func (f *imageFlags) save(write func(io.Writer) error) error {
-	err := newFile(f.output, 0o644, write)
+	err := makeWhole(f.output, 0o644, renameNew, write)
 	if errors.Is(err, os.ErrExist) {
 		err = fmt.Errorf("%s exists and is not overwritten; move it away or give another path", f.output)
 	}

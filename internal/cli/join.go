@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -25,31 +24,25 @@ that a crash left is not taken.`,
 			if path == "" {
 				return errors.New("join: name the file to write with -o")
 			}
-			if err := checkRecordName(path); err != nil {
-				return err
-			}
-			w, err := s.lines().Create(path)
-			if err != nil {
-				return err
-			}
-			for _, arg := range args {
-				var broken bool
-				if broken, err = w.Join(arg); err != nil {
-					break
-				}
-				if broken {
-					fmt.Fprintf(s.Err, "tare: %s\n", cleanLines(fmt.Sprintf("%s: it breaks off within a line, or has one longer than %d MiB; what is there of that line is left out", arg, record.MaxLine>>20)))
-				}
-			}
-			if wrong := w.Close(); err == nil {
-				err = wrong
-			}
 			var all []*record.Record
-			if err == nil {
-				all, err = s.lines().LoadAll(path) // what cannot be read again is not kept
-			}
+			err = s.newRecord(path, func(w *record.Writer, at string) error {
+				for _, arg := range args {
+					broken, err := w.Join(arg)
+					if err != nil {
+						return err
+					}
+					if broken {
+						fmt.Fprintf(s.Err, "tare: %s\n", cleanLines(fmt.Sprintf("%s: it breaks off within a line, or has one longer than %d MiB; what is there of that line is left out", arg, record.MaxLine>>20)))
+					}
+				}
+				if err := w.Close(); err != nil {
+					return err
+				}
+				all, err = s.lines().LoadAll(at) // what cannot be read again is not kept
+				return err
+			})
 			if err != nil {
-				return unkept(w, path, err)
+				return err
 			}
 			met := map[string]bool{}
 			for _, rec := range all {
@@ -64,21 +57,4 @@ that a crash left is not taken.`,
 	}
 	c.Flags().StringVarP(&path, "output", "o", "", "file to write, .jsonl or .jsonl.zst")
 	return c
-}
-
-// unkept is why a file was not made, of which nothing is kept.
-func unkept(w *record.Writer, path string, err error) error {
-	if cause := errors.Unwrap(w.Err()); cause != nil {
-		err = fmt.Errorf("%w; nothing of it is kept: free space, or name another file with -o", cause)
-	}
-	return errors.Join(err, removeFile(path))
-}
-
-// removeFile removes what was to be a record. A device or a pipe that was named for it is
-// no file of ours.
-func removeFile(path string) error {
-	if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {
-		return err
-	}
-	return os.Remove(path)
 }

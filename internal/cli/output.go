@@ -4,10 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -107,37 +104,6 @@ func (s *app) into(path string, force bool) (to *app, written func(error) error)
 		}
 		return err
 	}
-}
-
-// newFile writes a file that is not there yet, whole or not at all.
-func newFile(path string, mode os.FileMode, write func(io.Writer) error) error {
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(write(file), file.Close()); err != nil {
-		return errors.Join(err, os.Remove(path))
-	}
-	return nil
-}
-
-// replaceFile writes a file whole, in place of the one that is there.
-func replaceFile(path string, text []byte, mode os.FileMode) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".tare-*")
-	if err != nil {
-		if wrong, ok := errors.AsType[*os.PathError](err); ok {
-			wrong.Path = path // the name that was given
-		}
-		return err
-	}
-	_, err = f.Write(text)
-	if err = errors.Join(err, f.Chmod(mode), f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		os.Remove(f.Name())
-	}
-	return err
 }
 
 // showKept prints the report of records that were made of what others kept.

@@ -8,7 +8,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/record"
 )
@@ -24,7 +27,11 @@ func writeOutput(path string, text []byte, force bool) error {
 	}
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		if err := replaceFile(path, text, 0o644); err != nil { // replaces a link that leads nowhere
+		place := renameNew
+		if force { // over a link that leads nowhere
+			place = os.Rename
+		}
+		if err := writeWhole(path, text, 0o644, place); err != nil {
 			return fmt.Errorf("%w; name another file with -o", err)
 		}
 		return nil
@@ -57,7 +64,7 @@ func replaceOutput(path string, text []byte, force bool) error {
 	if err != nil {
 		return err
 	}
-	return replaceFile(real, text, 0o644)
+	return writeWhole(real, text, 0o644, os.Rename)
 }
 
 // holdsRecord reports whether a file has a record's name or begins as one.
@@ -105,4 +112,81 @@ func foreignLink(path string) (string, error) {
 		}
 	}
 	return "", nil
+}
+
+// writeWhole writes a file whole or not at all. It has another name until place gives it its
+// own.
+func writeWhole(path string, text []byte, mode os.FileMode, place func(from, to string) error) error {
+	return makeWhole(path, mode, place, func(w io.Writer) error {
+		_, err := w.Write(text)
+		return err
+	})
+}
+
+func makeWhole(path string, mode os.FileMode, place func(from, to string) error, write func(io.Writer) error) error {
+	f, err := os.CreateTemp(filepath.Dir(path), record.Hidden+"*")
+	if err != nil {
+		return withName(err, path)
+	}
+	if err = errors.Join(write(f), f.Chmod(mode), f.Close()); err == nil {
+		err = place(f.Name(), path)
+	}
+	if err != nil {
+		os.Remove(f.Name())
+	}
+	return err
+}
+
+// newRecord makes a record that does not exist yet, whole or not at all. It is at another
+// path until then. A pipe or a device is written to as it is.
+func (s *app) newRecord(path string, write func(w *record.Writer, at string) error) error {
+	if err := checkRecordName(path); err != nil {
+		return err
+	}
+	at := path
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		dir, err := os.MkdirTemp(filepath.Dir(path), record.Hidden+"*")
+		if err != nil {
+			return fmt.Errorf("create record: %w; name another file with -o", withName(err, path))
+		}
+		defer os.RemoveAll(dir)
+		at = filepath.Join(dir, filepath.Base(path))
+	}
+	w, err := s.lines().Create(at)
+	if err != nil {
+		return err
+	}
+	err = write(w, at)
+	if wrong := w.Close(); wrong != nil {
+		err = fmt.Errorf("%w; nothing of it is kept: free space, or name another file with -o", errors.Unwrap(wrong))
+	}
+	if err == nil && at != path {
+		err = renameNew(at, path)
+	}
+	return withName(err, path)
+}
+
+// renameNew gives a file its name, unless there is something of that name.
+func renameNew(from, to string) error {
+	err := unix.Renameat2(unix.AT_FDCWD, from, unix.AT_FDCWD, to, unix.RENAME_NOREPLACE)
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) { // as on NFS
+		if err = os.Link(from, to); err == nil {
+			return os.Remove(from)
+		}
+	}
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return fmt.Errorf("%s: %w and is not overwritten", to, fs.ErrExist)
+	case err != nil:
+		return &os.PathError{Op: "create", Path: to, Err: err}
+	}
+	return nil
+}
+
+// withName puts a path into a system's error, in place of a hidden one.
+func withName(err error, path string) error {
+	if wrong, ok := errors.AsType[*os.PathError](err); ok && strings.Contains(wrong.Path, record.Hidden) {
+		wrong.Path = path
+	}
+	return err
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"debug/elf"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -51,6 +52,55 @@ func TestOutputReplacesOnlyWhatItMay(t *testing.T) {
 				t.Errorf("it holds %q, link %q, before %q", must.Read(t, path), after, before)
 			}
 		})
+	}
+}
+
+// TestAFileThatAppearsMeanwhileIsKept makes the file when the text is written, as late as
+// another program could.
+func TestAFileThatAppearsMeanwhileIsKept(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]func(t *testing.T, path string){
+		"a file": holds("theirs"), "a folder": folder, "a link that leads nowhere": func(t *testing.T, path string) { must.OK(t, os.Symlink("/none", path)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			path := filepath.Join(dir, "out")
+			err := makeWhole(path, 0o644, renameNew, func(io.Writer) error {
+				test(t, path)
+				return nil
+			})
+			check.Error(t, err, "out: file already exists and is not overwritten")
+			if all := must.Get(os.ReadDir(dir))(t); len(all) != 1 || all[0].Name() != "out" || all[0].Type().IsRegular() != (name == "a file") {
+				t.Errorf("left %v", all)
+			}
+		})
+	}
+}
+
+// TestOfAKilledJoinOrRedactNoFileHasTheNameThatWasGiven kills them while they read a pipe
+// that gives a whole record and then nothing.
+func TestOfAKilledJoinOrRedactNoFileHasTheNameThatWasGiven(t *testing.T) {
+	text := must.Read(t, stored(t, t.TempDir(), "runc", false))
+	for _, verb := range []string{"join", "redact"} {
+		dir := place(t)
+		pipe := filepath.Join(t.TempDir(), "pipe")
+		must.OK(t, unix.Mkfifo(pipe, 0o600))
+		to := filepath.Join(dir, "to.jsonl")
+		cmd, _, stderr := started(t, dir, verb, pipe, "-o", to)
+		in := must.Get(os.OpenFile(pipe, os.O_RDWR, 0))(t)
+		defer in.Close()
+		must.Get(in.WriteString(text))(t)
+		await(t, "a part of the record", func() bool {
+			parts, _ := filepath.Glob(filepath.Join(dir, ".tare-*", "to.jsonl"))
+			return len(parts) == 1
+		})
+		must.OK(t, cmd.Process.Kill())
+		_ = cmd.Wait() // it was killed
+		if _, err := os.Lstat(to); err == nil {
+			t.Errorf("%s left a part\n%s", verb, stderr)
+		}
+		ends(t, ExitUsage, "no record in this folder", "report", dir) // nor is the part taken for a record
 	}
 }
 
@@ -146,7 +196,7 @@ func TestARunThatIsInAFileTwiceIsTold(t *testing.T) {
 func TestAFileThatCannotBeWrittenIsCalledByTheNameThatWasGiven(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "none", "x.html")
-	if err := replaceFile(path, nil, 0o644); err == nil || !strings.HasPrefix(err.Error(), "open "+path+": no such file") {
+	if err := writeWhole(path, nil, 0o644, os.Rename); err == nil || !strings.HasPrefix(err.Error(), "open "+path+": no such file") {
 		t.Error(err)
 	}
 	refuses(t, []string{"report", stored(t, t.TempDir(), "runc", false), "--format", "csv", "-o", path}, "no such file or directory; name another file with -o")

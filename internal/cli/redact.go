@@ -31,9 +31,6 @@ know, are left out.`,
 			if path == "" {
 				return errors.New("redact: name the file to write with -o")
 			}
-			if err := checkRecordName(path); err != nil {
-				return err
-			}
 			var r record.Redaction
 			if err := s.redact(&r, args[0], path); err != nil {
 				return err
@@ -51,47 +48,40 @@ know, are left out.`,
 
 // redact writes a record's lines with pseudonyms, and keeps the file only if its figures
 // are those of the record.
-func (s *app) redact(r *record.Redaction, from, to string) (err error) {
+func (s *app) redact(r *record.Redaction, from, to string) error {
 	in, err := s.lines().Open(from)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = in.Close() }()
-	w, err := s.lines().Create(to)
-	if err != nil {
-		return err
-	}
-	defer func() {
+	return s.newRecord(to, func(w *record.Writer, at string) (err error) {
+		in.Several()
+		for more := true; more && err == nil; more = in.More() {
+			w.Another()
+			err = redactOne(r, in, w)
+			if in.Truncated() {
+				fmt.Fprintf(s.Err, "tare: %s\n", cleanLines(from+": it breaks off within a line; what is there of that line is left out"))
+			}
+			if n := in.ProblemCount(); n > 0 {
+				fmt.Fprintf(s.Err, "tare: %s\n", cleanLines(fmt.Sprintf("%s: what cannot be read is left out, %d in all: %s", from, n, in.Problems()[0])))
+			}
+		}
+		if wrong := w.Close(); err == nil {
+			err = wrong
+		}
 		if err != nil {
-			err = unkept(w, to, err)
+			return err
 		}
-	}()
-	in.Several()
-	for more := true; more && err == nil; more = in.More() {
-		w.Another()
-		err = redactOne(r, in, w)
-		if in.Truncated() {
-			fmt.Fprintf(s.Err, "tare: %s\n", cleanLines(from+": it breaks off within a line; what is there of that line is left out"))
+		before, err := s.digits(from)
+		if err != nil {
+			return err
 		}
-		if n := in.ProblemCount(); n > 0 {
-			fmt.Fprintf(s.Err, "tare: %s\n", cleanLines(fmt.Sprintf("%s: what cannot be read is left out, %d in all: %s", from, n, in.Problems()[0])))
+		after, err := s.digits(at)
+		if err == nil && !bytes.Equal(before, after) {
+			err = errors.New("redact: the figures would not be the same, so nothing is written; please report it")
 		}
-	}
-	if wrong := w.Close(); err == nil {
-		err = wrong
-	}
-	if err != nil {
 		return err
-	}
-	before, err := s.digits(from)
-	if err != nil {
-		return err
-	}
-	after, err := s.digits(to)
-	if err == nil && !bytes.Equal(before, after) {
-		err = errors.New("redact: the figures would not be the same, so nothing is written; please report it")
-	}
-	return err
+	})
 }
 
 func redactOne(r *record.Redaction, in *record.Reader, w *record.Writer) error {

@@ -307,6 +307,15 @@ func (s *app) createRecord(path, experiment, id string) (*record.Writer, string,
 	return w, path, nil
 }
 
+// removeFile removes what was to be a record. A device or a pipe that was named for it is
+// no file of ours.
+func removeFile(path string) error {
+	if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {
+		return err
+	}
+	return os.Remove(path)
+}
+
 // checkRecordName refuses a name for a record that is that of something else.
 func checkRecordName(path string) error {
 	if filepath.Ext(path) != "" && !record.IsName(path) {
