@@ -47,8 +47,16 @@ func (w *Writer) Join(path string) (broken bool, err error) {
 	}
 }
 
-// AddLabels appends labels to the file of a record that was written.
+// AddLabels appends labels to the file of a record that was written: all of them or none.
 func (l *Lines) AddLabels(path string, labels []Label) error {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND, 0)
+	if err != nil {
+		return fmt.Errorf("label: %w; labels are lines of the record itself: label a copy that may be written to", err)
+	}
+	defer func() { _ = file.Close() }() // it is synced
+	if lock(file) {
+		return fmt.Errorf("label %s: a run still writes this record; label it when the run has ended", path)
+	}
 	all, err := l.LoadAll(path)
 	if err != nil {
 		return err
@@ -59,20 +67,29 @@ func (l *Lines) AddLabels(path string, labels []Label) error {
 	if all[0].Truncated {
 		return fmt.Errorf("label %s: it breaks off within a line, behind which none can stand; tare join %s -o FILE leaves that line out", path, path)
 	}
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND, 0)
+	info, err := file.Stat()
 	if err != nil {
-		return fmt.Errorf("label: %w; labels are lines of the record itself: label a copy that may be written to", err)
+		return fmt.Errorf("label: %w", err)
 	}
 	var magic [4]byte
 	_, _ = file.ReadAt(magic[:], 0) // shorter than that it is no record
-	w := &Writer{types: l, out: file, file: file, begun: true}
+	w := &Writer{types: l, out: file, begun: true}
 	if [4]byte(zstdMagic) == magic {
 		if w.encoder, err = newEncoder(file); err != nil { // a frame of its own
-			return errors.Join(err, file.Close())
+			return err
 		}
 	}
-	for _, label := range labels {
-		err = errors.Join(err, w.Write(label))
+	for i := 0; i < len(labels) && err == nil; i++ {
+		err = w.Write(labels[i])
 	}
-	return errors.Join(err, w.Close())
+	if wrong := w.Close(); wrong != nil {
+		err = errors.Unwrap(wrong)
+	}
+	if err == nil {
+		err = syncFile(file)
+	}
+	if err != nil {
+		return fmt.Errorf("label: %w; the record is as it was before: free space, and label it again", errors.Join(err, file.Truncate(info.Size())))
+	}
+	return nil
 }

@@ -138,6 +138,7 @@ func TestLabelsStandBehindTheEndAndTheLastCounts(t *testing.T) {
 		w := must.Get(Create(path))(t)
 		for _, line := range few() {
 			must.OK(t, w.Write(line))
+			check.Error(t, standard().AddLabels(path, []Label{{Key: "commit", Value: "0"}}), "a run still writes this record; label it when")
 		}
 		must.OK(t, w.Close())
 		for _, value := range []string{"1", "2", ""} {

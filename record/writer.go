@@ -181,8 +181,9 @@ func newEncoder(w io.Writer) (*zstd.Encoder, error) {
 }
 
 func createFile(path string) (*os.File, error) {
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) // command lines are in it
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|os.O_EXCL, 0o600) // command lines are in it
 	if err == nil {
+		lock(file) // see AddLabels
 		return file, nil
 	}
 	if !errors.Is(err, fs.ErrExist) {

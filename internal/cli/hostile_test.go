@@ -162,6 +162,29 @@ func TestAFullDiskEndsTheRunAndKeepsWhatWasMeasured(t *testing.T) {
 	}
 }
 
+func TestALabelForWhichThereIsNoRoomLeavesTheRecordAsItWas(t *testing.T) {
+	need.Root(t)
+	kept := must.Get(filepath.Abs("../../record/testdata/v1/lifecycle.jsonl"))(t)
+	const script = `mount -t tmpfs -o size=256k tare-test "$1" && cp "$3" "$1/r.jsonl" && dd if=/dev/zero of="$1/fill" bs=4k 2> /dev/null
+"$2" label "$1/r.jsonl" $(for i in $(seq 80); do printf "k$i=%0100d " 0; done); echo exit $?
+cmp "$3" "$1/r.jsonl" && rm "$1/fill" && "$2" label "$1/r.jsonl" a=1 && "$2" report "$1/r.jsonl" | grep -o a=1`
+	out, err := exec.Command("unshare", "-m", "sh", "-c", script, "sh", t.TempDir(), program(t, t.TempDir()), kept).CombinedOutput()
+	if err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	check.Contains(t, "label", string(out), "no space left on device; the record is as it was before", "exit 1\n", "r.jsonl: a=1\n")
+}
+
+func TestALabelDuringARunIsRefusedAndTheRecordIsWhole(t *testing.T) {
+	dir := place(t)
+	cmd, stdout, stderr := started(t, dir, "lifecycle", "host", "--rounds", "100000", "-o", "r.jsonl")
+	awaitBatches(t, 2)
+	ends(t, ExitUsage, "a run still writes this record; label it when the run has ended", "label", "r.jsonl", "a=1")
+	rec := interrupted(t, unix.SIGINT, cmd, stdout, stderr)
+	check.Equal(t, "lines that cannot be read", rec.ProblemCount, 0)
+	ends(t, ExitDone, "a=1", "label", "r.jsonl", "a=1")
+}
+
 func TestADocumentForWhichThereIsNoRoomLeavesNothing(t *testing.T) {
 	need.Root(t)
 	kept := must.Get(filepath.Abs("../../record/testdata/v1/lifecycle.jsonl"))(t)

@@ -1,0 +1,7 @@
+//go:build !linux
+
+package record
+
+import "os"
+
+func lock(*os.File) (taken bool) { return false }
