@@ -20,12 +20,13 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
+	"golang.org/x/sys/unix"
 )
 
 // What an archive may have at most. It is refused beyond that, as what would fill the
 // disk or keep tare busy for ever.
 const (
-	maxBytes    = 32 << 30 // of an archive, and of all its layers unpacked
+	maxBytes    = 32 << 30 // of an archive, and of all its layers unpacked; see room
 	maxMembers  = 1 << 20  // of an archive, and of all its layers
 	maxJSON     = 4 << 20  // of a manifest, an index or a configuration
 	maxLayers   = 512
@@ -35,6 +36,31 @@ const (
 
 // platform is what containers here run.
 var platform = v1.Platform{OS: "linux", Architecture: runtime.GOARCH}
+
+// room is how many bytes may be written into a folder.
+type room struct {
+	left int64
+	err  error // beyond that
+}
+
+// roomIn returns the room for one unpacking: nine tenths of the free space, at most maxBytes.
+func roomIn(dir string) room {
+	left, most := int64(maxBytes), "the limit"
+	var st unix.Statfs_t
+	if unix.Statfs(dir, &st) == nil {
+		if free := int64(st.Bavail) * st.Bsize / 10 * 9; free < left {
+			left, most = free, "nine tenths of the free space in "+dir+"; free space, or set TARE_DATA_DIR to a larger disk"
+		}
+	}
+	return room{left, fmt.Errorf("its files are larger than %d MiB, %s", left>>20, most)}
+}
+
+func (r *room) take(n int64) error {
+	if r.left -= n; r.left < 0 {
+		return r.err
+	}
+	return nil
+}
 
 // open is the image in an archive: an OCI layout or what `docker save` writes, plain or
 // compressed as a whole. What it needs of it is unpacked into the folder.
@@ -156,7 +182,7 @@ func spread(ctx context.Context, in io.Reader, dir string) error {
 		return err
 	}
 	defer root.Close()
-	r, left := tar.NewReader(in), int64(maxBytes)
+	r, room := tar.NewReader(in), roomIn(dir)
 	for n := 0; ; n++ {
 		h, err := r.Next()
 		if errors.Is(err, io.EOF) {
@@ -177,8 +203,8 @@ func spread(ctx context.Context, in io.Reader, dir string) error {
 		}
 		switch h.Typeflag {
 		case tar.TypeReg:
-			if left -= h.Size; left < 0 {
-				return fmt.Errorf("it holds more than %d GiB", maxBytes>>30)
+			if err := room.take(h.Size); err != nil {
+				return err
 			}
 			if err := member(root, name, r, h.Size); err != nil {
 				return err

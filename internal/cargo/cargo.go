@@ -74,7 +74,7 @@ func Make(ctx context.Context, w setting.Workload, dir string, lenders []Lender)
 		return nil, fmt.Errorf("make the workload: %w", err)
 	}
 	env, err := w.Environment(os.LookupEnv)
-	if err != nil {
+	if err = errors.Join(err, withoutZero(append(w.OnHost(), w.Image))); err != nil {
 		return nil, err
 	}
 	for _, m := range w.Mounts {
@@ -91,7 +91,7 @@ func Make(ctx context.Context, w setting.Workload, dir string, lenders []Lender)
 	if err := c.derive(ctx, img, &w); err != nil {
 		return nil, fmt.Errorf("make the workload of %s: %w", c.Source, err)
 	}
-	c.unpack = sync.OnceValues(func() (string, error) { return unpack(ctx, c.dir, c.layers) })
+	c.unpack = sync.OnceValues(func() (string, error) { return unpack(ctx, c.dir, c.layers, c.Dir) })
 	return c, nil
 }
 
@@ -162,7 +162,10 @@ func process(config *v1.Config, w *setting.Workload, env []string, users account
 		return p, fmt.Errorf("its working folder %.200q is not absolute", p.Dir)
 	}
 	p.Env = over(p.Env, env)
-	var err error
+	err := withoutZero(append(slices.Concat(p.Args, p.Env), p.Dir))
+	if err != nil {
+		return p, err
+	}
 	user := config.User
 	if w.User != "" {
 		user = w.User
@@ -172,6 +175,14 @@ func process(config *v1.Config, w *setting.Workload, env []string, users account
 	}
 	p.Stop, err = signal(config.StopSignal)
 	return p, err
+}
+
+// withoutZero refuses texts that the kernel would read in part.
+func withoutZero(all []string) error {
+	if i := slices.IndexFunc(all, func(s string) bool { return strings.ContainsRune(s, 0) }); i >= 0 {
+		return fmt.Errorf("%.200q has a zero byte, which no command, variable or path can have", all[i])
+	}
+	return nil
 }
 
 // signal is one by its name or number, "" for SIGTERM.

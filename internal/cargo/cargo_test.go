@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log"
 	"maps"
 	"net/http"
@@ -308,6 +309,10 @@ func TestWhatCannotBeTakenIsRefusedWithItsReason(t *testing.T) {
 		"a user that it has not":                {dockerOf(t, changed(func(c *v1.ConfigFile) { c.Config.User = "nobody" })), setting.Workload{}, "none of that name"},
 		"a group that it has not":               {dockerOf(t, good), setting.Workload{User: "0:wheel"}, "none of that name"},
 		"no command":                            {dockerOf(t, changed(func(c *v1.ConfigFile) { c.Config.Entrypoint, c.Config.Cmd = nil, nil })), setting.Workload{}, "names no command"},
+		"a zero byte in its command":            {dockerOf(t, changed(func(c *v1.ConfigFile) { c.Config.Cmd = []string{"/a", "b\x00c"} })), setting.Workload{}, "\"b\\x00c\" has a zero byte"},
+		"a zero byte in a variable":             {dockerOf(t, changed(func(c *v1.ConfigFile) { c.Config.Env = []string{"A=\x00"} })), setting.Workload{}, "has a zero byte"},
+		"a zero byte in its folder":             {dockerOf(t, changed(func(c *v1.ConfigFile) { c.Config.WorkingDir = "/\x00" })), setting.Workload{}, "has a zero byte"},
+		"a zero byte in the given command":      {dockerOf(t, changed(func(*v1.ConfigFile) {})), setting.Workload{HostCommand: []string{"a\x00"}}, "has a zero byte"},
 		"a signal that is none":                 {dockerOf(t, changed(func(c *v1.ConfigFile) { c.Config.StopSignal = "SIGNONE" })), setting.Workload{}, "stop signal"},
 		"a layer that is cut off":               {dockerOf(t, imageOf(t, ok[:300])), setting.Workload{}, "unexpected EOF"},
 		"a layer that is other bytes":           {dockerOf(t, changed(func(c *v1.ConfigFile) { c.RootFS.DiffIDs[0].Hex = strings.Repeat("0", 64) })), setting.Workload{}, "and its configuration says"},
@@ -434,7 +439,7 @@ func TestALayerWritesNowhereElse(t *testing.T) {
 		dir := t.TempDir()
 		path := filepath.Join(dir, "layer.tar")
 		must.OK(t, os.WriteFile(path, layer, 0o600))
-		_, err := unpack(t.Context(), dir, []string{path})
+		_, err := unpack(t.Context(), dir, []string{path}, "/out/a/b")
 		if left, _ := os.ReadDir(outside); len(left) != 1 || left[0].Name() != "kept" {
 			t.Errorf("%s: outside there is %v (%v)", how, left, err)
 		}
@@ -449,20 +454,45 @@ func TestALayerThatWouldFillTheDiskIsNotUnpacked(t *testing.T) {
 	must.OK(t, os.WriteFile(path, sparse(t, maxBytes+1), 0o600))
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // long before the bytes are written
 	defer cancel()
-	if _, err := unpack(ctx, dir, []string{path}); err == nil || !strings.Contains(err.Error(), "more than 32 GiB") {
+	if _, err := unpack(ctx, dir, []string{path}, "/"); err == nil || !strings.Contains(err.Error(), "its files are larger than") {
 		t.Errorf("%v", err)
 	}
 }
 
 // A file that fits goes on for no longer than the run.
+func TestWhatIsUnpackedFitsOnTheDisk(t *testing.T) {
+	need.Root(t)
+	dir := t.TempDir()
+	if err := unix.Mount("tare-test", dir, "tmpfs", 0, "size=1m"); err != nil {
+		t.Skipf("no tmpfs can be mounted here: %v", err)
+	}
+	defer unix.Unmount(dir, unix.MNT_DETACH)
+	archive := filepath.Join(t.TempDir(), "image.tar")
+	must.OK(t, os.WriteFile(archive, dockerOf(t, imageOf(t, tarOf(t, file("a", strings.Repeat("x", 1<<20))))), 0o600))
+	_, err := Make(t.Context(), setting.Workload{Image: archive}, dir, nil)
+	check.Error(t, err, "its files are larger than 0 MiB, nine tenths of the free space in "+dir)
+}
+
+// As docker and runc make it; a link in it is followed within the image.
+func TestAWorkingFolderThatNoLayerHasIsMade(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "layer.tar")
+	must.OK(t, os.WriteFile(path, tarOf(t, link(tar.TypeSymlink, "srv", "/var/lib")), 0o600))
+	root := must.Get(unpack(t.Context(), dir, []string{path}, "/srv/app"))(t)
+	if info, err := os.Lstat(filepath.Join(root, "var", "lib", "app")); err != nil || info.Mode() != fs.ModeDir|0o755 {
+		t.Errorf("%v %v", info, err)
+	}
+}
+
 func TestUnpackingEndsWithTheRun(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "layer.tar")
-	must.OK(t, os.WriteFile(path, sparse(t, maxBytes), 0o600))
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	must.OK(t, os.WriteFile(path, sparse(t, 1<<30), 0o600))
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	if _, err := unpack(ctx, dir, []string{path}); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := unpack(ctx, dir, []string{path}, "/"); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%v", err)
 	}
 }

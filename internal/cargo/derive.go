@@ -67,7 +67,7 @@ type contents struct {
 	top      map[string]bool // names at the root
 	accounts accounts
 	members  int
-	left     int64 // bytes that the image may still have
+	room     room // for its layers
 }
 
 // takeLayers writes the layers into the folder, uncompressed, and looks through them.
@@ -79,7 +79,7 @@ func (c *Cargo) takeLayers(ctx context.Context, img v1.Image, config *v1.ConfigF
 	if len(all) > maxLayers || len(all) != len(config.RootFS.DiffIDs) {
 		return nil, nil, fmt.Errorf("it has %d layers, and its configuration %d: at most %d, and as many, are taken", len(all), len(config.RootFS.DiffIDs), maxLayers)
 	}
-	seen := &contents{top: map[string]bool{}, left: maxBytes}
+	seen := &contents{top: map[string]bool{}, room: roomIn(c.dir)}
 	var parts []image.Part
 	for i, l := range all {
 		if media, err := l.MediaType(); err != nil || !media.IsDistributable() {
@@ -107,7 +107,7 @@ func (c *Cargo) takeLayer(ctx context.Context, l v1.Layer, seen *contents, file 
 	if err != nil {
 		return image.Part{}, err
 	}
-	w := &counted{out: out, sum: sha256.New(), left: seen.left, ctx: ctx}
+	w := &counted{out: out, sum: sha256.New(), room: &seen.room, ctx: ctx}
 	err = seen.look(io.TeeReader(in, w))
 	if err == nil {
 		_, err = io.Copy(w, in) // what stands after the archive's end is of the layer too
@@ -115,22 +115,22 @@ func (c *Cargo) takeLayer(ctx context.Context, l v1.Layer, seen *contents, file 
 	if err = errors.Join(err, out.Close()); err != nil {
 		return image.Part{}, err
 	}
-	seen.left = w.left
 	c.layers = append(c.layers, file)
 	return image.Part{Digest: digest.NewDigestFromEncoded(digest.SHA256, hex.EncodeToString(w.sum.Sum(nil))), Size: w.written, File: file}, nil
 }
 
 // counted is a file that grows so far and no further.
 type counted struct {
-	out           io.Writer
-	sum           hash.Hash
-	written, left int64
-	ctx           context.Context
+	out     io.Writer
+	sum     hash.Hash
+	written int64
+	room    *room
+	ctx     context.Context
 }
 
 func (c *counted) Write(b []byte) (int, error) {
-	if c.left -= int64(len(b)); c.left < 0 {
-		return 0, fmt.Errorf("unpacked, the image is larger than %d GiB", maxBytes>>30)
+	if err := c.room.take(int64(len(b))); err != nil {
+		return 0, err
 	}
 	if err := c.ctx.Err(); err != nil {
 		return 0, err

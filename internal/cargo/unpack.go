@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	securejoin "github.com/cyphar/filepath-securejoin"
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/probe"
@@ -28,7 +29,7 @@ type unpacking struct {
 	ctx  context.Context
 	root *os.Root
 	mine map[string]bool // files of this layer, which its whiteouts do not touch
-	left int64           // bytes that may still be written
+	room room
 }
 
 // cancellable ends with its context: a sparse file is long in reading, however little it is
@@ -46,8 +47,9 @@ func (c cancellable) Read(b []byte) (int, error) {
 }
 
 // unpack lays the layers over each other in a new folder. What is written goes below it,
-// whatever an archive says: names and links are followed by the kernel from there.
-func unpack(ctx context.Context, dir string, layers []string) (string, error) {
+// whatever an archive says: names and links are followed by the kernel from there. A working
+// folder that no layer has is made, as docker and runc do.
+func unpack(ctx context.Context, dir string, layers []string, work string) (string, error) {
 	at := filepath.Join(dir, "root")
 	if err := os.Mkdir(at, 0o755); err != nil {
 		return "", err
@@ -57,7 +59,7 @@ func unpack(ctx context.Context, dir string, layers []string) (string, error) {
 		return "", err
 	}
 	defer root.Close()
-	u := &unpacking{ctx: ctx, root: root, left: maxBytes}
+	u := &unpacking{ctx: ctx, root: root, room: roomIn(dir)}
 	for i, file := range layers {
 		if err := u.layer(file); err != nil {
 			return "", fmt.Errorf("unpack layer %d of the workload's image: %w", i+1, err)
@@ -67,6 +69,13 @@ func unpack(ctx context.Context, dir string, layers []string) (string, error) {
 		if err := root.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 			return "", err
 		}
+	}
+	work, err = securejoin.SecureJoin(at, work)
+	if err == nil {
+		err = os.MkdirAll(work, 0o755)
+	}
+	if err != nil {
+		return "", fmt.Errorf("make the working folder: %w", err)
 	}
 	return at, os.Chmod(at, 0o755)
 }
@@ -167,8 +176,8 @@ func clear(root *os.Root, dir string, mine map[string]bool) error {
 
 // regular writes a file; what it may do beyond its owner (setcap) stays with it.
 func (u *unpacking) regular(name string, h *tar.Header, in io.Reader) error {
-	if u.left -= h.Size; u.left < 0 {
-		return fmt.Errorf("its layers hold more than %d GiB", maxBytes>>30)
+	if err := u.room.take(h.Size); err != nil {
+		return err
 	}
 	out, err := u.root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
