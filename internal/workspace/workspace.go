@@ -73,6 +73,8 @@ func (e *busyError) Error() string {
 // New makes a run's folders and takes the state folder's lock. The error is a
 // *busyError when another run has it.
 func New(roots Roots) (*Run, error) {
+	// Containers have users other than tare's: modes are those that are set, whatever the umask.
+	unix.Umask(0o022)
 	r := &Run{ID: NewID(), roots: roots}
 	for _, root := range []*string{&r.roots.State, &r.roots.Data} {
 		if err := makeRoot(root); err != nil {
