@@ -1,6 +1,7 @@
 package finding
 
 import (
+	"runtime"
 	"strings"
 	"testing"
 
@@ -21,6 +22,24 @@ func TestAdviceOnAWorkloadIsOfItsCause(t *testing.T) {
 	} {
 		c.failure.Kind = record.FailWorkload
 		check.Contains(t, name, Advice(&c.failure), c.want)
+	}
+}
+
+func TestTheMemoryOfLinesThatAreThereTwiceGrowsWithTheirNumberAlone(t *testing.T) {
+	taken := func(n int) uint64 {
+		rec := &record.Record{Batches: make([]record.Batch, n)}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		once := Once(rec)
+		runtime.ReadMemStats(&after)
+		if len(once.Batches) != 1 || once.ProblemCount != n-1 || len(once.Problems) != min(n-1, record.MaxProblems) || rec.Problems != nil {
+			t.Errorf("of %d: %d batches, %d problems, %d kept", n, len(once.Batches), once.ProblemCount, len(once.Problems))
+		}
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	taken(10)
+	if small, large := taken(1000), taken(4000); large > 8*small { // 16 times as much if each line copied those before
+		t.Errorf("1000 take %d bytes, 4000 take %d", small, large)
 	}
 }
 

@@ -1,6 +1,10 @@
 package finding
 
-import "github.com/tare-bench/tare/record"
+import (
+	"slices"
+
+	"github.com/tare-bench/tare/record"
+)
 
 // Once returns the record with what a run does only once in it only once: a
 // file whose lines were doubled would otherwise count operations that never
@@ -14,10 +18,11 @@ func Once(rec *record.Record) *record.Record {
 		lanes  int
 	}
 	out := *rec
-	out.Batches, out.Targets = nil, nil
+	out.Batches, out.Targets, out.Problems = nil, nil, slices.Clone(rec.Problems)
 	leave := func(reason string) {
-		out.ProblemCount++
-		out.Problems = append(out.Problems[:len(out.Problems):len(out.Problems)], record.Problem{Reason: reason})
+		if out.ProblemCount++; len(out.Problems) < record.MaxProblems {
+			out.Problems = append(out.Problems, record.Problem{Reason: reason})
+		}
 	}
 	names := map[string]bool{}
 	for _, t := range rec.Targets {
