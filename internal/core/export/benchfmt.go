@@ -77,7 +77,7 @@ var cpusAtEnd = regexp.MustCompile(`-(\d+)$`)
 func benchName(n *named) benchfmt.Name {
 	name := strings.ToUpper(n.Experiment[:1]) + n.Experiment[1:]
 	for _, l := range n.labels {
-		name += "/" + l.Key + "=" + cpusAtEnd.ReplaceAllString(url.PathEscape(l.Value), "%2D$1")
+		name += "/" + strings.ReplaceAll(url.PathEscape(l.Key), "=", "%3D") + "=" + cpusAtEnd.ReplaceAllString(url.PathEscape(l.Value), "%2D$1")
 	}
 	return benchfmt.Name(name)
 }

@@ -17,7 +17,7 @@ func CSV(w io.Writer, all []Document) error {
 	out := csv.NewWriter(w)
 	row := make([]string, t.inCSV)
 	for i := range row {
-		row[i] = t.columns[i].name
+		row[i] = harmless(t.columns[i].name)
 	}
 	if err := out.Write(row); err != nil {
 		return err

@@ -18,6 +18,28 @@ func TestATextThatASpreadsheetWouldCalculateIsText(t *testing.T) {
 	}
 }
 
+// Keys are a record's, as values are. JSON and Parquet keep them as they are.
+func TestAKeyThatASpreadsheetOrATerminalWouldObeyIsText(t *testing.T) {
+	t.Parallel()
+	figures := []figure.Figure{{Experiment: "lifecycle", Quantity: "latency", Unit: figure.Nanoseconds, Better: figure.Less,
+		Labels: figure.Of("=cmd|x", "a", "e\x1b[2Js", "b", "x y/z=1\n", "c"), Rounds: []figure.Round{{Value: 5}}, Estimate: figure.Exactly(5)}}
+	rec := &record.Record{Header: record.Header{RunID: "a", Experiment: "lifecycle"}}
+	for _, f := range Formats {
+		var out bytes.Buffer
+		must.OK(t, f.Write(&out, []Document{{Record: rec, Figures: figures}}))
+		text := out.String()
+		switch f.Name {
+		case "csv":
+			check.Contains(t, f.Name, text, `,'=cmd|x,e\x1b[2Js,x y/z=1\n,`)
+		case "benchfmt":
+			check.Contains(t, f.Name, text, `BenchmarkLifecycle/%3Dcmd%7Cx=a/e%5Cx1b%5B2Js=b/x%20y%2Fz%3D1%5Cn=c `)
+		case "parquet":
+			continue
+		}
+		check.Lacks(t, f.Name, text, "\x1b", "1\n=", ",=cmd")
+	}
+}
+
 func TestWhetherARunWasColdIsInItsPlan(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ plan, want string }{

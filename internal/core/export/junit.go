@@ -77,7 +77,7 @@ func newSuite(d *Document, figures []named) suite {
 		s.Timestamp = h.Started.UTC().Format("2006-01-02T15:04:05")
 	}
 	for _, l := range about(d.Record) {
-		s.Properties = append(s.Properties, property{l.Key, term.Clean(l.Value)})
+		s.Properties = append(s.Properties, property{term.Clean(l.Key), term.Clean(l.Value)})
 	}
 	s.add(theRun(d, h))
 	var told []string

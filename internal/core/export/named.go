@@ -62,7 +62,7 @@ func naming(all []Document) [][]named {
 		for k := range d.Figures {
 			n := named{Figure: &d.Figures[k]}
 			for _, l := range n.Labels {
-				n.labels = append(n.labels, figure.Label{Key: l.Key, Value: term.Clean(l.Value)})
+				n.labels = append(n.labels, figure.Label{Key: term.Clean(l.Key), Value: term.Clean(l.Value)})
 			}
 			for _, l := range apart[i] {
 				n.labels = n.labels.With(l.Key, term.Clean(l.Value))
