@@ -8,6 +8,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -123,6 +124,9 @@ func token(path string) (token, query string, err error) {
 	}
 	if info.Mode().Perm()&0o077 != 0 {
 		return "", "", fmt.Errorf("--token-file: others can read %s; chmod 600 %s", path, path)
+	}
+	if owner := int(info.Sys().(*syscall.Stat_t).Uid); owner != 0 && owner != os.Geteuid() {
+		return "", "", fmt.Errorf("--token-file: %s belongs to uid %d, who knows the token; copy it, or chown it to yourself", path, owner)
 	}
 	text, err := io.ReadAll(io.LimitReader(f, longestToken))
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 )
 
 func TestServeShowsAFolderUntilItIsInterrupted(t *testing.T) {
@@ -64,6 +65,14 @@ func TestServeRefusesWhatWouldLetOthersIn(t *testing.T) {
 	}
 	must.OK(t, os.Chmod("open", 0o644))
 	refusals(t, "serve")
+}
+
+func TestATokenOfAnotherUserIsRefused(t *testing.T) {
+	need.Root(t)
+	theirs := filepath.Join(t.TempDir(), "token")
+	must.OK(t, os.WriteFile(theirs, []byte("0123456789abcdef"), 0o600))
+	must.OK(t, os.Chown(theirs, 2002, 2002))
+	ends(t, ExitUsage, theirs+" belongs to uid 2002, who knows the token; copy it", "serve", t.TempDir(), "--token-file", theirs)
 }
 
 func TestTopPrintsOneObjectAndEnds(t *testing.T) {

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"bytes"
+	"context"
 	"io/fs"
 	"net/http"
 	"strconv"
@@ -24,9 +25,8 @@ type metered struct {
 
 // metrics are the figures of the newest run of each plan that has ended, for Prometheus.
 func (s *site) metrics(w http.ResponseWriter, r *http.Request) error {
-	all, _ := s.index.list(r.Context())
-	var text bytes.Buffer
-	err := s.alone(r.Context(), func() error {
+	text, err := s.produce(r, s.long, func(ctx context.Context, text *bytes.Buffer) error {
+		all, _ := s.index.list(ctx)
 		var documents []export.Document
 		kept, seen := map[string]metered{}, map[string]bool{}
 		for i := range all { // the newest first
@@ -43,7 +43,7 @@ func (s *site) metrics(w http.ResponseWriter, r *http.Request) error {
 			documents = append(documents, kept[f.path].documents...)
 		}
 		s.metered = kept
-		return export.OpenMetrics(&text, documents)
+		return export.OpenMetrics(text, documents)
 	})
 	if err == nil {
 		w.Header().Set("Content-Type", "application/openmetrics-text; version=1.0.0; charset=utf-8")

@@ -19,6 +19,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/tare-bench/tare/internal/core/compare"
@@ -36,6 +37,9 @@ var assets embed.FS
 // are a fifth of it. What is longer, tare report reports.
 const longest = 128 << 20
 
+// shortRecord is the size of a record whose report does not wait for those of longer ones.
+const shortRecord = 8 << 20
+
 const (
 	perPage   = 500 // records that one page lists
 	historyOf = 200 // records that are judged for one
@@ -48,14 +52,19 @@ type site struct {
 	Options
 	index *index
 	views *template.Template
-	// judging is held by the one who judges: how much memory that takes is bounded so.
-	judging chan struct{}
-	metered map[string]metered // by path, of the last metrics; of the one who judges
+	// Each is held by whoever judges, so that the memory of that is bounded: any records, or
+	// one short record, which does not wait for others.
+	long, short chan struct{}
+	metered     map[string]metered // by path, of the last metrics; of the holder of long
+
+	patience time.Duration
+	mu       sync.Mutex
+	makings  map[string]*making // by address
 }
 
 func newSite(o Options, root *os.Root) *site {
 	views := template.Must(template.New("").ParseFS(assets, "assets/*.html"))
-	return &site{Options: o, views: views, judging: make(chan struct{}, 1),
+	return &site{Options: o, views: views, long: make(chan struct{}, 1), short: make(chan struct{}, 1), patience: patience, makings: map[string]*making{},
 		index: &index{root: root, lines: o.Lines, entries: map[string]*entry{}}}
 }
 
@@ -105,11 +114,11 @@ type listing struct {
 func (s *site) list(w http.ResponseWriter, r *http.Request) {
 	all, bounded := s.index.list(r.Context())
 	v := listing{Dir: s.Dir, Filter: term.Clean(r.URL.Query().Get("q")), Bounded: bounded, All: len(all), Next: -1, Previous: -1}
-	from, _ := strconv.Atoi(r.URL.Query().Get("from")) // else from the first
-	from = max(0, from)
 	rows := s.filtered(all, v.Filter)
 	v.Matching = len(rows)
-	v.Rows = rows[min(from, len(rows)):min(from+perPage, len(rows))]
+	from, _ := strconv.Atoi(r.URL.Query().Get("from")) // else from the first
+	from = max(0, min(from, len(rows)))
+	v.Rows = rows[from:min(from+perPage, len(rows))]
 	if from+perPage < v.Matching {
 		v.Next = from + perPage
 	}
@@ -148,8 +157,15 @@ type wrong struct {
 
 func (s *site) fail(w http.ResponseWriter, r *http.Request, err error) {
 	status, title := http.StatusUnprocessableEntity, "This cannot be shown"
-	if errors.Is(err, errNoRecord) {
+	switch {
+	case errors.Is(err, errNoRecord):
 		status, title = http.StatusNotFound, "Not here"
+	case errors.Is(err, errMaking):
+		status, title = http.StatusAccepted, "Please wait"
+		w.Header().Set("Refresh", strconv.Itoa(reload))
+		w.Header().Set("Retry-After", strconv.Itoa(reload))
+	case errors.Is(err, errBusy):
+		status, title = http.StatusServiceUnavailable, "Please wait"
 	}
 	v := wrong{Title: title}
 	for line := range strings.Lines(err.Error()) {
@@ -173,17 +189,6 @@ func (s *site) draw(w http.ResponseWriter, status int, view string, data any) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
 	_, _ = text.WriteTo(w) // who does not wait for it needs no answer
-}
-
-// alone does what takes memory while nobody else does.
-func (s *site) alone(ctx context.Context, do func() error) error {
-	select {
-	case s.judging <- struct{}{}:
-		defer func() { <-s.judging }()
-		return do()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // reading reads a file, of which no more than longest is read.
@@ -236,13 +241,16 @@ func (s *site) report(w http.ResponseWriter, r *http.Request, one found) error {
 	if err := s.Instruments.CheckFormat(format, one.header.Experiment); err != nil {
 		return err
 	}
-	var text bytes.Buffer
-	err := s.alone(r.Context(), func() error {
+	lane := s.long
+	if one.info.Size() <= shortRecord && !strings.HasSuffix(one.path, ".zst") {
+		lane = s.short
+	}
+	text, err := s.produce(r, lane, func(_ context.Context, text *bytes.Buffer) error {
 		all, err := s.judged(one.path)
 		if err != nil {
 			return err
 		}
-		return s.Instruments.Report(&text, format, all, o)
+		return s.Instruments.Report(text, format, all, o)
 	})
 	if err != nil {
 		return err
@@ -250,7 +258,7 @@ func (s *site) report(w http.ResponseWriter, r *http.Request, one found) error {
 	if !slices.Contains(page.Formats, format) {
 		save(w, base(one.path)+"."+format)
 	}
-	send(w, format, &text)
+	send(w, format, text)
 	return nil
 }
 
@@ -292,13 +300,13 @@ func base(name string) string {
 // compare sets two records beside each other, as tare compare does.
 func (s *site) compare(w http.ResponseWriter, r *http.Request) error {
 	query := r.URL.Query()
-	return s.over(w, r, func() ([]*page.Page, []string, error) {
+	return s.over(w, r, func(ctx context.Context) ([]*page.Page, []string, error) {
 		var sides []compare.Side
 		for _, key := range []string{query.Get("a"), query.Get("b")} {
 			if key == "" {
 				return nil, nil, errors.New("choose an old record and a new one in the list")
 			}
-			side, err := s.side(r.Context(), key)
+			side, err := s.side(ctx, key)
 			if err != nil {
 				return nil, nil, err
 			}
@@ -321,9 +329,9 @@ var back = page.Options{Beside: []page.Address{{Text: "all records", URL: "/"}}}
 // history shows where the figures of the newest of the filtered records changed, as tare
 // history does.
 func (s *site) history(w http.ResponseWriter, r *http.Request) error {
-	return s.over(w, r, func() ([]*page.Page, []string, error) {
+	return s.over(w, r, func(ctx context.Context) ([]*page.Page, []string, error) {
 		var runs []compare.Run
-		head, err := s.newest(r, historyOf, func(_ string, j instrument.Judged) { runs = append(runs, compare.NewRun(j.Record, j)) })
+		head, err := s.newest(ctx, r, historyOf, func(_ string, j instrument.Judged) { runs = append(runs, compare.NewRun(j.Record, j)) })
 		if err != nil {
 			return nil, nil, err
 		}
@@ -338,12 +346,12 @@ func (s *site) history(w http.ResponseWriter, r *http.Request) error {
 // nodes shows how figures of the newest of the filtered records are distributed over
 // nodes, as tare report --over node does.
 func (s *site) nodes(w http.ResponseWriter, r *http.Request) error {
-	return s.over(w, r, func() ([]*page.Page, []string, error) {
+	return s.over(w, r, func(ctx context.Context) ([]*page.Page, []string, error) {
 		nodes, err := compare.NewNodes("node", compare.Headline)
 		if err != nil {
 			return nil, nil, err
 		}
-		head, err := s.newest(r, nodesOf, func(file string, j instrument.Judged) {
+		head, err := s.newest(ctx, r, nodesOf, func(file string, j instrument.Judged) {
 			run := compare.NewRun(j.Record, j)
 			failed, total, findings := j.Result()
 			nodes.Add(cmp.Or(run.Labels.Get("node"), record.Stem(file)), &run, failed, total, findings)
@@ -353,26 +361,25 @@ func (s *site) nodes(w http.ResponseWriter, r *http.Request) error {
 }
 
 // over sends pages that are of many records, with what is to be said of which those are.
-func (s *site) over(w http.ResponseWriter, r *http.Request, of func() ([]*page.Page, []string, error)) error {
-	var text bytes.Buffer
-	err := s.alone(r.Context(), func() error {
-		pages, head, err := of()
+func (s *site) over(w http.ResponseWriter, r *http.Request, of func(context.Context) ([]*page.Page, []string, error)) error {
+	text, err := s.produce(r, s.long, func(ctx context.Context, text *bytes.Buffer) error {
+		pages, head, err := of(ctx)
 		if err != nil {
 			return err
 		}
 		pages[0].Head = append(pages[0].Head, head...)
-		return page.Write(&text, "html", pages, back)
+		return page.Write(text, "html", pages, back)
 	})
 	if err == nil {
-		send(w, "html", &text)
+		send(w, "html", text)
 	}
 	return err
 }
 
 // newest judges the newest of the filtered records, one after the other, and says what is
 // left out.
-func (s *site) newest(r *http.Request, most int, take func(file string, j instrument.Judged)) (head []string, err error) {
-	all, _ := s.index.list(r.Context())
+func (s *site) newest(ctx context.Context, r *http.Request, most int, take func(file string, j instrument.Judged)) (head []string, err error) {
+	all, _ := s.index.list(ctx)
 	var left, again []string
 	all = slices.DeleteFunc(all, func(f found) bool { return f.header == nil })
 	rows := s.filtered(all, term.Clean(r.URL.Query().Get("q")))
@@ -385,10 +392,10 @@ func (s *site) newest(r *http.Request, most int, take func(file string, j instru
 		copies.Add(row.of.runs, func() []record.Extent { return s.extents(row.of.path) })
 	}
 	for file, row := range rows {
-		if err := r.Context().Err(); err != nil {
+		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		one, judged, err := s.found(r.Context(), row.Key)
+		one, judged, err := s.found(ctx, row.Key)
 		if err != nil {
 			left = append(left, row.Name)
 		}

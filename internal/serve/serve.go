@@ -46,7 +46,7 @@ type Options struct {
 const (
 	connections = 64
 	headerBytes = 16 << 10
-	toAnswer    = 2 * time.Minute // a report of the longest record that is read
+	toAnswer    = 2 * time.Minute // and to send it
 	toFinish    = 3 * time.Second // pages under way when the server is told to end
 )
 

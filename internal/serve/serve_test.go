@@ -60,6 +60,7 @@ func visit(t *testing.T, dir string, alive ...string) *visitor {
 	root := must.Get(os.OpenRoot(dir))(t)
 	t.Cleanup(func() { root.Close() })
 	s := newSite(options(t, dir, alive...), root)
+	s.patience = time.Hour // on a busy machine, too
 	v := &visitor{T: t, site: s, server: httptest.NewServer(s.guarded("node7", 1))}
 	t.Cleanup(v.server.Close)
 	jar, _ := cookiejar.New(nil) // never fails
@@ -356,6 +357,69 @@ func TestAReportIsThatOfTheRecordInEveryFormat(t *testing.T) {
 		text := must.Read(t, filepath.Join(dir, name))
 		if status, body, _ := v.get("/record?r=" + name); status != http.StatusOK || body != text {
 			t.Errorf("%s itself: %d, %d bytes", name, status, len(body))
+		}
+	}
+}
+
+// TestWhileAPageIsMadeOthersAreAnswered holds the place of a page that takes long.
+func TestWhileAPageIsMadeOthersAreAnswered(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	whole(t, dir, "a.jsonl", "aaaaaaaa", nil)
+	whole(t, dir, "b.jsonl", "bbbbbbbb", nil)
+	must.OK(t, os.Truncate(filepath.Join(dir, "b.jsonl"), shortRecord+1)) // zeros that are passed over
+	v := visit(t, dir)
+	v.site.long <- struct{}{}
+	v.site.patience = 0
+	for _, page := range []string{"/report?r=b.jsonl", "/compare?a=a.jsonl&b=b.jsonl", "/history", "/nodes", "/metrics"} {
+		status, body, header := v.get(page)
+		if status != http.StatusAccepted || header.Get("Refresh") != "2" || header.Get("Retry-After") != "2" || !strings.Contains(body, "it is being made") {
+			t.Errorf("%s: %d %v\n%s", page, status, header, body)
+		}
+	}
+	v.says("/", http.StatusOK, "a.jsonl")
+	v.site.patience = time.Hour
+	v.says("/report?r=a.jsonl", http.StatusOK, "<h1")
+	<-v.site.long
+	for _, page := range []string{"/report?r=b.jsonl", "/compare?a=a.jsonl&b=b.jsonl", "/nodes", "/metrics"} {
+		if status, body, _ := v.get(page); status == http.StatusAccepted {
+			t.Errorf("%s: %d\n%s", page, status, body)
+		}
+	}
+	check.Equal(t, "pages that are still kept", len(v.site.makings), 1) // that of /history, which was not asked for again
+}
+
+func TestOnlySoManyPagesAreMadeAtOnce(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	whole(t, dir, "a.jsonl", "aaaaaaaa", nil)
+	v := visit(t, dir)
+	v.site.long <- struct{}{}
+	v.site.patience = 0
+	for i := range mostMade {
+		v.says(fmt.Sprintf("/history?q=%d", i), http.StatusAccepted, "it is being made")
+	}
+	v.says("/history", http.StatusServiceUnavailable, "too many pages are being made")
+	<-v.site.long
+}
+
+func TestAPageThatPanicsIsAnError(t *testing.T) {
+	t.Parallel()
+	v := visit(t, t.TempDir())
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/x", nil)
+	_, err := v.site.produce(r, v.site.long, func(context.Context, *bytes.Buffer) error { panic("no") })
+	check.Error(t, err, "internal error: no")
+	check.Equal(t, "the place is held", len(v.site.long), 0)
+}
+
+func TestNumbersOfAddressesAreBounded(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	whole(t, dir, "a.jsonl", "aaaaaaaa", nil)
+	v := visit(t, dir)
+	for from, rows := range map[string]int{"9223372036854775807": 0, "9223372036854775307": 0, "99999999999999999999": 0, "-1": 1, "-9223372036854775808": 1, "x": 1} {
+		if body := v.says("/?from="+from, http.StatusOK); strings.Count(body, "/report?r=a.jsonl") != rows {
+			t.Errorf("from %s:\n%s", from, body)
 		}
 	}
 }

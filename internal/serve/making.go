@@ -1,0 +1,88 @@
+package serve
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+	"time"
+)
+
+// How long a page that takes long is waited for, and kept.
+const (
+	patience  = 10 * time.Second // of a request; then the answer is that the page is being made
+	reload    = 2                // s until the browser asks again
+	forgotten = 30 * time.Second // after the last request: it is given up
+	mostMade  = 64               // at once, most of them waiting
+)
+
+var (
+	errMaking = errors.New("it is being made: this page asks for it again until it is there")
+	errBusy   = errors.New("too many pages are being made: ask again later")
+)
+
+// making is a page that is being made. It goes on when its request was answered, so that the
+// next one for the same address finds it.
+type making struct {
+	done chan struct{}
+	text bytes.Buffer
+	err  error
+	idle *time.Timer // gives it up
+}
+
+// produce makes the page of a request's address while at most one other in the same lane is
+// made. It returns errMaking if that takes longer than the site's patience.
+func (s *site) produce(r *http.Request, lane chan struct{}, write func(context.Context, *bytes.Buffer) error) (*bytes.Buffer, error) {
+	address := r.URL.String()
+	s.mu.Lock()
+	m := s.makings[address]
+	if m == nil && len(s.makings) == mostMade {
+		s.mu.Unlock()
+		return nil, errBusy
+	}
+	if m == nil {
+		ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
+		m = &making{done: make(chan struct{})}
+		m.idle = time.AfterFunc(forgotten, func() { cancel(); s.forget(address, m) })
+		s.makings[address] = m
+		go func() {
+			defer cancel()
+			defer close(m.done)
+			defer func() {
+				if p := recover(); p != nil {
+					s.Log.Printf("%s: %v\n%s", r.URL.Path, p, debug.Stack())
+					m.err = fmt.Errorf("internal error: %v", p)
+				}
+			}()
+			select {
+			case lane <- struct{}{}:
+				defer func() { <-lane }()
+				m.err = write(ctx, &m.text)
+			case <-ctx.Done():
+				m.err = ctx.Err()
+			}
+		}()
+	}
+	m.idle.Reset(forgotten)
+	s.mu.Unlock()
+	select {
+	case <-m.done:
+		m.idle.Stop()
+		s.forget(address, m)
+		return bytes.NewBuffer(m.text.Bytes()), m.err
+	case <-time.After(s.patience):
+		return nil, errMaking
+	case <-r.Context().Done():
+		return nil, r.Context().Err()
+	}
+}
+
+func (s *site) forget(address string, m *making) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.makings[address] == m {
+		delete(s.makings, address)
+	}
+}
