@@ -31,6 +31,10 @@ const (
 	headerWithin = 100
 	// decoderWindow is what `zstd -19` and below need.
 	decoderWindow = 32 << 20
+	// maxRatio is how many times its size a compressed record unpacks to, beyond anyRatio
+	// bytes. Those of runs unpack to 5 to 20 times their size, a bomb to 30,000.
+	maxRatio = 100
+	anyRatio = 16 << 20
 	// reasonLength keeps a hostile value out of a problem's reason.
 	reasonLength = 300
 )
@@ -194,7 +198,7 @@ func (r *Reader) begin() error {
 	if err != nil {
 		return err
 	}
-	r.lines = newLineReader(r.bound(r.decoder))
+	r.lines = newLineReader(r.bound(&proportionate{r.decoder, r.source, 0}))
 	return nil
 }
 
@@ -332,14 +336,31 @@ func (r *Reader) notRecord(reason string) error {
 	return fmt.Errorf("%s: %w: %s; give a file that tare wrote", r.name, ErrNotRecord, reason)
 }
 
+// proportionate ends with an error what unpacks to more than maxRatio allows.
+type proportionate struct {
+	in     io.Reader
+	source *source
+	size   int64
+}
+
+func (p *proportionate) Read(b []byte) (int, error) {
+	n, err := p.in.Read(b)
+	if p.size += int64(n); p.size > anyRatio+maxRatio*p.source.size {
+		return 0, fmt.Errorf("it unpacks to more than %d times its size", maxRatio)
+	}
+	return n, err
+}
+
 // source keeps the error of the file apart from the errors of what is in it.
 type source struct {
-	r   io.Reader
-	err error
+	r    io.Reader
+	err  error
+	size int64 // that was read
 }
 
 func (s *source) Read(p []byte) (int, error) {
 	n, err := s.r.Read(p)
+	s.size += int64(n)
 	if err != nil && err != io.EOF {
 		s.err = err
 	}

@@ -69,6 +69,31 @@ func TestOneBadLineCostsThatLine(t *testing.T) {
 	}
 }
 
+func TestARecordThatUnpacksToFarMoreThanItsSizeIsNotReadOn(t *testing.T) {
+	t.Parallel()
+	var packed bytes.Buffer
+	w := must.Get(newEncoder(&packed))(t)
+	whole, _ := written(t, few())
+	must.Get(io.WriteString(w, whole))(t)
+	for range 100 {
+		must.Get(io.WriteString(w, strings.Repeat(strings.Repeat(" ", 1<<10-1)+"\n", 1<<10)))(t)
+	}
+	must.OK(t, w.Close())
+	r := NewReader(bytes.NewReader(packed.Bytes()))
+	defer r.Close()
+	n := 0
+	for ; r.err == nil; n++ {
+		_, _ = r.Next() // the error stays
+	}
+	check.Is(t, r.err, io.EOF)
+	if n-1 != len(few()) || !r.Truncated() || r.ProblemCount() != 1 || !strings.Contains(r.Problems()[0].Reason, "unpacks to more than 100 times its size") {
+		t.Errorf("%d lines, truncated %v, %v", n-1, r.Truncated(), r.Problems())
+	}
+	if most := anyRatio + maxRatio*packed.Len() + 1<<20; r.lines.number<<10 > most {
+		t.Errorf("%d blank lines of 1 KiB were read, of %d bytes at most", r.lines.number, most)
+	}
+}
+
 func TestFilesThatAreNoRecordsSaySo(t *testing.T) {
 	for name, test := range map[string]struct {
 		text  string
