@@ -53,7 +53,7 @@ func (s *session) make(n int) error {
 	if size == 0 {
 		return nil
 	}
-	err := unix.Mount("tare-"+s.env.RunID, path, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, fmt.Sprintf("mode=1777,size=%d", size))
+	err := unix.Mount("tare-"+s.env.RunID, path, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, fmt.Sprintf("mode=0700,size=%d", size)) // or others could put links there
 	if errors.Is(err, unix.EPERM) {
 		err = fmt.Errorf("%w: %w: run tare as root (sudo tare …)", err, subject.ErrUnsupported)
 	}
