@@ -162,6 +162,27 @@ func TestAFullDiskEndsTheRunAndKeepsWhatWasMeasured(t *testing.T) {
 	}
 }
 
+// TestFoldersBelowThoseOfAnotherUserAreRefused has another user own a folder above one of
+// tare's, so that this user could put a probe of their own in the place of a run's.
+func TestFoldersBelowThoseOfAnotherUserAreRefused(t *testing.T) {
+	need.Root(t)
+	for _, variable := range []string{"TARE_DATA_DIR", "TARE_STATE_DIR"} {
+		place(t)
+		theirs := t.TempDir()
+		inner := filepath.Join(theirs, "inner", "folder")
+		must.OK(t, os.Chown(theirs, 2002, 2002))
+		t.Setenv(variable, inner)
+		says := theirs + " belongs to uid 2002 with mode 755|chown it to yourself and chmod go-w it|set TARE_DATA_DIR and TARE_STATE_DIR"
+		ends(t, ExitUsage, says, "lifecycle", "host", "-o", "r.jsonl")
+		if _, err := os.Lstat(filepath.Dir(inner)); err == nil {
+			t.Errorf("%s: a folder was made in one of another user", variable)
+		}
+		must.OK(t, os.MkdirAll(inner, 0o700))
+		ends(t, ExitUsage, "look for what runs left: "+theirs+" belongs to uid 2002", "clean")
+		t.Setenv(variable, "")
+	}
+}
+
 func TestALabelForWhichThereIsNoRoomLeavesTheRecordAsItWas(t *testing.T) {
 	need.Root(t)
 	kept := must.Get(filepath.Abs("../../record/testdata/v1/lifecycle.jsonl"))(t)

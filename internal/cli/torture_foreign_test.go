@@ -18,7 +18,7 @@ import (
 
 // recordsThatAreNone hands files to tare report that are no records, or not whole.
 func recordsThatAreNone(t *testing.T) {
-	header := `{"type":"header","schema":1,"run_id":"aaaaaaaa","experiment":"lifecycle","plan":{"targets":["host"],"lanes":[1],"ops":["run"],"rounds":1,"warmup":0,"budget":1000000000,"timeout":1000000000,"seed":1}}` + "\n"
+	header := `{"type":"header","schema":1,"run_id":"aaaaaaaa","experiment":"lifecycle","plan":{"targets":["host"],"lanes":[1],"ops":["run"],"rounds":1,"warmup":0,"seed":1}}` + "\n"
 	target := `{"type":"target","name":"host","kind":"host","clock":"host","operations":{"run":{"command":"x","done":"exited","means":"y"}}}` + "\n"
 	batch := `{"type":"batch","round":1,"phase":"measure","target":"host","op":"run","lanes":1,"released":1,"makespan":10,"samples":[{"lane":0,"begun":2,"stamps":{"exited":12}}]}` + "\n"
 	bomb := func(n int64) string {
@@ -32,6 +32,10 @@ func recordsThatAreNone(t *testing.T) {
 		}
 		must.OK(t, err)
 		return b.String()
+	}
+	packed := func(text string) string {
+		w := must.Get(zstd.NewWriter(nil))(t)
+		return string(w.EncodeAll([]byte(text), nil))
 	}
 	deep := strings.Repeat("[", 100_000)
 	for _, c := range []struct{ what, file, text string }{
@@ -52,6 +56,9 @@ func recordsThatAreNone(t *testing.T) {
 		{"bytes of no text", "r.jsonl", header + string([]byte{0xff, 0xfe, 0, 0x80, '\n'})},
 		{"zeroes", "r.jsonl", strings.Repeat("\x00", 1<<20)},
 		{"a bomb of zstd", "r.jsonl.zst", bomb(2 << 30)},
+		{"a bomb of zstd behind a record", "r.jsonl.zst", packed(header+target+batch) + strings.Repeat(packed(strings.Repeat(strings.Repeat(" ", 1<<10-1)+"\n", 32<<10)), 30)},
+		{"a batch 90,000 times", "r.jsonl", header + target + strings.Repeat(batch, 90_000)},
+		{"a label that is a formula", "r.jsonl", header + target + batch + `{"type":"label","key":"=cmd|'/C calc'!A0","value":"\u001b[2J"}` + "\n"},
 		{"zstd cut off", "r.jsonl.zst", bomb(1 << 20)[:20]},
 		{"no zstd at all", "r.jsonl.zst", "this is not zstd"},
 	} {
@@ -59,8 +66,8 @@ func recordsThatAreNone(t *testing.T) {
 			dir := t.TempDir()
 			path := filepath.Join(dir, c.file)
 			must.Write(t, path, c.text)
-			for _, format := range []string{"text", "json"} {
-				if !torturing && format == "json" {
+			for _, format := range []string{"text", "json", "csv", "benchfmt"} {
+				if !torturing && format != "text" {
 					continue
 				}
 				cmd, stdout, stderr := started(t, dir, "report", path, "--format", format)

@@ -31,10 +31,30 @@ func TestTorture(t *testing.T) {
 	t.Run("daemons", daemonsThatDoNotAnswer)
 	t.Run("bare", func(t *testing.T) { endings(t, bare(), nil) })
 	if torturing {
+		for name, test := range hands() {
+			t.Run(name, test)
+		}
 		t.Run("engines", func(t *testing.T) {
 			m := withEngines(t)
 			endings(t, m.behind(), &m)
 		})
+	}
+}
+
+// hands are tests of what other users and programs do at a bad moment, and of what a disk, a
+// umask or an address does. Make test runs them by themselves.
+func hands() map[string]func(*testing.T) {
+	return map[string]func(*testing.T){
+		"folders of another user":          TestFoldersBelowThoseOfAnotherUserAreRefused,
+		"a file that appears":              TestAFileThatAppearsMeanwhileIsKept,
+		"outputs onto what is there":       TestOutputReplacesOnlyWhatItMay,
+		"join and redact, killed":          TestOfAKilledJoinOrRedactNoFileHasTheNameThatWasGiven,
+		"a label during a run":             TestALabelDuringARunIsRefusedAndTheRecordIsWhole,
+		"a label on a full disk":           TestALabelForWhichThereIsNoRoomLeavesTheRecordAsItWas,
+		"a run on a full disk":             TestAFullDiskEndsTheRunAndKeepsWhatWasMeasured,
+		"a document on a full disk":        TestADocumentForWhichThereIsNoRoomLeavesNothing,
+		"an image with a user and a umask": TestAnImageWithAUserRunsWhateverTheUmask,
+		"a token of another user":          TestATokenOfAnotherUserIsRefused,
 	}
 }
 
