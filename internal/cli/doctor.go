@@ -51,7 +51,8 @@ figures fewer or less steady.`,
 			}
 			roots := workspace.DefaultRoots()
 			checks := doctor.Facilities(
-				doctor.Folder{Name: "run", Path: roots.Data}, doctor.Folder{Name: "state", Path: roots.State})
+				doctor.Folder{Name: "run", Path: roots.Data, Refusal: workspace.Refusal(roots.Data)},
+				doctor.Folder{Name: "state", Path: roots.State, Refusal: workspace.Refusal(roots.State)})
 			targets := find.All(c.Context(), selection{Whom: &reach.Whom}.settings(), true)
 			if c.Context().Err() != nil {
 				return c.Context().Err()

@@ -49,8 +49,9 @@ const (
 
 // Folder is a place that tare writes to.
 type Folder struct {
-	Name string // what it is for: "run", "cache"
-	Path string
+	Name    string // what it is for: "run", "cache"
+	Path    string
+	Refusal error // why it is not used, or nil
 }
 
 // Facilities looks at this machine, and at the free space of these folders. It takes

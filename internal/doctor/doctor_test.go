@@ -55,7 +55,7 @@ func TestFacilities(t *testing.T) {
 		checks := facilities(healthy(t, c.Files), fakeKernel{
 			uid: k.UID, free: cmp.Or(k.Free, 50*gib), freeErr: failure(k.DiskFree),
 			bpf: failure(k.BPF), stats: failure(k.Stats), clock: failure(k.Clock), cycles: failure(k.Cycles), rt: failure(k.RT),
-		}, []Folder{{"run", "/run/tare"}, {"cache", "/var/cache/tare"}})
+		}, []Folder{{Name: "run", Path: "/run/tare"}, {Name: "cache", Path: "/var/cache/tare"}})
 		got, ok := find(checks, c.Check)
 		if !ok {
 			t.Errorf("%s: there is no check %q", c.Claim, c.Check)
@@ -117,10 +117,16 @@ func TestConfigIsReadFromTheKernelItself(t *testing.T) {
 	}
 }
 
+func TestAFolderThatNoRunWouldUseIsMissing(t *testing.T) {
+	c := Check{Status: OK}
+	Folder{Name: "run", Path: "/x", Refusal: errors.New("/x belongs to uid 5")}.look(nil, &c)
+	check.Equal(t, "its state", c, Check{Status: Missing, Why: "/x belongs to uid 5"})
+}
+
 func TestThisMachine(t *testing.T) {
 	before := must.Get(unix.SchedGetAttr(0, 0))(t)
 	names := map[string]bool{}
-	for _, c := range Facilities(Folder{"run", os.TempDir()}) {
+	for _, c := range Facilities(Folder{Name: "run", Path: os.TempDir()}) {
 		if c.Area == "" || c.Name == "" || (c.Status != OK && c.Why == "") {
 			t.Errorf("says too little: %+v", c)
 		}

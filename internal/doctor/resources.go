@@ -88,6 +88,10 @@ func (s *subject) swap(c *Check) {
 }
 
 func (f Folder) look(s *subject, c *Check) {
+	if f.Refusal != nil {
+		c.is(Missing, f.Refusal.Error(), "")
+		return
+	}
 	free, err := s.kernel.FreeDisk(string(s.root) + f.Path)
 	if err != nil {
 		c.unread(err)

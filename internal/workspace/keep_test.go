@@ -149,8 +149,8 @@ func TestAFolderInWhichOthersCouldSwapTheRunsIsRefused(t *testing.T) {
 			// Likewise below a folder that runs are to have, and what runs left is not looked at there.
 			roots := Roots{Data: filepath.Join(below, "new", "data"), State: filepath.Join(t.TempDir(), "state")}
 			run, err := New(roots)
-			if (err == nil) != c.used {
-				t.Errorf("%s%s: a run: %v", claim, at, err)
+			if (err == nil) != c.used || (Refusal(roots.Data) == nil) != c.used {
+				t.Errorf("%s%s: a run: %v; refusal: %v", claim, at, err, Refusal(roots.Data))
 			}
 			if err == nil {
 				must.OK(t, run.Close())

@@ -112,22 +112,40 @@ func New(roots Roots) (*Run, error) {
 	return r, nil
 }
 
-// makeRoot makes a folder for runs and resolves its path. Programs are run from there, so
-// that others may not write to it even if it is sticky.
+// makeRoot makes a folder for runs and resolves its path.
 func makeRoot(root *string) error {
-	path, err := secure(*root, true)
-	var st unix.Stat_t
-	if err == nil {
-		err = unix.Lstat(path, &st)
-	}
-	if err == nil && (int(st.Uid) != os.Geteuid() || st.Mode&0o022 != 0) {
-		err = fmt.Errorf("%s belongs to uid %d with mode %o: programs are run from it, so that it must be yours and not writable by others; chown and chmod it", path, st.Uid, st.Mode&0o7777)
-	}
+	path, err := checkRoot(*root, true)
 	if err != nil {
 		return fmt.Errorf("make tare's folder: %w; or set TARE_DATA_DIR and TARE_STATE_DIR to others", err)
 	}
 	*root = path
 	return nil
+}
+
+// Refusal returns why no run could use a folder that is or is not there yet, or nil.
+func Refusal(root string) error {
+	_, err := checkRoot(root, false)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// checkRoot returns the path of a folder for runs without links. Programs are run from there,
+// so that others may not write to it even if it is sticky.
+func checkRoot(root string, create bool) (string, error) {
+	path, err := secure(root, create)
+	if err != nil {
+		return "", err
+	}
+	var st unix.Stat_t
+	if err := unix.Lstat(path, &st); err != nil {
+		return "", &os.PathError{Op: "lstat", Path: path, Err: err}
+	}
+	if int(st.Uid) != os.Geteuid() || st.Mode&0o022 != 0 {
+		return "", fmt.Errorf("%s belongs to uid %d with mode %o: programs are run from it, so that it must be yours and not writable by others; chown and chmod it", path, st.Uid, st.Mode&0o7777)
+	}
+	return path, nil
 }
 
 func printable(c rune) rune {
