@@ -32,9 +32,6 @@ func (o *session) load(ctx context.Context, w *setting.Workload, beside []settin
 
 // make makes a workload in a folder of the run.
 func (o *session) make(ctx context.Context, w *setting.Workload, name string) (*cargo.Cargo, *record.Workload, error) {
-	if err := o.run.Shut(); err != nil {
-		return nil, nil, err
-	}
 	dir, _, err := o.run.Dirs(name)
 	if err != nil {
 		return nil, nil, err

@@ -97,8 +97,9 @@ func New(roots Roots) (*Run, error) {
 	_ = lock.Truncate(0)
 	fmt.Fprintf(lock, "run %s, pid %d\n", r.ID, os.Getpid())
 	r.lock = lock
+	// Others are kept out: a user's image has programs that are setuid.
 	for _, dir := range []string{r.stateDir(), r.dataDir()} {
-		err := os.Mkdir(dir, 0o711)
+		err := os.Mkdir(dir, 0o700)
 		if err == nil {
 			var m *os.File
 			if m, err = mark(dir, r.ID); err == nil {
@@ -184,17 +185,6 @@ func (r *Run) Dirs(name string) (data, state string, err error) {
 		}
 	}
 	return data, state, nil
-}
-
-// Shut keeps everybody else out of the run's folders, once a user's image is to lie there: of
-// its programs those are setuid that it says, and anybody with a way to them could run them.
-func (r *Run) Shut() error {
-	for _, dir := range []string{r.dataDir(), r.stateDir()} {
-		if err := os.Chmod(dir, 0o700); err != nil {
-			return fmt.Errorf("keep others out of the run's folder: %w", err)
-		}
-	}
-	return nil
 }
 
 // Leave gives the lock back and keeps the run's folders: something that the run

@@ -146,7 +146,6 @@ func within(t *testing.T, p *place, roots workspace.Roots, target subject.Target
 	run := must.Get(workspace.New(roots))(t)
 	p.ran(run.ID)
 	t.Cleanup(func() { must.OK(t, run.Close()) })
-	must.OK(t, run.Shut())
 	dir, _, err := run.Dirs("-cargo")
 	must.OK(t, err)
 	c := must.Get(cargo.Make(t.Context(), w, dir, nil))(t)
