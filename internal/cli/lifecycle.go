@@ -11,6 +11,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/lifecycle"
 	lifecyclerun "github.com/tare-bench/tare/internal/instrument/lifecycle/run"
 	"github.com/tare-bench/tare/internal/node/nodestat"
+	"github.com/tare-bench/tare/internal/node/snapshot"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
 )
@@ -34,7 +35,12 @@ func weighLifecycle(ctx context.Context, s *app, l lifecycle.Options, out output
 		},
 		run: func(o *session) (*record.Record, instrument.Judgement, error) {
 			o.options.Node = nodeReader()
-			return outcome(lifecyclerun.Run(ctx, lifecyclerun.Options{Plan: l, Options: o.options, Targets: o.targets, Workload: subject.Workload{Cargo: o.cargo}}))
+			options := lifecyclerun.Options{Plan: l, Options: o.options, Targets: o.targets, Workload: subject.Workload{Cargo: o.cargo}}
+			if meter, err := snapshot.New(); err == nil {
+				defer meter.Close()
+				options.Meter = meter
+			}
+			return outcome(lifecyclerun.Run(ctx, options))
 		},
 	})
 }

@@ -27,6 +27,8 @@ type Options struct {
 	Targets []subject.Target
 	// Workload is what containers hold.
 	Workload subject.Workload
+	// Meter finds what outlives sandboxes; nil: that is not looked for.
+	Meter Meter
 }
 
 type turn = run.Turn[subject.Session]
@@ -36,10 +38,13 @@ type turn = run.Turn[subject.Session]
 func Run(ctx context.Context, o Options) (*record.Record, *lifecycle.Judgement, error) {
 	o.Plan.Seed = run.Seed(o.Plan.Seed)
 	r, err := run.Begin[subject.Session](o.Options, "lifecycle", o.Plan, o.Targets)
-	s := &schedule{Run: r, plan: o.Plan, workload: o.Workload}
+	s := &schedule{Run: r, plan: o.Plan, workload: o.Workload, companions: companions{meter: o.Meter, visits: map[string]int{}}}
 	why := ""
 	if err == nil {
 		why, err = s.sweep(ctx, o.Targets)
+	}
+	for _, f := range s.companions.outlived(ctx) { // before sessions end what their commands left
+		err = run.Together(err, s.Finding(f))
 	}
 	return run.Finish(ctx, r, why, err, lifecycle.Judge)
 }
@@ -50,6 +55,8 @@ type schedule struct {
 	workload  subject.Workload
 	lanes     int                  // at present
 	intervals *lifecycle.Intervals // at these
+
+	companions companions
 }
 
 // sweep goes through the numbers of lanes, and says what ended them, of each where they

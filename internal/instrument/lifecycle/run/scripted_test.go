@@ -218,6 +218,8 @@ type watchedSession struct {
 	w *watched
 }
 
+func (s *watchedSession) Unwrap() subject.Session { return s.Session }
+
 func (s *watchedSession) Prepare(ctx context.Context, op subject.Op, lanes []int) (subject.Batch, error) {
 	if s.w.arming != nil {
 		if err := s.w.arming(op, lanes); err != nil {

@@ -20,7 +20,11 @@ type visit struct {
 
 func (s *schedule) visit(ctx context.Context, t turn) error {
 	v := visit{schedule: s, turn: t}
-	return v.do(ctx)
+	s.companions.visits[t.Target.Info.Name]++
+	err := v.do(ctx)
+	s.companions.look(ctx, &t, false)
+	s.companions.prune()
+	return err
 }
 
 // do goes through the operations of a life as far as they are asked for, and
@@ -72,6 +76,9 @@ func (v *visit) sequence(ctx context.Context, ops []subject.Op) error {
 				left = append(left, b.Samples[i].Lane)
 				v.succeeded = true
 			}
+		}
+		if op == subject.Start || op == subject.Run {
+			v.companions.look(ctx, &v.turn, true)
 		}
 	}
 	clean, cancel := run.CleaningUp(ctx, v.plan.Timeout)

@@ -1,0 +1,101 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tare-bench/tare/internal/core/finding"
+	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/node/machine"
+	"github.com/tare-bench/tare/internal/node/procs"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/record"
+)
+
+// Meter reads the processes of a target, as overhead does.
+type Meter interface {
+	Read(ctx context.Context, boxes []subject.Sandbox, daemons []int, memory bool) record.Reading
+}
+
+// companion is a process that came with a target's sandboxes.
+type companion struct {
+	procs.ID
+	target, rule string
+	visit        int
+	cpu          int64 // ns, when it was seen first
+}
+
+// companions are processes that came with sandboxes. Those that outlive the sandboxes are a
+// finding. A process belongs to the target in whose visit it was seen first.
+type companions struct {
+	meter  Meter // nil: none is looked for
+	all    []companion
+	visits map[string]int
+}
+
+// look adds the processes of a target that are there now, in its sandboxes if it has some.
+func (c *companions) look(ctx context.Context, t *turn, sandboxes bool) {
+	if c.meter == nil || t.Target.Gone || ctx.Err() != nil {
+		return
+	}
+	var boxes []subject.Sandbox
+	if s, ok := subject.As[subject.Sandboxed](t.Target.Session); ok && sandboxes {
+		boxes, _ = s.Sandboxes(ctx) // what is not known is not looked for
+	}
+	x := c.meter.Read(ctx, boxes, subject.DaemonsOf(ctx, t.Target.Session), false)
+	for i := range x.Processes {
+		p := &x.Processes[i]
+		id := procs.ID{Pid: p.Pid, Start: p.Start}
+		if p.Role != record.RoleDaemon && !p.Ended && !slices.ContainsFunc(c.all, func(one companion) bool { return one.ID == id }) {
+			c.all = append(c.all, companion{id, t.Target.Info.Name, p.Rule, c.visits[t.Target.Info.Name], p.CPU})
+		}
+	}
+}
+
+// prune forgets what has ended.
+func (c *companions) prune() {
+	c.all = slices.DeleteFunc(c.all, func(one companion) bool {
+		s, err := procs.StatOf(one.Pid)
+		return err != nil || s.Start != one.Start || s.Dying
+	})
+}
+
+// ending is how long processes may take to end after their sandbox was removed.
+const ending = 5 * time.Second
+
+// outlived returns a finding for each target whose processes are still there. Those of a last
+// visit get time to end if there are no others, which had a whole visit.
+func (c *companions) outlived(ctx context.Context) (found []record.Finding) {
+	for deadline := time.Now().Add(ending); time.Now().Before(deadline); {
+		c.prune()
+		if len(c.all) == 0 || slices.ContainsFunc(c.all, func(one companion) bool { return one.visit < c.visits[one.target] }) || machine.Sleep(ctx, ending/100) != nil {
+			break
+		}
+	}
+	for len(c.all) > 0 {
+		const most = 3
+		target, cpu, visits := c.all[0].target, int64(0), map[int]bool{}
+		var such, pids []string
+		c.all = slices.DeleteFunc(c.all, func(one companion) bool {
+			if one.target != target {
+				return false
+			}
+			if now, err := one.CPU(); err == nil {
+				cpu += max(now-one.cpu, 0)
+			}
+			if name := procs.Name(one.Pid) + ", " + one.rule; !slices.Contains(such, name) { // it may have exec'd since
+				such = append(such, name)
+			}
+			pids, visits[one.visit] = append(pids, fmt.Sprint(one.Pid)), true
+			return true
+		})
+		found = append(found, record.Finding{Code: finding.RuntimeLeft, Level: finding.Warning, Target: target,
+			Message: fmt.Sprintf("processes that outlived their sandboxes: %d, of %d of %s (%s); they used %s of CPU since",
+				len(pids), len(visits), page.Amount(c.visits[target], "visit"), strings.Join(such[:min(len(such), most)], "; "), finding.Brief(float64(cpu))),
+			Advice: "their CPU and memory are in no time here, and slow what is timed after them: weigh them with tare overhead, report them to the runtime, and end those that remain: ps -p " + strings.Join(pids[:min(len(pids), most)], ",")})
+	}
+	return found
+}

@@ -1,0 +1,81 @@
+package run_test
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/instrument/lifecycle"
+	"github.com/tare-bench/tare/internal/node/attribution"
+	"github.com/tare-bench/tare/internal/node/procs"
+	"github.com/tare-bench/tare/internal/testing/check"
+	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/record"
+)
+
+// meter reads the same processes each time that target a, or b, has sandboxes.
+type meter map[string][]record.Process
+
+func (m meter) Read(_ context.Context, boxes []attribution.Sandbox, _ []int, _ bool) record.Reading {
+	var x record.Reading
+	for _, b := range boxes {
+		x.Processes = append(x.Processes, m[strings.Split(b.IDs[0], "-")[1]]...)
+	}
+	return x
+}
+
+// running is a process that runs until the test ends it.
+func running(t *testing.T, role record.Role) (p record.Process, end func()) {
+	c := exec.CommandContext(t.Context(), "cat")
+	in := must.Get(c.StdinPipe())(t)
+	must.OK(t, c.Start())
+	id := must.Get(procs.Identify(c.Process.Pid))(t)
+	return record.Process{Pid: id.Pid, Start: id.Start, Name: "cat", Role: role, Rule: "started by the shim"}, func() { _ = in.Close(); _ = c.Wait() }
+}
+
+func TestAProcessThatOutlivesItsSandboxesIsFound(t *testing.T) {
+	for name, c := range map[string]struct {
+		role  record.Role
+		ends  bool
+		other bool // it was there when target a had sandboxes, too
+		want  string
+	}{
+		"it stays":          {record.RoleShim, false, false, "b: processes that outlived their sandboxes: 1, of 1 of 4 visits (cat, started by the shim)"},
+		"it ends":           {record.RoleShim, true, false, ""},
+		"it is a daemon":    {record.RoleDaemon, false, false, ""},
+		"it came with an a": {record.RoleRuntime, false, true, "a: processes that outlived their sandboxes: 1, of 1 of 4 visits"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, end := running(t, c.role)
+			defer end()
+			m := meter{"b": {p}}
+			if c.other {
+				m = meter{"a": {p}, "b": {p}}
+			}
+			_, targets := logging("a", "b")
+			o := options(planned(func(p *lifecycle.Options) { p.Rounds, p.Warmup, p.Seed = 3, 1, 4 }), targets)
+			o.Meter = m
+			discards := 0
+			targets[1] = &watched{Target: targets[1], discarding: func(context.Context) error {
+				if discards++; c.ends && discards == 8 { // the last of two in each visit
+					end()
+				}
+				return nil
+			}}
+			_, l := weighWith(t.Context(), t, o)
+			var got string
+			for _, f := range found(t, l, "runtime-left") {
+				got += fmt.Sprintf("%s: %s\n", f.Target, f.Message)
+				if !strings.HasSuffix(f.Advice, fmt.Sprintf("ps -p %d", p.Pid)) {
+					t.Errorf("advice %q", f.Advice)
+				}
+			}
+			if !strings.HasPrefix(got, c.want) || c.want == "" && got != "" {
+				t.Errorf("found %q, want %q", got, c.want)
+			}
+			check.Equal(t, "discards", discards, 8)
+		})
+	}
+}
