@@ -45,6 +45,7 @@ type Start struct {
 	Busy       []BusyAt       `json:"busy,omitempty" is:"max=16384"`                   // of a live one, in order of time
 	Spans      []Span         `json:"spans,omitempty" is:"max=4096"`                   // of logs and notes, in the order of Began
 	Gaps       []Gap          `json:"gaps,omitempty" is:"max=256"`                     // of logs: the longest between two events next to each other, the longest first
+	Throttled  []Throttled    `json:"throttled,omitempty" is:"max=64"`                 // of a live one: cgroups that their CPU limit held back, by path
 	Guests     []GuestClock   `json:"guests,omitempty" is:"max=64"`                    // of logs: the clocks of guests, aligned
 	Missing    []Missing      `json:"missing,omitempty" is:"max=64"`                   // evidence that is not there
 	Claims     []StartClaim   `json:"claims,omitempty" is:"max=64"`                    // of notes: figures that somebody computed from the others
@@ -116,6 +117,16 @@ type StartProcess struct {
 type BusyAt struct {
 	At  int64 `json:"at"`
 	CPU int64 `json:"cpu" is:"cpu"`
+}
+
+// Throttled is a cgroup of a start's processes, or one above, that its CPU limit held back
+// from the call, or from when the group was made, until the start had ended.
+type Throttled struct {
+	Group     string  `json:"group" is:"id,needed,rooted,path"`
+	CPUs      float64 `json:"cpus,omitempty" is:"cpus"` // the limit; 0: it was lifted by then
+	Periods   int64   `json:"periods"`                  // of the limit, in which the group had work
+	Throttled int64   `json:"throttled"`                // of these, in which it was held back
+	Held      int64   `json:"held" is:"span"`           // ns
 }
 
 // Span is a named interval of a start.

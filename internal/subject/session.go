@@ -133,3 +133,11 @@ func ProcessesOf(ctx context.Context, s Session) []Process {
 	}
 	return nil
 }
+
+// SandboxesOf are those of a session's lanes, as far as it says which there are.
+func SandboxesOf(ctx context.Context, s Session) (boxes []Sandbox) {
+	if b, ok := As[Sandboxed](s); ok {
+		boxes, _ = b.Sandboxes(ctx)
+	}
+	return boxes
+}

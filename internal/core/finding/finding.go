@@ -3,6 +3,7 @@
 package finding
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -39,6 +40,8 @@ const (
 	// was held back by that during the run.
 	OwnLimit     = "own-cpu-limit"
 	OwnThrottled = "own-throttled"
+	// StartsThrottled: a CPU limit of a target's cgroups held its starts back.
+	StartsThrottled = "starts-throttled"
 	// Emulated: a target's VM runs without KVM.
 	Emulated = "vm-emulated"
 	// NoRoom: the machine has not got what so many lanes need.
@@ -109,6 +112,37 @@ func Retired(target, op string, failed, of int, first *record.Failure) record.Fi
 	return record.Finding{Code: NotRetired, Level: Warning, Target: target, Op: op,
 		Message: fmt.Sprintf("%d of %d could not be ended by %s: %s; what was left was then removed by force", failed, of, op, first.Detail),
 		Advice:  "tare lifecycle " + target + " times the operation and shows why it fails", Tried: first.Command}
+}
+
+// Throttle adds up what CPU limits held back in several starts.
+type Throttle struct {
+	Starts           int
+	record.Throttled // the group and limit of the first, and the sums of all
+}
+
+// Add counts a start, by the group that was held back the longest.
+func (t *Throttle) Add(held []record.Throttled) {
+	if len(held) == 0 {
+		return
+	}
+	h := slices.MaxFunc(held, func(a, b record.Throttled) int { return cmp.Compare(a.Held, b.Held) })
+	if t.Starts++; t.Starts == 1 {
+		t.Throttled = h
+		return
+	}
+	t.Periods, t.Throttled.Throttled, t.Held = t.Periods+h.Periods, t.Throttled.Throttled+h.Throttled, t.Held+h.Held
+}
+
+// Of says it of a target that was started so many times.
+func (t *Throttle) Of(target string, starts int) record.Finding {
+	limit := "lifted since"
+	if t.CPUs > 0 {
+		limit = fmt.Sprintf("%.3g CPUs", t.CPUs)
+	}
+	return record.Finding{Code: StartsThrottled, Level: Warning, Target: target,
+		Message: fmt.Sprintf("the CPU limit of cgroup %s (%s) held back %d of %d starts: in %d of %d periods, for %s in all",
+			t.Group, limit, t.Starts, starts, t.Throttled.Throttled, t.Periods, Brief(float64(t.Held))),
+		Advice: "the times are the limit's and not the runtime's: raise or lift it (cpu.max, cpu.cfs_quota_us), or state it with the figures"}
 }
 
 // List is findings, in the order in which they were made.

@@ -224,7 +224,7 @@ const ImportedFindings = "import-"
 // findings are what is to be mistrusted.
 func (j *Judgement) findings(rec *record.Record) []record.Finding {
 	var out finding.List
-	out.TakeOver(rec, ImportedFindings)
+	out.TakeOver(rec, ImportedFindings, finding.StartsThrottled)
 	out.Whole(rec)
 	failures(rec, out.Add)
 	rows := 0

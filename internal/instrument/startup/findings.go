@@ -41,6 +41,9 @@ func (j *Judging) findings(rec *record.Record, s *Judgement) []record.Finding {
 		t.failures(add)
 		t.waits(add)
 		t.evidence(add)
+		if t.throttle.Starts > 0 {
+			add(t.throttle.Of(t.Target.Target, t.watched))
+		}
 		t.cautions(add)
 		if s.Logs != nil && j.Live && t.Starts > 0 && t.logged < t.Starts {
 			add(record.Finding{Code: foundMissing, Level: finding.Warning, Target: t.Target.Target,

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/core/stat"
 	"github.com/tare-bench/tare/internal/instrument"
 	"github.com/tare-bench/tare/internal/instrument/startup/trace"
@@ -74,6 +75,8 @@ type gathered struct {
 	missing map[string]int64
 	where   map[string]string
 	named   map[gapKey]*record.Wait // that have a name
+
+	throttle finding.Throttle
 }
 
 // startValues are what is kept of a start.
@@ -166,6 +169,7 @@ func (j *Judging) Add(s *record.Start) {
 			t.where[m.What] = m.Detail
 		}
 	}
+	t.throttle.Add(s.Throttled)
 	switch {
 	case s.Failure != nil:
 		j.failed(t, s)

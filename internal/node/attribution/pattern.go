@@ -3,6 +3,8 @@ package attribution
 import (
 	"slices"
 	"strings"
+
+	"github.com/tare-bench/tare/internal/node/procs"
 )
 
 // place is what the path of a cgroup tells of the container in it.
@@ -164,6 +166,12 @@ func overhead(where string) bool {
 		}
 	}
 	return false
+}
+
+// Own reports whether a cgroup was made for one of the sandboxes: it names one, or it is the
+// group that was asked for or below it.
+func Own(where string, boxes []Sandbox) bool {
+	return slices.ContainsFunc(boxes, func(b Sandbox) bool { return Names(where, b.IDs) || procs.Within(where, b.Group) })
 }
 
 // Names tells whether a cgroup's path names one of the ids, in any of the forms in

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/record"
 )
 
 func TestCgroups(t *testing.T) {
@@ -146,5 +148,51 @@ func TestCPULimit(t *testing.T) {
 		if got, limited := Root(root).CPULimit(); got != tt.want || limited != (tt.want.CPUs > 0) {
 			t.Errorf("%s: %+v, %v; want %+v", tt.name, got, limited, tt.want)
 		}
+	}
+}
+
+func TestThrottlingCountsFromTheBeginOrTheGroupsMaking(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	file := func(name, text string) { must.Write(t, filepath.Join(root, name), text) }
+	stat := func(group string, periods, throttled, ns int) {
+		file("cpu/"+group+"/cpu.cfs_quota_us", "5000\n")
+		file("cpu/"+group+"/cpu.cfs_period_us", "100000\n")
+		file("cpu/"+group+"/cpu.stat", fmt.Sprintf("nr_periods %d\nnr_throttled %d\nthrottled_time %d\n", periods, throttled, ns))
+	}
+	file("proc/1/cgroup", "3:cpu:/daemon\n")
+	file("proc/2/cgroup", "3:cpu:/pods/new\n")
+	file("proc/3/cgroup", "3:cpu:/pods/new\n")
+	mount := Hierarchy{Version: 1, Mount: "/cpu", Root: "/", Controllers: []string{"cpu"}}
+	of := &Throttling{root: Root(root), hierarchies: []Hierarchy{mount}, known: map[string]bool{}}
+	made := func(group string) bool { return group == "/pods/new" }
+	for _, c := range []struct {
+		name        string
+		pods, other int // throttled periods of /pods since the last time, and of /daemon
+		want        string
+	}{
+		{"a group that was there before is unknown at first", 3, 0, "/pods/new"},
+		{"and counts from the next begin", 2, 0, "/pods 2, /pods/new"},
+		{"a daemon's counts from the begin", 0, 4, "/daemon 4, /pods/new"},
+		{"one that was not held back is not listed", 0, 0, "/pods/new"},
+	} {
+		stat("pods", 10, 5, 700)
+		stat("daemon", 10, 5, 700)
+		of.Begin([]int{1})
+		stat("pods", 20, 5+c.pods, 700+c.pods)
+		stat("daemon", 20, 5+c.other, 700+c.other)
+		stat("pods/new", 4, 1, 9)
+		var got []string
+		for _, h := range of.End([]int{1, 2, 3, 4}, made) {
+			switch n := h.Throttled; {
+			case h.Group == "/pods/new" && h == record.Throttled{Group: "/pods/new", CPUs: 0.05, Periods: 4, Throttled: 1, Held: 9}:
+				got = append(got, h.Group)
+			case h == record.Throttled{Group: h.Group, CPUs: 0.05, Periods: 10, Throttled: n, Held: n}:
+				got = append(got, fmt.Sprintf("%s %d", h.Group, n))
+			default:
+				t.Errorf("%s: %+v", c.name, h)
+			}
+		}
+		check.Equal(t, c.name, strings.Join(got, ", "), c.want)
 	}
 }

@@ -7,12 +7,11 @@ import (
 	"strings"
 )
 
-// CPULimit is the tightest CPU limit of this process: that of its own cgroup or of one
-// above it.
+// CPULimit is the CPU limit of a cgroup, and what it held back.
 type CPULimit struct {
-	CPUs  float64
-	Group string // the cgroup that has it, as /proc/self/cgroup writes it
-	Lift  string // the command that takes it away
+	CPUs  float64 // 0: no limit now
+	Group string  // the cgroup that has it, as /proc/PID/cgroup writes it
+	Lift  string  // the command that takes it away
 
 	// What the kernel has counted since the group was made, cpu.stat.
 	Periods, Throttled int64
@@ -22,26 +21,33 @@ type CPULimit struct {
 // CPULimit returns the tightest CPU limit of this process, false where it has none, or
 // none can be read.
 func (r Root) CPULimit() (tightest CPULimit, limited bool) {
-	groups, err := r.Cgroups()
+	hierarchies, err := r.Cgroups()
 	own, ownErr := r.own("cgroup", mountinfoLimit)
 	if err != nil || ownErr != nil {
 		return CPULimit{}, false
 	}
-	for _, h := range groups {
-		group, in := h.own(string(own))
-		if !in || !h.Has("cpu") {
-			continue
-		}
-		for ; ; group = path.Dir(group) {
-			if l, ok := r.cpuLimit(h, group); ok && (!limited || l.CPUs < tightest.CPUs) {
+	for _, h := range hierarchies {
+		for _, group := range h.above(string(own)) {
+			if l := r.cpuLimit(h, group); l.CPUs > 0 && (!limited || l.CPUs < tightest.CPUs) {
 				tightest, limited = l, true
-			}
-			if group == "/" || group == path.Clean(h.Root) {
-				break
 			}
 		}
 	}
 	return tightest, limited
+}
+
+// above returns the group that lines of /proc/PID/cgroup name in a hierarchy with the cpu
+// controller, and those above it.
+func (h Hierarchy) above(lines string) (groups []string) {
+	group, in := h.own(lines)
+	for in && h.Has("cpu") {
+		groups = append(groups, group)
+		if group == "/" || group == path.Clean(h.Root) {
+			break
+		}
+		group = path.Dir(group)
+	}
+	return groups
 }
 
 // own finds the group of a process in a hierarchy by its lines of /proc/PID/cgroup, such
@@ -62,7 +68,7 @@ func (h Hierarchy) own(lines string) (group string, in bool) {
 }
 
 // cpuLimit reads that of one group.
-func (r Root) cpuLimit(h Hierarchy, group string) (l CPULimit, ok bool) {
+func (r Root) cpuLimit(h Hierarchy, group string) CPULimit {
 	dir := path.Join(h.Mount, strings.TrimPrefix(group, strings.TrimSuffix(h.Root, "/")))
 	file, lift := dir+"/cpu.max", "max"
 	fields := strings.Fields(r.word(file)) // "5000 100000"
@@ -70,15 +76,14 @@ func (r Root) cpuLimit(h Hierarchy, group string) (l CPULimit, ok bool) {
 		file, lift = dir+"/cpu.cfs_quota_us", "-1"
 		fields = []string{r.word(file), r.word(dir + "/cpu.cfs_period_us")}
 	}
-	if len(fields) != 2 {
-		return l, false
+	l := CPULimit{Group: group, Lift: "echo " + lift + " > " + file}
+	if len(fields) == 2 {
+		quota, err := strconv.ParseInt(fields[0], 10, 64)
+		period, periodErr := strconv.ParseInt(fields[1], 10, 64)
+		if err == nil && periodErr == nil && quota > 0 && period > 0 { // not "max", nor -1
+			l.CPUs = float64(quota) / float64(period)
+		}
 	}
-	quota, err := strconv.ParseInt(fields[0], 10, 64)
-	period, periodErr := strconv.ParseInt(fields[1], 10, 64)
-	if err != nil || periodErr != nil || quota <= 0 || period <= 0 { // "max", and -1
-		return l, false
-	}
-	l = CPULimit{CPUs: float64(quota) / float64(period), Group: group, Lift: "echo " + lift + " > " + file}
 	text, _ := r.Read(dir+"/cpu.stat", wordLimit)
 	for line := range strings.Lines(string(text)) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
@@ -94,5 +99,5 @@ func (r Root) cpuLimit(h Hierarchy, group string) (l CPULimit, ok bool) {
 			l.Held = n * 1000
 		}
 	}
-	return l, true
+	return l
 }

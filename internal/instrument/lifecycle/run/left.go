@@ -3,12 +3,14 @@ package run
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/node/attribution"
 	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/internal/subject"
@@ -31,27 +33,57 @@ type companion struct {
 // companions are processes that came with sandboxes. Those that outlive the sandboxes are a
 // finding. A process belongs to the target in whose visit it was seen first.
 type companions struct {
-	meter  Meter // nil: none is looked for
-	all    []companion
-	visits map[string]int
+	meter      Meter // nil: none is looked for
+	all        []companion
+	visits     map[string]int
+	throttling *machine.Throttling
+	throttles  map[string]*throttle
 }
 
-// look adds the processes of a target that are there now, in its sandboxes if it has some.
-func (c *companions) look(ctx context.Context, t *turn, sandboxes bool) {
+// throttle is how CPU limits held a target's starts back.
+type throttle struct {
+	finding.Throttle
+	batches int
+}
+
+func newCompanions(m Meter) companions {
+	return companions{meter: m, visits: map[string]int{}, throttling: machine.NewThrottling(), throttles: map[string]*throttle{}}
+}
+
+// start prepares for a batch of starts.
+func (c *companions) start(ctx context.Context, t *turn) {
+	if c.meter != nil {
+		c.throttling.Begin(subject.DaemonsOf(ctx, t.Target.Session))
+	}
+}
+
+// look adds the processes of a target that are there now, after a batch of starts or when
+// there are no sandboxes.
+func (c *companions) look(ctx context.Context, t *turn, started bool) {
 	if c.meter == nil || t.Target.Gone || ctx.Err() != nil {
 		return
 	}
 	var boxes []subject.Sandbox
-	if s, ok := subject.As[subject.Sandboxed](t.Target.Session); ok && sandboxes {
-		boxes, _ = s.Sandboxes(ctx) // what is not known is not looked for
+	if started {
+		boxes = subject.SandboxesOf(ctx, t.Target.Session)
 	}
+	name := t.Target.Info.Name
 	x := c.meter.Read(ctx, boxes, subject.DaemonsOf(ctx, t.Target.Session), false)
+	var pids []int
 	for i := range x.Processes {
 		p := &x.Processes[i]
+		pids = append(pids, p.Pid)
 		id := procs.ID{Pid: p.Pid, Start: p.Start}
 		if p.Role != record.RoleDaemon && !p.Ended && !slices.ContainsFunc(c.all, func(one companion) bool { return one.ID == id }) {
-			c.all = append(c.all, companion{id, t.Target.Info.Name, p.Rule, c.visits[t.Target.Info.Name], p.CPU})
+			c.all = append(c.all, companion{id, name, p.Rule, c.visits[name], p.CPU})
 		}
+	}
+	if started {
+		if c.throttles[name] == nil {
+			c.throttles[name] = &throttle{}
+		}
+		c.throttles[name].batches++
+		c.throttles[name].Add(c.throttling.End(pids, func(group string) bool { return attribution.Own(group, boxes) }))
 	}
 }
 
@@ -66,9 +98,15 @@ func (c *companions) prune() {
 // ending is how long processes may take to end after their sandbox was removed.
 const ending = 5 * time.Second
 
-// outlived returns a finding for each target whose processes are still there. Those of a last
-// visit get time to end if there are no others, which had a whole visit.
-func (c *companions) outlived(ctx context.Context) (found []record.Finding) {
+// findings returns one for each target that CPU limits held back, and one for each whose
+// processes are still there. Those of a last visit get time to end if there are no others,
+// which had a whole visit.
+func (c *companions) findings(ctx context.Context) (found []record.Finding) {
+	for _, name := range slices.Sorted(maps.Keys(c.throttles)) {
+		if t := c.throttles[name]; t.Starts > 0 {
+			found = append(found, t.Of(name, t.batches))
+		}
+	}
 	for deadline := time.Now().Add(ending); time.Now().Before(deadline); {
 		c.prune()
 		if len(c.all) == 0 || slices.ContainsFunc(c.all, func(one companion) bool { return one.visit < c.visits[one.target] }) || machine.Sleep(ctx, ending/100) != nil {
@@ -86,7 +124,8 @@ func (c *companions) outlived(ctx context.Context) (found []record.Finding) {
 			if now, err := one.CPU(); err == nil {
 				cpu += max(now-one.cpu, 0)
 			}
-			if name := procs.Name(one.Pid) + ", " + one.rule; !slices.Contains(such, name) { // it may have exec'd since
+			now, _ := procs.StatOf(one.Pid) // it may have exec'd since
+			if name := now.Comm + ", " + one.rule; !slices.Contains(such, name) {
 				such = append(such, name)
 			}
 			pids, visits[one.visit] = append(pids, fmt.Sprint(one.Pid)), true

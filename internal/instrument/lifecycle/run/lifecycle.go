@@ -38,12 +38,12 @@ type turn = run.Turn[subject.Session]
 func Run(ctx context.Context, o Options) (*record.Record, *lifecycle.Judgement, error) {
 	o.Plan.Seed = run.Seed(o.Plan.Seed)
 	r, err := run.Begin[subject.Session](o.Options, "lifecycle", o.Plan, o.Targets)
-	s := &schedule{Run: r, plan: o.Plan, workload: o.Workload, companions: companions{meter: o.Meter, visits: map[string]int{}}}
+	s := &schedule{Run: r, plan: o.Plan, workload: o.Workload, companions: newCompanions(o.Meter)}
 	why := ""
 	if err == nil {
 		why, err = s.sweep(ctx, o.Targets)
 	}
-	for _, f := range s.companions.outlived(ctx) { // before sessions end what their commands left
+	for _, f := range s.companions.findings(ctx) { // before sessions end what their commands left
 		err = run.Together(err, s.Finding(f))
 	}
 	return run.Finish(ctx, r, why, err, lifecycle.Judge)

@@ -66,6 +66,10 @@ func (v *visit) sequence(ctx context.Context, ops []subject.Op) error {
 			break
 		}
 		v.tried = true
+		starts := op == subject.Start || op == subject.Run
+		if starts {
+			v.companions.start(ctx, &v.turn)
+		}
 		var b *record.Batch
 		if b, unsaved = v.batch(ctx, op, left); unsaved != nil {
 			break
@@ -77,7 +81,7 @@ func (v *visit) sequence(ctx context.Context, ops []subject.Op) error {
 				v.succeeded = true
 			}
 		}
-		if op == subject.Start || op == subject.Run {
+		if starts {
 			v.companions.look(ctx, &v.turn, true)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/run"
 	"github.com/tare-bench/tare/internal/instrument/startup/run/proctree"
+	"github.com/tare-bench/tare/internal/node/attribution"
 	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/internal/node/tracer"
@@ -46,15 +47,19 @@ func (r *schedule) start(ctx context.Context, t turn) (*record.Start, error) {
 // release performs the start between two moments of the watch.
 func (r *schedule) release(ctx context.Context, t turn, armed subject.Batch, s *record.Start) error {
 	roots := r.roots(ctx, t.Target)
-	var callers []int
+	var callers, serving []int
+	for _, p := range roots {
+		serving = append(serving, p.Pid)
+	}
 	lost, cpu := int64(0), time.Duration(0) // of the watch until now
 	if r.watch != nil {
 		callers = r.options.Callers()
-		if err := r.observe(roots, callers); err != nil {
+		if err := r.observe(slices.Concat(callers, serving)); err != nil {
 			return err
 		}
 		lost, cpu = r.watch.Lost(), r.watch.CPU()
 	}
+	r.throttling.Begin(serving)
 	time.Sleep(quiet)
 	var edges [2]record.BusyAt
 	used := &follower{watch: r.watch}
@@ -91,6 +96,7 @@ func (r *schedule) release(ctx context.Context, t turn, armed subject.Batch, s *
 		s.FirstBy = cmp.Or(x.Seen, now)
 	}
 	if r.watch == nil {
+		s.Throttled = r.throttled(ctx, t, s, serving) // in which the next one's begin looks, too
 		return nil
 	}
 	if d := machine.Ahead() - wall; max(d, -d) < int64(time.Millisecond) {
@@ -118,6 +124,7 @@ func (r *schedule) release(ctx context.Context, t turn, armed subject.Batch, s *
 	if err != nil {
 		return fmt.Errorf("watch the start of %s: %w", t.Target.Info.Name, err)
 	}
+	s.Throttled = r.throttled(ctx, t, s, serving)
 	s.Busy = between(edges, s.Busy)
 	if t.Target.Info.Kind == "command" && len(roots) > 0 {
 		s.Busy = own // what other daemons did meanwhile was for others
@@ -208,11 +215,7 @@ func (r *schedule) gather(s *record.Start, events []tracer.Event, asked proctree
 
 // observe begins to follow the processes that were there before, and throws away
 // what happened until now.
-func (r *schedule) observe(roots []proctree.Root, callers []int) error {
-	pids := slices.Clone(callers)
-	for _, p := range roots {
-		pids = append(pids, p.Pid)
-	}
+func (r *schedule) observe(pids []int) error {
 	if err := r.watch.Track(pids...); err != nil {
 		return fmt.Errorf("follow the processes of the engine: %w", err)
 	}
@@ -220,6 +223,21 @@ func (r *schedule) observe(roots []proctree.Root, callers []int) error {
 		return fmt.Errorf("watch the machine: %w", err)
 	}
 	return nil
+}
+
+// throttled returns the cgroups of the start's processes, of those that serve it, and of its
+// sandboxes, that their CPU limits held back.
+func (r *schedule) throttled(ctx context.Context, t turn, s *record.Start, pids []int) []record.Throttled {
+	for i := range s.Processes {
+		if s.Processes[i].Ended == 0 {
+			pids = append(pids, s.Processes[i].Pid)
+		}
+	}
+	boxes := append(subject.SandboxesOf(ctx, t.Target.Session), subject.Sandbox{IDs: s.Containers})
+	for i := range boxes {
+		pids = append(pids, boxes[i].Workload, boxes[i].Pause)
+	}
+	return r.throttling.End(pids, func(group string) bool { return attribution.Own(group, boxes) })
 }
 
 // roots are the processes that serve the start and were there before it.
@@ -239,16 +257,10 @@ func (r *schedule) containers(ctx context.Context, t *opened) (ids []string) {
 	if s, ok := subject.As[interface{ Containers() []string }](t.Session); ok {
 		return s.Containers()
 	}
-	if s, ok := subject.As[subject.Sandboxed](t.Session); ok {
-		boxes, err := s.Sandboxes(ctx)
-		if err != nil {
-			return nil // they are found among the arguments of calls, too
-		}
-		for _, b := range boxes {
-			for _, id := range b.IDs {
-				if id != "" && !slices.Contains(ids, id) {
-					ids = append(ids, id)
-				}
+	for _, b := range subject.SandboxesOf(ctx, t.Session) { // others are found among the arguments of calls
+		for _, id := range b.IDs {
+			if id != "" && !slices.Contains(ids, id) {
+				ids = append(ids, id)
 			}
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/tare-bench/tare/internal/core/run"
 	"github.com/tare-bench/tare/internal/instrument/startup"
 	"github.com/tare-bench/tare/internal/instrument/startup/run/proctree"
+	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/node/tracer"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/ready"
@@ -68,7 +69,7 @@ const (
 func Run(ctx context.Context, o Options) (*record.Record, *startup.Judgement, error) {
 	o.Plan.Seed = run.Seed(o.Plan.Seed)
 	r, err := run.Begin[subject.Session](o.Options, "startup", o.Plan, o.Targets)
-	s := &schedule{Run: r, options: o}
+	s := &schedule{Run: r, options: o, throttling: machine.NewThrottling()}
 	why := ""
 	if err == nil {
 		why, err = s.all(ctx)
@@ -80,6 +81,8 @@ type schedule struct {
 	*run.Run[subject.Session]
 	options Options
 	watch   Watch // nil while nothing is watched
+
+	throttling *machine.Throttling
 }
 
 // all opens the targets and goes through the rounds.

@@ -1,0 +1,74 @@
+package machine
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/tare-bench/tare/record"
+)
+
+// Throttling finds the cgroups that their CPU limits hold back between two moments.
+type Throttling struct {
+	root        Root
+	hierarchies []Hierarchy
+	before      map[string]CPULimit // by group
+	known       map[string]bool     // groups to read at the next begin
+}
+
+// NewThrottling returns one of this machine. It finds nothing where cgroups cannot be read.
+func NewThrottling() *Throttling {
+	all, _ := Root("").Cgroups()
+	return &Throttling{hierarchies: all, known: map[string]bool{}}
+}
+
+// Begin reads the limits of the cgroups of processes, of those above, and of those that were
+// found at an earlier end.
+func (t *Throttling) Begin(pids []int) {
+	t.before = t.read(pids)
+	for group := range t.known {
+		t.add(t.before, "0::"+group+"\n1:cpu:"+group+"\n")
+	}
+}
+
+// End returns the cgroups of processes, and those above, that were held back since Begin, or
+// since they were made: made reports whether that was after Begin.
+func (t *Throttling) End(pids []int, made func(group string) bool) (held []record.Throttled) {
+	const most = 64 // as a start of a record holds
+	now := t.read(pids)
+	for _, group := range slices.Sorted(maps.Keys(now)) {
+		was, known := t.before[group]
+		if !known && !made(group) {
+			t.known[group] = true
+			continue
+		}
+		l := now[group]
+		if n := l.Throttled - was.Throttled; n > 0 && len(held) < most {
+			held = append(held, record.Throttled{Group: group, CPUs: l.CPUs, Periods: max(l.Periods-was.Periods, n), Throttled: n, Held: max(l.Held-was.Held, 0)})
+		}
+	}
+	return held
+}
+
+// read reads the limits of the cgroups of processes and of those above.
+func (t *Throttling) read(pids []int) map[string]CPULimit {
+	all, read := map[string]CPULimit{}, map[string]bool{}
+	for _, pid := range pids {
+		lines, err := t.root.Read(fmt.Sprintf("/proc/%d/cgroup", pid), mountinfoLimit)
+		if err == nil && !read[string(lines)] { // or it has ended
+			read[string(lines)] = true
+			t.add(all, string(lines))
+		}
+	}
+	return all
+}
+
+func (t *Throttling) add(all map[string]CPULimit, lines string) {
+	for _, h := range t.hierarchies {
+		for _, group := range h.above(lines) {
+			if _, there := all[group]; !there {
+				all[group] = t.root.cpuLimit(h, group)
+			}
+		}
+	}
+}
