@@ -32,6 +32,14 @@ type gateOptions struct {
 	known            []compare.Run // of earlier
 }
 
+// selfRuns is how many runs of a runtime show how far they lie apart.
+const selfRuns = 5
+
+// compares reports whether the sides are records.
+func (o *gateOptions) compares(args []string) bool {
+	return !o.interleave && (!o.self || len(args) > 1)
+}
+
 // Declare declares the flags.
 func (o *gateOptions) Declare(s *option.Set) {
 	o.Options.Declare(s)
@@ -44,7 +52,7 @@ func newGate(s *app) *cobra.Command {
 	equip(&o.Options)
 	set := option.Of(o)
 	c := &cobra.Command{
-		Use:   "gate BASE NEW | gate --interleave TARGET TARGET | gate --self TARGET",
+		Use:   "gate [--self] BASE NEW | gate --interleave TARGET TARGET | gate --self TARGET",
 		Short: "Decide for a CI job whether the new is worse than the old",
 		Long: `Decide whether the new is worse than the old by more than a margin. It is where its
 interval lies wholly beyond the margin, adjusted for all figures that are looked
@@ -57,14 +65,16 @@ what happens to the machine happens to both. With --self one runtime is measured
 against itself first, and a margin that this machine cannot tell is refused.
 
 Records need a basis for a verdict: at least three a side, or a control (floor, host
-or --control) in both. Without one, or with a disturbed side, it is not decided.
+or --control) in both. Without one, or with a disturbed side, it is not decided. How
+far single runs lie apart is read off --earlier records of this machine; with --self
+the targets of BASE are measured here five times for it, by the plan of BASE.
 
 Exit status: 0 shown not to be worse; 3 worse; 4 not decided, with what would
 decide; 1 usage or environment, or a margin below what --self finds.`,
 		Example: "  tare gate --interleave old=./runc-old new=./runc-new --worse 90% --ops create --rounds 8 --warmup 0",
 		Args:    takes(1, 1000),
 		RunE: func(c *cobra.Command, args []string) error {
-			if o.self || o.interleave {
+			if !o.compares(args) {
 				o.Targets = args
 			}
 			if err := set.Finish(c.Context()); err != nil {
@@ -79,7 +89,7 @@ decide; 1 usage or environment, or a margin below what --self finds.`,
 	set.AddFlags(c.Flags())
 	flags := c.Flags()
 	flags.StringVar(&o.metric, "metric", compare.Gated, "which figures, as a filter of tare compare")
-	flags.BoolVar(&o.self, "self", false, "measure the first target against itself first, and refuse a margin that this machine cannot tell")
+	flags.BoolVar(&o.self, "self", false, "measure the first target against itself first, and refuse a margin that this machine cannot tell; of records, how far runs of BASE lie apart")
 	flags.BoolVar(&o.interleave, "interleave", false, "measure two targets here, in the same rounds; takes the flags of tare lifecycle")
 	flags.BoolVar(&o.unlike, "unlike", false, "take unlike records, too; machines and definitions that differ decide nothing")
 	addBasis(flags, &o.control, &o.earlier)
@@ -96,7 +106,7 @@ func addBasis(flags *pflag.FlagSet, control *string, earlier *[]string) {
 
 // gate decides, of records or of what it measures.
 func gate(ctx context.Context, s *app, o *gateOptions, args []string, out outputFlags) error {
-	if !o.self && !o.interleave {
+	if o.compares(args) {
 		sides, err := s.sides(args)
 		if err != nil {
 			return err
@@ -106,6 +116,11 @@ func gate(ctx context.Context, s *app, o *gateOptions, args []string, out output
 		}
 		if o.known, err = s.runs(o.earlier); err != nil {
 			return err
+		}
+		if o.self {
+			if err := o.again(ctx, s, &sides[0].Runs[0], out); err != nil {
+				return err
+			}
 		}
 		return s.decide(o, sides, "", out)
 	}
@@ -121,7 +136,7 @@ func gate(ctx context.Context, s *app, o *gateOptions, args []string, out output
 			return err
 		}
 	}
-	run, err := o.measure(ctx, s, args, out)
+	run, err := measure(ctx, s, o.Options, args, out)
 	if err != nil {
 		return err
 	}
@@ -146,7 +161,7 @@ func gateSelf(ctx context.Context, s *app, o *gateOptions, target string, out ou
 		}
 	}
 	twins := []string{name + "=" + path, name + "-again=" + path}
-	run, err := o.measure(ctx, s, twins, out)
+	run, err := measure(ctx, s, o.Options, twins, out)
 	if err != nil {
 		return err
 	}
@@ -162,10 +177,38 @@ func gateSelf(ctx context.Context, s *app, o *gateOptions, target string, out ou
 	return nil
 }
 
+// again measures the targets of a record a few times, as more earlier records.
+func (o *gateOptions) again(ctx context.Context, s *app, base *compare.Run, out outputFlags) error {
+	l := lifecycle.Defaults()
+	if err := instrument.ReadPlan(&base.Header, lifecycle.Name, &l); err != nil {
+		return fmt.Errorf("--self: %w; give --earlier records instead", err)
+	}
+	l.Seed = 0
+	equip(&l)
+	var targets []string
+	for _, t := range base.Targets {
+		if t.Path != "" {
+			t.Name += "=" + t.Path
+		}
+		targets = append(targets, t.Name)
+	}
+	for i := range selfRuns {
+		one := out
+		if out.record != "" {
+			one.record = numbered(out.record, i+1)
+		}
+		run, err := measure(ctx, s, l, targets, one)
+		if err != nil {
+			return err
+		}
+		o.known = append(o.known, run)
+	}
+	return nil
+}
+
 // measure performs a lifecycle of targets, and keeps what it gave.
-func (o *gateOptions) measure(ctx context.Context, s *app, targets []string, out outputFlags) (compare.Run, error) {
+func measure(ctx context.Context, s *app, l lifecycle.Options, targets []string, out outputFlags) (compare.Run, error) {
 	var kept []instrument.Judged
-	l := o.Options
 	l.Targets, out.keep, out.format = targets, &kept, "text"
 	l.Baseline, _ = terms.SplitTarget(targets[0])
 	err := weighLifecycle(ctx, s, l, out)

@@ -155,6 +155,27 @@ func TestAGateMeasuresBothInTheSameRounds(t *testing.T) {
 	check.Equal(t, "of a margin that no machine can tell there is a report", out, "")
 }
 
+func TestAGateOfSingleRunsMeasuresHowFarRunsLieApart(t *testing.T) {
+	needRunc(t)
+	need.Long(t)
+	place(t)
+	for _, name := range []string{"base.jsonl", "new.jsonl"} {
+		ends(t, ExitDone, "failed 0/", words("lifecycle host floor runc --ops run --rounds 8 --warmup 0 -q -o "+name)...)
+		text := strings.NewReplacer(quiet...).Replace(must.Read(t, name)) // whatever else the machine does
+		must.Write(t, name, text)
+	}
+	const gate = "gate base.jsonl new.jsonl --metric 'target:runc quantity:latency' --worse 50% --format json -q "
+	figures := map[string]string{}
+	for way, how := range map[string]string{"controls": "", "self": "--self -o self.jsonl"} {
+		_, figures[way], _ = tare(t, words(gate+how)...)
+	}
+	_, figures["earlier"], _ = tare(t, words(gate+"--earlier self-1.jsonl,self-2.jsonl,self-3.jsonl,self-4.jsonl,self-5.jsonl")...)
+	if figures["self"] != figures["earlier"] || figures["self"] == figures["controls"] {
+		t.Errorf("what was measured for it is not as earlier records: %s", figures)
+	}
+	ends(t, ExitUsage, `this is a record of "overhead", not of lifecycle`, "gate", "--self", filepath.Join(testdata, "../../../record/testdata/v1/overhead.jsonl"), "new.jsonl", "-q")
+}
+
 // A runtime whose start takes 1 s longer than it says, and one that says so late.
 func TestARuntimeThatReturnsEarlyDoesNotWin(t *testing.T) {
 	needRunc(t)

@@ -144,7 +144,7 @@ func (c *Comparison) controlled(p pair) basis {
 	if b.Between, b.Freedom = c.earlierSpread(old, was, controls); b.Freedom < 2 {
 		b.Between, b.Freedom = c.controlSpread(old, new, was.Quantity, controls)
 		if b.Freedom < 2 && b.lacks == "" { // it stays by chance too often
-			b.lacks = noVerdict + "one figure of a control does not show how far runs lie apart (--earlier gives earlier records)"
+			b.lacks = noVerdict + "one figure of a control does not show how far runs lie apart (--earlier gives earlier records, --self makes some)"
 		}
 	}
 	if (anyZero(was) || anyZero(is)) && b.lacks == "" {
@@ -204,10 +204,9 @@ func ratio(f, control *figure.Figure) stat.Rounds {
 }
 
 // earlierSpread is twice the variance of target ÷ control among earlier runs under the
-// same circumstances, and its degrees of freedom.
+// same circumstances, beyond what their rounds explain, and its degrees of freedom.
 func (c *Comparison) earlierSpread(like int, f *figure.Figure, controls []string) (variance, freedom float64) {
-	var levels []float64
-	rounds := 0.0
+	var levels, own []float64
 	for i := range c.earlier {
 		e := &c.earlier[i]
 		unlike := slices.ContainsFunc(differences(&c.runs[like], e), func(d Difference) bool {
@@ -217,7 +216,7 @@ func (c *Comparison) earlierSpread(like int, f *figure.Figure, controls []string
 			of, by := e.sibling(f, f.Labels.Get("target")), e.sibling(f, name)
 			if !unlike && of != nil && by != nil && positive(of, by) {
 				level := figure.Median(ratio(of, by))
-				levels, rounds = append(levels, math.Log(level.Value)), rounds+sampling(level)
+				levels, own = append(levels, math.Log(level.Value)), append(own, sampling(level))
 				break
 			}
 		}
@@ -225,14 +224,13 @@ func (c *Comparison) earlierSpread(like int, f *figure.Figure, controls []string
 	if len(levels) < stat.FewestRuns {
 		return 0, 0
 	}
-	n := float64(len(levels))
-	return 2 * max(stat.Variance(levels)-rounds/n, 0), n - 1
+	return 2 * stat.BetweenRuns(levels, own, false), float64(len(levels) - 1)
 }
 
-// controlSpread is the mean square by which the controls' own figures of a quantity moved,
-// less what their rounds explain (DerSimonian and Laird, Controlled Clinical Trials 7
-// (1986) 177–188).
+// controlSpread is the variance by which the controls' own figures of a quantity moved,
+// beyond what their rounds explain, and its degrees of freedom.
 func (c *Comparison) controlSpread(old, new int, quantity string, controls []string) (variance, freedom float64) {
+	var shifts, own []float64
 	for i := range c.runs[old].Figures {
 		before := &c.runs[old].Figures[i]
 		if before.Quantity != quantity || !slices.Contains(controls, before.Labels.Get("target")) {
@@ -240,10 +238,10 @@ func (c *Comparison) controlSpread(old, new int, quantity string, controls []str
 		}
 		if after := c.runs[new].sibling(before, before.Labels.Get("target")); after != nil && positive(before, after) {
 			shift := math.Log(after.Value / before.Value)
-			variance, freedom = variance+shift*shift-sampling(before.Estimate)-sampling(after.Estimate), freedom+1
+			shifts, own = append(shifts, shift), append(own, sampling(before.Estimate)+sampling(after.Estimate))
 		}
 	}
-	return max(variance, 0) / max(freedom, 1), freedom
+	return stat.BetweenRuns(shifts, own, true), float64(len(shifts))
 }
 
 // sampling is the variance of the logarithm of a median by its interval, 0 if unknown.

@@ -182,3 +182,38 @@ func TestTheIntervalOfRatiosWithinStrataHoldsTheTruth(t *testing.T) {
 		}
 	}
 }
+
+func TestRunsThatLieCloseTogetherAreNotShownToBeAlike(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name         string
+		effects, own []float64
+		aroundZero   bool
+		want         float64
+	}{
+		{"more than their own variance is between them", []float64{-0.3, 0.3}, []float64{0.01, 0.01}, false, 18 * 18 / ((2.0 + 18) * 100)},
+		{"as much as it leaves some", []float64{-0.1, 0.1}, []float64{0.02, 0.02}, false, 1 / (3.0 * 50)},
+		{"less than it leaves some, too", []float64{-0.01, 0.01}, []float64{0.01, 0.01}, false, 0.02 * 0.02 / (2.02 * 100)},
+		{"shifts scatter around none", []float64{0.3, 0.3}, []float64{0.01, 0.01}, true, 18 * 18 / ((4.0 + 18) * 200)},
+		{"without a variance of their own all of it is between them", []float64{0.3, 0.1}, []float64{0.01, 0}, true, 0.05},
+		{"equal ones do not scatter", []float64{0.3, 0.3}, []float64{0.01, 0.01}, false, 0},
+		{"one does not scatter", []float64{0.3}, []float64{0.01}, false, 0},
+		{"none do not", nil, nil, true, 0},
+	} {
+		if got := BetweenRuns(tt.effects, tt.own, tt.aroundZero); math.Abs(got-tt.want) > 1e-12 {
+			t.Errorf("%s: %g, want %g", tt.name, got, tt.want)
+		}
+	}
+	r := seeded(3) // of three runs that differ by twice what their rounds show, the mean is near the truth
+	sum := 0.0
+	for range 2000 {
+		var effects []float64
+		for range 3 {
+			effects = append(effects, 0.02*r.NormFloat64()+0.01*r.NormFloat64())
+		}
+		sum += BetweenRuns(effects, []float64{0.0001, 0.0001, 0.0001}, false) / 2000
+	}
+	if sum < 0.0003 || sum > 0.0005 {
+		t.Errorf("the mean of many is %g, of a true 0.0004", sum)
+	}
+}
