@@ -183,9 +183,15 @@ func (c *Comparison) controls(old, new int) (names []string) {
 
 // sibling is the figure of another target of the same run, nil if there is none.
 func (r *Run) sibling(f *figure.Figure, target string) *figure.Figure {
-	want := f.Labels.With("target", target).String()
+	return r.find(f.Quantity, f, "target", target)
+}
+
+// find is the figure of a quantity with another figure's labels but for one, nil if there is
+// none.
+func (r *Run) find(quantity string, like *figure.Figure, key, value string) *figure.Figure {
+	want := like.Labels.With(key, value).String()
 	for i := range r.Figures {
-		if g := &r.Figures[i]; g.Quantity == f.Quantity && g.Experiment == f.Experiment && g.Labels.String() == want {
+		if g := &r.Figures[i]; g.Quantity == quantity && g.Experiment == like.Experiment && g.Labels.String() == want {
 			return g
 		}
 	}

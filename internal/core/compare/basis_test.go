@@ -2,6 +2,7 @@ package compare
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -166,20 +167,43 @@ func TestALevelOfDisturbedRunsHasNoVerdict(t *testing.T) {
 	}
 }
 
-func TestTimesThatEndWithDifferentStampsHaveNoVerdict(t *testing.T) {
+func TestTimesThatEndWithDifferentStampsAreComparedByTheCall(t *testing.T) {
 	t.Parallel()
-	until := func(stamp string) func(*Run) {
+	// Latencies are about 100 and 130, and calls returned after a share of them.
+	until := func(stamp string, calls float64) func(*Run) {
 		return func(r *Run) {
 			for i := range r.Figures {
 				r.Figures[i].Until = stamp
+				if f := r.Figures[i]; calls > 0 && f.Quantity == "latency" {
+					f.Quantity, f.Labels, f.Until, f.Rounds = "time-to", f.Labels.With("stamp", "returned"), "", slices.Clone(f.Rounds)
+					for k := range f.Rounds {
+						f.Rounds[k].Value *= calls
+					}
+					f.Estimate = figure.MedianOf(figure.Ordered(f.Values()))
+					r.Figures = append(r.Figures, f)
+				}
 			}
 		}
 	}
-	for stamp, want := range map[string]stat.Decision{"first": stat.Regressed, "returned": stat.NotDecided} {
-		c := compared(t, Options{Filter: "quantity:latency"}, three("old", "a", map[string]float64{"runc": 100}, until("first")), three("new", "b", map[string]float64{"runc": 130}, until(stamp)))
-		g := must.Get(c.Gate(0.05))(t)
-		if text := draw(t, g.Page()); g.Decision != want || strings.Contains(text, "different stamps (first, returned)") != (want == stat.NotDecided) {
-			t.Errorf("%s: %s\n%s", stamp, g.Decision, text)
+	for name, c := range map[string]struct {
+		stamp string
+		calls float64
+		want  stat.Decision
+		says  string
+	}{
+		"both end with the first instruction":                {"first", 1, stat.Regressed, ""},
+		"the calls took the same":                            {"returned", 1 / 1.3, stat.Passed, "by when the call returned"},
+		"the calls took longer":                              {"returned", 1, stat.Regressed, "by when the call returned"},
+		"when calls returned is not known, so nothing is":    {"returned", 0, stat.NotDecided, "different stamps (first, returned)"},
+		"a time that ends with neither is another operation": {"ready", 0, stat.NotDecided, "different stamps (first, ready)"},
+	} {
+		both := "first"
+		old, new := map[string]float64{"runc": 100}, map[string]float64{"runc": 130}
+		cmp := compared(t, Options{Filter: "quantity:latency"}, three("old", "a", old, until(both, math.Ceil(c.calls))), three("new", "b", new, until(c.stamp, c.calls)))
+		g := must.Get(cmp.Gate(0.05))(t)
+		text := draw(t, g.Page())
+		if g.Decision != c.want || !strings.Contains(text, c.says) || c.says == "" && strings.Contains(text, "returned") {
+			t.Errorf("%s: %s\n%s", name, g.Decision, text)
 		}
 	}
 }

@@ -100,6 +100,7 @@ type Comparison struct {
 	pairs    []pair
 	unlike   map[[2]int][]Difference
 	memories []int64 // that are not the same, see [SameMemory]
+	returned bool    // some rows hold times until calls returned, see alike
 }
 
 // Table is the figures of one quantity.
@@ -211,7 +212,11 @@ func (c *Comparison) build(g *grid, key benchproc.Key) {
 		cells := make([]*cell, len(columns))
 		having := 0
 		for i, col := range columns {
-			if cells[i] = g.cells[place{key, row, col}]; cells[i] != nil {
+			cells[i] = g.cells[place{key, row, col}]
+		}
+		c.alike(cells)
+		for i, col := range columns {
+			if cells[i] != nil {
 				cells[i].finish(col)
 				having++
 			}
@@ -232,6 +237,35 @@ func (c *Comparison) build(g *grid, key benchproc.Key) {
 	t.Title = strings.Join(append([]string{key.StringValues()}, constant(rows[0], fields)...), " ")
 	c.Tables = append(c.Tables, t)
 }
+
+// alike takes the times until calls returned for a row of which some end with the first
+// instruction and others do not, if all are known.
+func (c *Comparison) alike(cells []*cell) {
+	first, other := false, false
+	for _, one := range cells {
+		for i := 0; one != nil && i < len(one.of); i++ {
+			first, other = first || one.of[i].Until == untilFirst, other || one.of[i].Until != "" && one.of[i].Until != untilFirst
+		}
+	}
+	calls := make([][]*figure.Figure, len(cells))
+	for i, one := range cells {
+		for k := 0; first && other && one != nil && k < len(one.of); k++ {
+			call := c.runs[one.runs[k]].find("time-to", one.of[k], "stamp", "returned")
+			if call == nil {
+				return
+			}
+			calls[i] = append(calls[i], call)
+		}
+	}
+	for i := range calls {
+		if calls[i] != nil {
+			cells[i].of, c.returned = calls[i], true
+		}
+	}
+}
+
+// untilFirst is [figure.Figure.Until] of a time that ends with the first instruction.
+const untilFirst = "first"
 
 // row adds a row, whose figures are compared later, when all of the table are known.
 func (c *Comparison) row(t *Table, names []string, cells []*cell) {

@@ -35,11 +35,13 @@ func (c *Comparison) Gate(margin float64) (*Gate, error) {
 	var margins []float64
 	var pairs []pair
 	var bases []basis
+	seen := map[string]bool{} // times until calls returned may stand in two tables, see alike
 	for _, p := range c.pairs {
-		b := c.basis(p)
-		if p.figure.Better == "" || b.lacks == isControl {
+		b, key := c.basis(p), p.figure.Quantity+" "+p.figure.Labels.String()
+		if p.figure.Better == "" || b.lacks == isControl || c.returned && seen[key] {
 			continue
 		}
+		seen[key] = true
 		m := margin
 		if p.figure.Better == figure.More {
 			m = -margin

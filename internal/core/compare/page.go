@@ -34,6 +34,9 @@ func (c *Comparison) head() (lines []string) {
 		env := &s.Runs[0].Header.Environment
 		lines = append(lines, page.Dotted(page.Heading(s.Name)+": "+page.Amount(len(s.Runs), "run")+" "+page.Listed(names), "Linux "+page.Known(env.Kernel), env.Arch, page.Processor(env)))
 	}
+	if c.returned {
+		lines = append(lines, "times are compared by when the call returned where rounds of one side lack the first instruction")
+	}
 	for _, p := range c.pairs {
 		for _, reason := range p.figure.Reasons {
 			if line := "verdicts are " + reason; strings.HasPrefix(reason, "on ") && !slices.Contains(lines, line) {

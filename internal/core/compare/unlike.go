@@ -70,7 +70,7 @@ func (c *Comparison) about(p pair) (about []string, forbidden string) {
 		}
 	}
 	for _, f := range slices.Concat(p.base.of, p.cell.of) {
-		if first := p.base.of[0]; f.Until != first.Until && f.Until != "" && first.Until != "" && f.Labels.Get("target") == first.Labels.Get("target") {
+		if first := p.base.of[0]; f.Until != first.Until && f.Until != "" && first.Until != "" && (f.Labels.Get("target") == first.Labels.Get("target") || f.Until == untilFirst || first.Until == untilFirst) {
 			forbidden = cmp.Or(forbidden, fmt.Sprintf("no verdict: the times end with different stamps (%s, %s), since rounds lack one", first.Until, f.Until))
 		}
 	}

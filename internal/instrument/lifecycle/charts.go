@@ -40,7 +40,7 @@ func against(j *Judgement, t *Table) *page.Chart {
 	for _, row := range t.Rows {
 		of := make([]*figure.Figure, len(row.Cells))
 		for i := range row.Cells {
-			of[i] = &row.Cells[i].Time
+			of[i] = row.Cells[i].compared()
 		}
 		rows.Rows = append(rows.Rows, figure.Row{Name: string(row.Op), Of: of})
 	}

@@ -46,8 +46,8 @@ func detail(c *Cell) []page.Item {
 		parts = append(parts, "max RSS "+page.Size(rss))
 	}
 	items := []page.Item{{Key: page.Heading(c.Target), Text: strings.Join(parts, " · ")}}
-	if v := c.Time.Versus; v != nil {
-		items = append(items, page.Item{Text: "vs " + v.Baseline + ": " + v.Why})
+	if f := c.compared(); f.Versus != nil {
+		items = append(items, page.Item{Text: strings.TrimSpace("vs "+f.Versus.Baseline+" "+f.Labels.Get("stamp")) + ": " + f.Versus.Why})
 	}
 	return items
 }

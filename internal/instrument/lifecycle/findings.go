@@ -179,11 +179,11 @@ func cellFindings(t *Table, row Row, c *Cell, kind string, rows int, add func(re
 // early is by how much calls returned before the workload's first instruction, if that is
 // shown in the rounds and is more than their noise.
 func (c *Cell) early() (by float64, shown bool) {
-	i := slices.IndexFunc(c.Moments, func(f figure.Figure) bool { return f.Labels.Get("stamp") == string(record.StampReturned) })
-	if c.Done != record.StampFirst || i < 0 || !c.Time.Known() {
+	call := c.returned()
+	if c.Done != record.StampFirst || call == nil || !c.Time.Known() {
 		return 0, false
 	}
-	returned := c.Moments[i].Values()
+	returned := call.Values()
 	var off []float64
 	for _, r := range c.Time.Rounds {
 		if v, both := returned[r.Round]; both {

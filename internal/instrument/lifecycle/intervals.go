@@ -25,7 +25,8 @@ type Intervals struct {
 // followed is what counts of a cell so far.
 type followed struct {
 	released int // operations
-	values   stat.Rounds
+	values   map[record.Stamp]stat.Rounds
+	unlike   bool // a batch lacks the first instruction, or the operation does not end with it
 }
 
 // NewIntervals begins to follow the operations at one number of lanes.
@@ -37,7 +38,7 @@ func NewIntervals(targets []record.Target, o *Options) *Intervals {
 func (v *Intervals) Add(b *record.Batch) {
 	key := [2]string{b.Target, b.Op}
 	if v.cells[key] == nil {
-		v.cells[key] = &followed{values: stat.Rounds{}}
+		v.cells[key] = &followed{values: map[record.Stamp]stat.Rounds{}}
 	}
 	c := v.cells[key]
 	i := slices.IndexFunc(v.targets, func(t record.Target) bool { return t.Name == b.Target })
@@ -52,9 +53,24 @@ func (v *Intervals) Add(b *record.Batch) {
 	if i < 0 || !whole {
 		return
 	}
-	if value, ok := span(b, headline(&v.targets[i], setting.Op(b.Op), b)); ok {
-		c.values[b.Round] = value
+	done := v.targets[i].Operations[b.Op].Done
+	c.unlike = c.unlike || headline(&v.targets[i], setting.Op(b.Op), b) != record.StampFirst
+	for _, stamp := range []record.Stamp{done, record.StampFirst} {
+		if value, ok := span(b, stamp); ok {
+			if c.values[stamp] == nil {
+				c.values[stamp] = stat.Rounds{}
+			}
+			c.values[stamp][b.Round] = value
+		}
 	}
+}
+
+// stamp is the one that ends the operation on a target, see [headline].
+func (c *followed) stamp(t *record.Target, op setting.Op) record.Stamp {
+	if c.unlike {
+		return t.Operations[string(op)].Done
+	}
+	return record.StampFirst
 }
 
 // Widest is the widest interval, as a share of its median or, of a comparison, of the
@@ -71,18 +87,27 @@ func (v *Intervals) Widest(leftOut ...string) (worst float64, where string) {
 			if c == nil || c.released == 0 || slices.Contains(leftOut, t.Name) || Absent(t, op) != "" {
 				continue
 			}
-			if len(c.values) == 0 {
+			stamp := c.stamp(t, op)
+			if len(c.values[stamp]) == 0 {
 				failed = t.Name + " " + string(op)
 				continue
 			}
-			if p := stat.SummarizeRounds(figure.Ordered(c.values), stat.StopConfidence).Precision(); p >= worst {
+			if p := stat.SummarizeRounds(figure.Ordered(c.values[stamp]), stat.StopConfidence).Precision(); p >= worst {
 				worst, where = p, t.Name+" "+string(op)
 			}
 			base := v.cells[[2]string{v.baseline, string(op)}]
-			if t.Name == v.baseline || base == nil || len(base.values) == 0 || slices.Contains(leftOut, v.baseline) {
+			at := slices.IndexFunc(v.targets, func(t record.Target) bool { return t.Name == v.baseline })
+			if t.Name == v.baseline || base == nil || at < 0 || slices.Contains(leftOut, v.baseline) {
 				continue
 			}
-			if p := stat.ShiftPrecision(base.values, c.values, stat.StopConfidence); p >= worst {
+			with := base.stamp(&v.targets[at], op)
+			if (with == record.StampFirst) != (stamp == record.StampFirst) { // as the report compares them
+				with, stamp = v.targets[at].Operations[string(op)].Done, t.Operations[string(op)].Done
+			}
+			if len(base.values[with]) == 0 || len(c.values[stamp]) == 0 {
+				continue
+			}
+			if p := stat.ShiftPrecision(base.values[with], c.values[stamp], stat.StopConfidence); p >= worst {
 				worst, where = p, t.Name+" "+string(op)+" vs "+v.baseline
 			}
 		}

@@ -49,7 +49,7 @@ func isulad(j *Judgement, t *Table, subject string) *page.Section {
 			if subject != "" {
 				from, to = to, from
 			}
-			return page.Versus(from, to, r.Cells[i].Time.Versus)
+			return page.Versus(from, to, r.Cells[i].compared().Versus)
 		}))
 		table.Columns[len(table.Columns)-1].Group = table.Columns[i+1].Group // beside the target's own
 	}
@@ -68,6 +68,10 @@ func (j *Judgement) comparedWith(t *Table, with string) *Table {
 		cells := slices.Clone(out.Rows[r].Cells)
 		for i := range cells {
 			cells[i].Time.Versus = nil
+			cells[i].Moments = slices.Clone(cells[i].Moments)
+			if r := cells[i].returned(); r != nil {
+				r.Versus = nil
+			}
 		}
 		out.Rows[r].Cells = cells
 	}

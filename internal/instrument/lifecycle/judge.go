@@ -179,12 +179,39 @@ func pairs(t *Table, with string) (all []figure.Pair) {
 	for _, row := range t.Rows {
 		base := slices.IndexFunc(row.Cells, func(c Cell) bool { return c.Target == with })
 		for i := range row.Cells {
-			if base >= 0 && i != base && row.Cells[i].Time.N > 0 && row.Cells[base].Time.N > 0 && row.Cells[i].Time.Quantity == row.Cells[base].Time.Quantity {
-				all = append(all, figure.Pair{Base: &row.Cells[base].Time, Figure: &row.Cells[i].Time})
+			if base < 0 || i == base {
+				continue
+			}
+			was, is := &row.Cells[base].Time, &row.Cells[i].Time
+			if first := record.StampFirst; (row.Cells[base].Done == first) != (row.Cells[i].Done == first) { // one lacks it
+				if a, b := row.Cells[base].returned(), row.Cells[i].returned(); a != nil && b != nil {
+					was, is = a, b
+				}
+			}
+			if was.N > 0 && is.N > 0 && was.Quantity == is.Quantity {
+				all = append(all, figure.Pair{Base: was, Figure: is})
 			}
 		}
 	}
 	return all
+}
+
+// returned is the time until the call returned, nil if that is not known.
+func (c *Cell) returned() *figure.Figure {
+	i := slices.IndexFunc(c.Moments, func(f figure.Figure) bool { return f.Labels.Get("stamp") == string(record.StampReturned) })
+	if i < 0 {
+		return nil
+	}
+	return &c.Moments[i]
+}
+
+// compared is the time that was compared with the baseline: until the call returned if the
+// baseline's ends with another stamp.
+func (c *Cell) compared() *figure.Figure {
+	if r := c.returned(); c.Time.Versus == nil && r != nil && r.Versus != nil {
+		return r
+	}
+	return &c.Time
 }
 
 // Result is how many operations failed of how many, warm-up included, and what is

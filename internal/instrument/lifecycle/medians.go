@@ -65,9 +65,14 @@ func mediansTable(j *Judgement, t *Table) *page.Table {
 			below := []page.Cell{{Head: "  " + name, Label: string(row.Op) + ": " + name}}
 			for _, i := range order {
 				below = append(below, of[i])
-				if pivot >= 0 && i != pivot {
-					below = append(below, page.Cell{})
+				if pivot < 0 || i == pivot {
+					continue
 				}
+				change := page.Cell{}
+				if f := row.Cells[i].compared(); name == callReturned && f != &row.Cells[i].Time {
+					change = page.Change(f)
+				}
+				below = append(below, change)
 			}
 			table.Row(below...)
 		}
@@ -145,6 +150,9 @@ func mediansNotes(j *Judgement, t *Table, shown *page.Table) []string {
 	}
 	if t.some(func(c *Cell) bool { return c.Done == record.StampFirst }) {
 		notes = append(notes, "start and run end with the workload's first instruction where that is known, else with the call's return")
+		if t.some(func(c *Cell) bool { return c.compared() != &c.Time }) {
+			notes = append(notes, "targets of which one lacks the first instruction are compared by the call's return, in its row")
+		}
 	}
 	unknown, guest := false, false
 	for _, row := range t.Rows {
