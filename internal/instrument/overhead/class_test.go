@@ -236,9 +236,14 @@ func TestTheCPUOfARuntimesHelperIsInTheCheck(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		phase  string // in which it spins; "": in all
+		before bool   // it was there before the sandboxes
 		answer Answer
 		cpu    int64
-	}{"a helper that was left behind": {"", NotEnough, 120}, "an exec that runs a load": {"1G", Enough, 0}} {
+	}{
+		"a helper that was left behind":     {"", false, NotEnough, 120},
+		"a helper that another target left": {"", true, Enough, 0},
+		"an exec that runs a load":          {"1G", false, Enough, 0},
+	} {
 		o := weighed(t, oversee(func(w *oversight) {
 			w.plan.Phases, w.plan.Check = []string{"idle", "1G"}, &PodFixed{CPU: 10, Memory: 8 * mi}
 			w.box = func(string, string, int, int) box { return box{memory: 2 * mi, kernel: mi} }
@@ -247,7 +252,7 @@ func TestTheCPUOfARuntimesHelperIsInTheCheck(t *testing.T) {
 				if r.Moment == record.MomentEnd && (c.phase == "" || c.phase == r.Phase) {
 					spent += 1.11e9 // in the ten seconds of a phase
 				}
-				if r.Sandboxes > 0 {
+				if r.Sandboxes > 0 || c.before {
 					r.Processes = append(r.Processes, record.Process{Pid: 9, Start: 5, Name: "sh", Role: record.RoleRuntime, Rule: "left behind by a runtime's command", Lane: -1, CPU: spent, Read: true})
 				}
 			}

@@ -35,6 +35,9 @@ func (b *books) cpu() {
 	for i := range b.end.Processes {
 		p := &b.end.Processes[i]
 		spent[i] = b.spent(p, b.began[idOf(p)])
+		if p.Role == record.RoleRuntime && p.Lane < 0 && b.was[idOf(p)] != nil {
+			spent[i] = used{known: true} // left behind by sandboxes before these, perhaps another target's
+		}
 		u := spent[i]
 		ns[p.Role] += u.all - u.vcpu
 		unknown[p.Role] = unknown[p.Role] || !u.known
