@@ -44,6 +44,8 @@ const (
 	StartsThrottled = "starts-throttled"
 	// Emulated: a target's VM runs without KVM.
 	Emulated = "vm-emulated"
+	// OwnClock: workloads of a target that should have the host's clock have another one.
+	OwnClock = "own-clock"
 	// NoRoom: the machine has not got what so many lanes need.
 	NoRoom = "no-room"
 
@@ -75,7 +77,7 @@ var Disturbing = []string{OwnThrottled, Steal, Pressure, Drift}
 
 // FromRun are the codes of findings that cannot be made from samples.
 var FromRun = []string{OpenFailed, GivenUp, LeftBehind, RuntimeLeft, NotPrecise, Budget, RootChanged, NotWeighed,
-	NotReached, PhaseSkipped, NotRetired, EngineSilent, NotDropped, VolumeAbsent, StatisticsOn, NoRoom, Throttled, OwnLimit, OwnThrottled, Emulated}
+	NotReached, PhaseSkipped, NotRetired, EngineSilent, NotDropped, VolumeAbsent, StatisticsOn, NoRoom, Throttled, OwnLimit, OwnThrottled, Emulated, OwnClock}
 
 // IsEmulated reports whether a target's VMs are emulated, as a run saw or as it follows from
 // their configuration and the machine.

@@ -109,6 +109,11 @@ func (r *Run[S]) CloseOpen() {
 				Message: "its VM is emulated: " + e.Emulated(),
 				Advice:  "its CPU and times are the emulator's, many times those with KVM, and its memory has the emulator's own: use a machine with /dev/kvm"})
 		}
+		if c, is := within[interface{ OwnClock() bool }](t.Session); is && c.OwnClock() {
+			_ = r.Finding(record.Finding{Code: finding.OwnClock, Level: finding.Warning, Target: t.Info.Name,
+				Message: "its workloads have a clock of their own (a time namespace, or a VM): when they executed their first instruction is not known",
+				Advice:  "their start and run end with the call's return, and are compared by that: run it without that clock to know when workloads run"})
+		}
 		if n, is := within[interface{ Throttled() int64 }](t.Session); is && n.Throttled() > 0 {
 			_ = r.Finding(record.Finding{Code: finding.Throttled, Level: finding.Warning, Target: t.Info.Name,
 				Message: fmt.Sprintf("the API server held requests back %d times (429), by its priority and fairness: the wait is in the times", n.Throttled()),

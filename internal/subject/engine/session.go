@@ -97,6 +97,7 @@ type Options struct {
 // Session is an engine that is open for a run: what all engines do around the
 // operations, whatever they are called by.
 type Session struct {
+	ClockCheck
 	o      Options
 	pool   *lane.Pool
 	letGo  func(func() error) error

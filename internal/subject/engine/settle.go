@@ -181,8 +181,10 @@ func (s *Session) settleOutput(ctx context.Context, done []*record.Sample) {
 		}
 		ns, said := reported[s.lanes[sample.Lane].name]
 		sample.Failure = batch.FirstFromLog(sample, ns, said)
-		if s.o.Guest && sample.First != 0 { // another clock that happens to fit
+		if known := s.lanes[sample.Lane].known; s.o.Guest && sample.First != 0 { // another clock that happens to fit
 			sample.Guest, sample.First = sample.First, 0
+		} else if !s.o.Guest && !known.Afar && sample.Failure == nil {
+			s.Check(known.Pid, sample)
 		}
 		if f := sample.Failure; f != nil && err != nil {
 			f.Detail += ", which could not be read: " + err.Error()

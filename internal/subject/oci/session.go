@@ -49,6 +49,7 @@ func (t *Target) Open(_ context.Context, env subject.Env) (subject.Session, erro
 
 type session struct {
 	*Target
+	engine.ClockCheck
 	env        subject.Env
 	state      string // the runtime's --root
 	group      string // cgroup of the target, below which each container has its own
@@ -144,6 +145,9 @@ func (s *session) task(op subject.Op, n int, ask, alone bool) (batch.Task, error
 	task.Confirm = func(ctx context.Context, r *lane.Result, sample *record.Sample) *record.Failure {
 		f := s.confirm(ctx, op, n, r, sample, want, ask, alone)
 		if op == subject.Run || op == subject.Start {
+			if task.SharedClock {
+				s.Check(c.pid, sample)
+			}
 			if early := engine.Lasting(ctx, s, s.env, n, c.pid); early != nil && (f == nil || f.Kind == record.FailState) {
 				return early
 			}
