@@ -29,8 +29,7 @@ func (s *Reader) Left(of *record.Reading, ids []string) []string {
 		if g.Charge == record.ChargeShared || g.Lane < 0 {
 			continue
 		}
-		if there, err := s.groups.Group(g.Path); err == nil {
-			there.Close()
+		if s.There(g.Path) {
 			out = append(out, g.Path)
 		}
 	}
@@ -46,6 +45,15 @@ func (s *Reader) Left(of *record.Reading, ids []string) []string {
 		}
 	}
 	return out
+}
+
+// There reports whether there is a cgroup of a path.
+func (s *Reader) There(path string) bool {
+	g, err := s.groups.Group(path)
+	if err == nil {
+		g.Close()
+	}
+	return err == nil
 }
 
 // named are the groups of a hierarchy that bear one of the ids, without those

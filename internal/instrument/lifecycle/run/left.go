@@ -17,21 +17,23 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Meter reads the processes of a target, as overhead does.
+// Meter reads the processes and cgroups of a target, as overhead does.
 type Meter interface {
 	Read(ctx context.Context, boxes []subject.Sandbox, daemons []int, memory bool) record.Reading
+	There(group string) bool
 }
 
-// companion is a process that came with a target's sandboxes.
+// companion is a process that came with a target's sandboxes, or a cgroup of their own.
 type companion struct {
 	procs.ID
+	group        string
 	target, rule string
 	visit        int
 	cpu          int64 // ns, when it was seen first
 }
 
-// companions are processes that came with sandboxes. Those that outlive the sandboxes are a
-// finding. A process belongs to the target in whose visit it was seen first.
+// companions are processes and cgroups that came with sandboxes. Those that outlive the
+// sandboxes are a finding. A process belongs to the target in whose visit it was seen first.
 type companions struct {
 	meter      Meter // nil: none is looked for
 	all        []companion
@@ -74,8 +76,13 @@ func (c *companions) look(ctx context.Context, t *turn, started bool) {
 		p := &x.Processes[i]
 		pids = append(pids, p.Pid)
 		id := procs.ID{Pid: p.Pid, Start: p.Start}
-		if p.Role != record.RoleDaemon && !p.Ended && !slices.ContainsFunc(c.all, func(one companion) bool { return one.ID == id }) {
-			c.all = append(c.all, companion{id, name, p.Rule, c.visits[name], p.CPU})
+		if p.Role != record.RoleDaemon && !p.Ended {
+			c.add(companion{ID: id, target: name, rule: p.Rule, visit: c.visits[name], cpu: p.CPU})
+		}
+	}
+	for i := range x.Groups {
+		if g := &x.Groups[i]; g.Charge != record.ChargeShared && !g.Nested {
+			c.add(companion{group: g.Path, target: name, visit: c.visits[name]})
 		}
 	}
 	if started {
@@ -87,9 +94,18 @@ func (c *companions) look(ctx context.Context, t *turn, started bool) {
 	}
 }
 
+func (c *companions) add(one companion) {
+	if !slices.ContainsFunc(c.all, func(o companion) bool { return o.ID == one.ID && o.group == one.group }) {
+		c.all = append(c.all, one)
+	}
+}
+
 // prune forgets what has ended.
 func (c *companions) prune() {
 	c.all = slices.DeleteFunc(c.all, func(one companion) bool {
+		if one.group != "" {
+			return !c.meter.There(one.group)
+		}
 		s, err := procs.StatOf(one.Pid)
 		return err != nil || s.Start != one.Start || s.Dying
 	})
@@ -99,8 +115,8 @@ func (c *companions) prune() {
 const ending = 5 * time.Second
 
 // findings returns one for each target that CPU limits held back, and one for each whose
-// processes are still there. Those of a last visit get time to end if there are no others,
-// which had a whole visit.
+// processes or cgroups are still there. Those of a last visit get time to end if there are no
+// others, which had a whole visit.
 func (c *companions) findings(ctx context.Context) (found []record.Finding) {
 	for _, name := range slices.Sorted(maps.Keys(c.throttles)) {
 		if t := c.throttles[name]; t.Starts > 0 {
@@ -114,27 +130,45 @@ func (c *companions) findings(ctx context.Context) (found []record.Finding) {
 		}
 	}
 	for len(c.all) > 0 {
-		const most = 3
-		target, cpu, visits := c.all[0].target, int64(0), map[int]bool{}
-		var such, pids []string
-		c.all = slices.DeleteFunc(c.all, func(one companion) bool {
-			if one.target != target {
-				return false
-			}
-			if now, err := one.CPU(); err == nil {
-				cpu += max(now-one.cpu, 0)
-			}
-			now, _ := procs.StatOf(one.Pid) // it may have exec'd since
-			if name := now.Comm + ", " + one.rule; !slices.Contains(such, name) {
-				such = append(such, name)
-			}
-			pids, visits[one.visit] = append(pids, fmt.Sprint(one.Pid)), true
-			return true
-		})
-		found = append(found, record.Finding{Code: finding.RuntimeLeft, Level: finding.Warning, Target: target,
-			Message: fmt.Sprintf("processes that outlived their sandboxes: %d, of %d of %s (%s); they used %s of CPU since",
-				len(pids), len(visits), page.Amount(c.visits[target], "visit"), strings.Join(such[:min(len(such), most)], "; "), finding.Brief(float64(cpu))),
-			Advice: "their CPU and memory are in no time here, and slow what is timed after them: weigh them with tare overhead, report them to the runtime, and end those that remain: ps -p " + strings.Join(pids[:min(len(pids), most)], ",")})
+		found = append(found, c.outlived(c.all[0].target, c.all[0].group != ""))
 	}
 	return found
+}
+
+// outlived takes out what of a target's processes, or of its cgroups, outlived sandboxes, and
+// says so.
+func (c *companions) outlived(target string, groups bool) record.Finding {
+	const most = 3
+	cpu, visits := int64(0), map[int]bool{}
+	var such, names []string
+	c.all = slices.DeleteFunc(c.all, func(one companion) bool {
+		if one.target != target || (one.group != "") != groups {
+			return false
+		}
+		visits[one.visit] = true
+		if groups {
+			names = append(names, one.group)
+			return true
+		}
+		if now, err := one.CPU(); err == nil {
+			cpu += max(now-one.cpu, 0)
+		}
+		now, _ := procs.StatOf(one.Pid) // it may have exec'd since
+		if name := now.Comm + ", " + one.rule; !slices.Contains(such, name) {
+			such = append(such, name)
+		}
+		names = append(names, fmt.Sprint(one.Pid))
+		return true
+	})
+	few := func(all []string) []string { return all[:min(len(all), most)] }
+	f := record.Finding{Code: finding.RuntimeLeft, Level: finding.Warning, Target: target}
+	of := fmt.Sprintf("outlived their sandboxes: %d, of %d of %s", len(names), len(visits), page.Amount(c.visits[target], "visit"))
+	if groups {
+		f.Message = "cgroups that " + of + ", such as " + strings.Join(few(names), ", ")
+		f.Advice = "each costs kernel memory until it is removed: report it to the runtime; tare removes those below its own at the end"
+		return f
+	}
+	f.Message = fmt.Sprintf("processes that %s (%s); they used %s of CPU since", of, strings.Join(few(such), "; "), finding.Brief(float64(cpu)))
+	f.Advice = "their CPU and memory are in no time here, and slow what is timed after them: weigh them with tare overhead, report them to the runtime, and end those that remain: ps -p " + strings.Join(few(names), ",")
+	return f
 }

@@ -21,10 +21,15 @@ type meter map[string][]record.Process
 func (m meter) Read(_ context.Context, boxes []attribution.Sandbox, _ []int, _ bool) record.Reading {
 	var x record.Reading
 	for _, b := range boxes {
-		x.Processes = append(x.Processes, m[strings.Split(b.IDs[0], "-")[1]]...)
+		name := strings.Split(b.IDs[0], "-")[1]
+		x.Processes = append(x.Processes, m[name]...)
+		x.Groups = append(x.Groups, record.Group{Path: "/" + name, Charge: record.ChargePod}, record.Group{Path: "/c/shared", Charge: record.ChargeShared})
 	}
 	return x
 }
+
+// There says that the cgroup of target c stays.
+func (m meter) There(group string) bool { return strings.HasPrefix(group, "/c") }
 
 // running is a process that runs until the test ends it.
 func running(t *testing.T, role record.Role) (p record.Process, end func()) {
@@ -77,5 +82,16 @@ func TestAProcessThatOutlivesItsSandboxesIsFound(t *testing.T) {
 			}
 			check.Equal(t, "discards", discards, 8)
 		})
+	}
+}
+
+func TestACgroupThatOutlivesItsSandboxesIsFound(t *testing.T) {
+	_, targets := logging("a", "c")
+	o := options(planned(func(p *lifecycle.Options) { p.Rounds, p.Warmup = 3, 1 }), targets)
+	o.Meter = meter{}
+	_, l := weighWith(t.Context(), t, o)
+	f := found(t, l, "runtime-left")
+	if len(f) != 1 || f[0].Target != "c" || f[0].Message != "cgroups that outlived their sandboxes: 1, of 1 of 4 visits, such as /c" {
+		t.Errorf("found %+v", f)
 	}
 }
