@@ -1,8 +1,10 @@
 package proof
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +12,7 @@ import (
 	"github.com/tare-bench/tare/internal/core/run"
 	"github.com/tare-bench/tare/internal/instrument/lifecycle"
 	lifecyclerun "github.com/tare-bench/tare/internal/instrument/lifecycle/run"
+	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/node/snapshot"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/containerd"
@@ -33,21 +36,64 @@ func TestATrickOfTimeIsSaid(t *testing.T) {
 	const limit = `case $verb in create|run) for g in /sys/fs/cgroup/cpu/tare-run-*/trick /sys/fs/cgroup/tare-run-*/trick; do
 		[ ! -e $g/cpu.cfs_quota_us ] || echo 2000 >$g/cpu.cfs_quota_us; [ ! -e $g/cpu.max ] || echo 2000 >$g/cpu.max; done;; esac`
 	for name, c := range map[string]struct {
-		trick string // lines of a shell before runc, with the operation in $verb, the id in $id and runc in $runc
+		trick string // lines of a shell before runc, with the operation in $verb, the id in $id, runc in $runc and a folder in $dir
 		verb  string // with arguments
 		says  []string
 	}{
 		"helpers that sleep and spin": {
 			`"$runc" "$@" || exit; case $verb in start|run) ( setsid sleep 1000` + quietly + `; ( setsid sh -c 'while :; do :; done'` + quietly + `;; esac; exit 0`, "lifecycle --rounds 3",
 			[]string{"processes that outlived their sandboxes: 16, of 4 of 4 visits (", "sleep, left behind by a runtime's command", "CPU since"}},
+		"a helper by the name of a kernel thread": {
+			`"$runc" "$@" || exit; ln -sf "$(command -v sleep)" "$dir/kworker-u9"; case $verb in start) ( setsid "$dir/kworker-u9" 1000` + quietly + `;; esac; exit 0`, "lifecycle --rounds 3",
+			[]string{"processes that outlived their sandboxes: 4, of 4 of 4 visits (kworker-u9, left behind by a runtime's command)"}},
+		"a delete that leaves the cgroups": {
+			`[ $verb != delete ] || { "$runc" "$@" || exit; for g in /sys/fs/cgroup/*/tare-run-*/trick /sys/fs/cgroup/tare-run-*/trick; do [ ! -d $g ] || mkdir -p $g/$id; done; exit 0; }`, "lifecycle --rounds 3",
+			[]string{"cgroups that outlived their sandboxes: 4, of 4 of 4 visits, such as /tare-run-"}},
 		"a CPU limit above the sandboxes":          {limit, "lifecycle --rounds 3", []string{"/trick (0.02 CPUs) held back "}},
 		"a CPU limit above the sandbox of a start": {limit, "startup --rounds 4", []string{"/trick (0.02 CPUs) held back "}},
+		"a start that returns and starts later": {
+			`[ $verb != start ] || { (sleep 0.3; exec "$runc" "$@") >/dev/null 2>&1 & exit 0; }`, "lifecycle --ops start --rounds 4",
+			[]string{" before the workload ran"}},
+		"a run that returns and runs later": {
+			`[ $verb != run ] || { (sleep 0.3; exec "$runc" "$@") & exit 0; }`, "lifecycle --ops run --rounds 4",
+			[]string{" before the workload ran"}},
+		"a clock that is behind": {
+			`case $verb in create|run) exec unshare --time --monotonic=-1 "$runc" "$@";; esac`, "lifecycle --rounds 2",
+			[]string{"its workloads have a clock of their own"}},
+		"a clock that runs from another moment, by so little that its times could be true": {
+			`case $verb in create|run) exec unshare --time "$runc" "$@";; esac`, "lifecycle --rounds 2",
+			[]string{"its workloads have a clock of their own"}},
+		"a cache that the first round fills": {
+			`[ -e $dir/filled-$verb ] || { : >$dir/filled-$verb; sleep 1; }`, "lifecycle --rounds 10 --warmup 0",
+			[]string{"the first round took "}},
+		"a workload that runs before it is started, and a state that denies it": {
+			`case $verb in
+			create) root=$2; shift 3; "$runc" --root $root run --detach "$@" || exit; : >$dir/$id; exit 0;;
+			state) [ ! -e $dir/$id ] || { "$runc" "$@" | sed 's/"status": "running"/"status": "created"/'; exit; };;
+			start) rm -f $dir/$id; exit 0;;
+			esac`, "lifecycle --rounds 1 --timeout 3s",
+			[]string{"2 of 2 failed, warm-up included; the first: timed out waiting for the workload's first output"}},
+		"a start that starts nothing": {
+			`[ $verb != start ] || exit 0`, "lifecycle --ops start --rounds 1 --timeout 3s",
+			[]string{"2 of 2 failed, warm-up included; the first: timed out waiting for the workload's first output"}},
+		"a stop that stops nothing": {
+			`[ $verb != kill ] || exit 0`, "lifecycle --ops stop --rounds 1 --timeout 3s",
+			[]string{"2 of 2 failed, warm-up included; the first: timed out waiting for the workload's exit"}},
+		"a sandbox that dies as soon as it has started": {
+			`[ $verb != start ] || { "$runc" "$@" || exit; "$runc" --root $2 kill $id KILL; sleep 0.2; exit 0; }`, "lifecycle --ops start --rounds 1",
+			[]string{"2 of 2 failed, warm-up included; the first: reported success, but state says \"stopped\", not \"running\""}},
+		"a limit that leaves no memory": {
+			`[ $verb != create ] || sed -i 's/"memory":{"limit":[0-9]*/"memory":{"limit":1048576/' $5/config.json`, "lifecycle --ops create --rounds 1",
+			[]string{"2 of 2 failed, warm-up included; the first: exit status 1: "}},
+		"an exit code that lies": {
+			`[ $verb != start ] || { "$runc" "$@"; exit 3; }`, "lifecycle --ops start --rounds 1",
+			[]string{"2 of 2 failed, warm-up included; the first: exit status 3"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := folders(t)
 			runc := need.Tool(t, "runc")
 			path := filepath.Join(p.dir, "trick")
-			script(t, path, "#!/bin/sh\nrunc=%s\n[ \"$1\" = --version ] && exec $runc --version\nverb=$3\nfor id; do :; done\n%s\nexec $runc \"$@\"\n", runc, c.trick)
+			script(t, path, "#!/bin/sh\nrunc=%s\n[ \"$1\" = --version ] && exec $runc --version\nverb=$3\ndir=%s\nfor id; do :; done\n%s\nexec $runc \"$@\"\n", runc, p.dir, c.trick)
 			file := filepath.Join(p.dir, "r.jsonl")
 			_, text, stderr := invoke(t, append(strings.Fields(c.verb), "runc", "trick="+path, "-q", "-o", file)...)
 			rec, _ := stored(p, file, func(*record.Record) (any, error) { return nil, nil })
@@ -64,6 +110,34 @@ func TestATrickOfTimeIsSaid(t *testing.T) {
 	}
 }
 
+// A CPU limit on tare's own cgroup is the first finding of a run that it held back.
+func TestTaresOwnCPULimitIsTheFirstFinding(t *testing.T) {
+	need.Root(t)
+	need.Long(t)
+	p := folders(t)
+	hs := must.Get(cgroup.Hierarchies())(t)
+	group := cgroup.Prefix + "proof-limit"
+	t.Cleanup(func() { must.OK(t, cgroup.Remove(hs, group)) })
+	must.OK(t, cgroup.Delegate(hs, group+"/tare", "cpu"))
+	h := cgroup.Using(hs, "cpu")[0]
+	quota := map[int]string{1: "cpu.cfs_quota_us", 2: "cpu.max"}[h.Version]
+	must.OK(t, os.WriteFile(filepath.Join(h.Mount, group, quota), []byte("10000"), 0)) // of 100 ms
+	file := filepath.Join(p.dir, "r.jsonl")
+	c := exec.CommandContext(t.Context(), "sh", "-c", `echo $$ >"$0" && exec "$@"`, filepath.Join(h.Mount, group, "tare", "cgroup.procs"),
+		must.Get(os.Executable())(t), "lifecycle", "runc", "--rounds", "2", "-q", "-o", file)
+	c.Env = append(os.Environ(), tareEnv+"=1")
+	out, err := c.CombinedOutput()
+	must.OK(t, err)
+	rec, _ := stored(p, file, func(*record.Record) (any, error) { return nil, nil })
+	want := "tare's own cgroup /" + group + " may use no more than 0.1 CPUs, and was throttled in "
+	if !slices.ContainsFunc(rec.Findings, func(f record.Finding) bool { return strings.HasPrefix(f.Message, want) }) {
+		t.Errorf("%q is not in %+v", want, rec.Findings)
+	}
+	if _, findings, _ := strings.Cut(string(out), "findings"); !strings.HasPrefix(strings.Join(strings.Fields(findings), " "), "warning "+want) {
+		t.Errorf("it is not the first:\n%s", out)
+	}
+}
+
 // What a runtime leaves below a shim is found as what it leaves below a lane.
 func TestAHelperBelowAShimIsFound(t *testing.T) {
 	d := engines.Containerd(t, engines.V1)
@@ -72,6 +146,7 @@ func TestAHelperBelowAShimIsFound(t *testing.T) {
 	target := must.Get(containerd.New(t.Context(), "containerd/trick", path, "", subject.Engine{Address: d.Address}))(t)
 	meter := must.Get(snapshot.New())(t)
 	defer meter.Close()
+	t.Cleanup(func() { must.OK(t, cgroup.Remove(must.Get(cgroup.Hierarchies())(t), cgroup.Prefix+"helper")) })
 	plan := lifecycle.Defaults()
 	plan.Rounds, plan.Budget = 2, time.Minute
 	_, j, err := lifecyclerun.Run(t.Context(), lifecyclerun.Options{Plan: plan, Targets: []subject.Target{target}, Meter: meter, Options: run.Options{
