@@ -68,20 +68,26 @@ func vmFacts(root machine.Root, hypervisor string, settings map[string]any, into
 	word := func(key string) string { s, _ := settings[key].(string); return s }
 	facts := map[string]string{"shared_fs": word("shared_fs"), "virtio_fs_cache": word("virtio_fs_cache"),
 		"guest kernel": guestKernel(word("kernel")), "hypervisor version": version(word("path"))}
-	accelerators, kvm := word("machine_accelerators"), root.Exists("/dev/kvm")
-	cpu, _ := root.Read("/proc/cpuinfo", 64<<10) // where it cannot be read, KVM is not known to be nested
+	accelerators := word("machine_accelerators")
+	// In a container there may be no /dev/kvm, while sysfs shows the kernel's devices.
+	kvm := root.Exists("/dev/kvm") || root.Exists("/sys/class/misc/kvm")
+	cpu, _ := root.Read("/proc/cpuinfo", 64<<10)
 	switch {
 	case strings.Contains(accelerators, "tcg"):
 		facts["emulated"] = "machine_accelerators is " + accelerators
+	case !kvm && hypervisor == "qemu" && root.Exists("/sys/class/misc"):
+		facts["emulated"] = "the kernel has no KVM device"
 	case !kvm && hypervisor == "qemu":
-		facts["emulated"] = "there is no /dev/kvm"
+		facts["acceleration"] = "KVM or emulation: unknown"
 	case !kvm || hypervisor == "remote": // another interface, or another machine
 	case root.Exists("/sys/module/kvm_pvm"):
 		facts["acceleration"] = "KVM, PVM"
 	case strings.Contains(string(cpu), " hypervisor "):
 		facts["acceleration"] = "KVM, nested"
-	default:
+	case strings.Contains(string(cpu), "\nflags"): // of x86, which would have it
 		facts["acceleration"] = "KVM"
+	default:
+		facts["acceleration"] = "KVM, nested: unknown"
 	}
 	var absent []string
 	for _, key := range []string{"path", "kernel", "image", "initrd", "virtio_fs_daemon"} {

@@ -68,22 +68,27 @@ func TestTheVMOfASandboxIsFoundByItsID(t *testing.T) {
 func TestWhatRunsAGuestIsKnownAsFarAsTheMachineShowsIt(t *testing.T) {
 	t.Parallel()
 	const kvm, nested, pvm = "dev/kvm", "proc/cpuinfo", "sys/module/kvm_pvm/x"
+	const devices, registered, bare = "sys/class/misc/fuse", "sys/class/misc/kvm/dev", "proc/cpuinfo of a machine"
 	for name, c := range map[string]struct {
 		hypervisor, accelerators string
 		there                    []string
 		key, want                string
 	}{
-		"no /dev/kvm":                       {"qemu", "", nil, "emulated", "there is no /dev/kvm"},
+		"a kernel without KVM":              {"qemu", "", []string{devices}, "emulated", "the kernel has no KVM device"},
+		"a container without devices":       {"qemu", "", nil, "acceleration", "KVM or emulation: unknown"},
+		"a container that has no /dev/kvm":  {"qemu", "", []string{devices, registered, nested}, "acceleration", "KVM, nested"},
 		"another hypervisor without it":     {"clh", "", nil, "", ""},
 		"a VM on another machine":           {"remote", "", []string{kvm}, "", ""},
 		"an accelerator that was asked for": {"qemu", "tcg", []string{kvm}, "emulated", "machine_accelerators is tcg"},
-		"KVM":                               {"qemu", "", []string{kvm}, "acceleration", "KVM"},
+		"KVM":                               {"qemu", "", []string{kvm, bare}, "acceleration", "KVM"},
+		"a machine that does not say":       {"qemu", "", []string{kvm}, "acceleration", "KVM, nested: unknown"},
 		"KVM in a VM":                       {"qemu", "", []string{kvm, nested}, "acceleration", "KVM, nested"},
 		"PVM":                               {"clh", "", []string{kvm, nested, pvm}, "acceleration", "KVM, PVM"},
 	} {
 		root := t.TempDir()
 		for _, path := range c.there {
-			file(t, root, path, "flags\t\t: fpu vme hypervisor lahf_lm\n")
+			flags := map[bool]string{true: "fpu vme lahf_lm", false: "fpu vme hypervisor lahf_lm"}[path == bare]
+			file(t, root, strings.TrimSuffix(path, " of a machine"), "processor\t: 0\nflags\t\t: "+flags+"\n")
 		}
 		got := map[string]string{}
 		vmFacts(machine.Root(root), c.hypervisor, map[string]any{"machine_accelerators": c.accelerators, "shared_fs": "virtio-fs", "virtio_fs_cache": "auto"}, got)
