@@ -12,8 +12,8 @@ import (
 // over the rounds of a run.
 type Steadiness struct {
 	Rows  int   // that entered
-	First Moved // the first round against those from the fourth on
-	Half  Moved // the second half of the rounds against the first
+	First Moved // the first round ÷ the median of all others; P is against those from the fourth on
+	Half  Moved // the median of the second half of the rounds ÷ that of the first
 }
 
 // Moved is by how much some rounds differ from others.
