@@ -115,10 +115,36 @@ func CompareAll(table []Sides, margin float64, by Adjustment) []Comparison {
 		}
 	}
 	for i, rho := range correlations(differences) {
+		if !out[i].Runs {
+			rho = max(rho, sides[i].alone())
+		}
 		out[i].test(sides[i], rho, Alpha)
 	}
 	decide(out, by)
 	return out
+}
+
+// alone returns the correlation to correct differences for if the rounds of one side alone
+// depend on those before them, and 0 otherwise. The other side's noise hides most of it from
+// the differences, whose neighbours are less alike while distant ones are so for as long.
+// What both sides show is the machine's, and cancels or shows in the differences.
+func (s *scaled) alone() float64 {
+	if len(s.differences) < fewestDependent || len(s.old) != len(s.new) {
+		return 0
+	}
+	old, okOld := serial(s.old, 1)
+	new, okNew := serial(s.new, 1)
+	shown := stats.StdNormal.InvCDF(1 - sideAlpha)
+	if !okOld || !okNew || (old.z > shown) == (new.z > shown) {
+		return 0
+	}
+	side, rho, other := Variance(s.old), old.rho, Variance(s.new)
+	if new.z > shown {
+		side, rho, other = other, new.rho, side
+	}
+	rho = min(max(rho, 0), mostDependent)
+	inflated := (side*(1+rho)/(1-rho) + other) / (side + other)
+	return (inflated - 1) / (inflated + 1)
 }
 
 // ShiftPrecision is the larger half of the interval of new / old at a confidence (0 to
@@ -126,7 +152,7 @@ func CompareAll(table []Sides, margin float64, by Adjustment) []Comparison {
 func ShiftPrecision(old, new Rounds, confidence float64) float64 {
 	c := Comparison{Lo: math.NaN(), Hi: math.NaN(), Widened: 1}
 	s := c.take(Sides{Old: old, New: new})
-	if c.test(s, correlations([][]float64{s.differences})[0], 1-confidence); !Finite(c.Lo) || !Finite(c.Hi) {
+	if c.test(s, max(correlations([][]float64{s.differences})[0], s.alone()), 1-confidence); !Finite(c.Lo) || !Finite(c.Hi) {
 		return math.Inf(1)
 	}
 	return max(c.Hi-c.Shift, c.Shift-c.Lo)

@@ -284,3 +284,51 @@ func TestIntervalsOfMediansHoldThem(t *testing.T) {
 	}
 	t.Log("\n" + table.String())
 }
+
+// The rounds of one target alone may keep 0.9 of what was in the one before, in one row or in
+// all five, in a table of 25 comparisons. One of the others is truly 30 % slower.
+func TestOneTargetWhoseRoundsDependSeldomDiffers(t *testing.T) {
+	t.Parallel()
+	const tables = 1000
+	var table strings.Builder
+	fmt.Fprintf(&table, "%-10s %6s %18s %12s\n", "dependent", "rounds", "false difference", "true found")
+	byRound := func(values []float64, shift float64) Rounds {
+		out := Rounds{}
+		for i, v := range values {
+			out[i] = v * shift
+		}
+		return out
+	}
+	for _, dependent := range []int{0, 1, 5} {
+		for _, n := range []int{10, 12, 20, 40} {
+			r := seeded(uint64(10*n + dependent))
+			wrong, found := 0, 0
+			for range tables {
+				var sides []Sides
+				base := make([]Rounds, 5)
+				for op := range base {
+					base[op] = byRound(remembering(0, 0.05)(r, n), 1)
+				}
+				for i := range 25 {
+					rho, shift := 0.0, 1.0
+					if i < dependent {
+						rho = 0.9
+					}
+					if i == 24 {
+						shift = 1.3
+					}
+					sides = append(sides, Sides{Old: base[i%5], New: byRound(remembering(rho, 0.05)(r, n), shift)})
+				}
+				compared := CompareAll(sides, 0, Holm)
+				found += count(compared[24].Verdict == Different)
+				wrong += count(slices.ContainsFunc(compared[:24], func(c Comparison) bool { return c.Verdict == Different }))
+			}
+			of := func(n int) float64 { return 100 * float64(n) / tables }
+			fmt.Fprintf(&table, "%2d of 25   %6d %16.1f %% %10.1f %%\n", dependent, n, of(wrong), of(found))
+			if of(wrong) > map[int]float64{0: 5 + 1.5, 1: 10, 5: 25}[dependent] || of(found) < 85 {
+				t.Errorf("%d dependent, %d rounds: %.1f %% of tables have a false difference, %.1f %% of true ones are found", dependent, n, of(wrong), of(found))
+			}
+		}
+	}
+	t.Log("\n" + table.String())
+}

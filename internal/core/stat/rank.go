@@ -235,6 +235,7 @@ func serial(d []float64, levels int) (dependence, bool) {
 const (
 	poolAlpha = 0.3
 	ownAlpha  = 0.05
+	sideAlpha = 0.01 // of the rounds of one side
 )
 
 // mostDependent is the largest correlation that is corrected for.
