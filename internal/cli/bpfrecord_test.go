@@ -230,7 +230,7 @@ func TestThePlansServerIsOnThisMachineWhereItsAddressIs(t *testing.T) {
 
 func TestMeasuringProgramsHasNoRolesToExplain(t *testing.T) {
 	for _, verb := range []string{"load", "quota", "memory"} {
-		if _, out, _ := tare(t, "bpf", verb, "--help"); strings.Contains(out, "--explain") || !strings.Contains(out, "--verbose") || !strings.Contains(out, "for one request") {
+		if _, out, _ := tare(t, "bpf", verb, "--help"); strings.Contains(out, "--explain") || !strings.Contains(out, "--details") || !strings.Contains(out, "for one request") {
 			t.Errorf("%s offers it:\n%s", verb, out)
 		}
 	}

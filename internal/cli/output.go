@@ -62,7 +62,9 @@ func (f *outputFlags) addForm(set *pflag.FlagSet, of instrument.List) {
 		}
 	}
 	set.StringVar(&f.format, "format", "text", formats)
-	set.BoolVarP(&f.verbose, "verbose", "v", false, "show everything"+strings.TrimSuffix(behind, ": "))
+	set.BoolVarP(&f.verbose, "details", "v", false, "show everything"+strings.TrimSuffix(behind, ": "))
+	set.BoolVar(&f.verbose, "verbose", false, "the same as --details")
+	_ = set.MarkHidden("verbose") // it is there
 	if explain != "" {
 		set.BoolVar(&f.explain, "explain", false, explain)
 	}

@@ -174,6 +174,9 @@ func TestEveryCellOfTheTextIsInTheMarkdown(t *testing.T) {
 			}
 			md := strings.Join(strings.Fields(html.UnescapeString(strings.ReplaceAll(texts["md"], `\`, ""))), " ")
 			for line := range strings.Lines(texts["text"]) {
+				if strings.HasSuffix(line, ": --details\n") || strings.HasPrefix(line, "→ ") {
+					continue // the way to the rest, and the answer once more
+				}
 				for _, cell := range cells.Split(strings.TrimSpace(line), -1) {
 					if !strings.Contains(md, cell) {
 						t.Errorf("the Markdown has no %q of %q", cell, line)

@@ -99,6 +99,22 @@ func Change(f *figure.Figure) Cell {
 	return c
 }
 
+// Quotient is a figure's comparison with the baseline as what it is divided by the
+// baseline's, with its interval, and marked as [Change] does.
+func Quotient(f *figure.Figure) Cell {
+	c := Change(f)
+	if c.by == nil {
+		return c
+	}
+	e := f.Versus.Shift
+	e.Value, e.Lo, e.Hi = 1+e.Value, 1+e.Lo, 1+e.Hi
+	c.Head = Mark(f.Versus) + signs[f.Versus.Bound] + Rounded(e, Significant)
+	if e.Bounded {
+		c.Tail = "[" + at(e, e.Lo, Significant) + ", " + at(e, e.Hi, Significant) + "]"
+	}
+	return c
+}
+
 // Mark stands before a figure that was not shown to differ.
 func Mark(v *figure.Versus) string {
 	switch {
@@ -140,6 +156,15 @@ func Compared(baseline, shift string, how figure.Comparing, comparisons int) str
 		note += fmt.Sprintf("; the verdicts, not the intervals, are adjusted for %d comparisons (%s)", comparisons, map[stat.Adjustment]string{stat.Holm: "Holm", stat.BH: "Benjamini–Hochberg"}[by])
 	}
 	return note
+}
+
+// Divided explains the column of [Quotient] in a line; [Compared] says all.
+func Divided(baseline string, how figure.Comparing) string {
+	margin := how.Margin
+	if margin == 0 {
+		margin = stat.DefaultMargin
+	}
+	return fmt.Sprintf("÷ %s: ratio within a round (Hodges–Lehmann) with its 95 %% interval; = the same within %.3g %%, ~ no difference shown", Heading(baseline), 100*margin)
 }
 
 // mostDependent are the rows that [Table.Dependent] names.

@@ -16,18 +16,44 @@ import (
 // targets whose VMs are emulated.
 func Ran(rec *record.Record, seed uint64) string {
 	h, env := &rec.Header, &rec.Header.Environment
+	return Dotted(emulated(rec), "tare "+Known(h.Version), "run "+Known(h.RunID), "Linux "+Known(env.Kernel), Processor(env), Cgroups(env.Cgroup),
+		fmt.Sprintf("seed %d", seed), Outcome(rec))
+}
+
+func emulated(rec *record.Record) string {
 	var slow []string
 	for i := range rec.Targets {
 		if t := &rec.Targets[i]; finding.IsEmulated(rec, t) {
 			slow = append(slow, t.Name)
 		}
 	}
-	emulated := ""
-	if slow != nil {
-		emulated = "EMULATED VM, no KVM: " + strings.Join(slow, ", ")
+	if slow == nil {
+		return ""
 	}
-	return Dotted(emulated, "tare "+Known(h.Version), "run "+Known(h.RunID), "Linux "+Known(env.Kernel), Processor(env), Cgroups(env.Cgroup),
-		fmt.Sprintf("seed %d", seed), Outcome(rec))
+	return "EMULATED VM, no KVM: " + strings.Join(slow, ", ")
+}
+
+// Identity is which run it was, in one line: all that a reader of the answer needs.
+func Identity(rec *record.Record, rounds int) string {
+	env := &rec.Header.Environment
+	return Dotted(emulated(rec), Known(rec.Header.Experiment), Amount(rounds, "round"), "Linux "+Known(env.Kernel), Amount(env.CPUs, "CPU"), "run "+Known(rec.Header.RunID), Outcome(rec))
+}
+
+// Run is all that is known of a run besides what it found, for those who ask; verbose has
+// the machine and how each target is set up.
+func Run(rec *record.Record, seed uint64, baseline string, verbose bool) *Section {
+	items := []Item{{Key: "run", Text: Ran(rec, seed)}, {Key: "targets", Text: strings.TrimPrefix(Targets(rec.Targets, baseline), "targets: ")}}
+	if verbose {
+		for i, line := range Surroundings(rec) {
+			if i == 0 {
+				items = append(items, Item{Key: "machine", Text: line})
+				continue
+			}
+			name, set, _ := strings.Cut(line, ": ")
+			items = append(items, Item{Key: name, Text: set})
+		}
+	}
+	return &Section{Title: "the run", Style: term.Bold, Lists: []List{{Items: items}}}
 }
 
 // Workload is the program of the user's own that the run was with, a line; none for the

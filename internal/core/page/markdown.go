@@ -22,6 +22,9 @@ func writeMarkdown(w io.Writer, p *Page, f *figures) error {
 	for _, line := range p.Head {
 		fmt.Fprintf(out, "\n%s\n", escaped(line))
 	}
+	for _, sentence := range p.Answer {
+		fmt.Fprintf(out, "\n%s\n", escaped(sentence))
+	}
 	for i := range p.Sections {
 		s := &p.Sections[i]
 		if s.Empty() {

@@ -22,6 +22,7 @@ type Page struct {
 	Cover    bool   // it opens a document of all pages, whose title it has
 	Command  string // that made the record, which stands for a title in Markdown
 	Head     []string
+	Answer   []string // sentences: what the run found. The last line of text repeats the first
 	Sections []Section
 }
 
@@ -51,6 +52,7 @@ type Section struct {
 	Notes   []string
 	Style   term.Style // of the title
 	Part    Part       // "": results
+	Detail  bool       // of a page with an answer: text leaves it out unless it is asked for, HTML folds it
 }
 
 // File is JSON to take along, such as a trace: in HTML it is behind a button.
@@ -85,6 +87,16 @@ func (p *Page) Add(s ...*Section) {
 			p.Sections = append(p.Sections, *one)
 		}
 	}
+}
+
+// AddDetails appends sections as details.
+func (p *Page) AddDetails(s ...*Section) {
+	for _, one := range s {
+		if one != nil {
+			one.Detail = true
+		}
+	}
+	p.Add(s...)
 }
 
 // Empty tells whether a section is nothing but its title.

@@ -16,15 +16,35 @@ func writeText(w io.Writer, p *Page, o Options) error {
 	for _, line := range p.Head {
 		t.Row(Words(line))
 	}
+	if p.Answer != nil {
+		t.Row()
+	}
+	for _, sentence := range p.Answer {
+		t.Row(Cell{Head: sentence, Style: term.Bold})
+	}
 	if err := t.Write(w, o); err != nil {
 		return err
 	}
+	left := 0
 	for i := range p.Sections {
+		if s := &p.Sections[i]; s.Detail && !o.Verbose {
+			left++
+			continue
+		}
 		if err := textSection(w, &p.Sections[i], o); err != nil {
 			return err
 		}
 	}
-	return nil
+	if p.Answer == nil {
+		return nil
+	}
+	t = Table{}
+	t.Row()
+	if left > 0 {
+		t.Row(Cell{Head: Amount(left, "more section") + ": --details", Style: term.Dim})
+	}
+	t.Row(Cell{Head: "→ " + p.Answer[0], Style: term.Bold})
+	return t.Write(w, o)
 }
 
 // indent is where tables and lists begin.

@@ -157,7 +157,7 @@ func cellFindings(t *Table, row Row, c *Cell, kind string, rows int, add func(re
 			finding.Brief(m.Low), m.LowN, finding.Brief(m.High), m.N-m.LowN),
 			"the median sits in one of them or between; look for a cache, a lock or a timer that is hit in some rounds only")
 	}
-	if by, early := c.early(); early && kind != "host" && kind != "floor" { // of those tare itself execs the workload
+	if by, early := c.early(); early && kind != kindHost && kind != kindFloor { // of those tare itself execs the workload
 		put(finding.ReturnedEarly, finding.Warning, "returned "+finding.Brief(by)+" before the workload ran",
 			"the time of the call is not that of the operation: compare "+string(row.Op)+", which ends with the first instruction, and not its call")
 	}
@@ -169,7 +169,7 @@ func cellFindings(t *Table, row Row, c *Cell, kind string, rows int, add func(re
 		}
 		// Of host and floor the lane makes the operation itself; and one lane
 		// leaves CPUs idle, on which tare does nobody harm.
-		if own > finding.OwnBound && t.Lanes > 1 && kind != "host" && kind != "floor" {
+		if own > finding.OwnBound && t.Lanes > 1 && kind != kindHost && kind != kindFloor {
 			put(finding.OwnCost, finding.Note, fmt.Sprintf("tare itself used %.1f %% of the machine's CPU time in these batches", 100*own),
 				"the times may be that much too long; use a machine with more CPUs, and fewer lanes at once")
 		}

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,12 +12,13 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// medians is the main table: the median of every operation, its interval, and
-// the comparison with the baseline.
+// medians is the main table: the median of every operation, its interval, and how many
+// times the baseline's it is. Host and floor, which are no choice of runtime, are not
+// compared here, see [limits].
 func medians(j *Judgement, t *Table) *page.Section {
-	s := &page.Section{Title: fmt.Sprintf("%s, %s: latency", page.Lanes(t.Lanes), page.Amount(t.Rounds, "round")), Style: term.Bold}
+	s := &page.Section{Title: "one at a time, " + page.Amount(t.Rounds, "round"), Style: term.Bold}
 	if t.Lanes > 1 {
-		s.Title = fmt.Sprintf("%s, %s: makespan, from the release of all lanes to the last one's completion", page.Lanes(t.Lanes), page.Amount(t.Rounds, "round"))
+		s.Title = fmt.Sprintf("%d at once, until the last is done, %s", t.Lanes, page.Amount(t.Rounds, "round"))
 	}
 	if !t.some(func(c *Cell) bool {
 		return c.Time.Known() && (c.Time.Quantity == "latency" || c.Time.Quantity == "makespan")
@@ -30,21 +32,20 @@ func medians(j *Judgement, t *Table) *page.Section {
 	return s
 }
 
-// mediansTable has the baseline first, and in every part.
+// mediansTable has host and floor first, then the baseline, and these in every part.
 func mediansTable(j *Judgement, t *Table) *page.Table {
 	table := page.Names("operation")
-	pivot := slices.IndexFunc(j.Targets, func(t record.Target) bool { return t.Name == j.Baseline })
-	order := baselineFirst(len(j.Targets), pivot)
+	order, compared := j.columns()
 	for _, i := range order {
-		if i == pivot {
-			table.Columns = append(table.Columns, page.Column{Title: page.Heading(j.Targets[i].Name), Right: true})
-			continue
+		column := page.Column{Title: page.Heading(j.Targets[i].Name), Right: true}
+		if compared[i] {
+			column.Group = i + 1
 		}
-		table.Columns = append(table.Columns, page.Column{Title: page.Heading(j.Targets[i].Name), Right: true, Group: i + 1})
-		if pivot < 0 {
+		if table.Columns = append(table.Columns, column); j.Baseline == "" {
 			table.Draw(page.Estimates)
-		} else {
-			table.Columns = append(table.Columns, page.Column{Title: "vs " + page.Heading(j.Baseline), Right: true, Group: i + 1, Beside: page.Changes})
+		}
+		if compared[i] {
+			table.Columns = append(table.Columns, page.Column{Title: "÷ " + page.Heading(j.Baseline), Right: true, Group: i + 1, Beside: page.Changes})
 		}
 	}
 	for r := range t.Rows {
@@ -52,8 +53,8 @@ func mediansTable(j *Judgement, t *Table) *page.Table {
 		cells := []page.Cell{page.Words(string(row.Op))}
 		for _, i := range order {
 			cells = append(cells, page.Median(&row.Cells[i].Time))
-			if pivot >= 0 && i != pivot {
-				cells = append(cells, page.Change(&row.Cells[i].Time))
+			if compared[i] {
+				cells = append(cells, page.Quotient(&row.Cells[i].Time))
 			}
 		}
 		table.Row(cells...)
@@ -65,12 +66,12 @@ func mediansTable(j *Judgement, t *Table) *page.Table {
 			below := []page.Cell{{Head: "  " + name, Label: string(row.Op) + ": " + name}}
 			for _, i := range order {
 				below = append(below, of[i])
-				if pivot < 0 || i == pivot {
+				if !compared[i] {
 					continue
 				}
 				change := page.Cell{}
 				if f := row.Cells[i].compared(); name == callReturned && f != &row.Cells[i].Time {
-					change = page.Change(f)
+					change = page.Quotient(f)
 				}
 				below = append(below, change)
 			}
@@ -122,17 +123,48 @@ func on(j *Judgement, row *Row, name string) []page.Cell {
 	return out
 }
 
-func baselineFirst(n, baseline int) []int {
-	var order []int
-	if baseline >= 0 {
-		order = append(order, baseline)
+// columns are the targets in the order of the main table, and which of them it compares.
+func (j *Judgement) columns() (order []int, compared []bool) {
+	rank := func(i int) int {
+		switch t := &j.Targets[i]; {
+		case t.Name == j.Baseline:
+			return 1
+		case limit(t):
+			return 0
+		}
+		return 2
 	}
-	for i := range n {
-		if i != baseline {
-			order = append(order, i)
+	compared = make([]bool, len(j.Targets))
+	for i := range j.Targets {
+		order = append(order, i)
+		compared[i] = j.Baseline != "" && rank(i) == 2
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(rank(a), rank(b)) })
+	return order, compared
+}
+
+// limit tells whether a target is what no runtime can be faster than.
+func limit(t *record.Target) bool { return t.Kind == kindHost || t.Kind == kindFloor }
+
+// limits compares host and floor with the baseline; nil if there is neither, or nothing to
+// compare with.
+func limits(j *Judgement, t *Table) *page.Section {
+	table := page.Names("operation")
+	for _, row := range t.Rows {
+		table.Row(page.Words(string(row.Op)))
+	}
+	for i := range j.Targets {
+		if l := &j.Targets[i]; limit(l) && l.Name != j.Baseline && j.Baseline != "" {
+			table.Add(page.Heading(l.Name)+" vs "+page.Heading(j.Baseline), page.Each(t.Rows, func(r *Row) page.Cell { return page.Change(&r.Cells[i].Time) }))
 		}
 	}
-	return order
+	if len(table.Columns) == 1 {
+		return nil
+	}
+	return &page.Section{
+		Title: page.Lanes(t.Lanes) + ": host and floor against " + page.Heading(j.Baseline), Style: term.Bold, Table: table,
+		Notes: []string{page.Compared(j.Baseline, page.WithinRound, j.Plan.Comparing, t.Comparisons)},
+	}
 }
 
 // guestClock is record.Target.Clock of a workload that has a clock of its own.
@@ -141,7 +173,7 @@ const guestClock = "guest"
 func mediansNotes(j *Judgement, t *Table, shown *page.Table) []string {
 	note := "median ± the larger half of its 95 % interval"
 	if j.Baseline != "" {
-		note += "; " + page.Compared(j.Baseline, page.WithinRound, j.Plan.Comparing, t.Comparisons)
+		note += "; " + page.Divided(j.Baseline, j.Plan.Comparing)
 	}
 	note += shown.Dependent()
 	notes := []string{note}

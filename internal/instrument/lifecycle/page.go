@@ -12,37 +12,47 @@ import (
 // Page is what a person reads of the run.
 func (j *Judgement) Page(o page.Options) *page.Page {
 	p := page.New(j.Plan.Title, Name)
-	p.Head = []string{page.Ran(j.Record, j.Plan.Seed), page.Targets(j.Targets, j.Baseline)}
-	p.Head = append(append(p.Head, page.Workload(j.Record)...), j.Plan.Cache.Told("operation")...)
+	p.Answer = j.answer()
+	rounds := 0
+	for _, t := range j.Tables {
+		rounds = max(rounds, t.Rounds)
+	}
+	p.Head = append(append([]string{page.Identity(j.Record, rounds)}, page.Workload(j.Record)...), j.Plan.Cache.Told("operation")...)
 	if j.Imported != nil {
-		p.Head = append(page.Imported(j.Record, j.Imported, "the machines, their kernels and versions are not known"), p.Head[1])
-	} else if o.Verbose {
-		p.Head = append(p.Head, page.Surroundings(j.Record)...)
+		p.Head = append(page.Imported(j.Record, j.Imported, "the machines, their kernels and versions are not known"), page.Targets(j.Targets, j.Baseline))
 	}
 	p.Add(page.Configurations(j.Targets))
 	for i := range j.Tables {
-		t := &j.Tables[i]
-		p.Add(medians(j, t))
-		if t.Lanes > 1 && t.some(func(c *Cell) bool { return c.Lanes != nil }) {
-			p.Add(lanes(j, t))
-		}
-		if t.some(func(c *Cell) bool { return len(c.Roles) > 0 }) {
-			p.Add(roles(t))
-		}
-		if o.Verbose {
-			p.Add(details(t))
-		}
+		p.Add(medians(j, &j.Tables[i]))
 	}
 	if len(j.Tables) == 0 {
 		p.Add(&page.Section{Title: "no measured round was begun"})
 	}
-	p.Add(failed(j))
+	p.Add(failed(j), page.Findings(j.Found, page.Lanes, o))
 	for i := range j.Tables {
-		if t := &j.Tables[i]; j.Imported == nil || t.some(func(c *Cell) bool { return c.Trimmed.Known() }) {
-			p.Add(isulad(j, t, j.subject(o.Subject)))
+		t := &j.Tables[i]
+		p.AddDetails(limits(j, t))
+		if t.Lanes > 1 && t.some(func(c *Cell) bool { return c.Lanes != nil }) {
+			p.AddDetails(lanes(j, t))
+		}
+		if t.some(func(c *Cell) bool { return len(c.Roles) > 0 }) {
+			p.AddDetails(roles(t))
+		}
+		if o.Verbose {
+			p.AddDetails(details(t))
 		}
 	}
-	p.Add(timed(j), page.Findings(j.Found, page.Lanes, o))
+	for i := range j.Tables {
+		if t := &j.Tables[i]; j.Imported == nil || t.some(func(c *Cell) bool { return c.Trimmed.Known() }) {
+			s := isulad(j, t, j.subject(o.Subject))
+			s.Detail = j.subject(o.Subject) == ""
+			p.Add(s)
+		}
+	}
+	p.AddDetails(timed(j))
+	if j.Imported == nil {
+		p.AddDetails(page.Run(j.Record, j.Plan.Seed, j.Baseline, o.Verbose))
+	}
 	return p
 }
 

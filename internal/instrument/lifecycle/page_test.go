@@ -109,7 +109,7 @@ func TestWhatWasTimedIsSaidOnce(t *testing.T) {
 	again := *r.host()
 	r.rec.Targets[1].Name = "again"
 	r.times("host", subject.Run, 1, 500, 1)
-	out := rendered(t, r, "text", page.Options{})
+	out := rendered(t, r, "text", page.Options{Verbose: true})
 	for _, want := range []string{"  start, run\n", "host, again  " + again.Operations["run"].Command + "\n"} {
 		if strings.Count(out, want) != 1 {
 			t.Errorf("%q is not once in:\n%s", want, out)

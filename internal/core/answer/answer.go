@@ -1,0 +1,134 @@
+// Package answer writes what a run found as sentences: values with units, ratios to a
+// baseline, differences that were not shown, and what failed. An instrument chooses the
+// figures; the words are the same everywhere.
+package answer
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/finding"
+	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/core/stat"
+	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/record"
+)
+
+// Named is a figure under the name that a sentence calls it by.
+type Named struct {
+	Name   string
+	Figure *figure.Figure
+}
+
+func (n Named) value() string {
+	f := n.Figure
+	return page.Rounded(f.Estimate, func(v float64) string { return page.Text(v, f.Unit) })
+}
+
+// Known are those that have a value, the smallest first.
+func Known(all []Named) []Named {
+	all = slices.DeleteFunc(slices.Clone(all), func(n Named) bool { return !n.Figure.Known() })
+	slices.SortStableFunc(all, func(a, b Named) int { return cmp.Compare(a.Figure.Value, b.Figure.Value) })
+	return all
+}
+
+// Values lists figures, each with how it compares with the baseline:
+// "crun 33.0 ms, runc 43 ms (baseline), podman 200 ms (4.6×)".
+func Values(all []Named, baseline string) string {
+	parts := make([]string, len(all))
+	for i, n := range all {
+		parts[i] = page.Heading(n.Name) + " " + n.value()
+		switch {
+		case n.Figure.Versus != nil:
+			parts[i] += " (" + compared(n.Figure.Versus) + ")"
+		case n.Name == baseline && len(all) > 1:
+			parts[i] += " (baseline)"
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// compared is a comparison in two or three words.
+func compared(v *figure.Versus) string {
+	switch {
+	case v.Different() && v.Shift.Known():
+		return Times(1 + v.Shift.Value)
+	case v.Different():
+		return "differs"
+	case v.Verdict == stat.Same:
+		return fmt.Sprintf("the same within %.3g %%", 100*v.Margin)
+	}
+	return "no difference shown"
+}
+
+// Times is a ratio.
+func Times(ratio float64) string { return page.Significant(ratio) + "×" }
+
+// Pair compares two figures of which less is better, the one with the baseline's role
+// second: "crun is 1.8× as fast [1.5, 2.3]". Without a decision it says so.
+func Pair(of, baseline Named, better string) string {
+	v := of.Figure.Versus
+	if v == nil || !v.Different() || !v.Shift.Known() || v.Shift.Value <= -1 {
+		if v == nil {
+			return "not compared"
+		}
+		return compared(v)
+	}
+	name, e := of.Name, v.Shift
+	e.Value, e.Lo, e.Hi = 1+e.Value, 1+e.Lo, 1+e.Hi
+	if e.Value < 1 {
+		e.Value, e.Lo, e.Hi = 1/e.Value, 1/e.Hi, 1/e.Lo
+	} else {
+		name = baseline.Name
+	}
+	text := fmt.Sprintf("%s is %s as %s", page.Heading(name), Times(e.Value), better)
+	if e.Bounded && e.Lo > 0 && stat.Finite(e.Hi) {
+		text += fmt.Sprintf(" [%s, %s]", page.Significant(e.Lo), page.Significant(e.Hi))
+	}
+	return text
+}
+
+// Undecided tells whether a comparison of these has no verdict.
+func Undecided(all []Named) bool {
+	return slices.ContainsFunc(all, func(n Named) bool {
+		v := n.Figure.Versus
+		return v != nil && !v.Different() && v.Verdict != stat.Same
+	})
+}
+
+// Spoiled are the findings that explain why a difference was not shown, in brackets, ""
+// where there is none: " (the machine was busy: PSI 41 %)".
+func Spoiled(found []record.Finding) string {
+	var why []string
+	for i := range found {
+		f := &found[i]
+		short := map[string]string{
+			finding.Pressure: "the machine was busy", finding.Steal: "the hypervisor took CPU time away", finding.OwnLimit: "tare's own CPU was limited",
+			finding.OwnThrottled: "tare's own CPU was limited", finding.FewRounds: "too few rounds", finding.Drift: "the rounds drifted",
+		}[f.Code]
+		if short != "" && !slices.Contains(why, short) {
+			why = append(why, short)
+		}
+	}
+	if why == nil {
+		return ""
+	}
+	return " (" + strings.Join(why, ", ") + ")"
+}
+
+// Failed says that an operation of a target always failed, and why, as its finding has it.
+func Failed(found []record.Finding, target, op string, lanes int, of *figure.Figure) string {
+	reason := ""
+	for i := range found {
+		if f := &found[i]; f.Code == finding.Failed && f.Target == target && f.Op == op && f.Lanes == lanes {
+			_, first, _ := strings.Cut(f.Message, "the first: ")
+			reason = ": " + page.Short(term.Clean(first), longestReason)
+		}
+	}
+	return fmt.Sprintf("%s: %s failed, %d of %d%s", page.Heading(target), op, of.Failed, of.Total, reason)
+}
+
+const longestReason = 160
