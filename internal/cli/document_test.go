@@ -282,7 +282,7 @@ func TestAPlanEndsInADocument(t *testing.T) {
 	must.Write(t, "oci.yaml", few)
 	ends(t, ExitDone, "floor|document: out/report.", words("run oci.yaml --lanes 1 --ops create,run --rounds 1 --warmup 0 -q -o out/")...)
 	report := must.Read(t, "out/report.md")
-	for _, part := range []string{"# oci-runtimes", "The life of a container on every runtime found", "| runc | version |", "what was timed", "1 lane, 1 round: latency", "figures/latency-1.svg", "what to mistrust", "tare run plan.yaml -o again/"} {
+	for _, part := range []string{"# oci-runtimes", "The life of a container on every runtime found", "| runc | version |", "what was timed", "one at a time, 1 round", "figures/latency-1.svg", "what to mistrust", "tare run plan.yaml -o again/"} {
 		check.Contains(t, "report", report, part)
 	}
 	if !strings.Contains(report, "](<figures/latency-1.svg>)") || !strings.HasPrefix(must.Read(t, "out/figures/latency-1.svg"), "<svg ") {

@@ -8,8 +8,13 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 )
 
-// head says what ran where, and how it was held and read.
-func head(v *Judgement, o page.Options) []string {
+// head is which run it was, and with which workload.
+func head(v *Judgement) []string {
+	return append([]string{page.Identity(v.Record, v.Plan.Rounds)}, page.Workload(v.Record)...)
+}
+
+// whole says what ran where, and how it was held and read.
+func whole(v *Judgement, o page.Options) *page.Section {
 	rec := v.Record
 	phases := make([]string, len(v.Plan.Phases))
 	for i, name := range v.Plan.Phases {
@@ -19,17 +24,12 @@ func head(v *Judgement, o page.Options) []string {
 	if n := rec.Header.Environment.Memory; n > 0 {
 		memory = "memory " + page.Size(float64(n))
 	}
-	lines := []string{
-		page.Dotted(page.Ran(rec, v.Plan.Seed), memory),
-		page.Targets(v.Targets, ""),
-		page.Dotted(page.Amount(v.Plan.Rounds, "round"), "phases "+strings.Join(phases, ", "), "sandboxes "+numbers(v.Plan.Sandboxes, ", "),
-			"each held "+page.Duration(float64(v.Plan.Hold)), "sampled every "+page.Duration(float64(v.Plan.Interval)), terms.LimitsText(v.Plan.Limits)),
-	}
-	lines = append(lines, page.Workload(rec)...)
-	if o.Verbose {
-		lines = append(lines, page.Surroundings(rec)...)
-	}
-	return lines
+	s := page.Run(rec, v.Plan.Seed, "", o.Verbose)
+	s.Lists[0].Items = append(s.Lists[0].Items, page.Item{
+		Key: "phases", Text: page.Dotted(page.Amount(v.Plan.Rounds, "round"), strings.Join(phases, ", "), "sandboxes "+numbers(v.Plan.Sandboxes, ", "),
+			"each held "+page.Duration(float64(v.Plan.Hold)), "sampled every "+page.Duration(float64(v.Plan.Interval)), terms.LimitsText(v.Plan.Limits), memory),
+	})
+	return s
 }
 
 // titled is a section of a phase.

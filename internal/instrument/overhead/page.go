@@ -17,27 +17,8 @@ import (
 // Page is what a person reads of the run.
 func (j *Judgement) Page(o page.Options) *page.Page {
 	p := page.New(j.Plan.Title, Name)
-	p.Head = head(j, o)
+	p.Head, p.Answer = head(j), j.answer()
 	p.Add(inShort(j), page.Configurations(j.Targets))
-	for i := range j.Tables {
-		t, first := &j.Tables[i], i == 0
-		p.Add(memoryByRole(j, t, first), cacheAndNode(t, first), nodeFared(j, t, first), cpuByRole(j, t, first), charges(t, first), cgroups(j, t, first), engineSays(t, first))
-		if o.Verbose || o.Explain {
-			p.Add(explained(t))
-		}
-	}
-	if len(j.Tables) == 0 {
-		p.Add(&page.Section{Title: "no phase was begun"})
-	}
-	p.Add(page.Shifts(j.compared(), j.Plan.Comparing), ratiosPage(j), leftPage(j), groupsAroundPage(j), requestsPage(j), calibrations(j), asked(j), oneMore(j))
-	first := true
-	for i := range j.Tables {
-		if s := courses(&j.Tables[i], first, o); s != nil {
-			p.Add(s)
-			first = false
-		}
-	}
-	p.Add(classes(j))
 	for i := range j.Check {
 		p.Add(checked(&j.Check[i], i == 0))
 	}
@@ -45,7 +26,26 @@ func (j *Judgement) Page(o page.Options) *page.Page {
 	if j.Failed > 0 {
 		failed.Style = term.Red
 	}
-	p.Add(failed, page.Needed(j.Targets), page.Findings(j.Findings, page.Sandboxes, o))
+	p.Add(failed, page.Findings(j.Findings, page.Sandboxes, o))
+	for i := range j.Tables {
+		t, first := &j.Tables[i], i == 0
+		p.AddDetails(memoryByRole(j, t, first), cacheAndNode(t, first), nodeFared(j, t, first), cpuByRole(j, t, first), charges(t, first), cgroups(j, t, first), engineSays(t, first))
+		if o.Verbose || o.Explain {
+			p.AddDetails(explained(t))
+		}
+	}
+	if len(j.Tables) == 0 {
+		p.Add(&page.Section{Title: "no phase was begun"})
+	}
+	p.AddDetails(page.Shifts(j.compared(), j.Plan.Comparing), ratiosPage(j), leftPage(j), groupsAroundPage(j), requestsPage(j), calibrations(j), asked(j), oneMore(j))
+	first := true
+	for i := range j.Tables {
+		if s := courses(&j.Tables[i], first, o); s != nil {
+			p.AddDetails(s)
+			first = false
+		}
+	}
+	p.AddDetails(classes(j), page.Needed(j.Targets), whole(j, o))
 	return p
 }
 

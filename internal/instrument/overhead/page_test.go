@@ -17,7 +17,7 @@ import (
 func text(t *testing.T, j *Judgement, format string) string {
 	t.Helper()
 	var out bytes.Buffer
-	must.OK(t, page.Write(&out, format, []*page.Page{j.Page(page.Options{})}, page.Options{}))
+	must.OK(t, page.Write(&out, format, []*page.Page{j.Page(page.Options{})}, page.Options{Verbose: true}))
 	return out.String()
 }
 

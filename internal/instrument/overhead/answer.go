@@ -1,0 +1,68 @@
+package overhead
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tare-bench/tare/internal/core/answer"
+	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/record"
+)
+
+// answer is what one idle sandbox of each runtime takes, a sentence a target, with whether
+// the overhead that the plan asks about is enough.
+func (j *Judgement) answer() (out []string) {
+	idle := fewestIdle(j.Tables)
+	for i := range j.Targets {
+		t := &j.Targets[i]
+		if (t.Kind == "host" || t.Kind == "floor") && len(j.Targets) > 1 {
+			continue
+		}
+		if text := j.answerOf(t, idle); text != "" {
+			out = append(out, text)
+		}
+	}
+	if out == nil {
+		out = []string{"No idle sandbox was weighed."}
+	}
+	return out
+}
+
+func (j *Judgement) answerOf(t *record.Target, idle *Table) string {
+	text := ""
+	if idle != nil {
+		c := j.at(t.Name, step{idle.Phase, idle.Sandboxes})
+		switch {
+		case c == nil:
+			return ""
+		case c.Rounds == 0:
+			return answer.FailedWith(t.Name, "an idle sandbox", c.Failed, c.Failed, c.Failure)
+		}
+		l, per := &c.Ledger, func(v float64) float64 { return v / float64(max(1, idle.Sandboxes)) }
+		cpus, some := l.CPU()
+		least := ""
+		if !l.Complete || some {
+			least = "at least "
+		}
+		text = fmt.Sprintf("%s: %s%s MiB and %s m of CPU an idle sandbox", page.Heading(t.Name), least, page.MiB(per(float64(l.Sum))), page.Milli(per(cpus)))
+		if out := outsidePod(l); page.MiB(per(float64(out))) != "0.0" {
+			text += fmt.Sprintf(", %s MiB of it charged outside the pod", page.MiB(per(float64(out))))
+		}
+	}
+	if k := slices.IndexFunc(j.Classes, func(c RuntimeClass) bool { return c.Target == t.Name }); k >= 0 {
+		c := &j.Classes[k]
+		text = answer.Join(text, fmt.Sprintf("podFixed %dMi, %dm", (c.Memory+1<<20-1)>>20, c.CPU))
+		if c.Open {
+			text += ", not shown to be enough: more memory is unexplained than it leaves room for"
+		}
+	}
+	for i := range j.Check {
+		if c := &j.Check[i]; c.Target == t.Name {
+			text = answer.Join(text, fmt.Sprintf("%dm and %s: %s", c.CPU, page.Size(float64(c.Memory)), c.Answer))
+		}
+	}
+	if text == "" {
+		return ""
+	}
+	return text + "."
+}
