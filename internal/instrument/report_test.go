@@ -167,6 +167,7 @@ func TestEveryCellOfTheTextIsInTheMarkdown(t *testing.T) {
 				shown.Sections[i].Picture, shown.Sections[i].Charts = nil, nil
 			}
 			texts := map[string]string{}
+			o.Verbose = true // of the text: with its details
 			for _, format := range []string{"text", "md"} {
 				var out bytes.Buffer
 				must.OK(t, page.Write(&out, format, []*page.Page{shown}, o))

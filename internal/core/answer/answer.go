@@ -28,10 +28,15 @@ func (n Named) value() string {
 	return page.Rounded(f.Estimate, func(v float64) string { return page.Text(v, f.Unit) })
 }
 
-// Known are those that have a value, the smallest first.
+// Known are those that have a value, the best first.
 func Known(all []Named) []Named {
 	all = slices.DeleteFunc(slices.Clone(all), func(n Named) bool { return !n.Figure.Known() })
-	slices.SortStableFunc(all, func(a, b Named) int { return cmp.Compare(a.Figure.Value, b.Figure.Value) })
+	slices.SortStableFunc(all, func(a, b Named) int {
+		if a.Figure.Better == figure.More {
+			a, b = b, a
+		}
+		return cmp.Compare(a.Figure.Value, b.Figure.Value)
+	})
 	return all
 }
 

@@ -1,6 +1,9 @@
 package page
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/record"
 )
@@ -22,6 +25,8 @@ func Findings(all []record.Finding, count func(int) string, o Options) *Section 
 		s.Title = "findings: none"
 		return s
 	}
+	all = slices.Clone(all)
+	slices.SortStableFunc(all, func(a, b record.Finding) int { return cmp.Compare(severity(&b), severity(&a)) })
 	var items []Item
 	for i := range all {
 		f := &all[i]
@@ -42,6 +47,14 @@ func Findings(all []record.Finding, count func(int) string, o Options) *Section 
 	}
 	s.Lists = []List{{Items: items}}
 	return s
+}
+
+// severity orders levels; an unknown one is as bad as an error.
+func severity(f *record.Finding) int {
+	if at := slices.Index([]string{"note", "warning"}, f.Level); at >= 0 {
+		return at
+	}
+	return 2
 }
 
 // place is where a finding belongs: "runc create, 100 lanes".

@@ -2,6 +2,7 @@ package page
 
 import (
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/tare-bench/tare/internal/term"
@@ -67,7 +68,11 @@ func textSection(w io.Writer, s *Section, o Options) error {
 			return err
 		}
 	}
-	if err := textLists(w, s.Lists, o); err != nil {
+	lists := s.Lists
+	if s.Part == Mistrust && !o.Verbose {
+		lists = brief(lists)
+	}
+	if err := textLists(w, lists, o); err != nil {
 		return err
 	}
 	rest := Table{Indent: indent}
@@ -80,6 +85,23 @@ func textSection(w io.Writer, s *Section, o Options) error {
 		rest.Row(Cell{Head: note, Style: term.Dim})
 	}
 	return rest.Write(w, o)
+}
+
+// longestBrief is where a finding's text is cut on a terminal: about two lines. All of it is
+// behind --details.
+const longestBrief = 220
+
+func brief(lists []List) []List {
+	out := slices.Clone(lists)
+	for i := range out {
+		out[i].Items = slices.Clone(out[i].Items)
+		for k := range out[i].Items {
+			if item := &out[i].Items[k]; !item.Code {
+				item.Text = Short(term.Clean(item.Text), longestBrief)
+			}
+		}
+	}
+	return out
 }
 
 // textTable draws a table in as many parts as it takes.

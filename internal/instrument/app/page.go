@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tare-bench/tare/internal/core/answer"
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/instrument/terms"
@@ -17,19 +18,9 @@ import (
 // Page is what a person reads of the run.
 func (j *Judgement) Page(o page.Options) *page.Page {
 	p := page.New(j.Plan.Title, Name)
-	p.Head = j.head(o)
+	p.Head, p.Answer = append([]string{page.Identity(j.Record, j.Plan.Rounds)}, page.Workload(j.Record)...), j.answer()
 	for i := range j.Tables {
 		p.Add(j.requests(&j.Tables[i]))
-	}
-	p.Add(j.neighbours())
-	for i := range j.Tables {
-		p.Add(j.cpu(&j.Tables[i]))
-	}
-	for i := range j.Tables {
-		if s := page.Shifts(j.Tables[i].rows(j.Baseline), j.Plan.Comparing); s != nil {
-			s.Title += j.Tables[i].beside()
-			p.Add(s)
-		}
 	}
 	if len(j.Tables) == 0 {
 		p.Add(&page.Section{Title: "nothing was loaded"})
@@ -38,26 +29,63 @@ func (j *Judgement) Page(o page.Options) *page.Page {
 	if j.Failed > 0 {
 		failed.Style = term.Red
 	}
-	p.Add(failed, j.measured(), page.Needed(j.Record.Targets), page.Findings(j.Found, page.Lanes, o))
+	p.Add(failed, page.Findings(j.Found, page.Lanes, o))
+	p.AddDetails(j.neighbours())
+	for i := range j.Tables {
+		p.AddDetails(j.cpu(&j.Tables[i]))
+	}
+	for i := range j.Tables {
+		if s := page.Shifts(j.Tables[i].rows(j.Baseline), j.Plan.Comparing); s != nil {
+			s.Title += j.Tables[i].beside()
+			p.AddDetails(s)
+		}
+	}
+	p.AddDetails(j.measured(), page.Needed(j.Record.Targets), j.whole(o))
 	return p
 }
 
-func (j *Judgement) head(o page.Options) []string {
+// answer is how many requests a second each target answered, and what CPU time one took: a
+// sentence for each table.
+func (j *Judgement) answer() (out []string) {
+	for i := range j.Tables {
+		t := &j.Tables[i]
+		var rates, costs []answer.Named
+		for _, r := range t.Rows {
+			rates = append(rates, answer.Named{Name: r.Target, Figure: &r.Throughput})
+			if f := r.role(allRoles); f != nil {
+				costs = append(costs, answer.Named{Name: r.Target, Figure: f})
+			}
+		}
+		if rates = answer.Known(rates); len(rates) == 0 {
+			continue
+		}
+		text := "requests a second" + t.beside() + ": " + answer.Values(rates, j.Baseline)
+		if answer.Undecided(rates) {
+			text += answer.Spoiled(j.Found)
+		}
+		if costs = answer.Known(costs); len(costs) > 0 {
+			text += ". CPU of a request: " + answer.Values(costs, "")
+		}
+		out = append(out, text+".")
+	}
+	if out == nil {
+		out = []string{"No request was answered in a window."}
+	}
+	return out
+}
+
+// whole says what ran where, and how it was loaded.
+func (j *Judgement) whole(o page.Options) *page.Section {
 	loop := "closed loop"
 	if j.Plan.Rate > 0 {
 		loop = "open loop, " + page.Significant(j.Plan.Rate) + " requests a second"
 	}
-	lines := []string{
-		page.Ran(j.Record, j.Plan.Seed),
-		page.Targets(j.Record.Targets, j.Baseline),
-		page.Dotted("load "+page.Heading(j.Plan.URL), page.Amount(j.Plan.Connections, "connection"), loop, page.Duration(float64(j.Plan.Duration))+" each after "+page.Duration(float64(j.Plan.Warm))+" of warm-up",
+	s := page.Run(j.Record, j.Plan.Seed, j.Baseline, o.Verbose)
+	s.Lists[0].Items = append(s.Lists[0].Items, page.Item{
+		Key: "load", Text: page.Dotted(page.Heading(j.Plan.URL), page.Amount(j.Plan.Connections, "connection"), loop, page.Duration(float64(j.Plan.Duration))+" each after "+page.Duration(float64(j.Plan.Warm))+" of warm-up",
 			page.Amount(j.Plan.Rounds, "round"), terms.LimitsText(j.Plan.Limits)),
-	}
-	lines = append(lines, page.Workload(j.Record)...)
-	if o.Verbose {
-		lines = append(lines, page.Surroundings(j.Record)...)
-	}
-	return lines
+	})
+	return s
 }
 
 // beside ends the title of a table's sections.

@@ -21,32 +21,64 @@ import (
 // Page is what a person reads of the run.
 func (j *Judgement) Page(o page.Options) *page.Page {
 	p := page.New(j.Plan.Title, Name)
-	p.Head = j.head(o)
-	p.Add(j.howFar(), j.foreseen(), page.Configurations(j.Record.Targets))
+	p.Head, p.Answer = append([]string{page.Identity(j.Record, j.Plan.Rounds)}, page.Workload(j.Record)...), j.answer()
+	p.Add(j.howFar(), j.foreseen(), page.Configurations(j.Record.Targets), page.Findings(j.Findings, page.Sandboxes, o))
+	p.AddDetails(j.oneMore())
 	for i := range j.Targets {
-		p.Add(j.bySteps(&j.Targets[i]))
+		p.AddDetails(j.bySteps(&j.Targets[i]))
 	}
-	p.Add(j.oneMore(), page.Needed(j.Record.Targets), page.Findings(j.Findings, page.Sandboxes, o))
+	p.AddDetails(page.Needed(j.Record.Targets), j.whole(o))
 	return p
 }
 
-func (j *Judgement) head(o page.Options) []string {
+// answer is how many sandboxes there were at once, why no more, and what one more costs: a
+// sentence a target.
+func (j *Judgement) answer() (out []string) {
+	for i := range j.Targets {
+		t := &j.Targets[i]
+		if !t.Count.Known() {
+			continue
+		}
+		text := fmt.Sprintf("%s: %s at once, ended by %s", page.Heading(t.Info.Name), page.Sandboxes(int(t.Count.Value)), endedBy(t))
+		if slices.ContainsFunc(t.Ends, func(d *record.Density) bool { return d.Why == record.EndAsked }) {
+			text = fmt.Sprintf("%s: %s at once, as asked", page.Heading(t.Info.Name), page.Sandboxes(int(t.Count.Value)))
+		}
+		if n := len(t.Segments); n > 0 && t.Segments[n-1].Slope.Known() {
+			e := t.Segments[n-1].Slope.Estimate
+			between := "[" + page.MiB(e.Lo) + ", " + page.MiB(e.Hi) + "] MiB"
+			switch {
+			case !e.Bounded:
+				text += "; one more costs " + page.MiB(e.Value) + " MiB"
+			case e.Lo <= 0 && e.Hi >= 0:
+				text += "; what one more costs is not shown " + between
+			default:
+				text += "; one more costs " + page.Rounded(e, page.MiB[float64]) + " " + between
+			}
+		}
+		if n := len(t.Steps); n > 1 && t.Steps[0].Start.Known() && t.Steps[n-1].Start.Known() {
+			text += fmt.Sprintf("; a start takes %s in the last step, %s in the first", page.Median(&t.Steps[n-1].Start).Head, page.Median(&t.Steps[0].Start).Head)
+		}
+		out = append(out, text+".")
+	}
+	if out == nil && !j.Plan.DryRun {
+		out = []string{"No sandbox was started."}
+	}
+	return out
+}
+
+// whole says what ran where, and how.
+func (j *Judgement) whole(o page.Options) *page.Section {
 	memory := ""
 	if n := j.Record.Header.Environment.Memory; n > 0 {
 		memory = "memory " + page.Size(float64(n))
 	}
 	p := &j.Plan
-	lines := []string{
-		page.Dotted(page.Ran(j.Record, p.Seed), memory),
-		page.Targets(j.Record.Targets, ""),
-		page.Dotted("until "+p.Until, "at most "+page.Sandboxes(p.Most), page.Amount(p.Rounds, "round"), page.Amount(p.AtOnce, "start")+" at once",
-			"each step held "+page.Duration(float64(p.Hold)), terms.LimitsText(p.Limits)),
-	}
-	lines = append(lines, page.Workload(j.Record)...)
-	if o.Verbose {
-		lines = append(lines, page.Surroundings(j.Record)...)
-	}
-	return lines
+	s := page.Run(j.Record, p.Seed, "", o.Verbose)
+	s.Lists[0].Items = append(s.Lists[0].Items, page.Item{
+		Key: "steps", Text: page.Dotted("until "+p.Until, "at most "+page.Sandboxes(p.Most), page.Amount(p.Rounds, "round"), page.Amount(p.AtOnce, "start")+" at once",
+			"each step held "+page.Duration(float64(p.Hold)), terms.LimitsText(p.Limits), memory),
+	})
+	return s
 }
 
 // howFar is the first thing to be read: how many were there, and what broke first.

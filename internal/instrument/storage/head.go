@@ -11,8 +11,8 @@ import (
 // MB of 10^6, fio 2, sysbench and dd of busybox MB or Mb of 2^20.
 const units = "MB/s: 10^6 bytes a second, as GNU dd has it, whatever the tool prints · KiB, MiB and GiB: powers of 1024"
 
-// head says what ran where, and what a cell is.
-func head(j *Judgement, o page.Options) []string {
+// head is which run it was, or which outputs were imported.
+func head(j *Judgement) []string {
 	rec := j.Record
 	if j.Imported {
 		var sources []string
@@ -22,20 +22,24 @@ func head(j *Judgement, o page.Options) []string {
 		return append(page.Imported(rec, sources, "nothing was seen from outside"),
 			page.Dotted(page.Targets(j.Targets, ""), with("tools: ", versionsOf(j.cells()...), "")), units)
 	}
+	return []string{page.Identity(rec, j.Plan.Rounds)}
+}
+
+// whole says what ran where, and what a cell is; nil of what was imported.
+func whole(j *Judgement, o page.Options) *page.Section {
+	if j.Imported {
+		return nil
+	}
 	memory := ""
-	if env := &rec.Header.Environment; env.Memory > 0 {
+	if env := &j.Record.Header.Environment; env.Memory > 0 {
 		memory = "memory " + page.Size(float64(env.Memory))
 	}
-	lines := []string{
-		page.Dotted(page.Ran(rec, j.Plan.Seed), memory),
-		page.Dotted(page.Targets(j.Targets, ""), with("tools: ", versionsOf(j.cells()...), "")),
-		page.Dotted(page.Amount(j.Plan.Rounds, "round"), "a cell: "+aCell(&j.Plan), timesScale(j.Plan.Scale), terms.LimitsText(j.Plan.Limits)),
-		units,
-	}
-	if o.Verbose {
-		lines = append(lines, page.Surroundings(rec)...)
-	}
-	return lines
+	s := page.Run(j.Record, j.Plan.Seed, "", o.Verbose)
+	s.Lists[0].Items = append(s.Lists[0].Items,
+		page.Item{Key: "tools", Text: page.Known(with("", versionsOf(j.cells()...), ""))},
+		page.Item{Key: "a cell", Text: page.Dotted(aCell(&j.Plan), timesScale(j.Plan.Scale), terms.LimitsText(j.Plan.Limits), memory)},
+		page.Item{Key: "units", Text: units})
+	return s
 }
 
 // aCell is how the figures of one round come about.

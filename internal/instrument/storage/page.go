@@ -16,14 +16,8 @@ func (j *Judgement) Page(o page.Options) *page.Page {
 	if j.Imported {
 		p.Command = "tare import"
 	}
-	p.Head = head(j, o)
-	p.Add(volumes(j.Places), sizes(j), devices(j.Ceilings, o), page.Configurations(j.Targets), inShort(j))
-	for i, t := range j.Tables {
-		p.Add(jobTable(j, t, i == 0, o))
-		if o.Verbose {
-			p.Add(jobExplained(j, t))
-		}
-	}
+	p.Head, p.Answer = head(j), j.answer()
+	p.Add(inShort(j))
 	if len(j.Tables) == 0 {
 		p.Add(&page.Section{Title: "no job was run"})
 	}
@@ -31,7 +25,15 @@ func (j *Judgement) Page(o page.Options) *page.Page {
 	if j.Failed > 0 {
 		failed.Style = term.Red
 	}
-	p.Add(failed, page.Needed(j.Targets), page.Findings(j.Found, page.Sandboxes, o))
+	p.Add(failed, page.Findings(j.Found, page.Sandboxes, o))
+	p.AddDetails(volumes(j.Places), sizes(j), devices(j.Ceilings, o), page.Configurations(j.Targets))
+	for i, t := range j.Tables {
+		p.AddDetails(jobTable(j, t, i == 0, o))
+		if o.Verbose {
+			p.AddDetails(jobExplained(j, t))
+		}
+	}
+	p.AddDetails(page.Needed(j.Targets), whole(j, o))
 	return p
 }
 

@@ -19,7 +19,9 @@ import (
 func reported(t *testing.T, rec *record.Record, format string, o page.Options) string {
 	t.Helper()
 	var out bytes.Buffer
-	must.OK(t, page.Write(&out, format, []*page.Page{judged(t, rec).Page(o)}, o))
+	shown := judged(t, rec).Page(o)
+	o.Verbose = true // of the text: with its details
+	must.OK(t, page.Write(&out, format, []*page.Page{shown}, o))
 	return out.String()
 }
 

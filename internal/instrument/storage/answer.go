@@ -1,0 +1,110 @@
+package storage
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/core/answer"
+	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/core/stat"
+)
+
+// answer is what each target loses against its base, a sentence a target, and how many cells
+// say nothing of a device.
+func (j *Judgement) answer() (out []string) {
+	if len(j.Tables) == 0 {
+		return []string{"No job was run."}
+	}
+	varied := variedOf(j.Tables)
+	for i := range j.Targets {
+		if text := j.against(j.Targets[i].Name, &varied); text != "" {
+			out = append(out, text)
+		}
+	}
+	if out == nil {
+		out = j.alone(&varied)
+	}
+	cells, others := 0, map[Verdict]int{}
+	j.each(func(c *Cell) {
+		if c.Rounds > 0 {
+			cells++
+			if !c.ofDevice() {
+				others[c.Verdict]++
+			}
+		}
+	})
+	var parts []string
+	for _, m := range meanings {
+		if n := others[m.verdict]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, (&Cell{Rounds: 1, Verdict: m.verdict}).says()))
+		}
+	}
+	if parts != nil {
+		out = append(out, fmt.Sprintf("Not of the device, of %s: %s.", page.Amount(cells, "cell"), strings.Join(parts, ", ")))
+	}
+	return out
+}
+
+// against compares a target with the bases of its cells: those that differ by name, the
+// others by number.
+func (j *Judgement) against(target string, varied *varied) string {
+	base, same, open, undecided := "", 0, 0, false
+	var differ []string
+	for _, t := range j.Tables {
+		c := t.cellOf(target)
+		if !c.compared() || !c.ofDevice() || !t.base.ofDevice() {
+			continue
+		}
+		base = t.Base
+		switch v := c.primary().Versus; {
+		case c.Different():
+			differ = append(differ, varied.name(t)+" "+answer.Times(c.Ratio.Value))
+		case v != nil && v.Verdict == stat.Same:
+			same++
+		default:
+			open, undecided = open+1, true
+		}
+	}
+	if base == "" {
+		return ""
+	}
+	parts := differ
+	if same > 0 {
+		parts = append(parts, page.Amount(same, "cell")+" the same")
+	}
+	if open > 0 {
+		parts = append(parts, page.Amount(open, "cell")+" without a difference shown")
+	}
+	text := fmt.Sprintf("%s against %s: %s", page.Heading(target), page.Heading(base), strings.Join(parts, ", "))
+	if undecided {
+		text += answer.Spoiled(j.Found)
+	}
+	return text + "."
+}
+
+// mostAlone are the figures that are listed where nothing is compared.
+const mostAlone = 4
+
+// alone lists the first figures of the device.
+func (j *Judgement) alone(varied *varied) []string {
+	var parts []string
+	left := 0
+	j.each(func(c *Cell) {
+		if c.Rounds == 0 || !c.ofDevice() && c.Verdict != Unjudged && c.Verdict != NotContradicted {
+			return
+		}
+		if len(parts) == mostAlone {
+			left++
+			return
+		}
+		parts = append(parts, strings.TrimSpace(page.Heading(c.Target)+" "+varied.name(c.table))+" "+shortFigure(c.table, c).Head)
+	})
+	if parts == nil {
+		return []string{"No cell has a figure that is shown to be the device's."}
+	}
+	text := strings.Join(parts, ", ")
+	if left > 0 {
+		text += fmt.Sprintf(", and %d more", left)
+	}
+	return []string{text + "."}
+}
