@@ -22,7 +22,7 @@ func over(t *testing.T, changes ...func(*Run)) (*Nodes, string) {
 		n.Add(fmt.Sprintf("n%d", i), &run, 0, 12, nil)
 	}
 	var out strings.Builder
-	must.OK(t, page.Write(&out, "text", n.Pages(), page.Options{}))
+	must.OK(t, page.Write(&out, "text", n.Pages(), page.Options{Verbose: true}))
 	return n, out.String()
 }
 

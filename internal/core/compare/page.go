@@ -15,12 +15,16 @@ import (
 // Page shows the tables, behind what differs between the records.
 func (c *Comparison) Page() *page.Page {
 	p := page.New("", "compare")
-	p.Head = c.head()
-	p.Add(c.recorded(false), c.unlikeTable())
-	for _, t := range c.Tables {
-		p.Add(t.section(c.how))
+	p.Head, p.Answer = c.head(), c.answer()
+	for i, t := range c.Tables {
+		if i == 0 {
+			p.Add(t.section(c.how))
+			continue
+		}
+		p.AddDetails(t.section(c.how))
 	}
-	p.Add(c.onlyTable())
+	p.Add(c.recorded(false))
+	p.AddDetails(c.unlikeTable(), c.onlyTable())
 	return p
 }
 
@@ -190,7 +194,9 @@ func (c *Comparison) onlyTable() *page.Section {
 func (g *Gate) Page() *page.Page {
 	p := page.New("", "gate")
 	p.Head = append(g.head(), fmt.Sprintf("gate: %s; may be worse by %s at most", g.Decision, page.Share(g.Margin)))
-	p.Add(g.recorded(false), g.unlikeTable())
+	p.Answer = g.answer()
+	p.Add(g.recorded(false))
+	p.AddDetails(g.unlikeTable())
 	table := page.Names("figure", "of")
 	for i := range g.Figures {
 		table.Row(page.Words(g.Figures[i].Quantity), page.Words(g.Figures[i].Labels.String()))
@@ -204,7 +210,9 @@ func (g *Gate) Page() *page.Page {
 		}
 		return c
 	}))
-	table.AddText("why", page.Each(g.Figures, func(f *figure.Figure) page.Cell { return page.Words(page.Listed(f.Reasons)) }))
+	if reasons := g.reasons(); len(reasons) > 1 || g.Decision != stat.NotDecided { // else the answer has it
+		table.AddText("why", page.Each(g.Figures, func(f *figure.Figure) page.Cell { return page.Words(page.Listed(f.Reasons)) }))
+	}
 	p.Add(&page.Section{Title: "figures", Style: term.Bold, Table: table})
 	return p
 }

@@ -8,35 +8,40 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/term"
-	"github.com/tare-bench/tare/record"
 )
 
-// head says what ran where, and what percent are of: published reports have
-// "12.99 %" and "1.62 %" for the same time.
-func head(rec *record.Record, v *Judgement, o page.Options) []string {
+// head is which run it was, or which outputs were imported.
+func head(v *Judgement) []string {
 	if v.Imported != nil {
-		return page.Imported(rec, v.Imported, "the machines, programs, CPU time and limits are not known")
+		return page.Imported(v.Record, v.Imported, "the machines, programs, CPU time and limits are not known")
+	}
+	return []string{page.Identity(v.Record, v.Plan.Rounds)}
+}
+
+// whole says what ran where, and what percent are of: published reports have "12.99 %" and
+// "1.62 %" for the same time. It is nil of what was imported.
+func whole(v *Judgement, o page.Options) *page.Section {
+	if v.Imported != nil {
+		return nil
 	}
 	memory := ""
-	if env := &rec.Header.Environment; env.Memory > 0 {
+	if env := &v.Record.Header.Environment; env.Memory > 0 {
 		memory = "memory " + page.Size(float64(env.Memory))
 	}
-	lines := []string{
-		page.Dotted(page.Ran(rec, v.Plan.Seed), memory),
-		page.Dotted("case "+page.Heading(page.Known(v.Plan.Case)), "programs: "+chosen(v), page.Amount(v.Plan.Rounds, "round"), page.Amount(max(v.Plan.Instances, 1), "client"), "load "+page.Duration(float64(v.Plan.Duration))+" at each point",
-			"idle "+page.Duration(float64(v.Plan.Idle))+" before it and after it", cpuLimits(v)),
+	s := page.Run(v.Record, v.Plan.Seed, "", o.Verbose)
+	items := []page.Item{
+		{Key: "points", Text: page.Dotted("case "+page.Heading(page.Known(v.Plan.Case)), "programs: "+chosen(v), page.Amount(v.Plan.Rounds, "round"), page.Amount(max(v.Plan.Instances, 1), "client"), "load "+page.Duration(float64(v.Plan.Duration))+" at each point",
+			"idle "+page.Duration(float64(v.Plan.Idle))+" before it and after it", cpuLimits(v), memory)},
 	}
 	if by := v.client(); by != "" {
-		lines = append(lines, "tools: "+by)
+		items = append(items, page.Item{Key: "tools", Text: by})
 	}
 	if v.CPUs > 0 {
-		lines = append(lines, fmt.Sprintf("%s: of one core, 100 is one CPU all the time · %s: of the node, 100 is all of its %d CPUs · 12.99 %% of a core is %s %% of the node",
-			ofACore, ofTheNode, v.CPUs, page.Hundred(0.1299/float64(v.CPUs))))
+		items = append(items, page.Item{Key: "units", Text: fmt.Sprintf("%s: of one core, 100 is one CPU all the time · %s: of the node, 100 is all of its %d CPUs · 12.99 %% of a core is %s %% of the node",
+			ofACore, ofTheNode, v.CPUs, page.Hundred(0.1299/float64(v.CPUs)))})
 	}
-	if o.Verbose {
-		lines = append(lines, page.Surroundings(rec)...)
-	}
-	return lines
+	s.Lists[0].Items = append(s.Lists[0].Items, items...)
+	return s
 }
 
 // chosen says which programs were measured.

@@ -14,17 +14,22 @@ import (
 // Page is what a person reads of the run.
 func (j *Judgement) Page(o page.Options) *page.Page {
 	p := page.New(j.Plan.Title, Name)
-	p.Head = head(j.Record, j, o)
-	p.Add(quotaTable(j), growthTable(j), growthEach(j, o), cpuByLoad(j), requestsByLoad(j), byProgram(j, o))
+	p.Head, p.Answer = head(j), j.answer()
+	p.Add(quotaTable(j), growthTable(j), cpuByLoad(j))
 	if len(j.Rows) == 0 && len(j.Growth) == 0 {
 		p.Add(&page.Section{Title: "no point was measured"})
 	}
-	p.Add(programsTable(j, o), mapsTable(j, o))
 	failed := &page.Section{Title: fmt.Sprintf("failed %d/%d points, round by round", j.Failed, j.Total)}
 	if j.Failed > 0 {
 		failed.Style = term.Red
 	}
-	p.Add(failed, howMeasured(j), page.Needed(j.Record.Targets), page.Findings(j.Found, page.Lanes, o))
+	p.Add(failed, page.Findings(j.Found, page.Lanes, o))
+	p.AddDetails(growthEach(j, o), requestsByLoad(j), byProgram(j, o), programsTable(j, o), mapsTable(j, o), howMeasured(j), page.Needed(j.Record.Targets), whole(j, o))
+	if j.Quota != nil { // the table of the limit has it
+		for i := range p.Sections {
+			p.Sections[i].Detail = p.Sections[i].Detail || p.Sections[i].Table != nil && strings.HasPrefix(p.Sections[i].Title, "CPU by load")
+		}
+	}
 	return p
 }
 

@@ -107,7 +107,7 @@ func TestWhatAReportSays(t *testing.T) {
 	} {
 		text := ""
 		if c.section == "" {
-			text = c.of.report(t, "text", page.Options{Width: 400})
+			text = c.of.report(t, "text", page.Options{Width: 400, Verbose: true})
 		} else {
 			text = sectionOf(t, c.of.report(t, "md", page.Options{}), c.section)
 		}

@@ -1,0 +1,70 @@
+package bpf
+
+import (
+	"fmt"
+
+	"github.com/tare-bench/tare/internal/core/page"
+)
+
+// answer is what the programs cost, and who pays: a sentence for CPU, one for a limit and
+// one for memory, each where it was asked for.
+func (j *Judgement) answer() (out []string) {
+	if q := j.Quota; q != nil {
+		text := "Whether a CPU limit counts eBPF time is not decided"
+		if q.Verdict != QuotaUndecided {
+			text = "eBPF time " + page.Heading(string(q.Verdict))
+		}
+		if q.Rounds > 0 {
+			text += fmt.Sprintf(" (%d of %s)", q.Agree, page.Amount(q.Rounds, "round"))
+		}
+		out = append(out, text+".")
+	}
+	if text := j.cpuAnswer(); text != "" && j.Quota == nil {
+		out = append(out, text)
+	}
+	if len(j.Growth) > 0 {
+		g := &j.Growth[len(j.Growth)-1]
+		text := "Memory: " + page.Size(float64(plus(g.Programs, g.Maps)))
+		if more := growthText(j.Growth); more != "" {
+			text += " with the most services, " + more
+		}
+		out = append(out, text+".")
+	} else if j.Memory >= 0 && len(j.Programs) > 0 {
+		out = append(out, fmt.Sprintf("Memory: %s in %s and %s.", page.Size(float64(j.Memory)), page.Amount(len(j.Programs), "program"), page.Amount(len(j.Maps), "map")))
+	}
+	if out == nil {
+		out = []string{"No point was measured."}
+	}
+	return out
+}
+
+// cpuAnswer is of the point without a limit that had most requests.
+func (j *Judgement) cpuAnswer() string {
+	var most *Row
+	for i := range j.Rows {
+		r := &j.Rows[i]
+		if r.BPFCore.Known() && r.QPS.Known() && (most == nil || r.QPS.Value > most.QPS.Value) {
+			most = r
+		}
+	}
+	if most == nil {
+		return ""
+	}
+	text := fmt.Sprintf("%s %% of one core at %s requests a second", page.Rounded(most.BPFCore.Estimate, page.Hundred), page.Rounded(most.QPS.Estimate, page.Significant))
+	if j.Imported == nil {
+		text = "programs (" + chosen(j) + "): " + text
+	}
+	if most.PerRequest.Known() {
+		text += ", " + page.Rounded(most.PerRequest.Estimate, page.Duration) + " a request"
+	}
+	var first *ProgramRow
+	for i := range most.Programs {
+		if p := &most.Programs[i]; p.Core.Known() && (first == nil || p.Core.Value > first.Core.Value) {
+			first = p
+		}
+	}
+	if first != nil && len(most.Programs) > 1 && most.BPFCore.Value > 0 {
+		text += fmt.Sprintf(", %.0f %% of it in %s", 100*first.Core.Value/most.BPFCore.Value, page.Heading(first.Name))
+	}
+	return text + "."
+}
