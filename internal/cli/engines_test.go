@@ -244,7 +244,7 @@ func TestAMeasureWithoutItsEnginesDoesNotStopTheOthers(t *testing.T) {
 func TestARecordIsRunAgain(t *testing.T) {
 	place(t)
 	ends(t, ExitDone, "", words("lifecycle host --rounds 2 --ops start,stop --warmup 0 --seed 7 -q -o first.jsonl.zst")...)
-	ends(t, ExitDone, "seed 7", words("run first.jsonl.zst --rounds 1 -q -o r.jsonl")...)
+	ends(t, ExitDone, "seed 7", words("run first.jsonl.zst --rounds 1 -q -o r.jsonl --details")...)
 	if n, _ := times(t, "r.jsonl", "host"); n != 2 {
 		t.Errorf("%d times, wanted of one round of start and stop", n)
 	}

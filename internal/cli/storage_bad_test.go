@@ -56,7 +56,7 @@ func TestAJobFileThatPeopleHaveRunsOnEveryTarget(t *testing.T) {
 	text := "; mine\n[global]\nbs=16k\nioengine=libaio\ndirect=0\npercentile_list=50\n\n[a]\nrw=read\nfilename=x:y\nsize=1m\n" +
 		"[b]\nrw=randwrite\nsize=512k\nnumjobs=4\niodepth=8\ngroup_reporting\n"
 	must.Write(t, "my.fio", strings.ReplaceAll(text, "\n", "\r\n"))
-	code, rec, out, stderr := weighed(t, "host", "runc", "--volume", "bind", "--jobfile", "my.fio")
+	code, rec, out, stderr := weighed(t, "host", "runc", "--volume", "bind", "--jobfile", "my.fio", "--details")
 	if code != ExitDone || len(rec.Cells) != 2 || !strings.Contains(out, "my, bind, direct: fio") {
 		t.Fatalf("exit %d, %d cells\n%s\n%s", code, len(rec.Cells), out, stderr)
 	}

@@ -16,16 +16,26 @@ import (
 func (c *Comparison) Page() *page.Page {
 	p := page.New("", "compare")
 	p.Head, p.Answer = c.head(), c.answer()
-	for i, t := range c.Tables {
-		if i == 0 {
-			p.Add(t.section(c.how))
-			continue
-		}
-		p.AddDetails(t.section(c.how))
+	for _, t := range c.Tables {
+		s := t.section(c.how)
+		s.Detail = t.quantity() != c.Tables[0].quantity()
+		p.Add(s)
 	}
 	p.Add(c.recorded(false))
 	p.AddDetails(c.unlikeTable(), c.onlyTable())
 	return p
+}
+
+// quantity is that of the table's figures.
+func (t *Table) quantity() string {
+	for _, row := range t.Rows {
+		for _, f := range row.Of {
+			if f != nil {
+				return f.Quantity
+			}
+		}
+	}
+	return ""
 }
 
 // head says what the sides are, and what their runs cannot tell.
