@@ -20,6 +20,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument"
 	"github.com/tare-bench/tare/internal/instrument/all"
 	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/hostile"
 	"github.com/tare-bench/tare/internal/testing/must"
@@ -151,6 +152,29 @@ func TestTheFirstLineOfEveryReportNamesAnEmulatedVM(t *testing.T) {
 		rec.Findings, rec.Targets[len(rec.Targets)-1].Config = nil, map[string]string{"kata config": "/etc/k.toml", "emulated": "there is no /dev/kvm"}
 		if head := judged(t, rec).Page(page.Options{}).Head; !strings.HasPrefix(head[0], want) {
 			t.Errorf("%s, by its configuration: %s", name, head[0])
+		}
+	}
+}
+
+// mostLines is what a report of a few targets may take of a terminal.
+const mostLines = 40
+
+func TestAReportBeginsAndEndsWithItsAnswer(t *testing.T) {
+	t.Parallel()
+	for name := range goldens(t) {
+		if strings.Contains(name, "verbose") || strings.Contains(name, "explain") || strings.Contains(name, "import") {
+			continue
+		}
+		p := judged(t, storedOf(t, name)).Page(page.Options{Width: 120})
+		text := strings.TrimSuffix(report(t, storedOf(t, name), "text", page.Options{Width: 100_000}), "\n")
+		lines := strings.Split(text, "\n")
+		if len(p.Answer) == 0 || !strings.Contains(text, "\n\n"+p.Answer[0]+"\n") {
+			t.Errorf("%s: no sentence stands below the first lines:\n%s", name, text)
+			continue
+		}
+		check.Equal(t, name+": the last line", lines[len(lines)-1], "→ "+p.Answer[0])
+		if n := strings.Count(report(t, storedOf(t, name), "text", page.Options{Width: 120}), "\n"); n > mostLines {
+			t.Errorf("%s: %d lines", name, n)
 		}
 	}
 }

@@ -60,7 +60,7 @@ func Values(all []Named, baseline string) string {
 func compared(v *figure.Versus) string {
 	switch {
 	case v.Different() && v.Shift.Known():
-		return Times(1 + v.Shift.Value)
+		return Times(ratio(v))
 	case v.Different():
 		return "differs"
 	case v.Verdict == stat.Same:
@@ -69,8 +69,15 @@ func compared(v *figure.Versus) string {
 	return "no difference shown"
 }
 
-// Times is a ratio.
-func Times(ratio float64) string { return page.Significant(ratio) + "×" }
+// Times is a ratio with the digits that its interval allows.
+func Times(ratio figure.Estimate) string { return page.Rounded(ratio, page.Significant) + "×" }
+
+// ratio is how many times the baseline's value a figure's is.
+func ratio(v *figure.Versus) figure.Estimate {
+	e := v.Shift
+	e.Value, e.Lo, e.Hi = 1+e.Value, 1+e.Lo, 1+e.Hi
+	return e
+}
 
 // Pair compares two figures of which less is better, the one with the baseline's role
 // second: "crun is 1.8× as fast [1.5, 2.3]". Without a decision it says so.
@@ -82,16 +89,15 @@ func Pair(of, baseline Named, better string) string {
 		}
 		return compared(v)
 	}
-	name, e := of.Name, v.Shift
-	e.Value, e.Lo, e.Hi = 1+e.Value, 1+e.Lo, 1+e.Hi
+	name, e := of.Name, ratio(v)
 	if e.Value < 1 {
 		e.Value, e.Lo, e.Hi = 1/e.Value, 1/e.Hi, 1/e.Lo
 	} else {
 		name = baseline.Name
 	}
-	text := fmt.Sprintf("%s is %s as %s", page.Heading(name), Times(e.Value), better)
+	text := fmt.Sprintf("%s is %s as %s", page.Heading(name), Times(e), better)
 	if e.Bounded && e.Lo > 0 && stat.Finite(e.Hi) {
-		text += fmt.Sprintf(" [%s, %s]", page.Significant(e.Lo), page.Significant(e.Hi))
+		text += fmt.Sprintf(" [%s, %s]", page.Bound(e, e.Lo, page.Significant), page.Bound(e, e.Hi, page.Significant))
 	}
 	return text
 }

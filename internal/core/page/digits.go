@@ -27,6 +27,9 @@ func HalfOf(e figure.Estimate, show func(float64) string) string {
 	return at(e, half(e), show)
 }
 
+// Bound writes a bound of an estimate's interval with the digits of [Rounded].
+func Bound(e figure.Estimate, v float64, show func(float64) string) string { return at(e, v, show) }
+
 func half(e figure.Estimate) float64 { return max(e.Hi-e.Value, e.Value-e.Lo) }
 
 // number is one that a show function wrote, with the sign before and the unit behind it.

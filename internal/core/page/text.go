@@ -36,15 +36,16 @@ func writeText(w io.Writer, p *Page, o Options) error {
 			return err
 		}
 	}
-	if p.Answer == nil {
-		return nil
-	}
 	t = Table{}
-	t.Row()
+	if left > 0 || p.Answer != nil {
+		t.Row()
+	}
 	if left > 0 {
 		t.Row(Cell{Head: Amount(left, "more section") + ": --details", Style: term.Dim})
 	}
-	t.Row(Cell{Head: "→ " + p.Answer[0], Style: term.Bold})
+	if p.Answer != nil {
+		t.Row(Cell{Head: "→ " + p.Answer[0], Style: term.Bold})
+	}
 	return t.Write(w, o)
 }
 

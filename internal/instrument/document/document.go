@@ -1,7 +1,6 @@
-// Package document makes one document of the records of a plan: what it is for, the
-// machine and every version, how it was measured, the pages of the instruments, and
-// what each of them says by itself told once: what to mistrust, what was decided, how
-// to run it again. Like a page it is made of records and nothing else.
+// Package document makes one document of the records of a plan: what was found, what was
+// decided and what to mistrust; the pages of the instruments; then how it was measured, how
+// to run it again, the machine and every version. Like a page it is made of records and nothing else.
 package document
 
 import (
@@ -26,13 +25,19 @@ func Of(all []instrument.Judged, l instrument.List, again *page.Section, o page.
 		}
 		measures[i] = m
 	}
-	front, back := cover(measures), &page.Page{Title: "What it comes to"}
-	front.Add(contents(measures), environment(measures))
+	front, back := cover(measures), &page.Page{Title: "How it was measured"}
 	for i := range measures {
-		front.Add(measures[i].asked)
-		front.Sections = append(front.Sections, measures[i].method...)
+		for _, sentence := range measures[i].page.Answer {
+			front.Answer = append(front.Answer, measures[i].name+": "+sentence)
+		}
+		measures[i].page.Answer = nil // said once
 	}
-	back.Add(mistrust(measures), conclusions(measures), again)
+	front.Add(contents(measures), conclusions(measures), mistrust(measures))
+	for i := range measures {
+		back.Add(measures[i].asked)
+		back.Sections = append(back.Sections, measures[i].method...)
+	}
+	back.Add(again, environment(measures))
 	pages := []*page.Page{front}
 	for i := range measures {
 		pages = append(pages, measures[i].page)

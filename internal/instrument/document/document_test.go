@@ -127,12 +127,16 @@ func TestAPartIsToldOnceAndNowhereElse(t *testing.T) {
 	ends := func(with string) func(string) bool {
 		return func(title string) bool { return strings.HasSuffix(title, " "+with) }
 	}
-	if got := titles(front); got[0] != "measures" || got[1] != "environment" || !slices.ContainsFunc(got, ends("lifecycle: what was timed")) || !slices.ContainsFunc(got, ends("lifecycle: what was asked for")) {
+	check.Equal(t, "titles", titles(front), []string{"measures", "conclusions", "what to mistrust"})
+	if n := len(front.Answer); n < len(pages)-2 {
+		t.Errorf("%d sentences answer %d measures: %q", n, len(pages)-2, front.Answer)
+	}
+	got := titles(back)
+	if n := len(got); got[n-2] != "again" || got[n-1] != "environment" || !slices.ContainsFunc(got, ends("lifecycle: what was timed")) || !slices.ContainsFunc(got, ends("lifecycle: what was asked for")) {
 		t.Errorf("%q", got)
 	}
-	check.Equal(t, "titles", titles(back), []string{"what to mistrust", "conclusions", "again"})
 	var texts []string
-	for _, l := range back.Sections[0].Lists {
+	for _, l := range front.Sections[2].Lists {
 		for _, items := range grouped([]page.List{l}) {
 			texts = append(texts, fmt.Sprint(items))
 		}
