@@ -166,7 +166,7 @@ func TestAReportBeginsAndEndsWithItsAnswer(t *testing.T) {
 			continue
 		}
 		p := judged(t, storedOf(t, name)).Page(page.Options{Width: 120})
-		text := strings.TrimSuffix(report(t, storedOf(t, name), "text", page.Options{Width: 100_000}), "\n")
+		text := strings.TrimSuffix(report(t, storedOf(t, name), "text", page.Options{}), "\n")
 		lines := strings.Split(text, "\n")
 		if len(p.Answer) == 0 || !strings.Contains(text, "\n\n"+p.Answer[0]+"\n") {
 			t.Errorf("%s: no sentence stands below the first lines:\n%s", name, text)

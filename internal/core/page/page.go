@@ -89,6 +89,19 @@ func (p *Page) Add(s ...*Section) {
 	}
 }
 
+// Failed says how many attempts failed: in red below all, or in a note if none did.
+func (p *Page) Failed(n int, text string) {
+	if last := len(p.Sections) - 1; n == 0 && last >= 0 && p.Sections[last].Table != nil && !p.Sections[last].Detail {
+		p.Sections[last].Notes = append(p.Sections[last].Notes, text)
+		return
+	}
+	s := &Section{Title: text}
+	if n > 0 {
+		s.Style = term.Red
+	}
+	p.Add(s)
+}
+
 // AddDetails appends sections as details.
 func (p *Page) AddDetails(s ...*Section) {
 	for _, one := range s {

@@ -88,19 +88,34 @@ func textSection(w io.Writer, s *Section, o Options) error {
 	return rest.Write(w, o)
 }
 
-// longestBrief is where a finding's text is cut on a terminal: about two lines. All of it is
-// behind --details.
-const longestBrief = 220
+// On a terminal the worst findings are shown, and of each a line or two. All is behind
+// --details.
+const mostBrief, longestBrief, longestAdvice = 3, 150, 105
 
 func brief(lists []List) []List {
 	out := slices.Clone(lists)
 	for i := range out {
-		out[i].Items = slices.Clone(out[i].Items)
-		for k := range out[i].Items {
-			if item := &out[i].Items[k]; !item.Code {
+		var items []Item
+		n := 0
+		for _, item := range out[i].Items {
+			if item.Key != "" {
+				n++
+			}
+			switch {
+			case item.Code:
+			case item.Key == "":
+				item.Text = Short(term.Clean(item.Text), longestAdvice)
+			default:
 				item.Text = Short(term.Clean(item.Text), longestBrief)
 			}
+			if n <= mostBrief {
+				items = append(items, item)
+			}
 		}
+		if n > mostBrief {
+			items = append(items, Item{Key: "and", Text: Amount(n-mostBrief, "more finding") + ": --details"})
+		}
+		out[i].Items = items
 	}
 	return out
 }

@@ -25,11 +25,8 @@ func (j *Judgement) Page(o page.Options) *page.Page {
 	if len(j.Tables) == 0 {
 		p.Add(&page.Section{Title: "nothing was loaded"})
 	}
-	failed := &page.Section{Title: fmt.Sprintf("failed %d/%d windows", j.Failed, j.Total)}
-	if j.Failed > 0 {
-		failed.Style = term.Red
-	}
-	p.Add(failed, page.Findings(j.Found, page.Lanes, o))
+	p.Failed(j.Failed, fmt.Sprintf("failed %d/%d windows", j.Failed, j.Total))
+	p.Add(page.Findings(j.Found, page.Lanes, o))
 	p.AddDetails(j.neighbours())
 	for i := range j.Tables {
 		p.AddDetails(j.cpu(&j.Tables[i]))

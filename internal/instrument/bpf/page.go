@@ -7,7 +7,6 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/page"
-	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -19,12 +18,9 @@ func (j *Judgement) Page(o page.Options) *page.Page {
 	if len(j.Rows) == 0 && len(j.Growth) == 0 {
 		p.Add(&page.Section{Title: "no point was measured"})
 	}
-	failed := &page.Section{Title: fmt.Sprintf("failed %d/%d points, round by round", j.Failed, j.Total)}
-	if j.Failed > 0 {
-		failed.Style = term.Red
-	}
-	p.Add(failed, page.Findings(j.Found, page.Lanes, o))
-	p.AddDetails(growthEach(j, o), requestsByLoad(j), byProgram(j, o), programsTable(j, o), mapsTable(j, o), howMeasured(j), page.Needed(j.Record.Targets), whole(j, o))
+	p.Failed(j.Failed, fmt.Sprintf("failed %d/%d points, round by round", j.Failed, j.Total))
+	p.Add(page.Findings(j.Found, page.Lanes, o))
+	p.AddDetails(quotaWhy(j), growthEach(j, o), requestsByLoad(j), byProgram(j, o), programsTable(j, o), mapsTable(j, o), howMeasured(j), page.Needed(j.Record.Targets), whole(j, o))
 	if j.Quota != nil { // the table of the limit has it
 		for i := range p.Sections {
 			p.Sections[i].Detail = p.Sections[i].Detail || p.Sections[i].Table != nil && strings.HasPrefix(p.Sections[i].Title, "CPU by load")

@@ -24,11 +24,6 @@ func quotaTable(v *Judgement) *page.Section {
 	if len(q.Steps) > 0 {
 		s.Table = quotaMatrix(v, q)
 	}
-	items := under("because", q.Because, page.LongestMessage)
-	if q.Rounds > 0 {
-		items = append(items, page.Item{Key: "rounds", Text: fmt.Sprintf("%d of %d lead to this by themselves", q.Agree, q.Rounds)})
-	}
-	s.Lists = []page.List{{Items: items}}
 	if v.CPUs > 0 && q.Limit > 0 {
 		s.Notes = []string{fmt.Sprintf("the limit of %s is %s %% of a core and %s %% of the node; usage: what the clients' cgroup was charged; workload: that less eBPF", cpuLimit(q.Limit), page.Hundred(q.Limit), page.Hundred(q.Limit/float64(v.CPUs)))}
 	}
@@ -36,6 +31,19 @@ func quotaTable(v *Judgement) *page.Section {
 		s.Notes = append(s.Notes, "eBPF is above usage in a step: a program's clock goes on while others have its CPU, and only what it ran is charged, or the kernel booked it to another task: it is no part of usage there")
 	}
 	return s
+}
+
+// quotaWhy are the facts behind the answer.
+func quotaWhy(v *Judgement) *page.Section {
+	q := v.Quota
+	if q == nil {
+		return nil
+	}
+	items := under("because", q.Because, page.LongestMessage)
+	if q.Rounds > 0 {
+		items = append(items, page.Item{Key: "rounds", Text: fmt.Sprintf("%d of %d lead to this by themselves", q.Agree, q.Rounds)})
+	}
+	return &page.Section{Title: "whose limit pays: why", Style: term.Bold, Lists: []page.List{{Items: items}}}
 }
 
 // clockAhead tells whether programs ran for longer than the cgroup was charged in a step:

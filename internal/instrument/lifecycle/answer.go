@@ -20,9 +20,13 @@ func (j *Judgement) answer() (out []string) {
 			continue
 		}
 		var runtimes, limits []answer.Named
+		returned := row.returned()
 		for k := range row.Cells {
 			c := &row.Cells[k]
 			n := answer.Named{Name: c.Target, Figure: &c.Time}
+			if r := c.returned(); returned && r != nil {
+				n.Figure = r
+			}
 			switch {
 			case c.Time.Failed > 0 && !c.Time.Known():
 				failed = append(failed, answer.Failed(j.Found, c.Target, string(row.Op), t.Lanes, &c.Time))
@@ -48,6 +52,12 @@ func (j *Judgement) answer() (out []string) {
 
 const kindHost, kindFloor = "host", "floor"
 
+// returned reports whether targets of the row end with different stamps, so that what can be
+// compared is when their calls returned.
+func (r *Row) returned() bool {
+	return slices.ContainsFunc(r.Cells, func(c Cell) bool { return c.compared() != &c.Time })
+}
+
 // asked is the row that says how long a start takes: run, or else start, or the first.
 func (t *Table) asked() *Row {
 	for _, op := range []setting.Op{setting.Run, setting.Start} {
@@ -67,6 +77,8 @@ func (j *Judgement) sentence(t *Table, row *Row, runtimes []answer.Named) string
 	switch {
 	case t.Lanes > 1:
 		what = fmt.Sprintf("%s of %d at once, until the last is done", row.Op, t.Lanes)
+	case row.returned():
+		what = fmt.Sprintf("%s until the call returned", row.Op)
 	case slices.ContainsFunc(row.Cells, func(c Cell) bool { return c.Done == record.StampFirst }):
 		what = fmt.Sprintf("%s to the first instruction", row.Op)
 	}

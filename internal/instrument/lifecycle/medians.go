@@ -155,7 +155,7 @@ func limits(j *Judgement, t *Table) *page.Section {
 	}
 	for i := range j.Targets {
 		if l := &j.Targets[i]; limit(l) && l.Name != j.Baseline && j.Baseline != "" {
-			table.Add(page.Heading(l.Name)+" vs "+page.Heading(j.Baseline), page.Each(t.Rows, func(r *Row) page.Cell { return page.Change(&r.Cells[i].Time) }))
+			table.Add(page.Heading(l.Name)+" vs "+page.Heading(j.Baseline), page.Each(t.Rows, func(r *Row) page.Cell { return page.Change(r.Cells[i].compared()) }))
 		}
 	}
 	if len(table.Columns) == 1 {

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/tare-bench/tare/internal/core/page"
-	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -22,13 +21,17 @@ func (j *Judgement) Page(o page.Options) *page.Page {
 		p.Head = append(page.Imported(j.Record, j.Imported, "the machines, their kernels and versions are not known"), page.Targets(j.Targets, j.Baseline))
 	}
 	p.Add(page.Configurations(j.Targets))
+	said := map[string]bool{}
 	for i := range j.Tables {
-		p.Add(medians(j, &j.Tables[i]))
+		s := medians(j, &j.Tables[i])
+		s.Notes = slices.DeleteFunc(s.Notes, func(note string) bool { again := said[note]; said[note] = true; return again })
+		p.Add(s)
 	}
 	if len(j.Tables) == 0 {
 		p.Add(&page.Section{Title: "no measured round was begun"})
 	}
-	p.Add(failed(j), page.Findings(j.Found, page.Lanes, o))
+	p.Failed(j.Failed, failed(j))
+	p.Add(page.Findings(j.Found, page.Lanes, o))
 	for i := range j.Tables {
 		t := &j.Tables[i]
 		p.AddDetails(limits(j, t))
@@ -68,18 +71,15 @@ func (j *Judgement) subject(wanted string) string {
 }
 
 // failed is the line that no report is without: a failure is not a time.
-func failed(j *Judgement) *page.Section {
-	s := &page.Section{Title: fmt.Sprintf("failed %d/%d operations, warm-up included", j.Failed, j.Total)}
-	if j.Unproven > 0 {
-		s.Title = fmt.Sprintf("failed: of %d operations it cannot be known, since what they were imported from has no word for it", j.Unproven)
-		if j.Total > 0 {
-			s.Title += fmt.Sprintf("; %d/%d of the others", j.Failed, j.Total)
-		}
+func failed(j *Judgement) string {
+	if j.Unproven == 0 {
+		return fmt.Sprintf("failed %d/%d operations, warm-up included", j.Failed, j.Total)
 	}
-	if j.Failed > 0 {
-		s.Style = term.Red
+	text := fmt.Sprintf("failed: of %d operations it cannot be known, since what they were imported from has no word for it", j.Unproven)
+	if j.Total > 0 {
+		text += fmt.Sprintf("; %d/%d of the others", j.Failed, j.Total)
 	}
-	return s
+	return text
 }
 
 // some tells whether there is such a cell in the table.

@@ -22,11 +22,8 @@ func (j *Judgement) Page(o page.Options) *page.Page {
 	for i := range j.Check {
 		p.Add(checked(&j.Check[i], i == 0))
 	}
-	failed := &page.Section{Title: fmt.Sprintf("failed %d/%d phases", j.Failed, j.Total)}
-	if j.Failed > 0 {
-		failed.Style = term.Red
-	}
-	p.Add(failed, page.Findings(j.Findings, page.Sandboxes, o))
+	p.Failed(j.Failed, fmt.Sprintf("failed %d/%d phases", j.Failed, j.Total))
+	p.Add(page.Findings(j.Findings, page.Sandboxes, o))
 	for i := range j.Tables {
 		t, first := &j.Tables[i], i == 0
 		p.AddDetails(memoryByRole(j, t, first), cacheAndNode(t, first), nodeFared(j, t, first), cpuByRole(j, t, first), charges(t, first), cgroups(j, t, first), engineSays(t, first))

@@ -21,11 +21,8 @@ func (j *Judgement) Page(o page.Options) *page.Page {
 	if len(j.Tables) == 0 {
 		p.Add(&page.Section{Title: "no job was run"})
 	}
-	failed := &page.Section{Title: fmt.Sprintf("failed %d/%d cells, round by round", j.Failed, j.Total)}
-	if j.Failed > 0 {
-		failed.Style = term.Red
-	}
-	p.Add(failed, page.Findings(j.Found, page.Sandboxes, o))
+	p.Failed(j.Failed, fmt.Sprintf("failed %d/%d cells, round by round", j.Failed, j.Total))
+	p.Add(page.Findings(j.Found, page.Sandboxes, o))
 	p.AddDetails(volumes(j.Places), sizes(j), devices(j.Ceilings, o), page.Configurations(j.Targets))
 	for i, t := range j.Tables {
 		p.AddDetails(jobTable(j, t, i == 0, o))

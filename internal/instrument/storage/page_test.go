@@ -212,7 +212,7 @@ func TestATableWithoutAHostIsComparedWithARuntimeAndSaysSo(t *testing.T) {
 	rec := cached()
 	rec.Cells = slices.DeleteFunc(rec.Cells, func(c record.Cell) bool { return c.Target == "host" && c.Volume == "bind" })
 	out := reported(t, rec, "md", page.Options{})
-	has(t, sectionOf(t, out, "in short"), "| runc × host |  | ", "| runsc × runc | (\\~ 1.00×) ±0 % |  |", "× runc, × host: of MB/s")
+	has(t, sectionOf(t, out, "in short"), "| runc × host |  | ", "| runsc × runc | (\\~ 1.00×) ±0 % |  |", "× runc, × host: ratio")
 	has(t, sectionOf(t, out, "read, bind, buffered"), "| × runc |")
 }
 

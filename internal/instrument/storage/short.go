@@ -130,18 +130,18 @@ func shortNotes(j *Judgement, bases []string) (notes []string) {
 				parts = append(parts, (&Cell{Rounds: 1, Verdict: m.verdict}).says()+": "+m.means)
 			}
 		}
-		notes = append(notes, "a figure with words before it is not shown to be what the device gives. "+strings.Join(parts, "; "))
+		notes = append(notes, "words before a figure say why it is not the device's: "+strings.Join(parts, "; "))
 	}
 	if ratios {
-		note := timesEach(bases) + ": of MB/s, or of IOPS where blocks have at most 64 KiB, in the same round; = the same within the margin, ~ not decided"
+		note := timesEach(bases) + ": ratio in the same round, of IOPS for blocks of up to 64 KiB, else of MB/s; = the same, ~ no difference shown"
 		if parentheses {
-			note += "; in parentheses where one of the two is not shown to be what the device gives"
+			note += "; (…) one of both is not the device's"
 		}
 		if bounded {
-			note += "; ± the larger half of the 95 % interval"
+			note += "; ± half of the 95 % interval"
 		}
 		if unbounded {
-			note += "; without ±: too few rounds for an interval"
+			note += "; no ±: too few rounds"
 		}
 		notes = append(notes, note)
 	}
