@@ -54,6 +54,18 @@ type Start struct {
 	Tracing    int64          `json:"tracing,omitempty"`                               // ns of CPU time that watching took
 	Source     string         `json:"source,omitempty" is:"place"`                     // of logs and notes: "kata.log:25"
 	Failure    *Failure       `json:"failure,omitempty"`
+	Waiting    *Waiting       `json:"waiting,omitempty"` // of logs: where a start stands that has neither ended nor failed
+}
+
+// Waiting is where a start without an end stands.
+type Waiting struct {
+	In     string `json:"in" is:"needed,label"`                   // the call that has not returned: "StartContainer"; else the last milestone
+	Since  int64  `json:"since"`                                  // ns, on the start's clock
+	Until  int64  `json:"until" is:"after=since"`                 // the last time in the logs: it waits longer than until then
+	Stage  string `json:"stage,omitempty" is:"label"`             // at which the engine says that the call stands
+	Last   string `json:"last,omitempty" is:"command,kind=text"`  // the last line about it
+	Error  string `json:"error,omitempty" is:"command,kind=text"` // the error that was logged after
+	Source string `json:"source,omitempty" is:"place"`            // where the call begins
 }
 
 // How a start was seen.

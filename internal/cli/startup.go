@@ -91,6 +91,7 @@ func readStarts(ctx context.Context, s *app, v *verb, from logfiles.Logs, merged
 	if err := s.checkFormat(out.format, startup.Name); err != nil {
 		return err
 	}
+	from.Sorts = merged
 	r, err := logfiles.Open(ctx, from)
 	if err != nil {
 		return err

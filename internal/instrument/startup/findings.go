@@ -1,9 +1,11 @@
 package startup
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tare-bench/tare/internal/core/finding"
@@ -118,9 +120,17 @@ func lengthText(ns float64) string {
 // evidence is what is missing.
 func (t *gathered) evidence(add func(record.Finding)) {
 	if t.NoEnd > 0 {
-		add(record.Finding{Code: foundNoEnd, Level: finding.Warning, Target: t.Target.Target,
-			Message: fmt.Sprintf("%d of %d starts have no end: they are in no total, their gaps are", t.NoEnd, t.NoEnd+t.Starts),
-			Advice:  "the logs end too early, a part of them is missing, or the start never ended"})
+		f := record.Finding{Code: foundNoEnd, Level: finding.Error, Target: t.Target.Target,
+			Message: fmt.Sprintf("%d of %d starts have no end", t.NoEnd, t.NoEnd+t.Starts+t.Failed),
+			Advice:  "they are in no median: look at what the call waits for, or give logs that go on for longer"}
+		if t.Method != record.MethodLogs {
+			f.Level = finding.Warning
+		}
+		slices.SortStableFunc(t.stuck, func(a, b stuck) int { return b.times - a.times })
+		for i := range t.stuck[:min(len(t.stuck), maxStuck)] {
+			f.Message += t.stuck[i].text(t.NoEnd)
+		}
+		add(f)
 	}
 	for _, what := range slices.Sorted(maps.Keys(t.missing)) {
 		if what == "no end" {
@@ -132,6 +142,67 @@ func (t *gathered) evidence(add func(record.Finding)) {
 		}
 		add(record.Finding{Code: foundMissing, Level: finding.Warning, Target: t.Target.Target, Message: message, Advice: "what a gap shows may have been told in what is missing"})
 	}
+}
+
+// stuck are the starts without an end that stand at the same place.
+type stuck struct {
+	record.Waiting // of the first
+	times          int
+	longest        int64 // ns
+	name           string
+}
+
+// maxStuck is how many places are told.
+const maxStuck = 3
+
+// waited takes notice of where a start without an end stands.
+func (t *gathered) waited(s *record.Start) {
+	w := s.Waiting
+	if w == nil {
+		return
+	}
+	i := slices.IndexFunc(t.stuck, func(x stuck) bool { return x.In == w.In })
+	if i < 0 {
+		if i = len(t.stuck); i == maxSteps {
+			return
+		}
+		t.stuck = append(t.stuck, stuck{Waiting: *w, name: cmp.Or(s.Name, s.Sandbox)})
+	}
+	x := &t.stuck[i]
+	x.times, x.longest = x.times+1, max(x.longest, w.Until-w.Since)
+}
+
+// text says where they stand, since when, and what followed.
+func (x *stuck) text(all int) string {
+	text := ": "
+	if x.times < all {
+		text = fmt.Sprintf("; %d of them ", x.times)
+	}
+	place := "waiting in " + x.In
+	if after, ok := strings.CutPrefix(x.In, "after "); ok {
+		place = "nothing is logged after " + after
+	}
+	text += fmt.Sprintf("%s since %s", place, time.Unix(0, x.Since).UTC().Format("15:04:05.000"))
+	if x.times > 1 {
+		text += fmt.Sprintf(" (the first; the longest %s so far)", duration(x.longest))
+	} else {
+		text += fmt.Sprintf(" (%s so far)", duration(x.longest))
+	}
+	text += fmt.Sprintf(", %s at %s", x.name, x.Source)
+	for _, more := range []struct{ what, text string }{{"stage", x.Stage}, {"last line", x.Last}, {"error", x.Error}} {
+		if more.text != "" {
+			text += fmt.Sprintf("; %s: %.200s", more.what, more.text)
+		}
+	}
+	return text
+}
+
+// duration writes minutes and seconds as people do: "4 min 2 s".
+func duration(ns int64) string {
+	if d := time.Duration(ns).Round(time.Second); d >= time.Minute {
+		return fmt.Sprintf("%d min %d s", int(d.Minutes()), int(d.Seconds())%60)
+	}
+	return lengthText(float64(ns))
 }
 
 // cautions are about how the figures were made.
@@ -191,7 +262,7 @@ var missingOfLogs = map[string]record.Finding{
 	"order":    {Code: foundDisorder, Level: finding.Note, Advice: "gaps lie between lines in the order of their times; give the log as it was written if it matters"},
 	"wrapped":  {Code: foundMissing, Level: finding.Note, Advice: "give the log as it was written if it matters"},
 	"whole seconds": {Code: foundMissing, Level: finding.Warning, Message: "times are whole seconds: ",
-		Advice: "no figure is closer than a second, and other files are not beside these: let the program write to a file, or its log with full timestamps"},
+		Advice: "let the program log times with fractions, or read its journal (journalctl -o json)"},
 	"ends in the middle": {Code: foundMissing, Level: finding.Warning, Message: "a file ends in the middle: ", Advice: "what stood behind is lost: give the whole file"},
 }
 

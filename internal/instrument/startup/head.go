@@ -107,7 +107,7 @@ var doneOf = map[string]string{
 	record.MethodBPF:       "the command has exited",
 	record.MethodTracefs:   "the command has exited",
 	record.MethodConnector: "the command has exited",
-	record.MethodLogs:      "the last container of the start is up, counted from the first line about it",
+	record.MethodLogs:      "every container of the first attempt runs, counted from the first request",
 	record.MethodNotes:     "the wall time that the notes give, or the sum of their figures",
 }
 

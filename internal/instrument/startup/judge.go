@@ -75,6 +75,7 @@ type gathered struct {
 	missing map[string]int64
 	where   map[string]string
 	named   map[gapKey]*record.Wait // that have a name
+	stuck   []stuck                 // starts without an end, by where they stand
 
 	throttle finding.Throttle
 }
@@ -130,6 +131,7 @@ func (j *Judging) of(name string) *gathered {
 // stands for itself.
 func engineOf(name string) string {
 	engine, _, _ := strings.Cut(name, "/")
+	engine, _, _ = strings.Cut(engine, " ") // "containerd restart"
 	first, second, more := strings.Cut(engine, "+")
 	if more && first == "cri" {
 		return second
@@ -176,6 +178,7 @@ func (j *Judging) Add(s *record.Start) {
 		return
 	case s.Ended == 0:
 		t.NoEnd++
+		t.waited(s)
 	default:
 		t.Starts++
 	}

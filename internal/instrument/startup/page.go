@@ -14,7 +14,7 @@ import (
 func (j *Judgement) Page(o page.Options) *page.Page {
 	p := page.New(j.Plan.Title, Name)
 	p.Head = head(j.Record, j, o)
-	p.Add(page.Configurations(j.Record.Targets), startsTable(j), page.Shifts(j.compared(), figure.Comparing{}), stepsBeside(j), phasesBeside(j))
+	p.Add(page.Configurations(j.Record.Targets), startsTable(j, false), startsTable(j, true), page.Shifts(j.compared(), figure.Comparing{}), stepsBeside(j), phasesBeside(j))
 	for i := range j.Targets {
 		p.Add(every(&j.Targets[i], j.Plan.Slowest, o))
 	}
@@ -27,6 +27,10 @@ func (j *Judgement) Page(o page.Options) *page.Page {
 	}
 	p.Add(logsRead(j), guests(j))
 	failed := &page.Section{Title: fmt.Sprintf("failed %d/%s", j.Failed, page.Amount(j.Total, "start"))}
+	if noEnd := j.noEnd(); noEnd > 0 {
+		failed.Title += fmt.Sprintf(", %d without an end", noEnd)
+		failed.Style = term.Red
+	}
 	if j.Failed > 0 {
 		failed.Style = term.Red
 	}
@@ -41,10 +45,14 @@ func ofTarget(t *Target, about string) *page.Section {
 
 // Result is how many starts failed of how many, and what is to be mistrusted.
 func (j *Judgement) Result() (failed, total int, findings []record.Finding) {
-	if !j.Live {
-		return 0, j.Total, j.Found // what failed in a log is no failure of who reads it
-	}
 	return j.Failed, j.Total, j.Found
+}
+
+func (j *Judgement) noEnd() (n int) {
+	for i := range j.Targets {
+		n += j.Targets[i].NoEnd
+	}
+	return n
 }
 
 // Figures are all of the run's: of each target, of its steps, phases and gaps.

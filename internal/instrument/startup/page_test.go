@@ -99,9 +99,9 @@ func TestThePublishedFormIsFoundInItsOrder(t *testing.T) {
 func TestWhatIsNotKnownIsADash(t *testing.T) {
 	out := fromLogs().report(t, "md", page.Options{})
 	for _, want := range []string{
-		"| kata | 1 | 9.41 s | – | 692 ms | 8.72 s | – | 7.41 s in kata\\_agent |", "| agent answers | phase | 7.42 s | 79 % | – |",
+		"| kata | 1 | 1 | 0 | 9.41 s | – | 692 ms | 8.72 s | – | 7.41 s in kata\\_agent |", "| agent answers | phase | 7.42 s | 79 % | – |",
 		"+26.087 s, not more (no bound from the other side), 210 pairs", "-0.003 s, at most 1.20 ms less, 1 pair", "CPU not known", "lines of no known form: 132; the first: cripod.containerd.log:17",
-		"without an end: 1 start", "New client → Agent started in the sandbox", "missing: 12 × suppressed (cripod.kata.log:340)",
+		"failed 0/2 starts, 1 without an end", "New client → Agent started in the sandbox", "missing: 12 × suppressed (cripod.kata.log:340)",
 	} {
 		check.Contains(t, "out", out, want)
 	}

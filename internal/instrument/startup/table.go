@@ -3,6 +3,7 @@ package startup
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/core/stat"
@@ -10,15 +11,23 @@ import (
 )
 
 // startsTable has all targets side by side, and below it why a target has no times
-// and what watching cost.
-func startsTable(v *Judgement) *page.Section {
+// and what watching cost. Commands that are run in containers have a table of their own.
+func startsTable(all *Judgement, execs bool) *page.Section {
+	v := *all
+	v.Targets = slices.DeleteFunc(slices.Clone(all.Targets), func(t Target) bool { return strings.HasSuffix(t.Target, " ExecSync") != execs })
 	if len(v.Targets) == 0 {
 		return nil
 	}
 	s := &page.Section{Title: "starts", Style: term.Bold}
+	if execs {
+		s.Title = "execs"
+	}
 	m := &page.Table{Columns: []page.Column{{Title: "target"}, {Title: "starts (failed)", Right: true}}}
+	if !v.Live {
+		m.Columns = []page.Column{{Title: "target"}, {Title: "ended", Right: true}, {Title: "without end", Right: true}, {Title: "failed", Right: true}}
+	}
 	for i := range v.Targets {
-		m.Row(startsLead(&v.Targets[i])...)
+		m.Row(startsLead(&v.Targets[i], v.Live)...)
 	}
 	for _, c := range []struct {
 		title string
@@ -41,16 +50,15 @@ func startsTable(v *Judgement) *page.Section {
 	}
 	m.AddText("longest gap", page.Each(v.Targets, longestGap))
 	s.Table = m
-	s.Draw(timesChart(v), partsChart(v))
+	if !execs {
+		s.Draw(timesChart(all), partsChart(all))
+	}
 	var items []page.Item
 	for i := range v.Targets {
 		t := &v.Targets[i]
 		name := page.Heading(page.Known(t.Target))
 		if t.Failed > 0 {
 			items = append(items, page.FailureItems(name, fmt.Sprintf("%d/%s failed", t.Failed, page.Amount(t.Starts+t.NoEnd+t.Failed, "start")), t.Failure)...)
-		}
-		if t.NoEnd > 0 {
-			items = append(items, page.Item{Key: name, Text: "without an end: " + page.Amount(t.NoEnd, "start"), Style: term.Yellow})
 		}
 		if text := watching(t); text != "" {
 			key := page.Item{Key: name, Text: text}
@@ -63,7 +71,7 @@ func startsTable(v *Judgement) *page.Section {
 	if items != nil {
 		s.Lists = []page.List{{Items: items}}
 	}
-	s.Notes = startsNotes(v)
+	s.Notes = startsNotes(&v)
 	return s
 }
 
@@ -77,9 +85,19 @@ func firstCell(t *Target) page.Cell {
 	return c
 }
 
-func startsLead(t *Target) []page.Cell {
+func startsLead(t *Target, live bool) []page.Cell {
 	name := page.Heading(page.Known(t.Target))
 	lead := []page.Cell{{Head: name, Label: name}, page.Words(fmt.Sprint(t.Starts))}
+	if !live {
+		for _, n := range []int{t.NoEnd, t.Failed} {
+			cell := page.Words(fmt.Sprint(n))
+			if n > 0 {
+				lead[0].Style, cell.Style = term.Red, term.Red
+			}
+			lead = append(lead, cell)
+		}
+		return lead
+	}
 	if t.Failed > 0 {
 		lead[0].Style, lead[1].Style = term.Red, term.Red
 		lead[1].Head += fmt.Sprintf(" (%d)", t.Failed)

@@ -188,8 +188,8 @@ func masked(line string) string {
 }
 
 var (
-	ids    = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{12,}|\b\d{4,}\b`)
-	quoted = regexp.MustCompile(`"[^"]*"`)
+	ids    = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{12,}|\b\d{4,}\b|\b(Name|Uid|Namespace):[^,}]*`)
+	quoted = regexp.MustCompile(`"[^"]*("|$)`)
 )
 
 // gapKey is what gaps of several starts are one by.
@@ -208,6 +208,9 @@ func (t *gathered) gaps() []Gap {
 	}
 	sums := map[gapKey]*sum{}
 	for i, f := range t.kept {
+		if f.wall < 0 && t.Starts > 0 {
+			continue // a start without an end is in no median, unless there are no others
+		}
 		for n := range f.gaps {
 			g := &f.gaps[n]
 			k := keyOf(g)

@@ -112,7 +112,7 @@ func stampIn(b []byte) (ns, zone int64, ok bool) {
 		b = b[1:]
 	}
 	for end, c := range b[:min(len(b), 40)] {
-		if c == '"' || c == '\n' || c == ' ' && !isQuoted {
+		if c == '"' || c == '\\' || c == '\n' || c == ' ' && !isQuoted {
 			return parseStamp(b[:end])
 		}
 	}

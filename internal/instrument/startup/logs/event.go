@@ -28,13 +28,17 @@ const (
 	CRIO
 	Docker  // dockerd: logfmt or JSON
 	Runsc   // glog lines and the boot timing
+	Kubelet // klog lines or JSON, by whatever name it runs
+	Podman  // its debug log
+	Crun    // its debug log
+	Isulad
 	Journal // plain text in the journal or in a syslog
 	forms
 )
 
 var formNames = [forms]string{
 	"unknown", "kata", "kata-proxy", "kata-agent", "console", "kata-rs",
-	"containerd", "cri-o", "docker", "runsc", "journal",
+	"containerd", "cri-o", "docker", "runsc", "kubelet", "podman", "crun", "isulad", "journal",
 }
 
 // String returns the form's name as reports have it.
@@ -70,6 +74,7 @@ type Event struct {
 	Subsystem  []byte // subsystem=; of dockerd and containerd the topic= of an event
 	Sandbox    []byte // sandbox=, podsandboxid=, sandboxID=
 	Container  []byte // container=, containerID=, containerd's id= where it is a container's
+	Pod        []byte // pod= of kubelet's: "namespace/name"
 	Request    []byte // CRI-O's id= of a request, name= is Program then
 	Error      []byte // error=
 	Path       []byte // path= or key= of containerd's: a task's folder, a snapshot's name
@@ -88,6 +93,7 @@ type Stats struct {
 	Read    int64    // lines that gave an event, or that belong to one which several lines make up
 	Empty   int64    // lines with nothing but blanks
 	Coarse  int64    // have their time in whole seconds since a program began
+	Whole   int64    // have a time of day in whole seconds
 	Width   int      // bytes of the longest line
 	AtWidth int64    // lines as long as that
 	Broken  []Broken // sources that ended before their end

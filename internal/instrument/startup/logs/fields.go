@@ -42,7 +42,7 @@ const (
 var names = map[string]known{
 	"time": {keyTime, 1}, "ts": {keyTS, 1}, "level": {keyLevel, 1}, "msg": {keyMessage, 1}, "name": {keyName, 1}, "source": {keySource, 1},
 	"subsystem": {keySubsystem, 1}, "module": {keyModule, 1}, "id": {keyID, 1}, "error": {keyError, 1}, "pid": {keyPid, 1},
-	"command": {keyCommand, 1}, "vmconsole": {keyConsole, 1}, "topic": {keySubsystem, 1}, "request-url": {keyCommand, 1}, "log": {keyLog, 1}, "path": {keyPath, 2}, "key": {keyPath, 1},
+	"command": {keyCommand, 1}, "args": {keyCommand, 1}, "vmconsole": {keyConsole, 1}, "topic": {keySubsystem, 1}, "request-url": {keyCommand, 1}, "log": {keyLog, 1}, "path": {keyPath, 2}, "key": {keyPath, 1},
 	"sandbox": {keySandbox, 3}, "podsandboxid": {keySandbox, 2}, "sandboxID": {keySandbox, 1}, "sandbox_id": {keySandbox, 1}, "sandbox-id": {keySandbox, 1},
 	"container": {keyContainer, 1}, "containerID": {keyContainer, 1}, "container_id": {keyContainer, 1}, "container-id": {keyContainer, 1},
 

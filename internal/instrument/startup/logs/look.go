@@ -6,26 +6,26 @@ import (
 	"errors"
 	"io"
 	"slices"
+	"time"
 	"unicode/utf8"
 )
 
 // Layout is how the lines of a file lie, by the times in front of them: lines that begin
 // with something else belong to those before them.
 type Layout struct {
-	// Pieces are where time goes back by more than a second, as where somebody put
-	// several logs into one, so that each can be read as a [Source] of its own. None is
-	// empty. Of a file with more of them than were asked for the whole is one piece, and
-	// Ordered is false.
+	// Pieces are where time goes back by more than a second, as in several logs that were
+	// put into one file, so that each can be read as a [Source] of its own. None is empty.
+	// Of a file with more of them than were asked for the whole is one piece, and Ordered
+	// is false.
 	Pieces  []Segment
 	Ordered bool
-	// Disorder is how many lines a log has whose times go back and forth by no more than
-	// a second, and so often that they have to be put in order, see [Ordered]. It is 0
-	// where nothing is to be put in order, or an entry of the journal lies over several
-	// lines.
-	Disorder int64
+	// Back and On are how many lines are older, and how many newer, than the line before
+	// them. Both are 0 where an entry of the journal lies over several lines.
+	Back, On int64
+	Lines    int64
 	// Width is that of a terminal that cut the lines, in characters: each line that does
-	// not begin with a time goes on one that is as long as the longest of all, see
-	// [Joined]. It is 0 where that does not hold of every line.
+	// not begin with a time follows one that is as long as the longest of all. It is 0
+	// where that does not hold of every line.
 	Width int
 }
 
@@ -35,37 +35,55 @@ type Segment struct {
 	Line     int64
 }
 
-// MaxMended is how large logs may be that are put in order, or together again: what
-// somebody pasted. Of a larger one Disorder and Width say nothing.
+// MaxMended is how large logs may be that are put in order.
 const MaxMended = 16 << 20
 
 // Look goes once through a file, of which it keeps no line.
 func Look(r io.Reader, most int) (Layout, error) {
 	in := linesOf(r, block)
-	p, d, w := segmenting{most: most}, disorder{}, wrapping{}
+	p, w, l := segmenting{most: most}, wrapping{}, Layout{}
+	var last [2]int64 // times: with a year, and without one
+	entries := false
 	for {
 		at := in.bytes
 		b, long, more := in.next()
 		if !more {
 			break
 		}
-		ns, undated := timeInFront(b)
+		ns, undated := timeInFront(b, noYear)
 		p.line(b, at, ns, undated)
-		if in.bytes <= MaxMended {
-			d.line(b, ns, undated)
-			w.line(b, long, ns)
+		w.line(b, long, ns)
+		entries = entries || isEntry(b)
+		before := &last[0]
+		if undated {
+			before = &last[1]
 		}
+		switch {
+		case ns == 0:
+			continue
+		case *before > ns:
+			l.Back++
+		case *before < ns && *before != 0:
+			l.On++
+		}
+		*before = ns
 	}
 	if in.err != nil && !errors.Is(in.err, io.EOF) {
 		return Layout{}, in.err
 	}
-	p.now.To = in.bytes
-	l := Layout{Pieces: append(p.done, p.now), Ordered: !p.tooMany, Disorder: d.found(), Width: w.found()}
+	if entries {
+		l.Back, l.On = 0, 0
+	}
+	p.now.To, l.Lines = in.bytes, p.lines
+	l.Pieces, l.Ordered, l.Width = append(p.done, p.now), !p.tooMany, w.found()
 	if p.tooMany {
 		l.Pieces = []Segment{{To: in.bytes}}
 	}
 	return l, nil
 }
+
+// IsReversed reports whether a log runs from its last line to its first.
+func (l *Layout) IsReversed() bool { return l.Back > l.On }
 
 // segmenting finds where one log ends and another begins.
 type segmenting struct {
@@ -114,35 +132,6 @@ func (p *segmenting) line(b []byte, at, ns int64, undated bool) {
 	*newest = ns
 }
 
-// disorder counts the lines that are older than the one before.
-type disorder struct {
-	lines, back, last int64
-	foreign           bool // a line has a time that is not its own, or none that can be compared
-}
-
-func (d *disorder) line(b []byte, ns int64, undated bool) {
-	d.foreign = d.foreign || isEntry(b) || undated
-	d.lines++
-	if ns == 0 {
-		return
-	}
-	if ns < d.last {
-		d.back++
-	}
-	d.last = ns
-}
-
-// maxBackward is which part of a log's lines may be older than the one before:
-// programs write from several threads.
-const maxBackward = 0.05
-
-func (d *disorder) found() int64 {
-	if d.foreign || float64(d.back) <= maxBackward*float64(d.lines) {
-		return 0
-	}
-	return d.lines
-}
-
 // wrapping finds lines that go on the one before them.
 type wrapping struct {
 	width, last, longest, cuts int
@@ -175,50 +164,50 @@ func (w *wrapping) found() int {
 	return w.width
 }
 
-// Ordered puts the lines of a log in order and says which line of the log each was,
-// counted from 1. A line without a time stays behind the one before it.
-func Ordered(text []byte) (sorted []byte, numbers []int64) {
+// Sorted puts the lines of a log in order of time and says which line of the log each was,
+// counted from 1. A line without a time stays behind the one before it. Of a reversed log
+// lines of the same time change places.
+func Sorted(text []byte, isReversed bool) (sorted []byte, numbers []int64) {
 	type dated struct {
 		at, number int64
-		line       []byte
+		from, to   int // in the text
 	}
 	var all []dated
-	last := int64(0)
+	year, number, at := noYear, int64(0), 0
 	for line := range bytes.Lines(text) {
-		line = bytes.TrimSuffix(line, newline)
-		if ns, _ := timeInFront(line); ns != 0 {
-			last = ns
+		if ns, undated := timeInFront(line, noYear); ns != 0 && !undated {
+			year = time.Unix(0, ns).UTC().Year()
+			break
 		}
-		all = append(all, dated{last, int64(len(all) + 1), line})
+	}
+	for line := range bytes.Lines(text) {
+		number++
+		at += len(line)
+		if ns, _ := timeInFront(line, year); ns != 0 || len(all) == 0 {
+			all = append(all, dated{ns, number, at - len(line), at})
+		} else {
+			all[len(all)-1].to = at
+		}
+	}
+	if isReversed {
+		slices.Reverse(all)
 	}
 	slices.SortStableFunc(all, func(a, b dated) int { return cmp.Compare(a.at, b.at) })
-	for _, l := range all {
-		sorted, numbers = append(append(sorted, l.line...), '\n'), append(numbers, l.number)
+	for _, d := range all {
+		for line := range bytes.Lines(text[d.from:d.to]) {
+			sorted, numbers = append(append(sorted, bytes.TrimSuffix(line, newline)...), '\n'), append(numbers, d.number)
+			d.number++
+		}
 	}
 	return sorted, numbers
 }
 
-// Joined puts the lines of a log together again that a terminal cut, and says which line
-// of the log each begins with, counted from 1.
-func Joined(text []byte) (joined []byte, numbers []int64) {
-	number := int64(0)
-	for line := range bytes.Lines(text) {
-		line = bytes.TrimSuffix(bytes.TrimSuffix(line, newline), []byte("\r"))
-		ns, _ := timeInFront(line)
-		if number++; ns != 0 || len(line) == 0 || number == 1 {
-			if number > 1 {
-				joined = append(joined, '\n')
-			}
-			numbers = append(numbers, number)
-		}
-		joined = append(joined, line...)
-	}
-	return append(joined, '\n'), numbers
-}
+// noYear is the year of times without one, where no line has any.
+const noYear = 2000
 
-// timeInFront reads the time in front of a line; 0 where there is none. One without
-// a year is of 2000.
-func timeInFront(b []byte) (ns int64, undated bool) {
+// timeInFront reads the time in front of a line, or that of the record in it; 0 where there
+// is none. One without a year is of a given one.
+func timeInFront(b []byte, year int) (ns int64, undated bool) {
 	if len(b) < 16 {
 		return 0, false
 	}
@@ -228,30 +217,46 @@ func timeInFront(b []byte) (ns int64, undated bool) {
 		return ns, false
 	case isGlog(b):
 		if t, ok := glogTime(b); ok {
-			ns = t.in(2000)
+			ns = t.in(year)
 		}
 		return ns, true
-	case c == '{':
-		return timeOfObject(b), false
 	case c == '_' && bytes.HasPrefix(b, arrivedKey):
 		return micros(b[len(arrivedKey):]), false
 	case c == '<' || isDigit(c) || isMonth(b):
+		if ns := recordTime(b); ns != 0 { // what it carries knows the year
+			return ns, false
+		}
 		_, at := priority(b)
 		if isFive(b, at) {
 			at += 2
-		}
-		if i := findRecord(b[:min(len(b), 256)]); i >= 0 && isMonth(b[at:]) { // what it carries knows the year
-			if ns, _, ok := stampIn(b[i+len(timeKey):]); ok {
-				return ns, false
-			}
 		}
 		t, n := stampOf(b[at:])
 		if n == 0 || t.local.month == 0 {
 			return t.ns, false
 		}
-		return t.local.in(2000), true
+		return t.local.in(year), true
+	case c == '{':
+		if ns := timeOfObject(b); ns != 0 {
+			return ns, false
+		}
 	}
-	return 0, false
+	return recordTime(b), false
+}
+
+// recordTime reads the time of a record that begins near the front of a line, inside quotes
+// or not.
+func recordTime(b []byte) int64 {
+	b = b[:min(len(b), 512)]
+	for {
+		_, after, ok := bytes.Cut(b, timeKey)
+		if !ok {
+			return 0
+		}
+		if b = bytes.TrimLeft(after, `\"`); isDate(b) {
+			ns, _, _ := stampIn(b)
+			return ns
+		}
+	}
 }
 
 // timeOfObject reads the time of a line of JSON, whose keys may be in any order.
@@ -261,7 +266,7 @@ func timeOfObject(b []byte) int64 {
 			if key[1] == '_' {
 				return micros(bytes.TrimLeft(after, " :\""))
 			}
-			if ns, _, ok := stampIn(bytes.TrimLeft(after, " :")); ok {
+			if ns, _, ok := stampIn(bytes.TrimLeft(after, " :\"")); ok {
 				return ns
 			}
 		}

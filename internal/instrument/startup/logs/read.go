@@ -199,7 +199,7 @@ type sign struct {
 	form Form
 }
 
-var nameSigns = []sign{{"crio", CRIO}, {"cri-o", CRIO}, {"docker", Docker}, {"runsc", Runsc}, {"gvisor", Runsc}}
+var nameSigns = []sign{{"crio", CRIO}, {"cri-o", CRIO}, {"docker", Docker}, {"podman", Podman}, {"kubelet", Kubelet}, {"isula", Isulad}, {"runsc", Runsc}, {"gvisor", Runsc}}
 
 var signs = []sign{
 	{"**************** gVisor", Runsc},
@@ -211,4 +211,8 @@ var signs = []sign{
 	{"msg=\"Calling GET /", Docker},
 	{"msg=\"Calling POST /", Docker},
 	{"] Calling POST /", Docker},
+	{"msg=\"handling POST request", Docker},
+	{"msg=\"container mounted via layerStore", Docker},
+	{"podman filtering at log level", Podman},
+	{".PersistentPreRunE(podman", Podman},
 }

@@ -30,13 +30,18 @@ func (s *source) objects(b []byte, c carrier, long bool) {
 		if !ok {
 			return
 		}
+		one := b[:len(b)-len(rest)]
 		b = rest
 		f.cut = f.cut || long && b == nil
 		if f.journal {
 			s.journalEntry(&f)
 			continue
 		}
-		s.record(&f, &c)
+		if before := len(s.events); !s.klogJSON(&f, one) {
+			if s.record(&f, &c); len(s.events) == before {
+				s.envelope(one)
+			}
+		}
 	}
 }
 
@@ -58,7 +63,16 @@ func (s *source) record(f *fields, c *carrier) {
 	if !ok || ns == 0 || !f.has(keyLevel, keyMessage) {
 		return
 	}
+	if len(stamp) >= len("2006-01-02T15:04:05") && len(stamp) > 19 && stamp[19] != '.' && stamp[19] != ',' {
+		s.stats.Whole++
+	}
 	form := s.form(f, c)
+	if message := f.at[keyMessage].b; form != KataProxy && !c.guest && s.depth == 0 && findRecord(message) == 0 {
+		s.depth++
+		s.records(message, *c, f.cut) // an envelope has a level, too
+		s.depth--
+		return
+	}
 	if form == Kata || form == KataProxy {
 		f.dropTail()
 	}
@@ -167,16 +181,29 @@ func (s *source) form(f *fields, c *carrier) Form {
 	case string(f.at[keyModule].b) == "libcontainerd":
 		return Docker
 	}
-	if form, ok := programs[string(c.ident)]; ok {
+	if form, ok := programOf(c.ident); ok && form != Kubelet {
 		return form
 	}
+	if s.engine == Containerd && bytes.HasPrefix(f.at[keyMessage].b, []byte("Calling ")) || string(f.at[keyModule].b) == "api" {
+		return Docker
+	}
 	return s.engine
+}
+
+// programOf is the form of what a program writes.
+func programOf(ident []byte) (Form, bool) {
+	form, ok := programs[string(ident)]
+	if !ok && (bytes.Contains(ident, []byte("kubelet")) || bytes.Contains(ident, []byte("kubelite"))) {
+		return Kubelet, true
+	}
+	return form, ok
 }
 
 // programs are those that a syslog or the journal names.
 var programs = map[string]Form{
 	"kata": Kata, "kata-runtime": Kata, "kata-shim": Kata, "containerd-shim-kata-v2": Kata, "kata-proxy": KataProxy,
-	"containerd": Containerd, "crio": CRIO, "dockerd": Docker, "docker": Docker,
+	"containerd": Containerd, "crio": CRIO, "dockerd": Docker, "docker": Docker, "podman": Podman, "crun": Crun, "isulad": Isulad,
+	"kubelet": Kubelet, "kubenswrapper": Kubelet, "hyperkube": Kubelet, "kubelite": Kubelet, "k3s": Kubelet, "k3s-agent": Kubelet, "rke2": Kubelet, "k0s": Kubelet,
 }
 
 var (

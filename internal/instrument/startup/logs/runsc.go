@@ -1,52 +1,6 @@
 package logs
 
-import (
-	"bytes"
-	"time"
-)
-
-// isGlog says whether a line begins as glog's do: "I1121 02:27:17.292309 ".
-func isGlog(b []byte) bool {
-	if len(b) < 22 || b[5] != ' ' || b[8] != ':' || b[11] != ':' || b[14] != '.' {
-		return false
-	}
-	switch b[0] {
-	case 'I', 'W', 'E', 'D', 'F', 'V':
-		return isDigit(b[1]) && isDigit(b[2]) && isDigit(b[3]) && isDigit(b[4]) && isDigit(b[6])
-	}
-	return false
-}
-
-// glogLine makes the event of runsc's "I1121 02:27:17.292309       1 cli.go:275] …":
-// level, month and day, time of day, process, where in its source, text.
-func (s *source) glogLine(b []byte, c carrier, long bool) {
-	at, message, complete := bytes.Cut(b[len("I1121 02:27:17.292309"):], []byte("] "))
-	t, ok := glogTime(b)
-	when := s.when(stamp{local: t})
-	if !ok || when == 0 {
-		return
-	}
-	e := s.event(Runsc)
-	e.Time, e.Level, e.Program, e.Pid, e.Cut = when, level(b[:1]), c.ident, c.pid, long || !complete
-	at = bytes.TrimLeft(at, " ")
-	if pid := pidOf(at); pid > 0 {
-		e.Pid = pid
-	}
-	if complete {
-		e.Source = at[bytes.LastIndexByte(at, ' ')+1:]
-	} else {
-		message = at
-	}
-	e.Message = message[:min(len(message), maxMessage)]
-}
-
-// glogTime reads the month, the day and the time of a line of glog's.
-func glogTime(b []byte) (yearless, bool) {
-	month, _ := two(b[1:])
-	date, _ := two(b[3:])
-	tod, n := clockOf(b[6:])
-	return yearless{time.Month(month), date, tod}, isDay(month, date) && n > 0 && len(b) > 6+n && b[6+n] == ' '
-}
+import "bytes"
 
 // isTiming says whether a line is of the table that runsc prints of its boot:
 // "[02:27:17.291776]\t +5 851µs ▉▉ \t├─ Go code running: 5 851µs".

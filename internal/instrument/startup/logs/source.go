@@ -30,6 +30,7 @@ type source struct {
 	began   int64  // the number of its first line
 	inside  bool   // an entry
 	pretty  bool   // that is an object over several lines
+	depth   int    // of JSON in JSON
 
 	fieldCount int    // of the entry
 	held       []byte // a line that ended an entry, and is the next; nil: none
@@ -141,8 +142,11 @@ func (s *source) line(b []byte, long bool) bool {
 	if s.inside || isEntry(b) || s.journal && isField(b) || len(b) == 1 && b[0] == '{' && s.glog == 0 || verboseTime(b) != nil {
 		return s.export(b)
 	}
-	if b = s.plainly(b); len(b) > 0 && b[0] <= ' ' {
-		b = bytes.TrimLeft(b, " \t\x1e") // the last is journalctl -o json-seq's
+	if b = s.plainly(b); len(b) > 0 && (b[0] <= ' ' || b[0] == '[' || b[0] == ',') {
+		rest := bytes.TrimLeft(b, " \t\x1e[,") // the third is journalctl -o json-seq's, the last are an array's
+		if b[0] <= ' ' && b[0] != '\t' || len(rest) > 1 && rest[0] == '{' && rest[1] == '"' {
+			b = rest
+		}
 	}
 	if len(b) < 2 {
 		return false
@@ -157,11 +161,16 @@ func (s *source) line(b []byte, long bool) bool {
 		s.timing(b, long)
 	case isTerminal(b):
 		s.terminal(b, long)
+	case b[0] == '"':
+		s.envelope(b)
 	default:
-		if rest := behindPrefix(b); rest != nil {
-			return s.line(rest, long)
+		if s.anywhere(b, long); len(s.events) == before && findRecord(b) < 0 && !s.isula(b, long) && s.depth < 2 {
+			if rest := behindPrefix(b); rest != nil {
+				s.depth++
+				s.line(rest, long)
+				s.depth--
+			}
 		}
-		s.anywhere(b, long)
 	}
 	if len(s.events) == before {
 		return false

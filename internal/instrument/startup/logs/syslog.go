@@ -166,6 +166,11 @@ func (s *source) syslog(b []byte, long bool) {
 	}
 	when, n := stampOf(b[at:])
 	if n == 0 {
+		s.crun(b, long)
+		return
+	}
+	if inner := behindStamp(b[at+n:]); inner != nil {
+		s.line(inner, long)
 		return
 	}
 	var message []byte
@@ -196,7 +201,7 @@ func (s *source) plain(message []byte, c *carrier, severity []byte, cut bool) {
 			s.records(line[i:], *c, cut && !more)
 		case len(line) > 0 && line[0] == '{':
 			s.objects(line, *c, cut && !more)
-		case isGlog(line) && (bytes.Contains(c.ident, runscName) || bytes.HasPrefix(c.ident, kubeletName)):
+		case isGlog(line) && (bytes.Contains(c.ident, runscName) || isKubelet(c.ident)):
 			s.glogLine(line, *c, cut && !more)
 		}
 	}
@@ -208,13 +213,23 @@ func (s *source) plain(message []byte, c *carrier, severity []byte, cut bool) {
 	if c.time == 0 {
 		return
 	}
-	e := s.event(Journal)
+	form := Journal
+	if own, ok := programOf(c.ident); ok && (own == Crun || own == Isulad || own == Podman || own == Kubelet) {
+		form = own
+	}
+	e := s.event(form)
 	e.Suppressed = lost
 	e.Time, e.Program, e.Pid, e.Cut, e.Level = c.time, c.ident, c.pid, cut, severity
 	e.Message = message[:min(len(message), maxMessage)]
 }
 
-var runscName, kubeletName = []byte("runsc"), []byte("kubelet") // who write such lines
+var runscName = []byte("runsc")
+
+// isKubelet reports whether a program is kubelet, or holds one.
+func isKubelet(ident []byte) bool {
+	form, _ := programOf(ident)
+	return form == Kubelet
+}
 
 // suppressed returns how many messages a line of the journal's daemon, or of
 // rsyslog's journal input, says are missing. A line that tells of more than nodes

@@ -76,23 +76,43 @@ func (s *source) plainly(b []byte) []byte {
 	}
 }
 
-// behindPrefix is a line behind what grep writes before it, "kata.log:12:"; nil where
-// none is there.
+// behindPrefix is a line behind what others write before it: grep's "kata.log:12:", a pod's
+// name, a node's address, a column of compose; nil where there is none.
 func behindPrefix(b []byte) []byte {
-	for range 2 {
-		i := bytes.IndexAny(b[:min(len(b), 256)], ": \"")
-		if i <= 0 || b[i] != ':' {
-			return nil
+	for at := 0; at < min(len(b), 160); at++ {
+		if c := b[at]; c != ':' && c != ' ' && c != '\t' && c != '[' && c != '|' {
+			continue
 		}
-		b = b[i+1:]
-		_, n := priority(b)
-		stamped := 0
-		if isStamped(b[n:]) {
-			_, stamped = stampOf(b[n:])
-		}
-		if stamped > 0 || len(b) > 0 && b[0] == '{' || bytes.HasPrefix(b, timeKey) || isGlog(b) || isTiming(b) || isTerminal(b) {
-			return b
+		rest := bytes.TrimLeft(b[at+1:], " \t")
+		if begins(rest) {
+			return rest
 		}
 	}
 	return nil
+}
+
+// behindStamp is a line behind the time that its container's engine, or kubectl logs, wrote
+// before it: "2006-01-02T15:04:05.5Z stderr F I0102 …".
+func behindStamp(b []byte) []byte {
+	b = bytes.TrimLeft(b, " ")
+	for _, stream := range []string{"stdout F ", "stderr F ", "stdout P ", "stderr P "} {
+		b = bytes.TrimPrefix(b, []byte(stream))
+	}
+	if begins(b) {
+		return b
+	}
+	return nil
+}
+
+// begins reports whether a line begins as one of a known form.
+func begins(b []byte) bool {
+	if len(b) < 16 {
+		return false
+	}
+	_, n := priority(b)
+	stamped := 0
+	if isStamped(b[n:]) {
+		_, stamped = stampOf(b[n:])
+	}
+	return stamped > 0 || b[0] == '{' && b[1] == '"' || bytes.HasPrefix(b, timeKey) || isGlog(b) || isTiming(b) || isTerminal(b)
 }

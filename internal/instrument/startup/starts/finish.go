@@ -2,8 +2,10 @@ package starts
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tare-bench/tare/record"
 )
@@ -11,6 +13,11 @@ import (
 // start is what is given out of a sandbox.
 func (b *Builder) start(s *sandbox) *record.Start {
 	s.commands(b)
+	s.settleFailure(b)
+	waits := s.waiting(b)
+	if waits != nil || s.failure != nil {
+		s.ended = 0
+	}
 	until, events := s.ended, s.events-s.after
 	if s.ended == 0 || s.ended < s.began {
 		s.ended = 0
@@ -21,22 +28,81 @@ func (b *Builder) start(s *sandbox) *record.Start {
 	out := &record.Start{
 		Type: record.TypeStart, Round: b.given, Target: s.whose.target(), Method: record.MethodLogs, Clock: record.ClockWall,
 		Began: s.began, Ended: s.ended, Name: s.name, Sandbox: s.id, Containers: slices.Clone(s.containers),
-		Events: events, Source: b.source(s.at), Failure: s.failure, Guests: s.clock.guests(s.id),
+		Events: events, Source: b.source(s.at), Failure: s.failure, Waiting: waits, Guests: s.clock.guests(s.id),
 	}
 	b.given++
-	if strings.HasPrefix(s.id, idless) {
+	if isIdless(s.id) {
 		out.Sandbox = ""
 	}
-	if s.failure != nil && s.failed < s.ended {
-		out.Failure = nil // it was tried again
-	}
-	if out.Failure != nil {
-		out.Ended = 0
+	if s.extra != "" {
+		out.Target += " " + s.extra
 	}
 	out.Spans = s.allSpans(b, until)
 	out.Gaps = s.gaps(b, until)
 	out.Missing = s.missing(b)
 	return out
+}
+
+// settleFailure decides whether a start failed: not where it was tried again.
+func (s *sandbox) settleFailure(b *Builder) {
+	if s.failure != nil && s.failed < s.ended {
+		s.failure = nil
+	}
+	if d := &s.died; d.at != 0 && s.failure == nil && s.ended == 0 && !s.has(agentAnswers) {
+		from := s.began
+		for _, m := range s.points {
+			if m.point == dialled {
+				from = m.at
+			}
+		}
+		s.fails(fmt.Sprintf("the VM died %s after the agent was dialled (%s, %s); the agent was dialled for %s more", seconds(d.at-from), d.text, b.source(d.place), seconds(s.lastSaid()-d.at)), d.at)
+	}
+}
+
+// seconds writes a duration to the millisecond.
+func seconds(ns int64) string { return time.Duration(ns).Round(time.Millisecond).String() }
+
+// waiting is where a start without an end stands, nil where it has an end or failed: in the
+// call of the engine that began last, else in that of the runtime, else behind the last
+// milestone.
+func (s *sandbox) waiting(b *Builder) *record.Waiting {
+	if s.failure != nil {
+		return nil
+	}
+	w := &record.Waiting{Until: max(b.now, s.last), Stage: s.stage, Error: s.error}
+	stands := func(in string, since int64, at place) { w.In, w.Since, w.Source = in, since, b.source(at) }
+	for _, isRuntime := range []bool{false, true} {
+		for _, c := range s.calls {
+			if w.Since <= c.at && isRuntime == (c.kind == record.KindCall) && (!isRuntime || s.ended == 0 || !s.isUp(c.container)) {
+				stands(c.name, c.at, c.place)
+			}
+		}
+		if w.In != "" {
+			break
+		}
+		for _, m := range s.members {
+			if !isRuntime && m.id != "" && !m.ran && w.Since <= m.at {
+				stands("a created container that is not started", m.at, s.at)
+			}
+		}
+	}
+	if w.In == "" && s.ended != 0 || !s.marked {
+		return nil
+	}
+	for _, m := range s.points {
+		if w.In == "" || strings.HasPrefix(w.In, "after ") && m.at >= w.Since {
+			stands("after "+traits[m.point].name, m.at, m.place)
+		}
+	}
+	if last := s.lanes[host].last; last.at > w.Since {
+		w.Last = string(last.text)
+	}
+	return w
+}
+
+// isUp reports whether a container was started.
+func (s *sandbox) isUp(container string) bool {
+	return slices.ContainsFunc(s.points, func(m moment) bool { return m.container == container && m.point.is(finishes) })
 }
 
 // lastSaid is when the last edge was.
@@ -84,8 +150,12 @@ func (s *sandbox) phases(b *Builder, until int64) []record.Span {
 		if to.at == from.at {
 			continue
 		}
+		name := traits[from.point].name + " → " + traits[to.point].name
+		if own := phaseNames[[2]point{from.point, to.point}]; own != "" {
+			name = own
+		}
 		out = append(out, record.Span{
-			Name: traits[from.point].name + " → " + traits[to.point].name, Kind: record.KindPhase, Container: to.container, Of: traits[from.point].of,
+			Name: name, Kind: record.KindPhase, Container: to.container, Of: traits[from.point].of,
 			Began: from.at, Ended: to.at, Source: b.source(from.place),
 		})
 	}
@@ -106,6 +176,9 @@ func (s *sandbox) missing(b *Builder) []record.Missing {
 			out = append(out, record.Missing{What: "outcome", Count: 1, Detail: d.call + " ended after an error: " + d.text})
 		}
 	}
+	if s.guessed {
+		out = append(out, record.Missing{What: "ambiguous", Count: 1, Detail: "lines that do not say their container are taken to be about those that were asked for first"})
+	}
 	if !s.hasBegin() {
 		out = append(out, record.Missing{What: "no begin", Count: 1, Detail: "the first line is at " + b.source(s.at)})
 	} else if n := s.beginless; n.count > 0 {
@@ -120,7 +193,12 @@ func (s *sandbox) missing(b *Builder) []record.Missing {
 	return out
 }
 
-// hasBegin says whether the first milestone is one that a start begins with.
+// hasBegin reports whether the first milestone is one that a start begins with. The first
+// request for a pod is no container's.
 func (s *sandbox) hasBegin() bool {
-	return len(s.points) > 0 && slices.MinFunc(s.points, func(x, y moment) int { return cmp.Compare(x.at, y.at) }).point.is(begins)
+	if len(s.points) == 0 {
+		return false
+	}
+	first := slices.MinFunc(s.points, func(x, y moment) int { return cmp.Compare(x.at, y.at) }).point
+	return first.is(begins) && (s.extra != "" || first != createCalled && first != startCalled || s.whose&(ofContainerd|ofCRIO) == 0)
 }

@@ -104,6 +104,9 @@ func printed(s *record.Start) string {
 	for _, m := range s.Missing {
 		fmt.Fprintf(&w, "  missing %s %d, %s\n", m.What, m.Count, m.Detail)
 	}
+	if x := s.Waiting; x != nil {
+		fmt.Fprintf(&w, "  waiting in %s since %s, %s ms; stage %q, last %.100q, error %q, %s\n", x.In, ms(x.Since), ms(x.Until), x.Stage, x.Last, x.Error, x.Source)
+	}
 	if s.Failure != nil {
 		fmt.Fprintf(&w, "  failure %s: %s\n", s.Failure.Kind, s.Failure.Detail)
 	}

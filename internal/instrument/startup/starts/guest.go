@@ -81,7 +81,7 @@ const agentBegins = "agent starts"
 
 // guest takes a line out of a guest.
 func (b *Builder) guest(e *logs.Event, at int64) {
-	s, _ := b.of(e, at)
+	s, _ := b.find(e, &fact{sandbox: idOr(e.Sandbox, nil), container: idOr(e.Container, nil)}, at)
 	if s == nil {
 		return
 	}

@@ -2,48 +2,67 @@ package starts
 
 import (
 	"bytes"
+	"time"
 
 	"github.com/tare-bench/tare/internal/instrument/startup/logs"
 )
 
-// kubelet takes a line of kubelet's that tells of a pod's start, and says whether it was
-// one: the pod was added, its containers were seen to have started (by PLEG, which looks
-// once a second), and it was observed to run. Its starts bear the pod's name, for it does
-// not know the sandbox when it begins.
-func (b *Builder) kubelet(e *logs.Event, at int64) bool {
-	msg := e.Message
+// kubelet says what a line of kubelet's means. It knows pods by their names: a pod was
+// added, its volumes were mounted, its containers were seen to have started (by PLEG, which
+// looks once a second), and it was observed to run. The last line has times of its own.
+func kubelet(e *logs.Event, all []fact) []fact {
+	msg, pod := e.Message, e.Pod
 	switch {
-	case bytes.HasPrefix(msg, []byte(`"SyncLoop ADD" `)):
+	case bytes.Contains(msg[:min(len(msg), 16)], []byte("SyncLoop ADD")):
 		_, pods, _ := bytes.Cut(msg, []byte("pods=["))
 		for pod := range bytes.SplitSeq(bytes.TrimSuffix(pods, []byte("]")), []byte(",")) {
-			b.kubeletPod(e, at, bytes.Trim(pod, `" `), mark{point: podAdded}, "")
+			all = append(all, fact{mark: mark{point: podAdded}, pod: bytes.Trim(pod, `" `), opens: true})
 		}
-	case bytes.HasPrefix(msg, []byte(`"SyncLoop (PLEG): event for pod" `)):
+	case bytes.Contains(msg[:min(len(msg), 48)], []byte("SyncLoop (PLEG): event for pod")):
 		if bytes.Contains(msg, []byte(`"Type":"ContainerStarted"`)) {
-			b.kubeletPod(e, at, after(msg, `pod="`, '"'), mark{point: started}, b.words.keep(after(msg, `"Data":"`, '"')))
+			all = append(all, fact{mark: mark{point: seenStarted}, pod: pod, member: after(msg, `"Data":"`, '"'), opens: true})
 		}
-	case bytes.HasPrefix(msg, []byte(`"Observed pod startup duration" `)):
-		b.kubeletPod(e, at, after(msg, `pod="`, '"'), mark{point: observed}, "")
-	default:
-		return false
+	case bytes.Contains(msg[:min(len(msg), 32)], []byte("Observed pod startup duration")):
+		all = observedStart(msg, pod, all)
+	case bytes.Contains(msg[:min(len(msg), 64)], []byte("MountVolume started")):
+		all = append(all, fact{mark: mark{point: mountCalled}, pod: pod})
+	case bytes.Contains(msg[:min(len(msg), 32)], []byte("MountVolume.SetUp succeeded")):
+		all = append(all, fact{mark: mark{point: mountReturned}, pod: pod})
+	case len(pod) > 0:
+		all = append(all, fact{pod: pod})
 	}
-	return true
+	if len(all) == 0 {
+		all = append(all, fact{})
+	}
+	return all
 }
 
-func (b *Builder) kubeletPod(e *logs.Event, at int64, pod []byte, m mark, container string) {
-	if len(pod) == 0 || len(pod) > maxText {
-		b.Unplaced++
-		return
+// observedStart reads the times in kubelet's line about a pod's start, which beat the time
+// of the line.
+func observedStart(msg, pod []byte, all []fact) []fact {
+	stamp := func(key string) int64 {
+		text, _, _ := bytes.Cut(after(msg, key+`="`, '"'), []byte(" m="))
+		t, err := time.Parse("2006-01-02 15:04:05.999999999 -0700 MST", string(text))
+		if err != nil || t.Year() < 1971 {
+			return 0
+		}
+		return t.UnixNano()
 	}
-	key := append([]byte(idless), pod...)
-	if s := b.open[string(key)]; s != nil && m.point == podAdded {
-		b.finish(s)
+	add := func(p point, at int64) {
+		if at != 0 {
+			f := fact{mark: engineMarks[p], pod: pod, at: at, opens: true}
+			f.point, f.call = p, ""
+			all = append(all, f)
+		}
 	}
-	s := b.sandboxOf(key, m.point == podAdded, at)
-	if s == nil || b.settles(s, at) {
-		return
+	created := stamp("podCreationTimestamp")
+	add(podCreated, created)
+	add(pullCalled, stamp("firstStartedPulling"))
+	add(pullReturned, stamp("lastFinishedPulling"))
+	add(seenRunning, stamp("observedRunningTime"))
+	end := fact{mark: mark{point: observed}, pod: pod, opens: true}
+	if took, err := time.ParseDuration(string(after(msg, `podStartE2EDuration="`, '"'))); err == nil && created != 0 {
+		end.at = created + int64(took)
 	}
-	s.name, s.whose = string(pod), s.whose|ofKubelet
-	s.said(b, e, at, host, m, false)
-	s.reached(b, m, at, container, placeOf(e))
+	return append(all, end)
 }

@@ -15,8 +15,13 @@ type point uint8
 const (
 	none point = iota
 	firstLine
+	podCreated
 	podAdded
+	mountCalled
+	mountReturned
 	podCalled
+	netCalled
+	netReturned
 	shimStarted
 	called
 	vmBegun
@@ -29,28 +34,41 @@ const (
 	sentryReady
 	proxyStarted
 	dialled
+	vmDied
 	agentAnswers
+	pullCalled
+	pullReturned
 	createCalled
 	createReturned
 	startCalled
+	monitorCalled
 	created
 	begun
 	started
 	podReturned
 	startReturned
+	exited
+	seenStarted
+	seenRunning
 	observed
 	lastLine
+	points
 )
 
 // traits are what is known of each milestone.
-var traits = [...]struct {
+var traits = [points]struct {
 	name string // for people: a phase is named by the two that it lies between
-	of   string // the kind of the process whose the phase is that begins with it; "": not told
+	of   string // the kind of the process whose the phase is that begins with it; "": unknown
 	is   trait
 }{
 	firstLine:      {name: "first line"},
+	podCreated:     {name: "pod created", is: begins},
 	podAdded:       {name: "pod added", is: begins},
+	mountCalled:    {name: "volume mount begun", is: again},
+	mountReturned:  {name: "volume mounted", is: again},
 	podCalled:      {"RunPodSandbox called", record.KindDaemon, begins | renews},
+	netCalled:      {"CNI called", record.KindDaemon, 0},
+	netReturned:    {"CNI returned", record.KindDaemon, 0},
 	shimStarted:    {"shim started", record.KindShim, begins},
 	called:         {"runtime called", record.KindShim, begins | ofContainer},
 	vmBegun:        {"VM begun", record.KindShim, begins | renews},
@@ -63,17 +81,29 @@ var traits = [...]struct {
 	sentryReady:    {"sentry ready", record.KindVMM, 0},
 	proxyStarted:   {"proxy started", record.KindShim, renews},
 	dialled:        {"agent dialled", record.KindVMM, 0},
+	vmDied:         {"VM died", record.KindShim, 0},
 	agentAnswers:   {"agent answers", record.KindShim, 0},
+	pullCalled:     {"image pull called", record.KindDaemon, again},
+	pullReturned:   {"image pulled", record.KindDaemon, again},
 	createCalled:   {"CreateContainer called", record.KindDaemon, begins | ofContainer},
 	createReturned: {"CreateContainer returned", record.KindDaemon, ofContainer},
 	startCalled:    {"StartContainer called", record.KindDaemon, begins | ofContainer},
+	monitorCalled:  {"conmon called", record.KindDaemon, ofContainer},
 	created:        {"container created", record.KindShim, ofContainer},
 	begun:          {"container's start called", record.KindShim, ofContainer},
 	started:        {"container started", record.KindShim, ofContainer | finishes},
 	podReturned:    {"RunPodSandbox returned", record.KindDaemon, finishes},
 	startReturned:  {"StartContainer returned", record.KindDaemon, ofContainer | finishes},
+	exited:         {"container exited", record.KindDaemon, ofContainer},
+	seenStarted:    {"container started", record.KindDaemon, ofContainer | finishes},
+	seenRunning:    {name: "pod seen running", is: finishes},
 	observed:       {name: "pod observed running", is: finishes},
 	lastLine:       {name: "last line"},
+}
+
+// phaseNames are the phases that have a name of their own.
+var phaseNames = map[[2]point]string{
+	{pullCalled, pullReturned}: "image pull", {netCalled, netReturned}: "CNI", {mountCalled, mountReturned}: "volume mount", {startReturned, exited}: "init container runs",
 }
 
 // trait is a set of what milestones are.
@@ -84,6 +114,7 @@ const (
 	renews                        // where it was reached already the sandbox is started again
 	ofContainer                   // it is a container's, reached once for each; else the sandbox's, reached once
 	finishes                      // the start may end with it
+	again                         // it may be reached more than once
 )
 
 func (p point) is(t trait) bool { return traits[p].is&t != 0 }
@@ -101,8 +132,9 @@ type mark struct {
 	ends   bool   // the call ends
 	weak   bool   // the same will be said once more, by the end of the call
 	over   bool   // the sandbox is past its start
-	undone bool   // by the runtime itself, where nobody asked it to
-	asked  bool   // it answers somebody who asks at any time
+	undone bool   // by the runtime itself, unasked
+	dies   bool   // the VM, or what it needs, is gone
+	asked  bool   // it answers a question that is asked at any time
 }
 
 var marks = map[string]mark{
@@ -126,6 +158,7 @@ var marks = map[string]mark{
 	"Container is started":         {point: started, weak: true},
 
 	"Kill() start": {over: true}, "Delete() start": {over: true}, "Shutdown() start": {over: true}, "Exec() start": {over: true},
+	"virtiofsd quits": {dies: true}, "QMP loop has exited": {dies: true}, "hypervisor exited": {dies: true},
 	"Stopping Sandbox": {over: true, undone: true}, "Stopping VM": {over: true, undone: true}, "Stopping sandbox in the VM": {over: true, undone: true},
 	"begin stop sandbox": {over: true, undone: true}, "sandbox stopped": {over: true, undone: true}, "delete hypervisor": {over: true, undone: true}, "resource clean up": {over: true, undone: true},
 	"shim disconnected": {over: true},
@@ -195,9 +228,4 @@ const consoleMessage = "reading guest console"
 
 func fromGuest(e *logs.Event) bool {
 	return e.Guest || e.Form == logs.Console || e.Form == logs.KataAgent || string(e.Message) == consoleMessage
-}
-
-// isError says whether a line tells of an error.
-func isError(e *logs.Event) bool {
-	return string(e.Level) == "error" || string(e.Level) == "fatal"
 }

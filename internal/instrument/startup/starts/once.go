@@ -125,7 +125,7 @@ func (s *sandbox) commands(b *Builder) {
 			s.extend(b, o.last)
 			end = 0 // later questions are others'
 		}
-		s.span(b, call{name: o.verb, kind: record.KindCall, container: o.container, at: o.began, place: o.place}, o.last)
+		s.span(b, &call{name: o.verb, kind: record.KindCall, container: o.container, at: o.began, place: o.place}, o.last)
 	}
 	s.extend(b, end)
 }

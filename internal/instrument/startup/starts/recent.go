@@ -41,6 +41,7 @@ const (
 	maxWords = 4096
 	maxText  = 200
 	maxID    = 256
+	maxWhy   = 1000
 )
 
 // words keep texts that appear again and again once.

@@ -35,9 +35,6 @@ var (
 
 // runsc takes a line of gVisor's.
 func (b *Builder) runsc(e *logs.Event, at int64) {
-	if b.kubelet(e, at) { // which writes such lines, too
-		return
-	}
 	if e.File < 0 || e.File >= len(b.commands) {
 		b.Unplaced++
 		return
@@ -228,7 +225,7 @@ func (b *Builder) midpoint(s *sandbox, c *command, e *logs.Event) {
 	}
 	l := c.timeline(string(cut(name)))
 	if l.last != 0 {
-		s.span(b, call{name: sentryStep + string(cut(step)), kind: record.KindVMM, at: l.last, place: placeOf(e)}, at)
+		s.span(b, &call{name: sentryStep + string(cut(step)), kind: record.KindVMM, at: l.last, place: placeOf(e)}, at)
 	}
 	l.last = at
 	s.reached(b, mark{point: sentryPoints[string(step)]}, at, s.id, placeOf(e))
@@ -258,7 +255,7 @@ func (b *Builder) timing(s *sandbox, e *logs.Event, at int64) {
 		}
 		s.reached(b, mark{point: sentryStarted}, at, s.id, placeOf(e))
 	case e.Took > 0 && step != "END" && e.Took <= at:
-		s.span(b, call{name: sentryStep + step, kind: record.KindVMM, at: at - e.Took, place: placeOf(e)}, at)
+		s.span(b, &call{name: sentryStep + step, kind: record.KindVMM, at: at - e.Took, place: placeOf(e)}, at)
 		s.reached(b, mark{point: sentryPoints[step]}, at, s.id, placeOf(e))
 	}
 }

@@ -19,7 +19,9 @@ const (
 
 // sandbox is what has been said of one sandbox since its start began.
 type sandbox struct {
-	id    string
+	id    string        // "" where none is known
+	key   string        // by which it is open: its id, or a text with a blank
+	extra string        // why it is a start of its own in its pod: [restart], [added]
 	place *list.Element // among the open ones
 
 	began, last int64 // of its host's lines
@@ -30,11 +32,17 @@ type sandbox struct {
 	points      []moment
 	marked      bool  // there is a milestone
 	ended       int64 // the last container was started; 0: none was
-	calls       []call
+	calls       []*call
+	members     []member
+	exit        int64  // when a container exited last
+	busy        int64  // when a call ended last
+	stage       string // at which a line says that its call stands
+	guessed     bool   // which of several starts a line is about is a guess
+	died        edge   // of the VM
 	once        []once
 	head        head
 	beginless   headless
-	unseen      []call // of which nothing was told but what was said meanwhile
+	unseen      []*call // of which nothing was told but what was said meanwhile
 	spans       []record.Span
 	name        string
 	containers  []string
@@ -66,7 +74,7 @@ type moment struct {
 }
 
 // whose says who wrote of a sandbox.
-type whose uint8
+type whose uint16
 
 const (
 	ofKata whose = 1 << iota
@@ -75,7 +83,12 @@ const (
 	ofDocker
 	ofRunsc
 	ofKubelet
+	ofPodman
+	ofIsulad
+	ofCrun
 )
+
+const engines = ofContainerd | ofCRIO | ofDocker | ofPodman | ofIsulad
 
 // writers are the engines, and gVisor, by the form of their lines.
 var writers = map[logs.Form]struct {
@@ -83,7 +96,8 @@ var writers = map[logs.Form]struct {
 	name  []byte
 }{
 	logs.Containerd: {ofContainerd, []byte("containerd")}, logs.CRIO: {ofCRIO, []byte("cri-o")},
-	logs.Docker: {ofDocker, []byte("docker")}, logs.Runsc: {ofRunsc, []byte("runsc")},
+	logs.Docker: {ofDocker, []byte("docker")}, logs.Runsc: {ofRunsc, []byte("runsc")}, logs.Kubelet: {ofKubelet, []byte("kubelet")},
+	logs.Podman: {ofPodman, []byte("podman")}, logs.Isulad: {ofIsulad, []byte("isulad")}, logs.Crun: {ofCrun, []byte("crun")},
 }
 
 // target is what a start is one of: the engine and the runtime, as far as both
@@ -97,10 +111,11 @@ func (w whose) target() string {
 		}
 		return ""
 	}
-	return strings.Trim(name(ofDocker, ofCRIO, ofContainerd, ofKubelet)+"/"+name(ofKata, ofRunsc), "/")
+	return strings.Trim(name(ofDocker, ofPodman, ofIsulad, ofCRIO, ofContainerd, ofKubelet)+"/"+name(ofKata, ofRunsc, ofCrun), "/")
 }
 
-var whoseNames = map[whose]string{ofDocker: "docker", ofCRIO: "cri-o", ofContainerd: "containerd", ofKata: "kata", ofRunsc: "runsc", ofKubelet: "kubelet"}
+var whoseNames = map[whose]string{ofDocker: "docker", ofCRIO: "cri-o", ofContainerd: "containerd", ofKata: "kata", ofRunsc: "runsc", ofKubelet: "kubelet",
+	ofPodman: "podman", ofIsulad: "isulad", ofCrun: "crun"}
 
 // said takes notice of a line of the host's about this sandbox, and says whether
 // it is an edge.
@@ -152,7 +167,7 @@ func (s *sandbox) tell(b *Builder, e *logs.Event, at int64, m mark, container st
 	case m.ends:
 		s.end(b, m.call, container, at)
 	case m.call != "":
-		s.begin(call{name: m.call, kind: kind, container: container, at: at, place: placeOf(e)})
+		s.begin(&call{name: m.call, kind: kind, container: container, at: at, place: placeOf(e)})
 	}
 	s.reached(b, m, at, container, placeOf(e))
 }
@@ -178,7 +193,7 @@ func (s *sandbox) wrong(b *Builder, e *logs.Event) {
 		s.error = b.words.keep(errorOf(e))
 	}
 	for i := range s.calls {
-		if c := &s.calls[i]; len(e.Container) == 0 || c.container == string(e.Container) || string(e.Container) == s.id {
+		if c := s.calls[i]; len(e.Container) == 0 || c.container == string(e.Container) || string(e.Container) == s.id {
 			c.wrong = true
 		}
 	}
@@ -187,14 +202,6 @@ func (s *sandbox) wrong(b *Builder, e *logs.Event) {
 // fails says why a start came to nothing.
 func (s *sandbox) fails(why string, at int64) {
 	s.failure, s.failed = &record.Failure{Kind: record.FailError, Detail: why}, at
-}
-
-// errorOf is what a line says of an error.
-func errorOf(e *logs.Event) []byte {
-	if len(e.Error) == 0 {
-		return e.Message
-	}
-	return e.Error
 }
 
 // reached adds a milestone. Those of the sandbox are reached once; those of
@@ -206,7 +213,7 @@ func (s *sandbox) reached(b *Builder, m mark, at int64, container string, p plac
 	for i := range s.points {
 		have := &s.points[i]
 		switch {
-		case have.point != m.point || m.point.is(ofContainer) && !m.weak && have.container != container && !have.weak:
+		case have.point != m.point || m.point.is(again) && have.at != at || m.point.is(ofContainer) && !m.weak && have.container != container && !have.weak:
 		case m.point == called && m.weak:
 			return
 		case m.point.is(ofContainer) && have.container != container:
@@ -219,7 +226,7 @@ func (s *sandbox) reached(b *Builder, m mark, at int64, container string, p plac
 		}
 	}
 	if m.point == agentAnswers && !s.has(dialled) {
-		return // a request, and nobody saw how the connection came to be
+		return // a request over a connection of which nothing was logged
 	}
 	if len(s.points) < maxPoints {
 		s.points = append(s.points, moment{point: m.point, weak: m.weak, at: at, container: container, place: p})
@@ -232,6 +239,7 @@ func (s *sandbox) reached(b *Builder, m mark, at int64, container string, p plac
 // upTo moves the end of the start to a milestone that can be it.
 func (s *sandbox) upTo(b *Builder, p point, at int64) {
 	switch {
+	case p == exited:
 	case !p.is(finishes):
 		b.underWay[s] = true
 	case at >= s.began && at >= s.ended:
@@ -241,16 +249,71 @@ func (s *sandbox) upTo(b *Builder, p point, at int64) {
 	}
 }
 
-// isCreated says which container the last create of a name was of.
-func (s *sandbox) isCreated(name, container string) {
-	for i := range slices.Backward(s.calls) {
-		if c := &s.calls[i]; c.name == engineMarks[createCalled].call && c.container == name {
-			c.container = container
-			break
+// member is a container of a pod, as its engine tells of it.
+type member struct {
+	id, label string
+	at        int64 // it was created
+	ran, gone bool
+}
+
+// find returns the member of a label or an id, nil where there is none.
+func (s *sandbox) find(label, id string) *member {
+	for i := range slices.Backward(s.members) {
+		if m := &s.members[i]; id != "" && m.id == id || id == "" && label != "" && m.label == label {
+			return m
 		}
 	}
+	return nil
+}
+
+// member returns the member of a label or an id, and makes one if there is none.
+func (s *sandbox) member(label, id string) *member {
+	if m := s.find(label, id); m != nil {
+		return m
+	}
+	if len(s.members) == maxOfPod {
+		return &member{}
+	}
+	s.members = append(s.members, member{id: id, label: label})
+	return &s.members[len(s.members)-1]
+}
+
+func (s *sandbox) hasMember(label string) bool { return s.find(label, "") != nil }
+
+// takes reports whether a new container belongs to the start: see the package's comment.
+// What kubectl debug adds has a name of its own.
+func (s *sandbox) takes(label string, again bool, at int64) bool {
+	switch since := max(s.ended, s.exit, s.busy); {
+	case s.extra != "":
+		return false
+	case s.hasMember(label), strings.HasPrefix(label, "debugger-"), again && len(s.members) > 0:
+		return false
+	case s.ended == 0 || s.isStarting():
+		return true
+	case s.exit > s.ended:
+		return at-since <= int64(settled)
+	default:
+		return at-since <= int64(patience)
+	}
+}
+
+// isStarting reports whether a call of the engine is under way.
+func (s *sandbox) isStarting() bool {
+	return slices.ContainsFunc(s.calls, func(c *call) bool { return c.kind != record.KindCall })
+}
+
+func (s *sandbox) lacksTask() bool { return s.has(startCalled) && !s.has(created) }
+
+func (s *sandbox) hasTask() bool { return s.has(created) && !s.has(started) }
+
+// isCreated says which container a create was of.
+func (s *sandbox) isCreated(c *call, label, container string) {
+	if c != nil {
+		c.container = container
+	}
+	s.member(label, "").id = container
 	for i := range slices.Backward(s.points) {
-		if m := &s.points[i]; m.point == createCalled && m.container == "" {
+		if m := &s.points[i]; m.point == createCalled && m.container == "" && (c == nil || m.place == c.place) {
 			m.container = container
 			break
 		}
@@ -268,15 +331,12 @@ func (s *sandbox) add(id string) {
 	}
 }
 
-// asked puts the call of an engine that led to this sandbox before what is known
+// asked puts the call of RunPodSandbox that led to this sandbox before what is known
 // of it.
 func (s *sandbox) asked(b *Builder, c *call) {
-	if s.name == "" {
-		s.name = c.pod
-	}
 	s.whose |= writers[c.form].whose
 	x := edge{at: c.at, text: []byte(c.text), in: writers[c.form].name, place: c.place, mark: true}
-	s.events++
+	s.events += 1 + c.lines
 	s.edges++
 	if s.began == 0 {
 		s.suppressed = b.suppressed
@@ -290,8 +350,6 @@ func (s *sandbox) asked(b *Builder, c *call) {
 	if s.began == 0 || c.at < s.began {
 		s.began, s.at = c.at, c.place
 	}
-	begun := *c
-	begun.container = ""
-	s.begin(begun)
+	s.begin(c)
 	s.reached(b, mark{point: podCalled}, c.at, "", c.place)
 }

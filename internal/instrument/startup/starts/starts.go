@@ -1,32 +1,43 @@
 // Package starts makes starts of containers and pods of the lines that engines,
 // runtimes and guests log about them.
 //
-// Lines come as one stream in order of time, of any number of sandboxes at once.
-// A line belongs to the sandbox that it names, by sandbox or by container; one
-// that names none to the sandbox for which its process spoke last, or to the only
-// start that is under way. A start begins with the first line of its sandbox, or
-// with the engine's call that led to it, and ends when the last container was
-// started that was created before the first kill, stop or exec. It is given out
-// as soon as that comes, and what the sandbox says later is no part of it.
+// Each writer has a file with a table and a pure function from a line to facts: a
+// call began, ended or failed, a milestone was reached, a container belongs to a
+// sandbox. [Builder] is the only thing with state. It takes the facts of all
+// writers in order of time and assembles starts of them.
+//
+// A line belongs to the sandbox that it names, by sandbox or by container. A line
+// that names none belongs to the sandbox for which its process spoke last, or to
+// the only start that is under way.
+//
+// # Begin and end
+//
+// A start begins with the first request for it, or with the first line about its
+// sandbox. It ends when every container of its first attempt runs, init containers
+// included. A container belongs to the first attempt if it is created before all
+// others run, at most [patience] after they do, or after one of them exited.
+// Restarted containers, and those that are added later, are starts of their own.
+// A start in which a call never returned, or a container never ran, has no end:
+// [record.Waiting] says where it stands. A start is given out when its end is
+// certain, at the latest by [Builder.Close].
 //
 // # Gaps
 //
 // A gap lies between two lines of one lane. The engine and the runtime share a
-// lane, since one calls the other; programs that run beside them, as the proxy of
+// lane, since one calls the other. Programs that run in parallel, as the proxy of
 // Kata 1.x, have their own, and a gap in it counts only where the runtime is
-// silent for nine tenths of it. Not every line ends a gap: those are passed over,
-// and counted as others', which
-//   - come out of a guest, from its console or its agent;
-//   - name neither a sandbox nor a container, as those of libraries and of the
-//     engine's own household;
-//   - answer questions that others ask at any time: State(), Stats(), Wait().
+// silent for nine tenths of it. Some lines do not end a gap. They are counted as
+// others':
+//   - lines out of a guest, from its console or its agent;
+//   - lines that name neither a sandbox nor a container;
+//   - answers to questions that are asked at any time: State(), Stats(), Wait().
 //
-// Milestones, see [mark], and lines cut before their names always count. An edge
+// Milestones, and lines cut before their names, always count. An edge
 // that is no milestone gives way to a milestone of its lane within a millisecond
-// of it, outside the gap: what is said with the same breath is one event. A gap
-// before the agent answers that a guest's lines divide is given a second time, from
-// the last of them, if that is between a tenth and nine tenths of it: until then
-// the guest was busy, from then on the host just waited.
+// of it, outside the gap. A gap before the agent answers that a guest's lines
+// divide is given a second time, from the last of them, if that is between a tenth
+// and nine tenths of it: until then the guest was busy, from then on the host
+// just waited.
 //
 // # Memory
 //
@@ -35,8 +46,10 @@
 package starts
 
 import (
+	"cmp"
 	"container/list"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -44,7 +57,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Builder puts starts together. It is not for several goroutines.
+// Builder assembles starts. It is not safe for concurrent use.
 type Builder struct {
 	names []string // of the sources that Event.File counts
 	out   func(x *record.Start, file int) error
@@ -56,26 +69,30 @@ type Builder struct {
 	Unplaced int64 // lines that belonged to no start
 	Dropped  int64 // starts that were given out unfinished, since there were too many at once
 
-	open       map[string]*sandbox
-	byUse      *list.List               // of open ones, the one seen last first
-	done       recent[string, int64]    // when the start of an id was last spoken of that has been given out
-	containers recent[string, string]   // id of the sandbox by id of the container
-	pids       recent[speaker, string]  // id of the sandbox that a process spoke for last
-	pods       recent[string, *call]    // calls of RunPodSandbox by the pod's name, until its id is known
-	pulls      recent[string, *call]    // of images, by name
-	requests   recent[string, *request] // CRI-O's
-	early      recent[speaker, *early]  // of Kata 1.x's runtime
-	orphans    recent[string, []step]   // of containers whose sandbox is not known yet
-	adding     adding
-	create     call      // the first that docker was asked for since its last start
-	creates    int       // how many there were
+	open       map[string]*sandbox    // by key
+	byUse      *list.List             // of open ones, the one seen last first
+	done       recent[string, past]   // starts that have been given out, by key
+	containers recent[string, string] // key of the sandbox by id of the container
+	pids       recent[speaker, string]
+	pods       recent[string, string] // key of the newest sandbox by the pod's name
+	calls      recent[string, *call]  // by their key
+	early      recent[speaker, *early]
+	creates    []*call   // that docker and podman were asked for, whose containers are not known yet
 	commands   []command // of runsc, by file
 	twice      *twice
 	words      words
+	facts      []fact
 
 	underWay   map[*sandbox]bool // have begun and have not all they created started
 	suppressed int64
+	now        int64 // the last time in the logs
 	given      int
+}
+
+// past is what is remembered of a start that has been given out.
+type past struct {
+	last int64 // when it was last spoken of
+	name string
 }
 
 // How much is remembered of what passes by.
@@ -87,21 +104,22 @@ const (
 )
 
 const (
-	// settled is how long after its last container was started a start may go on
-	// with another one. A container that is added to a pod later is none of it.
+	// patience is how long after all containers of a start run another one may be
+	// created that still belongs to it, if none of them exited.
+	patience = 2 * time.Minute
+	// settled is the same where one of them exited, or a line names the sandbox.
 	settled = 10 * time.Minute
 	// longest is how long a start may take at all.
 	longest = 24 * time.Hour
 )
 
-// New makes a Builder of the lines of sources, which gives each start to out, which may
-// keep it, and in which source it begins.
+// New makes a Builder of the lines of sources. It gives each start, and the source in
+// which it begins, to out, which may keep it.
 func New(names []string, out func(x *record.Start, file int) error) *Builder {
 	return &Builder{
 		names: names, out: out, maxOpen: 1024, maxGaps: 32, open: map[string]*sandbox{}, byUse: list.New(), underWay: map[*sandbox]bool{}, twice: &twice{},
-		done: newRecent[string, int64](maxDone), containers: newRecent[string, string](maxContainers), pids: newRecent[speaker, string](maxPids),
-		pods: newRecent[string, *call](maxPending), pulls: newRecent[string, *call](maxPending),
-		requests: newRecent[string, *request](maxPending), orphans: newRecent[string, []step](maxPending), early: newRecent[speaker, *early](maxPending),
+		done: newRecent[string, past](maxDone), containers: newRecent[string, string](maxContainers), pids: newRecent[speaker, string](maxPids),
+		pods: newRecent[string, string](maxPending), calls: newRecent[string, *call](2 * maxPending), early: newRecent[speaker, *early](maxPending),
 		commands: make([]command, max(len(names), 1)),
 	}
 }
@@ -124,10 +142,11 @@ func (b *Builder) Add(e *logs.Event) error {
 		b.Unplaced++
 		return nil
 	}
+	b.now = max(b.now, at)
 	if seen, heals, timed := b.twice.seen(e, at); seen {
 		s := b.open[string(e.Sandbox)]
 		if s != nil {
-			b.speaks(e, s) // what else the process writes into this file is of the same sandbox
+			b.speaks(e, s) // what else the process writes into this file is about the same sandbox
 		}
 		if heals && s != nil && s.cuts > 0 {
 			s.cuts--
@@ -142,18 +161,32 @@ func (b *Builder) Add(e *logs.Event) error {
 		b.runsc(e, at)
 	case fromGuest(e):
 		b.guest(e, at)
-	case e.Form == logs.Containerd || e.Form == logs.Docker:
-		b.containerd(e, at)
-	case e.Form == logs.CRIO:
-		b.crio(e, at)
-	default:
+	case rules[e.Form] == nil:
 		b.runtime(e, at)
+	default:
+		b.facts = rules[e.Form](e, b.facts[:0])
+		for i := range b.facts {
+			f := &b.facts[i]
+			b.take(e, f, cmp.Or(f.at, at))
+		}
 	}
 	return b.err
 }
 
-// Close gives out what is open.
+// Close gives out what is open, calls that never returned included.
 func (b *Builder) Close() error {
+	var lost []*call
+	for _, c := range b.calls.m {
+		if c.s == nil && !c.over && c.name != pullName {
+			lost = append(lost, c)
+		}
+	}
+	slices.SortFunc(lost, func(x, y *call) int {
+		return cmp.Or(cmp.Compare(x.at, y.at), cmp.Compare(x.place.file, y.place.file), cmp.Compare(x.place.line, y.place.line))
+	})
+	for _, c := range slices.Compact(lost) {
+		b.alone(c)
+	}
 	for b.byUse.Len() > 0 {
 		b.finish(b.byUse.Back().Value.(*sandbox))
 	}

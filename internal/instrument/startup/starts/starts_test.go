@@ -201,7 +201,7 @@ func TestHostileLinesAreSurvived(t *testing.T) {
 				e := test.event(i)
 				must.OK(t, b.Add(&e))
 			}
-			held := len(b.open) + len(b.done.m) + len(b.containers.m) + len(b.pids.m) + len(b.pods.m) + len(b.pulls.m) + len(b.requests.m) + len(b.orphans.m) + len(b.words.m)
+			held := len(b.open) + len(b.done.m) + len(b.containers.m) + len(b.pids.m) + len(b.pods.m) + len(b.calls.m) + len(b.creates) + len(b.words.m)
 			if most := 1024 + 64 + maxDone + maxContainers + maxPids + 4*maxPending + maxWords; held > most {
 				t.Errorf("%d things are held, at most %d may be", held, most)
 			}

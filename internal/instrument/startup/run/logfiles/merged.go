@@ -23,7 +23,7 @@ func (r *Reading) Merged(ctx context.Context, to io.Writer) error {
 		if e.Guest {
 			guest = "guest "
 		}
-		if last == 0 {
+		if at < last || last == 0 { // programs write from several threads
 			last = at
 		}
 		_, err := fmt.Fprintf(w, "%s %+11.6f  %s:%d  %s%s  %s\n", time.Unix(0, at).UTC().Format("2006-01-02T15:04:05.000000000Z"), float64(at-last)/1e9,

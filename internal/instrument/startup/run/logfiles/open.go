@@ -35,6 +35,7 @@ type Logs struct {
 	Files   []string // "-" is standard input
 	Journal bool
 	Since   string // of the journal, as journalctl takes it; "": this boot
+	Sorts   bool   // put lines in order even where programs wrote them so from several threads
 	// marked are the files as they were when a run began: what they held by then is left.
 	marked []os.FileInfo
 }
@@ -88,12 +89,13 @@ type Reading struct {
 	ordered struct{ bytes, lines int64 } // of the logs that were put in order
 	bytes   int64                        // of all files
 	endless bool                         // one is a pipe
+	sorts   bool                         // whatever is out of order is put in order
 	cutAt   int                          // bytes, which most lines have and none exceeds; 0: they have not
 }
 
 // Open looks at all logs.
 func Open(ctx context.Context, l Logs) (*Reading, error) {
-	r := &Reading{}
+	r := &Reading{sorts: l.Sorts}
 	if err := r.open(ctx, l); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
@@ -228,12 +230,13 @@ func (r *Reading) regular(ctx context.Context, name string, open func() (*os.Fil
 		if err != nil {
 			return err
 		}
-		if text, lines := r.mended(name, whole, &look, before); lines != nil {
-			return r.add(logs.Source{Name: name, Lines: lines}, func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text)), nil })
+		if look.Width > 0 {
+			return fmt.Errorf("lines are cut at %d columns: paste the whole lines", look.Width)
 		}
-		if pieces = look.Pieces; !look.Ordered {
-			r.miss("disorder", "in %s time goes back at more than %d places", name, maxPieces-1)
+		if done, err := r.inOrder(ctx, name, whole, &look, before); done || err != nil {
+			return err
 		}
+		pieces = look.Pieces
 	}
 	r.steps = append(r.steps, steps(ctx, len(r.files)-1, name, io.NewSectionReader(f, begin, size), pieces)...)
 	for _, p := range pieces {
@@ -272,33 +275,45 @@ func lines(text io.Reader) (size, n int64, err error) {
 	}
 }
 
-// mended is a log whose lines a terminal cut at its width, put together again, or one
-// whose lines had to be put in order, with the numbers of its lines: of what somebody may
-// have pasted only.
-func (r *Reading) mended(name string, f *io.SectionReader, l *logs.Layout, before int64) (text []byte, numbers []int64) {
-	hasRoom := r.ordered.bytes+f.Size() <= logs.MaxMended
-	mend, lines, what, detail := logs.Ordered, l.Disorder, "order", "lines of "+name+" that were out of order within a second were put in order"
-	switch {
-	case l.Width > 0 && hasRoom:
-		mend, lines, what = logs.Joined, 0, "wrapped"
-		detail = fmt.Sprintf("lines of %s that were cut at %d characters were put together again", name, l.Width)
-	case l.Disorder == 0 || f.Size() > logs.MaxMended || !l.Ordered || len(l.Pieces) > 1:
-		return nil, nil
-	case !hasRoom || r.ordered.lines+l.Disorder > maxLines:
-		r.miss("disorder", "lines of %s are out of order within a second, and were left so: of all logs %d MiB and %d lines at most are put in order", name, logs.MaxMended>>20, maxLines)
-		return nil, nil
+// maxBackward is which part of a log's lines may be older than the one before: programs
+// write from several threads.
+const maxBackward = 0.05
+
+// inOrder adds the pieces of a log whose lines have to be put in order, with the numbers of
+// its lines, and reports whether it did.
+func (r *Reading) inOrder(ctx context.Context, name string, f *io.SectionReader, l *logs.Layout, before int64) (done bool, err error) {
+	switch isDisordered := !l.Ordered || l.IsReversed() || float64(l.Back) > maxBackward*float64(l.Back+l.On) || r.sorts && l.Back > 0; {
+	case !isDisordered:
+		return false, nil
+	case r.ordered.bytes+f.Size() > logs.MaxMended || r.ordered.lines+l.Lines > maxLines:
+		r.miss("disorder", "lines of %s are not in order of time, and were left so: of all logs %d MiB and %d lines at most are put in order", name, logs.MaxMended>>20, maxLines)
+		return false, nil
 	}
-	text = make([]byte, f.Size())
+	text := make([]byte, f.Size())
 	if _, err := f.ReadAt(text, 0); err != nil {
-		return nil, nil // it is said when it is read again
+		return false, err
 	}
-	r.ordered.bytes, r.ordered.lines = r.ordered.bytes+f.Size(), r.ordered.lines+lines
-	r.miss(what, "%s", detail)
-	text, numbers = mend(text)
-	for i := range numbers {
-		numbers[i] += before
+	r.ordered.bytes, r.ordered.lines = r.ordered.bytes+f.Size(), r.ordered.lines+l.Lines
+	pieces, isReversed := l.Pieces, l.IsReversed()
+	if isReversed {
+		r.miss("order", "%s runs backwards: it was turned round", name)
+		pieces = []logs.Segment{{To: int64(len(text))}}
+	} else {
+		r.miss("order", "lines of %s that were out of order were put in order", name)
+		if len(pieces) > 1 {
+			r.steps = append(r.steps, steps(ctx, len(r.files)-1, name, f, pieces)...)
+		}
 	}
-	return text, numbers
+	for _, p := range pieces {
+		sorted, numbers := logs.Sorted(text[p.From:p.To], isReversed)
+		for i := range numbers {
+			numbers[i] += before + p.Line
+		}
+		if err := r.add(logs.Source{Name: name, Lines: numbers}, func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(sorted)), nil }); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // miss keeps something that logs lack.

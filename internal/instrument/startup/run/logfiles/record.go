@@ -112,9 +112,8 @@ func (r *Reading) logs(ctx context.Context, w Writer, began time.Time, give func
 	if stats.AtWidth > 2 && 2*stats.AtWidth > stats.Lines {
 		r.cutAt = stats.Width
 	}
-	if stats.Coarse > 0 {
-		l.Missing = append(l.Missing, record.Missing{What: "whole seconds", Count: stats.Coarse,
-			Detail: fmt.Sprintf("%d lines have no time but whole seconds since their program began", stats.Coarse)})
+	if n := stats.Coarse + stats.Whole; 2*n > stats.Read || stats.Coarse > 0 {
+		l.Missing = append(l.Missing, record.Missing{What: "whole seconds", Count: n, Detail: fmt.Sprintf("%d of %d lines have no fraction: each duration is known to ±1 s", n, stats.Lines)})
 	}
 	return l, nil
 }

@@ -2,6 +2,7 @@ package starts
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/tare-bench/tare/internal/instrument/startup/logs"
 	"github.com/tare-bench/tare/record"
@@ -30,9 +31,12 @@ func (b *Builder) runtime(e *logs.Event, at int64) {
 		container = []byte(s.id)
 	}
 	if s.isAgain(m, container, at) {
-		id := s.id
+		id := s.key
 		b.finish(s)
 		s = b.sandboxOf([]byte(id), true, at)
+	}
+	if m.point == called && string(container) != s.id && s.ended != 0 && !s.takes("", false, at) && !s.isKnown(container) {
+		s = b.apart(s, container, at)
 	}
 	if named {
 		b.speaks(e, s)
@@ -40,13 +44,19 @@ func (b *Builder) runtime(e *logs.Event, at int64) {
 	if e.Form != logs.Journal && e.Form != logs.Unknown || bytes.HasPrefix(e.Program, []byte("kata")) || bytes.HasPrefix(e.Program, []byte("containerd-shim-kata")) {
 		s.whose |= ofKata // who else writes into a journal meanwhile makes a pod nobody's
 	}
-	if m.over {
+	if m.dies || m.over && !m.asked {
+		if s.has(dialled) && !s.has(agentAnswers) && (m.dies || m.undone) {
+			b.dies(s, e, named, at)
+			return
+		}
 		if m.undone {
 			b.undone(s)
-		} else {
+		} else if m.over {
 			b.finish(s)
 		}
-		return
+		if m.over {
+			return
+		}
 	}
 	b.goesOn(s, e, m, container, verb, named, at)
 }
@@ -54,7 +64,7 @@ func (b *Builder) runtime(e *logs.Event, at int64) {
 // whose is the sandbox that a line is of, nil where there is none, and whether the
 // line names it.
 func (b *Builder) whose(e *logs.Event, m mark, container []byte, verb string, at int64) (s *sandbox, named bool) {
-	s, named = b.named(e, m.opens() && (m.point.is(renews) || b.isSandbox(e, container)), at)
+	s, named = b.named(idOr(e.Sandbox, nil), idOr(e.Container, nil), m.opens() && (m.point.is(renews) || b.isSandbox(e, container)), at)
 	if s != nil || named {
 		return s, named
 	}
@@ -89,6 +99,11 @@ func (b *Builder) goesOn(s *sandbox, e *logs.Event, m mark, container []byte, ve
 	s.clock.caused(e, m, container, at)
 }
 
+// isKnown reports whether a container belongs to the start already.
+func (s *sandbox) isKnown(container []byte) bool {
+	return slices.ContainsFunc(s.containers, func(id string) bool { return id == string(container) })
+}
+
 // isSandbox says whether a line is of a sandbox itself, and not of another
 // container in it.
 func (b *Builder) isSandbox(e *logs.Event, container []byte) bool {
@@ -118,9 +133,9 @@ func (b *Builder) called(s *sandbox, m mark, container []byte, e *logs.Event, at
 		return
 	}
 	if m.call == kataStart && s.head.at != 0 && len(s.unseen) < maxCalls && !s.knows(kataCreate, id) {
-		s.unseen = append(s.unseen, call{name: kataCreate, place: s.head.place})
+		s.unseen = append(s.unseen, &call{name: kataCreate, place: s.head.place})
 	}
-	s.begin(call{name: m.call, kind: record.KindCall, container: id, at: at, place: placeOf(e)})
+	s.begin(&call{name: m.call, kind: record.KindCall, container: id, at: at, place: placeOf(e)})
 }
 
 // isAgain says whether a line begins another start of the same sandbox.
@@ -147,8 +162,6 @@ func (s *sandbox) isAgain(m mark, container []byte, at int64) bool {
 // runtime's.
 func inOf(e *logs.Event) []byte {
 	switch w, ok := writers[e.Form]; {
-	case e.Form == logs.Runsc && bytes.HasPrefix(e.Message, []byte(`"`)): // kubelet's texts begin so
-		return []byte(whoseNames[ofKubelet])
 	case ok:
 		return w.name
 	case len(e.Subsystem) > 0:
@@ -163,11 +176,42 @@ func inOf(e *logs.Event) []byte {
 	return []byte("kata")
 }
 
-// after returns what stands between a text and a byte, nil if there is no such.
-func after(b []byte, text string, end byte) []byte {
-	_, b, _ = bytes.Cut(b, []byte(text))
-	if before, _, ok := bytes.Cut(b, []byte{end}); ok {
-		return before
+// apart is the start of a container that is added to a pod long after its start.
+func (b *Builder) apart(s *sandbox, container []byte, at int64) *sandbox {
+	key := s.key + " " + string(container)
+	x := b.sandboxOf([]byte(key), true, at)
+	x.id, x.name, x.extra = s.id, s.name, added
+	b.containers.put(string(container), key)
+	return x
+}
+
+// dies takes a sign that the VM died while its agent is dialled. The runtime dials on until
+// a time-out, and then takes the sandbox down.
+func (b *Builder) dies(s *sandbox, e *logs.Event, named bool, at int64) {
+	s.said(b, e, at, host, mark{}, true)
+	if s.died.at == 0 {
+		s.died.set(&edge{at: at, text: e.Message, place: placeOf(e)})
+		s.reached(b, mark{point: vmDied}, at, "", placeOf(e))
+	} else if at-s.died.at > jitter {
+		b.finish(s)
 	}
-	return nil
+}
+
+// undone ends a start that its runtime takes back itself, within the call that was to
+// make it: the first error since its last milestone is why. An error after which it went
+// on is not, nor is one where lines were lost.
+func (b *Builder) undone(s *sandbox) {
+	if s.ended == 0 && s.error != "" && s.isCalled() {
+		s.fails(s.error, s.last)
+	}
+	b.finish(s)
+}
+
+// repeats gives out a start after which the log begins again, and reports whether it did.
+func (b *Builder) repeats(s *sandbox, at int64) bool {
+	if at >= s.last-jitter {
+		return false
+	}
+	b.finish(s)
+	return true
 }

@@ -1,0 +1,40 @@
+package logs
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+)
+
+// envelope makes the events of the lines that stand in the texts of a line of JSON, whatever
+// its keys are: what Loki, CloudWatch, Kibana, GCP and fluent-bit put around a line. Those
+// of one line may stand in any order.
+func (s *source) envelope(b []byte) {
+	if s.depth > 2 {
+		return
+	}
+	s.depth++
+	before, f := len(s.events), fields{arena: &s.arena}
+	for {
+		i := bytes.IndexByte(b, '"')
+		if i < 0 {
+			break
+		}
+		text, end, _ := f.quoted(b[i+1:])
+		if end < 0 {
+			break
+		}
+		b = b[i+end+2:]
+		for text = bytes.TrimSpace(text); len(text) > 0; {
+			var line []byte
+			if line, text, _ = bytes.Cut(text, newline); begins(line) || findRecord(line) >= 0 || isulaStamp(line) >= 0 {
+				s.line(line, false)
+			}
+		}
+	}
+	s.depth--
+	if len(s.events) < before+2 {
+		return
+	}
+	slices.SortStableFunc(s.events[before:], func(x, y Event) int { return cmp.Compare(x.Time, y.Time) })
+}

@@ -1,0 +1,131 @@
+package logs
+
+import (
+	"bytes"
+	"strconv"
+	"time"
+)
+
+// isGlog says whether a line begins as glog's do: "I1121 02:27:17.292309 ".
+func isGlog(b []byte) bool {
+	if len(b) < 22 || b[5] != ' ' || b[8] != ':' || b[11] != ':' || b[14] != '.' {
+		return false
+	}
+	switch b[0] {
+	case 'I', 'W', 'E', 'D', 'F', 'V':
+		return isDigit(b[1]) && isDigit(b[2]) && isDigit(b[3]) && isDigit(b[4]) && isDigit(b[6])
+	}
+	return false
+}
+
+// glogLine makes the event of runsc's "I1121 02:27:17.292309       1 cli.go:275] …":
+// level, month and day, time of day, process, where in its source, text.
+func (s *source) glogLine(b []byte, c carrier, long bool) {
+	at, message, complete := bytes.Cut(b[len("I1121 02:27:17.292309"):], []byte("] "))
+	t, ok := glogTime(b)
+	when := s.when(stamp{local: t})
+	if !ok || when == 0 {
+		return
+	}
+	e := s.event(s.klogForm(c.ident, at, message))
+	e.Time, e.Level, e.Program, e.Pid, e.Cut = when, level(b[:1]), c.ident, c.pid, long || !complete
+	at = bytes.TrimLeft(at, " ")
+	if pid := pidOf(at); pid > 0 {
+		e.Pid = pid
+	}
+	if complete {
+		e.Source = at[bytes.LastIndexByte(at, ' ')+1:]
+	} else {
+		message = at
+	}
+	e.Message = message[:min(len(message), maxMessage)]
+	if e.Form == Kubelet {
+		e.Pod = podIn(e.Message)
+	}
+}
+
+// podIn is the pod that a structured line names: pod="namespace/name".
+func podIn(b []byte) []byte {
+	_, b, _ = bytes.Cut(b, []byte(` pod="`))
+	b, _, _ = bytes.Cut(b, []byte(`"`))
+	return b
+}
+
+// klogForm says who wrote a line of klog's form: kubelet, under whatever name, or runsc.
+// Kubelet's structured messages begin with a quote.
+func (s *source) klogForm(ident, at, message []byte) Form {
+	if form, ok := programOf(ident); ok && form == Kubelet || len(ident) == 0 && (bytes.HasPrefix(message, []byte{'"'}) || s.engine == Kubelet) {
+		return Kubelet
+	}
+	return Runsc
+}
+
+// glogTime reads the month, the day and the time of a line of glog's.
+func glogTime(b []byte) (yearless, bool) {
+	month, _ := two(b[1:])
+	date, _ := two(b[3:])
+	tod, n := clockOf(b[6:])
+	return yearless{time.Month(month), date, tod}, isDay(month, date) && n > 0 && len(b) > 6+n && b[6+n] == ' '
+}
+
+// klogJSON makes the event of a line of klog's in JSON, as kubelet writes it, and reports
+// whether it was one: {"ts":1700000000000.5,"caller":"kubelet/kubelet.go:2405","msg":"SyncLoop
+// ADD","source":"api","pods":["shop/web"]}. Its message becomes as klog's text has it.
+func (s *source) klogJSON(f *fields, line []byte) bool {
+	stamp := f.at[keyTS].b
+	if len(stamp) < 10 || len(bytes.Trim(stamp, "0123456789.")) > 0 {
+		return false
+	}
+	at, err := strconv.ParseFloat(string(stamp), 64)
+	caller, _, ok := bytes.Cut(stringAfter(line, `"caller":"`), []byte(`"`))
+	if err != nil || !ok || at <= 0 {
+		return false
+	}
+	for at > maxSeconds { // ms or µs, depending on the version
+		at /= 1000
+	}
+	ns := int64(at*1e6) * 1000
+	from := len(s.arena)
+	s.arena = append(append(append(s.arena, '"'), f.at[keyMessage].b...), '"')
+	rest := stringAfter(line, `"msg":"`)
+	for _, key := range []string{"source", "pod", "pods", "event", "podStartSLOduration", "podStartE2EDuration", "podCreationTimestamp", "firstStartedPulling",
+		"lastFinishedPulling", "observedRunningTime", "err"} {
+		value := stringAfter(rest, `"`+key+`":`)
+		if len(value) == 0 {
+			continue
+		}
+		one := fields{arena: &s.arena}
+		n := len(value)
+		switch {
+		case value[0] == '"':
+			text, _, _ := one.quoted(value[1:])
+			s.arena = append(append(append(append(append(s.arena, ' '), key...), `="`...), text...), '"')
+			continue
+		case value[0] == '{' && key == "pod":
+			space, _, _ := bytes.Cut(stringAfter(value, `"namespace":"`), []byte(`"`))
+			name, _, _ := bytes.Cut(stringAfter(value, `"name":"`), []byte(`"`))
+			s.arena = append(append(append(append(append(s.arena, ` pod="`...), space...), '/'), name...), '"')
+			continue
+		case value[0] == '[' || value[0] == '{':
+			n = max(one.nested(value), 0)
+		default:
+			n = max(bytes.IndexAny(value, ",}"), 0)
+		}
+		s.arena = append(append(append(append(s.arena, ' '), key...), '='), value[:n]...)
+	}
+	e := s.event(Kubelet)
+	e.Time, e.Source, e.Level = ns, caller, levels["info"]
+	e.Message = s.arena[from:min(len(s.arena), from+maxMessage):len(s.arena)]
+	e.Pod = podIn(e.Message)
+	if e.Error, _, _ = bytes.Cut(stringAfter(rest, `"err":"`), []byte(`"`)); len(e.Error) > 0 {
+		e.Level = levels["error"]
+	}
+	s.learn(ns, 0)
+	return true
+}
+
+// stringAfter is what follows a text, nil where it is not there.
+func stringAfter(b []byte, text string) []byte {
+	_, after, _ := bytes.Cut(b, []byte(text))
+	return after
+}

@@ -1,0 +1,645 @@
+package starts
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tare-bench/tare/internal/instrument/startup/logs"
+	"github.com/tare-bench/tare/record"
+)
+
+// take takes a fact.
+func (b *Builder) take(e *logs.Event, f *fact, at int64) {
+	f.sandbox, f.container = idOr(f.sandbox, e.Sandbox), idOr(f.container, e.Container)
+	var c *call
+	if f.key != nil {
+		c = b.calls.m[string(f.key)]
+	}
+	if e.Cut && f.step == asks { // it may be the answer
+		f.step, f.mark = says, mark{}
+	}
+	for f.oldest && f.step != asks && c != nil && c.first != nil && !c.first.over {
+		c = c.first
+		if c.s != nil {
+			c.s.guessed = true
+		}
+	}
+	switch {
+	case f.call == execSync:
+		b.execs(e, f, c, at)
+	case f.step == asks:
+		b.begins(e, f, c, at)
+	case f.step == answers && c != nil && c.over && f.point != startReturned:
+		b.lineOf(c, e, f, at) // it is said twice
+	case f.step == answers, f.step == binds, f.step == refuses:
+		b.ends(e, f, c, at)
+	case f.step == exits, f.step == stops:
+		b.gone(e, f, at)
+	case f.key != nil && c != nil:
+		b.lineOf(c, e, f, at)
+	default:
+		b.says(e, f, at)
+	}
+}
+
+func idOr(id, other []byte) []byte {
+	if id == nil {
+		id = other
+	}
+	if !isID(id) {
+		return nil
+	}
+	return id
+}
+
+// says takes an ordinary line, or a milestone.
+func (b *Builder) says(e *logs.Event, f *fact, at int64) {
+	s, named := b.find(e, f, at)
+	if s == nil {
+		return
+	}
+	if f.stage != nil {
+		s.stage = b.words.keep(f.stage)
+	}
+	if f.made && len(b.creates) > 0 && s.began == 0 {
+		s.guessed = len(b.creates) > 1
+		b.adopt(s, b.creates[0])
+		b.creates = b.creates[1:]
+	}
+	if f.took > 0 {
+		s.span(b, &call{name: f.call, kind: f.kind, container: s.id, at: at - f.took, place: placeOf(e)}, at)
+	}
+	if f.at == 0 || f.point == observed {
+		s.said(b, e, e.Time, host, f.mark, named)
+	} else if s.edges++; s.began == 0 || at < s.began {
+		s.began, s.at = at, placeOf(e)
+	}
+	if p := f.point; p != none && (p != seenStarted || s.whose&engines == 0) {
+		container := ""
+		if f.member != nil {
+			container = b.words.keep(f.member)
+		} else if f.container != nil {
+			container = b.words.keep(f.container)
+		} else if p.is(ofContainer) || p == shimStarted {
+			container = s.id
+		}
+		if f.ends {
+			s.end(b, f.call, container, at)
+		}
+		s.reached(b, f.mark, at, container, placeOf(e))
+	}
+}
+
+// find returns the start that a fact is about. named reports whether the line names one,
+// which may be past its start. A line of none is counted, unless it names one.
+func (b *Builder) find(e *logs.Event, f *fact, at int64) (s *sandbox, named bool) {
+	switch {
+	case f.hint != nil && f.sandbox == nil && f.container == nil && b.known(f.hint) != nil:
+		s, named = b.known(f.hint), true
+	case f.sandbox != nil || f.container != nil:
+		s, named = b.named(f.sandbox, f.container, f.opens, at)
+	case f.pod != nil:
+		s, named = b.ofPod(f.pod, f.opens, at), true
+	case f.step == says && f.first != nil:
+		s = b.oldest(f.first)
+		named = s != nil
+	}
+	if s == nil && !named {
+		s = b.unnamed(e)
+	}
+	switch {
+	case s == nil && (!named || f.pod != nil):
+		b.Unplaced++
+	case s != nil && b.settles(s, at):
+		return b.find(e, f, at)
+	}
+	return s, named
+}
+
+// oldest returns the start under way that began first and satisfies a condition. Where
+// several do, it is a guess.
+func (b *Builder) oldest(is func(s *sandbox) bool) (first *sandbox) {
+	guess := false
+	for s := range b.underWay {
+		if is(s) {
+			guess = first != nil
+			if first == nil || s.began < first.began {
+				first = s
+			}
+		}
+	}
+	if first != nil && guess {
+		first.guessed = true
+	}
+	return first
+}
+
+// begins takes the begin of a call.
+func (b *Builder) begins(e *logs.Event, f *fact, c *call, at int64) {
+	if c != nil && !c.over && f.request {
+		b.lineOf(c, e, f, at) // a further line of the same request
+		return
+	}
+	n := &call{name: f.call, kind: cmp.Or(f.kind, record.KindEngine), point: f.point, at: at, text: b.words.keep(e.Message), place: placeOf(e), form: e.Form,
+		pod: string(cut(f.pod)), container: b.words.keep(f.container), label: string(cut(f.label))}
+	if f.key == nil {
+		if b.creates = append(b.creates, n); len(b.creates) > maxCalls {
+			b.creates = b.creates[1:]
+		}
+		return
+	}
+	if n.oldest = f.oldest; c != nil && !c.over && (f.oldest || c.s == nil && c.name == "RunPodSandbox") {
+		n.first = c // which has not returned
+	}
+	n.key = string(f.key)
+	b.calls.put(n.key, n)
+	if f.point == podCalled {
+		b.calls.put(runOf(n.pod), n)
+	}
+	s := b.home(e, f, n, at)
+	if s == nil {
+		return
+	}
+	n.s = s
+	if f.point == startCalled && len(b.creates) == 1 && s.began == 0 && at-b.creates[0].at < int64(settled) {
+		b.adopt(s, b.creates[0])
+	}
+	if f.opens {
+		b.creates = nil
+	}
+	if f.at == 0 {
+		s.said(b, e, at, host, f.mark, true)
+	}
+	s.begin(n)
+	s.reached(b, f.mark, at, b.nameOf(f.mark, f.container), placeOf(e))
+	if f.point == createCalled {
+		s.member(n.label, "").at = at
+	}
+}
+
+// home finds the start that a call belongs to when it begins, nil where that is not
+// known yet.
+func (b *Builder) home(e *logs.Event, f *fact, c *call, at int64) *sandbox {
+	switch f.point {
+	case podCalled: // its id is not known yet, but kubelet may have told of it
+		if s := b.open[b.pods.m[c.pod]]; s != nil && isIdless(s.key) && !s.has(podCalled) {
+			return s
+		}
+	case createCalled:
+		if !f.opens {
+			return b.forContainer(f, at)
+		}
+		if pod := b.calls.m[string(isulaCreate)]; pod != nil && !pod.over && pod.s != nil {
+			b.containers.put(string(f.container), pod.s.key)
+			return nil // the call of CRI's has it
+		}
+		return b.sandboxOf(f.container, true, at)
+	case startCalled:
+		if f.opens {
+			if s := b.known(f.container); s != nil && s.key != string(f.container) {
+				return nil // the call of CRI's has it
+			} else if s != nil {
+				if !s.has(startCalled) && !b.settles(s, at) {
+					return s
+				}
+				b.finish(s)
+			}
+			return b.sandboxOf(f.container, true, at)
+		}
+		if s := b.known(f.container); s != nil {
+			return s
+		}
+		if _, over := b.containers.m[string(f.container)]; over {
+			return nil // its start has been given out
+		}
+		if s := b.waitsFor(c, true); s != nil && e.Form != logs.CRIO {
+			b.containers.put(string(f.container), s.key)
+			return s
+		}
+	case pullCalled:
+		if f.pod != nil {
+			return b.ofPod(f.pod, true, at)
+		}
+		return b.waitsFor(c, false)
+	case netCalled:
+		if f.sandbox != nil {
+			return b.sandboxOf(f.sandbox, false, at)
+		}
+	}
+	return nil
+}
+
+// forContainer is the start that a new container belongs to: that of its pod, or one of
+// its own where it is started again, or added later.
+func (b *Builder) forContainer(f *fact, at int64) *sandbox {
+	label, again := string(cut(f.label)), len(f.attempt) > 0 && string(f.attempt) != "0"
+	var s *sandbox
+	key := string(f.sandbox)
+	if f.sandbox != nil {
+		s = b.known(f.sandbox)
+	} else if f.pod != nil {
+		if key = b.pods.m[string(f.pod)]; key == "" {
+			key = idless + string(cut(f.pod))
+		}
+		s = b.open[key]
+	}
+	was, over := b.done.m[key]
+	switch {
+	case key == "":
+		return nil
+	case s != nil && s.takes(label, again, at):
+		b.touch(s)
+		return s
+	case s == nil && !over && !again:
+		s = b.sandboxOf([]byte(key), true, at)
+		b.naming(s, string(cut(f.pod)))
+		return s
+	}
+	extra := added
+	if again || s != nil && s.hasMember(label) {
+		extra = restart
+	}
+	name := was.name
+	if s != nil {
+		name = s.name
+	}
+	own := key + " " + label
+	if x := b.open[own]; x != nil {
+		b.finish(x)
+	}
+	x := b.sandboxOf([]byte(own), true, at)
+	x.id, x.name, x.extra = key, cmp.Or(name, string(cut(f.pod))), extra
+	return x
+}
+
+// The starts that are not a pod's.
+const (
+	restart = "restart"
+	added   = "added container"
+)
+
+// waitsFor guesses the start that a call is for which does not say so: that of the only
+// pod that is up and has no container yet.
+func (b *Builder) waitsFor(c *call, starts bool) (s *sandbox) {
+	for x := range b.newestFirst() {
+		if !x.has(podReturned) || x.has(createCalled) || starts && x.has(startCalled) || x.ended > c.at || c.at-x.ended > int64(settled) {
+			continue
+		}
+		if s != nil {
+			return nil
+		}
+		s = x
+	}
+	return s
+}
+
+// ends takes the end of a call, or what it is about.
+func (b *Builder) ends(e *logs.Event, f *fact, c *call, at int64) {
+	var s *sandbox
+	if run := b.calls.m[runOf(string(f.podOf))]; f.podOf != nil && run != nil && run.s == nil && !run.over {
+		b.join(run, f.sandbox, at)
+	}
+	if c != nil {
+		if s = c.s; s == nil && !c.over {
+			s = b.bind(c, f, at)
+		} else if s != nil && b.open[s.key] != s {
+			s = nil
+		} else if s != nil && c.point == podCalled && f.sandbox != nil && isIdless(s.key) {
+			b.rename(s, string(f.sandbox))
+		}
+	}
+	if s != nil && b.settles(s, at) {
+		s = nil
+	}
+	if f.step == binds || c == nil && f.point == netReturned {
+		f.mark = mark{}
+		b.says(e, f, at)
+		return
+	}
+	if c == nil {
+		s, _ = b.find(e, f, at)
+	}
+	if f.step == refuses {
+		b.fails(e, f, c, s, at)
+		return
+	}
+	if c != nil {
+		c.over = true
+	}
+	if s == nil {
+		if c != nil && c.s == nil && c.point == createCalled && f.container != nil { // it will be known when the container starts
+			c.container, c.end = b.words.keep(f.container), &call{at: at, text: b.words.keep(e.Message), place: placeOf(e), form: e.Form}
+			b.calls.put("created "+c.container, c)
+		} else if c == nil || c.name == pullName {
+			b.Unplaced += 2
+		}
+		return
+	}
+	b.touch(s)
+	container := ""
+	switch {
+	case f.container != nil && f.point.is(ofContainer):
+		container = b.words.keep(f.container)
+		b.containers.put(string(f.container), s.key)
+	case f.point == createReturned:
+		return
+	case c != nil && f.point.is(ofContainer):
+		container = c.container
+	}
+	if f.point == createReturned {
+		label := string(cut(f.label))
+		if c != nil {
+			label = c.label
+		}
+		s.isCreated(c, label, container)
+	}
+	if f.at == 0 {
+		s.said(b, e, at, host, f.mark, true)
+	}
+	if c != nil {
+		s.endCall(b, c, at)
+	} else {
+		s.end(b, f.call, container, at)
+	}
+	s.reached(b, f.mark, at, container, placeOf(e))
+	if f.point == startReturned {
+		s.member("", container).ran = true
+	}
+}
+
+// bind finds the start of a call that began before it was known.
+func (b *Builder) bind(c *call, f *fact, at int64) *sandbox {
+	var s *sandbox
+	switch c.point {
+	case podCalled:
+		if f.sandbox == nil {
+			return nil
+		}
+		return b.join(c, f.sandbox, at)
+	case pullCalled:
+		s = b.waitsFor(c, false)
+	case startCalled:
+		if f.step == refuses && f.sandbox == nil {
+			return nil
+		}
+		if c.container == "" {
+			c.container = b.words.keep(f.container)
+		}
+		if f.sandbox != nil {
+			s = b.known(f.sandbox)
+		}
+		if made := b.calls.m["created "+c.container]; s != nil && made != nil && made.s == nil {
+			b.adopt(s, made)
+			line := made.end.line()
+			s.said(b, &line, line.Time, host, engineMarks[createReturned], true)
+			s.isCreated(made, "", made.container)
+			s.endCall(b, made, line.Time)
+			s.reached(b, engineMarks[createReturned], line.Time, made.container, made.end.place)
+			b.containers.put(made.container, s.key)
+		}
+		if _, over := b.containers.m[c.container]; s == nil && c.container != "" && !over {
+			s = b.sandboxOf([]byte(cmp.Or(string(f.sandbox), c.container)), true, at)
+		}
+	case netCalled:
+		s = b.known(f.sandbox)
+	}
+	if s != nil && b.settles(s, at) {
+		return nil
+	}
+	if s != nil {
+		b.adopt(s, c)
+	}
+	return s
+}
+
+// adopt tells a start of a call that began before the start was known.
+func (b *Builder) adopt(s *sandbox, c *call) {
+	c.s = s
+	if s.began == 0 || c.at >= s.lanes[host].last.at && c.at >= s.began {
+		first := c.line()
+		if c.container == "" && c.point.is(ofContainer) {
+			c.container = s.id
+		}
+		s.said(b, &first, c.at, host, mark{point: c.point}, true)
+	} else {
+		s.events++
+		s.edges++
+	}
+	s.events += c.lines
+	if c.point != createCalled || c.key != "" { // docker's create has no end
+		s.begin(c)
+	}
+	s.reached(b, mark{point: c.point}, c.at, b.nameOf(mark{point: c.point}, []byte(c.container)), c.place)
+}
+
+// join gives a call of RunPodSandbox the start that it led to. A start that only kubelet
+// told of until now is the same.
+func (b *Builder) join(c *call, id []byte, at int64) *sandbox {
+	if s, ok := b.open[string(id)]; ok && s.has(podCalled) && !slices.Contains(s.calls, c) {
+		b.finish(s)
+	}
+	s := b.sandboxOf(id, true, at)
+	if s == nil {
+		return nil
+	}
+	if c.first != nil && !c.oldest {
+		b.alone(c.first)
+	}
+	c.s = s
+	b.naming(s, c.pod)
+	s.asked(b, c)
+	return s
+}
+
+// naming remembers the pod that a start is of.
+func (b *Builder) naming(s *sandbox, pod string) {
+	if pod != "" {
+		s.name = cmp.Or(s.name, pod)
+		b.pods.put(pod, s.key)
+	}
+}
+
+// rename gives a start the id of its sandbox.
+func (b *Builder) rename(s *sandbox, id string) {
+	delete(b.open, s.key)
+	for _, c := range s.containers {
+		b.containers.put(c, id)
+	}
+	s.id, s.key = id, id
+	b.open[id] = s
+	b.naming(s, s.name)
+}
+
+// alone makes a start of a call that never returned, and gives it out.
+func (b *Builder) alone(c *call) {
+	s := b.sandboxOf([]byte(idless+c.key), true, c.at)
+	b.naming(s, c.pod)
+	if c.point == podCalled {
+		c.s = s
+		s.asked(b, c)
+	} else {
+		b.adopt(s, c)
+	}
+	b.finish(s)
+}
+
+// fails takes the failure of a call.
+func (b *Builder) fails(e *logs.Event, f *fact, c *call, s *sandbox, at int64) {
+	if c != nil {
+		c.over = true
+	}
+	if s == nil && c != nil && c.s == nil {
+		s = b.sandboxOf([]byte(idless+c.key), true, at)
+		if c.point == podCalled {
+			b.naming(s, c.pod)
+			c.s = s
+			s.asked(b, c)
+		} else {
+			b.adopt(s, c)
+		}
+		if c.first != nil && !c.oldest { // it may return yet
+			b.calls.put(c.key, c.first)
+		}
+	}
+	if s == nil {
+		return
+	}
+	s.said(b, e, at, host, mark{}, true)
+	why := f.call + ": " + string(f.why[:min(len(f.why), maxWhy)])
+	if c != nil {
+		s.calls = slices.DeleteFunc(s.calls, func(x *call) bool { return x == c })
+		if c.first != nil && !c.oldest {
+			why = "retry, while the call since " + timeOfDay(c.first.at) + " has not returned: " + why
+		}
+		if c.point == createCalled {
+			s.members = slices.DeleteFunc(s.members, func(m member) bool { return m.label == c.label && m.id == "" })
+		}
+	}
+	s.fails(why, at)
+	if f.call == "RunPodSandbox" {
+		b.finish(s)
+	}
+}
+
+// timeOfDay writes a time.
+func timeOfDay(at int64) string { return time.Unix(0, at).UTC().Format("15:04:05.000") }
+
+// lineOf takes a line of a call that is neither its begin nor its end.
+func (b *Builder) lineOf(c *call, e *logs.Event, f *fact, at int64) {
+	if c.s == nil && c.point == podCalled && f.sandbox != nil && !c.over {
+		b.join(c, f.sandbox, at)
+	}
+	if c.s == nil && c.point == createCalled && f.sandbox != nil {
+		c.s = b.known(f.sandbox)
+	}
+	if c.container == "" && f.container != nil && c.point == startCalled {
+		c.container = b.words.keep(f.container)
+		if c.s = b.known(f.container); c.s != nil && !c.over {
+			b.adopt(c.s, c)
+		}
+	}
+	if c.pod == "" && f.pod != nil {
+		c.pod = string(cut(f.pod))
+		b.calls.put(runOf(c.pod), c)
+	}
+	if s := c.s; s != nil && b.open[s.key] == s {
+		b.touch(s)
+		b.naming(s, c.pod)
+		if f.stage != nil {
+			s.stage = b.words.keep(f.stage)
+		}
+		s.said(b, e, at, host, mark{}, true)
+	} else if c.s == nil {
+		c.lines++
+	}
+}
+
+// gone takes the end of a container or of a sandbox.
+func (b *Builder) gone(e *logs.Event, f *fact, at int64) {
+	id := f.container
+	if id == nil {
+		id = f.sandbox
+	}
+	if id == nil {
+		b.says(e, f, at)
+		return
+	}
+	s := b.known(id)
+	if s == nil {
+		return
+	}
+	if f.step == exits && (s.isStarting() || string(id) != s.id) {
+		s.said(b, e, at, host, mark{}, true)
+		container := b.words.keep(id)
+		if m := s.find("", container); m != nil && m.ran && !m.gone {
+			m.gone, s.exit = true, at
+			s.reached(b, mark{point: exited}, at, container, placeOf(e))
+		}
+		return
+	}
+	if m := s.find("", string(id)); m == nil || !m.gone {
+		b.finish(s)
+	}
+}
+
+// execs makes a start of its own of a command that is run in a container.
+func (b *Builder) execs(e *logs.Event, f *fact, c *call, at int64) {
+	if f.step == asks {
+		n := &call{name: execSync, kind: record.KindEngine, at: at, text: b.words.keep(e.Message), place: placeOf(e), form: e.Form, key: string(f.key),
+			container: b.words.keep(f.container), label: string(cut(f.label)), first: c}
+		b.calls.put(n.key, n)
+		return
+	}
+	if c == nil {
+		b.Unplaced++
+		return
+	}
+	for c.first != nil && !c.first.over { // several at once end in the order of their begin
+		c = c.first
+	}
+	c.over = true
+	var failure *record.Failure
+	if f.step == refuses {
+		failure = &record.Failure{Kind: record.FailError, Detail: string(cut(f.why))}
+	}
+	b.give(c, at, failure)
+}
+
+// give gives out a command that was run in a container; one that never ended has no end.
+func (b *Builder) give(c *call, ended int64, failure *record.Failure) {
+	x := &record.Start{Type: record.TypeStart, Round: b.given, Target: whoseNames[writers[c.form].whose] + " " + execSync, Method: record.MethodLogs, Clock: record.ClockWall,
+		Began: c.at, Ended: ended, Name: c.label, Sandbox: c.container, Events: 2, Source: b.source(c.place), Failure: failure}
+	until := ended
+	if failure != nil {
+		x.Ended = 0
+	} else if ended == 0 {
+		until = b.now
+		x.Waiting = &record.Waiting{In: execSync, Since: c.at, Until: b.now}
+		x.Events = 1
+	}
+	x.Spans = []record.Span{{Name: execSync, Kind: record.KindEngine, Of: record.KindDaemon, Container: c.container, Began: c.at, Ended: until, Source: x.Source}}
+	b.given++
+	if b.err == nil {
+		b.err = b.out(x, c.place.file)
+	}
+}
+
+// podName joins a namespace and a name.
+func podName(space, name []byte) []byte {
+	if len(space) == 0 {
+		return name
+	}
+	return fmt.Appendf(nil, "%s/%s", space, name)
+}
+
+// idless begins the key of a start whose sandbox has no id yet. No id has a blank.
+const idless = "pod "
+
+// isIdless reports whether a key is not an id.
+func isIdless(key string) bool { return strings.HasPrefix(key, idless) }
+
+// runOf is a key of the call of RunPodSandbox for a pod.
+func runOf(pod string) string { return "run " + pod }

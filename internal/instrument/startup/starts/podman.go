@@ -1,0 +1,51 @@
+package starts
+
+import (
+	"bytes"
+
+	"github.com/tare-bench/tare/internal/instrument/startup/logs"
+)
+
+// podmanMarks are how podman's debug messages begin, or with what they go on behind the
+// container's id, and what they mean.
+var podmanMarks = []struct {
+	begin, rest string
+	mark        mark
+}{
+	{`Created container "`, "", mark{point: createReturned}},
+	{"running conmon: ", "", mark{point: monitorCalled}},
+	{"Created container ", " in OCI runtime", mark{point: created}},
+	{"Starting container ", " with command", mark{point: begun}},
+	{"Started container ", "", mark{point: started}},
+	{`Container "`, "", mark{}}, {"Container ", " ", mark{}}, {"Setting ", "", mark{}},
+}
+
+// podman says what a line of podman's debug log means.
+func podman(e *logs.Event, all []fact) []fact {
+	msg := e.Message
+	if args, ok := bytes.CutPrefix(msg, []byte("Called ")); ok {
+		if verb, rest, ok := bytes.Cut(args, []byte(".PersistentPreRunE(podman ")); ok {
+			switch string(verb) {
+			case "run", "create", "start", "play", "kube":
+				_ = rest
+				return append(all, fact{mark: mark{point: createCalled, call: "podman " + string(verb)}, step: asks})
+			}
+		}
+		return append(all, fact{})
+	}
+	for _, m := range podmanMarks {
+		rest, ok := bytes.CutPrefix(msg, []byte(m.begin))
+		if !ok {
+			continue
+		}
+		id := wordAfter(rest, "")
+		if m.mark.point == monitorCalled {
+			id = wordAfter(append(bytes.Clone(msg), e.Command...), " -c ")
+		}
+		if len(id) < 12 || m.rest != "" && !bytes.Contains(rest, []byte(m.rest)) {
+			continue
+		}
+		return append(all, fact{mark: m.mark, container: id, opens: m.mark.point == createReturned, made: m.mark.point == createReturned})
+	}
+	return append(all, fact{})
+}
