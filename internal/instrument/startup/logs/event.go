@@ -32,13 +32,14 @@ const (
 	Podman  // its debug log
 	Crun    // its debug log
 	Isulad
-	Journal // plain text in the journal or in a syslog
+	Kubernetes // its events
+	Journal    // plain text in the journal or in a syslog
 	forms
 )
 
 var formNames = [forms]string{
 	"unknown", "kata", "kata-proxy", "kata-agent", "console", "kata-rs",
-	"containerd", "cri-o", "docker", "runsc", "kubelet", "podman", "crun", "isulad", "journal",
+	"containerd", "cri-o", "docker", "runsc", "kubelet", "podman", "crun", "isulad", "kubernetes", "journal",
 }
 
 // String returns the form's name as reports have it.

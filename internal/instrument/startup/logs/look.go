@@ -52,7 +52,9 @@ func Look(r io.Reader, most int) (Layout, error) {
 		}
 		ns, undated := timeInFront(b, noYear)
 		p.line(b, at, ns, undated)
-		w.line(b, long, ns)
+		if in.bytes <= MaxMended {
+			w.line(b, long, ns)
+		}
 		entries = entries || isEntry(b)
 		before := &last[0]
 		if undated {
@@ -240,7 +242,13 @@ func timeInFront(b []byte, year int) (ns int64, undated bool) {
 			return ns, false
 		}
 	}
-	return recordTime(b), false
+	if ns := recordTime(b); ns != 0 {
+		return ns, false
+	}
+	if e, ok := kubeEventOf(b); ok {
+		return e.eventTime(), false
+	}
+	return 0, false
 }
 
 // recordTime reads the time of a record that begins near the front of a line, inside quotes

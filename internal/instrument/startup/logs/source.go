@@ -21,16 +21,17 @@ type source struct {
 	arena  []byte // what was unescaped of this line
 	number int64  // of the line
 	// numbers are those that lines have which were put in order
-	numbers []int64
-	key     int64  // the time that this line has in the stream
-	last    int64  // that of the line before
-	engine  Form   // whose logfmt it is where the line itself does not say
-	glog    int    // how many lines may go on the message of runsc's last line
-	entry   fields // of a journal's export: what was read of the entry so far
-	began   int64  // the number of its first line
-	inside  bool   // an entry
-	pretty  bool   // that is an object over several lines
-	depth   int    // of JSON in JSON
+	numbers   []int64
+	key       int64  // the time that this line has in the stream
+	last      int64  // that of the line before
+	engine    Form   // whose logfmt it is where the line itself does not say
+	glog      int    // how many lines may go on the message of runsc's last line
+	entry     fields // of a journal's export: what was read of the entry so far
+	began     int64  // the number of its first line
+	inside    bool   // an entry
+	pretty    bool   // that is an object over several lines
+	depth     int    // of JSON in JSON
+	described []byte // the pod that `kubectl describe` named
 
 	fieldCount int    // of the entry
 	held       []byte // a line that ended an entry, and is the next; nil: none
@@ -164,7 +165,7 @@ func (s *source) line(b []byte, long bool) bool {
 	case b[0] == '"':
 		s.envelope(b)
 	default:
-		if s.anywhere(b, long); len(s.events) == before && findRecord(b) < 0 && !s.isula(b, long) && s.depth < 2 {
+		if s.anywhere(b, long); len(s.events) == before && findRecord(b) < 0 && !s.isula(b, long) && !s.kube(b) && s.depth < 2 {
 			if rest := behindPrefix(b); rest != nil {
 				s.depth++
 				s.line(rest, long)

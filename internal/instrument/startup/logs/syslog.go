@@ -173,6 +173,9 @@ func (s *source) syslog(b []byte, long bool) {
 		s.line(inner, long)
 		return
 	}
+	if s.dockerEvent(when.ns, b[at+n:]) {
+		return
+	}
 	var message []byte
 	if isFive {
 		c.ident, c.pid, message = five(b[at-len("1 "):])

@@ -77,7 +77,11 @@ func (b *Builder) says(e *logs.Event, f *fact, at int64) {
 	} else if s.edges++; s.began == 0 || at < s.began {
 		s.began, s.at = at, placeOf(e)
 	}
-	if p := f.point; p != none && (p != seenStarted || s.whose&engines == 0) {
+	p := f.point
+	if p == seenStarted && s.whose&engines != 0 || f.at != 0 && (p == pullCalled || p == pullReturned) && s.has(p) {
+		return // the engine says when
+	}
+	if p != none {
 		container := ""
 		if f.member != nil {
 			container = b.words.keep(f.member)
@@ -164,6 +168,12 @@ func (b *Builder) begins(e *logs.Event, f *fact, c *call, at int64) {
 		return
 	}
 	n.s = s
+	if f.point == createCalled {
+		if n.first = s.creating(n.label); n.first != nil { // a retry, while the first one has not returned
+			s.said(b, e, at, host, mark{}, true)
+			return
+		}
+	}
 	if f.point == startCalled && len(b.creates) == 1 && s.began == 0 && at-b.creates[0].at < int64(settled) {
 		b.adopt(s, b.creates[0])
 	}
@@ -250,7 +260,7 @@ func (b *Builder) forContainer(f *fact, at int64) *sandbox {
 	switch {
 	case key == "":
 		return nil
-	case s != nil && s.takes(label, again, at):
+	case s != nil && (s.creating(label) != nil || s.takes(label, again, at)):
 		b.touch(s)
 		return s
 	case s == nil && !over && !again:
@@ -508,6 +518,10 @@ func (b *Builder) fails(e *logs.Event, f *fact, c *call, s *sandbox, at int64) {
 		return
 	}
 	s.said(b, e, at, host, mark{}, true)
+	if c != nil && c.first != nil && c.point == createCalled && !c.oldest {
+		s.error = b.words.keep(f.why)
+		return
+	}
 	why := f.call + ": " + string(f.why[:min(len(f.why), maxWhy)])
 	if c != nil {
 		s.calls = slices.DeleteFunc(s.calls, func(x *call) bool { return x == c })

@@ -13,6 +13,17 @@ import (
 // the sandbox key that sets up a container's network, or an event of containerd's. What it
 // logs like containerd means the same.
 func docker(e *logs.Event, all []fact) []fact {
+	if string(e.Source) == "docker events" {
+		switch string(e.Subsystem) {
+		case "create":
+			return append(all, fact{mark: mark{point: createReturned}, opens: true})
+		case "start", "restart":
+			return append(all, fact{mark: mark{point: started}, opens: true})
+		case "die", "stop", "kill", "destroy":
+			return append(all, fact{step: stops})
+		}
+		return append(all, fact{hint: e.Container})
+	}
 	if verb, id := dockerRequest(e); verb != nil {
 		switch string(verb) {
 		case "create": // no create says which container it makes

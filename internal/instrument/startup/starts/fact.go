@@ -47,7 +47,7 @@ const (
 
 // rules are the pure functions from a line to facts, by writer. Each appends to a list.
 var rules = [256]func(e *logs.Event, all []fact) []fact{
-	logs.Containerd: containerd, logs.CRIO: crio, logs.Docker: docker, logs.Podman: podman, logs.Kubelet: kubelet, logs.Isulad: isulad, logs.Crun: crun,
+	logs.Containerd: containerd, logs.CRIO: crio, logs.Docker: docker, logs.Podman: podman, logs.Kubelet: kubelet, logs.Isulad: isulad, logs.Crun: crun, logs.Kubernetes: kubernetes,
 }
 
 // engineMarks are the milestones with which a call of an engine begins or ends.

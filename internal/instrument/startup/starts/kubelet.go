@@ -13,6 +13,15 @@ import (
 func kubelet(e *logs.Event, all []fact) []fact {
 	msg, pod := e.Message, e.Pod
 	switch {
+	case bytes.HasPrefix(msg, []byte("SyncLoop (ADD")): // up to 1.20: SyncLoop (ADD, "api"): "web_shop(uid), db_shop(uid)"
+		_, pods, _ := bytes.Cut(msg, []byte(`): "`))
+		for old := range bytes.SplitSeq(pods, []byte(", ")) {
+			all = append(all, fact{mark: mark{point: podAdded}, pod: oldName(old), opens: true})
+		}
+	case bytes.HasPrefix(msg, []byte(`SyncLoop (PLEG): "`)):
+		if bytes.Contains(msg, []byte(`Type:"ContainerStarted"`)) {
+			all = append(all, fact{mark: mark{point: seenStarted}, pod: oldName(msg[len(`SyncLoop (PLEG): "`):]), member: after(msg, `Data:"`, '"'), opens: true})
+		}
 	case bytes.Contains(msg[:min(len(msg), 16)], []byte("SyncLoop ADD")):
 		_, pods, _ := bytes.Cut(msg, []byte("pods=["))
 		for pod := range bytes.SplitSeq(bytes.TrimSuffix(pods, []byte("]")), []byte(",")) {
@@ -37,6 +46,13 @@ func kubelet(e *logs.Event, all []fact) []fact {
 	return all
 }
 
+// oldName is "namespace/name" of "name_namespace(uid)".
+func oldName(b []byte) []byte {
+	name, rest, _ := bytes.Cut(b, []byte("_"))
+	space, _, _ := bytes.Cut(rest, []byte("("))
+	return podName(space, name)
+}
+
 // observedStart reads the times in kubelet's line about a pod's start, which beat the time
 // of the line.
 func observedStart(msg, pod []byte, all []fact) []fact {
@@ -55,12 +71,12 @@ func observedStart(msg, pod []byte, all []fact) []fact {
 			all = append(all, f)
 		}
 	}
-	created := stamp("podCreationTimestamp")
+	created := max(stamp("podCreationTimestamp"), stamp("pod.CreationTimestamp"))
 	add(podCreated, created)
 	add(pullCalled, stamp("firstStartedPulling"))
 	add(pullReturned, stamp("lastFinishedPulling"))
 	add(seenRunning, stamp("observedRunningTime"))
-	end := fact{mark: mark{point: observed}, pod: pod, opens: true}
+	end := fact{mark: mark{point: observed}, pod: pod, opens: true, at: stamp("watchObservedRunningTime")}
 	if took, err := time.ParseDuration(string(after(msg, `podStartE2EDuration="`, '"'))); err == nil && created != 0 {
 		end.at = created + int64(took)
 	}

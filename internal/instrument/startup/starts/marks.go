@@ -64,8 +64,8 @@ var traits = [points]struct {
 	firstLine:      {name: "first line"},
 	podCreated:     {name: "pod created", is: begins},
 	podAdded:       {name: "pod added", is: begins},
-	mountCalled:    {name: "volume mount begun", is: again},
-	mountReturned:  {name: "volume mounted", is: again},
+	mountCalled:    {name: "volume mount called"},
+	mountReturned:  {name: "volumes mounted", is: lasts},
 	podCalled:      {"RunPodSandbox called", record.KindDaemon, begins | renews},
 	netCalled:      {"CNI called", record.KindDaemon, 0},
 	netReturned:    {"CNI returned", record.KindDaemon, 0},
@@ -103,7 +103,7 @@ var traits = [points]struct {
 
 // phaseNames are the phases that have a name of their own.
 var phaseNames = map[[2]point]string{
-	{pullCalled, pullReturned}: "image pull", {netCalled, netReturned}: "CNI", {mountCalled, mountReturned}: "volume mount", {startReturned, exited}: "init container runs",
+	{pullCalled, pullReturned}: "image pull", {netCalled, netReturned}: "CNI", {mountCalled, mountReturned}: "volume mounts", {startReturned, exited}: "init container runs",
 }
 
 // trait is a set of what milestones are.
@@ -115,6 +115,7 @@ const (
 	ofContainer                   // it is a container's, reached once for each; else the sandbox's, reached once
 	finishes                      // the start may end with it
 	again                         // it may be reached more than once
+	lasts                         // the last time counts
 )
 
 func (p point) is(t trait) bool { return traits[p].is&t != 0 }

@@ -86,6 +86,7 @@ const (
 	ofPodman
 	ofIsulad
 	ofCrun
+	ofEvents
 )
 
 const engines = ofContainerd | ofCRIO | ofDocker | ofPodman | ofIsulad
@@ -98,6 +99,7 @@ var writers = map[logs.Form]struct {
 	logs.Containerd: {ofContainerd, []byte("containerd")}, logs.CRIO: {ofCRIO, []byte("cri-o")},
 	logs.Docker: {ofDocker, []byte("docker")}, logs.Runsc: {ofRunsc, []byte("runsc")}, logs.Kubelet: {ofKubelet, []byte("kubelet")},
 	logs.Podman: {ofPodman, []byte("podman")}, logs.Isulad: {ofIsulad, []byte("isulad")}, logs.Crun: {ofCrun, []byte("crun")},
+	logs.Kubernetes: {ofEvents, []byte("kubernetes events")},
 }
 
 // target is what a start is one of: the engine and the runtime, as far as both
@@ -111,11 +113,11 @@ func (w whose) target() string {
 		}
 		return ""
 	}
-	return strings.Trim(name(ofDocker, ofPodman, ofIsulad, ofCRIO, ofContainerd, ofKubelet)+"/"+name(ofKata, ofRunsc, ofCrun), "/")
+	return strings.Trim(name(ofDocker, ofPodman, ofIsulad, ofCRIO, ofContainerd, ofKubelet, ofEvents)+"/"+name(ofKata, ofRunsc, ofCrun), "/")
 }
 
 var whoseNames = map[whose]string{ofDocker: "docker", ofCRIO: "cri-o", ofContainerd: "containerd", ofKata: "kata", ofRunsc: "runsc", ofKubelet: "kubelet",
-	ofPodman: "podman", ofIsulad: "isulad", ofCrun: "crun"}
+	ofPodman: "podman", ofIsulad: "isulad", ofCrun: "crun", ofEvents: "kubernetes-events"}
 
 // said takes notice of a line of the host's about this sandbox, and says whether
 // it is an edge.
@@ -216,6 +218,9 @@ func (s *sandbox) reached(b *Builder, m mark, at int64, container string, p plac
 		case have.point != m.point || m.point.is(again) && have.at != at || m.point.is(ofContainer) && !m.weak && have.container != container && !have.weak:
 		case m.point == called && m.weak:
 			return
+		case m.point.is(lasts):
+			have.at, have.place = at, p
+			return
 		case m.point.is(ofContainer) && have.container != container:
 		case have.weak && !m.weak:
 			have.at, have.weak, have.told, have.place = at, false, true, p
@@ -295,6 +300,16 @@ func (s *sandbox) takes(label string, again bool, at int64) bool {
 	default:
 		return at-since <= int64(patience)
 	}
+}
+
+// creating is the call that makes a container and has not returned, nil where there is none.
+func (s *sandbox) creating(label string) *call {
+	for _, c := range s.calls {
+		if c.point == createCalled && c.label == label && label != "" {
+			return c
+		}
+	}
+	return nil
 }
 
 // isStarting reports whether a call of the engine is under way.

@@ -177,15 +177,21 @@ func (b *Builder) Add(e *logs.Event) error {
 func (b *Builder) Close() error {
 	var lost []*call
 	for _, c := range b.calls.m {
-		if c.s == nil && !c.over && c.name != pullName {
-			lost = append(lost, c)
+		for ; c != nil; c = c.first {
+			if c.s == nil && !c.over && c.name != pullName && c.name != setUp {
+				lost = append(lost, c)
+			}
 		}
 	}
 	slices.SortFunc(lost, func(x, y *call) int {
 		return cmp.Or(cmp.Compare(x.at, y.at), cmp.Compare(x.place.file, y.place.file), cmp.Compare(x.place.line, y.place.line))
 	})
 	for _, c := range slices.Compact(lost) {
-		b.alone(c)
+		if c.name == execSync {
+			b.give(c, 0, nil)
+		} else {
+			b.alone(c)
+		}
 	}
 	for b.byUse.Len() > 0 {
 		b.finish(b.byUse.Back().Value.(*sandbox))

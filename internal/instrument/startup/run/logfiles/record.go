@@ -156,7 +156,7 @@ func (r *Reading) nothing(l *record.Logs) error {
 	cause := "their lines are of " + forms + ", and none of them is of a start: give those of when it happened, at debug level"
 	switch {
 	case l.Events == 0:
-		cause = "none of their lines has a known form: give the logs of kata, containerd, cri-o, docker or runsc"
+		cause = "none of their lines has a known form: give the logs of containerd, cri-o, docker, podman, isulad, kubelet, kata, runsc or crun"
 	case 2*l.Cut > l.Events:
 		cause = "most of their lines end in the middle, so that it is not known whose they are: " + takeWhole
 	case r.cutAt > 0:

@@ -1,0 +1,27 @@
+package starts
+
+import (
+	"bytes"
+
+	"github.com/tare-bench/tare/internal/instrument/startup/logs"
+)
+
+// kubeReasons are what events of Kubernetes about a pod mean, by their reason.
+var kubeReasons = map[string]point{"Scheduled": podAdded, "Pulling": pullCalled, "Pulled": pullReturned, "Created": createReturned, "Started": seenStarted}
+
+// kubernetes says what an event of Kubernetes means. Containers are known by their names.
+func kubernetes(e *logs.Event, all []fact) []fact {
+	pod := e.Pod
+	if name := after(e.Message, "Successfully assigned ", ' '); name != nil && (len(pod) == 0 || bytes.HasSuffix(name, pod)) {
+		pod = name[bytes.IndexByte(name, '/')+1:]
+	}
+	pod = pod[bytes.IndexByte(pod, '/')+1:]
+	if len(pod) == 0 {
+		return append(all, fact{})
+	}
+	f := fact{mark: mark{point: kubeReasons[string(e.Source)]}, pod: pod, opens: true}
+	if f.point == seenStarted || f.point == createReturned {
+		f.member = e.Message[bytes.LastIndexByte(e.Message, ' ')+1:]
+	}
+	return append(all, f)
+}
