@@ -181,7 +181,7 @@ func TestStartsOfLogsWithoutAnEndHaveGapsAndNoTotals(t *testing.T) {
 
 func TestGapsOfTwoStartsAreOneWhereOnlyIdsDiffer(t *testing.T) {
 	var all []record.Start
-	for i, id := range []string{strings.Repeat("ab", 32), strings.Repeat("01", 32)} {
+	for i, id := range []string{strings.Repeat("a1", 32), strings.Repeat("01", 32)} {
 		all = append(all, record.Start{Target: "containerd", Method: record.MethodLogs, Clock: record.ClockWall, Round: i, Began: 1e18, Ended: 1e18 + 3e9,
 			Gaps:   []record.Gap{{Began: 1e18, Ended: 1e18 + 2e9 + int64(i), After: "connecting to shim " + id, Before: `RunPodSandbox for name:"` + id[:8] + `" returns`, In: "containerd", CPU: -1}},
 			Guests: []record.GuestClock{{Name: id, Offset: 5, Pairs: 1}}})

@@ -41,6 +41,7 @@ func (s *source) glogLine(b []byte, c carrier, long bool) {
 	e.Message = message[:min(len(message), maxMessage)]
 	if e.Form == Kubelet {
 		e.Pod = podIn(e.Message)
+		e.Error, _, _ = bytes.Cut(stringAfter(e.Message, ` err="`), []byte(`" pod`))
 	}
 }
 

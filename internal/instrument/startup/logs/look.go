@@ -232,11 +232,12 @@ func timeInFront(b []byte, year int) (ns int64, undated bool) {
 		if isFive(b, at) {
 			at += 2
 		}
-		t, n := stampOf(b[at:])
-		if n == 0 || t.local.month == 0 {
+		switch t, n := stampOf(b[at:]); {
+		case n > 0 && t.local.month != 0:
+			return t.local.in(year), true
+		case n > 0:
 			return t.ns, false
 		}
-		return t.local.in(year), true
 	case c == '{':
 		if ns := timeOfObject(b); ns != 0 {
 			return ns, false

@@ -187,6 +187,9 @@ func (s *source) form(f *fields, c *carrier) Form {
 	if s.engine == Containerd && bytes.HasPrefix(f.at[keyMessage].b, []byte("Calling ")) || string(f.at[keyModule].b) == "api" {
 		return Docker
 	}
+	if s.engine == Kubelet || s.engine == Isulad { // which write no logfmt
+		return Containerd
+	}
 	return s.engine
 }
 

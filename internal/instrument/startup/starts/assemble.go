@@ -64,10 +64,10 @@ func (b *Builder) says(e *logs.Event, f *fact, at int64) {
 	if f.stage != nil {
 		s.stage = b.words.keep(f.stage)
 	}
-	if f.made && len(b.creates) > 0 && s.began == 0 {
+	if i := slices.IndexFunc(b.creates, func(c *call) bool { return c.place.file == e.File }); f.made && i >= 0 && s.began == 0 {
 		s.guessed = len(b.creates) > 1
-		b.adopt(s, b.creates[0])
-		b.creates = b.creates[1:]
+		b.adopt(s, b.creates[i])
+		b.creates = slices.Delete(b.creates, i, i+1)
 	}
 	if f.took > 0 {
 		s.span(b, &call{name: f.call, kind: f.kind, container: s.id, at: at - f.took, place: placeOf(e)}, at)
@@ -150,6 +150,7 @@ func (b *Builder) begins(e *logs.Event, f *fact, c *call, at int64) {
 	n := &call{name: f.call, kind: cmp.Or(f.kind, record.KindEngine), point: f.point, at: at, text: b.words.keep(e.Message), place: placeOf(e), form: e.Form,
 		pod: string(cut(f.pod)), container: b.words.keep(f.container), label: string(cut(f.label))}
 	if f.key == nil {
+		n.key = "create at " + b.source(n.place)
 		if b.creates = append(b.creates, n); len(b.creates) > maxCalls {
 			b.creates = b.creates[1:]
 		}
@@ -161,7 +162,7 @@ func (b *Builder) begins(e *logs.Event, f *fact, c *call, at int64) {
 	n.key = string(f.key)
 	b.calls.put(n.key, n)
 	if f.point == podCalled {
-		b.calls.put(runOf(n.pod), n)
+		b.repeats(n)
 	}
 	s := b.home(e, f, n, at)
 	if s == nil {
@@ -169,6 +170,7 @@ func (b *Builder) begins(e *logs.Event, f *fact, c *call, at int64) {
 	}
 	n.s = s
 	if f.point == createCalled {
+		b.creating = true
 		if n.first = s.creating(n.label); n.first != nil { // a retry, while the first one has not returned
 			s.said(b, e, at, host, mark{}, true)
 			return
@@ -269,7 +271,7 @@ func (b *Builder) forContainer(f *fact, at int64) *sandbox {
 		return s
 	}
 	extra := added
-	if again || s != nil && s.hasMember(label) {
+	if again || s != nil && s.hasMember(label) || label != "" && strings.Contains(was.labels, " "+label+" ") {
 		extra = restart
 	}
 	name := was.name
@@ -349,6 +351,9 @@ func (b *Builder) ends(e *logs.Event, f *fact, c *call, at int64) {
 		return
 	}
 	b.touch(s)
+	if isIdless(s.key) && s.extra == "" && f.sandbox != nil && b.open[string(f.sandbox)] == nil {
+		b.rename(s, string(f.sandbox))
+	}
 	container := ""
 	switch {
 	case f.container != nil && f.point.is(ofContainer):
@@ -439,7 +444,8 @@ func (b *Builder) adopt(s *sandbox, c *call) {
 		s.edges++
 	}
 	s.events += c.lines
-	if c.point != createCalled || c.key != "" { // docker's create has no end
+	s.stage = cmp.Or(s.stage, c.stage)
+	if c.kind == record.KindEngine && c.form != logs.Docker && c.form != logs.Podman || c.point != createCalled { // the create of these has no end
 		s.begin(c)
 	}
 	s.reached(b, mark{point: c.point}, c.at, b.nameOf(mark{point: c.point}, []byte(c.container)), c.place)
@@ -492,6 +498,9 @@ func (b *Builder) alone(c *call) {
 		s.asked(b, c)
 	} else {
 		b.adopt(s, c)
+		if !slices.Contains(s.calls, c) {
+			s.begin(c)
+		}
 	}
 	b.finish(s)
 }
@@ -556,8 +565,12 @@ func (b *Builder) lineOf(c *call, e *logs.Event, f *fact, at int64) {
 		}
 	}
 	if c.pod == "" && f.pod != nil {
-		c.pod = string(cut(f.pod))
-		b.calls.put(runOf(c.pod), c)
+		if c.pod = string(cut(f.pod)); c.point == podCalled {
+			b.repeats(c)
+		}
+	}
+	if f.stage != nil {
+		c.stage = b.words.keep(f.stage)
 	}
 	if s := c.s; s != nil && b.open[s.key] == s {
 		b.touch(s)
@@ -595,6 +608,7 @@ func (b *Builder) gone(e *logs.Event, f *fact, at int64) {
 		return
 	}
 	if m := s.find("", string(id)); m == nil || !m.gone {
+		s.stopped = true
 		b.finish(s)
 	}
 }
@@ -654,6 +668,14 @@ const idless = "pod "
 
 // isIdless reports whether a key is not an id.
 func isIdless(key string) bool { return strings.HasPrefix(key, idless) }
+
+// repeats remembers a call of RunPodSandbox by its pod, and which earlier one it repeats.
+func (b *Builder) repeats(c *call) {
+	if before := b.calls.m[runOf(c.pod)]; before != nil && before != c && !before.over && before.s == nil && !c.oldest {
+		c.first = before
+	}
+	b.calls.put(runOf(c.pod), c)
+}
 
 // runOf is a key of the call of RunPodSandbox for a pod.
 func runOf(pod string) string { return "run " + pod }

@@ -16,7 +16,7 @@ type call struct {
 	place                 place
 	form                  logs.Form
 	wrong                 bool     // an error was logged since
-	pod, label            string   // its pod's name, and its container's in the pod
+	pod, label, stage     string   // its pod's name, its container's in the pod, and at which stage it stands
 	key                   string   // see [fact]
 	s                     *sandbox // nil: not known yet
 	over                  bool

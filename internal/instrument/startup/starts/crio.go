@@ -48,7 +48,11 @@ func crio(e *logs.Event, all []fact) []fact {
 		}
 	}
 	f.key = e.Request
-	if why, ok := bytes.CutPrefix(e.Message, []byte("Response error: ")); ok {
+	why, ok := bytes.CutPrefix(e.Message, []byte("Response error: "))
+	if !ok && isError(e) && f.point == createCalled {
+		why, ok = bytes.CutPrefix(e.Message, []byte("Container creation error: "))
+	}
+	if ok {
 		f.step, f.mark, f.why = refuses, mark{call: f.call}, why
 	}
 	crioNames(e, &f)

@@ -39,6 +39,16 @@ func docker(e *logs.Event, all []fact) []fact {
 			return append(all, fact{mark: mark{call: "sandbox key"}, kind: record.KindCNI, hint: id, took: int64(d)})
 		}
 	}
+	if rest, ok := bytes.CutPrefix(e.Message, []byte("Handler for POST ")); ok {
+		if url, why, ok := bytes.Cut(rest, []byte(" returned error: ")); ok {
+			_, what, _ := bytes.Cut(url, []byte("/containers/"))
+			if id, verb, _ := bytes.Cut(what, []byte("/")); string(verb) == "start" && isID(id) {
+				f := fails("POST start", why)
+				f.container, f.key = id, joined([]byte("POST start"), id)
+				return append(all, f)
+			}
+		}
+	}
 	switch string(e.Subsystem) { // older ones do not say of which container
 	case "/tasks/create":
 		return append(all, fact{mark: mark{point: created}, first: (*sandbox).lacksTask})

@@ -55,7 +55,17 @@ func (s *sandbox) settleFailure(b *Builder) {
 				from = m.at
 			}
 		}
-		s.fails(fmt.Sprintf("the VM died %s after the agent was dialled (%s, %s); the agent was dialled for %s more", seconds(d.at-from), d.text, b.source(d.place), seconds(s.lastSaid()-d.at)), d.at)
+		what, more := "the VM died", s.lastSaid()-d.at
+		if !s.dead {
+			what = "the sandbox was stopped"
+		}
+		why := fmt.Sprintf("%s %s after the agent was dialled (%s, %s)", what, seconds(d.at-from), d.text, b.source(d.place))
+		if more > jitter {
+			why += fmt.Sprintf("; the agent was dialled for %s more", seconds(more))
+		} else if !s.dead {
+			why = fmt.Sprintf("the agent did not answer within %s (%s, %s)", seconds(d.at-from), d.text, b.source(d.place))
+		}
+		s.fails(why, d.at)
 	}
 }
 
@@ -85,6 +95,9 @@ func (s *sandbox) waiting(b *Builder) *record.Waiting {
 				stands("a created container that is not started", m.at, s.at)
 			}
 		}
+	}
+	if w.In == "" && s.has(podReturned) && !s.has(createCalled) && !s.has(startCalled) && len(s.containers) == 0 && b.creating && !s.stopped && w.Until-s.ended > 5*jitter {
+		stands("after "+traits[podReturned].name, s.ended, s.at) // pods that have no container are not made where others have
 	}
 	if w.In == "" && s.ended != 0 || !s.marked {
 		return nil

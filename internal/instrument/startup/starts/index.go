@@ -147,7 +147,7 @@ func (b *Builder) forget(s *sandbox) {
 func (b *Builder) finish(s *sandbox) {
 	b.forget(s)
 	if s.marked {
-		b.done.put(s.key, past{s.last, s.name})
+		b.done.put(s.key, past{s.last, s.name, s.labels()})
 	}
 	switch {
 	case !s.marked || s.edges < 2 && len(s.calls) == 0:

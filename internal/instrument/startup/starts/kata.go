@@ -23,7 +23,7 @@ func (b *Builder) runtime(e *logs.Event, at int64) {
 	if s == nil {
 		return
 	}
-	if b.settles(s, at) || b.repeats(s, at) {
+	if b.settles(s, at) || b.beginsAgain(s, at) {
 		b.runtime(e, at)
 		return
 	}
@@ -45,8 +45,8 @@ func (b *Builder) runtime(e *logs.Event, at int64) {
 		s.whose |= ofKata // who else writes into a journal meanwhile makes a pod nobody's
 	}
 	if m.dies || m.over && !m.asked {
-		if s.has(dialled) && !s.has(agentAnswers) && (m.dies || m.undone) {
-			b.dies(s, e, named, at)
+		if s.has(dialled) && !s.has(agentAnswers) && (m.dies || m.undone && s.error == "") {
+			b.dies(s, e, m.dies, at)
 			return
 		}
 		if m.undone {
@@ -185,11 +185,12 @@ func (b *Builder) apart(s *sandbox, container []byte, at int64) *sandbox {
 	return x
 }
 
-// dies takes a sign that the VM died while its agent is dialled. The runtime dials on until
-// a time-out, and then takes the sandbox down.
-func (b *Builder) dies(s *sandbox, e *logs.Event, named bool, at int64) {
+// dies takes a sign that the VM died, or that its sandbox is stopped, while its agent is
+// dialled. The runtime dials on until a time-out, and then takes the sandbox down.
+func (b *Builder) dies(s *sandbox, e *logs.Event, isDead bool, at int64) {
 	s.said(b, e, at, host, mark{}, true)
 	if s.died.at == 0 {
+		s.dead = isDead
 		s.died.set(&edge{at: at, text: e.Message, place: placeOf(e)})
 		s.reached(b, mark{point: vmDied}, at, "", placeOf(e))
 	} else if at-s.died.at > jitter {
@@ -207,8 +208,8 @@ func (b *Builder) undone(s *sandbox) {
 	b.finish(s)
 }
 
-// repeats gives out a start after which the log begins again, and reports whether it did.
-func (b *Builder) repeats(s *sandbox, at int64) bool {
+// beginsAgain gives out a start after which the log begins again, and reports whether it did.
+func (b *Builder) beginsAgain(s *sandbox, at int64) bool {
 	if at >= s.last-jitter {
 		return false
 	}

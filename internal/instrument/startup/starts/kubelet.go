@@ -38,7 +38,7 @@ func kubelet(e *logs.Event, all []fact) []fact {
 	case bytes.Contains(msg[:min(len(msg), 32)], []byte("MountVolume.SetUp succeeded")):
 		all = append(all, fact{mark: mark{point: mountReturned}, pod: pod})
 	case len(pod) > 0:
-		all = append(all, fact{pod: pod})
+		all = append(all, fact{pod: pod, stage: stageOf(e)})
 	}
 	if len(all) == 0 {
 		all = append(all, fact{})

@@ -1,6 +1,7 @@
 package starts
 
 import (
+	"cmp"
 	"container/list"
 	"slices"
 	"strings"
@@ -38,7 +39,9 @@ type sandbox struct {
 	busy        int64  // when a call ended last
 	stage       string // at which a line says that its call stands
 	guessed     bool   // which of several starts a line is about is a guess
-	died        edge   // of the VM
+	died        edge   // the first sign that its VM died, or is stopped, while the agent is dialled
+	dead        bool   // it died
+	stopped     bool   // on request
 	once        []once
 	head        head
 	beginless   headless
@@ -283,6 +286,15 @@ func (s *sandbox) member(label, id string) *member {
 	return &s.members[len(s.members)-1]
 }
 
+// labels are those of all members, with a blank around each.
+func (s *sandbox) labels() string {
+	text := " "
+	for i := range s.members {
+		text += s.members[i].label + " "
+	}
+	return text
+}
+
 func (s *sandbox) hasMember(label string) bool { return s.find(label, "") != nil }
 
 // takes reports whether a new container belongs to the start: see the package's comment.
@@ -295,7 +307,7 @@ func (s *sandbox) takes(label string, again bool, at int64) bool {
 		return false
 	case s.ended == 0 || s.isStarting():
 		return true
-	case s.exit > s.ended:
+	case s.exit > s.ended || s.whose&ofCRIO != 0: // which logs no exit
 		return at-since <= int64(settled)
 	default:
 		return at-since <= int64(patience)
@@ -352,6 +364,7 @@ func (s *sandbox) asked(b *Builder, c *call) {
 	s.whose |= writers[c.form].whose
 	x := edge{at: c.at, text: []byte(c.text), in: writers[c.form].name, place: c.place, mark: true}
 	s.events += 1 + c.lines
+	s.stage = cmp.Or(s.stage, c.stage)
 	s.edges++
 	if s.began == 0 {
 		s.suppressed = b.suppressed

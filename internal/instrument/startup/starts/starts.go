@@ -87,12 +87,14 @@ type Builder struct {
 	suppressed int64
 	now        int64 // the last time in the logs
 	given      int
+	creating   bool // a call of CreateContainer was logged
 }
 
 // past is what is remembered of a start that has been given out.
 type past struct {
-	last int64 // when it was last spoken of
-	name string
+	last   int64 // when it was last spoken of
+	name   string
+	labels string // of its containers
 }
 
 // How much is remembered of what passes by.
@@ -178,11 +180,16 @@ func (b *Builder) Close() error {
 	var lost []*call
 	for _, c := range b.calls.m {
 		for ; c != nil; c = c.first {
-			if c.s == nil && !c.over && c.name != pullName && c.name != setUp {
+			switch {
+			case c.s != nil || c.over || c.name == pullName || c.name == setUp:
+			case c.first != nil && c.point == podCalled && !c.oldest: // a retry is a line of what it repeats
+				c.first.stage, c.first.lines = cmp.Or(c.first.stage, c.stage), c.first.lines+c.lines+1
+			default:
 				lost = append(lost, c)
 			}
 		}
 	}
+	lost = append(lost, b.creates...)
 	slices.SortFunc(lost, func(x, y *call) int {
 		return cmp.Or(cmp.Compare(x.at, y.at), cmp.Compare(x.place.file, y.place.file), cmp.Compare(x.place.line, y.place.line))
 	})

@@ -13,6 +13,7 @@ import (
 	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/instrument/startup"
 	"github.com/tare-bench/tare/internal/testing/check"
+	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
@@ -70,6 +71,14 @@ func TestLogsThatPeoplePost(t *testing.T) {
 			check.Equal(t, "starts", strings.Join(summary(all), "\n"), strings.Join(want, "\n"))
 		})
 	}
+}
+
+// TestLogsOfOtherWritersAndHangs is about more of the kinds of log that people post.
+func TestLogsOfOtherWritersAndHangs(t *testing.T) {
+	golden.Cases(t, "testdata/cases/threads.txt", func(t *testing.T, text string) string {
+		all := must.Get(recorded(t, written(t, t.TempDir(), "a.log", text+"\n")))(t)
+		return strings.Join(summary(all), "\n")
+	})
 }
 
 // judgedOf is the judgement of a log.
