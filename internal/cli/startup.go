@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -33,6 +34,7 @@ func extendStartup(s *app, v *verb) {
 	f.StringArrayVar(&from.Files, "log", nil, "read this log, or those in this folder, - for standard input; gzip, zstd, bzip2 and xz are unpacked; can be repeated. Beside a target or a command: what is written to it meanwhile stands in their starts; else nothing is started")
 	f.BoolVar(&from.Journal, "journal", false, "read the system's journal (journalctl), as --log")
 	f.StringVar(&from.Since, "since", "", "of --journal: from then on, as journalctl takes it (default: this boot)")
+	zone := f.String("timezone", "", "with --log: the zone of times that have none, such as Europe/Berlin or Local (default: UTC, unless the log itself shows it)")
 	merged := f.Bool("merged", false, "with --log or --journal: print the lines of all of them in one order, with the time between them, and nothing else")
 	v.Use += " [-- COMMAND [ARGUMENT...]]"
 	v.RunE = func(c *cobra.Command, args []string) error {
@@ -42,6 +44,10 @@ func extendStartup(s *app, v *verb) {
 				return errors.New("a command has to follow --, such as tare startup -- docker run --rm busybox true")
 			}
 			p.Commands = []startup.Command{{Name: nameOfCommand(asked), Args: asked}}
+		}
+		var err error
+		if from.Zone, err = time.LoadLocation(*zone); err != nil {
+			return fmt.Errorf("invalid --timezone %q: write a name such as Europe/Berlin, Local or UTC", *zone)
 		}
 		reads := len(from.Files) > 0 || from.Journal || f.Changed("since")
 		if reads { // without --log in between, a shell's *.log gives the rest as arguments

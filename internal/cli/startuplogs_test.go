@@ -18,6 +18,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/instrument/startup"
 	"github.com/tare-bench/tare/internal/instrument/startup/trace"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/engines"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/internal/testing/need"
@@ -119,6 +120,17 @@ func TestLinesInDisorderArePutInOrder(t *testing.T) {
 			t.Errorf("%s: %q, %+v", name, all, rec.Starts)
 		}
 	}
+}
+
+func TestTimesWithoutAZoneAreOfTheOneThatWasAskedFor(t *testing.T) {
+	path := writeLog(t, t.TempDir(), "node.log", []byte(`I0102 03:04:05.000000    1234 kubelet.go:2405] "SyncLoop ADD" source="api" pods=["shop/web"]
+I0102 03:04:07.300000    1234 kubelet.go:2405] "SyncLoop (PLEG): event for pod" pod="shop/web" event={"ID":"u","Type":"ContainerStarted","Data":"f667548134d1"}
+`))
+	for zone, hour := range map[string]int{"": 3, "Asia/Tokyo": 18} {
+		rec := startsOf(t, "--log", path, "--timezone", zone)
+		check.Equal(t, zone, time.Unix(0, rec.Starts[0].Began).UTC().Hour(), hour)
+	}
+	ends(t, ExitUsage, "invalid --timezone \"Mars\"", "startup", "--log", path, "--timezone", "Mars")
 }
 
 func packed(t *testing.T, how string, text []byte) []byte {

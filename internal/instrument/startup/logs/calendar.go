@@ -7,57 +7,27 @@ import (
 	"time"
 )
 
-// now is asked for the year only where no line has one.
+// now is asked for the year only where neither a line nor the file has one.
 var now = time.Now
 
-// calendar is what is known of the year and the zone of times that have neither.
+// calendar is what is known of the year and the zone of times that have neither, from the
+// file itself and from who reads it.
 type calendar struct {
 	anchor int64 // a time with a year, ns since 1970; 0 none is known
-	// undated is the first moment that was made of a time without a year: those of
-	// other sources that know no year either are of about the same time.
-	undated int64
-	zone    int64 // how far east of UTC the clock is that they are written by, ns
-	zoned   bool
-	// dated is the zone that times with a zone have, which is mostly the same.
-	dated int64
+	zone   int64 // how far east of UTC the clock is that they are written by, ns
+	zoned  bool  // the zone is measured
 }
 
-// learn keeps what a time with a year and a zone tells about those without.
+// learn keeps the first time of a block that has a year and a zone.
 func (s *source) learn(ns, zone int64) {
+	if s.own.anchor == 0 && zone != 0 {
+		s.own.zone = zone
+	}
 	s.own.anchor = ns
-	if s.own.dated == 0 && !s.own.zoned {
-		s.own.dated = zone
-	}
-}
-
-// agree makes what all sources know, after the first block of each, that of those
-// which know nothing themselves: of a zone, best what a time without one tells.
-// From then on it stays, so that a source's lines do not jump.
-func (c *calendar) agree(all []*source) {
-	for _, s := range all {
-		if c.anchor == 0 {
-			c.anchor = s.own.anchor
-		}
-		if s.own.zoned && !c.zoned {
-			c.zone, c.zoned = s.own.zone, true
-		}
-	}
-	for _, s := range all {
-		if !c.zoned && s.own.dated != 0 {
-			c.zone, c.zoned = s.own.dated, true
-		}
-	}
-	for _, s := range all {
-		if !s.own.zoned {
-			s.own.zone, s.own.zoned = cmp.Or(s.own.dated, c.zone), true
-		}
-	}
 }
 
 // near is the moment that a time without a year is close to.
-func (s *source) near() int64 {
-	return cmp.Or(s.last, s.own.anchor, s.shared.undated, s.shared.anchor)
-}
+func (s *source) near() int64 { return cmp.Or(s.last, s.own.anchor) }
 
 // foresee looks in the first block of a source for a time with a year and for what
 // tells the zone, because the lines in front may have neither.
@@ -74,10 +44,13 @@ func (s *source) foresee(b []byte) {
 			break
 		}
 		at += i
-		line := lineAround(b, at)
 		if ns, zone, ok := stampIn(b[at+len(timeKey):]); ok {
 			s.learn(ns, zone)
-			s.learnZone(line, ns)
+			line := lineAround(b, at)
+			_, from := priority(line)
+			if t, n := stampOf(line[from:]); n > 0 && t.local.month != 0 { // it has its time twice
+				s.setZone(t.local.tod, ns)
+			}
 			break
 		}
 		at += len(timeKey)
@@ -89,10 +62,8 @@ func (s *source) foresee(b []byte) {
 			}
 		}
 	}
-	if _, after, ok := bytes.Cut(b, []byte("__REALTIME_TIMESTAMP")); ok {
-		if ns := micros(bytes.TrimLeft(after, "\" :=")); ns > 0 {
-			s.learn(ns, 0)
-		}
+	if ns := micros(bytes.TrimLeft(stringAfter(b, "__REALTIME_TIMESTAMP"), "\" :=")); ns > 0 {
+		s.learn(ns, 0)
 	}
 }
 
@@ -117,16 +88,6 @@ func stampIn(b []byte) (ns, zone int64, ok bool) {
 		}
 	}
 	return 0, 0, false
-}
-
-// learnZone takes the zone from a line that has its time twice: without a zone in
-// the syslog's prefix, and in its record.
-func (s *source) learnZone(line []byte, ns int64) {
-	_, at := priority(line)
-	t, n := stampOf(line[at:])
-	if n > 0 && t.local.month != 0 {
-		s.setZone(t.local.tod, ns)
-	}
 }
 
 // learnTimer takes the year and the zone from runsc's "Timer for runsc boot: …
@@ -186,11 +147,10 @@ func (s *source) when(t stamp) int64 {
 func (s *source) closest(t yearless) int64 {
 	near, latest := s.near(), int64(math.MaxInt64)
 	if near == 0 {
-		near = now().UnixNano()
-		latest = near + day // nobody writes of what is to come
+		near = s.date
+		latest = near + day // nothing is written of what is to come
 	}
-	year := time.Unix(0, near+s.own.zone).UTC().Year()
-	best := int64(0)
+	year, best := time.Unix(0, near+s.own.zone).UTC().Year(), int64(0)
 	for y := year - 1; y <= year+1; y++ {
 		ns := t.in(y) - s.own.zone
 		if y < 1971 || y > 2260 || ns > latest || t.in(y) == 0 {
@@ -200,22 +160,12 @@ func (s *source) closest(t yearless) int64 {
 			best = ns
 		}
 	}
-	if best == 0 {
-		return s.last
-	}
-	if s.shared.undated == 0 {
-		s.shared.undated = best
-	}
-	return best
+	return cmp.Or(best, s.last)
 }
 
 // sameDay returns the moment closest to the last line that has this time of day.
 func (s *source) sameDay(tod int64) int64 {
-	near := s.near()
-	if near == 0 {
-		near = now().UnixNano()
-	}
-	zone := s.own.zone
+	near, zone := cmp.Or(s.near(), s.date), s.own.zone
 	local := near + zone
 	ns := local - local%day + tod - zone
 	switch {

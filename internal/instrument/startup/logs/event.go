@@ -6,9 +6,9 @@
 // lines is read as well. It holds no more than a block of each file. A line that
 // is cut, too long or of no known form costs that line and is counted.
 //
-// Times without a year or a zone (glog's, classic syslog's) take them from the
-// other lines of their source, else from other sources, see [Read]; where no line
-// has any, the last such day that is not to come, and UTC, are assumed.
+// Times without a year or a zone (klog's, classic syslog's) take them from the
+// other lines of their source, else from the date of the file and the zone that was asked
+// for, see [Source].
 package logs
 
 import "github.com/tare-bench/tare/record"

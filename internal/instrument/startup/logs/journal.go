@@ -19,7 +19,7 @@ func (s *source) journalEntry(f *fields) {
 	}
 	c := carrier{ident: f.upTo(keyIdent, 64), time: at, pid: pidOf(f.at[keyKept].b)}
 	message := s.message(f)
-	s.learn(c.time, 0)
+	s.own.anchor = c.time
 	if bytes.HasPrefix(c.ident, kataIdent) && f.has(keyName, keySubsystem, keySource, keyFile) {
 		s.native(f, &c, message)
 		return

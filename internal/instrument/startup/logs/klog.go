@@ -121,7 +121,7 @@ func (s *source) klogJSON(f *fields, line []byte) bool {
 	if e.Error, _, _ = bytes.Cut(stringAfter(rest, `"err":"`), []byte(`"`)); len(e.Error) > 0 {
 		e.Level = levels["error"]
 	}
-	s.learn(ns, 0)
+	s.own.anchor = ns
 	return true
 }
 

@@ -8,11 +8,11 @@ func (s *source) crun(b []byte, long bool) {
 	if i < 0 {
 		return
 	}
-	ns, zone, ok := parseStamp(b[:i])
+	ns, _, ok := parseStamp(b[:i])
 	if !ok {
 		return
 	}
-	s.learn(ns, zone)
+	s.own.anchor = ns
 	e := s.event(Crun)
 	e.Time, e.Cut, e.Message = ns, long, b[i+2:min(len(b), i+2+maxMessage)]
 }

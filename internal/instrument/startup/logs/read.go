@@ -9,6 +9,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tare-bench/tare/record"
 )
@@ -25,6 +26,10 @@ type Source struct {
 	Line int64
 	// Lines are the numbers that its lines have, where they were put in order.
 	Lines []int64
+	// Date is that of its file, from which times without a year have it where no line of
+	// the file has one; the zero time is now. Zone is that of times without one, nil is UTC.
+	Date time.Time
+	Zone *time.Location
 }
 
 // Read reads all sources as one stream in order of time and gives every event out.
@@ -64,7 +69,6 @@ type reader struct {
 	each   func(*Event) error
 	all    []*source
 	heads  []*source // that have a line, the one that comes next first
-	shared calendar
 	stats  Stats
 	counts [forms]int64
 }
@@ -82,13 +86,20 @@ func (r *reader) open(ctx context.Context, i int, from *Source, among int) {
 		journal: from.Journal,
 		stats:   &r.stats,
 		counts:  &r.counts,
-		shared:  &r.shared,
 		number:  from.Line,
 		numbers: from.Lines,
 	}
 	first := s.first()
 	if isUTF16(first) {
 		first, s.err = nil, errUTF16
+	}
+	date := from.Date
+	if date.IsZero() {
+		date = now()
+	}
+	if s.date = date.UnixNano(); from.Zone != nil {
+		_, east := date.In(from.Zone).Zone()
+		s.own.zone = int64(east) * second
 	}
 	s.engine = engineOf(first, from.Name)
 	s.foresee(first)
@@ -97,7 +108,6 @@ func (r *reader) open(ctx context.Context, i int, from *Source, among int) {
 
 // run gives out the events of the line with the lowest time until there is none.
 func (r *reader) run(ctx context.Context) error {
-	r.shared.agree(r.all)
 	for _, s := range r.all {
 		if s.advance() {
 			r.heads = append(r.heads, s)

@@ -52,7 +52,7 @@ func (s *source) record(f *fields, c *carrier) {
 	if stamp == nil {
 		stamp = f.at[keyTS].b
 	}
-	ns, zone, ok := parseStamp(stamp)
+	ns, _, ok := parseStamp(stamp)
 	if f.has(keyLog) && !f.has(keyMessage) {
 		if !f.has(keyLevel) {
 			s.wrapped(f.upTo(keyLog, maxLine), ns, f.cut)
@@ -77,7 +77,7 @@ func (s *source) record(f *fields, c *carrier) {
 		f.dropTail()
 	}
 	if !c.guest {
-		s.learn(ns, zone)
+		s.own.anchor = ns
 	}
 	if f.has(keyConsole) && !c.guest {
 		inner := carrier{time: ns, sandbox: f.text(keySandbox), guest: true}

@@ -14,8 +14,8 @@ type source struct {
 	journal bool
 	stats   *Stats
 	counts  *[forms]int64
-	shared  *calendar
 	own     calendar
+	date    int64 // of the file
 
 	events []Event
 	arena  []byte // what was unescaped of this line

@@ -23,12 +23,12 @@ const began = day
 // most of them say of time.
 func (s *source) terminal(b []byte, long bool) {
 	at, rest, ok := bytes.Cut(b[5:], []byte("]"))
-	ns, zone, isDate := parseStamp(at)
+	ns, _, isDate := parseStamp(at)
 	if n, isNumber := number(at); isNumber && !isDate && len(bytes.Trim(at, "0123456789")) == 0 {
 		ns = began + min(n, 1<<31)*second
 		s.stats.Coarse++
 	} else if isDate {
-		s.learn(ns, zone)
+		s.own.anchor = ns
 	}
 	if !ok || ns == 0 {
 		return

@@ -14,34 +14,27 @@ import (
 // take takes a fact.
 func (b *Builder) take(e *logs.Event, f *fact, at int64) {
 	f.sandbox, f.container = idOr(f.sandbox, e.Sandbox), idOr(f.container, e.Container)
-	var c *call
-	if f.key != nil {
-		c = b.calls.m[string(f.key)]
-	}
 	if e.Cut && f.step == asks { // it may be the answer
 		f.step, f.mark = says, mark{}
 	}
+	c := b.calls.m[string(f.key)]
 	for f.oldest && f.step != asks && c != nil && c.first != nil && !c.first.over {
 		c = c.first
-		if c.s != nil {
+		if c.s != nil && c.s.extra != execSync {
 			c.s.guessed = true
 		}
 	}
 	switch {
-	case f.call == execSync:
-		b.execs(e, f, c, at)
-	case f.step == asks:
-		b.begins(e, f, c, at)
-	case f.step == answers && c != nil && c.over && f.point != startReturned:
-		b.lineOf(c, e, f, at) // it is said twice
-	case f.step == answers, f.step == binds, f.step == refuses:
-		b.ends(e, f, c, at)
-	case f.step == exits, f.step == stops:
+	case f.step == exits || f.step == stops:
 		b.gone(e, f, at)
-	case f.key != nil && c != nil:
+	case f.step == asks && (c == nil || c.over || !f.request):
+		b.asks(e, f, c, at)
+	case c != nil && (f.step == says || f.step == asks || f.step == answers && c.over && f.point != startReturned): // its end may be said twice
 		b.lineOf(c, e, f, at)
-	default:
+	case f.step == says:
 		b.says(e, f, at)
+	default:
+		b.ends(e, f, c, at)
 	}
 }
 
@@ -61,13 +54,13 @@ func (b *Builder) says(e *logs.Event, f *fact, at int64) {
 	if s == nil {
 		return
 	}
-	if f.stage != nil {
-		s.stage = b.words.keep(f.stage)
-	}
 	if i := slices.IndexFunc(b.creates, func(c *call) bool { return c.place.file == e.File }); f.made && i >= 0 && s.began == 0 {
 		s.guessed = len(b.creates) > 1
 		b.adopt(s, b.creates[i])
 		b.creates = slices.Delete(b.creates, i, i+1)
+	}
+	if f.stage != nil {
+		s.stage = b.words.keep(f.stage)
 	}
 	if f.took > 0 {
 		s.span(b, &call{name: f.call, kind: f.kind, container: s.id, at: at - f.took, place: placeOf(e)}, at)
@@ -77,24 +70,21 @@ func (b *Builder) says(e *logs.Event, f *fact, at int64) {
 	} else if s.edges++; s.began == 0 || at < s.began {
 		s.began, s.at = at, placeOf(e)
 	}
-	p := f.point
-	if p == seenStarted && s.whose&engines != 0 || f.at != 0 && (p == pullCalled || p == pullReturned) && s.has(p) {
+	p, container := f.point, ""
+	switch {
+	case p == none, p == seenStarted && s.whose&engines != 0, f.at != 0 && (p == pullCalled || p == pullReturned) && s.has(p):
 		return // the engine says when
+	case f.member != nil:
+		container = b.words.keep(f.member)
+	case f.container != nil:
+		container = b.words.keep(f.container)
+	case p.is(ofContainer) || p == shimStarted:
+		container = s.id
 	}
-	if p != none {
-		container := ""
-		if f.member != nil {
-			container = b.words.keep(f.member)
-		} else if f.container != nil {
-			container = b.words.keep(f.container)
-		} else if p.is(ofContainer) || p == shimStarted {
-			container = s.id
-		}
-		if f.ends {
-			s.end(b, f.call, container, at)
-		}
-		s.reached(b, f.mark, at, container, placeOf(e))
+	if f.ends {
+		s.end(b, f.call, container, at)
 	}
+	s.reached(b, f.mark, at, container, placeOf(e))
 }
 
 // find returns the start that a fact is about. named reports whether the line names one,
@@ -141,14 +131,10 @@ func (b *Builder) oldest(is func(s *sandbox) bool) (first *sandbox) {
 	return first
 }
 
-// begins takes the begin of a call.
-func (b *Builder) begins(e *logs.Event, f *fact, c *call, at int64) {
-	if c != nil && !c.over && f.request {
-		b.lineOf(c, e, f, at) // a further line of the same request
-		return
-	}
+// asks takes the begin of a call. c is the last call with its key.
+func (b *Builder) asks(e *logs.Event, f *fact, c *call, at int64) {
 	n := &call{name: f.call, kind: cmp.Or(f.kind, record.KindEngine), point: f.point, at: at, text: b.words.keep(e.Message), place: placeOf(e), form: e.Form,
-		pod: string(cut(f.pod)), container: b.words.keep(f.container), label: string(cut(f.label))}
+		pod: string(cut(f.pod)), container: b.words.keep(f.container), label: string(cut(f.label)), key: string(f.key), oldest: f.oldest}
 	if f.key == nil {
 		n.key = "create at " + b.source(n.place)
 		if b.creates = append(b.creates, n); len(b.creates) > maxCalls {
@@ -156,10 +142,9 @@ func (b *Builder) begins(e *logs.Event, f *fact, c *call, at int64) {
 		}
 		return
 	}
-	if n.oldest = f.oldest; c != nil && !c.over && (f.oldest || c.s == nil && c.name == "RunPodSandbox") {
-		n.first = c // which has not returned
+	if c != nil && !c.over && (f.oldest && c.older < maxCalls || c.s == nil && f.point == podCalled) {
+		n.first, n.older = c, c.older+1 // which has not returned
 	}
-	n.key = string(f.key)
 	b.calls.put(n.key, n)
 	if f.point == podCalled {
 		b.repeats(n)
@@ -182,9 +167,7 @@ func (b *Builder) begins(e *logs.Event, f *fact, c *call, at int64) {
 	if f.opens {
 		b.creates = nil
 	}
-	if f.at == 0 {
-		s.said(b, e, at, host, f.mark, true)
-	}
+	s.said(b, e, at, host, f.mark, true)
 	s.begin(n)
 	s.reached(b, f.mark, at, b.nameOf(f.mark, f.container), placeOf(e))
 	if f.point == createCalled {
@@ -196,6 +179,10 @@ func (b *Builder) begins(e *logs.Event, f *fact, c *call, at int64) {
 // known yet.
 func (b *Builder) home(e *logs.Event, f *fact, c *call, at int64) *sandbox {
 	switch f.point {
+	case execCalled:
+		s := b.sandboxOf([]byte(execSync+" at "+b.source(c.place)), true, at)
+		s.id, s.name, s.extra = c.container, c.label, execSync
+		return s
 	case podCalled: // its id is not known yet, but kubelet may have told of it
 		if s := b.open[b.pods.m[c.pod]]; s != nil && isIdless(s.key) && !s.has(podCalled) {
 			return s
@@ -314,14 +301,13 @@ func (b *Builder) ends(e *logs.Event, f *fact, c *call, at int64) {
 	if run := b.calls.m[runOf(string(f.podOf))]; f.podOf != nil && run != nil && run.s == nil && !run.over {
 		b.join(run, f.sandbox, at)
 	}
-	if c != nil {
-		if s = c.s; s == nil && !c.over {
-			s = b.bind(c, f, at)
-		} else if s != nil && b.open[s.key] != s {
-			s = nil
-		} else if s != nil && c.point == podCalled && f.sandbox != nil && isIdless(s.key) {
-			b.rename(s, string(f.sandbox))
-		}
+	switch {
+	case c == nil && f.step != binds && f.point != netReturned && f.point != execReturned:
+		s, _ = b.find(e, f, at)
+	case c != nil && c.s == nil && !c.over:
+		s = b.bind(c, f, at)
+	case c != nil && c.s != nil && b.open[c.s.key] == c.s:
+		s = c.s
 	}
 	if s != nil && b.settles(s, at) {
 		s = nil
@@ -331,27 +317,26 @@ func (b *Builder) ends(e *logs.Event, f *fact, c *call, at int64) {
 		b.says(e, f, at)
 		return
 	}
-	if c == nil {
-		s, _ = b.find(e, f, at)
-	}
-	if f.step == refuses {
-		b.fails(e, f, c, s, at)
-		return
-	}
 	if c != nil {
 		c.over = true
 	}
-	if s == nil {
-		if c != nil && c.s == nil && c.point == createCalled && f.container != nil { // it will be known when the container starts
-			c.container, c.end = b.words.keep(f.container), &call{at: at, text: b.words.keep(e.Message), place: placeOf(e), form: e.Form}
-			b.calls.put("created "+c.container, c)
-		} else if c == nil || c.name == pullName {
-			b.Unplaced += 2
-		}
+	switch {
+	case f.step == refuses:
+		b.fails(e, f, c, s, at)
+		return
+	case s != nil:
+	case c != nil && c.s == nil && c.point == createCalled && f.container != nil: // it will be known when the container starts
+		c.container, c.end = b.words.keep(f.container), &call{at: at, text: b.words.keep(e.Message), place: placeOf(e), form: e.Form}
+		b.calls.put("created "+c.container, c)
+		return
+	case c == nil || c.name == pullName:
+		b.Unplaced += 2
+		return
+	default:
 		return
 	}
 	b.touch(s)
-	if isIdless(s.key) && s.extra == "" && f.sandbox != nil && b.open[string(f.sandbox)] == nil {
+	if isIdless(s.key) && f.sandbox != nil && b.open[string(f.sandbox)] == nil {
 		b.rename(s, string(f.sandbox))
 	}
 	container := ""
@@ -364,45 +349,46 @@ func (b *Builder) ends(e *logs.Event, f *fact, c *call, at int64) {
 	case c != nil && f.point.is(ofContainer):
 		container = c.container
 	}
-	if f.point == createReturned {
-		label := string(cut(f.label))
-		if c != nil {
-			label = c.label
-		}
-		s.isCreated(c, label, container)
+	s.said(b, e, at, host, f.mark, true)
+	b.returned(s, f.mark, c, string(cut(f.label)), container, at, placeOf(e))
+	if s.extra == execSync {
+		b.finish(s)
 	}
-	if f.at == 0 {
-		s.said(b, e, at, host, f.mark, true)
+}
+
+// returned ends a call of a start.
+func (b *Builder) returned(s *sandbox, m mark, c *call, label, container string, at int64, p place) {
+	if m.point == createReturned {
+		s.isCreated(c, label, container)
 	}
 	if c != nil {
 		s.endCall(b, c, at)
 	} else {
-		s.end(b, f.call, container, at)
+		s.end(b, m.call, container, at)
 	}
-	s.reached(b, f.mark, at, container, placeOf(e))
-	if f.point == startReturned {
+	s.reached(b, m, at, container, p)
+	if m.point == startReturned {
 		s.member("", container).ran = true
 	}
 }
 
 // bind finds the start of a call that began before it was known.
-func (b *Builder) bind(c *call, f *fact, at int64) *sandbox {
-	var s *sandbox
+func (b *Builder) bind(c *call, f *fact, at int64) (s *sandbox) {
 	switch c.point {
 	case podCalled:
-		if f.sandbox == nil {
-			return nil
+		if f.sandbox != nil {
+			return b.join(c, f.sandbox, at)
 		}
-		return b.join(c, f.sandbox, at)
 	case pullCalled:
 		s = b.waitsFor(c, false)
+	case netCalled:
+		s = b.known(f.sandbox)
 	case startCalled:
 		if f.step == refuses && f.sandbox == nil {
 			return nil
 		}
-		if c.container == "" {
-			c.container = b.words.keep(f.container)
-		}
+		c.container = cmp.Or(c.container, b.words.keep(f.container))
+		_, over := b.containers.m[c.container]
 		if f.sandbox != nil {
 			s = b.known(f.sandbox)
 		}
@@ -410,42 +396,47 @@ func (b *Builder) bind(c *call, f *fact, at int64) *sandbox {
 			b.adopt(s, made)
 			line := made.end.line()
 			s.said(b, &line, line.Time, host, engineMarks[createReturned], true)
-			s.isCreated(made, "", made.container)
-			s.endCall(b, made, line.Time)
-			s.reached(b, engineMarks[createReturned], line.Time, made.container, made.end.place)
+			b.returned(s, engineMarks[createReturned], made, "", made.container, line.Time, made.end.place)
 			b.containers.put(made.container, s.key)
 		}
-		if _, over := b.containers.m[c.container]; s == nil && c.container != "" && !over {
+		if s == nil && c.container != "" && !over {
 			s = b.sandboxOf([]byte(cmp.Or(string(f.sandbox), c.container)), true, at)
 		}
-	case netCalled:
-		s = b.known(f.sandbox)
 	}
-	if s != nil && b.settles(s, at) {
+	if s == nil || b.settles(s, at) {
 		return nil
 	}
-	if s != nil {
-		b.adopt(s, c)
-	}
+	b.adopt(s, c)
 	return s
 }
 
-// adopt tells a start of a call that began before the start was known.
+// adopt gives a start a call that began before the start was known.
 func (b *Builder) adopt(s *sandbox, c *call) {
 	c.s = s
-	if s.began == 0 || c.at >= s.lanes[host].last.at && c.at >= s.began {
-		first := c.line()
-		if c.container == "" && c.point.is(ofContainer) {
-			c.container = s.id
-		}
-		s.said(b, &first, c.at, host, mark{point: c.point}, true)
-	} else {
-		s.events++
-		s.edges++
+	if c.container == "" && c.point.is(ofContainer) {
+		c.container = s.id
 	}
-	s.events += c.lines
+	b.naming(s, c.pod)
+	s.whose |= writers[c.form].whose
 	s.stage = cmp.Or(s.stage, c.stage)
-	if c.kind == record.KindEngine && c.form != logs.Docker && c.form != logs.Podman || c.point != createCalled { // the create of these has no end
+	s.events += 1 + c.lines
+	s.edges++
+	x := edge{at: c.at, text: []byte(c.text), in: writers[c.form].name, place: c.place, mark: true}
+	switch {
+	case s.began == 0:
+		s.suppressed, s.last = b.suppressed, c.at
+		s.first.set(&x)
+		s.lanes[host].last.set(&x)
+		s.lanes[host].milestone.set(&x)
+	case s.first.at-c.at >= breath:
+		s.keep(b, &x, &s.first, 0)
+	case c.at >= s.lanes[host].last.at:
+		s.edge(b, host, &x)
+	}
+	if s.began == 0 || c.at < s.began {
+		s.began, s.at = c.at, c.place
+	}
+	if c.point != createCalled || c.form != logs.Docker && c.form != logs.Podman { // the create of these has no end
 		s.begin(c)
 	}
 	s.reached(b, mark{point: c.point}, c.at, b.nameOf(mark{point: c.point}, []byte(c.container)), c.place)
@@ -458,15 +449,10 @@ func (b *Builder) join(c *call, id []byte, at int64) *sandbox {
 		b.finish(s)
 	}
 	s := b.sandboxOf(id, true, at)
-	if s == nil {
-		return nil
-	}
 	if c.first != nil && !c.oldest {
-		b.alone(c.first)
+		b.finish(b.alone(c.first))
 	}
-	c.s = s
-	b.naming(s, c.pod)
-	s.asked(b, c)
+	b.adopt(s, c)
 	return s
 }
 
@@ -489,37 +475,22 @@ func (b *Builder) rename(s *sandbox, id string) {
 	b.naming(s, s.name)
 }
 
-// alone makes a start of a call that never returned, and gives it out.
-func (b *Builder) alone(c *call) {
+// alone makes a start of a call of which nothing else is known.
+func (b *Builder) alone(c *call) *sandbox {
 	s := b.sandboxOf([]byte(idless+c.key), true, c.at)
-	b.naming(s, c.pod)
-	if c.point == podCalled {
-		c.s = s
-		s.asked(b, c)
-	} else {
-		b.adopt(s, c)
-		if !slices.Contains(s.calls, c) {
-			s.begin(c)
-		}
+	b.adopt(s, c)
+	if !slices.Contains(s.calls, c) {
+		s.begin(c)
 	}
-	b.finish(s)
+	return s
 }
 
 // fails takes the failure of a call.
 func (b *Builder) fails(e *logs.Event, f *fact, c *call, s *sandbox, at int64) {
-	if c != nil {
-		c.over = true
-	}
+	isRetry := c != nil && c.first != nil && !c.oldest
 	if s == nil && c != nil && c.s == nil {
-		s = b.sandboxOf([]byte(idless+c.key), true, at)
-		if c.point == podCalled {
-			b.naming(s, c.pod)
-			c.s = s
-			s.asked(b, c)
-		} else {
-			b.adopt(s, c)
-		}
-		if c.first != nil && !c.oldest { // it may return yet
+		s = b.alone(c)
+		if isRetry { // the first one may return yet
 			b.calls.put(c.key, c.first)
 		}
 	}
@@ -527,43 +498,26 @@ func (b *Builder) fails(e *logs.Event, f *fact, c *call, s *sandbox, at int64) {
 		return
 	}
 	s.said(b, e, at, host, mark{}, true)
-	if c != nil && c.first != nil && c.point == createCalled && !c.oldest {
+	if isRetry && c.point == createCalled {
 		s.error = b.words.keep(f.why)
 		return
 	}
 	why := f.call + ": " + string(f.why[:min(len(f.why), maxWhy)])
+	if isRetry {
+		why = "retry, while the call since " + time.Unix(0, c.first.at).UTC().Format("15:04:05.000") + " has not returned: " + why
+	}
 	if c != nil {
 		s.calls = slices.DeleteFunc(s.calls, func(x *call) bool { return x == c })
-		if c.first != nil && !c.oldest {
-			why = "retry, while the call since " + timeOfDay(c.first.at) + " has not returned: " + why
-		}
-		if c.point == createCalled {
-			s.members = slices.DeleteFunc(s.members, func(m member) bool { return m.label == c.label && m.id == "" })
-		}
+		s.members = slices.DeleteFunc(s.members, func(m member) bool { return c.point == createCalled && m.label == c.label && m.id == "" })
 	}
 	s.fails(why, at)
-	if f.call == "RunPodSandbox" {
+	if f.call == "RunPodSandbox" || s.extra == execSync {
 		b.finish(s)
 	}
 }
 
-// timeOfDay writes a time.
-func timeOfDay(at int64) string { return time.Unix(0, at).UTC().Format("15:04:05.000") }
-
 // lineOf takes a line of a call that is neither its begin nor its end.
 func (b *Builder) lineOf(c *call, e *logs.Event, f *fact, at int64) {
-	if c.s == nil && c.point == podCalled && f.sandbox != nil && !c.over {
-		b.join(c, f.sandbox, at)
-	}
-	if c.s == nil && c.point == createCalled && f.sandbox != nil {
-		c.s = b.known(f.sandbox)
-	}
-	if c.container == "" && f.container != nil && c.point == startCalled {
-		c.container = b.words.keep(f.container)
-		if c.s = b.known(f.container); c.s != nil && !c.over {
-			b.adopt(c.s, c)
-		}
-	}
 	if c.pod == "" && f.pod != nil {
 		if c.pod = string(cut(f.pod)); c.point == podCalled {
 			b.repeats(c)
@@ -572,15 +526,26 @@ func (b *Builder) lineOf(c *call, e *logs.Event, f *fact, at int64) {
 	if f.stage != nil {
 		c.stage = b.words.keep(f.stage)
 	}
-	if s := c.s; s != nil && b.open[s.key] == s {
+	switch {
+	case c.s != nil || c.over:
+	case c.point == podCalled && f.sandbox != nil:
+		b.join(c, f.sandbox, at)
+	case c.point == createCalled && f.sandbox != nil:
+		c.s = b.known(f.sandbox)
+	case c.point == startCalled && f.container != nil && c.container == "":
+		c.container = b.words.keep(f.container)
+		if s := b.known(f.container); s != nil {
+			b.adopt(s, c)
+		}
+	}
+	switch s := c.s; {
+	case s == nil:
+		c.lines++
+	case b.open[s.key] == s:
 		b.touch(s)
 		b.naming(s, c.pod)
-		if f.stage != nil {
-			s.stage = b.words.keep(f.stage)
-		}
+		s.stage = cmp.Or(c.stage, s.stage)
 		s.said(b, e, at, host, mark{}, true)
-	} else if c.s == nil {
-		c.lines++
 	}
 }
 
@@ -610,48 +575,6 @@ func (b *Builder) gone(e *logs.Event, f *fact, at int64) {
 	if m := s.find("", string(id)); m == nil || !m.gone {
 		s.stopped = true
 		b.finish(s)
-	}
-}
-
-// execs makes a start of its own of a command that is run in a container.
-func (b *Builder) execs(e *logs.Event, f *fact, c *call, at int64) {
-	if f.step == asks {
-		n := &call{name: execSync, kind: record.KindEngine, at: at, text: b.words.keep(e.Message), place: placeOf(e), form: e.Form, key: string(f.key),
-			container: b.words.keep(f.container), label: string(cut(f.label)), first: c}
-		b.calls.put(n.key, n)
-		return
-	}
-	if c == nil {
-		b.Unplaced++
-		return
-	}
-	for c.first != nil && !c.first.over { // several at once end in the order of their begin
-		c = c.first
-	}
-	c.over = true
-	var failure *record.Failure
-	if f.step == refuses {
-		failure = &record.Failure{Kind: record.FailError, Detail: string(cut(f.why))}
-	}
-	b.give(c, at, failure)
-}
-
-// give gives out a command that was run in a container; one that never ended has no end.
-func (b *Builder) give(c *call, ended int64, failure *record.Failure) {
-	x := &record.Start{Type: record.TypeStart, Round: b.given, Target: whoseNames[writers[c.form].whose] + " " + execSync, Method: record.MethodLogs, Clock: record.ClockWall,
-		Began: c.at, Ended: ended, Name: c.label, Sandbox: c.container, Events: 2, Source: b.source(c.place), Failure: failure}
-	until := ended
-	if failure != nil {
-		x.Ended = 0
-	} else if ended == 0 {
-		until = b.now
-		x.Waiting = &record.Waiting{In: execSync, Since: c.at, Until: b.now}
-		x.Events = 1
-	}
-	x.Spans = []record.Span{{Name: execSync, Kind: record.KindEngine, Of: record.KindDaemon, Container: c.container, Began: c.at, Ended: until, Source: x.Source}}
-	b.given++
-	if b.err == nil {
-		b.err = b.out(x, c.place.file)
 	}
 }
 

@@ -21,6 +21,7 @@ type call struct {
 	s                     *sandbox // nil: not known yet
 	over                  bool
 	lines                 int64 // of the call, before its start was known
+	older                 int   // how many with its key had not returned when it began
 	oldest                bool  // see [fact]
 	end                   *call // of a create whose start was not known when it ended: time, line and place of the end
 	first                 *call // of which it is a retry, or that runs at the same time

@@ -54,7 +54,7 @@ var criVerbs = []struct {
 }{
 	{"RunPodSandbox for ", podCalled, asks, '"'}, {"RunPodsandbox for ", podCalled, asks, '"'},
 	{"CreateContainer within sandbox ", createCalled, asks, '"'}, {"StartContainer for ", startCalled, asks, '"'}, {"PullImage ", pullCalled, asks, '"'},
-	{"ExecSync for ", none, asks, '"'}, {"Exec for ", none, says, '"'},
+	{"ExecSync for ", execCalled, asks, '"'}, {"Exec for ", none, says, '"'},
 	{"StopContainer for ", none, stops, '"'}, {"StopPodSandbox for ", none, stops, '"'}, {"RemovePodSandbox for ", none, stops, '"'}, {"RemovePodSandbox ", none, stops, '"'},
 	{"TaskExit event container_id:", none, exits, '"'}, {"received exit event container_id:", none, exits, '"'},
 	{"received container exit event container_id:", none, exits, '"'}, {"received sandbox exit event container_id:", none, exits, '"'},
@@ -82,7 +82,7 @@ func criCall(e *logs.Event) (f fact, ok bool) {
 			}
 			id, rest = rest[:n], rest[n+1:]
 		}
-		if v.does == none && v.step != asks {
+		if v.does == none {
 			return fact{step: v.step, container: id, hint: id}, true
 		}
 		return criAnswer(e, v.does, id, rest), true
@@ -96,11 +96,6 @@ func criAnswer(e *logs.Event, p point, id, rest []byte) fact {
 	answer := bytes.LastIndex(rest, []byte(" returns "))
 	f := does(p)
 	switch {
-	case p == none:
-		f = fact{mark: mark{call: execSync}, step: asks, label: after(rest, "with command [", ']')}
-		if answer >= 0 {
-			f.step = answers
-		}
 	case answer >= 0:
 		f = does(returns[p])
 	}
@@ -124,7 +119,7 @@ func criAnswer(e *logs.Event, p point, id, rest []byte) fact {
 	case startCalled:
 		f.container, f.key = id, joined([]byte("start"), id)
 	default:
-		f.container, f.key = id, joined([]byte("exec"), id)
+		f.container, f.key, f.label, f.oldest = id, joined([]byte("exec"), id), after(rest, "with command [", ']'), true
 	}
 	return f
 }

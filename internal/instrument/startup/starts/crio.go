@@ -14,7 +14,7 @@ var crioCalls = map[string]struct {
 	done  string
 }{
 	"RunPodSandbox": {podCalled, "Ran pod sandbox "}, "CreateContainer": {createCalled, "Created container "},
-	"StartContainer": {startCalled, "Started container"}, pullName: {pullCalled, "Pulled image: "},
+	"StartContainer": {startCalled, "Started container"}, pullName: {pullCalled, "Pulled image: "}, execSync: {execCalled, "Response: "},
 }
 
 // crioOver are the calls that come after a start.
@@ -30,11 +30,6 @@ func crio(e *logs.Event, all []fact) []fact {
 	case len(e.Request) == 0 || len(e.Request) > maxID || len(e.Program) == len(method):
 		crioNetwork(e, &f)
 		return append(all, f)
-	case string(method) == execSync:
-		f = fact{mark: mark{call: execSync}, step: asks, label: after(e.Message, "Cmd:[", ']')}
-		if bytes.HasPrefix(e.Message, []byte("Response: ")) {
-			f.step = answers
-		}
 	case slices.Contains(crioOver, string(method)):
 		return append(all, fact{step: stops, container: crioID(e)})
 	case !ok: // somebody asks how it is
@@ -48,6 +43,9 @@ func crio(e *logs.Event, all []fact) []fact {
 		}
 	}
 	f.key = e.Request
+	if call.point == execCalled {
+		f.label = after(e.Message, "Cmd:[", ']')
+	}
 	why, ok := bytes.CutPrefix(e.Message, []byte("Response error: "))
 	if !ok && isError(e) && f.point == createCalled {
 		why, ok = bytes.CutPrefix(e.Message, []byte("Container creation error: "))

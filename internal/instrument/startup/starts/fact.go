@@ -56,11 +56,12 @@ var engineMarks = [points]mark{
 	createCalled: {point: createCalled, call: "CreateContainer"}, createReturned: {point: createReturned, call: "CreateContainer", ends: true},
 	startCalled: {point: startCalled, call: "StartContainer"}, startReturned: {point: startReturned, call: "StartContainer", ends: true},
 	pullCalled: {point: pullCalled, call: pullName}, pullReturned: {point: pullReturned, call: pullName, ends: true},
+	execCalled: {point: execCalled, call: execSync}, execReturned: {point: execReturned, call: execSync, ends: true},
 	netCalled: {point: netCalled, call: setUp}, netReturned: {point: netReturned, call: setUp, ends: true},
 }
 
 // returns are the milestones with which calls end, by those with which they begin.
-var returns = [points]point{podCalled: podReturned, createCalled: createReturned, startCalled: startReturned, pullCalled: pullReturned, netCalled: netReturned}
+var returns = [points]point{podCalled: podReturned, createCalled: createReturned, startCalled: startReturned, pullCalled: pullReturned, netCalled: netReturned, execCalled: execReturned}
 
 const (
 	pullName = "PullImage"

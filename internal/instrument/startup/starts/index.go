@@ -155,6 +155,7 @@ func (b *Builder) finish(s *sandbox) {
 	case b.err == nil:
 		b.err = b.out(b.start(s), s.at.file)
 	}
+	*s = sandbox{} // calls that are remembered point at it
 }
 
 // settles gives out a start that has gone on for too long to be one, and reports whether

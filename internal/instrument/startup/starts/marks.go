@@ -51,6 +51,8 @@ const (
 	seenStarted
 	seenRunning
 	observed
+	execCalled
+	execReturned
 	lastLine
 	points
 )
@@ -98,6 +100,8 @@ var traits = [points]struct {
 	seenStarted:    {"container started", record.KindDaemon, ofContainer | finishes},
 	seenRunning:    {name: "pod seen running", is: finishes},
 	observed:       {name: "pod observed running", is: finishes},
+	execCalled:     {"ExecSync called", record.KindDaemon, begins},
+	execReturned:   {"ExecSync returned", record.KindDaemon, finishes},
 	lastLine:       {name: "last line"},
 }
 

@@ -1,7 +1,6 @@
 package starts
 
 import (
-	"cmp"
 	"container/list"
 	"slices"
 	"strings"
@@ -249,7 +248,9 @@ func (s *sandbox) upTo(b *Builder, p point, at int64) {
 	switch {
 	case p == exited:
 	case !p.is(finishes):
-		b.underWay[s] = true
+		if s.extra != execSync {
+			b.underWay[s] = true
+		}
 	case at >= s.began && at >= s.ended:
 		s.join(b.maxGaps)
 		s.ended, s.after, s.suppressedEnd = at, 0, b.suppressed
@@ -356,28 +357,4 @@ func (s *sandbox) add(id string) {
 	if id != "" && len(s.containers) < maxOfPod && !slices.Contains(s.containers, id) {
 		s.containers = append(s.containers, id)
 	}
-}
-
-// asked puts the call of RunPodSandbox that led to this sandbox before what is known
-// of it.
-func (s *sandbox) asked(b *Builder, c *call) {
-	s.whose |= writers[c.form].whose
-	x := edge{at: c.at, text: []byte(c.text), in: writers[c.form].name, place: c.place, mark: true}
-	s.events += 1 + c.lines
-	s.stage = cmp.Or(s.stage, c.stage)
-	s.edges++
-	if s.began == 0 {
-		s.suppressed = b.suppressed
-		s.last = c.at
-		s.first.set(&x)
-		s.lanes[host].last.set(&x)
-		s.lanes[host].milestone.set(&x)
-	} else if s.first.at-c.at >= breath {
-		s.keep(b, &x, &s.first, 0)
-	}
-	if s.began == 0 || c.at < s.began {
-		s.began, s.at = c.at, c.place
-	}
-	s.begin(c)
-	s.reached(b, mark{point: podCalled}, c.at, "", c.place)
 }

@@ -194,11 +194,7 @@ func (b *Builder) Close() error {
 		return cmp.Or(cmp.Compare(x.at, y.at), cmp.Compare(x.place.file, y.place.file), cmp.Compare(x.place.line, y.place.line))
 	})
 	for _, c := range slices.Compact(lost) {
-		if c.name == execSync {
-			b.give(c, 0, nil)
-		} else {
-			b.alone(c)
-		}
+		b.finish(b.alone(c))
 	}
 	for b.byUse.Len() > 0 {
 		b.finish(b.byUse.Back().Value.(*sandbox))

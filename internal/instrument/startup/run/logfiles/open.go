@@ -34,8 +34,9 @@ const (
 type Logs struct {
 	Files   []string // "-" is standard input
 	Journal bool
-	Since   string // of the journal, as journalctl takes it; "": this boot
-	Sorts   bool   // put lines in order even where programs wrote them so from several threads
+	Since   string         // of the journal, as journalctl takes it; "": this boot
+	Sorts   bool           // put lines in order even where programs wrote them so from several threads
+	Zone    *time.Location // of times without one; nil is UTC
 	// marked are the files as they were when a run began: what they held by then is left.
 	marked []os.FileInfo
 }
@@ -89,13 +90,14 @@ type Reading struct {
 	ordered struct{ bytes, lines int64 } // of the logs that were put in order
 	bytes   int64                        // of all files
 	endless bool                         // one is a pipe
-	sorts   bool                         // whatever is out of order is put in order
-	cutAt   int                          // bytes, which most lines have and none exceeds; 0: they have not
+	zone    *time.Location
+	sorts   bool // whatever is out of order is put in order
+	cutAt   int  // bytes, which most lines have and none exceeds; 0: they have not
 }
 
 // Open looks at all logs.
 func Open(ctx context.Context, l Logs) (*Reading, error) {
-	r := &Reading{sorts: l.Sorts}
+	r := &Reading{sorts: l.Sorts, zone: l.Zone}
 	if err := r.open(ctx, l); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
@@ -192,7 +194,10 @@ func (r *Reading) add(s logs.Source, open func() (io.ReadCloser, error)) error {
 		return fmt.Errorf("more than %d logs; read fewer at once", maxSources)
 	}
 	in := &late{open: open, count: &r.read}
-	s.Reader = in
+	s.Reader, s.Zone = in, r.zone
+	if n := len(r.known); n > 0 && r.known[n-1].Mode().IsRegular() {
+		s.Date = r.known[n-1].ModTime()
+	}
 	r.closers = append(r.closers, in.Close)
 	r.sources, r.names, r.of = append(r.sources, s), append(r.names, s.Name), append(r.of, len(r.files)-1)
 	return nil
