@@ -2,64 +2,44 @@ package logs
 
 import (
 	"bytes"
+	"regexp"
+	"strconv"
 	"time"
 )
 
 // kubeEvent is a line of `kubectl get events` or of the events in `kubectl describe pod`.
 type kubeEvent struct {
-	age                     time.Duration // since it was first seen
-	reason, object, message []byte
-	isWarning               bool
+	age                            time.Duration // since it was first seen
+	level, reason, object, message []byte
 }
 
-// kubeEventOf reads such a line: "[NAMESPACE] LAST-SEEN TYPE REASON OBJECT MESSAGE", or "TYPE
-// REASON AGE FROM MESSAGE".
+// Such lines are "[NAMESPACE] LAST-SEEN TYPE REASON OBJECT MESSAGE", or "TYPE REASON AGE FROM
+// MESSAGE". An age may be "30s (x4 over 5m)".
+var (
+	kubeGet      = regexp.MustCompile(`^(?:[a-z0-9-]+\s+)?(\w+(?: \(x\d+ over \w+\))?)\s+(Normal|Warning)\s+(\w+)\s+(\w+/\S+)\s+(.*)$`)
+	kubeDescribe = regexp.MustCompile(`^\s*(Normal|Warning)\s+(\w+)\s+(\w+(?: \(x\d+ over \w+\))?)\s+(\S+)\s+(.*)$`)
+	kubeAge      = regexp.MustCompile(`(?:(\d+)d)?((?:\d+h)?(?:\d+m)?(?:\d+s)?)\)?$`)
+)
+
+// kubeEventOf reads such a line.
 func kubeEventOf(b []byte) (e kubeEvent, ok bool) {
-	at := bytes.Index(b[:min(len(b), 96)], []byte("Normal "))
-	if at < 0 {
-		at = bytes.Index(b[:min(len(b), 96)], []byte("Warning "))
-		e.isWarning = at >= 0
-	}
-	if at < 0 {
+	if head := b[:min(len(b), 128)]; !bytes.Contains(head, []byte("Normal ")) && !bytes.Contains(head, []byte("Warning ")) {
 		return e, false
 	}
-	before, rest := bytes.TrimSpace(b[:at]), b[at:]
-	word := func() (w []byte) {
-		w, rest, _ = bytes.Cut(bytes.TrimLeft(rest, " \t"), blank)
-		rest = bytes.TrimLeft(rest, " \t")
-		return w
+	age := []byte(nil)
+	if m := kubeGet.FindSubmatch(b); m != nil {
+		age, e.level, e.reason, e.object, e.message = m[1], m[2], m[3], m[4], m[5]
+	} else if m := kubeDescribe.FindSubmatch(b); m != nil {
+		e.level, e.reason, age, e.message = m[1], m[2], m[3], m[5]
 	}
-	word()
-	e.reason = word()
-	age := before
-	if len(before) == 0 {
-		age = word()
-		if bytes.HasPrefix(rest, []byte("(x")) {
-			age, rest, _ = bytes.Cut(rest, []byte(")"))
-		}
-		word()
-	} else if e.object = word(); bytes.IndexByte(e.object, '/') < 0 {
+	m := kubeAge.FindSubmatch(age)
+	if m == nil || len(m[0]) == 0 {
 		return e, false
 	}
-	if _, over, has := bytes.Cut(age, []byte("over ")); has {
-		age = bytes.TrimSuffix(over, []byte(")"))
-	} else {
-		age = age[bytes.LastIndexByte(age, ' ')+1:]
-	}
-	e.message = bytes.TrimSpace(rest)
-	for len(age) > 0 {
-		n, has := number(age)
-		digits := len(age) - len(bytes.TrimLeft(age, "0123456789"))
-		if !has || digits == len(age) || n > 1<<20 {
-			return e, false
-		}
-		unit, has := map[byte]time.Duration{'s': time.Second, 'm': time.Minute, 'h': time.Hour, 'd': 24 * time.Hour}[age[digits]]
-		if !has {
-			return e, false
-		}
-		e.age, age = e.age+time.Duration(n)*unit, age[digits+1:]
-	}
-	return e, len(before) > 0 || len(e.message) > 0
+	days, _ := strconv.Atoi(string(m[1]))
+	within, _ := time.ParseDuration("0s" + string(m[2]))
+	e.age = time.Duration(days)*24*time.Hour + within
+	return e, true
 }
 
 // eventTime stands for the time of an event of which only the age is known.
@@ -85,7 +65,7 @@ func (s *source) kube(b []byte) bool {
 	}
 	e := s.event(Kubernetes)
 	e.Time, e.Source, e.Message, e.Level, e.Pod = k.eventTime(), k.reason, k.message[:min(len(k.message), maxMessage)], levels["info"], s.described
-	if k.isWarning {
+	if string(k.level) == "Warning" {
 		e.Level = levels["error"]
 	}
 	if name, ok := bytes.CutPrefix(k.object, []byte("pod/")); ok {

@@ -2,7 +2,10 @@ package logs
 
 import (
 	"bytes"
-	"strconv"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
 	"time"
 )
 
@@ -73,55 +76,44 @@ func glogTime(b []byte) (yearless, bool) {
 // whether it was one: {"ts":1700000000000.5,"caller":"kubelet/kubelet.go:2405","msg":"SyncLoop
 // ADD","source":"api","pods":["shop/web"]}. Its message becomes as klog's text has it.
 func (s *source) klogJSON(f *fields, line []byte) bool {
-	stamp := f.at[keyTS].b
-	if len(stamp) < 10 || len(bytes.Trim(stamp, "0123456789.")) > 0 {
+	if stamp := f.at[keyTS].b; len(stamp) < 10 || len(bytes.Trim(stamp, "0123456789.")) > 0 {
 		return false
 	}
-	at, err := strconv.ParseFloat(string(stamp), 64)
-	caller, _, ok := bytes.Cut(stringAfter(line, `"caller":"`), []byte(`"`))
-	if err != nil || !ok || at <= 0 {
+	var k map[string]any
+	if json.Unmarshal(line, &k) != nil {
 		return false
 	}
+	at, _ := k["ts"].(float64)
+	caller, ok := k["caller"].(string)
 	for at > maxSeconds { // ms or µs, depending on the version
 		at /= 1000
 	}
-	ns := int64(at*1e6) * 1000
-	from := len(s.arena)
-	s.arena = append(append(append(s.arena, '"'), f.at[keyMessage].b...), '"')
-	rest := stringAfter(line, `"msg":"`)
-	for _, key := range []string{"source", "pod", "pods", "event", "podStartSLOduration", "podStartE2EDuration", "podCreationTimestamp", "firstStartedPulling",
-		"lastFinishedPulling", "observedRunningTime", "err"} {
-		value := stringAfter(rest, `"`+key+`":`)
-		if len(value) == 0 {
-			continue
-		}
-		one := fields{arena: &s.arena}
-		n := len(value)
-		switch {
-		case value[0] == '"':
-			text, _, _ := one.quoted(value[1:])
-			s.arena = append(append(append(append(append(s.arena, ' '), key...), `="`...), text...), '"')
-			continue
-		case value[0] == '{' && key == "pod":
-			space, _, _ := bytes.Cut(stringAfter(value, `"namespace":"`), []byte(`"`))
-			name, _, _ := bytes.Cut(stringAfter(value, `"name":"`), []byte(`"`))
-			s.arena = append(append(append(append(append(s.arena, ` pod="`...), space...), '/'), name...), '"')
-			continue
-		case value[0] == '[' || value[0] == '{':
-			n = max(one.nested(value), 0)
+	if !ok || at <= 0 {
+		return false
+	}
+	text := fmt.Appendf(nil, "%q", k["msg"])
+	for _, key := range slices.Sorted(maps.Keys(k)) {
+		switch v := k[key].(type) {
+		case string:
+			text = fmt.Appendf(text, " %s=%q", key, v)
+		case map[string]any:
+			if name, ok := v["name"]; ok {
+				text = fmt.Appendf(text, ` %s="%v/%v"`, key, v["namespace"], name)
+				continue
+			}
+			value, _ := json.Marshal(v)
+			text = fmt.Appendf(text, " %s=%s", key, value)
 		default:
-			n = max(bytes.IndexAny(value, ",}"), 0)
+			value, _ := json.Marshal(v)
+			text = fmt.Appendf(text, " %s=%s", key, value)
 		}
-		s.arena = append(append(append(append(s.arena, ' '), key...), '='), value[:n]...)
 	}
 	e := s.event(Kubelet)
-	e.Time, e.Source, e.Level = ns, caller, levels["info"]
-	e.Message = s.arena[from:min(len(s.arena), from+maxMessage):len(s.arena)]
-	e.Pod = podIn(e.Message)
-	if e.Error, _, _ = bytes.Cut(stringAfter(rest, `"err":"`), []byte(`"`)); len(e.Error) > 0 {
-		e.Level = levels["error"]
+	e.Time, e.Source, e.Level, e.Message, e.Pod = int64(at*1e6)*1000, []byte(caller), levels["info"], text[:min(len(text), maxMessage)], podIn(text)
+	if err, ok := k["err"].(string); ok {
+		e.Level, e.Error = levels["error"], []byte(err)
 	}
-	s.own.anchor = ns
+	s.own.anchor = e.Time
 	return true
 }
 
