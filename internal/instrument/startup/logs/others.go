@@ -29,7 +29,7 @@ var isulaLine = regexp.MustCompile(`^\s*(?:\S+\s+)?(\d{14}\.\d{3,9}) +(?:([A-Z]{
 // isIsula reports whether a line may be one of iSulad's.
 func isIsula(b []byte) bool {
 	i := bytes.IndexByte(b[:min(len(b), 64)], '.')
-	return i >= 14 && isDigit(b[i-1]) && isDigit(b[i-14]) && isulaLine.Match(b)
+	return i >= 14 && len(bytes.Trim(b[i-14:i], "0123456789")) == 0 && isulaLine.Match(b)
 }
 
 // isula makes the event of a line of iSulad's, and reports whether it was one.
