@@ -181,13 +181,13 @@ func (s *source) form(f *fields, c *carrier) Form {
 	case string(f.at[keyModule].b) == "libcontainerd":
 		return Docker
 	}
-	if form, ok := programOf(c.ident); ok && form != Kubelet {
+	if form, ok := programOf(c.ident); ok {
 		return form
 	}
-	if s.engine == Containerd && bytes.HasPrefix(f.at[keyMessage].b, []byte("Calling ")) || string(f.at[keyModule].b) == "api" {
-		return Docker
-	}
-	if s.engine == Kubelet || s.engine == Isulad { // which write no logfmt
+	switch message := f.at[keyMessage].b; {
+	case s.engine == Containerd && (bytes.HasPrefix(message, []byte("Calling ")) || bytes.HasPrefix(message, []byte("container mounted via layerStore")) || string(f.at[keyModule].b) == "api"):
+		s.engine = Docker
+	case s.engine == Kubelet || s.engine == Isulad: // which write no logfmt
 		return Containerd
 	}
 	return s.engine

@@ -145,7 +145,7 @@ func (s *source) line(b []byte, long bool) bool {
 	}
 	if b = s.plainly(b); len(b) > 0 && (b[0] <= ' ' || b[0] == '[' || b[0] == ',') {
 		rest := bytes.TrimLeft(b, " \t\x1e[,") // the third is journalctl -o json-seq's, the last are an array's
-		if b[0] <= ' ' && b[0] != '\t' || len(rest) > 1 && rest[0] == '{' && rest[1] == '"' {
+		if b[0] <= ' ' || len(rest) > 1 && rest[0] == '{' && rest[1] == '"' {
 			b = rest
 		}
 	}

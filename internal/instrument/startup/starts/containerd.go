@@ -2,9 +2,7 @@ package starts
 
 import (
 	"bytes"
-	"regexp"
 	"strings"
-	"sync"
 
 	"github.com/tare-bench/tare/internal/instrument/startup/logs"
 )
@@ -15,8 +13,7 @@ func containerd(e *logs.Event, all []fact) []fact {
 	if f, ok := criCall(e); ok {
 		return append(all, f)
 	}
-	f := fact{mark: mark{}, opens: false}
-	msg := e.Message
+	f, msg := fact{}, e.Message
 	switch {
 	case string(msg) == "shim disconnected":
 		f.step, f.over = exits, true
@@ -144,18 +141,21 @@ func podKey(meta []byte) []byte {
 	return key[:min(len(key), maxID)]
 }
 
-var metas = sync.OnceValue(func() map[string]*regexp.Regexp {
-	all := map[string]*regexp.Regexp{}
-	for _, field := range []string{"Name", "Namespace", "Uid", "Attempt"} {
-		all[field] = regexp.MustCompile(`[{,]` + field + `:([^,]*),|(?:^| )` + strings.ToLower(field) + `:(?:"([^"]*)"|(\d+))`)
-	}
-	return all
-})
-
 // metaOf is one field of such metadata.
 func metaOf(meta []byte, field string) []byte {
-	if found := metas()[field].FindSubmatch(meta); found != nil {
-		return bytes.Join(found[1:], nil)
+	for _, before := range []string{"{", ","} {
+		if v := after(meta, before+field+":", ','); v != nil {
+			return v
+		}
 	}
-	return nil
+	key := strings.ToLower(field) + ":"
+	if !bytes.HasPrefix(meta, []byte(key)) {
+		key = " " + key
+	}
+	_, v, _ := bytes.Cut(meta, []byte(key))
+	if len(v) > 0 && v[0] == '"' {
+		v, _, _ = bytes.Cut(v[1:], []byte{'"'})
+		return v
+	}
+	return v[:len(v)-len(bytes.TrimLeft(v, "0123456789"))]
 }

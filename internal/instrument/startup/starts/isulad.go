@@ -36,13 +36,18 @@ func isulad(e *logs.Event, all []fact) []fact {
 			continue
 		}
 		what := bytes.TrimLeft(kind[len(v.begin):], ": ")
+		last := object
+		if isCRI {
+			whole := bytes.TrimSuffix(what, []byte(" success"))
+			last = whole[bytes.LastIndexByte(whole, ' ')+1:]
+		}
 		f := does(v.point)
 		if f.step = v.step; v.step == refuses {
 			f = fails(f.call, kind)
 		} else if v.point == none {
-			return append(all, fact{step: stops, container: wordAfter(joined(object, what), lastWord(what, object, isCRI))})
+			return append(all, fact{step: stops, container: last})
 		}
-		f.names(v.point, object, what, isCRI)
+		f.names(v.point, last, what, isCRI)
 		return append(all, f)
 	}
 	return append(all, fact{hint: e.Container})
@@ -52,33 +57,23 @@ func isulad(e *logs.Event, all []fact) []fact {
 // container it makes before it returns.
 var isulaCreate = []byte("isulad create")
 
-// lastWord is the text before the id.
-func lastWord(what, object []byte, isCRI bool) string {
-	if !isCRI {
-		return ""
-	}
-	i := bytes.LastIndexByte(what, ' ')
-	return string(joined(object, what[:i+1]))
-}
-
 // names sets what an event of iSulad's is about.
-func (f *fact) names(p point, object, what []byte, isCRI bool) {
-	last := what[bytes.LastIndexByte(what, ' ')+1:]
+func (f *fact) names(p point, id, what []byte, isCRI bool) {
+	f.container, f.key = id, joined([]byte("isulad"), []byte(f.call), id)
 	switch {
 	case !isCRI:
-		f.container, f.opens = object, p == createCalled || p == startCalled
-		f.key = joined([]byte("isulad"), []byte(f.call), object)
+		f.opens = p == createCalled || p == startCalled
 	case p == podCalled:
-		f.pod, f.oldest, f.key = what, true, []byte("isulad pod")
+		f.container, f.pod, f.oldest, f.key = nil, what, true, []byte("isulad pod")
 	case p == podReturned:
-		f.sandbox, f.oldest, f.key = wordAfter(what, ""), true, []byte("isulad pod")
+		f.container, f.sandbox, f.oldest, f.key = nil, id, true, []byte("isulad pod")
 	case p == createCalled:
-		f.sandbox, f.oldest, f.key = last, true, isulaCreate
+		f.container, f.sandbox, f.oldest, f.key = nil, id, true, isulaCreate
 	case p == createReturned:
-		f.container, f.oldest, f.key = last, true, isulaCreate
-	case p == pullCalled, p == pullReturned:
-		f.key = joined([]byte("pull"), last)
+		f.oldest, f.key = true, isulaCreate
+	case p == pullCalled || p == pullReturned:
+		f.container = nil
 	default:
-		f.container, f.key = last, joined([]byte("isulad CRI"), last)
+		f.key = joined([]byte("isulad CRI"), id)
 	}
 }

@@ -2,6 +2,7 @@ package starts
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/tare-bench/tare/internal/instrument/startup/logs"
 )
@@ -23,15 +24,8 @@ var podmanMarks = []struct {
 // podman says what a line of podman's debug log means.
 func podman(e *logs.Event, all []fact) []fact {
 	msg := e.Message
-	if args, ok := bytes.CutPrefix(msg, []byte("Called ")); ok {
-		if verb, rest, ok := bytes.Cut(args, []byte(".PersistentPreRunE(podman ")); ok {
-			switch string(verb) {
-			case "run", "create", "start", "play", "kube":
-				_ = rest
-				return append(all, fact{mark: mark{point: createCalled, call: "podman " + string(verb)}, step: asks})
-			}
-		}
-		return append(all, fact{})
+	if verb := after(msg, "Called ", '.'); bytes.Contains(msg, []byte(".PersistentPreRunE(podman ")) && slices.Contains([]string{"run", "create", "start", "play", "kube"}, string(verb)) {
+		return append(all, fact{mark: mark{point: createCalled, call: "podman " + string(verb)}, step: asks})
 	}
 	for _, m := range podmanMarks {
 		rest, ok := bytes.CutPrefix(msg, []byte(m.begin))
