@@ -163,6 +163,11 @@ func (s *source) member(b []byte) bool {
 		if value := bytes.TrimLeft(b[end+2:], " :"); len(value) > 0 {
 			s.entry.member(key, value)
 		}
+		if !s.entry.has(keyArrived) {
+			s.inside = false
+			s.envelope(b[end+2:])
+			s.inside = true
+		}
 	}
 	return true
 }
@@ -208,10 +213,15 @@ func (s *source) binary(to *[]byte) {
 
 // endEntry makes the events of the entry that was read.
 func (s *source) endEntry() {
-	s.inside, s.pretty = false, false
-	s.journalEntry(&s.entry)
-	for i := range s.events {
-		s.events[i].Line = s.began
+	before := len(s.events)
+	if s.inside = false; s.pretty && !s.entry.has(keySent, keyArrived) {
+		s.record(&s.entry, &carrier{}) // an object that is no entry, as jq prints it
+	} else {
+		s.journalEntry(&s.entry)
+	}
+	s.pretty = false
+	for i := range s.events[before:] {
+		s.events[before+i].Line = s.began
 		s.glog = 0
 	}
 }

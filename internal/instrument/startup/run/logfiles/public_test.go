@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -185,6 +186,25 @@ var envelopes = map[string]func(lines []string) string{
 	"journalctl -o json-sse": func(lines []string) string {
 		return each(lines, func(l string) string {
 			return "data: " + object(map[string]any{"__CURSOR": "x", "__REALTIME_TIMESTAMP": "1752166937000000", "SYSLOG_IDENTIFIER": "containerd", "MESSAGE": l}) + "\n"
+		})
+	},
+	"jq, of Loki": func(lines []string) string {
+		return each(lines, func(l string) string {
+			text, _ := json.MarshalIndent(map[string]any{"labels": map[string]string{"job": "x"}, "line": l}, "", "  ")
+			return string(text)
+		})
+	},
+	"jq, of containerd's JSON": func(lines []string) string {
+		return each(lines, func(l string) string {
+			of := map[string]any{"level": "info"}
+			_, of["time"], _ = strings.Cut(l[:strings.Index(l, `" level`)], `"`)
+			_, message, _ := strings.Cut(l, "msg=")
+			message, id, _ := strings.Cut(message, " id=")
+			if of["msg"], _ = strconv.Unquote(message); id != "" {
+				of["id"], _, _ = strings.Cut(id, " ")
+			}
+			text, _ := json.MarshalIndent(of, "", "  ")
+			return string(text)
 		})
 	},
 	"talosctl":                  prefixed("172.20.0.2: "),
