@@ -42,7 +42,13 @@ func (b *Builder) runtime(e *logs.Event, at int64) {
 		b.speaks(e, s)
 	}
 	if e.Form != logs.Journal && e.Form != logs.Unknown || bytes.HasPrefix(e.Program, []byte("kata")) || bytes.HasPrefix(e.Program, []byte("containerd-shim-kata")) {
-		s.whose |= ofKata // who else writes into a journal meanwhile makes a pod nobody's
+		s.whose |= ofKata // other programs that write into the same journal are no runtime
+	}
+	if m.over && !m.undone && string(container) != s.id && s.isKnown(container) { // an init container is gone
+		s.said(b, e, at, host, mark{}, true)
+		s.exit = at
+		s.reached(b, mark{point: exited}, at, b.words.keep(container), placeOf(e))
+		return
 	}
 	if m.dies || m.over && !m.asked {
 		if s.has(dialled) && !s.has(agentAnswers) && (m.dies || m.undone && s.error == "") {

@@ -107,7 +107,7 @@ var traits = [points]struct {
 
 // phaseNames are the phases that have a name of their own.
 var phaseNames = map[[2]point]string{
-	{pullCalled, pullReturned}: "image pull", {netCalled, netReturned}: "CNI", {mountCalled, mountReturned}: "volume mounts", {startReturned, exited}: "init container runs",
+	{pullCalled, pullReturned}: "image pull", {netCalled, netReturned}: "CNI", {mountCalled, mountReturned}: "volume mounts", {startReturned, exited}: "init container runs", {started, exited}: "init container runs",
 }
 
 // trait is a set of what milestones are.
