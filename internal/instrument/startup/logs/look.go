@@ -85,7 +85,7 @@ func Look(r io.Reader, most int) (Layout, error) {
 }
 
 // IsReversed reports whether a log runs from its last line to its first.
-func (l *Layout) IsReversed() bool { return l.Back > l.On }
+func (l *Layout) IsReversed() bool { return l.Back > 1 && l.Back > 2*l.On }
 
 // segmenting finds where one log ends and another begins.
 type segmenting struct {

@@ -224,5 +224,5 @@ var signs = []sign{
 	{"msg=\"handling POST request", Docker},
 	{"msg=\"container mounted via layerStore", Docker},
 	{"podman filtering at log level", Podman},
-	{".PersistentPreRunE(podman", Podman},
+	{".PersistentPreRunE(", Podman},
 }

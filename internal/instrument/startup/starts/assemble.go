@@ -72,8 +72,8 @@ func (b *Builder) says(e *logs.Event, f *fact, at int64) {
 	}
 	p, container := f.point, ""
 	switch {
-	case p == none, p == seenStarted && s.whose&engines != 0, f.at != 0 && (p == pullCalled || p == pullReturned) && s.has(p):
-		return // the engine says when
+	case p == none:
+		return
 	case f.member != nil:
 		container = b.words.keep(f.member)
 	case f.container != nil:
@@ -96,7 +96,7 @@ func (b *Builder) find(e *logs.Event, f *fact, at int64) (s *sandbox, named bool
 	case f.sandbox != nil || f.container != nil:
 		s, named = b.named(f.sandbox, f.container, f.opens, at)
 	case f.pod != nil:
-		s, named = b.ofPod(f.pod, f.opens, at), true
+		s, named = b.ofPod(f, at), true
 	case f.step == says && f.first != nil:
 		s = b.oldest(f.first)
 		named = s != nil
@@ -167,6 +167,7 @@ func (b *Builder) asks(e *logs.Event, f *fact, c *call, at int64) {
 	if f.opens {
 		b.creates = nil
 	}
+	s.unasked = s.unasked && f.point != startCalled
 	s.said(b, e, at, host, f.mark, true)
 	s.begin(n)
 	s.reached(b, f.mark, at, b.nameOf(f.mark, f.container), placeOf(e))
@@ -183,10 +184,6 @@ func (b *Builder) home(e *logs.Event, f *fact, c *call, at int64) *sandbox {
 		s := b.sandboxOf([]byte(execSync+" at "+b.source(c.place)), true, at)
 		s.id, s.name, s.extra = c.container, c.label, execSync
 		return s
-	case podCalled: // its id is not known yet, but kubelet may have told of it
-		if s := b.open[b.pods.m[c.pod]]; s != nil && isIdless(s.key) && !s.has(podCalled) {
-			return s
-		}
 	case createCalled:
 		if !f.opens {
 			return b.forContainer(f, at)
@@ -219,9 +216,6 @@ func (b *Builder) home(e *logs.Event, f *fact, c *call, at int64) *sandbox {
 			return s
 		}
 	case pullCalled:
-		if f.pod != nil {
-			return b.ofPod(f.pod, true, at)
-		}
 		return b.waitsFor(c, false)
 	case netCalled:
 		if f.sandbox != nil {
@@ -298,7 +292,7 @@ func (b *Builder) waitsFor(c *call, starts bool) (s *sandbox) {
 // ends takes the end of a call, or what it is about.
 func (b *Builder) ends(e *logs.Event, f *fact, c *call, at int64) {
 	var s *sandbox
-	if run := b.calls.m[runOf(string(f.podOf))]; f.podOf != nil && run != nil && run.s == nil && !run.over {
+	if run := b.calls.m[runOf(string(f.pod))]; f.point == netReturned && run != nil && run.s == nil && !run.over {
 		b.join(run, f.sandbox, at)
 	}
 	switch {
@@ -417,6 +411,7 @@ func (b *Builder) adopt(s *sandbox, c *call) {
 		c.container = s.id
 	}
 	b.naming(s, c.pod)
+	s.unasked = s.began == 0 && (c.form == logs.Docker || c.name == "podman create")
 	s.whose |= writers[c.form].whose
 	s.stage = cmp.Or(s.stage, c.stage)
 	s.events += 1 + c.lines
@@ -442,8 +437,7 @@ func (b *Builder) adopt(s *sandbox, c *call) {
 	s.reached(b, mark{point: c.point}, c.at, b.nameOf(mark{point: c.point}, []byte(c.container)), c.place)
 }
 
-// join gives a call of RunPodSandbox the start that it led to. A start that only kubelet
-// told of until now is the same.
+// join gives a call of RunPodSandbox the start that it led to.
 func (b *Builder) join(c *call, id []byte, at int64) *sandbox {
 	if s, ok := b.open[string(id)]; ok && s.has(podCalled) && !slices.Contains(s.calls, c) {
 		b.finish(s)
@@ -479,7 +473,7 @@ func (b *Builder) rename(s *sandbox, id string) {
 func (b *Builder) alone(c *call) *sandbox {
 	s := b.sandboxOf([]byte(idless+c.key), true, c.at)
 	b.adopt(s, c)
-	if !slices.Contains(s.calls, c) {
+	if s.unasked = false; !slices.Contains(s.calls, c) {
 		s.begin(c)
 	}
 	return s

@@ -94,7 +94,7 @@ func crioNetwork(e *logs.Event, f *fact) {
 		if id := after(e.Message, " ID:", ' '); isID(id) {
 			pod := podName(after(e.Message, " Namespace:", ' '), after(e.Message, "{Name:", ' '))
 			*f = does(netReturned)
-			f.sandbox, f.podOf, f.key = id, pod, joined([]byte("net"), pod)
+			f.sandbox, f.pod, f.key = id, pod, joined([]byte("net"), pod)
 		}
 	}
 }

@@ -23,12 +23,12 @@ type fact struct {
 	took               int64                 // of a call of which only the end is logged, ns
 	stage              []byte                // the stage at which a call that has not returned stands
 	hint               []byte                // an id that counts only where a start of it is open
-	podOf              []byte                // the pod of a sandbox
 	member             []byte                // a container of the pod
 	first              func(s *sandbox) bool // the line is of the oldest start for which this holds
 	opens              bool                  // a start of its container begins here, though one was given out before
 	made               bool                  // the container that the oldest request to create one asked for
 	request            bool                  // further lines of the same call have its key
+	own                bool                  // it is about the start of the pod as kubelet sees it
 	oldest             bool                  // of several calls with its key, the oldest ends first: a guess
 }
 

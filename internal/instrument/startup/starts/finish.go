@@ -212,6 +212,8 @@ func (s *sandbox) hasBegin() bool {
 	if len(s.points) == 0 {
 		return false
 	}
-	first := slices.MinFunc(s.points, func(x, y moment) int { return cmp.Compare(x.at, y.at) }).point
-	return first.is(begins) && (s.extra != "" || first != createCalled && first != startCalled || s.whose&(ofContainerd|ofCRIO) == 0)
+	at := slices.MinFunc(s.points, func(x, y moment) int { return cmp.Compare(x.at, y.at) }).at
+	return slices.ContainsFunc(s.points, func(m moment) bool {
+		return m.at == at && m.point.is(begins) && (s.extra != "" || m.point != createCalled && m.point != startCalled || s.whose&(ofContainerd|ofCRIO) == 0)
+	})
 }

@@ -76,13 +76,18 @@ func (b *Builder) named(sandbox, container []byte, opens bool, at int64) (s *san
 	return nil, false
 }
 
-// ofPod finds the start of a pod by its name, and makes one if there is none and the line
-// opens one.
-func (b *Builder) ofPod(pod []byte, opens bool, at int64) *sandbox {
-	s := b.open[b.pods.m[string(pod)]]
-	if s == nil && opens {
-		s = b.sandboxOf(append([]byte(idless), pod...), true, at)
-		b.naming(s, string(pod))
+// ofPod finds the start of a pod by its name. That which kubelet sees is one of its own, as
+// its times are not those of the engine: it begins when the pod is created, by a clock of
+// whole seconds.
+func (b *Builder) ofPod(f *fact, at int64) *sandbox {
+	key, own := b.pods.m[string(f.pod)], idless+"kubelet "+string(cut(f.pod))
+	if f.own || b.open[key] == nil {
+		key = own
+	}
+	s := b.open[key]
+	if s == nil && f.opens {
+		s = b.sandboxOf([]byte(key), true, at)
+		s.name = string(cut(f.pod))
 	}
 	if s != nil {
 		b.touch(s)
@@ -150,7 +155,7 @@ func (b *Builder) finish(s *sandbox) {
 		b.done.put(s.key, past{s.last, s.name, s.labels()})
 	}
 	switch {
-	case !s.marked || s.edges < 2 && len(s.calls) == 0:
+	case !s.marked || s.edges < 2 && len(s.calls) == 0 || s.unasked && s.ended == 0:
 		b.Unplaced += s.events
 	case b.err == nil:
 		b.err = b.out(b.start(s), s.at.file)

@@ -16,27 +16,27 @@ func kubelet(e *logs.Event, all []fact) []fact {
 	case bytes.HasPrefix(msg, []byte("SyncLoop (ADD")): // up to 1.20: SyncLoop (ADD, "api"): "web_shop(uid), db_shop(uid)"
 		_, pods, _ := bytes.Cut(msg, []byte(`): "`))
 		for old := range bytes.SplitSeq(pods, []byte(", ")) {
-			all = append(all, fact{mark: mark{point: podAdded}, pod: oldName(old), opens: true})
+			all = append(all, fact{mark: mark{point: podAdded}, pod: oldName(old), opens: true, own: true})
 		}
 	case bytes.HasPrefix(msg, []byte(`SyncLoop (PLEG): "`)):
 		if bytes.Contains(msg, []byte(`Type:"ContainerStarted"`)) {
-			all = append(all, fact{mark: mark{point: seenStarted}, pod: oldName(msg[len(`SyncLoop (PLEG): "`):]), member: after(msg, `Data:"`, '"'), opens: true})
+			all = append(all, fact{mark: mark{point: seenStarted}, pod: oldName(msg[len(`SyncLoop (PLEG): "`):]), member: after(msg, `Data:"`, '"'), opens: true, own: true})
 		}
 	case bytes.Contains(msg[:min(len(msg), 16)], []byte("SyncLoop ADD")):
 		_, pods, _ := bytes.Cut(msg, []byte("pods=["))
 		for pod := range bytes.SplitSeq(bytes.TrimSuffix(pods, []byte("]")), []byte(",")) {
-			all = append(all, fact{mark: mark{point: podAdded}, pod: bytes.Trim(pod, `" `), opens: true})
+			all = append(all, fact{mark: mark{point: podAdded}, pod: bytes.Trim(pod, `" `), opens: true, own: true})
 		}
 	case bytes.Contains(msg[:min(len(msg), 48)], []byte("SyncLoop (PLEG): event for pod")):
 		if bytes.Contains(msg, []byte(`"Type":"ContainerStarted"`)) {
-			all = append(all, fact{mark: mark{point: seenStarted}, pod: pod, member: after(msg, `"Data":"`, '"'), opens: true})
+			all = append(all, fact{mark: mark{point: seenStarted}, pod: pod, member: after(msg, `"Data":"`, '"'), opens: true, own: true})
 		}
 	case bytes.Contains(msg[:min(len(msg), 32)], []byte("Observed pod startup duration")):
 		all = observedStart(msg, pod, all)
 	case bytes.Contains(msg[:min(len(msg), 64)], []byte("MountVolume started")):
-		all = append(all, fact{mark: mark{point: mountCalled}, pod: pod})
+		all = append(all, fact{mark: mark{point: mountCalled}, pod: pod, own: true})
 	case bytes.Contains(msg[:min(len(msg), 32)], []byte("MountVolume.SetUp succeeded")):
-		all = append(all, fact{mark: mark{point: mountReturned}, pod: pod})
+		all = append(all, fact{mark: mark{point: mountReturned}, pod: pod, own: true})
 	case len(pod) > 0:
 		all = append(all, fact{pod: pod, stage: stageOf(e)})
 	}
@@ -66,9 +66,7 @@ func observedStart(msg, pod []byte, all []fact) []fact {
 	}
 	add := func(p point, at int64) {
 		if at != 0 {
-			f := fact{mark: engineMarks[p], pod: pod, at: at, opens: true}
-			f.point, f.call = p, ""
-			all = append(all, f)
+			all = append(all, fact{mark: mark{point: p}, pod: pod, at: at, opens: true, own: true})
 		}
 	}
 	created := max(stamp("podCreationTimestamp"), stamp("pod.CreationTimestamp"))
@@ -76,7 +74,7 @@ func observedStart(msg, pod []byte, all []fact) []fact {
 	add(pullCalled, stamp("firstStartedPulling"))
 	add(pullReturned, stamp("lastFinishedPulling"))
 	add(seenRunning, stamp("observedRunningTime"))
-	end := fact{mark: mark{point: observed}, pod: pod, opens: true, at: stamp("watchObservedRunningTime")}
+	end := fact{mark: mark{point: observed}, pod: pod, opens: true, own: true, at: stamp("watchObservedRunningTime")}
 	if took, err := time.ParseDuration(string(after(msg, `podStartE2EDuration="`, '"'))); err == nil && created != 0 {
 		end.at = created + int64(took)
 	}

@@ -19,7 +19,7 @@ func kubernetes(e *logs.Event, all []fact) []fact {
 	if len(pod) == 0 {
 		return append(all, fact{})
 	}
-	f := fact{mark: mark{point: kubeReasons[string(e.Source)]}, pod: pod, opens: true}
+	f := fact{mark: mark{point: kubeReasons[string(e.Source)]}, pod: pod, opens: true, own: true}
 	if f.point == seenStarted || f.point == createReturned {
 		f.member = e.Message[bytes.LastIndexByte(e.Message, ' ')+1:]
 	}

@@ -24,7 +24,7 @@ var podmanMarks = []struct {
 // podman says what a line of podman's debug log means.
 func podman(e *logs.Event, all []fact) []fact {
 	msg := e.Message
-	if verb := after(msg, "Called ", '.'); bytes.Contains(msg, []byte(".PersistentPreRunE(podman ")) && slices.Contains([]string{"run", "create", "start", "play", "kube"}, string(verb)) {
+	if verb := after(msg, "Called ", '.'); bytes.Contains(msg, []byte("podman ")) && bytes.Contains(msg, []byte(".PersistentPreRunE(")) && slices.Contains([]string{"run", "create", "start", "play", "kube"}, string(verb)) {
 		return append(all, fact{mark: mark{point: createCalled, call: "podman " + string(verb)}, step: asks})
 	}
 	for _, m := range podmanMarks {
@@ -39,7 +39,7 @@ func podman(e *logs.Event, all []fact) []fact {
 		if len(id) < 12 || m.rest != "" && !bytes.Contains(rest, []byte(m.rest)) {
 			continue
 		}
-		return append(all, fact{mark: m.mark, container: id, opens: m.mark.point == createReturned, made: m.mark.point == createReturned})
+		return append(all, fact{mark: m.mark, container: id, opens: m.mark.point == createReturned, made: true})
 	}
 	return append(all, fact{})
 }

@@ -41,10 +41,11 @@ type sandbox struct {
 	died        edge   // the first sign that its VM died, or is stopped, while the agent is dialled
 	dead        bool   // it died
 	stopped     bool   // on request
+	unasked     bool   // it was created, and not asked to start
 	once        []once
 	head        head
 	beginless   headless
-	unseen      []*call // of which nothing was told but what was said meanwhile
+	unseen      []*call // that had begun before the first line
 	spans       []record.Span
 	name        string
 	containers  []string
@@ -90,8 +91,6 @@ const (
 	ofCrun
 	ofEvents
 )
-
-const engines = ofContainerd | ofCRIO | ofDocker | ofPodman | ofIsulad
 
 // writers are the engines, and gVisor, by the form of their lines.
 var writers = map[logs.Form]struct {
