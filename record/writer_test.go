@@ -31,7 +31,7 @@ func TestEveryLineComesBackAsItWasWritten(t *testing.T) {
 			got := must.Get(Load(path))(t)
 			text, _ := written(t, lines)
 			want := must.Get(Read(strings.NewReader(text)))(t)
-			if !reflect.DeepEqual(got, want) || count(got) != 32 {
+			if !reflect.DeepEqual(got, want) || count(got) != 33 {
 				t.Errorf("got  %+v\nwant %+v", got, want)
 			}
 			raw := must.Get(os.ReadFile(path))(t)
