@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"regexp"
 	"slices"
@@ -111,101 +110,60 @@ func FuzzUnescape(f *testing.F) {
 	})
 }
 
-func TestSegmentsBeginWhereTimeGoesBack(t *testing.T) {
-	golden.Cases(t, "testdata/cases/pieces.txt", func(t *testing.T, text string) (lines string) {
-		for _, r := range []io.Reader{strings.NewReader(text), iotest.OneByteReader(strings.NewReader(text))} {
-			look, err := Look(r, 64)
-			if end := following(t, look.Pieces, text); !look.Ordered || err != nil || end != int64(len(text)) {
-				t.Errorf("%+v, %v", look, err)
-			}
-			before := ""
-			for _, p := range look.Pieces {
-				before += fmt.Sprintf(" %d", p.Line)
-			}
-			if lines != "" && lines != before {
-				t.Errorf("byte by byte they begin after the lines%s", before)
-			}
-			lines = before
-		}
-		return "lines before each:" + lines
+func TestLinesAreSortedByTime(t *testing.T) {
+	golden.Cases(t, "testdata/cases/pieces.txt", func(t *testing.T, text string) string {
+		look := must.Get(Look(strings.NewReader(text)))(t)
+		same := must.Get(Look(iotest.OneByteReader(strings.NewReader(text))))(t)
+		check.Equal(t, "byte by byte", same, look)
+		_, numbers := Sorted([]byte(text), look.IsReversed())
+		return fmt.Sprintf("jumps %d, the first behind %d lines; reversed %v; order %v", look.Jumps, look.Before.Lines, look.IsReversed(), numbers)
 	})
-	logfmt := func(first, second int) string {
-		const line = "time=\"2026-11-21T02:45:%02d.5Z\" level=info msg=a\n"
-		return fmt.Sprintf(line+line, first, second)
-	}
-	if l, err := Look(strings.NewReader(strings.Repeat(logfmt(9, 1), 64)), 64); len(l.Pieces) != 1 || l.Ordered || err != nil {
-		t.Errorf("disorder: %+v, %v", l, err)
-	}
-	if l, err := Look(strings.NewReader(strings.Repeat(logfmt(1, 9), 64)), 64); len(l.Pieces) != 64 || !l.Ordered || err != nil {
-		t.Errorf("64 logs: %+v, %v", l, err)
-	}
 	full := errors.New("the disk is full")
-	if _, err := Look(iotest.ErrReader(full), 64); !errors.Is(err, full) {
+	if _, err := Look(iotest.ErrReader(full)); !errors.Is(err, full) {
 		t.Error(err)
 	}
 }
 
-// following holds pieces of a text to each beginning where the one before it ends, and
-// returns the end of the last.
-func following(t *testing.T, pieces []Segment, text string) (end int64) {
-	t.Helper()
-	for _, p := range pieces {
-		if p.From != end || p.Line != int64(strings.Count(text[:p.From], "\n")) || p.To == p.From && text != "" {
-			t.Fatalf("%+v", pieces)
-		}
-		end = p.To
-	}
-	return end
-}
-
-// Pieces of one file say the same as the files that it was made of.
-func TestSegmentsReadLikeFiles(t *testing.T) {
-	names := []string{"cripod.kata.log", "cripod.containerd.log"}
-	var texts []string
+// Two logs in one file are read like the files that it was made of.
+func TestLogsInOneFileAreMerged(t *testing.T) {
 	var apart []Source
 	all := ""
-	for _, name := range names {
+	for _, name := range []string{"cripod.kata.log", "cripod.containerd.log"} {
 		text := testdata(t, name) + "\n"
-		texts = append(texts, text)
 		all += text
 		apart = append(apart, Source{Name: "all.log", Reader: strings.NewReader(text)})
 	}
-	look, err := Look(strings.NewReader(all), 64)
-	if err != nil || !look.Ordered || len(look.Pieces) != len(texts) {
-		t.Fatalf("%+v, %v", look, err)
-	}
-	var together []Source
-	for _, p := range look.Pieces {
-		together = append(together, Source{Name: "all.log", Reader: io.NewSectionReader(strings.NewReader(all), p.From, p.To-p.From), Line: p.Line})
-	}
-	read := func(sources []Source) (all []row) {
-		if _, err := Read(t.Context(), sources, func(e *Event) error {
+	sorted, numbers := Sorted([]byte(all), false)
+	read := func(sources ...Source) (all []string) {
+		_, err := Read(t.Context(), sources, func(e *Event) error {
 			r := rowOf(e)
-			r.Line -= sources[e.File].Line
-			all = append(all, r)
+			r.Line = 0
+			all = append(all, r.String())
 			return nil
-		}); err != nil {
-			t.Fatal(err)
-		}
-		return all
+		})
+		must.OK(t, err)
+		slices.Sort(all)
+		return slices.Compact(all) // a line that is there twice is read once
 	}
-	if want, got := read(apart), read(together); !slices.Equal(got, want) {
-		t.Errorf("%d events, want %d", len(got), len(want))
+	if !slices.Equal(read(Source{Name: "all.log", Reader: bytes.NewReader(sorted), Lines: numbers}), read(apart...)) {
+		t.Error("together they say something else than apart")
 	}
 }
 
 func FuzzLook(f *testing.F) {
-	f.Add([]byte("I1121 02:27:17.292309 1 a] b\nI1121 02:27:10.292309 1 a] b\n"), 3)
-	f.Add([]byte("__CURSOR=1\n__REALTIME_TIMESTAMP=1795229127500000\n\n__CURSOR=1\n__REALTIME_TIMESTAMP=1\n"), 3)
-	f.Add([]byte(`{"time":`), 1)
-	f.Fuzz(func(t *testing.T, text []byte, most int) {
-		look, err := Look(bytes.NewReader(text), most)
-		pieces, ok := look.Pieces, look.Ordered
-		if err != nil || len(pieces) == 0 || ok && len(pieces) > max(most, 1) {
-			t.Fatalf("%d of at most %d, %v, %v", len(pieces), most, ok, err)
+	f.Add([]byte("I1121 02:27:17.292309 1 a] b\nI1121 02:27:10.292309 1 a] b\n"))
+	f.Add([]byte("__CURSOR=1\n__REALTIME_TIMESTAMP=1795229127500000\n\n__CURSOR=1\n__REALTIME_TIMESTAMP=1\n"))
+	f.Add([]byte(`{"time":`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		look, err := Look(bytes.NewReader(text))
+		if err != nil || look.Before.Bytes > int64(len(text)) || look.Before.Lines > look.Lines {
+			t.Fatalf("%+v, %v", look, err)
 		}
-		if end := following(t, pieces, string(text)); end != int64(len(text)) {
-			t.Fatalf("%+v of %d bytes", pieces, len(text))
+		for _, isReversed := range []bool{false, true} {
+			sorted, numbers := Sorted(text, isReversed)
+			if n := bytes.Count(sorted, newline); n != len(numbers) || int64(n) > look.Lines || len(sorted) > len(text)+1 {
+				t.Fatalf("%d lines of %d, %d numbers", n, look.Lines, len(numbers))
+			}
 		}
 	})
 }

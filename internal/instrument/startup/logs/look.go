@@ -13,53 +13,49 @@ import (
 // Layout is how the lines of a file lie, by the times in front of them: lines that begin
 // with something else belong to those before them.
 type Layout struct {
-	// Pieces are where time goes back by more than a second, as in several logs that were
-	// put into one file, so that each can be read as a [Source] of its own. None is empty.
-	// Of a file with more of them than were asked for the whole is one piece, and Ordered
-	// is false.
-	Pieces  []Segment
-	Ordered bool
+	Lines int64
 	// Back and On are how many lines are older, and how many newer, than the line before
-	// them. Both are 0 where an entry of the journal lies over several lines.
-	Back, On int64
-	Lines    int64
+	// them. Jumps are how many are older by more than a second than the newest: there another
+	// log begins, or the clock was set back. Before is how much of the file lies before
+	// the first of them.
+	Back, On, Jumps int64
+	Before          Segment
 	// Width is that of a terminal that cut the lines, in characters: each line that does
 	// not begin with a time follows one that is as long as the longest of all. It is 0
 	// where that does not hold of every line.
 	Width int
 }
 
-// Segment is a piece of a file: from a byte up to another, behind so many lines.
-type Segment struct {
-	From, To int64
-	Line     int64
-}
+// Segment is so many bytes and lines of a file.
+type Segment struct{ Bytes, Lines int64 }
 
 // MaxMended is how large logs may be that are put in order.
 const MaxMended = 16 << 20
 
+// jump is how much older than the newest line before it a line has to be for
+// another log to begin there: programs write from several threads.
+const jump = second
+
 // Look goes once through a file, of which it keeps no line.
-func Look(r io.Reader, most int) (Layout, error) {
-	in := linesOf(r, block)
-	p, w, l := segmenting{most: most}, wrapping{}, Layout{}
-	var last [2]int64 // times: with a year, and without one
-	entries := false
+func Look(r io.Reader) (l Layout, err error) {
+	in, w := linesOf(r, block), wrapping{}
+	var last, newest [2]int64 // times: with a year, and without one
 	for {
 		at := in.bytes
 		b, long, more := in.next()
 		if !more {
 			break
 		}
+		l.Lines++
 		ns, undated := timeInFront(b, noYear)
-		p.line(b, at, ns, undated)
 		if in.bytes <= MaxMended {
 			w.line(b, long, ns)
 		}
-		entries = entries || isEntry(b)
-		before := &last[0]
+		kind := 0
 		if undated {
-			before = &last[1]
+			kind = 1
 		}
+		before, most := &last[kind], &newest[kind]
 		switch {
 		case ns == 0:
 			continue
@@ -68,71 +64,22 @@ func Look(r io.Reader, most int) (Layout, error) {
 		case *before < ns && *before != 0:
 			l.On++
 		}
-		*before = ns
+		if d := *most - ns; *most != 0 && d > jump && (!undated || d < 300*day) { // a year ago without a year is a new year
+			if l.Jumps++; l.Jumps == 1 {
+				l.Before = Segment{at, l.Lines - 1}
+			}
+			newest = [2]int64{}
+		}
+		*before, *most = ns, max(*most, ns)
 	}
-	if in.err != nil && !errors.Is(in.err, io.EOF) {
-		return Layout{}, in.err
+	if l.Width = w.found(); errors.Is(in.err, io.EOF) {
+		in.err = nil
 	}
-	if entries {
-		l.Back, l.On = 0, 0
-	}
-	p.now.To, l.Lines = in.bytes, p.lines
-	l.Pieces, l.Ordered, l.Width = append(p.done, p.now), !p.tooMany, w.found()
-	if p.tooMany {
-		l.Pieces = []Segment{{To: in.bytes}}
-	}
-	return l, nil
+	return l, in.err
 }
 
 // IsReversed reports whether a log runs from its last line to its first.
 func (l *Layout) IsReversed() bool { return l.Back > 1 && l.Back > 2*l.On }
-
-// segmenting finds where one log ends and another begins.
-type segmenting struct {
-	most        int
-	done        []Segment
-	now         Segment
-	tooMany     bool
-	lines       int64
-	newest      [2]int64 // times: with a year, and without one
-	cursor      int64    // where the last entry of the journal begins with its cursor
-	afterCursor int64    // how many lines there are up to and with that
-}
-
-// back is how much older than the newest line before it a line has to be for
-// another log to begin there: programs write from several threads.
-const back = second
-
-// line takes a line that begins at a byte.
-func (p *segmenting) line(b []byte, at, ns int64, undated bool) {
-	before := p.lines
-	p.lines++
-	if bytes.HasPrefix(b, cursorKey) {
-		p.cursor, p.afterCursor = at, p.lines
-		return
-	} else if ns == 0 {
-		return
-	}
-	newest := &p.newest[0]
-	if undated {
-		newest = &p.newest[1]
-	}
-	switch d := *newest - ns; {
-	case *newest != 0 && d > back && (!undated || d < 300*day): // a year ago without a year is a new year
-		if p.afterCursor == before && bytes.HasPrefix(b, arrivedKey) && p.cursor >= p.now.From {
-			at, before = p.cursor, before-1
-		}
-		p.tooMany = p.tooMany || len(p.done)+1 >= p.most
-		if !p.tooMany && at > p.now.From {
-			p.now.To = at
-			p.done, p.now = append(p.done, p.now), Segment{From: at, Line: before}
-		}
-		p.newest = [2]int64{}
-	case d > 0 && d <= back:
-		return
-	}
-	*newest = ns
-}
 
 // wrapping finds lines that go on the one before them.
 type wrapping struct {
@@ -167,17 +114,18 @@ func (w *wrapping) found() int {
 }
 
 // Sorted puts the lines of a log in order of time and says which line of the log each was,
-// counted from 1. A line without a time stays behind the one before it. Of a reversed log
-// lines of the same time change places.
+// counted from 1. A line without a time stays behind the one before it, as do the lines of
+// an entry of the journal. Lines that are there twice, since they were pasted twice, are
+// there once. Of a reversed log lines of the same time change places.
 func Sorted(text []byte, isReversed bool) (sorted []byte, numbers []int64) {
 	type dated struct {
 		at, number int64
-		from, to   int // in the text
+		lines      []byte
 	}
 	var all []dated
-	year, number, at := noYear, int64(0), 0
+	year, number, at, isCursor := noYear, int64(0), 0, false
 	for line := range bytes.Lines(text) {
-		if ns, undated := timeInFront(line, noYear); ns != 0 && !undated {
+		if ns, undated := timeInFront(bytes.TrimSuffix(line, newline), noYear); ns != 0 && !undated {
 			year = time.Unix(0, ns).UTC().Year()
 			break
 		}
@@ -185,19 +133,35 @@ func Sorted(text []byte, isReversed bool) (sorted []byte, numbers []int64) {
 	for line := range bytes.Lines(text) {
 		number++
 		at += len(line)
-		if ns, _ := timeInFront(line, year); ns != 0 || len(all) == 0 {
-			all = append(all, dated{ns, number, at - len(line), at})
-		} else {
-			all[len(all)-1].to = at
+		ns, _ := timeInFront(bytes.TrimSuffix(line, newline), year)
+		switch last := len(all) - 1; {
+		case last < 0 || bytes.HasPrefix(line, cursorKey) || ns != 0 && !isCursor:
+			if last >= 0 && ns%second == 0 && ns == all[last].at/second*second {
+				ns = all[last].at // a time in whole seconds is as good as the one before it
+			}
+			all = append(all, dated{ns, number, text[at-len(line) : at]})
+		default:
+			d := &all[last]
+			d.lines = text[at-len(d.lines)-len(line) : at]
+			if isCursor {
+				d.at = ns
+			}
 		}
+		isCursor = bytes.HasPrefix(line, cursorKey)
 	}
 	if isReversed {
 		slices.Reverse(all)
 	}
 	slices.SortStableFunc(all, func(a, b dated) int { return cmp.Compare(a.at, b.at) })
-	for _, d := range all {
-		for line := range bytes.Lines(text[d.from:d.to]) {
-			sorted, numbers = append(append(sorted, bytes.TrimSuffix(line, newline)...), '\n'), append(numbers, d.number)
+	for i, d := range all {
+		isTwice := false
+		for j := i - 1; j >= 0 && all[j].at == d.at && d.at%second != 0 && !isTwice; j-- {
+			isTwice = bytes.Equal(bytes.TrimRight(all[j].lines, "\n"), bytes.TrimRight(d.lines, "\n"))
+		}
+		for line := range bytes.Lines(d.lines) {
+			if !isTwice {
+				sorted, numbers = append(append(sorted, bytes.TrimSuffix(line, newline)...), '\n'), append(numbers, d.number)
+			}
 			d.number++
 		}
 	}

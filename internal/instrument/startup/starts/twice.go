@@ -59,7 +59,7 @@ func (t *twice) seen(e *logs.Event, at int64) (seen, heals, timed bool) {
 
 func (h *heard) same(e *logs.Event) bool {
 	switch {
-	case e.Guest && h.cut != e.Cut && h.file != e.File: // half a guest's line has no time, or another form
+	case e.Guest && h.cut != e.Cut: // half a guest's line has no time, or another form
 		return true
 	case h.pid != 0 && e.Pid != 0 && h.pid != e.Pid:
 		return false

@@ -21,8 +21,6 @@ import (
 )
 
 const (
-	// maxPieces is how many logs may have been put into one file.
-	maxPieces = 64
 	// maxSources is how many logs are read at once: each costs a block of memory
 	// and an open file.
 	maxSources = 1000
@@ -228,39 +226,30 @@ func (r *Reading) regular(ctx context.Context, name string, open func() (*os.Fil
 	r.bytes += size
 	var magic [4]byte
 	n, _ := f.ReadAt(magic[:], begin)
-	pieces := []logs.Segment{{To: size}}
 	if packing(magic[:n]) == plain {
 		whole := io.NewSectionReader(f, begin, size)
-		look, err := logs.Look(logs.Until(ctx, whole), maxPieces)
+		look, err := logs.Look(logs.Until(ctx, whole))
 		if err != nil {
 			return err
 		}
 		if look.Width > 0 {
 			return fmt.Errorf("lines are cut at %d columns: paste the whole lines", look.Width)
 		}
-		if done, err := r.inOrder(ctx, name, whole, &look, before); done || err != nil {
-			return err
+		if text, numbers := r.inOrder(ctx, name, whole, &look, before); numbers != nil {
+			return r.add(logs.Source{Name: name, Lines: numbers}, func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text)), nil })
 		}
-		pieces = look.Pieces
 	}
-	r.steps = append(r.steps, steps(ctx, len(r.files)-1, name, io.NewSectionReader(f, begin, size), pieces)...)
-	for _, p := range pieces {
-		err := r.add(logs.Source{Name: name, Line: before + p.Line}, func() (io.ReadCloser, error) {
-			f, err := open()
-			if err != nil {
-				return nil, err
-			}
-			part := io.NewSectionReader(f, begin+p.From, p.To-p.From)
-			if !ours {
-				return io.NopCloser(part), nil
-			}
-			return readCloser{part, f}, nil
-		})
+	return r.add(logs.Source{Name: name, Line: before}, func() (io.ReadCloser, error) {
+		f, err := open()
 		if err != nil {
-			return err
+			return nil, err
 		}
-	}
-	return nil
+		rest := io.NewSectionReader(f, begin, size)
+		if !ours {
+			return io.NopCloser(rest), nil
+		}
+		return readCloser{rest, f}, nil
+	})
 }
 
 // lines are how many whole lines a text has, and how long they are together.
@@ -284,41 +273,35 @@ func lines(text io.Reader) (size, n int64, err error) {
 // write from several threads.
 const maxBackward = 0.05
 
-// inOrder adds the pieces of a log whose lines have to be put in order, with the numbers of
-// its lines, and reports whether it did.
-func (r *Reading) inOrder(ctx context.Context, name string, f *io.SectionReader, l *logs.Layout, before int64) (done bool, err error) {
-	switch isDisordered := !l.Ordered || l.IsReversed() || float64(l.Back) > maxBackward*float64(l.Back+l.On) || r.sorts && l.Back > 0; {
-	case !isDisordered:
-		return false, nil
+// inOrder is a log whose lines had to be put in order, with the numbers of its lines; nil
+// where they had not, or could not be.
+func (r *Reading) inOrder(ctx context.Context, name string, f *io.SectionReader, l *logs.Layout, before int64) (text []byte, numbers []int64) {
+	isReversed := l.IsReversed()
+	if l.Jumps == 1 && !isReversed {
+		r.steps = append(r.steps, steps(ctx, len(r.files)-1, name, f, l.Before)...)
+	}
+	switch {
+	case !isReversed && l.Jumps == 0 && float64(l.Back) <= maxBackward*float64(l.Back+l.On) && (!r.sorts || l.Back == 0):
+		return nil, nil
 	case r.ordered.bytes+f.Size() > logs.MaxMended || r.ordered.lines+l.Lines > maxLines:
 		r.miss("disorder", "lines of %s are not in order of time, and were left so: of all logs %d MiB and %d lines at most are put in order", name, logs.MaxMended>>20, maxLines)
-		return false, nil
+		return nil, nil
+	case isReversed:
+		r.miss("order", "%s runs backwards: it was turned round", name)
+	case l.Jumps > 0 && float64(l.Back) <= maxBackward*float64(l.Back+l.On): // logs that were put into one, each in order
+	default:
+		r.miss("order", "lines of %s that were out of order were put in order", name)
 	}
-	text := make([]byte, f.Size())
+	text = make([]byte, f.Size())
 	if _, err := f.ReadAt(text, 0); err != nil {
-		return false, err
+		return nil, nil // it is said when it is read again
 	}
 	r.ordered.bytes, r.ordered.lines = r.ordered.bytes+f.Size(), r.ordered.lines+l.Lines
-	pieces, isReversed := l.Pieces, l.IsReversed()
-	if isReversed {
-		r.miss("order", "%s runs backwards: it was turned round", name)
-		pieces = []logs.Segment{{To: int64(len(text))}}
-	} else {
-		r.miss("order", "lines of %s that were out of order were put in order", name)
-		if len(pieces) > 1 {
-			r.steps = append(r.steps, steps(ctx, len(r.files)-1, name, f, pieces)...)
-		}
+	text, numbers = logs.Sorted(text, isReversed)
+	for i := range numbers {
+		numbers[i] += before
 	}
-	for _, p := range pieces {
-		sorted, numbers := logs.Sorted(text[p.From:p.To], isReversed)
-		for i := range numbers {
-			numbers[i] += before + p.Line
-		}
-		if err := r.add(logs.Source{Name: name, Lines: numbers}, func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(sorted)), nil }); err != nil {
-			return false, err
-		}
-	}
-	return true, nil
+	return text, numbers
 }
 
 // miss keeps something that logs lack.

@@ -149,7 +149,7 @@ func TestLinesOfDifferentWidthsAreNotCut(t *testing.T) {
 		"they go on lines of two lengths":     strings.Repeat(line+"and more\n"+strings.Replace(line, "a message", "one message", 1)+"and more\n", 3),
 		"two do":                              strings.Repeat(line+"and more\n", 2),
 	} {
-		check.Equal(t, fmt.Sprintf("%s: cut", name), must.Get(logs.Look(strings.NewReader(text), 1))(t).Width, 0)
+		check.Equal(t, fmt.Sprintf("%s: cut", name), must.Get(logs.Look(strings.NewReader(text)))(t).Width, 0)
 	}
 }
 

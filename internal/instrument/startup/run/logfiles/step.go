@@ -27,19 +27,14 @@ const glance = 64 << 10
 
 // steps finds where time goes back in a file because the clock did, and not because
 // another log begins there: the same process writes on, and does not say once more what
-// the piece before began with, as in a file that holds the same log twice.
-//
-// Of more than one such place, or of pieces without a kind of line in common, several greps
-// were pasted one after another.
-func steps(ctx context.Context, file int, name string, f io.ReaderAt, pieces []logs.Segment) (found []step) {
-	for i := 1; i < len(pieces) && len(pieces) == 2; i++ {
-		last, next := &pieces[i-1], &pieces[i]
-		_, a := ends(ctx, name, f, max(last.To-glance, last.From), last.To)
-		b, _ := ends(ctx, name, f, next.From, min(next.From+glance, next.To))
-		first, _ := ends(ctx, name, f, last.From, min(last.From+glance, last.To))
-		if a.pid != 0 && a.pid == b.pid && a.program == b.program && (b.at != first.at || b.message != first.message) {
-			found = append(found, step{file, name, a.at, b.at, next.Line + 1})
-		}
+// the file began with, as in a file that holds the same log twice. Where time goes back more
+// than once, several greps were pasted one after another.
+func steps(ctx context.Context, file int, name string, f *io.SectionReader, before logs.Segment) (found []step) {
+	_, a := ends(ctx, name, f, max(before.Bytes-glance, 0), before.Bytes)
+	b, _ := ends(ctx, name, f, before.Bytes, min(before.Bytes+glance, f.Size()))
+	first, _ := ends(ctx, name, f, 0, min(glance, before.Bytes))
+	if a.pid != 0 && a.pid == b.pid && a.program == b.program && (b.at != first.at || b.message != first.message) {
+		found = append(found, step{file, name, a.at, b.at, before.Lines + 1})
 	}
 	return found
 }
