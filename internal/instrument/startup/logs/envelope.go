@@ -27,7 +27,7 @@ func (s *source) envelope(b []byte) {
 		b = b[i+end+2:]
 		for text = bytes.TrimSpace(text); len(text) > 0; {
 			var line []byte
-			if line, text, _ = bytes.Cut(text, newline); begins(line) || findRecord(line) >= 0 || isIsula(line) {
+			if line, text, _ = bytes.Cut(text, newline); Begins(line) || findRecord(line) >= 0 || isIsula(line) {
 				s.line(line, false)
 			}
 		}

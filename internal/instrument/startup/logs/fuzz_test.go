@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"errors"
-	"fmt"
 	"math"
 	"regexp"
 	"slices"
@@ -106,64 +104,6 @@ func FuzzUnescape(f *testing.F) {
 		// Go replaces what is no UTF-8; here it stays as it is written.
 		if err == nil && utf8.ValidString(s) && (string(got) != want || end != len(s)) {
 			t.Fatalf("%q is %q here, %q in Go", s, got, want)
-		}
-	})
-}
-
-func TestLinesAreSortedByTime(t *testing.T) {
-	golden.Cases(t, "testdata/cases/pieces.txt", func(t *testing.T, text string) string {
-		look := must.Get(Look(strings.NewReader(text)))(t)
-		same := must.Get(Look(iotest.OneByteReader(strings.NewReader(text))))(t)
-		check.Equal(t, "byte by byte", same, look)
-		_, numbers := Sorted([]byte(text), look.IsReversed())
-		return fmt.Sprintf("jumps %d, the first behind %d lines; reversed %v; order %v", look.Jumps, look.Before.Lines, look.IsReversed(), numbers)
-	})
-	full := errors.New("the disk is full")
-	if _, err := Look(iotest.ErrReader(full)); !errors.Is(err, full) {
-		t.Error(err)
-	}
-}
-
-// Two logs in one file are read like the files that it was made of.
-func TestLogsInOneFileAreMerged(t *testing.T) {
-	var apart []Source
-	all := ""
-	for _, name := range []string{"cripod.kata.log", "cripod.containerd.log"} {
-		text := testdata(t, name) + "\n"
-		all += text
-		apart = append(apart, Source{Name: "all.log", Reader: strings.NewReader(text)})
-	}
-	sorted, numbers := Sorted([]byte(all), false)
-	read := func(sources ...Source) (all []string) {
-		_, err := Read(t.Context(), sources, func(e *Event) error {
-			r := rowOf(e)
-			r.Line = 0
-			all = append(all, r.String())
-			return nil
-		})
-		must.OK(t, err)
-		slices.Sort(all)
-		return slices.Compact(all) // a line that is there twice is read once
-	}
-	if !slices.Equal(read(Source{Name: "all.log", Reader: bytes.NewReader(sorted), Lines: numbers}), read(apart...)) {
-		t.Error("together they say something else than apart")
-	}
-}
-
-func FuzzLook(f *testing.F) {
-	f.Add([]byte("I1121 02:27:17.292309 1 a] b\nI1121 02:27:10.292309 1 a] b\n"))
-	f.Add([]byte("__CURSOR=1\n__REALTIME_TIMESTAMP=1795229127500000\n\n__CURSOR=1\n__REALTIME_TIMESTAMP=1\n"))
-	f.Add([]byte(`{"time":`))
-	f.Fuzz(func(t *testing.T, text []byte) {
-		look, err := Look(bytes.NewReader(text))
-		if err != nil || look.Before.Bytes > int64(len(text)) || look.Before.Lines > look.Lines {
-			t.Fatalf("%+v, %v", look, err)
-		}
-		for _, isReversed := range []bool{false, true} {
-			sorted, numbers := Sorted(text, isReversed)
-			if n := bytes.Count(sorted, newline); n != len(numbers) || int64(n) > look.Lines || len(sorted) > len(text)+1 {
-				t.Fatalf("%d lines of %d, %d numbers", n, look.Lines, len(numbers))
-			}
 		}
 	})
 }

@@ -155,20 +155,6 @@ func TestNoLineTakesMuchLongerThanAnOrdinaryOneOfItsLength(t *testing.T) {
 	}
 }
 
-func TestLookingForDisorderKeepsNoLine(t *testing.T) {
-	allocated := func(size int64) uint64 {
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		before := m.TotalAlloc
-		check.Equal(t, "blank lines are out of order", must.Get(Look(repeat([]byte("\n"), size)))(t).Back, 0)
-		runtime.ReadMemStats(&m)
-		return m.TotalAlloc - before
-	}
-	if few, many := allocated(1<<18), allocated(4<<20); many > few+64<<10 {
-		t.Errorf("%d bytes for 256 KiB, %d for 4 MiB", few, many)
-	}
-}
-
 func TestALengthInTheJournalIsNotBelieved(t *testing.T) {
 	const size = 64 << 20
 	text := "__REALTIME_TIMESTAMP=1795229127500000\nMESSAGE\n\x00\x00\x00\x20\x00\x00\x00\x00"

@@ -21,8 +21,7 @@ type Source struct {
 	// Journal says that it is `journalctl -o json` or `-o export`. Both are
 	// recognised without it where an entry begins with its cursor.
 	Journal bool
-	// Line is how many lines of its file precede it: a file may be read in several
-	// pieces, see [Look].
+	// Line is how many lines of its file precede it.
 	Line int64
 	// Lines are the numbers that its lines have, where they were put in order.
 	Lines []int64

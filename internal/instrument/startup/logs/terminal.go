@@ -84,7 +84,7 @@ func behindPrefix(b []byte) []byte {
 			continue
 		}
 		rest := bytes.TrimLeft(b[at+1:], " \t")
-		if begins(rest) {
+		if Begins(rest) {
 			return rest
 		}
 	}
@@ -98,14 +98,14 @@ func behindStamp(b []byte) []byte {
 	for _, stream := range []string{"stdout F ", "stderr F ", "stdout P ", "stderr P "} {
 		b = bytes.TrimPrefix(b, []byte(stream))
 	}
-	if begins(b) {
+	if Begins(b) {
 		return b
 	}
 	return nil
 }
 
-// begins reports whether a line begins as one of a known form.
-func begins(b []byte) bool {
+// Begins reports whether a line begins as one of a known form.
+func Begins(b []byte) bool {
 	if len(b) < 16 {
 		return false
 	}

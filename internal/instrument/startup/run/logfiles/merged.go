@@ -27,7 +27,7 @@ func (r *Reading) Merged(ctx context.Context, to io.Writer) error {
 			last = at
 		}
 		_, err := fmt.Fprintf(w, "%s %+11.6f  %s:%d  %s%s  %s\n", time.Unix(0, at).UTC().Format("2006-01-02T15:04:05.000000000Z"), float64(at-last)/1e9,
-			r.names[e.File], e.Line, guest, e.Form, term.Clean(string(e.Message)))
+			r.files[e.File], e.Line, guest, e.Form, term.Clean(string(e.Message)))
 		last = at
 		return err
 	})

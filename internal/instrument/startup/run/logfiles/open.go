@@ -20,13 +20,9 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-const (
-	// maxSources is how many logs are read at once: each costs a block of memory
-	// and an open file.
-	maxSources = 1000
-	// maxLines is how many lines all logs may have that are put in order.
-	maxLines = logs.MaxMended / 64
-)
+// maxSources is how many logs are read at once: each costs a block of memory and an open
+// file.
+const maxSources = 1000
 
 // Logs say which logs to read.
 type Logs struct {
@@ -77,12 +73,10 @@ func (l *Logs) from(info os.FileInfo) int64 {
 // Reading is what is read.
 type Reading struct {
 	sources []logs.Source
-	names   []string // of sources
-	files   []string // of which several sources may be
-	of      []int    // which of the files each source is of
+	orders  []*order // of their lines
+	files   []string // their names
 	known   []os.FileInfo
 	missing []record.Missing
-	steps   []step
 	closers []func() error
 	read    counter
 	ordered struct{ bytes, lines int64 } // of the logs that were put in order
@@ -178,7 +172,7 @@ func (r *Reading) file(ctx context.Context, path string, l *Logs) error {
 	if !info.Mode().IsRegular() {
 		r.endless = true
 		in := waited(ctx, open, path != "-")
-		return r.add(logs.Source{Name: name}, func() (io.ReadCloser, error) { return io.NopCloser(in), nil })
+		return r.add(logs.Source{Name: name}, nil, func() (io.ReadCloser, error) { return io.NopCloser(in), nil })
 	}
 	if err := r.regular(ctx, name, open, l.from(info)); err != nil {
 		return fmt.Errorf("read logs: %s: %w", path, err)
@@ -187,17 +181,14 @@ func (r *Reading) file(ctx context.Context, path string, l *Logs) error {
 }
 
 // add adds a log that is opened when it is first read.
-func (r *Reading) add(s logs.Source, open func() (io.ReadCloser, error)) error {
+func (r *Reading) add(s logs.Source, o *order, open func() (io.ReadCloser, error)) error {
 	if len(r.sources) == maxSources {
 		return fmt.Errorf("more than %d logs; read fewer at once", maxSources)
 	}
 	in := &late{open: open, count: &r.read}
 	s.Reader, s.Zone = in, r.zone
-	if n := len(r.known); n > 0 && r.known[n-1].Mode().IsRegular() {
-		s.Date = r.known[n-1].ModTime()
-	}
 	r.closers = append(r.closers, in.Close)
-	r.sources, r.names, r.of = append(r.sources, s), append(r.names, s.Name), append(r.of, len(r.files)-1)
+	r.sources, r.orders = append(r.sources, s), append(r.orders, o)
 	return nil
 }
 
@@ -226,20 +217,23 @@ func (r *Reading) regular(ctx context.Context, name string, open func() (*os.Fil
 	r.bytes += size
 	var magic [4]byte
 	n, _ := f.ReadAt(magic[:], begin)
-	if packing(magic[:n]) == plain {
-		whole := io.NewSectionReader(f, begin, size)
-		look, err := logs.Look(logs.Until(ctx, whole))
-		if err != nil {
+	s, o := logs.Source{Name: name, Line: before, Date: info.ModTime(), Zone: r.zone}, (*order)(nil)
+	switch isPlain := packing(magic[:n]) == plain; {
+	case isPlain && size > maxMended:
+		o = &order{}
+	case isPlain:
+		text := make([]byte, size)
+		if _, err := f.ReadAt(text, begin); err != nil && !errors.Is(err, io.EOF) {
 			return err
 		}
-		if look.Width > 0 {
-			return fmt.Errorf("lines are cut at %d columns: paste the whole lines", look.Width)
+		if o, text, s.Lines, err = r.inOrder(ctx, s, text); err != nil {
+			return err
 		}
-		if text, numbers := r.inOrder(ctx, name, whole, &look, before); numbers != nil {
-			return r.add(logs.Source{Name: name, Lines: numbers}, func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text)), nil })
+		if s.Lines != nil {
+			return r.add(s, o, func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text)), nil })
 		}
 	}
-	return r.add(logs.Source{Name: name, Line: before}, func() (io.ReadCloser, error) {
+	return r.add(s, o, func() (io.ReadCloser, error) {
 		f, err := open()
 		if err != nil {
 			return nil, err
@@ -267,41 +261,6 @@ func lines(text io.Reader) (size, n int64, err error) {
 			return 0, 0, err
 		}
 	}
-}
-
-// maxBackward is which part of a log's lines may be older than the one before: programs
-// write from several threads.
-const maxBackward = 0.05
-
-// inOrder is a log whose lines had to be put in order, with the numbers of its lines; nil
-// where they had not, or could not be.
-func (r *Reading) inOrder(ctx context.Context, name string, f *io.SectionReader, l *logs.Layout, before int64) (text []byte, numbers []int64) {
-	isReversed := l.IsReversed()
-	if l.Jumps == 1 && !isReversed {
-		r.steps = append(r.steps, steps(ctx, len(r.files)-1, name, f, l.Before)...)
-	}
-	switch {
-	case !isReversed && l.Jumps == 0 && float64(l.Back) <= maxBackward*float64(l.Back+l.On) && (!r.sorts || l.Back == 0):
-		return nil, nil
-	case r.ordered.bytes+f.Size() > logs.MaxMended || r.ordered.lines+l.Lines > maxLines:
-		r.miss("disorder", "lines of %s are not in order of time, and were left so: of all logs %d MiB and %d lines at most are put in order", name, logs.MaxMended>>20, maxLines)
-		return nil, nil
-	case isReversed:
-		r.miss("order", "%s runs backwards: it was turned round", name)
-	case l.Jumps > 0 && float64(l.Back) <= maxBackward*float64(l.Back+l.On): // logs that were put into one, each in order
-	default:
-		r.miss("order", "lines of %s that were out of order were put in order", name)
-	}
-	text = make([]byte, f.Size())
-	if _, err := f.ReadAt(text, 0); err != nil {
-		return nil, nil // it is said when it is read again
-	}
-	r.ordered.bytes, r.ordered.lines = r.ordered.bytes+f.Size(), r.ordered.lines+l.Lines
-	text, numbers = logs.Sorted(text, isReversed)
-	for i := range numbers {
-		numbers[i] += before
-	}
-	return text, numbers
 }
 
 // miss keeps something that logs lack.
@@ -366,5 +325,5 @@ func (r *Reading) journal(ctx context.Context, since string) error {
 	})
 	r.endless = true
 	r.files = append(r.files, "journal")
-	return r.add(logs.Source{Name: "journal", Journal: true}, func() (io.ReadCloser, error) { return io.NopCloser(pipe), nil })
+	return r.add(logs.Source{Name: "journal", Journal: true}, nil, func() (io.ReadCloser, error) { return io.NopCloser(pipe), nil })
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/instrument/startup"
-	"github.com/tare-bench/tare/internal/instrument/startup/logs"
 	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
@@ -107,14 +106,14 @@ func TestOfAllLogsOnlySoMuchIsPutInOrderAndTheRestIsSaidToBeLeft(t *testing.T) {
 		bytes, lines int64 // put in order before
 		what         string
 	}{
-		"room for both": {logs.MaxMended - size, maxLines - 10, "order"}, "too many bytes": {logs.MaxMended - size + 1, 0, "disorder"}, "too many lines": {0, maxLines - 9, "disorder"},
+		"room for both": {maxMended - size, maxLines - 10, "order"}, "too many bytes": {maxMended - size + 1, 0, "disorder"}, "too many lines": {0, maxLines - 9, "disorder"},
 	} {
 		r := &Reading{}
 		r.ordered.bytes, r.ordered.lines = c.bytes, c.lines
 		must.OK(t, r.open(t.Context(), Logs{Files: []string{path}}))
 		numbered := len(r.sources[0].Lines) == 10
 		if len(r.missing) != 1 || r.missing[0].What != c.what || !strings.Contains(r.missing[0].Detail, "paste.log") || numbered != (c.what == "order") ||
-			numbered && (r.ordered.bytes != logs.MaxMended || r.ordered.lines != maxLines) {
+			numbered && (r.ordered.bytes != maxMended || r.ordered.lines != maxLines) {
 			t.Errorf("%s: %+v, %+v, %v", name, r.missing, r.ordered, numbered)
 		}
 		check.Error(t, r.Close(), "")
@@ -149,7 +148,7 @@ func TestLinesOfDifferentWidthsAreNotCut(t *testing.T) {
 		"they go on lines of two lengths":     strings.Repeat(line+"and more\n"+strings.Replace(line, "a message", "one message", 1)+"and more\n", 3),
 		"two do":                              strings.Repeat(line+"and more\n", 2),
 	} {
-		check.Equal(t, fmt.Sprintf("%s: cut", name), must.Get(logs.Look(strings.NewReader(text)))(t).Width, 0)
+		check.Equal(t, fmt.Sprintf("%s: cut", name), width([]byte(text)), 0)
 	}
 }
 
@@ -229,12 +228,14 @@ func TestAStartBesideWhichTheClockWasSetBackHasNoTimes(t *testing.T) {
 		return line(at, "Create() start", id) + line(at+1, "Starting VM", id) + line(at+5, "Create() end", id) + line(at+6, "Start() start", id) + line(at+7, "Start() end", id)
 	}
 	before, stepped := whole(100, "box1"), line(200, "Create() start", "box2")+line(201, "Starting VM", "box2")+line(172, "VM started", "box2")+line(176, "Create() end", "box2")+line(177, "Start() start", "box2")+line(178, "Start() end", "box2")
+	filler := strings.Repeat(strings.Repeat(" ", 64<<10)+"\n", maxMended>>16)
 	for name, c := range map[string]struct {
 		text  string
 		times int // starts that have some
 		clock int // and that have none for the clock's sake
 	}{
 		"a clock that is set":               {before + stepped, 1, 1},
+		"in a large file":                   {before + stepped + filler, 1, 2}, // which is read as it is: the start is two
 		"the same log twice":                {before + before, 1, 0},
 		"two logs that somebody put in one": {whole(100, "box1") + strings.ReplaceAll(whole(95, "box2"), "pid=77", "pid=78"), 2, 0},
 	} {

@@ -45,7 +45,7 @@ func (r *Reading) Record(ctx context.Context, header record.Header, w Writer) (*
 	number, rounds := 0, map[string]int{}
 	give := func(x *record.Start, file int) error {
 		number++
-		r.doubt(x, r.of[file])
+		r.doubt(x, file)
 		if name := startup.NameOf(x); len(rounds) < maxNames || rounds[name] > 0 {
 			x.Round = rounds[name]
 			rounds[name]++
@@ -76,7 +76,7 @@ func (r *Reading) Record(ctx context.Context, header record.Header, w Writer) (*
 // was read. Lines about others make none of them.
 func (r *Reading) Of(ctx context.Context, watched []record.Start, tell func(what string, elapsed, left time.Duration)) (found []record.Start, read *record.Logs, err error) {
 	read, err = r.logs(ctx, Writer{Tell: tell}, time.Now(), func(x *record.Start, file int) error {
-		r.doubt(x, r.of[file])
+		r.doubt(x, file)
 		if slices.ContainsFunc(watched, func(s record.Start) bool { return trace.Common(&s, x) > 0 }) {
 			found = append(found, *x)
 		}
@@ -87,9 +87,10 @@ func (r *Reading) Of(ctx context.Context, watched []record.Start, tell func(what
 
 // logs reads the logs.
 func (r *Reading) logs(ctx context.Context, w Writer, began time.Time, give func(x *record.Start, file int) error) (*record.Logs, error) {
-	b := starts.New(r.names, give)
+	b := starts.New(r.files, give)
 	count := 0
 	stats, err := logs.Read(ctx, r.sources, func(e *logs.Event) error {
+		r.orders[e.File].see(e)
 		if count++; count%4096 == 0 {
 			elapsed := time.Since(began)
 			left := time.Duration(0)
@@ -105,6 +106,11 @@ func (r *Reading) logs(ctx context.Context, w Writer, began time.Time, give func
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read logs: %w", err)
+	}
+	for i, o := range r.orders {
+		if o != nil && !o.isKnown && (o.jumps > 0 || o.isMixed()) {
+			r.left(r.files[i])
+		}
 	}
 	l := &stats.Logs
 	l.Files, l.Unplaced, l.Dropped = r.files, b.Unplaced, b.Dropped
@@ -131,7 +137,7 @@ func (r *Reading) broken(all []logs.Broken) (out []record.Missing) {
 		if cause := errors.Unwrap(b.Err); cause != nil {
 			why = cause.Error()
 		}
-		out = append(out, record.Missing{What: what, Count: 1, Detail: fmt.Sprintf("%s, after %d lines: %.1000s", r.names[b.File], b.Lines, why)})
+		out = append(out, record.Missing{What: what, Count: 1, Detail: fmt.Sprintf("%s, after %d lines: %.1000s", r.files[b.File], b.Lines, why)})
 	}
 	return out
 }
