@@ -11,24 +11,25 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// head says what ran where, or what was read, and how the starts were seen.
-func head(rec *record.Record, v *Judgement, o page.Options) []string {
+// head is which run it was, or what was read.
+func head(rec *record.Record, v *Judgement) []string {
 	if !v.Live {
 		return []string{
 			page.Dotted("tare "+page.Known(rec.Header.Version), "run "+page.Known(rec.Header.RunID), page.Outcome(rec)),
 			page.Dotted(unwatched(v), clocks(v)),
 		}
 	}
-	lines := []string{
-		page.Ran(rec, v.Plan.Seed),
-		page.Targets(rec.Targets, ""),
-		page.Dotted(page.Amount(v.Plan.Rounds, "round"), strings.Join(methods(v), ", "), clocks(v)),
+	return append(append([]string{page.Identity(rec, v.Plan.Rounds)}, page.Workload(rec)...), v.Plan.Cache.Told("start")...)
+}
+
+// whole says what ran where, and how the starts were seen; nil of logs, whose head has it.
+func whole(rec *record.Record, v *Judgement, o page.Options) *page.Section {
+	if !v.Live {
+		return nil
 	}
-	lines = append(append(lines, page.Workload(rec)...), v.Plan.Cache.Told("start")...)
-	if o.Verbose {
-		lines = append(lines, page.Surroundings(rec)...)
-	}
-	return lines
+	s := page.Run(rec, v.Plan.Seed, "", o.Verbose)
+	s.Lists[0].Items = append(s.Lists[0].Items, page.Item{Key: "starts", Text: page.Dotted(strings.Join(methods(v), ", "), clocks(v))})
+	return s
 }
 
 // unwatched says where starts come from that were not watched.

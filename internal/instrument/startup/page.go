@@ -13,28 +13,23 @@ import (
 // those that are drawn stand in the judgement.
 func (j *Judgement) Page(o page.Options) *page.Page {
 	p := page.New(j.Plan.Title, Name)
-	p.Head = head(j.Record, j, o)
-	p.Add(page.Configurations(j.Record.Targets), startsTable(j, false), startsTable(j, true), page.Shifts(j.compared(), figure.Comparing{}), stepsBeside(j), phasesBeside(j))
+	p.Head, p.Answer = head(j.Record, j), j.answer()
+	p.Add(startsTable(j, false))
+	failed := fmt.Sprintf("failed %d/%s", j.Failed, page.Amount(j.Total, "start"))
+	if noEnd := j.noEnd(); noEnd > 0 {
+		failed += fmt.Sprintf(", %d without an end", noEnd)
+	}
+	p.Failed(j.Failed+j.noEnd(), failed)
+	p.Add(page.Findings(j.Found, page.Lanes, o))
+	p.AddDetails(page.Configurations(j.Record.Targets), startsTable(j, true), page.Shifts(j.compared(), figure.Comparing{}), stepsBeside(j), phasesBeside(j))
 	for i := range j.Targets {
-		p.Add(every(&j.Targets[i], j.Plan.Slowest, o))
+		p.AddDetails(every(&j.Targets[i], j.Plan.Slowest, o))
 	}
 	for i := range j.Targets {
 		t := &j.Targets[i]
-		p.Add(drawnStart(j, t, o), inOrder(t, o), byWork(t, o), waits(t, o))
+		p.AddDetails(drawnStart(j, t, o), inOrder(t, o), byWork(t, o), waits(t, o))
 	}
-	if len(j.Targets) == 0 {
-		p.Add(&page.Section{Title: "no start was seen"})
-	}
-	p.Add(logsRead(j), guests(j))
-	failed := &page.Section{Title: fmt.Sprintf("failed %d/%s", j.Failed, page.Amount(j.Total, "start"))}
-	if noEnd := j.noEnd(); noEnd > 0 {
-		failed.Title += fmt.Sprintf(", %d without an end", noEnd)
-		failed.Style = term.Red
-	}
-	if j.Failed > 0 {
-		failed.Style = term.Red
-	}
-	p.Add(failed, startsTimed(j.Record, j), page.Needed(j.Record.Targets), page.Findings(j.Found, page.Lanes, o))
+	p.AddDetails(logsRead(j), guests(j), startsTimed(j.Record, j), page.Needed(j.Record.Targets), whole(j.Record, j, o))
 	return p
 }
 

@@ -28,7 +28,9 @@ func (s *begun) report(t *testing.T, format string, o page.Options) string {
 	case "chrome", "otlp":
 		err = Instrument.Formats[format].Write(&out, &s.v)
 	default:
-		err = page.Write(&out, format, []*page.Page{s.v.Page(o)}, o)
+		shown := s.v.Page(o)
+		o.Verbose = true // of the text: with its details
+		err = page.Write(&out, format, []*page.Page{shown}, o)
 	}
 	must.OK(t, err)
 	return out.String()

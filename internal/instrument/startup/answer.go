@@ -1,0 +1,81 @@
+package startup
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/record"
+)
+
+// mostParts are the parts of a start that an answer names.
+const mostParts = 4
+
+// answer is how long a start takes and what takes the time, a sentence a target, and which
+// starts have no end.
+func (j *Judgement) answer() (out []string) {
+	order := make([]int, len(j.Targets)) // the host, which is no runtime, last
+	for i := range order {
+		order[i] = i
+	}
+	isHost := func(i int) bool {
+		return slices.ContainsFunc(j.Record.Targets, func(t record.Target) bool { return t.Name == j.Targets[i].Target && t.Kind == "host" })
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		if isHost(a) == isHost(b) {
+			return 0
+		} else if isHost(a) {
+			return 1
+		}
+		return -1
+	})
+	for _, i := range order {
+		t := &j.Targets[i]
+		name := page.Heading(page.Known(t.Target))
+		switch all := t.Starts + t.NoEnd + t.Failed; {
+		case all == 0:
+			continue
+		case t.Starts == 0 && t.NoEnd == 0:
+			text := fmt.Sprintf("%s: %d of %s failed", name, t.Failed, page.Amount(all, "start"))
+			if t.Failure != nil {
+				text += ": " + page.Short(term.Clean(t.Failure.Detail), page.LongestTitle)
+			}
+			out = append(out, text+".")
+			continue
+		case t.Wall.Known():
+			text := fmt.Sprintf("%s: %s", name, page.Median(&t.Wall).Head)
+			if all > 1 {
+				text = fmt.Sprintf("%s: %d of %s, median %s", name, t.Starts, page.Amount(all, "start"), page.Rounded(t.Wall.Estimate, page.Duration))
+			}
+			if parts := t.longest(); parts != "" && !isHost(i) {
+				text += "; longest: " + parts
+			}
+			out = append(out, text+".")
+		}
+	}
+	for i := range j.Found {
+		if f := &j.Found[i]; f.Code == foundNoEnd {
+			out = append(out, page.Heading(f.Target)+": "+page.Short(term.Clean(f.Message), page.LongestTitle)+".")
+		}
+	}
+	if out == nil {
+		out = []string{"No start was seen."}
+	}
+	return out
+}
+
+// longest are the parts by what was at work, each with its share of the wall time.
+func (t *Target) longest() string {
+	parts := slices.DeleteFunc(slices.Clone(t.Phases), func(s Step) bool { return !s.Took.Known() || t.Wall.Value <= 0 })
+	slices.SortStableFunc(parts, func(a, b Step) int { return cmp.Compare(b.Took.Value, a.Took.Value) })
+	var words []string
+	for _, s := range parts[:min(len(parts), mostParts)] {
+		if share := 100 * s.Took.Value / t.Wall.Value; share >= 1 {
+			words = append(words, fmt.Sprintf("%s %.0f %%", page.Heading(s.Name), min(share, 100)))
+		}
+	}
+	return strings.Join(words, ", ")
+}
