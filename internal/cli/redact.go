@@ -31,6 +31,9 @@ know, are left out.`,
 			if path == "" {
 				return errors.New("redact: name the file to write with -o")
 			}
+			if err := checkRecordName(path); err != nil {
+				return err
+			}
 			var r record.Redaction
 			if err := s.redact(&r, args[0], path); err != nil {
 				return err

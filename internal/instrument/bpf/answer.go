@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/term"
 )
 
 // answer is what the programs cost, and who pays: a sentence for CPU, one for a limit and
@@ -32,10 +33,26 @@ func (j *Judgement) answer() (out []string) {
 	} else if j.Memory >= 0 && len(j.Programs) > 0 {
 		out = append(out, fmt.Sprintf("Memory: %s in %s and %s.", page.Size(float64(j.Memory)), page.Amount(len(j.Programs), "program"), page.Amount(len(j.Maps), "map")))
 	}
+	if j.Failed > 0 {
+		out = append(out, fmt.Sprintf("Failed: %d of %s%s.", j.Failed, page.Amount(j.Total, "point"), j.reason()))
+	}
 	if out == nil {
 		out = []string{"No point was measured."}
 	}
 	return out
+}
+
+// reason is why the first point failed, or its requests did.
+func (j *Judgement) reason() string {
+	for i := range j.Rows {
+		switch r := &j.Rows[i]; {
+		case r.Failure != nil:
+			return ": " + page.Short(term.Clean(r.Failure.Detail), page.LongestTitle)
+		case r.Failed > 0 && r.reasons() != "":
+			return r.reasons()
+		}
+	}
+	return ""
 }
 
 // cpuAnswer is of the point without a limit that had most requests.
