@@ -17,6 +17,14 @@ func Equal[T any](t testing.TB, what any, got, want T) {
 	}
 }
 
+// That reports a failure with a message unless ok.
+func That(t testing.TB, ok bool, format string, args ...any) {
+	t.Helper()
+	if !ok {
+		t.Errorf(format, args...)
+	}
+}
+
 // Error reports a failure if err does not contain want, or, if want is empty, is not nil.
 func Error(t testing.TB, err error, want string) {
 	t.Helper()

@@ -20,6 +20,14 @@ func OK(t testing.TB, err error) {
 	}
 }
 
+// That ends the test with a message unless ok.
+func That(t testing.TB, ok bool, format string, args ...any) {
+	t.Helper()
+	if !ok {
+		t.Fatalf(format, args...)
+	}
+}
+
 // Get takes what a function returned. Its result returns the value, or ends the test at the
 // error: must.Get(os.Open(path))(t).
 func Get[T any](value T, err error) func(testing.TB) T {
