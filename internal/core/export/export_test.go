@@ -51,9 +51,8 @@ func TestWhetherARunWasColdIsInItsPlan(t *testing.T) {
 		"a record without a plan, of old":  {``, ""},
 		"a record whose plan is something": {`"cold"`, ""},
 	} {
-		if got := (&record.Header{Plan: json.RawMessage(tt.plan)}).Planned().Cache; string(got) != tt.want {
-			t.Errorf("%s: got %q, want %q", name, got, tt.want)
-		}
+		got := (&record.Header{Plan: json.RawMessage(tt.plan)}).Planned().Cache
+		check.That(t, string(got) == tt.want, "%s: got %q, want %q", name, got, tt.want)
 	}
 }
 
@@ -86,9 +85,8 @@ func TestEveryFormatTellsAColdRunFromAWarmOne(t *testing.T) {
 			var out bytes.Buffer
 			rec := &record.Record{Header: record.Header{RunID: "a", Experiment: "lifecycle", Plan: plan}}
 			must.OK(t, f.Write(&out, []Document{{Record: rec, Figures: figures}}))
-			if has := strings.Contains(out.String(), says[f.Name]); says[f.Name] == "" || has != (cache == "cold") {
-				t.Errorf("%s of a run with cache %q says\n%s", f.Name, cache, &out)
-			}
+			has := strings.Contains(out.String(), says[f.Name])
+			check.That(t, says[f.Name] != "" && has == (cache == "cold"), "%s of a run with cache %q says\n%s", f.Name, cache, &out)
 		}
 	}
 }
@@ -133,9 +131,7 @@ func TestAnUpperBoundIsNoValueInAnyFormat(t *testing.T) {
 					t.Errorf("%s of a bound (%v) says\n%s", f.Name, atMost, text)
 				}
 				for _, value := range []string{`answer_seconds{`, `"tare.app.first-answer"`, `<property name="value"`, "<skipped"} {
-					if atMost && strings.Contains(text, value) {
-						t.Errorf("%s of a bound says %s:\n%s", f.Name, value, text)
-					}
+					check.That(t, !atMost || !strings.Contains(text, value), "%s of a bound says %s:\n%s", f.Name, value, text)
 				}
 			}
 		}

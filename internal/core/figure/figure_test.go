@@ -42,20 +42,16 @@ func TestComparingNeedsBothSides(t *testing.T) {
 	twice, none, noBase := fig(b), fig(nil), fig(b)
 	Comparing{}.Compare("a", []Pair{{fig(a), twice}, {fig(a), none}, {fig(nil), noBase}})
 	v := twice.Versus
-	if !v.Different() || v.Baseline != "a" || !v.Shift.Bounded || math.Abs(v.Shift.Value-1) > 1e-9 || math.Abs(v.Ratio().Value-2) > 1e-9 || v.P != v.Adjusted {
-		t.Errorf("twice as much is %+v", v)
-	}
-	if none.Versus.Different() || none.Versus != nil || noBase.Versus != nil || noBase.Versus.Ratio().Known() {
-		t.Errorf("what has no rounds is %+v, %+v", none.Versus, noBase.Versus)
-	}
+	check.That(t, v.Different() && v.Baseline == "a" && v.Shift.Bounded && math.Abs(v.Shift.Value-1) <= 1e-9 &&
+		math.Abs(v.Ratio().Value-2) <= 1e-9 && v.P == v.Adjusted, "twice as much is %+v", v)
+	check.That(t, !none.Versus.Different() && none.Versus == nil && noBase.Versus == nil && !noBase.Versus.Ratio().Known(),
+		"what has no rounds is %+v, %+v", none.Versus, noBase.Versus)
 }
 
 func TestLabelsKeepTheirOrderAndLeaveOutWhatHasNoValue(t *testing.T) {
 	t.Parallel()
 	l := Of("target", "runc", "op", "", "lanes", "1").With("lanes", "2").With("stamp", "first")
-	if l.String() != "target=runc lanes=2 stamp=first" || l.Get("op") != "" {
-		t.Errorf("got %s", l)
-	}
+	check.That(t, l.String() == "target=runc lanes=2 stamp=first" && l.Get("op") == "", "got %s", l)
 }
 
 func TestAnUpperBoundProvesOneDirectionOnly(t *testing.T) {
@@ -94,7 +90,5 @@ func TestZerosOnBothSidesAreNoComparison(t *testing.T) {
 	t.Parallel()
 	zero, some := stat.Rounds{0: 0, 1: 0, 2: 0}, stat.Rounds{0: 0, 1: 1, 2: 0}
 	got := Comparing{}.Versus("base", []stat.Sides{{Old: zero, New: zero}, {Old: zero, New: some}, {Old: some, New: zero}})
-	if got[0] != nil || got[1] == nil || got[2] == nil {
-		t.Errorf("got %+v", got)
-	}
+	check.That(t, got[0] == nil && got[1] != nil && got[2] != nil, "got %+v", got)
 }

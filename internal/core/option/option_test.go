@@ -122,12 +122,10 @@ func TestAFileIsReadStrictlyAndEveryMistakeHasItsPlace(t *testing.T) {
 		"- a":                                      "f:1:1: a sample is a list: write its fields below it",
 	} {
 		begin := time.Now()
-		if _, _, err := read(text); err == nil || !strings.HasPrefix(err.Error(), want) {
-			t.Errorf("%.60q: got\n%.300v\nwant\n%s", text, err, want)
-		}
-		if d := time.Since(begin); d > time.Minute {
-			t.Errorf("%.60q took %v", text, d)
-		}
+		_, _, err := read(text)
+		check.That(t, err != nil && strings.HasPrefix(err.Error(), want), "%.60q: got\n%.300v\nwant\n%s", text, err, want)
+		d := time.Since(begin)
+		check.That(t, d <= time.Minute, "%.60q took %v", text, d)
 	}
 }
 
@@ -140,9 +138,7 @@ func TestARecordHoldsOptionsInTheirOrder(t *testing.T) {
 		{}:    `{"wait":"0s","counts":[],"mode":"","rounds":0,"seed":0,"limits":{"most":0,"least":0}}`,
 	} {
 		text, err := json.Marshal(o)
-		if err != nil || string(text) != want {
-			t.Errorf("%v\n%s\n%s", err, text, want)
-		}
+		check.That(t, err == nil && string(text) == want, "%v\n%s\n%s", err, text, want)
 		back := defaults() // of which nothing stays
 		if err := json.Unmarshal(text, &back); err != nil || len(o.Counts) > 0 && !reflect.DeepEqual(back, *o) || back.Rounds != o.Rounds {
 			t.Errorf("%v: %+v", err, back)
@@ -176,9 +172,7 @@ func TestAFlagsMistakeNamesTheFlagAndAFilesItsPlace(t *testing.T) {
 		} else if wrong := new(FieldError); errors.As(err, &wrong) {
 			err = wrong
 		}
-		if (err == nil) != (want == "") || err != nil && err.Error() != want {
-			t.Errorf("%s: got\n%v\nwant\n%s", args, err, want)
-		}
+		check.That(t, (err == nil) == (want == "") && (err == nil || err.Error() == want), "%s: got\n%v\nwant\n%s", args, err, want)
 	}
 	// Over a file, each mistake is where its value came from.
 	_, s, err := read("mode: slow\nrounds: 40\nwords: [a]")
@@ -188,20 +182,16 @@ func TestAFlagsMistakeNamesTheFlagAndAFilesItsPlace(t *testing.T) {
 	given := Collect(flags, Of(&other))
 	must.OK(t, flags.Parse([]string{"--rounds=60", "--words=b", "--words=c,d", "--words=b", "--really"}))
 	must.OK(t, given.Lay(s))
-	if err := s.Finish(context.Background()); err == nil || err.Error() != "--rounds: 60 take too long when slow" {
-		t.Errorf("got %v", err)
-	}
-	if words := s.of.(*sample).Words; strings.Join(words, " ") != "b c d" {
-		t.Errorf("words %q", words)
-	}
-	if names := strings.Join(given.Names(), " "); names != "words rounds really" || !s.Given("really") || s.Given("seed") {
-		t.Errorf("given: %s", names)
-	}
+	err = s.Finish(context.Background())
+	check.That(t, err != nil && err.Error() == "--rounds: 60 take too long when slow", "got %v", err)
+	words := s.of.(*sample).Words
+	check.That(t, strings.Join(words, " ") == "b c d", "words %q", words)
+	names := strings.Join(given.Names(), " ")
+	check.That(t, names == "words rounds really" && s.Given("really") && !s.Given("seed"), "given: %s", names)
 	_, s, _ = read("mode: slow\nrounds: 40")
 	s.of.(*sample).Rounds = 60
-	if err := s.Finish(context.Background()); err == nil || err.Error() != "f:2:9: rounds: 60 take too long when slow" {
-		t.Errorf("got %v", err)
-	}
+	err = s.Finish(context.Background())
+	check.That(t, err != nil && err.Error() == "f:2:9: rounds: 60 take too long when slow", "got %v", err)
 }
 
 func TestTheSchemaSaysWhatCanBe(t *testing.T) {
@@ -216,13 +206,10 @@ func TestTheSchemaSaysWhatCanBe(t *testing.T) {
 		`"counts":{"default":[1],"description":"how many","oneOf":[{"maximum":5,"minimum":1,"type":"integer"},{"items":{"maximum":5,"minimum":1,"type":"integer"},"maxItems":3,"minItems":1,"type":"array"}]}`,
 		`"additionalProperties":false`,
 	} {
-		if !strings.Contains(string(text), want) {
-			t.Errorf("no %s in\n%s", want, text)
-		}
+		check.That(t, strings.Contains(string(text), want), "no %s in\n%s", want, text)
 	}
-	if strings.Contains(string(text), "secret") || strings.Contains(string(text), `"only"`) {
-		t.Error("what no file can say is in the schema")
-	}
+	check.That(t, !strings.Contains(string(text), "secret") && !strings.Contains(string(text), `"only"`),
+		"what no file can say is in the schema")
 }
 
 func TestDurationsAreWrittenWithoutZeroParts(t *testing.T) {
@@ -232,8 +219,7 @@ func TestDurationsAreWrittenWithoutZeroParts(t *testing.T) {
 		"10m": 10 * time.Minute, "1h": time.Hour, "10h": 10 * time.Hour, "1h30m": 90 * time.Minute, "1h0m5s": time.Hour + 5*time.Second, "20m10s": 1210 * time.Second,
 	} {
 		got := FormatDuration(d)
-		if back, err := parseDuration(got); got != want || err != nil || back != d {
-			t.Errorf("%v is written %q and read back as %v, %v", d, got, back, err)
-		}
+		back, err := parseDuration(got)
+		check.That(t, got == want && err == nil && back == d, "%v is written %q and read back as %v, %v", d, got, back, err)
 	}
 }
