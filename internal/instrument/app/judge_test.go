@@ -107,9 +107,8 @@ func TestCausesThatAreAsFrequentAreToldInOneOrder(t *testing.T) {
 			w.Sent.Failures[string(why)] = 1
 		}
 	})
-	if want := "312 of 60000 requests failed: z (72), a (12), b (12), c (12), d (12), "; !strings.HasPrefix(j.Found[0].Message, want) {
-		t.Errorf("%s", j.Found[0].Message)
-	}
+	want := "312 of 60000 requests failed: z (72), a (12), b (12), c (12), d (12), "
+	check.That(t, strings.HasPrefix(j.Found[0].Message, want), "%s", j.Found[0].Message)
 }
 
 func TestAnOutcomeIsComparedInItsOwnRounds(t *testing.T) {
@@ -130,17 +129,15 @@ func TestAnOutcomeIsComparedInItsOwnRounds(t *testing.T) {
 		3:   {"latency-times", "target", "runc", "to", "alone"},
 	} {
 		f := figure.Find(j.Figures(), labels[0], labels[1:]...)
-		if math.Abs(f.Value-want) > 1e-6 || want == 0.8 && !f.Versus.Different() {
-			t.Errorf("%v is %g [%g, %g], and not %g", labels, f.Value, f.Lo, f.Hi, want)
-		}
+		check.That(t, math.Abs(f.Value-want) <= 1e-6 && (want != 0.8 || f.Versus.Different()),
+			"%v is %g [%g, %g], and not %g", labels, f.Value, f.Lo, f.Hi, want)
 	}
 	kept := figure.Find(j.Figures(), "throughput-kept", "target", "host")
 	if v := kept.Versus; v == nil || v.Baseline != "runc" || !v.Different() || math.Abs(v.Shift.Value-0.25) > 1e-6 {
 		t.Errorf("beside the neighbour host keeps %+v", kept)
 	}
-	if c := figure.Find(j.Figures(), "cpu-per-request", "target", "runc", "role", "workload"); c.Value != 1e5 {
-		t.Errorf("a request takes %g ns", c.Value)
-	}
+	c := figure.Find(j.Figures(), "cpu-per-request", "target", "runc", "role", "workload")
+	check.That(t, c.Value == 1e5, "a request takes %g ns", c.Value)
 }
 
 func TestTheFirstAnswerSaysHowItIsKnown(t *testing.T) {
@@ -164,9 +161,8 @@ func TestTheFirstAnswerSaysHowItIsKnown(t *testing.T) {
 		}, "(resolution 1.00 ms at worst), at most (≤) in 22 of 24: ready when first asked; first request: that one alone", []string{"first answer", "first request"}, "≤ 3.00 ms"},
 	} {
 		j := recorded(t, func(o *Options) { o.Ready, o.Neighbours = setting.Ready(c.ready), []string{"spin 2cpu"} }, c.change)
-		if note := j.latencies(); !strings.Contains(note, c.note) {
-			t.Errorf("%s: %s", name, note)
-		}
+		note := j.latencies()
+		check.That(t, strings.Contains(note, c.note), "%s: %s", name, note)
 		shifted := page.Shifts(j.Tables[0].rows(j.Baseline), j.Plan.Comparing).Table
 		if got := shifted.Rows[len(shifted.Rows)-1]; got[0].Head != "first answer" || strings.HasPrefix(c.cell, "≤") != (strings.HasPrefix(got[1].Head, "≤ ") && got[3].Head == page.None) {
 			t.Errorf("%s: compared as %+v", name, got)
@@ -182,9 +178,8 @@ func TestTheFirstAnswerSaysHowItIsKnown(t *testing.T) {
 			check.Equal(t, fmt.Sprintf("%s: beside %q the columns", name, j.Tables[i].Neighbour), got, want)
 		}
 		for _, f := range j.Figures() {
-			if strings.HasPrefix(f.Quantity, "first-") && (f.Labels.Get("neighbour") != "" || f.Value <= 0) {
-				t.Errorf("%s: %s of %v is %g", name, f.Quantity, f.Labels, f.Value)
-			}
+			check.That(t, !strings.HasPrefix(f.Quantity, "first-") || f.Labels.Get("neighbour") == "" && f.Value > 0,
+				"%s: %s of %v is %g", name, f.Quantity, f.Labels, f.Value)
 		}
 	}
 }
@@ -196,12 +191,10 @@ func TestAllIsOfRoundsInWhichEveryRoleIsKnown(t *testing.T) {
 			w.Seen.CPU[0].NS = 1
 		}
 	})
-	if all := figure.Find(j.Figures(), "cpu-per-request", "target", "runc", "role", "all"); len(all.Rounds) != 9 || all.Value != 1e5 {
-		t.Errorf("%d rounds, %g ns", len(all.Rounds), all.Value)
-	}
-	if notes := j.cpu(&j.Tables[0]).Notes; !strings.HasPrefix(notes[len(notes)-1], "3 of 24 windows are not in all") {
-		t.Errorf("%q", notes)
-	}
+	all := figure.Find(j.Figures(), "cpu-per-request", "target", "runc", "role", "all")
+	check.That(t, len(all.Rounds) == 9 && all.Value == 1e5, "%d rounds, %g ns", len(all.Rounds), all.Value)
+	notes := j.cpu(&j.Tables[0]).Notes
+	check.That(t, strings.HasPrefix(notes[len(notes)-1], "3 of 24 windows are not in all"), "%q", notes)
 }
 
 func TestOptionsThatCannotBeAreRefused(t *testing.T) {
@@ -231,9 +224,8 @@ func TestOptionsThatCannotBeAreRefused(t *testing.T) {
 	}
 	o := Defaults()
 	o.Workload.Pull, o.Neighbours = true, []string{"hold 1MiB", "redis:7"}
-	if err := option.Check(&o); err != nil || len(o.Images()) != 1 || !o.Images()[0].Pull {
-		t.Errorf("a neighbour's image is not pulled: %v, %+v", err, o.Images())
-	}
+	err := option.Check(&o)
+	check.That(t, err == nil && len(o.Images()) == 1 && o.Images()[0].Pull, "a neighbour's image is not pulled: %v, %+v", err, o.Images())
 	for text, want := range map[string]string{"http://:8080/a?b=1": "http:8080/a?b=1=200", "http://:80": "http:80/=200", "https://:8443/": "tcp:8443"} {
 		o := Defaults()
 		o.URL = text
@@ -277,9 +269,8 @@ func TestARatioOfTheSameRoundIsOfTheSameRound(t *testing.T) {
 			t.Errorf("%s: p99 × alone is %+v, requests/s %+v", name, r.P99OfAlone.Estimate, r.Kept.Estimate)
 		}
 		for i := range j.Tables {
-			if s := page.Shifts(j.Tables[i].rows(j.Baseline), j.Plan.Comparing); (s == nil) != (versus == 0) {
-				t.Errorf("%s: the table of shifts is %+v", name, s)
-			}
+			s := page.Shifts(j.Tables[i].rows(j.Baseline), j.Plan.Comparing)
+			check.That(t, (s == nil) == (versus == 0), "%s: the table of shifts is %+v", name, s)
 		}
 	}
 }
@@ -303,17 +294,13 @@ func TestWhatANeighbourUsedIsZeroOrNotKnown(t *testing.T) {
 				w.BesideCPU = c.used(w.Round)
 			}
 		})
-		if f := j.Tables[1].of("runc").BesideCPU; len(f.Rounds) != c.known || f.Value != c.value {
-			t.Errorf("%s: %g CPUs of %d rounds", name, f.Value, len(f.Rounds))
-		}
-		if notes := strings.Join(j.neighbours().Notes[1:], "\n"); !strings.HasPrefix(notes, c.note) || (notes == "") != (c.note == "") {
-			t.Errorf("%s: %s", name, notes)
-		}
+		f := j.Tables[1].of("runc").BesideCPU
+		check.That(t, len(f.Rounds) == c.known && f.Value == c.value, "%s: %g CPUs of %d rounds", name, f.Value, len(f.Rounds))
+		notes := strings.Join(j.neighbours().Notes[1:], "\n")
+		check.That(t, strings.HasPrefix(notes, c.note) && (notes == "") == (c.note == ""), "%s: %s", name, notes)
 	}
 	text, err := json.Marshal(Window{BesideCPU: new(int64(0))})
-	if err != nil || !strings.Contains(string(text), `"beside_cpu":0`) {
-		t.Errorf("a record has a measured zero as %s, %v", text, err)
-	}
+	check.That(t, err == nil && strings.Contains(string(text), `"beside_cpu":0`), "a record has a measured zero as %s, %v", text, err)
 }
 
 func TestTooFewRoundsToCompareAreTold(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/core/stat"
+	"github.com/tare-bench/tare/internal/testing/check"
 )
 
 const mib = 1 << 20
@@ -98,9 +99,7 @@ func TestBendsAreFoundWhereTheyAreAndSeldomElse(t *testing.T) {
 					none++
 				}
 			}
-			if none > runs*5/100 {
-				t.Errorf("%s, %d rounds: %d of %d straight costs are called bent", n.name, rounds, none, runs)
-			}
+			check.That(t, none <= runs*5/100, "%s, %d rounds: %d of %d straight costs are called bent", n.name, rounds, none, runs)
 			fmt.Fprintf(&table, "    %-26s %6d %8.1f %%", n.name, rounds, percent(none, runs))
 			for _, p := range []struct {
 				at    int
@@ -115,9 +114,8 @@ func TestBendsAreFoundWhereTheyAreAndSeldomElse(t *testing.T) {
 						}
 					}
 				}
-				if p.times >= 2 && rounds >= 4 && found < runs*4/5 {
-					t.Errorf("%s, %d rounds: %d of %d costs that double at %d are found", n.name, rounds, found, runs, p.at)
-				}
+				check.That(t, p.times < 2 || rounds < 4 || found >= runs*4/5,
+					"%s, %d rounds: %d of %d costs that double at %d are found", n.name, rounds, found, runs, p.at)
 				fmt.Fprintf(&table, " %11.1f %%", percent(found, runs))
 			}
 			table.WriteByte('\n')

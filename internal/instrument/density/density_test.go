@@ -12,6 +12,7 @@ import (
 	"github.com/tare-bench/tare/internal/core/option"
 	"github.com/tare-bench/tare/internal/core/stat"
 	"github.com/tare-bench/tare/internal/instrument/overhead/ledger"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -33,17 +34,14 @@ func TestStepsThatCanNeverBeToldApartAreRefused(t *testing.T) {
 	} {
 		o := Defaults()
 		o.Targets, o.Until, o.Step, o.Most = []string{"runc"}, c.until, c.step, c.most
-		if err := option.Check(&o); (err == nil) != (c.wrong == "") || err != nil && !strings.Contains(err.Error(), c.wrong) {
-			t.Errorf("%s: %v", name, err)
-		}
+		err := option.Check(&o)
+		check.That(t, (err == nil) == (c.wrong == "") && (err == nil || strings.Contains(err.Error(), c.wrong)), "%s: %v", name, err)
 	}
 	three := []float64{1, 2, 3}
-	if e := Slower(stat.Samples{Old: three, New: []float64{10, 20, 30}}); !e.Known() || e.Bounded {
-		t.Errorf("three against three are told apart: %+v", e)
-	}
-	if e := Slower(stat.Samples{Old: append(three, 4), New: []float64{10, 20, 30, 40}}); !e.Bounded {
-		t.Errorf("four against four are not: %+v", e)
-	}
+	e := Slower(stat.Samples{Old: three, New: []float64{10, 20, 30}})
+	check.That(t, e.Known() && !e.Bounded, "three against three are told apart: %+v", e)
+	e = Slower(stat.Samples{Old: append(three, 4), New: []float64{10, 20, 30, 40}})
+	check.That(t, e.Bounded, "four against four are not: %+v", e)
 }
 
 func TestAStepThatNothingDecidesIsSaid(t *testing.T) {
@@ -74,12 +72,10 @@ func TestRoundsThatDidNotComeBackAreCounted(t *testing.T) {
 	target := Target{Info: record.Target{Name: "runc"}}
 	j.ends(&target)
 	removal, memory := &target.Recovery[0], &target.Recovery[1]
-	if removal.Failed != 0 || removal.Total != 3 || memory.Failed != 2 || memory.Total != 3 || len(memory.Rounds) != 1 {
-		t.Errorf("removal %+v, memory %+v", removal, memory)
-	}
-	if c := recovered(memory); c.Head != "2.00 s" || c.Tail != "(2 not back)" || recovered(removal).Tail != "" {
-		t.Errorf("%+v", c)
-	}
+	check.That(t, removal.Failed == 0 && removal.Total == 3 && memory.Failed == 2 && memory.Total == 3 && len(memory.Rounds) == 1,
+		"removal %+v, memory %+v", removal, memory)
+	c := recovered(memory)
+	check.That(t, c.Head == "2.00 s" && c.Tail == "(2 not back)" && recovered(removal).Tail == "", "%+v", c)
 }
 
 func TestAStartThatIsKnownAsTheLatestOnlyIsMarked(t *testing.T) {
@@ -103,9 +99,8 @@ func TestAStartThatIsKnownAsTheLatestOnlyIsMarked(t *testing.T) {
 		target := Target{Info: info}
 		j.steps(&target, nil)
 		s := j.bySteps(&target)
-		if cell := s.Table.Rows[0][1]; cell.Head != c.cell || !strings.Contains(s.Notes[0], c.says) {
-			t.Errorf("%s: %q, %q", name, cell.Head, s.Notes[0])
-		}
+		cell := s.Table.Rows[0][1]
+		check.That(t, cell.Head == c.cell && strings.Contains(s.Notes[0], c.says), "%s: %q, %q", name, cell.Head, s.Notes[0])
 	}
 }
 
@@ -158,9 +153,8 @@ func TestAStartIsComparedWithTheFirstOfItsOwnRound(t *testing.T) {
 		target := judged(nil, c.batches...)
 		for i, want := range c.times {
 			e := target.Steps[i+1].Times.Estimate
-			if !e.Bounded || math.Abs(e.Value-want) > 1e-9 || math.Abs(e.Lo-want) > 1e-9 || math.Abs(e.Hi-want) > 1e-9 {
-				t.Errorf("%s: %+v, want %g", name, e, want)
-			}
+			check.That(t, e.Bounded && math.Abs(e.Value-want) <= 1e-9 && math.Abs(e.Lo-want) <= 1e-9 && math.Abs(e.Hi-want) <= 1e-9,
+				"%s: %+v, want %g", name, e, want)
 		}
 	}
 }
@@ -184,9 +178,8 @@ func TestAStartsIntervalIsThatOfRounds(t *testing.T) {
 		target := judged(nil, append(all, batch(0, 16, spread...))...)
 		s := target.Steps[1].Start
 		note := new(Judgement).bySteps(target).Notes[0]
-		if s.N != c.n || s.Bounded != c.bounded || s.Value != 49.5e6 || !strings.HasPrefix(note, c.says) {
-			t.Errorf("%s: %+v, %s", name, s.Estimate, note)
-		}
+		check.That(t, s.N == c.n && s.Bounded == c.bounded && s.Value == 49.5e6 && strings.HasPrefix(note, c.says),
+			"%s: %+v, %s", name, s.Estimate, note)
 	}
 }
 
@@ -218,15 +211,12 @@ func TestAStepThatAddedNothingHasNoMemory(t *testing.T) {
 	} {
 		target := judged(append(slices.Clone(readings), c.more...), batch(0, 4, of(4, 20)...), batch(0, 8, of(4, 20)...), c.last)
 		last := target.Steps[2]
-		if !target.Steps[1].Memory.Known() || !last.Last || last.Memory.Known() != c.memory || last.Start.Failed != 1 {
-			t.Errorf("%s: %+v, %+v", name, target.Steps[1].Memory, last)
-		}
-		if len(target.Segments) != 1 || target.Segments[0].To != c.to || math.Abs(target.Segments[0].Slope.Value-1<<20) > 1 {
-			t.Errorf("%s: %+v", name, target.Segments)
-		}
-		if s := target.Segments[0].Slope; s.Bounded { // of one round
-			t.Errorf("%s: %+v", name, s)
-		}
+		check.That(t, target.Steps[1].Memory.Known() && last.Last && last.Memory.Known() == c.memory && last.Start.Failed == 1,
+			"%s: %+v, %+v", name, target.Steps[1].Memory, last)
+		check.That(t, len(target.Segments) == 1 && target.Segments[0].To == c.to && math.Abs(target.Segments[0].Slope.Value-1<<20) <= 1,
+			"%s: %+v", name, target.Segments)
+		s := target.Segments[0].Slope
+		check.That(t, !s.Bounded, "%s: %+v", name, s) // of one round
 	}
 }
 
@@ -300,8 +290,7 @@ func TestMountsThatCouldNotBeReadAreNotNone(t *testing.T) {
 		}
 		target := Target{Info: record.Target{Name: "runc"}}
 		new(Judgement).leavings(&target, ledger.Visits(readings, nil))
-		if cell := leftOver(target.Left); cell.Head != c.head || cell.Tail != c.tail {
-			t.Errorf("%s: %+v", name, cell)
-		}
+		cell := leftOver(target.Left)
+		check.That(t, cell.Head == c.head && cell.Tail == c.tail, "%s: %+v", name, cell)
 	}
 }

@@ -24,9 +24,7 @@ func stored(t *testing.T, change func(*record.Record)) (out []instrument.Judged)
 	t.Helper()
 	lines := must.Get(all.Instruments.Lines())(t)
 	files, err := filepath.Glob("../../../record/testdata/v1/*.jsonl")
-	if err != nil || len(files) < 5 {
-		t.Fatalf("%q, %v", files, err)
-	}
+	must.That(t, err == nil && len(files) >= 5, "%q, %v", files, err)
 	for _, file := range files {
 		rec := must.Get(lines.Load(file))(t)
 		if change != nil {
@@ -60,9 +58,7 @@ func TestEveryVersionAndSettingOfARecordIsInTheOneTable(t *testing.T) {
 	table, _, _ := strings.Cut(rest, "\n### ")
 	says := func(what ...string) {
 		for _, one := range what {
-			if one != "" && !strings.Contains(table, page.Heading(one)) && !strings.Contains(table, one) {
-				t.Errorf("no %q in\n%s", one, table)
-			}
+			check.That(t, one == "" || strings.Contains(table, page.Heading(one)) || strings.Contains(table, one), "no %q in\n%s", one, table)
 		}
 	}
 	says("overlay2", "systemd", "1.7.99", "3.9.0 (Go)", "sha256:abc", "performance", "fio-3.33")
@@ -95,9 +91,7 @@ func TestTwoMachinesHaveAColumnEach(t *testing.T) {
 			rec.Header.Environment.Kernel = "6.99"
 		}
 	}))
-	if !strings.Contains(text, "| machine 2 |") || !strings.Contains(text, "| 6.99 |") {
-		t.Error(text[:2000])
-	}
+	check.That(t, strings.Contains(text, "| machine 2 |") && strings.Contains(text, "| 6.99 |"), "%v", text[:2000])
 }
 
 func TestAMachineStaysOneWhoseKernelCountsABitOfMemoryLess(t *testing.T) {
@@ -114,9 +108,8 @@ func TestAPartIsToldOnceAndNowhereElse(t *testing.T) {
 	pages := must.Get(Of(stored(t, nil), all.Instruments, &page.Section{Title: "again"}, page.Options{}))(t)
 	front, back := pages[0], pages[len(pages)-1]
 	for _, p := range pages[1 : len(pages)-1] {
-		if len(p.Sections) == 0 || slices.ContainsFunc(p.Sections, func(s page.Section) bool { return s.Part != "" }) {
-			t.Errorf("%s: %+v", p.Title, p.Sections)
-		}
+		check.That(t, len(p.Sections) != 0 && !slices.ContainsFunc(p.Sections, func(s page.Section) bool { return s.Part != "" }),
+			"%s: %+v", p.Title, p.Sections)
 	}
 	titles := func(p *page.Page) (all []string) {
 		for _, s := range p.Sections {
@@ -141,9 +134,8 @@ func TestAPartIsToldOnceAndNowhereElse(t *testing.T) {
 			texts = append(texts, fmt.Sprint(items))
 		}
 	}
-	if once := slices.Compact(slices.Sorted(slices.Values(texts))); len(once) != len(texts) || len(once) < 3 {
-		t.Errorf("findings %q", texts)
-	}
+	once := slices.Compact(slices.Sorted(slices.Values(texts)))
+	check.That(t, len(once) == len(texts) && len(once) >= 3, "findings %q", texts)
 }
 
 func TestConclusionsAreVerdictsAndNothingElse(t *testing.T) {
@@ -205,9 +197,8 @@ func TestVerdictsOfOneKindAreBounded(t *testing.T) {
 		all = append(all, figure.Figure{Labels: figure.Of("target", "kata", "lanes", strconv.Itoa(i)), Verdict: "cache"})
 	}
 	got := concluded(all)
-	if len(got) != 1 || strings.Count(got[0].Text, ";") != mostTold || !strings.HasSuffix(got[0].Text, "lanes 199; and 7 more") {
-		t.Errorf("%+v", got)
-	}
+	check.That(t, len(got) == 1 && strings.Count(got[0].Text, ";") == mostTold && strings.HasSuffix(got[0].Text, "lanes 199; and 7 more"),
+		"%+v", got)
 }
 
 func TestWhatIsNotHereOfAPlanIsSaid(t *testing.T) {
@@ -235,12 +226,9 @@ func TestWhatIsNotHereOfAPlanIsSaid(t *testing.T) {
 		})
 		i := slices.IndexFunc(one, func(j instrument.Judged) bool { return j.Record.Header.Of != nil })
 		text := written(t, one[i:i+1])
-		if !strings.Contains(text, c.says) || !strings.HasPrefix(text, "# p\n\nwhat for\n\nsource: a report\n") || strings.Contains(text, "\x1b") {
-			t.Errorf("%s: no %q in\n%s", name, c.says, text[:min(len(text), 1500)])
-		}
-		if c.says == "" && strings.Contains(text[:200], " here") {
-			t.Errorf("%s: %s", name, text[:200])
-		}
+		check.That(t, strings.Contains(text, c.says) && strings.HasPrefix(text, "# p\n\nwhat for\n\nsource: a report\n") && !strings.Contains(text, "\x1b"),
+			"%s: no %q in\n%s", name, c.says, text[:min(len(text), 1500)])
+		check.That(t, c.says != "" || !strings.Contains(text[:200], " here"), "%s: %s", name, text[:200])
 	}
 }
 
