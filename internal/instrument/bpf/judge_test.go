@@ -76,9 +76,7 @@ func (w *weighing) judge(t *testing.T) *Judgement {
 
 func near(t *testing.T, what string, e figure.Figure, want float64) {
 	t.Helper()
-	if !e.Known() || math.Abs(e.Value-want) > 1e-9*math.Max(1, math.Abs(want)) {
-		t.Errorf("%s is %+v, not %v", what, e, want)
-	}
+	check.That(t, e.Known() && math.Abs(e.Value-want) <= 1e-9*math.Max(1, math.Abs(want)), "%s is %+v, not %v", what, e, want)
 }
 
 func codes(b *Judgement) (all []string) {
@@ -117,16 +115,10 @@ func TestARowIsTheSamePointOfAllRounds(t *testing.T) {
 	var order []int
 	for _, r := range b.Rows {
 		order = append(order, r.Asked.Connections)
-		if r.Rounds != 2 || r.Failed != 0 {
-			t.Errorf("%d rounds, %d failed", r.Rounds, r.Failed)
-		}
+		check.That(t, r.Rounds == 2 && r.Failed == 0, "%d rounds, %d failed", r.Rounds, r.Failed)
 	}
-	if !slices.Equal(order, []int{100, 500, 1000, 3000}) {
-		t.Fatalf("rows are %v, not in the order of the plan", order)
-	}
-	if b.Total != 16 || b.Failed != 0 {
-		t.Errorf("%d of %d failed", b.Failed, b.Total)
-	}
+	must.That(t, slices.Equal(order, []int{100, 500, 1000, 3000}), "rows are %v, not in the order of the plan", order)
+	check.That(t, b.Total == 16 && b.Failed == 0, "%d of %d failed", b.Failed, b.Total)
 	r := &b.Rows[0]
 	near(t, "QPS", r.QPS, 10_010)
 	near(t, "the client's share of a core", r.ClientCore, 1.2)
@@ -141,9 +133,7 @@ func TestWhatProgramsTakeWhileIdleIsNotTheLoads(t *testing.T) {
 	near(t, "BPF's share of a core", r.BPFCore, 800*requests/1e10)
 	near(t, "BPF's share of the node", r.BPFNode, 800*requests/1e10/8)
 	near(t, "ns per request", r.PerRequest, 800)
-	if len(r.Programs) != 2 || r.Programs[0].Name != "connect4" {
-		t.Fatalf("programs: %+v", r.Programs)
-	}
+	must.That(t, len(r.Programs) == 2 && r.Programs[0].Name == "connect4", "programs: %+v", r.Programs)
 	p := &r.Programs[0]
 	near(t, "runs per second", p.Rate, requests/10)
 	near(t, "runs per request", p.PerRequest, 1)
@@ -201,26 +191,20 @@ func TestAProgramThatIsLoadedAnewAtEachPointIsOneProgram(t *testing.T) {
 	}
 	b := w.judge(t)
 	r := &b.Rows[0]
-	if len(r.Programs) != 2 || r.Programs[0].ID != 11 || r.Programs[1].ID != 12 {
-		t.Fatalf("programs: %+v", r.Programs)
-	}
+	must.That(t, len(r.Programs) == 2 && r.Programs[0].ID == 11 && r.Programs[1].ID == 12, "programs: %+v", r.Programs)
 	near(t, "runs per request", r.Programs[0].PerRequest, 1)
 	near(t, "runs per request", r.Programs[1].PerRequest, 2)
-	if len(b.Programs) != 2 || b.Memory != 8192 {
-		t.Errorf("%d programs in %d bytes", len(b.Programs), b.Memory)
-	}
+	check.That(t, len(b.Programs) == 2 && b.Memory == 8192, "%d programs in %d bytes", len(b.Programs), b.Memory)
 }
 
 func TestAMapThatProgramsShareIsCountedOnce(t *testing.T) {
 	w := fourLoads(1)
 	b := w.judge(t)
-	if want := int64(4096 + 8192 + 1<<20 + 4096); b.Memory != want || b.Shared != 1 {
-		t.Errorf("%d bytes, %d shared; want %d, 1", b.Memory, b.Shared, want)
-	}
+	want := int64(4096 + 8192 + 1<<20 + 4096)
+	check.That(t, b.Memory == want && b.Shared == 1, "%d bytes, %d shared; want %d, 1", b.Memory, b.Shared, want)
 	w.rec.Maps = []record.Map{{Type: record.TypeMap, Holders: []string{"7 agent"}, Map: record.ProgramMap{ID: 9, Kind: "hash_of_maps", Name: "kept", Memory: 100, Inner: 2, InnerMemory: 200}}}
-	if more := w.judge(t); more.Memory != b.Memory+300 {
-		t.Errorf("%d bytes with a map that no program uses, want %d", more.Memory, b.Memory+300)
-	}
+	more := w.judge(t)
+	check.That(t, more.Memory == b.Memory+300, "%d bytes with a map that no program uses, want %d", more.Memory, b.Memory+300)
 	if text := w.report(t, "md", page.Options{}); !strings.Contains(text, "1 used by no loaded program") || !strings.Contains(text, "| 7 agent |") {
 		t.Errorf("no program uses it, and nobody says who keeps it:\n%s", text)
 	}
@@ -239,23 +223,18 @@ func TestProgramsThatDidNotRunHaveNoCost(t *testing.T) {
 		load.Runs[i].Count, load.Runs[i].Time = 0, 0
 	}
 	r := &w.judge(t).Rows[0]
-	if r.BPFCore.Known() || r.BPFNode.Known() || r.PerRequest.Known() || !r.ClientCore.Known() {
-		t.Errorf("core %+v, node %+v, per request %+v", r.BPFCore, r.BPFNode, r.PerRequest)
-	}
-	if p := &r.Programs[0]; p.Rate.Value != 0 || !p.Rate.Known() || p.Core.Known() || p.PerRequest.Known() || p.Each.Known() {
-		t.Errorf("%+v", p)
-	}
+	check.That(t, !r.BPFCore.Known() && !r.BPFNode.Known() && !r.PerRequest.Known() && r.ClientCore.Known(),
+		"core %+v, node %+v, per request %+v", r.BPFCore, r.BPFNode, r.PerRequest)
+	p := &r.Programs[0]
+	check.That(t, p.Rate.Value == 0 && p.Rate.Known() && !p.Core.Known() && !p.PerRequest.Known() && !p.Each.Known(), "%+v", p)
 }
 
 func TestThePriceOfStatisticsIsThatOfPairs(t *testing.T) {
 	r := &fourLoads(2).judge(t).Rows[0]
-	if !r.Price.Known() || r.Price.Versus.Different() || math.Abs(r.Price.Value-100_100.0/101_100) > 1e-9 {
-		t.Errorf("price %+v, different %v", r.Price, r.Price.Versus)
-	}
+	check.That(t, r.Price.Known() && !r.Price.Versus.Different() && math.Abs(r.Price.Value-100_100.0/101_100) <= 1e-9,
+		"price %+v, different %v", r.Price, r.Price.Versus)
 	b := fourLoads(8).judge(t)
-	if !b.Rows[0].Price.Versus.Different() || !b.Rows[0].Price.Bounded {
-		t.Errorf("8 rounds show no difference: %s", b.Rows[0].Price.Reasons)
-	}
+	check.That(t, b.Rows[0].Price.Versus.Different() && b.Rows[0].Price.Bounded, "8 rounds show no difference: %s", b.Rows[0].Price.Reasons)
 	check.Contains(t, "message", messageOf(t, b, foundStatisticsShow), "-1.0 % QPS with 100 connections")
 }
 
@@ -268,12 +247,9 @@ func TestPointsThatFailedAreInNoFigure(t *testing.T) {
 		}
 	}
 	b := w.judge(t)
-	if b.Failed != 2 || b.Total != 8 {
-		t.Errorf("%d of %d failed", b.Failed, b.Total)
-	}
-	if r := &b.Rows[3]; r.Rounds != 0 || r.Failed != 2 || r.Failure != refused || r.QPS.Known() {
-		t.Errorf("%+v", r)
-	}
+	check.That(t, b.Failed == 2 && b.Total == 8, "%d of %d failed", b.Failed, b.Total)
+	r := &b.Rows[3]
+	check.That(t, r.Rounds == 0 && r.Failed == 2 && r.Failure == refused && !r.QPS.Known(), "%+v", r)
 	if m := messageOf(t, b, finding.Failed); !strings.HasPrefix(m, "2 of 8 points failed (3000 connections in round 1; 3000 connections in round 1): error: connect") {
 		t.Error(m)
 	}
@@ -376,9 +352,7 @@ func TestFindingsOfLoads(t *testing.T) {
 			b := w.judge(t)
 			check.Contains(t, "message", messageOf(t, b, tt.code), tt.says)
 			for _, f := range b.Found {
-				if f.Advice == "" {
-					t.Errorf("%s advises nothing", f.Code)
-				}
+				check.That(t, f.Advice != "", "%s advises nothing", f.Code)
 			}
 		})
 	}
@@ -388,9 +362,8 @@ func TestAnOpenLoopIsNotCalledAClosedOne(t *testing.T) {
 	w := newWeighing(DefaultsOfLoad())
 	w.measure(0, record.Asked{Connections: 100, QPS: 100}, 1000).Sent.OpenLoop = true
 	b := w.judge(t)
-	if !b.Rows[0].Open || slices.Contains(codes(b), foundClosedLoop) || slices.Contains(codes(b), foundRateMissed) {
-		t.Errorf("open %v, %v", b.Rows[0].Open, codes(b))
-	}
+	check.That(t, b.Rows[0].Open && !slices.Contains(codes(b), foundClosedLoop) && !slices.Contains(codes(b), foundRateMissed),
+		"open %v, %v", b.Rows[0].Open, codes(b))
 }
 
 func TestAMomentOfStatisticsThatOthersHadOnCostsItsPairOnly(t *testing.T) {
@@ -421,18 +394,13 @@ func TestMemoryGrowsByServices(t *testing.T) {
 		}
 	}
 	b := w.judge(t)
-	if len(b.Growth) != 3 {
-		t.Fatalf("%+v", b.Growth)
-	}
+	must.That(t, len(b.Growth) == 3, "%+v", b.Growth)
 	for i, n := range []int{1, 100, 1000} {
 		g := &b.Growth[i]
-		if g.Services != n || g.Programs != 8192 || g.Maps != int64(n)*100 || g.UnderLoad != 8192+int64(n)*100+50 || len(g.Each) != 4 {
-			t.Errorf("%+v", g)
-		}
+		check.That(t, g.Services == n && g.Programs == 8192 && g.Maps == int64(n)*100 && g.UnderLoad == 8192+int64(n)*100+50 && len(g.Each) == 4,
+			"%+v", g)
 	}
-	if len(b.Rows) != 3 || b.Rows[2].Asked.Services != 1000 {
-		t.Errorf("the loads are not told: %d", len(b.Rows))
-	}
+	check.That(t, len(b.Rows) == 3 && b.Rows[2].Asked.Services == 1000, "the loads are not told: %d", len(b.Rows))
 }
 
 func TestMemoryThatWasNotLoadedSaysSo(t *testing.T) {
@@ -441,12 +409,8 @@ func TestMemoryThatWasNotLoadedSaysSo(t *testing.T) {
 	idle.Memory = []record.ProgramMem{{ID: 1, Memory: 5}, {ID: 2, Memory: -1, Map: true}}
 	w.phase(0, record.Asked{Services: 100, Statistics: true}, record.PhaseIdle).Failure = &record.Failure{Kind: record.FailError, Detail: "no memory"}
 	b := w.judge(t)
-	if len(b.Growth) != 1 || b.Growth[0].UnderLoad != -1 || b.Growth[0].Maps != -1 || b.Growth[0].Programs != 5 {
-		t.Errorf("%+v", b.Growth)
-	}
-	if b.Failed != 1 || b.Total != 2 {
-		t.Errorf("%d of %d failed", b.Failed, b.Total)
-	}
+	check.That(t, len(b.Growth) == 1 && b.Growth[0].UnderLoad == -1 && b.Growth[0].Maps == -1 && b.Growth[0].Programs == 5, "%+v", b.Growth)
+	check.That(t, b.Failed == 1 && b.Total == 2, "%d of %d failed", b.Failed, b.Total)
 }
 
 func TestARunThatFailedBeforeAnythingSaysWhy(t *testing.T) {
@@ -463,16 +427,13 @@ func TestAPriceIsOfRoundsThatHaveBoth(t *testing.T) {
 		}
 	}
 	b := w.judge(t)
-	if b.Rows[0].PriceRounds != 2 || slices.Contains(codes(b), foundProgramsMoved) {
-		t.Errorf("of %d rounds, %v", b.Rows[0].PriceRounds, codes(b))
-	}
+	check.That(t, b.Rows[0].PriceRounds == 2 && !slices.Contains(codes(b), foundProgramsMoved),
+		"of %d rounds, %v", b.Rows[0].PriceRounds, codes(b))
 }
 
 func TestWhatIsInNoLatencyIsCounted(t *testing.T) {
 	r := Row{Open: true, Errors: 7, Unsent: 4, Failures: map[string]int64{noAnswerInTime: 5, "status 503": 2}}
-	if r.uncounted() != 2 || r.Bounds() != 9 {
-		t.Errorf("%d, %d", r.uncounted(), r.Bounds())
-	}
+	check.That(t, r.uncounted() == 2 && r.Bounds() == 9, "%d, %d", r.uncounted(), r.Bounds())
 	if r.Open = false; r.uncounted() != 7 {
 		t.Errorf("%d of a closed loop", r.uncounted())
 	}

@@ -40,9 +40,7 @@ func (w *weighing) report(t *testing.T, format string, o page.Options) string {
 func sectionOf(t *testing.T, text, title string) string {
 	t.Helper()
 	_, rest, ok := strings.Cut(text, "### "+title)
-	if !ok {
-		t.Fatalf("no section %q in:\n%s", title, text)
-	}
+	must.That(t, ok, "no section %q in:\n%s", title, text)
 	section, _, _ := strings.Cut(rest, "\n### ")
 	return section
 }
@@ -64,9 +62,7 @@ func TestEveryFigureOfProgramsCanBeRead(t *testing.T) {
 	}
 	check.Equal(t, "seen", seen, want)
 	client := figure.Find(meshLoads(8).judge(t).Figures(), "cpu", "connections", "3000", "role", "client")
-	if len(client.Rounds) != 8 || client.Value < 5.359 || client.Value > 5.361 {
-		t.Errorf("67 %% of 8 CPUs are %+v", client)
-	}
+	check.That(t, len(client.Rounds) == 8 && client.Value >= 5.359 && client.Value <= 5.361, "67 %% of 8 CPUs are %+v", client)
 }
 
 func TestWhatAReportSays(t *testing.T) {
@@ -112,9 +108,8 @@ func TestWhatAReportSays(t *testing.T) {
 			text = sectionOf(t, c.of.report(t, "md", page.Options{}), c.section)
 		}
 		has := func(want string) bool { return strings.Contains(text, want) }
-		if slices.ContainsFunc(c.not, has) || slices.ContainsFunc(c.says, func(want string) bool { return !has(want) }) {
-			t.Errorf("%s: want %q and not %q in:\n%s", claim, c.says, c.not, text)
-		}
+		check.That(t, !slices.ContainsFunc(c.not, has) && !slices.ContainsFunc(c.says, func(want string) bool { return !has(want) }),
+			"%s: want %q and not %q in:\n%s", claim, c.says, c.not, text)
 	}
 }
 
@@ -132,9 +127,7 @@ func TestTheLargestDifferenceUnderLoadIsSaidInWhateverOrder(t *testing.T) {
 		for _, off := range offs {
 			rows = append(rows, MemoryRow{Programs: 10, Maps: 90, UnderLoad: 100 + off})
 		}
-		if got := underLoad(rows); got != "up to 3.00 B less under load" {
-			t.Errorf("%v is %q", offs, got)
-		}
+		check.Equal(t, offs, underLoad(rows), "up to 3.00 B less under load")
 	}
 }
 
@@ -142,9 +135,7 @@ func TestClientsTellPointsApart(t *testing.T) {
 	for instances, want := range map[int]string{0: "", 4: "4"} {
 		w := newWeighing(DefaultsOfLoad())
 		w.measure(0, record.Asked{Connections: 100, Instances: instances}, 1000)
-		if n := w.judge(t).Rows[0].QPS.Labels.Get("clients"); n != want {
-			t.Errorf("%d clients are labelled %q", instances, n)
-		}
+		check.Equal(t, fmt.Sprintf("%d clients are labelled", instances), w.judge(t).Rows[0].QPS.Labels.Get("clients"), want)
 	}
 }
 
@@ -168,9 +159,7 @@ func TestWhatIsOfTheReferenceDatapathOnlyIsRefusedOfOtherPrograms(t *testing.T) 
 		b := DefaultsOfLoad()
 		c.change(&b)
 		err := option.Check(&b)
-		if (err == nil) != (c.want == "") || err != nil && !strings.HasPrefix(err.Error(), c.want) {
-			t.Errorf("%s: %v", name, err)
-		}
+		check.That(t, (err == nil) == (c.want == "") && (err == nil || strings.HasPrefix(err.Error(), c.want)), "%s: %v", name, err)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/golden"
+	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -70,9 +71,7 @@ func pointOf(t *testing.T, text string) held {
 	for field := range strings.SplitSeq(text, ", ") {
 		name, value, _ := strings.Cut(field, " ")
 		n, err := strconv.ParseFloat(value, 64)
-		if err != nil && name != "free" {
-			t.Fatalf("a point says %q", field)
-		}
+		must.That(t, err == nil || name == "free", "a point says %q", field)
 		switch name {
 		case "free":
 			h.free = true
@@ -148,28 +147,22 @@ func TestTheClientsOwnWorkIsThatOfTheRoundInWhichARequestTookMost(t *testing.T) 
 func TestStepsAreUnderTheLimitAndTheLightestFirst(t *testing.T) {
 	q := quotaOf(1, []held{{heavy: 400_000, usage: 1, ticks: 1.02, bpf: 0.9, throttled: 0.9}, {heavy: 400_000, free: true, usage: 1.9, ticks: 1.9, bpf: 1.8},
 		{heavy: 0, usage: 0.6, ticks: -1, bpf: 0.1}}).judge(t).Quota
-	if len(q.Steps) != 2 || q.Steps[0].Heavy != 0 || q.Steps[1].Heavy != 400_000 {
-		t.Fatalf("%+v", q.Steps)
-	}
+	must.That(t, len(q.Steps) == 2 && q.Steps[0].Heavy == 0 && q.Steps[1].Heavy == 400_000, "%+v", q.Steps)
 	near(t, "usage", q.Steps[1].Usage, 1)
 	near(t, "ticks", q.Steps[1].Ticks, 1.02)
 	near(t, "programs", q.Steps[1].BPF, 0.9)
 	near(t, "workload", q.Steps[1].Workload, 0.1)
 	near(t, "throttled", q.Steps[1].Throttled, 0.9)
 	near(t, "QPS", q.Steps[1].QPS, 20)
-	if q.Steps[0].Ticks.Known() {
-		t.Error("ticks are known that were not read")
-	}
+	check.That(t, !q.Steps[0].Ticks.Known(), "ticks are known that were not read")
 }
 
 func TestRoundsThatLeadElsewhereAreCounted(t *testing.T) {
 	b := quotaOf(1, shared, beside, shared).judge(t)
-	if q := b.Quota; q.Verdict != QuotaShared || q.Rounds != 3 || q.Agree != 2 {
-		t.Errorf("%s, %d of %d agree", q.Verdict, q.Agree, q.Rounds)
-	}
-	if m := messageOf(t, b, "rounds-disagree"); !strings.HasPrefix(m, "only 2 of 3 rounds") {
-		t.Error(m)
-	}
+	q := b.Quota
+	check.That(t, q.Verdict == QuotaShared && q.Rounds == 3 && q.Agree == 2, "%s, %d of %d agree", q.Verdict, q.Agree, q.Rounds)
+	m := messageOf(t, b, "rounds-disagree")
+	check.That(t, strings.HasPrefix(m, "only 2 of 3 rounds"), "%v", m)
 }
 
 func TestWhatWeakensAVerdictIsSaid(t *testing.T) {
@@ -179,9 +172,7 @@ func TestWhatWeakensAVerdictIsSaid(t *testing.T) {
 	b := w.judge(t)
 	messageOf(t, b, foundOthersRuns)
 	for _, f := range b.Found {
-		if f.Code == foundOthersRuns && f.Level != finding.Warning {
-			t.Errorf("it is a %s", f.Level)
-		}
+		check.That(t, f.Code != foundOthersRuns || f.Level == finding.Warning, "it is a %s", f.Level)
 	}
 	messageOf(t, b, foundSoftirq)
 }
@@ -189,9 +180,8 @@ func TestWhatWeakensAVerdictIsSaid(t *testing.T) {
 func TestAVerdictNeedsTheProgramsRunTime(t *testing.T) {
 	w := quotaOf(1, []held{{heavy: 9, usage: 1, ticks: 1, bpf: 0.9, throttled: 1}})
 	w.rec.Points[0].Runs = nil
-	if q := w.judge(t).Quota; q.Verdict != QuotaUndecided || !strings.Contains(q.Because[0], "not known") {
-		t.Errorf("%s, %q", q.Verdict, q.Because)
-	}
+	q := w.judge(t).Quota
+	check.That(t, q.Verdict == QuotaUndecided && strings.Contains(q.Because[0], "not known"), "%s, %q", q.Verdict, q.Because)
 }
 
 func TestQuotasOfFailuresOnlyAreNotDecided(t *testing.T) {
@@ -200,16 +190,13 @@ func TestQuotasOfFailuresOnlyAreNotDecided(t *testing.T) {
 		w.rec.Points[i].Failure = &record.Failure{Kind: record.FailError, Detail: fmt.Sprintf("cgroup: read-only, round %d", i)}
 	}
 	b := w.judge(t)
-	if b.Quota.Verdict != QuotaUndecided || b.Failed != 2 || b.Quota.Rounds != 0 || len(b.Rows) != 1 {
-		t.Errorf("%+v, %d failed", b.Quota, b.Failed)
-	}
+	check.That(t, b.Quota.Verdict == QuotaUndecided && b.Failed == 2 && b.Quota.Rounds == 0 && len(b.Rows) == 1,
+		"%+v, %d failed", b.Quota, b.Failed)
 }
 
 func TestTimeThatIsNotChargedAtAllIsNotMisbooked(t *testing.T) {
 	b := quotaOf(1, []held{{usage: 0.6, ticks: 0.6}, {heavy: 9, usage: 1, ticks: 1, bpf: 2, throttled: 1, rate: 900}}).judge(t)
-	if b.Quota.Verdict != QuotaBeside || slices.Contains(codes(b), foundDiffer) {
-		t.Errorf("%s, %v", b.Quota.Verdict, codes(b))
-	}
+	check.That(t, b.Quota.Verdict == QuotaBeside && !slices.Contains(codes(b), foundDiffer), "%s, %v", b.Quota.Verdict, codes(b))
 }
 
 func TestTimeOfChosenProgramsIsTheClientsWhereTheyRanOnceForEachConnectOfTheirs(t *testing.T) {
@@ -243,15 +230,11 @@ func TestTimeOfChosenProgramsIsTheClientsWhereTheyRanOnceForEachConnectOfTheirs(
 			}
 			b := w.judge(t)
 			because := strings.Join(b.Quota.Because, "\n")
-			if b.Quota.Verdict != c.want || !strings.Contains(because, c.says) {
-				t.Errorf("%s, because %s", b.Quota.Verdict, because)
-			}
+			check.That(t, b.Quota.Verdict == c.want && strings.Contains(because, c.says), "%s, because %s", b.Quota.Verdict, because)
 			if text := w.report(t, "md", page.Options{}); strings.Contains(because, "loop") || strings.Contains(text, "loop rounds") {
 				t.Errorf("a loop that chosen programs do not have:\n%s", text)
 			}
-			if slices.Contains(codes(b), foundOthersRuns) != strings.Contains(c.says, "others") {
-				t.Errorf("%v", codes(b))
-			}
+			check.Equal(t, "findings name other runs", slices.Contains(codes(b), foundOthersRuns), strings.Contains(c.says, "others"))
 		})
 	}
 }

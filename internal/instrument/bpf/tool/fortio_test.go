@@ -17,9 +17,7 @@ func TestALoadOfFortioIsJudgedWithoutPrograms(t *testing.T) {
 	t.Parallel()
 	text := must.Get(os.ReadFile("testdata/fortio.json"))(t)
 	g := &Imported{}
-	if !g.Add("a.json", "a", text) || !g.Add("b.json", "a", text) || !g.Add("c.json", "c", text) {
-		t.Fatal("nothing was found")
-	}
+	must.That(t, g.Add("a.json", "a", text) && g.Add("b.json", "a", text) && g.Add("c.json", "c", text), "nothing was found")
 	for other, by := range map[string]string{"rate": `"1000"`, "address": "198.18.0.7"} {
 		apart := bytes.Replace(text, []byte(by), bytes.Replace([]byte(by), []byte("0"), []byte("1"), 1), 1)
 		if g.Add(other+".json", "a", apart); len(g.Points) != 2 || !strings.Contains(g.Findings[len(g.Findings)-1].Message, other+".json: the load was left out: it has another address, another rate") {
@@ -32,19 +30,15 @@ func TestALoadOfFortioIsJudgedWithoutPrograms(t *testing.T) {
 	must.OK(t, err)
 	all := j.Figures()
 	for quantity, want := range map[string]float64{"requests": 9990 / 10.005002501, "request-errors": 20} {
-		if f := figure.Find(all, quantity); f.Value < want*0.999999 || f.Value > want*1.000001 {
-			t.Errorf("%s is %v, not %v", quantity, f.Value, want)
-		}
+		f := figure.Find(all, quantity)
+		check.That(t, f.Value >= want*0.999999 && f.Value <= want*1.000001, "%s is %v, not %v", quantity, f.Value, want)
 	}
-	if f := figure.Find(all, "latency", "quantile", "p99"); f.Value != 4e6 || len(f.Rounds) != 2 {
-		t.Errorf("p99 is %+v", f)
-	}
+	f := figure.Find(all, "latency", "quantile", "p99")
+	check.That(t, f.Value == 4e6 && len(f.Rounds) == 2, "p99 is %+v", f)
 	said := ""
 	for _, f := range j.Found {
 		said += f.Message + "\n"
-		if f.Level == "error" {
-			t.Errorf("an error: %s", f.Message)
-		}
+		check.That(t, f.Level != "error", "an error: %s", f.Message)
 	}
 	check.Contains(t, "the other label is not told", said, "it is of c, and what came before of a")
 }
@@ -59,8 +53,6 @@ func TestOtherTextsAreNoLoad(t *testing.T) {
 	} {
 		g := &Imported{}
 		any := g.Add("a.json", "", []byte(text))
-		if any != (says != "") || says != "" && !strings.Contains(g.Findings[0].Message, says) {
-			t.Errorf("%q: %v, %+v", text, any, g.Findings)
-		}
+		check.That(t, any == (says != "") && (says == "" || strings.Contains(g.Findings[0].Message, says)), "%q: %v, %+v", text, any, g.Findings)
 	}
 }
