@@ -22,9 +22,7 @@ func TestAClassIsWhatKubernetesTakes(t *testing.T) {
 		}
 	}))
 	want := "apiVersion: node.k8s.io/v1\nkind: RuntimeClass\nmetadata:\n  name: \"kata-qemu\"\nhandler: \"kata-qemu\"\noverhead:\n  podFixed:\n    memory: \"156Mi\"\n    cpu: \"250m\"\n"
-	if len(o.Classes) != 1 || o.Classes[0].YAML != want {
-		t.Errorf("%+v", o.Classes)
-	}
+	check.That(t, len(o.Classes) == 1 && o.Classes[0].YAML == want, "%+v", o.Classes)
 }
 
 // at changes the readings at the end of a phase.
@@ -63,17 +61,13 @@ func TestACheckCountsOnlyWhatWasMeasured(t *testing.T) {
 				w.plan.Check = &PodFixed{CPU: 250, Memory: 160 * mi}
 				w.reading, w.change = tt.reading, tt.change
 			}))
-			if len(o.Check) != 1 || len(o.Check[0].Phases) != 3 || o.Check[0].Answer != map[bool]Answer{true: Enough, false: NotShown}[tt.missing == ""] {
-				t.Fatalf("%+v", o.Check)
-			}
+			must.That(t, len(o.Check) == 1 && len(o.Check[0].Phases) == 3 &&
+				o.Check[0].Answer == map[bool]Answer{true: Enough, false: NotShown}[tt.missing == ""], "%+v", o.Check)
 			for _, p := range o.Check[0].Phases {
-				if p.Rounds == 0 && (p.MemoryAnswer != NotShown || p.CPUAnswer != NotShown) {
-					t.Errorf("%+v", p)
-				}
+				check.That(t, p.Rounds != 0 || p.MemoryAnswer == NotShown && p.CPUAnswer == NotShown, "%+v", p)
 			}
-			if f := found(o, "check-not-shown"); (f == nil) != (tt.missing == "") || f != nil && !strings.Contains(f.Message, tt.missing) {
-				t.Errorf("%+v", f)
-			}
+			f := found(o, "check-not-shown")
+			check.That(t, (f == nil) == (tt.missing == "") && (f == nil || strings.Contains(f.Message, tt.missing)), "%+v", f)
 		})
 	}
 }
@@ -147,13 +141,10 @@ func TestWhatAClassIsMadeOf(t *testing.T) {
 					tt.change(w)
 				}
 			}))
-			if len(o.Classes) != 1 {
-				t.Fatalf("%+v", o.Classes)
-			}
+			must.That(t, len(o.Classes) == 1, "%+v", o.Classes)
 			c := o.Classes[0]
-			if c.Memory != tt.memory*mi || c.CPU != tt.cpu || !strings.Contains(strings.Join(c.Rule, "\n"), tt.rule) {
-				t.Errorf("%d MiB, %dm\n%s", c.Memory/mi, c.CPU, strings.Join(c.Rule, "\n"))
-			}
+			check.That(t, c.Memory == tt.memory*mi && c.CPU == tt.cpu && strings.Contains(strings.Join(c.Rule, "\n"), tt.rule),
+				"%d MiB, %dm\n%s", c.Memory/mi, c.CPU, strings.Join(c.Rule, "\n"))
 			unknown := slices.ContainsFunc(o.Check[0].Phases, func(p CheckPhase) bool { return p.CPUAnswer == NotShown })
 			if unknown != tt.unknown || o.Check[0].Answer != tt.enough || (found(o, "check-not-enough") != nil) != (tt.enough == NotEnough) || (found(o, "check-not-shown") != nil) != (tt.enough == NotShown) {
 				t.Errorf("%+v", o.Check[0])
@@ -188,9 +179,8 @@ func TestWhatAGuestKeepsOfAHoldIsNoOverhead(t *testing.T) {
 	} {
 		o := weigh(tt.vm, tt.check)
 		c := o.Classes[0]
-		if c.Memory != tt.memory*mi || o.Check[0].Answer != tt.answer || strings.Contains(strings.Join(c.Rule, "\n"), rule) != tt.vm {
-			t.Errorf("%s: %d MiB, %+v\n%s", name, c.Memory/mi, o.Check[0], strings.Join(c.Rule, "\n"))
-		}
+		check.That(t, c.Memory == tt.memory*mi && o.Check[0].Answer == tt.answer && strings.Contains(strings.Join(c.Rule, "\n"), rule) == tt.vm,
+			"%s: %d MiB, %+v\n%s", name, c.Memory/mi, o.Check[0], strings.Join(c.Rule, "\n"))
 	}
 }
 
@@ -225,9 +215,7 @@ func TestEveryRoleOfASandboxIsInItsOverhead(t *testing.T) {
 		if slices.Contains(left, role) {
 			memory, cpu = 0, 0
 		}
-		if got.memory != memory || got.cpu != cpu {
-			t.Errorf("%s: %v bytes and %vm, want %v and %v", role, got.memory, got.cpu, memory, cpu)
-		}
+		check.That(t, got.memory == memory && got.cpu == cpu, "%s: %v bytes and %vm, want %v and %v", role, got.memory, got.cpu, memory, cpu)
 	}
 }
 
@@ -257,9 +245,8 @@ func TestTheCPUOfARuntimesHelperIsInTheCheck(t *testing.T) {
 				}
 			}
 		}))
-		if o.Check[0].Answer != c.answer || o.Classes[0].CPU != c.cpu {
-			t.Errorf("%s: %s, %dm: %q", name, o.Check[0].Answer, o.Classes[0].CPU, o.Classes[0].Rule)
-		}
+		check.That(t, o.Check[0].Answer == c.answer && o.Classes[0].CPU == c.cpu,
+			"%s: %s, %dm: %q", name, o.Check[0].Answer, o.Classes[0].CPU, o.Classes[0].Rule)
 	}
 }
 
@@ -290,17 +277,14 @@ func TestBooksThatAreOpenShowNoOverheadToBeEnough(t *testing.T) {
 		if c.says != "" {
 			want = NotShown
 		}
-		if o.Check[0].Answer != want {
-			t.Errorf("%s: %+v", name, o.Check[0])
-		}
+		check.That(t, o.Check[0].Answer == want, "%s: %+v", name, o.Check[0])
 		if f := found(o, "check-not-shown"); (f != nil) != (c.says != "") || f != nil && (!strings.Contains(f.Message, c.says) || f.Level != finding.Error) {
 			t.Errorf("%s: %+v", name, f)
 		}
 		var yaml strings.Builder
 		must.OK(t, writeClasses(&yaml, o))
-		if open := "# memory: not shown to be enough: "; strings.Contains(yaml.String(), open) != (c.extra > 0) {
-			t.Errorf("%s:\n%s", name, yaml.String())
-		}
+		open := "# memory: not shown to be enough: "
+		check.That(t, strings.Contains(yaml.String(), open) == (c.extra > 0), "%s:\n%s", name, yaml.String())
 	}
 }
 
@@ -319,9 +303,7 @@ func TestALargerCountClosesTheBooksOfAPhase(t *testing.T) {
 				}
 			}
 		}))
-		if o.Check[0].Answer != c.answer {
-			t.Errorf("%s: %+v", name, o.Check[0])
-		}
+		check.That(t, o.Check[0].Answer == c.answer, "%s: %+v", name, o.Check[0])
 	}
 }
 
@@ -375,9 +357,8 @@ func TestAPhaseInWhichASandboxEndedHasNoFigures(t *testing.T) {
 			}
 		}))
 		f := found(o, finding.Failed)
-		if o.Failed != o.Total || o.Classes != nil || o.Check[0].Answer != NotShown || f == nil || f.Level != finding.Error || !strings.Contains(f.Message, c.says) {
-			t.Errorf("%s: failed %d of %d, %+v, %s: %+v", name, o.Failed, o.Total, o.Classes, o.Check[0].Answer, f)
-		}
+		check.That(t, o.Failed == o.Total && o.Classes == nil && o.Check[0].Answer == NotShown && f != nil && f.Level == finding.Error &&
+			strings.Contains(f.Message, c.says), "%s: failed %d of %d, %+v, %s: %+v", name, o.Failed, o.Total, o.Classes, o.Check[0].Answer, f)
 		if all := o.Figures(); figure.Find(all, "memory", "phase", "idle").Known() || figure.Find(all, "ended").Value != 1 {
 			t.Errorf("%s: %+v", name, figure.Find(all, "ended"))
 		}

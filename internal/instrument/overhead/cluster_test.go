@@ -42,9 +42,7 @@ func applied(t *testing.T, j *Judgement) (classes []*nodev1.RuntimeClass, text s
 	strict := serializer.NewSerializerWithOptions(serializer.DefaultMetaFactory, kinds, kinds, serializer.SerializerOptions{Yaml: true, Strict: true})
 	for part := range strings.SplitSeq(out.String(), "---\n") {
 		object, _, err := strict.Decode([]byte(part), nil, nil)
-		if err != nil {
-			t.Fatalf("%v\n%s", err, part)
-		}
+		must.That(t, err == nil, "%v\n%s", err, part)
 		classes = append(classes, object.(*nodev1.RuntimeClass))
 	}
 	return classes, out.String()
@@ -55,18 +53,14 @@ func TestARuntimeClassToApplyIsOneThatAnAPIServerTakes(t *testing.T) {
 	j := weighed(t, inCluster(&record.Kubernetes{RuntimeClass: "kata.qemu", Handler: "kata-clh",
 		Scheduling: `{"nodeSelector":{"kata":"true"},"tolerations":[{"key":"kata","operator":"Exists"}]}`}, nil))
 	classes, text := applied(t, j)
-	if len(classes) != 2 {
-		t.Fatalf("%d of them:\n%s", len(classes), text)
-	}
+	must.That(t, len(classes) == 2, "%d of them:\n%s", len(classes), text)
 	ours, beside := classes[0], classes[1]
 	fixed := ours.Overhead.PodFixed
 	if ours.Name != "kata.qemu" || ours.Handler != "kata-clh" || fixed.Memory().Value() != 156*mi || fixed.Cpu().MilliValue() != 250 ||
 		ours.Scheduling == nil || ours.Scheduling.NodeSelector["kata"] != "true" || len(ours.Scheduling.Tolerations) != 1 {
 		t.Errorf("of the cluster's: %+v", ours)
 	}
-	if beside.Name != "kata" || beside.Handler != "kata" || beside.Scheduling != nil {
-		t.Errorf("of no cluster: %+v", beside)
-	}
+	check.That(t, beside.Name == "kata" && beside.Handler == "kata" && beside.Scheduling == nil, "of no cluster: %+v", beside)
 	if !strings.Contains(text, "# memory: the most that a sandbox took") || !strings.Contains(text, "rounded up to a multiple of 4Mi") || !strings.Contains(text, "rounded up to a multiple of 10m") {
 		t.Errorf("it does not say what was rounded:\n%s", text)
 	}
@@ -77,9 +71,8 @@ func TestWhatNoKubeletRunsHasNoRuntimeClass(t *testing.T) {
 	const why = "no RuntimeClass: runc is not what a kubelet runs; use cri+ENGINE/runc"
 	bare := func(w *oversight) { w.kinds, w.names = []string{"oci"}, []string{"runc"} }
 	j := weighed(t, oversee(bare))
-	if err := writeClasses(new(bytes.Buffer), j); err == nil || err.Error() != why {
-		t.Errorf("%v", err)
-	}
+	err := writeClasses(new(bytes.Buffer), j)
+	check.That(t, err != nil && err.Error() == why, "%v", err)
 	if page := section(t, j, "recommended overhead"); !strings.Contains(page, why) || strings.Contains(page, "apiVersion") || j.Classes[0].Memory != 8*mi {
 		t.Errorf("%d MiB:\n%s", j.Classes[0].Memory/mi, page)
 	}
@@ -97,9 +90,7 @@ func TestASchedulingThatCannotBeShownAsItIsIsLeftOut(t *testing.T) {
 		"a pseudonym": "text-1", "no object": `["a"]`, "two values": `{} {}`, "another document": "{}\n---\n{}", "bidirectional text": `{"nodeSelector":{"a":"` + "\u202e" + `"}}`,
 	} {
 		classes, _ := applied(t, weighed(t, inCluster(&record.Kubernetes{RuntimeClass: "kata", Handler: "kata", Scheduling: text}, nil)))
-		if len(classes) != 2 || classes[0].Scheduling != nil {
-			t.Errorf("%s: %+v", name, classes[0])
-		}
+		check.That(t, len(classes) == 2 && classes[0].Scheduling == nil, "%s: %+v", name, classes[0])
 	}
 }
 
@@ -108,9 +99,8 @@ func TestWithoutFiguresThereIsNothingToApply(t *testing.T) {
 	j := weighed(t, inCluster(nil, func(o *oversight) {
 		o.change = func(rec *record.Record) { rec.Readings, rec.Series = nil, nil }
 	}))
-	if err := Instrument.Formats[FormatRuntimeClass].Write(new(bytes.Buffer), j); err == nil {
-		t.Error("it was written")
-	}
+	err := Instrument.Formats[FormatRuntimeClass].Write(new(bytes.Buffer), j)
+	check.That(t, err != nil, "it was written")
 }
 
 func TestWhatARuntimeClassDeclaresIsChecked(t *testing.T) {
@@ -143,13 +133,11 @@ func TestTheWordDeclaredIsAnOverheadToCheck(t *testing.T) {
 	if err == nil {
 		err = json.Unmarshal(text, &back)
 	}
-	if err != nil || back.Check == nil || *back.Check != *o.Check || !strings.Contains(string(text), `"check":"declared"`) {
-		t.Errorf("%s %+v %v", text, back.Check, err)
-	}
+	check.That(t, err == nil && back.Check != nil && *back.Check == *o.Check && strings.Contains(string(text), `"check":"declared"`),
+		"%s %+v %v", text, back.Check, err)
 	o.Allocatable = &PodFixed{Declared: true}
-	if err := option.Check(&o); err == nil {
-		t.Error("a node's allocatable is declared by no RuntimeClass")
-	}
+	err = option.Check(&o)
+	check.That(t, err != nil, "a node's allocatable is declared by no RuntimeClass")
 }
 
 func TestRequestsAreSharesOfWhatTheClusterSaysOfItsNode(t *testing.T) {
@@ -175,14 +163,11 @@ func TestWhatBecameOfPodsAndWhatKubectlTopSaysAreFigures(t *testing.T) {
 		}
 	})).Figures()
 	for quantity, want := range map[string]float64{"container-restarts": 2, "containers-oom-killed": 1, "pods-evicted": 1} {
-		if f := figure.Find(figures, quantity, "target", "kubernetes/kata"); f.Value != want || len(f.Rounds) != 2 {
-			t.Errorf("%s: %+v", quantity, f)
-		}
-		if f := figure.Find(figures, quantity, "target", "containerd/kata"); f.Known() {
-			t.Errorf("%s of what no cluster looks after: %+v", quantity, f)
-		}
+		f := figure.Find(figures, quantity, "target", "kubernetes/kata")
+		check.That(t, f.Value == want && len(f.Rounds) == 2, "%s: %+v", quantity, f)
+		f = figure.Find(figures, quantity, "target", "containerd/kata")
+		check.That(t, !f.Known(), "%s of what no cluster looks after: %+v", quantity, f)
 	}
-	if f := figure.Find(figures, "engine-cpu", "source", "kubectl top", "of", "reported"); f.Value != 0.25 {
-		t.Errorf("%+v", f)
-	}
+	f := figure.Find(figures, "engine-cpu", "source", "kubectl top", "of", "reported")
+	check.That(t, f.Value == 0.25, "%+v", f)
 }

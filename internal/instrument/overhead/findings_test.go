@@ -7,6 +7,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/subject/setting"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -158,9 +159,7 @@ func TestOverheadFindings(t *testing.T) {
 				t.Errorf("message %q lacks %q", f.Message, tt.message)
 			}
 			for _, f := range o.Findings {
-				if f.Level != "" && f.Advice == "" {
-					t.Errorf("no advice: %+v", f)
-				}
+				check.That(t, f.Level == "" || f.Advice != "", "no advice: %+v", f)
 			}
 		})
 	}
@@ -203,9 +202,8 @@ func TestAnOverheadGroupGrewByTheMostItHad(t *testing.T) {
 					}
 				}
 			}))
-			if f := found(o, "overhead-unlimited"); (f == nil) != (tt.to == "") || f != nil && !strings.Contains(f.Message, tt.to) {
-				t.Errorf("%+v", f)
-			}
+			f := found(o, "overhead-unlimited")
+			check.That(t, (f == nil) == (tt.to == "") && (f == nil || strings.Contains(f.Message, tt.to)), "%+v", f)
 		})
 	}
 }
@@ -234,9 +232,8 @@ func TestALoadAboveItsLimitIsExplained(t *testing.T) {
 					}
 				}
 			}))
-			if f := found(o, "failed-operations"); f == nil || !strings.Contains(f.Advice, tt.want) {
-				t.Errorf("%+v", f)
-			}
+			f := found(o, "failed-operations")
+			check.That(t, f != nil && strings.Contains(f.Advice, tt.want), "%+v", f)
 		})
 	}
 }

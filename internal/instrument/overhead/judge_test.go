@@ -11,6 +11,7 @@ import (
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/testing/check"
+	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -21,32 +22,24 @@ func TestTheFieldReportsKata(t *testing.T) {
 		t.Errorf("tables %s", got)
 	}
 	f := found(o, "overhead-unlimited")
-	if f == nil || f.Target != "containerd/kata" || f.Op != "10G" || !strings.Contains(f.Message, "/kata_overhead/0") || !strings.Contains(f.Message, "110.7 MiB idle to 1.90 GiB") {
-		t.Errorf("%+v", f)
-	}
+	check.That(t, f != nil && f.Target == "containerd/kata" && f.Op == "10G" && strings.Contains(f.Message, "/kata_overhead/0") &&
+		strings.Contains(f.Message, "110.7 MiB idle to 1.90 GiB"), "%+v", f)
 	if f := found(o, "charged-outside-pod"); f == nil || f.Level != "warning" || !strings.Contains(f.Message, "vmm 1.88 GiB in /kata_overhead/0") || !strings.Contains(f.Message, "1.90 GiB, without a limit") {
 		t.Errorf("%+v", f)
 	}
-	if len(o.Classes) != 2 || o.Classes[0].Handler != "kata" {
-		t.Fatalf("%+v", o.Classes)
-	}
+	must.That(t, len(o.Classes) == 2 && o.Classes[0].Handler == "kata", "%+v", o.Classes)
 	// Of 1.9 GiB in the guest at 10G 1 GiB at most is the container's own.
 	c := o.Classes[0]
-	if want := int64(math.Ceil(float64(1946-1024)*1.1/4)) * 4 * mi; c.Memory != want || c.CPU != 30 {
-		t.Errorf("memory %d, want %d; cpu %dm", c.Memory>>20, want>>20, c.CPU)
-	}
-	if !slices.ContainsFunc(c.Rule, func(s string) bool { return strings.Contains(s, "podFixed does not contain") }) {
-		t.Errorf("%q", c.Rule)
-	}
+	want := int64(math.Ceil(float64(1946-1024)*1.1/4)) * 4 * mi
+	check.That(t, c.Memory == want && c.CPU == 30, "memory %d, want %d; cpu %dm", c.Memory>>20, want>>20, c.CPU)
+	check.That(t, slices.ContainsFunc(c.Rule, func(s string) bool { return strings.Contains(s, "podFixed does not contain") }), "%q", c.Rule)
 	if k := o.Check[0]; k.Answer != NotEnough || k.Phases[0].MemoryAnswer != Enough || k.Phases[1].MemoryAnswer != Enough || k.Phases[3].MemoryAnswer != NotEnough || k.Phases[3].CPUAnswer != Enough {
 		t.Errorf("%+v", k)
 	}
-	if k := o.Check[1]; k.Answer != Enough {
-		t.Errorf("%+v", k)
-	}
-	if f := found(o, "check-not-enough"); f == nil || !strings.Contains(f.Message, "phase 10G with 1 sandbox needs memory 922.0 MiB") {
-		t.Errorf("%+v", f)
-	}
+	k := o.Check[1]
+	check.That(t, k.Answer == Enough, "%+v", k)
+	f = found(o, "check-not-enough")
+	check.That(t, f != nil && strings.Contains(f.Message, "phase 10G with 1 sandbox needs memory 922.0 MiB"), "%+v", f)
 
 	// With everything in the pod's group, nothing is outside and all phases fit.
 	o = weighed(t, oversee(seed(true)))
@@ -55,9 +48,8 @@ func TestTheFieldReportsKata(t *testing.T) {
 			t.Errorf("%+v", f)
 		}
 	}
-	if k := o.Check[0]; k.Answer != Enough {
-		t.Errorf("%+v", k)
-	}
+	k = o.Check[0]
+	check.That(t, k.Answer == Enough, "%+v", k)
 }
 
 func TestCalibration(t *testing.T) {
@@ -107,9 +99,8 @@ func TestCalibration(t *testing.T) {
 			if spin := o.Tables[2].Cells[0]; spin.Expected != 0.5 || math.Abs(spin.Measured-tt.box.cpu) > 1e-9 {
 				t.Errorf("expected %g, measured %g", spin.Expected, spin.Measured)
 			}
-			if idle := o.Tables[0].Cells[0]; idle.Expected != 0 {
-				t.Errorf("idle has %g", idle.Expected)
-			}
+			idle := o.Tables[0].Cells[0]
+			check.That(t, idle.Expected == 0, "idle has %g", idle.Expected)
 			switch f := found(o, "calibration-off"); {
 			case tt.off == "" && f != nil, tt.off != "" && (f == nil || !strings.Contains(f.Message, tt.off)):
 				t.Errorf("%+v", f)
@@ -119,9 +110,8 @@ func TestCalibration(t *testing.T) {
 			if short := tt.box.cpu < 0.5; (found(o, "load-short") != nil) != short || short && !strings.Contains(text(t, o, "md"), "| it says |") {
 				t.Errorf("%+v", o.Findings)
 			}
-			if o.Tables[1].Command != "/probe hold" || o.Tables[3].Phase != "idle" || o.Tables[3].Sandboxes != 4 || len(o.Tables) != 4 {
-				t.Errorf("%+v", o.Tables)
-			}
+			check.That(t, o.Tables[1].Command == "/probe hold" && o.Tables[3].Phase == "idle" && o.Tables[3].Sandboxes == 4 && len(o.Tables) == 4,
+				"%+v", o.Tables)
 		})
 	}
 }
@@ -141,9 +131,8 @@ func TestRequestsASecondAreTheClientsOwn(t *testing.T) {
 			}
 		}))
 		got, above := j.Tables[1].Cells[0].Requests, j.Tables[1].Cells[0].Above
-		if got.Value != c.want || len(got.Rounds) == 0 || got.Unit != figure.PerSecond || above.Unit != figure.Bytes {
-			t.Errorf("%s: %+v, %+v", name, got, above)
-		}
+		check.That(t, got.Value == c.want && len(got.Rounds) != 0 && got.Unit == figure.PerSecond && above.Unit == figure.Bytes,
+			"%s: %+v, %+v", name, got, above)
 	}
 }
 
@@ -155,18 +144,15 @@ func TestACellIsItsMedianRound(t *testing.T) {
 		w.box = func(_, _ string, _, round int) box { return box{memory: sizes[round] * mi} }
 	})
 	c := weighed(t, rec).Tables[0].Cells[0]
-	if c.Rounds != 4 || c.Ledger.Sum != 20*mi || c.Sum.Value != float64(25*mi) || c.Sum.Bounded {
-		t.Errorf("%+v", c)
-	}
+	check.That(t, c.Rounds == 4 && c.Ledger.Sum == 20*mi && c.Sum.Value == float64(25*mi) && !c.Sum.Bounded, "%+v", c)
 	for i := range rec.Readings {
 		if r := &rec.Readings[i]; r.Round == 2 && r.Moment == record.MomentEnd {
 			r.Processes[0].Read, r.Work = false, &record.Work{Command: "fio"}
 		}
 	}
 	j := weighed(t, rec)
-	if c := j.Tables[0].Cells[0]; c.Rounds != 3 || c.Ledger.Sum != 30*mi {
-		t.Errorf("a round that is incomplete counts: %+v", c)
-	}
+	c = j.Tables[0].Cells[0]
+	check.That(t, c.Rounds == 3 && c.Ledger.Sum == 30*mi, "a round that is incomplete counts: %+v", c)
 	check.Equal(t, "Reasons", figure.Find(j.Figures(), "memory").Reasons, []string{"of the rounds that could be read whole", "inside: fio"})
 }
 
@@ -182,9 +168,8 @@ func TestSeriesAreRates(t *testing.T) {
 		record.SeriesNodeWrite: {figure.BytesPerSec, figure.Series{Times: []float64{2, 3}, Values: []float64{100, 300}}},
 		record.SeriesNodeLoad:  {figure.Load, figure.Series{Times: []float64{1, 2, 3}, Values: []float64{1.5, 1.5, 1.5}}},
 	} {
-		if f := figure.Find(all, "over-time", "series", name); f.Unit != want.unit || f.Series == nil || !reflect.DeepEqual(*f.Series, want.series) {
-			t.Errorf("%s: %+v", name, f)
-		}
+		f := figure.Find(all, "over-time", "series", name)
+		check.That(t, f.Unit == want.unit && f.Series != nil && reflect.DeepEqual(*f.Series, want.series), "%s: %+v", name, f)
 	}
 	check.Equal(t, "series", len(all), 4)
 }
@@ -196,13 +181,10 @@ func TestAnyCutOfARecordIsJudged(t *testing.T) {
 		rec := *whole
 		rec.Readings, rec.Series, rec.End = whole.Readings[:n], whole.Series[:n/3], nil
 		o := weighed(t, &rec)
-		if o.Failed != 0 {
-			t.Fatalf("%d readings: %d failed", n, o.Failed)
-		}
+		must.That(t, o.Failed == 0, "%d readings: %d failed", n, o.Failed)
 	}
 	rec := *whole
 	rec.Readings = whole.Readings[1:] // its first visit has no beginning
-	if o := weighed(t, &rec); o.Failed != 4 {
-		t.Errorf("%d failed", o.Failed)
-	}
+	o := weighed(t, &rec)
+	check.That(t, o.Failed == 4, "%d failed", o.Failed)
 }

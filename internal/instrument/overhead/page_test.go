@@ -2,6 +2,7 @@ package overhead
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,9 +26,7 @@ func text(t *testing.T, j *Judgement, format string) string {
 func section(t *testing.T, j *Judgement, heading string) string {
 	t.Helper()
 	_, part, ok := strings.Cut(text(t, j, "md"), "### "+heading)
-	if !ok {
-		t.Fatalf("there is no %s", heading)
-	}
+	must.That(t, ok, "there is no %s", heading)
 	part, _, _ = strings.Cut(part, "\n### ")
 	return part
 }
@@ -124,9 +123,8 @@ func TestTheRowsOfATargetAddUpToItsSum(t *testing.T) {
 				sum += v
 			}
 		}
-		if got := cells[len(cells)-2]; !strings.HasPrefix(got, page.MiB(sum*(1<<20))) {
-			t.Errorf("the roles are %.1f and the sum %s: %s", sum, got, line)
-		}
+		got := cells[len(cells)-2]
+		check.That(t, strings.HasPrefix(got, page.MiB(sum*(1<<20))), "the roles are %.1f and the sum %s: %s", sum, got, line)
 		return
 	}
 	t.Error("no row of Kata")
@@ -140,9 +138,8 @@ func TestInShortIsPerSandboxAtTheFewest(t *testing.T) {
 		"| containerd/kata | 111 | 111 | 30.0 | 111 ±0.0 | 12.0 |",
 		"| containerd/runc | 5.7 | 5.0 | 0.0 | 5.7 ±0.0 | 12.0 | 8Mi 0m |",
 		"with 2 sandboxes")
-	if out := text(t, j, "md"); !strings.HasPrefix(out[strings.Index(out, "### "):], "### in short") {
-		t.Error("something stands before it")
-	}
+	out := text(t, j, "md")
+	check.That(t, strings.HasPrefix(out[strings.Index(out, "### "):], "### in short"), "something stands before it")
 	says(t, section(t, weighed(t, broken()), "in short\n"), "| containerd/kata | ≥ 111 | ≥ 111 |", "| containerd/runsc | · | · | · | · |", "too small")
 }
 
@@ -156,17 +153,15 @@ func TestSwappedMemoryIsInTheDefaultTable(t *testing.T) {
 		}
 	}))
 	says(t, section(t, j, "idle, 1 sandbox: memory by role"), "| sum | swapped | residual |", "| 8.0 | 6.0 |", "swapped: of the sandboxes' memory")
-	if c := j.Classes[0]; c.Memory != 12*mi { // 5 of the shim, 1 of the kernel, 3 swapped, and a tenth
-		t.Errorf("%d MiB are recommended", c.Memory/mi)
-	}
+	c := j.Classes[0]
+	check.That(t, c.Memory == 12*mi, "%d MiB are recommended", c.Memory/mi) // 5 of the shim, 1 of the kernel, 3 swapped, and a tenth
 }
 
 func TestWhatASlopeDoesNotCountIsSaid(t *testing.T) {
 	t.Parallel()
 	j := weighed(t, many(nil))
-	if out := section(t, j, "one more sandbox costs"); strings.Contains(out, "not shown") || strings.Contains(out, "| bound by |") {
-		t.Error("said of what is bound by memory")
-	}
+	out := section(t, j, "one more sandbox costs")
+	check.That(t, !strings.Contains(out, "not shown") && !strings.Contains(out, "| bound by |"), "said of what is bound by memory")
 	j.Scaling[1].Fit.Reasons = []string{boundByTasks}
 	j.Scaling[2].Fit = figure.Figure{Reasons: []string{"not shown: it may be nothing"}}
 	s := j.Scaling[0].Slopes
@@ -186,9 +181,8 @@ func TestACheckSaysWhatWasNotMeasured(t *testing.T) {
 		}
 	}))
 	says(t, text(t, j, "md"), "for containerd/runc: not shown, first in 1G, 1 sandbox", "| idle, 1 sandbox | 6.0 ✓ | 0.0 ✓ | 3 |", "| 1G, 1 sandbox | not measured | not measured | 0 |")
-	if f := figure.Find(j.Figures(), "needed", "target", "containerd/runc", "phase", "1G"); f.Known() || f.Verdict != "not measured" {
-		t.Errorf("a figure of what was not measured: %+v", f)
-	}
+	f := figure.Find(j.Figures(), "needed", "target", "containerd/runc", "phase", "1G")
+	check.That(t, !f.Known() && f.Verdict == "not measured", "a figure of what was not measured: %+v", f)
 	j.Check[0].Answer, j.Check[0].Phases[0].MemoryAnswer = NotEnough, NotEnough
 	says(t, text(t, j, "md"), "not enough, first in idle, 1 sandbox")
 }
@@ -248,14 +242,11 @@ func TestFiguresAreThoseOfTheBooks(t *testing.T) {
 	seen := map[string]bool{}
 	for _, f := range all {
 		seen[f.Quantity] = true
-		if f.Experiment != Name || f.Labels.Get("target") == "" || !slices.Contains(strings.Fields(units[f.Quantity]), string(f.Unit)) {
-			t.Errorf("%+v", f)
-		}
+		check.That(t, f.Experiment == Name && f.Labels.Get("target") != "" && slices.Contains(strings.Fields(units[f.Quantity]), string(f.Unit)),
+			"%+v", f)
 	}
 	for quantity := range units {
-		if !seen[quantity] {
-			t.Errorf("there is no %s", quantity)
-		}
+		check.That(t, seen[quantity], "there is no %s", quantity)
 	}
 	mib := float64(mi)
 	for _, tt := range []struct {
@@ -273,17 +264,12 @@ func TestFiguresAreThoseOfTheBooks(t *testing.T) {
 		{"checked", []string{"target", "containerd/runc", "resource", "cpu"}, 0.25},
 	} {
 		f := figure.Find(all, tt.quantity, tt.labels...)
-		if f.Value != tt.want {
-			t.Errorf("%s %v: %v, want %v", tt.quantity, tt.labels, f.Value, tt.want)
-		}
-		if strings.HasPrefix(tt.quantity, "role-") && (len(f.Rounds) != 3 || f.Rounds[2] != figure.Round{Round: 2, Value: tt.want}) {
-			t.Errorf("%s %v in every round: %v", tt.quantity, tt.labels, f.Rounds)
-		}
+		check.Equal(t, fmt.Sprintf("%s %v", tt.quantity, tt.labels), f.Value, tt.want)
+		check.That(t, !strings.HasPrefix(tt.quantity, "role-") || len(f.Rounds) == 3 && f.Rounds[2] == figure.Round{Round: 2, Value: tt.want},
+			"%s %v in every round: %v", tt.quantity, tt.labels, f.Rounds)
 	}
-	if sum := figure.Find(all, "memory"); len(sum.Rounds) != 3 || sum.Total != 3 || sum.Better != figure.Less {
-		t.Errorf("%+v", sum)
-	}
-	if f := figure.Find(all, "memory", "target", "containerd/runc", "phase", "1G"); f.Known() || f.Failed != 3 || f.Total != 3 {
-		t.Errorf("of a phase that always failed: %+v", f)
-	}
+	sum := figure.Find(all, "memory")
+	check.That(t, len(sum.Rounds) == 3 && sum.Total == 3 && sum.Better == figure.Less, "%+v", sum)
+	f := figure.Find(all, "memory", "target", "containerd/runc", "phase", "1G")
+	check.That(t, !f.Known() && f.Failed == 3 && f.Total == 3, "of a phase that always failed: %+v", f)
 }

@@ -185,9 +185,7 @@ func weighed(t *testing.T, rec *record.Record) *Judgement {
 	t.Helper()
 	o := must.Get(Judge(rec))(t)
 	for _, f := range o.Figures() {
-		if math.IsNaN(f.Value) || math.IsInf(f.Value, 0) {
-			t.Fatalf("no number: %+v", f)
-		}
+		must.That(t, !math.IsNaN(f.Value) && !math.IsInf(f.Value, 0), "no number: %+v", f)
 	}
 	return o
 }

@@ -84,15 +84,13 @@ func TestTheRowsThatSystemdCgtopTopAndKubectlGaveAreThere(t *testing.T) {
 		{"request-share", []string{"target", "every", "overhead", "limits", "resource", "memory"}, 1184. / 6500},
 	} {
 		f := figure.Find(all, c.quantity, c.labels...)
-		if !f.Known() || f.Value < c.want*0.999999 || f.Value > c.want*1.000001 {
-			t.Errorf("%s %v: %v, want %v", c.quantity, c.labels, f.Estimate, c.want)
-		}
+		check.That(t, f.Known() && f.Value >= c.want*0.999999 && f.Value <= c.want*1.000001,
+			"%s %v: %v, want %v", c.quantity, c.labels, f.Estimate, c.want)
 	}
 	idle := figure.Find(all, "memory-ratio", "target", "containerd/kata", "phase", "idle")
 	kata, runc := figure.Find(all, "memory", "target", "containerd/kata", "phase", "idle"), figure.Find(all, "memory", "target", "containerd/runc", "phase", "idle")
-	if len(idle.Rounds) != 3 || idle.Value != kata.Value/runc.Value || idle.Labels.Get("base") != "containerd/runc" {
-		t.Errorf("kata ÷ runc: %+v", idle)
-	}
+	check.That(t, len(idle.Rounds) == 3 && idle.Value == kata.Value/runc.Value && idle.Labels.Get("base") == "containerd/runc",
+		"kata ÷ runc: %+v", idle)
 	var text bytes.Buffer
 	must.OK(t, page.Write(&text, "text", []*page.Page{j.Page(page.Options{})}, page.Options{Width: 160, Verbose: true}))
 	for _, want := range []string{"cgroups, as systemd-cgtop shows them", "input/s", "how the node fared", "iowait %", "ratio to containerd/runc", "before the first sandbox and after the last",
@@ -106,14 +104,11 @@ func TestWhatWasNotLookedForIsNoZero(t *testing.T) {
 	t.Parallel()
 	all := weighed(t, oversee(nil)).Figures()
 	for _, labels := range [][]string{{"of", "processes"}, {"of", "mounts"}} {
-		if f := figure.Find(all, "left", labels...); f.Known() {
-			t.Errorf("%v: %+v", labels, f)
-		}
+		f := figure.Find(all, "left", labels...)
+		check.That(t, !f.Known(), "%v: %+v", labels, f)
 	}
 	for _, quantity := range []string{"oom-kills", "cgroup-tasks", "cgroup-io", "around-usage"} {
-		if slices.ContainsFunc(all, func(f figure.Figure) bool { return f.Quantity == quantity }) {
-			t.Errorf("there is %s", quantity)
-		}
+		check.That(t, !slices.ContainsFunc(all, func(f figure.Figure) bool { return f.Quantity == quantity }), "there is %s", quantity)
 	}
 }
 
@@ -139,13 +134,11 @@ func TestEventsAndLeaksAreTheMostOfAnyRound(t *testing.T) {
 		quantity, of string
 		want         float64
 	}{{"oom-kills", "", 1}, {"left", "cgroups", 2}, {"left", "processes", 1}, {"left-on-node", "tasks", 2}, {"restarts", "", 0}} {
-		if f := figure.Find(all, c.quantity, "of", c.of); f.Value != c.want || len(f.Rounds) != 5 {
-			t.Errorf("%s %s: %+v, want %v", c.quantity, c.of, f, c.want)
-		}
+		f := figure.Find(all, c.quantity, "of", c.of)
+		check.That(t, f.Value == c.want && len(f.Rounds) == 5, "%s %s: %+v, want %v", c.quantity, c.of, f, c.want)
 	}
-	if f := figure.Find(all, "left", "of", "mounts"); f.Known() {
-		t.Errorf("mounts that could not be read: %+v", f)
-	}
+	f := figure.Find(all, "left", "of", "mounts")
+	check.That(t, !f.Known(), "mounts that could not be read: %+v", f)
 }
 
 func TestPhasesAreReadAsPeopleWriteThem(t *testing.T) {
@@ -157,9 +150,7 @@ func TestPodFixedIsReadAsKubernetesWritesIt(t *testing.T) {
 	t.Parallel()
 	golden.Lines(t, "testdata/overheads.txt", func(t *testing.T, text string) (any, error) {
 		o, err := parsePodFixed(text)
-		if err != nil && !strings.Contains(err.Error(), "such as 250m,160Mi") {
-			t.Errorf("%q: no example: %v", text, err)
-		}
+		check.That(t, err == nil || strings.Contains(err.Error(), "such as 250m,160Mi"), "%q: no example: %v", text, err)
 		return fmt.Sprintf("%dm and %d bytes", o.CPU, o.Memory), err
 	})
 }
@@ -174,9 +165,8 @@ func FuzzParsePhase(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if again, err := ParsePhase(p.Name); err != nil || again != p {
-			t.Fatalf("%+v is %+v, %v", p, again, err)
-		}
+		again, err := ParsePhase(p.Name)
+		must.That(t, err == nil && again == p, "%+v is %+v, %v", p, again, err)
 		switch {
 		case p.Kind == PhaseIdle && (p.Bytes != 0 || p.CPUs != 0),
 			p.Kind == PhaseFio && (p.Bytes < minFile || p.Bytes > maxFile),
@@ -211,14 +201,12 @@ func TestListsOfPhasesAreCheckedTogether(t *testing.T) {
 	} {
 		o := Defaults()
 		o.Phases = strings.Split(text, ",")
-		if err := option.Check(&o); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v", text, err)
-		}
+		err := option.Check(&o)
+		check.That(t, err != nil && strings.Contains(err.Error(), want), "%q: %v", text, err)
 	}
 	o := Defaults()
 	o.Phases = []string{"spin 1"}
 	phases, err := o.Resolved()
-	if want := []Phase{{Name: "idle", Kind: PhaseIdle}, {Name: "spin 1", Kind: PhaseSpin, CPUs: 1}}; err != nil || !slices.Equal(phases, want) {
-		t.Errorf("idle is not first: %+v, %v", phases, err)
-	}
+	want := []Phase{{Name: "idle", Kind: PhaseIdle}, {Name: "spin 1", Kind: PhaseSpin, CPUs: 1}}
+	check.That(t, err == nil && slices.Equal(phases, want), "idle is not first: %+v, %v", phases, err)
 }

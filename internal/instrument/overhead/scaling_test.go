@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/testing/check"
+	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -27,25 +29,20 @@ func TestScaling(t *testing.T) {
 		}
 	}
 	s := weighed(t, oversee(base)).Scaling
-	if len(s) != 1 || s[0].Slopes[ofMemory].N != 9 || !slices.Equal(s[0].Counts, []int{1, 5, 20}) {
-		t.Fatalf("%+v", s)
-	}
+	must.That(t, len(s) == 1 && s[0].Slopes[ofMemory].N == 9 && slices.Equal(s[0].Counts, []int{1, 5, 20}), "%+v", s)
 	if m := s[0].Slopes[ofMemory]; !m.Bounded || math.Abs(m.Value-8.25*float64(mi)) > 1 || m.Lo >= m.Value || m.Hi <= m.Value || math.Abs(m.Fixed) > 1e6 {
 		t.Errorf("%+v", m)
 	}
-	if m := s[0].Slopes[ofDaemon]; math.Abs(m.Value-float64(mi/4)) > 1 {
-		t.Errorf("%+v", m)
-	}
-	if c := s[0].Slopes[ofDaemonCPU]; math.Abs(c.Value-0.01) > 1e-9 {
-		t.Errorf("%+v", c)
-	}
+	m := s[0].Slopes[ofDaemon]
+	check.That(t, math.Abs(m.Value-float64(mi/4)) <= 1, "%+v", m)
+	c := s[0].Slopes[ofDaemonCPU]
+	check.That(t, math.Abs(c.Value-0.01) <= 1e-9, "%+v", c)
 	if f := s[0].Fit; f.Value != 1241 || f.Lo >= f.Value || f.Hi <= f.Value {
 		t.Errorf("%+v", s[0])
 	}
 	t.Run("one count has no slope", func(t *testing.T) {
-		if s := weighed(t, oversee(nil)).Scaling; len(s) != 0 {
-			t.Errorf("%+v", s)
-		}
+		s := weighed(t, oversee(nil)).Scaling
+		check.That(t, len(s) == 0, "%+v", s)
 	})
 	t.Run("a slope that may be 0 holds no number", func(t *testing.T) {
 		s := weighed(t, oversee(func(w *oversight) {
@@ -53,9 +50,7 @@ func TestScaling(t *testing.T) {
 			w.reading = nil
 			w.box = func(_, _ string, n, round int) box { return box{memory: int64(round*round) * mi / int64(n)} }
 		})).Scaling
-		if len(s) != 1 || s[0].Fit.Known() {
-			t.Errorf("%+v", s)
-		}
+		check.That(t, len(s) == 1 && !s[0].Fit.Known(), "%+v", s)
 	})
 }
 
@@ -99,9 +94,7 @@ func TestRoomIsForAllThatASandboxTakes(t *testing.T) {
 					r.Host.Free -= more
 				}
 			})).Scaling
-			if len(s) != 1 {
-				t.Fatalf("%+v", s)
-			}
+			must.That(t, len(s) == 1, "%+v", s)
 			// Two processes of so many threads are a sandbox.
 			want := tt.fit
 			if tt.why == "processes" {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/instrument/overhead/ledger"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
@@ -90,9 +91,8 @@ func closed(t *testing.T, before, begin, end *record.Reading) books {
 			sum += r.Memory.Sum()
 		}
 	}
-	if sum != l.Sum || l.Residual != l.Node-l.Others-l.Uncharged-l.Sum || l.Uncharged != uncharged {
-		t.Errorf("the rows add up to %d, the sum is %d; node %d − others %d leaves %d", sum, l.Sum, l.Node, l.Others, l.Residual)
-	}
+	check.That(t, sum == l.Sum && l.Residual == l.Node-l.Others-l.Uncharged-l.Sum && l.Uncharged == uncharged,
+		"the rows add up to %d, the sum is %d; node %d − others %d leaves %d", sum, l.Sum, l.Node, l.Others, l.Residual)
 	return books{l}
 }
 
@@ -357,8 +357,7 @@ func TestThereAreNoBooksWithoutBothEnds(t *testing.T) {
 	failed.Failure = &record.Failure{Kind: record.FailExit, Detail: "it broke"}
 	empty.Host = record.Host{}
 	for name, x := range map[string][2]*record.Reading{"no end": {b, nil}, "no before": {nil, e}, "a failure": {b, &failed}, "no node": {b, &empty}, "an end before the begin": {e, b}} {
-		if _, err := ledger.Close(x[0], g, x[1]); err == nil {
-			t.Errorf("%s: closed", name)
-		}
+		_, err := ledger.Close(x[0], g, x[1])
+		check.That(t, err != nil, "%s: closed", name)
 	}
 }

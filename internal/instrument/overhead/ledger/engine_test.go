@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -28,9 +29,8 @@ func TestWhatAnEngineSaysOfCPUIsByItsOwnLooksAtEachSandbox(t *testing.T) {
 		"at one that is newer": {says(100, look(90, 1)), says(130, look(110, 10), look(129, 3)), -1},
 	} {
 		b := books{begin: c.begin, end: c.end}
-		if got := b.engineCPU("kubelet summary"); math.Abs(got-c.want) > 1e-9 {
-			t.Errorf("%s: %g CPUs, want %g", name, got, c.want)
-		}
+		got := b.engineCPU("kubelet summary")
+		check.That(t, math.Abs(got-c.want) <= 1e-9, "%s: %g CPUs, want %g", name, got, c.want)
 	}
 }
 
@@ -72,8 +72,6 @@ func TestSandboxesEndWithAProcessThatTheyLiveBy(t *testing.T) {
 				ended++
 			}
 		}
-		if restarted != c.restarted || ended != c.ended {
-			t.Errorf("%s: %d restarted, %d ended", c.claim, restarted, ended)
-		}
+		check.That(t, restarted == c.restarted && ended == c.ended, "%s: %d restarted, %d ended", c.claim, restarted, ended)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/instrument/overhead/ledger"
+	"github.com/tare-bench/tare/internal/testing/check"
+	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -14,16 +16,13 @@ func TestCPUOfRolesIsWholeOnlyWhereThatOfEachIsKnown(t *testing.T) {
 	has := func(all []record.RoleTime) bool {
 		return slices.ContainsFunc(all, func(r record.RoleTime) bool { return r.Role == record.RoleDaemon })
 	}
-	if all, whole := ledger.CPU(begin, end); !whole || !has(all) {
-		t.Errorf("whole %v: %+v", whole, all)
-	}
+	all, whole := ledger.CPU(begin, end)
+	check.That(t, whole && has(all), "whole %v: %+v", whole, all)
 	end.Processes[0].Start++ // the daemon was replaced
-	if all, whole := ledger.CPU(begin, end); whole || has(all) || len(all) == 0 {
-		t.Errorf("with a daemon that was replaced, whole %v: %+v", whole, all)
-	}
-	if all, whole := ledger.CPU(end, begin); whole || all != nil {
-		t.Errorf("backwards, whole %v: %+v", whole, all)
-	}
+	all, whole = ledger.CPU(begin, end)
+	check.That(t, !whole && !has(all) && len(all) != 0, "with a daemon that was replaced, whole %v: %+v", whole, all)
+	all, whole = ledger.CPU(end, begin)
+	check.That(t, !whole && all == nil, "backwards, whole %v: %+v", whole, all)
 }
 
 func TestWhatChildrenUsedIsTheWorkloadsWhereNoCgroupTells(t *testing.T) {
@@ -55,9 +54,8 @@ func TestWhatChildrenUsedIsTheWorkloadsWhereNoCgroupTells(t *testing.T) {
 			at(10*sec, record.MomentBegin, one(server, 1, sec, 5*sec)), at(20*sec, record.MomentEnd, one(server, 1, 2*sec, 5*sec)), sec},
 	} {
 		all, whole := ledger.CPU(c.begin, c.end)
-		if len(all) != 1 || all[0].Role != record.RoleWorkload || all[0].NS != c.want || !whole {
-			t.Errorf("%s: whole %v: %+v, want %d", name, whole, all, c.want)
-		}
+		check.That(t, len(all) == 1 && all[0].Role == record.RoleWorkload && all[0].NS == c.want && whole,
+			"%s: whole %v: %+v, want %d", name, whole, all, c.want)
 	}
 }
 
@@ -79,9 +77,7 @@ func TestTheLimitOfAPodIsTheOneThatBoundsItsWorkload(t *testing.T) {
 				return r
 			}
 			l := closed(t, at(1*sec, record.MomentBefore, node(1<<30)), read(2*sec, record.MomentBegin), read(3*sec, record.MomentEnd))
-			if len(l.Groups) != 1 || l.Groups[0].Limit != c.want {
-				t.Errorf("got %+v, want a limit of %d", l.Groups, c.want)
-			}
+			check.That(t, len(l.Groups) == 1 && l.Groups[0].Limit == c.want, "got %+v, want a limit of %d", l.Groups, c.want)
 		})
 	}
 }
@@ -98,9 +94,7 @@ func TestALimitThatCrunSetsBelowTheScopeIsThePods(t *testing.T) {
 		return r
 	}
 	l := closed(t, at(1*sec, record.MomentBefore, node(1<<30)), read(2*sec, record.MomentBegin), read(3*sec, record.MomentEnd))
-	if len(l.Groups) != 1 || l.Groups[0].Limit != 64*mib {
-		t.Errorf("got %+v, want a limit of 64 MiB", l.Groups)
-	}
+	check.That(t, len(l.Groups) == 1 && l.Groups[0].Limit == 64*mib, "got %+v, want a limit of 64 MiB", l.Groups)
 }
 
 func lines() ([]record.Reading, []record.Series) {
@@ -132,18 +126,13 @@ func TestVisits(t *testing.T) {
 	readings, series := lines()
 	whole := func(t *testing.T, all []*ledger.Visit, n int) {
 		t.Helper()
-		if len(all) != n {
-			t.Fatalf("%d visits", len(all))
-		}
+		must.That(t, len(all) == n, "%d visits", len(all))
 		for _, v := range all {
-			if v.Before == nil || v.After == nil || len(v.Phases) != 2 {
-				t.Fatalf("%+v", v)
-			}
+			must.That(t, v.Before != nil && v.After != nil && len(v.Phases) == 2, "%+v", v)
 			for i := range v.Phases {
 				p := &v.Phases[i]
-				if p.Begin == nil || p.End == nil || p.Series == nil || p.Series.Round != v.Round || p.Series.Target != v.Target || p.Series.Sandboxes != p.Sandboxes {
-					t.Errorf("%+v", p)
-				}
+				check.That(t, p.Begin != nil && p.End != nil && p.Series != nil && p.Series.Round == v.Round && p.Series.Target == v.Target &&
+					p.Series.Sandboxes == p.Sandboxes, "%+v", p)
 			}
 		}
 	}
@@ -154,14 +143,12 @@ func TestVisits(t *testing.T) {
 	t.Run("any cut leaves what was written", func(t *testing.T) {
 		for n := range readings {
 			all := ledger.Visits(readings[:n], series)
-			if want := (n + 5) / 6; len(all) != want {
-				t.Fatalf("%d readings make %d visits", n, len(all))
-			}
+			want := (n + 5) / 6
+			must.That(t, len(all) == want, "%d readings make %d visits", n, len(all))
 			for _, v := range all {
 				for i := range v.Phases {
-					if _, err := v.Close(i, 2); (err == nil) != (v.Phases[i].End != nil) {
-						t.Errorf("%d: %v", n, err)
-					}
+					_, err := v.Close(i, 2)
+					check.That(t, (err == nil) == (v.Phases[i].End != nil), "%d: %v", n, err)
 				}
 			}
 		}
@@ -170,9 +157,8 @@ func TestVisits(t *testing.T) {
 		for n := range readings {
 			for _, v := range ledger.Visits(readings[n:], series) {
 				for i := range v.Phases {
-					if _, err := v.Close(i, 2); v.Before == nil && err == nil {
-						t.Errorf("%d: books without a before", n)
-					}
+					_, err := v.Close(i, 2)
+					check.That(t, v.Before != nil || err != nil, "%d: books without a before", n)
 				}
 			}
 		}
@@ -218,9 +204,8 @@ func TestUncertainty(t *testing.T) {
 		{"counters that were not added up hold pages back", unread, 2 * 36 * 4096},
 	}
 	for _, tt := range tests {
-		if got := tt.v.Uncertainty(0, 2); max(got-tt.want, tt.want-got) > 1 {
-			t.Errorf("%s: %d, want %d", tt.name, got, tt.want)
-		}
+		got := tt.v.Uncertainty(0, 2)
+		check.That(t, max(got-tt.want, tt.want-got) <= 1, "%s: %d, want %d", tt.name, got, tt.want)
 	}
 }
 
@@ -244,9 +229,8 @@ func TestOthersThatAreCountedTwiceAreUncertain(t *testing.T) {
 			v.Before.Host.Anon, e.Host.Anon, e.Host.Others = tt.before, tt.end, tt.others
 			e.Processes = []record.Process{process(7, 0, record.RoleWorkload, "/c", tt.anon, 0, 0)}
 			l, err := v.Close(0, 2)
-			if err != nil || l.Others != tt.others || l.OthersNode != tt.node || l.Uncertainty != tt.more {
-				t.Errorf("%v: others %d, by the node %d, ± %d", err, l.Others, l.OthersNode, l.Uncertainty)
-			}
+			check.That(t, err == nil && l.Others == tt.others && l.OthersNode == tt.node && l.Uncertainty == tt.more,
+				"%v: others %d, by the node %d, ± %d", err, l.Others, l.OthersNode, l.Uncertainty)
 		})
 	}
 }
