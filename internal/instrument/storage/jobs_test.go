@@ -21,15 +21,12 @@ func TestVolumesAreReadStrictly(t *testing.T) {
 	t.Parallel()
 	golden.Lines(t, "testdata/volumes.txt", func(t *testing.T, text string) (any, error) {
 		v, err := ParseVolume(text)
-		if err != nil && v != (Volume{}) {
-			t.Errorf("%q is refused and gives %+v", text, v)
-		}
+		check.That(t, err == nil || v == (Volume{}), "%q is refused and gives %+v", text, v)
 		return v, err
 	})
 	tooLong := "device=/dev/" + long(4_096)
-	if _, err := ParseVolume(tooLong); err == nil || !strings.Contains(err.Error(), "at most 4095 are allowed") {
-		t.Errorf("%v", err)
-	}
+	_, err := ParseVolume(tooLong)
+	check.Error(t, err, "at most 4095 are allowed")
 }
 
 // What each is to fio 3.33 was seen from the files that it made.
@@ -43,9 +40,8 @@ func TestSizesAndTimesAreReadAsFioReadsThem(t *testing.T) {
 			return ParseFioSize(text)
 		}
 		n, err := parseSize(text)
-		if again, wrong := parseSize(FormatSize(n)); err == nil && (wrong != nil || again != n) {
-			t.Errorf("%d is written %s, which is %d, %v", n, FormatSize(n), again, wrong)
-		}
+		again, wrong := parseSize(FormatSize(n))
+		check.That(t, err != nil || wrong == nil && again == n, "%d is written %s, which is %d, %v", n, FormatSize(n), again, wrong)
 		return n, err
 	})
 	for bytes, want := range map[int64]string{512: "512", 1000: "1000", 1 << 10: "1k", 1536 << 10: "1536k", 1 << 30: "1G", 5 << 40: "5T", 0: "0"} {
@@ -62,17 +58,14 @@ func TestJobsAreNamedByWhatTheyDo(t *testing.T) {
 		{Name: "rndrw 512k", Tool: ToolFio, RW: RWRandRW, BS: 512 << 10, Size: 1 << 30, NumJobs: 8},
 		{Name: "rndrw 4k", Tool: ToolFio, RW: RWRandRW, BS: 4 << 10, Size: 1 << 30, NumJobs: 8},
 	}
-	if err != nil || !reflect.DeepEqual(o.Jobs, want) {
-		t.Errorf("%+v, %v", o.Jobs, err)
-	}
+	check.That(t, err == nil && reflect.DeepEqual(o.Jobs, want), "%+v, %v", o.Jobs, err)
 	for args, want := range map[string]string{
 		"--jobs= --tool=dd": `--jobs: "" is not a job: write randread, read`, "--jobs=randrw": `--jobs: "randrw" is not a job`,
 		"--jobs=read,read": `--jobs: "read 512k" is there twice`, "--tool=dd --jobs=randread": "dd goes from the first block to the last",
 		"--tool=iozone": "--tool: unknown tool", "--bs=": "is not a size", "--bs=4k,4096": "--bs: 4k is there twice", "--bs=1000": "--bs: 1000 bytes are no block", "--bs=2G": "are no block",
 	} {
-		if _, err := asked(strings.Fields(args)...); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", args, err)
-		}
+		_, err := asked(strings.Fields(args)...)
+		check.That(t, err != nil && strings.Contains(err.Error(), want), "%s: %v", args, err)
 	}
 }
 
@@ -140,9 +133,7 @@ func TestAResolvedJobSaysEverything(t *testing.T) {
 		must.OK(t, option.Unmarshal([]byte(text), &s.Jobs[0]))
 		must.OK(t, option.Check(&s))
 		volumes, jobs, err := s.Resolved()
-		if err != nil || len(jobs) != 1 || len(volumes) != len(s.Volumes) {
-			t.Fatalf("on %d volumes, got %+v, %v", len(volumes), jobs, err)
-		}
+		must.That(t, err == nil && len(jobs) == 1 && len(volumes) == len(s.Volumes), "on %d volumes, got %+v, %v", len(volumes), jobs, err)
 		check.Error(t, option.Check(&jobs[0]), "")
 		check.Equal(t, "resolved again it", must.Get(jobs[0].resolved(1))(t), jobs[0])
 		return string(must.JSON(t, jobs[0]))
@@ -154,9 +145,8 @@ func TestAScaleThatMakesFilesTooLargeIsRefused(t *testing.T) {
 	s := Defaults()
 	s.Scale, s.Jobs[1].Size = 1000, 16<<40
 	check.Error(t, option.Check(&s), `jobs: "read 512k": by a scale of 1000 its files are larger than 16T`)
-	if _, _, err := s.Resolved(); err == nil {
-		t.Error("it was resolved")
-	}
+	_, _, err := s.Resolved()
+	check.That(t, err != nil, "it was resolved")
 }
 
 func TestAJobFileIsScaledLineByLine(t *testing.T) {
@@ -179,26 +169,20 @@ func TestAJobFileIsScaledLineByLine(t *testing.T) {
 	s.Jobs, s.Scale = []Job{before}, 0.01
 	_, jobs, err := s.Resolved()
 	want := file("[global]", "bs=64k", "size=10432k", "runtime=600ms", "time_based", "[a]", "rw=read", "[b]", "blocksize=4k,8k", "io_size=96k", "size=8k", "number_ios=10", "runtime=1200ms", "numjobs=8")
-	if err != nil || !reflect.DeepEqual(jobs, []Job{want}) {
-		t.Errorf("got %+v, %v", jobs, err)
-	}
+	check.That(t, err == nil && reflect.DeepEqual(jobs, []Job{want}), "got %+v, %v", jobs, err)
 	check.Equal(t, "the plan's own job was changed", s.Jobs[0].Options[0].Options[1].Value, "1g")
 	s.Jobs, s.Scale = []Job{file("[a]", "size=1g", "runtime=2d", "[b]", "timeout=1h", "size=1m")}, 20
 	_, jobs, err = s.Resolved()
 	want = file("[a]", "size=20G", "runtime=2592000000ms", "[b]", "timeout=72000000ms", "size=20M")
-	if err != nil || !reflect.DeepEqual(jobs, []Job{want}) {
-		t.Errorf("up to 30 days: %+v, %v", jobs, err)
-	}
+	check.That(t, err == nil && reflect.DeepEqual(jobs, []Job{want}), "up to 30 days: %+v, %v", jobs, err)
 	check.Error(t, option.Check(&jobs[0]), "")
 	for line, why := range map[string]string{"number_ios=many": "it is no number", "bssplit=4k/50:8k/50": "its blocks are of several sizes"} {
 		s.Jobs, s.Scale = []Job{file("[a]", line, "size=1g")}, 0.5
-		if _, _, err := s.Resolved(); err == nil || !strings.Contains(err.Error(), why) || !strings.Contains(err.Error(), "or no scale") {
-			t.Errorf("%s: %v", line, err)
-		}
+		_, _, err := s.Resolved()
+		check.That(t, err != nil && strings.Contains(err.Error(), why) && strings.Contains(err.Error(), "or no scale"), "%s: %v", line, err)
 		s.Scale = 1
-		if _, jobs, err := s.Resolved(); err != nil || !reflect.DeepEqual(jobs, s.Jobs) {
-			t.Errorf("%s without a scale: %+v, %v", line, jobs, err)
-		}
+		_, jobs, err := s.Resolved()
+		check.That(t, err == nil && reflect.DeepEqual(jobs, s.Jobs), "%s without a scale: %+v, %v", line, jobs, err)
 	}
 }
 
@@ -211,11 +195,9 @@ func FuzzParseVolume(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if again, wrong := parseVolumes(strings.Split(v.Name, ",")); len(wrong) > 0 || len(again) != 1 || again[0] != v {
-			t.Fatalf("%+v in a list is %+v, %v", v, again, wrong)
-		}
-		if strings.ContainsAny(s, ",\n \x00") || strings.Contains(v.Source, "/../") || (v.Kind == record.VolumeDevice) != strings.HasPrefix(v.Source, "/dev/") {
-			t.Fatalf("%+v", v)
-		}
+		again, wrong := parseVolumes(strings.Split(v.Name, ","))
+		must.That(t, len(wrong) == 0 && len(again) == 1 && again[0] == v, "%+v in a list is %+v, %v", v, again, wrong)
+		must.That(t, !strings.ContainsAny(s, ",\n \x00") && !strings.Contains(v.Source, "/../") &&
+			(v.Kind == record.VolumeDevice) == strings.HasPrefix(v.Source, "/dev/"), "%+v", v)
 	})
 }

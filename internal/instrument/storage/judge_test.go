@@ -212,18 +212,14 @@ func TestFiguresAreMediansOverTheRoundsWithAnInterval(t *testing.T) {
 	if b := c.Total.Bandwidth; !b.Bounded || math.Abs(b.Value/base-1.01) > 1e-9 || math.Abs(b.Lo/base-1) > 1e-9 || math.Abs(b.Hi/base-1.02) > 1e-9 {
 		t.Errorf("%+v", b)
 	}
-	if c.Rounds != 6 || c.Read.Bytes.Value != float64(claimed) || c.Read.IOPS.Value < 2000 || latency(s, "read", "p99.9").Value != 20*ms || c.Write.Bandwidth.Known() || latency(s, "write", "p50").Known() {
-		t.Errorf("%+v", c)
-	}
-	if c.RunTime.Value != 10e9 || c.WorkloadCPU.Value != 0.2 || c.RuntimeCPU.Value != 0.05 {
-		t.Errorf("%v ns, %v and %v CPUs", c.RunTime.Value, c.WorkloadCPU.Value, c.RuntimeCPU.Value)
-	}
-	if want := 2.5e9 / float64(claimed); math.Abs(c.CPUPerByte.Value-want) > 1e-9 {
-		t.Errorf("%v ns of CPU a byte, want %v", c.CPUPerByte.Value, want)
-	}
-	if c.Reached.Value < 1 || c.Reached.Value > 1.001 || c.DeviceRead.Value != float64(claimed+mib) || c.DeviceWritten.Value != 0 || !slices.Equal(c.Versions, []string{"fio-3.33"}) {
-		t.Errorf("%+v", c)
-	}
+	check.That(t, c.Rounds == 6 && c.Read.Bytes.Value == float64(claimed) && c.Read.IOPS.Value >= 2000 &&
+		latency(s, "read", "p99.9").Value == 20*ms && !c.Write.Bandwidth.Known() && !latency(s, "write", "p50").Known(), "%+v", c)
+	check.That(t, c.RunTime.Value == 10e9 && c.WorkloadCPU.Value == 0.2 && c.RuntimeCPU.Value == 0.05,
+		"%v ns, %v and %v CPUs", c.RunTime.Value, c.WorkloadCPU.Value, c.RuntimeCPU.Value)
+	want := 2.5e9 / float64(claimed)
+	check.That(t, math.Abs(c.CPUPerByte.Value-want) <= 1e-9, "%v ns of CPU a byte, want %v", c.CPUPerByte.Value, want)
+	check.That(t, c.Reached.Value >= 1 && c.Reached.Value <= 1.001 && c.DeviceRead.Value == float64(claimed+mib) &&
+		c.DeviceWritten.Value == 0 && slices.Equal(c.Versions, []string{"fio-3.33"}), "%+v", c)
 	if x := s.Tables[0]; x.RW != "read" || x.BS != 512*kib || x.Command != "fio --name=x" || x.Base != "host" || s.Total != 18 || s.Failed != 0 || s.Imported {
 		t.Errorf("%+v", x)
 	}
@@ -239,12 +235,10 @@ func TestCPUIsThatOfTheJobAndNotOfItsProcessesLife(t *testing.T) {
 		t.Errorf("of a process that lived a ninth longer: %v, %v", c.WorkloadCPU.Value, c.RuntimeCPU.Value)
 	}
 	s := judged(t, store(short(4000*ms)))
-	if c := only(t, s, "runc"); c.WorkloadCPU.Value != 0.4 || c.RuntimeCPU.Known() {
-		t.Errorf("what the tool says: %v, %v", c.WorkloadCPU.Value, c.RuntimeCPU.Value)
-	}
-	if c := only(t, s, "runsc"); c.WorkloadCPU.Known() {
-		t.Errorf("of a guest it is in the sandbox's: %v", c.WorkloadCPU.Value)
-	}
+	c := only(t, s, "runc")
+	check.That(t, c.WorkloadCPU.Value == 0.4 && !c.RuntimeCPU.Known(), "what the tool says: %v, %v", c.WorkloadCPU.Value, c.RuntimeCPU.Value)
+	c = only(t, s, "runsc")
+	check.That(t, !c.WorkloadCPU.Known(), "of a guest it is in the sandbox's: %v", c.WorkloadCPU.Value)
 }
 
 func TestRatiosAreOfTheRoundsThemselves(t *testing.T) {
@@ -253,19 +247,15 @@ func TestRatiosAreOfTheRoundsThemselves(t *testing.T) {
 		s.cell = func(c *record.Cell) { c.Reported.Read.Bandwidth /= 2; c.Observed.CPU[0].NS += 2500 * ms }
 	}
 	s := judged(t, store(half))
-	if r := only(t, s, "runc").Ratio; !r.Known() || !r.Bounded || math.Abs(r.Value-0.5) > 1e-9 || math.Abs(r.Hi-0.5) > 1e-9 {
-		t.Errorf("%+v", r)
-	}
-	if r := only(t, s, "runc").CPURatio; math.Abs(r.Value-2) > 1e-9 {
-		t.Errorf("%+v", r)
-	}
-	if c := only(t, s, "host"); c.Ratio.Value != 1 || c.CPURatio.Value != 1 || c.Different() {
-		t.Errorf("%+v", c.Ratio)
-	}
+	r := only(t, s, "runc").Ratio
+	check.That(t, r.Known() && r.Bounded && math.Abs(r.Value-0.5) <= 1e-9 && math.Abs(r.Hi-0.5) <= 1e-9, "%+v", r)
+	r = only(t, s, "runc").CPURatio
+	check.That(t, math.Abs(r.Value-2) <= 1e-9, "%+v", r)
+	c := only(t, s, "host")
+	check.That(t, c.Ratio.Value == 1 && c.CPURatio.Value == 1 && !c.Different(), "%+v", c.Ratio)
 	s = judged(t, store(all(rounds(20), said(func(r *record.Reported) { r.Read.Bandwidth /= 2 }))))
-	if c := only(t, s, "runc"); !c.Different() || c.Ratio.Reasons[0] == "" || c.Total.Bandwidth.Versus == nil {
-		t.Errorf("%+v", c)
-	}
+	c = only(t, s, "runc")
+	check.That(t, c.Different() && c.Ratio.Reasons[0] != "" && c.Total.Bandwidth.Versus != nil, "%+v", c)
 }
 
 func TestWithoutAHostWhatSharesItsKernelIsTheBaseline(t *testing.T) {
@@ -305,18 +295,16 @@ func TestWithoutAHostWhatSharesItsKernelIsTheBaseline(t *testing.T) {
 func TestBlocksUpTo64KiBAreComparedByIOPS(t *testing.T) {
 	for bs, want := range map[int64]float64{64 * kib: 0.5, 64*kib + 512: 1} {
 		s := judged(t, store(all(func(s *storing) { s.job.BS = bs }, said(func(r *record.Reported) { r.Read.IOPS /= 2 }))))
-		if r := only(t, s, "runc").Ratio; math.Abs(r.Value-want) > 1e-9 {
-			t.Errorf("%d: %v, want %v", bs, r.Value, want)
-		}
+		r := only(t, s, "runc").Ratio
+		check.That(t, math.Abs(r.Value-want) <= 1e-9, "%d: %v, want %v", bs, r.Value, want)
 	}
 }
 
 func TestAMixtureHasNoLatency(t *testing.T) {
 	s := judged(t, store(mixed))
 	c := only(t, s, "runc")
-	if latency(s, "both", "p50").Known() || !latency(s, "read", "p50").Known() || !latency(s, "write", "p50").Known() || c.Total.IOPS.Value != 2*c.Read.IOPS.Value {
-		t.Errorf("%+v", c)
-	}
+	check.That(t, !latency(s, "both", "p50").Known() && latency(s, "read", "p50").Known() && latency(s, "write", "p50").Known() &&
+		c.Total.IOPS.Value == 2*c.Read.IOPS.Value, "%+v", c)
 }
 
 func TestTablesAreInTheOrderOfTheRun(t *testing.T) {
@@ -333,16 +321,12 @@ func TestTablesAreInTheOrderOfTheRun(t *testing.T) {
 	var got []string
 	for _, x := range s.Tables {
 		got = append(got, x.Volume+" "+x.Job+" "+x.Cache)
-		if len(x.Cells) != 3 || x.Cells[0].Target != "host" || x.Cells[1].Target != "runc" || x.Cells[2].Target != "left" {
-			t.Errorf("%+v", x.Cells)
-		}
+		check.That(t, len(x.Cells) == 3 && x.Cells[0].Target == "host" && x.Cells[1].Target == "runc" && x.Cells[2].Target == "left",
+			"%+v", x.Cells)
 	}
-	if want := []string{"rootfs write buffered", "rootfs write direct", "rootfs read direct", "rootfs other direct", "nfs=server:/x read direct"}; !slices.Equal(got, want) {
-		t.Errorf("%q", got)
-	}
-	if s.Failed != 15 || s.Total != 15 || len(s.Targets) != 3 {
-		t.Errorf("%d of %d, %d targets", s.Failed, s.Total, len(s.Targets))
-	}
+	want := []string{"rootfs write buffered", "rootfs write direct", "rootfs read direct", "rootfs other direct", "nfs=server:/x read direct"}
+	check.That(t, slices.Equal(got, want), "%q", got)
+	check.That(t, s.Failed == 15 && s.Total == 15 && len(s.Targets) == 3, "%d of %d, %d targets", s.Failed, s.Total, len(s.Targets))
 }
 
 func TestAVolumeThatCannotBeHadIsInItsTables(t *testing.T) {
@@ -352,20 +336,17 @@ func TestAVolumeThatCannotBeHadIsInItsTables(t *testing.T) {
 	})
 	rec.Targets = append(rec.Targets, record.Target{Name: "runsc"})
 	s := judged(t, rec)
-	if c := only(t, s, "runsc"); c.Absent != "no such mounts" || c.Rounds != 0 || c.Verdict != storage.Unjudged {
-		t.Errorf("%+v", c)
-	}
-	if c := only(t, s, "runc"); c.Absent != "" {
-		t.Errorf("%+v", c)
-	}
+	c := only(t, s, "runsc")
+	check.That(t, c.Absent == "no such mounts" && c.Rounds == 0 && c.Verdict == storage.Unjudged, "%+v", c)
+	c = only(t, s, "runc")
+	check.That(t, c.Absent == "", "%+v", c)
 }
 
 func TestAJobThatThePlanDoesNotHoldIsReadFromItsClaims(t *testing.T) {
 	rec := store(func(s *storing) { s.job.Name = "randread of notes" })
 	rec.Header.Plan = json.RawMessage(`{}`)
-	if x := judged(t, rec).Tables[0]; x.RW != "randread" || x.BS != 512*kib {
-		t.Errorf("%q %d", x.RW, x.BS)
-	}
+	x := judged(t, rec).Tables[0]
+	check.That(t, x.RW == "randread" && x.BS == 512*kib, "%q %d", x.RW, x.BS)
 }
 
 func TestRoundsThatFailedOrWereInterruptedGiveNoFigures(t *testing.T) {
@@ -377,18 +358,16 @@ func TestRoundsThatFailedOrWereInterruptedGiveNoFigures(t *testing.T) {
 			c.Failure = &record.Failure{Kind: record.FailInterrupted}
 		}
 	})))
-	if c := only(t, s, "runc"); c.Rounds != 4 || c.Failed != 1 || c.Failure == nil || s.Failed != 2 || s.Total != 16 {
-		t.Errorf("%+v; %d of %d", c, s.Failed, s.Total)
-	}
+	c := only(t, s, "runc")
+	check.That(t, c.Rounds == 4 && c.Failed == 1 && c.Failure != nil && s.Failed == 2 && s.Total == 16, "%+v; %d of %d", c, s.Failed, s.Total)
 }
 
 func TestDoubledLinesCountOnceAndImportedOnesAreRounds(t *testing.T) {
 	rec := store(nil)
 	rec.Cells = append(rec.Cells, rec.Cells[1])
 	s := judged(t, rec)
-	if c := only(t, s, "runc"); c.Rounds != 6 {
-		t.Errorf("%d rounds", c.Rounds)
-	}
+	c := only(t, s, "runc")
+	check.That(t, c.Rounds == 6, "%d rounds", c.Rounds)
 	found(t, s, "damaged-record")
 
 	all := imported(t)
@@ -396,9 +375,8 @@ func TestDoubledLinesCountOnceAndImportedOnesAreRounds(t *testing.T) {
 	again.Source = "notes.txt:99"
 	all.Cells = append(all.Cells, again, all.Cells[1])
 	s = judged(t, all)
-	if a, b := cell(t, s, "dd 4k × 1024000", "rootfs", "direct", "host"), cell(t, s, "dd 4k × 1024000", "rootfs", "direct", "runc"); a.Rounds != 2 || b.Rounds != 1 {
-		t.Errorf("%d and %d rounds", a.Rounds, b.Rounds)
-	}
+	a, b := cell(t, s, "dd 4k × 1024000", "rootfs", "direct", "host"), cell(t, s, "dd 4k × 1024000", "rootfs", "direct", "runc")
+	check.That(t, a.Rounds == 2 && b.Rounds == 1, "%d and %d rounds", a.Rounds, b.Rounds)
 }
 
 func TestOfCeilingsTheBestIsKept(t *testing.T) {
@@ -407,15 +385,13 @@ func TestOfCeilingsTheBestIsKept(t *testing.T) {
 			{Volume: "bind", Device: "vda", When: "after", Read: 4, Write: 9, WriteIOPS: 8}, {Volume: "rootfs", Device: "vda", When: "after", Failure: &record.Failure{Kind: record.FailTimeout}}}
 	})
 	s := judged(t, rec)
-	if len(s.Ceilings) != 1 || s.Ceilings[0].Read != 5 || s.Ceilings[0].Write != 9 || s.Ceilings[0].WriteIOPS != 8 {
-		t.Errorf("%+v", s.Ceilings)
-	}
+	check.That(t, len(s.Ceilings) == 1 && s.Ceilings[0].Read == 5 && s.Ceilings[0].Write == 9 && s.Ceilings[0].WriteIOPS == 8,
+		"%+v", s.Ceilings)
 }
 
 func TestNothingIsSaidOfARecordWithoutCells(t *testing.T) {
-	if s := judged(t, blank(storage.Options{}, "host")); len(s.Tables) != 0 || len(s.Found) != 0 || s.Imported {
-		t.Errorf("%+v", s)
-	}
+	s := judged(t, blank(storage.Options{}, "host"))
+	check.That(t, len(s.Tables) == 0 && len(s.Found) == 0 && !s.Imported, "%+v", s)
 }
 
 // The extremes are those that a record may hold.

@@ -29,9 +29,7 @@ func reported(t *testing.T, rec *record.Record, format string, o page.Options) s
 func sectionOf(t *testing.T, out, title string) string {
 	t.Helper()
 	_, part, ok := strings.Cut(out, "\n### "+title)
-	if !ok {
-		t.Fatalf("no section %q in:\n%s", title, out)
-	}
+	must.That(t, ok, "no section %q in:\n%s", title, out)
 	part, _, _ = strings.Cut(part, "\n### ")
 	return part
 }
@@ -101,9 +99,8 @@ func TestEveryFigureOfStorageCanBeRead(t *testing.T) {
 			t.Errorf("%s of %s is %v, %q; want %v", x.quantity, figure.Of(x.labels...), f.Value, f.Verdict, x.want)
 		}
 	}
-	if f := figure.Find(all, "file-system-free", "path", "/dev/shm"); f.Known() || f.Quantity == "" {
-		t.Errorf("of what could not be read there is %+v", f)
-	}
+	f := figure.Find(all, "file-system-free", "path", "/dev/shm")
+	check.That(t, !f.Known() && f.Quantity != "", "of what could not be read there is %+v", f)
 }
 
 func TestAFigureSaysWhatItIsOfAndWhy(t *testing.T) {
@@ -120,13 +117,11 @@ func TestAFigureSaysWhatItIsOfAndWhy(t *testing.T) {
 	all := judged(t, rec).Figures()
 	for target, want := range map[string][2]string{"host": {"device", "saw 100 %"}, "runc": {"not direct", "saw 0 %"}, "runsc": {"failed", "exited with 1"}, "crun": {"absent", "no such mounts"}} {
 		f := figure.Find(all, "bandwidth", "target", target)
-		if f.Verdict != want[0] || len(f.Reasons) == 0 || !strings.Contains(f.Reasons[0], want[1]) || f.Known() != (target == "host" || target == "runc") {
-			t.Errorf("%s: %q because %q, %+v", target, f.Verdict, f.Reasons, f.Estimate)
-		}
+		check.That(t, f.Verdict == want[0] && len(f.Reasons) != 0 && strings.Contains(f.Reasons[0], want[1]) &&
+			f.Known() == (target == "host" || target == "runc"), "%s: %q because %q, %+v", target, f.Verdict, f.Reasons, f.Estimate)
 	}
-	if f := figure.Find(all, "bandwidth", "target", "runsc"); f.Failed != 6 || f.Total != 6 {
-		t.Errorf("%d of %d failed", f.Failed, f.Total)
-	}
+	f := figure.Find(all, "bandwidth", "target", "runsc")
+	check.That(t, f.Failed == 6 && f.Total == 6, "%d of %d failed", f.Failed, f.Total)
 }
 
 func TestAFigureThatIsNotTheDevicesHasItsVerdictBeforeIt(t *testing.T) {
@@ -149,9 +144,7 @@ func TestAFigureThatIsNotTheDevicesHasItsVerdictBeforeIt(t *testing.T) {
 				t.Errorf("%s: a figure of the device has something before it: %q", form, line)
 			}
 		}
-		if seen["6060 ("] != 2 || seen["9999 ("] != 3 {
-			t.Errorf("%s: %v in:\n%s", form, seen, out)
-		}
+		check.That(t, seen["6060 ("] == 2 && seen["9999 ("] == 3, "%s: %v in:\n%s", form, seen, out)
 	}
 }
 
@@ -160,14 +153,11 @@ func TestEveryPartOfAJobsTableHasTheVerdict(t *testing.T) {
 	for line := range strings.Lines(reported(t, cached(), "text", page.Options{Width: 80})) {
 		if strings.HasPrefix(line, "  target ") && (strings.Contains(line, "MB/s") || strings.Contains(line, "p99") || strings.Contains(line, "GiB")) {
 			parts++
-			if fields := strings.Fields(line); fields[1] != "verdict" {
-				t.Errorf("figures without a verdict: %q", line)
-			}
+			fields := strings.Fields(line)
+			check.That(t, fields[1] == "verdict", "figures without a verdict: %q", line)
 		}
 	}
-	if parts < 2*3 {
-		t.Errorf("%d parts; the tables of three jobs do not fit in 80 columns", parts)
-	}
+	check.That(t, parts >= 2*3, "%d parts; the tables of three jobs do not fit in 80 columns", parts)
 }
 
 func TestInShortIsInThePublishedForm(t *testing.T) {
@@ -247,13 +237,11 @@ func TestAJobThatReadsAndWritesHasARowForEach(t *testing.T) {
 	})
 	table := sectionOf(t, reported(t, rec, "md", page.Options{}), "rndrw, bind, direct")
 	has(t, table, "| host | device | both | 66.2 ±1 % | 4040 | · | · |", "| host | device | read | 33.1 ±1 % | 2020 | 5.00 ms | 8.00 ms |", "| host | device | write | 33.1")
-	if !strings.Contains(table, "| IOPS | mean | p95 |") || strings.Contains(table, "| p99 |") {
-		t.Errorf("sysbench has a mean and p95:\n%s", table)
-	}
+	check.That(t, strings.Contains(table, "| IOPS | mean | p95 |") && !strings.Contains(table, "| p99 |"),
+		"sysbench has a mean and p95:\n%s", table)
 	table = sectionOf(t, reported(t, store(nil), "md", page.Options{}), "read, bind")
-	if strings.Contains(table, "| both |") || strings.Contains(table, "| mean |") || strings.Contains(table, "| p95 |") {
-		t.Errorf("fio says more than sysbench, of one direction:\n%s", table)
-	}
+	check.That(t, !strings.Contains(table, "| both |") && !strings.Contains(table, "| mean |") && !strings.Contains(table, "| p95 |"),
+		"fio says more than sysbench, of one direction:\n%s", table)
 	has(t, sectionOf(t, reported(t, store(nil), "md", page.Options{Verbose: true}), "read, bind"), "| mean | p50 | p95 | p99 | p99.9 |")
 }
 

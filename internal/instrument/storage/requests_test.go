@@ -1,6 +1,7 @@
 package storage_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -63,9 +64,7 @@ func TestDirectIOIsToldFromReadingAhead(t *testing.T) {
 					s.job.BS = k4 // for the claims; the plan's job has none
 				}
 			}))), "runc")
-			if c.Verdict != x.want {
-				t.Errorf("%q because %q, want %q", c.Verdict, c.Because, x.want)
-			}
+			check.That(t, c.Verdict == x.want, "%q because %q, want %q", c.Verdict, c.Because, x.want)
 			if x.want == direct && !strings.Contains(c.Because[0], "20000 I/Os of the tool") && !strings.Contains(c.Because[0], "120000 I/Os of the tool") {
 				t.Errorf("because %q", c.Because)
 			}
@@ -77,9 +76,8 @@ func TestThreadsOverOneFileAreNamedWhereACacheAnswered(t *testing.T) {
 	for threads, want := range map[int]bool{1: false, 8: true} {
 		few := seen(func(o *record.Observed) { o.Device.ReadBytes = percents(13) })
 		c := only(t, judged(t, store(all(buffered, few, func(s *storing) { s.job.NumJobs = threads }))), "runc")
-		if got := strings.Contains(c.Because[0], "8 threads go through the same file"); got != want || c.Verdict != host {
-			t.Errorf("%d threads: %q because %q", threads, c.Verdict, c.Because)
-		}
+		got := strings.Contains(c.Because[0], "8 threads go through the same file")
+		check.That(t, got == want && c.Verdict == host, "%d threads: %q because %q", threads, c.Verdict, c.Because)
 	}
 }
 
@@ -91,9 +89,8 @@ func TestACeilingBoundsWhatLiesOnItsDevice(t *testing.T) {
 			s.places = []record.Place{{Target: "runc", Volume: "rootfs", Device: on}}
 		}))
 		text := strings.Join(only(t, s, "runc").Because, "; ")
-		if got := strings.Contains(text, "ceiling"); got != want {
-			t.Errorf("on %q: because %q", on, text)
-		}
+		got := strings.Contains(text, "ceiling")
+		check.That(t, got == want, "on %q: because %q", on, text)
 	}
 }
 
@@ -107,9 +104,8 @@ func TestEveryTargetHasItsOwnCommandAndFailedRoundsHaveVersions(t *testing.T) {
 		}
 	}))
 	for target, want := range map[string][2]string{"host": {"fio --name=x", "fio-3.33"}, "runc": {"fio --of=runc", "fio-3.33"}, "runsc": {"fio --of=runsc", "fio-2.1"}} {
-		if c := only(t, s, target); c.Command != want[0] || len(c.Versions) != 1 || c.Versions[0] != want[1] {
-			t.Errorf("%s: %q, %v", target, c.Command, c.Versions)
-		}
+		c := only(t, s, target)
+		check.That(t, c.Command == want[0] && len(c.Versions) == 1 && c.Versions[0] == want[1], "%s: %q, %v", target, c.Command, c.Versions)
 	}
 }
 
@@ -203,15 +199,12 @@ func TestFindingsOfStorage(t *testing.T) {
 			s := judged(t, store(x.change))
 			// Six rounds are few for the two comparisons of a table, see below.
 			s.Found = slices.DeleteFunc(s.Found, func(f record.Finding) bool { return strings.HasPrefix(f.Message, "6 rounds cannot show") })
-			if got := strings.Join(codes(s), " "); got != x.want {
-				t.Errorf("found %s, want %s: %+v", got, x.want, s.Found)
-			}
+			got := strings.Join(codes(s), " ")
+			check.That(t, got == x.want, "found %s, want %s: %+v", got, x.want, s.Found)
 			var all []string
 			for _, f := range s.Found {
 				all = append(all, f.Level+": "+f.Message)
-				if f.Type != record.TypeFinding || f.Advice == "" && f.Message != "by the run" {
-					t.Errorf("%+v", f)
-				}
+				check.That(t, f.Type == record.TypeFinding && (f.Advice != "" || f.Message == "by the run"), "%+v", f)
 			}
 			check.Contains(t, "does not say", strings.Join(all, "\n"), x.message)
 		})
@@ -228,17 +221,15 @@ func TestAdviceOnAFailureFollowsWhatTheToolSaid(t *testing.T) {
 	} {
 		s := judged(t, store(cells(func(c *record.Cell) { c.Failure = &f })))
 		advice := found(t, s, "failed-operations").Advice
-		if other, twice := seen[advice]; twice {
-			t.Errorf("%q and %q have the same advice", f.Output, other)
-		}
+		other, twice := seen[advice]
+		check.That(t, !twice, "%q and %q have the same advice", f.Output, other)
 		seen[advice] = f.Output
 	}
 }
 
 func TestImportedRoundsAreNotAskedForMore(t *testing.T) {
-	if got := codes(judged(t, imported(t))); slices.Contains(got, "too-few-rounds") || slices.Contains(got, "caches-not-dropped") {
-		t.Errorf("%v", got)
-	}
+	got := codes(judged(t, imported(t)))
+	check.That(t, !slices.Contains(got, "too-few-rounds") && !slices.Contains(got, "caches-not-dropped"), "%v", got)
 }
 
 func TestRoundsThatCannotShowADifferenceAreTold(t *testing.T) {
@@ -250,8 +241,6 @@ func TestRoundsThatCannotShowADifferenceAreTold(t *testing.T) {
 				advice += f.Advice
 			}
 		}
-		if advice != want {
-			t.Errorf("%d rounds: %q, want %q", n, advice, want)
-		}
+		check.Equal(t, fmt.Sprintf("%d rounds", n), advice, want)
 	}
 }

@@ -149,9 +149,8 @@ func judged(t *testing.T, rec *record.Record) *storage.Judgement {
 	t.Helper()
 	s := must.Get(storage.Judge(rec))(t)
 	for _, f := range s.Figures() {
-		if v := f.Value + f.Lo + f.Hi; math.IsNaN(v) || math.IsInf(v, 0) {
-			t.Fatalf("%s of %s is %+v", f.Quantity, f.Labels, f.Estimate)
-		}
+		v := f.Value + f.Lo + f.Hi
+		must.That(t, !math.IsNaN(v) && !math.IsInf(v, 0), "%s of %s is %+v", f.Quantity, f.Labels, f.Estimate)
 	}
 	return s
 }
@@ -172,9 +171,7 @@ func cell(t *testing.T, s *storage.Judgement, job, volume, cache, target string)
 // only is the cell of a target in a record of one table.
 func only(t *testing.T, s *storage.Judgement, target string) *storage.Cell {
 	t.Helper()
-	if len(s.Tables) != 1 {
-		t.Fatalf("%d tables", len(s.Tables))
-	}
+	must.That(t, len(s.Tables) == 1, "%d tables", len(s.Tables))
 	return cell(t, s, s.Tables[0].Job, s.Tables[0].Volume, s.Tables[0].Cache, target)
 }
 

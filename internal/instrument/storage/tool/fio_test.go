@@ -91,9 +91,7 @@ func TestAJobFileIsReadAsFioReadsIt(t *testing.T) {
 		{Name: "global", Options: []storage.FioOption{{Name: "runtime", Value: "90s"}, {Name: "time_based"}}},
 		{Name: "writers", Options: []storage.FioOption{{Name: "rw", Value: "randwrite"}, {Name: "numjobs", Value: "2"}, {Name: "filename", Value: "a:b"}}},
 	}
-	if err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("%+v %v\nwant %+v", got, err, want)
-	}
+	check.That(t, err == nil && reflect.DeepEqual(got, want), "%+v %v\nwant %+v", got, err, want)
 }
 
 func TestAJobFileOfUpToAMebibyteIsRead(t *testing.T) {
@@ -105,9 +103,7 @@ func TestAJobFileOfUpToAMebibyteIsRead(t *testing.T) {
 func jobOf(t *testing.T, text string) storage.Job {
 	t.Helper()
 	sections, err := storage.ParseJobFile(text)
-	if err != nil {
-		t.Fatalf("%q: %v", text, err)
-	}
+	must.That(t, err == nil, "%q: %v", text, err)
 	return storage.Job{Name: "file", Tool: storage.ToolFio, Options: sections}
 }
 
@@ -119,9 +115,8 @@ func TestAJobFileRunsWithWhatTareSetsAtTheEndOfEachJob(t *testing.T) {
 		" --name=global --directory=/data --runtime=90s --time_based=1 --name=writers --directory=/data --rw=randwrite --numjobs=2 --filename=a:b" + ours
 	check.Equal(t, "joined", strings.Join(must.Get(Command(j, at))(t), " "), want)
 	files, err := Files(j, at)
-	if err != nil || !reflect.DeepEqual(files, []File{{"/data/random read.0.0", 1 << 30}, {"/data/a", 512 << 20}, {"/data/b", 512 << 20}}) {
-		t.Errorf("%v %v", files, err)
-	}
+	check.That(t, err == nil && reflect.DeepEqual(files, []File{{"/data/random read.0.0", 1 << 30}, {"/data/a", 512 << 20}, {"/data/b", 512 << 20}}),
+		"%v %v", files, err)
 }
 
 // What a job writes has to be known before, or it fills the disk.
@@ -152,9 +147,8 @@ func TestAJobFileOnADeviceHasNoOtherFile(t *testing.T) {
 		t.Errorf("%s %v", joined, err)
 	}
 	for _, text := range []string{"[a]\nrw=read\n", "[a]\nsize=1m\nnrfiles=2\n", "[a]\nsize=1m\ntime_based\n"} {
-		if args, err := Command(jobOf(t, text), at); err == nil {
-			t.Errorf("%q runs as %q", text, args)
-		}
+		args, err := Command(jobOf(t, text), at)
+		check.That(t, err != nil, "%q runs as %q", text, args)
 	}
 }
 
@@ -170,21 +164,17 @@ func TestOptionsThatNobodyCheckedBeforeAreHeldToTheSame(t *testing.T) {
 		{Name: "/dev/sda"}, {Name: "global"}, {Name: "-a"},
 	} {
 		j := storage.Job{Name: "x", Tool: storage.ToolFio, Options: []storage.Section{s}}
-		if args, err := Command(j, at); err == nil || !strings.Contains(err.Error(), `job "x": options: `) {
-			t.Errorf("%+v runs as %q, %v", s, args, err)
-		}
-		if files, err := Files(j, at); err == nil || !strings.Contains(err.Error(), `job "x": options: `) {
-			t.Errorf("%+v has the files %v, %v", s, files, err)
-		}
+		args, err := Command(j, at)
+		check.That(t, err != nil && strings.Contains(err.Error(), `job "x": options: `), "%+v runs as %q, %v", s, args, err)
+		files, err := Files(j, at)
+		check.That(t, err != nil && strings.Contains(err.Error(), `job "x": options: `), "%+v has the files %v, %v", s, files, err)
 		o := storage.Defaults()
 		o.Jobs = []storage.Job{j}
-		if _, jobs, err := o.Resolved(); err == nil {
-			t.Errorf("%+v is resolved to %+v", s, jobs)
-		}
+		_, jobs, err := o.Resolved()
+		check.That(t, err != nil, "%+v is resolved to %+v", s, jobs)
 	}
-	if args, err := Command(storage.Job{Name: "x", Tool: storage.ToolFio, Options: []storage.Section{of("runtime", "1d")}}, at); err != nil || !strings.HasSuffix(strings.Join(args, " "), " --runtime=86400") {
-		t.Errorf("what is allowed: %q, %v", args, err)
-	}
+	args, err := Command(storage.Job{Name: "x", Tool: storage.ToolFio, Options: []storage.Section{of("runtime", "1d")}}, at)
+	check.That(t, err == nil && strings.HasSuffix(strings.Join(args, " "), " --runtime=86400"), "what is allowed: %q, %v", args, err)
 }
 
 func TestAJobFileCannotLeaveItsFolderOrRunPrograms(t *testing.T) {
@@ -217,9 +207,8 @@ func TestAJobFileCannotLeaveItsFolderOrRunPrograms(t *testing.T) {
 		"[a]\n" + strings.Repeat("bs=4k\n", 1001): "line 1002 of the job file: there are more than 1000 options",
 		strings.Repeat("\n", 1<<20+1):             "bytes long",
 	} {
-		if _, err := storage.ParseJobFile(text); err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%.40q: %v; want %q", text, err, says)
-		}
+		_, err := storage.ParseJobFile(text)
+		check.That(t, err != nil && strings.Contains(err.Error(), says), "%.40q: %v; want %q", text, err, says)
 	}
 }
 
@@ -247,9 +236,7 @@ func FuzzParseJobFile(f *testing.F) {
 			bounded(t, err)
 		}
 		for _, file := range files {
-			if !strings.HasPrefix(file.Path, "/data/") || strings.Contains(file.Path, "..") || file.Size <= 0 {
-				t.Errorf("a file %+v", file)
-			}
+			check.That(t, strings.HasPrefix(file.Path, "/data/") && !strings.Contains(file.Path, "..") && file.Size > 0, "a file %+v", file)
 		}
 	})
 }

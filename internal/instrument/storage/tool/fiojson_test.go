@@ -46,17 +46,14 @@ func saidOf(job map[string]any, path ...string) json.Number {
 func sameAsFios(t *testing.T, text string, c record.Reported, latency string) {
 	t.Helper()
 	jobs := jobsIn(t, text)
-	if len(jobs) != 1 {
-		t.Fatalf("fio tells of %d jobs: they are to be reported as one", len(jobs))
-	}
+	must.That(t, len(jobs) == 1, "fio tells of %d jobs: they are to be reported as one", len(jobs))
 	job := jobs[0]
 	longest := 0.0
 	for side, f := range map[string]record.Flow{"read": c.Read, "write": c.Write} {
 		same := func(got string, path ...string) {
 			t.Helper()
-			if want := saidOf(job, append([]string{side}, path...)...).String(); got != want {
-				t.Errorf("%s %s is %s, fio says %s", side, path, got, want)
-			}
+			want := saidOf(job, append([]string{side}, path...)...).String()
+			check.That(t, got == want, "%s %s is %s, fio says %s", side, path, got, want)
 		}
 		ms, _ := saidOf(job, side, "runtime").Float64()
 		longest = max(longest, ms/1000)
@@ -69,9 +66,8 @@ func sameAsFios(t *testing.T, text string, c record.Reported, latency string) {
 		}
 		same(fmt.Sprint(f.Latency.Min), latency, "min")
 		same(fmt.Sprint(f.Latency.Max), latency, "max")
-		if mean, err := saidOf(job, side, latency, "mean").Float64(); err != nil || f.Latency.Mean != int64(math.Round(mean)) {
-			t.Errorf("a mean %s of %d, fio says %g", side, f.Latency.Mean, mean)
-		}
+		mean, err := saidOf(job, side, latency, "mean").Float64()
+		check.That(t, err == nil && f.Latency.Mean == int64(math.Round(mean)), "a mean %s of %d, fio says %g", side, f.Latency.Mean, mean)
 		for q, ns := range map[string]int64{"50.0": f.Latency.P50, "95.0": f.Latency.P95, "99.0": f.Latency.P99, "99.9": f.Latency.P999} {
 			same(fmt.Sprint(ns), latency, "percentile", q+"00000")
 		}
@@ -85,9 +81,7 @@ func TestFiosOwnFiguresAreTakenToTheDigit(t *testing.T) {
 	for name, latency := range map[string]string{"fio-3.33-randrw.json": "lat_ns", "fio-3.33-write.json+": "clat_ns"} {
 		text := sample(t, name)
 		o, err := parseFioJSON(text)
-		if err != nil || o.Version != "fio-3.33" {
-			t.Fatalf("%s: %q, %v", name, o.Version, err)
-		}
+		must.That(t, err == nil && o.Version == "fio-3.33", "%s: %q, %v", name, o.Version, err)
 		sameAsFios(t, text, o.Claim, latency)
 	}
 }
@@ -118,9 +112,7 @@ func TestJobsWithoutGroupReportingAreAddedUpAsFioDoes(t *testing.T) {
 	if want.CPU = o.Claim.CPU; o.Claim.CPU <= 0 || o.Claim.CPU > 3*longest*1e6 { // three threads
 		t.Errorf("%d ns of CPU in %d ms", o.Claim.CPU, longest)
 	}
-	if err != nil || o.Claim != want {
-		t.Errorf("%+v %v\nwant %+v", o, err, want)
-	}
+	check.That(t, err == nil && o.Claim == want, "%+v %v\nwant %+v", o, err, want)
 }
 
 func TestOptionsAreThoseOfTheCommandLine(t *testing.T) {
@@ -150,9 +142,8 @@ func TestTheCacheIsThatOfAllJobsByEitherOfItsOptions(t *testing.T) {
 
 func TestWhatHoldsFioBackIsItsOwnOption(t *testing.T) {
 	text := sample(t, "fio-3.33-randrw.json")
-	if o, err := parseFioJSON(text); err != nil || o.Claim.Paced != "" {
-		t.Errorf("%+v %v", o.Claim, err)
-	}
+	o, err := parseFioJSON(text)
+	check.That(t, err == nil && o.Claim.Paced == "", "%+v %v", o.Claim, err)
 	for _, option := range []string{"rate", "rate_iops", "thinktime"} {
 		global := strings.Replace(text, `"fio version"`, `"global options" : { "`+option+`" : "10m" }, "fio version"`, 1)
 		for claim, x := range map[string]struct{ text, own, want string }{
@@ -163,9 +154,8 @@ func TestWhatHoldsFioBackIsItsOwnOption(t *testing.T) {
 			if x.own != "" {
 				x.text = strings.Replace(x.text, `"job options" : {`, `"job options" : { "`+option+`" : "`+x.own+`",`, 1)
 			}
-			if o, err := parseFioJSON(x.text); err != nil || o.Claim.Paced != x.want {
-				t.Errorf("%s: %+v %v", claim, o.Claim, err)
-			}
+			o, err := parseFioJSON(x.text)
+			check.That(t, err == nil && o.Claim.Paced == x.want, "%s: %+v %v", claim, o.Claim, err)
 		}
 	}
 }
@@ -178,17 +168,14 @@ func TestFio2SaysTheSameInOtherUnits(t *testing.T) {
 	o, err := parseFioJSON("fio: this is a warning\n" + fio2 + "\nand this is after it\n")
 	want := record.Reported{Seconds: 9.744, Read: record.Flow{Bytes: 8 << 30, IOs: 16384, Bandwidth: 860901 * 1024, IOPS: 1681.44,
 		Latency: record.Latency{Min: 10000, Mean: 4755120, P50: 4640000, P999: 50000000, Max: 91234000}}}
-	if err != nil || o.Claim != want || o.Version != "fio-2.2.10" || o.Job.RW != "" || o.Cache != "" {
-		t.Errorf("%+v %v\nwant %+v", o, err, want)
-	}
+	check.That(t, err == nil && o.Claim == want && o.Version == "fio-2.2.10" && o.Job.RW == "" && o.Cache == "",
+		"%+v %v\nwant %+v", o, err, want)
 }
 
 func TestWhatCannotBeBelievedIsRefused(t *testing.T) {
 	good := sample(t, "fio-3.33-randrw.json")
 	change := func(old, new string) string {
-		if !strings.Contains(good, old) {
-			t.Fatalf("the golden file has no %q", old)
-		}
+		must.That(t, strings.Contains(good, old), "the golden file has no %q", old)
 		return strings.Replace(good, old, new, 1)
 	}
 	read := jobsIn(t, good)[0]
@@ -258,20 +245,13 @@ func bounded(t *testing.T, err error) {
 // plausible holds of every claim that is made of any input.
 func plausible(t *testing.T, c record.Reported) {
 	t.Helper()
-	if !within(c.Seconds, maxRuntime/1000) {
-		t.Errorf("%g s", c.Seconds)
-	}
+	check.That(t, within(c.Seconds, maxRuntime/1000), "%g s", c.Seconds)
 	for _, f := range []record.Flow{c.Read, c.Write} {
-		if f.Bytes < 0 || f.Bytes > maxBytes || f.IOs < 0 || f.IOs > maxIOs || !within(f.Bandwidth, maxBandwidth*1.01) || !within(f.IOPS, maxIOPS*1.01) {
-			t.Errorf("%+v", f)
-		}
+		check.That(t, f.Bytes >= 0 && f.Bytes <= maxBytes && f.IOs >= 0 && f.IOs <= maxIOs && within(f.Bandwidth, maxBandwidth*1.01) &&
+			within(f.IOPS, maxIOPS*1.01), "%+v", f)
 		for _, l := range []int64{f.Latency.Mean, f.Latency.P50, f.Latency.P95, f.Latency.P99, f.Latency.P999, f.Latency.Max} {
-			if l < 0 || float64(l) > maxLatency {
-				t.Errorf("a latency of %d", l)
-			}
+			check.That(t, l >= 0 && float64(l) <= maxLatency, "a latency of %d", l)
 		}
 	}
-	if c.Read.Bandwidth == 0 && c.Write.Bandwidth == 0 {
-		t.Error("a claim of nothing")
-	}
+	check.That(t, c.Read.Bandwidth != 0 || c.Write.Bandwidth != 0, "a claim of nothing")
 }

@@ -18,9 +18,7 @@ import (
 func found(t *testing.T, text string) []output {
 	t.Helper()
 	all, left, err := find(strings.NewReader(text))
-	if err != nil || left != 0 {
-		t.Fatalf("%d left, %v", left, err)
-	}
+	must.That(t, err == nil && left == 0, "%d left, %v", left, err)
 	return all
 }
 
@@ -70,20 +68,16 @@ func TestRealOutputsOfFioAgreeInEveryForm(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"fio-3.33-mixed.txt", "fio-3.33-jobs.txt", "fio-3.33-mixed-in-text.txt"} {
 		all := found(t, sample(t, name))
-		if len(all) != 1 || all[0].Err != nil || all[0].Version != "fio-3.33" || all[0].Job.RW != "randrw" || all[0].Job.BS != 4096 || all[0].Job.NumJobs != 2 {
-			t.Fatalf("%s: %+v", name, all)
-		}
+		must.That(t, len(all) == 1 && all[0].Err == nil && all[0].Version == "fio-3.33" && all[0].Job.RW == "randrw" && all[0].Job.BS == 4096 &&
+			all[0].Job.NumJobs == 2, "%s: %+v", name, all)
 		c := all[0].Claim
 		for _, f := range []struct {
 			record.Flow
 			bytes int64
 		}{{c.Read, 7928 << 10}, {c.Write, 8456 << 10}} {
-			if f.Bytes != f.bytes || f.IOs*4096 != f.bytes || math.Abs(f.Bandwidth/4096/f.IOPS-1) > 0.01 {
-				t.Errorf("%s: %+v", name, f)
-			}
-			if f.Latency.Min <= 0 || f.Latency.Mean < f.Latency.Min || f.Latency.Max < f.Latency.Mean || (f.Latency.P99 > 0) == (name == "fio-3.33-jobs.txt") {
-				t.Errorf("%s: %+v", name, f.Latency)
-			}
+			check.That(t, f.Bytes == f.bytes && f.IOs*4096 == f.bytes && math.Abs(f.Bandwidth/4096/f.IOPS-1) <= 0.01, "%s: %+v", name, f)
+			check.That(t, f.Latency.Min > 0 && f.Latency.Mean >= f.Latency.Min && f.Latency.Max >= f.Latency.Mean &&
+				(f.Latency.P99 > 0) != (name == "fio-3.33-jobs.txt"), "%s: %+v", name, f.Latency)
 		}
 	}
 }
@@ -92,13 +86,11 @@ func TestTerseLinesOfFioSayTheSame(t *testing.T) {
 	t.Parallel()
 	all := found(t, sample(t, "fio-3.33-terse.txt"))
 	one := record.Flow{Bytes: 8192 << 10, Bandwidth: 744727 << 10, IOPS: 11636, Latency: usecs(2, 80.900, 10, 56, 3751, 4685, 4657)}
-	if len(all) != 2 || all[0].Err != nil || all[0].Version != "fio-3.33" || all[0].Claim != (record.Reported{Read: one, Seconds: 0.011}) {
-		t.Errorf("%+v", all)
-	}
+	check.That(t, len(all) == 2 && all[0].Err == nil && all[0].Version == "fio-3.33" && all[0].Claim == (record.Reported{Read: one, Seconds: 0.011}),
+		"%+v", all)
 	all = found(t, sample(t, "fio-3.33-terse-and-text.txt"))
-	if len(all) != 1 || all[0].Err != nil || all[0].Job.NumJobs != 2 || all[0].Job.RW != "randrw" || all[0].Claim.Read.IOs != 982 {
-		t.Errorf("beside text: %+v", all)
-	}
+	check.That(t, len(all) == 1 && all[0].Err == nil && all[0].Job.NumJobs == 2 && all[0].Job.RW == "randrw" && all[0].Claim.Read.IOs == 982,
+		"beside text: %+v", all)
 }
 
 // The report's prose, tables and commands say whose its figures are; the outputs
@@ -108,23 +100,17 @@ func TestThePublishedReportHoldsTwentyOneOutputs(t *testing.T) {
 	tools := map[string]int{}
 	var dd []float64
 	for _, o := range found(t, sample(t, "published.md")) {
-		if o.Err != nil || o.Assumed {
-			t.Errorf("%+v", o)
-		}
+		check.That(t, o.Err == nil && !o.Assumed, "%+v", o)
 		tools[o.Job.Tool]++
 		if o.Job.Tool == "dd" {
 			dd = append(dd, math.Round(o.Claim.Write.Bandwidth/1e5)/10)
-			if o.Job.BS != 4096 || o.Job.Count != 10240000 || o.Cache != record.CacheDirect {
-				t.Errorf("%+v", o.Job)
-			}
+			check.That(t, o.Job.BS == 4096 && o.Job.Count == 10240000 && o.Cache == record.CacheDirect, "%+v", o.Job)
 		}
-		if want := usecs(20, 7970, 0, 19610, 0, 0, 140800); o.Job.Tool == "sysbench" && o.Claim.Seconds == 2.6090 && o.Claim.Latency != want {
-			t.Errorf("%+v, want %+v", o.Claim.Latency, want)
-		}
+		want := usecs(20, 7970, 0, 19610, 0, 0, 140800)
+		check.That(t, o.Job.Tool != "sysbench" || o.Claim.Seconds != 2.6090 || o.Claim.Latency == want, "%+v, want %+v", o.Claim.Latency, want)
 	}
-	if tools["fio"] != 12 || tools["dd"] != 3 || tools["sysbench"] != 6 || len(dd) != 3 || dd[0] != 111.4 || dd[1] != 120.5 || dd[2] != 134.2 {
-		t.Errorf("%v, %v", tools, dd)
-	}
+	check.That(t, tools["fio"] == 12 && tools["dd"] == 3 && tools["sysbench"] == 6 && len(dd) == 3 && dd[0] == 111.4 && dd[1] == 120.5 && dd[2] == 134.2,
+		"%v, %v", tools, dd)
 }
 
 func TestWhatSysbenchPreparedIsAnOutput(t *testing.T) {
@@ -143,14 +129,12 @@ func TestWhatSysbenchPreparedIsAnOutput(t *testing.T) {
 			t.Errorf("%s: %+v", claim, all)
 			continue
 		}
-		if kind, size := all[0].kind(); kind != "sysbench prepare" || size != "5G" {
-			t.Errorf("%s: it is called %s %s", claim, kind, size)
-		}
+		kind, size := all[0].kind()
+		check.That(t, kind == "sysbench prepare" && size == "5G", "%s: it is called %s %s", claim, kind, size)
 	}
 	for line, says := range map[string]string{"1048576 bytes written in 0.00 seconds (532.76 MiB/sec).": "measured", "5368709120 bytes written in 44.82 seconds (999.00 MB/sec).": "contradicts"} {
-		if all := found(t, line); len(all) != 1 || all[0].Err == nil || !strings.Contains(all[0].Err.Error(), says) {
-			t.Errorf("%s: %+v", line, all)
-		}
+		all := found(t, line)
+		check.That(t, len(all) == 1 && all[0].Err != nil && strings.Contains(all[0].Err.Error(), says), "%s: %+v", line, all)
 	}
 }
 
@@ -166,14 +150,12 @@ func TestWhatStandsBehindAnEscapedEndOfALineIsFound(t *testing.T) {
 		"behind the JSON too": json + "\n&#10;&#10;\n",
 	} {
 		all := found(t, text+"\n"+report+"\n"+fioLine+"\n")
-		if len(all) != 3 || all[0].Err != nil || all[0].Job.RW != "randrw" || all[1].Job.Tool != "sysbench" || all[2].Claim.Read.IOPS != 647 {
-			t.Errorf("%s: %+v", claim, all)
-		}
+		check.That(t, len(all) == 3 && all[0].Err == nil && all[0].Job.RW == "randrw" && all[1].Job.Tool == "sysbench" && all[2].Claim.Read.IOPS == 647,
+			"%s: %+v", claim, all)
 	}
 	const dd = "256+0 records in&#10;256+0 records out&#10;268435456 bytes (268 MB, 256 MiB) copied, 2 s, 134 MB/s"
-	if all := found(t, "<pre>$ dd if=/dev/zero of=f bs=1M oflag=direct&#10;"+dd+"</pre>"); len(all) != 1 || all[0].Line != 1 || all[0].Cache != "direct" {
-		t.Errorf("a command with its result: %+v", all)
-	}
+	all := found(t, "<pre>$ dd if=/dev/zero of=f bs=1M oflag=direct&#10;"+dd+"</pre>")
+	check.That(t, len(all) == 1 && all[0].Line == 1 && all[0].Cache == "direct", "a command with its result: %+v", all)
 }
 
 func TestABadOutputCostsItself(t *testing.T) {
@@ -187,9 +169,8 @@ func TestABadOutputCostsItself(t *testing.T) {
 	} {
 		t.Run(claim, func(t *testing.T) {
 			all := found(t, "first\n"+c.text+"\n"+fioLine+"\n")
-			if len(all) != 2 || all[0].Err == nil || !strings.Contains(all[0].Err.Error(), c.says) || all[0].Claim != (record.Reported{}) || all[1].Claim.Read.IOPS != 647 {
-				t.Fatalf("%+v", all)
-			}
+			must.That(t, len(all) == 2 && all[0].Err != nil && strings.Contains(all[0].Err.Error(), c.says) && all[0].Claim == (record.Reported{}) &&
+				all[1].Claim.Read.IOPS == 647, "%+v", all)
 		})
 	}
 }
@@ -197,19 +178,14 @@ func TestABadOutputCostsItself(t *testing.T) {
 func TestTextsWithoutEndAreBounded(t *testing.T) {
 	t.Parallel()
 	all, left, err := find(strings.NewReader(strings.Repeat(fioLine+"\n", maxFound+3)))
-	if len(all) != maxFound || left != 3 || err != nil {
-		t.Errorf("%d, %d left, %v", len(all), left, err)
-	}
-	if _, _, err := find(strings.NewReader(strings.Repeat("{\n", maxKept/2+1))); err == nil || !strings.Contains(err.Error(), "split it") {
-		t.Errorf("%v", err)
-	}
-	if all := found(t, strings.Repeat("x", 10<<20)+"\n"+fioLine); len(all) != 1 || all[0].Err != nil || all[0].Claim.Read.IOPS != 647 {
-		t.Errorf("behind a line of ten megabytes: %+v", all)
-	}
+	check.That(t, len(all) == maxFound && left == 3 && err == nil, "%d, %d left, %v", len(all), left, err)
+	_, _, err = find(strings.NewReader(strings.Repeat("{\n", maxKept/2+1)))
+	check.Error(t, err, "split it")
+	all = found(t, strings.Repeat("x", 10<<20)+"\n"+fioLine)
+	check.That(t, len(all) == 1 && all[0].Err == nil && all[0].Claim.Read.IOPS == 647, "behind a line of ten megabytes: %+v", all)
 	for _, hostile := range []string{"{\"fio version\":\n", "{\"fio version\":{\n", "sysbench 1.0\n", "sysbench 1.0\nRunning the test with following options:\n", "1+0 records in\n", "x: (groupid=0, jobs=1): err= 0: pid=1\n"} {
-		if _, _, err := find(strings.NewReader(strings.Repeat(hostile, 30_000))); err != nil {
-			t.Errorf("%q: %v", hostile, err)
-		}
+		_, _, err := find(strings.NewReader(strings.Repeat(hostile, 30_000)))
+		check.That(t, err == nil, "%q: %v", hostile, err)
 	}
 }
 
@@ -248,9 +224,7 @@ func TestOutputsAreCalledAfterTheirText(t *testing.T) {
 			}
 			check.Equal(t, "joined", strings.Join(got, ", "), c.want)
 			for _, j := range g.Plan.Jobs {
-				if (j.Size > 0) != strings.HasSuffix(j.Name, "G") {
-					t.Errorf("%+v", j)
-				}
+				check.That(t, (j.Size > 0) == strings.HasSuffix(j.Name, "G"), "%+v", j)
 			}
 		})
 	}
@@ -267,9 +241,7 @@ func TestWhatIsLeftOutIsCountedAndSaid(t *testing.T) {
 		FoundUnread: "notes.txt: 1 of the outputs could not be read: notes.txt:2: fio's text:", FoundDirection: "notes.txt: outputs of dd without their command",
 		FoundNumbered: "notes.txt: outputs of a job that is there more than once: 2", FoundUnknown: "imported:",
 	} {
-		if !strings.HasPrefix(said[code], want) {
-			t.Errorf("%s: %q", code, said[code])
-		}
+		check.That(t, strings.HasPrefix(said[code], want), "%s: %q", code, said[code])
 	}
 	check.Equal(t, "cells", len(g.Cells), 3)
 }
@@ -291,15 +263,12 @@ func FuzzFind(f *testing.F) {
 		g.Close()
 		names := map[string]bool{}
 		for _, j := range g.Plan.Jobs {
-			if j.Name == "" || names[j.Name] {
-				t.Errorf("the job %q is there twice, or has no name", j.Name)
-			}
+			check.That(t, j.Name != "" && !names[j.Name], "the job %q is there twice, or has no name", j.Name)
 			names[j.Name] = true
 		}
 		for _, c := range g.Cells {
-			if err := record.Validate(&c); err != nil || !names[c.Job] {
-				t.Errorf("%+v of %q: %v", c, c.Job, err)
-			}
+			err := record.Validate(&c)
+			check.That(t, err == nil && names[c.Job], "%+v of %q: %v", c, c.Job, err)
 		}
 	})
 }

@@ -34,9 +34,8 @@ func run(t *testing.T, args []string) (stdout, stderr string) {
 	cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
 	var out, errs strings.Builder
 	cmd.Stdout, cmd.Stderr, cmd.Env = &out, &errs, []string{"LC_ALL=C"}
-	if err := cmd.Run(); err != nil {
-		t.Fatalf("%q: %v\n%s%s", args, err, &out, &errs)
-	}
+	err := cmd.Run()
+	must.That(t, err == nil, "%q: %v\n%s%s", args, err, &out, &errs)
 	return out.String(), errs.String()
 }
 
@@ -93,25 +92,19 @@ func TestRealFioFindsItsFilesLaidOut(t *testing.T) {
 			at := Place{Program: need.Tool(t, "fio"), Dir: t.TempDir(), Limit: 20 * time.Second}
 			args, before := laidOut(t, j, at)
 			stdout, stderr := run(t, spoken(args))
-			if strings.Contains(stdout+stderr, layingOut) {
-				t.Errorf("fio laid out files by itself:\n%.2000s", stdout)
-			}
+			check.That(t, !strings.Contains(stdout+stderr, layingOut), "fio laid out files by itself:\n%.2000s", stdout)
 			check.Equal(t, "fio left", sizes(t, at.Dir), before)
 			var all int64
 			for _, size := range before {
 				all += size
 			}
 			c, version, err := Parse(j, stdout, stderr)
-			if err != nil || !strings.HasPrefix(version, "fio-") {
-				t.Fatalf("%q %v", version, err)
-			}
+			must.That(t, err == nil && strings.HasPrefix(version, "fio-"), "%q %v", version, err)
 			sameAsFios(t, stdout[strings.Index(stdout, "\n{"):], c, "lat_ns")
-			if moved := c.Read.Bytes + c.Write.Bytes; moved <= 0 || moved%j.BS != 0 || c.Read.IOs+c.Write.IOs != moved/j.BS {
-				t.Errorf("%+v is not in blocks of %d", c, j.BS)
-			}
-			if !j.TimeBased && len(before) > 1 && c.Read.Bytes+c.Write.Bytes != all {
-				t.Errorf("it moved %d bytes, its files have %d", c.Read.Bytes+c.Write.Bytes, all)
-			}
+			moved := c.Read.Bytes + c.Write.Bytes
+			check.That(t, moved > 0 && moved%j.BS == 0 && c.Read.IOs+c.Write.IOs == moved/j.BS, "%+v is not in blocks of %d", c, j.BS)
+			check.That(t, j.TimeBased || len(before) <= 1 || c.Read.Bytes+c.Write.Bytes == all,
+				"it moved %d bytes, its files have %d", c.Read.Bytes+c.Write.Bytes, all)
 		})
 	}
 }
@@ -124,9 +117,8 @@ func TestRealFioSaysWhenItLaysOut(t *testing.T) {
 	files[0].Size -= 4096
 	layOut(t, files)
 	args := must.Get(Command(j, at))(t)
-	if stdout, _ := run(t, spoken(args)); !strings.Contains(stdout, layingOut) {
-		t.Errorf("it says nothing of a file that is too short:\n%.1000s", stdout)
-	}
+	stdout, _ := run(t, spoken(args))
+	check.That(t, strings.Contains(stdout, layingOut), "it says nothing of a file that is too short:\n%.1000s", stdout)
 }
 
 func TestRealFioRunsAJobFileOnWhatItLaidOut(t *testing.T) {
@@ -144,9 +136,7 @@ func TestRealFioRunsAJobFileOnWhatItLaidOut(t *testing.T) {
 			check.Lacks(t, "fio laid out files during the job", stdout, layingOut)
 			check.Equal(t, "fio left", sizes(t, at.Dir), before)
 			c, version, err := Parse(j, stdout, stderr)
-			if err != nil || c.Read.Latency.P99 == 0 || !strings.HasPrefix(version, "fio-") {
-				t.Fatalf("%q %+v %v", version, c, err)
-			}
+			must.That(t, err == nil && c.Read.Latency.P99 != 0 && strings.HasPrefix(version, "fio-"), "%q %+v %v", version, c, err)
 			sameAsFios(t, stdout[strings.Index(stdout, "\n{"):], c, "lat_ns")
 		})
 	}
@@ -166,14 +156,10 @@ func TestRealDDMovesEveryBlock(t *testing.T) {
 				c, _, err := Parse(j, stdout, stderr)
 				if name == "busybox" && err != nil && !strings.Contains(stderr, "copied") {
 					// Debian builds it without its third line: that is said.
-					if !strings.Contains(err.Error(), "no line such as") {
-						t.Errorf("%v of %q", err, stderr)
-					}
+					check.That(t, strings.Contains(err.Error(), "no line such as"), "%v of %q", err, stderr)
 					return
 				}
-				if err != nil || c.Read.Bytes+c.Write.Bytes != 500*4096 || c.Read.IOs+c.Write.IOs != 500 {
-					t.Errorf("%+v %v of %q", c, err, stderr)
-				}
+				check.That(t, err == nil && c.Read.Bytes+c.Write.Bytes == 500*4096 && c.Read.IOs+c.Write.IOs == 500, "%+v %v of %q", c, err, stderr)
 				// 2048000 bytes (2.0 MB, 2.0 MiB) copied, 0.0436335 s, 47 MB/s
 				words := strings.Fields(stderr[strings.LastIndex(strings.TrimSpace(stderr), "\n"):])
 				took := number(t, words[slices.Index(words, "copied,")+1])
@@ -181,9 +167,7 @@ func TestRealDDMovesEveryBlock(t *testing.T) {
 				if rw == "write" {
 					f = c.Write
 				}
-				if c.Seconds != took || f.Bandwidth != 500*4096/took || f.IOPS != 500/took {
-					t.Errorf("%+v of %q", c, stderr)
-				}
+				check.That(t, c.Seconds == took && f.Bandwidth == 500*4096/took && f.IOPS == 500/took, "%+v of %q", c, stderr)
 				check.Equal(t, "the file", sizes(t, at.Dir)[filepath.Join(at.Dir, testFile)], 500*4096)
 			})
 		}
@@ -204,17 +188,13 @@ func TestRealSysbenchFindsItsFilesAndMovesThem(t *testing.T) {
 			args[0] = filepath.Join(root, args[0])
 			stdout, stderr := run(t, args)
 			c, version, err := Parse(j, stdout, stderr)
-			if err != nil || !strings.HasPrefix(version, "sysbench 1.") {
-				t.Fatalf("%q %v of\n%s", version, err, stdout)
-			}
+			must.That(t, err == nil && strings.HasPrefix(version, "sysbench 1."), "%q %v of\n%s", version, err, stdout)
 			reads, writes := rw != storage.RWWrite && rw != storage.RWRandWrite, rw != storage.RWRead && rw != storage.RWRandRead
 			if (c.Read.IOs > 0) != reads || (c.Write.IOs > 0) != writes || j.Fsync == 0 && c.Read.IOs+c.Write.IOs != 300 {
 				t.Errorf("%+v of 300 requests of\n%s", c, stdout)
 			}
 			sameAsSysbenchs(t, stdout, c)
-			if j.Fsync == 0 && c.Read.Bytes+c.Write.Bytes != 300*j.BS {
-				t.Errorf("%d bytes in 300 requests", c.Read.Bytes+c.Write.Bytes)
-			}
+			check.That(t, j.Fsync != 0 || c.Read.Bytes+c.Write.Bytes == 300*j.BS, "%d bytes in 300 requests", c.Read.Bytes+c.Write.Bytes)
 			check.Equal(t, "sysbench left", sizes(t, at.Dir), before)
 		})
 	}
@@ -233,9 +213,8 @@ func sameAsSysbenchs(t *testing.T, text string, c record.Reported) {
 	}
 	near := func(key string, got, off float64) {
 		t.Helper()
-		if want := number(t, strings.TrimSuffix(printed[key], "s")); math.Abs(got-want) > off {
-			t.Errorf("%s: it printed %v, taken is %v", key, want, got)
-		}
+		want := number(t, strings.TrimSuffix(printed[key], "s"))
+		check.That(t, math.Abs(got-want) <= off, "%s: it printed %v, taken is %v", key, want, got)
 	}
 	near("total time", c.Seconds, 0)
 	near("reads/s", c.Read.IOPS, 0)

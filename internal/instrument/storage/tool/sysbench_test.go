@@ -57,9 +57,8 @@ func TestSysbenchsOldVersionsCountRequestsAndMisprintBytesAsBits(t *testing.T) {
 	}
 	// 29.944 as it is printed is that of bytes in powers of 1024.
 	o, _ := parseSysbench(sysbench05)
-	if sum := (o.Claim.Read.Bandwidth + o.Claim.Write.Bandwidth) / (1 << 20); math.Abs(sum-29.944) > 0.001 {
-		t.Errorf("%.3f MiB/s, it says 29.944", sum)
-	}
+	sum := (o.Claim.Read.Bandwidth + o.Claim.Write.Bandwidth) / (1 << 20)
+	check.That(t, math.Abs(sum-29.944) <= 0.001, "%.3f MiB/s, it says 29.944", sum)
 }
 
 // The requests by direction follow from rates and events: all events are there
@@ -80,21 +79,15 @@ func TestSysbench1HasItsRatesAndTheRequestsThatFollowFromThem(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o, err := parseSysbench(tc.text)
-			if err != nil || o.Version != "sysbench 1.0.20" {
-				t.Fatalf("%q %v", o.Version, err)
-			}
+			must.That(t, err == nil && o.Version == "sysbench 1.0.20", "%q %v", o.Version, err)
 			c := o.Claim
 			check.Equal(t, "requests", c.Read.IOs+c.Write.IOs, tc.all)
 			for _, side := range []struct {
 				f    record.Flow
 				rate float64
 			}{{c.Read, tc.read}, {c.Write, tc.write}} {
-				if side.rate >= 0 && side.f.IOPS != side.rate {
-					t.Errorf("%g IOPS, it says %g", side.f.IOPS, side.rate)
-				}
-				if side.f.Bytes != side.f.IOs*16384 || side.f.Bandwidth != side.f.IOPS*16384 {
-					t.Errorf("%+v is not in blocks of 16 KiB", side.f)
-				}
+				check.That(t, side.rate < 0 || side.f.IOPS == side.rate, "%g IOPS, it says %g", side.f.IOPS, side.rate)
+				check.That(t, side.f.Bytes == side.f.IOs*16384 && side.f.Bandwidth == side.f.IOPS*16384, "%+v is not in blocks of 16 KiB", side.f)
 			}
 		})
 	}
@@ -111,9 +104,8 @@ func TestSysbenchsLatencyIsADirectionsOnlyWhereThereIsNothingElse(t *testing.T) 
 	} {
 		o, err := parseSysbench(tc.text)
 		c := o.Claim
-		if has := c.Read.Latency.P99 > 0 && c.Read.Latency.Mean > 0 && c.Read.Latency.Max >= c.Read.Latency.P99; err != nil || has != tc.has || (c.Write.Latency != record.Latency{}) {
-			t.Errorf("%s: %+v, %v", name, c, err)
-		}
+		has := c.Read.Latency.P99 > 0 && c.Read.Latency.Mean > 0 && c.Read.Latency.Max >= c.Read.Latency.P99
+		check.That(t, err == nil && has == tc.has && c.Write.Latency == record.Latency{}, "%s: %+v, %v", name, c, err)
 	}
 }
 
@@ -127,16 +119,12 @@ Throughput:
 ` + strings.Replace(sysbench10[strings.Index(sysbench10, "General"):], "total time: ", "time elapsed: ", 1)
 	got, err := parseSysbench(text)
 	want, _ := parseSysbench(sysbench10)
-	if err != nil || got.Claim != want.Claim {
-		t.Errorf("%+v %v, want %+v", got, err, want)
-	}
+	check.That(t, err == nil && got.Claim == want.Claim, "%+v %v, want %+v", got, err, want)
 }
 
 func TestSysbenchThatContradictsItselfIsRefused(t *testing.T) {
 	change := func(text, old, new string) string {
-		if !strings.Contains(text, old) {
-			t.Fatalf("there is no %q", old)
-		}
+		must.That(t, strings.Contains(text, old), "there is no %q", old)
 		return strings.Replace(text, old, new, 1)
 	}
 	for name, tc := range map[string]struct{ text, says string }{
@@ -159,9 +147,8 @@ func TestSysbenchThatContradictsItselfIsRefused(t *testing.T) {
 		"a number of many digits": {change(sysbench05, "2996 reads, 2004 writes, 10 Other = 5010", "999999999999999999 reads, 1 writes, 0 Other = 9"), "too much"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if c, err := parseSysbench(tc.text); err == nil || !strings.Contains(err.Error(), tc.says) {
-				t.Errorf("%+v, %v; want %q", c, err, tc.says)
-			}
+			c, err := parseSysbench(tc.text)
+			check.That(t, err != nil && strings.Contains(err.Error(), tc.says), "%+v, %v; want %q", c, err, tc.says)
 		})
 	}
 }
@@ -170,12 +157,10 @@ func TestAHistogramGivesTheQuantilesThatSysbenchDoesNotPrint(t *testing.T) {
 	histogram := "Latency histogram (values are in milliseconds)\n       value  ------------- distribution ------------- count\n" +
 		"       0.050 |****************************************  2500\n       0.800 |                                          2250\n       1.638 |**    245\n      12.305 |  5\n \n"
 	o, err := parseSysbench(strings.Replace(sysbench10, "\nFile operations:", histogram+"\nFile operations:", 1))
-	if want := (record.Latency{Min: 50_000, Mean: 800_000, P50: 50_000, P95: 800_000, P99: 1_638_000, P999: 1_638_000, Max: 3_600_000}); err != nil || o.Claim.Latency != want {
-		t.Errorf("%+v, %v; want %+v", o.Claim.Latency, err, want)
-	}
-	if _, err := parseSysbench(histogram + sysbench10 + histogram); err == nil || !strings.Contains(err.Error(), "goes back") {
-		t.Errorf("two histograms: %v", err)
-	}
+	want := (record.Latency{Min: 50_000, Mean: 800_000, P50: 50_000, P95: 800_000, P99: 1_638_000, P999: 1_638_000, Max: 3_600_000})
+	check.That(t, err == nil && o.Claim.Latency == want, "%+v, %v; want %+v", o.Claim.Latency, err, want)
+	_, err = parseSysbench(histogram + sysbench10 + histogram)
+	check.That(t, err != nil && strings.Contains(err.Error(), "goes back"), "two histograms: %v", err)
 }
 
 func FuzzParseSysbench(f *testing.F) {
@@ -224,9 +209,7 @@ func TestDDHasToHaveMovedEveryBlock(t *testing.T) {
 			if tc.says == "" && (err != nil || c.Write.Bytes != 40<<20 || version != "") {
 				t.Errorf("%+v %q %v", c, version, err)
 			}
-			if tc.says != "" && (err == nil || !strings.Contains(err.Error(), tc.says)) {
-				t.Errorf("%v, want %q", err, tc.says)
-			}
+			check.That(t, tc.says == "" || err != nil && strings.Contains(err.Error(), tc.says), "%v, want %q", err, tc.says)
 		})
 	}
 }
