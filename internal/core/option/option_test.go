@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tare-bench/tare/internal/testing/check"
+	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
@@ -78,48 +79,16 @@ func read(text string) (o sample, s *Set, err error) {
 
 func TestAFileIsReadStrictlyAndEveryMistakeHasItsPlace(t *testing.T) {
 	t.Parallel()
+	golden.Lines(t, "testdata/mistakes.txt", func(_ *testing.T, text string) (any, error) {
+		_, _, err := read(text)
+		return nil, err
+	})
 	for text, want := range map[string]string{
-		"rounds: 0":                        "f:1:9: rounds: 0 is not a number of rounds: from 1 to 100 are allowed",
-		"rounds: '5'":                      `f:1:9: rounds: "5" is text: write a whole number, without quotes`,
-		"rounds: 010":                      "f:1:9: rounds: 010 is not a whole number in decimal digits",
-		"rounds: 99999999999999999999":     "f:1:9: rounds: 99999999999999999999 is too large",
-		"seed: -1":                         "f:1:7: seed: -1 is below 0",
-		"rounds:":                          "f:1:1: rounds has no value: write one, or leave the line out",
-		"round: 5":                         `f:1:1: unknown field "round" in a sample: the fields are wait, words, counts, mode, rounds, share_of, really, seed, limits, parts`,
-		"rounds: 5\nrounds: 6":             `f:2:1: "rounds" is there twice, first in line 1: keep one of them`,
-		"wait: 5":                          `f:1:7: wait: "5" has no unit: write 5s for seconds, or another of ms, s, m, h`,
-		"wait: 1ms":                        "f:1:7: wait: 1ms is too short: write 1s or more, such as 2s",
-		"mode: best":                       `f:1:7: mode: "best" is not known: write fast or slow`,
-		"mode: 5":                          "f:1:7: mode: 5 is not text: write text, in quotes if it looks like something else",
-		"words: a":                         `f:1:8: words: "a" is not a list: write [a, b], or a line with - for each`,
-		"words: [a, b, a]":                 "f:1:15: words: a is there twice: say each once",
-		"counts: [1, 9]":                   "f:1:13: counts: 9 is not a count: from 1 to 5 are allowed",
-		"counts: 9":                        "f:1:9: counts: 9 is not a count: from 1 to 5 are allowed",
-		"counts: []":                       "f:1:9: counts: the list is empty: write one",
-		"counts: [1, 2, 3, 4]":             "f:1:9: counts: 4 are too many: at most 3 are allowed",
-		"share_of: nan":                    `f:1:11: share_of: "nan" is no number`,
-		"share_of: 2":                      "f:1:11: share_of: 2 is not a share: from 0.5 to 1.5 are allowed",
-		"really: yes":                      `f:1:9: really: "yes" is neither true nor false`,
-		"limits: {most: 1}":                "f:1:16: limits.most: 1 is not a bound: from 2 to 9 are allowed",
-		"limits: {more: 1}":                `f:1:10: unknown field "more" in limits: the fields are most, least`,
-		"limits: 5":                        "f:1:9: limits is 5: write its fields below it, each as name: value; the fields are most, least",
-		"parts: [{most: x}]":               `f:1:16: most: "x" is text: write a whole number, without quotes`,
-		"secret: x":                        "f:1:9: secret: say it yourself",
-		"mode: slow\nrounds: 60":           "f:2:9: rounds: 60 take too long when slow",
-		"mode: slow\nwait: 1ms\nrounds: 0": "f:2:7: wait: 1ms is too short: write 1s or more, such as 2s\nf:3:9: rounds: 0 is not a number of rounds: from 1 to 100 are allowed",
-		"rounds: &a 5":                     "f:1:9: plans do not use an anchor (&): write the value out where it is needed",
-		"rounds: !!int 5":                  "f:1:9: plans do not use a tag (!): leave it out; text that begins with ! has to be quoted",
-		"[1":                               "f:1:1: the plan is not YAML here",
-		"":                                 "f:1:1: the plan is empty",
-		"rounds: 5\n---\nrounds: 6":        "f:2:1: a second document begins here",
-		"rounds: 5 # caf\xe9":              "f:1:16: the byte 0xe9 is not text",
-		"rounds: 5 # \x00":                 "f:1:13: the byte 0x00 is not text",
 		"rounds: 5\n" + strings.Repeat("#", 1<<20): "f:1:1: the plan is larger than 1 MiB",
 		strings.Repeat("a: b\n", 100_000):          "f:6667:4: the plan has more than 20000 words",
 		strings.Repeat("[", 100_000):               "f:1:33: lists are nested more than 32 deep",
 		strings.Repeat("{a: ", 100_000):            "f:1:129: lists are nested more than 32 deep",
 		strings.Repeat("- ", 100_000):              "f:1:65: lists are nested more than 32 deep",
-		"- a":                                      "f:1:1: a sample is a list: write its fields below it",
 	} {
 		begin := time.Now()
 		_, _, err := read(text)
@@ -149,31 +118,20 @@ func TestARecordHoldsOptionsInTheirOrder(t *testing.T) {
 
 func TestAFlagsMistakeNamesTheFlagAndAFilesItsPlace(t *testing.T) {
 	t.Parallel()
-	for args, want := range map[string]string{
-		"--rounds=x":                   `--rounds: "x" is not a whole number`,
-		"--rounds=0":                   "--rounds: 0 is not a number of rounds: from 1 to 100 are allowed",
-		"-c 1,9":                       "--counts: 9 is not a count: from 1 to 5 are allowed",
-		"--limit most=1":               "--limit: 1 is not a bound: from 2 to 9 are allowed",
-		"--limit most=3,most=4":        `--limit: "most" is there twice in "most=3,most=4": keep one of them`,
-		"--limit more=3":               `--limit: unknown "more" in "more=3": write some of most, least, each with = and a value`,
-		"--limit most=0":               "--limit: most=0 is none: leave it out, or write more",
-		"--mode slow --rounds 60":      "--rounds: 60 take too long when slow",
-		"--wait 1ms --share-of 9":      "--wait: 1ms is too short: write 1s or more, such as 2s\n--share-of: 9 is not a share: from 0.5 to 1.5 are allowed",
-		"--rounds 5 --limit most=3":    "",
-		"--secret x --only y --really": "",
-	} {
+	golden.Lines(t, "testdata/flags.txt", func(_ *testing.T, args string) (any, error) {
 		o := defaults()
 		s := Of(&o)
 		flags := pflag.NewFlagSet("sample", pflag.ContinueOnError)
 		s.AddFlags(flags)
 		err := flags.Parse(strings.Fields(args))
 		if err == nil {
-			err = s.Finish(context.Background())
-		} else if wrong := new(FieldError); errors.As(err, &wrong) {
+			return nil, s.Finish(context.Background())
+		}
+		if wrong := new(FieldError); errors.As(err, &wrong) {
 			err = wrong
 		}
-		check.That(t, (err == nil) == (want == "") && (err == nil || err.Error() == want), "%s: got\n%v\nwant\n%s", args, err, want)
-	}
+		return nil, err
+	})
 	// Over a file, each mistake is where its value came from.
 	_, s, err := read("mode: slow\nrounds: 40\nwords: [a]")
 	must.OK(t, err)
