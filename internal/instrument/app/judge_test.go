@@ -51,8 +51,7 @@ func recordedOf(t *testing.T, plan func(*Options), targets []string, rounds int,
 			}
 		}
 	}
-	j := must.Get(Judge(rec))(t)
-	return j
+	return must.Get(Judge(rec))(t)
 }
 
 func codes(j *Judgement) (all []string) {
@@ -133,9 +132,8 @@ func TestAnOutcomeIsComparedInItsOwnRounds(t *testing.T) {
 			"%v is %g [%g, %g], and not %g", labels, f.Value, f.Lo, f.Hi, want)
 	}
 	kept := figure.Find(j.Figures(), "throughput-kept", "target", "host")
-	if v := kept.Versus; v == nil || v.Baseline != "runc" || !v.Different() || math.Abs(v.Shift.Value-0.25) > 1e-6 {
-		t.Errorf("beside the neighbour host keeps %+v", kept)
-	}
+	v := kept.Versus
+	check.That(t, v != nil && v.Baseline == "runc" && v.Different() && math.Abs(v.Shift.Value-0.25) <= 1e-6, "beside the neighbour host keeps %+v", kept)
 	c := figure.Find(j.Figures(), "cpu-per-request", "target", "runc", "role", "workload")
 	check.That(t, c.Value == 1e5, "a request takes %g ns", c.Value)
 }

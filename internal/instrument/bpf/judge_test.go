@@ -1,7 +1,6 @@
 package bpf
 
 import (
-	"encoding/json"
 	"math"
 	"slices"
 	"strings"
@@ -65,13 +64,12 @@ func (w *weighing) without(round int, asked record.Asked, requests int64) *recor
 
 func (w *weighing) judge(t *testing.T) *Judgement {
 	t.Helper()
-	text := must.Get(json.Marshal(w.plan))(t)
+	text := must.JSON(t, w.plan)
 	w.rec.Header.Plan = text
 	for i := range w.rec.Points {
 		must.OK(t, record.Validate(&w.rec.Points[i]))
 	}
-	b := must.Get(Judge(&w.rec))(t)
-	return b
+	return must.Get(Judge(&w.rec))(t)
 }
 
 func near(t *testing.T, what string, e figure.Figure, want float64) {
@@ -250,9 +248,8 @@ func TestPointsThatFailedAreInNoFigure(t *testing.T) {
 	check.That(t, b.Failed == 2 && b.Total == 8, "%d of %d failed", b.Failed, b.Total)
 	r := &b.Rows[3]
 	check.That(t, r.Rounds == 0 && r.Failed == 2 && r.Failure == refused && !r.QPS.Known(), "%+v", r)
-	if m := messageOf(t, b, finding.Failed); !strings.HasPrefix(m, "2 of 8 points failed (3000 connections in round 1; 3000 connections in round 1): error: connect") {
-		t.Error(m)
-	}
+	m := messageOf(t, b, finding.Failed)
+	check.That(t, strings.HasPrefix(m, "2 of 8 points failed (3000 connections in round 1; 3000 connections in round 1): error: connect"), "%v", m)
 }
 
 func TestWhichPointsAreSaidToHaveFailed(t *testing.T) {
@@ -303,7 +300,7 @@ func (w *weighing) refuse(why *record.Failure, all ...record.Asked) {
 }
 
 func TestFindingsOfLoads(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		name, code, says string
 		change           func(w *weighing, load *record.Point)
 	}{
@@ -344,8 +341,7 @@ func TestFindingsOfLoads(t *testing.T) {
 				w.rec.Points[i].Asked.QPS = 500
 			}
 		}},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newWeighing(DefaultsOfLoad())
 			tt.change(w, w.measure(0, record.Asked{Connections: 100}, 1000))
@@ -375,9 +371,8 @@ func TestAMomentOfStatisticsThatOthersHadOnCostsItsPairOnly(t *testing.T) {
 				p.Runs = []record.ProgramRun{{ID: 11, Count: 1}}
 			}
 		}
-		if r := &w.judge(t).Rows[0]; r.PriceRounds != want || r.Price.Known() != (want > 0) {
-			t.Errorf("of %d rounds the price is of %d: %+v", rounds, r.PriceRounds, r.Price)
-		}
+		r := &w.judge(t).Rows[0]
+		check.That(t, r.PriceRounds == want && r.Price.Known() == (want > 0), "of %d rounds the price is of %d: %+v", rounds, r.PriceRounds, r.Price)
 	}
 }
 

@@ -231,9 +231,8 @@ func TestTimeOfChosenProgramsIsTheClientsWhereTheyRanOnceForEachConnectOfTheirs(
 			b := w.judge(t)
 			because := strings.Join(b.Quota.Because, "\n")
 			check.That(t, b.Quota.Verdict == c.want && strings.Contains(because, c.says), "%s, because %s", b.Quota.Verdict, because)
-			if text := w.report(t, "md", page.Options{}); strings.Contains(because, "loop") || strings.Contains(text, "loop rounds") {
-				t.Errorf("a loop that chosen programs do not have:\n%s", text)
-			}
+			text := w.report(t, "md", page.Options{})
+			check.That(t, !strings.Contains(because, "loop") && !strings.Contains(text, "loop rounds"), "a loop that chosen programs do not have:\n%s", text)
 			check.Equal(t, "findings name other runs", slices.Contains(codes(b), foundOthersRuns), strings.Contains(c.says, "others"))
 		})
 	}
@@ -248,12 +247,10 @@ func TestRunsInSoftirqMayBeOnTheAccountOfOthers(t *testing.T) {
 		p.Runs = []record.ProgramRun{{ID: 11, Name: "connect4", Count: 100}, {ID: 12, Name: "sockops", Count: 500, Time: int64(sockops * float64(3*second))}}
 		return w.judge(t).Quota
 	}
-	if q := of(0.3); q.Verdict == QuotaBeside { // 0.24 in the clients' calls: less than 0.2 × (1 + 0.2 + 1/30)
-		t.Errorf("%s, because %q", q.Verdict, q.Because)
-	}
-	if q := of(0.4); q.Verdict != QuotaBeside || !strings.Contains(q.Because[0], "0.32 CPUs in the clients' own calls") {
-		t.Errorf("%s, because %q", q.Verdict, q.Because)
-	}
+	q := of(0.3)
+	check.That(t, q.Verdict != QuotaBeside, "%s, because %q", q.Verdict, q.Because) // 0.24 in the clients' calls: less than 0.2 × (1 + 0.2 + 1/30)
+	q = of(0.4)
+	check.That(t, q.Verdict == QuotaBeside && strings.Contains(q.Because[0], "0.32 CPUs in the clients' own calls"), "%s, because %q", q.Verdict, q.Because)
 }
 
 func TestEBPFIsNoPartOfALowerUsage(t *testing.T) {

@@ -36,7 +36,7 @@ func at(phase string, change func(r *record.Reading)) func(*record.Reading) {
 
 func TestACheckCountsOnlyWhatWasMeasured(t *testing.T) {
 	t.Parallel()
-	tests := []struct {
+	for _, tt := range []struct {
 		name    string
 		reading func(*record.Reading)
 		change  func(*record.Record)
@@ -53,8 +53,7 @@ func TestACheckCountsOnlyWhatWasMeasured(t *testing.T) {
 		{"a phase that was not read whole is not", at("idle", func(r *record.Reading) { r.Problems.Denied = 1 }), nil, "phase idle with 1 sandbox was not measured"},
 		{"a count that was not reached is not", nil, without(func(r record.Reading) bool { return r.Sandboxes == 5 }), "phase idle with 5 sandboxes was not measured"},
 		{"a target without any figure is not", nil, func(rec *record.Record) { rec.Readings, rec.Series = nil, nil }, "phase 1G with 1 sandbox was not measured"},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			o := weighed(t, oversee(func(w *oversight) {
 				w.plan.Phases, w.plan.Sandboxes = []string{"idle", "1G"}, []int{1, 5}
@@ -74,7 +73,7 @@ func TestACheckCountsOnlyWhatWasMeasured(t *testing.T) {
 
 func TestWhatAClassIsMadeOf(t *testing.T) {
 	t.Parallel()
-	tests := []struct {
+	for _, tt := range []struct {
 		name    string
 		change  func(*oversight)
 		memory  int64 // MiB
@@ -125,8 +124,7 @@ func TestWhatAClassIsMadeOf(t *testing.T) {
 				}
 			}
 		}), 44, 80, "the guest's own work is in it", true, NotShown},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			o := weighed(t, oversee(func(w *oversight) {
 				w.plan.Phases = []string{"idle", "1G"}
@@ -146,9 +144,8 @@ func TestWhatAClassIsMadeOf(t *testing.T) {
 			check.That(t, c.Memory == tt.memory*mi && c.CPU == tt.cpu && strings.Contains(strings.Join(c.Rule, "\n"), tt.rule),
 				"%d MiB, %dm\n%s", c.Memory/mi, c.CPU, strings.Join(c.Rule, "\n"))
 			unknown := slices.ContainsFunc(o.Check[0].Phases, func(p CheckPhase) bool { return p.CPUAnswer == NotShown })
-			if unknown != tt.unknown || o.Check[0].Answer != tt.enough || (found(o, "check-not-enough") != nil) != (tt.enough == NotEnough) || (found(o, "check-not-shown") != nil) != (tt.enough == NotShown) {
-				t.Errorf("%+v", o.Check[0])
-			}
+			check.That(t, unknown == tt.unknown && o.Check[0].Answer == tt.enough && (found(o, "check-not-enough") != nil) == (tt.enough == NotEnough) &&
+				(found(o, "check-not-shown") != nil) == (tt.enough == NotShown), "%+v", o.Check[0])
 		})
 	}
 }
@@ -278,9 +275,8 @@ func TestBooksThatAreOpenShowNoOverheadToBeEnough(t *testing.T) {
 			want = NotShown
 		}
 		check.That(t, o.Check[0].Answer == want, "%s: %+v", name, o.Check[0])
-		if f := found(o, "check-not-shown"); (f != nil) != (c.says != "") || f != nil && (!strings.Contains(f.Message, c.says) || f.Level != finding.Error) {
-			t.Errorf("%s: %+v", name, f)
-		}
+		f := found(o, "check-not-shown")
+		check.That(t, (f != nil) == (c.says != "") && (f == nil || strings.Contains(f.Message, c.says) && f.Level == finding.Error), "%s: %+v", name, f)
 		var yaml strings.Builder
 		must.OK(t, writeClasses(&yaml, o))
 		open := "# memory: not shown to be enough: "
@@ -359,9 +355,8 @@ func TestAPhaseInWhichASandboxEndedHasNoFigures(t *testing.T) {
 		f := found(o, finding.Failed)
 		check.That(t, o.Failed == o.Total && o.Classes == nil && o.Check[0].Answer == NotShown && f != nil && f.Level == finding.Error &&
 			strings.Contains(f.Message, c.says), "%s: failed %d of %d, %+v, %s: %+v", name, o.Failed, o.Total, o.Classes, o.Check[0].Answer, f)
-		if all := o.Figures(); figure.Find(all, "memory", "phase", "idle").Known() || figure.Find(all, "ended").Value != 1 {
-			t.Errorf("%s: %+v", name, figure.Find(all, "ended"))
-		}
+		all := o.Figures()
+		check.That(t, !figure.Find(all, "memory", "phase", "idle").Known() && figure.Find(all, "ended").Value == 1, "%s: %+v", name, figure.Find(all, "ended"))
 	}
 }
 

@@ -56,14 +56,11 @@ func TestARuntimeClassToApplyIsOneThatAnAPIServerTakes(t *testing.T) {
 	must.That(t, len(classes) == 2, "%d of them:\n%s", len(classes), text)
 	ours, beside := classes[0], classes[1]
 	fixed := ours.Overhead.PodFixed
-	if ours.Name != "kata.qemu" || ours.Handler != "kata-clh" || fixed.Memory().Value() != 156*mi || fixed.Cpu().MilliValue() != 250 ||
-		ours.Scheduling == nil || ours.Scheduling.NodeSelector["kata"] != "true" || len(ours.Scheduling.Tolerations) != 1 {
-		t.Errorf("of the cluster's: %+v", ours)
-	}
+	check.That(t, ours.Name == "kata.qemu" && ours.Handler == "kata-clh" && fixed.Memory().Value() == 156*mi && fixed.Cpu().MilliValue() == 250 &&
+		ours.Scheduling != nil && ours.Scheduling.NodeSelector["kata"] == "true" && len(ours.Scheduling.Tolerations) == 1, "of the cluster's: %+v", ours)
 	check.That(t, beside.Name == "kata" && beside.Handler == "kata" && beside.Scheduling == nil, "of no cluster: %+v", beside)
-	if !strings.Contains(text, "# memory: the most that a sandbox took") || !strings.Contains(text, "rounded up to a multiple of 4Mi") || !strings.Contains(text, "rounded up to a multiple of 10m") {
-		t.Errorf("it does not say what was rounded:\n%s", text)
-	}
+	check.That(t, strings.Contains(text, "# memory: the most that a sandbox took") && strings.Contains(text, "rounded up to a multiple of 4Mi") &&
+		strings.Contains(text, "rounded up to a multiple of 10m"), "it does not say what was rounded:\n%s", text)
 }
 
 func TestWhatNoKubeletRunsHasNoRuntimeClass(t *testing.T) {
@@ -79,9 +76,8 @@ func TestWhatNoKubeletRunsHasNoRuntimeClass(t *testing.T) {
 	j = weighed(t, oversee(func(w *oversight) {
 		w.kinds, w.names = []string{"oci", "cri"}, []string{"runc", "cri+containerd/runc"}
 	}))
-	if classes, text := applied(t, j); len(classes) != 1 || strings.Contains(text, "of runc") || !strings.Contains(section(t, j, "recommended RuntimeClasses"), why) {
-		t.Errorf("%s", text)
-	}
+	classes, text := applied(t, j)
+	check.That(t, len(classes) == 1 && !strings.Contains(text, "of runc") && strings.Contains(section(t, j, "recommended RuntimeClasses"), why), "%s", text)
 }
 
 func TestASchedulingThatCannotBeShownAsItIsIsLeftOut(t *testing.T) {
@@ -118,9 +114,8 @@ func TestWhatARuntimeClassDeclaresIsChecked(t *testing.T) {
 		"a class that declares CPU only": {&record.Kubernetes{RuntimeClass: "kata", Overhead: &record.Amounts{CPU: 250}}, 1, NotEnough},
 	} {
 		j := weighed(t, inCluster(tt.is, func(o *oversight) { o.plan.Check = &PodFixed{Declared: true} }))
-		if len(j.Check) != tt.checks || tt.checks > 0 && (j.Check[0].Answer != tt.answer || j.Check[0].Target != "kubernetes/kata") {
-			t.Errorf("%s: %+v", name, j.Check)
-		}
+		check.That(t, len(j.Check) == tt.checks && (tt.checks <= 0 || j.Check[0].Answer == tt.answer && j.Check[0].Target == "kubernetes/kata"),
+			"%s: %+v", name, j.Check)
 	}
 }
 

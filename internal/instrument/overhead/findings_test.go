@@ -37,7 +37,7 @@ func TestOverheadFindings(t *testing.T) {
 		}
 	}
 	quiet := []string{"charged-outside-pod"} // a shim of 5 MiB in containerd's group
-	tests := []struct {
+	for _, tt := range []struct {
 		name    string
 		change  func(*oversight)
 		want    []string
@@ -141,8 +141,7 @@ func TestOverheadFindings(t *testing.T) {
 				rec.Findings = []record.Finding{{Code: finding.NotReached}, {Code: finding.PhaseSkipped}, {Code: "engine-blind"}}
 			}
 		}, []string{"sandboxes-not-reached", "phase-skipped"}, ""},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			o := weighed(t, oversee(tt.change))
 			got, want := codesOf(o), slices.Concat(tt.want, quiet)
@@ -167,7 +166,7 @@ func TestOverheadFindings(t *testing.T) {
 
 func TestAnOverheadGroupGrewByTheMostItHad(t *testing.T) {
 	t.Parallel()
-	tests := []struct {
+	for _, tt := range []struct {
 		name   string
 		peaks  map[record.Moment]int64 // MiB, in the phase 10M
 		series []int64
@@ -177,8 +176,7 @@ func TestAnOverheadGroupGrewByTheMostItHad(t *testing.T) {
 		{"a peak from before the phase is not the phase's", map[record.Moment]int64{record.MomentBegin: 900, record.MomentEnd: 900}, nil, ""},
 		{"without a peak by its series", nil, []int64{110, 700, 110}, "110.0 MiB idle to 700.0 MiB"},
 		{"a group that stays as it is did not grow", nil, []int64{110, 120, 110}, ""},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			o := weighed(t, oversee(func(w *oversight) {
 				w.plan.Phases = []string{"idle", "10M"}
@@ -210,7 +208,7 @@ func TestAnOverheadGroupGrewByTheMostItHad(t *testing.T) {
 
 func TestALoadAboveItsLimitIsExplained(t *testing.T) {
 	t.Parallel()
-	tests := []struct {
+	for _, tt := range []struct {
 		name  string
 		exit  int
 		limit int64
@@ -221,8 +219,7 @@ func TestALoadAboveItsLimitIsExplained(t *testing.T) {
 		{"killed below it has another cause", 137, 128 * mi, "run it by hand"},
 		{"killed without one too", 137, 0, "run it by hand"},
 		{"another exit is not the limit's doing", 1, 32 * mi, "run it by hand"},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			o := weighed(t, oversee(func(w *oversight) {
 				w.plan.Phases, w.plan.Limits = []string{"idle", "hold 64MiB"}, setting.Limits{Memory: tt.limit}

@@ -44,9 +44,8 @@ func TestTheFieldReportsKata(t *testing.T) {
 	// With everything in the pod's group, nothing is outside and all phases fit.
 	o = weighed(t, oversee(seed(true)))
 	for _, f := range o.Findings {
-		if f.Target == "containerd/kata" && (f.Code == "overhead-unlimited" || f.Code == "charged-outside-pod" || f.Code == "check-not-enough") {
-			t.Errorf("%+v", f)
-		}
+		check.That(t, f.Target != "containerd/kata" || f.Code != "overhead-unlimited" && f.Code != "charged-outside-pod" && f.Code != "check-not-enough",
+			"%+v", f)
 	}
 	k = o.Check[0]
 	check.That(t, k.Answer == Enough, "%+v", k)
@@ -54,7 +53,7 @@ func TestTheFieldReportsKata(t *testing.T) {
 
 func TestCalibration(t *testing.T) {
 	t.Parallel()
-	tests := []struct {
+	for _, tt := range []struct {
 		name string
 		box  box // while loaded; idle it has 2 MiB
 		off  string
@@ -67,8 +66,7 @@ func TestCalibration(t *testing.T) {
 		{"one that spins too much", box{memory: 66 * mi, cpu: 0.52}, "0.52 were found"},
 		{"one that came short, as it says itself", box{memory: 66 * mi, cpu: 0.35}, ""},
 		{"one of which half was found", box{memory: 66 * mi, cpu: 0.17}, "the load says that it used 0.345 CPUs, and 0.17 were found"},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			o := weighed(t, oversee(func(w *oversight) {
 				w.plan.Phases = []string{"idle", "hold 64MiB", "spin 0.5cpu"}
@@ -93,12 +91,10 @@ func TestCalibration(t *testing.T) {
 					}
 				}
 			}))
-			if hold := o.Tables[1].Cells[0]; hold.Expected != float64(64*mi) || hold.Measured != float64(tt.box.memory-2*mi) {
-				t.Errorf("expected %g, measured %g", hold.Expected, hold.Measured)
-			}
-			if spin := o.Tables[2].Cells[0]; spin.Expected != 0.5 || math.Abs(spin.Measured-tt.box.cpu) > 1e-9 {
-				t.Errorf("expected %g, measured %g", spin.Expected, spin.Measured)
-			}
+			hold := o.Tables[1].Cells[0]
+			check.That(t, hold.Expected == float64(64*mi) && hold.Measured == float64(tt.box.memory-2*mi), "expected %g, measured %g", hold.Expected, hold.Measured)
+			spin := o.Tables[2].Cells[0]
+			check.That(t, spin.Expected == 0.5 && math.Abs(spin.Measured-tt.box.cpu) <= 1e-9, "expected %g, measured %g", spin.Expected, spin.Measured)
 			idle := o.Tables[0].Cells[0]
 			check.That(t, idle.Expected == 0, "idle has %g", idle.Expected)
 			switch f := found(o, "calibration-off"); {

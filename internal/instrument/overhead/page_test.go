@@ -31,11 +31,6 @@ func section(t *testing.T, j *Judgement, heading string) string {
 	return part
 }
 
-func says(t *testing.T, text string, wanted ...string) {
-	t.Helper()
-	check.Contains(t, "page", text, wanted...)
-}
-
 // many are Kata, gVisor and runc, whose engine speaks of them, at two counts and
 // under loads of known size.
 func many(change func(*oversight)) *record.Record {
@@ -95,7 +90,7 @@ func broken() *record.Record {
 
 func TestOnlyRolesThatSomeTargetHasAreColumns(t *testing.T) {
 	t.Parallel()
-	says(t, section(t, weighed(t, many(nil)), "idle, 2 sandboxes: memory by role"), "| target | workload | shim | vmm | sentry | kernel | sum | residual |")
+	check.Contains(t, "page", section(t, weighed(t, many(nil)), "idle, 2 sandboxes: memory by role"), "| target | workload | shim | vmm | sentry | kernel | sum | residual |")
 }
 
 func TestRolesOfALaterVersionAreShownBehindThoseOfThis(t *testing.T) {
@@ -107,7 +102,7 @@ func TestRolesOfALaterVersionAreShownBehindThoseOfThis(t *testing.T) {
 			}
 		}
 	}))
-	says(t, text(t, j, "md"), "| kernel | pager | sum |", "| pager | sum |")
+	check.Contains(t, "page", text(t, j, "md"), "| kernel | pager | sum |", "| pager | sum |")
 }
 
 func TestTheRowsOfATargetAddUpToItsSum(t *testing.T) {
@@ -133,14 +128,14 @@ func TestTheRowsOfATargetAddUpToItsSum(t *testing.T) {
 func TestInShortIsPerSandboxAtTheFewest(t *testing.T) {
 	t.Parallel()
 	j := weighed(t, many(nil))
-	says(t, section(t, j, "in short\n"),
+	check.Contains(t, "page", section(t, j, "in short\n"),
 		"| target | one idle MiB | outside pod | CPU m | one more MiB | engine says | podFixed |",
 		"| containerd/kata | 111 | 111 | 30.0 | 111 ±0.0 | 12.0 |",
 		"| containerd/runc | 5.7 | 5.0 | 0.0 | 5.7 ±0.0 | 12.0 | 8Mi 0m |",
 		"with 2 sandboxes")
 	out := text(t, j, "md")
 	check.That(t, strings.HasPrefix(out[strings.Index(out, "### "):], "### in short"), "something stands before it")
-	says(t, section(t, weighed(t, broken()), "in short\n"), "| containerd/kata | ≥ 111 | ≥ 111 |", "| containerd/runsc | · | · | · | · |", "too small")
+	check.Contains(t, "page", section(t, weighed(t, broken()), "in short\n"), "| containerd/kata | ≥ 111 | ≥ 111 |", "| containerd/runsc | · | · | · | · |", "too small")
 }
 
 func TestSwappedMemoryIsInTheDefaultTable(t *testing.T) {
@@ -152,7 +147,7 @@ func TestSwappedMemoryIsInTheDefaultTable(t *testing.T) {
 			}
 		}
 	}))
-	says(t, section(t, j, "idle, 1 sandbox: memory by role"), "| sum | swapped | residual |", "| 8.0 | 6.0 |", "swapped: of the sandboxes' memory")
+	check.Contains(t, "page", section(t, j, "idle, 1 sandbox: memory by role"), "| sum | swapped | residual |", "| 8.0 | 6.0 |", "swapped: of the sandboxes' memory")
 	c := j.Classes[0]
 	check.That(t, c.Memory == 12*mi, "%d MiB are recommended", c.Memory/mi) // 5 of the shim, 1 of the kernel, 3 swapped, and a tenth
 }
@@ -166,7 +161,7 @@ func TestWhatASlopeDoesNotCountIsSaid(t *testing.T) {
 	j.Scaling[2].Fit = figure.Figure{Reasons: []string{"not shown: it may be nothing"}}
 	s := j.Scaling[0].Slopes
 	s[ofMemory].Reasons, s[ofCache].Reasons = []string{"2 of 6 values left out"}, []string{"2 of 6 values left out", "\x1b[2Jfew"}
-	says(t, section(t, j, "one more sandbox costs"), "| processes |", "containerd/runsc, more fit: not shown: it may be nothing", "total: memory and uncharged as one line",
+	check.Contains(t, "page", section(t, j, "one more sandbox costs"), "| processes |", "containerd/runsc, more fit: not shown: it may be nothing", "total: memory and uncharged as one line",
 		"containerd/kata, memory, cache: 2 of 6 values left out<", `containerd/kata, cache: \\x1b\[2Jfew<`)
 }
 
@@ -180,17 +175,17 @@ func TestACheckSaysWhatWasNotMeasured(t *testing.T) {
 			}
 		}
 	}))
-	says(t, text(t, j, "md"), "for containerd/runc: not shown, first in 1G, 1 sandbox", "| idle, 1 sandbox | 6.0 ✓ | 0.0 ✓ | 3 |", "| 1G, 1 sandbox | not measured | not measured | 0 |")
+	check.Contains(t, "page", text(t, j, "md"), "for containerd/runc: not shown, first in 1G, 1 sandbox", "| idle, 1 sandbox | 6.0 ✓ | 0.0 ✓ | 3 |", "| 1G, 1 sandbox | not measured | not measured | 0 |")
 	f := figure.Find(j.Figures(), "needed", "target", "containerd/runc", "phase", "1G")
 	check.That(t, !f.Known() && f.Verdict == "not measured", "a figure of what was not measured: %+v", f)
 	j.Check[0].Answer, j.Check[0].Phases[0].MemoryAnswer = NotEnough, NotEnough
-	says(t, text(t, j, "md"), "not enough, first in idle, 1 sandbox")
+	check.Contains(t, "page", text(t, j, "md"), "not enough, first in idle, 1 sandbox")
 }
 
 func TestOfASharedGroupOnlyWhoAndWhereIsShown(t *testing.T) {
 	t.Parallel()
 	table := section(t, weighed(t, many(nil)), "idle, 2 sandboxes: where it is charged")
-	says(t, table,
+	check.Contains(t, "page", table,
 		"| containerd/runc | pod | 2 | 1.4 | 1.4 | · | none | 0.0 | workload | /pod/0 |",
 		"| containerd/runc | shared | 1 | 10.0 | · | · | · | · | shim | /system/containerd |",
 		"| containerd/kata | overhead | 2 | 217 | 221 | · | none | 60.0 | shim vmm | /kata\\_overhead/0 |")
@@ -199,15 +194,15 @@ func TestOfASharedGroupOnlyWhoAndWhereIsShown(t *testing.T) {
 func TestFailedPhasesAreCountedAndSaid(t *testing.T) {
 	t.Parallel()
 	for _, format := range []string{"text", "md"} {
-		says(t, text(t, weighed(t, broken()), format), "failed 25/45 phases", "containerd/runc: 2/3 rounds failed", "containerd/runsc: 3/3 rounds failed", "≥ 221")
-		says(t, text(t, weighed(t, many(nil)), format), "failed 0/45 phases")
+		check.Contains(t, "page", text(t, weighed(t, broken()), format), "failed 25/45 phases", "containerd/runc: 2/3 rounds failed", "containerd/runsc: 3/3 rounds failed", "≥ 221")
+		check.Contains(t, "page", text(t, weighed(t, many(nil)), format), "failed 0/45 phases")
 	}
 	j := weighed(t, oversee(func(o *oversight) {
 		o.change = func(rec *record.Record) {
 			rec.Targets = append(rec.Targets, record.Target{Type: record.TypeTarget, Name: "containerd/kata", Kind: "containerd"})
 		}
 	}))
-	says(t, text(t, j, "text"), "no figures: containerd/kata")
+	check.Contains(t, "page", text(t, j, "text"), "no figures: containerd/kata")
 }
 
 func TestFiguresAreThoseOfTheBooks(t *testing.T) {

@@ -57,7 +57,7 @@ func TestScaling(t *testing.T) {
 func TestRoomIsForAllThatASandboxTakes(t *testing.T) {
 	t.Parallel()
 	nothing := func(int, int) int64 { return 0 }
-	tests := []struct {
+	for _, tt := range []struct {
 		name       string
 		rounds     int
 		uncharged  func(n, round int) int64 // of the node's slab, beyond what is charged
@@ -74,8 +74,7 @@ func TestRoomIsForAllThatASandboxTakes(t *testing.T) {
 		{"and does not matter for few", 3, nothing, 1, 0, 0, 1274, "memory"},
 		{"two rounds tell no room", 2, nothing, 1, 100, 32768, 0, "it takes 3 rounds"},
 		{"nor does one", 1, nothing, 1, 100, 32768, 0, "it takes 3 rounds"},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := weighed(t, oversee(func(w *oversight) {
 				w.plan.Sandboxes, w.plan.Rounds = []int{1, 5, 20}, tt.rounds

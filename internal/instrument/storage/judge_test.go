@@ -56,7 +56,7 @@ func TestVerdicts(t *testing.T) {
 	clock := func(seconds float64, busy int64) func(*storing) {
 		return cells(func(c *record.Cell) { c.Reported.Seconds, c.Observed.Device.Busy = seconds, busy*ms })
 	}
-	tests := []struct {
+	for _, x := range []struct {
 		name    string
 		target  string
 		want    storage.Verdict
@@ -189,8 +189,7 @@ func TestVerdicts(t *testing.T) {
 		{"imported ones have to run five seconds", "runc", short, "nothing was seen from outside", func(s *storing) {
 			s.every = func(c *record.Cell) { bare(c); c.Reported.Seconds = 4.99 }
 		}},
-	}
-	for _, x := range tests {
+	} {
 		t.Run(x.name, func(t *testing.T) {
 			c := only(t, judged(t, store(x.change)), x.target)
 			if text := strings.Join(c.Because, "; "); c.Verdict != x.want || len(c.Because) == 0 || !strings.Contains(text, x.because) {
@@ -209,9 +208,8 @@ func TestFiguresAreMediansOverTheRoundsWithAnInterval(t *testing.T) {
 	s := judged(t, store(nil))
 	c := only(t, s, "runc")
 	base := float64(claimed) / 10
-	if b := c.Total.Bandwidth; !b.Bounded || math.Abs(b.Value/base-1.01) > 1e-9 || math.Abs(b.Lo/base-1) > 1e-9 || math.Abs(b.Hi/base-1.02) > 1e-9 {
-		t.Errorf("%+v", b)
-	}
+	b := c.Total.Bandwidth
+	check.That(t, b.Bounded && math.Abs(b.Value/base-1.01) <= 1e-9 && math.Abs(b.Lo/base-1) <= 1e-9 && math.Abs(b.Hi/base-1.02) <= 1e-9, "%+v", b)
 	check.That(t, c.Rounds == 6 && c.Read.Bytes.Value == float64(claimed) && c.Read.IOPS.Value >= 2000 &&
 		latency(s, "read", "p99.9").Value == 20*ms && !c.Write.Bandwidth.Known() && !latency(s, "write", "p50").Known(), "%+v", c)
 	check.That(t, c.RunTime.Value == 10e9 && c.WorkloadCPU.Value == 0.2 && c.RuntimeCPU.Value == 0.05,

@@ -65,9 +65,8 @@ func TestDirectIOIsToldFromReadingAhead(t *testing.T) {
 				}
 			}))), "runc")
 			check.That(t, c.Verdict == x.want, "%q because %q, want %q", c.Verdict, c.Because, x.want)
-			if x.want == direct && !strings.Contains(c.Because[0], "20000 I/Os of the tool") && !strings.Contains(c.Because[0], "120000 I/Os of the tool") {
-				t.Errorf("because %q", c.Because)
-			}
+			check.That(t, x.want != direct || strings.Contains(c.Because[0], "20000 I/Os of the tool") || strings.Contains(c.Because[0], "120000 I/Os of the tool"),
+				"because %q", c.Because)
 		})
 	}
 }
@@ -139,7 +138,7 @@ func TestFindingsOfStorage(t *testing.T) {
 		return all(writing, seen(func(o *record.Observed) { o.Device.WriteBytes, o.Flushed = percents(atDevice), percents(flushed) }))
 	}
 	kept := cells(func(c *record.Cell) { c.Dropped, c.Layout = "", &record.Layout{Files: 1} })
-	tests := []struct {
+	for _, x := range []struct {
 		name    string
 		want    string // codes
 		message string
@@ -193,8 +192,7 @@ func TestFindingsOfStorage(t *testing.T) {
 			"read on bind, direct failed in 1 of 6 rounds; the first: fio exited with 1: No space left on device", ofRunc(3, func(c *record.Cell) {
 				c.Failure = &record.Failure{Kind: record.FailExit, Detail: "fio exited with 1", Command: "fio", Output: "No space left on device\n"}
 			})},
-	}
-	for _, x := range tests {
+	} {
 		t.Run(x.name, func(t *testing.T) {
 			s := judged(t, store(x.change))
 			// Six rounds are few for the two comparisons of a table, see below.

@@ -210,6 +210,5 @@ const (
 // Kata's I/O, whose verdicts package published tests.
 func imported(t *testing.T) *record.Record {
 	t.Helper()
-	rec := must.Get(record.Load("../../../published/kata-io/record.jsonl"))(t)
-	return rec
+	return must.Get(record.Load("../../../published/kata-io/record.jsonl"))(t)
 }

@@ -186,7 +186,7 @@ func TestUncertainty(t *testing.T) {
 	late.Phases[0].End.Time, early.Phases[0].End.Time = 29*sec, 2*sec
 	cut := visit(8 * mib)
 	cut.After = nil
-	tests := []struct {
+	for _, tt := range []struct {
 		name string
 		v    *ledger.Visit
 		want int64
@@ -202,15 +202,14 @@ func TestUncertainty(t *testing.T) {
 		{"ticks that were not read do not", visit(0, 0, 0, 0, 0, 0, 0, 0, 900, -1, 1000, 1100, -1, 1000, 1200), 411},
 		// 2 CPUs × 2·fls(2)·(1 + fls(128)) = 36 pages, see mm/vmstat.c.
 		{"counters that were not added up hold pages back", unread, 2 * 36 * 4096},
-	}
-	for _, tt := range tests {
+	} {
 		got := tt.v.Uncertainty(0, 2)
 		check.That(t, max(got-tt.want, tt.want-got) <= 1, "%s: %d, want %d", tt.name, got, tt.want)
 	}
 }
 
 func TestOthersThatAreCountedTwiceAreUncertain(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		name         string
 		before, end  int64 // the node's anonymous memory
 		others, anon int64 // of other processes by RssAnon, of the target
@@ -221,8 +220,7 @@ func TestOthersThatAreCountedTwiceAreUncertain(t *testing.T) {
 		{"pages that forks share count once for each", 100 * mib, 108 * mib, 33 * mib, 5 * mib, 3 * mib, 30 * mib},
 		{"memory that no process is seen to have", 100 * mib, 128 * mib, 3 * mib, 5 * mib, 23 * mib, 20 * mib},
 		{"a node whose anonymous memory was not read tells nothing", 0, 0, 33 * mib, 5 * mib, 33 * mib, 0},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			v := &ledger.Visit{Before: at(sec, record.MomentBefore, node(1<<30)), Phases: []ledger.Phase{{Name: "idle", Sandboxes: 1, End: at(20*sec, record.MomentEnd, node(1<<30))}}}
 			e := v.Phases[0].End

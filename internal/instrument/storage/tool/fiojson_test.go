@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -19,8 +18,7 @@ import (
 // sample reads the output of a real tool.
 func sample(t testing.TB, name string) string {
 	t.Helper()
-	b := must.Get(os.ReadFile(filepath.Join("testdata", name)))(t)
-	return string(b)
+	return must.Read(t, filepath.Join("testdata", name))
 }
 
 // jobsIn are the jobs of fio's JSON, whose numbers stay the text that they are.
@@ -121,9 +119,8 @@ func TestOptionsAreThoseOfTheCommandLine(t *testing.T) {
 		"fio-3.33-three-jobs.json": {Job: storage.Job{Tool: "fio", RW: "randread", BS: 4 << 10, Size: 8 << 20, NumJobs: 3, IODepth: 8, Engine: "libaio"}, Cache: "direct"},
 		"fio-3.33-write.json+":     {Job: storage.Job{Tool: "fio", RW: "write", BS: 512 << 10, Size: 16 << 20, NumJobs: 1, IODepth: 1}, Cache: "buffered"},
 	} {
-		if got, err := parseFioJSON(sample(t, file)); err != nil || !reflect.DeepEqual(got.Job, want.Job) || got.Cache != want.Cache {
-			t.Errorf("%s: %+v, %v; want %+v", file, got, err, want)
-		}
+		got, err := parseFioJSON(sample(t, file))
+		check.That(t, err == nil && reflect.DeepEqual(got.Job, want.Job) && got.Cache == want.Cache, "%s: %+v, %v; want %+v", file, got, err, want)
 	}
 }
 
@@ -203,9 +200,8 @@ func TestWhatCannotBeBelievedIsRefused(t *testing.T) {
 		"nothing moved":           {`{"fio version":"fio-3.33","jobs":[{"read":{},"write":{}}]}`, "neither read nor wrote"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if c, err := parseFioJSON(tc.text); err == nil || !strings.Contains(err.Error(), tc.says) || len(err.Error()) > 600 {
-				t.Errorf("%+v, error %.700v; want %q", c, err, tc.says)
-			}
+			c, err := parseFioJSON(tc.text)
+			check.That(t, err != nil && strings.Contains(err.Error(), tc.says) && len(err.Error()) <= 600, "%+v, error %.700v; want %q", c, err, tc.says)
 		})
 	}
 }
@@ -227,9 +223,8 @@ func fuzz(f *testing.F, parse func(string) (output, error), seeds ...string) {
 			return
 		}
 		plausible(t, o.Claim)
-		if j := o.Job; len(j.RW)+len(j.Engine)+len(o.Version) > 600 || j.BS < 0 || j.Size < 0 || j.NumJobs < 0 || j.Files < 0 || j.Count < 0 {
-			t.Errorf("%+v", o)
-		}
+		j := o.Job
+		check.That(t, len(j.RW)+len(j.Engine)+len(o.Version) <= 600 && j.BS >= 0 && j.Size >= 0 && j.NumJobs >= 0 && j.Files >= 0 && j.Count >= 0, "%+v", o)
 		check.Equal(t, "once", must.Get(parse(text+"\n"))(t).Claim, o.Claim)
 	})
 }

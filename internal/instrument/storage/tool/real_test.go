@@ -190,9 +190,8 @@ func TestRealSysbenchFindsItsFilesAndMovesThem(t *testing.T) {
 			c, version, err := Parse(j, stdout, stderr)
 			must.That(t, err == nil && strings.HasPrefix(version, "sysbench 1."), "%q %v of\n%s", version, err, stdout)
 			reads, writes := rw != storage.RWWrite && rw != storage.RWRandWrite, rw != storage.RWRead && rw != storage.RWRandRead
-			if (c.Read.IOs > 0) != reads || (c.Write.IOs > 0) != writes || j.Fsync == 0 && c.Read.IOs+c.Write.IOs != 300 {
-				t.Errorf("%+v of 300 requests of\n%s", c, stdout)
-			}
+			check.That(t, (c.Read.IOs > 0) == reads && (c.Write.IOs > 0) == writes && (j.Fsync != 0 || c.Read.IOs+c.Write.IOs == 300),
+				"%+v of 300 requests of\n%s", c, stdout)
 			sameAsSysbenchs(t, stdout, c)
 			check.That(t, j.Fsync != 0 || c.Read.Bytes+c.Write.Bytes == 300*j.BS, "%d bytes in 300 requests", c.Read.Bytes+c.Write.Bytes)
 			check.Equal(t, "sysbench left", sizes(t, at.Dir), before)
@@ -230,6 +229,5 @@ func sameAsSysbenchs(t *testing.T, text string, c record.Reported) {
 
 func number(t *testing.T, printed string) float64 {
 	t.Helper()
-	v := must.Get(strconv.ParseFloat(printed, 64))(t)
-	return v
+	return must.Get(strconv.ParseFloat(printed, 64))(t)
 }

@@ -206,9 +206,7 @@ func TestDDHasToHaveMovedEveryBlock(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tc.job.Tool = storage.ToolDD
 			c, version, err := Parse(tc.job, tc.stdout, tc.stderr)
-			if tc.says == "" && (err != nil || c.Write.Bytes != 40<<20 || version != "") {
-				t.Errorf("%+v %q %v", c, version, err)
-			}
+			check.That(t, tc.says != "" || err == nil && c.Write.Bytes == 40<<20 && version == "", "%+v %q %v", c, version, err)
 			check.That(t, tc.says == "" || err != nil && strings.Contains(err.Error(), tc.says), "%v, want %q", err, tc.says)
 		})
 	}
