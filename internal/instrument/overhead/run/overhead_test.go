@@ -206,9 +206,8 @@ func TestATargetThatFailsIsGivenUpAndTheOthersGoOn(t *testing.T) {
 			visits[x.Target]++
 		}
 	}
-	if visits["broken"] != 1 || visits["good"] != 3 || !slices.Contains(codes(rec), "target-given-up") {
-		t.Errorf("visits %v, findings %v", visits, codes(rec))
-	}
+	check.That(t, visits["broken"] == 1 && visits["good"] == 3 && slices.Contains(codes(rec), "target-given-up"),
+		"visits %v, findings %v", visits, codes(rec))
 	for _, e := range log.events {
 		check.Lacks(t, "sandboxes stayed", e, " left ")
 	}
@@ -232,12 +231,10 @@ func TestWhatThereIsNoRoomForIsLeftOutAndSaid(t *testing.T) {
 		for _, x := range rec.Readings {
 			most = max(most, x.Sandboxes)
 		}
-		if got := moments(rec); got[len(got)-1] != "after  0" {
-			t.Errorf("%s: the node was not read once all were gone: %q", name, got)
-		}
-		if most != c.most || !slices.Contains(codes(rec), c.said) || strings.Contains(strings.Join(log.events, "\n"), "exec") {
-			t.Errorf("%s: %d sandboxes were started, findings %v, events %v", name, most, codes(rec), log.events)
-		}
+		got := moments(rec)
+		check.That(t, got[len(got)-1] == "after  0", "%s: the node was not read once all were gone: %q", name, got)
+		check.That(t, most == c.most && slices.Contains(codes(rec), c.said) && !strings.Contains(strings.Join(log.events, "\n"), "exec"),
+			"%s: %d sandboxes were started, findings %v, events %v", name, most, codes(rec), log.events)
 	}
 }
 
@@ -273,12 +270,9 @@ func TestALoadThatDidNotStandGivesNoFigures(t *testing.T) {
 		}, &scripted{name: "a", exec: c.exec})
 		rec := perform(t.Context(), t, o)
 		i := slices.IndexFunc(rec.Readings, func(x record.Reading) bool { return x.Phase == c.phase && x.Moment == record.MomentEnd })
-		if i < 0 {
-			t.Fatalf("%s: read %v", name, moments(rec))
-		}
-		if f := rec.Readings[i].Failure; f == nil || f.Kind != c.want.Kind || f.Exit != c.want.Exit || f.Output != c.want.Output {
-			t.Errorf("%s: %+v", name, f)
-		}
+		must.That(t, i >= 0, "%s: read %v", name, moments(rec))
+		f := rec.Readings[i].Failure
+		check.That(t, f != nil && f.Kind == c.want.Kind && f.Exit == c.want.Exit && f.Output == c.want.Output, "%s: %+v", name, f)
 		check.Equal(t, fmt.Sprintf("%s: it was started", name), strings.Count(strings.Join(log.events, "\n"), "exec"), 1)
 	}
 }
@@ -293,12 +287,9 @@ func TestWhatCannotBeStoppedIsRemovedByForce(t *testing.T) {
 	o, log := options(func(p *overhead.Options) { p.Sandboxes = []int{5} }, stubborn)
 	rec := perform(t.Context(), t, o)
 	events := strings.Join(log.events, "\n")
-	if !strings.Contains(events, "a stop x5\na rm x4\na discard 5 [0 1 2 3 4]\nread 0") || strings.Contains(events, " left ") {
-		t.Errorf("events\n%s", events)
-	}
-	if !slices.Contains(codes(rec), "sandboxes-not-retired") {
-		t.Errorf("findings %v", codes(rec))
-	}
+	check.That(t, strings.Contains(events, "a stop x5\na rm x4\na discard 5 [0 1 2 3 4]\nread 0") && !strings.Contains(events, " left "),
+		"events\n%s", events)
+	check.That(t, slices.Contains(codes(rec), "sandboxes-not-retired"), "findings %v", codes(rec))
 }
 
 func TestAPhaseInWhichAWorkloadEndedGivesNoFigures(t *testing.T) {
@@ -337,9 +328,8 @@ func TestALoadThatDidNotStandLongEnoughIsGivenMoreTime(t *testing.T) {
 			ends = append(ends, x)
 		}
 	}
-	if len(given) != 2 || given[1] <= given[0] || len(ends) != 2 || ends[0].Moment != record.MomentBegin || ends[1].Failure != nil {
-		t.Errorf("given %v, read %v", given, moments(rec))
-	}
+	check.That(t, len(given) == 2 && given[1] > given[0] && len(ends) == 2 && ends[0].Moment == record.MomentBegin && ends[1].Failure == nil,
+		"given %v, read %v", given, moments(rec))
 }
 
 func TestAnInterruptedRunLeavesNothing(t *testing.T) {
@@ -351,10 +341,8 @@ func TestAnInterruptedRunLeavesNothing(t *testing.T) {
 	}
 	o, log := options(func(p *overhead.Options) { p.Phases = []string{"idle", "10M"} }, &scripted{name: "a", exec: hangs})
 	rec := perform(ctx, t, o)
-	if rec.End.Status != "interrupted" || log.events[len(log.events)-1] != "close a" || !slices.Contains(log.events, "a discard 1 [0]") {
-		t.Errorf("status %s, events %v", rec.End.Status, log.events)
-	}
-	if slices.ContainsFunc(moments(rec), func(m string) bool { return strings.HasPrefix(m, "end 10M") }) {
-		t.Errorf("a phase that was cut short was recorded: %v", moments(rec))
-	}
+	check.That(t, rec.End.Status == "interrupted" && log.events[len(log.events)-1] == "close a" && slices.Contains(log.events, "a discard 1 [0]"),
+		"status %s, events %v", rec.End.Status, log.events)
+	check.That(t, !slices.ContainsFunc(moments(rec), func(m string) bool { return strings.HasPrefix(m, "end 10M") }),
+		"a phase that was cut short was recorded: %v", moments(rec))
 }

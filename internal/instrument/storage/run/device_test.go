@@ -11,7 +11,9 @@ import (
 	"github.com/tare-bench/tare/internal/node/disk"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/fake"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/loopdev"
+	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -45,12 +47,10 @@ func TestADeviceThatComesIntoUseIsNotWrittenAnyMore(t *testing.T) {
 				}
 			})
 			rec := s.run()
-			if len(rec.Cells) != 3 || rec.Cells[1].Reported == nil || ran["dd"] != c.jobs {
-				t.Fatalf("%d jobs were run, %d cells: %+v", ran["dd"], len(rec.Cells), rec.Cells)
-			}
-			if f := rec.Cells[2].Failure; f == nil || f.Kind != record.FailState || !strings.Contains(f.Detail, "nothing was written: "+path+" is in use") {
-				t.Errorf("got %+v", f)
-			}
+			must.That(t, len(rec.Cells) == 3 && rec.Cells[1].Reported != nil && ran["dd"] == c.jobs,
+				"%d jobs were run, %d cells: %+v", ran["dd"], len(rec.Cells), rec.Cells)
+			f := rec.Cells[2].Failure
+			check.That(t, f != nil && f.Kind == record.FailState && strings.Contains(f.Detail, "nothing was written: "+path+" is in use"), "got %+v", f)
 		})
 	}
 }
@@ -62,12 +62,10 @@ func TestAJobFileOnADeviceFindsWhatWasWrittenByTheProbe(t *testing.T) {
 		{Name: "other", Options: []storage.FioOption{{Name: "rw", Value: "read"}, {Name: "size", Value: "1m"}, {Name: "offset", Value: "7m"}}},
 	}}}
 	rec := s.run()
-	if want := "/probe fill 8388608 " + path; !slices.Contains(s.ran, want) {
-		t.Errorf("%q was not run, but %q", want, s.ran)
-	}
-	if l := rec.Cells[0].Layout; l == nil || l.Bytes != 8<<20 {
-		t.Errorf("laid out %+v", l)
-	}
+	want := "/probe fill 8388608 " + path
+	check.That(t, slices.Contains(s.ran, want), "%q was not run, but %q", want, s.ran)
+	l := rec.Cells[0].Layout
+	check.That(t, l != nil && l.Bytes == 8<<20, "laid out %+v", l)
 }
 
 func TestOnADeviceDirectReadsAreTriedOnTheDevice(t *testing.T) {
@@ -79,12 +77,8 @@ func TestOnADeviceDirectReadsAreTriedOnTheDevice(t *testing.T) {
 		}
 	})
 	rec := s.run()
-	if len(tried) != 3 || tried[2] != subject.DevicePath || strings.Contains(s.log(), "a fill") {
-		t.Errorf("tried %q in %s", tried, s.log())
-	}
-	if rec.Places[0].Direct != record.DirectTaken {
-		t.Errorf("place %+v", rec.Places[0])
-	}
+	check.That(t, len(tried) == 3 && tried[2] == subject.DevicePath && !strings.Contains(s.log(), "a fill"), "tried %q in %s", tried, s.log())
+	check.That(t, rec.Places[0].Direct == record.DirectTaken, "place %+v", rec.Places[0])
 }
 
 func TestAJobThatFailsLeavesTheTrialOfDirectReadsToTheNext(t *testing.T) {
@@ -104,9 +98,8 @@ func TestAJobThatFailsLeavesTheTrialOfDirectReadsToTheNext(t *testing.T) {
 	rec := s.run()
 	direct := map[string]string{}
 	for _, p := range rec.Places {
-		if _, twice := direct[p.Target]; twice {
-			t.Errorf("%s has two places", p.Target)
-		}
+		_, twice := direct[p.Target]
+		check.That(t, !twice, "%s has two places", p.Target)
 		direct[p.Target] = p.Direct
 	}
 	if len(direct) != 2 || direct["a"] != record.DirectTaken || direct["b"] != "" {
@@ -118,35 +111,30 @@ func TestATmpfsIsSaidToBeFullWhenAllOfItIs(t *testing.T) {
 	s := newStand(t, "a")
 	s.plan.Volumes, s.free = []string{"tmpfs"}, 40959
 	rec := s.run()
-	if f := rec.Cells[0].Failure; f == nil || !strings.Contains(f.Detail, "free on the tmpfs") || strings.Contains(f.Detail, "90 %") {
-		t.Errorf("got %+v", f)
-	}
+	f := rec.Cells[0].Failure
+	check.That(t, f != nil && strings.Contains(f.Detail, "free on the tmpfs") && !strings.Contains(f.Detail, "90 %"), "got %+v", f)
 }
 
 func TestTheCeilingOfSmallJobsIsMeasuredOnAFileOfSomeSize(t *testing.T) {
 	s := newStand(t, "a")
 	s.onHost, s.plan.Ceiling = map[string]string{storage.ToolFio: "/usr/bin/fio"}, time.Second
 	s.run()
-	if !slices.ContainsFunc(s.ran, func(line string) bool { return strings.HasPrefix(line, "/probe fill 67108864 ") }) {
-		t.Errorf("ran %q", s.ran)
-	}
+	check.That(t, slices.ContainsFunc(s.ran, func(line string) bool { return strings.HasPrefix(line, "/probe fill 67108864 ") }),
+		"ran %q", s.ran)
 	s.ran, s.free = nil, 70<<20
 	rec := s.run()
-	if slices.ContainsFunc(s.ran, func(line string) bool { return strings.HasPrefix(line, "/probe fill") }) {
-		t.Errorf("ran %q where there is no room", s.ran)
-	}
-	if c := rec.Ceilings; len(c) != 2 || c[0].Failure == nil || !strings.Contains(c[0].Failure.Detail, "64 MiB does not fit in 90 %") {
-		t.Errorf("ceilings %+v", c)
-	}
+	check.That(t, !slices.ContainsFunc(s.ran, func(line string) bool { return strings.HasPrefix(line, "/probe fill") }),
+		"ran %q where there is no room", s.ran)
+	c := rec.Ceilings
+	check.That(t, len(c) == 2 && c[0].Failure != nil && strings.Contains(c[0].Failure.Detail, "64 MiB does not fit in 90 %"), "ceilings %+v", c)
 }
 
 func TestADeviceThatIsTooSmallHasNoCeiling(t *testing.T) {
 	s, _ := deviceStand(t, "a")
 	s.onHost, s.plan.Ceiling = map[string]string{storage.ToolFio: "/usr/bin/fio"}, time.Second
 	rec := s.run()
-	if c := rec.Ceilings; len(c) != 2 || c[0].Failure == nil || !strings.Contains(c[0].Failure.Detail, "do not fit in the 16 MiB of the device") {
-		t.Errorf("ceilings %+v", c)
-	}
+	c := rec.Ceilings
+	check.That(t, len(c) == 2 && c[0].Failure != nil && strings.Contains(c[0].Failure.Detail, "do not fit in the 16 MiB of the device"), "ceilings %+v", c)
 }
 
 // ofKind is a target that says of itself which kind it is.
@@ -166,17 +154,14 @@ func TestARootFileSystemInTheRunsOwnFolderLiesOnItsDevice(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			s := newStand(t)
 			device, _, err := disk.Under(s.dir)
-			if err != nil || device == "" {
-				t.Fatalf("the tests' folder lies on no device (%v): give them a TMPDIR on a disk", err)
-			}
+			must.That(t, err == nil && device != "", "the tests' folder lies on no device (%v): give them a TMPDIR on a disk", err)
 			s.targets = []subject.Target{ofKind{s.target("a"), kind}}
 			want := ""
 			if own {
 				want = device
 			}
-			if rec := s.run(); len(rec.Places) != 1 || rec.Places[0].Device != want || s.looked != want {
-				t.Errorf("places %+v, looked at %q, want %q", rec.Places, s.looked, want)
-			}
+			rec := s.run()
+			check.That(t, len(rec.Places) == 1 && rec.Places[0].Device == want && s.looked == want, "places %+v, looked at %q, want %q", rec.Places, s.looked, want)
 		})
 	}
 }
@@ -206,8 +191,7 @@ func TestAToolThatCannotBeExecutedFailsBeforeTheJob(t *testing.T) {
 			return subject.Executed{Exit: exit, Stderr: "no loader"}, nil, verb(args) == "warm"
 		}
 		c := s.run().Cells[0]
-		if failed := c.Failure != nil && c.Failure.Kind == record.FailExit && c.Failure.Exit == exit && c.Failure.Output == "no loader"; failed != (exit != 1) {
-			t.Errorf("exit status %d: %+v", exit, c.Failure)
-		}
+		failed := c.Failure != nil && c.Failure.Kind == record.FailExit && c.Failure.Exit == exit && c.Failure.Output == "no loader"
+		check.That(t, failed == (exit != 1), "exit status %d: %+v", exit, c.Failure)
 	}
 }

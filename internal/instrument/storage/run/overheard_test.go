@@ -21,6 +21,7 @@ import (
 	"github.com/tare-bench/tare/internal/subject/host"
 	"github.com/tare-bench/tare/internal/subject/hosttools"
 	"github.com/tare-bench/tare/internal/subject/oci"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/internal/testing/need"
 	"github.com/tare-bench/tare/internal/testing/untouched"
@@ -78,14 +79,10 @@ func weigh(t *testing.T, name string, jobs []storage.Job, volumes ...string) []h
 	var out []heard
 	for _, c := range rec.Cells {
 		h := heard{name: c.Target + ", " + c.Job + " on " + c.Volume, cell: c}
-		if c.Failure != nil || c.Reported == nil {
-			t.Fatalf("%s: no figures: %+v", h.name, c.Failure)
-		}
+		must.That(t, c.Failure == nil && c.Reported != nil, "%s: no figures: %+v", h.name, c.Failure)
 		of := targets[slices.IndexFunc(targets, func(o *overheard) bool { return o.Info().Name == c.Target })]
 		i := slices.IndexFunc(of.calls, func(x call) bool { return x.line == c.Command || x.said.Command == c.Command })
-		if i < 0 {
-			t.Fatalf("%s: %s was never run", h.name, c.Command)
-		}
+		must.That(t, i >= 0, "%s: %s was never run", h.name, c.Command)
 		h.said, of.calls = of.calls[i].said, of.calls[i+1:]
 		out = append(out, h)
 	}
@@ -133,11 +130,8 @@ func performed(t *testing.T, name string, p storage.Options, targets []*overhear
 	_, _, err = storagerun.Run(t.Context(), o)
 	left := files(filepath.Join(dir, "data"))
 	must.OK(t, errors.Join(err, w.Close(), own.Close()))
-	if len(left) > 0 {
-		t.Errorf("the jobs left %v", left)
-	}
-	rec := must.Get(record.Load(stored))(t)
-	return rec
+	check.That(t, len(left) == 0, "the jobs left %v", left)
+	return must.Get(record.Load(stored))(t)
 }
 
 // files are those below a run's folder, but for its own mark.

@@ -47,12 +47,10 @@ func TestTheRecordHasWhatTheToolPrinted(t *testing.T) {
 			for _, h := range heard {
 				job := c.jobs[slices.IndexFunc(c.jobs, func(j storage.Job) bool { return j.Name == h.cell.Job })]
 				said, version, err := tool.Parse(job, h.said.Output, h.said.Stderr)
-				if err != nil || said != *h.cell.Reported || version != "" && version != h.cell.Version {
-					t.Errorf("%s: the record has %+v of %q; %q said %+v, %v", h.name, h.cell.Reported, h.cell.Version, version, said, err)
-				}
-				if len(job.Options) > 0 && (said.Read.Bytes != 2*4*mib || said.Write.Bytes != 4*mib) {
-					t.Errorf("%s: %d bytes were read, %d written", h.name, said.Read.Bytes, said.Write.Bytes)
-				}
+				check.That(t, err == nil && said == *h.cell.Reported && (version == "" || version == h.cell.Version),
+					"%s: the record has %+v of %q; %q said %+v, %v", h.name, h.cell.Reported, h.cell.Version, version, said, err)
+				check.That(t, len(job.Options) == 0 || said.Read.Bytes == 2*4*mib && said.Write.Bytes == 4*mib,
+					"%s: %d bytes were read, %d written", h.name, said.Read.Bytes, said.Write.Bytes)
 			}
 		})
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/fake"
 	"github.com/tare-bench/tare/internal/testing/check"
+	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -25,39 +26,29 @@ func TestAJobRunsInASandboxOfItsOwnBetweenTwoReadings(t *testing.T) {
 	first := "a run, a fs, a fs, a fill, a direct, a evict, drop, a warm, rest, begin, a dd, end"
 	later := "a run, a fs, a fill, a evict, drop, a warm, rest, begin, a dd, end"
 	check.Equal(t, "it went", s.log(), "prepare rootfs, "+first+", "+later)
-	if len(rec.Cells) != 2 || rec.End.Status != "done" {
-		t.Fatalf("%d cells, end %+v", len(rec.Cells), rec.End)
-	}
+	must.That(t, len(rec.Cells) == 2 && rec.End.Status == "done", "%d cells, end %+v", len(rec.Cells), rec.End)
 	c := rec.Cells[1]
-	if c.Round != 1 || c.Target != "a" || c.Volume != "rootfs" || c.Cache != "direct" || c.Job != "read 4k" || c.Version != "dd 9.1" || c.Dropped != "node" || !c.Quiet {
-		t.Errorf("got %+v", c)
-	}
-	if c.Reported == nil || c.Reported.Read.Bytes != 40960 || c.Reported.Read.Bandwidth != 20480 || c.Observed == nil || c.Layout == nil || c.Layout.Bytes != 40960 {
-		t.Errorf("claim %+v, seen %+v, layout %+v", c.Reported, c.Observed, c.Layout)
-	}
-	if len(rec.Places) != 1 || rec.Places[0].Direct != record.DirectTaken || len(rec.Places[0].Mounts) != 2 {
-		t.Errorf("places %+v", rec.Places)
-	}
+	check.That(t, c.Round == 1 && c.Target == "a" && c.Volume == "rootfs" && c.Cache == "direct" && c.Job == "read 4k" &&
+		c.Version == "dd 9.1" && c.Dropped == "node" && c.Quiet, "got %+v", c)
+	check.That(t, c.Reported != nil && c.Reported.Read.Bytes == 40960 && c.Reported.Read.Bandwidth == 20480 && c.Observed != nil &&
+		c.Layout != nil && c.Layout.Bytes == 40960, "claim %+v, seen %+v, layout %+v", c.Reported, c.Observed, c.Layout)
+	check.That(t, len(rec.Places) == 1 && rec.Places[0].Direct == record.DirectTaken && len(rec.Places[0].Mounts) == 2,
+		"places %+v", rec.Places)
 }
 
 func TestWhatWasWrittenIsFlushedAfterTheReading(t *testing.T) {
 	s := newStand(t, "a")
 	s.run()
-	if !strings.HasSuffix(s.log(), "begin, a dd, end, flush") {
-		t.Errorf("it went %s", s.log())
-	}
+	check.That(t, strings.HasSuffix(s.log(), "begin, a dd, end, flush"), "it went %s", s.log())
 }
 
 func TestWhatLoadingTheToolTakesThoseOutsideIsReadBeforeTheJob(t *testing.T) {
 	s := newStand(t, "a")
 	s.outside = &record.Transfer{Read: 36 << 20}
 	rec := s.run()
-	if !strings.HasSuffix(s.log(), "begin, a warm, begin, a dd, end, flush") {
-		t.Errorf("it went %s", s.log())
-	}
-	if l := rec.Cells[0].Observed.Loading; l == nil || *l != *s.outside {
-		t.Errorf("got %+v", l)
-	}
+	check.That(t, strings.HasSuffix(s.log(), "begin, a warm, begin, a dd, end, flush"), "it went %s", s.log())
+	l := rec.Cells[0].Observed.Loading
+	check.That(t, l != nil && *l == *s.outside, "got %+v", l)
 }
 
 func TestOnAFolderOfTheHostAllTargetsFindTheSameFiles(t *testing.T) {
@@ -67,9 +58,7 @@ func TestOnAFolderOfTheHostAllTargetsFindTheSameFiles(t *testing.T) {
 	s.plan.Rounds = 3
 	rec := s.run()
 	fills := strings.Count(s.log(), "fill")
-	if fills != 1 || !strings.Contains(s.log(), "host fill") {
-		t.Errorf("files were laid out %d times: %s", fills, s.log())
-	}
+	check.That(t, fills == 1 && strings.Contains(s.log(), "host fill"), "files were laid out %d times: %s", fills, s.log())
 	check.Equal(t, "cells", len(rec.Cells), 9)
 }
 
@@ -86,9 +75,7 @@ func TestEveryRoundVisitsEveryTargetOnceForEveryJob(t *testing.T) {
 	orders := map[visit][]string{}
 	for i, c := range rec.Cells {
 		v := visit{c.Round, c.Job, c.Cache}
-		if c.Order != len(orders[v]) || i > 0 && c.Order > 0 && orders[v] == nil {
-			t.Fatalf("cell %d is out of order: %+v", i, c)
-		}
+		must.That(t, c.Order == len(orders[v]) && (i == 0 || c.Order == 0 || orders[v] != nil), "cell %d is out of order: %+v", i, c)
 		orders[v] = append(orders[v], c.Target)
 	}
 	check.Equal(t, "visits", len(orders), 6*4)
@@ -96,17 +83,13 @@ func TestEveryRoundVisitsEveryTargetOnceForEveryJob(t *testing.T) {
 	for v, names := range orders {
 		seen[strings.Join(names, "")] = true
 		slices.Sort(names)
-		if strings.Join(names, "") != "abcd" {
-			t.Errorf("%+v: %v", v, names)
-		}
+		check.That(t, strings.Join(names, "") == "abcd", "%+v: %v", v, names)
 	}
-	if len(seen) < 8 {
-		t.Errorf("only %d orders in 24 visits", len(seen))
-	}
+	check.That(t, len(seen) >= 8, "only %d orders in 24 visits", len(seen))
 }
 
 func TestAJobThatFailsGivesNoFigures(t *testing.T) {
-	tests := []struct {
+	for _, test := range []struct {
 		name string
 		exec executes
 		free int64
@@ -122,8 +105,7 @@ func TestAJobThatFailsGivesNoFigures(t *testing.T) {
 		{"a tool that is killed at the limit", bad("dd", subject.Executed{Exit: 137}, fmt.Errorf("exec: %w", context.DeadlineExceeded)), 0,
 			record.FailTimeout, "--runtime-limit"},
 		{"a sandbox that cannot run it", bad("dd", subject.Executed{}, errors.New("no such container")), 0, record.FailError, "no such container"},
-	}
-	for _, test := range tests {
+	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := newStand(t, "good", "bad")
 			s.plan.Jobs = storage.DefaultJobs([]string{"read"}, []int64{4096}, storage.ToolDD, 40960, 0)
@@ -131,23 +113,16 @@ func TestAJobThatFailsGivesNoFigures(t *testing.T) {
 				s.free = test.free
 			}
 			rec := s.run()
-			if len(rec.Cells) != 2 {
-				t.Fatalf("%d cells", len(rec.Cells))
-			}
+			must.That(t, len(rec.Cells) == 2, "%d cells", len(rec.Cells))
 			for _, c := range rec.Cells {
 				if c.Target == "good" && test.free == 0 {
-					if c.Failure != nil || c.Reported == nil {
-						t.Errorf("the other target: %+v", c)
-					}
+					check.That(t, c.Failure == nil && c.Reported != nil, "the other target: %+v", c)
 					continue
 				}
-				if c.Failure == nil || c.Failure.Kind != test.kind || !strings.Contains(c.Failure.Detail, test.says) || c.Reported != nil {
-					t.Errorf("got %+v, want %s with %q", c.Failure, test.kind, test.says)
-				}
+				check.That(t, c.Failure != nil && c.Failure.Kind == test.kind && strings.Contains(c.Failure.Detail, test.says) && c.Reported == nil,
+					"got %+v, want %s with %q", c.Failure, test.kind, test.says)
 			}
-			if rec.End.Failures == 0 {
-				t.Error("no failure is counted")
-			}
+			check.That(t, rec.End.Failures != 0, "no failure is counted")
 		})
 	}
 }
@@ -187,9 +162,7 @@ func TestATargetThatCannotHaveAVolumeIsLeftOut(t *testing.T) {
 		got = append(got, c.Volume+" "+c.Target)
 	}
 	slices.Sort(got)
-	if strings.Join(got, ", ") != "bind a, rootfs a, rootfs b" {
-		t.Errorf("cells of %v", got)
-	}
+	check.That(t, strings.Join(got, ", ") == "bind a, rootfs a, rootfs b", "cells of %v", got)
 	if !slices.ContainsFunc(rec.Places, func(p record.Place) bool { return p.Target == "b" && strings.Contains(p.Absent, "no folders") }) {
 		t.Errorf("places %+v", rec.Places)
 	}
@@ -207,12 +180,9 @@ func TestCachesThatCannotBeDroppedAreSaidOnce(t *testing.T) {
 			n++
 		}
 	}
-	if n != 1 {
-		t.Errorf("%d times: %v", n, codes(rec))
-	}
-	if c := rec.Cells[0]; c.Dropped != "files" {
-		t.Errorf("dropped %q", c.Dropped)
-	}
+	check.That(t, n == 1, "%d times: %v", n, codes(rec))
+	c := rec.Cells[0]
+	check.That(t, c.Dropped == "files", "dropped %q", c.Dropped)
 }
 
 func TestARunThatIsToldToStopKeepsWhatItHas(t *testing.T) {
@@ -231,7 +201,5 @@ func TestARunThatIsToldToStopKeepsWhatItHas(t *testing.T) {
 		return subject.Executed{}, nil, false
 	}
 	rec := s.run()
-	if len(rec.Cells) != 3 || rec.End.Status != "interrupted" {
-		t.Errorf("%d cells, end %+v", len(rec.Cells), rec.End)
-	}
+	check.That(t, len(rec.Cells) == 3 && rec.End.Status == "interrupted", "%d cells, end %+v", len(rec.Cells), rec.End)
 }

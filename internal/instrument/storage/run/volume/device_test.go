@@ -36,9 +36,7 @@ func taken(t *testing.T, path string) *Volume {
 func refused(t *testing.T, err error, whys ...string) {
 	t.Helper()
 	for _, why := range whys {
-		if err == nil || !strings.Contains(err.Error(), why) || Advice(err) == "" {
-			t.Errorf("want %q, got %v, advice %q", why, err, Advice(err))
-		}
+		check.That(t, err != nil && strings.Contains(err.Error(), why) && Advice(err) != "", "want %q, got %v, advice %q", why, err, Advice(err))
 	}
 }
 
@@ -82,9 +80,8 @@ func TestAPartThatIsMountedKeepsTheWholeFromBeingTaken(t *testing.T) {
 // partitioned makes one partition of 8 MiB.
 func partitioned(t *testing.T, path string) string {
 	t.Helper()
-	if out, err := exec.Command("addpart", path, "1", "2048", "16384").CombinedOutput(); err != nil { // in sectors
-		t.Fatalf("addpart: %v: %s", err, out)
-	}
+	out, err := exec.Command("addpart", path, "1", "2048", "16384").CombinedOutput()
+	must.That(t, err == nil, "addpart: %v: %s", err, out) // in sectors
 	part := path + "p1"
 	if _, err := os.Stat(part); err != nil { // where nobody makes nodes
 		var major, minor int
@@ -128,9 +125,8 @@ func TestADeviceThatAProcessHasOpenIsNotTaken(t *testing.T) {
 
 func TestADeviceThatIsTakenCanBeOpenedButNotMounted(t *testing.T) {
 	path, _ := loopdev.New(t, 16<<20, "--partscan")
-	if out, err := exec.Command("mkfs.ext4", "-q", path).CombinedOutput(); err != nil {
-		t.Fatalf("mkfs.ext4: %v: %s", err, out)
-	}
+	out, err := exec.Command("mkfs.ext4", "-q", path).CombinedOutput()
+	must.That(t, err == nil, "mkfs.ext4: %v: %s", err, out)
 	v := taken(t, path)
 	check.Is(t, unix.Mount(path, t.TempDir(), "ext4", 0, ""), unix.EBUSY)
 	// As fio and dd do.
@@ -155,9 +151,8 @@ func TestADeviceIsTheOneThatThePathLedToAtFirst(t *testing.T) {
 	v := taken(t, link)
 	check.Equal(t, "is used", v.Workload.Device, one)
 	must.OK(t, errors.Join(os.Remove(link), os.Symlink(other, link)))
-	if err := v.Check(); err != nil || v.Workload.Device != one {
-		t.Errorf("it now is %s, %v", v.Workload.Device, err)
-	}
+	err := v.Check()
+	check.That(t, err == nil && v.Workload.Device == one, "it now is %s, %v", v.Workload.Device, err)
 }
 
 func TestANodeThatBecameAnotherDeviceIsLeftAlone(t *testing.T) {

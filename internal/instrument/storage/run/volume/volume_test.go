@@ -23,27 +23,21 @@ import (
 
 func parsed(t *testing.T, s string) storage.Volume {
 	t.Helper()
-	v := must.Get(storage.ParseVolume(s))(t)
-	return v
+	return must.Get(storage.ParseVolume(s))(t)
 }
 
 func TestAFolderIsMadeAndRemoved(t *testing.T) {
 	dir := t.TempDir()
 	v := must.Get(Prepare(context.Background(), parsed(t, "bind"), Asked{RunID: "x", Dir: dir}))(t)
-	if v.Workload.Volume == "" || v.On.Type == "" || v.Own == "" {
-		t.Errorf("got %+v", v)
-	}
+	check.That(t, v.Workload.Volume != "" && v.On.Type != "" && v.Own != "", "got %+v", v)
 	must.OK(t, v.Close())
-	if left, _ := os.ReadDir(dir); len(left) > 0 {
-		t.Errorf("left: %v", left)
-	}
+	left, _ := os.ReadDir(dir)
+	check.That(t, len(left) == 0, "left: %v", left)
 }
 
 func TestATmpfsThatMemoryDoesNotHoldIsRefused(t *testing.T) {
 	v, err := Prepare(context.Background(), parsed(t, "tmpfs"), Asked{Bytes: 1 << 20})
-	if err != nil || v.Workload.Tmpfs < 1<<20 {
-		t.Fatalf("got %+v, %v", v, err)
-	}
+	must.That(t, err == nil && v.Workload.Tmpfs >= 1<<20, "got %+v, %v", v, err)
 	_, err = Prepare(context.Background(), parsed(t, "tmpfs"), Asked{Bytes: 1 << 50})
 	refused(t, err, "of memory that are available")
 }
@@ -54,9 +48,7 @@ func TestADeviceIsTakenOnlyIfItIsNamedAndFree(t *testing.T) {
 		return Prepare(context.Background(), storage.Volume{Name: "device=" + path, Kind: record.VolumeDevice, Source: path}, asked)
 	}
 	v, err := take(Asked{Destroys: []string{path}, Bytes: 1 << 20})
-	if err != nil || v.Workload.Device != path || "/dev/"+v.On.Device != path || v.Size != 16<<20 {
-		t.Fatalf("got %+v, %v", v, err)
-	}
+	must.That(t, err == nil && v.Workload.Device == path && "/dev/"+v.On.Device == path && v.Size == 16<<20, "got %+v, %v", v, err)
 	must.OK(t, v.Close())
 	for why, asked := range map[string]Asked{
 		"has to be allowed by name": {}, "allowed by name": {Destroys: []string{path + "/."}}, "16 MiB": {Destroys: []string{path}, Bytes: 17 << 20},
@@ -65,9 +57,8 @@ func TestADeviceIsTakenOnlyIfItIsNamedAndFree(t *testing.T) {
 		refused(t, err, why)
 	}
 
-	if out, err := exec.Command("mkfs.ext4", "-q", path).CombinedOutput(); err != nil {
-		t.Fatalf("mkfs.ext4: %v: %s", err, out)
-	}
+	out, err := exec.Command("mkfs.ext4", "-q", path).CombinedOutput()
+	must.That(t, err == nil, "mkfs.ext4: %v: %s", err, out)
 	at := t.TempDir()
 	must.OK(t, unix.Mount(path, at, "ext4", 0, ""))
 	_, err = take(Asked{Destroys: []string{path}})
@@ -104,23 +95,19 @@ func TestAServerThatDoesNotAnswerHoldsNothingUp(t *testing.T) {
 	dir := t.TempDir()
 	began := time.Now()
 	_, err := Prepare(ctx, parsed(t, "nfs=[fd00::1]:/path"), Asked{RunID: "x", Dir: dir})
-	if err == nil || !strings.Contains(err.Error(), "did not end") || !strings.HasSuffix(Advice(err), "showmount -e fd00::1") {
-		t.Errorf("got %v, advice %q", err, Advice(err))
-	}
-	if took := time.Since(began); took > 50*time.Second {
-		t.Errorf("it took %v", took)
-	}
-	if left, _ := os.ReadDir(dir); len(left) > 0 {
-		t.Errorf("left: %v", left)
-	}
+	check.That(t, err != nil && strings.Contains(err.Error(), "did not end") && strings.HasSuffix(Advice(err), "showmount -e fd00::1"),
+		"got %v, advice %q", err, Advice(err))
+	took := time.Since(began)
+	check.That(t, took <= 50*time.Second, "it took %v", took)
+	left, _ := os.ReadDir(dir)
+	check.That(t, len(left) == 0, "left: %v", left)
 }
 
 func TestAMountThatFailsSaysWhy(t *testing.T) {
 	mounter(t, "echo 'mount.nfs: access denied by server' >&2; exit 32")
 	_, err := Prepare(context.Background(), parsed(t, "nfs=server:/path"), Asked{RunID: "x", Dir: t.TempDir()})
-	if err == nil || !strings.Contains(err.Error(), "exit status 32") || !strings.Contains(err.Error(), "access denied by server") {
-		t.Errorf("got %v", err)
-	}
+	check.That(t, err != nil && strings.Contains(err.Error(), "exit status 32") && strings.Contains(err.Error(), "access denied by server"),
+		"got %v", err)
 }
 
 // A tmpfs stands for the server's folder: what counts is what is made there and
@@ -132,17 +119,13 @@ func TestOnAServerOnlyAFolderOfTheRunIsUsedAndRemoved(t *testing.T) {
 	mounter(t, `for last; do :; done; exec /bin/mount --bind `+server+` "$last"`)
 	dir := t.TempDir()
 	v := must.Get(Prepare(context.Background(), parsed(t, "nfs=server:/path"), Asked{RunID: "run1", Dir: dir}))(t)
-	if made, _ := os.ReadDir(filepath.Join(server, "tare-run1")); len(made) == 0 {
-		t.Error("no folder of the run's on the server")
-	}
+	made, _ := os.ReadDir(filepath.Join(server, "tare-run1"))
+	check.That(t, len(made) != 0, "no folder of the run's on the server")
 	must.OK(t, v.Close())
 	left, _ := os.ReadDir(server)
-	if len(left) != 1 || left[0].Name() != "theirs" {
-		t.Errorf("on the server: %v", left)
-	}
-	if points, err := mounts.Below(dir); err != nil || len(points) > 0 {
-		t.Errorf("still mounted: %v, %v", points, err)
-	}
+	check.That(t, len(left) == 1 && left[0].Name() == "theirs", "on the server: %v", left)
+	points, err := mounts.Below(dir)
+	check.That(t, err == nil && len(points) == 0, "still mounted: %v, %v", points, err)
 }
 
 func TestARemovalThatHangsIsNotWaitedFor(t *testing.T) {
@@ -159,23 +142,17 @@ func TestWhatComesTooLateIsDropped(t *testing.T) {
 	answers := make(chan struct{})
 	defer close(answers)
 	f, err := within(50*time.Millisecond, func() (folder, error) { <-answers; return folder{own: "late"}, nil })
-	if err == nil || f != (folder{}) {
-		t.Errorf("got %+v, %v", f, err)
-	}
+	check.That(t, err != nil && f == (folder{}), "got %+v, %v", f, err)
 }
 
 func TestAKernelWithoutNFSIsSaidSo(t *testing.T) {
 	if err := clientHere(); err != nil {
-		if !strings.Contains(err.Error(), "no NFS client") || Advice(err) == "" {
-			t.Errorf("got %v", err)
-		}
+		check.That(t, strings.Contains(err.Error(), "no NFS client") && Advice(err) != "", "got %v", err)
 		return
 	}
 	text := must.Get(os.ReadFile("/proc/filesystems"))(t)
 	modules, _ := filepath.Glob("/lib/modules/*/kernel/fs/nfs/nfs.ko*")
-	if !strings.Contains(string(text), "nfs") && len(modules) == 0 {
-		t.Error("a client was found where there is none")
-	}
+	check.That(t, strings.Contains(string(text), "nfs") || len(modules) != 0, "a client was found where there is none")
 }
 
 func TestWhatIsNoReasonOfTheMachineHasNoAdvice(t *testing.T) {
