@@ -17,6 +17,7 @@ import (
 	"github.com/tare-bench/tare/internal/load"
 	"github.com/tare-bench/tare/internal/node/bpfstat"
 	"github.com/tare-bench/tare/internal/testing/check"
+	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -88,16 +89,11 @@ func (s *scene) run(ctx context.Context, t *testing.T) *record.Record {
 		Node:  func() (int64, int, error) { busy += 1e6; return busy, 8, nil },
 		Own:   func() int64 { return 0 },
 	})
-	if (err != nil) != s.anyError {
-		t.Fatal(err)
-	}
-	if s.open != 0 || s.statistics != 0 {
-		t.Errorf("%d things are left, %d descriptors of statistics", s.open, s.statistics)
-	}
+	must.That(t, (err != nil) == s.anyError, "%v", err)
+	check.That(t, s.open == 0 && s.statistics == 0, "%d things are left, %d descriptors of statistics", s.open, s.statistics)
 	stored, err := record.Read(&s.file)
-	if err != nil || len(stored.Problems) > 0 || len(stored.Points) != len(rec.Points) || len(stored.Programs) != len(rec.Programs) {
-		t.Errorf("%v: stored %d of %d points; %v", err, len(stored.Points), len(rec.Points), stored.Problems)
-	}
+	check.That(t, err == nil && len(stored.Problems) == 0 && len(stored.Points) == len(rec.Points) && len(stored.Programs) == len(rec.Programs),
+		"%v: stored %d of %d points; %v", err, len(stored.Points), len(rec.Points), stored.Problems)
 	return rec
 }
 
@@ -192,9 +188,7 @@ func TestEveryPointIsLookedAtIdleLoadedAndCoolingAndLoadedWithoutStatistics(t *t
 	rec := s.run(t.Context(), t)
 	count := map[string]int{}
 	for _, p := range rec.Points {
-		if p.Failure != nil {
-			t.Fatalf("%+v", p.Failure)
-		}
+		must.That(t, p.Failure == nil, "%+v", p.Failure)
 		key := p.Phase
 		if !p.Asked.Statistics {
 			key += " without"
@@ -202,33 +196,22 @@ func TestEveryPointIsLookedAtIdleLoadedAndCoolingAndLoadedWithoutStatistics(t *t
 		count[key]++
 		switch {
 		case key == "load":
-			if len(p.Runs) != 2 || p.Runs[0].Count != 1000 || p.Runs[0].Time != 500_000 || p.Runs[1].Count != 2000 || p.ClientCPU != 7e6 || p.ServerCPU != 5e6 || p.Sent.Requests != 1000 || p.CPUs != 8 {
-				t.Errorf("%+v", p)
-			}
+			check.That(t, len(p.Runs) == 2 && p.Runs[0].Count == 1000 && p.Runs[0].Time == 500_000 && p.Runs[1].Count == 2000 &&
+				p.ClientCPU == 7e6 && p.ServerCPU == 5e6 && p.Sent.Requests == 1000 && p.CPUs == 8, "%+v", p)
 		case key == "load without":
-			if len(p.Runs) != 0 || p.Sent == nil {
-				t.Errorf("%+v", p)
-			}
+			check.That(t, len(p.Runs) == 0 && p.Sent != nil, "%+v", p)
 		case p.Sent != nil || len(p.Runs) != 2 || p.Runs[0].Count != 0:
 			t.Errorf("%+v", p)
 		}
-		if p.Datapath != "reference" || p.Case != record.CaseLoad {
-			t.Errorf("%+v", p)
-		}
+		check.That(t, p.Datapath == "reference" && p.Case == record.CaseLoad, "%+v", p)
 	}
-	if want := 4; count["idle"] != want || count["load"] != want || count["load without"] != want || count["cool-down"] != want {
-		t.Errorf("%v", count)
-	}
-	if len(rec.Programs) != 2 || rec.End.Status != "done" || rec.End.Why != "rounds" {
-		t.Errorf("%d programs, end %+v", len(rec.Programs), rec.End)
-	}
-	if s.asked[0].URL != "http://198.18.0.1:80/" || s.asked[0].Instances != 1 {
-		t.Errorf("asked %+v", s.asked[0])
-	}
+	want := 4
+	check.That(t, count["idle"] == want && count["load"] == want && count["load without"] == want && count["cool-down"] == want, "%v", count)
+	check.That(t, len(rec.Programs) == 2 && rec.End.Status == "done" && rec.End.Why == "rounds",
+		"%d programs, end %+v", len(rec.Programs), rec.End)
+	check.That(t, s.asked[0].URL == "http://198.18.0.1:80/" && s.asked[0].Instances == 1, "asked %+v", s.asked[0])
 	j, err := bpf.Judge(rec)
-	if err != nil || len(j.Rows) != 2 || j.Rows[0].Rounds != 2 || j.Memory != 100 {
-		t.Errorf("%v: %+v", err, j)
-	}
+	check.That(t, err == nil && len(j.Rows) == 2 && j.Rows[0].Rounds == 2 && j.Memory == 100, "%v: %+v", err, j)
 }
 
 func TestTheQuestionWhoseLimitPaysHasAControlWithoutOne(t *testing.T) {
@@ -242,22 +225,15 @@ func TestTheQuestionWhoseLimitPaysHasAControlWithoutOne(t *testing.T) {
 		case p.Phase != record.PhaseLoad:
 		case p.Asked.CPUs == 0:
 			controls++
-			if p.Asked.Heavy != slices.Max(s.plan.Heavy) || p.Group != nil {
-				t.Errorf("%+v", p.Asked)
-			}
+			check.That(t, p.Asked.Heavy == slices.Max(s.plan.Heavy) && p.Group == nil, "%+v", p.Asked)
 		default:
 			limited++
-			if p.Group == nil || p.Group.Usage != 9e6 || p.Group.Ticks != 1e7 || p.Group.Throttled != 4 {
-				t.Errorf("%+v", p.Group)
-			}
+			check.That(t, p.Group != nil && p.Group.Usage == 9e6 && p.Group.Ticks == 1e7 && p.Group.Throttled == 4, "%+v", p.Group)
 		}
 	}
-	if controls != 2 || limited != 2*len(s.plan.Heavy) { // with and without statistics
-		t.Errorf("%d controls, %d limited", controls, limited)
-	}
-	if got := s.asked[0]; len(got.Groups) != 4 || got.Instances != 4 {
-		t.Errorf("asked %+v", got)
-	}
+	check.That(t, controls == 2 && limited == 2*len(s.plan.Heavy), "%d controls, %d limited", controls, limited) // with and without statistics
+	got := s.asked[0]
+	check.That(t, len(got.Groups) == 4 && got.Instances == 4, "asked %+v", got)
 }
 
 func TestProgramsThatComeOrGoAreSaid(t *testing.T) {
@@ -270,12 +246,9 @@ func TestProgramsThatComeOrGoAreSaid(t *testing.T) {
 		text += strings.Join(p.Problems, "\n")
 		check.Equal(t, "chosen by", p.Datapath, "name a*")
 	}
-	if !strings.Contains(text, "program 2 c went") || !strings.Contains(text, "program 3 d came") || len(rec.Programs) != 3 {
-		t.Errorf("%d programs; %s", len(rec.Programs), text)
-	}
-	if s.asked[0].URL != "http://10.0.0.1/" {
-		t.Errorf("asked %+v", s.asked[0])
-	}
+	check.That(t, strings.Contains(text, "program 2 c went") && strings.Contains(text, "program 3 d came") && len(rec.Programs) == 3,
+		"%d programs; %s", len(rec.Programs), text)
+	check.That(t, s.asked[0].URL == "http://10.0.0.1/", "asked %+v", s.asked[0])
 }
 
 // The meter holds what it has listed, and so counters alone never tell.
@@ -301,9 +274,7 @@ func TestAProgramThatOnlyTheMeterStillHoldsIsSaidToHaveGone(t *testing.T) {
 					after++
 				}
 			}
-			if said != 1 || after != 0 {
-				t.Errorf("said %d times, and it is in %d phases after that", said, after)
-			}
+			check.That(t, said == 1 && after == 0, "said %d times, and it is in %d phases after that", said, after)
 		})
 	}
 }
@@ -318,14 +289,12 @@ func TestRunsThatAreCountedForSomebodyElseAreSaidAndKept(t *testing.T) {
 			continue
 		}
 		without++
-		if len(p.Runs) != 2 || p.Runs[0].Count != 1000 || !strings.Contains(strings.Join(p.Problems, "\n"), "statistics were on for somebody else meanwhile") {
-			t.Errorf("%+v", p)
-		}
+		check.That(t, len(p.Runs) == 2 && p.Runs[0].Count == 1000 &&
+			strings.Contains(strings.Join(p.Problems, "\n"), "statistics were on for somebody else meanwhile"), "%+v", p)
 	}
 	j, err := bpf.Judge(rec)
-	if err != nil || without != 4 || j.Rows[0].Price.Known() {
-		t.Errorf("%v: %d loads without; their price %+v", err, without, j.Rows[0].Price)
-	}
+	check.That(t, err == nil && without == 4 && !j.Rows[0].Price.Known(),
+		"%v: %d loads without; their price %+v", err, without, j.Rows[0].Price)
 }
 
 func TestServicesLeadToTheServerThatThePlanNames(t *testing.T) {
@@ -333,9 +302,8 @@ func TestServicesLeadToTheServerThatThePlanNames(t *testing.T) {
 	s.plan.URL, s.plan.Services = "http://localhost:8080/a?b=c", []int{3}
 	s.run(t.Context(), t)
 	check.Equal(t, "services lead to", s.attached.Backend.String(), "127.0.0.1:8080")
-	if got := s.asked[0]; got.URL != "http://198.18.0.3:80/a?b=c" || got.Host != "localhost:8080" {
-		t.Errorf("asked for %s as %s", got.URL, got.Host)
-	}
+	got := s.asked[0]
+	check.That(t, got.URL == "http://198.18.0.3:80/a?b=c" && got.Host == "localhost:8080", "asked for %s as %s", got.URL, got.Host)
 }
 
 func TestARunThatCannotGoOnSaysWhy(t *testing.T) {
@@ -353,9 +321,7 @@ func TestWhatAClientDidNotSendAndWhyIsInTheRecord(t *testing.T) {
 	s := newScene()
 	s.unsent = 3
 	for _, p := range s.run(t.Context(), t).Points {
-		if p.Sent != nil && (p.Sent.Unsent != 3 || p.Sent.Lag != 4 || p.Sent.Failures["status 503"] != 1) {
-			t.Errorf("%+v", p.Sent)
-		}
+		check.That(t, p.Sent == nil || p.Sent.Unsent == 3 && p.Sent.Lag == 4 && p.Sent.Failures["status 503"] == 1, "%+v", p.Sent)
 	}
 }
 
@@ -375,9 +341,8 @@ func TestARunThatCannotBeginSaysWhyInAFinding(t *testing.T) {
 			s := newScene()
 			s.plan.URL, s.failAttach, s.anyError = c.url, c.attach, true
 			rec := s.run(t.Context(), t)
-			if len(rec.Findings) != 1 || rec.Findings[0].Level != "error" || !strings.Contains(rec.Findings[0].Message, c.want) || rec.End.Status != "failed" {
-				t.Errorf("%+v, end %+v", rec.Findings, rec.End)
-			}
+			check.That(t, len(rec.Findings) == 1 && rec.Findings[0].Level == "error" && strings.Contains(rec.Findings[0].Message, c.want) &&
+				rec.End.Status == "failed", "%+v, end %+v", rec.Findings, rec.End)
 		})
 	}
 }
@@ -390,14 +355,10 @@ func TestALoadThatFailsCostsItsPointAndLeavesNothing(t *testing.T) {
 	for _, p := range rec.Points {
 		if p.Failure != nil {
 			failed++
-			if !strings.Contains(p.Failure.Detail, "nobody answers") {
-				t.Errorf("%+v", p.Failure)
-			}
+			check.That(t, strings.Contains(p.Failure.Detail, "nobody answers"), "%+v", p.Failure)
 		}
 	}
-	if failed == 0 || rec.End.Failures == 0 {
-		t.Errorf("%d failed, end %+v", failed, rec.End)
-	}
+	check.That(t, failed != 0 && rec.End.Failures != 0, "%d failed, end %+v", failed, rec.End)
 }
 
 func TestARunThatIsInterruptedLeavesNothing(t *testing.T) {
@@ -406,9 +367,7 @@ func TestARunThatIsInterruptedLeavesNothing(t *testing.T) {
 	defer cancel()
 	s.onRun = cancel
 	rec := s.run(ctx, t)
-	if rec.End.Status != "interrupted" || len(rec.Points) > 3 {
-		t.Errorf("%d points, end %+v", len(rec.Points), rec.End)
-	}
+	check.That(t, rec.End.Status == "interrupted" && len(rec.Points) <= 3, "%d points, end %+v", len(rec.Points), rec.End)
 }
 
 func TestMemoryIsReadForEveryNumberOfServices(t *testing.T) {
@@ -439,19 +398,13 @@ func TestMemoryIsReadForEveryNumberOfServices(t *testing.T) {
 			loaded++
 		}
 	}
-	if during != 3 || loaded != 3 {
-		t.Errorf("%d of 3 loads were looked at while they lasted, %d have what was seen", during, loaded)
-	}
+	check.That(t, during == 3 && loaded == 3, "%d of 3 loads were looked at while they lasted, %d have what was seen", during, loaded)
 	seen := map[int]bool{}
 	for _, p := range rec.Points {
 		if p.Phase == record.PhaseIdle {
 			seen[p.Asked.Services] = true
-			if len(p.Memory) != 3 { // two programs, one map that both use
-				t.Errorf("%+v", p.Memory)
-			}
+			check.That(t, len(p.Memory) == 3, "%+v", p.Memory) // two programs, one map that both use
 		}
 	}
-	if len(seen) != 3 {
-		t.Errorf("services %v", seen)
-	}
+	check.That(t, len(seen) == 3, "services %v", seen)
 }

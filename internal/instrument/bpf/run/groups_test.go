@@ -94,9 +94,8 @@ func TestProgramsThatAreChosenByTheirCgroupSeeTheLoad(t *testing.T) {
 	})
 	must.OK(t, err)
 	for _, p := range rec.Points {
-		if p.Phase == record.PhaseLoad && p.Asked.Statistics && (len(p.Runs) != 1 || p.Sent == nil || p.Runs[0].Count != p.Sent.Requests) {
-			t.Errorf("%+v of %+v", p.Runs, p.Sent)
-		}
+		check.That(t, p.Phase != record.PhaseLoad || !p.Asked.Statistics || len(p.Runs) == 1 && p.Sent != nil && p.Runs[0].Count == p.Sent.Requests,
+			"%+v of %+v", p.Runs, p.Sent)
 	}
 	if r := j.Rows[0]; !r.BPFCore.Known() {
 		t.Errorf("what they cost is not known: %+v", j.Found)

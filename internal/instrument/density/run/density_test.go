@@ -18,6 +18,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/density"
 	densityrun "github.com/tare-bench/tare/internal/instrument/density/run"
 	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
@@ -296,16 +297,11 @@ func perform(ctx context.Context, t *testing.T, n *node, change func(*density.Op
 	rec, j, err := densityrun.Run(ctx, densityrun.Options{Plan: o, Targets: []subject.Target{n}, Node: n, Meter: n,
 		Options: run.Options{RunID: "test", Write: w.Write, Dirs: func(string) (string, string, error) { return "", "", nil }}})
 	must.OK(t, err)
-	if stored, err := record.Read(bytes.NewReader(file.Bytes())); err != nil || stored.ProblemCount > 0 || len(stored.Density) != len(rec.Density) {
-		t.Errorf("stored: %v, %v", err, stored.Problems)
-	}
-	if len(n.boxes) > 0 {
-		t.Errorf("%d sandboxes are left", len(n.boxes))
-	}
+	stored, err := record.Read(bytes.NewReader(file.Bytes()))
+	check.That(t, err == nil && stored.ProblemCount == 0 && len(stored.Density) == len(rec.Density), "stored: %v, %v", err, stored.Problems)
+	check.That(t, len(n.boxes) == 0, "%d sandboxes are left", len(n.boxes))
 	for _, f := range rec.Findings {
-		if f.Code == "left-behind" {
-			t.Errorf("left behind: %s", f.Message)
-		}
+		check.That(t, f.Code != "left-behind", "left behind: %s", f.Message)
 	}
 	return rec, j
 }
@@ -450,12 +446,8 @@ func TestADensityEndsWhereItWasAskedTo(t *testing.T) {
 		for _, f := range found {
 			codes += f.Code + " "
 		}
-		if c.says != "" && !strings.Contains(codes, c.says) || c.says == "" && codes != "" {
-			t.Errorf("findings %q", codes)
-		}
-		if c.why != record.EndTripped && (end.Back <= 0 || end.Removed < 0) {
-			t.Errorf("it did not come back: %+v", end)
-		}
+		check.That(t, (c.says == "" || strings.Contains(codes, c.says)) && (c.says != "" || codes == ""), "findings %q", codes)
+		check.That(t, c.why == record.EndTripped || end.Back > 0 && end.Removed >= 0, "it did not come back: %+v", end)
 	})
 }
 
@@ -527,12 +519,10 @@ func TestAnInterruptedDensityRemovesWhatItMade(t *testing.T) {
 			}
 		}
 		rec, j := perform(ctx, t, n, nil)
-		if end := last(rec); end.Why != record.EndInterrupted || n.most > 21 || rec.End.Status != "interrupted" {
-			t.Errorf("%+v, %+v", end, rec.End)
-		}
-		if failed, _, _ := j.Result(); failed > 0 {
-			t.Errorf("%d failed", failed)
-		}
+		end := last(rec)
+		check.That(t, end.Why == record.EndInterrupted && n.most <= 21 && rec.End.Status == "interrupted", "%+v, %+v", end, rec.End)
+		failed, _, _ := j.Result()
+		check.That(t, failed == 0, "%d failed", failed)
 	})
 }
 
@@ -558,9 +548,7 @@ func TestWhatWasBrokenOffIsRemovedAFewAtATime(t *testing.T) {
 		// Of each all there were, and how many of the other had gone before its last.
 		var whole, broken discarded
 		for _, d := range n.gone[1:] { // after the trial
-			if d.whole+d.broken > 8 || d.whole > 0 && d.broken > 0 {
-				t.Errorf("together: %+v", d)
-			}
+			check.That(t, d.whole+d.broken <= 8 && (d.whole == 0 || d.broken == 0), "together: %+v", d)
 			if d.whole > 0 {
 				whole = discarded{whole.whole + d.whole, broken.broken}
 			} else {
@@ -568,12 +556,10 @@ func TestWhatWasBrokenOffIsRemovedAFewAtATime(t *testing.T) {
 			}
 		}
 		end := last(rec)
-		if (end.Why == record.EndTripped) != c.trips || whole.whole != end.Sandboxes || broken.broken <= 8 || (whole.broken == 0) != c.trips || (broken.whole == 0) == c.trips {
-			t.Errorf("%+v, %+v, %+v", end, whole, broken)
-		}
-		if removed := time.Duration(end.Removed); removed > c.removed {
-			t.Errorf("removed in %v", removed)
-		}
+		check.That(t, (end.Why == record.EndTripped) == c.trips && whole.whole == end.Sandboxes && broken.broken > 8 &&
+			(whole.broken == 0) == c.trips && (broken.whole == 0) != c.trips, "%+v, %+v, %+v", end, whole, broken)
+		removed := time.Duration(end.Removed)
+		check.That(t, removed <= c.removed, "removed in %v", removed)
 	})
 }
 
@@ -590,9 +576,8 @@ func TestWorkloadsThatDoNotEndAreRemovedByForce(t *testing.T) {
 				said++
 			}
 		}
-		if end := last(rec); end.Sandboxes != 64 || time.Duration(end.Removed) > 2*time.Minute || said == 0 || said > 2 {
-			t.Errorf("%d findings, %+v", said, end)
-		}
+		end := last(rec)
+		check.That(t, end.Sandboxes == 64 && time.Duration(end.Removed) <= 2*time.Minute && said != 0 && said <= 2, "%d findings, %+v", said, end)
 	})
 }
 
@@ -602,9 +587,8 @@ func TestADryRunMakesNoMoreThanATrial(t *testing.T) {
 		n := plain()
 		rec, _ := perform(t.Context(), t, n, func(o *density.Options) { o.DryRun = true })
 		end := last(rec)
-		if !end.Trial || n.most != 3 || end.Fit < 80 || end.Fit > 128 || end.Resource != density.Memory || len(rec.Density) != 1 {
-			t.Errorf("%d sandboxes, %+v", n.most, end)
-		}
+		check.That(t, end.Trial && n.most == 3 && end.Fit >= 80 && end.Fit <= 128 && end.Resource == density.Memory && len(rec.Density) == 1,
+			"%d sandboxes, %+v", n.most, end)
 	})
 }
 
@@ -620,9 +604,8 @@ func TestASandboxTakesNoLessThanItHasWhileOthersGiveBack(t *testing.T) {
 		n.has = c.has
 		n.other = func(d time.Duration) int64 { return int64(d.Seconds() * float64(c.rate)) }
 		rec, _ := perform(t.Context(), t, n, func(o *density.Options) { o.DryRun = true })
-		if each := last(rec).Rooms[0].Each; each < c.least || each > c.least+8*mib {
-			t.Errorf("one takes at most %d KiB, and at least %d KiB were expected", each>>10, c.least>>10)
-		}
+		each := last(rec).Rooms[0].Each
+		check.That(t, each >= c.least && each <= c.least+8*mib, "one takes at most %d KiB, and at least %d KiB were expected", each>>10, c.least>>10)
 	})
 }
 
@@ -646,9 +629,8 @@ func TestNothingIsStartedWhereThereIsNoRoom(t *testing.T) {
 		n := plain()
 		n.free = n.floor + free
 		_, _, err := densityrun.Run(t.Context(), densityrun.Options{Plan: density.Defaults(), Targets: []subject.Target{n}, Node: boxed{n, 64 * mib}, Meter: n})
-		if err == nil || !strings.Contains(err.Error(), says[0]) || !strings.HasSuffix(err.Error(), says[1]) || n.most > 0 {
-			t.Errorf("%d sandboxes, %v", n.most, err)
-		}
+		check.That(t, err != nil && strings.Contains(err.Error(), says[0]) && strings.HasSuffix(err.Error(), says[1]) && n.most == 0,
+			"%d sandboxes, %v", n.most, err)
 	}
 }
 
@@ -668,8 +650,6 @@ func TestABendIsNamedWhereItIs(t *testing.T) {
 		n.other = func(time.Duration) int64 { return r.Int64N(2 * mib) }
 		_, j := perform(t.Context(), t, n, func(o *density.Options) { o.Rounds = 3 })
 		s := j.Targets[0].Segments
-		if len(s) != c.segments || c.at > 0 && s[0].To != c.at {
-			t.Errorf("%+v", s)
-		}
+		check.That(t, len(s) == c.segments && (c.at == 0 || s[0].To == c.at), "%+v", s)
 	})
 }

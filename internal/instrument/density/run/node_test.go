@@ -38,26 +38,21 @@ func TestTheDiskOfAnEngineIsGuardedAsTheRunsOwn(t *testing.T) {
 	t.Cleanup(func() {
 		check.Error(t, unix.Unmount(own, unix.MNT_DETACH), "")
 	})
-	of, err := levels(&densityrun.Machine{Dir: dir, Roots: map[string]string{"docker/runc": own, "podman/crun": own, "docker/crun": dir}})
-	must.OK(t, err)
+	of := must.Get(levels(&densityrun.Machine{Dir: dir, Roots: map[string]string{"docker/runc": own, "podman/crun": own, "docker/crun": dir}}))(t)
 	for _, twice := range []string{"disk of docker/crun", "disk of podman/crun", "inodes of podman/crun"} {
-		if _, is := of[twice]; is {
-			t.Errorf("%s is listed, which another one is", twice)
-		}
+		_, is := of[twice]
+		check.That(t, !is, "%s is listed, which another one is", twice)
 	}
-	if d := of["disk of docker/runc"]; of["disk"].Total == 0 || d.Total != 1<<30 || d.Floor != 512<<20 || d.Left <= d.Floor {
-		t.Errorf("disks: %+v and %+v", of["disk"], d)
-	}
-	if i := of["inodes of docker/runc"]; i.Total != 5000 || i.Floor != 1024 || i.Left <= 4000 || i.Left >= 5000 {
-		t.Errorf("inodes: %+v", i)
-	}
+	d := of["disk of docker/runc"]
+	check.That(t, of["disk"].Total != 0 && d.Total == 1<<30 && d.Floor == 512<<20 && d.Left > d.Floor, "disks: %+v and %+v", of["disk"], d)
+	i := of["inodes of docker/runc"]
+	check.That(t, i.Total == 5000 && i.Floor == 1024 && i.Left > 4000 && i.Left < 5000, "inodes: %+v", i)
 }
 
 // A container without a cgroup namespace sees its own group where a hierarchy is mounted.
 func TestTheLimitsOfAContainerThatTareIsInAreGuarded(t *testing.T) {
 	need.Root(t)
-	hs, err := cgroup.Hierarchies()
-	must.OK(t, err)
+	hs := must.Get(cgroup.Hierarchies())(t)
 	const own = cgroup.Prefix + "densitybox1"
 	t.Cleanup(func() {
 		check.Error(t, cgroup.Remove(hs, own), "")
@@ -68,7 +63,7 @@ func TestTheLimitsOfAContainerThatTareIsInAreGuarded(t *testing.T) {
 		t.Fatal(err)
 	}
 	var of map[string]densityrun.Level
-	err = thread.Apart(func() error {
+	err := thread.Apart(func() error {
 		err := errors.Join(unix.Unshare(unix.CLONE_FS|unix.CLONE_NEWNS), unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""))
 		for _, h := range cgroup.Using(hs, "pids", "memory") {
 			for _, l := range cgroup.Limits(h, cgroup.Wanted{Pids: 5000, Memory: 1 << 30}) {
@@ -83,12 +78,10 @@ func TestTheLimitsOfAContainerThatTareIsInAreGuarded(t *testing.T) {
 		return err
 	})
 	must.OK(t, err)
-	if l := of["pids of tare's cgroup"]; l.Total != 5000 || l.Floor != 250 {
-		t.Errorf("processes: %+v in %+v", l, of)
-	}
-	if l := of["memory of tare's cgroup"]; l.Total != 1<<30 || l.Floor != 64<<20 || l.Left <= l.Floor {
-		t.Errorf("memory: %+v in %+v", l, of)
-	}
+	l := of["pids of tare's cgroup"]
+	check.That(t, l.Total == 5000 && l.Floor == 250, "processes: %+v in %+v", l, of)
+	l = of["memory of tare's cgroup"]
+	check.That(t, l.Total == 1<<30 && l.Floor == 64<<20 && l.Left > l.Floor, "memory: %+v in %+v", l, of)
 }
 
 // told is a target whose engine tells so much of itself.
@@ -111,7 +104,5 @@ func TestAnEnginesDiskIsKnownWhereItTellsAndIsSeenFromHere(t *testing.T) {
 		told{nil, "nonsense", map[string]string{"storage root": "."}},
 		told{nil, "silent", nil},
 	})
-	if len(got) != 2 || got["containerd"] != here || got["docker"] != here {
-		t.Errorf("%v", got)
-	}
+	check.That(t, len(got) == 2 && got["containerd"] == here && got["docker"] == here, "%v", got)
 }

@@ -136,8 +136,7 @@ func clientIn(t *testing.T, group string) func(network string, to netip.AddrPort
 		t.Helper()
 		fmt.Fprintln(in, network, to, times)
 		line := must.Get(out.ReadString('\n'))(t)
-		n := must.Get(strconv.Atoi(strings.TrimSpace(line)))(t)
-		return n
+		return must.Get(strconv.Atoi(strings.TrimSpace(line)))(t)
 	}
 }
 

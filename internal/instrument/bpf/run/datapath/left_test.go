@@ -21,15 +21,11 @@ import (
 
 func TestCloseLeavesNoProgramLinkOrMap(t *testing.T) {
 	d := attached(t, Options{})
-	if n := len(linksOf(t, d.IDs())); n != 2 {
-		t.Fatalf("%d links while attached, want 2", n)
-	}
-	if got := len(opened(t)); got != 7 {
-		t.Fatalf("%d descriptors while attached, want those of 2 programs, 2 links and 3 maps", got)
-	}
-	if _, err := d.TestRun(1); err != nil {
-		t.Fatal(err)
-	}
+	n := len(linksOf(t, d.IDs()))
+	must.That(t, n == 2, "%d links while attached, want 2", n)
+	got := len(opened(t))
+	must.That(t, got == 7, "%d descriptors while attached, want those of 2 programs, 2 links and 3 maps", got)
+	must.Get(d.TestRun(1))(t)
 	must.OK(t, d.Close())
 	nothingLeft(t, d.IDs())
 	check.Error(t, d.Close(), "")
@@ -40,12 +36,10 @@ func TestAKilledProcessLeavesNothingAttached(t *testing.T) {
 	c, _, out := part(t, "", "attach", g)
 	line := must.Get(out.ReadString('\n'))(t)
 	ids := make([]uint32, 2)
-	if _, err := fmt.Sscan(line, &ids[0], &ids[1]); err != nil {
-		t.Fatalf("%q: %v", line, err)
-	}
-	if n := len(linksOf(t, ids)); n != 2 {
-		t.Fatalf("%d links while it lived, want 2", n)
-	}
+	_, err := fmt.Sscan(line, &ids[0], &ids[1])
+	must.That(t, err == nil, "%q: %v", line, err)
+	n := len(linksOf(t, ids))
+	must.That(t, n == 2, "%d links while it lived, want 2", n)
 	must.OK(t, c.Process.Kill())
 	_ = c.Wait()
 	nothingLeft(t, ids)
@@ -69,9 +63,8 @@ func TestAFailedAttachLeavesNothing(t *testing.T) {
 // takes things down behind the last descriptor's back.
 func nothingLeft(t *testing.T, ids []uint32) {
 	t.Helper()
-	if open := opened(t); len(open) > 0 {
-		t.Errorf("this process has open: %q", open)
-	}
+	open := opened(t)
+	check.That(t, len(open) == 0, "this process has open: %q", open)
 	var left string
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		left = ""
@@ -133,16 +126,14 @@ func TestPlaceIsTheRunsOwnFolderAndGoesAgain(t *testing.T) {
 	must.OK(t, err)
 	defer remove()
 	check.Equal(t, fmt.Sprintf("it is at %s", path), filepath.Base(path), cgroup.Prefix+id)
-	if again, _, err := Place(id); err != nil || again != path {
-		t.Errorf("a second time it is at %q (%v)", again, err)
-	}
+	again, _, err := Place(id)
+	check.That(t, err == nil && again == path, "a second time it is at %q (%v)", again, err)
 	must.OK(t, os.Mkdir(filepath.Join(path, "below"), 0o755))
 	c, _, _ := part(t, filepath.Join(path, "below"), "client")
 	must.OK(t, remove())
 	_ = c.Wait()
-	if _, err := os.Stat(path); !os.IsNotExist(err) {
-		t.Errorf("it is still there: %v", err)
-	}
+	_, err = os.Stat(path)
+	check.That(t, os.IsNotExist(err), "it is still there: %v", err)
 	check.Error(t, remove(), "")
 }
 
@@ -151,22 +142,19 @@ func TestPlaceWithoutCgroup2IsUnsupported(t *testing.T) {
 		"nothing is mounted": nil,
 		"v1 only":            {{Mount: t.TempDir(), Version: 1, Controllers: []string{"cpu"}}},
 	} {
-		if _, _, err := place(hs, cgroup.Prefix+"x"); !errors.Is(err, errUnsupported) {
-			t.Errorf("%s: %v", name, err)
-		}
+		_, _, err := place(hs, cgroup.Prefix+"x")
+		check.That(t, errors.Is(err, errUnsupported), "%s: %v", name, err)
 	}
 	mount := t.TempDir()
 	hybrid := []cgroup.Hierarchy{{Mount: t.TempDir(), Version: 1, Controllers: []string{"cpu"}}, {Mount: mount, Version: 2}}
-	if path, _, err := place(hybrid, cgroup.Prefix+"x"); err != nil || path != filepath.Join(mount, cgroup.Prefix+"x") {
-		t.Errorf("hybrid: %q, %v", path, err)
-	}
+	path, _, err := place(hybrid, cgroup.Prefix+"x")
+	check.That(t, err == nil && path == filepath.Join(mount, cgroup.Prefix+"x"), "hybrid: %q, %v", path, err)
 }
 
 func TestPlaceRefusesWhatIsNoRunsName(t *testing.T) {
 	for _, id := range []string{"", "../x", "a/b", "-x", "a b", strings.Repeat("a", 65)} {
-		if path, _, err := Place(id); err == nil {
-			t.Errorf("%q was placed at %s", id, path)
-		}
+		path, _, err := Place(id)
+		check.That(t, err != nil, "%q was placed at %s", id, path)
 	}
 }
 
@@ -179,14 +167,11 @@ func TestAMapThatGrowsTakesMemoryWithItsServices(t *testing.T) {
 		now := occupied(t, d)
 		t.Logf("%d services: %d bytes", n, now)
 		if !counted(t) {
-			if now != first {
-				t.Errorf("%d services take %d bytes, of which the kernel knows no more than that one takes %d", n, now, first)
-			}
+			check.That(t, now == first, "%d services take %d bytes, of which the kernel knows no more than that one takes %d", n, now, first)
 			continue
 		}
-		if most := last + int64(n)*256; now < last+int64(n-100)*serviceSize*2 || now <= last || now > most {
-			t.Errorf("%d services take %d bytes, less services %d", n, now, last)
-		}
+		most := last + int64(n)*256
+		check.That(t, now >= last+int64(n-100)*serviceSize*2 && now > last && now <= most, "%d services take %d bytes, less services %d", n, now, last)
 		last = now
 	}
 	must.OK(t, d.SetServices(1))
@@ -196,9 +181,7 @@ func TestAMapThatGrowsTakesMemoryWithItsServices(t *testing.T) {
 func TestAMapThatDoesNotGrowTakesAllItsMemoryAtOnce(t *testing.T) {
 	d := attached(t, Options{Most: 1000})
 	first := occupied(t, d)
-	if first < 1000*2*serviceSize {
-		t.Errorf("a map for 1000 services takes %d bytes", first)
-	}
+	check.That(t, first >= 1000*2*serviceSize, "a map for 1000 services takes %d bytes", first)
 	must.OK(t, d.SetServices(1000))
 	check.Equal(t, "a map for 1000 services takes", occupied(t, d), first)
 }
@@ -216,8 +199,6 @@ func occupied(t *testing.T, d *Datapath) int64 {
 	t.Helper()
 	info := must.Get(d.services.Info())(t)
 	bytes, said := info.Memlock()
-	if !said {
-		t.Fatal("the kernel says nothing of the map's memory")
-	}
+	must.That(t, said, "the kernel says nothing of the map's memory")
 	return int64(bytes)
 }

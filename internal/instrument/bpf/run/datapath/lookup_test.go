@@ -56,15 +56,13 @@ func TestServicesComeAndGoWhileAttached(t *testing.T) {
 			if i < n {
 				want = 1
 			}
-			if got := connect("tcp", d.Service(i), 1); got != want {
-				t.Errorf("of %d services, number %d: %d got through, want %d", n, i, got, want)
-			}
+			got := connect("tcp", d.Service(i), 1)
+			check.That(t, got == want, "of %d services, number %d: %d got through, want %d", n, i, got, want)
 		}
 	}
 	for _, n := range []int{-1, 101} {
-		if err := d.SetServices(n); err == nil {
-			t.Errorf("%d services of at most 100 were taken", n)
-		}
+		err := d.SetServices(n)
+		check.That(t, err != nil, "%d services of at most 100 were taken", n)
 	}
 }
 
@@ -74,17 +72,14 @@ func TestTwoDatapathsDoNotDisturbEachOther(t *testing.T) {
 	d1 := attached(t, Options{Cgroup: g1, Backend: b1.at})
 	d2 := attached(t, Options{Cgroup: g2, Backend: b2.at})
 	counting(t)
-	if got := clientIn(t, g1)("tcp", d1.Service(0), 5); got != 5 || b1.got.Load() != 5 || b2.got.Load() != 0 {
-		t.Errorf("the first's client: %d of 5, to %d and %d", got, b1.got.Load(), b2.got.Load())
-	}
-	if got := clientIn(t, g2)("tcp", d2.Service(0), 7); got != 7 || b1.got.Load() != 5 || b2.got.Load() != 7 {
-		t.Errorf("the second's client: %d of 7, to %d and %d", got, b1.got.Load(), b2.got.Load())
-	}
+	got := clientIn(t, g1)("tcp", d1.Service(0), 5)
+	check.That(t, got == 5 && b1.got.Load() == 5 && b2.got.Load() == 0, "the first's client: %d of 5, to %d and %d", got, b1.got.Load(), b2.got.Load())
+	got = clientIn(t, g2)("tcp", d2.Service(0), 7)
+	check.That(t, got == 7 && b1.got.Load() == 5 && b2.got.Load() == 7, "the second's client: %d of 7, to %d and %d", got, b1.got.Load(), b2.got.Load())
 	for d, want := range map[*Datapath]int64{d1: 5, d2: 7} {
 		n, _ := runs(t, d.IDs()[1])
-		if active, _, err := d.connections(); err != nil || n != want || active != want {
-			t.Errorf("%d runs, %d connections (%v); want %d", n, active, err, want)
-		}
+		active, _, err := d.connections()
+		check.That(t, err == nil && n == want && active == want, "%d runs, %d connections (%v); want %d", n, active, err, want)
 	}
 	must.OK(t, d1.Close())
 	check.Equal(t, "the end of one datapath took the other's services", clientIn(t, g2)("tcp", d2.Service(0), 1), 1)
@@ -95,18 +90,13 @@ func TestAddressesOfServicesAreApartAndForBenchmarks(t *testing.T) {
 	seen := map[netip.AddrPort]bool{}
 	for i := range maxServices {
 		a := service(i)
-		if !within.Contains(a.Addr()) || seen[a] || a.Port() == 0 {
-			t.Fatalf("service %d is at %v", i, a)
-		}
+		must.That(t, within.Contains(a.Addr()) && !seen[a] && a.Port() != 0, "service %d is at %v", i, a)
 		seen[a] = true
 	}
-	if first, last := service(0), service(maxServices-1); first.String() != "198.18.0.1:80" || last.String() != "198.19.255.254:80" {
-		t.Errorf("from %v to %v", first, last)
-	}
+	first, last := service(0), service(maxServices-1)
+	check.That(t, first.String() == "198.18.0.1:80" && last.String() == "198.19.255.254:80", "from %v to %v", first, last)
 	for _, i := range []int{-1, maxServices} {
-		if service(i).IsValid() {
-			t.Errorf("service %d is at %v, want nowhere", i, service(i))
-		}
+		check.That(t, !service(i).IsValid(), "service %d is at %v, want nowhere", i, service(i))
 	}
 }
 
@@ -132,9 +122,7 @@ func TestAttachRefusesWhatItCannotDo(t *testing.T) {
 			t.Errorf("%s: attached", c.name)
 			continue
 		}
-		if !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v; want %q in it", c.name, err, c.want)
-		}
+		check.That(t, strings.Contains(err.Error(), c.want), "%s: %v; want %q in it", c.name, err, c.want)
 	}
 }
 
@@ -175,8 +163,6 @@ func TestWithoutRightsAttachSaysWhichAreNeeded(t *testing.T) {
 		}
 		return err
 	})
-	if !errors.Is(err, unix.EPERM) || !strings.Contains(err.Error(), "CAP_BPF") {
-		t.Errorf("got %v", err)
-	}
+	check.That(t, errors.Is(err, unix.EPERM) && strings.Contains(err.Error(), "CAP_BPF"), "got %v", err)
 	nothingLeft(t, nil)
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
@@ -43,9 +44,7 @@ func TestTimePerRunIsThatOfATestRun(t *testing.T) {
 				if ratio := (counted - light) / tested; ratio < 0.9 || ratio > 1.1 {
 					t.Errorf("%d rounds: %.0f ns by statistics without the %.0f of no round, %.0f ns by test runs: %.3f", rounds, counted, light, tested, ratio)
 				}
-				if counted < 2*before || counted < 20_000 {
-					t.Errorf("%d rounds take %.0f ns, less rounds %.0f", rounds, counted, before)
-				}
+				check.That(t, counted >= 2*before && counted >= 20_000, "%d rounds take %.0f ns, less rounds %.0f", rounds, counted, before)
 				before = counted
 			}
 		})
@@ -73,9 +72,7 @@ func inTurns(t *testing.T, d *Datapath, connect func(string, netip.AddrPort, int
 		count, spent := runs(t, d.IDs()[1])
 		connect("udp", d.Service(0), each)
 		countAfter, spentAfter := runs(t, d.IDs()[1])
-		if countAfter-count != each {
-			t.Fatalf("%d connects, %d runs", each, countAfter-count)
-		}
+		must.That(t, countAfter-count == each, "%d connects, %d runs", each, countAfter-count)
 		a = append(a, float64(spentAfter-spent)/each)
 		one := must.Get(test(tests))(t)
 		b = append(b, one)

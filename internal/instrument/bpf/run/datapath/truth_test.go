@@ -24,19 +24,16 @@ func TestRunsAreExactlyTheConnectionsMade(t *testing.T) {
 		active, _, err := d.connections()
 		must.OK(t, err)
 		called := total(t, d)
-		if got := connect("tcp", d.Service(0), times); got != times {
-			t.Fatalf("%d of %d got through", got, times)
-		}
+		got := connect("tcp", d.Service(0), times)
+		must.That(t, got == times, "%d of %d got through", got, times)
 		countAfter, _ := runs(t, d.IDs()[1])
 		eventsAfter, _ := runs(t, d.IDs()[0])
 		activeAfter, passive, err := d.connections()
 		must.OK(t, err)
-		if countAfter-count != int64(times) || activeAfter-active != int64(times) {
-			t.Errorf("%d connections: %d runs of connect4, %d established", times, countAfter-count, activeAfter-active)
-		}
-		if ran, calls := eventsAfter-events, total(t, d)-called; ran != calls || ran < int64(times) {
-			t.Errorf("%d connections: %d runs of sockops, but it has counted %d", times, ran, calls)
-		}
+		check.That(t, countAfter-count == int64(times) && activeAfter-active == int64(times),
+			"%d connections: %d runs of connect4, %d established", times, countAfter-count, activeAfter-active)
+		ran, calls := eventsAfter-events, total(t, d)-called
+		check.That(t, ran == calls && ran >= int64(times), "%d connections: %d runs of sockops, but it has counted %d", times, ran, calls)
 		check.Equal(t, "connections have come to listeners in the cgroup", passive, 0)
 	}
 }
@@ -59,12 +56,9 @@ func TestConnectionsOfAListenerInTheCgroupAreCounted(t *testing.T) {
 		c := must.Get(net.Dial("tcp", line[:len(line)-1]))(t)
 		c.Close()
 	}
-	if _, err := in.Write([]byte("end\n")); err != nil {
-		t.Fatal(err)
-	}
-	if active, passive, err := d.connections(); err != nil || active != 0 || passive != 20 {
-		t.Errorf("20 connections from outside: %d active, %d passive (%v)", active, passive, err)
-	}
+	must.Get(in.Write([]byte("end\n")))(t)
+	active, passive, err := d.connections()
+	check.That(t, err == nil && active == 0 && passive == 20, "20 connections from outside: %d active, %d passive (%v)", active, passive, err)
 }
 
 func TestTheLoopDoesExactlyItsRounds(t *testing.T) {
@@ -85,16 +79,13 @@ func TestTheLoopDoesExactlyItsRounds(t *testing.T) {
 				must.OK(t, d.SetHeavy(rounds))
 				got, _, err := twin.Benchmark(frame[:], 1, nil)
 				must.OK(t, err)
-				if want := worked(uint64(rounds), rounds); got != want {
-					t.Errorf("%d rounds work out %#x, want %#x", rounds, got, want)
-				}
+				want := worked(uint64(rounds), rounds)
+				check.That(t, got == want, "%d rounds work out %#x, want %#x", rounds, got, want)
 			}
-			if err := d.SetHeavy(c.loop.most + 1); err == nil || errors.Is(err, errUnsupported) != (c.loop == walked) {
-				t.Errorf("one round too many: %v", err)
-			}
-			if err := d.SetHeavy(-1); err == nil {
-				t.Error("less than no rounds were taken")
-			}
+			err = d.SetHeavy(c.loop.most + 1)
+			check.That(t, err != nil && errors.Is(err, errUnsupported) == (c.loop == walked), "one round too many: %v", err)
+			err = d.SetHeavy(-1)
+			check.That(t, err != nil, "less than no rounds were taken")
 		})
 	}
 }
