@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tare-bench/tare/internal/cargo"
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/option"
 	"github.com/tare-bench/tare/internal/core/run"
@@ -24,6 +27,7 @@ import (
 	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/node/snapshot"
 	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/minder"
 	"github.com/tare-bench/tare/internal/subject/setting"
 	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
@@ -182,9 +186,8 @@ func perform(t *testing.T, change func(*app.Options), targets ...*server) *app.J
 	must.OK(t, err)
 	check.Equal(t, "sessions are open still", open.Load(), 0)
 	for i, w := range record.All[app.Window](rec) {
-		if err := record.Validate(w); err != nil {
-			t.Errorf("window %d: %v", i, err)
-		}
+		err := record.Validate(w)
+		check.That(t, err == nil, "window %d: %v", i, err)
 	}
 	return j
 }
@@ -208,14 +211,10 @@ func in(f figure.Figure, round int) float64 {
 func TestWhatAServerTakesIsWhatIsFound(t *testing.T) {
 	j := perform(t, func(*app.Options) {}, &server{name: "fast", takes: 10 * time.Millisecond}, &server{name: "slow", takes: 30 * time.Millisecond})
 	fast, slow := of(t, j, "throughput", "target", "fast"), of(t, j, "throughput", "target", "slow")
-	if fast.Value > 2/0.010 || slow.Value > 2/0.030 {
-		t.Errorf("%.1f and %.1f requests a second of two connections", fast.Value, slow.Value)
-	}
+	check.That(t, fast.Value <= 2/0.010 && slow.Value <= 2/0.030, "%.1f and %.1f requests a second of two connections", fast.Value, slow.Value)
 	for name, takes := range map[string]float64{"fast": 10e6, "slow": 30e6} {
 		for _, q := range []figure.Figure{of(t, j, "latency", "target", name, "quantile", "p50"), of(t, j, "first-request", "target", name), of(t, j, "first-answer", "target", name)} {
-			if q.Value < takes {
-				t.Errorf("%s: %s %s is %g ns", name, q.Quantity, q.Labels, q.Value)
-			}
+			check.That(t, q.Value >= takes, "%s: %s %s is %g ns", name, q.Quantity, q.Labels, q.Value)
 		}
 		p50, cpu := of(t, j, "latency", "target", name, "quantile", "p50"), of(t, j, "cpu-per-request", "target", name, "role", "workload")
 		for _, w := range record.All[app.Window](j.Record) {
@@ -225,20 +224,15 @@ func TestWhatAServerTakesIsWhatIsFound(t *testing.T) {
 			// However slow the machine is, two connections leave each request twice the time
 			// between answers (Little's law), and a median is at most twice its mean. Of a round's
 			// few requests one more may be under way.
-			if v, most := in(p50, w.Round), 1.5*2*2e9/w.Sent.QPS; v > most {
-				t.Errorf("%s: half of the requests took more than %g ns, of at most %g", name, v, most)
-			}
-			if v := in(cpu, w.Round) * float64(w.Sent.Requests); math.Abs(v-3e6) > 1 {
-				t.Errorf("%s: the service took %g ns in a window, and not 3 ms", name, v)
-			}
+			v, most := in(p50, w.Round), 1.5*2*2e9/w.Sent.QPS
+			check.That(t, v <= most, "%s: half of the requests took more than %g ns, of at most %g", name, v, most)
+			v = in(cpu, w.Round) * float64(w.Sent.Requests)
+			check.That(t, math.Abs(v-3e6) <= 1, "%s: the service took %g ns in a window, and not 3 ms", name, v)
 		}
-		if of(t, j, "cpu-per-request", "target", name, "role", "client").Value <= 0 {
-			t.Errorf("%s: the client took nothing", name)
-		}
+		check.That(t, of(t, j, "cpu-per-request", "target", name, "role", "client").Value > 0, "%s: the client took nothing", name)
 	}
-	if failed, total, _ := j.Result(); failed != 0 || total != 4 {
-		t.Errorf("%d of %d windows failed", failed, total)
-	}
+	failed, total, _ := j.Result()
+	check.That(t, failed == 0 && total == 4, "%d of %d windows failed", failed, total)
 }
 
 // What disturbs a machine makes an answer later and never earlier, so that only that is
@@ -272,9 +266,8 @@ func TestANeighbourTakesWhatItTakes(t *testing.T) {
 		}
 		of(t, j, "throughput-kept", "target", target.name, "neighbour", "spin 1cpu")
 	}
-	if _, total, _ := j.Result(); total != 8 || windows != 8 {
-		t.Errorf("%d windows, %d of which were loaded", total, windows)
-	}
+	_, total, _ := j.Result()
+	check.That(t, total == 8 && windows == 8, "%d windows, %d of which were loaded", total, windows)
 }
 
 func TestWhatFailsIsCountedWithItsCause(t *testing.T) {
@@ -291,26 +284,20 @@ func TestWhatFailsIsCountedWithItsCause(t *testing.T) {
 		}
 	}
 	failed, total, found := j.Result()
-	if failed != 3 || total != 4 {
-		t.Errorf("%d of %d windows failed", failed, total)
-	}
+	check.That(t, failed == 3 && total == 4, "%d of %d windows failed", failed, total)
 	for _, want := range []string{"status 503", "no space", "it ended: out of luck"} {
-		if !slices.ContainsFunc(found, func(f record.Finding) bool { return strings.Contains(f.Message, want) && f.Level == "error" }) {
-			t.Errorf("%q is not told of: %+v", want, found)
-		}
+		check.That(t, slices.ContainsFunc(found, func(f record.Finding) bool { return strings.Contains(f.Message, want) && f.Level == "error" }),
+			"%q is not told of: %+v", want, found)
 	}
 }
 
 func TestARateThatIsNotReachedIsSaid(t *testing.T) {
 	j := perform(t, func(p *app.Options) { p.Rounds, p.Rate, p.Answer = 1, 1000, 6*time.Second }, &server{name: "slow", takes: 200 * time.Millisecond})
 	for _, code := range []string{"rate-not-reached", "requests-not-sent"} {
-		if !slices.ContainsFunc(j.Found, func(f record.Finding) bool { return f.Code == code }) {
-			t.Errorf("no %s: %+v", code, j.Found)
-		}
+		check.That(t, slices.ContainsFunc(j.Found, func(f record.Finding) bool { return f.Code == code }), "no %s: %+v", code, j.Found)
 	}
-	if p99 := of(t, j, "latency", "quantile", "p99").Value; p99 < 500e6 {
-		t.Errorf("p99 is %g ns of a queue that grew for a second", p99)
-	}
+	p99 := of(t, j, "latency", "quantile", "p99").Value
+	check.That(t, p99 >= 500e6, "p99 is %g ns of a queue that grew for a second", p99)
 }
 
 func TestWhatANeighbourUsedIsAllOfItOrNotKnown(t *testing.T) {
@@ -359,9 +346,8 @@ func TestAPressureThatIsNotKnownHasAReasonOfItsOwn(t *testing.T) {
 		v.window.Neighbour = c.neighbour
 		v.press(c.own, c.beside)(1e9)
 		w := &v.window
-		if w.Unpressed != c.service || w.UnpressedBeside != c.noise || (w.Own == nil) != (c.service != "") || (w.Beside == nil) != (c.noise != "" || c.neighbour == "") {
-			t.Errorf("%s: %q, %q, %+v, %+v", name, w.Unpressed, w.UnpressedBeside, w.Own, w.Beside)
-		}
+		check.That(t, w.Unpressed == c.service && w.UnpressedBeside == c.noise && (w.Own == nil) == (c.service != "") &&
+			(w.Beside == nil) == (c.noise != "" || c.neighbour == ""), "%s: %q, %q, %+v, %+v", name, w.Unpressed, w.UnpressedBeside, w.Own, w.Beside)
 	}
 }
 
@@ -374,8 +360,110 @@ func TestTooFewRoundsToCompareAreToldBefore(t *testing.T) {
 		for _, name := range []string{"a", "b"} {
 			o.Targets = append(o.Targets, &server{name: name, open: open, noisy: noisy, starts: func(int) *record.Failure { return refused }})
 		}
-		if _, _, err := Run(t.Context(), o); err != nil || warned != want {
-			t.Errorf("%d rounds: %q, %v", rounds, warned, err)
+		_, _, err := Run(t.Context(), o)
+		check.That(t, err == nil && warned == want, "%d rounds: %q, %v", rounds, warned, err)
+	}
+}
+
+// choosy is a target that takes no image but its own; what runs there is a process of
+// the test's, whose output comes into a file.
+type choosy struct {
+	name, takes string
+	pid         int
+	log         string
+}
+
+func (c *choosy) Info() record.Target { return record.Target{Name: c.name, Kind: "fake"} }
+func (c *choosy) Refuses(w *setting.Workload) *subject.Unavailable {
+	if w.Image == c.takes {
+		return nil
+	}
+	return &subject.Unavailable{Name: c.name, Reason: "it has an image of its own"}
+}
+func (c *choosy) Open(context.Context, subject.Env) (subject.Session, error) { return c, nil }
+func (c *choosy) Prepare(context.Context, subject.Op, []int) (subject.Batch, error) {
+	return c, nil
+}
+func (c *choosy) Start(context.Context) (int64, []record.Sample, error) {
+	return 1, []record.Sample{{Lane: 1}}, nil
+}
+func (c *choosy) Discard(context.Context, []int) error { return nil }
+func (c *choosy) Close(context.Context) error          { return nil }
+func (c *choosy) Reach(int) subject.Reached {
+	return subject.Reached{Pid: c.pid, Log: c.log, Plain: true, Own: func(pid int) bool { return pid == c.pid }}
+}
+func (c *choosy) Ended(context.Context, int) subject.Ended {
+	return subject.Ended{Exit: 137, Known: true}
+}
+
+func TestATargetThatTakesNoImageHasNoRoomForANeighboursAndSaysSo(t *testing.T) {
+	all := []subject.Target{&choosy{name: "takes", takes: "redis:7"}, &choosy{name: "none", takes: "x"}}
+	found := homeless(must.Get(app.ParseNeighbour("redis:7"))(t), all)
+	check.That(t, len(found) == 1 && found[0].Target == "none" && strings.HasSuffix(found[0].Message, ": it has an image of its own"),
+		"%+v", found)
+	found = homeless(must.Get(app.ParseNeighbour("spin 1cpu"))(t), all)
+	check.That(t, found == nil, "the probe's neighbour: %+v", found)
+	for i, want := range []bool{true, false} {
+		s, err := besides(t.Context(), all[i].(*choosy), all[i], subject.Env{}, []app.Neighbour{must.Get(app.ParseNeighbour("redis:7"))(t)}, []subject.Workload{{Cargo: &cargo.Cargo{}}})
+		must.OK(t, err)
+		if is := s.(*shared).rooms[0] != nil; is != want {
+			t.Errorf("%s: a room is %v", all[i].Info().Name, is)
 		}
+		check.Error(t, s.Close(t.Context()), "")
+	}
+}
+
+func TestANeighbourThatFloodsItsLogIsEndedAndTheCauseIsSaid(t *testing.T) {
+	c := exec.Command("sleep", "1000")
+	must.OK(t, c.Start())
+	t.Cleanup(func() {
+		_ = c.Process.Kill()
+		_ = c.Wait()
+	})
+	in := &choosy{name: "a", pid: c.Process.Pid, log: filepath.Join(t.TempDir(), "log")}
+	must.OK(t, os.WriteFile(in.log, nil, 0o600))
+	r := must.Get(newRoom(t.Context(), in, subject.Env{}, subject.Workload{Cargo: &cargo.Cargo{}}, 1))(t)
+	defer r.Close(t.Context())
+	must.OK(t, started(subject.Operate(t.Context(), r, subject.Run, []int{1})))
+	x := &noise{in: r}
+	must.OK(t, x.over(t.Context()))
+	must.OK(t, os.Truncate(in.log, minder.Most(1)))
+	_ = c.Wait()
+	check.Error(t, x.over(t.Context()), "ended before the window did: its output grew beyond 256 MiB")
+}
+
+// filing is a target in which commands are executed: those that lay out end as told, others
+// with their context.
+type filing struct {
+	choosy
+	exit int
+	ran  chan string
+}
+
+func (f *filing) Exec(ctx context.Context, _ int, args []string) (subject.Executed, error) {
+	f.ran <- strings.Join(args, " ")
+	if !slices.Contains(args, "--create_only=1") {
+		<-ctx.Done()
+	}
+	return subject.Executed{Exit: f.exit}, ctx.Err()
+}
+
+func TestANeighboursFileIsLaidOutBeforeItWorks(t *testing.T) {
+	for _, exit := range []int{0, 1} {
+		in := &filing{exit: exit, ran: make(chan string, 2)}
+		s := &schedule{options: Options{FioPath: "/fio", Plan: app.Options{Timeout: time.Minute}}}
+		v := &visit{schedule: s, turn: turn{Part: 1, Target: &run.Target[subject.Session]{Session: &shared{Session: in, rooms: []*room{{in, 1}}}}}}
+		x, err := v.disturb(t.Context(), must.Get(app.ParseNeighbour("storage randread"))(t), time.Hour)
+		first := <-in.ran
+		check.That(t, strings.Contains(first, " --rw=randread ") && strings.HasSuffix(first, " --create_only=1"), "first it runs %s", first)
+		if exit != 0 {
+			check.That(t, err != nil && err.Error() == "the neighbour's file was not laid out: exit status 1" && len(in.ran) == 0,
+				"%v, then %d commands more", err, len(in.ran))
+			continue
+		}
+		must.OK(t, err)
+		then := <-in.ran
+		check.That(t, !strings.Contains(then, "create_only") && strings.Contains(then, " --direct=1 "), "then it runs %s", then)
+		x.end()
 	}
 }
