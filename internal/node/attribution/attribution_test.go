@@ -21,9 +21,8 @@ func FuzzPaths(f *testing.F) {
 	f.Add("/kubepods/burstable/pod12345678-1234/0123")
 	f.Add("/run/vc/vm/abc/qmp.sock")
 	f.Fuzz(func(t *testing.T, text string) {
-		if p, ok := locate(text); ok && p.dir == "" {
-			t.Errorf("%q: %+v", text, p)
-		}
+		p, ok := locate(text)
+		check.That(t, !ok || p.dir != "", "%q: %+v", text, p)
 		kataID([]string{text})
 	})
 }
@@ -33,10 +32,8 @@ func TestASnapshotHoldsWhatTheFilesSay(t *testing.T) {
 	r, s := snapshot(t, root)
 	for range 2 { // the second from what is remembered
 		p := s.byPid[7]
-		if p == nil || p.PPid != 1 || p.Start != 77 || p.Comm != "a" || p.Exe != "/bin/a" || strings.Join(p.Args, " ") != "/bin/a b c" ||
-			p.Groups.Memory() != "/x" || !slices.Equal(p.NSpid, []int{7, 3, 1}) || p.Threads != 2 || p.RssAnon != 400<<10 || p.depth() != 2 {
-			t.Fatalf("%+v", p)
-		}
+		must.That(t, p != nil && p.PPid == 1 && p.Start == 77 && p.Comm == "a" && p.Exe == "/bin/a" && strings.Join(p.Args, " ") == "/bin/a b c" &&
+			p.Groups.Memory() == "/x" && slices.Equal(p.NSpid, []int{7, 3, 1}) && p.Threads == 2 && p.RssAnon == 400<<10 && p.depth() == 2, "%+v", p)
 		var err error
 		if s, err = r.Snapshot(t.Context()); err != nil {
 			t.Fatal(err)
@@ -47,9 +44,7 @@ func TestASnapshotHoldsWhatTheFilesSay(t *testing.T) {
 func TestAProcessThatExecsIsReadAnew(t *testing.T) {
 	root := tree(t, proc{pid: 7, args: "runc init", cgroup: v1("/x"), start: 77})
 	r, s := snapshot(t, root)
-	if !s.byPid[7].isInit() {
-		t.Fatalf("%+v", s.byPid[7])
-	}
+	must.That(t, s.byPid[7].isInit(), "%+v", s.byPid[7])
 	dir := filepath.Join(string(root), "proc/7")
 	for _, exec := range []struct{ stat, cmdline, want string }{
 		{"7 (probe) S 1 1 1 0 -1 0 0 0 0 0 10 5 0 0 20 0 1 0 77 0 0 0 0 0 7000 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0 0 0 0 9077 0 0 0 0\n", "/probe\x00", "/probe"},
@@ -58,9 +53,7 @@ func TestAProcessThatExecsIsReadAnew(t *testing.T) {
 		file(t, dir, "stat", exec.stat)
 		file(t, dir, "cmdline", exec.cmdline)
 		s, err := r.Snapshot(t.Context())
-		if err != nil || strings.Join(s.byPid[7].Args, " ") != exec.want {
-			t.Errorf("%v %v", s.byPid[7].Args, err)
-		}
+		check.That(t, err == nil && strings.Join(s.byPid[7].Args, " ") == exec.want, "%v %v", s.byPid[7].Args, err)
 	}
 }
 
@@ -69,27 +62,21 @@ func TestWhatVanishesOrIsAnothersIsCounted(t *testing.T) {
 	root := tree(t, proc{pid: 7, args: "/a", cgroup: v1("/g/x"), threads: threads}, proc{pid: 8, args: "/b", cgroup: v1("/g/x"), threads: threads},
 		proc{pid: 9, args: "/c", cgroup: v1("/g/x"), threads: threads}, proc{pid: 10, args: "/d", cgroup: v1("/g/x") + "nonsense\n"})
 	dir := filepath.Join(string(root), "proc")
-	if err := os.RemoveAll(filepath.Join(dir, "9", "status")); err != nil { // ended while it was read
-		t.Fatal(err)
-	}
+	must.OK(t, os.RemoveAll(filepath.Join(dir, "9", "status"))) // ended while it was read
 	r, s := snapshot(t, root)
-	if s.byPid[9] != nil || s.Problems.Gone != 1 || s.Problems.Broken != 1 || len(s.Problems.Examples) != 2 {
-		t.Errorf("%+v", s.Problems)
-	}
+	check.That(t, s.byPid[9] == nil && s.Problems.Gone == 1 && s.Problems.Broken == 1 && len(s.Problems.Examples) == 2, "%+v", s.Problems)
 	must.OK(t, os.RemoveAll(filepath.Join(dir, "7")))
 	proc{pid: 8, args: "/other", cgroup: v1("/y"), start: 999}.write(t, string(root))
 	var problems record.Problems
 	members := s.Members([]Sandbox{{Group: "/g/x"}}, nil, &problems)
-	if short, long := roles(members); short != "10=workload@0" || problems.Gone != 1 || problems.Reused != 1 {
-		t.Errorf("%+v%s", problems, long)
-	}
+	short, long := roles(members)
+	check.That(t, short == "10=workload@0" && problems.Gone == 1 && problems.Reused == 1, "%+v%s", problems, long)
 	problems = record.Problems{}
 	for pid, want := range map[int]record.Problems{7: {Gone: 1}, 8: {Reused: 1}} {
 		problems = record.Problems{}
 		_, err := r.Process(Member{Process: s.byPid[pid]}, &problems)
-		if !errors.Is(err, procs.ErrGone) || problems.Gone != want.Gone || problems.Reused != want.Reused {
-			t.Errorf("%d: %v %+v", pid, err, problems)
-		}
+		check.That(t, errors.Is(err, procs.ErrGone) && problems.Gone == want.Gone && problems.Reused == want.Reused,
+			"%d: %v %+v", pid, err, problems)
 	}
 }
 
@@ -110,13 +97,10 @@ func TestMemoryThatMayNotBeReadIsSaidSo(t *testing.T) {
 	} {
 		var problems record.Problems
 		p, err := r.Process(Member{Process: s.byPid[pid]}, &problems)
-		if err != nil || p.Read != want.Read || p.RSS != want.RSS || p.PSSAnon != want.PSSAnon || p.PSSFile != want.PSSFile ||
-			p.PSSShmem != want.PSSShmem || p.Swap != want.Swap || p.Huge != want.Huge || p.PageTables != 44<<10 {
-			t.Errorf("%d: %+v %v", pid, p, err)
-		}
-		if bad := problems.Broken + problems.Denied; bad != 0 == want.Read {
-			t.Errorf("%d: %+v", pid, problems)
-		}
+		check.That(t, err == nil && p.Read == want.Read && p.RSS == want.RSS && p.PSSAnon == want.PSSAnon && p.PSSFile == want.PSSFile &&
+			p.PSSShmem == want.PSSShmem && p.Swap == want.Swap && p.Huge == want.Huge && p.PageTables == 44<<10, "%d: %+v %v", pid, p, err)
+		bad := problems.Broken + problems.Denied
+		check.That(t, (bad != 0) != want.Read, "%d: %+v", pid, problems)
 	}
 	var problems record.Problems
 	procs.Count(&problems, &os.PathError{Op: "open", Path: "x", Err: os.ErrPermission})
@@ -136,9 +120,8 @@ func TestASnapshotEndsWithItsContext(t *testing.T) {
 func TestParentsInACircleEnd(t *testing.T) {
 	_, s := snapshot(t, tree(t, proc{pid: 7, ppid: 8, args: "/a", cgroup: v1("/g/x")}, proc{pid: 8, ppid: 7, args: "/a", cgroup: v1("/g/x")}))
 	var problems record.Problems
-	if short, long := roles(s.Members([]Sandbox{{Group: "/g/x"}}, nil, &problems)); short != "7=workload@0 8=workload@0" {
-		t.Errorf("%s", long)
-	}
+	short, long := roles(s.Members([]Sandbox{{Group: "/g/x"}}, nil, &problems))
+	check.That(t, short == "7=workload@0 8=workload@0", "%s", long)
 }
 
 // BenchmarkSnapshot reads this machine's own /proc with a thousand more
@@ -157,9 +140,7 @@ func BenchmarkSnapshot(b *testing.B) {
 					r = new(Reader)
 				}
 				s, err := r.Snapshot(b.Context())
-				if err != nil || len(s.Processes) < 1000 {
-					b.Fatal(err)
-				}
+				must.That(b, err == nil && len(s.Processes) >= 1000, "%v", err)
 				n += len(s.Processes)
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(n)/1000, "µs/process")

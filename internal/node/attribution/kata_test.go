@@ -23,9 +23,7 @@ func TestALiveKataSandboxIsChargedWhereItIs(t *testing.T) {
 		"by what an engine says: its first process is the VMM": func(*Snapshot) Sandbox { return Sandbox{IDs: []string{"kk"}, Workload: 26377} },
 		"by nothing at all": func(s *Snapshot) Sandbox {
 			found := s.Sandboxes()
-			if len(found) != 1 || found[0].Name != "kk" || found[0].Engine != "kata" || found[0].Rule == "" {
-				t.Fatalf("%+v", found)
-			}
+			must.That(t, len(found) == 1 && found[0].Name == "kk" && found[0].Engine == "kata" && found[0].Rule != "", "%+v", found)
 			return found[0].Box
 		},
 	} {
@@ -35,9 +33,8 @@ func TestALiveKataSandboxIsChargedWhereItIs(t *testing.T) {
 			boxes := []Sandbox{box(s)}
 			members := s.Members(boxes, []int{500}, &problems)
 			short, long := roles(members)
-			if want := "500=daemon@-1 26365=shim@0 26376=virtiofs@0 26377=vmm@0 26379=vmm@0 26387=virtiofs@0"; short != want {
-				t.Errorf("%s%s", short, long)
-			}
+			want := "500=daemon@-1 26365=shim@0 26376=virtiofs@0 26377=vmm@0 26379=vmm@0 26387=virtiofs@0"
+			check.That(t, short == want, "%s%s", short, long)
 			processes := full(t, r, members)
 			var memory int64
 			for _, p := range processes {
@@ -48,16 +45,13 @@ func TestALiveKataSandboxIsChargedWhereItIs(t *testing.T) {
 			check.Equal(t, "anonymous and shared memory", memory, int64(138_116+232_923)<<10)
 			i := slices.IndexFunc(processes, func(p record.Process) bool { return p.Pid == 26377 })
 			vmm := processes[i]
-			if len(vmm.Groups) != 2 || len(vmm.Groups[0].Threads) != 3 || vmm.Groups[0].Paths["memory"] != "/kata_overhead/kk" {
-				t.Fatalf("%+v", vmm.Groups)
-			}
+			must.That(t, len(vmm.Groups) == 2 && len(vmm.Groups[0].Threads) == 3 && vmm.Groups[0].Paths["memory"] == "/kata_overhead/kk",
+				"%+v", vmm.Groups)
 			vcpu := vmm.Groups[1]
-			if len(vcpu.Threads) != 1 || vcpu.Names[0] != "CPU 0/TCG" || vcpu.Paths["memory"] != "/default/kk" || vcpu.Paths["cpu"] != "/default/kk" || vcpu.Paths["pids"] != "/default/kk" {
-				t.Errorf("%+v", vcpu)
-			}
-			if vmm.VCPU != 3_900_000_000 || vmm.CPU != 4_180_000_000 || vmm.Threads != 4 || vmm.PageTables != 1008<<10 || vmm.RSS != 416068<<10 {
-				t.Errorf("%+v", vmm)
-			}
+			check.That(t, len(vcpu.Threads) == 1 && vcpu.Names[0] == "CPU 0/TCG" && vcpu.Paths["memory"] == "/default/kk" &&
+				vcpu.Paths["cpu"] == "/default/kk" && vcpu.Paths["pids"] == "/default/kk", "%+v", vcpu)
+			check.That(t, vmm.VCPU == 3_900_000_000 && vmm.CPU == 4_180_000_000 && vmm.Threads == 4 && vmm.PageTables == 1008<<10 && vmm.RSS == 416068<<10,
+				"%+v", vmm)
 			groups := s.Charges(processes, boxes)
 			check.Equal(t, "charges", charges(groups), "/=shared@-1 /default/kk=pod@0 /kata_overhead/kk=overhead@0")
 			check.Equal(t, "problems", problems.Gone+problems.Broken+problems.Denied+problems.Reused, 0)
@@ -112,9 +106,8 @@ func TestWhatAVMMStartedIsItsOwnInEveryGroup(t *testing.T) {
 			}
 			for name, box := range boxes {
 				var problems record.Problems
-				if short, long := roles(s.Members([]Sandbox{box}, nil, &problems)); short != "10=shim@0 11=vmm@0 14=vmm@0" || len(boxes) != 4 {
-					t.Errorf("%s, VMM in %s, %s: %s%s", where, outside, name, short, long)
-				}
+				short, long := roles(s.Members([]Sandbox{box}, nil, &problems))
+				check.That(t, short == "10=shim@0 11=vmm@0 14=vmm@0" && len(boxes) == 4, "%s, VMM in %s, %s: %s%s", where, outside, name, short, long)
 			}
 		}
 	}

@@ -43,9 +43,8 @@ func TestSandboxesThatShareAGroupAreKeptApartByTheirProcesses(t *testing.T) {
 		proc{pid: 62, ppid: 1, nspid: "62 1", args: "/probe", cgroup: v1("/g/c1/inner/c2")}))
 	var problems record.Problems
 	boxes := []Sandbox{{Lane: 0, IDs: []string{"c1"}, Group: "/g/c1"}, {Lane: 1, IDs: []string{"c2"}, Group: "/g/c1/inner/c2"}}
-	if short, long := roles(s.Members(boxes, nil, &problems)); short != "61=workload@0 62=workload@1" {
-		t.Errorf("%s", long)
-	}
+	short, long := roles(s.Members(boxes, nil, &problems))
+	check.That(t, short == "61=workload@0 62=workload@1", "%s", long)
 }
 
 func TestTheGroupOfTheMachinesFirstProcessIsNoSandboxs(t *testing.T) {
@@ -55,9 +54,8 @@ func TestTheGroupOfTheMachinesFirstProcessIsNoSandboxs(t *testing.T) {
 		proc{pid: 60, ppid: 40, args: "launcher", cgroup: v1("/elsewhere")},
 		proc{pid: 61, ppid: 60, args: "/probe", cgroup: v1("/outer")}))
 	var problems record.Problems
-	if short, long := roles(s.Members([]Sandbox{{Workload: 61}}, nil, &problems)); short != "61=workload@0" {
-		t.Errorf("%s", long)
-	}
+	short, long := roles(s.Members([]Sandbox{{Workload: 61}}, nil, &problems))
+	check.That(t, short == "61=workload@0", "%s", long)
 }
 
 func TestWhatABareRuntimeLeavesBehindIsItsOwn(t *testing.T) {
@@ -74,9 +72,8 @@ func TestWhatABareRuntimeLeavesBehindIsItsOwn(t *testing.T) {
 	must.OK(t, os.Symlink("40", filepath.Join(string(root), "proc/self")))
 	_, s := snapshot(t, root)
 	var problems record.Problems
-	if short, long := roles(s.Members([]Sandbox{{Workload: 61, Group: "/g/c1"}}, nil, &problems)); short != "62=runtime@-1 63=runtime@-1 61=workload@0" {
-		t.Errorf("%s", long)
-	}
+	short, long := roles(s.Members([]Sandbox{{Workload: 61, Group: "/g/c1"}}, nil, &problems))
+	check.That(t, short == "62=runtime@-1 63=runtime@-1 61=workload@0", "%s", long)
 }
 
 // A result is a line "name|engine|ids|group|workload|pause" for each sandbox.
@@ -95,9 +92,7 @@ func TestSandboxesAreFoundWithoutBeingNamed(t *testing.T) {
 		var got []string
 		var boxes []Sandbox
 		for i, f := range s.Sandboxes() {
-			if f.Rule == "" || f.Box.Lane != i {
-				t.Errorf("%+v", f)
-			}
+			check.That(t, f.Rule != "" && f.Box.Lane == i, "%+v", f)
 			boxes = append(boxes, f.Box)
 			got = append(got, fmt.Sprintf("%s|%s|%d|%s|%d|%d", f.Name, f.Engine, len(f.Box.IDs), f.Box.Group, f.Box.Workload, f.Box.Pause))
 		}
@@ -105,9 +100,7 @@ func TestSandboxesAreFoundWithoutBeingNamed(t *testing.T) {
 		var problems record.Problems
 		members := s.Members(boxes, nil, &problems)
 		for _, p := range sandboxed {
-			if !slices.ContainsFunc(members, func(m Member) bool { return m.Pid == p.pid }) {
-				t.Errorf("process %d belongs to no sandbox", p.pid)
-			}
+			check.That(t, slices.ContainsFunc(members, func(m Member) bool { return m.Pid == p.pid }), "process %d belongs to no sandbox", p.pid)
 		}
 		check.Equal(t, "members", len(members), len(sandboxed))
 		return shortened.Replace(strings.Join(got, "\n"))

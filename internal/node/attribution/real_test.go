@@ -20,6 +20,7 @@ import (
 	"github.com/tare-bench/tare/internal/subject/docker"
 	"github.com/tare-bench/tare/internal/subject/oci"
 	"github.com/tare-bench/tare/internal/subject/podman"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/engines"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/internal/testing/need"
@@ -88,19 +89,14 @@ func behave(t *testing.T, r real) {
 	must.OK(t, err)
 	t.Cleanup(func() {
 		must.OK(t, s.Close(context.Background()))
-		if hs, err := cgroup.Hierarchies(); err != nil || cgroup.Remove(hs, cgroup.Prefix+run) != nil {
-			t.Errorf("the run's cgroup is left; %v", err)
-		}
+		hs, err := cgroup.Hierarchies()
+		check.That(t, err == nil && cgroup.Remove(hs, cgroup.Prefix+run) == nil, "the run's cgroup is left; %v", err)
 	})
 	b := must.Get(s.Prepare(t.Context(), subject.Run, []int{0, 1}))(t)
 	_, samples, err := b.Start(t.Context())
-	if err != nil || samples[0].Failure != nil || samples[1].Failure != nil {
-		t.Fatalf("%v %+v", err, samples)
-	}
+	must.That(t, err == nil && samples[0].Failure == nil && samples[1].Failure == nil, "%v %+v", err, samples)
 	sandboxes, err := s.(subject.Sandboxed).Sandboxes(t.Context())
-	if err != nil || len(sandboxes) != 2 {
-		t.Fatalf("%v %+v", err, sandboxes)
-	}
+	must.That(t, err == nil && len(sandboxes) == 2, "%v %+v", err, sandboxes)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{}, 2)
 	for lane := range 2 {
@@ -138,9 +134,8 @@ func behave(t *testing.T, r real) {
 			pids[how], wrong = r.check(t, sandboxes, way, strings.Contains(target.Info().Name, "runsc"))
 			return strings.Join(wrong, "\n")
 		})
-		if want := pids["as the subject says"]; want != nil && !slices.Equal(pids[how], want) {
-			t.Errorf("%s: %v, %v as the subject says", how, pids[how], want)
-		}
+		want := pids["as the subject says"]
+		check.That(t, want == nil || slices.Equal(pids[how], want), "%s: %v, %v as the subject says", how, pids[how], want)
 	}
 }
 

@@ -2,6 +2,7 @@ package bpfstat
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -35,9 +36,7 @@ func TestGlobsAreComparedWithBothNames(t *testing.T) {
 		{"none", "x*", "sockops_prog", "", false},
 	} {
 		t.Run(c.claim, func(t *testing.T) {
-			if got := matches(c.glob, c.name, c.full); got != c.want {
-				t.Errorf("%q on %q (%q): %v", c.glob, c.name, c.full, got)
-			}
+			check.Equal(t, fmt.Sprintf("%q on %q (%q)", c.glob, c.name, c.full), matches(c.glob, c.name, c.full), c.want)
 		})
 	}
 }
@@ -130,9 +129,8 @@ func TestProgramsAreFoundByTheirPins(t *testing.T) {
 			t.Errorf("%+v, %v", found, err)
 			return
 		}
-		if p := found.Programs[0]; p.Owner != "kmesh" || !slices.Equal(p.Pins, []string{kmeshs + "/sockops"}) {
-			t.Errorf("it is %q's, and pinned at %q", p.Owner, p.Pins)
-		}
+		p := found.Programs[0]
+		check.That(t, p.Owner == "kmesh" && slices.Equal(p.Pins, []string{kmeshs + "/sockops"}), "it is %q's, and pinned at %q", p.Owner, p.Pins)
 	})
 }
 
@@ -174,30 +172,22 @@ func TestWhatTheKernelRefusesIsExplained(t *testing.T) {
 	} {
 		t.Run(c.claim, func(t *testing.T) {
 			err := unsupported("list them", "5.8", c.err)
-			if errors.Is(err, errUnsupported) != c.unsupported || !errors.Is(err, c.err) || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("%v, want %q, unsupported %v", err, c.want, c.unsupported)
-			}
+			check.That(t, errors.Is(err, errUnsupported) == c.unsupported && errors.Is(err, c.err) && strings.Contains(err.Error(), c.want),
+				"%v, want %q, unsupported %v", err, c.want, c.unsupported)
 		})
 	}
-	if err := opening("program", 7, unix.EMFILE); errors.Is(err, errUnsupported) || !strings.Contains(err.Error(), "ulimit -n") {
-		t.Errorf("without descriptors: %v", err)
-	}
+	err := opening("program", 7, unix.EMFILE)
+	check.That(t, !errors.Is(err, errUnsupported) && strings.Contains(err.Error(), "ulimit -n"), "without descriptors: %v", err)
 }
 
 func TestKindsThatAreNewerAreTheirNumbers(t *testing.T) {
 	for n, want := range map[uint32]string{1: "socket_filter", 18: "cgroup_sock_addr", 32: "netfilter", 33: "type 33", 1<<32 - 1: "type 4294967295"} {
-		if got := kindOf(programKinds, n); got != want {
-			t.Errorf("program type %d is %q, want %q", n, got, want)
-		}
+		check.Equal(t, fmt.Sprintf("program type %d", n), kindOf(programKinds, n), want)
 	}
 	for n, want := range map[uint32]string{12: "array_of_maps", 27: "ringbuf", 34: "insn_array"} {
-		if got := kindOf(mapKinds, n); got != want {
-			t.Errorf("map type %d is %q, want %q", n, got, want)
-		}
+		check.Equal(t, fmt.Sprintf("map type %d", n), kindOf(mapKinds, n), want)
 	}
 	for n, want := range map[uint32]string{10: "connect4", 37: "xdp", 46: "ingress", 47: "egress", 49: "connect_unix", 58: "fsession"} {
-		if got := kindOf(attachKinds, n); got != want {
-			t.Errorf("attach type %d is %q, want %q", n, got, want)
-		}
+		check.Equal(t, fmt.Sprintf("attach type %d", n), kindOf(attachKinds, n), want)
 	}
 }

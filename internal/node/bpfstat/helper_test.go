@@ -34,8 +34,7 @@ func openMeter(t testing.TB) *Meter {
 
 func list(t testing.TB, m *Meter, f Filter) *Listing {
 	t.Helper()
-	l := must.Get(m.List(f))(t)
-	return l
+	return must.Get(m.List(f))(t)
 }
 
 func newMap(t testing.TB, spec *ebpf.MapSpec) *ebpf.Map {
@@ -74,9 +73,7 @@ func idOf(t testing.TB, p *ebpf.Program) uint32 {
 	t.Helper()
 	i := must.Get(p.Info())(t)
 	id, ok := i.ID()
-	if !ok {
-		t.Fatal("the kernel tells no id of a program")
-	}
+	must.That(t, ok, "the kernel tells no id of a program")
 	return uint32(id)
 }
 
@@ -92,18 +89,14 @@ func programsAre(t testing.TB, claim string, l *Listing, want []*ebpf.Program) {
 		id, _ := i.ID()
 		return got.ID == uint32(id)
 	}
-	if !slices.EqualFunc(l.Programs, want, same) {
-		t.Errorf("%s: %+v, want %v", claim, l.Programs, want)
-	}
+	check.That(t, slices.EqualFunc(l.Programs, want, same), "%s: %+v, want %v", claim, l.Programs, want)
 }
 
 func mapID(t testing.TB, a *ebpf.Map) uint32 {
 	t.Helper()
 	i := must.Get(a.Info())(t)
 	id, ok := i.ID()
-	if !ok {
-		t.Fatal("the kernel tells no id of a map")
-	}
+	must.That(t, ok, "the kernel tells no id of a map")
 	return uint32(id)
 }
 
@@ -124,8 +117,7 @@ func memoryOf(t testing.TB, of interface{ FD() int }) (bytes int64) {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/self/fdinfo/%d", of.FD()))
 	_, said, found := strings.Cut(string(text), "memlock:")
-	if _, scan := fmt.Sscan(said, &bytes); err != nil || !found || scan != nil {
-		t.Fatalf("%s: %v, %v", text, err, scan)
-	}
+	_, scan := fmt.Sscan(said, &bytes)
+	must.That(t, err == nil && found && scan == nil, "%s: %v, %v", text, err, scan)
 	return bytes
 }

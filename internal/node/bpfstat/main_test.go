@@ -14,6 +14,7 @@ import (
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/internal/testing/need"
 )
@@ -53,12 +54,9 @@ func TestWithoutTheCapabilityItIsSaidWhichIsMissing(t *testing.T) {
 			cmd.Env = append(os.Environ(), deniedVariable+"=1")
 			cmd.SysProcAttr = c.attr
 			out, err := cmd.CombinedOutput()
-			if err != nil {
-				t.Fatalf("%v: %s", err, out)
-			}
-			if text := string(out); !strings.HasPrefix(text, "true ") || !strings.Contains(text, c.want) {
-				t.Errorf("it says %q; want an ErrUnsupported with %q", text, c.want)
-			}
+			must.That(t, err == nil, "%v: %s", err, out)
+			text := string(out)
+			check.That(t, strings.HasPrefix(text, "true ") && strings.Contains(text, c.want), "it says %q; want an ErrUnsupported with %q", text, c.want)
 		})
 	}
 }
@@ -82,9 +80,8 @@ func bpftool(t *testing.T) map[uint32]toolProgram {
 	path := need.Tool(t, "bpftool")
 	out := must.Get(exec.CommandContext(t.Context(), path, "prog", "show", "-j").Output())(t)
 	var list []toolProgram
-	if err := json.Unmarshal(out, &list); err != nil {
-		t.Fatalf("bpftool: %v: %s", err, out)
-	}
+	err := json.Unmarshal(out, &list)
+	must.That(t, err == nil, "bpftool: %v: %s", err, out)
 	programs := map[uint32]toolProgram{}
 	for _, p := range list {
 		programs[p.ID] = p
@@ -100,9 +97,7 @@ func TestBpftoolAgrees(t *testing.T) {
 	release, _, err := m.Statistics()
 	must.OK(t, err)
 	defer release()
-	if _, err := p.Run(&ebpf.RunOptions{Data: frame, Repeat: 1000}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(p.Run(&ebpf.RunOptions{Data: frame, Repeat: 1000}))(t)
 	before := list(t, m, Filter{})
 	tool := bpftool(t)
 	after := list(t, m, Filter{})
@@ -119,9 +114,8 @@ func TestBpftoolAgrees(t *testing.T) {
 			continue
 		}
 		from, to := before.Counters[i], after.Counters[at]
-		if said.Count < from.Count || said.Count > to.Count || said.Time < from.Time || said.Time > to.Time {
-			t.Errorf("program %d: bpftool says %d runs in %d ns, between %+v and %+v", p.ID, said.Count, said.Time, from, to)
-		}
+		check.That(t, said.Count >= from.Count && said.Count <= to.Count && said.Time >= from.Time && said.Time <= to.Time,
+			"program %d: bpftool says %d runs in %d ns, between %+v and %+v", p.ID, said.Count, said.Time, from, to)
 		var maps []uint32
 		for _, a := range p.Maps {
 			maps = append(maps, a.ID)
@@ -131,12 +125,9 @@ func TestBpftoolAgrees(t *testing.T) {
 			t.Errorf("bpftool says %+v, want %+v", said, p)
 		}
 	}
-	if compared < 1 {
-		t.Error("no program was compared")
-	}
-	if said := tool[idOf(t, p)]; said.Count != 1000 {
-		t.Errorf("bpftool counts %d runs, want the 1000", said.Count)
-	}
+	check.That(t, compared >= 1, "no program was compared")
+	said := tool[idOf(t, p)]
+	check.That(t, said.Count == 1000, "bpftool counts %d runs, want the 1000", said.Count)
 }
 
 // The programs of the two benchmarks, with two maps each.
@@ -147,9 +138,8 @@ func BenchmarkFirstListing(b *testing.B) {
 	many(b, loaded)
 	for b.Loop() {
 		m := must.Get(Open())(b)
-		if l := list(b, m, Filter{}); len(l.Programs) < loaded || len(l.Maps) < 2*loaded {
-			b.Fatalf("%d programs and %d maps", len(l.Programs), len(l.Maps))
-		}
+		l := list(b, m, Filter{})
+		must.That(b, len(l.Programs) >= loaded && len(l.Maps) >= 2*loaded, "%d programs and %d maps", len(l.Programs), len(l.Maps))
 		b.StopTimer()
 		m.Close()
 		b.StartTimer()

@@ -34,9 +34,7 @@ func row(t testing.TB, l *Listing, id uint32) (*record.Program, Counters) {
 	t.Helper()
 	for i := range l.Programs {
 		if l.Programs[i].ID == id {
-			if l.Counters[i].ID != id {
-				t.Fatalf("the counters of program %d stand at program %d", l.Counters[i].ID, id)
-			}
+			must.That(t, l.Counters[i].ID == id, "the counters of program %d stand at program %d", l.Counters[i].ID, id)
 			return &l.Programs[i], l.Counters[i]
 		}
 	}
@@ -63,9 +61,7 @@ func cgroup(t testing.TB) string {
 			break
 		}
 	}
-	if dir == "" {
-		t.Fatal("no cgroup2 is mounted: mount -t cgroup2 none /sys/fs/cgroup/unified")
-	}
+	must.That(t, dir != "", "no cgroup2 is mounted: mount -t cgroup2 none /sys/fs/cgroup/unified")
 	dir = filepath.Join(dir, fmt.Sprintf("tare-test-bpf-%d", os.Getpid()))
 	must.OK(t, os.Mkdir(dir, 0o755))
 	t.Cleanup(func() { must.OK(t, unix.Rmdir(dir)) })
@@ -97,9 +93,7 @@ func tracepoint(t testing.TB, name string) int {
 		check.Error(t, err, "")
 	})
 	fd, err := unix.PerfEventOpen(attr, -1, 0, -1, unix.PERF_FLAG_FD_CLOEXEC)
-	if err != nil {
-		t.Fatalf("open a perf event of %s: %v", name, err)
-	}
+	must.That(t, err == nil, "open a perf event of %s: %v", name, err)
 	t.Cleanup(func() { unix.Close(fd) })
 	return fd
 }
@@ -130,20 +124,13 @@ func TestCountsAreExactlyTheRunsThatWereAskedFor(t *testing.T) {
 	must.OK(t, err)
 	_, before := row(t, list(t, m, Filter{}), id)
 	for _, runs := range []uint32{1, 10, 12345} {
-		if _, err := p.Run(&ebpf.RunOptions{Data: frame, Repeat: runs}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(p.Run(&ebpf.RunOptions{Data: frame, Repeat: runs}))(t)
 		after, err := m.Counters([]uint32{id}, nil)
-		if err != nil || len(after) != 1 {
-			t.Fatalf("%v, %v", after, err)
-		}
+		must.That(t, err == nil && len(after) == 1, "%v, %v", after, err)
 		// BPF_PROG_TEST_RUN counts each repetition as a run.
-		if got := after[0].Count - before.Count; got != uint64(runs) {
-			t.Errorf("%d runs were counted, want %d", got, runs)
-		}
-		if after[0].Time <= before.Time {
-			t.Errorf("%d runs took no time", runs)
-		}
+		got := after[0].Count - before.Count
+		check.That(t, got == uint64(runs), "%d runs were counted, want %d", got, runs)
+		check.That(t, after[0].Time > before.Time, "%d runs took no time", runs)
 		before = after[0]
 	}
 	must.OK(t, release())
@@ -151,18 +138,9 @@ func TestCountsAreExactlyTheRunsThatWereAskedFor(t *testing.T) {
 	if counted() {
 		t.Skip("others have statistics on: whether they are off after the release cannot be seen")
 	}
-	if _, err := p.Run(&ebpf.RunOptions{Data: frame, Repeat: 100}); err != nil {
-		t.Fatal(err)
-	}
-	if after, err := m.Counters([]uint32{id}, nil); err != nil || after[0].Count != before.Count {
-		t.Errorf("after the release %d runs more were counted (%v)", after[0].Count-before.Count, err)
-	}
-}
-
-func read(t testing.TB, name string) string {
-	t.Helper()
-	b := must.Get(os.ReadFile(name))(t)
-	return string(b)
+	must.Get(p.Run(&ebpf.RunOptions{Data: frame, Repeat: 100}))(t)
+	after, err := m.Counters([]uint32{id}, nil)
+	check.That(t, err == nil && after[0].Count == before.Count, "after the release %d runs more were counted (%v)", after[0].Count-before.Count, err)
 }
 
 func TestStatisticsThatAreOnAlreadyAreTold(t *testing.T) {
@@ -171,9 +149,7 @@ func TestStatisticsThatAreOnAlreadyAreTold(t *testing.T) {
 	release, _, err := other.Statistics()
 	must.OK(t, err)
 	_, already, err := m.Statistics()
-	if err != nil || !already {
-		t.Errorf("already %v, %v; want true", already, err)
-	}
+	check.That(t, err == nil && already, "already %v, %v; want true", already, err)
 	must.OK(t, release())
 }
 
@@ -219,10 +195,9 @@ func TestWhereProgramsAreAttachedIsSaidInWords(t *testing.T) {
 		{loose, "socket_filter", []string{}},
 	} {
 		got, _ := row(t, listing, idOf(t, want.p))
-		if got.Kind != want.kind || !slices.Equal(got.Attached, want.at) || got.Owner != "tare" {
-			t.Errorf("%s: %s at %q of %q, want %s at %q of tare", got.Name, got.Kind, got.Attached, got.Owner, want.kind, want.at)
-		}
-		me := fmt.Sprintf("%d %s", os.Getpid(), strings.TrimSpace(read(t, "/proc/self/comm")))
+		check.That(t, got.Kind == want.kind && slices.Equal(got.Attached, want.at) && got.Owner == "tare",
+			"%s: %s at %q of %q, want %s at %q of tare", got.Name, got.Kind, got.Attached, got.Owner, want.kind, want.at)
+		me := fmt.Sprintf("%d %s", os.Getpid(), strings.TrimSpace(must.Read(t, "/proc/self/comm")))
 		check.Equal(t, "holders of "+got.Name, got.Holders, []string{me})
 	}
 	found := list(t, m, Filter{Cgroups: []string{dir}})
@@ -292,16 +267,13 @@ func TestAnInterfaceIsNamedOnlyInItsOwnNamespace(t *testing.T) {
 	filter, _ := row(t, l, idOf(t, old))
 	close(outside)
 	<-done
-	if !slices.Equal(within.Attached, []string{"xdp lo"}) || !slices.Equal(withinTC.Attached, []string{"tcx ingress lo"}) {
-		t.Errorf("inside it is attached to %q and %q, want xdp lo and tcx ingress lo", within.Attached, withinTC.Attached)
-	}
+	check.That(t, slices.Equal(within.Attached, []string{"xdp lo"}) && slices.Equal(withinTC.Attached, []string{"tcx ingress lo"}),
+		"inside it is attached to %q and %q, want xdp lo and tcx ingress lo", within.Attached, withinTC.Attached)
 	const elsewhere = " lo of network namespace "
-	if len(filter.Attached) != 1 || !strings.HasPrefix(filter.Attached[0], "tc egress"+elsewhere) {
-		t.Errorf("outside the filter, which has no link, is attached to %q", filter.Attached)
-	}
-	if len(without.Attached) != 1 || !strings.HasPrefix(without.Attached[0], "xdp"+elsewhere) {
-		t.Errorf("outside it is attached to %q", without.Attached)
-	}
+	check.That(t, len(filter.Attached) == 1 && strings.HasPrefix(filter.Attached[0], "tc egress"+elsewhere),
+		"outside the filter, which has no link, is attached to %q", filter.Attached)
+	check.That(t, len(without.Attached) == 1 && strings.HasPrefix(without.Attached[0], "xdp"+elsewhere),
+		"outside it is attached to %q", without.Attached)
 }
 
 // filterLo does what tc qdisc add dev lo clsact; tc filter add dev lo egress bpf
@@ -334,9 +306,7 @@ func TestMapsAreWeighedAsTheKernelDoesAndSharedOnesOnce(t *testing.T) {
 	m := openMeter(t)
 	l := list(t, m, Filter{Names: []string{"tare_t_first", "tare_t_second"}})
 	describe(t, m, l)
-	if len(l.Programs) != 2 || len(l.Maps) != 4 {
-		t.Fatalf("%d programs with %d maps, want 2 with 4", len(l.Programs), len(l.Maps))
-	}
+	must.That(t, len(l.Programs) == 2 && len(l.Maps) == 4, "%d programs with %d maps, want 2 with 4", len(l.Programs), len(l.Maps))
 	want, sum := map[uint32]record.ProgramMap{}, insides
 	for _, one := range []struct {
 		a       *ebpf.Map
@@ -357,9 +327,8 @@ func TestMapsAreWeighedAsTheKernelDoesAndSharedOnesOnce(t *testing.T) {
 		maps int
 	}{{first, 3}, {second, 2}} {
 		got, _ := row(t, l, idOf(t, p.p))
-		if got.Memory != memoryOf(t, p.p) || got.Memory <= 0 {
-			t.Errorf("%s occupies %d bytes, its fdinfo says %d", got.Name, got.Memory, memoryOf(t, p.p))
-		}
+		check.That(t, got.Memory == memoryOf(t, p.p) && got.Memory > 0,
+			"%s occupies %d bytes, its fdinfo says %d", got.Name, got.Memory, memoryOf(t, p.p))
 		check.Equal(t, fmt.Sprintf("%s uses", got.Name), len(got.Maps), p.maps)
 		for _, a := range got.Maps {
 			if a != want[a.ID] || a.Memory <= 0 {
@@ -408,9 +377,8 @@ func TestInnerMapsOfChosenProgramsCountOnceWhoeverElseHasThem(t *testing.T) {
 	for _, a := range []*ebpf.Map{first, second, one, other} {
 		want += memoryOf(t, a)
 	}
-	if got := total(l); got != want || l.Maps[0].Inner != 2 {
-		t.Errorf("%d bytes with %d maps in the first, want %d with 2: %+v", got, l.Maps[0].Inner, want, l.Maps)
-	}
+	got := total(l)
+	check.That(t, got == want && l.Maps[0].Inner == 2, "%d bytes with %d maps in the first, want %d with 2: %+v", got, l.Maps[0].Inner, want, l.Maps)
 }
 
 func TestMapsThatNoProgramUsesAreListedWithWhoKeepsThem(t *testing.T) {
@@ -434,7 +402,7 @@ func TestMapsThatNoProgramUsesAreListedWithWhoKeepsThem(t *testing.T) {
 		}
 		id := mapID(t, pinned)
 		pinned.Close()
-		me := []string{fmt.Sprintf("%d %s", os.Getpid(), strings.TrimSpace(read(t, "/proc/self/comm")))}
+		me := []string{fmt.Sprintf("%d %s", os.Getpid(), strings.TrimSpace(must.Read(t, "/proc/self/comm")))}
 		for _, c := range []struct {
 			claim string
 			f     Filter
@@ -448,21 +416,18 @@ func TestMapsThatNoProgramUsesAreListedWithWhoKeepsThem(t *testing.T) {
 		} {
 			l := list(t, m, c.f)
 			describe(t, m, l)
-			if slices.ContainsFunc(l.Maps, func(a record.ProgramMap) bool { return a.ID == mapID(t, held) || a.ID == mapID(t, within) }) {
-				t.Errorf("%s: they are among those of programs: %+v", c.claim, l.Maps)
-			}
+			check.That(t, !slices.ContainsFunc(l.Maps, func(a record.ProgramMap) bool { return a.ID == mapID(t, held) || a.ID == mapID(t, within) }),
+				"%s: they are among those of programs: %+v", c.claim, l.Maps)
 			found := map[uint32]record.Map{}
 			for _, a := range l.Loose {
 				if slices.Contains([]uint32{mapID(t, held), mapID(t, named), id}, a.Map.ID) {
 					found[a.Map.ID] = record.Map{Owner: a.Owner, Holders: a.Holders, Pins: a.Pins}
 				}
-				if a.Map.ID == mapID(t, within) || a.Map.ID == mapID(t, held) && a.Map.InnerMemory != memoryOf(t, within) {
-					t.Errorf("%s: %+v: a map within a map counts there", c.claim, a.Map)
-				}
+				check.That(t, a.Map.ID != mapID(t, within) && (a.Map.ID != mapID(t, held) || a.Map.InnerMemory == memoryOf(t, within)),
+					"%s: %+v: a map within a map counts there", c.claim, a.Map)
 			}
-			if len(found) != len(c.want) || !maps.EqualFunc(found, c.want, func(a, b record.Map) bool { return reflect.DeepEqual(a, b) }) {
-				t.Errorf("%s: %+v, want %+v", c.claim, found, c.want)
-			}
+			check.That(t, len(found) == len(c.want) && maps.EqualFunc(found, c.want, func(a, b record.Map) bool { return reflect.DeepEqual(a, b) }),
+				"%s: %+v, want %+v", c.claim, found, c.want)
 		}
 	})
 }
@@ -476,41 +441,31 @@ func TestWhatWentIsDroppedAndItsLastCountersAreTold(t *testing.T) {
 	must.OK(t, err)
 	defer release()
 	row(t, list(t, m, Filter{}), id)
-	if _, err := p.Run(&ebpf.RunOptions{Data: frame, Repeat: 77}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(p.Run(&ebpf.RunOptions{Data: frame, Repeat: 77}))(t)
 	p.Close()
 	last, err := m.Counters([]uint32{id}, nil)
-	if err != nil || len(last) != 1 || last[0].Count != 77 {
-		t.Fatalf("after it was unloaded: %+v, %v; want the 77 runs", last, err)
-	}
+	must.That(t, err == nil && len(last) == 1 && last[0].Count == 77, "after it was unloaded: %+v, %v; want the 77 runs", last, err)
 	l := list(t, m, Filter{})
-	if slices.ContainsFunc(l.Programs, func(p record.Program) bool { return p.ID == id }) {
-		t.Error("it is still listed: the meter itself holds it")
-	}
-	if !slices.Contains(l.Went, last[0]) {
-		t.Errorf("the listing says that %+v went, want %+v among them", l.Went, last[0])
-	}
+	check.That(t, !slices.ContainsFunc(l.Programs, func(p record.Program) bool { return p.ID == id }),
+		"it is still listed: the meter itself holds it")
+	check.That(t, slices.Contains(l.Went, last[0]), "the listing says that %+v went, want %+v among them", l.Went, last[0])
 	check.Equal(t, "its counters are told after it went", len(must.Get(m.Counters([]uint32{id}, nil))(t)), 0)
-	if _, err := ebpf.NewProgramFromID(ebpf.ProgramID(id)); err == nil {
-		t.Error("it is still loaded")
-	}
+	_, err = ebpf.NewProgramFromID(ebpf.ProgramID(id))
+	check.That(t, err != nil, "it is still loaded")
 }
 
 func TestProgramsThatCameAndWentBetweenListingsAreCountedByTheirIDs(t *testing.T) {
 	needRoot(t)
 	m := openMeter(t)
 	newProgram(t, &ebpf.ProgramSpec{Name: "tare_t_first", Type: ebpf.SocketFilter, Instructions: using()}) // of which they are counted
-	if l := list(t, m, Filter{}); l.Passed != 0 {
-		t.Errorf("%d before the first listing", l.Passed)
-	}
+	l := list(t, m, Filter{})
+	check.That(t, l.Passed == 0, "%d before the first listing", l.Passed)
 	for range 3 {
 		newProgram(t, &ebpf.ProgramSpec{Name: "tare_t_passing", Type: ebpf.SocketFilter, Instructions: using()}).Close()
 	}
 	newProgram(t, &ebpf.ProgramSpec{Name: "tare_t_stays", Type: ebpf.SocketFilter, Instructions: using()})
-	if l := list(t, m, Filter{}); l.Passed < 3 { // others may load programs, too
-		t.Errorf("%d came and went, want 3", l.Passed)
-	}
+	l = list(t, m, Filter{})
+	check.That(t, l.Passed >= 3, "%d came and went, want 3", l.Passed) // others may load programs, too
 }
 
 // A walk of all ids and one above the highest have to tell the same.
@@ -523,9 +478,7 @@ func TestAListingThatLooksForWhatIsNewFindsWhatAWalkFinds(t *testing.T) {
 		p := newProgram(t, &ebpf.ProgramSpec{Name: "tare_t_new", Type: ebpf.SocketFilter, Instructions: using(a)})
 		l := list(t, m, Filter{})
 		got, _ := row(t, l, idOf(t, p))
-		if len(got.Maps) != 1 || got.Maps[0].ID != mapID(t, a) {
-			t.Fatalf("round %d: its maps are %+v", round, got.Maps)
-		}
+		must.That(t, len(got.Maps) == 1 && got.Maps[0].ID == mapID(t, a), "round %d: its maps are %+v", round, got.Maps)
 		gone := mapID(t, a)
 		p.Close()
 		a.Close()
@@ -535,13 +488,10 @@ func TestAListingThatLooksForWhatIsNewFindsWhatAWalkFinds(t *testing.T) {
 			if m.find(gone) == nil {
 				break
 			}
-			if time.Now().After(until) {
-				t.Fatalf("round %d: a map that went is known still", round)
-			}
+			must.That(t, !time.Now().After(until), "round %d: a map that went is known still", round)
 		}
-		if !slices.IsSortedFunc(l.Programs, func(a, b record.Program) int { return int(a.ID) - int(b.ID) }) {
-			t.Fatalf("round %d: programs are not in the order of their ids", round)
-		}
+		must.That(t, slices.IsSortedFunc(l.Programs, func(a, b record.Program) int { return int(a.ID) - int(b.ID) }),
+			"round %d: programs are not in the order of their ids", round)
 	}
 }
 
@@ -572,7 +522,6 @@ func TestAWholeNameIsReadFromTheProgramsBTF(t *testing.T) {
 	}
 	l := list(t, m, Filter{IDs: []uint32{idOf(t, named)}})
 	describe(t, m, l)
-	if l.Programs[0].Full != whole || l.Programs[0].Name != whole[:shortName] {
-		t.Errorf("it is called %q, %q", l.Programs[0].Name, l.Programs[0].Full)
-	}
+	check.That(t, l.Programs[0].Full == whole && l.Programs[0].Name == whole[:shortName],
+		"it is called %q, %q", l.Programs[0].Name, l.Programs[0].Full)
 }

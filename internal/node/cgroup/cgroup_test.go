@@ -40,9 +40,8 @@ func TestLimitsAreWrittenInTheHierarchysOwnFiles(t *testing.T) {
 	check.Equal(t, "v2", Limits(v2, wanted), []Limit{
 		{"memory.max", "1048576"}, {"pids.max", "7"}, {"cpu.weight", "39"}, {"cpu.max", "150000 100000"}})
 	for _, h := range []Hierarchy{v1, v2} {
-		if got := Limits(h, Wanted{Period: 100000}); got != nil {
-			t.Errorf("no limits: %v", got)
-		}
+		got := Limits(h, Wanted{Period: 100000})
+		check.That(t, got == nil, "no limits: %v", got)
 	}
 }
 
@@ -50,9 +49,7 @@ func TestWhatIsNotTaresIsRefused(t *testing.T) {
 	root := t.TempDir()
 	hs := []Hierarchy{{Mount: root, Version: 1, Controllers: []string{"memory"}}}
 	for _, name := range []string{"", "/", "docker", "tare-", "tare-services", "tare-run-", "tare-run-x/../docker", "../x", "kubepods/tare-run-x"} {
-		if Remove(hs, name) == nil || Delegate(hs, name, "memory") == nil {
-			t.Errorf("%q was not refused", name)
-		}
+		check.That(t, Remove(hs, name) != nil && Delegate(hs, name, "memory") != nil, "%q was not refused", name)
 	}
 }
 
@@ -72,9 +69,7 @@ func (all leftCases) hold(t *testing.T, of func(machine.Root, []Hierarchy, *proc
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			left, limit, file, ok := of(rootOf(t, "", c.files), c.hs, procs.ParseGroups(c.groups))
-			if left != c.left || limit != c.limit || file != c.file || ok != c.ok {
-				t.Errorf("%d of %d, %s, %v", left, limit, file, ok)
-			}
+			check.That(t, left == c.left && limit == c.limit && file == c.file && ok == c.ok, "%d of %d, %s, %v", left, limit, file, ok)
 		})
 	}
 }
@@ -129,9 +124,8 @@ func TestARefusalIsOfTheOwnLimitOrOfTheOneAbove(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			root := rootOf(t, "g", c.files)
-			if own, above, limit := PIDsRefused(root, hs, procs.ParseGroups("3:pids:/a/b\n")); own != c.own || above != c.above || limit != c.limit {
-				t.Errorf("%d and %d times, for a limit of %d", own, above, limit)
-			}
+			own, above, limit := PIDsRefused(root, hs, procs.ParseGroups("3:pids:/a/b\n"))
+			check.That(t, own == c.own && above == c.above && limit == c.limit, "%d and %d times, for a limit of %d", own, above, limit)
 		})
 	}
 }

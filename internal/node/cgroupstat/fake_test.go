@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/node/machine"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/internal/testing/need"
 	"github.com/tare-bench/tare/record"
@@ -124,16 +125,12 @@ func TestWhatMayNotBeReadIsSaidAndTheRestIsRead(t *testing.T) {
 		g := s.group(t, "/a")
 		for range 2 {
 			var got record.Group
-			if err := g.Read(&got); !errors.Is(err, fs.ErrPermission) || errors.Is(err, ErrGone) {
-				t.Errorf("read: %v", err)
-			}
-			if got.Memory != nil || got.CPU == nil || got.Throttled != 5000 || got.ReadBytes != 0 || got.Pids != 0 {
-				t.Errorf("read: %+v", got)
-			}
+			err := g.Read(&got)
+			check.That(t, errors.Is(err, fs.ErrPermission) && !errors.Is(err, ErrGone), "read: %v", err)
+			check.That(t, got.Memory == nil && got.CPU != nil && got.Throttled == 5000 && got.ReadBytes == 0 && got.Pids == 0, "read: %+v", got)
 			var sample Sample
-			if err := g.Sample(&sample); !errors.Is(err, fs.ErrPermission) || sample.HaveMemory || !sample.HaveCPU {
-				t.Errorf("sample: %v, %+v", err, sample)
-			}
+			err = g.Sample(&sample)
+			check.That(t, errors.Is(err, fs.ErrPermission) && !sample.HaveMemory && sample.HaveCPU, "sample: %v, %+v", err, sample)
 		}
 	})
 	for _, dir := range []string{"memory", "cpu,cpuacct", "pids"} {
@@ -144,17 +141,15 @@ func TestWhatMayNotBeReadIsSaidAndTheRestIsRead(t *testing.T) {
 		g := must.Get(s.Group("/a"))(t)
 		defer g.Close()
 		var got record.Group
-		if err := g.Read(&got); !errors.Is(err, fs.ErrPermission) || got.Memory != nil || got.CPU != nil {
-			t.Errorf("read: %v, %+v", err, got)
-		}
+		err := g.Read(&got)
+		check.That(t, errors.Is(err, fs.ErrPermission) && got.Memory == nil && got.CPU == nil, "read: %v, %+v", err, got)
 	})
 	must.OK(t, os.Chmod(string(root)+"/cg/memory", 0))
 	for _, dir := range []string{"cpu,cpuacct", "blkio", "pids"} {
 		must.OK(t, os.RemoveAll(string(root)+"/cg/"+dir+"/a"))
 	}
 	asNobody(t, func() {
-		if g, err := s.Group("/a"); !errors.Is(err, fs.ErrPermission) || errors.Is(err, ErrGone) {
-			t.Errorf("a folder that may not be entered: %v, %v", g, err)
-		}
+		g, err := s.Group("/a")
+		check.That(t, errors.Is(err, fs.ErrPermission) && !errors.Is(err, ErrGone), "a folder that may not be entered: %v, %v", g, err)
 	})
 }

@@ -134,9 +134,7 @@ func TestAGroupThatIsNowhereIsGone(t *testing.T) {
 		if path == "/../../a/b" {
 			want = errPath
 		}
-		if !errors.Is(err, want) {
-			t.Errorf("%s: %v, %v", path, g, err)
-		}
+		check.That(t, errors.Is(err, want), "%s: %v, %v", path, g, err)
 	}
 	s.group(t, "/docker/1/a")
 }
@@ -144,14 +142,12 @@ func TestAGroupThatIsNowhereIsGone(t *testing.T) {
 func TestWhatIsNoPathIsRefused(t *testing.T) {
 	s := machine1().open(t)
 	for _, path := range []string{"", "a", "/..", "/../a", "/a/../..", "/a/..", "a/../b", "/a\x00b", "/" + strings.Repeat("a", 5000)} {
-		if g, err := s.Group(path); !errors.Is(err, errPath) {
-			t.Errorf("%.40q: %v, %v", path, g, err)
-		}
+		g, err := s.Group(path)
+		check.That(t, errors.Is(err, errPath), "%.40q: %v, %v", path, g, err)
 	}
 	for _, path := range []string{"/a/", "//a", "/./a", "/a/."} {
-		if g := s.group(t, path); g.Path() != "/a" {
-			t.Errorf("%q is %q", path, g.Path())
-		}
+		g := s.group(t, path)
+		check.That(t, g.Path() == "/a", "%q is %q", path, g.Path())
 	}
 }
 
@@ -160,9 +156,8 @@ func TestALinkLeadsNowhere(t *testing.T) {
 	must.OK(t, os.Symlink("a", string(root)+"/cg/memory/link"))
 	s := must.Get(Open(root))(t)
 	defer s.Close()
-	if g, err := s.Group("/link"); !errors.Is(err, ErrGone) {
-		t.Errorf("%v, %v", g, err)
-	}
+	g, err := s.Group("/link")
+	check.That(t, errors.Is(err, ErrGone), "%v, %v", g, err)
 }
 
 func TestNothingMountedIsAnError(t *testing.T) {
@@ -172,9 +167,8 @@ func TestNothingMountedIsAnError(t *testing.T) {
 		"a mount that cannot be opened": {"/proc/self/mountinfo": mounts + "20 10 0:20 / /cg rw - cgroup cgroup rw,memory\n"},
 		"no mountinfo":                  {},
 	} {
-		if s, err := Open(f.make(t)); err == nil {
-			t.Errorf("%s: %+v", claim, s)
-		}
+		s, err := Open(f.make(t))
+		check.That(t, err != nil, "%s: %+v", claim, s)
 	}
 }
 
@@ -215,14 +209,12 @@ func TestWhatIsOfNoKnownFormIsNotUsed(t *testing.T) {
 		g := machine1().with(files{c.file: c.text}).open(t).group(t, "/a")
 		var got record.Group
 		err := g.Read(&got)
-		if !errors.Is(err, errForm) || !strings.Contains(err.Error(), c.file) || len(err.Error()) > 1000 {
-			t.Errorf("%s: the error is %v", c.claim, err)
-		}
+		check.That(t, errors.Is(err, errForm) && strings.Contains(err.Error(), c.file) && len(err.Error()) <= 1000,
+			"%s: the error is %v", c.claim, err)
 		var s Sample
 		sampled := g.Sample(&s)
-		if inSample := c.lost == noMemory || c.lost == noCPU; errors.Is(sampled, errForm) != inSample {
-			t.Errorf("%s: a sample gives %v", c.claim, sampled)
-		}
+		inSample := c.lost == noMemory || c.lost == noCPU
+		check.That(t, errors.Is(sampled, errForm) == inSample, "%s: a sample gives %v", c.claim, sampled)
 		if (got.Memory == nil) != (c.lost == noMemory) || s.HaveMemory == (c.lost == noMemory) ||
 			(got.CPU == nil) != (c.lost == noCPU) || s.HaveCPU == (c.lost == noCPU) ||
 			(got.Throttled == 0) != (c.lost == noThrottled) || (got.ReadBytes+got.WriteBytes == 0) != (c.lost == noIO) ||
@@ -244,9 +236,8 @@ func TestVersion2OfNoKnownForm(t *testing.T) {
 	} {
 		g := machine2().with(f).open(t).group(t, "/a")
 		var got record.Group
-		if err := g.Read(&got); !errors.Is(err, errForm) {
-			t.Errorf("%s: %v, %+v", claim, err, got)
-		}
+		err := g.Read(&got)
+		check.That(t, errors.Is(err, errForm), "%s: %v, %+v", claim, err, got)
 	}
 }
 
@@ -258,21 +249,18 @@ func TestAGroupThatVanishesLeavesNoFigure(t *testing.T) {
 	// Regular files live on while they are open, a group's do not.
 	must.OK(t, os.Rename(string(root)+"/cg/a", string(root)+"/cg/b"))
 	var got record.Group
-	if err := g.Read(&got); !errors.Is(err, ErrGone) || got.Memory != nil || got.CPU != nil || got.Path != "/a" {
-		t.Errorf("%v, %+v", err, got)
-	}
+	err := g.Read(&got)
+	check.That(t, errors.Is(err, ErrGone) && got.Memory == nil && got.CPU == nil && got.Path == "/a", "%v, %+v", err, got)
 	// Another one under its name is not it.
 	must.OK(t, os.CopyFS(string(root)+"/cg/a", os.DirFS(string(root)+"/cg/b")))
-	if err := g.Read(&got); !errors.Is(err, ErrGone) || got.Memory != nil || got.CPU != nil {
-		t.Errorf("another took its name: %v, %+v", err, got)
-	}
+	err = g.Read(&got)
+	check.That(t, errors.Is(err, ErrGone) && got.Memory == nil && got.CPU == nil, "another took its name: %v, %+v", err, got)
 	s.group(t, "/a") // the new one
 	g.Close()
 	check.Is(t, g.Read(&got), ErrGone)
 	var sample Sample
-	if err := g.Sample(&sample); !errors.Is(err, ErrGone) || sample.HaveCPU {
-		t.Errorf("after Close: %v, %+v", err, sample)
-	}
+	err = g.Sample(&sample)
+	check.That(t, errors.Is(err, ErrGone) && !sample.HaveCPU, "after Close: %v, %+v", err, sample)
 }
 
 func TestWithoutDescriptorsFilesAreOpenedForEverySample(t *testing.T) {
@@ -281,18 +269,16 @@ func TestWithoutDescriptorsFilesAreOpenedForEverySample(t *testing.T) {
 	g, other := s.group(t, "/a"), s.group(t, "/a")
 	var got record.Group
 	for range 2 {
-		if err := errors.Join(g.Read(&got), other.Read(&got)); err != nil || !reflect.DeepEqual(got.Memory, &alike) || *got.CPU != 7000000001 || got.Pids != 12 {
-			t.Errorf("%v, %+v", err, got)
-		}
+		err := errors.Join(g.Read(&got), other.Read(&got))
+		check.That(t, err == nil && reflect.DeepEqual(got.Memory, &alike) && *got.CPU == 7000000001 && got.Pids == 12, "%v, %+v", err, got)
 	}
 	check.Equal(t, "descriptors kept", s.kept, 2)
 	g.Close()
 	check.Equal(t, "descriptors kept after Close", s.kept, 0)
 	must.OK(t, os.RemoveAll(string(s.root)+"/cg/memory/a"))
 	var sample Sample
-	if err := other.Sample(&sample); !errors.Is(err, ErrGone) || sample.HaveMemory {
-		t.Errorf("%v, %+v", err, sample)
-	}
+	err := other.Sample(&sample)
+	check.That(t, errors.Is(err, ErrGone) && !sample.HaveMemory, "%v, %+v", err, sample)
 }
 
 func TestSkipIdle(t *testing.T) {
@@ -324,9 +310,8 @@ func TestSkipIdle(t *testing.T) {
 		}
 		s.SkipIdle(c.idle)
 		var got Sample
-		if err := g.Sample(&got); err != nil || got.Anon != c.want || !got.HaveMemory || !got.HaveCPU || got.File != 30000000 {
-			t.Errorf("%s: %v, %+v", c.claim, err, got)
-		}
+		err := g.Sample(&got)
+		check.That(t, err == nil && got.Anon == c.want && got.HaveMemory && got.HaveCPU && got.File == 30000000, "%s: %v, %+v", c.claim, err, got)
 	}
 	s.SkipIdle(time.Hour)
 	var got Sample
@@ -337,12 +322,10 @@ func TestSkipIdle(t *testing.T) {
 // allowance would have to.
 func TestTheSoftLimitIsTheHardOne(t *testing.T) {
 	var l unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &l); err != nil || l.Cur != l.Max {
-		t.Errorf("%+v, %v", l, err)
-	}
-	if n := allowance(); n <= 0 || uint64(n) >= l.Cur {
-		t.Errorf("%d of %d may be kept", n, l.Cur)
-	}
+	err := unix.Getrlimit(unix.RLIMIT_NOFILE, &l)
+	check.That(t, err == nil && l.Cur == l.Max, "%+v, %v", l, err)
+	n := allowance()
+	check.That(t, n > 0 && uint64(n) < l.Cur, "%d of %d may be kept", n, l.Cur)
 }
 
 func FuzzParse(f *testing.F) {
@@ -353,16 +336,13 @@ func FuzzParse(f *testing.F) {
 		var s stats
 		for version := range 2 {
 			for _, most := range []key{needed, keys} {
-				if err := s.parse(b, version+1, most); err == nil && slices.Min(s[:]) < 0 {
-					t.Errorf("%q: %+v", b, s)
-				}
+				err := s.parse(b, version+1, most)
+				check.That(t, err != nil || slices.Min(s[:]) >= 0, "%q: %+v", b, s)
 			}
-			if r, w, err := transfers(b, version+1, func([]byte) bool { return true }); err == nil && min(r, w) < 0 {
-				t.Errorf("%q: %d, %d", b, r, w)
-			}
+			r, w, err := transfers(b, version+1, func([]byte) bool { return true })
+			check.That(t, err != nil || min(r, w) >= 0, "%q: %d, %d", b, r, w)
 		}
-		if n, err := limit(b); err == nil && (n < 0 || n >= maxBytes) {
-			t.Errorf("%q: %d", b, n)
-		}
+		n, err := limit(b)
+		check.That(t, err != nil || n >= 0 && n < maxBytes, "%q: %d", b, n)
 	})
 }

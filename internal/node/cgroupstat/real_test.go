@@ -80,9 +80,7 @@ func TestAGroupIsChargedForWhatItsProcessHolds(t *testing.T) {
 		_ = child.Wait()
 	}()
 	lines := bufio.NewScanner(out)
-	if !lines.Scan() {
-		t.Fatal(lines.Err())
-	}
+	must.That(t, lines.Scan(), "%v", lines.Err())
 	for _, h := range cgroup.Using(hs, "memory", "cpuacct", "cpu", "pids") {
 		must.OK(t, os.WriteFile(filepath.Join(h.Mount, name, "c", "cgroup.procs"), []byte(strconv.Itoa(child.Process.Pid)), 0))
 	}
@@ -94,9 +92,7 @@ func TestAGroupIsChargedForWhatItsProcessHolds(t *testing.T) {
 	for i := range readings {
 		if i > 0 {
 			fmt.Fprintln(in)
-			if !lines.Scan() || lines.Text() != "held" {
-				t.Fatalf("the child says %q, %v", lines.Text(), lines.Err())
-			}
+			must.That(t, lines.Scan() && lines.Text() == "held", "the child says %q, %v", lines.Text(), lines.Err())
 		}
 		// The kernel adds memory.stat up every two seconds, and before when it
 		// is read and much has changed.
@@ -127,21 +123,18 @@ func TestAGroupIsChargedForWhatItsProcessHolds(t *testing.T) {
 		{"a sample's shared memory", samples[2].Shmem - samples[1].Shmem, held},
 		{"a peak is as high", max(readings[2].Memory.Usage-readings[2].Memory.Peak, 0), 0},
 	} {
-		if d := c.got - c.want; max(d, -d) > 1<<20 {
-			t.Errorf("%s: %d bytes, want %d", c.claim, c.got, c.want)
-		}
+		d := c.got - c.want
+		check.That(t, max(d, -d) <= 1<<20, "%s: %d bytes, want %d", c.claim, c.got, c.want)
 	}
 	r := readings[2]
-	if r.CPU == nil || *r.CPU <= *readings[0].CPU || *r.CPU > int64(10*time.Second) || samples[2].CPU < *r.CPU {
-		t.Errorf("CPU time: %v, before %v, a sample after it %d", r.CPU, readings[0].CPU, samples[2].CPU)
-	}
+	check.That(t, r.CPU != nil && *r.CPU > *readings[0].CPU && *r.CPU <= int64(10*time.Second) && samples[2].CPU >= *r.CPU,
+		"CPU time: %v, before %v, a sample after it %d", r.CPU, readings[0].CPU, samples[2].CPU)
 	check.Equal(t, "limit", r.Memory.Limit, 0)
 	// The child's runtime may start a thread meanwhile, and ends none.
 	before := tasksIn(t, hs, name)
 	must.OK(t, g.Read(&r))
-	if after := tasksIn(t, hs, name); before < 1 || r.Pids < before || r.Pids > after {
-		t.Errorf("%d tasks, where the group lists %d and then %d", r.Pids, before, after)
-	}
+	after := tasksIn(t, hs, name)
+	check.That(t, before >= 1 && r.Pids >= before && r.Pids <= after, "%d tasks, where the group lists %d and then %d", r.Pids, before, after)
 }
 
 // tasksIn are the processes and threads that a group lists.
@@ -187,15 +180,12 @@ func TestAGroupThatWasRemovedIsGoneThoughItsFilesAreOpen(t *testing.T) {
 			must.OK(t, cgroup.Delegate(hs, name+"/c", "memory", "cpuacct", "cpu", "pids"))
 		}
 		for claim, g := range map[string]*Group{"it was read": read, "it was sampled only": fresh} {
-			if err := g.Read(&got); !errors.Is(err, ErrGone) || got.Memory != nil || got.CPU != nil {
-				t.Errorf("%s: %v, %+v", claim, err, got)
-			}
-			if err := g.Sample(&sample); !errors.Is(err, ErrGone) || sample != (Sample{}) {
-				t.Errorf("%s: %v, %+v", claim, err, sample)
-			}
+			err := g.Read(&got)
+			check.That(t, errors.Is(err, ErrGone) && got.Memory == nil && got.CPU == nil, "%s: %v, %+v", claim, err, got)
+			err = g.Sample(&sample)
+			check.That(t, errors.Is(err, ErrGone) && sample == (Sample{}), "%s: %v, %+v", claim, err, sample)
 		}
 	}
-	if g, err := s.Group("/" + name + "/d"); !errors.Is(err, ErrGone) {
-		t.Errorf("%v, %v", g, err)
-	}
+	g, err := s.Group("/" + name + "/d")
+	check.That(t, errors.Is(err, ErrGone), "%v, %v", g, err)
 }

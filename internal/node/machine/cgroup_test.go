@@ -41,9 +41,8 @@ func TestFindController(t *testing.T) {
 		{"the name of a hierarchy is no controller", "systemd", "", 0, false},
 	} {
 		h, ok := c.Find(f.controller)
-		if h.Mount != f.mountpoint || h.Version != f.version || ok != f.ok {
-			t.Errorf("%s: %q is at %q, version %d, %v", f.claim, f.controller, h.Mount, h.Version, ok)
-		}
+		check.That(t, h.Mount == f.mountpoint && h.Version == f.version && ok == f.ok,
+			"%s: %q is at %q, version %d, %v", f.claim, f.controller, h.Mount, h.Version, ok)
 	}
 }
 
@@ -90,20 +89,16 @@ func TestReadCgroups(t *testing.T) {
 		for _, h := range got {
 			at = append(at, h.Mount)
 		}
-		if got.Mode() != c.mode || !reflect.DeepEqual(at, c.at) {
-			t.Errorf("%s: %s at %v, want %s at %v", c.claim, got.Mode(), at, c.mode, c.at)
-		}
+		check.That(t, got.Mode() == c.mode && reflect.DeepEqual(at, c.at), "%s: %s at %v, want %s at %v", c.claim, got.Mode(), at, c.mode, c.at)
 	}
 }
 
 func TestReadCgroupsFailsRatherThanLosesControllers(t *testing.T) {
 	v2 := base + "13 12 0:22 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n"
-	if c, err := readCgroups(strings.NewReader(v2), t.TempDir()); err == nil {
-		t.Errorf("cgroup2 without cgroup.controllers: %+v", c)
-	}
-	if c, err := readCgroups(strings.NewReader("not a mountinfo\n"), ""); err == nil {
-		t.Errorf("a broken mountinfo: %+v", c)
-	}
+	c, err := readCgroups(strings.NewReader(v2), t.TempDir())
+	check.That(t, err != nil, "cgroup2 without cgroup.controllers: %+v", c)
+	c, err = readCgroups(strings.NewReader("not a mountinfo\n"), "")
+	check.That(t, err != nil, "a broken mountinfo: %+v", c)
 }
 
 func TestCPULimit(t *testing.T) {
@@ -145,9 +140,8 @@ func TestCPULimit(t *testing.T) {
 			must.OK(t, os.MkdirAll(filepath.Dir(filepath.Join(root, name)), 0o755))
 			must.Write(t, filepath.Join(root, name), text)
 		}
-		if got, limited := Root(root).CPULimit(); got != tt.want || limited != (tt.want.CPUs > 0) {
-			t.Errorf("%s: %+v, %v; want %+v", tt.name, got, limited, tt.want)
-		}
+		got, limited := Root(root).CPULimit()
+		check.That(t, got == tt.want && limited == (tt.want.CPUs > 0), "%s: %+v, %v; want %+v", tt.name, got, limited, tt.want)
 	}
 }
 

@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"runtime"
@@ -58,22 +57,16 @@ func TestParseCPUInfo(t *testing.T) {
 
 func TestCapabilities(t *testing.T) {
 	c := must.Get(Root("testdata/v1").Capabilities())(t)
-	if has, known := c.Has("CAP_KILL"); !has || !known {
-		t.Error("CAP_KILL is in the mask and is not seen")
-	}
-	if has, known := c.Has("CAP_BPF"); has || known {
-		t.Error("a kernel whose last capability is 37 knows no CAP_BPF")
-	}
-	if c.Grantable("CAP_SYS_ADMIN") {
-		t.Error("CAP_SYS_ADMIN is outside the bounding set")
-	}
-	if _, known := c.Has("CAP_LUNCH"); known {
-		t.Error("a capability that does not exist is known")
-	}
+	has, known := c.Has("CAP_KILL")
+	check.That(t, has && known, "CAP_KILL is in the mask and is not seen")
+	has, known = c.Has("CAP_BPF")
+	check.That(t, !has && !known, "a kernel whose last capability is 37 knows no CAP_BPF")
+	check.That(t, !c.Grantable("CAP_SYS_ADMIN"), "CAP_SYS_ADMIN is outside the bounding set")
+	_, known = c.Has("CAP_LUNCH")
+	check.That(t, !known, "a capability that does not exist is known")
 	bad := tree(t, map[string]string{"proc/self/status": "Name:\tx\nCapEff:\tzz\nCapBnd:\t0\n"})
-	if c, err := bad.Capabilities(); err == nil {
-		t.Errorf("a mask that is no number: %+v", c)
-	}
+	c, err := bad.Capabilities()
+	check.That(t, err != nil, "a mask that is no number: %+v", c)
 }
 
 // FuzzParsers holds all parsers to what every input must give: an end, no
@@ -92,15 +85,12 @@ func FuzzParsers(f *testing.F) {
 		}
 		var m Memory
 		err := m.Parse([]byte(s))
-		if used, free := m.Huge(); err == nil && min(m.Total-1, m.Available, m.SwapTotal, m.SwapFree, used, free) < 0 {
-			t.Errorf("Parse(%q) = %+v", s, m)
-		}
-		if cpus, err := parseCPUList(s); err == nil && (len(cpus) == 0 || len(cpus) > maxCPUs) {
-			t.Errorf("parseCPUList(%q) has %d CPUs", s, len(cpus))
-		}
-		if info := parseCPUInfo(strings.NewReader(s)); len(info.models) > maxModels {
-			t.Errorf("parseCPUInfo(%q) = %+v", s, info)
-		}
+		used, free := m.Huge()
+		check.That(t, err != nil || min(m.Total-1, m.Available, m.SwapTotal, m.SwapFree, used, free) >= 0, "Parse(%q) = %+v", s, m)
+		cpus, err := parseCPUList(s)
+		check.That(t, err != nil || len(cpus) != 0 && len(cpus) <= maxCPUs, "parseCPUList(%q) has %d CPUs", s, len(cpus))
+		info := parseCPUInfo(strings.NewReader(s))
+		check.That(t, len(info.models) <= maxModels, "parseCPUInfo(%q) = %+v", s, info)
 		prettyName(s)
 		statusMask(s, "CapEff")
 		_, _ = readCgroups(strings.NewReader(s), "testdata/none")
@@ -141,9 +131,7 @@ func TestCapture(t *testing.T) {
 		{"what can't be read is empty and not guessed", "nothing", "/", record.Environment{}},
 	} {
 		got := Root(filepath.Join("testdata", c.root)).capture(c.dir)
-		if got.Arch == "" {
-			t.Errorf("%s: no architecture", c.claim)
-		}
+		check.That(t, got.Arch != "", "%s: no architecture", c.claim)
 		got.Arch = ""
 		check.Equal(t, c.claim, got, c.want)
 	}
@@ -151,22 +139,16 @@ func TestCapture(t *testing.T) {
 
 func TestCaptureNeverNamesTheHost(t *testing.T) {
 	for _, root := range []string{"hybrid", "v1", "v2"} {
-		out := must.Get(json.Marshal(Root(filepath.Join("testdata", root)).capture("/")))(t)
-		if strings.Contains(string(out), "carthage") {
-			t.Errorf("%s: the host's name is in %s", root, out)
-		}
+		out := must.JSON(t, Root(filepath.Join("testdata", root)).capture("/"))
+		check.That(t, !strings.Contains(string(out), "carthage"), "%s: the host's name is in %s", root, out)
 	}
 }
 
 func TestCaptureOfThisMachine(t *testing.T) {
 	env := Capture(t.TempDir())
-	if env.Kernel == "" || env.Arch == "" || env.Memory == 0 || env.RootFS == "" {
-		t.Errorf("a Linux machine lacks what all have: %+v", env)
-	}
+	check.That(t, env.Kernel != "" && env.Arch != "" && env.Memory != 0 && env.RootFS != "", "a Linux machine lacks what all have: %+v", env)
 	check.Equal(t, "CPUs", env.CPUs, runtime.NumCPU())
-	if env.Cgroup == "" {
-		t.Error("the cgroup mode could not be read")
-	}
+	check.That(t, env.Cgroup != "", "the cgroup mode could not be read")
 }
 
 func TestVirtual(t *testing.T) {
@@ -199,12 +181,10 @@ func TestVirtual(t *testing.T) {
 func TestReadIsBounded(t *testing.T) {
 	root := tree(t, map[string]string{"short": "abc", "long": "abcd"})
 	check.Equal(t, "a file as long as allowed", string(must.Get(root.Read("/short", 3))(t)), "abc")
-	if _, err := root.Read("/long", 3); err == nil {
-		t.Error("a file longer than allowed was read")
-	}
-	if _, err := root.FirstLine("/long", 4); err == nil {
-		t.Error("a line that may go on was taken as whole")
-	}
+	_, err := root.Read("/long", 3)
+	check.That(t, err != nil, "a file longer than allowed was read")
+	_, err = root.FirstLine("/long", 4)
+	check.That(t, err != nil, "a line that may go on was taken as whole")
 	check.Equal(t, "a line that the file ends", must.Get(root.FirstLine("/long", 5))(t), "abcd")
 }
 

@@ -157,15 +157,13 @@ func TestFast(t *testing.T) {
 		f := must.Get(OpenFast(node1().make(t, c.changes...)))(t)
 		var got Tick
 		for range 2 {
-			if err := f.Read(&got); got != c.want || (err != nil) != c.fails {
-				t.Errorf("%s: %v\n got %+v\nwant %+v", c.claim, err, got, c.want)
-			}
+			err := f.Read(&got)
+			check.That(t, got == c.want && (err != nil) == c.fails, "%s: %v\n got %+v\nwant %+v", c.claim, err, got, c.want)
 		}
 		f.Close()
 	}
-	if f, err := OpenFast(node1().make(t, "/proc/meminfo", "-")); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("without memory: %v, %v", f, err)
-	}
+	f, err := OpenFast(node1().make(t, "/proc/meminfo", "-"))
+	check.That(t, errors.Is(err, fs.ErrNotExist), "without memory: %v, %v", f, err)
 }
 
 func TestFastFindsDisksThatCome(t *testing.T) {
@@ -176,9 +174,8 @@ func TestFastFindsDisksThatCome(t *testing.T) {
 	more := diskstats + " 65 0 sdaa 1 0 10 0 1 0 20 0 0 0 0\n 66 0 odd 1 0 10 0 1 0 20 0 0 0 0\n"
 	must.OK(t, errors.Join(os.MkdirAll(string(root)+"/sys/block/sdaa", 0o755), os.WriteFile(string(root)+"/proc/diskstats", []byte(more), 0)))
 	var got Tick
-	if err := f.Read(&got); err != nil || got.Read != 114*512 || got.Write != 226*512 {
-		t.Errorf("%v, %+v", err, got)
-	}
+	err := f.Read(&got)
+	check.That(t, err == nil && got.Read == 114*512 && got.Write == 226*512, "%v, %+v", err, got)
 }
 
 func TestListsThatTakeLongAreReadOnceASecond(t *testing.T) {
@@ -189,13 +186,11 @@ func TestListsThatTakeLongAreReadOnceASecond(t *testing.T) {
 	must.OK(t, f.Read(&first))
 	f.lists.slow = true
 	must.OK(t, os.WriteFile(string(root)+"/proc/zoneinfo", []byte(strings.Replace(zones, "count:    20", "count:    21", 1)), 0))
-	if err := f.Read(&second); err != nil || second != first {
-		t.Errorf("at once: %v, %+v", err, second)
-	}
+	err := f.Read(&second)
+	check.That(t, err == nil && second == first, "at once: %v, %+v", err, second)
 	f.lists.at -= 2e9
-	if err := f.Read(&third); err != nil || third.Used != first.Used-int64(os.Getpagesize()) {
-		t.Errorf("a second later: %v, %+v", err, third)
-	}
+	err = f.Read(&third)
+	check.That(t, err == nil && third.Used == first.Used-int64(os.Getpagesize()), "a second later: %v, %+v", err, third)
 }
 
 func TestThisMachineReadBothWays(t *testing.T) {
@@ -205,9 +200,7 @@ func TestThisMachineReadBothWays(t *testing.T) {
 	var x Tick
 	h, err := ReadHost("")
 	must.OK(t, errors.Join(err, f.Read(&x)))
-	if h.Used() <= 0 || h.Used() >= h.Total || h.Free > h.Total || h.Busy <= 0 || h.Anon <= 0 || h.Kernel() <= 0 {
-		t.Errorf("%+v", h)
-	}
+	check.That(t, h.Used() > 0 && h.Used() < h.Total && h.Free <= h.Total && h.Busy > 0 && h.Anon > 0 && h.Kernel() > 0, "%+v", h)
 	// The machine is at work meanwhile, and may have had no CPU for this.
 	for _, c := range []struct {
 		name       string
@@ -222,9 +215,8 @@ func TestThisMachineReadBothWays(t *testing.T) {
 		{name: "written", host: h.WriteBytes, tick: x.Write, most: 64 << 30},
 		{name: "load", host: int64(h.Load1 * 1000), tick: x.Load1000, most: 100_000},
 	} {
-		if d := c.tick - c.host; max(d, -d) > c.most || c.tick < 0 {
-			t.Errorf("%s: %d and %d", c.name, c.host, c.tick)
-		}
+		d := c.tick - c.host
+		check.That(t, max(d, -d) <= c.most && c.tick >= 0, "%s: %d and %d", c.name, c.host, c.tick)
 	}
 	check.Equal(t, "allocations a tick", testing.AllocsPerRun(100, func() { _ = f.Read(&x) }), 0)
 }
@@ -232,8 +224,7 @@ func TestThisMachineReadBothWays(t *testing.T) {
 func FuzzZones(f *testing.F) {
 	f.Add([]byte(zones))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if n, err := listed(b); err == nil && n < 0 {
-			t.Errorf("%q: %d", b, n)
-		}
+		n, err := listed(b)
+		check.That(t, err != nil || n >= 0, "%q: %d", b, n)
 	})
 }

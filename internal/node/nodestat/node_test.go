@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/node/machine"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
@@ -33,16 +34,12 @@ func TestRead(t *testing.T) {
 		clock := 7 * second
 		r := Reader{Root: machine.Root("testdata/" + c.before), Clock: func() int64 { return clock }}
 		first := must.Get(r.Read())(t)
-		if first.Known || first.Time != 7*second {
-			t.Errorf("%s: the first reading is %+v", c.claim, first)
-		}
+		check.That(t, !first.Known && first.Time == 7*second, "%s: the first reading is %+v", c.claim, first)
 		clock += second
 		r.Root = machine.Root("testdata/" + c.after)
 		got := must.Get(r.Read())(t)
 		c.want.Type, c.want.Time = record.TypeNode, 8*second
-		if !alike(got, c.want) {
-			t.Errorf("%s:\n got %+v\nwant %+v", c.claim, got, c.want)
-		}
+		check.That(t, alike(got, c.want), "%s:\n got %+v\nwant %+v", c.claim, got, c.want)
 	}
 }
 
@@ -63,9 +60,7 @@ func TestPSIThatAppearsGivesNoShareSinceNothing(t *testing.T) {
 	now := counters{time: 2e9, cpu: CPU{Busy: 1, Idle: 1}, pressure: pressure{5e6}, havePSI: true}
 	n := record.Node{HavePSI: true}
 	compare(&n, before, now)
-	if !n.Known || n.HavePSI || n.PSICPU != 0 || n.Busy != 0.5 {
-		t.Errorf("got %+v", n)
-	}
+	check.That(t, n.Known && !n.HavePSI && n.PSICPU == 0 && n.Busy == 0.5, "got %+v", n)
 }
 
 func TestAFailedReadingIsNoZeroForTheNextOne(t *testing.T) {
@@ -73,23 +68,19 @@ func TestAFailedReadingIsNoZeroForTheNextOne(t *testing.T) {
 	must.Get(r.Read())(t)
 	for _, root := range []machine.Root{"testdata/broken-psi", "testdata/no-such-folder"} {
 		r.Root = root
-		if n, err := r.Read(); err == nil || n.Known {
-			t.Errorf("%s: %+v, %v", root, n, err)
-		}
+		n, err := r.Read()
+		check.That(t, err != nil && !n.Known, "%s: %+v, %v", root, n, err)
 	}
 	r.Root = "testdata/second"
-	if n, err := r.Read(); err != nil || n.Known {
-		t.Errorf("after a failed reading there is nothing to compare with: %+v, %v", n, err)
-	}
+	n, err := r.Read()
+	check.That(t, err == nil && !n.Known, "after a failed reading there is nothing to compare with: %+v, %v", n, err)
 }
 
 func TestReadThisMachine(t *testing.T) {
 	var r Reader
 	first := must.Get(r.Read())(t)
 	second := must.Get(r.Read())(t)
-	if first.Time <= 0 || second.Time <= first.Time {
-		t.Errorf("time stands still: %d, %d", first.Time, second.Time)
-	}
+	check.That(t, first.Time > 0 && second.Time > first.Time, "time stands still: %d, %d", first.Time, second.Time)
 }
 
 func TestParseCPU(t *testing.T) {
@@ -105,9 +96,8 @@ func TestParseCPU(t *testing.T) {
 		{"a counter that overflows", "cpu 1 2 3 18446744073709551615 5 6 7 8", false},
 		{"nothing", "", false},
 	} {
-		if got, err := parseCPU([]byte(c.in)); (err == nil) != c.ok {
-			t.Errorf("%s: parseCPU(%q) = %+v, %v", c.claim, c.in, got, err)
-		}
+		got, err := parseCPU([]byte(c.in))
+		check.That(t, (err == nil) == c.ok, "%s: parseCPU(%q) = %+v, %v", c.claim, c.in, got, err)
 	}
 }
 
@@ -125,9 +115,8 @@ func TestParsePressure(t *testing.T) {
 		{"a total that overflows", "some total=18446744073709551616", 0, false},
 		{"nothing", "", 0, false},
 	} {
-		if got, err := parsePressure(c.in); got != c.want || (err == nil) != c.ok {
-			t.Errorf("%s: parsePressure(%q) = %d, %v", c.claim, c.in, got, err)
-		}
+		got, err := parsePressure(c.in)
+		check.That(t, got == c.want && (err == nil) == c.ok, "%s: parsePressure(%q) = %d, %v", c.claim, c.in, got, err)
 	}
 }
 
@@ -141,12 +130,8 @@ func FuzzParseCPU(f *testing.F) {
 			return
 		}
 		busy, steal, ok := now.Since(before)
-		if !ok && (busy != 0 || steal != 0) {
-			t.Errorf("%q after %q: shares that are not known: %v, %v", second, first, busy, steal)
-		}
-		if !(busy >= 0 && steal >= 0 && busy+steal <= 1+1e-9) {
-			t.Errorf("%q after %q: busy %v, steal %v", second, first, busy, steal)
-		}
+		check.That(t, ok || busy == 0 && steal == 0, "%q after %q: shares that are not known: %v, %v", second, first, busy, steal)
+		check.That(t, busy >= 0 && steal >= 0 && busy+steal <= 1+1e-9, "%q after %q: busy %v, steal %v", second, first, busy, steal)
 	})
 }
 
@@ -160,9 +145,7 @@ func FuzzParsePressure(f *testing.F) {
 			return
 		}
 		s, ok := pressure{now}.since(pressure{before}, elapsed)
-		if !(s[0] >= 0 && s[0] <= 1) || (!ok && s[0] != 0) {
-			t.Errorf("%q after %q in %d ns: %+v, %v", second, first, elapsed, s, ok)
-		}
+		check.That(t, (s[0] >= 0 && s[0] <= 1) && (ok || s[0] == 0), "%q after %q in %d ns: %+v, %v", second, first, elapsed, s, ok)
 	})
 }
 
@@ -182,9 +165,7 @@ func TestOOMKills(t *testing.T) {
 		must.OK(t, os.MkdirAll(filepath.Join(root, "proc"), 0o755))
 		must.OK(t, os.WriteFile(filepath.Join(root, "proc/vmstat"), []byte(c.text), 0o644))
 		got := oomKills(machine.Root(root))
-		if (got == nil) != (c.want < 0) || got != nil && *got != c.want {
-			t.Errorf("%s: %v, want %d", claim, got, c.want)
-		}
+		check.That(t, (got == nil) == (c.want < 0) && (got == nil || *got == c.want), "%s: %v, want %d", claim, got, c.want)
 	}
 	if got := oomKills(machine.Root(t.TempDir())); got != nil {
 		t.Errorf("without the file: %d", *got)

@@ -31,9 +31,8 @@ func TestWhatIsChargedIsOfTheHierarchiesThatAccount(t *testing.T) {
 	} {
 		check.Equal(t, name, strings.Join(Billed(ParseGroups(c.text).Paths), " "), c.billed)
 	}
-	if _, ok := ParseGroups("8:freezer:/f\n3:memory:/m\n").Charged["freezer"]; ok {
-		t.Error("a record lists the freezer")
-	}
+	_, ok := ParseGroups("8:freezer:/f\n3:memory:/m\n").Charged["freezer"]
+	check.That(t, !ok, "a record lists the freezer")
 }
 
 func TestAStatIsReadBehindAnyName(t *testing.T) {
@@ -42,14 +41,12 @@ func TestAStatIsReadBehindAnyName(t *testing.T) {
 	}
 	for _, comm := range []string{"sh", "a b", "x) R 1 1", "((", "", "a\nb) Z 1", strings.Repeat("n", 3000)} {
 		s, err := parseStat([]byte(line(comm)))
-		if err != nil || s.Ended() || s.Group != 1 || s.Comm != comm || s.PPid != 3 || s.Threads != 7 || s.Start != 99 || s.Ticks != 15 || s.Waited != 6 || s.Image != [2]uint64{90, 70} {
-			t.Errorf("%q: %+v %v", comm, s, err)
-		}
+		check.That(t, err == nil && !s.Ended() && s.Group == 1 && s.Comm == comm && s.PPid == 3 && s.Threads == 7 && s.Start == 99 &&
+			s.Ticks == 15 && s.Waited == 6 && s.Image == [2]uint64{90, 70}, "%q: %+v %v", comm, s, err)
 	}
 	for _, bad := range []string{"", "12", "12 (sh", "12 (sh) S 3", line("sh")[:40], strings.Replace(line("sh"), " 99 ", " -99 ", 1), strings.Replace(line("sh"), "S 3", "S x", 1)} {
-		if s, err := parseStat([]byte(bad)); err == nil {
-			t.Errorf("%q: %+v", bad, s)
-		}
+		s, err := parseStat([]byte(bad))
+		check.That(t, err != nil, "%q: %+v", bad, s)
 	}
 }
 
@@ -85,14 +82,12 @@ func TestFilesThatNoKernelWritesAreErrors(t *testing.T) {
 		"counters that are not there":     {"stat", good, os.ErrNotExist, func(d Dir) error { _, _, _, err := d.Moved(); return err }},
 	} {
 		d := must.Get(fake(t, map[string]string{c.file: c.text}).Open(7))(t)
-		if err := c.read(d); err == nil || c.want != nil && !errors.Is(err, c.want) {
-			t.Errorf("%s: %v", name, err)
-		}
+		err := c.read(d)
+		check.That(t, err != nil && (c.want == nil || errors.Is(err, c.want)), "%s: %v", name, err)
 		d.Close()
 	}
-	if _, err := fake(t, nil).Open(7); !Gone(err) {
-		t.Errorf("no process: %v", err)
-	}
+	_, err := fake(t, nil).Open(7)
+	check.That(t, Gone(err), "no process: %v", err)
 }
 
 func TestFilesSayWhatIsInThem(t *testing.T) {
@@ -113,12 +108,9 @@ func TestFilesSayWhatIsInThem(t *testing.T) {
 		t.Errorf("memory: %+v %v", m, err)
 	}
 	tasks, err := d.Tasks()
-	if err != nil || len(tasks) != 2 || tasks[0] != 8 || tasks[1] != 9 {
-		t.Errorf("threads: %v %v", tasks, err)
-	}
-	if a, b, c := d.TaskCPU(8), d.TaskCPU(9), d.TaskCPU(10); a != 12 || b != 3*Tick || c != 0 || d.TaskName(8) != "CPU 0/KVM" || d.TaskName(10) != "" {
-		t.Errorf("of threads: %d %d %d %q", a, b, c, d.TaskName(8))
-	}
+	check.That(t, err == nil && len(tasks) == 2 && tasks[0] == 8 && tasks[1] == 9, "threads: %v %v", tasks, err)
+	a, b, c := d.TaskCPU(8), d.TaskCPU(9), d.TaskCPU(10)
+	check.That(t, a == 12 && b == 3*Tick && c == 0 && d.TaskName(8) == "CPU 0/KVM" && d.TaskName(10) == "", "of threads: %d %d %d %q", a, b, c, d.TaskName(8))
 }
 
 func TestAProgramsNameTellsItsRole(t *testing.T) {
@@ -135,18 +127,16 @@ func TestAProgramsNameTellsItsRole(t *testing.T) {
 		if len(words) > 0 {
 			name, args = words[0], words[1:]
 		}
-		if role, ok := Beside(name, args); role != want || ok != (want != "") {
-			t.Errorf("beside containers: %q is %q", line, role)
-		}
+		role, ok := Beside(name, args)
+		check.That(t, role == want && ok == (want != ""), "beside containers: %q is %q", line, role)
 	}
 	for line, want := range map[string]record.Role{
 		"runsc --root=/x boot --bundle y": record.RoleSentry, "runsc-sandbox": record.RoleSentry, "runsc gofer": record.RoleGofer, "runsc umount": record.RoleGofer,
 		"runsc create boot": "", "runsc exec x boot": "", "runsc": "", "boot boot": "",
 	} {
 		words := strings.Fields(line)
-		if role, ok := GVisor(words[0], words[1:]); role != want || ok != (want != "") {
-			t.Errorf("gVisor: %q is %q", line, role)
-		}
+		role, ok := GVisor(words[0], words[1:])
+		check.That(t, role == want && ok == (want != ""), "gVisor: %q is %q", line, role)
 	}
 	for name, want := range map[string]record.Role{"crio": record.RoleDaemon, "containerd": record.RoleDaemon, "pause": record.RolePause, "containerdx": ""} {
 		check.Equal(t, name, Named(name), want)
@@ -159,18 +149,14 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte("NSpid:\t1\t2\nVmRSS:\t 4 kB"))
 	f.Add([]byte("Rss: 1 kB\nPss_Anon: 1 kB\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		if s, err := parseStat(text); err == nil && min(s.PPid, s.Threads, s.Group) < 0 {
-			t.Errorf("%+v", s)
-		}
+		s, err := parseStat(text)
+		check.That(t, err != nil || min(s.PPid, s.Threads, s.Group) >= 0, "%+v", s)
 		_, _ = parseStatus(text)
 		_, _ = parseSchedstat(text)
-		if u, err := parseMemory(text); err == nil && min(u.RSS, u.PSS, u.Anon, u.File, u.Shmem, u.Swap, u.Huge) < 0 {
-			t.Errorf("%+v", u)
-		}
+		u, err := parseMemory(text)
+		check.That(t, err != nil || min(u.RSS, u.PSS, u.Anon, u.File, u.Shmem, u.Swap, u.Huge) >= 0, "%+v", u)
 		for _, path := range ParseGroups(string(text)).All {
-			if !strings.HasPrefix(path, "/") {
-				t.Errorf("%q", path)
-			}
+			check.That(t, strings.HasPrefix(path, "/"), "%q", path)
 		}
 	})
 }

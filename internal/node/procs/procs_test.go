@@ -31,31 +31,24 @@ func TestAProcessIsReadWithoutMistakingItForALaterOne(t *testing.T) {
 		after, err = id.CPU()
 	}
 	// Two threads at most spin here, the test's and the collector's.
-	if took := time.Since(begin).Nanoseconds(); err != nil || after-before < 30e6 || after-before > 4*took {
-		t.Errorf("%d ns of spinning show as %d ns, %v", took, after-before, err)
-	}
+	took := time.Since(begin).Nanoseconds()
+	check.That(t, err == nil && after-before >= 30e6 && after-before <= 4*took, "%d ns of spinning show as %d ns, %v", took, after-before, err)
 	pss, err := id.PSS()
-	if err != nil || pss < 1<<20 {
-		t.Errorf("PSS %d, %v", pss, err)
-	}
+	check.That(t, err == nil && pss >= 1<<20, "PSS %d, %v", pss, err)
 	another := ID{Pid: id.Pid, Start: id.Start + 1}
-	if _, err := another.CPU(); !errors.Is(err, ErrGone) {
-		t.Errorf("a process with the same number was taken for it: %v", err)
-	}
-	if _, err := another.PSS(); !errors.Is(err, ErrGone) {
-		t.Errorf("a process with the same number was taken for it: %v", err)
-	}
+	_, err = another.CPU()
+	check.That(t, errors.Is(err, ErrGone), "a process with the same number was taken for it: %v", err)
+	_, err = another.PSS()
+	check.That(t, errors.Is(err, ErrGone), "a process with the same number was taken for it: %v", err)
 }
 
 func TestAProcessThatEndedIsGone(t *testing.T) {
 	cmd := exec.Command("true")
 	must.OK(t, cmd.Run())
-	if _, err := Identify(cmd.Process.Pid); !errors.Is(err, ErrGone) {
-		t.Errorf("%v", err)
-	}
-	if _, err := (ID{Pid: cmd.Process.Pid}).PSS(); !errors.Is(err, ErrGone) {
-		t.Errorf("%v", err)
-	}
+	_, err := Identify(cmd.Process.Pid)
+	check.Is(t, err, ErrGone)
+	_, err = (ID{Pid: cmd.Process.Pid}).PSS()
+	check.Is(t, err, ErrGone)
 }
 
 func TestTheListenerOfASocketIsFound(t *testing.T) {
@@ -63,9 +56,8 @@ func TestTheListenerOfASocketIsFound(t *testing.T) {
 	l := must.Get(net.Listen("unix", path))(t)
 	check.Equal(t, "pid", must.Get(Listener(path))(t), os.Getpid())
 	l.Close()
-	if pid, err := Listener(path); err == nil {
-		t.Errorf("pid %d listens on a closed socket", pid)
-	}
+	pid, err := Listener(path)
+	check.That(t, err != nil, "pid %d listens on a closed socket", pid)
 }
 
 // A daemon that called listen, forked and ended leaves its number to a stranger,
@@ -105,20 +97,15 @@ func TestASocketIsKnownByItsFile(t *testing.T) {
 	}
 	one := must.Get(socketOf(filepath.Join(dir, "one.sock")))(t)
 	two, err := socketOf(filepath.Join(dir, "two.sock"))
-	if err != nil || one == two {
-		t.Errorf("%d %d %v", one, two, err)
-	}
-	if held, err := holds(os.Getpid(), fmt.Sprintf("socket:[%d]", one)); !held {
-		t.Errorf("this process does not hold the socket that was found: %v", err)
-	}
-	if _, err := socketOf(filepath.Join(dir, "none.sock")); err == nil {
-		t.Error("a socket that is not there was found")
-	}
+	check.That(t, err == nil && one != two, "%d %d %v", one, two, err)
+	held, err := holds(os.Getpid(), fmt.Sprintf("socket:[%d]", one))
+	check.That(t, held, "this process does not hold the socket that was found: %v", err)
+	_, err = socketOf(filepath.Join(dir, "none.sock"))
+	check.That(t, err != nil, "a socket that is not there was found")
 	plain := filepath.Join(dir, "plain")
 	must.OK(t, os.WriteFile(plain, nil, 0o600))
-	if inode, err := socketOf(plain); err == nil {
-		t.Errorf("a plain file is socket %d", inode)
-	}
+	inode, err := socketOf(plain)
+	check.That(t, err != nil, "a plain file is socket %d", inode)
 }
 
 // A grep for the daemon's name, or a client with its socket's path as an
@@ -128,9 +115,8 @@ func TestWhoeverMentionsASocketIsNotItsListener(t *testing.T) {
 	cmd := exec.Command("sh", "-c", "sleep 30; : "+path)
 	must.OK(t, cmd.Start())
 	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
-	if pid, err := Listener(path); err == nil {
-		t.Errorf("pid %d", pid)
-	}
+	pid, err := Listener(path)
+	check.That(t, err != nil, "pid %d", pid)
 }
 
 func TestProcessesThatMentionAnIDAreFound(t *testing.T) {
@@ -138,9 +124,8 @@ func TestProcessesThatMentionAnIDAreFound(t *testing.T) {
 	exact := child(t, "conmon", "/run/x/"+id+"/config")
 	child(t, "conmon", id+"0")
 	child(t, "grep", id)
-	if got := Mentioning([]string{id, ""}); len(got) != 1 || got[0].Pid != exact || got[0].Role != record.RoleMonitor {
-		t.Fatalf("%+v", got)
-	}
+	got := Mentioning([]string{id, ""})
+	must.That(t, len(got) == 1 && got[0].Pid == exact && got[0].Role == record.RoleMonitor, "%+v", got)
 }
 
 // child runs a shell that goes by another name until the test ends, and returns its
@@ -168,9 +153,8 @@ func begin(t *testing.T, cmd *exec.Cmd) {
 
 func TestChildrenAreFound(t *testing.T) {
 	pid := child(t, "a", "b c")
-	if args := ArgsOf(pid); !slices.Contains(Children(os.Getpid()), pid) || Name(pid) != "a" || args[len(args)-1] != "b c" {
-		t.Errorf("the child was not found: %q", args)
-	}
+	args := ArgsOf(pid)
+	check.That(t, slices.Contains(Children(os.Getpid()), pid) && Name(pid) == "a" && args[len(args)-1] == "b c", "the child was not found: %q", args)
 }
 
 func TestAVariableIsFoundInALargeEnvironment(t *testing.T) {
@@ -180,9 +164,8 @@ func TestAVariableIsFoundInALargeEnvironment(t *testing.T) {
 	}
 	cmd.Env = append(cmd.Env, RunVariable+"=abc")
 	begin(t, cmd)
-	if all := EnvironmentOf(cmd.Process.Pid); !slices.Contains(all, RunVariable+"=abc") {
-		t.Errorf("%d variables are read, and not that of the run", len(all))
-	}
+	all := EnvironmentOf(cmd.Process.Pid)
+	check.That(t, slices.Contains(all, RunVariable+"=abc"), "%d variables are read, and not that of the run", len(all))
 }
 
 func TestTheTimeOfThreadsThatEndedIsNotLost(t *testing.T) {
@@ -203,7 +186,6 @@ func TestTheTimeOfThreadsThatEndedIsNotLost(t *testing.T) {
 	threads.Wait()
 	time.Sleep(50 * time.Millisecond) // until they are gone
 	after := must.Get(id.CPU())(t)
-	if got := time.Duration(after - before); got < burnt || got > 10*burnt {
-		t.Errorf("threads that used %v and ended added %v", burnt, got)
-	}
+	got := time.Duration(after - before)
+	check.That(t, got >= burnt && got <= 10*burnt, "threads that used %v and ended added %v", burnt, got)
 }

@@ -19,23 +19,16 @@ func TestTicksAreAtMultiplesOfTheInterval(t *testing.T) {
 		all = append(all, <-times)
 	}
 	r := s.Stop()
-	if seen := len(all) + len(times); r.Ticks != seen { // those until Stop had a CPU
-		t.Errorf("%d ticks, want %d", r.Ticks, seen)
-	}
+	seen := len(all) + len(times)
+	check.That(t, r.Ticks == seen, "%d ticks, want %d", r.Ticks, seen) // those until Stop had a CPU
 	for i, now := range all {
 		// Each is late by as much as the machine makes it wait, which is not
 		// passed on to the next: every missed one is accounted for.
 		n := (now - all[0]) / int64(interval)
-		if n < int64(i) || n > int64(i+r.Missed)+1 {
-			t.Errorf("tick %d is at %d intervals, %d were missed", i, n, r.Missed)
-		}
-		if i > 0 && now <= all[i-1] {
-			t.Errorf("tick %d is before the one before it", i)
-		}
+		check.That(t, n >= int64(i) && n <= int64(i+r.Missed)+1, "tick %d is at %d intervals, %d were missed", i, n, r.Missed)
+		check.That(t, i == 0 || now > all[i-1], "tick %d is before the one before it", i)
 	}
-	if r.OwnCPU <= 0 || r.OwnCPU > int64(r.Ticks)*int64(interval) {
-		t.Errorf("the sampler used %v", time.Duration(r.OwnCPU))
-	}
+	check.That(t, r.OwnCPU > 0 && r.OwnCPU <= int64(r.Ticks)*int64(interval), "the sampler used %v", time.Duration(r.OwnCPU))
 	check.Equal(t, "stopped again", s.Stop(), r)
 }
 
@@ -55,14 +48,12 @@ func TestTicksThatCouldNotBeKeptAreMissedAndNotMadeUpFor(t *testing.T) {
 	<-third
 	r := s.Stop()
 	passed := int((times[len(times)-1]-times[0])/int64(interval)) + 1
-	if r.Missed < 9 || r.Ticks != len(times) || r.Ticks+r.Missed < passed-1 || r.Ticks+r.Missed > passed+1 {
-		t.Errorf("%+v in %d intervals", r, passed)
-	}
+	check.That(t, r.Missed >= 9 && r.Ticks == len(times) && r.Ticks+r.Missed >= passed-1 && r.Ticks+r.Missed <= passed+1,
+		"%+v in %d intervals", r, passed)
 	// The one after the long one is at once, the next at a multiple of the interval.
 	for i, now := range times[2:] {
-		if n := (now - times[0]) / int64(interval); n < 11 {
-			t.Errorf("tick %d came %d intervals after the first, in a burst", i+2, n)
-		}
+		n := (now - times[0]) / int64(interval)
+		check.That(t, n >= 11, "tick %d came %d intervals after the first, in a burst", i+2, n)
 	}
 }
 
@@ -72,12 +63,10 @@ func TestStopDoesNotWaitForTheNextTick(t *testing.T) {
 	<-first
 	time.Sleep(20 * time.Millisecond) // it sleeps by now
 	begin := time.Now()
-	if r := s.Stop(); r.Ticks != 1 || r.Missed != 0 {
-		t.Errorf("%+v", r)
-	}
-	if took := time.Since(begin); took > time.Minute {
-		t.Errorf("it took %v", took)
-	}
+	r := s.Stop()
+	check.That(t, r.Ticks == 1 && r.Missed == 0, "%+v", r)
+	took := time.Since(begin)
+	check.That(t, took <= time.Minute, "it took %v", took)
 }
 
 func TestStopWaitsForAReading(t *testing.T) {
@@ -89,9 +78,7 @@ func TestStopWaitsForAReading(t *testing.T) {
 	})
 	<-begun
 	s.Stop()
-	if !ended {
-		t.Error("it ended in the middle of a reading")
-	}
+	check.That(t, ended, "it ended in the middle of a reading")
 }
 
 func TestReadingsAreOnOneThread(t *testing.T) {
@@ -120,7 +107,6 @@ func TestTheSamplersCPUIsCounted(t *testing.T) {
 		done <- spun
 	})
 	spun := <-done
-	if r := s.Stop(); r.OwnCPU < spun || r.OwnCPU > spun+int64(spin) {
-		t.Errorf("%v, want a little over %v", time.Duration(r.OwnCPU), time.Duration(spun))
-	}
+	r := s.Stop()
+	check.That(t, r.OwnCPU >= spun && r.OwnCPU <= spun+int64(spin), "%v, want a little over %v", time.Duration(r.OwnCPU), time.Duration(spun))
 }

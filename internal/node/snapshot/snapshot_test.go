@@ -51,9 +51,7 @@ func TestTheBooksOfALiveKataSandbox(t *testing.T) {
 	before.Host.Cached -= overheadShmem
 	before.Host.Slab -= overheadKernel + podKernel
 	before.Host.Others = 0
-	if before.Problems.Broken > 0 {
-		t.Fatalf("%+v", before.Problems)
-	}
+	must.That(t, before.Problems.Broken == 0, "%+v", before.Problems)
 	begin := meter.Read(t.Context(), boxes, nil, false)
 	write(t, root, "proc/26377/task/263773/schedstat", "4900000000 0 1\n")
 	stat := must.Get(os.ReadFile(filepath.Join(root, "proc/26377/stat")))(t)
@@ -65,9 +63,8 @@ func TestTheBooksOfALiveKataSandbox(t *testing.T) {
 	end.Host.Others = 0
 	end.Engine = []record.Statistic{{Lane: 0, Source: "ctr task metrics", Memory: 2 << 20, CPU: -1}}
 	l := must.Get(ledger.Close(&before, &begin, &end))(t)
-	if p := end.Problems; p.Gone+p.Reused+p.Denied+p.Broken > 0 || !l.Complete {
-		t.Errorf("complete %v, problems %+v", l.Complete, p)
-	}
+	p := end.Problems
+	check.That(t, p.Gone+p.Reused+p.Denied+p.Broken == 0 && l.Complete, "complete %v, problems %+v", l.Complete, p)
 	var memory int64
 	for _, want := range []struct {
 		role        record.Role
@@ -79,26 +76,18 @@ func TestTheBooksOfALiveKataSandbox(t *testing.T) {
 		{record.RoleVirtiofs, 2, 244 + 376, 1033},
 	} {
 		i := slices.IndexFunc(l.Rows, func(r ledger.Row) bool { return r.Role == want.role })
-		if i < 0 {
-			t.Fatalf("no row %s", want.role)
-		}
+		must.That(t, i >= 0, "no row %s", want.role)
 		r := l.Rows[i]
 		memory += r.Memory.Anon + r.Memory.Shmem
-		if want.role == record.RoleShim && r.Memory.Cache != 38149*kib {
-			t.Errorf("the shim maps %d bytes of files", r.Memory.Cache)
-		}
-		if r.Processes != want.processes || r.Memory.Anon != want.anon*kib || r.Memory.Shmem != want.shmem*kib {
-			t.Errorf("%s: %+v", want.role, r)
-		}
+		check.That(t, want.role != record.RoleShim || r.Memory.Cache == 38149*kib, "the shim maps %d bytes of files", r.Memory.Cache)
+		check.That(t, r.Processes == want.processes && r.Memory.Anon == want.anon*kib && r.Memory.Shmem == want.shmem*kib,
+			"%s: %+v", want.role, r)
 	}
 	check.Equal(t, "memory of the three", memory, 371_039*kib)
-	if l.Sum != memory+overheadKernel+podKernel || l.Residual != 0 || l.Uncharged != 0 {
-		t.Errorf("sum %d, residual %d, uncharged %d", l.Sum, l.Residual, l.Uncharged)
-	}
+	check.That(t, l.Sum == memory+overheadKernel+podKernel && l.Residual == 0 && l.Uncharged == 0,
+		"sum %d, residual %d, uncharged %d", l.Sum, l.Residual, l.Uncharged)
 	for _, p := range l.Places {
-		if p.Charge != record.ChargeOverhead || p.Path != "/kata_overhead/kk" {
-			t.Errorf("%s is charged to %s %s", p.Role, p.Charge, p.Path)
-		}
+		check.That(t, p.Charge == record.ChargeOverhead && p.Path == "/kata_overhead/kk", "%s is charged to %s %s", p.Role, p.Charge, p.Path)
 	}
 	for _, want := range []struct {
 		charge record.Charge
@@ -109,28 +98,20 @@ func TestTheBooksOfALiveKataSandbox(t *testing.T) {
 		{record.ChargePod, podKernel, "vcpu"},
 	} {
 		i := slices.IndexFunc(l.Groups, func(g ledger.GroupRow) bool { return g.Charge == want.charge })
-		if i < 0 {
-			t.Fatalf("no group %s", want.charge)
-		}
+		must.That(t, i >= 0, "no group %s", want.charge)
 		g := l.Groups[i]
-		if roles := strings.Trim(fmt.Sprint(g.Roles), "[]"); g.Usage != want.usage || roles != want.roles {
-			t.Errorf("%s: %d bytes, %s", want.charge, g.Usage, roles)
-		}
+		roles := strings.Trim(fmt.Sprint(g.Roles), "[]")
+		check.That(t, g.Usage == want.usage && roles == want.roles, "%s: %d bytes, %s", want.charge, g.Usage, roles)
 	}
 	vcpu := l.Rows[slices.IndexFunc(l.Rows, func(r ledger.Row) bool { return r.Role == record.RoleVCPU })]
-	if !vcpu.CPUKnown || vcpu.CPU != 0.5 {
-		t.Errorf("vCPU %+v", vcpu)
-	}
+	check.That(t, vcpu.CPUKnown && vcpu.CPU == 0.5, "vCPU %+v", vcpu)
 	check.Equal(t, "left", meter.Left(&record.Reading{}, []string{"kk"}), []string{"/default/kk", "/kata_overhead/kk"})
-	if left := meter.Left(&record.Reading{}, []string{"k"}); left != nil {
-		t.Errorf("left %q", left)
-	}
+	left := meter.Left(&record.Reading{}, []string{"k"})
+	check.That(t, left == nil, "left %q", left)
 	for _, x := range l.Reconcile {
 		check.Equal(t, "charge, and what processes have", x.Group, x.Processes)
 	}
-	if len(l.Engine) != 1 || l.Engine[0].Reported != 2<<20 || l.Engine[0].Truth != l.Sum {
-		t.Errorf("engine %+v, sum %d", l.Engine, l.Sum)
-	}
+	check.That(t, len(l.Engine) == 1 && l.Engine[0].Reported == 2<<20 && l.Engine[0].Truth == l.Sum, "engine %+v, sum %d", l.Engine, l.Sum)
 }
 
 // kataNode is the live sandbox's node as far as a snapshot reads it.
@@ -226,18 +207,15 @@ func TestWhatAContainerHoldsIsFound(t *testing.T) {
 			}
 		}
 	}
-	if off := sum - held; off < 0 || off > 1<<20 {
-		t.Errorf("the workload has %d bytes, which holds %d: %+v", sum, held, x.Processes)
-	}
+	off := sum - held
+	check.That(t, off >= 0 && off <= 1<<20, "the workload has %d bytes, which holds %d: %+v", sum, held, x.Processes)
 	var pod []int64
 	for deadline := time.Now().Add(time.Minute); len(pod) == 0 && time.Now().Before(deadline); {
 		stop := meter.Watch(&x, 50*time.Millisecond)
 		time.Sleep(500 * time.Millisecond) // in which it may have no CPU
 		pod = stop().Values[record.SeriesPodMemory]
 	}
-	if len(pod) == 0 || pod[len(pod)-1] < held {
-		t.Errorf("its group was charged for %v", pod)
-	}
+	check.That(t, len(pod) != 0 && pod[len(pod)-1] >= held, "its group was charged for %v", pod)
 }
 
 func TestWhatIsWrittenBetweenTheLastReadingAndTheFlushCounts(t *testing.T) {
@@ -248,12 +226,9 @@ func TestWhatIsWrittenBetweenTheLastReadingAndTheFlushCounts(t *testing.T) {
 	end := meter.End(t.Context(), nil, nil)
 	const size = 16 << 20
 	must.Get(f.Write(make([]byte, size)))(t)
-	if err := f.Sync(); err != nil { // so that the flush itself has nothing left to do
-		t.Fatal(err)
-	}
-	if got := meter.Flush(end, ""); got < size {
-		t.Errorf("%d bytes were flushed of %d", got, size)
-	}
+	must.OK(t, f.Sync()) // so that the flush itself has nothing left to do
+	got := meter.Flush(end, "")
+	check.That(t, got >= size, "%d bytes were flushed of %d", got, size)
 	check.Equal(t, "bytes since an unknown time", meter.Flush(nil, ""), -1)
 }
 
@@ -270,17 +245,13 @@ func TestMountsThatBearTheIDOfASandboxAreFoundInEveryDaemonsNamespace(t *testing
 	defer meter.Close()
 	daemons := []record.Process{{Pid: 4711, Role: record.RoleDaemon}, {Pid: 4712, Role: record.RoleDaemon}, {Pid: 1, Role: record.RoleShim}}
 	left := meter.LeftBeside(&record.Reading{Processes: daemons}, []string{"tare-x-0-1", "tare-x-0-2"})
-	if want := []string{"/run/task/tare-x-0-1/rootfs", "/run/shared/sandboxes/tare-x-0-2/shared"}; !slices.Equal(left.Mounts, want) || len(left.Processes) > 0 {
-		t.Errorf("left %+v, want %q", left, want)
-	}
-	if left := meter.LeftBeside(&record.Reading{}, nil); left == nil || len(left.Mounts) > 0 {
-		t.Errorf("without an id: %+v", left)
-	}
+	want := []string{"/run/task/tare-x-0-1/rootfs", "/run/shared/sandboxes/tare-x-0-2/shared"}
+	check.That(t, slices.Equal(left.Mounts, want) && len(left.Processes) == 0, "left %+v, want %q", left, want)
+	left = meter.LeftBeside(&record.Reading{}, nil)
+	check.That(t, left != nil && len(left.Mounts) == 0, "without an id: %+v", left)
 	write(t, root, "proc/4713/mountinfo/no", "file")
-	if left := meter.LeftBeside(&record.Reading{Processes: []record.Process{{Pid: 4713, Role: record.RoleDaemon}}}, []string{"tare-x-0-1"}); left.Mounts != nil {
-		t.Errorf("mounts that could not all be read: %+v", left)
-	}
-	if got := meter.Around([]string{"/none"}); len(got) > 0 {
-		t.Errorf("a group that is not there: %+v", got)
-	}
+	left = meter.LeftBeside(&record.Reading{Processes: []record.Process{{Pid: 4713, Role: record.RoleDaemon}}}, []string{"tare-x-0-1"})
+	check.That(t, left.Mounts == nil, "mounts that could not all be read: %+v", left)
+	got := meter.Around([]string{"/none"})
+	check.That(t, len(got) == 0, "a group that is not there: %+v", got)
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/testing/check"
+	"github.com/tare-bench/tare/internal/testing/must"
 )
 
 func TestALongSeriesIsKeptAtHalfThePace(t *testing.T) {
@@ -12,13 +13,9 @@ func TestALongSeriesIsKeptAtHalfThePace(t *testing.T) {
 	for at := range int64(3 * maxTicks) {
 		w.tick(at)
 	}
-	if w.pace != 4 || len(w.times) > maxTicks || !slices.IsSorted(w.times) {
-		t.Fatalf("pace %d, %d ticks", w.pace, len(w.times))
-	}
+	must.That(t, w.pace == 4 && len(w.times) <= maxTicks && slices.IsSorted(w.times), "pace %d, %d ticks", w.pace, len(w.times))
 	for i := 1; i < len(w.times); i++ {
-		if w.times[i]-w.times[i-1] > int64(w.pace) {
-			t.Fatalf("a gap from %d to %d", w.times[i-1], w.times[i])
-		}
+		must.That(t, w.times[i]-w.times[i-1] <= int64(w.pace), "a gap from %d to %d", w.times[i-1], w.times[i])
 	}
 	for name, values := range w.values {
 		check.Equal(t, name, len(values), len(w.times))
