@@ -2,6 +2,9 @@ package disk
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
@@ -19,7 +22,7 @@ import (
 )
 
 func TestCountersOfBlockDevices(t *testing.T) {
-	tests := []struct {
+	for _, test := range []struct {
 		name, text string
 		want       map[string]record.DeviceUse
 	}{
@@ -29,13 +32,10 @@ func TestCountersOfBlockDevices(t *testing.T) {
 			map[string]record.DeviceUse{"sdb": {Name: "sdb", ReadIOs: 1, ReadBytes: 8 * 512}}},
 		{"a counter too large for bytes costs that line", "8 0 sda 1 0 9223372036854775807 0 0 0 0 0 0 0 0\n", map[string]record.DeviceUse{}},
 		{"rubbish costs that line", "8 0 sda x y z 0 0 0 0 0 0 0 0\n\n\x00\xff\n", map[string]record.DeviceUse{}},
-	}
-	for _, test := range tests {
+	} {
 		t.Run(test.name, func(t *testing.T) {
 			got := parse([]byte(test.text))
-			if len(got) != len(test.want) {
-				t.Fatalf("got %v, want %v", got, test.want)
-			}
+			must.That(t, len(got) == len(test.want), "got %v, want %v", got, test.want)
 			for name, want := range test.want {
 				check.Equal(t, name, got[name], want)
 			}
@@ -54,12 +54,8 @@ func TestAWriteToAFileShowsAtItsDevice(t *testing.T) {
 	dir := t.TempDir()
 	device, kind, err := Under(dir)
 	must.OK(t, err)
-	if kind == "tmpfs" {
-		t.Fatalf("%s is in memory: give the tests a TMPDIR on a disk", dir)
-	}
-	if device == "" {
-		t.Fatalf("no device below %s (%s)", dir, kind)
-	}
+	must.That(t, kind != "tmpfs", "%s is in memory: give the tests a TMPDIR on a disk", dir)
+	must.That(t, device != "", "no device below %s (%s)", dir, kind)
 	before := must.Get(Read(""))(t)
 	const size = 8 << 20
 	f := must.Get(os.Create(filepath.Join(dir, "file")))(t)
@@ -67,13 +63,11 @@ func TestAWriteToAFileShowsAtItsDevice(t *testing.T) {
 	must.Get(f.Write(make([]byte, size)))(t)
 	must.OK(t, f.Sync())
 	after := must.Get(Read(""))(t)
-	if got := Between(before.Of(device), after.Of(device)); got.WriteBytes < size {
-		t.Errorf("%s wrote %d bytes of %d", device, got.WriteBytes, size)
-	}
+	got := Between(before.Of(device), after.Of(device))
+	check.That(t, got.WriteBytes >= size, "%s wrote %d bytes of %d", device, got.WriteBytes, size)
 	disks := must.Get(ReadDisks(""))(t)
-	if whole := after.Whole(disks); len(whole) == 0 {
-		t.Error("the machine has no whole disk")
-	}
+	whole := after.Whole(disks)
+	check.That(t, len(whole) != 0, "the machine has no whole disk")
 }
 
 func TestMemoryAndOverlaysAreToldFromDisks(t *testing.T) {
@@ -82,9 +76,8 @@ func TestMemoryAndOverlaysAreToldFromDisks(t *testing.T) {
 	mount := func(kind, options string) string {
 		at := filepath.Join(dir, kind)
 		must.OK(t, os.Mkdir(at, 0o700))
-		if err := unix.Mount("tare-test", at, kind, 0, options); err != nil {
-			t.Fatalf("mount %s: %v", kind, err)
-		}
+		err := unix.Mount("tare-test", at, kind, 0, options)
+		must.That(t, err == nil, "mount %s: %v", kind, err)
 		t.Cleanup(func() { unix.Unmount(at, unix.MNT_DETACH) })
 		return at
 	}
@@ -93,19 +86,15 @@ func TestMemoryAndOverlaysAreToldFromDisks(t *testing.T) {
 	}
 	below, _, err := Under(dir)
 	must.OK(t, err)
-	if device, kind, err := Under(mount("tmpfs", "")); err != nil || device != "" || kind != "tmpfs" {
-		t.Errorf("tmpfs: got %q on %q, %v", kind, device, err)
-	}
+	device, kind, err := Under(mount("tmpfs", ""))
+	check.That(t, err == nil && device == "" && kind == "tmpfs", "tmpfs: got %q on %q, %v", kind, device, err)
 	layers := "lowerdir=" + dir + "/lower,upperdir=" + dir + "/upper,workdir=" + dir + "/work"
-	if device, kind, err := Under(mount("overlay", layers)); err != nil || device != below || kind != "overlay" {
-		t.Errorf("overlay: got %q on %q, want it on %q, %v", kind, device, below, err)
-	}
-	if _, _, err := Under(filepath.Join(dir, "none")); err == nil {
-		t.Error("a folder that is not there lies on something")
-	}
-	if name, err := NameOf(dir); err == nil {
-		t.Errorf("a folder is the block device %s", name)
-	}
+	device, kind, err = Under(mount("overlay", layers))
+	check.That(t, err == nil && device == below && kind == "overlay", "overlay: got %q on %q, want it on %q, %v", kind, device, below, err)
+	_, _, err = Under(filepath.Join(dir, "none"))
+	check.That(t, err != nil, "a folder that is not there lies on something")
+	name, err := NameOf(dir)
+	check.That(t, err != nil, "a folder is the block device %s", name)
 }
 
 func TestABtrfsOfSeveralDevicesIsOfNone(t *testing.T) {
@@ -145,9 +134,8 @@ func TestRestIsToldFromWork(t *testing.T) {
 			})
 		})
 	}
-	if Rest(context.Background(), machine.Root(t.TempDir()), []string{"sda"}, 10*time.Millisecond) {
-		t.Error("what cannot be read is at rest")
-	}
+	check.That(t, !Rest(context.Background(), machine.Root(t.TempDir()), []string{"sda"}, 10*time.Millisecond),
+		"what cannot be read is at rest")
 }
 
 func TestADeviceThatComesIsLookedUpOnce(t *testing.T) {
@@ -156,20 +144,119 @@ func TestADeviceThatComesIsLookedUpOnce(t *testing.T) {
 	stats := []byte("8 0 sda 1 0 1 0 1 0 2 0 0 0 0\n8 1 sda1 1 0 1 0 1 0 2 0 0 0 0\n66 0 odd 1 0 9 0 1 0 9 0 0 0 0\n")
 	var d Disks
 	must.OK(t, d.Follow(root, stats))
-	if read, written := d.Sum(stats); read != 512 || written != 1024 {
-		t.Errorf("%d read, %d written", read, written)
-	}
-	if name := d.unknown(stats); name != nil {
-		t.Errorf("%s is looked up again and again", name)
-	}
+	read, written := d.Sum(stats)
+	check.That(t, read == 512 && written == 1024, "%d read, %d written", read, written)
+	name := d.unknown(stats)
+	check.That(t, name == nil, "%s is looked up again and again", name)
 }
 
 func FuzzSum(f *testing.F) {
 	f.Add([]byte("8 0 sda 1 0 1 0 1 0 2 0 0 0 0\n"))
 	f.Fuzz(func(t *testing.T, stats []byte) {
 		d := Disks{names: map[string]bool{"sda": true, "": true}}
-		if read, written := d.Sum(stats); min(read, written) < 0 {
-			t.Errorf("%q: %d, %d", stats, read, written)
+		read, written := d.Sum(stats)
+		check.That(t, min(read, written) >= 0, "%q: %d, %d", stats, read, written)
+	})
+}
+
+func TestLimitsOfAGroupAndOfThoseAboveAreRead(t *testing.T) {
+	devices, err := os.ReadDir("/sys/dev/block")
+	if err != nil || len(devices) == 0 {
+		t.Skip("this machine has no block device to be limited")
+	}
+	number := devices[0].Name()
+	var major, minor int
+	must.Get(fmt.Sscanf(number, "%d:%d", &major, &minor))(t)
+	name := Name(major, minor)
+	for version, files := range map[string]map[string]string{
+		"1 0 0:1 / /cg/blkio rw - cgroup cgroup rw,blkio\n": {
+			"/cg/blkio/a/b/blkio.throttle.read_bps_device":   number + " 1000\n9999:1 7\n",
+			"/cg/blkio/a/b/blkio.throttle.write_iops_device": "\n",
+			"/cg/blkio/a/blkio.throttle.write_iops_device":   number + " 20\nrubbish\n",
+		},
+		"1 0 0:1 / /cg rw - cgroup2 cgroup2 rw\n": {
+			"/cg/cgroup.controllers": "io memory\n",
+			"/cg/a/b/io.max":         number + " rbps=1000 wbps=max riops=max wiops=max\n9999:1 rbps=7\n",
+			"/cg/a/io.max":           number + " wiops=20 rbps=max\n",
+		},
+	} {
+		root := t.TempDir()
+		files["/proc/self/mountinfo"] = version
+		for path, text := range files {
+			path = filepath.Join(root, path)
+			must.Write(t, path, text)
+		}
+		want := []record.IOLimit{{Group: "/a/b", Device: name, Value: 1000}, {Group: "/a", Device: name, Write: true, IOs: true, Value: 20}}
+		check.Equal(t, name, Limits(machine.Root(root), []string{"/a/b", "/a/b", "/a"}), want)
+	}
+}
+
+// memory is a folder on a tmpfs.
+func memory(t *testing.T) string {
+	t.Helper()
+	need.Root(t)
+	at := t.TempDir()
+	must.OK(t, unix.Mount("tmpfs", at, "tmpfs", 0, "size=64M"))
+	t.Cleanup(func() {
+		// A loop device lets go of its file a moment after it was detached, if
+		// somebody looks at it.
+		for deadline := time.Now().Add(time.Minute); unix.Unmount(at, 0) != nil; time.Sleep(20 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Errorf("%s stays mounted", at)
+				return
+			}
 		}
 	})
+	return at
+}
+
+func TestBelowALoopDeviceIsWhatItsFileLiesOn(t *testing.T) {
+	dir := t.TempDir()
+	disk, _, err := Under(dir)
+	must.That(t, err == nil && disk != "", "the tests' folder lies on no device (%v): give them a TMPDIR on a disk", err)
+	onDisk, _ := loopdev.In(t, dir, 16<<20)
+	inMemory, _ := loopdev.In(t, memory(t), 16<<20)
+	twice := loopdev.On(t, inMemory)
+	for path, want := range map[string][2]string{
+		onDisk:   {disk, ""},
+		inMemory: {filepath.Base(inMemory), filepath.Base(inMemory) + " lies on a tmpfs"},
+		twice:    {filepath.Base(inMemory), filepath.Base(twice) + " lies on " + filepath.Base(inMemory) + ": " + filepath.Base(inMemory) + " lies on a tmpfs"},
+		disk:     {disk, ""},
+	} {
+		device, memory, err := Below(filepath.Base(path))
+		got := [2]string{device, memory}
+		check.That(t, err == nil && got == want, "%s: %q, %v; want %q", path, got, err, want)
+	}
+}
+
+func TestRAMDisksAreMemoryByTheirDrivers(t *testing.T) {
+	for name, want := range map[string]bool{"ram0": true, "zram12": true, "nullb0": true, "ramfoo": false, "zram": false, "sda": false} {
+		check.Equal(t, name, isMemory(name), want)
+	}
+	if _, err := os.Stat(Sysfs("zram0")); err != nil {
+		t.Skip("this kernel has no zram device to ask about")
+	}
+	device, memory, err := Below("zram0")
+	check.That(t, device == "zram0" && memory == "zram0 is memory" && err == nil, "%q %q %v", device, memory, err)
+}
+
+func TestADeviceThatIsNotThereIsNotTakenForADisk(t *testing.T) {
+	device, _, err := Below("no-such-device")
+	check.That(t, err != nil && device == "", "%q %v", device, err)
+}
+
+func TestADropHearsThatItIsToStop(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	hangs, over := make(chan struct{}), make(chan struct{})
+	began := func() { stop(); <-hangs; close(over) }
+	err := dropAfter(ctx, began, func() error { t.Error("it was dropped all the same"); return nil })
+	check.Is(t, err, context.Canceled)
+	close(hangs)
+	<-over
+}
+
+func TestADropWritesBackBeforeIt(t *testing.T) {
+	done := ""
+	err := dropAfter(t.Context(), func() { done += "sync " }, func() error { done += "drop"; return fs.ErrPermission })
+	check.That(t, errors.Is(err, fs.ErrPermission) && done == "sync drop", "%q, %v", done, err)
 }
