@@ -44,9 +44,7 @@ func TestEachOfManyNodesIsToldOf(t *testing.T) {
 			took := time.Since(began)
 			stop()
 			jobs, memory := most()
-			if c.ProcessState.ExitCode() != 2 {
-				t.Fatalf("%v: %s%s", err, out.String(), said.String())
-			}
+			must.That(t, c.ProcessState.ExitCode() == 2, "%v: %s%s", err, out.String(), said.String())
 			told := map[string]string{}
 			for line := range strings.Lines(out.String()) {
 				node, why, _ := strings.Cut(line, ": ")
@@ -72,9 +70,7 @@ func TestEachOfManyNodesIsToldOf(t *testing.T) {
 			t.Logf("%d nodes, %d at once: %v, %.0f requests to the API server, tare had %s at most, %v of its CPU; late were %v; at most %d Jobs at once",
 				size.real+size.kwok, size.parallel, took.Round(time.Second), asked, memory, c.ProcessState.UserTime()+c.ProcessState.SystemTime(), late, jobs)
 			// A Job that is removed goes in its own time, and the next node's is made meanwhile.
-			if jobs > 2*size.parallel {
-				t.Errorf("%d Jobs at once, not %d", jobs, size.parallel)
-			}
+			check.That(t, jobs <= 2*size.parallel, "%d Jobs at once, not %d", jobs, size.parallel)
 			r.Empty(t)
 		})
 	}
@@ -158,23 +154,18 @@ func TestAKubeletThatDiesMidMeasureCostsItsOwnTargetOnly(t *testing.T) {
 	r.KillKubelet(t, 1)
 	<-ended
 	all, rec := samples(path)
-	if c.ProcessState.ExitCode() != 2 || rec == nil || rec.End == nil {
-		t.Fatalf("exit %d: %s", c.ProcessState.ExitCode(), said.String())
-	}
+	must.That(t, c.ProcessState.ExitCode() == 2 && rec != nil && rec.End != nil, "exit %d: %s", c.ProcessState.ExitCode(), said.String())
 	failed := 0
 	for _, s := range all["host"] {
-		if s.Failure != nil {
-			t.Errorf("host: %+v", s.Failure)
-		}
+		check.That(t, s.Failure == nil, "host: %+v", s.Failure)
 	}
 	for _, s := range all["kubernetes/runc"] {
 		if s.Failure != nil && strings.Contains(s.Failure.Detail, "the node node-1 is not ready: NodeStatusUnknown Kubelet stopped posting node status.") {
 			failed++
 		}
 	}
-	if len(all["host"]) != rounds || failed == 0 || !strings.Contains(said.String(), "is not ready") {
-		t.Errorf("%d of %d samples of host, %d failures with the node's reason: %s", len(all["host"]), rounds, failed, said.String())
-	}
+	check.That(t, len(all["host"]) == rounds && failed != 0 && strings.Contains(said.String(), "is not ready"),
+		"%d of %d samples of host, %d failures with the node's reason: %s", len(all["host"]), rounds, failed, said.String())
 	r.Empty(t) // while the node is still away
 	r.StartKubelet(t, 1)
 }
@@ -207,9 +198,7 @@ func TestANodeThatDiesIsToldOfAndTheOthersFinish(t *testing.T) {
 	}
 	results, err := f.Run(t.Context(), []string{"node-0", "node-1"})
 	check.Error(t, err, "is still there, on node node-1; tare clean --kube removes it later")
-	if results[0].Err != nil {
-		t.Errorf("%+v", results[0])
-	}
+	check.That(t, results[0].Err == nil, "%+v", results[0])
 	isRecord(t, results[0].Path, "node-0")
 	check.Contains(t, "node-1", fmt.Sprint(results[1].Err), "the node is not ready: NodeStatusUnknown: Kubelet stopped posting node status.")
 	r.StartKubelet(t, 1)

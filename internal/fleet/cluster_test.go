@@ -63,9 +63,7 @@ func documented(t *testing.T) string {
 	_, rest, _ := strings.Cut(string(text), "### Of tare fleet")
 	_, rest, _ = strings.Cut(rest, "```yaml\n")
 	roles, _, ok := strings.Cut(rest, "```")
-	if !ok {
-		t.Fatal("docs/kubernetes.md has no Role of tare fleet")
-	}
+	must.That(t, ok, "docs/kubernetes.md has no Role of tare fleet")
 	return roles
 }
 
@@ -95,9 +93,7 @@ func (r *rig) does(t *testing.T, f *Fleet, want map[string]string) {
 	results := must.Get(f.Run(ctx, nodes))(t)
 	for _, r := range results {
 		says := want[r.Node]
-		if (r.Err == nil) != (says == "") || r.Err != nil && !strings.Contains(r.Err.Error(), says) {
-			t.Errorf("%s: %v", r.Node, r.Err)
-		}
+		check.That(t, (r.Err == nil) == (says == "") && (r.Err == nil || strings.Contains(r.Err.Error(), says)), "%s: %v", r.Node, r.Err)
 		if says == "" && r.Path != "" {
 			isRecord(t, r.Path, r.Node)
 		}
@@ -114,9 +110,8 @@ func isRecord(t *testing.T, path, node string) {
 		return
 	}
 	labels := rec.Labelled()
-	if rec.End == nil || len(labels) != 1 || labels[0].Key != "node" || labels[0].Value != node {
-		t.Errorf("%s: %+v, %+v", path, rec.End, labels)
-	}
+	check.That(t, rec.End != nil && len(labels) == 1 && labels[0].Key == "node" && labels[0].Value == node,
+		"%s: %+v, %+v", path, rec.End, labels)
 }
 
 // command is tare as it is called, with a long plan or a short one.
@@ -186,15 +181,12 @@ func TestAPlanOnEveryNodeOfARealCluster(t *testing.T) {
 	t.Run("gives a record of each under the smallest Role", func(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "out")
 		out, err := r.command(t, "2", "-o", dir).CombinedOutput()
-		if err != nil || !strings.Contains(string(out), "2 of 2 nodes did the plan") {
-			t.Fatalf("%v: %s", err, out)
-		}
+		must.That(t, err == nil && strings.Contains(string(out), "2 of 2 nodes did the plan"), "%v: %s", err, out)
 		for node := range both {
 			isRecord(t, filepath.Join(dir, node+".jsonl"), node)
 		}
-		if out, err := exec.Command(r.tare, "compare", dir, "--col", "node").CombinedOutput(); err != nil || !strings.Contains(string(out), "node-1") {
-			t.Errorf("%v: %s", err, out)
-		}
+		out, err = exec.Command(r.tare, "compare", dir, "--col", "node").CombinedOutput()
+		check.That(t, err == nil && strings.Contains(string(out), "node-1"), "%v: %s", err, out)
 		r.Empty(t)
 	})
 	t.Run("of host alone where Pod Security is restricted, and not of floor", func(t *testing.T) {
@@ -258,9 +250,8 @@ func TestAPlanOnEveryNodeOfARealCluster(t *testing.T) {
 				"--kubeconfig", r.Kubeconfig, "--node", "node-0", "--node-cri", r.Nodes[0].CRI)...)
 			c.Env = append(os.Environ(), "TARE_STATE_DIR="+t.TempDir(), "TARE_DATA_DIR="+t.TempDir())
 			out, err := c.CombinedOutput()
-			if rec, none := record.Load(path); err != nil || none != nil || rec.End == nil || rec.End.Status != "done" {
-				t.Errorf("%s: %v, %v: %s", verb, err, none, out)
-			}
+			rec, none := record.Load(path)
+			check.That(t, err == nil && none == nil && rec.End != nil && rec.End.Status == "done", "%s: %v, %v: %s", verb, err, none, out)
 		}
 		r.Empty(t)
 	})

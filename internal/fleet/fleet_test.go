@@ -273,9 +273,7 @@ func TestWhateverBecomesOfANodeIsToldWithItsReasonAndTheOthersFinish(t *testing.
 			nodes = append(nodes, name)
 		}
 		results, err := f.Run(t.Context(), nodes)
-		if err != nil || len(results) != len(fates) {
-			t.Fatalf("%d results, %v", len(results), err)
-		}
+		must.That(t, err == nil && len(results) == len(fates), "%d results, %v", len(results), err)
 		for _, r := range results {
 			fate := fates[r.Node]
 			switch {
@@ -284,14 +282,12 @@ func TestWhateverBecomesOfANodeIsToldWithItsReasonAndTheOthersFinish(t *testing.
 			case (r.Path != "") != fate.record:
 				t.Errorf("%s: its record is %q", r.Node, r.Path)
 			case fate.record:
-				if got, err := os.ReadFile(filepath.Join(f.Dir, r.Node+".jsonl")); err != nil || !bytes.Equal(got, sent) {
-					t.Errorf("%s: %d bytes came of %d, %v", r.Node, len(got), len(sent), err)
-				}
+				got, err := os.ReadFile(filepath.Join(f.Dir, r.Node+".jsonl"))
+				check.That(t, err == nil && bytes.Equal(got, sent), "%s: %d bytes came of %d, %v", r.Node, len(got), len(sent), err)
 			}
 		}
-		if parts, _ := filepath.Glob(filepath.Join(f.Dir, "*.part")); len(parts) > 0 || len(left(t, c)) > 0 {
-			t.Errorf("left: %v, %v", parts, left(t, c))
-		}
+		parts, _ := filepath.Glob(filepath.Join(f.Dir, "*.part"))
+		check.That(t, len(parts) == 0 && len(left(t, c)) == 0, "left: %v, %v", parts, left(t, c))
 	})
 }
 
@@ -313,17 +309,13 @@ func TestAnInterruptedRunRemovesWhatItMadeAndBeginsNoFurtherNode(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				time.AfterFunc(time.Minute, cancel)
 				results, err := f.Run(ctx, []string{"a", "b"})
-				if len(results) != 2 || !errors.Is(results[0].Err, errInterrupted) || !errors.Is(results[1].Err, errNotBegun) {
-					t.Errorf("%v", results)
-				}
+				check.That(t, len(results) == 2 && errors.Is(results[0].Err, errInterrupted) && errors.Is(results[1].Err, errNotBegun), "%v", results)
 				want := []string(nil)
 				if stuck {
 					want = []string{"pod tare-abcdefgh-a-x", "lease tare-abcdefgh"}
 				}
 				check.Equal(t, "left", left(t, c), want)
-				if (err != nil) != stuck || stuck && !strings.Contains(err.Error(), "tare clean --kube removes it later") {
-					t.Errorf("%v", err)
-				}
+				check.That(t, (err != nil) == stuck && (!stuck || strings.Contains(err.Error(), "tare clean --kube removes it later")), "%v", err)
 			})
 		})
 	}
@@ -339,9 +331,8 @@ func TestEveryRightThatIsMissingIsNamedBeforeAnythingIsMade(t *testing.T) {
 	})
 	_, err := f.Run(t.Context(), []string{"a"})
 	check.Error(t, err, "this user may not: delete jobs.batch, get pods/exec, create pods/exec;")
-	if got := left(t, c); got != nil {
-		t.Errorf("made: %q", got)
-	}
+	got := left(t, c)
+	check.That(t, got == nil, "made: %q", got)
 }
 
 func TestWhatDeadRunsLeftIsFoundAndNothingElse(t *testing.T) {
@@ -367,22 +358,18 @@ func TestWhatDeadRunsLeftIsFoundAndNothingElse(t *testing.T) {
 		leave("unknown", nil, kube.Labels("unknown"))
 		time.Sleep(usual.silent) // a live one waits as long for an API server that does not answer it
 		all, live, err := Leftovers(t.Context(), client)
-		if err != nil || !slices.Equal(live, []string{"dead", "lives"}) || len(all) != 1 || all[0].RunID != "unknown" || all[0].Leased {
-			t.Fatalf("while it may wait: %v, live %v, %v", all, live, err)
-		}
+		must.That(t, err == nil && slices.Equal(live, []string{"dead", "lives"}) && len(all) == 1 && all[0].RunID == "unknown" && !all[0].Leased,
+			"while it may wait: %v, live %v, %v", all, live, err)
 		time.Sleep(time.Minute)
 		all, live, err = Leftovers(t.Context(), client)
-		if err != nil || !slices.Equal(live, []string{"lives"}) || len(all) != 2 || !all[0].Leased ||
-			!slices.Equal(all[0].Objects, []string{"job/tare-dead-a", "configmap/tare-dead", "lease/tare-dead"}) {
-			t.Fatalf("a minute later: %+v, live %v, %v", all, live, err)
-		}
+		must.That(t, err == nil && slices.Equal(live, []string{"lives"}) && len(all) == 2 && all[0].Leased &&
+			slices.Equal(all[0].Objects, []string{"job/tare-dead-a", "configmap/tare-dead", "lease/tare-dead"}), "a minute later: %+v, live %v, %v", all, live, err)
 		must.OK(t, all[0].Remove(t.Context()))
 		for _, name := range left(t, c) {
 			check.Lacks(t, "left", name, "dead")
 		}
-		if got := left(t, c); len(got) != 4*3+1 {
-			t.Errorf("of others there are %q", got)
-		}
+		got := left(t, c)
+		check.That(t, len(got) == 4*3+1, "of others there are %q", got)
 		must.OK(t, lives.Release(t.Context(), false))
 	})
 }
@@ -399,13 +386,11 @@ func TestALaptopWhoseClockIsWrongIsAliveAsLongAsItsHeartBeats(t *testing.T) {
 			}
 			return true, all, err
 		})
-		if alive, err := kube.Beats(t.Context(), f.Client, "default"); err != nil || !alive["abcdefgh"] {
-			t.Errorf("%v %v", alive, err)
-		}
+		alive, err := kube.Beats(t.Context(), f.Client, "default")
+		check.That(t, err == nil && alive["abcdefgh"], "%v %v", alive, err)
 		_ = beat.Release(t.Context(), true)
-		if alive, err := kube.Beats(t.Context(), f.Client, "default"); err != nil || alive["abcdefgh"] {
-			t.Errorf("dead: %v %v", alive, err)
-		}
+		alive, err = kube.Beats(t.Context(), f.Client, "default")
+		check.That(t, err == nil && !alive["abcdefgh"], "dead: %v %v", alive, err)
 	})
 }
 
@@ -431,9 +416,8 @@ func TestWhatANodeLogsIsTakenInBoundsOfTimeAndLength(t *testing.T) {
 			if says == 0 {
 				f.patience = 6 * time.Second // in which the server is reached
 			}
-			if got := f.says(t.Context(), "p"); len(got) != says || !<-left {
-				t.Errorf("%d bytes were taken, of an answer that was heard to its end", len(got))
-			}
+			got := f.says(t.Context(), "p")
+			check.That(t, len(got) == says && <-left, "%d bytes were taken, of an answer that was heard to its end", len(got))
 		})
 	}
 }

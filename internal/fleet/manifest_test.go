@@ -56,22 +56,16 @@ func TestNamesAreRightWhateverNodesAndPlansAreCalled(t *testing.T) {
 	seen := map[string]string{}
 	for _, node := range []string{"a", "ip-10-0-0-1.eu.example", "ip-10-0-0-1-eu.example", strings.Repeat("long.", 40), "../../etc/passwd", "a\x1b[2J", "-x", ".", "A", "a_b"} {
 		job, file := jobName("abcdefgh", node), FileName(node)
-		if errs := validation.IsDNS1123Label(job); errs != nil || len(job) > 52 { // which the API server takes for a CronJob
-			t.Errorf("%q: %s: %v", node, job, errs)
-		}
-		if strings.ContainsAny(file, "/\x1b") || file[0] == '.' || file[0] == '-' || len(file) > 255 {
-			t.Errorf("%q: %q", node, file)
-		}
-		if seen[job] != "" || seen[file] != "" {
-			t.Errorf("%q is called as another: %s, %s", node, job, file)
-		}
+		errs := validation.IsDNS1123Label(job)
+		check.That(t, errs == nil && len(job) <= 52, "%q: %s: %v", node, job, errs) // which the API server takes for a CronJob
+		check.That(t, !strings.ContainsAny(file, "/\x1b") && file[0] != '.' && file[0] != '-' && len(file) <= 255, "%q: %q", node, file)
+		check.That(t, seen[job] == "" && seen[file] == "", "%q is called as another: %s, %s", node, job, file)
 		seen[job], seen[file] = node, node
 	}
 	check.Equal(t, "a name that is harmless is not kept", FileName("ip-10-0-0-1.eu.example"), "ip-10-0-0-1.eu.example.jsonl")
 	for key := range spec().ConfigMap().Data {
-		if errs := validation.IsConfigMapKey(key); errs != nil {
-			t.Errorf("%s: %v", key, errs)
-		}
+		errs := validation.IsConfigMapKey(key)
+		check.That(t, errs == nil, "%s: %v", key, errs)
 	}
 }
 
@@ -103,9 +97,7 @@ func TestManifestsAreAsReviewedAndReadBack(t *testing.T) {
 		want := s.Job("b")
 		delete(want.Labels, kube.ManagedBy)
 		delete(want.Spec.Template.Labels, kube.ManagedBy)
-		if !reflect.DeepEqual(&job, want) {
-			t.Errorf("read back:\n%+v\nwritten:\n%+v", job, want)
-		}
+		check.That(t, reflect.DeepEqual(&job, want), "read back:\n%+v\nwritten:\n%+v", job, want)
 	}
 }
 
@@ -119,7 +111,6 @@ func TestASelectorMeansNodesByLabelsAndByName(t *testing.T) {
 	golden.Lines(t, "testdata/selectors.txt", func(t *testing.T, line string) (any, error) {
 		return Nodes(t.Context(), client, line)
 	})
-	if got, err := Nodes(t.Context(), nil, "pool=bench"); got != nil || err != nil {
-		t.Errorf("without a cluster: %q, %v", got, err)
-	}
+	got, err := Nodes(t.Context(), nil, "pool=bench")
+	check.That(t, got == nil && err == nil, "without a cluster: %q, %v", got, err)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
@@ -38,9 +39,8 @@ func TestMetricsAreOfTheNewestRunOfEachPlanThatHasEnded(t *testing.T) {
 	begin(t, dir, "going.jsonl", "g", part("nightly", 1, 2)).round(0, nil)
 	must.Write(t, filepath.Join(dir, "garbled.jsonl"), "no")
 	v := visit(t, dir)
-	if _, _, header := v.get("/metrics"); !strings.HasPrefix(header.Get("Content-Type"), "application/openmetrics-text; version=1.0.0") {
-		t.Errorf("%v", header)
-	}
+	_, _, header := v.get("/metrics")
+	check.That(t, strings.HasPrefix(header.Get("Content-Type"), "application/openmetrics-text; version=1.0.0"), "%v", header)
 	body := v.says("/metrics", http.StatusOK,
 		`tare_run_started_timestamp_seconds{tare_experiment="lifecycle",plan="nightly",measure="1"} 1.7724528e+09`,
 		`tare_run_started_timestamp_seconds{tare_experiment="lifecycle",plan="nightly",measure="2"} 1.7723664e+09`,
@@ -53,15 +53,12 @@ func TestMetricsAreOfTheNewestRunOfEachPlanThatHasEnded(t *testing.T) {
 		`tare_run="b"`, "# EOF\n",
 	)
 	for _, id := range []string{"a", "g"} {
-		if strings.Contains(body, `tare_run="`+id+`"`) {
-			t.Errorf("there is one of run %s", id)
-		}
+		check.That(t, !strings.Contains(body, `tare_run="`+id+`"`), "there is one of run %s", id)
 	}
 	// What has not changed is not judged again, and what has is.
 	kept := v.site.metered["new.jsonl"].documents
-	if _, again, _ := v.get("/metrics"); again != body || &v.site.metered["new.jsonl"].documents[0] != &kept[0] {
-		t.Error("it was judged again")
-	}
+	_, again, _ := v.get("/metrics")
+	check.That(t, again == body && &v.site.metered["new.jsonl"].documents[0] == &kept[0], "it was judged again")
 	whole(t, dir, "newer.jsonl", "h", part("nightly", 1, 3))
 	v.again()
 	if _, body, _ := v.get("/metrics"); !strings.Contains(body, `tare_run="h"`) || strings.Contains(body, `tare_run="b"`) || len(v.site.metered) != 6 {

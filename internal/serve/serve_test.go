@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"html"
 	"io"
@@ -65,9 +64,8 @@ func visit(t *testing.T, dir string, alive ...string) *visitor {
 	t.Cleanup(v.server.Close)
 	jar, _ := cookiejar.New(nil) // never fails
 	v.client = &http.Client{Jar: jar}
-	if status, _, _ := v.get("/?token=" + url.QueryEscape(secret)); status != http.StatusOK {
-		t.Fatalf("not let in: %d", status)
-	}
+	status, _, _ := v.get("/?token=" + url.QueryEscape(secret))
+	must.That(t, status == http.StatusOK, "not let in: %d", status)
 	return v
 }
 
@@ -78,13 +76,10 @@ func (v *visitor) get(at string) (status int, body string, header http.Header) {
 
 func (v *visitor) ask(method, at string) (status int, body string, header http.Header) {
 	v.Helper()
-	r, err := http.NewRequestWithContext(v.Context(), method, v.server.URL+at, nil)
-	must.OK(v, err)
-	answer, err := v.client.Do(r)
-	must.OK(v, err)
+	r := must.Get(http.NewRequestWithContext(v.Context(), method, v.server.URL+at, nil))(v)
+	answer := must.Get(v.client.Do(r))(v)
 	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	must.OK(v, err)
+	text := must.Get(io.ReadAll(answer.Body))(v)
 	return answer.StatusCode, string(text), answer.Header
 }
 
@@ -239,9 +234,8 @@ func TestNothingOutsideOfTheFolderCanBeRead(t *testing.T) {
 	for _, name := range []string{"../" + filepath.Base(outside) + "/secret.jsonl", elsewhere, "link.jsonl", "folder/secret.jsonl", "within.jsonl", "pipe.jsonl", "notes.txt",
 		"in/../in/a.jsonl", "./in/a.jsonl", "in", ".", "", "..", "/etc/passwd", "in/a.jsonl\x00"} {
 		for _, at := range []string{"/report", "/record", "/live", "/live.json"} {
-			if status, body, _ := v.get(at + "?r=" + url.QueryEscape(name)); status != http.StatusNotFound || strings.Contains(body, "run s") {
-				t.Errorf("%s of %q: %d", at, name, status)
-			}
+			status, body, _ := v.get(at + "?r=" + url.QueryEscape(name))
+			check.That(t, status == http.StatusNotFound && !strings.Contains(body, "run s"), "%s of %q: %d", at, name, status)
 		}
 	}
 	// Between the list and the report the file becomes a link, or a pipe.
@@ -252,9 +246,8 @@ func TestNothingOutsideOfTheFolderCanBeRead(t *testing.T) {
 		path := filepath.Join(dir, "in/a.jsonl")
 		must.OK(t, os.Remove(path))
 		must.OK(t, swap(path))
-		if status, body, _ := v.get("/record?r=in/a.jsonl"); status == http.StatusOK || strings.Contains(body, `"run_id"`) {
-			t.Errorf("%s: %d", name, status)
-		}
+		status, body, _ := v.get("/record?r=in/a.jsonl")
+		check.That(t, status != http.StatusOK && !strings.Contains(body, `"run_id"`), "%s: %d", name, status)
 	}
 }
 
@@ -271,16 +264,12 @@ func TestTheListHasTheNewestRunFirstAndWhatIsNoRecordWithTheReason(t *testing.T)
 	v := visit(t, dir)
 	body := v.says("/", http.StatusOK, "docker/runc", "AMD EPYC × 2", "6.18.0", "lifecycle", "not a tare record", "newer schema", "8 files", "2026-03-21 12:00", "<td class=\"n\">3</td>")
 	places := []int{strings.Index(body, "sub/new.jsonl.zst"), strings.Index(body, "middle.jsonl"), strings.Index(body, "old.jsonl")}
-	if !slices.IsSorted(places) || places[0] < 0 {
-		t.Errorf("they stand at %v", places)
-	}
+	check.That(t, slices.IsSorted(places) && places[0] >= 0, "they stand at %v", places)
 	check.Equal(t, "are no records", strings.Count(body, "<td>cannot be read<br>"), 5)
-	if long := regexp.MustCompile(`<span class="bad" title="[^"]{60,}">[^<]{59}…</span>`); !long.MatchString(body) {
-		t.Error("no long reason is cut, with all of it as a title")
-	}
-	if body := v.says("/?q=EPYC+2026-03-11", http.StatusOK, "middle.jsonl"); strings.Contains(body, "old.jsonl") || strings.Contains(body, "garbled") {
-		t.Errorf("filtered:\n%s", body)
-	}
+	long := regexp.MustCompile(`<span class="bad" title="[^"]{60,}">[^<]{59}…</span>`)
+	check.That(t, long.MatchString(body), "no long reason is cut, with all of it as a title")
+	body = v.says("/?q=EPYC+2026-03-11", http.StatusOK, "middle.jsonl")
+	check.That(t, !strings.Contains(body, "old.jsonl") && !strings.Contains(body, "garbled"), "filtered:\n%s", body)
 	// The files are the truth.
 	must.OK(t, os.Remove(filepath.Join(dir, "middle.jsonl")))
 	whole(t, dir, "more.jsonl", "m", nil)
@@ -318,9 +307,7 @@ func TestAReportIsThatOfTheRecordInEveryFormat(t *testing.T) {
 	must.OK(t, os.CopyFS(dir, os.DirFS("../../record/testdata/v1")))
 	v := visit(t, dir)
 	names, err := fs.Glob(os.DirFS(dir), "*.jsonl")
-	if err != nil || len(names) < 5 {
-		t.Fatalf("%v, %v", names, err)
-	}
+	must.That(t, err == nil && len(names) >= 5, "%v, %v", names, err)
 	for _, name := range names {
 		records := must.Get(v.site.Lines.LoadAll(filepath.Join(dir, name)))(t)
 		j := must.Get(all.Instruments.Judge(records[0]))(t)
@@ -333,9 +320,8 @@ func TestAReportIsThatOfTheRecordInEveryFormat(t *testing.T) {
 			refused := all.Instruments.Report(&want, format, []instrument.Judged{{Record: records[0], Judgement: j}}, page.Options{Width: columns})
 			status, body, header := v.get("/report?r=" + name + "&format=" + format)
 			if refused != nil {
-				if status != http.StatusUnprocessableEntity || !strings.Contains(html.UnescapeString(body), refused.Error()) {
-					t.Errorf("%s as %s, which is refused: %d\n%s", name, format, status, body)
-				}
+				check.That(t, status == http.StatusUnprocessableEntity && strings.Contains(html.UnescapeString(body), refused.Error()),
+					"%s as %s, which is refused: %d\n%s", name, format, status, body)
 				continue
 			}
 			if format == "html" { // but for the way back
@@ -347,17 +333,14 @@ func TestAReportIsThatOfTheRecordInEveryFormat(t *testing.T) {
 					t.Errorf("%s: the policy is %q", name, policy)
 				}
 			}
-			if status != http.StatusOK || format != "parquet" && body != want.String() {
-				t.Errorf("%s as %s: %d, %d bytes", name, format, status, len(body))
-			}
-			if slices.Contains(page.Formats, format) == strings.HasPrefix(header.Get("Content-Disposition"), "attachment") {
-				t.Errorf("%s as %s: %v", name, format, header)
-			}
+			check.That(t, status == http.StatusOK && (format == "parquet" || body == want.String()),
+				"%s as %s: %d, %d bytes", name, format, status, len(body))
+			check.That(t, slices.Contains(page.Formats, format) != strings.HasPrefix(header.Get("Content-Disposition"), "attachment"),
+				"%s as %s: %v", name, format, header)
 		}
 		text := must.Read(t, filepath.Join(dir, name))
-		if status, body, _ := v.get("/record?r=" + name); status != http.StatusOK || body != text {
-			t.Errorf("%s itself: %d, %d bytes", name, status, len(body))
-		}
+		status, body, _ := v.get("/record?r=" + name)
+		check.That(t, status == http.StatusOK && body == text, "%s itself: %d, %d bytes", name, status, len(body))
 	}
 }
 
@@ -496,9 +479,7 @@ func TestAHistoryLeavesOutWhatCannotBeJudgedAndSaysSo(t *testing.T) {
 	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := v.site.history(httptest.NewRecorder(), httptest.NewRequestWithContext(gone, http.MethodGet, "/history", nil)); !errors.Is(err, context.Canceled) {
-		t.Errorf("nobody waits for it any more: %v", err)
-	}
+	check.Is(t, v.site.history(httptest.NewRecorder(), httptest.NewRequestWithContext(gone, http.MethodGet, "/history", nil)), context.Canceled)
 }
 
 func TestTheProgressOfAnyNameCanBeAskedFor(t *testing.T) {
@@ -510,9 +491,7 @@ func TestTheProgressOfAnyNameCanBeAskedFor(t *testing.T) {
 		v := visit(t, dir, "alive")
 		_, body, _ := v.get("/live?r=" + url.QueryEscape(keyOf(name)))
 		at := from.FindStringSubmatch(body)
-		if at == nil {
-			t.Fatalf("%s:\n%s", name, body)
-		}
+		must.That(t, at != nil, "%s:\n%s", name, body)
 		if status, _, _ := v.get(html.UnescapeString(at[1])); status != http.StatusOK {
 			t.Errorf("%s, as %s: %d", name, at[1], status)
 		}
@@ -534,15 +513,12 @@ func TestARecordThatGrewStaysKnownWhenThereIsNoTimeToReadIt(t *testing.T) {
 	for _, r := range v.site.filtered(first(v.site.index.list(none)), "") {
 		known[r.Name] = r
 	}
-	if got := known["run.jsonl"]; got.Samples != "2" || got.Wrong != "" {
-		t.Errorf("what was known: %+v", got)
-	}
-	if got := known["new.jsonl"]; got.Wrong != "not read yet" {
-		t.Errorf("what was not: %+v", got)
-	}
-	if got := v.progress("run.jsonl"); got.Samples != "4" {
-		t.Errorf("read on: %+v", got)
-	}
+	got := known["run.jsonl"]
+	check.That(t, got.Samples == "2" && got.Wrong == "", "what was known: %+v", got)
+	got = known["new.jsonl"]
+	check.That(t, got.Wrong == "not read yet", "what was not: %+v", got)
+	got = v.progress("run.jsonl")
+	check.That(t, got.Samples == "4", "read on: %+v", got)
 }
 
 // progress asks how far a run is.
@@ -562,9 +538,8 @@ func TestARunUnderWayIsSeenToGrowUntilItEnds(t *testing.T) {
 		w := begin(t, dir, name, "alive", nil)
 		v := visit(t, dir, "alive")
 		v.says("/", http.StatusOK, "under way")
-		if got := v.progress(name); got.State != "under way" || !got.Live || got.Samples != "0" || got.Rounds != "" {
-			t.Errorf("%s before the first: %+v", name, got)
-		}
+		got := v.progress(name)
+		check.That(t, got.State == "under way" && got.Live && got.Samples == "0" && got.Rounds == "", "%s before the first: %+v", name, got)
 		w.round(0, nil)
 		w.round(1, &record.Failure{Kind: record.FailError, Detail: "no space left"})
 		if got := v.progress(name); got.Rounds != "2 of 3" || got.Samples != "4" || got.Failures != "1" || got.Last != "round 2, docker/runc, create, 2 lanes" || !got.Live {
@@ -577,9 +552,8 @@ func TestARunUnderWayIsSeenToGrowUntilItEnds(t *testing.T) {
 		if got := v.progress(name); got.Rounds != "3" || got.Samples != "6" || got.Failures != "1" || got.Findings != "1 warning" || got.State != "done" || got.Live {
 			t.Errorf("%s at its end: %+v", name, got)
 		}
-		if _, body, _ := v.get("/live?r=" + name); strings.Contains(body, "live.js") {
-			t.Errorf("%s is looked at further:\n%s", name, body)
-		}
+		_, body, _ := v.get("/live?r=" + name)
+		check.That(t, !strings.Contains(body, "live.js"), "%s is looked at further:\n%s", name, body)
 		w.end()
 	}
 }
@@ -603,9 +577,8 @@ func TestManyMayLookAtARunThatGoesOn(t *testing.T) {
 		w.round(n, nil)
 	}
 	looking.Wait()
-	if got := v.progress("run.jsonl"); got.Samples != "80" || got.Findings != "40 notes" {
-		t.Errorf("%+v", got)
-	}
+	got := v.progress("run.jsonl")
+	check.That(t, got.Samples == "80" && got.Findings == "40 notes", "%+v", got)
 }
 
 func TestWhatWasReadIsNotReadAgain(t *testing.T) {
@@ -614,31 +587,22 @@ func TestWhatWasReadIsNotReadAgain(t *testing.T) {
 	w := begin(t, dir, "run.jsonl", "alive", nil)
 	w.round(0, nil)
 	v := visit(t, dir, "alive")
-	if got := v.progress("run.jsonl"); got.Samples != "2" {
-		t.Fatalf("%+v", got)
-	}
+	got := v.progress("run.jsonl")
+	must.That(t, got.Samples == "2", "%+v", got)
 	f := must.Get(os.OpenFile(w.path, os.O_RDWR, 0))(t)
 	defer f.Close()
 	// Behind the head, by which a file is known again; read once more it would be told of.
-	if _, err := f.WriteAt([]byte("}}}"), 300); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(f.WriteAt([]byte("}}}"), 300))(t)
 	w.round(1, nil)
-	if _, err := f.Seek(0, io.SeekEnd); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.WriteString(`{"type":"batch","phase":"measure","round":2,`); err != nil { // half a line
-		t.Fatal(err)
-	}
-	if got := v.progress("run.jsonl"); got.Samples != "4" || got.State != "under way" || got.Rounds != "2 of 3" {
-		t.Errorf("%+v", got)
-	}
+	must.Get(f.Seek(0, io.SeekEnd))(t)
+	must.Get(f.WriteString(`{"type":"batch","phase":"measure","round":2,`))(t) // half a line
+	got = v.progress("run.jsonl")
+	check.That(t, got.Samples == "4" && got.State == "under way" && got.Rounds == "2 of 3", "%+v", got)
 	// Another file in its place is another record.
 	whole(t, dir, "other.jsonl", "other", nil)
 	must.OK(t, os.Rename(filepath.Join(dir, "other.jsonl"), w.path))
-	if got := v.progress("run.jsonl"); got.Samples != "6" || got.State != "done" {
-		t.Errorf("another: %+v", got)
-	}
+	got = v.progress("run.jsonl")
+	check.That(t, got.Samples == "6" && got.State == "done", "another: %+v", got)
 }
 
 func TestARecordWithoutAnEndIsCutOffUnlessItMayGoOn(t *testing.T) {
@@ -647,14 +611,12 @@ func TestARecordWithoutAnEndIsCutOffUnlessItMayGoOn(t *testing.T) {
 	w := begin(t, dir, "run.jsonl", "dead", nil)
 	w.round(0, nil)
 	v := visit(t, dir)
-	if got := v.progress("run.jsonl"); got.State != "no end yet" || !got.Live {
-		t.Errorf("%+v", got)
-	}
+	got := v.progress("run.jsonl")
+	check.That(t, got.State == "no end yet" && got.Live, "%+v", got)
 	long := time.Now().Add(-time.Hour)
 	must.OK(t, os.Chtimes(w.path, long, long))
-	if got := v.progress("run.jsonl"); got.State != cutOff || got.Live {
-		t.Errorf("%+v", got)
-	}
+	got = v.progress("run.jsonl")
+	check.That(t, got.State == cutOff && !got.Live, "%+v", got)
 }
 
 func TestOfALongRecordBothEndsAreRead(t *testing.T) {
@@ -666,16 +628,13 @@ func TestOfALongRecordBothEndsAreRead(t *testing.T) {
 	defer f.Close()
 	filler := []byte(`{"type":"later","text":"` + strings.Repeat("x", 1<<20) + "\"}\n")
 	for range wholeUpTo >> 20 {
-		if _, err := f.Write(filler); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(f.Write(filler))(t)
 	}
 	w.round(1, nil)
 	w.end()
 	v := visit(t, dir)
-	if got := v.progress("long.jsonl"); got.State != "done" || got.Samples != "≥ 4" || got.Rounds != "2 of 3" {
-		t.Errorf("%+v", got)
-	}
+	got := v.progress("long.jsonl")
+	check.That(t, got.State == "done" && got.Samples == "≥ 4" && got.Rounds == "2 of 3", "%+v", got)
 }
 
 func TestTheServerEndsWhenItIsTold(t *testing.T) {
@@ -692,9 +651,7 @@ func TestTheServerEndsWhenItIsTold(t *testing.T) {
 		t.Fatalf("it did not begin: %v", err)
 	}
 	answer, err := http.Get(address) // whose connection stays open
-	if err != nil || answer.StatusCode != http.StatusForbidden {
-		t.Fatalf("%v, %v", answer, err)
-	}
+	must.That(t, err == nil && answer.StatusCode == http.StatusForbidden, "%v, %v", answer, err)
 	defer answer.Body.Close()
 	cancel()
 	must.OK(t, <-ended)
@@ -715,9 +672,7 @@ func FuzzAFileIsARowWhateverIsInIt(f *testing.F) {
 		must.OK(t, os.WriteFile(filepath.Join(dir, "a.jsonl"), text, 0o600))
 		s.index.walked = time.Time{}
 		rows := s.filtered(first(s.index.list(t.Context())), "")
-		if len(rows) != 1 || rows[0].State == "" || rows[0].Instrument == "" && rows[0].Wrong == "" {
-			t.Errorf("%+v", rows)
-		}
+		check.That(t, len(rows) == 1 && rows[0].State != "" && (rows[0].Instrument != "" || rows[0].Wrong != ""), "%+v", rows)
 		s.draw(httptest.NewRecorder(), http.StatusOK, "list.html", listing{Rows: rows})
 	})
 }

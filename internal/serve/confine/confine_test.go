@@ -31,9 +31,8 @@ func TestAConfinedServerReachesNothingButItsFolder(t *testing.T) {
 	must.OK(t, os.WriteFile(filepath.Join(dir, "a.jsonl"), nil, 0o600))
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestAConfinedServerReachesNothingButItsFolder$")
 	cmd.Env = append(os.Environ(), "TARE_TEST_CONFINE="+dir)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
-	}
+	out, err := cmd.CombinedOutput()
+	check.That(t, err == nil, "%v\n%s", err, out)
 }
 
 // connect tries to, without package net, which would have the test built with cgo.
@@ -55,17 +54,14 @@ func confined(t *testing.T, dir string) {
 	for range 8 { // of which each may be on a thread of its own
 		threads.Go(func() {
 			runtime.LockOSThread()
-			if _, err := os.ReadFile("/etc/passwd"); !errors.Is(err, fs.ErrPermission) {
-				t.Errorf("another file: %v", err)
-			}
+			_, err := os.ReadFile("/etc/passwd")
+			check.That(t, errors.Is(err, fs.ErrPermission), "another file: %v", err)
 			check.Is(t, os.WriteFile(filepath.Join(dir, "new"), nil, 0o600), fs.ErrPermission)
 			check.Is(t, os.Chown(dir, 1, 1), fs.ErrPermission)
-			if err := connect(); !errors.Is(err, unix.EACCES) && abi >= 4 {
-				t.Errorf("a connection of its own: %v", err)
-			}
-			if _, err := root.ReadFile("a.jsonl"); err != nil {
-				t.Error(err)
-			}
+			err = connect()
+			check.That(t, errors.Is(err, unix.EACCES) || abi < 4, "a connection of its own: %v", err)
+			_, err = root.ReadFile("a.jsonl")
+			check.Error(t, err, "")
 		})
 	}
 	threads.Wait()
