@@ -28,17 +28,14 @@ func calls(n int, do func(ctx context.Context, lane int) error) []Call {
 // prepare makes calls ready.
 func prepare(t *testing.T, calls []Call) *Calls {
 	t.Helper()
-	b := must.Get(PrepareCalls(calls))(t)
-	return b
+	return must.Get(PrepareCalls(calls))(t)
 }
 
 // start performs a batch that is not in vain.
 func start(ctx context.Context, t *testing.T, b *Calls) (released int64, samples []record.Sample) {
 	t.Helper()
 	released, samples, err := b.Start(ctx)
-	if err != nil || len(samples) != len(b.calls) {
-		t.Fatalf("%d samples of %d calls, %v", len(samples), len(b.calls), err)
-	}
+	must.That(t, err == nil && len(samples) == len(b.calls), "%d samples of %d calls, %v", len(samples), len(b.calls), err)
 	return released, samples
 }
 
@@ -46,17 +43,13 @@ func TestNoCallBeginsBeforeTheRelease(t *testing.T) {
 	var begun atomic.Int32
 	b := prepare(t, calls(20, func(context.Context, int) error { begun.Add(1); return nil }))
 	time.Sleep(20 * time.Millisecond)
-	if n := begun.Load(); n != 0 {
-		t.Fatalf("%d calls were made before the release", n)
-	}
+	n := begun.Load()
+	must.That(t, n == 0, "%d calls were made before the release", n)
 	released, samples := start(t.Context(), t, b)
-	if begun.Load() != 20 {
-		t.Fatalf("%d calls", begun.Load())
-	}
+	must.That(t, begun.Load() == 20, "%d calls", begun.Load())
 	for i, s := range samples {
-		if s.Lane != i || s.Failure != nil || s.Start < released || s.Returned < s.Start || s.Returned > machine.Now() {
-			t.Errorf("lane %d: %+v, released %d", i, s, released)
-		}
+		check.That(t, s.Lane == i && s.Failure == nil && s.Start >= released && s.Returned >= s.Start && s.Returned <= machine.Now(),
+			"lane %d: %+v, released %d", i, s, released)
 	}
 }
 
@@ -88,12 +81,10 @@ func TestACallThatFailsIsNoTimeAndCostsItsOwnLaneOnly(t *testing.T) {
 		}
 		_, samples := start(run, t, prepare(t, all))
 		endRun()
-		if f := samples[1].Failure; f == nil || f.Kind != c.kind || !strings.Contains(f.Detail, c.detail) || f.Command != "POST /1" {
-			t.Errorf("%s: %+v", name, f)
-		}
-		if _, ok := samples[1].Latency(record.StampReturned); ok || samples[0].Failure != nil {
-			t.Errorf("%s: the failed call has a latency, or its failure became another's: %+v", name, samples)
-		}
+		f := samples[1].Failure
+		check.That(t, f != nil && f.Kind == c.kind && strings.Contains(f.Detail, c.detail) && f.Command == "POST /1", "%s: %+v", name, f)
+		_, ok := samples[1].Latency(record.StampReturned)
+		check.That(t, !ok && samples[0].Failure == nil, "%s: the failed call has a latency, or its failure became another's: %+v", name, samples)
 	}
 }
 
@@ -113,12 +104,9 @@ func TestTheExitOfAWatchedProcessIsStamped(t *testing.T) {
 	all[2].Watch = 1 << 21 // gone before
 	b = prepare(t, all)
 	_, samples := start(t.Context(), t, b)
-	if s := samples[1]; s.Exited <= s.Start || s.Exited >= s.Returned {
-		t.Errorf("started %d, exited %d, returned %d", s.Start, s.Exited, s.Returned)
-	}
-	if samples[0].Exited != 0 || samples[2].Exited != 0 {
-		t.Error("an exit was stamped that nobody saw")
-	}
+	s := samples[1]
+	check.That(t, s.Exited > s.Start && s.Exited < s.Returned, "started %d, exited %d, returned %d", s.Start, s.Exited, s.Returned)
+	check.That(t, samples[0].Exited == 0 && samples[2].Exited == 0, "an exit was stamped that nobody saw")
 }
 
 func TestAStampOfAnotherClockIsNotTheHosts(t *testing.T) {
@@ -134,9 +122,7 @@ func TestAStampOfAnotherClockIsNotTheHosts(t *testing.T) {
 	} {
 		s := record.Sample{Start: now - 1000}
 		f := FirstFromLog(&s, c.said, c.said != 0)
-		if (f != nil) != c.kind || (s.First != 0) != c.first || s.Guest != c.guest {
-			t.Errorf("%s: %+v %+v", name, s, f)
-		}
+		check.That(t, (f != nil) == c.kind && (s.First != 0) == c.first && s.Guest == c.guest, "%s: %+v %+v", name, s, f)
 	}
 }
 
@@ -160,8 +146,7 @@ func TestWhatIsReleasedTooLateMakesNoCallAndWaitsNoLonger(t *testing.T) {
 	b.Warm = func(context.Context) error { t.Error("it was warmed up"); return nil }
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, samples, err := b.Start(ctx); !errors.Is(err, context.Canceled) || len(samples) > 0 {
-		t.Errorf("%v, %+v", err, samples)
-	}
+	_, samples, err := b.Start(ctx)
+	check.That(t, errors.Is(err, context.Canceled) && len(samples) == 0, "%v, %+v", err, samples)
 	<-b.gate // or the lanes would wait at it for ever
 }

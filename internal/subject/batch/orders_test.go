@@ -24,9 +24,8 @@ func TestAWorkloadThatDidNotEndAsToldIsBlamedByTheSignalThatItWasSent(t *testing
 		35:           "the workload was killed by signal 9 instead of ending on signal 35",
 	} {
 		killed := &lane.Result{WorkloadKnown: true, Workload: unix.WaitStatus(unix.SIGKILL)}
-		if f := EndedAsTold(killed, told); f == nil || f.Detail != want {
-			t.Errorf("%+v", f)
-		}
+		f := EndedAsTold(killed, told)
+		check.That(t, f != nil && f.Detail == want, "%+v", f)
 	}
 }
 
@@ -42,16 +41,14 @@ func TestOrdersThatWereArmedAreLetGoWithoutAnyBeingBegun(t *testing.T) {
 			for n := range lanes {
 				tasks = append(tasks, Task{Lane: n, Seen: seen, Order: lane.Order{Kind: lane.Exec, Args: []string{"/bin/mkdir", filepath.Join(dir, fmt.Sprint(n))}, Timeout: time.Minute}})
 			}
-			b := must.Get(PrepareOrders(pool, tasks))(t)
-			return b
+			return must.Get(PrepareOrders(pool, tasks))(t)
 		}
 		for range 5 { // what is let go is let go at once
 			began := false
 			b := arm(func(*lane.Result) { began = true })
 			b.Hook(func() { began = true }, func() {})
-			if _, samples, err := b.Start(ended); !errors.Is(err, context.Canceled) || samples != nil || began {
-				t.Fatalf("%d lanes: %v, %v, begun: %v", lanes, samples, err, began)
-			}
+			_, samples, err := b.Start(ended)
+			must.That(t, errors.Is(err, context.Canceled) && samples == nil && !began, "%d lanes: %v, %v, begun: %v", lanes, samples, err, began)
 		}
 		if made, err := os.ReadDir(dir); err != nil || len(made) > 0 {
 			t.Errorf("%d lanes: they made %v, %v", lanes, made, err)
@@ -91,9 +88,8 @@ func TestAThreadIsAfterwardsOfTheClassThatItHad(t *testing.T) {
 	defer restore(0, before)
 	must.OK(t, unix.SchedSetAttr(0, &unix.SchedAttr{Policy: unix.SCHED_BATCH, Nice: before.Nice}, 0))
 	urgent()()
-	if got, err := unix.SchedGetAttr(0, 0); err != nil || got.Policy != unix.SCHED_BATCH || got.Nice != before.Nice {
-		t.Errorf("%+v, %v", got, err)
-	}
+	got, err := unix.SchedGetAttr(0, 0)
+	check.That(t, err == nil && got.Policy == unix.SCHED_BATCH && got.Nice == before.Nice, "%+v, %v", got, err)
 }
 
 func ordinaryAgain(t *testing.T) {
@@ -164,9 +160,8 @@ func TestWhatCannotBeWarmedUpIsNotReleased(t *testing.T) {
 	}))
 	cold := errors.New("nobody there")
 	b.Warm = func(context.Context) error { return cold }
-	if _, samples, err := b.Start(t.Context()); !errors.Is(err, cold) || samples != nil {
-		t.Errorf("released: %v, %v", samples, err)
-	}
+	_, samples, err := b.Start(t.Context())
+	check.That(t, errors.Is(err, cold) && samples == nil, "released: %v, %v", samples, err)
 }
 
 // BenchmarkCall makes a call that does nothing: what lies between its two stamps is

@@ -46,12 +46,10 @@ func each(t *testing.T, files []probe.File, limits subject.Limits, test func(t *
 			s := must.Get(tg.Open(t.Context(), env))(t)
 			t.Cleanup(func() {
 				must.OK(t, errors.Join(s.Discard(context.Background(), []int{0, 1}), s.Close(context.Background())))
-				if z := zombies(); len(z) > 0 {
-					t.Errorf("children that nobody waited for: %v", z)
-				}
-				if left, _ := os.ReadDir(volume); len(left) > 0 {
-					t.Errorf("left in the volume: %v", left)
-				}
+				z := zombies()
+				check.That(t, len(z) == 0, "children that nobody waited for: %v", z)
+				left, _ := os.ReadDir(volume)
+				check.That(t, len(left) == 0, "left in the volume: %v", left)
 			})
 			enginetest.Must(t, s, subject.Run, 2)
 			test(t, opened{s, s.(subject.Executor), volume, tg.Info().Kind, tg.Info().Clock})
@@ -117,18 +115,15 @@ func TestLimitsAreSetOrThereAreNone(t *testing.T) {
 func loads(t *testing.T, o opened) {
 	const long = 300 * time.Millisecond
 	x, err := o.exec.Exec(t.Context(), 0, probe.HoldArgs(16<<20, long))
-	if err != nil || x.Exit != 0 {
-		t.Fatalf("%+v, %v", x, err)
-	}
+	must.That(t, err == nil && x.Exit == 0, "%+v, %v", x, err)
 	if held, err := probe.ParseHeld(x.Output); err != nil || held.Bytes != 16<<20 || held.Held < long {
 		t.Errorf("%+v: %v", held, err)
 	}
 	if x, err = o.exec.Exec(t.Context(), 1, probe.SpinArgs(0.2, long)); err != nil || x.Exit != 0 {
 		t.Fatalf("%+v, %v", x, err)
 	}
-	if spun, err := probe.ParseSpun(x.Output); err != nil || float64(spun.CPU) > 0.3*float64(spun.Wall) || spun.Wall < long {
-		t.Errorf("%+v: %v", spun, err)
-	}
+	spun, err := probe.ParseSpun(x.Output)
+	check.That(t, err == nil && float64(spun.CPU) <= 0.3*float64(spun.Wall) && spun.Wall >= long, "%+v: %v", spun, err)
 }
 
 // What is weighed is the load and not what started it: no process but the
@@ -194,27 +189,20 @@ func memory(t *testing.T, hs []cgroup.Hierarchy, group string) (n int64) {
 func sandboxes(t *testing.T, o opened) []subject.Sandbox {
 	t.Helper()
 	all, err := o.Session.(subject.Sandboxed).Sandboxes(t.Context())
-	if err != nil || len(all) != 2 {
-		t.Fatalf("%+v, %v", all, err)
-	}
+	must.That(t, err == nil && len(all) == 2, "%+v, %v", all, err)
 	for n, b := range all {
-		if b.Lane != n || b.Workload <= 1 || (o.kind != "host") != (b.Group != "" && len(b.IDs) == 1 && cgroup.Holds(b.Group, b.Workload)) {
-			t.Errorf("%+v", b)
-		}
+		check.That(t, b.Lane == n && b.Workload > 1 && (o.kind != "host") == (b.Group != "" && len(b.IDs) == 1 && cgroup.Holds(b.Group, b.Workload)),
+			"%+v", b)
 	}
 	return all
 }
 
 func fio(t *testing.T, o opened, fio *hosttools.Program) {
 	x, err := o.exec.Exec(t.Context(), 1, []string{fio.Path, "--version"})
-	if err != nil || strings.TrimSpace(x.Output) != fio.Version {
-		t.Errorf("inside %q, outside %q: %v", x.Output, fio.Version, err)
-	}
+	check.That(t, err == nil && strings.TrimSpace(x.Output) == fio.Version, "inside %q, outside %q: %v", x.Output, fio.Version, err)
 	x, err = o.exec.Exec(t.Context(), 1, []string{fio.Path, "--name=tare", "--directory=" + subject.VolumePath, "--filename=file", "--size=1M",
 		"--rw=randwrite", "--bs=64k", "--ioengine=psync", "--direct=1", "--numjobs=8", "--thread", "--group_reporting", "--output-format=json"})
-	if err != nil || x.Exit != 0 || !strings.Contains(x.Output, `"total_ios" : 128`) {
-		t.Errorf("%+v, %v", x, err)
-	}
+	check.That(t, err == nil && x.Exit == 0 && strings.Contains(x.Output, `"total_ios" : 128`), "%+v, %v", x, err)
 	check.Equal(t, "the file on the host", must.Get(os.Stat(filepath.Join(o.volume, "1", "file")))(t).Size(), 1<<20)
 }
 
@@ -254,9 +242,7 @@ func calledOff(t *testing.T, o opened) {
 		cancel()
 	}()
 	x, err := o.exec.Exec(ctx, 0, []string{"/bin/sh", "-c", script, "sh", "/data/begun"})
-	if !errors.Is(err, context.Canceled) || !strings.Contains(x.Output, "begun\n") { // the other holder may speak first
-		t.Errorf("%+v, %v", x, err)
-	}
+	check.That(t, errors.Is(err, context.Canceled) && strings.Contains(x.Output, "begun\n"), "%+v, %v", x, err) // the other holder may speak first
 	// What was killed ends when its CPU comes to it.
 	for deadline := time.Now().Add(time.Minute); guest; time.Sleep(20 * time.Millisecond) {
 		ps, err := o.exec.Exec(t.Context(), 0, []string{"/bin/sh", "-c", "for f in /proc/[0-9]*/cmdline; do read -r line < $f; echo $line; done"})
@@ -269,14 +255,12 @@ func calledOff(t *testing.T, o opened) {
 		}
 	}
 	// The host's is seen while it runs and not after.
-	if b := sandboxes(t, o)[0]; len(b.More) != 0 {
-		t.Errorf("%+v", b)
-	}
+	b := sandboxes(t, o)[0]
+	check.That(t, len(b.More) == 0, "%+v", b)
 	ctx, cancel = context.WithCancel(t.Context())
 	cancel()
-	if _, err := o.exec.Exec(ctx, 0, probe.HoldArgs(1, time.Second)); !errors.Is(err, context.Canceled) {
-		t.Errorf("called off before it began: %v", err)
-	}
+	_, err = o.exec.Exec(ctx, 0, probe.HoldArgs(1, time.Second))
+	check.That(t, errors.Is(err, context.Canceled), "called off before it began: %v", err)
 	// And what runs on is the container.
 	check.Equal(t, "exit", must.Get(o.exec.Exec(t.Context(), 0, []string{probe.Name, "--exit", "token"}))(t).Exit, 0)
 }

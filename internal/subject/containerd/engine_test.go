@@ -59,9 +59,8 @@ func left(d *engines.ContainerdDaemon) func(t *testing.T) []string {
 
 func nothing(t *testing.T, d *engines.ContainerdDaemon) {
 	t.Helper()
-	if left := left(d)(t); len(left) > 0 {
-		t.Errorf("left: %q", left)
-	}
+	left := left(d)(t)
+	check.That(t, len(left) == 0, "left: %q", left)
 }
 
 func TestContainerdConforms(t *testing.T) {
@@ -198,12 +197,9 @@ func TestWhatADaemonFindsInOtherMountsIsNotExecuted(t *testing.T) {
 			d := must.Get(trust(started(t, c.attr, "PATH="+c.path)))(t)
 			defer d.Close()
 			in := d.search()
-			if got := in.look("runc"); got != c.finds {
-				t.Fatalf("found %q, not %q", got, c.finds)
-			}
-			if c.finds != "" && in.own(c.finds) != c.own {
-				t.Errorf("may execute %q, not %q", in.own(c.finds), c.own)
-			}
+			got := in.look("runc")
+			must.That(t, got == c.finds, "found %q, not %q", got, c.finds)
+			check.That(t, c.finds == "" || in.own(c.finds) == c.own, "may execute %q, not %q", in.own(c.finds), c.own)
 		})
 	}
 }

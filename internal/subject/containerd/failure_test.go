@@ -28,6 +28,7 @@ import (
 	"github.com/tare-bench/tare/internal/subject/engine"
 	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
 	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/engines"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/internal/testing/need"
@@ -66,9 +67,8 @@ func TestASuccessWithoutAContainerIsAFailure(t *testing.T) {
 					continue
 				}
 				f := enginetest.Do(t, s, op, 1)[0].Failure
-				if f == nil || f.Kind != c.kind || !strings.Contains(f.Detail, c.says) || !strings.Contains(f.Command, "tare-"+env.RunID+"-0-") {
-					t.Fatalf("%s: %+v", op, f)
-				}
+				must.That(t, f != nil && f.Kind == c.kind && strings.Contains(f.Detail, c.says) && strings.Contains(f.Command, "tare-"+env.RunID+"-0-"),
+					"%s: %+v", op, f)
 				break
 			}
 			must.OK(t, s.Close(t.Context()))
@@ -122,13 +122,11 @@ func TestANameThatExistsFailsItsLaneAndItsOwnerIsLeftAlone(t *testing.T) {
 		if f := samples[0].Failure; f == nil || f.Kind != record.FailError || !strings.Contains(f.Detail, "already exists") || !strings.Contains(f.Command, taken) {
 			t.Errorf("lane 0: %+v", f)
 		}
-		if f := samples[1].Failure; f != nil {
-			t.Errorf("lane 1: %+v", f)
-		}
+		f := samples[1].Failure
+		check.That(t, f == nil, "lane 1: %+v", f)
 		must.OK(t, s.Discard(t.Context(), enginetest.UpTo(2)))
-		if left := d.Snapshots(t, ownNamespace); len(left) != 2 || !slices.Contains(left, taken) { // with that of the image
-			t.Errorf("%q", left)
-		}
+		left := d.Snapshots(t, ownNamespace)
+		check.That(t, len(left) == 2 && slices.Contains(left, taken), "%q", left) // with that of the image
 		must.OK(t, s.client.SnapshotService(s.snapshotter).Remove(t.Context(), taken))
 	})
 }
@@ -154,13 +152,10 @@ func TestCleaningUpAfterARunTakesNothingOfAnother(t *testing.T) {
 		want := fmt.Sprintf("[container %s container %s image %s lease %s]", killed.Held()[0].Name, killed.Held()[1].Name, killed.image.Ref, killed.image.lease.ID)
 		for _, dryRun := range []bool{true, false} {
 			left, err := killed.Clean(t.Context(), env.RunID, dryRun)
-			if err != nil || fmt.Sprint(left) != want {
-				t.Fatalf("%v, %v; not %s", left, err, want)
-			}
+			must.That(t, err == nil && fmt.Sprint(left) == want, "%v, %v; not %s", left, err, want)
 		}
-		if left := d.Containers(t, ownNamespace); len(left) != 1 || left[0] != other.Held()[0].Name {
-			t.Fatalf("%q", left)
-		}
+		left := d.Containers(t, ownNamespace)
+		must.That(t, len(left) == 1 && left[0] == other.Held()[0].Name, "%q", left)
 		enginetest.Must(t, other, subject.Stop, 1)
 		enginetest.Must(t, other, subject.Remove, 1)
 		enginetest.Must(t, other, subject.Run, 1)
@@ -173,9 +168,7 @@ func TestWhatSucceedsAfterItsTimeIsRemovedToo(t *testing.T) {
 		env.Timeout = 15 * time.Millisecond // too short for a create
 		s := open(t, d, "runc", env)
 		for _, sample := range enginetest.Do(t, s, subject.Create, 4) {
-			if sample.Failure == nil || sample.Failure.Kind != record.FailTimeout {
-				t.Errorf("%+v", sample)
-			}
+			check.That(t, sample.Failure != nil && sample.Failure.Kind == record.FailTimeout, "%+v", sample)
 		}
 		must.OK(t, s.Close(t.Context()))
 		nothing(t, d)
@@ -206,22 +199,17 @@ func TestEveryQuestionBesideTheTimedOnesIsBounded(t *testing.T) {
 	path := serve(t, grpc.NewServer(grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
 		asked.Add(1)
 		method, _ := grpc.MethodFromServerStream(stream)
-		if end, ok := stream.Context().Deadline(); !ok || time.Until(end) > 2*time.Minute {
-			t.Errorf("%s may take for ever", method)
-		}
+		end, ok := stream.Context().Deadline()
+		check.That(t, ok && time.Until(end) <= 2*time.Minute, "%s may take for ever", method)
 		return status.Error(codes.Internal, "out of order")
 	})))
 
 	d := &Target{name: "mine", at: address{path, "x"}, snapshotter: "native"}
-	if _, err := d.Open(t.Context(), enginetest.Environment(t, 1)); err == nil {
-		t.Error("it was opened")
-	}
-	if _, err := d.Clean(t.Context(), "x", false); err == nil {
-		t.Error("it was swept")
-	}
-	if asked.Load() < 5 {
-		t.Errorf("%d questions", asked.Load())
-	}
+	_, err := d.Open(t.Context(), enginetest.Environment(t, 1))
+	check.That(t, err != nil, "it was opened")
+	_, err = d.Clean(t.Context(), "x", false)
+	check.That(t, err != nil, "it was swept")
+	check.That(t, asked.Load() >= 5, "%d questions", asked.Load())
 }
 
 // slow is a containerd whose tasks stop some time after they were killed, as
@@ -260,9 +248,8 @@ func TestATaskIsDeletedWhenItHasStopped(t *testing.T) {
 	c := must.Get(Connect(t.Context(), serve(t, server), "x"))(t)
 	defer func() { _ = c.Close() }()
 	// The record is another service's, which is not here.
-	if err := removeContainer(t.Context(), c, "id"); err == nil || !s.deleted || s.early {
-		t.Errorf("%+v, %v", s, err)
-	}
+	err := removeContainer(t.Context(), c, "id")
+	check.That(t, err != nil && s.deleted && !s.early, "%+v, %v", s, err)
 }
 
 // told is a task that ends on whatever signal it is sent.
@@ -288,7 +275,5 @@ func TestAContainerIsStoppedByTheSignalThatItsImageNames(t *testing.T) {
 	if err == nil {
 		err = do(t.Context())
 	}
-	if err != nil || task.by != syscall.SIGQUIT {
-		t.Errorf("sent %v: %v", task.by, err)
-	}
+	check.That(t, err == nil && task.by == syscall.SIGQUIT, "sent %v: %v", task.by, err)
 }

@@ -46,9 +46,8 @@ func TestWhatCannotBeWeighedSaysWhy(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := New(t.Context(), "containerd/x", c.runtime, c.via, c.e)
-			if not, ok := errors.AsType[*subject.Unavailable](err); !ok || not.Name != "containerd/x" || !strings.Contains(err.Error(), c.says) {
-				t.Errorf("%v, not: %s", err, c.says)
-			}
+			not, ok := errors.AsType[*subject.Unavailable](err)
+			check.That(t, ok && not.Name == "containerd/x" && strings.Contains(err.Error(), c.says), "%v, not: %s", err, c.says)
 		})
 	}
 }
@@ -56,9 +55,7 @@ func TestWhatCannotBeWeighedSaysWhy(t *testing.T) {
 func TestRuntimesBeginWithTheDefault(t *testing.T) {
 	onBoth(t, func(t *testing.T, d *engines.ContainerdDaemon) {
 		got, err := Runtimes(t.Context(), at(d))
-		if err != nil || len(got) < 2 || got[0] != "runc" || got[1] != "crun" {
-			t.Errorf("%q, %v", got, err)
-		}
+		check.That(t, err == nil && len(got) >= 2 && got[0] == "runc" && got[1] == "crun", "%q, %v", got, err)
 	})
 }
 
@@ -66,22 +63,17 @@ func TestInfoTellsWhatIsWeighed(t *testing.T) {
 	onBoth(t, func(t *testing.T, d *engines.ContainerdDaemon) {
 		got := must.Get(New(t.Context(), "mine", "crun", "api", at(d)))(t)
 		info := got.Info()
-		if info.Name != "mine" || info.Kind != "containerd" || info.Version != d.Version || info.Path != d.Address || info.Clock != "host" {
-			t.Errorf("%+v", info)
-		}
+		check.That(t, info.Name == "mine" && info.Kind == "containerd" && info.Version == d.Version && info.Path == d.Address && info.Clock == "host",
+			"%+v", info)
 		for _, op := range subject.Ops {
-			if o := info.Operations[string(op)]; (o.Absent == "") != (o.Command != "" && o.Means != "" && o.Done != "") {
-				t.Errorf("%s: %+v", op, o)
-			}
+			o := info.Operations[string(op)]
+			check.That(t, (o.Absent == "") == (o.Command != "" && o.Means != "" && o.Done != ""), "%s: %+v", op, o)
 		}
 		for _, key := range []string{"runtime", "runtime path", "runtime version", "snapshotter", "namespace", "network"} {
-			if info.Config[key] == "" {
-				t.Errorf("it does not tell the %s", key)
-			}
+			check.That(t, info.Config[key] != "", "it does not tell the %s", key)
 		}
-		if root := info.Config["storage root"]; !strings.HasPrefix(root, d.Dir+"/root/") {
-			t.Errorf("it stores in %q", root)
-		}
+		root := info.Config["storage root"]
+		check.That(t, strings.HasPrefix(root, d.Dir+"/root/"), "it stores in %q", root)
 	})
 }
 
@@ -112,9 +104,7 @@ func TestKataIsToldInItsEnginesSurroundings(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := KataFacts(t.Context(), c.socket, "containerd-shim-kata-nonesuch-v2", c.config)
-			if got["sandbox_cgroup_only"] != c.only || !strings.HasPrefix(got["kata config"], c.says) {
-				t.Errorf("%v", got)
-			}
+			check.That(t, got["sandbox_cgroup_only"] == c.only && strings.HasPrefix(got["kata config"], c.says), "%v", got)
 		})
 	}
 }
@@ -122,13 +112,11 @@ func TestKataIsToldInItsEnginesSurroundings(t *testing.T) {
 func TestAVariableIsFoundByItsWholeName(t *testing.T) {
 	const environ = "A=1\x00XKATA_CONF_FILE=no\x00KATA_CONF_FILE=/a=b\x00EMPTY=\x00"
 	for name, want := range map[string]string{"KATA_CONF_FILE": "/a=b", "A": "1", "EMPTY": ""} {
-		if got, ok := variable(environ, name); !ok || got != want {
-			t.Errorf("%s: %q, %v", name, got, ok)
-		}
+		got, ok := variable(environ, name)
+		check.That(t, ok && got == want, "%s: %q, %v", name, got, ok)
 	}
-	if got, ok := variable(environ, "CONF_FILE"); ok {
-		t.Errorf("%q", got)
-	}
+	got, ok := variable(environ, "CONF_FILE")
+	check.That(t, !ok, "%q", got)
 }
 
 func TestStatisticsOfBothVersionsAreRead(t *testing.T) {
@@ -146,8 +134,7 @@ func TestStatisticsOfBothVersionsAreRead(t *testing.T) {
 		{"another form", &types.Mount{}, -1, -1},
 	} {
 		data := must.Get(typeurl.MarshalAny(c.said))(t)
-		if got := read(data); got.Memory != c.memory || got.CPU != c.cpu {
-			t.Errorf("%s: %+v", c.name, got)
-		}
+		got := read(data)
+		check.That(t, got.Memory == c.memory && got.CPU == c.cpu, "%s: %+v", c.name, got)
 	}
 }

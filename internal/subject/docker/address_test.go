@@ -64,9 +64,7 @@ func TestADaemonIsLookedForWhereTheCommandLooks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, err := find(c.e)
-			if (err != nil) != (c.want == "") || err == nil && a.host != c.want {
-				t.Errorf("got %q, %v; want %q", a.host, err, c.want)
-			}
+			check.That(t, (err != nil) == (c.want == "") && (err != nil || a.host == c.want), "got %q, %v; want %q", a.host, err, c.want)
 		})
 	}
 }
@@ -78,18 +76,16 @@ func TestNoDaemonIsTakenFromWhereTareHappensToRun(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
 	must.OK(t, os.Rename(configured(t, "c", `{"Endpoints":{"docker":{"Host":"tcp://elsewhere:1"}}}`), filepath.Join(dir, ".docker")))
-	if a, err := find(subject.Engine{}); err == nil && a.host == "tcp://elsewhere:1" {
-		t.Errorf("%+v", a)
-	}
+	a, err := find(subject.Engine{})
+	check.That(t, err != nil || a.host != "tcp://elsewhere:1", "%+v", a)
 }
 
 func TestCertificatesAreReadOrRefused(t *testing.T) {
 	dir := t.TempDir()
 	e := subject.Engine{Address: "tcp://h:1", Env: map[string]string{"DOCKER_CERT_PATH": dir, "DOCKER_TLS_VERIFY": "1"}}
 	a, err := find(e)
-	if err != nil || a.secure == nil || a.secure.InsecureSkipVerify || tlsKind(a.secure) != "verified" {
-		t.Errorf("an empty folder: %+v, %v", a, err)
-	}
+	check.That(t, err == nil && a.secure != nil && !a.secure.InsecureSkipVerify && tlsKind(a.secure) == "verified",
+		"an empty folder: %+v, %v", a, err)
 	e.Env["DOCKER_TLS_VERIFY"] = ""
 	check.Equal(t, "unverified", tlsKind(must.Get(find(e))(t).secure), "unverified")
 	must.OK(t, os.WriteFile(filepath.Join(dir, "ca.pem"), []byte("rubbish"), 0o644))
@@ -136,7 +132,6 @@ func TestAQuestionAboutTheImageHasItsOwnTime(t *testing.T) {
 	tg := weigh(t, e, "", viaAPI)
 	began := time.Now()
 	_, err := tg.Clean(context.Background(), "r", true)
-	if took := time.Since(began); err == nil || !strings.Contains(err.Error(), "list the workload's images") || took > patience+time.Minute {
-		t.Errorf("after %v: %v", took, err)
-	}
+	took := time.Since(began)
+	check.That(t, err != nil && strings.Contains(err.Error(), "list the workload's images") && took <= patience+time.Minute, "after %v: %v", took, err)
 }

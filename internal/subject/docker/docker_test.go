@@ -53,9 +53,8 @@ func TestDockerConformsInBothWays(t *testing.T) {
 		})
 	}
 	enginetest.Conforms(t, cases...)
-	if made, kept := seen(); made < 2*2*enginetest.Lanes || len(kept) > 0 {
-		t.Errorf("the daemon tells of %d containers, and keeps %q", made, kept)
-	}
+	made, kept := seen()
+	check.That(t, made >= 2*2*enginetest.Lanes && len(kept) == 0, "the daemon tells of %d containers, and keeps %q", made, kept)
 }
 
 // containers counts those of tare's that the daemon tells of from now on, and returns
@@ -118,9 +117,7 @@ func TestBothWaysMakeTheSameContainer(t *testing.T) {
 		made[via] = strings.ReplaceAll(made[via], s.env.RunID, "RUN")
 		for _, want := range []string{`"Runtime":"crun"`, `"Memory":536870912`, `"NetworkMode":"host"`, `"Tmpfs":{"/data":"nosuid,nodev,mode=1777,size=1048576,exec"}`,
 			`"Devices":[{"CgroupPermissions":"rwm","PathInContainer":"/dev/tare","PathOnHost":"` + node + `"}]`} {
-			if !strings.Contains(made[via], want) {
-				t.Errorf("%s made %s, without %s", via, made[via], want)
-			}
+			check.That(t, strings.Contains(made[via], want), "%s made %s, without %s", via, made[via], want)
 		}
 	}
 	check.Equal(t, "the container by the API and by the command", made[viaAPI], made[viaCLI])
@@ -136,19 +133,15 @@ func TestATargetTellsWhatItIs(t *testing.T) {
 	} {
 		check.Equal(t, name, info.Config[name], want)
 	}
-	if info.Version != d.Version || info.Config["runtime version"] == "" || info.Config["command version"] == "" {
-		t.Errorf("versions: %q, %v", info.Version, info.Config)
-	}
+	check.That(t, info.Version == d.Version && info.Config["runtime version"] != "" && info.Config["command version"] != "",
+		"versions: %q, %v", info.Version, info.Config)
 	for _, op := range subject.Ops {
 		o, known := info.Operations[string(op)]
-		if !known || (o.Absent == "") == (o.Command == "") || o.Command != "" && !strings.Contains(o.Command, "ID") {
-			t.Errorf("%s: %+v", op, o)
-		}
+		check.That(t, known && (o.Absent == "") != (o.Command == "") && (o.Command == "" || strings.Contains(o.Command, "ID")), "%s: %+v", op, o)
 	}
 	check.Equal(t, "clock of runsc", weigh(t, e, "runsc", viaAPI).Info().Clock, "guest")
-	if got := weigh(t, e, "", viaAPI).Info(); got.Config["runtime"] != "runc" || got.Name != "docker/" {
-		t.Errorf("the default: %+v", got)
-	}
+	got := weigh(t, e, "", viaAPI).Info()
+	check.That(t, got.Config["runtime"] == "runc" && got.Name == "docker/", "the default: %+v", got)
 	check.Equal(t, "runtimes", strings.Join(must.Get(Runtimes(t.Context(), e))(t), " "), "runc crun runsc")
 }
 
@@ -164,19 +157,16 @@ func TestADaemonsOwnProcessesAreFound(t *testing.T) {
 			shims++
 		}
 	}
-	if found[d.Pid] != record.RoleDaemon || found[d.ContainerdPid] != record.RoleDaemon || shims != 2 || len(found) != 4 {
-		t.Errorf("dockerd is %d, containerd %d, found %v", d.Pid, d.ContainerdPid, found)
-	}
+	check.That(t, found[d.Pid] == record.RoleDaemon && found[d.ContainerdPid] == record.RoleDaemon && shims == 2 && len(found) == 4,
+		"dockerd is %d, containerd %d, found %v", d.Pid, d.ContainerdPid, found)
 }
 
 func TestPodmansServiceIsWeighedAsADockerDaemon(t *testing.T) {
 	p := engines.Podman(t)
 	target := func(t *testing.T) subject.Target { return weigh(t, subject.Engine{Address: p.Host}, "", viaAPI) }
 	info := target(t).Info()
-	if info.Config["runtime"] != "crun" || info.Config["daemon"] != "on this machine" || info.Clock != "host" || info.Version != p.Version ||
-		!slices.ContainsFunc(info.Notes, func(n string) bool { return strings.Contains(n, "Podman's service") }) {
-		t.Errorf("%+v", info)
-	}
+	check.That(t, info.Config["runtime"] == "crun" && info.Config["daemon"] == "on this machine" && info.Clock == "host" && info.Version == p.Version &&
+		slices.ContainsFunc(info.Notes, func(n string) bool { return strings.Contains(n, "Podman's service") }), "%+v", info)
 	enginetest.Conforms(t, enginetest.Case{
 		Name: "crun", Target: target, Source: "docker stats", GoesOn: true, Swept: 3,
 		Left: func(t *testing.T) []string { return slices.Concat(p.Containers(t), p.Images(t), p.Volumes(t)) },

@@ -53,13 +53,11 @@ func TestANameThatExistsIsAFailureAndItsOwnerIsLeftAlone(t *testing.T) {
 			t.Errorf("the other lane failed: %+v", *f)
 		}
 		f := samples[1].Failure
-		if f == nil || !strings.Contains(f.Detail+f.Output, "already in use") || !strings.Contains(f.Command, "create") {
-			t.Fatalf("%s: %+v", via, f)
-		}
+		must.That(t, f != nil && strings.Contains(f.Detail+f.Output, "already in use") && strings.Contains(f.Command, "create"),
+			"%s: %+v", via, f)
 		must.OK(t, s.Discard(t.Context(), enginetest.UpTo(2)))
-		if left := d.Containers(t); len(left) != 1 || left[0] != theirs {
-			t.Errorf("left: %v, the other's is %s", left, theirs)
-		}
+		left := d.Containers(t)
+		check.That(t, len(left) == 1 && left[0] == theirs, "left: %v, the other's is %s", left, theirs)
 		must.Get(s.ContainerRemove(t.Context(), theirs, client.ContainerRemoveOptions{}))(t)
 	}
 }
@@ -82,9 +80,8 @@ func TestWhatARuntimeOrADyingDaemonReportsIsNotBelieved(t *testing.T) {
 		s := must.Get(weigh(t, e, "idle", viaAPI).Open(t.Context(), env))(t)
 		defer s.Close(context.Background())
 		samples := enginetest.Do(t, s, subject.Run, 1)
-		if f := samples[0].Failure; f == nil || f.Kind != record.FailWorkload || !strings.Contains(f.Detail, "first line") {
-			t.Errorf("got %+v", f)
-		}
+		f := samples[0].Failure
+		check.That(t, f != nil && f.Kind == record.FailWorkload && strings.Contains(f.Detail, "first line"), "got %+v", f)
 	})
 	t.Run("a daemon that is killed", func(t *testing.T) {
 		s := must.Get(weigh(t, e, "crun", viaAPI).Open(t.Context(), enginetest.Environment(t, 20)))(t)
@@ -109,26 +106,20 @@ func TestWhatARuntimeOrADyingDaemonReportsIsNotBelieved(t *testing.T) {
 				}
 			}
 		}
-		if failed == 0 {
-			t.Error("nobody failed")
-		}
-		if took := time.Since(began); took > 2*time.Minute {
-			t.Errorf("it took %v", took)
-		}
+		check.That(t, failed != 0, "nobody failed")
+		took := time.Since(began)
+		check.That(t, took <= 2*time.Minute, "it took %v", took)
 		var why error
 		if b, why = s.Prepare(t.Context(), subject.Run, enginetest.UpTo(20)); why == nil {
 			_, _, why = b.Start(t.Context())
 		}
 		for what, err := range map[string]error{"the next batch": why, "discard": s.Discard(t.Context(), enginetest.UpTo(20)), "close": s.Close(t.Context())} {
-			if err == nil {
-				t.Errorf("%s: no error", what)
-			}
+			check.That(t, err != nil, "%s: no error", what)
 			t.Logf("%s: %v", what, err)
 		}
 		var gone *subject.Unavailable
-		if _, err := New(t.Context(), "docker/crun", "crun", viaAPI, e); !errors.As(err, &gone) {
-			t.Errorf("got %v", err)
-		}
+		_, err = New(t.Context(), "docker/crun", "crun", viaAPI, e)
+		check.That(t, errors.As(err, &gone), "got %v", err)
 	})
 }
 
@@ -170,18 +161,16 @@ func TestADaemonElsewhereGivesNoStampsOfTheWorkload(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tg := weigh(t, subject.Engine{Address: address}, "crun", viaAPI)
-			if i := tg.Info(); i.Clock != "guest" || !strings.HasPrefix(i.Config["daemon"], "elsewhere") || len(i.Notes) == 0 {
-				t.Errorf("%+v", i)
-			}
+			i := tg.Info()
+			check.That(t, i.Clock == "guest" && strings.HasPrefix(i.Config["daemon"], "elsewhere") && len(i.Notes) != 0, "%+v", i)
 			s := open(t, tg, 3)
 			for _, op := range []subject.Op{subject.Create, subject.Start, subject.Stop, subject.Remove} {
 				for _, x := range enginetest.Must(t, s, op, 3) {
 					enginetest.Stamped(t, tg, op, x)
 				}
 			}
-			if p := s.Processes(t.Context()); len(p) != 0 {
-				t.Errorf("processes %v", p)
-			}
+			p := s.Processes(t.Context())
+			check.That(t, len(p) == 0, "processes %v", p)
 		})
 	}
 }
@@ -198,9 +187,7 @@ func TestTheCommandFindsItsDaemonInItsOwnWays(t *testing.T) {
 		s := open(t, weigh(t, e, "crun", viaCLI), 1)
 		enginetest.Must(t, s, subject.Run, 1)
 		must.OK(t, s.Discard(t.Context(), enginetest.UpTo(1)))
-		if e.Command != "" && s.Info().Path != wrapped {
-			t.Errorf("%s: path %q", name, s.Info().Path)
-		}
+		check.That(t, e.Command == "" || s.Info().Path == wrapped, "%s: path %q", name, s.Info().Path)
 	}
 }
 
@@ -210,9 +197,8 @@ func TestAContainerGetsTheNetworkThatWasAskedFor(t *testing.T) {
 		s := open(t, weigh(t, subject.Engine{Address: d.Host, Network: network}, "runc", viaAPI), 1)
 		enginetest.Must(t, s, subject.Run, 1)
 		found, err := s.ContainerInspect(t.Context(), s.first(), client.ContainerInspectOptions{})
-		if err != nil || found.Container.NetworkSettings.Networks[network] == nil {
-			t.Errorf("%s: %+v, %v", network, found.Container.NetworkSettings, err)
-		}
+		check.That(t, err == nil && found.Container.NetworkSettings.Networks[network] != nil,
+			"%s: %+v, %v", network, found.Container.NetworkSettings, err)
 	}
 }
 
@@ -224,9 +210,8 @@ func TestALogDriverThatCannotBeReadIsTold(t *testing.T) {
 		"json-file": {"1.41", ""}, "local": {"1.41", ""}, "journald": {"1.41", ""},
 		"none": {"1.41", "no log can be read"}, "syslog": {"1.40", "cannot be read before Docker 20.10"}, "fluentd": {"1.41", "own cache"},
 	} {
-		if got := logNote(system.Info{LoggingDriver: driver}, c.api); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
-			t.Errorf("%s: %q", driver, got)
-		}
+		got := logNote(system.Info{LoggingDriver: driver}, c.api)
+		check.That(t, (got == "") == (c.want == "") && strings.Contains(got, c.want), "%s: %q", driver, got)
 	}
 }
 
@@ -237,12 +222,9 @@ func TestWhatIsOfThisMachineIsRefusedOnADaemonElsewhere(t *testing.T) {
 		env := enginetest.Environment(t, 1)
 		env.Workload = w
 		_, err := weigh(t, e, "", viaAPI).Open(t.Context(), env)
-		if !errors.Is(err, subject.ErrUnsupported) || !strings.Contains(err.Error(), what+" on a daemon elsewhere") {
-			t.Error(err)
-		}
-		if _, err := os.Stat(path); !os.IsNotExist(err) {
-			t.Errorf("the folder was made: %v", err)
-		}
+		check.That(t, errors.Is(err, subject.ErrUnsupported) && strings.Contains(err.Error(), what+" on a daemon elsewhere"), "%v", err)
+		_, err = os.Stat(path)
+		check.That(t, os.IsNotExist(err), "the folder was made: %v", err)
 	}
 }
 

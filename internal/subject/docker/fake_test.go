@@ -148,9 +148,8 @@ func TestWhatCannotBeWeighedSaysWhyAndWhatToDo(t *testing.T) {
 				via = viaAPI
 			}
 			_, err := New(t.Context(), "docker/x", c.runtime, via, e)
-			if u, ok := errors.AsType[*subject.Unavailable](err); !ok || !strings.Contains(u.Reason, c.want) || u.Advice == "" || u.Name != "docker/x" {
-				t.Errorf("got %v, want %q", err, c.want)
-			}
+			u, ok := errors.AsType[*subject.Unavailable](err)
+			check.That(t, ok && strings.Contains(u.Reason, c.want) && u.Advice != "" && u.Name == "docker/x", "got %v, want %q", err, c.want)
 		})
 	}
 }
@@ -162,9 +161,8 @@ func TestADaemonThatHangsIsGivenUp(t *testing.T) {
 	began := time.Now()
 	_, err := Runtimes(ctx, e)
 	var u *subject.Unavailable
-	if took := time.Since(began); !errors.As(err, &u) || !strings.Contains(u.Reason, "did not answer in time") || took > patience {
-		t.Errorf("after %v: %v", took, err)
-	}
+	took := time.Since(began)
+	check.That(t, errors.As(err, &u) && strings.Contains(u.Reason, "did not answer in time") && took <= patience, "after %v: %v", took, err)
 }
 
 func TestAnImageIsLoadedCheckedAndNeverPulled(t *testing.T) {
@@ -200,9 +198,8 @@ func TestALoadThatWasBegunIsWaitedForInARunThatIsToEnd(t *testing.T) {
 		cancel()
 		f.answers["GET /images/"+i.Ref+"/json"] = fmt.Sprintf(`{"Id":%q}`, i.ID)
 	}
-	if made, err := (&driver{Target: target, image: i}).Import(ctx); !made || err != nil {
-		t.Errorf("made %v, %v", made, err)
-	}
+	made, err := (&driver{Target: target, image: i}).Import(ctx)
+	check.That(t, made && err == nil, "made %v, %v", made, err)
 }
 
 // An input is the operation, what inspect or, for a removal, the list says, and the log.
@@ -242,9 +239,7 @@ func TestSuccessThatTheStateContradictsIsAFailure(t *testing.T) {
 		if f == nil {
 			return "success"
 		}
-		if f.Command == "" {
-			t.Error("the failure names no command")
-		}
+		check.That(t, f.Command != "", "the failure names no command")
 		return f.Kind + ": " + f.Detail
 	})
 }

@@ -131,9 +131,7 @@ func TestEveryRuntimeOfTheMachineGoesThroughItsLifecycle(t *testing.T) {
 		}
 		t.Run(f.Name, func(t *testing.T) {
 			need.Runtime(t, f.Name)
-			if f.Target == nil {
-				t.Fatal(f.Why)
-			}
+			must.That(t, f.Target != nil, "%v", f.Why)
 			for _, lanes := range []struct {
 				name string
 				n    int
@@ -167,21 +165,18 @@ func batch(t *testing.T, s subject.Session, info record.Target, op subject.Op, l
 	def := info.Operations[string(op)]
 	for i := range samples {
 		sm := &samples[i]
-		if d, ok := sm.Latency(def.Done); !ok || d <= 0 {
-			t.Errorf("%s on lane %d: %v to %q", op, sm.Lane, d, def.Done)
-		}
+		d, ok := sm.Latency(def.Done)
+		check.That(t, ok && d > 0, "%s on lane %d: %v to %q", op, sm.Lane, d, def.Done)
 		if op != subject.Start && op != subject.Run {
 			continue
 		}
 		// The workload's report is the proof that it ran. Its own stamp exists
 		// where its clock is the host's, and then lies before its arrival.
-		if sm.Seen == 0 || (info.Clock == "host") != (sm.First != 0) || sm.First > sm.Seen {
-			t.Errorf("%s on lane %d: first %d, seen %d, on a %s clock", op, sm.Lane, sm.First, sm.Seen, info.Clock)
-		}
+		check.That(t, sm.Seen != 0 && (info.Clock == "host") == (sm.First != 0) && sm.First <= sm.Seen,
+			"%s on lane %d: first %d, seen %d, on a %s clock", op, sm.Lane, sm.First, sm.Seen, info.Clock)
 	}
-	if alone := lanes == 1 && info.Kind == "oci" && op != subject.Remove; alone != (samples[0].Running != 0) {
-		t.Errorf("%s: state was stamped %v with %d lanes", op, samples[0].Running != 0, lanes)
-	}
+	alone := lanes == 1 && info.Kind == "oci" && op != subject.Remove
+	check.That(t, alone == (samples[0].Running != 0), "%s: state was stamped %v with %d lanes", op, samples[0].Running != 0, lanes)
 }
 
 // leftOfTarget looks for the target's own cgroups; the run's is still there.
@@ -191,9 +186,8 @@ func leftOfTarget(t *testing.T, id string) {
 	for _, h := range hs {
 		groups, _ := filepath.Glob(filepath.Join(h.Mount, cgroup.Prefix+id, "*"))
 		for _, g := range groups {
-			if info, err := os.Stat(g); err == nil && info.IsDir() {
-				t.Errorf("left behind: %s", g)
-			}
+			info, err := os.Stat(g)
+			check.That(t, err != nil || !info.IsDir(), "left behind: %s", g)
 		}
 	}
 }

@@ -27,20 +27,17 @@ func TestARuntimeIsKnownByWhatItSays(t *testing.T) {
 		{"runc version 9\nspec: 0.9.9\n", "runc", "9", "0.9.9"},
 	} {
 		f, version := identify(c.banner, "mine")
-		if f.name != c.flavour || version != c.version || specVersion(c.banner) != c.spec {
-			t.Errorf("%q: %s %q, spec %s", c.banner, f.name, version, specVersion(c.banner))
-		}
+		check.That(t, f.name == c.flavour && version == c.version && specVersion(c.banner) == c.spec,
+			"%q: %s %q, spec %s", c.banner, f.name, version, specVersion(c.banner))
 	}
 }
 
 func TestAStateIsReadStrictly(t *testing.T) {
 	good := `{"ociVersion":"1.0.2","id":"x","status":"running","pid":12,"bundle":"/b","unknown":[1]}`
-	if s, err := parseState(good, "x"); err != nil || s.Pid != 12 || s.Status != "running" {
-		t.Errorf("%+v %v", s, err)
-	}
-	if _, err := parseState(`{"id":"x","status":"stopped","pid":-1}`, "x"); err != nil {
-		t.Errorf("runsc's stopped container: %v", err)
-	}
+	s, err := parseState(good, "x")
+	check.That(t, err == nil && s.Pid == 12 && s.Status == "running", "%+v %v", s, err)
+	_, err = parseState(`{"id":"x","status":"stopped","pid":-1}`, "x")
+	check.That(t, err == nil, "runsc's stopped container: %v", err)
 	for name, bad := range map[string]string{
 		"nothing":            "",
 		"another container":  `{"id":"y","status":"running","pid":1}`,
@@ -53,18 +50,16 @@ func TestAStateIsReadStrictly(t *testing.T) {
 		"escape sequences":   "\x1b[2J" + good,
 		"a time before JSON": "12:00 " + good,
 	} {
-		if s, err := parseState(bad, "x"); err == nil {
-			t.Errorf("%s was taken for %+v", name, s)
-		}
+		s, err := parseState(bad, "x")
+		check.That(t, err != nil, "%s was taken for %+v", name, s)
 	}
 }
 
 func FuzzParseState(f *testing.F) {
 	f.Add(`{"id":"x","status":"running","pid":12}`)
 	f.Fuzz(func(t *testing.T, text string) {
-		if s, err := parseState(text, "x"); err == nil && (s.ID != "x" || s.Pid < -1) {
-			t.Errorf("%q gave %+v", text, s)
-		}
+		s, err := parseState(text, "x")
+		check.That(t, err != nil || s.ID == "x" && s.Pid >= -1, "%q gave %+v", text, s)
 	})
 }
 
@@ -83,27 +78,24 @@ func FuzzIdentify(f *testing.F) {
 	f.Add("runc version 1.1.5\nspec: 1.0.2\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		identify(text, "x")
-		if v := specVersion(text); v == "" {
-			t.Errorf("no spec version for %q", text)
-		}
+		v := specVersion(text)
+		check.That(t, v != "", "no spec version for %q", text)
 	})
 }
 
 func TestAPidIsReadStrictly(t *testing.T) {
 	check.Equal(t, "pid", must.Get(parsePid("4711\n"))(t), 4711)
 	for _, bad := range []string{"", "0", "1", "-1", "12 13", "4194305", "x", "\x1b[2J12", "99999999999999999999"} {
-		if pid, err := parsePid(bad); err == nil {
-			t.Errorf("%q was taken for %d", bad, pid)
-		}
+		pid, err := parsePid(bad)
+		check.That(t, err != nil, "%q was taken for %d", bad, pid)
 	}
 }
 
 func FuzzParsePid(f *testing.F) {
 	f.Add("4711\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		if pid, err := parsePid(text); err == nil && (pid <= 1 || pid > 1<<22) {
-			t.Errorf("%q gave %d", text, pid)
-		}
+		pid, err := parsePid(text)
+		check.That(t, err != nil || pid > 1 && pid <= 1<<22, "%q gave %d", text, pid)
 	})
 }
 

@@ -48,9 +48,7 @@ func each(t *testing.T, workload func(t *testing.T, dir string) subject.Workload
 			t.Cleanup(func() {
 				err := errors.Join(s.Discard(context.Background(), []int{0, 1}), s.Close(context.Background()))
 				left, below := mounts.Below(dir)
-				if errors.Join(err, below) != nil || len(left) > 0 {
-					t.Errorf("left mounted: %v, %v, %v", left, err, below)
-				}
+				check.That(t, errors.Join(err, below) == nil && len(left) == 0, "left mounted: %v, %v, %v", left, err, below)
 			})
 			enginetest.Must(t, s, subject.Run, 2)
 			test(t, weighed{s, c.Name, env.Dir, env.RunID})
@@ -67,13 +65,10 @@ func TestWithoutAVolumeFilesLieOnTheContainersOwnRoot(t *testing.T) {
 		}
 		again := func() {
 			found, _ := filepath.Glob(filepath.Join(s.dir, where))
-			if len(found) != 1 || onDisk(t, found[0]) < megabyte {
-				t.Errorf("on the host %s is %v", where, found)
-			}
+			check.That(t, len(found) == 1 && onDisk(t, found[0]) >= megabyte, "on the host %s is %v", where, found)
 			must.OK(t, s.Discard(t.Context(), []int{0, 1}))
-			if found, _ := filepath.Glob(filepath.Join(s.dir, where)); len(found) > 0 {
-				t.Errorf("the container is gone and left %v", found)
-			}
+			found, _ = filepath.Glob(filepath.Join(s.dir, where))
+			check.That(t, len(found) == 0, "the container is gone and left %v", found)
 			enginetest.Must(t, s.Session, subject.Run, 2)
 		}
 		if s.name != "host" {
@@ -126,18 +121,15 @@ func TestATmpfsHasItsSizeAndGoesWithItsContainer(t *testing.T) {
 	each(t, tmpfs, nil, func(t *testing.T, s weighed) {
 		enginetest.Tmpfs(t, s.Session, 8*megabyte)
 		points, err := mounts.Below(s.dir)
-		if on := s.name == "host"; err != nil || on != (len(points) == 2) {
-			t.Errorf("mounted on the host: %v, %v", points, err)
-		}
+		on := s.name == "host"
+		check.That(t, err == nil && on == (len(points) == 2), "mounted on the host: %v, %v", points, err)
 		// A list of mounts that is read while others mount can lack some: it is read in parts.
 		named := 0
 		for range 20 {
 			b, _ := os.ReadFile("/proc/thread-self/mountinfo")
 			named = max(named, strings.Count(string(b), " tmpfs tare-"+s.runID+" "))
 		}
-		if s.name == "host" && named != 2 {
-			t.Errorf("the run's name is that of %d of its 2 mounts", named)
-		}
+		check.That(t, s.name != "host" || named == 2, "the run's name is that of %d of its 2 mounts", named)
 		must.OK(t, s.Discard(t.Context(), []int{0, 1}))
 		enginetest.Must(t, s.Session, subject.Run, 2)
 		enginetest.Without(t, s.Session, 0)
@@ -155,9 +147,7 @@ func TestADeviceIsWrittenFromInside(t *testing.T) {
 		return name == "runsc" && errors.Is(err, subject.ErrUnsupported) && strings.Contains(err.Error(), "ENXIO")
 	}
 	each(t, device, refused, func(t *testing.T, s weighed) {
-		if s.name == "runsc" {
-			t.Fatal("gVisor was opened with a block device: then nothing need refuse it")
-		}
+		must.That(t, s.name != "runsc", "gVisor was opened with a block device: then nothing need refuse it")
 		enginetest.Device(t, s.Session, node)
 	})
 }

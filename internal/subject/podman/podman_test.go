@@ -29,19 +29,15 @@ func TestANameThatIsTakenIsAFailureOfItsLaneAlone(t *testing.T) {
 	var n int
 	must.Get(fmt.Sscanf(strings.ReplaceAll(s.Held()[0].Name, "-", " "), "tare %s 0 %d", &run, &n))(t)
 	podman := must.Get(program("podman", at(p)))(t)
-	if _, err := podman.Run(t.Context(), "create", "--pull", "never", "--network", "none", "--name", engine.Name(run, 0, n+1), p.Images(t)[0], "x"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(podman.Run(t.Context(), "create", "--pull", "never", "--network", "none", "--name", engine.Name(run, 0, n+1), p.Images(t)[0], "x"))(t)
 	samples := enginetest.Do(t, s, subject.Create, 2)
-	if f := samples[0].Failure; f == nil || !strings.Contains(f.Detail+f.Output, "already in use") || f.Command == "" {
-		t.Errorf("%+v", f)
-	}
+	f := samples[0].Failure
+	check.That(t, f != nil && strings.Contains(f.Detail+f.Output, "already in use") && f.Command != "", "%+v", f)
 	if f := samples[1].Failure; f != nil {
 		t.Errorf("the other lane: %+v", *f)
 	}
-	if err := s.Close(t.Context()); err != nil || len(left(p)(t)) > 0 { // the name is of the run, so the container goes too
-		t.Errorf("%v, left %q", err, left(p)(t))
-	}
+	err := s.Close(t.Context())
+	check.That(t, err == nil && len(left(p)(t)) == 0, "%v, left %q", err, left(p)(t)) // the name is of the run, so the container goes too
 }
 
 func TestARuntimeThatOnlySaysThatItStartedIsFound(t *testing.T) {
@@ -55,9 +51,7 @@ func TestARuntimeThatOnlySaysThatItStartedIsFound(t *testing.T) {
 	enginetest.Must(t, s, subject.Create, 2)
 	for _, sample := range enginetest.Do(t, s, subject.Start, 2) {
 		f := sample.Failure
-		if f == nil || f.Kind != record.FailState && f.Kind != record.FailExit {
-			t.Fatalf("%+v", f)
-		}
+		must.That(t, f != nil && (f.Kind == record.FailState || f.Kind == record.FailExit), "%+v", f)
 		t.Logf("%+v", *f)
 	}
 }
@@ -108,9 +102,8 @@ func TestAPodmanThatCannotBeWeighedSaysWhy(t *testing.T) {
 		{"an address", "", subject.Engine{Command: p.Command, Address: p.Host}, "which has no address", "as docker: --docker-host " + p.Host},
 	} {
 		_, err := New(t.Context(), "podman/x", c.runtime, "", c.e)
-		if u, ok := errors.AsType[*subject.Unavailable](err); !ok || !strings.Contains(u.Reason, c.reason) || !strings.Contains(u.Advice, c.advice) {
-			t.Errorf("%s: %v", c.name, err)
-		}
+		u, ok := errors.AsType[*subject.Unavailable](err)
+		check.That(t, ok && strings.Contains(u.Reason, c.reason) && strings.Contains(u.Advice, c.advice), "%s: %v", c.name, err)
 	}
 }
 
@@ -118,37 +111,28 @@ func TestInfoTellsWhatIsWeighed(t *testing.T) {
 	p := engines.Podman(t)
 	info := weigh(t, at(p), "crun").Info()
 	for _, key := range []string{"runtime", "runtime path", "runtime version", "storage driver", "cgroup driver", "cgroup version", "network", "via", "log driver"} {
-		if info.Config[key] == "" {
-			t.Errorf("no %s", key)
-		}
+		check.That(t, info.Config[key] != "", "no %s", key)
 	}
-	if info.Version != p.Version || info.Kind != "podman" || info.Name != "podman/crun" {
-		t.Errorf("%+v", info)
-	}
+	check.That(t, info.Version == p.Version && info.Kind == "podman" && info.Name == "podman/crun", "%+v", info)
 	for _, op := range subject.Ops {
 		o := info.Operations[string(op)]
-		if isPod := slices.Contains(subject.PodOps, op); isPod != (o.Absent != "") || isPod != (o.Command == "") {
-			t.Errorf("%s: %+v", op, o)
-		}
+		isPod := slices.Contains(subject.PodOps, op)
+		check.That(t, isPod == (o.Absent != "") && isPod == (o.Command == ""), "%s: %+v", op, o)
 	}
 }
 
 func TestTheIDsAreTakenOffTheLogsOfSeveralContainers(t *testing.T) {
-	if got := unprefixed("298aa3194672 tare-probe/1 a 1\n9e9ba052b17c tare-probe/1 b 2\n", true); got != "tare-probe/1 a 1\ntare-probe/1 b 2\n" {
-		t.Errorf("%q", got)
-	}
+	got := unprefixed("298aa3194672 tare-probe/1 a 1\n9e9ba052b17c tare-probe/1 b 2\n", true)
+	check.That(t, got == "tare-probe/1 a 1\ntare-probe/1 b 2\n", "%q", got)
 }
 
 func TestInfoThatSaysNothingIsRefused(t *testing.T) {
 	for _, text := range []string{"", "{}", "[]", `{"version":{"Version":"4.3.1"}}`, "panic: x"} {
-		if _, err := parseInfo([]byte(text)); err == nil {
-			t.Errorf("%q was taken", text)
-		}
+		_, err := parseInfo([]byte(text))
+		check.That(t, err != nil, "%q was taken", text)
 	}
 	i, err := parseInfo([]byte(`{"host":{"ociRuntime":{"name":"crun","version":"crun version 1.8.1\ncommit: x"}},"version":{"Version":"2.2.1"}}`))
-	if err != nil || !i.isCrun() || i.runtimeBanner() != "crun version 1.8.1" {
-		t.Errorf("%+v, %v", i, err)
-	}
+	check.That(t, err == nil && i.isCrun() && i.runtimeBanner() == "crun version 1.8.1", "%+v, %v", i, err)
 	check.Error(t, i.check("podman/crun"), "older")
 	if i.Host.LogDriver = "none"; i.logDriver() != "k8s-file" {
 		t.Error("a driver that keeps nothing was left")
@@ -162,8 +146,7 @@ func at(p *engines.PodmanEngine) subject.Engine { return subject.Engine{Command:
 
 func weigh(t *testing.T, e subject.Engine, runtime string) subject.Target {
 	t.Helper()
-	tg := must.Get(New(t.Context(), "podman/"+runtime, runtime, "", e))(t)
-	return tg
+	return must.Get(New(t.Context(), "podman/"+runtime, runtime, "", e))(t)
 }
 
 func open(t *testing.T, e subject.Engine, runtime string, lanes int) *engine.Session {
@@ -196,26 +179,22 @@ func TestPodmanTellsOfTheSameContainersAndOfTheirCgroup(t *testing.T) {
 	}
 	check.Equal(t, "containers in podman's events", created(t, p, env.RunID), 2*2)
 	all, err := s.(subject.Sandboxed).Sandboxes(t.Context())
-	if err != nil || all[0].Group == "" {
-		t.Errorf("podman names the cgroup, and it is not told: %+v, %v", all, err)
-	}
+	check.That(t, err == nil && all[0].Group != "", "podman names the cgroup, and it is not told: %+v, %v", all, err)
 }
 
 func TestAPlaceIsOnTheCommandLine(t *testing.T) {
 	place := engine.Place{Tmpfs: []string{"size=1", "exec"}, Device: "/dev/loop7"}
 	i := must.Get(image.Probe())(t)
 	line := strings.Join((&Target{network: "none"}).commands(cli.Program{}, subject.Env{}, i).Line(subject.Run, "name", place), " ")
-	if !strings.Contains(line, " --tmpfs /data:size=1,exec,notmpcopyup --device /dev/loop7:/dev/tare:rwm ") || len(place.Tmpfs) != 2 {
-		t.Error(line)
-	}
+	check.That(t, strings.Contains(line, " --tmpfs /data:size=1,exec,notmpcopyup --device /dev/loop7:/dev/tare:rwm ") && len(place.Tmpfs) == 2,
+		"%v", line)
 }
 
 // created counts the containers of a run in podman's events.
 func created(t *testing.T, p *engines.PodmanEngine, runID string) int {
 	t.Helper()
 	podman := must.Get(program("podman", at(p)))(t)
-	out, err := podman.Run(t.Context(), "events", "--stream=false", "--since", "10m", "--filter", "event=create", "--format", "{{.Name}}")
-	must.OK(t, err)
+	out := must.Get(podman.Run(t.Context(), "events", "--stream=false", "--since", "10m", "--filter", "event=create", "--format", "{{.Name}}"))(t)
 	n := 0
 	for name := range strings.FieldsSeq(string(out)) {
 		if strings.HasPrefix(name, "tare-"+runID+"-") {
@@ -228,7 +207,5 @@ func created(t *testing.T, p *engines.PodmanEngine, runID string) int {
 func TestRuntimesAreTheDefaultFirstAndThoseThatAreThere(t *testing.T) {
 	p := engines.Podman(t)
 	got := must.Get(Runtimes(t.Context(), at(p)))(t)
-	if len(got) < 2 || got[0] != "crun" || !slices.Contains(got, "runc") || slices.Contains(got, "krun") {
-		t.Errorf("%q", got)
-	}
+	check.That(t, len(got) >= 2 && got[0] == "crun" && slices.Contains(got, "runc") && !slices.Contains(got, "krun"), "%q", got)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/subject/setting"
+	"github.com/tare-bench/tare/internal/testing/check"
 )
 
 // An answer that goes on for ever, each piece of it in time, is none.
@@ -32,9 +33,7 @@ func TestARequestEndsWithItsTimeHoweverItIsAnswered(t *testing.T) {
 	}()
 	select {
 	case err := <-done:
-		if err == nil {
-			t.Error("it is ready")
-		}
+		check.That(t, err != nil, "it is ready")
 	case <-time.After(time.Minute):
 		t.Error("it is still waited for")
 	}

@@ -131,9 +131,8 @@ func TestTheMomentAtWhichAWorkloadBecomesReadyLiesBetweenTwoPolls(t *testing.T) 
 			s := start(t, l, asked, time.Minute)[0]
 			<-became // it may have been seen first
 			d, ok := s.Resolution()
-			if s.Failure != nil || !ok || s.Unready > after.Load() || s.Ready < before.Load() {
-				t.Fatalf("it became ready from %d to %d, and is said to from %d to %d, of %d polls: %+v", before.Load(), after.Load(), s.Unready, s.Ready, s.Polls, s.Failure)
-			}
+			must.That(t, s.Failure == nil && ok && s.Unready <= after.Load() && s.Ready >= before.Load(),
+				"it became ready from %d to %d, and is said to from %d to %d, of %d polls: %+v", before.Load(), after.Load(), s.Unready, s.Ready, s.Polls, s.Failure)
 			t.Logf("known to %v, of %d polls", d, s.Polls)
 		})
 	}
@@ -179,9 +178,8 @@ func TestAServerIsReadyWhenItListensInANetworkOfItsOwn(t *testing.T) {
 		s := start(t, l, asked, time.Minute)[0]
 		d, ok := s.Resolution()
 		listened := <-seen
-		if s.Failure != nil || !ok || s.Ready < began+1e9 || s.Unready > listened || (s.Request > 0) != (is == "http") {
-			t.Errorf("%s: %v after its start, known to %v, and seen to listen after %v: %+v", asked, time.Duration(s.Ready-began), d, time.Duration(listened-began), s)
-		}
+		check.That(t, s.Failure == nil && ok && s.Ready >= began+1e9 && s.Unready <= listened && (s.Request > 0) == (is == "http"),
+			"%s: %v after its start, known to %v, and seen to listen after %v: %+v", asked, time.Duration(s.Ready-began), d, time.Duration(listened-began), s)
 		t.Logf("%s: %v, known to %v, first request %v", asked, time.Duration(s.Ready-began), d, time.Duration(s.Request))
 	}
 }
@@ -222,9 +220,8 @@ func TestAWorkloadThatEndsIsNotWaitedForAndSaysHowItEnded(t *testing.T) {
 	if f := s.Failure; f == nil || f.Kind != record.FailWorkload || f.Exit != 3 || f.Output != "no such port\n" || f.Advice != "name one" || !strings.Contains(f.Detail, "ended before it was ready (tcp:8080), with status 3") || !strings.Contains(f.Detail, said) {
 		t.Errorf("%+v of %d polls", f, s.Polls)
 	}
-	if took := time.Since(began); took > 50*time.Second {
-		t.Errorf("noticed after %v", took)
-	}
+	took := time.Since(began)
+	check.That(t, took <= 50*time.Second, "noticed after %v", took)
 }
 
 func TestWhatIsNeverReadyFailsInTimeWithWhatTheLastPollSaid(t *testing.T) {
@@ -256,9 +253,8 @@ func TestWhatIsNeverReadyFailsInTimeWithWhatTheLastPollSaid(t *testing.T) {
 			l := &lanes{do: func(int) {}, exec: func(int) int { return 1 }}
 			l.reach.Store(c.reach)
 			for _, s := range start(t, l, c.asked, 50*time.Millisecond, c.on...) {
-				if f := s.Failure; f == nil || f.Kind != c.kind || !strings.Contains(f.Detail, c.said) || s.Ready != 0 {
-					t.Errorf("%+v", f)
-				}
+				f := s.Failure
+				check.That(t, f != nil && f.Kind == c.kind && strings.Contains(f.Detail, c.said) && s.Ready == 0, "%+v", f)
 			}
 		})
 	}
@@ -287,27 +283,22 @@ func TestACommandIsAskedUntilItEndsWithZero(t *testing.T) {
 	t.Parallel()
 	l := &lanes{do: func(int) {}, exec: func(n int) int { return max(3-n, 0) }}
 	s := start(t, l, "exec:/check", 10*time.Second)[0]
-	if s.Failure != nil || s.Polls != 3 || s.Unready == 0 || s.Ready < s.Unready {
-		t.Errorf("%+v", s)
-	}
+	check.That(t, s.Failure == nil && s.Polls == 3 && s.Unready != 0 && s.Ready >= s.Unready, "%+v", s)
 }
 
 func TestWhatIsReadyWhenItIsAskedFirstIsKnownAtMost(t *testing.T) {
 	t.Parallel()
 	l := &lanes{do: func(int) {}, exec: func(int) int { return 0 }}
 	s := start(t, l, "exec:/check", 10*time.Second)[0]
-	if _, known := s.Resolution(); known || s.Polls != 1 || s.Ready == 0 || s.Failure != nil {
-		t.Errorf("%+v", s)
-	}
+	_, known := s.Resolution()
+	check.That(t, !known && s.Polls == 1 && s.Ready != 0 && s.Failure == nil, "%+v", s)
 }
 
 func TestASessionThatCannotBeAskedSaysSoBeforeAnythingIsMade(t *testing.T) {
 	t.Parallel()
 	type plain struct{ subject.Session }
-	if _, err := ready.Wrap(plain{}, "tcp:80", time.Second); !errors.Is(err, subject.ErrUnsupported) || !strings.Contains(err.Error(), "leave --ready out") {
-		t.Error(err)
-	}
-	if _, err := ready.Wrap(&lanes{}, "tcp", time.Second); err == nil {
-		t.Error("an unreadable readiness was taken")
-	}
+	_, err := ready.Wrap(plain{}, "tcp:80", time.Second)
+	check.That(t, errors.Is(err, subject.ErrUnsupported) && strings.Contains(err.Error(), "leave --ready out"), "%v", err)
+	_, err = ready.Wrap(&lanes{}, "tcp", time.Second)
+	check.That(t, err != nil, "an unreadable readiness was taken")
 }
