@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -27,9 +26,7 @@ func run(ctx context.Context, t *testing.T, timeout time.Duration, args ...strin
 	s := opened.(*Session)
 	armed := must.Get(s.Prepare(ctx, subject.Run, []int{0}))(t)
 	began, samples, err := armed.Start(ctx)
-	if err != nil || len(samples) != 1 || began != samples[0].Start {
-		t.Fatalf("%v: %d, %+v", err, began, samples)
-	}
+	must.That(t, err == nil && len(samples) == 1 && began == samples[0].Start, "%v: %d, %+v", err, began, samples)
 	return s, samples[0]
 }
 
@@ -37,9 +34,7 @@ func TestACommandIsTimedFromTheCallToItsExit(t *testing.T) {
 	before := machine.Now()
 	_, s := run(t.Context(), t, time.Minute, "sleep", "0.2")
 	after := machine.Now()
-	if s.Failure != nil || s.Start >= s.Spawned || s.Spawned >= s.Returned {
-		t.Fatalf("%+v", s)
-	}
+	must.That(t, s.Failure == nil && s.Start < s.Spawned && s.Spawned < s.Returned, "%+v", s)
 	if took := time.Duration(s.Returned - s.Start); took < 200*time.Millisecond || s.Start < before || s.Returned > after {
 		t.Errorf("took %v, from %d to %d of %d to %d", took, s.Start, s.Returned, before, after)
 	}
@@ -64,9 +59,8 @@ func TestACommandThatFailsSaysWhy(t *testing.T) {
 		t.Run(test.claim, func(t *testing.T) {
 			_, s := run(t.Context(), t, test.timeout, "sh", "-c", test.script)
 			f := s.Failure
-			if f == nil || f.Kind != test.kind || f.Exit != test.exit || !strings.Contains(f.Output, test.output) || !strings.HasPrefix(f.Command, "sh -c ") {
-				t.Errorf("got %+v", f)
-			}
+			check.That(t, f != nil && f.Kind == test.kind && f.Exit == test.exit && strings.Contains(f.Output, test.output) &&
+				strings.HasPrefix(f.Command, "sh -c "), "got %+v", f)
 		})
 	}
 }
@@ -81,9 +75,8 @@ func TestACommandEndsWithTheRun(t *testing.T) {
 	}()
 	began := time.Now()
 	_, s := run(ctx, t, 10*time.Minute, "sh", "-c", ": > "+marker+"; exec sleep 300")
-	if s.Failure == nil || s.Failure.Kind != record.FailInterrupted || time.Since(began) > 4*time.Minute {
-		t.Errorf("%+v after %v", s.Failure, time.Since(began))
-	}
+	check.That(t, s.Failure != nil && s.Failure.Kind == record.FailInterrupted && time.Since(began) <= 4*time.Minute,
+		"%+v after %v", s.Failure, time.Since(began))
 }
 
 func TestACommandThatHasEndedIsDoneThoughItsTimeIsOverWhileSomebodyHoldsItsOutput(t *testing.T) {
@@ -100,18 +93,14 @@ func TestACommandThatHasEndedIsDoneThoughItsTimeIsOverWhileSomebodyHoldsItsOutpu
 		over()
 	}()
 	_, s := run(ctx, t, time.Minute, "sh", "-c", "cd "+dir+"; echo $$ > new; mv new pid; sleep 1 & exit 0")
-	if s.Failure != nil {
-		t.Errorf("%+v", s.Failure)
-	}
+	check.That(t, s.Failure == nil, "%+v", s.Failure)
 }
 
 func TestWhatACommandLeavesRunningDoesNotHoldItsEnd(t *testing.T) {
 	dir := t.TempDir()
 	marker, gone := filepath.Join(dir, "alive"), filepath.Join(dir, "gone")
 	_, s := run(t.Context(), t, time.Minute, "sh", "-c", "(while [ ! -e "+gone+" ]; do sleep 0.02; done; : > "+marker+") & echo done")
-	if s.Failure != nil { // it was waited for to the end of its time
-		t.Fatalf("%+v", s)
-	}
+	must.That(t, s.Failure == nil, "%+v", s) // it was waited for to the end of its time
 	must.OK(t, os.WriteFile(gone, nil, 0o600))
 	check.Error(t, appears(marker), "")
 }
@@ -139,13 +128,11 @@ func TestWhatACommandLeavesRunningMaySpeak(t *testing.T) {
 				i=0; while [ $i -lt 2000 ]; do echo 0123456789012345678901234567890123456789012345678901234567890123456789; i=$((i+1)); done 2>/dev/null
 				: > ` + marker + `) & echo begun`
 			s, sample := run(t.Context(), t, time.Minute, "sh", "-c", script)
-			if sample.Failure != nil || !strings.Contains(s.said, "begun") || len(s.outputs) != 1 {
-				t.Fatalf("%+v said %q, %d outputs", sample.Failure, s.said, len(s.outputs))
-			}
+			must.That(t, sample.Failure == nil && strings.Contains(s.said, "begun") && len(s.outputs) == 1,
+				"%+v said %q, %d outputs", sample.Failure, s.said, len(s.outputs))
 			if last != "" {
-				if err := s.Close(t.Context()); err != nil || len(s.outputs) != 0 {
-					t.Fatal(err)
-				}
+				err := s.Close(t.Context())
+				must.That(t, err == nil && len(s.outputs) == 0, "%v", err)
 			}
 			must.OK(t, os.WriteFile(gone, nil, 0o600))
 			must.OK(t, appears(marker))
@@ -174,15 +161,11 @@ func TestATimeOutEndsTheWholeProcessGroup(t *testing.T) {
 			break
 		}
 	}
-	if sample.Failure == nil || sample.Failure.Kind != record.FailTimeout {
-		t.Fatalf("%+v", sample)
-	}
-	if took := time.Duration(sample.Returned - sample.Start); took > 3*time.Minute { // long before its own end
-		t.Errorf("the command itself ended after %v", took)
-	}
-	if _, err := os.Stat(marker); err != nil {
-		t.Errorf("it was killed at once: %v", err)
-	}
+	must.That(t, sample.Failure != nil && sample.Failure.Kind == record.FailTimeout, "%+v", sample)
+	took := time.Duration(sample.Returned - sample.Start)
+	check.That(t, took <= 3*time.Minute, "the command itself ended after %v", took) // long before its own end
+	_, err := os.Stat(marker)
+	check.That(t, err == nil, "it was killed at once: %v", err)
 	pid := must.Get(strconv.Atoi(strings.Join(said, "")))(t)
 	must.Eventually(t, func() string {
 		b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
@@ -196,27 +179,22 @@ func TestATimeOutEndsTheWholeProcessGroup(t *testing.T) {
 func TestTheContainersThatACommandPrintsAreKnown(t *testing.T) {
 	id := strings.Repeat("0a", 32)
 	s, _ := run(t.Context(), t, time.Minute, "printf", `%s\nnot %s\n%s\n`, id, id, id)
-	if got := s.Containers(); len(got) != 1 || got[0] != id {
-		t.Errorf("got %v", got)
-	}
+	got := s.Containers()
+	check.That(t, len(got) == 1 && got[0] == id, "got %v", got)
 }
 
 func TestACommandThatSaysTooMuchIsReadToItsEnd(t *testing.T) {
 	s, sample := run(t.Context(), t, time.Minute, "sh", "-c", "head -c 10000000 /dev/zero")
-	if sample.Failure != nil || len(s.said) != maxSaid {
-		t.Errorf("%+v, kept %d", sample.Failure, len(s.said))
-	}
+	check.That(t, sample.Failure == nil && len(s.said) == maxSaid, "%+v, kept %d", sample.Failure, len(s.said))
 }
 
 func TestACommandThatIsNotThereIsToldAtOnce(t *testing.T) {
 	for _, args := range [][]string{nil, {""}, {"no-such-command-here"}, {"/nowhere/at/all"}} {
-		if _, err := New("", args); err == nil {
-			t.Errorf("%q was taken", args)
-		}
+		_, err := New("", args)
+		check.That(t, err != nil, "%q was taken", args)
 	}
 	c := must.Get(New("", []string{"true"}))(t)
 	s, _ := c.Open(t.Context(), subject.Env{})
-	if _, err := s.Prepare(t.Context(), subject.Stop, []int{0}); !errors.Is(err, subject.ErrUnsupported) {
-		t.Errorf("got %v", err)
-	}
+	_, err := s.Prepare(t.Context(), subject.Stop, []int{0})
+	check.Is(t, err, subject.ErrUnsupported)
 }

@@ -16,9 +16,8 @@ func started(t *testing.T, tg *Target) subject.Session {
 	tg.Script = func(subject.Op, int, int) (int64, *record.Failure) { return 1, nil }
 	s := must.Get(tg.Open(t.Context(), subject.Env{Lanes: 3}))(t)
 	b := must.Get(s.Prepare(t.Context(), subject.Run, []int{0, 2}))(t)
-	if _, _, err := b.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	_, _, err := b.Start(t.Context())
+	must.OK(t, err)
 	return s
 }
 
@@ -28,17 +27,14 @@ func TestWithoutAScriptCommandsSucceedAndNothingIsReported(t *testing.T) {
 		t.Errorf("%+v, %v", e, err)
 	}
 	for _, n := range []int{-1, 1, 3} {
-		if _, err := s.(subject.Executor).Exec(t.Context(), n, []string{"/probe"}); err == nil {
-			t.Errorf("a command ran on lane %d, which holds nothing", n)
-		}
+		_, err := s.(subject.Executor).Exec(t.Context(), n, []string{"/probe"})
+		check.That(t, err != nil, "a command ran on lane %d, which holds nothing", n)
 	}
 	boxes, err := s.(subject.Sandboxed).Sandboxes(t.Context())
-	if err != nil || len(boxes) != 2 || boxes[0].Lane != 0 || boxes[1].Lane != 2 || boxes[0].IDs[0] == boxes[1].IDs[0] {
-		t.Errorf("%+v, %v", boxes, err)
-	}
-	if list, err := s.(subject.Reporter).Statistics(t.Context()); err != nil || list != nil {
-		t.Errorf("%+v, %v", list, err)
-	}
+	check.That(t, err == nil && len(boxes) == 2 && boxes[0].Lane == 0 && boxes[1].Lane == 2 && boxes[0].IDs[0] != boxes[1].IDs[0],
+		"%+v, %v", boxes, err)
+	list, err := s.(subject.Reporter).Statistics(t.Context())
+	check.That(t, err == nil && list == nil, "%+v, %v", list, err)
 }
 
 func TestAScriptDecidesWhatIsInside(t *testing.T) {
@@ -59,12 +55,10 @@ func TestAScriptDecidesWhatIsInside(t *testing.T) {
 		},
 	})
 	check.Equal(t, "exit", must.Get(s.(subject.Executor).Exec(t.Context(), 2, []string{"/probe"}))(t).Exit, 2)
-	if _, err := s.(subject.Sandboxed).Sandboxes(t.Context()); !errors.Is(err, no) {
-		t.Errorf("%v", err)
-	}
-	if list, err := s.(subject.Reporter).Statistics(t.Context()); err != nil || len(list) != 1 || list[0].Lane != 2 || list[0].Memory != 7 {
-		t.Errorf("%+v, %v", list, err)
-	}
+	_, err := s.(subject.Sandboxed).Sandboxes(t.Context())
+	check.Is(t, err, no)
+	list, err := s.(subject.Reporter).Statistics(t.Context())
+	check.That(t, err == nil && len(list) == 1 && list[0].Lane == 2 && list[0].Memory == 7, "%+v, %v", list, err)
 }
 
 func TestAScriptDecidesWhichVolumesThereAre(t *testing.T) {
@@ -75,10 +69,8 @@ func TestAScriptDecidesWhichVolumesThereAre(t *testing.T) {
 		}
 		return nil
 	}}
-	if s, err := tg.Open(t.Context(), subject.Env{Workload: subject.Workload{Tmpfs: 1}}); err != nil || s == nil {
-		t.Errorf("%v, %v", s, err)
-	}
-	if s, err := tg.Open(t.Context(), subject.Env{Workload: subject.Workload{Device: "/dev/x"}}); !errors.Is(err, no) || s != nil {
-		t.Errorf("%v, %v", s, err)
-	}
+	s, err := tg.Open(t.Context(), subject.Env{Workload: subject.Workload{Tmpfs: 1}})
+	check.That(t, err == nil && s != nil, "%v, %v", s, err)
+	s, err = tg.Open(t.Context(), subject.Env{Workload: subject.Workload{Device: "/dev/x"}})
+	check.That(t, errors.Is(err, no) && s == nil, "%v, %v", s, err)
 }

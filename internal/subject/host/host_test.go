@@ -46,24 +46,19 @@ func TestTheWorkloadsAndTheTmpfsOfAKilledRunGoWithItsFolder(t *testing.T) {
 	}
 	_ = child.Process.Kill()
 	_ = child.Wait() // killed: the error is expected
-	if id == "" {
-		t.Fatalf("it holds no tmpfs:\n%s", said)
-	}
+	must.That(t, id != "", "it holds no tmpfs:\n%s", said)
 
 	left, live, err := workspace.Leftovers(rootsIn(dir))
-	if err != nil || len(left) != 1 || left[0].RunID != id || len(live) != 0 {
-		t.Fatalf("left %+v, live %v, %v; the run is %s", left, live, err, id)
-	}
+	must.That(t, err == nil && len(left) == 1 && left[0].RunID == id && len(live) == 0,
+		"left %+v, live %v, %v; the run is %s", left, live, err, id)
 	if len(left[0].Mounts) != 2 || len(left[0].Processes) != 2 { // of two lanes
 		t.Errorf("mounts %v and workloads %v: of what is not found the removal proves nothing", left[0].Mounts, left[0].Processes)
 	}
 	must.OK(t, left[0].Remove(false))
-	if points, err := mounts.Below(dir); err != nil || len(points) > 0 {
-		t.Errorf("still mounted: %v, %v", points, err)
-	}
-	if left, _, err := workspace.Leftovers(rootsIn(dir)); err != nil || len(left) > 0 {
-		t.Errorf("still there: %+v, %v", left, err)
-	}
+	points, err := mounts.Below(dir)
+	check.That(t, err == nil && len(points) == 0, "still mounted: %v, %v", points, err)
+	left, _, err = workspace.Leftovers(rootsIn(dir))
+	check.That(t, err == nil && len(left) == 0, "still there: %+v, %v", left, err)
 }
 
 func rootsIn(dir string) workspace.Roots {

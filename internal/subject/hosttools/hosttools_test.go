@@ -21,8 +21,7 @@ import (
 func fio(t *testing.T) *Program {
 	t.Helper()
 	need.Tool(t, "fio")
-	p := must.Get(Fio(t.Context()))(t)
-	return p
+	return must.Get(Fio(t.Context()))(t)
 }
 
 // The root file system has nothing but the probe, fio's files and empty folders:
@@ -43,9 +42,7 @@ func TestFioRunsInAnEmptyRoot(t *testing.T) {
 		defer null.Close()
 		cmd.Stdin = null
 		out, err := cmd.CombinedOutput()
-		if err != nil {
-			t.Fatalf("%q: %v\n%s", args, err, out)
-		}
+		must.That(t, err == nil, "%q: %v\n%s", args, err, out)
 		return string(out)
 	}
 	check.Equal(t, "version inside", strings.TrimSpace(in("--version")), p.Version)
@@ -58,22 +55,16 @@ func TestFioRunsInAnEmptyRoot(t *testing.T) {
 func TestAProgramIsCarriedAtItsOwnPaths(t *testing.T) {
 	p := fio(t)
 	i, err := interpreter(p.Path)
-	if err != nil || i == "" {
-		t.Fatalf("%q %v", i, err)
-	}
+	must.That(t, err == nil && i != "", "%q %v", i, err)
 	var paths []string
 	for _, f := range p.Files {
-		if info, err := os.Stat(f.Source); err != nil || !info.Mode().IsRegular() || f.Path != f.Source {
-			t.Errorf("%+v: %v", f, err)
-		}
+		info, err := os.Stat(f.Source)
+		check.That(t, err == nil && info.Mode().IsRegular() && f.Path == f.Source, "%+v: %v", f, err)
 		paths = append(paths, f.Path)
 	}
-	if !slices.Contains(paths, p.Path) || !slices.Contains(paths, i) || len(paths) < 3 {
-		t.Errorf("%q", paths)
-	}
-	if sorted := slices.Clone(paths); len(slices.Compact(slices.Sorted(slices.Values(sorted)))) != len(paths) {
-		t.Errorf("a file twice: %q", paths)
-	}
+	check.That(t, slices.Contains(paths, p.Path) && slices.Contains(paths, i) && len(paths) >= 3, "%q", paths)
+	sorted := slices.Clone(paths)
+	check.That(t, len(slices.Compact(slices.Sorted(slices.Values(sorted)))) == len(paths), "a file twice: %q", paths)
 }
 
 func TestAStaticProgramNeedsNothingElse(t *testing.T) {
@@ -125,9 +116,8 @@ func TestALinkersListIsReadStrictly(t *testing.T) {
 		"an error message":         "error while loading shared libraries: libx.so\n",
 		"more than there could be": strings.Repeat("\tlibx.so.1 => /lib/libx.so.1 (0x1)\n", most+1),
 	} {
-		if got, err := parseList(out); err == nil {
-			t.Errorf("%s was taken for %q", name, got)
-		}
+		got, err := parseList(out)
+		check.That(t, err != nil, "%s was taken for %q", name, got)
 	}
 }
 
@@ -136,9 +126,7 @@ func FuzzParseList(f *testing.F) {
 	f.Fuzz(func(t *testing.T, out string) {
 		libs, err := parseList(out)
 		for _, l := range libs {
-			if err == nil && !filepath.IsAbs(l) {
-				t.Errorf("%q gave %q", out, libs)
-			}
+			check.That(t, err != nil || filepath.IsAbs(l), "%q gave %q", out, libs)
 		}
 	})
 }
@@ -190,9 +178,8 @@ func TestLinksWithinARootAreFollowedOnceAround(t *testing.T) {
 		"a folder of the container's": {[]string{"a", "proc/x", "dev/y"}, []string{"/a"}},
 	} {
 		files, err := rooted(t, tree(t, test.entries...))
-		if got := paths(files); err != nil || !slices.Equal(got, test.want) {
-			t.Errorf("%s: got %v, %v; want %v", name, got, err, test.want)
-		}
+		got := paths(files)
+		check.That(t, err == nil && slices.Equal(got, test.want), "%s: got %v, %v; want %v", name, got, err, test.want)
 	}
 }
 
@@ -215,7 +202,6 @@ func TestLinksThatLeadEverywhereAreNotFollowedForEver(t *testing.T) {
 func TestAWalkThroughARootCanBeInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if files, err := Root(ctx, tree(t, "a")); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v, %v", files, err)
-	}
+	files, err := Root(ctx, tree(t, "a"))
+	check.That(t, errors.Is(err, context.Canceled), "got %v, %v", files, err)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/cluster"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
@@ -35,9 +36,8 @@ func TestAKubeletThatDiesIsTheCause(t *testing.T) {
 	_, session := opened(t, c, "kubernetes/runc", 1)
 	c.KillKubelet(t, 0)
 	f := operate(t, session, subject.Run, 1)[0].Failure
-	if f == nil || f.Kind != record.FailTimeout || !strings.Contains(f.Detail, "the node "+c.Nodes[0].Name+" is not ready") {
-		t.Errorf("%+v", f)
-	}
+	check.That(t, f != nil && f.Kind == record.FailTimeout && strings.Contains(f.Detail, "the node "+c.Nodes[0].Name+" is not ready"),
+		"%+v", f)
 	must.OK(t, session.Discard(t.Context(), []int{0}))
 	c.Empty(t)
 	c.StartKubelet(t, 0)
@@ -148,7 +148,6 @@ func agrees(t *testing.T, c *cluster.Cluster, runs []record.Sample, count, sum f
 	ready, running = ready/n, running/n
 	kubelets := (seconds - sum) / (after - count) // the pod that was tried may be among them
 	t.Logf("%d pods: the engine had started them after %.3f s, Ready after %.3f s; the kubelet says %.3f s", len(runs), running, ready, kubelets)
-	if kubelets < running || kubelets > ready+1.25 {
-		t.Errorf("the kubelet says %.3f s of %d pods, which lies not between %.3f s and %.3f s and the second to which it cuts", kubelets, len(runs), running, ready)
-	}
+	check.That(t, kubelets >= running && kubelets <= ready+1.25,
+		"the kubelet says %.3f s of %d pods, which lies not between %.3f s and %.3f s and the second to which it cuts", kubelets, len(runs), running, ready)
 }

@@ -37,9 +37,7 @@ func smallestRole(t *testing.T) string {
 	_, section, _ := strings.Cut(string(text), "\n### Of a target\n")
 	_, role, _ := strings.Cut(section, "```yaml\n")
 	role, _, ok := strings.Cut(role, "```")
-	if !ok {
-		t.Fatal("the page has no Role")
-	}
+	must.That(t, ok, "the page has no Role")
 	return role
 }
 
@@ -81,9 +79,7 @@ func succeed(t *testing.T, s subject.Session, op subject.Op, lanes int) []record
 	t.Helper()
 	samples := operate(t, s, op, lanes)
 	for _, x := range samples {
-		if x.Failure != nil {
-			t.Fatalf("%s on lane %d of %d: %+v", op, x.Lane, lanes, x.Failure)
-		}
+		must.That(t, x.Failure == nil, "%s on lane %d of %d: %+v", op, x.Lane, lanes, x.Failure)
 	}
 	return samples
 }
@@ -105,9 +101,7 @@ func TestPodsOfAClusterGoThroughTheirLifecycle(t *testing.T) {
 				inOrder(t, name, &s)
 			}
 			for _, s := range operate(t, session, subject.Remove, n) {
-				if s.Failure != nil || s.Gone == 0 || s.Exited == 0 || s.Exited > s.Gone {
-					t.Errorf("%s: %+v, %+v", name, s, s.Failure)
-				}
+				check.That(t, s.Failure == nil && s.Gone != 0 && s.Exited != 0 && s.Exited <= s.Gone, "%s: %+v, %+v", name, s, s.Failure)
 			}
 		}
 		closed(t, c, session)
@@ -126,13 +120,11 @@ func TestAUsersOwnProgramRunsInAPod(t *testing.T) {
 		Limits: subject.DefaultLimits, Workload: subject.Workload{Cargo: own}, Ready: "tcp:8080"})
 	must.OK(t, err)
 	s := operate(t, session, subject.Run, 1)[0]
-	if s.Failure != nil || s.First == 0 || time.Duration(s.Ready-s.First) < sleeps {
-		t.Errorf("ready %v after its first instruction: %+v, %+v", time.Duration(s.Ready-s.First), s, s.Failure)
-	}
+	check.That(t, s.Failure == nil && s.First != 0 && time.Duration(s.Ready-s.First) >= sleeps,
+		"ready %v after its first instruction: %+v, %+v", time.Duration(s.Ready-s.First), s, s.Failure)
 	x := must.Get(session.(subject.Executor).Exec(t.Context(), 0, probe.FileSystemArgs("/out")))(t)
-	if on, err := probe.ParseFileSystems(x.Output); err != nil || len(on) != 1 || on[0].Errno != 0 {
-		t.Errorf("/out in it: %+v, %v", on, err)
-	}
+	on, err := probe.ParseFileSystems(x.Output)
+	check.That(t, err == nil && len(on) == 1 && on[0].Errno == 0, "/out in it: %+v, %v", on, err)
 	succeed(t, session, subject.Remove, 1)
 	closed(t, c, session)
 }
@@ -199,12 +191,9 @@ func TestAnAPIServerThatRestartsIsWaitedFor(t *testing.T) {
 	}()
 	c.RestartAPIServer(t)
 	for _, s := range <-samples {
-		if f := s.Failure; f != nil && !strings.Contains(f.Detail, "the watch was interrupted for") {
-			t.Errorf("%+v", f)
-		}
-		if s.Failure == nil && s.Ready == 0 {
-			t.Errorf("%+v has no end", s)
-		}
+		f := s.Failure
+		check.That(t, f == nil || strings.Contains(f.Detail, "the watch was interrupted for"), "%+v", f)
+		check.That(t, s.Failure != nil || s.Ready != 0, "%+v has no end", s)
 	}
 	closed(t, c, session)
 }
@@ -229,39 +218,29 @@ func TestTheKubeletLimitsAPodToItsLimitsAndItsOverhead(t *testing.T) {
 	must.OK(t, err)
 	t.Cleanup(func() { c.Kubectl(t, "delete", "runtimeclass", class.Name) })
 	target := must.Get(found(t, c, "kubernetes/"+class.Name, subject.Engine{Kubeconfig: c.As(t, smallestRole(t)+statisticsRole)}))(t)
-	if is := target.Info().Kubernetes; *is.Overhead != (record.Amounts{CPU: 250, Memory: 16 << 20}) || is.Allocatable.Memory <= 0 || is.Handler != "runc" {
-		t.Errorf("%+v", is)
-	}
+	is := target.Info().Kubernetes
+	check.That(t, *is.Overhead == (record.Amounts{CPU: 250, Memory: 16 << 20}) && is.Allocatable.Memory > 0 && is.Handler == "runc", "%+v", is)
 	env := subject.Env{RunID: "k8soverhead", Dir: t.TempDir(), StateDir: t.TempDir(), Lanes: 1, Timeout: time.Minute, Limits: subject.Limits{CPU: 1, Memory: 64 << 20}}
 	s := must.Get(target.Open(t.Context(), env))(t)
 	t.Cleanup(func() { must.OK(t, s.Close(context.Background())) })
 	succeed(t, s, subject.Run, 1)
 	boxes, err := s.(subject.Sandboxed).Sandboxes(t.Context())
-	if err != nil || len(boxes) != 1 {
-		t.Fatalf("%+v, %v", boxes, err)
-	}
+	must.That(t, err == nil && len(boxes) == 1, "%+v, %v", boxes, err)
 	b := boxes[0]
-	if !strings.HasPrefix(b.Group, c.Nodes[0].Pods) || len(b.IDs) != 2 || engine.Charged(b.Workload, b.Group) == "" || engine.Charged(b.Pause, b.Group) == "" {
-		t.Errorf("%+v, of %s", b, c.Nodes[0].Pods)
-	}
+	check.That(t, strings.HasPrefix(b.Group, c.Nodes[0].Pods) && len(b.IDs) == 2 && engine.Charged(b.Workload, b.Group) != "" &&
+		engine.Charged(b.Pause, b.Group) != "", "%+v, of %s", b, c.Nodes[0].Pods)
 	memory, quota := enginetest.Number(t, "memory", b.Group, "memory.limit_in_bytes"), enginetest.Number(t, "cpu", b.Group, "cpu.cfs_quota_us")
-	if memory != 80<<20 || quota != 125_000 {
-		t.Errorf("the pod may have %d bytes and %d µs", memory, quota)
-	}
+	check.That(t, memory == 80<<20 && quota == 125_000, "the pod may have %d bytes and %d µs", memory, quota)
 	processes := subject.ProcessesOf(t.Context(), s)
-	if !slices.ContainsFunc(processes, func(p subject.Process) bool { return p.Role == record.RoleShim }) ||
-		!slices.Contains(processes, subject.Process{Role: record.RoleDaemon, Pid: c.Nodes[0].KubeletPid()}) {
-		t.Errorf("no shim or no kubelet among %+v", processes)
-	}
+	check.That(t, slices.ContainsFunc(processes, func(p subject.Process) bool { return p.Role == record.RoleShim }) &&
+		slices.Contains(processes, subject.Process{Role: record.RoleDaemon, Pid: c.Nodes[0].KubeletPid()}), "no shim or no kubelet among %+v", processes)
 	check.Equal(t, "Exit", must.Get(s.(subject.Executor).Exec(t.Context(), 0, probe.HoldArgs(1<<20, 0)))(t).Exit, 0)
-	if pods, err := s.(subject.Tended).Became(t.Context()); err != nil || len(pods) != 1 || pods[0] != (record.Pod{}) {
-		t.Errorf("%+v, %v", pods, err)
-	}
+	pods, err := s.(subject.Tended).Became(t.Context())
+	check.That(t, err == nil && len(pods) == 1 && pods[0] == (record.Pod{}), "%+v, %v", pods, err)
 	// Whether the kubelet has looked at the pod yet is a matter of its time. What kubectl
 	// top needs is not served here.
 	says, err := s.(subject.Reporter).Statistics(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "metrics.k8s.io") || strings.Contains(err.Error(), "forbidden") || len(says) != 1 || says[0].Source != "kubelet summary" || says[0].Memory > 80<<20 {
-		t.Errorf("%+v, %v", says, err)
-	}
+	check.That(t, err != nil && strings.Contains(err.Error(), "metrics.k8s.io") && !strings.Contains(err.Error(), "forbidden") &&
+		len(says) == 1 && says[0].Source == "kubelet summary" && says[0].Memory <= 80<<20, "%+v, %v", says, err)
 	succeed(t, s, subject.Remove, 1)
 }

@@ -167,9 +167,7 @@ func (s *scripted) pods() (names []string) {
 func one(t *testing.T, session subject.Session, op subject.Op) record.Sample {
 	t.Helper()
 	samples, err := subject.Operate(t.Context(), session, op, []int{0})
-	if err != nil || len(samples) != 1 {
-		t.Fatalf("%s: %v, %+v", op, err, samples)
-	}
+	must.That(t, err == nil && len(samples) == 1, "%s: %v, %+v", op, err, samples)
 	must.OK(t, record.Validate(samples[0]))
 	return samples[0]
 }

@@ -38,23 +38,17 @@ func TestAPodIsStampedOnItsWayToReadyAndUntilItIsGone(t *testing.T) {
 	s := script(t)
 	session := s.opened(time.Minute)
 	run := one(t, session, subject.Run)
-	if run.Failure != nil {
-		t.Fatalf("%+v", run.Failure)
-	}
+	must.That(t, run.Failure == nil, "%+v", run.Failure)
 	last := run.Start
 	for _, stamp := range []record.Stamp{record.StampScheduled, record.StampSandbox, record.StampRunning, record.StampReady} {
 		at, ok := run.Time(stamp)
-		if !ok || at < last {
-			t.Errorf("%s at %d, after %d", stamp, at, last)
-		}
+		check.That(t, ok && at >= last, "%s at %d, after %d", stamp, at, last)
 		last = at
 	}
-	if run.Returned <= run.Start || run.First != 0 || run.Guest != 4711 || len(run.Told) != 5 {
-		t.Errorf("%+v: want a reply, the clock of another machine as the guest's, and five times that the pod bears", run)
-	}
-	if rm := one(t, session, subject.Remove); rm.Failure != nil || rm.Gone < rm.Start || rm.Returned < rm.Start {
-		t.Errorf("%+v, %+v", rm, rm.Failure)
-	}
+	check.That(t, run.Returned > run.Start && run.First == 0 && run.Guest == 4711 && len(run.Told) == 5,
+		"%+v: want a reply, the clock of another machine as the guest's, and five times that the pod bears", run)
+	rm := one(t, session, subject.Remove)
+	check.That(t, rm.Failure == nil && rm.Gone >= rm.Start && rm.Returned >= rm.Start, "%+v, %+v", rm, rm.Failure)
 }
 
 func TestAFailureSaysItsCause(t *testing.T) {
@@ -131,9 +125,7 @@ func TestAFailureSaysItsCause(t *testing.T) {
 				s.does(c.kubelet)
 			}
 			f := one(t, session, subject.Run).Failure
-			if f == nil || f.Kind != c.kind {
-				t.Fatalf("%+v, want one of the kind %s", f, c.kind)
-			}
+			must.That(t, f != nil && f.Kind == c.kind, "%+v, want one of the kind %s", f, c.kind)
 			check.Contains(t, "does not say", f.Detail, c.want...)
 			must.OK(t, session.Discard(t.Context(), []int{0}))
 		})
@@ -147,9 +139,7 @@ func TestANodeIsToldOfWhereItsPodWasDeletedByForce(t *testing.T) {
 	s.silence()
 	for _, why := range []error{context.DeadlineExceeded, &batch.Refusal{Failure: record.Failure{Kind: record.FailState, Detail: "the pod was deleted"}}} {
 		got := (&driver{Target: target}).because("gone", time.Minute, why)
-		if !strings.Contains(got.Error(), "the node n1 is not ready: NodeStatusUnknown Kubelet stopped posting") {
-			t.Errorf("of %v: %v", why, got)
-		}
+		check.That(t, strings.Contains(got.Error(), "the node n1 is not ready: NodeStatusUnknown Kubelet stopped posting"), "of %v: %v", why, got)
 	}
 }
 
@@ -176,13 +166,11 @@ func TestAnAPIServerThatIsStartedAnewIsAskedAgain(t *testing.T) {
 	session := s.opened(time.Minute)
 	refused := &url.Error{Op: "Post", URL: "https://fake", Err: syscall.ECONNREFUSED}
 	s.refuse("create", "pods", 3, refused)
-	if f := one(t, session, subject.Run).Failure; f != nil {
-		t.Errorf("%+v", f)
-	}
+	f := one(t, session, subject.Run).Failure
+	check.That(t, f == nil, "%+v", f)
 	s.refuse("delete", "pods", 2, apierrors.NewServiceUnavailable("apiserver is shutting down"))
-	if f := one(t, session, subject.Remove).Failure; f != nil {
-		t.Errorf("%+v", f)
-	}
+	f = one(t, session, subject.Remove).Failure
+	check.That(t, f == nil, "%+v", f)
 }
 
 func TestOfAPodThatFailedTheEndOfItsLogIsKept(t *testing.T) {
@@ -203,12 +191,9 @@ func TestOfAPodThatFailedTheEndOfItsLogIsKept(t *testing.T) {
 	armed := must.Get(session.Prepare(t.Context(), subject.Run, []int{0}))(t)
 	within := int64(-1)
 	_, samples, err := subject.StartBetween(t.Context(), armed, func() {}, func() { within = asked.Load() - before })
-	if err != nil || len(samples) != 1 || samples[0].Failure == nil {
-		t.Fatalf("%v, %+v", err, samples)
-	}
-	if out := samples[0].Failure.Output; len(out) > 4<<10 || !strings.HasSuffix(out, "x\nno such device") {
-		t.Errorf("%d bytes are kept, to the end %q", len(out), out[max(0, len(out)-20):])
-	}
+	must.That(t, err == nil && len(samples) == 1 && samples[0].Failure != nil, "%v, %+v", err, samples)
+	out := samples[0].Failure.Output
+	check.That(t, len(out) <= 4<<10 && strings.HasSuffix(out, "x\nno such device"), "%d bytes are kept, to the end %q", len(out), out[max(0, len(out)-20):])
 	check.Equal(t, "reads of the log within what is timed", within, 0)
 	must.OK(t, session.Discard(t.Context(), []int{0}))
 }
@@ -249,9 +234,7 @@ func TestAWatchThatEndsGoesOn(t *testing.T) {
 				own.Error(&apierrors.NewResourceExpired("too old resource version").ErrStatus)
 			})
 			f := one(t, session, subject.Run).Failure
-			if (f != nil) != (c.want != "") || f != nil && !strings.Contains(f.Detail, c.want) {
-				t.Errorf("%+v, want %q", f, c.want)
-			}
+			check.That(t, (f != nil) == (c.want != "") && (f == nil || strings.Contains(f.Detail, c.want)), "%+v, want %q", f, c.want)
 		})
 	}
 }
@@ -279,9 +262,8 @@ func TestAPodThatAListIsTooOldForIsNotTakenForDeleted(t *testing.T) {
 func TestEventsOfOthersLeaveNothing(t *testing.T) {
 	f := &follower{lives: map[string]*life{}}
 	e := watch.Event{Type: watch.Added, Object: &corev1.Event{InvolvedObject: corev1.ObjectReference{Kind: "Pod", Name: "somebody"}, Reason: "Started"}}
-	if n := testing.AllocsPerRun(10_000, func() { f.note(e) }); n != 0 || len(f.lives) != 0 {
-		t.Errorf("%v allocations for each event, %d kept", n, len(f.lives))
-	}
+	n := testing.AllocsPerRun(10_000, func() { f.note(e) })
+	check.That(t, n == 0 && len(f.lives) == 0, "%v allocations for each event, %d kept", n, len(f.lives))
 }
 
 func TestTheFirstThatTellsCounts(t *testing.T) {
@@ -300,17 +282,13 @@ func TestTheFirstThatTellsCounts(t *testing.T) {
 	}
 	event("Started") // the scheduler's own event may come later
 	s := l.sample
-	if s.Scheduled == 0 || s.Scheduled != s.Running || s.Sandbox != s.Running || s.Ready != 0 {
-		t.Errorf("%+v", s)
-	}
+	check.That(t, s.Scheduled != 0 && s.Scheduled == s.Running && s.Sandbox == s.Running && s.Ready == 0, "%+v", s)
 	event("Scheduled")
 	skewed := metav1.NewTime(time.Now().Add(-5 * time.Second)) // of a node whose clock is behind
 	status(is(corev1.PodScheduled), runs, func(p *corev1.Pod) {
 		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: skewed})
 	})
-	if l.sample.Running != s.Running || l.sample.Ready <= s.Running || !l.ended || l.failure != nil {
-		t.Errorf("%+v, was %+v", l.sample, s)
-	}
+	check.That(t, l.sample.Running == s.Running && l.sample.Ready > s.Running && l.ended && l.failure == nil, "%+v, was %+v", l.sample, s)
 	check.Equal(t, "time of Ready", l.sample.Told["Ready"], skewed.UnixNano())
 }
 
@@ -319,9 +297,8 @@ func TestABatchThatDoesNotFitIsRefused(t *testing.T) {
 	there := other()
 	there.Spec.NodeName = "n1"
 	s := script(t, there) // the fake does not select by fields: it is on each node
-	if _, err := s.open(9, time.Minute); err == nil || !strings.Contains(err.Error(), "9 pods at once do not fit") || !strings.Contains(err.Error(), "room for 8 more") {
-		t.Errorf("%v", err)
-	}
+	_, err := s.open(9, time.Minute)
+	check.That(t, err != nil && strings.Contains(err.Error(), "9 pods at once do not fit") && strings.Contains(err.Error(), "room for 8 more"), "%v", err)
 }
 
 func TestPodsRunWhereTheyCan(t *testing.T) {
@@ -346,14 +323,11 @@ func TestPodsRunWhereTheyCan(t *testing.T) {
 			t.Parallel()
 			got, err := script(t, down, tainted).target(c.e)
 			if c.want != "" {
-				if u := (*subject.Unavailable)(nil); !errors.As(err, &u) || !strings.Contains(u.Reason, c.want) {
-					t.Errorf("%v, want %q", err, c.want)
-				}
+				u := (*subject.Unavailable)(nil)
+				check.That(t, errors.As(err, &u) && strings.Contains(u.Reason, c.want), "%v, want %q", err, c.want)
 				return
 			}
-			if err != nil || strings.Join(namesOf(got.nodes), " ") != c.nodes {
-				t.Errorf("%v, %v", got, err)
-			}
+			check.That(t, err == nil && strings.Join(namesOf(got.nodes), " ") == c.nodes, "%v, %v", got, err)
 		})
 	}
 }
@@ -369,12 +343,9 @@ func TestAPodIsAskedForAsTheRunSays(t *testing.T) {
 		p.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchFields[0].Values[0] != "n2" {
 		t.Errorf("%+v", p)
 	}
-	if c.ReadinessProbe != nil || p.Spec.Volumes != nil {
-		t.Errorf("%+v", p.Spec)
-	}
-	if !c.Resources.Limits.Memory().Equal(resource.MustParse("64Mi")) || !c.Resources.Limits.Cpu().Equal(resource.MustParse("250m")) || c.Resources.Requests.Cpu().MilliValue() != 1 {
-		t.Errorf("%+v", c.Resources)
-	}
+	check.That(t, c.ReadinessProbe == nil && p.Spec.Volumes == nil, "%+v", p.Spec)
+	check.That(t, c.Resources.Limits.Memory().Equal(resource.MustParse("64Mi")) &&
+		c.Resources.Limits.Cpu().Equal(resource.MustParse("250m")) && c.Resources.Requests.Cpu().MilliValue() == 1, "%+v", c.Resources)
 }
 
 // A user's own program has its words as they are, where a kubelet would look for variables
@@ -388,20 +359,16 @@ func TestAUsersOwnProgramIsAskedForAsItIs(t *testing.T) {
 	p := d.pod("tare-r1-0-1", engine.Place{})
 	c := p.Spec.Containers[0]
 	check.Equal(t, c.Args, expand(c.Args), append([]string{"tare-r1-0-1"}, own.Args...))
-	if len(p.Spec.Volumes) != 2 || p.Spec.Volumes[0].HostPath.Path != "/srv/data" || c.VolumeMounts[0].MountPath != "/data" || !c.VolumeMounts[0].ReadOnly || c.VolumeMounts[1].ReadOnly {
-		t.Errorf("%+v, %+v", p.Spec.Volumes, c.VolumeMounts)
-	}
-	if a := c.ReadinessProbe; a == nil || a.HTTPGet == nil || a.HTTPGet.Path != "/healthz" || a.HTTPGet.Port.IntValue() != 8080 || a.PeriodSeconds != 1 {
-		t.Errorf("%+v", a)
-	}
+	check.That(t, len(p.Spec.Volumes) == 2 && p.Spec.Volumes[0].HostPath.Path == "/srv/data" && c.VolumeMounts[0].MountPath == "/data" &&
+		c.VolumeMounts[0].ReadOnly && !c.VolumeMounts[1].ReadOnly, "%+v, %+v", p.Spec.Volumes, c.VolumeMounts)
+	a := c.ReadinessProbe
+	check.That(t, a != nil && a.HTTPGet != nil && a.HTTPGet.Path == "/healthz" && a.HTTPGet.Port.IntValue() == 8080 && a.PeriodSeconds == 1, "%+v", a)
 	for asked, can := range map[setting.Ready]bool{"tcp:80": true, "exec:/bin/true $(HOME)": true, "http:80/=302": true, "http:80/=404": false, "log:x": false, "file:/x": false} {
-		if _, err := asking(asked); (err == nil) != can || err != nil && !errors.Is(err, subject.ErrUnsupported) {
-			t.Errorf("%s: %v", asked, err)
-		}
+		_, err := asking(asked)
+		check.That(t, (err == nil) == can && (err == nil || errors.Is(err, subject.ErrUnsupported)), "%s: %v", asked, err)
 	}
-	if why := target.Refuses(&setting.Workload{Image: "x"}); why == nil || !strings.Contains(why.Reason, "its nodes have the image i") {
-		t.Errorf("%v", why)
-	}
+	why := target.Refuses(&setting.Workload{Image: "x"})
+	check.That(t, why != nil && strings.Contains(why.Reason, "its nodes have the image i"), "%v", why)
 }
 
 // expand does as a kubelet does with the words of a command: $(NAME) is a variable's value,
@@ -440,8 +407,7 @@ func TestAClusterThatIsNotThereIsUnavailable(t *testing.T) {
 	_, forbidden := s.target(subject.Engine{Image: "i"})
 	_, nowhere := Runtimes(t.Context(), subject.Engine{Kubeconfig: t.TempDir() + "/none"})
 	for want, err := range map[string]error{"cannot list resource": forbidden, "none": nowhere} {
-		if u := (*subject.Unavailable)(nil); !errors.As(err, &u) || !strings.Contains(u.Reason, want) {
-			t.Errorf("%v, want %q", err, want)
-		}
+		u := (*subject.Unavailable)(nil)
+		check.That(t, errors.As(err, &u) && strings.Contains(u.Reason, want), "%v, want %q", err, want)
 	}
 }

@@ -61,12 +61,9 @@ func TestTheKubeletsSummaryIsReadByPod(t *testing.T) {
 		{"podRef":{"name":"c","namespace":"ns","uid":"3"},"memory":{"workingSetBytes":9}}]}`})
 	told := must.Get(d.kubeletSays(t.Context(), two))(t)
 	age := machine.Now() - told["A"].Time
-	if told["A"].Memory != 5<<20 || told["A"].CPU != 31000000 || age < int64(4*time.Second) || age > int64(time.Minute) {
-		t.Errorf("%+v, %v old", told["A"], time.Duration(age))
-	}
-	if len(told) != 2 || told["B"] != (engine.Usage{Memory: -1, CPU: -1}) {
-		t.Errorf("what it has not looked at yet: %+v", told)
-	}
+	check.That(t, told["A"].Memory == 5<<20 && told["A"].CPU == 31000000 && age >= int64(4*time.Second) && age <= int64(time.Minute),
+		"%+v, %v old", told["A"], time.Duration(age))
+	check.That(t, len(told) == 2 && told["B"] == (engine.Usage{Memory: -1, CPU: -1}), "what it has not looked at yet: %+v", told)
 }
 
 func TestWhatKubectlTopShowsIsTheSumOfContainers(t *testing.T) {
@@ -74,9 +71,8 @@ func TestWhatKubectlTopShowsIsTheSumOfContainers(t *testing.T) {
 	d := answering(t, map[string]string{podsPath: `{"kind":"PodMetricsList","items":[{"metadata":{"name":"a","namespace":"ns"},"window":"15s",
 		"containers":[{"name":"x","usage":{"cpu":"250m","memory":"4Mi"}},{"name":"y","usage":{"cpu":"500000n","memory":"1024Ki"}}]}]}`})
 	told, err := d.topSays(t.Context(), two)
-	if err != nil || told["A"].Memory != 5<<20 || told["A"].CPU != -1 || told["A"].Rate == nil || *told["A"].Rate != 0.2505 || told["B"].Rate != nil {
-		t.Errorf("%+v, %v", told, err)
-	}
+	check.That(t, err == nil && told["A"].Memory == 5<<20 && told["A"].CPU == -1 && told["A"].Rate != nil && *told["A"].Rate == 0.2505 &&
+		told["B"].Rate == nil, "%+v, %v", told, err)
 }
 
 func TestWhatIsNotServedOrRefusedIsSaid(t *testing.T) {
@@ -87,9 +83,8 @@ func TestWhatIsNotServedOrRefusedIsSaid(t *testing.T) {
 	_, err := answering(t, map[string]string{summaryPath: ""}).kubeletSays(t.Context(), two)
 	check.Error(t, err, "a Role has to allow it")
 	for name, text := range map[string]string{"no JSON": "x", "of another kind": `{"pods":3}`, "a time that is none": `{"pods":[{"podRef":{"name":"a"},"cpu":{"time":"soon"}}]}`} {
-		if _, err := answering(t, map[string]string{summaryPath: text}).kubeletSays(t.Context(), two); err == nil {
-			t.Errorf("%s was believed", name)
-		}
+		_, err := answering(t, map[string]string{summaryPath: text}).kubeletSays(t.Context(), two)
+		check.That(t, err != nil, "%s was believed", name)
 	}
 }
 
@@ -127,11 +122,8 @@ func TestTheObjectsOfATargetAreRecorded(t *testing.T) {
 	class := &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: "kata"}, Handler: "kata-qemu", Overhead: &nodev1.Overhead{PodFixed: list("250m", "160Mi")},
 		Scheduling: &nodev1.Scheduling{NodeSelector: map[string]string{"kata": "true"}}}
 	got := (&Target{class: class, nodes: []corev1.Node{node}, here: true}).objects()
-	if got.RuntimeClass != "kata" || got.Handler != "kata-qemu" || *got.Overhead != (record.Amounts{CPU: 250, Memory: 160 << 20}) ||
-		*got.Allocatable != (record.Amounts{CPU: 7800, Memory: 6500 << 20}) || got.Scheduling != `{"nodeSelector":{"kata":"true"}}` {
-		t.Errorf("%+v", got)
-	}
-	if got := (&Target{nodes: []corev1.Node{node}}).objects(); *got != (record.Kubernetes{}) {
-		t.Errorf("of no class, on another machine: %+v", got)
-	}
+	check.That(t, got.RuntimeClass == "kata" && got.Handler == "kata-qemu" && *got.Overhead == (record.Amounts{CPU: 250, Memory: 160 << 20}) &&
+		*got.Allocatable == (record.Amounts{CPU: 7800, Memory: 6500 << 20}) && got.Scheduling == `{"nodeSelector":{"kata":"true"}}`, "%+v", got)
+	got = (&Target{nodes: []corev1.Node{node}}).objects()
+	check.That(t, *got == (record.Kubernetes{}), "of no class, on another machine: %+v", got)
 }

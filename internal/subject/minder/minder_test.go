@@ -128,9 +128,8 @@ func TestAFailureSaysWhatAProgramDidWrong(t *testing.T) {
 				ends(t, in.pid)
 			}
 			f := operate(t, s, subject.Stop)
-			if (f != nil) != (c.says != "") || f != nil && !strings.HasPrefix(f.Detail, c.says) || c.says == "timed out" && f.Detail != c.says {
-				t.Errorf("%+v, want %q", f, c.says)
-			}
+			check.That(t, (f != nil) == (c.says != "") && (f == nil || strings.HasPrefix(f.Detail, c.says)) && (c.says != "timed out" || f.Detail == c.says),
+				"%+v, want %q", f, c.says)
 		})
 	}
 }
@@ -155,9 +154,8 @@ func TestAProgramThatIsThereNoMoreIsOver(t *testing.T) {
 				ends(t, in.pid)
 			}
 			over, f := subject.Over(t.Context(), s, []int{0})
-			if (f != nil) != (c.says != "") || len(over) > 0 != (f != nil) || f != nil && (f.Detail != c.says || f.Output != "because") {
-				t.Errorf("%v, %+v, want %q", over, f, c.says)
-			}
+			check.That(t, (f != nil) == (c.says != "") && len(over) > 0 == (f != nil) && (f == nil || f.Detail == c.says && f.Output == "because"),
+				"%v, %+v, want %q", over, f, c.says)
 		})
 	}
 }
@@ -167,22 +165,17 @@ func TestAProgramThatFloodsItsLogIsEnded(t *testing.T) {
 	in := &one{pid: p.Process.Pid, log: filepath.Join(t.TempDir(), "log")}
 	must.OK(t, os.WriteFile(in.log, make([]byte, 1<<20-1), 0o600))
 	s := begun(t, in)
-	if why := s.ended(0, false); why != "" {
-		t.Fatalf("it was ended because %s", why)
-	}
+	why := s.ended(0, false)
+	must.That(t, why == "", "it was ended because %s", why)
 	must.OK(t, os.WriteFile(in.log, make([]byte, 1<<20), 0o600))
-	if err := p.Wait(); err == nil || p.ProcessState.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
-		t.Errorf("it ended with %v", err)
-	}
-	if e := s.Ended(t.Context(), 0); e.Advice != quieter {
-		t.Errorf("of its end it is advised: %q", e.Advice)
-	}
-	if f := operate(t, s, subject.Stop); f == nil || f.Detail != "its output grew beyond 1 MiB, and it was ended for that" {
-		t.Errorf("%+v", f)
-	}
-	if f := operate(t, s, subject.Remove); f != nil {
-		t.Errorf("it is said twice: %+v", f)
-	}
+	err := p.Wait()
+	check.That(t, err != nil && p.ProcessState.Sys().(syscall.WaitStatus).Signal() == syscall.SIGKILL, "it ended with %v", err)
+	e := s.Ended(t.Context(), 0)
+	check.That(t, e.Advice == quieter, "of its end it is advised: %q", e.Advice)
+	f := operate(t, s, subject.Stop)
+	check.That(t, f != nil && f.Detail == "its output grew beyond 1 MiB, and it was ended for that", "%+v", f)
+	f = operate(t, s, subject.Remove)
+	check.That(t, f == nil, "it is said twice: %+v", f)
 }
 
 func TestNobodyElsesProcessIsEnded(t *testing.T) {
@@ -201,9 +194,8 @@ func TestNobodyElsesProcessIsEnded(t *testing.T) {
 			in := c.in
 			in.pid, in.log = p.Process.Pid, filepath.Join(t.TempDir(), "log")
 			must.OK(t, os.WriteFile(in.log, make([]byte, 1<<20), 0o600))
-			if why := begun(t, &in).ended(0, false); (why != "") != c.ends { // which looks, too
-				t.Errorf("it was ended because %q", why)
-			}
+			why := begun(t, &in).ended(0, false)
+			check.That(t, (why != "") == c.ends, "it was ended because %q", why) // which looks, too
 		})
 	}
 }
@@ -236,9 +228,7 @@ func TestARefusalOfAnotherTaskIsSaidOfTheContainersOwnProcessOnly(t *testing.T) 
 				_ = p.Wait()
 			}
 			f := operate(t, s, subject.Stop)
-			if (f != nil) != (c.says != "") || f != nil && !strings.HasPrefix(f.Detail, c.says) {
-				t.Errorf("%+v", f)
-			}
+			check.That(t, (f != nil) == (c.says != "") && (f == nil || strings.HasPrefix(f.Detail, c.says)), "%+v", f)
 		})
 	}
 }

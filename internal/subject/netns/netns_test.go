@@ -38,20 +38,16 @@ func TestANetworkOfALaneIsReachedByItsAddressAndLeavesNothing(t *testing.T) {
 		for _, lane := range []string{"0", "1"} {
 			path, address, err := n.For(lane)
 			must.OK(t, err)
-			if again, same, err := n.For(lane); err != nil || again != path || same != address {
-				t.Errorf("another container has %s, %s, %v", again, same, err)
-			}
-			if out, err := exec.Command("nsenter", "--net="+path, "ip", "route").CombinedOutput(); err != nil || !strings.Contains(string(out), "default via") {
-				t.Errorf("%s, %v", out, err)
-			}
+			again, same, err := n.For(lane)
+			check.That(t, err == nil && again == path && same == address, "another container has %s, %s, %v", again, same, err)
+			out, err := exec.Command("nsenter", "--net="+path, "ip", "route").CombinedOutput()
+			check.That(t, err == nil && strings.Contains(string(out), "default via"), "%s, %v", out, err)
 			// Nobody listens: that is said by the network's own kernel, and at once.
 			_, err = net.DialTimeout("tcp", address+":9", time.Minute)
 			check.Error(t, err, "refused")
 			addresses = append(addresses, address)
 		}
-		if addresses[0] == addresses[1] || len(cards(t)) != 2 {
-			t.Errorf("%q, %q", addresses, cards(t))
-		}
+		check.That(t, addresses[0] != addresses[1] && len(cards(t)) == 2, "%q, %q", addresses, cards(t))
 		must.OK(t, n.Close())
 		must.Eventually(t, func() string { return strings.Join(cards(t), ", ") })
 	}
@@ -86,9 +82,8 @@ func TestACardTakesNoAddressOfANetworkThatIsInUse(t *testing.T) {
 		}
 		return err
 	})
-	if want := netip.MustParseAddr("198.18.3.1"); err != nil || here != want {
-		t.Errorf("%v %v, want %v", here, err, want)
-	}
+	want := netip.MustParseAddr("198.18.3.1")
+	check.That(t, err == nil && here == want, "%v %v, want %v", here, err, want)
 }
 
 func TestHalfANetworkIsNoneForTheNextContainer(t *testing.T) {
