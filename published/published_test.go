@@ -2,6 +2,7 @@ package published_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"go/constant"
 	"go/token"
 	"go/types"
@@ -24,8 +25,7 @@ const isulad = "published/isulad-2020"
 
 func load(t *testing.T, name string) *published.Report {
 	t.Helper()
-	r := must.Get(published.Load(name))(t)
-	return r
+	return must.Get(published.Load(name))(t)
 }
 
 func TestTheISuladReportIsThereInFull(t *testing.T) {
@@ -36,22 +36,16 @@ func TestTheISuladReportIsThereInFull(t *testing.T) {
 			if table.Lanes > 1 {
 				want = "100 * " + row.Op
 			}
-			if row.Label != want || len(row.Versus) != 2 {
-				t.Errorf("%s: row %q of %s has %d differences", table.ID, row.Label, row.Op, len(row.Versus))
-			}
+			check.That(t, row.Label == want && len(row.Versus) == 2,
+				"%s: row %q of %s has %d differences", table.ID, row.Label, row.Op, len(row.Versus))
 		}
-		if table.OriginalTitle == "" || table.Title == "" {
-			t.Errorf("%s has no title", table.ID)
-		}
+		check.That(t, table.OriginalTitle != "" && table.Title != "", "%s has no title", table.ID)
 	}
 	for id, version := range map[string]string{"docker": "19.03.11", "podman": "2.0.3", "isula": "2.0.3", "cri-o": ""} {
-		if got := r.Engine(id); got.Version != version || version == "" && len(got.Notes) == 0 {
-			t.Errorf("%s: %+v", id, got)
-		}
+		got := r.Engine(id)
+		check.That(t, got.Version == version && (version != "" || len(got.Notes) != 0), "%s: %+v", id, got)
 	}
-	if r.Date != "2020-09-09" || r.Author != "haozi007" || r.Unit != "ms" {
-		t.Errorf("%+v", r)
-	}
+	check.That(t, r.Date == "2020-09-09" && r.Author == "haozi007" && r.Unit == "ms", "%+v", r)
 }
 
 // The sums are those of each column of the publication itself, added up before
@@ -71,9 +65,7 @@ func TestTheISuladReportsFiguresAddUp(t *testing.T) {
 		for _, row := range table.Rows {
 			for i, v := range row.Values {
 				ms, ok := milliseconds(r, v)
-				if !ok {
-					t.Errorf("%s: %q is no time", table.ID, v)
-				}
+				check.That(t, ok, "%s: %q is no time", table.ID, v)
 				got[i] += ms
 			}
 		}
@@ -98,15 +90,11 @@ func TestEveryPrintedDifferenceFollowsFromTheAveragesOrIsNoted(t *testing.T) {
 					noted = strings.Contains(row.Note, row.Versus[i]) && strings.Contains(row.Note, computed)
 				}
 			}
-			if noted != (row.Note != "") {
-				t.Errorf("%s: %s: the note is %q", table.ID, row.Label, row.Note)
-			}
+			check.That(t, noted == (row.Note != ""), "%s: %s: the note is %q", table.ID, row.Label, row.Note)
 		}
 	}
 	want := []string{"client-arm-containers-100: 100 * rm against Podman: printed -92.33%, from the averages -91.54%"}
-	if !slices.Equal(wrong, want) || differences != 80 {
-		t.Errorf("of %d differences these disagree: %q, want %q", differences, wrong, want)
-	}
+	check.That(t, slices.Equal(wrong, want) && differences == 80, "of %d differences these disagree: %q, want %q", differences, wrong, want)
 }
 
 func TestEveryPublicationHasAllItsTables(t *testing.T) {
@@ -121,9 +109,7 @@ func TestEveryPublicationHasAllItsTables(t *testing.T) {
 				got[2] += len(row.Values) - len(slices.DeleteFunc(slices.Clone(row.Values), func(v published.Figure) bool { return v != "" }))
 			}
 		}
-		if got != want || r.Name != name {
-			t.Errorf("%s: %v, want %v", name, got, want)
-		}
+		check.That(t, got == want && r.Name == name, "%s: %v, want %v", name, got, want)
 	}
 }
 
@@ -144,9 +130,7 @@ func TestWhatShowsASentenceToBeWrongFollowsFromPrintedFigures(t *testing.T) {
 		for _, claim := range r.Claims {
 			for _, but := range claim.But {
 				for _, n := range number.FindAllString(but.Formula, -1) {
-					if !printed[n] {
-						t.Errorf("%s: %s: %s stands in no table", name, claim.Says, n)
-					}
+					check.That(t, printed[n], "%s: %s: %s stands in no table", name, claim.Says, n)
 				}
 				// Whole numbers divide as others do.
 				exact := number.ReplaceAllStringFunc(but.Formula, func(n string) string { return "(" + n + "*1.0)" })
@@ -158,9 +142,7 @@ func TestWhatShowsASentenceToBeWrongFollowsFromPrintedFigures(t *testing.T) {
 				value, _ := constant.Float64Val(constant.ToFloat(got.Value))
 				said, _, _ := strings.Cut(strings.TrimPrefix(but.Gives, "+"), " ")
 				_, decimals, _ := strings.Cut(said, ".")
-				if text := strconv.FormatFloat(value, 'f', len(decimals), 64); text != said {
-					t.Errorf("%s: %s = %s, and not %s", name, but.Formula, text, said)
-				}
+				check.Equal(t, fmt.Sprintf("%s: %s =", name, but.Formula), strconv.FormatFloat(value, 'f', len(decimals), 64), said)
 			}
 		}
 	}
@@ -187,7 +169,7 @@ func TestPublicationsAreFoundByNameAndByPath(t *testing.T) {
 	t.Chdir(t.TempDir()) // where there is no folder published
 	want := must.JSON(t, load(t, isulad))
 	for _, name := range []string{"isulad-2020", "published/isulad-2020/", "./published/isulad-2020", dir, filepath.Join(dir, "report.json")} {
-		check.Equal(t, name, string(must.Get(json.Marshal(load(t, name)))(t)), string(want))
+		check.Equal(t, name, string(must.JSON(t, load(t, name))), string(want))
 	}
 }
 
@@ -203,32 +185,27 @@ func TestWhatIsNoPublicationIsRefusedWithAReason(t *testing.T) {
 		"a page without end":     {strings.Repeat(" ", 1<<20) + good, "larger than 1 MiB"},
 	}
 	for _, row := range must.Rows(t, "testdata/refused.tsv") {
-		if !strings.Contains(good, row[1]) {
-			t.Fatalf("no %q in the file", row[1])
-		}
+		must.That(t, strings.Contains(good, row[1]), "no %q in the file", row[1])
 		tests[row[0]] = struct{ text, want string }{strings.Replace(good, row[1], row[2], 1), row[3]}
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "it.json")
 			must.Write(t, path, test.text)
-			if _, err := published.Load(path); err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("got %v", err)
-			}
+			_, err := published.Load(path)
+			check.Error(t, err, test.want)
 		})
 	}
-	if _, err := published.Load("published/none"); err == nil || !strings.Contains(err.Error(), "published/isulad-2020") {
-		t.Errorf("got %v", err)
-	}
-	if _, err := published.Load("/dev/zero"); err == nil || !strings.Contains(err.Error(), "is no file") {
-		t.Errorf("got %v", err)
-	}
+	_, err := published.Load("published/none")
+	check.Error(t, err, "published/isulad-2020")
+	_, err = published.Load("/dev/zero")
+	check.Error(t, err, "is no file")
 }
 
 func TestAFigureStaysAsItWasPrinted(t *testing.T) {
 	var got []published.Figure
 	must.OK(t, json.Unmarshal([]byte(`[12.50, null, 0, 1e3]`), &got))
-	check.Equal(t, "text", string(must.Get(json.Marshal(got))(t)), "[12.50,null,0,1e3]")
+	check.Equal(t, "text", string(must.JSON(t, got)), "[12.50,null,0,1e3]")
 	r := published.Report{Unit: "s"}
 	for i, want := range []float64{12500, 0, 0, 1e6} {
 		if ms, ok := milliseconds(&r, got[i]); ms != want || ok != (i != 1) {

@@ -15,6 +15,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/terms"
 	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/published"
@@ -26,18 +27,14 @@ import (
 func stored(t *testing.T, name string) *record.Record {
 	t.Helper()
 	rec, err := record.Load(name + ".jsonl")
-	if err != nil || rec.ProblemCount != 0 || rec.End == nil {
-		t.Fatalf("%+v, %v", rec, err)
-	}
+	must.That(t, err == nil && rec.ProblemCount == 0 && rec.End != nil, "%+v, %v", rec, err)
 	return rec
 }
 
 func cells(t *testing.T, rec *record.Record, each func(table *storage.Table, cell *storage.Cell)) *storage.Judgement {
 	t.Helper()
 	s, err := storage.Judge(rec)
-	if err != nil || !s.Imported {
-		t.Fatalf("%+v, %v", s, err)
-	}
+	must.That(t, err == nil && s.Imported, "%+v, %v", s, err)
 	for _, table := range s.Tables {
 		for _, c := range table.Cells {
 			if c.Rounds > 0 {
@@ -85,9 +82,7 @@ func TestFiguresOfNoVolumeAreJudgedAsTheMachinesOwn(t *testing.T) {
 		}
 		got[table.Job+volume+table.Cache+c.Target] = c.Verdict
 	})
-	if fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("got  %v\nwant %v", got, want)
-	}
+	check.That(t, fmt.Sprint(got) == fmt.Sprint(want), "got  %v\nwant %v", got, want)
 }
 
 // recomputed are the sum of a start's parts, the wall time that was measured, and the
@@ -134,19 +129,14 @@ func TestThePlanOfTheISuladReportGivesEveryTable(t *testing.T) {
 	text := must.Get(os.ReadFile("../plans/isulad-2020.yaml"))(t)
 	p := must.Get(plan.Parse("isulad-2020.yaml", text, all.Instruments))(t)
 	r := load(t, isulad)
-	if p.Name != r.Name || len(p.Measure) != 3 {
-		t.Errorf("plan %s of %d measures", p.Name, len(p.Measure))
-	}
+	check.That(t, p.Name == r.Name && len(p.Measure) == 3, "plan %s of %d measures", p.Name, len(p.Measure))
 	for _, table := range r.Tables {
-		if !slices.ContainsFunc(p.Measure, func(m plan.Measure) bool { return gives(r, m.Options.(*lifecycle.Options), table) }) {
-			t.Errorf("no measure gives %s", table.ID)
-		}
+		check.That(t, slices.ContainsFunc(p.Measure, func(m plan.Measure) bool { return gives(r, m.Options.(*lifecycle.Options), table) }),
+			"no measure gives %s", table.ID)
 	}
 	for _, m := range p.Measure {
 		l := m.Options.(*lifecycle.Options)
-		if l.Rounds != 10 || l.Missing != terms.MissingSkip || !slices.Contains(l.Targets, l.Subject) || l.Title == "" {
-			t.Errorf("%+v", l)
-		}
+		check.That(t, l.Rounds == 10 && l.Missing == terms.MissingSkip && slices.Contains(l.Targets, l.Subject) && l.Title != "", "%+v", l)
 	}
 }
 

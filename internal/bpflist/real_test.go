@@ -15,6 +15,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/node/bpfstat"
 	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/internal/testing/need"
@@ -70,20 +71,12 @@ func TestAProgramThatRunsIsSeenToRun(t *testing.T) {
 	must.OK(t, Run(t.Context(), &b, o))
 	var v View
 	must.OK(t, json.Unmarshal([]byte(b.String()), &v))
-	if len(v.Programs) != 1 || v.Programs[0].Rate == nil {
-		t.Fatalf("%+v", v)
-	}
+	must.That(t, len(v.Programs) == 1 && v.Programs[0].Rate != nil, "%+v", v)
 	p := v.Programs[0]
 	r := p.Rate
-	if p.ID != id || p.Memory <= 0 || r.Runs == 0 || r.Core <= 0 || r.Core > float64(v.CPUs) || r.Mean <= 0 {
-		t.Errorf("%+v, %+v", p, r)
-	}
-	if v.Interval < 2 || !v.Counted {
-		t.Errorf("an interval of %v s, statistics %v", v.Interval, v.Counted)
-	}
-	if statistics(t) {
-		t.Error("statistics are still on")
-	}
+	check.That(t, p.ID == id && p.Memory > 0 && r.Runs != 0 && r.Core > 0 && r.Core <= float64(v.CPUs) && r.Mean > 0, "%+v, %+v", p, r)
+	check.That(t, v.Interval >= 2 && v.Counted, "an interval of %v s, statistics %v", v.Interval, v.Counted)
+	check.That(t, !statistics(t), "statistics are still on")
 }
 
 // until cancels when so many lines were written.
@@ -109,17 +102,12 @@ func TestWatchingEndsWithItsContextAndLeavesNoStatisticsOn(t *testing.T) {
 			defer cancel()
 			out := &until{lines: 3, cancel: cancel}
 			err := Run(ctx, out, Options{Filter: bpfstat.Filter{IDs: []uint32{id}}, Interval: 20 * time.Millisecond, Watch: true, Format: format})
-			if !errors.Is(err, context.Canceled) {
-				t.Errorf("it ended with %v, want %v", err, context.Canceled)
-			}
-			if statistics(t) {
-				t.Error("statistics are still on")
-			}
+			check.That(t, errors.Is(err, context.Canceled), "it ended with %v, want %v", err, context.Canceled)
+			check.That(t, !statistics(t), "statistics are still on")
 			if format == formatCSV {
 				rows, err := csv.NewReader(strings.NewReader(out.String())).ReadAll()
-				if err != nil || len(rows) < 3 || rows[0][0] != "time" || rows[1][0] == "time" || rows[2][0] == "time" {
-					t.Errorf("%v, %v; want one heading and rows", rows, err)
-				}
+				check.That(t, err == nil && len(rows) >= 3 && rows[0][0] == "time" && rows[1][0] != "time" && rows[2][0] != "time",
+					"%v, %v; want one heading and rows", rows, err)
 			}
 		})
 	}
@@ -129,9 +117,8 @@ func TestWithoutAnIntervalStatisticsAreLeftAsTheyAre(t *testing.T) {
 	id := busy(t)
 	var b strings.Builder
 	must.OK(t, Run(t.Context(), &b, Options{Filter: bpfstat.Filter{IDs: []uint32{id}}, Format: formatOpenMetrics}))
-	if text := b.String(); !strings.HasSuffix(text, "# EOF\n") || !strings.Contains(text, `name="tare_t_list"`) {
-		t.Errorf("it is %s", text)
-	}
+	text := b.String()
+	check.That(t, strings.HasSuffix(text, "# EOF\n") && strings.Contains(text, `name="tare_t_list"`), "it is %s", text)
 }
 
 func TestTotalsAreWordsThatCountAndOptionsThatContradictAreRefused(t *testing.T) {
@@ -200,25 +187,20 @@ func TestRenderings(t *testing.T) {
 func TestAScreenShowsNoMoreLinesThanItHas(t *testing.T) {
 	v := view(t)
 	for height := 1; height < 30; height++ {
-		if n := len(v.lines(height)); n > height {
-			t.Errorf("%d lines on a screen of %d", n, height)
-		}
+		n := len(v.lines(height))
+		check.That(t, n <= height, "%d lines on a screen of %d", n, height)
 	}
 }
 
 func TestSharesAreOfOneCoreAndOfTheNode(t *testing.T) {
 	v := view(t)
 	r := v.Programs[0].Rate
-	if r.Runs != 1_000_000 || r.PerSec != 500_000 || r.Mean != 259.8 || r.Core != 0.1299 || r.Node != 0.1299/8 || r.Misses != 2 {
-		t.Errorf("%+v", r)
-	}
+	check.That(t, r.Runs == 1_000_000 && r.PerSec == 500_000 && r.Mean == 259.8 && r.Core == 0.1299 && r.Node == 0.1299/8 && r.Misses == 2,
+		"%+v", r)
 	// Map 12 is there once, though two programs use it, and 16 though none does.
-	if want := int64(8192 + 4096 + 5767168 + 2048 + 12288 + 4096 + 65536); v.Total.Memory != want || v.Total.Shared != 1 || v.Total.Maps != 4 {
-		t.Errorf("%+v, want %d bytes", v.Total, want)
-	}
-	if v.Came != 1 || v.Went != 1 {
-		t.Errorf("%d came and %d went, want one each", v.Came, v.Went)
-	}
+	want := int64(8192 + 4096 + 5767168 + 2048 + 12288 + 4096 + 65536)
+	check.That(t, v.Total.Memory == want && v.Total.Shared == 1 && v.Total.Maps == 4, "%+v, want %d bytes", v.Total, want)
+	check.That(t, v.Came == 1 && v.Went == 1, "%d came and %d went, want one each", v.Came, v.Went)
 }
 
 func TestNothingThatIsThereAndNothingThatWasChosenAreToldApart(t *testing.T) {
@@ -239,22 +221,17 @@ func TestNothingThatIsThereAndNothingThatWasChosenAreToldApart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := shown{options: Options{Filter: c.filter}, view: &c.view}
 			err := s.found()
-			if (err == nil) != (c.wants == "") || err != nil && (!errors.Is(err, errNotFound) || !strings.Contains(err.Error(), c.wants)) {
-				t.Errorf("%v", err)
-			}
+			check.That(t, (err == nil) == (c.wants == "") && (err == nil || errors.Is(err, errNotFound) && strings.Contains(err.Error(), c.wants)), "%v", err)
 			var b strings.Builder
-			if err := c.view.writeText(&b, 0, false); err != nil || !strings.Contains(b.String(), c.text) {
-				t.Errorf("%v: %s", err, b.String())
-			}
+			err = c.view.writeText(&b, 0, false)
+			check.That(t, err == nil && strings.Contains(b.String(), c.text), "%v: %s", err, b.String())
 		})
 	}
 }
 
 func TestProgramsThatCameAreDescribedAtTheEndOfAnInterval(t *testing.T) {
 	soon := collector{listing: &bpfstat.Listing{}, described: time.Now(), took: time.Hour}
-	if !soon.due(true) || soon.due(false) {
-		t.Error("what came is not described, or what was there is again")
-	}
+	check.That(t, soon.due(true) && !soon.due(false), "what came is not described, or what was there is again")
 	if soon.watch = true; soon.due(true) {
 		t.Error("a watch takes an hour for each of its looks")
 	}
@@ -265,9 +242,8 @@ func TestAListSaysHowManyThereAreBesideWhatWasNotChosen(t *testing.T) {
 	busy(t)
 	var b strings.Builder
 	err := Run(t.Context(), &b, Options{Filter: bpfstat.Filter{Names: []string{"tare_t_nosuch"}}})
-	if !errors.Is(err, errNotFound) || !strings.Contains(err.Error(), `loaded none is chosen by --name "tare_t_nosuch"`) || !strings.Contains(b.String(), "loaded, and none of the kind") {
-		t.Errorf("%v\n%s", err, b.String())
-	}
+	check.That(t, errors.Is(err, errNotFound) && strings.Contains(err.Error(), `loaded none is chosen by --name "tare_t_nosuch"`) &&
+		strings.Contains(b.String(), "loaded, and none of the kind"), "%v\n%s", err, b.String())
 }
 
 func TestTheLiveViewFitsItsScreen(t *testing.T) {
@@ -277,12 +253,8 @@ func TestTheLiveViewFitsItsScreen(t *testing.T) {
 	}
 	s.Show(view(t))
 	lines := s.Draw(50, 8)
-	if len(lines) != 8 || lines[7] != "q quit" || !strings.Contains(lines[6], "ID") {
-		t.Errorf("%d lines of 8: %q", len(lines), lines)
-	}
+	check.That(t, len(lines) == 8 && lines[7] == "q quit" && strings.Contains(lines[6], "ID"), "%d lines of 8: %q", len(lines), lines)
 	for _, line := range lines {
-		if term.Width(line) > 50 {
-			t.Errorf("%q is wider than 50", line)
-		}
+		check.That(t, term.Width(line) <= 50, "%q is wider than 50", line)
 	}
 }

@@ -31,9 +31,7 @@ func TestAnAddressIsABucketAndAKeyAndNoSecret(t *testing.T) {
 	t.Parallel()
 	golden.Lines(t, "testdata/addresses.txt", func(t *testing.T, line string) (any, error) {
 		u, err := Parse(line)
-		if err != nil && strings.Contains(err.Error(), "hidden") {
-			t.Error(err)
-		}
+		check.That(t, err == nil || !strings.Contains(err.Error(), "hidden"), "%v", err)
 		return map[bool]string{true: "folder ", false: "file "}[u.IsFolder()] + u.String() + " in " + u.folder().String(), err
 	})
 }
@@ -45,9 +43,8 @@ func TestAStoreIsWhatTheEnvironmentSays(t *testing.T) {
 	} {
 		t.Setenv("AWS_ENDPOINT_URL", endpoint)
 		t.Setenv("AWS_ENDPOINT_URL_S3", "")
-		if _, err := Connect(); (err == nil) != ok || err != nil && strings.Contains(err.Error(), "hidden") {
-			t.Errorf("%q: %v", endpoint, err)
-		}
+		_, err := Connect()
+		check.That(t, (err == nil) == ok && (err == nil || !strings.Contains(err.Error(), "hidden")), "%q: %v", endpoint, err)
 	}
 }
 
@@ -77,8 +74,7 @@ func folder(t *testing.T, files map[string]string) string {
 
 func client(t *testing.T, silence time.Duration) *Client {
 	t.Helper()
-	c := must.Get(connect(silence))(t)
-	return c
+	return must.Get(connect(silence))(t)
 }
 
 // files are those below a folder, with what is in them.
@@ -114,13 +110,10 @@ func TestWhatIsUploadedIsFetchedAgain(t *testing.T) {
 		check.Error(t, c.Free(t.Context(), at), "")
 	}
 	n, bytes, err := c.Upload(t.Context(), dir, to)
-	if n != 3 || bytes != int64(len("one"+"a picture"+long)) || err != nil {
-		t.Fatalf("%d files, %d bytes, %v", n, bytes, err)
-	}
+	must.That(t, n == 3 && bytes == int64(len("one"+"a picture"+long)) && err == nil, "%d files, %d bytes, %v", n, bytes, err)
 	for _, at := range []URL{to, {to.Bucket, "nightly"}, {to.Bucket, "nightly/1/run.jsonl"}} {
-		if err := c.Free(t.Context(), at); err == nil || !strings.Contains(err.Error(), "something is there already") {
-			t.Errorf("%s: %v", at, err)
-		}
+		err := c.Free(t.Context(), at)
+		check.That(t, err != nil && strings.Contains(err.Error(), "something is there already"), "%s: %v", at, err)
 	}
 	for address, want := range map[string]map[string]string{
 		"s3://tare/nightly":             {"nightly/1/run.jsonl": "one", "nightly/1/deep/er/run.jsonl.zst": long},
@@ -129,13 +122,9 @@ func TestWhatIsUploadedIsFetchedAgain(t *testing.T) {
 		"s3://tare":                     {"tare/nightly/1/run.jsonl": "one", "tare/nightly/1/deep/er/run.jsonl.zst": long},
 	} {
 		got, there, err := fetched(t, c, address)
-		if err != nil || got.Records != len(want) || got.Left != nil {
-			t.Errorf("%s: %+v, %v", address, got, err)
-		}
+		check.That(t, err == nil && got.Records == len(want) && got.Left == nil, "%s: %+v, %v", address, got, err)
 		for name, text := range want {
-			if there[name] != text || len(there) != len(want) {
-				t.Errorf("%s: %s is another, or not among %d", address, name, len(there))
-			}
+			check.That(t, there[name] == text && len(there) == len(want), "%s: %s is another, or not among %d", address, name, len(there))
 		}
 	}
 }
@@ -161,16 +150,12 @@ func TestWhatIsWrongWithAStoreIsSaidWithWhatWouldChangeIt(t *testing.T) {
 			t.Setenv("AWS_REGION", tt.region)
 			c := client(t, silence)
 			_, _, err := fetched(t, c, tt.address)
-			if err == nil || !strings.Contains(err.Error(), tt.says) {
-				t.Fatalf("%v", err)
-			}
-			if s := tt.secret; s != "" && strings.Contains(err.Error(), s) {
-				t.Errorf("it tells the secret: %v", err)
-			}
+			must.That(t, err != nil && strings.Contains(err.Error(), tt.says), "%v", err)
+			s := tt.secret
+			check.That(t, s == "" || !strings.Contains(err.Error(), s), "it tells the secret: %v", err)
 			from, _ := Parse(tt.address)
-			if err := c.Free(t.Context(), from); strings.HasPrefix(tt.says, "there is no such bucket") != strings.Contains(fmt.Sprint(err), "no such bucket") {
-				t.Errorf("before a run: %v", err)
-			}
+			err = c.Free(t.Context(), from)
+			check.That(t, strings.HasPrefix(tt.says, "there is no such bucket") == strings.Contains(fmt.Sprint(err), "no such bucket"), "before a run: %v", err)
 		})
 	}
 }
@@ -180,9 +165,8 @@ func TestAnUploadIsRefusedWithWhatWouldChangeIt(t *testing.T) {
 	s := teststore.Start(t)
 	path := filepath.Join(folder(t, map[string]string{"run.jsonl": "one"}), "run.jsonl")
 	s.Use(t, s.Key, "secret-wrong")
-	if _, err := client(t, silence).write(t.Context(), path, URL{teststore.Bucket, "run.jsonl"}); err == nil || !strings.Contains(err.Error(), "AWS_SECRET_ACCESS_KEY") {
-		t.Errorf("%v", err)
-	}
+	_, err := client(t, silence).write(t.Context(), path, URL{teststore.Bucket, "run.jsonl"})
+	check.Error(t, err, "AWS_SECRET_ACCESS_KEY")
 }
 
 func TestAClockThatIsWrongIsSaid(t *testing.T) {
@@ -193,9 +177,8 @@ func TestAClockThatIsWrongIsSaid(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) { // where it is the year 2000
 		for _, at := range []URL{{teststore.Bucket, "a/"}, {teststore.Bucket, "a.jsonl"}} {
-			if _, err := client(t, silence).Fetch(t.Context(), at, t.TempDir()); err == nil || !strings.Contains(err.Error(), "the clock here says 2000-01-01T00:00:00Z") {
-				t.Errorf("%s: %v", at, err)
-			}
+			_, err := client(t, silence).Fetch(t.Context(), at, t.TempDir())
+			check.That(t, err != nil && strings.Contains(err.Error(), "the clock here says 2000-01-01T00:00:00Z"), "%s: %v", at, err)
 		}
 	})
 }
@@ -205,13 +188,11 @@ func TestAStoreIsSpokenToOverTLS(t *testing.T) {
 	put(t, s, map[string]string{"a/run.jsonl": "one"})
 	certificate := s.Secure(t)
 	// In this order: the roots of the system are read once by a process.
-	if _, _, err := fetched(t, client(t, silence), "s3://tare/a/"); err == nil || !strings.Contains(err.Error(), "SSL_CERT_FILE") {
-		t.Errorf("without the certificate: %v", err)
-	}
+	_, _, err := fetched(t, client(t, silence), "s3://tare/a/")
+	check.That(t, err != nil && strings.Contains(err.Error(), "SSL_CERT_FILE"), "without the certificate: %v", err)
 	t.Setenv("SSL_CERT_FILE", certificate)
-	if _, _, err := fetched(t, client(t, silence), "s3://tare/a/"); err != nil {
-		t.Error(err)
-	}
+	_, _, err = fetched(t, client(t, silence), "s3://tare/a/")
+	check.Error(t, err, "")
 }
 
 // A signature is over the key as it is escaped, which stores and clients do each for
@@ -224,16 +205,13 @@ func TestKeysMayBeOfAnyCharacters(t *testing.T) {
 		here[name], want["odd +%/"+name] = name, name
 	}
 	c, dir := client(t, silence), folder(t, here)
-	if n, _, err := c.Upload(t.Context(), dir, URL{teststore.Bucket, "odd +%/"}); n != len(names) || err != nil {
-		t.Fatalf("%d files, %v", n, err)
-	}
-	if _, there, err := fetched(t, c, "s3://tare/odd +%/"); err != nil || !maps.Equal(there, want) {
-		t.Errorf("%v, %q", err, slices.Collect(maps.Keys(there)))
-	}
+	n, _, err := c.Upload(t.Context(), dir, URL{teststore.Bucket, "odd +%/"})
+	must.That(t, n == len(names) && err == nil, "%d files, %v", n, err)
+	_, there, err := fetched(t, c, "s3://tare/odd +%/")
+	check.That(t, err == nil && maps.Equal(there, want), "%v, %q", err, slices.Collect(maps.Keys(there)))
 	for _, name := range names {
-		if err := c.Free(t.Context(), URL{teststore.Bucket, "odd +%/" + name}); err == nil || !strings.Contains(err.Error(), "something is there already") {
-			t.Errorf("%s: %v", name, err)
-		}
+		err := c.Free(t.Context(), URL{teststore.Bucket, "odd +%/" + name})
+		check.That(t, err != nil && strings.Contains(err.Error(), "something is there already"), "%s: %v", name, err)
 	}
 }
 
@@ -250,16 +228,13 @@ func TestACutConnectionIsGoneOnWith(t *testing.T) {
 	})
 	c := client(t, silence)
 	most.Store(30_000)
-	if _, there, err := fetched(t, c, "s3://tare/a/"); err != nil || there["a/run.jsonl"] != text {
-		t.Errorf("%v, %d bytes", err, len(there["a/run.jsonl"]))
-	}
-	if n := s.Requests.Load(); n < 5 {
-		t.Errorf("only %d requests", n)
-	}
+	_, there, err := fetched(t, c, "s3://tare/a/")
+	check.That(t, err == nil && there["a/run.jsonl"] == text, "%v, %d bytes", err, len(there["a/run.jsonl"]))
+	n := s.Requests.Load()
+	check.That(t, n >= 5, "only %d requests", n)
 	most.Store(0)
-	if _, _, err := fetched(t, c, "s3://tare/a/"); err == nil || !strings.Contains(err.Error(), "read s3://tare/a/run.jsonl") {
-		t.Errorf("one that is always cut: %v", err)
-	}
+	_, _, err = fetched(t, c, "s3://tare/a/")
+	check.That(t, err != nil && strings.Contains(err.Error(), "read s3://tare/a/run.jsonl"), "one that is always cut: %v", err)
 }
 
 // cut is a body that breaks off.
@@ -285,22 +260,19 @@ func TestASilentStoreIsGivenUp(t *testing.T) {
 		<-r.Context().Done()
 		return true
 	})
-	if _, _, err := fetched(t, c, "s3://tare/a/"); err == nil || !strings.Contains(err.Error(), "AWS_ENDPOINT_URL") {
-		t.Errorf("%v", err)
-	}
+	_, _, err := fetched(t, c, "s3://tare/a/")
+	check.Error(t, err, "AWS_ENDPOINT_URL")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := c.Fetch(ctx, URL{teststore.Bucket, "a/"}, t.TempDir()); !errors.Is(err, context.Canceled) {
-		t.Errorf("interrupted: %v", err)
-	}
+	_, err = c.Fetch(ctx, URL{teststore.Bucket, "a/"}, t.TempDir())
+	check.That(t, errors.Is(err, context.Canceled), "interrupted: %v", err)
 }
 
 func TestADamagedObjectIsRefused(t *testing.T) {
 	s := teststore.Start(t)
 	c, dir := client(t, silence), folder(t, map[string]string{"run.jsonl": "one"})
-	if _, _, err := c.Upload(t.Context(), dir, URL{teststore.Bucket, "a/"}); err != nil {
-		t.Fatal(err)
-	}
+	_, _, err := c.Upload(t.Context(), dir, URL{teststore.Bucket, "a/"})
+	must.OK(t, err)
 	for what, change := range map[string]func(*http.Response){
 		"its SHA-256 is not the one": func(answer *http.Response) { answer.Body = io.NopCloser(strings.NewReader("two")) },
 		"it was changed meanwhile": func(answer *http.Response) {
@@ -314,9 +286,8 @@ func TestADamagedObjectIsRefused(t *testing.T) {
 			}
 			return nil
 		})
-		if _, _, err := fetched(t, c, "s3://tare/a/"); err == nil || !strings.Contains(err.Error(), what) {
-			t.Errorf("%s: %v", what, err)
-		}
+		_, _, err := fetched(t, c, "s3://tare/a/")
+		check.That(t, err != nil && strings.Contains(err.Error(), what), "%s: %v", what, err)
 	}
 }
 
@@ -348,13 +319,9 @@ func TestKeysAreAStrangersText(t *testing.T) {
 	got, there, err := fetched(t, client(t, silence), "s3://tare/a/")
 	must.OK(t, err)
 	// Which of good.jsonl and what is below it becomes a file is a matter of time.
-	if len(there) != 1 || got.Records != 1 || len(got.Left) != len(strange) {
-		t.Errorf("%v, %+v", there, got)
-	}
+	check.That(t, len(there) == 1 && got.Records == 1 && len(got.Left) == len(strange), "%v, %+v", there, got)
 	for name := range there {
-		if !strings.HasPrefix(name, "a/good.jsonl") {
-			t.Errorf("%q", name)
-		}
+		check.That(t, strings.HasPrefix(name, "a/good.jsonl"), "%q", name)
 	}
 }
 
@@ -370,9 +337,8 @@ func TestAnEndlessListingIsRefused(t *testing.T) {
 		_, _ = io.WriteString(w, listing(true, keys...))
 		return true
 	})
-	if _, _, err := fetched(t, client(t, silence), "s3://tare/a/"); err == nil || !strings.Contains(err.Error(), "more than 10000 records") {
-		t.Errorf("%v", err)
-	}
+	_, _, err := fetched(t, client(t, silence), "s3://tare/a/")
+	check.Error(t, err, "more than 10000 records")
 	s.Before(func(w http.ResponseWriter, r *http.Request) bool { // nor a page of it that does not end
 		text := bytes.Repeat([]byte(" "), 1<<20)
 		for r.Context().Err() == nil {
@@ -380,9 +346,8 @@ func TestAnEndlessListingIsRefused(t *testing.T) {
 		}
 		return true
 	})
-	if _, _, err := fetched(t, client(t, silence), "s3://tare/a/"); err == nil {
-		t.Error("a page without an end was read")
-	}
+	_, _, err = fetched(t, client(t, silence), "s3://tare/a/")
+	check.That(t, err != nil, "a page without an end was read")
 }
 
 func TestAThousandObjectsAreFetched(t *testing.T) {
@@ -393,9 +358,7 @@ func TestAThousandObjectsAreFetched(t *testing.T) {
 	}
 	put(t, s, objects)
 	got, there, err := fetched(t, client(t, silence), "s3://tare/a/")
-	if err != nil || got.Records != len(objects) || len(there) != len(objects) {
-		t.Fatalf("%+v, %d files, %v", got, len(there), err)
-	}
+	must.That(t, err == nil && got.Records == len(objects) && len(there) == len(objects), "%+v, %d files, %v", got, len(there), err)
 	for name, text := range objects {
 		check.Equal(t, name, there[name], text)
 	}

@@ -25,13 +25,9 @@ import (
 func TestAHealthyMachineIsOK(t *testing.T) {
 	checks := facilities(healthy(t, nil), fakeKernel{free: 50 * gib}, nil)
 	for _, c := range checks {
-		if c.Status != OK || c.Fix != "" {
-			t.Errorf("%s %s: %s: %s → %s", c.Area, c.Name, c.Status, c.Why, c.Fix)
-		}
+		check.That(t, c.Status == OK && c.Fix == "", "%s %s: %s: %s → %s", c.Area, c.Name, c.Status, c.Why, c.Fix)
 	}
-	if len(checks) < 25 {
-		t.Errorf("only %d checks", len(checks))
-	}
+	check.That(t, len(checks) >= 25, "only %d checks", len(checks))
 }
 
 func TestFacilities(t *testing.T) {
@@ -61,9 +57,8 @@ func TestFacilities(t *testing.T) {
 			t.Errorf("%s: there is no check %q", c.Claim, c.Check)
 			continue
 		}
-		if got.Status != c.Is || !strings.Contains(got.Why, c.Why) || got.Fix != c.Fix {
-			t.Errorf("%s: %s: %s\n  → %q\n  want %s, %q in it, → %q", c.Claim, got.Status, got.Why, got.Fix, c.Is, c.Why, c.Fix)
-		}
+		check.That(t, got.Status == c.Is && strings.Contains(got.Why, c.Why) && got.Fix == c.Fix,
+			"%s: %s: %s\n  → %q\n  want %s, %q in it, → %q", c.Claim, got.Status, got.Why, got.Fix, c.Is, c.Why, c.Fix)
 	}
 }
 
@@ -87,9 +82,8 @@ func TestWhatAMachineDoesNotHaveIsNotChecked(t *testing.T) {
 		{"a capability that the kernel is too old for", files{"proc/sys/kernel/cap_last_cap": "37\n"}, "CAP_BPF"},
 	} {
 		checks := facilities(healthy(t, c.changed), fakeKernel{free: gib}, nil)
-		if got, ok := find(checks, c.name); ok {
-			t.Errorf("%s: %+v", c.claim, got)
-		}
+		got, ok := find(checks, c.name)
+		check.That(t, !ok, "%s: %+v", c.claim, got)
 	}
 }
 
@@ -100,9 +94,7 @@ func TestStealInTheWindowIsSeen(t *testing.T) {
 		must.OK(t, os.WriteFile(filepath.Join(string(root), "proc/stat"), []byte(stat), 0o644))
 	}}
 	c, _ := find(facilities(root, kernel, nil), "stolen CPU time")
-	if c.Status != Limited || !strings.Contains(c.Why, "25.0 % in 200ms, with the CPUs 25 % busy") {
-		t.Errorf("got %+v", c)
-	}
+	check.That(t, c.Status == Limited && strings.Contains(c.Why, "25.0 % in 200ms, with the CPUs 25 % busy"), "got %+v", c)
 }
 
 func TestConfigIsReadFromTheKernelItself(t *testing.T) {
@@ -112,9 +104,7 @@ func TestConfigIsReadFromTheKernelItself(t *testing.T) {
 	z.Close()
 	root := healthy(t, files{"proc/config.gz": packed.String(), "proc/filesystems": "nodev\tproc\n"})
 	c, _ := find(facilities(root, fakeKernel{}, nil), "overlayfs")
-	if !strings.Contains(c.Why, "built without CONFIG_OVERLAY_FS") {
-		t.Errorf("got %+v", c)
-	}
+	check.That(t, strings.Contains(c.Why, "built without CONFIG_OVERLAY_FS"), "got %+v", c)
 }
 
 func TestAFolderThatNoRunWouldUseIsMissing(t *testing.T) {
@@ -136,17 +126,13 @@ func TestThisMachine(t *testing.T) {
 		names[c.Name] = true
 	}
 	after := must.Get(unix.SchedGetAttr(0, 0))(t)
-	if before.Policy != after.Policy || before.Priority != after.Priority {
-		t.Errorf("scheduling was %+v and is %+v", before, after)
-	}
+	check.That(t, before.Policy == after.Policy && before.Priority == after.Priority, "scheduling was %+v and is %+v", before, after)
 }
 
 func TestFreeDiskOfAFolderThatIsNotMadeYet(t *testing.T) {
 	dir := t.TempDir()
 	free, err := running{}.FreeDisk(filepath.Join(dir, "not", "yet"))
-	if err != nil || free == 0 {
-		t.Errorf("got %d, %v", free, err)
-	}
+	check.That(t, err == nil && free != 0, "got %d, %v", free, err)
 }
 
 // fakeKernel answers as told; its zero value allows everything to root.
@@ -221,18 +207,14 @@ func TestRenderJSON(t *testing.T) {
 	must.OK(t, RenderJSON(&out, sample))
 	var back report
 	must.OK(t, json.Unmarshal(out.Bytes(), &back))
-	if back.Schema != 1 || !reflect.DeepEqual(back.Checks[:3], sample[:3]) {
-		t.Errorf("came back as %+v", back)
-	}
-	if foreign := back.Checks[3]; foreign.Name != `crun\x1b[2J` || foreign.Version != `1.8.1\u202e` {
-		t.Errorf("not cleaned: %+v", foreign)
-	}
+	check.That(t, back.Schema == 1 && reflect.DeepEqual(back.Checks[:3], sample[:3]), "came back as %+v", back)
+	foreign := back.Checks[3]
+	check.That(t, foreign.Name == `crun\x1b[2J` && foreign.Version == `1.8.1\u202e`, "not cleaned: %+v", foreign)
 	for _, field := range []string{`"schema"`, `"checks"`, `"area"`, `"name"`, `"version"`, `"status"`, `"why"`, `"fix"`} {
 		check.Contains(t, "field", out.String(), field)
 	}
 
 	out.Reset()
-	if err := RenderJSON(&out, nil); err != nil || !strings.Contains(out.String(), `"checks": []`) {
-		t.Errorf("no checks: %q, %v", out.String(), err)
-	}
+	err := RenderJSON(&out, nil)
+	check.That(t, err == nil && strings.Contains(out.String(), `"checks": []`), "no checks: %q, %v", out.String(), err)
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/image/imagetest"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/engines"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
@@ -28,9 +29,8 @@ func archive(t *testing.T) string {
 	own, path := filepath.Join(dir, "tare"), filepath.Join(dir, "tare.tar")
 	build := exec.Command("go", "build", "-trimpath", "-tags", "no_tls_fallback,grpcnotrace", "-ldflags", "-s -w", "-o", own, command) // as scripts/go-test does, so that it is compiled once
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	out, err := build.CombinedOutput()
+	must.That(t, err == nil, "%v\n%s", err, out)
 	info := must.Get(buildinfo.ReadFile(own))(t)
 	arch := slices.DeleteFunc(slices.Collect(maps.Keys(machines)), func(a string) bool { return a == runtime.GOARCH })[0]
 	for i := range info.Settings {
@@ -54,9 +54,8 @@ func archive(t *testing.T) string {
 func says(t *testing.T, words string, fails bool, argv ...string) {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), argv[0], argv[1:]...).CombinedOutput()
-	if (err != nil) != fails || !strings.Contains(string(out), words) {
-		t.Errorf("%s: %v, want what says %q:\n%s", strings.Join(argv, " "), err, words, out)
-	}
+	check.That(t, (err != nil) == fails && strings.Contains(string(out), words),
+		"%s: %v, want what says %q:\n%s", strings.Join(argv, " "), err, words, out)
 }
 
 func TestTareRunsInItsImageOnEachEngine(t *testing.T) {

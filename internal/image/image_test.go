@@ -45,8 +45,7 @@ func program(t *testing.T, arch string, change func(*debug.BuildInfo)) *Binary {
 	if change != nil {
 		change(info)
 	}
-	b := must.Get(Open(stored(t, imagetest.Binary(machines[arch], info))))(t)
-	return b
+	return must.Get(Open(stored(t, imagetest.Binary(machines[arch], info))))(t)
 }
 
 func stored(t *testing.T, content []byte) string {
@@ -58,8 +57,7 @@ func stored(t *testing.T, content []byte) string {
 
 func both(t *testing.T, o Options) *Image {
 	t.Helper()
-	i := must.Get(New(o, program(t, "arm64", nil), program(t, "amd64", nil)))(t)
-	return i
+	return must.Get(New(o, program(t, "arm64", nil), program(t, "amd64", nil)))(t)
 }
 
 // written is the index as another library reads it from the folder.
@@ -67,8 +65,7 @@ func written(t *testing.T, i *Image) ggcr.ImageIndex {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "tare.oci")
 	must.OK(t, i.WriteFolder(dir))
-	all := must.Get(layout.ImageIndexFromPath(dir))(t)
-	return all
+	return must.Get(layout.ImageIndexFromPath(dir))(t)
 }
 
 func TestTheFolderIsAnImageLayoutWithBothArchitectures(t *testing.T) {
@@ -92,14 +89,12 @@ func TestTheFolderIsAnImageLayoutWithBothArchitectures(t *testing.T) {
 			v1.AnnotationTitle: "tare", v1.AnnotationSource: "https://github.com/tare-bench/tare", v1.AnnotationLicenses: "Apache-2.0",
 			v1.AnnotationVersion: "v1.2.3+dirty", v1.AnnotationRevision: imagetest.Commit, v1.AnnotationCreated: imagetest.Made,
 		}
-		if !maps.Equal(config.Config.Labels, want) || !maps.Equal(manifest.Annotations, want) {
-			t.Errorf("%s: labels %v, annotations %v", arch, config.Config.Labels, manifest.Annotations)
-		}
+		check.That(t, maps.Equal(config.Config.Labels, want) && maps.Equal(manifest.Annotations, want),
+			"%s: labels %v, annotations %v", arch, config.Config.Labels, manifest.Annotations)
 		check.Equal(t, fmt.Sprintf("%s: files", arch), unpacked(t, one), []string{"tmp/ 1777", "tare 755"})
 	}
-	if i.Name != "registry.example/tare:v1.2.3-dirty" || i.Signed != "registry.example/tare@"+i.Index.Digest.String() {
-		t.Errorf("it is called %s, signed as %s", i.Name, i.Signed)
-	}
+	check.That(t, i.Name == "registry.example/tare:v1.2.3-dirty" && i.Signed == "registry.example/tare@"+i.Index.Digest.String(),
+		"it is called %s, signed as %s", i.Name, i.Signed)
 }
 
 func hash(d v1.Descriptor) ggcr.Hash {
@@ -156,15 +151,13 @@ func TestTheTarIsWhatEnginesLoad(t *testing.T) {
 				RepoTags, Layers []string
 			}
 			must.OK(t, errors.Join(json.Unmarshal(files["index.json"], &index), json.Unmarshal(files["manifest.json"], &saved)))
-			if len(index.Manifests) != 1 || index.Manifests[0].Annotations["io.containerd.image.name"] != "localhost/tare:v1.2.3-dirty" {
-				t.Errorf("index.json: %s", files["index.json"])
-			}
+			check.That(t, len(index.Manifests) == 1 && index.Manifests[0].Annotations["io.containerd.image.name"] == "localhost/tare:v1.2.3-dirty",
+				"index.json: %s", files["index.json"])
 			var tags []string
 			for _, s := range saved {
 				tags = append(tags, s.RepoTags...)
-				if files[s.Config] == nil || len(s.Layers) != 1 || files[s.Layers[0]] == nil {
-					t.Errorf("manifest.json names files that are not there: %+v", s)
-				}
+				check.That(t, files[s.Config] != nil && len(s.Layers) == 1 && files[s.Layers[0]] != nil,
+					"manifest.json names files that are not there: %+v", s)
 			}
 			check.Equal(t, "tags", tags, c.tags)
 		})
@@ -176,37 +169,29 @@ func TestTheSameProgramsGiveTheSameImage(t *testing.T) {
 	one := both(t, Options{})
 	later := must.Get(New(Options{}, program(t, "amd64", nil), program(t, "arm64", nil)))(t)
 	var a, b bytes.Buffer
-	if err := errors.Join(one.WriteTar(&a), later.WriteTar(&b)); err != nil || !bytes.Equal(a.Bytes(), b.Bytes()) {
-		t.Errorf("two tars of the same programs differ, %v", err)
-	}
+	err := errors.Join(one.WriteTar(&a), later.WriteTar(&b))
+	check.That(t, err == nil && bytes.Equal(a.Bytes(), b.Bytes()), "two tars of the same programs differ, %v", err)
 	for n := range one.Bills {
-		if one.Bills[n].Digest != later.Bills[n].Digest {
-			t.Errorf("two bills of materials differ: %v, %v", one.Bills[n], later.Bills[n])
-		}
+		check.That(t, one.Bills[n].Digest == later.Bills[n].Digest, "two bills of materials differ: %v, %v", one.Bills[n], later.Bills[n])
 	}
-	if dated := both(t, Options{Created: time.Unix(1, 0)}); dated.Index.Digest == one.Index.Digest {
-		t.Error("an image of another date has the same digest")
-	}
-	if elsewhere := both(t, Options{Name: "registry.example/a:b"}); elsewhere.Index.Digest != one.Index.Digest {
-		t.Error("an image of another name has another digest")
-	}
+	dated := both(t, Options{Created: time.Unix(1, 0)})
+	check.That(t, dated.Index.Digest != one.Index.Digest, "an image of another date has the same digest")
+	elsewhere := both(t, Options{Name: "registry.example/a:b"})
+	check.That(t, elsewhere.Index.Digest == one.Index.Digest, "an image of another name has another digest")
 }
 
 func TestEachProgramHasABillOfMaterialsThatRefersToTheIndex(t *testing.T) {
 	t.Parallel()
 	i := both(t, Options{})
 	all := written(t, i)
-	if len(i.Bills) != 2 {
-		t.Fatal(i.Bills)
-	}
+	must.That(t, len(i.Bills) == 2, "%v", i.Bills)
 	for n, arch := range []string{"amd64", "arm64"} {
 		one := must.Get(all.Image(hash(i.Bills[n])))(t)
 		raw := must.Get(one.RawManifest())(t)
 		var m v1.Manifest
 		must.OK(t, json.Unmarshal(raw, &m))
-		if m.Subject == nil || m.Subject.Digest != i.Index.Digest || m.Subject.Size != i.Index.Size || m.ArtifactType != billType || m.Config.MediaType != v1.MediaTypeEmptyJSON || len(m.Layers) != 1 {
-			t.Fatalf("%s", raw)
-		}
+		must.That(t, m.Subject != nil && m.Subject.Digest == i.Index.Digest && m.Subject.Size == i.Index.Size && m.ArtifactType == billType &&
+			m.Config.MediaType == v1.MediaTypeEmptyJSON && len(m.Layers) == 1, "%s", raw)
 		layers := must.Get(one.Layers())(t)
 		content, err := layers[0].Compressed() // as it is
 		must.OK(t, err)
@@ -217,13 +202,9 @@ func TestEachProgramHasABillOfMaterialsThatRefersToTheIndex(t *testing.T) {
 			`"purl": "pkg:golang/stdlib@1.26.6"`, `"purl": "pkg:golang/example.com/a@v1.0.0%2Bincompatible"`, `"name": "example.com/c"`,
 			`"content": "` + digest.FromBytes(imagetest.Binary(machines[arch], imagetest.Info(arch))).Encoded() + `"`,
 		} {
-			if !bytes.Contains(text, []byte(says)) {
-				t.Errorf("%s: the bill of materials does not say %s:\n%s", arch, says, text)
-			}
+			check.That(t, bytes.Contains(text, []byte(says)), "%s: the bill of materials does not say %s:\n%s", arch, says, text)
 		}
-		if bytes.Contains(text, []byte("example.com/b")) {
-			t.Errorf("%s: a module that is replaced is listed:\n%s", arch, text)
-		}
+		check.That(t, !bytes.Contains(text, []byte("example.com/b")), "%s: a module that is replaced is listed:\n%s", arch, text)
 	}
 }
 
@@ -254,13 +235,10 @@ func pushed(t *testing.T, i *Image) {
 	must.OK(t, validate.Index(index))
 	found := must.Get(remote.Referrers(tag.Digest(i.Index.Digest.String())))(t)
 	manifest, err := found.IndexManifest()
-	if err != nil || len(manifest.Manifests) != 2 {
-		t.Fatalf("what refers to it: %+v, %v", manifest, err)
-	}
+	must.That(t, err == nil && len(manifest.Manifests) == 2, "what refers to it: %+v, %v", manifest, err)
 	for _, b := range i.Bills {
-		if !slices.ContainsFunc(manifest.Manifests, func(m ggcr.Descriptor) bool { return m.Digest == hash(b) }) {
-			t.Errorf("%s does not refer to it: %+v", b.Digest, manifest)
-		}
+		check.That(t, slices.ContainsFunc(manifest.Manifests, func(m ggcr.Descriptor) bool { return m.Digest == hash(b) }),
+			"%s does not refer to it: %+v", b.Digest, manifest)
 	}
 }
 
@@ -286,15 +264,13 @@ func TestWhatIsNoTareOrWouldNotStartIsRefused(t *testing.T) {
 		"without build settings": {with(func(i *debug.BuildInfo) { i.Settings = nil }), "built for /"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := Open(stored(t, c.content)); err == nil || !strings.Contains(err.Error(), c.says) {
-				t.Errorf("got %v, want what says %q", err, c.says)
-			}
+			_, err := Open(stored(t, c.content))
+			check.That(t, err != nil && strings.Contains(err.Error(), c.says), "got %v, want what says %q", err, c.says)
 		})
 	}
 	for _, path := range []string{"/dev/zero", t.TempDir(), "/nowhere"} {
-		if _, err := Open(path); err == nil {
-			t.Errorf("%s was opened", path)
-		}
+		_, err := Open(path)
+		check.That(t, err != nil, "%s was opened", path)
 	}
 }
 
@@ -324,9 +300,8 @@ func TestAnImageIsOfOneCommitAndHasOneName(t *testing.T) {
 		"certificates that are not there": {Options{Certificates: "/nowhere"}, []*Binary{amd}, "/nowhere"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := New(c.o, c.binaries...); err == nil || !strings.Contains(err.Error(), c.says) {
-				t.Errorf("got %v, want what says %q", err, c.says)
-			}
+			_, err := New(c.o, c.binaries...)
+			check.That(t, err != nil && strings.Contains(err.Error(), c.says), "got %v, want what says %q", err, c.says)
 		})
 	}
 }
@@ -350,7 +325,5 @@ func validBill(t *testing.T, text []byte) {
 	if err == nil {
 		err = schema.Validate(bill)
 	}
-	if err != nil {
-		t.Errorf("%v\n%s", err, text)
-	}
+	check.That(t, err == nil, "%v\n%s", err, text)
 }

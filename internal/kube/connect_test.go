@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
@@ -40,9 +41,8 @@ func TestWhatAServerHoldsBackIsCounted(t *testing.T) {
 	text := `{apiVersion: v1, kind: Config, current-context: lab, contexts: [{name: lab, context: {cluster: c, namespace: own}}], clusters: [{name: c, cluster: {server: "` + server.URL + `"}}]}`
 	must.OK(t, os.WriteFile(file, []byte(text), 0o600))
 	c := must.Get(Connect(Options{Kubeconfig: file}))(t)
-	if v, err := c.ServerVersion(t.Context()); err != nil || v.GitVersion != "v1.34.4" {
-		t.Fatalf("%v, %v", v, err)
-	}
+	v, err := c.ServerVersion(t.Context())
+	must.That(t, err == nil && v.GitVersion == "v1.34.4", "%v, %v", v, err)
 	if n := c.Throttled.Load(); n != 2 || c.Context != "lab" || c.Namespace != "own" || c.Config.QPS >= 0 {
 		t.Errorf("held back %d times, context %q, namespace %q, limit %v", n, c.Context, c.Namespace, c.Config.QPS)
 	}
@@ -59,13 +59,10 @@ func TestARefusalIsExplainedByWhoRefused(t *testing.T) {
 		"admission controller":   forbidden(`violates PodSecurity "restricted:latest"`),
 		"does not know the user": apierrors.NewUnauthorized("token expired"),
 	} {
-		if got := Explain(err, "create the pod"); !errors.Is(got, err) || !strings.HasPrefix(got.Error(), "create the pod: ") || !strings.Contains(got.Error(), want) {
-			t.Errorf("%v, want %q", got, want)
-		}
+		got := Explain(err, "create the pod")
+		check.That(t, errors.Is(got, err) && strings.HasPrefix(got.Error(), "create the pod: ") && strings.Contains(got.Error(), want), "%v, want %q", got, want)
 	}
-	if Explain(nil, "nothing") != nil {
-		t.Error("nothing is an error")
-	}
+	check.That(t, Explain(nil, "nothing") == nil, "nothing is an error")
 }
 
 func TestEachCallIsTheRequestThatKubernetesDocuments(t *testing.T) {
@@ -112,8 +109,7 @@ func TestEachCallIsTheRequestThatKubernetesDocuments(t *testing.T) {
 			return err
 		},
 	} {
-		if err := call(t.Context()); err != nil || asked != want {
-			t.Errorf("%s, %v, not %s", asked, err, want)
-		}
+		err := call(t.Context())
+		check.That(t, err == nil && asked == want, "%s, %v, not %s", asked, err, want)
 	}
 }

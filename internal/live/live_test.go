@@ -50,9 +50,7 @@ func until(t *testing.T, person *os.File, text string) string {
 	for !bytes.Contains(seen, []byte(text)) {
 		n, err := person.Read(buffer)
 		seen = append(seen, buffer[:n]...)
-		if err != nil {
-			t.Fatalf("%q is not drawn: %v: %q", text, err, seen)
-		}
+		must.That(t, err == nil, "%q is not drawn: %v: %q", text, err, seen)
 	}
 	return string(seen)
 }
@@ -101,9 +99,7 @@ func TestTheTerminalIsGivenBackOnEveryPath(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			person, program := terminal(t)
 			before := must.Get(unix.IoctlGetTermios(int(program.Fd()), unix.TCGETS))(t)
-			if !Possible(program) {
-				t.Error("a terminal is not taken for one")
-			}
+			check.That(t, Possible(program), "a terminal is not taken for one")
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			ended := make(chan error, 1)
@@ -116,12 +112,10 @@ func TestTheTerminalIsGivenBackOnEveryPath(t *testing.T) {
 				t.Fatal(err)
 			}
 			until(t, person, "\x1b[?1049l")
-			if err := <-ended; !errors.Is(err, c.err) {
-				t.Errorf("it ended with %v, want %v", err, c.err)
-			}
-			if after, err := unix.IoctlGetTermios(int(program.Fd()), unix.TCGETS); err != nil || *after != *before {
-				t.Errorf("the terminal's mode is %+v (%v), was %+v", after, err, before)
-			}
+			err := <-ended
+			check.That(t, errors.Is(err, c.err), "it ended with %v, want %v", err, c.err)
+			after, err := unix.IoctlGetTermios(int(program.Fd()), unix.TCGETS)
+			check.That(t, err == nil && *after == *before, "the terminal's mode is %+v (%v), was %+v", after, err, before)
 		})
 	}
 }
@@ -133,14 +127,10 @@ func TestKeysComeFromTheTerminalThatIsDrawnOn(t *testing.T) {
 	go func() { ended <- sheet(told, once).Run(t.Context(), program) }()
 	until(t, person, "its-size")
 	for typed, want := range map[string]string{"\x1b[B": "down", "\x1b[5~": "pgup", "\r": "enter", "\x1b": "esc", "ü": "ü"} {
-		if _, err := person.WriteString(typed); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(person.WriteString(typed))(t)
 		check.Equal(t, typed, <-told, want)
 	}
-	if _, err := person.WriteString("q"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(person.WriteString("q"))(t)
 	must.OK(t, <-ended)
 }
 
@@ -148,14 +138,10 @@ func TestWhatHasNoCursorIsNoScreen(t *testing.T) {
 	_, program := terminal(t)
 	for _, kind := range []string{"dumb", ""} {
 		t.Setenv("TERM", kind)
-		if Possible(program) {
-			t.Errorf("TERM=%q is drawn on", kind)
-		}
+		check.That(t, !Possible(program), "TERM=%q is drawn on", kind)
 	}
 	t.Setenv("TERM", "xterm")
-	if Possible(&bytes.Buffer{}) {
-		t.Error("a buffer is drawn on")
-	}
+	check.That(t, !Possible(&bytes.Buffer{}), "a buffer is drawn on")
 }
 
 func TestAReadingIsWantedAndWaitedFor(t *testing.T) {
@@ -175,18 +161,13 @@ func TestAReadingIsWantedAndWaitedFor(t *testing.T) {
 	go func() { ended <- w.Run(t.Context(), program) }()
 	until(t, person, "ONCE")
 	for _, shown := range []string{"second", ""} {
-		if _, err := person.WriteString("n"); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(person.WriteString("n"))(t)
 		until(t, person, shown)
 	}
 	<-begun
-	if _, err := person.WriteString("q"); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-ended; err != nil || !closed {
-		t.Errorf("%v; the reading has ended: %t", err, closed)
-	}
+	must.Get(person.WriteString("q"))(t)
+	err := <-ended
+	check.That(t, err == nil && closed, "%v; the reading has ended: %t", err, closed)
 }
 
 func TestAReadingThatFailsEndsTheView(t *testing.T) {

@@ -52,9 +52,8 @@ func TestNoMountIsMissedWhileOthersMount(t *testing.T) {
 	close(end)
 	<-ended
 	must.OK(t, RemoveTree(dir))
-	if _, err := os.Stat(dir); err == nil {
-		t.Error("it is still there")
-	}
+	_, err := os.Stat(dir)
+	check.That(t, err != nil, "it is still there")
 }
 
 func TestALinkIsRemovedAndWhatItLeadsToStaysMounted(t *testing.T) {
@@ -65,20 +64,17 @@ func TestALinkIsRemovedAndWhatItLeadsToStaysMounted(t *testing.T) {
 	check.Error(t, unix.Mount("tare-test", theirs, "tmpfs", 0, "size=4k"), "")
 	defer func() { _ = unix.Unmount(theirs, unix.MNT_DETACH) }()
 	must.OK(t, RemoveTree(link))
-	if _, err := os.Lstat(link); err == nil {
-		t.Error("the link is still there")
-	}
+	_, err := os.Lstat(link)
+	check.That(t, err != nil, "the link is still there")
 	check.Equal(t, "mounted", len(must.Get(Below(theirs))(t)), 1)
 	// A link on the way is followed.
 	must.OK(t, os.Symlink(dir, link))
 	must.OK(t, RemoveTree(filepath.Join(link, "theirs")))
-	if _, err := os.Lstat(theirs); err == nil {
-		t.Error("the folder is still there")
-	}
+	_, err = os.Lstat(theirs)
+	check.That(t, err != nil, "the folder is still there")
 }
 
 func TestBelowTheRootIsEveryMount(t *testing.T) {
-	if points, err := Below("/"); err != nil || !slices.Contains(points, "/proc") {
-		t.Errorf("%q, %v", points, err)
-	}
+	points, err := Below("/")
+	check.That(t, err == nil && slices.Contains(points, "/proc"), "%q, %v", points, err)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/all"
 	"github.com/tare-bench/tare/internal/instrument/overhead"
 	"github.com/tare-bench/tare/internal/instrument/storage"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
@@ -28,9 +29,7 @@ const everything = "testdata/everything.plan"
 func ready(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob("../../plans/*.yaml")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no ready plans: %v", err)
-	}
+	must.That(t, err == nil && len(files) != 0, "no ready plans: %v", err)
 	return files
 }
 
@@ -47,15 +46,11 @@ func load(path string) (*Plan, error) {
 func TestMistakesAreShownWhereTheyAre(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/*.yaml")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no test files: %v", err)
-	}
+	must.That(t, err == nil && len(files) != 0, "no test files: %v", err)
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {
 			_, err := load(file)
-			if err == nil {
-				t.Fatal("no mistake was found")
-			}
+			must.That(t, err != nil, "no mistake was found")
 			got := strings.ReplaceAll(err.Error(), "testdata/", "") + "\n"
 			golden.Same(t, strings.TrimSuffix(file, ".yaml")+".golden", got)
 		})
@@ -70,9 +65,8 @@ func TestEveryReadyPlanLoadsAndKeepsToTheSchema(t *testing.T) {
 		if file != everything && (p.Name != strings.TrimSuffix(filepath.Base(file), ".yaml") || p.Description == "") {
 			t.Errorf("%s: its name is %q, and it is for %q", file, p.Name, p.Description)
 		}
-		if err := schema.Validate(document(t, file)); err != nil {
-			t.Errorf("%s: %v", file, err)
-		}
+		err := schema.Validate(document(t, file))
+		check.That(t, err == nil, "%s: %v", file, err)
 	}
 }
 
@@ -80,9 +74,7 @@ func TestTheSchemaRefusesWhatParseRefuses(t *testing.T) {
 	t.Parallel()
 	schema := compiled(t)
 	for _, name := range []string{"unknown-fields", "values-out-of-range", "overhead-out-of-range", "storage-out-of-range", "bpf-out-of-range", "items-of-the-wrong-kind", "version-newer", "measure-missing"} {
-		if schema.Validate(document(t, "testdata/"+name+".yaml")) == nil {
-			t.Errorf("%s keeps to the schema", name)
-		}
+		check.That(t, schema.Validate(document(t, "testdata/"+name+".yaml")) != nil, "%s keeps to the schema", name)
 	}
 }
 
@@ -92,8 +84,7 @@ func compiled(t *testing.T) *jsonschema.Schema {
 	parsed := must.Get(jsonschema.UnmarshalJSON(bytes.NewReader(text)))(t)
 	c := jsonschema.NewCompiler()
 	must.OK(t, c.AddResource("plan.json", parsed))
-	schema := must.Get(c.Compile("plan.json"))(t)
-	return schema
+	return must.Get(c.Compile("plan.json"))(t)
 }
 
 // document is a YAML file as a schema sees it.
@@ -104,8 +95,7 @@ func document(t *testing.T, file string) any {
 	if text, err = yaml.YAMLToJSON(text); err != nil {
 		t.Fatal(err)
 	}
-	doc := must.Get(jsonschema.UnmarshalJSON(bytes.NewReader(text)))(t)
-	return doc
+	return must.Get(jsonschema.UnmarshalJSON(bytes.NewReader(text)))(t)
 }
 
 func TestEveryFieldIsReadAndStandsInARecordAsInAPlan(t *testing.T) {
@@ -128,12 +118,9 @@ func TestEveryFieldIsReadAndStandsInARecordAsInAPlan(t *testing.T) {
 			t.Errorf("%s from JSON: %v\n%+v\n%+v", m.Name, err, read, m.Options)
 		}
 		again, err := Parse("record.json", []byte(`{"version":1,"measure":[{"`+m.Name+`":`+string(stored)+`}]}`), all.Instruments)
-		if err != nil || !reflect.DeepEqual(again.Measure[0].Options, m.Options) {
-			t.Errorf("%s as a plan: %v", m.Name, err)
-		}
-		if err := json.Unmarshal([]byte(`{"budget":"soon"}`), all.Instruments[k].New()); err == nil || !strings.Contains(err.Error(), `budget: "soon" is not a duration`) {
-			t.Errorf("%s: %v", m.Name, err)
-		}
+		check.That(t, err == nil && reflect.DeepEqual(again.Measure[0].Options, m.Options), "%s as a plan: %v", m.Name, err)
+		err = json.Unmarshal([]byte(`{"budget":"soon"}`), all.Instruments[k].New())
+		check.That(t, err != nil && strings.Contains(err.Error(), `budget: "soon" is not a duration`), "%s: %v", m.Name, err)
 	}
 }
 
@@ -150,22 +137,19 @@ func TestWhatIsLeftOutIsTheDefault(t *testing.T) {
 			"comments":       "# a\n\nversion: 1 # b\nmeasure: # c\n# d\n- x: # e\n",
 		} {
 			p, err := Parse("dir/some.yaml", []byte(strings.Replace(text, "x:", i.Name+":", 1)), all.Instruments)
-			if err != nil || p.Name != "some" || len(p.Measure) != 1 || !reflect.DeepEqual(p.Measure[0].Options, i.New()) {
-				t.Errorf("%s, %s: %+v, %v", i.Name, name, p, err)
-			}
+			check.That(t, err == nil && p.Name == "some" && len(p.Measure) == 1 && reflect.DeepEqual(p.Measure[0].Options, i.New()),
+				"%s, %s: %+v, %v", i.Name, name, p, err)
 		}
-		if err := option.Check(i.New()); err != nil {
-			t.Errorf("%s: %v", i.Name, err)
-		}
+		err := option.Check(i.New())
+		check.That(t, err == nil, "%s: %v", i.Name, err)
 	}
 }
 
 func TestMistakesAreValues(t *testing.T) {
 	t.Parallel()
 	_, err := Parse("a.yaml", []byte("version: 1\nmeasure: [lifecycle: {rounds: 0}]"), all.Instruments)
-	if one, ok := errors.AsType[*option.FieldError](err); !ok || one.Field != "rounds" || one.Place != (option.Place{File: "a.yaml", Line: 2, Column: 31}) {
-		t.Errorf("got %+v", one)
-	}
+	one, ok := errors.AsType[*option.FieldError](err)
+	check.That(t, ok && one.Field == "rounds" && one.Place == (option.Place{File: "a.yaml", Line: 2, Column: 31}), "got %+v", one)
 	_, err = Parse("a.yaml", []byte("version: 1\nmeasure: [lifecycle: {ops: ["+strings.Repeat("x,", 1000)+"]}]"), all.Instruments)
 	if text := err.Error(); strings.Count(text, "\n") != 20 || !strings.HasSuffix(text, "a.yaml: and 980 more mistakes") {
 		t.Errorf("thousands are not cut short: %q", text[len(text)-60:])
@@ -177,9 +161,8 @@ func TestLoadSaysWhatItTriedToRead(t *testing.T) {
 	for path, want := range map[string]string{
 		"testdata/none.yaml": "give the path of a plan file", "testdata": "give the path of a plan file", "/dev/zero": "/dev/zero:1:1: the plan is larger than 1 MiB",
 	} {
-		if _, err := load(path); err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", path, err)
-		}
+		_, err := load(path)
+		check.That(t, err != nil && strings.Contains(err.Error(), path) && strings.Contains(err.Error(), want), "%s: %v", path, err)
 	}
 }
 
@@ -195,25 +178,19 @@ func FuzzParse(f *testing.F) {
 		p, err := Parse("fuzz.yaml", text, all.Instruments)
 		if err != nil {
 			var all option.FieldErrors
-			if !errors.As(err, &all) || len(all) == 0 {
-				t.Fatalf("%v is no list of mistakes", err)
-			}
+			must.That(t, errors.As(err, &all) && len(all) != 0, "%v is no list of mistakes", err)
 			for _, e := range all {
-				if e.Place.Line < 1 || e.Place.Column < 1 || e.Message == "" {
-					t.Fatalf("a mistake without its place: %+v", e)
-				}
+				must.That(t, e.Place.Line >= 1 && e.Place.Column >= 1 && e.Message != "", "a mistake without its place: %+v", e)
 			}
 			return
 		}
 		for _, m := range p.Measure {
 			stored := must.JSON(t, m.Options)
 			read := reflect.New(reflect.TypeOf(m.Options).Elem()).Interface()
-			if err := json.Unmarshal(stored, read); err != nil || !reflect.DeepEqual(read, any(m.Options)) {
-				t.Fatalf("%+v is %+v after JSON: %v", m.Options, read, err)
-			}
-			if wrong := option.Mistakes(m.Options); len(wrong) > 0 {
-				t.Fatal(wrong)
-			}
+			err := json.Unmarshal(stored, read)
+			must.That(t, err == nil && reflect.DeepEqual(read, any(m.Options)), "%+v is %+v after JSON: %v", m.Options, read, err)
+			wrong := option.Mistakes(m.Options)
+			must.That(t, len(wrong) == 0, "%v", wrong)
 		}
 	})
 }
@@ -229,26 +206,20 @@ func TestThePlanOfARecordAsksForTheSameAgain(t *testing.T) {
 		rec := must.Get(lines.Load(file))(t)
 		p, err := ofRecord(file, &rec.Header)
 		if kept := rec.End.Why == "imported" || rec.End.Why == "read"; kept || err != nil {
-			if !kept || err == nil || !strings.Contains(err.Error(), "what others kept") {
-				t.Errorf("%s: %v", file, err)
-			}
+			check.That(t, kept && err != nil && strings.Contains(err.Error(), "what others kept"), "%s: %v", file, err)
 			continue
 		}
 		i, _ := all.Instruments.Of(rec.Header.Experiment)
 		want := i.New()
 		must.OK(t, option.Unmarshal(rec.Header.Plan, want))
-		if len(p.Measure) != 1 || p.Measure[0].Name != i.Name || !reflect.DeepEqual(p.Measure[0].Options, want) {
-			t.Errorf("%s asked for\n%+v, and again for\n%+v", file, want, p.Measure)
-		}
+		check.That(t, len(p.Measure) == 1 && p.Measure[0].Name == i.Name && reflect.DeepEqual(p.Measure[0].Options, want),
+			"%s asked for\n%+v, and again for\n%+v", file, want, p.Measure)
 		again[i.Name] = true
 	}
-	if len(again) != len(all.Instruments) {
-		t.Errorf("only of %v", again)
-	}
+	check.That(t, len(again) == len(all.Instruments), "only of %v", again)
 	h := record.Header{Experiment: "storage", Plan: json.RawMessage(`{"volumes":["bind"],"i_know_this_destroys":["/dev/sdz"]}`), Environment: record.Environment{Kernel: "6"}}
-	if p, err := ofRecord("r", &h); err != nil || len(p.Measure[0].Options.(*storage.Options).Destroys) > 0 {
-		t.Errorf("%v, %+v", err, p)
-	}
+	p, err := ofRecord("r", &h)
+	check.That(t, err == nil && len(p.Measure[0].Options.(*storage.Options).Destroys) == 0, "%v, %+v", err, p)
 }
 
 // ofRecord is the plan of a record.
@@ -265,7 +236,5 @@ func TestPodsOfTheKataPlanAreLimitedAsItPromises(t *testing.T) {
 	t.Parallel()
 	p := must.Get(load("../../plans/kata-overhead.yaml"))(t)
 	pod := p.Measure[0].Options.(*overhead.Options).Limits.Pod()
-	if pod.Memory != 1184<<20 || pod.CPUQuota() != 125_000 || pod.CPUShares != 1280 {
-		t.Errorf("%+v", pod)
-	}
+	check.That(t, pod.Memory == 1184<<20 && pod.CPUQuota() == 125_000 && pod.CPUShares == 1280, "%+v", pod)
 }

@@ -1,6 +1,7 @@
 package term
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -28,9 +29,7 @@ func TestWidth(t *testing.T) {
 		{"what is escaped counts as it is shown", "\x1b", 4},
 		{"what is cut takes none", "\xff", 0},
 	} {
-		if got := Width(c.in); got != c.want {
-			t.Errorf("%s: Width(%q) = %d, want %d", c.claim, c.in, got, c.want)
-		}
+		check.Equal(t, fmt.Sprintf("%s: Width(%q) =", c.claim, c.in), Width(c.in), c.want)
 	}
 }
 
@@ -54,15 +53,10 @@ func TestColourIsForTerminalsThatWantIt(t *testing.T) {
 func TestFilesAndBuffersAreNoTerminals(t *testing.T) {
 	f := must.Get(os.Create(t.TempDir() + "/out"))(t)
 	defer f.Close()
-	if IsTerminal(f) || Colour(f) {
-		t.Error("a file passes for a terminal")
-	}
-	if _, ok := Columns(f); ok {
-		t.Error("a file has a width")
-	}
-	if IsTerminal(&strings.Builder{}) {
-		t.Error("a buffer passes for a terminal")
-	}
+	check.That(t, !IsTerminal(f) && !Colour(f), "a file passes for a terminal")
+	_, ok := Columns(f)
+	check.That(t, !ok, "a file has a width")
+	check.That(t, !IsTerminal(&strings.Builder{}), "a buffer passes for a terminal")
 }
 
 func TestClean(t *testing.T) {
@@ -86,9 +80,7 @@ func TestClean(t *testing.T) {
 		{"NUL is escaped", "a\x00b", `a\x00b`},
 		{"nothing stays nothing", "", ""},
 	} {
-		if got := Clean(c.in); got != c.want {
-			t.Errorf("%s: Clean(%q) = %q, want %q", c.claim, c.in, got, c.want)
-		}
+		check.Equal(t, fmt.Sprintf("%s: Clean(%q) =", c.claim, c.in), Clean(c.in), c.want)
 	}
 }
 
@@ -98,21 +90,15 @@ func FuzzClean(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		got := Clean(s)
-		if !utf8.ValidString(got) {
-			t.Errorf("Clean(%q) = %q, not UTF-8", s, got)
-		}
-		if i := strings.IndexFunc(got, unicode.IsControl); i >= 0 {
-			t.Errorf("Clean(%q) = %q has a control character at %d", s, got, i)
-		}
-		if i := strings.IndexFunc(got, isBidi); i >= 0 {
-			t.Errorf("Clean(%q) = %q has a bidirectional control at %d", s, got, i)
-		}
-		if again := Clean(got); again != got {
-			t.Errorf("Clean(%q) = %q, and cleaned again %q", s, got, again)
-		}
-		if w := Width(s); w < 0 || w > 2*utf8.RuneCountInString(got) {
-			t.Errorf("Width(%q) = %d, impossible for %d characters", s, w, utf8.RuneCountInString(got))
-		}
+		check.That(t, utf8.ValidString(got), "Clean(%q) = %q, not UTF-8", s, got)
+		i := strings.IndexFunc(got, unicode.IsControl)
+		check.That(t, i < 0, "Clean(%q) = %q has a control character at %d", s, got, i)
+		i = strings.IndexFunc(got, isBidi)
+		check.That(t, i < 0, "Clean(%q) = %q has a bidirectional control at %d", s, got, i)
+		again := Clean(got)
+		check.That(t, again == got, "Clean(%q) = %q, and cleaned again %q", s, got, again)
+		w := Width(s)
+		check.That(t, w >= 0 && w <= 2*utf8.RuneCountInString(got), "Width(%q) = %d, impossible for %d characters", s, w, utf8.RuneCountInString(got))
 	})
 }
 

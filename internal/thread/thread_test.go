@@ -115,9 +115,8 @@ func TestWorkInAnotherMountNamespaceLeavesTheProcessWhereItIs(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if after, _ := os.Readlink("/proc/self/ns/mnt"); after != before || before == there {
-		t.Errorf("the process is in %s, not in %s", after, before)
-	}
+	after, _ := os.Readlink("/proc/self/ns/mnt")
+	check.That(t, after == before && before != there, "the process is in %s, not in %s", after, before)
 }
 
 func TestWhatIsNoNamespaceIsNotEntered(t *testing.T) {
@@ -139,11 +138,9 @@ func TestWhatAParentStartsLivesAsLongAsItsContextAndNoLonger(t *testing.T) {
 	for range 100 { // threads that end, of which any other could have started it
 		_ = Apart(func() error { return nil })
 	}
-	if state, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.Process.Pid)); err != nil || strings.Contains(string(state), ") Z") {
-		t.Errorf("%s, %v: it ended", state, err)
-	}
+	state, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.Process.Pid))
+	check.That(t, err == nil && !strings.Contains(string(state), ") Z"), "%s, %v: it ended", state, err)
 	cancel()
-	if err := c.Wait(); err == nil || err.Error() != "signal: killed" {
-		t.Errorf("it ended: %v", err)
-	}
+	err = c.Wait()
+	check.That(t, err != nil && err.Error() == "signal: killed", "it ended: %v", err)
 }

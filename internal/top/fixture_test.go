@@ -140,9 +140,7 @@ func (f *fixture) pass(c *collector, d time.Duration) *view {
 
 func only(t *testing.T, v *view) *Sandbox {
 	t.Helper()
-	if len(v.Sandboxes) != 1 {
-		t.Fatalf("%d sandboxes, want 1: %+v", len(v.Sandboxes), v.Sandboxes)
-	}
+	must.That(t, len(v.Sandboxes) == 1, "%d sandboxes, want 1: %+v", len(v.Sandboxes), v.Sandboxes)
 	return &v.Sandboxes[0]
 }
 

@@ -26,21 +26,15 @@ func TestASandboxIsItsGroupsAndWhatStandsBeside(t *testing.T) {
 			f.process(60, 1, 60, "/usr/bin/containerd-shim-runc-v2 -namespace moby -id "+hexID, "/system.slice/containerd.service", 2560, 125)
 			v := f.pass(c, 2*time.Second)
 			s := only(t, v)
-			if s.Name != hexID[:12] || s.engine() != "docker" || s.Processes != 2 {
-				t.Errorf("%s of %s with %d processes", s.Name, s.engine(), s.Processes)
-			}
-			if !near(s.CPU, 0.375) || !near(s.CPUBeside, 0.125) || !near(s.CPUOutside, 0) {
-				t.Errorf("CPU %+v, beside %+v, outside %+v; want 0.375, 0.125 of it beside", s.CPU, s.CPUBeside, s.CPUOutside)
-			}
-			if s.Memory.V != 64<<20 || s.Cache.V != 32<<20 || s.MemoryOutside != known(int64(0)) || s.BesideRSS != known(2560*int64(os.Getpagesize())) || s.BesidePSS.OK {
-				t.Errorf("%+v", s.Figures)
-			}
-			if !near(s.Write, 1<<20) || s.Limit.V != 256<<20 || !near(s.Full, 0.25) {
-				t.Errorf("write %+v, limit %+v, full %+v", s.Write, s.Limit, s.Full)
-			}
-			if !near(v.Sum.CPU, 0.375) || v.Count != 1 || v.Interval != 2 {
-				t.Errorf("sum %+v of %d over %g s", v.Sum, v.Count, v.Interval)
-			}
+			check.That(t, s.Name == hexID[:12] && s.engine() == "docker" && s.Processes == 2,
+				"%s of %s with %d processes", s.Name, s.engine(), s.Processes)
+			check.That(t, near(s.CPU, 0.375) && near(s.CPUBeside, 0.125) && near(s.CPUOutside, 0),
+				"CPU %+v, beside %+v, outside %+v; want 0.375, 0.125 of it beside", s.CPU, s.CPUBeside, s.CPUOutside)
+			check.That(t, s.Memory.V == 64<<20 && s.Cache.V == 32<<20 && s.MemoryOutside == known(int64(0)) &&
+				s.BesideRSS == known(2560*int64(os.Getpagesize())) && !s.BesidePSS.OK, "%+v", s.Figures)
+			check.That(t, near(s.Write, 1<<20) && s.Limit.V == 256<<20 && near(s.Full, 0.25),
+				"write %+v, limit %+v, full %+v", s.Write, s.Limit, s.Full)
+			check.That(t, near(v.Sum.CPU, 0.375) && v.Count == 1 && v.Interval == 2, "sum %+v of %d over %g s", v.Sum, v.Count, v.Interval)
 		})
 	}
 }
@@ -52,9 +46,8 @@ func TestAZombieIsNoProcessOfItsSandbox(t *testing.T) {
 		stat := "62 (sleep) %s 60 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 %d 0 62 0 0 0 0 0 0 7000 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n"
 		for threads, want := range map[int]int{1: 2, 2: 3} { // of one whose first thread ended, others run
 			f.write("/proc/62/stat", fmt.Sprintf(stat, "Z", threads))
-			if s := only(t, f.pass(f.open(config{}), 0)); s.Processes != want {
-				t.Errorf("v2 %t, %d threads: %d processes, want %d", v2, threads, s.Processes, want)
-			}
+			s := only(t, f.pass(f.open(config{}), 0))
+			check.That(t, s.Processes == want, "v2 %t, %d threads: %d processes, want %d", v2, threads, s.Processes, want)
 		}
 	}
 }
@@ -103,35 +96,23 @@ func TestKatasOverheadIsOutsideThePodsGroup(t *testing.T) {
 	f.group("/default/kk", charge{anon: 1 << 20, limit: 512 << 20, cpu: 19e8})
 	f.write("/proc/26377/task/263772/schedstat", "1900000000 0 1\n")
 	s := only(t, f.pass(c, time.Second))
-	if s.Isolation != "kata" || s.Name != "kk" {
-		t.Errorf("%q of %q", s.Name, s.engine())
-	}
-	if s.Memory.V != 376<<20 || s.MemoryOutside.V != 375<<20 || s.Cache.V != 10<<20 || s.CacheOutside.V != 10<<20 {
-		t.Errorf("%+v", s.Figures)
-	}
-	if s.BesideRSS != known(int64(0)) || !near(s.CPU, 1.1) || !near(s.CPUOutside, 0.2) {
-		t.Errorf("%+v: what is in the overhead group is not beside", s.Figures)
-	}
-	if s.Limit.V != 512<<20 || s.Full.V > 0.01 {
-		t.Errorf("limit %+v, full %+v", s.Limit, s.Full)
-	}
+	check.That(t, s.Isolation == "kata" && s.Name == "kk", "%q of %q", s.Name, s.engine())
+	check.That(t, s.Memory.V == 376<<20 && s.MemoryOutside.V == 375<<20 && s.Cache.V == 10<<20 && s.CacheOutside.V == 10<<20, "%+v", s.Figures)
+	check.That(t, s.BesideRSS == known(int64(0)) && near(s.CPU, 1.1) && near(s.CPUOutside, 0.2),
+		"%+v: what is in the overhead group is not beside", s.Figures)
+	check.That(t, s.Limit.V == 512<<20 && s.Full.V <= 0.01, "limit %+v, full %+v", s.Limit, s.Full)
 	found := map[record.Role]Role{}
 	for _, r := range s.Roles {
 		found[r.Role] = r
 	}
 	for role, n := range map[record.Role]int{record.RoleShim: 1, record.RoleVMM: 2, record.RoleVirtiofs: 2, record.RoleVCPU: 1} {
-		if len(found[role].Processes) != n {
-			t.Errorf("%d of %s, want %d", len(found[role].Processes), role, n)
-		}
+		check.That(t, len(found[role].Processes) == n, "%d of %s, want %d", len(found[role].Processes), role, n)
 	}
 	vcpu := found[record.RoleVCPU]
-	if !near(vcpu.CPU, 0.9) || vcpu.RSS.OK || len(vcpu.Processes) != 1 {
-		t.Fatalf("%+v", vcpu)
-	}
+	must.That(t, near(vcpu.CPU, 0.9) && !vcpu.RSS.OK && len(vcpu.Processes) == 1, "%+v", vcpu)
 	p := vcpu.Processes[0]
-	if len(p.Threads) != 1 || p.Threads[0] != 263772 || len(p.Groups) != 1 || p.Groups[0].Paths["memory"] != "/default/kk" || p.Rule == "" {
-		t.Errorf("%+v", p)
-	}
+	check.That(t, len(p.Threads) == 1 && p.Threads[0] == 263772 && len(p.Groups) == 1 && p.Groups[0].Paths["memory"] == "/default/kk" && p.Rule != "",
+		"%+v", p)
 }
 
 func TestRatesAreNeverWrong(t *testing.T) {
@@ -144,17 +125,15 @@ func TestRatesAreNeverWrong(t *testing.T) {
 		"a group's counter that went back is unknown for one interval": {
 			func(f *fixture, group string) { f.group(group, charge{anon: 1 << 20, cpu: 5e8}) },
 			func(t *testing.T, v *view) {
-				if s := only(t, v); s.CPU.OK || v.Problems.Backwards != 2 { // CPU and I/O
-					t.Errorf("CPU %+v, %+v", s.CPU, v.Problems)
-				}
+				s := only(t, v)
+				check.That(t, !s.CPU.OK && v.Problems.Backwards == 2, "CPU %+v, %+v", s.CPU, v.Problems) // CPU and I/O
 			},
 		},
 		"a process's counter that went back makes the whole unknown": {
 			func(f *fixture, _ string) { f.process(60, 1, 60, shim, service, 2560, 1) },
 			func(t *testing.T, v *view) {
-				if s := only(t, v); s.CPU.OK || s.CPUBeside.OK || v.Problems.Backwards != 1 {
-					t.Errorf("CPU %+v, %+v", s.CPU, v.Problems)
-				}
+				s := only(t, v)
+				check.That(t, !s.CPU.OK && !s.CPUBeside.OK && v.Problems.Backwards == 1, "CPU %+v, %+v", s.CPU, v.Problems)
 			},
 		},
 		"a pid that was given away makes the whole unknown": {
@@ -163,9 +142,8 @@ func TestRatesAreNeverWrong(t *testing.T) {
 				f.process(60, 1, 6000, shim, service, 2560, 900)
 			},
 			func(t *testing.T, v *view) {
-				if s := only(t, v); s.CPU.OK || v.Problems.Reused == 0 {
-					t.Errorf("CPU %+v, %+v", s.CPU, v.Problems)
-				}
+				s := only(t, v)
+				check.That(t, !s.CPU.OK && v.Problems.Reused != 0, "CPU %+v, %+v", s.CPU, v.Problems)
 			},
 		},
 		"a sandbox that has ended is counted and left out": {
@@ -178,9 +156,7 @@ func TestRatesAreNeverWrong(t *testing.T) {
 				}
 			},
 			func(t *testing.T, v *view) {
-				if v.Count != 0 || len(v.Sandboxes) != 0 || v.Sum.CPU != known(0.0) {
-					t.Errorf("%d: %+v", v.Count, v.Sum)
-				}
+				check.That(t, v.Count == 0 && len(v.Sandboxes) == 0 && v.Sum.CPU == known(0.0), "%d: %+v", v.Count, v.Sum)
 			},
 		},
 		"no time between two looks gives no rate": {
@@ -189,9 +165,8 @@ func TestRatesAreNeverWrong(t *testing.T) {
 				f.group(group, charge{anon: 1 << 20, cpu: 2e9, io: 2 << 20})
 			},
 			func(t *testing.T, v *view) {
-				if s := only(t, v); s.CPU.OK {
-					t.Errorf("CPU %+v", s.CPU)
-				}
+				s := only(t, v)
+				check.That(t, !s.CPU.OK, "CPU %+v", s.CPU)
 			},
 		},
 	} {
@@ -199,16 +174,14 @@ func TestRatesAreNeverWrong(t *testing.T) {
 			f, group := docker(t, false)
 			col := f.open(config{})
 			f.pass(col, 0)
-			if s := only(t, f.pass(col, 10*time.Second)); !near(s.CPU, 0) {
-				t.Fatalf("CPU %+v, want 0", s.CPU)
-			}
+			s := only(t, f.pass(col, 10*time.Second))
+			must.That(t, near(s.CPU, 0), "CPU %+v, want 0", s.CPU)
 			c.change(f, group)
 			v := f.pass(col, 10*time.Second) // a survey is due
 			c.after(t, v)
 			if s := v.Sandboxes; len(s) == 1 {
-				if later := only(t, f.pass(col, 10*time.Second)); !near(later.CPU, 0) {
-					t.Errorf("an interval later CPU is %+v, want 0", later.CPU)
-				}
+				later := only(t, f.pass(col, 10*time.Second))
+				check.That(t, near(later.CPU, 0), "an interval later CPU is %+v, want 0", later.CPU)
 			}
 		})
 	}
@@ -220,12 +193,10 @@ func TestASandboxThatComesIsFoundWhenProcessesDo(t *testing.T) {
 	f.pass(c, 0)
 	f.process(71, 1, 71, "sleep 5", "/docker/"+hexID2, 100, 0)
 	f.group("/docker/"+hexID2, charge{anon: 1 << 20})
-	if v := f.pass(c, time.Second); v.Count != 1 {
-		t.Errorf("%d sandboxes within the least time between surveys", v.Count)
-	}
-	if v := f.pass(c, soon); v.Count != 2 {
-		t.Errorf("%d sandboxes once the number of processes has changed, want 2", v.Count)
-	}
+	v := f.pass(c, time.Second)
+	check.That(t, v.Count == 1, "%d sandboxes within the least time between surveys", v.Count)
+	v = f.pass(c, soon)
+	check.That(t, v.Count == 2, "%d sandboxes once the number of processes has changed, want 2", v.Count)
 }
 
 func TestOnlyWhatIsSelectedIsShownInOrder(t *testing.T) {
@@ -253,9 +224,7 @@ func TestOnlyWhatIsSelectedIsShownInOrder(t *testing.T) {
 		for _, s := range sel.of(make3()) {
 			got = append(got, s.Name)
 		}
-		if strings.Join(got, " ") != strings.TrimSpace(want) {
-			t.Errorf("%+v: %v, want %s", sel, got, want)
-		}
+		check.That(t, strings.Join(got, " ") == strings.TrimSpace(want), "%+v: %v, want %s", sel, got, want)
 	}
 }
 
@@ -267,9 +236,7 @@ func TestHostileNamesReachNoTerminal(t *testing.T) {
 	c := f.open(config{Full: true})
 	f.pass(c, 0)
 	v := f.pass(c, time.Second)
-	if v.Count != 2 {
-		t.Fatalf("%d sandboxes, want 2: %+v", v.Count, v)
-	}
+	must.That(t, v.Count == 2, "%d sandboxes, want 2: %+v", v.Count, v)
 	s := screenOf(v)
 	for _, b := range v.Sandboxes {
 		s.expanded[b.key] = true
@@ -303,7 +270,5 @@ func TestJSONKeepsWhatWasWritten(t *testing.T) {
 	if err := json.Unmarshal([]byte(b.String()), &back); err != nil || len(back.Sandboxes) != 1 || back.Sandboxes[0].Name != name || back.Sandboxes[0].CPU != nil {
 		t.Errorf("%v: %+v, want %q: %s", err, back, name, b.String())
 	}
-	if strings.Count(b.String(), "\n") != 1 || !strings.HasSuffix(b.String(), "\n") {
-		t.Errorf("not one line: %q", b.String())
-	}
+	check.That(t, strings.Count(b.String(), "\n") == 1 && strings.HasSuffix(b.String(), "\n"), "not one line: %q", b.String())
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/oci"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/internal/testing/need"
 )
@@ -100,31 +101,22 @@ func TestOnceFindsARealContainer(t *testing.T) {
 			}
 		}
 	}
-	if err := json.Unmarshal(out.Bytes(), &v); err != nil || v.Count < 1 || len(v.Sandboxes) != 1 {
-		t.Fatalf("%v: %s", err, out.String())
-	}
+	err := json.Unmarshal(out.Bytes(), &v)
+	must.That(t, err == nil && v.Count >= 1 && len(v.Sandboxes) == 1, "%v: %s", err, out.String())
 	s := v.Sandboxes[0]
-	if s.Engine != "oci" || s.Processes != 3 || s.Memory < held || s.Memory > held+16<<20 || s.Limit == nil {
-		t.Errorf("%+v", s)
-	}
+	check.That(t, s.Engine == "oci" && s.Processes == 3 && s.Memory >= held && s.Memory <= held+16<<20 && s.Limit != nil, "%+v", s)
 	if seen := time.Duration(s.CPU * float64(interval)); seen < 0 || seen > whole+whole/20 || seen < whole-whole/20-unseen {
 		t.Errorf("CPU time of %v where its cgroup took %v, %v of that time unseen", seen, whole, unseen)
 	}
-	if len(s.Groups) != 1 || s.Groups[0].Path != group || s.Groups[0].Charge != "pod" {
-		t.Errorf("%+v", s.Groups)
-	}
-	if len(s.Roles) != 1 || s.Roles[0].Role != "workload" || len(s.Roles[0].Processes) != 3 || s.Roles[0].PSS < held {
-		t.Fatalf("%+v", s.Roles)
-	}
+	check.That(t, len(s.Groups) == 1 && s.Groups[0].Path == group && s.Groups[0].Charge == "pod", "%+v", s.Groups)
+	must.That(t, len(s.Roles) == 1 && s.Roles[0].Role == "workload" && len(s.Roles[0].Processes) == 3 && s.Roles[0].PSS >= held,
+		"%+v", s.Roles)
 	for _, p := range s.Roles[0].Processes {
-		if p.Pid <= 0 || p.Rule == "" || len(p.Groups) != 1 || p.Groups[0].Paths["memory"]+p.Groups[0].Paths[""] == "" {
-			t.Errorf("%+v", p)
-		}
+		check.That(t, p.Pid > 0 && p.Rule != "" && len(p.Groups) == 1 && p.Groups[0].Paths["memory"]+p.Groups[0].Paths[""] != "", "%+v", p)
 	}
 	out.Reset()
-	if err := Run(t.Context(), &out, Options{Interval: 100 * time.Millisecond, Once: true, Selection: Selection{Filter: group}}); err != nil || !strings.Contains(out.String(), filepath.Base(group)[:12]) {
-		t.Errorf("%v:\n%s", err, out.String())
-	}
+	err = Run(t.Context(), &out, Options{Interval: 100 * time.Millisecond, Once: true, Selection: Selection{Filter: group}})
+	check.That(t, err == nil && strings.Contains(out.String(), filepath.Base(group)[:12]), "%v:\n%s", err, out.String())
 }
 
 // used is the CPU time of the group so far, as its own file tells it.
@@ -167,10 +159,7 @@ func TestPlainOutputIsABlockEveryInterval(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	out := twice{end: cancel}
-	if err := Run(ctx, &out, Options{Interval: 200 * time.Millisecond}); !errors.Is(err, context.Canceled) {
-		t.Errorf("%v:\n%s", err, out.text)
-	}
-	if bytes.ContainsRune(out.text, '\x1b') {
-		t.Errorf("an escape character: %q", out.text)
-	}
+	err := Run(ctx, &out, Options{Interval: 200 * time.Millisecond})
+	check.That(t, errors.Is(err, context.Canceled), "%v:\n%s", err, out.text)
+	check.That(t, !bytes.ContainsRune(out.text, '\x1b'), "an escape character: %q", out.text)
 }

@@ -60,13 +60,9 @@ func TestTheScreenFitsEverySize(t *testing.T) {
 			send(s, "enter")
 			for _, s.help = range []bool{false, true} {
 				lines := s.frame(width, height)
-				if len(lines) > height {
-					t.Fatalf("%d×%d: %d lines", width, height, len(lines))
-				}
+				must.That(t, len(lines) <= height, "%d×%d: %d lines", width, height, len(lines))
 				for _, line := range lines {
-					if term.Width(line) > max(width, narrowest) {
-						t.Fatalf("%d×%d: %q is wider", width, height, line)
-					}
+					must.That(t, term.Width(line) <= max(width, narrowest), "%d×%d: %q is wider", width, height, line)
 				}
 			}
 		}
@@ -76,9 +72,8 @@ func TestTheScreenFitsEverySize(t *testing.T) {
 func TestWhatAWidthHasNoRoomForIsNamed(t *testing.T) {
 	for width, want := range map[int]string{80: "wider: LIMIT FULL%", 60: "wider: ENGINE PROCS LIMIT FULL%", 120: ""} {
 		text := strings.Join(screenOf(sample(t)).frame(width, 24), "\n")
-		if n := strings.Count(text, "wider: "); n > 1 || (n == 1) != (want != "") || !strings.Contains(text, want) {
-			t.Errorf("at %d no %q in:\n%s", width, want, text)
-		}
+		n := strings.Count(text, "wider: ")
+		check.That(t, n <= 1 && (n == 1) == (want != "") && strings.Contains(text, want), "at %d no %q in:\n%s", width, want, text)
 	}
 }
 
@@ -88,12 +83,10 @@ func TestTheHelpLosesNoWordAtAnyWidth(t *testing.T) {
 		s := screenOf(sample(t))
 		send(s, "h")
 		text := strings.Join(s.frame(width, 100), "\n")
-		if got := strings.Join(strings.Fields(text), " "); !strings.HasPrefix(got, want) || strings.Contains(got, "… ") {
-			t.Errorf("at %d:\n%s", width, text)
-		}
-		if short := s.frame(width, 5); len(short) != 5 || short[4] != goesBack {
-			t.Errorf("at %d×5 it does not say how to leave: %q", width, short)
-		}
+		got := strings.Join(strings.Fields(text), " ")
+		check.That(t, strings.HasPrefix(got, want) && !strings.Contains(got, "… "), "at %d:\n%s", width, text)
+		short := s.frame(width, 5)
+		check.That(t, len(short) == 5 && short[4] == goesBack, "at %d×5 it does not say how to leave: %q", width, short)
 	}
 	s := screenOf(&view{})
 	s.help = true
@@ -163,9 +156,8 @@ func TestKeysDoWhatTheHelpSays(t *testing.T) {
 		claim, keys, want, quits := row[0], row[1], row[2], row[3] == "true"
 		s := screenOf(sample(t))
 		quit := send(s, keys)
-		if got := names(s); got != want || quit != quits {
-			t.Errorf("%s: %q gives %s, quit %t; want %s, quit %t", claim, keys, got, quit, want, quits)
-		}
+		got := names(s)
+		check.That(t, got == want && quit == quits, "%s: %q gives %s, quit %t; want %s, quit %t", claim, keys, got, quit, want, quits)
 	}
 	s := screenOf(sample(t))
 	if send(s, "e + + space"); !s.expanded["kk"] || s.interval != 4*time.Second || !s.paused {
@@ -190,17 +182,15 @@ func TestTheMachineIsReadWhenAKeyWantsIt(t *testing.T) {
 	read()
 	check.Equal(t, "the first rates come after", w.Interval(), 500*time.Millisecond)
 	read()
-	if d := w.Interval(); d != 10*time.Second || len(expanded) != 0 {
-		t.Errorf("an interval is %s, with roles of %v", d, expanded)
-	}
+	d := w.Interval()
+	check.That(t, d == 10*time.Second && len(expanded) == 0, "an interval is %s, with roles of %v", d, expanded)
 	for _, c := range []struct {
 		key   rune
 		claim string
 		want  time.Duration
 	}{{'j', "a mark that moves waits", -1}, {'e', "roles are read at once", 0}, {'+', "a new interval begins soon", time.Second}, {'-', "a new interval begins soon", time.Second}} {
-		if next, _ := w.Press(tea.Key{Code: c.key, Text: string(c.key)}); next != c.want {
-			t.Errorf("%s: %s, want %s", c.claim, next, c.want)
-		}
+		next, _ := w.Press(tea.Key{Code: c.key, Text: string(c.key)})
+		check.That(t, next == c.want, "%s: %s, want %s", c.claim, next, c.want)
 	}
 	if read(); len(expanded) != 1 {
 		t.Errorf("the roles of %v are read, want those of one", expanded)

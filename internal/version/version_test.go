@@ -14,7 +14,7 @@ func TestOfABuild(t *testing.T) {
 	vcs := func(revision, modified string) []debug.BuildSetting {
 		return []debug.BuildSetting{{Key: "vcs.revision", Value: revision}, {Key: "vcs.modified", Value: modified}}
 	}
-	tests := []struct {
+	for _, test := range []struct {
 		name string
 		info debug.BuildInfo
 		want string
@@ -23,8 +23,7 @@ func TestOfABuild(t *testing.T) {
 		{"a clean tree has its commit", debug.BuildInfo{Main: debug.Module{Version: "(devel)"}, Settings: vcs("0123456789abcdef", "false")}, "0123456789ab"},
 		{"a changed tree says so", debug.BuildInfo{Settings: vcs("0123456789abcdef", "true")}, "0123456789ab-dirty"},
 		{"without either it is unknown", debug.BuildInfo{Main: debug.Module{Version: "(devel)"}}, "unknown"},
-	}
-	for _, test := range tests {
+	} {
 		t.Run(test.name, func(t *testing.T) {
 			check.Equal(t, "Of", Of(&test.info), test.want)
 		})
@@ -37,9 +36,7 @@ func TestEveryDependencyHasItsReason(t *testing.T) {
 	mod := must.Get(os.ReadFile("../../go.mod"))(t)
 	docs := must.Get(os.ReadFile("../../docs/dependencies.md"))(t)
 	direct := regexp.MustCompile(`(?m)^\t(\S+) v\S+$`).FindAllSubmatch(mod, -1)
-	if len(direct) < 20 {
-		t.Fatalf("go.mod has %d direct requirements: they are not read as they are written", len(direct))
-	}
+	must.That(t, len(direct) >= 20, "go.mod has %d direct requirements: they are not read as they are written", len(direct))
 	for _, m := range direct {
 		check.Contains(t, "docs/dependencies.md does not say why", string(docs), string(m[1]))
 	}
