@@ -34,8 +34,7 @@ func do(t *testing.T, p *Pool, o Order) Result {
 	if o.Timeout == 0 {
 		o.Timeout = time.Minute
 	}
-	r := must.Get(p.Do(context.Background(), 0, o))(t)
-	return r
+	return must.Get(p.Do(context.Background(), 0, o))(t)
 }
 
 func installProbe(t *testing.T) string {
@@ -55,9 +54,7 @@ func TestLayoutIsThatOfTheLanesOwnSource(t *testing.T) {
 	} {
 		check.Equal(t, name, c[0], c[1])
 	}
-	if unsafe.Sizeof(s) > slotSize {
-		t.Errorf("a slot takes %d bytes, more than %d", unsafe.Sizeof(s), slotSize)
-	}
+	check.That(t, unsafe.Sizeof(s) <= slotSize, "a slot takes %d bytes, more than %d", unsafe.Sizeof(s), slotSize)
 }
 
 func TestACommandIsTimedFromForkToExit(t *testing.T) {
@@ -65,39 +62,27 @@ func TestACommandIsTimedFromForkToExit(t *testing.T) {
 	before := machine.Now()
 	r := do(t, p, Order{Kind: Exec, Args: []string{"/bin/sleep", "0.05"}})
 	after := machine.Now()
-	if r.Err != nil || !r.Status.Exited() || r.Status.ExitStatus() != 0 {
-		t.Fatalf("sleep: %v, status %#x", r.Err, r.Status)
-	}
-	if d := time.Duration(r.Returned - r.Start); d < 50*time.Millisecond {
-		t.Errorf("a sleep of 50 ms took %v", d)
-	}
-	if r.Start < before || r.Returned > after || r.Spawned < r.Start || r.Spawned > r.Returned {
-		t.Errorf("stamps out of order: %d ≤ %d ≤ %d ≤ %d ≤ %d", before, r.Start, r.Spawned, r.Returned, after)
-	}
-	if r.MaxRSS == 0 {
-		t.Error("no peak memory of the command")
-	}
+	must.That(t, r.Err == nil && r.Status.Exited() && r.Status.ExitStatus() == 0, "sleep: %v, status %#x", r.Err, r.Status)
+	d := time.Duration(r.Returned - r.Start)
+	check.That(t, d >= 50*time.Millisecond, "a sleep of 50 ms took %v", d)
+	check.That(t, r.Start >= before && r.Returned <= after && r.Spawned >= r.Start && r.Spawned <= r.Returned,
+		"stamps out of order: %d ≤ %d ≤ %d ≤ %d ≤ %d", before, r.Start, r.Spawned, r.Returned, after)
+	check.That(t, r.MaxRSS != 0, "no peak memory of the command")
 }
 
 func TestFailuresAreToldAndNotTimed(t *testing.T) {
 	p := newPool(t, 1)
 	r := do(t, p, Order{Kind: Exec, Args: []string{"/no/such/program"}})
 	var e *Error
-	if !errors.As(r.Err, &e) || e.Step != StepExec || e.Errno != unix.ENOENT {
-		t.Errorf("a missing program gave %v", r.Err)
-	}
+	check.That(t, errors.As(r.Err, &e) && e.Step == StepExec && e.Errno == unix.ENOENT, "a missing program gave %v", r.Err)
 	r = do(t, p, Order{Kind: Exec, Args: []string{"/bin/sh", "-c", "echo out; echo bad >&2; exit 127"}})
-	if r.Err != nil || r.Status.ExitStatus() != 127 || r.Stdout != "out\n" || r.Stderr != "bad\n" {
-		t.Errorf("exit 127: err %v, status %d, stdout %q, stderr %q", r.Err, r.Status.ExitStatus(), r.Stdout, r.Stderr)
-	}
+	check.That(t, r.Err == nil && r.Status.ExitStatus() == 127 && r.Stdout == "out\n" && r.Stderr == "bad\n",
+		"exit 127: err %v, status %d, stdout %q, stderr %q", r.Err, r.Status.ExitStatus(), r.Stdout, r.Stderr)
 	r = do(t, p, Order{Kind: Exec, Args: []string{"/bin/sh", "-c", "exit 3"}, Need: NeedReady, Token: "never"})
-	if r.Status.ExitStatus() != 3 || time.Duration(r.Returned-r.Start) > 30*time.Second {
-		t.Errorf("a failed command is still waited for: %v", time.Duration(r.Returned-r.Start))
-	}
+	check.That(t, r.Status.ExitStatus() == 3 && time.Duration(r.Returned-r.Start) <= 30*time.Second,
+		"a failed command is still waited for: %v", time.Duration(r.Returned-r.Start))
 	r = do(t, p, Order{Kind: Kill, Watch: 1 << 22, Need: NeedExit})
-	if !errors.As(r.Err, &e) || e.Step != StepGone {
-		t.Errorf("a workload that is gone gave %v", r.Err)
-	}
+	check.That(t, errors.As(r.Err, &e) && e.Step == StepGone, "a workload that is gone gave %v", r.Err)
 }
 
 func TestATimeOutKillsTheWholeProcessGroup(t *testing.T) {
@@ -108,9 +93,8 @@ func TestATimeOutKillsTheWholeProcessGroup(t *testing.T) {
 	for timeout := 2 * time.Second; len(pid) == 0; timeout *= 2 {
 		r := do(t, p, Order{Kind: Exec, Timeout: timeout,
 			Args: []string{"/bin/sh", "-c", "sleep 600 & echo $! > " + mark + "; wait"}})
-		if e, ok := errors.AsType[*Error](r.Err); !ok || e.Step != StepTimeout || e.Missing != NeedCall || timeout > time.Minute {
-			t.Fatalf("got %v", r.Err)
-		}
+		e, ok := errors.AsType[*Error](r.Err)
+		must.That(t, ok && e.Step == StepTimeout && e.Missing == NeedCall && timeout <= time.Minute, "got %v", r.Err)
 		pid, _ = os.ReadFile(mark)
 	}
 	must.Eventually(t, func() string {
@@ -134,33 +118,24 @@ func TestInterruptEndsEveryLaneAndThePoolGoesOn(t *testing.T) {
 	_, results, err := b.Start(ctx)
 	must.OK(t, err)
 	for _, r := range results {
-		if e, ok := errors.AsType[*Error](r.Err); !ok || e.Step != StepAbort {
-			t.Errorf("got %v", r.Err)
-		}
+		e, ok := errors.AsType[*Error](r.Err)
+		check.That(t, ok && e.Step == StepAbort, "got %v", r.Err)
 	}
-	if r := do(t, p, Order{Kind: Exec, Args: []string{"/bin/true"}}); r.Err != nil {
-		t.Errorf("after an interrupt: %v", r.Err)
-	}
+	r := do(t, p, Order{Kind: Exec, Args: []string{"/bin/true"}})
+	check.That(t, r.Err == nil, "after an interrupt: %v", r.Err)
 }
 
 func TestTheHostsWorkloadReportsAndEndsAsTold(t *testing.T) {
 	p := newPool(t, 1)
 	path := installProbe(t)
 	r := do(t, p, Order{Kind: Spawn, Args: []string{path, "tok-1"}, Need: NeedReady, Token: "tok-1"})
-	if r.Err != nil {
-		t.Fatal(r.Err)
-	}
+	must.That(t, r.Err == nil, "%v", r.Err)
 	first, ok := r.ProbeTime("tok-1")
-	if !ok || first < r.Start || first > r.Seen {
-		t.Errorf("first instruction at %d (%v), started %d, seen %d", first, ok, r.Start, r.Seen)
-	}
-	if !p.Owns(r.Pid) || p.Owns(os.Getpid()) || p.Owns(1) || p.Owns(0) {
-		t.Error("its own process is not told from others")
-	}
+	check.That(t, ok && first >= r.Start && first <= r.Seen, "first instruction at %d (%v), started %d, seen %d", first, ok, r.Start, r.Seen)
+	check.That(t, p.Owns(r.Pid) && !p.Owns(os.Getpid()) && !p.Owns(1) && !p.Owns(0), "its own process is not told from others")
 	end := do(t, p, Order{Kind: Kill, Watch: r.Pid, Need: NeedExit})
-	if end.Err != nil || !end.WorkloadKnown || !end.Workload.Exited() || end.Workload.ExitStatus() != 0 || end.Exited == 0 {
-		t.Errorf("stop: %+v", end)
-	}
+	check.That(t, end.Err == nil && end.WorkloadKnown && end.Workload.Exited() && end.Workload.ExitStatus() == 0 && end.Exited != 0,
+		"stop: %+v", end)
 }
 
 func TestHowAWorkloadEndedThatDidSoAtOnceIsKnownUntilTheNextOrder(t *testing.T) {
@@ -174,21 +149,17 @@ func TestHowAWorkloadEndedThatDidSoAtOnceIsKnownUntilTheNextOrder(t *testing.T) 
 		t.Fatal(err, r.Err)
 	}
 	pid := must.Get(strconv.Atoi(strings.TrimSpace(string(text))))(t)
-	if stat, err := procs.StatOf(pid); err != nil || !stat.Ended() || stat.Exit != 3 {
-		t.Errorf("%+v, %v", stat, err)
-	}
+	stat, err := procs.StatOf(pid)
+	check.That(t, err == nil && stat.Ended() && stat.Exit == 3, "%+v, %v", stat, err)
 	do(t, p, Order{Kind: Exec, Args: []string{"/bin/true"}})
-	if stat, err := procs.StatOf(pid); err == nil {
-		t.Errorf("after the next order it is still there: %+v", stat)
-	}
+	stat, err = procs.StatOf(pid)
+	check.That(t, err != nil, "after the next order it is still there: %+v", stat)
 }
 
 func TestOutputIsBoundedAndTheRestCounted(t *testing.T) {
 	p := newPool(t, 1)
 	r := do(t, p, Order{Kind: Exec, Args: []string{"/bin/sh", "-c", "head -c 200000 /dev/zero"}})
-	if len(r.Stdout) != outSize || r.Dropped != 200000-outSize {
-		t.Errorf("kept %d, dropped %d", len(r.Stdout), r.Dropped)
-	}
+	check.That(t, len(r.Stdout) == outSize && r.Dropped == 200000-outSize, "kept %d, dropped %d", len(r.Stdout), r.Dropped)
 }
 
 func TestLanesAreReleasedTogether(t *testing.T) {
@@ -202,14 +173,10 @@ func TestLanesAreReleasedTogether(t *testing.T) {
 	before := machine.Now()
 	released, results, err := b.Start(context.Background())
 	must.OK(t, err)
-	if released < before {
-		t.Error("released before the call")
-	}
+	check.That(t, released >= before, "released before the call")
 	first, last := results[0].Start, results[0].Start
 	for _, r := range results {
-		if r.Err != nil || r.Start < released {
-			t.Fatalf("started %d ns after the release: %v", r.Start-released, r.Err)
-		}
+		must.That(t, r.Err == nil && r.Start >= released, "started %d ns after the release: %v", r.Start-released, r.Err)
 		first, last = min(first, r.Start), max(last, r.Start)
 	}
 	t.Logf("skew of 50 lanes: %v, priority %v", time.Duration(last-first), p.priority())
@@ -230,9 +197,8 @@ func FuzzProbeTime(f *testing.F) {
 	f.Add("noise\ntare-probe/1 x 999999999999999999\n", "x")
 	f.Fuzz(func(t *testing.T, out, token string) {
 		r := Result{Stdout: out}
-		if ns, ok := r.ProbeTime(token); ok && (ns < 0 || !strings.Contains(out, "tare-probe/1 "+token+" ")) {
-			t.Errorf("%q gave %d", out, ns)
-		}
+		ns, ok := r.ProbeTime(token)
+		check.That(t, !ok || ns >= 0 && strings.Contains(out, "tare-probe/1 "+token+" "), "%q gave %d", out, ns)
 	})
 }
 
@@ -248,9 +214,7 @@ func TestWhatACommandLeavesRunningEndsWithThePool(t *testing.T) {
 	p.Close()
 	text := must.Get(os.ReadFile(mark))(t)
 	stat, err := os.ReadFile("/proc/" + strings.TrimSpace(string(text)) + "/stat")
-	if err == nil && !strings.Contains(string(stat), ") Z ") {
-		t.Errorf("still running: %s", stat)
-	}
+	check.That(t, err != nil || strings.Contains(string(stat), ") Z "), "still running: %s", stat)
 }
 
 // A pool of many runs would have no descriptors left.
@@ -267,8 +231,7 @@ func TestOutputThatCannotBeKeptLeavesNoDescriptors(t *testing.T) {
 		defer w.Close()
 	}
 	before := open()
-	if err := p.keep(0, filepath.Join(t.TempDir(), "said"), ""); err == nil {
-		t.Fatal("it is kept")
-	}
+	err := p.keep(0, filepath.Join(t.TempDir(), "said"), "")
+	must.That(t, err != nil, "it is kept")
 	check.Equal(t, "descriptors before", open(), before)
 }

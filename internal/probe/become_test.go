@@ -54,13 +54,10 @@ func TestAProbeSaysWhenItBeganAndBecomesAProgram(t *testing.T) {
 			cmd.Stdout, cmd.Stderr = &out, &is
 			err := cmd.Run()
 			exit := (*exec.ExitError)(nil)
-			if err != nil && !errors.As(err, &exit) {
-				t.Fatal(err)
-			}
+			must.That(t, err == nil || errors.As(err, &exit), "%v", err)
 			line, rest, _ := strings.Cut(out.String(), "\n")
-			if !regexp.MustCompile(`^tare-probe/1 t-1 [0-9]+$`).MatchString(line) || rest != c.out || is.String() != c.is || cmd.ProcessState.ExitCode() != c.exit {
-				t.Errorf("%q, %q and status %d; want the line and %q, %q and %d", out.String(), is.String(), cmd.ProcessState.ExitCode(), c.out, c.is, c.exit)
-			}
+			check.That(t, regexp.MustCompile(`^tare-probe/1 t-1 [0-9]+$`).MatchString(line) && rest == c.out && is.String() == c.is && cmd.ProcessState.ExitCode() == c.exit,
+				"%q, %q and status %d; want the line and %q, %q and %d", out.String(), is.String(), cmd.ProcessState.ExitCode(), c.out, c.is, c.exit)
 		})
 	}
 }
@@ -71,9 +68,8 @@ func ignored(t *testing.T) string {
 	t.Helper()
 	line, err := exec.Command("grep", "^SigIgn:", "/proc/self/status").Output()
 	var mask uint64
-	if _, scanned := fmt.Sscanf(string(line), "SigIgn: %x", &mask); err != nil || scanned != nil {
-		t.Fatalf("%q: %v, %v", line, err, scanned)
-	}
+	_, scanned := fmt.Sscanf(string(line), "SigIgn: %x", &mask)
+	must.That(t, err == nil && scanned == nil, "%q: %v, %v", line, err, scanned)
 	return fmt.Sprintf("SigIgn:\t%016x\n", mask&^(1<<(syscall.SIGINT-1)|1<<(syscall.SIGTERM-1)))
 }
 
@@ -104,9 +100,8 @@ func TestTheServerAnswersLeaksAndHangsAsItIsTold(t *testing.T) {
 	for get(ctx) != nil && ctx.Err() == nil {
 		time.Sleep(time.Millisecond)
 	}
-	if waited := time.Since(began); waited < 200*time.Millisecond {
-		t.Errorf("it answered after %v", waited)
-	}
+	waited := time.Since(began)
+	check.That(t, waited >= 200*time.Millisecond, "it answered after %v", waited)
 	anonymous := func() int64 {
 		dir := must.Get(new(procs.Reader).Open(cmd.Process.Pid))(t)
 		defer dir.Close()
@@ -117,9 +112,8 @@ func TestTheServerAnswersLeaksAndHangsAsItIsTold(t *testing.T) {
 	for range 199 {
 		must.OK(t, get(ctx))
 	}
-	if grown := anonymous() - before; grown < 199*100000-4096 || grown > 199*100000+4096 {
-		t.Errorf("grown by %d, want %d within a page", grown, 199*100000)
-	}
+	grown := anonymous() - before
+	check.That(t, grown >= 199*100000-4096 && grown <= 199*100000+4096, "grown by %d, want %d within a page", grown, 199*100000)
 	must.OK(t, get(ctx))
 	short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
 	defer cancel()
@@ -133,9 +127,8 @@ func TestAProgramIsRunInAFolderWithItsArgumentsAndEnvironment(t *testing.T) {
 	cmd := command(t, InArgs(dir, "/bin/sh", "-c", `echo "$(pwd -P) $0 $1 $OF_OURS"`, "first", "two words"))
 	cmd.Env = append(os.Environ(), "OF_OURS=kept")
 	out, err := cmd.Output()
-	if want := dir + " first two words kept\n"; err != nil || string(out) != want {
-		t.Errorf("%q, %v; want %q", out, err, want)
-	}
+	want := dir + " first two words kept\n"
+	check.That(t, err == nil && string(out) == want, "%q, %v; want %q", out, err, want)
 }
 
 func TestAProgramsExitStatusIsItsOwnAndAFailureToRunItIs127(t *testing.T) {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/tare-bench/tare/internal/testing/check"
 )
 
 func TestExactlyTheCPUThatWasAskedForIsUsed(t *testing.T) {
@@ -14,13 +16,11 @@ func TestExactlyTheCPUThatWasAskedForIsUsed(t *testing.T) {
 			spun, used := spin(t, cpus, 2*time.Second)
 			want := time.Duration(cpus * float64(spun.Wall))
 			// A last piece of work may come on top.
-			if off, most := spun.CPU-want, want/200+200*time.Microsecond; off.Abs() > most {
-				t.Errorf("%v more than %v of a CPU: %+v", off, cpus, spun)
-			}
+			off, most := spun.CPU-want, want/200+200*time.Microsecond
+			check.That(t, off.Abs() <= most, "%v more than %v of a CPU: %+v", off, cpus, spun)
 			// The kernel's own account also has the exec and the end.
-			if more := used - spun.CPU; more < 0 || more > 5*time.Millisecond {
-				t.Errorf("the kernel counts %v, the probe %v", used, spun.CPU)
-			}
+			more := used - spun.CPU
+			check.That(t, more >= 0 && more <= 5*time.Millisecond, "the kernel counts %v, the probe %v", used, spun.CPU)
 		})
 	}
 }

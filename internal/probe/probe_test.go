@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/internal/testing/need"
 )
@@ -23,9 +24,8 @@ func TestTheEmbeddedProgramsAreWhatTheirSourcesGive(t *testing.T) {
 			need.Tool(t, compiler)
 			cmd := exec.Command("../../scripts/build-probe", "--check")
 			cmd.Env = append(os.Environ(), "ARCHES="+arch)
-			if out, err := cmd.CombinedOutput(); err != nil {
-				t.Errorf("%v\n%s", err, out)
-			}
+			out, err := cmd.CombinedOutput()
+			check.That(t, err == nil, "%v\n%s", err, out)
 		})
 	}
 }
@@ -34,12 +34,10 @@ func TestAProbeReportsAndLeavesWhenAsked(t *testing.T) {
 	dir := t.TempDir()
 	must.OK(t, Install(dir))
 	out, err := exec.Command(filepath.Join(dir, Name), "--exit", "token").Output()
-	if err != nil || !strings.HasPrefix(string(out), "tare-probe/1 token ") || !strings.HasSuffix(string(out), "\n") {
-		t.Errorf("%q %v", out, err)
-	}
-	if err := exec.Command(filepath.Join(dir, Name), strings.Repeat("x", 200)).Run(); err == nil {
-		t.Error("a token of 200 characters was taken")
-	}
+	check.That(t, err == nil && strings.HasPrefix(string(out), "tare-probe/1 token ") && strings.HasSuffix(string(out), "\n"),
+		"%q %v", out, err)
+	err = exec.Command(filepath.Join(dir, Name), strings.Repeat("x", 200)).Run()
+	check.That(t, err != nil, "a token of 200 characters was taken")
 }
 
 func TestWhatHoldsAPodSaysNothingAndStaysUntilItIsTold(t *testing.T) {
@@ -54,14 +52,12 @@ func TestWhatHoldsAPodSaysNothingAndStaysUntilItIsTold(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		_ = cmd.Process.Signal(syscall.SIGTERM)
-		if err := cmd.Wait(); err != nil {
-			t.Errorf("%q: %v", args, err)
-		}
+		err := cmd.Wait()
+		check.That(t, err == nil, "%q: %v", args, err)
 	}
 	workload := exec.Cmd{Path: filepath.Join(installed, Name), Args: []string{Name, "token"}, Stdout: full}
-	if err := workload.Run(); workload.ProcessState.ExitCode() != 3 {
-		t.Errorf("a workload of which nobody knows: %v", err)
-	}
+	err = workload.Run()
+	check.That(t, workload.ProcessState.ExitCode() == 3, "a workload of which nobody knows: %v", err)
 }
 
 // caught are the signals that a process handles.
@@ -69,9 +65,8 @@ func caught(t *testing.T, pid int) (set uint64) {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	_, after, _ := strings.Cut(string(status), "\nSigCgt:")
-	if _, e := fmt.Sscanf(after, "%x", &set); err != nil || e != nil {
-		t.Errorf("%q: %v, %v", status, err, e)
-	}
+	_, e := fmt.Sscanf(after, "%x", &set)
+	check.That(t, err == nil && e == nil, "%q: %v, %v", status, err, e)
 	return set
 }
 
@@ -87,13 +82,11 @@ func TestAProbeThatWaitsHasAHandlerForSIGTERMAndEndsOnIt(t *testing.T) {
 		out := must.Get(cmd.StdoutPipe())(t)
 		must.OK(t, cmd.Start())
 		line, _ := bufio.NewReader(out).ReadString('\n')
-		if set := caught(t, cmd.Process.Pid); set&(1<<(signal-1)) == 0 {
-			t.Errorf("%v: SigCgt is %x after %q", signal, set, line)
-		}
+		set := caught(t, cmd.Process.Pid)
+		check.That(t, set&(1<<(signal-1)) != 0, "%v: SigCgt is %x after %q", signal, set, line)
 		_ = cmd.Process.Signal(signal)
-		if err := cmd.Wait(); err != nil {
-			t.Errorf("on %v: %v, want exit status 0", signal, err)
-		}
+		err := cmd.Wait()
+		check.That(t, err == nil, "on %v: %v, want exit status 0", signal, err)
 	}
 }
 
@@ -153,12 +146,10 @@ func TestTheCPUThatWasUsedIsTold(t *testing.T) {
 		const d = 500 * time.Millisecond
 		spun, used := spin(t, cpus, d)
 		// A last piece of work may come on top, and the kernel also has the exec and the end.
-		if most := time.Duration(1.01*cpus*float64(spun.Wall)) + time.Millisecond; spun.Wall < d || spun.CPU > most {
-			t.Errorf("%v of a CPU: %+v", cpus, spun)
-		}
-		if more := used - spun.CPU; more < 0 || more > 50*time.Millisecond {
-			t.Errorf("%v of a CPU: the kernel counts %v, the probe %v", cpus, used, spun.CPU)
-		}
+		most := time.Duration(1.01*cpus*float64(spun.Wall)) + time.Millisecond
+		check.That(t, spun.Wall >= d && spun.CPU <= most, "%v of a CPU: %+v", cpus, spun)
+		more := used - spun.CPU
+		check.That(t, more >= 0 && more <= 50*time.Millisecond, "%v of a CPU: the kernel counts %v, the probe %v", cpus, used, spun.CPU)
 	}
 }
 

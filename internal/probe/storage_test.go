@@ -31,9 +31,7 @@ func run(t *testing.T, args []string) (out, errs string, exit int) {
 	cmd.Stdout, cmd.Stderr = &o, &e
 	err := cmd.Run()
 	var ended *exec.ExitError
-	if err != nil && !errors.As(err, &ended) {
-		t.Fatal(err)
-	}
+	must.That(t, err == nil || errors.As(err, &ended), "%v", err)
 	return o.String(), e.String(), cmd.ProcessState.ExitCode()
 }
 
@@ -41,9 +39,8 @@ func fill(t *testing.T, bytes int64, files ...string) {
 	t.Helper()
 	out, errs, exit := run(t, FillArgs(bytes, files...))
 	f, err := ParseFilled(out)
-	if err != nil || exit != 0 || errs != "" || f.Files != len(files) || f.Bytes != bytes || f.Took <= 0 {
-		t.Fatalf("%q %q %d: %+v %v", out, errs, exit, f, err)
-	}
+	must.That(t, err == nil && exit == 0 && errs == "" && f.Files == len(files) && f.Bytes == bytes && f.Took > 0,
+		"%q %q %d: %+v %v", out, errs, exit, f, err)
 }
 
 func TestFilesAreLaidOutToTheByteInAFolderThatIsMade(t *testing.T) {
@@ -75,9 +72,8 @@ func TestALinkIsNotFollowedToBeLaidOut(t *testing.T) {
 	must.OK(t, errors.Join(os.WriteFile(other, []byte("theirs"), 0o600), os.Symlink(other, link)))
 	out, _, exit := run(t, FillArgs(4096, link))
 	var at *FileError
-	if _, err := ParseFilled(out); exit != 1 || !errors.As(err, &at) || at.Errno != unix.ELOOP {
-		t.Errorf("%q %d", out, exit)
-	}
+	_, err := ParseFilled(out)
+	check.That(t, exit == 1 && errors.As(err, &at) && at.Errno == unix.ELOOP, "%q %d", out, exit)
 	check.Equal(t, "result", string(must.Get(os.ReadFile(other))(t)), "theirs")
 }
 
@@ -107,12 +103,9 @@ func TestWhatIsLaidOutCannotBeCompressed(t *testing.T) {
 	check.Equal(t, "sectors", len(seen), all.Len()/512)
 	var packed bytes.Buffer
 	w, _ := flate.NewWriter(&packed, flate.BestSpeed)
-	if _, err := io.Copy(w, bytes.NewReader(all.Bytes())); err != nil || w.Close() != nil {
-		t.Fatal(err)
-	}
-	if packed.Len() < all.Len() {
-		t.Errorf("%d bytes are packed into %d", all.Len(), packed.Len())
-	}
+	_, err := io.Copy(w, bytes.NewReader(all.Bytes()))
+	must.That(t, err == nil && w.Close() == nil, "%v", err)
+	check.That(t, packed.Len() >= all.Len(), "%d bytes are packed into %d", all.Len(), packed.Len())
 }
 
 // resident counts the pages of a file in the page cache.
@@ -124,9 +117,8 @@ func resident(t *testing.T, path string) (n int) {
 	m := must.Get(unix.Mmap(int(f.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_SHARED))(t)
 	defer func() { _ = unix.Munmap(m) }()
 	vec := make([]byte, (len(m)+os.Getpagesize()-1)/os.Getpagesize())
-	if _, _, errno := unix.Syscall(unix.SYS_MINCORE, uintptr(unsafe.Pointer(&m[0])), uintptr(len(m)), uintptr(unsafe.Pointer(&vec[0]))); errno != 0 {
-		t.Fatal(errno)
-	}
+	_, _, errno := unix.Syscall(unix.SYS_MINCORE, uintptr(unsafe.Pointer(&m[0])), uintptr(len(m)), uintptr(unsafe.Pointer(&vec[0])))
+	must.That(t, errno == 0, "%v", errno)
 	for _, v := range vec {
 		n += int(v & 1)
 	}
@@ -143,13 +135,11 @@ func TestThePageCacheLetsGoOfFiles(t *testing.T) {
 	fill(t, 4<<20, file)
 	check.Equal(t, "after it was laid out", resident(t, file), 0)
 	must.OK(t, os.WriteFile(file, make([]byte, 4<<20), 0o600)) // dirty pages
-	if n := resident(t, file); n < 1024 {
-		t.Fatalf("after a write only %d pages are cached", n)
-	}
+	n := resident(t, file)
+	must.That(t, n >= 1024, "after a write only %d pages are cached", n)
 	out, errs, exit := run(t, EvictArgs(file, file))
-	if n, err := ParseEvicted(out); n != 2 || err != nil || exit != 0 || errs != "" {
-		t.Errorf("%q %q %d: %d %v", out, errs, exit, n, err)
-	}
+	n, err := ParseEvicted(out)
+	check.That(t, n == 2 && err == nil && exit == 0 && errs == "", "%q %q %d: %d %v", out, errs, exit, n, err)
 	check.Equal(t, "after it was evicted", resident(t, file), 0)
 }
 
@@ -175,21 +165,16 @@ func TestWhatStopsTheProbeAtAFileIsToldByItsErrno(t *testing.T) {
 	} {
 		out, errs, exit := run(t, c.args)
 		if c.parse == nil {
-			if exit != 0 {
-				t.Errorf("%s: %d %q %q", name, exit, out, errs)
-			}
+			check.That(t, exit == 0, "%s: %d %q %q", name, exit, out, errs)
 			continue
 		}
 		var fe *FileError
 		err := c.parse(out)
-		if exit != 1 || !errors.As(err, &fe) || *fe != c.want || !errors.Is(err, c.want.Errno) {
-			t.Errorf("%s: %d %q: %v", name, exit, out, err)
-		}
+		check.That(t, exit == 1 && errors.As(err, &fe) && *fe == c.want && errors.Is(err, c.want.Errno), "%s: %d %q: %v", name, exit, out, err)
 		check.Equal(t, name, fmt.Sprintf("tare-probe: %s: %s: errno %d\n", c.want.Verb, c.want.Path, c.want.Errno), errs)
 	}
-	if _, err := os.Stat("/dev/tare-absent"); err == nil {
-		t.Error("a file was made in the place of a device")
-	}
+	_, err := os.Stat("/dev/tare-absent")
+	check.That(t, err != nil, "a file was made in the place of a device")
 }
 
 func filled(out string) error   { _, err := ParseFilled(out); return err }
@@ -210,9 +195,8 @@ func TestAFileThatDoesNotFitGivesItsRoomBack(t *testing.T) {
 	dir := mounted(t, "size=4m")
 	file := filepath.Join(dir, "a")
 	out, _, exit := run(t, FillArgs(5<<20, file))
-	if _, err := ParseFilled(out); !errors.Is(err, syscall.ENOSPC) || exit != 1 {
-		t.Errorf("%q %d: %v", out, exit, err)
-	}
+	_, err := ParseFilled(out)
+	check.That(t, errors.Is(err, syscall.ENOSPC) && exit == 1, "%q %d: %v", out, exit, err)
 	check.Equal(t, "Size", must.Get(os.Stat(file))(t).Size(), 0)
 }
 
@@ -221,9 +205,8 @@ func TestNothingIsLaidOutWhereNothingCanBeWritten(t *testing.T) {
 	must.OK(t, unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""))
 	for _, file := range []string{"a", "new/a"} {
 		out, _, exit := run(t, FillArgs(1, filepath.Join(dir, file)))
-		if _, err := ParseFilled(out); !errors.Is(err, syscall.EROFS) || exit != 1 {
-			t.Errorf("%q %d: %v", out, exit, err)
-		}
+		_, err := ParseFilled(out)
+		check.That(t, errors.Is(err, syscall.EROFS) && exit == 1, "%q %d: %v", out, exit, err)
 	}
 }
 
@@ -231,23 +214,17 @@ func TestAFileSystemIsWhatStatfsSays(t *testing.T) {
 	dir := mounted(t, "size=64m")
 	out, errs, exit := run(t, FileSystemArgs(dir, "/proc", dir+"/a b", "/"))
 	list, err := ParseFileSystems(out)
-	if err != nil || exit != 0 || errs != "" || len(list) != 4 {
-		t.Fatalf("%q %q %d: %+v %v", out, errs, exit, list, err)
-	}
-	if want := (FileSystem{Path: dir, Type: unix.TMPFS_MAGIC, Size: 64 << 20, Free: 64 << 20}); list[0] != want {
-		t.Errorf("%+v, want %+v", list[0], want)
-	}
-	if want := (FileSystem{Path: "/proc", Type: unix.PROC_SUPER_MAGIC}); list[1] != want {
-		t.Errorf("%+v, want %+v", list[1], want)
-	}
-	if want := (FileSystem{Path: dir + "/a b", Errno: syscall.ENOENT}); list[2] != want {
-		t.Errorf("%+v, want %+v", list[2], want)
-	}
+	must.That(t, err == nil && exit == 0 && errs == "" && len(list) == 4, "%q %q %d: %+v %v", out, errs, exit, list, err)
+	want := (FileSystem{Path: dir, Type: unix.TMPFS_MAGIC, Size: 64 << 20, Free: 64 << 20})
+	check.That(t, list[0] == want, "%+v, want %+v", list[0], want)
+	want = (FileSystem{Path: "/proc", Type: unix.PROC_SUPER_MAGIC})
+	check.That(t, list[1] == want, "%+v, want %+v", list[1], want)
+	want = (FileSystem{Path: dir + "/a b", Errno: syscall.ENOENT})
+	check.That(t, list[2] == want, "%+v, want %+v", list[2], want)
 	var root unix.Statfs_t
 	must.OK(t, unix.Statfs("/", &root))
-	if got := list[3]; got.Type != uint64(root.Type) || got.Size != int64(root.Blocks)*root.Frsize || got.Free > got.Size {
-		t.Errorf("%+v, the kernel says %+v", got, root)
-	}
+	got := list[3]
+	check.That(t, got.Type == uint64(root.Type) && got.Size == int64(root.Blocks)*root.Frsize && got.Free <= got.Size, "%+v, the kernel says %+v", got, root)
 }
 
 func TestADirectReadIsTakenOrRefused(t *testing.T) {
@@ -261,14 +238,12 @@ func TestADirectReadIsTakenOrRefused(t *testing.T) {
 		want := Direct{Taken: err == nil}
 		errors.As(err, &want.Errno)
 		out, _, exit := run(t, DirectArgs(file))
-		if got, err := ParseDirect(out); err != nil || got != want || exit != 0 {
-			t.Errorf("%d: %q %d: %+v %v, want %+v", size, out, exit, got, err, want)
-		}
+		got, err := ParseDirect(out)
+		check.That(t, err == nil && got == want && exit == 0, "%d: %q %d: %+v %v, want %+v", size, out, exit, got, err, want)
 	}
 	out, _, exit := run(t, DirectArgs("/proc/version"))
-	if got, err := ParseDirect(out); err != nil || got != (Direct{Errno: syscall.EINVAL}) || exit != 0 {
-		t.Errorf("%q %d: %+v %v", out, exit, got, err)
-	}
+	got, err := ParseDirect(out)
+	check.That(t, err == nil && got == (Direct{Errno: syscall.EINVAL}) && exit == 0, "%q %d: %+v %v", out, exit, got, err)
 }
 
 func TestACommandThatCannotBeIsRefusedInOneLine(t *testing.T) {
@@ -283,9 +258,8 @@ func TestACommandThatCannotBeIsRefusedInOneLine(t *testing.T) {
 		{"spin", "0", "1"}, {"spin", "1001", "1"}, {"spin", "0.5", "1"}, {"spin", "500", "-1"}, {"serve", "0"}, {"serve", "65536"}, {"serve", "80", "dance=1"}, {"serve", "80", "leak=1k"},
 	} {
 		out, errs, exit := run(t, append([]string{Name}, args...))
-		if exit != 2 || out != "" || strings.Count(errs, "\n") != 1 || !strings.HasPrefix(errs, "tare-probe: ") {
-			t.Errorf("%.80q: %d, %q, %q", args, exit, out, errs)
-		}
+		check.That(t, exit == 2 && out == "" && strings.Count(errs, "\n") == 1 && strings.HasPrefix(errs, "tare-probe: "),
+			"%.80q: %d, %q, %q", args, exit, out, errs)
 	}
 }
 
@@ -303,9 +277,8 @@ func TestReportsAreReadStrictly(t *testing.T) {
 		reader, quoted, _ := strings.Cut(line, " ")
 		out := must.Get(strconv.Unquote(quoted))(t)
 		got, err := readers[reader](out)
-		if fe, is := errors.AsType[*FileError](err); is {
-			t.Errorf("%q was taken for %+v", out, fe)
-		}
+		fe, is := errors.AsType[*FileError](err)
+		check.That(t, !is, "%q was taken for %+v", out, fe)
 		return got, err
 	})
 }
@@ -316,19 +289,13 @@ func FuzzReports(f *testing.F) {
 	f.Add("tare-hold/1 4096 12\ntare-held/1 99\n")
 	f.Fuzz(func(t *testing.T, out string) {
 		list, err := ParseFileSystems(out)
-		if err == nil && len(list) == 0 {
-			t.Errorf("%q gave nothing", out)
-		}
+		check.That(t, err != nil || len(list) != 0, "%q gave nothing", out)
 		for _, fs := range list {
-			if fs.Path == "" || fs.Size < 0 || fs.Free < 0 || (fs.Errno != 0 && fs.Size != 0) {
-				t.Errorf("%q gave %+v", out, fs)
-			}
+			check.That(t, fs.Path != "" && fs.Size >= 0 && fs.Free >= 0 && (fs.Errno == 0 || fs.Size == 0), "%q gave %+v", out, fs)
 		}
-		if h, err := ParseHeld(out); err == nil && (h.Bytes <= 0 || h.Filled < 0 || h.Held < 0) {
-			t.Errorf("%q gave %+v", out, h)
-		}
-		if got, err := ParseFilled(out); err == nil && (got.Files <= 0 || got.Bytes <= 0 || got.Took < 0) {
-			t.Errorf("%q gave %+v", out, got)
-		}
+		h, err := ParseHeld(out)
+		check.That(t, err != nil || h.Bytes > 0 && h.Filled >= 0 && h.Held >= 0, "%q gave %+v", out, h)
+		got, err := ParseFilled(out)
+		check.That(t, err != nil || got.Files > 0 && got.Bytes > 0 && got.Took >= 0, "%q gave %+v", out, got)
 	})
 }

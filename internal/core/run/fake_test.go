@@ -11,6 +11,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/core/run"
+	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -159,13 +160,10 @@ func (f *fake) must(t *testing.T) *record.Record {
 func (f *fake) mustUntil(ctx context.Context, t *testing.T) *record.Record {
 	t.Helper()
 	rec, j, err := f.perform(ctx)
-	if err != nil || j == nil {
-		t.Fatalf("%v, judged to be %v", err, j)
-	}
+	must.That(t, err == nil && j != nil, "%v, judged to be %v", err, j)
 	stored, err := record.Read(bytes.NewReader(f.file.Bytes()))
-	if err != nil || stored.End == nil || *stored.End != *rec.End || len(stored.Findings) != len(rec.Findings) || len(stored.Targets) != len(f.targets) || stored.ProblemCount > 0 {
-		t.Fatalf("%v: stored are %+v of %+v", err, stored, rec)
-	}
+	must.That(t, err == nil && stored.End != nil && *stored.End == *rec.End && len(stored.Findings) == len(rec.Findings) &&
+		len(stored.Targets) == len(f.targets) && stored.ProblemCount == 0, "%v: stored are %+v of %+v", err, stored, rec)
 	return rec
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -32,16 +33,12 @@ func TestARunOpensWarmsUpGoesThroughRoundsAndCloses(t *testing.T) {
 			if number >= 2 {
 				phase, number = record.PhaseMeasure, number-2
 			}
-			if b.Phase != phase || b.Round != number || b.Order != i%3 {
-				t.Errorf("visit %d is %+v", i, b)
-			}
-			if i%3 == 2 && len(map[string]bool{rec.Batches[i-2].Target: true, rec.Batches[i-1].Target: true, b.Target: true}) != 3 {
-				t.Errorf("round %d did not visit everyone", i/3)
-			}
+			check.That(t, b.Phase == phase && b.Round == number && b.Order == i%3, "visit %d is %+v", i, b)
+			check.That(t, i%3 != 2 || len(map[string]bool{rec.Batches[i-2].Target: true, rec.Batches[i-1].Target: true, b.Target: true}) == 3,
+				"round %d did not visit everyone", i/3)
 		}
-		if len(rec.Batches) != 15 || rec.End.Status != "done" || rec.End.Why != run.WhyRounds || rec.End.Batches != 15 {
-			t.Errorf("%d visits, end %+v", len(rec.Batches), rec.End)
-		}
+		check.That(t, len(rec.Batches) == 15 && rec.End.Status == "done" && rec.End.Why == run.WhyRounds && rec.End.Batches == 15,
+			"%d visits, end %+v", len(rec.Batches), rec.End)
 	})
 }
 
@@ -65,9 +62,7 @@ func TestTheSameSeedGivesTheSameOrderInEveryVersion(t *testing.T) {
 			turns[i].Part = i
 		}
 		for i, turn := range run.Shuffled(seed, salt, turns) {
-			if turn.Order != i {
-				t.Errorf("%+v is in place %d", turn, i)
-			}
+			check.Equal(t, fmt.Sprintf("%+v is in place", turn), turn.Order, i)
 			text += string(rune('a' + turn.Part))
 		}
 		return text
@@ -94,9 +89,8 @@ func TestEveryTargetIsInEveryPlaceAboutEquallyOften(t *testing.T) {
 				places[name-'a'][place]++
 			}
 		}
-		if n := len(slices.Compact(slices.Sorted(slices.Values(got)))); n < 20 { // of 24 that there are
-			t.Errorf("seed %d: 100 rounds had only %d orders", seed+1, n)
-		}
+		n := len(slices.Compact(slices.Sorted(slices.Values(got))))
+		check.That(t, n >= 20, "seed %d: 100 rounds had only %d orders", seed+1, n) // of 24 that there are
 		for name, n := range places {
 			all[name] += n[0]
 			for place, times := range n {
@@ -107,17 +101,14 @@ func TestEveryTargetIsInEveryPlaceAboutEquallyOften(t *testing.T) {
 		}
 	}
 	for name, n := range all {
-		if n < 430 || n > 570 { // 500 and three and a half
-			t.Errorf("%c went first in %d of %d rounds", 'a'+name, n, seeds*rounds)
-		}
+		check.That(t, n >= 430 && n <= 570, "%c went first in %d of %d rounds", 'a'+name, n, seeds*rounds) // 500 and three and a half
 	}
 }
 
 func TestASeedIsTheOneAskedForOrOneThatJSONHolds(t *testing.T) {
 	check.Equal(t, "seed", run.Seed(7), 7)
-	if s := run.Seed(0); s == 0 || s >= 1<<53 {
-		t.Errorf("by chance %d", s)
-	}
+	s := run.Seed(0)
+	check.That(t, s != 0 && s < 1<<53, "by chance %d", s)
 }
 
 func TestWhatEndsARunAndWhatIsSaidOfIt(t *testing.T) {
@@ -186,9 +177,8 @@ func TestWhatEndsARunAndWhatIsSaidOfIt(t *testing.T) {
 				f := newFake(1, 5, "a", "b")
 				c.change(f, stop)
 				rec := f.mustUntil(ctx, t)
-				if len(rec.Batches) != c.visits || rec.End.Status != c.status || rec.End.Why != c.why {
-					t.Errorf("%d visits, end %+v; want %d, %s, %s", len(rec.Batches), rec.End, c.visits, c.status, c.why)
-				}
+				check.That(t, len(rec.Batches) == c.visits && rec.End.Status == c.status && rec.End.Why == c.why,
+					"%d visits, end %+v; want %d, %s, %s", len(rec.Batches), rec.End, c.visits, c.status, c.why)
 				got := said(rec)
 				slices.Sort(got)
 				check.Equal(t, "said", got, slices.Sorted(slices.Values(c.said)))
@@ -196,9 +186,7 @@ func TestWhatEndsARunAndWhatIsSaidOfIt(t *testing.T) {
 					t.Errorf("not everything was closed: %q", f.events)
 				}
 				for _, x := range rec.Findings {
-					if x.Code != "failed-operations" && x.Advice == "" {
-						t.Errorf("no advice: %+v", x)
-					}
+					check.That(t, x.Code == "failed-operations" || x.Advice != "", "no advice: %+v", x)
 				}
 			})
 		})
@@ -227,9 +215,8 @@ func TestARunWithoutAnyOpenTargetIsAnError(t *testing.T) {
 	f := newFake(1, 5, "a")
 	f.opening = refuse("a")
 	rec, _, err := f.perform(t.Context())
-	if err == nil || rec.End.Status != "failed" || !strings.Contains(rec.End.Why, "no target could be opened") || len(said(rec)) != 1 {
-		t.Errorf("%v, end %+v, said %q", err, rec.End, said(rec))
-	}
+	check.That(t, err != nil && rec.End.Status == "failed" && strings.Contains(rec.End.Why, "no target could be opened") && len(said(rec)) == 1,
+		"%v, end %+v, said %q", err, rec.End, said(rec))
 }
 
 func TestWhatIsClosedAtTheEndIsClosedLastFirstAndBeforeTheTargets(t *testing.T) {
@@ -240,12 +227,10 @@ func TestWhatIsClosedAtTheEndIsClosedLastFirstAndBeforeTheTargets(t *testing.T) 
 		f.run.OnClose(func() error { f.note("last"); return errors.New("last is busy") })
 	}
 	rec := f.must(t)
-	if e := f.events; !slices.Equal(e[len(e)-3:], []string{"last", "first", "close a"}) {
-		t.Errorf("%q", e)
-	}
-	if got := said(rec); len(got) != 1 || got[0] != "error left-behind: could not remove everything: last is busy\nfirst is busy" {
-		t.Errorf("%q", got)
-	}
+	e := f.events
+	check.That(t, slices.Equal(e[len(e)-3:], []string{"last", "first", "close a"}), "%q", e)
+	got := said(rec)
+	check.That(t, len(got) == 1 && got[0] == "error left-behind: could not remove everything: last is busy\nfirst is busy", "%q", got)
 }
 
 // chatty says at its end what a run tells of, and plain stands around it.
@@ -262,8 +247,7 @@ func (p plain) Unwrap() run.Session { return p.Session }
 
 func TestWhatASessionSaysAtItsEndIsToldThroughWhatStandsAroundIt(t *testing.T) {
 	for _, s := range []run.Session{chatty{}, plain{chatty{}}, plain{plain{chatty{}}}} {
-		r, err := run.Begin[run.Session](run.Options{RunID: "r", Write: func(any) error { return nil }}, "fake", struct{}{}, []named{"a"})
-		must.OK(t, err)
+		r := must.Get(run.Begin[run.Session](run.Options{RunID: "r", Write: func(any) error { return nil }}, "fake", struct{}{}, []named{"a"}))(t)
 		r.Open = []*run.Target[run.Session]{{Session: s, Info: record.Target{Name: "a"}}}
 		r.CloseOpen()
 		var told []string
@@ -300,19 +284,15 @@ func TestAFullDiskEndsTheRunAndLosesNothingInMemory(t *testing.T) {
 		f := newFake(1, 3, "a", "b")
 		f.takes, f.fails, f.Write = 0, whole.fails, record.NewWriter(d).Write
 		rec, _, err := f.perform(t.Context())
-		if !errors.Is(err, syscall.ENOSPC) || strings.Count(err.Error(), "no space left") != 1 {
-			t.Fatalf("full at %d: error %v", size, err)
-		}
-		if f.count("open ") != f.count("close ") || len(rec.Batches) != f.done {
-			t.Fatalf("full at %d: %d visits in memory of %d, %q", size, len(rec.Batches), f.done, f.events)
-		}
+		must.That(t, errors.Is(err, syscall.ENOSPC) && strings.Count(err.Error(), "no space left") == 1, "full at %d: error %v", size, err)
+		must.That(t, f.count("open ") == f.count("close ") && len(rec.Batches) == f.done,
+			"full at %d: %d visits in memory of %d, %q", size, len(rec.Batches), f.done, f.events)
 		stored, err := record.Read(&d.Buffer)
 		if errors.Is(err, record.ErrNotRecord) && f.done == 0 {
 			continue
 		}
-		if err != nil || len(stored.Batches) > f.done || len(stored.Batches) < f.done-1 || stored.ProblemCount > 0 {
-			t.Fatalf("full at %d: %d of %d visits stored, %v", size, len(stored.Batches), f.done, err)
-		}
+		must.That(t, err == nil && len(stored.Batches) <= f.done && len(stored.Batches) >= f.done-1 && stored.ProblemCount == 0,
+			"full at %d: %d of %d visits stored, %v", size, len(stored.Batches), f.done, err)
 	}
 }
 
@@ -321,14 +301,11 @@ func TestProgressSaysWhereARunIsAndHowMuchTimeIsLeft(t *testing.T) {
 		f := newFake(1, 4, "a", "b")
 		f.rounds.Later = 3
 		f.must(t)
-		if len(f.told) != 10 || f.told[0].Left != 0 {
-			t.Fatalf("told %+v", f.told)
-		}
+		must.That(t, len(f.told) == 10 && f.told[0].Left == 0, "told %+v", f.told)
 		for i, p := range f.told {
 			// Every visit takes a second, and three more will follow elsewhere.
-			if want := time.Duration(13-i) * time.Second; i > 0 && p.Left != want || p.Elapsed != time.Duration(i)*time.Second {
-				t.Errorf("visit %d: %+v, want %v left", i, p, want)
-			}
+			want := time.Duration(13-i) * time.Second
+			check.That(t, (i == 0 || p.Left == want) && p.Elapsed == time.Duration(i)*time.Second, "visit %d: %+v, want %v left", i, p, want)
 		}
 	})
 	for want, p := range map[string]run.Progress{

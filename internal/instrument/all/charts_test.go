@@ -11,6 +11,7 @@ import (
 	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/core/stat"
 	"github.com/tare-bench/tare/internal/instrument/all"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
@@ -43,14 +44,10 @@ func TestEveryInstrumentIsDrawn(t *testing.T) {
 	} {
 		_, charts := drawn(t, name)
 		for _, chart := range want {
-			if charts[chart] == nil {
-				t.Errorf("%s has no %s", name, chart)
-			}
+			check.That(t, charts[chart] != nil, "%s has no %s", name, chart)
 		}
 		for _, c := range charts {
-			if !slices.Contains(want, c.Name) {
-				t.Errorf("%s has %s", name, c.Name)
-			}
+			check.That(t, slices.Contains(want, c.Name), "%s has %s", name, c.Name)
 			if n := len(c.Data); n == 0 || n > page.MostData || c.Title == "" || !strings.HasSuffix(c.Caption, ".") {
 				t.Errorf("%s, %s: %d data, %q, %q", name, c.Name, n, c.Title, c.Caption)
 			}
@@ -123,9 +120,8 @@ func TestMemoryByRoleIsClosedWithTheResidual(t *testing.T) {
 			}
 		}
 	}
-	if nodes == 0 || nodes != len(sums) || residuals == 0 {
-		t.Errorf("%d stacks with %d residuals, and %d changes of the node", len(sums), residuals, nodes)
-	}
+	check.That(t, nodes != 0 && nodes == len(sums) && residuals != 0,
+		"%d stacks with %d residuals, and %d changes of the node", len(sums), residuals, nodes)
 }
 
 func TestPartsOfAStartAddUpToOne(t *testing.T) {
@@ -138,9 +134,8 @@ func TestPartsOfAStartAddUpToOne(t *testing.T) {
 		}
 		for target, sum := range sums {
 			wall := figure.Find(figures, "wall-time", "target", target)
-			if !slices.ContainsFunc(wall.Rounds, func(r figure.Round) bool { return r.Value == sum }) {
-				t.Errorf("%s, %s: %v is no start of %v", name, target, sum, wall.Rounds)
-			}
+			check.That(t, slices.ContainsFunc(wall.Rounds, func(r figure.Round) bool { return r.Value == sum }),
+				"%s, %s: %v is no start of %v", name, target, sum, wall.Rounds)
 		}
 	}
 }
@@ -151,9 +146,7 @@ func TestTheBatchThatIsDrawnIsTheMedianOne(t *testing.T) {
 	for _, op := range []string{"create", "start", "run"} {
 		c, ends, rows := charts["batch-"+op+"-5"], map[string]float64{}, map[string]int{}
 		for i, d := range c.Data {
-			if d.X > d.X2 || d.Series == "waiting" && d.X != 0 || d.Series == "under way" && d.X != c.Data[i-1].X2 {
-				t.Errorf("%s: %+v", op, d)
-			}
+			check.That(t, d.X <= d.X2 && (d.Series != "waiting" || d.X == 0) && (d.Series != "under way" || d.X == c.Data[i-1].X2), "%s: %+v", op, d)
 			ends[d.Panel], rows[d.Panel] = max(ends[d.Panel], d.X2), rows[d.Panel]+1
 		}
 		for target, end := range ends {
@@ -162,14 +155,12 @@ func TestTheBatchThatIsDrawnIsTheMedianOne(t *testing.T) {
 			for _, r := range f.Rounds {
 				closest = min(closest, math.Abs(r.Value-f.Value))
 			}
-			if rows[target] != 10 || math.Abs(end-f.Value) != closest {
-				t.Errorf("%s %s: %d bars to %v, and the median is %v", target, op, rows[target], end, f.Value)
-			}
+			check.That(t, rows[target] == 10 && math.Abs(end-f.Value) == closest,
+				"%s %s: %d bars to %v, and the median is %v", target, op, rows[target], end, f.Value)
 		}
 	}
 	for _, d := range charts["lanes-5"].Data {
-		if most := figure.Find(figures, "lane-latency", "target", d.Series, "op", d.Panel, "lanes", "5", "quantile", "max"); d.Y == 1 && d.X != most.Value {
-			t.Errorf("all lanes of %s %s are within %v, and the slowest took %v", d.Series, d.Panel, d.X, most.Value)
-		}
+		most := figure.Find(figures, "lane-latency", "target", d.Series, "op", d.Panel, "lanes", "5", "quantile", "max")
+		check.That(t, d.Y != 1 || d.X == most.Value, "all lanes of %s %s are within %v, and the slowest took %v", d.Series, d.Panel, d.X, most.Value)
 	}
 }

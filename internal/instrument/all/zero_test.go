@@ -10,6 +10,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/option"
 	"github.com/tare-bench/tare/internal/instrument/all"
+	"github.com/tare-bench/tare/internal/testing/check"
 )
 
 // zero are the flags of which zero means something, as their help says.
@@ -44,9 +45,7 @@ func TestEveryNumberOfEveryInstrumentKeepsItsBounds(t *testing.T) {
 					if err == nil {
 						err = o.Finish(context.Background())
 					}
-					if err == nil || !strings.Contains(err.Error(), "--"+f.Name) {
-						t.Errorf("tare %s --%s %s: %v", verb, f.Name, text, err)
-					}
+					check.That(t, err != nil && strings.Contains(err.Error(), "--"+f.Name), "tare %s --%s %s: %v", verb, f.Name, text, err)
 				}
 			})
 		}

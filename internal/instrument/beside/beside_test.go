@@ -12,6 +12,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument"
 	"github.com/tare-bench/tare/internal/instrument/all"
 	"github.com/tare-bench/tare/internal/instrument/beside"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/hostile"
 	"github.com/tare-bench/tare/internal/testing/must"
@@ -37,8 +38,7 @@ func drawnOf(t *testing.T, rec *record.Record, p *published.Report, format strin
 
 func load(t *testing.T, name string) *published.Report {
 	t.Helper()
-	p := must.Get(published.Load(name))(t)
-	return p
+	return must.Get(published.Load(name))(t)
 }
 
 // Two publications are records too: there ours are theirs, but for what follows from
@@ -50,20 +50,16 @@ func TestEveryExperimentStandsBesideItsPublication(t *testing.T) {
 	} {
 		got, figures := drawn(t, file, load(t, name), "text")
 		got, findings, _ := strings.Cut(got, "\nrun ") // which belong to their instrument
-		if !strings.Contains(findings, "findings") {
-			t.Errorf("%s: no findings of ours: %s", name, findings)
-		}
+		check.That(t, strings.Contains(findings, "findings"), "%s: no findings of ours: %s", name, findings)
 		golden.Same(t, "testdata/"+name+".txt", got)
 		for _, f := range figures {
-			if f.Labels.Get("side") != "theirs" || f.Labels.Get("table") == "" || f.Unit == "" || !f.Known() {
-				t.Errorf("%s: half a figure: %+v", name, f)
-			}
+			check.That(t, f.Labels.Get("side") == "theirs" && f.Labels.Get("table") != "" && f.Unit != "" && f.Known(),
+				"%s: half a figure: %+v", name, f)
 		}
 	}
 	_, figures := drawn(t, "published/kata-io/record.jsonl", load(t, "kata-io"), "md")
-	if f := figure.Find(figures, "bandwidth", "table", "dd", "row", "count=10240000, by BusyBox", "column", "kata"); f.Value != 128*1<<20 || f.Unit != figure.BytesPerSec {
-		t.Errorf("%+v", f)
-	}
+	f := figure.Find(figures, "bandwidth", "table", "dd", "row", "count=10240000, by BusyBox", "column", "kata")
+	check.That(t, f.Value == 128*1<<20 && f.Unit == figure.BytesPerSec, "%+v", f)
 }
 
 func TestATextOfOthersIsHarmlessBesideOurs(t *testing.T) {
@@ -80,8 +76,7 @@ func TestATextOfOthersIsHarmlessBesideOurs(t *testing.T) {
 	}
 	for _, format := range []string{"text", "md"} {
 		out, _ := drawnOf(t, rec, p, format)
-		if strings.ContainsFunc(out, func(r rune) bool { return r != '\n' && !unicode.IsGraphic(r) }) || format == "md" && strings.Contains(out, "<b>") {
-			t.Errorf("%s passes on what it was given:\n%s", format, out)
-		}
+		check.That(t, !strings.ContainsFunc(out, func(r rune) bool { return r != '\n' && !unicode.IsGraphic(r) }) && (format != "md" || !strings.Contains(out, "<b>")),
+			"%s passes on what it was given:\n%s", format, out)
 	}
 }

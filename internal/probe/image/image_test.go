@@ -12,6 +12,7 @@ import (
 
 	"github.com/opencontainers/go-digest"
 
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
@@ -19,34 +20,25 @@ func archive(t *testing.T, i *Image) []byte {
 	t.Helper()
 	r := must.Get(i.Open())(t)
 	defer r.Close()
-	b := must.Get(io.ReadAll(r))(t)
-	return b
+	return must.Get(io.ReadAll(r))(t)
 }
 
 func TestTheSameProbeGivesTheSameImage(t *testing.T) {
 	a := must.Get(Probe())(t)
 	b, _ := Probe()
-	if !bytes.Equal(archive(t, a), archive(t, b)) || a.Ref != b.Ref {
-		t.Error("two images of one probe differ")
-	}
-	if !strings.HasPrefix(a.Ref, Repository+":") || len(a.Ref) != len(Repository)+13 {
-		t.Errorf("the image is called %q", a.Ref)
-	}
+	check.That(t, bytes.Equal(archive(t, a), archive(t, b)) && a.Ref == b.Ref, "two images of one probe differ")
+	check.That(t, strings.HasPrefix(a.Ref, Repository+":") && len(a.Ref) == len(Repository)+13, "the image is called %q", a.Ref)
 }
 
 func TestEachRunHasANameOfItsOwnForTheSameImage(t *testing.T) {
 	i := must.Get(Probe())(t)
 	one, other := i.Of("abcdefgh"), i.Of("abcdefgi")
-	if one.Ref != i.Ref+"-abcdefgh" || one.ID != i.ID || one.Digest != i.Digest || i.Of("abcdefgh").Ref != one.Ref {
-		t.Errorf("%+v of %+v", one, i)
-	}
+	check.That(t, one.Ref == i.Ref+"-abcdefgh" && one.ID == i.ID && one.Digest == i.Digest && i.Of("abcdefgh").Ref == one.Ref,
+		"%+v of %+v", one, i)
 	text := archive(t, one)
-	if n := bytes.Count(text, []byte(one.Ref)); n != 3 { // in manifest.json, and twice in index.json
-		t.Errorf("the archive has its name %d times", n)
-	}
-	if !bytes.Equal(archive(t, other), bytes.ReplaceAll(text, []byte(one.Ref), []byte(other.Ref))) {
-		t.Error("images of two runs differ in more than their names")
-	}
+	check.Equal(t, "the archive has its name times", bytes.Count(text, []byte(one.Ref)), 3) // in manifest.json, and twice in index.json
+	check.That(t, bytes.Equal(archive(t, other), bytes.ReplaceAll(text, []byte(one.Ref), []byte(other.Ref))),
+		"images of two runs differ in more than their names")
 }
 
 func TestAnImageIsBothAnArchiveAndALayout(t *testing.T) {
@@ -65,26 +57,21 @@ func TestAnImageIsBothAnArchiveAndALayout(t *testing.T) {
 		RepoTags []string
 		Layers   []string
 	}
-	if err := json.Unmarshal(files["manifest.json"], &saved); err != nil || len(saved) != 1 || len(saved[0].Layers) != 1 || saved[0].RepoTags[0] != i.Ref {
-		t.Fatalf("%v %+v", err, saved)
-	}
-	if digest.FromBytes(files[saved[0].Config]).String() != i.ID || files[saved[0].Layers[0]] == nil {
-		t.Error("manifest.json names files that are not there or not what they should be")
-	}
-	if !bytes.Contains(files["index.json"], []byte(i.Digest)) || files["blobs/sha256/"+i.Digest[7:]] == nil {
-		t.Error("index.json does not lead to the manifest")
-	}
+	err := json.Unmarshal(files["manifest.json"], &saved)
+	must.That(t, err == nil && len(saved) == 1 && len(saved[0].Layers) == 1 && saved[0].RepoTags[0] == i.Ref, "%v %+v", err, saved)
+	check.That(t, digest.FromBytes(files[saved[0].Config]).String() == i.ID && files[saved[0].Layers[0]] != nil,
+		"manifest.json names files that are not there or not what they should be")
+	check.That(t, bytes.Contains(files["index.json"], []byte(i.Digest)) && files["blobs/sha256/"+i.Digest[7:]] != nil,
+		"index.json does not lead to the manifest")
 	var config struct{ Created string }
-	if err := json.Unmarshal(files[saved[0].Config], &config); err != nil || config.Created == "" {
-		t.Error("the configuration has no time of creation, which engines refuse")
-	}
+	err = json.Unmarshal(files[saved[0].Config], &config)
+	check.That(t, err == nil && config.Created != "", "the configuration has no time of creation, which engines refuse")
 }
 
 func TestNobodyElseReadsTheVariablesOfAnImage(t *testing.T) {
 	i := must.Get(Probe())(t)
 	path := filepath.Join(t.TempDir(), "image.tar")
 	must.OK(t, i.Save(path))
-	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("%v %v", info.Mode(), err)
-	}
+	info, err := os.Stat(path)
+	check.That(t, err == nil && info.Mode().Perm() == 0o600, "%v %v", info.Mode(), err)
 }
