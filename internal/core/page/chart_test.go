@@ -1,7 +1,6 @@
 package page
 
 import (
-	"encoding/json"
 	"errors"
 	"math"
 	"strings"
@@ -20,15 +19,11 @@ func TestAChartOfEstimatesHasTheirIntervalsAndEveryRound(t *testing.T) {
 	c.Figure("", "start", "runc", &figure.Figure{Estimate: figure.Estimate{N: 2, Value: 2e6, Lo: 1e6, Hi: 3e6, Bounded: true}, Rounds: []figure.Round{{Round: 0, Value: 1e6}, {Round: 4, Value: math.NaN()}, {Round: 5, Value: 3e6}}})
 	c.Figure("", "start", "crun", &figure.Figure{Estimate: figure.Estimate{N: 1, Value: 5}})
 	c.Figure("", "start", "none", &figure.Figure{})
-	if len(c.Data) != 4 || !c.Data[0].Round || c.Data[1].Text != "round 6" {
-		t.Fatalf("%+v", c.Data)
-	}
-	if d := c.Data[2]; d.Round || d.Y != 2e6 || d.Lo != 1e6 || d.Hi != 3e6 {
-		t.Errorf("the estimate is %+v", d)
-	}
-	if d := c.Data[3]; d.Y != 5 || !math.IsNaN(d.Lo) || !math.IsNaN(d.Hi) {
-		t.Errorf("one without an interval is %+v", d)
-	}
+	must.That(t, len(c.Data) == 4 && c.Data[0].Round && c.Data[1].Text == "round 6", "%+v", c.Data)
+	d := c.Data[2]
+	check.That(t, !d.Round && d.Y == 2e6 && d.Lo == 1e6 && d.Hi == 3e6, "the estimate is %+v", d)
+	d = c.Data[3]
+	check.That(t, d.Y == 5 && math.IsNaN(d.Lo) && math.IsNaN(d.Hi), "one without an interval is %+v", d)
 }
 
 func TestADistributionEndsAtItsLargestValueAndIsNeverLongerThanItMayBe(t *testing.T) {
@@ -40,13 +35,9 @@ func TestADistributionEndsAtItsLargestValueAndIsNeverLongerThanItMayBe(t *testin
 		}
 		c := &Chart{Kind: Cumulative}
 		c.Distribution(At("", "", "runc"), values)
-		if len(c.Data) != min(n, mostSteps) {
-			t.Fatalf("%d values have %d steps", n, len(c.Data))
-		}
+		must.That(t, len(c.Data) == min(n, mostSteps), "%d values have %d steps", n, len(c.Data))
 		for i, d := range c.Data {
-			if d.Y != d.X/float64(n) || i > 0 && d.X <= c.Data[i-1].X {
-				t.Fatalf("of %d values %v are within %v", n, d.Y, d.X)
-			}
+			must.That(t, d.Y == d.X/float64(n) && (i == 0 || d.X > c.Data[i-1].X), "of %d values %v are within %v", n, d.Y, d.X)
 		}
 		if n > 0 && c.Data[len(c.Data)-1].Y != 1 {
 			t.Errorf("%d values end at %v", n, c.Data[len(c.Data)-1])
@@ -71,9 +62,8 @@ func TestAChartOfTooMuchIsThinnedAndSaysSo(t *testing.T) {
 		lines.Add(at, figure.Exactly(1), nil)
 	}
 	s.Draw(rounds, nil, lines, &Chart{Kind: Lines})
-	if len(s.Charts) != 2 || !rounds.Y.Log || lines.Y.Log || rounds.Title != "" || lines.Title != "runc" {
-		t.Fatalf("%d charts, %q, %q", len(s.Charts), rounds.Title, lines.Title)
-	}
+	must.That(t, len(s.Charts) == 2 && rounds.Y.Log && !lines.Y.Log && rounds.Title == "" && lines.Title == "runc",
+		"%d charts, %q, %q", len(s.Charts), rounds.Title, lines.Title)
 	estimates := 0
 	for _, d := range rounds.Data {
 		if !d.Round {
@@ -115,9 +105,7 @@ func TestComparisonsAreDrawnAsRatiosAroundOne(t *testing.T) {
 	v := &figure.Versus{Shift: figure.Estimate{N: 9, Value: 0.5, Lo: 0.4, Hi: 0.6, Bounded: true}, Margin: 0.05, Verdict: stat.Different}
 	rows := figure.Rows{Names: []string{"runc", "crun"}, Rows: []figure.Row{{Name: "start", Of: []*figure.Figure{{}, {Versus: v}}}, {Name: "stop", Of: []*figure.Figure{{}, nil}}}}
 	c := Against("compared", rows)
-	if len(c.Data) != 1 || c.Data[0].Y != 1.5 || c.Data[0].Lo != 1.4 || len(c.Rules) != 3 || c.Rules[1].Value != 1 {
-		t.Errorf("%+v", c)
-	}
+	check.That(t, len(c.Data) == 1 && c.Data[0].Y == 1.5 && c.Data[0].Lo == 1.4 && len(c.Rules) == 3 && c.Rules[1].Value == 1, "%+v", c)
 	if rows.At = -1; Against("compared", rows) != nil {
 		t.Error("with nothing to compare with there is a chart")
 	}
@@ -153,13 +141,11 @@ func TestBoundsAreDrawnAsBounds(t *testing.T) {
 			t.Errorf("%s: on a terminal it is\n%s", name, got)
 		}
 		c := s.Charts[0]
-		spec := must.Get(json.Marshal(c.vegaLite(map[string]string{})))(t)
+		spec := must.JSON(t, c.vegaLite(map[string]string{}))
 		if got := string(spec); !strings.Contains(got, tt.told) || !strings.Contains(got, `"bound":"`+tt.shape+`"`) || strings.Contains(c.Caption, "bound") != (tt.shape != "") {
 			t.Errorf("%s: the chart is\n%s", name, got)
 		}
-		if tt.shape != "" && !strings.Contains(html.String(), ">"+tt.shape+"<") {
-			t.Errorf("%s: its table does not say %s", name, tt.shape)
-		}
+		check.That(t, tt.shape == "" || strings.Contains(html.String(), ">"+tt.shape+"<"), "%s: its table does not say %s", name, tt.shape)
 	}
 }
 
@@ -192,9 +178,8 @@ func TestBarsStandBesideNumbersWhereThereIsRoomAndColour(t *testing.T) {
 			t.Errorf("%d columns:\n%s", width, strings.Join(lines, "\n"))
 		}
 		for _, line := range lines[1:] {
-			if n := term.Width(line); n > width {
-				t.Errorf("a line is %d columns wide, of %d:\n%s", n, width, line)
-			}
+			n := term.Width(line)
+			check.That(t, n <= width, "a line is %d columns wide, of %d:\n%s", n, width, line)
 		}
 	}
 }
@@ -223,9 +208,8 @@ func TestABarShowsWhereZeroIs(t *testing.T) {
 func TestChangesTooSmallForTheirLogarithmAreNotDrawn(t *testing.T) {
 	t.Parallel()
 	f := &figure.Figure{Versus: &figure.Versus{Shift: figure.Estimate{N: 1, Value: 1e-17}}}
-	if title, bars := Changes.column([][]Cell{{{Figure: f}}}, 0, 20); title != "" || bars[0].Head != "" {
-		t.Errorf("%q, %q", title, bars[0].Head)
-	}
+	title, bars := Changes.column([][]Cell{{{Figure: f}}}, 0, 20)
+	check.That(t, title == "" && bars[0].Head == "", "%q, %q", title, bars[0].Head)
 }
 
 func TestMarksOfALogarithmicAxisCanBeWritten(t *testing.T) {
@@ -235,5 +219,5 @@ func TestMarksOfALogarithmicAxisCanBeWritten(t *testing.T) {
 		c.Add(At("", "start", "runc"), figure.Exactly(y), nil)
 	}
 	c.Y.Log = true
-	must.Get(json.Marshal(c.vegaLite(map[string]string{})))(t)
+	must.JSON(t, c.vegaLite(map[string]string{}))
 }

@@ -21,7 +21,6 @@ func TestAHeadSaysHowTargetsAreSetUp(t *testing.T) {
 	}}
 	want := "targets: cri+containerd/kata 1.6 (Kata 4.1.0 (Golang), qemu, sandbox_cgroup_only=false, /k.toml) · containerd/kata (Kata, not told by the engine) · docker/kata (Kata, qemu, sandbox_cgroup_only=true, VMs from a template, /t.toml) · podman/kata (Kata, VMs from a cache of 3, /c.toml) · isula/runc 2.1.5 · host"
 	check.Equal(t, "targets", page.Targets(rec.Targets, ""), want)
-	if got := page.Surroundings(rec); len(got) != 6 || !slices.Contains(got, "isula/runc: cgroup driver cgroupfs · client version 2.1.5 · storage driver overlay2") {
-		t.Errorf("%q", got)
-	}
+	got := page.Surroundings(rec)
+	check.That(t, len(got) == 6 && slices.Contains(got, "isula/runc: cgroup driver cgroupfs · client version 2.1.5 · storage driver overlay2"), "%q", got)
 }

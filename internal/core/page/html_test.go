@@ -84,18 +84,15 @@ func TestThePolicyIsOfTheVeryScriptsAndStyleOfTheFile(t *testing.T) {
 		}
 		if (n.Data == "script" && attribute(n, "type") == "") || n.Data == "style" {
 			hashed++
-			if !strings.Contains(policy, hashOf(n.FirstChild.Data)) {
-				t.Errorf("the policy does not have the hash of %s %.60q", n.Data, n.FirstChild.Data)
-			}
+			check.That(t, strings.Contains(policy, hashOf(n.FirstChild.Data)),
+				"the policy does not have the hash of %s %.60q", n.Data, n.FirstChild.Data)
 		}
 		for _, a := range n.Attr {
 			if strings.HasPrefix(a.Key, "on") || a.Key == "style" || a.Key == "src" || a.Key == "srcset" || (a.Key == "href" && !strings.HasPrefix(a.Val, "#")) {
 				t.Errorf("%s has %s=%q, which the policy refuses or which loads something", n.Data, a.Key, a.Val)
 			}
 		}
-		if slices.Contains([]string{"link", "iframe", "object", "embed", "img", "form", "base"}, n.Data) {
-			t.Errorf("there is a %s", n.Data)
-		}
+		check.That(t, !slices.Contains([]string{"link", "iframe", "object", "embed", "img", "form", "base"}, n.Data), "there is a %s", n.Data)
 	}
 	if n := strings.Count(policy, "'sha256-"); n != hashed || !strings.HasPrefix(policy, "default-src 'none'; script-src 'sha256-") || strings.Contains(policy, "unsafe") {
 		t.Errorf("%d hashes of %d elements in %s", n, hashed, policy)
@@ -137,9 +134,8 @@ func TestTheTableOfAChartHasItsData(t *testing.T) {
 		}
 	}
 	figures := slices.DeleteFunc(all, func(n *html.Node) bool { return n.Data != "figure" })
-	if len(figures) != len(charts) || len(specs) != len(charts) {
-		t.Fatalf("%d figures and %d specifications of %d charts", len(figures), len(specs), len(charts))
-	}
+	must.That(t, len(figures) == len(charts) && len(specs) == len(charts),
+		"%d figures and %d specifications of %d charts", len(figures), len(specs), len(charts))
 	for i, n := range figures {
 		c, spec := charts[i], specs[attribute(n, "id")+"-spec"]
 		rows := spec["data"].(object)["values"].(list)
@@ -158,21 +154,18 @@ func TestTheTableOfAChartHasItsData(t *testing.T) {
 				s   scale
 			}{{"x", d.X, c.X.scale(c.along(true))}, {"x2", d.X2, c.X.scale(c.along(true))}, {"y", d.Y, c.Y.scale(c.along(false))}, {"lo", d.Lo, c.Y.scale(c.along(false))}, {"hi", d.Hi, c.Y.scale(c.along(false))}} {
 				got, known := row[value.key].(float64)
-				if known == math.IsNaN(value.is) || (known && got != value.is/value.s.per) {
-					t.Errorf("%s: datum %d has %s %v and not %v", c.Title, k, value.key, got, value.is)
-				}
+				check.That(t, known != math.IsNaN(value.is) && (!known || got == value.is/value.s.per),
+					"%s: datum %d has %s %v and not %v", c.Title, k, value.key, got, value.is)
 				if !known {
 					continue
 				}
-				if at == len(cells) || cells[at] != value.is {
-					t.Fatalf("%s: the table has not %s %v of datum %d: %v", c.Title, value.key, value.is, k, cells)
-				}
+				must.That(t, at != len(cells) && cells[at] == value.is,
+					"%s: the table has not %s %v of datum %d: %v", c.Title, value.key, value.is, k, cells)
 				at++
 			}
 		}
-		if at != len(cells) || len(rows) != len(c.Data) {
-			t.Errorf("%s: %d values of %d in the table, %d rows of %d", c.Title, at, len(cells), len(rows), len(c.Data))
-		}
+		check.That(t, at == len(cells) && len(rows) == len(c.Data),
+			"%s: %d values of %d in the table, %d rows of %d", c.Title, at, len(cells), len(rows), len(c.Data))
 	}
 }
 
@@ -187,9 +180,8 @@ func TestRowsAreSortedByValuesAndNotByTexts(t *testing.T) {
 	table.Add("", []Cell{Median(f)})
 	table.Add("", []Cell{Change(f)})
 	row := newTableHTML(table, "").Rows[0]
-	if row[0].Value != "0.3333333333333333" || row[1].Value != "-0.25" {
-		t.Errorf("a figure is sorted by %s, its change by %s", row[0].Value, row[1].Value)
-	}
+	check.That(t, row[0].Value == "0.3333333333333333" && row[1].Value == "-0.25",
+		"a figure is sorted by %s, its change by %s", row[0].Value, row[1].Value)
 }
 
 func TestAnchorsAreUnique(t *testing.T) {
@@ -200,9 +192,7 @@ func TestAnchorsAreUnique(t *testing.T) {
 		if id == "" {
 			continue
 		}
-		if seen[id] || !regexp.MustCompile(`^[a-z0-9][a-z0-9-]*$`).MatchString(id) {
-			t.Errorf("there is another %q, or no link can have it", id)
-		}
+		check.That(t, !seen[id] && regexp.MustCompile(`^[a-z0-9][a-z0-9-]*$`).MatchString(id), "there is another %q, or no link can have it", id)
 		seen[id] = true
 	}
 }
@@ -219,12 +209,10 @@ func TestAFileOfEverythingIsSmall(t *testing.T) {
 	for len(table.Rows) < 5000 {
 		table.Rows = append(table.Rows, table.Rows[0])
 	}
-	if n := len(written(t, p)); n > 12e6 {
-		t.Errorf("%d bytes", n)
-	}
-	if n := len(written(t, &Page{Title: "without charts"})); n > 40e3 {
-		t.Errorf("a page without charts has %d bytes: nothing of Vega is needed for it", n)
-	}
+	n := len(written(t, p))
+	check.That(t, n <= 12e6, "%d bytes", n)
+	n = len(written(t, &Page{Title: "without charts"}))
+	check.That(t, n <= 40e3, "a page without charts has %d bytes: nothing of Vega is needed for it", n)
 }
 
 func TestVegaIsWhatItsAuthorsBuilt(t *testing.T) {
@@ -233,18 +221,14 @@ func TestVegaIsWhatItsAuthorsBuilt(t *testing.T) {
 	for line := range strings.Lines(string(sums)) {
 		sum, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
 		text := asset("vega/" + name)
-		if got := sha256.Sum256([]byte(text)); hex.EncodeToString(got[:]) != sum {
-			t.Errorf("%s is another one: scripts/vega fetches it", name)
-		}
+		got := sha256.Sum256([]byte(text))
+		check.That(t, hex.EncodeToString(got[:]) == sum, "%s is another one: scripts/vega fetches it", name)
 		for _, end := range []string{"</script", "<!--", "*/\n"} {
-			if name != "vega-interpreter.js" && strings.Contains(text, end) {
-				t.Errorf("%s has %q, which ends what it stands in", name, end)
-			}
+			check.That(t, name == "vega-interpreter.js" || !strings.Contains(text, end), "%s has %q, which ends what it stands in", name, end)
 		}
 	}
 	for _, c := range sample("").Sections[0].Charts {
-		if schema := fmt.Sprint(c.vegaLite(map[string]string{})["$schema"]); !strings.HasSuffix(schema, "/vega-lite/v6.json") || !strings.Contains(asset("vega/LICENSE"), "Vega-Lite 6.") {
-			t.Errorf("the schema is %s", schema)
-		}
+		schema := fmt.Sprint(c.vegaLite(map[string]string{})["$schema"])
+		check.That(t, strings.HasSuffix(schema, "/vega-lite/v6.json") && strings.Contains(asset("vega/LICENSE"), "Vega-Lite 6."), "the schema is %s", schema)
 	}
 }

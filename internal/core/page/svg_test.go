@@ -50,13 +50,11 @@ func TestFiguresAreWellFormedAndHarmlessWhateverIsCalledHow(t *testing.T) {
 		files[name] = svg
 		return "figures/" + name + ".svg", nil
 	}}))
-	if len(files) != 5 || files["svg-script-alert-1-script-5"] == nil || strings.Count(out.String(), `![\](x) !\[y\](javascript:z)](<figures/`) != 5 {
-		t.Errorf("%d files:\n%s", len(files), out.String())
-	}
+	check.That(t, len(files) == 5 && files["svg-script-alert-1-script-5"] != nil &&
+		strings.Count(out.String(), `![\](x) !\[y\](javascript:z)](<figures/`) == 5, "%d files:\n%s", len(files), out.String())
 	for name, svg := range files {
-		if !bytes.Contains(svg, []byte(`fill="white"`)) || !bytes.Contains(svg, []byte("&lt;script&gt;")) {
-			t.Errorf("%s has no white ground or no title", name)
-		}
+		check.That(t, bytes.Contains(svg, []byte(`fill="white"`)) && bytes.Contains(svg, []byte("&lt;script&gt;")),
+			"%s has no white ground or no title", name)
 		for d := xml.NewDecoder(bytes.NewReader(svg)); ; {
 			token, err := d.Token()
 			if errors.Is(err, io.EOF) {
@@ -88,9 +86,8 @@ func TestMarkdownWithoutAPlaceForFilesHasNoFigures(t *testing.T) {
 	page := []*Page{{Sections: []Section{section}}}
 	must.OK(t, Write(&without, "md", page, Options{}))
 	page[0].Sections[0].Charts = hostileCharts()
-	if err := Write(&with, "md", page, Options{}); err != nil || with.String() != without.String() {
-		t.Errorf("%v:\n%s", err, with.String())
-	}
+	err := Write(&with, "md", page, Options{})
+	check.That(t, err == nil && with.String() == without.String(), "%v:\n%s", err, with.String())
 	full := errors.New("no space left on device")
 	check.Is(t, Write(&with, "md", page, Options{Figure: func(string, []byte) (string, error) { return "", full }}), full)
 }
@@ -130,9 +127,8 @@ func TestASparklineIsAsWideOnATerminalAsItHasCharacters(t *testing.T) {
 	}
 	for width := range 60 {
 		got := sparkline(values, width)
-		if utf8.RuneCountInString(got) != width || term.Width(got) != width {
-			t.Errorf("%d: %q has %d characters in %d columns", width, got, utf8.RuneCountInString(got), term.Width(got))
-		}
+		check.That(t, utf8.RuneCountInString(got) == width && term.Width(got) == width,
+			"%d: %q has %d characters in %d columns", width, got, utf8.RuneCountInString(got), term.Width(got))
 	}
 	check.Equal(t, "other characters than bars", strings.Trim(sparkline(values, 40), string(bars)), "")
 }
@@ -153,9 +149,8 @@ func TestNamesOfTasksAreTamed(t *testing.T) {
 	} {
 		check.Equal(t, name, tame(name), want)
 	}
-	if n := term.Width(tame(strings.Repeat("long ", 100))); n > longestTask {
-		t.Errorf("%d columns", n)
-	}
+	n := term.Width(tame(strings.Repeat("long ", 100)))
+	check.That(t, n <= longestTask, "%d columns", n)
 }
 
 func TestABarIsWhereItsTimeIs(t *testing.T) {
@@ -198,9 +193,8 @@ func TestTheScaleHasRoundTimes(t *testing.T) {
 		p := &Waterfall{Length: tt.length}
 		check.Equal(t, tt.length, p.scale(tt.cells), tt.want)
 	}
-	if got := (&Waterfall{Length: math.MaxInt64}).scale(10); got == "" {
-		t.Error("no scale of the longest time")
-	}
+	got := (&Waterfall{Length: math.MaxInt64}).scale(10)
+	check.That(t, got != "", "no scale of the longest time")
 }
 
 func TestACutNameKeepsBothEnds(t *testing.T) {
@@ -214,8 +208,7 @@ func TestACutNameKeepsBothEnds(t *testing.T) {
 		if tt.in == "\x1b[2Jx" {
 			tt.want = `\x1…2Jx`
 		}
-		if got := Cut(tt.in, tt.columns); got != tt.want || term.Width(got) > tt.columns {
-			t.Errorf("%q in %d: got %q, want %q", tt.in, tt.columns, got, tt.want)
-		}
+		got := Cut(tt.in, tt.columns)
+		check.That(t, got == tt.want && term.Width(got) <= tt.columns, "%q in %d: got %q, want %q", tt.in, tt.columns, got, tt.want)
 	}
 }

@@ -2,6 +2,7 @@ package page
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/golden"
+	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -94,21 +96,16 @@ func TestWhatDiffersBetweenKatasIsNamedAndNothingElse(t *testing.T) {
 	runc := record.Target{Name: "cri+containerd/runc", Config: map[string]string{"handler": "runc", "network": "none"}}
 	plain, template := kata("kata", map[string]string{"enable_template": "false"}), kata("kata-template", map[string]string{"enable_template": "true", "default_memory": "2048\x1b[31m"})
 	s := Configurations([]record.Target{runc, plain, template})
-	if s == nil {
-		t.Fatal("nothing is named")
-	}
+	must.That(t, s != nil, "nothing is named")
 	var got [][]string
 	for _, row := range s.Table.Rows {
 		got = append(got, []string{row[0].Head, row[1].Head, row[2].Head})
 	}
 	want := [][]string{{"default_memory", None, term.Clean("2048\x1b[31m")}, {"enable_template", "false", "true"}, {"kata config", "/etc/kata.toml", "/etc/kata-template.toml"}}
-	if !slices.EqualFunc(got, want, slices.Equal) {
-		t.Errorf("%q, want %q", got, want)
-	}
+	check.That(t, slices.EqualFunc(got, want, slices.Equal), "%q, want %q", got, want)
 	for claim, targets := range map[string][]record.Target{"no Kata": {runc}, "one Kata": {runc, plain}, "two that are alike": {plain, plain}} {
-		if s := Configurations(targets); s != nil {
-			t.Errorf("%s: %+v", claim, s)
-		}
+		s := Configurations(targets)
+		check.That(t, s == nil, "%s: %+v", claim, s)
 	}
 }
 
@@ -153,9 +150,8 @@ func TestATableStandsInColumns(t *testing.T) {
 			"\x1b[32mok\x1b[0m       x\nlimited  y\n"},
 	} {
 		var out bytes.Buffer
-		if err := c.table.Write(&out, c.o); err != nil || out.String() != c.want {
-			t.Errorf("%s: %v, got\n%s\nwant\n%s", c.claim, err, out.String(), c.want)
-		}
+		err := c.table.Write(&out, c.o)
+		check.That(t, err == nil && out.String() == c.want, "%s: %v, got\n%s\nwant\n%s", c.claim, err, out.String(), c.want)
 	}
 }
 
@@ -170,9 +166,8 @@ func TestAGroupThatIsTooWideByItselfIsParted(t *testing.T) {
 		46: "  operation     runc    host\n  create     28.6 ms  142 µs\n\n  operation     runc            host vs runc\n  create     28.6 ms  -97.5 % [-98.3, -96.4]\n",
 	} {
 		var out bytes.Buffer
-		if err := textTable(&out, table, Options{Width: width}); err != nil || out.String() != want {
-			t.Errorf("in %d columns, %v:\n%s\nwant\n%s", width, err, out.String(), want)
-		}
+		err := textTable(&out, table, Options{Width: width})
+		check.That(t, err == nil && out.String() == want, "in %d columns, %v:\n%s\nwant\n%s", width, err, out.String(), want)
 	}
 }
 
@@ -217,13 +212,10 @@ func TestAValueHasTheDigitsThatItsIntervalAllows(t *testing.T) {
 	} {
 		e := figure.Estimate{N: 9, Value: tt.value, Lo: tt.lo, Hi: tt.hi, Bounded: true}
 		check.Equal(t, tt.name, Rounded(e, tt.show), tt.want)
-		if got := HalfOf(e, tt.show); got != tt.half {
-			t.Errorf("%s: its half is %s, want %s", tt.name, got, tt.half)
-		}
+		check.Equal(t, fmt.Sprintf("%s: its half", tt.name), HalfOf(e, tt.show), tt.half)
 		e.Bounded = false
-		if got, want := Rounded(e, tt.show), tt.show(tt.value); got != want {
-			t.Errorf("%s, without an interval: got %s, want %s", tt.name, got, want)
-		}
+		got, want := Rounded(e, tt.show), tt.show(tt.value)
+		check.That(t, got == want, "%s, without an interval: got %s, want %s", tt.name, got, want)
 	}
 }
 
@@ -245,8 +237,7 @@ func TestAShiftThatContradictsTheMediansIsNoted(t *testing.T) {
 		"a figure with no base":     {figure.Pair{Figure: of(1, 1).Figure}, ""},
 		"a pair without its figure": {figure.Pair{Base: of(1, 1).Base}, ""},
 	} {
-		if got := Opposed([]figure.Pair{tt.pair}); (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
-			t.Errorf("%s: %q", name, got)
-		}
+		got := Opposed([]figure.Pair{tt.pair})
+		check.That(t, (got == "") == (tt.want == "") && strings.Contains(got, tt.want), "%s: %q", name, got)
 	}
 }
