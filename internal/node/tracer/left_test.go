@@ -27,9 +27,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 	for _, p := range append(tr.programs(), tr.loaded.TareMark) {
 		info := must.Get(p.Info())(t)
 		id, ok := info.ID()
-		if !ok {
-			t.Fatal("programs have no numbers")
-		}
+		must.That(t, ok, "programs have no numbers")
 		there["program "+info.Name] = func() bool {
 			p, err := ebpf.NewProgramFromID(id)
 			return err == nil && p.Close() == nil
@@ -38,18 +36,14 @@ func TestCloseLeavesNothing(t *testing.T) {
 	for _, m := range []*ebpf.Map{tr.loaded.TareCpus, tr.loaded.TareTracked, tr.loaded.TareEvents, tr.loaded.TareScratch} {
 		info := must.Get(m.Info())(t)
 		id, ok := info.ID()
-		if !ok {
-			t.Fatal("maps have no numbers")
-		}
+		must.That(t, ok, "maps have no numbers")
 		there["map "+info.Name] = func() bool {
 			m, err := ebpf.NewMapFromID(id)
 			return err == nil && m.Close() == nil
 		}
 	}
 	for name, is := range there {
-		if !is() {
-			t.Fatalf("%s is not there before", name)
-		}
+		must.That(t, is(), "%s is not there before", name)
 	}
 	must.OK(t, errors.Join(tr.Close(), tr.Close()))
 	// The kernel frees what is closed a moment later.
@@ -76,9 +70,7 @@ func TestWhoCannotTraceIsToldWhy(t *testing.T) {
 			cmd.SysProcAttr = &tt.as
 			out, err := cmd.CombinedOutput()
 			for _, want := range tt.want {
-				if err != nil || !strings.Contains(string(out), want) {
-					t.Errorf("%v: %s, want %s", err, out, want)
-				}
+				check.That(t, err == nil && strings.Contains(string(out), want), "%v: %s, want %s", err, out, want)
 			}
 		})
 	}
@@ -112,9 +104,8 @@ func TestATracerThatIsClosedIsNotWaitedFor(t *testing.T) {
 		must.OK(t, errors.Join(tr.Close(), tr.Close()))
 		began := time.Now()
 		_, err := tr.Take(now())
-		if tracked := tr.Track(1); err == nil || tracked == nil || time.Since(began) > time.Minute {
-			t.Errorf("%v and %v after %v", err, tracked, time.Since(began))
-		}
+		tracked := tr.Track(1)
+		check.That(t, err != nil && tracked != nil && time.Since(began) <= time.Minute, "%v and %v after %v", err, tracked, time.Since(began))
 	})
 }
 
@@ -140,31 +131,25 @@ func TestBusyIsWhatTrackedProcessesUse(t *testing.T) {
 		otherIn.Close()
 		_ = other.Wait()
 		used := tr.Used()
-		if _, told := used[other.Process.Pid]; told || used[tracked.Process.Pid] < before || len(used) != 1 {
-			t.Errorf("used are %v", used)
-		}
-		if busy := tr.Busy(); busy > 20e6 {
-			t.Errorf("%v are counted of one that is not tracked", time.Duration(busy))
-		}
+		_, told := used[other.Process.Pid]
+		check.That(t, !told && used[tracked.Process.Pid] >= before && len(used) == 1, "used are %v", used)
+		busy := tr.Busy()
+		check.That(t, busy <= 20e6, "%v are counted of one that is not tracked", time.Duration(busy))
 		in.Close()
 		_ = tracked.Wait()
 		events := of(tracked.Process.Pid, take(t, tr))
 		// wait4 also has what its child used, which it waited for.
 		want := usage(tracked) - before
 		got := tr.Busy()
-		if d := got - want; max(d, -d) > max(want/5, 20e6) {
-			t.Errorf("busy for %v, used %v", time.Duration(got), time.Duration(want))
-		}
+		d := got - want
+		check.That(t, max(d, -d) <= max(want/5, 20e6), "busy for %v, used %v", time.Duration(got), time.Duration(want))
 		last := int64(0)
 		for _, e := range events {
-			if e.Busy < last || e.Busy > got {
-				t.Errorf("busy %d after %d, in the end %d", e.Busy, last, got)
-			}
+			check.That(t, e.Busy >= last && e.Busy <= got, "busy %d after %d, in the end %d", e.Busy, last, got)
 			last = e.Busy
 		}
-		if d := got - last; d > 20e6 {
-			t.Errorf("the last event says %v, and %v came after it", time.Duration(last), time.Duration(d))
-		}
+		d = got - last
+		check.That(t, d <= 20e6, "the last event says %v, and %v came after it", time.Duration(last), time.Duration(d))
 		must.OK(t, tr.Track())
 		check.Equal(t, "tracked processes", entries(t, tr.loaded.TareTracked), 0)
 	})
@@ -192,9 +177,8 @@ func TestAProcessThatRunsWhenItIsTrackedIsCountedAtOnce(t *testing.T) {
 	time.Sleep(100 * time.Millisecond)
 	busy, want := both()
 	busy, want = busy-from, want-used
-	if d := busy - want; max(d, -d) > max(want/5, 10e6) {
-		t.Errorf("busy for %v, used %v", time.Duration(busy), time.Duration(want))
-	}
+	d := busy - want
+	check.That(t, max(d, -d) <= max(want/5, 10e6), "busy for %v, used %v", time.Duration(busy), time.Duration(want))
 	must.OK(t, tr.Track())
 	from = tr.Busy() // nothing else is tracked
 	time.Sleep(50 * time.Millisecond)
@@ -209,9 +193,8 @@ func TestWhoHasEndedIsNotTracked(t *testing.T) {
 	}
 	check.Equal(t, "tracked processes, of which one is alive", entries(t, tr.loaded.TareTracked), 1)
 	for _, pid := range []int{0, -1, 1 << 30} {
-		if err := tr.Track(pid); err == nil {
-			t.Errorf("pid %d was accepted", pid)
-		}
+		err := tr.Track(pid)
+		check.That(t, err != nil, "pid %d was accepted", pid)
 	}
 }
 
@@ -228,8 +211,6 @@ func entries(t *testing.T, m *ebpf.Map) (n int) {
 func usage0(t *testing.T, pid int) int64 {
 	t.Helper()
 	ns, ok := procs.Clock(pid)
-	if !ok {
-		t.Fatalf("process %d has ended", pid)
-	}
+	must.That(t, ok, "process %d has ended", pid)
 	return ns
 }

@@ -34,7 +34,7 @@ func TestARecordIsTakenApart(t *testing.T) {
 		change(&e)
 		return e
 	}
-	tests := []struct {
+	for _, tt := range []struct {
 		name string
 		b    []byte
 		want Event
@@ -48,19 +48,16 @@ func TestARecordIsTakenApart(t *testing.T) {
 		{"the last of a name counts", execRecord("/r\x00", "", "CNI_COMMAND=ADD\x00CNI_COMMAND=DEL\x00", 0), with(func(e *Event) { e.CNI = CNI{Command: "DEL"} })},
 		{"what only looks like a name", execRecord("/r\x00", "", "X=CNI_COMMAND=ADD\x00CNI_COMMANDS=ADD\x00CNI_COMMAND", 0), with(func(*Event) {})},
 		{"a name whose begin is cut off", execRecord("/r\x00", "", "CNI_COMMAND=ADD\x00CNI_IFNAME=e\x00", flagEnvCut), with(func(e *Event) { e.CNI = CNI{Interface: "e"} })},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got, _, err := decode(tt.b); err != nil || !reflect.DeepEqual(got, tt.want) {
-				t.Errorf("got  %+v, %v\nwant %+v", got, err, tt.want)
-			}
+			got, _, err := decode(tt.b)
+			check.That(t, err == nil && reflect.DeepEqual(got, tt.want), "got  %+v, %v\nwant %+v", got, err, tt.want)
 		})
 	}
 	whole := execRecord("/r\x00", "r\x00", "CNI_COMMAND=ADD\x00", 0)
 	for n := range whole {
-		if _, _, err := decode(whole[:n]); !errors.Is(err, errRecord) {
-			t.Errorf("of %d bytes %d were enough: %v", len(whole), n, err)
-		}
+		_, _, err := decode(whole[:n])
+		check.That(t, errors.Is(err, errRecord), "of %d bytes %d were enough: %v", len(whole), n, err)
 	}
 }
 
@@ -84,9 +81,7 @@ func TestTheSecondEndOfAProcessIsKnown(t *testing.T) {
 	} {
 		check.Equal(t, i, o.first(tt.pid, tt.born, tt.time), tt.want)
 	}
-	if len(o.ended) > 3 {
-		t.Errorf("%d are kept", len(o.ended))
-	}
+	check.That(t, len(o.ended) <= 3, "%d are kept", len(o.ended))
 }
 
 func TestAQueueGivesWhatHappenedInOrderAndHasAnEnd(t *testing.T) {
@@ -95,33 +90,23 @@ func TestAQueueGivesWhatHappenedInOrderAndHasAnEnd(t *testing.T) {
 		q.add(Event{Kind: Fork, Time: at, Busy: 10 - at})
 	}
 	got := q.take(5)
-	if len(got) != 3 || !inOrder(got) || got[0].Time != 3 || got[2].Time != 5 {
-		t.Errorf("%+v", got)
-	}
-	if !slices.IsSortedFunc(got, func(a, b Event) int { return int(a.Busy - b.Busy) }) {
-		t.Errorf("CPU time shrinks: %+v", got)
-	}
-	if got := q.take(8); len(got) != 0 {
-		t.Errorf("%+v", got)
-	}
-	if got := q.take(100); len(got) != 1 || got[0].Time != 9 {
-		t.Errorf("%+v", got)
-	}
+	check.That(t, len(got) == 3 && inOrder(got) && got[0].Time == 3 && got[2].Time == 5, "%+v", got)
+	check.That(t, slices.IsSortedFunc(got, func(a, b Event) int { return int(a.Busy - b.Busy) }), "CPU time shrinks: %+v", got)
+	got = q.take(8)
+	check.That(t, len(got) == 0, "%+v", got)
+	got = q.take(100)
+	check.That(t, len(got) == 1 && got[0].Time == 9, "%+v", got)
 	for range maxPending + 5 {
 		q.add(Event{})
 	}
-	if q.lost() != 5 || len(q.take(0)) != maxPending {
-		t.Errorf("%d are said to be lost", q.lost())
-	}
+	check.That(t, q.lost() == 5 && len(q.take(0)) == maxPending, "%d are said to be lost", q.lost())
 }
 
 func FuzzDecode(f *testing.F) {
 	f.Add(execRecord("/r\x00", "r\x00a\x00", "CNI_COMMAND=ADD\x00", 0))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		e, _, err := decode(b)
-		if err == nil && (e.Kind < Fork || e.Kind > Exit || e.CPU < -1 || e.Busy < 0) {
-			t.Errorf("%+v", e)
-		}
+		check.That(t, err != nil || e.Kind >= Fork && e.Kind <= Exit && e.CPU >= -1 && e.Busy >= 0, "%+v", e)
 	})
 }
 
@@ -136,14 +121,12 @@ func TestTheEmbeddedProgramsAreWhatTheirSourcesGive(t *testing.T) {
 			into := t.TempDir()
 			cmd := exec.Command("go", "generate", dir)
 			cmd.Env = append(os.Environ(), "BPF_OUT="+into)
-			if out, err := cmd.CombinedOutput(); err != nil {
-				t.Fatalf("%v\n%s", err, out)
-			}
+			out, err := cmd.CombinedOutput()
+			must.That(t, err == nil, "%v\n%s", err, out)
 			for _, suffix := range []string{"_bpfel.o", "_bpfel.go"} {
 				made := must.Get(os.ReadFile(filepath.Join(into, stem+suffix)))(t)
-				if there, err := os.ReadFile(filepath.Join(dir, stem+suffix)); err != nil || !bytes.Equal(made, there) {
-					t.Errorf("%s is not what its source gives (%v): run make bpf", filepath.Join(dir, stem+suffix), err)
-				}
+				there, err := os.ReadFile(filepath.Join(dir, stem+suffix))
+				check.That(t, err == nil && bytes.Equal(made, there), "%s is not what its source gives (%v): run make bpf", filepath.Join(dir, stem+suffix), err)
 			}
 		})
 	}

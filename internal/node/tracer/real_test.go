@@ -49,15 +49,10 @@ func TestWhatAProcessDoesIsSeen(t *testing.T) {
 				check.Equal(t, "story", story(events), tt.want)
 				checkTimes(t, events, begin, end)
 				for _, e := range events {
-					if cut := len(tt.want) > 4096 && e.Kind == Exec; e.Cut != cut {
-						t.Errorf("cut: %v of %+v", e.Cut, e)
-					}
-					if e.Kind == Exec && e.File != "/proc/self/exe" {
-						t.Errorf("it was called %q", e.File)
-					}
-					if e.Pid == cmd.Process.Pid && e.Parent != os.Getpid() {
-						t.Errorf("the parent is %d, not %d", e.Parent, os.Getpid())
-					}
+					cut := len(tt.want) > 4096 && e.Kind == Exec
+					check.That(t, e.Cut == cut, "cut: %v of %+v", e.Cut, e)
+					check.That(t, e.Kind != Exec || e.File == "/proc/self/exe", "it was called %q", e.File)
+					check.That(t, e.Pid != cmd.Process.Pid || e.Parent == os.Getpid(), "the parent is %d, not %d", e.Parent, os.Getpid())
 				}
 				check.Equal(t, "lost events", tr.Lost(), 0)
 			})
@@ -68,17 +63,11 @@ func TestWhatAProcessDoesIsSeen(t *testing.T) {
 // check is what is true of every list of events.
 func checkTimes(t *testing.T, events []Event, begin, end int64) {
 	t.Helper()
-	if !inOrder(events) {
-		t.Errorf("not in order of time: %+v", events)
-	}
+	check.That(t, inOrder(events), "not in order of time: %+v", events)
 	used := map[int]int64{}
 	for _, e := range events {
-		if e.Time < begin || e.Time > end {
-			t.Errorf("%d is not between %d and %d", e.Time, begin, end)
-		}
-		if e.CPU < used[e.Pid] && e.CPU != -1 || e.CPU > end-begin+1e9 {
-			t.Errorf("CPU time %d after %d", e.CPU, used[e.Pid])
-		}
+		check.That(t, e.Time >= begin && e.Time <= end, "%d is not between %d and %d", e.Time, begin, end)
+		check.That(t, (e.CPU >= used[e.Pid] || e.CPU == -1) && e.CPU <= end-begin+1e9, "CPU time %d after %d", e.CPU, used[e.Pid])
 		used[e.Pid] = e.CPU
 	}
 }
@@ -115,9 +104,7 @@ func TestCPUTimeIsThatOfWait4(t *testing.T) {
 			d := max(last.CPU-want, want-last.CPU)
 			t.Logf("%v: %v, wait4 says %v", args, time.Duration(last.CPU), time.Duration(want))
 			slack := int64(10e6) // the freeing of memory, of which the race detector has much
-			if d > max(want/10, slack) {
-				t.Errorf("%v: %v, wait4 says %v", args, time.Duration(last.CPU), time.Duration(want))
-			}
+			check.That(t, d <= max(want/10, slack), "%v: %v, wait4 says %v", args, time.Duration(last.CPU), time.Duration(want))
 		}
 	})
 }
@@ -153,9 +140,7 @@ func TestOfManyShortProcessesNoneIsLost(t *testing.T) {
 				}
 			}
 		}
-		if wrong > 0 || tr.Lost() != 0 {
-			t.Errorf("%d events are missing or double, %d are said to be lost", wrong, tr.Lost())
-		}
+		check.That(t, wrong == 0 && tr.Lost() == 0, "%d events are missing or double, %d are said to be lost", wrong, tr.Lost())
 	})
 }
 
@@ -173,9 +158,8 @@ func TestAnEventIsTakenOnceAndNotBeforeItsTime(t *testing.T) {
 		check.Equal(t, "events of the first a second time", len(of(first.Process.Pid, events)), 0)
 		check.Equal(t, "events of the second", len(of(second.Process.Pid, events)), 3)
 		begin := time.Now()
-		if _, err := tr.Take(now() + int64(time.Hour)); time.Since(begin) > time.Minute {
-			t.Errorf("%v, after %v", err, time.Since(begin))
-		}
+		_, err := tr.Take(now() + int64(time.Hour))
+		check.That(t, time.Since(begin) <= time.Minute, "%v, after %v", err, time.Since(begin))
 	})
 }
 
@@ -188,9 +172,7 @@ func TestThePluginsEnvironmentIsReadAndNothingElse(t *testing.T) {
 			must.OK(t, cmd.Run())
 			events := of(cmd.Process.Pid, take(t, tr))
 			i := slices.IndexFunc(events, func(e Event) bool { return e.Kind == Exec })
-			if i < 0 {
-				t.Fatal("no exec was seen")
-			}
+			must.That(t, i >= 0, "no exec was seen")
 			check.Equal(t, before, events[i].CNI, (CNI{"ADD", "c0ffee", "eth0"}))
 			check.Lacks(t, "a secret was kept", fmt.Sprintf("%+v", events), "secret")
 		}
