@@ -17,19 +17,13 @@ import (
 
 func TestBinsFollowEachOtherAndAreNarrow(t *testing.T) {
 	for i := range allBins {
-		if got := binOf(upper(i)); got != i {
-			t.Fatalf("the upper bound of bin %d lies in bin %d", i, got)
-		}
-		if i > 0 && binOf(upper(i-1)+1) != i {
-			t.Fatalf("bin %d does not begin after bin %d", i, i-1)
-		}
-		if i > 0 && float64(upper(i)-upper(i-1)) > max(1, float64(upper(i))/128) {
-			t.Fatalf("bin %d is from %d to %d", i, upper(i-1), upper(i))
-		}
+		got := binOf(upper(i))
+		must.That(t, got == i, "the upper bound of bin %d lies in bin %d", i, got)
+		must.That(t, i == 0 || binOf(upper(i-1)+1) == i, "bin %d does not begin after bin %d", i, i-1)
+		must.That(t, i == 0 || float64(upper(i)-upper(i-1)) <= max(1, float64(upper(i))/128), "bin %d is from %d to %d", i, upper(i-1), upper(i))
 	}
-	if got := binOf(1 << 62); got != allBins-1 {
-		t.Errorf("a time beyond all lies in bin %d of %d", got, allBins)
-	}
+	got := binOf(1 << 62)
+	check.That(t, got == allBins-1, "a time beyond all lies in bin %d of %d", got, allBins)
 }
 
 func TestQuantilesOfClientsTogetherAreThoseOfAllTimes(t *testing.T) {
@@ -53,27 +47,19 @@ func TestQuantilesOfClientsTogetherAreThoseOfAllTimes(t *testing.T) {
 	r := Merge(parts)
 	for q, got := range map[float64]int64{0.5: r.P50, 0.9: r.P90, 0.99: r.P99, 0.999: r.P999} {
 		want := all[int(q*float64(len(all)))-1]
-		if got < want || float64(got) > float64(want)*(1+1./128)+1 {
-			t.Errorf("quantile %g is %d, not %d", q, got, want)
-		}
+		check.That(t, got >= want && float64(got) <= float64(want)*(1+1./128)+1, "quantile %g is %d, not %d", q, got, want)
 	}
 	var sum int64
 	for _, ns := range all {
 		sum += ns
 	}
-	if want := sum / int64(len(all)); r.Mean < want-2 || r.Mean > want+2 {
-		t.Errorf("the mean is %d, not %d", r.Mean, want)
-	}
-	if r.Requests != 10004 || r.Errors != 4 || r.QPS != 10000 || r.Max != all[len(all)-1] || r.Sockets != 8 ||
-		r.CPU != 40 || r.Elapsed != 3 || !r.OpenLoop || r.Failures["status 503"] != 4 || total(r.Histogram) != 10000 {
-		t.Errorf("%+v", r.Sent)
-	}
-	if !strings.HasPrefix(r.Client, "fortio") {
-		t.Errorf("sent by %q", r.Client)
-	}
-	if got := Merge(nil); got.P50 != 0 || got.Mean != 0 || got.Histogram == nil {
-		t.Errorf("nothing together is %+v", got)
-	}
+	want := sum / int64(len(all))
+	check.That(t, r.Mean >= want-2 && r.Mean <= want+2, "the mean is %d, not %d", r.Mean, want)
+	check.That(t, r.Requests == 10004 && r.Errors == 4 && r.QPS == 10000 && r.Max == all[len(all)-1] && r.Sockets == 8 && r.CPU == 40 &&
+		r.Elapsed == 3 && r.OpenLoop && r.Failures["status 503"] == 4 && total(r.Histogram) == 10000, "%+v", r.Sent)
+	check.That(t, strings.HasPrefix(r.Client, "fortio"), "sent by %q", r.Client)
+	got := Merge(nil)
+	check.That(t, got.P50 == 0 && got.Mean == 0 && got.Histogram != nil, "nothing together is %+v", got)
 }
 
 // Nine of ten requests were answered at once, and the tenth never.
@@ -83,9 +69,8 @@ func TestWhatWasNeverAnsweredIsInTheQuantilesOfClientsTogether(t *testing.T) {
 		Histogram: []Bin{{To: 10, Count: 90}}, Missing: []Bin{{To: 1000, Count: 10}},
 	}
 	r := Merge([]Result{one, one})
-	if r.P90 != 10 || r.P99 != 1000 || r.P999 != 1000 || r.Mean != 109 || r.Max != 1000 || r.Unsent != 10 || total(r.Missing) != 20 {
-		t.Errorf("%+v", r)
-	}
+	check.That(t, r.P90 == 10 && r.P99 == 1000 && r.P999 == 1000 && r.Mean == 109 && r.Max == 1000 && r.Unsent == 10 && total(r.Missing) == 20,
+		"%+v", r)
 }
 
 func TestClientsTogetherHaveNoMoreReasonsOfFailureThanOne(t *testing.T) {
@@ -102,9 +87,7 @@ func TestClientsTogetherHaveNoMoreReasonsOfFailureThanOne(t *testing.T) {
 	for _, n := range r.Failures {
 		sum += n
 	}
-	if len(r.Failures) != kinds+1 || sum != 200 {
-		t.Errorf("%d reasons, %d failures", len(r.Failures), sum)
-	}
+	check.That(t, len(r.Failures) == kinds+1 && sum == 200, "%d reasons, %d failures", len(r.Failures), sum)
 }
 
 func TestFailuresAreCountedByReasonAndFewAreKept(t *testing.T) {
@@ -124,21 +107,15 @@ func TestFailuresAreCountedByReasonAndFewAreKept(t *testing.T) {
 		"no connection: connect: connection refused": 2, "no answer: read: connection reset by peer": 1,
 		"no answer in time": 1,
 	}
-	if !maps.Equal(got, want) || unconnected != 2 {
-		t.Errorf("%v, %d without a connection", got, unconnected)
-	}
+	check.That(t, maps.Equal(got, want) && unconnected == 2, "%v, %d without a connection", got, unconnected)
 	for i := range 1000 {
 		b, _ := json.Marshal(map[string]string{"msg": "Read error", "err": strings.Repeat("y", i)})
 		_, _ = f.Write(b)
 	}
 	got = f.snapshot()
-	if len(got) != kinds+1 || got["other"] == 0 {
-		t.Errorf("%d kinds, %d other", len(got), got["other"])
-	}
+	check.That(t, len(got) == kinds+1 && got["other"] != 0, "%d kinds, %d other", len(got), got["other"])
 	for why := range got {
-		if len(why) > 200 {
-			t.Errorf("a reason of %d bytes", len(why))
-		}
+		check.That(t, len(why) <= 200, "a reason of %d bytes", len(why))
 	}
 }
 
@@ -169,9 +146,8 @@ func TestPortsAndQueuesTooSmallAreSaidWithTheCommand(t *testing.T) {
 
 func TestMainLeavesTheArgumentsOfOthersAlone(t *testing.T) {
 	for _, args := range [][]string{nil, {}, {"--help"}, {"bpf", verbClient}, {"load-client"}} {
-		if code, handled := Main(args); handled || code != 0 {
-			t.Errorf("%q is handled: %d", args, code)
-		}
+		code, handled := Main(args)
+		check.That(t, !handled && code == 0, "%q is handled: %d", args, code)
 	}
 	want := []string{"PATH=/bin", "HOME=/"}
 	check.Equal(t, "environment", environment([]string{"PATH=/bin", "LOGGER_LEVEL=debug", "HOME=/"}), want)

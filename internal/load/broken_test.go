@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
@@ -87,15 +88,10 @@ func TestAServerThatNeverAnswersIsAClearErrorAndSoon(t *testing.T) {
 				o.URL, o.Duration, o.Timeout = c.url, time.Minute, c.timeout
 				begun := time.Now()
 				r, err := sent(t, o)
-				if !errors.Is(err, ErrNoAnswer) || !strings.Contains(err.Error(), c.want) {
-					t.Errorf("%v", err)
-				}
-				if d := time.Since(begun); d > o.Duration/2 {
-					t.Errorf("after %s of %s", d, o.Duration)
-				}
-				if r.Errors == 0 || r.Errors != r.Requests || len(r.Histogram) != 0 || r.P99 != 0 {
-					t.Errorf("%+v", r)
-				}
+				check.That(t, errors.Is(err, ErrNoAnswer) && strings.Contains(err.Error(), c.want), "%v", err)
+				d := time.Since(begun)
+				check.That(t, d <= o.Duration/2, "after %s of %s", d, o.Duration)
+				check.That(t, r.Errors != 0 && r.Errors == r.Requests && len(r.Histogram) == 0 && r.P99 == 0, "%+v", r)
 			})
 		}
 	}
@@ -145,15 +141,11 @@ func TestAServerThatStallsMidwayDoesNotHoldTheLoad(t *testing.T) {
 			o.URL, o.Duration, o.Timeout = s.URL, duration, timeout
 			begun := time.Now()
 			r := must.Get(sent(t, o))(t)
-			if d := time.Since(begun); d > time.Minute {
-				t.Errorf("after %s", d)
-			}
-			if r.Requests-r.Errors != answered || r.Errors < 4 || r.Failures[late] != r.Errors {
-				t.Errorf("%d requests, %d errors: %v", r.Requests, r.Errors, r.Failures)
-			}
-			if o.QPS > 0 && r.Requests+r.Unsent != 400 {
-				t.Errorf("%d requests and %d unsent of 400", r.Requests, r.Unsent)
-			}
+			d := time.Since(begun)
+			check.That(t, d <= time.Minute, "after %s", d)
+			check.That(t, r.Requests-r.Errors == answered && r.Errors >= 4 && r.Failures[late] == r.Errors,
+				"%d requests, %d errors: %v", r.Requests, r.Errors, r.Failures)
+			check.That(t, o.QPS <= 0 || r.Requests+r.Unsent == 400, "%d requests and %d unsent of 400", r.Requests, r.Unsent)
 		})
 	}
 }
@@ -165,12 +157,9 @@ func TestSomeErrorsAreCountedBesideTheAnswers(t *testing.T) {
 	})
 	must.OK(t, err)
 	got := r.Failures["status 503 Service Unavailable"]
-	if r.Requests != 500 || r.Errors < 50 || r.Errors > 160 || got != r.Errors || total(r.Histogram) != 500-r.Errors {
-		t.Errorf("%d requests, %d errors, %d latencies: %v", r.Requests, r.Errors, total(r.Histogram), r.Failures)
-	}
-	if s.CPU() <= 0 {
-		t.Errorf("the server took %d ns of CPU time", s.CPU())
-	}
+	check.That(t, r.Requests == 500 && r.Errors >= 50 && r.Errors <= 160 && got == r.Errors && total(r.Histogram) == 500-r.Errors,
+		"%d requests, %d errors, %d latencies: %v", r.Requests, r.Errors, total(r.Histogram), r.Failures)
+	check.That(t, s.CPU() > 0, "the server took %d ns of CPU time", s.CPU())
 }
 
 // shrink makes the queue of a listener as short as it can be.

@@ -52,15 +52,13 @@ func TestClientAndServerCountTheSame(t *testing.T) {
 			if o.KeepAlive { // one on which no request was begun in time was not made
 				want = min(int64(o.Connections), r.Sockets)
 			}
-			if n := s.connections.Load(); n != want || r.Sockets != want {
-				t.Errorf("the server has %d connections, the client %d, and there should be %d", n, r.Sockets, want)
-			}
+			n := s.connections.Load()
+			check.That(t, n == want && r.Sockets == want, "the server has %d connections, the client %d, and there should be %d", n, r.Sockets, want)
 			if want := int64(0.4*o.QPS + 0.999); r.OpenLoop != (o.QPS > 0) || o.QPS > 0 && (r.Requests != want || r.QPS > 1.01*o.QPS) {
 				t.Errorf("%d requests in 0.4 s, %g a second, at a rate of %g (open loop: %v)", r.Requests, r.QPS, o.QPS, r.OpenLoop)
 			}
-			if r.CPU <= 0 || r.Mean <= 0 || r.Mean > r.Max || r.P50 > r.P90 || r.P90 > r.P99 || r.P99 > r.P999 || r.P999 > r.Max {
-				t.Errorf("figures that cannot be: %+v", r.Sent)
-			}
+			check.That(t, r.CPU > 0 && r.Mean > 0 && r.Mean <= r.Max && r.P50 <= r.P90 && r.P90 <= r.P99 && r.P99 <= r.P999 && r.P999 <= r.Max,
+				"figures that cannot be: %+v", r.Sent)
 		})
 	}
 }
@@ -155,9 +153,8 @@ func TestAServerThatStandsStillIsSeenInFullByAnOpenLoop(t *testing.T) {
 			r, err := sent(t, ClientOptions{URL: s.URL, Connections: connections, QPS: c.qps, KeepAlive: true, Duration: time.Second, Timeout: time.Minute})
 			must.OK(t, err)
 			whole := time.Since(begun)
-			if r.Requests != n.Load() || c.qps > 0 && r.Requests != 1000 || r.Unsent != 0 || r.Errors != 0 {
-				t.Errorf("%d requests of %d that came, %d not sent, %d errors", r.Requests, n.Load(), r.Unsent, r.Errors)
-			}
+			check.That(t, r.Requests == n.Load() && (c.qps <= 0 || r.Requests == 1000) && r.Unsent == 0 && r.Errors == 0,
+				"%d requests of %d that came, %d not sent, %d errors", r.Requests, n.Load(), r.Unsent, r.Errors)
 			if longest := stood.Load(); r.Max < longest || longest < int64(standstill) || r.Max > int64(whole) {
 				t.Errorf("the longest is %s, the server kept one for %s, and all took %s", time.Duration(r.Max), time.Duration(longest), whole)
 			}
@@ -192,9 +189,8 @@ func TestARateIsThatOfWhatWasAskedHoweverLateTheLastAnswer(t *testing.T) {
 	begun := time.Now()
 	r, err := sent(t, ClientOptions{URL: s.URL, Connections: 60, QPS: 100, KeepAlive: true, Duration: 400 * time.Millisecond, Timeout: time.Minute})
 	must.OK(t, err)
-	if r.Requests != 40 || r.Errors != 0 || math.Abs(r.QPS*float64(r.Elapsed)/1e9-40) > 1e-6 || time.Duration(r.Elapsed) > time.Since(begun)-takes {
-		t.Errorf("%d requests, %d errors, %g a second in %s", r.Requests, r.Errors, r.QPS, time.Duration(r.Elapsed))
-	}
+	check.That(t, r.Requests == 40 && r.Errors == 0 && math.Abs(r.QPS*float64(r.Elapsed)/1e9-40) <= 1e-6 && time.Duration(r.Elapsed) <= time.Since(begun)-takes,
+		"%d requests, %d errors, %g a second in %s", r.Requests, r.Errors, r.QPS, time.Duration(r.Elapsed))
 }
 
 // The second request is sent long after the duration is over, and is waited for until
@@ -216,12 +212,10 @@ func TestWhatIsSentLateHasItsWholeTimeOut(t *testing.T) {
 		gone <- time.Since(begun) - time.Duration(first.Load())
 	})
 	r := must.Get(sent(t, ClientOptions{URL: s.URL, Connections: 1, QPS: 20, Duration: 500 * time.Millisecond, Timeout: timeout}))(t)
-	if r.Requests != 2 || n.Load() != 2 || r.Failures[late] != 1 || r.Errors != 1 || r.Unsent != 8 {
-		t.Fatalf("%d requests of %d that came, %d errors, %d unsent: %v", r.Requests, n.Load(), r.Errors, r.Unsent, r.Failures)
-	}
-	if waited := <-gone; waited < timeout {
-		t.Errorf("it was sent after the first was answered, and given up %s after that", waited)
-	}
+	must.That(t, r.Requests == 2 && n.Load() == 2 && r.Failures[late] == 1 && r.Errors == 1 && r.Unsent == 8,
+		"%d requests of %d that came, %d errors, %d unsent: %v", r.Requests, n.Load(), r.Errors, r.Unsent, r.Failures)
+	waited := <-gone
+	check.That(t, waited >= timeout, "it was sent after the first was answered, and given up %s after that", waited)
 }
 
 // fortio sends it once more on another connection, where it is answered at once.
@@ -238,12 +232,9 @@ func TestAnAnswerAfterTheTimeOutIsNone(t *testing.T) {
 		r, err := sent(t, ClientOptions{URL: s.URL, Connections: 1, QPS: qps, KeepAlive: true, Duration: 2 * time.Second, Timeout: timeout})
 		s.Close()
 		must.OK(t, err)
-		if r.Failures[late] < 1 || r.Errors != r.Failures[late] || n.Load() <= r.Requests {
-			t.Errorf("%s: %d requests of %d that came, %d errors: %v", name, r.Requests, n.Load(), r.Errors, r.Failures)
-		}
-		if r.OpenLoop != (r.Max >= int64(timeout)) {
-			t.Errorf("%s: the longest was waited for %s", name, time.Duration(r.Max))
-		}
+		check.That(t, r.Failures[late] >= 1 && r.Errors == r.Failures[late] && n.Load() > r.Requests,
+			"%s: %d requests of %d that came, %d errors: %v", name, r.Requests, n.Load(), r.Errors, r.Failures)
+		check.That(t, r.OpenLoop == (r.Max >= int64(timeout)), "%s: the longest was waited for %s", name, time.Duration(r.Max))
 	}
 }
 
@@ -256,16 +247,13 @@ func TestMoreThanAServerCanDoIsSaidToBeUnsent(t *testing.T) {
 	})
 	must.OK(t, err)
 	could := connections * (r.Elapsed/int64(takes) + 1)
-	if r.Requests+r.Unsent != 200 || r.Unsent < 150 || r.Requests-r.Errors > could {
-		t.Errorf("%d requests, %d errors, %d unsent, where %d can be answered", r.Requests, r.Errors, r.Unsent, could)
-	}
+	check.That(t, r.Requests+r.Unsent == 200 && r.Unsent >= 150 && r.Requests-r.Errors <= could,
+		"%d requests, %d errors, %d unsent, where %d can be answered", r.Requests, r.Errors, r.Unsent, could)
 	// The last was due a time-out before the end of all, and nine of ten before that.
-	if p := time.Duration(r.P50); p < timeout+100*time.Millisecond {
-		t.Errorf("p50 is %s, and most requests were waited for longer", p)
-	}
-	if p := time.Duration(r.P90); p < timeout+300*time.Millisecond {
-		t.Errorf("p90 is %s, and a tenth of all requests was waited for longer", p)
-	}
+	p := time.Duration(r.P50)
+	check.That(t, p >= timeout+100*time.Millisecond, "p50 is %s, and most requests were waited for longer", p)
+	p = time.Duration(r.P90)
+	check.That(t, p >= timeout+300*time.Millisecond, "p90 is %s, and a tenth of all requests was waited for longer", p)
 }
 
 // What is never answered took at least as long as it was waited for. A closed loop
@@ -288,18 +276,14 @@ func TestRequestsWithoutAnAnswerInTimeCountInAnOpenLoop(t *testing.T) {
 				}
 			})
 			r := must.Get(sent(t, ClientOptions{URL: s.URL, Connections: 100, QPS: c.qps, Duration: time.Second, Timeout: timeout}))(t)
-			if r.Errors == 0 || r.Failures[late] != r.Errors {
-				t.Fatalf("%d errors: %v", r.Errors, r.Failures)
-			}
+			must.That(t, r.Errors != 0 && r.Failures[late] == r.Errors, "%d errors: %v", r.Errors, r.Failures)
 			if want := r.Errors; c.qps > 0 && total(r.Missing) != want || c.qps == 0 && total(r.Missing) != 0 {
 				t.Errorf("%d of %d errors have a time", total(r.Missing), want)
 			}
-			if p := time.Duration(r.P90); p < c.min {
-				t.Errorf("p90 is %s, and every third request was waited for for %s", p, timeout)
-			}
-			if p := time.Duration(r.P50); p >= timeout {
-				t.Errorf("p50 is %s, and two of three requests were answered", p)
-			}
+			p := time.Duration(r.P90)
+			check.That(t, p >= c.min, "p90 is %s, and every third request was waited for for %s", p, timeout)
+			p = time.Duration(r.P50)
+			check.That(t, p < timeout, "p50 is %s, and two of three requests were answered", p)
 		})
 	}
 }
@@ -307,21 +291,15 @@ func TestRequestsWithoutAnAnswerInTimeCountInAnOpenLoop(t *testing.T) {
 func TestAServerBehindAnotherAddressIsAskedByItsOwnName(t *testing.T) {
 	var host atomic.Value
 	s := serving(t, func(_ http.ResponseWriter, r *http.Request) { host.Store(r.Host + r.URL.RequestURI()) })
-	if _, err := sent(t, ClientOptions{URL: s.URL + "/a?b=c", Host: "shop.example:8080", Connections: 1, QPS: 20, Duration: 50 * time.Millisecond}); err != nil {
-		t.Fatal(err)
-	}
-	if got := host.Load(); got != "shop.example:8080/a?b=c" {
-		t.Errorf("the server was asked for %v", got)
-	}
+	must.Get(sent(t, ClientOptions{URL: s.URL + "/a?b=c", Host: "shop.example:8080", Connections: 1, QPS: 20, Duration: 50 * time.Millisecond}))(t)
+	got := host.Load()
+	check.That(t, got == "shop.example:8080/a?b=c", "the server was asked for %v", got)
 	s.Close()
 	_, err := sent(t, ClientOptions{URL: s.URL, Host: "shop.example:8080", Connections: 1, QPS: 20, Duration: 50 * time.Millisecond})
-	if !errors.Is(err, ErrNoAnswer) || !strings.HasSuffix(err.Error(), "curl -v http://shop.example:8080") {
-		t.Errorf("%v", err)
-	}
+	check.That(t, errors.Is(err, ErrNoAnswer) && strings.HasSuffix(err.Error(), "curl -v http://shop.example:8080"), "%v", err)
 	for _, bad := range []string{"a\r\nX: y", "a b", "a/b", "x@y", strings.Repeat("a", 300)} {
-		if _, err := Start(t.Context(), ClientOptions{URL: s.URL, Host: bad, Connections: 1, Duration: time.Second}); err == nil || !strings.Contains(err.Error(), "the load's host") {
-			t.Errorf("%q is a host: %v", bad, err)
-		}
+		_, err := Start(t.Context(), ClientOptions{URL: s.URL, Host: bad, Connections: 1, Duration: time.Second})
+		check.That(t, err != nil && strings.Contains(err.Error(), "the load's host"), "%q is a host: %v", bad, err)
 	}
 }
 
@@ -338,9 +316,8 @@ func TestWhereALoadIsSentIsFoundByItsURL(t *testing.T) {
 		"http://nowhere.invalid/":   "",
 		":":                         "",
 	} {
-		if got, err := Find(t.Context(), text); (err == nil) != (want != "") || err == nil && got.String() != want {
-			t.Errorf("%s is at %v, %v; not at %s", text, got, err, want)
-		}
+		got, err := Find(t.Context(), text)
+		check.That(t, (err == nil) == (want != "") && (err != nil || got.String() == want), "%s is at %v, %v; not at %s", text, got, err, want)
 	}
 }
 
@@ -364,9 +341,8 @@ func TestAClientThatBeginsLateLoadsAsLong(t *testing.T) {
 	must.OK(t, unix.Kill(client, unix.SIGSTOP))
 	time.AfterFunc(4*duration, func() { _ = unix.Kill(client, unix.SIGCONT) })
 	r, err := c.Run(t.Context())
-	if took := time.Duration(r.Elapsed); err != nil || r.Requests == 0 || r.Errors > 0 || took < duration {
-		t.Errorf("%d requests, %d errors in %s: %v", r.Requests, r.Errors, took, err)
-	}
+	took := time.Duration(r.Elapsed)
+	check.That(t, err == nil && r.Requests != 0 && r.Errors == 0 && took >= duration, "%d requests, %d errors in %s: %v", r.Requests, r.Errors, took, err)
 }
 
 func TestTheEndOfTheContextEndsEverything(t *testing.T) {
@@ -377,14 +353,12 @@ func TestTheEndOfTheContextEndsEverything(t *testing.T) {
 			s := must.Get(Serve(ctx))(t)
 			c := must.Get(Start(ctx, ClientOptions{URL: s.URL(), Connections: 4, Duration: time.Minute, Instances: 2}))(t)
 			time.AfterFunc(after, cancel)
-			if _, err := c.Run(ctx); !errors.Is(err, context.Canceled) {
-				t.Errorf("%v", err)
-			}
+			_, err := c.Run(ctx)
+			check.Is(t, err, context.Canceled)
 			gone(t, append(pids(c), s.child.cmd.Process.Pid)...)
 			check.Error(t, errors.Join(c.Close(), s.Close()), "")
-			if _, err := Start(ctx, ClientOptions{URL: s.URL(), Connections: 1, Duration: time.Second}); !errors.Is(err, context.Canceled) {
-				t.Errorf("Start after that: %v", err)
-			}
+			_, err = Start(ctx, ClientOptions{URL: s.URL(), Connections: 1, Duration: time.Second})
+			check.That(t, errors.Is(err, context.Canceled), "Start after that: %v", err)
 		})
 	}
 }
@@ -405,9 +379,8 @@ func TestClientsWaitUntilTheyAreTold(t *testing.T) {
 	if n := s.connections.Load(); n != 0 || used > time.Since(since).Nanoseconds()/2 { // one that spins takes all of it
 		t.Errorf("before they were told: %d connections, %d ns of CPU time", n, used)
 	}
-	if r, err := c.Run(t.Context()); err != nil || r.Requests == 0 {
-		t.Errorf("%+v, %v", r, err)
-	}
+	r, err := c.Run(t.Context())
+	check.That(t, err == nil && r.Requests != 0, "%+v, %v", r, err)
 }
 
 func TestALoadThatCannotBeIsRefused(t *testing.T) {
@@ -438,9 +411,7 @@ func TestALoadThatCannotBeIsRefused(t *testing.T) {
 				c.Close()
 				t.Fatal("it was started")
 			}
-			if strings.Contains(err.Error(), "secret") {
-				t.Errorf("the password is in it: %v", err)
-			}
+			check.That(t, !strings.Contains(err.Error(), "secret"), "the password is in it: %v", err)
 		})
 	}
 }
@@ -451,13 +422,9 @@ func TestLoadIsDividedWithNothingLost(t *testing.T) {
 		n, sum := of+rand.IntN(3000), 0
 		for i := range of {
 			part := share(n, i, of)
-			if part < n/of || part > n/of+1 {
-				t.Fatalf("part %d of %d by %d is %d", i, n, of, part)
-			}
+			must.That(t, part >= n/of && part <= n/of+1, "part %d of %d by %d is %d", i, n, of, part)
 			sum += part
 		}
-		if sum != n {
-			t.Fatalf("%d by %d is %d together", n, of, sum)
-		}
+		must.That(t, sum == n, "%d by %d is %d together", n, of, sum)
 	}
 }

@@ -120,9 +120,7 @@ func itself(t *testing.T, attr *syscall.SysProcAttr, args ...string) string {
 	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", args...)
 	cmd.SysProcAttr = attr
 	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v: %v\n%s", args, err, out)
-	}
+	must.That(t, err == nil, "%v: %v\n%s", args, err, out)
 	return string(out)
 }
 
@@ -154,9 +152,7 @@ func gone(t *testing.T, pids ...int) {
 			if err != nil || bytes.Contains(b, []byte(") Z ")) {
 				break
 			}
-			if time.Now().After(end) {
-				t.Fatalf("process %d is still there", pid)
-			}
+			must.That(t, !time.Now().After(end), "process %d is still there", pid)
 		}
 	}
 }

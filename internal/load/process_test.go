@@ -31,9 +31,8 @@ func TestTheyDieWithTare(t *testing.T) {
 	must.OK(t, cmd.Start())
 	line := must.Get(bufio.NewReader(out).ReadString('\n'))(t)
 	var pids [3]int
-	if _, err := fmt.Sscan(line, &pids[0], &pids[1], &pids[2]); err != nil {
-		t.Fatalf("%q: %v", line, err)
-	}
+	_, err := fmt.Sscan(line, &pids[0], &pids[1], &pids[2])
+	must.That(t, err == nil, "%q: %v", line, err)
 	time.Sleep(100 * time.Millisecond) // the load has begun
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
@@ -75,16 +74,13 @@ func TestTheyAreInTheirCgroupsBeforeTheyBegin(t *testing.T) {
 	for pid, groups := range map[int][]string{pids(c)[0]: one, pids(c)[1]: two} {
 		for _, dir := range groups {
 			b, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
-			if err != nil || strings.TrimSpace(string(b)) != strconv.Itoa(pid) {
-				t.Errorf("%s has %q, not %d: %v", dir, b, pid, err)
-			}
+			check.That(t, err == nil && strings.TrimSpace(string(b)) == strconv.Itoa(pid), "%s has %q, not %d: %v", dir, b, pid, err)
 		}
 	}
 	// What ends a cgroup ends them.
 	time.AfterFunc(200*time.Millisecond, func() { unix.Kill(pids(c)[0], unix.SIGKILL) })
-	if _, err := c.Run(t.Context()); err == nil {
-		t.Error("a load whose cgroup was emptied has no error")
-	}
+	_, err := c.Run(t.Context())
+	check.That(t, err != nil, "a load whose cgroup was emptied has no error")
 }
 
 func TestAProcessThatSaysSomethingElseIsEnded(t *testing.T) {
@@ -121,9 +117,8 @@ func TestAHiddenArgumentGivenByHandDoesNothing(t *testing.T) {
 		return fmt.Sprintf("exit %d: %s", cmd.ProcessState.ExitCode(), strings.TrimSpace(said.String()))
 	}
 	golden.Cases(t, "testdata/hidden.txt", client)
-	if said := client(t, strings.Repeat("[", longestLine+1)); !strings.HasPrefix(said, "exit 1: ") || !strings.Contains(said, "a line of more than") {
-		t.Errorf("a line without end: %s", said)
-	}
+	said := client(t, strings.Repeat("[", longestLine+1))
+	check.That(t, strings.HasPrefix(said, "exit 1: ") && strings.Contains(said, "a line of more than"), "a line without end: %s", said)
 }
 
 func TestAServerThatWasKilledIsAnError(t *testing.T) {
@@ -153,19 +148,14 @@ func TestThousandsOfConnectionsGoThroughAHundredPorts(t *testing.T) {
 		t.Skipf("no network of its own: %v: %s", err, out)
 	}
 	lines := strings.Split(string(out), "\n")
-	if lines[0] != "<nil>" || lines[1] != "800 0 800 <nil>" || !strings.Contains(lines[2], "60 connections need 120 ports") {
-		t.Errorf("%s", out)
-	}
+	check.That(t, lines[0] == "<nil>" && lines[1] == "800 0 800 <nil>" && strings.Contains(lines[2], "60 connections need 120 ports"),
+		"%s", out)
 }
 
 func TestImportingItStartsNothing(t *testing.T) {
 	for i, line := range strings.Fields(itself(t, nil, "-imports")) {
-		if i == 0 && line != "1" {
-			t.Errorf("%s goroutines", line)
-		}
-		if i > 0 && !strings.HasPrefix(line, "test.") && line != "update" { // which is of package golden
-			t.Errorf("a flag: %s", line)
-		}
+		check.That(t, i != 0 || line == "1", "%s goroutines", line)
+		check.That(t, i == 0 || strings.HasPrefix(line, "test.") || line == "update", "a flag: %s", line) // which is of package golden
 	}
 }
 
@@ -193,11 +183,9 @@ func TestAServerIsAskedFromItsOwnNetworkNamespace(t *testing.T) {
 	defer s.Close()
 	go s.Serve(server)
 	o := ClientOptions{URL: "http://" + server.Addr().String() + "/", Connections: 2, QPS: 100, Duration: 50 * time.Millisecond}
-	if _, err := sent(t, o); !errors.Is(err, ErrNoAnswer) {
-		t.Errorf("from outside: %v", err)
-	}
+	_, err := sent(t, o)
+	check.That(t, errors.Is(err, ErrNoAnswer), "from outside: %v", err)
 	o.Net = inside
-	if r, err := sent(t, o); err != nil || r.Requests == 0 || r.Errors > 0 {
-		t.Errorf("from inside: %+v, %v", r, err)
-	}
+	r, err := sent(t, o)
+	check.That(t, err == nil && r.Requests != 0 && r.Errors == 0, "from inside: %+v, %v", r, err)
 }
