@@ -60,9 +60,7 @@ func tarOf(t *testing.T, headers ...tar.Header) []byte {
 		}
 		h.Size = int64(len(content))
 		must.OK(t, w.WriteHeader(&h))
-		if _, err := io.WriteString(w, content); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(io.WriteString(w, content))(t)
 	}
 	must.OK(t, w.Close())
 	return b.Bytes()
@@ -163,9 +161,7 @@ func packed(t *testing.T, img v1.Image) v1.Image {
 func zipped(t *testing.T, b []byte) []byte {
 	var out bytes.Buffer
 	w := gzip.NewWriter(&out)
-	if _, err := w.Write(b); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(w.Write(b))(t)
 	must.OK(t, w.Close())
 	return out.Bytes()
 }
@@ -206,9 +202,8 @@ func TestEveryFormOfAnImageGivesTheSameWorkload(t *testing.T) {
 		}
 		checkImage(t, form, c)
 	}
-	if names := slices.Compact(slices.Sorted(maps.Values(refs))); len(names) != 1 {
-		t.Errorf("one image under several names: %v", refs)
-	}
+	names := slices.Compact(slices.Sorted(maps.Values(refs)))
+	check.That(t, len(names) == 1, "one image under several names: %v", refs)
 }
 
 // checkImage reads what was made as docker load and as containerd do.
@@ -249,20 +244,16 @@ func TestLayersAreLaidOverEachOther(t *testing.T) {
 		check.Equal(t, name, string(must.Get(os.ReadFile(filepath.Join(root, name)))(t)), want)
 	}
 	for _, gone := range []string{"gone", "deep/er/old", "deep/er/older", "high/old", "dev/null", ".wh.gone"} {
-		if _, err := os.Lstat(filepath.Join(root, gone)); !errors.Is(err, os.ErrNotExist) {
-			t.Errorf("%s is there: %v", gone, err)
-		}
+		_, err := os.Lstat(filepath.Join(root, gone))
+		check.That(t, errors.Is(err, os.ErrNotExist), "%s is there: %v", gone, err)
 	}
-	if to, err := os.Readlink(filepath.Join(root, "soft")); to != "/app" {
-		t.Errorf("the link leads to %q: %v", to, err)
-	}
+	to, err := os.Readlink(filepath.Join(root, "soft"))
+	check.That(t, to == "/app", "the link leads to %q: %v", to, err)
 	check.Equal(t, "Mode", must.Get(os.Stat(filepath.Join(root, "sbin/su")))(t).Mode(), 0o755|os.ModeSetuid)
-	if info, err := os.Stat(c.dir); err != nil || info.Mode().Perm() != 0o700 {
-		t.Errorf("others have a way to its files: %v %v", info.Mode(), err)
-	}
-	if b, err := os.ReadFile(filepath.Join(root, "probe")); err != nil || !strings.HasPrefix(string(b), "\x7fELF") {
-		t.Errorf("the probe is not there: %v", err)
-	}
+	info, err := os.Stat(c.dir)
+	check.That(t, err == nil && info.Mode().Perm() == 0o700, "others have a way to its files: %v %v", info.Mode(), err)
+	b, err := os.ReadFile(filepath.Join(root, "probe"))
+	check.That(t, err == nil && strings.HasPrefix(string(b), "\x7fELF"), "the probe is not there: %v", err)
 }
 
 func TestWhatCannotBeTakenIsRefusedWithItsReason(t *testing.T) {
@@ -322,15 +313,13 @@ func TestWhatCannotBeTakenIsRefusedWithItsReason(t *testing.T) {
 		t.Run(why, func(t *testing.T) {
 			t.Parallel()
 			c.w.Image = inFile(t, c.archive)
-			if _, err := Make(t.Context(), c.w, t.TempDir(), nil); err == nil || !strings.Contains(err.Error(), c.says) {
-				t.Errorf("%v; want %q", err, c.says)
-			}
+			_, err := Make(t.Context(), c.w, t.TempDir(), nil)
+			check.That(t, err != nil && strings.Contains(err.Error(), c.says), "%v; want %q", err, c.says)
 		})
 	}
 	_, err := Make(t.Context(), setting.Workload{Image: "nonesuch:1"}, t.TempDir(), []Lender{{"docker", func(context.Context, string, string) error { return ErrNoImage }}})
-	if err == nil || !strings.Contains(err.Error(), "docker: no such image") || !strings.Contains(err.Error(), "--pull") {
-		t.Errorf("an image that no engine has: %v", err)
-	}
+	check.That(t, err != nil && strings.Contains(err.Error(), "docker: no such image") && strings.Contains(err.Error(), "--pull"),
+		"an image that no engine has: %v", err)
 }
 
 // Two names for a number are not rare (root and toor), nor is a name that is there twice.
@@ -341,9 +330,8 @@ func TestOfAccountsThatFitTheFirstCounts(t *testing.T) {
 	a.take("group", []byte("web:x:20:\nweb:x:21:\n"))
 	for written, want := range map[string][2]uint32{"0": {0, 5}, "root": {0, 5}, "toor": {0, 7}, "9": {9, 0}, "short": {9, 0}, "8": {8, 0}, "0:web": {0, 20}, "": {0, 0}} {
 		for range 20 { // it was another from time to time
-			if uid, gid, err := a.find(written); err != nil || uid != want[0] || gid != want[1] {
-				t.Fatalf("%q is %d:%d, %v, want %v", written, uid, gid, err, want)
-			}
+			uid, gid, err := a.find(written)
+			must.That(t, err == nil && uid == want[0] && gid == want[1], "%q is %d:%d, %v, want %v", written, uid, gid, err, want)
 		}
 	}
 }
@@ -353,9 +341,8 @@ func TestALargeBlobOfARepositoryOfThatNameIsNoManifest(t *testing.T) {
 	for path, bound := range map[string]bool{"/v2/app/manifests/1": true, "/v2/manifests/app/manifests/sha256:0": true, "/v2/k8s/manifests/app/blobs/sha256:0": false} {
 		r := httptest.NewRequest(http.MethodGet, "http://registry.invalid"+path, http.NoBody)
 		reply := must.Get(smallManifests{answering{}}.RoundTrip(r))(t)
-		if _, is := reply.Body.(*bounded); is != bound {
-			t.Errorf("%s: bounded is %v", path, is)
-		}
+		_, is := reply.Body.(*bounded)
+		check.That(t, is == bound, "%s: bounded is %v", path, is)
 		reply.Body.Close()
 	}
 }
@@ -416,9 +403,8 @@ func TestARegistryIsReadNoFurtherThanAnImageMayBe(t *testing.T) {
 			says = "its configuration"
 		}
 		// What lies in sockets' buffers was sent, too.
-		if err == nil || !strings.Contains(err.Error(), says) || sent.Load() > 64<<20 {
-			t.Errorf("%s: %d MiB were sent: %v", what, sent.Load()>>20, err)
-		}
+		check.That(t, err != nil && strings.Contains(err.Error(), says) && sent.Load() <= 64<<20,
+			"%s: %d MiB were sent: %v", what, sent.Load()>>20, err)
 	}
 }
 
@@ -531,8 +517,6 @@ func TestTheValueOfAVariableIsWrittenNowhere(t *testing.T) {
 	v := setting.Variable("TOKEN=secret")
 	text, err := v.MarshalJSON()
 	for _, s := range []string{string(text), fmt.Sprint(v), fmt.Sprintf("%v %s %q", v, v, []setting.Variable{v}), fmt.Sprint(setting.Variable("=secret").Check())} {
-		if strings.Contains(s, "secret") || err != nil {
-			t.Errorf("%s %v", s, err)
-		}
+		check.That(t, !strings.Contains(s, "secret") && err == nil, "%s %v", s, err)
 	}
 }
