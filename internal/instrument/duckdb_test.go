@@ -12,6 +12,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/internal/testing/need"
 	"github.com/tare-bench/tare/internal/testing/thousand"
@@ -32,18 +33,14 @@ func duckdb(t *testing.T, dir, sql string) (rows []answer) {
 	need.Tools(t, "DuckDB")
 	cache := must.Get(os.UserCacheDir())(t)
 	found, _ := filepath.Glob(filepath.Join(cache, "tare", "duckdb-*", "bin", "duckdb"))
-	if found == nil {
-		t.Fatal("no DuckDB in the user's cache: run scripts/install-tests tools")
-	}
+	must.That(t, found != nil, "no DuckDB in the user's cache: run scripts/install-tests tools")
 	cmd := exec.CommandContext(t.Context(), slices.Max(found), "-init", os.DevNull, "-json", "-c", sql)
 	cmd.Dir = dir
 	out, err := cmd.Output()
 	if err == nil {
 		err = json.Unmarshal(out, &rows)
 	}
-	if err != nil {
-		t.Fatalf("%v of %s\n%s", err, sql, out)
-	}
+	must.That(t, err == nil, "%v of %s\n%s", err, sql, out)
 	return rows
 }
 
@@ -51,9 +48,7 @@ func TestDuckDBAnswersTheQueriesOfTheDocumentsAsReportsDo(t *testing.T) {
 	t.Parallel()
 	text := must.Get(os.ReadFile("../../docs/formats.md"))(t)
 	queries := regexp.MustCompile("(?s)```sql\n(.*?)```").FindAllStringSubmatch(string(text), -1)
-	if len(queries) != 3 {
-		t.Fatalf("%d queries in docs/formats.md", len(queries))
-	}
+	must.That(t, len(queries) == 3, "%d queries in docs/formats.md", len(queries))
 	dir := t.TempDir()
 	of := map[string]*record.Record{"figures": load(t, "lifecycle"), "overhead": load(t, "overhead"), "storage": load(t, "storage")}
 	for name, rec := range of {
@@ -89,22 +84,17 @@ func TestDuckDBAnswersTheQueriesOfTheDocumentsAsReportsDo(t *testing.T) {
 	env := of["overhead"].Header.Environment
 	rows := duckdb(t, dir, queries[2][1])
 	for _, r := range rows {
-		if !same(r.MiB, figure.MedianOf(held[r.Target]).Value/1048576, true) || r.Kernel != env.Kernel || r.CPU != env.CPUModel {
-			t.Errorf("%+v is of %v", r, held[r.Target])
-		}
+		check.That(t, same(r.MiB, figure.MedianOf(held[r.Target]).Value/1048576, true) && r.Kernel == env.Kernel && r.CPU == env.CPUModel,
+			"%+v is of %v", r, held[r.Target])
 	}
-	if len(rows) != len(held) || len(rows) == 0 {
-		t.Errorf("%d rows of %d targets", len(rows), len(held))
-	}
+	check.That(t, len(rows) == len(held) && len(rows) != 0, "%d rows of %d targets", len(rows), len(held))
 }
 
 func TestDuckDBFindsTheOutliersOfManyNodes(t *testing.T) {
 	t.Parallel()
 	text := must.Get(os.ReadFile("../../docs/compare.md"))(t)
 	query := regexp.MustCompile("(?s)```sql\n(.*?)```").FindStringSubmatch(string(text))
-	if query == nil {
-		t.Fatal("no query in docs/compare.md")
-	}
+	must.That(t, query != nil, "no query in docs/compare.md")
 	dir, fleet := t.TempDir(), thousand.Fleet{Nodes: 30, Lanes: []int{1}, Rounds: 6}
 	must.OK(t, fleet.Write(filepath.Join(dir, "nodes")))
 	files, err := filepath.Glob(filepath.Join(dir, "nodes/*/*.jsonl"))
@@ -121,7 +111,5 @@ func TestDuckDBFindsTheOutliersOfManyNodes(t *testing.T) {
 			t.Errorf("%+v is an outlier", r)
 		}
 	}
-	if len(found) != len(unlike) {
-		t.Errorf("found %v of %v", found, unlike)
-	}
+	check.That(t, len(found) == len(unlike), "found %v of %v", found, unlike)
 }

@@ -99,15 +99,12 @@ func TestBenchstatReadsTheSameMedians(t *testing.T) {
 				}
 			}
 		}
-		if len(order) != len(figures) {
-			t.Fatalf("%d benchmarks of %d figures", len(order), len(figures))
-		}
+		must.That(t, len(order) == len(figures), "%d benchmarks of %d figures", len(order), len(figures))
 		for i, k := range order {
 			f := &figures[i]
 			s := benchmath.AssumeNothing.Summary(benchmath.NewSample(samples[k], &benchmath.DefaultThresholds), 0.95)
-			if got := s.Center * factors[k]; !near(got, f.Value) {
-				t.Errorf("%v is %v, and the figure %v", k, got, f.Value)
-			}
+			got := s.Center * factors[k]
+			check.That(t, near(got, f.Value), "%v is %v, and the figure %v", k, got, f.Value)
 			_, parts := benchfmt.Name(k.name).Parts()
 			for n, l := range f.Labels {
 				key, value, _ := strings.Cut(string(parts[n]), "=")
@@ -115,9 +112,7 @@ func TestBenchstatReadsTheSameMedians(t *testing.T) {
 					t.Errorf("%q is not %v, %v", parts[n], l, err)
 				}
 			}
-			if !strings.HasPrefix(k.unit, f.Quantity) || len(parts) != len(f.Labels) {
-				t.Errorf("%v is not of %s %v", k, f.Quantity, f.Labels)
-			}
+			check.That(t, strings.HasPrefix(k.unit, f.Quantity) && len(parts) == len(f.Labels), "%v is not of %s %v", k, f.Quantity, f.Labels)
 		}
 	})
 }
@@ -146,14 +141,11 @@ func seriesOf(t *testing.T, text string) iter.Seq2[labels.Labels, float64] {
 
 func TestPrometheusReadsEveryValueWithItsBounds(t *testing.T) {
 	eachPoisoned(t, "openmetrics", func(t *testing.T, _ *record.Record, text string, figures []figure.Figure) {
-		if problems, err := promlint.New(strings.NewReader(text)).Lint(); err != nil || problems != nil { // what promtool check metrics does
-			t.Errorf("promtool would say: %v, %v", problems, err)
-		}
+		problems, err := promlint.New(strings.NewReader(text)).Lint()
+		check.That(t, err == nil && problems == nil, "promtool would say: %v, %v", problems, err) // what promtool check metrics does
 		got, seen := map[string][]float64{}, map[string]bool{}
 		for series, value := range seriesOf(t, text) {
-			if seen[series.String()] {
-				t.Errorf("there are two of %s", series)
-			}
+			check.That(t, !seen[series.String()], "there are two of %s", series)
 			seen[series.String()] = true
 			name := series.Get("__name__")
 			got[name] = append(got[name], value)
@@ -167,9 +159,7 @@ func TestPrometheusReadsEveryValueWithItsBounds(t *testing.T) {
 				want[name+"_lower"], want[name+"_upper"] = f.Lo/scale, f.Hi/scale
 			}
 			for start, v := range want {
-				if !slices.ContainsFunc(sortedWith(got, start), func(g float64) bool { return near(g, v) }) {
-					t.Errorf("%s has no %v", start, v)
-				}
+				check.That(t, slices.ContainsFunc(sortedWith(got, start), func(g float64) bool { return near(g, v) }), "%s has no %v", start, v)
 			}
 		}
 		check.Contains(t, "text", text, "tare_run_info{", "# EOF\n")
@@ -199,9 +189,7 @@ func TestHyperfinesFormHasTheTimesOfRounds(t *testing.T) {
 		}
 		must.OK(t, json.Unmarshal([]byte(text), &d))
 		figures = slices.DeleteFunc(figures, func(f figure.Figure) bool { return f.Unit != figure.Nanoseconds || len(f.Rounds) == 0 })
-		if len(d.Results) != len(figures) {
-			t.Fatalf("%d results of %d figures", len(d.Results), len(figures))
-		}
+		must.That(t, len(d.Results) == len(figures), "%d results of %d figures", len(d.Results), len(figures))
 		for i, r := range d.Results {
 			f := &figures[i]
 			if term.Clean(r.Command) != called(f) || len(r.Times) != len(f.Rounds) || len(r.Parameters) != len(f.Labels) || (r.Stddev == nil) != (len(r.Times) == 1) {
@@ -209,9 +197,8 @@ func TestHyperfinesFormHasTheTimesOfRounds(t *testing.T) {
 				continue
 			}
 			for n, round := range f.Rounds {
-				if !near(r.Times[n], round.Value/1e9) || r.Times[n] < r.Min || r.Times[n] > r.Max {
-					t.Errorf("%s: time %d is %v", r.Command, n, r.Times[n])
-				}
+				check.That(t, near(r.Times[n], round.Value/1e9) && r.Times[n] >= r.Min && r.Times[n] <= r.Max,
+					"%s: time %d is %v", r.Command, n, r.Times[n])
 			}
 		}
 	})
@@ -220,9 +207,7 @@ func TestHyperfinesFormHasTheTimesOfRounds(t *testing.T) {
 func TestOpenTelemetryReadsEveryValueWithItsEnvironment(t *testing.T) {
 	eachPoisoned(t, "otlp-metrics", func(t *testing.T, rec *record.Record, text string, figures []figure.Figure) {
 		var d metrics.MetricsData
-		if err := protojson.Unmarshal([]byte(text), &d); err != nil { // which refuses what it does not know
-			t.Fatal(err)
-		}
+		must.OK(t, protojson.Unmarshal([]byte(text), &d)) // which refuses what it does not know
 		resource := map[string]string{}
 		for _, a := range d.ResourceMetrics[0].Resource.Attributes {
 			resource[a.Key] = a.Value.GetStringValue()
@@ -238,9 +223,7 @@ func TestOpenTelemetryReadsEveryValueWithItsEnvironment(t *testing.T) {
 			points["tare."+f.Experiment+"."+f.Quantity]--
 		}
 		for name, n := range points {
-			if n != 0 && strings.Count(name, ".") == 2 {
-				t.Errorf("%s has %+d points", name, n)
-			}
+			check.That(t, n == 0 || strings.Count(name, ".") != 2, "%s has %+d points", name, n)
 		}
 	})
 }
@@ -259,9 +242,8 @@ func TestJUnitFailsWhereTheExitStatusDoes(t *testing.T) {
 				} `xml:"testcase"`
 			} `xml:"testsuite"`
 		}
-		if err := xml.Unmarshal([]byte(text), &d); err != nil || len(d.Suites) != 1 {
-			t.Fatal(err)
-		}
+		err := xml.Unmarshal([]byte(text), &d)
+		must.That(t, err == nil && len(d.Suites) == 1, "%v", err)
 		s, failures, broken := d.Suites[0], 0, 0
 		for _, c := range s.Cases {
 			if c.Failure != nil {
@@ -274,9 +256,8 @@ func TestJUnitFailsWhereTheExitStatusDoes(t *testing.T) {
 		j := judged(t, rec)
 		failed, _, found := j.Result()
 		bad := failed > 0 || slices.ContainsFunc(found, func(f record.Finding) bool { return f.Level == "error" })
-		if s.Tests != len(s.Cases) || s.Failures != failures || s.Errors != broken || len(s.Cases) <= len(figures) {
-			t.Errorf("%d tests, %d failures, %d errors of %d cases", s.Tests, s.Failures, s.Errors, len(s.Cases))
-		}
+		check.That(t, s.Tests == len(s.Cases) && s.Failures == failures && s.Errors == broken && len(s.Cases) > len(figures),
+			"%d tests, %d failures, %d errors of %d cases", s.Tests, s.Failures, s.Errors, len(s.Cases))
 		if cut := rec.End == nil || rec.End.Status != "done"; bad != (failures > 0) || !cut && broken > 0 {
 			t.Errorf("%d failed, findings %v, and there are %d failures, %d errors", failed, found, failures, broken)
 		}
@@ -293,13 +274,10 @@ func TestBenchmarkServicesGetEveryFigureOnce(t *testing.T) {
 				}
 				must.OK(t, json.Unmarshal([]byte(text), &entries))
 				figures = slices.DeleteFunc(figures, func(f figure.Figure) bool { return f.Better != better })
-				if len(entries) != len(figures) {
-					t.Fatalf("%d entries of %d figures", len(entries), len(figures))
-				}
+				must.That(t, len(entries) == len(figures), "%d entries of %d figures", len(entries), len(figures))
 				for i, e := range entries {
-					if f := &figures[i]; e.Name != called(f) || e.Unit != string(f.Unit) || e.Value != f.Value {
-						t.Errorf("%+v is not %s", e, called(f))
-					}
+					f := &figures[i]
+					check.That(t, e.Name == called(f) && e.Unit == string(f.Unit) && e.Value == f.Value, "%+v is not %s", e, called(f))
 				}
 			})
 		})
@@ -346,38 +324,30 @@ func TestParquetHasEveryFigureRoundAndSample(t *testing.T) {
 		rows := must.Get(parquet.Read[inParquet](bytes.NewReader([]byte(text)), int64(len(text))))(t)
 		j := judged(t, rec)
 		next := func() inParquet {
-			if len(rows) == 0 {
-				t.Fatal("there are too few rows")
-			}
+			must.That(t, len(rows) != 0, "there are too few rows")
 			r := rows[0]
 			rows = rows[1:]
 			return r
 		}
 		for _, f := range j.Figures() {
 			r := next()
-			if *r.Run != rec.Header.RunID || *r.Quantity != f.Quantity || *r.Unit != string(f.Unit) || r.Round != nil || r.At != nil || *r.Started != rec.Header.Started.UnixMicro() {
-				t.Fatalf("%+v is not %s", r, called(&f))
-			}
+			must.That(t, *r.Run == rec.Header.RunID && *r.Quantity == f.Quantity && *r.Unit == string(f.Unit) && r.Round == nil && r.At == nil &&
+				*r.Started == rec.Header.Started.UnixMicro(), "%+v is not %s", r, called(&f))
 			if known := f.Estimate.Known(); known != (r.Value != nil) || known && (*r.Value != f.Value || *r.N != int64(f.N)) || (f.Known() && f.Bounded) != (r.Lo != nil) {
 				t.Errorf("%s is %v", called(&f), r.Value)
 			}
-			if want := f.Labels.Get("target"); want != "" && (r.Target == nil || *r.Target != want) {
-				t.Errorf("%s is of %v", called(&f), r.Target)
-			}
+			want := f.Labels.Get("target")
+			check.That(t, want == "" || r.Target != nil && *r.Target == want, "%s is of %v", called(&f), r.Target)
 			for _, one := range f.Rounds {
-				if r := next(); *r.Round != int64(one.Round) || *r.Value != one.Value {
-					t.Errorf("%s: round %d is %v", called(&f), *r.Round, *r.Value)
-				}
+				r := next()
+				check.That(t, *r.Round == int64(one.Round) && *r.Value == one.Value, "%s: round %d is %v", called(&f), *r.Round, *r.Value)
 			}
 			for i := range samplesOf(&f) {
-				if r := next(); *r.At != f.Series.Times[i] || *r.Value != f.Series.Values[i] {
-					t.Errorf("%s: at %v is %v", called(&f), *r.At, *r.Value)
-				}
+				r := next()
+				check.That(t, *r.At == f.Series.Times[i] && *r.Value == f.Series.Values[i], "%s: at %v is %v", called(&f), *r.At, *r.Value)
 			}
 		}
-		if len(rows) > 0 {
-			t.Errorf("%d rows more", len(rows))
-		}
+		check.That(t, len(rows) == 0, "%d rows more", len(rows))
 	})
 }
 
@@ -392,9 +362,8 @@ func TestNoInstrumentsOwnFormatIsHidden(t *testing.T) {
 	t.Parallel()
 	for _, one := range all.Instruments {
 		for name := range one.Formats {
-			if _, taken := export.FormatOf(name); taken {
-				t.Errorf("%s has a format %s of its own, which is one of all", one.Name, name)
-			}
+			_, taken := export.FormatOf(name)
+			check.That(t, !taken, "%s has a format %s of its own, which is one of all", one.Name, name)
 		}
 	}
 }
@@ -406,24 +375,21 @@ func TestFiguresInJSONAreAsTheirSchemaSays(t *testing.T) {
 	c.AssertFormat()
 	must.OK(t, c.AddResource("figures.schema.json", text))
 	schema := must.Get(c.Compile("figures.schema.json"))(t)
-	check := func(what, text string) {
+	valid := func(what, text string) {
 		value, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
 		if err == nil {
 			err = schema.Validate(value)
 		}
-		if err != nil {
-			t.Errorf("%s: %v", what, err)
-		}
+		check.That(t, err == nil, "%s: %v", what, err)
 	}
 	records := everything(t)
 	for _, one := range records {
-		check(one.Record.Header.RunID, together(t, "json", page.Options{}, one))
+		valid(one.Record.Header.RunID, together(t, "json", page.Options{}, one))
 	}
 	out := together(t, "json", page.Options{}, records...)
-	check("together", out)
-	if wrong := strings.Replace(out, `"bounded": true`, `"bounded": false`, 1); wrong == out || schema.Validate(decoded(jsonschema.UnmarshalJSON(strings.NewReader(wrong)))) == nil {
-		t.Error("an interval that is none passes")
-	}
+	valid("together", out)
+	wrong := strings.Replace(out, `"bounded": true`, `"bounded": false`, 1)
+	check.That(t, wrong != out && schema.Validate(decoded(jsonschema.UnmarshalJSON(strings.NewReader(wrong)))) != nil, "an interval that is none passes")
 }
 
 func decoded(value any, err error) any {

@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 
 	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
@@ -55,9 +56,7 @@ var given = strings.NewReplacer("$plan", ".*", "$target", ".*", "$op", ".*", "$s
 func selected(t *testing.T, query string) (out []*parser.VectorSelector) {
 	t.Helper()
 	expr, err := parser.ParseExpr(given.Replace(query))
-	if err != nil {
-		t.Fatalf("%s: %v", query, err)
-	}
+	must.That(t, err == nil, "%s: %v", query, err)
 	parser.Inspect(expr, func(n parser.Node, _ []parser.Node) error {
 		if v, ok := n.(*parser.VectorSelector); ok {
 			out = append(out, v)
@@ -77,9 +76,8 @@ func TestTheDashboardIsGrafanasAndShowsWhatIsExported(t *testing.T) {
 	t.Parallel()
 	text := must.Get(os.ReadFile(dashboardFile))(t)
 	d := must.Get(opened(text))(t)
-	if _, err := opened([]byte(strings.Replace(string(text), `"lineWidth"`, `"lineWidht"`, 1))); err == nil {
-		t.Error("a word that Grafana does not know is taken")
-	}
+	_, err := opened([]byte(strings.Replace(string(text), `"lineWidth"`, `"lineWidht"`, 1)))
+	check.That(t, err != nil, "a word that Grafana does not know is taken")
 	series, queries := exported(t), 0
 	for _, p := range d.Panels {
 		if p.Panel == nil {
@@ -111,17 +109,13 @@ func TestTheDashboardIsGrafanasAndShowsWhatIsExported(t *testing.T) {
 			}
 		}
 	}
-	if queries < 20 {
-		t.Errorf("only %d queries", queries)
-	}
+	check.That(t, queries >= 20, "only %d queries", queries)
 	for _, v := range d.Templating.List {
 		if v.Type != dashboard.VariableTypeQuery {
 			continue
 		}
 		of := regexp.MustCompile(`^label_values\((.+), ([a-z_]+)\)$`).FindStringSubmatch(fmt.Sprint(v.Query.Map["query"]))
-		if of == nil {
-			t.Fatalf("variable %s: %v", v.Name, v.Query)
-		}
+		must.That(t, of != nil, "variable %s: %v", v.Name, v.Query)
 		found := notOfAll[of[2]]
 		for _, selector := range selected(t, of[1]) {
 			for _, all := range series {
@@ -130,9 +124,7 @@ func TestTheDashboardIsGrafanasAndShowsWhatIsExported(t *testing.T) {
 				}
 			}
 		}
-		if !found {
-			t.Errorf("variable %s: no such label", v.Name)
-		}
+		check.That(t, found, "variable %s: no such label", v.Name)
 	}
 }
 

@@ -1,7 +1,6 @@
 package instrument_test
 
 import (
-	"encoding/json"
 	"os"
 	"reflect"
 	"regexp"
@@ -46,9 +45,8 @@ func TestARecordThatIsCutOffAnywhereIsJudgedUpToThere(t *testing.T) {
 		text := strings.Join(lines, "")
 		for cut := len(lines[0]); cut < len(text)-2; cut += len(text)/20 + 1 {
 			j, codes := judgedOf(t, []string{text[:cut]})
-			if j.Record.End != nil || j.Record.ProblemCount > 0 || !slices.Contains(codes, finding.CutOff) {
-				t.Errorf("%s cut at %d: end %v, %v, findings %q", name, cut, j.Record.End, j.Record.Problems, codes)
-			}
+			check.That(t, j.Record.End == nil && j.Record.ProblemCount == 0 && slices.Contains(codes, finding.CutOff),
+				"%s cut at %d: end %v, %v, findings %q", name, cut, j.Record.End, j.Record.Problems, codes)
 			if n := len(j.Record.Batches); n > 0 && !reflect.DeepEqual(j.Record.Batches, whole.Batches[:n]) {
 				t.Errorf("%s cut at %d: the %d batches are not the first of those written", name, cut, n)
 			}
@@ -77,9 +75,7 @@ func TestLinesThatAreThereTwiceCountOnce(t *testing.T) {
 				break
 			}
 		}
-		if !slices.Contains(codes, finding.Damaged) {
-			t.Errorf("%s: findings %q", name, codes)
-		}
+		check.That(t, slices.Contains(codes, finding.Damaged), "%s: findings %q", name, codes)
 	}
 }
 
@@ -87,9 +83,8 @@ func TestEveryInstrumentJudgesItsOwnRecordsWithAPlan(t *testing.T) {
 	t.Parallel()
 	for _, one := range all.Instruments {
 		for _, h := range []record.Header{{Experiment: "another", Plan: []byte("{}")}, {Experiment: one.Name, Plan: []byte("[1]")}} {
-			if _, err := one.Judge(&record.Record{Header: h}); err == nil {
-				t.Errorf("%s judges %+v", one.Name, h)
-			}
+			_, err := one.Judge(&record.Record{Header: h})
+			check.That(t, err != nil, "%s judges %+v", one.Name, h)
 		}
 	}
 }
@@ -127,7 +122,7 @@ func redacted(t *testing.T, rec *record.Record) (*record.Record, *record.Redacti
 func digits(t *testing.T, f figure.Figure) string {
 	t.Helper()
 	f.Labels, f.Reasons = nil, nil
-	text := must.Get(json.Marshal(f))(t)
+	text := must.JSON(t, f)
 	return string(text)
 }
 
@@ -142,23 +137,19 @@ func TestARedactionKeepsEveryFigureAndNoName(t *testing.T) {
 			before := judged(t, rec)
 			after := judged(t, out)
 			a, b := before.Figures(), after.Figures()
-			if len(a) != len(b) || len(a) == 0 {
-				t.Fatalf("%d figures, and %d after", len(a), len(b))
-			}
+			must.That(t, len(a) == len(b) && len(a) != 0, "%d figures, and %d after", len(a), len(b))
 			for i := range a {
 				if x, y := digits(t, a[i]), digits(t, b[i]); x != y {
 					t.Fatalf("figure %d, %s, was\n%s\nand is\n%s", i, a[i].Labels, x, y)
 				}
 			}
-			if len(r.Removed()) == 0 {
-				t.Error("nothing was removed")
-			}
+			check.That(t, len(r.Removed()) != 0, "nothing was removed")
 			hidden := *out
 			hidden.Findings = nil
 			for i := range hidden.Targets { // a digest is of a program, not of a machine
 				hidden.Targets[i].Digest = ""
 			}
-			text := must.Get(json.Marshal(hidden))(t)
+			text := must.JSON(t, hidden)
 			if at := tells.FindIndex(text); at != nil {
 				t.Errorf("it still tells: %s", text[max(0, at[0]-80):min(len(text), at[1]+80)])
 			}
@@ -175,9 +166,7 @@ func TestThePageOfFiguresNamesEveryQuantityAndLabel(t *testing.T) {
 		missing := map[string]bool{}
 		for _, f := range j.Figures() {
 			_, section, found := strings.Cut(string(text), "\n## "+f.Experiment+"\n")
-			if !found {
-				t.Fatalf("the page has no section %s", f.Experiment)
-			}
+			must.That(t, found, "the page has no section %s", f.Experiment)
 			section, _, _ = strings.Cut(section, "\n## ")
 			row := ""
 			for line := range strings.Lines(section) {

@@ -37,9 +37,7 @@ func names(t *testing.T) (out []string) {
 	t.Helper()
 	for _, one := range all.Instruments {
 		files, err := filepath.Glob(filepath.Join(stored, one.Name+"*.jsonl"))
-		if err != nil || len(files) == 0 {
-			t.Fatalf("no stored record of %s in %s, %v", one.Name, stored, err)
-		}
+		must.That(t, err == nil && len(files) != 0, "no stored record of %s in %s, %v", one.Name, stored, err)
 		for _, file := range files {
 			out = append(out, strings.TrimSuffix(filepath.Base(file), ".jsonl"))
 		}
@@ -50,8 +48,7 @@ func names(t *testing.T) (out []string) {
 func load(t *testing.T, name string) *record.Record {
 	t.Helper()
 	lines := must.Get(all.Instruments.Lines())(t)
-	rec := must.Get(lines.Load(filepath.Join(stored, name+".jsonl")))(t)
-	return rec
+	return must.Get(lines.Load(filepath.Join(stored, name+".jsonl")))(t)
 }
 
 // judged is a record and what its instrument makes of it.
@@ -141,18 +138,15 @@ func TestTheFirstLineOfEveryReportNamesAnEmulatedVM(t *testing.T) {
 		}
 		target := rec.Targets[len(rec.Targets)-1].Name
 		want := "EMULATED VM, no KVM: " + target
-		if head := judged(t, rec).Page(page.Options{}).Head; strings.Contains(head[0], "EMULATED") {
-			t.Errorf("%s: %s", name, head[0])
-		}
+		head := judged(t, rec).Page(page.Options{}).Head
+		check.That(t, !strings.Contains(head[0], "EMULATED"), "%s: %s", name, head[0])
 		rec.Findings = append(rec.Findings, record.Finding{Type: record.TypeFinding, Code: finding.Emulated, Level: finding.Warning, Target: target, Message: "its VM is emulated: QEMU runs with accel=tcg"})
 		p := judged(t, rec).Page(page.Options{})
-		if !strings.HasPrefix(p.Head[0], want) || !strings.Contains(report(t, rec, "text", page.Options{}), "its VM is emulated: QEMU runs with accel=tcg") {
-			t.Errorf("%s: %s", name, p.Head[0])
-		}
+		check.That(t, strings.HasPrefix(p.Head[0], want) &&
+			strings.Contains(report(t, rec, "text", page.Options{}), "its VM is emulated: QEMU runs with accel=tcg"), "%s: %s", name, p.Head[0])
 		rec.Findings, rec.Targets[len(rec.Targets)-1].Config = nil, map[string]string{"kata config": "/etc/k.toml", "emulated": "there is no /dev/kvm"}
-		if head := judged(t, rec).Page(page.Options{}).Head; !strings.HasPrefix(head[0], want) {
-			t.Errorf("%s, by its configuration: %s", name, head[0])
-		}
+		head = judged(t, rec).Page(page.Options{}).Head
+		check.That(t, strings.HasPrefix(head[0], want), "%s, by its configuration: %s", name, head[0])
 	}
 }
 
@@ -203,9 +197,7 @@ func TestEveryCellOfTheTextIsInTheMarkdown(t *testing.T) {
 					continue // the way to the rest, and the answer once more
 				}
 				for _, cell := range cells.Split(strings.TrimSpace(line), -1) {
-					if !strings.Contains(md, cell) {
-						t.Errorf("the Markdown has no %q of %q", cell, line)
-					}
+					check.That(t, strings.Contains(md, cell), "the Markdown has no %q of %q", cell, line)
 				}
 			}
 		})
@@ -234,9 +226,8 @@ func TestTheSameRecordGivesTheSameReport(t *testing.T) {
 		for _, format := range formsOf(rec) {
 			first := report(t, rec, format, page.Options{Width: 100, Verbose: true})
 			for range 3 {
-				if report(t, rec, format, page.Options{Width: 100, Verbose: true}) != first {
-					t.Errorf("%s as %s differs from one time to the next", name, format)
-				}
+				check.That(t, report(t, rec, format, page.Options{Width: 100, Verbose: true}) == first,
+					"%s as %s differs from one time to the next", name, format)
 			}
 		}
 	}
@@ -264,13 +255,10 @@ func TestNoFormatPassesOnWhatATerminalObeys(t *testing.T) {
 					continue // no terminal is shown it
 				}
 				for _, r := range out {
-					if r != '\n' && !unicode.IsGraphic(r) {
-						t.Fatalf("%s as %s: %U is passed on", name, format, r)
-					}
+					must.That(t, r == '\n' || unicode.IsGraphic(r), "%s as %s: %U is passed on", name, format, r)
 				}
-				if !strings.Contains(out, "heading") && len(out) > len(`{"results": []}`)+10 {
-					t.Errorf("%s as %s: nothing hostile got as far as the report, so nothing was tested", name, format)
-				}
+				check.That(t, strings.Contains(out, "heading") || len(out) <= len(`{"results": []}`)+10,
+					"%s as %s: nothing hostile got as far as the report, so nothing was tested", name, format)
 			}
 		}
 	}
@@ -288,21 +276,15 @@ func TestMarkdownShowsTextOfOthersAndDoesNotObeyIt(t *testing.T) {
 				continue // shown as it stands
 			}
 			for _, bad := range []string{"<b>", "`x`", "[link]", "x|"} {
-				if strings.Contains(strings.ReplaceAll(line, `\[link\]`, ""), bad) {
-					t.Errorf("%s: %q stands in it as it came: %s", name, bad, line)
-				}
+				check.That(t, !strings.Contains(strings.ReplaceAll(line, `\[link\]`, ""), bad), "%s: %q stands in it as it came: %s", name, bad, line)
 			}
-			if strings.HasPrefix(line, "# ") {
-				t.Errorf("%s: a heading of others: %s", name, line)
-			}
+			check.That(t, !strings.HasPrefix(line, "# "), "%s: a heading of others: %s", name, line)
 			if !strings.HasPrefix(line, "|") {
 				columns = 0
 				continue
 			}
 			n := strings.Count(line, "|") - strings.Count(line, `\|`)
-			if columns != 0 && n != columns {
-				t.Errorf("%s: a row of %d bars in a table of %d: %s", name, n, columns, line)
-			}
+			check.That(t, columns == 0 || n == columns, "%s: a row of %d bars in a table of %d: %s", name, n, columns, line)
 			columns = n
 		}
 	}
@@ -328,9 +310,7 @@ func TestHTMLHasEveryFigureOfThePageToTheDigit(t *testing.T) {
 				}
 			}
 		}
-		if found == 0 {
-			t.Errorf("%s has no figures, so nothing was tested", name)
-		}
+		check.That(t, found != 0, "%s has no figures, so nothing was tested", name)
 	}
 }
 
@@ -360,13 +340,9 @@ func TestProgramsReadEveryFigureOfEveryInstrument(t *testing.T) {
 			}
 		}
 		for _, f := range figures {
-			if f.Experiment != rec.Header.Experiment || f.Quantity == "" || f.Unit == "" {
-				t.Errorf("%s: half a figure: %+v", name, f)
-			}
+			check.That(t, f.Experiment == rec.Header.Experiment && f.Quantity != "" && f.Unit != "", "%s: half a figure: %+v", name, f)
 			for i, r := range f.Rounds {
-				if i > 0 && r.Round <= f.Rounds[i-1].Round {
-					t.Errorf("%s: %s %s: rounds are not in order: %v", name, f.Quantity, f.Labels, f.Rounds)
-				}
+				check.That(t, i == 0 || r.Round > f.Rounds[i-1].Round, "%s: %s %s: rounds are not in order: %v", name, f.Quantity, f.Labels, f.Rounds)
 			}
 		}
 	}
@@ -379,9 +355,7 @@ func TestNoTwoFiguresOfARunAreCalledTheSame(t *testing.T) {
 		seen := map[string]bool{}
 		for _, f := range j.Figures() {
 			called := f.Quantity + " " + f.Labels.String()
-			if seen[called] {
-				t.Errorf("%s: there are two of %s", name, called)
-			}
+			check.That(t, !seen[called], "%s: there are two of %s", name, called)
 			seen[called] = true
 		}
 	}
@@ -407,9 +381,8 @@ func TestAWriteThatFailsIsNotLost(t *testing.T) {
 		for _, format := range formsOf(rec) {
 			size := len(report(t, rec, format, page.Options{Width: 80}))
 			for _, left := range []int{0, min(300, size-1), min(1000, size-1)} {
-				if err := all.Instruments.Report(&full{left}, format, []instrument.Judged{j}, page.Options{Width: 80}); !errors.Is(err, errFull) {
-					t.Errorf("%s as %s after %d bytes: got %v", name, format, left, err)
-				}
+				err := all.Instruments.Report(&full{left}, format, []instrument.Judged{j}, page.Options{Width: 80})
+				check.That(t, errors.Is(err, errFull), "%s as %s after %d bytes: got %v", name, format, left, err)
 			}
 		}
 	}
@@ -421,7 +394,6 @@ func TestRecordsOfAllInstrumentsAreReportedTogether(t *testing.T) {
 	var documents []struct {
 		Experiment string `json:"experiment"`
 	}
-	if err := json.Unmarshal([]byte(together(t, "json", page.Options{}, records...)), &documents); err != nil || len(documents) != len(records) {
-		t.Errorf("%d documents of %d records, %v", len(documents), len(records), err)
-	}
+	err := json.Unmarshal([]byte(together(t, "json", page.Options{}, records...)), &documents)
+	check.That(t, err == nil && len(documents) == len(records), "%d documents of %d records, %v", len(documents), len(records), err)
 }
