@@ -81,7 +81,7 @@ func TestEveryFormatTellsAColdRunFromAWarmOne(t *testing.T) {
 	}
 	for _, f := range Formats {
 		for _, cache := range []string{"cold", ""} {
-			plan := must.Get(json.Marshal(map[string]string{"cache": cache}))(t)
+			plan := must.JSON(t, map[string]string{"cache": cache})
 			var out bytes.Buffer
 			rec := &record.Record{Header: record.Header{RunID: "a", Experiment: "lifecycle", Plan: plan}}
 			must.OK(t, f.Write(&out, []Document{{Record: rec, Figures: figures}}))

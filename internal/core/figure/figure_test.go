@@ -1,7 +1,6 @@
 package figure
 
 import (
-	"encoding/json"
 	"math"
 	"testing"
 
@@ -28,7 +27,7 @@ func TestJSONOfAFigure(t *testing.T) {
 		"has a bound of 0 where that is one":   {bound, `{"experiment":"x","quantity":"latency","unit":"ns","better":"less","labels":{"target":"runc"},"estimate":{"n":9,"value":1,"lo":0,"hi":2,"bounded":true}}`},
 		"has nothing where there is no number": {none, `{"experiment":"x","quantity":"latency","unit":"ns","better":"less","labels":{"target":"runc"}}`},
 	} {
-		check.Equal(t, name, string(must.Get(json.Marshal(tt.f))(t)), tt.want)
+		check.Equal(t, name, string(must.JSON(t, tt.f)), tt.want)
 	}
 }
 
@@ -80,9 +79,8 @@ func TestAnUpperBoundProvesOneDirectionOnly(t *testing.T) {
 	} {
 		f := around(tt.new, tt.bounds[1])
 		Comparing{}.Compare("old", []Pair{{around(tt.old, tt.bounds[0]), f}})
-		if v := f.Versus; (v == nil) != (tt.verdict == "") || v != nil && (v.Verdict != tt.verdict || v.Bound != tt.bound) {
-			t.Errorf("%s: %+v", name, v)
-		}
+		v := f.Versus
+		check.That(t, (v == nil) == (tt.verdict == "") && (v == nil || v.Verdict == tt.verdict && v.Bound == tt.bound), "%s: %+v", name, v)
 	}
 }
 
