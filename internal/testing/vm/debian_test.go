@@ -176,9 +176,7 @@ func boot(t *testing.T, g *Guest, claims ...claim) {
 }
 
 func (c *claim) check(t *testing.T, out *Outcome) {
-	if out.Exits[c.name] != 0 {
-		t.Fatal(out.Output(c.name))
-	}
+	must.That(t, out.Exits[c.name] == 0, "%v", out.Output(c.name))
 	c.holds(t, out)
 	if t.Failed() {
 		t.Log(out.Output(c.name))
@@ -222,9 +220,8 @@ func doctoredDebian(t *testing.T, out *Outcome) {
 
 func livedEverywhere(t *testing.T, out *Outcome) {
 	l := judged(t, out, "lifecycle", lifecycle.Judge)
-	if l.Failed != 0 || l.Unproven != 0 || len(l.Tables) != 1 {
-		t.Fatalf("%d of %d operations failed, %d unproven, in %d tables", l.Failed, l.Total, l.Unproven, len(l.Tables))
-	}
+	must.That(t, l.Failed == 0 && l.Unproven == 0 && len(l.Tables) == 1,
+		"%d of %d operations failed, %d unproven, in %d tables", l.Failed, l.Total, l.Unproven, len(l.Tables))
 	timed := map[string]int{}
 	for _, row := range l.Tables[0].Rows {
 		for _, c := range row.Cells {
@@ -238,18 +235,15 @@ func livedEverywhere(t *testing.T, out *Outcome) {
 		if strings.HasPrefix(target, "cri+") {
 			want = len(subject.Ops)
 		}
-		if timed[target] != want {
-			t.Errorf("%d operations of %s have a time, want %d", timed[target], target, want)
-		}
+		check.That(t, timed[target] == want, "%d operations of %s have a time, want %d", timed[target], target, want)
 	}
 }
 
 func chargedInSlices(t *testing.T, out *Outcome) {
 	o := judged(t, out, "overhead", overhead.Judge)
 	at := slices.IndexFunc(o.Tables, func(t overhead.Table) bool { return t.Phase == "hold 16MiB" })
-	if o.Failed != 0 || at < 0 || len(o.Tables[at].Cells) != len(charging) {
-		t.Fatalf("%d of %d phases failed, in %d tables", o.Failed, o.Total, len(o.Tables))
-	}
+	must.That(t, o.Failed == 0 && at >= 0 && len(o.Tables[at].Cells) == len(charging),
+		"%d of %d phases failed, in %d tables", o.Failed, o.Total, len(o.Tables))
 	for i, c := range o.Tables[at].Cells {
 		// What the services of a whole Debian do stays unexplained: no claim on the residual.
 		holds(t, c)
@@ -267,35 +261,26 @@ func charged(t *testing.T, groups string, c overhead.Cell) {
 			continue
 		}
 		pods++
-		if g.Limit != smallLimit || g.Usage < 16<<20 {
-			t.Errorf("%s: the limit is %d, and %d bytes are charged to %v", c.Target, g.Limit, g.Usage, g.Paths)
-		}
+		check.That(t, g.Limit == smallLimit && g.Usage >= 16<<20,
+			"%s: the limit is %d, and %d bytes are charged to %v", c.Target, g.Limit, g.Usage, g.Paths)
 		for _, path := range g.Paths {
-			if !strings.HasPrefix(path, groups) {
-				t.Errorf("%s: charged to %s, want %s…", c.Target, path, groups)
-			}
+			check.That(t, strings.HasPrefix(path, groups), "%s: charged to %s, want %s…", c.Target, path, groups)
 		}
 	}
-	if pods != 1 {
-		t.Errorf("%s: %d rows of its own groups: %+v", c.Target, pods, c.Ledger.Groups)
-	}
+	check.That(t, pods == 1, "%s: %d rows of its own groups: %+v", c.Target, pods, c.Ledger.Groups)
 }
 
 func becameReady(t *testing.T, out *Outcome) {
 	l := judged(t, out, "ready", lifecycle.Judge)
-	if l.Failed != 0 || len(l.Tables) != 1 || len(l.Tables[0].Rows) != 1 {
-		t.Fatalf("%d of %d operations failed, in %d tables", l.Failed, l.Total, len(l.Tables))
-	}
-	if c := l.Tables[0].Rows[0].Cells[0]; c.Ready.Asked != 1 {
-		t.Errorf("it was asked %d times: %+v", c.Ready.Asked, c.Ready)
-	}
+	must.That(t, l.Failed == 0 && len(l.Tables) == 1 && len(l.Tables[0].Rows) == 1,
+		"%d of %d operations failed, in %d tables", l.Failed, l.Total, len(l.Tables))
+	c := l.Tables[0].Rows[0].Cells[0]
+	check.That(t, c.Ready.Asked == 1, "it was asked %d times: %+v", c.Ready.Asked, c.Ready)
 }
 
 func stored(t *testing.T, out *Outcome) {
 	s := judged(t, out, "storage", storage.Judge)
-	if s.Failed != 0 || len(s.Tables) != 1 {
-		t.Fatalf("%d of %d jobs failed, in %d tables", s.Failed, s.Total, len(s.Tables))
-	}
+	must.That(t, s.Failed == 0 && len(s.Tables) == 1, "%d of %d jobs failed, in %d tables", s.Failed, s.Total, len(s.Tables))
 	for _, table := range s.Tables {
 		check.Equal(t, fmt.Sprintf("%s on %s", table.Job, table.Volume), len(table.Cells), 1)
 	}
@@ -318,6 +303,5 @@ func cleaned(t *testing.T, out *Outcome, runs int) {
 // judged reads a record that a command left, and judges it.
 func judged[J any](t *testing.T, out *Outcome, name string, judge func(*record.Record) (J, error)) J {
 	t.Helper()
-	j := must.Get(judge(recorded(t, out, name)))(t)
-	return j
+	return must.Get(judge(recorded(t, out, name)))(t)
 }

@@ -25,9 +25,8 @@ func TestWhatIsMissingIsNamedWithTheWayToGetIt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			set(t)
 			_, err := Run(t.Context(), Guest{})
-			if err == nil || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "run scripts/install-vm") {
-				t.Errorf("got %v", err)
-			}
+			check.That(t, err != nil && strings.Contains(err.Error(), name) && strings.Contains(err.Error(), "run scripts/install-vm"),
+				"got %v", err)
 		})
 	}
 }
@@ -35,9 +34,8 @@ func TestWhatIsMissingIsNamedWithTheWayToGetIt(t *testing.T) {
 func TestMissingDiskIsNamedWithTheScriptThatMakesIt(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	_, err := NewDisk(t.Context(), "bookworm", t.TempDir())
-	if err == nil || !strings.Contains(err.Error(), "no disk of Debian bookworm") || !strings.Contains(err.Error(), "run scripts/install-vm-debian bookworm") {
-		t.Errorf("got %v", err)
-	}
+	check.That(t, err != nil && strings.Contains(err.Error(), "no disk of Debian bookworm") &&
+		strings.Contains(err.Error(), "run scripts/install-vm-debian bookworm"), "got %v", err)
 }
 
 func TestPhraseIsFoundAcrossWrites(t *testing.T) {
@@ -61,12 +59,10 @@ func TestAMachineEndsWithItsTime(t *testing.T) {
 	begin := time.Now()
 	_, err := Run(ctx, Guest{Commands: []Command{{"endless", []string{"sleep", "1000"}}}})
 	check.Is(t, err, context.DeadlineExceeded)
-	if d := time.Since(begin); d > time.Minute {
-		t.Errorf("it took %v", d)
-	}
-	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
-		t.Errorf("left %v, %v", left, err)
-	}
+	d := time.Since(begin)
+	check.That(t, d <= time.Minute, "it took %v", d)
+	left, err := os.ReadDir(dir)
+	check.That(t, err == nil && len(left) == 0, "left %v, %v", left, err)
 	for _, process := range processes(t) {
 		check.Lacks(t, "left", process, dir)
 	}
@@ -75,9 +71,7 @@ func TestAMachineEndsWithItsTime(t *testing.T) {
 func processes(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no processes: %v", err)
-	}
+	must.That(t, err == nil && len(files) != 0, "no processes: %v", err)
 	var all []string
 	for _, file := range files {
 		if text, err := os.ReadFile(file); err == nil { // else it is gone
@@ -94,9 +88,8 @@ func TestCommandsThatCannotBeGivenAreRefused(t *testing.T) {
 		{"a b", []string{"true"}},
 		{"x", nil},
 	} {
-		if err := (&Guest{Commands: []Command{c}}).write(t.Context(), filepath.Join(t.TempDir(), "x")); err == nil || !strings.Contains(err.Error(), "needs a name of letters") {
-			t.Errorf("%+v: %v", c, err)
-		}
+		err := (&Guest{Commands: []Command{c}}).write(t.Context(), filepath.Join(t.TempDir(), "x"))
+		check.That(t, err != nil && strings.Contains(err.Error(), "needs a name of letters"), "%+v: %v", c, err)
 	}
 }
 
@@ -110,9 +103,8 @@ func TestResultsThatBreakOffAreNoResults(t *testing.T) {
 	whole := b.Bytes()
 	x := []Command{{Name: "x"}}
 	out := new(Outcome)
-	if err := out.read(bytes.NewReader(whole), x); err != nil || out.Exits["x"] != 0 || len(out.Files["x.stdout"]) != 5000 {
-		t.Errorf("whole: %v, %v", out.Exits, err)
-	}
+	err := out.read(bytes.NewReader(whole), x)
+	check.That(t, err == nil && out.Exits["x"] == 0 && len(out.Files["x.stdout"]) == 5000, "whole: %v, %v", out.Exits, err)
 	for name, test := range map[string]struct {
 		results  []byte
 		commands []Command
@@ -124,9 +116,8 @@ func TestResultsThatBreakOffAreNoResults(t *testing.T) {
 		"what the console prints":  {[]byte(strings.Repeat("kernel panic\n", 100)), x, "broken"},
 		"an end that is no number": {bytes.ReplaceAll(whole, []byte("0\n\x00"), []byte("?\n\x00")), x, "the end of the command x"},
 	} {
-		if err := new(Outcome).read(bytes.NewReader(test.results), test.commands); err == nil || !strings.Contains(err.Error(), test.want) {
-			t.Errorf("%s: %v", name, err)
-		}
+		err := new(Outcome).read(bytes.NewReader(test.results), test.commands)
+		check.That(t, err != nil && strings.Contains(err.Error(), test.want), "%s: %v", name, err)
 	}
 }
 
@@ -141,7 +132,6 @@ func TestWhatIsWrittenIsBounded(t *testing.T) {
 	for _, text := range []string{"12345", "67890", "1"} {
 		fmt.Fprint(b, text)
 	}
-	if got := string(b.bytes()); got != "1234567890" || full != 1 {
-		t.Errorf("%q, full %d times", got, full)
-	}
+	got := string(b.bytes())
+	check.That(t, got == "1234567890" && full == 1, "%q, full %d times", got, full)
 }

@@ -62,9 +62,8 @@ func TestTareWeighsWhereThereIsOnlyCgroupV2AndAnOlderKernel(t *testing.T) {
 	must.OK(t, err)
 	t.Logf("the machine ran for %v", out.Ran.Round(time.Second))
 	for name, code := range out.Exits {
-		if want := map[string]int{"fails": 3}[name]; code != want {
-			t.Errorf("%s, want %d", out.Output(name), want)
-		}
+		want := map[string]int{"fails": 3}[name]
+		check.That(t, code == want, "%s, want %d", out.Output(name), want)
 	}
 	t.Run("the machine has the groups, the words and the ends of commands", func(t *testing.T) { theMachine(t, out) })
 	t.Run("doctor says so", func(t *testing.T) { doctored(t, out) })
@@ -85,25 +84,21 @@ func goes(t *testing.T, args ...string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", args...)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, out)
-	}
+	out, err := cmd.CombinedOutput()
+	must.That(t, err == nil, "go %s: %v\n%s", strings.Join(args, " "), err, out)
 }
 
 // passed checks that tests of a package did, at least so many, and that none of them
 // looked away.
 func passed(t *testing.T, out *Outcome, name string, least int) {
 	said := string(out.Files[name+".stdout"])
-	if strings.Count(said, "--- PASS: Test") < least || strings.Contains(said, "--- SKIP") {
-		t.Error(out.Output(name))
-	}
+	check.That(t, strings.Count(said, "--- PASS: Test") >= least && !strings.Contains(said, "--- SKIP"), "%v", out.Output(name))
 }
 
 func theMachine(t *testing.T, out *Outcome) {
 	groups, own, _ := strings.Cut(string(out.Files["groups.stdout"]), "\n")
-	if got := strings.Fields(groups); !slices.Equal(got, controllers) || own != "0::/guest\n" {
-		t.Errorf("controllers %q, and its group is %q", got, own)
-	}
+	got := strings.Fields(groups)
+	check.That(t, slices.Equal(got, controllers) && own == "0::/guest\n", "controllers %q, and its group is %q", got, own)
 	check.Equal(t, "words", string(out.Files["words.stdout"]), "it's|a  b|$HOME|*|")
 	if got := string(out.Files["fails.stderr"]); got != "why\n" || !strings.Contains(out.Console, "guest: fails exited with 3") {
 		t.Errorf("a failure: %q, and the console is\n%s", got, out.Console)
@@ -119,9 +114,8 @@ func doctored(t *testing.T, out *Outcome) {
 func doctorFinds(t *testing.T, out *Outcome, areas map[string][]string) {
 	t.Helper()
 	var answer struct{ Checks []doctor.Check }
-	if err := json.Unmarshal(out.Files["doctor.stdout"], &answer); err != nil {
-		t.Fatalf("%v in\n%s", err, out.Output("doctor"))
-	}
+	err := json.Unmarshal(out.Files["doctor.stdout"], &answer)
+	must.That(t, err == nil, "%v in\n%s", err, out.Output("doctor"))
 	for area, names := range areas {
 		for _, name := range names {
 			i := slices.IndexFunc(answer.Checks, func(c doctor.Check) bool { return (area == "" || c.Area == area) && c.Name == name })
@@ -141,17 +135,13 @@ func lived(t *testing.T, out *Outcome) {
 	rec := recorded(t, out, "lifecycle")
 	l := must.Get(lifecycle.Judge(rec))(t)
 	// Two targets, five operations on two lanes.
-	if l.Failed != 0 || l.Total != 2*5*2 || len(l.Tables) != 1 {
-		t.Fatalf("%d of %d operations failed, in %d tables\n%s", l.Failed, l.Total, len(l.Tables), out.Output("lifecycle"))
-	}
+	must.That(t, l.Failed == 0 && l.Total == 2*5*2 && len(l.Tables) == 1,
+		"%d of %d operations failed, in %d tables\n%s", l.Failed, l.Total, len(l.Tables), out.Output("lifecycle"))
 	for i, row := range l.Tables[0].Rows {
-		if row.Op != subject.ContainerOps[i] || len(row.Cells) != 2 {
-			t.Errorf("row %d is %s of %d targets", i, row.Op, len(row.Cells))
-		}
+		check.That(t, row.Op == subject.ContainerOps[i] && len(row.Cells) == 2, "row %d is %s of %d targets", i, row.Op, len(row.Cells))
 		for j, c := range row.Cells {
-			if c.Target != []string{"runc", "crun"}[j] || c.Time.Estimate.N != 1 || c.Time.Estimate.Value < 1e6 || c.Time.Estimate.Value > 900e9 {
-				t.Errorf("%s of %s: %+v", row.Op, c.Target, c.Time)
-			}
+			check.That(t, c.Target == []string{"runc", "crun"}[j] && c.Time.Estimate.N == 1 && c.Time.Estimate.Value >= 1e6 && c.Time.Estimate.Value <= 900e9,
+				"%s of %s: %+v", row.Op, c.Target, c.Time)
 		}
 	}
 	check.Equal(t, "rows", len(l.Tables[0].Rows), len(subject.ContainerOps))
@@ -164,18 +154,13 @@ func recorded(t *testing.T, out *Outcome, name string) *record.Record {
 	path := filepath.Join(t.TempDir(), name+".jsonl.zst")
 	must.OK(t, os.WriteFile(path, out.Files[filepath.Base(path)], 0o600))
 	rec, err := record.Load(path)
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out.Output(name))
-	}
+	must.That(t, err == nil, "%v\n%s", err, out.Output(name))
 	env := rec.Header.Environment
 	for _, c := range controllers {
-		if !slices.Contains(env.Controllers, c) {
-			t.Errorf("the record's machine has no %s: %v", c, env.Controllers)
-		}
+		check.That(t, slices.Contains(env.Controllers, c), "the record's machine has no %s: %v", c, env.Controllers)
 	}
-	if env.Cgroup != "v2" || rec.End == nil || rec.ProblemCount > 0 || rec.Truncated {
-		t.Errorf("cgroup %q, end %+v, %d problems, truncated %v", env.Cgroup, rec.End, rec.ProblemCount, rec.Truncated)
-	}
+	check.That(t, env.Cgroup == "v2" && rec.End != nil && rec.ProblemCount == 0 && !rec.Truncated,
+		"cgroup %q, end %+v, %d problems, truncated %v", env.Cgroup, rec.End, rec.ProblemCount, rec.Truncated)
 	return rec
 }
 
@@ -196,17 +181,13 @@ func closed(t *testing.T, out *Outcome) {
 		read(t, &rec.Readings[i])
 	}
 	o := must.Get(overhead.Judge(rec))(t)
-	if o.Failed != 0 || o.Total != 2*2 || len(o.Tables) != 2 {
-		t.Fatalf("%d of %d phases failed, in %d tables\n%s", o.Failed, o.Total, len(o.Tables), out.Output("overhead"))
-	}
+	must.That(t, o.Failed == 0 && o.Total == 2*2 && len(o.Tables) == 2,
+		"%d of %d phases failed, in %d tables\n%s", o.Failed, o.Total, len(o.Tables), out.Output("overhead"))
 	for _, table := range o.Tables {
-		if len(table.Cells) != 2 {
-			t.Fatalf("%s at %d: %d targets\n%s", table.Phase, table.Sandboxes, len(table.Cells), out.Output("overhead"))
-		}
+		must.That(t, len(table.Cells) == 2, "%s at %d: %d targets\n%s", table.Phase, table.Sandboxes, len(table.Cells), out.Output("overhead"))
 		for i, c := range table.Cells {
-			if c.Target != []string{"runc", "crun"}[i] || c.Rounds != 1 {
-				t.Errorf("%s at %d: %s in %d rounds", table.Phase, table.Sandboxes, c.Target, c.Rounds)
-			}
+			check.That(t, c.Target == []string{"runc", "crun"}[i] && c.Rounds == 1,
+				"%s at %d: %s in %d rounds", table.Phase, table.Sandboxes, c.Target, c.Rounds)
 			balanced(t, table, c)
 		}
 	}
@@ -220,9 +201,8 @@ func closed(t *testing.T, out *Outcome) {
 func read(t *testing.T, r *record.Reading) {
 	t.Helper()
 	what := func() string { return r.Target + " " + r.Phase + " " + string(r.Moment) }
-	if r.Failure != nil || len(r.Left) > 0 || r.Problems.Broken > 0 || r.Problems.Denied > 0 || r.Problems.Backwards > 0 {
-		t.Errorf("%s: failure %+v, left %v, problems %+v", what(), r.Failure, r.Left, r.Problems)
-	}
+	check.That(t, r.Failure == nil && len(r.Left) == 0 && r.Problems.Broken == 0 && r.Problems.Denied == 0 && r.Problems.Backwards == 0,
+		"%s: failure %+v, left %v, problems %+v", what(), r.Failure, r.Left, r.Problems)
 	pods := 0
 	for _, g := range r.Groups {
 		if g.Charge != record.ChargePod || g.Nested {
@@ -235,13 +215,10 @@ func read(t *testing.T, r *record.Reading) {
 			continue
 		}
 		// A stack is charged to whoever forks, which may be outside.
-		if m.Usage <= 0 || m.Anon <= 0 || m.Slab <= 0 || m.PageTables <= 0 || m.Kernel < m.Slab+m.Stacks+m.PageTables || m.Kernel >= m.Usage {
-			t.Errorf("%s: %s: %+v", what(), g.Path, *m)
-		}
+		check.That(t, m.Usage > 0 && m.Anon > 0 && m.Slab > 0 && m.PageTables > 0 && m.Kernel >= m.Slab+m.Stacks+m.PageTables && m.Kernel < m.Usage,
+			"%s: %s: %+v", what(), g.Path, *m)
 		for _, c := range controllers {
-			if !slices.Contains(g.Controllers, c) {
-				t.Errorf("%s: %s without %s: %v", what(), g.Path, c, g.Controllers)
-			}
+			check.That(t, slices.Contains(g.Controllers, c), "%s: %s without %s: %v", what(), g.Path, c, g.Controllers)
 		}
 	}
 	if inside := r.Moment == record.MomentBegin || r.Moment == record.MomentEnd; inside && pods != r.Sandboxes {
@@ -249,9 +226,7 @@ func read(t *testing.T, r *record.Reading) {
 	}
 	for _, p := range r.Processes {
 		for _, m := range p.Groups {
-			if len(m.Paths) != 1 || m.Paths[""] == "" {
-				t.Errorf("%s: %s is in %v", what(), p.Name, m.Paths)
-			}
+			check.That(t, len(m.Paths) == 1 && m.Paths[""] != "", "%s: %s is in %v", what(), p.Name, m.Paths)
 		}
 	}
 }
@@ -266,24 +241,19 @@ func balanced(t *testing.T, table overhead.Table, c overhead.Cell) {
 	for _, row := range l.Rows {
 		rows[row.Role] = row
 	}
-	if w := rows[record.RoleWorkload]; w.Processes < table.Sandboxes || w.Memory.Anon <= 0 {
-		t.Errorf("%s at %d of %s: workload %+v", table.Phase, table.Sandboxes, c.Target, w)
-	}
-	if k := rows[record.RoleKernel]; k.Memory.Kernel <= 0 {
-		t.Errorf("%s at %d of %s: kernel %+v", table.Phase, table.Sandboxes, c.Target, k)
-	}
+	w := rows[record.RoleWorkload]
+	check.That(t, w.Processes >= table.Sandboxes && w.Memory.Anon > 0, "%s at %d of %s: workload %+v", table.Phase, table.Sandboxes, c.Target, w)
+	k := rows[record.RoleKernel]
+	check.That(t, k.Memory.Kernel > 0, "%s at %d of %s: kernel %+v", table.Phase, table.Sandboxes, c.Target, k)
 	if table.Phase != "idle" {
 		holds(t, c)
 	}
-	if !l.Complete {
-		t.Errorf("%s at %d of %s: incomplete: %+v", table.Phase, table.Sandboxes, c.Target, l.Problems)
-	}
+	check.That(t, l.Complete, "%s at %d of %s: incomplete: %+v", table.Phase, table.Sandboxes, c.Target, l.Problems)
 }
 
 // holds checks that the 16 MiB that a workload was asked to hold are found.
 func holds(t *testing.T, c overhead.Cell) {
 	t.Helper()
-	if c.Expected != 16<<20 || c.Measured < 0.99*c.Expected || c.Measured > 1.01*c.Expected+1<<20 {
-		t.Errorf("%s was asked to hold %.0f bytes, and %.0f were found", c.Target, c.Expected, c.Measured)
-	}
+	check.That(t, c.Expected == 16<<20 && c.Measured >= 0.99*c.Expected && c.Measured <= 1.01*c.Expected+1<<20,
+		"%s was asked to hold %.0f bytes, and %.0f were found", c.Target, c.Expected, c.Measured)
 }
