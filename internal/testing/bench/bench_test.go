@@ -103,11 +103,9 @@ func recorded(b *testing.B, args ...string) *record.Record {
 	b.Helper()
 	file := filepath.Join(b.TempDir(), "record.jsonl")
 	command := tare(b, append(args, "--quiet", "-o", file)...)
-	if out, err := command.CombinedOutput(); err != nil {
-		b.Fatalf("%s: %v: %s", command, err, out)
-	}
-	r := must.Get(record.Load(file))(b)
-	return r
+	out, err := command.CombinedOutput()
+	must.That(b, err == nil, "%s: %v: %s", command, err, out)
+	return must.Get(record.Load(file))(b)
 }
 
 // output is what a command says, which has to succeed.
@@ -115,9 +113,8 @@ func output(b *testing.B, command *exec.Cmd) []byte {
 	b.Helper()
 	var said bytes.Buffer
 	command.Stdout, command.Stderr = &said, &said
-	if err := command.Run(); err != nil {
-		b.Fatalf("%s: %v: %s", command, err, said.Bytes())
-	}
+	err := command.Run()
+	must.That(b, err == nil, "%s: %v: %s", command, err, said.Bytes())
 	return said.Bytes()
 }
 

@@ -70,8 +70,7 @@ func relabelled(b *testing.B, dir string, starts int) os.FileInfo {
 		_, _ = fmt.Fprintf(w, "%s\n", bytes.TrimSpace(text[at:]))
 	}
 	must.OK(b, w.Flush())
-	info := must.Get(f.Stat())(b)
-	return info
+	return must.Get(f.Stat())(b)
 }
 
 // label is what the i-th start has in place of a time, a process or an id.

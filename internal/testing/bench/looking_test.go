@@ -73,9 +73,7 @@ func BenchmarkSampler(b *testing.B) {
 			}
 		}
 	}
-	if len(bare) != 3*many {
-		b.Fatalf("%d cgroups have %d files of memory and CPU time between them, want three each", many, len(bare))
-	}
+	must.That(b, len(bare) == 3*many, "%d cgroups have %d files of memory and CPU time between them, want three each", many, len(bare))
 	system, tick := meter(b, paths)
 	buffer := make([]byte, 64<<10)
 	read := func() error {
@@ -161,9 +159,8 @@ func BenchmarkTop(b *testing.B) {
 		out := must.Get(command.StdoutPipe())(b)
 		must.OK(b, command.Start())
 		b.Cleanup(func() { _ = command.Process.Kill(); _ = command.Wait() })
-		if n, err := out.Read(make([]byte, 256)); n == 0 {
-			b.Fatalf("%s says nothing: %v", command, err)
-		}
+		n, err := out.Read(make([]byte, 256))
+		must.That(b, n != 0, "%s says nothing: %v", command, err)
 		return command.Process.Pid
 	}
 	for _, path := range paths {
@@ -187,14 +184,12 @@ func BenchmarkList(b *testing.B) {
 	for i := range 200 {
 		var body asm.Instructions
 		for j := range 2 {
-			m, err := ebpf.NewMap(&ebpf.MapSpec{Name: fmt.Sprintf("tare_b%d_%d", i, j), Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: 1})
-			must.OK(b, err)
+			m := must.Get(ebpf.NewMap(&ebpf.MapSpec{Name: fmt.Sprintf("tare_b%d_%d", i, j), Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: 1}))(b)
 			b.Cleanup(func() { m.Close() })
 			body = append(body, asm.LoadMapPtr(asm.R1, m.FD()))
 		}
 		body = append(body, asm.Mov.Imm(asm.R0, 0), asm.Return())
-		p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: fmt.Sprintf("tare_b%d", i), Type: ebpf.SocketFilter, Instructions: body, License: "GPL"})
-		must.OK(b, err)
+		p := must.Get(ebpf.NewProgram(&ebpf.ProgramSpec{Name: fmt.Sprintf("tare_b%d", i), Type: ebpf.SocketFilter, Instructions: body, License: "GPL"}))(b)
 		b.Cleanup(func() { p.Close() })
 	}
 	b.Run("live", func(b *testing.B) { drawn(b, 200, "bpf", "list", "--watch", "--interval", "1s") })

@@ -52,9 +52,8 @@ func (l *bareLoop) once(b *testing.B) float64 {
 	must.OK(b, err)
 	var ns float64
 	status := -1
-	if _, err := fmt.Fscan(l.out, &ns, &status); err != nil || status != 0 {
-		b.Fatalf("the bare loop's command ended with %d: %v", status, err)
-	}
+	_, err = fmt.Fscan(l.out, &ns, &status)
+	must.That(b, err == nil && status == 0, "the bare loop's command ended with %d: %v", status, err)
 	return ns
 }
 

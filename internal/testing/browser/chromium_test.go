@@ -229,11 +229,8 @@ func TestWhatAPageMustNotDoIsSeen(t *testing.T) {
 		p := newTab(t)
 		p.resize(phone)
 		p.show("bad", `<!doctype html><meta name="viewport" content="width=device-width"><title>x</title><p style="color: #ccc">pale<div style="width: 600px">wide</div>`)
-		if found := strings.Join(p.violations(), "\n"); !strings.Contains(found, "color-contrast") || !strings.Contains(found, "html-has-lang") {
-			t.Errorf("found %q", found)
-		}
-		if p.overflow() == "" {
-			t.Error("600 px fit into 390")
-		}
+		found := strings.Join(p.violations(), "\n")
+		check.That(t, strings.Contains(found, "color-contrast") && strings.Contains(found, "html-has-lang"), "found %q", found)
+		check.That(t, p.overflow() != "", "600 px fit into 390")
 	})
 }

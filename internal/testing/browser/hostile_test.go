@@ -47,17 +47,13 @@ func TestAHostileRecordIsText(t *testing.T) {
 			p.show("hostile", report(t, rec))
 			p.await(drawn)
 			for _, kind := range eval[[]string](p, kinds) {
-				if !slices.Contains(usual, kind) {
-					t.Errorf("the record brought %s with it", kind)
-				}
+				check.That(t, slices.Contains(usual, kind), "the record brought %s with it", kind)
 			}
 			text := eval[string](p, `() => document.body.textContent`)
-			if !strings.Contains(text, "<script>alert(1)</script>") || !strings.Contains(text, term.Clean(harmful)) {
-				t.Errorf("hostile text is not shown as it is:\n%.2000s", text)
-			}
-			if term.Clean(text) != text && term.Clean(strings.ReplaceAll(text, "\n", " ")) != strings.ReplaceAll(text, "\n", " ") {
-				t.Error("what only acts on other text is passed on")
-			}
+			check.That(t, strings.Contains(text, "<script>alert(1)</script>") && strings.Contains(text, term.Clean(harmful)),
+				"hostile text is not shown as it is:\n%.2000s", text)
+			check.That(t, term.Clean(text) == text || term.Clean(strings.ReplaceAll(text, "\n", " ")) == strings.ReplaceAll(text, "\n", " "),
+				"what only acts on other text is passed on")
 		})
 	}
 }
@@ -103,8 +99,7 @@ func (p *tab) in(name string, look func()) {
 // violations are those that axe-core finds, by their rules.
 func (p *tab) violations() []string {
 	p.Helper()
-	source, err := axe()
-	must.OK(p, err)
+	source := must.Get(axe())(p)
 	if !eval[bool](p, `() => 'axe' in window`) {
 		p.run(string(source), nil)
 	}
@@ -154,9 +149,7 @@ func TestServedPagesCanBeRead(t *testing.T) {
 	must.OK(t, err)
 	defer growing.Close()
 	grow := func(lines []string) {
-		if _, err := growing.WriteString(strings.Join(lines, "")); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(growing.WriteString(strings.Join(lines, "")))(t)
 	}
 	grow(lines[:8])
 

@@ -15,6 +15,7 @@ import (
 	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/instrument"
 	"github.com/tare-bench/tare/internal/instrument/all"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
@@ -53,15 +54,12 @@ func (s sample) html(t *testing.T) string {
 			command = strings.ReplaceAll(command, "RUNS", runs(t))
 		}
 		args := strings.Fields(command + " --format html")
-		if code := cli.Execute(t.Context(), args, cli.Streams{Out: &out, Err: &errs}); code == cli.ExitUsage {
-			t.Errorf("exit %d: %s", code, &errs)
-		}
+		code := cli.Execute(t.Context(), args, cli.Streams{Out: &out, Err: &errs})
+		check.That(t, code != cli.ExitUsage, "exit %d: %s", code, &errs)
 		return out.String()
 	}))
 	text := once.(func() string)()
-	if text == "" {
-		t.Fatal("no page")
-	}
+	must.That(t, text != "", "no page")
 	return text
 }
 
@@ -119,8 +117,7 @@ func report(t *testing.T, recs ...*record.Record) string {
 
 func load(t testing.TB, path string) *record.Record {
 	t.Helper()
-	rec := must.Get(record.Load(filepath.Clean(path)))(t)
-	return rec
+	return must.Get(record.Load(filepath.Clean(path)))(t)
 }
 
 // largest is what a page may weigh whose record holds manySamples.
@@ -171,9 +168,7 @@ func TestAHundredThousandSamplesAreAPageOfFewMegabytes(t *testing.T) {
 	t.Parallel()
 	html := report(t, large(t, manySamples))
 	t.Logf("%d bytes", len(html))
-	if len(html) > largest {
-		t.Errorf("%d bytes", len(html))
-	}
+	check.That(t, len(html) <= largest, "%d bytes", len(html))
 	p := newTab(t)
 	p.show("large", html)
 	p.await(drawn)

@@ -137,9 +137,8 @@ func TestKeysReachAndMoveEverything(t *testing.T) {
 	for range 2 {
 		p.press("Enter")
 	}
-	if now := eval[string](p, `() => getComputedStyle(document.body).backgroundColor`); now == dark {
-		t.Errorf("the colours stay %s", now)
-	}
+	now := eval[string](p, `() => getComputedStyle(document.body).backgroundColor`)
+	check.That(t, now != dark, "the colours stay %s", now)
 	p.isUsable()
 	until("th button")
 	p.press("Enter")
@@ -151,9 +150,7 @@ func TestKeysReachAndMoveEverything(t *testing.T) {
 		const tools = document.activeElement.closest('.tools');
 		return [...tools.nextElementSibling.querySelectorAll('tbody tr')].filter(r => r.checkVisibility()).map(r => r.textContent);
 	}`)
-	if len(rows) == 0 {
-		t.Error("the filter leaves nothing")
-	}
+	check.That(t, len(rows) != 0, "the filter leaves nothing")
 	for _, row := range rows {
 		check.Contains(t, "a filter for crun leaves", row, "crun")
 	}

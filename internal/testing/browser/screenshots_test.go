@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
@@ -49,19 +50,14 @@ func TestDocsHaveAPictureOfEveryPage(t *testing.T) {
 				must.OK(t, os.WriteFile(path, smaller(t, p.picture(wide, tallest)), 0o644))
 			}
 			b := must.Get(os.ReadFile(path))(t)
-			if len(b) > heaviest {
-				t.Errorf("%d bytes", len(b))
-			}
-			if is, err := png.DecodeConfig(bytes.NewReader(b)); err != nil || is.Width != wide || is.Height > tallest {
-				t.Errorf("%d × %d, %v", is.Width, is.Height, err)
-			}
+			check.That(t, len(b) <= heaviest, "%d bytes", len(b))
+			is, err := png.DecodeConfig(bytes.NewReader(b))
+			check.That(t, err == nil && is.Width == wide && is.Height <= tallest, "%d × %d, %v", is.Width, is.Height, err)
 		})
 	}
 	found := must.Get(os.ReadDir(screenshots))(t)
 	for _, f := range found {
-		if !slices.Contains(want, f.Name()) {
-			t.Errorf("%s is of no page", f.Name())
-		}
+		check.That(t, slices.Contains(want, f.Name()), "%s is of no page", f.Name())
 	}
 }
 

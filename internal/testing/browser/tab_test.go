@@ -300,16 +300,13 @@ func (p *tab) picture(width, height int) []byte {
 		"format": "png", "captureBeyondViewport": true,
 		"clip": fields{"x": 0, "y": 0, "width": width, "height": height, "scale": 1},
 	}, &is)
-	png, err := base64.StdEncoding.DecodeString(is.Data)
-	must.OK(p, err)
-	return png
+	return must.Get(base64.StdEncoding.DecodeString(is.Data))(p)
 }
 
 // fetched waits for a download and reads it.
 func (p *tab) fetched(what string) (name string, content []byte) {
 	p.Helper()
 	name = wait(p, p.saved, what)
-	content, err := os.ReadFile(filepath.Join(p.dir, name))
-	must.OK(p, err)
+	content = must.Get(os.ReadFile(filepath.Join(p.dir, name)))(p)
 	return name, content
 }

@@ -107,9 +107,8 @@ func (c *Cluster) pod(t *testing.T, change func(*corev1.Pod)) *corev1.Pod {
 	}
 	t.Cleanup(func() {
 		now := metav1.DeleteOptions{GracePeriodSeconds: new(int64)}
-		if err := c.Client.Pods("default").Delete(context.Background(), p.Name, now); err != nil && !apierrors.IsNotFound(err) {
-			t.Error(err)
-		}
+		err := c.Client.Pods("default").Delete(context.Background(), p.Name, now)
+		check.That(t, err == nil || apierrors.IsNotFound(err), "%v", err)
 	})
 	return p
 }
@@ -134,9 +133,7 @@ func (c *Cluster) isReady(t *testing.T, p *corev1.Pod) *corev1.Pod {
 		}
 		return fmt.Errorf("its status is %+v", p.Status)
 	})
-	if err != nil {
-		t.Fatalf("%v\n%s%s", err, c.Kubectl(t, "get", "events", "-A"), c.place.Logs())
-	}
+	must.That(t, err == nil, "%v\n%s%s", err, c.Kubectl(t, "get", "events", "-A"), c.place.Logs())
 	return p
 }
 
@@ -160,9 +157,7 @@ func TestAPodOfEachRuntimeClassGetsReady(t *testing.T) {
 				p.Spec.RuntimeClassName = &class
 			}))
 			said, err := c.Client.Pods("default").GetLogs(p.Name, &corev1.PodLogOptions{}).DoRaw(t.Context())
-			if err != nil || !strings.HasPrefix(string(said), "tare-probe/1 token ") {
-				t.Errorf("its log is %q, %v", said, err)
-			}
+			check.That(t, err == nil && strings.HasPrefix(string(said), "tare-probe/1 token "), "its log is %q, %v", said, err)
 		})
 	}
 }
@@ -178,9 +173,8 @@ func TestEachNodeRunsItsOwnPodsInItsOwnCgroup(t *testing.T) {
 		if _, err := os.Stat(group); err != nil {
 			t.Errorf("the pod of %s is not in its cgroup: %v", n.Name, err)
 		}
-		if p.Status.HostIP != n.address || p.Status.PodIP == "" {
-			t.Errorf("node %d has the address %s, the pod %q", i, p.Status.HostIP, p.Status.PodIP)
-		}
+		check.That(t, p.Status.HostIP == n.address && p.Status.PodIP != "",
+			"node %d has the address %s, the pod %q", i, p.Status.HostIP, p.Status.PodIP)
 		if all := n.containerd.Sandboxes(t); len(all) == 0 {
 			t.Errorf("no sandbox on %s", n.Name)
 		}
@@ -196,19 +190,15 @@ func TestARoleThatIsTooNarrowIsNamed(t *testing.T) {
 	c := testCluster(t)
 	client, err := kube.Connect(kube.Options{Kubeconfig: c.As(t, must.Read(t, "testdata/narrow.yaml"))})
 	must.OK(t, err)
-	if _, err := client.Pods("default").List(t.Context(), metav1.ListOptions{}); err != nil {
-		t.Error(err)
-	}
-	if _, err := client.Nodes().List(t.Context(), metav1.ListOptions{}); err != nil {
-		t.Error(err)
-	}
+	_, err = client.Pods("default").List(t.Context(), metav1.ListOptions{})
+	check.Error(t, err, "")
+	_, err = client.Nodes().List(t.Context(), metav1.ListOptions{})
+	check.Error(t, err, "")
 	err = client.Pods("default").Delete(t.Context(), "any", metav1.DeleteOptions{})
-	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `cannot delete resource "pods"`) {
-		t.Errorf("error %v, want one that names the verb and the resource", err)
-	}
-	if _, err := client.Pods("kube-system").List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
-		t.Errorf("error %v in a namespace that the Role is not of", err)
-	}
+	check.That(t, apierrors.IsForbidden(err) && strings.Contains(err.Error(), `cannot delete resource "pods"`),
+		"error %v, want one that names the verb and the resource", err)
+	_, err = client.Pods("kube-system").List(t.Context(), metav1.ListOptions{})
+	check.That(t, apierrors.IsForbidden(err), "error %v in a namespace that the Role is not of", err)
 }
 
 func TestFiftyNodesOfKwokHavePods(t *testing.T) {
@@ -236,9 +226,7 @@ func TestTheClusterOutlivesItsAPIServerAndAKubelet(t *testing.T) {
 	for range watch.ResultChan() { // a broken watch ends
 	}
 	c.StartKubelet(t, 0)
-	if c.Nodes[0].KubeletPid() == pid {
-		t.Errorf("the kubelet is %d as before", pid)
-	}
+	check.That(t, c.Nodes[0].KubeletPid() != pid, "the kubelet is %d as before", pid)
 	after := c.isReady(t, c.pod(t, on(c.Nodes[0])))
 	if again := c.isReady(t, before); again.Status.ContainerStatuses[0].ContainerID != before.Status.ContainerStatuses[0].ContainerID {
 		t.Errorf("the pod from before was started again: %+v", again.Status)

@@ -39,8 +39,6 @@ func TestNothingIsLeftOfAClusterWhoseTestIsKilled(t *testing.T) {
 	}
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
-	if dir == "" {
-		t.Fatal("it has started no cluster")
-	}
+	must.That(t, dir != "", "it has started no cluster")
 	must.Eventually(t, func() string { return strings.Join(leftOf(dir, group), "\n") })
 }

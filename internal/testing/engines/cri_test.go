@@ -73,9 +73,7 @@ func pod(t *testing.T, in *instance, socket, handler, ref string) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatalf("%v%s", err, in.tails())
-	}
+	must.That(t, err == nil, "%v%s", err, in.tails())
 }
 
 func init() {

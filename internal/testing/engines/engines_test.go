@@ -39,17 +39,14 @@ func TestTwoOfOneEngineRunSideBySide(t *testing.T) {
 		}
 	}
 	out, err := output(nil, b.Command, "-H", b.Host, "run", "-d", "--runtime=broken", testImage, probe.Name)
-	if err == nil {
-		t.Errorf("a container ran with a runtime that fails: %s", out)
-	}
+	check.That(t, err != nil, "a container ran with a runtime that fails: %s", out)
 	if got := b.Containers(t); len(got) != 1 {
 		t.Errorf("containers %q, want the one that did not start", got)
 	} else if _, err := output(nil, b.Command, "-H", b.Host, "rm", "-f", got[0]); err != nil {
 		t.Error(err)
 	}
-	if got := a.Containers(t); len(got) > 0 {
-		t.Errorf("containers %q in the other engine, want none", got)
-	}
+	got := a.Containers(t)
+	check.That(t, len(got) == 0, "containers %q in the other engine, want none", got)
 }
 
 func TestAnEngineThatDoesNotStartShowsItsLog(t *testing.T) {
@@ -62,12 +59,10 @@ func TestAnEngineThatDoesNotStartShowsItsLog(t *testing.T) {
 		return nil
 	})
 	running.Unlock()
-	if err == nil || !strings.Contains(err.Error(), "out of cheese") || !strings.Contains(err.Error(), "exit status 3") {
-		t.Errorf("error %v, want what the daemon printed and its status", err)
-	}
-	if _, err := os.Lstat(dir); err == nil {
-		t.Errorf("%s is left", dir)
-	}
+	check.That(t, err != nil && strings.Contains(err.Error(), "out of cheese") && strings.Contains(err.Error(), "exit status 3"),
+		"error %v, want what the daemon printed and its status", err)
+	_, err = os.Lstat(dir)
+	check.That(t, err != nil, "%s is left", dir)
 }
 
 // archive makes a tar file of a root file system with the probe in it.
@@ -135,12 +130,9 @@ func TestNothingIsLeftOfAnEngine(t *testing.T) {
 			before, quiet := machine(t)
 			dir := e.busy(t)
 			in := running.all[len(running.all)-1]
-			if in.Dir != dir {
-				t.Fatalf("%s is not the folder of the engine just started, %s", dir, in.Dir)
-			}
-			if got := in.processes(); len(got) < e.processes {
-				t.Errorf("processes %v, want %d or more", describe(got), e.processes)
-			}
+			must.That(t, in.Dir == dir, "%s is not the folder of the engine just started, %s", dir, in.Dir)
+			got := in.processes()
+			check.That(t, len(got) >= e.processes, "processes %v, want %d or more", describe(got), e.processes)
 			must.OK(t, Stop())
 			checkGone(t, &in.spec, before, quiet)
 		})
@@ -173,9 +165,7 @@ func TestNothingIsLeftOfAKilledTest(t *testing.T) {
 			for supervisor == 0 {
 				b := make([]byte, 4096)
 				n, err := out.Read(b)
-				if err != nil {
-					t.Fatalf("the other process gave up: %v\n%s", err, text)
-				}
+				must.That(t, err == nil, "the other process gave up: %v\n%s", err, text)
 				text = append(text, b[:n]...)
 				if _, after, found := strings.Cut(string(text), "\nvictim "); found && strings.Contains(after, "\n") {
 					fields := strings.Fields(after)
@@ -229,9 +219,7 @@ func checkGone(t *testing.T, s *spec, before []string, quiet bool) {
 		if len(left) == 0 {
 			return
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("left behind:\n  %s", strings.Join(left, "\n  "))
-		}
+		must.That(t, !time.Now().After(deadline), "left behind:\n  %s", strings.Join(left, "\n  "))
 	}
 }
 
@@ -286,9 +274,8 @@ func TestOnlyCgroupsInWhichNothingRunsAreRemoved(t *testing.T) {
 	must.OK(t, child.Start())
 	must.OK(t, os.WriteFile(filepath.Join(busy, "cgroup.procs"), []byte(strconv.Itoa(child.Process.Pid)), 0o644))
 	check.Is(t, rmdir(dir), unix.EBUSY)
-	if _, err := os.Stat(filepath.Dir(empty)); err == nil {
-		t.Error("the empty one is still there")
-	}
+	_, err = os.Stat(filepath.Dir(empty))
+	check.That(t, err != nil, "the empty one is still there")
 	_, _ = child.Process.Kill(), child.Wait()
 	must.Eventually(t, func() string {
 		if err := rmdir(dir); err != nil {

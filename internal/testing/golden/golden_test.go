@@ -1,9 +1,11 @@
 package golden
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
@@ -15,13 +17,9 @@ func TestEveryCaseOfAFileIsHeldToItsResult(t *testing.T) {
 	})
 	want := map[string]string{"one_line": "a b", "several,_one_of_them_empty": "// a\n\nb", "none": "", "quoted": "a\tb"}
 	for claim, input := range want {
-		if inputs[claim] != input {
-			t.Errorf("%s: the input is %q", claim, inputs[claim])
-		}
+		check.Equal(t, fmt.Sprintf("%s: the input", claim), inputs[claim], input)
 	}
-	if len(inputs) != len(want) {
-		t.Errorf("cases are %q", inputs)
-	}
+	check.That(t, len(inputs) == len(want), "cases are %q", inputs)
 }
 
 func TestUpdateWritesWhatTestsGot(t *testing.T) {
@@ -32,7 +30,5 @@ func TestUpdateWritesWhatTestsGot(t *testing.T) {
 	Cases(t, dir+"/cases", func(_ *testing.T, input string) string { return input + "\n" + input })
 	Same(t, dir+"/text", "whole\n")
 	cases, text := must.Read(t, dir+"/cases"), must.Read(t, dir+"/text")
-	if cases != "// twice\nx\n⇒ x\n⇒ x\n\n// empty\n⇒ \n⇒ \n" || text != "whole\n" {
-		t.Errorf("%q and %q", cases, text)
-	}
+	check.That(t, cases == "// twice\nx\n⇒ x\n⇒ x\n\n// empty\n⇒ \n⇒ \n" && text == "whole\n", "%q and %q", cases, text)
 }

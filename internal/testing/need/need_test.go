@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/tare-bench/tare/internal/testing/check"
 )
 
 // outcome records how a test was ended.
@@ -55,9 +57,8 @@ func TestNeeds(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Setenv(Variable, test.require)
-			if o := ask(test.need); o.verb != test.verb || !strings.Contains(o.reason, test.reason) {
-				t.Errorf("got %q %q, want %q %q", o.verb, o.reason, test.verb, test.reason)
-			}
+			o := ask(test.need)
+			check.That(t, o.verb == test.verb && strings.Contains(o.reason, test.reason), "got %q %q, want %q %q", o.verb, o.reason, test.verb, test.reason)
 		})
 	}
 }
@@ -65,15 +66,13 @@ func TestNeeds(t *testing.T) {
 func TestWithoutRootATestIsSkippedAndWithATierItFails(t *testing.T) {
 	if os.Geteuid() == 0 {
 		t.Setenv(Variable, "")
-		if o := ask(Root); o.verb != "" {
-			t.Errorf("root: %s %s", o.verb, o.reason)
-		}
+		o := ask(Root)
+		check.That(t, o.verb == "", "root: %s %s", o.verb, o.reason)
 		return
 	}
 	for require, verb := range map[string]string{"": "skip", "engines": "fail"} {
 		t.Setenv(Variable, require)
-		if o := ask(Root); o.verb != verb {
-			t.Errorf("%q: %s %s, want %s", require, o.verb, o.reason, verb)
-		}
+		o := ask(Root)
+		check.That(t, o.verb == verb, "%q: %s %s, want %s", require, o.verb, o.reason, verb)
 	}
 }
