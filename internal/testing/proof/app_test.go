@@ -29,9 +29,8 @@ func TestAServiceIsLoadedOnEveryTarget(t *testing.T) {
 	targets := []string{"host", "floor", "runc", "crun", "runsc=" + engines.Runsc(), "docker/runc", "podman/crun", "containerd/runc", "cri+containerd/runc", "cri+cri-o/crun"}
 	args := append([]string{"app", "--rounds", "1", "-t", "300ms", "--warm", "0", "-c", "1", "--answer-timeout", "20s", "--command", "/probe serve 8080 work=2000"}, fleetFlags(t, targets...)...)
 	recs, judged, _ := tare(folders(t), app.Judge, append(args, targets...)...)
-	if failed, total, _ := judged[0].Result(); failed != 0 || total != len(targets) {
-		t.Errorf("%d of %d windows failed, of %d targets", failed, total, len(targets))
-	}
+	failed, total, _ := judged[0].Result()
+	check.That(t, failed == 0 && total == len(targets), "%d of %d windows failed, of %d targets", failed, total, len(targets))
 	for _, w := range record.All[app.Window](recs[0]) {
 		if w.Sent == nil {
 			t.Errorf("%s: %+v", w.Target, w.Failure)
@@ -65,9 +64,8 @@ func TestAnImageOfAUsersOwnIsANeighbour(t *testing.T) {
 	targets := []string{"host", "floor", "runc", "docker/runc"}
 	recs, judged, text := tare(folders(t), app.Judge, append([]string{"app", "--rounds", "1", "-t", "300ms", "--warm", "0", "-c", "1", "--answer-timeout", "20s", "--command", "/probe serve 8080 work=2000",
 		"--docker-host", docker.Host, "--neighbour", archive + " bash -c 'while :; do :; done'"}, targets...)...)
-	if failed, total, _ := judged[0].Result(); failed != 0 || total != 2*len(targets)-1 {
-		t.Errorf("%d of %d windows failed", failed, total)
-	}
+	failed, total, _ := judged[0].Result()
+	check.That(t, failed == 0 && total == 2*len(targets)-1, "%d of %d windows failed", failed, total)
 	if n := recs[0].Header.Neighbours; len(n) != 1 || n[0].Source != "the file app.tar" || len(n[0].Command) != 3 || n[0].User != "1234:5678" {
 		t.Errorf("the record says of the neighbour %+v", n)
 	}
@@ -101,9 +99,7 @@ func TestACommandInTheSandboxIsItsLoad(t *testing.T) {
 		"--image", shell(t), "--command", "/probe serve 8080 leak=262144", "--mount", script+":/ask:ro", "--ready", "tcp:8080", "--load", "exec:/usr/bin/bash /ask")
 	for _, target := range []string{"floor", "runc"} {
 		f := figure.Find(judged[0].Figures(), "memory-above-idle", "target", target)
-		if !f.Known() || math.Abs(f.Value-32*mib) > 0.01*32*mib {
-			t.Errorf("%s: %.2f MiB above idle", target, f.Value/mib)
-		}
+		check.That(t, f.Known() && math.Abs(f.Value-32*mib) <= 0.01*32*mib, "%s: %.2f MiB above idle", target, f.Value/mib)
 	}
 	loads := 0
 	for i := range recs[0].Readings {
@@ -130,21 +126,14 @@ func count(t *testing.T, targets ...string) {
 	args := append(slices.Clone(briefly), "--until", "4", "--step", "2")
 	recs, judged, _ := tare(folders(t), density.Judge, slices.Concat(args, fleetFlags(t, targets...), targets)...)
 	j := judged[0]
-	if j.Failed > 0 || len(j.Targets) != len(targets) {
-		t.Fatalf("%d of %d starts failed on %d targets", j.Failed, j.Total, len(j.Targets))
-	}
+	must.That(t, j.Failed == 0 && len(j.Targets) == len(targets), "%d of %d starts failed on %d targets", j.Failed, j.Total, len(j.Targets))
 	for i := range j.Targets {
 		x := &j.Targets[i]
-		if len(x.Ends) != 1 || x.Ends[0].Sandboxes != 4 || x.Ends[0].Why != record.EndAsked || x.Count.Value != 4 {
-			t.Errorf("%s: it ended %+v with %v", x.Info.Name, x.Ends, x.Count.Value)
-		}
-		if len(x.Steps) != 2 || x.Steps[0].Sandboxes != 2 || x.Steps[1].Sandboxes != 4 {
-			t.Errorf("%s: its steps are %+v", x.Info.Name, x.Steps)
-		}
+		check.That(t, len(x.Ends) == 1 && x.Ends[0].Sandboxes == 4 && x.Ends[0].Why == record.EndAsked && x.Count.Value == 4,
+			"%s: it ended %+v with %v", x.Info.Name, x.Ends, x.Count.Value)
+		check.That(t, len(x.Steps) == 2 && x.Steps[0].Sandboxes == 2 && x.Steps[1].Sandboxes == 4, "%s: its steps are %+v", x.Info.Name, x.Steps)
 		for _, f := range x.Left {
-			if f.Value != 0 {
-				t.Errorf("%s: %v are left: %+v", x.Info.Name, f.Value, f)
-			}
+			check.That(t, f.Value == 0, "%s: %v are left: %+v", x.Info.Name, f.Value, f)
 		}
 	}
 	starts := map[string]int{}
@@ -156,9 +145,7 @@ func count(t *testing.T, targets ...string) {
 		}
 	}
 	for _, target := range targets {
-		if starts[target] != 3+4 { // of the trial, and of the round
-			t.Errorf("%s: %d starts", target, starts[target])
-		}
+		check.That(t, starts[target] == 3+4, "%s: %d starts", target, starts[target]) // of the trial, and of the round
 	}
 }
 
@@ -173,17 +160,13 @@ func TestADensityEndsByAProgramThatFails(t *testing.T) {
 			script := `: >/out/$RANDOM$RANDOM$RANDOM; set -- /out/*; [ $# -le 6 ] || { echo "no room for $#" >&2; exit 3; }; trap 'exit 0' TERM; echo ready; while :; do sleep 0.05; done`
 			name := filepath.Join(p.dir, "r.jsonl")
 			args := append(slices.Clone(briefly), "--until", until, "-q", "-o", name, "--image", shell(t), "--mount", out+":/out", "--command", "bash -c '"+strings.ReplaceAll(script, "'", `'\''`)+"'", "--ready", "log:^ready$", "runc")
-			if got, text, said := invoke(t, args...); got != code {
-				t.Errorf("exit %d, want %d\n%s%s", got, code, text, said)
-			}
+			got, text, said := invoke(t, args...)
+			check.That(t, got == code, "exit %d, want %d\n%s%s", got, code, text, said)
 			_, j := stored(p, name, density.Judge)
-			if len(j.Targets) != 1 || len(j.Targets[0].Ends) != 1 {
-				t.Fatalf("%+v", j)
-			}
+			must.That(t, len(j.Targets) == 1 && len(j.Targets[0].Ends) == 1, "%+v", j)
 			end := j.Targets[0].Ends[0]
-			if end.Sandboxes != 3 || end.Why != record.EndFailure || !strings.Contains(end.Failure.Output, "no room for 7") || end.Removed == 0 {
-				t.Errorf("%+v: %+v", *end, end.Failure)
-			}
+			check.That(t, end.Sandboxes == 3 && end.Why == record.EndFailure && strings.Contains(end.Failure.Output, "no room for 7") && end.Removed != 0,
+				"%+v: %+v", *end, end.Failure)
 		})
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/bpf"
 	"github.com/tare-bench/tare/internal/instrument/bpf/run/datapath"
 	httpload "github.com/tare-bench/tare/internal/load"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
@@ -53,9 +54,7 @@ func TestRunsOfProgramsAreExactlyTheConnectionsOfTheLoad(t *testing.T) {
 			rec, _ := s.weigh(args...)
 			var requests, sockets int64
 			for _, p := range rec.Points {
-				if p.Failure != nil {
-					t.Fatalf("%s: %+v", p.Phase, p.Failure)
-				}
+				must.That(t, p.Failure == nil, "%s: %+v", p.Phase, p.Failure)
 				want := int64(0)
 				if p.Sent != nil {
 					requests, sockets, want = requests+p.Sent.Requests, sockets+p.Sent.Sockets, p.Sent.Sockets
@@ -66,19 +65,16 @@ func TestRunsOfProgramsAreExactlyTheConnectionsOfTheLoad(t *testing.T) {
 				if !p.Asked.Statistics {
 					continue
 				}
-				if got := ran(t, &p, "tare_connect4"); got.Count != want {
-					t.Errorf("%s: %d connections, %d runs", p.Phase, want, got.Count)
-				}
-				if got := ran(t, &p, "tare_sockops"); got.Count < want || want == 0 && got.Count > 0 {
-					t.Errorf("%s: %d connections, %d runs of the look at their events", p.Phase, want, got.Count)
-				}
+				got := ran(t, &p, "tare_connect4")
+				check.That(t, got.Count == want, "%s: %d connections, %d runs", p.Phase, want, got.Count)
+				got = ran(t, &p, "tare_sockops")
+				check.That(t, got.Count >= want && (want != 0 || got.Count == 0), "%s: %d connections, %d runs of the look at their events", p.Phase, want, got.Count)
 			}
 			if c.own {
 				return
 			}
-			if served.Load() != requests || connected.Load() != sockets {
-				t.Errorf("the server counts %d requests on %d connections, the clients %d on %d", served.Load(), connected.Load(), requests, sockets)
-			}
+			check.That(t, served.Load() == requests && connected.Load() == sockets,
+				"the server counts %d requests on %d connections, the clients %d on %d", served.Load(), connected.Load(), requests, sockets)
 		})
 	}
 }
@@ -106,9 +102,7 @@ func TestAnotherToolSaysTheSameOfPrograms(t *testing.T) {
 	time.Sleep(2 * time.Second) // it has begun to look by then, and looks again long after the load
 	sent := sending(t, d, group)
 	v := <-view
-	if v.err != nil || len(v.Programs) != 2 {
-		t.Fatalf("seen: %+v, %v", v.View, v.err)
-	}
+	must.That(t, v.err == nil && len(v.Programs) == 2, "seen: %+v, %v", v.View, v.err)
 	after := bpftool(t, d.IDs())
 	for _, p := range v.Programs {
 		b, a := before[p.ID], after[p.ID]
@@ -116,9 +110,8 @@ func TestAnotherToolSaysTheSameOfPrograms(t *testing.T) {
 			t.Errorf("%s: %d runs, %d ns, then by bpftool %+v, %+v before", p.Name, p.Runs, p.Time, a, b)
 			continue
 		}
-		if p.Name == "tare_connect4" && a.Count-b.Count != uint64(sent.Sockets) {
-			t.Errorf("%d connections, %d runs by bpftool", sent.Sockets, a.Count-b.Count)
-		}
+		check.That(t, p.Name != "tare_connect4" || a.Count-b.Count == uint64(sent.Sockets),
+			"%d connections, %d runs by bpftool", sent.Sockets, a.Count-b.Count)
 		// Where the load began before the interval did, it has only a part of it.
 		if took := p.Rate.Mean * float64(p.Rate.Runs); p.Rate.Runs == a.Count-b.Count && math.Abs(took-float64(a.Time-b.Time)) > 1 {
 			t.Errorf("%s: %.0f ns in the interval; bpftool has %d", p.Name, took, a.Time-b.Time)
@@ -136,9 +129,7 @@ func sending(t *testing.T, d *datapath.Datapath, group string) httpload.Result {
 	must.OK(t, err)
 	defer clients.Close()
 	sent, err := clients.Run(t.Context())
-	if err != nil || sent.Errors > 0 {
-		t.Fatalf("%v: %+v", err, sent)
-	}
+	must.That(t, err == nil && sent.Errors == 0, "%v: %+v", err, sent)
 	return sent
 }
 
@@ -156,17 +147,13 @@ func TestMemoryOfProgramsIsThatOfTheirDescriptors(t *testing.T) {
 		}
 		for _, m := range p.Memory {
 			compared++
-			if key := (held{m.ID, m.Map}); !told[key][m.Memory] {
-				t.Errorf("%s: %d bytes; the kernel told of %v", m.Name, m.Memory, told[key])
-			}
+			key := (held{m.ID, m.Map})
+			check.That(t, told[key][m.Memory], "%s: %d bytes; the kernel told of %v", m.Name, m.Memory, told[key])
 		}
 	}
-	if compared != 2*3*5 { // two numbers of services, three phases
-		t.Errorf("%d figures were compared", compared)
-	}
-	if len(j.Growth) != 2 || j.Growth[0].Services != 1 || j.Growth[1].Maps < j.Growth[0].Maps+999*16 || j.Growth[1].Programs != j.Growth[0].Programs {
-		t.Errorf("%+v", j.Growth)
-	}
+	check.Equal(t, "figures were compared", compared, 2*3*5) // two numbers of services, three phases
+	check.That(t, len(j.Growth) == 2 && j.Growth[0].Services == 1 && j.Growth[1].Maps >= j.Growth[0].Maps+999*16 &&
+		j.Growth[1].Programs == j.Growth[0].Programs, "%+v", j.Growth)
 }
 
 // The limit pays for programs that run in the calls of the limited, whatever it is.
@@ -177,9 +164,7 @@ func TestProgramsOfAWorkloadCountAgainstItsLimit(t *testing.T) { paysFor(t, "0.5
 func paysFor(t *testing.T, cpus, long string) {
 	s := playBPF(t)
 	rec, j := s.weigh("bpf", "quota", "--cpus", cpus, "-c", "16", "-t", long, "--idle", "200ms", "--heavy", "0,400000", "--rounds", "1")
-	if j.Quota == nil || j.Failed > 0 {
-		t.Fatalf("%d of %d points failed, %+v", j.Failed, j.Total, j.Quota)
-	}
+	must.That(t, j.Quota != nil && j.Failed == 0, "%d of %d points failed, %+v", j.Failed, j.Total, j.Quota)
 	switch others := busy(rec); {
 	case j.Quota.Verdict == bpf.QuotaUndecided && others >= 0.15:
 		t.Logf("undecided, while others had %.0f %% of the node: %s", 100*others, strings.Join(j.Quota.Because, "; "))

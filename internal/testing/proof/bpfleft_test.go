@@ -23,6 +23,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/bpf"
 	"github.com/tare-bench/tare/internal/instrument/bpf/run/datapath"
 	"github.com/tare-bench/tare/internal/load"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/internal/testing/need"
 	"github.com/tare-bench/tare/record"
@@ -38,12 +39,10 @@ func playBPF(t *testing.T) *programs {
 	s := &programs{folders(t)}
 	untraced(t)
 	t.Cleanup(func() {
-		if left := opened("/proc/self/fd/*", "anon_inode:bpf"); len(left) > 0 {
-			t.Errorf("this process has open: %q", left)
-		}
-		if left := children(); len(left) > 0 {
-			t.Errorf("clients or servers are left: %q", left)
-		}
+		left := opened("/proc/self/fd/*", "anon_inode:bpf")
+		check.That(t, len(left) == 0, "this process has open: %q", left)
+		left = children()
+		check.That(t, len(left) == 0, "clients or servers are left: %q", left)
 		uncounted(t)
 	})
 	return s
@@ -103,13 +102,10 @@ func bpftool(t *testing.T, ids []uint32) map[uint32]toolProgram {
 	all := map[uint32]toolProgram{}
 	for _, id := range ids {
 		out, err := exec.CommandContext(t.Context(), path, "prog", "show", "id", strconv.Itoa(int(id)), "-j").Output()
-		if err != nil {
-			t.Fatalf("bpftool: %v: %s", err, out)
-		}
+		must.That(t, err == nil, "bpftool: %v: %s", err, out)
 		var p toolProgram
-		if err := json.Unmarshal(out, &p); err != nil || p.ID != id {
-			t.Fatalf("bpftool: %v: %s", err, out)
-		}
+		err = json.Unmarshal(out, &p)
+		must.That(t, err == nil && p.ID == id, "bpftool: %v: %s", err, out)
 		all[id] = p
 	}
 	return all
@@ -121,15 +117,12 @@ func checkMemory(t *testing.T, p *record.Program, tool toolProgram) {
 	t.Helper()
 	told, stop := descriptors()
 	stop()
-	if p.Memory != tool.Memlock || !told[held{p.ID, false}][p.Memory] {
-		t.Errorf("%s: %d bytes; bpftool has %d, the kernel %v", p.Name, p.Memory, tool.Memlock, told[held{p.ID, false}])
-	}
+	check.That(t, p.Memory == tool.Memlock && told[held{p.ID, false}][p.Memory],
+		"%s: %d bytes; bpftool has %d, the kernel %v", p.Name, p.Memory, tool.Memlock, told[held{p.ID, false}])
 	var ids []uint32
 	for _, m := range p.Maps {
 		ids = append(ids, m.ID)
-		if !told[held{m.ID, true}][m.Memory] {
-			t.Errorf("%s: %d bytes; the kernel has %v", m.Name, m.Memory, told[held{m.ID, true}])
-		}
+		check.That(t, told[held{m.ID, true}][m.Memory], "%s: %d bytes; the kernel has %v", m.Name, m.Memory, told[held{m.ID, true}])
 	}
 	slices.Sort(ids)
 	slices.Sort(tool.Maps)
@@ -229,9 +222,7 @@ func uncounted(t *testing.T) {
 	}
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		before := count()
-		if _, err := p.Run(&ebpf.RunOptions{Data: make([]byte, 64), Repeat: 10}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(p.Run(&ebpf.RunOptions{Data: make([]byte, 64), Repeat: 10}))(t)
 		if count() == before {
 			return
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
@@ -34,9 +35,7 @@ func TestTimeOfARunUnderLoadIsThatOfATestRun(t *testing.T) {
 				continue
 			}
 			r := ran(t, &p, "tare_connect4")
-			if p.Failure != nil || r.Count == 0 {
-				t.Fatalf("%+v", p)
-			}
+			must.That(t, p.Failure == nil && r.Count != 0, "%+v", p)
 			if each := float64(r.Time) / float64(r.Count); p.Asked.Heavy == 0 {
 				least(&light, each)
 			} else {
@@ -46,9 +45,7 @@ func TestTimeOfARunUnderLoadIsThatOfATestRun(t *testing.T) {
 	}
 	ratio := (loaded - light) / alone // the lookup is not in a test run
 	t.Logf("%.0f ns under load, %.0f of them without the loop; %.0f ns in a test run: %.3f", loaded, light, alone, ratio)
-	if ratio < 0.9 || ratio > 1.1 {
-		t.Errorf("%.3f times the time of a test run", ratio)
-	}
+	check.That(t, ratio >= 0.9 && ratio <= 1.1, "%.3f times the time of a test run", ratio)
 }
 
 // Whatever the limit is, it pays for the programs.

@@ -102,9 +102,7 @@ func named(t *testing.T, how find.Settings, names ...string) []find.Found {
 	t.Helper()
 	all := must.Get(find.Named(t.Context(), names, how))(t)
 	for _, f := range all {
-		if f.Target == nil {
-			t.Fatal(f.Why)
-		}
+		must.That(t, f.Target != nil, "%v", f.Why)
 	}
 	return all
 }
@@ -162,9 +160,7 @@ func within(t *testing.T, p *place, roots workspace.Roots, target subject.Target
 func operate(t *testing.T, s subject.Session, op subject.Op) *record.Sample {
 	t.Helper()
 	samples, err := subject.Operate(t.Context(), s, op, []int{0})
-	if err != nil {
-		t.Fatalf("%s: %v", op, err)
-	}
+	must.That(t, err == nil, "%s: %v", op, err)
 	return &samples[0]
 }
 
@@ -186,18 +182,16 @@ func TestAnImageOfAUsersOwnRunsOnEveryTarget(t *testing.T) {
 			info := f.Target.Info()
 			for op, def := range info.Operations { // what is told of them is true of any program
 				for _, of := range []string{"probe ID", "PROBE", "TERM"} {
-					if strings.Contains(def.Command+def.Means, of) {
-						t.Errorf("%s is told of as %q, %q, and its program is the user's own", op, def.Command, def.Means)
-					}
+					check.That(t, !strings.Contains(def.Command+def.Means, of),
+						"%s is told of as %q, %q, and its program is the user's own", op, def.Command, def.Means)
 				}
 			}
 			sample := operate(t, s, subject.Run)
 			if sample.Failure != nil {
 				t.Fatalf("%+v", *sample.Failure)
 			}
-			if (info.Clock == "host") != (sample.First != 0) {
-				t.Errorf("the first instruction is stamped %d, on a clock of the %s", sample.First, info.Clock)
-			}
+			check.That(t, (info.Clock == "host") == (sample.First != 0),
+				"the first instruction is stamped %d, on a clock of the %s", sample.First, info.Clock)
 			want := "i mine mine 1234:5678 /srv from the image\n"
 			if f.Name == "host" {
 				dir, _ := os.Getwd()
@@ -244,9 +238,7 @@ func TestAnImageOfAUsersOwnDoesNotRuleTheMachine(t *testing.T) {
 			}
 			if f.Name == "floor" {
 				ran, err := s.(subject.Executor).Exec(t.Context(), 0, []string{bash, "-c", caps})
-				if err != nil || ran.Output != want {
-					t.Errorf("a command beside it has the capabilities %q (%v), want %q", ran.Said(), err, want)
-				}
+				check.That(t, err == nil && ran.Output == want, "a command beside it has the capabilities %q (%v), want %q", ran.Said(), err, want)
 			}
 			must.OK(t, s.Discard(t.Context(), []int{0}))
 		})
@@ -276,9 +268,8 @@ func TestAnImageOfAnEngineIsWeighedEverywhere(t *testing.T) {
 		"docker": exec.Command("docker", "-H", docker.Host, "load", "-i", archive),
 		"podman": exec.Command(podman.Command, "load", "-q", "-i", archive),
 	} {
-		if out, err := load.CombinedOutput(); err != nil {
-			t.Fatalf("%s: %v\n%s", engine, err, out)
-		}
+		out, err := load.CombinedOutput()
+		must.That(t, err == nil, "%s: %v\n%s", engine, err, out)
 	}
 	for from, targets := range map[string][]string{
 		"docker": {"host", "floor", "docker/runc", "runc"},
@@ -289,9 +280,8 @@ func TestAnImageOfAnEngineIsWeighedEverywhere(t *testing.T) {
 			"--env", "SECRET=do-not-tell", "--user", "0", "--command", `bash -c 'trap "exit 0" TERM; while :; do sleep 0.05; done'`}
 		recs, judged, text := tare(folders(t), lifecycle.Judge, append(args, targets...)...)
 		w := recs[0].Header.Workload
-		if w == nil || w.Source != from+": app:1" || !slices.Equal(w.Env, []string{"SECRET"}) || w.User != "0:0" || len(w.Command) != 3 {
-			t.Errorf("%s: the record says of the workload %+v", from, w)
-		}
+		check.That(t, w != nil && w.Source == from+": app:1" && slices.Equal(w.Env, []string{"SECRET"}) && w.User == "0:0" && len(w.Command) == 3,
+			"%s: the record says of the workload %+v", from, w)
 		if j := judged[0]; j.Failed > 0 || j.Total == 0 || len(j.Targets) != len(targets)-strings.Count(strings.Join(targets, " "), "host") {
 			t.Errorf("%s: %d of %d operations failed on %d targets", from, j.Failed, j.Total, len(j.Targets))
 		}
@@ -318,9 +308,8 @@ func TestTheSwitchedServiceIsOfAnyArchive(t *testing.T) {
 			row.look(t, documents)
 		}
 		rec, j := stored(p, filepath.Join(dir, "01-overhead.jsonl"), overhead.Judge)
-		if w := rec.Header.Workload; w == nil || w.Source != "the file app.tar" || w.Command[0] != "bash" {
-			t.Errorf("the record says of the workload %+v", w)
-		}
+		w := rec.Header.Workload
+		check.That(t, w != nil && w.Source == "the file app.tar" && w.Command[0] == "bash", "the record says of the workload %+v", w)
 		held[bytes] = map[string]float64{}
 		for _, f := range j.Figures() {
 			if f.Quantity == "role-memory" && f.Labels.Get("role") == string(record.RoleWorkload) {
@@ -329,9 +318,8 @@ func TestTheSwitchedServiceIsOfAnyArchive(t *testing.T) {
 		}
 	}
 	for _, target := range []string{"runc", "floor"} {
-		if differ := held[more][target] - held[less][target]; math.Abs(differ-(more-less)) > 0.01*(more-less) {
-			t.Errorf("%s: they differ by %.2f MiB, and hold %d MiB more", target, differ/mib, (more-less)/mib)
-		}
+		differ := held[more][target] - held[less][target]
+		check.That(t, math.Abs(differ-(more-less)) <= 0.01*(more-less), "%s: they differ by %.2f MiB, and hold %d MiB more", target, differ/mib, (more-less)/mib)
 	}
 }
 
@@ -341,9 +329,8 @@ func TestAProgramThatIsNotThereIsSaidNotToBe(t *testing.T) {
 	for _, f := range named(t, find.Settings{}, "floor", "runc") {
 		t.Run(f.Name, func(t *testing.T) {
 			s := stand(t, p, f.Target, setting.Workload{Image: archive, Command: []string{"nonesuch"}})
-			if x := operate(t, s, subject.Run); x.Failure == nil || !strings.Contains(x.Failure.Output, "cannot run nonesuch: no such program") {
-				t.Errorf("%+v", x.Failure)
-			}
+			x := operate(t, s, subject.Run)
+			check.That(t, x.Failure != nil && strings.Contains(x.Failure.Output, "cannot run nonesuch: no such program"), "%+v", x.Failure)
 		})
 	}
 }

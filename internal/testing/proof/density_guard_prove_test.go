@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/instrument/density"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/engines"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
@@ -113,9 +114,7 @@ func TestRealSandboxesStopBeforeTheFloor(t *testing.T) {
 				} else {
 					t.Errorf("run %d: %d MiB below the floor, which others did not take: %s", n+1, -own/mib, end.Detail)
 				}
-				if end.Why == record.EndFailure || end.Sandboxes == 0 {
-					t.Errorf("run %d: %+v", n+1, end)
-				}
+				check.That(t, end.Why != record.EndFailure && end.Sandboxes != 0, "run %d: %+v", n+1, end)
 			}
 			t.Logf("%s: %d of %d runs did not touch the floor", target, held, densityRuns)
 		})

@@ -16,6 +16,7 @@ import (
 	"github.com/aclements/go-moremath/stats"
 
 	"github.com/tare-bench/tare/internal/cli"
+	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/internal/testing/need"
 )
 
@@ -60,9 +61,7 @@ func (p *place) floor(t *testing.T, old string, n int, wait float64) float64 {
 	waiting(t, filepath.Join(p.dir, "old"), wait)
 	_, _, said := p.gate(t, n, "--self", old)
 	found := regexp.MustCompile(`tells a margin of (\S+) %`).FindStringSubmatch(said)
-	if found == nil {
-		t.Fatalf("no floor in %s", said)
-	}
+	must.That(t, found != nil, "no floor in %s", said)
 	percent, err := strconv.ParseFloat(found[1], 64)
 	if err != nil {
 		percent = math.Inf(1)
@@ -93,9 +92,8 @@ func TestGatesOfRealPairs(t *testing.T) {
 		waiting(t, filepath.Join(p.dir, "new"), wait+add*operation)
 		code, text, stderr := p.gate(t, i+1, "--interleave", old, new)
 		var g gated
-		if err := json.Unmarshal([]byte(text), &g); err != nil || len(g.Figures) != 1 || code == cli.ExitUsage {
-			t.Fatalf("exit %d, %v\n%s\n%s", code, err, text, stderr)
-		}
+		err := json.Unmarshal([]byte(text), &g)
+		must.That(t, err == nil && len(g.Figures) == 1 && code != cli.ExitUsage, "exit %d, %v\n%s\n%s", code, err, text, stderr)
 		f := g.Figures[0]
 		operation = f.Estimate.Value / (1 + f.Versus.Shift.Value) / 1e9
 		asked[add]++

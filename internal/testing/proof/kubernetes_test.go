@@ -10,6 +10,7 @@ import (
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/instrument/overhead"
 	"github.com/tare-bench/tare/internal/instrument/overhead/ledger"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/cluster"
 	"github.com/tare-bench/tare/internal/testing/engines"
 	"github.com/tare-bench/tare/record"
@@ -45,11 +46,8 @@ func TestPodsOfAKubeletTakeWhatPodsOfCRITake(t *testing.T) {
 		}
 		d, all := figure.MedianOf(differences), figure.MedianOf(owns)
 		t.Logf("%s: %.2f MiB by CRI, of a kubelet %+.2f MiB more, from %+.2f to %+.2f in %d rounds", phase, all.Value/mib, d.Value/mib, d.Lo/mib, d.Hi/mib, len(differences))
-		if len(differences) < 6 {
-			t.Errorf("%s: %d rounds have both", phase, len(differences))
-		}
-		if (d.Lo > 0 || d.Hi < 0) && math.Abs(d.Value) > 0.03*all.Value+0.25*mib {
-			t.Errorf("%s: they do not agree: %v", phase, slices.Sorted(slices.Values(differences)))
-		}
+		check.That(t, len(differences) >= 6, "%s: %d rounds have both", phase, len(differences))
+		check.That(t, d.Lo <= 0 && d.Hi >= 0 || math.Abs(d.Value) <= 0.03*all.Value+0.25*mib,
+			"%s: they do not agree: %v", phase, slices.Sorted(slices.Values(differences)))
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/tare-bench/tare/internal/subject/find"
 	"github.com/tare-bench/tare/internal/subject/ready"
 	"github.com/tare-bench/tare/internal/subject/setting"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/engines"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/internal/testing/ports"
@@ -80,9 +81,7 @@ func TestAServerIsReadySoLongAfterItsFirstInstructionAsItSleeps(t *testing.T) {
 					}
 					// Of a guest's it is known that it came after the call and, nearly, before its end.
 					took, beyond := time.Duration(x.Ready-cmp.Or(x.First, x.Start)), time.Duration(x.Ready-cmp.Or(x.First, x.Seen, x.Returned))-sleeps
-					if took < sleeps {
-						t.Errorf("ready %v after its first instruction, and slept %v", took, sleeps)
-					}
+					check.That(t, took >= sleeps, "ready %v after its first instruction, and slept %v", took, sleeps)
 					if ok { // or it was ready before anybody came to ask
 						best = min(best, beyond-resolution)
 					}
@@ -92,9 +91,7 @@ func TestAServerIsReadySoLongAfterItsFirstInstructionAsItSleeps(t *testing.T) {
 						break
 					}
 				}
-				if best > late {
-					t.Errorf("at best %v later than it slept, beyond what is said of how exactly that is known", best)
-				}
+				check.That(t, best <= late, "at best %v later than it slept, beyond what is said of how exactly that is known", best)
 			})
 		}
 	}
@@ -109,16 +106,12 @@ func TestAWatchedStartIsReadySoLongAfterItsFirstInstructionAsItsServerSleeps(t *
 	best := map[string]time.Duration{}
 	for i := range rec.Starts {
 		s := &rec.Starts[i]
-		if s.Failure != nil || s.First == 0 {
-			t.Fatalf("%+v", *s)
-		}
+		must.That(t, s.Failure == nil && s.First != 0, "%+v", *s)
 		if s.Unready == 0 {
 			continue // where the machine is busy it was ready before anybody came to ask
 		}
 		took, resolution := time.Duration(s.Ready-s.First), time.Duration(s.Ready-s.Unready)
-		if took < sleeps {
-			t.Errorf("%s: ready %v after its first instruction, and slept %v", s.Target, took, sleeps)
-		}
+		check.That(t, took >= sleeps, "%s: ready %v after its first instruction, and slept %v", s.Target, took, sleeps)
 		beyond := took - sleeps - resolution
 		if one, met := best[s.Target]; !met || beyond < one {
 			best[s.Target] = beyond
@@ -127,9 +120,8 @@ func TestAWatchedStartIsReadySoLongAfterItsFirstInstructionAsItsServerSleeps(t *
 	}
 	for _, target := range targets {
 		// Of so few starts all may be delayed: the test above has as many as it takes.
-		if beyond, met := best[target]; !met || beyond > sleeps {
-			t.Errorf("%s: at best %v later than it slept, beyond what is said of how exactly that is known", target, beyond)
-		}
+		beyond, met := best[target]
+		check.That(t, met && beyond <= sleeps, "%s: at best %v later than it slept, beyond what is said of how exactly that is known", target, beyond)
 		first, ready := figure.Find(j.Figures(), "time-to-first-instruction", "target", target), figure.Find(j.Figures(), "time-to-ready", "target", target)
 		if took := ready.Value - first.Value; ready.N == 0 || first.N != 3 || took < float64(sleeps) {
 			t.Errorf("%s: it is reported as ready %v after its first instruction, of %d starts", target, time.Duration(took), ready.N)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/cli"
 	"github.com/tare-bench/tare/internal/instrument/all"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/published"
 	"github.com/tare-bench/tare/record"
@@ -67,9 +68,7 @@ func onTargets(t *testing.T, name string, targets []string) string {
 		n++
 		return indent + "targets: " + targets[n-1]
 	})
-	if n != len(targets) {
-		t.Fatalf("%d measures name targets, want %d", n, len(targets))
-	}
+	must.That(t, n == len(targets), "%d measures name targets, want %d", n, len(targets))
 	return plan
 }
 
@@ -87,9 +86,7 @@ func documented(t *testing.T, p *place, args []string, records int) []part {
 	execute(t, args...)
 	dir := args[slices.Index(args, "-o")+1]
 	paths, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
-	if err != nil || len(paths) != records {
-		t.Fatalf("records %v, %v", paths, err)
-	}
+	must.That(t, err == nil && len(paths) == records, "records %v, %v", paths, err)
 	for _, path := range paths {
 		rec := must.Get(record.Load(path))(t)
 		p.ids = append(p.ids, rec.Header.RunID)
@@ -177,18 +174,14 @@ func mapped(t *testing.T, plan string) (rows []mapRow) {
 	t.Helper()
 	text := must.Read(t, "../../../docs/reports.md")
 	_, section, ok := strings.Cut(text, "\nPlan: [plans/"+plan+".yaml](")
-	if !ok {
-		t.Fatalf("the map has no plan %s", plan)
-	}
+	must.That(t, ok, "the map has no plan %s", plan)
 	section, _, _ = strings.Cut(section, "\n## ")
 	for line := range strings.Lines(section) {
 		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
 		if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| ---") || strings.HasPrefix(line, "| of the report") {
 			continue
 		}
-		if len(cells) != 4 {
-			t.Fatalf("%d cells: %s", len(cells), line)
-		}
+		must.That(t, len(cells) == 4, "%d cells: %s", len(cells), line)
 		row := mapRow{of: cells[0], why: strings.TrimSpace(cells[3])}
 		for i, to := range []*string{&row.measure, &row.section} {
 			if m := spans.FindStringSubmatch(cells[i+1]); m != nil {
@@ -216,9 +209,7 @@ func matches(pattern, text string) bool {
 func (r *mapRow) look(t *testing.T, all []part) {
 	t.Helper()
 	if r.section == "" {
-		if len(r.why) < 20 || r.measure != "" {
-			t.Errorf("%s: neither a section nor a reason", r.of)
-		}
+		check.That(t, len(r.why) >= 20 && r.measure == "", "%s: neither a section nor a reason", r.of)
 		return
 	}
 	lacks := []string{"the section"}
@@ -251,8 +242,7 @@ func checkTablesAreNamed(t *testing.T, plan string, rows []mapRow) {
 	}
 	r := must.Get(published.Load("published/" + name))(t)
 	for _, table := range r.Tables {
-		if !slices.ContainsFunc(rows, func(row mapRow) bool { return strings.Contains(row.of, "`"+table.ID+"`") }) {
-			t.Errorf("the map has no table %s: %s", table.ID, table.Title)
-		}
+		check.That(t, slices.ContainsFunc(rows, func(row mapRow) bool { return strings.Contains(row.of, "`"+table.ID+"`") }),
+			"the map has no table %s: %s", table.ID, table.Title)
 	}
 }

@@ -42,9 +42,7 @@ func play(t *testing.T) *stage {
 			"docker": s.docker.Containers(t), "podman": s.podman.Containers(t), "containerd": s.containerd.Sandboxes(t),
 			"containerd's default namespace": s.containerd.Containers(t, "default"), "CRI-O": s.crio.Sandboxes(t),
 		} {
-			if len(left) > 0 {
-				t.Errorf("%s: left are %v", engine, left)
-			}
+			check.That(t, len(left) == 0, "%s: left are %v", engine, left)
 		}
 	})
 	return s
@@ -82,9 +80,7 @@ func (s *stage) image(t *testing.T) string {
 func say(t *testing.T, args ...string) string {
 	t.Helper()
 	out, err := exec.Command(args[0], args[1:]...).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s: %v\n%s", strings.Join(args, " "), err, out)
-	}
+	must.That(t, err == nil, "%s: %v\n%s", strings.Join(args, " "), err, out)
 	return strings.TrimSpace(string(out))
 }
 
@@ -109,9 +105,7 @@ func whole(rec *record.Record) (*startup.Judgement, error) {
 func engineOf(t *testing.T, j *startup.Judgement, target string) string {
 	t.Helper()
 	i := slices.IndexFunc(j.Targets, func(x startup.Target) bool { return x.Target == target })
-	if i < 0 {
-		t.Fatalf("%s is not judged", target)
-	}
+	must.That(t, i >= 0, "%s is not judged", target)
 	return j.Targets[i].Engine
 }
 
@@ -119,20 +113,17 @@ func engineOf(t *testing.T, j *startup.Judgement, target string) string {
 // overlap, no rest.
 func checkSums(t *testing.T, s *record.Start, engine string) {
 	t.Helper()
-	if s.First <= s.Began || s.Ended <= s.Began {
-		t.Errorf("%s: first %d, ended %d ns after it began", s.Target, s.First-s.Began, s.Ended-s.Began)
-	}
+	check.That(t, s.First > s.Began && s.Ended > s.Began,
+		"%s: first %d, ended %d ns after it began", s.Target, s.First-s.Began, s.Ended-s.Began)
 	for what, parts := range map[string][]trace.Part{"calls": trace.Calls(s, engine), "parts": trace.Parts(s, engine)} {
 		sum, at := int64(0), s.Began
 		for _, p := range parts {
-			if p.Began != at || p.Ended <= p.Began {
-				t.Errorf("%s: among its %s %q is from %d to %d, after one that ends at %d", s.Target, what, p.Name, p.Began, p.Ended, at)
-			}
+			check.That(t, p.Began == at && p.Ended > p.Began,
+				"%s: among its %s %q is from %d to %d, after one that ends at %d", s.Target, what, p.Name, p.Began, p.Ended, at)
 			sum, at = sum+p.Ended-p.Began, p.Ended
 		}
-		if sum != s.Ended-s.Began || at != s.Ended || len(parts) < 3 {
-			t.Errorf("%s: its %d %s are %d ns, it took %d", s.Target, len(parts), what, sum, s.Ended-s.Began)
-		}
+		check.That(t, sum == s.Ended-s.Began && at == s.Ended && len(parts) >= 3,
+			"%s: its %d %s are %d ns, it took %d", s.Target, len(parts), what, sum, s.Ended-s.Began)
 	}
 }
 
@@ -171,9 +162,7 @@ func (c cast) check(t *testing.T, s *record.Start) {
 		switch p.Kind {
 		case record.KindCall:
 			calls = append(calls, p.Verb)
-			if p.Exit == nil || *p.Exit != 0 || p.CPU <= 0 || p.Ended <= p.Exec || p.Exec < p.Born {
-				t.Errorf("%s: %+v", s.Target, p)
-			}
+			check.That(t, p.Exit != nil && *p.Exit == 0 && p.CPU > 0 && p.Ended > p.Exec && p.Exec >= p.Born, "%s: %+v", s.Target, p)
 		case record.KindCNI:
 			plugins = append(plugins, p.Name+" "+p.Verb)
 		case record.KindInit:
@@ -182,28 +171,21 @@ func (c cast) check(t *testing.T, s *record.Start) {
 			workloads[p.Container]++
 			last = max(last, p.Exec)
 		}
-		if p.Container != "" && !slices.Contains(s.Containers, p.Container) {
-			t.Errorf("%s: %s is about %s, the containers are %v", s.Target, p.Name, p.Container, s.Containers)
-		}
+		check.That(t, p.Container == "" || slices.Contains(s.Containers, p.Container),
+			"%s: %s is about %s, the containers are %v", s.Target, p.Name, p.Container, s.Containers)
 	}
 	slices.Sort(plugins)
 	check.Equal(t, fmt.Sprintf("%s: calls", s.Target), strings.Join(calls, " "), c.calls)
 	check.Equal(t, fmt.Sprintf("%s: network plugins", s.Target), strings.Join(plugins, ", "), c.plugins)
-	if c.beside != "" && !kinds[c.beside] || len(s.Containers) != c.ids || len(workloads) != c.workload || len(inits) != c.workload {
-		t.Errorf("%s: %v; containers %v; inits of %v, workloads of %v", s.Target, kinds, s.Containers, inits, workloads)
-	}
+	check.That(t, (c.beside == "" || kinds[c.beside]) && len(s.Containers) == c.ids && len(workloads) == c.workload && len(inits) == c.workload,
+		"%s: %v; containers %v; inits of %v, workloads of %v", s.Target, kinds, s.Containers, inits, workloads)
 	for id, n := range workloads {
-		if n != 1 {
-			t.Errorf("%s: %d workloads in %s", s.Target, n, id)
-		}
+		check.That(t, n == 1, "%s: %d workloads in %s", s.Target, n, id)
 	}
 	// The probe's own stamp, or the exec.
-	if by := s.First - last; by < 0 || by > 1e9 { // who waits for a CPU begins late
-		t.Errorf("%s: its first instruction is %d ns after the workload's exec", s.Target, by)
-	}
-	if len(s.Missing) > 0 || s.Lost > 0 {
-		t.Errorf("%s: missing %+v, lost %d", s.Target, s.Missing, s.Lost)
-	}
+	by := s.First - last
+	check.That(t, by >= 0 && by <= 1e9, "%s: its first instruction is %d ns after the workload's exec", s.Target, by) // who waits for a CPU begins late
+	check.That(t, len(s.Missing) == 0 && s.Lost == 0, "%s: missing %+v, lost %d", s.Target, s.Missing, s.Lost)
 }
 
 // checkApart looks whether starts share anybody but daemons.
@@ -220,9 +202,8 @@ func checkApart(t *testing.T, starts []record.Start) {
 			if strings.HasPrefix(id, "tare-") {
 				continue // bare runtimes have roots of their own
 			}
-			if other, ok := whose[id]; ok && other != i {
-				t.Errorf("%s is in starts %d and %d", id, other, i)
-			}
+			other, ok := whose[id]
+			check.That(t, !ok || other == i, "%s is in starts %d and %d", id, other, i)
 			whose[id] = i
 		}
 		for _, p := range s.Processes {
@@ -230,9 +211,8 @@ func checkApart(t *testing.T, starts []record.Start) {
 				continue
 			}
 			key := one{p.Pid, p.Born}
-			if other, ok := whose[key]; ok && other != i {
-				t.Errorf("%s, process %d, is in starts %d and %d", p.Name, p.Pid, other, i)
-			}
+			other, ok := whose[key]
+			check.That(t, !ok || other == i, "%s, process %d, is in starts %d and %d", p.Name, p.Pid, other, i)
 			whose[key] = i
 		}
 	}
@@ -257,9 +237,7 @@ func TestAStartIsSeenWhole(t *testing.T) {
 			checkSums(t, x, engineOf(t, j, x.Target))
 			casts[x.Target].check(t, x)
 		}
-		if len(rec.Starts) != 2*len(targets) {
-			t.Errorf("%d starts of %d targets", len(rec.Starts), len(targets))
-		}
+		check.That(t, len(rec.Starts) == 2*len(targets), "%d starts of %d targets", len(rec.Starts), len(targets))
 		all = append(all, rec.Starts...)
 	}
 	checkApart(t, all)

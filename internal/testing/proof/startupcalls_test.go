@@ -12,6 +12,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/probe"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/internal/testing/need"
 	"github.com/tare-bench/tare/record"
@@ -53,20 +54,14 @@ func (s *stage) calls(t *testing.T) (all []call) {
 	ahead := time.Now().UnixNano() - machine.Now()
 	at := func(seconds string) int64 {
 		micros, err := strconv.ParseInt(strings.Replace(seconds, ".", "", 1), 10, 64)
-		if err != nil {
-			t.Fatalf("%q: %v", seconds, err)
-		}
+		must.That(t, err == nil, "%q: %v", seconds, err)
 		return micros*1000 - ahead
 	}
 	for line := range strings.Lines(text) {
 		words := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
-		if len(words) < 4 {
-			t.Fatalf("%q", line)
-		}
+		must.That(t, len(words) >= 4, "%q", line)
 		pid, err := strconv.Atoi(words[0])
-		if err != nil {
-			t.Fatalf("%q: %v", line, err)
-		}
+		must.That(t, err == nil, "%q: %v", line, err)
 		c := call{pid: pid, began: at(words[1]), ended: at(words[2])}
 		args := words[3:]
 		i := slices.IndexFunc(args, func(word string) bool {
@@ -154,16 +149,12 @@ func TestTheRuntimesCallsAreThoseThatItWritesDown(t *testing.T) {
 			verbs, unsure := map[string]bool{}, false
 			for i := range rec.Starts {
 				x := &rec.Starts[i]
-				if x.Failure != nil {
-					t.Fatalf("%s: %+v", x.Target, x.Failure)
-				}
+				must.That(t, x.Failure == nil, "%s: %+v", x.Target, x.Failure)
 				// A docker run that is waited for does not tell its container's
 				// id, and another docker may have started one meanwhile.
 				if slices.ContainsFunc(x.Missing, func(m record.Missing) bool { return m.What == "ambiguous" }) {
 					unsure = true
-					if len(x.Processes) > 1 {
-						t.Errorf("%s: %d processes are shown of a start whose container is not known", x.Target, len(x.Processes))
-					}
+					check.That(t, len(x.Processes) <= 1, "%s: %d processes are shown of a start whose container is not known", x.Target, len(x.Processes))
 					continue
 				}
 				checkSums(t, x, engineOf(t, j, x.Target))
@@ -180,9 +171,8 @@ func TestTheRuntimesCallsAreThoseThatItWritesDown(t *testing.T) {
 				return // and says so
 			}
 			slices.Sort(far)
-			if len(far) == 0 || far[len(far)/2] > near || !verbs[test.verb] {
-				t.Fatalf("calls are longer than they say themselves, by %v; their verbs are %v", far, verbs)
-			}
+			must.That(t, len(far) != 0 && far[len(far)/2] <= near && verbs[test.verb],
+				"calls are longer than they say themselves, by %v; their verbs are %v", far, verbs)
 		})
 	}
 }

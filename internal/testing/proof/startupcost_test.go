@@ -5,6 +5,8 @@ package proof
 import (
 	"testing"
 
+	"github.com/tare-bench/tare/internal/testing/check"
+	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -19,20 +21,15 @@ func TestWatchingAStartDoesNotChangeIt(t *testing.T) {
 		x := &j.Targets[i]
 		t.Logf("%s: %.2f ms, watched over not watched %.4f [%.4f, %.4f]; watching took %.2f %% of its CPU time", x.Target,
 			x.Wall.Value/1e6, x.Watching.Value, x.Watching.Lo, x.Watching.Hi, 100*x.WatchingCPU.Value)
-		if x.Starts != rounds || x.Failed > 0 || !x.Watching.Known() {
-			t.Fatalf("%s: %d starts, %d failed, %+v %s", x.Target, x.Starts, x.Failed, x.Watching, x.Watching.Reasons)
-		}
-		if x.Watching.Versus.Different() && x.Watching.Value > 1 {
-			t.Errorf("%s: watched starts are longer: %s", x.Target, x.Watching.Reasons)
-		}
-		if !x.WatchingCPU.Known() || x.WatchingCPU.Value > bound {
-			t.Errorf("%s: watching took %.4f of its CPU time", x.Target, x.WatchingCPU.Value)
-		}
+		must.That(t, x.Starts == rounds && x.Failed == 0 && x.Watching.Known(),
+			"%s: %d starts, %d failed, %+v %s", x.Target, x.Starts, x.Failed, x.Watching, x.Watching.Reasons)
+		check.That(t, !x.Watching.Versus.Different() || x.Watching.Value <= 1, "%s: watched starts are longer: %s", x.Target, x.Watching.Reasons)
+		check.That(t, x.WatchingCPU.Known() && x.WatchingCPU.Value <= bound,
+			"%s: watching took %.4f of its CPU time", x.Target, x.WatchingCPU.Value)
 	}
 	for i := range rec.Starts {
-		if x := &rec.Starts[i]; x.Lost > 0 {
-			t.Errorf("%s: %d events were lost", x.Target, x.Lost)
-		}
+		x := &rec.Starts[i]
+		check.That(t, x.Lost == 0, "%s: %d events were lost", x.Target, x.Lost)
 	}
 }
 
@@ -50,19 +47,13 @@ func TestTheWallTimeOfACommandIsItsLife(t *testing.T) {
 			}
 		}
 		before, after := born-x.Began, x.Ended-ended
-		if before < 0 || after < 0 {
-			t.Fatalf("%s: born %d ns after it began, and %d ns before it returned ended", x.Target, before, after)
-		}
+		must.That(t, before >= 0 && after >= 0, "%s: born %d ns after it began, and %d ns before it returned ended", x.Target, before, after)
 		if had, ok := least[x.Target]; !ok || before+after < had {
 			least[x.Target] = before + after
 		}
 	}
 	for target, ns := range least {
-		if ns > 1e6 {
-			t.Errorf("%s: %.3f ms of its wall time are not its life", target, float64(ns)/1e6)
-		}
+		check.That(t, ns <= 1e6, "%s: %.3f ms of its wall time are not its life", target, float64(ns)/1e6)
 	}
-	if len(least) != 2 {
-		t.Errorf("%v", least)
-	}
+	check.Equal(t, "targets", len(least), 2)
 }

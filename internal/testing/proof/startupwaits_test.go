@@ -26,27 +26,22 @@ import (
 func blamed(t *testing.T, slept time.Duration, timer, in string, args ...string) (*record.Start, record.Gap) {
 	t.Helper()
 	rec, j := watch(t, append([]string{"--rounds", "2", "--warmup", "0"}, args...)...)
-	if len(rec.Starts) != 2 {
-		t.Fatalf("%d starts", len(rec.Starts))
-	}
+	must.That(t, len(rec.Starts) == 2, "%d starts", len(rec.Starts))
 	var gaps []record.Gap
 	exact := true
 	isIt := func(g record.Gap) bool { return g.In == in }
 	for i := range rec.Starts {
 		s := &rec.Starts[i]
 		found := trace.Gaps(s, engineOf(t, j, s.Target), 3)
-		if s.Failure != nil || len(found) == 0 {
-			t.Fatalf("%d gaps: %+v", len(found), s.Failure)
-		}
+		must.That(t, s.Failure == nil && len(found) != 0, "%d gaps: %+v", len(found), s.Failure)
 		checkSums(t, s, engineOf(t, j, s.Target))
 		for _, g := range found {
 			t.Logf("%v in %s, from %q to %q, CPU %v", time.Duration(g.Ended-g.Began), g.In, g.After, g.Before, time.Duration(g.CPU))
 		}
 		g := found[max(slices.IndexFunc(found, isIt), 0)]
 		took := time.Duration(g.Ended - g.Began)
-		if took < slept*95/100 || g.CPU < 0 || time.Duration(g.CPU) > slept/5 || g.In != in {
-			t.Errorf("blamed is %q, which took %v and CPU time of %v", g.In, took, time.Duration(g.CPU))
-		}
+		check.That(t, took >= slept*95/100 && g.CPU >= 0 && time.Duration(g.CPU) <= slept/5 && g.In == in,
+			"blamed is %q, which took %v and CPU time of %v", g.In, took, time.Duration(g.CPU))
 		// As a timer is named: as long, and each time between the same events, which others
 		// that end late may part.
 		same := i == 0 || g.After == gaps[0].After && g.Before == gaps[0].Before
@@ -55,9 +50,7 @@ func blamed(t *testing.T, slept time.Duration, timer, in string, args ...string)
 	}
 	all := j.Targets[0].Gaps
 	first := all[max(slices.IndexFunc(all, func(g startup.Gap) bool { return g.In == in }), 0)]
-	if first.In != in || exact && (first.Wait == nil || first.Wait.Timer != timer) {
-		t.Errorf("judged is %+v, not a %s", first, timer)
-	}
+	check.That(t, first.In == in && (!exact || first.Wait != nil && first.Wait.Timer == timer), "judged is %+v, not a %s", first, timer)
 	return &rec.Starts[0], gaps[0]
 }
 
@@ -75,13 +68,10 @@ func TestANetworkPluginThatSleepsIsBlamedForIt(t *testing.T) {
 	s, _ := blamed(t, time.Second, "1 s timer", "slow-tuning (sleep)",
 		"--network", "bridge", "--cri", "containerd=unix://"+containerd.Address, "cri+containerd/runc")
 	for _, p := range s.Processes {
-		if p.Name == "slow-tuning" && (p.Kind != record.KindCNI || p.Verb != "ADD" || p.Container != s.Sandbox) {
-			t.Errorf("%+v", p)
-		}
+		check.That(t, p.Name != "slow-tuning" || p.Kind == record.KindCNI && p.Verb == "ADD" && p.Container == s.Sandbox, "%+v", p)
 	}
-	if left := containerd.Sandboxes(t); len(left) > 0 {
-		t.Errorf("left are %v", left)
-	}
+	left := containerd.Sandboxes(t)
+	check.That(t, len(left) == 0, "left are %v", left)
 }
 
 func TestAnEngineThatSleepsIsBlamedAndNotTheRuntime(t *testing.T) {
@@ -97,9 +87,8 @@ func TestAnEngineThatSleepsIsBlamedAndNotTheRuntime(t *testing.T) {
 			continue
 		}
 		verbs = append(verbs, p.Verb)
-		if p.Verb == "create" && p.Ended > g.Began || p.Verb == "start" && p.Born < g.Ended {
-			t.Errorf("%s is from %d to %d, the gap from %d to %d", p.Name, p.Born, p.Ended, g.Began, g.Ended)
-		}
+		check.That(t, (p.Verb != "create" || p.Ended <= g.Began) && (p.Verb != "start" || p.Born >= g.Ended),
+			"%s is from %d to %d, the gap from %d to %d", p.Name, p.Born, p.Ended, g.Began, g.Ended)
 	}
 	check.Equal(t, "calls", strings.Join(verbs, " "), "create start delete")
 }
@@ -191,9 +180,7 @@ func TestTwoStartsOfOneDaemonAreToldApart(t *testing.T) {
 				for i, rec := range recs {
 					for k := range rec.Starts {
 						x := &rec.Starts[k]
-						if x.Failure != nil {
-							t.Fatalf("%s: %+v", x.Target, x.Failure)
-						}
+						must.That(t, x.Failure == nil, "%s: %+v", x.Target, x.Failure)
 						checkSums(t, x, engineOf(t, judged[i], x.Target))
 						checkAlone(t, x)
 					}
@@ -221,14 +208,11 @@ func checkAlone(t *testing.T, s *record.Start) {
 		if p.Kind == record.KindCall {
 			calls = append(calls, p.Verb)
 		}
-		if p.Container != "" && p.Container != s.Containers[0] {
-			t.Errorf("%s is about %s, the container is %v", p.Name, p.Container, s.Containers)
-		}
+		check.That(t, p.Container == "" || p.Container == s.Containers[0],
+			"%s is about %s, the container is %v", p.Name, p.Container, s.Containers)
 	}
-	if len(s.Containers) != 1 || count[record.KindShim] != 1 || count[record.KindWorkload] != 1 || strings.Join(calls, " ") != "create start" {
-		t.Errorf("%s: containers %v, calls %v, %v", s.Target, s.Containers, calls, count)
-	}
-	if slices.ContainsFunc(s.Missing, func(m record.Missing) bool { return m.What == "ambiguous" }) {
-		t.Errorf("%s: %+v", s.Target, s.Missing)
-	}
+	check.That(t, len(s.Containers) == 1 && count[record.KindShim] == 1 && count[record.KindWorkload] == 1 && strings.Join(calls, " ") == "create start",
+		"%s: containers %v, calls %v, %v", s.Target, s.Containers, calls, count)
+	check.That(t, !slices.ContainsFunc(s.Missing, func(m record.Missing) bool { return m.What == "ambiguous" }),
+		"%s: %+v", s.Target, s.Missing)
 }

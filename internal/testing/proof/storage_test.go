@@ -55,12 +55,11 @@ func tellCachesOf(t *testing.T, rw string, targets, flags []string) {
 			check.Equal(t, fmt.Sprintf("%s, %s on %s, %s", c.Target, table.Job, table.Volume, table.Cache), int64(c.Total.Bytes.Value), 4*16*mib)
 		}
 	}
-	check.Equal(t, "cells", len(targets)*3*2, cells)
+	check.Equal(t, "cells", cells, len(targets)*3*2)
 	for _, target := range targets {
 		name, _, _ := strings.Cut(target, "=")
-		if !slices.ContainsFunc(rec.Places, func(p record.Place) bool { return p.Target == name && len(p.Mounts) > 1 }) {
-			t.Errorf("%s: its file systems are not known", name)
-		}
+		check.That(t, slices.ContainsFunc(rec.Places, func(p record.Place) bool { return p.Target == name && len(p.Mounts) > 1 }),
+			"%s: its file systems are not known", name)
 	}
 }
 
@@ -112,29 +111,23 @@ func TestAColdStartFindsNothingOfItsImageInMemoryAndAWarmOneAllOfIt(t *testing.T
 		recs, judged, _ := tare(p, lifecycle.Judge, "lifecycle", "host", "runc", "docker/runc", "--cache", cache, "--ops", "run", "--rounds", strconv.Itoa(rounds), "--warmup", "1",
 			"--docker-host", docker.Host, "--image", archive, "--user", "0:0", "--mount", out+":/out", "--ready", "log:^finished$",
 			"--command", does("/srv/big", "/out"), "--host-command", does(own, out))
-		if judged[0].Failed > 0 || len(recs[0].Batches) != 3*(rounds+1) {
-			t.Fatalf("%s: %d failed, %d batches", cache, judged[0].Failed, len(recs[0].Batches))
-		}
+		must.That(t, judged[0].Failed == 0 && len(recs[0].Batches) == 3*(rounds+1),
+			"%s: %d failed, %d batches", cache, judged[0].Failed, len(recs[0].Batches))
 		text := must.Read(t, filepath.Join(out, "said"))
 		must.OK(t, os.Remove(filepath.Join(out, "said")))
 		said := strings.Fields(text)
-		if len(said) != len(recs[0].Batches) {
-			t.Fatalf("%s: %d workloads said %q", cache, len(recs[0].Batches), said)
-		}
+		must.That(t, len(said) == len(recs[0].Batches), "%s: %d workloads said %q", cache, len(recs[0].Batches), said)
 		found := map[string][]string{}
 		for i, b := range recs[0].Batches { // one at a time
 			found[b.Target] = append(found[b.Target], said[i])
-			if (b.Dropped == record.DroppedNode) != (cache == "cold") {
-				t.Errorf("%s: %q was dropped before %s", cache, b.Dropped, b.Target)
-			}
+			check.That(t, (b.Dropped == record.DroppedNode) == (cache == "cold"), "%s: %q was dropped before %s", cache, b.Dropped, b.Target)
 		}
 		t.Logf("%s: bytes in memory at each start: %v", cache, found)
 		warm := false
 		for target, bytes := range found {
 			warm = warm || slices.Contains(bytes[1:], strconv.Itoa(big))
-			if cache == "cold" && slices.ContainsFunc(bytes, func(n string) bool { return n != "0" }) {
-				t.Errorf("cold starts of %s found %q bytes of %d in memory", target, bytes, big)
-			}
+			check.That(t, cache != "cold" || !slices.ContainsFunc(bytes, func(n string) bool { return n != "0" }),
+				"cold starts of %s found %q bytes of %d in memory", target, bytes, big)
 		}
 		if cache == "warm" && !warm { // others on the machine may drop it meanwhile, but not each time
 			t.Errorf("no warm start found its %d bytes in memory", big)

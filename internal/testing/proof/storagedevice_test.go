@@ -53,13 +53,10 @@ func TestADiskThatIsAFileIsNotTakenForADevice(t *testing.T) {
 			_, j := weighStorage(t, []string{"--volume", "bind=" + at, "--cache", "direct", "--jobs", "randread", "--bs", "4k", "--size", "32M", "--numjobs", "1",
 				"--rounds", "1", "--ceiling", "0", "--settle", "0", "--drop", "files"}, []string{"host", "runc"})
 			for _, c := range j.Tables[0].Cells {
-				if c.Verdict != storage.NotDirect {
-					t.Errorf("%s: %q because %q", c.Target, c.Verdict, c.Because)
-				}
+				check.That(t, c.Verdict == storage.NotDirect, "%s: %q because %q", c.Target, c.Verdict, c.Because)
 			}
-			if left, _ := filepath.Glob(filepath.Join(at, "tare-*")); len(left) > 0 {
-				t.Errorf("left: %v", left)
-			}
+			left, _ := filepath.Glob(filepath.Join(at, "tare-*"))
+			check.That(t, len(left) == 0, "left: %v", left)
 		})
 	}
 }

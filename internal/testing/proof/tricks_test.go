@@ -15,6 +15,7 @@ import (
 	"github.com/tare-bench/tare/internal/cli"
 	"github.com/tare-bench/tare/internal/instrument/overhead"
 	"github.com/tare-bench/tare/internal/node/cgroup"
+	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/internal/testing/need"
 	"github.com/tare-bench/tare/record"
@@ -66,9 +67,7 @@ func TestARuntimeThatHidesItsCostIsNotEnough(t *testing.T) {
 			}
 			code, text, said := invoke(t, append(args, "-q")...)
 			_, j := stored(p, filepath.Join(p.dir, "r.jsonl"), overhead.Judge)
-			if code != cli.ExitFailed {
-				t.Errorf("exit %d\n%s\n%s", code, text, said)
-			}
+			check.That(t, code == cli.ExitFailed, "exit %d\n%s\n%s", code, text, said)
 			for i := range j.Check {
 				k := &j.Check[i]
 				var all []string
@@ -77,13 +76,10 @@ func TestARuntimeThatHidesItsCostIsNotEnough(t *testing.T) {
 						all = append(all, f.Message)
 					}
 				}
-				if !strings.Contains(strings.Join(all, "\n"), c.says) || k.Answer == overhead.Enough {
-					t.Errorf("%s is %s, and %q is not in:\n%s", k.Target, k.Answer, c.says, strings.Join(all, "\n"))
-				}
+				check.That(t, strings.Contains(strings.Join(all, "\n"), c.says) && k.Answer != overhead.Enough,
+					"%s is %s, and %q is not in:\n%s", k.Target, k.Answer, c.says, strings.Join(all, "\n"))
 			}
-			if len(j.Check) != 2 || c.fails != (len(j.Classes) == 0) {
-				t.Errorf("%+v\n%+v", j.Check, j.Classes)
-			}
+			check.That(t, len(j.Check) == 2 && c.fails == (len(j.Classes) == 0), "%+v\n%+v", j.Check, j.Classes)
 			for i := range j.Tables {
 				for k := range j.Tables[i].Cells {
 					l := &j.Tables[i].Cells[k].Ledger
@@ -212,9 +208,7 @@ func ungrouped(t *testing.T, container string) {
 	t.Cleanup(func() {
 		for _, h := range hs {
 			_ = filepath.WalkDir(h.Mount, func(path string, d os.DirEntry, err error) error {
-				if err == nil && d.IsDir() && d.Name() == container {
-					t.Errorf("left is %s", path)
-				}
+				check.That(t, err != nil || !d.IsDir() || d.Name() != container, "left is %s", path)
 				return nil // of what ends meanwhile
 			})
 		}

@@ -32,9 +32,7 @@ func TestANeighbourWritesWhatItSays(t *testing.T) {
 			_, judged, _ := tare(p, app.Judge, "app", target, "--rounds", "1", "-t", "500ms", "--warm", "0", "-c", "1", "--answer-timeout", "20s", "--neighbour", "storage randwrite")
 			end()
 			w := <-seen
-			if w.file == nil {
-				t.Fatal("there was no file that it writes to")
-			}
+			must.That(t, w.file != nil, "there was no file that it writes to")
 			defer w.file.Close()
 			blocks := must.Get(w.blocks())(t)
 			// Two jobs write to one file, neither a block twice, and a little after it was asked last.

@@ -139,12 +139,8 @@ func wrong(t *testing.T, all []find.Found, out func(find.Found, misdeed) bool) {
 				if !other {
 					says = m.says
 				}
-				if (told == nil) != (says == "") || told != nil && !has(told, says) {
-					t.Errorf("%s, %s: %+v; want %q", f.Name, m.name, told, says)
-				}
-				if log > bounded || took > 2*time.Minute {
-					t.Errorf("%s, %s: it took %v, and its log had %d bytes", f.Name, m.name, took, log)
-				}
+				check.That(t, (told == nil) == (says == "") && (told == nil || has(told, says)), "%s, %s: %+v; want %q", f.Name, m.name, told, says)
+				check.That(t, log <= bounded && took <= 2*time.Minute, "%s, %s: it took %v, and its log had %d bytes", f.Name, m.name, took, log)
 				if told != nil {
 					t.Logf("%s %s: after %v, log of %d KiB: %s, exit %d: %s", f.Name, m.name, took, log>>10, told.Kind, told.Exit, told.Detail)
 				}
