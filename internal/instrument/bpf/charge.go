@@ -12,6 +12,7 @@ import (
 const (
 	quotaMostly = 2.0  // times the clients' own work that it has to be
 	quotaHeld   = 0.10 // of the periods in which the quota was used up, at least
+	quotaNoise  = 0.01 // of all chosen programs' run time, below which a program decides nothing
 )
 
 // quotaCharge tells whose time a step's cgroup was charged. What a request costs the
@@ -72,12 +73,22 @@ func inCalls(m *measured, kinds map[uint32]string) float64 {
 
 // forClients tells whether chosen programs ran for the load's clients and for nobody
 // else: all that ran are called by a connect, each was called once for every connect of
-// the clients, and none while the node was idle.
+// the clients, and none while the node was idle. Programs below [quotaNoise] may be others'.
 func forClients(m *measured, kinds map[uint32]string) bool {
 	if m.load.Sent == nil || m.idle == nil {
 		return false
 	}
-	ran := func(r record.ProgramRun) bool { return r.Count > 0 || r.Time > 0 }
+	total, took := int64(0), map[uint32]int64{}
+	for _, r := range m.load.Runs {
+		total, took[r.ID] = total+r.Time, max(took[r.ID], r.Time)
+	}
+	for _, r := range m.idle.Runs {
+		took[r.ID] = max(took[r.ID], r.Time)
+	}
+	ran := func(r record.ProgramRun) bool {
+		noise := float64(took[r.ID]) < quotaNoise*float64(total)
+		return (r.Count > 0 || r.Time > 0) && !noise
+	}
 	exactly := func(r record.ProgramRun) bool {
 		connects := m.load.Sent.Requests
 		if m.load.Asked.KeepAlive {
