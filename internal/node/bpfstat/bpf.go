@@ -40,8 +40,8 @@ type Listing struct {
 	// Went are the last counters of programs, of whatever filter, that the listing
 	// before held and that are not there any more.
 	Went []Counters
-	// Passed are programs that came and went since the listing before, at least: the
-	// kernel gives ids in turn, and theirs are left out.
+	// Passed are programs that came and went since the listing before, at least: the kernel
+	// gives ids in turn, and those left out between the first and the last new one were theirs.
 	Passed   int
 	Gone     int      // programs or maps that went while they were looked at
 	Problems []string // what could not be seen, and why

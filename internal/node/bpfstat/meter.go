@@ -130,19 +130,21 @@ func (m *Meter) listPrograms(l *Listing) error {
 	if m.listings%everyWalk == 0 {
 		after = 0
 	}
-	before, came := m.highest, 0
+	before, first, came := m.highest, uint32(0), 0
 	err := m.walk(unix.BPF_PROG_GET_NEXT_ID, after, "list the BPF programs of this machine", func(id uint32) error {
 		if id > before {
 			m.highest = max(m.highest, id)
-			came++
+			if came++; came == 1 {
+				first = id
+			}
 		}
 		if _, ok := slices.BinarySearchFunc(known, id, byID); ok {
 			return nil
 		}
 		return m.program(id, l)
 	})
-	if before > 0 {
-		l.Passed = int(m.highest-before) - came
+	if before > 0 && came > 0 { // ids between before and the first new one may have gone before this interval
+		l.Passed = int(m.highest-first) + 1 - came
 	}
 	slices.SortFunc(m.programs, func(a, b *program) int { return cmp.Compare(a.ID, b.ID) })
 	return err

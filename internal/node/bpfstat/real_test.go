@@ -457,15 +457,25 @@ func TestWhatWentIsDroppedAndItsLastCountersAreTold(t *testing.T) {
 func TestProgramsThatCameAndWentBetweenListingsAreCountedByTheirIDs(t *testing.T) {
 	needRoot(t)
 	m := openMeter(t)
-	newProgram(t, &ebpf.ProgramSpec{Name: "tare_t_first", Type: ebpf.SocketFilter, Instructions: using()}) // of which they are counted
+	passing := func(n int) {
+		for range n {
+			newProgram(t, &ebpf.ProgramSpec{Name: "tare_t_passing", Type: ebpf.SocketFilter, Instructions: using()}).Close()
+		}
+	}
+	stays := func() {
+		newProgram(t, &ebpf.ProgramSpec{Name: "tare_t_stays", Type: ebpf.SocketFilter, Instructions: using()})
+	}
+	stays()
+	const before = 50
+	passing(before)
 	l := list(t, m, Filter{})
 	check.That(t, l.Passed == 0, "%d before the first listing", l.Passed)
-	for range 3 {
-		newProgram(t, &ebpf.ProgramSpec{Name: "tare_t_passing", Type: ebpf.SocketFilter, Instructions: using()}).Close()
-	}
-	newProgram(t, &ebpf.ProgramSpec{Name: "tare_t_stays", Type: ebpf.SocketFilter, Instructions: using()})
+	stays()
+	passing(3)
+	stays()
 	l = list(t, m, Filter{})
 	check.That(t, l.Passed >= 3, "%d came and went, want 3", l.Passed) // others may load programs, too
+	check.That(t, l.Passed < before, "%d came and went, of which %d went before the first listing", l.Passed, before)
 }
 
 // A walk of all ids and one above the highest have to tell the same.
