@@ -49,10 +49,18 @@ func (f *Flight) add(ids ...string) {
 	for _, id := range ids {
 		if name, is := strings.CutPrefix(id, before); is {
 			f.foreign[name] = true
-		} else if id != "" {
+		} else if unique(id) {
 			f.ids[id] = true
 		}
 	}
+}
+
+// unique reports whether an id is one that no other program's arguments have by chance: a
+// name of a run's, or what engines make, 64 hexadecimal digits or a UUID. By an id such as
+// "1" processes of others would be found, and killed.
+func unique(id string) bool {
+	const shortest = 16
+	return strings.HasPrefix(id, "tare-") && strings.Count(id, "-") >= 2 || len(id) >= shortest
 }
 
 func (f *Flight) owns(id string) bool { return f.ids[id] || OfRun(id, f.runID) }

@@ -229,6 +229,12 @@ func TestWhatIsNotTheRunsIsNotAwaited(t *testing.T) {
 	})
 }
 
+// An id such as "1" stands in the arguments of many programs.
+func TestAShortIDFindsNoProcess(t *testing.T) {
+	shim(t, t.TempDir(), "true", "-smp", "1")
+	check.Equal(t, "processes", len(NewFlight("", "1", "a", "tare-1", "k8s.io").processes()), 0)
+}
+
 func TestACNIPluginUnderWayIsKnownByItsEnvironment(t *testing.T) {
 	run := "h" + fmt.Sprint(os.Getpid())
 	for args, want := range map[string]int{"IgnoreUnknown=1;K8S_POD_NAME=" + Name(run, 0, 1) + ";K8S_POD_INFRA_CONTAINER_ID=5e": 1, "K8S_POD_NAME=" + Name("x"+run, 0, 1): 0} {
@@ -252,24 +258,24 @@ func TestAClientGivenUpInTheMiddleOfAWaitSaysSo(t *testing.T) {
 
 func TestSandboxesAreRememberedAlsoOnTheDisk(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "target")
-	f := newFake()
+	f, id := newFake(), strings.Repeat("5e", 32)
 	s, err := Open(t.Context(), Options{Target: "fake", Called: "the engine", Driver: f, Image: t.Name(), Guest: true,
 		Env: subject.Env{RunID: "r", Dir: dir, StateDir: t.TempDir(), Lanes: 1, Timeout: time.Second}})
 	must.OK(t, err)
 	failed := must.Get(s.hold(subject.Create, 0))(t)
-	s.remember("5e5e", "", "5e5e")
-	check.Equal(t, "file", must.Read(t, filepath.Join(filepath.Dir(dir), KeptSandboxes)), failed.Name+"\n5e5e\n")
-	check.Equal(t, "known", s.sandboxes.known(), []string{"5e5e", failed.Name})
+	s.remember(id, "", id)
+	check.Equal(t, "file", must.Read(t, filepath.Join(filepath.Dir(dir), KeptSandboxes)), failed.Name+"\n"+id+"\n")
+	check.Equal(t, "known", s.sandboxes.known(), []string{id, failed.Name})
 	m := onMachine(t)
 	s.hs, s.sandboxes.root = m.hs, m.root
-	for _, id := range []string{"5e5e", failed.Name, "web"} {
-		for _, folder := range m.folders(id) {
+	for _, one := range []string{id, failed.Name, "web"} {
+		for _, folder := range m.folders(one) {
 			must.OK(t, os.MkdirAll(folder, 0o755))
 		}
 	}
 	must.OK(t, s.Close(t.Context()))
 	check.Equal(t, "a failed create", len(m.there(failed.Name)), 0)
-	check.Equal(t, "a warm-up pod", len(m.there("5e5e")), 0)
+	check.Equal(t, "a warm-up pod", len(m.there(id)), 0)
 	check.Equal(t, "another's", m.there("web"), m.folders("web"))
 }
 
@@ -327,12 +333,12 @@ func TestASandboxWithANameOfARunThatIsNotKnownStaysAndIsNamed(t *testing.T) {
 
 // A sandbox's state names the run by its cgroups where nothing else does.
 func TestASandboxThatNothingNamesButItsStateIsTheRuns(t *testing.T) {
-	m := onMachine(t)
-	for id, of := range map[string]string{"5e5e": "kk", "5e5f": "other"} {
+	m, mine, others := onMachine(t), strings.Repeat("5e", 32), strings.Repeat("5f", 32)
+	for id, of := range map[string]string{mine: "kk", others: "other"} {
 		must.OK(t, os.MkdirAll(m.folders(id)[0], 0o755))
 		must.Write(t, filepath.Join(m.folders(id)[0], "persist.json"), `{"SandboxCgroupPath":"/tare-run-`+of+`/cri/`+Name(of, 0, 1)+`/kata_`+id+`"}`)
 	}
 	f := NewFlight("kk")
 	f.root = m.root
-	check.Equal(t, "keeps", f.Keeps(m.hs), []string{"folder " + m.folders("5e5e")[0]})
+	check.Equal(t, "keeps", f.Keeps(m.hs), []string{"folder " + m.folders(mine)[0]})
 }
