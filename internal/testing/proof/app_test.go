@@ -63,7 +63,7 @@ func TestAnImageOfAUsersOwnIsANeighbour(t *testing.T) {
 	docker, archive := engines.Docker(t), shell(t)
 	targets := []string{"host", "floor", "runc", "docker/runc"}
 	recs, judged, text := tare(folders(t), app.Judge, append([]string{"app", "--rounds", "1", "-t", "300ms", "--warm", "0", "-c", "1", "--answer-timeout", "20s", "--command", "/probe serve 8080 work=2000",
-		"--docker-host", docker.Host, "--neighbour", archive + " bash -c 'while :; do :; done'"}, targets...)...)
+		"--details", "--docker-host", docker.Host, "--neighbour", archive + " bash -c 'while :; do :; done'"}, targets...)...)
 	failed, total, _ := judged[0].Result()
 	check.That(t, failed == 0 && total == 2*len(targets)-1, "%d of %d windows failed", failed, total)
 	if n := recs[0].Header.Neighbours; len(n) != 1 || n[0].Source != "the file app.tar" || len(n[0].Command) != 3 || n[0].User != "1234:5678" {
