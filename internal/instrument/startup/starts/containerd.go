@@ -87,21 +87,14 @@ func criCall(e *logs.Event) (f fact, ok bool) {
 	return fact{}, false
 }
 
-// criAnswer tells the begin of a call from its answer and its failure.
+// criAnswer distinguishes the begin of a call from its answer and its failure.
 func criAnswer(e *logs.Event, p point, id, rest []byte) fact {
-	failed := isError(e) && bytes.Contains(rest, []byte(" failed")) || isError(e) && p != podCalled
-	answer := bytes.LastIndex(rest, []byte(" returns "))
-	f := does(p)
-	switch {
-	case answer >= 0:
-		f = does(returns[p])
+	f, meta := does(p), rest
+	if answer := bytes.LastIndex(rest, []byte(" returns ")); answer >= 0 {
+		f, meta = does(returns[p]), rest[:answer]
 	}
-	if failed {
+	if isError(e) && (p != podCalled || bytes.Contains(rest, []byte(" failed"))) {
 		f = fails(f.call, errorOf(e))
-	}
-	meta := rest
-	if answer >= 0 {
-		meta = rest[:answer]
 	}
 	switch p {
 	case podCalled:

@@ -32,7 +32,7 @@ func crio(e *logs.Event, all []fact) []fact {
 		return append(all, f)
 	case slices.Contains(crioOver, string(method)):
 		return append(all, fact{step: stops, container: crioID(e)})
-	case !ok: // somebody asks how it is
+	case !ok: // a question after its state
 		return append(all, f)
 	default:
 		stage := f.stage

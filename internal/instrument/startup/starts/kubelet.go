@@ -12,31 +12,34 @@ import (
 // looks once a second), and it was observed to run. The last line has times of its own.
 func kubelet(e *logs.Event, all []fact) []fact {
 	msg, pod := e.Message, e.Pod
+	add := func(p point, pod, member []byte) {
+		all = append(all, fact{mark: mark{point: p}, pod: pod, member: member, opens: p == podAdded || p == seenStarted, own: true})
+	}
 	switch {
 	case bytes.HasPrefix(msg, []byte("SyncLoop (ADD")): // up to 1.20: SyncLoop (ADD, "api"): "web_shop(uid), db_shop(uid)"
 		_, pods, _ := bytes.Cut(msg, []byte(`): "`))
 		for old := range bytes.SplitSeq(pods, []byte(", ")) {
-			all = append(all, fact{mark: mark{point: podAdded}, pod: oldName(old), opens: true, own: true})
+			add(podAdded, oldName(old), nil)
 		}
 	case bytes.HasPrefix(msg, []byte(`SyncLoop (PLEG): "`)):
 		if bytes.Contains(msg, []byte(`Type:"ContainerStarted"`)) {
-			all = append(all, fact{mark: mark{point: seenStarted}, pod: oldName(msg[len(`SyncLoop (PLEG): "`):]), member: after(msg, `Data:"`, '"'), opens: true, own: true})
+			add(seenStarted, oldName(msg[len(`SyncLoop (PLEG): "`):]), after(msg, `Data:"`, '"'))
 		}
 	case bytes.Contains(msg[:min(len(msg), 16)], []byte("SyncLoop ADD")):
 		_, pods, _ := bytes.Cut(msg, []byte("pods=["))
 		for pod := range bytes.SplitSeq(bytes.TrimSuffix(pods, []byte("]")), []byte(",")) {
-			all = append(all, fact{mark: mark{point: podAdded}, pod: bytes.Trim(pod, `" `), opens: true, own: true})
+			add(podAdded, bytes.Trim(pod, `" `), nil)
 		}
 	case bytes.Contains(msg[:min(len(msg), 48)], []byte("SyncLoop (PLEG): event for pod")):
 		if bytes.Contains(msg, []byte(`"Type":"ContainerStarted"`)) {
-			all = append(all, fact{mark: mark{point: seenStarted}, pod: pod, member: after(msg, `"Data":"`, '"'), opens: true, own: true})
+			add(seenStarted, pod, after(msg, `"Data":"`, '"'))
 		}
 	case bytes.Contains(msg[:min(len(msg), 32)], []byte("Observed pod startup duration")):
 		all = observedStart(msg, pod, all)
 	case bytes.Contains(msg[:min(len(msg), 64)], []byte("MountVolume started")):
-		all = append(all, fact{mark: mark{point: mountCalled}, pod: pod, own: true})
+		add(mountCalled, pod, nil)
 	case bytes.Contains(msg[:min(len(msg), 32)], []byte("MountVolume.SetUp succeeded")):
-		all = append(all, fact{mark: mark{point: mountReturned}, pod: pod, own: true})
+		add(mountReturned, pod, nil)
 	case len(pod) > 0:
 		all = append(all, fact{pod: pod, stage: stageOf(e)})
 	}

@@ -210,9 +210,7 @@ func markOf(e *logs.Event) mark {
 			return m
 		}
 	}
-	switch msg[0] {
-	case 'l', 'n', '=', '<':
-	default:
+	if !bytes.Contains([]byte("ln=<"), msg[:1]) {
 		return mark{}
 	}
 	for i := range openings {
