@@ -40,7 +40,14 @@ func (b *Builder) runsc(e *logs.Event, at int64) {
 		return
 	}
 	c, msg := &b.commands[e.File], e.Message
-	if b.runscHeads(c, e, at) {
+	switch { // the lines that stand above those of a command
+	case bytes.HasPrefix(msg, []byte("**************** gVisor")):
+		if c.headed = c.verb != "" && !c.headed; !c.headed {
+			*c = command{at: at, place: placeOf(e)}
+		}
+		return
+	case bytes.HasPrefix(msg, []byte("Args: [")):
+		b.runscBegins(c, e, at)
 		return
 	}
 	if c.id == "" && c.verb == "" && (string(e.Program) == tableProgram || bytes.HasPrefix(msg, []byte("Timer for "))) {
@@ -67,23 +74,6 @@ func (b *Builder) runsc(e *logs.Event, at int64) {
 		s.fails(cmp.Or(s.error, "runsc "+c.verb+" exited with "+string(cut(status))), at)
 	}
 	b.midpoint(s, c, e)
-}
-
-// runscHeads takes the lines that stand above those of a command.
-func (b *Builder) runscHeads(c *command, e *logs.Event, at int64) bool {
-	switch {
-	case bytes.HasPrefix(e.Message, []byte("**************** gVisor")):
-		if c.verb != "" && !c.headed {
-			c.headed = true
-		} else {
-			*c = command{at: at, place: placeOf(e)}
-		}
-		return true
-	case bytes.HasPrefix(e.Message, []byte("Args: [")):
-		b.runscBegins(c, e, at)
-		return true
-	}
-	return false
 }
 
 // runscJoins takes a create, of which it turns out that its container is another one of
@@ -115,26 +105,18 @@ func (b *Builder) runscCalled(c *command, s *sandbox) {
 // "Args: [/usr/bin/runsc --root=/run create --bundle /b 8bd3…]".
 func (b *Builder) runscBegins(c *command, e *logs.Event, at int64) {
 	args := strings.Fields(string(bytes.TrimSuffix(e.Message[len("Args: ["):], []byte("]"))))
-	verb := ""
-	for _, a := range args {
-		if slices.Contains(runscVerbs, a) {
-			verb = a
-			break
-		}
-	}
 	if c.at == 0 {
 		c.at, c.place = at, placeOf(e)
 	}
-	c.id, c.verb = "", verb
-	if verb == "" || e.Cut {
+	c.id, c.verb = "", ""
+	if i := slices.IndexFunc(args, func(a string) bool { return slices.Contains(runscVerbs, a) }); i >= 0 {
+		c.verb = args[i]
+	}
+	if c.verb == "" || e.Cut || !isID([]byte(args[len(args)-1])) {
 		b.Unplaced++
 		return
 	}
-	id := []byte(args[len(args)-1])
-	if !isID(id) {
-		b.Unplaced++
-		return
-	}
+	id, verb := []byte(args[len(args)-1]), c.verb
 	s := b.known(id)
 	switch verb {
 	case "create", "run", "boot", "restore":
