@@ -167,9 +167,9 @@ func (s *sandbox) isAgain(m mark, container []byte, at int64) bool {
 // inOf is whose a line is: an engine's, or the subsystem, source or program of a
 // runtime's.
 func inOf(e *logs.Event) []byte {
-	switch w, ok := writers[e.Form]; {
-	case ok:
-		return w.name
+	switch w := writers[e.Form]; {
+	case w != 0:
+		return w.name()
 	case len(e.Subsystem) > 0:
 		return e.Subsystem
 	case len(e.Source) > 0 && !bytes.Equal(e.Source, e.Sandbox):

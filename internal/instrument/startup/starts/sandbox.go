@@ -1,7 +1,9 @@
 package starts
 
 import (
+	"bytes"
 	"container/list"
+	"math/bits"
 	"slices"
 	"strings"
 
@@ -79,52 +81,47 @@ type moment struct {
 // whose says who wrote of a sandbox.
 type whose uint16
 
+// Engines, of which the first that wrote is named, then runtimes.
 const (
-	ofKata whose = 1 << iota
-	ofContainerd
-	ofCRIO
-	ofDocker
-	ofRunsc
-	ofKubelet
+	ofDocker whose = 1 << iota
 	ofPodman
 	ofIsulad
-	ofCrun
+	ofCRIO
+	ofContainerd
+	ofKubelet
 	ofEvents
+	ofKata
+	ofRunsc
+	ofCrun
 )
 
-// writers are the engines, and gVisor, by the form of their lines.
-var writers = map[logs.Form]struct {
-	whose whose
-	name  []byte
-}{
-	logs.Containerd: {ofContainerd, []byte("containerd")}, logs.CRIO: {ofCRIO, []byte("cri-o")},
-	logs.Docker: {ofDocker, []byte("docker")}, logs.Runsc: {ofRunsc, []byte("runsc")}, logs.Kubelet: {ofKubelet, []byte("kubelet")},
-	logs.Podman: {ofPodman, []byte("podman")}, logs.Isulad: {ofIsulad, []byte("isulad")}, logs.Crun: {ofCrun, []byte("crun")},
-	logs.Kubernetes: {ofEvents, []byte("kubernetes events")},
+var whoseNames = bytes.Fields([]byte("docker podman isulad cri-o containerd kubelet kubernetes-events kata runsc crun"))
+
+// writers are those whose lines have a form.
+var writers = [256]whose{
+	logs.Containerd: ofContainerd, logs.CRIO: ofCRIO, logs.Docker: ofDocker, logs.Runsc: ofRunsc, logs.Kubelet: ofKubelet,
+	logs.Podman: ofPodman, logs.Isulad: ofIsulad, logs.Crun: ofCrun, logs.Kubernetes: ofEvents,
 }
 
-// target is what a start is one of: the engine and the runtime, as far as both
-// wrote of it.
-func (w whose) target() string {
-	name := func(of ...whose) string {
-		for _, x := range of {
-			if w&x != 0 {
-				return whoseNames[x]
-			}
-		}
-		return ""
+// name is that of the first, nil of none.
+func (w whose) name() []byte {
+	if w == 0 {
+		return nil
 	}
-	return strings.Trim(name(ofDocker, ofPodman, ofIsulad, ofCRIO, ofContainerd, ofKubelet, ofEvents)+"/"+name(ofKata, ofRunsc, ofCrun), "/")
+	return whoseNames[bits.TrailingZeros16(uint16(w))]
 }
 
-var whoseNames = map[whose]string{ofDocker: "docker", ofCRIO: "cri-o", ofContainerd: "containerd", ofKata: "kata", ofRunsc: "runsc", ofKubelet: "kubelet",
-	ofPodman: "podman", ofIsulad: "isulad", ofCrun: "crun", ofEvents: "kubernetes-events"}
+// target is what a start is one of: the engine and the runtime, as far as both wrote of it.
+func (w whose) target() string {
+	engines := ofKata - 1
+	return strings.Trim(string((w&engines).name())+"/"+string((w&^engines).name()), "/")
+}
 
 // said takes notice of a line of the host's about this sandbox, and says whether
 // it is an edge.
 func (s *sandbox) said(b *Builder, e *logs.Event, at int64, which int, m mark, named bool) {
 	if named {
-		s.whose |= writers[e.Form].whose
+		s.whose |= writers[e.Form]
 	}
 	if s.began == 0 {
 		s.began, s.at = at, placeOf(e)
