@@ -80,6 +80,9 @@ func (s *sandbox) waiting(b *Builder) *record.Waiting {
 		return nil
 	}
 	w := &record.Waiting{Until: max(b.now, s.last), Stage: s.stage, Error: s.error}
+	if i := slices.IndexFunc(b.pauses, func(at int64) bool { return at >= max(s.last, s.began) }); i >= 0 { // logs of another day tell nothing of it
+		w.Until = b.pauses[i]
+	}
 	stands := func(in string, since int64, at place) { w.In, w.Since, w.Source = in, since, b.source(at) }
 	for _, isRuntime := range []bool{false, true} {
 		for _, c := range s.calls {

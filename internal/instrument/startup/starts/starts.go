@@ -85,7 +85,8 @@ type Builder struct {
 
 	underWay   map[*sandbox]bool // have begun and have not all they created started
 	suppressed int64
-	now        int64 // the last time in the logs
+	now        int64   // the last time in the logs
+	pauses     []int64 // the last times before others that are later by more than a start may take
 	given      int
 	creating   bool // a call of CreateContainer was logged
 }
@@ -143,6 +144,9 @@ func (b *Builder) Add(e *logs.Event) error {
 	if at <= 0 { // it says nothing of when it was
 		b.Unplaced++
 		return nil
+	}
+	if b.now != 0 && at-b.now > int64(longest) && len(b.pauses) < maxPending {
+		b.pauses = append(b.pauses, b.now)
 	}
 	b.now = max(b.now, at)
 	if seen, heals, timed := b.twice.seen(e, at); seen {
