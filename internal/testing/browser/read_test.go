@@ -144,6 +144,7 @@ func TestKeysReachAndMoveEverything(t *testing.T) {
 	p.press("Enter")
 	p.press("Enter")
 	check.Equal(t, "aria-sort", eval[string](p, `() => document.activeElement.closest('th').ariaSort`), "descending")
+	eval[any](p, `() => document.querySelectorAll('details.more').forEach(d => d.open = true)`)
 	until("input[type=search]")
 	p.write("crun")
 	rows := eval[[]string](p, `() => {
