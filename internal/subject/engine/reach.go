@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/tare-bench/tare/internal/node/cgroup"
@@ -97,13 +98,19 @@ func Said(env subject.Env, lane int) string {
 const arriving = 50 * time.Millisecond
 
 // LastWords are the last that a program of the user's own said which a lane started and
-// that is over; "" of the probe.
+// that is over; "" of the probe. If there is nothing but the probe's own line, what the
+// program said may still be on its way on a busy machine.
 func LastWords(env subject.Env, lane int) string {
 	if env.Workload.Cargo == nil {
 		return ""
 	}
-	time.Sleep(arriving)
-	return tail(Said(env, lane), true)
+	for began := time.Now(); ; {
+		time.Sleep(arriving)
+		text := strings.TrimSpace(tail(Said(env, lane), true))
+		if strings.Contains(text, "\n") || text != "" && !strings.HasPrefix(text, "tare-probe/") || time.Since(began) > noticing {
+			return text
+		}
+	}
 }
 
 // Lasting is the failure of a program of the user's own that a lane has started and that
