@@ -34,39 +34,6 @@ func (j *Judgement) Result() (failed, total int, findings []record.Finding) {
 	return j.Failed, j.Total, j.Found
 }
 
-// Conclude answers what a report on a mesh asks: what its programs take at each point, whose
-// limit pays, and what they occupy.
-func (j *Judgement) Conclude() (items []page.Item) {
-	var points []string
-	for i := range j.Rows {
-		if r := &j.Rows[i]; r.BPFCore.Known() {
-			text := ""
-			for _, l := range labelsOf(&r.Asked) {
-				text += l.Key + " " + l.Value + ", "
-			}
-			points = append(points, strings.TrimSuffix(text, ", ")+": "+page.Hundred(r.BPFCore.Value)+" "+ofACore+", "+page.Hundred(r.BPFNode.Value)+" "+ofTheNode)
-		}
-	}
-	add := func(key, text string) {
-		if text != "" {
-			items = append(items, page.Item{Key: key, Text: text})
-		}
-	}
-	add("eBPF CPU", strings.Join(points, "; "))
-	if j.Quota != nil {
-		add("whose limit pays", "eBPF time "+page.Heading(string(j.Quota.Verdict)))
-	}
-	if len(j.Growth) > 0 {
-		g := &j.Growth[0]
-		if both := plus(g.Programs, g.Maps); both >= 0 {
-			add("memory of programs and maps", page.Size(float64(both))+" with "+page.Amount(g.Services, "service"))
-		}
-		add("memory by services", growthText(j.Growth))
-		add("memory under load", underLoad(j.Growth))
-	}
-	return items
-}
-
 // Figures are all of the run's: of every point, of its programs, of the quota's
 // steps, and of memory.
 func (j *Judgement) Figures() (all []figure.Figure) {

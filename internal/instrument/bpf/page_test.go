@@ -171,18 +171,16 @@ func TestALimitIsACountOfCPUsOrOfClientsWithTheirPart(t *testing.T) {
 	})
 }
 
-func TestConclusionsAnswerTheQuestionsOfAReportOnAMesh(t *testing.T) {
+func TestAReportOnAMeshAnswersItsQuestions(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string][]string{
-		"bpf-load":   {"eBPF CPU: connections 10, clients 1, services 1: 0.69 core %, 0.34 node %; connections 20, "},
-		"bpf-quota":  {"whose limit pays: eBPF time "},
-		"bpf-memory": {"memory of programs and maps: ", "memory by services: ", "memory under load: "},
+		"bpf-load":   {"% of one core at ", "eBPF core %", "eBPF node %", "0.69", "0.34"},
+		"bpf-quota":  {"eBPF time ", "whose limit pays: eBPF time "},
+		"bpf-memory": {"Memory: ", "with the most services", "both under load MiB", " under load"},
 	} {
 		rec := must.Get(record.Load("../../../record/testdata/v1/" + name + ".jsonl"))(t)
 		var got strings.Builder
-		for _, item := range must.Get(Judge(rec))(t).Conclude() {
-			fmt.Fprintf(&got, "%s: %s\n", item.Key, item.Text)
-		}
+		must.OK(t, page.Write(&got, "md", []*page.Page{must.Get(Judge(rec))(t).Page(page.Options{})}, page.Options{}))
 		for _, text := range want {
 			check.Contains(t, name, got.String(), text)
 		}

@@ -63,11 +63,7 @@ func grouped(lists []page.List) (all [][]page.Item) {
 func conclusions(measures []measure) *page.Section {
 	s := &page.Section{Title: "conclusions", Style: term.Bold}
 	for i := range measures {
-		var items []page.Item
-		if c, is := measures[i].Judgement.(interface{ Conclude() []page.Item }); is {
-			items = c.Conclude() // the instrument's own questions first
-		}
-		if items = append(items, concluded(measures[i].Figures())...); items != nil {
+		if items := concluded(measures[i].Figures()); items != nil {
 			s.Lists = append(s.Lists, page.List{Heading: measures[i].page.Title, Items: items})
 		}
 	}
