@@ -30,8 +30,8 @@ func cpuChart(t *Table) *page.Chart {
 		Caption: "Whose CPU time an answer takes on each target, medians over the rounds; the client's is beside it.", X: page.Axis{Title: "target"}, Y: page.Axis{Title: "CPU time", Unit: figure.Nanoseconds}}
 	for _, r := range t.Rows {
 		for i := range r.CPU {
-			if r.CPU[i].Role != allRoles {
-				c.Add(page.At("", r.Target, string(r.CPU[i].Role)), r.CPU[i].Estimate, nil)
+			if role := r.CPU[i].Labels.Get("role"); role != string(allRoles) {
+				c.Add(page.At("", r.Target, role), r.CPU[i].Estimate, nil)
 			}
 		}
 		c.Add(page.At("", r.Target, "client"), r.ClientCPU.Estimate, nil)

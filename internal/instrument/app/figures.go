@@ -28,17 +28,19 @@ func (r *Row) figures() {
 	}
 	r.First = ns("first-request", func(w *Window) float64 { return ifKnown(ready(w) && w.First > 0, w.First) })
 	r.Errored = r.over("errors", figure.Ratio, figure.Less, func(w *Window) float64 { return float64(w.Sent.Errors) / float64(w.Sent.Requests) })
-	perRequest := func(role record.Role) RoleCPU {
-		return RoleCPU{role, ns("cpu-per-request", func(w *Window) float64 { return w.used(role) / float64(w.answers()) }, "role", string(role))}
+	perRequest := func(role record.Role) figure.Figure {
+		return ns("cpu-per-request", func(w *Window) float64 { return w.used(role) / float64(w.answers()) }, "role", string(role))
 	}
 	for _, w := range r.windows {
 		for _, t := range w.Seen.CPU {
-			if w.answers() > 0 && r.role(t.Role) == nil {
+			if w.answers() > 0 && r.role(t.Role).Quantity == "" {
 				r.CPU = append(r.CPU, perRequest(t.Role))
 			}
 		}
 	}
-	slices.SortFunc(r.CPU, func(a, b RoleCPU) int { return cmp.Or(cmp.Compare(b.Value, a.Value), cmp.Compare(a.Role, b.Role)) })
+	slices.SortFunc(r.CPU, func(a, b figure.Figure) int {
+		return cmp.Or(cmp.Compare(b.Value, a.Value), cmp.Compare(a.Labels.Get("role"), b.Labels.Get("role")))
+	})
 	r.CPU = slices.Insert(r.CPU, 0, perRequest(allRoles))
 	r.ClientCPU = ns("cpu-per-request", func(w *Window) float64 { return float64(w.ClientCPU) / float64(w.answers()) }, "role", "client")
 	r.BesideCPU = r.over("neighbour-cpu", figure.CPUs, "", func(w *Window) float64 {
@@ -54,7 +56,7 @@ func (r *Row) figures() {
 		for _, resource := range resources {
 			share := r.over("pressure", figure.Ratio, figure.Less, func(w *Window) float64 { return w.pressure(of, resource) }, "of", of, "resource", resource)
 			if share.Known() {
-				r.Pressed = append(r.Pressed, Pressed{of, resource, share})
+				r.Pressed = append(r.Pressed, share)
 			}
 		}
 	}
@@ -121,28 +123,19 @@ func (r *Row) about(quantity string, unit figure.Unit, better figure.Direction, 
 
 // Figures are all of the run's.
 func (j *Judgement) Figures() (all []figure.Figure) {
+	known := func(some ...figure.Figure) {
+		all = append(all, slices.DeleteFunc(some, func(f figure.Figure) bool { return !f.Known() })...)
+	}
 	for i := range j.Tables {
 		for _, r := range j.Tables[i].Rows {
 			all = append(all, r.Throughput)
 			all = append(all, r.Latency...)
 			all = append(all, r.Errored)
-			for _, f := range []figure.Figure{r.Ready, r.First} {
-				if f.Known() {
-					all = append(all, f)
-				}
-			}
-			for _, c := range r.CPU {
-				all = append(all, c.Figure)
-			}
+			known(r.Ready, r.First)
+			all = append(all, r.CPU...)
 			all = append(all, r.ClientCPU, r.Busy, r.Steal)
-			for _, p := range r.Pressed {
-				all = append(all, p.Figure)
-			}
-			for _, f := range []figure.Figure{r.Kept, r.P99OfAlone, r.OfHost, r.BesideCPU} {
-				if f.Known() {
-					all = append(all, f)
-				}
-			}
+			all = append(all, r.Pressed...)
+			known(r.Kept, r.P99OfAlone, r.OfHost, r.BesideCPU)
 		}
 	}
 	return all

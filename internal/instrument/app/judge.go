@@ -139,8 +139,6 @@ func (r *Row) sum(limit float64) {
 			r.Fewest = answers
 		}
 		r.Client = s.Client
-		r.unpressed("workload", w.Unpressed)
-		r.unpressed("neighbour", w.UnpressedBeside)
 		if w.Ready > 0 && w.Neighbour == "" {
 			r.Asked++
 			if w.Unready > 0 {
@@ -164,19 +162,6 @@ func (r *Row) sum(limit float64) {
 		}
 	}
 	r.figures()
-}
-
-// unpressed counts a window in which no pressure of somebody's cgroup is known.
-func (r *Row) unpressed(of, why string) {
-	if why == "" {
-		return
-	}
-	i := slices.IndexFunc(r.Unpressed, func(u Unpressed) bool { return u.Of == of && u.Why == why })
-	if i < 0 {
-		i = len(r.Unpressed)
-		r.Unpressed = append(r.Unpressed, Unpressed{Of: of, Why: why})
-	}
-	r.Unpressed[i].Windows++
 }
 
 // answers are the requests that had one.
@@ -292,7 +277,7 @@ func (t *Table) rows(baseline string) figure.Rows {
 	for _, i := range []int{0, p99, p99 + 1} {
 		quantity(quantiles[i].Name, func(r *Row) *figure.Figure { return &r.Latency[i] })
 	}
-	quantity("CPU per request", func(r *Row) *figure.Figure { return &r.CPU[0].Figure })
+	quantity("CPU per request", func(r *Row) *figure.Figure { return &r.CPU[0] })
 	if t.Neighbour == "" {
 		quantity("first answer", func(r *Row) *figure.Figure { return &r.Ready })
 	}

@@ -45,7 +45,6 @@ type Row struct {
 	Causes    map[string]int64
 	Client    string // what sent it, with its version
 	URL       string
-	Unpressed []Unpressed
 
 	Throughput   figure.Figure   // 1/s
 	Latency      []figure.Figure // ns, at the quantiles of [quantiles]
@@ -57,7 +56,7 @@ type Row struct {
 	Partly       int             // windows in which the CPU time of some role is not known
 	PartlyBeside int             // those in which that of the neighbour's sandbox is not
 	Errored      figure.Figure   // share of the requests
-	CPU          []RoleCPU       // of a request; of all of the target's roles together first
+	CPU          []figure.Figure // of a request, by role; of all of the target's roles together first
 	ClientCPU    figure.Figure   // CPU of a request in the client
 	BesideCPU    figure.Figure   // CPUs that the neighbour's sandbox used
 	Busy         figure.Figure   // CPUs of the node
@@ -67,27 +66,9 @@ type Row struct {
 	// baseline keeps; and of the same round on the host.
 	Kept, P99OfAlone figure.Figure
 	OfHost           figure.Figure
-	Pressed          []Pressed
+	Pressed          []figure.Figure // for which share of a window a task waited, by who waited for what
 
 	clientShare, limitShare float64 // the largest of a round
 	held                    float64 // the same: for how long its CPUs were held back, all of them together, ÷ time
 	windows                 []*Window
-}
-
-// Unpressed is in how many windows there is no pressure of somebody's cgroup, for one reason.
-type Unpressed struct {
-	Of, Why string // as in Pressed
-	Windows int
-}
-
-// RoleCPU is what one role used for a request, ns.
-type RoleCPU struct {
-	Role record.Role
-	figure.Figure
-}
-
-// Pressed is for which share of the window somebody waited.
-type Pressed struct {
-	Of, Resource string // "node", "workload", "neighbour"; "cpu", "memory", "io"
-	figure.Figure
 }

@@ -49,9 +49,7 @@ func (j *Judgement) answer() (out []string) {
 		var rates, costs []answer.Named
 		for _, r := range t.Rows {
 			rates = append(rates, answer.Named{Name: r.Target, Figure: &r.Throughput})
-			if f := r.role(allRoles); f != nil {
-				costs = append(costs, answer.Named{Name: r.Target, Figure: f})
-			}
+			costs = append(costs, answer.Named{Name: r.Target, Figure: r.role(allRoles)})
 		}
 		if rates = answer.Known(rates); len(rates) == 0 {
 			continue
@@ -223,7 +221,10 @@ func (j *Judgement) neighbours() *page.Section {
 	s.Table.AddUnless("its CPUs", page.Each(rows, func(r **Row) page.Cell { return page.Value(&(*r).BesideCPU, page.Significant) }))
 	for _, of := range waiters {
 		for _, resource := range resources {
-			s.Table.AddUnless("PSI "+of+" "+resource+" %", page.Each(rows, func(r **Row) page.Cell { return page.Value((*r).pressure(of, resource), page.Hundred) }))
+			s.Table.AddUnless("PSI "+of+" "+resource+" %", page.Each(rows, func(r **Row) page.Cell {
+				f := figure.Find((*r).Pressed, "pressure", "of", of, "resource", resource)
+				return page.Value(&f, page.Hundred)
+			}))
 		}
 	}
 	s.Notes = []string{"× alone: how many times that of the same round without the neighbour, with the 95 % interval; vs: by how much that is more or less than the baseline keeps; its CPUs: what the neighbour's sandbox used; PSI: for which share of the time some task waited, of the whole node and of the cgroups of workload and neighbour"}
@@ -240,34 +241,28 @@ func (j *Judgement) neighbours() *page.Section {
 
 // unpressed says of whose cgroups no pressure is known, and why.
 func unpressed(rows []*Row) (notes []string) {
-	for _, of := range []string{"workload", "neighbour"} {
+	for of, reason := range []func(*Window) string{func(w *Window) string { return w.Unpressed }, func(w *Window) string { return w.UnpressedBeside }} {
 		var reasons []string
 		in := map[string][]string{}
 		for _, r := range rows {
-			for _, u := range r.Unpressed {
-				if u.Of != of {
-					continue
+			windows := map[string]int{}
+			for _, w := range r.windows {
+				why := reason(w)
+				if windows[why]++; why != "" && !slices.Contains(reasons, why) {
+					reasons = append(reasons, why)
 				}
-				if in[u.Why] == nil {
-					reasons = append(reasons, u.Why)
+			}
+			for _, why := range reasons {
+				if n := windows[why]; n > 0 {
+					in[why] = append(in[why], fmt.Sprintf("%s beside %s (%d of %d windows)", page.Heading(r.Target), page.Heading(r.Neighbour), n, r.Rounds))
 				}
-				in[u.Why] = append(in[u.Why], fmt.Sprintf("%s beside %s (%d of %d windows)", page.Heading(r.Target), page.Heading(r.Neighbour), u.Windows, r.Rounds))
 			}
 		}
 		for _, why := range reasons[:min(len(reasons), page.MaxListed)] {
-			notes = append(notes, "no PSI of the "+of+"'s cgroup of "+page.Listed(in[why])+": "+page.Short(term.Clean(why), page.LongestTitle))
+			notes = append(notes, "no PSI of the "+waiters[1+of]+"'s cgroup of "+page.Listed(in[why])+": "+page.Short(term.Clean(why), page.LongestTitle))
 		}
 	}
 	return notes
-}
-
-func (r *Row) pressure(of, resource string) *figure.Figure {
-	for i := range r.Pressed {
-		if p := &r.Pressed[i]; p.Of == of && p.Resource == resource {
-			return &p.Figure
-		}
-	}
-	return nil
 }
 
 // cpu is whose CPU time a request takes.
@@ -305,21 +300,18 @@ func (j *Judgement) cpu(t *Table) *page.Section {
 func (t *Table) roles() (all []record.Role) {
 	for _, r := range t.Rows {
 		for i := range r.CPU {
-			if !slices.Contains(all, r.CPU[i].Role) {
-				all = append(all, r.CPU[i].Role)
+			if role := record.Role(r.CPU[i].Labels.Get("role")); !slices.Contains(all, role) {
+				all = append(all, role)
 			}
 		}
 	}
 	return all
 }
 
+// role is the CPU time of a request that a role used.
 func (r *Row) role(role record.Role) *figure.Figure {
-	for i := range r.CPU {
-		if r.CPU[i].Role == role {
-			return &r.CPU[i].Figure
-		}
-	}
-	return nil
+	f := figure.Find(r.CPU, "cpu-per-request", "role", string(role))
+	return &f
 }
 
 // measured says what was done.
