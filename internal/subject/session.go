@@ -2,6 +2,7 @@ package subject
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/tare-bench/tare/record"
@@ -134,10 +135,16 @@ func ProcessesOf(ctx context.Context, s Session) []Process {
 	return nil
 }
 
-// SandboxesOf are those of a session's lanes, as far as it says which there are.
-func SandboxesOf(ctx context.Context, s Session) (boxes []Sandbox) {
-	if b, ok := As[Sandboxed](s); ok {
-		boxes, _ = b.Sandboxes(ctx)
+// SandboxesOf returns the sandboxes on a session's lanes, none of a session that never
+// says which there are.
+func SandboxesOf(ctx context.Context, s Session) ([]Sandbox, error) {
+	b, ok := As[Sandboxed](s)
+	if !ok {
+		return nil, nil
 	}
-	return boxes
+	boxes, err := b.Sandboxes(ctx)
+	if err != nil {
+		err = fmt.Errorf("the target does not say what its sandboxes are: %w", err)
+	}
+	return boxes, err
 }

@@ -155,13 +155,13 @@ func (v *visit) clients(ctx context.Context, d time.Duration) (*load.Clients, er
 // measure loads between two readings.
 func (v *visit) measure(ctx context.Context) error {
 	own := ownOf(v.Target.Session)
-	boxes, err := boxesOf(ctx, own)
+	boxes, err := subject.SandboxesOf(ctx, own)
 	if err != nil {
 		return err
 	}
 	var noisy []subject.Sandbox
 	if r := roomOf(v.turn); r != nil {
-		if noisy, err = boxesOf(ctx, r.Session); err != nil {
+		if noisy, err = subject.SandboxesOf(ctx, r.Session); err != nil {
 			return err
 		}
 	}
@@ -180,7 +180,7 @@ func (v *visit) measure(ctx context.Context) error {
 	result, loadErr := c.Run(ctx)
 	v.window.Ended = machine.Now()
 	if r := roomOf(v.turn); r != nil { // what has begun since is not known, and is no zero
-		if late, err := boxesOf(ctx, r.Session); err == nil {
+		if late, err := subject.SandboxesOf(ctx, r.Session); err == nil {
 			all = slices.Concat(boxes, late)
 		}
 	}
@@ -223,18 +223,6 @@ func those(e *snapshot.Edge, lane func(int) bool) *record.Reading {
 // What serves all, such as a daemon, is on no lane, and is the service's.
 func isService(lane int) bool    { return lane <= serving }
 func isNeighbours(lane int) bool { return lane > serving }
-
-func boxesOf(ctx context.Context, s subject.Session) ([]subject.Sandbox, error) {
-	boxed, is := subject.As[subject.Sandboxed](s)
-	if !is {
-		return nil, nil
-	}
-	boxes, err := boxed.Sandboxes(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("the target does not say what its sandbox is: %w", err)
-	}
-	return boxes, nil
-}
 
 // press begins to look at what the cgroups of the sandboxes wait. What it returns puts
 // that of the time since, in ns, into the window, or why it is not known.

@@ -232,15 +232,9 @@ const mostRead = 6000
 
 // ask asks the target who its sandboxes are, and remembers them.
 func (v *visit) ask(ctx context.Context) ([]subject.Sandbox, error) {
-	s, ok := subject.As[subject.Sandboxed](v.Target.Session)
-	if !ok {
-		return nil, nil
-	}
-	boxes, err := s.Sandboxes(ctx)
+	boxes, err := subject.SandboxesOf(ctx, v.Target.Session)
 	if err == nil {
 		v.asked = v.used
-	} else {
-		err = fmt.Errorf("the target does not say what its sandboxes are: %w", err)
 	}
 	for _, b := range boxes {
 		v.boxes[b.Lane] = b

@@ -67,7 +67,7 @@ func (c *companions) look(ctx context.Context, t *turn, started bool) {
 	}
 	var boxes []subject.Sandbox
 	if started {
-		boxes = subject.SandboxesOf(ctx, t.Target.Session)
+		boxes, _ = subject.SandboxesOf(ctx, t.Target.Session)
 	}
 	name := t.Target.Info.Name
 	x := c.meter.Read(ctx, boxes, subject.DaemonsOf(ctx, t.Target.Session), false)

@@ -201,11 +201,8 @@ func (v *visit) after(ctx context.Context) error {
 func (v *visit) read(ctx context.Context, phase string, moment record.Moment, memory, settled bool) record.Reading {
 	var boxes []subject.Sandbox
 	var problem error
-	if s, ok := subject.As[subject.Sandboxed](v.Target.Session); ok && v.made > 0 {
-		var err error
-		if boxes, err = s.Sandboxes(ctx); err != nil {
-			problem = fmt.Errorf("the target does not say what its sandboxes are: %w", err)
-		}
+	if v.made > 0 {
+		boxes, problem = subject.SandboxesOf(ctx, v.Target.Session)
 	}
 	x := v.options.Meter.Read(ctx, boxes, subject.DaemonsOf(ctx, v.Target.Session), memory)
 	if s, ok := subject.As[subject.Tended](v.Target.Session); ok && v.made > 0 {

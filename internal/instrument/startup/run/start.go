@@ -233,7 +233,8 @@ func (r *schedule) throttled(ctx context.Context, t turn, s *record.Start, pids 
 			pids = append(pids, s.Processes[i].Pid)
 		}
 	}
-	boxes := append(subject.SandboxesOf(ctx, t.Target.Session), subject.Sandbox{IDs: s.Containers})
+	boxes, _ := subject.SandboxesOf(ctx, t.Target.Session)
+	boxes = append(boxes, subject.Sandbox{IDs: s.Containers})
 	for i := range boxes {
 		pids = append(pids, boxes[i].Workload, boxes[i].Pause)
 	}
@@ -257,7 +258,8 @@ func (r *schedule) containers(ctx context.Context, t *opened) (ids []string) {
 	if s, ok := subject.As[interface{ Containers() []string }](t.Session); ok {
 		return s.Containers()
 	}
-	for _, b := range subject.SandboxesOf(ctx, t.Session) { // others are found among the arguments of calls
+	boxes, _ := subject.SandboxesOf(ctx, t.Session) // others are found among the arguments of calls
+	for _, b := range boxes {
 		for _, id := range b.IDs {
 			if id != "" && !slices.Contains(ids, id) {
 				ids = append(ids, id)

@@ -257,13 +257,9 @@ func (v *visit) ended(e subject.Executed, err error) error {
 func stops(name string) bool { return name != "dd" }
 
 func (v *visit) boxes(ctx context.Context) ([]subject.Sandbox, error) {
-	s, ok := v.Target.Session.(subject.Sandboxed)
-	if !ok {
-		return nil, nil
-	}
-	boxes, err := s.Sandboxes(ctx)
+	boxes, err := subject.SandboxesOf(ctx, v.Target.Session)
 	if err != nil {
-		return nil, fail(record.FailState, nil, "the target does not say what its sandbox is: %v", err)
+		return nil, fail(record.FailState, nil, "%v", err)
 	}
 	return boxes, nil
 }
