@@ -63,6 +63,14 @@ func Median(values stat.Rounds) Estimate {
 	return summary(stat.SummarizeRounds(Ordered(values), Confidence))
 }
 
+// Most is the largest of values, for what should not be there at all.
+func Most(values stat.Rounds) Estimate {
+	if len(values) == 0 {
+		return Estimate{}
+	}
+	return Estimate{N: len(values), Value: slices.Max(Ordered(values))}
+}
+
 // MedianOf is [Median] of values without a round.
 func MedianOf(values []float64) Estimate { return summary(stat.Summarize(values, Confidence)) }
 

@@ -367,26 +367,18 @@ func AtMost(samples []record.Sample) bool {
 
 // leavings are what bore the id of a sandbox once all were removed: the most of any round.
 func (j *Judgement) leavings(t *Target, visits []*ledger.Visit) {
-	left := map[string]stat.Rounds{}
-	for _, v := range visits {
-		if v.Target != t.Info.Name || v.After == nil || v.After.LeftBeside == nil {
-			continue
-		}
-		for of, n := range map[string]int{"cgroups": len(v.After.Left), "processes": len(v.After.LeftBeside.Processes), "mounts": len(v.After.LeftBeside.Mounts)} {
-			if of == "mounts" && v.After.LeftBeside.Mounts == nil {
+	for _, of := range ledger.Leavings {
+		left := stat.Rounds{}
+		for _, v := range visits {
+			if v.Target != t.Info.Name || v.After == nil || v.After.LeftBeside == nil {
 				continue
 			}
-			if left[of] == nil {
-				left[of] = stat.Rounds{}
+			if n, known := v.Left(of); known {
+				left[v.Round] = n
 			}
-			left[of][v.Round] = float64(n)
 		}
-	}
-	for _, of := range []string{"cgroups", "processes", "mounts"} {
-		f := newFigure("left", figure.Count, figure.Less, figure.Of("target", t.Info.Name, "of", of), left[of])
-		if len(f.Rounds) > 0 {
-			f.Estimate = figure.Estimate{N: len(f.Rounds), Value: slices.Max(figure.Ordered(left[of]))}
-		}
+		f := newFigure("left", figure.Count, figure.Less, figure.Of("target", t.Info.Name, "of", of), left)
+		f.Estimate = figure.Most(left)
 		t.Left = append(t.Left, f)
 	}
 }

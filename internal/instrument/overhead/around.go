@@ -42,21 +42,9 @@ var leavings = []struct {
 	value               func(*ledger.Visit) (v float64, known bool)
 	show                func(float64) string
 }{
-	{"left", "cgroups", "cgroups", figure.Count, func(v *ledger.Visit) (float64, bool) { return float64(len(v.After.Left)), true }, page.Count},
-	{"left", "processes", "processes", figure.Count, func(v *ledger.Visit) (float64, bool) {
-		beside := v.After.LeftBeside
-		if beside == nil {
-			return 0, false
-		}
-		return float64(len(beside.Processes)), true
-	}, page.Count},
-	{"left", "mounts", "mounts", figure.Count, func(v *ledger.Visit) (float64, bool) {
-		beside := v.After.LeftBeside
-		if beside == nil || beside.Mounts == nil {
-			return 0, false
-		}
-		return float64(len(beside.Mounts)), true
-	}, page.Count},
+	{"left", "cgroups", "cgroups", figure.Count, func(v *ledger.Visit) (float64, bool) { return v.Left("cgroups") }, page.Count},
+	{"left", "processes", "processes", figure.Count, func(v *ledger.Visit) (float64, bool) { return v.Left("processes") }, page.Count},
+	{"left", "mounts", "mounts", figure.Count, func(v *ledger.Visit) (float64, bool) { return v.Left("mounts") }, page.Count},
 	{"left-on-node", "tasks", "node's tasks", figure.Count, func(v *ledger.Visit) (float64, bool) {
 		before, after := v.Before.Host.Tasks, v.After.Host.Tasks
 		return float64(after - before), before > 0 && after > 0
@@ -160,7 +148,7 @@ func (j *judging) around() {
 		for _, l := range leavings {
 			f := overVisits(visits, l.quantity, l.unit, figure.Of("target", a.Target, "of", l.of), l.value)
 			if l.quantity != "left-on-node" && f.Known() { // of what must not happen once the most of any round is told
-				f.Estimate = figure.Estimate{N: f.N, Value: slices.Max(figure.Ordered(f.Values()))}
+				f.Estimate = figure.Most(f.Values())
 			}
 			a.Of = append(a.Of, f)
 		}

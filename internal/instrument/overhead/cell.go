@@ -40,22 +40,13 @@ func (j *judging) cell(target string, s step) Cell {
 	}
 	labels := figure.Of("target", target, "phase", s.name, "sandboxes", strconv.Itoa(s.n))
 	least := false
-	over := func(quantity string, unit figure.Unit, of func(*ledger.Ledger) float64) figure.Figure {
-		values := stat.Rounds{}
-		for _, p := range whole {
-			values[p.visit.Round] = of(&p.ledger)
-		}
-		f := newFigure(quantity, unit, labels, figure.Median(values))
-		f.Rounds = figure.ByRound(values)
-		return f
-	}
-	c.Sum = over("memory", figure.Bytes, func(l *ledger.Ledger) float64 { return float64(l.Sum) })
-	c.Residual = over("residual", figure.Bytes, func(l *ledger.Ledger) float64 { return float64(l.Residual) })
-	c.CPU = over("cpu", figure.CPUs, func(l *ledger.Ledger) float64 {
+	c.Sum = overRounds("memory", figure.Bytes, labels, byRound(&c, bytesOf(func(l *ledger.Ledger) int64 { return l.Sum })))
+	c.Residual = overRounds("residual", figure.Bytes, labels, byRound(&c, bytesOf(func(l *ledger.Ledger) int64 { return l.Residual })))
+	c.CPU = overRounds("cpu", figure.CPUs, labels, byRound(&c, func(l *ledger.Ledger) (float64, bool) {
 		cpus, some := l.CPU()
 		least = least || some
-		return cpus
-	})
+		return cpus, true
+	}))
 	c.Sum.Failed, c.Sum.Total, c.Residual.Better = c.Failed, c.Failed+len(c.closed), ""
 	if least {
 		c.CPU.Reasons = []string{"at least: the CPU time of some role is not known"}

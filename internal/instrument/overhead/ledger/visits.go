@@ -56,6 +56,23 @@ func Visits(readings []record.Reading, series []record.Series) []*Visit {
 	return all
 }
 
+// Leavings are the kinds of what can bear the id of a removed sandbox.
+var Leavings = []string{"cgroups", "processes", "mounts"}
+
+// Left returns how many of a kind were left after the visit, if that was read.
+func (v *Visit) Left(kind string) (n float64, known bool) {
+	beside := v.After.LeftBeside
+	switch {
+	case kind == "cgroups":
+		return float64(len(v.After.Left)), true
+	case beside == nil:
+		return 0, false
+	case kind == "processes":
+		return float64(len(beside.Processes)), true
+	}
+	return float64(len(beside.Mounts)), beside.Mounts != nil
+}
+
 // end puts the end of a phase to its begin.
 func (v *Visit) end(r *record.Reading) {
 	if n := len(v.Phases) - 1; n >= 0 {
