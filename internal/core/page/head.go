@@ -56,6 +56,15 @@ func Run(rec *record.Record, seed uint64, baseline string, verbose bool) *Sectio
 	return &Section{Title: "the run", Style: term.Bold, Lists: []List{{Items: items}}}
 }
 
+// NodeMemory is how much memory the node has, "" where that is not known.
+func NodeMemory(rec *record.Record) string {
+	n := rec.Header.Environment.Memory
+	if n <= 0 {
+		return ""
+	}
+	return "memory " + Size(float64(n))
+}
+
 // Workload is the program of the user's own that the run was with, a line; none for the
 // probe.
 func Workload(rec *record.Record) (lines []string) {

@@ -24,14 +24,10 @@ func whole(v *Judgement, o page.Options) *page.Section {
 	if v.Imported != nil {
 		return nil
 	}
-	memory := ""
-	if env := &v.Record.Header.Environment; env.Memory > 0 {
-		memory = "memory " + page.Size(float64(env.Memory))
-	}
 	s := page.Run(v.Record, v.Plan.Seed, "", o.Verbose)
 	items := []page.Item{
 		{Key: "points", Text: page.Dotted("case "+page.Heading(page.Known(v.Plan.Case)), "programs: "+chosen(v), page.Amount(v.Plan.Rounds, "round"), page.Amount(max(v.Plan.Instances, 1), "client"), "load "+page.Duration(float64(v.Plan.Duration))+" at each point",
-			"idle "+page.Duration(float64(v.Plan.Idle))+" before it and after it", cpuLimits(v), memory)},
+			"idle "+page.Duration(float64(v.Plan.Idle))+" before it and after it", cpuLimits(v), page.NodeMemory(v.Record))},
 	}
 	if by := v.client(); by != "" {
 		items = append(items, page.Item{Key: "tools", Text: by})

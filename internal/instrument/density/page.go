@@ -68,15 +68,11 @@ func (j *Judgement) answer() (out []string) {
 
 // whole says what ran where, and how.
 func (j *Judgement) whole(o page.Options) *page.Section {
-	memory := ""
-	if n := j.Record.Header.Environment.Memory; n > 0 {
-		memory = "memory " + page.Size(float64(n))
-	}
 	p := &j.Plan
 	s := page.Run(j.Record, p.Seed, "", o.Verbose)
 	s.Lists[0].Items = append(s.Lists[0].Items, page.Item{
 		Key: "steps", Text: page.Dotted("until "+p.Until, "at most "+page.Sandboxes(p.Most), page.Amount(p.Rounds, "round"), page.Amount(p.AtOnce, "start")+" at once",
-			"each step held "+page.Duration(float64(p.Hold)), terms.LimitsText(p.Limits), memory),
+			"each step held "+page.Duration(float64(p.Hold)), terms.LimitsText(p.Limits), page.NodeMemory(j.Record)),
 	})
 	return s
 }

@@ -29,6 +29,7 @@ const (
 // needs is the most that a phase needed of a pod's overhead in any round, per
 // sandbox.
 type needs struct {
+	where    string // phase and sandboxes
 	rounds   int
 	round    int     // of memory, from 1
 	memory   float64 // bytes
@@ -102,7 +103,7 @@ func (j *judging) classes() {
 func (j *judging) class(t *record.Target) (RuntimeClass, bool) {
 	c := RuntimeClass{Target: t.Name, Handler: handler(t.Name)}
 	var most, maxCPU needs
-	var in, inCPU, unexplained string
+	var unexplained string
 	held := 0.0 // bytes, with what is unexplained
 	var charged *Cell
 	all := 0
@@ -114,26 +115,24 @@ func (j *judging) class(t *record.Target) (RuntimeClass, bool) {
 			continue
 		}
 		n := j.needs(table, cell)
-		where := fmt.Sprintf("phase %s with %s", table.Phase, page.Sandboxes(table.Sandboxes))
 		all += n.rounds
 		if most := n.memory + n.open.most(); !n.kept && most > held {
 			held, unexplained = most, fmt.Sprintf("%s in phase %s", n.open, table.Phase)
 		}
 		switch {
 		case n.kept:
-			kept = append(kept, where)
+			kept = append(kept, n.where)
 		case charged == nil || n.memory > most.memory:
 			most, charged = n, cell
-			in = fmt.Sprintf("%s, round %d", where, n.round)
 		}
 		switch {
 		case n.brief:
-			brief = append(brief, where)
+			brief = append(brief, n.where)
 		case n.cpuKnown && n.cpu > maxCPU.cpu:
-			maxCPU, inCPU = n, where
+			maxCPU = n
 		}
 		if n.guest > 0 && !n.brief {
-			guests = append(guests, where)
+			guests = append(guests, n.where)
 		}
 	}
 	if charged == nil {
@@ -144,8 +143,8 @@ func (j *judging) class(t *record.Target) (RuntimeClass, bool) {
 	if c.Memory == 0 && c.CPU == 0 {
 		return c, false
 	}
-	c.Rule = append(c.Rule, fmt.Sprintf("memory: the most that a sandbox took beyond its workload in %s, %s in %s (%s), and 10 %%, rounded up to a multiple of 4Mi; page cache gives way and is left out, and the daemon's memory is no pod's",
-		ofAll(all), finding.Bytes(most.memory), in, strings.Join(most.parts, " + ")))
+	c.Rule = append(c.Rule, fmt.Sprintf("memory: the most that a sandbox took beyond its workload in %s, %s in %s, round %d (%s), and 10 %%, rounded up to a multiple of 4Mi; page cache gives way and is left out, and the daemon's memory is no pod's",
+		ofAll(all), finding.Bytes(most.memory), most.where, most.round, strings.Join(most.parts, " + ")))
 	if c.Open = held > float64(c.Memory); c.Open {
 		c.Rule = append(c.Rule, fmt.Sprintf("memory: not shown to be enough: %s, and may be its own", unexplained))
 	}
@@ -158,7 +157,7 @@ func (j *judging) class(t *record.Target) (RuntimeClass, bool) {
 	if kept != nil {
 		c.Rule = append(c.Rule, "memory: not taken from "+strings.Join(kept, ", ")+": the guest keeps what a phase before held in it")
 	}
-	c.Rule = append(c.Rule, cpuRule(&c, &maxCPU, inCPU, brief, guests)...)
+	c.Rule = append(c.Rule, cpuRule(&c, &maxCPU, brief, guests)...)
 	if missing := j.missing(t.Name); missing != nil {
 		c.Rule = append(c.Rule, "phases "+strings.Join(missing, ", ")+" gave no figures and are not in it")
 	}
@@ -188,10 +187,10 @@ func ofAll(phases int) string {
 
 // cpuRule says where the CPU of an overhead comes from, and in which phases and of
 // which guests it could not be told.
-func cpuRule(c *RuntimeClass, most *needs, in string, brief, guests []string) (rule []string) {
+func cpuRule(c *RuntimeClass, most *needs, brief, guests []string) (rule []string) {
 	switch {
 	case c.CPU > 0:
-		rule = append(rule, fmt.Sprintf("cpu: the most that a sandbox used beside its workload, %.1fm in %s (%s), rounded up to a multiple of 10m", most.cpu, in, strings.Join(most.cpuParts, " + ")))
+		rule = append(rule, fmt.Sprintf("cpu: the most that a sandbox used beside its workload, %.1fm in %s (%s), rounded up to a multiple of 10m", most.cpu, most.where, strings.Join(most.cpuParts, " + ")))
 	case brief == nil && guests == nil:
 		rule = append(rule, "cpu: none was seen beside the workload's")
 	default:
@@ -228,7 +227,7 @@ func (c *Cell) brief() bool {
 
 // needs weighs a phase in all its rounds: a limit has to hold in each of them.
 func (j *judging) needs(t *Table, c *Cell) needs {
-	out := needs{rounds: len(c.counts), cpuKnown: true, brief: c.brief(), open: j.openIn(c.Target, t.Phase)}
+	out := needs{where: phaseWith(t.Phase, t.Sandboxes), rounds: len(c.counts), cpuKnown: true, brief: c.brief(), open: j.openIn(c.Target, t.Phase)}
 	for i, p := range c.counts {
 		one := j.needsIn(t, c, p)
 		if i == 0 || one.memory > out.memory {
@@ -241,6 +240,11 @@ func (j *judging) needs(t *Table, c *Cell) needs {
 		out.cpuKnown, out.guest = out.cpuKnown && one.cpuKnown, max(out.guest, one.guest)
 	}
 	return out
+}
+
+// phaseWith names a phase with so many sandboxes in a sentence.
+func phaseWith(phase string, sandboxes int) string {
+	return fmt.Sprintf("phase %s with %s", phase, page.Sandboxes(sandboxes))
 }
 
 // notOverhead are the roles that are no part of a pod's overhead: the workload and what

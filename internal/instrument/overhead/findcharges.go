@@ -104,9 +104,8 @@ func (j *judging) unclaimed(s *Scaling) {
 	if !n.Bounded || n.Lo <= unclaimedBound || n.Hi-n.Lo > 2*unclaimedBound {
 		return
 	}
-	j.found.Add(record.Finding{Code: foundUnclaimed, Level: finding.Warning, Target: s.Target,
-		Message: fmt.Sprintf("%.2g other processes come with each sandbox (%.2g…%.2g), share its name, parent, cgroup or namespace, and are in no row; all others' memory grows by %s with each", n.Value, n.Lo, n.Hi, finding.Bytes(memory.Value)),
-		Advice:  "a runtime has left them behind (a double fork), or an engine starts them elsewhere: add them to what a sandbox costs; ps -e before and after a start shows which they are"})
+	j.add(foundUnclaimed, finding.Warning, s.Target, fmt.Sprintf("%.2g other processes come with each sandbox (%.2g…%.2g), share its name, parent, cgroup or namespace, and are in no row; all others' memory grows by %s with each", n.Value, n.Lo, n.Hi, finding.Bytes(memory.Value)),
+		"a runtime has left them behind (a double fork), or an engine starts them elsewhere: add them to what a sandbox costs; ps -e before and after a start shows which they are")
 }
 
 func groupRow(l *ledger.Ledger, charge record.Charge) *ledger.GroupRow {

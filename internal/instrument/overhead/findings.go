@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/tare-bench/tare/internal/core/finding"
-	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -75,12 +74,16 @@ func (j *judging) findings() []record.Finding {
 	for _, s := range j.Scaling {
 		j.unclaimed(&s)
 		if m := s.Slopes[ofMemory]; m.Bent {
-			j.found.Add(record.Finding{Code: foundBent, Level: finding.Note, Target: s.Target,
-				Message: fmt.Sprintf("memory by sandbox lies on no line: %s each on average, but a robust slope is outside of the interval", finding.Bytes(m.Value)),
-				Advice:  "look at the counts one by one; what a fixed part or a shared daemon takes is not shared out evenly"})
+			j.add(foundBent, finding.Note, s.Target, fmt.Sprintf("memory by sandbox lies on no line: %s each on average, but a robust slope is outside of the interval", finding.Bytes(m.Value)),
+				"look at the counts one by one; what a fixed part or a shared daemon takes is not shared out evenly")
 		}
 	}
 	return j.found
+}
+
+// add adds a finding about a target in all of its phases.
+func (j *judging) add(code, level, target, message, advice string) {
+	j.found.Add(record.Finding{Code: code, Level: level, Target: target, Message: message, Advice: advice})
 }
 
 // failed sums up phases without figures.
@@ -127,9 +130,8 @@ func (j *judging) incomplete(target string) {
 	}
 	if rounds == 0 {
 		if ended > 0 {
-			j.found.Add(record.Finding{Code: foundVanished, Level: finding.Note, Target: target,
-				Message: fmt.Sprintf("%d processes or cgroups ended while the node was read, in %d phases", ended, all),
-				Advice:  "their memory may be in the residual; stop what starts many short processes here"})
+			j.add(foundVanished, finding.Note, target, fmt.Sprintf("%d processes or cgroups ended while the node was read, in %d phases", ended, all),
+				"their memory may be in the residual; stop what starts many short processes here")
 		}
 		return
 	}
@@ -141,7 +143,7 @@ func (j *judging) incomplete(target string) {
 	if sum.Denied > 0 {
 		advice += ". Run tare as root with CAP_SYS_PTRACE"
 	}
-	j.found.Add(record.Finding{Code: foundIncomplete, Level: finding.Warning, Target: target, Message: message, Advice: advice})
+	j.add(foundIncomplete, finding.Warning, target, message, advice)
 }
 
 func (j *judging) left(target string) {
@@ -161,9 +163,8 @@ func (j *judging) left(target string) {
 	if len(all) == 0 {
 		return
 	}
-	j.found.Add(record.Finding{Code: foundLeaked, Level: finding.Warning, Target: target,
-		Message: fmt.Sprintf("%d cgroups were still there after the sandboxes were removed, in %d visits: %s", len(all), visits, firstOf(all, 3)),
-		Advice:  "each costs kernel memory until it is removed: rmdir them, and report it to the runtime"})
+	j.add(foundLeaked, finding.Warning, target, fmt.Sprintf("%d cgroups were still there after the sandboxes were removed, in %d visits: %s", len(all), visits, firstOf(all, 3)),
+		"each costs kernel memory until it is removed: rmdir them, and report it to the runtime")
 }
 
 func firstOf(all []string, n int) string {
@@ -198,14 +199,12 @@ func (j *judging) sampling(target string) {
 		}
 	}
 	if ticks > 0 && float64(missed) > missedShare*float64(ticks) {
-		j.found.Add(record.Finding{Code: foundMissed, Level: finding.Warning, Target: target,
-			Message: fmt.Sprintf("%d of %d ticks were missed (%.0f %%): the series have holes", missed, ticks, 100*float64(missed)/float64(ticks)),
-			Advice:  "use a longer --interval, or a machine with a CPU to spare"})
+		j.add(foundMissed, finding.Warning, target, fmt.Sprintf("%d of %d ticks were missed (%.0f %%): the series have holes", missed, ticks, 100*float64(missed)/float64(ticks)),
+			"use a longer --interval, or a machine with a CPU to spare")
 	}
 	if unsettled > 0 {
-		j.found.Add(record.Finding{Code: foundUnsettled, Level: finding.Note, Target: target,
-			Message: fmt.Sprintf("the node's memory was still changing at %d of %d readings", unsettled, read),
-			Advice:  "stop what else runs, or raise --settle; the uncertainty of the residual tells how much it matters"})
+		j.add(foundUnsettled, finding.Note, target, fmt.Sprintf("the node's memory was still changing at %d of %d readings", unsettled, read),
+			"stop what else runs, or raise --settle; the uncertainty of the residual tells how much it matters")
 	}
 }
 
@@ -219,7 +218,7 @@ func (j *judging) checked(c *Check) {
 		advice = "hold phases for longer than a second and with more than ten ticks, and repeat what was not measured: the other findings have the reasons. What is unexplained is less a sandbox with more of them, and on a quiet node"
 	}
 	for _, p := range c.Phases {
-		at := fmt.Sprintf("phase %s with %s", p.Phase, page.Sandboxes(p.Sandboxes))
+		at := phaseWith(p.Phase, p.Sandboxes)
 		var short []string
 		switch {
 		case p.Rounds == 0:
@@ -246,7 +245,6 @@ func (j *judging) checked(c *Check) {
 	if where == nil {
 		where = []string{"no phase was measured"}
 	}
-	j.found.Add(record.Finding{Code: code, Level: finding.Error, Target: c.Target,
-		Message: fmt.Sprintf("an overhead of %dm and %s %s: %s", c.CPU, finding.Bytes(c.Memory), verb, strings.Join(where, "; ")),
-		Advice:  advice})
+	j.add(code, finding.Error, c.Target, fmt.Sprintf("an overhead of %dm and %s %s: %s", c.CPU, finding.Bytes(c.Memory), verb, strings.Join(where, "; ")),
+		advice)
 }

@@ -20,14 +20,10 @@ func whole(v *Judgement, o page.Options) *page.Section {
 	for i, name := range v.Plan.Phases {
 		phases[i] = page.Heading(name)
 	}
-	memory := ""
-	if n := rec.Header.Environment.Memory; n > 0 {
-		memory = "memory " + page.Size(float64(n))
-	}
 	s := page.Run(rec, v.Plan.Seed, "", o.Verbose)
 	s.Lists[0].Items = append(s.Lists[0].Items, page.Item{
 		Key: "phases", Text: page.Dotted(page.Amount(v.Plan.Rounds, "round"), strings.Join(phases, ", "), "sandboxes "+numbers(v.Plan.Sandboxes, ", "),
-			"each held "+page.Duration(float64(v.Plan.Hold)), "sampled every "+page.Duration(float64(v.Plan.Interval)), terms.LimitsText(v.Plan.Limits), memory),
+			"each held "+page.Duration(float64(v.Plan.Hold)), "sampled every "+page.Duration(float64(v.Plan.Interval)), terms.LimitsText(v.Plan.Limits), page.NodeMemory(rec)),
 	})
 	return s
 }
