@@ -1,9 +1,12 @@
 package tracer
 
 import (
+	"bytes"
+	_ "embed"
 	"errors"
 	"fmt"
 	"os"
+	"structs"
 	"time"
 
 	"github.com/cilium/ebpf"
@@ -13,7 +16,61 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-//go:generate go tool bpf2go -cc clang-14 -strip llvm-strip-14 -target bpfel -output-dir=$BPF_OUT -no-global-types -type event -type slot watch src/watch.c -- -Wall -Werror
+//go:generate go tool bpf2go -cc clang-14 -strip llvm-strip-14 -target bpfel -output-dir=$BPF_OUT -no-global-types watch src/watch.c -- -Wall -Werror
+//go:generate sh -c "rm ${DOLLAR}{BPF_OUT:-.}/watch_bpfel.go"
+
+// object is what src/watch.c compiles to. The Go that bpf2go writes is not needed: the types
+// below are all that is used of it, and a test compares them with the object.
+//
+//go:embed watch_bpfel.o
+var object []byte
+
+// watchEvent is struct event of src/watch.c.
+type watchEvent struct {
+	_      structs.HostLayout
+	Kind   uint32
+	Pid    uint32
+	Parent uint32
+	Status uint32
+	Time   uint64
+	Cpu    int64
+	Busy   int64
+	Start  uint64
+	Comm   [16]uint8
+	File   uint16
+	Args   uint16
+	Env    uint16
+	Flags  uint16
+}
+
+// watchSlot is struct slot of src/watch.c.
+type watchSlot struct {
+	_      structs.HostLayout
+	Busy   int64
+	Offset uint64
+	Spent  uint64
+	Lost   uint64
+	Line   [4]uint64
+}
+
+// watched are the programs and maps of src/watch.c.
+type watched struct {
+	TareExec    *ebpf.Program `ebpf:"tare_exec"`
+	TareExit    *ebpf.Program `ebpf:"tare_exit"`
+	TareFork    *ebpf.Program `ebpf:"tare_fork"`
+	TareMark    *ebpf.Program `ebpf:"tare_mark"`
+	TareSwitch  *ebpf.Program `ebpf:"tare_switch"`
+	TareCpus    *ebpf.Map     `ebpf:"tare_cpus"`
+	TareEvents  *ebpf.Map     `ebpf:"tare_events"`
+	TareScratch *ebpf.Map     `ebpf:"tare_scratch"`
+	TareTracked *ebpf.Map     `ebpf:"tare_tracked"`
+}
+
+// Close gives all of them back.
+func (w *watched) Close() error {
+	return errors.Join(w.TareExec.Close(), w.TareExit.Close(), w.TareFork.Close(), w.TareMark.Close(), w.TareSwitch.Close(),
+		w.TareCpus.Close(), w.TareEvents.Close(), w.TareScratch.Close(), w.TareTracked.Close())
+}
 
 // maxCPUs is up to how many CPUs [Event.Busy] is added up: MAX_CPUS of watch.c.
 const maxCPUs = 1024
@@ -84,16 +141,16 @@ func (t *Tracer) load(groupDead bool) error {
 	if err := unix.ClockGetres(unix.CLOCK_MONOTONIC_COARSE, &tick); err != nil {
 		return fmt.Errorf("the length of a tick: %w", err)
 	}
-	spec, err := loadWatch()
+	spec, err := ebpf.LoadCollectionSpecFromReader(bytes.NewReader(object))
 	if err != nil {
-		return err
+		return fmt.Errorf("read the embedded programs: %w", err)
 	}
 	t.cpus = cpus
-	spec.Maps[watchMapTareCpus].MaxEntries = uint32(cpus)
+	spec.Maps["tare_cpus"].MaxEntries = uint32(cpus)
 	if err := errors.Join(
-		spec.Variables[watchVarCpus].Set(uint32(cpus)),
-		spec.Variables[watchVarTick].Set(min(tick.Nano(), 1e9)),
-		spec.Variables[watchVarGroupDead].Set(groupDead),
+		spec.Variables["cpus"].Set(uint32(cpus)),
+		spec.Variables["tick"].Set(min(tick.Nano(), 1e9)),
+		spec.Variables["group_dead"].Set(groupDead),
 	); err != nil {
 		return err
 	}

@@ -4,12 +4,17 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
 
 	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
@@ -110,8 +115,24 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
+func TestTypesAreLaidOutAsThoseOfThePrograms(t *testing.T) {
+	t.Parallel()
+	spec := must.Get(ebpf.LoadCollectionSpecFromReader(bytes.NewReader(object)))(t)
+	for name, of := range map[string]reflect.Type{"event": reflect.TypeFor[watchEvent](), "slot": reflect.TypeFor[watchSlot]()} {
+		var is *btf.Struct
+		must.OK(t, spec.Types.TypeByName(name, &is))
+		check.Equal(t, name, int(of.Size()), int(is.Size))
+		check.Equal(t, "fields of "+name, of.NumField()-1, len(is.Members)) // the first says how it is laid out
+		for i, m := range is.Members {
+			f := of.Field(i + 1)
+			check.Equal(t, name+": "+f.Name, fmt.Sprint(f.Offset, f.Type.Size()), fmt.Sprint(m.Offset.Bytes(), must.Get(btf.Sizeof(m.Type))(t)))
+			check.Equal(t, name, strings.ToLower(f.Name), m.Name)
+		}
+	}
+}
+
 // TestTheEmbeddedProgramsAreWhatTheirSourcesGive compiles the BPF programs of the
-// whole tree, and compares them and the Go beside them byte by byte.
+// whole tree, and compares them byte by byte.
 func TestTheEmbeddedProgramsAreWhatTheirSourcesGive(t *testing.T) {
 	t.Parallel()
 	need.Tool(t, "clang-14")
@@ -123,11 +144,10 @@ func TestTheEmbeddedProgramsAreWhatTheirSourcesGive(t *testing.T) {
 			cmd.Env = append(os.Environ(), "BPF_OUT="+into)
 			out, err := cmd.CombinedOutput()
 			must.That(t, err == nil, "%v\n%s", err, out)
-			for _, suffix := range []string{"_bpfel.o", "_bpfel.go"} {
-				made := must.Get(os.ReadFile(filepath.Join(into, stem+suffix)))(t)
-				there, err := os.ReadFile(filepath.Join(dir, stem+suffix))
-				check.That(t, err == nil && bytes.Equal(made, there), "%s is not what its source gives (%v): run make bpf", filepath.Join(dir, stem+suffix), err)
-			}
+			name := stem + "_bpfel.o"
+			made := must.Get(os.ReadFile(filepath.Join(into, name)))(t)
+			there, err := os.ReadFile(filepath.Join(dir, name))
+			check.That(t, err == nil && bytes.Equal(made, there), "%s is not what its source gives (%v): run make bpf", filepath.Join(dir, name), err)
 		})
 	}
 }

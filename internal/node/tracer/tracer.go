@@ -64,10 +64,7 @@ var errUnsupported = errors.New("not supported here")
 // Tracer is told of every process from Open to Close. It is for one goroutine: what
 // the kernel tells meanwhile waits in its queue.
 type Tracer struct {
-	loaded struct {
-		watchPrograms
-		watchMaps
-	}
+	loaded  watched
 	cpus    int // that are possible
 	links   []link.Link
 	reader  *ringbuf.Reader
@@ -243,7 +240,7 @@ func (t *Tracer) Close() error {
 		<-t.worker.done
 	}
 	if t.loaded.TareCpus != nil {
-		errs = append(errs, t.loaded.watchPrograms.Close(), t.loaded.watchMaps.Close())
+		errs = append(errs, t.loaded.Close())
 	}
 	return errors.Join(errs...)
 }

@@ -12,6 +12,7 @@
 package datapath
 
 import (
+	_ "embed"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -27,6 +28,22 @@ import (
 )
 
 //go:generate go tool bpf2go -cc clang-14 -strip llvm-strip-14 -target bpfel -output-dir=$BPF_OUT -no-global-types datapath src/datapath.c -- -Wall -Werror -I../../../../node/tracer/src
+//go:generate sh -c "rm ${DOLLAR}{BPF_OUT:-.}/datapath_bpfel.go"
+
+// object is what src/datapath.c compiles to. The Go that bpf2go writes is not needed: the
+// names below are all that is used of it.
+//
+//go:embed datapath_bpfel.o
+var object []byte
+
+// The names of maps and programs in src/datapath.c.
+const (
+	mapRounds    = "tare_rounds"
+	mapServices  = "tare_services"
+	progConnect4 = "tare_connect4"
+	progSockops  = "tare_sockops"
+	progTwin     = "tare_twin"
+)
 
 // Options say what is attached where.
 type Options struct {
@@ -90,10 +107,10 @@ func attach(o Options, group *os.File, l loop) (_ *Datapath, err error) {
 		return nil, err
 	}
 	// Events first, so that a connection's are seen from its beginning.
-	if err := d.attach(group, datapathProgTareSockops, ebpf.AttachCGroupSockOps); err != nil {
+	if err := d.attach(group, progSockops, ebpf.AttachCGroupSockOps); err != nil {
 		return nil, err
 	}
-	return d, d.attach(group, datapathProgTareConnect4, ebpf.AttachCGroupInet4Connect)
+	return d, d.attach(group, progConnect4, ebpf.AttachCGroupInet4Connect)
 }
 
 // openOwn opens a folder of cgroup v2 that is one of tare's own, or below one.
@@ -132,11 +149,11 @@ func own(f *os.File) error {
 
 // load has the kernel take maps and programs.
 func (d *Datapath) load(grow bool) error {
-	spec, err := d.loop.spec(datapathProgTareConnect4, datapathProgTareSockops)
+	spec, err := d.loop.spec(progConnect4, progSockops)
 	if err != nil {
 		return err
 	}
-	services := spec.Maps[datapathMapTareServices]
+	services := spec.Maps[mapServices]
 	services.MaxEntries = uint32(d.most)
 	if grow {
 		services.Flags = unix.BPF_F_NO_PREALLOC
@@ -144,7 +161,7 @@ func (d *Datapath) load(grow bool) error {
 	if d.loaded, err = ebpf.NewCollection(spec); err != nil {
 		return explained("load maps and programs", err)
 	}
-	d.services, d.rounds = d.loaded.Maps[datapathMapTareServices], d.loaded.Maps[datapathMapTareRounds]
+	d.services, d.rounds = d.loaded.Maps[mapServices], d.loaded.Maps[mapRounds]
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package datapath
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 
@@ -40,9 +41,9 @@ func theLoop() (loop, error) {
 
 // spec is of these programs, with this loop, and all maps.
 func (l loop) spec(names ...string) (*ebpf.CollectionSpec, error) {
-	spec, err := loadDatapath()
+	spec, err := ebpf.LoadCollectionSpecFromReader(bytes.NewReader(object))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("read the embedded programs: %w", err)
 	}
 	programs := make(map[string]*ebpf.ProgramSpec)
 	for _, name := range names {
@@ -95,14 +96,14 @@ func (d *Datapath) TestRun(repeat int) (nsPerRun float64, err error) {
 }
 
 func (d *Datapath) loadTwin() (*ebpf.Program, error) {
-	spec, err := d.loop.spec(datapathProgTareTwin)
+	spec, err := d.loop.spec(progTwin)
 	if err != nil {
 		return nil, err
 	}
 	var only struct {
 		Twin *ebpf.Program `ebpf:"tare_twin"`
 	}
-	rounds := map[string]*ebpf.Map{datapathMapTareRounds: d.rounds}
+	rounds := map[string]*ebpf.Map{mapRounds: d.rounds}
 	if err := spec.LoadAndAssign(&only, &ebpf.CollectionOptions{MapReplacements: rounds}); err != nil {
 		return nil, explained("load the twin", err)
 	}

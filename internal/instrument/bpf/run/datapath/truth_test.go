@@ -129,7 +129,7 @@ func (d *Datapath) connections() (active, passive int64, err error) {
 func (d *Datapath) sums() (out [operations]int64, err error) {
 	for op := range uint32(operations) {
 		var each []uint64
-		if err := d.loaded.Maps[datapathMapTareEvents].Lookup(op, &each); err != nil {
+		if err := d.loaded.Maps["tare_events"].Lookup(op, &each); err != nil {
 			return out, err
 		}
 		for _, n := range each {
