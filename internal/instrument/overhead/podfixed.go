@@ -92,33 +92,20 @@ func podFixed(s string) (p PodFixed, err error) {
 	if len(words) != 2 {
 		return p, errors.New("it needs two parts, with one comma between them")
 	}
-	var kinds [2]string
-	for i, word := range words {
-		kinds[i], words[i] = kindOfQuantity(word)
-	}
-	for i, other := range []int{1, 0} {
-		if kinds[i] == "" { // a bare number is what the other one is not
-			kinds[i] = map[string]string{"cpu": "memory", "memory": "cpu"}[kinds[other]]
-		}
-	}
-	if kinds[0] == "" {
+	first, cpu := kindOfQuantity(words[0])
+	second, memory := kindOfQuantity(words[1])
+	switch {
+	case first == "" && second == "":
 		return p, errors.New("which of the two is memory has no sign")
+	case first == second:
+		return p, fmt.Errorf("both parts are %s", first)
+	case first == "memory" || second == "cpu": // a bare number is what the other one is not
+		cpu, memory = memory, cpu
 	}
-	if kinds[0] == kinds[1] {
-		return p, fmt.Errorf("both parts are %s", kinds[0])
+	if p.CPU, err = terms.ParseMilliCPU(cpu); err == nil {
+		p.Memory, err = terms.ParseMemory(memory)
 	}
-	for i, word := range words {
-		switch kinds[i] {
-		case "cpu":
-			p.CPU, err = terms.ParseMilliCPU(word)
-		default:
-			p.Memory, err = terms.ParseMemory(word)
-		}
-		if err != nil {
-			return p, err
-		}
-	}
-	return p, nil
+	return p, err
 }
 
 // kindOfQuantity tells what a word is by its name or its unit: "cpu", "memory",
