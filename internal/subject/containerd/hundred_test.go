@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/subject"
-	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
 	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/engines"
+	"github.com/tare-bench/tare/internal/testing/enginetest"
 )
 
 func TestAHundredLanesAreConfirmedWithinSeconds(t *testing.T) {

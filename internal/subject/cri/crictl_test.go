@@ -16,10 +16,10 @@ import (
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/tare-bench/tare/internal/subject"
-	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
 	"github.com/tare-bench/tare/internal/subject/isula"
 	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/engines"
+	"github.com/tare-bench/tare/internal/testing/enginetest"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 

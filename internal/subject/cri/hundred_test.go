@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/subject"
-	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
+	"github.com/tare-bench/tare/internal/testing/enginetest"
 )
 
 func TestAHundredPodsAreConfirmedWithinSeconds(t *testing.T) {
