@@ -21,10 +21,10 @@ import (
 	"github.com/minio/minio-go/v7"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/tare-bench/tare/internal/bucket/teststore"
 	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/teststore"
 )
 
 func TestAnAddressIsABucketAndAKeyAndNoSecret(t *testing.T) {

@@ -12,11 +12,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/tare-bench/tare/internal/bucket/teststore"
 	"github.com/tare-bench/tare/internal/instrument/all"
 	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/internal/testing/need"
+	"github.com/tare-bench/tare/internal/testing/teststore"
 )
 
 // inStore puts files into a bucket and starts in an empty folder.

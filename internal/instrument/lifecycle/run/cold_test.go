@@ -12,7 +12,7 @@ import (
 	lifecyclerun "github.com/tare-bench/tare/internal/instrument/lifecycle/run"
 	"github.com/tare-bench/tare/internal/instrument/terms"
 	"github.com/tare-bench/tare/internal/subject"
-	"github.com/tare-bench/tare/internal/subject/fake"
+	"github.com/tare-bench/tare/internal/testing/fake"
 	"github.com/tare-bench/tare/record"
 )
 

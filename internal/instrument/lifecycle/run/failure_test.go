@@ -10,8 +10,8 @@ import (
 
 	"github.com/tare-bench/tare/internal/instrument/lifecycle"
 	"github.com/tare-bench/tare/internal/subject"
-	"github.com/tare-bench/tare/internal/subject/fake"
 	"github.com/tare-bench/tare/internal/testing/check"
+	"github.com/tare-bench/tare/internal/testing/fake"
 	"github.com/tare-bench/tare/record"
 )
 

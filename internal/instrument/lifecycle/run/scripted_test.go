@@ -17,7 +17,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/lifecycle"
 	lifecyclerun "github.com/tare-bench/tare/internal/instrument/lifecycle/run"
 	"github.com/tare-bench/tare/internal/subject"
-	"github.com/tare-bench/tare/internal/subject/fake"
+	"github.com/tare-bench/tare/internal/testing/fake"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
