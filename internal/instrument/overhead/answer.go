@@ -31,7 +31,7 @@ func (j *Judgement) answer() (out []string) {
 func (j *Judgement) answerOf(t *record.Target, idle *Table) string {
 	text := ""
 	if idle != nil {
-		c := j.at(t.Name, step{idle.Phase, idle.Sandboxes})
+		c := idle.of(t.Name)
 		switch {
 		case c == nil:
 			return ""
