@@ -42,8 +42,8 @@ func newImport(s *app) *cobra.Command {
 records of it, so that old figures can be compared and judged by the same rules as
 tare's own. FILE "-" is standard input. Each format is known by its content:
 
-  fio (JSON, text and terse lines of 2 and 3), dd (GNU, busybox, BSD), sysbench fileio (0.4, 0.5,
-  1.0): a record of storage
+  fio (JSON and text of 2 and 3), dd (GNU, busybox, BSD), sysbench fileio (0.4, 0.5, 1.0):
+  a record of storage
   hyperfine --export-json, results of critest -benchmark, containerd-stress --json,
   ptcr's table, Go's benchmark format: a record of lifecycle
   fortio load -json: a record of bpf

@@ -20,8 +20,6 @@ var (
 	fioDescription = storage.Pattern(`^(\S.{0,120}?): \(g=\d+\): rw=(\w+), bs=(?:\([RWT]\) )?([\d.]+[KMG]?)i?B?-([\d.]+[KMG]?)i?B?[,/ ].*ioengine=([\w-]{1,40}), iodepth=(\d{1,9})`)
 	// "mix: (groupid=0, jobs=8): err= 0: pid=…"
 	fioHead = storage.Pattern(`^(.{0,120}?): \(groupid=(\d{1,9}), jobs=(\d{1,9})\): err=\s*(-?\d{1,9})`)
-	// "3;fio-3.33;mix;0;0;92;5411;…", see terseWay
-	fioTerse = storage.Pattern(`^[34];(fio-[\w.-]{1,40});([^;]{0,120});(\d{1,9});(\d{1,9});`)
 	// "read : io=8192.0MB, bw=4300.3MB/s, iops=8600, runt=  1905msec"
 	fio2Flow = storage.Pattern(`\b(read|write)\s*:\s*io=\s*([\d.]{1,20})([KMGTP]?i?)B?, *bw=\s*([\d.]{1,20})([KMGTP]?i?)(B|b|bit)?/s, *iops=\s*([\d.]{1,20})([kKMG]?)\s*, *runt=\s*(\d{1,15})\s*msec`)
 	// "read: IOPS=647, BW=324MiB/s (340MB/s)(8192MiB/25285msec)"
@@ -52,7 +50,7 @@ type fioText struct {
 type fioTextRun struct {
 	at          int // its line
 	name, group string
-	head, terse bool
+	head        bool
 	jobs        int
 	sides       [2][]flow // reads and writes
 	last        *flow     // whose the details are that come
@@ -65,15 +63,8 @@ type fioTextRun struct {
 // line reads the finder's line.
 func (t *fioText) line(f *finder) {
 	l := f.lines[f.at]
-	if m := fioTerse().FindStringSubmatch(l.text); m != nil {
-		t.terse(f, m, strings.SplitN(l.text, ";", maxTerse))
-		return
-	}
 	if len(l.text) > 1000 {
 		return
-	}
-	if t.run != nil && t.run.terse {
-		f.flush() // the same job's text is no other of its group
 	}
 	if m := fioBanner().FindStringSubmatch(l.text); m != nil {
 		f.flush()
@@ -151,48 +142,6 @@ func (t *fioText) figures(f *finder, way string, said [4]string, ms string, base
 	r.last = &(*to)[len(*to)-1]
 }
 
-// Where a line of fio --minimal (--output-format=terse) has its directions, in versions 3
-// and 4 of it (HOWTO, "Terse output"): KiB, KiB/s, IOPS, ms, then four figures of latencies
-// of submission, four of completion, twenty percentiles of these, and four of whole
-// requests, in µs.
-const (
-	terseRead, terseWrite, terseEnd = 5, 46, 87
-	maxTerse                        = 1000 // fields; a line has names of disks at its end
-)
-
-// terse reads the line of one job.
-func (t *fioText) terse(f *finder, m, fields []string) {
-	if t.run != nil && !t.run.terse {
-		f.flush()
-	}
-	t.version = m[1]
-	t.begin(f, []string{"", m[2], m[3], "0", m[4]}) // how many jobs are in it, it does not say
-	r := t.run
-	r.terse = true
-	if len(fields) < terseEnd {
-		r.err = errors.New("a terse line of fio's that is cut off")
-		return
-	}
-	for at, way := range map[int]string{terseRead: "read", terseWrite: "write"} {
-		if fields[at] == "0" {
-			continue
-		}
-		t.figures(f, way, [4]string{fields[at] + "Ki", fields[at+1] + "Ki", "B", fields[at+2]}, fields[at+3], 1024)
-		spread := func(l *record.Latency, at int) {
-			l.Min, l.Max, l.Mean = duration(fields[at], 1e3), duration(fields[at+1], 1e3), duration(fields[at+2], 1e3)
-		}
-		spread(&r.clat, at+8)
-		spread(&r.lat, at+32)
-		for _, field := range fields[at+12 : at+32] {
-			part, value, _ := strings.Cut(field, "%=")
-			if to := map[string]*int64{"50.000000": &r.clat.P50, "95.000000": &r.clat.P95, "99.000000": &r.clat.P99, "99.900000": &r.clat.P999}[part]; to != nil {
-				*to = duration(value, 1e3)
-			}
-		}
-		r.settle()
-	}
-}
-
 // detail reads latencies and counts, which follow their direction's figures.
 func (r *fioTextRun) detail(text string) {
 	of := map[string]*record.Latency{"clat": &r.clat, "lat": &r.lat}
@@ -234,7 +183,7 @@ func (f *finder) flush() {
 		return
 	}
 	r.settle()
-	o := output{Line: r.at, Version: t.version, Err: r.err, terse: r.terse, Job: t.described[r.name]}
+	o := output{Line: r.at, Version: t.version, Err: r.err, Job: t.described[r.name]}
 	o.Job.Tool, o.Job.NumJobs = storage.ToolFio, r.jobs
 	var err error
 	o.Claim, err = added(r.sides)

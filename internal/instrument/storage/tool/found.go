@@ -24,7 +24,6 @@ type output struct {
 	Err     error // why it cannot be used; it has no claim then
 	Assumed bool  // dd's, whose direction nothing tells: taken for writing
 	Prepare bool  // sysbench's, of the files that it made
-	terse   bool  // by a line of fio's --minimal
 	began   int64 // s since 1970, of a run of fio's by its JSON; 0 where it does not say
 }
 
@@ -138,14 +137,14 @@ func (f *finder) take(what string, line int, o output, err error) {
 }
 
 // same says whether two outputs after each other are of one run of fio's: its states
-// by --status-interval, or its JSON, text and terse lines beside each other.
+// by --status-interval, or its JSON and the text that --output-format=json,normal prints after it.
 func (o *output) same(next *output) bool {
 	switch {
 	case o.Err != nil || next.Err != nil || o.Job.Tool != storage.ToolFio || next.Job.Tool != storage.ToolFio:
 		return false
 	case o.began != 0 && next.began != 0:
 		return max(o.began-next.began, next.began-o.began) <= 1 && o.Job.RW == next.Job.RW && o.Job.BS == next.Job.BS && o.Claim.Seconds <= next.Claim.Seconds
-	case o.began == next.began && o.terse == next.terse: // two texts
+	case o.began == next.began: // two texts
 		return false
 	}
 	alike := func(a, b *record.Flow) bool { return near(float64(a.Bytes), float64(b.Bytes), 0.01, 0) }
@@ -160,18 +159,12 @@ func (f *finder) add(o output) {
 	if o.Err != nil {
 		o.Claim = record.Reported{}
 	}
-	for i := len(f.found) - 1; i >= 0; i-- {
-		before := &f.found[i]
-		if before.same(&o) {
-			if o.began != 0 || before.terse { // the later state of the run, the one with all digits, or the one that says what was done
-				o.Line = before.Line
-				*before = o
-			}
-			return
+	if n := len(f.found); n > 0 && f.found[n-1].same(&o) {
+		if o.began != 0 { // the later state of the run, or the one with all digits
+			o.Line = f.found[n-1].Line
+			f.found[n-1] = o
 		}
-		if !before.terse { // fio prints the terse lines of all jobs first
-			break
-		}
+		return
 	}
 	f.found = append(f.found, o)
 }

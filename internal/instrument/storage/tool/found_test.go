@@ -82,17 +82,6 @@ func TestRealOutputsOfFioAgreeInEveryForm(t *testing.T) {
 	}
 }
 
-func TestTerseLinesOfFioSayTheSame(t *testing.T) {
-	t.Parallel()
-	all := found(t, sample(t, "fio-3.33-terse.txt"))
-	one := record.Flow{Bytes: 8192 << 10, Bandwidth: 744727 << 10, IOPS: 11636, Latency: usecs(2, 80.900, 10, 56, 3751, 4685, 4657)}
-	check.That(t, len(all) == 2 && all[0].Err == nil && all[0].Version == "fio-3.33" && all[0].Claim == (record.Reported{Read: one, Seconds: 0.011}),
-		"%+v", all)
-	all = found(t, sample(t, "fio-3.33-terse-and-text.txt"))
-	check.That(t, len(all) == 1 && all[0].Err == nil && all[0].Job.NumJobs == 2 && all[0].Job.RW == "randrw" && all[0].Claim.Read.IOs == 982,
-		"beside text: %+v", all)
-}
-
 // The report's prose, tables and commands say whose its figures are; the outputs
 // in it are all that is taken.
 func TestThePublishedReportHoldsTwentyOneOutputs(t *testing.T) {
