@@ -13,35 +13,20 @@ import (
 // carryTools finds the tools that the jobs need. fio is taken for the device's
 // ceiling, too, where it is there.
 func carryTools(ctx context.Context, p *storage.Options, o *storagerun.Options) error {
-	o.Programs, o.OnHost = map[string]string{}, map[string]string{}
-	if p.Root != "" {
-		files, err := hosttools.Root(ctx, p.Root)
-		if err != nil {
-			return fmt.Errorf("--root: %w", err)
-		}
-		o.Files = files
-	}
+	o.Programs = map[string]string{}
 	for _, name := range toolsOf(p) {
 		program, err := findTool(ctx, name)
 		if err != nil {
 			return &notHere{err}
 		}
-		o.OnHost[name] = program.Path
-		if inside := p.Programs[name]; inside != "" {
-			if !hosttools.Holds(o.Files, inside) {
-				return fmt.Errorf("--program: there is no %s in %s", inside, p.Root)
-			}
-			o.Programs[name] = inside
-			continue
-		}
 		if o.Files, err = hosttools.Together(o.Files, program.Files); err != nil {
-			return fmt.Errorf("carry %s into the root file system of %s: %w; name the one that is in it by --program %s=PATH", name, p.Root, err, name)
+			return fmt.Errorf("carry %s into sandboxes: %w", name, err)
 		}
 		o.Programs[name] = program.Path
 	}
-	if _, there := o.OnHost[storage.ToolFio]; !there && p.Ceiling > 0 {
+	if o.Fio = o.Programs[storage.ToolFio]; o.Fio == "" && p.Ceiling > 0 {
 		if fio, err := hosttools.Fio(ctx); err == nil {
-			o.OnHost[storage.ToolFio] = fio.Path
+			o.Fio = fio.Path
 		}
 	}
 	return nil

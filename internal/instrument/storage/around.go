@@ -30,7 +30,7 @@ func (j *Judgement) versions(add func(record.Finding)) {
 		}
 		add(record.Finding{Code: foundVersions, Level: finding.Warning,
 			Message: fmt.Sprintf("%s is not of one version: %s", tool, strings.Join(parts, "; ")),
-			Advice:  "a difference may be the tool's: let tare carry the host's into every sandbox (no --root), or install one version everywhere"})
+			Advice:  "a difference may be the tool's: install one version everywhere, or let tare storage carry the host's into every sandbox"})
 	}
 }
 

@@ -169,7 +169,7 @@ func storageAdvice(f *record.Failure) string {
 		}
 	}
 	if f.Kind == record.FailWorkload {
-		return "run the command by hand: a tool that prints no figures, or another version's, cannot be weighed (--program, --root)"
+		return "run the command by hand: a tool that prints no figures, or another version's, cannot be weighed"
 	}
 	if f.Kind == record.FailTimeout {
 		return "the volume may hang: look at dmesg and the server; if it is only slow, raise --runtime-limit or lower --size"

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"path"
 	"slices"
 	"strings"
 	"time"
@@ -47,11 +45,6 @@ type Options struct {
 	// Destroys are the devices whose content may be overwritten. Records have
 	// them; of plan files they are no field: the command line gives them.
 	Destroys []string
-	// Root is a folder with a root file system that containers have beside the
-	// probe, and Programs the paths in it of tools that are run there instead of
-	// the host's: {fio: /usr/local/bin/fio}.
-	Root     string
-	Programs map[string]string
 	Baseline string // the target whose figures are 1; "": see [Judgement.bases]
 	figure.Comparing
 }
@@ -102,22 +95,6 @@ func (o *Options) Declare(s *option.Set) {
 	// A plan is passed on, and what is called /dev/vdb on one machine is another disk on the next.
 	option.Var(s, &o.Destroys, "i_know_this_destroys", "a device of --volume whose content may be overwritten, by its path", option.Repeated(option.ListOf(option.TextOf[string]())), option.OmitEmpty,
 		option.Refused("a plan cannot give a device away: take the line out, and name the device when it is run, --i-know-this-destroys /dev/NAME"))
-	option.Text(s, &o.Root, "root", "a folder with a root file system that containers have, for tools of its own, see --program", option.OmitEmpty)
-	programs := option.Texts("TOOL")
-	programs.Type, programs.Format = "stringArray", func(map[string]string) string { return "" }
-	programs.Parse = func(text string) (map[string]string, error) {
-		tool, path, ok := strings.Cut(text, "=")
-		if !ok {
-			return nil, fmt.Errorf("%s: write TOOL=PATH, such as fio=/usr/local/bin/fio", option.Quote(text))
-		}
-		all := maps.Clone(o.Programs)
-		if all == nil || !s.Given("program") {
-			all = map[string]string{}
-		}
-		all[tool] = path
-		return all, nil
-	}
-	option.Var(s, &o.Programs, "programs", "run this program of --root instead of the host's: fio=/usr/local/bin/fio", programs, option.OmitEmpty, option.Flag("program"))
 	s.Before(func(context.Context) error {
 		if s.Given("scale") && o.Scale == 0 {
 			return terms.NoScale()
@@ -146,7 +123,7 @@ func (o *Options) Wrong() option.FieldErrors {
 	all, names := o.CheckWhom()
 	volumes, wrong := parseVolumes(o.Volumes)
 	jobs := jobsWrong(o.Jobs)
-	all = slices.Concat(all, terms.CheckNamed("baseline", o.Baseline, names), wrong, jobs, o.fitWrong(volumes), o.rootWrong())
+	all = slices.Concat(all, terms.CheckNamed("baseline", o.Baseline, names), wrong, jobs, o.fitWrong(volumes))
 	if len(jobs) == 0 && len(o.Jobs) <= maxJobs && terms.ValidScale(o.Scale) { // tried once the jobs are right as they are
 		for i := range o.Jobs {
 			if _, err := o.Jobs[i].resolved(o.Scale); err != nil {
@@ -226,26 +203,6 @@ func (o *Options) fitWrong(volumes []Volume) option.FieldErrors {
 	if !runs {
 		all = append(all, option.Wrongf("jobs", "none of them is for these volumes (%s) and caches (%s): change the volumes or caches of the jobs or of the measure",
 			option.Shorten(strings.Join(o.Volumes, ", ")), option.Shorten(strings.Join(o.Cache, ", "))))
-	}
-	return all
-}
-
-func (o *Options) rootWrong() option.FieldErrors {
-	var all option.FieldErrors
-	if len(o.Root) > maxSource || strings.ContainsRune(o.Root, 0) {
-		all = append(all, option.Wrongf("root", "%s is not a path", option.Quote(o.Root)))
-	}
-	if len(o.Programs) > 0 && o.Root == "" {
-		all = append(all, option.Wrongf("programs", "they are paths in a root file system, and there is none: write root, the path of a folder"))
-	}
-	for _, tool := range slices.Sorted(maps.Keys(o.Programs)) {
-		program := o.Programs[tool]
-		switch {
-		case !slices.Contains(tools, tool):
-			all = append(all, option.Wrongf("programs", "%s is not a tool: write fio, dd or sysbench", option.Quote(tool)))
-		case !strings.HasPrefix(program, "/"), path.Clean(program) != program, len(program) > maxSource, strings.ContainsRune(program, 0):
-			all = append(all, option.Wrongf("programs", "%s: %s is not the path of a program: write it from the root, such as /usr/bin/%s", tool, option.Quote(program), tool))
-		}
 	}
 	return all
 }

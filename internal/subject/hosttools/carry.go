@@ -164,3 +164,24 @@ func ask(ctx context.Context, args ...string) (string, error) {
 	}
 	return ended.Output, nil
 }
+
+// Together adds files to others. Where both have the same path from different
+// sources, nothing is replaced: that is an error.
+func Together(files, more []probe.File) ([]probe.File, error) {
+	sources := map[string]string{}
+	for _, f := range files {
+		sources[clean(f.Path)] = f.Source
+	}
+	for _, f := range more {
+		switch source, there := sources[clean(f.Path)]; {
+		case !there:
+			files = append(files, f)
+			sources[clean(f.Path)] = f.Source
+		case source != f.Source:
+			return nil, fmt.Errorf("%s is there already, from %s", f.Path, source)
+		}
+	}
+	return files, nil
+}
+
+func clean(path string) string { return filepath.Clean("/" + strings.TrimPrefix(path, "/")) }

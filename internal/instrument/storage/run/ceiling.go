@@ -33,7 +33,7 @@ const (
 // recorded, and stops nothing.
 func (s *stage) ceiling(ctx context.Context, when string) error {
 	took := s.options.Plan.Ceiling
-	if took <= 0 || s.volume.Kind == record.VolumeTmpfs || s.options.OnHost[storage.ToolFio] == "" || ctx.Err() != nil {
+	if took <= 0 || s.volume.Kind == record.VolumeTmpfs || s.options.Fio == "" || ctx.Err() != nil {
 		return nil
 	}
 	s.tell("ceiling", record.CacheDirect, "host", "measuring the device "+when+" the rounds")
@@ -70,7 +70,7 @@ func (s *stage) measureCeiling(ctx context.Context, c *record.Ceiling, took time
 		{"write", largeBlock, func(x record.Reported) { c.Write = x.Write.Bandwidth }},
 		{"randwrite", smallBlock, func(x record.Reported) { c.WriteIOPS = x.Write.IOPS }},
 	} {
-		args := ceilingArgs(s.options.OnHost[storage.ToolFio], file, m.rw, m.block, size, took)
+		args := ceilingArgs(s.options.Fio, file, m.rw, m.block, size, took)
 		if c.Command == "" {
 			c.Command = lane.Quote(args)
 		}

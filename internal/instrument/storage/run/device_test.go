@@ -117,7 +117,7 @@ func TestATmpfsIsSaidToBeFullWhenAllOfItIs(t *testing.T) {
 
 func TestTheCeilingOfSmallJobsIsMeasuredOnAFileOfSomeSize(t *testing.T) {
 	s := newStand(t, "a")
-	s.onHost, s.plan.Ceiling = map[string]string{storage.ToolFio: "/usr/bin/fio"}, time.Second
+	s.fio, s.plan.Ceiling = "/usr/bin/fio", time.Second
 	s.run()
 	check.That(t, slices.ContainsFunc(s.ran, func(line string) bool { return strings.HasPrefix(line, "/probe fill 67108864 ") }),
 		"ran %q", s.ran)
@@ -131,7 +131,7 @@ func TestTheCeilingOfSmallJobsIsMeasuredOnAFileOfSomeSize(t *testing.T) {
 
 func TestADeviceThatIsTooSmallHasNoCeiling(t *testing.T) {
 	s, _ := deviceStand(t, "a")
-	s.onHost, s.plan.Ceiling = map[string]string{storage.ToolFio: "/usr/bin/fio"}, time.Second
+	s.fio, s.plan.Ceiling = "/usr/bin/fio", time.Second
 	rec := s.run()
 	c := rec.Ceilings
 	check.That(t, len(c) == 2 && c[0].Failure != nil && strings.Contains(c[0].Failure.Detail, "do not fit in the 16 MiB of the device"), "ceilings %+v", c)

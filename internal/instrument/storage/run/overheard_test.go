@@ -110,7 +110,7 @@ func performed(t *testing.T, name string, p storage.Options, targets []*overhear
 	must.OK(t, probe.Install(probes))
 	o := storagerun.Options{
 		Options: run.Options{RunID: own.ID, Dirs: own.Dirs, Write: w.Write},
-		Plan:    p, Meter: meter, Files: program.Files, Programs: map[string]string{name: program.Path}, OnHost: map[string]string{name: program.Path},
+		Plan:    p, Meter: meter, Files: program.Files, Programs: map[string]string{name: program.Path},
 		Run: func(ctx context.Context, args []string) (subject.Executed, error) {
 			args = slices.Clone(args)
 			args[0] = probes + args[0]

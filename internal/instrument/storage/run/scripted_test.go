@@ -38,8 +38,8 @@ type stand struct {
 	// outside is what processes outside of a guest move between two readings, nil
 	// where there are none.
 	outside *record.Transfer
-	// onHost are the tools that the host has, and ran what was run there.
-	onHost map[string]string
+	// fio is that of the host, and ran what was run there.
+	fio string
 	ran    []string
 }
 
@@ -160,7 +160,7 @@ func (s *stand) run() *record.Record {
 			dir := filepath.Join(s.dir, name)
 			return dir, dir, os.MkdirAll(dir, 0o700)
 		}},
-		Plan: s.plan, Targets: s.targets, Meter: s, Programs: map[string]string{storage.ToolDD: "/usr/bin/dd", storage.ToolFio: "/usr/bin/fio"}, OnHost: s.onHost,
+		Plan: s.plan, Targets: s.targets, Meter: s, Programs: map[string]string{storage.ToolDD: "/usr/bin/dd", storage.ToolFio: "/usr/bin/fio"}, Fio: s.fio,
 		Run: func(_ context.Context, args []string) (subject.Executed, error) {
 			s.note("host %s", verb(args))
 			s.ran = append(s.ran, strings.Join(args, " "))

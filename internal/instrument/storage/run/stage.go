@@ -30,15 +30,9 @@ func (s *stage) lasts() bool {
 	return s.volume.Workload.Volume != "" || s.volume.Workload.Device != ""
 }
 
-// at is where a job's files are in a sandbox of a kind of target.
-func (r *schedule) at(p pair, kind, of string) tool.Place {
-	program := r.options.Programs[p.job.Tool]
-	if of == "host" && r.options.Plan.Programs[p.job.Tool] != "" {
-		// Its own, whatever containers have. Two slashes, so that a file that is
-		// carried to the same path elsewhere is not taken for it.
-		program = "/" + r.options.OnHost[p.job.Tool]
-	}
-	at := tool.Place{Program: program, Dir: subject.VolumePath, Direct: p.cache == record.CacheDirect, Limit: r.options.Plan.RuntimeLimit, In: probe.InArgs}
+// at is where a job's files are in a sandbox, and its program.
+func (r *schedule) at(p pair, kind string) tool.Place {
+	at := tool.Place{Program: r.options.Programs[p.job.Tool], Dir: subject.VolumePath, Direct: p.cache == record.CacheDirect, Limit: r.options.Plan.RuntimeLimit, In: probe.InArgs}
 	if kind == record.VolumeDevice {
 		at.Device = subject.DevicePath
 	}

@@ -34,8 +34,8 @@ type Options struct {
 	Targets  []subject.Target
 	Meter    Meter
 	Files    []probe.File      // carried into every sandbox: the tools
-	Programs map[string]string // the path inside of each tool
-	OnHost   map[string]string // the path on the host of each tool
+	Programs map[string]string // the path of each tool, on the host and inside
+	Fio      string            // on the host, for ceilings; "": there is none
 	// Prepare makes a volume ready that holds so many bytes.
 	Prepare func(ctx context.Context, v storage.Volume, bytes int64) (*volume.Volume, error)
 	// Run runs a command on the host, without a target. args[0] may be the
@@ -168,7 +168,7 @@ func (r *schedule) on(ctx context.Context, v storage.Volume, pairs []pair) (why 
 // needs is the most room that a job takes.
 func (r *schedule) needs(v storage.Volume, pairs []pair) (most int64, err error) {
 	for _, p := range pairs {
-		n, err := Needs(p.job, r.at(p, v.Kind, ""))
+		n, err := Needs(p.job, r.at(p, v.Kind))
 		if err != nil {
 			return 0, fmt.Errorf("volume %s: %w", v.Name, err)
 		}

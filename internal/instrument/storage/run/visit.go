@@ -105,7 +105,7 @@ func (v *visit) sandbox(ctx context.Context) error {
 
 // job makes everything ready and runs the tool.
 func (v *visit) job(ctx context.Context) error {
-	at := v.at(v.pair, v.volume.Kind, v.Target.Info.Kind)
+	at := v.at(v.pair, v.volume.Kind)
 	files, err := tool.Files(v.pair.job, at)
 	if err != nil {
 		return fail(record.FailError, nil, "%v", err)
