@@ -3,7 +3,6 @@ package tool
 import (
 	"errors"
 	"fmt"
-	"math"
 	"path"
 	"strconv"
 	"strings"
@@ -108,7 +107,7 @@ type ddRecords [2]struct{ whole, cut int64 }
 var (
 	ddCopied = storage.Pattern(`^([0-9]{1,18}) ?[^\s\d()]{1,30} (?:\([^()]{1,60}\) )?[^\s\d()]{1,30}, ` +
 		`([0-9]{1,12}(?:[.,][0-9]{1,12})?(?:e[-+]?[0-9]{1,3})?) [^\s\d()]{1,30}, ` +
-		`([0-9]{1,12}(?:[.,][0-9]{1,6})?(?:e[-+]?[0-9]{1,3})?) ?([kKMGTPE]?)(i?)(?:B/s|/s)$`)
+		`([0-9]{1,12}(?:[.,][0-9]{1,6})?(?:e[-+]?[0-9]{1,3})?) ?([kKMGTP]?)(i?)(?:B/s|/s)$`)
 	ddTransferred = storage.Pattern(`^([0-9]{1,18}) bytes transferred in ([0-9]{1,12}(?:[.,][0-9]{1,12})?) secs \(([0-9]{1,18}) bytes/sec\)$`)
 	// In Chinese it is "记录了256+0 的读入".
 	ddRecordLine = storage.Pattern(`^[^\d ]{0,30}([0-9]{1,18})\+([0-9]{1,18}) [^\d]{1,60}$`)
@@ -202,7 +201,7 @@ func parseDDEnd(line string) (bytes int64, seconds float64, err error) {
 	if err != nil || bytes > maxBytes {
 		return 0, 0, fmt.Errorf("%s bytes cannot be", m[1])
 	}
-	seconds, ulp, err := decimal(m[2])
+	seconds, err = strconv.ParseFloat(strings.Replace(m[2], ",", ".", 1), 64)
 	switch {
 	case err != nil || !within(seconds, maxRuntime/1000):
 		return 0, 0, fmt.Errorf("%.40q seconds cannot be", m[2])
@@ -211,51 +210,23 @@ func parseDDEnd(line string) (bytes int64, seconds float64, err error) {
 	case seconds == 0:
 		return 0, 0, errors.New("dd took no time that it could show: make the job larger")
 	}
-	printed, step, err := decimal(m[3])
-	if err != nil || !within(float64(bytes)/seconds, maxBandwidth) {
+	rate := float64(bytes) / seconds
+	if !within(rate, maxBandwidth) {
 		return 0, 0, fmt.Errorf("%d bytes in %g s cannot be", bytes, seconds)
 	}
-	// What it was before it was rounded, the time as well as the bandwidth.
-	low, high := float64(bytes)/(seconds+ulp), math.Inf(1)
-	if seconds > ulp {
-		high = float64(bytes) / (seconds - ulp)
+	printed, err := strconv.ParseFloat(strings.Replace(m[3], ",", ".", 1), 64)
+	if err != nil {
+		return 0, 0, fmt.Errorf("%.40q is no figure", m[3])
 	}
-	for _, unit := range ddUnits(m[4], m[5] != "") {
-		if (printed-step)*unit <= high && (printed+step)*unit >= low {
+	rounded := 0.5 // of the last digit
+	if strings.ContainsAny(m[3], ".,") {
+		rounded = 0.05
+	}
+	for _, base := range []float64{1000, 1024} {
+		unit, err := amount("1"+m[4]+m[5], base)
+		if err == nil && near(printed*unit, rate, 0.001+1e-6/seconds, rounded*unit) { // busybox prints µs
 			return bytes, seconds, nil
 		}
 	}
 	return 0, 0, fmt.Errorf("%d bytes in %g s are not %s %s%sB/s, in units of 1000 or 1024: it contradicts itself", bytes, seconds, m[3], m[4], m[5])
-}
-
-// ddUnits is what a prefix may stand for.
-func ddUnits(prefix string, binary bool) []float64 {
-	n := 0
-	if prefix != "" {
-		n = strings.Index("KMGTPE", strings.ToUpper(prefix)) + 1
-	}
-	if binary {
-		return []float64{math.Pow(1024, float64(n))}
-	}
-	return []float64{math.Pow(1000, float64(n)), math.Pow(1024, float64(n))}
-}
-
-// decimal reads a number with a point or a comma, and what its last digit is
-// worth.
-func decimal(s string) (value, ulp float64, err error) {
-	s = strings.Replace(s, ",", ".", 1)
-	if value, err = strconv.ParseFloat(s, 64); err != nil {
-		return 0, 0, err
-	}
-	mantissa, exponent, _ := strings.Cut(s, "e")
-	_, fraction, _ := strings.Cut(mantissa, ".")
-	power := -len(fraction)
-	if exponent != "" {
-		n, err := strconv.Atoi(exponent)
-		if err != nil {
-			return 0, 0, err
-		}
-		power += n
-	}
-	return value, math.Pow(10, float64(power)), nil
 }
