@@ -3,7 +3,6 @@ package storage
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -121,17 +120,8 @@ var cacheKind = func() option.Kind[[]string] {
 // Wrong says what is wrong between options.
 func (o *Options) Wrong() option.FieldErrors {
 	all, names := o.CheckWhom()
-	volumes, wrong := parseVolumes(o.Volumes)
-	jobs := jobsWrong(o.Jobs)
-	all = slices.Concat(all, terms.CheckNamed("baseline", o.Baseline, names), wrong, jobs, o.fitWrong(volumes))
-	if len(jobs) == 0 && len(o.Jobs) <= maxJobs && terms.ValidScale(o.Scale) { // tried once the jobs are right as they are
-		for i := range o.Jobs {
-			if _, err := o.Jobs[i].resolved(o.Scale); err != nil {
-				all = append(all, option.Wrongf("jobs", "%s: %v", option.Quote(o.Jobs[i].Name), err).At(i))
-			}
-		}
-	}
-	return all
+	volumes, _, wrong := o.resolve()
+	return slices.Concat(all, terms.CheckNamed("baseline", o.Baseline, names), wrong, o.fitWrong(volumes))
 }
 
 // WrongToRun lets no device be written that is not named twice, by the very same
@@ -212,22 +202,32 @@ func (o *Options) fitWrong(volumes []Volume) option.FieldErrors {
 // its files, FileSize that of each, and of dd Count is there too; sizes are
 // multiples of BS. Jobs with Options have nothing but those.
 func (o *Options) Resolved() ([]Volume, []Job, error) {
-	volumes, wrong := parseVolumes(o.Volumes)
-	if len(o.Jobs) == 0 || len(o.Jobs) > maxJobs || !terms.ValidScale(o.Scale) {
+	volumes, jobs, wrong := o.resolve()
+	switch {
+	case len(wrong) > 0:
+		return nil, nil, wrong[0]
+	case len(jobs) == 0:
 		return nil, nil, errors.Join(option.Check(o), errors.New("the jobs cannot be told"))
 	}
-	if wrong = append(wrong, jobsWrong(o.Jobs)...); len(wrong) > 0 {
-		return nil, nil, wrong[0]
+	return volumes, jobs, nil
+}
+
+// resolve returns the volumes that can be used, the jobs if all of them can, and what is
+// wrong with the others.
+func (o *Options) resolve() (volumes []Volume, jobs []Job, all option.FieldErrors) {
+	volumes, all = parseVolumes(o.Volumes)
+	wrong := jobsWrong(o.Jobs)
+	if all = append(all, wrong...); len(wrong) > 0 || len(o.Jobs) > maxJobs || !terms.ValidScale(o.Scale) { // which is said of the options themselves
+		return volumes, nil, all
 	}
-	var jobs []Job
 	for i := range o.Jobs {
 		j, err := o.Jobs[i].resolved(o.Scale)
 		if err != nil {
-			return nil, nil, fmt.Errorf("jobs: %s: %w", option.Quote(o.Jobs[i].Name), err)
+			all = append(all, option.Wrongf("jobs", "%s: %v", option.Quote(o.Jobs[i].Name), err).At(i))
 		}
 		jobs = append(jobs, j)
 	}
-	return volumes, jobs, nil
+	return volumes, jobs, all
 }
 
 // MarshalJSON writes what a record holds.

@@ -40,7 +40,7 @@ type stand struct {
 	outside *record.Transfer
 	// fio is that of the host, and ran what was run there.
 	fio string
-	ran    []string
+	ran []string
 }
 
 // executes says what comes of a command in a target's sandbox, unless that is what
