@@ -10,12 +10,6 @@ import (
 
 // Findings of a storage run, besides those that other runs have too.
 const (
-	foundHostCache    = "host-cache"
-	foundGuestCache   = "guest-cache"
-	foundNotDirect    = "not-direct"
-	foundContradicted = "contradicted"
-	foundTooShort     = "too-short"
-	foundNoisy        = "noisy"
 	foundVersions     = "tool-versions-differ"
 	foundDisagree     = "rounds-disagree"
 	foundShared       = "device-shared"
@@ -24,7 +18,6 @@ const (
 	foundNoCeiling    = "ceiling-not-measured"
 	foundFlushed      = "flushed-after"
 	foundRestless     = "device-not-at-rest"
-	foundThrottled    = "throttled"
 	foundIncomplete   = "incomplete"
 )
 
@@ -38,19 +31,19 @@ const (
 
 // disbelieved says of each verdict what its cells are not, and what to do.
 var disbelieved = []struct {
-	verdict            Verdict
-	code, what, advice string
+	verdict      Verdict // with hyphens, the finding's code
+	what, advice string
 }{
-	{Contradicted, foundContradicted, "contradict what their tool says of its time or its rate", "do not use these figures: the clock that the tool reads is off, or it counts what it did not wait for; compare with another tool or version, and with the sandbox's clock"},
-	{HostCache, foundHostCache, "show memory of the host, or of the device itself, not the device",
+	{Contradicted, "contradict what their tool says of its time or its rate", "do not use these figures: the clock that the tool reads is off, or it counts what it did not wait for; compare with another tool or version, and with the sandbox's clock"},
+	{HostCache, "show memory of the host, or of the device itself, not the device",
 		"for the device ask for --cache direct, with more bytes than the machine has memory; for buffered I/O as applications have it they are right, but say so"},
-	{GuestCache, foundGuestCache, "show memory inside the sandbox, not the device",
+	{GuestCache, "show memory inside the sandbox, not the device",
 		"ask for --cache direct, with more bytes than the sandbox has memory; never compare them with targets that reach the device"},
-	{NotDirect, foundNotDirect, "were to be direct, and memory answered: O_DIRECT ended above the device",
+	{NotDirect, "were to be direct, and memory answered: O_DIRECT ended above the device",
 		"use a volume that takes O_DIRECT down to a device, such as device=…, or bind=/FOLDER on a file system that takes it; what the sandbox does with O_DIRECT is in the runtime's configuration (cache mode of virtiofs, 9p or the disk image)"},
-	{TooShort, foundTooShort, "are of runs that are too short for a rate", "raise --size, or the job's requests or runtime, until a run takes ten seconds"},
-	{Throttled, foundThrottled, "were held back by a limit", "raise or take away the limit that is named, --limit cpu for that of the CPU: the figures are the limit's, not the storage's"},
-	{Noisy, foundNoisy, "waver too much, or were disturbed", "stop what else uses this machine or the disk, or raise --rounds"},
+	{TooShort, "are of runs that are too short for a rate", "raise --size, or the job's requests or runtime, until a run takes ten seconds"},
+	{Throttled, "were held back by a limit", "raise or take away the limit that is named, --limit cpu for that of the CPU: the figures are the limit's, not the storage's"},
+	{Noisy, "waver too much, or were disturbed", "stop what else uses this machine or the disk, or raise --rounds"},
 }
 
 // importedFindings begin the codes of what was found while notes were read.
@@ -197,7 +190,7 @@ func (j *Judgement) disbelieved(add func(record.Finding)) {
 		if len(l.cells) > 0 {
 			l.facts[0] = l.cells[0].Because[0] // each cell has its own beside it
 		}
-		l.put(add, d.code, level, fmt.Sprintf("%d of %d cells %s", len(l.cells), total, d.what), d.advice)
+		l.put(add, strings.ReplaceAll(string(d.verdict), " ", "-"), level, fmt.Sprintf("%d of %d cells %s", len(l.cells), total, d.what), d.advice)
 	}
 }
 
