@@ -129,18 +129,16 @@ func importTexts(s *app, stdin io.Reader, args []string, flags importFlags, out 
 			fmt.Fprintln(s.Err, term.Clean(unread))
 		}
 	}
-	records := g.records()
+	records, left := g.records()
 	switch {
 	case len(records) == 0:
-		return nothingFound(args, slices.Concat(g.unread, g.storage.Findings, g.lifecycle.Findings, g.bpf.Findings))
+		return nothingFound(args, left)
 	case len(records) > 1 && out.record != "":
 		return fmt.Errorf("import: -o: there are results for %d records, of storage, operations and loads: give each an import of its own, or leave -o out", len(records))
 	}
+	records[0].findings = append(records[0].findings, left...)
 	var paths []string
-	for i, r := range records {
-		if i == 0 {
-			r.findings = append(r.findings, g.unread...)
-		}
+	for _, r := range records {
 		if err := s.checkFormat(out.format, r.experiment); err != nil {
 			return err
 		}
@@ -200,32 +198,28 @@ type importedRecord struct {
 	findings   []record.Finding
 }
 
-// records are those that something was found for. Findings of tools that found no result
-// go into the first.
-func (g *imported) records() (all []importedRecord) {
-	if g.storage.Close(); len(g.storage.Cells) > 0 {
-		all = append(all, importedRecord{storage.Name, g.storage.Plan, slices.Concat(linesOf(g.storage.Targets), linesOf(g.storage.Cells)), len(g.storage.Cells), 0, g.storage.Findings})
+// records are those that something was found for, and left is what was found of others.
+func (g *imported) records() (all []importedRecord, left []record.Finding) {
+	g.storage.Close()
+	g.lifecycle.Close()
+	g.bpf.Close()
+	failed := 0
+	for i := range g.lifecycle.Batches {
+		n, _ := lifecycle.Outcomes(&g.lifecycle.Batches[i])
+		failed += n
 	}
-	if len(g.lifecycle.Batches) > 0 {
-		g.lifecycle.Close()
-		r := importedRecord{lifecycle.Name, g.lifecycle.Plan, slices.Concat(linesOf(g.lifecycle.Targets), linesOf(g.lifecycle.Batches)), len(g.lifecycle.Batches), 0, g.lifecycle.Findings}
-		for i := range g.lifecycle.Batches {
-			failed, _ := lifecycle.Outcomes(&g.lifecycle.Batches[i])
-			r.failed += failed
+	for _, r := range []importedRecord{
+		{storage.Name, g.storage.Plan, slices.Concat(linesOf(g.storage.Targets), linesOf(g.storage.Cells)), len(g.storage.Cells), 0, g.storage.Findings},
+		{lifecycle.Name, g.lifecycle.Plan, slices.Concat(linesOf(g.lifecycle.Targets), linesOf(g.lifecycle.Batches)), len(g.lifecycle.Batches), failed, g.lifecycle.Findings},
+		{bpf.Name, g.bpf.Plan, linesOf(g.bpf.Points), len(g.bpf.Points), 0, g.bpf.Findings},
+	} {
+		if r.n == 0 {
+			left = append(left, r.findings...)
+			continue
 		}
 		all = append(all, r)
 	}
-	if len(g.bpf.Points) > 0 {
-		g.bpf.Close()
-		all = append(all, importedRecord{bpf.Name, g.bpf.Plan, linesOf(g.bpf.Points), len(g.bpf.Points), 0, g.bpf.Findings})
-	}
-	if len(all) > 0 && len(g.lifecycle.Batches) == 0 {
-		all[0].findings = append(all[0].findings, g.lifecycle.Findings...)
-	}
-	if len(all) > 0 && len(g.bpf.Points) == 0 {
-		all[0].findings = append(all[0].findings, g.bpf.Findings...)
-	}
-	return all
+	return all, append(left, g.unread...)
 }
 
 func linesOf[T any](all []T) []any {

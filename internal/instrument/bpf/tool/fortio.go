@@ -111,6 +111,9 @@ func (g *Imported) find(code, level, message, advice string) {
 
 // Close says what holds for all that was imported.
 func (g *Imported) Close() {
+	if len(g.Points) == 0 {
+		return
+	}
 	g.find("environment", finding.Note, "imported: fortio timed these requests; the machines, the programs, CPU time and limits are not known, and quantiles are those that fortio computed of its histogram's buckets, of failed requests too",
 		"run tare bpf load to have them with what programs cost")
 }

@@ -149,6 +149,9 @@ func (g *Imported) tell(file string, f *found) {
 
 // Close says what holds for all that was imported.
 func (g *Imported) Close() {
+	if len(g.Batches) == 0 {
+		return
+	}
 	g.Findings = append(g.Findings, record.Finding{Code: lifecycle.ImportedFindings + "environment", Level: finding.Note,
 		Message: "imported: other tools timed these operations; the machines, kernels and runtimes are not known, and targets did not take turns, so a drift of the machine is in their differences",
 		Advice:  "run tare lifecycle to have them interleaved, with their environment"})

@@ -136,7 +136,7 @@ func (g *Imported) Close() {
 		g.find(numbered, FoundNumbered, "note", fmt.Sprintf("%s: outputs of a job that is there more than once: %d; %s-1 is the first of each", text.name, numbered, text.told.Label),
 			"give the outputs of each target a text of its own, as tare import LABEL=FILE; texts of one label are rounds")
 	}
-	g.find(1, FoundUnknown, "note", "imported: these are figures that tools printed earlier; nothing was seen at a device, and the machines, their kernels and their runtimes are not known",
+	g.find(len(g.Cells), FoundUnknown, "note", "imported: these are figures that tools printed earlier; nothing was seen at a device, and the machines, their kernels and their runtimes are not known",
 		"run tare storage to have them with what happened at the device")
 }
 
