@@ -165,35 +165,22 @@ func (t *Table) cellOf(target string) *Cell {
 	return nil
 }
 
-// describe finds what the plan does not say: the block size from the claims, the
-// directions from what was moved and from the job's name or command.
+// describe finds what the plan does not say by what was moved: the block size and the
+// directions.
 func (t *Table) describe() {
 	var moved [directionCount]bool
 	for _, c := range t.Cells {
 		for _, trial := range c.trials {
 			for d, f := range flowsOf(trial.Reported) {
-				moved[d] = moved[d] || f.Bytes > 0 || f.IOPS > 0 || f.Bandwidth > 0
+				moved[d] = moved[d] || moves(f)
 				if t.BS == 0 && f.IOs > 0 {
 					t.BS = f.Bytes / f.IOs
 				}
 			}
 		}
 	}
-	if t.RW != "" {
-		return
-	}
-	text := t.Job + " " + t.Command
-	random := ""
-	if strings.Contains(text, "rand") || strings.Contains(text, "rnd") {
-		random = "rand"
-	}
-	switch {
-	case moved[reading] && moved[writing]:
-		t.RW = random + "rw"
-	case moved[reading]:
-		t.RW = random + "read"
-	case moved[writing]:
-		t.RW = random + "write"
+	if t.RW == "" {
+		t.RW = map[[directionCount]bool]string{{true, true}: "rw", {true, false}: RWRead, {false, true}: RWWrite}[moved]
 	}
 }
 

@@ -344,7 +344,7 @@ func TestAJobThatThePlanDoesNotHoldIsReadFromItsClaims(t *testing.T) {
 	rec := store(func(s *storing) { s.job.Name = "randread of notes" })
 	rec.Header.Plan = json.RawMessage(`{}`)
 	x := judged(t, rec).Tables[0]
-	check.That(t, x.RW == "randread" && x.BS == 512*kib, "%q %d", x.RW, x.BS)
+	check.That(t, x.RW == "read" && x.BS == 512*kib, "%q %d", x.RW, x.BS)
 }
 
 func TestRoundsThatFailedOrWereInterruptedGiveNoFigures(t *testing.T) {
