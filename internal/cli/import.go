@@ -29,7 +29,7 @@ import (
 
 // importFlags say what texts do not say of themselves.
 type importFlags struct {
-	target, volume, cache, op string
+	volume, cache, op string
 }
 
 func newImport(s *app) *cobra.Command {
@@ -48,7 +48,7 @@ tare's own. FILE "-" is standard input. Each format is known by its content:
   ptcr's table, Go's benchmark format: a record of lifecycle
   fortio load -json: a record of bpf
 
-Whose they are says LABEL, else --target, else they themselves (hyperfine -n, ptcr's
+Whose they are says LABEL, else they themselves (hyperfine -n, ptcr's
 TargetName, a benchmark's name), else the file's name without its ending.
 Where a text holds several outputs of one job, they are told apart by a number, as
 LABEL-1 and LABEL-2; give each target a text of its own to name it. Texts of one
@@ -71,7 +71,6 @@ nothing was seen from outside, and nothing is known of the environment.`,
 			return importTexts(s, c.InOrStdin(), args, flags, out)
 		},
 	}
-	c.Flags().StringVar(&flags.target, "target", "", "whose all results are that no LABEL= names")
 	c.Flags().StringVar(&flags.volume, "volume", "", "where the files of all results were: rootfs, bind, tmpfs, nfs or device")
 	c.Flags().StringVar(&flags.cache, "cache", "", "how all results were made: direct or buffered")
 	c.Flags().StringVar(&flags.op, "op", "", "which operation all results of lifecycle are of: create, start, stop, rm, run, runp, stopp or rmp (default: what they say, or run)")
@@ -89,9 +88,6 @@ func (f *importFlags) validate() error {
 	}
 	if _, err := setting.ParseOp(f.op); f.op != "" && err != nil {
 		return fmt.Errorf("--op: %w", err)
-	}
-	if f.target != "" && !tool.IsLabel(f.target) {
-		return fmt.Errorf("--target %q: a name has letters, digits and ._/+- only", f.target)
 	}
 	return nil
 }
@@ -158,7 +154,7 @@ func importTexts(s *app, stdin io.Reader, args []string, flags importFlags, out 
 // add reads one argument, LABEL=FILE or FILE. A file whose name has an equals sign is
 // taken as it is if it is there. Every tool looks for what is its own.
 func (g *imported) add(stdin io.Reader, arg string, flags importFlags) error {
-	label, path := flags.target, arg
+	label, path := "", arg
 	if l, file, ok := strings.Cut(arg, "="); ok && tool.IsLabel(l) {
 		if _, err := os.Lstat(arg); err != nil {
 			label, path = l, file
