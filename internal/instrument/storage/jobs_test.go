@@ -149,41 +149,14 @@ func TestAScaleThatMakesFilesTooLargeIsRefused(t *testing.T) {
 	check.That(t, err != nil, "it was resolved")
 }
 
-func TestAJobFileIsScaledLineByLine(t *testing.T) {
+func TestAJobFileIsNotScaled(t *testing.T) {
 	t.Parallel()
-	file := func(lines ...string) Job {
-		j := Job{Name: "file", Tool: ToolFio}
-		for _, line := range lines {
-			if name, ok := strings.CutPrefix(line, "["); ok {
-				j.Options = append(j.Options, Section{Name: strings.TrimSuffix(name, "]")})
-				continue
-			}
-			name, value, _ := strings.Cut(line, "=")
-			last := &j.Options[len(j.Options)-1]
-			last.Options = append(last.Options, FioOption{name, value})
-		}
-		return j
-	}
-	before := file("[global]", "bs=64k", "size=1g", "runtime=60", "time_based", "[a]", "rw=read", "[b]", "blocksize=4k,8k", "io_size=10M", "size=1MiB", "number_ios=1000", "runtime=2m", "numjobs=8")
 	s := Defaults()
-	s.Jobs, s.Scale = []Job{before}, 0.01
+	s.Jobs = []Job{{Name: "file", Tool: ToolFio, Options: []Section{{"a", []FioOption{{"size", "1g"}}}}}}
 	_, jobs, err := s.Resolved()
-	want := file("[global]", "bs=64k", "size=10432k", "runtime=600ms", "time_based", "[a]", "rw=read", "[b]", "blocksize=4k,8k", "io_size=96k", "size=8k", "number_ios=10", "runtime=1200ms", "numjobs=8")
-	check.That(t, err == nil && reflect.DeepEqual(jobs, []Job{want}), "got %+v, %v", jobs, err)
-	check.Equal(t, "the plan's own job was changed", s.Jobs[0].Options[0].Options[1].Value, "1g")
-	s.Jobs, s.Scale = []Job{file("[a]", "size=1g", "runtime=2d", "[b]", "timeout=1h", "size=1m")}, 20
-	_, jobs, err = s.Resolved()
-	want = file("[a]", "size=20G", "runtime=2592000000ms", "[b]", "timeout=72000000ms", "size=20M")
-	check.That(t, err == nil && reflect.DeepEqual(jobs, []Job{want}), "up to 30 days: %+v, %v", jobs, err)
-	check.Error(t, option.Check(&jobs[0]), "")
-	for line, why := range map[string]string{"number_ios=many": "it is no number", "bssplit=4k/50:8k/50": "its blocks are of several sizes"} {
-		s.Jobs, s.Scale = []Job{file("[a]", line, "size=1g")}, 0.5
-		_, _, err := s.Resolved()
-		check.That(t, err != nil && strings.Contains(err.Error(), why) && strings.Contains(err.Error(), "or no scale"), "%s: %v", line, err)
-		s.Scale = 1
-		_, jobs, err := s.Resolved()
-		check.That(t, err == nil && reflect.DeepEqual(jobs, s.Jobs), "%s without a scale: %+v, %v", line, jobs, err)
-	}
+	check.That(t, err == nil && reflect.DeepEqual(jobs, s.Jobs), "without a scale: %+v, %v", jobs, err)
+	s.Scale = 0.5
+	check.Error(t, option.Check(&s), "a job file is run as it is")
 }
 
 func FuzzParseVolume(f *testing.F) {
