@@ -170,7 +170,7 @@ func TestTheCommandOfTheHostIsTheOneThatWasRun(t *testing.T) {
 	s := newStand(t)
 	s.exec = func(_ context.Context, name string, args []string) (subject.Executed, error, bool) {
 		e := s.usual(args)
-		e.Command = "//usr/bin/dd of=/somewhere/data/test"
+		e.Command = "/usr/bin/dd of=/somewhere/data/test"
 		return e, nil, true
 	}
 	s.targets = []subject.Target{ofKind{s.target("host"), "host"}, ofKind{s.target("runc"), "oci"}}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/tare-bench/tare/internal/core/finding"
@@ -182,7 +181,6 @@ func (v *visit) measure(ctx context.Context, args []string, program string) erro
 	cancel()
 	end := v.options.Meter.End(ctx, boxes, subject.DaemonsOf(ctx, v.Target.Session))
 	v.busy += v.cell.Ended - v.cell.Begun
-	e.Command = plainly(e.Command)
 	v.cell.Command = v.ran(args, e)
 	seen := v.options.Meter.Seen(begin, end, v.device())
 	end.Reading.Work = &record.Work{Command: v.cell.Command, Begun: v.cell.Begun, Ended: v.cell.Ended, CPU: e.CPU}
@@ -211,15 +209,7 @@ func (v *visit) ran(args []string, e subject.Executed) string {
 	if v.Target.Info.Kind == "host" && e.Command != "" {
 		return e.Command
 	}
-	return plainly(lane.Quote(args))
-}
-
-// plainly is a command without the second slash before a path, see [run.at].
-func plainly(command string) string {
-	if rest, twice := strings.CutPrefix(command, "//"); twice {
-		return "/" + rest
-	}
-	return command
+	return lane.Quote(args)
 }
 
 // patience is how long a tool is waited for. One that cannot stop by itself is
@@ -313,8 +303,7 @@ func (v *visit) warm(ctx context.Context, program string) error {
 		return fail(record.FailError, nil, "%s cannot be run in the sandbox: %v", v.pair.job.Tool, err)
 	}
 	if e.Exit == cannotRun || e.Exit == notFound {
-		e.Command = plainly(e.Command)
-		return fail(record.FailExit, &e, "%s cannot be run in the sandbox: exit status %d", v.pair.job.Tool, e.Exit)
+			return fail(record.FailExit, &e, "%s cannot be run in the sandbox: exit status %d", v.pair.job.Tool, e.Exit)
 	}
 	v.cell.Version = tool.Version(e.Exit, e.Output, e.Stderr)
 	return nil
