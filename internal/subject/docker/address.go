@@ -22,7 +22,7 @@ import (
 
 // address is where a daemon is reached.
 type address struct {
-	host   string      // "unix:///var/run/docker.sock", "tcp://…", "ssh://…"
+	host   string      // "unix:///var/run/docker.sock", "tcp://…"
 	secure *tls.Config // nil for none
 	from   string      // where it was found, for people
 }

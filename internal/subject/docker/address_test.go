@@ -15,7 +15,6 @@ import (
 	"github.com/tare-bench/tare/internal/probe/image"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/testing/check"
-	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
@@ -92,24 +91,6 @@ func TestCertificatesAreReadOrRefused(t *testing.T) {
 	e.Env["DOCKER_TLS_VERIFY"] = "1"
 	_, err = find(e)
 	check.Error(t, err, "read the certificates of "+dir)
-}
-
-func TestSSHIsToldNothingThatItsShellCouldMistake(t *testing.T) {
-	golden.Cases(t, "testdata/ssh.txt", func(_ *testing.T, address string) string {
-		args, err := sshCommand(address)
-		if err != nil {
-			return err.Error()
-		}
-		return strings.Join(args, " ")
-	})
-}
-
-func TestWhatSSHSaysIsTold(t *testing.T) {
-	dir := t.TempDir()
-	must.OK(t, os.WriteFile(filepath.Join(dir, "ssh"), []byte("#!/bin/sh\necho 'Permission denied (publickey).' >&2\nexit 255\n"), 0o755))
-	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
-	_, err := New(t.Context(), "docker/runc", "runc", viaAPI, subject.Engine{Address: "ssh://h"})
-	check.Error(t, err, "Permission denied (publickey)")
 }
 
 func TestAReplyWithoutEndIsCutOffAsAnError(t *testing.T) {

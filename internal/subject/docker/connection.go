@@ -91,7 +91,7 @@ func connect(a address) (*connection, error) {
 		MaxResponseHeaderBytes: maxHeaders,
 		TLSClientConfig:        a.secure,
 	}}
-	host, dialer := a.host, net.Dialer{Timeout: patience}
+	dialer := net.Dialer{Timeout: patience}
 	switch at.Scheme {
 	case "unix":
 		path := engine.Socket(a.host)
@@ -105,29 +105,19 @@ func connect(a address) (*connection, error) {
 	case "tcp":
 		c.http.Proxy = http.ProxyFromEnvironment
 		c.http.DialContext = dialer.DialContext
-	case "ssh":
-		program, err := sshCommand(a.host)
-		if err != nil {
-			return nil, err
-		}
-		c.http.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return dialCommand(ctx, program) }
-		host = "tcp://" + client.DummyHost
 	default:
-		return nil, fmt.Errorf("%q is neither unix://, tcp:// nor ssh://", a.host)
+		return nil, fmt.Errorf("%q is neither unix:// nor tcp://; run tare on the daemon's machine", a.host)
 	}
 	scheme := "http"
 	if a.secure != nil {
 		scheme = "https"
 	}
-	c.Client, err = client.New(client.WithHost(host), client.WithScheme(scheme),
+	c.Client, err = client.New(client.WithHost(a.host), client.WithScheme(scheme),
 		client.WithHTTPClient(&http.Client{Transport: keeper{c.http}, CheckRedirect: client.CheckRedirect}))
 	if err != nil {
 		return nil, err
 	}
 	// The pool goes by scheme and host: as the client's own requests have them.
-	if at, err = client.ParseHostURL(host); err != nil {
-		return nil, err
-	}
 	c.ping = &url.URL{Scheme: scheme, Host: at.Host, Path: strings.TrimSuffix(at.Path, "/") + "/_ping"}
 	return c, nil
 }

@@ -12,7 +12,7 @@
 // connection, asks for the API's version and sends the request: what people wait
 // for. Preparation and truth go through the API in both cases and are not timed.
 //
-// The daemon may be elsewhere (tcp://, ssh://). Its processes and its clock are
+// The daemon may be elsewhere (tcp://). Its processes and its clock are
 // then not this machine's: there are no stamps of the workload.
 package docker
 

@@ -152,12 +152,8 @@ func relay(t *testing.T, network, at, host string) string {
 func TestADaemonElsewhereGivesNoStampsOfTheWorkload(t *testing.T) {
 	d := engines.Docker(t)
 	dir := t.TempDir()
-	ssh := "#!/bin/sh\nwhile [ \"$1\" != -- ]; do shift; done; shift 2\nDOCKER_HOST=" + d.Host + " exec \"$@\"\n"
-	must.OK(t, os.WriteFile(filepath.Join(dir, "ssh"), []byte(ssh), 0o755))
-	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	for name, address := range map[string]string{
 		"tcp": "tcp://" + relay(t, "tcp", "127.0.0.1:0", d.Host), "tunnel": "unix://" + relay(t, "unix", filepath.Join(dir, "s"), d.Host),
-		"ssh": "ssh://somebody@there:2222",
 	} {
 		t.Run(name, func(t *testing.T) {
 			tg := weigh(t, subject.Engine{Address: address}, "crun", viaAPI)
