@@ -93,7 +93,7 @@ func (t *Target) ask(ctx context.Context, c *client.Client) error {
 		return engine.Unavailable(t.name, adviceFor(err), "%s does not answer as containerd does: %v", t.at.socket, err)
 	}
 	if t.version = v.Version; !supported(v.Version) {
-		return engine.Unavailable(t.name, "install containerd 1.6 or newer", "containerd %s is older than %d.%d", v.Version, oldest[0], oldest[1])
+		return engine.Unavailable(t.name, "install containerd 1.6 or newer", "containerd %s is older than %v", v.Version, oldest)
 	}
 	t.snapshotter, t.root, err = snapshotter(ctx, c)
 	if err != nil {

@@ -7,11 +7,10 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/containerd/containerd/v2/client"
+	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine"
@@ -84,23 +83,13 @@ func adviceFor(err error) string {
 }
 
 // oldest is the first version whose answers are known here.
-var oldest = [2]int{1, 6}
+var oldest = version.MustParseGeneric("1.6")
 
-// supported tells whether a version, "1.6.20~ds1" or "v2.4.2", is not too old.
-// What cannot be read is given the benefit of the doubt: builds from a tree say
-// "dev" or a hash.
-func supported(version string) bool {
-	major, rest, ok := strings.Cut(strings.TrimPrefix(version, "v"), ".")
-	minor, _, _ := strings.Cut(rest, ".")
-	a, err := strconv.Atoi(major)
-	if !ok || err != nil {
-		return true
-	}
-	b, err := strconv.Atoi(minor)
-	if err != nil {
-		return true
-	}
-	return a > oldest[0] || a == oldest[0] && b >= oldest[1]
+// supported reports whether a version, "1.6.20~ds1" or "v2.4.2", is not too old. What
+// cannot be read is given the benefit of the doubt: builds from a tree say "dev" or a hash.
+func supported(text string) bool {
+	v, err := version.ParseGeneric(text)
+	return err != nil || v.AtLeast(oldest)
 }
 
 // searchOf is where the daemon finds its shims, and they their runtimes; tare's
