@@ -125,11 +125,11 @@ type Executed struct {
 // Said is what the command printed, its standard error first, cut to the size that
 // records keep.
 func (e *Executed) Said() string {
-	text := e.Stderr
-	if text == "" {
-		text = e.Output
-	}
-	const most = 2048
+	return Cut(cmp.Or(e.Stderr, e.Output), 2048)
+}
+
+// Cut bounds foreign text to its beginning and its end.
+func Cut(text string, most int) string {
 	if len(text) > most {
 		text = text[:most/2] + " … " + text[len(text)-most/2:]
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/node/procs"
+	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -212,14 +213,7 @@ func (b *Calls) failed(ctx context.Context, a answer) *record.Failure {
 func (b *Calls) OwnCPU() int64 { return b.own.Nanoseconds() }
 
 // cut bounds foreign text of an error to what one line can show.
-func cut(text string) string {
-	text = strings.TrimSpace(text)
-	const most = 1024
-	if len(text) > most {
-		text = text[:most/2] + " … " + text[len(text)-most/2:]
-	}
-	return text
-}
+func cut(text string) string { return subject.Cut(strings.TrimSpace(text), 1024) }
 
 // FirstFromLog takes the workload's own stamp that was in its output, as an engine
 // kept it, and fails when the workload never said one. A stamp that lies

@@ -5,6 +5,7 @@
 package batch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/lane"
 	"github.com/tare-bench/tare/internal/node/procs"
+	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -239,13 +241,5 @@ func describe(f *record.Failure, o lane.Order) *record.Failure {
 
 // output is what came back, bounded: standard error, else standard output.
 func output(r *lane.Result) string {
-	text := strings.TrimSpace(r.Stderr)
-	if text == "" {
-		text = strings.TrimSpace(r.Stdout)
-	}
-	const most = 2048
-	if len(text) > most {
-		text = text[:most/2] + " … " + text[len(text)-most/2:]
-	}
-	return text
+	return subject.Cut(cmp.Or(strings.TrimSpace(r.Stderr), strings.TrimSpace(r.Stdout)), 2048)
 }
