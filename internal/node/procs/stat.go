@@ -120,6 +120,9 @@ type Status struct {
 	RSS     int64
 	RSSAnon int64
 	VMPTE   int64
+	// Effective and Bounding are sets of capabilities, the one numbered n by bit n: those in
+	// force, and those that executing a program can still bring.
+	Effective, Bounding uint64
 	Signals
 }
 
@@ -142,12 +145,12 @@ func parseStatus(text []byte) (Status, error) {
 				s.NSpid = append(s.NSpid, n)
 			}
 			continue
-		case "SigCgt", "SigIgn", "SigBlk":
+		case "SigCgt", "SigIgn", "SigBlk", "CapEff", "CapBnd":
 			set, err := strconv.ParseUint(strings.TrimSpace(string(value)), 16, 64)
 			if err != nil {
 				return Status{}, errForm
 			}
-			*map[string]*uint64{"SigCgt": &s.Caught, "SigIgn": &s.Ignored, "SigBlk": &s.Blocked}[string(key)] = set
+			*map[string]*uint64{"SigCgt": &s.Caught, "SigIgn": &s.Ignored, "SigBlk": &s.Blocked, "CapEff": &s.Effective, "CapBnd": &s.Bounding}[string(key)] = set
 			continue
 		case "VmRSS":
 			into = &s.RSS

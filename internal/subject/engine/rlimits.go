@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tare-bench/tare/internal/node/procs"
 	"golang.org/x/sys/unix"
 )
 
@@ -20,8 +21,8 @@ type Rlimit struct {
 // container 1048576 files and as many processes unless containers.conf or its
 // caller says otherwise. nil where the process may, or where it is not known.
 func Lowered(pid int) []Rlimit {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil || mayRaise(string(status)) {
+	status, err := procs.StatusOf(pid)
+	if err != nil || status.Effective&(1<<unix.CAP_SYS_RESOURCE) != 0 {
 		return nil
 	}
 	limits, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", pid))
@@ -29,18 +30,6 @@ func Lowered(pid int) []Rlimit {
 		return nil
 	}
 	return hardLimits(string(limits))
-}
-
-// mayRaise looks for CAP_SYS_RESOURCE in the effective set, see
-// proc_pid_status(5).
-func mayRaise(status string) bool {
-	for line := range strings.Lines(status) {
-		if mask, ok := strings.CutPrefix(line, "CapEff:"); ok {
-			n, err := strconv.ParseUint(strings.TrimSpace(mask), 16, 64)
-			return err != nil || n&(1<<unix.CAP_SYS_RESOURCE) != 0
-		}
-	}
-	return true
 }
 
 // hardLimits reads the third column, see proc_pid_limits(5):

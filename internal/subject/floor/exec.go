@@ -7,12 +7,12 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/lane"
 	"github.com/tare-bench/tare/internal/node/cgroup"
+	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/child"
 	"github.com/tare-bench/tare/internal/subject/engine"
@@ -70,10 +70,12 @@ func (s *session) inside(b *box) (*inside, error) {
 	}
 	if s.env.Workload.Cargo != nil { // its root may have put anything where the command's program was
 		in.bounded = true
-		if in.caps, err = boundOf(b.pid); err != nil {
+		status, err := procs.StatusOf(b.pid)
+		if err != nil {
 			in.close()
 			return nil, err
 		}
+		in.caps = status.Bounding
 	}
 	for _, h := range s.hierarchies {
 		dir := filepath.Join(h.Mount, name)
@@ -115,22 +117,6 @@ func (in *inside) enter() error {
 		return nil
 	}
 	return bound(in.caps)
-}
-
-// boundOf is the bounding set of a process's capabilities.
-func boundOf(pid int) (uint64, error) {
-	path := fmt.Sprintf("/proc/%d/status", pid)
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return 0, err
-	}
-	_, rest, _ := strings.Cut(string(b), "\nCapBnd:")
-	line, _, _ := strings.Cut(rest, "\n")
-	caps, err := strconv.ParseUint(strings.TrimSpace(line), 16, 64)
-	if err != nil {
-		return 0, fmt.Errorf("%s: CapBnd: %w", path, err)
-	}
-	return caps, nil
 }
 
 // bound sees to it that what the calling thread executes has no other capabilities.
