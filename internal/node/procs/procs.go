@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -80,6 +81,17 @@ func EnvironmentOf(pid int) []string {
 		return string(b), err
 	})
 	return strings.Split(text, "\x00")
+}
+
+// Namespace is the link of a process's namespace of a kind, such as "pid:[4026531836]", ""
+// where it may not be read. 0 stands for this process.
+func Namespace(pid int, kind string) string {
+	of := "self"
+	if pid > 0 {
+		of = strconv.Itoa(pid)
+	}
+	space, _ := os.Readlink("/proc/" + of + "/ns/" + kind)
+	return space
 }
 
 // GroupsOf reads in which cgroups the process is that has the pid now.

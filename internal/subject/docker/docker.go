@@ -237,9 +237,7 @@ func (t *Target) locate() {
 		t.afar = exe + " listens on the daemon's socket, which is no dockerd"
 		return
 	}
-	ours, err := os.Readlink("/proc/self/ns/pid")
-	theirs, err2 := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", pid))
-	if err != nil || err2 != nil || ours != theirs {
+	if space := procs.Namespace(pid, "pid"); space == "" || space != procs.Namespace(0, "pid") {
 		t.afar = "the daemon has a pid namespace of its own"
 		return
 	}

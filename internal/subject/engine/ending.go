@@ -2,8 +2,6 @@ package engine
 
 import (
 	"crypto/rand"
-	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -48,28 +46,16 @@ func marked(pid int, id, mark string) bool {
 // first process's own PID namespace. Where that is the machine's, as with VMs,
 // or the first process is not known, nothing is killed.
 func KillCommands(id string, first int) {
-	space := namespace(first)
-	if id == "" || space == "" || space == namespace(os.Getpid()) {
+	space := procs.Namespace(first, "pid")
+	if id == "" || first <= 1 || space == "" || space == procs.Namespace(0, "pid") {
 		return
 	}
-	inside := func(pid int) bool { return namespace(pid) == space && InGroupOf(pid, id) }
+	inside := func(pid int) bool { return procs.Namespace(pid, "pid") == space && InGroupOf(pid, id) }
 	for _, pid := range procs.All() {
 		if pid != first && inside(pid) {
 			_ = cgroup.KillIf(pid, func() bool { return inside(pid) }) // gone already, or killed in the next turn
 		}
 	}
-}
-
-// namespace is a process's PID namespace, "" where it is not known.
-func namespace(pid int) string {
-	if pid <= 1 {
-		return ""
-	}
-	space, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", pid))
-	if err != nil {
-		return ""
-	}
-	return space
 }
 
 // InGroupOf tells whether a process is in a cgroup that bears a container's id.

@@ -163,15 +163,12 @@ func inode(path string) uint64 {
 // NetworkOf is the inode of a process's network namespace, 0 where it has this process's or
 // that of the first, or it is not known.
 func NetworkOf(pid int) uint64 {
-	of := func(pid string) uint64 {
-		link, _ := os.Readlink("/proc/" + pid + "/ns/net") // "net:[4026531840]"
-		n, _ := strconv.ParseUint(strings.TrimSuffix(strings.TrimPrefix(link, "net:["), "]"), 10, 64)
-		return n
+	space := procs.Namespace(pid, "net")
+	if space == procs.Namespace(0, "net") || space == procs.Namespace(1, "net") {
+		return 0
 	}
-	if n := of(strconv.Itoa(pid)); n != of("self") && n != of("1") {
-		return n
-	}
-	return 0
+	n, _ := strconv.ParseUint(strings.TrimSuffix(strings.TrimPrefix(space, "net:["), "]"), 10, 64)
+	return n
 }
 
 // Networks are the names of the network namespaces of Kata's making that nothing is in: those of
