@@ -3,7 +3,6 @@ package attribution
 import (
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/tare-bench/tare/internal/node/procs"
@@ -43,14 +42,10 @@ func (p *Process) gVisor() (record.Role, bool) {
 	return procs.GVisor(name, args)
 }
 
-// commands are programs that serve a container for a while: an exec session, a
-// start, a removal.
-var commands = []string{"kata-runtime", "docker", "podman", "nerdctl", "ctr", "crictl", "isula"}
-
 // isCommand tells whether a process is a runtime's or an engine's command.
 func (p *Process) isCommand() bool {
 	name, _ := p.command()
-	return slices.Contains(procs.Runtimes, name) || slices.Contains(commands, name)
+	return procs.IsCommand(name)
 }
 
 // isInit tells whether a process is a runtime's own that is about to become a

@@ -40,6 +40,15 @@ func Named(name string) record.Role {
 // Runtimes are the OCI runtimes by name.
 var Runtimes = []string{"runc", "crun", "youki", "runsc", "railcar", "sysbox"}
 
+// commands are programs that work on a container for a while, beside the OCI runtimes: an
+// exec session, a start, a removal.
+var commands = []string{"kata-runtime", "docker", "podman", "nerdctl", "ctr", "crictl", "isula"}
+
+// IsCommand reports by its name whether a program is a runtime's or an engine's command.
+func IsCommand(name string) bool {
+	return slices.Contains(Runtimes, name) || slices.Contains(commands, name)
+}
+
 // Beside tells by its program whose cost a process is that stands beside
 // containers: shims, monitors, VMMs, virtiofsd. Name is the base name of its
 // first argument, args are those after it. ok is false for any other program.
@@ -103,19 +112,18 @@ func GVisor(name string, args []string) (record.Role, bool) {
 }
 
 // Flag returns the value of a flag in an argument list, as "-id X" and as "-id=X",
-// "" for none.
-func Flag(args []string, flags ...string) string {
+// "" for none; of several the last, as programs take them.
+func Flag(args []string, flags ...string) (value string) {
 	for i, arg := range args {
 		for _, f := range flags {
 			if arg == f && i+1 < len(args) {
-				return args[i+1]
-			}
-			if value, ok := strings.CutPrefix(arg, f+"="); ok {
-				return value
+				value = args[i+1]
+			} else if v, ok := strings.CutPrefix(arg, f+"="); ok {
+				value = v
 			}
 		}
 	}
-	return ""
+	return value
 }
 
 // Found is a process with its program and its arguments.

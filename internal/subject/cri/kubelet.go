@@ -32,7 +32,7 @@ func kubelets(socket string) []int {
 // uses tells whether a kubelet of these arguments, which sees its files below root, has
 // the engine behind a socket.
 func uses(args []string, root, socket string) bool {
-	its, ok := strings.CutPrefix(cmp.Or(flagOf(args, "container-runtime-endpoint"), configured(root, flagOf(args, "config"))), "unix://")
+	its, ok := strings.CutPrefix(cmp.Or(procs.Flag(args, "--container-runtime-endpoint"), configured(root, procs.Flag(args, "--config"))), "unix://")
 	if !ok || !filepath.IsAbs(its) {
 		return true
 	}
@@ -42,19 +42,6 @@ func uses(args []string, root, socket string) bool {
 		return filepath.Clean(its) == filepath.Clean(socket)
 	}
 	return os.SameFile(a, b)
-}
-
-// flagOf is the value of a flag, the last one, as Kubernetes' programs take them:
-// --NAME=VALUE, or --NAME VALUE.
-func flagOf(args []string, name string) (value string) {
-	for i, arg := range args {
-		if v, ok := strings.CutPrefix(arg, "--"+name+"="); ok {
-			value = v
-		} else if arg == "--"+name && i+1 < len(args) {
-			value = args[i+1]
-		}
-	}
-	return value
 }
 
 // configured is the endpoint that a kubelet's configuration names, which is a

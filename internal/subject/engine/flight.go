@@ -85,9 +85,6 @@ func (f *Flight) learn(ctx context.Context, d Driver, names []string) {
 	}
 }
 
-// clients are the command lines of engines, and what engines start for one command.
-var clients = append([]string{"docker", "podman", "isula", "crictl", "ctr", "nerdctl", "kata-runtime"}, procs.Runtimes...)
-
 // processes returns the shims, monitors and VMMs of the containers, the runtimes and clients
 // that work on them, and their CNI plugins. It notes the network namespaces of all.
 func (f *Flight) processes() (all []procs.Found) {
@@ -97,7 +94,7 @@ func (f *Flight) processes() (all []procs.Found) {
 		switch {
 		case !beside && len(p.Args) == 0: // a CNI plugin has everything in its environment
 			beside = slices.ContainsFunc(procs.EnvironmentOf(p.Pid), func(v string) bool { return strings.HasPrefix(v, "CNI_ARGS=") && f.mentions(v) })
-		case !beside && !slices.Contains(clients, name):
+		case !beside && !procs.IsCommand(name):
 		default:
 			beside = f.mentions(strings.Join(p.Args, " ")) || beside && f.adopt(p)
 		}
