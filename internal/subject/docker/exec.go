@@ -40,13 +40,12 @@ func (s *session) Exec(ctx context.Context, lane int, args []string) (subject.Ex
 }
 
 func (s *session) exec(ctx context.Context, c engine.State, args []string, x *subject.Executed) error {
-	mark := engine.NewMark()
 	at := "/v" + s.ClientVersion()
 	cmd, _ := json.Marshal(args)
 	x.Command = fmt.Sprintf(`POST %s/containers/%s/exec {"AttachStdout":true,"AttachStderr":true,"Cmd":%s}; POST %s/exec/ID/start`, at, c.Name, cmd, at)
 	short, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	made, err := s.ExecCreate(short, c.Name, client.ExecCreateOptions{AttachStdout: true, AttachStderr: true, Env: []string{mark}, Cmd: args})
+	made, err := s.ExecCreate(short, c.Name, client.ExecCreateOptions{AttachStdout: true, AttachStderr: true, Cmd: args})
 	if err != nil {
 		return s.plain(err)
 	}
@@ -57,7 +56,7 @@ func (s *session) exec(ctx context.Context, c engine.State, args []string, x *su
 		err = ctx.Err()
 	}
 	if err != nil { // it may run all the same
-		return errors.Join(err, s.EndExec(c.ID, mark, func() bool { return s.over(context.WithoutCancel(ctx), made.ID) }))
+		return errors.Join(err, s.EndExec(c, func() bool { return s.over(context.WithoutCancel(ctx), made.ID) }))
 	}
 	e, err := s.execEnded(ctx, made.ID)
 	if err != nil {

@@ -138,7 +138,7 @@ func TestWhatComesWhenPatienceIsOverIsRemovedToo(t *testing.T) {
 		f := newFake()
 		quiet := Late(1000)
 		for i := range 6 {
-			f.comes[fmt.Sprint(i)] = time.Duration(i+1) * 9 * time.Second
+			f.comes[fmt.Sprint("late-", i)] = time.Duration(i+1) * 9 * time.Second
 		}
 		if left, err := NewFlight("").Clear(t.Context(), f, nil, every, quiet); err != nil || len(f.has)+len(f.comes) != 0 {
 			t.Errorf("%q, %v; %v %v", left, err, f.has, f.comes)

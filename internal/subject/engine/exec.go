@@ -21,14 +21,13 @@ func (s *Session) Exec(ctx context.Context, n int, args []string) (subject.Execu
 	if err != nil {
 		return subject.Executed{Exit: -1}, err
 	}
-	mark := NewMark()
-	verb := s.o.Commands.Verb("exec", slices.Concat([]string{"--env", mark, c.Name}, args)...)
+	verb := s.o.Commands.Verb("exec", slices.Concat([]string{c.Name}, args)...)
 	x := subject.Executed{Exit: -1, Command: lane.Quote(s.o.Program.Line(verb...))}
 	out, said := Kept{Most: subject.MaxOutput}, Kept{Most: subject.MaxOutput}
 	err = s.o.Program.Start(ctx, verb, &out, &said)
 	x.Output, x.Stderr = out.String(), said.String()
 	if ctx.Err() != nil {
-		err = errors.Join(ctx.Err(), s.EndExec(c.ID, mark, nil))
+		err = errors.Join(ctx.Err(), s.EndExec(c, nil))
 	} else if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() >= 0 {
 		if x.Exit, err = exit.ExitCode(), nil; s.o.Commands.Refused(x.Exit, x.Stderr) {
 			err = fmt.Errorf("exit status %d: %s", x.Exit, strings.TrimSpace(x.Stderr))
@@ -62,14 +61,16 @@ const (
 	calm = 300 * time.Millisecond
 )
 
-// EndExec kills the processes on this machine of a command that nobody waits for
-// any more, in the container of an id, as [endMarked]. ended, which may be
-// nil, tells whether the engine says that it is over. The error says that none was
-// seen: a command under a kernel of its own goes on as long as its container.
-func (s *Session) EndExec(id, mark string, ended func() bool) error {
+// EndExec kills the processes on this machine of commands that nobody waits for any more
+// in a container, as [KillCommands]. ended, which may be nil, reports whether the engine
+// says that they are over. The error says that none was seen: a command under a kernel of
+// its own goes on as long as its container.
+func (s *Session) EndExec(c State, ended func() bool) error {
 	killed := 0
 	for began, last := time.Now(), time.Now(); time.Since(began) < ending; time.Sleep(20 * time.Millisecond) {
-		if n := endMarked(id, mark); n > 0 {
+		if s.o.Guest {
+			// its processes are not this kernel's
+		} else if n := KillCommands(c.ID, c.Pid); n > 0 {
 			killed, last = killed+n, time.Now()
 		}
 		if time.Since(last) > calm && (killed > 0 || ended != nil && ended()) {

@@ -143,7 +143,7 @@ const (
 // withValue are the options that take one; --help tells only their names.
 var withValue = map[string]bool{
 	"name": true, "label": true, "net": true, "runtime": true, "pull": true, "memory": true, "pids-limit": true,
-	"cpu-shares": true, "log-driver": true, "host": true, "filter": true, "format": true, "volume": true, "env": true, "cpu-quota": true, "tmpfs": true, "device": true, "cpu-period": true, "time": true, "input": true,
+	"cpu-shares": true, "log-driver": true, "host": true, "filter": true, "format": true, "volume": true, "cpu-quota": true, "tmpfs": true, "device": true, "cpu-period": true, "time": true, "input": true,
 }
 
 var short = map[string]string{"H": "host", "d": "detach", "f": "force", "a": "all", "t": "time", "i": "input", "n": "name"}
@@ -191,7 +191,7 @@ func (f fake) run(args []string) int {
 	case "ps":
 		return f.list(options)
 	case "exec":
-		return f.exec(options["env"][0], rest)
+		return f.exec(rest)
 	case "stats":
 		return f.stats(options, rest)
 	case "inspect":
@@ -294,7 +294,7 @@ func (f fake) create(verb string, options map[string][]string, rest []string) in
 
 // exec runs a program of the host's, or the probe. What a daemon says of one that
 // is not there was not recorded: the words are its, the reason is made up.
-func (f fake) exec(env string, rest []string) int {
+func (f fake) exec(rest []string) int {
 	c, ok := f.load(rest[0])
 	if !ok || c.Status != "running" {
 		fmt.Fprintf(os.Stderr, "Error response from daemon: No such container:%s\n", rest[0])
@@ -305,7 +305,7 @@ func (f fake) exec(env string, rest []string) int {
 		program = filepath.Join(f.dir, "probe")
 	}
 	cmd := exec.Command(program, rest[2:]...)
-	cmd.Env, cmd.Stdout, cmd.Stderr = []string{env}, os.Stdout, os.Stderr
+	cmd.Env, cmd.Stdout, cmd.Stderr = []string{}, os.Stdout, os.Stderr
 	err := cmd.Run()
 	if cmd.ProcessState == nil {
 		fmt.Fprintf(os.Stderr, "Error response from daemon: Exec container error;%v\n", err)
