@@ -22,7 +22,6 @@ import (
 type outputFlags struct {
 	record  string
 	format  string
-	subject string
 	quiet   bool
 	force   bool
 	verbose bool
@@ -134,7 +133,7 @@ func (s *app) pageOptions(out outputFlags) page.Options {
 	if !ok {
 		columns = 120
 	}
-	return page.Options{Width: columns, Colour: term.Colour(s.Out), Subject: out.subject, Verbose: out.verbose, Explain: out.explain}
+	return page.Options{Width: columns, Colour: term.Colour(s.Out), Verbose: out.verbose, Explain: out.explain}
 }
 
 // codeOfAll is the exit code that judged runs call for.

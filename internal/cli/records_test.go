@@ -195,8 +195,6 @@ func TestSeveralRecordsAreReportedAtOnce(t *testing.T) {
 	for _, format := range []string{"text", "md", "csv", "json"} {
 		ends(t, ExitDone, "docker/runc|podman/runc", "report", docker, podman, "--format", format)
 	}
-	ends(t, ExitDone, "", "report", docker, podman, "--subject", "podman/runc") // which is in the second one
-	refuses(t, []string{"report", docker, podman, "--subject", "isula/runc"}, "isula/runc")
 	ends(t, ExitFailed, "", "report", docker, stored(t, dir, "isula/runc", true)) // of a failure in the second one
 }
 
@@ -238,7 +236,6 @@ func TestRecordsStandBesidePublishedFigures(t *testing.T) {
 		"an unknown publication": {[]string{"--against", "published/nobody-1999"}, "published/isulad-2020"},
 		"a record":               {[]string{"--against", podman}, "tare compare A B"},
 		"another experiment's":   {[]string{"--against", "published/kata-io"}, "these published figures are of storage, and this is a record of lifecycle"},
-		"a subject besides":      {[]string{"--against", "published/isulad-2020", "--subject", "docker/runc"}, "leave one of the two out"},
 	} {
 		t.Run(name, func(t *testing.T) { refuses(t, append([]string{"report", docker}, test.args...), test.want) })
 	}

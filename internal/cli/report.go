@@ -13,7 +13,6 @@ import (
 	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/instrument"
 	"github.com/tare-bench/tare/internal/instrument/beside"
-	"github.com/tare-bench/tare/internal/instrument/lifecycle"
 	"github.com/tare-bench/tare/published"
 	"github.com/tare-bench/tare/record"
 )
@@ -47,7 +46,7 @@ contradict. Theirs are of other machines and versions: nothing is computed
 between the two. With tare come:
 
   ` + comeAlong(),
-		Example: "  tare report run.jsonl\n  tare report run.jsonl --format md\n  tare report run.jsonl --format csv --subject runc\n  tare report run.jsonl --against published/isulad-2020",
+		Example: "  tare report run.jsonl\n  tare report run.jsonl --format md\n  tare report run.jsonl --format csv\n  tare report run.jsonl --against published/isulad-2020",
 		Args:    takes(1, math.MaxInt),
 		RunE: func(c *cobra.Command, args []string) (err error) {
 			s, dir := s, dir
@@ -60,20 +59,20 @@ between the two. With tare come:
 				dir = ""
 				defer func() { err = written(err) }()
 			}
-			theirs, err := theirsOf(against, out.subject)
+			theirs, err := theirsOf(against)
 			if err != nil {
 				return err
 			}
 			if dir != "" {
 				out.theirs, theirs = theirs, nil
 			}
-			if over != "" && (dir != "" || theirs != nil || out.subject != "") {
-				return errors.New("--over: it is a report of its own; leave --output, --against and --subject out")
+			if over != "" && (dir != "" || theirs != nil) {
+				return errors.New("--over: it is a report of its own; leave --output and --against out")
 			}
 			if err := s.checkFormat(out.format, ""); err != nil {
 				return err
 			}
-			r, err := s.read(args, toReport{out, over, dir == "" && theirs == nil && out.subject == ""})
+			r, err := s.read(args, toReport{out, over, dir == "" && theirs == nil})
 			if err != nil {
 				return err
 			}
@@ -87,8 +86,6 @@ between the two. With tare come:
 			}
 			if theirs != nil {
 				show = func() (int, error) { return showBeside(s, out, r.all, theirs) }
-			} else if err := checkSubject(r.all, out.subject); err != nil {
-				return errors.Join(err, r.unread)
 			}
 			code, err := show()
 			if err != nil {
@@ -102,7 +99,6 @@ between the two. With tare come:
 		},
 	}
 	out.addForm(c.Flags(), s.instruments)
-	c.Flags().StringVar(&out.subject, "subject", "", "target whose column of the iSulad form is compared with every other (default: every other with the baseline)")
 	c.Flags().StringVarP(&dir, "output", "o", "", "folder for a document of all the records: report.html, report.md, figures, and the plan that measures it again; with --format the report's file")
 	c.Flags().BoolVar(&out.force, "force", false, "replace the file that --format -o names; a record is never replaced")
 	c.Flags().StringVar(&over, "over", "", "one report over all records, told apart by this label (default: node, where they are of more than 8)")
@@ -111,12 +107,9 @@ between the two. With tare come:
 }
 
 // theirsOf are the published figures of that name, nil for "".
-func theirsOf(against, subject string) (*published.Report, error) {
-	switch {
-	case against == "":
+func theirsOf(against string) (*published.Report, error) {
+	if against == "" {
 		return nil, nil
-	case subject != "":
-		return nil, errors.New("--subject: nothing is compared with --against; leave one of the two out")
 	}
 	theirs, err := published.Load(against)
 	if err != nil {
@@ -173,27 +166,4 @@ func (s *app) makeDocument(dir string, all []instrument.Judged, out outputFlags)
 		_ = os.Remove(dir) // unless somebody else has put something there
 	}
 	return codeOfAll(all), err
-}
-
-// checkSubject wants the subject among the targets of one of the records.
-func checkSubject(all []instrument.Judged, subject string) error {
-	if subject == "" {
-		return nil
-	}
-	var names []string
-	for _, one := range all {
-		if _, ok := one.Judgement.(*lifecycle.Judgement); !ok {
-			continue
-		}
-		for _, t := range one.Record.Targets {
-			if t.Name == subject {
-				return nil
-			}
-			names = append(names, t.Name)
-		}
-	}
-	if names == nil {
-		return errors.New("--subject: it is of the iSulad form, which is of lifecycles; leave it out")
-	}
-	return fmt.Errorf("--subject: %q is not among the targets: %s", subject, strings.Join(names, ", "))
 }

@@ -65,7 +65,7 @@ than 20 GB or an hour is asked for, or begun with --yes.`,
 			if against != "" && !isFolder(out.record) {
 				return errors.New("--against: published figures stand in a document: give -o DIR/, or tare report RECORD --against afterwards")
 			}
-			if out.theirs, err = theirsOf(against, ""); err != nil {
+			if out.theirs, err = theirsOf(against); err != nil {
 				return err
 			}
 			if t := out.theirs; t != nil && !slices.ContainsFunc(p.Measure, func(m plan.Measure) bool { return m.Name == t.Experiment }) {

@@ -121,7 +121,6 @@ func (s *Section) Empty() bool {
 type Options struct {
 	Width   int    // columns of the terminal; 0: no limit. Text only
 	Colour  bool   // text only
-	Subject string // lifecycle: the target that the iSulad form compares with every other; "": the plan's, or else every other with the baseline
 	Verbose bool   // the machine, every stamp, resources and the reason of every verdict
 	Explain bool   // of an overhead run: the fact behind every role, and every cgroup's path
 

@@ -47,8 +47,8 @@ func (j *Judgement) Page(o page.Options) *page.Page {
 	}
 	for i := range j.Tables {
 		if t := &j.Tables[i]; j.Imported == nil || t.some(func(c *Cell) bool { return c.Trimmed.Known() }) {
-			s := isulad(j, t, j.subject(o.Subject))
-			s.Detail = j.subject(o.Subject) == ""
+			s := isulad(j, t, j.subject())
+			s.Detail = j.subject() == ""
 			p.Add(s)
 		}
 	}
@@ -60,12 +60,10 @@ func (j *Judgement) Page(o page.Options) *page.Page {
 }
 
 // subject is the target whose column of the iSulad form is compared with every
-// other: the wanted one, or else the plan's, where this run has it.
-func (j *Judgement) subject(wanted string) string {
-	for _, name := range []string{wanted, j.Plan.Subject} {
-		if slices.ContainsFunc(j.Targets, func(t record.Target) bool { return t.Name == name }) {
-			return name
-		}
+// other: the plan's, if this run has it.
+func (j *Judgement) subject() string {
+	if slices.ContainsFunc(j.Targets, func(t record.Target) bool { return t.Name == j.Plan.Subject }) {
+		return j.Plan.Subject
 	}
 	return ""
 }
