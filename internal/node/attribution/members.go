@@ -193,9 +193,7 @@ func (c *selection) told() {
 			if box := c.boxOf(p); box >= 0 && box != i {
 				return
 			}
-			if own, ok := p.role(); ok && c.mentioned(p) == i {
-				role, why = own, ruleMentions
-			} else if own, ok := p.gVisor(); ok && c.mentioned(p) == i {
+			if own, ok := p.about(); ok && c.mentioned(p) == i {
 				role, why = own, ruleMentions
 			}
 			c.add(p, i, role, why)
@@ -227,9 +225,7 @@ func (c *selection) mentioning() {
 				continue
 			}
 		}
-		if role, ok := p.gVisor(); ok {
-			c.add(p, box, role, ruleMentions)
-		} else if role, ok := p.role(); ok {
+		if role, ok := p.about(); ok {
 			c.add(p, box, role, ruleMentions)
 		} else if p.isCommand() && p.depth() == 0 {
 			c.add(p, box, record.RoleRuntime, "a runtime's or engine's command, "+ruleMentions)

@@ -42,6 +42,15 @@ func (p *Process) gVisor() (record.Role, bool) {
 	return procs.GVisor(name, args)
 }
 
+// about is the role of a process that is there for containers, in a sandbox of gVisor's or
+// not.
+func (p *Process) about() (record.Role, bool) {
+	if role, ok := p.gVisor(); ok {
+		return role, true
+	}
+	return p.role()
+}
+
 // isCommand tells whether a process is a runtime's or an engine's command.
 func (p *Process) isCommand() bool {
 	name, _ := p.command()
@@ -76,28 +85,16 @@ var vCPU = regexp.MustCompile(`^(CPU [0-9]+/[A-Z]+|(fc_|db_)?vcpu ?[0-9]+)$`)
 // characters that cannot be in an id.
 func (p *Process) mentions(known func(id string) bool) (string, bool) {
 	name, args := p.command()
-	role, beside := p.role()
-	if _, ok := p.gVisor(); ok { // both end with the container's id
-		if len(args) > 0 && known(args[len(args)-1]) {
-			return args[len(args)-1], true
-		}
-		return "", false
+	role, beside := p.about()
+	if id := procs.ContainerOf(name, role, args); id != "" {
+		return id, known(id)
 	}
-	switch {
-	case strings.HasPrefix(name, "containerd-shim"):
-		id := procs.Flag(args, "-id", "--id")
-		return id, id != "" && known(id)
-	case beside && role == record.RoleMonitor:
-		if id := procs.Flag(args, "-c", "--cid"); id != "" {
-			return id, known(id)
-		}
-	case p.isCommand():
+	if !beside && p.isCommand() {
 		for _, arg := range args {
 			if known(arg) {
 				return arg, true
 			}
 		}
-		return "", false
 	}
 	if !beside {
 		return "", false
@@ -120,33 +117,22 @@ func (p *Process) mentions(known func(id string) bool) (string, bool) {
 // which engine that is likely to be.
 func (p *Process) serves() (id string, of guess) {
 	name, args := p.command()
-	if _, ok := p.gVisor(); ok {
-		if len(args) == 0 {
-			return "", guess{}
-		}
-		return args[len(args)-1], guess{"gvisor", "runsc's sentry", rankNamespace}
-	}
-	role, ok := p.role()
-	if !ok {
-		return "", guess{}
-	}
-	switch {
-	case name == "isulad-shim":
-		if len(args) > 0 {
-			return args[0], guess{"isula", "isulad-shim", rankArgument}
-		}
-	case role == record.RoleShim:
-		id = procs.Flag(args, "-id", "--id")
-		namespace := procs.Flag(args, "-namespace", "--namespace")
+	role, _ := p.about()
+	id = procs.ContainerOf(name, role, args)
+	switch role {
+	case record.RoleSentry, record.RoleGofer:
+		return id, guess{"gvisor", "runsc's sentry", rankNamespace}
+	case record.RoleShim:
 		switch {
+		case name == "isulad-shim":
+			return id, guess{"isula", "isulad-shim", rankArgument}
 		case strings.Contains(name, "kata"):
 			return id, guess{"kata", "Kata's shim", rankArgument + 1}
-		case namespace == "moby":
+		case procs.Flag(args, "-namespace", "--namespace") == "moby":
 			return id, guess{"docker", "a shim in containerd's namespace moby", rankArgument}
 		}
 		return id, guess{"containerd", "a shim of containerd's", rankProgram}
-	case role == record.RoleMonitor:
-		id = procs.Flag(args, "-c", "--cid")
+	case record.RoleMonitor:
 		switch all := strings.Join(args, " "); {
 		case strings.Contains(all, "crio"):
 			return id, guess{"cri-o", "conmon with folders of CRI-O's", rankArgument}
@@ -154,7 +140,7 @@ func (p *Process) serves() (id string, of guess) {
 			return id, guess{"podman", "conmon that calls podman at the end", rankArgument}
 		}
 		return id, guess{"podman", "conmon", rankNamespace}
-	default:
+	case record.RoleVMM, record.RoleVirtiofs:
 		return kataID(args), guess{"kata", "a VMM or virtiofsd with folders of Kata's", rankProgram}
 	}
 	return "", guess{}

@@ -111,6 +111,22 @@ func GVisor(name string, args []string) (record.Role, bool) {
 	return "", false
 }
 
+// ContainerOf is the id of the container among the arguments of a shim, a monitor, or one
+// of runsc's own, "" of others and where there is none.
+func ContainerOf(name string, role record.Role, args []string) string {
+	switch {
+	case name == "isulad-shim" && len(args) > 0:
+		return args[0]
+	case role == record.RoleShim:
+		return Flag(args, "-id", "--id")
+	case role == record.RoleMonitor:
+		return Flag(args, "-c", "--cid")
+	case (role == record.RoleSentry || role == record.RoleGofer) && len(args) > 0:
+		return args[len(args)-1]
+	}
+	return ""
+}
+
 // Flag returns the value of a flag in an argument list, as "-id X" and as "-id=X",
 // "" for none; of several the last, as programs take them.
 func Flag(args []string, flags ...string) (value string) {

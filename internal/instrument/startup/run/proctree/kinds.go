@@ -191,28 +191,19 @@ func (t *tree) plugin(n *node) bool {
 // beside are the programs that stand beside containers, with the id that they
 // are told.
 func beside(n *node) bool {
-	first, verb := "", ""
-	if last := len(n.rest) - 1; last >= 0 {
-		first, verb = n.rest[0], n.rest[last]
-	}
 	role, ok := procs.Beside(n.program, n.rest)
 	if !ok {
 		return sentry(n)
 	}
-	n.kind = Kind(role)
-	switch {
-	case n.program == "isulad-shim":
-		n.id = container(first)
-	case role == record.RoleShim:
-		n.id = container(procs.Flag(n.rest, "-id", "--id"))
-		switch {
-		case verb == "start", verb == "delete":
-			n.kind, n.verb, n.name = record.KindHelper, verb, "shim "+verb
-		case slices.Contains(n.rest, "-info"), slices.Contains(n.rest, "-v"):
-			n.kind, n.name = record.KindHelper, "shim info"
-		}
-	case role == record.RoleMonitor:
-		n.id = container(procs.Flag(n.rest, "-c", "--cid"))
+	n.kind, n.id = Kind(role), container(procs.ContainerOf(n.program, role, n.rest))
+	if role != record.RoleShim || n.program == "isulad-shim" || len(n.rest) == 0 {
+		return true
+	}
+	switch verb := n.rest[len(n.rest)-1]; {
+	case verb == "start", verb == "delete":
+		n.kind, n.verb, n.name = record.KindHelper, verb, "shim "+verb
+	case slices.Contains(n.rest, "-info"), slices.Contains(n.rest, "-v"):
+		n.kind, n.name = record.KindHelper, "shim info"
 	}
 	return true
 }
