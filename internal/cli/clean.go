@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -176,9 +175,7 @@ func printLeftovers(s *app, format string, left []leftover, live, unclear []stri
 		if live == nil {
 			live = []string{}
 		}
-		e := json.NewEncoder(s.Out)
-		e.SetIndent("", "  ")
-		return e.Encode(map[string]any{"dry_run": dryRun, "left_behind": left, "under_way": live, "unclear": unclear})
+		return term.WriteJSON(s.Out, map[string]any{"dry_run": dryRun, "left_behind": left, "under_way": live, "unclear": unclear}, true)
 	}
 	for _, id := range live {
 		fmt.Fprintf(s.Out, "run %s is under way and left alone\n", term.Clean(id))
