@@ -67,17 +67,13 @@ func parseDocument(text []byte) (ast.Node, error) {
 }
 
 func checkText(text []byte) error {
-	line := 1
-	for rest := text; len(rest) > 0; line++ {
-		var current []byte
-		current, rest, _ = bytes.Cut(rest, []byte("\n"))
-		for column := 1; len(current) > 0; column++ {
-			r, size := utf8.DecodeRune(current)
-			if (r == utf8.RuneError && size == 1) || r == 0 {
-				return misplace(Place{Line: line, Column: column}, "the byte 0x%02x is not text: a plan is written in UTF-8", current[0])
-			}
-			current = current[size:]
+	for i, r := range string(text) {
+		if r != 0 && (r != utf8.RuneError || bytes.HasPrefix(text[i:], []byte("\uFFFD"))) {
+			continue
 		}
+		line := text[bytes.LastIndexByte(text[:i], '\n')+1 : i]
+		at := Place{Line: 1 + bytes.Count(text[:i], []byte("\n")), Column: 1 + utf8.RuneCount(line)}
+		return misplace(at, "the byte 0x%02x is not text: a plan is written in UTF-8", text[i])
 	}
 	return nil
 }
