@@ -12,11 +12,9 @@ package containerd
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/containerd/containerd/v2/client"
@@ -183,9 +181,5 @@ func (t *Target) config() map[string]string {
 
 // failed names the target once, where an error leaves the package.
 func (t *Target) failed(doing string, errs ...error) error {
-	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
-	if len(errs) == 0 {
-		return nil
-	}
-	return fmt.Errorf("target %s: %s: %w", t.name, doing, errors.Join(errs...))
+	return engine.Failed(t.name, doing, errs...)
 }

@@ -6,8 +6,6 @@ package cri
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"maps"
 	"path/filepath"
 	"strings"
@@ -207,9 +205,5 @@ func (t *Target) notes() []string {
 
 // failed names the target once, where an error leaves the package.
 func (t *Target) failed(doing string, errs ...error) error {
-	err := errors.Join(errs...)
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("target %s: %s: %w", t.name, doing, err)
+	return engine.Failed(t.name, doing, errs...)
 }

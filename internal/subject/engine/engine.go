@@ -4,6 +4,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"os/exec"
 	"path/filepath"
@@ -47,6 +48,14 @@ func Socket(address string) string {
 // it.
 func Unavailable(name, advice, format string, arguments ...any) error {
 	return &subject.Unavailable{Name: name, Reason: fmt.Sprintf(format, arguments...), Advice: advice}
+}
+
+// Failed names the target once, where an error leaves its package; nil for no errors.
+func Failed(target, doing string, errs ...error) error {
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("target %s: %s: %w", target, doing, err)
+	}
+	return nil
 }
 
 // GuestClock tells whether a runtime's workload has a CLOCK_MONOTONIC of its

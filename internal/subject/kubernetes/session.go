@@ -66,10 +66,7 @@ func (t *Target) Open(ctx context.Context, env subject.Env) (subject.Session, er
 }
 
 func (t *Target) failed(doing string, errs ...error) error {
-	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("target %s: %s: %w", t.name, doing, err)
-	}
-	return nil
+	return engine.Failed(t.name, doing, errs...)
 }
 
 func (d *driver) open(ctx context.Context) error {
