@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // Read returns a whole file of at most limit bytes. A longer one is an error:
@@ -75,4 +77,17 @@ func (r Root) own(name string, limit int) ([]byte, error) {
 		return r.Read("/proc/self/"+name, limit)
 	}
 	return data, err
+}
+
+// OpenPlain opens a foreign file for reading, with flags such as O_NOFOLLOW. It refuses
+// what is no plain file, and never waits for one.
+func OpenPlain(path string, flags int) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|flags, 0)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, errors.Join(fmt.Errorf("%s is no plain file", path), err, f.Close())
+	}
+	return f, nil
 }

@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"strings"
 
+	"github.com/tare-bench/tare/internal/node/machine"
 	"golang.org/x/sys/unix"
 )
 
@@ -21,14 +21,7 @@ func OpenLog(path string) (*os.File, error) {
 	if path == "" {
 		return nil, errors.New("the log is not in a file")
 	}
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
-	if err != nil {
-		return nil, err
-	}
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, errors.Join(fmt.Errorf("the log %s is no plain file", path), f.Close())
-	}
-	return f, nil
+	return machine.OpenPlain(path, unix.O_NOFOLLOW)
 }
 
 // Within reports whether a path below a folder leads to a file there, through no link.

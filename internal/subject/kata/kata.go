@@ -19,6 +19,7 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
+	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/internal/subject"
 )
@@ -193,7 +194,7 @@ func read(path string) (map[string]string, error) {
 
 func decode(file string, into *config) error {
 	const most = 1 << 20
-	f, err := open(file)
+	f, err := machine.OpenPlain(file, 0)
 	if err != nil {
 		return fmt.Errorf("read Kata's configuration: %w", err)
 	}

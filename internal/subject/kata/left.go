@@ -16,6 +16,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/mounts"
 	"github.com/tare-bench/tare/internal/node/cgroup"
+	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/node/procs"
 )
 
@@ -128,7 +129,7 @@ const stateLimit = 4 << 20
 
 // State is what the Go runtime has written down of a sandbox, "" for none.
 func State(root, id string) string {
-	f, err := open(filepath.Join(root+states, id, "persist.json"))
+	f, err := machine.OpenPlain(filepath.Join(root+states, id, "persist.json"), 0)
 	if err != nil {
 		return ""
 	}

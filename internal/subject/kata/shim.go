@@ -9,8 +9,7 @@ import (
 	"regexp"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/subject/child"
 )
 
@@ -86,7 +85,7 @@ func plain(program string) (string, error) {
 }
 
 func isELF(path string) bool {
-	f, err := open(path)
+	f, err := machine.OpenPlain(path, 0)
 	if err != nil {
 		return false
 	}
@@ -135,21 +134,4 @@ func choose(shim string, among []string, known bool) (string, error) {
 		return "", fmt.Errorf("which of these %s takes is compiled into it: %s", shim, strings.Join(there, ", "))
 	}
 	return there[0], nil
-}
-
-// open opens a regular file, and hangs on nothing else.
-func open(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is no regular file", path)
-	}
-	if err != nil {
-		_ = f.Close()
-		return nil, err
-	}
-	return f, nil
 }

@@ -111,7 +111,7 @@ func guestKernel(path string) string {
 		return ""
 	}
 	name := filepath.Base(real)
-	f, err := open(real)
+	f, err := machine.OpenPlain(real, 0)
 	if err != nil {
 		return name
 	}

@@ -2,14 +2,13 @@ package oci
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/node/procs"
 )
 
@@ -45,14 +44,11 @@ func parseState(out, id string) (state, error) {
 // readPid reads the file that the runtime was told to write.
 func readPid(path string) (int, error) {
 	// It could be a FIFO that nobody writes to: opening must not wait.
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
+	f, err := machine.OpenPlain(path, unix.O_NOFOLLOW)
 	if err != nil {
 		return 0, fmt.Errorf("the runtime wrote no pid file: %w", err)
 	}
 	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return 0, errors.New("the runtime's pid file is no plain file")
-	}
 	b := make([]byte, 32)
 	n, _ := f.Read(b)
 	return parsePid(string(b[:n]))
