@@ -160,3 +160,11 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+func TestCapabilitiesAreReadFromStatus(t *testing.T) {
+	s := must.Get(parseStatus([]byte("Name:\tpodman\nCapEff:\t000001fffeffffff\nCapBnd:\t00000000a80425fb\n")))(t)
+	check.Equal(t, "effective", s.Effective, uint64(0x1fffeffffff))
+	check.Equal(t, "bounding", s.Bounding, uint64(0xa80425fb))
+	_, err := parseStatus([]byte("CapEff:\tx\n"))
+	check.Error(t, err, errForm.Error())
+}
