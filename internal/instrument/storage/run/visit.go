@@ -303,7 +303,7 @@ func (v *visit) warm(ctx context.Context, program string) error {
 		return fail(record.FailError, nil, "%s cannot be run in the sandbox: %v", v.pair.job.Tool, err)
 	}
 	if e.Exit == cannotRun || e.Exit == notFound {
-			return fail(record.FailExit, &e, "%s cannot be run in the sandbox: exit status %d", v.pair.job.Tool, e.Exit)
+		return fail(record.FailExit, &e, "%s cannot be run in the sandbox: exit status %d", v.pair.job.Tool, e.Exit)
 	}
 	v.cell.Version = tool.Version(e.Exit, e.Output, e.Stderr)
 	return nil
