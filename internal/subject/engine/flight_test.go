@@ -36,10 +36,23 @@ func shim(t *testing.T, dir, script string, args ...string) *starting {
 	must.OK(t, err)
 	s := &starting{in: w}
 	s.cmd = exec.Cmd{Path: "/bin/sh", Args: append([]string{"containerd-shim-kata-v2", "-c", "read x; " + script, "sh"}, args...), Stdin: in, Dir: dir}
-	must.OK(t, s.cmd.Start())
+	started(t, &s.cmd)
 	must.OK(t, in.Close())
 	t.Cleanup(s.proceed)
 	return s
+}
+
+// started starts a command, and waits until it has its arguments: the kernel says that the
+// program runs a moment before.
+func started(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	must.OK(t, cmd.Start())
+	must.Eventually(t, func() string {
+		if text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", cmd.Process.Pid)); err != nil || len(text) == 0 {
+			return fmt.Sprintf("process %d has no arguments: %v", cmd.Process.Pid, err)
+		}
+		return ""
+	})
 }
 
 // proceed lets it finish.
@@ -155,7 +168,7 @@ func TestAShimThatDoesNotEndIsKilledAndWhatHasNoRoleIsNot(t *testing.T) {
 		in, w, err := os.Pipe()
 		must.OK(t, err)
 		cmd := exec.Cmd{Path: "/bin/sh", Args: []string{program, "-c", "read x", "sh", "-id", Name(run, 0, 1)}, Stdin: in}
-		must.OK(t, cmd.Start())
+		started(t, &cmd)
 		ended := make(chan error, 1)
 		go func() { ended <- cmd.Wait() }() // or it stays a zombie
 		synctest.Test(t, func(t *testing.T) {
@@ -190,7 +203,7 @@ func TestCleanReturnsWhenTheShimsOfWhatItRemovedHaveEnded(t *testing.T) {
 		in, w, err := os.Pipe()
 		must.OK(t, err)
 		cmd := exec.Cmd{Path: "/bin/sh", Args: append([]string{program, "-c", "read x", "sh"}, args...), Stdin: in}
-		must.OK(t, cmd.Start())
+		started(t, &cmd)
 		waited := false
 		ctx := term.WithSayer(t.Context(), func(string) {
 			if !waited {
@@ -223,7 +236,7 @@ func TestWhatIsNotTheRunsIsNotAwaited(t *testing.T) {
 		in, w, err := os.Pipe()
 		must.OK(t, err)
 		vi := exec.Cmd{Path: "/bin/sh", Args: []string{"vi", "-c", "read x", "sh", Name(run, 0, 1)}, Stdin: in}
-		must.OK(t, vi.Start())
+		started(t, &vi)
 		defer func() { _, _, _ = in.Close(), w.Close(), vi.Wait() }()
 		check.Equal(t, "processes", len(NewFlight(run).processes()), 0)
 	})
@@ -241,7 +254,7 @@ func TestACNIPluginUnderWayIsKnownByItsEnvironment(t *testing.T) {
 		in, w, err := os.Pipe()
 		must.OK(t, err)
 		plugin := exec.Cmd{Path: "/bin/cat", Args: []string{"/opt/cni/bin/bridge"}, Stdin: in, Env: []string{"CNI_COMMAND=ADD", "CNI_ARGS=" + args}}
-		must.OK(t, plugin.Start())
+		started(t, &plugin)
 		check.Equal(t, args, len(NewFlight(run).processes()), want)
 		_, _, _ = in.Close(), w.Close(), plugin.Wait()
 	}
