@@ -175,6 +175,7 @@ func (f *Flight) underWay(ctx context.Context) (bool, error) {
 				_ = cgroup.KillIf(p.Pid, func() bool {
 					return strings.HasSuffix(strings.Join(procs.ArgsOf(p.Pid), "\x00"), "\x00"+strings.Join(p.Args, "\x00"))
 				}) // or it has gone
+				Ended(p.Pid, killEnds)
 			}
 		}
 	case time.Since(f.said) > time.Second:
