@@ -63,7 +63,7 @@ func byProgram(v *Judgement, o page.Options) *page.Section {
 	s.Table = m
 	s.Notes = []string{"each: time of one run; memory: of the program and its maps, of which a shared one is in each that uses it"}
 	if left > 0 {
-		s.Notes = append(s.Notes, fmt.Sprintf("not shown: %s, of programs that did not run, or of which %d took more at the same point; --verbose shows all", page.Amount(left, "row"), maxProgramsOfPoint))
+		s.Notes = append(s.Notes, fmt.Sprintf("not shown: %s, of programs that did not run, or of which %d took more at the same point; --details shows all", page.Amount(left, "row"), maxProgramsOfPoint))
 	}
 	return s
 }
@@ -102,7 +102,7 @@ func shown[T any](s *page.Section, all []T, o page.Options) []T {
 	if o.Verbose || len(all) <= maxProgramsShown {
 		return all
 	}
-	s.Notes = append(s.Notes, fmt.Sprintf("and %d more; --verbose shows all", len(all)-maxProgramsShown))
+	s.Notes = append(s.Notes, fmt.Sprintf("and %d more; --details shows all", len(all)-maxProgramsShown))
 	return all[:maxProgramsShown]
 }
 

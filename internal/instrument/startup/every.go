@@ -62,7 +62,7 @@ func every(t *Target, slowest int, o page.Options) *page.Section {
 	}
 	s.Notes = append(s.Notes, text+"max "+page.Duration(t.Every[0].wall))
 	if n := len(t.Every) - len(shown); n > 0 {
-		s.Notes = append(s.Notes, fmt.Sprintf("%d more with --verbose", n))
+		s.Notes = append(s.Notes, fmt.Sprintf("%d more with --details", n))
 	}
 	if t.Starts > len(t.Every) {
 		s.Notes = append(s.Notes, fmt.Sprintf("of a random choice of %d of %d, as all figures are", len(t.Every), t.Starts))

@@ -271,7 +271,7 @@ func TestOfManyStartsThoseThatWereChosenAreListedAndTraced(t *testing.T) {
 		check.Equal(t, plan, got, want)
 	}
 	text := (&begun{rec: judged(`{}`).Record, v: *judged(`{}`)}).report(t, "text", page.Options{Width: 160})
-	for _, want := range []string{"every start, the slowest first", "shop/web-39  40.0 s", "36.0 s", "kata.log:39", "p90 36.0 s, max 40.0 s", "35 more with --verbose"} {
+	for _, want := range []string{"every start, the slowest first", "shop/web-39  40.0 s", "36.0 s", "kata.log:39", "p90 36.0 s, max 40.0 s", "35 more with --details"} {
 		check.Contains(t, "text", text, want)
 	}
 	if failed, _, _ := judged(`{}`).Result(); failed != 0 {

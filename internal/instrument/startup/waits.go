@@ -20,7 +20,7 @@ func waits(t *Target, o page.Options) *page.Section {
 	shown := t.Gaps
 	if !o.Verbose && len(shown) > maxGapsShown {
 		shown = shown[:maxGapsShown]
-		s.Notes = []string{fmt.Sprintf("%d more in JSON and CSV, and with --verbose", len(t.Gaps)-maxGapsShown)}
+		s.Notes = []string{fmt.Sprintf("%d more in JSON and CSV, and with --details", len(t.Gaps)-maxGapsShown)}
 	}
 	var items []page.Item
 	for i := range shown {
