@@ -61,11 +61,9 @@ func TestARuntimeThatHidesItsCostIsNotEnough(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := folders(t)
-			args := []string{"overhead", "--phases", "idle", "--sandboxes", "1", "--rounds", "1", "--hold", "5s", "--settle", "1s", "--check", c.check, "-o", filepath.Join(p.dir, "r.jsonl")}
-			for _, runtime := range []string{"runc", "crun"} {
-				args = append(args, runtime+"="+wrapped(t, need.Tool(t, runtime), c.trick))
-			}
-			code, text, said := invoke(t, append(args, "-q")...)
+			// One target: the end of one's helper would free the memory that another's takes.
+			code, text, said := invoke(t, "overhead", "--phases", "idle", "--sandboxes", "1", "--rounds", "1", "--hold", "5s", "--settle", "1s", "--check", c.check,
+				"-o", filepath.Join(p.dir, "r.jsonl"), "-q", "runc="+wrapped(t, need.Tool(t, "runc"), c.trick))
 			_, j := stored(p, filepath.Join(p.dir, "r.jsonl"), overhead.Judge)
 			check.That(t, code == cli.ExitFailed, "exit %d\n%s\n%s", code, text, said)
 			for i := range j.Check {
@@ -79,7 +77,7 @@ func TestARuntimeThatHidesItsCostIsNotEnough(t *testing.T) {
 				check.That(t, strings.Contains(strings.Join(all, "\n"), c.says) && k.Answer != overhead.Enough,
 					"%s is %s, and %q is not in:\n%s", k.Target, k.Answer, c.says, strings.Join(all, "\n"))
 			}
-			check.That(t, len(j.Check) == 2 && c.fails == (len(j.Classes) == 0), "%+v\n%+v", j.Check, j.Classes)
+			check.That(t, len(j.Check) == 1 && c.fails == (len(j.Classes) == 0), "%+v\n%+v", j.Check, j.Classes)
 			for i := range j.Tables {
 				for k := range j.Tables[i].Cells {
 					l := &j.Tables[i].Cells[k].Ledger

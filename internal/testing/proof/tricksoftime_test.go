@@ -64,7 +64,7 @@ func TestATrickOfTimeIsSaid(t *testing.T) {
 			`case $verb in create|run) exec unshare --time "$runc" "$@";; esac`, "lifecycle --rounds 2",
 			[]string{"its workloads have a clock of their own"}},
 		"a cache that the first round fills": {
-			`[ -e $dir/filled-$verb ] || { : >$dir/filled-$verb; sleep 1; }`, "lifecycle --rounds 10 --warmup 0",
+			`[ -e $dir/filled-$verb ] || { : >$dir/filled-$verb; sleep 1; }`, "lifecycle --rounds 20 --warmup 0",
 			[]string{"the first round took "}},
 		"a workload that runs before it is started, and a state that denies it": {
 			`case $verb in
