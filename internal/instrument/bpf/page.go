@@ -3,7 +3,6 @@ package bpf
 import (
 	"fmt"
 	"strconv"
-	"strings"
 
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/page"
@@ -14,18 +13,18 @@ import (
 func (j *Judgement) Page(o page.Options) *page.Page {
 	p := page.New(j.Plan.Title, Name)
 	p.Head, p.Answer = head(j), j.answer()
-	p.Add(quotaTable(j), growthTable(j), cpuByLoad(j))
+	cpu := cpuByLoad(j)
+	p.Add(quotaTable(j), growthTable(j))
+	if j.Quota == nil { // the table of the limit has it
+		p.Add(cpu)
+		cpu = nil
+	}
 	if len(j.Rows) == 0 && len(j.Growth) == 0 {
 		p.Add(&page.Section{Title: "no point was measured"})
 	}
 	p.Failed(j.Failed, fmt.Sprintf("failed %d/%d points, round by round", j.Failed, j.Total))
 	p.Add(page.Findings(j.Found, page.Lanes, o))
-	p.AddDetails(quotaWhy(j), growthEach(j, o), requestsByLoad(j), byProgram(j, o), programsTable(j, o), mapsTable(j, o), howMeasured(j), page.Needed(j.Record.Targets), whole(j, o))
-	if j.Quota != nil { // the table of the limit has it
-		for i := range p.Sections {
-			p.Sections[i].Detail = p.Sections[i].Detail || p.Sections[i].Table != nil && strings.HasPrefix(p.Sections[i].Title, "CPU by load")
-		}
-	}
+	p.AddDetails(quotaWhy(j), cpu, growthEach(j, o), requestsByLoad(j), byProgram(j, o), programsTable(j, o), mapsTable(j, o), howMeasured(j), page.Needed(j.Record.Targets), whole(j, o))
 	return p
 }
 
