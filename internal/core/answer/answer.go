@@ -56,11 +56,20 @@ func Values(all []Named, baseline string) string {
 	return strings.Join(parts, ", ")
 }
 
+// Plain lists figures without comparisons: "crun 33.0 ms, runc 43 ms".
+func Plain(all []Named) string {
+	parts := make([]string, len(all))
+	for i, n := range all {
+		parts[i] = page.Heading(n.Name) + " " + n.value()
+	}
+	return strings.Join(parts, ", ")
+}
+
 // compared is a comparison in two or three words.
 func compared(v *figure.Versus) string {
 	switch {
 	case v.Different() && v.Shift.Known():
-		return Times(ratio(v))
+		return Times(v.Ratio())
 	case v.Different():
 		return "differs"
 	case v.Verdict == stat.Same:
@@ -72,13 +81,6 @@ func compared(v *figure.Versus) string {
 // Times is a ratio with the digits that its interval allows.
 func Times(ratio figure.Estimate) string { return page.Rounded(ratio, page.Significant) + "×" }
 
-// ratio is how many times the baseline's value a figure's is.
-func ratio(v *figure.Versus) figure.Estimate {
-	e := v.Shift
-	e.Value, e.Lo, e.Hi = 1+e.Value, 1+e.Lo, 1+e.Hi
-	return e
-}
-
 // Pair compares two figures of which less is better, the one with the baseline's role
 // second: "crun is 1.8× as fast [1.5, 2.3]". Without a decision it says so.
 func Pair(of, baseline Named, better string) string {
@@ -89,7 +91,7 @@ func Pair(of, baseline Named, better string) string {
 		}
 		return compared(v)
 	}
-	name, e := of.Name, ratio(v)
+	name, e := of.Name, v.Ratio()
 	if e.Value < 1 {
 		e.Value, e.Lo, e.Hi = 1/e.Value, 1/e.Hi, 1/e.Lo
 	} else {
@@ -111,16 +113,11 @@ func Undecided(all []Named) bool {
 }
 
 // Spoiled are the findings that explain why a difference was not shown, in brackets, ""
-// where there is none: " (the machine was busy: PSI 41 %)".
+// where there is none: " (the machine was busy, too few rounds)".
 func Spoiled(found []record.Finding) string {
 	var why []string
 	for i := range found {
-		f := &found[i]
-		short := map[string]string{
-			finding.Pressure: "the machine was busy", finding.Steal: "the hypervisor took CPU time away", finding.OwnLimit: "tare's own CPU was limited",
-			finding.OwnThrottled: "tare's own CPU was limited", finding.FewRounds: "too few rounds", finding.Drift: "the rounds drifted",
-		}[f.Code]
-		if short != "" && !slices.Contains(why, short) {
+		if short := spoilers[found[i].Code]; short != "" && !slices.Contains(why, short) {
 			why = append(why, short)
 		}
 	}
@@ -128,6 +125,12 @@ func Spoiled(found []record.Finding) string {
 		return ""
 	}
 	return " (" + strings.Join(why, ", ") + ")"
+}
+
+// spoilers are findings, in words that fit into a sentence.
+var spoilers = map[string]string{
+	finding.Pressure: "the machine was busy", finding.Steal: "the hypervisor took CPU time away", finding.OwnLimit: "tare's own CPU was limited",
+	finding.OwnThrottled: "tare's own CPU was limited", finding.FewRounds: "too few rounds", finding.Drift: "the rounds drifted",
 }
 
 // Failed says that an operation of a target always failed, and why, as its finding has it.
@@ -151,7 +154,7 @@ func FailedWith(target, what string, failed, total int, first *record.Failure) s
 	return text
 }
 
-// Join sets two parts of a sentence, of which either may be empty, beside each other.
+// Join joins two parts of a sentence, of which either may be empty.
 func Join(a, b string) string {
 	if a == "" || b == "" {
 		return a + b

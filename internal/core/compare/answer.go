@@ -23,27 +23,31 @@ func (c *Comparison) answer() (out []string) {
 	}
 	for i, name := range c.Tables[0].Columns[1:] {
 		var differ []*figure.Figure
-		better, same, open := 0, 0, 0
+		better, worse, same, open := 0, 0, 0, 0
 		for _, t := range c.Tables {
 			for _, row := range t.Rows {
 				f := row.Of[i+1]
 				if f == nil || f.Versus == nil {
 					continue
 				}
-				switch v := f.Versus; {
-				case strings.HasPrefix(v.Why, noVerdict) || !v.Different() && v.Verdict != stat.Same:
-					open++
-				case v.Verdict == stat.Same:
+				switch word(f).Head {
+				case "better":
+					differ, better = append(differ, f), better+1
+				case "worse":
+					differ, worse = append(differ, f), worse+1
+				case string(stat.Different): // of which neither more nor less is better
+					differ = append(differ, f)
+				case string(stat.Same):
 					same++
 				default:
-					differ = append(differ, f)
-					if v.Shift.Value > 0 == (f.Better == figure.More) {
-						better++
-					}
+					open++
 				}
 			}
 		}
-		text := fmt.Sprintf("%s against %s: %d better, %d worse, %d the same, %d without a verdict", page.Heading(name), page.Heading(c.Tables[0].Columns[0]), better, len(differ)-better, same, open)
+		text := fmt.Sprintf("%s against %s: %d better, %d worse, %d the same, %d without a verdict", page.Heading(name), page.Heading(c.Tables[0].Columns[0]), better, worse, same, open)
+		if n := len(differ) - better - worse; n > 0 {
+			text += fmt.Sprintf(", %d otherwise different", n)
+		}
 		if named := largest(differ); named != "" {
 			text += "; largest: " + named
 		} else if open > 0 {

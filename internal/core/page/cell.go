@@ -106,11 +106,10 @@ func Quotient(f *figure.Figure) Cell {
 	if c.by == nil {
 		return c
 	}
-	e := f.Versus.Shift
-	e.Value, e.Lo, e.Hi = 1+e.Value, 1+e.Lo, 1+e.Hi
+	e := f.Versus.Ratio()
 	c.Head = Mark(f.Versus) + signs[f.Versus.Bound] + Rounded(e, Significant)
 	if e.Bounded {
-		c.Tail = "[" + at(e, e.Lo, Significant) + ", " + at(e, e.Hi, Significant) + "]"
+		c.Tail = "[" + Bound(e, e.Lo, Significant) + ", " + Bound(e, e.Hi, Significant) + "]"
 	}
 	return c
 }

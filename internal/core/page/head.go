@@ -39,6 +39,11 @@ func Identity(rec *record.Record, rounds int) string {
 	return Dotted(emulated(rec), Known(rec.Header.Experiment), Amount(rounds, "round"), "Linux "+Known(env.Kernel), Amount(env.CPUs, "CPU"), "run "+Known(rec.Header.RunID), Outcome(rec))
 }
 
+// Head is which run it was, and the programs of the user's own that it was with.
+func Head(rec *record.Record, rounds int) []string {
+	return append([]string{Identity(rec, rounds)}, Workload(rec)...)
+}
+
 // Run is all that is known of a run besides what it found, for those who ask; verbose has
 // the machine and how each target is set up.
 func Run(rec *record.Record, seed uint64, baseline string, verbose bool) *Section {

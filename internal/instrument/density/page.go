@@ -21,7 +21,7 @@ import (
 // Page is what a person reads of the run.
 func (j *Judgement) Page(o page.Options) *page.Page {
 	p := page.New(j.Plan.Title, Name)
-	p.Head, p.Answer = append([]string{page.Identity(j.Record, j.Plan.Rounds)}, page.Workload(j.Record)...), j.answer()
+	p.Head, p.Answer = page.Head(j.Record, j.Plan.Rounds), j.answer()
 	p.Add(j.howFar(), j.foreseen(), page.Configurations(j.Record.Targets), page.Findings(j.Findings, page.Sandboxes, o))
 	p.AddDetails(j.oneMore())
 	for i := range j.Targets {

@@ -84,7 +84,7 @@ func (j *Judgement) sentence(t *Table, row *Row, runtimes []answer.Named) string
 	}
 	text := what + ": " + answer.Values(runtimes, j.Baseline)
 	if base := slices.IndexFunc(runtimes, func(n answer.Named) bool { return n.Name == j.Baseline }); len(runtimes) == 2 && base >= 0 {
-		text = fmt.Sprintf("%s: %s: %s", what, answer.Values(plain(runtimes), ""), answer.Pair(runtimes[1-base], runtimes[base], "fast"))
+		text = fmt.Sprintf("%s: %s: %s", what, answer.Plain(runtimes), answer.Pair(runtimes[1-base], runtimes[base], "fast"))
 	}
 	if answer.Undecided(runtimes) {
 		text += answer.Spoiled(j.Found)
@@ -92,30 +92,10 @@ func (j *Judgement) sentence(t *Table, row *Row, runtimes []answer.Named) string
 	return text + "."
 }
 
-// plain are figures without their comparisons.
-func plain(all []answer.Named) []answer.Named {
-	out := slices.Clone(all)
-	for i := range out {
-		f := *out[i].Figure
-		f.Versus, out[i].Figure = nil, &f
-	}
-	return out
-}
-
 // limitsSentence says what no runtime can be faster than.
-func limitsSentence(op setting.Op, limits []answer.Named, beside bool) string {
-	text := ""
-	for _, n := range limits {
-		f := *n.Figure
-		f.Versus = nil
-		one := answer.Values([]answer.Named{{Name: n.Name, Figure: &f}}, "")
-		if text != "" {
-			text += ", "
-		}
-		text += one
+func limitsSentence(op setting.Op, limits []answer.Named, withRuntimes bool) string {
+	if !withRuntimes {
+		return fmt.Sprintf("%s: %s.", op, answer.Plain(limits))
 	}
-	if !beside {
-		return fmt.Sprintf("%s: %s.", op, text)
-	}
-	return "Without a runtime: " + text + " (host: a plain process; floor: the kernel's share of a container)."
+	return "Without a runtime: " + answer.Plain(limits) + " (host: a plain process; floor: the kernel's share of a container)."
 }

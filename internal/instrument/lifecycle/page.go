@@ -16,7 +16,7 @@ func (j *Judgement) Page(o page.Options) *page.Page {
 	for _, t := range j.Tables {
 		rounds = max(rounds, t.Rounds)
 	}
-	p.Head = append(append([]string{page.Identity(j.Record, rounds)}, page.Workload(j.Record)...), j.Plan.Cache.Told("operation")...)
+	p.Head = append(page.Head(j.Record, rounds), j.Plan.Cache.Told("operation")...)
 	if j.Imported != nil {
 		p.Head = append(page.Imported(j.Record, j.Imported, "the machines, their kernels and versions are not known"), page.Targets(j.Targets, j.Baseline))
 	}

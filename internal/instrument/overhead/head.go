@@ -10,7 +10,7 @@ import (
 
 // head is which run it was, and with which workload.
 func head(v *Judgement) []string {
-	return append([]string{page.Identity(v.Record, v.Plan.Rounds)}, page.Workload(v.Record)...)
+	return page.Head(v.Record, v.Plan.Rounds)
 }
 
 // whole says what ran where, and how it was held and read.

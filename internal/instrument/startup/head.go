@@ -19,7 +19,7 @@ func head(rec *record.Record, v *Judgement) []string {
 			page.Dotted(unwatched(v), clocks(v)),
 		}
 	}
-	return append(append([]string{page.Identity(rec, v.Plan.Rounds)}, page.Workload(rec)...), v.Plan.Cache.Told("start")...)
+	return append(page.Head(rec, v.Plan.Rounds), v.Plan.Cache.Told("start")...)
 }
 
 // whole says what ran where, and how the starts were seen; nil of logs, whose head has it.
