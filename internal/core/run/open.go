@@ -19,7 +19,7 @@ type Opener[S Session] func(ctx context.Context, i int, runID, dir, stateDir str
 // take to remove everything: one whose engine hangs must not keep the others
 // from theirs.
 const (
-	opening = 3 * time.Minute
+	opening = 5 * time.Minute
 	closing = 2 * time.Minute
 )
 
@@ -63,6 +63,13 @@ func (r *Run[S]) openOne(ctx context.Context, i int, open Opener[S]) error {
 	s, err := open(bounded, i, r.RunID, dir, stateDir)
 	if err == nil {
 		r.Open = append(r.Open, &Target[S]{Session: s, Info: info})
+	}
+	var left interface {
+		error
+		Left() // something is still on the engine
+	}
+	if errors.As(err, &left) {
+		return errors.Join(err, r.LeftBehind(info.Name, left))
 	}
 	return err
 }

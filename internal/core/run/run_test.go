@@ -162,6 +162,14 @@ func TestWhatEndsARunAndWhatIsSaidOfIt(t *testing.T) {
 			[]string{"error target-given-up a: nothing succeeded", "error target-given-up b: nothing succeeded", "error failed-operations: "}},
 		"one cannot be opened": {func(f *fake, _ func()) { f.opening = refuse("b") }, 6, "done", run.WhyRounds,
 			[]string{"error target-not-opened b: no such runtime"}},
+		"one that cannot be opened leaves something behind": {func(f *fake, _ func()) {
+			f.opening = func(name string) error {
+				if name == "a" {
+					return nil
+				}
+				return errors.Join(errors.New("no answer"), leftError{errors.New("an image")})
+			}
+		}, 6, "done", run.WhyRounds, []string{"error left-behind b: could not remove everything: an image", "error target-not-opened b: no answer\nan image"}},
 		"one leaves something behind": {func(f *fake, _ func()) { f.closing = refuse("b") }, 12, "done", run.WhyRounds,
 			[]string{"error left-behind b: could not remove everything: no such runtime"}},
 		"it is interrupted before it begins":      {func(_ *fake, stop func()) { stop() }, 0, "interrupted", "", nil},
@@ -192,6 +200,10 @@ func TestWhatEndsARunAndWhatIsSaidOfIt(t *testing.T) {
 		})
 	}
 }
+
+type leftError struct{ error }
+
+func (leftError) Left() {}
 
 func refuse(name string) func(string) error {
 	return func(n string) error {

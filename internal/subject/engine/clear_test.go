@@ -29,11 +29,13 @@ type fake struct {
 	removing  time.Duration
 	mute      error // what List says
 	image     bool
+	loaded    time.Time // when the engine has the image of a load that was given up
 	imports   int
 	drops     int
-	broken    error     // what Import says
-	undropped error     // what Drop says
-	freed     time.Time // from when on there is nothing in the way of a drop; zero: never
+	broken    error         // what Import says
+	loads     time.Duration // how long an engine goes on with a load that was given up
+	undropped error         // what Drop says
+	freed     time.Time     // from when on there is nothing in the way of a drop; zero: never
 }
 
 func newFake(names ...string) *fake {
@@ -69,6 +71,10 @@ func (f *fake) Remove(_ context.Context, names []string) error {
 }
 
 func (f *fake) Import(context.Context) (bool, error) {
+	if f.loads > 0 {
+		f.loaded = time.Now().Add(f.loads)
+		return true, context.DeadlineExceeded
+	}
 	if f.broken != nil || f.image {
 		return false, f.broken
 	}
@@ -242,7 +248,36 @@ func TestWhatKataLeavesIsRemovedAtTheEndAndTold(t *testing.T) {
 }
 
 // Images implements Cleaned.
-func (f *fake) Images(context.Context) ([]string, error) { return []string{"first", "second"}, nil }
+func (f *fake) Images(context.Context) ([]string, error) {
+	if f.loads > 0 && time.Now().Before(f.loaded) {
+		return nil, nil
+	}
+	return []string{"first", "second"}, nil
+}
+
+func TestTheImageOfALoadThatWasGivenUpIsRemovedWhenItComes(t *testing.T) {
+	for name, c := range map[string]struct {
+		loads time.Duration
+		drops int
+		left  bool
+	}{
+		"it comes soon":        {imageComes / 2, 2, false},
+		"it comes later":       {time.Hour, 1, true},
+		"it was there already": {time.Nanosecond, 2, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFake()
+				f.loads = c.loads
+				_, err := Open(t.Context(), Options{Target: "fake", Called: "the engine", Driver: f, Image: t.Name(), Ref: "first",
+					Env: subject.Env{Dir: t.TempDir(), StateDir: t.TempDir()}})
+				check.Is(t, err, context.DeadlineExceeded)
+				left := strings.Contains(fmt.Sprint(err), "the engine may still be loading the image first")
+				check.That(t, f.drops == c.drops && left == c.left && errors.As(err, &leftError{}) == c.left, "%d drops: %v", f.drops, err)
+			})
+		})
+	}
+}
 
 func TestAContainerThatCannotBeRemovedKeepsNothingElse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -2,18 +2,23 @@ package engine
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/probe/image"
 )
 
-// imagePatience is how long loading an image may take, and imageEnds how long a load
-// that was begun may go on in a run that is to end.
+// imagePatience is how long loading an image may take, imageEnds how long a load that
+// was begun may go on in a run that is to end, and imageComes how long the image of a load
+// that was given up is looked for.
 const (
-	imagePatience = time.Minute
+	imagePatience = 4 * time.Minute
 	imageEnds     = 10 * time.Second
+	imageComes    = 20 * time.Second
 )
 
 // Loading is the time of a load. A daemon goes on loading what its client gives up, and
@@ -26,6 +31,29 @@ func Loading(ctx context.Context) (context.Context, context.CancelFunc) {
 		stop()
 		cancel()
 	}
+}
+
+// load imports the image, and notes whether a load was given up.
+func (s *Session) load(ctx context.Context) (made bool, err error) {
+	made, err = s.o.Driver.Import(ctx)
+	s.loading = made && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled))
+	return made, err
+}
+
+// drop removes the image. The engine may still be at work on a load that was given up, and
+// have the image later.
+func (s *Session) drop(ctx context.Context) error {
+	err := s.o.Driver.Drop(ctx, s.o.Ref)
+	d, lists := s.o.Driver.(Cleaned)
+	if !s.loading || !lists || err != nil {
+		return err
+	}
+	for began := time.Now(); time.Since(began) < imageComes && machine.Sleep(ctx, sight) == nil; {
+		if refs, listed := d.Images(ctx); listed == nil && slices.Contains(refs, s.o.Ref) {
+			return d.Drop(ctx, s.o.Ref)
+		}
+	}
+	return fmt.Errorf("%s may still be loading the image %s, whose load was given up", s.o.Called, s.o.Ref)
 }
 
 // imageLabel is the one that image.Probe gives to all its images.

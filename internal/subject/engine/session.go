@@ -98,12 +98,14 @@ type Options struct {
 // operations, whatever they are called by.
 type Session struct {
 	ClockCheck
-	o      Options
-	pool   *lane.Pool
-	letGo  func(func() error) error
-	lanes  []container
-	reach  []atomic.Pointer[subject.Reached] // by lane
-	places *Places
+	o     Options
+	pool  *lane.Pool
+	letGo func(func() error) error
+	// loading is set where the load of the image was given up.
+	loading bool
+	lanes   []container
+	reach   []atomic.Pointer[subject.Reached] // by lane
+	places  *Places
 	// late are the containers, by name, whose operation was cut off since the
 	// last clean-up: the engine may not have noticed, and go on with it.
 	late map[string]bool
@@ -129,10 +131,19 @@ func Open(ctx context.Context, o Options) (*Session, error) {
 	if err := s.open(ctx); err != nil {
 		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 		defer cancel()
-		return nil, fmt.Errorf("target %s: %w", o.Target, errors.Join(err, s.Close(clean)))
+		if closed := s.Close(clean); closed != nil {
+			err = errors.Join(err, leftError{closed})
+		}
+		return nil, fmt.Errorf("target %s: %w", o.Target, err)
 	}
 	return s, nil
 }
+
+// leftError is why something is still on the engine.
+type leftError struct{ error }
+
+// Left marks the error for core/run, which keeps the run for tare clean.
+func (leftError) Left() {}
 
 func (s *Session) open(ctx context.Context) (err error) {
 	if s.o.Guest {
@@ -147,7 +158,7 @@ func (s *Session) open(ctx context.Context) (err error) {
 	if s.places, err = OpenPlaces(s.o.Env); err != nil {
 		return err
 	}
-	if s.letGo, err = Hold(s.o.Image, func() (bool, error) { return s.o.Driver.Import(ctx) }); err != nil {
+	if s.letGo, err = Hold(s.o.Image, func() (bool, error) { return s.load(ctx) }); err != nil {
 		return err
 	}
 	if s.o.Line != nil {
@@ -178,7 +189,7 @@ func (s *Session) ready(ctx context.Context, op subject.Op) error {
 	if op != subject.RunPod && op != subject.Create && op != subject.Run {
 		return nil
 	}
-	return Renew(s.o.Image, func() (bool, error) { return s.o.Driver.Import(ctx) })
+	return Renew(s.o.Image, func() (bool, error) { return s.load(ctx) })
 }
 
 func (s *Session) prepareLines(_ context.Context, op subject.Op, lanes []int) (subject.Batch, error) {
@@ -368,7 +379,7 @@ func (s *Session) Close(ctx context.Context) error {
 			_, err = s.clear(ctx, slices.Compact(names), all)
 		}
 		gone := err == nil
-		errs = append(errs, err, s.letGo(func() error { return s.o.Driver.Drop(ctx, s.o.Ref) }))
+		errs = append(errs, err, s.letGo(func() error { return s.drop(ctx) }))
 		s.left, err = s.sandboxes.Sweep(s.hs)
 		errs = append(errs, err)
 		if gone {
