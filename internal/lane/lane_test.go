@@ -142,7 +142,9 @@ func TestHowAWorkloadEndedThatDidSoAtOnceIsKnownUntilTheNextOrder(t *testing.T) 
 	p := newPool(t, 1)
 	mark := filepath.Join(t.TempDir(), "pid")
 	r := do(t, p, Order{Kind: Exec, Need: NeedReady, Token: "tok-1", Args: []string{"/bin/sh", "-c", `
-		(sh -c "echo tare-probe/1 tok-1 1; exit 3" & echo $! > $0)
+		# It ends after its parent, which would reap it.
+		(sh -c "until [ -e $0.orphan ]; do sleep 0.01; done; echo tare-probe/1 tok-1 1; exit 3" & echo $! > $0)
+		touch $0.orphan
 		until grep -q "^State:.Z" /proc/$(cat $0)/status; do sleep 0.01; done`, mark}})
 	text, err := os.ReadFile(mark)
 	if err != nil || r.Err != nil {
