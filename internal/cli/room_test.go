@@ -193,6 +193,7 @@ func TestACPULimitOfTaresOwnIsSaidBeforeAndAfterARun(t *testing.T) {
 }
 
 func TestARuntimeIsOKOnlyOnceAWorkloadRanOnIt(t *testing.T) {
+	need.Long(t)
 	needRunc(t)
 	untouched.Alone(t)
 	dir := place(t)

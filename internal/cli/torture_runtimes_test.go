@@ -10,7 +10,6 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/tare-bench/tare/internal/testing/must"
-	"github.com/tare-bench/tare/internal/testing/need"
 )
 
 // lie is a runtime of testdata/lies.yaml.
@@ -35,7 +34,6 @@ func runtimesThatLie(t *testing.T) {
 			continue
 		}
 		t.Run(c.What, func(t *testing.T) {
-			need.Long(t)
 			dir := place(t)
 			precious := filepath.Join(dir, "precious")
 			must.OK(t, os.MkdirAll(filepath.Join(precious, "folder"), 0o755))

@@ -18,6 +18,7 @@ import (
 	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 	"github.com/tare-bench/tare/internal/workspace"
 	"github.com/tare-bench/tare/record"
 )
@@ -25,6 +26,7 @@ import (
 // TestTorture ends tare at any moment, hands it runtimes that lie, records that are
 // none and daemons that do not answer. Make test does the first of each.
 func TestTorture(t *testing.T) {
+	need.Long(t)
 	needRunc(t)
 	t.Run("runtimes", runtimesThatLie)
 	t.Run("records", recordsThatAreNone)

@@ -113,7 +113,7 @@ func VM(t TB) {
 	tier(t, "vm", "a virtual machine")
 }
 
-// Long skips a test that takes half a minute or more, unless any tier is required.
+// Long skips a test that takes more than ten seconds, unless a tier is required.
 func Long(t TB) {
 	t.Helper()
 	if len(required(t)) == 0 {

@@ -16,6 +16,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/engines"
 	"github.com/tare-bench/tare/internal/testing/must"
+	"github.com/tare-bench/tare/internal/testing/need"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -152,6 +153,7 @@ func count(t *testing.T, targets ...string) {
 // A start that fails is the end that was asked for, or else an error; either way it is
 // told why, and all that were there are removed.
 func TestADensityEndsByAProgramThatFails(t *testing.T) {
+	need.Long(t)
 	for until, code := range map[string]int{"failure": cli.ExitDone, "8": cli.ExitFailed} {
 		t.Run(until, func(t *testing.T) {
 			p, out := folders(t), t.TempDir()

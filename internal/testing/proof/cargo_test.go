@@ -295,6 +295,7 @@ func TestAnImageOfAnEngineIsWeighedEverywhere(t *testing.T) {
 // that differ by what they hold differ by so much, and their documents have what the map
 // of the reports names.
 func TestTheSwitchedServiceIsOfAnyArchive(t *testing.T) {
+	need.Long(t)
 	p := folders(t)
 	plan := filepath.Join(p.dir, "kata-service.yaml")
 	must.Write(t, plan, onTargets(t, "kata-service", []string{"[runc, floor]"}))
