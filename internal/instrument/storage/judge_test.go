@@ -174,6 +174,7 @@ func TestVerdicts(t *testing.T) {
 		{"a device that worked three times as long for the tool's bytes contradicts its clock", "runc", storage.Contradicted,
 			"the tool says that it ran 3 s, its process took 10 s, and vda was busy for 9.5 s of it with the tool's bytes alone; likewise in 6 of 6 rounds", clock(3, 9500)},
 		{"and so of writes", "runc", storage.Contradicted, "was busy for 9.5 s", all(writing, clock(3, 9500))},
+		{"buffered writes that the kernel wrote later were the cache's", "runc", host, "was busy for 9.5 s", all(buffered, writing, clock(3, 9500))},
 		{"one that worked half as long again does not", "runc", device, "", clock(6.5, 9500)},
 		{"nor one that worked for others, too", "runc", device, "", all(clock(3, 9500), reads(percents(130)))},
 		{"a process that ended before the tool's time was over contradicts it", "runc", storage.Contradicted, "the tool says that it ran 12 s, and its process lived 10 s", took(12)},

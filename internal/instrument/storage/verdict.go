@@ -87,6 +87,9 @@ func (w *Cell) verdict(rounds []*record.Cell, e *evidence, whole bool) (Verdict,
 	case strings.HasPrefix(e.name, "loop"):
 		return Unjudged, []string{e.name + " is a loop device: what answered below it was not seen"}
 	}
+	if because := w.writtenLater(rounds); because != nil {
+		return HostCache, because
+	}
 	return Device, w.trusted(e, e.sawText(d, part))
 }
 
