@@ -2,7 +2,7 @@
 # make help lists the rest.
 
 .DEFAULT_GOAL := build
-.PHONY: build image weigh weigh-engines test test-engines test-cluster test-browser test-vm test-tools test-all test-beside prove torture lint audit bench fuzz screenshots runtimes probe bpf clean help
+.PHONY: build image weigh weigh-engines test test-engines test-cluster test-browser test-vm test-tools test-all test-beside prove torture lint audit bench fuzz screenshots docs runtimes probe bpf clean help
 
 CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/tare
 
@@ -122,6 +122,9 @@ fuzz: ## every fuzz target, FUZZTIME (10s) each
 
 screenshots: ## take the pictures of docs/screenshots anew, of stored records
 	$(GO) test -count=1 -run '^TestDocsHaveAPictureOfEveryPage$$' ./internal/testing/browser -update
+
+docs: ## write the tables of quantities in docs/figures.md, of the instruments' catalogues
+	$(GO) test -count=1 -run '^TestThePageOfFiguresHasTheRowsOfEveryCatalogue$$' ./internal/instrument -update
 
 runtimes: ## build youki and runsc, which Debian has not, into the user's cache
 	@GO='$(GO)' scripts/install-runtimes build

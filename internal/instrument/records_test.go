@@ -1,7 +1,6 @@
 package instrument_test
 
 import (
-	"os"
 	"reflect"
 	"regexp"
 	"slices"
@@ -13,6 +12,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument"
 	"github.com/tare-bench/tare/internal/instrument/all"
 	"github.com/tare-bench/tare/internal/testing/check"
+	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
@@ -158,14 +158,33 @@ func TestARedactionKeepsEveryFigureAndNoName(t *testing.T) {
 	}
 }
 
+// pageOfFigures is where make docs writes the catalogues.
+const pageOfFigures = "../../docs/figures.md"
+
+func TestThePageOfFiguresHasTheRowsOfEveryCatalogue(t *testing.T) {
+	t.Parallel()
+	text := must.Read(t, pageOfFigures)
+	for _, one := range all.Instruments {
+		if one.Quantities == nil {
+			continue
+		}
+		before, section, found := strings.Cut(text, "\n## "+one.Name+"\n")
+		must.That(t, found, "the page has no section %s", one.Name)
+		at := strings.Index(section, "| quantity |")
+		end := at + strings.Index(section[at:], "\n\n")
+		text = before + "\n## " + one.Name + "\n" + section[:at] + one.Quantities.Markdown() + section[end+1:]
+	}
+	golden.Same(t, pageOfFigures, text)
+}
+
 func TestThePageOfFiguresNamesEveryQuantityAndLabel(t *testing.T) {
 	t.Parallel()
-	text := must.Get(os.ReadFile("../../docs/figures.md"))(t)
+	text := must.Read(t, pageOfFigures)
 	for _, name := range names(t) {
 		j := judged(t, load(t, name))
 		missing := map[string]bool{}
 		for _, f := range j.Figures() {
-			_, section, found := strings.Cut(string(text), "\n## "+f.Experiment+"\n")
+			_, section, found := strings.Cut(text, "\n## "+f.Experiment+"\n")
 			must.That(t, found, "the page has no section %s", f.Experiment)
 			section, _, _ = strings.Cut(section, "\n## ")
 			row := ""

@@ -179,20 +179,7 @@ func (f Figure) MarshalJSON() ([]byte, error) {
 	}{plain(f), f.Estimate.orNil()})
 }
 
-// Find returns the first figure of a quantity that has these labels, keys and
-// values in turn; one without a value where there is none.
+// Find returns a copy of [Set.Of].
 func Find(all []Figure, quantity string, labels ...string) Figure {
-	for _, f := range all {
-		if f.Quantity != quantity {
-			continue
-		}
-		same := true
-		for _, l := range Of(labels...) {
-			same = same && f.Labels.Get(l.Key) == l.Value
-		}
-		if same {
-			return f
-		}
-	}
-	return Figure{}
+	return *Set(all).Of(quantity, labels...)
 }

@@ -5,32 +5,27 @@ import (
 	"slices"
 
 	"github.com/tare-bench/tare/internal/core/answer"
+	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/subject/setting"
-	"github.com/tare-bench/tare/record"
 )
 
 // answer is how long it takes to start a container: a sentence for one at a time, one for
 // each number of lanes, one for the host and the floor, and one for each target that failed.
 func (j *Judgement) answer() (out []string) {
 	var failed []string
-	for i := range j.Tables {
-		t := &j.Tables[i]
+	for _, t := range j.tables() {
 		row := t.asked()
-		if row == nil {
-			continue
-		}
+		op := row.Get("op")
 		var runtimes, limits []answer.Named
-		returned := row.returned()
-		for k := range row.Cells {
-			c := &row.Cells[k]
-			n := answer.Named{Name: c.Target, Figure: &c.Time}
-			if r := c.returned(); returned && r != nil {
+		for _, cell := range row.Parts("target") {
+			n := answer.Named{Name: cell.Get("target"), Figure: &cell[0]}
+			if r := returned(cell); byReturn(row) && r.Known() {
 				n.Figure = r
 			}
 			switch {
-			case c.Time.Failed > 0 && !c.Time.Known():
-				failed = append(failed, answer.Failed(j.Found, c.Target, string(row.Op), t.Lanes, &c.Time))
-			case limit(&j.Targets[k]):
+			case cell[0].Failed > 0 && !cell[0].Known():
+				failed = append(failed, answer.Failed(j.Found, n.Name, op, t.lanes, &cell[0]))
+			case limit(j.target(n.Name)):
 				limits = append(limits, n)
 			default:
 				runtimes = append(runtimes, n)
@@ -38,10 +33,10 @@ func (j *Judgement) answer() (out []string) {
 		}
 		runtimes, limits = answer.Known(runtimes), answer.Known(limits)
 		if len(runtimes) > 0 {
-			out = append(out, j.sentence(t, row, runtimes))
+			out = append(out, j.sentence(&t, row, runtimes))
 		}
-		if t.Lanes == 1 && len(limits) > 0 {
-			out = append(out, limitsSentence(row.Op, limits, len(runtimes) > 0))
+		if t.lanes == 1 && len(limits) > 0 {
+			out = append(out, limitsSentence(op, limits, len(runtimes) > 0))
 		}
 	}
 	if out = append(out, failed...); out == nil {
@@ -50,37 +45,32 @@ func (j *Judgement) answer() (out []string) {
 	return out
 }
 
-const kindHost, kindFloor = "host", "floor"
-
-// returned reports whether targets of the row end with different stamps, so that what can be
+// byReturn reports whether targets of the row end with different stamps, so that what can be
 // compared is when their calls returned.
-func (r *Row) returned() bool {
-	return slices.ContainsFunc(r.Cells, func(c Cell) bool { return c.compared() != &c.Time })
+func byReturn(row figure.Set) bool {
+	return slices.ContainsFunc(row.Parts("target"), func(c figure.Set) bool { return compared(c) != &c[0] })
 }
 
 // asked is the row that says how long a start takes: run, or else start, or the first.
-func (t *Table) asked() *Row {
+func (t *table) asked() figure.Set {
 	for _, op := range []setting.Op{setting.Run, setting.Start} {
-		if i := slices.IndexFunc(t.Rows, func(r Row) bool { return r.Op == op }); i >= 0 {
-			return &t.Rows[i]
+		if row := t.Part("op", string(op)); row.Get("op") != "" {
+			return row
 		}
 	}
-	if len(t.Rows) == 0 {
-		return nil
-	}
-	return &t.Rows[0]
+	return t.Parts("op")[0]
 }
 
 // sentence is about one row of the runtimes, the fastest first.
-func (j *Judgement) sentence(t *Table, row *Row, runtimes []answer.Named) string {
-	what := string(row.Op)
+func (j *Judgement) sentence(t *table, row figure.Set, runtimes []answer.Named) string {
+	what := row.Get("op")
 	switch {
-	case t.Lanes > 1:
-		what = fmt.Sprintf("%s of %d at once, until the last is done", row.Op, t.Lanes)
-	case row.returned():
-		what = fmt.Sprintf("%s until the call returned", row.Op)
-	case slices.ContainsFunc(row.Cells, func(c Cell) bool { return c.Done == record.StampFirst }):
-		what = fmt.Sprintf("%s to the first instruction", row.Op)
+	case t.lanes > 1:
+		what += fmt.Sprintf(" of %d at once, until the last is done", t.lanes)
+	case byReturn(row):
+		what += " until the call returned"
+	case slices.ContainsFunc(row, func(f figure.Figure) bool { return byFirst(&f) }):
+		what += " to the first instruction"
 	}
 	text := what + ": " + answer.Values(runtimes, j.Baseline)
 	if base := slices.IndexFunc(runtimes, func(n answer.Named) bool { return n.Name == j.Baseline }); len(runtimes) == 2 && base >= 0 {
@@ -93,7 +83,7 @@ func (j *Judgement) sentence(t *Table, row *Row, runtimes []answer.Named) string
 }
 
 // limitsSentence says what no runtime can be faster than.
-func limitsSentence(op setting.Op, limits []answer.Named, withRuntimes bool) string {
+func limitsSentence(op string, limits []answer.Named, withRuntimes bool) string {
 	if !withRuntimes {
 		return fmt.Sprintf("%s: %s.", op, answer.Plain(limits))
 	}

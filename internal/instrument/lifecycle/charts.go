@@ -13,63 +13,70 @@ import (
 )
 
 // mediansChart is the table of medians as a picture.
-func mediansChart(t *Table) *page.Chart {
+func mediansChart(t *table) *page.Chart {
 	name := "latency"
-	if t.Lanes > 1 {
+	if t.lanes > 1 {
 		name = "makespan"
 	}
 	c := &page.Chart{
-		Name: fmt.Sprintf("%s-%d", name, t.Lanes), Title: page.Lanes(t.Lanes) + ": " + name, Kind: page.Intervals,
+		Name: fmt.Sprintf("%s-%d", name, t.lanes), Title: page.Lanes(t.lanes) + ": " + name, Kind: page.Intervals,
 		Caption: "The " + name + " of each operation on each target" + page.WithRounds,
 		X:       page.Axis{Title: "operation"}, Y: page.Axis{Title: name, Unit: figure.Nanoseconds},
 	}
-	for _, row := range t.Rows {
-		for i := range row.Cells {
-			c.Figure("", string(row.Op), row.Cells[i].Target, &row.Cells[i].Time)
-		}
+	for _, f := range t.times() {
+		c.Figure("", f.Labels.Get("op"), f.Labels.Get("target"), f)
 	}
 	return c
 }
 
 // against is the table's comparisons as a picture.
-func against(j *Judgement, t *Table) *page.Chart {
-	rows := figure.Rows{At: slices.IndexFunc(j.Targets, func(t record.Target) bool { return t.Name == j.Baseline })}
-	for _, target := range j.Targets {
+func (j *Judgement) against(t *table) *page.Chart {
+	rows := figure.Rows{At: slices.IndexFunc(j.Record.Targets, func(t record.Target) bool { return t.Name == j.Baseline })}
+	for _, target := range j.Record.Targets {
 		rows.Names = append(rows.Names, target.Name)
 	}
-	for _, row := range t.Rows {
-		of := make([]*figure.Figure, len(row.Cells))
-		for i := range row.Cells {
-			of[i] = row.Cells[i].compared()
+	for _, row := range t.Parts("op") {
+		one := figure.Row{Name: row.Get("op")}
+		for _, name := range rows.Names {
+			one.Of = append(one.Of, compared(row.Part("target", name)))
 		}
-		rows.Rows = append(rows.Rows, figure.Row{Name: string(row.Op), Of: of})
+		rows.Rows = append(rows.Rows, one)
 	}
-	return page.Against(fmt.Sprintf("compared-%d", t.Lanes), rows)
+	return page.Against(fmt.Sprintf("compared-%d", t.lanes), rows)
 }
 
 // lanesCharts are how the lanes' own latencies are distributed, and of each operation
 // the batch of the median makespan, lane by lane.
-func lanesCharts(j *Judgement, t *Table) []*page.Chart {
-	n := page.Lanes(t.Lanes)
+func (j *Judgement) lanesCharts(t *table) []*page.Chart {
+	n := page.Lanes(t.lanes)
 	spread := &page.Chart{
-		Name: fmt.Sprintf("lanes-%d", t.Lanes), Title: n + ": latency of each, from its own start", Kind: page.Cumulative,
+		Name: fmt.Sprintf("lanes-%d", t.lanes), Title: n + ": latency of each, from its own start", Kind: page.Cumulative,
 		Caption: "Which part of the lanes of all rounds had completed an operation how long after their own start.",
 		X:       page.Axis{Title: "latency", Unit: figure.Nanoseconds}, Y: page.Axis{Title: "part of the lanes", Unit: figure.Ratio},
 	}
 	all := []*page.Chart{spread}
-	for _, row := range t.Rows {
+	for _, row := range t.Parts("op") {
+		op := row.Get("op")
 		batch := &page.Chart{
-			Name: fmt.Sprintf("batch-%s-%d", row.Op, t.Lanes), Title: fmt.Sprintf("%s: %s, the batch of the median makespan", n, row.Op), Kind: page.Gantt,
-			Caption: fmt.Sprintf("Each lane of one batch of %s on each target: when it began after the release of all, and when its operation was complete.", row.Op),
+			Name: fmt.Sprintf("batch-%s-%d", op, t.lanes), Title: fmt.Sprintf("%s: %s, the batch of the median makespan", n, op), Kind: page.Gantt,
+			Caption: fmt.Sprintf("Each lane of one batch of %s on each target: when it began after the release of all, and when its operation was complete.", op),
 			X:       page.Axis{Title: "since the release", Unit: figure.Nanoseconds}, Y: page.Axis{Title: "lanes in the order of their start"},
 		}
-		if t.Lanes > mostLanes {
-			batch.Caption += fmt.Sprintf(" Of the %d lanes %d are drawn.", t.Lanes, mostLanes)
+		if t.lanes > mostLanes {
+			batch.Caption += fmt.Sprintf(" Of the %d lanes %d are drawn.", t.lanes, mostLanes)
 		}
-		for i := range row.Cells {
-			done := row.Cells[i].Done
-			latencies, median := laneLatencies(j.Record, &row.Cells[i], string(row.Op), t.Lanes, done)
-			spread.Distribution(page.At(string(row.Op), "", row.Cells[i].Target), latencies)
+		for _, cell := range row.Parts("target") {
+			time, off, median := &cell[0], math.Inf(1), (*record.Batch)(nil)
+			batches := measured(j.Record, t.lanes, cell.Get("target"), op)
+			done := timesOf(j.target(cell.Get("target")), row.Get("op"), batches).done()
+			latencies, _, _, _ := fared(batches, done, 1)
+			spread.Distribution(page.At(op, "", cell.Get("target")), latencies)
+			for _, b := range batches {
+				makespan, ok := span(b, done)
+				if _, counts := time.Values()[b.Round]; counts && ok && b.Source == "" && math.Abs(makespan-time.Value) < off {
+					off, median = math.Abs(makespan-time.Value), b
+				}
+			}
 			if median != nil {
 				drawBatch(batch, median, done)
 			}
@@ -77,29 +84,6 @@ func lanesCharts(j *Judgement, t *Table) []*page.Chart {
 		all = append(all, batch)
 	}
 	return all
-}
-
-// laneLatencies are those of all measured batches of a cell, and the batch whose
-// makespan is closest to the median.
-func laneLatencies(rec *record.Record, c *Cell, op string, lanes int, done record.Stamp) (latencies []float64, median *record.Batch) {
-	off := math.Inf(1)
-	for i := range rec.Batches {
-		b := &rec.Batches[i]
-		if b.Phase != record.PhaseMeasure || b.Lanes != lanes || b.Target != c.Target || b.Op != op {
-			continue
-		}
-		for k := range b.Samples {
-			if d, ok := b.Samples[k].Latency(done); ok {
-				latencies = append(latencies, float64(d))
-			}
-		}
-		if slices.ContainsFunc(c.Time.Rounds, func(r figure.Round) bool { return r.Round == b.Round }) && b.Source == "" {
-			if makespan, ok := span(b, done); ok && math.Abs(makespan-c.Time.Value) < off {
-				off, median = math.Abs(makespan-c.Time.Value), b
-			}
-		}
-	}
-	return latencies, median
 }
 
 // mostLanes is how many of one batch are drawn.

@@ -18,6 +18,35 @@ const (
 	earlyLeast = 1e6  // ns: less is what an exec takes on its way
 )
 
+// ImportedFindings begin the codes of what was found while others' results were read.
+const ImportedFindings = "import-"
+
+// findings are what is to be mistrusted.
+func (j *Judgement) findings() []record.Finding {
+	var out finding.List
+	out.TakeOver(j.Record, ImportedFindings, finding.StartsThrottled)
+	out.Whole(j.Record)
+	failures(j.Record, out.Add)
+	tables, rows := j.tables(), 0
+	for _, t := range tables {
+		rows += len(t.Parts("op")) * len(j.Record.Targets)
+	}
+	for i := range tables {
+		t := &tables[i]
+		j.unsteady(t, out.Add)
+		if j.imported() == nil { // rounds cannot be added to stored results
+			fewRounds(t, j.Plan.RoundsFor(len(pairs(t.Set, j.Baseline))), out.Add)
+		}
+		for _, row := range t.Parts("op") {
+			for _, cell := range row.Parts("target") {
+				j.cellFindings(t, cell, rows, out.Add)
+			}
+		}
+	}
+	out.Node(j.Record)
+	return out
+}
+
 // failures sums up what went wrong, one finding for each target, operation and
 // number of lanes, warm-up included, with the first cause.
 func failures(rec *record.Record, add func(record.Finding)) {
@@ -67,74 +96,67 @@ func failures(rec *record.Record, add func(record.Finding)) {
 
 // fewRounds tells once for each number of rounds that is too small, and where
 // if it is one place only.
-func fewRounds(t *Table, need int, add func(record.Finding)) {
-	where := map[int][]record.Finding{}
-	for _, row := range t.Rows {
-		for _, c := range row.Cells {
-			if e := c.Time.Estimate; e.Known() && !e.Bounded {
-				where[e.N] = append(where[e.N], record.Finding{Target: c.Target, Op: string(row.Op)})
-			}
+func fewRounds(t *table, need int, add func(record.Finding)) {
+	where := map[int][]figure.Labels{}
+	for _, f := range t.times() {
+		if f.Known() && !f.Bounded {
+			where[f.N] = append(where[f.N], f.Labels)
 		}
 	}
 	for n := range stat.MinRounds(figure.Confidence) {
 		if len(where[n]) == 0 {
 			continue
 		}
-		f, _ := finding.TooFew(n, need, t.Lanes)
+		f, _ := finding.TooFew(n, need, t.lanes)
 		if len(where[n]) == 1 {
-			f.Target, f.Op = where[n][0].Target, where[n][0].Op
+			f.Target, f.Op = where[n][0].Get("target"), where[n][0].Get("op")
 		}
 		add(f)
 	}
-	if f, few := finding.TooFew(t.Rounds, need, t.Lanes); few && t.Rounds >= stat.MinRounds(figure.Confidence) {
+	if f, few := finding.TooFew(t.rounds, need, t.lanes); few && t.rounds >= stat.MinRounds(figure.Confidence) {
 		add(f)
 	}
 }
 
 // unsteady reports, of all cells of a table together or else of those of one target,
 // that the first round is unlike the others, or that the rounds drifted.
-func (j *Judgement) unsteady(t *Table, add func(record.Finding)) {
-	from := -1 // all targets
-	if len(j.Targets) == 1 {
-		from = 0
+func (j *Judgement) unsteady(t *table, add func(record.Finding)) {
+	names := []string{""} // all of them
+	if len(j.Record.Targets) == 1 {
+		names = nil
 	}
-	tests := len(j.Tables) * (len(j.Targets) - from) // that are read together
-	of := func(at int) (rows []stat.Rounds) {
-		for _, row := range t.Rows {
-			for i := range row.Cells {
-				if c := &row.Cells[i]; (at < 0 || i == at) && c.Time.Known() {
-					rows = append(rows, c.Time.Values())
-				}
-			}
-		}
-		return rows
+	for _, target := range j.Record.Targets {
+		names = append(names, target.Name)
 	}
-	put := func(at int, code, message, advice string) {
-		f := record.Finding{Code: code, Level: finding.Warning, Lanes: t.Lanes, Message: message, Advice: advice}
-		if at >= 0 {
-			f.Target = j.Targets[at].Name
-		}
-		add(f)
-	}
+	tests := len(j.tables()) * len(names) // that are read together
 	again := "raise --warmup"
-	if j.Imported != nil {
+	if j.imported() != nil {
 		again = "when the tool runs again, let it warm up first"
 	}
 	first, drift := false, false
-	for at := from; at < len(j.Targets); at++ {
-		s := stat.SteadinessOf(of(at), tests)
+	for _, name := range names {
+		var rows []stat.Rounds
+		for _, f := range t.times() {
+			if (name == "" || f.Labels.Get("target") == name) && f.Known() {
+				rows = append(rows, f.Values())
+			}
+		}
+		put := func(code, message, advice string) {
+			add(record.Finding{Code: code, Level: finding.Warning, Target: name, Lanes: t.lanes, Message: message, Advice: advice})
+		}
+		s := stat.SteadinessOf(rows, tests)
 		if s.First.Found && !first {
-			first = at < 0
+			first = name == ""
 			message := fmt.Sprintf("the first round took %.2f times as long as the others (%s, %s)", s.First.Ratio, means(s.Rows), stat.P(s.First.P))
 			if s.First.Ratio > 1 {
-				put(at, finding.FirstRound, message, "caches were still cold; "+again)
+				put(finding.FirstRound, message, "caches were still cold; "+again)
 			} else {
-				put(at, finding.FirstRound, message, "something filled up or was throttled after it; look at what the rounds leave behind")
+				put(finding.FirstRound, message, "something filled up or was throttled after it; look at what the rounds leave behind")
 			}
 		}
 		if s.Half.Found && !drift {
-			drift = at < 0
-			put(at, finding.Drift, fmt.Sprintf("the second half of the rounds is %+.0f %% off the first (%s, %s)", 100*(s.Half.Ratio-1), means(s.Rows), stat.P(s.Half.P)),
+			drift = name == ""
+			put(finding.Drift, fmt.Sprintf("the second half of the rounds is %+.0f %% off the first (%s, %s)", 100*(s.Half.Ratio-1), means(s.Rows), stat.P(s.Half.P)),
 				"something warmed up, filled up or throttled; "+again+", or look at what else the machine did. Comparisons hold where others drifted alike: rounds are paired")
 		}
 	}
@@ -148,45 +170,39 @@ func means(rows int) string {
 	return fmt.Sprintf("geometric mean of %d rows", rows)
 }
 
-func cellFindings(t *Table, row Row, c *Cell, kind string, rows int, add func(record.Finding)) {
+func (j *Judgement) cellFindings(t *table, cell figure.Set, rows int, add func(record.Finding)) {
+	time, target, op := &cell[0], cell.Get("target"), cell.Get("op")
 	put := func(code, level, message, advice string) {
-		add(record.Finding{Code: code, Level: level, Target: c.Target, Op: string(row.Op), Lanes: t.Lanes, Message: message, Advice: advice})
+		add(record.Finding{Code: code, Level: level, Target: target, Op: op, Lanes: t.lanes, Message: message, Advice: advice})
 	}
-	if m := stat.Bimodal(figure.Ordered(c.Time.Values()), rows); m.Bimodal {
+	if m := stat.Bimodal(figure.Ordered(time.Values()), rows); m.Bimodal {
 		put(finding.Bimodal, finding.Warning, fmt.Sprintf("two heaps: about %s in %d rounds and about %s in %d",
 			finding.Brief(m.Low), m.LowN, finding.Brief(m.High), m.N-m.LowN),
 			"the median sits in one of them or between; look for a cache, a lock or a timer that is hit in some rounds only")
 	}
-	if by, early := c.early(); early && kind != kindHost && kind != kindFloor { // of those tare itself execs the workload
+	own := limit(j.target(target)) // of those the lane makes the operation itself
+	if by, shown := early(time, returned(cell)); shown && !own {
 		put(finding.ReturnedEarly, finding.Warning, "returned "+finding.Brief(by)+" before the workload ran",
-			"the time of the call is not that of the operation: compare "+string(row.Op)+", which ends with the first instruction, and not its call")
+			"the time of the call is not that of the operation: compare "+op+", which ends with the first instruction, and not its call")
 	}
-	if c.Lanes != nil && c.Time.Estimate.Known() {
-		skew, own := c.Lanes[skewColumn].Estimate.Value, c.Lanes[ownColumn].Estimate.Value
-		if share := skew / c.Time.Estimate.Value; share > skewBound {
-			put(finding.Skew, finding.Note, fmt.Sprintf("from the first lane's start to the last's %s pass, %.0f %% of the makespan", finding.Brief(skew), 100*share),
-				"the operation is hardly longer than releasing the lanes takes; read the lanes' own latencies instead of the makespan")
-		}
-		// Of host and floor the lane makes the operation itself; and one lane
-		// leaves CPUs idle, on which tare does nobody harm.
-		if own > finding.OwnBound && t.Lanes > 1 && kind != kindHost && kind != kindFloor {
-			put(finding.OwnCost, finding.Note, fmt.Sprintf("tare itself used %.1f %% of the machine's CPU time in these batches", 100*own),
-				"the times may be that much too long; use a machine with more CPUs, and fewer lanes at once")
-		}
+	skew := cell.Of("release-skew").Value
+	if share := skew / time.Value; time.Known() && share > skewBound {
+		put(finding.Skew, finding.Note, fmt.Sprintf("from the first lane's start to the last's %s pass, %.0f %% of the makespan", finding.Brief(skew), 100*share),
+			"the operation is hardly longer than releasing the lanes takes; read the lanes' own latencies instead of the makespan")
+	}
+	// One lane leaves CPUs idle, on which tare does no harm.
+	if share := cell.Of("own-cpu-share").Value; time.Known() && share > finding.OwnBound && t.lanes > 1 && !own {
+		put(finding.OwnCost, finding.Note, fmt.Sprintf("tare itself used %.1f %% of the machine's CPU time in these batches", 100*share),
+			"the times may be that much too long; use a machine with more CPUs, and fewer lanes at once")
 	}
 }
 
 // early is by how much calls returned before the workload's first instruction, if that is
 // shown in the rounds and is more than their noise.
-func (c *Cell) early() (by float64, shown bool) {
-	call := c.returned()
-	if c.Done != record.StampFirst || call == nil || !c.Time.Known() {
-		return 0, false
-	}
-	returned := call.Values()
+func early(first, call *figure.Figure) (by float64, shown bool) {
 	var off []float64
-	for _, r := range c.Time.Rounds {
-		if v, both := returned[r.Round]; both {
+	for _, r := range first.Rounds {
+		if v, both := call.Values()[r.Round]; both && byFirst(first) {
 			off = append(off, r.Value-v)
 		}
 	}
@@ -197,5 +213,5 @@ func (c *Cell) early() (by float64, shown bool) {
 	if e.Bounded {
 		least, noise = e.Lo, max(e.Hi-e.Value, e.Value-e.Lo)
 	}
-	return e.Value, least > 0 && e.Value > max(noise, earlyLeast, earlyBound*c.Time.Value)
+	return e.Value, least > 0 && e.Value > max(noise, earlyLeast, earlyBound*first.Value)
 }

@@ -267,7 +267,7 @@ func TestWhatWasInterruptedIsNotOfTheTotalThatAFindingStates(t *testing.T) {
 	if f := l.Found[0]; !strings.HasPrefix(f.Message, "1 of 9 failed") {
 		t.Errorf("%q", f.Message)
 	}
-	if c := l.Tables[0].Rows[0].Cells[0]; c.Time.Failed != 1 || c.Time.Total != 9 || c.Time.Estimate.N != 8 || l.Failed != 2 || l.Total != 18 {
+	if c := l.All; c[0].Failed != 1 || c[0].Total != 9 || c[0].Estimate.N != 8 || l.Failed != 2 || l.Total != 18 {
 		t.Errorf("%+v; %d of %d", c, l.Failed, l.Total)
 	}
 }

@@ -36,7 +36,8 @@ The record holds every raw sample; tare report makes any report of it again.`,
   tare lifecycle runc docker/runc podman/runc containerd/runc --rounds 3 --missing skip
   tare lifecycle runc docker --via api,cli --ops run -n 1,10 --rounds 3 --missing skip
   tare lifecycle runc cri+containerd --ops runp,stopp,rmp,run --missing skip`,
-	New:     func() option.Options { o := Defaults(); return &o },
-	Judge:   instrument.Judging(Judge),
-	Verbose: "every stamp, CPU time, memory and the reason of each verdict",
+	New:        func() option.Options { o := Defaults(); return &o },
+	Quantities: &Quantities,
+	Judge:      instrument.Judging(Judge),
+	Verbose:    "every stamp, CPU time, memory and the reason of each verdict",
 }

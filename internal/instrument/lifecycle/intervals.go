@@ -11,66 +11,122 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
+// times are those of one operation on one target.
+type times struct {
+	target         *record.Target
+	op             setting.Op
+	released       int  // operations
+	first, without bool // whether operations that succeeded have the first instruction, or lack it
+	by             map[record.Stamp]stat.Rounds
+}
+
+// timesOf begins with some batches.
+func timesOf(target *record.Target, op string, batches []*record.Batch) *times {
+	t := &times{target: target, op: setting.Op(op), by: map[record.Stamp]stat.Rounds{}}
+	for _, b := range batches {
+		t.add(b)
+	}
+	return t
+}
+
+func (t *times) add(b *record.Batch) {
+	_, total := Outcomes(b)
+	t.released += total
+	for i := range b.Samples {
+		if s := &b.Samples[i]; s.Failure == nil {
+			t.first, t.without = t.first || s.First > 0, t.without || s.First <= 0
+		}
+	}
+	for _, stamp := range record.Stamps {
+		if v, ok := span(b, stamp); ok && whole(b) {
+			if t.by[stamp] == nil {
+				t.by[stamp] = stat.Rounds{}
+			}
+			t.by[stamp][b.Round] = v
+		}
+	}
+}
+
+// whole reports whether no lane failed and none is missing.
+func whole(b *record.Batch) bool {
+	failed, total := Outcomes(b)
+	return failed == 0 && total == len(b.Samples) && total == b.Lanes
+}
+
+// guestClock is record.Target.Clock of a workload that has a clock of its own.
+const guestClock = "guest"
+
+// done is the stamp that ends the time of an operation. A call of start or run may
+// return before or after the workload runs, so it is the first instruction if every
+// operation that succeeded has it, and the definition's stamp if not.
+func (t *times) done() record.Stamp {
+	done := t.called()
+	if done == record.StampReturned && t.target.Clock != guestClock && (t.op == setting.Start || t.op == setting.Run) && t.first && !t.without {
+		return record.StampFirst
+	}
+	return done
+}
+
+// called is the stamp that the definition names.
+func (t *times) called() record.Stamp { return t.target.Operations[string(t.op)].Done }
+
+// span is the time to a stamp: a lane's own latency where there is one lane,
+// from the release to the last lane's stamp where there are more.
+func span(b *record.Batch, stamp record.Stamp) (float64, bool) {
+	if len(b.Samples) == 0 {
+		return 0, false
+	}
+	if b.Lanes == 1 {
+		d, ok := b.Samples[0].Latency(stamp)
+		return float64(d), ok
+	}
+	var last int64
+	for i := range b.Samples {
+		t, ok := b.Samples[i].Time(stamp)
+		if !ok || b.Samples[i].Failure != nil {
+			return 0, false
+		}
+		last = max(last, t)
+	}
+	return float64(last - b.Released), true
+}
+
 // Intervals follow how narrow the intervals of a table's medians and of its comparisons
 // become, batch by batch: a run that adds rounds until they are narrow enough need not
 // judge all of its record after each. They are stricter than those of the report, see
 // [stat.StopConfidence].
 type Intervals struct {
-	targets  []record.Target
-	ops      []setting.Op
 	baseline string
-	cells    map[[2]string]*followed // by target and operation
-}
-
-// followed is what counts of a cell so far.
-type followed struct {
-	released int // operations
-	values   map[record.Stamp]stat.Rounds
-	unlike   bool // a batch lacks the first instruction, or the operation does not end with it
+	all      []*times
 }
 
 // NewIntervals begins to follow the operations at one number of lanes.
 func NewIntervals(targets []record.Target, o *Options) *Intervals {
-	return &Intervals{targets, o.Ops, instrument.Baseline(o.Baseline, targets), map[[2]string]*followed{}}
+	v := &Intervals{baseline: instrument.Baseline(o.Baseline, targets)}
+	for _, op := range o.Ops {
+		for i := range targets {
+			if Absent(&targets[i], op) == "" {
+				v.all = append(v.all, timesOf(&targets[i], string(op), nil))
+			}
+		}
+	}
+	return v
+}
+
+// of finds an operation of a target; nil if the target has none.
+func (v *Intervals) of(target string, op setting.Op) *times {
+	i := slices.IndexFunc(v.all, func(t *times) bool { return t.target.Name == target && t.op == op })
+	if i < 0 {
+		return nil
+	}
+	return v.all[i]
 }
 
 // Add takes a measured batch.
 func (v *Intervals) Add(b *record.Batch) {
-	key := [2]string{b.Target, b.Op}
-	if v.cells[key] == nil {
-		v.cells[key] = &followed{values: map[record.Stamp]stat.Rounds{}}
+	if t := v.of(b.Target, setting.Op(b.Op)); t != nil {
+		t.add(b)
 	}
-	c := v.cells[key]
-	i := slices.IndexFunc(v.targets, func(t record.Target) bool { return t.Name == b.Target })
-	whole := len(b.Samples) == b.Lanes
-	for j := range b.Samples {
-		f := b.Samples[j].Failure
-		whole = whole && f == nil
-		if f == nil || f.Kind != record.FailInterrupted {
-			c.released++
-		}
-	}
-	if i < 0 || !whole {
-		return
-	}
-	done := v.targets[i].Operations[b.Op].Done
-	c.unlike = c.unlike || headline(&v.targets[i], setting.Op(b.Op), b) != record.StampFirst
-	for _, stamp := range []record.Stamp{done, record.StampFirst} {
-		if value, ok := span(b, stamp); ok {
-			if c.values[stamp] == nil {
-				c.values[stamp] = stat.Rounds{}
-			}
-			c.values[stamp][b.Round] = value
-		}
-	}
-}
-
-// stamp is the one that ends the operation on a target, see [headline].
-func (c *followed) stamp(t *record.Target, op setting.Op) record.Stamp {
-	if c.unlike {
-		return t.Operations[string(op)].Done
-	}
-	return record.StampFirst
 }
 
 // Widest is the widest interval, as a share of its median or, of a comparison, of the
@@ -80,36 +136,32 @@ func (c *followed) stamp(t *record.Target, op setting.Op) record.Stamp {
 // else: more rounds would not help either.
 func (v *Intervals) Widest(leftOut ...string) (worst float64, where string) {
 	failed := ""
-	for _, op := range v.ops {
-		for i := range v.targets {
-			t := &v.targets[i]
-			c := v.cells[[2]string{t.Name, string(op)}]
-			if c == nil || c.released == 0 || slices.Contains(leftOut, t.Name) || Absent(t, op) != "" {
-				continue
-			}
-			stamp := c.stamp(t, op)
-			if len(c.values[stamp]) == 0 {
-				failed = t.Name + " " + string(op)
-				continue
-			}
-			if p := stat.SummarizeRounds(figure.Ordered(c.values[stamp]), stat.StopConfidence).Precision(); p >= worst {
-				worst, where = p, t.Name+" "+string(op)
-			}
-			base := v.cells[[2]string{v.baseline, string(op)}]
-			at := slices.IndexFunc(v.targets, func(t record.Target) bool { return t.Name == v.baseline })
-			if t.Name == v.baseline || base == nil || at < 0 || slices.Contains(leftOut, v.baseline) {
-				continue
-			}
-			with := base.stamp(&v.targets[at], op)
-			if (with == record.StampFirst) != (stamp == record.StampFirst) { // as the report compares them
-				with, stamp = v.targets[at].Operations[string(op)].Done, t.Operations[string(op)].Done
-			}
-			if len(base.values[with]) == 0 || len(c.values[stamp]) == 0 {
-				continue
-			}
-			if p := stat.ShiftPrecision(base.values[with], c.values[stamp], stat.StopConfidence); p >= worst {
-				worst, where = p, t.Name+" "+string(op)+" vs "+v.baseline
-			}
+	for _, t := range v.all {
+		name, stamp := t.target.Name, t.done()
+		at := name + " " + string(t.op)
+		switch {
+		case t.released == 0 || slices.Contains(leftOut, name):
+			continue
+		case len(t.by[stamp]) == 0:
+			failed = at
+			continue
+		}
+		if p := stat.SummarizeRounds(figure.Ordered(t.by[stamp]), stat.StopConfidence).Precision(); p >= worst {
+			worst, where = p, at
+		}
+		base := v.of(v.baseline, t.op)
+		if base == nil || base == t || slices.Contains(leftOut, v.baseline) {
+			continue
+		}
+		with := base.done()
+		if (with == record.StampFirst) != (stamp == record.StampFirst) { // as the report compares them
+			with, stamp = base.called(), t.called()
+		}
+		if len(base.by[with]) == 0 || len(t.by[stamp]) == 0 {
+			continue
+		}
+		if p := stat.ShiftPrecision(base.by[with], t.by[stamp], stat.StopConfidence); p >= worst {
+			worst, where = p, at+" vs "+v.baseline
 		}
 	}
 	if where == "" && failed != "" {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/record"
@@ -16,67 +17,70 @@ import (
 // its own and those made after it: trimmed means in milliseconds, and their
 // differences in percent. It decides nothing.
 //
-// It has the percentages of the subject against each other target, as the report has
+// It has the percentages of the plan's subject against each other target, as the report has
 // them; without a subject those of each other target against the baseline.
-func isulad(j *Judgement, t *Table, subject string) *page.Section {
+func (j *Judgement) isulad(t *table) *page.Section {
+	subject := j.Plan.Subject
+	pivot := slices.IndexFunc(j.Record.Targets, func(t record.Target) bool { return t.Name == subject })
+	if pivot < 0 {
+		subject = ""
+		pivot = slices.IndexFunc(j.Record.Targets, func(t record.Target) bool { return t.Name == j.Baseline })
+	}
 	against := cmp.Or(subject, j.Baseline)
-	pivot := slices.IndexFunc(j.Targets, func(t record.Target) bool { return t.Name == against })
-	t = j.comparedWith(t, against)
-	table := page.Names("operation (ms)")
-	for _, row := range t.Rows {
-		name := string(row.Op)
-		if t.Lanes > 1 {
-			name = fmt.Sprintf("%d * %s", t.Lanes, row.Op)
+	// The means show no difference by themselves, so each time is compared with the pivot's.
+	set := slices.Clone(t.Set)
+	for i := range set {
+		set[i].Versus = nil
+	}
+	j.Plan.Compare(against, pairs(set, against))
+	rows, table := set.Parts("op"), page.Names("operation (ms)")
+	var fewer []string
+	for _, row := range rows {
+		name := row.Get("op")
+		if t.lanes > 1 {
+			name = fmt.Sprintf("%d * %s", t.lanes, name)
 		}
 		table.Row(page.Words(name))
+		for _, cell := range row.Parts("target") {
+			if cell[0].N < t.rounds {
+				fewer = append(fewer, fmt.Sprintf("%s %s %d", page.Heading(cell.Get("target")), row.Get("op"), cell[0].N))
+			}
+		}
 	}
-	for i := range j.Targets {
-		table.Add(page.Heading(j.Targets[i].Name)+" (avg)", page.Each(t.Rows, func(r *Row) page.Cell { return page.Value(&r.Cells[i].Trimmed, milliseconds) }))
+	for i, target := range j.Record.Targets {
+		table.Add(page.Heading(target.Name)+" (avg)", page.Each(rows, func(row *figure.Set) page.Cell {
+			return page.Value(row.Part("target", target.Name).Of("trimmed-mean"), milliseconds)
+		}))
 		if i == pivot { // it stands in every part
 			table.Columns[i+1].Group = 0
 		}
 	}
-	for i := range j.Targets {
+	for i, target := range j.Record.Targets {
 		if i == pivot || pivot < 0 {
 			continue
 		}
-		title := page.Heading(j.Targets[i].Name) + " VS " + page.Heading(against)
+		title := page.Heading(target.Name) + " VS " + page.Heading(against)
 		if subject != "" {
-			title = "VS " + page.Heading(j.Targets[i].Name)
+			title = "VS " + page.Heading(target.Name)
 		}
-		table.Add(title, page.Each(t.Rows, func(r *Row) page.Cell {
-			from, to := &r.Cells[pivot].Trimmed, &r.Cells[i].Trimmed
+		table.Add(title, page.Each(rows, func(row *figure.Set) page.Cell {
+			base, cell := row.Part("target", against), row.Part("target", target.Name)
+			from, to := base.Of("trimmed-mean"), cell.Of("trimmed-mean")
 			if subject != "" {
 				from, to = to, from
 			}
-			return page.Versus(from, to, r.Cells[i].compared().Versus)
+			return page.Versus(from, to, compared(cell).Versus)
 		}))
 		table.Columns[len(table.Columns)-1].Group = table.Columns[i+1].Group // beside the target's own
 	}
-	return &page.Section{
-		Title: fmt.Sprintf("%s: mean without the largest and the smallest of %s (iSulad report, 2020)", page.Lanes(t.Lanes), page.Amount(t.Rounds, "round")),
-		Style: term.Bold, Table: table, Notes: fewerRounds(t),
+	s := &page.Section{
+		Title: fmt.Sprintf("%s: mean without the largest and the smallest of %s (iSulad report, 2020)", page.Lanes(t.lanes), page.Amount(t.rounds, "round")),
+		Style: term.Bold, Table: table, Detail: subject == "",
 	}
-}
-
-// comparedWith is the table with each figure compared with that of one target, which says
-// whether a difference was shown: the means of such a table show none by themselves.
-func (j *Judgement) comparedWith(t *Table, with string) *Table {
-	out := *t
-	out.Rows = slices.Clone(t.Rows)
-	for r := range out.Rows {
-		cells := slices.Clone(out.Rows[r].Cells)
-		for i := range cells {
-			cells[i].Time.Versus = nil
-			cells[i].Moments = slices.Clone(cells[i].Moments)
-			if r := cells[i].returned(); r != nil {
-				r.Versus = nil
-			}
-		}
-		out.Rows[r].Cells = cells
+	if fewer != nil {
+		s.Notes = []string{"of fewer rounds, those without a failure: " + strings.Join(fewer, ", ")}
 	}
-	j.compare(&out, with)
-	return &out
+	return s
 }
 
 // milliseconds are whole ones as in the report, with decimals where a whole
@@ -90,20 +94,4 @@ func milliseconds(ns float64) string {
 		decimals = 1
 	}
 	return strconv.FormatFloat(ns/1e6, 'f', decimals, 64)
-}
-
-// fewerRounds names the means of fewer rounds than the title says.
-func fewerRounds(t *Table) []string {
-	var out []string
-	for _, row := range t.Rows {
-		for _, c := range row.Cells {
-			if c.Absent == "" && c.Time.Estimate.N < t.Rounds {
-				out = append(out, fmt.Sprintf("%s %s %d", page.Heading(c.Target), row.Op, c.Time.Estimate.N))
-			}
-		}
-	}
-	if out == nil {
-		return nil
-	}
-	return []string{"of fewer rounds, those without a failure: " + strings.Join(out, ", ")}
 }

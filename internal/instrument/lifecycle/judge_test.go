@@ -29,12 +29,12 @@ func TestAFailedSampleGivesNoTimeWhateverItsStampsSay(t *testing.T) {
 		if lanes > 1 {
 			want += 1000 // from the release
 		}
-		for _, c := range l.Tables[0].Rows[0].Cells {
-			if c.Time.Estimate.N != 5 || c.Time.Estimate.Value != want || c.Trimmed.Estimate.Value != want || c.Time.Failed != 5 || c.Time.Total != 10*lanes {
+		for _, c := range l.All.Parts("target") {
+			if c[0].Estimate.N != 5 || c[0].Estimate.Value != want || c.Of("trimmed-mean").Value != want || c[0].Failed != 5 || c[0].Total != 10*lanes {
 				t.Errorf("%d lanes: %+v", lanes, c)
 			}
-			if len(c.Moments) != 1 || c.Own[0].Estimate.Value != 0 || c.Own[3].Estimate.Value != 0 || c.Lanes[3].Estimate.Value != 100*ms || c.Lanes[3].Estimate.N != 10*lanes-5 {
-				t.Errorf("%d lanes: %+v %+v", lanes, c, c.Lanes)
+			if slowest := c.Of("lane-latency", "quantile", "max"); len(moments(c)) != 1 || c.Of("command-cpu").Value != 0 || c.Of("max-rss").Value != 0 || slowest.Value != 100*ms || slowest.N != 10*lanes-5 {
+				t.Errorf("%d lanes: %+v", lanes, c)
 			}
 		}
 	}
@@ -73,17 +73,27 @@ func TestEveryStampHasAMomentOfItsOwn(t *testing.T) {
 			rec.Targets[0].Operations["run"] = record.Operation{Done: record.StampSeen}
 		}
 	})
-	c := judged(t, rec).Tables[0].Rows[0].Cells[0]
-	check.Equal(t, "the stamp that is said to end it", c.Time.Estimate.Value, 30*ms)
+	c := judged(t, rec).All
+	check.Equal(t, "the stamp that is said to end it", c[0].Estimate.Value, 30*ms)
 	want := map[record.Stamp]float64{record.StampReturned: 10, record.StampFirst: 20, record.StampSeen: 30, record.StampRunning: 40}
-	for _, m := range c.Moments {
+	for _, m := range moments(c) {
 		if m.Estimate.Value != want[record.Stamp(m.Labels.Get("stamp"))]*ms {
 			t.Errorf("%s after %v", record.Stamp(m.Labels.Get("stamp")), m.Estimate.Value)
 		}
 	}
-	if len(c.Moments) != len(want) {
-		t.Errorf("%+v", c.Moments)
+	if len(moments(c)) != len(want) {
+		t.Errorf("%+v", moments(c))
 	}
+}
+
+// moments are the times to stamps.
+func moments(c figure.Set) (all []figure.Figure) {
+	for _, f := range c {
+		if f.Quantity == "time-to" {
+			all = append(all, f)
+		}
+	}
+	return all
 }
 
 func TestWarmupIsNotCountedExceptForFailures(t *testing.T) {
@@ -96,8 +106,8 @@ func TestWarmupIsNotCountedExceptForFailures(t *testing.T) {
 		}
 	})
 	l := judged(t, rec)
-	c := l.Tables[0].Rows[0].Cells[0]
-	if l.Tables[0].Rounds != 6 || c.Time.Total != 6 || c.Time.Failed != 0 || c.Time.Estimate.N != 6 || l.Failed != 8 || l.Total != 20 {
+	c := l.All
+	if l.Rounds(1) != 6 || c[0].Total != 6 || c[0].Failed != 0 || c[0].Estimate.N != 6 || l.Failed != 8 || l.Total != 20 {
 		t.Errorf("%+v; %d of %d failed", c, l.Failed, l.Total)
 	}
 }
@@ -138,14 +148,14 @@ func TestComparisonsAreWithTheBaselineAndOnlyThere(t *testing.T) {
 		}
 	})
 	l := judged(t, rec)
-	cells := l.Tables[0].Rows[0].Cells
-	if l.Baseline != "oci1" || cells[1].Time.Versus != nil {
-		t.Errorf("baseline %q, %+v", l.Baseline, cells[1].Time.Versus)
+	cells := l.All.Parts("target")
+	if l.Baseline != "oci1" || cells[1][0].Versus != nil {
+		t.Errorf("baseline %q, %+v", l.Baseline, cells[1][0].Versus)
 	}
 	for i, want := range map[int]float64{0: -0.9, 2: -0.1} {
-		v := cells[i].Time.Versus
+		v := cells[i][0].Versus
 		if v == nil || v.Baseline != "oci1" || math.Abs(v.Shift.Value-want) > 1e-9 || !v.Different() || !v.Shift.Bounded || v.Shift.Lo > want+1e-9 || v.Shift.Hi < want-1e-9 || v.Adjusted <= v.P || v.Why == "" {
-			t.Errorf("%s: %+v", cells[i].Target, v)
+			t.Errorf("%s: %+v", cells[i].Get("target"), v)
 		}
 	}
 }
@@ -158,8 +168,8 @@ func TestWhatTheBaselineNeverDidIsComparedWithNothing(t *testing.T) {
 			}
 		}
 	})
-	cells := judged(t, rec).Tables[0].Rows[0].Cells
-	if cells[0].Time.Versus != nil || cells[1].Time.Versus != nil || cells[0].Trimmed.Estimate.Known() || cells[0].Lanes != nil {
+	cells := judged(t, rec).All.Parts("target")
+	if cells[0][0].Versus != nil || cells[1][0].Versus != nil || cells[0].Of("trimmed-mean").Known() || cells[0].Of("lane-latency").Known() {
 		t.Errorf("%+v", cells)
 	}
 }
@@ -177,9 +187,8 @@ func TestAnOperationThatATargetHasNotIsAbsentAndNotFailed(t *testing.T) {
 		}
 	})
 	l := judged(t, rec)
-	c := l.Tables[0].Rows[0].Cells[0]
-	if c.Absent != "nothing to run" || c.Time.Total != 0 || c.Time.Estimate.N != 0 || len(l.Found) != 0 {
-		t.Errorf("%+v, findings %+v", c, l.Found)
+	if names := l.All.Parts("target"); len(names) != 1 || names[0].Get("target") != "oci1" || len(l.Found) != 0 {
+		t.Errorf("%+v, findings %+v", names, l.Found)
 	}
 }
 
@@ -198,12 +207,12 @@ func TestOperationsThatNoTargetHasAreNoRows(t *testing.T) {
 					}
 				}
 			}))
-			rows := l.Tables[0].Rows
-			if all && (len(rows) != 1 || rows[0].Op != subject.Run) || !all && len(rows) != 2 {
+			rows := l.All.Parts("op")
+			if all && (len(rows) != 1 || rows[0].Get("op") != "run") || !all && len(rows) != 2 {
 				t.Errorf("%s: %+v", name, rows)
 			}
-			if c := rows[0].Cells[0]; !all && (c.Absent == "" || c.Time.Total != 0 || rows[0].Cells[1].Absent != "") {
-				t.Errorf("%s: %+v", name, rows[0].Cells)
+			if !all && (len(rows[0].Parts("target")) != 1 || rows[0].Get("target") != "oci1") {
+				t.Errorf("%s: %+v", name, rows[0])
 			}
 		}
 	}
@@ -262,7 +271,7 @@ func TestJudgingChangesNothingInTheRecord(t *testing.T) {
 	rec := write(func(w *written) { w.plan.Lanes, w.plan.Ops = []int{1, 3}, subject.Ops })
 	first := judged(t, rec)
 	second := judged(t, rec)
-	if a, b := len(first.Tables), len(second.Tables); a != 2 || b != 2 {
+	if a, b := len(first.All.Parts("lanes")), len(second.All.Parts("lanes")); a != 2 || b != 2 {
 		t.Errorf("%d and %d tables", a, b)
 	}
 	if len(rec.Findings) != 0 || len(first.Found) != len(second.Found) {

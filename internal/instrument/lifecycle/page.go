@@ -3,73 +3,63 @@ package lifecycle
 import (
 	"fmt"
 	"slices"
+	"strings"
 
+	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/record"
 )
 
 // Page is what a person reads of the run.
 func (j *Judgement) Page(o page.Options) *page.Page {
-	p := page.New(j.Plan.Title, Name)
+	p, imported, tables := page.New(j.Plan.Title, Name), j.imported(), j.tables()
 	p.Answer = j.answer()
 	rounds := 0
-	for _, t := range j.Tables {
-		rounds = max(rounds, t.Rounds)
+	for _, t := range tables {
+		rounds = max(rounds, t.rounds)
 	}
 	p.Head = append(page.Head(j.Record, rounds), j.Plan.Cache.Told("operation")...)
-	if j.Imported != nil {
-		p.Head = append(page.Imported(j.Record, j.Imported, "the machines, their kernels and versions are not known"), page.Targets(j.Targets, j.Baseline))
+	if imported != nil {
+		p.Head = append(page.Imported(j.Record, imported, "the machines, their kernels and versions are not known"), page.Targets(j.Record.Targets, j.Baseline))
 	}
-	p.Add(page.Configurations(j.Targets))
+	p.Add(page.Configurations(j.Record.Targets))
 	said := map[string]bool{}
-	for i := range j.Tables {
-		s := medians(j, &j.Tables[i])
+	for i := range tables {
+		s := j.medians(&tables[i])
 		s.Notes = slices.DeleteFunc(s.Notes, func(note string) bool { again := said[note]; said[note] = true; return again })
 		p.Add(s)
 	}
-	if len(j.Tables) == 0 {
+	if len(tables) == 0 {
 		p.Add(&page.Section{Title: "no measured round was begun"})
 	}
-	p.Failed(j.Failed, failed(j))
+	p.Failed(j.Failed, j.failed())
 	p.Add(page.Findings(j.Found, page.Lanes, o))
-	for i := range j.Tables {
-		t := &j.Tables[i]
-		p.AddDetails(limits(j, t))
-		if t.Lanes > 1 && t.some(func(c *Cell) bool { return c.Lanes != nil }) {
-			p.AddDetails(lanes(j, t))
+	for i := range tables {
+		t := &tables[i]
+		p.AddDetails(j.limits(t))
+		if t.lanes > 1 {
+			p.AddDetails(j.lanes(t))
 		}
-		if t.some(func(c *Cell) bool { return len(c.Roles) > 0 }) {
-			p.AddDetails(roles(t))
-		}
+		p.AddDetails(j.roles(t))
 		if o.Verbose {
-			p.AddDetails(details(t))
+			p.AddDetails(j.details(t))
 		}
 	}
-	for i := range j.Tables {
-		if t := &j.Tables[i]; j.Imported == nil || t.some(func(c *Cell) bool { return c.Trimmed.Known() }) {
-			s := isulad(j, t, j.subject())
-			s.Detail = j.subject() == ""
-			p.Add(s)
+	for i := range tables {
+		if t := &tables[i]; imported == nil || slices.ContainsFunc(t.Set, func(f figure.Figure) bool { return f.Quantity == "trimmed-mean" && f.Known() }) {
+			p.Add(j.isulad(t))
 		}
 	}
-	p.AddDetails(timed(j))
-	if j.Imported == nil {
+	p.AddDetails(j.timed())
+	if imported == nil {
 		p.AddDetails(page.Run(j.Record, j.Plan.Seed, j.Baseline, o.Verbose))
 	}
 	return p
 }
 
-// subject is the target whose column of the iSulad form is compared with every
-// other: the plan's, if this run has it.
-func (j *Judgement) subject() string {
-	if slices.ContainsFunc(j.Targets, func(t record.Target) bool { return t.Name == j.Plan.Subject }) {
-		return j.Plan.Subject
-	}
-	return ""
-}
-
 // failed is the line that no report is without: a failure is not a time.
-func failed(j *Judgement) string {
+func (j *Judgement) failed() string {
 	if j.Unproven == 0 {
 		return fmt.Sprintf("failed %d/%d operations, warm-up included", j.Failed, j.Total)
 	}
@@ -80,9 +70,146 @@ func failed(j *Judgement) string {
 	return text
 }
 
-// some tells whether there is such a cell in the table.
-func (t *Table) some(such func(*Cell) bool) bool {
-	return slices.ContainsFunc(t.Rows, func(row Row) bool {
-		return slices.ContainsFunc(row.Cells, func(c Cell) bool { return such(&c) })
-	})
+// laneColumns are how the lanes of batches fared.
+var laneColumns = []page.Quantity{
+	{Title: "p50", Of: "lane-latency", Labels: []string{"quantile", "p50"}, Show: page.Duration},
+	{Title: "p90", Of: "lane-latency", Labels: []string{"quantile", "p90"}, Show: page.Duration},
+	{Title: "p99", Of: "lane-latency", Labels: []string{"quantile", "p99"}, Show: page.Duration},
+	{Title: "max", Of: "lane-latency", Labels: []string{"quantile", "max"}, Show: page.Duration},
+	{Title: "skew", Of: "release-skew", Show: page.Duration},
+	{Title: "parallel", Of: "parallelism", Show: func(v float64) string { return fmt.Sprintf("%.1f", v) }},
+	{Title: "own CPU", Of: "own-cpu-share", Show: func(v float64) string { return fmt.Sprintf("%.1f %%", 100*v) }},
+}
+
+// lanes is the table of each lane's own latency beside the makespan.
+func (j *Judgement) lanes(t *table) *page.Section {
+	s := page.Grid(&Quantities, t.Set, []string{"op", "target"}, laneColumns)
+	if s != nil {
+		s.Title = page.Lanes(t.lanes) + ": latency of each, from its own start"
+		s.Draw(j.lanesCharts(t)...)
+	}
+	return s
+}
+
+// roleColumns are what the engine's own processes used.
+var roleColumns = []page.Quantity{
+	{Title: "processes", Of: "role-processes", Cell: processes},
+	{Title: "CPU per operation", Of: "role-cpu", Show: page.Duration},
+	{Title: "memory before", Of: "role-memory", Labels: []string{"when", "before"}, Show: page.Memory},
+	{Title: "peak", Of: "role-memory", Labels: []string{"when", "peak"}, Show: page.Memory},
+	{Title: "after", Of: "role-memory", Labels: []string{"when", "after"}, Show: page.Memory},
+	{Title: "growth per container", Of: "role-memory-growth", Show: page.Growth},
+	{Title: "each process", Of: "role-memory-each", Show: page.Memory},
+}
+
+// roles is what stands beside the time: the CPU time and the memory of the
+// engine's own processes.
+func (j *Judgement) roles(t *table) *page.Section {
+	s := page.Grid(&Quantities, t.Set, []string{"op", "target", "role"}, roleColumns)
+	if s == nil {
+		return nil
+	}
+	s.Title = page.Lanes(t.lanes) + ": what the engine itself used"
+	s.Notes = append([]string{"medians over the rounds in which no lane failed and all could be read"}, s.Notes...)
+	for i := range t.Set {
+		f := &t.Set[i]
+		if f.Quantity != "role-cpu" {
+			continue
+		}
+		target, op, role := f.Labels.Get("target"), f.Labels.Get("op"), f.Labels.Get("role")
+		if used, unread := usage(measured(j.Record, t.lanes, target, op), record.Role(role)); unread > 0 {
+			s.Notes = append(s.Notes, fmt.Sprintf("%s %s, %s: processes that could not be read %d; of what it used %s count", page.Heading(target), op, page.Heading(role), unread, page.Amount(len(used), "round")))
+		}
+	}
+	return s
+}
+
+// processes shows how many there were, and how many there are.
+func processes(role figure.Set) page.Cell {
+	before, after := role.Of("role-processes", "when", "before"), role.Of("role-processes", "when", "after")
+	c := page.Value(after, page.Count)
+	if before.Value != after.Value {
+		c.Head = page.Count(before.Value) + " → " + c.Head
+	}
+	return c
+}
+
+// details are every stamp, the resources of the operations' own commands, and
+// the reason of every verdict.
+func (j *Judgement) details(t *table) *page.Section {
+	s := &page.Section{Title: page.Lanes(t.lanes) + ": every stamp, the commands' own resources, and the verdicts", Style: term.Bold}
+	for _, row := range t.Parts("op") {
+		list := page.List{Heading: row.Get("op")}
+		for _, cell := range row.Parts("target") {
+			list.Items = append(list.Items, j.detail(t, cell)...)
+		}
+		s.Lists = append(s.Lists, list)
+		s.Notes = []string{"all are medians, each by itself: CPU need not be the sum of user and system"}
+	}
+	return s
+}
+
+func (j *Judgement) detail(t *table, cell figure.Set) []page.Item {
+	parts := []string{fmt.Sprintf("n=%d", cell[0].N)}
+	for i := range cell {
+		stamp := cell[i].Labels.Get("stamp")
+		if stamp == "" {
+			continue
+		}
+		part := stamp + " " + page.Duration(cell[i].Value)
+		if stamp == string(record.StampReady) {
+			for _, known := range []struct {
+				words string
+				*figure.Figure
+			}{
+				{", known to ", cell.Of("ready-resolution", "quantile", "p50")}, {", at worst ", cell.Of("ready-resolution", "quantile", "max")}, {", first request ", cell.Of("first-request")},
+			} {
+				if known.Known() {
+					part += known.words + page.Duration(known.Value)
+				}
+			}
+			if atMost, asked := polled(measured(j.Record, t.lanes, cell.Get("target"), cell.Get("op"))); atMost > 0 {
+				part += fmt.Sprintf(", at most in %d of %d: ready when first asked", atMost, asked)
+			}
+		}
+		parts = append(parts, part)
+	}
+	if cpu := cell.Of("command-cpu").Value; cpu > 0 {
+		parts = append(parts, fmt.Sprintf("CPU %s (user %s, system %s)", page.Duration(cpu), page.Duration(cell.Of("user-cpu").Value), page.Duration(cell.Of("system-cpu").Value)))
+	}
+	if rss := cell.Of("max-rss").Value; rss > 0 {
+		parts = append(parts, "max RSS "+page.Size(rss))
+	}
+	items := []page.Item{{Key: page.Heading(cell.Get("target")), Text: strings.Join(parts, " · ")}}
+	if f := compared(cell); f.Versus != nil {
+		items = append(items, page.Item{Text: strings.TrimSpace("vs "+f.Versus.Baseline+" "+f.Labels.Get("stamp")) + ": " + f.Versus.Why})
+	}
+	return items
+}
+
+// timed says what was timed: every operation's command on every target, and
+// what done means. What is the same is said once.
+func (j *Judgement) timed() *page.Section {
+	s := &page.Section{Title: "what was timed", Style: term.Bold, Part: page.Method}
+	for _, op := range j.Plan.Ops {
+		if len(j.All) > 0 && !slices.ContainsFunc(j.Record.Targets, func(t record.Target) bool { return Absent(&t, op) == "" }) {
+			continue // it was only asked for by default
+		}
+		items := page.Definitions(j.Record.Targets, string(op))
+		if len(items) == 0 {
+			continue
+		}
+		if last := len(s.Lists) - 1; last >= 0 && slices.Equal(s.Lists[last].Items, items) {
+			s.Lists[last].Heading += ", " + string(op)
+			continue
+		}
+		s.Lists = append(s.Lists, page.List{Heading: string(op), Items: items})
+	}
+	if len(s.Lists) == 0 {
+		s.Title += ": nothing"
+	}
+	if notes := page.TargetNotes(j.Record.Targets); notes != nil {
+		s.Lists = append(s.Lists, page.List{Heading: "notes", Items: notes})
+	}
+	return s
 }

@@ -137,22 +137,15 @@ func TestAFormatThatThereIsNotIsRefused(t *testing.T) {
 func TestAnyNumberThatIsNoneIsShownAsNone(t *testing.T) {
 	rec, l := engines(1, 100).judged(t)
 	nan := math.NaN()
-	for i := range l.Tables {
-		for j := range l.Tables[i].Rows {
-			for k := range l.Tables[i].Rows[j].Cells {
-				c := &l.Tables[i].Rows[j].Cells[k]
-				c.Time.Estimate.Value, c.Time.Estimate.Hi, c.Trimmed.Estimate.Value = nan, math.Inf(1), nan
-				c.Time.Rounds[0].Value = nan
-				c.Time.Versus = &figure.Versus{Shift: figure.Exactly(nan), P: nan, Verdict: stat.Different}
-				for n := range c.Lanes {
-					c.Lanes[n].Estimate.Value = nan
-				}
-				for r := range c.Roles {
-					for n := range c.Roles[r].Used {
-						c.Roles[r].Used[n].Estimate.Value = math.Inf(1)
-					}
-				}
-			}
+	for i := range l.All {
+		switch f := &l.All[i]; {
+		case f.Labels.Get("role") != "":
+			f.Value = math.Inf(1)
+		case f.Rounds != nil:
+			f.Value, f.Hi, f.Rounds[0].Value = nan, math.Inf(1), nan
+			f.Versus = &figure.Versus{Shift: figure.Exactly(nan), P: nan, Verdict: stat.Different}
+		default:
+			f.Value = nan
 		}
 	}
 	for _, format := range forms {

@@ -1,15 +1,17 @@
 package lifecycle_test
 
 import (
+	"bytes"
 	"math"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/page"
-	"github.com/tare-bench/tare/internal/instrument/lifecycle"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/testing/check"
+	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -37,14 +39,20 @@ func staffed(lanes int, change func(b *record.Batch)) func(*written) {
 	}
 }
 
-func rolesOf(t *testing.T, rec *record.Record) []lifecycle.Role {
+// rolesOf are the figures of each role.
+func rolesOf(t *testing.T, rec *record.Record) (roles []figure.Set) {
 	t.Helper()
-	l := judged(t, rec)
-	if other := l.Tables[0].Rows[0].Cells[1].Roles; other != nil {
-		t.Errorf("a target without processes of its own has %+v", other)
+	for _, part := range judged(t, rec).All.Parts("role") {
+		if part.Get("role") != "" {
+			roles = append(roles, part)
+			check.Equal(t, "a target with processes of its own", part.Get("target"), "oci0")
+		}
 	}
-	return l.Tables[0].Rows[0].Cells[0].Roles
+	return roles
 }
+
+// rounds are those that count for a role.
+func rounds(role figure.Set) int { return role.Of("role-processes", "when", "after").N }
 
 func TestWhatAnEngineUsedIsGivenForEachOperationAndContainer(t *testing.T) {
 	for _, lanes := range []int{1, 20} {
@@ -55,16 +63,16 @@ func TestWhatAnEngineUsedIsGivenForEachOperationAndContainer(t *testing.T) {
 			{0, n, 8 * ms, 0, 5 * n * mib, 5 * n * mib, 5 * mib, 5 * mib},
 		}
 		for i, role := range []record.Role{record.RoleDaemon, record.RoleShim} {
-			if got[i].Role != role || got[i].N != 10 || !same(used(got[i]), want[i]) {
-				t.Errorf("%d lanes, %s: got  %v of %d rounds\nwant %v", lanes, role, used(got[i]), got[i].N, want[i])
+			if got[i].Get("role") != string(role) || rounds(got[i]) != 10 || !same(used(got[i]), want[i]) {
+				t.Errorf("%d lanes, %s: got  %v of %d rounds\nwant %v", lanes, role, used(got[i]), rounds(got[i]), want[i])
 			}
 		}
 	}
 }
 
 // used are a role's figures in the order of its table; NaN where one is not known.
-func used(r lifecycle.Role) (out [8]float64) {
-	for i, f := range r.Used {
+func used(role figure.Set) (out [8]float64) {
+	for i, f := range role {
 		out[i] = math.NaN()
 		if f.Estimate.Known() {
 			out[i] = f.Estimate.Value
@@ -87,7 +95,7 @@ func TestMemoryThatIsGivenBackIsAGrowthBelowNone(t *testing.T) {
 	got := rolesOf(t, write(staffed(4, func(b *record.Batch) {
 		b.Roles = []record.Usage{{Role: record.RoleShim, Before: 4, PSSBefore: 20 * mib, PSSPeak: 20 * mib}}
 	})))
-	if want := [8]float64{4, 0, math.NaN(), 20 * mib, 20 * mib, 0, -5 * mib, 5 * mib}; len(got) != 1 || got[0].N != 10 || !same(used(got[0]), want) { // and no CPU time
+	if want := [8]float64{4, 0, math.NaN(), 20 * mib, 20 * mib, 0, -5 * mib, 5 * mib}; len(got) != 1 || rounds(got[0]) != 10 || !same(used(got[0]), want) { // and no CPU time
 		t.Errorf("got %+v", got)
 	}
 }
@@ -100,7 +108,7 @@ func TestCPUTimeIsKnownOnlyWhereNoProcessTookItsOwnWithIt(t *testing.T) {
 	} {
 		u.Role = record.RoleShim
 		got := rolesOf(t, write(staffed(4, func(b *record.Batch) { b.Roles = []record.Usage{u} })))
-		if len(got) != 1 || got[0].N != 10 || got[0].Used[2].Estimate.Known() || !got[0].Used[1].Estimate.Known() {
+		if len(got) != 1 || rounds(got[0]) != 10 || got[0][2].Known() || !got[0][1].Known() {
 			t.Errorf("%s: got %+v", name, got)
 		}
 	}
@@ -115,7 +123,7 @@ func TestABatchWithAFailureSaysNothingOfAnOperationsCost(t *testing.T) {
 			}
 		}
 	}))
-	if len(got) != 2 || got[0].N != 7 || used(got[0])[2] != 23*ms {
+	if len(got) != 2 || rounds(got[0]) != 7 || used(got[0])[2] != 23*ms {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -128,28 +136,29 @@ func TestARoundThatLacksAProcessDoesNotCount(t *testing.T) {
 			}
 		}))
 	}
-	if got := rolesOf(t, lacking(3))[0]; got.N != 7 || got.Unread != 3 || used(got)[2] != 26*ms || used(got)[6] != 2*mib {
+	if got := rolesOf(t, lacking(3))[0]; rounds(got) != 7 || used(got)[2] != 26*ms || used(got)[6] != 2*mib {
 		t.Errorf("got %+v", got)
 	}
-	if got := rolesOf(t, lacking(10))[0]; got.Role != record.RoleDaemon || got.N != 0 || got.Unread != 10 || got.Used[0].Estimate.Known() {
+	if got := rolesOf(t, lacking(10))[0]; got.Get("role") != string(record.RoleDaemon) || rounds(got) != 0 || got[0].Known() {
 		t.Errorf("got %+v", got)
 	}
 }
 
 func TestRolesThatAreNotKnownComeLastAndTheUnreadAreCounted(t *testing.T) {
-	got := rolesOf(t, write(staffed(1, func(b *record.Batch) {
+	rec := write(staffed(1, func(b *record.Batch) {
 		b.Roles = append([]record.Usage{{Role: "zebra", Before: 1, After: 1}, {Role: "ant", Before: 1, After: 1}, {Role: record.RoleVMM, After: 1, Unread: 1}}, b.Roles...)
-	})))
+	}))
 	var names []record.Role
-	unread := 0
-	for _, r := range got {
-		names = append(names, r.Role)
-		unread += r.Unread
+	for _, role := range rolesOf(t, rec) {
+		names = append(names, record.Role(role.Get("role")))
 	}
 	want := []record.Role{record.RoleDaemon, record.RoleShim, record.RoleVMM, "ant", "zebra"}
-	if !slices.Equal(names, want) || unread != 10 {
-		t.Errorf("got %v, %d unread; want %v", names, unread, want)
+	if !slices.Equal(names, want) {
+		t.Errorf("got %v; want %v", names, want)
 	}
+	var out bytes.Buffer
+	must.OK(t, page.Write(&out, "md", []*page.Page{judged(t, rec).Page(page.Options{})}, page.Options{}))
+	check.Contains(t, "notes", out.String(), "oci0 run, vmm: processes that could not be read 10; of what it used 0 rounds count")
 }
 
 // asked has the host and a pair asked: of the host's workload all polls but the last were in

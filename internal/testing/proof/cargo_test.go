@@ -282,8 +282,8 @@ func TestAnImageOfAnEngineIsWeighedEverywhere(t *testing.T) {
 		w := recs[0].Header.Workload
 		check.That(t, w != nil && w.Source == from+": app:1" && slices.Equal(w.Env, []string{"SECRET"}) && w.User == "0:0" && len(w.Command) == 3,
 			"%s: the record says of the workload %+v", from, w)
-		if j := judged[0]; j.Failed > 0 || j.Total == 0 || len(j.Targets) != len(targets)-strings.Count(strings.Join(targets, " "), "host") {
-			t.Errorf("%s: %d of %d operations failed on %d targets", from, j.Failed, j.Total, len(j.Targets))
+		if j := judged[0]; j.Failed > 0 || j.Total == 0 || len(j.Record.Targets) != len(targets)-strings.Count(strings.Join(targets, " "), "host") {
+			t.Errorf("%s: %d of %d operations failed on %d targets", from, j.Failed, j.Total, len(j.Record.Targets))
 		}
 		var whole bytes.Buffer
 		must.OK(t, json.NewEncoder(&whole).Encode(recs[0]))

@@ -135,16 +135,16 @@ func lived(t *testing.T, out *Outcome) {
 	rec := recorded(t, out, "lifecycle")
 	l := must.Get(lifecycle.Judge(rec))(t)
 	// Two targets, five operations on two lanes.
-	must.That(t, l.Failed == 0 && l.Total == 2*5*2 && len(l.Tables) == 1,
-		"%d of %d operations failed, in %d tables\n%s", l.Failed, l.Total, len(l.Tables), out.Output("lifecycle"))
-	for i, row := range l.Tables[0].Rows {
-		check.That(t, row.Op == subject.ContainerOps[i] && len(row.Cells) == 2, "row %d is %s of %d targets", i, row.Op, len(row.Cells))
-		for j, c := range row.Cells {
-			check.That(t, c.Target == []string{"runc", "crun"}[j] && c.Time.Estimate.N == 1 && c.Time.Estimate.Value >= 1e6 && c.Time.Estimate.Value <= 900e9,
-				"%s of %s: %+v", row.Op, c.Target, c.Time)
+	must.That(t, l.Failed == 0 && l.Total == 2*5*2,
+		"%d of %d operations failed\n%s", l.Failed, l.Total, out.Output("lifecycle"))
+	rows := l.All.Parts("op")
+	check.Equal(t, "rows", len(rows), len(subject.ContainerOps))
+	for i, row := range rows {
+		check.Equal(t, "row", row.Get("op"), string(subject.ContainerOps[i]))
+		for j, cell := range row.Parts("target") {
+			check.That(t, cell.Get("target") == []string{"runc", "crun"}[j] && cell[0].N == 1 && cell[0].Value >= 1e6 && cell[0].Value <= 900e9, "%+v", cell[0])
 		}
 	}
-	check.Equal(t, "rows", len(l.Tables[0].Rows), len(subject.ContainerOps))
 }
 
 // recorded reads a record that a command left, which has to be whole and made

@@ -64,8 +64,8 @@ func TestAnInterruptKeepsWhatWasMeasuredAndIsNoFailure(t *testing.T) {
 				t.Errorf("the last batch is %s %s in round %d with %d samples", last.Target, last.Op, last.Round, len(last.Samples))
 			}
 			c := cellOf(t, l, lanes, tt.op, "a")
-			if c.Time.Failed != 0 || c.Time.Total != 2*lanes+tt.counted || c.Time.Estimate.N != 2 || laneCount(c) != 2*lanes+tt.counted {
-				t.Errorf("got %+v %+v", c, c.Lanes)
+			if c[0].Failed != 0 || c[0].Total != 2*lanes+tt.counted || c[0].Estimate.N != 2 || laneCount(c) != 2*lanes+tt.counted {
+				t.Errorf("got %+v %+v", c, c[0])
 			}
 			if l.Failed != 0 || len(found(t, l, "failed-operations")) != 0 || len(found(t, l, "target-given-up")) != 0 || len(found(t, l, "interrupted")) != 1 {
 				t.Errorf("%d failed; findings %v", l.Failed, codes(l.Found))
@@ -107,7 +107,7 @@ func TestRoundsAreAddedUntilThePrecisionIsReached(t *testing.T) {
 			if rec.End.Why != "precision reached" || len(found(t, l, "precision-not-reached")) > 0 {
 				t.Errorf("end %+v", rec.End)
 			}
-			table := l.Tables[0]
+			rounds := l.Rounds(1)
 			widest := func(rounds int) float64 {
 				v := lifecycle.NewIntervals(rec.Targets, &l.Plan)
 				for i := range rec.Batches {
@@ -118,14 +118,14 @@ func TestRoundsAreAddedUntilThePrecisionIsReached(t *testing.T) {
 				worst, _ := v.Widest()
 				return worst
 			}
-			if worst := widest(table.Rounds); worst > precision {
+			if worst := widest(rounds); worst > precision {
 				t.Errorf("stopped at ±%.1f %%", 100*worst)
 			}
-			if table.Rounds < tt.least || table.Rounds > tt.most {
-				t.Errorf("%d rounds", table.Rounds)
+			if rounds < tt.least || rounds > tt.most {
+				t.Errorf("%d rounds", rounds)
 			}
-			if worst := widest(table.Rounds - 1); worst <= precision {
-				t.Errorf("the last of %d rounds was not needed: ±%.1f %% before", table.Rounds, 100*worst)
+			if worst := widest(rounds - 1); worst <= precision {
+				t.Errorf("the last of %d rounds was not needed: ±%.1f %% before", rounds, 100*worst)
 			}
 		})
 	}
@@ -155,8 +155,10 @@ func TestABudgetThatIsSpentIsSaidOfEveryNumberOfLanes(t *testing.T) {
 			_, l := weigh(t, planned(func(p *lifecycle.Options) { p.Lanes, p.Budget = []int{1, 2}, tt.budget }),
 				&fake.Target{Name: "a", Script: slow(constant(2))})
 			got := map[int]int{}
-			for _, table := range l.Tables {
-				got[table.Lanes] = table.Rounds
+			for _, lanes := range []int{1, 2} {
+				if n := l.Rounds(lanes); n > 0 {
+					got[lanes] = n
+				}
 			}
 			f := found(t, l, "budget-spent")
 			if !reflect.DeepEqual(got, tt.rounds) || len(f) != len(tt.found) {
@@ -197,8 +199,8 @@ func TestThePrecisionOfOneNumberOfLanesLeavesTheNextItsRounds(t *testing.T) {
 				rec, l := weigh(t, planned(func(p *lifecycle.Options) {
 					p.Lanes, p.Budget, p.Precision = []int{1, 2}, time.Minute, 0.001
 				}), &fake.Target{Name: "a", Script: script})
-				if rec.End.Why != tt.why || len(l.Tables) != 2 || l.Tables[0].Rounds < tt.rounds || l.Tables[1].Rounds < 10 {
-					t.Errorf("end %+v, %d tables, %+v", rec.End, len(l.Tables), codes(l.Found))
+				if rec.End.Why != tt.why || l.Rounds(1) < tt.rounds || l.Rounds(2) < 10 {
+					t.Errorf("end %+v, %d and %d rounds, %+v", rec.End, l.Rounds(1), l.Rounds(2), codes(l.Found))
 				}
 			})
 		})

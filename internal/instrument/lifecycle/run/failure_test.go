@@ -23,16 +23,16 @@ func TestALaneThatFailsInCreateIsLostLaterAndNotFailedAgain(t *testing.T) {
 	})
 	rec, l := weigh(t, planned(func(p *lifecycle.Options) { p.Lanes = []int{4} }), &fake.Target{Name: "a", Script: flaky})
 
-	if c := cellOf(t, l, 4, subject.Create, "a"); c.Time.Failed != 2 || c.Time.Total != 40 || c.Lost != 0 || c.Time.Estimate.N != 8 || laneCount(c) != 38 {
-		t.Errorf("create: %+v %+v", c, c.Lanes)
+	if c := cellOf(t, l, 4, subject.Create, "a"); c[0].Failed != 2 || c[0].Total != 40 || lost(c) != 0 || c[0].Estimate.N != 8 || laneCount(c) != 38 {
+		t.Errorf("create: %+v %+v", c, c[0])
 	}
 	for _, op := range []subject.Op{subject.Start, subject.Stop, subject.Remove} {
 		// A batch of three is not the batch that was asked for.
-		if c := cellOf(t, l, 4, op, "a"); c.Time.Failed != 0 || c.Time.Total != 38 || c.Lost != 2 || c.Time.Estimate.N != 8 {
+		if c := cellOf(t, l, 4, op, "a"); c[0].Failed != 0 || c[0].Total != 38 || lost(c) != 2 || c[0].Estimate.N != 8 {
 			t.Errorf("%s: %+v", op, c)
 		}
 	}
-	if c := cellOf(t, l, 4, subject.Run, "a"); c.Time.Failed != 0 || c.Time.Total != 40 || c.Lost != 0 || c.Time.Estimate.N != 10 {
+	if c := cellOf(t, l, 4, subject.Run, "a"); c[0].Failed != 0 || c[0].Total != 40 || lost(c) != 0 || c[0].Estimate.N != 10 {
 		t.Errorf("run begins anew: %+v", c)
 	}
 	for _, b := range rec.Batches {
@@ -60,11 +60,11 @@ func TestATargetThatAlwaysFailsIsGivenUpAndTheOthersGoOn(t *testing.T) {
 		measured := max(2-warmup, 0)
 		for _, op := range []subject.Op{subject.Create, subject.Run} {
 			c := cellOf(t, l, 1, op, "broken")
-			if c.Time.Failed != measured || c.Time.Total != measured || c.Time.Estimate.N != 0 || c.Trimmed.Estimate.Known() || c.Time.Versus != nil || len(c.Moments) != 0 {
+			if c[0].Failed != measured || c[0].Total != measured || c[0].Estimate.N != 0 || c.Of("trimmed-mean").Known() || c[0].Versus != nil || c.Of("time-to").Known() {
 				t.Errorf("warm-up %d: %+v", warmup, c)
 			}
 		}
-		if c := cellOf(t, l, 1, subject.Run, "a"); c.Time.Estimate.N != 10 || c.Time.Failed != 0 {
+		if c := cellOf(t, l, 1, subject.Run, "a"); c[0].Estimate.N != 10 || c[0].Failed != 0 {
 			t.Errorf("warm-up %d: the other has %+v", warmup, c)
 		}
 		if f := found(t, l, "target-given-up"); len(f) != 1 || f[0].Target != "broken" {
@@ -97,7 +97,7 @@ func TestBrokenLanesGiveUpTheirTargetOnly(t *testing.T) {
 	if log.count("b run") != 3 || log.count("b create") != 4 || log.count("a run") != 11 || log.count("close ") != 2 {
 		t.Errorf("events %q", *log)
 	}
-	if c := cellOf(t, l, 1, subject.Start, "b"); c.Time.Failed != 1 || c.Time.Total != 3 || c.Time.Estimate.N != 2 {
+	if c := cellOf(t, l, 1, subject.Start, "b"); c[0].Failed != 1 || c[0].Total != 3 || c[0].Estimate.N != 2 {
 		t.Errorf("%+v", c)
 	}
 }
@@ -129,7 +129,7 @@ func TestConstantLatenciesAreRecoveredExactly(t *testing.T) {
 		for op, median := range truth {
 			latency := median * float64(i+1)
 			one := cellOf(t, l, 1, op, name)
-			if s := one.Time.Estimate; s.N != 10 || s.Value != latency || !s.Bounded || s.Lo != latency || s.Hi != latency || one.Trimmed.Estimate.Value != latency {
+			if s := one[0].Estimate; s.N != 10 || s.Value != latency || !s.Bounded || s.Lo != latency || s.Hi != latency || one.Of("trimmed-mean").Value != latency {
 				t.Errorf("%s %s, one lane: %+v", name, op, one)
 			}
 			if b := one; laneCount(b) != 10 || lane(b, "p50") != latency || lane(b, "max") != latency || lane(b, "release-skew") != 0 || lane(b, "parallelism") != 1 {
@@ -137,20 +137,20 @@ func TestConstantLatenciesAreRecoveredExactly(t *testing.T) {
 			}
 			// The fake starts its lanes 10 ns apart.
 			many, makespan := cellOf(t, l, 20, op, name), latency+190
-			if s := many.Time.Estimate; s.N != 10 || s.Value != makespan || many.Trimmed.Estimate.Value != makespan {
+			if s := many[0].Estimate; s.N != 10 || s.Value != makespan || many.Of("trimmed-mean").Value != makespan {
 				t.Errorf("%s %s, 20 lanes: %+v, want %v", name, op, s, makespan)
 			}
 			b := many
 			if laneCount(b) != 200 || lane(b, "p50") != latency || lane(b, "p99") != latency || lane(b, "max") != latency || lane(b, "release-skew") != 190 || skewMax(b) != 190 || !near(lane(b, "parallelism"), 20*latency/makespan, 1e-12) {
 				t.Errorf("%s %s, 20 lanes: %+v", name, op, b)
 			}
-			if one.Time.Failed+many.Time.Failed+one.Lost+many.Lost != 0 || one.Time.Total != 10 || many.Time.Total != 200 {
-				t.Errorf("%s %s: %d and %d in all", name, op, one.Time.Total, many.Time.Total)
+			if one[0].Failed+many[0].Failed+lost(one)+lost(many) != 0 || one[0].Total != 10 || many[0].Total != 200 {
+				t.Errorf("%s %s: %d and %d in all", name, op, one[0].Total, many[0].Total)
 			}
 		}
 	}
 	for _, op := range subject.ContainerOps {
-		if v := cellOf(t, l, 1, op, "b").Time.Versus; v == nil || v.Baseline != "a" || math.Abs(v.Shift.Value-1) > 1e-9 || !v.Different() {
+		if v := cellOf(t, l, 1, op, "b")[0].Versus; v == nil || v.Baseline != "a" || math.Abs(v.Shift.Value-1) > 1e-9 || !v.Different() {
 			t.Errorf("%s: twice as long is called %+v", op, v)
 		}
 	}
@@ -164,8 +164,8 @@ func TestMakespanIsUpToTheLastLaneAndNeverASum(t *testing.T) {
 	for _, op := range subject.ContainerOps {
 		c := cellOf(t, l, lanes, op, "a")
 		makespan := lanes*ms + 190
-		if c.Time.Estimate.Value != makespan {
-			t.Errorf("%s: makespan %v, want %v", op, c.Time.Estimate.Value, makespan)
+		if c[0].Estimate.Value != makespan {
+			t.Errorf("%s: makespan %v, want %v", op, c[0].Estimate.Value, makespan)
 		}
 		if b := c; !near(lane(b, "parallelism"), sum/makespan, 1e-12) || lane(b, "p50") != 10.5*ms || lane(b, "p90") != 18*ms || lane(b, "p99") != 20*ms || lane(b, "max") != 20*ms || lane(b, "release-skew") != 190 {
 			t.Errorf("%s: %+v", op, b)

@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -135,26 +136,20 @@ func encoded(t *testing.T, l *lifecycle.Judgement) string {
 	text, err := json.Marshal(struct {
 		Figures  []figure.Figure
 		Findings []record.Finding
-		Tables   int
-	}{l.Figures(), l.Found, len(l.Tables)})
+	}{l.Figures(), l.Found})
 	must.OK(t, err)
 	return string(text)
 }
 
-func cellOf(t *testing.T, l *lifecycle.Judgement, lanes int, op subject.Op, name string) lifecycle.Cell {
+func cellOf(t *testing.T, l *lifecycle.Judgement, lanes int, op subject.Op, name string) figure.Set {
 	t.Helper()
-	for _, table := range l.Tables {
-		for _, row := range table.Rows {
-			for _, c := range row.Cells {
-				if table.Lanes == lanes && row.Op == op && c.Target == name {
-					return c
-				}
-			}
-		}
-	}
-	t.Fatalf("no cell of %s %s at %d lanes", name, op, lanes)
-	return lifecycle.Cell{}
+	c := l.All.Part("lanes", strconv.Itoa(lanes)).Part("op", string(op)).Part("target", name)
+	must.That(t, c[0].Quantity != "", "no cell of %s %s at %d lanes", name, op, lanes)
+	return c
 }
+
+// lost is how many lanes did not come so far.
+func lost(c figure.Set) int { return int(c.Of("lanes-lost").Value) }
 
 func codes(findings []record.Finding) []string {
 	var out []string
@@ -263,20 +258,16 @@ func (s *watchedSession) Close(ctx context.Context) error {
 }
 
 // lane is a figure of a cell's lanes: "p50", or a quantity such as "parallelism".
-func lane(c lifecycle.Cell, name string) float64 {
-	f := figure.Find(c.Lanes, name)
+func lane(c figure.Set, name string) float64 {
+	f := c.Of(name)
 	if f.Quantity == "" {
-		f = figure.Find(c.Lanes, "lane-latency", "quantile", name)
+		f = c.Of("lane-latency", "quantile", name)
 	}
-	return f.Estimate.Value
+	return f.Value
 }
 
 // laneCount is how many latencies of lanes there are.
-func laneCount(c lifecycle.Cell) int {
-	return figure.Find(c.Lanes, "lane-latency").Estimate.N
-}
+func laneCount(c figure.Set) int { return c.Of("lane-latency").N }
 
 // skewMax is the release skew of the worst round.
-func skewMax(c lifecycle.Cell) float64 {
-	return figure.Find(c.Lanes, "release-skew", "quantile", "max").Estimate.Value
-}
+func skewMax(c figure.Set) float64 { return c.Of("release-skew", "quantile", "max").Value }

@@ -24,7 +24,7 @@ func TestIntervalsHoldTheTrueMedian(t *testing.T) {
 			l := judged(t, inMemory(t, planned(func(p *lifecycle.Options) { p.Rounds = rounds }), &fake.Target{Name: "a", Script: noisy(seeded(seed), 1, 0.1)}))
 			for op, median := range truth {
 				all++
-				if s := cellOf(t, l, 1, op, "a").Time.Estimate; s.Lo <= median && median <= s.Hi {
+				if s := cellOf(t, l, 1, op, "a")[0].Estimate; s.Lo <= median && median <= s.Hi {
 					held++
 				}
 			}
@@ -44,7 +44,7 @@ func TestFivePercentAreFoundFromTheRunToTheVerdict(t *testing.T) {
 		_, l := weigh(t, planned(func(p *lifecycle.Options) { p.Seed, p.Rounds = seed+1, 20 }),
 			pair(noisy(seeded(seed), 1, 0.02), noisy(seeded(seed+1000), 1.05, 0.02))...)
 		for _, op := range subject.ContainerOps {
-			if v := cellOf(t, l, 1, op, "b").Time.Versus; v.Different() && v.Shift.Lo > 0 {
+			if v := cellOf(t, l, 1, op, "b")[0].Versus; v.Different() && v.Shift.Lo > 0 {
 				foundIn[op]++
 			}
 		}
@@ -119,7 +119,7 @@ func TestEqualTargetsAreRarelyCalledDifferent(t *testing.T) {
 					l, before := judged(t, rec), called
 					for _, op := range subject.ContainerOps {
 						compared++
-						if cellOf(t, l, 1, op, "b").Time.Versus.Different() {
+						if cellOf(t, l, 1, op, "b")[0].Versus.Different() {
 							called++
 						}
 					}

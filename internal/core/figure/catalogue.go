@@ -1,0 +1,94 @@
+package figure
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Quantity declares one quantity of an instrument. Its figures, its row of docs/figures.md
+// and the legends of tables follow from it.
+type Quantity struct {
+	Name     string
+	Unit     Unit
+	Better   Direction // "" where neither is
+	Headline bool      // it stands in the first table of a report; the others are details
+	Labels   string    // keys besides those of every figure of the instrument
+	Is       string    // one sentence, which legends show
+	More     string    // what only docs/figures.md adds, in Markdown
+}
+
+// Catalogue lists all quantities of an instrument.
+type Catalogue struct {
+	Experiment string
+	Quantities []Quantity
+}
+
+// Quantity returns the one of that name, which has to be listed.
+func (c *Catalogue) Quantity(name string) *Quantity {
+	return &c.Quantities[slices.IndexFunc(c.Quantities, func(q Quantity) bool { return q.Name == name })]
+}
+
+// New returns a figure of a quantity.
+func (c *Catalogue) New(name string, e Estimate, labels Labels) Figure {
+	q := c.Quantity(name)
+	return Figure{Experiment: c.Experiment, Quantity: name, Unit: q.Unit, Better: q.Better, Labels: labels, Estimate: e}
+}
+
+// Markdown is the instrument's table in docs/figures.md.
+func (c *Catalogue) Markdown() string {
+	var out strings.Builder
+	out.WriteString("| quantity | unit | better | more labels | what it is |\n| --- | --- | --- | --- | --- |\n")
+	for _, q := range c.Quantities {
+		name := "`" + q.Name + "`"
+		if q.Headline {
+			name = "**" + name + "**"
+		}
+		fmt.Fprintf(&out, "| %s | %s | %s | %s | %s |\n", name, q.Unit, q.Better, q.Labels, q.Is+q.More)
+	}
+	return out.String()
+}
+
+// Set is figures that are read together.
+type Set []Figure
+
+// Get returns the value of a label in the first of the set, "" where there is none.
+func (s Set) Get(key string) string {
+	if len(s) == 0 {
+		return ""
+	}
+	return s[0].Labels.Get(key)
+}
+
+// Parts divides the set wherever the value of a label changes. The parts share its figures.
+func (s Set) Parts(key string) (parts []Set) {
+	for from, to := 0, 1; from < len(s); to++ {
+		if to == len(s) || s[to].Labels.Get(key) != s[from].Labels.Get(key) {
+			parts = append(parts, s[from:to:to])
+			from = to
+		}
+	}
+	return parts
+}
+
+// Part returns the first part that has this value of a label, or one figure without a value.
+func (s Set) Part(key, value string) Set {
+	for _, part := range s.Parts(key) {
+		if part.Get(key) == value {
+			return part
+		}
+	}
+	return Set{{}}
+}
+
+// Of returns the first figure of a quantity that has these labels, keys and values in turn,
+// or one without a value.
+func (s Set) Of(quantity string, labels ...string) *Figure {
+	wanted := Of(labels...)
+	for i := range s {
+		if s[i].Quantity == quantity && !slices.ContainsFunc(wanted, func(l Label) bool { return s[i].Labels.Get(l.Key) != l.Value }) {
+			return &s[i]
+		}
+	}
+	return &Figure{}
+}

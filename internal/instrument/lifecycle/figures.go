@@ -1,0 +1,286 @@
+package lifecycle
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/stat"
+	"github.com/tare-bench/tare/internal/subject/setting"
+	"github.com/tare-bench/tare/record"
+)
+
+// measured are the batches of one operation on one target that count.
+func measured(rec *record.Record, lanes int, target, op string) (all []*record.Batch) {
+	for i := range rec.Batches {
+		if b := &rec.Batches[i]; b.Lanes == lanes && b.Phase == record.PhaseMeasure && b.Target == target && b.Op == op {
+			all = append(all, b)
+		}
+	}
+	return all
+}
+
+// figures are those of one operation on one target, the time first. That is with one lane
+// the operation's latency, with more the makespan of the batch, one value for each round
+// that had no failure.
+func figures(rec *record.Record, target *record.Target, op setting.Op, lanes int) (out figure.Set) {
+	labels := figure.Of("target", target.Name, "op", string(op), "lanes", strconv.Itoa(lanes))
+	put := func(quantity string, e figure.Estimate, more ...string) *figure.Figure {
+		out = append(out, Quantities.New(quantity, e, slices.Concat(labels, figure.Of(more...))))
+		return &out[len(out)-1]
+	}
+	batches, values := measured(rec, lanes, target.Name, string(op)), map[string][]float64{}
+	add := func(name string, v int64) { values[name] = append(values[name], float64(v)) }
+	lost, failed, total, t, of := 0, 0, 0, timesOf(target, string(op), batches), told{}
+	for _, b := range batches {
+		lost += b.Lost
+		if f, n := Outcomes(b); !b.Unproven {
+			failed, total = failed+f, total+n
+		}
+		if b.Summary != nil {
+			of.add(b.Round, b.Summary)
+		}
+		for i := range b.Samples {
+			s := &b.Samples[i]
+			if s.Failure != nil {
+				continue
+			}
+			add("command-cpu", s.UserCPU+s.SysCPU)
+			add("user-cpu", s.UserCPU)
+			add("system-cpu", s.SysCPU)
+			add("max-rss", s.MaxRSS)
+			if d, ok := s.Resolution(); ok {
+				add("ready-resolution", int64(d))
+			}
+			if s.Ready > 0 && s.Request > 0 {
+				add("first-request", s.Request)
+			}
+		}
+	}
+
+	done, quantity := t.done(), "latency"
+	rounds := t.by[done]
+	switch {
+	case len(rounds) == 0 && of.rounds != nil:
+		quantity, rounds = of.quantity, of.rounds
+	case lanes > 1:
+		quantity = "makespan"
+	}
+	time := put(quantity, figure.Median(rounds))
+	time.Rounds, time.Failed, time.Total = figure.ByRound(rounds), failed, total
+	if time.Known() {
+		time.Until = string(done)
+	}
+	trimmed := middle(of.trimmed)
+	if calls := t.by[t.called()]; !trimmed.Known() { // that report timed calls
+		if mean, ok := stat.Trimmed(figure.Ordered(calls)); ok {
+			trimmed = figure.Exactly(mean)
+			trimmed.N = len(calls)
+		}
+	}
+	mean := put("trimmed-mean", trimmed)
+	mean.Failed, mean.Total = failed, total
+
+	atMost, asked := polled(batches)
+	for _, stamp := range record.Stamps {
+		if rounds := t.by[stamp]; len(rounds) > 0 {
+			f := put("time-to", figure.Median(rounds), "stamp", string(stamp))
+			f.Rounds = figure.ByRound(rounds)
+			if stamp == record.StampReady && atMost > asked/2 {
+				f.AtMost, f.Verdict = true, figure.AtMost
+			}
+		}
+	}
+	quantiles := func(quantity string, values []float64, names ...string) {
+		for _, name := range names {
+			if len(values) > 0 {
+				e := figure.Exactly(stat.Quantiles(values, map[string]float64{"p50": 0.5, "p90": 0.9, "p99": 0.99, "max": 1}[name])[0])
+				e.N = len(values)
+				put(quantity, e, "quantile", name)
+			}
+		}
+	}
+	quantiles("ready-resolution", values["ready-resolution"], "p50", "max")
+	if requests := values["first-request"]; requests != nil {
+		put("first-request", middle(requests))
+	}
+	if latencies, skews, parallel, own := fared(batches, done, rec.Header.Environment.CPUs); len(latencies) > 0 {
+		quantiles("lane-latency", latencies, "p50", "p90", "p99", "max")
+		put("release-skew", middle(skews))
+		put("parallelism", middle(parallel))
+		put("own-cpu-share", middle(own))
+		put("release-skew", figure.Exactly(slices.Max(skews)), "quantile", "max")
+	}
+	for _, own := range []string{"command-cpu", "user-cpu", "system-cpu", "max-rss"} {
+		e := middle(values[own])
+		if len(values[own]) > 0 && slices.Max(values[own]) == 0 { // calls of an API have no command
+			e = figure.Estimate{}
+		}
+		put(own, e)
+	}
+	for _, role := range rolesOf(batches) {
+		used, _ := usage(batches, role)
+		for _, q := range roleQuantities {
+			values := []float64(nil)
+			for _, u := range used {
+				if v := q.of(u.Usage, u.lanes); !math.IsNaN(v) {
+					values = append(values, v)
+				}
+			}
+			e := middle(values)
+			if len(used) > 0 && values == nil && q.quantity != "role-cpu" { // nothing is left to divide by
+				e = figure.Exactly(0)
+			}
+			put(q.quantity, e, "role", string(role), "when", q.when)
+		}
+	}
+	if lost > 0 {
+		put("lanes-lost", figure.Exactly(float64(lost)))
+	}
+	return out
+}
+
+// middle is a median without an interval.
+func middle(values []float64) figure.Estimate {
+	if len(values) == 0 {
+		return figure.Estimate{}
+	}
+	return figure.Estimate{N: len(values), Value: stat.Summarize(values, figure.Confidence).Median}
+}
+
+// told is what a tool says of several operations together.
+type told struct {
+	quantity string
+	rounds   stat.Rounds
+	trimmed  []float64
+}
+
+// add takes a mean where there is one. The time of a whole run is another quantity:
+// how many were under way at once is not known.
+func (t *told) add(round int, s *record.Summary) {
+	quantity, value := "mean-latency", float64(s.Mean)
+	if s.Mean == 0 {
+		quantity, value = "time-per-operation", s.Seconds*1e9/float64(s.Count)
+	}
+	if t.rounds == nil {
+		t.quantity, t.rounds = quantity, stat.Rounds{}
+	}
+	if t.quantity == quantity {
+		t.rounds[round] = value
+	}
+	if s.Trimmed > 0 {
+		t.trimmed = append(t.trimmed, float64(s.Trimmed))
+	}
+}
+
+// polled counts workloads that were polled until they were ready, and those that were
+// ready when first asked: their stamps are the latest that can be.
+func polled(batches []*record.Batch) (atMost, asked int) {
+	for _, b := range batches {
+		for i := range b.Samples {
+			if s := &b.Samples[i]; s.Failure == nil && s.Polls > 0 && s.Ready > 0 {
+				asked++
+				if _, known := s.Resolution(); !known {
+					atMost++
+				}
+			}
+		}
+	}
+	return atMost, asked
+}
+
+// fared returns the lanes' latencies, each from its own start, and of each batch the release
+// skew, the parallelism and the share of tare itself in the CPU time.
+func fared(batches []*record.Batch, done record.Stamp, cpus int) (latencies, skews, parallel, own []float64) {
+	for _, b := range batches {
+		var first, last int64
+		n := len(latencies)
+		for i := range b.Samples {
+			s := &b.Samples[i]
+			if s.Start != 0 && (first == 0 || s.Start < first) {
+				first = s.Start
+			}
+			last = max(last, s.Start)
+			if d, ok := s.Latency(done); ok {
+				latencies = append(latencies, float64(d))
+			}
+		}
+		if b.Summary == nil {
+			skews = append(skews, float64(last-first))
+		}
+		if makespan, ok := span(b, done); whole(b) && ok && makespan > 0 {
+			parallel = append(parallel, stat.Parallelism(latencies[n:], makespan))
+			own = append(own, float64(b.OwnCPU)/(makespan*float64(max(cpus, 1))))
+		}
+	}
+	return latencies, skews, parallel, own
+}
+
+// roleQuantities are the figures of a role. Memory is PSS.
+var roleQuantities = []struct {
+	quantity, when string
+	of             func(u *record.Usage, lanes float64) float64 // no number where it is not known
+}{
+	{"role-processes", "before", func(u *record.Usage, _ float64) float64 { return float64(u.Before) }},
+	{"role-processes", "after", func(u *record.Usage, _ float64) float64 { return float64(u.After) }},
+	{"role-cpu", "", func(u *record.Usage, lanes float64) float64 {
+		if max(u.Ended, u.Before-u.After) > 0 { // older records have no Ended
+			return math.NaN()
+		}
+		return float64(u.CPU) / lanes
+	}},
+	{"role-memory", "before", func(u *record.Usage, _ float64) float64 { return float64(u.PSSBefore) }},
+	{"role-memory", "peak", func(u *record.Usage, _ float64) float64 { return float64(u.PSSPeak) }},
+	{"role-memory", "after", func(u *record.Usage, _ float64) float64 { return float64(u.PSSAfter) }},
+	{"role-memory-growth", "", func(u *record.Usage, lanes float64) float64 { return float64(u.PSSAfter-u.PSSBefore) / lanes }},
+	{"role-memory-each", "", func(u *record.Usage, _ float64) float64 {
+		switch {
+		case u.After > 0:
+			return float64(u.PSSAfter) / float64(u.After)
+		case u.Before > 0:
+			return float64(u.PSSBefore) / float64(u.Before)
+		}
+		return math.NaN()
+	}},
+}
+
+// used is what a role used in a batch.
+type used struct {
+	*record.Usage
+	lanes float64
+}
+
+// usage is what a role used in each batch in which no lane failed and all of its processes
+// could be read, and how many processes could not.
+func usage(batches []*record.Batch, role record.Role) (all []used, unread int) {
+	for _, b := range batches {
+		for i := range b.Roles {
+			switch u := &b.Roles[i]; {
+			case u.Role != role || !whole(b):
+			case u.Unread > 0:
+				unread += u.Unread
+			default:
+				all = append(all, used{u, float64(b.Lanes)})
+			}
+		}
+	}
+	return all, unread
+}
+
+// knownRoles are in the order in which they are shown; others follow by name.
+var knownRoles = []record.Role{record.RoleDaemon, record.RoleShim, record.RoleMonitor, record.RoleVMM, record.RoleVirtiofs}
+
+func rolesOf(batches []*record.Batch) (all []record.Role) {
+	for _, b := range batches {
+		for _, u := range b.Roles {
+			if whole(b) && !slices.Contains(all, u.Role) {
+				all = append(all, u.Role)
+			}
+		}
+	}
+	rank := func(r record.Role) uint { return uint(slices.Index(knownRoles, r)) } // of others, −1, it is the largest
+	slices.SortFunc(all, func(a, b record.Role) int { return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b)) })
+	return all
+}
