@@ -52,18 +52,14 @@ func (c *Catalogue) Markdown() string {
 // Set is figures that are read together.
 type Set []Figure
 
-// Get returns the value of a label in the first of the set, "" where there is none.
-func (s Set) Get(key string) string {
-	if len(s) == 0 {
-		return ""
-	}
-	return s[0].Labels.Get(key)
-}
+// Get returns the value of a label in the first of the set, which may not be empty.
+func (s Set) Get(key string) string { return s[0].Labels.Get(key) }
 
-// Parts divides the set wherever the value of a label changes. The parts share its figures.
-func (s Set) Parts(key string) (parts []Set) {
+// Parts divides the set wherever the value of one of the labels changes. The parts share
+// its figures.
+func (s Set) Parts(keys ...string) (parts []Set) {
 	for from, to := 0, 1; from < len(s); to++ {
-		if to == len(s) || s[to].Labels.Get(key) != s[from].Labels.Get(key) {
+		if to == len(s) || slices.ContainsFunc(keys, func(key string) bool { return s[to].Labels.Get(key) != s[from].Labels.Get(key) }) {
 			parts = append(parts, s[from:to:to])
 			from = to
 		}
@@ -79,6 +75,19 @@ func (s Set) Part(key, value string) Set {
 		}
 	}
 	return Set{{}}
+}
+
+// Rows are one figure of each part by a label and of each target, in the order of the names.
+func (s Set) Rows(key string, names []string, base string, of func(cell Set) *Figure) Rows {
+	t := Rows{Names: names, At: slices.Index(names, base)}
+	for _, part := range s.Parts(key) {
+		row := Row{Name: part.Get(key)}
+		for _, name := range names {
+			row.Of = append(row.Of, of(part.Part("target", name)))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
 }
 
 // Of returns the first figure of a quantity that has these labels, keys and values in turn,

@@ -90,3 +90,19 @@ func TestZerosOnBothSidesAreNoComparison(t *testing.T) {
 	got := Comparing{}.Versus("base", []stat.Sides{{Old: zero, New: zero}, {Old: zero, New: some}, {Old: some, New: zero}})
 	check.That(t, got[0] == nil && got[1] != nil && got[2] != nil, "got %+v", got)
 }
+
+func TestASetIsReadByItsLabels(t *testing.T) {
+	t.Parallel()
+	c := Catalogue{Experiment: "x", Quantities: []Quantity{{Name: "latency", Unit: Nanoseconds, Better: Less}, {Name: "share", Unit: Ratio}}}
+	var all Set
+	for _, labels := range []Labels{Of("op", "run", "target", "a"), Of("op", "run", "target", "b"), Of("op", "rm", "target", "b")} {
+		all = append(all, c.New("latency", Exactly(float64(len(all))), labels), c.New("share", Exactly(0.5), labels))
+	}
+	ops, cells := all.Parts("op"), all.Parts("op", "target")
+	check.That(t, len(ops) == 2 && len(ops[0]) == 4 && len(cells) == 3 && cells[2].Get("op") == "rm", "got %v, %v", ops, cells)
+	f := ops[0].Part("target", "b").Of("latency")
+	check.That(t, f == &all[2] && f.Unit == Nanoseconds && f.Better == Less && f.Experiment == "x", "got %+v", f)
+	check.That(t, !ops[1].Part("target", "a").Of("latency").Known() && !all.Of("latency", "op", "create").Known(), "what is not there has a value")
+	rows := all.Rows("op", []string{"a", "b"}, "b", func(cell Set) *Figure { return cell.Of("share") })
+	check.That(t, rows.At == 1 && rows.Rows[1].Name == "rm" && !rows.Rows[1].Of[0].Known() && rows.Rows[1].Of[1] == &all[5], "got %+v", rows)
+}

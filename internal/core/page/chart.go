@@ -44,6 +44,16 @@ func (c *Chart) Figure(panel, group, series string, f *figure.Figure) {
 	c.Add(at, f.Estimate, f.Rounds)
 }
 
+// Rows appends the figures of a table, see [Chart.Add].
+func (c *Chart) Rows(t figure.Rows) *Chart {
+	for _, row := range t.Rows {
+		for i, f := range row.Of {
+			c.Figure("", row.Name, t.Names[i], f)
+		}
+	}
+	return c
+}
+
 // mostSteps are those of one distribution.
 const mostSteps = 500
 

@@ -12,39 +12,6 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// mediansChart is the table of medians as a picture.
-func mediansChart(t *table) *page.Chart {
-	name := "latency"
-	if t.lanes > 1 {
-		name = "makespan"
-	}
-	c := &page.Chart{
-		Name: fmt.Sprintf("%s-%d", name, t.lanes), Title: page.Lanes(t.lanes) + ": " + name, Kind: page.Intervals,
-		Caption: "The " + name + " of each operation on each target" + page.WithRounds,
-		X:       page.Axis{Title: "operation"}, Y: page.Axis{Title: name, Unit: figure.Nanoseconds},
-	}
-	for _, f := range t.times() {
-		c.Figure("", f.Labels.Get("op"), f.Labels.Get("target"), f)
-	}
-	return c
-}
-
-// against is the table's comparisons as a picture.
-func (j *Judgement) against(t *table) *page.Chart {
-	rows := figure.Rows{At: slices.IndexFunc(j.Record.Targets, func(t record.Target) bool { return t.Name == j.Baseline })}
-	for _, target := range j.Record.Targets {
-		rows.Names = append(rows.Names, target.Name)
-	}
-	for _, row := range t.Parts("op") {
-		one := figure.Row{Name: row.Get("op")}
-		for _, name := range rows.Names {
-			one.Of = append(one.Of, compared(row.Part("target", name)))
-		}
-		rows.Rows = append(rows.Rows, one)
-	}
-	return page.Against(fmt.Sprintf("compared-%d", t.lanes), rows)
-}
-
 // lanesCharts are how the lanes' own latencies are distributed, and of each operation
 // the batch of the median makespan, lane by lane.
 func (j *Judgement) lanesCharts(t *table) []*page.Chart {

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/stat"
@@ -107,7 +108,7 @@ func figures(rec *record.Record, target *record.Target, op setting.Op, lanes int
 		put("first-request", middle(requests))
 	}
 	if latencies, skews, parallel, own := fared(batches, done, rec.Header.Environment.CPUs); len(latencies) > 0 {
-		quantiles("lane-latency", latencies, "p50", "p90", "p99", "max")
+		quantiles("lane-latency", latencies, laneQuantiles...)
 		put("release-skew", middle(skews))
 		put("parallelism", middle(parallel))
 		put("own-cpu-share", middle(own))
@@ -122,18 +123,19 @@ func figures(rec *record.Record, target *record.Target, op setting.Op, lanes int
 	}
 	for _, role := range rolesOf(batches) {
 		used, _ := usage(batches, role)
-		for _, q := range roleQuantities {
-			values := []float64(nil)
+		for i, name := range roleQuantities {
+			var values []float64
 			for _, u := range used {
-				if v := q.of(u.Usage, u.lanes); !math.IsNaN(v) {
+				if v := quantities(u, lanes)[i]; !math.IsNaN(v) {
 					values = append(values, v)
 				}
 			}
 			e := middle(values)
-			if len(used) > 0 && values == nil && q.quantity != "role-cpu" { // nothing is left to divide by
+			if len(used) > 0 && values == nil && name != "role-cpu" { // nothing is left to divide by
 				e = figure.Exactly(0)
 			}
-			put(q.quantity, e, "role", string(role), "when", q.when)
+			quantity, when, _ := strings.Cut(name, " ")
+			put(quantity, e, "role", string(role), "when", when)
 		}
 	}
 	if lost > 0 {
@@ -218,51 +220,35 @@ func fared(batches []*record.Batch, done record.Stamp, cpus int) (latencies, ske
 	return latencies, skews, parallel, own
 }
 
-// roleQuantities are the figures of a role. Memory is PSS.
-var roleQuantities = []struct {
-	quantity, when string
-	of             func(u *record.Usage, lanes float64) float64 // no number where it is not known
-}{
-	{"role-processes", "before", func(u *record.Usage, _ float64) float64 { return float64(u.Before) }},
-	{"role-processes", "after", func(u *record.Usage, _ float64) float64 { return float64(u.After) }},
-	{"role-cpu", "", func(u *record.Usage, lanes float64) float64 {
-		if max(u.Ended, u.Before-u.After) > 0 { // older records have no Ended
-			return math.NaN()
-		}
-		return float64(u.CPU) / lanes
-	}},
-	{"role-memory", "before", func(u *record.Usage, _ float64) float64 { return float64(u.PSSBefore) }},
-	{"role-memory", "peak", func(u *record.Usage, _ float64) float64 { return float64(u.PSSPeak) }},
-	{"role-memory", "after", func(u *record.Usage, _ float64) float64 { return float64(u.PSSAfter) }},
-	{"role-memory-growth", "", func(u *record.Usage, lanes float64) float64 { return float64(u.PSSAfter-u.PSSBefore) / lanes }},
-	{"role-memory-each", "", func(u *record.Usage, _ float64) float64 {
-		switch {
-		case u.After > 0:
-			return float64(u.PSSAfter) / float64(u.After)
-		case u.Before > 0:
-			return float64(u.PSSBefore) / float64(u.Before)
-		}
-		return math.NaN()
-	}},
-}
+// roleQuantities are those of [quantities], and when each was read. Memory is PSS.
+var roleQuantities = []string{"role-processes before", "role-processes after", "role-cpu",
+	"role-memory before", "role-memory peak", "role-memory after", "role-memory-growth", "role-memory-each"}
 
-// used is what a role used in a batch.
-type used struct {
-	*record.Usage
-	lanes float64
+// quantities are what a role used in a batch; no number where it is not known.
+func quantities(u *record.Usage, lanes int) []float64 {
+	cpu, each := float64(u.CPU)/float64(lanes), math.NaN()
+	if max(u.Ended, u.Before-u.After) > 0 { // older records have no Ended
+		cpu = math.NaN()
+	}
+	switch {
+	case u.After > 0:
+		each = float64(u.PSSAfter) / float64(u.After)
+	case u.Before > 0:
+		each = float64(u.PSSBefore) / float64(u.Before)
+	}
+	return []float64{float64(u.Before), float64(u.After), cpu,
+		float64(u.PSSBefore), float64(u.PSSPeak), float64(u.PSSAfter), float64(u.PSSAfter-u.PSSBefore) / float64(lanes), each}
 }
 
 // usage is what a role used in each batch in which no lane failed and all of its processes
 // could be read, and how many processes could not.
-func usage(batches []*record.Batch, role record.Role) (all []used, unread int) {
+func usage(batches []*record.Batch, role record.Role) (all []*record.Usage, unread int) {
 	for _, b := range batches {
 		for i := range b.Roles {
-			switch u := &b.Roles[i]; {
-			case u.Role != role || !whole(b):
-			case u.Unread > 0:
-				unread += u.Unread
-			default:
-				all = append(all, used{u, float64(b.Lanes)})
+			if u := &b.Roles[i]; u.Role == role && whole(b) {
+				if unread += u.Unread; u.Unread == 0 {
+					all = append(all, u)
+				}
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -37,10 +38,8 @@ func (j *Judgement) findings() []record.Finding {
 		if j.imported() == nil { // rounds cannot be added to stored results
 			fewRounds(t, j.Plan.RoundsFor(len(pairs(t.Set, j.Baseline))), out.Add)
 		}
-		for _, row := range t.Parts("op") {
-			for _, cell := range row.Parts("target") {
-				j.cellFindings(t, cell, rows, out.Add)
-			}
+		for _, cell := range t.Parts("op", "target") {
+			j.cellFindings(t, cell, rows, out.Add)
 		}
 	}
 	out.Node(j.Record)
@@ -50,39 +49,30 @@ func (j *Judgement) findings() []record.Finding {
 // failures sums up what went wrong, one finding for each target, operation and
 // number of lanes, warm-up included, with the first cause.
 func failures(rec *record.Record, add func(record.Finding)) {
-	type key struct {
-		target, op string
-		lanes      int
-	}
 	type sum struct {
+		*record.Batch // the first
 		failed, total int
 		first         *record.Failure
 	}
-	sums := map[key]*sum{}
-	var order []key
+	var sums []*sum
 	for i := range rec.Batches {
 		b := &rec.Batches[i]
-		k := key{b.Target, b.Op, b.Lanes}
-		if sums[k] == nil {
-			sums[k] = &sum{}
-			order = append(order, k)
+		at := slices.IndexFunc(sums, func(s *sum) bool { return s.Target == b.Target && s.Op == b.Op && s.Lanes == b.Lanes })
+		if at < 0 {
+			at, sums = len(sums), append(sums, &sum{Batch: b})
 		}
-		for j := range b.Samples {
-			f := b.Samples[j].Failure
+		for k := range b.Samples {
+			f := b.Samples[k].Failure
 			if f != nil && f.Kind == record.FailInterrupted {
 				continue // no fault of the target
 			}
-			sums[k].total++
-			if f != nil {
-				sums[k].failed++
-				if sums[k].first == nil {
-					sums[k].first = f
-				}
+			s := sums[at]
+			if s.total++; f != nil {
+				s.failed, s.first = s.failed+1, cmp.Or(s.first, f)
 			}
 		}
 	}
-	for _, k := range order {
-		s := sums[k]
+	for _, s := range sums {
 		if s.failed == 0 {
 			continue
 		}
@@ -90,7 +80,7 @@ func failures(rec *record.Record, add func(record.Finding)) {
 		if out := strings.TrimSpace(s.first.Output); out != "" {
 			message += ": " + out
 		}
-		add(record.Finding{Code: finding.Failed, Level: finding.Error, Target: k.target, Op: k.op, Lanes: k.lanes, Message: message, Advice: finding.Advice(s.first), Tried: s.first.Command})
+		add(record.Finding{Code: finding.Failed, Level: finding.Error, Target: s.Target, Op: s.Op, Lanes: s.Lanes, Message: message, Advice: finding.Advice(s.first), Tried: s.first.Command})
 	}
 }
 
@@ -121,20 +111,17 @@ func fewRounds(t *table, need int, add func(record.Finding)) {
 // unsteady reports, of all cells of a table together or else of those of one target,
 // that the first round is unlike the others, or that the rounds drifted.
 func (j *Judgement) unsteady(t *table, add func(record.Finding)) {
-	names := []string{""} // all of them
-	if len(j.Record.Targets) == 1 {
-		names = nil
+	targets := names(j.Record.Targets)
+	if len(targets) != 1 {
+		targets = append([]string{""}, targets...) // all of them
 	}
-	for _, target := range j.Record.Targets {
-		names = append(names, target.Name)
-	}
-	tests := len(j.tables()) * len(names) // that are read together
+	tests := len(j.tables()) * len(targets) // that are read together
 	again := "raise --warmup"
 	if j.imported() != nil {
 		again = "when the tool runs again, let it warm up first"
 	}
 	first, drift := false, false
-	for _, name := range names {
+	for _, name := range targets {
 		var rows []stat.Rounds
 		for _, f := range t.times() {
 			if (name == "" || f.Labels.Get("target") == name) && f.Known() {
@@ -147,12 +134,11 @@ func (j *Judgement) unsteady(t *table, add func(record.Finding)) {
 		s := stat.SteadinessOf(rows, tests)
 		if s.First.Found && !first {
 			first = name == ""
-			message := fmt.Sprintf("the first round took %.2f times as long as the others (%s, %s)", s.First.Ratio, means(s.Rows), stat.P(s.First.P))
-			if s.First.Ratio > 1 {
-				put(finding.FirstRound, message, "caches were still cold; "+again)
-			} else {
-				put(finding.FirstRound, message, "something filled up or was throttled after it; look at what the rounds leave behind")
+			advice := "caches were still cold; " + again
+			if s.First.Ratio <= 1 {
+				advice = "something filled up or was throttled after it; look at what the rounds leave behind"
 			}
+			put(finding.FirstRound, fmt.Sprintf("the first round took %.2f times as long as the others (%s, %s)", s.First.Ratio, means(s.Rows), stat.P(s.First.P)), advice)
 		}
 		if s.Half.Found && !drift {
 			drift = name == ""

@@ -113,19 +113,12 @@ func NewIntervals(targets []record.Target, o *Options) *Intervals {
 	return v
 }
 
-// of finds an operation of a target; nil if the target has none.
-func (v *Intervals) of(target string, op setting.Op) *times {
-	i := slices.IndexFunc(v.all, func(t *times) bool { return t.target.Name == target && t.op == op })
-	if i < 0 {
-		return nil
-	}
-	return v.all[i]
-}
-
 // Add takes a measured batch.
 func (v *Intervals) Add(b *record.Batch) {
-	if t := v.of(b.Target, setting.Op(b.Op)); t != nil {
-		t.add(b)
+	for _, t := range v.all {
+		if t.target.Name == b.Target && string(t.op) == b.Op {
+			t.add(b)
+		}
 	}
 }
 
@@ -149,19 +142,20 @@ func (v *Intervals) Widest(leftOut ...string) (worst float64, where string) {
 		if p := stat.SummarizeRounds(figure.Ordered(t.by[stamp]), stat.StopConfidence).Precision(); p >= worst {
 			worst, where = p, at
 		}
-		base := v.of(v.baseline, t.op)
-		if base == nil || base == t || slices.Contains(leftOut, v.baseline) {
-			continue
-		}
-		with := base.done()
-		if (with == record.StampFirst) != (stamp == record.StampFirst) { // as the report compares them
-			with, stamp = base.called(), t.called()
-		}
-		if len(base.by[with]) == 0 || len(t.by[stamp]) == 0 {
-			continue
-		}
-		if p := stat.ShiftPrecision(base.by[with], t.by[stamp], stat.StopConfidence); p >= worst {
-			worst, where = p, at+" vs "+v.baseline
+		for _, base := range v.all {
+			if base.target.Name != v.baseline || base.op != t.op || base == t || slices.Contains(leftOut, v.baseline) {
+				continue
+			}
+			with, stamp := base.done(), stamp
+			if (with == record.StampFirst) != (stamp == record.StampFirst) { // as the report compares them
+				with, stamp = base.called(), t.called()
+			}
+			if len(base.by[with]) == 0 || len(t.by[stamp]) == 0 {
+				continue
+			}
+			if p := stat.ShiftPrecision(base.by[with], t.by[stamp], stat.StopConfidence); p >= worst {
+				worst, where = p, at+" vs "+v.baseline
+			}
 		}
 	}
 	if where == "" && failed != "" {

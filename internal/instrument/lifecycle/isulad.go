@@ -1,7 +1,6 @@
 package lifecycle
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -10,7 +9,6 @@ import (
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/term"
-	"github.com/tare-bench/tare/record"
 )
 
 // isulad is the table of the iSulad performance report (2020), to stand beside
@@ -20,13 +18,11 @@ import (
 // It has the percentages of the plan's subject against each other target, as the report has
 // them; without a subject those of each other target against the baseline.
 func (j *Judgement) isulad(t *table) *page.Section {
-	subject := j.Plan.Subject
-	pivot := slices.IndexFunc(j.Record.Targets, func(t record.Target) bool { return t.Name == subject })
-	if pivot < 0 {
-		subject = ""
-		pivot = slices.IndexFunc(j.Record.Targets, func(t record.Target) bool { return t.Name == j.Baseline })
+	targets, against := names(j.Record.Targets), j.Plan.Subject
+	subject := slices.Contains(targets, against)
+	if !subject {
+		against = j.Baseline
 	}
-	against := cmp.Or(subject, j.Baseline)
 	// The means show no difference by themselves, so each time is compared with the pivot's.
 	set := slices.Clone(t.Set)
 	for i := range set {
@@ -47,26 +43,26 @@ func (j *Judgement) isulad(t *table) *page.Section {
 			}
 		}
 	}
-	for i, target := range j.Record.Targets {
-		table.Add(page.Heading(target.Name)+" (avg)", page.Each(rows, func(row *figure.Set) page.Cell {
-			return page.Value(row.Part("target", target.Name).Of("trimmed-mean"), milliseconds)
+	for i, name := range targets {
+		table.Add(page.Heading(name)+" (avg)", page.Each(rows, func(row *figure.Set) page.Cell {
+			return page.Value(row.Part("target", name).Of("trimmed-mean"), milliseconds)
 		}))
-		if i == pivot { // it stands in every part
+		if name == against { // it stands in every part
 			table.Columns[i+1].Group = 0
 		}
 	}
-	for i, target := range j.Record.Targets {
-		if i == pivot || pivot < 0 {
+	for i, name := range targets {
+		if name == against || against == "" {
 			continue
 		}
-		title := page.Heading(target.Name) + " VS " + page.Heading(against)
-		if subject != "" {
-			title = "VS " + page.Heading(target.Name)
+		title := page.Heading(name) + " VS " + page.Heading(against)
+		if subject {
+			title = "VS " + page.Heading(name)
 		}
 		table.Add(title, page.Each(rows, func(row *figure.Set) page.Cell {
-			base, cell := row.Part("target", against), row.Part("target", target.Name)
-			from, to := base.Of("trimmed-mean"), cell.Of("trimmed-mean")
-			if subject != "" {
+			cell := row.Part("target", name)
+			from, to := row.Part("target", against).Of("trimmed-mean"), cell.Of("trimmed-mean")
+			if subject {
 				from, to = to, from
 			}
 			return page.Versus(from, to, compared(cell).Versus)
@@ -75,7 +71,7 @@ func (j *Judgement) isulad(t *table) *page.Section {
 	}
 	s := &page.Section{
 		Title: fmt.Sprintf("%s: mean without the largest and the smallest of %s (iSulad report, 2020)", page.Lanes(t.lanes), page.Amount(t.rounds, "round")),
-		Style: term.Bold, Table: table, Detail: subject == "",
+		Style: term.Bold, Table: table, Detail: !subject,
 	}
 	if fewer != nil {
 		s.Notes = []string{"of fewer rounds, those without a failure: " + strings.Join(fewer, ", ")}

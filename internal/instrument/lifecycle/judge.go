@@ -118,10 +118,8 @@ func (j *Judgement) Rounds(lanes int) (n int) {
 
 // times are the first figures of all operations and targets of a table.
 func (t *table) times() (all []*figure.Figure) {
-	for _, row := range t.Parts("op") {
-		for _, cell := range row.Parts("target") {
-			all = append(all, &cell[0])
-		}
+	for _, cell := range t.Parts("op", "target") {
+		all = append(all, &cell[0])
 	}
 	return all
 }
@@ -137,13 +135,11 @@ func Absent(t *record.Target, op setting.Op) string {
 
 // Comparisons are how many a table of such targets has.
 func (o *Options) Comparisons(targets []record.Target) (n int) {
-	with := instrument.Baseline(o.Baseline, targets)
+	base := slices.IndexFunc(targets, func(t record.Target) bool { return t.Name == instrument.Baseline(o.Baseline, targets) })
 	for _, op := range o.Ops {
 		for i := range targets {
-			for k := range targets {
-				if targets[k].Name == with && i != k && Absent(&targets[i], op) == "" && Absent(&targets[k], op) == "" {
-					n++
-				}
+			if base >= 0 && i != base && Absent(&targets[i], op) == "" && Absent(&targets[base], op) == "" {
+				n++
 			}
 		}
 	}

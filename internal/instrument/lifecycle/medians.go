@@ -22,6 +22,13 @@ func (j *Judgement) target(name string) *record.Target {
 	return &j.Record.Targets[slices.IndexFunc(j.Record.Targets, func(t record.Target) bool { return t.Name == name })]
 }
 
+func names(targets []record.Target) (all []string) {
+	for i := range targets {
+		all = append(all, targets[i].Name)
+	}
+	return all
+}
+
 // compares reports whether the main table compares a target with the baseline.
 func (j *Judgement) compares(t *record.Target) bool {
 	return j.Baseline != "" && t.Name != j.Baseline && !limit(t)
@@ -31,9 +38,9 @@ func (j *Judgement) compares(t *record.Target) bool {
 // times the baseline's it is. Host and floor, which are no choice of runtime, are not
 // compared here, see [Judgement.limits].
 func (j *Judgement) medians(t *table) *page.Section {
-	s := &page.Section{Title: "one at a time, " + page.Amount(t.rounds, "round"), Style: term.Bold, Table: j.mediansTable(t)}
+	s, name := &page.Section{Title: "one at a time, " + page.Amount(t.rounds, "round"), Style: term.Bold, Table: j.mediansTable(t)}, "latency"
 	if t.lanes > 1 {
-		s.Title = fmt.Sprintf("%d at once, until the last is done, %s", t.lanes, page.Amount(t.rounds, "round"))
+		name, s.Title = "makespan", fmt.Sprintf("%d at once, until the last is done, %s", t.lanes, page.Amount(t.rounds, "round"))
 	}
 	var known []string
 	for _, f := range t.times() {
@@ -45,7 +52,15 @@ func (j *Judgement) medians(t *table) *page.Section {
 		s.Title = fmt.Sprintf("%s, %s: what was told of several operations together", page.Lanes(t.lanes), page.Amount(t.rounds, "round"))
 	}
 	s.Notes = j.mediansNotes(t, s.Table, known)
-	s.Draw(mediansChart(t), j.against(t))
+	c := &page.Chart{
+		Name: fmt.Sprintf("%s-%d", name, t.lanes), Title: page.Lanes(t.lanes) + ": " + name, Kind: page.Intervals,
+		Caption: "The " + name + " of each operation on each target" + page.WithRounds,
+		X:       page.Axis{Title: "operation"}, Y: page.Axis{Title: name, Unit: figure.Nanoseconds},
+	}
+	rows := func(of func(figure.Set) *figure.Figure) figure.Rows {
+		return t.Rows("op", names(j.Record.Targets), j.Baseline, of)
+	}
+	s.Draw(c.Rows(rows(func(cell figure.Set) *figure.Figure { return &cell[0] })), page.Against(fmt.Sprintf("compared-%d", t.lanes), rows(compared)))
 	return s
 }
 
@@ -181,13 +196,11 @@ func (j *Judgement) mediansNotes(t *table, shown *page.Table, known []string) []
 		}
 	}
 	guest := false
-	for _, row := range t.Parts("op") {
-		for _, cell := range row.Parts("target") {
-			name := cell.Get("target")
-			guest = guest || j.target(name).Clock == guestClock && j.moment(row, cell, firstInstruction).Head != page.None
-			if lost := cell.Of("lanes-lost"); lost.Known() {
-				notes = append(notes, fmt.Sprintf("%s %s: %s not released, because an earlier operation of theirs failed", page.Heading(name), row.Get("op"), page.Lanes(int(lost.Value))))
-			}
+	for _, cell := range t.Parts("op", "target") {
+		name := cell.Get("target")
+		guest = guest || j.target(name).Clock == guestClock && j.moment(cell, cell, firstInstruction).Head != page.None
+		if lost := cell.Of("lanes-lost"); lost.Known() {
+			notes = append(notes, fmt.Sprintf("%s %s: %s not released, because an earlier operation of theirs failed", page.Heading(name), cell.Get("op"), page.Lanes(int(lost.Value))))
 		}
 	}
 	for _, told := range []string{"mean-latency", "time-per-operation"} {

@@ -72,13 +72,10 @@ func (j *Judgement) failed() string {
 
 // laneColumns are how the lanes of batches fared.
 var laneColumns = []page.Quantity{
-	{Title: "p50", Of: "lane-latency", Labels: []string{"quantile", "p50"}, Show: page.Duration},
-	{Title: "p90", Of: "lane-latency", Labels: []string{"quantile", "p90"}, Show: page.Duration},
-	{Title: "p99", Of: "lane-latency", Labels: []string{"quantile", "p99"}, Show: page.Duration},
-	{Title: "max", Of: "lane-latency", Labels: []string{"quantile", "max"}, Show: page.Duration},
-	{Title: "skew", Of: "release-skew", Show: page.Duration},
-	{Title: "parallel", Of: "parallelism", Show: func(v float64) string { return fmt.Sprintf("%.1f", v) }},
-	{Title: "own CPU", Of: "own-cpu-share", Show: func(v float64) string { return fmt.Sprintf("%.1f %%", 100*v) }},
+	{Of: "lane-latency", Titles: laneQuantiles, Key: "quantile", Values: laneQuantiles, Show: page.Duration},
+	{Of: "release-skew", Titles: []string{"skew"}, Show: page.Duration},
+	{Of: "parallelism", Titles: []string{"parallel"}, Show: func(v float64) string { return fmt.Sprintf("%.1f", v) }},
+	{Of: "own-cpu-share", Titles: []string{"own CPU"}, Show: func(v float64) string { return fmt.Sprintf("%.1f %%", 100*v) }},
 }
 
 // lanes is the table of each lane's own latency beside the makespan.
@@ -93,13 +90,11 @@ func (j *Judgement) lanes(t *table) *page.Section {
 
 // roleColumns are what the engine's own processes used.
 var roleColumns = []page.Quantity{
-	{Title: "processes", Of: "role-processes", Cell: processes},
-	{Title: "CPU per operation", Of: "role-cpu", Show: page.Duration},
-	{Title: "memory before", Of: "role-memory", Labels: []string{"when", "before"}, Show: page.Memory},
-	{Title: "peak", Of: "role-memory", Labels: []string{"when", "peak"}, Show: page.Memory},
-	{Title: "after", Of: "role-memory", Labels: []string{"when", "after"}, Show: page.Memory},
-	{Title: "growth per container", Of: "role-memory-growth", Show: page.Growth},
-	{Title: "each process", Of: "role-memory-each", Show: page.Memory},
+	{Of: "role-processes", Titles: []string{"processes"}, Cell: processes},
+	{Of: "role-cpu", Titles: []string{"CPU per operation"}, Show: page.Duration},
+	{Of: "role-memory", Titles: []string{"memory before", "peak", "after"}, Key: "when", Values: []string{"before", "peak", "after"}, Show: page.Memory},
+	{Of: "role-memory-growth", Titles: []string{"growth per container"}, Show: page.Growth},
+	{Of: "role-memory-each", Titles: []string{"each process"}, Show: page.Memory},
 }
 
 // roles is what stands beside the time: the CPU time and the memory of the
@@ -111,12 +106,8 @@ func (j *Judgement) roles(t *table) *page.Section {
 	}
 	s.Title = page.Lanes(t.lanes) + ": what the engine itself used"
 	s.Notes = append([]string{"medians over the rounds in which no lane failed and all could be read"}, s.Notes...)
-	for i := range t.Set {
-		f := &t.Set[i]
-		if f.Quantity != "role-cpu" {
-			continue
-		}
-		target, op, role := f.Labels.Get("target"), f.Labels.Get("op"), f.Labels.Get("role")
+	for _, part := range t.Parts("op", "target", "role") {
+		target, op, role := part.Get("target"), part.Get("op"), part.Get("role")
 		if used, unread := usage(measured(j.Record, t.lanes, target, op), record.Role(role)); unread > 0 {
 			s.Notes = append(s.Notes, fmt.Sprintf("%s %s, %s: processes that could not be read %d; of what it used %s count", page.Heading(target), op, page.Heading(role), unread, page.Amount(len(used), "round")))
 		}
@@ -158,14 +149,9 @@ func (j *Judgement) detail(t *table, cell figure.Set) []page.Item {
 		}
 		part := stamp + " " + page.Duration(cell[i].Value)
 		if stamp == string(record.StampReady) {
-			for _, known := range []struct {
-				words string
-				*figure.Figure
-			}{
-				{", known to ", cell.Of("ready-resolution", "quantile", "p50")}, {", at worst ", cell.Of("ready-resolution", "quantile", "max")}, {", first request ", cell.Of("first-request")},
-			} {
-				if known.Known() {
-					part += known.words + page.Duration(known.Value)
+			for i, f := range []*figure.Figure{cell.Of("ready-resolution", "quantile", "p50"), cell.Of("ready-resolution", "quantile", "max"), cell.Of("first-request")} {
+				if f.Known() {
+					part += []string{", known to ", ", at worst ", ", first request "}[i] + page.Duration(f.Value)
 				}
 			}
 			if atMost, asked := polled(measured(j.Record, t.lanes, cell.Get("target"), cell.Get("op"))); atMost > 0 {

@@ -2,6 +2,8 @@ package lifecycle
 
 import "github.com/tare-bench/tare/internal/core/figure"
 
+var laneQuantiles = []string{"p50", "p90", "p99", "max"}
+
 // Quantities are all that a lifecycle measures. Each has the labels target, op and lanes.
 var Quantities = figure.Catalogue{Experiment: Name, Quantities: []figure.Quantity{
 	{Name: "latency", Unit: figure.Nanoseconds, Better: figure.Less, Headline: true,
