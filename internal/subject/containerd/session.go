@@ -157,7 +157,7 @@ func (d *driver) Look(ctx context.Context, names []string) (map[string]engine.St
 			continue
 		}
 		s := engine.State{Name: p.ID, ID: p.ID, Said: strings.ToLower(p.Status.String()), Pid: int(p.Pid), Exit: int(p.ExitStatus),
-			Status: cmp.Or(statuses[p.Status], engine.Other), Group: d.ground.Group(p.ID), Asked: true, Log: d.ground.Log(p.ID)}
+			Status: cmp.Or(statuses[p.Status], engine.Other), Group: d.ground.Group(p.ID), GroupRequested: true, Log: d.ground.Log(p.ID)}
 		if c := d.containers[p.ID]; c != nil {
 			s.Address = c.address
 		}

@@ -149,7 +149,7 @@ func (d *driver) Look(ctx context.Context, names []string) (map[string]engine.St
 		}
 		group := d.ground.Group(name)
 		known[name] = engine.State{Name: name, ID: p.Id, Pod: engine.Pod{ID: p.Id, Status: status, Said: p.State.String()},
-			Group: group, Asked: group != "", Log: d.log(name)}
+			Group: group, GroupRequested: group != "", Log: d.log(name)}
 	}
 	more, unlisted := d.unanswered(ctx)
 	for name, ids := range more {
@@ -212,11 +212,11 @@ func (d *driver) withContainer(ctx context.Context, s engine.State, c *api.Conta
 	}
 	if s.Status == engine.Created || s.Status == engine.Running {
 		s.Pid = pidIn(reply.Info)
-		s.Untold = s.Pid == 0
+		s.PidUnknown = s.Pid == 0
 	}
 	s.Began = is.GetStartedAt()
 	s.Why = strings.TrimSpace(is.GetReason() + " " + is.GetMessage())
-	s.Unseen = s.Status == engine.Exited && slices.Contains(unseen, s.Exit)
+	s.ExitUnseen = s.Status == engine.Exited && slices.Contains(unseen, s.Exit)
 	return s, nil
 }
 

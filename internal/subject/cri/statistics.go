@@ -34,7 +34,7 @@ func (s *session) Statistics(ctx context.Context) ([]record.Statistic, error) {
 	if s.facts.cgroups == "systemd" {
 		return containers, errOne
 	}
-	pods, errTwo := s.Told(ctx, ofPods, s.podStatistics)
+	pods, errTwo := s.StatisticsFrom(ctx, ofPods, s.podStatistics)
 	return append(containers, pods...), errors.Join(errOne, errTwo)
 }
 

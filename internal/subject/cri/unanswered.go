@@ -19,7 +19,7 @@ import (
 const isuladDeaf = 8 * time.Second
 
 // Deaf implements engine.Deaf.
-func (d *driver) Deaf() time.Duration { return d.facts.deaf }
+func (d *driver) CallsHiddenFor() time.Duration { return d.facts.deaf }
 
 // unanswered are what an engine has made, or makes, for calls that were given up, and that CRI
 // does not list: ids by names of lanes. It is asked for where a call was given up.

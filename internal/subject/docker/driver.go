@@ -57,7 +57,7 @@ func (d *driver) Look(ctx context.Context, names []string) (map[string]engine.St
 func (d *driver) state(name string, c *container.InspectResponse) engine.State {
 	s := engine.State{
 		Name: name, ID: c.ID, Said: string(c.State.Status), Pid: c.State.Pid, Exit: c.State.ExitCode,
-		Why: c.State.Error, Starved: c.State.OOMKilled, Afar: !d.local, Status: engine.Other,
+		Why: c.State.Error, OOMKilled: c.State.OOMKilled, Remote: !d.local, Status: engine.Other,
 	}
 	if c.HostConfig != nil {
 		s.Runtime = c.HostConfig.Runtime

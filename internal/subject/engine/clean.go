@@ -13,17 +13,17 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 )
 
-// Cleaned is an engine on which a run that was killed may have left things.
+// Cleaned is the driver of an engine on which a killed run may have left things.
 type Cleaned interface {
 	Driver
-	// Images returns the run's names of images, whatever files they carry: a run that
-	// was interrupted does not say which it had.
+	// Images returns the run's image names. An interrupted run did not record which
+	// ones it had.
 	Images(ctx context.Context) ([]string, error)
 }
 
-// Clean finds what a run left, and removes it unless dryRun; what is "container",
-// or "pod". Every run has names of its own for its images, so another run loses nothing.
-func Clean(ctx context.Context, d Cleaned, target, what, runID string, dryRun bool) (found []string, err error) {
+// Clean lists what a run left, and removes it unless dryRun. kind is "container" or
+// "pod". Each run has its own image names, so no other run is affected.
+func Clean(ctx context.Context, d Cleaned, target, kind, runID string, dryRun bool) (found []string, err error) {
 	doing := "look for what run " + runID + " left"
 	defer func() {
 		if err != nil {
@@ -36,7 +36,7 @@ func Clean(ctx context.Context, d Cleaned, target, what, runID string, dryRun bo
 	}
 	slices.Sort(names)
 	for _, n := range names {
-		found = append(found, what+" "+n)
+		found = append(found, kind+" "+n)
 	}
 	refs, err := d.Images(ctx)
 	if err != nil {
@@ -57,11 +57,11 @@ func Clean(ctx context.Context, d Cleaned, target, what, runID string, dryRun bo
 	}
 	doing = "remove what run " + runID + " left"
 	var quiet time.Duration
-	if d, is := d.(Deaf); is && d.Deaf() > 0 {
-		quiet = d.Deaf()
-		term.Say(ctx, fmt.Sprintf("looking for %v whether %s still makes what run %s asked for", quiet, target, runID))
+	if h, is := d.(CallHider); is && h.CallsHiddenFor() > 0 {
+		quiet = h.CallsHiddenFor()
+		term.Say(ctx, fmt.Sprintf("waiting %v for calls of run %s that %s may still be working on", quiet, runID, target))
 	}
-	_, cleared := f.Clear(ctx, d, names, all, quiet) // one that stays keeps nothing else
+	_, cleared := f.Clear(ctx, d, names, anyName, quiet) // on failure the rest is still removed
 	errs := []error{cleared}
 	for _, ref := range refs {
 		err := d.Drop(ctx, ref)
@@ -73,7 +73,7 @@ func Clean(ctx context.Context, d Cleaned, target, what, runID string, dryRun bo
 	late := f.Keeps(hs)
 	for _, id := range f.known() {
 		if OfRun(id, runID) {
-			late = append(late, what+" "+id)
+			late = append(late, kind+" "+id)
 		}
 	}
 	for _, line := range late {
@@ -85,24 +85,25 @@ func Clean(ctx context.Context, d Cleaned, target, what, runID string, dryRun bo
 	return found, errors.Join(append(errs, err)...)
 }
 
-func all(string) bool { return true }
+func anyName(string) bool { return true }
 
-// Deaf is a driver whose engine goes on with a call when its client has gone, and shows nothing
-// of it until it has made something.
-type Deaf interface {
-	Deaf() time.Duration // how long that takes
+// CallHider is the driver of an engine that continues a call after its client disconnected
+// and does not list the result until it is made.
+type CallHider interface {
+	// CallsHiddenFor returns how long such a call may take; 0 if the engine hides none.
+	CallsHiddenFor() time.Duration
 }
 
-// lateness is how long an engine may keep what it made for a call that was given up,
-// before it removes that: CRI-O shows it to nobody for two minutes.
-const lateness = 150 * time.Second
+// orphanLag is how long an engine may keep the result of an abandoned call. CRI-O keeps it
+// for two minutes without listing it.
+const orphanLag = 150 * time.Second
 
-// dropLate goes on removing an image that nobody uses whom the engine tells of. Where
-// it is in use all the same, what uses it comes to light later, or goes.
+// dropLate retries the removal of an image that is in use by a container which the engine
+// does not list. That container is listed later, or disappears.
 func dropLate(ctx context.Context, f *Flight, d Cleaned, ref string, err error) error {
-	for began := time.Now(); err != nil && strings.Contains(err.Error(), "in use") && time.Since(began) < lateness && machine.Sleep(ctx, sight) == nil; err = d.Drop(ctx, ref) {
+	for began := time.Now(); err != nil && strings.Contains(err.Error(), "in use") && time.Since(began) < orphanLag && machine.Sleep(ctx, pollArrival) == nil; err = d.Drop(ctx, ref) {
 		if names, listed := d.List(ctx); listed == nil {
-			_, _ = f.Clear(ctx, d, names, all, 0) // or the image stays in use
+			_, _ = f.Clear(ctx, d, names, anyName, 0) // if it fails, the image stays in use
 		}
 	}
 	return err

@@ -10,35 +10,33 @@ import (
 )
 
 const (
-	// clearing is how long what is left may take to go, beside the first
-	// removal.
-	clearing = 20 * time.Second
-	// listing bounds one question for what is left.
-	listing = 30 * time.Second
-	// step is how often it is looked whether something went, and sight
-	// whether something came.
-	step  = 100 * time.Millisecond
-	sight = time.Second
+	// clearTimeout bounds the removal of containers, without the first attempt.
+	clearTimeout = 20 * time.Second
+	// listTimeout bounds one List call.
+	listTimeout = 30 * time.Second
+	// pollRemoval and pollArrival are the intervals between checks for containers that
+	// disappear and for containers that appear late.
+	pollRemoval = 100 * time.Millisecond
+	pollArrival = time.Second
 )
 
 var (
 	errStill = errors.New("they could not be removed")
-	errLate  = errors.New("interrupted before it was sure that nothing comes late")
+	errLate  = errors.New("interrupted while waiting for containers that appear late")
 )
 
-// Clear removes containers by force until the engine has listed none of those
-// that are mine for as long as quiet, and no process of theirs is under way: the one
-// place in which what was given up settles, at the end of a run and in tare clean. It
-// goes by the list, not by what the removals reported: what an engine was killed over
-// takes more than one, and complains. It returns what is left, with an error; nil with
-// an error when that is not known.
+// Clear removes containers by force until the engine has listed none that match mine for
+// the duration quiet, and none of their processes is running. The end of a run and tare
+// clean both use it. It trusts the list and not the results of the removals: a container
+// whose start was killed may need several removals, each of which may fail. It returns the
+// remaining names with an error; nil with an error means that they are unknown.
 func (f *Flight) Clear(ctx context.Context, e Driver, names []string, mine func(name string) bool, quiet time.Duration) (left []string, err error) {
 	tried := map[string]bool{}
-	var deadline, since time.Time // for what is left, and of the quiet
+	var deadline, since time.Time // deadline of the removals; start of the quiet period
 	for {
 		var removed error
 		if len(names) > 0 {
-			// Patience begins when all was tried: what came late is too.
+			// The deadline starts after all were tried once, late arrivals included.
 			if slices.ContainsFunc(names, func(name string) bool { return !tried[name] }) {
 				deadline = time.Time{}
 			}
@@ -48,10 +46,10 @@ func (f *Flight) Clear(ctx context.Context, e Driver, names []string, mine func(
 				tried[name] = true
 			}
 			if deadline.IsZero() {
-				deadline = time.Now().Add(clearing)
+				deadline = time.Now().Add(clearTimeout)
 			}
 		}
-		if left, err = listed(ctx, e, mine); err != nil {
+		if left, err = listMatching(ctx, e, mine); err != nil {
 			return nil, errors.Join(removed, err)
 		}
 		now := time.Now()
@@ -61,7 +59,7 @@ func (f *Flight) Clear(ctx context.Context, e Driver, names []string, mine func(
 			if err != nil {
 				return nil, err
 			}
-			if busy { // what comes of it is listed then
+			if busy { // its containers are listed later
 				since = time.Time{}
 				break
 			}
@@ -72,24 +70,24 @@ func (f *Flight) Clear(ctx context.Context, e Driver, names []string, mine func(
 			if still <= 0 {
 				return nil, nil
 			}
-			if machine.Sleep(ctx, min(still, sight)) != nil {
+			if machine.Sleep(ctx, min(still, pollArrival)) != nil {
 				return nil, errors.Join(errLate, ctx.Err())
 			}
 		case ctx.Err() != nil || now.After(deadline) && !slices.ContainsFunc(left, func(name string) bool { return !tried[name] }):
-			// An engine may list until its end what it still makes.
+			// An engine may list an unfinished container until its process ends.
 			if busy, err := f.underWay(ctx); !busy || err != nil {
 				return left, errors.Join(errStill, removed, err, ctx.Err())
 			}
 		default:
 			since = time.Time{}
-			_ = machine.Sleep(ctx, step)
+			_ = machine.Sleep(ctx, pollRemoval)
 		}
 		names = left
 	}
 }
 
-func listed(ctx context.Context, e Driver, mine func(name string) bool) ([]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, listing)
+func listMatching(ctx context.Context, e Driver, mine func(name string) bool) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
 	names, err := e.List(ctx)
 	return slices.DeleteFunc(names, func(name string) bool { return !mine(name) }), err

@@ -20,22 +20,22 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// fake is an engine in a bubble of time.
+// fake is an engine on a fake clock.
 type fake struct {
 	has       map[string]bool
-	stays     map[string]int           // how many removals a container survives
-	comes     map[string]time.Duration // what appears when that long has passed
+	stays     map[string]int           // removals that a container survives
+	comes     map[string]time.Duration // containers that appear after that time
 	began     time.Time
 	removing  time.Duration
-	mute      error // what List says
+	mute      error // returned by List
 	image     bool
-	loaded    time.Time // when the engine has the image of a load that was given up
+	loaded    time.Time // when the image of an abandoned load appears
 	imports   int
 	drops     int
-	broken    error         // what Import says
-	loads     time.Duration // how long an engine goes on with a load that was given up
-	undropped error         // what Drop says
-	freed     time.Time     // from when on there is nothing in the way of a drop; zero: never
+	broken    error         // returned by Import
+	loads     time.Duration // how long an abandoned load continues
+	undropped error         // returned by Drop
+	freed     time.Time     // when a drop starts to succeed; zero: never
 }
 
 func newFake(names ...string) *fake {
@@ -92,31 +92,29 @@ func (f *fake) Drop(context.Context, string) error {
 	return f.undropped
 }
 
-func every(string) bool { return true }
-
-func TestARemovalThatTakesLongIsTriedAgain(t *testing.T) {
+func TestFailedRemovalIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake("a", "b")
-		f.removing, f.stays["b"] = 2*clearing, 1
-		if left, err := NewFlight("").Clear(t.Context(), f, []string{"a", "b"}, every, 0); err != nil || left != nil {
+		f.removing, f.stays["b"] = 2*clearTimeout, 1
+		if left, err := NewFlight("").Clear(t.Context(), f, []string{"a", "b"}, anyName, 0); err != nil || left != nil {
 			t.Errorf("%q, %v", left, err)
 		}
 	})
 }
 
-func TestWhatCannotBeRemovedIsGivenUpInTime(t *testing.T) {
+func TestRemovalTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake("a", "b")
 		f.removing, f.stays["b"] = 15*time.Second, 1000
 		began := time.Now()
-		left, err := NewFlight("").Clear(t.Context(), f, []string{"a", "b"}, every, 0)
-		if !errors.Is(err, errStill) || !slices.Equal(left, []string{"b"}) || time.Since(began) > 15*time.Second+clearing+2*15*time.Second {
+		left, err := NewFlight("").Clear(t.Context(), f, []string{"a", "b"}, anyName, 0)
+		if !errors.Is(err, errStill) || !slices.Equal(left, []string{"b"}) || time.Since(began) > 15*time.Second+clearTimeout+2*15*time.Second {
 			t.Errorf("after %v: %q, %v", time.Since(began), left, err)
 		}
 	})
 }
 
-func TestHowLongIsWaitedGrowsWithWhatMayCome(t *testing.T) {
+func TestQuietPeriodGrowsWithAbandonedCalls(t *testing.T) {
 	for _, c := range []struct {
 		outstanding int
 		comes, want time.Duration // want: at least, and less than two seconds more
@@ -125,12 +123,12 @@ func TestHowLongIsWaitedGrowsWithWhatMayCome(t *testing.T) {
 		{1, time.Hour, 1050 * time.Millisecond},
 		{100, time.Hour, 6 * time.Second},
 		{1000, time.Hour, 15 * time.Second},
-		{100, 5500 * time.Millisecond, 11500 * time.Millisecond}, // quiet begins anew
+		{100, 5500 * time.Millisecond, 11500 * time.Millisecond}, // the quiet period restarts
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFake()
 			f.comes["late"] = c.comes
-			left, err := NewFlight("").Clear(t.Context(), f, nil, every, Late(c.outstanding))
+			left, err := NewFlight("").Clear(t.Context(), f, nil, anyName, Late(c.outstanding))
 			took := time.Since(f.began)
 			if err != nil || len(left)+len(f.has) != 0 || took < c.want || took > c.want+2*time.Second {
 				t.Errorf("%d outstanding: after %v: %q, %v", c.outstanding, took, left, err)
@@ -139,20 +137,20 @@ func TestHowLongIsWaitedGrowsWithWhatMayCome(t *testing.T) {
 	}
 }
 
-func TestWhatComesWhenPatienceIsOverIsRemovedToo(t *testing.T) {
+func TestContainersThatAppearAfterTheTimeoutAreRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
 		quiet := Late(1000)
 		for i := range 6 {
 			f.comes[fmt.Sprint("late-", i)] = time.Duration(i+1) * 9 * time.Second
 		}
-		if left, err := NewFlight("").Clear(t.Context(), f, nil, every, quiet); err != nil || len(f.has)+len(f.comes) != 0 {
+		if left, err := NewFlight("").Clear(t.Context(), f, nil, anyName, quiet); err != nil || len(f.has)+len(f.comes) != 0 {
 			t.Errorf("%q, %v; %v %v", left, err, f.has, f.comes)
 		}
 	})
 }
 
-// on is a session on a fake engine, one of whose batches was cut off.
+// on returns a session on a fake engine after an interrupted batch.
 func on(t *testing.T, f *fake, lanes int) *Session {
 	t.Helper()
 	s, err := Open(t.Context(), Options{
@@ -169,7 +167,7 @@ func on(t *testing.T, f *fake, lanes int) *Session {
 	return s
 }
 
-func TestWhatComesOfAnInterruptedBatchIsRemoved(t *testing.T) {
+func TestLateContainersOfAnInterruptedBatchAreRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
 		s := on(t, f, 100)
@@ -183,12 +181,12 @@ func TestWhatComesOfAnInterruptedBatchIsRemoved(t *testing.T) {
 		}
 		began := time.Now()
 		if err := s.Close(t.Context()); err != nil || time.Since(began) > 0 {
-			t.Errorf("nothing is owed any more, yet: %v after %v", err, time.Since(began))
+			t.Errorf("waited again: %v after %v", err, time.Since(began))
 		}
 	})
 }
 
-func TestCloseNamesWhatItDoesNotKnowToBeGone(t *testing.T) {
+func TestCloseNamesContainersThatMayRemain(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		upset func(f *fake) time.Duration // how long Close may take
@@ -201,7 +199,7 @@ func TestCloseNamesWhatItDoesNotKnowToBeGone(t *testing.T) {
 			f := newFake()
 			s := on(t, f, 2)
 			first, second := s.lanes[0].name, s.lanes[1].name
-			s.hold(subject.Create, 0) // the lane goes on, what it had is owed still
+			s.hold(subject.Create, 0) // the lane's earlier container may remain
 			ctx, cancel := context.WithTimeout(t.Context(), c.upset(f))
 			defer cancel()
 			err := s.Close(ctx)
@@ -213,7 +211,7 @@ func TestCloseNamesWhatItDoesNotKnowToBeGone(t *testing.T) {
 	}
 }
 
-func TestAnImageThatWentMeanwhileIsImportedAgainAndRemovedAtTheEnd(t *testing.T) {
+func TestMissingImageIsImportedAgainAndRemovedAtTheEnd(t *testing.T) {
 	f := newFake()
 	f.image = true // of an earlier run
 	s, err := Open(t.Context(), Options{Target: "fake", Driver: f, Image: t.Name(), Env: subject.Env{Dir: t.TempDir(), StateDir: t.TempDir()}})
@@ -234,7 +232,7 @@ func TestAnImageThatWentMeanwhileIsImportedAgainAndRemovedAtTheEnd(t *testing.T)
 	}
 }
 
-func TestWhatKataLeavesIsRemovedAtTheEndAndTold(t *testing.T) {
+func TestCloseRemovesAndReportsKataLeaks(t *testing.T) {
 	s := on(t, newFake(), 1)
 	mount := t.TempDir()
 	s.hs, s.sandboxes.ids["abc"] = []cgroup.Hierarchy{{Mount: mount}}, true
@@ -255,15 +253,15 @@ func (f *fake) Images(context.Context) ([]string, error) {
 	return []string{"first", "second"}, nil
 }
 
-func TestTheImageOfALoadThatWasGivenUpIsRemovedWhenItComes(t *testing.T) {
+func TestImageOfAnAbandonedLoadIsRemovedWhenItAppears(t *testing.T) {
 	for name, c := range map[string]struct {
 		loads time.Duration
 		drops int
 		left  bool
 	}{
-		"it comes soon":        {imageComes / 2, 2, false},
-		"it comes later":       {time.Hour, 1, true},
-		"it was there already": {time.Nanosecond, 2, false},
+		"it appears soon":   {imageComes / 2, 2, false},
+		"it appears later":  {time.Hour, 1, true},
+		"it existed before": {time.Nanosecond, 2, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -279,7 +277,7 @@ func TestTheImageOfALoadThatWasGivenUpIsRemovedWhenItComes(t *testing.T) {
 	}
 }
 
-func TestAContainerThatCannotBeRemovedKeepsNothingElse(t *testing.T) {
+func TestCleanRemovesImagesDespiteAStuckContainer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake("a")
 		f.stays["a"], f.undropped = 1000000, errors.New("the image is in use")
@@ -290,15 +288,15 @@ func TestAContainerThatCannotBeRemovedKeepsNothingElse(t *testing.T) {
 	})
 }
 
-func TestAnImageThatIsStillInUseIsRemovedWhenItIsNot(t *testing.T) {
+func TestImageInUseIsRemovedOnceUnused(t *testing.T) {
 	for name, c := range map[string]struct {
-		free time.Duration // when nothing uses it any more
+		free time.Duration // when it becomes unused
 		why  string
 		gone bool
 	}{
-		"what used it goes":             {90 * time.Second, "the image is in use", true},
-		"what uses it stays":            {time.Hour, "the image is in use", false},
-		"another reason is no patience": {time.Second, "the disk is broken", false},
+		"its user disappears":           {90 * time.Second, "the image is in use", true},
+		"its user stays":                {time.Hour, "the image is in use", false},
+		"another reason is not retried": {time.Second, "the disk is broken", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -306,7 +304,7 @@ func TestAnImageThatIsStillInUseIsRemovedWhenItIsNot(t *testing.T) {
 				began := time.Now()
 				f.undropped, f.freed = errors.New(c.why), began.Add(c.free)
 				_, err := Clean(t.Context(), f, "fake", "container", "r", false)
-				if (err == nil) != c.gone || time.Since(began) > 2*lateness+time.Minute {
+				if (err == nil) != c.gone || time.Since(began) > 2*orphanLag+time.Minute {
 					t.Errorf("after %v: %v", time.Since(began), err)
 				}
 			})

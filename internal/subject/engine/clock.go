@@ -5,11 +5,11 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// ClockCheck finds out whether workloads that should have the host's clock have another one.
+// ClockCheck detects workloads that unexpectedly have a clock other than the host's.
 type ClockCheck struct{ own bool }
 
-// Check takes the first instruction's time back from a workload with another clock: one that
-// is in a time namespace of its own, or says a time that cannot be.
+// Check moves the first instruction's time to s.Guest if the workload is in another time
+// namespace. It notes whether s has a guest time.
 func (c *ClockCheck) Check(pid int, s *record.Sample) {
 	theirs, ours := procs.Namespace(pid, "time"), procs.Namespace(0, "time")
 	if theirs != "" && ours != "" && theirs != ours && s.First != 0 {
@@ -18,5 +18,5 @@ func (c *ClockCheck) Check(pid int, s *record.Sample) {
 	c.own = c.own || s.Guest != 0
 }
 
-// OwnClock reports whether a workload had another clock than the host's.
+// OwnClock reports whether any checked workload had a clock other than the host's.
 func (c *ClockCheck) OwnClock() bool { return c.own }

@@ -19,41 +19,40 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Commands is a command line of Docker's kind as a session uses it. Podman's and isula's
-// agree on most of it; each field below the first five is something on which they do not.
-// It implements [Cleaned].
+// Commands drives an engine by a command line of Docker's kind. Podman and isula differ in
+// the fields after Image. It implements [Cleaned].
 type Commands struct {
-	Called  string // the engine's name, in errors: "podman"
+	Called  string // the engine's name in errors: "podman"
 	Program cli.Program
-	Always  []string // what each command is given right after its verb
+	Always  []string // arguments after the verb of every command
 	Env     subject.Env
-	Image   *image.Image // the workload's; nil where a run is only cleaned up after
+	Image   *image.Image // the workload's; nil for tare clean
 
-	// Making are the options with which a container is made.
+	// Making returns the options for create and run.
 	Making  func(name string, place Place) []string
-	Inspect []string // the verb that tells of containers, in Docker's form
-	// Logs asks for what containers said that is in no file, a hundred at a time; nil where
-	// all of it is in files.
+	Inspect []string // the verb that prints containers in Docker's form
+	// Logs returns the output of containers that is in no file, for up to a hundred
+	// containers; nil if all output is in files.
 	Logs    func(ctx context.Context, names []string) (string, error)
-	OfRun   []string // the options of ps for the run's containers
+	OfRun   []string // options of ps that select the run's containers
 	Removal []string // the verb that removes containers by force
-	Load    []string // the verb that loads the image of a file
-	// ImageID is the id of what the engine has under the name of the workload's image, ""
-	// where it lists nothing of that name.
+	Load    []string // the verb that loads an image from a file
+	// ImageID returns the id of the image with the workload's name; "" if the engine
+	// lists none.
 	ImageID func(ctx context.Context) (string, error)
-	// Listing is the verb that lists images, and Own reads those of a run.
-	Listing []string
-	Own     func(out []byte, runID string) ([]string, error)
-	// Stats is the verb that tells what containers use, and Usage adds what it printed of
-	// some of them to what was told, by their ids.
+	// Listing is the verb that lists images. ParseImages returns a run's images from its
+	// output.
+	Listing     []string
+	ParseImages func(out []byte, runID string) ([]string, error)
+	// Stats is the verb that prints resource usage. Usage parses its output into used, by
+	// container id.
 	Stats []string
-	Usage func(out []byte, of []State, told map[string]Usage)
-	// Refused tells from the end of an exec whether it was the engine that failed, and not
-	// the command in the container.
+	Usage func(out []byte, of []State, used map[string]Usage)
+	// Refused reports whether an exec failed in the engine, not in the command.
 	Refused func(exit int, stderr string) bool
 }
 
-// Open opens a session that is driven by these commands, with what else it is to know.
+// Open opens a session that is driven by these commands. o has the remaining options.
 func (c *Commands) Open(ctx context.Context, o Options) (subject.Session, error) {
 	o.Called, o.Env, o.Program, o.Ref = c.Called, c.Env, c.Program, c.Image.Ref
 	o.Line = func(op subject.Op, name string, place Place) ([]string, error) { return c.Line(op, name, place), nil }
@@ -65,12 +64,12 @@ func (c *Commands) Open(ctx context.Context, o Options) (subject.Session, error)
 	return s, nil
 }
 
-// Verb is a command's arguments.
+// Verb returns the arguments of a command.
 func (c *Commands) Verb(verb string, rest ...string) []string {
 	return slices.Concat([]string{verb}, c.Always, rest)
 }
 
-// Line is the command line of an operation.
+// Line returns the command line of an operation.
 func (c *Commands) Line(op subject.Op, name string, place Place) []string {
 	if op != subject.Create && op != subject.Run {
 		return c.Program.Line(c.Verb(string(op), name)...)
@@ -83,11 +82,11 @@ func (c *Commands) Line(op subject.Op, name string, place Place) []string {
 	return c.Program.Line(c.Verb(string(op), append(line, c.Env.Workload.Args(name)...)...)...)
 }
 
-// together is how many containers one command is given: isula takes less than a thousand
-// arguments, and some of those who start podman 256.
-const together = 100
+// maxNames is the number of containers per command. isula accepts fewer than a thousand
+// arguments, and some podman wrappers 256.
+const maxNames = 100
 
-// Ask runs a command that is not measured, for its output.
+// Ask runs a command outside the measurement and returns its output.
 func (c *Commands) Ask(ctx context.Context, verb []string, rest ...string) ([]byte, error) {
 	return c.Program.Run(ctx, c.Verb(verb[0], slices.Concat(verb[1:], rest)...)...)
 }
@@ -95,45 +94,45 @@ func (c *Commands) Ask(ctx context.Context, verb []string, rest ...string) ([]by
 // Look implements Driver.
 func (c *Commands) Look(ctx context.Context, names []string) (map[string]State, error) {
 	known, unread := map[string]State{}, Unread{}
-	if c.look(ctx, known, unread, names, together); len(unread) > 0 {
+	if c.look(ctx, known, unread, names, maxNames); len(unread) > 0 {
 		return known, unread
 	}
 	return known, nil
 }
 
-// look asks for some containers at a time. Where one of them is unknown, podman tells of
-// the others and isula of none; where one is broken, neither does. Then each is asked for by
-// itself, so that it costs no other lane.
+// look inspects up to atOnce containers per command. If one is unknown, podman prints the
+// others and isula prints none; if one is broken, neither prints any. Then each container is
+// inspected separately, so that the other lanes are not affected.
 func (c *Commands) look(ctx context.Context, known map[string]State, unread Unread, names []string, atOnce int) {
-	for some := range slices.Chunk(names, atOnce) {
-		out, err := c.Ask(ctx, c.Inspect, some...)
+	for chunk := range slices.Chunk(names, atOnce) {
+		out, err := c.Ask(ctx, c.Inspect, chunk...)
 		var states []State
 		switch {
 		case err == nil || Unknown(err) && len(bytes.TrimSpace(out)) > 0:
 			states, err = Inspected(out)
-		case len(some) == 1 && Unknown(err):
+		case len(chunk) == 1 && Unknown(err):
 			err = nil
 		}
 		for _, s := range states {
-			if slices.Contains(some, s.Name) {
+			if slices.Contains(chunk, s.Name) {
 				known[s.Name] = s
 			}
 		}
-		if err != nil && len(some) > 1 {
-			c.look(ctx, known, unread, some, 1)
+		if err != nil && len(chunk) > 1 {
+			c.look(ctx, known, unread, chunk, 1)
 		} else if err != nil {
-			unread[some[0]] = err
+			unread[chunk[0]] = err
 		}
 	}
 }
 
-// Unread is the error of a look at several containers: why each of those could not be
-// read that could not.
+// Unread is the error of a look at several containers: the reason for each one that could
+// not be read.
 type Unread map[string]error
 
 func (u Unread) Error() string { return errors.Join(u.Unwrap()...).Error() }
 
-// Unwrap gives the errors in the order of the names.
+// Unwrap returns the errors in the order of the names.
 func (u Unread) Unwrap() []error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(u)) {
@@ -142,8 +141,8 @@ func (u Unread) Unwrap() []error {
 	return errs
 }
 
-// unreadOf is why one container's state could not be read: of a look that tells that of
-// each, its own error only.
+// unreadOf returns the error that concerns one container: its own entry if err is an
+// Unread, else err.
 func unreadOf(err error, name string) error {
 	if each, ok := errors.AsType[Unread](err); ok {
 		return each[name]
@@ -151,35 +150,35 @@ func unreadOf(err error, name string) error {
 	return err
 }
 
-// Operations describes the operations: what it means of each that it is done, and why there
-// are none of pods.
+// Operations describes the operations: the meaning of done for each, and why pod operations
+// are absent.
 func (c *Commands) Operations(absent string, means map[subject.Op]string) map[string]record.Operation {
 	return Operations(absent, func(op subject.Op) string { return lane.Quote(c.Line(op, "ID", Place{})) }, means)
 }
 
-// Unknown tells whether a command failed because its engine does not know what it was asked
-// about, and for no other reason. Beside that, podman has a warning for every command on
-// cgroup v1, and isula inspect says "No such object" whatever else is the matter.
+// Unknown reports whether a command failed only because the engine does not know an object.
+// It ignores podman's warning about cgroup v1. It is false if there is any other message:
+// isula inspect prints "No such object" whatever the cause is.
 func Unknown(err error) bool {
 	e, failed := errors.AsType[*cli.Error](err)
 	if !failed || e.Exit <= 0 {
 		return false
 	}
-	said := false
+	unknown := false
 	for line := range strings.Lines(strings.ToLower(e.Output)) {
 		switch {
 		case strings.TrimSpace(line) == "":
 		case strings.HasPrefix(line, "time=") && strings.Contains(line, " level=warning "):
 		case strings.Contains(line, "no such ") || strings.Contains(line, "image not known"):
-			said = true
+			unknown = true
 		default:
 			return false
 		}
 	}
-	return said
+	return unknown
 }
 
-// Output implements Driver. Files are read, what is kept elsewhere is asked for.
+// Output implements Driver. It reads log files and asks the engine for other output.
 func (c *Commands) Output(ctx context.Context, containers []State) (string, error) {
 	if c.Logs == nil {
 		return ReadLogs(containers, false)
@@ -193,8 +192,8 @@ func (c *Commands) Output(ctx context.Context, containers []State) (string, erro
 			ask = append(ask, s.Name)
 		}
 	}
-	for some := range slices.Chunk(ask, together) {
-		said, err := c.Logs(ctx, some)
+	for chunk := range slices.Chunk(ask, maxNames) {
+		said, err := c.Logs(ctx, chunk)
 		text.WriteString(said)
 		if err != nil {
 			return text.String(), err
@@ -209,22 +208,22 @@ func (c *Commands) List(ctx context.Context) ([]string, error) {
 	return slices.DeleteFunc(names, func(name string) bool { return !OfRun(name, c.Env.RunID) }), err
 }
 
-// Names are those of the containers, with these options of ps.
+// Names lists containers with these options of ps.
 func (c *Commands) Names(ctx context.Context, options ...string) ([]string, error) {
 	out, err := c.Ask(ctx, []string{"ps", "-a", "--format", "{{.Names}}"}, options...)
 	return strings.Fields(string(out)), err // isula pads them
 }
 
-// removing is how long a hundred containers may take to be removed by force, which isula
-// does one after the other.
-const removing = 2 * time.Minute
+// removeTimeout bounds the forced removal of a hundred containers. isula removes them one
+// after the other.
+const removeTimeout = 2 * time.Minute
 
 // Remove implements Driver.
 func (c *Commands) Remove(ctx context.Context, names []string) error {
 	var errs []error
-	for some := range slices.Chunk(names, together) {
-		bounded, cancel := context.WithTimeout(ctx, removing)
-		_, err := c.Ask(bounded, c.Removal, some...)
+	for chunk := range slices.Chunk(names, maxNames) {
+		bounded, cancel := context.WithTimeout(ctx, removeTimeout)
+		_, err := c.Ask(bounded, c.Removal, chunk...)
 		cancel()
 		if !Unknown(err) {
 			errs = append(errs, err)
@@ -239,7 +238,7 @@ func (c *Commands) Import(ctx context.Context) (made bool, err error) {
 	defer cancel()
 	id, err := c.ImageID(short)
 	switch {
-	case err != nil && !Unknown(err): // what is there all the same would be removed as this run's
+	case err != nil && !Unknown(err): // an existing image must not be removed as this run's
 		return false, fmt.Errorf("look for the workload's image: %w", err)
 	case err == nil && id == c.Image.ID:
 		return false, nil
@@ -259,9 +258,9 @@ func (c *Commands) Import(ctx context.Context) (made bool, err error) {
 	}
 	switch id, err = c.ImageID(ctx); {
 	case err == nil && id == "":
-		err = fmt.Errorf("%s does not list %s", c.Called, c.Image.Ref)
+		err = fmt.Errorf("%s does not list the image %s", c.Called, c.Image.Ref)
 	case err == nil && id != c.Image.ID:
-		err = fmt.Errorf("%s is image %s now, not %s", c.Image.Ref, id, c.Image.ID)
+		err = fmt.Errorf("%s now has the id %s, expected %s", c.Image.Ref, id, c.Image.ID)
 	}
 	if err != nil {
 		return true, fmt.Errorf("import the workload's image: the load reported success, but: %w", err)
@@ -275,7 +274,7 @@ func (c *Commands) Images(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.Own(out, c.Env.RunID)
+	return c.ParseImages(out, c.Env.RunID)
 }
 
 // Drop implements Driver.
@@ -290,25 +289,25 @@ func (c *Commands) Drop(ctx context.Context, ref string) error {
 	return fmt.Errorf("remove the workload's image: %w", err)
 }
 
-// statistics implements that of [Options].
+// statistics implements [Options].Statistics.
 func (c *Commands) statistics(ctx context.Context, containers []State) (map[string]Usage, error) {
-	told := map[string]Usage{}
-	for some := range slices.Chunk(containers, together) {
+	used := map[string]Usage{}
+	for chunk := range slices.Chunk(containers, maxNames) {
 		var names []string
-		for _, s := range some {
+		for _, s := range chunk {
 			names = append(names, s.Name)
 		}
 		out, err := c.Ask(ctx, c.Stats, names...)
 		if err != nil {
 			return nil, err
 		}
-		c.Usage(out, some, told)
+		c.Usage(out, chunk, used)
 	}
-	return told, nil
+	return used, nil
 }
 
-// Operations describes those of an engine without pods: the command of each, and what it
-// means that it is done. absent is why there are none of pods.
+// Operations describes the operations of an engine without pods: the command and the
+// meaning of done for each. absent is the reason for having no pod operations.
 func Operations(absent string, command func(subject.Op) string, means map[subject.Op]string) map[string]record.Operation {
 	out := map[string]record.Operation{}
 	for _, op := range subject.PodOps {

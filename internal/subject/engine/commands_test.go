@@ -24,8 +24,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-func TestOnlyWhatAnEngineDoesNotKnowIsUnknown(t *testing.T) {
-	// Of podman 5 on cgroup v1, for every command.
+func TestUnknownIsOnlyAboutMissingObjects(t *testing.T) {
+	// podman 5 on cgroup v1 prints it for every command.
 	const warning = `time="2026-11-06T16:57:41Z" level=warning msg="Using cgroups-v1 which is deprecated in favor of cgroups-v2 with Podman v5 and will be removed in a future version."`
 	for _, c := range []struct {
 		err  error
@@ -48,7 +48,7 @@ func TestOnlyWhatAnEngineDoesNotKnowIsUnknown(t *testing.T) {
 	}
 }
 
-func TestAContainerThatCannotBeInspectedCostsItsOwnLaneOnly(t *testing.T) {
+func TestUnreadableContainerFailsItsOwnLaneOnly(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "engine")
 	script := `#!/bin/sh
 case "$*" in
@@ -75,12 +75,12 @@ echo "[{\"Id\":\"1\",\"Name\":\"$2\",\"State\":{\"Status\":\"created\"}}]"
 	}
 	boxes, err := s.Sandboxes(t.Context())
 	if len(boxes) != 2 || boxes[0].Lane != 0 || boxes[1].Lane != 4 || err == nil || !strings.Contains(err.Error(), "broken2 is broken") ||
-		strings.Count(err.Error(), "does not know") != 1 || !strings.Contains(err.Error(), "does not know the container gone any more") {
+		strings.Count(err.Error(), "no longer knows") != 1 || !strings.Contains(err.Error(), "no longer knows the container gone") {
 		t.Errorf("%+v, %v", boxes, err)
 	}
 }
 
-func TestAnImageIsThisRunsOnlyWhereItHadToBeLoaded(t *testing.T) {
+func TestImageBelongsToTheRunOnlyIfItWasLoaded(t *testing.T) {
 	img := must.Get(image.Probe())(t)
 	path := filepath.Join(t.TempDir(), "engine")
 	must.OK(t, os.WriteFile(path, []byte("#!/bin/sh\n"), 0o755))
@@ -95,13 +95,13 @@ func TestAnImageIsThisRunsOnlyWhereItHadToBeLoaded(t *testing.T) {
 		made          bool
 		want          string // in the error
 	}{
-		{name: "it is there", before: answer{img.ID, nil}},
-		{name: "it was not", before: answer{"", none}, after: answer{img.ID, nil}, made: true},
-		{name: "another was", before: answer{"sha256:1", nil}, after: answer{img.ID, nil}, made: true},
-		{name: "nobody can tell", before: answer{"", broken}, want: "look for the workload's image: database is locked"},
-		{name: "another is", before: answer{"", none}, after: answer{"sha256:1", nil}, made: true, want: img.Ref + " is image sha256:1 now, not " + img.ID},
-		{name: "nothing of the name is", after: answer{"", nil}, made: true, want: "podman does not list " + img.Ref},
-		{name: "it cannot be looked for", before: answer{"", none}, after: answer{"", broken}, made: true, want: "reported success, but: database is locked"},
+		{name: "present", before: answer{img.ID, nil}},
+		{name: "missing", before: answer{"", none}, after: answer{img.ID, nil}, made: true},
+		{name: "replaced", before: answer{"sha256:1", nil}, after: answer{img.ID, nil}, made: true},
+		{name: "look-up fails", before: answer{"", broken}, want: "look for the workload's image: database is locked"},
+		{name: "wrong image after the load", before: answer{"", none}, after: answer{"sha256:1", nil}, made: true, want: img.Ref + " now has the id sha256:1, expected " + img.ID},
+		{name: "no image after the load", after: answer{"", nil}, made: true, want: "podman does not list the image " + img.Ref},
+		{name: "look-up after the load fails", before: answer{"", none}, after: answer{"", broken}, made: true, want: "reported success, but: database is locked"},
 	} {
 		answers := []answer{c.before, c.after}
 		e := &Commands{Called: "podman", Program: cli.Program{Path: path}, Image: img, Env: subject.Env{Dir: t.TempDir()}, Load: []string{"load"},
@@ -117,8 +117,8 @@ func TestAnImageIsThisRunsOnlyWhereItHadToBeLoaded(t *testing.T) {
 	}
 }
 
-// noting is an engine that notes a stop at the third look, and one of whose containers
-// cannot be read.
+// noting is an engine that reports a stop at the third look and has one unreadable
+// container.
 type noting struct {
 	*fake
 	looks int
@@ -132,7 +132,7 @@ func (n *noting) Look(context.Context, []string) (map[string]State, error) {
 	return map[string]State{"a": state}, Unread{"broken": errors.New("it is broken")}
 }
 
-func TestWhatIsNotedLateIsAwaitedBesideAContainerThatCannotBeRead(t *testing.T) {
+func TestLateStateIsAwaitedDespiteAnUnreadableContainer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		driver := &noting{fake: newFake()}
 		s := &Session{late: map[string]bool{}, reach: make([]atomic.Pointer[subject.Reached], 5), o: Options{Called: "podman", Driver: driver, Lag: time.Second}, lanes: []container{{name: "a"}, {name: "broken"}}}
@@ -144,7 +144,7 @@ func TestWhatIsNotedLateIsAwaitedBesideAContainerThatCannotBeRead(t *testing.T) 
 	})
 }
 
-func TestOnlyAContainersOwnGroupsBearItsID(t *testing.T) {
+func TestGroupNameMatchesWholeIDs(t *testing.T) {
 	const id = "tare-x-0-1"
 	for _, c := range []struct {
 		groups string
@@ -165,14 +165,13 @@ func TestOnlyAContainersOwnGroupsBearItsID(t *testing.T) {
 	}
 }
 
-// A VM's first process is in the machine's own PID namespace, and so is
-// everything else.
-func TestNothingIsKilledInTheMachinesOwnPIDNamespace(t *testing.T) {
+// A VM's first process is in the machine's own PID namespace.
+func TestKillCommandsSparesTheMachinesPIDNamespace(t *testing.T) {
 	sleep := exec.Command("sleep", "60")
 	must.OK(t, sleep.Start())
 	b := must.Get(os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", sleep.Process.Pid)))(t)
 	line, _, _ := strings.Cut(string(b), "\n")
-	id := path.Base(line) // of whatever group this test is in
+	id := path.Base(line) // the group of this test
 	for _, first := range []int{0, -1, 1, os.Getpid(), 1 << 22} {
 		KillCommands(id, first)
 	}

@@ -4,8 +4,8 @@ import (
 	"github.com/tare-bench/tare/internal/node/procs"
 )
 
-// Listeners are the processes that serve these addresses, where they are unix
-// sockets of this machine.
+// Listeners returns the processes that listen on these addresses. It skips addresses that
+// are not unix sockets of this machine.
 func Listeners(addresses ...string) []int {
 	var out []int
 	for _, a := range addresses {

@@ -5,15 +5,15 @@ import (
 	"sync"
 )
 
-// atOnce is how many questions are asked at a time: enough to be done with a
-// hundred lanes in a moment, few enough to leave the engine in peace.
-const atOnce = 8
+// parallel is the number of concurrent queries. It settles a hundred lanes quickly without
+// loading the engine.
+const parallel = 8
 
-// Each does something for 0 to n-1, some at a time, none of it timed.
+// Each calls do for 0 to n-1, up to 8 at a time.
 func Each(n int, do func(i int) error) error {
 	errs := make([]error, n)
 	var group sync.WaitGroup
-	slots := make(chan struct{}, atOnce)
+	slots := make(chan struct{}, parallel)
 	for i := range n {
 		slots <- struct{}{}
 		group.Go(func() {

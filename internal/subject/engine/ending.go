@@ -9,11 +9,10 @@ import (
 	"github.com/tare-bench/tare/internal/node/procs"
 )
 
-// KillCommands kills the processes of a container but its first one: commands
-// that were run in it, and what those started. It returns how many. It goes by two facts,
-// looked at while the process is pinned: a cgroup that bears the container's id, and the
-// first process's own PID namespace. Where that is the machine's, as with VMs,
-// or the first process is not known, nothing is killed.
+// KillCommands kills all processes of a container except its first one, and returns how many
+// it killed. A process is killed if its cgroup has the container's id and its PID namespace
+// is that of the first process; both are checked while the process is pinned. It kills none
+// if that namespace is the machine's, as with VMs, or the first process is unknown.
 func KillCommands(id string, first int) (killed int) {
 	space := procs.Namespace(first, "pid")
 	if id == "" || first <= 1 || space == "" || space == procs.Namespace(0, "pid") {
@@ -21,28 +20,27 @@ func KillCommands(id string, first int) (killed int) {
 	}
 	inside := func(pid int) bool { return procs.Namespace(pid, "pid") == space && InGroupOf(pid, id) }
 	for _, pid := range procs.All() {
-		if pid != first && inside(pid) && cgroup.KillIf(pid, func() bool { return inside(pid) }) == nil { // else it has gone, or is killed in the next turn
+		if pid != first && inside(pid) && cgroup.KillIf(pid, func() bool { return inside(pid) }) == nil { // if it fails, the process has ended, or the next call kills it
 			killed++
 		}
 	}
 	return killed
 }
 
-// InGroupOf tells whether a process is in a cgroup that bears a container's id.
+// InGroupOf reports whether a process is in a cgroup with a container's id in its name.
 func InGroupOf(pid int, id string) bool {
 	groups, err := procs.GroupsOf(pid)
 	return err == nil && bears(groups, id)
 }
 
-// bears tells whether one of the cgroups is a container's, in the forms of all
-// drivers: "ID", "crio-ID", "cri-containerd-ID.scope".
+// bears reports whether a cgroup's name has a container's id, in any driver's form: "ID",
+// "crio-ID", "cri-containerd-ID.scope".
 func bears(groups *procs.Groups, id string) bool {
 	return slices.ContainsFunc(groups.All, func(where string) bool { return attribution.Names(where, []string{id}) })
 }
 
-// Charged is path if the process's memory is charged to that cgroup or one below
-// it, as the kernel says; else "". Where memory has no hierarchy of its own the
-// cgroup2 one counts.
+// Charged returns path if the kernel charges the process's memory to that cgroup or one
+// below it, else "". Without a memory hierarchy the cgroup2 one counts.
 func Charged(pid int, path string) string {
 	if pid <= 0 || !strings.HasPrefix(path, "/") || path == "/" {
 		return ""

@@ -1,6 +1,5 @@
-// Package engine is what the packages of the engines share: how things are
-// named so that they can be found again, sockets, and the words in which
-// operations are described.
+// Package engine has what the packages of the engines share: sessions, names by which a
+// run's objects are found again, sockets, logs, volumes and the descriptions of operations.
 package engine
 
 import (
@@ -14,28 +13,28 @@ import (
 	"github.com/tare-bench/tare/internal/subject"
 )
 
-// RunLabel is the label (annotation, for pods) with a run's id that everything
-// made on an engine carries.
+// RunLabel is the label (for pods, the annotation) with the run's id on everything that is
+// made on an engine.
 const RunLabel = "dev.tare.run"
 
-// Name is that of the n-th thing that a run made on a lane. It is short, has
-// only small letters, digits and dashes, and no two are the same.
+// Name returns the name of the n-th object of a run on a lane: lower-case letters, digits
+// and dashes only.
 func Name(runID string, lane, n int) string { return fmt.Sprintf("tare-%s-%d-%d", runID, lane, n) }
 
-// serial makes names differ among all sessions of this process: two targets on
-// one engine share its names.
+// serial keeps names unique among all sessions of this process: two targets on one engine
+// share its names.
 var serial atomic.Int64
 
-// NewName is a [Name] that no other session of this process was given.
+// NewName returns a [Name] that is unique in this process.
 func NewName(runID string, lane int) string { return Name(runID, lane, int(serial.Add(1))) }
 
-// OfRun tells whether a name is one that [Name] gives to things of that run.
+// OfRun reports whether [Name] made a name for that run.
 func OfRun(name, runID string) bool {
 	return runID != "" && strings.HasPrefix(strings.TrimPrefix(name, "/"), "tare-"+runID+"-")
 }
 
-// Socket is the path of a unix socket's address, with or without the scheme;
-// "" when the address is of another kind.
+// Socket returns the path of a unix socket's address, with or without a scheme. It returns
+// "" for other addresses.
 func Socket(address string) string {
 	path, isUnix := strings.CutPrefix(address, "unix://")
 	if !isUnix && strings.Contains(address, "://") || !filepath.IsAbs(path) {
@@ -44,13 +43,13 @@ func Socket(address string) string {
 	return path
 }
 
-// Unavailable says that a target cannot be weighed, why, and what would change
-// it.
+// Unavailable returns the error of a target that cannot be weighed, with advice.
 func Unavailable(name, advice, format string, arguments ...any) error {
 	return &subject.Unavailable{Name: name, Reason: fmt.Sprintf(format, arguments...), Advice: advice}
 }
 
-// Failed names the target once, where an error leaves its package; nil for no errors.
+// Failed prefixes errors with the target's name, where they leave its package. It returns
+// nil if there are none.
 func Failed(target, doing string, errs ...error) error {
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("target %s: %s: %w", target, doing, err)
@@ -58,8 +57,8 @@ func Failed(target, doing string, errs ...error) error {
 	return nil
 }
 
-// GuestClock tells whether a runtime's workload has a CLOCK_MONOTONIC of its
-// own, by the runtime's name: gVisor and Kata.
+// GuestClock reports whether workloads of a runtime have their own CLOCK_MONOTONIC. It
+// decides by the runtime's name: gVisor and Kata.
 func GuestClock(runtime string) bool {
 	return isGVisor(runtime) || strings.Contains(runtime, "kata")
 }
@@ -68,7 +67,7 @@ func isGVisor(runtime string) bool {
 	return strings.Contains(runtime, "runsc") || strings.Contains(runtime, "gvisor")
 }
 
-// Clock is record.Target.Clock of a runtime.
+// Clock returns record.Target.Clock for a runtime.
 func Clock(runtime string) string {
 	if GuestClock(runtime) {
 		return "guest"
@@ -76,8 +75,8 @@ func Clock(runtime string) string {
 	return "host"
 }
 
-// Starting is the command that makes a daemon answer which does not: starting
-// its service where the program is installed, else installing the package.
+// Starting returns the command that gets a missing daemon to run: starting its service if
+// the program is installed, else installing the package.
 func Starting(program, service, pkg string) string {
 	if _, err := exec.LookPath(program); err != nil {
 		return "apt-get install " + pkg

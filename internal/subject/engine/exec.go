@@ -13,9 +13,8 @@ import (
 	"github.com/tare-bench/tare/internal/subject"
 )
 
-// Exec implements subject.Executor by the engine's own command. ctx's end ends
-// that command, and then [Session.EndExec] the one in the container, which does
-// not end with it.
+// Exec implements subject.Executor by the engine's exec command. The end of ctx ends that
+// command; [Session.EndExec] then ends the process in the container, which survives it.
 func (s *Session) Exec(ctx context.Context, n int, args []string) (subject.Executed, error) {
 	c, err := s.Inside(n, args)
 	if err != nil {
@@ -42,11 +41,10 @@ func (s *Session) Exec(ctx context.Context, n int, args []string) (subject.Execu
 	return x, err
 }
 
-// Inside is the container on a lane in which a command can be run, as it was
-// last seen.
+// Inside returns the container on a lane for an exec, in its last known state.
 func (s *Session) Inside(n int, args []string) (State, error) {
 	if n < 0 || n >= len(s.lanes) || s.lanes[n].name == "" || len(args) == 0 {
-		return State{}, fmt.Errorf("target %s: exec on lane %d: there is no container or no command", s.o.Target, n)
+		return State{}, fmt.Errorf("target %s: exec on lane %d: no container or no command", s.o.Target, n)
 	}
 	c := s.lanes[n].known
 	c.Name = s.lanes[n].name
@@ -54,31 +52,31 @@ func (s *Session) Inside(n int, args []string) (State, error) {
 }
 
 const (
-	// ending is how long it may take until the processes of a command that
-	// was given up are gone: the engine may be about to start it.
-	ending = 3 * time.Second
-	// calm is how long none may be seen before it is believed.
-	calm = 300 * time.Millisecond
+	// execEnd bounds the wait for the processes of an abandoned command to disappear. The
+	// engine may not have started them yet.
+	execEnd = 3 * time.Second
+	// execQuiet is how long no process may be seen before they count as gone.
+	execQuiet = 300 * time.Millisecond
 )
 
-// EndExec kills the processes on this machine of commands that nobody waits for any more
-// in a container, as [KillCommands]. ended, which may be nil, reports whether the engine
-// says that they are over. The error says that none was seen: a command under a kernel of
-// its own goes on as long as its container.
+// EndExec kills the processes of abandoned commands in a container, as [KillCommands] does.
+// ended may be nil; it reports whether the engine considers the commands ended. The error
+// means that no process was found: a command in a guest kernel continues until its container
+// is removed.
 func (s *Session) EndExec(c State, ended func() bool) error {
 	killed := 0
-	for began, last := time.Now(), time.Now(); time.Since(began) < ending; time.Sleep(20 * time.Millisecond) {
+	for began, last := time.Now(), time.Now(); time.Since(began) < execEnd; time.Sleep(20 * time.Millisecond) {
 		if s.o.Guest {
-			// its processes are not this kernel's
+			// its processes are in a guest kernel
 		} else if n := KillCommands(c.ID, c.Pid); n > 0 {
 			killed, last = killed+n, time.Now()
 		}
-		if time.Since(last) > calm && (killed > 0 || ended != nil && ended()) {
+		if time.Since(last) > execQuiet && (killed > 0 || ended != nil && ended()) {
 			return nil
 		}
 	}
 	if killed > 0 {
 		return nil
 	}
-	return errors.New("none of its processes could be ended from outside: it may go on in the container until that is removed")
+	return errors.New("its processes were not found on this machine: the command may run until the container is removed")
 }

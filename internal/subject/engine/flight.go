@@ -21,33 +21,33 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Flight finds what is still under way of containers that were given up or removed, by their
-// known ids. An engine or a shim goes on with a start after its client has gone: Kata's shim
-// boots its VM for up to 20 s, and what it makes in that time no engine removes.
+// Flight finds processes that still work on containers which were abandoned or removed, by
+// the containers' ids. An engine or a shim continues a start after its client disconnected:
+// Kata's shim boots its VM for up to 20 s, and no engine removes what it makes meanwhile.
 type Flight struct {
-	runID    string          // all of whose names are among the ids; "" for those of ids alone
-	ids      map[string]bool // names of containers, and what the engine calls them and their pods
-	networks map[uint64]bool // inodes of network namespaces that their processes had
-	foreign  map[string]bool // names of network namespaces that were there before
-	root     string          // "" but for tests
-	began    time.Time       // when a process was first waited for
+	runID    string          // all names of this run belong to the flight; "" for ids only
+	ids      map[string]bool // container names, and the engine's ids of containers and pods
+	networks map[uint64]bool // inodes of the network namespaces of their processes
+	foreign  map[string]bool // network namespaces that existed before the run, by name
+	root     string          // "" except in tests
+	began    time.Time       // start of the wait for processes
 	said     time.Time
-	ended    bool // those were killed that did not end in time
+	ended    bool // processes that exceeded the time limit were killed
 }
 
-// NewFlight returns that of ids, and of all names of a run where one is given.
+// NewFlight returns a Flight for ids, and for all names of a run if runID is not "".
 func NewFlight(runID string, ids ...string) *Flight {
 	f := &Flight{runID: runID, ids: map[string]bool{}, networks: map[uint64]bool{}, foreign: map[string]bool{}}
 	f.add(ids...)
 	return f
 }
 
-// before marks names of network namespaces that were there before the run, among ids.
-const before = "-"
+// foreignPrefix marks, among ids, a network namespace that existed before the run.
+const foreignPrefix = "-"
 
 func (f *Flight) add(ids ...string) {
 	for _, id := range ids {
-		if name, is := strings.CutPrefix(id, before); is {
+		if name, is := strings.CutPrefix(id, foreignPrefix); is {
 			f.foreign[name] = true
 		} else if unique(id) {
 			f.ids[id] = true
@@ -55,9 +55,9 @@ func (f *Flight) add(ids ...string) {
 	}
 }
 
-// unique reports whether an id is one that no other program's arguments have by chance: a
-// name of a run's, or what engines make, 64 hexadecimal digits or a UUID. By an id such as
-// "1" processes of others would be found, and killed.
+// unique reports whether no unrelated program has the id among its arguments by chance: a
+// name of a run, or an engine's id (64 hexadecimal digits or a UUID). An id such as "1" would
+// match, and kill, foreign processes.
 func unique(id string) bool {
 	const shortest = 16
 	return strings.HasPrefix(id, "tare-") && strings.Count(id, "-") >= 2 || len(id) >= shortest
@@ -65,40 +65,40 @@ func unique(id string) bool {
 
 func (f *Flight) owns(id string) bool { return f.ids[id] || OfRun(id, f.runID) }
 
-// mentions reports whether one of the ids is in a text, between characters that cannot be in
-// one: also in "k8s_POD_NAME_tare".
+// mentions reports whether text contains one of the ids as a whole word. An underscore
+// separates words too, as in "k8s_POD_NAME_tare".
 func (f *Flight) mentions(text string) bool {
 	return slices.ContainsFunc(strings.FieldsFunc(text, func(c rune) bool { return c == '_' || procs.NotOfID(c) }), f.owns)
 }
 
-// learn asks the engine what it calls containers, before they are removed.
+// learn asks the engine for the ids of containers before they are removed.
 func (f *Flight) learn(ctx context.Context, d Driver, names []string) {
 	if len(names) == 0 {
 		return
 	}
 	f.add(names...)
-	states, _ := d.Look(ctx, names) // a broken one may be missing
+	states, _ := d.Look(ctx, names) // a broken container may be missing
 	for _, s := range states {
-		if !s.Afar {
+		if !s.Remote {
 			f.add(s.ID, s.Pod.ID)
 		}
 	}
 }
 
-// processes returns the shims, monitors and VMMs of the containers, the runtimes and clients
-// that work on them, and their CNI plugins. It notes the network namespaces of all.
+// processes returns the shims, monitors, VMMs and CNI plugins of the containers, and the
+// runtimes and clients that work on them. It records their network namespaces.
 func (f *Flight) processes() (all []procs.Found) {
 	for _, p := range procs.Programs() {
-		_, beside := procs.Beside(p.Name, p.Args)
+		_, helper := procs.Beside(p.Name, p.Args)
 		name, _ := procs.Behind(p.Name, p.Args)
 		switch {
-		case !beside && len(p.Args) == 0: // a CNI plugin has everything in its environment
-			beside = slices.ContainsFunc(procs.EnvironmentOf(p.Pid), func(v string) bool { return strings.HasPrefix(v, "CNI_ARGS=") && f.mentions(v) })
-		case !beside && !procs.IsCommand(name):
+		case !helper && len(p.Args) == 0: // a CNI plugin has its parameters in its environment
+			helper = slices.ContainsFunc(procs.EnvironmentOf(p.Pid), func(v string) bool { return strings.HasPrefix(v, "CNI_ARGS=") && f.mentions(v) })
+		case !helper && !procs.IsCommand(name):
 		default:
-			beside = f.mentions(strings.Join(p.Args, " ")) || beside && f.adopt(p)
+			helper = f.mentions(strings.Join(p.Args, " ")) || helper && f.adopt(p)
 		}
-		if beside && p.Pid != os.Getpid() {
+		if helper && p.Pid != os.Getpid() {
 			all = append(all, p)
 			if n := kata.NetworkOf(p.Pid); n != 0 {
 				f.networks[n] = true
@@ -108,8 +108,8 @@ func (f *Flight) processes() (all []procs.Found) {
 	return all
 }
 
-// adopt reports whether a shim's bundle, which is its working folder, has one of the names. It
-// adds the sandbox's id: the engine may not list the sandbox yet.
+// adopt reports whether the bundle in a shim's working folder mentions one of the ids. It adds
+// the sandbox's id, which the engine may not list yet.
 func (f *Flight) adopt(p procs.Found) bool {
 	if p.Role != record.RoleShim {
 		return false
@@ -118,7 +118,7 @@ func (f *Flight) adopt(p procs.Found) bool {
 	if err != nil || !slices.Contains(p.Args, filepath.Base(dir)) {
 		return false
 	}
-	file, err := OpenLog(fmt.Sprintf("/proc/%d/cwd/config.json", p.Pid)) // which is foreign, too
+	file, err := OpenLog(fmt.Sprintf("/proc/%d/cwd/config.json", p.Pid)) // a foreign file
 	if err != nil {
 		return false
 	}
@@ -133,16 +133,16 @@ func (f *Flight) adopt(p procs.Found) bool {
 }
 
 const (
-	// shimEnds is how long processes may take to end by themselves once their containers were
-	// removed, and vmBoots those of a VM, whose shim does nothing else before it has booted.
+	// shimEnds bounds the wait for processes of removed containers. vmBoots replaces it for
+	// VMs: Kata's shim handles nothing else before the VM has booted.
 	shimEnds = 10 * time.Second
 	vmBoots  = 40 * time.Second
-	// killEnds is how long they may take to go once they were killed.
+	// killEnds bounds the wait for killed processes.
 	killEnds = 10 * time.Second
 )
 
-// underWay reports whether something still is, after a moment in which it may have ended.
-// What does not end in time is killed, and is the error if that does not help either.
+// underWay reports whether processes are still running, after a short wait for their end. It
+// kills those that exceed the time limit; those that survive that are the error.
 func (f *Flight) underWay(ctx context.Context) (bool, error) {
 	all := f.processes()
 	if len(all) == 0 {
@@ -163,34 +163,34 @@ func (f *Flight) underWay(ctx context.Context) (bool, error) {
 	case waited > patience+killEnds:
 		var errs []error
 		for _, p := range all {
-			errs = append(errs, fmt.Errorf("process %d (%s) of what was removed has not ended %v later: kill -9 %[1]d; tare clean", p.Pid, p.Name, waited.Round(time.Second)))
+			errs = append(errs, fmt.Errorf("process %d (%s) of a removed container is still running after %v: kill -9 %[1]d; tare clean", p.Pid, p.Name, waited.Round(time.Second)))
 		}
 		return true, errors.Join(errs...)
 	case waited > patience && !f.ended:
-		// containerd 1.6 forgets a shim whose task was given up while it was made, and never
-		// ends it. When the shim has gone, containerd removes what it had.
+		// containerd 1.6 forgets a shim whose task creation was abandoned and never ends it.
+		// Once the shim has exited, containerd removes its resources.
 		f.ended = true
 		for _, p := range all {
-			if _, beside := procs.Beside(p.Name, p.Args); beside {
+			if _, helper := procs.Beside(p.Name, p.Args); helper {
 				_ = cgroup.KillIf(p.Pid, func() bool {
 					return strings.HasSuffix(strings.Join(procs.ArgsOf(p.Pid), "\x00"), "\x00"+strings.Join(p.Args, "\x00"))
-				}) // or it has gone
+				}) // fails if it has ended
 				Ended(p.Pid, killEnds)
 			}
 		}
 	case time.Since(f.said) > time.Second:
 		f.said = time.Now()
-		term.Say(ctx, fmt.Sprintf("waiting for %d processes of starts that were interrupted, such as %s (%d): %v of at most %v", len(all), all[0].Name, all[0].Pid, waited.Round(time.Second), patience+killEnds))
+		term.Say(ctx, fmt.Sprintf("waiting for %d processes of interrupted starts, such as %s (%d): %v of at most %v", len(all), all[0].Name, all[0].Pid, waited.Round(time.Second), patience+killEnds))
 	}
-	if err := machine.Sleep(ctx, min(max(step, waited/10), sight)); err != nil {
+	if err := machine.Sleep(ctx, min(max(pollRemoval, waited/10), pollArrival)); err != nil {
 		return true, errors.Join(errLate, ctx.Err())
 	}
 	return true, nil
 }
 
-// Left are the ids of sandboxes of which Kata still keeps something.
+// left returns the ids of sandboxes of which Kata still keeps something.
 func (f *Flight) left(hs []cgroup.Hierarchy) []string {
-	if f.runID != "" { // the engine may have forgotten a sandbox that it never listed
+	if f.runID != "" { // a sandbox that the engine never listed is found by its state
 		kata.Sandboxes(f.root, hs, func(id string) bool {
 			if !f.owns(id) && f.mentions(kata.State(f.root, id)) {
 				f.add(id)
@@ -201,7 +201,7 @@ func (f *Flight) left(hs []cgroup.Hierarchy) []string {
 	return kata.Sandboxes(f.root, hs, f.owns)
 }
 
-// Keeps are what Kata keeps of the sandboxes, a line each.
+// Keeps lists what Kata keeps of the sandboxes, one line each.
 func (f *Flight) Keeps(hs []cgroup.Hierarchy) (lines []string) {
 	for _, id := range f.left(hs) {
 		for _, what := range kata.Of(f.root, hs, id) {
@@ -216,8 +216,8 @@ func (f *Flight) Keeps(hs []cgroup.Hierarchy) (lines []string) {
 	return lines
 }
 
-// Sweep removes what Kata keeps of sandboxes that have gone, and returns the paths. The error
-// says what stays, and the command that removes it.
+// Sweep removes what Kata keeps of ended sandboxes and returns the removed paths. The error
+// names what stays, with the command that removes it.
 func (f *Flight) Sweep(hs []cgroup.Hierarchy) (removed []string, err error) {
 	var errs []error
 	left := f.left(hs)
@@ -242,13 +242,13 @@ func (f *Flight) Sweep(hs []cgroup.Hierarchy) (removed []string, err error) {
 		if f.foreign[filepath.Base(path)] {
 			continue
 		}
-		errs = append(errs, fmt.Errorf("%s, a network namespace that nothing is in, may be one that Kata left of a start of this run or of another: it stays; ip netns delete %s removes it", path, filepath.Base(path)))
+		errs = append(errs, fmt.Errorf("the unused network namespace %s stays: it may come from a Kata start of this run or of another; to remove it: ip netns delete %s", path, filepath.Base(path)))
 	}
 	return removed, errors.Join(errs...)
 }
 
-// Settle finds what is left of sandboxes that no engine knows any more, and removes it unless
-// dryRun, when nothing of theirs is under way.
+// Settle lists what is left of sandboxes that the engine has forgotten. Unless dryRun, it
+// waits for their processes to end and removes it.
 func (f *Flight) Settle(ctx context.Context, dryRun bool) (found []string, err error) {
 	hs, err := cgroup.Hierarchies()
 	if found = f.Keeps(hs); err != nil || dryRun {
@@ -260,11 +260,11 @@ func (f *Flight) Settle(ctx context.Context, dryRun bool) (found []string, err e
 	return found, errors.Join(err, swept)
 }
 
-// nameOfARun is one that [Name] gives.
+// nameOfARun matches the results of [Name].
 var nameOfARun = regexp.MustCompile(`^tare-([a-z2-7]{8})-\d+-\d+$`)
 
-// Unclear are what Kata keeps of sandboxes with names of runs that have no folder on this
-// machine, a line each, with the command that removes it. Root is "" but for tests.
+// Unclear lists what Kata keeps of sandboxes whose run has no folder on this machine, one
+// line each, with the command that removes it. root is "" except in tests.
 func Unclear(root string, known []string) []string {
 	hs, _ := cgroup.Hierarchies()
 	lines := []string{}
@@ -277,11 +277,11 @@ func Unclear(root string, known []string) []string {
 			if what == kata.OverheadPath(id) {
 				command = "find /sys/fs/cgroup -depth -path '*" + what + "' -exec rmdir {} +"
 			}
-			lines = append(lines, what+" has a name of a run that has no folder here: it stays; "+command+" removes it")
+			lines = append(lines, what+" stays: its run has no folder here; to remove it: "+command)
 		}
 	}
 	return lines
 }
 
-// known are all ids, sorted.
+// known returns all ids, sorted.
 func (f *Flight) known() []string { return slices.Sorted(maps.Keys(f.ids)) }

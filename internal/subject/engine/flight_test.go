@@ -22,8 +22,8 @@ import (
 	"github.com/tare-bench/tare/internal/testing/need"
 )
 
-// starting is a shim of Kata's, by its name and arguments, that goes on with a start after its
-// client has gone: it makes what a real one leaves, and ends when it is let go.
+// starting imitates a Kata shim by name and arguments. It continues a start after its client
+// disconnected: on proceed it makes what a real one leaves, and ends.
 type starting struct {
 	cmd  exec.Cmd
 	in   *os.File
@@ -42,8 +42,8 @@ func shim(t *testing.T, dir, script string, args ...string) *starting {
 	return s
 }
 
-// started starts a command, and waits until it has its arguments: the kernel says that the
-// program runs a moment before.
+// started starts a command and waits until its arguments are visible, which is shortly after
+// exec.
 func started(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
 	must.OK(t, cmd.Start())
@@ -55,7 +55,7 @@ func started(t *testing.T, cmd *exec.Cmd) {
 	})
 }
 
-// proceed lets it finish.
+// proceed lets the shim finish.
 func (s *starting) proceed() {
 	if !s.done {
 		s.done = true
@@ -64,7 +64,7 @@ func (s *starting) proceed() {
 	}
 }
 
-// machine is one on which a run's sandboxes leave things.
+// machineOf is a machine on which a run's sandboxes leave things.
 type machineOf struct {
 	root string
 	hs   []cgroup.Hierarchy
@@ -82,17 +82,17 @@ func (m machineOf) there(id string) (found []string) {
 	return slices.DeleteFunc(m.folders(id), func(dir string) bool { _, err := os.Stat(dir); return err != nil })
 }
 
-func TestAStartThatGoesOnAfterItsClientIsAwaitedAndWhatItMakesIsRemoved(t *testing.T) {
+func TestAbandonedStartIsAwaitedAndItsResultRemoved(t *testing.T) {
 	run := "f" + fmt.Sprint(os.Getpid())
 	hex := strings.Repeat("5e", 30) + fmt.Sprintf("%04x", os.Getpid()&0xffff)
 	for name, c := range map[string]struct {
 		id    string // of the sandbox
 		names bool   // the shim's bundle has the pod's name
-		knows bool   // the flight does
+		knows bool   // the flight has the id
 	}{
-		"a container that has the run's name":          {id: Name(run, 0, 1)},
-		"a pod that only the bundle of its shim names": {id: hex, names: true},
-		"a pod that the engine listed before":          {id: hex, knows: true},
+		"a container with the run's name":       {id: Name(run, 0, 1)},
+		"a pod named only in its shim's bundle": {id: hex, names: true},
+		"a pod that the engine listed before":   {id: hex, knows: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := onMachine(t)
@@ -117,10 +117,10 @@ func TestAStartThatGoesOnAfterItsClientIsAwaitedAndWhatItMakesIsRemoved(t *testi
 			})
 			f.said = time.Now().Add(-time.Minute)
 			f.began = time.Now()
-			if left, err := f.Clear(ctx, newFake(), nil, all, 0); err != nil || left != nil {
+			if left, err := f.Clear(ctx, newFake(), nil, anyName, 0); err != nil || left != nil {
 				t.Fatalf("%q, %v", left, err)
 			}
-			if len(said) == 0 || !strings.Contains(said[0], "waiting for 1 processes of starts that were interrupted, such as containerd-shim-kata-v2") {
+			if len(said) == 0 || !strings.Contains(said[0], "waiting for 1 processes of interrupted starts, such as containerd-shim-kata-v2") {
 				t.Errorf("said %q", said)
 			}
 			check.Equal(t, "made", m.there(c.id), m.folders(c.id))
@@ -136,8 +136,8 @@ func TestAStartThatGoesOnAfterItsClientIsAwaitedAndWhatItMakesIsRemoved(t *testi
 	}
 }
 
-// containerd has a record of a pod from before its VM boots, which only the end of that removes.
-func TestWhatAnEngineListsUntilItsStartHasEndedIsAwaited(t *testing.T) {
+// containerd lists a pod before its VM boots, and until that boot has ended.
+func TestContainerListedUntilItsStartEndsIsAwaited(t *testing.T) {
 	run := "k" + fmt.Sprint(os.Getpid())
 	name := Name(run, 0, 1)
 	shim := shim(t, t.TempDir(), "true", "-id", name)
@@ -148,13 +148,13 @@ func TestWhatAnEngineListsUntilItsStartHasEndedIsAwaited(t *testing.T) {
 			shim.proceed()
 			delete(f.has, name)
 		})
-		if left, err := NewFlight(run).Clear(ctx, f, []string{name}, all, 0); err != nil || left != nil || time.Since(f.began) < clearing {
+		if left, err := NewFlight(run).Clear(ctx, f, []string{name}, anyName, 0); err != nil || left != nil || time.Since(f.began) < clearTimeout {
 			t.Errorf("after %v: %q, %v", time.Since(f.began), left, err)
 		}
 	})
 }
 
-func TestAShimThatDoesNotEndIsKilledAndWhatHasNoRoleIsNot(t *testing.T) {
+func TestStuckShimIsKilledAndOtherProgramsAreNot(t *testing.T) {
 	run := "m" + fmt.Sprint(os.Getpid())
 	for program, c := range map[string]struct {
 		dies  bool
@@ -163,17 +163,17 @@ func TestAShimThatDoesNotEndIsKilledAndWhatHasNoRoleIsNot(t *testing.T) {
 		"containerd-shim-runc-v2": {true, shimEnds},
 		"containerd-shim-kata-v2": {true, vmBoots},
 		"qemu-system-x86_64":      {true, vmBoots},
-		"docker":                  {false, shimEnds + killEnds}, // a user's own command
+		"docker":                  {false, shimEnds + killEnds}, // a user's command
 	} {
 		in, w, err := os.Pipe()
 		must.OK(t, err)
 		cmd := exec.Cmd{Path: "/bin/sh", Args: []string{program, "-c", "read x", "sh", "-id", Name(run, 0, 1)}, Stdin: in}
 		started(t, &cmd)
 		ended := make(chan error, 1)
-		go func() { ended <- cmd.Wait() }() // or it stays a zombie
+		go func() { ended <- cmd.Wait() }() // reaps it
 		synctest.Test(t, func(t *testing.T) {
 			began := time.Now()
-			_, err := NewFlight(run).Clear(t.Context(), newFake(), nil, all, 0)
+			_, err := NewFlight(run).Clear(t.Context(), newFake(), nil, anyName, 0)
 			if waited := time.Since(began); (err == nil) != c.dies || waited < c.least || waited > c.least+2*killEnds {
 				t.Errorf("%s: %v after %v", program, err, waited)
 			}
@@ -186,7 +186,7 @@ func TestAShimThatDoesNotEndIsKilledAndWhatHasNoRoleIsNot(t *testing.T) {
 	}
 }
 
-// telling is an engine whose Look returns states.
+// telling is an engine with fixed states.
 type telling struct {
 	*fake
 	states map[string]State
@@ -194,7 +194,7 @@ type telling struct {
 
 func (k telling) Look(context.Context, []string) (map[string]State, error) { return k.states, nil }
 
-func TestCleanReturnsWhenTheShimsOfWhatItRemovedHaveEnded(t *testing.T) {
+func TestCleanAwaitsTheShimsOfRemovedContainers(t *testing.T) {
 	name, hex := Name("ll", 0, 1), strings.Repeat("6f", 30)+fmt.Sprintf("%04x", os.Getpid()&0xffff)
 	for program, args := range map[string][]string{
 		"isulad-shim": {hex, "runc", "info"}, // as iSulad 2.1 starts it
@@ -218,7 +218,7 @@ func TestCleanReturnsWhenTheShimsOfWhatItRemovedHaveEnded(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotTheRunsIsNotAwaited(t *testing.T) {
+func TestProcessesOfOthersAreNotAwaited(t *testing.T) {
 	run := "g" + fmt.Sprint(os.Getpid())
 	bundle := t.TempDir()
 	must.Write(t, filepath.Join(bundle, "config.json"), `{"annotations":{"io.kubernetes.cri.sandbox-name":"`+Name(run, 0, 1)+`"}}`)
@@ -232,7 +232,7 @@ func TestWhatIsNotTheRunsIsNotAwaited(t *testing.T) {
 			check.Equal(t, "processes", len(NewFlight(run).processes()), 0)
 		})
 	}
-	t.Run("a process that is no part of an engine's", func(t *testing.T) {
+	t.Run("a program that does not belong to an engine", func(t *testing.T) {
 		in, w, err := os.Pipe()
 		must.OK(t, err)
 		vi := exec.Cmd{Path: "/bin/sh", Args: []string{"vi", "-c", "read x", "sh", Name(run, 0, 1)}, Stdin: in}
@@ -242,13 +242,13 @@ func TestWhatIsNotTheRunsIsNotAwaited(t *testing.T) {
 	})
 }
 
-// An id such as "1" stands in the arguments of many programs.
-func TestAShortIDFindsNoProcess(t *testing.T) {
+// An id such as "1" is among the arguments of many programs.
+func TestShortIDMatchesNoProcess(t *testing.T) {
 	shim(t, t.TempDir(), "true", "-smp", "1")
 	check.Equal(t, "processes", len(NewFlight("", "1", "a", "tare-1", "k8s.io").processes()), 0)
 }
 
-func TestACNIPluginUnderWayIsKnownByItsEnvironment(t *testing.T) {
+func TestCNIPluginIsFoundByItsEnvironment(t *testing.T) {
 	run := "h" + fmt.Sprint(os.Getpid())
 	for args, want := range map[string]int{"IgnoreUnknown=1;K8S_POD_NAME=" + Name(run, 0, 1) + ";K8S_POD_INFRA_CONTAINER_ID=5e": 1, "K8S_POD_NAME=" + Name("x"+run, 0, 1): 0} {
 		in, w, err := os.Pipe()
@@ -260,16 +260,16 @@ func TestACNIPluginUnderWayIsKnownByItsEnvironment(t *testing.T) {
 	}
 }
 
-func TestAClientGivenUpInTheMiddleOfAWaitSaysSo(t *testing.T) {
+func TestInterruptedWaitIsAnError(t *testing.T) {
 	run := "i" + fmt.Sprint(os.Getpid())
 	shim(t, t.TempDir(), "true", "-id", Name(run, 0, 1))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := NewFlight(run).Clear(ctx, newFake(), nil, all, 0)
+	_, err := NewFlight(run).Clear(ctx, newFake(), nil, anyName, 0)
 	check.Is(t, err, errLate)
 }
 
-func TestSandboxesAreRememberedAlsoOnTheDisk(t *testing.T) {
+func TestSandboxIDsAreWrittenToDisk(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "target")
 	f, id := newFake(), strings.Repeat("5e", 32)
 	s, err := Open(t.Context(), Options{Target: "fake", Called: "the engine", Driver: f, Image: t.Name(), Guest: true,
@@ -292,14 +292,14 @@ func TestSandboxesAreRememberedAlsoOnTheDisk(t *testing.T) {
 	check.Equal(t, "another's", m.there("web"), m.folders("web"))
 }
 
-// What a run noted of its sandboxes is all that is known when the engine has forgotten them.
-func TestWhatARunNotedOfItsSandboxesIsSettledLater(t *testing.T) {
+// The run's file of sandbox ids is the only trace once the engine has forgotten them.
+func TestSettleRemovesRecordedSandboxes(t *testing.T) {
 	need.Root(t)
 	need.Tool(t, "unshare")
 	m := onMachine(t)
 	hex := strings.Repeat("5e", 30) + fmt.Sprintf("%04x", os.Getpid()&0xffff)
 	keep := func(id string) {
-		for _, folder := range m.folders(id)[:3] { // no cgroups: Settle looks at the machine's
+		for _, folder := range m.folders(id)[:3] { // without cgroups: Settle reads those of the machine
 			must.OK(t, os.MkdirAll(folder, 0o755))
 		}
 	}
@@ -319,12 +319,12 @@ func TestWhatARunNotedOfItsSandboxesIsSettledLater(t *testing.T) {
 	for _, name := range []string{"cnitest-own", "cnitest-before", "cnitest-since"} {
 		network(name)
 	}
-	f := NewFlight("jj", hex, before+"cnitest-before")
+	f := NewFlight("jj", hex, foreignPrefix+"cnitest-before")
 	f.root = m.root
 	check.Equal(t, "found", len(must.Get(f.Settle(t.Context(), true))(t)), 6)
 	check.Equal(t, "there", len(m.there(hex)), 3)
 	_, err := f.Settle(t.Context(), false)
-	check.Error(t, err, "ip netns delete cnitest-since removes it")
+	check.Error(t, err, "ip netns delete cnitest-since")
 	if strings.Contains(err.Error(), "cnitest-before") || strings.Contains(err.Error(), "cnitest-own") {
 		t.Errorf("it names more: %v", err)
 	}
@@ -334,18 +334,18 @@ func TestWhatARunNotedOfItsSandboxesIsSettledLater(t *testing.T) {
 	check.Equal(t, "networks", len(left), 2)
 }
 
-func TestASandboxWithANameOfARunThatIsNotKnownStaysAndIsNamed(t *testing.T) {
+func TestSandboxOfAnUnknownRunStaysAndIsNamed(t *testing.T) {
 	m := onMachine(t)
 	for _, id := range []string{Name("abcdefgh", 0, 1), Name("known234", 0, 1), "tare-abcdefgh", "web"} {
 		must.OK(t, os.MkdirAll(m.folders(id)[1], 0o755))
 	}
 	path := m.folders(Name("abcdefgh", 0, 1))[1]
-	check.Equal(t, "lines", Unclear(m.root, []string{"known234"}), []string{path + " has a name of a run that has no folder here: it stays; rm -r --one-file-system " + path + " removes it"})
+	check.Equal(t, "lines", Unclear(m.root, []string{"known234"}), []string{path + " stays: its run has no folder here; to remove it: rm -r --one-file-system " + path})
 	must.Get(os.Stat(path))(t)
 }
 
-// A sandbox's state names the run by its cgroups where nothing else does.
-func TestASandboxThatNothingNamesButItsStateIsTheRuns(t *testing.T) {
+// A sandbox's state names the run in its cgroup paths.
+func TestSandboxIsFoundByItsState(t *testing.T) {
 	m, mine, others := onMachine(t), strings.Repeat("5e", 32), strings.Repeat("5f", 32)
 	for id, of := range map[string]string{mine: "kk", others: "other"} {
 		must.OK(t, os.MkdirAll(m.folders(id)[0], 0o755))

@@ -11,21 +11,20 @@ import (
 	"github.com/tare-bench/tare/internal/subject"
 )
 
-// Ground is what containers or pods have of this machine where tare itself says
-// what that is: a cgroup each below the run's own, so that they can be found when
-// everything else is lost, and a file for what they say. Nil has neither.
+// Ground is the part of the machine that tare chooses for containers or pods: a cgroup each
+// below the run's own, so that they can be found when all other records are lost, and a log
+// file each. A nil Ground has neither.
 type Ground struct {
 	hs   []cgroup.Hierarchy
-	path string // of the target's cgroup, from the root of the hierarchies; "" where groups are the engine's to choose
+	path string // the target's cgroup, from the root of the hierarchies; "" if the engine chooses cgroups
 	logs string
 }
 
-// OpenGround makes the target's own cgroup, if groups are tare's to choose, and
-// the folder of logs.
+// OpenGround makes the folder of logs and, if groups is set, the target's own cgroup.
 func OpenGround(env subject.Env, hs []cgroup.Hierarchy, groups bool) (*Ground, error) {
 	g := &Ground{hs: hs, logs: filepath.Join(env.Dir, "log")}
 	if err := os.MkdirAll(g.logs, 0o755); err != nil {
-		return g, fmt.Errorf("make the folder of the containers' outputs: %w", err)
+		return g, fmt.Errorf("make the log folder: %w", err)
 	}
 	if !groups {
 		return g, nil
@@ -34,8 +33,8 @@ func OpenGround(env subject.Env, hs []cgroup.Hierarchy, groups bool) (*Ground, e
 	return g, g.delegate(g.path)
 }
 
-// delegate makes a group. On v2 the controllers have to be handed down on the way
-// to the containers' groups; runtimes do that too, but not all of them.
+// delegate makes a group. On v2 the controllers have to be enabled in all its ancestors,
+// which not all runtimes do.
 func (g *Ground) delegate(group string) error {
 	if err := cgroup.Delegate(g.hs, group, "memory", "pids", "cpu"); err != nil && !errors.Is(err, cgroup.ErrWithheld) {
 		return err
@@ -43,7 +42,7 @@ func (g *Ground) delegate(group string) error {
 	return nil
 }
 
-// Group is the cgroup of a name, as a path from the root of the hierarchies.
+// Group returns the cgroup for a name, as a path from the root of the hierarchies.
 func (g *Ground) Group(name string) string {
 	if g == nil || g.path == "" {
 		return ""
@@ -51,7 +50,7 @@ func (g *Ground) Group(name string) string {
 	return path.Join(g.path, name)
 }
 
-// Make makes that group, which others leave to the runtime, with these limits.
+// Make makes that group with limits, for engines that leave it to tare.
 func (g *Ground) Make(name string, l subject.Limits) error {
 	group := g.Group(name)
 	if group == "" {
@@ -70,10 +69,10 @@ func (g *Ground) Make(name string, l subject.Limits) error {
 	return nil
 }
 
-// Logs is the folder of logs.
+// Logs returns the folder of logs.
 func (g *Ground) Logs() string { return g.logs }
 
-// Log is the file of what the container of a name says.
+// Log returns the log file of a container.
 func (g *Ground) Log(name string) string {
 	if g == nil {
 		return ""
@@ -81,10 +80,10 @@ func (g *Ground) Log(name string) string {
 	return filepath.Join(g.logs, LogName(name))
 }
 
-// LogName is that file in its folder.
+// LogName returns the name of that file in its folder.
 func LogName(name string) string { return name + ".log" }
 
-// Erase removes what the container of a name left.
+// Erase removes the log and the cgroup of a container.
 func (g *Ground) Erase(name string) error {
 	os.Remove(g.Log(name))
 	if g.Group(name) == "" {
@@ -93,7 +92,7 @@ func (g *Ground) Erase(name string) error {
 	return cgroup.Remove(g.hs, g.Group(name))
 }
 
-// Close removes the target's cgroup; the logs go with the folders of the session.
+// Close removes the target's cgroup. The session removes the logs with its folders.
 func (g *Ground) Close() error {
 	if g == nil || g.path == "" {
 		return nil

@@ -2,7 +2,7 @@ package engine
 
 import "sync"
 
-// held are the things on engines that sessions of this process share.
+// held are the things on engines that sessions of this process share, by key.
 var held = struct {
 	sync.Mutex
 	by map[string]*holding
@@ -13,11 +13,11 @@ type holding struct {
 	made  bool
 }
 
-// Hold takes part in a thing on an engine that several sessions share, such as
-// the workload's image. The first one to hold it calls make, which tells
-// whether it made the thing or found it there. The last one to let go of it
-// calls remove, if it was made; so does one for whom making it went wrong half way,
-// whom letGo is given beside the error. key names thing and engine.
+// Hold takes a share in something on an engine that several sessions use, such as the
+// workload's image. The first holder calls make, which reports whether it made the thing or
+// found it. The last one to let go calls remove if it was made. If make fails half way, it
+// returns made with an error; then Hold returns letGo with the error. key names the thing and
+// the engine.
 func Hold(key string, make func() (made bool, err error)) (letGo func(remove func() error) error, err error) {
 	held.Lock()
 	defer held.Unlock()
@@ -50,9 +50,9 @@ func Hold(key string, make func() (made bool, err error)) (letGo func(remove fun
 	}, err
 }
 
-// Renew makes sure that what is held under key is still there, since others may
-// have removed it. make is as that of [Hold]: what had to be made again is
-// removed by the last to let go, though it was found there at first.
+// Renew makes sure that a held thing still exists, since others may have removed it. make is
+// as in [Hold]. A thing that was made again is removed by the last holder, even if it was
+// found at first.
 func Renew(key string, make func() (made bool, err error)) error {
 	held.Lock()
 	defer held.Unlock()

@@ -12,7 +12,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-func TestWhatSessionsShareIsMadeOnceAndRemovedByTheLast(t *testing.T) {
+func TestSharedThingIsMadeOnceAndRemovedByTheLastHolder(t *testing.T) {
 	made, removed := 0, 0
 	hold := func(there bool) func(func() error) error {
 		letGo := must.Get(Hold("x", func() (bool, error) { made++; return !there, nil }))(t)
@@ -21,7 +21,7 @@ func TestWhatSessionsShareIsMadeOnceAndRemovedByTheLast(t *testing.T) {
 	remove := func() error { removed++; return nil }
 	first, second := hold(false), hold(false)
 	_ = first(remove)
-	_ = first(remove) // told twice, counted once
+	_ = first(remove) // the second call has no effect
 	if made != 1 || removed != 0 {
 		t.Errorf("made %d, removed %d while it is in use", made, removed)
 	}
@@ -41,18 +41,18 @@ func TestWhatSessionsShareIsMadeOnceAndRemovedByTheLast(t *testing.T) {
 	}
 }
 
-func TestWhatWasMadeHalfIsRemoved(t *testing.T) {
+func TestPartlyMadeThingIsRemoved(t *testing.T) {
 	broken, removed := errors.New("no"), 0
 	letGo, err := Hold("half", func() (bool, error) { return true, broken })
 	if !errors.Is(err, broken) || letGo == nil {
-		t.Fatalf("nobody can let go of it: %v", err)
+		t.Fatalf("no letGo: %v", err)
 	}
 	if _ = letGo(func() error { removed++; return nil }); removed != 1 {
 		t.Errorf("removed %d times", removed)
 	}
 }
 
-func TestALoadGoesOnForAMomentWhenTheRunIsToEnd(t *testing.T) {
+func TestLoadContinuesBrieflyAfterAnInterruption(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		run, end := context.WithCancel(t.Context())
 		ctx, done := Loading(run)
@@ -65,7 +65,7 @@ func TestALoadGoesOnForAMomentWhenTheRunIsToEnd(t *testing.T) {
 	})
 }
 
-func TestWhatHadToBeMadeAgainIsRemovedThoughItWasFoundThere(t *testing.T) {
+func TestRenewedThingIsRemovedThoughItWasFound(t *testing.T) {
 	letGo := must.Get(Hold("renewed", func() (bool, error) { return false, nil }))(t)
 	for _, gone := range []bool{true, false} {
 		must.OK(t, Renew("renewed", func() (bool, error) { return gone, nil }))
@@ -78,14 +78,14 @@ func TestWhatHadToBeMadeAgainIsRemovedThoughItWasFoundThere(t *testing.T) {
 	}
 }
 
-func TestNamesDiffer(t *testing.T) {
+func TestNewNamesAreUnique(t *testing.T) {
 	first, second := NewName("r", 0), NewName("r", 0)
 	if first == second || !OfRun(first, "r") || OfRun(first, "q") {
 		t.Errorf("%s, %s", first, second)
 	}
 }
 
-// looking is an engine that knows some containers.
+// looking is an engine with some containers.
 type looking struct {
 	*fake
 	known map[string]State
@@ -93,17 +93,17 @@ type looking struct {
 
 func (l looking) Look(context.Context, []string) (map[string]State, error) { return l.known, nil }
 
-func TestAContainerThatIsNotKnownCostsItsOwnLaneOnly(t *testing.T) {
+func TestUnknownContainerFailsItsOwnLaneOnly(t *testing.T) {
 	s := &Session{o: Options{Target: "docker/runc", Called: "docker", Driver: looking{newFake(), map[string]State{"a": {ID: "1"}, "c": {ID: "3"}}}},
 		lanes: []container{{name: "a"}, {name: "b"}, {}, {name: "c"}}}
 	boxes, err := s.Sandboxes(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "docker does not know the container b any more") || len(boxes) != 2 || boxes[0].Lane != 0 || boxes[1].Lane != 3 || boxes[1].IDs[0] != "3" {
+	if err == nil || !strings.Contains(err.Error(), "docker no longer knows the container b") || len(boxes) != 2 || boxes[0].Lane != 0 || boxes[1].Lane != 3 || boxes[1].IDs[0] != "3" {
 		t.Errorf("%+v, %v", boxes, err)
 	}
-	told, err := s.Told(t.Context(), "docker stats", func(_ context.Context, states []State) (map[string]Usage, error) {
+	got, err := s.StatisticsFrom(t.Context(), "docker stats", func(_ context.Context, states []State) (map[string]Usage, error) {
 		return map[string]Usage{"3": {Memory: 7}}, nil
 	})
-	if err == nil || !strings.Contains(err.Error(), "container b any more") || !strings.Contains(err.Error(), "says nothing of the container 1") || len(told) != 1 || told[0].Lane != 3 || told[0].Memory != 7 {
-		t.Errorf("%+v, %v", told, err)
+	if err == nil || !strings.Contains(err.Error(), "no longer knows the container b") || !strings.Contains(err.Error(), "has no figures for the container 1") || len(got) != 1 || got[0].Lane != 3 || got[0].Memory != 7 {
+		t.Errorf("%+v, %v", got, err)
 	}
 }

@@ -12,18 +12,17 @@ import (
 	"github.com/tare-bench/tare/internal/probe/image"
 )
 
-// imagePatience is how long loading an image may take, imageEnds how long a load that
-// was begun may go on in a run that is to end, and imageComes how long the image of a load
-// that was given up is looked for.
+// imagePatience bounds the load of an image, imageEnds the rest of a load after the run was
+// interrupted, and imageComes the search for the image of an abandoned load.
 const (
 	imagePatience = 4 * time.Minute
 	imageEnds     = 10 * time.Second
 	imageComes    = 20 * time.Second
 )
 
-// Loading is the time of a load. A daemon goes on loading what its client gives up, and
-// would have the image after all has been cleaned: it is waited for, of a run that is to
-// end for a moment.
+// Loading returns the context of a load. A daemon completes a load that its client abandoned,
+// and the image would appear after clean-up. An interrupted run therefore waits imageEnds for
+// the load.
 func Loading(ctx context.Context) (context.Context, context.CancelFunc) {
 	begun, cancel := context.WithTimeout(context.WithoutCancel(ctx), imagePatience)
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(imageEnds, cancel) })
@@ -33,44 +32,42 @@ func Loading(ctx context.Context) (context.Context, context.CancelFunc) {
 	}
 }
 
-// load imports the image, and notes whether a load was given up.
+// load imports the image and records whether the load was abandoned.
 func (s *Session) load(ctx context.Context) (made bool, err error) {
 	made, err = s.o.Driver.Import(ctx)
 	s.loading = made && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled))
 	return made, err
 }
 
-// drop removes the image. The engine may still be at work on a load that was given up, and
-// have the image later.
+// drop removes the image. After an abandoned load it waits for an image that appears late.
 func (s *Session) drop(ctx context.Context) error {
 	err := s.o.Driver.Drop(ctx, s.o.Ref)
 	d, lists := s.o.Driver.(Cleaned)
 	if !s.loading || !lists || err != nil {
 		return err
 	}
-	for began := time.Now(); time.Since(began) < imageComes && machine.Sleep(ctx, sight) == nil; {
+	for began := time.Now(); time.Since(began) < imageComes && machine.Sleep(ctx, pollArrival) == nil; {
 		if refs, listed := d.Images(ctx); listed == nil && slices.Contains(refs, s.o.Ref) {
 			return d.Drop(ctx, s.o.Ref)
 		}
 	}
-	return fmt.Errorf("%s may still be loading the image %s, whose load was given up", s.o.Called, s.o.Ref)
+	return fmt.Errorf("%s may still be loading the image %s: its load was abandoned", s.o.Called, s.o.Ref)
 }
 
-// imageLabel is the one that image.Probe gives to all its images.
+// imageLabel is the label that image.Probe sets on all its images.
 const imageLabel = "dev.tare.image"
 
-// ImageFilter finds the images of the workload, whatever files they carry, where
-// an engine lists images by a label.
+// ImageFilter selects the workload's images in an engine that lists images by label.
 const ImageFilter = imageLabel + "=probe"
 
-// RunOfImage returns the id of the run whose name of an image this is, see [image.Image.Of].
+// RunOfImage returns the id of the run that an image name belongs to, see [image.Image.Of].
 func RunOfImage(ref string) (runID string, is bool) {
 	tag, is := strings.CutPrefix(ref, image.Repository+":")
 	id, runID, named := strings.Cut(tag, "-")
 	return runID, is && named && runID != "" && len(id) == 12 && strings.Trim(id, "0123456789abcdef") == ""
 }
 
-// OwnImages returns those of an image's names that are a run's.
+// OwnImages returns the names that belong to a run.
 func OwnImages(names []string, runID string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 		of, is := RunOfImage(name)

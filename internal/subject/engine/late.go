@@ -2,9 +2,8 @@ package engine
 
 import "time"
 
-// Late is how long after n calls were given up their effects may still appear.
-// An engine works off what was asked of it at once one after the other: the
-// more there was, the longer it takes.
+// Late returns how long the effects of n abandoned calls may take to appear. An engine works
+// through concurrent calls one after the other, so the time grows with n.
 func Late(n int) time.Duration {
 	if n == 0 {
 		return 0

@@ -12,19 +12,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxLog is how much of a log is read. The workload says one line.
+// maxLog bounds the bytes read from a log. The workload writes one line.
 const maxLog = 64 << 10
 
-// OpenLog opens the file in which an engine keeps a container's output. The file is
-// foreign, and its path too: what is no plain file is refused.
+// OpenLog opens the file of a container's output. File and path are foreign: anything but a
+// regular file is refused.
 func OpenLog(path string) (*os.File, error) {
 	if path == "" {
-		return nil, errors.New("the log is not in a file")
+		return nil, errors.New("no log file")
 	}
 	return machine.OpenPlain(path, unix.O_NOFOLLOW)
 }
 
-// Within reports whether a path below a folder leads to a file there, through no link.
+// Within reports whether a path relative to a folder leads to a file in it, without links.
 func Within(folder, below string) bool {
 	dir, err := os.Open(folder)
 	if err != nil {
@@ -39,7 +39,7 @@ func Within(folder, below string) bool {
 	return true
 }
 
-// ReadLog reads the beginning of such a file.
+// ReadLog reads the beginning of a log file.
 func ReadLog(path string) ([]byte, error) {
 	f, err := OpenLog(path)
 	if err != nil {
@@ -49,14 +49,14 @@ func ReadLog(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, maxLog))
 }
 
-// maxTail is how much is told of what a workload said last.
+// maxTail bounds the last output of a workload that is reported.
 const maxTail = 4 << 10
 
-// Last is as much of the end of what a workload said as is told of it.
+// Last returns the end of text that is reported, up to 4 KiB.
 func Last(text string) string { return text[max(0, len(text)-maxTail):] }
 
-// tail is the end of what is in a log, from the beginning of a line; "" where it cannot
-// be read. plain: it is there as it was written.
+// tail returns the end of a log, from the beginning of a line, or "" if it cannot be read.
+// plain means that the log has no engine's format.
 func tail(path string, plain bool) string {
 	f, err := OpenLog(path)
 	if err != nil {
@@ -67,7 +67,7 @@ func tail(path string, plain bool) string {
 	if info, err := f.Stat(); err == nil {
 		from = max(0, info.Size()-maxTail)
 	}
-	text, _ := io.ReadAll(io.NewSectionReader(f, from, maxTail)) // of what cannot be read, what there is
+	text, _ := io.ReadAll(io.NewSectionReader(f, from, maxTail))
 	if i := bytes.IndexByte(text, '\n'); from > 0 && i >= 0 {
 		text = text[i+1:]
 	}
@@ -77,8 +77,8 @@ func tail(path string, plain bool) string {
 	return ParseLog(text)
 }
 
-// ReadLogs is what containers have said so far, out of the files in which an
-// engine keeps that; plain: as it was written.
+// ReadLogs returns the output of containers so far, from their log files. plain means that
+// the logs have no engine's format.
 func ReadLogs(containers []State, plain bool) (string, error) {
 	var text strings.Builder
 	var errs []error
@@ -94,10 +94,9 @@ func ReadLogs(containers []State, plain bool) (string, error) {
 	return text.String(), errors.Join(errs...)
 }
 
-// ParseLog takes the output out of a container's log, in whichever form the
-// engine keeps it: Kubernetes' lines "TIME STREAM F|P TEXT", where P is a part of
-// a line, or Docker's, {"log":"TEXT\n",…}. What has another form, or is not
-// complete yet, is passed over.
+// ParseLog extracts the output from a container's log. It reads Kubernetes' format, "TIME
+// STREAM F|P TEXT" where P is a partial line, and Docker's, {"log":"TEXT\n",…}. Other and
+// incomplete lines are skipped.
 func ParseLog(log []byte) string {
 	var text strings.Builder
 	for line := range bytes.Lines(log) {

@@ -10,16 +10,14 @@ import (
 	"github.com/tare-bench/tare/internal/subject/setting"
 )
 
-// Places are where the containers of a session have the files of their workload:
-// a folder of the host, a tmpfs, a device, or nothing but their own root file
-// system. Docker, podman and isula know the same ones.
+// Places says where the containers of a session keep the files of their workload: a folder of
+// the host, a tmpfs, a device, or their root file system. Docker, podman and isula share it.
 type Places struct {
 	volumes *Volumes
-	all     Place // but for the folder
+	all     Place // of every lane, without its folder
 }
 
-// OpenPlaces makes the folders of the workload's volume, and looks whether its
-// device is one.
+// OpenPlaces makes the folders of the workload's volume and checks its device.
 func OpenPlaces(env subject.Env) (*Places, error) {
 	device, err := FindDevice(env.Workload)
 	if err != nil {
@@ -30,15 +28,14 @@ func OpenPlaces(env subject.Env) (*Places, error) {
 		p.all.Mounts = c.Mounts
 	}
 	if env.Workload.Tmpfs > 0 {
-		// Docker and podman have noexec where nothing is said, a folder of the
-		// host has not.
+		// Docker and podman default to noexec; a folder of the host allows exec.
 		p.all.Tmpfs = append(TmpfsOptions(env.Workload), "exec")
 	}
 	p.volumes, err = OpenVolumes(env)
 	return p, err
 }
 
-// On is the place of the container on a lane.
+// On returns the place of the container on a lane.
 func (p *Places) On(lane int) Place {
 	place := p.all
 	place.Folder = p.volumes.Folder(lane)
@@ -53,21 +50,19 @@ func (p *Places) Close() error {
 	return p.volumes.Close()
 }
 
-// Place is where one container has its files. The zero Place is its own root
-// file system.
+// Place says where one container keeps its files. The zero Place is its root file system.
 type Place struct {
-	Folder string          // of the host, at subject.VolumePath; "" for none
-	Tmpfs  []string        // the options of a tmpfs there, nil for none
-	Device string          // the node of a block device, for subject.DevicePath; "" for none
-	Mounts []setting.Mount // what the user wants in every container
+	Folder string          // on the host, mounted at subject.VolumePath; "" for none
+	Tmpfs  []string        // options of a tmpfs there; nil for none
+	Device string          // node of a block device, for subject.DevicePath; "" for none
+	Mounts []setting.Mount // further mounts that the user requested
 }
 
-// DeviceAccess is what a container may do with its device, in a cgroup's words:
-// read, write and make a node of it.
+// DeviceAccess is the access to a device in the devices cgroup's form: read, write, mknod.
 const DeviceAccess = "rwm"
 
-// Binds are the mounts as docker's, podman's and isula's -v have them. Z gives the folder
-// the container's own label where SELinux would deny it else; elsewhere it does nothing.
+// Binds returns the mounts in the form of -v of docker, podman and isula. Z relabels the
+// folder, which SELinux requires; without SELinux it has no effect.
 func (p Place) Binds() (all []string) {
 	if p.Folder != "" {
 		all = append(all, p.Folder+":"+subject.VolumePath+":Z")
@@ -78,8 +73,8 @@ func (p Place) Binds() (all []string) {
 	return all
 }
 
-// Flags are the place on a command line; the tmpfs of one that has one is given
-// these options.
+// Flags returns the place as command-line options. tmpfs are the options of its tmpfs, if it
+// has one.
 func (p Place) Flags(tmpfs ...string) []string {
 	var line []string
 	if p.Tmpfs != nil {
@@ -98,9 +93,9 @@ func (p Place) Flags(tmpfs ...string) []string {
 	return line
 }
 
-// Elsewhere is the error of a workload that needs something of this machine, on
-// an engine ("daemon") of which why says that it is on another one. A why of ""
-// says that it is on this one.
+// Elsewhere returns the error of a workload that needs a folder or device of this machine on
+// an engine of another one. called is the kind of engine ("daemon"), why the reason for
+// considering it remote; "" means that it is local.
 func Elsewhere(w subject.Workload, called, why string) error {
 	var errs []error
 	for _, need := range []struct{ path, one, all string }{{w.Volume, "volume", "folders"}, {w.Device, "device", "devices"}, {mounted(w), "mount", "folders"}} {
@@ -111,7 +106,7 @@ func Elsewhere(w subject.Workload, called, why string) error {
 	return errors.Join(errs...)
 }
 
-// mounted is a folder of this machine that the user wants in containers, "" for none.
+// mounted returns the first mount that the user requested, "" for none.
 func mounted(w subject.Workload) string {
 	if w.Cargo == nil || len(w.Cargo.Mounts) == 0 {
 		return ""
@@ -119,9 +114,8 @@ func mounted(w subject.Workload) string {
 	return string(w.Cargo.Mounts[0])
 }
 
-// LimitFlags are the limits that are given, on the command lines of docker,
-// podman and isula, which agree on them. -1 is none where an engine has one of its
-// own.
+// LimitFlags returns the limits as options of docker, podman and isula. -1 removes a limit
+// that an engine sets by default.
 func LimitFlags(l subject.Limits) []string {
 	var line []string
 	quota := l.CPUQuota()

@@ -14,7 +14,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Reach implements subject.Reachable by what the engine said last.
+// Reach implements subject.Reachable from the last known state.
 func (s *Session) Reach(lane int) subject.Reached {
 	if r := s.reach[lane].Load(); r != nil {
 		return *r
@@ -22,7 +22,7 @@ func (s *Session) Reach(lane int) subject.Reached {
 	return subject.Reached{}
 }
 
-// reached notes where the container on a lane can be reached, as it was last seen.
+// reached records where the container on a lane can be reached, from its last known state.
 func (s *Session) reached(n int) {
 	c := s.lanes[n].known
 	r := subject.Reached{Pid: c.Pid, Guest: s.o.Guest, Address: c.Address, Log: c.Log, Plain: s.o.PlainLog}
@@ -31,34 +31,34 @@ func (s *Session) reached(n int) {
 			r.Near = all[0]
 		}
 	}
-	if r.Pid == 0 && c.Untold && s.o.OnHost && !s.o.Guest && s.o.Daemons != nil {
+	if r.Pid == 0 && c.PidUnknown && s.o.OnHost && !s.o.Guest && s.o.Daemons != nil {
 		if all := s.o.Daemons(); len(all) > 0 {
 			r.Sharing = all[0]
 		}
 	}
 	r.Own = c.owns
 	switch {
-	case c.Afar:
+	case c.Remote:
 		r.Pid, r.Log = 0, ""
-		r.Why = "its network is that of another machine, on which " + s.o.Called + " runs: run tare there"
+		r.Why = "its network is on another machine, where " + s.o.Called + " runs: run tare there"
 	case s.o.Guest && c.ID != "" && c.Address == "":
-		r.Why = "its network is its sandbox's own, and there is no way into that from outside: give it an address (--network bridge; pods then need CNI)"
+		r.Why = "its sandbox has its own network without an address: use --network bridge (pods need CNI for it)"
 	}
 	s.reach[n].Store(&r)
 }
 
-// owns tells whether a process is in a cgroup of the container's or its pod's.
+// owns reports whether a process is in a cgroup of the container or its pod.
 func (c State) owns(pid int) bool {
 	for _, id := range []string{c.ID, c.Pod.ID} {
 		if id != "" && InGroupOf(pid, id) {
 			return true
 		}
 	}
-	return c.Asked && c.Group != "" && cgroup.Holds(c.Group, pid)
+	return c.GroupRequested && c.Group != "" && cgroup.Holds(c.Group, pid)
 }
 
-// noticing is how long the engine may take to notice that a process has ended.
-const noticing = 2 * time.Second
+// noticeTimeout is how long an engine may take to notice that a process has ended.
+const noticeTimeout = 2 * time.Second
 
 // Ended implements subject.Reachable.
 func (s *Session) Ended(ctx context.Context, lane int) subject.Ended {
@@ -66,18 +66,18 @@ func (s *Session) Ended(ctx context.Context, lane int) subject.Ended {
 	for began := time.Now(); ; {
 		known, err := s.o.Driver.Look(ctx, []string{c.name})
 		state, ok := known[c.name]
-		gone := !c.known.Untold && !c.known.Afar && !Alive(c.known.Pid)
-		if err == nil && ok && (state.Status == Exited || !gone) || time.Since(began) > noticing || machine.Sleep(ctx, step) != nil {
+		gone := !c.known.PidUnknown && !c.known.Remote && !Alive(c.known.Pid)
+		if err == nil && ok && (state.Status == Exited || !gone) || time.Since(began) > noticeTimeout || machine.Sleep(ctx, pollRemoval) != nil {
 			if !ok {
 				state = State{Log: c.known.Log}
 			}
-			return subject.Ended{Exit: state.Exit, Known: state.Status == Exited && !state.Unseen, Output: s.lastWords(ctx, state)}
+			return subject.Ended{Exit: state.Exit, Known: state.Status == Exited && !state.ExitUnseen, Output: s.lastOutput(ctx, state)}
 		}
 	}
 }
 
-// lastWords are the last that a container has said, "" where that cannot be told.
-func (s *Session) lastWords(ctx context.Context, c State) string {
+// lastOutput returns the end of a container's output, "" if unavailable.
+func (s *Session) lastOutput(ctx context.Context, c State) string {
 	if text := tail(c.Log, s.o.PlainLog); text != "" || c.Name == "" {
 		return text
 	}
@@ -85,8 +85,8 @@ func (s *Session) lastWords(ctx context.Context, c State) string {
 	return Last(text)
 }
 
-// Said is the file into which a lane keeps what a user's own program says, see
-// [lane.Order]; "" where there is none, and nothing to be said.
+// Said returns the file to which a lane writes the output of a user's program, see
+// [lane.Order]. It returns "" for the probe alone.
 func Said(env subject.Env, lane int) string {
 	if env.Workload.Cargo == nil {
 		return ""
@@ -94,32 +94,32 @@ func Said(env subject.Env, lane int) string {
 	return filepath.Join(env.Dir, fmt.Sprintf("output-%d", lane))
 }
 
-// arriving is how long what a workload said may be on its way into the file that keeps it.
-const arriving = 50 * time.Millisecond
+// outputDelay is how long output of a workload may take to reach its file.
+const outputDelay = 50 * time.Millisecond
 
-// LastWords are the last that a program of the user's own said which a lane started and
-// that is over; "" of the probe. If there is nothing but the probe's own line, what the
-// program said may still be on its way on a busy machine.
-func LastWords(env subject.Env, lane int) string {
+// LastOutput returns the end of the output of an ended user's program that a lane started; ""
+// for the probe alone. On a busy machine output may arrive late: while there is only the
+// probe's line, it waits up to 2 s for more.
+func LastOutput(env subject.Env, lane int) string {
 	if env.Workload.Cargo == nil {
 		return ""
 	}
 	for began := time.Now(); ; {
-		time.Sleep(arriving)
+		time.Sleep(outputDelay)
 		text := strings.TrimSpace(tail(Said(env, lane), true))
-		if strings.Contains(text, "\n") || text != "" && !strings.HasPrefix(text, "tare-probe/") || time.Since(began) > noticing {
+		if strings.Contains(text, "\n") || text != "" && !strings.HasPrefix(text, "tare-probe/") || time.Since(began) > noticeTimeout {
 			return text
 		}
 	}
 }
 
-// Lasting is the failure of a program of the user's own that a lane has started and that
-// was over right after its first instruction: it could not be run, or ended by itself.
-func Lasting(ctx context.Context, s subject.Reachable, env subject.Env, lane, pid int) *record.Failure {
-	if env.Workload.Cargo == nil || !Ended(pid, arriving) {
+// EarlyEnd returns the failure of a user's program that a lane started and that ended right
+// after its first instruction; nil if it is running.
+func EarlyEnd(ctx context.Context, s subject.Reachable, env subject.Env, lane, pid int) *record.Failure {
+	if env.Workload.Cargo == nil || !Ended(pid, outputDelay) {
 		return nil
 	}
-	f := &record.Failure{Kind: record.FailWorkload, Output: LastWords(env, lane), Detail: "the workload ended right after its first instruction"}
+	f := &record.Failure{Kind: record.FailWorkload, Output: LastOutput(env, lane), Detail: "the workload ended right after its first instruction"}
 	if e := s.Ended(ctx, lane); e.Known {
 		f.Exit = e.Exit
 		f.Detail += fmt.Sprintf(", with status %d", f.Exit)
@@ -127,8 +127,8 @@ func Lasting(ctx context.Context, s subject.Reachable, env subject.Env, lane, pi
 	return f
 }
 
-// EndOf is the end of a workload that a lane has made, which waits for it with its next
-// order only; said is what it said.
+// EndOf returns the end of a workload that a lane started and has not waited for yet. said is
+// the file with its output.
 func EndOf(pid int, said string) subject.Ended {
 	e := subject.Ended{Output: tail(said, true)}
 	if s, err := procs.StatOf(pid); pid > 0 && err == nil && s.Ended() {

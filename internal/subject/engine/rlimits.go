@@ -10,16 +10,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Rlimit is one of setrlimit(2).
+// Rlimit is a limit of setrlimit(2).
 type Rlimit struct {
-	Name  string // "nproc", without RLIMIT_
+	Name  string // "nproc": the name without RLIMIT_
 	Limit int64  // hard and soft
 }
 
-// Lowered are the limits to give containers explicitly: those of the process
-// that starts podman's runtimes, where it may not raise them. Podman gives a
-// container 1048576 files and as many processes unless containers.conf or its
-// caller says otherwise. nil where the process may, or where it is not known.
+// Lowered returns the limits that containers need explicitly, if the process that starts
+// podman's runtimes may not raise its own: that process's hard limits. Podman gives a
+// container 1048576 files and processes unless containers.conf or its caller says otherwise.
+// It returns nil if the process may raise limits, or if that is unknown.
 func Lowered(pid int) []Rlimit {
 	status, err := procs.StatusOf(pid)
 	if err != nil || status.Effective&(1<<unix.CAP_SYS_RESOURCE) != 0 {
@@ -32,10 +32,10 @@ func Lowered(pid int) []Rlimit {
 	return hardLimits(string(limits))
 }
 
-// hardLimits reads the third column, see proc_pid_limits(5):
+// hardLimits parses the third column of limits, see proc_pid_limits(5):
 // "Max open files            1024                 524288               files".
 func hardLimits(text string) []Rlimit {
-	const most = 1048576 // what podman would give
+	const most = 1048576 // podman's default
 	var out []Rlimit
 	for _, l := range []struct{ line, name string }{{"Max processes", "nproc"}, {"Max open files", "nofile"}} {
 		for line := range strings.Lines(text) {
@@ -45,7 +45,7 @@ func hardLimits(text string) []Rlimit {
 				continue
 			}
 			hard, err := strconv.ParseUint(fields[1], 10, 64)
-			if err != nil || hard > most { // "unlimited" is no number
+			if err != nil || hard > most { // "unlimited" is not a number
 				hard = most
 			}
 			out = append(out, Rlimit{l.name, int64(hard)})
@@ -54,8 +54,8 @@ func hardLimits(text string) []Rlimit {
 	return out
 }
 
-// BelowPidMax is what is left of the limits once podman itself has started: its
-// command lowers its own limit of processes to the kernel's pid_max.
+// BelowPidMax lowers the limit of processes to the kernel's pid_max, as podman does with its
+// own limit when it starts.
 func BelowPidMax(limits []Rlimit) []Rlimit {
 	text, err := os.ReadFile("/proc/sys/kernel/pid_max")
 	if err != nil {

@@ -17,11 +17,11 @@ import (
 	"github.com/tare-bench/tare/internal/subject"
 )
 
-// RootMade says, for the facts of a target, how root file systems are made that tare makes.
+// RootMade describes, among a target's facts, how tare makes root file systems.
 const RootMade = "a folder that all share, read-only; with --image an overlay for each lane over its unpacked files"
 
-// Root is a lane's root file system, where tare itself makes it. All containers
-// share one; where they may write to it, each lane has its own.
+// Root returns a lane's root file system, for targets that leave it to tare. All containers
+// share one, unless they may write to it.
 func Root(env subject.Env, lane int) string {
 	if OwnRoot(env.Workload) {
 		return filepath.Join(env.Dir, "rootfs-"+strconv.Itoa(lane))
@@ -29,11 +29,11 @@ func Root(env subject.Env, lane int) string {
 	return filepath.Join(env.Dir, "rootfs")
 }
 
-// OwnRoot tells whether each lane has its own root file system, which its containers may
+// OwnRoot reports whether each lane has its own root file system, which its containers may
 // write to.
 func OwnRoot(w subject.Workload) bool { return onRoot(w) || w.Cargo != nil }
 
-// MakeRoots makes those of all lanes.
+// MakeRoots makes the root file systems of all lanes.
 func MakeRoots(env subject.Env) error {
 	for n := range env.Lanes {
 		if err := makeRoot(env, n); err != nil {
@@ -53,14 +53,14 @@ func makeRoot(env subject.Env, lane int) error {
 	return layRoot(env, lane)
 }
 
-// layRoot lays a folder of the lane's own over the files of the user's image, which all
-// lanes share.
+// layRoot mounts an overlay for a lane over the files of the user's image, which all lanes
+// share.
 func layRoot(env subject.Env, lane int) error {
 	lower, err := env.Workload.Cargo.Root()
 	if err != nil {
 		return err
 	}
-	at, over := Root(env, lane), over(env, lane)
+	at, over := Root(env, lane), overlayDir(env, lane)
 	for _, dir := range []string{at, over, over + "/upper", over + "/work"} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return fmt.Errorf("make the root file system: %w", err)
@@ -68,18 +68,18 @@ func layRoot(env subject.Env, lane int) error {
 	}
 	options := fmt.Sprintf("lowerdir=%s,upperdir=%s/upper,workdir=%s/work", lower, over, over)
 	if err := unix.Mount("tare-"+env.RunID, at, "overlay", 0, options); err != nil {
-		return fmt.Errorf("mount an overlay on %s: %w; its folders have to be on a file system that can be the upper one of an overlay, such as ext4 or xfs: set TARE_DATA_DIR", at, err)
+		return fmt.Errorf("mount an overlay on %s: %w; set TARE_DATA_DIR to a folder on a file system that supports overlays, such as ext4 or xfs", at, err)
 	}
-	return furnish(at, env.Workload)
+	return addFiles(at, env.Workload)
 }
 
-func over(env subject.Env, lane int) string {
+func overlayDir(env subject.Env, lane int) string {
 	return filepath.Join(env.Dir, "over-"+strconv.Itoa(lane))
 }
 
-// furnish makes what is mounted on in the root of a user's image, and carries files into
-// it. What links in the image lead out of it to is refused.
-func furnish(at string, w subject.Workload) error {
+// addFiles makes the mount points in the root of a user's image, and copies files into it. It
+// follows no link out of the root.
+func addFiles(at string, w subject.Workload) error {
 	root, err := os.OpenRoot(at)
 	if err != nil {
 		return err
@@ -88,12 +88,12 @@ func furnish(at string, w subject.Workload) error {
 	for _, m := range w.Cargo.Mounts {
 		source, destination, _ := m.Parts()
 		if err := mountPoint(root, source, destination); err != nil {
-			return fmt.Errorf("the mount %s: %w", m, err)
+			return fmt.Errorf("mount %s: %w", m, err)
 		}
 	}
 	for _, f := range w.Files {
-		if err := carry(root, f); err != nil {
-			return fmt.Errorf("carry %s into the root file system: %w", f.Source, err)
+		if err := copyFile(root, f); err != nil {
+			return fmt.Errorf("copy %s into the root file system: %w", f.Source, err)
 		}
 	}
 	return nil
@@ -118,7 +118,7 @@ func mountPoint(root *os.Root, source, destination string) error {
 	return f.Close()
 }
 
-func carry(root *os.Root, f probe.File) error {
+func copyFile(root *os.Root, f probe.File) error {
 	content, err := os.ReadFile(f.Source)
 	if err != nil {
 		return err
@@ -136,11 +136,11 @@ func carry(root *os.Root, f probe.File) error {
 	return root.Chmod(name, f.Mode.Perm())
 }
 
-// ClearRoot takes away what a container left on its root file system, so that the
-// next one on the lane has a fresh one.
+// ClearRoot removes what a container wrote to its root file system, for the next container on
+// the lane.
 func ClearRoot(env subject.Env, lane int) error {
 	if env.Workload.Cargo != nil {
-		for _, dir := range []string{Root(env, lane), over(env, lane)} { // nothing is laid over what is still there
+		for _, dir := range []string{Root(env, lane), overlayDir(env, lane)} {
 			if err := mounts.RemoveTree(dir); err != nil {
 				return err
 			}

@@ -9,10 +9,9 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// occupied are the containers that the lanes hold, as the engine knows them now,
-// and their lanes in the same order; the error tells of those that it does not know, or
-// whose state could not be read.
-// It changes nothing that is remembered, so that commands may run in them meanwhile.
+// occupied returns the lanes that hold containers and the engine's current states of these,
+// in the same order. The error lists containers that are unknown or unreadable. It does not
+// change the session, so commands may run in the containers at the same time.
 func (s *Session) occupied(ctx context.Context) (lanes []int, states []State, err error) {
 	var names []string
 	for _, c := range s.lanes {
@@ -25,23 +24,22 @@ func (s *Session) occupied(ctx context.Context) (lanes []int, states []State, er
 	}
 	known, wrong := s.o.Driver.Look(ctx, names)
 	if wrong != nil {
-		err = fmt.Errorf("target %s: ask for the containers: %w", s.o.Target, wrong)
+		err = fmt.Errorf("target %s: look up containers: %w", s.o.Target, wrong)
 	}
 	for n, c := range s.lanes {
 		if state, ok := known[c.name]; ok && c.name != "" {
 			lanes, states = append(lanes, n), append(states, state)
 		} else if c.name != "" && unreadOf(wrong, c.name) == nil {
-			err = errors.Join(err, fmt.Errorf("target %s: %s does not know the container %s any more", s.o.Target, s.o.Called, c.name))
+			err = errors.Join(err, fmt.Errorf("target %s: %s no longer knows the container %s", s.o.Target, s.o.Called, c.name))
 		}
 	}
 	return lanes, states, err
 }
 
-// Sandboxes implements subject.Sandboxed. A cgroup that the engine names is given
-// where the kernel says that the workload's memory is charged to it. What runs on
-// another machine has no process here.
+// Sandboxes implements subject.Sandboxed. It returns the engine's cgroup only if the kernel
+// charges the workload's memory to it. Remote containers have no process here.
 func (s *Session) Sandboxes(ctx context.Context) ([]subject.Sandbox, error) {
-	ctx, cancel := context.WithTimeout(ctx, asking)
+	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
 	lanes, states, err := s.occupied(ctx)
 	out := make([]subject.Sandbox, len(states))
@@ -50,58 +48,57 @@ func (s *Session) Sandboxes(ctx context.Context) ([]subject.Sandbox, error) {
 		if c.Pod.ID != "" && c.Pod.ID != c.ID {
 			out[i].IDs = append(out[i].IDs, c.Pod.ID)
 		}
-		if (c.Status == Created || c.Status == Running) && !c.Afar {
+		if (c.Status == Created || c.Status == Running) && !c.Remote {
 			out[i].Workload, out[i].Group = c.Pid, Charged(c.Pid, c.Group)
 		}
-		if c.Asked {
+		if c.GroupRequested {
 			out[i].Group = c.Group
 		}
 	}
 	return out, err
 }
 
-// Usage is what an engine says that a container uses: bytes, and ns of CPU since
-// its start; -1 where it says nothing.
+// Usage is a container's usage as reported by the engine: bytes, and ns of CPU since its
+// start; -1 if unknown.
 type Usage struct {
 	Memory, CPU int64
-	Time        int64    // to which the engine's figures belong, 0 where it does not say
-	Rate        *float64 // CPUs on average, of one that tells that instead
+	Time        int64    // of the engine's reading; 0 if unknown
+	Rate        *float64 // average CPUs, from engines that report it instead of CPU time
 }
 
 // Statistics implements subject.Reporter.
 func (s *Session) Statistics(ctx context.Context) ([]record.Statistic, error) {
-	return s.Told(ctx, s.o.Source, s.o.Statistics)
+	return s.StatisticsFrom(ctx, s.o.Source, s.o.Statistics)
 }
 
-// Told are the statistics of a source that ask asks; none where that says nothing
-// of anything.
-func (s *Session) Told(ctx context.Context, source string, ask func(ctx context.Context, containers []State) (map[string]Usage, error)) ([]record.Statistic, error) {
-	ctx, cancel := context.WithTimeout(ctx, asking)
+// StatisticsFrom returns the statistics that ask returns, under the name source; none if ask
+// returns nil.
+func (s *Session) StatisticsFrom(ctx context.Context, source string, ask func(ctx context.Context, containers []State) (map[string]Usage, error)) ([]record.Statistic, error) {
+	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
 	lanes, states, err := s.occupied(ctx)
 	if len(lanes) == 0 {
 		return nil, err
 	}
-	told, wrong := ask(ctx, states)
-	if wrong != nil {
-		return nil, errors.Join(err, fmt.Errorf("target %s: %w", s.o.Target, wrong))
+	usage, failed := ask(ctx, states)
+	if failed != nil {
+		return nil, errors.Join(err, fmt.Errorf("target %s: %w", s.o.Target, failed))
 	}
-	if told == nil {
+	if usage == nil {
 		return nil, err
 	}
 	var out []record.Statistic
 	for i, c := range states {
-		if used, is := told[c.ID]; is {
+		if used, is := usage[c.ID]; is {
 			out = append(out, record.Statistic{Lane: lanes[i], Source: source, Time: used.Time, Memory: used.Memory, CPU: used.CPU, Rate: used.Rate})
 		} else {
-			err = errors.Join(err, fmt.Errorf("target %s: %s says nothing of the container %s", s.o.Target, source, c.ID))
+			err = errors.Join(err, fmt.Errorf("target %s: %s has no figures for the container %s", s.o.Target, source, c.ID))
 		}
 	}
 	return out, err
 }
 
-// Amount is a number that an engine tells, -1 for one that nothing can have which
-// runs.
+// Amount converts an engine's figure; it returns -1 for values that no running container has.
 func Amount(n uint64) int64 {
 	if n == 0 || n > 1<<63-1 {
 		return -1

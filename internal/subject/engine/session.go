@@ -22,107 +22,104 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Driver is how one engine is asked and cleaned, for one run. Its methods are
-// called by one goroutine at a time; none of them is timed.
+// Driver queries and cleans one engine, for one run. One goroutine at a time calls it; none
+// of its methods is timed.
 type Driver interface {
-	// Look asks for containers. Those that the engine does not know are not
-	// in the answer, and are no error.
+	// Look returns the states of containers. Unknown containers are absent and are not an
+	// error.
 	Look(ctx context.Context, names []string) (map[string]State, error)
-	// Output is what containers have said so far. Of each, the name is a
-	// word of its own output, so that one text will do for all. An error that
-	// wraps ErrUnsupported says that the engine keeps no output.
+	// Output returns the output of containers so far, as one text. Each container's name is
+	// a word of its own output. An error that wraps ErrUnsupported means that the engine
+	// keeps no output.
 	Output(ctx context.Context, containers []State) (string, error)
-	// List names the containers of the run, whatever their state: those that
-	// bear one of its names, whether they came so far as to have its label.
+	// List returns the run's containers in any state. It selects by name: a container may
+	// not have its label yet.
 	List(ctx context.Context) ([]string, error)
-	// Remove removes containers by force. One that is not there is no error.
+	// Remove removes containers by force. A missing one is not an error.
 	Remove(ctx context.Context, names []string) error
-	// Import makes the image available, and tells whether it was not there, also with an
-	// error after which it may be.
+	// Import loads the image and reports whether it was missing. made may be true with an
+	// error.
 	Import(ctx context.Context) (made bool, err error)
-	// Drop removes an image. One that is not there is no error.
+	// Drop removes an image. A missing one is not an error.
 	Drop(ctx context.Context, ref string) error
 }
 
 // Options of a session.
 type Options struct {
-	Target string // the target's name, for errors
-	Called string // the engine's, for errors: "podman"
+	Target string // the target's name in errors
+	Called string // the engine's name in errors: "podman"
 	Driver Driver
 	Env    subject.Env
-	Image  string // names image and engine among all that tare's sessions use
+	Image  string // key of image and engine for [Hold]
 	Ref    string // the image's name
 	Guest  bool   // the workload's clock is not the host's
-	// Pods tells that a lane holds a pod, and maybe a container in it: the pod
-	// begins with run or runp, and ends with rmp.
+	// Pods means that a lane holds a pod, with or without a container. The pod begins with
+	// run or runp and ends with rmp.
 	Pods bool
-	// Lag is how long what the engine says of a container may be behind its own
-	// reply that it has ended.
+	// Lag is the delay between the engine's reply that a container ended and its state
+	// saying so.
 	Lag time.Duration
-	// Call is an operation on a container as a call of the engine's API, and
-	// how it is shown; Warm opens connections for so many calls.
+	// Call returns an operation as a call of the engine's API, and its printed form. Warm
+	// opens connections for that many calls.
 	Call func(ctx context.Context, op subject.Op, c State, place Place) (do func(context.Context) error, shown string, err error)
 	Warm func(ctx context.Context, calls int) error
-	// Stamp adds to the samples of such calls what was seen of their containers
-	// meanwhile, and of those that failed what they said. May be nil.
+	// Stamp adds observations of the containers to the samples of calls, and the output of
+	// those that failed. May be nil.
 	Stamp func(ctx context.Context, op subject.Op, names []string, samples []record.Sample)
-	// Line is the command line of an operation, where it is not a call, for
-	// the container of a name; Program is what such a session runs.
+	// Line returns an operation as a command line, for sessions without Call. Program is
+	// the command that they run.
 	Line    func(op subject.Op, name string, place Place) ([]string, error)
 	Program cli.Program
-	// Commands are those by which commands are run in containers; nil where the session
-	// does that by itself.
+	// Commands run execs in containers; nil if the session implements that differently.
 	Commands *Commands
-	// OnHost reports whether containers are in the engine's own network.
+	// OnHost reports whether containers share the engine's network.
 	OnHost bool
-	// Runtime is the one that containers have to have, in the engine's words;
-	// "" for any.
+	// Runtime is the required runtime in the engine's terms; "" for any.
 	Runtime string
-	// Monitored tells that after a stop each container's monitor cleans up, as podman's do.
+	// Monitored means that a monitor cleans up after each stopped container, as in podman.
 	Monitored bool
-	// PlainLog says that logs are kept as containers wrote them, without a form.
+	// PlainLog means that logs have no engine's format.
 	PlainLog bool
-	// Statistics asks the engine for what containers use, by their ids; Source
-	// is the command that shows the same.
+	// Statistics returns the engine's usage figures by container id. Source is the command
+	// that shows the same.
 	Statistics func(ctx context.Context, containers []State) (map[string]Usage, error)
 	Source     string
-	// Daemons are the engine's own processes on this machine. May be nil.
+	// Daemons returns the engine's processes on this machine. May be nil.
 	Daemons func() []int
-	// Removed is told the names of containers that are gone; Closed is called
-	// at the end. May be nil.
+	// Removed is called with the names of removed containers, Closed at the end. Each may be
+	// nil.
 	Removed func(names []string) error
 	Closed  func(ctx context.Context) error
 }
 
-// Session is an engine that is open for a run: what all engines do around the
-// operations, whatever they are called by.
+// Session is an open engine: the parts of a session that all engines have in common.
 type Session struct {
 	ClockCheck
 	o     Options
 	pool  *lane.Pool
 	letGo func(func() error) error
-	// loading is set where the load of the image was given up.
+	// loading is set after an abandoned load of the image.
 	loading bool
 	lanes   []container
 	reach   []atomic.Pointer[subject.Reached] // by lane
 	places  *Places
-	// late are the containers, by name, whose operation was cut off since the
-	// last clean-up: the engine may not have noticed, and go on with it.
+	// late are the containers whose operation was cut off since the last clean-up, by name.
+	// The engine may still be working on them.
 	late map[string]bool
-	// sandboxes are those that have a kernel of their own, also failed ones, and left is what
-	// their runtime left of them.
+	// sandboxes are all sandboxes with a guest kernel, failed ones included. left is what
+	// their runtime left behind.
 	sandboxes *Flight
 	left      []string
 	hs        []cgroup.Hierarchy
-	// emulated is how a VM shows that it is, once one was looked at.
+	// emulated is the evidence that VMs are emulated, once one was checked.
 	emulated string
 	looked   bool
 }
 
 // container is what a lane holds.
 type container struct {
-	name  string // "" where there is none
-	known State  // when it was last asked for
+	name  string // "" for none
+	known State  // last known
 }
 
 // Open imports the image and starts the lanes.
@@ -139,10 +136,10 @@ func Open(ctx context.Context, o Options) (*Session, error) {
 	return s, nil
 }
 
-// leftError is why something is still on the engine.
+// leftError is why something remains on the engine.
 type leftError struct{ error }
 
-// Left marks the error for core/run, which keeps the run for tare clean.
+// Left makes core/run keep the run for tare clean.
 func (leftError) Left() {}
 
 func (s *Session) open(ctx context.Context) (err error) {
@@ -152,7 +149,7 @@ func (s *Session) open(ctx context.Context) (err error) {
 		}
 		_, there := kata.Networks("", nil)
 		for _, path := range there {
-			s.remember(before + filepath.Base(path))
+			s.remember(foreignPrefix + filepath.Base(path))
 		}
 	}
 	if s.places, err = OpenPlaces(s.o.Env); err != nil {
@@ -183,8 +180,8 @@ func (s *Session) Prepare(ctx context.Context, op subject.Op, lanes []int) (subj
 	return nil, fmt.Errorf("target %s: %s: %w", s.o.Target, op, err)
 }
 
-// ready imports the image again if the engine lost it while the run had no container,
-// as by docker image prune.
+// ready imports the image again if it was removed while the run had no container, for example
+// by docker image prune.
 func (s *Session) ready(ctx context.Context, op subject.Op) error {
 	if op != subject.RunPod && op != subject.Create && op != subject.Run {
 		return nil
@@ -226,7 +223,7 @@ func (s *Session) prepareCalls(ctx context.Context, op subject.Op, lanes []int) 
 			return nil, err
 		}
 		calls[i] = batch.Call{Lane: n, Command: shown, Timeout: s.o.Env.Timeout, Do: do}
-		if op == subject.Stop && !c.Afar {
+		if op == subject.Stop && !c.Remote {
 			calls[i].Watch = c.Pid
 		}
 	}
@@ -234,8 +231,8 @@ func (s *Session) prepareCalls(ctx context.Context, op subject.Op, lanes []int) 
 	if err != nil {
 		return nil, err
 	}
-	// Not before the release: a daemon that is idle for a few seconds may end
-	// a connection, or itself.
+	// Only right before the release: an idle daemon may close a connection, or exit, after a
+	// few seconds.
 	b.Warm = func(ctx context.Context) error {
 		if err := s.o.Warm(ctx, len(lanes)); err != nil {
 			return fmt.Errorf("target %s: %s: %w", s.o.Target, op, err)
@@ -251,9 +248,8 @@ func (s *Session) prepareCalls(ctx context.Context, op subject.Op, lanes []int) 
 	return b, nil
 }
 
-// hold is the container on which an operation on a lane is done: a new one for
-// those that begin with none, with nothing but its name; else the one that is
-// there, as it was last seen.
+// hold returns the container for an operation on a lane: a new one, of which only the name is
+// set, for operations that create one; else the last known state.
 func (s *Session) hold(op subject.Op, n int) (State, error) {
 	c := &s.lanes[n]
 	if slices.Contains(subject.PodOps, op) && !s.o.Pods {
@@ -271,11 +267,11 @@ func (s *Session) hold(op subject.Op, n int) (State, error) {
 	return c.known, nil
 }
 
-// KeptSandboxes is the file in a run's folder with the ids of sandboxes, of which Kata may leave
-// something when the engine has forgotten them.
+// KeptSandboxes is the file in a run's folder with the ids of its sandboxes. Kata may leave
+// something of them after the engine has forgotten them.
 const KeptSandboxes = "sandboxes"
 
-// remember notes ids of sandboxes, on the disk too: the run may be killed.
+// remember records ids of sandboxes, also on disk, since the run may be killed.
 func (s *Session) remember(ids ...string) {
 	if !s.o.Guest {
 		return
@@ -289,7 +285,7 @@ func (s *Session) remember(ids ...string) {
 		return
 	}
 	f, err := os.OpenFile(filepath.Join(filepath.Dir(s.o.Env.Dir), KeptSandboxes), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
-	if err == nil { // what is not written, tare clean finds by its name
+	if err == nil { // tare clean finds the others by name
 		_, _ = fmt.Fprintln(f, strings.Join(ids, "\n"))
 		_ = f.Close()
 	}
@@ -313,13 +309,13 @@ func (s *Session) Discard(ctx context.Context, lanes []int) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("target %s: remove what is left of the batch: %w", s.o.Target, err)
+		return fmt.Errorf("target %s: remove the containers of the batch: %w", s.o.Target, err)
 	}
 	return nil
 }
 
-// clear removes containers of the session. Where an operation was cut off it
-// waits for what may come of it.
+// clear removes containers of the session. For operations that were cut off it waits for
+// their late effects.
 func (s *Session) clear(ctx context.Context, names []string, mine func(string) bool) (left []string, err error) {
 	owed := map[string]bool{}
 	for name := range s.late {
@@ -327,8 +323,8 @@ func (s *Session) clear(ctx context.Context, names []string, mine func(string) b
 	}
 	maps.DeleteFunc(owed, func(_ string, is bool) bool { return !is })
 	f, quiet := NewFlight("", slices.Collect(maps.Keys(owed))...), Late(len(owed))
-	if d, is := s.o.Driver.(Deaf); is && quiet > 0 {
-		quiet = max(quiet, d.Deaf())
+	if h, is := s.o.Driver.(CallHider); is && quiet > 0 {
+		quiet = max(quiet, h.CallsHiddenFor())
 	}
 	left, err = f.Clear(ctx, s.o.Driver, names, mine, quiet)
 	maps.Copy(s.sandboxes.networks, f.networks)
@@ -340,7 +336,7 @@ func (s *Session) clear(ctx context.Context, names []string, mine func(string) b
 	case left != nil:
 		err = fmt.Errorf("%s still has %s: %w", s.o.Called, strings.Join(left, ", "), err)
 	default:
-		err = s.unsure(slices.Concat(names, slices.Collect(maps.Keys(owed))), err)
+		err = s.unknown(slices.Concat(names, slices.Collect(maps.Keys(owed))), err)
 	}
 	return left, err
 }
@@ -352,8 +348,8 @@ func (s *Session) removed(names []string) error {
 	return s.o.Removed(names)
 }
 
-// unsure is the error of not knowing what became of containers.
-func (s *Session) unsure(names []string, err error) error {
+// unknown returns the error for containers whose removal could not be confirmed.
+func (s *Session) unknown(names []string, err error) error {
 	if len(names) == 0 {
 		return err
 	}
@@ -361,9 +357,8 @@ func (s *Session) unsure(names []string, err error) error {
 	return fmt.Errorf("%s may still have %s: %w", s.o.Called, strings.Join(slices.Compact(names), ", "), err)
 }
 
-// Close implements subject.Session. It removes every container of the run that
-// the engine knows: also one that came to be after its command was given up. Its
-// error names those of which it is not known that they are gone.
+// Close implements subject.Session. It removes every container of the run that the engine
+// lists, also late ones. Its error names those whose removal could not be confirmed.
 func (s *Session) Close(ctx context.Context) error {
 	var errs []error
 	if s.letGo != nil { // or nothing was made
@@ -371,12 +366,12 @@ func (s *Session) Close(ctx context.Context) error {
 		for _, c := range s.Held() {
 			held = append(held, c.Name)
 		}
-		names, err := listed(ctx, s.o.Driver, all)
+		names, err := listMatching(ctx, s.o.Driver, anyName)
 		if err != nil {
-			err = s.unsure(held, err)
+			err = s.unknown(held, err)
 		} else if names = append(names, held...); len(names) > 0 {
 			slices.Sort(names)
-			_, err = s.clear(ctx, slices.Compact(names), all)
+			_, err = s.clear(ctx, slices.Compact(names), anyName)
 		}
 		gone := err == nil
 		errs = append(errs, err, s.letGo(func() error { return s.drop(ctx) }))
@@ -402,23 +397,22 @@ func (s *Session) Close(ctx context.Context) error {
 	return nil
 }
 
-// Leaks are the cgroups that the runtime itself had left of its sandboxes when the
-// session was closed, and that were removed then.
+// Leaks returns the cgroups that the runtime left of its sandboxes. Close removed them.
 func (s *Session) Leaks() []string { return s.left }
 
-// Emulated is how the sandboxes' VMs show that they are emulated, "" where they do not.
+// Emulated returns the evidence that the sandboxes' VMs are emulated, "" for none.
 func (s *Session) Emulated() string { return s.emulated }
 
-// lookAtVM looks at the VM of one sandbox, once: all of a target are alike.
+// lookAtVM checks the VM of one sandbox, once: all sandboxes of a target are alike.
 func (s *Session) lookAtVM(lane int) {
 	c := &s.lanes[lane].known
-	if !s.o.Guest || s.looked || c.Afar {
+	if !s.o.Guest || s.looked || c.Remote {
 		return
 	}
 	s.looked, s.emulated = true, kata.Emulated([]string{c.Name, c.ID, c.Pod.ID})
 }
 
-// Held are the containers that the lanes hold, as they were last seen.
+// Held returns the containers on the lanes, in their last known state.
 func (s *Session) Held() []State {
 	var out []State
 	for _, c := range s.lanes {
@@ -430,18 +424,18 @@ func (s *Session) Held() []State {
 	return out
 }
 
-// Lane is the one that holds the container of a name, -1 where none does.
+// Lane returns the lane that holds a container, -1 for none.
 func (s *Session) Lane(name string) int {
 	return slices.IndexFunc(s.lanes, func(c container) bool { return name != "" && c.name == name })
 }
 
-// Processes implements subject.HelperProcesses: the engine's own, and those that
-// stand beside containers: monitors, shims, and the VMMs of those that run in one.
+// Processes implements subject.HelperProcesses: the engine's daemons, and the monitors, shims
+// and VMMs of its containers.
 func (s *Session) Processes(context.Context) []subject.Process {
 	var ids []string
 	for _, c := range s.Held() {
-		if !c.Afar {
-			ids = append(ids, c.Name, c.ID, c.Pod.ID) // an id is empty until the container was seen, and mentions nothing then
+		if !c.Remote {
+			ids = append(ids, c.Name, c.ID, c.Pod.ID) // ids are empty until the first look
 		}
 	}
 	var daemons []int

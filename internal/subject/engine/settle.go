@@ -15,18 +15,18 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// asking bounds every question that is asked after a batch.
-const asking = 30 * time.Second
+// queryTimeout bounds each query after a batch.
+const queryTimeout = 30 * time.Second
 
-// Settle looks whether what was reported is so, of all lanes at once.
+// Settle checks that the operations that reported success took effect, on all lanes at once.
 func (s *Session) Settle(run context.Context, op subject.Op, samples []record.Sample) {
-	ctx, cancel := context.WithTimeout(run, asking)
+	ctx, cancel := context.WithTimeout(run, queryTimeout)
 	defer cancel()
 	var done []*record.Sample
 	var names []string
 	for i := range samples {
 		if f := samples[i].Failure; f != nil {
-			// One that ended by itself, with an error, is over.
+			// One that exited with an error is over.
 			if f.Kind != record.FailExit || f.Exit > 128 {
 				s.late[s.lanes[samples[i].Lane].name] = true
 			}
@@ -35,7 +35,7 @@ func (s *Session) Settle(run context.Context, op subject.Op, samples []record.Sa
 			done, names = append(done, &samples[i]), append(names, c.name)
 		}
 	}
-	defer func() { s.doubt(run, done) }()
+	defer func() { s.markInterrupted(run, done) }()
 	switch {
 	case len(done) == 0:
 		return
@@ -43,7 +43,7 @@ func (s *Session) Settle(run context.Context, op subject.Op, samples []record.Sa
 		s.settleRemoved(ctx, op, done)
 		return
 	case op == subject.Stop && s.o.Monitored:
-		s.quiet(done)
+		s.awaitMonitors(done)
 	}
 	s.verifyAll(ctx, op, names, done)
 	if op == subject.Start || op == subject.Run {
@@ -52,15 +52,15 @@ func (s *Session) Settle(run context.Context, op subject.Op, samples []record.Sa
 	}
 }
 
-// quiet waits for the monitors of stopped containers: each ends when the clean-up that it
-// starts (`podman container cleanup`) is done, which holds the container's lock and would
-// be part of the next operation's time.
-func (s *Session) quiet(stopped []*record.Sample) {
+// awaitMonitors waits for the monitors of stopped containers. A monitor ends after the
+// clean-up that it starts (`podman container cleanup`), which holds the container's lock and
+// would count towards the next operation.
+func (s *Session) awaitMonitors(stopped []*record.Sample) {
 	var ids []string
 	for _, sample := range stopped {
 		ids = append(ids, s.lanes[sample.Lane].known.ID)
 	}
-	deadline := time.Now().Add(cleanup)
+	deadline := time.Now().Add(monitorsEnd)
 	for _, p := range kata.Beside(ids) {
 		if p.Role == record.RoleMonitor {
 			Ended(p.Pid, time.Until(deadline))
@@ -68,13 +68,13 @@ func (s *Session) quiet(stopped []*record.Sample) {
 	}
 }
 
-// cleanup is how long all containers of a batch may take for that.
-const cleanup = 10 * time.Second
+// monitorsEnd bounds the clean-up of all containers of a batch.
+const monitorsEnd = 10 * time.Second
 
-// verifyAll asks until the engine has noted what it is known to note late. It does not wait
-// for what it cannot read.
+// verifyAll queries until the engine's state has caught up, within its known lag. It does not
+// wait for containers that it cannot read.
 func (s *Session) verifyAll(ctx context.Context, op subject.Op, names []string, done []*record.Sample) {
-	late, noticed := time.Now().Add(s.o.Lag), time.Now().Add(noticing)
+	late, noticed := time.Now().Add(s.o.Lag), time.Now().Add(noticeTimeout)
 	for ; ; time.Sleep(10 * time.Millisecond) {
 		known, err := s.o.Driver.Look(ctx, names)
 		var read []*record.Sample
@@ -85,35 +85,36 @@ func (s *Session) verifyAll(ctx context.Context, op subject.Op, names []string, 
 				read = append(read, sample)
 			}
 		}
-		wait := behind(op, read) && time.Now().Before(late) || s.unnoticed(op, read) && time.Now().Before(noticed)
+		wait := stateLags(op, read) && time.Now().Before(late) || s.endUnnoticed(op, read) && time.Now().Before(noticed)
 		if !wait || ctx.Err() != nil {
 			return
 		}
 	}
 }
 
-// behind tells whether what was reported to have ended may only not have been
-// noted yet.
-func behind(op subject.Op, done []*record.Sample) bool {
+// stateLags reports whether containers that were reported as ended may only not be recorded
+// as such yet.
+func stateLags(op subject.Op, done []*record.Sample) bool {
 	return (op == subject.Stop || op == subject.Remove || op == subject.StopPod) &&
 		slices.ContainsFunc(done, func(x *record.Sample) bool { return x.Failure != nil && x.Failure.Kind == record.FailState })
 }
 
-// unnoticed tells whether a process has ended that the engine says runs: it will say how.
-func (s *Session) unnoticed(op subject.Op, done []*record.Sample) bool {
+// endUnnoticed reports whether a process has ended that the engine still considers running. It
+// will report the exit status later.
+func (s *Session) endUnnoticed(op subject.Op, done []*record.Sample) bool {
 	return (op == subject.Start || op == subject.Run) && slices.ContainsFunc(done, func(x *record.Sample) bool {
 		c := &s.lanes[x.Lane].known
-		return x.Failure != nil && c.Status == Running && c.Pid > 0 && !c.Afar && !c.Untold && !Alive(c.Pid)
+		return x.Failure != nil && c.Status == Running && c.Pid > 0 && !c.Remote && !c.PidUnknown && !Alive(c.Pid)
 	})
 }
 
-// doubt takes back what was concluded from questions that an interruption cut
-// off: it says nothing of the container.
-func (s *Session) doubt(run context.Context, done []*record.Sample) {
+// markInterrupted replaces the failures that were concluded from interrupted queries, which
+// prove nothing about the container.
+func (s *Session) markInterrupted(run context.Context, done []*record.Sample) {
 	for _, sample := range done {
 		if f := sample.Failure; f != nil && run.Err() != nil {
 			sample.Failure = &record.Failure{Kind: record.FailInterrupted, Command: f.Command,
-				Detail: "interrupted before it was known whether the operation did what was reported"}
+				Detail: "interrupted before the result of the operation was checked"}
 			s.late[s.lanes[sample.Lane].name] = true
 		}
 	}
@@ -123,30 +124,30 @@ func (s *Session) verify(ctx context.Context, op subject.Op, sample *record.Samp
 	c := &s.lanes[sample.Lane]
 	state, ok := known[c.name]
 	if !ok {
-		return missing(s.o.Called, thing(op), unreadOf(err, c.name))
+		return missing(s.o.Called, kind(op), unreadOf(err, c.name))
 	}
 	c.known = state
 	s.reached(sample.Lane)
 	s.remember(state.ID, state.Pod.ID)
 	f := s.o.Env.Workload.Forgive(state.verify(s.o.Called, op, s.o.Env.Workload.Signal()))
 	if f == nil && s.o.Runtime != "" && state.Runtime != "" && state.Runtime != s.o.Runtime {
-		f = contradicted("%s says that the container's runtime is %s, not %s", s.o.Called, state.Runtime, s.o.Runtime)
+		f = contradicted("%s says that the container's runtime is %s, expected %s", s.o.Called, state.Runtime, s.o.Runtime)
 	}
-	if f != nil && state.Status == Exited { // a workload that ended early may have said why
-		f.Output = strings.TrimSpace(f.Output + "\n" + s.lastWords(ctx, state))
+	if f != nil && state.Status == Exited { // the output may have the reason
+		f.Output = strings.TrimSpace(f.Output + "\n" + s.lastOutput(ctx, state))
 	}
 	return f
 }
 
-// thing is what an operation acts on.
-func thing(op subject.Op) string {
+// kind returns what an operation acts on.
+func kind(op subject.Op) string {
 	if slices.Contains(subject.PodOps, op) {
 		return "pod"
 	}
 	return "container"
 }
 
-// missing is the failure of a container or pod of which nothing was learnt.
+// missing returns the failure of a container or pod whose state is unknown.
 func missing(called, what string, err error) *record.Failure {
 	if err == nil {
 		return contradicted("%s does not know the %s", called, what)
@@ -159,8 +160,8 @@ func missing(called, what string, err error) *record.Failure {
 	return contradicted("the %s's state could not be read: %v", what, err)
 }
 
-// settleOutput waits for the first line of every workload: it is on its way
-// when the engine says that the container runs.
+// settleOutput waits for the first line of every workload, which may arrive after the engine
+// reports the container as running.
 func (s *Session) settleOutput(ctx context.Context, done []*record.Sample) {
 	var ask []State
 	for _, sample := range done {
@@ -173,7 +174,7 @@ func (s *Session) settleOutput(ctx context.Context, done []*record.Sample) {
 	}
 	reported, err := awaitReports(ctx, min(s.o.Env.Timeout, 10*time.Second), ask, s.o.Driver.Output)
 	if errors.Is(err, subject.ErrUnsupported) {
-		return // its log driver keeps nothing: that it runs is known from its state alone
+		return // without a log only the state shows that it runs
 	}
 	for _, sample := range done {
 		if sample.Failure != nil {
@@ -181,9 +182,9 @@ func (s *Session) settleOutput(ctx context.Context, done []*record.Sample) {
 		}
 		ns, said := reported[s.lanes[sample.Lane].name]
 		sample.Failure = batch.FirstFromLog(sample, ns, said)
-		if known := s.lanes[sample.Lane].known; s.o.Guest && sample.First != 0 { // another clock that happens to fit
+		if known := s.lanes[sample.Lane].known; s.o.Guest && sample.First != 0 { // a guest clock whose time happens to be plausible
 			sample.Guest, sample.First = sample.First, 0
-		} else if !s.o.Guest && !known.Afar && sample.Failure == nil {
+		} else if !s.o.Guest && !known.Remote && sample.Failure == nil {
 			s.Check(known.Pid, sample)
 		}
 		if f := sample.Failure; f != nil && err != nil {
@@ -192,9 +193,8 @@ func (s *Session) settleOutput(ctx context.Context, done []*record.Sample) {
 	}
 }
 
-// awaitReports reads what containers said until every one has reported with its
-// name, or the time is over. It keeps when each did by its own clock, and nothing of
-// what else a hundred programs may say.
+// awaitReports reads the output of containers until each has reported with its name, or the
+// time is over. It returns each report's time by the workload's clock.
 func awaitReports(ctx context.Context, patience time.Duration, containers []State, read func(context.Context, []State) (string, error)) (map[string]int64, error) {
 	deadline := time.Now().Add(patience)
 	reported := map[string]int64{}
@@ -223,12 +223,12 @@ func (s *Session) settleRemoved(ctx context.Context, op subject.Op, done []*reco
 		c := &s.lanes[sample.Lane]
 		switch {
 		case err != nil:
-			sample.Failure = missing(s.o.Called, thing(op), err)
+			sample.Failure = missing(s.o.Called, kind(op), err)
 		case slices.Contains(left, c.name):
-			sample.Failure = contradicted("%s still knows the %s", s.o.Called, thing(op))
+			sample.Failure = contradicted("%s still knows the %s", s.o.Called, kind(op))
 		default:
 			if err := s.removed([]string{c.name}); err != nil {
-				sample.Failure = &record.Failure{Kind: record.FailError, Detail: "removed, but not all of it: " + err.Error()}
+				sample.Failure = &record.Failure{Kind: record.FailError, Detail: "removed only in part: " + err.Error()}
 			}
 			*c = container{}
 		}

@@ -24,13 +24,13 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-func TestAStateIsHeldAgainstTheOperation(t *testing.T) {
+func TestStateIsCheckedAgainstTheOperation(t *testing.T) {
 	self := os.Getpid()
 	for _, c := range []struct {
 		name  string
 		op    subject.Op
 		state State
-		kind  string // "" when all is well
+		kind  string // "" for no failure
 		want  string
 	}{
 		{"created", subject.Create, State{Status: Created}, "", ""},
@@ -42,9 +42,9 @@ func TestAStateIsHeldAgainstTheOperation(t *testing.T) {
 		{"stopped", subject.Stop, State{Status: Exited}, "", ""},
 		{"stopped by force", subject.Stop, State{Status: Exited, Exit: 137}, record.FailWorkload, "signal 9 instead of ending on SIGQUIT"},
 		{"stopped with an error", subject.Stop, State{Status: Exited, Exit: 2}, record.FailWorkload, "status 2"},
-		{"stopped for lack of memory", subject.Stop, State{Status: Exited, Exit: 137, Starved: true}, record.FailWorkload, "lack of memory"},
-		{"stopped, and another process of it was killed for lack of memory", subject.Stop, State{Status: Exited, Starved: true}, "", ""},
-		{"stopped, and nobody saw how", subject.Stop, State{Status: Exited, Exit: 128, Unseen: true, Why: "StartError lost"}, record.FailState, "did not see how the workload ended: its status 128 is the engine's own (StartError lost)"},
+		{"stopped for lack of memory", subject.Stop, State{Status: Exited, Exit: 137, OOMKilled: true}, record.FailWorkload, "lack of memory"},
+		{"stopped; another of its processes was killed for lack of memory", subject.Stop, State{Status: Exited, OOMKilled: true}, "", ""},
+		{"stopped with an unknown status", subject.Stop, State{Status: Exited, Exit: 128, ExitUnseen: true, Why: "StartError lost"}, record.FailState, "did not see how the workload ended: its status 128 is the engine's own (StartError lost)"},
 		{"not stopped", subject.Stop, State{Status: Running, Said: "running"}, record.FailState, "running, not exited"},
 		{"removed", subject.Remove, State{}, "", ""},
 	} {
@@ -55,7 +55,7 @@ func TestAStateIsHeldAgainstTheOperation(t *testing.T) {
 	}
 }
 
-func TestAProcessThatWasNotWaitedForHasEnded(t *testing.T) {
+func TestZombieHasEnded(t *testing.T) {
 	cmd := exec.Command("/bin/true")
 	must.OK(t, cmd.Start())
 	if !Ended(cmd.Process.Pid, 10*time.Second) || Alive(cmd.Process.Pid) {
@@ -67,7 +67,7 @@ func TestAProcessThatWasNotWaitedForHasEnded(t *testing.T) {
 	}
 }
 
-func TestALogThatIsNoFileIsRefused(t *testing.T) {
+func TestLogMustBeARegularFile(t *testing.T) {
 	dir := t.TempDir()
 	plain, link := filepath.Join(dir, "plain"), filepath.Join(dir, "link")
 	must.OK(t, errors.Join(os.WriteFile(plain, make([]byte, 2*maxLog), 0o600), os.Symlink(plain, link)))
@@ -79,7 +79,7 @@ func TestALogThatIsNoFileIsRefused(t *testing.T) {
 	}
 }
 
-func TestOutputIsAwaitedOfEveryContainer(t *testing.T) {
+func TestAwaitReportsReadsEveryContainer(t *testing.T) {
 	reads := 0
 	read := func(_ context.Context, left []State) (string, error) {
 		if reads++; reads == 1 {
@@ -100,9 +100,9 @@ func TestOutputIsAwaitedOfEveryContainer(t *testing.T) {
 	}
 }
 
-func TestWhatChattyProgramsSayIsNotHeldWhileTheirReportsComeOneByOne(t *testing.T) {
+func TestAwaitReportsKeepsNoOtherOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		noise := strings.Repeat("x", 16<<10) + "\n" // of each
+		noise := strings.Repeat("x", 16<<10) + "\n" // per container
 		var containers []State
 		for i := range 100 {
 			containers = append(containers, State{Name: fmt.Sprint("c", i)})
@@ -121,12 +121,12 @@ func TestWhatChattyProgramsSayIsNotHeldWhileTheirReportsComeOneByOne(t *testing.
 			return fmt.Sprintf("tare-probe/1 %s 7\n", left[0].Name) + strings.Repeat(noise, len(left)), nil
 		})
 		if most := int64(5 * len(containers) * len(noise)); err != nil || len(reported) != 100 || held > most {
-			t.Errorf("%d reports, and %d bytes are held, more than five times what is read at once, %d: %v", len(reported), held, most/5, err)
+			t.Errorf("%d reports; %d bytes kept, more than five times one read of %d: %v", len(reported), held, most/5, err)
 		}
 	})
 }
 
-func TestOneThatNeverReportsIsNotSaidTo(t *testing.T) {
+func TestContainerWithoutReportIsAbsent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reported, err := awaitReports(t.Context(), time.Second, []State{{Name: "a"}, {Name: "b"}}, func(context.Context, []State) (string, error) {
 			return "noise\ntare-probe/1 a 1\ntare-probe/1 other 2\n", nil
@@ -137,7 +137,7 @@ func TestOneThatNeverReportsIsNotSaidTo(t *testing.T) {
 	})
 }
 
-func TestContainersAreReadFromInspect(t *testing.T) {
+func TestInspectedParsesContainers(t *testing.T) {
 	golden.Cases(t, "testdata/inspect.txt", func(_ *testing.T, input string) string {
 		got, err := Inspected([]byte(input))
 		if err != nil {
@@ -147,7 +147,7 @@ func TestContainersAreReadFromInspect(t *testing.T) {
 	})
 }
 
-func TestLogsAreReadAsFarAsTheyAreWritten(t *testing.T) {
+func TestParseLogSkipsIncompleteLines(t *testing.T) {
 	const stamp = "2026-11-21T03:35:23.457524923+00:00 "
 	for text, want := range map[string]string{
 		stamp + "stdout F tare-probe/1 x 5\n":                                       "tare-probe/1 x 5\n",
@@ -163,22 +163,22 @@ func TestLogsAreReadAsFarAsTheyAreWritten(t *testing.T) {
 	}
 }
 
-func TestAServiceThatMayNotRaiseLimitsIsGivenItsOwn(t *testing.T) {
+func TestHardLimitsAreParsed(t *testing.T) {
 	got := hardLimits("Limit                     Soft Limit           Hard Limit           Units     \n" +
 		"Max processes             96000                unlimited            processes \nMax open files            1024                 16384                files     \n")
 	check.Equal(t, "limits", got, []Rlimit{{"nproc", 1048576}, {"nofile", 16384}})
 }
 
-func TestOutputIsTakenOutOfItsFrames(t *testing.T) {
+func TestUnframeSplitsStreams(t *testing.T) {
 	for name, c := range map[string]struct{ in, out, err, fails string }{
 		"both streams":           {"\x01\x00\x00\x00\x00\x00\x00\x02ab\x02\x00\x00\x00\x00\x00\x00\x01c\x01\x00\x00\x00\x00\x00\x00\x01d", "abd", "c", ""},
 		"nothing":                {"", "", "", ""},
 		"an empty frame":         {"\x01\x00\x00\x00\x00\x00\x00\x00", "", "", ""},
 		"the daemon's own error": {"\x03\x00\x00\x00\x00\x00\x00\x02no", "", "no", ""},
-		"a cut header":           {"\x01\x00\x00", "", "", "within a frame's header"},
-		"a cut frame":            {"\x01\x00\x00\x00\xff\xff\xff\xffabc", "abc", "", "within a frame"},
-		"no frames at all":       {"hello, world", "", "", "not in frames"},
-		"more than is kept":      {"\x01\x00\x00\x00\x00\x00\x00\x0a0123456789\x01\x00\x00\x00\x00\x00\x00\x01x", "01234567", "", ""},
+		"a cut header":           {"\x01\x00\x00", "", "", "truncated in a frame header"},
+		"a cut frame":            {"\x01\x00\x00\x00\xff\xff\xff\xffabc", "abc", "", "truncated in a frame"},
+		"no frames at all":       {"hello, world", "", "", "output without frames"},
+		"more than the limit":    {"\x01\x00\x00\x00\x00\x00\x00\x0a0123456789\x01\x00\x00\x00\x00\x00\x00\x01x", "01234567", "", ""},
 	} {
 		out, said := Kept{Most: 8}, Kept{Most: 8}
 		err := Unframe(strings.NewReader(c.in), &out, &said)
@@ -188,7 +188,7 @@ func TestOutputIsTakenOutOfItsFrames(t *testing.T) {
 	}
 }
 
-func TestAGroupIsBelievedOnlyWhereTheMemoryIsCharged(t *testing.T) {
+func TestChargedNeedsTheMemoryOfTheGroup(t *testing.T) {
 	const v1 = "5:memory:/pods/libpod-a\n4:cpu,cpuacct:/pods/libpod-a\n0::/user\n"
 	for _, c := range []struct{ text, path, want string }{
 		{v1, "/pods/libpod-a", "/pods/libpod-a"},
@@ -205,7 +205,7 @@ func TestAGroupIsBelievedOnlyWhereTheMemoryIsCharged(t *testing.T) {
 	}
 }
 
-func TestOnlyARunsOwnNamesOfImagesAreTheRuns(t *testing.T) {
+func TestOwnImagesMatchesTheRunExactly(t *testing.T) {
 	for name, want := range map[string]int{
 		"localhost/tare-probe:0123456789ab-abcdefgh": 1, "localhost/tare-probe:0123456789ab-abcdefgi": 0, "localhost/tare-probe:0123456789ab": 0,
 		"localhost/tare-probe:0123456789ab-": 0, "localhost/tare-probe:0123456789abc-abcdefgh": 0, "localhost/tare-probe:latest": 0,

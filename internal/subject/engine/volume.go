@@ -12,19 +12,18 @@ import (
 	"github.com/tare-bench/tare/internal/subject"
 )
 
-// Volumes are the folders of a run's volume, one for each lane, that a session
-// takes part in. Nil is none.
+// Volumes are a session's shares in the folders of a run's volume, one folder per lane. A nil
+// Volumes has none.
 type Volumes struct {
 	dir   string
 	letGo []func() error
 }
 
-// OpenVolumes makes the folders "0" to lanes-1 below env.Workload.Volume,
-// writable for everybody: which user a container's root is on the host is the
-// engine's to say. The folder above them lets nobody else through, or anybody could put
-// a link there that what runs on the host then follows; engines, which are root, mount
-// what is below. Sessions may share a volume. One that is there is used, and
-// not removed by Close. A workload that contradicts itself is refused.
+// OpenVolumes makes the folders "0" to lanes-1 below env.Workload.Volume. They are writable
+// for all users, since the engine chooses the user ids of containers. The parent folder is
+// closed to other users, who could otherwise plant a link for programs on the host to follow;
+// engines run as root. Sessions may share a volume. Close does not remove folders that
+// existed. A contradictory workload is an error.
 func OpenVolumes(env subject.Env) (*Volumes, error) {
 	if err := checkVolume(env.Workload); err != nil {
 		return nil, err
@@ -35,7 +34,7 @@ func OpenVolumes(env subject.Env) (*Volumes, error) {
 	}
 	// Engines cut a mount at its colons.
 	if !filepath.IsAbs(dir) || strings.ContainsAny(dir, ":,") {
-		return nil, fmt.Errorf("the volume %q: the folder's path has to be absolute, without a colon or a comma", dir)
+		return nil, fmt.Errorf("volume %q: need an absolute path without a colon or a comma", dir)
 	}
 	if err := errors.Join(os.MkdirAll(dir, 0o700), os.Chmod(dir, 0o700)); err != nil {
 		return nil, fmt.Errorf("make the volume's folder: %w", err)
@@ -57,9 +56,9 @@ func OpenVolumes(env subject.Env) (*Volumes, error) {
 func makeFolder(path string) (made bool, err error) {
 	err = os.Mkdir(path, 0o700)
 	if errors.Is(err, os.ErrExist) {
-		info, err := os.Lstat(path) // a link would lead the mode, and the container, elsewhere
+		info, err := os.Lstat(path) // chmod and the container would follow a link
 		if err == nil && !info.IsDir() {
-			err = fmt.Errorf("%s is there and no folder", path)
+			err = fmt.Errorf("%s exists and is not a folder", path)
 		}
 		if err != nil {
 			return false, err
@@ -70,7 +69,7 @@ func makeFolder(path string) (made bool, err error) {
 	return !errors.Is(err, os.ErrExist), os.Chmod(path, 0o777)
 }
 
-// Folder is that of a lane on the host, "" where there is no volume.
+// Folder returns a lane's folder on the host, "" without a volume.
 func (v *Volumes) Folder(lane int) string {
 	if v == nil {
 		return ""
@@ -78,8 +77,7 @@ func (v *Volumes) Folder(lane int) string {
 	return filepath.Join(v.dir, strconv.Itoa(lane))
 }
 
-// Close removes the folders that were made, with what is in them, once no other
-// session uses them.
+// Close removes the folders that were made once no other session uses them.
 func (v *Volumes) Close() error {
 	if v == nil {
 		return nil

@@ -26,7 +26,7 @@ func volumes(t *testing.T, dir string) *Volumes {
 	return v
 }
 
-func TestEachLaneHasAFolderThatAnybodyMayWrite(t *testing.T) {
+func TestEachLaneHasAWritableFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "volume")
 	first, second := volumes(t, dir), volumes(t, dir)
 	for n, name := range []string{"0", "1"} {
@@ -38,19 +38,19 @@ func TestEachLaneHasAFolderThatAnybodyMayWrite(t *testing.T) {
 	must.OK(t, os.WriteFile(filepath.Join(dir, "0", "file"), nil, 0o600))
 	must.OK(t, first.Close())
 	if _, err := os.Stat(filepath.Join(dir, "0", "file")); err != nil {
-		t.Errorf("a folder that another session uses is gone: %v", err)
+		t.Errorf("a folder in use was removed: %v", err)
 	}
 	must.OK(t, second.Close())
 	check.Equal(t, "left", len(must.Get(os.ReadDir(dir))(t)), 0)
 }
 
-func TestNobodyElseReachesTheFolderOfALane(t *testing.T) {
+func TestVolumeIsClosedToOtherUsers(t *testing.T) {
 	dir := t.TempDir() // others may pass through it
 	defer volumes(t, dir).Close()
 	check.Equal(t, "mode", must.Get(os.Stat(dir))(t).Mode().Perm(), 0o700)
 }
 
-func TestAFolderThatWasThereStays(t *testing.T) {
+func TestExistingFolderStays(t *testing.T) {
 	dir := t.TempDir()
 	must.OK(t, os.Mkdir(filepath.Join(dir, "1"), 0o700))
 	must.OK(t, volumes(t, dir).Close())
@@ -59,7 +59,7 @@ func TestAFolderThatWasThereStays(t *testing.T) {
 	}
 }
 
-func TestAVolumeThatCannotBeMountedIsRefused(t *testing.T) {
+func TestInvalidVolumeIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	linked := filepath.Join(dir, "linked")
 	must.OK(t, os.Mkdir(linked, 0o700))
@@ -74,7 +74,7 @@ func TestAVolumeThatCannotBeMountedIsRefused(t *testing.T) {
 	}
 }
 
-func TestAWorkloadHasOneThingAtTheVolumesPath(t *testing.T) {
+func TestTmpfsAndVolumeExcludeEachOther(t *testing.T) {
 	for _, w := range []subject.Workload{{Tmpfs: 1, Volume: t.TempDir()}, {Tmpfs: -1}} {
 		if v, err := OpenVolumes(subject.Env{Lanes: 1, Workload: w}); err == nil {
 			t.Errorf("%+v: %v", w, v)
@@ -98,7 +98,7 @@ func TestAWorkloadHasOneThingAtTheVolumesPath(t *testing.T) {
 	}
 }
 
-func TestADeviceIsABlockDevice(t *testing.T) {
+func TestFindDeviceRefusesOtherFiles(t *testing.T) {
 	check.Equal(t, "none", must.Get(FindDevice(subject.Workload{}))(t), (Device{}))
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
@@ -112,11 +112,11 @@ func TestADeviceIsABlockDevice(t *testing.T) {
 	}
 }
 
-func TestALinkLeadsToItsDevice(t *testing.T) {
+func TestFindDeviceFollowsLinks(t *testing.T) {
 	need.Root(t)
 	dir := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 	node, link, odd := filepath.Join(dir, "node"), filepath.Join(dir, "pci-0:1"), filepath.Join(dir, "a:b")
-	for _, path := range []string{node, odd} { // nobody opens it: 259:1048575 need not be
+	for _, path := range []string{node, odd} { // it is never opened, so 259:1048575 need not exist
 		must.OK(t, unix.Mknod(path, unix.S_IFBLK|0o600, int(unix.Mkdev(259, 1048575))))
 	}
 	must.OK(t, os.Symlink(node, link))
@@ -126,7 +126,7 @@ func TestALinkLeadsToItsDevice(t *testing.T) {
 	}
 }
 
-func TestADevicePassesToRuntimesWhoseContainersOpenIt(t *testing.T) {
+func TestDevicePassesToAllRuntimesButGVisor(t *testing.T) {
 	device := subject.Workload{Device: "/dev/x"}
 	for name, c := range map[string]struct {
 		err  error
@@ -136,10 +136,10 @@ func TestADevicePassesToRuntimesWhoseContainersOpenIt(t *testing.T) {
 		"Kata":                         {err: Passes(device, "kata", "io.containerd.kata.v2")},
 		"gVisor":                       {Passes(device, "gv", "/opt/bin/runsc"), "gVisor (/opt/bin/runsc)"},
 		"gVisor's shim":                {Passes(device, "gv", "", "io.containerd.runsc.v1"), "gVisor"},
-		"gVisor by its words":          {Passes(device, "x", "/x", "runsc version release-20260101.0"), "gVisor"},
+		"gVisor by its version output": {Passes(device, "x", "/x", "runsc version release-20260101.0"), "gVisor"},
 		"another one in its folder":    {err: Passes(device, "/opt/gvisor/crun")},
-		"gVisor, which is given none":  {err: Passes(subject.Workload{Volume: "/v"}, "runsc")},
-		"nothing is known of the name": {err: Passes(device)},
+		"gVisor without a device":      {err: Passes(subject.Workload{Volume: "/v"}, "runsc")},
+		"no name":                      {err: Passes(device)},
 	} {
 		if (c.err == nil) != (c.want == "") || c.err != nil && (!errors.Is(c.err, subject.ErrUnsupported) || !strings.Contains(c.err.Error(), c.want)) {
 			t.Errorf("%s: %v", name, c.err)
@@ -147,7 +147,7 @@ func TestADevicePassesToRuntimesWhoseContainersOpenIt(t *testing.T) {
 	}
 }
 
-func TestAPlaceIsWhatTheWorkloadAsksFor(t *testing.T) {
+func TestPlaceFlags(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "volume")
 	for name, c := range map[string]struct {
 		w    subject.Workload
@@ -168,22 +168,22 @@ func TestAPlaceIsWhatTheWorkloadAsksFor(t *testing.T) {
 	must.OK(t, (*Places)(nil).Close())
 }
 
-func TestADeviceIsGivenByItsOwnNode(t *testing.T) {
+func TestDeviceFlagHasTheNode(t *testing.T) {
 	need.Root(t)
 	dir := t.TempDir()
 	link, node := filepath.Join(dir, "pci-0:1"), filepath.Join(dir, "node")
 	if out, err := exec.Command("mknod", node, "b", "7", "200").CombinedOutput(); err != nil {
-		t.Fatalf("mknod takes root: %v: %s", err, out)
+		t.Fatalf("mknod: %v: %s", err, out)
 	}
 	must.OK(t, os.Symlink("node", link))
 	p := must.Get(OpenPlaces(subject.Env{Lanes: 1, Workload: subject.Workload{Device: link}}))(t)
 	check.Equal(t, "flags", p.On(0).Flags(), []string{"--device", node + ":/dev/tare:rwm"})
 	if p, err := OpenPlaces(subject.Env{Workload: subject.Workload{Device: "/dev/null"}}); err == nil {
-		t.Errorf("a character device is taken: %+v", p)
+		t.Errorf("a character device was accepted: %+v", p)
 	}
 }
 
-func TestWhatASandboxCannotHaveIsUnsupported(t *testing.T) {
+func TestRemoteEngineHasNoLocalFolders(t *testing.T) {
 	device, volume := subject.Workload{Device: "/dev/x"}, subject.Workload{Volume: "/v"}
 	for name, c := range map[string]struct {
 		err  error
@@ -200,7 +200,7 @@ func TestWhatASandboxCannotHaveIsUnsupported(t *testing.T) {
 	}
 }
 
-func TestAProcessIsAContainersByItsGroupsAlone(t *testing.T) {
+func TestProcessBelongsToAContainerByItsCgroup(t *testing.T) {
 	need.Root(t)
 	hs := must.Get(cgroup.Hierarchies())(t)
 	const id = "0123456789abcdef"
@@ -213,9 +213,9 @@ func TestAProcessIsAContainersByItsGroupsAlone(t *testing.T) {
 		must.OK(t, cgroup.Remove(hs, name))
 	})
 	pid := sleep.Process.Pid
-	for _, c := range []State{{}, {ID: id}, {ID: id, Group: "/" + name, Asked: true}, {Group: "/", Asked: true}} {
+	for _, c := range []State{{}, {ID: id}, {ID: id, Group: "/" + name, GroupRequested: true}, {Group: "/", GroupRequested: true}} {
 		if c.owns(pid) {
-			t.Errorf("%+v: a process of elsewhere", c)
+			t.Errorf("%+v: a foreign process", c)
 		}
 	}
 	must.OK(t, cgroup.Delegate(hs, name+"/"+id, "pids"))
@@ -223,8 +223,8 @@ func TestAProcessIsAContainersByItsGroupsAlone(t *testing.T) {
 		must.OK(t, os.WriteFile(filepath.Join(h.Mount, name, id, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0o600))
 	}
 	for want, all := range map[bool][]State{
-		true:  {{ID: id}, {ID: "other", Pod: Pod{ID: id}}, {ID: "other", Group: "/" + name, Asked: true}},
-		false: {{ID: "other", Group: "/" + name}, {ID: "other", Group: "/" + name + "-2", Asked: true}, {}},
+		true:  {{ID: id}, {ID: "other", Pod: Pod{ID: id}}, {ID: "other", Group: "/" + name, GroupRequested: true}},
+		false: {{ID: "other", Group: "/" + name}, {ID: "other", Group: "/" + name + "-2", GroupRequested: true}, {}},
 	} {
 		for _, c := range all {
 			if c.owns(pid) != want {

@@ -134,14 +134,14 @@ func (s *session) Prepare(_ context.Context, op subject.Op, lanes []int) (subjec
 			task.Confirm = func(ctx context.Context, _ *lane.Result, _ *record.Sample) *record.Failure {
 				f := s.mountTmpfs(b)
 				if f == nil && op == subject.Run {
-					f = engine.Lasting(ctx, s, s.env, n, b.pid)
+					f = engine.EarlyEnd(ctx, s, s.env, n, b.pid)
 				}
 				return f
 			}
 		case subject.Start:
 			o.Kind, o.Need, o.Token, o.Keep = lane.FloorStart, lane.NeedReady, b.name, engine.Said(s.env, n)
 			task.Confirm = func(ctx context.Context, _ *lane.Result, _ *record.Sample) *record.Failure {
-				return engine.Lasting(ctx, s, s.env, n, b.pid)
+				return engine.EarlyEnd(ctx, s, s.env, n, b.pid)
 			}
 		case subject.Stop:
 			o.Kind, o.Need, o.Watch, o.Signal = lane.Kill, lane.NeedExit, b.pid, s.env.Workload.Signal()

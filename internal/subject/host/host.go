@@ -114,7 +114,7 @@ func (s *session) Prepare(_ context.Context, op subject.Op, lanes []int) (subjec
 			}
 			task.Seen = func(r *lane.Result) { s.pids[n] = r.Pid }
 			task.Confirm = func(ctx context.Context, _ *lane.Result, _ *record.Sample) *record.Failure {
-				return engine.Lasting(ctx, s, s.env, n, s.pids[n])
+				return engine.EarlyEnd(ctx, s, s.env, n, s.pids[n])
 			}
 		case subject.Stop:
 			task.Order = lane.Order{Kind: lane.Kill, Watch: s.pids[n], Signal: s.env.Workload.Signal(), Need: lane.NeedExit, Timeout: s.env.Timeout}

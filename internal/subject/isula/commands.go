@@ -18,7 +18,7 @@ func (t *Target) commands(env subject.Env, i *image.Image) *engine.Commands {
 		Inspect: []string{"inspect"},
 		Removal: []string{"rm", "-f"},
 		Load:    []string{"load", "-i"}, // it is the daemon that reads the file
-		Listing: []string{"images"}, Own: ownImages,
+		Listing: []string{"images"}, ParseImages: ownImages,
 		Stats: []string{"stats", "--no-stream"}, Usage: parseUsage,
 		Refused: refused,
 	}

@@ -55,11 +55,11 @@ func (d *driver) Look(ctx context.Context, names []string) (map[string]engine.St
 			continue
 		}
 		s := d.seen[p.Name]
-		s.Name, s.Said, s.Status, s.Afar = p.Name, string(p.Status.Phase), engine.Other, d.node == nil
+		s.Name, s.Said, s.Status, s.Remote = p.Name, string(p.Status.Phase), engine.Other, d.node == nil
 		if s.ID == "" {
 			s.ID = string(p.UID)
 		}
-		s.Untold = s.Pid == 0
+		s.PidUnknown = s.Pid == 0
 		c := kube.Container(p, container)
 		switch {
 		case p.Status.Phase == corev1.PodRunning && c.State.Running != nil:
@@ -67,7 +67,7 @@ func (d *driver) Look(ctx context.Context, names []string) (map[string]engine.St
 		case p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded:
 			s.Status, s.Why = engine.Exited, said(p.Status.Reason, p.Status.Message)
 			if over := c.State.Terminated; over != nil {
-				s.Exit, s.Starved = int(over.ExitCode), over.Reason == "OOMKilled"
+				s.Exit, s.OOMKilled = int(over.ExitCode), over.Reason == "OOMKilled"
 			}
 		}
 		known[p.Name] = s

@@ -28,8 +28,8 @@ const (
 // Statistics implements subject.Reporter. Both tell what was collected some time ago: a
 // kubelet looks every 10 seconds or so, and metrics-server asks it every 15.
 func (s *session) Statistics(ctx context.Context) ([]record.Statistic, error) {
-	kubelet, errOne := s.Told(ctx, ofKubelet, s.kubeletSays)
-	top, errTwo := s.Told(ctx, ofTop, s.topSays)
+	kubelet, errOne := s.StatisticsFrom(ctx, ofKubelet, s.kubeletSays)
+	top, errTwo := s.StatisticsFrom(ctx, ofTop, s.topSays)
 	return append(kubelet, top...), errors.Join(errOne, errTwo)
 }
 

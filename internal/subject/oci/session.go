@@ -148,7 +148,7 @@ func (s *session) task(op subject.Op, n int, ask, alone bool) (batch.Task, error
 			if task.SharedClock {
 				s.Check(c.pid, sample)
 			}
-			if early := engine.Lasting(ctx, s, s.env, n, c.pid); early != nil && (f == nil || f.Kind == record.FailState) {
+			if early := engine.EarlyEnd(ctx, s, s.env, n, c.pid); early != nil && (f == nil || f.Kind == record.FailState) {
 				return early
 			}
 		}
@@ -193,7 +193,7 @@ func (s *session) confirm(ctx context.Context, op subject.Op, n int, r *lane.Res
 			busy = s.underWay(c)
 		}
 		if err != nil {
-			return &record.Failure{Kind: record.FailState, Detail: fmt.Sprintf("reported success, but there is no container process: %v", err), Output: engine.LastWords(s.env, n)}
+			return &record.Failure{Kind: record.FailState, Detail: fmt.Sprintf("reported success, but there is no container process: %v", err), Output: engine.LastOutput(s.env, n)}
 		}
 		c.pid = pid
 	case subject.Stop:
@@ -213,7 +213,7 @@ func (s *session) confirm(ctx context.Context, op subject.Op, n int, r *lane.Res
 		sample.Running = seen
 	}
 	if failure != nil && failure.Output == "" {
-		failure.Output = engine.LastWords(s.env, n)
+		failure.Output = engine.LastOutput(s.env, n)
 	}
 	return failure
 }

@@ -23,7 +23,7 @@ func (t *Target) commands(podman cli.Program, env subject.Env, i *image.Image) *
 		Inspect: []string{"inspect", "--type", "container"},
 		Removal: []string{"rm", "--force", "--ignore"},
 		Load:    []string{"load", "--quiet", "--input"},
-		Listing: []string{"images", "--filter", "label=" + engine.ImageFilter, "--no-trunc", "--format", "json"}, Own: parseImages,
+		Listing: []string{"images", "--filter", "label=" + engine.ImageFilter, "--no-trunc", "--format", "json"}, ParseImages: parseImages,
 		Stats: []string{"stats", "--no-stream", "--no-reset", "--format", format}, Usage: parseStats,
 		Refused: refused,
 	}
