@@ -16,7 +16,7 @@ import (
 // file that is by default depends on the daemon's environment and mounts, not on
 // tare's.
 func KataFacts(ctx context.Context, socket, shim, config string) map[string]string {
-	named := "not told by the engine"
+	named := "not reported by the engine"
 	if config != "" {
 		named = config + ", not read"
 	}

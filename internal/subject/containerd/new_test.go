@@ -97,9 +97,9 @@ func TestKataIsToldInItsEnginesSurroundings(t *testing.T) {
 
 	for _, c := range []struct{ name, socket, config, only, says string }{
 		{"a file in the same mounts is read", own, config, "true", config},
-		{"without one, a shim that is not there tells none", own, "", "", "not told by the engine; its shim was not found"},
+		{"without one, a shim that is not there tells none", own, "", "", "not reported by the engine; its shim was not found"},
 		{"a file in other mounts is not read", elsewhere, config, "", config + ", not read; the engine's mounts are not tare's"},
-		{"nor is the default there", elsewhere, "", "", "not told by the engine; the engine's mounts are not tare's"},
+		{"nor is the default there", elsewhere, "", "", "not reported by the engine; the engine's mounts are not tare's"},
 		{"nor that of nobody", filepath.Join(dir, "none"), config, "", config + ", not read; nor can the engine's surroundings be known"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

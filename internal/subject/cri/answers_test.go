@@ -22,8 +22,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// holding opens a session that holds a container on lane 0 and a pod on lane 1, as
-// the node has them.
+// holding opens a session with a container on lane 0 and a pod on lane 1.
 func (n *node) holding() (s *session, name string) {
 	n.t.Helper()
 	s = n.open()
@@ -33,7 +32,7 @@ func (n *node) holding() (s *session, name string) {
 	return s, s.Held()[0].Name
 }
 
-func TestAnswersToACommandAreBoundedAndJudged(t *testing.T) {
+func TestExecRepliesAreBoundedAndChecked(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		reply  *api.ExecSyncResponse
@@ -68,22 +67,22 @@ func TestAnswersToACommandAreBoundedAndJudged(t *testing.T) {
 	}
 }
 
-func TestAnEngineThatDoesNotEndACommandIsLeft(t *testing.T) {
+func TestExecReturnsThoughTheCommandContinues(t *testing.T) {
 	n := onNode(t)
 	s, _ := n.holding()
 	ctx, cancel := context.WithTimeout(t.Context(), 99900*time.Millisecond)
 	defer cancel()
 	n.exec = func(asking context.Context, asked *api.ExecSyncRequest) (*api.ExecSyncResponse, error) {
-		// What is left, rounded up, and one.
+		// The rest, rounded up, plus one.
 		end, _ := asking.Deadline()
 		if left := time.Until(end).Seconds(); asked.Timeout < int64(math.Ceil(left))+1 || asked.Timeout > 101 {
-			t.Errorf("a time-out of %d s, where %g s are left", asked.Timeout, left)
+			t.Errorf("timeout %d s with %g s left", asked.Timeout, left)
 		}
 		cancel()
 		<-asking.Done()
 		return nil, asking.Err()
 	}
-	if _, err := s.Exec(ctx, 0, []string{"/probe"}); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "may still run") {
+	if _, err := s.Exec(ctx, 0, []string{"/probe"}); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "may run until") {
 		t.Errorf("%v", err)
 	}
 	for n, says := range map[int]string{1: "lane 1 has no container", 7: "lane 7", -1: "lane -1"} {
@@ -92,7 +91,7 @@ func TestAnEngineThatDoesNotEndACommandIsLeft(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotReportedIsNoFigure(t *testing.T) {
+func TestMissingStatisticsAreUnavailable(t *testing.T) {
 	of := func(id string) *api.ContainerAttributes { return &api.ContainerAttributes{Id: id} }
 	for _, c := range []struct {
 		name  string
@@ -116,7 +115,7 @@ func TestWhatIsNotReportedIsNoFigure(t *testing.T) {
 				}
 			}
 			n.stats = c.stats
-			got, err := s.Statistics(t.Context()) // it serves none of pods
+			got, err := s.Statistics(t.Context()) // it serves no pod statistics
 			c.want.Source = ofContainers
 			if err != nil || len(got) != 2 || got[0] != c.want {
 				t.Errorf("%+v, %v", got, err)
@@ -125,7 +124,7 @@ func TestWhatIsNotReportedIsNoFigure(t *testing.T) {
 	}
 }
 
-func TestAnExitThatTheEngineDidNotSeeIsTheEngines(t *testing.T) {
+func TestUnseenExitIsAFailureOfTheEngine(t *testing.T) {
 	for _, c := range []struct {
 		exit         int32
 		reason, says string
@@ -145,7 +144,7 @@ func TestAnExitThatTheEngineDidNotSeeIsTheEngines(t *testing.T) {
 	}
 }
 
-// timerless is a context whose timer has not fired, whatever the time is.
+// timerless is a context with a deadline and no timer.
 type timerless struct {
 	context.Context
 	end time.Time
@@ -153,23 +152,23 @@ type timerless struct {
 
 func (c timerless) Deadline() (time.Time, bool) { return c.end, true }
 
-func TestADeadlineIsOursIfItHasPassed(t *testing.T) {
+func TestServersDeadlineIsOursOncePassed(t *testing.T) {
 	for name, c := range map[string]struct {
 		code codes.Code
 		left time.Duration
 		ours bool
 	}{
-		"a server that was faster than the timer here": {codes.DeadlineExceeded, -time.Microsecond, true},
-		"a deadline of the server's own":               {codes.DeadlineExceeded, time.Hour, false},
-		"another error, however late":                  {codes.Internal, -time.Hour, false},
+		"a server ahead of the timer here": {codes.DeadlineExceeded, -time.Microsecond, true},
+		"a deadline of the server's":       {codes.DeadlineExceeded, time.Hour, false},
+		"another error, however late":      {codes.Internal, -time.Hour, false},
 	} {
 		ctx := timerless{t.Context(), time.Now().Add(c.left)}
-		err := plain(ctx, "RunPodSandbox", status.Error(c.code, "told"))
+		err := callError(ctx, "RunPodSandbox", status.Error(c.code, "x"))
 		check.Equal(t, name, errors.Is(err, context.DeadlineExceeded), c.ours)
 	}
 }
 
-// silent is an engine that answers nothing.
+// silent is an engine that never answers.
 type silent struct{ api.RuntimeServiceClient }
 
 func (silent) ListPodSandbox(ctx context.Context, _ *api.ListPodSandboxRequest, _ ...grpc.CallOption) (*api.ListPodSandboxResponse, error) {
@@ -182,7 +181,7 @@ func (silent) ListContainerStats(ctx context.Context, _ *api.ListContainerStatsR
 	return nil, ctx.Err()
 }
 
-func TestAnEngineHasTheTimeThatWhatIsAskedMayTake(t *testing.T) {
+func TestCallsTimeOut(t *testing.T) {
 	d := &driver{Target: &Target{}, env: subject.Env{RunID: "r"}, conn: &connection{runtime: silent{}}}
 	for name, c := range map[string]struct {
 		ask  func(context.Context) error

@@ -17,11 +17,11 @@ import (
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
-// call is one operation on a lane. All that its requests need is made before,
-// but for an id that is known only when the call before it has replied.
+// call returns an operation on a lane as a function. Its requests are built before it is
+// timed, except for ids that the previous call returns.
 func (d *driver) call(_ context.Context, op subject.Op, s engine.State, place engine.Place) (do func(context.Context) error, shown string, err error) {
-	shown = strings.ReplaceAll(d.operations()[string(op)].Command, "ID", s.Name) // for people
-	h, err := d.holding(op, s.Name)
+	shown = strings.ReplaceAll(d.operations()[string(op)].Command, "ID", s.Name) // for display
+	h, err := d.podFor(op, s.Name)
 	if err != nil {
 		return nil, shown, err
 	}
@@ -55,29 +55,29 @@ func (d *driver) call(_ context.Context, op subject.Op, s engine.State, place en
 	return do, shown, nil
 }
 
-// one is an operation of one call whose reply says nothing.
+// one returns an operation that is one call with an empty reply.
 func one[Q, A any](name string, method func(context.Context, *Q, ...grpc.CallOption) (*A, error), request *Q) func(context.Context) error {
 	return func(ctx context.Context) error {
 		_, err := method(ctx, request)
-		return plain(ctx, name, err)
+		return callError(ctx, name, err)
 	}
 }
 
-// ask asks the engine something outside of what is timed, and waits for patience at most.
+// ask makes a call outside of the measurement, with the time-out patience.
 func ask[Q, A any](ctx context.Context, name string, method func(context.Context, *Q, ...grpc.CallOption) (*A, error), request *Q) (*A, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	return askLong(ctx, name, method, request)
 }
 
-// askLong asks something for which the caller has bounded the time.
+// askLong makes such a call with the caller's time-out.
 func askLong[Q, A any](ctx context.Context, name string, method func(context.Context, *Q, ...grpc.CallOption) (*A, error), request *Q) (*A, error) {
 	reply, err := method(ctx, request)
-	return reply, plain(ctx, name, err)
+	return reply, callError(ctx, name, err)
 }
 
-// holding is what an operation acts on: a new pod, or one that is there.
-func (d *driver) holding(op subject.Op, name string) (*held, error) {
+// podFor returns the pod that an operation acts on, a new one for runp and run.
+func (d *driver) podFor(op subject.Op, name string) (*held, error) {
 	begins := op == subject.RunPod || op == subject.Run
 	if begins {
 		if err := d.newPod(name); err != nil {
@@ -87,23 +87,24 @@ func (d *driver) holding(op subject.Op, name string) (*held, error) {
 	h := d.held[name]
 	switch {
 	case h == nil || !begins && h.pod == "":
-		return nil, fmt.Errorf("there is no pod %s", name)
+		return nil, fmt.Errorf("no pod %s", name)
 	case slices.Contains([]subject.Op{subject.Start, subject.Stop, subject.Remove}, op) && h.container == "":
-		return nil, fmt.Errorf("there is no container in the pod %s", name)
+		return nil, fmt.Errorf("no container in pod %s", name)
 	}
 	return h, nil
 }
 
-// monitors are tasks of the engine's own in a pod's cgroup: CRI limits no tasks, so that
-// a pod with a program of the user's own has its limit as a kubelet gives one.
-const monitors = 32
+// engineTasks is added to the task limit of a pod with a user's program: the engine runs tasks
+// of its own in the pod's cgroup. CRI has no such limit, so the pod's cgroup has it, as with a
+// kubelet.
+const engineTasks = 32
 
-// newPod makes what a pod has of the machine's.
+// newPod makes the parts of a pod that tare makes itself: its cgroup and its tmpfs.
 func (d *driver) newPod(name string) error {
 	d.held[name] = &held{config: d.podConfig(name)}
 	limits := d.env.Limits.Pod()
 	if most := d.env.Limits.Pids; d.env.Workload.Cargo != nil && most > 0 {
-		limits.Pids = most + monitors
+		limits.Pids = most + engineTasks
 	}
 	if err := d.ground.Make(name, limits); err != nil {
 		return err
@@ -115,13 +116,13 @@ func (d *driver) runPod(h *held) func(ctx context.Context) error {
 	request := &api.RunPodSandboxRequest{Config: h.config, RuntimeHandler: d.requested()}
 	return func(ctx context.Context) error {
 		reply, err := d.conn.runtime.RunPodSandbox(ctx, request)
-		h.pod, h.unsure = reply.GetPodSandboxId(), err != nil && over(ctx) != nil
-		return plain(ctx, "RunPodSandbox", err)
+		h.pod, h.abandoned = reply.GetPodSandboxId(), err != nil && ended(ctx) != nil
+		return callError(ctx, "RunPodSandbox", err)
 	}
 }
 
-// requested is the handler as a request has it. isulad's default is none of its
-// handlers: only no name at all stands for it in every version.
+// requested returns the handler for a request. isulad's default is not among its handlers: in
+// all versions only an empty name selects it.
 func (t *Target) requested() string {
 	if t.engineName == isuladEngine && t.handler == t.facts.standard {
 		return ""
@@ -129,7 +130,7 @@ func (t *Target) requested() string {
 	return t.handler
 }
 
-// create makes a container in a pod that is there.
+// create returns the call for a container in an existing pod.
 func (d *driver) create(name string, place engine.Place) func(ctx context.Context) error {
 	h := *d.held[name]
 	d.held[name] = &h
@@ -137,14 +138,14 @@ func (d *driver) create(name string, place engine.Place) func(ctx context.Contex
 }
 
 func (d *driver) createIn(h *held, name string, place engine.Place) func(ctx context.Context) error {
-	os.Remove(d.ground.Log(name)) // of the container before
-	h.making = d.containerConfig(name, place)
-	request := &api.CreateContainerRequest{Config: h.making, SandboxConfig: h.config}
+	os.Remove(d.ground.Log(name)) // the previous container's
+	h.request = d.containerConfig(name, place)
+	request := &api.CreateContainerRequest{Config: h.request, SandboxConfig: h.config}
 	return func(ctx context.Context) error {
 		request.PodSandboxId = h.pod
 		reply, err := d.conn.runtime.CreateContainer(ctx, request)
-		h.container, h.unsure = reply.GetContainerId(), err != nil && over(ctx) != nil
-		return plain(ctx, "CreateContainer", err)
+		h.container, h.abandoned = reply.GetContainerId(), err != nil && ended(ctx) != nil
+		return callError(ctx, "CreateContainer", err)
 	}
 }
 
@@ -153,27 +154,27 @@ func (d *driver) start(h *held) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
 		request.ContainerId = h.container
 		_, err := d.conn.runtime.StartContainer(ctx, request)
-		return plain(ctx, "StartContainer", err)
+		return callError(ctx, "StartContainer", err)
 	}
 }
 
-// plain says of an error which call it is from. gRPC's own words for a context
-// that ended become the context'd.
-func plain(ctx context.Context, name string, err error) error {
+// callError prefixes an error with its call. It translates gRPC's Canceled and
+// DeadlineExceeded to the error of ctx.
+func callError(ctx context.Context, name string, err error) error {
 	if err == nil {
 		return nil
 	}
 	if code := status.Code(err); code == codes.DeadlineExceeded || code == codes.Canceled {
-		if end := over(ctx); end != nil {
+		if end := ended(ctx); end != nil {
 			return fmt.Errorf("%s: %w", name, end)
 		}
 	}
 	return fmt.Errorf("%s: %w", name, err)
 }
 
-// over is why a context ended, nil while it has not. A server knows the deadline,
-// too, and may say so before the timer here has fired.
-func over(ctx context.Context) error {
+// ended returns why a context ended, nil if it has not. The server also knows the deadline and
+// may report it before the timer here fires.
+func ended(ctx context.Context) error {
 	if end, ok := ctx.Deadline(); ok && ctx.Err() == nil && !time.Now().Before(end) {
 		return context.DeadlineExceeded
 	}

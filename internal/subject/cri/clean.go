@@ -18,7 +18,7 @@ import (
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
-// listOf lists the pods and containers that bear a run's id, in the time that the caller has.
+// listOf lists the pods and containers of a run, with the caller's time-out.
 func (c *connection) listOf(ctx context.Context, runID string) (pods []*api.PodSandbox, containers []*api.Container, err error) {
 	of := map[string]string{engine.RunLabel: runID}
 	p, err := askLong(ctx, "ListPodSandbox", c.runtime.ListPodSandbox, &api.ListPodSandboxRequest{Filter: &api.PodSandboxFilter{LabelSelector: of}})
@@ -29,15 +29,15 @@ func (c *connection) listOf(ctx context.Context, runID string) (pods []*api.PodS
 	if err != nil {
 		return nil, nil, err
 	}
-	alien := func(name string, labels map[string]string) bool {
+	foreign := func(name string, labels map[string]string) bool {
 		return !engine.OfRun(name, runID) || labels[engine.RunLabel] != runID
 	}
-	pods = slices.DeleteFunc(p.Items, func(p *api.PodSandbox) bool { return alien(p.GetMetadata().GetName(), p.Labels) })
-	containers = slices.DeleteFunc(k.Containers, func(c *api.Container) bool { return alien(c.GetMetadata().GetName(), c.Labels) })
+	pods = slices.DeleteFunc(p.Items, func(p *api.PodSandbox) bool { return foreign(p.GetMetadata().GetName(), p.Labels) })
+	containers = slices.DeleteFunc(k.Containers, func(c *api.Container) bool { return foreign(c.GetMetadata().GetName(), c.Labels) })
 	return pods, containers, nil
 }
 
-// pods lists those that bear some labels.
+// pods lists the pods with some labels.
 func (c *connection) pods(ctx context.Context, labels map[string]string) ([]*api.PodSandbox, error) {
 	reply, err := ask(ctx, "ListPodSandbox", c.runtime.ListPodSandbox, &api.ListPodSandboxRequest{Filter: &api.PodSandboxFilter{LabelSelector: labels}})
 	return reply.GetItems(), err
@@ -59,7 +59,7 @@ func (d *driver) Remove(ctx context.Context, names []string) error {
 		if !slices.Contains(names, containers[i].GetMetadata().GetName()) {
 			return nil
 		}
-		// Without time to end by itself it is killed at once.
+		// StopContainer without a timeout kills it at once.
 		_, stop := runtime.StopContainer(ctx, &api.StopContainerRequest{ContainerId: containers[i].Id})
 		_, remove := runtime.RemoveContainer(ctx, &api.RemoveContainerRequest{ContainerId: containers[i].Id})
 		return worst("remove the container "+containers[i].GetMetadata().GetName(), remove, stop)
@@ -74,8 +74,8 @@ func (d *driver) Remove(ctx context.Context, names []string) error {
 	}), d.removeUnanswered(ctx, names))
 }
 
-// worst is nil if the removal succeeded; what the stop said may be why it did
-// not.
+// worst returns nil if the removal succeeded. A failed stop may be the reason for a failed
+// removal.
 func worst(doing string, remove, stop error) error {
 	if remove == nil || status.Code(remove) == codes.NotFound {
 		return nil
@@ -83,27 +83,26 @@ func worst(doing string, remove, stop error) error {
 	return fmt.Errorf("%s: %w", doing, errors.Join(remove, stop))
 }
 
-// reclaim asks CRI-O again for what it was asked for when the calls were given
-// up, as a kubelet does: it keeps pods and containers that it had already made
-// for that, and tells nobody about them for a minute or two.
+// reclaim repeats abandoned calls to CRI-O, as a kubelet does. CRI-O keeps what it made for
+// them, without listing it, for a minute or two, and returns it for the same request.
 func (d *driver) reclaim(ctx context.Context, names []string) {
 	ctx, cancel := context.WithTimeout(ctx, 2*patience)
 	defer cancel()
 	_ = engine.Each(len(names), func(i int) error {
 		h := d.held[names[i]]
-		if h == nil || !h.unsure {
+		if h == nil || !h.abandoned {
 			return nil
 		}
-		h.unsure = false
+		h.abandoned = false
 		if h.pod == "" {
 			insist(ctx, func(ctx context.Context) error {
 				reply, err := d.conn.runtime.RunPodSandbox(ctx, &api.RunPodSandboxRequest{Config: h.config, RuntimeHandler: d.requested()})
 				h.pod = reply.GetPodSandboxId()
 				return err
 			})
-		} else if h.making != nil && h.container == "" {
+		} else if h.request != nil && h.container == "" {
 			insist(ctx, func(ctx context.Context) error {
-				_, err := d.conn.runtime.CreateContainer(ctx, &api.CreateContainerRequest{PodSandboxId: h.pod, Config: h.making, SandboxConfig: h.config})
+				_, err := d.conn.runtime.CreateContainer(ctx, &api.CreateContainerRequest{PodSandboxId: h.pod, Config: h.request, SandboxConfig: h.config})
 				return err
 			})
 		}
@@ -111,9 +110,9 @@ func (d *driver) reclaim(ctx context.Context, names []string) {
 	})
 }
 
-// insist asks again while there is no answer. While CRI-O is still at it, it
-// answers only when the question is given up, and gives what it made to the
-// next one. Its own clock may end the question a little before ours.
+// insist repeats a call until it is answered. While CRI-O is still working on the first
+// request, it answers a repeated one only when that times out, and gives the result to the
+// next. Its own clock may end a call slightly before ours.
 func insist(ctx context.Context, do func(ctx context.Context) error) {
 	const one = time.Second
 	for ctx.Err() == nil {
@@ -122,13 +121,13 @@ func insist(ctx context.Context, do func(ctx context.Context) error) {
 		err := do(try)
 		cancel()
 		if err == nil || time.Since(began) < one*9/10 {
-			return // what it refuses, it has not made
+			return // after a refusal nothing was made
 		}
 	}
 }
 
-// Images implements engine.Cleaned. The image that holds pods has one name for all runs.
-// It is the run's if tare made it, no other run has an image here, and no pod is left but
+// Images implements engine.Cleaned. The pause image has the same name for all runs. It counts
+// as this run's if tare made it, no other run has an image here, and the only pods left are
 // tare's.
 func (d *driver) Images(ctx context.Context) ([]string, error) {
 	list, err := ask(ctx, "ListImages", d.conn.images.ListImages, &api.ListImagesRequest{})
@@ -162,13 +161,13 @@ func (d *driver) Images(ctx context.Context) ([]string, error) {
 	}
 	pods = slices.DeleteFunc(pods, func(p *api.PodSandbox) bool { return p.Labels[engine.RunLabel] != "" })
 	if d.stays = nil; len(pods) > 0 {
-		d.stays = fmt.Errorf("the image %s, which holds pods, is one that tare made, and stays: %d pods of others may need it; clean again when they are gone, or put the engine's own in its place: crictl --runtime-endpoint unix://%s pull %[1]s", own.Ref, len(pods), d.socket)
+		d.stays = fmt.Errorf("the pause image %s, made by tare, stays: %d foreign pods may need it; run tare clean when they are gone, or replace it: crictl --runtime-endpoint unix://%s pull %[1]s", own.Ref, len(pods), d.socket)
 		return refs, nil
 	}
 	return append(refs, own.Ref), nil
 }
 
-// sameID reports whether an engine's id of an image is that of this one.
+// sameID reports whether an engine's image id is that of i.
 func sameID(id string, i *image.Image) bool {
 	return strings.TrimPrefix(id, "sha256:") == strings.TrimPrefix(i.ID, "sha256:")
 }
@@ -193,8 +192,8 @@ func (t *Target) Clean(ctx context.Context, runID string, dryRun bool) ([]string
 	return found, errors.Join(errs...)
 }
 
-// leases are those by which a run that was killed while it imported an image holds
-// that in containerd.
+// leases lists, and removes unless dryRun, the leases of a run that was killed while it
+// imported an image into containerd.
 func (t *Target) leases(ctx context.Context, runID string, dryRun bool) ([]string, error) {
 	c, err := containerd.Connect(ctx, t.socket, criNamespace)
 	if err != nil {

@@ -1,7 +1,6 @@
-// Package cri weighs pods and their containers through the Container Runtime
-// Interface, v1, of any engine that serves it: containerd, CRI-O, iSulad, and
-// Docker behind cri-dockerd. Every operation is the one call of that name; run
-// is the three calls that crictl run makes.
+// Package cri weighs pods and their containers through the Container Runtime Interface v1 of
+// containerd, CRI-O, iSulad, and Docker with cri-dockerd. Each operation is the one call of
+// that name; run is the three calls that crictl run makes.
 package cri
 
 import (
@@ -25,23 +24,23 @@ import (
 type Target struct {
 	name       string
 	engineName string
-	handler    string // "" is the engine's default
+	handler    string // "" for the engine's default
 	e          subject.Engine
 	socket     string
 	network    string // subject.NetworkHost or subject.NetworkBridge
 	version    *api.VersionResponse
 	facts      facts
-	runtime    string            // version of the handler's program, where that could be asked
-	kata       map[string]string // what is known of Kata, where the handler is Kata's
-	ownPause   bool              // the engine has no pause image
+	runtime    string            // version of the handler's program; "" if unknown
+	kata       map[string]string // facts about Kata, for a handler of Kata's
+	ownPause   bool              // tare makes the pause image: the engine has none
 	command    *cli.Program      // crictl; nil with the API
 	client     string            // version of crictl
 	hs         []cgroup.Hierarchy
 }
 
-// New returns the runtime handler of that name, or the default for an empty
-// one, of a CRI engine: "containerd", "cri-o", "isulad", "cri-dockerd". The
-// error is a *subject.Unavailable when it cannot be weighed here.
+// New returns a runtime handler of a CRI engine ("containerd", "cri-o", "isulad",
+// "cri-dockerd"); an empty handler is the default. If it cannot be weighed, the error is a
+// *subject.Unavailable.
 func New(ctx context.Context, name, engineName, handler string, e subject.Engine) (subject.Target, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*patience)
 	defer cancel()
@@ -73,8 +72,8 @@ func New(ctx context.Context, name, engineName, handler string, e subject.Engine
 				return nil, err
 			}
 		}
-	} else if engineName == isuladEngine { // the others have a default of their own
-		return nil, engine.Unavailable(name, pauseAdvice[isuladEngine], "isulad has no image to hold pods with: its pod-sandbox-image is empty")
+	} else if engineName == isuladEngine { // the others have a default
+		return nil, engine.Unavailable(name, pauseAdvice[isuladEngine], "isulad has no pause image: its pod-sandbox-image is empty")
 	}
 	if t.hs, err = cgroup.Hierarchies(); err != nil {
 		return nil, engine.Unavailable(name, "", "%v", err)
@@ -83,20 +82,20 @@ func New(ctx context.Context, name, engineName, handler string, e subject.Engine
 	return t, nil
 }
 
-// check holds what is asked for against what the engine has.
+// check checks the requested handler and network against the facts.
 func (t *Target) check() error {
-	if _, ok := t.facts.handlers[t.handler]; !ok && t.handler != "" && len(t.facts.handlers) > 0 && (t.facts.known == nil || !t.facts.known(t.handler)) {
-		return engine.Unavailable(t.name, "add it to the engine's configuration", "%s has no runtime handler %q; it has %s",
+	if _, ok := t.facts.handlers[t.handler]; !ok && t.handler != "" && len(t.facts.handlers) > 0 && (t.facts.has == nil || !t.facts.has(t.handler)) {
+		return engine.Unavailable(t.name, "add it to the engine's configuration", "%s has no runtime handler %q (configured: %s)",
 			t.engineName, t.handler, strings.Join(t.facts.names(), ", "))
 	}
 	if t.network == subject.NetworkBridge && !t.facts.networkReady {
-		return engine.Unavailable(t.name, "give the engine a CNI configuration, or leave the network out",
-			"%s says that it has no network for pods: %s", t.engineName, t.facts.networkReason)
+		return engine.Unavailable(t.name, "add a CNI configuration, or omit the network",
+			"%s has no network for pods: %s", t.engineName, t.facts.networkReason)
 	}
 	return nil
 }
 
-// program is the handler's.
+// program returns the handler in use, with its path.
 func (t *Target) program() handler {
 	name := t.handler
 	if name == "" {
@@ -104,7 +103,7 @@ func (t *Target) program() handler {
 	}
 	h := t.facts.handlers[name]
 	if h.path == "" && (h.kind == "io.containerd.runc.v2" || h.kind == "oci" || h.kind == "") {
-		h.path = name // the shim's, or the engine's, own default: looked for on its path
+		h.path = name // default of the shim or the engine, from its PATH
 		if h.kind == "io.containerd.runc.v2" {
 			h.path = "runc"
 		}
@@ -114,7 +113,7 @@ func (t *Target) program() handler {
 
 func (t *Target) clock() string { return engine.Clock(t.runtimeNames()) }
 
-// runtimeNames is all that is known by name of the handler's program.
+// runtimeNames returns all known names of the handler's program.
 func (t *Target) runtimeNames() string {
 	p := t.program()
 	return t.handler + " " + p.kind + " " + filepath.Base(p.path)
@@ -130,7 +129,7 @@ func (t *Target) Info() record.Target {
 	}
 }
 
-// operations are the calls that are timed.
+// operations describes the timed calls.
 func (t *Target) operations() map[string]record.Operation {
 	op := func(command, means string) record.Operation {
 		return record.Operation{Command: command, Done: record.StampReturned, Means: "the call has replied; then: " + means}
@@ -138,7 +137,7 @@ func (t *Target) operations() map[string]record.Operation {
 	const runs = "the container is running, its process alive, and the workload has reported"
 	all := map[string]record.Operation{
 		string(subject.RunPod):    op("RunPodSandbox ID", "the pod is ready"),
-		string(subject.Create):    op("CreateContainer ID in a pod that is there", "the container is created"),
+		string(subject.Create):    op("CreateContainer ID in an existing pod", "the container is created"),
 		string(subject.Start):     op("StartContainer ID", runs),
 		string(subject.Stop):      op("StopContainer ID timeout 10", "the container has exited, with status 0"),
 		string(subject.Remove):    op("RemoveContainer ID", "the engine does not know the container"),
@@ -168,7 +167,7 @@ func (t *Target) config() map[string]string {
 		config["via"], config["command"], config["command version"] = "cli, CRI "+t.version.RuntimeApiVersion, t.command.Path, t.client
 	}
 	if t.ownPause {
-		config["pause image"] += " (made by tare, since the engine has none)"
+		config["pause image"] += " (made by tare: the engine has none)"
 	}
 	config["handler's snapshotter"], config["sandboxer"] = p.snapshotter, p.sandboxer
 	maps.Copy(config, t.facts.more)
@@ -179,31 +178,31 @@ func (t *Target) config() map[string]string {
 
 func (t *Target) notes() []string {
 	notes := []string{
-		"CRI has no limit of tasks for a container: that of the engine's configuration holds, and for a program of your own that of its pod where tare makes the cgroup",
-		"like a kubelet by default, tare asks for containers without a seccomp profile",
+		"CRI has no task limit for containers: the engine's configured limit applies; for a user's program tare limits the pod's cgroup where it makes that",
+		"tare requests containers without a seccomp profile, as a kubelet does by default",
 	}
 	if t.command != nil {
-		notes = append(notes, "each operation is a process of crictl, whose own start, connection and questions beside the call are in its time: the target without +cli, weighed beside it, has what is left")
+		notes = append(notes, "each operation is a crictl process and includes its start, connection and further queries; compare with the target without +cli")
 	}
 	if t.engineName == crioEngine {
-		notes = append(notes, "StopContainer looks every 100 ms whether the process is gone: its time is a multiple of that; \"exited\" is the process's own end")
+		notes = append(notes, "StopContainer polls for the end of the process every 100 ms, so its time is a multiple of that; \"exited\" is the real end")
 	}
 	if t.facts.podless && t.kata == nil {
-		notes = append(notes, "its drop_infra_ctr leaves out the process that holds a pod where none is needed, as here: such a pod costs less than one with a process")
+		notes = append(notes, "drop_infra_ctr is on: pods here have no pause process, and cost less than pods with one")
 	}
 	if kubelet(t.socket) {
-		notes = append(notes, "a kubelet runs here: it ends pods that it does not know, within seconds, and the operations on them then fail; stop it while weighing")
+		notes = append(notes, "a kubelet runs here and ends unknown pods within seconds, so operations fail: stop it during the run")
 	}
 	if t.clock() == "guest" {
-		notes = append(notes, "the workload's clock is the sandbox's own, so its first instruction has no stamp")
+		notes = append(notes, "the workload has a guest clock, so its first instruction has no stamp")
 	}
 	if t.kata != nil && t.network == subject.NetworkHost {
-		notes = append(notes, "Kata cannot give a VM the host's network; choose the network bridge to weigh it with one")
+		notes = append(notes, "Kata cannot use the host's network; use --network bridge to weigh it with a network")
 	}
 	return notes
 }
 
-// failed names the target once, where an error leaves the package.
+// failed prefixes errors with the target's name, where they leave the package.
 func (t *Target) failed(doing string, errs ...error) error {
 	return engine.Failed(t.name, doing, errs...)
 }

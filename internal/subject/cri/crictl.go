@@ -16,12 +16,11 @@ import (
 	"github.com/tare-bench/tare/internal/subject/engine/cli"
 )
 
-// NewCommand returns the same as New, driven by crictl, as people drive it by hand:
-// each operation is a process of its own, which connects, asks and prints. Preparation
-// and truth go through the API and are not timed.
+// NewCommand returns the same target as New, driven by crictl: each operation is a process that
+// connects, calls and prints. Preparation and checks use the API and are not timed.
 //
-// The settings' command is crictl's where it is called so, else that of the engine's
-// own, by which images are loaded.
+// The command in e is crictl's if it is called crictl, else the engine's own, which loads
+// images.
 func NewCommand(ctx context.Context, name, engineName, handler string, e subject.Engine) (subject.Target, error) {
 	crictl := subject.Engine{Env: e.Env}
 	if strings.HasPrefix(filepath.Base(e.Command), "crictl") {
@@ -35,11 +34,11 @@ func NewCommand(ctx context.Context, name, engineName, handler string, e subject
 	t := made.(*Target)
 	p, err := cli.Find(crictl, "crictl")
 	if err != nil {
-		return nil, engine.Unavailable(name, "install crictl of cri-tools, or name it: engines: {"+criName(engineName)+"+cli: {command: /PATH/crictl}}; without +cli, as "+strings.Replace(name, "+cli", "", 1)+", the same endpoint is called by its API", "%v", err)
+		return nil, engine.Unavailable(name, "install crictl of cri-tools, or give its path: engines: {"+criName(engineName)+"+cli: {command: /PATH/crictl}}; or use the API without +cli: "+strings.Replace(name, "+cli", "", 1), "%v", err)
 	}
-	asking, cancel := context.WithTimeout(ctx, patience)
+	bounded, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	banner, err := p.Run(asking, "--version")
+	banner, err := p.Run(bounded, "--version")
 	if err != nil {
 		return nil, engine.Unavailable(name, "run it by hand", "%v", err)
 	}
@@ -55,8 +54,8 @@ func NewCommand(ctx context.Context, name, engineName, handler string, e subject
 
 func criName(engineName string) string { return "cri+" + engineName }
 
-// verb is an operation as arguments of crictl. Nothing is pulled; stop waits as long
-// as the API's does.
+// verb returns an operation as arguments of crictl. It pulls nothing; stop has the same
+// timeout as with the API.
 func (t *Target) verb(op subject.Op, h *held, podFile, containerFile string) []string {
 	var handler []string
 	if name := t.requested(); name != "" {
@@ -77,30 +76,30 @@ func (t *Target) verb(op subject.Op, h *held, podFile, containerFile string) []s
 	return []string{string(op), h.pod} // stopp, rmp
 }
 
-// shown is the command line of an operation for people.
+// shown returns the command line of an operation for display.
 func (t *Target) shown(op subject.Op) []string {
 	return t.command.Line(append([]string{"--timeout", "TIME"}, t.verb(op, &held{pod: "POD", container: "ID"}, "pod.json", "container.json")...)...)
 }
 
-// line is the command line of an operation on a lane. What crictl reads is written
-// before: it takes the same messages as the API, as JSON.
+// line returns the command line of an operation on a lane. It writes the files for crictl: the
+// same messages as for the API, as JSON.
 func (d *driver) line(op subject.Op, name string, place engine.Place) ([]string, error) {
-	h, err := d.holding(op, name)
+	h, err := d.podFor(op, name)
 	if err != nil {
 		return nil, err
 	}
 	pod, container := d.files(name)
 	if op == subject.RunPod || op == subject.Run {
-		h.unsure = true // until it is seen
+		h.abandoned = true // until it is listed
 		err = writeJSON(pod, h.config)
 	}
 	if err == nil && (op == subject.Create || op == subject.Run) {
 		fresh := *h
-		fresh.container, fresh.unsure = "", true
+		fresh.container, fresh.abandoned = "", true
 		d.held[name] = &fresh
-		os.Remove(d.ground.Log(name)) // of the container before
-		fresh.making = d.containerConfig(name, place)
-		err = writeJSON(container, fresh.making)
+		os.Remove(d.ground.Log(name)) // the previous container's
+		fresh.request = d.containerConfig(name, place)
+		err = writeJSON(container, fresh.request)
 	}
 	if err != nil {
 		return nil, err
@@ -108,7 +107,7 @@ func (d *driver) line(op subject.Op, name string, place engine.Place) ([]string,
 	return d.command.Line(append([]string{"--timeout", d.env.Timeout.String()}, d.verb(op, h, pod, container)...)...), nil
 }
 
-// files are those that crictl reads for a lane's pod and container.
+// files returns the files that crictl reads for a lane's pod and container.
 func (d *driver) files(name string) (pod, container string) {
 	stem := filepath.Join(d.env.Dir, name)
 	return stem + "-pod.json", stem + "-container.json"
@@ -120,25 +119,25 @@ func writeJSON(file string, message any) error {
 		err = os.WriteFile(file, text, 0o644)
 	}
 	if err != nil {
-		return fmt.Errorf("write what crictl is to read: %w", err)
+		return fmt.Errorf("write a file for crictl: %w", err)
 	}
 	return nil
 }
 
-// adopt takes note of the ids that crictl printed to nobody: a pod and a container
-// that bear the run's label and a lane's name are what its command made.
+// adopt takes the ids of pods and containers that crictl made from the lists: they have the
+// run's label and a lane's name.
 func (d *driver) adopt(pods []*api.PodSandbox, containers []*api.Container) {
 	if d.command == nil {
 		return
 	}
 	for _, p := range pods {
 		if h := d.held[p.GetMetadata().GetName()]; h != nil && h.pod == "" {
-			h.pod, h.unsure = p.Id, h.making != nil
+			h.pod, h.abandoned = p.Id, h.request != nil
 		}
 	}
 	for _, c := range containers {
 		if h := d.held[c.GetMetadata().GetName()]; h != nil && h.container == "" && h.pod == c.PodSandboxId {
-			h.container, h.unsure = c.Id, false
+			h.container, h.abandoned = c.Id, false
 		}
 	}
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-// standIn is what this test's program is called where it stands for crictl.
+// standIn is the name under which this test binary acts as crictl.
 const standIn = "crictl-stand-in"
 
 func TestMain(m *testing.M) {
@@ -34,13 +34,13 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	// The machine may have an isulad and a kubelet of its own.
+	// The machine may have an isulad and a kubelet.
 	isula.DaemonConfig, kubelet = "/nonexistent/daemon.json", func(string) bool { return false }
 	engines.Main(m)
 }
 
-// crictl does what crictl of cri-tools 1.34 does with these flags, verbs and files,
-// as its source has it (cmd/crictl/container.go and sandbox.go), and knows no others.
+// crictl implements the flags, verbs and files that tare uses, as crictl of cri-tools 1.34 does
+// (cmd/crictl/container.go and sandbox.go).
 func crictl(args []string) error {
 	if len(args) == 1 && args[0] == "--version" {
 		fmt.Println("crictl version v1.34.0")
@@ -130,7 +130,7 @@ func decode(file string, into any) error {
 	return json.NewDecoder(f).Decode(into)
 }
 
-// crictlHere is the machine's own crictl, or what stands for it.
+// crictlHere returns the machine's crictl, or the stand-in.
 func crictlHere(t *testing.T) string {
 	t.Helper()
 	if own, err := exec.LookPath("crictl"); err == nil {
@@ -159,7 +159,7 @@ func TestPodsByCrictlConform(t *testing.T) {
 	})
 }
 
-func TestCrictlIsSaidToBeWhatIsTimed(t *testing.T) {
+func TestInfoNamesCrictl(t *testing.T) {
 	t.Parallel()
 	u, command := onContainerd(t, engines.V2), crictlHere(t)
 	info := byCrictl(t, u, "runc", command).Info()
@@ -176,7 +176,7 @@ func TestCrictlIsSaidToBeWhatIsTimed(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoCrictlIsNotDriven(t *testing.T) {
+func TestOtherProgramsAreRefusedAsCrictl(t *testing.T) {
 	t.Parallel()
 	u := onContainerd(t, engines.V2)
 	e := u.e

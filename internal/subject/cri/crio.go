@@ -14,7 +14,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// crioConfig is the part of CRI-O's configuration that matters here.
+// crioConfig is the relevant part of CRI-O's configuration.
 type crioConfig struct {
 	CRIO struct {
 		Root    string   `toml:"root"`
@@ -29,7 +29,7 @@ type crioConfig struct {
 			Runtimes map[string]struct {
 				Path   string `toml:"runtime_path"`
 				Type   string `toml:"runtime_type"`
-				Config string `toml:"runtime_config_path"` // for "vm" only; versions without it name none
+				Config string `toml:"runtime_config_path"` // for "vm" only; absent in older versions
 			} `toml:"runtimes"`
 		} `toml:"runtime"`
 		Image struct {
@@ -38,15 +38,15 @@ type crioConfig struct {
 	} `toml:"crio"`
 }
 
-// fromCRIO asks CRI-O for its configuration, over HTTP on the same socket.
+// fromCRIO reads CRI-O's configuration, over HTTP on the same socket.
 func (f *facts) fromCRIO(ctx context.Context, socket string) error {
-	text, err := crioSays(ctx, socket, "/config")
+	text, err := crioGet(ctx, socket, "/config")
 	if err != nil {
 		return err
 	}
 	var config crioConfig
 	if err := toml.Unmarshal(text, &config); err != nil {
-		return fmt.Errorf("CRI-O's /config is no configuration: %w", err)
+		return fmt.Errorf("parse CRI-O's /config: %w", err)
 	}
 	c := config.CRIO
 	f.standard, f.pause, f.cgroups = c.Runtime.Default, c.Image.Pause, c.Runtime.Cgroups
@@ -57,28 +57,22 @@ func (f *facts) fromCRIO(ctx context.Context, socket string) error {
 		f.more["drop_infra_ctr"] = strconv.FormatBool(*c.Runtime.DropPod)
 	}
 	for name, r := range c.Runtime.Runtimes {
-		f.handlers[name] = handler{kind: r.Type, path: r.Path, shim: cmp.Or(r.Path, name), config: r.Config, told: r.Type == "vm"}
+		f.handlers[name] = handler{kind: r.Type, path: r.Path, shim: cmp.Or(r.Path, name), config: r.Config, configKnown: r.Type == "vm"}
 	}
-	// /info has what is in use, where the configuration leaves the choice.
+	// /info has the values in use where the configuration leaves them open.
 	var info struct {
 		Driver  string `json:"storage_driver"`
 		Root    string `json:"storage_root"`
 		Cgroups string `json:"cgroup_driver"`
 	}
-	if text, err = crioSays(ctx, socket, "/info"); err == nil && json.Unmarshal(text, &info) == nil {
-		for _, fill := range []struct {
-			into *string
-			from string
-		}{{&f.storage.driver, info.Driver}, {&f.storage.root, info.Root}, {&f.cgroups, info.Cgroups}} {
-			if fill.from != "" {
-				*fill.into = fill.from
-			}
-		}
+	if text, err = crioGet(ctx, socket, "/info"); err == nil && json.Unmarshal(text, &info) == nil {
+		f.storage.driver, f.storage.root = cmp.Or(info.Driver, f.storage.driver), cmp.Or(info.Root, f.storage.root)
+		f.cgroups = cmp.Or(info.Cgroups, f.cgroups)
 	}
 	return nil
 }
 
-func crioSays(ctx context.Context, socket, path string) ([]byte, error) {
+func crioGet(ctx context.Context, socket, path string) ([]byte, error) {
 	client := http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {

@@ -22,15 +22,14 @@ import (
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
-// patience bounds every question that is asked of an engine outside of what is
-// timed.
+// patience bounds each query outside of the measurement.
 const patience = 10 * time.Second
 
-// lag is how long an engine's list may be behind its replies: containerd replies
-// to a stop when the process is gone, and takes note of that a moment later.
+// lag is how late an engine's list may be: containerd replies to a stop when the process has
+// ended, and updates its list afterwards.
 const lag = 2 * time.Second
 
-// The engines that serve CRI, by their names here.
+// The engines that serve CRI, by tare's names.
 const (
 	containerdEngine = "containerd"
 	crioEngine       = "cri-o"
@@ -38,40 +37,43 @@ const (
 	dockerdEngine    = "cri-dockerd"
 )
 
-// known is an engine: where it listens by default, what it calls itself, and
-// how to start it.
-type known struct {
+// service is an engine that serves CRI.
+type service struct {
 	name   string
-	socket string
-	says   string // runtime_name of its Version, in small letters
+	socket string // default
+	says   string // RuntimeName in its Version, in lower case
 	advice string
 }
 
-var servers = []known{
+var servers = []service{
 	{containerdEngine, containerd.DefaultAddress, "containerd", "start containerd with its CRI plugin enabled"},
 	{crioEngine, "/var/run/crio/crio.sock", "cri-o", "start crio"},
 	{isuladEngine, "/var/run/isulad.sock", "isulad", "start isulad, built with CRI"},
 	{dockerdEngine, "/var/run/cri-dockerd.sock", "docker", "start cri-dockerd"},
 }
 
-// engineThat is the first of which something holds.
-func engineThat(holds func(known) bool) (k known, found bool) {
-	if i := slices.IndexFunc(servers, holds); i >= 0 {
+// serviceThat returns the first engine for which is holds.
+func serviceThat(is func(service) bool) (s service, found bool) {
+	if i := slices.IndexFunc(servers, is); i >= 0 {
 		return servers[i], true
 	}
-	return known{}, false
+	return service{}, false
 }
 
-// saying is the engine that calls itself so.
-func saying(name string) (known, bool) {
-	return engineThat(func(k known) bool { return k.says == strings.ToLower(name) })
+// serviceCalled returns the engine with a RuntimeName.
+func serviceCalled(name string) (service, error) {
+	s, found := serviceThat(func(s service) bool { return s.says == strings.ToLower(name) })
+	if !found {
+		return s, fmt.Errorf("unknown CRI engine %q (supported: %s)", name, names())
+	}
+	return s, nil
 }
 
-// Identify tells which engine serves CRI at an address, a unix socket's.
+// Identify returns the name of the engine that serves CRI at a unix socket.
 func Identify(ctx context.Context, address string) (name string, err error) {
 	socket := engine.Socket(address)
 	if socket == "" {
-		return "", fmt.Errorf("%q is no address of a unix socket; give unix:///PATH", address)
+		return "", fmt.Errorf("%q is not the address of a unix socket: give unix:///PATH", address)
 	}
 	c, err := connect(ctx, socket)
 	if err != nil {
@@ -82,22 +84,22 @@ func Identify(ctx context.Context, address string) (name string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if k, is := saying(v.RuntimeName); is {
-		return k.name, nil
+	s, err := serviceCalled(v.RuntimeName)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", address, err)
 	}
-	return "", fmt.Errorf("%s at %s is no engine that tare knows: it knows %s", v.RuntimeName, address, strings.Join(names(), ", "))
+	return s.name, nil
 }
 
-func names() []string {
+func names() string {
 	var out []string
-	for _, k := range servers {
-		out = append(out, k.name)
+	for _, s := range servers {
+		out = append(out, s.name)
 	}
-	return out
+	return strings.Join(out, ", ")
 }
 
-// connection is the one gRPC connection that all lanes share, as those of a
-// kubelet do.
+// connection is the one gRPC connection that all lanes share, as in a kubelet.
 type connection struct {
 	socket  string
 	conn    *grpc.ClientConn
@@ -105,11 +107,11 @@ type connection struct {
 	images  api.ImageServiceClient
 }
 
-// connect opens it. The error tells what is wrong with the socket.
+// connect opens a connection. The error names the problem with the socket.
 func connect(ctx context.Context, socket string) (*connection, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	// gRPC would retry in silence; a plain connection says at once what is wrong.
+	// gRPC would retry silently; a plain connection fails at once.
 	probe, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
 	if err != nil {
 		return nil, err // "dial unix SOCKET: …"
@@ -125,11 +127,11 @@ func connect(ctx context.Context, socket string) (*connection, error) {
 
 func (c *connection) close() { _ = c.conn.Close() }
 
-// errOld is an engine that serves an older version of CRI only.
+// errOld means that an engine serves only an older version of CRI.
 var errOld = errors.New("serves CRI v1alpha2 only")
 
-// version asks what the engine is. The error wraps errOld when it serves
-// v1alpha2 and not v1.
+// version returns the engine's version. The error wraps errOld if it serves v1alpha2 and not
+// v1.
 func (c *connection) version(ctx context.Context) (*api.VersionResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -137,19 +139,19 @@ func (c *connection) version(ctx context.Context) (*api.VersionResponse, error) 
 	if status.Code(err) != codes.Unimplemented {
 		return v, err
 	}
-	// Its messages are the same on the wire.
+	// v1alpha2 has the same messages on the wire.
 	old := new(api.VersionResponse)
 	if c.conn.Invoke(ctx, "/runtime.v1alpha2.RuntimeService/Version", &api.VersionRequest{}, old) == nil {
 		return nil, fmt.Errorf("%s %s %w", old.RuntimeName, old.RuntimeVersion, errOld)
 	}
-	return nil, fmt.Errorf("%s serves no CRI: %w", c.socket, err)
+	return nil, fmt.Errorf("%s does not serve CRI: %w", c.socket, err)
 }
 
-// open connects to the engine of that name and asks what it is.
+// open connects to an engine and checks its name.
 func open(ctx context.Context, name, engineName string, e subject.Engine) (*connection, *api.VersionResponse, error) {
-	k, ok := engineThat(func(k known) bool { return k.name == engineName })
+	k, ok := serviceThat(func(s service) bool { return s.name == engineName })
 	if !ok {
-		return nil, nil, engine.Unavailable(name, "name one of "+strings.Join(names(), ", "), "tare does not know the CRI engine %q", engineName)
+		return nil, nil, engine.Unavailable(name, "use one of "+names(), "unknown CRI engine %q", engineName)
 	}
 	where := cmp.Or(e.Address, k.socket)
 	if engineName == containerdEngine {
@@ -157,7 +159,7 @@ func open(ctx context.Context, name, engineName string, e subject.Engine) (*conn
 	}
 	socket := engine.Socket(where)
 	if socket == "" {
-		return nil, nil, engine.Unavailable(name, "give unix:///PATH", "%q is no address of a unix socket", where)
+		return nil, nil, engine.Unavailable(name, "give unix:///PATH", "%q is not the address of a unix socket", where)
 	}
 	c, err := connect(ctx, socket)
 	if err != nil {
@@ -165,11 +167,11 @@ func open(ctx context.Context, name, engineName string, e subject.Engine) (*conn
 	}
 	v, err := c.version(ctx)
 	if err == nil && strings.ToLower(v.RuntimeName) != k.says {
-		advice := "name the socket of " + engineName
-		if other, is := saying(v.RuntimeName); is {
-			advice = "call it " + criName(other.name)
+		advice := "give the socket of " + engineName
+		if other, err := serviceCalled(v.RuntimeName); err == nil {
+			advice = "use " + criName(other.name)
 		}
-		err = engine.Unavailable(name, advice, "it is %s that serves CRI at %s", v.RuntimeName, socket)
+		err = engine.Unavailable(name, advice, "%s serves CRI at %s", v.RuntimeName, socket)
 	} else if errors.Is(err, errOld) {
 		err = engine.Unavailable(name, oldAdvice(engineName), "%v; tare weighs v1", err)
 	} else if err != nil {
@@ -189,10 +191,10 @@ func oldAdvice(engineName string) string {
 	return "install a version that serves CRI v1: containerd 1.6, CRI-O 1.23, cri-dockerd 0.3 or newer"
 }
 
-func adviceFor(err error, k known) string {
+func adviceFor(err error, k service) string {
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return k.advice + ", or give the address of its socket: --cri NAME=unix:///SOCKET"
+		return k.advice + ", or give its socket: --cri NAME=unix:///SOCKET"
 	case errors.Is(err, os.ErrPermission):
 		return "run tare as root (sudo tare …)"
 	}

@@ -18,13 +18,13 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-// server is an engine that says what it is told to.
+// server is an engine with fixed replies.
 type server struct {
 	api.UnimplementedRuntimeServiceServer
 	api.UnimplementedImageServiceServer
 	name   string
 	status *api.StatusResponse
-	stores *api.ImageFsInfoResponse // nil: layers and images, as containerd and CRI-O tell them
+	stores *api.ImageFsInfoResponse // nil: layers and images, as containerd and CRI-O report them
 }
 
 func (s *server) Version(context.Context, *api.VersionRequest) (*api.VersionResponse, error) {
@@ -88,7 +88,7 @@ func serve(t *testing.T, e *server) string {
 	})
 }
 
-// old serves the Version of v1alpha2 and nothing else.
+// old serves only Version of v1alpha2.
 func old(t *testing.T, name string) string {
 	return listen(t, func(s *grpc.Server) {
 		s.RegisterService(&grpc.ServiceDesc{
@@ -102,42 +102,42 @@ func old(t *testing.T, name string) string {
 
 const oneHandler = `{"containerd":{"defaultRuntimeName":"runc","snapshotter":"native","runtimes":{"runc":{"runtimeType":"io.containerd.runc.v2","options":{"SystemdCgroup":true}}}},"sandboxImage":"localhost/pause:1"}`
 
-func TestWhatCannotBeWeighedSaysWhy(t *testing.T) {
+func TestUnavailableHasReasonAndAdvice(t *testing.T) {
 	for _, c := range []struct {
 		name, engine, handler, address, network string
 		says                                    string
 	}{
-		{"an engine that nobody knows", "rkt", "", "", "", `does not know the CRI engine "rkt"; name one of containerd, cri-o, isulad, cri-dockerd`},
-		{"no socket", "cri-o", "", filepath.Join(t.TempDir(), "none"), "", "no such file or directory; start crio, or give the address"},
-		{"an address elsewhere", "cri-o", "", "tcp://127.0.0.1:1", "", `"tcp://127.0.0.1:1" is no address of a unix socket`},
-		{"no CRI behind it", "cri-o", "", listen(t, func(*grpc.Server) {}), "", "serves no CRI"},
-		{"another engine", "containerd", "", serve(t, &server{name: "cri-o"}), "", "it is cri-o that serves CRI at"},
+		{"an unknown engine", "rkt", "", "", "", `unknown CRI engine "rkt"; use one of containerd, cri-o, isulad, cri-dockerd`},
+		{"no socket", "cri-o", "", filepath.Join(t.TempDir(), "none"), "", "no such file or directory; start crio, or give its socket"},
+		{"an address elsewhere", "cri-o", "", "tcp://127.0.0.1:1", "", `"tcp://127.0.0.1:1" is not the address of a unix socket`},
+		{"no CRI behind it", "cri-o", "", listen(t, func(*grpc.Server) {}), "", "does not serve CRI"},
+		{"another engine", "containerd", "", serve(t, &server{name: "cri-o"}), "", "cri-o serves CRI at"},
 		{"iSulad with the old version", "isulad", "", old(t, "iSulad"), "", `iSulad 2.0.3 serves CRI v1alpha2 only; tare weighs v1; build isulad with ENABLE_CRI_API_V1 and set "enable-cri-v1": true`},
 		{"containerd with the old version", "containerd", "", old(t, "containerd"), "", "containerd 2.0.3 serves CRI v1alpha2 only; tare weighs v1; install a version"},
-		{"an engine that does not tell its status", "cri-dockerd", "", serve(t, &server{name: "docker"}), "", "out of order"},
+		{"an engine without a status", "cri-dockerd", "", serve(t, &server{name: "docker"}), "", "out of order"},
 		{"an engine that is not ready", "cri-dockerd", "", serve(t, &server{name: "docker", status: &api.StatusResponse{Status: &api.RuntimeStatus{
 			Conditions: []*api.RuntimeCondition{{Type: api.RuntimeReady, Reason: "Booting", Message: "wait"}}}}}), "", "not ready: Booting wait"},
-		{"a handler that is not there", "containerd", "kata", serve(t, &server{name: "containerd", status: ready(oneHandler)}), "", `containerd has no runtime handler "kata"; it has runc`},
-		{"a network that is not there", "containerd", "", serve(t, &server{name: "containerd", status: ready(oneHandler)}), subject.NetworkBridge, "no network for pods: NoNetwork no plugin"},
+		{"a handler that is not there", "containerd", "kata", serve(t, &server{name: "containerd", status: ready(oneHandler)}), "", `containerd has no runtime handler "kata" (configured: runc)`},
+		{"a network that is not there", "containerd", "", serve(t, &server{name: "containerd", status: ready(oneHandler)}), subject.NetworkBridge, "containerd has no network for pods: NoNetwork no plugin"},
 		{"iSulad without a pause image", "isulad", "", serve(t, &server{name: "iSulad", status: ready("")}), "", `set "pod-sandbox-image" in`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := New(t.Context(), "cri+x/y", c.engine, c.handler, subject.Engine{Address: c.address, Network: c.network})
 			if not, ok := errors.AsType[*subject.Unavailable](err); !ok || not.Name != "cri+x/y" || not.Advice == "" || !strings.Contains(err.Error(), c.says) {
-				t.Errorf("%v, not: %s", err, c.says)
+				t.Errorf("%v, want: %s", err, c.says)
 			}
 		})
 	}
 }
 
-func TestAnEngineIsIdentifiedByWhatItSays(t *testing.T) {
+func TestIdentifyUsesTheRuntimeName(t *testing.T) {
 	for says, want := range map[string]string{"containerd": "containerd", "cri-o": "cri-o", "iSulad": "isulad", "docker": "cri-dockerd"} {
 		check.Equal(t, says, must.Get(Identify(t.Context(), serve(t, &server{name: says})))(t), want)
 	}
 	for address, want := range map[string]string{
-		serve(t, &server{name: "frakti"}): "frakti at",
+		serve(t, &server{name: "frakti"}): `unknown CRI engine "frakti"`,
 		old(t, "iSulad"):                  "serves CRI v1alpha2 only",
-		"tcp://localhost:1":               "no address of a unix socket",
+		"tcp://localhost:1":               "not the address of a unix socket",
 		"/nonexistent/sock":               "no such file",
 	} {
 		_, err := Identify(t.Context(), address)
@@ -145,7 +145,7 @@ func TestAnEngineIsIdentifiedByWhatItSays(t *testing.T) {
 	}
 }
 
-func TestHandlersBeginWithTheDefault(t *testing.T) {
+func TestRuntimesListsTheDefaultFirst(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		engine server
@@ -155,7 +155,7 @@ func TestHandlersBeginWithTheDefault(t *testing.T) {
 		{"of containerd, from its configuration", server{name: "containerd", status: ready(
 			`{"containerd":{"defaultRuntimeName":"runc","runtimes":{"crun":{},"runc":{},"kata":{}}},"sandboxImage":"x"}`)}, "containerd", "runc crun kata"},
 		{"from the list of a newer one", server{name: "docker", status: ready("", "b", "a", "")}, "cri-dockerd", "a b"},
-		{"of an engine that does not tell", server{name: "docker", status: ready("no JSON")}, "cri-dockerd", ""},
+		{"of an engine that reports none", server{name: "docker", status: ready("no JSON")}, "cri-dockerd", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := Runtimes(t.Context(), c.as, subject.Engine{Address: serve(t, &c.engine)})
@@ -166,17 +166,17 @@ func TestHandlersBeginWithTheDefault(t *testing.T) {
 	}
 }
 
-func TestContainerdsOwnVariableTellsWhereItServesCRI(t *testing.T) {
+func TestContainerdAddressVariableIsUsed(t *testing.T) {
 	t.Setenv("CONTAINERD_ADDRESS", strings.TrimPrefix(serve(t, &server{name: "containerd", status: ready(oneHandler)}), "unix://"))
 	must.Get(New(t.Context(), "mine", "containerd", "", subject.Engine{}))(t)
 	_, err := New(t.Context(), "mine", "containerd", "", subject.Engine{Address: "unix:///given.sock"})
 	check.Error(t, err, "given.sock")
 }
 
-// The guard of tare density watches the disk of this folder. iSulad and cri-dockerd tell of
-// their images' file system alone: the one has its layers beside that folder, the other
-// tells of dockerd's own.
-func TestAnEngineThatTellsOfItsImagesAloneStoresThere(t *testing.T) {
+// The guard of tare density watches this folder's disk. iSulad and cri-dockerd report only the
+// file system of their images: iSulad has its layers in a sibling of that folder, cri-dockerd
+// reports dockerd's folder.
+func TestLayersRootFallsBackToTheImages(t *testing.T) {
 	t.Parallel()
 	images := func(at string) *api.ImageFsInfoResponse {
 		return &api.ImageFsInfoResponse{ImageFilesystems: []*api.FilesystemUsage{{
@@ -189,7 +189,7 @@ func TestAnEngineThatTellsOfItsImagesAloneStoresThere(t *testing.T) {
 	}{
 		"iSulad":                     {"iSulad", "isulad", images("/opt/isulad/lib/storage/overlay-images"), "/opt/isulad/lib/storage/overlay-images"},
 		"dockerd behind cri-dockerd": {"docker", "cri-dockerd", images("/var/lib/docker"), "/var/lib/docker"},
-		"one that tells nothing":     {"docker", "cri-dockerd", &api.ImageFsInfoResponse{}, ""},
+		"one that reports nothing":   {"docker", "cri-dockerd", &api.ImageFsInfoResponse{}, ""},
 	} {
 		conn, _, err := open(t.Context(), "mine", c.engine, subject.Engine{Address: serve(t, &server{name: c.says, status: ready(""), stores: c.stores})})
 		must.OK(t, err)
@@ -198,7 +198,7 @@ func TestAnEngineThatTellsOfItsImagesAloneStoresThere(t *testing.T) {
 	}
 }
 
-func TestInfoTellsWhatIsWeighed(t *testing.T) {
+func TestInfoIsComplete(t *testing.T) {
 	e := subject.Engine{Address: serve(t, &server{name: "containerd", status: ready(oneHandler)})}
 	got := must.Get(New(t.Context(), "mine", "containerd", "", e))(t)
 	info := got.Info()
@@ -212,7 +212,7 @@ func TestInfoTellsWhatIsWeighed(t *testing.T) {
 	}
 	for key, want := range map[string]string{
 		"runtime": "io.containerd.runc.v2", "default handler": "runc", "snapshotter": "native", "cgroup driver": "systemd",
-		"network": "host", "storage root": "/layers", "pause image": "localhost/pause:1 (made by tare, since the engine has none)",
+		"network": "host", "storage root": "/layers", "pause image": "localhost/pause:1 (made by tare: the engine has none)",
 	} {
 		check.Equal(t, key, info.Config[key], want)
 	}

@@ -31,10 +31,10 @@ type engineUnderTest struct {
 	name  string // as in cri+NAME
 	e     subject.Engine
 	pid   int
-	dir   string // all that it stores is below
+	dir   string // parent of all its storage
 	pause string
-	left  func(t *testing.T) []string // what the engine itself lists: pods, containers, images
-	pods  bool                        // it serves statistics of pods, and tells them
+	left  func(t *testing.T) []string // the engine's own list: pods, containers, images
+	pods  bool                        // it serves pod statistics
 }
 
 func onContainerd(t *testing.T, v engines.ContainerdVersion, opts ...engines.Option) engineUnderTest {
@@ -59,7 +59,7 @@ func onCRIO(t *testing.T) engineUnderTest {
 	}
 }
 
-// onAll runs a test with every engine, and one of the handlers that it has.
+// onAll runs a test on every engine, with one of its handlers.
 func onAll(t *testing.T, test func(t *testing.T, u engineUnderTest, handler string)) {
 	for _, c := range []struct {
 		name, handler string
@@ -70,7 +70,7 @@ func onAll(t *testing.T, test func(t *testing.T, u engineUnderTest, handler stri
 		{"CRI-O 1.34", "crun", onCRIO},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			t.Parallel() // they share nothing
+			t.Parallel() // the engines are independent
 			test(t, c.start(t), c.handler)
 		})
 	}
@@ -82,7 +82,7 @@ func weigh(t *testing.T, u engineUnderTest, handler string) *Target {
 	return got.(*Target)
 }
 
-// opened opens a handler of an engine, of which nothing may be left at the end.
+// opened opens a handler of an engine, and checks at the end that nothing is left.
 func opened(t *testing.T, u engineUnderTest, handler string, env subject.Env) *session {
 	t.Helper()
 	t.Cleanup(func() {
@@ -93,7 +93,7 @@ func opened(t *testing.T, u engineUnderTest, handler string, env subject.Env) *s
 	return enginetest.Open(t, weigh(t, u, handler), env).(*session)
 }
 
-func TestAnEngineTellsWhereItStores(t *testing.T) {
+func TestEnginesReportTheirStorage(t *testing.T) {
 	onAll(t, func(t *testing.T, u engineUnderTest, handler string) {
 		root := weigh(t, u, handler).Info().Config["storage root"]
 		if info, err := os.Stat(root); err != nil || !info.IsDir() || !strings.HasPrefix(root, u.dir+"/") {
@@ -111,7 +111,7 @@ func TestPodsConform(t *testing.T) {
 	})
 }
 
-func TestAKubeletOfAnotherEngineIsNotThisEngines(t *testing.T) {
+func TestKubeletIsMatchedByItsEndpoint(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	for name, text := range map[string]string{
@@ -140,7 +140,7 @@ func configurations(t *testing.T) (no, yes string) {
 	return no, yes
 }
 
-// shims has every shim be there.
+// shims makes every shim exist.
 func shims(t *testing.T) {
 	t.Helper()
 	asked := noShim
@@ -148,24 +148,24 @@ func shims(t *testing.T) {
 	t.Cleanup(func() { noShim = asked })
 }
 
-func TestAHandlerWithoutItsShimIsSaidBeforeTheRun(t *testing.T) {
+func TestMissingShimIsUnavailable(t *testing.T) {
 	need.Root(t)
 	e := subject.Engine{Address: serve(t, &server{name: "containerd", status: ready(containerds(t, "1.6"))})}
-	_, err := New(t.Context(), "x", "containerd", "kata", e) // the test's own PATH has none
-	check.Error(t, err, "has the handler configured, but its shim containerd-shim-kata-v2 is not in "+os.Getenv("PATH"))
+	_, err := New(t.Context(), "x", "containerd", "kata", e) // not on the test's PATH
+	check.Error(t, err, "has the handler, but its shim containerd-shim-kata-v2 is not in "+os.Getenv("PATH"))
 	if _, err = New(t.Context(), "x", "containerd", "runc", e); err != nil {
 		t.Error(err)
 	}
 }
 
-// containerds returns the parts of the Status of a version of containerd with two handlers
-// of Kata's. NO and YES stand for their files.
+// containerds returns parts of containerd's Status with two Kata handlers. NO and YES stand for
+// their files.
 func containerds(t *testing.T, version string) string {
 	t.Helper()
 	return must.Read(t, "testdata/containerd-"+version+".json")
 }
 
-func TestEachHandlerOfContainerdHasItsOwnKata(t *testing.T) {
+func TestContainerdHandlersHaveTheirOwnKataFacts(t *testing.T) {
 	need.Root(t)
 	shims(t)
 	no, yes := configurations(t)
@@ -190,11 +190,11 @@ func TestEachHandlerOfContainerdHasItsOwnKata(t *testing.T) {
 	}
 }
 
-// An input is the engine's name and the status of it. A result is what is known of Kata.
-func TestWhatAnEngineDoesNotTellIsNotGuessed(t *testing.T) {
+// An input is an engine's name and its status. A result is the known facts about Kata.
+func TestUnreportedKataFactsAreUnknown(t *testing.T) {
 	need.Root(t)
 	shims(t)
-	golden.Cases(t, "testdata/untold.txt", func(t *testing.T, input string) string {
+	golden.Cases(t, "testdata/unreported.txt", func(t *testing.T, input string) string {
 		says, status, _ := strings.Cut(input, "\n")
 		as := cmp.Or(map[string]string{"docker": "cri-dockerd"}[says], says)
 		e := subject.Engine{Address: serve(t, &server{name: says, status: ready(status, "kata")})}
@@ -203,10 +203,10 @@ func TestWhatAnEngineDoesNotTellIsNotGuessed(t *testing.T) {
 	})
 }
 
-func TestBrokenOptionsCostNoOtherHandler(t *testing.T) {
+func TestBrokenOptionsAffectOneHandler(t *testing.T) {
 	f := facts{handlers: map[string]handler{}}
 	f.fromContainerd(`{"containerd":{"defaultRuntimeName":"runc","runtimes":{"bad":{"runtimeType":"b","options":[]},"runc":{"runtimeType":"io.containerd.runc.v2","options":{"BinaryName":"/r"}}}}}`)
-	if f.standard != "runc" || f.handlers["runc"].path != "/r" || f.handlers["bad"].kind != "b" || f.handlers["bad"].told {
+	if f.standard != "runc" || f.handlers["runc"].path != "/r" || f.handlers["bad"].kind != "b" || f.handlers["bad"].configKnown {
 		t.Errorf("%+v", f)
 	}
 	var o options
@@ -215,7 +215,7 @@ func TestBrokenOptionsCostNoOtherHandler(t *testing.T) {
 	}
 }
 
-func TestEachHandlerOfCRIOHasItsOwnKata(t *testing.T) {
+func TestCRIOHandlersHaveTheirOwnKataFacts(t *testing.T) {
 	need.Root(t)
 	shims(t)
 	no, yes := configurations(t)
@@ -234,15 +234,15 @@ func TestEachHandlerOfCRIOHasItsOwnKata(t *testing.T) {
 		"":                         {no, "false"},
 		"kata":                     {no, "false"},
 		"kata-sandbox-cgroup-only": {yes, "true"},
-		"kata-bare":                {"not told by the engine; look at its shim: ", ""},
-		"kata-oci":                 {"not told by the engine", ""},
+		"kata-bare":                {"not reported by the engine; look at its shim: ", ""},
+		"kata-oci":                 {"not reported by the engine", ""},
 		"crun":                     {},
 	} {
 		target := &Target{engineName: crioEngine, handler: name, facts: f, socket: socket, version: new(api.VersionResponse)}
 		must.OK(t, target.askKata(t.Context()))
 		c := target.config()
 		if c["drop_infra_ctr"] != "false" || c["infra_ctr_cpuset"] != "0-1" || c["storage driver"] != "overlay" || c["storage options"] != "overlay.mount_program=/usr/bin/fuse-overlayfs overlay.mountopt=nodev" {
-			t.Errorf("what decides of a start is %v", c)
+			t.Errorf("settings: %v", c)
 		}
 		got := target.kata
 		if got["sandbox_cgroup_only"] != want.only || !strings.HasPrefix(got["kata config"], want.config) || (got == nil) != (want.config == "") {
@@ -251,8 +251,9 @@ func TestEachHandlerOfCRIOHasItsOwnKata(t *testing.T) {
 	}
 }
 
-// A daemon in the mounts of this process: in others only what tare finds itself is executed.
-func TestTheVersionOfTheRuntimeBehindEachEngineIsKnown(t *testing.T) {
+// The daemon is in the mount namespace of this process: in others only programs that tare finds
+// itself are executed.
+func TestRuntimeVersionIsKnownForEachEngine(t *testing.T) {
 	need.Root(t)
 	runc := need.Tool(t, "runc")
 	dir := t.TempDir()

@@ -22,44 +22,43 @@ import (
 	"github.com/tare-bench/tare/internal/subject/isula"
 )
 
-// facts are what an engine tells of its configuration. What it does not tell is
-// empty.
+// facts are the parts of an engine's configuration that it reports; others are zero.
 type facts struct {
 	handlers      map[string]handler
-	standard      string // the handler that an empty name stands for
-	pause         string // the image of the process that holds a pod
+	standard      string // the default handler
+	pause         string // the pause image
 	cgroups       string // "cgroupfs" or "systemd"
 	snapshotter   string // of containerd
 	storage       storage
-	podless       bool              // CRI-O leaves out the process of pods that need none
-	more          map[string]string // of its configuration what decides of a start
+	podless       bool              // CRI-O omits the pause process where possible
+	more          map[string]string // further settings that affect starts
 	networkReady  bool
 	networkReason string
-	known         func(handler string) bool // of one that is not among handlers; nil: unknown
-	deaf          time.Duration             // see engine.Deaf
-	logs          string                    // the folder of the engine's own logs, where CRI's are links to those
+	has           func(handler string) bool // whether an unlisted handler exists; nil: unknown
+	hides         time.Duration             // see engine.CallHider
+	logs          string                    // the folder of the engine's logs, if CRI's logs are links to them
 }
 
 // handler is a runtime handler.
 type handler struct {
 	kind   string // "io.containerd.runc.v2", "oci", "vm"
 	path   string
-	shim   string // the shim that the engine starts, a path or a name on its PATH; "" unknown
-	config string // the configuration file that the engine names to it; "" for none
-	told   bool   // the engine tells whether it names one
+	shim   string // the shim that the engine starts: a path, or a name on its PATH; "" if unknown
+	config string // the configuration file that the engine passes to it; "" for none
 
-	snapshotter string // of its own, in place of the engine's; "" for none
-	sandboxer   string // who makes its pods, "podsandbox" or "shim"; "" unknown
+	configKnown bool   // the engine reports config
+	snapshotter string // its own, instead of the engine's; "" for none
+	sandboxer   string // "podsandbox" or "shim"; "" if unknown
 }
 
-// storage is where the engine stores; of CRI-O, which shares that with skopeo and podman,
-// also how.
+// storage is where the engine stores layers. For CRI-O, which shares it with skopeo and podman,
+// it has the options too.
 type storage struct {
 	driver, root, runroot string
 	options               []string
 }
 
-// ask collects the facts. Only the status itself has to be there.
+// ask collects the facts. Only Status is required.
 func (c *connection) ask(ctx context.Context, engineName string) (facts, error) {
 	f := facts{handlers: map[string]handler{}}
 	status, err := c.runtime.Status(ctx, &api.StatusRequest{Verbose: true})
@@ -68,7 +67,7 @@ func (c *connection) ask(ctx context.Context, engineName string) (facts, error) 
 	}
 	for _, condition := range status.GetStatus().GetConditions() {
 		if condition.Type == api.RuntimeReady && !condition.Status {
-			return f, fmt.Errorf("the engine says that it is not ready: %s %s", condition.Reason, condition.Message)
+			return f, fmt.Errorf("the engine is not ready: %s %s", condition.Reason, condition.Message)
 		}
 		if condition.Type == api.NetworkReady {
 			f.networkReady, f.networkReason = condition.Status, strings.TrimSpace(condition.Reason+" "+condition.Message)
@@ -96,7 +95,7 @@ func (c *connection) ask(ctx context.Context, engineName string) (facts, error) 
 		f.fromDockerd(c.socket)
 	}
 	if f.storage.root == "" {
-		f.storage.root = c.stores(ctx)
+		f.storage.root = c.layersRoot(ctx)
 	}
 	if engineName == dockerdEngine {
 		f.logs = f.storage.root
@@ -104,9 +103,9 @@ func (c *connection) ask(ctx context.Context, engineName string) (facts, error) 
 	return f, err
 }
 
-// stores is the folder of what containers write, "" where the engine does not tell: the
-// root of containerd's snapshotter, iSulad's and docker's own.
-func (c *connection) stores(ctx context.Context) string {
+// layersRoot returns the folder of containers' layers, "" if the engine does not report it: the
+// root of containerd's snapshotter, iSulad's or docker's.
+func (c *connection) layersRoot(ctx context.Context) string {
 	reply, _ := ask(ctx, "ImageFsInfo", c.images.ImageFsInfo, &api.ImageFsInfoRequest{})
 	for _, fs := range slices.Concat(reply.GetContainerFilesystems(), reply.GetImageFilesystems()) { // the former since CRI of Kubernetes 1.29
 		if where := fs.GetFsId().GetMountpoint(); where != "" {
@@ -125,8 +124,8 @@ func (f *facts) names() []string {
 	return out
 }
 
-// containerdConfig is the part of the CRI plugin's configuration that matters
-// here; up to 1.7 it is all in one.
+// containerdConfig is the relevant part of the CRI plugin's configuration, in the form up to
+// 1.7.
 type containerdConfig struct {
 	Containerd struct {
 		Snapshotter string `json:"snapshotter"`
@@ -136,15 +135,15 @@ type containerdConfig struct {
 			Path    string  `json:"runtimePath"`
 			Options options `json:"options"`
 
-			Snapshotter string `json:"snapshotter"` // from 1.7 on
-			Sandboxer   string `json:"sandboxer"`   // from 2.0 on
-			SandboxMode string `json:"sandboxMode"` // 1.7's word for it
+			Snapshotter string `json:"snapshotter"` // since 1.7
+			Sandboxer   string `json:"sandboxer"`   // since 2.0
+			SandboxMode string `json:"sandboxMode"` // the same in 1.7
 		} `json:"runtimes"`
 	} `json:"containerd"`
 	Pause string `json:"sandboxImage"`
 }
 
-// fromContainerd reads what containerd says in Status.
+// fromContainerd parses the configuration in containerd's Status.
 func (f *facts) fromContainerd(text string) {
 	var config containerdConfig
 	if json.Unmarshal([]byte(text), &config) != nil {
@@ -153,7 +152,7 @@ func (f *facts) fromContainerd(text string) {
 	f.standard, f.snapshotter, f.pause = config.Containerd.Default, config.Containerd.Snapshotter, config.Pause
 	for name, r := range config.Containerd.Runtimes {
 		h := handler{kind: r.Type, path: r.Path, shim: cmp.Or(r.Path, containerd.ShimProgram(r.Type))}
-		h.config, h.told = r.Options.configPath(r.Type)
+		h.config, h.configKnown = r.Options.configPath(r.Type)
 		h.snapshotter, h.sandboxer = r.Snapshotter, cmp.Or(r.Sandboxer, r.SandboxMode)
 		if binary, _ := r.Options.values["BinaryName"].(string); binary != "" {
 			h.path = binary
@@ -168,9 +167,9 @@ func (f *facts) fromContainerd(text string) {
 	}
 }
 
-// fromDump reads what containerd 2 does not say in Status: it is in the part
-// for images, which its own program prints with all defaults filled in. Whoever is not
-// trusted with that is asked for no more.
+// fromDump reads the image settings of containerd 2, which are not in Status, from `containerd
+// config dump`, with defaults filled in. It returns without facts if the daemon's files are not
+// accessible.
 func (f *facts) fromDump(ctx context.Context, socket string) {
 	d, err := containerd.DaemonOf(socket)
 	if err != nil {
@@ -196,15 +195,15 @@ func (f *facts) fromDump(ctx context.Context, socket string) {
 	}
 }
 
-// argument is the value of a daemon's flag, or other.
+// argument returns the value of a daemon's flag, or other.
 func argument(pid int, other string, flags ...string) string {
 	return cmp.Or(procs.Flag(procs.ArgsOf(pid), flags...), other)
 }
 
-// fromIsulad reads the daemon's configuration, since it does not tell. A handler
-// that CRI has no name of its own for is a runtime's name.
+// fromIsulad reads isulad's configuration file, since its Status has no configuration. A handler
+// that is not in its list of CRI runtimes is the name of a runtime.
 func (f *facts) fromIsulad(socket string) {
-	f.deaf = isuladDeaf
+	f.hides = isuladHides
 	config := isula.ConfigOf(socket)
 	if config == nil {
 		return
@@ -220,19 +219,18 @@ func (f *facts) fromIsulad(socket string) {
 			f.handlers[name] = handler{kind: "oci", path: config.Path(name)}
 		}
 	}
-	f.known = config.Has
+	f.has = config.Has
 }
 
-// fromDockerd reads cri-dockerd's command line, since it does not tell.
+// fromDockerd reads cri-dockerd's command line, since its Status has no configuration.
 func (f *facts) fromDockerd(socket string) {
-	if pid, err := procs.Listener(socket); err == nil {
-		f.pause = argument(pid, "", "--pod-infra-container-image")
-	}
+	pid, _ := procs.Listener(socket)
+	f.pause = argument(pid, "", "--pod-infra-container-image")
 }
 
-// Runtimes lists the handlers of an engine, its default first; one empty name,
-// which stands for the default, when it does not tell. The error is a
-// *subject.Unavailable when the engine is not there.
+// Runtimes lists the handlers of an engine, its default first. If the engine does not report
+// them, the list has one empty name, the default. If the engine is unavailable, the error is a
+// *subject.Unavailable.
 func Runtimes(ctx context.Context, engineName string, e subject.Engine) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

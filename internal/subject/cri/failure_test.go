@@ -22,13 +22,12 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// lying is an OCI runtime that does what runc does, but for starting what is
-// no pod's own process.
+// lying is an OCI runtime like runc that starts only the pods' own processes.
 func lying(t *testing.T) engines.Option {
 	t.Helper()
 	runc := need.Tool(t, "runc")
 	path := filepath.Join(t.TempDir(), "lying")
-	// The containers' arguments have the token, the pods' have not.
+	// Only the containers' arguments have the token.
 	script := fmt.Sprintf(`#!/bin/sh
 for id; do :; done
 root=
@@ -44,8 +43,8 @@ exec %[1]s "$@"
 	return engines.Runtime("lying", path)
 }
 
-// One engine for both, since it is of no use afterwards.
-func TestWhatARuntimeOrADyingEngineReportsIsNotBelieved(t *testing.T) {
+// One engine for both cases: the second one ends it.
+func TestFalseSuccessAndDyingEngineAreFailures(t *testing.T) {
 	u := onContainerd(t, engines.V2, lying(t))
 	t.Run("a start that starts nothing", func(t *testing.T) {
 		env := enginetest.Environment(t, 2)
@@ -65,7 +64,7 @@ func TestWhatARuntimeOrADyingEngineReportsIsNotBelieved(t *testing.T) {
 	})
 }
 
-func TestANameThatExistsFailsItsLaneOnly(t *testing.T) {
+func TestExistingNameFailsItsLaneOnly(t *testing.T) {
 	onAll(t, func(t *testing.T, u engineUnderTest, handler string) {
 		s := opened(t, u, handler, enginetest.Environment(t, 2))
 		b := must.Get(s.Prepare(t.Context(), subject.RunPod, enginetest.UpTo(2)))(t)
@@ -74,7 +73,7 @@ func TestANameThatExistsFailsItsLaneOnly(t *testing.T) {
 		must.OK(t, err)
 		_, samples, err := b.Start(t.Context())
 		must.OK(t, err)
-		// CRI-O knows that it is the same and gives it back: no error, no second one.
+		// CRI-O returns the existing pod for the same request.
 		if f := samples[0].Failure; f == nil && first.pod != taken.PodSandboxId ||
 			f != nil && (f.Kind != record.FailError || !strings.Contains(f.Command, first.config.Metadata.Name)) {
 			t.Errorf("lane 0: %+v", f)
@@ -86,7 +85,7 @@ func TestANameThatExistsFailsItsLaneOnly(t *testing.T) {
 	})
 }
 
-func TestCleaningUpAfterARunTakesNothingOfAnother(t *testing.T) {
+func TestCleanLeavesOtherRuns(t *testing.T) {
 	onAll(t, func(t *testing.T, u engineUnderTest, handler string) {
 		env, second := enginetest.Environment(t, 2), enginetest.Environment(t, 1)
 		second.RunID = env.RunID // two targets of a run
@@ -97,7 +96,7 @@ func TestCleaningUpAfterARunTakesNothingOfAnother(t *testing.T) {
 		want := fmt.Sprintf("[pod %s pod %s image %s]", killed.Held()[0].Name, killed.Held()[1].Name, killed.probe.Ref)
 		for _, dryRun := range []bool{true, false} {
 			left, err := killed.Clean(t.Context(), env.RunID, dryRun)
-			if err != nil || fmt.Sprint(left) != want { // the other run needs the image that holds pods
+			if err != nil || fmt.Sprint(left) != want { // the other run needs the pause image
 				t.Fatalf("%q, %v, not %s", left, err, want)
 			}
 		}
@@ -109,7 +108,7 @@ func TestCleaningUpAfterARunTakesNothingOfAnother(t *testing.T) {
 	})
 }
 
-func TestTheLeaseOfAnImportThatWasInterruptedIsCleanedUp(t *testing.T) {
+func TestCleanRemovesTheLeaseOfAnInterruptedImport(t *testing.T) {
 	u := onContainerd(t, engines.V2)
 	c := must.Get(containerd.Connect(t.Context(), u.e.Address, criNamespace))(t)
 	defer func() { _ = c.Close() }()
@@ -126,7 +125,7 @@ func TestTheLeaseOfAnImportThatWasInterruptedIsCleanedUp(t *testing.T) {
 	}
 }
 
-func TestWhatSucceedsLateIsRemovedToo(t *testing.T) {
+func TestLateSuccessIsRemoved(t *testing.T) {
 	onAll(t, func(t *testing.T, u engineUnderTest, handler string) {
 		env := enginetest.Environment(t, 4)
 		env.Timeout, env.Workload.Tmpfs = 8*time.Millisecond, 1<<20 // too short for a pod
@@ -141,11 +140,11 @@ func TestWhatSucceedsLateIsRemovedToo(t *testing.T) {
 	})
 }
 
-func TestAPodMayHaveTheNetworkOfCNI(t *testing.T) {
+func TestPodOnTheCNINetwork(t *testing.T) {
 	onAll(t, func(t *testing.T, u engineUnderTest, handler string) {
 		u.e.Network = subject.NetworkBridge
-		// One at a time: a bridge without an address of its own takes that of its
-		// ports, and CRI-O's check finds it changed where another pod comes meanwhile.
+		// One at a time: a bridge without an address takes that of its ports, and CRI-O's check
+		// fails if another pod changes it at the same time.
 		s := opened(t, u, handler, enginetest.Environment(t, 1))
 		check.Equal(t, "network", s.Info().Config["network"], "bridge")
 		for _, op := range subject.PodOps {
@@ -154,7 +153,7 @@ func TestAPodMayHaveTheNetworkOfCNI(t *testing.T) {
 	})
 }
 
-func TestGVisorHasNoBlockDevices(t *testing.T) {
+func TestGVisorRefusesBlockDevices(t *testing.T) {
 	for runtime, unsupported := range map[string]bool{"runsc": true, "io.containerd.runsc.v1": true, "crun": false} {
 		target := &Target{handler: "x", facts: facts{handlers: map[string]handler{"x": {kind: runtime}}}, socket: "/nowhere"}
 		env := enginetest.Environment(t, 1)

@@ -10,7 +10,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/enginetest"
 )
 
-func TestAHundredPodsAreConfirmedWithinSeconds(t *testing.T) {
+func TestHundredPodsAreConfirmedWithinSeconds(t *testing.T) {
 	u := onCRIO(t)
 	s := opened(t, u, "crun", enginetest.Environment(t, 100))
 	for _, op := range []subject.Op{subject.Run} {

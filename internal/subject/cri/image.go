@@ -18,12 +18,12 @@ import (
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
-// key is the name by which the sessions of a run share an image.
+// key identifies an image among the sessions of a run.
 func (d *driver) key(img *image.Image) string {
 	return "cri " + d.socket + " " + d.env.RunID + " " + img.Ref
 }
 
-// find asks CRI for an image; "" when it has none of that name.
+// find returns the id of an image in CRI, "" for none.
 func (c *connection) find(ctx context.Context, ref string) (id string, err error) {
 	reply, err := ask(ctx, "ImageStatus "+ref, c.images.ImageStatus, &api.ImageStatusRequest{Image: &api.ImageSpec{Image: ref}})
 	return reply.GetImage().GetId(), err
@@ -35,8 +35,8 @@ func (d *driver) Import(ctx context.Context) (made bool, err error) {
 	return made, err
 }
 
-// give gives the engine an image by its own way, unless it has it, and waits
-// until CRI knows it: CRI itself can only pull. may returns why it must not.
+// give loads an image into the engine unless it is there, and waits until CRI lists it. CRI
+// itself can only pull. may returns an error if the image must not be loaded.
 func (d *driver) give(ctx context.Context, img *image.Image, may func(ctx context.Context) error) (id string, made bool, err error) {
 	if id, err = d.conn.find(ctx, img.Ref); err != nil || id != "" {
 		return id, false, err
@@ -52,7 +52,7 @@ func (d *driver) give(ctx context.Context, img *image.Image, may func(ctx contex
 			return id, true, err
 		}
 		if time.Now().After(deadline) {
-			return "", true, fmt.Errorf("the image %s was imported, and CRI does not know it %v later", img.Ref, patience)
+			return "", true, fmt.Errorf("the image %s was imported, but is missing in CRI after %v", img.Ref, patience)
 		}
 	}
 }
@@ -68,8 +68,8 @@ func (d *driver) Drop(ctx context.Context, ref string) error {
 		}
 		ref = id
 	}
-	// CRI-O refuses while something of its last container is still being
-	// removed, after the call for that has replied, or was given up.
+	// CRI-O refuses while its last container is still being removed, which may outlast the
+	// call for that.
 	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
 		_, err := d.conn.images.RemoveImage(ctx, &api.RemoveImageRequest{Image: &api.ImageSpec{Image: ref}})
 		switch {
@@ -81,8 +81,8 @@ func (d *driver) Drop(ctx context.Context, ref string) error {
 	}
 }
 
-// untag takes a name off an image in containerd, whose CRI removes an image with all of
-// its names. It returns the image's id if that was the last one, else "".
+// untag removes a name of an image in containerd, whose CRI would remove the image with all its
+// names. It returns the image's id if that was the last name, else "".
 func (d *driver) untag(ctx context.Context, ref string) (id string, err error) {
 	if id, err = d.conn.find(ctx, ref); err != nil || id == "" {
 		return "", err
@@ -95,7 +95,7 @@ func (d *driver) untag(ctx context.Context, ref string) (id string, err error) {
 	if err := c.ImageService().Delete(ctx, ref); err != nil && !errdefs.IsNotFound(err) {
 		return "", fmt.Errorf("remove the image %s: %w", ref, err)
 	}
-	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) { // CRI hears of it by an event
+	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) { // CRI is notified by an event
 		reply, err := ask(ctx, "ImageStatus "+id, d.conn.images.ImageStatus, &api.ImageStatusRequest{Image: &api.ImageSpec{Image: id}})
 		switch names := reply.GetImage().GetRepoTags(); {
 		case err != nil:
@@ -106,13 +106,12 @@ func (d *driver) untag(ctx context.Context, ref string) (id string, err error) {
 			}
 			return id, nil
 		case time.Now().After(deadline):
-			return "", fmt.Errorf("the image %s was removed, and CRI still has it %v later", ref, patience)
+			return "", fmt.Errorf("the image %s was removed, but is still in CRI after %v", ref, patience)
 		}
 	}
 }
 
-// holdPause gives the engine the image that holds pods, when it has none:
-// otherwise it would try to pull it.
+// holdPause loads a pause image if the engine has none and would try to pull it.
 func (d *driver) holdPause(ctx context.Context) (err error) {
 	if d.facts.pause == "" {
 		return d.withoutPause(ctx)
@@ -124,13 +123,14 @@ func (d *driver) holdPause(ctx context.Context) (err error) {
 	return err
 }
 
-// givePause counts an image that another run made as made: the last run removes it.
+// givePause loads the pause image. It returns made for one that another run made, so that the
+// last run removes it.
 func (d *driver) givePause(ctx context.Context) (made bool, err error) {
 	id, made, err := d.give(ctx, d.pause, func(ctx context.Context) error { return d.conn.mayMakePause(ctx, d.name, d.pause.Ref) })
 	return made || sameID(id, d.pause), err
 }
 
-// dropPause removes the image that holds pods, if this run is the last that needs it.
+// dropPause removes the pause image if this run is the last that needs it.
 func (d *driver) dropPause(ctx context.Context) error {
 	refs, err := d.Images(ctx)
 	if err == nil && slices.Contains(refs, d.pause.Ref) {
@@ -139,13 +139,12 @@ func (d *driver) dropPause(ctx context.Context) error {
 	return errors.Join(err, d.stays)
 }
 
-// mayMakePause returns a *subject.Unavailable where an image of tare's under the
-// name of the engine's own would get into the pods of others: those that are
-// made meanwhile would be held by it.
+// mayMakePause returns a *subject.Unavailable if pods of others could get tare's pause image
+// under the name of the engine's own.
 func (c *connection) mayMakePause(ctx context.Context, name, ref string) error {
-	advice := fmt.Sprintf("let the engine have its own first: crictl --runtime-endpoint unix://%s pull %s", c.socket, ref)
+	advice := fmt.Sprintf("pull the engine's pause image first: crictl --runtime-endpoint unix://%s pull %s", c.socket, ref)
 	if kubelet(c.socket) {
-		return engine.Unavailable(name, advice, "the image %s, which holds pods, is not there, and a kubelet runs here: the pods that it makes would get one that tare puts in its place", ref)
+		return engine.Unavailable(name, advice, "the pause image %s is missing and a kubelet runs here: its new pods would get tare's image", ref)
 	}
 	pods, err := c.pods(ctx, nil)
 	if err != nil {
@@ -153,21 +152,20 @@ func (c *connection) mayMakePause(ctx context.Context, name, ref string) error {
 	}
 	for _, p := range pods {
 		if p.Labels[engine.RunLabel] == "" {
-			return engine.Unavailable(name, advice, "the image %s, which holds pods, is not there, and the engine has pods of others (%s): new ones would get one that tare puts in its place",
+			return engine.Unavailable(name, advice, "the pause image %s is missing and the engine has pods of others (%s): new ones would get tare's image",
 				ref, p.GetMetadata().GetNamespace()+"/"+p.GetMetadata().GetName())
 		}
 	}
 	return nil
 }
 
-// withoutPause is nil if the engine has a pinned image, which is the one that
-// holds its pods.
+// withoutPause returns nil if the engine has a pinned image, which is its pause image.
 func (d *driver) withoutPause(ctx context.Context) error {
 	list, err := ask(ctx, "ListImages", d.conn.images.ListImages, &api.ListImagesRequest{})
 	if err != nil || slices.ContainsFunc(list.Images, func(i *api.Image) bool { return i.Pinned }) {
 		return err
 	}
-	return &subject.Unavailable{Name: d.name, Reason: d.engineName + " does not tell which image holds its pods, and would pull it", Advice: pauseAdvice[d.engineName]}
+	return &subject.Unavailable{Name: d.name, Reason: d.engineName + " does not report its pause image, and would pull it", Advice: pauseAdvice[d.engineName]}
 }
 
 var pauseAdvice = map[string]string{

@@ -11,12 +11,11 @@ import (
 	"github.com/tare-bench/tare/internal/subject/kata"
 )
 
-// noShim is containerd's, where tests have an engine with a shim.
+// noShim is containerd.NoShim; tests replace it.
 var noShim = containerd.NoShim
 
-// askKata finds out what is known of Kata below the handler, if it is Kata's. Two
-// handlers may differ in nothing but the file they name. The error is for one whose
-// shim is not here, which an engine may have configured all the same.
+// askKata collects the facts about Kata if the handler is Kata's. Two handlers may differ only
+// in their configuration file. It returns an error if the configured shim is missing here.
 func (t *Target) askKata(ctx context.Context) error {
 	p := t.program()
 	if !kata.Is(t.handler) && !kata.Is(p.kind) && !kata.Is(p.path) && !kata.Is(p.shim) {
@@ -25,17 +24,17 @@ func (t *Target) askKata(ctx context.Context) error {
 	if p.shim != "" && kata.Is(p.shim) {
 		if where := noShim(t.socket, p.shim); where != "" {
 			return engine.Unavailable(t.name, "install Kata Containers and link "+filepath.Base(p.shim)+" into one of those folders",
-				"%s has the handler configured, but its shim %s is not in %s", t.engineName, p.shim, where)
+				"%s has the handler, but its shim %s is not in %s", t.engineName, p.shim, where)
 		}
 	}
-	if t.kata = kata.Unread("not told by the engine"); p.told {
+	if t.kata = kata.Unread("not reported by the engine"); p.configKnown {
 		t.kata = containerd.KataFacts(ctx, t.socket, p.shim, p.config)
 	}
 	return nil
 }
 
-// options are those of a handler of containerd, as its configuration has them.
-// What is no table leaves them unknown, and all else of the status as it is.
+// options are the options of a handler in containerd's configuration. Invalid ones become
+// unknown and do not affect the rest of the status.
 type options struct {
 	values map[string]any
 	broken bool
@@ -48,12 +47,11 @@ func (o *options) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// configPath is the configuration file that containerd names to a shim of a
-// kind, and whether that is known. To all but the shims that have options of
-// their own it hands those of runtimeoptions.v1: TypeUrl, ConfigPath, and from
-// 1.7 on ConfigBody, which Kata does not read (GenerateRuntimeOptions of the CRI
-// plugin). Its TOML finds ConfigPath in any case.
-func (o options) configPath(kind string) (path string, told bool) {
+// configPath returns the configuration file that containerd passes to a shim of a kind, and
+// whether it is known. Shims without options of their own get those of runtimeoptions.v1:
+// TypeUrl, ConfigPath, and since 1.7 ConfigBody, which Kata ignores (GenerateRuntimeOptions of
+// the CRI plugin). containerd matches the key ConfigPath in any case.
+func (o options) configPath(kind string) (path string, known bool) {
 	if o.broken {
 		return "", false
 	}
@@ -68,7 +66,7 @@ func (o options) configPath(kind string) (path string, told bool) {
 		}
 		text, is := value.(string)
 		if !is || path != "" && path != text {
-			return "", false // containerd refuses the one, and takes either of the other
+			return "", false // containerd refuses a non-string, and takes either of two paths
 		}
 		path = text
 	}

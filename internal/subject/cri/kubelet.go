@@ -14,8 +14,8 @@ import (
 	"github.com/tare-bench/tare/internal/node/procs"
 )
 
-// kubelet tells whether one runs on this machine that has the engine behind a socket
-// for its own, or does not say which engine it has.
+// kubelet reports whether a kubelet on this machine uses the engine behind a socket, or may use
+// it.
 var kubelet = func(socket string) bool { return len(kubelets(socket)) > 0 }
 
 func kubelets(socket string) []int {
@@ -24,13 +24,13 @@ func kubelets(socket string) []int {
 		if err != nil || s.Comm != "kubelet" {
 			return true
 		}
-		args := procs.ArgsOf(pid) // none of one that has ended
+		args := procs.ArgsOf(pid) // none after its end
 		return len(args) == 0 || !uses(args, fmt.Sprintf("/proc/%d/root", pid), socket)
 	})
 }
 
-// uses tells whether a kubelet of these arguments, which sees its files below root, has
-// the engine behind a socket.
+// uses reports whether a kubelet with these arguments, whose files are below root, uses the
+// engine behind a socket.
 func uses(args []string, root, socket string) bool {
 	its, ok := strings.CutPrefix(cmp.Or(procs.Flag(args, "--container-runtime-endpoint"), configured(root, procs.Flag(args, "--config"))), "unix://")
 	if !ok || !filepath.IsAbs(its) {
@@ -44,8 +44,8 @@ func uses(args []string, root, socket string) bool {
 	return os.SameFile(a, b)
 }
 
-// configured is the endpoint that a kubelet's configuration names, which is a
-// KubeletConfiguration of kubelet.config.k8s.io/v1beta1; "" where it does not tell.
+// configured returns the endpoint in a kubelet's configuration file (KubeletConfiguration of
+// kubelet.config.k8s.io/v1beta1), "" if it has none.
 func configured(root, path string) string {
 	if !filepath.IsAbs(path) {
 		return ""

@@ -1,6 +1,7 @@
 package cri
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -19,10 +20,10 @@ import (
 	"github.com/tare-bench/tare/internal/subject/engine/cli"
 )
 
-// criNamespace is that of CRI's things in containerd.
+// criNamespace is the namespace of CRI in containerd.
 const criNamespace = "k8s.io"
 
-// load imports an image by the engine's own way.
+// load imports an image in the engine's own way.
 func (d *driver) load(ctx context.Context, img *image.Image) error {
 	ctx, cancel := engine.Loading(ctx)
 	defer cancel()
@@ -54,19 +55,18 @@ func (d *driver) loadContainerd(ctx context.Context, img *image.Image) error {
 	if err != nil {
 		return err
 	}
-	return held.Leave(ctx) // CRI keeps what it knows
+	return held.Leave(ctx) // CRI keeps listed images
 }
 
-// loadCRIO copies an image into the storage that CRI-O shares with skopeo and
-// podman.
+// loadCRIO copies an image into the storage that CRI-O shares with skopeo and podman.
 func (d *driver) loadCRIO(ctx context.Context, img *image.Image, file string) error {
-	// The image is tare's own: a policy on whose images may be used is not asked.
+	// The image is tare's own, so the signature policy does not apply.
 	return d.withStorage(ctx, []string{"load", "--quiet", "--input", file}, func(storage string) []string {
 		return []string{"--insecure-policy", "copy", "--quiet", "docker-archive:" + file, storage + img.Ref}
 	})
 }
 
-// Lend implements subject.Lender, for the engines whose images can be had.
+// Lend implements subject.Lender for containerd and CRI-O.
 func (t *Target) Lend(ctx context.Context, ref, file string) error {
 	switch t.engineName {
 	case containerdEngine:
@@ -80,23 +80,15 @@ func (t *Target) Lend(ctx context.Context, ref, file string) error {
 			return []string{"--insecure-policy", "copy", "--quiet", storage + name.String(), "docker-archive:" + file}
 		})
 	}
-	return fmt.Errorf("images are not taken out of %s: %w", t.engineName, subject.ErrUnsupported)
+	return fmt.Errorf("export images of %s: %w", t.engineName, subject.ErrUnsupported)
 }
 
-// withStorage runs podman, or skopeo where there is one, on the storage of CRI-O's
-// images.
+// withStorage runs skopeo, or podman if skopeo is missing, on the storage of CRI-O's images.
 func (t *Target) withStorage(ctx context.Context, podman []string, skopeo func(storage string) []string) error {
 	st := t.facts.storage
-	for _, given := range []struct {
-		into *string
-		from string
-	}{{&st.root, t.e.Root}, {&st.runroot, t.e.RunRoot}} {
-		if given.from != "" {
-			*given.into = given.from
-		}
-	}
+	st.root, st.runroot = cmp.Or(t.e.Root, st.root), cmp.Or(t.e.RunRoot, st.runroot)
 	if st.driver == "" || st.root == "" || st.runroot == "" {
-		return fmt.Errorf("CRI-O does not tell where its storage is (driver %q, root %q, runroot %q)", st.driver, st.root, st.runroot)
+		return fmt.Errorf("CRI-O does not report its storage (driver %q, root %q, runroot %q)", st.driver, st.root, st.runroot)
 	}
 	if program, err := cli.Find(t.e, "skopeo"); err != nil || filepath.Base(program.Path) == "podman" {
 		_, err := t.run(ctx, "podman", append([]string{"--root", st.root, "--runroot", st.runroot, "--storage-driver", st.driver}, podman...)...)
@@ -110,8 +102,8 @@ func (t *Target) withStorage(ctx context.Context, podman []string, skopeo func(s
 	return err
 }
 
-// run runs the engine's command line, or the program given in its place. isula wants the
-// locale en_US.UTF-8, which may be elsewhere.
+// run runs the engine's command line, or the configured program instead. isula needs the locale
+// en_US.UTF-8, whose location the variables may name.
 func (t *Target) run(ctx context.Context, program string, verb ...string) (string, error) {
 	p, err := cli.Find(t.e, program, "CONTAINERS_*", "XDG_RUNTIME_DIR", "LOCPATH", "LOCALE_ARCHIVE")
 	if err != nil {
@@ -121,7 +113,7 @@ func (t *Target) run(ctx context.Context, program string, verb ...string) (strin
 	return string(out), err
 }
 
-// loadDocker gives an image to the dockerd behind cri-dockerd.
+// loadDocker loads an image into the dockerd behind cri-dockerd.
 func (d *driver) loadDocker(ctx context.Context, img *image.Image) error {
 	host := dockerdOf(d.socket)
 	c, err := docker.New(docker.WithHost(host))
@@ -143,14 +135,10 @@ func (d *driver) loadDocker(ctx context.Context, img *image.Image) error {
 	return err
 }
 
-// dockerdOf is where the cri-dockerd behind a socket finds its dockerd: as its
-// command line says, or its default. DOCKER_HOST is the command line docker's,
-// and may name another machine.
+// dockerdOf returns the address of the dockerd behind a cri-dockerd socket: the one on its
+// command line, or the default. DOCKER_HOST configures the docker command only, and may name
+// another machine.
 func dockerdOf(socket string) string {
-	const usual = "unix:///var/run/docker.sock"
-	pid, err := procs.Listener(socket)
-	if err != nil {
-		return usual
-	}
-	return argument(pid, usual, "--docker-endpoint")
+	pid, _ := procs.Listener(socket)
+	return argument(pid, "unix:///var/run/docker.sock", "--docker-endpoint")
 }

@@ -16,29 +16,25 @@ import (
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
-// Node is the engine of a cluster's node that this machine is: a kubelet makes the
-// pods, and here they are looked at, and the image is given.
+// Node is the engine of this machine as a cluster's node: a kubelet makes the pods, and Node
+// reads their states and loads the image.
 type Node struct{ *driver }
 
-// The labels that a kubelet gives its pods and containers.
-const (
-	uidLabel = "io.kubernetes.pod.uid"
-	k3s      = "/run/k3s/containerd/containerd.sock"
-)
+// uidLabel is the label with a pod's uid that a kubelet sets on pods and containers.
+const uidLabel = "io.kubernetes.pod.uid"
 
-// OpenNode connects to the engine that a node says it has, such as
-// "containerd://2.1.0", at the address of e or where such engines usually listen. It
-// is of that node only if [Node.Has] one of its pods.
+// OpenNode connects to the engine that a node reports, such as "containerd://2.1.0", at e's
+// address or the default one. The engine is the node's only if [Node.Has] one of its pods.
 func OpenNode(ctx context.Context, says string, e subject.Engine, env subject.Env) (*Node, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	kind, version, _ := strings.Cut(says, "://")
-	k, is := saying(kind)
-	if !is {
-		return nil, fmt.Errorf("%q is no engine that tare knows: it knows %s", kind, strings.Join(names(), ", "))
+	k, err := serviceCalled(kind)
+	if err != nil {
+		return nil, err
 	}
 	if e.Address == "" && strings.Contains(version, "k3s") {
-		e.Address = k3s
+		e.Address = "/run/k3s/containerd/containerd.sock"
 	}
 	c, v, err := open(ctx, "kubernetes", k.name, e)
 	if err != nil {
@@ -59,16 +55,16 @@ func OpenNode(ctx context.Context, says string, e subject.Engine, env subject.En
 // Close ends the connection.
 func (n *Node) Close() { n.conn.close() }
 
-// Socket is where the engine listens.
+// Socket returns the engine's socket.
 func (n *Node) Socket() string { return n.socket }
 
-// Has tells whether the engine has the pod of that uid.
+// Has reports whether the engine has the pod with that uid.
 func (n *Node) Has(ctx context.Context, uid string) (bool, error) {
 	pods, err := n.conn.pods(ctx, map[string]string{uidLabel: uid})
 	return len(pods) > 0, err
 }
 
-// Look asks for the run's pods, by their names, with the container in each.
+// Look returns the states of the run's pods and their containers by name.
 func (n *Node) Look(ctx context.Context) (map[string]engine.State, error) {
 	pods, err := n.conn.pods(ctx, map[string]string{engine.RunLabel: n.env.RunID})
 	if err != nil {
@@ -94,17 +90,16 @@ func (n *Node) Look(ctx context.Context) (map[string]engine.State, error) {
 	known := map[string]engine.State{}
 	for i, s := range states {
 		s.Name = pods[i].GetMetadata().GetName()
-		if _, again := known[s.Name]; !again || pods[i].State == api.PodSandboxState_SANDBOX_READY { // a kubelet makes a new one where the first failed
+		if _, again := known[s.Name]; !again || pods[i].State == api.PodSandboxState_SANDBOX_READY { // a kubelet replaces a failed pod
 			known[s.Name] = s
 		}
 	}
 	return known, errors.Join(errs...)
 }
 
-// Complete adds to sandboxes what the engine's states of them lack: the processes that
-// hold the pods, and the cgroups that the kubelet has made for them.
+// Complete adds the pause processes and the kubelet's cgroups to sandboxes.
 func (n *Node) Complete(ctx context.Context, boxes []subject.Sandbox) error {
-	uids, err := n.holders(ctx, boxes)
+	uids, err := n.addPauses(ctx, boxes)
 	if err != nil {
 		return err
 	}
@@ -120,12 +115,12 @@ func (n *Node) Complete(ctx context.Context, boxes []subject.Sandbox) error {
 	return nil
 }
 
-// podGroup is the cgroup that a kubelet has made for the pod of a uid, as a path from the
-// root of the hierarchies. It is looked for by what kubelets call it, with either driver:
-// the processes of a pod need not be below it, Kata's may be elsewhere.
+// podGroup returns the cgroup that a kubelet made for the pod with a uid, as a path from the root
+// of the hierarchies. It searches by name, for either driver: the pod's processes may be in
+// other cgroups, as Kata's are.
 func podGroup(hs []cgroup.Hierarchy, uid string) (string, error) {
 	if uid == "" {
-		return "", errors.New("the engine does not tell the uid of a pod")
+		return "", errors.New("the engine does not report the uid of a pod")
 	}
 	for _, h := range cgroup.Using(hs, "memory") {
 		found, err := groupBelow(h.Mount, uid)
@@ -133,22 +128,22 @@ func podGroup(hs []cgroup.Hierarchy, uid string) (string, error) {
 			return found, err
 		}
 	}
-	return "", fmt.Errorf("there is no cgroup of the pod %s here: is /sys/fs/cgroup this machine's own?", uid)
+	return "", fmt.Errorf("no cgroup for the pod %s: check that /sys/fs/cgroup is the host's", uid)
 }
 
-// maxGroups bounds how many groups are looked at.
+// maxGroups bounds the number of cgroups that are searched.
 const maxGroups = 1 << 16
 
-// groupBelow looks below a mount for the group whose name ends in "podUID", or
-// "podUID.slice" with underscores for dashes (GetPodContainerName of the kubelet).
+// groupBelow searches a mount for the group whose name ends in "podUID", or in "podUID.slice"
+// with underscores for dashes (GetPodContainerName of the kubelet).
 func groupBelow(mount, uid string) (found string, err error) {
 	seen := 0
 	err = filepath.WalkDir(mount, func(where string, d fs.DirEntry, err error) error {
-		if err != nil || !d.IsDir() { // it went away meanwhile
+		if err != nil || !d.IsDir() { // removed during the walk
 			return nil
 		}
 		if seen++; seen > maxGroups {
-			return fmt.Errorf("there are more than %d cgroups, and that of the pod %s is not among the first", maxGroups, uid)
+			return fmt.Errorf("the pod %[2]s has no cgroup among the first %[1]d", maxGroups, uid)
 		}
 		name := d.Name()
 		if strings.HasSuffix(name, "pod"+uid) || strings.HasSuffix(name, "pod"+strings.ReplaceAll(uid, "-", "_")+".slice") {
@@ -160,11 +155,11 @@ func groupBelow(mount, uid string) (found string, err error) {
 	return found, err
 }
 
-// Exec runs a command in a pod's container, as tare's own sessions do; guest: its
-// processes are not this kernel's.
+// Exec runs a command in a pod's container. guest means that its processes are in a guest
+// kernel.
 func (n *Node) Exec(ctx context.Context, in engine.State, guest bool, args []string) (subject.Executed, error) {
 	return n.conn.exec(ctx, in, guest, args)
 }
 
-// Daemons are the engine's own process, and its kubelet's.
+// Daemons returns the processes of the engine and its kubelet.
 func (n *Node) Daemons() []int { return append(engine.Listeners(n.socket), kubelets(n.socket)...) }

@@ -24,20 +24,19 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-// node is an engine with images and pods that do nothing, whose own command line
-// is a script.
+// node is an engine whose images and pods do nothing, and whose command line is a script.
 type node struct {
 	server
 	t       *testing.T
 	address string
-	command string // notes its arguments in the file calls, and so loads images
+	command string // appends its arguments to the file calls; that is how it loads images
 	calls   string
 
 	mu         sync.Mutex
 	images     map[string]string // id by name
 	pods       []*api.PodSandbox
 	containers []*api.Container
-	broken     error    // what lists come back with
+	broken     error    // returned by lists
 	called     []string // the methods, in order
 	stats      []*api.ContainerStats
 	exit       int32 // of containers
@@ -52,7 +51,7 @@ func onNode(t *testing.T) *node {
 	bounded := func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 		method := path.Base(info.FullMethod)
 		if end, ok := ctx.Deadline(); method != "ExecSync" && (!ok || time.Until(end) > 2*time.Minute) {
-			t.Errorf("%s may take for ever", method)
+			t.Errorf("%s has no deadline", method)
 		}
 		n.with(func() { n.called = append(n.called, method) })
 		return handle(ctx, request)
@@ -66,7 +65,7 @@ func onNode(t *testing.T) *node {
 	return n
 }
 
-// target is the node as one of iSulad, which loads images by its command line.
+// target returns the node as an iSulad target, which loads images by its command line.
 func (n *node) target() *Target {
 	return &Target{name: "mine", engineName: isuladEngine, socket: engine.Socket(n.address), e: subject.Engine{Command: n.command}, facts: facts{pause: "localhost/pause:1"}}
 }
@@ -78,7 +77,7 @@ func (n *node) open() *session {
 	return s.(*session)
 }
 
-// loads are the commands since it was asked last.
+// loads returns the commands since the last call.
 func (n *node) loads() []string {
 	b, _ := os.ReadFile(n.calls)
 	_ = os.Remove(n.calls)
@@ -87,7 +86,7 @@ func (n *node) loads() []string {
 
 func (n *node) with(do func()) { n.mu.Lock(); defer n.mu.Unlock(); do() }
 
-// ImageStatus finds an image also when anything was loaded since.
+// ImageStatus also finds an image if anything was loaded since the last call.
 func (n *node) ImageStatus(_ context.Context, r *api.ImageStatusRequest) (*api.ImageStatusResponse, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -174,7 +173,7 @@ func (n *node) RemoveContainer(_ context.Context, r *api.RemoveContainerRequest)
 	return &api.RemoveContainerResponse{}, nil
 }
 
-// ContainerStatus tells the test's own process.
+// ContainerStatus reports the test's process.
 func (n *node) ContainerStatus(_ context.Context, r *api.ContainerStatusRequest) (*api.ContainerStatusResponse, error) {
 	return &api.ContainerStatusResponse{Status: &api.ContainerStatus{Id: r.ContainerId, ExitCode: n.exit, Reason: n.reason}, Info: map[string]string{"info": fmt.Sprintf(`{"pid":%d}`, os.Getpid())}}, nil
 }
@@ -206,7 +205,7 @@ func (n *node) ListContainerStats(context.Context, *api.ListContainerStatsReques
 	return &api.ListContainerStatsResponse{Stats: n.stats}, nil
 }
 
-// pod is one of a run, or of others.
+// pod returns a pod of a run, or of others.
 func pod(name, runID string) *api.PodSandbox {
 	p := &api.PodSandbox{Id: name, Metadata: &api.PodSandboxMetadata{Name: name, Namespace: "default"}}
 	if runID != "" {
@@ -215,22 +214,22 @@ func pod(name, runID string) *api.PodSandbox {
 	return p
 }
 
-func TestNoPauseImageIsMadeWhereOthersWouldGetIt(t *testing.T) {
+func TestNoPauseImageIsMadeIfOthersWouldGetIt(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		kubelet bool
 		pods    []*api.PodSandbox
 		broken  error
 		there   bool
-		says    string // "" when it may be made, or need not
+		says    string // "" if it may be made, or exists
 	}{
-		{name: "nobody else"},
-		{name: "pods of tare's only", pods: []*api.PodSandbox{pod("tare-x-0-1", "x")}},
+		{name: "no other pods"},
+		{name: "only tare's pods", pods: []*api.PodSandbox{pod("tare-x-0-1", "x")}},
 		{name: "a kubelet", kubelet: true, says: "a kubelet runs here"},
-		{name: "a kubelet, and the image is there", kubelet: true, there: true},
+		{name: "a kubelet and an existing image", kubelet: true, there: true},
 		{name: "pods of others", pods: []*api.PodSandbox{pod("web", "")}, says: "pods of others (default/web)"},
-		{name: "pods of others, and the image is there", pods: []*api.PodSandbox{pod("web", "")}, there: true},
-		{name: "an engine that does not tell", broken: errors.New("no list"), says: "no list"},
+		{name: "pods of others and an existing image", pods: []*api.PodSandbox{pod("web", "")}, there: true},
+		{name: "an engine that fails to list", broken: errors.New("no list"), says: "no list"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			n := onNode(t)
@@ -261,7 +260,7 @@ func TestNoPauseImageIsMadeWhereOthersWouldGetIt(t *testing.T) {
 	}
 }
 
-func TestImagesThatWereTakenAwayAreBroughtBack(t *testing.T) {
+func TestRemovedImagesAreLoadedAgain(t *testing.T) {
 	n := onNode(t)
 	n.images["localhost/pause:1"] = "own"
 	s := n.open()
@@ -279,7 +278,7 @@ func TestImagesThatWereTakenAwayAreBroughtBack(t *testing.T) {
 	}
 }
 
-func TestISuladIsToldWhichDaemonLoads(t *testing.T) {
+func TestIsulaLoadNamesItsDaemon(t *testing.T) {
 	n := onNode(t)
 	s := &driver{Target: n.target(), env: subject.Env{Dir: t.TempDir()}}
 	probe := must.Get(image.Probe())(t)
@@ -289,12 +288,12 @@ func TestISuladIsToldWhichDaemonLoads(t *testing.T) {
 	}
 }
 
-func TestDockerdIsThatOfCRIDockerd(t *testing.T) {
+func TestDockerdIgnoresDockerHost(t *testing.T) {
 	t.Setenv("DOCKER_HOST", "tcp://192.0.2.1:2375")
 	check.Equal(t, "address of dockerd", dockerdOf(engine.Socket(onNode(t).address)), "unix:///var/run/docker.sock")
 }
 
-func TestAPauseImageThatOthersUseKeepsTheRunToBeCleanedAgain(t *testing.T) {
+func TestPauseImageInUseKeepsTheRun(t *testing.T) {
 	n := onNode(t)
 	own := must.Get(image.Pause("localhost/pause:1"))(t)
 	n.images[own.Ref] = own.ID
@@ -309,9 +308,9 @@ func TestAPauseImageThatOthersUseKeepsTheRunToBeCleanedAgain(t *testing.T) {
 	}
 }
 
-// A tool that looks the image up beside CreateContainer times two things as
-// one. Here each operation is its own calls, and nothing stands beside them.
-func TestNothingIsAskedBesideTheCallsThatAreTimed(t *testing.T) {
+// A look-up of the image next to CreateContainer would be timed as part of it. Each operation
+// makes exactly its calls.
+func TestTimedOperationsMakeNoOtherCalls(t *testing.T) {
 	n := onNode(t)
 	s := n.open()
 	for op, want := range map[subject.Op][]string{

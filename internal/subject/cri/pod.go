@@ -7,33 +7,32 @@ import (
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
-// stopTimeout is how long (s) a container may take to end on SIGTERM before the
-// engine kills it.
+// stopTimeout is the time (s) from SIGTERM to SIGKILL.
 const stopTimeout = 10
 
-// held is a pod, and maybe a container in it. A lane gets a new one with every pod
-// and every container: a call that was given up may still write into the old one.
+// held is a pod with or without a container. A lane gets a new one with each pod and each
+// container: an abandoned call may still write to the old one.
 type held struct {
 	config    *api.PodSandboxConfig
 	pod       string // id
 	container string // id
-	making    *api.ContainerConfig
-	// unsure tells that the call for the pod or the container was given up: the
-	// engine may have made it, or be about to.
-	unsure bool
+	request   *api.ContainerConfig
+	// abandoned means that the call for the pod or the container was abandoned: the engine may
+	// have made it, or make it later.
+	abandoned bool
 }
 
-// podConfig is that of a new pod.
+// podConfig returns the configuration of a new pod.
 func (d *driver) podConfig(name string) *api.PodSandboxConfig {
 	return &api.PodSandboxConfig{
 		Metadata:     &api.PodSandboxMetadata{Name: name, Uid: name, Namespace: "tare"},
 		LogDirectory: d.ground.Logs(),
 		Labels:       map[string]string{engine.RunLabel: d.env.RunID},
-		// Without this part cri-dockerd gives the pod a network card.
+		// Without Linux, cri-dockerd gives the pod a network interface.
 		Linux: &api.LinuxPodSandboxConfig{
 			CgroupParent: d.cgroupParent(name),
-			// As a kubelet has them since 1.22: runtimes with a VM make it that
-			// large. They limit nothing by themselves.
+			// As a kubelet sets them since 1.22: they are the size of a VM, and no limit
+			// otherwise.
 			Resources: resources(d.env.Limits),
 			Overhead:  resources(d.env.Limits.Overhead()),
 			SecurityContext: &api.LinuxSandboxSecurityContext{
@@ -44,16 +43,15 @@ func (d *driver) podConfig(name string) *api.PodSandboxConfig {
 	}
 }
 
-// unconfined is what a kubelet asks for by default. Without it some engines put
-// a profile of their own in its place.
+// unconfined is a kubelet's default. Without it some engines apply their own profile.
 func unconfined() *api.SecurityProfile {
 	return &api.SecurityProfile{ProfileType: api.SecurityProfile_Unconfined}
 }
 
-// cgroupParent is where a pod has its cgroups. With the cgroupfs driver that
-// is a group of its own below the run's, so that nothing of it stays. systemd takes the units
-// of pods away itself, but slices that were made for them would stay: there it
-// is one that it always has. An engine that does not tell keeps its default.
+// cgroupParent returns the parent of a pod's cgroups. With the cgroupfs driver it is a group of
+// its own below the run's, so that all of it can be removed. With systemd it is an existing
+// slice: systemd removes the units of pods, but not slices that were made for them. If the
+// driver is unknown, the engine's default applies.
 func (d *driver) cgroupParent(pod string) string {
 	switch d.facts.cgroups {
 	case "cgroupfs":
@@ -64,8 +62,7 @@ func (d *driver) cgroupParent(pod string) string {
 	return ""
 }
 
-// resources are limits. What is 0 is not limited, for engines too; a period stands
-// with a quota only.
+// resources returns limits; 0 is no limit. The period is set only with a quota.
 func resources(l subject.Limits) *api.LinuxContainerResources {
 	r := &api.LinuxContainerResources{MemoryLimitInBytes: l.Memory, CpuShares: l.CPUShares}
 	if quota := l.CPUQuota(); quota > 0 {
@@ -74,9 +71,8 @@ func resources(l subject.Limits) *api.LinuxContainerResources {
 	return r
 }
 
-// mounts are what the user wants, and a container's volume or its pod's tmpfs. Without those, what is at
-// subject.VolumePath is for the workload to make in its root file system, which is
-// writable.
+// mounts returns the mounts that the user requested, and the container's volume or the pod's
+// tmpfs. Without both, the workload makes subject.VolumePath in its writable root.
 func (d *driver) mounts(pod, volume string) []*api.Mount {
 	var all []*api.Mount
 	if c := d.env.Workload.Cargo; c != nil {
@@ -90,19 +86,19 @@ func (d *driver) mounts(pod, volume string) []*api.Mount {
 	case volume != "":
 		m.HostPath = volume
 	case tmpfs != "":
-		m.HostPath, m.SelinuxRelabel = tmpfs, true // as a kubelet asks for an emptyDir, and not for a path of the host
+		m.HostPath, m.SelinuxRelabel = tmpfs, true // as a kubelet does for an emptyDir, unlike a hostPath
 	default:
 		return all
 	}
 	return append(all, m)
 }
 
-// containerConfig is that of a new container in a pod, whose name it has.
+// containerConfig returns the configuration of a new container, which has its pod's name.
 func (d *driver) containerConfig(name string, place engine.Place) *api.ContainerConfig {
 	c := &api.ContainerConfig{
 		Mounts:   d.mounts(name, place.Folder),
 		Metadata: &api.ContainerMetadata{Name: name},
-		// Like a kubelet: by its id, so that no name is looked up.
+		// By id as a kubelet does, without a look-up by name.
 		Image:   &api.ImageSpec{Image: d.imageID, UserSpecifiedImage: d.probe.Ref},
 		Args:    d.env.Workload.Args(name),
 		Labels:  map[string]string{engine.RunLabel: d.env.RunID},
@@ -115,7 +111,7 @@ func (d *driver) containerConfig(name string, place engine.Place) *api.Container
 			},
 		},
 	}
-	if place.Device != "" { // what a kubelet gives a container as a volume with the mode Block
+	if place.Device != "" { // as a kubelet does for a volume with the mode Block
 		c.Devices = []*api.Device{{ContainerPath: subject.DevicePath, HostPath: place.Device, Permissions: "rw"}}
 	}
 	return c

@@ -26,7 +26,7 @@ func namespace(t *testing.T, pid int, kind string) string {
 }
 
 // The kubelet's rule for a pod with limits and an overhead, and for one without.
-func TestAPodIsLimitedAsAKubeletLimitsIt(t *testing.T) {
+func TestPodIsLimitedAsByAKubelet(t *testing.T) {
 	u := onContainerd(t, engines.V2)
 	limits := subject.Limits{CPU: 1, Memory: 64 << 20}
 	with := limits
@@ -37,7 +37,7 @@ func TestAPodIsLimitedAsAKubeletLimitsIt(t *testing.T) {
 		overhead, ofContainer int64
 	}{
 		{with, "83886080", "125000", "1280", 16 << 20, 64 << 20},
-		{limits, "9223372036854771712", "-1", "1024", 0, 64 << 20}, // as tare makes them where no overhead is said
+		{limits, "9223372036854771712", "-1", "1024", 0, 64 << 20}, // tare's default without an overhead
 	} {
 		env := enginetest.Environment(t, 1)
 		env.Limits = c.limits
@@ -56,7 +56,7 @@ func TestAPodIsLimitedAsAKubeletLimitsIt(t *testing.T) {
 	}
 }
 
-func TestPodsAreInGroupsOfTheirOwnAndAsAskedFor(t *testing.T) {
+func TestPodsHaveTheirOwnCgroups(t *testing.T) {
 	onAll(t, func(t *testing.T, u engineUnderTest, handler string) {
 		s := opened(t, u, handler, enginetest.Environment(t, 2))
 		enginetest.Must(t, s, subject.RunPod, 2)
@@ -75,7 +75,7 @@ func TestPodsAreInGroupsOfTheirOwnAndAsAskedFor(t *testing.T) {
 				t.Errorf("%+v, of the pod %v", b, alone[n])
 			}
 			if b.Pause == 0 && !s.facts.podless || b.Pause != 0 && (!cgroup.Holds(b.Group, b.Pause) || b.Pause == b.Workload) {
-				t.Errorf("the process that holds the pod: %+v", b)
+				t.Errorf("pause process: %+v", b)
 			}
 			status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", b.Workload))
 			if err != nil || !strings.Contains(string(status), "\nSeccomp:\t0\n") {
@@ -94,8 +94,7 @@ func TestPodsAreInGroupsOfTheirOwnAndAsAskedFor(t *testing.T) {
 	})
 }
 
-// podsAreCounted checks what is reported of pods, one of which holds some memory,
-// against their groups.
+// podsAreCounted compares the statistics of pods, one of which holds memory, with their cgroups.
 func podsAreCounted(t *testing.T, u engineUnderTest, s *session, boxes []subject.Sandbox) {
 	t.Helper()
 	const held = 32 << 20
@@ -117,7 +116,7 @@ func podsAreCounted(t *testing.T, u engineUnderTest, s *session, boxes []subject
 		pods++
 		group := boxes[got.Lane].Group
 		cpu := enginetest.Number(t, "cpuacct", group, "cpuacct.usage")
-		if !u.pods { // CRI-O looks for a slice of systemd's
+		if !u.pods { // CRI-O looks for a systemd slice
 			if got.Memory != -1 || got.CPU != -1 {
 				t.Errorf("%+v", got)
 			}
@@ -140,7 +139,7 @@ func gone(t *testing.T, hs []cgroup.Hierarchy, group string) {
 	}
 }
 
-func TestOnlyPlausiblePidsAreTaken(t *testing.T) {
+func TestImpossiblePidIsZero(t *testing.T) {
 	for info, want := range map[string]int{
 		`{"pid":4711,"sandboxID":"x"}`: 4711, `{"pid":0}`: 0, `{}`: 0, ``: 0, `{"pid":1}`: 0, `{"pid":-4}`: 0,
 		`{"pid":"4711"}`: 0, `{"pid":47.5}`: 0, `{"pid":99999999999}`: 0, `{"pid":4194305}`: 0, `[4711]`: 0, `{"pid":4711`: 0,
@@ -149,8 +148,8 @@ func TestOnlyPlausiblePidsAreTaken(t *testing.T) {
 	}
 }
 
-// mounted checks how many tmpfs of a run there are where an engine sees them,
-// which here is not where the test does: there must be none.
+// mounted checks how many tmpfs of a run exist in the engine's mount namespace. In the test's own
+// there must be none.
 func mounted(t *testing.T, u engineUnderTest, runID string, want int) {
 	t.Helper()
 	for _, c := range []struct{ pid, want int }{{u.pid, want}, {os.Getpid(), 0}} {
@@ -159,7 +158,7 @@ func mounted(t *testing.T, u engineUnderTest, runID string, want int) {
 	}
 }
 
-func TestATmpfsIsThePodsAndTheRootFileSystemTheContainers(t *testing.T) {
+func TestTmpfsBelongsToThePod(t *testing.T) {
 	onAll(t, func(t *testing.T, u engineUnderTest, handler string) {
 		env := enginetest.Environment(t, 2)
 		env.Workload = subject.Workload{Files: enginetest.Shell(t), Tmpfs: 1 << 20}
@@ -176,7 +175,7 @@ func TestATmpfsIsThePodsAndTheRootFileSystemTheContainers(t *testing.T) {
 			enginetest.Must(t, s, op, 1)
 		}
 		sh("test -e /data/file && ! test -e /etc/file", 0)
-		// A pod that is removed takes it along, and one that is discarded.
+		// The tmpfs disappears with a removed and with a discarded pod.
 		for _, op := range []subject.Op{subject.Stop, subject.Remove, subject.StopPod, subject.RemovePod} {
 			enginetest.Must(t, s, op, 1)
 		}
@@ -185,15 +184,14 @@ func TestATmpfsIsThePodsAndTheRootFileSystemTheContainers(t *testing.T) {
 		mounted(t, u, env.RunID, 0)
 		enginetest.Must(t, s, subject.Run, 1)
 		sh("test -e /data/file", 1)
-		// What a run that was killed has made is removed by whoever cleans: first
-		// the pods, then its folder.
+		// What a killed run made is removed by tare clean: first the pods, then its folder.
 		must.Get(s.Clean(t.Context(), env.RunID, false))(t)
 		must.OK(t, mounts.RemoveTree(env.Dir))
 		mounted(t, u, env.RunID, 0)
 	})
 }
 
-func TestATmpfsThatCannotBeMountedFailsTheOpening(t *testing.T) {
+func TestOpenFailsWithoutTheTmpfs(t *testing.T) {
 	u := onCRIO(t)
 	for name, change := range map[string]func(*subject.Env){
 		"a size that is none":     func(e *subject.Env) { e.Workload.Tmpfs = -1 },
@@ -212,8 +210,8 @@ func TestATmpfsThatCannotBeMountedFailsTheOpening(t *testing.T) {
 	}
 }
 
-// CRI-O tells of them in its log.
-func TestCRIOCountsTheSamePodsAndContainers(t *testing.T) {
+// CRI-O logs the pods and containers that it makes.
+func TestCRIOLogsTheSamePodsAndContainers(t *testing.T) {
 	u := onCRIO(t)
 	count := func(what string) int {
 		text := must.Get(os.ReadFile(filepath.Join(engines.CRIO(t).Dir, "log", "crio")))(t)
@@ -227,11 +225,11 @@ func TestCRIOCountsTheSamePodsAndContainers(t *testing.T) {
 	}
 	// Each lane makes a pod and a container in it, and then both at once.
 	if pods, containers = count(pod)-pods, count(container)-containers; pods != 2*lanes || containers != 2*lanes {
-		t.Errorf("CRI-O tells of %d pods and %d containers, tare made %d", pods, containers, 2*lanes)
+		t.Errorf("CRI-O logged %d pods and %d containers, tare made %d", pods, containers, 2*lanes)
 	}
 }
 
-func TestTheGroupOfAPodIsFoundAsEitherDriverNamesIt(t *testing.T) {
+func TestPodGroupIsFoundForBothDrivers(t *testing.T) {
 	t.Parallel()
 	const uid = "0c1d6a2e-1111-2222-3333-444455556666"
 	for name, dir := range map[string]string{

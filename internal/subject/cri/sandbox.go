@@ -13,22 +13,22 @@ import (
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
-// Sandboxes implements subject.Sandboxed. A verbose PodSandboxStatus tells the
-// process that holds a pod: containerd has one, CRI-O not always.
+// Sandboxes implements subject.Sandboxed. The pause processes come from verbose
+// PodSandboxStatus calls: containerd always has one, CRI-O not always.
 func (s *session) Sandboxes(ctx context.Context) ([]subject.Sandbox, error) {
 	out, err := s.Session.Sandboxes(ctx)
-	_, wrong := s.holders(ctx, out)
-	return out, errors.Join(err, s.failed("ask for the sandboxes", wrong))
+	_, failed := s.addPauses(ctx, out)
+	return out, errors.Join(err, s.failed("query the sandboxes", failed))
 }
 
-// holders asks for the processes that hold pods, and for the pods' uids.
-func (d *driver) holders(ctx context.Context, boxes []subject.Sandbox) (uids []string, err error) {
+// addPauses adds the pause processes to sandboxes, and returns the pods' uids.
+func (d *driver) addPauses(ctx context.Context, boxes []subject.Sandbox) (uids []string, err error) {
 	uids = make([]string, len(boxes))
 	return uids, engine.Each(len(boxes), func(i int) error {
 		pod := boxes[i].IDs[len(boxes[i].IDs)-1]
 		reply, err := ask(ctx, "PodSandboxStatus", d.conn.runtime.PodSandboxStatus, &api.PodSandboxStatusRequest{PodSandboxId: pod, Verbose: true})
 		if err != nil {
-			return fmt.Errorf("of the pod %s: %w", pod, err)
+			return fmt.Errorf("pod %s: %w", pod, err)
 		}
 		uids[i] = reply.GetStatus().GetMetadata().GetUid()
 		if reply.GetStatus().GetState() == api.PodSandboxState_SANDBOX_READY {
@@ -38,8 +38,7 @@ func (d *driver) holders(ctx context.Context, boxes []subject.Sandbox) (uids []s
 	})
 }
 
-// pidIn is the "pid" in the object under "info" of a verbose answer, 0 where
-// there is none.
+// pidIn returns the "pid" in the object "info" of a verbose reply, 0 for none.
 func pidIn(info map[string]string) int {
 	var said struct {
 		Pid int `json:"pid"`

@@ -44,29 +44,28 @@ func (t *Target) Open(ctx context.Context, env subject.Env) (subject.Session, er
 	return &session{Session: s, driver: d}, nil
 }
 
-// session is one on an engine.
+// session is a session on a CRI engine.
 type session struct {
 	*engine.Session
 	*driver
 }
 
-// driver asks an engine, and cleans it. It implements engine.Driver; what that
-// calls a container is a pod here, with the container in it, which has its name.
+// driver implements engine.Driver. The containers of engine.Driver are pods here, each with a
+// container of the same name.
 type driver struct {
 	*Target
 	env     subject.Env
 	conn    *connection
 	probe   *image.Image
-	imageID string       // the same as the engine calls it
-	pause   *image.Image // that holds pods; nil if the engine has its own way
+	imageID string       // the engine's id of probe
+	pause   *image.Image // nil if the engine needs none
 	letGo   func(remove func() error) error
-	// ground is that of the pods: like a kubelet, tare makes a cgroup for each
-	// (cgroup_parent=/kubepods/…/podUID), in which the engine makes those of the
-	// containers, and so everything in it is one pod's.
+	// ground has the pods' cgroups: like a kubelet (cgroup_parent=/kubepods/…/podUID) tare
+	// makes one per pod, in which the engine makes those of the containers.
 	ground  *engine.Ground
 	tmpfses *tmpfses
 	held    map[string]*held // by name
-	stays   error            // why the image that holds pods is not cleaned up
+	stays   error            // why the pause image was not removed
 }
 
 func (d *driver) open(ctx context.Context) error {
@@ -75,7 +74,7 @@ func (d *driver) open(ctx context.Context) error {
 		return err
 	}
 	if d.facts.cgroups != "cgroupfs" && d.env.Limits.Pod() != (subject.Limits{}) {
-		return fmt.Errorf("limits of pods' own cgroups: %s makes those, by %s: %w", d.engineName, cmp.Or(d.facts.cgroups, "a driver that it does not tell"), subject.ErrUnsupported)
+		return fmt.Errorf("limit pods: %s makes their cgroups, with the driver %s: %w", d.engineName, cmp.Or(d.facts.cgroups, "unknown"), subject.ErrUnsupported)
 	}
 	var err error
 	if d.conn, err = connect(ctx, d.socket); err != nil {
@@ -106,7 +105,7 @@ func (d *driver) close(ctx context.Context) error {
 	return errors.Join(append(errs, d.ground.Close(), d.tmpfses.close())...)
 }
 
-// warm asks for something: the connection may have been idle.
+// warm makes a call, since the connection may have been idle.
 func (d *driver) warm(ctx context.Context, _ int) error {
 	_, err := ask(ctx, "Version", d.conn.runtime.Version, &api.VersionRequest{})
 	if err != nil {
@@ -115,8 +114,8 @@ func (d *driver) warm(ctx context.Context, _ int) error {
 	return nil
 }
 
-// Prepare implements subject.Session. The image that holds pods is shared: another run
-// that saw no other may just have removed it.
+// Prepare implements subject.Session. It loads the pause image again if another run has removed
+// it.
 func (s *session) Prepare(ctx context.Context, op subject.Op, lanes []int) (subject.Batch, error) {
 	if s.pause != nil && (op == subject.RunPod || op == subject.Run) {
 		if err := engine.Renew(s.key(s.pause), func() (bool, error) { return s.givePause(ctx) }); err != nil {
@@ -126,9 +125,8 @@ func (s *session) Prepare(ctx context.Context, op subject.Op, lanes []int) (subj
 	return s.Session.Prepare(ctx, op, lanes)
 }
 
-// Look implements engine.Driver. One question for all pods and one for all
-// containers tell which there are: not every engine says in the same way that it
-// does not know one.
+// Look implements engine.Driver. It lists all pods and all containers, since engines report an
+// unknown one differently.
 func (d *driver) Look(ctx context.Context, names []string) (map[string]engine.State, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -176,7 +174,7 @@ func (d *driver) Look(ctx context.Context, names []string) (map[string]engine.St
 	return known, errors.Join(err, unlisted)
 }
 
-// address is a pod's own, where workloads are reached over the network.
+// address returns a pod's address, if workloads are reached over the network.
 func (d *driver) address(ctx context.Context, pod string) (string, error) {
 	if !d.env.Network || d.network != subject.NetworkBridge {
 		return "", nil
@@ -185,21 +183,20 @@ func (d *driver) address(ctx context.Context, pod string) (string, error) {
 	return reply.GetStatus().GetNetwork().GetIp(), err
 }
 
-// holds tells whether a pod, and a container in it, are those that a lane holds:
-// another may have taken its name. Whoever cleans up takes any, and so does a lane whose
-// call was given up.
+// holds reports whether a lane holds that pod, and that container: another may have its name. It
+// is true for any pod when cleaning up, and for a lane with an abandoned call.
 func (d *driver) holds(name, pod, container string) bool {
 	h := d.held[name]
-	return d.held == nil || h != nil && (h.pod == pod || h.unsure && h.pod == "") && (container == "" || h.container == container)
+	return d.held == nil || h != nil && (h.pod == pod || h.abandoned && h.pod == "") && (container == "" || h.container == container)
 }
 
-// statuses are those of a container, as CRI has them.
+// statuses maps the states of containers in CRI.
 var statuses = map[api.ContainerState]engine.Status{
 	api.ContainerState_CONTAINER_CREATED: engine.Created, api.ContainerState_CONTAINER_RUNNING: engine.Running, api.ContainerState_CONTAINER_EXITED: engine.Exited,
 }
 
-// withContainer is the state of a pod with the container in it. What an engine
-// tells beyond CRI is its own: not all tell the process.
+// withContainer adds a container to the state of its pod. The pid is not part of CRI, so not
+// every engine reports it.
 func (d *driver) withContainer(ctx context.Context, s engine.State, c *api.Container) (engine.State, error) {
 	reply, err := ask(ctx, "ContainerStatus", d.conn.runtime.ContainerStatus, &api.ContainerStatusRequest{ContainerId: c.Id, Verbose: true})
 	if err != nil {
@@ -216,22 +213,21 @@ func (d *driver) withContainer(ctx context.Context, s engine.State, c *api.Conta
 	}
 	s.Began = is.GetStartedAt()
 	s.Why = strings.TrimSpace(is.GetReason() + " " + is.GetMessage())
-	s.ExitUnseen = s.Status == engine.Exited && slices.Contains(unseen, s.Exit)
+	s.ExitUnseen = s.Status == engine.Exited && slices.Contains(exitUnseen, s.Exit)
 	return s, nil
 }
 
-// unseen are the exit codes that engines give a container whose exit they did not
-// see: containerd (container_start.go and restart.go of its CRI) and CRI-O. The
-// workload ends with neither of them.
-var unseen = []int{128, 255}
+// exitUnseen are the exit codes that engines report for an exit that they did not see: containerd
+// (container_start.go and restart.go of its CRI) and CRI-O. The workload exits with neither.
+var exitUnseen = []int{128, 255}
 
 // Output implements engine.Driver.
 func (d *driver) Output(_ context.Context, containers []engine.State) (string, error) {
 	return engine.ReadLogs(containers, false)
 }
 
-// log is the file of a pod's output. With isulad and cri-dockerd it is a link to one of the
-// engine's, which is followed within the folder in which that keeps its logs.
+// log returns the file of a pod's output. With isulad and cri-dockerd it is a link, which is
+// followed only into the engine's folder of logs.
 func (d *driver) log(name string) string {
 	path := d.ground.Log(name)
 	to, err := os.Readlink(path)
@@ -259,8 +255,7 @@ func (d *driver) List(ctx context.Context) ([]string, error) {
 	return slices.Compact(names), errors.Join(err, unlisted)
 }
 
-// erase removes what pods left on the machine itself. What cannot be removed yet
-// goes with the session.
+// erase removes files, cgroups and mounts of pods. The session's end removes the rest.
 func (d *driver) erase(names []string) error {
 	for _, name := range names {
 		_ = errors.Join(d.tmpfses.unmount(name), d.ground.Erase(name))

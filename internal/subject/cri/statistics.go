@@ -13,22 +13,21 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// The commands that show the same figures.
+// The commands that show the same figures as the calls.
 const (
 	ofContainers = "crictl stats"
 	ofPods       = "crictl statsp"
 )
 
-// Statistics implements subject.Reporter: ListContainerStats, and
-// ListPodSandboxStats where it is served (containerd 1.7, CRI-O 1.23). Memory is
-// the working set, which both commands show: usage without inactive_file.
+// Statistics implements subject.Reporter by ListContainerStats and, where served (containerd
+// 1.7, CRI-O 1.23), ListPodSandboxStats. Memory is the working set, usage without
+// inactive_file, as both commands show it.
 //
-// They may be old: with a stats_collection_period CRI-O answers what it
-// collected up to that many seconds before. With none, its default, and with
-// containerd, cgroups are read for the answer. With the cgroupfs driver CRI-O
-// (1.34, internal/config/cgmgr) takes a pod's group for a slice of systemd's,
-// fails, says so in its log only, and reports nothing of pods. With systemd's the
-// pods are in system.slice (cgroupParent), whose figures are not theirs.
+// With a stats_collection_period CRI-O's figures may be that many seconds old. Without one, its
+// default, and with containerd, the cgroups are read for the reply. With the cgroupfs driver
+// CRI-O (1.34, internal/config/cgmgr) takes a pod's group for a systemd slice, fails, logs that
+// and reports no pods. With systemd the pods are in system.slice (cgroupParent), whose figures
+// are not theirs.
 func (s *session) Statistics(ctx context.Context) ([]record.Statistic, error) {
 	containers, errOne := s.Session.Statistics(ctx)
 	if s.facts.cgroups == "systemd" {
@@ -44,14 +43,14 @@ func (d *driver) containerStatistics(ctx context.Context, states []engine.State)
 	if err != nil {
 		return nil, err
 	}
-	told := map[string]engine.Usage{}
+	usage := map[string]engine.Usage{}
 	for _, s := range states {
-		told[s.ID] = engine.Usage{Memory: -1, CPU: -1}
+		usage[s.ID] = engine.Usage{Memory: -1, CPU: -1}
 	}
 	for _, c := range reply.Stats {
-		told[c.GetAttributes().GetId()] = read(c.GetMemory(), c.GetCpu())
+		usage[c.GetAttributes().GetId()] = read(c.GetMemory(), c.GetCpu())
 	}
-	return told, nil
+	return usage, nil
 }
 
 func (d *driver) podStatistics(ctx context.Context, states []engine.State) (map[string]engine.Usage, error) {
@@ -63,21 +62,21 @@ func (d *driver) podStatistics(ctx context.Context, states []engine.State) (map[
 	if err != nil {
 		return nil, err
 	}
-	told, of := map[string]engine.Usage{}, map[string]string{}
+	usage, of := map[string]engine.Usage{}, map[string]string{}
 	for _, s := range states {
-		told[s.ID], of[s.Pod.ID] = engine.Usage{Memory: -1, CPU: -1}, s.ID
+		usage[s.ID], of[s.Pod.ID] = engine.Usage{Memory: -1, CPU: -1}, s.ID
 	}
 	for _, p := range reply.Stats {
-		told[of[p.GetAttributes().GetId()]] = read(p.GetLinux().GetMemory(), p.GetLinux().GetCpu())
+		usage[of[p.GetAttributes().GetId()]] = read(p.GetLinux().GetMemory(), p.GetLinux().GetCpu())
 	}
-	return told, nil
+	return usage, nil
 }
 
 func read(memory *api.MemoryUsage, cpu *api.CpuUsage) engine.Usage {
 	return engine.Usage{Memory: reported(memory.GetWorkingSetBytes()), CPU: reported(cpu.GetUsageCoreNanoSeconds())}
 }
 
-// reported is a figure, -1 where there is none that a machine can have.
+// reported converts a figure; -1 if it is missing or impossible.
 func reported(v *api.UInt64Value) int64 {
 	if v == nil || v.Value > math.MaxInt64 {
 		return -1

@@ -14,47 +14,43 @@ import (
 	"github.com/tare-bench/tare/internal/thread"
 )
 
-// tmpfses are the tmpfs of a session's pods. CRI knows no such mounts: what
-// Kubernetes calls an emptyDir with the medium Memory is a tmpfs that the kubelet
-// mounts on the host for one pod and has bound into its containers, and so it is
-// here. Its pages are charged to the container that writes them.
+// tmpfses are the tmpfs mounts of a session's pods. CRI has no tmpfs mounts. As for an emptyDir
+// with the medium Memory in Kubernetes, each is mounted on the host for one pod and bound into
+// its containers. Its pages are charged to the container that writes them.
 //
-// The folders are named as a kubelet's are, since Kata goes by that name: it makes
-// another tmpfs inside its guest in place of such a one. What other runtimes with
-// a kernel of their own do with it is as with any folder: they share it in.
+// The folders have the names of a kubelet's, because of Kata: it replaces such a folder by a
+// tmpfs inside its guest. Other runtimes with a guest kernel share it like any folder.
 //
-// They are mounted in the mount namespace of the engine, which may not be tare's.
-// What an interrupted run leaves is below its folder: tare clean unmounts it, and
-// a mount in another namespace goes with the folder that it is on (since Linux
-// 3.18).
+// They are mounted in the engine's mount namespace, which may not be tare's. tare clean unmounts
+// what an interrupted run left below its folder. A mount in another namespace disappears with
+// the folder that it is on (since Linux 3.18).
 //
-// The zero value, and nil, are none.
+// Nil has none.
 type tmpfses struct {
-	dir    string   // of the session; every pod has its own below it
-	source string   // names the run in the list of mounts
+	dir    string   // the session's; each pod has a folder in it
+	source string   // has the run's id, for the list of mounts
 	size   int64    // bytes
 	space  *os.File // the engine's mount namespace
 }
 
-// emptyDirs is the part of a path by which Kata knows a kubelet's emptyDir: the
-// last but one.
+// emptyDirs is the last but one element of a kubelet's emptyDir path, by which Kata knows it.
 const emptyDirs = "kubernetes.io~empty-dir"
 
-// openTmpfses tries whether one can be mounted. It is nil where none is asked for.
+// openTmpfses mounts one as a trial. It returns nil if the workload has no tmpfs.
 func openTmpfses(env subject.Env, socket string) (*tmpfses, error) {
 	if env.Workload.Tmpfs == 0 {
 		return nil, nil
 	}
 	pid, err := procs.Listener(socket)
 	if err != nil {
-		return nil, fmt.Errorf("a tmpfs is mounted where the engine sees it, and its process was not found: %w", err)
+		return nil, fmt.Errorf("find the engine, to mount a tmpfs for it: %w", err)
 	}
 	space, err := os.Open(fmt.Sprintf("/proc/%d/ns/mnt", pid))
 	if errors.Is(err, os.ErrPermission) {
 		err = fmt.Errorf("%w: run tare as root: %w", err, subject.ErrUnsupported)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("a tmpfs is mounted where the engine (process %d) sees it: %w", pid, err)
+		return nil, fmt.Errorf("open the mount namespace of the engine (process %d): %w", pid, err)
 	}
 	t := &tmpfses{dir: filepath.Join(env.Dir, "tmpfs"), source: "tare-" + env.RunID, size: env.Workload.Tmpfs, space: space}
 	if err := errors.Join(t.mount("trial"), t.unmount("trial")); err != nil {
@@ -63,7 +59,7 @@ func openTmpfses(env subject.Env, socket string) (*tmpfses, error) {
 	return t, nil
 }
 
-// folder is that of a pod, "" where there is no tmpfs.
+// folder returns a pod's folder, "" without a tmpfs.
 func (t *tmpfses) folder(pod string) string {
 	if t == nil {
 		return ""
@@ -84,7 +80,7 @@ func (t *tmpfses) mount(pod string) error {
 		return unix.Mount(t.source, dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, fmt.Sprintf("mode=777,size=%d", t.size))
 	})
 	if errors.Is(err, unix.EPERM) {
-		err = fmt.Errorf("%w: it takes CAP_SYS_ADMIN, run tare as root: %w", err, subject.ErrUnsupported)
+		err = fmt.Errorf("%w: needs CAP_SYS_ADMIN, run tare as root: %w", err, subject.ErrUnsupported)
 	}
 	if err != nil {
 		return fmt.Errorf("mount a tmpfs of %d bytes on %s, in the engine's mount namespace: %w", t.size, dir, err)
@@ -92,21 +88,20 @@ func (t *tmpfses) mount(pod string) error {
 	return nil
 }
 
-// unmount takes that of a pod away, whatever is in it. What a container that
-// could not be removed still holds lives on in that alone.
+// unmount removes the tmpfs of a pod. A container that still uses it keeps it alive.
 func (t *tmpfses) unmount(pod string) error {
 	if t == nil {
 		return nil
 	}
 	dir := t.folder(pod)
 	err := t.inside(func() error { return unix.Unmount(dir, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW) })
-	if err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) { // not mounted, or gone
+	if err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) { // not mounted, or removed
 		return fmt.Errorf("unmount %s, in the engine's mount namespace: %w", dir, err)
 	}
 	return mounts.RemoveTree(filepath.Join(t.dir, pod))
 }
 
-// close takes all of them away.
+// close unmounts all of them.
 func (t *tmpfses) close() error {
 	if t == nil {
 		return nil
@@ -123,5 +118,5 @@ func (t *tmpfses) close() error {
 	return errors.Join(errs...)
 }
 
-// inside does something in the engine's mount namespace.
+// inside calls do in the engine's mount namespace.
 func (t *tmpfses) inside(do func() error) error { return thread.InMounts(int(t.space.Fd()), do) }

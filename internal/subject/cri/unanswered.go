@@ -14,39 +14,39 @@ import (
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
-// isuladDeaf is how long isulad goes on with a RunPodSandbox whose client has gone before its
-// pod's container is listed: seen up to 5 s (2.1.6).
-const isuladDeaf = 8 * time.Second
+// isuladHides is how long isulad may continue an abandoned RunPodSandbox before it lists the
+// pod's container: up to 5 s were seen (2.1.6).
+const isuladHides = 8 * time.Second
 
-// Deaf implements engine.Deaf.
-func (d *driver) CallsHiddenFor() time.Duration { return d.facts.deaf }
+// CallsHiddenFor implements engine.CallHider.
+func (d *driver) CallsHiddenFor() time.Duration { return d.facts.hides }
 
-// unanswered are what an engine has made, or makes, for calls that were given up, and that CRI
-// does not list: ids by names of lanes. It is asked for where a call was given up.
+// unanswered returns what an engine made for abandoned calls, or is still making, and CRI does
+// not list: ids by lane names. It queries the engine only after an abandoned call.
 func (d *driver) unanswered(ctx context.Context) (map[string][]string, error) {
-	doubt := d.held == nil || d.command != nil
+	abandoned := d.held == nil || d.command != nil
 	for _, h := range d.held {
-		doubt = doubt || h.unsure
+		abandoned = abandoned || h.abandoned
 	}
 	switch {
-	case !doubt:
+	case !abandoned:
 		return nil, nil
 	case d.engineName == isuladEngine:
-		return d.ofIsula(ctx)
+		return d.isulaPods(ctx)
 	case d.engineName != containerdEngine:
 		return nil, nil
 	}
 	c, err := containerd.Connect(ctx, d.socket, criNamespace)
 	if err != nil {
-		return nil, nil // a socket that serves CRI alone
+		return nil, nil // the socket serves only CRI
 	}
 	defer func() { _ = c.Close() }()
 	return containerd.PodsOf(ctx, c, d.env.RunID)
 }
 
-// ofIsula are those of isulad's own list, in which a container of CRI is called
-// k8s_NAME_POD_NAMESPACE_UID_ATTEMPT, that of the pod itself k8s_POD_….
-func (d *driver) ofIsula(ctx context.Context) (map[string][]string, error) {
+// isulaPods reads isulad's own list. It calls a CRI container k8s_NAME_POD_NAMESPACE_UID_ATTEMPT,
+// and a pod's own container k8s_POD_….
+func (d *driver) isulaPods(ctx context.Context) (map[string][]string, error) {
 	list, err := d.isula(ctx, "ps", "-a", "--format", "{{.Names}}")
 	if err != nil {
 		return nil, fmt.Errorf("list isulad's containers: %w", err)
@@ -58,7 +58,7 @@ func (d *driver) ofIsula(ctx context.Context) (map[string][]string, error) {
 		if at < 0 || parts[0] != "k8s" {
 			continue
 		}
-		id := called // by which isulad knows it as well
+		id := called // isulad accepts the name, too
 		if text, err := d.isula(ctx, "inspect", called); err == nil {
 			if states, err := engine.Inspected([]byte(text)); err == nil && len(states) == 1 {
 				id = states[0].ID
@@ -74,11 +74,11 @@ func (t *Target) isula(ctx context.Context, verb string, rest ...string) (string
 	return t.run(ctx, "isula", slices.Concat([]string{verb, "-H", "unix://" + t.socket}, rest)...)
 }
 
-// removeUnanswered removes what only isulad's own list has: as a pod, which gives back its
-// network, and if it is none for CRI, as a container.
+// removeUnanswered removes what only isulad's own list has: as a pod, which releases its network,
+// and if CRI does not know it as one, as a container.
 func (d *driver) removeUnanswered(ctx context.Context, names []string) error {
 	if d.engineName != isuladEngine {
-		return nil // the others remove it themselves, or CRI lists it when they are done
+		return nil // other engines remove it themselves, or list it later
 	}
 	all, err := d.unanswered(ctx)
 	errs := []error{err}

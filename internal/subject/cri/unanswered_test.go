@@ -16,8 +16,8 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-// isulad is a node whose own list has what CRI does not list, as iSulad 2.1.6 has it (ps-format
-// of its recorded answers): a pod's container is called k8s_POD_NAME_NAMESPACE_UID_0.
+// isulad is a node whose own list has more than CRI's, as with iSulad 2.1.6 (ps-format of its
+// recorded answers): a pod's container is called k8s_POD_NAME_NAMESPACE_UID_0.
 func isulad(t *testing.T) (n *node, dir string) {
 	n = onNode(t)
 	dir = t.TempDir()
@@ -36,20 +36,20 @@ exit 0
 
 func podOf(name string) string { return "k8s_POD_" + name + "_tare_" + name + "_0" }
 
-func TestAPodThatIsuladMadeForACallGivenUpIsRemovedThoughCRIDoesNotListIt(t *testing.T) {
+func TestIsuladPodOfAnAbandonedCallIsRemoved(t *testing.T) {
 	const own = "tare-gone-0-1"
 	for name, c := range map[string]struct {
-		there []string // containers of isulad's own list
-		late  string   // one that comes later
+		there []string // containers in isulad's own list
+		late  string   // one that appears later
 		found int      // at the first look
-		gone  string   // the id of what is removed
+		gone  string   // id of the removed one
 		left  int
 	}{
 		"a pause container in state Created": {there: []string{podOf(own)}, found: 1, gone: "5e" + podOf(own)},
 		"one that isulad is still making":    {late: podOf(own), gone: "5e" + podOf(own)},
 		"a container in a pod":               {there: []string{"k8s_" + own + "_" + own + "_tare_" + own + "_0"}, found: 1, gone: "5ek8s_" + own + "_" + own + "_tare_" + own + "_0"},
 		"a pod of another run":               {there: []string{podOf("tare-other-0-1")}, left: 1},
-		"one that is no pod of CRI":          {there: []string{own + "_0"}, left: 1},
+		"one outside of CRI":                 {there: []string{own + "_0"}, left: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n, dir := isulad(t)
@@ -60,7 +60,7 @@ func TestAPodThatIsuladMadeForACallGivenUpIsRemovedThoughCRIDoesNotListIt(t *tes
 				must.Write(t, filepath.Join(dir, "late"), c.late)
 			}
 			target := n.target()
-			target.facts.deaf = 100 * time.Millisecond
+			target.facts.hides = 100 * time.Millisecond
 			check.Equal(t, "found", len(must.Get(target.Clean(t.Context(), "gone", true))(t)), c.found)
 			_ = os.Remove(filepath.Join(dir, "asked"))
 			if found := must.Get(target.Clean(t.Context(), "gone", false))(t); c.gone != "" {
@@ -71,14 +71,14 @@ func TestAPodThatIsuladMadeForACallGivenUpIsRemovedThoughCRIDoesNotListIt(t *tes
 			left, _ := filepath.Glob(filepath.Join(dir, "*_0"))
 			check.Equal(t, "left", len(left), c.left)
 			if c.gone != "" && !slices.Contains(n.called, "RemovePodSandbox") {
-				t.Errorf("its network is not given back: %v", n.called)
+				t.Errorf("its network was not released: %v", n.called)
 			}
 		})
 	}
 }
 
-// The engine's own list is read only after a call was given up.
-func TestWhatIsNotListedIsAskedForAfterACallWasGivenUp(t *testing.T) {
+// The engine's own list is read only after an abandoned call.
+func TestUnlistedPodsAreQueriedAfterAnAbandonedCall(t *testing.T) {
 	n, dir := isulad(t)
 	env := enginetest.Environment(t, 1)
 	n.images["localhost/pause:1"], n.images[must.Get(env.Image())(t).Ref] = "own", "loaded"
@@ -89,7 +89,7 @@ func TestWhatIsNotListedIsAskedForAfterACallWasGivenUp(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, "asked")); err == nil {
 		t.Error("it was asked in vain")
 	}
-	s.held[name].unsure = true
+	s.held[name].abandoned = true
 	must.Write(t, filepath.Join(dir, podOf(name)), "")
 	check.Equal(t, "listed", must.Get(s.List(t.Context()))(t), []string{name})
 	check.Equal(t, "id", must.Get(s.Look(t.Context(), []string{name}))(t)[name].ID, "5e"+podOf(name))
@@ -98,18 +98,18 @@ func TestWhatIsNotListedIsAskedForAfterACallWasGivenUp(t *testing.T) {
 	must.OK(t, s.Close(t.Context()))
 }
 
-// A real containerd has a record of a pod from before its runtime is started.
-func TestContainerdsRecordsTellOfAPodBeforeCRIDoes(t *testing.T) {
+// A real containerd records a pod before it starts the runtime.
+func TestContainerdRecordsAPodBeforeCRI(t *testing.T) {
 	env := enginetest.Environment(t, 1)
 	s := opened(t, onContainerd(t, engines.V2), "", env)
 	enginetest.Must(t, s, subject.RunPod, 1)
 	held := s.Held()[0]
-	s.held[held.Name].unsure = true
+	s.held[held.Name].abandoned = true
 	check.Equal(t, "by the records", must.Get(s.unanswered(t.Context()))(t), map[string][]string{held.Name: {held.Pod.ID}})
 	check.Equal(t, "another run's", len(must.Get((&driver{Target: s.Target, env: subject.Env{RunID: "x" + env.RunID}}).unanswered(t.Context()))(t)), 0)
 }
 
-func TestALogThatIsALinkIsFollowedWithinTheEnginesOwnLogsOnly(t *testing.T) {
+func TestLinkedLogIsFollowedOnlyIntoTheEnginesLogs(t *testing.T) {
 	root, elsewhere := t.TempDir(), t.TempDir()
 	must.OK(t, os.MkdirAll(filepath.Join(root, "engines"), 0o755))
 	for _, file := range []string{filepath.Join(root, "engines/console.log"), filepath.Join(elsewhere, "shadow")} {
@@ -124,8 +124,8 @@ func TestALogThatIsALinkIsFollowedWithinTheEnginesOwnLogsOnly(t *testing.T) {
 		"below its root":       {filepath.Join(root, "engines/console.log"), root, "said\n"},
 		"another place":        {filepath.Join(elsewhere, "shadow"), root, ""},
 		"through another link": {filepath.Join(root, "away/shadow"), root, ""},
-		"up and away":          {root + "/../" + filepath.Base(elsewhere) + "/shadow", root, ""},
-		"a root is not known":  {filepath.Join(root, "engines/console.log"), "", ""},
+		"out of the root":      {root + "/../" + filepath.Base(elsewhere) + "/shadow", root, ""},
+		"an unknown root":      {filepath.Join(root, "engines/console.log"), "", ""},
 	} {
 		n := onNode(t)
 		target := n.target()
@@ -138,7 +138,7 @@ func TestALogThatIsALinkIsFollowedWithinTheEnginesOwnLogsOnly(t *testing.T) {
 	}
 }
 
-func TestIsulaHasTheLocalesOfItsOwner(t *testing.T) {
+func TestIsulaGetsTheLocaleVariables(t *testing.T) {
 	t.Setenv("LOCPATH", "/opt/isulad/locales")
 	n, dir := isulad(t)
 	must.OK(t, os.WriteFile(n.command, []byte("#!/bin/sh\necho $LOCPATH > "+dir+"/locale\n"), 0o755))

@@ -48,11 +48,11 @@ func (s Shim) configured() map[string]string {
 	if path == "" {
 		real, err := plain(s.Program)
 		if err != nil {
-			return Unread("not told by the engine; " + err.Error())
+			return Unread("not reported by the engine; " + err.Error())
 		}
 		if path = s.Environ; path == "" {
 			if path, err = standard(real); err != nil {
-				return Unread("not told by the engine; " + err.Error())
+				return Unread("not reported by the engine; " + err.Error())
 			}
 		}
 	}
