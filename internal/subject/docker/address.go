@@ -20,15 +20,14 @@ import (
 	"github.com/tare-bench/tare/internal/subject"
 )
 
-// address is where a daemon is reached.
+// address is the address of a daemon.
 type address struct {
 	host   string      // "unix:///var/run/docker.sock", "tcp://…"
 	secure *tls.Config // nil for none
-	from   string      // where it was found, for people
+	from   string      // its source, for display
 }
 
-// variable is the value of an environment variable, as the docker command would
-// get it.
+// variable returns an environment variable as the docker command would see it.
 func variable(e subject.Engine, name string) string {
 	if v, ok := e.Env[name]; ok {
 		return v
@@ -36,8 +35,8 @@ func variable(e subject.Engine, name string) string {
 	return os.Getenv(name)
 }
 
-// find goes through the places in the order in which the docker command does:
-// what it is told, DOCKER_HOST, the context, the default.
+// find returns the address that the docker command would use: as given, DOCKER_HOST, the context,
+// the default.
 func find(e subject.Engine) (address, error) {
 	host, context := flags(e.Args)
 	switch {
@@ -66,7 +65,7 @@ func withScheme(host string) string {
 	return host
 }
 
-// flags looks for what the docker command is told of its daemon.
+// flags returns the daemon's address and context in arguments of the docker command.
 func flags(args []string) (host, context string) {
 	for i, a := range args {
 		name, value, joined := strings.Cut(a, "=")
@@ -83,7 +82,7 @@ func flags(args []string) (host, context string) {
 	return host, context
 }
 
-// withCertificates reads them from DOCKER_CERT_PATH, as Docker's client does.
+// withCertificates loads the certificates of DOCKER_CERT_PATH, as Docker's client does.
 func withCertificates(e subject.Engine, a address) (address, error) {
 	dir := variable(e, "DOCKER_CERT_PATH")
 	if dir == "" || !strings.HasPrefix(a.host, "tcp://") {
@@ -94,8 +93,7 @@ func withCertificates(e subject.Engine, a address) (address, error) {
 	return a, err
 }
 
-// certificates reads ca.pem, and cert.pem with key.pem, from a folder; what is
-// not there is left out.
+// certificates loads ca.pem, cert.pem and key.pem from a folder. Missing files are omitted.
 func certificates(dir string, unverified bool) (*tls.Config, error) {
 	there := func(name string) string {
 		if path := filepath.Join(dir, name); exists(path) {
@@ -124,13 +122,13 @@ func configDir(e subject.Engine) string {
 		return dir
 	}
 	home := variable(e, "HOME")
-	if u, err := user.Current(); home == "" && err == nil { // as of a service: nothing is read where tare happens to run
+	if u, err := user.Current(); home == "" && err == nil { // as in a service; never relative to the working folder
 		home = u.HomeDir
 	}
 	return filepath.Join("/", home, ".docker")
 }
 
-// currentContext is the one that `docker context use` chose.
+// currentContext returns the context that `docker context use` chose.
 func currentContext(e subject.Engine) (string, error) {
 	path := filepath.Join(configDir(e), "config.json")
 	var c struct {
@@ -142,8 +140,8 @@ func currentContext(e subject.Engine) (string, error) {
 	return c.CurrentContext, nil
 }
 
-// fromContext reads a context's endpoint. The store is that of the docker
-// command: contexts/meta and contexts/tls, with the name's SHA-256 as folder.
+// fromContext reads the endpoint of a context from the docker command's store: contexts/meta and
+// contexts/tls, with the SHA-256 of the name as folder.
 func fromContext(e subject.Engine, name, from string) (address, error) {
 	if name == "" || name == "default" {
 		return withCertificates(e, address{host: client.DefaultDockerHost, from: "the default"})
@@ -171,7 +169,7 @@ func fromContext(e subject.Engine, name, from string) (address, error) {
 	return a, nil
 }
 
-// readJSON reads a file of at most a MiB.
+// readJSON reads a file of up to 1 MiB.
 func readJSON(path string, into any) error {
 	f, err := os.Open(path)
 	if err != nil {

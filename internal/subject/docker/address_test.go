@@ -20,8 +20,7 @@ import (
 
 const arch = runtime.GOARCH
 
-// configured makes a configuration folder of the docker command, with a context
-// "c".
+// configured makes a configuration folder of the docker command with a context "c".
 func configured(t *testing.T, current, meta string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -36,7 +35,7 @@ func configured(t *testing.T, current, meta string) string {
 	return dir
 }
 
-func TestADaemonIsLookedForWhereTheCommandLooks(t *testing.T) {
+func TestDaemonIsFoundAsByTheDockerCommand(t *testing.T) {
 	for _, name := range passed {
 		t.Setenv(name, "")
 	}
@@ -46,20 +45,20 @@ func TestADaemonIsLookedForWhereTheCommandLooks(t *testing.T) {
 		e    subject.Engine
 		want string
 	}{
-		"nothing said":                 {subject.Engine{Env: map[string]string{"DOCKER_CONFIG": plain}}, "unix:///var/run/docker.sock"},
-		"no configuration":             {subject.Engine{Env: map[string]string{"DOCKER_CONFIG": "/no/such"}}, "unix:///var/run/docker.sock"},
-		"an address":                   {subject.Engine{Address: "tcp://h:1", Env: map[string]string{"DOCKER_HOST": "unix:///e.sock"}}, "tcp://h:1"},
-		"a socket's path":              {subject.Engine{Address: "/a.sock"}, "unix:///a.sock"},
-		"DOCKER_HOST":                  {subject.Engine{Env: map[string]string{"DOCKER_HOST": "unix:///e.sock", "DOCKER_CONFIG": current}}, "unix:///e.sock"},
-		"the current context":          {subject.Engine{Env: map[string]string{"DOCKER_CONFIG": current}}, "unix:///c.sock"},
-		"DOCKER_CONTEXT":               {subject.Engine{Env: map[string]string{"DOCKER_CONTEXT": "c", "DOCKER_CONFIG": plain}}, "unix:///c.sock"},
-		"the default context by name":  {subject.Engine{Env: map[string]string{"DOCKER_CONTEXT": "default", "DOCKER_CONFIG": current}}, "unix:///var/run/docker.sock"},
-		"an argument":                  {subject.Engine{Args: []string{"-H", "unix:///h.sock"}}, "unix:///h.sock"},
-		"an argument in one":           {subject.Engine{Args: []string{"--host=unix:///h.sock"}}, "unix:///h.sock"},
-		"an argument names a context":  {subject.Engine{Args: []string{"--context", "c"}, Env: map[string]string{"DOCKER_CONFIG": plain, "DOCKER_HOST": "unix:///e.sock"}}, "unix:///c.sock"},
-		"a context that is not there":  {subject.Engine{Env: map[string]string{"DOCKER_CONTEXT": "no", "DOCKER_CONFIG": plain}}, ""},
-		"a configuration that is none": {subject.Engine{Env: map[string]string{"DOCKER_CONFIG": configured(t, `"`, meta)}}, ""},
-		"a context that is none":       {subject.Engine{Env: map[string]string{"DOCKER_CONFIG": configured(t, "c", "x")}}, ""},
+		"defaults":                    {subject.Engine{Env: map[string]string{"DOCKER_CONFIG": plain}}, "unix:///var/run/docker.sock"},
+		"no configuration":            {subject.Engine{Env: map[string]string{"DOCKER_CONFIG": "/no/such"}}, "unix:///var/run/docker.sock"},
+		"an address":                  {subject.Engine{Address: "tcp://h:1", Env: map[string]string{"DOCKER_HOST": "unix:///e.sock"}}, "tcp://h:1"},
+		"a socket's path":             {subject.Engine{Address: "/a.sock"}, "unix:///a.sock"},
+		"DOCKER_HOST":                 {subject.Engine{Env: map[string]string{"DOCKER_HOST": "unix:///e.sock", "DOCKER_CONFIG": current}}, "unix:///e.sock"},
+		"the current context":         {subject.Engine{Env: map[string]string{"DOCKER_CONFIG": current}}, "unix:///c.sock"},
+		"DOCKER_CONTEXT":              {subject.Engine{Env: map[string]string{"DOCKER_CONTEXT": "c", "DOCKER_CONFIG": plain}}, "unix:///c.sock"},
+		"the default context by name": {subject.Engine{Env: map[string]string{"DOCKER_CONTEXT": "default", "DOCKER_CONFIG": current}}, "unix:///var/run/docker.sock"},
+		"an argument":                 {subject.Engine{Args: []string{"-H", "unix:///h.sock"}}, "unix:///h.sock"},
+		"an argument in one":          {subject.Engine{Args: []string{"--host=unix:///h.sock"}}, "unix:///h.sock"},
+		"an argument names a context": {subject.Engine{Args: []string{"--context", "c"}, Env: map[string]string{"DOCKER_CONFIG": plain, "DOCKER_HOST": "unix:///e.sock"}}, "unix:///c.sock"},
+		"a missing context":           {subject.Engine{Env: map[string]string{"DOCKER_CONTEXT": "no", "DOCKER_CONFIG": plain}}, ""},
+		"an invalid configuration":    {subject.Engine{Env: map[string]string{"DOCKER_CONFIG": configured(t, `"`, meta)}}, ""},
+		"an invalid context":          {subject.Engine{Env: map[string]string{"DOCKER_CONFIG": configured(t, "c", "x")}}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, err := find(c.e)
@@ -68,7 +67,7 @@ func TestADaemonIsLookedForWhereTheCommandLooks(t *testing.T) {
 	}
 }
 
-func TestNoDaemonIsTakenFromWhereTareHappensToRun(t *testing.T) {
+func TestConfigurationInTheWorkingFolderIsIgnored(t *testing.T) {
 	for _, name := range append([]string{"HOME"}, passed...) {
 		t.Setenv(name, "")
 	}
@@ -79,7 +78,7 @@ func TestNoDaemonIsTakenFromWhereTareHappensToRun(t *testing.T) {
 	check.That(t, err != nil || a.host != "tcp://elsewhere:1", "%+v", a)
 }
 
-func TestCertificatesAreReadOrRefused(t *testing.T) {
+func TestInvalidCertificatesAreRefused(t *testing.T) {
 	dir := t.TempDir()
 	e := subject.Engine{Address: "tcp://h:1", Env: map[string]string{"DOCKER_CERT_PATH": dir, "DOCKER_TLS_VERIFY": "1"}}
 	a, err := find(e)
@@ -93,21 +92,21 @@ func TestCertificatesAreReadOrRefused(t *testing.T) {
 	check.Error(t, err, "read the certificates of "+dir)
 }
 
-func TestAReplyWithoutEndIsCutOffAsAnError(t *testing.T) {
+func TestOversizedReplyIsAnError(t *testing.T) {
 	i := must.Get(image.Probe())(t)
-	long := strings.Repeat(" ", maxReply) // as white space JSON goes on, and ends well
+	long := strings.Repeat(" ", maxReply) // valid JSON as white space
 	e, f := serve(t, map[string]string{"GET /images/" + i.Ref + "/json": fmt.Sprintf(`{"Id":%q,"Comment":%q}`, i.ID, long)})
 	tg := &driver{Target: weigh(t, e, "", viaAPI), image: i, env: subject.Env{RunID: "r"}}
 	_, err := tg.hasImage(t.Context())
-	check.Error(t, err, "longer than 4 MiB")
+	check.Error(t, err, "exceeds 4 MiB")
 	f.list = func() string { return "[" + long + "]" }
 	_, err = tg.List(t.Context())
-	check.Error(t, err, "longer than 4 MiB")
+	check.Error(t, err, "exceeds 4 MiB")
 	f.list = func() string { return "[" + long[2:] + "]" }
 	check.Equal(t, "a reply of just the length", len(must.Get(tg.List(t.Context()))(t)), 0)
 }
 
-func TestAQuestionAboutTheImageHasItsOwnTime(t *testing.T) {
+func TestImageQueryHasItsOwnTimeout(t *testing.T) {
 	t.Parallel()
 	e, _ := serve(t, map[string]string{"GET /containers/json": "[]", "GET /images/json": "hang"})
 	tg := weigh(t, e, "", viaAPI)

@@ -17,30 +17,27 @@ import (
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
-// maxConnections is how many connections are kept open: more than lanes that
-// a batch has in practice.
+// maxConnections is the number of idle connections that are kept: more than lanes in practice.
 const maxConnections = 512
 
-// connection is Docker's own client over a transport that keeps as many
-// connections as there are lanes.
+// connection is Docker's client on a transport that keeps one connection per lane.
 type connection struct {
 	*client.Client
 	address
 	http *http.Transport
 	ping *url.URL
-	said string // the requests' Host, where it is not that of their URL
+	said string // the requests' Host if it differs from their URL
 }
 
-// keeper hides the transport's type from Docker's client, which would copy it,
-// and whose copy could not be warmed up. It bounds the replies, which that
-// client reads to their end.
+// keeper hides the transport's type from Docker's client, which would otherwise copy it, and the
+// copy could not be warmed up. It bounds replies, which that client reads completely.
 type keeper struct{ *http.Transport }
 
-// The longest replies. A listed container takes some 2 KiB; decoded, a list of
-// empty ones takes a hundred times its text.
+// Limits of replies. A listed container has about 2 KiB; a list of empty objects needs a hundred
+// times its size when decoded.
 const (
 	maxReply   = 4 << 20
-	maxImage   = 32 << 30 // one that is saved into a file
+	maxImage   = 32 << 30 // saved to a file
 	maxHeaders = 256 << 10
 )
 
@@ -57,11 +54,10 @@ func (k keeper) RoundTrip(r *http.Request) (*http.Response, error) {
 	return reply, err
 }
 
-// saving marks the context of a request whose reply is an image.
+// saving is the context key of a request for an image.
 type saving struct{}
 
-// bounded is a reply that fails where it gets too long: cut off it would be
-// taken for whole.
+// bounded is a reply that fails beyond a size. A truncated reply could pass for complete.
 type bounded struct {
 	io.ReadCloser
 	most, left int
@@ -70,13 +66,13 @@ type bounded struct {
 func (b *bounded) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p[:min(len(p), b.left+1)])
 	if n > b.left {
-		n, err = b.left, fmt.Errorf("the reply is longer than %d MiB", b.most>>20)
+		n, err = b.left, fmt.Errorf("reply exceeds %d MiB", b.most>>20)
 	}
 	b.left -= n
 	return n, err
 }
 
-// connect makes a client. Nothing is sent yet.
+// connect makes a client. It sends nothing.
 func connect(a address) (*connection, error) {
 	at, err := client.ParseHostURL(a.host)
 	if err != nil {
@@ -87,7 +83,7 @@ func connect(a address) (*connection, error) {
 		// A round may take minutes between two operations of a target.
 		IdleConnTimeout:    10 * time.Minute,
 		DisableCompression: true,
-		// Of a reply; the body's bound is keeper's.
+		// keeper bounds the bodies.
 		MaxResponseHeaderBytes: maxHeaders,
 		TLSClientConfig:        a.secure,
 	}}
@@ -96,7 +92,7 @@ func connect(a address) (*connection, error) {
 	case "unix":
 		path := engine.Socket(a.host)
 		if path == "" {
-			return nil, fmt.Errorf("the socket's path %q is not absolute", at.Host)
+			return nil, fmt.Errorf("socket path %q is not absolute", at.Host)
 		}
 		c.http.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return dialer.DialContext(ctx, "unix", path)
@@ -106,7 +102,7 @@ func connect(a address) (*connection, error) {
 		c.http.Proxy = http.ProxyFromEnvironment
 		c.http.DialContext = dialer.DialContext
 	default:
-		return nil, fmt.Errorf("%q is neither unix:// nor tcp://; run tare on the daemon's machine", a.host)
+		return nil, fmt.Errorf("unsupported address %q (supported: unix://, tcp://): run tare on the daemon's machine", a.host)
 	}
 	scheme := "http"
 	if a.secure != nil {
@@ -117,17 +113,16 @@ func connect(a address) (*connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The pool goes by scheme and host: as the client's own requests have them.
+	// Scheme and host as in the client's requests: the connection pool goes by them.
 	c.ping = &url.URL{Scheme: scheme, Host: at.Host, Path: strings.TrimSuffix(at.Path, "/") + "/_ping"}
 	return c, nil
 }
 
-// remote tells that the daemon cannot be on this machine.
-func (a address) remote() bool { return engine.Socket(a.host) == "" }
+// overNetwork reports whether the address is not a unix socket.
+func (a address) overNetwork() bool { return engine.Socket(a.host) == "" }
 
-// warm leaves n connections open and idle, so that none has to be made, and
-// none is found to be dead, in what is timed. A connection is in use until its
-// reply has been read: so n replies are held at once.
+// warm leaves n connections open and idle, so that no timed call opens one or meets a dead one. A
+// connection is in use until its reply is read, so n replies are held at a time.
 func (c *connection) warm(ctx context.Context, n int) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -151,18 +146,18 @@ func (c *connection) warm(ctx context.Context, n int) error {
 	return nil
 }
 
-// knock sends a ping over a connection that is idle, or a new one.
+// knock sends a ping over an idle or a new connection.
 func (c *connection) knock(ctx context.Context) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "/_ping", nil)
 	if err != nil {
 		return nil, err
 	}
-	request.URL, request.Host = c.ping, c.said // a socket's path is no host that could be parsed
+	request.URL, request.Host = c.ping, c.said // a socket's path cannot be parsed as a host
 	return c.http.RoundTrip(request)
 }
 
-// plain says of a request without a reply what became of it, and leaves out
-// what says nothing to people: the request's URL with the escaped socket.
+// plain simplifies the error of a request without a reply: it omits the URL with the escaped
+// socket.
 func (c *connection) plain(err error) error {
 	var u *url.Error
 	if !errors.As(err, &u) {
@@ -171,10 +166,10 @@ func (c *connection) plain(err error) error {
 	if errors.Is(u, context.Canceled) || errors.Is(u, context.DeadlineExceeded) {
 		return u.Err
 	}
-	return fmt.Errorf("no reply from the daemon at %s: %w; did it end?", c.host, u.Err)
+	return fmt.Errorf("no reply from the daemon at %s: %w; check that it runs", c.host, u.Err)
 }
 
-// tlsKind is what the record says of it.
+// tlsKind describes the TLS configuration for the record.
 func tlsKind(c *tls.Config) string {
 	switch {
 	case c == nil:

@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 
@@ -8,7 +9,7 @@ import (
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
-// daemons are those on this machine: dockerd, and the containerd that it uses.
+// daemons returns dockerd and its containerd, if they are on this machine.
 func (t *Target) daemons() []int {
 	if !t.local {
 		return nil
@@ -20,38 +21,34 @@ func (t *Target) daemons() []int {
 	return found
 }
 
-// containerd is the one that dockerd uses: its child, or the one that it says
-// or was told to use, or the one at the usual place. 0 for none that can be seen.
+// containerd returns the containerd that dockerd uses: its child, or the listener on the socket
+// that it reports, was configured with, or uses by default. It returns 0 for none.
 func (t *Target) containerd(dockerd int) int {
 	for _, pid := range procs.Children(dockerd) {
 		if name := procs.Name(pid); name == "containerd" || name == "docker-containerd" {
 			return pid
 		}
 	}
-	address := "/run/containerd/containerd.sock"
-	if c := t.info.Containerd; c != nil && c.Address != "" { // since Docker 27
+	var address string
+	if c := t.info.Containerd; c != nil { // since Docker 27
 		address = c.Address
-	} else if told := told(dockerd); told != "" {
-		address = told
 	}
+	address = cmp.Or(address, configuredContainerd(dockerd), "/run/containerd/containerd.sock")
 	for _, pid := range engine.Listeners(address) {
 		return pid
 	}
 	return 0
 }
 
-// told is the containerd that dockerd was given by a flag or in its
-// configuration file, "" for none.
-func told(dockerd int) string {
+// configuredContainerd returns the containerd in dockerd's flags or configuration file, "" for
+// none.
+func configuredContainerd(dockerd int) string {
 	args := procs.ArgsOf(dockerd)
 	if address := procs.Flag(args, "--containerd"); address != "" {
 		return address
 	}
-	file := procs.Flag(args, "--config-file")
-	if file == "" {
-		file = "/etc/docker/daemon.json"
-	}
-	// It may see other mounts than tare.
+	file := cmp.Or(procs.Flag(args, "--config-file"), "/etc/docker/daemon.json")
+	// dockerd may have another mount namespace.
 	var c struct {
 		Containerd string `json:"containerd"`
 	}

@@ -28,20 +28,20 @@ func weigh(t *testing.T, e subject.Engine, runtime, via string) *Target {
 	return tg.(*Target)
 }
 
-// open returns a session on a target, which is closed with the test.
+// open returns a session on a target. The end of the test closes it.
 func open(t *testing.T, tg *Target, lanes int) *session {
 	t.Helper()
 	return enginetest.Open(t, tg, enginetest.Environment(t, lanes)).(*session)
 }
 
-// first is the name of the container on the first lane.
+// first returns the name of the container on the first lane.
 func (s *session) first() string { return s.Held()[0].Name }
 
 func left(d *engines.Dockerd) func(t *testing.T) []string {
 	return func(t *testing.T) []string { return slices.Concat(d.Containers(t), d.Images(t), d.Volumes(t)) }
 }
 
-func TestDockerConformsInBothWays(t *testing.T) {
+func TestDockerConforms(t *testing.T) {
 	d := engines.Docker(t)
 	e := subject.Engine{Address: d.Host}
 	seen := containers(t, weigh(t, e, "", viaAPI))
@@ -57,9 +57,9 @@ func TestDockerConformsInBothWays(t *testing.T) {
 	check.That(t, made >= 2*2*enginetest.Lanes && len(kept) == 0, "the daemon tells of %d containers, and keeps %q", made, kept)
 }
 
-// containers counts those of tare's that the daemon tells of from now on, and returns
-// the ids of those that it keeps. It may not tell of an end: what a reader is late for,
-// by 100 ms, it drops.
+// containers counts tare's containers in the daemon's events from now on, and returns the ids of
+// those that remain. The daemon drops events for a reader that is 100 ms late, so an end may be
+// missing.
 func containers(t *testing.T, tg *Target) (stop func() (made int, kept []string)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -86,7 +86,7 @@ func containers(t *testing.T, tg *Target) (stop func() (made int, kept []string)
 		cancel()
 		<-done
 		var kept []string
-		deadline := time.Now().Add(time.Minute) // an end may be late
+		deadline := time.Now().Add(time.Minute) // an end event may be late
 		for id := range there {
 			for gone := false; !gone; time.Sleep(50 * time.Millisecond) {
 				_, err := tg.ContainerInspect(t.Context(), id, client.ContainerInspectOptions{})
@@ -100,7 +100,7 @@ func containers(t *testing.T, tg *Target) (stop func() (made int, kept []string)
 	}
 }
 
-func TestBothWaysMakeTheSameContainer(t *testing.T) {
+func TestAPIAndCommandMakeTheSameContainer(t *testing.T) {
 	d := engines.Docker(t)
 	link, node := enginetest.Loop(t, 1<<20)
 	made := map[string]string{}
@@ -111,7 +111,7 @@ func TestBothWaysMakeTheSameContainer(t *testing.T) {
 		enginetest.Must(t, s, subject.Create, 1)
 		found := must.Get(s.ContainerInspect(t.Context(), s.first(), client.ContainerInspectOptions{}))(t)
 		c, h := found.Container.Config, found.Container.HostConfig
-		h.ConsoleSize, h.RestartPolicy.Name = [2]uint{}, "" // of the caller's terminal; "no"
+		h.ConsoleSize, h.RestartPolicy.Name = [2]uint{}, "" // the caller's terminal size; "no"
 		made[via] = strings.ReplaceAll(compact(map[string]any{"image": c.Image, "labels": c.Labels, "cmd": c.Cmd, "entrypoint": c.Entrypoint,
 			"env": c.Env, "host": h}), s.first(), "ID")
 		made[via] = strings.ReplaceAll(made[via], s.env.RunID, "RUN")
@@ -123,7 +123,7 @@ func TestBothWaysMakeTheSameContainer(t *testing.T) {
 	check.Equal(t, "the container by the API and by the command", made[viaAPI], made[viaCLI])
 }
 
-func TestATargetTellsWhatItIs(t *testing.T) {
+func TestInfoIsComplete(t *testing.T) {
 	d := engines.Docker(t)
 	e := subject.Engine{Address: d.Host}
 	info := weigh(t, e, "crun", viaCLI).Info()
@@ -145,7 +145,7 @@ func TestATargetTellsWhatItIs(t *testing.T) {
 	check.Equal(t, "runtimes", strings.Join(must.Get(Runtimes(t.Context(), e))(t), " "), "runc crun runsc")
 }
 
-func TestADaemonsOwnProcessesAreFound(t *testing.T) {
+func TestDaemonProcessesAreFound(t *testing.T) {
 	d := engines.Docker(t)
 	s := open(t, weigh(t, subject.Engine{Address: d.Host}, "crun", viaAPI), 2)
 	enginetest.Must(t, s, subject.Run, 2)
@@ -161,7 +161,7 @@ func TestADaemonsOwnProcessesAreFound(t *testing.T) {
 		"dockerd is %d, containerd %d, found %v", d.Pid, d.ContainerdPid, found)
 }
 
-func TestPodmansServiceIsWeighedAsADockerDaemon(t *testing.T) {
+func TestPodmanServiceIsWeighedAsDocker(t *testing.T) {
 	p := engines.Podman(t)
 	target := func(t *testing.T) subject.Target { return weigh(t, subject.Engine{Address: p.Host}, "", viaAPI) }
 	info := target(t).Info()

@@ -21,8 +21,7 @@ import (
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
-// driver asks a daemon, and cleans it, through its API. It implements
-// engine.Driver and engine.Cleaned.
+// driver implements engine.Driver and engine.Cleaned through the API.
 type driver struct {
 	*Target
 	image *image.Image // with the files that the run carries
@@ -93,9 +92,8 @@ func (d *driver) Output(ctx context.Context, containers []engine.State) (string,
 	return strings.Join(said, ""), err
 }
 
-// log returns what a container printed, at most 64 KiB of it. Docker answers 501
-// where the log driver keeps nothing that could be read, or 500 with these words
-// before 20.10.
+// log returns up to 64 KiB of a container's output. If the log driver keeps nothing readable,
+// Docker answers 501, before 20.10 500 with that text.
 func (d *driver) log(ctx context.Context, id string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -108,11 +106,11 @@ func (d *driver) log(ctx context.Context, id string) (string, error) {
 	}
 	defer r.Close()
 	var text strings.Builder
-	_ = engine.Unframe(io.LimitReader(r, 64<<10), &text, &text) // of what is cut off, what is there
+	_ = engine.Unframe(io.LimitReader(r, 64<<10), &text, &text) // the log may be cut off
 	return text.String(), nil
 }
 
-// list returns the containers of a run that the daemon has, by name.
+// list returns the daemon's containers of the run, by name.
 func (d *driver) list(ctx context.Context) (map[string]container.Summary, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -123,7 +121,7 @@ func (d *driver) list(ctx context.Context) (map[string]container.Summary, error)
 	}
 	out := make(map[string]container.Summary, len(found.Items))
 	for _, item := range found.Items {
-		if item.Labels[engine.RunLabel] != d.env.RunID { // not what was asked for
+		if item.Labels[engine.RunLabel] != d.env.RunID { // the filter was ignored
 			continue
 		}
 		for _, name := range item.Names {
@@ -135,25 +133,24 @@ func (d *driver) list(ctx context.Context) (map[string]container.Summary, error)
 	return out, nil
 }
 
-// List implements engine.Driver. A container is known by the run's label and by
-// its name: one of another owner that has the name is let be.
+// List implements engine.Driver. A container has the run's label and one of its names; others with
+// the same name are left alone.
 func (d *driver) List(ctx context.Context) ([]string, error) {
 	found, err := d.list(ctx)
 	return slices.Collect(maps.Keys(found)), err
 }
 
-// removal is how long the forced removal of a batch's containers may take: a
-// daemon on a busy machine takes some 100 ms for each.
-const removal = 2 * time.Minute
+// removeTimeout bounds the forced removal of a batch's containers. A daemon on a busy machine takes
+// about 100 ms for each.
+const removeTimeout = 2 * time.Minute
 
-// Remove implements engine.Driver. One whose start is still under way is refused
-// for as long.
+// Remove implements engine.Driver. The daemon refuses while a container is starting.
 func (d *driver) Remove(ctx context.Context, names []string) error {
 	found, err := d.list(ctx)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, removal)
+	ctx, cancel := context.WithTimeout(ctx, removeTimeout)
 	defer cancel()
 	return engine.Each(len(names), func(i int) error {
 		c, there := found[names[i]]
@@ -168,11 +165,10 @@ func (d *driver) Remove(ctx context.Context, names []string) error {
 	})
 }
 
-// imagePatience is how long removing an image may take.
+// imagePatience bounds the removal of an image.
 const imagePatience = time.Minute
 
-// Import implements engine.Driver. Nothing is pulled: what the daemon has
-// afterwards under the image's name is the image, or it is an error.
+// Import implements engine.Driver. It pulls nothing: any other image under the name is an error.
 func (d *driver) Import(ctx context.Context) (made bool, err error) {
 	has, err := d.hasImage(ctx)
 	if has || err != nil {
@@ -195,7 +191,7 @@ func (d *driver) Import(ctx context.Context) (made bool, err error) {
 		has, err = d.hasImage(ctx)
 	}
 	if err == nil && !has {
-		err = fmt.Errorf("the daemon has none of that name afterwards; it said %q", said)
+		err = fmt.Errorf("the daemon does not list it after the load, which reported %q", said)
 	}
 	if err != nil {
 		return true, fmt.Errorf("load the image %s: %w", d.image.Ref, err)
@@ -203,28 +199,27 @@ func (d *driver) Import(ctx context.Context) (made bool, err error) {
 	return true, nil
 }
 
-// hasImage looks for the image. Another one under its name is an error.
+// hasImage reports whether the image is there. Another image with its name is an error.
 func (d *driver) hasImage(ctx context.Context) (bool, error) {
 	i := d.image
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	found, err := d.ImageInspect(ctx, i.Ref)
-	id := "sha256:" + strings.TrimPrefix(found.ID, "sha256:") // which Podman leaves out
+	id := "sha256:" + strings.TrimPrefix(found.ID, "sha256:") // Podman omits the prefix
 	switch {
 	case cerrdefs.IsNotFound(err):
 		return false, nil
 	case err != nil:
 		return false, fmt.Errorf("look for the image %s: %w", i.Ref, d.plain(err))
-	// The classic store calls an image by its configuration, the one of
-	// containerd by its manifest.
+	// The id is that of the configuration in the classic store, and of the manifest in
+	// containerd's.
 	case id != i.ID && id != i.Digest:
-		return false, fmt.Errorf("the daemon has another image under the name %s (%s instead of %s); remove it: docker rmi %s", i.Ref, found.ID, i.ID, i.Ref)
+		return false, fmt.Errorf("%s is another image (%s, expected %s): docker rmi %s", i.Ref, found.ID, i.ID, i.Ref)
 	}
 	return true, nil
 }
 
-// loadReply reads the messages of a load, one of which may be an error though the status
-// was 200.
+// loadReply reads the messages of a load. The status 200 may be followed by an error message.
 func loadReply(r io.Reader) (said string, err error) {
 	messages := json.NewDecoder(io.LimitReader(r, 1<<20))
 	for {

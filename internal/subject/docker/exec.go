@@ -19,14 +19,13 @@ import (
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
-// ending is how long a command may take to be gone that was killed, and its exit
-// code to be known once its output is closed.
-const ending = 5 * time.Second
+// execEnd bounds the wait for the end of a killed command, and for the exit code after its output
+// is closed.
+const execEnd = 5 * time.Second
 
-// Exec implements subject.Executor, through the API whatever drives the
-// operations. The daemon cannot be told to end such a command: at ctx's end its
-// processes are killed by tare where they are to be seen on this machine. Else
-// it goes on as long as its container, and the error says so.
+// Exec implements subject.Executor through the API, also if the docker command drives the
+// operations. The API cannot end a command. At the end of ctx tare kills its processes if they are
+// on this machine; else the command runs as long as its container, and the error says so.
 func (s *session) Exec(ctx context.Context, lane int, args []string) (subject.Executed, error) {
 	x := subject.Executed{Exit: -1}
 	c, err := s.Inside(lane, args)
@@ -55,8 +54,8 @@ func (s *session) exec(ctx context.Context, c engine.State, args []string, x *su
 	if err = s.plain(err); ctx.Err() != nil {
 		err = ctx.Err()
 	}
-	if err != nil { // it may run all the same
-		return errors.Join(err, s.EndExec(c, func() bool { return s.over(context.WithoutCancel(ctx), made.ID) }))
+	if err != nil { // it may be running
+		return errors.Join(err, s.EndExec(c, func() bool { return s.hasEnded(context.WithoutCancel(ctx), made.ID) }))
 	}
 	e, err := s.execEnded(ctx, made.ID)
 	if err != nil {
@@ -69,9 +68,8 @@ func (s *session) exec(ctx context.Context, c engine.State, args []string, x *su
 	return nil
 }
 
-// attach starts the command and reads its output to the end. Without a wish to
-// upgrade the daemon replies with the stream as a body that ends with the
-// connection, so that it takes whatever transport other requests take.
+// attach starts the command and reads its output to the end. Without an Upgrade header the daemon
+// replies with a stream that ends with the connection, so any transport works.
 func (s *session) attach(ctx context.Context, id string, stdout, stderr *engine.Kept) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "/exec", bytes.NewReader([]byte(`{"Detach":false,"Tty":false}`)))
 	if err != nil {
@@ -94,27 +92,27 @@ func (s *session) attach(ctx context.Context, id string, stdout, stderr *engine.
 	return engine.Unframe(reply.Body, stdout, stderr)
 }
 
-// execEnded waits until the daemon knows of a command's end: its output may be
-// closed a moment before.
+// execEnded waits until the daemon has noticed a command's end, which may be after its output is
+// closed.
 func (s *session) execEnded(ctx context.Context, id string) (client.ExecInspectResult, error) {
-	ctx, cancel := context.WithTimeout(ctx, ending)
+	ctx, cancel := context.WithTimeout(ctx, execEnd)
 	defer cancel()
 	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
 		e, err := s.ExecInspect(ctx, id, client.ExecInspectOptions{})
 		if err != nil && ctx.Err() == nil {
-			return e, fmt.Errorf("ask for its exit code: %w", s.plain(err))
+			return e, fmt.Errorf("query the exit code: %w", s.plain(err))
 		}
 		if err == nil && !e.Running {
 			return e, nil
 		}
 		if machine.Sleep(ctx, pause) != nil {
-			return e, fmt.Errorf("the daemon does not tell its exit code, %v after its output was closed", ending)
+			return e, fmt.Errorf("no exit code %v after the output was closed", execEnd)
 		}
 	}
 }
 
-// over tells whether the daemon says that a command has ended.
-func (s *session) over(ctx context.Context, id string) bool {
+// hasEnded reports whether the daemon considers a command ended.
+func (s *session) hasEnded(ctx context.Context, id string) bool {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	e, err := s.ExecInspect(ctx, id, client.ExecInspectOptions{})

@@ -28,7 +28,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// stranger makes a container that is none of tare's, of an image of tare's.
+// stranger makes a container that is not tare's, from tare's image.
 func stranger(t *testing.T, tg *Target, ref, name string) string {
 	t.Helper()
 	o := (&driver{Target: tg, image: &image.Image{Ref: ref}}).options(name, engine.Place{})
@@ -40,11 +40,11 @@ func stranger(t *testing.T, tg *Target, ref, name string) string {
 	return made.ID
 }
 
-func TestANameThatExistsIsAFailureAndItsOwnerIsLeftAlone(t *testing.T) {
+func TestExistingNameIsAFailureAndItsOwnerIsLeftAlone(t *testing.T) {
 	d := engines.Docker(t)
 	for _, via := range []string{viaAPI, viaCLI} {
 		s := open(t, weigh(t, subject.Engine{Address: d.Host}, "crun", via), 2)
-		var next int // the number of the first lane's next container
+		var next int // number of the first lane's next container
 		must.Get(fmt.Sscanf(strings.TrimPrefix(engine.NewName("", 0), "tare--0-"), "%d", &next))(t)
 		next++
 		theirs := stranger(t, s.Target, s.image.Ref, engine.Name(s.env.RunID, 1, next+1))
@@ -62,7 +62,7 @@ func TestANameThatExistsIsAFailureAndItsOwnerIsLeftAlone(t *testing.T) {
 	}
 }
 
-// liar is a runtime that does nothing when it is told to start.
+// liar is a runtime whose start does nothing.
 func liar(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "liar")
@@ -70,8 +70,8 @@ func liar(t *testing.T) string {
 	return path
 }
 
-// One daemon for both, since it is of no use afterwards.
-func TestWhatARuntimeOrADyingDaemonReportsIsNotBelieved(t *testing.T) {
+// One daemon for both cases: the second one ends it.
+func TestFalseSuccessAndDyingDaemonAreFailures(t *testing.T) {
 	d := engines.Docker(t, engines.Runtime("idle", liar(t)))
 	e := subject.Engine{Address: d.Host}
 	t.Run("a start that starts nothing", func(t *testing.T) {
@@ -87,8 +87,8 @@ func TestWhatARuntimeOrADyingDaemonReportsIsNotBelieved(t *testing.T) {
 		s := must.Get(weigh(t, e, "crun", viaAPI).Open(t.Context(), enginetest.Environment(t, 20)))(t)
 		b := must.Get(s.Prepare(t.Context(), subject.Run, enginetest.UpTo(20)))(t)
 		began := time.Now()
-		// From the release on: before it, the lanes' connections are made. It stands still
-		// first, so that none of the lanes is done before.
+		// After the release, since the lanes' connections are made before it. The daemon is
+		// stopped first, so that no lane is done earlier.
 		_, samples, err := subject.StartBetween(t.Context(), b, func() {
 			_ = syscall.Kill(d.Pid, syscall.SIGSTOP)
 			time.AfterFunc(300*time.Millisecond, func() { _ = syscall.Kill(d.Pid, syscall.SIGKILL) })
@@ -123,7 +123,7 @@ func TestWhatARuntimeOrADyingDaemonReportsIsNotBelieved(t *testing.T) {
 	})
 }
 
-// relay passes connections on to a daemon's socket.
+// relay forwards connections to a daemon's socket.
 func relay(t *testing.T, network, at, host string) string {
 	t.Helper()
 	l := must.Get(net.Listen(network, at))(t)
@@ -149,7 +149,7 @@ func relay(t *testing.T, network, at, host string) string {
 	return l.Addr().String()
 }
 
-func TestADaemonElsewhereGivesNoStampsOfTheWorkload(t *testing.T) {
+func TestRemoteDaemonHasNoStampsOfTheWorkload(t *testing.T) {
 	d := engines.Docker(t)
 	dir := t.TempDir()
 	for name, address := range map[string]string{
@@ -171,7 +171,7 @@ func TestADaemonElsewhereGivesNoStampsOfTheWorkload(t *testing.T) {
 	}
 }
 
-func TestTheCommandFindsItsDaemonInItsOwnWays(t *testing.T) {
+func TestCommandFindsItsDaemon(t *testing.T) {
 	d := engines.Docker(t)
 	wrapped := filepath.Join(t.TempDir(), "docker28")
 	must.OK(t, os.Symlink(d.Command, wrapped))
@@ -187,7 +187,7 @@ func TestTheCommandFindsItsDaemonInItsOwnWays(t *testing.T) {
 	}
 }
 
-func TestAContainerGetsTheNetworkThatWasAskedFor(t *testing.T) {
+func TestContainerHasTheRequestedNetwork(t *testing.T) {
 	d := engines.Docker(t)
 	for _, network := range []string{subject.NetworkBridge, subject.NetworkHost} {
 		s := open(t, weigh(t, subject.Engine{Address: d.Host, Network: network}, "runc", viaAPI), 1)
@@ -198,20 +198,20 @@ func TestAContainerGetsTheNetworkThatWasAskedFor(t *testing.T) {
 	}
 }
 
-func TestALogDriverThatCannotBeReadIsTold(t *testing.T) {
+func TestUnreadableLogDriverIsNoted(t *testing.T) {
 	for driver, c := range map[string]struct {
 		api  string
 		want string
 	}{
 		"json-file": {"1.41", ""}, "local": {"1.41", ""}, "journald": {"1.41", ""},
-		"none": {"1.41", "no log can be read"}, "syslog": {"1.40", "cannot be read before Docker 20.10"}, "fluentd": {"1.41", "own cache"},
+		"none": {"1.41", "log driver is none"}, "syslog": {"1.40", "cannot be read before Docker 20.10"}, "fluentd": {"1.41", "the daemon's cache"},
 	} {
 		got := logNote(system.Info{LoggingDriver: driver}, c.api)
 		check.That(t, (got == "") == (c.want == "") && strings.Contains(got, c.want), "%s: %q", driver, got)
 	}
 }
 
-func TestWhatIsOfThisMachineIsRefusedOnADaemonElsewhere(t *testing.T) {
+func TestRemoteDaemonRefusesLocalFolders(t *testing.T) {
 	e, _ := serve(t, map[string]string{"GET /containers/json": "[]"})
 	path := filepath.Join(t.TempDir(), "x")
 	for what, w := range map[string]subject.Workload{"a volume": {Volume: path}, "a device": {Device: path}} {
@@ -224,17 +224,17 @@ func TestWhatIsOfThisMachineIsRefusedOnADaemonElsewhere(t *testing.T) {
 	}
 }
 
-func TestMemoryIsShownAsByDockerStats(t *testing.T) {
+func TestMemoryIsThatOfDockerStats(t *testing.T) {
 	for name, c := range map[string]struct {
 		stats string
 		want  int64
 	}{
-		"cgroup v1":                  {`{"usage":1000,"stats":{"total_inactive_file":300,"inactive_file":200}}`, 700},
-		"cgroup v2":                  {`{"usage":1000,"stats":{"inactive_file":200}}`, 800},
-		"more cache than usage":      {`{"usage":1000,"stats":{"total_inactive_file":3000,"inactive_file":2000}}`, 1000},
-		"nothing but usage":          {`{"usage":1000}`, 1000},
-		"none":                       {`{}`, -1},
-		"a number that is no amount": {`{"usage":18446744073709551615}`, -1},
+		"cgroup v1":             {`{"usage":1000,"stats":{"total_inactive_file":300,"inactive_file":200}}`, 700},
+		"cgroup v2":             {`{"usage":1000,"stats":{"inactive_file":200}}`, 800},
+		"more cache than usage": {`{"usage":1000,"stats":{"total_inactive_file":3000,"inactive_file":2000}}`, 1000},
+		"only usage":            {`{"usage":1000}`, 1000},
+		"none":                  {`{}`, -1},
+		"an impossible value":   {`{"usage":18446744073709551615}`, -1},
 	} {
 		var m container.MemoryStats
 		must.OK(t, json.Unmarshal([]byte(c.stats), &m))

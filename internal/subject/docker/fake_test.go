@@ -24,15 +24,15 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-// fake is a daemon that gives scripted answers, for what a real one says only
-// when it is broken. A path of answers has no version, "POST /images/load".
+// fake is a daemon with scripted answers, for those of a broken one. The keys of answers have no
+// API version: "POST /images/load".
 type fake struct {
-	answers map[string]string // a status before a space, or the whole body
+	answers map[string]string // a status and a body, or the whole body
 	headers http.Header
 	asked   atomic.Int64
-	name    string        // of the container that was asked for last, NAME in paths and answers
-	load    func()        // is called when an image is loaded, where it is set
-	list    func() string // answers GET /containers/json where it is set: that changes
+	name    string        // the last requested container, NAME in paths and answers
+	load    func()        // called when an image is loaded; may be nil
+	list    func() string // answers GET /containers/json if set, for answers that change
 }
 
 func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -99,7 +99,7 @@ func serve(t *testing.T, answers map[string]string) (subject.Engine, *fake) {
 	return subject.Engine{Address: socket}, f
 }
 
-func TestWhatCannotBeWeighedSaysWhyAndWhatToDo(t *testing.T) {
+func TestUnavailableHasReasonAndAdvice(t *testing.T) {
 	plain := filepath.Join(t.TempDir(), "plain")
 	must.OK(t, os.WriteFile(plain, nil, 0o600))
 	stand := filepath.Join(t.TempDir(), "docker")
@@ -114,19 +114,19 @@ func TestWhatCannotBeWeighedSaysWhyAndWhatToDo(t *testing.T) {
 		engine  subject.Engine
 		want    string
 	}{
-		"no daemon":                  {engine: subject.Engine{Address: "/no/such.sock"}, want: "there is no Docker daemon at unix:///no/such.sock"},
+		"no daemon":                  {engine: subject.Engine{Address: "/no/such.sock"}, want: "no Docker daemon at unix:///no/such.sock"},
 		"a plain file":               {engine: subject.Engine{Address: plain}, want: "the Docker daemon at unix://" + plain},
-		"a strange address":          {engine: subject.Engine{Address: "npipe:////./pipe/docker"}, want: "neither unix://"},
+		"a strange address":          {engine: subject.Engine{Address: "npipe:////./pipe/docker"}, want: "unsupported address"},
 		"a daemon behind ssh":        {engine: subject.Engine{Address: "ssh://h"}, want: "run tare on the daemon's machine"},
 		"an API that is too old":     {api: "1.39", want: "1.39 is not supported"},
 		"Windows containers":         {answers: map[string]string{"GET /info": `{"OSType":"windows"}`}, want: `"windows" containers`},
 		"another architecture":       {answers: map[string]string{"GET /info": `{"OSType":"linux","Architecture":"s390x"}`}, want: "s390x"},
 		"no JSON":                    {answers: map[string]string{"GET /info": "<html>"}, want: "the Docker daemon at"},
 		"an error":                   {answers: map[string]string{"GET /version": `500 {"message":"no disk"}`}, want: "no disk"},
-		"no such runtime":            {runtime: "kata", want: `no runtime "kata"; it has runc, gv`},
-		"a network of one's own":     {engine: subject.Engine{Network: "mine"}, want: `no network "mine"`},
-		"another way":                {via: "dbus", want: `"dbus"`},
-		"no docker command":          {via: viaCLI, engine: subject.Engine{Command: "/no/docker"}, want: "there is no docker command"},
+		"no such runtime":            {runtime: "kata", want: `no runtime "kata" (registered: runc, gv)`},
+		"another network":            {engine: subject.Engine{Network: "mine"}, want: `unknown network "mine"`},
+		"another interface":          {via: "dbus", want: `"dbus"`},
+		"no docker command":          {via: viaCLI, engine: subject.Engine{Command: "/no/docker"}, want: "no docker command"},
 		"a stand-in for the command": {via: viaCLI, engine: subject.Engine{Command: stand}, want: "is not Docker's"},
 		"an old command":             {via: viaCLI, engine: subject.Engine{Command: old}, want: "19.03.15"},
 	} {
@@ -152,7 +152,7 @@ func TestWhatCannotBeWeighedSaysWhyAndWhatToDo(t *testing.T) {
 	}
 }
 
-func TestADaemonThatHangsIsGivenUp(t *testing.T) {
+func TestHangingDaemonTimesOut(t *testing.T) {
 	e, _ := serve(t, map[string]string{"GET /info": "hang"})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second) // less than its own patience
 	defer cancel()
@@ -160,24 +160,24 @@ func TestADaemonThatHangsIsGivenUp(t *testing.T) {
 	_, err := Runtimes(ctx, e)
 	var u *subject.Unavailable
 	took := time.Since(began)
-	check.That(t, errors.As(err, &u) && strings.Contains(u.Reason, "did not answer in time") && took <= patience, "after %v: %v", took, err)
+	check.That(t, errors.As(err, &u) && strings.Contains(u.Reason, "did not answer within") && took <= patience, "after %v: %v", took, err)
 }
 
-func TestAnImageIsLoadedCheckedAndNeverPulled(t *testing.T) {
+func TestImportChecksTheImageAndNeverPulls(t *testing.T) {
 	i := must.Get(image.Probe())(t)
 	here := "GET /images/" + i.Ref + "/json"
 	for name, c := range map[string]struct {
 		answers map[string]string
 		want    string // "" for none
 	}{
-		"it is there":                   {map[string]string{here: fmt.Sprintf(`{"Id":%q}`, i.ID)}, ""},
-		"it is in containerd's store":   {map[string]string{here: fmt.Sprintf(`{"Id":%q}`, i.Digest)}, ""},
-		"another one has its name":      {map[string]string{here: `{"Id":"sha256:0"}`}, "another image under the name"},
-		"the load fails":                {map[string]string{"POST /images/load": `500 {"message":"no space"}`}, "no space"},
-		"the load fails in its reply":   {map[string]string{"POST /images/load": `{"stream":"x"}` + "\n" + `{"errorDetail":{},"error":"no space"}`}, i.Ref + ": no space"},
-		"the load says nothing it knew": {map[string]string{"POST /images/load": `<html>`}, "unreadable reply"},
-		"the load's reply has no end":   {map[string]string{"POST /images/load": strings.Repeat(`{"stream":"x"}`, 1<<17)}, "unreadable reply"},
-		"it is not there afterwards":    {map[string]string{"POST /images/load": `{"stream":"Loaded image: other\n"}`}, "has none of that name afterwards"},
+		"it is there":                  {map[string]string{here: fmt.Sprintf(`{"Id":%q}`, i.ID)}, ""},
+		"it is in containerd's store":  {map[string]string{here: fmt.Sprintf(`{"Id":%q}`, i.Digest)}, ""},
+		"another one has its name":     {map[string]string{here: `{"Id":"sha256:0"}`}, "is another image"},
+		"the load fails":               {map[string]string{"POST /images/load": `500 {"message":"no space"}`}, "no space"},
+		"the load fails in its reply":  {map[string]string{"POST /images/load": `{"stream":"x"}` + "\n" + `{"errorDetail":{},"error":"no space"}`}, i.Ref + ": no space"},
+		"the load's reply is not JSON": {map[string]string{"POST /images/load": `<html>`}, "unreadable reply"},
+		"the load's reply has no end":  {map[string]string{"POST /images/load": strings.Repeat(`{"stream":"x"}`, 1<<17)}, "unreadable reply"},
+		"it is not there afterwards":   {map[string]string{"POST /images/load": `{"stream":"Loaded image: other\n"}`}, "does not list it after the load"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e, _ := serve(t, c.answers)
@@ -187,7 +187,7 @@ func TestAnImageIsLoadedCheckedAndNeverPulled(t *testing.T) {
 	}
 }
 
-func TestALoadThatWasBegunIsWaitedForInARunThatIsToEnd(t *testing.T) {
+func TestInterruptedRunAwaitsItsLoad(t *testing.T) {
 	i := must.Get(image.Probe())(t)
 	e, f := serve(t, map[string]string{"POST /images/load": `{"stream":"Loaded image: ` + i.Ref + `\n"}`})
 	target := weigh(t, e, "runc", viaAPI)
@@ -200,8 +200,8 @@ func TestALoadThatWasBegunIsWaitedForInARunThatIsToEnd(t *testing.T) {
 	check.That(t, made && err == nil, "made %v, %v", made, err)
 }
 
-// An input is the operation, what inspect or, for a removal, the list says, and the log.
-func TestSuccessThatTheStateContradictsIsAFailure(t *testing.T) {
+// An input is the operation, the result of inspect or, for a removal, of the list, and the log.
+func TestSuccessWithoutEffectIsAFailure(t *testing.T) {
 	i := must.Get(image.Probe())(t)
 	golden.Cases(t, "testdata/states.txt", func(t *testing.T, input string) string {
 		told := strings.SplitN(input+"\n\n", "\n", 4)
@@ -211,7 +211,7 @@ func TestSuccessThatTheStateContradictsIsAFailure(t *testing.T) {
 		}
 		env := enginetest.Environment(t, 1)
 		if op == subject.Start && !strings.Contains(logs, "SIZELINE") {
-			env.Timeout = 3 * time.Second // all of which the first line is waited for
+			env.Timeout = 3 * time.Second // the time limit for the first line
 		}
 		answers := map[string]string{
 			"GET /images/" + i.Of(env.RunID).Ref + "/json": fmt.Sprintf(`{"Id":%q}`, i.ID), "GET /containers/json": "[]",

@@ -36,7 +36,7 @@ func (t *Target) Info() record.Target {
 	return info
 }
 
-// operations describes what is timed.
+// operations describes the timed operations.
 func (t *Target) operations() map[string]record.Operation {
 	d := &driver{Target: t, image: &image.Image{Ref: image.Repository}, env: subject.Env{RunID: "RUN", Limits: subject.DefaultLimits}}
 	if i, err := image.Probe(); err == nil {
@@ -60,13 +60,13 @@ func (t *Target) operations() map[string]record.Operation {
 	return engine.Operations("containers of Docker have no pods", shown, map[subject.Op]string{
 		subject.Create: reply + "; then: inspect says created",
 		subject.Start:  reply + alive,
-		subject.Stop:   reply + ", which it does once the container has exited on the stop signal; then: inspect says exited, with status 0",
-		subject.Remove: reply + "; then: the container is not listed any more",
+		subject.Stop:   reply + ", once the container has exited on the stop signal; then: inspect says exited, with status 0",
+		subject.Remove: reply + "; then: the container is no longer listed",
 		subject.Run:    reply + both + alive,
 	})
 }
 
-// compact is JSON without what is empty.
+// compact returns v as JSON without empty members.
 func compact(v any) string {
 	var all any
 	b, err := json.Marshal(v)
@@ -76,11 +76,11 @@ func compact(v any) string {
 	if err != nil || empty(all) {
 		return ""
 	}
-	b, _ = json.Marshal(all) // it was JSON
+	b, _ = json.Marshal(all)
 	return string(b)
 }
 
-// empty takes the empty members off objects, and tells whether nothing is left.
+// empty removes empty members of objects, and reports whether nothing is left.
 func empty(v any) bool {
 	switch v := v.(type) {
 	case nil:
@@ -94,7 +94,7 @@ func empty(v any) bool {
 	return reflect.ValueOf(v).IsZero()
 }
 
-// config lists the facts that change what is weighed, as the daemon tells them.
+// config lists the daemon's facts that affect results.
 func (t *Target) config() map[string]string {
 	r := t.info.Runtimes[t.oci()]
 	facts := map[string]string{
@@ -114,7 +114,7 @@ func (t *Target) config() map[string]string {
 		}
 	}
 	if !t.local {
-		facts["daemon"] = "elsewhere: " + t.afar
+		facts["daemon"] = "elsewhere: " + t.remote
 	}
 	if strings.HasPrefix(t.host, "tcp://") {
 		facts["tls"] = tlsKind(t.secure)
@@ -135,48 +135,43 @@ func (t *Target) config() map[string]string {
 	return facts
 }
 
-// notes say what the reader of a result has to know.
+// notes lists what a reader of the results needs to know.
 func (t *Target) notes() []string {
 	var notes []string
 	switch {
 	case !t.local:
-		notes = append(notes, "the daemon is taken to be on another machine ("+t.afar+"): the workload's clock and processes are not this machine's, so its first instruction and its exit have no stamp")
+		notes = append(notes, "the daemon counts as remote ("+t.remote+"): the workload's first instruction and exit have no stamps")
 	case t.clock() == "guest":
-		notes = append(notes, "the workload's clock is the sandbox's own, so its first instruction has no stamp")
+		notes = append(notes, "the workload has a guest clock, so its first instruction has no stamp")
 	}
 	if t.podman {
-		notes = append(notes, "it is Podman's service that answers as Docker's daemon does; its stop looks in steps whether the process is gone (every 100 ms in version 4.3, every 10 ms in later ones), and the clean-up that its monitor then begins is waited for, untimed")
+		notes = append(notes, "the daemon is Podman's service; its stop polls for the end of the process (every 100 ms in version 4.3, every 10 ms in later ones), and its monitor's clean-up after a stop is awaited, untimed")
 		if t.ulimits != nil {
-			notes = append(notes, "containers are given the service's own limits of files and processes, because the service may not raise them (no CAP_SYS_RESOURCE), which it would do otherwise")
+			notes = append(notes, "containers have the service's limits of files and processes: the service may not raise them (no CAP_SYS_RESOURCE)")
 		}
 	}
 	if n := logNote(t.info, t.ClientVersion()); n != "" {
 		notes = append(notes, n)
 	}
-	notes = append(notes, "stop is the daemon's own: the stop signal, and SIGKILL after 10 s, which is a failure here")
+	notes = append(notes, "stop sends the stop signal, and SIGKILL after 10 s, which counts as a failure")
 	if !slices.ContainsFunc(t.info.SecurityOptions, func(o string) bool { return o == "seccomp" || strings.HasPrefix(o, "name=seccomp") }) {
-		notes = append(notes, "the daemon gives containers no seccomp profile")
+		notes = append(notes, "containers have no seccomp profile")
 	}
 	return notes
 }
 
-// readable tells that a log driver keeps what it is given, to be read again.
-func readable(driver string) bool {
-	return driver == "json-file" || driver == "local" || driver == "journald"
-}
-
-// logNote says what the daemon's log driver does to the proof that the workload
-// ran: its line is looked for in the container's log.
+// logNote describes the effect of the daemon's log driver on the check that the workload ran, which
+// needs its line in the container's log.
 func logNote(info system.Info, api string) string {
-	without := "the workload's first instruction then has no stamp, and that a container runs is known from its state alone"
+	without := "the first instruction has no stamp, and only the container's state shows that it runs"
 	switch d := info.LoggingDriver; {
-	case readable(d):
+	case d == "json-file" || d == "local" || d == "journald":
 		return ""
 	case d == "none":
-		return "the daemon's log driver is none, so that no log can be read: " + without
+		return "the daemon's log driver is none: " + without
 	case versions.LessThan(api, "1.41"):
 		return fmt.Sprintf("the daemon's log driver %s cannot be read before Docker 20.10: %s", d, without)
 	default:
-		return fmt.Sprintf("the daemon's log driver is %s, so that the workload's line is read from the daemon's own cache; where that is disabled, %s", d, without)
+		return fmt.Sprintf("the daemon's log driver is %s: the workload's line is read from the daemon's cache; if that is disabled, %s", d, without)
 	}
 }

@@ -16,7 +16,7 @@ import (
 
 // Open implements subject.Target.
 func (t *Target) Open(ctx context.Context, env subject.Env) (subject.Session, error) {
-	err := errors.Join(engine.Elsewhere(env.Workload, "daemon", t.afar), engine.Passes(env.Workload, t.callings()...))
+	err := errors.Join(engine.Elsewhere(env.Workload, "daemon", t.remote), engine.Passes(env.Workload, t.aliases()...))
 	if err != nil {
 		return nil, fmt.Errorf("target %s: %w", t.name, err)
 	}
@@ -32,7 +32,7 @@ func (t *Target) Open(ctx context.Context, env subject.Env) (subject.Session, er
 		Closed: func(context.Context) error { t.http.CloseIdleConnections(); return nil },
 	}
 	if t.podman {
-		o.Monitored, o.Runtime = true, "" // it names every runtime "oci"
+		o.Monitored, o.Runtime = true, "" // it reports every runtime as "oci"
 	}
 	if t.command != nil {
 		o.Program = *t.command
@@ -49,25 +49,24 @@ func (t *Target) Open(ctx context.Context, env subject.Env) (subject.Session, er
 	return &session{Session: s, driver: d}, nil
 }
 
-// session is one on a daemon. Commands are run in containers through the API,
-// whatever drives the operations.
+// session is a session on a daemon. Execs use the API, also if the docker command drives the
+// operations.
 type session struct {
 	*engine.Session
 	*driver
 }
 
-// options are what a container is created with. What is not limited is not
-// mentioned: the daemon has no limits of its own.
+// options returns the options of a new container. Limits of 0 are omitted: the daemon has no default
+// limits.
 func (d *driver) options(name string, place engine.Place) client.ContainerCreateOptions {
 	limits := d.env.Limits
 	host := &container.HostConfig{NetworkMode: container.NetworkMode(d.network), Runtime: d.runtime}
 	host.Ulimits = d.ulimits
 	host.Memory, host.CPUShares = limits.Memory, limits.CPUShares
-	if limits.Pids != 0 || d.podman { // which has a limit of its own
+	if limits.Pids != 0 || d.podman { // Podman has a default limit
 		host.PidsLimit = &limits.Pids
 	}
-	// As quota and not as NanoCPUs, which the daemon refuses beyond the
-	// machine's number of CPUs.
+	// The daemon refuses NanoCPUs beyond the machine's number of CPUs, but no quota.
 	if quota := limits.CPUQuota(); quota != 0 {
 		host.CPUPeriod, host.CPUQuota = subject.CPUPeriod, quota
 	}
@@ -79,16 +78,16 @@ func (d *driver) options(name string, place engine.Place) client.ContainerCreate
 		host.Devices = []container.DeviceMapping{{PathOnHost: place.Device, PathInContainer: subject.DevicePath, CgroupPermissions: engine.DeviceAccess}}
 	}
 	config := &container.Config{Image: d.image.Ref, Cmd: d.env.Workload.Args(name), Labels: map[string]string{engine.RunLabel: d.env.RunID}}
-	if d.podman { // which takes none for no grace at all
+	if d.podman { // Podman takes a missing value as 0
 		config.StopTimeout = new(stopTimeout)
 	}
 	return client.ContainerCreateOptions{Name: name, Config: config, HostConfig: host}
 }
 
-// stopTimeout is Docker's own, in seconds.
+// stopTimeout is Docker's default, in seconds.
 const stopTimeout = 10
 
-// commands is the docker command, which makes the same container.
+// commands returns the docker command lines that make the same container.
 func (d *driver) commands() *engine.Commands {
 	return &engine.Commands{Program: *d.command, Env: d.env, Image: d.image, Making: d.making}
 }
@@ -107,7 +106,7 @@ func (d *driver) making(name string, place engine.Place) []string {
 	return append(append(line, engine.LimitFlags(d.env.Limits)...), place.Flags(place.Tmpfs...)...)
 }
 
-// call is one operation through the API.
+// call returns an operation as a function, through the API.
 func (d *driver) call(_ context.Context, op subject.Op, c engine.State, place engine.Place) (do func(context.Context) error, shown string, err error) {
 	at := "/v" + d.ClientVersion() + "/containers"
 	start := func(ctx context.Context, id string) error {

@@ -13,13 +13,13 @@ import (
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
-// maxStats is the longest reply: a hundred CPUs take some 4 KiB.
+// maxStats bounds a reply: a hundred CPUs take about 4 KiB.
 const maxStats = 1 << 20
 
-// statistics asks for one reading of each container. A daemon before API 1.41
-// (Docker 20.10) does not know one-shot, and waits a second for another reading.
+// statistics makes one reading of each container. A daemon before API 1.41 (Docker 20.10) does not
+// know one-shot, and takes a second for two readings.
 func (d *driver) statistics(ctx context.Context, states []engine.State) (map[string]engine.Usage, error) {
-	told := map[string]engine.Usage{}
+	usage := map[string]engine.Usage{}
 	var mu sync.Mutex
 	err := engine.Each(len(states), func(i int) error {
 		ctx, cancel := context.WithTimeout(ctx, patience)
@@ -35,17 +35,16 @@ func (d *driver) statistics(ctx context.Context, states []engine.State) (map[str
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		told[states[i].ID] = engine.Usage{Memory: shownMemory(stats.MemoryStats), CPU: engine.Amount(stats.CPUStats.CPUUsage.TotalUsage)}
+		usage[states[i].ID] = engine.Usage{Memory: shownMemory(stats.MemoryStats), CPU: engine.Amount(stats.CPUStats.CPUUsage.TotalUsage)}
 		return nil
 	})
-	return told, err
+	return usage, err
 }
 
-// shownMemory is what `docker stats` shows, -1 where the daemon reports none:
+// shownMemory returns the memory that `docker stats` shows, -1 if unknown: usage without the
+// inactive page cache, which is total_inactive_file in cgroup v1 and inactive_file in v2. See
 // calculateMemUsageUnixNoCache of
 // https://github.com/docker/cli/blob/v28.2.2/cli/command/container/stats_helpers.go
-// which takes off the page cache that is first to go: total_inactive_file of
-// cgroup v1, inactive_file of v2.
 func shownMemory(m container.MemoryStats) int64 {
 	used := engine.Amount(m.Usage)
 	v, isV1 := m.Stats["total_inactive_file"]
