@@ -1,15 +1,14 @@
-// Package attribution tells whose the processes of this node are: which sandbox
-// each belongs to, in which role, by which fact, and which cgroups it and each of
+// Package attribution assigns the processes of a node to sandboxes. For each process it
+// gives the role, the fact that decided the role, and the cgroups that the process and
 // its threads are charged to.
 //
-// A [Snapshot] is one pass over /proc. [Snapshot.Members] picks from it the
-// processes of given sandboxes, each with its role and the fact that decided it;
-// [Snapshot.Sandboxes] finds the sandboxes themselves where nobody says which
-// there are; [Snapshot.Charges] lists the cgroups that they use.
+// A [Snapshot] is one pass over /proc. [Snapshot.Members] picks the processes of given
+// sandboxes. [Snapshot.Sandboxes] discovers the sandboxes of the node.
+// [Snapshot.Charges] lists the cgroups that sandboxes are charged to.
 //
-// Paths of cgroups are never built, only read: /proc/PID/cgroup, and for the
-// processes of sandboxes /proc/PID/task/TID/cgroup, since a VMM's threads can be
-// in another group than the VMM.
+// Cgroup paths are read, never built: from /proc/PID/cgroup, and for the processes of
+// sandboxes from /proc/PID/task/TID/cgroup, because the threads of a VMM can be in other
+// groups than the VMM.
 package attribution
 
 import (
@@ -23,36 +22,34 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Reader takes snapshots of one machine. It remembers what does not change
-// between them, and is for one goroutine.
+// Reader takes snapshots of one machine. It caches what does not change between them. One
+// goroutine may use it.
 type Reader struct {
-	// Root is where /proc is: "" for this machine's own.
-	Root machine.Root
+	Root machine.Root // contains /proc; "" for this machine
 
 	files  procs.Reader
 	known  map[int]*Process   // of the last pass
 	groups map[string]*Groups // of the last pass, by the file's text
 }
 
-// Groups are where a process is in every hierarchy. Processes with the same text
-// share one.
+// Groups are the cgroups of a process in every hierarchy. Processes with equal files
+// share one value.
 type Groups = procs.Groups
 
-// Process is one process as a pass over /proc found it. It is shared by
-// snapshots and not to be changed.
+// Process is one process of a pass over /proc. Snapshots share it; do not change it.
 type Process struct {
 	Pid int
 	procs.Stat
-	Exe     string   // the program's file, "" where it cannot be told
-	Args    []string // with the program's own; at most 64 KiB of them
+	Exe     string   // the program's file, "" if unreadable
+	Args    []string // including the program; at most 64 KiB
 	Groups  *Groups
-	NSpid   []int // its pid in this pid namespace and in each below that it is in
+	NSpid   []int // the pid in each pid namespace, from the outermost inwards
 	RssAnon int64 // bytes
 
-	guest bool // it runs a guest, whatever it is called
+	guest bool // it has vCPU threads or guest time
 }
 
-// depth is how many pid namespaces below this one the process is in.
+// depth returns how many pid namespaces below this one the process is in.
 func (p *Process) depth() int { return max(0, len(p.NSpid)-1) }
 
 // Snapshot is one pass over /proc.
@@ -66,12 +63,11 @@ type Snapshot struct {
 	self     int
 }
 
-// Snapshot reads every process once. One that ends meanwhile is left out and
-// counted as gone. All files of a process are opened below its folder, which is
-// opened first: the kernel never shows another process there, even where the pid
-// was given away.
+// Snapshot reads every process once. Processes that end during the pass are skipped and
+// counted as gone. All files of a process are opened below its open folder, where the
+// kernel never shows another process with the same pid.
 //
-// The error is for /proc itself and for ctx's end.
+// It returns an error only if /proc is unreadable or ctx ends.
 func (r *Reader) Snapshot(ctx context.Context) (*Snapshot, error) {
 	r.files.Root = r.Root
 	pids, err := r.files.Pids()
@@ -103,15 +99,15 @@ func (r *Reader) Snapshot(ctx context.Context) (*Snapshot, error) {
 	return s, nil
 }
 
-// guests finds VMMs by what they do among what Kata's shims started and no name tells:
-// its setting of the hypervisor's path may name anything.
+// guests marks VMMs of unknown name among the children of Kata's shims: the hypervisor's
+// path in Kata's configuration may name any program.
 func (s *Snapshot) guests() {
 	for _, p := range s.Processes {
 		parent := s.byPid[p.PPid]
 		if parent == nil || p.Threads <= 1 || !strings.Contains(parent.name(), "shim-kata") {
 			continue
 		}
-		if _, known := p.role(); known {
+		if _, known := p.helperRole(); known {
 			continue
 		}
 		if d, err := s.reader.files.Open(p.Pid); err == nil {
@@ -121,8 +117,8 @@ func (s *Snapshot) guests() {
 	}
 }
 
-// read reads one process. What an earlier pass found is taken over where the
-// process is the same and has not exec'd since.
+// read reads one process. It reuses the result of an earlier pass if the process has not
+// executed another program since.
 func (r *Reader) read(pid int, groups map[string]*Groups, problems *record.Problems) (*Process, error) {
 	d, err := r.files.Open(pid)
 	if err != nil {
@@ -160,13 +156,13 @@ func (r *Reader) read(pid int, groups map[string]*Groups, problems *record.Probl
 	return p, nil
 }
 
-// same tells whether a process is the one it was, running the same program. A
-// kernel that hides where arguments begin gives no way to tell.
+// same reports whether now is the same process with the same program. It reports false if
+// the kernel hides the address of the arguments.
 func (p *Process) same(now *Process) bool {
 	return p.Start == now.Start && p.Comm == now.Comm && p.Image == now.Image && (p.Image[0] != 0 || p.Kernel)
 }
 
-// intern returns the parsed form of a cgroup file, one for each text.
+// intern parses a cgroup file. Equal texts share one result.
 func (r *Reader) intern(text []byte, groups map[string]*Groups, problems *record.Problems, pid int) *Groups {
 	if g := groups[string(text)]; g != nil {
 		return g
@@ -183,7 +179,7 @@ func (r *Reader) intern(text []byte, groups map[string]*Groups, problems *record
 	return g
 }
 
-// name is the base name of the program by its first argument, "" for none.
+// name returns the base name of the program by its first argument, or "".
 func (p *Process) name() string {
 	if len(p.Args) == 0 || p.Args[0] == "" {
 		return ""

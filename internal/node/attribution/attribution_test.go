@@ -27,7 +27,7 @@ func FuzzPaths(f *testing.F) {
 	})
 }
 
-func TestASnapshotHoldsWhatTheFilesSay(t *testing.T) {
+func TestSnapshotReadsTheFilesOfAProcess(t *testing.T) {
 	root := tree(t, proc{pid: 7, ppid: 1, args: "/bin/a b c", exe: "/bin/a (deleted)", nspid: "7 3 1", cgroup: v1("/x"), threads: []thread{{}}, anon: 400, start: 77})
 	r, s := snapshot(t, root)
 	for range 2 { // the second from what is remembered
@@ -41,7 +41,7 @@ func TestASnapshotHoldsWhatTheFilesSay(t *testing.T) {
 	}
 }
 
-func TestAProcessThatExecsIsReadAnew(t *testing.T) {
+func TestSnapshotRereadsAProcessAfterAnExec(t *testing.T) {
 	root := tree(t, proc{pid: 7, args: "runc init", cgroup: v1("/x"), start: 77})
 	r, s := snapshot(t, root)
 	must.That(t, s.byPid[7].isInit(), "%+v", s.byPid[7])
@@ -57,7 +57,7 @@ func TestAProcessThatExecsIsReadAnew(t *testing.T) {
 	}
 }
 
-func TestWhatVanishesOrIsAnothersIsCounted(t *testing.T) {
+func TestEndedAndReusedPidsAreCounted(t *testing.T) {
 	threads := []thread{{}}
 	root := tree(t, proc{pid: 7, args: "/a", cgroup: v1("/g/x"), threads: threads}, proc{pid: 8, args: "/b", cgroup: v1("/g/x"), threads: threads},
 		proc{pid: 9, args: "/c", cgroup: v1("/g/x"), threads: threads}, proc{pid: 10, args: "/d", cgroup: v1("/g/x") + "nonsense\n"})
@@ -80,7 +80,7 @@ func TestWhatVanishesOrIsAnothersIsCounted(t *testing.T) {
 	}
 }
 
-func TestMemoryThatMayNotBeReadIsSaidSo(t *testing.T) {
+func TestUnreadableMemoryIsMarked(t *testing.T) {
 	root := tree(t, proc{pid: 7, args: "/a", cgroup: v1("/g/x"), anon: 10}, proc{pid: 8, args: "/a", cgroup: v1("/g/x"), anon: 10}, proc{pid: 9, args: "/a", cgroup: v1("/g/x"), anon: 10})
 	rollup := func(pid int) string { return filepath.Join(string(root), "proc", strconv.Itoa(pid), "smaps_rollup") }
 	for _, pid := range []int{8, 9} {
@@ -107,7 +107,7 @@ func TestMemoryThatMayNotBeReadIsSaidSo(t *testing.T) {
 	check.Equal(t, "processes that may not be read", problems.Denied, 1)
 }
 
-func TestASnapshotEndsWithItsContext(t *testing.T) {
+func TestSnapshotEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := (&Reader{Root: tree(t, proc{pid: 7, cgroup: root1})}).Snapshot(ctx); !errors.Is(err, context.Canceled) {
@@ -117,15 +117,15 @@ func TestASnapshotEndsWithItsContext(t *testing.T) {
 	check.Error(t, err, "is /proc mounted?")
 }
 
-func TestParentsInACircleEnd(t *testing.T) {
+func TestCycleOfParentsTerminates(t *testing.T) {
 	_, s := snapshot(t, tree(t, proc{pid: 7, ppid: 8, args: "/a", cgroup: v1("/g/x")}, proc{pid: 8, ppid: 7, args: "/a", cgroup: v1("/g/x")}))
 	var problems record.Problems
 	short, long := roles(s.Members([]Sandbox{{Group: "/g/x"}}, nil, &problems))
 	check.That(t, short == "7=workload@0 8=workload@0", "%s", long)
 }
 
-// BenchmarkSnapshot reads this machine's own /proc with a thousand more
-// processes, for the first time and again and again.
+// BenchmarkSnapshot reads /proc of this machine with a thousand more processes: once with
+// a new reader, and repeatedly with the same one.
 func BenchmarkSnapshot(b *testing.B) {
 	for range 1000 {
 		cmd := exec.Command("sleep", "600")

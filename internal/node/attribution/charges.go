@@ -13,25 +13,24 @@ import (
 type GroupCharge struct {
 	Path   string
 	Charge record.Charge
-	Lane   int // of its sandbox; -1 for one that several share
-	// Nested: a group above it is in the list with the same charge, and its
-	// figures hold this one's.
+	Lane   int // of its sandbox; -1 if several share it
+	// Nested: an ancestor in the list has the same charge, and its figures include
+	// this group's.
 	Nested bool
 }
 
-// Charges lists the groups that the members and their threads are charged to
-// for memory and CPU time, by path. What was asked for as a sandbox's group is
-// in the list also where only groups below it hold processes.
+// Charges lists, by path, the groups that members and their threads are charged to for
+// memory and CPU time. A requested group of a sandbox is listed even if only groups below
+// it have processes.
 //
-//   - pod: the group that was asked for, or below it. Where none was asked for,
-//     it is that of the first process, or one that bears the container's id and
-//     holds its processes or its vCPUs.
-//   - overhead: another group of the sandbox's own. It bears the container's id,
-//     or it is one of Kata's overhead groups, or all processes in it are this
-//     sandbox's and what the container holds is among them.
-//   - shared: all others. In a group of shims or monitors alone, such as the one in which
-//     podman on cgroupfs has those of all its containers, others were before, and left
-//     what they are charged for.
+//   - pod: the requested group, or below it. Without a request it is the group of the
+//     first process, or one that has the container's id in its name and contains its
+//     processes or vCPUs.
+//   - overhead: another group that only this sandbox uses. Its name has the container's id,
+//     or it is one of Kata's overhead groups, or it contains processes of this container
+//     and of no other sandbox.
+//   - shared: all others. A group of only shims or monitors is shared too: podman on
+//     cgroupfs uses one for all containers, and ended ones left charges in it.
 func (s *Snapshot) Charges(members []record.Process, boxes []Sandbox) []GroupCharge {
 	var daemons []int
 	for i := range members {
@@ -49,7 +48,7 @@ func (s *Snapshot) Charges(members []record.Process, boxes []Sandbox) []GroupCha
 		p := &members[i]
 		for _, set := range p.Groups {
 			for _, where := range procs.Billed(set.Paths) {
-				use[where] = use[where].with(p, byLane, len(set.Threads) > 0 && len(p.Groups) > 1)
+				use[where] = use[where].add(p, byLane, len(set.Threads) > 0 && len(p.Groups) > 1)
 			}
 		}
 	}
@@ -66,8 +65,8 @@ func (s *Snapshot) Charges(members []record.Process, boxes []Sandbox) []GroupCha
 	for i := range boxes {
 		group := path.Clean("/" + boxes[i].Group)
 		listed := slices.ContainsFunc(out, func(g GroupCharge) bool { return g.Path == group })
-		below := slices.ContainsFunc(out, func(g GroupCharge) bool { return procs.Within(g.Path, group) })
-		if r.asked[i] && below && !listed {
+		below := slices.ContainsFunc(out, func(g GroupCharge) bool { return procs.InSubtree(g.Path, group) })
+		if r.requested[i] && below && !listed {
 			out = append(out, GroupCharge{Path: group, Charge: record.ChargePod, Lane: r.lane(group)})
 		}
 	}
@@ -82,14 +81,14 @@ func (s *Snapshot) Charges(members []record.Process, boxes []Sandbox) []GroupCha
 	return out
 }
 
-// users are the members that a group is charged for.
+// users are the members that are charged to a group.
 type users struct {
 	boxes  map[int]bool // -1: daemons
-	inside bool         // what a container holds is among them: its processes, a guest
+	inside bool         // they include processes of a container or a guest
 }
 
-// with adds a member; part: only some of its threads are in the group.
-func (u *users) with(p *record.Process, byLane map[int]int, part bool) *users {
+// add adds a member. Part means that only some of its threads are in the group.
+func (u *users) add(p *record.Process, byLane map[int]int, part bool) *users {
 	if u == nil {
 		u = &users{boxes: map[int]bool{}}
 	}
@@ -99,9 +98,7 @@ func (u *users) with(p *record.Process, byLane map[int]int, part bool) *users {
 	}
 	u.boxes[box] = true
 	switch p.Role {
-	case record.RoleWorkload, record.RolePause, record.RoleSentry, record.RoleGofer:
-		u.inside = true
-	case record.RoleVMM:
+	case record.RoleWorkload, record.RolePause, record.RoleSentry, record.RoleGofer, record.RoleVMM:
 		u.inside = true
 	case record.RoleShim:
 		u.inside = u.inside || part || p.VCPU > 0
@@ -109,33 +106,31 @@ func (u *users) with(p *record.Process, byLane map[int]int, part bool) *users {
 	return u
 }
 
-// charge decides for one group.
+// charge returns the charge of one group and its box.
 func (r *facts) charge(where string, u *users, owners map[string]int) (record.Charge, int) {
 	if where == "/" {
 		return record.ChargeShared, -1
 	}
-	if box, ok := r.within(where); ok {
+	if box, ok := r.boxAround(where); ok {
 		return record.ChargePod, box
 	}
-	id, _, bears := named(where, func(id string) bool { _, ok := r.ids[id]; return ok })
-	owner, own := owners[where]
+	id, _, hasID := named(where, func(id string) bool { _, ok := r.ids[id]; return ok })
+	owner, owned := owners[where]
 	switch {
-	case bears && overhead(where):
-		return record.ChargeOverhead, r.ids[id]
-	case bears && !r.asked[r.ids[id]] && u.inside:
+	case hasID && u.inside && !isOverhead(where) && !r.requested[r.ids[id]]:
 		return record.ChargePod, r.ids[id]
-	case bears:
+	case hasID:
 		return record.ChargeOverhead, r.ids[id]
-	case !own || !u.inside || r.shared(where):
+	case !owned || !u.inside || r.shared(where):
 		return record.ChargeShared, -1
-	case !r.asked[owner] && !overhead(where):
+	case !r.requested[owner] && !isOverhead(where):
 		return record.ChargePod, owner
 	}
 	return record.ChargeOverhead, owner
 }
 
-// owners finds the groups in which, and below which, all processes of the node
-// are one sandbox's. A group that only threads are in is that of their process.
+// owners returns the box of each group if all processes in and below the group belong to
+// it. Threads count as their process.
 func (r *facts) owners(members []record.Process, byLane map[int]int, users map[string]*users) map[string]int {
 	boxOf := make(map[int]int, len(members)) // pid → box
 	for i := range members {
@@ -180,12 +175,12 @@ func (r *facts) owners(members []record.Process, byLane map[int]int, users map[s
 	return out
 }
 
-// lane is that of the box whose own group this is; -1 where several boxes were
-// given the same.
+// lane returns the lane of the box with this requested group, or -1 if several boxes
+// share it.
 func (r *facts) lane(where string) int {
 	found := -1
 	for i := range r.boxes {
-		if r.asked[i] && path.Clean("/"+r.boxes[i].Group) == where {
+		if r.requested[i] && path.Clean("/"+r.boxes[i].Group) == where {
 			if found >= 0 {
 				return -1
 			}

@@ -7,17 +7,16 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Sandboxes finds every container and pod of the node: by the shims, monitors,
-// VMMs and sentries that name one; by cgroups of engines' forms; and by
-// processes in a pid namespace and a cgroup that hold nothing else. A pod and
-// its containers are one entry. Containers within containers are part of the
-// outer one.
+// Sandboxes finds every container and pod of the node. It uses the arguments of shims,
+// monitors, VMMs and sentries; the forms of cgroup paths that engines use; and processes
+// that are alone in a pid namespace and a cgroup. A pod and its containers are one
+// entry. Nested containers belong to the outer one.
 //
-// A container that shares the host's pid namespace, in a cgroup of no engine's
-// form and without a shim or a monitor, cannot be told from a plain process.
+// A container in the host's pid namespace looks like a plain process if it has neither a
+// shim nor a monitor and its cgroup path has no engine's form.
 func (s *Snapshot) Sandboxes() []Found {
-	d := &discovery{Snapshot: s, byID: map[string]*entry{}, byDir: map[string]*entry{}, of: map[int]*entry{}}
-	d.foreign = d.notContained()
+	d := &discovery{Snapshot: s, byID: map[string]*entry{}, byDir: map[string]*entry{}, helpers: map[int]*entry{}}
+	d.host = d.hostGroups()
 	d.byArguments()
 	d.byGroups()
 	d.byNamespace()
@@ -26,13 +25,13 @@ func (s *Snapshot) Sandboxes() []Found {
 }
 
 type entry struct {
-	into   *entry // it was found to be another's
+	into   *entry // the entry that this one was merged into
 	ids    []string
 	dirs   []string // cgroups of its containers
 	pod    string
 	podDir string
 	guess
-	shims   []string // the ids that its shims were given: that of a pod's sandbox
+	shims   []string // the ids in its shims' arguments: that of a pod's sandbox
 	members []*Process
 }
 
@@ -41,36 +40,34 @@ type discovery struct {
 	all     []*entry
 	byID    map[string]*entry
 	byDir   map[string]*entry
-	of      map[int]*entry  // of shims, monitors, and processes in cgroups
-	foreign map[string]bool // groups with a process in this pid namespace, in or below them
+	helpers map[int]*entry  // by pid of a shim, monitor, VMM or sentry
+	host    map[string]bool // groups with a process of this pid namespace in or below them
 	direct  map[string]bool // groups with a process in them
 }
 
-func (e *entry) last() *entry {
+func (e *entry) resolve() *entry {
 	for e.into != nil {
 		e = e.into
 	}
 	return e
 }
 
-// entry returns the one for an id and a cgroup, each "" where not known. Two
-// that turn out to be one are merged.
+// entry returns the entry of an id and a cgroup; either may be "". It merges two entries
+// that turn out to be the same sandbox.
 func (d *discovery) entry(id, dir string) *entry {
 	var e *entry
 	if x := d.byID[id]; id != "" && x != nil {
-		e = x.last()
+		e = x.resolve()
 	}
 	if x := d.byDir[dir]; dir != "" && x != nil {
-		e = d.merge(x.last(), e)
+		e = d.merge(x.resolve(), e)
 	}
 	if e == nil {
 		e = &entry{}
 		d.all = append(d.all, e)
 	}
-	if id != "" && !slices.Contains(e.ids, id) {
-		e.ids = append(e.ids, id)
-	}
 	if id != "" {
+		e.ids = union(e.ids, id)
 		d.byID[id] = e
 	}
 	if dir != "" {
@@ -84,16 +81,8 @@ func (d *discovery) merge(a, b *entry) *entry {
 		return a
 	}
 	b.into = a
-	for _, id := range b.ids {
-		if !slices.Contains(a.ids, id) {
-			a.ids = append(a.ids, id)
-		}
-	}
-	for _, dir := range b.dirs {
-		if !slices.Contains(a.dirs, dir) {
-			a.dirs = append(a.dirs, dir)
-		}
-	}
+	a.ids = union(a.ids, b.ids...)
+	a.dirs = union(a.dirs, b.dirs...)
 	a.members = append(a.members, b.members...)
 	a.shims = append(a.shims, b.shims...)
 	if a.pod == "" {
@@ -103,21 +92,25 @@ func (d *discovery) merge(a, b *entry) *entry {
 	return a
 }
 
-// guess is which engine it is, by which fact, and how much that is worth.
+// union appends the elements of more that list lacks.
+func union(list []string, more ...string) []string {
+	return append(list, slices.DeleteFunc(slices.Clone(more), func(s string) bool { return slices.Contains(list, s) })...)
+}
+
+// guess is the probable engine, the fact behind it, and the rank of that fact.
 type guess struct {
 	engine, rule string
 	rank         int
 }
 
-// better keeps the engine that is known best.
+// better replaces g if other has a higher rank.
 func (g *guess) better(other guess) {
 	if other.engine != "" && other.rank > g.rank {
 		*g = other
 	}
 }
 
-// How much a guess at the engine is worth: that of an argument, of a cgroup's
-// form, of a namespace.
+// Ranks of the facts that identify an engine.
 const (
 	rankNamespace = 1 + iota
 	rankGroup
@@ -125,8 +118,8 @@ const (
 	rankArgument
 )
 
-// notContained lists the groups that hold a process of this very pid namespace.
-func (d *discovery) notContained() map[string]bool {
+// hostGroups returns the groups with a process of this pid namespace in or below them.
+func (d *discovery) hostGroups() map[string]bool {
 	out := map[string]bool{}
 	seen := map[*Groups]bool{}
 	for _, p := range d.Processes {
@@ -140,28 +133,28 @@ func (d *discovery) notContained() map[string]bool {
 	return out
 }
 
-// byArguments goes by what stands beside containers.
+// byArguments finds sandboxes by the arguments of shims, monitors, VMMs and sentries.
 func (d *discovery) byArguments() {
 	for _, p := range d.Processes {
-		id, of := p.serves()
+		id, of := p.servedContainer()
 		if id == "" || len(id) > 255 {
 			continue
 		}
-		// What runs inside a container is part of it, whatever it says. Of Kata's
-		// own those in a pid namespace have a shim that is not.
-		if _, sentry := p.gVisor(); p.depth() > 0 && !sentry {
+		// A process inside a container may have any arguments. Kata's own processes in a
+		// pid namespace have a shim outside of it.
+		if _, sentry := p.gVisorRole(); p.depth() > 0 && !sentry {
 			continue
 		}
 		e := d.entry(id, "")
 		e.better(of)
-		d.of[p.Pid] = e
-		if role, ok := p.role(); ok && role == record.RoleShim {
+		d.helpers[p.Pid] = e
+		if role, ok := p.helperRole(); ok && role == record.RoleShim {
 			e.shims = append(e.shims, id)
 		}
 	}
 }
 
-// byGroups goes by cgroups of the engines' forms.
+// byGroups finds sandboxes by the forms of cgroup paths that engines use.
 func (d *discovery) byGroups() {
 	type answer struct {
 		place
@@ -181,7 +174,7 @@ func (d *discovery) byGroups() {
 		if !a.ok || p.Kernel {
 			continue
 		}
-		if a.beside { // Kata's overhead names the sandbox, and is not its group
+		if a.overhead { // its path has the sandbox's id, but it is not the sandbox's group
 			d.entry(a.id, "").better(guess{a.engine, a.rule, rankGroup})
 			continue
 		}
@@ -200,26 +193,22 @@ func (d *discovery) byGroups() {
 	}
 }
 
-// container adds a process in a container's cgroup. One whose parent is a shim
-// belongs to that one's pod.
+// container adds a process in a container's cgroup. A child of a shim belongs to the
+// shim's pod.
 func (d *discovery) container(p *Process, id, dir string, of guess) {
 	e := d.entry(id, dir)
-	if parent := d.byPid[p.PPid]; parent != nil && d.of[parent.Pid] != nil {
-		if role, ok := parent.role(); ok && role == record.RoleShim {
-			if shim := d.of[parent.Pid].last(); shim != e {
-				e = d.merge(shim, e)
-			}
+	if parent := d.byPid[p.PPid]; parent != nil && d.helpers[parent.Pid] != nil {
+		if role, ok := parent.helperRole(); ok && role == record.RoleShim {
+			e = d.merge(d.helpers[parent.Pid].resolve(), e)
 		}
 	}
-	if !slices.Contains(e.dirs, dir) {
-		e.dirs = append(e.dirs, dir)
-	}
+	e.dirs = union(e.dirs, dir)
 	e.better(of)
 	e.members = append(e.members, p)
 }
 
-// byNamespace goes by processes in another pid namespace, in a cgroup of their
-// own: what a bare runtime leaves behind.
+// byNamespace finds the containers of bare runtimes: processes in another pid namespace,
+// in a cgroup without processes of the host.
 func (d *discovery) byNamespace() {
 	taken := map[*Process]bool{}
 	d.direct = map[string]bool{}
@@ -238,25 +227,25 @@ func (d *discovery) byNamespace() {
 			continue
 		}
 		for _, where := range p.Groups.All {
-			if d.foreign[where] || overhead(where) {
+			if d.host[where] || isOverhead(where) {
 				continue
 			}
-			dir := d.ownOf(where)
+			dir := d.containerGroup(where)
 			d.container(p, path.Base(dir), dir, guess{"oci", "in another pid namespace, in a cgroup of its own", rankNamespace})
 			break
 		}
 	}
 }
 
-// byMonitors joins the containers of a pod of CRI-O's that is in no kubelet's
-// cgroup: its conmons stand in the pod's own cgroup, right above the containers'.
+// byMonitors joins the containers of a CRI-O pod outside of the kubelet's cgroups. The
+// conmons of such a pod are in the pod's cgroup, directly above those of the containers.
 func (d *discovery) byMonitors() {
 	for _, p := range d.Processes {
-		e := d.of[p.Pid]
+		e := d.helpers[p.Pid]
 		if e == nil {
 			continue
 		}
-		if e = e.last(); e.engine != "cri-o" || e.podDir != "" && !slices.Contains(p.Groups.All, e.podDir) {
+		if e = e.resolve(); e.engine != "cri-o" || e.podDir != "" && !slices.Contains(p.Groups.All, e.podDir) {
 			continue
 		}
 		for _, dir := range e.dirs {
@@ -272,19 +261,19 @@ func (d *discovery) byMonitors() {
 	}
 }
 
-// ownOf is the group of the container that a group is in: the uppermost on the
-// way to it that has processes of its own, since a container may make groups
-// below that one.
-func (d *discovery) ownOf(where string) string {
-	own := where
+// containerGroup returns the group of the container that a group belongs to: the
+// uppermost ancestor with processes in it, because a container may make groups below its
+// own.
+func (d *discovery) containerGroup(where string) string {
+	top := where
 	upwards(path.Dir(where), func(dir string) bool {
-		if d.foreign[dir] {
+		if d.host[dir] {
 			return false
 		}
 		if d.direct[dir] {
-			own = dir
+			top = dir
 		}
 		return true
 	})
-	return own
+	return top
 }

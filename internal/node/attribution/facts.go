@@ -1,29 +1,29 @@
 package attribution
 
 import (
+	"maps"
 	"path"
+	"slices"
 
-	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/record"
 )
 
-// Sandbox is what an engine or a runtime says of the container, or of the pod
-// with its container, on one lane.
+// Sandbox is the container, or the pod with its container, of one lane, as the engine or
+// runtime reports it.
 type Sandbox struct {
 	Lane int
-	// IDs are those of the container and of the pod, in full: what shims,
-	// monitors and VMMs have among their arguments.
+	// IDs are the full ids of the container and of the pod, as in the arguments of
+	// shims, monitors and VMMs.
 	IDs []string
-	// Workload and Pause are the first processes of the container and of the
-	// pod on this machine, 0 where there is none or it is not known.
+	// Workload and Pause are the pids on this machine of the first processes of the
+	// container and of the pod, 0 if there is none or it is unknown.
 	Workload, Pause int
-	// More are processes of the workload that are in no cgroup of its own:
-	// commands run by the host target.
+	// More are processes of the workload outside of its cgroup: commands of the host
+	// target.
 	More []int
-	// Group is the cgroup that was asked for, of the pod where there is one,
-	// as a path from the root of the hierarchies ("/tare-run-x/runc/c-0"); ""
-	// where the engine chooses: then it is that of Workload. Everything in or
-	// below it is charged to the pod.
+	// Group is the requested cgroup, of the pod if there is one, as a path from the root
+	// of the hierarchies ("/tare-run-x/runc/c-0"). If it is "", the engine chooses, and
+	// the cgroup is that of Workload. Everything in or below it is charged to the pod.
 	Group string
 }
 
@@ -34,28 +34,27 @@ type Member struct {
 	Role record.Role
 	Rule string // the fact that decided the role
 	// Sets are the sets of cgroups that its threads are in.
-	Sets []record.Membership
-	// VCPUs are its threads that run a guest, and how that was told.
-	VCPUs    []int
-	VCPURule string
+	Sets     []record.Membership
+	VCPUs    []int  // threads that run a guest
+	VCPURule string // the fact that identified them
 }
 
-// facts say by which facts a process belongs to a sandbox.
+// facts map the processes of a snapshot to sandboxes.
 type facts struct {
 	*Snapshot
-	boxes   []Sandbox
-	daemons map[int]bool
-	ids     map[string]int  // id → box
-	groups  map[string]int  // cgroup of a box's own, the pod's → box
-	asked   []bool          // of a box: its Group is what was asked for, not derived
-	first   map[int]int     // Workload, Pause → box
-	cached  map[*Groups]int // → box, or -1
+	boxes     []Sandbox
+	daemons   map[int]bool
+	ids       map[string]int  // id → box
+	groups    map[string]int  // cgroup of a container or pod → box
+	requested []bool          // by box: its Group was requested, not derived
+	first     map[int]int     // Workload, Pause → box
+	cached    map[*Groups]int // → box, or -1
 }
 
 func (s *Snapshot) facts(boxes []Sandbox, daemons []int) *facts {
 	r := &facts{
 		Snapshot: s, boxes: boxes, daemons: map[int]bool{}, ids: map[string]int{}, groups: map[string]int{},
-		asked: make([]bool, len(boxes)), first: map[int]int{}, cached: map[*Groups]int{},
+		requested: make([]bool, len(boxes)), first: map[int]int{}, cached: map[*Groups]int{},
 	}
 	for _, pid := range daemons {
 		if pid > 0 {
@@ -76,9 +75,9 @@ func (s *Snapshot) facts(boxes []Sandbox, daemons []int) *facts {
 			}
 		}
 		if group := path.Clean("/" + b.Group); group != "/" {
-			r.asked[i] = true
+			r.requested[i] = true
 			r.groups[group] = i
-			// Kata renames the last element where it puts itself there too.
+			// Kata renames the last element if it puts its own processes there too.
 			r.groups[path.Join(path.Dir(group), "kata_"+path.Base(group))] = i
 		} else {
 			derive = true
@@ -90,94 +89,74 @@ func (s *Snapshot) facts(boxes []Sandbox, daemons []int) *facts {
 	return r
 }
 
-// derive finds the groups of boxes for which none was asked: that of their
-// first process, and those that bear one of their ids.
+// derive finds the groups of boxes without a requested one: those of their first
+// processes, and those with one of their ids in the name.
 func (r *facts) derive() {
-	bearing := func(id string) bool { i, ok := r.ids[id]; return ok && !r.asked[i] }
+	derived := func(id string) bool { i, ok := r.ids[id]; return ok && !r.requested[i] }
 	seen := map[*Groups]bool{}
 	for _, p := range r.Processes {
 		if seen[p.Groups] {
 			continue
 		}
-		// conmon's own scope bears the id too, and holds nothing of the container.
-		if role, ok := p.role(); ok && p.depth() == 0 && (role == record.RoleMonitor || role == record.RoleShim) {
+		// The scope of conmon has the id in its name too, but nothing of the container.
+		if role, ok := p.helperRole(); ok && p.depth() == 0 && (role == record.RoleMonitor || role == record.RoleShim) {
 			continue
 		}
 		seen[p.Groups] = true
 		for _, where := range p.Groups.All {
-			if id, dir, ok := named(where, bearing); ok && !overhead(where) && !r.shared(dir) {
+			if id, dir, ok := named(where, derived); ok && !isOverhead(where) && !r.shared(dir) {
 				r.groups[dir] = r.ids[id]
 			}
 		}
 	}
 	for i := range r.boxes {
-		if !r.asked[i] {
+		if !r.requested[i] {
 			r.deriveFirst(i)
 		}
 	}
 }
 
-// deriveFirst goes by the box's first processes.
+// deriveFirst adds the groups of the first processes of a box.
 func (r *facts) deriveFirst(box int) {
 	for _, pid := range []int{r.boxes[box].Workload, r.boxes[box].Pause} {
 		p := r.byPid[pid]
 		if p == nil {
 			continue
 		}
-		if _, beside := p.role(); beside {
-			continue // Kata: engines give the VMM's pid
+		if _, helper := p.helperRole(); helper {
+			continue // with Kata engines report the VMM's pid
 		}
 		for _, where := range p.Groups.All {
-			if _, taken := r.within(where); !taken && !overhead(where) && !r.shared(where) && !r.holdsParent(p, where) {
+			if _, taken := r.boxAround(where); !taken && !isOverhead(where) && !r.shared(where) && !r.holdsParent(p, where) {
 				r.groups[where] = box
 			}
 		}
 	}
 }
 
-// shared tells whether a group, or one below it, holds what is no sandbox's:
-// the daemons, the first process of the machine, this program.
+// shared reports whether a daemon, pid 1 or this program is in a group or below it.
 func (r *facts) shared(where string) bool {
-	holds := func(pid int) bool {
-		p := r.byPid[pid]
-		if p == nil {
-			return false
-		}
-		for _, g := range p.Groups.All {
-			if procs.Within(g, where) {
-				return true
-			}
-		}
-		return false
-	}
-	for pid := range r.daemons {
-		if holds(pid) {
+	for _, pid := range append(slices.Collect(maps.Keys(r.daemons)), 1, r.self) {
+		if p := r.byPid[pid]; p != nil && p.Groups.InSubtree(where) {
 			return true
 		}
 	}
-	return where == "/" || holds(1) || r.self > 0 && holds(r.self)
+	return where == "/"
 }
 
-// holdsParent tells whether the parent of a first process is in its group and
-// is not its monitor: then the group is that of whoever ran it.
+// holdsParent reports whether the parent of a first process is in the group and is not
+// its monitor. Then the group is that of the program that ran the process.
 func (r *facts) holdsParent(p *Process, where string) bool {
 	parent := r.byPid[p.PPid]
 	if parent == nil {
 		return false
 	}
-	if _, beside := parent.role(); beside {
-		return false
-	}
-	for _, g := range parent.Groups.All {
-		if procs.Within(g, where) {
-			return true
-		}
-	}
-	return false
+	_, helper := parent.helperRole()
+	return !helper && parent.Groups.InSubtree(where)
 }
 
-// within finds the box whose own group a path is in or below.
-func (r *facts) within(where string) (box int, ok bool) {
+// boxAround returns the box of a group or of its nearest ancestor that has one.
+func (r *facts) boxAround(where string) (box int, ok bool) {
 	upwards(where, func(dir string) bool {
 		box, ok = r.groups[dir]
 		return !ok
@@ -185,14 +164,14 @@ func (r *facts) within(where string) (box int, ok bool) {
 	return box, ok
 }
 
-// boxOf is the box in whose group a process is, -1 for none.
+// boxOf returns the box of a process by its cgroups, or -1.
 func (r *facts) boxOf(p *Process) int {
 	if box, ok := r.cached[p.Groups]; ok {
 		return box
 	}
 	box := -1
 	for _, where := range p.Groups.All {
-		if i, ok := r.within(where); ok {
+		if i, ok := r.boxAround(where); ok {
 			box = i
 			break
 		}
@@ -201,7 +180,7 @@ func (r *facts) boxOf(p *Process) int {
 	return box
 }
 
-// mentioned is the box that a process's arguments name, -1 for none.
+// mentioned returns the box of the id among a process's arguments, or -1.
 func (r *facts) mentioned(p *Process) int {
 	id, ok := p.mentions(func(id string) bool { _, ok := r.ids[id]; return ok })
 	if !ok {

@@ -8,18 +8,16 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Found is a container, or a pod with its containers, that was found on the
-// node without anybody saying that it is there.
+// Found is a container, or a pod with its containers, that Sandboxes discovered.
 type Found struct {
-	Name   string  // the first 12 characters of an id, a pod's "pod UID"
-	Pod    string  // the pod's id, "" for a container alone
+	Name   string  // the first 12 characters of an id; "pod UID" for a pod
+	Pod    string  // the pod's id, "" for a single container
 	Engine string  // docker, podman, containerd, cri-o, isula, kubernetes; kata, gvisor; oci
-	Rule   string  // the fact that told
-	Box    Sandbox // its Lane is its place in the list
+	Rule   string  // the fact that identified the engine
+	Box    Sandbox // its Lane is its index in the list
 }
 
-// list makes the entries to what is found, in the order of their first
-// processes.
+// list converts the entries, sorted by engine and name.
 func (d *discovery) list() []Found {
 	var out []Found
 	for _, e := range d.all {
@@ -44,7 +42,7 @@ func (d *discovery) list() []Found {
 		case len(e.dirs) == 1:
 			f.Box.Group = e.dirs[0]
 		}
-		d.firsts(e, &f.Box)
+		d.setFirstProcesses(e, &f.Box)
 		out = append(out, f)
 	}
 	slices.SortStableFunc(out, func(a, b Found) int {
@@ -56,15 +54,15 @@ func (d *discovery) list() []Found {
 	return out
 }
 
-// firsts finds the first processes of a pod and of its first container.
-func (d *discovery) firsts(e *entry, b *Sandbox) {
+// setFirstProcesses sets the first processes of a pod and of its first container.
+func (d *discovery) setFirstProcesses(e *entry, b *Sandbox) {
 	slices.SortFunc(e.members, func(a, b *Process) int { return cmp.Compare(a.Pid, b.Pid) })
 	in := map[int]bool{}
 	var firsts []*Process
 	for _, p := range e.members {
-		gvisor, _ := p.gVisor()
-		_, serving := d.serving(p)
-		if _, beside := p.role(); beside && p.depth() == 0 || serving || p.isInit() || gvisor == record.RoleGofer {
+		gvisor, _ := p.gVisorRole()
+		_, device := d.deviceOf(p)
+		if _, helper := p.helperRole(); helper && p.depth() == 0 || device || p.isInit() || gvisor == record.RoleGofer {
 			continue
 		}
 		in[p.Pid] = true
@@ -74,7 +72,7 @@ func (d *discovery) firsts(e *entry, b *Sandbox) {
 	}
 	for _, p := range firsts {
 		switch {
-		case in[p.PPid]: // its parent has the higher pid
+		case in[p.PPid]: // the parent has a higher pid
 		case p.isPause() || e.isSandbox(p):
 			if b.Pause == 0 {
 				b.Pause = p.Pid
@@ -85,18 +83,10 @@ func (d *discovery) firsts(e *entry, b *Sandbox) {
 	}
 }
 
-// isSandbox tells whether a process is in the cgroup of the pod's sandbox
-// itself: of several containers the one whose id the shim was given.
+// isSandbox reports whether a process is in the cgroup of the pod's sandbox: that of the
+// container with the shim's id.
 func (e *entry) isSandbox(p *Process) bool {
-	if len(e.ids) < 2 {
-		return false
-	}
-	for _, where := range p.Groups.All {
-		if _, _, ok := named(where, func(id string) bool { return slices.Contains(e.shims, id) }); ok {
-			return true
-		}
-	}
-	return false
+	return len(e.ids) > 1 && slices.ContainsFunc(p.Groups.All, func(where string) bool { return Names(where, e.shims) })
 }
 
 func short(id string) string {

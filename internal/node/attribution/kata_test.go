@@ -15,7 +15,7 @@ import (
 
 // The sandbox of testdata: cgroup v1, sandbox_cgroup_only=false, QEMU without
 // KVM, two virtiofsds and vhost-device-vsock run through the dynamic linker.
-func TestALiveKataSandboxIsChargedWhereItIs(t *testing.T) {
+func TestLiveKataSandboxIsChargedToItsGroups(t *testing.T) {
 	root := kata(t)
 	for name, box := range map[string]func(*Snapshot) Sandbox{
 		"by its id alone":       func(*Snapshot) Sandbox { return Sandbox{IDs: []string{"kk"}} },
@@ -66,8 +66,8 @@ const (
 	user    = "/user.slice/user-1000.slice/user@1000.service"
 )
 
-// A result is the roles, the charges, the CPU time of vCPUs, and why each process has its role.
-func TestKatasVariantsAreToldApart(t *testing.T) {
+// A result is the roles, the charges, the CPU time of vCPUs, and the rule of each role.
+func TestVariantsOfKataHaveTheirRoles(t *testing.T) {
 	others := []proc{{pid: 1, args: "/sbin/init", cgroup: root1}, {pid: 2, args: "containerd", ppid: 1, cgroup: root1},
 		{pid: 3, ppid: 1, args: "/opt/kata/bin/containerd-shim-kata-v2 -namespace k8s.io -id " + hex2, cgroup: v1("/kata_overhead/" + hex2)},
 		{pid: 4, ppid: 3, args: "/usr/bin/qemu-system-x86_64 -name sandbox-" + hex2, cgroup: v1("/kata_overhead/" + hex2)}}
@@ -90,8 +90,8 @@ func TestKatasVariantsAreToldApart(t *testing.T) {
 	})
 }
 
-// vhost-device-vsock, which QEMU's script starts, is where the thread that forked it was.
-func TestWhatAVMMStartedIsItsOwnInEveryGroup(t *testing.T) {
+// A script of QEMU starts vhost-device-vsock. It is in the cgroup of the thread that forked it.
+func TestDeviceOfAVMMHasItsRoleInEveryGroup(t *testing.T) {
 	t.Parallel()
 	pod := "/kubepods/burstable/pod" + podUIDs + "/kata_" + hex
 	for _, where := range []string{pod, "/default/kata_" + hex, "/default/" + hex, "/docker/" + hex, "/system.slice/docker-" + hex + ".scope"} {

@@ -8,58 +8,54 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Members picks the processes of the sandboxes and the daemons, each with its
-// role and the rule that gave it, and reads which cgroups their threads are in.
-// They are in the order of lanes, then of pids. What could not be read is
-// counted in problems.
+// Members returns the processes of the sandboxes and the daemons, sorted by lane and pid.
+// Each has its role, the rule that decided it, and the cgroups of its threads. Read
+// failures are counted in problems.
 func (s *Snapshot) Members(boxes []Sandbox, daemons []int, problems *record.Problems) []Member {
-	c := &selection{facts: s.facts(boxes, daemons), who: map[int]*Member{}}
-	c.daemonsFirst()
-	c.inGroups()
-	c.told()
-	c.mentioning()
-	c.parents()
-	c.descendants()
-	c.leftBehind()
-	c.descendants()
-	c.kernelThreads()
-	out := make([]Member, 0, len(c.who))
-	for _, m := range c.who {
+	c := &selection{facts: s.facts(boxes, daemons), picked: map[int]*Member{}, box: map[int]int{}}
+	c.addDaemons()
+	c.addGroups()
+	c.addNamedPids()
+	c.addMentioning()
+	c.addParents()
+	c.addDescendants()
+	c.addLeftBehind()
+	c.addDescendants()
+	c.addKernelThreads()
+	out := make([]Member, 0, len(c.picked))
+	for _, m := range c.picked {
 		if s.reader.threads(m, problems) {
 			out = append(out, *m)
 		}
 	}
-	c.threadsElsewhere(out)
+	c.findVCPUsByGroup(out)
 	slices.SortFunc(out, func(a, b Member) int { return cmp.Or(cmp.Compare(a.Lane, b.Lane), cmp.Compare(a.Pid, b.Pid)) })
 	return out
 }
 
-// selection is who was picked by the facts so far.
+// selection is the set of members while it is built.
 type selection struct {
 	*facts
-	who   map[int]*Member
-	boxed map[int]int // pid → box, of who
-	queue []*Member   // whose children are still to be looked at
+	picked map[int]*Member // by pid
+	box    map[int]int     // by pid
+	queue  []*Member       // their children are not examined yet
 }
 
-// add takes a process in, and tells whether it was not in yet.
+// add returns the member of a process, and adds it first if it is new.
 func (c *selection) add(p *Process, box int, role record.Role, rule string) *Member {
-	if m := c.who[p.Pid]; m != nil {
+	if m := c.picked[p.Pid]; m != nil {
 		return m
 	}
 	m := &Member{Process: p, Lane: -1, Role: role, Rule: rule}
 	if box >= 0 {
 		m.Lane = c.boxes[box].Lane
 	}
-	if c.boxed == nil {
-		c.boxed = map[int]int{}
-	}
-	c.who[p.Pid], c.boxed[p.Pid] = m, box
+	c.picked[p.Pid], c.box[p.Pid] = m, box
 	c.queue = append(c.queue, m)
 	return m
 }
 
-func (c *selection) daemonsFirst() {
+func (c *selection) addDaemons() {
 	for _, p := range c.Processes {
 		if c.daemons[p.Pid] {
 			c.add(p, -1, record.RoleDaemon, "the engine's daemon, by who answers on its socket")
@@ -67,8 +63,8 @@ func (c *selection) daemonsFirst() {
 	}
 }
 
-// inGroups takes in everything in the sandboxes' own groups.
-func (c *selection) inGroups() {
+// addGroups adds all processes in the cgroups of the sandboxes.
+func (c *selection) addGroups() {
 	for _, p := range c.Processes {
 		if box := c.boxOf(p); box >= 0 {
 			c.inside(p, box, 0)
@@ -82,21 +78,19 @@ const (
 	ruleInGroup  = "in the pod's cgroup"
 	ruleFirst    = "the container's first process"
 	ruleDescends = "descends from the container's first process"
-	// gVisor's systrap and ptrace run each of the workload's processes in one of
-	// the sentry's, which has nothing but its address space.
+	// gVisor's systrap and ptrace platforms run each process of the workload in a host
+	// process that provides only an address space.
 	ruleStub = "an address space in which the sentry runs the workload"
 )
 
-// deepest is how far parents are followed; it ends where a broken /proc makes
-// them go in circles.
+// deepest limits how far parents are followed: a hostile /proc may have a cycle.
 const deepest = 1 << 12
 
-// inside decides what a process in a sandbox's group is. A container's own
-// processes may call themselves anything, so a program's name counts only where
-// the arguments name this container, or the process is in no pid namespace of a
-// container's.
+// inside decides the role of a process in a sandbox's group. Processes of a container may
+// choose any name. So the name counts only if the arguments have the container's id, or
+// if the process is outside of the container's pid namespace.
 func (c *selection) inside(p *Process, box, depth int) *Member {
-	if m := c.who[p.Pid]; m != nil {
+	if m := c.picked[p.Pid]; m != nil {
 		return m
 	}
 	b := &c.boxes[box]
@@ -119,8 +113,7 @@ func (c *selection) inside(p *Process, box, depth int) *Member {
 	return c.add(p, box, role, why)
 }
 
-// byProgram goes by the program of a process in a sandbox's group, as far as that
-// counts.
+// byProgram decides by the program of a process in a sandbox's group.
 func (c *selection) byProgram(p *Process, box int) (role record.Role, why string, ok bool) {
 	b := &c.boxes[box]
 	mentions := c.mentioned(p) == box
@@ -128,10 +121,10 @@ func (c *selection) byProgram(p *Process, box int) (role record.Role, why string
 	if p.isInit() && p.depth() <= 1 {
 		return record.RoleRuntime, "a runtime's init in the pod's cgroup, not yet the container's process", true
 	}
-	if role, ok := p.gVisor(); ok && (trusted || p.Pid == b.Workload || p.Pid == b.Pause) {
+	if role, ok := p.gVisorRole(); ok && (trusted || p.Pid == b.Workload || p.Pid == b.Pause) {
 		return role, rule(mentions, "runsc in the pod's cgroup"), true
 	}
-	if role, ok := p.role(); ok {
+	if role, ok := p.helperRole(); ok {
 		launched := p.depth() == 0 && (role == record.RoleVMM || role == record.RoleVirtiofs) && c.underShim(p, box)
 		if trusted || launched {
 			return role, rule(mentions, "its program, in the pod's cgroup"), true
@@ -140,10 +133,10 @@ func (c *selection) byProgram(p *Process, box int) (role record.Role, why string
 	return record.RoleRuntime, ruleMentions, mentions && p.isCommand() && p.depth() == 0
 }
 
-// byParent goes by who started a process in a sandbox's group, and is in it too.
+// byParent decides by the parent of a process in a sandbox's group.
 func (c *selection) byParent(p *Process, box, depth int) (role record.Role, why string, ok bool) {
 	parent := c.byPid[p.PPid]
-	if by, ok := c.serving(p); ok && c.mentioned(parent) == box {
+	if by, ok := c.deviceOf(p); ok && c.mentioned(parent) == box {
 		return startedBy(by)
 	}
 	if parent == nil || depth >= deepest || c.boxOf(parent) != box || c.daemons[parent.Pid] {
@@ -171,18 +164,18 @@ func rule(mentions bool, otherwise string) string {
 	return otherwise
 }
 
-// underShim tells whether a process was started by a shim of the box.
+// underShim reports whether the parent of a process is a shim of the box.
 func (c *selection) underShim(p *Process, box int) bool {
 	parent := c.byPid[p.PPid]
 	if parent == nil {
 		return false
 	}
-	role, _ := parent.role()
+	role, _ := parent.helperRole()
 	return role == record.RoleShim && c.mentioned(parent) == box
 }
 
-// told takes in what the target names by pid.
-func (c *selection) told() {
+// addNamedPids adds the processes that a target reports by pid.
+func (c *selection) addNamedPids() {
 	for i := range c.boxes {
 		b := &c.boxes[i]
 		one := func(pid int, role record.Role, why string) {
@@ -193,8 +186,8 @@ func (c *selection) told() {
 			if box := c.boxOf(p); box >= 0 && box != i {
 				return
 			}
-			if own, ok := p.about(); ok && c.mentioned(p) == i {
-				role, why = own, ruleMentions
+			if known, ok := p.role(); ok && c.mentioned(p) == i {
+				role, why = known, ruleMentions
 			}
 			c.add(p, i, role, why)
 		}
@@ -206,39 +199,28 @@ func (c *selection) told() {
 	}
 }
 
-// mentioning takes in what stands outside of the groups and names a container.
-// A process within a container may have any argument: outside of the groups
-// those in a pid namespace of their own count only with a parent that counts, or
-// in a cgroup that bears the id too.
-func (c *selection) mentioning() {
+// addMentioning adds processes outside of the groups with a container's id among their
+// arguments. A process inside a container may have any argument. So one in another pid
+// namespace counts only if its cgroup has the id too, or if its parent counts.
+func (c *selection) addMentioning() {
 	for _, p := range c.Processes {
-		if c.who[p.Pid] != nil || c.boxOf(p) >= 0 || p.Kernel {
+		if c.picked[p.Pid] != nil || c.boxOf(p) >= 0 || p.Kernel {
 			continue
 		}
 		box := c.mentioned(p)
 		if box < 0 {
 			continue
 		}
-		if p.depth() > 0 && !c.bearsID(p, box) {
+		if p.depth() > 0 && !slices.ContainsFunc(p.Groups.All, func(where string) bool { return Names(where, c.boxes[box].IDs) }) {
 			parent := c.byPid[p.PPid]
 			if parent == nil || parent.depth() > 0 || c.mentioned(parent) != box {
 				continue
 			}
 		}
-		if role, ok := p.about(); ok {
+		if role, ok := p.role(); ok {
 			c.add(p, box, role, ruleMentions)
 		} else if p.isCommand() && p.depth() == 0 {
 			c.add(p, box, record.RoleRuntime, "a runtime's or engine's command, "+ruleMentions)
 		}
 	}
-}
-
-// bearsID tells whether one of a process's cgroups names the box.
-func (c *selection) bearsID(p *Process, box int) bool {
-	for _, where := range p.Groups.All {
-		if _, _, ok := named(where, func(id string) bool { i, ok := c.ids[id]; return ok && i == box }); ok {
-			return true
-		}
-	}
-	return false
 }

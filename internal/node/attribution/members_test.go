@@ -17,7 +17,7 @@ import (
 )
 
 // An input is the sandbox with the daemons, and the processes. A result is the roles, the
-// charges, and by which rule each process has its role.
+// charges, and the rule that decided each role.
 func TestEveryProcessOfASandboxHasItsRole(t *testing.T) {
 	init := proc{pid: 1, args: "/sbin/init", cgroup: root1}
 	golden.Cases(t, "testdata/members.txt", func(t *testing.T, input string) string {
@@ -37,7 +37,7 @@ func TestEveryProcessOfASandboxHasItsRole(t *testing.T) {
 	})
 }
 
-func TestSandboxesThatShareAGroupAreKeptApartByTheirProcesses(t *testing.T) {
+func TestNestedGroupsBelongToDifferentSandboxes(t *testing.T) {
 	_, s := snapshot(t, tree(t,
 		proc{pid: 61, ppid: 1, nspid: "61 1", args: "/probe", cgroup: v1("/g/c1")},
 		proc{pid: 62, ppid: 1, nspid: "62 1", args: "/probe", cgroup: v1("/g/c1/inner/c2")}))
@@ -47,7 +47,7 @@ func TestSandboxesThatShareAGroupAreKeptApartByTheirProcesses(t *testing.T) {
 	check.That(t, short == "61=workload@0 62=workload@1", "%s", long)
 }
 
-func TestTheGroupOfTheMachinesFirstProcessIsNoSandboxs(t *testing.T) {
+func TestGroupOfPidOneBelongsToNoSandbox(t *testing.T) {
 	_, s := snapshot(t, tree(t,
 		proc{pid: 1, args: "/sbin/init", cgroup: v1("/outer")},
 		proc{pid: 40, ppid: 1, args: "tare", cgroup: v1("/outer/below")},
@@ -58,7 +58,7 @@ func TestTheGroupOfTheMachinesFirstProcessIsNoSandboxs(t *testing.T) {
 	check.That(t, short == "61=workload@0", "%s", long)
 }
 
-func TestWhatABareRuntimeLeavesBehindIsItsOwn(t *testing.T) {
+func TestOrphansOfABareRuntimeHaveTheRoleRuntime(t *testing.T) {
 	root := tree(t,
 		proc{pid: 1, args: "/sbin/init", cgroup: root1},
 		proc{pid: 40, ppid: 1, args: "tare overhead leaky", cgroup: root1},
@@ -77,7 +77,7 @@ func TestWhatABareRuntimeLeavesBehindIsItsOwn(t *testing.T) {
 }
 
 // A result is a line "name|engine|ids|group|workload|pause" for each sandbox.
-func TestSandboxesAreFoundWithoutBeingNamed(t *testing.T) {
+func TestSandboxesAreDiscovered(t *testing.T) {
 	plain := []proc{
 		{pid: 1, args: "/sbin/init", cgroup: v2("/init.scope")},
 		{pid: 30, ppid: 1, args: "/usr/bin/dockerd", cgroup: v2("/system.slice/docker.service")},
@@ -96,7 +96,7 @@ func TestSandboxesAreFoundWithoutBeingNamed(t *testing.T) {
 			boxes = append(boxes, f.Box)
 			got = append(got, fmt.Sprintf("%s|%s|%d|%s|%d|%d", f.Name, f.Engine, len(f.Box.IDs), f.Box.Group, f.Box.Workload, f.Box.Pause))
 		}
-		// What was found holds all its processes, and nothing else.
+		// The members are exactly the processes of the discovered sandboxes.
 		var problems record.Problems
 		members := s.Members(boxes, nil, &problems)
 		for _, p := range sandboxed {
@@ -107,7 +107,7 @@ func TestSandboxesAreFoundWithoutBeingNamed(t *testing.T) {
 	})
 }
 
-func TestPathsOfCgroupsTellTheContainer(t *testing.T) {
+func TestCgroupPathIdentifiesTheContainer(t *testing.T) {
 	for path, want := range map[string]string{
 		"/docker/" + hex: hex + " docker",
 		"/docker/abc":    "",
@@ -133,7 +133,7 @@ func TestPathsOfCgroupsTellTheContainer(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatSharesSomethingWithASandboxIsRelated(t *testing.T) {
+func TestRelatedProcessesShareSomethingWithASandbox(t *testing.T) {
 	t.Parallel()
 	pod, system := v1("/pods/kk"), v1("/system/containerd")
 	for name, c := range map[string]struct {

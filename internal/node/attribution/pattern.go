@@ -7,32 +7,31 @@ import (
 	"github.com/tare-bench/tare/internal/node/procs"
 )
 
-// place is what the path of a cgroup tells of the container in it.
+// place is the container or pod that a cgroup path identifies.
 type place struct {
-	id     string // of the container or the pod's sandbox, "" for none
-	pod    string // the kubelet's uid, or podman's id of the pod
-	podDir string // the pod's own cgroup
-	dir    string // the container's own cgroup
-	engine string
-	rule   string
-	beside bool // it holds Kata's processes and is not the pod's
+	id       string // of the container or the pod's sandbox, or ""
+	pod      string // the kubelet's uid, or podman's id of the pod
+	podDir   string // cgroup of the pod
+	dir      string // cgroup of the container
+	engine   string
+	rule     string
+	overhead bool // it is Kata's overhead group, not the pod's group
 }
 
-// scopes are the prefixes that engines give a container's cgroup, before a
-// dash under systemd, and who does.
+// scopes are the prefixes of container cgroups by engine. Under systemd a dash follows.
 var scopes = []struct{ prefix, engine string }{
 	{"docker", "docker"}, {"cri-containerd", "containerd"}, {"crio", "cri-o"}, {"libpod-payload", "podman"}, {"libpod", "podman"},
 	{"nerdctl", "containerd"}, {"isulad", "isula"}, {"runc", "oci"}, {"crun", "oci"},
 }
 
-// locate reads a path from its root, so that of containers within containers
-// it is the outer one that is found. The forms:
+// locate parses a cgroup path from the root. For nested containers it returns the outer
+// one. The forms:
 //
 //	docker/<id>, system.slice/docker-<id>.scope
 //	kubepods/burstable/pod<uid>/<id>, kubepods-…-pod<uid_>.slice/cri-containerd-<id>.scope
 //	libpod_parent/libpod-<id>, machine.slice/libpod-<id>.scope, with the pod's above
-//	<unit>.service/libpod-payload-<id>, of a container that is a unit of systemd (--cgroups=split)
-//	<slice>:cri-containerd:<id>, where containerd gives cgroupfs a systemd path
+//	<unit>.service/libpod-payload-<id>, with podman --cgroups=split
+//	<slice>:cri-containerd:<id>, if containerd passes a systemd path to cgroupfs
 //	kata_overhead/<id>, kata-overhead.slice:runtime-rs:<id>, kata_<id>
 func locate(where string) (place, bool) {
 	var p place
@@ -52,7 +51,7 @@ func locate(where string) (place, bool) {
 			}
 			continue
 		}
-		// Before it is the slice around: machine, a user's, or one that was asked for.
+		// The slice precedes it: machine, a user's, or a requested one.
 		if _, id, ok := strings.Cut(bare, "-libpod_pod_"); ok && hexadecimal(id) {
 			p.pod, p.podDir, p.engine, p.rule = id, dir, "podman", "in a pod's cgroup of podman's"
 			continue
@@ -73,7 +72,7 @@ func locate(where string) (place, bool) {
 	return place{}, false
 }
 
-// name reads one element of a path, and tells whether it names a container.
+// name parses one element of a path and reports whether it names a container.
 func (p *place) name(e, bare, before string) bool {
 	set := func(id, engine, rule string) bool {
 		p.id, p.rule = id, rule
@@ -84,7 +83,7 @@ func (p *place) name(e, bare, before string) bool {
 	}
 	switch before {
 	case "kata_overhead":
-		p.beside = true
+		p.overhead = true
 		return set(e, "kata", "in the cgroup of Kata's overhead")
 	case "docker":
 		if hexadecimal(e) {
@@ -93,8 +92,8 @@ func (p *place) name(e, bare, before string) bool {
 	}
 	if slice, rest, ok := strings.Cut(e, ":"); ok {
 		if prefix, id, ok := strings.Cut(rest, ":"); ok && id != "" {
-			p.beside = strings.HasPrefix(slice, "kata-overhead") || strings.HasPrefix(slice, "kata_overhead")
-			if p.beside {
+			p.overhead = strings.HasPrefix(slice, "kata-overhead") || strings.HasPrefix(slice, "kata_overhead")
+			if p.overhead {
 				return set(id, "kata", "in the cgroup of Kata's overhead")
 			}
 			return set(id, engineOf(prefix), "in a cgroup of the form slice:prefix:id")
@@ -126,8 +125,8 @@ func engineOf(prefix string) string {
 	return "oci"
 }
 
-// podUID reads the kubelet's "pod<uid>", and "kubepods-burstable-pod<uid>" of
-// systemd, where dashes in the uid are underscores.
+// podUID parses the kubelet's "pod<uid>" and systemd's "kubepods-burstable-pod<uid>", in
+// which the uid has underscores for dashes.
 func podUID(bare string, kubepods bool) (string, bool) {
 	if strings.HasPrefix(bare, "kubepods-") {
 		i := strings.LastIndex(bare, "-pod")
@@ -147,7 +146,7 @@ func podUID(bare string, kubepods bool) (string, bool) {
 	return uid, true
 }
 
-// hexadecimal tells whether a text is an id as engines make them: 64 digits.
+// hexadecimal reports whether s is an id as engines make them: 64 lower-case hex digits.
 func hexadecimal(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
@@ -157,9 +156,8 @@ func hexadecimal(s string) bool {
 	return len(s) == 64
 }
 
-// overhead tells whether a group is one of those that Kata puts beside the
-// pod's.
-func overhead(where string) bool {
+// isOverhead reports whether a group is one of Kata's overhead groups.
+func isOverhead(where string) bool {
 	for e := range strings.SplitSeq(where, "/") {
 		if strings.HasPrefix(e, "kata_overhead") || strings.HasPrefix(e, "kata-overhead") {
 			return true
@@ -168,22 +166,22 @@ func overhead(where string) bool {
 	return false
 }
 
-// Own reports whether a cgroup was made for one of the sandboxes: it names one, or it is the
-// group that was asked for or below it.
+// Own reports whether a cgroup was made for one of the sandboxes: its path has an id of
+// one, or it is the requested group or below it.
 func Own(where string, boxes []Sandbox) bool {
-	return slices.ContainsFunc(boxes, func(b Sandbox) bool { return Names(where, b.IDs) || procs.Within(where, b.Group) })
+	return slices.ContainsFunc(boxes, func(b Sandbox) bool { return Names(where, b.IDs) || procs.InSubtree(where, b.Group) })
 }
 
-// Names tells whether a cgroup's path names one of the ids, in any of the forms in
-// which engines and runtimes do.
+// Names reports whether a cgroup path has one of the ids, in any form that engines and
+// runtimes use.
 func Names(where string, ids []string) bool {
-	_, _, ok := named(where, func(id string) bool { return slices.Contains(ids, id) })
+	_, _, ok := named(where, func(id string) bool { return id != "" && slices.Contains(ids, id) })
 	return ok
 }
 
-// named finds the outermost element of a path that names one of the ids: alone,
-// or behind the last "-", "_" or ":" of a prefix, with ".scope" or without. dir
-// is the path up to it.
+// named returns the outermost element of a path that is a known id: alone or after a
+// prefix that ends in "-", "_" or ":", with or without ".scope". dir is the path up to
+// that element.
 func named(where string, known func(id string) bool) (id, dir string, ok bool) {
 	for e := range strings.SplitSeq(strings.TrimPrefix(where, "/"), "/") {
 		dir += "/" + e
@@ -191,7 +189,7 @@ func named(where string, known func(id string) bool) (id, dir string, ok bool) {
 			if known(bare) {
 				return bare, dir, true
 			}
-			// An id may hold the separators itself, so all of them are tried.
+			// An id may contain separators, so try each of them.
 			for i := range len(bare) {
 				if c := bare[i]; (c == '-' || c == '_' || c == ':') && known(bare[i+1:]) {
 					return bare[i+1:], dir, true

@@ -10,21 +10,20 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Process reads one member in full. Its memory comes from smaps_rollup, for
-// which the kernel walks its page tables: about a millisecond for 100 MiB.
-// Where that may not be read, Read is false and RSS comes from status. CPU time
-// is that of the process's own clock, in nanoseconds; below a Root that is not
-// this machine's it comes from stat, in hundredths of a second, as that of the
-// children that it waited for always does.
+// Process reads one member in full. Memory comes from smaps_rollup, for which the kernel
+// walks the page tables: about a millisecond for 100 MiB. If smaps_rollup is unreadable,
+// Read is false and RSS comes from status. CPU time is that of the process's clock, in
+// nanoseconds. Below another Root, and for children that it waited for, CPU time comes
+// from stat, in hundredths of a second.
 //
-// The error wraps [procs.ErrGone] where the process has ended, or another has
-// its pid. All that could not be read is counted in problems.
+// The error wraps [procs.ErrGone] if the process has ended or its pid is reused. Read
+// failures are counted in problems.
 func (r *Reader) Process(m Member, problems *record.Problems) (record.Process, error) {
 	return r.member(m, true, problems)
 }
 
-// Look is Process without what is costly to read, its share of memory: Read is
-// false and no problem, and RSS comes from the file of its clocks.
+// Look reads one member without the costly smaps_rollup: Read is false, and RSS comes from
+// stat.
 func (r *Reader) Look(m Member, problems *record.Problems) (record.Process, error) {
 	return r.member(m, false, problems)
 }
@@ -58,7 +57,7 @@ func (r *Reader) fill(out *record.Process, m Member, full bool, problems *record
 		return err
 	}
 	out.PPid, out.Threads, out.Waited = st.PPid, st.Threads, int64(st.Waited)*procs.Tick
-	for _, tid := range m.VCPUs { // before CPU, of which it is a part; one that was taken away took its time with it
+	for _, tid := range m.VCPUs { // before CPU, which includes it; the time of an ended thread is lost
 		out.VCPU += d.TaskCPU(tid)
 	}
 	if r.Root == "" {
@@ -68,7 +67,7 @@ func (r *Reader) fill(out *record.Process, m Member, full bool, problems *record
 	} else {
 		out.CPU = int64(st.Ticks) * procs.Tick
 	}
-	if out.Ended = st.Ended(); m.Kernel || out.Ended { // without memory
+	if out.Ended = st.Ended(); m.Kernel || out.Ended { // these have no memory
 		out.Read = true
 		return nil
 	}

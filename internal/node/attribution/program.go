@@ -3,108 +3,104 @@ package attribution
 import (
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/record"
 )
 
-// command is a process's program and its arguments, a dynamic linker left out.
+// command returns a process's program and its arguments without a dynamic linker.
 func (p *Process) command() (string, []string) {
 	if len(p.Args) == 0 {
 		return "", nil
 	}
-	return procs.Behind(p.name(), p.Args[1:])
+	return procs.SkipLinker(p.name(), p.Args[1:])
 }
 
-// role is whose cost a process is that stands beside containers, by the first argument,
-// by the guest that it runs, or by the program's file.
-func (p *Process) role() (record.Role, bool) {
+// helperRole returns the role of a shim, monitor, VMM or virtiofsd: by its first argument,
+// by a guest that it runs, or by the program's file.
+func (p *Process) helperRole() (record.Role, bool) {
 	if len(p.Args) == 0 {
 		return "", false
 	}
-	if role, ok := procs.Beside(p.name(), p.Args[1:]); ok {
+	if role, ok := procs.HelperRole(p.name(), p.Args[1:]); ok {
 		return role, ok
 	}
 	if p.guest {
 		return record.RoleVMM, true
 	}
-	return procs.Beside(filepath.Base(p.Exe), nil)
+	return procs.HelperRole(filepath.Base(p.Exe), nil)
 }
 
-// gVisor tells runsc's sentry and file server, by their names or the program's
+// gVisorRole returns the role of runsc's sentry or gofer, by its name or by the program's
 // file.
-func (p *Process) gVisor() (record.Role, bool) {
+func (p *Process) gVisorRole() (record.Role, bool) {
 	name, args := p.command()
-	if filepath.Base(p.Exe) == "runsc" && procs.Named(name) == "" {
+	if filepath.Base(p.Exe) == "runsc" && procs.RoleOf(name) == "" {
 		name = "runsc"
 	}
-	return procs.GVisor(name, args)
+	return procs.GVisorRole(name, args)
 }
 
-// about is the role of a process that is there for containers, in a sandbox of gVisor's or
-// not.
-func (p *Process) about() (record.Role, bool) {
-	if role, ok := p.gVisor(); ok {
+// role returns the role of a process that serves a sandbox.
+func (p *Process) role() (record.Role, bool) {
+	if role, ok := p.gVisorRole(); ok {
 		return role, true
 	}
-	return p.role()
+	return p.helperRole()
 }
 
-// isCommand tells whether a process is a runtime's or an engine's command.
+// isCommand reports whether a process is a command of a runtime or an engine.
 func (p *Process) isCommand() bool {
 	name, _ := p.command()
 	return procs.IsCommand(name)
 }
 
-// isInit tells whether a process is a runtime's own that is about to become a
-// container's: "runc init", and youki's, which shows by its name alone.
+// isInit reports whether a process belongs to a runtime and is about to execute the
+// container's program: "runc init", or youki's, which has only a name.
 func (p *Process) isInit() bool {
 	name, args := p.command()
 	return name == "runc" && len(args) == 1 && args[0] == "init" ||
 		strings.HasPrefix(p.Comm, "runc:[") || strings.HasPrefix(p.Comm, "youki:[")
 }
 
-// isLane tells whether a process is one of tare's lanes, see package lane.
+// isLane reports whether a process is one of tare's lanes, see package lane.
 func (p *Process) isLane() bool { return len(p.Args) > 0 && p.Args[0] == "tare-lane" }
 
-// isPause tells by its name whether a process does nothing but hold a pod.
+// isPause reports whether the name of a process is that of a pause program.
 func (p *Process) isPause() bool {
 	name, args := p.command()
-	return procs.Named(name) == record.RolePause || name == "catatonit" && len(args) > 0 && args[0] == "-P"
+	return procs.RoleOf(name) == record.RolePause || name == "catatonit" && len(args) > 0 && args[0] == "-P"
 }
 
-// vCPU is how VMMs name the threads that run a guest: QEMU (only with
-// -name …,debug-threads=on) and StratoVirt "CPU 0/KVM", cloud-hypervisor
-// "vcpu0", Firecracker "fc_vcpu 0", Dragonball "db_vcpu0".
+// vCPU matches the names of vCPU threads: QEMU (only with -name …,debug-threads=on) and
+// StratoVirt "CPU 0/KVM", cloud-hypervisor "vcpu0", Firecracker "fc_vcpu 0", Dragonball
+// "db_vcpu0".
 var vCPU = regexp.MustCompile(`^(CPU [0-9]+/[A-Z]+|(fc_|db_)?vcpu ?[0-9]+)$`)
 
-// mentions returns what of the process's arguments names a container, in the
-// order of trust, for lookup in ids: the one flag where the program has one, the
-// whole argument for a command, else every part of an argument between
-// characters that cannot be in an id.
+// mentions returns the container id among the process's arguments. If the program has a
+// flag for it, only that counts. For a command, whole arguments count. For other helpers,
+// every part of an argument that can be an id counts.
 func (p *Process) mentions(known func(id string) bool) (string, bool) {
 	name, args := p.command()
-	role, beside := p.about()
+	role, helper := p.role()
 	if id := procs.ContainerOf(name, role, args); id != "" {
 		return id, known(id)
 	}
-	if !beside && p.isCommand() {
-		for _, arg := range args {
-			if known(arg) {
-				return arg, true
-			}
+	if !helper {
+		i := slices.IndexFunc(args, known)
+		if i < 0 || !p.isCommand() {
+			return "", false
 		}
-	}
-	if !beside {
-		return "", false
+		return args[i], true
 	}
 	for _, arg := range args {
 		for _, part := range procs.Parts(arg) {
 			if known(part) {
 				return part, true
 			}
-			// Kata names QEMU's machine so.
+			// Kata's name for QEMU's machine.
 			if id, ok := strings.CutPrefix(part, "sandbox-"); ok && known(id) {
 				return id, true
 			}
@@ -113,11 +109,11 @@ func (p *Process) mentions(known func(id string) bool) (string, bool) {
 	return "", false
 }
 
-// serves reads from a process's arguments which container it stands beside, and
-// which engine that is likely to be.
-func (p *Process) serves() (id string, of guess) {
+// servedContainer returns the container id and the probable engine by the arguments of a
+// shim, monitor, VMM, virtiofsd, sentry or gofer.
+func (p *Process) servedContainer() (id string, of guess) {
 	name, args := p.command()
-	role, _ := p.about()
+	role, _ := p.role()
 	id = procs.ContainerOf(name, role, args)
 	switch role {
 	case record.RoleSentry, record.RoleGofer:
@@ -146,7 +142,7 @@ func (p *Process) serves() (id string, of guess) {
 	return "", guess{}
 }
 
-// kataID finds the sandbox in the arguments of a VMM or virtiofsd of Kata's:
+// kataID returns the sandbox id among the arguments of Kata's VMM or virtiofsd:
 // /run/vc/vm/ID/…, /run/kata-containers/shared/sandboxes/ID/…, /run/kata/ID/…,
 // -name sandbox-ID.
 func kataID(args []string) string {

@@ -31,17 +31,17 @@ func TestMain(m *testing.M) { engines.Main(m) }
 
 const held = 32 << 20 // bytes that a command in every container holds
 
-// real is a subject of this machine, and what its sandboxes have to look like.
+// real is a subject of this machine and what its sandboxes must look like.
 type real struct {
-	engine  string // as it is found without being told
+	engine  string // as discovered
 	daemons []int
 	target  func() (subject.Target, error)
 	roles   map[record.Role]int // how many of each on a lane, -1: more than one; nil: see check
-	beside  record.Role
+	helper  record.Role
 	pods    bool
 }
 
-func TestRealSandboxesHaveAllTheirProcessesAndNobodyElses(t *testing.T) {
+func TestRealSandboxesHaveExactlyTheirProcesses(t *testing.T) {
 	need.Root(t)
 	bare := func(name, path string, roles map[record.Role]int) {
 		t.Run(name, func(t *testing.T) {
@@ -55,7 +55,7 @@ func TestRealSandboxesHaveAllTheirProcessesAndNobodyElses(t *testing.T) {
 	d := engines.Docker(t)
 	for _, runtime := range d.Runtimes {
 		t.Run("docker/"+runtime, func(t *testing.T) {
-			behave(t, real{engine: "docker", daemons: []int{d.Pid, d.ContainerdPid}, beside: record.RoleShim, target: func() (subject.Target, error) {
+			behave(t, real{engine: "docker", daemons: []int{d.Pid, d.ContainerdPid}, helper: record.RoleShim, target: func() (subject.Target, error) {
 				return docker.New(t.Context(), "docker/"+runtime, runtime, "cli", subject.Engine{Address: d.Host, Command: d.Command})
 			}})
 		})
@@ -63,14 +63,14 @@ func TestRealSandboxesHaveAllTheirProcessesAndNobodyElses(t *testing.T) {
 	p := engines.Podman(t)
 	for _, runtime := range p.Runtimes {
 		t.Run("podman/"+runtime, func(t *testing.T) {
-			behave(t, real{engine: "podman", daemons: []int{p.Pid}, beside: record.RoleMonitor, target: func() (subject.Target, error) {
+			behave(t, real{engine: "podman", daemons: []int{p.Pid}, helper: record.RoleMonitor, target: func() (subject.Target, error) {
 				return podman.New(t.Context(), "podman/"+runtime, runtime, "cli", subject.Engine{Command: p.Command})
 			}})
 		})
 	}
-	pod := func(name string, daemon int, beside record.Role, e subject.Engine) {
+	pod := func(name string, daemon int, helper record.Role, e subject.Engine) {
 		t.Run("cri+"+name, func(t *testing.T) {
-			behave(t, real{engine: name, daemons: []int{daemon}, pods: true, beside: beside, target: func() (subject.Target, error) {
+			behave(t, real{engine: name, daemons: []int{daemon}, pods: true, helper: helper, target: func() (subject.Target, error) {
 				return cri.New(t.Context(), "cri+"+name+"/runc", name, "runc", e)
 			}})
 		})
@@ -81,7 +81,7 @@ func TestRealSandboxesHaveAllTheirProcessesAndNobodyElses(t *testing.T) {
 }
 
 // behave starts a sandbox on two lanes, with a command in each that holds memory,
-// and looks at them in all the ways in which they can be told.
+// and checks them by every way to identify them.
 func behave(t *testing.T, r real) {
 	target := must.Get(r.target())(t)
 	run := fmt.Sprintf("p%07x", os.Getpid())
@@ -139,8 +139,8 @@ func behave(t *testing.T, r real) {
 	}
 }
 
-// check looks at the node once, and returns the processes of the two lanes, and
-// what is not as it has to be.
+// check looks at the node once. It returns the processes of the two lanes and the
+// mistakes.
 func (r real) check(t *testing.T, sandboxes []subject.Sandbox, way func(*attribution.Snapshot, subject.Sandbox) []attribution.Sandbox, gvisor bool) (pids []int, wrong []string) {
 	t.Helper()
 	bad := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
@@ -190,7 +190,7 @@ func (r real) check(t *testing.T, sandboxes []subject.Sandbox, way func(*attribu
 			if b.Pause != 0 {
 				want[record.RolePause] = 1
 			}
-			if roles[r.beside] < 1 {
+			if roles[r.helper] < 1 {
 				bad("%v%s", roles, long)
 			}
 		} else if len(roles) != len(want) {
@@ -201,7 +201,7 @@ func (r real) check(t *testing.T, sandboxes []subject.Sandbox, way func(*attribu
 				bad("%d of %s, want %d%s", roles[role], role, n, long)
 			}
 		}
-		// gVisor keeps what it holds in a memfd of which it maps little: its group is
+		// gVisor maps only a little of the memfd that has its memory: its group is
 		// charged, its processes do not show it.
 		if !gvisor && memory < held || memory > held+200<<20 {
 			bad("%d bytes with %d held%s", memory, held, long)
@@ -211,7 +211,7 @@ func (r real) check(t *testing.T, sandboxes []subject.Sandbox, way func(*attribu
 			if g.Lane == lane && g.Charge == record.ChargePod {
 				own = append(own, g.Path)
 			}
-			if g.Charge == record.ChargeOverhead && r.beside == "" {
+			if g.Charge == record.ChargeOverhead && r.helper == "" {
 				bad("%+v", g)
 			}
 		}
@@ -239,8 +239,7 @@ func (r real) check(t *testing.T, sandboxes []subject.Sandbox, way func(*attribu
 	return pids, wrong
 }
 
-// inGroup compares with the kernel's own list: every process of the group is
-// on the lane.
+// inGroup compares with the kernel's list: every process of the group is on the lane.
 func inGroup(t *testing.T, group string, processes []record.Process, lane int) (wrong []string) {
 	t.Helper()
 	hs := must.Get(cgroup.Hierarchies())(t)
@@ -262,12 +261,12 @@ func inGroup(t *testing.T, group string, processes []record.Process, lane int) (
 		})
 	}
 	if n == 0 {
-		wrong = append(wrong, "nobody is in "+group)
+		wrong = append(wrong, "no process is in "+group)
 	}
 	return wrong
 }
 
-func TestWhatChildrenUsedThatHaveEndedIsRead(t *testing.T) {
+func TestTimeOfEndedChildrenIsRead(t *testing.T) {
 	parent := exec.CommandContext(t.Context(), "sh", "-c", "while :; do (i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done); done")
 	must.OK(t, parent.Start())
 	defer func() { _ = parent.Process.Kill(); _ = parent.Wait() }()

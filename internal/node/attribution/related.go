@@ -3,17 +3,15 @@ package attribution
 import (
 	"slices"
 
-	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/record"
 )
 
-// Related counts the processes that are no members and may be a sandbox's all the same: they
-// descend from a process of a sandbox, or share its name, its cgroup or a namespace. What a
-// sandbox shares with the machine's first process, this program or a daemon relates nothing,
-// nor do the names of workloads.
+// Related counts non-members that may still belong to a sandbox. They descend from a
+// process of a sandbox, or share its name, a cgroup or a namespace. Cgroups and namespaces
+// of pid 1, this program or a daemon do not count, nor do the names of workloads.
 func (s *Snapshot) Related(members []Member) (n int) {
 	host := []*Process{s.byPid[1], s.byPid[s.self]}
-	own, named := map[int]bool{}, map[string]bool{}
+	sandboxed, names := map[int]bool{}, map[string]bool{}
 	member := map[int]bool{}
 	for _, m := range members {
 		member[m.Pid] = true
@@ -22,12 +20,12 @@ func (s *Snapshot) Related(members []Member) (n int) {
 		case m.Role == record.RoleDaemon:
 			host = append(host, m.Process)
 		default:
-			own[m.Pid] = true
-			named[m.Comm] = named[m.Comm] || m.Role != record.RoleWorkload && m.Role != record.RolePause
+			sandboxed[m.Pid] = true
+			names[m.Comm] = names[m.Comm] || m.Role != record.RoleWorkload && m.Role != record.RolePause
 		}
 	}
 	spaces, groups := map[string]bool{}, map[string]bool{}
-	for pid := range own {
+	for pid := range sandboxed {
 		for _, space := range s.namespaces(pid) {
 			spaces[space] = true
 		}
@@ -43,7 +41,7 @@ func (s *Snapshot) Related(members []Member) (n int) {
 			delete(spaces, space)
 		}
 		for where := range groups {
-			if slices.ContainsFunc(p.Groups.All, func(in string) bool { return procs.Within(in, where) }) {
+			if p.Groups.InSubtree(where) {
 				delete(groups, where)
 			}
 		}
@@ -53,17 +51,17 @@ func (s *Snapshot) Related(members []Member) (n int) {
 			continue
 		}
 		shares := slices.ContainsFunc(p.Groups.All, func(where string) bool { return groups[where] })
-		if named[p.Comm] || shares || s.below(p, own) || len(spaces) > 0 && slices.ContainsFunc(s.namespaces(p.Pid), func(space string) bool { return spaces[space] }) {
+		if names[p.Comm] || shares || s.descends(p, sandboxed) || len(spaces) > 0 && slices.ContainsFunc(s.namespaces(p.Pid), func(space string) bool { return spaces[space] }) {
 			n++
 		}
 	}
 	return n
 }
 
-// below reports whether a process descends from one of these.
-func (s *Snapshot) below(p *Process, these map[int]bool) bool {
+// descends reports whether one of the ancestors is an ancestor of p.
+func (s *Snapshot) descends(p *Process, ancestors map[int]bool) bool {
 	for depth := 0; p != nil && depth < deepest; depth++ {
-		if these[p.PPid] {
+		if ancestors[p.PPid] {
 			return true
 		}
 		p = s.byPid[p.PPid]

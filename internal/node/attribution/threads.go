@@ -10,9 +10,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// threads reads the cgroups of a member's threads, and finds those that run a
-// guest. It tells whether the process is still the one of the snapshot; where it
-// is not, that is counted. A thread that ends meanwhile is none.
+// threads reads the cgroups of a member's threads and finds its vCPUs. It skips threads
+// that end. It reports false, and counts a problem, if the process is gone.
 func (r *Reader) threads(m *Member, problems *record.Problems) bool {
 	m.Sets = []record.Membership{{Paths: m.Groups.Charged}}
 	if m.Threads <= 1 || m.Ended() || m.Kernel {
@@ -36,7 +35,7 @@ func (r *Reader) threads(m *Member, problems *record.Problems) bool {
 		tids   []int
 	}
 	sets := []set{{groups: m.Groups}}
-	// Dragonball is a VMM within Kata's shim.
+	// Dragonball is a VMM inside Kata's shim.
 	guests := m.Role == record.RoleVMM || m.Role == record.RoleShim && strings.Contains(m.name(), "kata")
 	for _, tid := range tids {
 		text, err := d.Read(procs.Task(tid) + "cgroup")
@@ -82,27 +81,26 @@ func (r *Reader) threads(m *Member, problems *record.Problems) bool {
 	return true
 }
 
-// RunsGuest reports whether a process runs a guest, whatever it is called: it has vCPUs, or
-// holds some of KVM's.
+// RunsGuest reports whether a process runs a guest: it has vCPU threads, guest time or
+// descriptors of KVM's vCPUs.
 func RunsGuest(pid int) (runs bool) {
 	d, err := (&procs.Reader{}).Open(pid)
 	if err != nil {
 		return false
 	}
 	defer d.Close()
-	_, _ = d.Descriptors(func(_ string, target []byte) bool { // those of another user's are hidden
+	_, _ = d.Descriptors(func(_ string, target []byte) bool { // hidden for processes of other users
 		runs = bytes.HasPrefix(target, []byte("anon_inode:kvm-vcpu"))
 		return !runs
 	})
 	return runs || hasVCPUs(d)
 }
 
-// hasVCPUs reports whether a process has threads that are named as those of vCPUs, or has run
-// a guest.
+// hasVCPUs reports whether a process has guest time or threads with names of vCPUs.
 func hasVCPUs(d procs.Dir) bool {
 	if st, err := d.Stat(""); err == nil && st.Guest > 0 {
 		return true
 	}
-	tids, _ := d.Tasks() // one that has ended has none
+	tids, _ := d.Tasks() // none if it has ended
 	return slices.ContainsFunc(tids, func(tid int) bool { return vCPU.MatchString(d.TaskName(tid)) })
 }

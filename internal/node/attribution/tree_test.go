@@ -23,7 +23,7 @@ type proc struct {
 	nspid     string // "12 1"; its pid where it is ""
 	start     int    // its pid where it is 0
 	flags     int
-	threads   []thread // beside the first
+	threads   []thread // other than the first
 	anon      int      // kB
 }
 
@@ -158,8 +158,8 @@ func file(t testing.TB, dir, name, text string) {
 	must.OK(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 }
 
-// kata is the tree of the live sandbox "kk": testdata/kata/proc as it was read,
-// and what was not: the threads, one of QEMU's four in the pod's group.
+// kata makes the tree of the live sandbox "kk" from testdata/kata/proc, which was copied
+// from a machine. It adds the threads: one of QEMU's four is in the pod's group.
 func kata(t testing.TB) machine.Root {
 	t.Helper()
 	root := t.TempDir()

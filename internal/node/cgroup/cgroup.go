@@ -196,7 +196,7 @@ func Holds(name string, pid int) bool {
 		return false
 	}
 	g, err := procs.GroupsOf(pid)
-	return err == nil && slices.ContainsFunc(g.All, func(where string) bool { return procs.Within(where, "/"+strings.Trim(name, "/")) })
+	return err == nil && slices.ContainsFunc(g.All, func(where string) bool { return procs.InSubtree(where, "/"+strings.Trim(name, "/")) })
 }
 
 // Kill ends a process of a group. The process is pinned by its pidfd before the

@@ -2,9 +2,9 @@ package procs
 
 import "golang.org/x/sys/unix"
 
-// Descriptors calls look with the number of each descriptor of the process and the
-// text of its link, which is valid until look returns, as long as that is true. It
-// tells how many there were.
+// Descriptors calls look with the number and the link of each descriptor of the process
+// until look returns false. The link is valid until look returns. It returns how many
+// descriptors it saw.
 func (d Dir) Descriptors(look func(fd string, target []byte) bool) (seen int, err error) {
 	folder, err := d.open("fd", unix.O_DIRECTORY)
 	if err != nil {
@@ -29,8 +29,9 @@ func (d Dir) Descriptors(look func(fd string, target []byte) bool) (seen int, er
 	}
 }
 
-// holds tells whether a process has a descriptor of this, such as a socket.
-func holds(pid int, link string) (found bool, err error) {
+// holdsDescriptor reports whether a process has a descriptor with this link, such as
+// "socket:[123]".
+func holdsDescriptor(pid int, link string) (found bool, err error) {
 	return with(pid, func(d Dir) (found bool, err error) {
 		_, err = d.Descriptors(func(_ string, target []byte) bool {
 			found = string(target) == link

@@ -15,20 +15,19 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// What can be wrong with a process; errors wrap them.
+// Causes that errors of this package wrap.
 var (
 	ErrGone   = errors.New("the process is gone")
 	errReused = fmt.Errorf("another has its pid: %w", ErrGone)
 	errForm   = errors.New("it is of an unknown form")
 )
 
-// Gone tells whether an error says that a process, or a thread, has ended.
+// Gone reports whether an error means that a process or a thread has ended.
 func Gone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) || errors.Is(err, ErrGone)
 }
 
-// Count counts what could not be read, of a process or a cgroup, by what the error
-// says; nil is nothing.
+// Count adds an error of reading a process or a cgroup to p, by its cause. It ignores nil.
 func Count(p *record.Problems, err error) {
 	switch {
 	case err == nil:
@@ -45,22 +44,22 @@ func Count(p *record.Problems, err error) {
 	p.Note(err.Error())
 }
 
-// Reader reads processes into a buffer of its own, and is for one goroutine. Its
-// zero value reads this machine's.
+// Reader reads processes into one buffer. One goroutine may use it. The zero value reads
+// this machine's /proc.
 type Reader struct {
 	Root   machine.Root
 	buffer []byte
 }
 
-// Dir is /proc/PID, held open: what is opened below it is of that process, or an
-// error, also where the pid was given to another meanwhile.
+// Dir is an open /proc/PID. Files opened below it belong to that process, or fail to
+// open, even if the kernel has reused the pid.
 type Dir struct {
 	reader *Reader
 	fd     int
 	path   string
 }
 
-// Open opens a process's folder.
+// Open opens the folder of a process.
 func (r *Reader) Open(pid int) (Dir, error) {
 	path := string(r.Root) + "/proc/" + strconv.Itoa(pid)
 	fd, err := retry(func() (int, error) {
@@ -72,20 +71,18 @@ func (r *Reader) Open(pid int) (Dir, error) {
 	return Dir{r, fd, path}, nil
 }
 
-// Close gives the folder back.
 func (d Dir) Close() { unix.Close(d.fd) }
 
-// MaxPid is the largest that the kernel gives, PID_MAX_LIMIT of linux/threads.h.
+// MaxPid is PID_MAX_LIMIT of linux/threads.h.
 const MaxPid = 1 << 22
 
-// What is read of each file at most, and of a list of threads.
 const (
-	fileLimit  = 64 << 10
+	fileLimit  = 64 << 10 // bytes of one file
 	maxThreads = 1 << 16
 )
 
-// Read reads a whole file, which is valid until the reader's next. One that is
-// longer than a kernel would write it is an error.
+// Read returns a whole file. The slice is valid until the reader's next read. A file
+// longer than a kernel would write is an error.
 func (d Dir) Read(name string) ([]byte, error) {
 	b, err := d.head(name, fileLimit+1)
 	if err == nil && len(b) > fileLimit {
@@ -94,7 +91,6 @@ func (d Dir) Read(name string) ([]byte, error) {
 	return b, err
 }
 
-// open opens a file of the folder for reading.
 func (d Dir) open(name string, flags int) (int, error) {
 	fd, err := retry(func() (int, error) { return unix.Openat(d.fd, name, unix.O_RDONLY|unix.O_CLOEXEC|flags, 0) })
 	if err != nil {
@@ -103,8 +99,7 @@ func (d Dir) open(name string, flags int) (int, error) {
 	return fd, nil
 }
 
-// head reads the first limit bytes of a file. It goes past package os, whose
-// files cost as much again as what is read here.
+// head returns the first limit bytes of a file. Package os would double the cost.
 func (d Dir) head(name string, limit int) ([]byte, error) {
 	fd, err := d.open(name, 0)
 	if err != nil {
@@ -126,7 +121,7 @@ func (d Dir) head(name string, limit int) ([]byte, error) {
 			return nil, &os.PathError{Op: "read", Path: d.path + "/" + name, Err: err}
 		}
 		n += got
-		if got < len(room) { // these files are written out whole: there is no more
+		if got < len(room) { // the kernel fills the buffer unless the file ends
 			break
 		}
 	}
@@ -142,11 +137,10 @@ func retry(f func() (int, error)) (int, error) {
 	}
 }
 
-// Exe is the program's file, "" where there is none or it may not be told.
+// Exe returns the path of the program, or "" if there is none or it is unreadable.
 func (d Dir) Exe() string { return strings.TrimSuffix(d.link("exe"), " (deleted)") }
 
-// Namespaces are those that the process is in, as "net:[4026531840]", without what may not
-// be read.
+// Namespaces returns the readable namespaces of the process, as "net:[4026531840]".
 func (d Dir) Namespaces() (all []string) {
 	for _, kind := range []string{"ipc", "mnt", "net", "pid", "uts"} {
 		if space := d.link("ns/" + kind); space != "" {
@@ -165,7 +159,7 @@ func (d Dir) link(name string) string {
 	return string(buffer[:n])
 }
 
-// Args are a process's program and its arguments, at most 64 KiB of them.
+// Args returns the program and its arguments, at most 64 KiB of them.
 func (d Dir) Args() ([]string, error) {
 	text, err := d.head("cmdline", fileLimit)
 	if err != nil || len(text) == 0 {
@@ -174,16 +168,16 @@ func (d Dir) Args() ([]string, error) {
 	return strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00"), nil
 }
 
-// Tasks lists the threads, ascending.
+// Tasks lists the thread ids in ascending order.
 func (d Dir) Tasks() ([]int, error) {
 	all, err := numbers(d.path + "/task")
 	return all[:min(len(all), maxThreads)], err
 }
 
-// Task is the folder of a thread, for the name of a file in it.
+// Task returns the folder of a thread, relative to that of its process.
 func Task(tid int) string { return "task/" + strconv.Itoa(tid) + "/" }
 
-// TaskName is a thread's name, "" where it ended.
+// TaskName returns the name of a thread, or "" if it has ended.
 func (d Dir) TaskName(tid int) string {
 	text, err := d.Read(Task(tid) + "comm")
 	if err != nil {
@@ -192,10 +186,10 @@ func (d Dir) TaskName(tid int) string {
 	return strings.TrimSuffix(string(text), "\n")
 }
 
-// Pids lists the processes, ascending.
+// Pids lists the processes in ascending order.
 func (r *Reader) Pids() ([]int, error) { return numbers(string(r.Root) + "/proc") }
 
-// Self is this process's pid as those files know it, 0 where they do not.
+// Self returns the pid of this process in the reader's /proc, or 0 if it is not there.
 func (r *Reader) Self() int {
 	link, err := os.Readlink(string(r.Root) + "/proc/self")
 	if err != nil {
@@ -205,7 +199,7 @@ func (r *Reader) Self() int {
 	return pid
 }
 
-// numbers lists what of a folder has a number for a name.
+// numbers lists the entries of a folder that are pids, in ascending order.
 func numbers(path string) ([]int, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -15,19 +15,19 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-func TestACgroupFileIsReadStrictly(t *testing.T) {
+func TestParseGroupsCountsMalformedLines(t *testing.T) {
 	golden.Cases(t, "testdata/cgroup.txt", func(_ *testing.T, input string) string {
 		g := ParseGroups(input)
 		return fmt.Sprintf("%v, %d broken, deleted %v", g.Paths, g.Broken, g.Deleted)
 	})
 }
 
-func TestWhatIsChargedIsOfTheHierarchiesThatAccount(t *testing.T) {
+func TestBilledPathsComeFromAccountingControllers(t *testing.T) {
 	for name, c := range map[string]struct{ text, billed string }{
-		"version 2 counts alone":               {"0::/a\n", "/a"},
-		"not beside a version 1 that has both": {"3:memory:/m\n2:cpuacct:/c\n0::/a\n", "/m /c"},
-		"beside a version 1 that lacks memory": {"2:cpuacct:/c\n0::/a\n", "/c /a"},
-		"names and the freezer charge nobody":  {"9:name=systemd:/s\n8:freezer:/f\n3:memory:/m\n2:cpu,cpuacct:/m\n", "/m"},
+		"v2 alone":                                       {"0::/a\n", "/a"},
+		"v2 does not count if v1 has both":               {"3:memory:/m\n2:cpuacct:/c\n0::/a\n", "/m /c"},
+		"v2 counts if v1 lacks memory":                   {"2:cpuacct:/c\n0::/a\n", "/c /a"},
+		"named hierarchies and the freezer do not count": {"9:name=systemd:/s\n8:freezer:/f\n3:memory:/m\n2:cpu,cpuacct:/m\n", "/m"},
 	} {
 		check.Equal(t, name, strings.Join(Billed(ParseGroups(c.text).Paths), " "), c.billed)
 	}
@@ -35,7 +35,7 @@ func TestWhatIsChargedIsOfTheHierarchiesThatAccount(t *testing.T) {
 	check.That(t, !ok, "a record lists the freezer")
 }
 
-func TestAStatIsReadBehindAnyName(t *testing.T) {
+func TestStatIsParsedAfterAnyName(t *testing.T) {
 	line := func(comm string) string {
 		return "12 (" + comm + ") S 3 1 1 0 -1 4194304 0 0 0 0 10 5 4 2 20 0 7 0 99 0 0 0 0 0 70 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0 0 0 0 90 0 0 0 0\n"
 	}
@@ -50,7 +50,7 @@ func TestAStatIsReadBehindAnyName(t *testing.T) {
 	}
 }
 
-// fake makes a /proc with one process, 7, of the given files.
+// fake makes a /proc with process 7, which has the given files.
 func fake(t *testing.T, files map[string]string) *Reader {
 	t.Helper()
 	root := t.TempDir()
@@ -60,7 +60,7 @@ func fake(t *testing.T, files map[string]string) *Reader {
 	return &Reader{Root: machine.Root(root)}
 }
 
-func TestFilesThatNoKernelWritesAreErrors(t *testing.T) {
+func TestMalformedFilesAreErrors(t *testing.T) {
 	t.Parallel()
 	const good = "7 (sh) S 3 1 1 0 -1 0 0 0 0 0 1 1 0 0 20 0 1 0 99 0\n"
 	huge := strings.Repeat("x", fileLimit+1)
@@ -90,7 +90,7 @@ func TestFilesThatNoKernelWritesAreErrors(t *testing.T) {
 	check.That(t, Gone(err), "no process: %v", err)
 }
 
-func TestFilesSayWhatIsInThem(t *testing.T) {
+func TestFilesAreParsed(t *testing.T) {
 	t.Parallel()
 	r := fake(t, map[string]string{
 		"cmdline": "/bin/a\x00b c\x00\x00", "statm": "9 5 2 1 0 1 0\n", "io": "rchar: 5\nwchar: 7\nread_bytes: 4096\nwchar x\n",
@@ -113,7 +113,7 @@ func TestFilesSayWhatIsInThem(t *testing.T) {
 	check.That(t, a == 12 && b == 3*Tick && c == 0 && d.TaskName(8) == "CPU 0/KVM" && d.TaskName(10) == "", "of threads: %d %d %d %q", a, b, c, d.TaskName(8))
 }
 
-func TestAProgramsNameTellsItsRole(t *testing.T) {
+func TestProgramNameGivesTheRole(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]record.Role{
 		"containerd-shim-runc-v2 -id x": record.RoleShim, "isulad-shim": record.RoleShim, "conmon": record.RoleMonitor, "conmonrs": record.RoleMonitor,
@@ -127,19 +127,19 @@ func TestAProgramsNameTellsItsRole(t *testing.T) {
 		if len(words) > 0 {
 			name, args = words[0], words[1:]
 		}
-		role, ok := Beside(name, args)
-		check.That(t, role == want && ok == (want != ""), "beside containers: %q is %q", line, role)
+		role, ok := HelperRole(name, args)
+		check.That(t, role == want && ok == (want != ""), "role of helper %q: %q", line, role)
 	}
 	for line, want := range map[string]record.Role{
 		"runsc --root=/x boot --bundle y": record.RoleSentry, "runsc-sandbox": record.RoleSentry, "runsc gofer": record.RoleGofer, "runsc umount": record.RoleGofer,
 		"runsc create boot": "", "runsc exec x boot": "", "runsc": "", "boot boot": "",
 	} {
 		words := strings.Fields(line)
-		role, ok := GVisor(words[0], words[1:])
+		role, ok := GVisorRole(words[0], words[1:])
 		check.That(t, role == want && ok == (want != ""), "gVisor: %q is %q", line, role)
 	}
 	for name, want := range map[string]record.Role{"crio": record.RoleDaemon, "containerd": record.RoleDaemon, "pause": record.RolePause, "containerdx": ""} {
-		check.Equal(t, name, Named(name), want)
+		check.Equal(t, name, RoleOf(name), want)
 	}
 }
 

@@ -6,24 +6,24 @@ import (
 	"strings"
 )
 
-// Groups is a /proc/PID/cgroup file: where a process is in every hierarchy.
+// Groups is a parsed /proc/PID/cgroup: the cgroup of a process in every hierarchy.
 type Groups struct {
-	// Paths are by controller; "" stands for the hierarchy of version 2, and
-	// "name=systemd" for one of version 1 that only has a name.
+	// Paths has a path per controller. The key of cgroup v2 is ""; that of a named
+	// hierarchy of v1 is "name=systemd".
 	Paths   map[string]string
-	Deleted bool              // one of them was removed, the process is its last
-	Broken  int               // lines of another form
-	All     []string          // distinct paths, the one of memory first, without "/"
-	Charged map[string]string // Paths of what is accounted
+	Deleted bool              // a group was removed while the process was in it
+	Broken  int               // malformed lines
+	All     []string          // distinct paths except "/", the one of memory first
+	Charged map[string]string // Paths of the controllers that account for a resource
 }
 
 // accounts are the controllers that a membership in a record lists. The others
-// (freezer, devices, net_cls, names) charge nobody for anything.
+// (freezer, devices, net_cls, named hierarchies) account for no resource.
 var accounts = []string{"memory", "cpuacct", "cpu", "blkio", "cpuset", "hugetlb", "misc", "pids", "rdma", ""}
 
-// ParseGroups reads lines of "4:memory:/x", "2:cpu,cpuacct:/x" and "0::/x", see
-// cgroups(7). A path may hold colons, and ends in " (deleted)" where its group
-// was removed. A line of another form is counted and left out.
+// ParseGroups parses lines such as "4:memory:/x", "2:cpu,cpuacct:/x" and "0::/x", see
+// cgroups(7). A path may contain colons. It ends in " (deleted)" if its group was
+// removed. Malformed lines are counted and skipped.
 func ParseGroups(text string) *Groups {
 	g := &Groups{Paths: map[string]string{}, Charged: map[string]string{}}
 	for line := range strings.Lines(text) {
@@ -59,10 +59,10 @@ func ParseGroups(text string) *Groups {
 
 func digits(s string) bool { return s != "" && len(s) < 10 && strings.Trim(s, "0123456789") == "" }
 
-// Memory is the path that memory is charged to, "" where there is none.
+// Memory returns the path that memory is charged to, or "".
 func (g *Groups) Memory() string { return first(g.Paths, "memory", "") }
 
-// CPU is the path that CPU time is charged to, "" where there is none.
+// CPU returns the path that CPU time is charged to, or "".
 func (g *Groups) CPU() string { return first(g.Paths, "cpuacct", "cpu", "") }
 
 func first(paths map[string]string, controllers ...string) string {
@@ -74,8 +74,8 @@ func first(paths map[string]string, controllers ...string) string {
 	return ""
 }
 
-// Billed are the distinct paths that memory and CPU time are charged to. The
-// hierarchy of version 2 counts where version 1 has not both controllers.
+// Billed returns the distinct paths that memory and CPU time are charged to. The path of
+// cgroup v2 counts unless v1 has both controllers.
 func Billed(paths map[string]string) []string {
 	var out []string
 	_, memory := paths["memory"]
@@ -92,7 +92,12 @@ func Billed(paths map[string]string) []string {
 	return out
 }
 
-// Within tells whether a cgroup is, or is below, another. Nothing is within "/".
-func Within(where, group string) bool {
+// InSubtree reports whether a cgroup is group or below it. For the root it reports false.
+func InSubtree(where, group string) bool {
 	return group != "" && group != "/" && (where == group || strings.HasPrefix(where, group) && where[len(group)] == '/')
+}
+
+// InSubtree reports whether one of the paths is group or below it.
+func (g *Groups) InSubtree(group string) bool {
+	return slices.ContainsFunc(g.All, func(where string) bool { return InSubtree(where, group) })
 }

@@ -12,16 +12,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Listener returns the process that listens on a unix socket. It goes by what a
-// connection to it says of its other end (SO_PEERCRED of unix(7): the process
-// that called listen), never by a path's text or a program's name: another
-// process can have a socket of the same path in a root of its own.
+// Listener returns the process that listens on a unix socket. It asks a connection for
+// its peer (SO_PEERCRED of unix(7): the process that called listen). Paths and program
+// names are not evidence: a process in another root can have a socket of the same path.
 //
-// Where that is pid 1, which opens sockets for the daemons that it starts, or
-// does not hold the very socket that the file is, since it left it to a child or
-// its number is another's by now, it is the other process that holds it. What it
-// holds cannot be told of a socket of another network namespace, nor by an ordinary
-// user of root's daemon: there the number is believed.
+// The peer may be pid 1, which opens sockets for daemons that it starts. The peer may
+// also have left the socket to a child, or its pid may be reused. In these cases
+// Listener returns the process that holds the socket of the file. It trusts the peer's
+// pid if the holder is unknown: in another network namespace, and without root for
+// root's daemons.
 func Listener(path string) (int, error) {
 	pid, err := peer(path)
 	if err != nil {
@@ -31,7 +30,7 @@ func Listener(path string) (int, error) {
 	link := fmt.Sprintf("socket:[%d]", inode)
 	if pid > 1 {
 		_, gone := StatOf(pid)
-		held, err := holds(pid, link)
+		held, err := holdsDescriptor(pid, link)
 		if gone == nil && (held || unseen != nil || errors.Is(err, os.ErrPermission)) {
 			return pid, nil
 		}
@@ -40,17 +39,17 @@ func Listener(path string) (int, error) {
 		return 0, fmt.Errorf("%s was opened by process %d for another: %w", path, pid, unseen)
 	}
 	for _, p := range All() {
-		if held, _ := holds(p, link); held && p > 1 {
+		if held, _ := holdsDescriptor(p, link); held && p > 1 {
 			return p, nil
 		}
 	}
-	if held, _ := holds(1, link); held && pid == 1 {
+	if held, _ := holdsDescriptor(1, link); held && pid == 1 {
 		return 1, nil
 	}
 	return 0, fmt.Errorf("no process was found that listens on %s", path)
 }
 
-// peer connects, and asks who listens.
+// peer returns the pid that called listen on a socket.
 func peer(path string) (int, error) {
 	c, err := net.DialTimeout("unix", path, time.Second)
 	if err != nil {
@@ -80,10 +79,9 @@ const (
 	diagSize         = 16 // of struct unix_diag_msg
 )
 
-// socketOf finds the inode of the listening socket that the file at path is, by
-// asking the kernel for the device and the inode of every listening socket's
-// file, see sock_diag(7). Sockets of other network namespaces are not among
-// them.
+// socketOf returns the inode of the listening socket of the file at path. It compares
+// the file's device and inode with those of every listening socket, see sock_diag(7).
+// The kernel does not list sockets of other network namespaces.
 func socketOf(path string) (uint32, error) {
 	var st unix.Stat_t
 	if err := unix.Stat(path, &st); err != nil {

@@ -8,20 +8,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Memory is a process's memory in bytes, as smaps_rollup has it. Pages that
-// several map are shared out among them. To read it the kernel walks the page
-// tables: about a millisecond for 100 MiB, with the process's memory map locked
-// for reading.
+// Memory is a process's memory in bytes, from smaps_rollup. Shared pages are divided
+// among the processes that map them. For a read the kernel walks the page tables: about
+// a millisecond for 100 MiB, with the process's memory map locked for reading.
 type Memory struct {
 	RSS, PSS, Anon, File, Shmem, Swap, Huge int64
-	lines                                   int // of those figures, without PSS itself
+	lines                                   int // how many of these figures were there, without PSS
 }
 
-// rollupLines is how many lines a kernel writes for the parts of PSS and what is
-// with them, which it does since Linux 5.4.
+// rollupLines is how many lines Linux 5.4 and later write for the parts of PSS, swap and
+// huge pages.
 const rollupLines = 7
 
-// Parts is an error where the kernel is too old to tell the parts of PSS.
+// Parts returns an error if the kernel is too old to list the parts of PSS.
 func (m *Memory) Parts() error {
 	if m.lines == rollupLines {
 		return nil
@@ -29,7 +28,7 @@ func (m *Memory) Parts() error {
 	return fmt.Errorf("smaps_rollup: %d of the %d lines that are needed (all of them since Linux 5.4): %w", m.lines, rollupLines, errForm)
 }
 
-// parseMemory reads smaps_rollup, see proc_pid_smaps(5).
+// parseMemory parses smaps_rollup, see proc_pid_smaps(5).
 func parseMemory(text []byte) (Memory, error) {
 	var m Memory
 	var shared, private int64
@@ -68,7 +67,7 @@ func parseMemory(text []byte) (Memory, error) {
 	return m, nil
 }
 
-// Memory reads the process's memory. A zombie has none, and is gone.
+// Memory reads the memory of the process. A zombie counts as gone.
 func (d Dir) Memory() (Memory, error) {
 	text, err := d.Read("smaps_rollup")
 	if err == nil && len(text) == 0 {
@@ -80,7 +79,7 @@ func (d Dir) Memory() (Memory, error) {
 	return parseMemory(text)
 }
 
-// parseSchedstat reads the first of "run wait slices": ns on a CPU, see
+// parseSchedstat returns the time on a CPU (ns), the first of "run wait slices", see
 // Documentation/scheduler/sched-stats.rst.
 func parseSchedstat(text []byte) (int64, bool) {
 	fields := bytes.Fields(text)
@@ -91,9 +90,9 @@ func parseSchedstat(text []byte) (int64, bool) {
 	return ns, err == nil && ns >= 0
 }
 
-// TaskCPU is the CPU time (ns) of a thread, 0 where it ended: from schedstat,
-// which is as old as the last tick where it runs a guest; or from stat, in
-// hundredths of a second.
+// TaskCPU returns the CPU time (ns) of a thread, or 0 if it has ended. It reads schedstat,
+// which for a thread in a guest is as old as the last tick. Without schedstat it reads
+// stat, which counts hundredths of a second.
 func (d Dir) TaskCPU(tid int) int64 {
 	if text, err := d.Read(Task(tid) + "schedstat"); err == nil {
 		if ns, ok := parseSchedstat(text); ok {

@@ -1,13 +1,11 @@
-// Package procs is the one place that reads what /proc says of processes: who
-// they are, what they use, in which cgroups they are, and whose cost a program of
-// a known name is.
+// Package procs reads /proc/PID: identity, usage, cgroups and arguments of processes. It
+// also maps the names of known programs to roles.
 //
-// The files of a process are read below its folder, which is opened first, with
-// system calls alone and into one buffer: a snapshot of a node reads five files
-// of each of some hundred processes, at every tick of a sampler, and package os or
-// prometheus/procfs would cost more than the kernel's own part. What they hold is
-// hostile: a process chooses its name and its arguments, may end at any moment,
-// and its pid be another's.
+// A reader opens the folder of a process first and reads files below it with plain
+// system calls into one buffer. A snapshot of a node reads five files of some hundred
+// processes at every tick of a sampler; package os or prometheus/procfs would cost more
+// than the kernel does. The content is hostile: a process chooses its name and its
+// arguments, may end at any moment, and the kernel may reuse its pid.
 package procs
 
 import (
@@ -21,20 +19,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ID is a process that cannot be mistaken for a later one with its number.
+// ID identifies a process even after the kernel has reused its pid.
 type ID struct {
 	Pid   int
 	Start uint64 // clock ticks since boot, field 22 of /proc/PID/stat
 }
 
-// Usage is what a process uses.
+// Usage is the CPU time and the memory of a process.
 type Usage struct {
-	CPU int64 // ns since it began, of its threads that are there
+	CPU int64 // ns since it began
 	PSS int64 // bytes
 }
 
-// with opens a process's folder for one reading. Errors wrap ErrGone when the
-// process has ended.
+// with calls read with the folder of a process. Errors wrap ErrGone if the process has
+// ended.
 func with[T any](pid int, read func(Dir) (T, error)) (T, error) {
 	r := readers.Get().(*Reader)
 	defer readers.Put(r)
@@ -52,29 +50,30 @@ func with[T any](pid int, read func(Dir) (T, error)) (T, error) {
 
 var readers = sync.Pool{New: func() any { return new(Reader) }}
 
-// StatOf reads the stat of the process that has the pid now.
+// StatOf reads the stat of a pid.
 func StatOf(pid int) (Stat, error) {
 	return with(pid, func(d Dir) (Stat, error) { return d.Stat("") })
 }
 
-// StatusOf reads the status of the process that has the pid now.
+// StatusOf reads the status of a pid.
 func StatusOf(pid int) (Status, error) { return with(pid, Dir.Status) }
 
-// ArgsOf are the program and the arguments of the process that has the pid now.
+// ArgsOf returns the program and the arguments of a pid, or nil if they are unreadable.
 func ArgsOf(pid int) []string {
 	args, _ := with(pid, Dir.Args)
 	return args
 }
 
-// RunVariable is in the environment of a user's command on the host, with the run's id.
+// RunVariable is the environment variable that holds the run's id for a user's command
+// on the host.
 const RunVariable = "TARE_RUN"
 
-// environLimit is above what a program can be given: three quarters of 8 MiB, with its
+// environLimit exceeds the largest environment: three quarters of 8 MiB with the
 // arguments, see execve(2).
 const environLimit = 8 << 20
 
-// EnvironmentOf are the variables, NAME=VALUE, with which the process began that has the pid
-// now; none where they may not be read. They are not to be shown.
+// EnvironmentOf returns the variables, NAME=VALUE, with which a pid began; none if they
+// are unreadable. They may hold secrets and must not be shown.
 func EnvironmentOf(pid int) []string {
 	text, _ := with(pid, func(d Dir) (string, error) {
 		b, err := d.head("environ", environLimit)
@@ -83,8 +82,8 @@ func EnvironmentOf(pid int) []string {
 	return strings.Split(text, "\x00")
 }
 
-// Namespace is the link of a process's namespace of a kind, such as "pid:[4026531836]", ""
-// where it may not be read. 0 stands for this process.
+// Namespace returns the namespace of one kind of a process, such as "pid:[4026531836]",
+// or "" if it is unreadable. Pid 0 stands for this process.
 func Namespace(pid int, kind string) string {
 	of := "self"
 	if pid > 0 {
@@ -94,7 +93,7 @@ func Namespace(pid int, kind string) string {
 	return space
 }
 
-// GroupsOf reads in which cgroups the process is that has the pid now.
+// GroupsOf reads the cgroups of a pid.
 func GroupsOf(pid int) (*Groups, error) {
 	return with(pid, func(d Dir) (*Groups, error) {
 		text, err := d.Read("cgroup")
@@ -105,20 +104,19 @@ func GroupsOf(pid int) (*Groups, error) {
 	})
 }
 
-// Identify returns the process that has the pid now.
+// Identify returns the ID of the process that has the pid now.
 func Identify(pid int) (ID, error) {
 	s, err := StatOf(pid)
 	return ID{Pid: pid, Start: s.Start}, err
 }
 
-// CPU reads the CPU time (ns) of a process. The error wraps ErrGone when it
-// ended, also when another has its pid by now.
+// CPU reads the CPU time (ns) of a process. The error wraps ErrGone if the process has
+// ended or its pid is reused.
 //
-// It is the process's own clock: nanoseconds of all its threads, also of those
-// that have ended. (/proc/PID/task/TID/schedstat is lost with its thread, and a
-// daemon that locks goroutines to threads ends many.) The clock of another process
-// can be read by anyone, see clock_getcpuclockid(3); where it cannot, there are
-// hundredths of a second.
+// It reads the process's CPU clock: nanoseconds of all threads, including ended ones.
+// (/proc/PID/task/TID/schedstat ends with its thread, and a daemon that locks goroutines
+// to threads ends many.) Any user can read this clock, see clock_getcpuclockid(3). If it
+// fails, CPU falls back to stat, which counts hundredths of a second.
 func (id ID) CPU() (int64, error) {
 	var t unix.Timespec
 	clockErr := unix.ClockGettime(int32(^id.Pid)<<3|cpuClockSched, &t)
@@ -135,8 +133,8 @@ func (id ID) CPU() (int64, error) {
 	return t.Nano(), nil
 }
 
-// Clock reads the CPU time (ns) of whoever has a pid, by its own clock; ok is false where
-// nobody has, or that cannot be read.
+// Clock reads the CPU clock (ns) of a pid. It reports false if there is none or it is
+// unreadable.
 func Clock(pid int) (ns int64, ok bool) {
 	var t unix.Timespec
 	err := unix.ClockGettime(int32(^pid)<<3|cpuClockSched, &t)
@@ -146,8 +144,7 @@ func Clock(pid int) (ns int64, ok bool) {
 // cpuClockSched is CPUCLOCK_SCHED of the kernel's posix-timers.h.
 const cpuClockSched = 2
 
-// PSS reads the memory (bytes) of a process: its own, and its share of what
-// others map too.
+// PSS reads the proportional set size (bytes) of a process.
 func (id ID) PSS() (int64, error) {
 	return with(id.Pid, func(d Dir) (int64, error) {
 		m, err := d.Memory()
@@ -158,13 +155,13 @@ func (id ID) PSS() (int64, error) {
 	})
 }
 
-// All lists the processes of this machine, ascending.
+// All lists the processes of this machine in ascending order.
 func All() []int {
 	all, _ := new(Reader).Pids()
 	return all
 }
 
-// Children are the pids whose parent is pid.
+// Children lists the processes that have this parent.
 func Children(pid int) []int {
 	var out []int
 	for _, p := range All() {
@@ -175,10 +172,10 @@ func Children(pid int) []int {
 	return out
 }
 
-// Own are tare itself and its children, such as its lanes.
+// Own lists tare and its children, such as its lanes.
 func Own() []int { return append([]int{os.Getpid()}, Children(os.Getpid())...) }
 
-// OwnCPU is the CPU time (ns) that tare itself has used, without its children's.
+// OwnCPU returns the CPU time (ns) of tare without its children.
 func OwnCPU() int64 {
 	var u unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {

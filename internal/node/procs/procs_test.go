@@ -21,7 +21,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-func TestAProcessIsReadWithoutMistakingItForALaterOne(t *testing.T) {
+func TestReusedPidIsNotTheSameProcess(t *testing.T) {
 	id := must.Get(Identify(os.Getpid()))(t)
 	before, err := id.CPU()
 	must.OK(t, err)
@@ -42,7 +42,7 @@ func TestAProcessIsReadWithoutMistakingItForALaterOne(t *testing.T) {
 	check.That(t, errors.Is(err, ErrGone), "a process with the same number was taken for it: %v", err)
 }
 
-func TestAProcessThatEndedIsGone(t *testing.T) {
+func TestEndedProcessIsGone(t *testing.T) {
 	cmd := exec.Command("true")
 	must.OK(t, cmd.Run())
 	_, err := Identify(cmd.Process.Pid)
@@ -51,7 +51,7 @@ func TestAProcessThatEndedIsGone(t *testing.T) {
 	check.Is(t, err, ErrGone)
 }
 
-func TestTheListenerOfASocketIsFound(t *testing.T) {
+func TestListenerOfASocketIsFound(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a b.sock")
 	l := must.Get(net.Listen("unix", path))(t)
 	check.Equal(t, "pid", must.Get(Listener(path))(t), os.Getpid())
@@ -60,9 +60,9 @@ func TestTheListenerOfASocketIsFound(t *testing.T) {
 	check.That(t, err != nil, "pid %d listens on a closed socket", pid)
 }
 
-// A daemon that called listen, forked and ended leaves its number to a stranger,
-// which is there and does not hold the socket. Here that is this process.
-func TestWhoeverDoesNotHoldASocketIsNotItsListener(t *testing.T) {
+// A daemon may call listen, fork and end. Then an unrelated process may get its pid. In
+// this test that is the test's own process.
+func TestListenerHoldsTheSocket(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "d.sock")
 	l := must.Get(net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"}))(t)
 	l.SetUnlinkOnClose(false)
@@ -74,9 +74,9 @@ func TestWhoeverDoesNotHoldASocketIsNotItsListener(t *testing.T) {
 	check.Equal(t, "pid", must.Get(Listener(path))(t), child.Process.Pid)
 }
 
-// A daemon may have bound its socket by another name of the same file, as
-// those that listen below /var/run do.
-func TestTheListenerIsFoundByEveryNameOfItsSocket(t *testing.T) {
+// A daemon may bind its socket by another path of the same file, such as one below
+// /var/run.
+func TestListenerIsFoundByEveryPathOfItsSocket(t *testing.T) {
 	dir := t.TempDir()
 	must.OK(t, os.Mkdir(filepath.Join(dir, "run"), 0o700))
 	must.OK(t, os.Symlink("run", filepath.Join(dir, "var")))
@@ -87,9 +87,9 @@ func TestTheListenerIsFoundByEveryNameOfItsSocket(t *testing.T) {
 	}
 }
 
-// What systemd opens for a daemon is held by both; only the file tells which of
-// all sockets it is.
-func TestASocketIsKnownByItsFile(t *testing.T) {
+// Both systemd and the daemon hold a socket that systemd opened. Only the file identifies
+// the socket.
+func TestSocketIsIdentifiedByItsFile(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"one.sock", "two.sock"} {
 		l := must.Get(net.Listen("unix", filepath.Join(dir, name)))(t)
@@ -98,7 +98,7 @@ func TestASocketIsKnownByItsFile(t *testing.T) {
 	one := must.Get(socketOf(filepath.Join(dir, "one.sock")))(t)
 	two, err := socketOf(filepath.Join(dir, "two.sock"))
 	check.That(t, err == nil && one != two, "%d %d %v", one, two, err)
-	held, err := holds(os.Getpid(), fmt.Sprintf("socket:[%d]", one))
+	held, err := holdsDescriptor(os.Getpid(), fmt.Sprintf("socket:[%d]", one))
 	check.That(t, held, "this process does not hold the socket that was found: %v", err)
 	_, err = socketOf(filepath.Join(dir, "none.sock"))
 	check.That(t, err != nil, "a socket that is not there was found")
@@ -108,9 +108,9 @@ func TestASocketIsKnownByItsFile(t *testing.T) {
 	check.That(t, err != nil, "a plain file is socket %d", inode)
 }
 
-// A grep for the daemon's name, or a client with its socket's path as an
-// argument, is not the daemon.
-func TestWhoeverMentionsASocketIsNotItsListener(t *testing.T) {
+// A grep for the daemon, and a client with the socket's path as an argument, are not the
+// daemon.
+func TestProcessWithTheSocketAmongItsArgumentsIsNotTheListener(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "d.sock")
 	cmd := exec.Command("sh", "-c", "sleep 30; : "+path)
 	must.OK(t, cmd.Start())
@@ -119,7 +119,7 @@ func TestWhoeverMentionsASocketIsNotItsListener(t *testing.T) {
 	check.That(t, err != nil, "pid %d", pid)
 }
 
-func TestProcessesThatMentionAnIDAreFound(t *testing.T) {
+func TestProcessesWithTheIDInAnArgumentAreFound(t *testing.T) {
 	const id = "0123456789abcdef0123456789abcdef"
 	exact := child(t, "conmon", "/run/x/"+id+"/config")
 	child(t, "conmon", id+"0")
@@ -128,10 +128,7 @@ func TestProcessesThatMentionAnIDAreFound(t *testing.T) {
 	must.That(t, len(got) == 1 && got[0].Pid == exact && got[0].Role == record.RoleMonitor, "%+v", got)
 }
 
-// child runs a shell that goes by another name until the test ends, and returns its
-// pid. Start of package exec returns when the kernel closes the descriptors that an
-// exec closes, which it does before the process has its new name and arguments: so
-// it is waited for the program's own word.
+// child runs a shell under another name until the test ends, and returns its pid.
 func child(t *testing.T, name string, args ...string) (pid int) {
 	t.Helper()
 	cmd := exec.Command("sh")
@@ -140,8 +137,8 @@ func child(t *testing.T, name string, args ...string) (pid int) {
 	return cmd.Process.Pid
 }
 
-// begin starts a command, and waits until it says something: its environment can be read
-// only some time after its exec has closed what it inherits.
+// begin starts a command and waits for its first output. exec.Cmd.Start returns too
+// early: before the process has its new name, arguments and environment.
 func begin(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
 	_, err := cmd.StdinPipe()
@@ -157,7 +154,7 @@ func TestChildrenAreFound(t *testing.T) {
 	check.That(t, slices.Contains(Children(os.Getpid()), pid) && Name(pid) == "a" && args[len(args)-1] == "b c", "the child was not found: %q", args)
 }
 
-func TestAVariableIsFoundInALargeEnvironment(t *testing.T) {
+func TestVariableIsFoundInALargeEnvironment(t *testing.T) {
 	cmd := exec.Command("sh", "-c", "echo; read line")
 	for i := range 15 {
 		cmd.Env = append(cmd.Env, fmt.Sprintf("LARGE%d=%s", i, strings.Repeat("x", 100<<10)))
@@ -168,7 +165,7 @@ func TestAVariableIsFoundInALargeEnvironment(t *testing.T) {
 	check.That(t, slices.Contains(all, RunVariable+"=abc"), "%d variables are read, and not that of the run", len(all))
 }
 
-func TestTheTimeOfThreadsThatEndedIsNotLost(t *testing.T) {
+func TestCPUTimeIncludesEndedThreads(t *testing.T) {
 	id := must.Get(Identify(os.Getpid()))(t)
 	before := must.Get(id.CPU())(t)
 	const burnt = 200 * time.Millisecond

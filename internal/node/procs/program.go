@@ -8,9 +8,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// programs says whose cost a program is, by its name: what serves all containers,
-// what stands beside one, and what makes them. A name that ends in "*" stands for
-// all that begin so. What an id in the arguments decides is not here.
+// programs maps names of programs to roles. A name that ends in "*" is a prefix.
 var programs = []struct {
 	role  record.Role
 	names []string
@@ -25,8 +23,8 @@ var programs = []struct {
 	{record.RolePause, []string{"pause"}},
 }
 
-// Named is the role of a program with a name, "" for none.
-func Named(name string) record.Role {
+// RoleOf returns the role of a program by its name, or "".
+func RoleOf(name string) record.Role {
 	for _, p := range programs {
 		for _, known := range p.names {
 			if prefix, open := strings.CutSuffix(known, "*"); name == known || open && strings.HasPrefix(name, prefix) {
@@ -40,46 +38,47 @@ func Named(name string) record.Role {
 // Runtimes are the OCI runtimes by name.
 var Runtimes = []string{"runc", "crun", "youki", "runsc", "railcar", "sysbox"}
 
-// commands are programs that work on a container for a while, beside the OCI runtimes: an
-// exec session, a start, a removal.
+// commands are the programs other than OCI runtimes that work on a container for a while:
+// an exec session, a start, a removal.
 var commands = []string{"kata-runtime", "docker", "podman", "nerdctl", "ctr", "crictl", "isula"}
 
-// IsCommand reports by its name whether a program is a runtime's or an engine's command.
+// IsCommand reports whether a program of this name is the command of a runtime or engine.
 func IsCommand(name string) bool {
 	return slices.Contains(Runtimes, name) || slices.Contains(commands, name)
 }
 
-// Beside tells by its program whose cost a process is that stands beside
-// containers: shims, monitors, VMMs, virtiofsd. Name is the base name of its
-// first argument, args are those after it. ok is false for any other program.
-func Beside(name string, args []string) (role record.Role, ok bool) {
-	name, _ = Behind(name, args)
-	switch role = Named(name); role {
+// HelperRole returns the role of a program that serves one sandbox: shim, monitor, VMM
+// or virtiofsd. Name is the base name of its first argument, args are those after it. It
+// reports false for any other program.
+func HelperRole(name string, args []string) (role record.Role, ok bool) {
+	name, _ = SkipLinker(name, args)
+	switch role = RoleOf(name); role {
 	case record.RoleShim, record.RoleMonitor, record.RoleVMM, record.RoleVirtiofs:
 		return role, true
 	}
 	return "", false
 }
 
-// Behind looks behind a dynamic linker, through which some installations start
-// their programs: the program that it was told to run, and that one's arguments.
-func Behind(name string, args []string) (string, []string) {
-	if at := Linked(name, args); at >= 0 {
+// SkipLinker returns the program that a dynamic linker runs, with its arguments. Some
+// installations start their programs through the linker. Any other program is returned
+// as it is.
+func SkipLinker(name string, args []string) (string, []string) {
+	if at := LinkedProgram(name, args); at >= 0 {
 		return filepath.Base(args[at]), args[at+1:]
 	}
 	return name, args
 }
 
-// Linked is which of a dynamic linker's arguments is the program that it runs, -1
-// where the program is no such linker, or was given none.
-func Linked(name string, args []string) int {
+// LinkedProgram returns the index of the argument that names the program a dynamic linker
+// runs. It returns -1 if the program is not a linker or runs none.
+func LinkedProgram(name string, args []string) int {
 	if !strings.HasPrefix(name, "ld-linux") && name != "ld.so" {
 		return -1
 	}
 	for i := 0; i < len(args); i++ {
 		switch args[i] {
 		case "--library-path", "--inhibit-rpath", "--audit", "--preload", "--argv0", "--glibc-hwcaps-prepend", "--glibc-hwcaps-mask":
-			i++ // each has a value, see ld.so(8)
+			i++ // these take a value, see ld.so(8)
 			continue
 		}
 		if !strings.HasPrefix(args[i], "-") {
@@ -89,16 +88,16 @@ func Linked(name string, args []string) int {
 	return -1
 }
 
-// GVisor tells runsc's own processes apart: the sentry runs "boot", the file
-// server "gofer". They name themselves runsc-sandbox and runsc-gofer.
-func GVisor(name string, args []string) (record.Role, bool) {
-	if role := Named(name); role == record.RoleSentry || role == record.RoleGofer {
+// GVisorRole returns the role of runsc's sentry and gofer. They run as "runsc boot" and
+// "runsc gofer", and rename themselves to runsc-sandbox and runsc-gofer.
+func GVisorRole(name string, args []string) (record.Role, bool) {
+	if role := RoleOf(name); role == record.RoleSentry || role == record.RoleGofer {
 		return role, true
 	}
 	if name != "runsc" && !strings.HasPrefix(name, "runsc-") {
 		return "", false
 	}
-	for _, arg := range args { // its flags are --name=value, or --name value
+	for _, arg := range args { // flags before the verb are --name=value or --name value
 		switch arg {
 		case "boot":
 			return record.RoleSentry, true
@@ -111,8 +110,8 @@ func GVisor(name string, args []string) (record.Role, bool) {
 	return "", false
 }
 
-// ContainerOf is the id of the container among the arguments of a shim, a monitor, or one
-// of runsc's own, "" of others and where there is none.
+// ContainerOf returns the container id among the arguments of a shim, a monitor, a sentry
+// or a gofer, or "".
 func ContainerOf(name string, role record.Role, args []string) string {
 	switch {
 	case name == "isulad-shim" && len(args) > 0:
@@ -127,8 +126,8 @@ func ContainerOf(name string, role record.Role, args []string) string {
 	return ""
 }
 
-// Flag returns the value of a flag in an argument list, as "-id X" and as "-id=X",
-// "" for none; of several the last, as programs take them.
+// Flag returns the value of a flag in an argument list, given as "-id X" or "-id=X", or
+// "". The last one wins.
 func Flag(args []string, flags ...string) (value string) {
 	for i, arg := range args {
 		for _, f := range flags {
@@ -142,29 +141,29 @@ func Flag(args []string, flags ...string) (value string) {
 	return value
 }
 
-// Found is a process with its program and its arguments.
+// Found is a process with its program, arguments and role.
 type Found struct {
 	Pid  int
 	Name string // base name of the program, from its first argument
 	Args []string
-	Role record.Role // "" for none that is known
+	Role record.Role // "" if unknown
 }
 
-// Programs are the processes of this machine that have a program, by pid.
+// Programs lists the processes of this machine that have a program, by pid.
 func Programs() []Found {
 	var out []Found
 	for _, pid := range All() {
 		if args := ArgsOf(pid); len(args) > 0 {
 			f := Found{Pid: pid, Name: filepath.Base(args[0]), Args: args[1:]}
-			name, _ := Behind(f.Name, f.Args)
-			f.Role = Named(name)
+			name, _ := SkipLinker(f.Name, f.Args)
+			f.Role = RoleOf(name)
 			out = append(out, f)
 		}
 	}
 	return out
 }
 
-// Name is the base name of a process's program, "" where it is not known.
+// Name returns the base name of the program of a pid, or "".
 func Name(pid int) string {
 	if args := ArgsOf(pid); len(args) > 0 {
 		return filepath.Base(args[0])
@@ -172,26 +171,26 @@ func Name(pid int) string {
 	return ""
 }
 
-// Mentioning returns the processes that stand beside containers and have one of
-// the ids in an argument: alone, or as a part of it between characters that cannot
-// be in an id ("…/ID/config" and "name=ID" are, "sandbox-ID" is not).
+// Mentioning returns the shims, monitors, VMMs and virtiofsds with one of the ids in an
+// argument, bounded by characters that ids cannot contain: "…/ID/config" and "name=ID"
+// match, "sandbox-ID" does not.
 func Mentioning(ids []string) []Found {
 	ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return id == "" })
 	if len(ids) == 0 {
 		return nil
 	}
 	return slices.DeleteFunc(Programs(), func(f Found) bool {
-		_, ok := Beside(f.Name, f.Args)
+		_, ok := HelperRole(f.Name, f.Args)
 		return !ok || !slices.ContainsFunc(f.Args, func(arg string) bool {
 			return slices.ContainsFunc(Parts(arg), func(part string) bool { return slices.Contains(ids, part) })
 		})
 	})
 }
 
-// Parts are the parts of an argument that can be ids of containers.
+// Parts returns the parts of an argument that can be container ids.
 func Parts(arg string) []string { return strings.FieldsFunc(arg, NotOfID) }
 
-// NotOfID tells whether a character cannot be in a container's id.
+// NotOfID reports whether a container id cannot contain the character.
 func NotOfID(c rune) bool {
 	return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '.' && c != '_'
 }

@@ -15,7 +15,7 @@ import (
 // second on every architecture that Go knows.
 const Tick = 1_000_000_000 / 100
 
-// Stat is what is taken of /proc/PID/stat, see proc_pid_stat(5).
+// Stat is the part of /proc/PID/stat that tare uses, see proc_pid_stat(5).
 type Stat struct {
 	Comm     string
 	State    byte
@@ -23,19 +23,18 @@ type Stat struct {
 	Group    int // the process group
 	Threads  int
 	Ticks    uint64 // user and system
-	Guest    uint64 // ticks of them in which it ran a guest of KVM's
-	Waited   uint64 // ticks of children that ended and that it waited for, and of those that they had waited for
-	Start    uint64 // ticks since boot: with the pid, what tells a process from a later one
+	Guest    uint64 // the part of Ticks in a KVM guest
+	Waited   uint64 // ticks of children that it waited for, and of their children
+	Start    uint64 // ticks since boot; identifies the process together with the pid
 	Resident int64  // bytes
-	Kernel   bool   // a thread of the kernel
-	Dying    bool   // it was killed, or exits: of many threads some may still be there
-	Exit     int    // of one that has ended: its exit code, 128+n for signal n; 0 where that is hidden
-	// Image is where arguments and stack begin, another after an exec; 0 where
-	// that is hidden.
+	Kernel   bool   // a kernel thread
+	Dying    bool   // killed or exiting; some threads may still run
+	Exit     int    // exit code of an ended process, 128+n for signal n; 0 if hidden
+	// Image is where stack and arguments begin, which changes with an exec; 0 if hidden.
 	Image [2]uint64
 }
 
-// Ended tells whether the process only waits for its parent to be told of its end.
+// Ended reports whether the process has ended and its parent has not yet waited for it.
 func (s *Stat) Ended() bool { return s.State == 'Z' || s.State == 'X' }
 
 // Of linux/sched.h, and SIGKILL in a mask of signals.
@@ -45,8 +44,8 @@ const (
 	killed       = 1 << (9 - 1)
 )
 
-// parseStat counts fields from the last parenthesis: the name before it may
-// hold anything.
+// parseStat counts fields from the last parenthesis because a name may contain any
+// character.
 func parseStat(text []byte) (Stat, error) {
 	begin, end := bytes.IndexByte(text, '('), bytes.LastIndexByte(text, ')')
 	if begin < 0 || end < begin {
@@ -56,7 +55,7 @@ func parseStat(text []byte) (Stat, error) {
 	rest := text[end+1:]
 	var parent, group, threads, user, system, waitedUser, waitedSystem, flags, pages, pending, exit uint64
 	wanted := [53]*uint64{52: &exit, 4: &parent, 5: &group, 9: &flags, 14: &user, 15: &system, 16: &waitedUser, 17: &waitedSystem, 20: &threads, 22: &s.Start, 24: &pages, 28: &s.Image[1], 31: &pending, 43: &s.Guest, 48: &s.Image[0]}
-	field := 2 // of proc_pid_stat(5), the name's
+	field := 2 // the name, as numbered in proc_pid_stat(5)
 	for field < 52 {
 		rest = bytes.TrimLeft(rest, " \n")
 		i := bytes.IndexAny(rest, " \n")
@@ -84,13 +83,13 @@ func parseStat(text []byte) (Stat, error) {
 	s.Ticks, s.Waited, s.Kernel = user+system, waitedUser+waitedSystem, flags&kernelThread != 0
 	s.Dying = s.Ended() || flags&exiting != 0 || pending&killed != 0
 	s.Resident = int64(pages) * pageSize
-	if s.Exit = int(exit >> 8 & 0xff); exit&0x7f != 0 { // as wait(2) tells it
+	if s.Exit = int(exit >> 8 & 0xff); exit&0x7f != 0 { // encoded as in wait(2)
 		s.Exit = 128 + int(exit&0x7f)
 	}
 	return s, nil
 }
 
-// Stat reads the process's stat; task is "", or a thread's folder.
+// Stat reads the stat of the process, or of a thread if task is its folder.
 func (d Dir) Stat(task string) (Stat, error) {
 	text, err := d.Read(task + "stat")
 	if err != nil {
@@ -103,8 +102,8 @@ func (d Dir) Stat(task string) (Stat, error) {
 	return s, err
 }
 
-// Same is Stat of a process that began at a time; the error wraps errReused where
-// another has its pid.
+// Same reads the stat of the process that began at start. The error wraps errReused if
+// another process has its pid.
 func (d Dir) Same(start uint64) (Stat, error) {
 	s, err := d.Stat("")
 	if err == nil && s.Start != start {
@@ -113,21 +112,20 @@ func (d Dir) Same(start uint64) (Stat, error) {
 	return s, err
 }
 
-// Status is what is taken of /proc/PID/status, see proc_pid_status(5). Memory is
-// in bytes; a thread of the kernel and a zombie have none.
+// Status is the part of /proc/PID/status that tare uses, see proc_pid_status(5). Memory
+// is in bytes; kernel threads and zombies have none.
 type Status struct {
-	NSpid   []int // the pid in this pid namespace, and in each below that it is in
+	NSpid   []int // the pid in each pid namespace, from the outermost inwards
 	RSS     int64
 	RSSAnon int64
 	VMPTE   int64
-	// Effective and Bounding are sets of capabilities, the one numbered n by bit n: those in
-	// force, and those that executing a program can still bring.
+	// Effective and Bounding are sets of capabilities: bit n stands for capability n.
 	Effective, Bounding uint64
 	Signals
 }
 
-// Signals are sets of them, the one numbered n by bit n-1: those that the process has a
-// handler for, that it ignores, and that its first thread blocks.
+// Signals are the signals that the process handles, ignores, and blocks in its first
+// thread: bit n-1 stands for signal n.
 type Signals struct{ Caught, Ignored, Blocked uint64 }
 
 func parseStatus(text []byte) (Status, error) {
@@ -169,7 +167,7 @@ func parseStatus(text []byte) (Status, error) {
 	return s, nil
 }
 
-// Status reads the process's status.
+// Status reads the status of the process.
 func (d Dir) Status() (Status, error) {
 	text, err := d.Read("status")
 	if err != nil {
@@ -178,7 +176,7 @@ func (d Dir) Status() (Status, error) {
 	return parseStatus(text)
 }
 
-// kilobytes reads "  123 kB" into bytes.
+// kilobytes parses "  123 kB" and returns bytes.
 func kilobytes(value []byte) (int64, error) {
 	number, unit, _ := strings.Cut(strings.TrimSpace(string(value)), " ")
 	n, err := strconv.ParseInt(number, 10, 64)
@@ -190,9 +188,8 @@ func kilobytes(value []byte) (int64, error) {
 
 var pageSize = int64(os.Getpagesize())
 
-// Anon reads the anonymous memory (bytes) from statm: resident less shared, in
-// pages. They are the same counters as RssAnon in status, which takes the kernel
-// three times as long to write.
+// Anon reads the anonymous memory (bytes) from statm: resident minus shared pages. They
+// are the counters of RssAnon in status, which takes the kernel three times as long.
 func (d Dir) Anon() (int64, error) {
 	text, err := d.Read("statm")
 	if err != nil {
@@ -211,7 +208,7 @@ func (d Dir) Anon() (int64, error) {
 	return max(0, pages[1]-pages[2]) * pageSize, nil
 }
 
-// HowEnded describes an exit status, which is 128+n for signal n.
+// HowEnded describes an exit status; 128+n stands for signal n.
 func HowEnded(exit int) string {
 	if n := unix.Signal(exit - 128); n > 0 && unix.SignalName(n) != "" {
 		return "killed by " + SignalName(n)
@@ -219,7 +216,7 @@ func HowEnded(exit int) string {
 	return fmt.Sprintf("exit status %d", exit)
 }
 
-// SignalName is how a signal is called: "SIGTERM", or "signal 35" of one without a name.
+// SignalName returns the name of a signal, such as "SIGTERM", or "signal 35" if it has none.
 func SignalName(s unix.Signal) string {
 	return cmp.Or(unix.SignalName(s), fmt.Sprintf("signal %d", int(s)))
 }

@@ -53,7 +53,7 @@ func Charged(pid int, path string) string {
 }
 
 func charged(groups *procs.Groups, path string) string {
-	if procs.Within(groups.Memory(), strings.TrimSuffix(path, "/")) {
+	if procs.InSubtree(groups.Memory(), strings.TrimSuffix(path, "/")) {
 		return path
 	}
 	return ""

@@ -89,8 +89,8 @@ func (f *Flight) learn(ctx context.Context, d Driver, names []string) {
 // runtimes and clients that work on them. It records their network namespaces.
 func (f *Flight) processes() (all []procs.Found) {
 	for _, p := range procs.Programs() {
-		_, helper := procs.Beside(p.Name, p.Args)
-		name, _ := procs.Behind(p.Name, p.Args)
+		_, helper := procs.HelperRole(p.Name, p.Args)
+		name, _ := procs.SkipLinker(p.Name, p.Args)
 		switch {
 		case !helper && len(p.Args) == 0: // a CNI plugin has its parameters in its environment
 			helper = slices.ContainsFunc(procs.EnvironmentOf(p.Pid), func(v string) bool { return strings.HasPrefix(v, "CNI_ARGS=") && f.mentions(v) })
@@ -171,7 +171,7 @@ func (f *Flight) underWay(ctx context.Context) (bool, error) {
 		// Once the shim has exited, containerd removes its resources.
 		f.ended = true
 		for _, p := range all {
-			if _, helper := procs.Beside(p.Name, p.Args); helper {
+			if _, helper := procs.HelperRole(p.Name, p.Args); helper {
 				_ = cgroup.KillIf(p.Pid, func() bool {
 					return strings.HasSuffix(strings.Join(procs.ArgsOf(p.Pid), "\x00"), "\x00"+strings.Join(p.Args, "\x00"))
 				}) // fails if it has ended

@@ -31,7 +31,7 @@ func TestProcessesOfALiveSandboxGetTheirRoles(t *testing.T) {
 	var got []string
 	for line := range strings.Lines(string(b)) {
 		fields := strings.Fields(line)
-		role, ok := procs.Beside(filepath.Base(fields[5]), fields[6:])
+		role, ok := procs.HelperRole(filepath.Base(fields[5]), fields[6:])
 		if !ok {
 			role = "none"
 		}

@@ -293,7 +293,7 @@ func (s *spec) owns(pid int) bool {
 	if slices.Contains(procs.EnvironmentOf(pid), markEnv+"="+s.ID) {
 		return true
 	}
-	if in, err := procs.GroupsOf(pid); err == nil && slices.ContainsFunc(in.All, func(group string) bool { return procs.Within(group, s.Parent) }) {
+	if in, err := procs.GroupsOf(pid); err == nil && slices.ContainsFunc(in.All, func(group string) bool { return procs.InSubtree(group, s.Parent) }) {
 		return true
 	}
 	// Somebody who reads a log names the folder too, but where all others are.

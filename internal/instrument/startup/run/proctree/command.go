@@ -44,7 +44,7 @@ func read(e *tracer.Event) command {
 		}
 	}
 	c.base = path.Base(c.path)
-	if i := procs.Linked(c.base, c.rest); i >= 0 && plausible(c.rest[i]) {
+	if i := procs.LinkedProgram(c.base, c.rest); i >= 0 && plausible(c.rest[i]) {
 		c.path, c.base, c.rest = c.rest[i], path.Base(c.rest[i]), c.rest[i+1:]
 	}
 	c.interpreted()

@@ -135,7 +135,7 @@ func (t *tree) turns(was, i int) bool {
 		call = -1 // nobody above them was seen
 	}
 	// The sentry and its file server may stand below a wrapper of another name.
-	if _, serves := procs.GVisor(n.program, n.rest); serves || call >= 0 && guarded(t.nodes[call].program) {
+	if _, serves := procs.GVisorRole(n.program, n.rest); serves || call >= 0 && guarded(t.nodes[call].program) {
 		return false
 	}
 	if copied || call < 0 {
@@ -191,7 +191,7 @@ func (t *tree) plugin(n *node) bool {
 // beside are the programs that stand beside containers, with the id that they
 // are told.
 func beside(n *node) bool {
-	role, ok := procs.Beside(n.program, n.rest)
+	role, ok := procs.HelperRole(n.program, n.rest)
 	if !ok {
 		return sentry(n)
 	}
@@ -224,7 +224,7 @@ var kinds = map[record.Role]string{
 
 // sentry knows gVisor's kernel and its file server by what they call themselves.
 func sentry(n *node) bool {
-	role, ok := procs.GVisor(n.program, n.rest)
+	role, ok := procs.GVisorRole(n.program, n.rest)
 	if ok {
 		n.kind, n.name = Kind(role), "runsc-"+map[record.Role]string{record.RoleSentry: "sandbox", record.RoleGofer: "gofer"}[role]
 	}
