@@ -138,7 +138,7 @@ func sending(t *testing.T, d *datapath.Datapath, group string) httpload.Result {
 func TestMemoryOfProgramsIsThatOfTheirDescriptors(t *testing.T) {
 	s := playBPF(t)
 	told, stop := descriptors()
-	rec, j := s.weigh("bpf", "memory", "--services", "1,1000", "-c", "4", "-t", "200ms", "--idle", "200ms")
+	rec, j := s.weigh("bpf", "memory", "--services", "1,1000", "-c", "4", "-t", "1s", "--idle", "200ms")
 	stop()
 	compared := 0
 	for _, p := range rec.Points {
