@@ -33,7 +33,7 @@ func TestCleanWaitsForAStartThatGoesOnAndLooksASecondTime(t *testing.T) {
 	cmd.Stdout, cmd.Stderr = file, file
 	must.OK(t, cmd.Start())
 	await(t, "a word on what is waited for", func() bool {
-		return strings.Contains(must.Read(t, file.Name()), "waiting for 1 processes of starts that were interrupted")
+		return strings.Contains(must.Read(t, file.Name()), "waiting for 1 processes of interrupted starts")
 	})
 	must.Get(os.Stat(own))(t) // which says where things are
 	_ = w.Close()
