@@ -16,11 +16,10 @@ import (
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
-// creation prepares a new container for a lane and returns the call that makes
-// it. It does what client.NewContainer does with client.WithNewSnapshot,
-// without the reading of the image; and its lease, which keeps the new snapshot
-// from being collected until the record refers to it, has the container's name
-// instead of a random one.
+// creation returns the call that makes a new container. It does what client.NewContainer with
+// client.WithNewSnapshot does, but reads the image before. Its lease, which protects the new
+// snapshot from collection until the record refers to it, has the container's name instead of a
+// random one.
 func (d *driver) creation(ctx context.Context, id string, place engine.Place) (func(ctx context.Context) error, *container, error) {
 	c := &container{id: id}
 	d.containers[id] = c
@@ -62,9 +61,8 @@ func (d *driver) creation(ctx context.Context, id string, place engine.Place) (f
 	}, c, nil
 }
 
-// stop returns the call that ends a container's process by the signal that its image
-// names, and waits for its exit.
-// The wait is begun here, so that the exit cannot come before it.
+// stop returns the call that ends a container's process by the image's stop signal and waits for
+// its exit. The wait begins here, before the exit can happen.
 func stop(waiting context.Context, c *container, signal syscall.Signal) (func(ctx context.Context) error, error) {
 	exits, err := c.task.Wait(waiting)
 	if err != nil {
@@ -86,7 +84,7 @@ func stop(waiting context.Context, c *container, signal syscall.Signal) (func(ct
 	}, nil
 }
 
-// call is one operation on a container.
+// call returns an operation on a container as a function.
 func (d *driver) call(ctx context.Context, op subject.Op, s engine.State, place engine.Place) (do func(context.Context) error, shown string, err error) {
 	shown = strings.ReplaceAll(d.Info().Operations[string(op)].Command, "ID", s.Name)
 	c := d.containers[s.Name]
@@ -103,7 +101,7 @@ func (d *driver) call(ctx context.Context, op subject.Op, s engine.State, place 
 			return c.task.Start(ctx)
 		}, shown, nil
 	case c == nil || c.task == nil:
-		return nil, shown, fmt.Errorf("%s was not made", s.Name)
+		return nil, shown, fmt.Errorf("no task for %s", s.Name)
 	case op == subject.Start:
 		return c.task.Start, shown, nil
 	case op == subject.Stop:

@@ -24,14 +24,13 @@ import (
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
-// leftovers are what there is of a run's containers in one namespace, by their
-// names.
+// leftovers are the names of a run's objects in one namespace.
 type leftovers struct {
 	containers, leases []string
 	snapshots          map[string][]string // by snapshotter
 }
 
-// leftOf lists what bears a run's id: containers, snapshots and leases.
+// leftOf lists the containers, snapshots and leases of a run.
 func leftOf(ctx context.Context, c *client.Client, runID string) (leftovers, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -45,19 +44,19 @@ func leftOf(ctx context.Context, c *client.Client, runID string) (leftovers, err
 	}
 	held, err2 := c.LeasesService().List(ctx)
 	for _, l := range held {
-		if engine.OfRun(l.ID, runID) && !ofImage(l.ID) { // which another target of the same run may still need
+		if engine.OfRun(l.ID, runID) && !ofImage(l.ID) { // another target of the run may need the image
 			left.leases = append(left.leases, l.ID)
 		}
 	}
 	reply, err3 := c.IntrospectionService().Plugins(ctx, "type=="+string(plugins.SnapshotPlugin))
 	if err := errors.Join(err1, err2, err3); err != nil {
-		return left, fmt.Errorf("look for what run %s left: %w", runID, err)
+		return left, fmt.Errorf("list the objects of run %s: %w", runID, err)
 	}
 	for _, p := range reply.Plugins {
 		if p.InitErr != nil {
 			continue
 		}
-		// Proxies of other snapshotters may be down.
+		// Proxies for other snapshotters may be down.
 		_ = c.SnapshotService(p.ID).Walk(ctx, func(_ context.Context, info snapshots.Info) error {
 			if engine.OfRun(info.Name, runID) {
 				left.snapshots[p.ID] = append(left.snapshots[p.ID], info.Name)
@@ -68,8 +67,8 @@ func leftOf(ctx context.Context, c *client.Client, runID string) (leftovers, err
 	return left, nil
 }
 
-// PodsOf are the pods and their containers of a run in the records of CRI's namespace, ids by
-// the pods' names: also those whose call is not answered, which CRI does not list.
+// PodsOf returns the ids of a run's pods and their containers by pod name, from the records of CRI's
+// namespace. CRI does not list those whose call is unanswered.
 func PodsOf(ctx context.Context, c *client.Client, runID string) (map[string][]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -92,8 +91,8 @@ func PodsOf(ctx context.Context, c *client.Client, runID string) (map[string][]s
 	return found, nil
 }
 
-// List implements engine.Driver: whatever bears the run's id and a container's
-// name, such as a snapshot whose container was never made.
+// List implements engine.Driver. It lists all names of the run's objects, also of a snapshot whose
+// container was never made.
 func (d *driver) List(ctx context.Context) ([]string, error) {
 	left, err := leftOf(ctx, d.client, d.env.RunID)
 	all := slices.Concat(left.containers, left.leases)
@@ -104,13 +103,13 @@ func (d *driver) List(ctx context.Context) ([]string, error) {
 	return slices.Compact(all), err
 }
 
-// removing is how long one removal of all that a run left may take. With 200
-// containers on two busy CPUs it is half a minute.
-const removing = 2 * time.Minute
+// removeTimeout bounds one removal of all objects of a run. 200 containers take 30 s on two busy
+// CPUs.
+const removeTimeout = 2 * time.Minute
 
-// Remove implements engine.Driver. What is gone already is no error.
+// Remove implements engine.Driver. A missing object is not an error.
 func (d *driver) Remove(ctx context.Context, names []string) error {
-	ctx, cancel := context.WithTimeout(ctx, removing)
+	ctx, cancel := context.WithTimeout(ctx, removeTimeout)
 	defer cancel()
 	left, err := leftOf(ctx, d.client, d.env.RunID)
 	errs := []error{err}
@@ -121,25 +120,24 @@ func (d *driver) Remove(ctx context.Context, names []string) error {
 	each(left.containers, func(id string) error { return removeContainer(ctx, d.client, id) })
 	for snapshotter, of := range left.snapshots {
 		each(of, func(name string) error {
-			return lost("snapshot "+name, d.client.SnapshotService(snapshotter).Remove(ctx, name))
+			return removeError("snapshot "+name, d.client.SnapshotService(snapshotter).Remove(ctx, name))
 		})
 	}
 	each(left.leases, func(id string) error {
-		return lost("lease "+id, d.client.LeasesService().Delete(ctx, leases.Lease{ID: id}))
+		return removeError("lease "+id, d.client.LeasesService().Delete(ctx, leases.Lease{ID: id}))
 	})
 	return errors.Join(errs...)
 }
 
-func lost(what string, err error) error {
+func removeError(what string, err error) error {
 	if err == nil || errdefs.IsNotFound(err) {
 		return nil
 	}
 	return fmt.Errorf("remove the %s: %w", what, err)
 }
 
-// removeContainer kills a container's processes and removes its task and its
-// record. A task can be deleted only some time after it was killed, and one
-// that is still being made not before it is.
+// removeContainer kills a container's processes and removes its task and record. A task can be
+// deleted only once it has stopped, and one that is being made only afterwards.
 func removeContainer(ctx context.Context, c *client.Client, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*patience)
 	defer cancel()
@@ -153,19 +151,19 @@ func removeContainer(ctx context.Context, c *client.Client, id string) error {
 		if err = errgrpc.ToNative(err); err == nil || errdefs.IsNotFound(err) {
 			break
 		}
-		if errdefs.IsUnavailable(err) { // the engine itself is gone
+		if errdefs.IsUnavailable(err) { // the engine has ended
 			return fmt.Errorf("remove the task %s: %w", id, err)
 		}
 		if machine.Sleep(ctx, 10*time.Millisecond) != nil {
 			return fmt.Errorf("remove the task %s: %w", id, err)
 		}
 	}
-	return lost("container "+id, c.ContainerService().Delete(ctx, id))
+	return removeError("container "+id, c.ContainerService().Delete(ctx, id))
 }
 
-// awaitStop waits, for patience at most, until a task that was killed has stopped.
-// Kata's shim replies to the kill before that, and one that is told to delete the
-// task meanwhile leaves the sandbox's folders and its network namespace for good.
+// awaitStop waits, up to patience, until a killed task has stopped. Kata's shim replies to the kill
+// earlier. If the task is deleted before it has stopped, the shim leaves the sandbox's folders and
+// network namespace behind.
 func awaitStop(ctx context.Context, service tasks.TasksClient, id string, began time.Time) {
 	for time.Since(began) < patience && ctx.Err() == nil {
 		reply, err := service.Get(ctx, &tasks.GetRequest{ContainerID: id})
@@ -176,8 +174,8 @@ func awaitStop(ctx context.Context, service tasks.TasksClient, id string, began 
 	}
 }
 
-// removeNamespace removes a namespace that a run made, if it is empty. One that
-// is still used stays: its last user takes it away.
+// removeNamespace removes a namespace that a run made, if it is empty. Otherwise its last user
+// removes it.
 func removeNamespace(ctx context.Context, c *client.Client, namespace string) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -191,10 +189,10 @@ func removeNamespace(ctx context.Context, c *client.Client, namespace string) er
 	if errdefs.IsFailedPrecondition(err) {
 		return nil
 	}
-	return lost("namespace "+namespace, err)
+	return removeError("namespace "+namespace, err)
 }
 
-// Images implements engine.Cleaned: those that the run imported.
+// Images implements engine.Cleaned.
 func (d *driver) Images(ctx context.Context) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -213,18 +211,17 @@ func (d *driver) Drop(ctx context.Context, ref string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	return lost("image "+ref, d.client.ImageService().Delete(ctx, ref))
+	return removeError("image "+ref, d.client.ImageService().Delete(ctx, ref))
 }
 
-// LetGo finds the leases by which a run that was killed holds its images in the
-// namespace of a client, and deletes them unless dryRun, with what nothing else
-// refers to.
+// LetGo lists the leases of a killed run on images in the client's namespace. Unless dryRun, it
+// deletes them, and what only they protect.
 func LetGo(ctx context.Context, c *client.Client, runID string, dryRun bool) (found []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*patience)
 	defer cancel()
 	held, err := c.LeasesService().List(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("look for leases: %w", err)
+		return nil, fmt.Errorf("list leases: %w", err)
 	}
 	var errs []error
 	for _, l := range held {
@@ -233,7 +230,7 @@ func LetGo(ctx context.Context, c *client.Client, runID string, dryRun bool) (fo
 		}
 		found = append(found, "lease "+l.ID)
 		if !dryRun {
-			errs = append(errs, lost("lease "+l.ID, c.LeasesService().Delete(ctx, l, leases.SynchronousDelete)))
+			errs = append(errs, removeError("lease "+l.ID, c.LeasesService().Delete(ctx, l, leases.SynchronousDelete)))
 		}
 	}
 	return found, errors.Join(errs...)
@@ -255,5 +252,5 @@ func (t *Target) Clean(ctx context.Context, runID string, dryRun bool) ([]string
 	return append(found, held...), errors.Join(err, t.failed("clean up", letGo))
 }
 
-// ofImage tells whether a lease of a run's holds an image, and no container.
+// ofImage reports whether a lease of a run is on an image.
 func ofImage(lease string) bool { return strings.Contains(lease, "-image-") }

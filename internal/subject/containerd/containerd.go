@@ -1,12 +1,10 @@
-// Package containerd weighs containers that containerd itself makes, without
-// Docker or CRI in between, through its Go client and one gRPC connection.
+// Package containerd weighs containers made by containerd itself, without Docker or CRI, through
+// its Go client and one gRPC connection.
 //
-// containerd has no call that makes a container: a client makes a snapshot, a
-// container record, and a task, and takes them down again. The operations here
-// are those of the Go client (client.NewContainer, container.NewTask, …), which
-// is how ctr, nerdctl and Docker do it, and each says which calls it consists
-// of. What depends on the image alone, its configuration and the name of its
-// snapshot, is read before.
+// containerd has no call that makes a container: a client makes a snapshot, a container record and
+// a task. The operations are those of the Go client (client.NewContainer, container.NewTask, …), as
+// in ctr, nerdctl and Docker; each lists its calls. The image's configuration and the name of its
+// snapshot are read in advance.
 package containerd
 
 import (
@@ -33,29 +31,28 @@ import (
 type Target struct {
 	name        string
 	at          address
-	called      string // the runtime's name, as asked for
+	called      string // the requested runtime
 	runtime     runtime
 	network     string
 	snapshotter string
-	root        string // where that stores, as it tells
+	root        string // the snapshotter's folder, as reported
 	version     string
 	hs          []cgroup.Hierarchy
-	kata        map[string]string // where the shim is Kata's
+	kata        map[string]string // facts about Kata, for its shim
 }
 
-// New returns the runtime of that name behind the containerd of e; via is
-// "api", there is no other way. The error is a *subject.Unavailable when it
-// cannot be weighed here.
+// New returns a runtime of the containerd of e. via has to be "" or "api". If it cannot be weighed,
+// the error is a *subject.Unavailable.
 func New(ctx context.Context, name, runtime, via string, e subject.Engine) (subject.Target, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if via != "" && via != "api" {
-		return nil, engine.Unavailable(name, "leave +"+via+" out", "containerd is weighed through its API only, not by %q", via)
+		return nil, engine.Unavailable(name, "omit +"+via, "containerd is weighed through its API only, not via %q", via)
 	}
 	t := &Target{name: name, called: runtime, network: cmp.Or(e.Network, subject.NetworkNone)}
 	if t.network != subject.NetworkNone && t.network != subject.NetworkHost {
-		return nil, engine.Unavailable(name, "choose the network none or host, or weigh it through CRI",
-			"containerd gives its containers no network %q, its clients do", t.network)
+		return nil, engine.Unavailable(name, "use the network none or host, or weigh it through CRI",
+			"containerd does not support the network %q", t.network)
 	}
 	var err error
 	if t.at, err = addressOf(e); err != nil {
@@ -78,47 +75,46 @@ func New(ctx context.Context, name, runtime, via string, e subject.Engine) (subj
 		return nil, engine.Unavailable(name, "", "%v", err)
 	}
 	if kata.Is(t.runtime.shim) {
-		// tare gives a shim other than runc's no options, so nobody names a file.
+		// A shim other than runc's gets no options, so no configuration file either.
 		t.kata = KataFacts(ctx, t.at.socket, t.runtime.program, "")
 	}
 	return t, nil
 }
 
-// ask finds out what the engine is and which snapshotter it works with.
+// ask queries the engine's version and default snapshotter.
 func (t *Target) ask(ctx context.Context, c *client.Client) error {
 	v, err := c.Version(ctx)
 	if err != nil {
-		return engine.Unavailable(t.name, adviceFor(err), "%s does not answer as containerd does: %v", t.at.socket, err)
+		return engine.Unavailable(t.name, adviceFor(err), "%s does not answer like containerd: %v", t.at.socket, err)
 	}
 	if t.version = v.Version; !supported(v.Version) {
-		return engine.Unavailable(t.name, "install containerd 1.6 or newer", "containerd %s is older than %v", v.Version, oldest)
+		return engine.Unavailable(t.name, "install containerd 1.6 or newer", "containerd %s is too old (minimum: %v)", v.Version, oldest)
 	}
 	t.snapshotter, t.root, err = snapshotter(ctx, c)
 	if err != nil {
-		return engine.Unavailable(t.name, "ctr plugins ls shows why; another one becomes the default of a namespace with: ctr namespaces label "+
+		return engine.Unavailable(t.name, "see ctr plugins ls, or set another default: ctr namespaces label "+
 			t.at.namespace+" "+defaults.DefaultSnapshotterNSLabel+"=NAME", "%v", err)
 	}
 	return nil
 }
 
-// snapshotter is the one that clients take who name none, in the client's own
-// namespace, and where it stores: "" if it does not tell, as one that is a process of
-// its own. It is an error if it does not work.
+// snapshotter returns the namespace's default snapshotter and its folder, "" if it does not report
+// one, as a proxy. It is an error if it does not work.
 func snapshotter(ctx context.Context, c *client.Client) (name, root string, err error) {
 	name = defaults.DefaultSnapshotter
 	labels, err := c.NamespaceService().Labels(ctx, c.DefaultNamespace())
 	if err != nil && !errdefs.IsNotFound(err) {
-		return "", "", fmt.Errorf("ask for the namespace %s: %w", c.DefaultNamespace(), err)
+		return "", "", fmt.Errorf("query the namespace %s: %w", c.DefaultNamespace(), err)
 	}
 	if own := labels[defaults.DefaultSnapshotterNSLabel]; own != "" {
 		name = own
 	}
 	reply, err := c.IntrospectionService().Plugins(ctx, "type=="+string(plugins.SnapshotPlugin))
 	if err != nil {
-		return "", "", fmt.Errorf("ask for the snapshotters: %w", err)
+		return "", "", fmt.Errorf("list the snapshotters: %w", err)
 	}
 	var others []string
-	why := "there is none of that name"
+	why := "not found"
 	for _, p := range reply.Plugins {
 		switch {
 		case p.InitErr == nil && p.ID == name:
@@ -129,7 +125,7 @@ func snapshotter(ctx context.Context, c *client.Client) (name, root string, err 
 			why = p.InitErr.Message
 		}
 	}
-	return "", "", fmt.Errorf("the snapshotter %s does not work: %s (those that do: %s)", name, why, strings.Join(others, ", "))
+	return "", "", fmt.Errorf("snapshotter %s: %s (available: %s)", name, why, strings.Join(others, ", "))
 }
 
 // Info implements subject.Target.
@@ -139,7 +135,7 @@ func (t *Target) Info() record.Target {
 	const started = "Tasks.Start has replied; then: the task is running, its process alive, and the workload has reported"
 	calls := map[subject.Op]string{
 		subject.Create: create, subject.Start: start, subject.Run: create + ", " + start,
-		subject.Stop:   "task.Kill ID SIGNAL (Tasks.Kill), task.Wait (Tasks.Wait, asked before)",
+		subject.Stop:   "task.Kill ID SIGNAL (Tasks.Kill), task.Wait (Tasks.Wait, called before)",
 		subject.Remove: "task.Delete ID (Tasks.Get, Tasks.Delete), container.Delete ID with its snapshot (Tasks.Get, Containers.Get, Snapshots.Remove, Containers.Delete)",
 	}
 	info := record.Target{
@@ -152,10 +148,10 @@ func (t *Target) Info() record.Target {
 			subject.Run:    started,
 		}),
 		Config: t.config(),
-		Notes:  []string{"like those of ctr, the containers have no seccomp profile and no LSM label; those of other engines do"},
+		Notes:  []string{"containers have no seccomp profile and no LSM label, as with ctr and unlike other engines"},
 	}
 	if info.Clock == "guest" {
-		info.Notes = append(info.Notes, "the workload's clock is the sandbox's own, so its first instruction has no stamp")
+		info.Notes = append(info.Notes, "the workload has a guest clock, so its first instruction has no stamp")
 	}
 	if t.runtime.note != "" {
 		info.Notes = append(info.Notes, t.runtime.note)
@@ -179,7 +175,7 @@ func (t *Target) config() map[string]string {
 	return config
 }
 
-// failed names the target once, where an error leaves the package.
+// failed prefixes errors with the target's name, where they leave the package.
 func (t *Target) failed(doing string, errs ...error) error {
 	return engine.Failed(t.name, doing, errs...)
 }

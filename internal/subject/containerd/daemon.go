@@ -15,17 +15,16 @@ import (
 	"github.com/tare-bench/tare/internal/subject/oci"
 )
 
-// Daemon is a process whose word may be taken for what is executed as root: it
-// is root itself, in tare's own user namespace. Any user can listen on a socket
-// and have a program and a PATH of their own.
+// Daemon is a process that tare trusts to name programs which tare executes as root: it is root in
+// tare's own user namespace. Any user can listen on a socket with their own program and PATH.
 type Daemon struct {
 	Pid int
 
-	dir *os.File // /proc/PID, which stays that process's when another gets its number
+	dir *os.File // /proc/PID, which remains that process if the pid is reused
 }
 
-// DaemonOf returns the process that serves a socket. The error says why it
-// cannot be found or is not to be trusted.
+// DaemonOf returns the process that serves a socket. It is an error if the process cannot be found
+// or is not trusted.
 func DaemonOf(socket string) (*Daemon, error) {
 	pid, err := procs.Listener(socket)
 	if err != nil {
@@ -55,8 +54,7 @@ func trust(pid int) (*Daemon, error) {
 	return d, nil
 }
 
-// rootAlone tells whether a process is root and was nobody else, by the four
-// user ids in its /proc/PID/status.
+// rootAlone reports whether all four user ids in a /proc/PID/status are root's.
 func rootAlone(status string) bool {
 	for line := range strings.Lines(status) {
 		if ids, ok := strings.CutPrefix(line, "Uid:"); ok {
@@ -66,28 +64,28 @@ func rootAlone(status string) bool {
 	return false
 }
 
-// shares tells whether the daemon is in tare's own namespace of a kind.
+// shares reports whether the daemon is in tare's namespace of a kind.
 func (d *Daemon) shares(kind string) bool {
 	own, err := os.Readlink("/proc/self/ns/" + kind)
 	its, other := os.Readlink(d.File("ns/" + kind))
 	return err == nil && other == nil && own == its
 }
 
-// File is the path of one of its files in /proc, which others may open too.
+// File returns the path of one of its files in /proc, which child processes can open too.
 func (d *Daemon) File(name string) string {
 	return fmt.Sprintf("/proc/%d/fd/%d/%s", os.Getpid(), d.dir.Fd(), name)
 }
 
-// Close lets go of it.
+// Close releases the process.
 func (d *Daemon) Close() { _ = d.dir.Close() }
 
-// search is where a daemon finds programs.
+// search is a search path for programs.
 type search struct {
 	path string // as PATH
-	root string // in which the folders are; "" for tare's own
+	root string // root of the folders; "" for tare's own
 }
 
-// search is by the daemon's PATH, in its own mounts.
+// search returns the daemon's PATH, in its own mounts.
 func (d *Daemon) search() search {
 	s := search{path: os.Getenv("PATH")}
 	b, err := os.ReadFile(d.File("environ"))
@@ -103,8 +101,7 @@ func (d *Daemon) search() search {
 	return s
 }
 
-// look finds a program in the folders of a search path; "" when it is in none.
-// The path is as the daemon sees it.
+// look returns the path of a program in the search path, as the daemon sees it; "" for none.
 func (s search) look(program string) string {
 	for _, dir := range filepath.SplitList(s.path) {
 		path := filepath.Join(dir, program)
@@ -115,10 +112,10 @@ func (s search) look(program string) string {
 	return ""
 }
 
-// own is the path by which tare itself may execute a program that a daemon
-// calls by path. In other mounts another file may be under it: there it has to
-// be the one that tare finds by itself. "" means that it must not be executed.
-func (s search) own(path string) string {
+// executable returns the path by which tare may execute a program that the daemon calls by path. In
+// another mount namespace that path may be a different file, so the program that tare finds must be
+// the same file. "" means that it must not be executed.
+func (s search) executable(path string) string {
 	if s.root == "" {
 		return path
 	}
@@ -134,9 +131,8 @@ func (s search) own(path string) string {
 	return mine
 }
 
-// RuntimeVersion is the version of the OCI runtime that the daemon behind a
-// socket calls by a path, or by a name on its PATH; "" where that must not be
-// executed, or does not tell.
+// RuntimeVersion returns the version of the OCI runtime that the daemon behind a socket calls by a
+// path or by a name on its PATH; "" if it must not be executed or does not report one.
 func RuntimeVersion(ctx context.Context, socket, called string) string {
 	d, err := DaemonOf(socket)
 	if err != nil || called == "" {
@@ -147,7 +143,7 @@ func RuntimeVersion(ctx context.Context, socket, called string) string {
 	if !filepath.IsAbs(called) {
 		called = s.look(filepath.Base(called))
 	}
-	if called = s.own(called); called == "" {
+	if called = s.executable(called); called == "" {
 		return ""
 	}
 	t, err := oci.New(ctx, filepath.Base(called), called)

@@ -16,30 +16,27 @@ import (
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
-// patience bounds every question that is asked of an engine outside of what is
-// timed.
+// patience bounds each query outside of the measurement.
 const patience = 10 * time.Second
 
-// runtimeV2 is what runs OCI runtimes; it is also containerd's default.
+// runtimeV2 is the shim for OCI runtimes, and containerd's default.
 const runtimeV2 = "io.containerd.runc.v2"
 
-// DefaultAddress is where containerd listens unless told otherwise.
+// DefaultAddress is containerd's default socket.
 const DefaultAddress = "/run/containerd/containerd.sock"
 
-// ownNamespace is where containers are made when none is named.
-// containerd's namespaces keep clients apart, so one of tare's own leaves the
-// containers, images and snapshots of others out of its reach; "default", which
-// ctr takes, is also that of whoever never chose one.
+// ownNamespace is the default namespace for tare's containers. containerd's namespaces isolate
+// clients, so tare cannot touch the containers, images and snapshots of others. "default", ctr's
+// choice, is shared by all clients that never chose one.
 const ownNamespace = "tare"
 
-// address is where an engine is reached and in which of its namespaces things are
-// made.
+// address is the socket of an engine and the namespace for tare's objects.
 type address struct {
 	socket    string
 	namespace string
 }
 
-// Where is the address of a containerd, of its own API and of CRI.
+// Where returns the address of containerd, for its own API and CRI.
 func Where(e subject.Engine) string {
 	return cmp.Or(e.Address, e.Env["CONTAINERD_ADDRESS"], os.Getenv("CONTAINERD_ADDRESS"), DefaultAddress)
 }
@@ -48,22 +45,22 @@ func addressOf(e subject.Engine) (address, error) {
 	where := Where(e)
 	p := address{socket: engine.Socket(where), namespace: cmp.Or(e.Namespace, e.Env["CONTAINERD_NAMESPACE"], os.Getenv("CONTAINERD_NAMESPACE"), ownNamespace)}
 	if p.socket == "" {
-		return p, fmt.Errorf("the address %q is no unix socket's", where)
+		return p, fmt.Errorf("%q is not the address of a unix socket", where)
 	}
 	return p, nil
 }
 
-// Connect returns a client of the containerd at a socket. The error tells what
-// is wrong with the socket; nothing was made.
+// Connect returns a client of the containerd at a socket. The error names the problem with the
+// socket.
 func Connect(ctx context.Context, socket, namespace string) (*client.Client, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	// gRPC would retry in silence; a plain connection says at once what is wrong.
+	// gRPC would retry silently; a plain connection fails at once.
 	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
 	if err != nil {
 		return nil, err // "dial unix SOCKET: …"
 	}
-	conn.Close() //nolint:errcheck // it was opened for the answer only
+	conn.Close() //nolint:errcheck // opened only to test the socket
 	c, err := client.New(socket, client.WithDefaultNamespace(namespace), client.WithDefaultRuntime(runtimeV2), client.WithTimeout(patience))
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", socket, err)
@@ -71,29 +68,29 @@ func Connect(ctx context.Context, socket, namespace string) (*client.Client, err
 	return c, nil
 }
 
-// adviceFor is the step that makes a socket answer.
+// adviceFor returns the step that makes a socket answer.
 func adviceFor(err error) string {
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return engine.Starting("containerd", "containerd", "containerd") + ", or name its socket with --containerd-address"
+		return engine.Starting("containerd", "containerd", "containerd") + ", or give its socket with --containerd-address"
 	case errors.Is(err, os.ErrPermission):
 		return "run tare as root (sudo tare …)"
 	}
-	return "see whether containerd is up: ctr version"
+	return "check containerd with: ctr version"
 }
 
-// oldest is the first version whose answers are known here.
+// oldest is the first supported version.
 var oldest = version.MustParseGeneric("1.6")
 
-// supported reports whether a version, "1.6.20~ds1" or "v2.4.2", is not too old. What
-// cannot be read is given the benefit of the doubt: builds from a tree say "dev" or a hash.
+// supported reports whether a version such as "1.6.20~ds1" or "v2.4.2" is new enough. Versions that
+// cannot be parsed are accepted: development builds have "dev" or a hash.
 func supported(text string) bool {
 	v, err := version.ParseGeneric(text)
 	return err != nil || v.AtLeast(oldest)
 }
 
-// searchOf is where the daemon finds its shims, and they their runtimes; tare's
-// own PATH where the daemon is not to be trusted. letGo ends its use.
+// searchOf returns where the daemon finds its shims, and they their runtimes. For a daemon that is
+// not trusted it is tare's own PATH. letGo releases it.
 func searchOf(socket string) (in search, letGo func()) {
 	d, err := DaemonOf(socket)
 	if err != nil {

@@ -22,11 +22,11 @@ import (
 
 func TestMain(m *testing.M) { engines.Main(m) }
 
-// onBoth runs a test with both containerds.
+// onBoth runs a test with both versions of containerd.
 func onBoth(t *testing.T, test func(t *testing.T, d *engines.ContainerdDaemon)) {
 	for name, v := range map[string]engines.ContainerdVersion{"containerd 1.6": engines.V1, "containerd 2.4": engines.V2} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // they share nothing
+			t.Parallel() // the engines are independent
 			test(t, engines.Containerd(t, v))
 		})
 	}
@@ -40,14 +40,14 @@ func weigh(t *testing.T, d *engines.ContainerdDaemon, runtime string) *Target {
 	return got.(*Target)
 }
 
-// open opens a runtime of an engine for a run of its own.
+// open opens a runtime of an engine for a new run.
 func open(t *testing.T, d *engines.ContainerdDaemon, runtime string, env subject.Env) *session {
 	t.Helper()
 	return enginetest.Open(t, weigh(t, d, runtime), env).(*session)
 }
 
-// left is what there is of tare's namespace: containerd lists none that has
-// anything in it and is not there.
+// left lists the contents of tare's namespace: containerd lists a namespace only if it has any, or was
+// made.
 func left(d *engines.ContainerdDaemon) func(t *testing.T) []string {
 	return func(t *testing.T) []string {
 		if slices.Contains(d.Namespaces(t), ownNamespace) {
@@ -81,15 +81,15 @@ func TestContainerdConforms(t *testing.T) {
 	})
 }
 
-func TestContainerdCountsTheSameContainers(t *testing.T) {
+func TestContainerdEventsMatchTheContainers(t *testing.T) {
 	onBoth(t, func(t *testing.T, d *engines.ContainerdDaemon) {
 		s := open(t, d, "crun", enginetest.Environment(t, 5))
 		c := must.Get(Connect(t.Context(), d.Address, ownNamespace))(t)
 		defer func() { _ = c.Close() }()
 		const begun, ended = "/namespaces/create", "/namespaces/update"
 		events, errs := c.Subscribe(t.Context(), `topic=="/containers/create"`, `topic=="/tasks/start"`, `topic=="/containers/delete"`, `topic=="`+begun+`"`, `topic=="`+ended+`"`)
-		// There is no reply to a subscription, and what it tells has no end: both are
-		// marked by events of other kinds, of which the first may come too early.
+		// A subscription has no reply, and its events no end. Events of other kinds mark both; the
+		// first marker may be sent too early.
 		tell := func(name string) {
 			all := c.NamespaceService()
 			must.OK(t, errors.Join(all.Create(t.Context(), name, nil), all.SetLabel(t.Context(), name, "it", "is"), all.Delete(t.Context(), name)))
@@ -113,8 +113,7 @@ func TestContainerdCountsTheSameContainers(t *testing.T) {
 		enginetest.Must(t, s, subject.Run, 3)
 		must.OK(t, s.Close(t.Context()))
 		nothing(t, d)
-		// Of the first marks, too, an event of that kind may be on its way still: it
-		// comes before any of a container.
+		// More first markers may be on their way; they come before all events of containers.
 		count := map[string]int{}
 		tell("ends")
 		for topic := ""; topic != ended || count["/containers/create"] == 0; {
@@ -129,8 +128,8 @@ func TestContainerdCountsTheSameContainers(t *testing.T) {
 	})
 }
 
-// started runs a program that waits, and returns its pid once it is wholly in it:
-// for a moment after Start the kernel shows an empty environment.
+// started starts a program that waits, and returns its pid after exec: until then the kernel shows an
+// empty environment.
 func started(t *testing.T, attr *syscall.SysProcAttr, env ...string) int {
 	t.Helper()
 	cmd := exec.Command("sleep", "60")
@@ -147,16 +146,16 @@ func started(t *testing.T, attr *syscall.SysProcAttr, env ...string) int {
 	}
 }
 
-func TestOnlyRootOfThisMachineIsTrusted(t *testing.T) {
+func TestOnlyRootDaemonIsTrusted(t *testing.T) {
 	need.Root(t)
 	mapped := []syscall.SysProcIDMap{{ContainerID: 0, HostID: 0, Size: 1}}
 	for _, c := range []struct {
 		name string
 		attr *syscall.SysProcAttr
-		says string // "" when it is trusted
+		says string // "" if trusted
 	}{
 		{"root", nil, ""},
-		{"root with mounts of its own", &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}, ""},
+		{"root in another mount namespace", &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}, ""},
 		{"another user", &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}, "is not root"},
 		{"root of a user namespace", &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER, UidMappings: mapped, GidMappings: mapped}, "another user namespace"},
 	} {
@@ -176,7 +175,7 @@ func TestOnlyRootOfThisMachineIsTrusted(t *testing.T) {
 	}
 }
 
-func TestWhatADaemonFindsInOtherMountsIsNotExecuted(t *testing.T) {
+func TestProgramInOtherMountsIsNotExecuted(t *testing.T) {
 	need.Root(t)
 	dir := t.TempDir()
 	fake := filepath.Join(dir, "runc")
@@ -191,7 +190,7 @@ func TestWhatADaemonFindsInOtherMountsIsNotExecuted(t *testing.T) {
 		{"the same mounts", nil, dir, fake, fake},
 		{"other mounts", &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}, dir, fake, ""},
 		{"other mounts with the same file", &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}, filepath.Dir(real), real, real},
-		{"no absolute path", nil, ".", "", ""},
+		{"a relative path", nil, ".", "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := must.Get(trust(started(t, c.attr, "PATH="+c.path)))(t)
@@ -199,12 +198,12 @@ func TestWhatADaemonFindsInOtherMountsIsNotExecuted(t *testing.T) {
 			in := d.search()
 			got := in.look("runc")
 			must.That(t, got == c.finds, "found %q, not %q", got, c.finds)
-			check.That(t, c.finds == "" || in.own(c.finds) == c.own, "may execute %q, not %q", in.own(c.finds), c.own)
+			check.That(t, c.finds == "" || in.executable(c.finds) == c.own, "may execute %q, not %q", in.executable(c.finds), c.own)
 		})
 	}
 }
 
-func TestTheEnvironmentOfATargetComesFirst(t *testing.T) {
+func TestTargetEnvironmentPrecedesTares(t *testing.T) {
 	t.Setenv("CONTAINERD_ADDRESS", "/process.sock")
 	t.Setenv("CONTAINERD_NAMESPACE", "process")
 	own := map[string]string{"CONTAINERD_ADDRESS": "/plan.sock", "CONTAINERD_NAMESPACE": "plan"}
@@ -215,7 +214,7 @@ func TestTheEnvironmentOfATargetComesFirst(t *testing.T) {
 	}{
 		{"its own", subject.Engine{Env: own}, address{"/plan.sock", "plan"}},
 		{"tare's", subject.Engine{}, address{"/process.sock", "process"}},
-		{"what is given comes before both", subject.Engine{Address: "unix:///given.sock", Namespace: "given", Env: own}, address{"/given.sock", "given"}},
+		{"explicit settings precede both", subject.Engine{Address: "unix:///given.sock", Namespace: "given", Env: own}, address{"/given.sock", "given"}},
 	} {
 		check.Equal(t, c.name, must.Get(addressOf(c.e))(t), c.want)
 	}

@@ -18,20 +18,18 @@ import (
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
-// Exec implements subject.Executor as ctr tasks exec does it: Tasks.Exec,
-// Tasks.Wait, Tasks.Start, and Tasks.DeleteProcess at the end. The command has
-// the rights and the environment of the container's own process. What comes
-// between the container's shim and tare are two FIFOs in the run's own folder.
+// Exec implements subject.Executor as ctr tasks exec does: Tasks.Exec, Tasks.Wait, Tasks.Start, and
+// Tasks.DeleteProcess at the end. The command has the rights and the environment of the container's
+// first process. Two FIFOs in the run's folder connect the shim with tare.
 //
-// When ctx ends, the command is told to end by SIGTERM, and a moment later
-// everything in the container beside its first process is killed, so that
-// commands which share a lane end together. What a command left running inside
-// gVisor or a VM is out of reach until the container is removed.
+// At the end of ctx the command gets SIGTERM, and after a moment all processes in the container
+// except the first are killed, so commands that share a lane end together. Processes inside gVisor or
+// a VM cannot be reached until the container is removed.
 func (s *session) Exec(ctx context.Context, n int, args []string) (subject.Executed, error) {
 	held, err := s.Inside(n, args)
 	c := s.containers[held.Name]
 	if err == nil && (c == nil || c.task == nil) {
-		err = s.failed("exec", fmt.Errorf("the container on lane %d was not made", n))
+		err = s.failed("exec", fmt.Errorf("no container on lane %d", n))
 	}
 	if err != nil {
 		return subject.Executed{}, err
@@ -46,39 +44,39 @@ func (s *session) Exec(ctx context.Context, n int, args []string) (subject.Execu
 	return done, err
 }
 
-// execution is one command in a container.
+// execution is a command in a container.
 type execution struct {
 	*container
-	pid      int    // of the container's own process
+	pid      int    // of the container's first process
 	id       string // of the command, in containerd
-	guest    bool   // its processes are not the host's
+	guest    bool   // its processes are in a guest kernel
 	out, err engine.Kept
 	process  client.Process
 	exits    <-chan client.ExitStatus
 }
 
-// run runs it and returns its exit code. No call is bound to ctx: one that was
-// given up might still succeed, and nobody would end what it began.
+// run runs the command and returns its exit code. The calls are not bound to ctx: an abandoned call
+// might succeed later and leave a process that is never ended.
 func (e *execution) run(ctx context.Context, s *session, args []string) (exit int, err error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
-	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	calls, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	spec := *e.spec
 	spec.Args, spec.Terminal = args, false
 	streams := cio.NewCreator(cio.WithStreams(nil, &e.out, &e.err), cio.WithFIFODir(s.fifos))
-	if err := patiently(own, func(ctx context.Context) (err error) {
+	if err := patiently(calls, func(ctx context.Context) (err error) {
 		e.process, err = e.task.Exec(ctx, e.id, &spec, streams)
 		return err
 	}); err != nil {
 		return 0, fmt.Errorf("Tasks.Exec: %w", err)
 	}
-	defer func() { err = errors.Join(err, e.remove(own, s)) }()
-	if e.exits, err = e.process.Wait(own); err != nil {
+	defer func() { err = errors.Join(err, e.remove(calls, s)) }()
+	if e.exits, err = e.process.Wait(calls); err != nil {
 		return 0, fmt.Errorf("Tasks.Wait: %w", err)
 	}
-	if err := patiently(own, e.process.Start); err != nil {
+	if err := patiently(calls, e.process.Start); err != nil {
 		return 0, fmt.Errorf("Tasks.Start: %w", err)
 	}
 	select {
@@ -89,12 +87,12 @@ func (e *execution) run(ctx context.Context, s *session, args []string) (exit in
 		e.drain(ctx)
 		return int(status.ExitCode()), nil
 	case <-ctx.Done():
-		return 0, errors.Join(fmt.Errorf("it was ended before its time: %w", ctx.Err()), e.end(own))
+		return 0, errors.Join(fmt.Errorf("ended early: %w", ctx.Err()), e.end(calls))
 	}
 }
 
-// drain waits until all output has arrived. What the command left running may
-// hold it open.
+// drain waits until all output has arrived. Background processes of the command may keep the
+// streams open.
 func (e *execution) drain(ctx context.Context) {
 	all := make(chan struct{})
 	go func() {
@@ -108,11 +106,11 @@ func (e *execution) drain(ctx context.Context) {
 	}
 }
 
-// grace is how long a command has to end on SIGTERM, with what it started, before
-// all of it is killed. Inside a guest only the command itself can be.
+// grace is the time from SIGTERM to the kill of the command's processes. Inside a guest only the
+// command itself can be killed.
 const grace = time.Second
 
-// end ends the command, with what it started, and waits for its exit.
+// end ends the command and its descendants, and waits for its exit.
 func (e *execution) end(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -128,43 +126,37 @@ func (e *execution) end(ctx context.Context) error {
 		err := e.process.Kill(ctx, signal)
 		select {
 		case status := <-e.exits:
-			kill() // what it left running
+			kill() // its descendants
 			return status.Error()
 		case <-ctx.Done():
-			return fmt.Errorf("it may still run: it was killed and has not exited %v later (%w)", patience, errors.Join(err, ctx.Err()))
+			return fmt.Errorf("it may still run: it has not exited %v after the kill (%w)", patience, errors.Join(err, ctx.Err()))
 		case <-time.After(pause):
 		}
 	}
 }
 
-// remove has containerd forget the command, and removes its FIFOs.
+// remove deletes the command in containerd, and its FIFOs.
 func (e *execution) remove(ctx context.Context, s *session) error {
 	if io := e.process.IO(); io != nil {
 		io.Cancel()
 		io.Wait()
 		_ = io.Close()
 	}
-	ctx, cancel := context.WithTimeout(ctx, e.deletion())
+	timeout := patience
+	if e.guest { // the runc shim of runsc waits for the output as long as the command runs in the sandbox
+		timeout = 2 * time.Second
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	_, err := s.client.TaskService().DeleteProcess(ctx, &tasks.DeleteProcessRequest{ContainerID: e.container.id, ExecID: e.id})
 	err = errgrpc.ToNative(err)
 	if err == nil || errdefs.IsNotFound(err) {
 		return nil
 	}
-	return fmt.Errorf("Tasks.DeleteProcess, so that it may still run until its container is removed: %w", err)
+	return fmt.Errorf("Tasks.DeleteProcess (the command may run until its container is removed): %w", err)
 }
 
-// deletion is how long containerd may take to forget the command. Where the
-// runc shim calls runsc, a kill ends what waits for the command outside of the
-// sandbox only, and the shim waits for its output as long as it runs inside.
-func (e *execution) deletion() time.Duration {
-	if e.guest {
-		return 2 * time.Second
-	}
-	return patience
-}
-
-// patiently bounds one call.
+// patiently calls call with the time-out patience.
 func patiently(ctx context.Context, call func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -35,7 +35,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// wrapper is an OCI runtime that does what runc does, but for some verbs.
+// wrapper is an OCI runtime that calls runc, except for some verbs.
 func wrapper(t *testing.T, cases string) string {
 	t.Helper()
 	runc := need.Tool(t, "runc")
@@ -45,14 +45,14 @@ func wrapper(t *testing.T, cases string) string {
 	return path
 }
 
-func TestASuccessWithoutAContainerIsAFailure(t *testing.T) {
+func TestSuccessWithoutEffectIsAFailure(t *testing.T) {
 	d := engines.Containerd(t, engines.V1)
 	for _, c := range []struct {
 		name, cases string
 		op          subject.Op
 		kind, says  string
 	}{
-		{"a start that starts nothing", `*' start '*) exit 0;;`, subject.Start, record.FailWorkload, "first line is not in the container's log"},
+		{"a start without effect", `*' start '*) exit 0;;`, subject.Start, record.FailWorkload, "first line is not in the container's log"},
 		{"a start that kills", `*' start '*) pid=$(runc --root "$2" state $id | sed -n 's/.*"pid": \([0-9]*\).*/\1/p'); runc --root "$2" kill $id KILL; while kill -0 $pid 2> /dev/null; do sleep 0.02; done; exit 0;;`,
 			subject.Start, record.FailState, "reported success, "},
 		{"a stop that kills", `*' kill '*) exec runc --root "$2" kill $(echo " $*" | sed 's/.* kill //; s/ [0-9]*$//') KILL;;`, subject.Stop, record.FailWorkload, "killed by signal 9"},
@@ -77,10 +77,10 @@ func TestASuccessWithoutAContainerIsAFailure(t *testing.T) {
 	}
 }
 
-// Kata's runtime boots its VM for seconds after its client has gone. This one goes on until
-// it is let go, under the name of one and with the container's id.
-func TestARuntimeThatGoesOnAfterItsCallWasGivenUpIsAwaited(t *testing.T) {
-	need.Tool(t, "bash") // which gives a process another name
+// Kata's runtime boots its VM for seconds after its client disconnected. This one imitates it, with
+// its name and the container's id, until it is let go.
+func TestRuntimeOfAnAbandonedCallIsAwaited(t *testing.T) {
+	need.Tool(t, "bash") // sets a process's name
 	d := engines.Containerd(t, engines.V1)
 	dir := t.TempDir()
 	let, made := filepath.Join(dir, "let"), filepath.Join(dir, "made")
@@ -107,7 +107,7 @@ func TestARuntimeThatGoesOnAfterItsCallWasGivenUpIsAwaited(t *testing.T) {
 	nothing(t, d)
 }
 
-func TestANameThatExistsFailsItsLaneAndItsOwnerIsLeftAlone(t *testing.T) {
+func TestExistingNameFailsItsLaneAndItsOwnerIsLeftAlone(t *testing.T) {
 	onBoth(t, func(t *testing.T, d *engines.ContainerdDaemon) {
 		t.Cleanup(func() { nothing(t, d) })
 		s := open(t, d, "runc", enginetest.Environment(t, 2))
@@ -126,12 +126,12 @@ func TestANameThatExistsFailsItsLaneAndItsOwnerIsLeftAlone(t *testing.T) {
 		check.That(t, f == nil, "lane 1: %+v", f)
 		must.OK(t, s.Discard(t.Context(), enginetest.UpTo(2)))
 		left := d.Snapshots(t, ownNamespace)
-		check.That(t, len(left) == 2 && slices.Contains(left, taken), "%q", left) // with that of the image
+		check.That(t, len(left) == 2 && slices.Contains(left, taken), "%q", left) // and the image's lease
 		must.OK(t, s.client.SnapshotService(s.snapshotter).Remove(t.Context(), taken))
 	})
 }
 
-func TestTwoTargetsOfARunDoNotTakeEachOthersImage(t *testing.T) {
+func TestTwoTargetsOfARunKeepTheirImage(t *testing.T) {
 	onBoth(t, func(t *testing.T, d *engines.ContainerdDaemon) {
 		t.Cleanup(func() { nothing(t, d) })
 		one, other := enginetest.Environment(t, 1), enginetest.Environment(t, 1)
@@ -142,7 +142,7 @@ func TestTwoTargetsOfARunDoNotTakeEachOthersImage(t *testing.T) {
 	})
 }
 
-func TestCleaningUpAfterARunTakesNothingOfAnother(t *testing.T) {
+func TestCleanLeavesOtherRuns(t *testing.T) {
 	onBoth(t, func(t *testing.T, d *engines.ContainerdDaemon) {
 		t.Cleanup(func() { nothing(t, d) })
 		env := enginetest.Environment(t, 2)
@@ -162,7 +162,7 @@ func TestCleaningUpAfterARunTakesNothingOfAnother(t *testing.T) {
 	})
 }
 
-func TestWhatSucceedsAfterItsTimeIsRemovedToo(t *testing.T) {
+func TestLateSuccessIsRemoved(t *testing.T) {
 	onBoth(t, func(t *testing.T, d *engines.ContainerdDaemon) {
 		env := enginetest.Environment(t, 4)
 		env.Timeout = 15 * time.Millisecond // too short for a create
@@ -175,14 +175,14 @@ func TestWhatSucceedsAfterItsTimeIsRemovedToo(t *testing.T) {
 	})
 }
 
-func TestAnEngineThatDiesFailsItsLanes(t *testing.T) {
+func TestDyingEngineFailsItsLanes(t *testing.T) {
 	runc := need.Tool(t, "runc")
-	d := engines.Containerd(t, engines.V1, engines.Runtime("victim", runc)) // one of its own
+	d := engines.Containerd(t, engines.V1, engines.Runtime("victim", runc)) // not shared
 	s := must.Get(weigh(t, d, "runc").Open(t.Context(), enginetest.Environment(t, 10)))(t)
 	enginetest.Dies(t, s, d.Pid, "containerd/runc")
 }
 
-// serve is the socket of a gRPC server.
+// serve returns the socket of a gRPC server.
 func serve(t *testing.T, server *grpc.Server) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "sock")
@@ -192,9 +192,8 @@ func serve(t *testing.T, server *grpc.Server) string {
 	return path
 }
 
-// A daemon that hangs takes a connection and answers nothing: whoever asks has
-// to give up by himself.
-func TestEveryQuestionBesideTheTimedOnesIsBounded(t *testing.T) {
+// A daemon that hangs accepts a connection and answers nothing, so the caller has to time out.
+func TestUntimedCallsAreBounded(t *testing.T) {
 	var asked atomic.Int64
 	path := serve(t, grpc.NewServer(grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
 		asked.Add(1)
@@ -212,13 +211,12 @@ func TestEveryQuestionBesideTheTimedOnesIsBounded(t *testing.T) {
 	check.That(t, asked.Load() >= 5, "%d questions", asked.Load())
 }
 
-// slow is a containerd whose tasks stop some time after they were killed, as
-// Kata's do.
+// slow is a containerd whose tasks stop some time after a kill, as Kata's do.
 type slow struct {
 	tasks.UnimplementedTasksServer
 	asked   int
 	deleted bool
-	early   bool // it was told to delete one that had not stopped
+	early   bool // a task was deleted before it had stopped
 }
 
 func (s *slow) Kill(context.Context, *tasks.KillRequest) (*emptypb.Empty, error) {
@@ -242,33 +240,33 @@ func (s *slow) Delete(context.Context, *tasks.DeleteTaskRequest) (*tasks.DeleteR
 	return new(tasks.DeleteResponse), nil
 }
 
-func TestATaskIsDeletedWhenItHasStopped(t *testing.T) {
+func TestTaskIsDeletedOnceStopped(t *testing.T) {
 	s, server := new(slow), grpc.NewServer()
 	tasks.RegisterTasksServer(server, s)
 	c := must.Get(Connect(t.Context(), serve(t, server), "x"))(t)
 	defer func() { _ = c.Close() }()
-	// The record is another service's, which is not here.
+	// The record belongs to another service, which is missing here.
 	err := removeContainer(t.Context(), c, "id")
 	check.That(t, err != nil && s.deleted && !s.early, "%+v, %v", s, err)
 }
 
-// told is a task that ends on whatever signal it is sent.
-type told struct {
+// signalled is a task that ends on any signal.
+type signalled struct {
 	client.Task
 	by    syscall.Signal
 	exits chan client.ExitStatus
 }
 
-func (t *told) Wait(context.Context) (<-chan client.ExitStatus, error) { return t.exits, nil }
+func (t *signalled) Wait(context.Context) (<-chan client.ExitStatus, error) { return t.exits, nil }
 
-func (t *told) Kill(_ context.Context, s syscall.Signal, _ ...client.KillOpts) error {
+func (t *signalled) Kill(_ context.Context, s syscall.Signal, _ ...client.KillOpts) error {
 	t.by = s
 	t.exits <- *client.NewExitStatus(0, time.Now(), nil)
 	return nil
 }
 
-func TestAContainerIsStoppedByTheSignalThatItsImageNames(t *testing.T) {
-	d, task := &driver{waiting: t.Context()}, &told{exits: make(chan client.ExitStatus, 1)}
+func TestStopSendsTheImagesStopSignal(t *testing.T) {
+	d, task := &driver{waiting: t.Context()}, &signalled{exits: make(chan client.ExitStatus, 1)}
 	d.env.Workload.Cargo = &cargo.Cargo{Process: cargo.Process{Stop: syscall.SIGQUIT}}
 	d.Target, d.containers = &Target{}, map[string]*container{"a": {task: task}}
 	do, _, err := d.call(t.Context(), subject.Stop, engine.State{Name: "a"}, engine.Place{})

@@ -12,7 +12,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/enginetest"
 )
 
-func TestAHundredLanesAreConfirmedWithinSeconds(t *testing.T) {
+func TestHundredLanesAreConfirmedWithinSeconds(t *testing.T) {
 	d := engines.Containerd(t, engines.V2)
 	s := open(t, d, "crun", enginetest.Environment(t, 100))
 	for _, op := range subject.ContainerOps[:3] {

@@ -15,30 +15,27 @@ import (
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
-// importing is how long the import of an image may take, which is a few MB.
+// importing bounds the import of an image of a few MB.
 const importing = time.Minute
 
-// leaseTime is after how long containerd may itself forget what a run left that
-// never came back.
+// leaseTime is the time after which containerd itself removes what a lost run left.
 const leaseTime = 24 * time.Hour
 
-// Image is an image that was imported into one namespace and is held there, so
-// that it stays usable whoever else removes it.
+// Image is an imported image in one namespace, with a lease that protects it from removal by others.
 type Image struct {
 	Ref   string
-	Chain string // the snapshot of its root file system
+	Chain string // snapshot of its root file system
 
 	client *client.Client
 	runID  string
 	lease  leases.Lease
 }
 
-// imports counts the leases of this process, which need different names.
+// imports makes the names of leases unique in this process.
 var imports atomic.Int64
 
-// Import puts an image into the namespace of a client, unpacks it for a
-// snapshotter, and checks both. What was there already is used as it is. The
-// image carries the run's id if this made it; [Image.Release] takes it away.
+// Import loads an image into the client's namespace and unpacks it for a snapshotter. It uses what
+// already exists, after a check. A loaded image has the run's id; [Image.Release] removes it.
 func Import(ctx context.Context, c *client.Client, img *image.Image, snapshotter, runID string) (*Image, error) {
 	ctx, cancel := context.WithTimeout(ctx, importing)
 	defer cancel()
@@ -69,10 +66,10 @@ func (i *Image) load(ctx context.Context, img *image.Image, snapshotter string) 
 	}
 	got, err := i.client.GetImage(ctx, img.Ref)
 	if err != nil {
-		return fmt.Errorf("look for it: %w", err)
+		return fmt.Errorf("find it after the import: %w", err)
 	}
 	if d := got.Target().Digest.String(); d != img.Digest {
-		return fmt.Errorf("containerd has %s under that name, not %s", d, img.Digest)
+		return fmt.Errorf("containerd has %s under that name, expected %s", d, img.Digest)
 	}
 	if err := got.Unpack(ctx, snapshotter); err != nil {
 		return fmt.Errorf("unpack it with %s: %w", snapshotter, err)
@@ -83,23 +80,22 @@ func (i *Image) load(ctx context.Context, img *image.Image, snapshotter string) 
 	}
 	i.Chain = identity.ChainID(layers).String()
 	if err := i.client.LeasesService().AddResource(ctx, i.lease, leases.Resource{ID: i.Chain, Type: "snapshots/" + snapshotter}); err != nil {
-		return fmt.Errorf("hold its snapshot: %w", err)
+		return fmt.Errorf("add its snapshot to the lease: %w", err)
 	}
 	if _, err := i.client.SnapshotService(snapshotter).Stat(ctx, i.Chain); err != nil {
-		return fmt.Errorf("look for its snapshot: %w", err)
+		return fmt.Errorf("find its snapshot: %w", err)
 	}
 	return nil
 }
 
-// Leave lets go of the image and leaves it where it is.
+// Leave deletes the lease and keeps the image.
 func (i *Image) Leave(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	return lost("lease of the image "+i.Ref, i.client.LeasesService().Delete(ctx, i.lease))
+	return removeError("lease of the image "+i.Ref, i.client.LeasesService().Delete(ctx, i.lease))
 }
 
-// Release removes the image if it is the run's own, and lets go of what was
-// held. Others who hold it keep what they need.
+// Release deletes the lease, and the image if the run loaded it. Other leases keep their content.
 func (i *Image) Release(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*patience)
 	defer cancel()
@@ -107,5 +103,5 @@ func (i *Image) Release(ctx context.Context) error {
 	if err == nil && there.Labels[engine.RunLabel] == i.runID {
 		err = i.client.ImageService().Delete(ctx, i.Ref)
 	}
-	return errors.Join(lost("image "+i.Ref, err), lost("lease of the image "+i.Ref, i.client.LeasesService().Delete(ctx, i.lease, leases.SynchronousDelete)))
+	return errors.Join(removeError("image "+i.Ref, err), removeError("lease of the image "+i.Ref, i.client.LeasesService().Delete(ctx, i.lease, leases.SynchronousDelete)))
 }

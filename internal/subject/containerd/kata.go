@@ -10,10 +10,9 @@ import (
 	"github.com/tare-bench/tare/internal/subject/kata"
 )
 
-// KataFacts are what a record says of Kata below the daemon behind a socket:
-// shim is the program that it starts, as a path or a name on its PATH, and
-// config the configuration file that it names to the shim, "" for none. Which
-// file that is by default depends on the daemon's environment and mounts, not on
+// KataFacts returns the facts about Kata below the daemon behind a socket. shim is the program that
+// the daemon starts, a path or a name on its PATH; config is the configuration file that it passes to
+// the shim, "" for none. The default file depends on the daemon's environment and mounts, not on
 // tare's.
 func KataFacts(ctx context.Context, socket, shim, config string) map[string]string {
 	named := "not reported by the engine"
@@ -22,7 +21,7 @@ func KataFacts(ctx context.Context, socket, shim, config string) map[string]stri
 	}
 	d, err := DaemonOf(socket)
 	if err != nil {
-		return kata.Unread(fmt.Sprintf("%s; nor can the engine's surroundings be known: %v", named, err))
+		return kata.Unread(fmt.Sprintf("%s; the engine's environment is unavailable: %v", named, err))
 	}
 	defer d.Close()
 	if !d.shares("mnt") {
@@ -30,7 +29,7 @@ func KataFacts(ctx context.Context, socket, shim, config string) map[string]stri
 	}
 	environ, err := os.ReadFile(d.File("environ"))
 	if err != nil {
-		return kata.Unread(fmt.Sprintf("%s; nor can the engine's environment be known: %v", named, err))
+		return kata.Unread(fmt.Sprintf("%s; the engine's environment is unavailable: %v", named, err))
 	}
 	if shim != "" && !filepath.IsAbs(shim) {
 		shim = d.search().look(filepath.Base(shim))
@@ -39,9 +38,8 @@ func KataFacts(ctx context.Context, socket, shim, config string) map[string]stri
 	return kata.Shim{Config: config, Environ: inherited, Program: shim}.Facts(ctx)
 }
 
-// NoShim says where the daemon behind a socket looks in vain for a shim, a path or a
-// name: on its PATH and beside its own program. It is "" where the shim is there, or
-// that cannot be known.
+// NoShim returns the folders in which the daemon behind a socket does not find a shim: its PATH and
+// the folder of its own program. It returns "" if the shim exists, or if that is unknown.
 func NoShim(socket, shim string) string {
 	d, err := DaemonOf(socket)
 	if err != nil {
@@ -61,8 +59,7 @@ func NoShim(socket, shim string) string {
 	return in.path
 }
 
-// variable is the value of one in a process's environment, as in
-// /proc/PID/environ.
+// variable returns a variable of an environment in the form of /proc/PID/environ.
 func variable(environ, name string) (value string, ok bool) {
 	for v := range strings.SplitSeq(environ, "\x00") {
 		if value, ok := strings.CutPrefix(v, name+"="); ok {

@@ -15,13 +15,13 @@ import (
 	"github.com/tare-bench/tare/internal/cargo"
 )
 
-// Lend implements subject.Lender: what is in the namespace of the containers, else in
-// that of ctr, nerdctl or a kubelet.
+// Lend implements subject.Lender. It searches the namespace of tare's containers, then those of ctr,
+// nerdctl and a kubelet.
 func (t *Target) Lend(ctx context.Context, ref, file string) error {
 	return Lend(ctx, t.at.socket, ref, file, t.at.namespace, "default", "k8s.io")
 }
 
-// Lend writes an image of the first of some namespaces that has it into a file.
+// Lend writes an image to a file, from the first namespace that has it.
 func Lend(ctx context.Context, socket, ref, file string, among ...string) error {
 	name, err := reference.ParseDockerRef(ref)
 	if err != nil {
@@ -39,7 +39,7 @@ func Lend(ctx context.Context, socket, ref, file string, among ...string) error 
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("look for the image %s: %w", name, err)
+			return fmt.Errorf("find the image %s: %w", name, err)
 		}
 		out, err := os.OpenFile(file, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 		if err != nil {

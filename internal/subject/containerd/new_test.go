@@ -20,13 +20,13 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-func TestWhatCannotBeWeighedSaysWhy(t *testing.T) {
+func TestUnavailableHasReasonAndAdvice(t *testing.T) {
 	d := engines.Containerd(t, engines.V1)
 	dead := filepath.Join(t.TempDir(), "dead.sock")
 	l := must.Get(net.Listen("unix", dead))(t)
 	l.(*net.UnixListener).SetUnlinkOnClose(false)
 	_ = l.Close()
-	alien := serve(t, grpc.NewServer()) // speaks gRPC, and none of containerd's services
+	alien := serve(t, grpc.NewServer()) // gRPC without containerd's services
 
 	for _, c := range []struct {
 		name, runtime, via string
@@ -34,32 +34,32 @@ func TestWhatCannotBeWeighedSaysWhy(t *testing.T) {
 		says               string
 	}{
 		{"no socket", "runc", "", subject.Engine{Address: filepath.Join(t.TempDir(), "none.sock")}, "--containerd-address"},
-		{"nobody listens", "runc", "", subject.Engine{Address: dead}, "connection refused"},
-		{"another server", "runc", "", subject.Engine{Address: alien}, "does not answer as containerd does"},
-		{"an address elsewhere", "runc", "", subject.Engine{Address: "tcp://127.0.0.1:1"}, "is no unix socket's"},
-		{"a runtime that is not here", "nonesuch", "", at(d), "there is no nonesuch"},
+		{"no listener", "runc", "", subject.Engine{Address: dead}, "connection refused"},
+		{"another server", "runc", "", subject.Engine{Address: alien}, "does not answer like containerd"},
+		{"an address elsewhere", "runc", "", subject.Engine{Address: "tcp://127.0.0.1:1"}, "is not the address of a unix socket"},
+		{"a runtime that is not here", "nonesuch", "", at(d), "nonesuch"},
 		{"a program that is no runtime", "/bin/false", "", at(d), "/bin/false --version"},
-		{"a shim that is not here", "io.containerd.nonesuch.v1", "", at(d), "there is no containerd-shim-nonesuch-v1 on containerd's path"},
+		{"a shim that is not here", "io.containerd.nonesuch.v1", "", at(d), "no containerd-shim-nonesuch-v1 on containerd's path"},
 		{"kata without its shim", "kata", "", at(d), "containerd-shim-kata-v2"},
 		{"a command line", "runc", "cli", at(d), "through its API only"},
-		{"a bridge", "runc", "", subject.Engine{Address: d.Address, Network: subject.NetworkBridge}, `gives its containers no network "bridge"`},
+		{"a bridge", "runc", "", subject.Engine{Address: d.Address, Network: subject.NetworkBridge}, `does not support the network "bridge"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := New(t.Context(), "containerd/x", c.runtime, c.via, c.e)
 			not, ok := errors.AsType[*subject.Unavailable](err)
-			check.That(t, ok && not.Name == "containerd/x" && strings.Contains(err.Error(), c.says), "%v, not: %s", err, c.says)
+			check.That(t, ok && not.Name == "containerd/x" && strings.Contains(err.Error(), c.says), "%v, want: %s", err, c.says)
 		})
 	}
 }
 
-func TestRuntimesBeginWithTheDefault(t *testing.T) {
+func TestRuntimesListsTheDefaultFirst(t *testing.T) {
 	onBoth(t, func(t *testing.T, d *engines.ContainerdDaemon) {
 		got, err := Runtimes(t.Context(), at(d))
 		check.That(t, err == nil && len(got) >= 2 && got[0] == "runc" && got[1] == "crun", "%q, %v", got, err)
 	})
 }
 
-func TestInfoTellsWhatIsWeighed(t *testing.T) {
+func TestInfoIsComplete(t *testing.T) {
 	onBoth(t, func(t *testing.T, d *engines.ContainerdDaemon) {
 		got := must.Get(New(t.Context(), "mine", "crun", "api", at(d)))(t)
 		info := got.Info()
@@ -86,21 +86,21 @@ func TestOldVersionsAreRefused(t *testing.T) {
 	}
 }
 
-func TestKataIsToldInItsEnginesSurroundings(t *testing.T) {
+func TestKataFactsFollowTheEnginesEnvironment(t *testing.T) {
 	dir := t.TempDir()
 	config := filepath.Join(dir, "c.toml")
 	must.OK(t, os.WriteFile(config, []byte("[hypervisor.qemu]\n[runtime]\nsandbox_cgroup_only=true\n"), 0o600))
-	own := filepath.Join(dir, "sock") // the test itself is a daemon in tare's mounts
+	own := filepath.Join(dir, "sock") // the test is a daemon in tare's mount namespace
 	l := must.Get(net.Listen("unix", own))(t)
 	defer func() { _ = l.Close() }()
-	elsewhere := engines.Containerd(t, engines.V1).Address // has mounts of its own
+	elsewhere := engines.Containerd(t, engines.V1).Address // in another mount namespace
 
 	for _, c := range []struct{ name, socket, config, only, says string }{
 		{"a file in the same mounts is read", own, config, "true", config},
-		{"without one, a shim that is not there tells none", own, "", "", "not reported by the engine; its shim was not found"},
+		{"no file and a missing shim", own, "", "", "not reported by the engine; its shim was not found"},
 		{"a file in other mounts is not read", elsewhere, config, "", config + ", not read; the engine's mounts are not tare's"},
-		{"nor is the default there", elsewhere, "", "", "not reported by the engine; the engine's mounts are not tare's"},
-		{"nor that of nobody", filepath.Join(dir, "none"), config, "", config + ", not read; nor can the engine's surroundings be known"},
+		{"the default in other mounts is unknown", elsewhere, "", "", "not reported by the engine; the engine's mounts are not tare's"},
+		{"a missing daemon", filepath.Join(dir, "none"), config, "", config + ", not read; the engine's environment is unavailable"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := KataFacts(t.Context(), c.socket, "containerd-shim-kata-nonesuch-v2", c.config)
@@ -109,7 +109,7 @@ func TestKataIsToldInItsEnginesSurroundings(t *testing.T) {
 	}
 }
 
-func TestAVariableIsFoundByItsWholeName(t *testing.T) {
+func TestVariableMatchesTheWholeName(t *testing.T) {
 	const environ = "A=1\x00XKATA_CONF_FILE=no\x00KATA_CONF_FILE=/a=b\x00EMPTY=\x00"
 	for name, want := range map[string]string{"KATA_CONF_FILE": "/a=b", "A": "1", "EMPTY": ""} {
 		got, ok := variable(environ, name)
@@ -119,7 +119,7 @@ func TestAVariableIsFoundByItsWholeName(t *testing.T) {
 	check.That(t, !ok, "%q", got)
 }
 
-func TestStatisticsOfBothVersionsAreRead(t *testing.T) {
+func TestStatisticsOfBothCgroupVersionsAreRead(t *testing.T) {
 	for _, c := range []struct {
 		name        string
 		said        any
@@ -130,7 +130,7 @@ func TestStatisticsOfBothVersionsAreRead(t *testing.T) {
 		{"v1 without controllers", &one.Metrics{}, -1, -1},
 		{"v2 without controllers", &two.Metrics{}, -1, -1},
 		{"no memory", &two.Metrics{CPU: &two.CPUStat{}}, -1, 0},
-		{"more than there can be", &two.Metrics{Memory: &two.MemoryStat{Usage: 1 << 63}, CPU: &two.CPUStat{UsageUsec: 1 << 62}}, -1, -1},
+		{"overflow", &two.Metrics{Memory: &two.MemoryStat{Usage: 1 << 63}, CPU: &two.CPUStat{UsageUsec: 1 << 62}}, -1, -1},
 		{"another form", &types.Mount{}, -1, -1},
 	} {
 		data := must.Get(typeurl.MarshalAny(c.said))(t)

@@ -13,23 +13,21 @@ import (
 	"github.com/tare-bench/tare/internal/subject/oci"
 )
 
-// shimmed are the runtimes that have a shim of their own.
+// shimmed maps runtimes to their own shims.
 var shimmed = map[string]string{"runsc": "io.containerd.runsc.v1", "kata": "io.containerd.kata.v2"}
 
-// runtime is how containers are told to run: which shim, and which OCI runtime
-// that one calls.
+// runtime is a shim, with the OCI runtime that it calls.
 type runtime struct {
 	shim    string // "io.containerd.runc.v2"
-	binary  string // the option BinaryName; "" leaves the shim its default
-	path    string // the OCI runtime, or the shim that is one; "" unknown
+	binary  string // the option BinaryName; "" for the shim's default
+	path    string // the OCI runtime, or the shim that is one; "" if unknown
 	version string // of the OCI runtime
 	program string // path of the shim
 	note    string
 }
 
-// resolve finds the runtime of a name: "" and "runc" are containerd's own
-// default, the others any OCI runtime on PATH, one with a shim of its own, or a
-// shim by its full name, "io.containerd.NAME.vN".
+// resolve finds a runtime: "" and "runc" are containerd's default; others are an OCI runtime on PATH,
+// one with its own shim, or a shim by its full name, "io.containerd.NAME.vN".
 func resolve(ctx context.Context, name, called string, in search) (runtime, error) {
 	var r runtime
 	switch {
@@ -39,13 +37,13 @@ func resolve(ctx context.Context, name, called string, in search) (runtime, erro
 		r.shim = shimmed[called]
 	case called == "kata":
 		return r, engine.Unavailable(name, "install Kata Containers and link containerd-shim-kata-v2 into a folder of that path",
-			"there is no containerd-shim-kata-v2 on containerd's path (%s)", in.path)
+			"no containerd-shim-kata-v2 on containerd's path (%s)", in.path)
 	default:
 		r.shim = runtimeV2
 	}
 	shim := ShimProgram(r.shim)
 	if r.program = in.look(shim); r.program == "" {
-		return r, engine.Unavailable(name, "install it, or start containerd with a PATH that has it", "there is no %s on containerd's path (%s)", shim, in.path)
+		return r, engine.Unavailable(name, "install it, or start containerd with a PATH that has it", "no %s on containerd's path (%s)", shim, in.path)
 	}
 	if r.shim != runtimeV2 {
 		r.path = r.program
@@ -54,24 +52,23 @@ func resolve(ctx context.Context, name, called string, in search) (runtime, erro
 	return r.withBinary(ctx, name, called, in)
 }
 
-// ShimProgram is the program of a shim, which containerd finds by the last two
-// words of its name.
+// ShimProgram returns the program of a shim: containerd derives it from the last two words of the
+// name.
 func ShimProgram(shim string) string {
 	words := strings.Split(shim, ".")
 	return "containerd-shim-" + strings.Join(words[max(0, len(words)-2):], "-")
 }
 
-// withBinary adds the OCI runtime that the runc shim calls. It is asked for its
-// version, so that what is no runtime is found out here; the daemon's own, only
-// where tare may execute it.
+// withBinary adds the OCI runtime that the runc shim calls. It queries the version, which detects
+// other programs, but runs the daemon's default runtime only if tare may execute it.
 func (r runtime) withBinary(ctx context.Context, name, called string, in search) (runtime, error) {
 	program := called
 	if called == "" || called == "runc" {
 		if r.path = in.look("runc"); r.path == "" {
-			return r, engine.Unavailable(name, "apt-get install runc", "there is no runc on containerd's path (%s)", in.path)
+			return r, engine.Unavailable(name, "apt-get install runc", "no runc on containerd's path (%s)", in.path)
 		}
-		if program = in.own(r.path); program == "" {
-			r.note = "containerd's mounts are not tare's, and so is its runc: its version was not asked for"
+		if program = in.executable(r.path); program == "" {
+			r.note = "containerd has its own mount namespace: the version of its runc is unknown"
 			return r, nil
 		}
 	}
@@ -88,12 +85,12 @@ func (r runtime) withBinary(ctx context.Context, name, called string, in search)
 		r.binary = info.Path
 	}
 	if called == "runsc" {
-		r.note = "there is no containerd-shim-runsc-v1: runsc is called by containerd's runc shim"
+		r.note = "containerd-shim-runsc-v1 is missing: containerd's runc shim calls runsc"
 	}
 	return r, nil
 }
 
-// options are what the shim is told.
+// options returns the options of the shim.
 func (r runtime) options() any {
 	if r.shim != runtimeV2 {
 		return nil
@@ -101,9 +98,8 @@ func (r runtime) options() any {
 	return &options.Options{BinaryName: r.binary}
 }
 
-// Runtimes lists what containers can be run with, containerd's default first:
-// the OCI runtimes on PATH and those that have a shim. The error is a
-// *subject.Unavailable when there is no containerd.
+// Runtimes lists the OCI runtimes on PATH and those with a shim, containerd's default first. If there
+// is no containerd, the error is a *subject.Unavailable.
 func Runtimes(ctx context.Context, e subject.Engine) ([]string, error) {
 	p, err := addressOf(e)
 	if err != nil {
@@ -117,7 +113,7 @@ func Runtimes(ctx context.Context, e subject.Engine) ([]string, error) {
 	in, letGo := searchOf(p.socket)
 	defer letGo()
 	var out []string
-	for _, name := range append(oci.Names(), "kata") { // runc is the first
+	for _, name := range append(oci.Names(), "kata") { // runc is first
 		if _, err := resolve(ctx, name, name, in); err == nil {
 			out = append(out, name)
 		}

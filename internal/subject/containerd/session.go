@@ -36,7 +36,7 @@ func (t *Target) Open(ctx context.Context, env subject.Env) (subject.Session, er
 	}
 	s, err := engine.Open(ctx, engine.Options{
 		Target: t.name, Called: "containerd", Driver: d, Env: env, Guest: t.clock() == "guest",
-		Image: "containerd " + engine.NewName(env.RunID, 0), Ref: d.probe.Ref, // each session holds the image by a lease of its own
+		Image: "containerd " + engine.NewName(env.RunID, 0), Ref: d.probe.Ref, // each session has its own lease on the image
 		Call: d.call, Warm: d.warm, Statistics: d.statistics, Source: "ctr task metrics",
 		PlainLog: true, Daemons: func() []int { return engine.Listeners(t.at.socket) },
 		Removed: d.erase, Closed: d.close,
@@ -47,31 +47,31 @@ func (t *Target) Open(ctx context.Context, env subject.Env) (subject.Session, er
 	return &session{Session: s, driver: d}, nil
 }
 
-// session is one on containerd.
+// session is a session on containerd.
 type session struct {
 	*engine.Session
 	*driver
 }
 
-// driver asks containerd, and cleans it. It implements engine.Driver.
+// driver implements engine.Driver.
 type driver struct {
 	*Target
 	env        subject.Env
-	probe      *image.Image // with the files that the run carries
+	probe      *image.Image // the workload's image
 	client     *client.Client
-	image      *Image                // the same as containerd has it
+	image      *Image                // probe in containerd
 	ground     *engine.Ground        // of the containers
-	fifos      string                // folder of the outputs of commands in them
+	fifos      string                // folder for the output of execs
 	containers map[string]*container // by name
-	networks   *netns.Networks       // nil where a container's own can be entered
-	waiting    context.Context       // in which exits are waited for
+	networks   *netns.Networks       // nil if tare can enter the containers' own networks
+	waiting    context.Context       // context of waits for exits
 	done       context.CancelFunc
 }
 
-// container is what a lane holds beyond what all engines' lanes do.
+// container is what a lane holds in addition to engine.Session's state.
 type container struct {
 	id      string
-	address string // in the network that tare made for it, "" for none
+	address string // in the network that tare made for it; "" for none
 	made    client.Container
 	task    client.Task
 	spec    *specs.Process
@@ -105,7 +105,7 @@ func (d *driver) close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// warm asks for something: the connection may have been idle.
+// warm makes a call, since the connection may have been idle.
 func (d *driver) warm(ctx context.Context, _ int) error {
 	return patiently(ctx, func(ctx context.Context) error {
 		if _, err := d.client.Version(ctx); err != nil {
@@ -115,8 +115,7 @@ func (d *driver) warm(ctx context.Context, _ int) error {
 	})
 }
 
-// Import implements engine.Driver. The lease keeps the image usable, unless the
-// run itself was cleaned up after.
+// Import implements engine.Driver. The lease keeps the image, unless tare clean removed the run.
 func (d *driver) Import(ctx context.Context) (made bool, err error) {
 	ask, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -125,7 +124,7 @@ func (d *driver) Import(ctx context.Context) (made bool, err error) {
 			return false, nil
 		}
 	}
-	// The label tells at the end that the namespace is a run's, to be removed.
+	// The label marks the namespace for removal at the end.
 	err = d.client.NamespaceService().Create(ask, d.at.namespace, map[string]string{engine.RunLabel: d.env.RunID})
 	if err != nil && !errdefs.IsAlreadyExists(err) {
 		return false, fmt.Errorf("make the namespace %s: %w", d.at.namespace, err)
@@ -142,8 +141,8 @@ var statuses = map[types.Status]engine.Status{
 	types.Status_CREATED: engine.Created, types.Status_RUNNING: engine.Running, types.Status_STOPPED: engine.Exited,
 }
 
-// Look implements engine.Driver, by one Tasks.List. With a VM, or gVisor, the
-// process that containerd tells is the sandbox's.
+// Look implements engine.Driver by one Tasks.List. For a VM or gVisor the reported process is the
+// sandbox's.
 func (d *driver) Look(ctx context.Context, names []string) (map[string]engine.State, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -166,12 +165,12 @@ func (d *driver) Look(ctx context.Context, names []string) (map[string]engine.St
 	return known, nil
 }
 
-// Output implements engine.Driver. The shim copies it as it is.
+// Output implements engine.Driver. The shim copies output unchanged.
 func (d *driver) Output(_ context.Context, containers []engine.State) (string, error) {
 	return engine.ReadLogs(containers, true)
 }
 
-// erase removes what containers left on the machine itself.
+// erase removes cgroups, logs and networks of containers.
 func (d *driver) erase(names []string) error {
 	var errs []error
 	for _, name := range names {

@@ -18,14 +18,12 @@ import (
 	"github.com/tare-bench/tare/internal/subject/netns"
 )
 
-// specVersion is the newest version of the runtime spec whose features are
-// used. crun before 1.9 refuses 1.2, which containerd itself would write.
+// specVersion is the newest runtime spec with a feature in use. crun before 1.9 refuses 1.2, which
+// containerd would write.
 const specVersion = "1.0.2"
 
-// spec is the configuration of a container, ready for its record: what
-// containerd gives to every container, the run's limits, and a cgroup below the
-// run's own, so that it can be found when everything else is lost. The process
-// is what commands that are run in it go by.
+// spec returns the spec of a container: containerd's default, the run's limits, and a cgroup below the
+// run's own, by which the container can be found. It also returns the process, a template for execs.
 func (d *driver) spec(ctx context.Context, id string, place engine.Place) (typeurl.Any, *specs.Process, error) {
 	opts := []oci.SpecOpts{
 		oci.WithProcessArgs(append([]string{probe.Name}, d.env.Workload.Args(id)...)...),
@@ -65,16 +63,16 @@ func (d *driver) spec(ctx context.Context, id string, place engine.Place) (typeu
 	return written, spec.Process, err
 }
 
-// mounts are what the user wants, and what is at subject.VolumePath. Without any, that is for
-// the workload to make in its snapshot, which is writable. Kata and gVisor make
-// a tmpfs inside the guest, of the guest's memory.
+// mounts returns the mounts that the user requested, and the one at subject.VolumePath. Without one,
+// the workload makes it in its writable snapshot. Kata and gVisor make a tmpfs inside the guest, in
+// the guest's memory.
 func mounts(place engine.Place) []specs.Mount {
 	var all []specs.Mount
 	for _, wanted := range place.Mounts {
 		source, destination, readOnly := wanted.Parts()
 		options := []string{"rbind", "rw"}
 		if readOnly {
-			options = []string{"bind", "ro"} // without what is mounted below it, which would stay writable
+			options = []string{"bind", "ro"} // mounts below it would stay writable
 		}
 		all = append(all, specs.Mount{Destination: destination, Type: "bind", Source: source, Options: options})
 	}
@@ -90,7 +88,7 @@ func mounts(place engine.Place) []specs.Mount {
 	return append(all, m)
 }
 
-// limits sets those that are given.
+// limits returns the options for all limits above 0.
 func limits(l subject.Limits) oci.SpecOpts {
 	var opts []oci.SpecOpts
 	if l.Memory > 0 {

@@ -13,16 +13,16 @@ import (
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
-// statistics asks by one Tasks.Metrics: each shim reads its container's cgroup at
-// that moment. Memory is what ctr task metrics shows, memory.usage_in_bytes or
-// memory.current, page cache included. Not every shim tells.
+// statistics makes one Tasks.Metrics call, for which each shim reads its container's cgroup. Memory is
+// that of ctr task metrics, memory.usage_in_bytes or memory.current, including page cache. Not every
+// shim reports it.
 func (d *driver) statistics(ctx context.Context, states []engine.State) (map[string]engine.Usage, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	told := map[string]engine.Usage{}
+	usage := map[string]engine.Usage{}
 	var filters []string
 	for _, s := range states {
-		told[s.ID] = engine.Usage{Memory: -1, CPU: -1}
+		usage[s.ID] = engine.Usage{Memory: -1, CPU: -1}
 		filters = append(filters, fmt.Sprintf("id==%q", s.ID))
 	}
 	reply, err := d.client.TaskService().Metrics(ctx, &tasks.MetricsRequest{Filters: filters})
@@ -31,14 +31,13 @@ func (d *driver) statistics(ctx context.Context, states []engine.State) (map[str
 	}
 	for _, m := range reply.Metrics {
 		if m.GetData() != nil {
-			told[m.GetID()] = read(m.Data)
+			usage[m.GetID()] = read(m.Data)
 		}
 	}
-	return told, nil
+	return usage, nil
 }
 
-// read takes memory and CPU time out of the statistics of either version of
-// cgroups. Those of another form report nothing.
+// read extracts memory and CPU time from statistics of cgroup v1 or v2. Other forms yield -1.
 func read(data typeurl.Any) engine.Usage {
 	into := engine.Usage{Memory: -1, CPU: -1}
 	switch {
@@ -68,7 +67,7 @@ func read(data typeurl.Any) engine.Usage {
 	return into
 }
 
-// reported is a figure times a unit, -1 for one that no machine can have.
+// reported returns value times unit, or -1 on overflow.
 func reported(value, unit uint64) int64 {
 	const most = 1<<63 - 1
 	if value > most/unit {
