@@ -19,18 +19,17 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// imageAbsent is what a kubelet says of an image that a node has not, and that it must
-// not pull.
+// imageAbsent is a kubelet's reason for an image that is missing and must not be pulled.
 const imageAbsent = "ErrImageNeverPull"
 
-// ended is why a pod will never be ready, nil while it may be.
+// ended returns why a pod will never be ready; nil if it may be.
 func ended(p *corev1.Pod, c *corev1.ContainerStatus, gone bool) *record.Failure {
 	waiting, over := c.State.Waiting, c.State.Terminated
 	switch {
 	case waiting != nil && slices.Contains([]string{imageAbsent, "InvalidImageName"}, waiting.Reason):
-		return &record.Failure{Kind: record.FailError, Detail: "the node " + p.Spec.NodeName + " has not the workload's image: " + said(waiting.Reason, waiting.Message) + "; " + givingImage(c.Image, "")}
+		return &record.Failure{Kind: record.FailError, Detail: "the node " + p.Spec.NodeName + " does not have the workload's image: " + said(waiting.Reason, waiting.Message) + "; " + givingImage(c.Image, "")}
 	case gone || p.DeletionTimestamp != nil:
-		return &record.Failure{Kind: record.FailState, Detail: "the pod was deleted before it was ready, and not by tare" + disrupted(p)}
+		return &record.Failure{Kind: record.FailState, Detail: "the pod was deleted before it was ready, not by tare" + disrupted(p)}
 	case p.Status.Phase == corev1.PodFailed && (over == nil || p.Status.Reason != ""):
 		return &record.Failure{Kind: record.FailState, Detail: "the pod failed: " + said(p.Status.Reason, p.Status.Message)}
 	case over != nil:
@@ -40,7 +39,7 @@ func ended(p *corev1.Pod, c *corev1.ContainerStatus, gone bool) *record.Failure 
 	return nil
 }
 
-// disrupted is who did that, as far as it says.
+// disrupted returns the reason of a disruption, "" for none.
 func disrupted(p *corev1.Pod) string {
 	if c := kube.Condition(p, corev1.DisruptionTarget); c.Status == corev1.ConditionTrue {
 		return ": " + said(c.Reason, c.Message)
@@ -48,7 +47,7 @@ func disrupted(p *corev1.Pod) string {
 	return ""
 }
 
-// waits is what keeps a pod from being ready so far, "" if nothing is said.
+// waits returns what keeps a pod from being ready so far, "" if unknown.
 func waits(p *corev1.Pod, c *corev1.ContainerStatus) string {
 	if at := kube.Condition(p, corev1.PodScheduled); at.Status == corev1.ConditionFalse {
 		return said(at.Reason, at.Message)
@@ -59,9 +58,8 @@ func waits(p *corev1.Pod, c *corev1.ContainerStatus) string {
 	return ""
 }
 
-// because is the failure of a pod with what its node says of itself: of one that somebody
-// took away, and of one of which nothing was told in time, with what was told against it
-// last.
+// because adds the state of the node to the failure of a pod that was deleted by others or timed
+// out. A time-out also has the last known obstacle.
 func (d *driver) because(name string, limit time.Duration, err error) error {
 	var refused *batch.Refusal
 	switch {
@@ -78,19 +76,19 @@ func (d *driver) because(name string, limit time.Duration, err error) error {
 	node, asked := d.unwell(name)
 	why = strings.TrimSpace(node + " " + why)
 	if asked != nil && !apierrors.IsNotFound(asked) {
-		why = strings.Join(strings.Fields(why+" the API server does not answer: "+asked.Error()), " ")
+		why = strings.Join(strings.Fields(why+" no answer from the API server: "+asked.Error()), " ")
 	}
 	return &batch.Refusal{Failure: record.Failure{Kind: record.FailTimeout,
-		Detail: fmt.Sprintf("not done within %v: %s", limit, cmp.Or(why, "nobody says why"))}}
+		Detail: fmt.Sprintf("not done within %v: %s", limit, cmp.Or(why, "no reason reported"))}}
 }
 
-// unwell is that the node of a pod, or the only one that it may come to, is not ready, and
-// why, "" if it is.
+// unwell returns why the node of a pod, or the only one that it can run on, is not ready; "" if it is
+// ready.
 func (d *driver) unwell(pod string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second) // the operation's own time may be over, and it is waited for a little longer
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second) // not from the operation, which may have timed out
 	defer cancel()
 	p, err := d.Pods(d.Namespace).Get(ctx, pod, metav1.GetOptions{})
-	if err != nil && !apierrors.IsNotFound(err) { // as is a pod that was deleted by force, which is how one leaves a dead node
+	if err != nil && !apierrors.IsNotFound(err) { // a pod deleted by force from a dead node is not found
 		return "", err
 	}
 	node := cmp.Or(p.Spec.NodeName, d.e.Node)
@@ -107,15 +105,15 @@ func (d *driver) unwell(pod string) (string, error) {
 	return "", nil
 }
 
-// passing tells whether an error is none that an API server answers with, or one that
-// it answers with while it is being started anew, so that it is worth to ask again.
+// passing reports whether an error is worth a retry: no answer from the API server, or one that it
+// gives while it restarts.
 func passing(err error) bool {
 	var status apierrors.APIStatus
 	return !errors.As(err, &status) || apierrors.IsServiceUnavailable(err) || apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err)
 }
 
-// insist asks until there is an answer that says something. What was allowed before is
-// refused by an API server that has just been started and has not read its Roles yet.
+// insist repeats a request until there is a definite answer. An API server that has just started and
+// has not read its Roles yet refuses what is allowed.
 func (d *driver) insist(ctx context.Context, ask func() error) error {
 	for {
 		err := ask()
@@ -123,7 +121,7 @@ func (d *driver) insist(ctx context.Context, ask func() error) error {
 		if err == nil || !early && !passing(err) {
 			return err
 		}
-		if machine.Sleep(ctx, again) != nil {
+		if machine.Sleep(ctx, retryPause) != nil {
 			return fmt.Errorf("%w: %w", err, ctx.Err())
 		}
 	}

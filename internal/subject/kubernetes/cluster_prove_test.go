@@ -20,7 +20,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-func TestTwentyPodsOfEachRuntimeClassStartAtOnce(t *testing.T) {
+func TestTwentyPodsOfEachRuntimeClassStartTogether(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{})
 	for _, name := range []string{"kubernetes/runc", "kubernetes/crun", "kubernetes/runsc"} {
 		_, session := opened(t, c, name, 20)
@@ -31,7 +31,7 @@ func TestTwentyPodsOfEachRuntimeClassStartAtOnce(t *testing.T) {
 	}
 }
 
-func TestAKubeletThatDiesIsTheCause(t *testing.T) {
+func TestDeadKubeletIsTheReportedCause(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{})
 	_, session := opened(t, c, "kubernetes/runc", 1)
 	c.KillKubelet(t, 0)
@@ -43,26 +43,26 @@ func TestAKubeletThatDiesIsTheCause(t *testing.T) {
 	c.StartKubelet(t, 0)
 }
 
-// TestTenThousandEventsOfOthersCostNoStamp has them come about another pod of the namespace
-// while pods are weighed: tare is told of each.
-func TestTenThousandEventsOfOthersCostNoStamp(t *testing.T) {
+// TestManyForeignEventsCostNoStamp sends ten thousand events of another pod in the namespace during a
+// measurement: tare's watch receives all of them.
+func TestManyForeignEventsCostNoStamp(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{})
 	_, session := opened(t, c, "kubernetes/runc", 1)
 	const events = 10_000
 	api, label := c.Client.Events("default"), map[string]string{"test": "events"}
 	t.Cleanup(func() { c.Kubectl(t, "delete", "events", "--selector=test=events") })
-	told := make(chan error, 1)
+	sent := make(chan error, 1)
 	go func() {
-		told <- engine.Each(events, func(i int) error {
-			_, err := api.Create(t.Context(), &corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("somebody.%d", i), Labels: label}, Type: corev1.EventTypeWarning, Reason: "Failed",
-				InvolvedObject: corev1.ObjectReference{Kind: "Pod", Name: "somebody", Namespace: "default"}, Message: strings.Repeat("x", 500)}, metav1.CreateOptions{})
+		sent <- engine.Each(events, func(i int) error {
+			_, err := api.Create(t.Context(), &corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("other.%d", i), Labels: label}, Type: corev1.EventTypeWarning, Reason: "Failed",
+				InvolvedObject: corev1.ObjectReference{Kind: "Pod", Name: "other", Namespace: "default"}, Message: strings.Repeat("x", 500)}, metav1.CreateOptions{})
 			return err
 		})
 	}()
 	began, n := time.Now(), 0
 	for over := false; !over; n++ {
 		select {
-		case err := <-told:
+		case err := <-sent:
 			if over = true; err != nil {
 				t.Fatal(err)
 			}
@@ -79,16 +79,15 @@ func TestTenThousandEventsOfOthersCostNoStamp(t *testing.T) {
 	closed(t, c, session)
 }
 
-// TestAPodIsWeighedAmongAThousandNodes has a pod of others on each of them. What tare asks
-// and keeps is of its own pods.
-func TestAPodIsWeighedAmongAThousandNodes(t *testing.T) {
+// TestPodAmongAThousandNodes has a foreign pod on each node. tare lists and keeps only its own pods.
+func TestPodAmongAThousandNodes(t *testing.T) {
 	const crowd = 1000
 	c := cluster.Start(t, cluster.Options{Kwok: crowd})
 	pods := c.Client.Pods("default")
 	t.Cleanup(func() { c.Kubectl(t, "delete", "pods", "--selector=test=crowd", "--wait=false") })
 	must.OK(t, engine.Each(crowd, func(i int) error {
 		_, err := pods.Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("crowd-%d", i), Labels: map[string]string{"test": "crowd"}},
-			Spec: corev1.PodSpec{NodeName: fmt.Sprintf("kwok-%d", i), Containers: []corev1.Container{{Name: "one", Image: "localhost/nobody-has:this"}}}}, metav1.CreateOptions{})
+			Spec: corev1.PodSpec{NodeName: fmt.Sprintf("kwok-%d", i), Containers: []corev1.Container{{Name: "one", Image: "localhost/missing:this"}}}}, metav1.CreateOptions{})
 		return err
 	}))
 	began := time.Now()
@@ -103,7 +102,7 @@ func TestAPodIsWeighedAmongAThousandNodes(t *testing.T) {
 	closed(t, c, session)
 }
 
-// started is how many pods the kubelet has started, and how long that took it in all
+// started returns the number of pods that the kubelet has started, and the total time
 // (kubelet_pod_start_sli_duration_seconds).
 func started(t *testing.T, c *cluster.Cluster) (count, seconds float64) {
 	t.Helper()
@@ -124,15 +123,14 @@ func started(t *testing.T, c *cluster.Cluster) (count, seconds float64) {
 	return count, seconds
 }
 
-// agrees holds the mean until Ready against the kubelet's own. That begins with the
-// pod's creationTimestamp, which is cut to the second, and so up to a second before; it
-// ends when the kubelet's watch tells that the containers run, not before tare's First
-// and hardly after tare's Ready.
+// agrees compares the mean until Ready with the kubelet's. That begins with the pod's
+// creationTimestamp, cut to the second, so up to a second earlier. It ends when the kubelet's watch
+// reports that the containers run: not before tare's First, and hardly after tare's Ready.
 func agrees(t *testing.T, c *cluster.Cluster, runs []record.Sample, count, sum float64) {
 	t.Helper()
 	after, seconds := started(t, c)
-	// It counts a pod once its own watch has told it that it runs, and of many at once it was
-	// seen to leave one out.
+	// It counts a pod once its own watch has reported it running. Of many pods at once it was seen to
+	// omit one.
 	for patience := time.Now().Add(30 * time.Second); after-count < float64(len(runs)-1); {
 		if after, seconds = started(t, c); time.Now().After(patience) {
 			t.Errorf("the kubelet counts %v of %d pods", after-count, len(runs))
@@ -146,7 +144,7 @@ func agrees(t *testing.T, c *cluster.Cluster, runs []record.Sample, count, sum f
 	}
 	n := float64(len(runs))
 	ready, running = ready/n, running/n
-	kubelets := (seconds - sum) / (after - count) // the pod that was tried may be among them
+	kubelets := (seconds - sum) / (after - count) // may include the trial pod
 	t.Logf("%d pods: the engine had started them after %.3f s, Ready after %.3f s; the kubelet says %.3f s", len(runs), running, ready, kubelets)
 	check.That(t, kubelets >= running && kubelets <= ready+1.25,
 		"the kubelet says %.3f s of %d pods, which lies not between %.3f s and %.3f s and the second to which it cuts", kubelets, len(runs), running, ready)

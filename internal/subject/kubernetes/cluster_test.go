@@ -30,7 +30,7 @@ import (
 
 func TestMain(m *testing.M) { engines.Main(m) }
 
-// smallestRole is the one that the page names, and the one that tests run under.
+// smallestRole is the Role in the docs, and the one for tests.
 func smallestRole(t *testing.T) string {
 	t.Helper()
 	text := must.Get(os.ReadFile("../../../docs/kubernetes.md"))(t)
@@ -74,7 +74,7 @@ func operate(t *testing.T, s subject.Session, op subject.Op, lanes int) []record
 	return samples
 }
 
-// succeed operates, and ends the test where a lane fails.
+// succeed operates, and ends the test if a lane fails.
 func succeed(t *testing.T, s subject.Session, op subject.Op, lanes int) []record.Sample {
 	t.Helper()
 	samples := operate(t, s, op, lanes)
@@ -84,14 +84,14 @@ func succeed(t *testing.T, s subject.Session, op subject.Op, lanes int) []record
 	return samples
 }
 
-// closed closes a session, which leaves nothing in the cluster.
+// closed closes a session and checks that nothing is left in the cluster.
 func closed(t *testing.T, c *cluster.Cluster, s subject.Session) {
 	t.Helper()
 	must.OK(t, s.Close(t.Context()))
 	c.Empty(t)
 }
 
-func TestPodsOfAClusterGoThroughTheirLifecycle(t *testing.T) {
+func TestPodLifecycle(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{})
 	for name, lanes := range map[string][]int{"kubernetes/runc": {1, 4}, "kubernetes/crun": {1}} {
 		target, session := opened(t, c, name, slices.Max(lanes))
@@ -108,9 +108,8 @@ func TestPodsOfAClusterGoThroughTheirLifecycle(t *testing.T) {
 	}
 }
 
-// A user's own program is ready when its kubelet finds it so, after it has slept, with what
-// it is given, and ends when it is told to.
-func TestAUsersOwnProgramRunsInAPod(t *testing.T) {
+// The program sleeps, is ready by its kubelet's probe, and ends on the stop signal.
+func TestUsersProgramRunsInAPod(t *testing.T) {
 	c, out := cluster.Start(t, cluster.Options{}), t.TempDir()
 	const sleeps = 1500 * time.Millisecond
 	own, err := cargo.Make(t.Context(), setting.Workload{Command: probe.ServeArgs(8080, fmt.Sprint("delay=", sleeps.Milliseconds())), Mounts: []setting.Mount{setting.Mount(out + ":/out:ro")}}, t.TempDir(), nil)
@@ -129,8 +128,8 @@ func TestAUsersOwnProgramRunsInAPod(t *testing.T) {
 	closed(t, c, session)
 }
 
-// inOrder says which stamps are missing, or not where they must be. Who tells first of
-// what the node does, the watch or its engine, differs by nothing but the way there.
+// inOrder reports stamps that are missing or out of order. The watch and the engine of the node may
+// report the same moment in either order.
 func inOrder(t *testing.T, name string, s *record.Sample) {
 	t.Helper()
 	for _, order := range [][]record.Stamp{
@@ -149,14 +148,14 @@ func inOrder(t *testing.T, name string, s *record.Sample) {
 	}
 }
 
-func TestAClusterSaysWhyItRefuses(t *testing.T) {
+func TestRefusalsHaveReasons(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{})
 	t.Run("a Role that is too narrow, by verb and resource", func(t *testing.T) {
 		narrow := strings.Replace(smallestRole(t), "verbs: [create, delete, get, list, watch]", "verbs: [get, list, watch]", 1)
 		refusedAt(t, c, subject.Engine{Kubeconfig: c.As(t, narrow)}, `cannot create resource "pods"`)
 	})
 	t.Run("an image that is not there, with what to do", func(t *testing.T) {
-		refusedAt(t, c, subject.Engine{Image: "localhost/nobody/has:1"}, "ErrImageNeverPull", "crictl pull localhost/nobody/has:1", "tare image --probe -o probe.tar", "ctr -n k8s.io images import probe.tar", "--image localhost/tare-probe:")
+		refusedAt(t, c, subject.Engine{Image: "localhost/no/such:1"}, "ErrImageNeverPull", "crictl pull localhost/no/such:1", "tare image --probe -o probe.tar", "ctr -n k8s.io images import probe.tar", "--image localhost/tare-probe:")
 	})
 	t.Run("a quota", func(t *testing.T) {
 		c.NoPods(t)
@@ -176,9 +175,9 @@ func refusedAt(t *testing.T, c *cluster.Cluster, e subject.Engine, want ...strin
 	}
 }
 
-// TestAnAPIServerThatRestartsIsWaitedFor has it crash while pods are started: those of
-// which it is known when they were ready have a time, the others a cause.
-func TestAnAPIServerThatRestartsIsWaitedFor(t *testing.T) {
+// TestRestartingAPIServerIsAwaited crashes the API server while pods start. Pods with a known time have
+// stamps, the others a cause.
+func TestRestartingAPIServerIsAwaited(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{})
 	const lanes = 3
 	_, session := opened(t, c, "kubernetes/crun", lanes)
@@ -198,7 +197,7 @@ func TestAnAPIServerThatRestartsIsWaitedFor(t *testing.T) {
 	closed(t, c, session)
 }
 
-// statisticsRole is what the kubelet's summary and kubectl top take beside the smallest Role.
+// statisticsRole is what the kubelet's summary and kubectl top need in addition to the smallest Role.
 const statisticsRole = `
 ---
 apiVersion: rbac.authorization.k8s.io/v1
@@ -209,9 +208,8 @@ rules:
 - {apiGroups: [metrics.k8s.io], resources: [pods], verbs: [list]}
 `
 
-// What a pod is limited to is the kubelet's doing: its container's limits, and what its
-// RuntimeClass declares beside them.
-func TestTheKubeletLimitsAPodToItsLimitsAndItsOverhead(t *testing.T) {
+// The kubelet limits a pod to its container's limits plus the RuntimeClass's overhead.
+func TestKubeletLimitsPodToLimitsPlusOverhead(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{})
 	class, err := c.Client.RuntimeClasses().Create(t.Context(), &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{GenerateName: "with-overhead-"},
 		Handler: "runc", Overhead: &nodev1.Overhead{PodFixed: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("250m"), corev1.ResourceMemory: resource.MustParse("16Mi")}}}, metav1.CreateOptions{})
@@ -237,8 +235,7 @@ func TestTheKubeletLimitsAPodToItsLimitsAndItsOverhead(t *testing.T) {
 	check.Equal(t, "Exit", must.Get(s.(subject.Executor).Exec(t.Context(), 0, probe.HoldArgs(1<<20, 0)))(t).Exit, 0)
 	pods, err := s.(subject.Tended).Became(t.Context())
 	check.That(t, err == nil && len(pods) == 1 && pods[0] == (record.Pod{}), "%+v, %v", pods, err)
-	// Whether the kubelet has looked at the pod yet is a matter of its time. What kubectl
-	// top needs is not served here.
+	// The kubelet may not have read the pod yet. metrics-server is not served here.
 	says, err := s.(subject.Reporter).Statistics(t.Context())
 	check.That(t, err != nil && strings.Contains(err.Error(), "metrics.k8s.io") && !strings.Contains(err.Error(), "forbidden") &&
 		len(says) == 1 && says[0].Source == "kubelet summary" && says[0].Memory <= 80<<20, "%+v, %v", says, err)

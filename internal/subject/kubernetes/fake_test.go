@@ -28,8 +28,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// scripted is a cluster in memory, with a kubelet that does as the
-// test says.
+// scripted is a cluster in memory with a scripted kubelet.
 type scripted struct {
 	*kubetest.Cluster
 	t       *testing.T
@@ -40,7 +39,7 @@ const space = "weighing"
 
 var podsOf = corev1.SchemeGroupVersion.WithResource("pods")
 
-// works is a kubelet that does its work, a step at a time.
+// works is a kubelet that starts pods step by step.
 func works(s *scripted, p *corev1.Pod) {
 	for _, step := range []func(*corev1.Pod){
 		is(corev1.PodScheduled), is(corev1.PodReadyToStartContainers), runs, is(corev1.PodReady),
@@ -61,14 +60,14 @@ func runs(p *corev1.Pod) {
 	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: container, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}}}
 }
 
-// update is quiet about a pod that is gone.
+// update ignores a deleted pod.
 func (s *scripted) update(p *corev1.Pod) {
 	_ = s.Tracker.Update(podsOf, p.DeepCopy(), p.Namespace)
 }
 
 func (s *scripted) does(kubelet func(*scripted, *corev1.Pod)) { s.kubelet.Store(kubelet) }
 
-// script makes a cluster with two nodes that take pods, and one that does not.
+// script makes a cluster with two nodes that accept pods, and one that does not.
 func script(t *testing.T, objects ...runtime.Object) *scripted {
 	t.Helper()
 	all := append(objects, node("n1"), node("n2"), &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: "crun"}, Handler: "crun"})
@@ -84,7 +83,7 @@ func script(t *testing.T, objects ...runtime.Object) *scripted {
 		return true, p, err
 	})
 	s.PrependReactor("get", "pods/log", func(clienttesting.Action) (bool, runtime.Object, error) {
-		list, err := s.Tracker.List(podsOf, corev1.SchemeGroupVersion.WithKind("Pod"), space) // the cluster is locked now
+		list, err := s.Tracker.List(podsOf, corev1.SchemeGroupVersion.WithKind("Pod"), space) // the cluster is locked here
 		if err != nil {
 			return true, nil, err
 		}
@@ -105,7 +104,7 @@ func node(name string) *corev1.Node {
 	}}
 }
 
-// silence has the kubelet of the node n1 be heard of no more.
+// silence makes the kubelet of the node n1 stop reporting.
 func (s *scripted) silence() {
 	n := node("n1")
 	n.Status.Conditions[0] = corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, Reason: "NodeStatusUnknown", Message: "Kubelet stopped posting node status."}
@@ -126,7 +125,7 @@ func (s *scripted) target(e subject.Engine) (*Target, error) {
 	return t.(*Target), nil
 }
 
-// open opens a session that is closed with the test, which then leaves nothing behind.
+// open opens a session. The test closes it and checks that nothing is left.
 func (s *scripted) open(lanes int, timeout time.Duration) (subject.Session, error) {
 	s.t.Helper()
 	t, err := s.target(subject.Engine{Image: "probe:1"})
@@ -145,7 +144,7 @@ func (s *scripted) open(lanes int, timeout time.Duration) (subject.Session, erro
 	return session, err
 }
 
-// opened is a session of one lane, which nothing refuses.
+// opened returns a session of one lane on a cluster that refuses nothing.
 func (s *scripted) opened(timeout time.Duration) subject.Session {
 	s.t.Helper()
 	session, err := s.open(1, timeout)
@@ -163,7 +162,7 @@ func (s *scripted) pods() (names []string) {
 	return names
 }
 
-// one is the sample of an operation on the only lane.
+// one returns the sample of an operation on the only lane.
 func one(t *testing.T, session subject.Session, op subject.Op) record.Sample {
 	t.Helper()
 	samples, err := subject.Operate(t.Context(), session, op, []int{0})
@@ -172,27 +171,27 @@ func one(t *testing.T, session subject.Session, op subject.Op) record.Sample {
 	return samples[0]
 }
 
-// refusal is an answer of the API server's that refuses a pod.
+// refusal returns an API server's refusal of a pod.
 func refusal(why string) error {
 	return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New(why))
 }
 
-// denied is one of its authorizer's.
+// denied returns an authorizer's refusal.
 func denied(verb, what string) error {
 	return refusal(fmt.Sprintf(`User "tare" cannot %s resource %q in API group "" in the namespace %q`, verb, what, space))
 }
 
-// refuse has all such requests answered with an error, n times.
+// refuse answers the next n such requests with an error.
 func (s *scripted) refuse(verb, what string, n int64, err error) {
 	var left atomic.Int64
 	left.Store(n)
 	s.PrependReactor(verb, what, func(clienttesting.Action) (bool, runtime.Object, error) { return left.Add(-1) >= 0, nil, err })
 }
 
-// always is more often than anybody asks.
+// always exceeds the number of requests.
 const always = 1 << 40
 
-// other is a pod of another run.
+// other returns a pod of another run.
 func other() *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "tare-r2-0-1", Namespace: space, Labels: map[string]string{engine.RunLabel: "r2", kube.ManagedBy: "tare"}}}
 }

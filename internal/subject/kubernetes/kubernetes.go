@@ -1,13 +1,11 @@
-// Package kubernetes weighs what starting a pod takes in a cluster, by RuntimeClass:
-// from the call that creates it until its condition Ready is true, and from the call
-// that deletes it until it is gone.
+// Package kubernetes weighs starting and deleting a pod in a cluster, by RuntimeClass: from the create
+// call until its condition Ready is true, and from the delete call until it is gone.
 //
-// Every moment between is taken on a watch, by tare's own clock, when the API server
-// tells of it: no earlier than it happened. A kubelet tells of a pod's status about
-// once a second, and by events as things happen; the first that tells counts. What the
-// pod's conditions say of their own times is kept beside that, by the clocks of those
-// who wrote them. On a node that is this machine the node's engine is asked as well,
-// and the workload's first instruction has a stamp.
+// All moments are taken from a watch, by tare's clock, when the API server reports them: never earlier
+// than they happened. A kubelet reports a pod's status about once a second, and events at once; the
+// first report counts. The times in the pod's conditions, by the clocks of their writers, are kept
+// separately. If the node is this machine, its engine is queried too, and the workload's first
+// instruction has a stamp.
 package kubernetes
 
 import (
@@ -36,11 +34,11 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Name is the engine's. With nothing behind it, it is the cluster's default runtime.
+// Name is the engine's name. Without a class it is the cluster's default runtime.
 const Name = "kubernetes"
 
-// patience bounds every question that is asked of a cluster outside of what is timed,
-// and first the one whether it is there at all.
+// patience bounds each query outside of the measurement, first the query whether the cluster is
+// reachable.
 const (
 	patience = 10 * time.Second
 	first    = 4 * time.Second
@@ -53,12 +51,11 @@ type Target struct {
 	e       subject.Engine
 	class   *nodev1.RuntimeClass // nil for the default
 	version *version.Info
-	nodes   []corev1.Node // on which its pods may come to run
-	here    bool          // all of those are this machine
+	nodes   []corev1.Node // those that its pods can run on
+	here    bool          // all of them are this machine
 }
 
-// connect reaches the cluster and asks for its version. The error is a
-// *subject.Unavailable.
+// connect connects to the cluster and queries its version. The error is a *subject.Unavailable.
 func connect(ctx context.Context, name string, e subject.Engine) (*kube.Client, *version.Info, error) {
 	c, err := kube.Connect(kube.Options{Kubeconfig: e.Kubeconfig, Context: e.Context, Namespace: e.Namespace})
 	if err != nil {
@@ -73,8 +70,8 @@ func connect(ctx context.Context, name string, e subject.Engine) (*kube.Client, 
 	return c, v, nil
 }
 
-// New returns a RuntimeClass of a cluster as a target, or its default runtime for an
-// empty one. The error is a *subject.Unavailable when it cannot be weighed.
+// New returns a RuntimeClass of a cluster as a target; "" is the default runtime. If it cannot be
+// weighed, the error is a *subject.Unavailable.
 func New(ctx context.Context, name, class, _ string, e subject.Engine) (subject.Target, error) {
 	c, v, err := connect(ctx, name, e)
 	if err != nil {
@@ -88,15 +85,15 @@ func newTarget(ctx context.Context, name, class string, e subject.Engine, c *kub
 	defer cancel()
 	t := &Target{Client: c, name: name, e: e, version: v}
 	if e.Network == subject.NetworkNone {
-		return nil, engine.Unavailable(name, "choose bridge or host", "a pod has the cluster's network, or its node's, and never none")
+		return nil, engine.Unavailable(name, "use bridge or host", "a pod always has the cluster's network or its node's")
 	}
 	if class != "" {
 		found, err := c.RuntimeClasses().Get(ctx, class, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
-			return nil, engine.Unavailable(name, "kubectl get runtimeclasses shows those that there are", "the cluster has no RuntimeClass %q", class)
+			return nil, engine.Unavailable(name, "see kubectl get runtimeclasses", "the cluster has no RuntimeClass %q", class)
 		case err != nil:
-			return nil, engine.Unavailable(name, "", "%v", kube.Explain(err, "look for the RuntimeClass "+class))
+			return nil, engine.Unavailable(name, "", "%v", kube.Explain(err, "get the RuntimeClass "+class))
 		}
 		t.class = found
 	}
@@ -107,8 +104,8 @@ func newTarget(ctx context.Context, name, class string, e subject.Engine, c *kub
 	return t, t.choose(nodes.Items)
 }
 
-// choose keeps the nodes on which pods are to run: the one that is named, else this
-// machine where tare has to give it the image, else all that take pods.
+// choose selects the nodes for the pods: the requested one, or this machine if tare has to import the
+// image, or all that accept pods.
 func (t *Target) choose(nodes []corev1.Node) error {
 	var why []string
 	for i := range nodes {
@@ -124,11 +121,11 @@ func (t *Target) choose(nodes []corev1.Node) error {
 	}
 	named := t.e.Node
 	if t.nodes == nil && len(why) == 0 && named != "" {
-		return engine.Unavailable(t.name, "kubectl get nodes shows those that there are", "the cluster has no node %q", named)
+		return engine.Unavailable(t.name, "see kubectl get nodes", "the cluster has no node %q", named)
 	}
 	if t.nodes == nil {
 		const most = 3
-		return engine.Unavailable(t.name, "", "no node of the cluster takes its pods: %s", cmp.Or(strings.Join(why[:min(most, len(why))], "; "), "it has none"))
+		return engine.Unavailable(t.name, "", "no node of the cluster accepts the pods: %s", cmp.Or(strings.Join(why[:min(most, len(why))], "; "), "it has no nodes"))
 	}
 	own := slices.DeleteFunc(slices.Clone(t.nodes), func(n corev1.Node) bool { return !isHere(&n) })
 	switch {
@@ -136,17 +133,17 @@ func (t *Target) choose(nodes []corev1.Node) error {
 	case len(own) == 1:
 		t.nodes, t.e.Node = own, own[0].Name
 	case len(own) > 1:
-		return engine.Unavailable(t.name, "name one of them by --node", "this machine is several nodes of the cluster: %s", strings.Join(namesOf(own), ", "))
+		return engine.Unavailable(t.name, "choose one with --node", "this machine is several nodes of the cluster: %s", strings.Join(namesOf(own), ", "))
 	}
 	t.here = len(own) > 0 && len(own) == len(t.nodes)
 	if t.e.Image == "" && !t.here {
-		return engine.Unavailable(t.name, givingImage("", t.nodes[0].Status.NodeInfo.ContainerRuntimeVersion), "tare pulls no image, and gives its own only to the node that it runs on, which is none of the cluster's that take the pods")
+		return engine.Unavailable(t.name, givingImage("", t.nodes[0].Status.NodeInfo.ContainerRuntimeVersion), "tare pulls no image, and imports its own only on the node where it runs, which is not among those that accept the pods")
 	}
 	return nil
 }
 
-// givingImage says how nodes get an image, with such an engine as they say they have, and
-// by what commands tare's own.
+// givingImage describes how to import an image on nodes with an engine, and the commands for tare's
+// own.
 func givingImage(ref, engine string) string {
 	load := "ctr -n k8s.io images import probe.tar"
 	if strings.HasPrefix(engine, "cri-o:") {
@@ -156,21 +153,21 @@ func givingImage(ref, engine string) string {
 	if err != nil {
 		return err.Error()
 	}
-	given := "give the nodes tare's own: here tare image --probe -o probe.tar, on each of them " + load + ", and then --image " + own.Ref
+	given := "import tare's on the nodes: here tare image --probe -o probe.tar, on each node " + load + ", and then --image " + own.Ref
 	if ref != "" && ref != own.Ref {
-		given = "if a registry has it: crictl pull " + ref + " on the node; or " + given
+		given = "if it is in a registry: crictl pull " + ref + " on the node; or " + given
 	}
 	return given + "; or run tare on the nodes themselves: tare fleet"
 }
 
-// refuses says why pods of the target do not come to run on a node: no toleration is
-// theirs.
+// refuses returns why pods of the target cannot run on a node, "" if they can. The pods have no
+// tolerations except the RuntimeClass's.
 func (t *Target) refuses(n *corev1.Node) string {
 	if c := kube.NodeReady(n); c.Status != corev1.ConditionTrue {
 		return notReady(&c)
 	}
 	if t.class != nil && t.class.Scheduling != nil && !labels.SelectorFromSet(t.class.Scheduling.NodeSelector).Matches(labels.Set(n.Labels)) {
-		return "has not the labels that the RuntimeClass asks for"
+		return "lacks the labels of the RuntimeClass's node selector"
 	}
 	for _, taint := range n.Spec.Taints {
 		tolerated := t.class != nil && t.class.Scheduling != nil && slices.ContainsFunc(t.class.Scheduling.Tolerations, func(o corev1.Toleration) bool {
@@ -187,8 +184,8 @@ func notReady(c *corev1.NodeCondition) string {
 	return strings.TrimSpace("is not ready: " + c.Reason + " " + c.Message)
 }
 
-// isHere tells whether a node runs under this machine's kernel, whose clocks are then
-// the same, by the id that it made for itself when it booted.
+// isHere reports whether a node runs on this machine's kernel, and so has the same clocks, by its boot
+// id.
 func isHere(n *corev1.Node) bool {
 	own, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	return err == nil && n.Status.NodeInfo.BootID == strings.TrimSpace(string(own))
@@ -201,7 +198,7 @@ func namesOf(nodes []corev1.Node) (names []string) {
 	return names
 }
 
-// handler is the name by which the nodes' engines know the runtime; "" is not known.
+// handler returns the runtime's name in the nodes' engines; "" if unknown.
 func (t *Target) handler() string {
 	if t.class == nil {
 		return ""
@@ -209,7 +206,7 @@ func (t *Target) handler() string {
 	return t.class.Handler
 }
 
-// clock says whose clock the workload's stamps are of.
+// clock returns the clock of the workload's stamps.
 func (t *Target) clock() string {
 	if !t.here {
 		return "guest"
@@ -220,14 +217,14 @@ func (t *Target) clock() string {
 // Info implements subject.Target.
 func (t *Target) Info() record.Target {
 	pods := "/api/v1/namespaces/" + t.Namespace + "/pods"
-	told := "told by a watch, by tare's clock"
+	reported := "as reported by a watch, by tare's clock"
 	return record.Target{
 		Name: t.name, Kind: Name, Version: t.version.GitVersion, Clock: t.clock(),
 		Operations: map[string]record.Operation{
 			string(subject.Run): {Command: "POST " + pods + " ID", Done: record.StampReady,
-				Means: "the pod's condition Ready is true, " + told + "; returned: the call has replied; scheduled, sandbox, running: the first of its status and its events that tells so; then: its workload has reported"},
+				Means: "the pod's condition Ready is true, " + reported + "; returned: the call has replied; scheduled, sandbox, running: the first report in its status and events; then: its workload has reported"},
 			string(subject.Remove): {Command: "DELETE " + pods + "/ID, grace period " + fmt.Sprint(grace) + " s", Done: record.StampGone,
-				Means: "the pod is gone, " + told + "; returned: the call has replied; exited: its status says that its container has ended"},
+				Means: "the pod is gone, " + reported + "; returned: the call has replied; exited: its status says that its container has ended"},
 		},
 		Config:     t.config(),
 		Notes:      t.notes(),
@@ -235,16 +232,16 @@ func (t *Target) Info() record.Target {
 	}
 }
 
-// Refuses implements subject.Particular: what is made of a user's own program is given
-// to the one node that this machine is, and to no others.
+// Refuses implements subject.Particular. tare imports the image of a user's program only on this
+// machine, not on nodes with a given image.
 func (t *Target) Refuses(*setting.Workload) *subject.Unavailable {
 	if t.e.Image == "" {
 		return nil
 	}
-	return &subject.Unavailable{Name: t.name, Reason: "its nodes have the image " + t.e.Image + ", which is tare's own: a workload of yours is given by tare, and to the node alone that it runs on", Advice: "leave that image out, and run tare on the node"}
+	return &subject.Unavailable{Name: t.name, Reason: "its nodes use the image " + t.e.Image + ", which is tare's: your own workload is imported by tare, only on the node where it runs", Advice: "omit that image, and run tare on the node"}
 }
 
-// Lend implements subject.Lender, by the engine of the node that this machine is.
+// Lend implements subject.Lender by the engine of this machine's node.
 func (t *Target) Lend(ctx context.Context, ref, file string) error {
 	n, err := t.engine(ctx, subject.Env{})
 	if err != nil {
@@ -254,7 +251,7 @@ func (t *Target) Lend(ctx context.Context, ref, file string) error {
 	return n.Lend(ctx, ref, file)
 }
 
-// engine connects to that of the only node, which is this machine.
+// engine connects to the engine of the only node, which is this machine.
 func (t *Target) engine(ctx context.Context, env subject.Env) (*cri.Node, error) {
 	return cri.OpenNode(ctx, t.nodes[0].Status.NodeInfo.ContainerRuntimeVersion, t.e, env)
 }
@@ -272,7 +269,7 @@ func (t *Target) config() map[string]string {
 			facts[name] = append(facts[name], value)
 		}
 	}
-	for name, values := range facts { // a cluster's nodes differ while it is upgraded
+	for name, values := range facts { // nodes differ during an upgrade
 		slices.Sort(values)
 		config[name] = strings.Join(slices.Compact(values), ", ")
 	}
@@ -287,20 +284,20 @@ func (t *Target) config() map[string]string {
 
 func (t *Target) notes() []string {
 	notes := []string{
-		"client-go's own limit of requests is off; what the API server holds back itself (429) is counted and told of",
-		"pods ask for hardly any CPU and memory, so that as many fit as the node takes pods; Kubernetes has no limit of tasks, nor CPU shares apart from what is asked for",
-		"a kubelet looks about once a second what has changed in its containers: Ready and gone come with such a look",
+		"client-go's limit of requests is off; requests that the API server delays (429) are counted and reported",
+		"pods request almost no CPU and memory, so that as many fit as the node accepts; Kubernetes limits no tasks, and CPU shares only follow from requests",
+		"a kubelet checks its containers about once a second: Ready and gone come with such a check",
 	}
 	if !t.here {
-		notes = append(notes, "tare is on none of the nodes, so the workload's first instruction has no stamp")
+		notes = append(notes, "tare is not on a node of the pods, so the workload's first instruction has no stamp")
 	} else if t.clock() == "guest" {
-		notes = append(notes, "the workload's clock is the sandbox's own, so its first instruction has no stamp")
+		notes = append(notes, "the workload has a guest clock, so its first instruction has no stamp")
 	}
 	return notes
 }
 
-// Runtimes lists the default runtime, which has no name, and the RuntimeClasses of a
-// cluster. The error is a *subject.Unavailable when it is not there.
+// Runtimes lists the default runtime, which has no name, and the RuntimeClasses of a cluster. If there is
+// no cluster, the error is a *subject.Unavailable.
 func Runtimes(ctx context.Context, e subject.Engine) ([]string, error) {
 	c, _, err := connect(ctx, Name, e)
 	if err != nil {
@@ -325,5 +322,5 @@ func (t *Target) Elsewhere() string {
 	if t.here {
 		return ""
 	}
-	return "its pods run on nodes that are not this machine"
+	return "its pods run on other machines"
 }

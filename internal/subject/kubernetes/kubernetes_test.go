@@ -33,7 +33,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-func TestAPodIsStampedOnItsWayToReadyAndUntilItIsGone(t *testing.T) {
+func TestPodIsStampedUntilReadyAndUntilGone(t *testing.T) {
 	t.Parallel()
 	s := script(t)
 	session := s.opened(time.Minute)
@@ -51,7 +51,7 @@ func TestAPodIsStampedOnItsWayToReadyAndUntilItIsGone(t *testing.T) {
 	check.That(t, rm.Failure == nil && rm.Gone >= rm.Start && rm.Returned >= rm.Start, "%+v, %+v", rm, rm.Failure)
 }
 
-func TestAFailureSaysItsCause(t *testing.T) {
+func TestFailureHasItsCause(t *testing.T) {
 	t.Parallel()
 	stuck := func(change ...func(*corev1.Pod)) func(*scripted, *corev1.Pod) {
 		return func(s *scripted, p *corev1.Pod) {
@@ -76,7 +76,7 @@ func TestAFailureSaysItsCause(t *testing.T) {
 			kind: record.FailError, want: []string{"exceeded quota: small", "ResourceQuota allows"}},
 		"admission denies it": {refused: refusal(`violates PodSecurity "restricted:latest": allowPrivilegeEscalation != false`),
 			kind: record.FailError, want: []string{"violates PodSecurity", "admission controller"}},
-		"the Role does not allow it any more": {refused: denied("create", "pods"), kind: record.FailTimeout, want: []string{"cannot create resource", `"pods"`, space}},
+		"the Role no longer allows it": {refused: denied("create", "pods"), kind: record.FailTimeout, want: []string{"cannot create resource", `"pods"`, space}},
 		"the image is not there": {kubelet: stuck(waits(imageAbsent, `Container image "probe:1" is not present with pull policy of Never`)),
 			kind: record.FailError, want: []string{imageAbsent, "--image"}},
 		"no node takes it": {kubelet: stuck(func(p *corev1.Pod) {
@@ -87,7 +87,7 @@ func TestAFailureSaysItsCause(t *testing.T) {
 			p.Spec.NodeName = "n1"
 			stuck(is(corev1.PodScheduled))(s, p)
 		}, kind: record.FailTimeout, want: []string{"the node n1 is not ready", "Kubelet stopped posting"}},
-		"it is taken from a node that is not ready": {kubelet: func(s *scripted, p *corev1.Pod) {
+		"it is evicted from a node that is not ready": {kubelet: func(s *scripted, p *corev1.Pod) {
 			s.silence()
 			p.Spec.NodeName, p.DeletionTimestamp = "n1", new(metav1.Now())
 			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "DeletionByTaintManager", Message: "Taint manager: deleting due to NoExecute taint"}}
@@ -103,7 +103,7 @@ func TestAFailureSaysItsCause(t *testing.T) {
 		"it is evicted": {kubelet: stuck(is(corev1.PodScheduled), func(p *corev1.Pod) {
 			p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "Evicted", "The node was low on resource: memory."
 		}), kind: record.FailState, want: []string{"Evicted", "low on resource"}},
-		"somebody deletes it": {kubelet: func(s *scripted, p *corev1.Pod) {
+		"another user deletes it": {kubelet: func(s *scripted, p *corev1.Pod) {
 			_ = s.Tracker.Delete(podsOf, space, p.Name)
 		}, kind: record.FailState, want: []string{"deleted before it was ready"}},
 		"its workload ends": {kubelet: stuck(func(p *corev1.Pod) {
@@ -115,7 +115,7 @@ func TestAFailureSaysItsCause(t *testing.T) {
 			t.Parallel()
 			s := script(t)
 			timeout := time.Minute
-			if c.kind == record.FailTimeout { // what was told by then is in it
+			if c.kind == record.FailTimeout { // it has the last reported obstacle
 				timeout = 2 * time.Second
 			}
 			session := s.opened(timeout)
@@ -132,7 +132,7 @@ func TestAFailureSaysItsCause(t *testing.T) {
 	}
 }
 
-func TestANodeIsToldOfWhereItsPodWasDeletedByForce(t *testing.T) {
+func TestFailureNamesTheNodeOfAPodDeletedByForce(t *testing.T) {
 	t.Parallel()
 	s := script(t)
 	target := must.Get(s.target(subject.Engine{Image: "probe:1", Node: "n1"}))(t)
@@ -143,7 +143,7 @@ func TestANodeIsToldOfWhereItsPodWasDeletedByForce(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotAllowedIsNamedBeforeAnythingIsTimed(t *testing.T) {
+func TestMissingPermissionsFailTheOpening(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ verb, what string }{{"list", "pods"}, {"watch", "pods"}, {"list", "events"}, {"watch", "events"}, {"create", "pods"}} {
 		t.Run(c.verb+" "+c.what, func(t *testing.T) {
@@ -160,7 +160,7 @@ func TestWhatIsNotAllowedIsNamedBeforeAnythingIsTimed(t *testing.T) {
 	}
 }
 
-func TestAnAPIServerThatIsStartedAnewIsAskedAgain(t *testing.T) {
+func TestRequestsAreRetriedWhileTheAPIServerRestarts(t *testing.T) {
 	t.Parallel()
 	s := script(t)
 	session := s.opened(time.Minute)
@@ -173,7 +173,7 @@ func TestAnAPIServerThatIsStartedAnewIsAskedAgain(t *testing.T) {
 	check.That(t, f == nil, "%+v", f)
 }
 
-func TestOfAPodThatFailedTheEndOfItsLogIsKept(t *testing.T) {
+func TestFailureHasTheEndOfThePodsLog(t *testing.T) {
 	t.Parallel()
 	s := script(t)
 	var asked atomic.Int64
@@ -198,15 +198,15 @@ func TestOfAPodThatFailedTheEndOfItsLogIsKept(t *testing.T) {
 	must.OK(t, session.Discard(t.Context(), []int{0}))
 }
 
-// TestAWatchThatEndsGoesOn has the first watch of pods end while a pod becomes ready.
-func TestAWatchThatEndsGoesOn(t *testing.T) {
+// TestEndedWatchIsRenewed ends the first watch of pods while a pod becomes ready.
+func TestEndedWatchIsRenewed(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		away int64 // how many lists fail until it can go on
+		away int64 // lists that fail before one succeeds
 		want string
 	}{
-		"with 410 Gone":                        {},
-		"for so long that no time can be told": {6, "that it is done is known, and not when it was"},
+		"with 410 Gone":        {},
+		"too long for a stamp": {6, "done at an unknown time"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -217,7 +217,7 @@ func TestAWatchThatEndsGoesOn(t *testing.T) {
 				first.Do(func() { mine, w = true, own })
 				return mine, w, nil
 			})
-			// The pod that is tried at first is told of on that watch, too.
+			// The trial pod is reported on that watch, too.
 			s.does(func(s *scripted, p *corev1.Pod) {
 				for _, step := range []func(*corev1.Pod){is(corev1.PodScheduled), runs, is(corev1.PodReady)} {
 					step(p)
@@ -239,18 +239,17 @@ func TestAWatchThatEndsGoesOn(t *testing.T) {
 	}
 }
 
-// TestAPodThatAListIsTooOldForIsNotTakenForDeleted has an API server that was restarted
-// answer what there is while it makes a pod.
-func TestAPodThatAListIsTooOldForIsNotTakenForDeleted(t *testing.T) {
+// TestPodNewerThanAListIsNotDeleted has a restarted API server answer a list while it makes a pod.
+func TestPodNewerThanAListIsNotDeleted(t *testing.T) {
 	t.Parallel()
 	f := &follower{lives: map[string]*life{}}
 	for name, c := range map[string]struct {
-		returned int64 // when its creation did; 0 is not yet
+		returned int64 // when its creation did; 0: not yet
 		deleted  bool
 	}{
-		"before it was asked": {1, true},
-		"while it was asked":  {3, false},
-		"later":               {0, false},
+		"before the list": {1, true},
+		"during the list": {3, false},
+		"later":           {0, false},
 	} {
 		l := f.expect(subject.Run, name)
 		l.sample.Returned = c.returned
@@ -259,14 +258,14 @@ func TestAPodThatAListIsTooOldForIsNotTakenForDeleted(t *testing.T) {
 	}
 }
 
-func TestEventsOfOthersLeaveNothing(t *testing.T) {
+func TestForeignEventsAreIgnored(t *testing.T) {
 	f := &follower{lives: map[string]*life{}}
-	e := watch.Event{Type: watch.Added, Object: &corev1.Event{InvolvedObject: corev1.ObjectReference{Kind: "Pod", Name: "somebody"}, Reason: "Started"}}
+	e := watch.Event{Type: watch.Added, Object: &corev1.Event{InvolvedObject: corev1.ObjectReference{Kind: "Pod", Name: "other"}, Reason: "Started"}}
 	n := testing.AllocsPerRun(10_000, func() { f.note(e) })
 	check.That(t, n == 0 && len(f.lives) == 0, "%v allocations for each event, %d kept", n, len(f.lives))
 }
 
-func TestTheFirstThatTellsCounts(t *testing.T) {
+func TestFirstReportCounts(t *testing.T) {
 	t.Parallel()
 	f := &follower{lives: map[string]*life{}}
 	l := f.expect(subject.Run, "p")
@@ -280,11 +279,11 @@ func TestTheFirstThatTellsCounts(t *testing.T) {
 		}
 		f.note(watch.Event{Type: watch.Modified, Object: p})
 	}
-	event("Started") // the scheduler's own event may come later
+	event("Started") // the scheduler's event may come later
 	s := l.sample
 	check.That(t, s.Scheduled != 0 && s.Scheduled == s.Running && s.Sandbox == s.Running && s.Ready == 0, "%+v", s)
 	event("Scheduled")
-	skewed := metav1.NewTime(time.Now().Add(-5 * time.Second)) // of a node whose clock is behind
+	skewed := metav1.NewTime(time.Now().Add(-5 * time.Second)) // a node's clock may be behind
 	status(is(corev1.PodScheduled), runs, func(p *corev1.Pod) {
 		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: skewed})
 	})
@@ -292,16 +291,16 @@ func TestTheFirstThatTellsCounts(t *testing.T) {
 	check.Equal(t, "time of Ready", l.sample.Told["Ready"], skewed.UnixNano())
 }
 
-func TestABatchThatDoesNotFitIsRefused(t *testing.T) {
+func TestOversizedBatchIsRefused(t *testing.T) {
 	t.Parallel()
 	there := other()
 	there.Spec.NodeName = "n1"
-	s := script(t, there) // the fake does not select by fields: it is on each node
+	s := script(t, there) // the fake has no field selectors: it counts for each node
 	_, err := s.open(9, time.Minute)
 	check.That(t, err != nil && strings.Contains(err.Error(), "9 pods at once do not fit") && strings.Contains(err.Error(), "room for 8 more"), "%v", err)
 }
 
-func TestPodsRunWhereTheyCan(t *testing.T) {
+func TestNodesAreChosen(t *testing.T) {
 	t.Parallel()
 	down, tainted := node("down"), node("tainted")
 	down.Status.Conditions[0] = corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionFalse, Reason: "KubeletNotReady", Message: "cni plugin not initialized"}
@@ -309,15 +308,15 @@ func TestPodsRunWhereTheyCan(t *testing.T) {
 	for name, c := range map[string]struct {
 		e     subject.Engine
 		nodes string
-		want  string // the error
+		want  string // in the error
 	}{
-		"all that take pods":           {e: subject.Engine{Image: "i"}, nodes: "n1 n2"},
-		"the named one":                {e: subject.Engine{Image: "i", Node: "n2"}, nodes: "n2"},
-		"none that is not ready":       {e: subject.Engine{Image: "i", Node: "down"}, want: "down is not ready: KubeletNotReady cni plugin"},
-		"none with a taint":            {e: subject.Engine{Image: "i", Node: "tainted"}, want: "tainted has the taint own:NoSchedule"},
-		"none that is not there":       {e: subject.Engine{Image: "i", Node: "n9"}, want: `no node "n9"`},
-		"with an image that they have": {want: "tare pulls no image"},
-		"with a network":               {e: subject.Engine{Image: "i", Network: subject.NetworkNone}, want: "never none"},
+		"all that take pods":    {e: subject.Engine{Image: "i"}, nodes: "n1 n2"},
+		"the named one":         {e: subject.Engine{Image: "i", Node: "n2"}, nodes: "n2"},
+		"one that is not ready": {e: subject.Engine{Image: "i", Node: "down"}, want: "down is not ready: KubeletNotReady cni plugin"},
+		"one with a taint":      {e: subject.Engine{Image: "i", Node: "tainted"}, want: "tainted has the taint own:NoSchedule"},
+		"a missing one":         {e: subject.Engine{Image: "i", Node: "n9"}, want: `no node "n9"`},
+		"no image":              {want: "tare pulls no image"},
+		"no network":            {e: subject.Engine{Image: "i", Network: subject.NetworkNone}, want: "always has the cluster's network"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -332,7 +331,7 @@ func TestPodsRunWhereTheyCan(t *testing.T) {
 	}
 }
 
-func TestAPodIsAskedForAsTheRunSays(t *testing.T) {
+func TestManifestHasTheRunsSettings(t *testing.T) {
 	t.Parallel()
 	target := must.Get(script(t).target(subject.Engine{Image: "i", Node: "n2", Network: subject.NetworkHost}))(t)
 	d := &driver{Target: target, ref: "i", env: subject.Env{RunID: "r1", Limits: subject.Limits{Memory: 64 << 20, CPU: 0.25}}}
@@ -348,14 +347,14 @@ func TestAPodIsAskedForAsTheRunSays(t *testing.T) {
 		c.Resources.Limits.Cpu().Equal(resource.MustParse("250m")) && c.Resources.Requests.Cpu().MilliValue() == 1, "%+v", c.Resources)
 }
 
-// A user's own program has its words as they are, where a kubelet would look for variables
-// in them, its mounts, and is asked by the kubelet whether it is ready.
-func TestAUsersOwnProgramIsAskedForAsItIs(t *testing.T) {
+// The words of a user's program are literal, not variables of the kubelet; it has its mounts and its
+// readiness probe.
+func TestManifestOfAUsersProgram(t *testing.T) {
 	t.Parallel()
 	target := must.Get(script(t).target(subject.Engine{Image: "i"}))(t)
 	own := &cargo.Cargo{Process: cargo.Process{Args: []string{"sh", "-c", "echo $(HOME) $$(HOME) $$"}}, Mounts: []setting.Mount{"/srv/data:/data:ro", "/srv/more:/more"}}
 	d := &driver{Target: target, ref: "i", env: subject.Env{RunID: "r1", Workload: subject.Workload{Cargo: own}}}
-	d.asks = must.Get(asking("http:8080/healthz=204"))(t)
+	d.readiness = must.Get(readiness("http:8080/healthz=204"))(t)
 	p := d.pod("tare-r1-0-1", engine.Place{})
 	c := p.Spec.Containers[0]
 	check.Equal(t, c.Args, expand(c.Args), append([]string{"tare-r1-0-1"}, own.Args...))
@@ -364,15 +363,14 @@ func TestAUsersOwnProgramIsAskedForAsItIs(t *testing.T) {
 	a := c.ReadinessProbe
 	check.That(t, a != nil && a.HTTPGet != nil && a.HTTPGet.Path == "/healthz" && a.HTTPGet.Port.IntValue() == 8080 && a.PeriodSeconds == 1, "%+v", a)
 	for asked, can := range map[setting.Ready]bool{"tcp:80": true, "exec:/bin/true $(HOME)": true, "http:80/=302": true, "http:80/=404": false, "log:x": false, "file:/x": false} {
-		_, err := asking(asked)
+		_, err := readiness(asked)
 		check.That(t, (err == nil) == can && (err == nil || errors.Is(err, subject.ErrUnsupported)), "%s: %v", asked, err)
 	}
 	why := target.Refuses(&setting.Workload{Image: "x"})
-	check.That(t, why != nil && strings.Contains(why.Reason, "its nodes have the image i"), "%v", why)
+	check.That(t, why != nil && strings.Contains(why.Reason, "its nodes use the image i"), "%v", why)
 }
 
-// expand does as a kubelet does with the words of a command: $(NAME) is a variable's value,
-// $$ is $.
+// expand expands a command as a kubelet does: $(NAME) is a variable's value, $$ is $.
 func expand(words []string) (out []string) {
 	for _, word := range words {
 		word = regexp.MustCompile(`\$\$|\$\(\w+\)`).ReplaceAllStringFunc(word, func(found string) string {
@@ -386,11 +384,11 @@ func expand(words []string) (out []string) {
 	return out
 }
 
-func TestCleanFindsTheRunsPodsAndNoOthers(t *testing.T) {
+func TestCleanRemovesOnlyTheRunsPods(t *testing.T) {
 	t.Parallel()
 	left := other()
 	left.Name, left.Labels = "tare-r1-0-1", map[string]string{engine.RunLabel: "r1", kube.ManagedBy: "tare"}
-	foreign := other() // has the label, and not the name
+	foreign := other() // has the label without the name
 	foreign.Name, foreign.Labels = "database", left.Labels
 	s := script(t, left, other(), foreign)
 	target := must.Get(s.target(subject.Engine{Image: "i"}))(t)
@@ -400,7 +398,7 @@ func TestCleanFindsTheRunsPodsAndNoOthers(t *testing.T) {
 	}
 }
 
-func TestAClusterThatIsNotThereIsUnavailable(t *testing.T) {
+func TestMissingClusterIsUnavailable(t *testing.T) {
 	t.Parallel()
 	s := script(t)
 	s.refuse("list", "nodes", always, apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "", errors.New(`User "tare" cannot list resource "nodes" in API group "" at the cluster scope`)))

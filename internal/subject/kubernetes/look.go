@@ -18,14 +18,13 @@ import (
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
-// pods are the run's, whatever their state: those that bear its label and one of its
-// names.
+// pods lists the run's pods in any state: those with its label and one of its names.
 func (d *driver) pods(ctx context.Context) ([]corev1.Pod, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	var list *corev1.PodList
 	err := d.insist(ctx, func() (err error) {
-		list, err = d.Pods(d.Namespace).List(ctx, d.own())
+		list, err = d.Pods(d.Namespace).List(ctx, d.ofRun())
 		return err
 	})
 	if err != nil {
@@ -45,7 +44,7 @@ func (d *driver) Look(ctx context.Context, names []string) (map[string]engine.St
 	d.seen = nil
 	if d.node != nil {
 		if d.seen, err = d.node.Look(ctx); err != nil {
-			return nil, fmt.Errorf("ask the node's engine: %w", err)
+			return nil, fmt.Errorf("query the node's engine: %w", err)
 		}
 	}
 	known := map[string]engine.State{}
@@ -85,21 +84,21 @@ func (d *driver) Output(ctx context.Context, containers []engine.State) (string,
 	return strings.Join(texts, ""), err
 }
 
-// Of a pod's log is read at most, and of the end of one that failed, whose lines engines
-// keep in pieces of 16 KiB.
+// Limits of reading a pod's log, and the end of the log of one that failed. Engines split lines into
+// pieces of 16 KiB.
 const (
 	maxLog    = 64 << 10
 	lastLines = int64(20)
 	maxEnd    = lastLines * 32 << 10
 )
 
-// lastWords are the last that a pod has said, as far as that can be read.
-func (d *driver) lastWords(ctx context.Context, pod string) string {
+// lastOutput returns the end of a pod's output, "" if unavailable.
+func (d *driver) lastOutput(ctx context.Context, pod string) string {
 	text, _ := d.log(ctx, pod, maxEnd, &corev1.PodLogOptions{TailLines: new(lastLines)})
 	return engine.Last(text)
 }
 
-// log reads so many bytes of a pod's log at most.
+// log reads up to most bytes of a pod's log.
 func (d *driver) log(ctx context.Context, pod string, most int64, o *corev1.PodLogOptions) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -123,19 +122,19 @@ func (d *driver) List(ctx context.Context) (names []string, err error) {
 }
 
 const (
-	// quickly is the grace period (s) of what nobody times.
+	// quickly is the grace period (s) for untimed deletions.
 	quickly = 1
-	// waiting is how long a node that is not ready is waited for until its pods are
-	// forgotten: it removes what it has of them when it comes back.
+	// waiting is the time for a node that is not ready, before its pods are deleted by force. It
+	// removes what it has of them when it comes back.
 	waiting = 5 * time.Second
-	// glance is how often it is looked whether pods are gone.
+	// glance is the interval of checks for remaining pods.
 	glance = 100 * time.Millisecond
 )
 
-// Remove implements engine.Driver: it waits until the pods are gone, since they take
-// room and work on their nodes as long.
+// Remove implements engine.Driver. It waits until the pods are gone, since they use their nodes until
+// then.
 func (d *driver) Remove(ctx context.Context, names []string) error {
-	ctx, cancel := context.WithTimeout(ctx, removal)
+	ctx, cancel := context.WithTimeout(ctx, removeTimeout)
 	defer cancel()
 	if err := d.delete(ctx, names, quickly); err != nil {
 		return err
@@ -152,7 +151,7 @@ func (d *driver) Remove(ctx context.Context, names []string) error {
 			}
 		}
 		if machine.Sleep(ctx, glance) != nil {
-			return fmt.Errorf("%d pods are not gone yet, such as %s: %w", len(left), left[0].Name, ctx.Err())
+			return fmt.Errorf("%d pods are still there, such as %s: %w", len(left), left[0].Name, ctx.Err())
 		}
 	}
 }
@@ -169,7 +168,7 @@ func (d *driver) delete(ctx context.Context, names []string, grace int64) error 
 	})
 }
 
-// stranded are the pods whose node is not ready, or not there any more.
+// stranded returns the pods whose node is not ready or missing.
 func (d *driver) stranded(ctx context.Context, pods []corev1.Pod) (names []string) {
 	for i := range pods {
 		n, err := d.Nodes().Get(ctx, pods[i].Spec.NodeName, metav1.GetOptions{})
@@ -181,7 +180,7 @@ func (d *driver) stranded(ctx context.Context, pods []corev1.Pod) (names []strin
 	return names
 }
 
-// Import implements engine.Driver. Where the nodes have to have it, a pod was tried.
+// Import implements engine.Driver. If the nodes need to have the image, Open has tried a pod.
 func (d *driver) Import(ctx context.Context) (made bool, err error) {
 	if d.node == nil || d.e.Image != "" {
 		return false, nil
@@ -205,8 +204,7 @@ func (d *driver) Images(ctx context.Context) ([]string, error) {
 	return d.node.Images(ctx)
 }
 
-// Clean implements subject.Cleaner. The images are those of the node that is this
-// machine.
+// Clean implements subject.Cleaner. It removes images only on this machine's node.
 func (t *Target) Clean(ctx context.Context, runID string, dryRun bool) ([]string, error) {
 	d := &driver{Target: t, env: subject.Env{RunID: runID}}
 	if t.here && t.e.Image == "" && len(t.nodes) == 1 {

@@ -16,14 +16,13 @@ import (
 )
 
 const (
-	// grace is how long (s) a workload may take to end by itself, as elsewhere in tare;
-	// it ends at once.
+	// grace is the time (s) from SIGTERM to SIGKILL, as for all targets; the workload ends at once.
 	grace = 10
-	// container is the name of the only one in a pod.
+	// container is the name of a pod's only container.
 	container = "probe"
 )
 
-// pod is the manifest of a pod with the workload in it.
+// pod returns the manifest of a pod with the workload.
 func (d *driver) pod(name string, place engine.Place) *corev1.Pod {
 	no, seconds := false, int64(grace)
 	spec := corev1.PodSpec{
@@ -31,7 +30,7 @@ func (d *driver) pod(name string, place engine.Place) *corev1.Pod {
 		TerminationGracePeriodSeconds: &seconds, HostNetwork: d.e.Network == subject.NetworkHost,
 		Containers: []corev1.Container{{
 			Name: container, Image: d.ref, ImagePullPolicy: corev1.PullNever, Args: literal(d.env.Workload.Args(name)), Resources: resources(d.env.Limits),
-			ReadinessProbe: d.asks,
+			ReadinessProbe: d.readiness,
 		}},
 	}
 	if d.e.Node != "" {
@@ -63,7 +62,7 @@ func (d *driver) pod(name string, place engine.Place) *corev1.Pod {
 	}
 }
 
-// literal are words of a command in which a kubelet finds no $(VARIABLE) to put in.
+// literal escapes words of a command, in which a kubelet would expand $(VARIABLE).
 func literal(words []string) (out []string) {
 	for _, word := range words {
 		out = append(out, strings.ReplaceAll(word, "$", "$$"))
@@ -71,10 +70,9 @@ func literal(words []string) (out []string) {
 	return out
 }
 
-// asking is how a kubelet asks whether the workload is ready, of which the pod's condition
-// Ready is made: once a second, nil where nobody asks. It takes a status from 200 to 399 as
-// a good one.
-func asking(asked setting.Ready) (*corev1.Probe, error) {
+// readiness returns the probe for the pod's condition Ready, once a second; nil if readiness is not
+// requested. A kubelet accepts a status from 200 to 399.
+func readiness(asked setting.Ready) (*corev1.Probe, error) {
 	if asked == "" {
 		return nil, nil
 	}
@@ -92,13 +90,13 @@ func asking(asked setting.Ready) (*corev1.Probe, error) {
 	case is.By == setting.ReadyExec:
 		p.Exec = &corev1.ExecAction{Command: literal(is.Command)}
 	default:
-		return nil, fmt.Errorf("--ready %s: a kubelet asks by tcp:PORT, by exec:/PROGRAM, or by http:PORT/PATH for a status from 200 to 399: %w", asked, subject.ErrUnsupported)
+		return nil, fmt.Errorf("--ready %s: a kubelet supports tcp:PORT, exec:/PROGRAM, and http:PORT/PATH with a status from 200 to 399: %w", asked, subject.ErrUnsupported)
 	}
 	return p, nil
 }
 
-// resources are limits. What is asked for is next to nothing: it would be as much as
-// the limits by default, and a batch not fit on its node.
+// resources returns the limits. Requests are minimal: by default they equal the limits, and a batch
+// would not fit on its node.
 func resources(l subject.Limits) corev1.ResourceRequirements {
 	r := corev1.ResourceRequirements{
 		Limits:   corev1.ResourceList{},

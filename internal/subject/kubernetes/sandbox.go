@@ -11,8 +11,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// objects are what the cluster says of the target: its RuntimeClass, and what the node
-// gives to pods where that is this machine.
+// objects returns the target's RuntimeClass, and the node's allocatable resources if it is this
+// machine.
 func (t *Target) objects() *record.Kubernetes {
 	out := new(record.Kubernetes)
 	if c := t.class; c != nil {
@@ -21,7 +21,7 @@ func (t *Target) objects() *record.Kubernetes {
 			out.Overhead = amounts(c.Overhead.PodFixed)
 		}
 		if c.Scheduling != nil {
-			text, _ := json.Marshal(c.Scheduling) // of strings and numbers
+			text, _ := json.Marshal(c.Scheduling)
 			out.Scheduling = string(text)
 		}
 	}
@@ -39,16 +39,15 @@ func amounts(l corev1.ResourceList) *record.Amounts {
 func (s *session) Sandboxes(ctx context.Context) ([]subject.Sandbox, error) {
 	out, err := s.Session.Sandboxes(ctx)
 	if err == nil && s.node == nil {
-		err = errors.New("the engine of the pods' node is not reached from here, which alone knows their processes: name its socket by --node-cri")
+		err = errors.New("the engine of the pods' node is not reachable, and only it knows their processes: give its socket with --node-cri")
 	}
 	if s.node != nil {
 		err = errors.Join(err, s.node.Complete(ctx, out))
 	}
-	return out, s.failed("ask for the sandboxes", err)
+	return out, s.failed("query the sandboxes", err)
 }
 
-// Exec implements subject.Executor, by the node's engine, so that nobody but that and
-// the container has the work of it.
+// Exec implements subject.Executor by the node's engine, without load on the cluster.
 func (s *session) Exec(ctx context.Context, n int, args []string) (subject.Executed, error) {
 	c, err := s.Inside(n, args)
 	if err == nil && s.node == nil {
@@ -71,21 +70,21 @@ func (s *session) Became(ctx context.Context) (out []record.Pod, err error) {
 	return out, err
 }
 
-// became goes by what a kubelet writes into a pod's status: it evicts one for want of
-// memory, disk or processes, and whoever has the right to evicts one through the API.
+// became reads a pod's status. A kubelet evicts pods for lack of memory, disk or processes; authorised
+// users evict through the API.
 func became(p *corev1.Pod, lane int) record.Pod {
 	out := record.Pod{Lane: lane, Evicted: p.Status.Reason == "Evicted" || disrupted(p) != ""}
 	for i := range p.Status.ContainerStatuses {
 		c := &p.Status.ContainerStatuses[i]
 		out.Restarts += int(max(c.RestartCount, 0))
-		if ended := c.State.Terminated; ended != nil && ended.Reason == starved {
+		if ended := c.State.Terminated; ended != nil && ended.Reason == oomKilled {
 			out.OOMKilled++
-		} else if ended := c.LastTerminationState.Terminated; ended != nil && ended.Reason == starved {
+		} else if ended := c.LastTerminationState.Terminated; ended != nil && ended.Reason == oomKilled {
 			out.OOMKilled++
 		}
 	}
 	return out
 }
 
-// starved is a kubelet's reason for the end of a container that the kernel killed.
-const starved = "OOMKilled"
+// oomKilled is a kubelet's reason for a container that the kernel killed.
+const oomKilled = "OOMKilled"

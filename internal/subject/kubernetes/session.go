@@ -21,20 +21,20 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// driver asks a cluster, and cleans it, for one run. It implements engine.Driver and
-// engine.Cleaned.
+// driver implements engine.Driver and engine.Cleaned for one run on a cluster.
 type driver struct {
 	*Target
 	env   subject.Env
 	ref   string    // of the image
-	node  *cri.Node // the engine of the one node, where that is this machine's; else nil
+	node  *cri.Node // the engine of the only node, if that is this machine; else nil
 	watch *follower
-	asks  *corev1.Probe           // by which its kubelet knows when the workload is ready; nil where it runs
-	tried bool                    // a pod was, so the Role allows what it has to
-	seen  map[string]engine.State // of the node's engine, when it was asked last
+
+	readiness *corev1.Probe           // of the workload; nil: ready when it runs
+	tried     bool                    // a pod has run, so the Role has all permissions
+	seen      map[string]engine.State // the last states of the node's engine
 }
 
-// session is one on a cluster.
+// session is a session on a cluster.
 type session struct {
 	*engine.Session
 	*driver
@@ -44,7 +44,7 @@ type session struct {
 func (t *Target) Open(ctx context.Context, env subject.Env) (subject.Session, error) {
 	d := &driver{Target: t, env: env}
 	if err := d.open(ctx); err != nil {
-		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), removal)
+		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout)
 		defer cancel()
 		names, _ := d.List(clean)
 		return nil, t.failed("open", err, d.Remove(clean, names), d.close(clean))
@@ -72,10 +72,10 @@ func (t *Target) failed(doing string, errs ...error) error {
 func (d *driver) open(ctx context.Context) error {
 	w := d.env.Workload
 	if w.Device != "" {
-		return fmt.Errorf("a device in a pod takes a volume of the cluster: %w", subject.ErrUnsupported)
+		return fmt.Errorf("a device in a pod needs a volume of the cluster: %w", subject.ErrUnsupported)
 	}
 	if d.env.Limits.Overhead() != (subject.Limits{}) {
-		return fmt.Errorf("a pod's overhead is its RuntimeClass's, which the kubelet adds to its limits: leave overhead_cpu and overhead_memory out: %w", subject.ErrUnsupported)
+		return fmt.Errorf("a pod's overhead comes from its RuntimeClass, and the kubelet adds it to the limits: omit overhead_cpu and overhead_memory: %w", subject.ErrUnsupported)
 	}
 	why := "its pods are on other machines"
 	if d.here {
@@ -91,10 +91,10 @@ func (d *driver) open(ctx context.Context) error {
 		}
 		d.ref = probe.Ref
 	} else if len(w.Files) > 0 {
-		return fmt.Errorf("carry files into the image %s, which is not tare's: %w", d.ref, subject.ErrUnsupported)
+		return fmt.Errorf("add files to the image %s, which is not tare's: %w", d.ref, subject.ErrUnsupported)
 	}
 	var err error
-	if d.asks, err = asking(d.env.Ready); err != nil {
+	if d.readiness, err = readiness(d.env.Ready); err != nil {
 		return err
 	}
 	if err := d.fits(ctx); err != nil {
@@ -106,8 +106,7 @@ func (d *driver) open(ctx context.Context) error {
 	return d.try(ctx)
 }
 
-// fits refuses batches for which the nodes have not room: each takes so many pods, of
-// whomever they are.
+// fits refuses a batch that exceeds the nodes' limits of pods, which count the pods of others.
 func (d *driver) fits(ctx context.Context) error {
 	room := int64(0)
 	for i := range d.nodes {
@@ -123,11 +122,11 @@ func (d *driver) fits(ctx context.Context) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%d pods at once do not fit: the nodes that may run them (%d) have room for %d more, by their kubelets' maxPods; take fewer lanes", d.env.Lanes, len(d.nodes), room)
+	return fmt.Errorf("%d pods at once do not fit: the %d usable nodes have room for %d more (maxPods of their kubelets); use fewer lanes", d.env.Lanes, len(d.nodes), room)
 }
 
-// try runs one pod, before anything is timed: what the cluster refuses is known then,
-// whether the image is where the pod came to run, and whose engine listens here.
+// try runs one pod before the measurement. It shows what the cluster refuses, whether the image is where
+// the pod runs, and whose engine listens here.
 func (d *driver) try(ctx context.Context) error {
 	name := engine.NewName(d.env.RunID, 0)
 	ctx, cancel := context.WithTimeout(ctx, max(d.env.Timeout, patience))
@@ -136,19 +135,19 @@ func (d *driver) try(ctx context.Context) error {
 	d.watch.forget(name)
 	p, err := d.Pods(d.Namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
-		return cmp.Or(tried, kube.Explain(err, "ask for the pod that was tried"))
+		return cmp.Or(tried, kube.Explain(err, "get the trial pod"))
 	}
 	var own error
 	if d.here && len(d.nodes) == 1 {
-		own = d.meet(ctx, string(p.UID))
+		own = d.connectEngine(ctx, string(p.UID))
 	}
 	absent := slices.ContainsFunc(p.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool {
 		return c.State.Waiting != nil && c.State.Waiting.Reason == imageAbsent
 	})
 	if tried != nil && absent && d.e.Image == "" {
-		tried = nil // it is about to be imported
+		tried = nil // it will be imported
 		if d.node == nil {
-			tried = fmt.Errorf("the image cannot be given to the node %s: %w; %s", p.Spec.NodeName, own, givingImage(d.ref, d.nodes[0].Status.NodeInfo.ContainerRuntimeVersion))
+			tried = fmt.Errorf("cannot import the image on the node %s: %w; %s", p.Spec.NodeName, own, givingImage(d.ref, d.nodes[0].Status.NodeInfo.ContainerRuntimeVersion))
 		}
 	}
 	err = errors.Join(tried, d.Remove(ctx, []string{name}))
@@ -156,9 +155,9 @@ func (d *driver) try(ctx context.Context) error {
 	return err
 }
 
-// meet connects to the engine of the node that is this machine. It is that of the node
-// if it has the pod: there may be another engine, or a node in a container.
-func (d *driver) meet(ctx context.Context, uid string) error {
+// connectEngine connects to the engine of this machine. It is the node's only if it has the pod: there
+// may be another engine, or a node in a container.
+func (d *driver) connectEngine(ctx context.Context, uid string) error {
 	n, err := d.engine(ctx, d.env)
 	if err != nil {
 		return err
@@ -166,7 +165,7 @@ func (d *driver) meet(ctx context.Context, uid string) error {
 	has, err := n.Has(ctx, uid)
 	if !has || err != nil {
 		n.Close()
-		return cmp.Or(err, fmt.Errorf("the engine at %s has not its pods, so it is not the node's", n.Socket()))
+		return cmp.Or(err, fmt.Errorf("the engine at %s does not have the pod, so it is not the node's", n.Socket()))
 	}
 	d.node = n
 	return nil
@@ -187,16 +186,16 @@ func (d *driver) warm(ctx context.Context, _ int) error {
 	ctx, cancel := context.WithTimeout(ctx, d.env.Timeout)
 	defer cancel()
 	return d.insist(ctx, func() error {
-		_, err := d.Pods(d.Namespace).List(ctx, d.own())
-		return kube.Explain(err, "ask the cluster for the run's pods")
+		_, err := d.Pods(d.Namespace).List(ctx, d.ofRun())
+		return kube.Explain(err, "list the run's pods")
 	})
 }
 
-func (d *driver) own() metav1.ListOptions {
+func (d *driver) ofRun() metav1.ListOptions {
 	return metav1.ListOptions{LabelSelector: engine.RunLabel + "=" + d.env.RunID}
 }
 
-// call is one operation on a lane.
+// call returns an operation on a lane as a function.
 func (d *driver) call(_ context.Context, op subject.Op, c engine.State, place engine.Place) (do func(context.Context) error, shown string, err error) {
 	switch op {
 	case subject.Run:
@@ -214,7 +213,7 @@ func (d *driver) run(name string, place engine.Place) func(ctx context.Context) 
 		tried := false
 		err := d.insist(ctx, func() error {
 			_, err := d.Pods(d.Namespace).Create(ctx, pod, metav1.CreateOptions{})
-			if tried && apierrors.IsAlreadyExists(err) { // the reply was lost; nobody else has such a name
+			if tried && apierrors.IsAlreadyExists(err) { // the reply was lost; the name is unique
 				err = nil
 			}
 			tried = true
@@ -259,15 +258,15 @@ func (d *driver) stamp(ctx context.Context, op subject.Op, names []string, sampl
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	_ = engine.Each(len(failed), func(i int) error { // of what cannot be read nothing is told
-		samples[failed[i]].Failure.Output = d.lastWords(ctx, names[failed[i]])
+	_ = engine.Each(len(failed), func(i int) error { // without a readable log the failure has no output
+		samples[failed[i]].Failure.Output = d.lastOutput(ctx, names[failed[i]])
 		return nil
 	})
 }
 
-// stampOne adds to a sample what was seen of its pod. What the node's engine says is by the time of
-// day of this machine, which its kernel keeps beside CLOCK_MONOTONIC. It is taken where
-// it agrees with what was seen by that: after the call, before what came after it.
+// stampOne adds a pod's stamps to a sample. Times of the node's engine are by this machine's time of day
+// and converted to CLOCK_MONOTONIC. They are used if they are consistent with the other stamps: after the
+// call, before what followed.
 func (d *driver) stampOne(op subject.Op, name string, s *record.Sample) {
 	l := d.watch.forget(name)
 	if s.Start == 0 {
@@ -279,7 +278,7 @@ func (d *driver) stampOne(op subject.Op, name string, s *record.Sample) {
 		at int64
 	}{{&s.Returned, from.Returned}, {&s.Scheduled, from.Scheduled}, {&s.Sandbox, from.Sandbox}, {&s.Running, from.Running},
 		{&s.Ready, from.Ready}, {&s.Exited, from.Exited}, {&s.Gone, from.Gone}} {
-		if m.at >= s.Start { // what was told before is not the operation's doing
+		if m.at >= s.Start { // earlier reports are not of this operation
 			*m.to = m.at
 		}
 	}
@@ -295,8 +294,8 @@ func (d *driver) stampOne(op subject.Op, name string, s *record.Sample) {
 	}
 }
 
-// Throttled is how often the API server held requests back.
+// Throttled returns how often the API server delayed requests.
 func (s *session) Throttled() int64 { return s.Client.Throttled.Load() }
 
-// removal is how long the removal of a batch's pods may take.
-const removal = 2 * time.Minute
+// removeTimeout bounds the removal of a batch's pods.
+const removeTimeout = 2 * time.Minute

@@ -18,22 +18,22 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Who says what pods use: the kubelet in its summary, of which evictions are decided, and
-// metrics.k8s.io, which kubectl top shows and an autoscaler goes by.
+// The sources of usage: the kubelet's summary, the basis of evictions, and metrics.k8s.io, which kubectl
+// top shows and autoscalers use.
 const (
 	ofKubelet = "kubelet summary"
 	ofTop     = "kubectl top"
 )
 
-// Statistics implements subject.Reporter. Both tell what was collected some time ago: a
-// kubelet looks every 10 seconds or so, and metrics-server asks it every 15.
+// Statistics implements subject.Reporter. Both sources have past readings: a kubelet reads every 10
+// seconds or so, metrics-server every 15.
 func (s *session) Statistics(ctx context.Context) ([]record.Statistic, error) {
 	kubelet, errOne := s.StatisticsFrom(ctx, ofKubelet, s.kubeletSays)
 	top, errTwo := s.StatisticsFrom(ctx, ofTop, s.topSays)
 	return append(kubelet, top...), errors.Join(errOne, errTwo)
 }
 
-// summary is the part of a kubelet's that matters here (k8s.io/kubelet/pkg/apis/stats/v1alpha1).
+// summary is the relevant part of a kubelet's summary (k8s.io/kubelet/pkg/apis/stats/v1alpha1).
 type summary struct {
 	Pods []struct {
 		Ref    reference `json:"podRef"`
@@ -54,24 +54,24 @@ type reference struct {
 }
 
 func (d *driver) kubeletSays(ctx context.Context, states []engine.State) (map[string]engine.Usage, error) {
-	told, ids := unknown(states)
+	usage, ids := unknown(states)
 	for i := range d.nodes {
 		var says summary
 		path := "/api/v1/nodes/" + url.PathEscape(d.nodes[i].Name) + "/proxy/stats/summary"
 		if err := d.get(ctx, path, "", &says); err != nil {
-			return nil, kube.Explain(err, "ask the kubelet of "+d.nodes[i].Name+" for its summary")
+			return nil, kube.Explain(err, "get the summary of the kubelet of "+d.nodes[i].Name)
 		}
 		for _, p := range says.Pods {
-			looked := p.CPU.Usage == nil || *p.CPU.Usage > 0 // of a new pod it tells zeros until it has
+			looked := p.CPU.Usage == nil || *p.CPU.Usage > 0 // a new pod has zeros until the first reading
 			if id := ids[p.Ref.Name]; id != "" && p.Ref.Namespace == d.Namespace && looked {
-				told[id] = engine.Usage{Memory: known(p.Memory.WorkingSet), CPU: known(p.CPU.Usage), Time: since(p.CPU.Time)}
+				usage[id] = engine.Usage{Memory: known(p.Memory.WorkingSet), CPU: known(p.CPU.Usage), Time: since(p.CPU.Time)}
 			}
 		}
 	}
-	return told, nil
+	return usage, nil
 }
 
-// metrics is the part of a list of metrics.k8s.io/v1beta1 that matters here.
+// metrics is the relevant part of a list of metrics.k8s.io/v1beta1.
 type metrics struct {
 	Items []struct {
 		Metadata   reference `json:"metadata"`
@@ -84,10 +84,10 @@ type metrics struct {
 	} `json:"items"`
 }
 
-// errTop is of most clusters: few come with what serves it.
-var errTop = errors.New("metrics.k8s.io is not served: kubectl top and autoscalers know nothing of these pods; metrics-server serves it")
+// errTop is frequent: few clusters come with metrics-server.
+var errTop = errors.New("metrics.k8s.io is not served, so kubectl top and autoscalers have no figures for these pods: install metrics-server")
 
-// topSays sums the containers of a pod up, as kubectl top does.
+// topSays sums up the containers of a pod, as kubectl top does.
 func (d *driver) topSays(ctx context.Context, states []engine.State) (map[string]engine.Usage, error) {
 	var says metrics
 	err := d.get(ctx, topPath+"/namespaces/"+url.PathEscape(d.Namespace)+"/pods", engine.RunLabel+"="+d.env.RunID, &says)
@@ -95,9 +95,9 @@ func (d *driver) topSays(ctx context.Context, states []engine.State) (map[string
 		return nil, errTop
 	}
 	if err != nil {
-		return nil, kube.Explain(err, "ask metrics.k8s.io for the pods")
+		return nil, kube.Explain(err, "get the pods from metrics.k8s.io")
 	}
-	told, ids := unknown(states)
+	usage, ids := unknown(states)
 	for i := range says.Items {
 		p := &says.Items[i]
 		id := ids[p.Metadata.Name]
@@ -110,26 +110,26 @@ func (d *driver) topSays(ctx context.Context, states []engine.State) (map[string
 			rate += max(p.Containers[k].Usage.CPU.AsApproximateFloat64(), 0)
 		}
 		used.Rate = &rate
-		told[id] = used
+		usage[id] = used
 	}
-	return told, nil
+	return usage, nil
 }
 
 const topPath = "/apis/metrics.k8s.io/v1beta1"
 
-// unknown says nothing of each container yet, and which id is in the pod of a name.
-func unknown(states []engine.State) (told map[string]engine.Usage, ids map[string]string) {
-	told, ids = map[string]engine.Usage{}, map[string]string{}
+// unknown returns unknown usage for all containers, and their ids by pod name.
+func unknown(states []engine.State) (usage map[string]engine.Usage, ids map[string]string) {
+	usage, ids = map[string]engine.Usage{}, map[string]string{}
 	for _, s := range states {
-		told[s.ID], ids[s.Name] = engine.Usage{Memory: -1, CPU: -1}, s.ID
+		usage[s.ID], ids[s.Name] = engine.Usage{Memory: -1, CPU: -1}, s.ID
 	}
-	return told, ids
+	return usage, ids
 }
 
-// mostSaid is how long an answer may be: a kubelet's, of hundreds of pods, is some megabytes.
-const mostSaid = 64 << 20
+// maxAnswer bounds an answer. A kubelet's, with hundreds of pods, has some megabytes.
+const maxAnswer = 64 << 20
 
-// get asks the API server for what client-go has no call for.
+// get makes a request for which client-go has no method.
 func (t *Target) get(ctx context.Context, path, selector string, into any) error {
 	request := t.REST().Get().AbsPath(path)
 	if selector != "" {
@@ -140,10 +140,10 @@ func (t *Target) get(ctx context.Context, path, selector string, into any) error
 		return err
 	}
 	defer func() { _ = stream.Close() }()
-	return json.NewDecoder(io.LimitReader(stream, mostSaid)).Decode(into)
+	return json.NewDecoder(io.LimitReader(stream, maxAnswer)).Decode(into)
 }
 
-// known is a figure, -1 where there is none that a machine can have.
+// known converts a figure; -1 if it is missing or impossible.
 func known(v *uint64) int64 {
 	if v == nil || *v > math.MaxInt64 {
 		return -1
@@ -151,8 +151,8 @@ func known(v *uint64) int64 {
 	return int64(*v)
 }
 
-// since is the time of day at which a kubelet of this machine looked, on tare's clock; 0
-// where it does not say, or what cannot be.
+// since converts the time of a reading on this machine's kubelet to tare's clock; 0 if it is missing or
+// implausible.
 func since(at time.Time) int64 {
 	age := time.Since(at)
 	if at.IsZero() || age < -time.Second || age > time.Hour {

@@ -23,8 +23,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// answering is a driver whose API server has these answers, by their paths; all else it
-// does not serve.
+// answering returns a driver whose API server serves only these paths.
 func answering(t *testing.T, answers map[string]string) *driver {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -51,7 +50,7 @@ const (
 
 var two = []engine.State{{Name: "a", ID: "A"}, {Name: "b", ID: "B"}}
 
-func TestTheKubeletsSummaryIsReadByPod(t *testing.T) {
+func TestKubeletSummaryIsReadByPod(t *testing.T) {
 	t.Parallel()
 	at := time.Now().Add(-5 * time.Second).UTC().Format(time.RFC3339Nano)
 	d := answering(t, map[string]string{summaryPath: `{"node":{"nodeName":"n"},"pods":[
@@ -59,26 +58,26 @@ func TestTheKubeletsSummaryIsReadByPod(t *testing.T) {
 		{"podRef":{"name":"a","namespace":"ns","uid":"1"},"cpu":{"time":"` + at + `","usageCoreNanoSeconds":31000000},"memory":{"time":"` + at + `","workingSetBytes":5242880}},
 		{"podRef":{"name":"b","namespace":"ns","uid":"2"},"cpu":{"time":"` + at + `","usageCoreNanoSeconds":0},"memory":{"time":"` + at + `","workingSetBytes":0}},
 		{"podRef":{"name":"c","namespace":"ns","uid":"3"},"memory":{"workingSetBytes":9}}]}`})
-	told := must.Get(d.kubeletSays(t.Context(), two))(t)
-	age := machine.Now() - told["A"].Time
-	check.That(t, told["A"].Memory == 5<<20 && told["A"].CPU == 31000000 && age >= int64(4*time.Second) && age <= int64(time.Minute),
-		"%+v, %v old", told["A"], time.Duration(age))
-	check.That(t, len(told) == 2 && told["B"] == (engine.Usage{Memory: -1, CPU: -1}), "what it has not looked at yet: %+v", told)
+	usage := must.Get(d.kubeletSays(t.Context(), two))(t)
+	age := machine.Now() - usage["A"].Time
+	check.That(t, usage["A"].Memory == 5<<20 && usage["A"].CPU == 31000000 && age >= int64(4*time.Second) && age <= int64(time.Minute),
+		"%+v, %v old", usage["A"], time.Duration(age))
+	check.That(t, len(usage) == 2 && usage["B"] == (engine.Usage{Memory: -1, CPU: -1}), "without a reading: %+v", usage)
 }
 
-func TestWhatKubectlTopShowsIsTheSumOfContainers(t *testing.T) {
+func TestTopSumsUpContainers(t *testing.T) {
 	t.Parallel()
 	d := answering(t, map[string]string{podsPath: `{"kind":"PodMetricsList","items":[{"metadata":{"name":"a","namespace":"ns"},"window":"15s",
 		"containers":[{"name":"x","usage":{"cpu":"250m","memory":"4Mi"}},{"name":"y","usage":{"cpu":"500000n","memory":"1024Ki"}}]}]}`})
-	told, err := d.topSays(t.Context(), two)
-	check.That(t, err == nil && told["A"].Memory == 5<<20 && told["A"].CPU == -1 && told["A"].Rate != nil && *told["A"].Rate == 0.2505 &&
-		told["B"].Rate == nil, "%+v, %v", told, err)
+	usage, err := d.topSays(t.Context(), two)
+	check.That(t, err == nil && usage["A"].Memory == 5<<20 && usage["A"].CPU == -1 && usage["A"].Rate != nil && *usage["A"].Rate == 0.2505 &&
+		usage["B"].Rate == nil, "%+v, %v", usage, err)
 }
 
-func TestWhatIsNotServedOrRefusedIsSaid(t *testing.T) {
+func TestMissingMetricsAndRefusalsAreErrors(t *testing.T) {
 	t.Parallel()
-	if told, err := answering(t, nil).topSays(t.Context(), two); told != nil || !errors.Is(err, errTop) {
-		t.Errorf("no metrics.k8s.io: %v, %v", told, err)
+	if usage, err := answering(t, nil).topSays(t.Context(), two); usage != nil || !errors.Is(err, errTop) {
+		t.Errorf("no metrics.k8s.io: %v, %v", usage, err)
 	}
 	_, err := answering(t, map[string]string{summaryPath: ""}).kubeletSays(t.Context(), two)
 	check.Error(t, err, "a Role has to allow it")
@@ -88,16 +87,16 @@ func TestWhatIsNotServedOrRefusedIsSaid(t *testing.T) {
 	}
 }
 
-func TestOnlyTimesThatCanBeTrueAreTaken(t *testing.T) {
+func TestImplausibleTimesAreUnknown(t *testing.T) {
 	t.Parallel()
 	for name, at := range map[string]time.Time{"none": {}, "of tomorrow": time.Now().Add(time.Hour), "of yesterday": time.Now().Add(-24 * time.Hour)} {
 		check.Equal(t, name, since(at), 0)
 	}
 }
 
-func TestWhatBecameOfAPodIsWhatItsStatusSays(t *testing.T) {
+func TestBecameReadsThePodStatus(t *testing.T) {
 	t.Parallel()
-	ended := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: starved}}
+	ended := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: oomKilled}}
 	for name, c := range map[string]struct {
 		status corev1.PodStatus
 		want   record.Pod
@@ -106,14 +105,14 @@ func TestWhatBecameOfAPodIsWhatItsStatusSays(t *testing.T) {
 		"evicted by a kubelet": {corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted"}, record.Pod{Lane: 3, Evicted: true}},
 		"evicted by a drain": {corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue}}},
 			record.Pod{Lane: 3, Evicted: true}},
-		"killed for good":         {corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{State: ended}}}, record.Pod{Lane: 3, OOMKilled: 1}},
-		"killed, and begun again": {corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{RestartCount: 2, LastTerminationState: ended}}}, record.Pod{Lane: 3, Restarts: 2, OOMKilled: 1}},
+		"killed for good":      {corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{State: ended}}}, record.Pod{Lane: 3, OOMKilled: 1}},
+		"killed and restarted": {corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{RestartCount: 2, LastTerminationState: ended}}}, record.Pod{Lane: 3, Restarts: 2, OOMKilled: 1}},
 	} {
 		check.Equal(t, name, became(&corev1.Pod{Status: c.status}, 3), c.want)
 	}
 }
 
-func TestTheObjectsOfATargetAreRecorded(t *testing.T) {
+func TestObjectsAreRecorded(t *testing.T) {
 	t.Parallel()
 	list := func(cpu, memory string) corev1.ResourceList {
 		return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}

@@ -22,8 +22,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// follower is told of everything that happens to a run's pods, and of the events about
-// them. It keeps nothing but what is under way, however much is told.
+// follower watches a run's pods and the events about them. It keeps only the state of current operations.
 type follower struct {
 	*kube.Client
 	stop context.CancelFunc
@@ -33,45 +32,44 @@ type follower struct {
 	lives map[string]*life // by the pod's name
 }
 
-// life is one operation on one pod, and what was told of it meanwhile.
+// life is an operation on a pod, with what the watch reported of it.
 type life struct {
 	op      subject.Op
 	sample  record.Sample // its stamps
-	deaf    time.Duration // how long tare had not been told anything when it learnt something by asking
-	why     string        // the last that anybody said against it
+	silence time.Duration // how long the watch was interrupted before a list showed news
+	why     string        // the last reported obstacle
 	failure *record.Failure
-	over    chan struct{} // closed when it is done, or has failed
+	over    chan struct{} // closed when the operation is done or has failed
 	ended   bool          // likewise
 }
 
-// stream is a list and the watch that goes on from it.
+// stream is a list and the watch that continues it.
 type stream struct {
-	// list takes note of what there is, of which tare was not told for so long, and
-	// returns from where to watch.
-	list  func(ctx context.Context, deaf time.Duration) (version string, err error)
+	// list records the current objects after an interruption of the watch, and returns the version
+	// for the next watch.
+	list  func(ctx context.Context, silence time.Duration) (version string, err error)
 	watch func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error)
 	o     metav1.ListOptions
 }
 
-// follow begins to be told. The error is that of the first attempt, which names what is
-// not allowed.
+// follow starts the watches. The error of a first attempt names missing permissions.
 func follow(ctx context.Context, c *kube.Client, runID string) (*follower, error) {
 	f := &follower{Client: c, lives: map[string]*life{}}
 	pods, events := c.Pods(c.Namespace), c.Events(c.Namespace)
 	own := metav1.ListOptions{LabelSelector: engine.RunLabel + "=" + runID}
 	about := metav1.ListOptions{FieldSelector: "involvedObject.kind=Pod"}
 	streams := []stream{
-		{o: own, watch: pods.Watch, list: func(ctx context.Context, deaf time.Duration) (string, error) {
+		{o: own, watch: pods.Watch, list: func(ctx context.Context, silence time.Duration) (string, error) {
 			asked := machine.Now()
 			list, err := pods.List(ctx, own)
 			if err != nil {
 				return "", kube.Explain(err, "list the pods of the namespace "+c.Namespace)
 			}
-			f.all(list.Items, asked, deaf)
+			f.all(list.Items, asked, silence)
 			return list.ResourceVersion, nil
 		}},
-		// Events bear no labels: those of others pass by. What there was before is of no
-		// interest, nor what is missed, since the status of the pods has it too.
+		// Events have no labels, so those of others arrive too. Old and missed events do not matter:
+		// the status of the pods has the same.
 		{o: about, watch: events.Watch, list: func(ctx context.Context, _ time.Duration) (string, error) {
 			o := about
 			o.Limit = 1
@@ -105,25 +103,23 @@ func (f *follower) close() {
 	f.done.Wait()
 }
 
-func (f *follower) begin(ctx context.Context, s *stream, deaf time.Duration) (watch.Interface, error) {
+func (f *follower) begin(ctx context.Context, s *stream, silence time.Duration) (watch.Interface, error) {
 	listing, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	o := s.o
 	var err error
-	if o.ResourceVersion, err = s.list(listing, deaf); err != nil {
+	if o.ResourceVersion, err = s.list(listing, silence); err != nil {
 		return nil, err
 	}
 	w, err := s.watch(ctx, o)
 	return w, kube.Explain(err, "watch the pods and events of the namespace "+f.Namespace)
 }
 
-// again is how long after a watch could not be begun it is tried again, at first: an
-// API server that is started anew is soon found to be there.
-const again = 50 * time.Millisecond
+// retryPause is the first pause between attempts to reach the API server, which may be restarting.
+const retryPause = 50 * time.Millisecond
 
-// keep goes on being told. A watch ends whenever the server wants it to: after some
-// time, when it is started anew, and with 410 Gone when it has forgotten from where to
-// go on. Then it is asked what there is, and watched from there.
+// keep renews a watch. A server ends watches at will: after some time, at a restart, and with 410 Gone
+// when it no longer has the version. Then the objects are listed and watched from there.
 func (f *follower) keep(ctx context.Context, s *stream, w watch.Interface) {
 	for {
 		stay := context.AfterFunc(ctx, w.Stop)
@@ -139,7 +135,7 @@ func (f *follower) keep(ctx context.Context, s *stream, w watch.Interface) {
 			return
 		}
 		var err error
-		for ended, pause := time.Now(), again; ; pause = min(2*pause, time.Second) {
+		for ended, pause := time.Now(), retryPause; ; pause = min(2*pause, time.Second) {
 			if w, err = f.begin(ctx, s, time.Since(ended)); err == nil {
 				break
 			}
@@ -157,7 +153,7 @@ func (f *follower) note(e watch.Event) {
 	switch o := e.Object.(type) {
 	case *corev1.Pod:
 		if l := f.lives[o.Name]; l != nil && !l.ended {
-			l.told(o, e.Type == watch.Deleted, now)
+			l.update(o, e.Type == watch.Deleted, now)
 		}
 	case *corev1.Event:
 		if l := f.lives[o.InvolvedObject.Name]; l != nil && !l.ended && l.op == subject.Run && e.Type != watch.Deleted {
@@ -166,9 +162,8 @@ func (f *follower) note(e watch.Event) {
 	}
 }
 
-// all takes note of all pods that there were when that was asked, or since, after a time in
-// which tare was told nothing.
-func (f *follower) all(pods []corev1.Pod, asked int64, deaf time.Duration) {
+// all records all pods of a list that was requested at asked, after an interruption of the watch.
+func (f *follower) all(pods []corev1.Pod, asked int64, silence time.Duration) {
 	now := machine.Now()
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -180,17 +175,17 @@ func (f *follower) all(pods []corev1.Pod, asked int64, deaf time.Duration) {
 		i := slices.IndexFunc(pods, func(p corev1.Pod) bool { return p.Name == name })
 		switch {
 		case i >= 0:
-			l.told(&pods[i], false, now)
-		case l.op == subject.Remove || l.sample.Returned != 0 && l.sample.Returned < asked: // else it is still to come
-			l.told(&corev1.Pod{}, true, now)
+			l.update(&pods[i], false, now)
+		case l.op == subject.Remove || l.sample.Returned != 0 && l.sample.Returned < asked: // else it may appear later
+			l.update(&corev1.Pod{}, true, now)
 		}
 		if l.stamped() != before {
-			l.deaf = max(l.deaf, deaf)
+			l.silence = max(l.silence, silence)
 		}
 	}
 }
 
-// expect begins an operation on a pod.
+// expect starts the observation of an operation on a pod.
 func (f *follower) expect(op subject.Op, name string) *life {
 	l := &life{op: op, over: make(chan struct{})}
 	f.mu.Lock()
@@ -199,7 +194,7 @@ func (f *follower) expect(op subject.Op, name string) *life {
 	return l
 }
 
-// forget ends it, and returns what became of it, the zero life if nothing is known.
+// forget ends the observation and returns its result, the zero life if there is none.
 func (f *follower) forget(name string) life {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -218,8 +213,8 @@ func (f *follower) returned(l *life) {
 	l.sample.Returned = now
 }
 
-// await waits until an operation is over. A stamp that was not told in time, since
-// nothing was told for longer than a share of it, is not known.
+// await waits until an operation is over. Its time is unknown if the watch was interrupted for more than a
+// twentieth of it.
 func (f *follower) await(ctx context.Context, l *life) error {
 	began := time.Now()
 	select {
@@ -234,14 +229,14 @@ func (f *follower) await(ctx context.Context, l *life) error {
 		return &batch.Refusal{Failure: *l.failure}
 	case !l.ended:
 		return fmt.Errorf("%s: %w", l.why, ctx.Err())
-	case l.deaf > time.Since(began)/share:
+	case l.silence > time.Since(began)/share:
 		return &batch.Refusal{Failure: record.Failure{Kind: record.FailError,
-			Detail: fmt.Sprintf("the watch was interrupted for %v meanwhile: that it is done is known, and not when it was", l.deaf.Round(time.Millisecond))}}
+			Detail: fmt.Sprintf("the operation is done at an unknown time: the watch was interrupted for %v", l.silence.Round(time.Millisecond))}}
 	}
 	return nil
 }
 
-// stamped is how many stamps there are.
+// stamped counts the stamps.
 func (l *life) stamped() (n int) {
 	for _, stamp := range record.Stamps {
 		if _, ok := l.sample.Time(stamp); ok {
@@ -256,8 +251,8 @@ func (l *life) end(f *record.Failure) {
 	close(l.over)
 }
 
-// told takes note of a pod as it is now.
-func (l *life) told(p *corev1.Pod, gone bool, now int64) {
+// update records the current state of a pod.
+func (l *life) update(p *corev1.Pod, gone bool, now int64) {
 	if l.op == subject.Run {
 		l.starts(p, gone, now)
 		return
@@ -275,7 +270,7 @@ func (l *life) told(p *corev1.Pod, gone bool, now int64) {
 	}
 }
 
-// The steps of a start. Whoever tells of one tells of those before, too.
+// The steps of a start, in order. A report of one implies the earlier ones.
 const (
 	scheduled = 1 + iota
 	sandboxed
@@ -319,7 +314,7 @@ func (l *life) starts(p *corev1.Pod, gone bool, now int64) {
 	}
 }
 
-// event takes note of what a scheduler or a kubelet says of a pod.
+// event records an event of a scheduler or a kubelet.
 func (l *life) event(e *corev1.Event, now int64) {
 	if e.Type == corev1.EventTypeWarning {
 		l.why = said(e.Reason, e.Message)
@@ -327,22 +322,22 @@ func (l *life) event(e *corev1.Event, now int64) {
 	l.reached(map[string]int{"Scheduled": scheduled, "Pulled": sandboxed, "Created": sandboxed, "Started": running}[e.Reason], now)
 }
 
-// times are those that a pod bears, by the clocks of whoever wrote them.
+// times returns the times in a pod's status, by the clocks of their writers.
 func times(p *corev1.Pod, c *corev1.ContainerStatus) map[string]int64 {
-	told := map[string]int64{"created": p.CreationTimestamp.UnixNano()}
+	reported := map[string]int64{"created": p.CreationTimestamp.UnixNano()}
 	for _, kind := range []corev1.PodConditionType{corev1.PodScheduled, corev1.PodReadyToStartContainers, corev1.PodInitialized, corev1.ContainersReady, corev1.PodReady} {
 		if c := kube.Condition(p, kind); c.Status == corev1.ConditionTrue {
-			told[string(kind)] = c.LastTransitionTime.UnixNano()
+			reported[string(kind)] = c.LastTransitionTime.UnixNano()
 		}
 	}
 	if c.State.Running != nil {
-		told["startedAt"] = c.State.Running.StartedAt.UnixNano()
+		reported["startedAt"] = c.State.Running.StartedAt.UnixNano()
 	}
-	maps.DeleteFunc(told, func(_ string, at int64) bool { return at <= 0 }) // it was not said
-	return told
+	maps.DeleteFunc(reported, func(_ string, at int64) bool { return at <= 0 }) // missing
+	return reported
 }
 
-// said is what somebody says in a word and a text, on one line that is not too long.
+// said joins a reason and a message on one line, shortened.
 func said(reason, message string) string {
 	const most = 700
 	text := strings.Join(strings.Fields(reason+": "+message), " ")
