@@ -18,6 +18,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
 // address is the address of a daemon.
@@ -41,13 +42,13 @@ func find(e subject.Engine) (address, error) {
 	host, context := flags(e.Args)
 	switch {
 	case e.Address != "":
-		return withCertificates(e, address{host: withScheme(e.Address), from: "as given"})
+		return withCertificates(e, address{host: engine.WithScheme(e.Address), from: "as given"})
 	case host != "":
-		return withCertificates(e, address{host: withScheme(host), from: "the arguments"})
+		return withCertificates(e, address{host: engine.WithScheme(host), from: "the arguments"})
 	case context != "":
 		return fromContext(e, context, "the arguments")
 	case variable(e, "DOCKER_HOST") != "":
-		return withCertificates(e, address{host: withScheme(variable(e, "DOCKER_HOST")), from: "DOCKER_HOST"})
+		return withCertificates(e, address{host: engine.WithScheme(variable(e, "DOCKER_HOST")), from: "DOCKER_HOST"})
 	case variable(e, "DOCKER_CONTEXT") != "":
 		return fromContext(e, variable(e, "DOCKER_CONTEXT"), "DOCKER_CONTEXT")
 	}
@@ -56,13 +57,6 @@ func find(e subject.Engine) (address, error) {
 		return address{}, err
 	}
 	return fromContext(e, name, "its configuration")
-}
-
-func withScheme(host string) string {
-	if filepath.IsAbs(host) {
-		return "unix://" + host
-	}
-	return host
 }
 
 // flags returns the daemon's address and context in arguments of the docker command.

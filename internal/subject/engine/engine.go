@@ -43,6 +43,14 @@ func Socket(address string) string {
 	return path
 }
 
+// WithScheme adds unix:// to the path of a socket. It returns other addresses unchanged.
+func WithScheme(address string) string {
+	if filepath.IsAbs(address) {
+		return "unix://" + address
+	}
+	return address
+}
+
 // Unavailable returns the error of a target that cannot be weighed, with advice.
 func Unavailable(name, advice, format string, arguments ...any) error {
 	return &subject.Unavailable{Name: name, Reason: fmt.Sprintf(format, arguments...), Advice: advice}

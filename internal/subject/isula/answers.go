@@ -6,8 +6,7 @@ import (
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
-// versions reads what `isula version` prints: sections, and in each a line
-// "  Version:\t2.1.5".
+// versions parses the output of `isula version`: sections with a line "  Version:\t2.1.5" each.
 func versions(text string) (client, server string) {
 	section := ""
 	for line := range strings.Lines(text) {
@@ -30,7 +29,7 @@ func versions(text string) (client, server string) {
 	return client, server
 }
 
-// facts reads what `isula info` prints: "Storage Driver: overlay".
+// facts parses the output of `isula info`: "Storage Driver: overlay".
 func facts(text string) map[string]string {
 	out := map[string]string{}
 	for line := range strings.Lines(text) {
@@ -42,8 +41,8 @@ func facts(text string) map[string]string {
 	return out
 }
 
-// ownImages returns a run's images from what `isula images` prints: a table whose
-// columns are padded with spaces, the repository and the tag first.
+// ownImages returns a run's images from the output of `isula images`: a table with columns padded by
+// spaces, repository and tag first.
 func ownImages(table []byte, runID string) ([]string, error) {
 	var names []string
 	for line := range strings.Lines(string(table)) {

@@ -10,20 +10,20 @@ import (
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
-// commands is isula's command line. It takes no option in front of its verb.
+// commands returns isula's command lines. isula takes no options before the verb.
 func (t *Target) commands(env subject.Env, i *image.Image) *engine.Commands {
 	c := &engine.Commands{
-		Called: "iSulad", Program: t.isula, Always: t.before, Env: env, Image: i,
+		Called: "iSulad", Program: t.isula, Always: t.options, Env: env, Image: i,
 		OfRun:   []string{"--filter", "label=" + engine.RunLabel + "=" + env.RunID},
 		Inspect: []string{"inspect"},
 		Removal: []string{"rm", "-f"},
-		Load:    []string{"load", "-i"}, // it is the daemon that reads the file
+		Load:    []string{"load", "-i"}, // the daemon reads the file
 		Listing: []string{"images"}, ParseImages: ownImages,
 		Stats: []string{"stats", "--no-stream"}, Usage: parseUsage,
 		Refused: refused,
 	}
 	c.Making = func(name string, place engine.Place) []string { return t.making(env, name, place) }
-	// That the name is there is proof enough: its tag is a digest of what is in the image.
+	// The name is sufficient: its tag is a digest of the image.
 	c.ImageID = func(ctx context.Context) (string, error) {
 		has, err := c.Images(ctx)
 		if !slices.Contains(has, i.Ref) {
@@ -48,9 +48,8 @@ func (t *Target) making(env subject.Env, name string, place engine.Place) []stri
 	return append(append(line, engine.LimitFlags(env.Limits)...), place.Flags()...)
 }
 
-// refused tells an error of isula's from the command's by what isula prints of
-// its own, see client_print_error in iSulad's src/cmd/isula. Its exit status says
-// nothing: it is 1, or one that the daemon chose.
+// refused reports an error of isula's own, by the messages of client_print_error in iSulad's
+// src/cmd/isula. The exit status does not tell: it is 1, or the daemon's choice.
 func refused(exit int, stderr string) bool {
 	if exit == 0 {
 		return false

@@ -13,29 +13,26 @@ import (
 	"github.com/tare-bench/tare/internal/subject/containerd"
 )
 
-// DaemonConfig is the path of isulad's configuration, in its own mounts. Tests that
-// listen in place of isulad set it, since the machine may have a real one.
+// DaemonConfig is the path of isulad's configuration, in its mounts. Tests that listen in place of isulad
+// change it, since the machine may have a real one.
 var DaemonConfig = "/etc/isulad/daemon.json"
 
-// Config is what matters of it, with what the daemon's command line says
-// otherwise. It does not tell by itself.
+// Config is the relevant part of it, overridden by the daemon's command line.
 type Config struct {
 	Default     string         `json:"default-runtime"`
 	Runtimes    map[string]any `json:"runtimes"`
-	CRIRuntimes map[string]any `json:"cri-runtimes"` // what CRI calls them
+	CRIRuntimes map[string]any `json:"cri-runtimes"` // by their names in CRI
 	Pause       string         `json:"pod-sandbox-image"`
 	Systemd     bool           `json:"systemd-cgroup"`
 	Driver      string         `json:"storage-driver"`
-	Graph       string         `json:"graph"` // the folder of all that it keeps, logs too
+	Graph       string         `json:"graph"` // its data folder, logs included
 }
 
-// builtIn are the runtimes that isulad knows without being told of any
-// (runtime_check in its src/daemon/executor/container_cb/execution_create.c); the
-// first is its default since 2.1.4.
+// builtIn are the runtimes that isulad knows without configuration (runtime_check in its
+// src/daemon/executor/container_cb/execution_create.c). The first is its default since 2.1.4.
 var builtIn = []string{"runc", "lcr", "kata-runtime"}
 
-// ConfigOf reads the configuration of the daemon that listens on a socket; nil
-// where it is not known which that is.
+// ConfigOf reads the configuration of the daemon that listens on a socket; nil if unavailable.
 func ConfigOf(socket string) *Config {
 	d, err := containerd.DaemonOf(socket)
 	if err != nil {
@@ -56,22 +53,20 @@ func ConfigOf(socket string) *Config {
 	return c
 }
 
-// Names are the runtimes that it names, the default first.
+// Names returns the configured runtimes, the default first.
 func (c *Config) Names() []string {
 	rest := slices.Sorted(maps.Keys(c.Runtimes))
 	return append([]string{c.Default}, slices.DeleteFunc(rest, func(name string) bool { return name == c.Default })...)
 }
 
-// Path is the program of a runtime, as far as the configuration names one; else its name,
-// which isulad looks for on its PATH.
+// Path returns the configured program of a runtime, or its name, which isulad finds on its PATH.
 func (c *Config) Path(runtime string) string {
 	one, _ := c.Runtimes[cmp.Or(runtime, c.Default)].(map[string]any)
 	path, _ := one["path"].(string)
 	return cmp.Or(path, runtime, c.Default)
 }
 
-// Has tells whether a runtime can be asked for: one that is named, one that is
-// built in, or a shim by its full name.
+// Has reports whether a runtime exists: a configured or built-in one, or a shim by its full name.
 func (c *Config) Has(runtime string) bool {
 	return slices.Contains(c.Names(), runtime) || slices.Contains(builtIn, runtime) || strings.HasPrefix(runtime, "io.containerd.")
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-func TestACommandRunsInAContainerAsIsulaExecDoes(t *testing.T) {
+func TestExecRunsACommand(t *testing.T) {
 	_, e := newFake(t)
 	s := open(t, e, environment(t, 2))
 	defer s.Close(context.Background())
@@ -33,14 +33,14 @@ func TestACommandRunsInAContainerAsIsulaExecDoes(t *testing.T) {
 		out, stderr string
 		fails       string
 	}{
-		"the probe":             {args: []string{"/probe", "--exit", "x"}, out: "tare-probe/1 x "},
-		"a bad argument":        {args: []string{"/probe", strings.Repeat("x", 200)}, exit: 2},
-		"an exit code":          {args: []string{"/bin/sh", "-c", "echo out; echo err >&2; exit 7"}, exit: 7, out: "out\n", stderr: "err\n"},
-		"one that daemons use":  {args: []string{"/bin/sh", "-c", "exit 126"}, exit: 126},
-		"a signal":              {args: []string{"/bin/sh", "-c", "kill -9 $$"}, exit: 137},
-		"an option of its own":  {args: []string{"/bin/sh", "-c", "echo $1", "sh", "--detach"}, out: "--detach\n"},
-		"a program not there":   {args: []string{"/no/such"}, fails: "Exec container error"},
-		"no command whatsoever": {fails: "no command"},
+		"the probe":               {args: []string{"/probe", "--exit", "x"}, out: "tare-probe/1 x "},
+		"a bad argument":          {args: []string{"/probe", strings.Repeat("x", 200)}, exit: 2},
+		"an exit code":            {args: []string{"/bin/sh", "-c", "echo out; echo err >&2; exit 7"}, exit: 7, out: "out\n", stderr: "err\n"},
+		"an exit code of daemons": {args: []string{"/bin/sh", "-c", "exit 126"}, exit: 126},
+		"a signal":                {args: []string{"/bin/sh", "-c", "kill -9 $$"}, exit: 137},
+		"an option of isula":      {args: []string{"/bin/sh", "-c", "echo $1", "sh", "--detach"}, out: "--detach\n"},
+		"a missing program":       {args: []string{"/no/such"}, fails: "Exec container error"},
+		"no command":              {fails: "no command"},
 	} {
 		got, err := x.Exec(t.Context(), 0, c.args)
 		if c.fails != "" {
@@ -59,17 +59,17 @@ func TestACommandRunsInAContainerAsIsulaExecDoes(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	must.OK(t, unix.Mkfifo(pipe, 0o600))
 	go func() {
-		_, _ = os.ReadFile(pipe) // until the command has begun
+		_, _ = os.ReadFile(pipe) // until the command has started
 		stop()
 	}()
 	began := time.Now()
 	got, err := x.Exec(short, 0, []string{"/bin/sh", "-c", "echo begun; : > " + pipe + "; while :; do :; done"})
-	if !errors.Is(err, context.Canceled) || got.Output != "begun\n" || time.Since(began) > time.Minute || !strings.Contains(err.Error(), "it may go on") {
-		t.Errorf("a command of which no process is to be seen, after %v: %+v, %v", time.Since(began), got, err)
+	if !errors.Is(err, context.Canceled) || got.Output != "begun\n" || time.Since(began) > time.Minute || !strings.Contains(err.Error(), "may run until") {
+		t.Errorf("a command without a visible process, after %v: %+v, %v", time.Since(began), got, err)
 	}
 }
 
-func TestSandboxesAndStatisticsAreWhatIsulaSays(t *testing.T) {
+func TestSandboxesAndStatistics(t *testing.T) {
 	f, e := newFake(t)
 	s := open(t, e, environment(t, 3))
 	defer s.Close(context.Background())
@@ -79,9 +79,9 @@ func TestSandboxesAndStatisticsAreWhatIsulaSays(t *testing.T) {
 	if err != nil || len(boxes) != 2 {
 		t.Fatalf("%+v, %v", boxes, err)
 	}
-	told, err := s.(subject.Reporter).Statistics(t.Context())
-	if err != nil || len(told) != 2 {
-		t.Fatalf("%+v, %v", told, err)
+	stats, err := s.(subject.Reporter).Statistics(t.Context())
+	if err != nil || len(stats) != 2 {
+		t.Fatalf("%+v, %v", stats, err)
 	}
 	for i, n := range []int{0, 2} {
 		b := boxes[i]
@@ -89,7 +89,7 @@ func TestSandboxesAndStatisticsAreWhatIsulaSays(t *testing.T) {
 			t.Errorf("%+v", b)
 		}
 		check.Equal(t, b.Workload, must.Get(os.Readlink(fmt.Sprintf("/proc/%d/exe", b.Workload)))(t), filepath.Join(f.dir, "probe"))
-		if r := told[i]; r.Lane != n || r.Source != "isula stats (up to 1.6 s old)" || r.CPU != -1 || r.Memory != 1751122 { // 1.67 MiB
+		if r := stats[i]; r.Lane != n || r.Source != "isula stats (up to 1.6 s old)" || r.CPU != -1 || r.Memory != 1751122 { // 1.67 MiB
 			t.Errorf("%+v", r)
 		}
 	}
@@ -98,7 +98,7 @@ func TestSandboxesAndStatisticsAreWhatIsulaSays(t *testing.T) {
 	check.Error(t, err, "Can not connect")
 }
 
-func TestStatisticsAreReadStrictly(t *testing.T) {
+func TestParseStatsSkipsOtherLines(t *testing.T) {
 	got := parseStats("\x1b[H\x1b[J\x1b[7m\x1b[1mCONTAINER CPU %\n\x1b[0m" +
 		"aaaaaaaaaaaa     0.00       512.00 B / 23.58 GiB       0.01       0.00 B / 0.00 B            8\n" +
 		"bbbbbbbbbbbb     0.00       2.50 KiB / 23.58 GiB       0.01       0.00 B / 0.00 B            8\n" +
@@ -110,7 +110,7 @@ func TestStatisticsAreReadStrictly(t *testing.T) {
 	check.Equal(t, "figures", got, want)
 }
 
-func TestAContainerIsMadeWithItsLimitsItsFilesAndItsVolume(t *testing.T) {
+func TestCreateHasLimitsFilesAndVolume(t *testing.T) {
 	f, e := newFake(t)
 	env := environment(t, 1)
 	carried := filepath.Join(t.TempDir(), "carried")
@@ -136,7 +136,7 @@ func TestAContainerIsMadeWithItsLimitsItsFilesAndItsVolume(t *testing.T) {
 	}
 }
 
-func TestATmpfsAndADeviceAreAskedForAsIsulaTakesThem(t *testing.T) {
+func TestTmpfsAndDeviceOptions(t *testing.T) {
 	_, e := newFake(t)
 	link, node := enginetest.Loop(t, 1<<20)
 	for flags, w := range map[string]subject.Workload{
@@ -151,19 +151,19 @@ func TestATmpfsAndADeviceAreAskedForAsIsulaTakesThem(t *testing.T) {
 		if !strings.Contains(line, flags) || strings.Contains(line, "--volume") {
 			t.Errorf("%q is not in %s", flags, line)
 		}
-		performed(t, s, subject.Run, 1) // the fake refuses options that isula's help does not have
+		performed(t, s, subject.Run, 1) // the fake refuses unknown options
 		must.OK(t, s.Close(t.Context()))
 	}
 }
 
-func TestAPlaceThatIsulaCannotGiveIsUnsupported(t *testing.T) {
+func TestUnsupportedPlaces(t *testing.T) {
 	for name, c := range map[string]struct {
 		without, runtime string
 		w                subject.Workload
 		want             string
 	}{
 		"a tmpfs, without --tmpfs":      {without: "--tmpfs ", w: subject.Workload{Tmpfs: 1}, want: "has no --tmpfs"},
-		"a tmpfs beyond half of memory": {w: subject.Workload{Tmpfs: 1 << 60}, want: "it may grow to half of the memory"},
+		"a tmpfs beyond half of memory": {w: subject.Workload{Tmpfs: 1 << 60}, want: "it may grow only to half of the memory"},
 		"a device, without --device":    {without: "--device ", w: subject.Workload{Device: "/dev/x"}, want: "has no --device"},
 		"a device for gVisor":           {runtime: "runsc", w: subject.Workload{Device: "/dev/x"}, want: "gVisor"},
 	} {

@@ -26,9 +26,8 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-// fakeEnv makes this binary an isula that plays the recorded answers of a real
-// one. It names the folder with its containers. A file answer-VERB there names
-// the recording that is played whatever is asked.
+// fakeEnv makes this binary an isula that replays the recorded answers of a real one. Its value is the
+// folder with its containers. A file answer-VERB there names the recording for that verb.
 const fakeEnv = "ISULAD_FAKE"
 
 func TestMain(m *testing.M) {
@@ -40,7 +39,7 @@ func TestMain(m *testing.M) {
 
 type fake struct{ dir string }
 
-// newFake returns an engine whose command line is the fake one.
+// newFake returns an engine with the fake command line.
 func newFake(t *testing.T) (fake, subject.Engine) {
 	t.Helper()
 	dir := t.TempDir()
@@ -50,13 +49,12 @@ func newFake(t *testing.T) (fake, subject.Engine) {
 		os.Mkdir(filepath.Join(dir, "containers"), 0o755), os.Symlink(data, filepath.Join(dir, "testdata")),
 		os.Symlink(self, filepath.Join(dir, "isula")), os.WriteFile(filepath.Join(dir, "probe"), probe.Program(), 0o755)))
 	return fake{dir}, subject.Engine{
-		Command: filepath.Join(dir, "isula"), Address: filepath.Join(dir, "isulad.sock"), // A program with the race detector in it waits for a second at its end, unless it is told not to.
+		Command: filepath.Join(dir, "isula"), Address: filepath.Join(dir, "isulad.sock"), // By default a program with the race detector waits for a second at its end.
 		Env: map[string]string{fakeEnv: dir, "GORACE": "atexit_sleep_ms=0"},
 	}
 }
 
-// answers makes the fake play a recording for a verb from now on, "" for its
-// own answers.
+// answers sets the recording for a verb, "" for the fake's own answers.
 func (f fake) answers(t *testing.T, verb, recording string) {
 	t.Helper()
 	file := filepath.Join(f.dir, "answer-"+verb)
@@ -67,15 +65,14 @@ func (f fake) answers(t *testing.T, verb, recording string) {
 	must.OK(t, err)
 }
 
-// is sets how the fake is, by a file: "log-driver" is the daemon's, and
-// "log-driver-told" what info says of it; "without" is what create's help has
-// not.
+// is configures the fake by a file: "log-driver" is the daemon's, "log-driver-info" the one in info,
+// "without" an option that create's help lacks.
 func (f fake) is(t *testing.T, what, how string) {
 	t.Helper()
 	must.OK(t, os.WriteFile(filepath.Join(f.dir, what), []byte(how), 0o644))
 }
 
-// recording is one recorded command with its answer.
+// recording is a recorded command with its answer.
 type recording struct {
 	stdout, stderr string
 	exit           int
@@ -91,12 +88,12 @@ func recorded(folder, name string) (recording, error) {
 	_, exit, ok3 := strings.Cut(head, "\nexit ")
 	code, err := strconv.Atoi(strings.TrimSpace(exit))
 	if !ok1 || !ok2 || !ok3 || err != nil {
-		return recording{}, fmt.Errorf("%s is no recording", name)
+		return recording{}, fmt.Errorf("%s is not a recording", name)
 	}
 	return recording{strings.TrimSuffix(stdout, "\n"), stderr, code}, nil
 }
 
-// play prints a recording, with other words in the place of some of it.
+// play prints a recording with some words replaced.
 func (f fake) play(name string, oldnew ...string) int {
 	r, err := recorded(filepath.Join(f.dir, "testdata"), name)
 	if err != nil {
@@ -109,7 +106,7 @@ func (f fake) play(name string, oldnew ...string) int {
 	return r.exit
 }
 
-// kept is a container of the fake's.
+// kept is a container of the fake.
 type kept struct {
 	ID, Name, Runtime, Label string
 	Driver                   string // of its log
@@ -140,7 +137,7 @@ const (
 	recordedRoot = "/opt/isulad/lib"
 )
 
-// withValue are the options that take one; --help tells only their names.
+// withValue are the options with a value; --help has only the names.
 var withValue = map[string]bool{
 	"name": true, "label": true, "net": true, "runtime": true, "pull": true, "memory": true, "pids-limit": true,
 	"cpu-shares": true, "log-driver": true, "host": true, "filter": true, "format": true, "volume": true, "cpu-quota": true, "tmpfs": true, "device": true, "cpu-period": true, "time": true, "input": true,
@@ -169,7 +166,7 @@ func (f fake) run(args []string) int {
 		return f.tell(verb)
 	case "load":
 		code := f.importImage(options["input"][0])
-		if _, err := os.Stat(filepath.Join(f.dir, "load-breaks")); err == nil { // when the daemon has it
+		if _, err := os.Stat(filepath.Join(f.dir, "load-breaks")); err == nil { // after the daemon has it
 			return 1
 		}
 		return code
@@ -204,8 +201,7 @@ func (f fake) run(args []string) int {
 	return code
 }
 
-// known are the options of a verb, as its help has them; nil where that was not
-// recorded.
+// known returns the options of a verb from its help; nil if that was not recorded.
 func (f fake) known(verb string) []string {
 	b, err := os.ReadFile(filepath.Join(f.dir, "testdata", "help-"+verb+".txt"))
 	if err != nil {
@@ -218,8 +214,7 @@ func (f fake) known(verb string) []string {
 	return out
 }
 
-// parse stops at the first argument that is no option, as isula does for create
-// and run.
+// parse stops at the first argument that is not an option, as isula does for create and run.
 func parse(known, args []string) (options map[string][]string, rest []string, bad string) {
 	options = map[string][]string{}
 	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
@@ -246,7 +241,7 @@ func (f fake) tell(verb string) int {
 		repository, tag, _ := strings.Cut(string(ref), ":")
 		return f.play(verb, "tare.local/app                 1    ", fmt.Sprintf("%-30s %s", repository, tag))
 	}
-	if driver, err := os.ReadFile(filepath.Join(f.dir, "log-driver-told")); verb == "info" && err == nil {
+	if driver, err := os.ReadFile(filepath.Join(f.dir, "log-driver-info")); verb == "info" && err == nil {
 		return f.play(verb, "Logging Driver: json-file", "Logging Driver: "+string(driver))
 	}
 	return f.play(verb)
@@ -292,8 +287,8 @@ func (f fake) create(verb string, options map[string][]string, rest []string) in
 	return f.play("run", "d693b315389cafbbf909a17ae1c9c061988516b4e4597ab8049bbdd1b8c5bec1", c.ID)
 }
 
-// exec runs a program of the host's, or the probe. What a daemon says of one that
-// is not there was not recorded: the words are its, the reason is made up.
+// exec runs a program of the host, or the probe. The error for a missing one has isulad's form with an
+// invented reason.
 func (f fake) exec(rest []string) int {
 	c, ok := f.load(rest[0])
 	if !ok || c.Status != "running" {
@@ -339,8 +334,7 @@ func (f fake) log(c kept) string {
 	return filepath.Join(f.dir, "engines", "runc", c.ID, "console.log")
 }
 
-// start runs the workload and keeps its line as the driver json-file does;
-// another keeps none.
+// start runs the workload and keeps its line as the driver json-file does; others keep none.
 func (f fake) start(c kept) {
 	cmd := exec.Command(filepath.Join(f.dir, "probe"), c.Name)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -384,7 +378,7 @@ func (f fake) list(options map[string][]string) int {
 	for _, file := range files {
 		c, ok := f.load(file.Name())
 		if filter := options["filter"]; ok && (filter == nil || filter[0] == "label="+c.Label) {
-			fmt.Printf("%-60s\n", c.Name) // as in ps-format: padded
+			fmt.Printf("%-60s\n", c.Name) // padded as in ps-format
 		}
 	}
 	return 0
@@ -418,7 +412,7 @@ func (f fake) inspect(names []string) int {
 	return 0
 }
 
-// act is start, stop or rm of one container.
+// act performs start, stop or rm on one container.
 func (f fake) act(verb, name string) int {
 	c, ok := f.load(name)
 	switch {

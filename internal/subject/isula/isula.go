@@ -1,5 +1,5 @@
-// Package isula weighs OCI runtimes under iSulad, through its command line
-// isula. What it prints was taken from iSulad 2.1.5.
+// Package isula weighs OCI runtimes under iSulad, through its command line isula. Output formats are
+// those of iSulad 2.1.5.
 package isula
 
 import (
@@ -23,7 +23,7 @@ import (
 
 const (
 	defaultAddress = "unix:///var/run/isulad.sock"
-	// patience is how long isula may take to say what it is.
+	// patience bounds the queries of New.
 	patience = 10 * time.Second
 )
 
@@ -31,25 +31,23 @@ const (
 type Target struct {
 	name    string
 	isula   cli.Program
-	before  []string // what each command is given right after its verb
+	options []string // of every command, after the verb
 	address string   // of the daemon's socket
 	runtime string   // "" for the daemon's default
-	program string   // version of the runtime, where that could be asked
+	program string   // version of the runtime, if known
 	version string   // of the server
 	client  string
-	facts   map[string]string // what `isula info` says
+	facts   map[string]string // from `isula info`
 	network string
-	help    string // of create
+	help    string // output of create --help
 	image   *image.Image
 }
 
-// New returns iSulad with a runtime, "" for its default. There is one way to
-// drive it, so via says nothing. e.Args are given after the verb: isula takes
-// no option before it. The error is a *subject.Unavailable when it cannot be
-// weighed here.
+// New returns iSulad with a runtime, "" for its default. e.Args follow the verb, since isula takes no
+// options before it. If it cannot be weighed, the error is a *subject.Unavailable.
 //
-// Which runtimes a daemon has cannot be asked: its configuration tells. Where that
-// cannot be read, one that it has not shows at create.
+// The runtimes come from the daemon's configuration. If that cannot be read, a missing runtime fails at
+// create.
 func New(ctx context.Context, name, runtime, _ string, e subject.Engine) (subject.Target, error) {
 	return newTarget(ctx, name, runtime, e)
 }
@@ -59,19 +57,19 @@ func newTarget(ctx context.Context, name, runtime string, e subject.Engine) (*Ta
 	defer cancel()
 	t := &Target{name: name, runtime: runtime, network: cmp.Or(e.Network, subject.NetworkNone)}
 	var err error
-	// The client wants the locale en_US.UTF-8, which may be elsewhere.
+	// The client needs the locale en_US.UTF-8, whose location the variables may name.
 	t.isula, err = cli.Find(e, "isula", "ISULAD_*", "LOCPATH", "LOCALE_ARCHIVE")
 	if err != nil {
 		return nil, engine.Unavailable(name, "install iSulad (openEuler: dnf install iSulad)", "%v", err)
 	}
 	t.address = address(e)
 	if e.Address != "" {
-		t.before = append(t.before, "-H", withScheme(e.Address))
+		t.options = append(t.options, "-H", engine.WithScheme(e.Address))
 	}
-	t.before = append(t.before, t.isula.Args...)
+	t.options = append(t.options, t.isula.Args...)
 	t.isula.Args = nil
 	if engine.Socket(t.address) == "" {
-		return nil, engine.Unavailable(name, "name its socket: "+defaultAddress, "iSulad is weighed on the machine itself, by its unix socket, not at %q", t.address)
+		return nil, engine.Unavailable(name, "give its socket: "+defaultAddress, "iSulad is weighed by its unix socket only, not at %q", t.address)
 	}
 	if err := t.ask(ctx); err != nil {
 		return nil, err
@@ -81,30 +79,22 @@ func newTarget(ctx context.Context, name, runtime string, e subject.Engine) (*Ta
 		t.program = containerd.RuntimeVersion(ctx, engine.Socket(t.address), config.Path(runtime))
 	}
 	if config != nil && runtime != "" && !config.Has(runtime) {
-		return nil, engine.Unavailable(name, `add it to "runtimes" in `+DaemonConfig+` and restart isulad`, "isulad has no runtime %q; its configuration names %s", runtime, strings.Join(config.Names(), ", "))
+		return nil, engine.Unavailable(name, `add it to "runtimes" in `+DaemonConfig+` and restart isulad`, "isulad has no runtime %q (configured: %s)", runtime, strings.Join(config.Names(), ", "))
 	}
 	t.image, err = image.Probe()
 	return t, err
 }
 
-// address is the one that the client will use.
+// address returns the client's address.
 func address(e subject.Engine) string {
 	host, given := e.Env["ISULAD_HOST"]
 	if !given {
 		host = os.Getenv("ISULAD_HOST")
 	}
-	return cmp.Or(withScheme(e.Address), host, defaultAddress)
+	return cmp.Or(engine.WithScheme(e.Address), host, defaultAddress)
 }
 
-// withScheme makes an address of a socket's path.
-func withScheme(address string) string {
-	if strings.HasPrefix(address, "/") {
-		return "unix://" + address
-	}
-	return address
-}
-
-// ask gathers what the daemon says of itself.
+// ask queries the daemon's version and configuration.
 func (t *Target) ask(ctx context.Context) error {
 	const advice = "start the daemon: systemctl start isulad"
 	c := t.commands(subject.Env{}, nil)
@@ -114,33 +104,32 @@ func (t *Target) ask(ctx context.Context) error {
 	case errors.As(err, &failed) && strings.Contains(failed.Output, "en_US.UTF-8"):
 		return engine.Unavailable(t.name, "localedef -i en_US -f UTF-8 en_US.UTF-8", "%v", err)
 	case errors.As(err, &failed) && strings.Contains(failed.Output, "error while loading shared libraries"):
-		return engine.Unavailable(t.name, "install the library that is missing: ldd "+t.isula.Path+" lists it", "the client cannot be run: %v", err)
+		return engine.Unavailable(t.name, "install the missing library: see ldd "+t.isula.Path, "the client does not run: %v", err)
 	case err != nil:
 		return engine.Unavailable(t.name, advice, "no answer from %s: %v", t.address, err)
 	}
 	t.client, t.version = versions(string(out))
 	if t.version == "" {
-		return engine.Unavailable(t.name, "run it by hand: "+lane.Quote(t.isula.Line(c.Verb("version")...)), "isula version names no version of a server")
+		return engine.Unavailable(t.name, "run it by hand: "+lane.Quote(t.isula.Line(c.Verb("version")...)), "isula version has no version of a server")
 	}
 	if major, _, _ := strings.Cut(t.version, "."); major < "2" && len(major) == 1 {
-		return engine.Unavailable(t.name, "install a newer iSulad", "iSulad %s is older than 2.0, the first version that is supported", t.version)
+		return engine.Unavailable(t.name, "install a newer iSulad", "iSulad %s is too old (minimum: 2.0)", t.version)
 	}
 	if out, err = c.Ask(ctx, []string{"info"}); err != nil {
 		return engine.Unavailable(t.name, advice, "%v", err)
 	}
 	t.facts = facts(string(out))
-	// Clients before 2.1 have no --pull: they pull what is missing, so that
-	// the import has to be there, which Open makes sure of.
+	// Clients before 2.1 have no --pull and pull a missing image. Open checks the import.
 	out, _ = c.Ask(ctx, []string{"create", "--help"})
 	t.help = string(out)
 	if driver := t.facts[loggingDriver]; !t.takes("--log-driver") && driver != "" && driver != jsonFile {
 		return engine.Unavailable(t.name, `set "container-log": {"driver": "json-file"} in `+DaemonConfig+` and restart isulad`,
-			"containers log by %s, which keeps no output to prove that the workload ran, and this isula create has no --log-driver", driver)
+			"containers log to %s, which keeps no output to check that the workload ran, and this isula create has no --log-driver", driver)
 	}
 	return nil
 }
 
-// takes tells whether create knows an option.
+// takes reports whether create has an option.
 func (t *Target) takes(option string) bool { return strings.Contains(t.help, option+" ") }
 
 const (
@@ -148,9 +137,8 @@ const (
 	jsonFile      = "json-file"
 )
 
-// Runtimes lists the runtimes that are known to be there, the default first:
-// those that the daemon's configuration names, else the one that it is built
-// with. The error is a *subject.Unavailable when there is no iSulad.
+// Runtimes lists the configured runtimes, the default first, or the built-in default if the configuration
+// is unavailable. If there is no iSulad, the error is a *subject.Unavailable.
 func Runtimes(ctx context.Context, e subject.Engine) ([]string, error) {
 	t, err := newTarget(ctx, "isula", "", e)
 	if err != nil {
@@ -166,12 +154,12 @@ func Runtimes(ctx context.Context, e subject.Engine) ([]string, error) {
 func (t *Target) Info() record.Target {
 	c := t.commands(subject.Env{RunID: "RUN", Limits: subject.DefaultLimits}, t.image)
 	const done = "the command has exited with 0; "
-	const ran = done + "then: inspect says running, the process is there and its first line is in the log"
+	const ran = done + "then: inspect says running, the process exists and its first line is in the log"
 	out := record.Target{
 		Name: t.name, Kind: "isula", Version: t.version, Path: t.isula.Path, Clock: engine.Clock(t.runtime),
-		Operations: c.Operations("containers of isula have no pods; pods are weighed through CRI", map[subject.Op]string{
+		Operations: c.Operations("containers of isula have no pods: weigh pods through CRI", map[subject.Op]string{
 			subject.Create: done + "then: inspect says inited",
-			subject.Start:  ran, // a start of what runs exits with 0 too: inspect is what counts
+			subject.Start:  ran, // a second start exits with 0 too, so inspect decides
 			subject.Stop:   done + "iSulad sends the stop signal and waits for the exit; then: inspect says exited, with 0",
 			subject.Remove: done + "then: ps does not list the container",
 			subject.Run:    ran,
@@ -181,27 +169,23 @@ func (t *Target) Info() record.Target {
 			"client version": t.client, "runtime version": t.program,
 		},
 	}
-	if t.program == "" {
-		delete(out.Config, "runtime version")
-	}
 	for fact, key := range map[string]string{
 		"Storage Driver": "storage driver", "Backing Filesystem": "backing file system", loggingDriver: "log driver",
 		"Cgroup Driver": "cgroup driver", "Cgroup Version": "cgroup version", "iSulad Root Dir": "storage root",
 	} {
-		if v := t.facts[fact]; v != "" {
-			out.Config[key] = v
-		}
+		out.Config[key] = t.facts[fact]
 	}
-	out.Notes = append(out.Notes, "isula stats refreshes every 1.6 s: what it says of memory is up to that old")
+	out.Notes = append(out.Notes, "isula stats refreshes every 1.6 s, so its memory figures are up to that old")
 	if kata.Is(t.runtime) {
 		maps.Copy(out.Config, kata.Facts(""))
 	}
 	if t.takes("--log-driver") {
 		out.Config["log driver"] = jsonFile
-		out.Notes = append(out.Notes, "log driver json-file is asked for, whichever the daemon's is (isula info says json-file also where it is syslog), because another keeps no output to prove that the workload ran")
+		out.Notes = append(out.Notes, "log driver json-file is requested, because others keep no output to check that the workload ran (isula info says json-file even if the daemon's is syslog)")
 	}
 	if !t.takes("--pull") {
-		out.Notes = append(out.Notes, "this isula has no --pull: were the image not there, it would try to pull it")
+		out.Notes = append(out.Notes, "this isula has no --pull: it would pull a missing image")
 	}
+	maps.DeleteFunc(out.Config, func(_, value string) bool { return value == "" })
 	return out
 }

@@ -61,7 +61,7 @@ func (f fake) left(t *testing.T) []string {
 	return out
 }
 
-func TestContainersGoThroughTheirWholeLifeAndNothingStays(t *testing.T) {
+func TestContainerLifecycleLeavesNothing(t *testing.T) {
 	f, e := newFake(t)
 	s := open(t, e, environment(t, 20))
 	for _, op := range subject.ContainerOps {
@@ -73,7 +73,7 @@ func TestContainersGoThroughTheirWholeLifeAndNothingStays(t *testing.T) {
 	}
 }
 
-func TestWhatIsulaReportsIsHeldAgainstWhatIsSo(t *testing.T) {
+func TestReportedResultsAreChecked(t *testing.T) {
 	for _, c := range []struct {
 		name              string
 		op                subject.Op
@@ -82,18 +82,18 @@ func TestWhatIsulaReportsIsHeldAgainstWhatIsSo(t *testing.T) {
 		kind, detail, out string
 		exit              int
 	}{
-		{"the name is taken", subject.Create, "create", "create-duplicate", false, record.FailExit, "exit status 1", "Conflict", 1},
-		{"there is no such runtime", subject.Create, "create", "create-badruntime", false, record.FailExit, "exit status 1", "Execute operation failed", 1},
-		{"the flag is not known", subject.Create, "create", "badflag", false, record.FailExit, "exit status 125", "Unknown flag", 125},
-		{"the daemon went away", subject.Create, "create", "no-daemon-create", false, record.FailExit, "exit status 1", "Can not connect", 1},
-		{"create made nothing", subject.Create, "create", "create", false, record.FailState, "does not know the container", "", 0},
-		{"start of nothing", subject.Start, "start", "start-missing", false, record.FailExit, "exit status 1", "No such container", 1},
-		{"start did nothing and exits with 0", subject.Start, "start", "start-again", false, record.FailState, "says the container is inited, not running", "", 0},
-		{"the workload died at once", subject.Start, "", "", true, record.FailState, "says the container is exited, not running", "tare-probe/1", 137},
-		{"stop did nothing and exits with 0", subject.Stop, "stop", "stop-again", false, record.FailState, "says the container is running, not exited", "", 0},
-		{"rm did nothing and exits with 0", subject.Remove, "rm", "rm", false, record.FailState, "still knows the container", "", 0},
-		{"the daemon is gone when it is asked", subject.Start, "inspect", "no-daemon-create", false, record.FailState, "could not be read", "Can not connect", 1},
-		{"run fails", subject.Run, "run", "create-badruntime", false, record.FailExit, "exit status 1", "Execute operation failed", 1},
+		{"an existing name", subject.Create, "create", "create-duplicate", false, record.FailExit, "exit status 1", "Conflict", 1},
+		{"an unknown runtime", subject.Create, "create", "create-badruntime", false, record.FailExit, "exit status 1", "Execute operation failed", 1},
+		{"an unknown flag", subject.Create, "create", "badflag", false, record.FailExit, "exit status 125", "Unknown flag", 125},
+		{"no daemon", subject.Create, "create", "no-daemon-create", false, record.FailExit, "exit status 1", "Can not connect", 1},
+		{"create without effect", subject.Create, "create", "create", false, record.FailState, "does not know the container", "", 0},
+		{"start of a missing container", subject.Start, "start", "start-missing", false, record.FailExit, "exit status 1", "No such container", 1},
+		{"start without effect", subject.Start, "start", "start-again", false, record.FailState, "says the container is inited, not running", "", 0},
+		{"the workload ended at once", subject.Start, "", "", true, record.FailState, "says the container is exited, not running", "tare-probe/1", 137},
+		{"stop without effect", subject.Stop, "stop", "stop-again", false, record.FailState, "says the container is running, not exited", "", 0},
+		{"rm without effect", subject.Remove, "rm", "rm", false, record.FailState, "still knows the container", "", 0},
+		{"no daemon for the check", subject.Start, "inspect", "no-daemon-create", false, record.FailState, "could not be read", "Can not connect", 1},
+		{"a failing run", subject.Run, "run", "create-badruntime", false, record.FailExit, "exit status 1", "Execute operation failed", 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f, e := newFake(t)
@@ -131,7 +131,7 @@ func TestWhatIsulaReportsIsHeldAgainstWhatIsSo(t *testing.T) {
 	}
 }
 
-func TestACommandThatHangsTimesOutAndIsCleanedUp(t *testing.T) {
+func TestHangingCommandTimesOutAndIsCleanedUp(t *testing.T) {
 	f, e := newFake(t)
 	env := environment(t, 1)
 	env.Timeout = 500 * time.Millisecond
@@ -144,14 +144,14 @@ func TestACommandThatHangsTimesOutAndIsCleanedUp(t *testing.T) {
 	must.OK(t, s.Close(t.Context()))
 }
 
-func TestAMissingImportIsAnError(t *testing.T) {
+func TestImportWithoutEffectIsAnError(t *testing.T) {
 	f, e := newFake(t)
-	f.answers(t, "load", "load") // which succeeds, and imports nothing
+	f.answers(t, "load", "load") // succeeds without an import
 	_, err := weigh(t, e).Open(t.Context(), environment(t, 1))
 	check.Error(t, err, "does not list")
 }
 
-func TestAnImageThatCannotBeLookedForIsLeftAlone(t *testing.T) {
+func TestImageOfUnknownOriginStays(t *testing.T) {
 	f, e := newFake(t)
 	f.is(t, "image", "tare.local/probe:another")
 	f.answers(t, "images", "no-daemon-create")
@@ -160,7 +160,7 @@ func TestAnImageThatCannotBeLookedForIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestTheImageOfALoadThatBrokeOffIsRemoved(t *testing.T) {
+func TestImageOfAFailedLoadIsRemoved(t *testing.T) {
 	f, e := newFake(t)
 	f.is(t, "load-breaks", "")
 	if _, err := weigh(t, e).Open(t.Context(), environment(t, 1)); err == nil || len(f.left(t)) > 0 {
@@ -168,7 +168,7 @@ func TestTheImageOfALoadThatBrokeOffIsRemoved(t *testing.T) {
 	}
 }
 
-func TestAnIsulaThatCannotBeWeighedSaysWhy(t *testing.T) {
+func TestUnavailableHasReasonAndAdvice(t *testing.T) {
 	f, e := newFake(t)
 	for _, c := range []struct {
 		name   string
@@ -179,14 +179,14 @@ func TestAnIsulaThatCannotBeWeighedSaysWhy(t *testing.T) {
 		{"a client without a library", func(e *subject.Engine) {
 			e.Command = filepath.Join(f.dir, "unlinked")
 			must.OK(t, os.WriteFile(e.Command, []byte("#!/bin/sh\necho 'isula: error while loading shared libraries: libyajl.so.2: cannot open shared object file' >&2; exit 127\n"), 0o755))
-		}, "the client cannot be run"},
+		}, "the client does not run"},
 		{"no program", func(e *subject.Engine) { e.Command = filepath.Join(f.dir, "nothing") }, "there is no"},
-		{"logs that are nowhere", func(*subject.Engine) {
+		{"logs without a file", func(*subject.Engine) {
 			f.answers(t, "version", "")
-			f.is(t, "log-driver-told", "syslog")
+			f.is(t, "log-driver-info", "syslog")
 			f.is(t, "without", "--log-driver")
-		}, "containers log by syslog"},
-		{"not on this machine", func(e *subject.Engine) { e.Address = "tcp://localhost:2375" }, "unix socket"},
+		}, "containers log to syslog"},
+		{"a remote daemon", func(e *subject.Engine) { e.Address = "tcp://localhost:2375" }, "unix socket"},
 	} {
 		changed := e
 		c.change(&changed)
@@ -197,11 +197,11 @@ func TestAnIsulaThatCannotBeWeighedSaysWhy(t *testing.T) {
 	}
 }
 
-func TestWhatARunLeftIsFoundAndRemovedAndNothingElse(t *testing.T) {
+func TestCleanRemovesOnlyTheRunsObjects(t *testing.T) {
 	f, e := newFake(t)
 	s := open(t, e, environment(t, 2))
 	performed(t, s, subject.Run, 2)
-	f.save(kept{ID: recordedID, Name: "db", Status: "inited", Label: "dev.tare.run=abcdefgh"}) // the label, but not the name
+	f.save(kept{ID: recordedID, Name: "db", Status: "inited", Label: "dev.tare.run=abcdefgh"}) // the label without the name
 	cleaner := weigh(t, e)
 	before := f.left(t)
 	found, err := cleaner.Clean(t.Context(), "abcdefgh", true)
@@ -215,11 +215,11 @@ func TestWhatARunLeftIsFoundAndRemovedAndNothingElse(t *testing.T) {
 	must.OK(t, s.Close(context.Background()))
 }
 
-func TestADaemonThatLogsElsewhereIsWeighedWithALogFile(t *testing.T) {
-	for _, told := range []string{"json-file", "syslog"} { // it says json-file whatever it does
+func TestOtherLogDriversAreReplacedByJSONFile(t *testing.T) {
+	for _, reported := range []string{"json-file", "syslog"} { // info may say json-file for any driver
 		f, e := newFake(t)
 		f.is(t, "log-driver", "syslog")
-		f.is(t, "log-driver-told", told)
+		f.is(t, "log-driver-info", reported)
 		info := weigh(t, e).Info()
 		if info.Config["log driver"] != "json-file" || !slices.ContainsFunc(info.Notes, func(n string) bool { return strings.Contains(n, "log driver") }) {
 			t.Errorf("%+v", info)
@@ -230,7 +230,7 @@ func TestADaemonThatLogsElsewhereIsWeighedWithALogFile(t *testing.T) {
 	}
 }
 
-func TestCommandLinesAreThoseOfItsHelp(t *testing.T) {
+func TestCommandLinesMatchTheHelp(t *testing.T) {
 	f, e := newFake(t)
 	tg := weigh(t, e)
 	info := tg.Info()
@@ -249,12 +249,12 @@ func TestCommandLinesAreThoseOfItsHelp(t *testing.T) {
 	}
 	for _, op := range subject.PodOps {
 		if info.Operations[string(op)].Absent == "" {
-			t.Errorf("%s is not said to be absent", op)
+			t.Errorf("%s is not marked absent", op)
 		}
 	}
 }
 
-func TestRecordedAnswersAreRead(t *testing.T) {
+func TestRecordedAnswersAreParsed(t *testing.T) {
 	answer := func(name string) string {
 		r := must.Get(recorded("testdata", name))(t)
 		return r.stdout
@@ -273,9 +273,9 @@ func TestRecordedAnswersAreRead(t *testing.T) {
 		want.Log = "/opt/isulad/lib/engines/runc/" + recordedID + "/console.log"
 		check.Equal(t, name, must.Get(engine.Inspected([]byte(answer(name))))(t), []engine.State{want})
 	}
-	_, e := newFake(t)                                                                // which answers so, too
-	if root := weigh(t, e).Info().Config["storage root"]; root != "/opt/isulad/lib" { // whose disk is guarded
-		t.Errorf("it stores in %q", root)
+	_, e := newFake(t)
+	if root := weigh(t, e).Info().Config["storage root"]; root != "/opt/isulad/lib" {
+		t.Errorf("storage root %q", root)
 	}
 	others := answer("images")
 	own := strings.Replace(others, "tare.local/app                 1    ", "localhost/tare-probe 0123456789ab-abcdefgh", 1)
@@ -287,17 +287,17 @@ func TestRecordedAnswersAreRead(t *testing.T) {
 	}
 }
 
-func TestARuntimeThatIsNotConfiguredIsAnErrorBeforeTheRun(t *testing.T) {
+func TestUnconfiguredRuntimeIsUnavailable(t *testing.T) {
 	need.Root(t)
 	_, e := newFake(t)
-	l, err := net.Listen("unix", e.Address) // the test itself is the daemon
+	l, err := net.Listen("unix", e.Address) // the test is the daemon
 	must.OK(t, err)
 	defer func() { _ = l.Close() }()
 	was := DaemonConfig
 	defer func() { DaemonConfig = was }()
 	DaemonConfig = filepath.Join(t.TempDir(), "daemon.json")
 	if _, err := New(t.Context(), "isula/x", "nonesuch", "", e); err != nil {
-		t.Errorf("where nothing is known: %v", err)
+		t.Errorf("without a configuration: %v", err)
 	}
 	for text, c := range map[string]struct{ want, has, lacks string }{
 		`{"default-runtime":"lcr","runtimes":{"kata-runtime":{},"crun":{}}}`: {"lcr crun kata-runtime", "crun", "runsc"},
@@ -316,11 +316,11 @@ func TestARuntimeThatIsNotConfiguredIsAnErrorBeforeTheRun(t *testing.T) {
 	}
 }
 
-func TestTheVersionOfTheRuntimeBehindIsulaIsKnown(t *testing.T) {
+func TestRuntimeVersionIsKnown(t *testing.T) {
 	need.Root(t)
 	runc := need.Tool(t, "runc")
 	_, e := newFake(t)
-	l := must.Get(net.Listen("unix", e.Address))(t) // the test itself is the daemon
+	l := must.Get(net.Listen("unix", e.Address))(t) // the test is the daemon
 	defer func() { _ = l.Close() }()
 	was := DaemonConfig
 	defer func() { DaemonConfig = was }()

@@ -12,7 +12,7 @@ import (
 
 // Open implements subject.Target.
 func (t *Target) Open(ctx context.Context, env subject.Env) (subject.Session, error) {
-	if err := t.gives(env.Workload); err != nil {
+	if err := t.supports(env.Workload); err != nil {
 		return nil, fmt.Errorf("target %s: %w", t.name, err)
 	}
 	probe, err := env.Image()
@@ -26,10 +26,10 @@ func (t *Target) Open(ctx context.Context, env subject.Env) (subject.Session, er
 	})
 }
 
-// gives is the error of a workload that isula cannot have. Its --tmpfs takes a
-// path and no options (what follows a colon would be part of the path): the mount
-// may grow to half of the memory, the kernel's default, whatever was asked for.
-func (t *Target) gives(w subject.Workload) error {
+// supports returns the error of a workload that isula cannot run. Its --tmpfs takes a path without
+// options (a colon would be part of the path), so the mount may grow to the kernel's default, half of the
+// memory.
+func (t *Target) supports(w subject.Workload) error {
 	if w.Tmpfs > 0 && !t.takes("--tmpfs") {
 		return fmt.Errorf("a tmpfs: this isula create has no --tmpfs: %w", subject.ErrUnsupported)
 	}
@@ -39,10 +39,10 @@ func (t *Target) gives(w subject.Workload) error {
 	if w.Tmpfs > 0 {
 		var machine unix.Sysinfo_t
 		if err := unix.Sysinfo(&machine); err != nil {
-			return fmt.Errorf("ask how much memory there is: %w", err)
+			return fmt.Errorf("read the memory size: %w", err)
 		}
 		if half := machine.Totalram / 2 * uint64(machine.Unit); uint64(w.Tmpfs) > half {
-			return fmt.Errorf("a tmpfs of %d bytes: isula gives one no size, so that it may grow to half of the memory, %d bytes: %w", w.Tmpfs, half, subject.ErrUnsupported)
+			return fmt.Errorf("a tmpfs of %d bytes: isula sets no size, so it may grow only to half of the memory, %d bytes: %w", w.Tmpfs, half, subject.ErrUnsupported)
 		}
 	}
 	return engine.Passes(w, t.runtime)

@@ -13,12 +13,12 @@ import (
 	"github.com/tare-bench/tare/internal/subject/engine/cli"
 )
 
-// commands is podman's command line, run as the session runs it.
+// commands returns podman's command lines for a session.
 func (t *Target) commands(podman cli.Program, env subject.Env, i *image.Image) *engine.Commands {
 	c := &engine.Commands{
 		Called: "podman", Program: podman, Env: env, Image: i,
-		// A podman that was killed while it made a container may leave a name in the storage, without
-		// a label, that stands in the way of the image's removal: podman calls it external.
+		// A podman that was killed during create may leave an unlabelled name in the storage, which
+		// podman calls external and which blocks the removal of the image.
 		OfRun:   []string{"--external"},
 		Inspect: []string{"inspect", "--type", "container"},
 		Removal: []string{"rm", "--force", "--ignore"},
@@ -28,7 +28,7 @@ func (t *Target) commands(podman cli.Program, env subject.Env, i *image.Image) *
 		Refused: refused,
 	}
 	if t.info.major() >= 4 {
-		c.Removal = append(c.Removal, "--time", "0") // SIGKILL without ten seconds' grace
+		c.Removal = append(c.Removal, "--time", "0") // SIGKILL at once instead of after ten seconds
 	}
 	c.Making = func(name string, place engine.Place) []string { return t.making(env, name, place) }
 	c.Logs = func(ctx context.Context, names []string) (string, error) {
@@ -45,11 +45,11 @@ func (t *Target) commands(podman cli.Program, env subject.Env, i *image.Image) *
 func (t *Target) making(env subject.Env, name string, place engine.Place) []string {
 	limits := env.Limits
 	if limits.Pids == 0 {
-		limits.Pids = -1 // podman has a limit of its own, of 2048 unless containers.conf says otherwise
+		limits.Pids = -1 // removes podman's default of 2048
 	}
 	line := []string{"--pull", "never", "--name", name, "--label", engine.RunLabel + "=" + env.RunID, "--network", t.network}
 	line = append(line, engine.LimitFlags(limits)...)
-	// Into a tmpfs podman copies what the image has at its path, unless it is told not to.
+	// By default podman copies the image's files at its path into a tmpfs.
 	line = append(line, place.Flags(append(slices.Clone(place.Tmpfs), "notmpcopyup")...)...)
 	for _, r := range t.rlimits {
 		line = append(line, "--ulimit", fmt.Sprintf("%s=%d:%d", r.Name, r.Limit, r.Limit))
@@ -60,16 +60,15 @@ func (t *Target) making(env subject.Env, name string, place engine.Place) []stri
 	return line
 }
 
-// refused goes by podman-exec(1): 125 is an error of podman's, 126 and 127 that
-// the command could not be invoked or found. A command may end with these too; but
-// podman says an error of its own on its last line.
+// refused follows podman-exec(1): 125 is podman's own error, 126 and 127 mean that the command could
+// not be invoked or found. A command may exit with these too, but only podman prints "Error: " on the
+// last line.
 func refused(exit int, stderr string) bool {
 	lines := strings.Split(strings.TrimSpace(stderr), "\n")
 	return exit >= 125 && exit <= 127 && strings.HasPrefix(lines[len(lines)-1], "Error: ")
 }
 
-// unprefixed takes the container's id off each line of `podman logs` of several
-// containers.
+// unprefixed removes the container's id from each line of `podman logs` of several containers.
 func unprefixed(log string, several bool) string {
 	if !several {
 		return log
@@ -83,15 +82,15 @@ func unprefixed(log string, several bool) string {
 	return text.String()
 }
 
-// parseImages returns a run's images from what `podman images --format json` prints. The id
-// of such an image begins as its tag does.
+// parseImages returns a run's images from the output of `podman images --format json`. The tag of such
+// an image is the beginning of its id.
 func parseImages(out []byte, runID string) ([]string, error) {
 	var all []struct {
 		ID    string   `json:"Id"`
 		Names []string `json:"Names"`
 	}
 	if err := json.Unmarshal(out, &all); err != nil {
-		return nil, fmt.Errorf("podman lists its images by no JSON list: %w", err)
+		return nil, fmt.Errorf("parse the output of podman images: %w", err)
 	}
 	var refs []string
 	for _, i := range all {

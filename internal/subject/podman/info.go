@@ -13,12 +13,12 @@ import (
 	"github.com/tare-bench/tare/internal/subject/kata"
 )
 
-// info is what matters of `podman info --format json`.
+// info is the relevant part of `podman info --format json`.
 type info struct {
 	Host struct {
 		CgroupManager   string `json:"cgroupManager"`
 		CgroupVersion   string `json:"cgroupVersion"`
-		DatabaseBackend string `json:"databaseBackend"` // from 4.6 on
+		DatabaseBackend string `json:"databaseBackend"` // since 4.6
 		EventLogger     string `json:"eventLogger"`
 		LogDriver       string `json:"logDriver"`
 		NetworkBackend  string `json:"networkBackend"`
@@ -29,7 +29,7 @@ type info struct {
 		OCIRuntime struct {
 			Name    string `json:"name"`
 			Path    string `json:"path"`
-			Version string `json:"version"` // what it prints for --version, many lines
+			Version string `json:"version"` // output of --version, several lines
 		} `json:"ociRuntime"`
 		Security struct {
 			Rootless bool `json:"rootless"`
@@ -57,26 +57,25 @@ func ask(ctx context.Context, podman cli.Program) (info, error) {
 func parseInfo(text []byte) (info, error) {
 	var i info
 	if err := json.Unmarshal(text, &i); err != nil {
-		return info{}, fmt.Errorf("podman info printed no JSON object: %w", err)
+		return info{}, fmt.Errorf("parse the output of podman info: %w", err)
 	}
 	if i.Version.Version == "" || i.Host.OCIRuntime.Name == "" {
-		return info{}, fmt.Errorf("podman info names no version or no runtime")
+		return info{}, fmt.Errorf("podman info has no version or no runtime")
 	}
 	return i, nil
 }
 
-// oldest is the first version whose commands are used: `create --pull never`
-// and `rm --ignore` among them.
+// oldest is the first supported version: it has `create --pull never` and `rm --ignore`.
 const oldest = 3
 
-// check says why this podman cannot be weighed.
+// check returns why this podman cannot be weighed.
 func (i info) check(name string) error {
 	switch {
 	case i.major() < oldest:
-		return engine.Unavailable(name, "install a newer podman", "podman %s is older than %d.0, the first version that is supported", i.Version.Version, oldest)
+		return engine.Unavailable(name, "install a newer podman", "podman %s is too old (minimum: %d.0)", i.Version.Version, oldest)
 	case i.Host.ServiceIsRemote:
 		return engine.Unavailable(name, "unset CONTAINER_HOST, or weigh that service as docker, with --docker-host",
-			"this podman is the client of a service, with which no runtime can be chosen")
+			"this podman is the client of a service, where the runtime cannot be chosen")
 	}
 	return nil
 }
@@ -87,7 +86,7 @@ func (i info) major() int {
 	return n
 }
 
-// runtimeBanner is the first line by which the runtime introduces itself.
+// runtimeBanner returns the first line of the runtime's version output.
 func (i info) runtimeBanner() string {
 	line, _, _ := strings.Cut(i.Host.OCIRuntime.Version, "\n")
 	return strings.TrimSpace(line)
@@ -95,18 +94,15 @@ func (i info) runtimeBanner() string {
 
 func (i info) isCrun() bool { return strings.HasPrefix(i.runtimeBanner(), "crun ") }
 
-// callings are all by which the runtime may be known.
-func (i info) callings() []string {
+// aliases returns all names of the runtime, its version output included: gVisor's program may have any
+// name.
+func (i info) aliases() []string {
 	return []string{i.Host.OCIRuntime.Name, i.Host.OCIRuntime.Path, i.runtimeBanner()}
 }
 
-// clock goes by the runtime's name and its own words: gVisor may be called
-// anything.
-func (i info) clock() string {
-	return engine.Clock(i.Host.OCIRuntime.Name + " " + i.Host.OCIRuntime.Path + " " + i.runtimeBanner())
-}
+func (i info) clock() string { return engine.Clock(strings.Join(i.aliases(), " ")) }
 
-// logDriver is what has to be asked for instead of the default, "" for nothing.
+// logDriver returns the log driver to request, "" for the default.
 func (i info) logDriver() string {
 	if d := i.Host.LogDriver; d == "none" || strings.HasPrefix(d, "passthrough") {
 		return "k8s-file"
@@ -114,20 +110,15 @@ func (i info) logDriver() string {
 	return ""
 }
 
-// backing is the file system below the storage driver.
-func (i info) backing() string {
-	name, _ := i.Store.Status["Backing Filesystem"].(string)
-	return name
-}
-
 func (i info) config() map[string]string {
+	backing, _ := i.Store.Status["Backing Filesystem"].(string)
 	c := map[string]string{
 		"runtime":             i.Host.OCIRuntime.Name,
 		"runtime path":        i.Host.OCIRuntime.Path,
 		"runtime version":     i.runtimeBanner(),
 		"storage driver":      i.Store.GraphDriverName,
 		"storage root":        i.Store.GraphRoot,
-		"backing file system": i.backing(),
+		"backing file system": backing,
 		"run root":            i.Store.RunRoot,
 		"cgroup driver":       i.Host.CgroupManager,
 		"cgroup version":      i.Host.CgroupVersion,

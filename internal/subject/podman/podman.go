@@ -1,7 +1,6 @@
-// Package podman weighs OCI runtimes under Podman: through its command line,
-// which is what people run and which has no daemon. The service that Podman can
-// be (`podman system service`) answers as Docker's daemon does, and is weighed as
-// one: docker/RUNTIME with --docker-host unix:///run/podman/podman.sock.
+// Package podman weighs OCI runtimes under Podman, through its command line, which needs no daemon.
+// Podman's service (`podman system service`) has Docker's API and is weighed as docker/RUNTIME with
+// --docker-host unix:///run/podman/podman.sock.
 package podman
 
 import (
@@ -23,8 +22,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// patience is how long podman may take to say what it is. It has no daemon that has it
-// ready: the first time on a slow or busy machine takes more than ten seconds.
+// patience bounds podman info. Without a daemon its first call on a slow or busy machine takes more
+// than ten seconds.
 const patience = time.Minute
 
 // Target is podman's command line with one runtime.
@@ -37,15 +36,14 @@ type Target struct {
 	driver  string // --log-driver, "" for podman's default
 	hs      []cgroup.Hierarchy
 	private bool            // needs a mount namespace without the cgroup2 mount
-	rlimits []engine.Rlimit // to be given explicitly, nil for podman's own
+	rlimits []engine.Rlimit // explicit limits; nil for podman's defaults
 }
 
-// New returns podman with a runtime, by the name or path by which podman knows
-// it, or by a name that is on PATH; "" is podman's default. The error is a
-// *subject.Unavailable when it cannot be weighed here.
+// New returns podman with a runtime: a name or path that podman knows, or a name on PATH; "" is podman's
+// default. If it cannot be weighed, the error is a *subject.Unavailable.
 func New(ctx context.Context, name, runtime, _ string, e subject.Engine) (subject.Target, error) {
 	if os.Geteuid() != 0 {
-		return nil, engine.Unavailable(name, "run tare as root (sudo tare …)", "podman without root is not weighed")
+		return nil, engine.Unavailable(name, "run tare as root (sudo tare …)", "rootless podman is not supported")
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -69,7 +67,7 @@ func New(ctx context.Context, name, runtime, _ string, e subject.Engine) (subjec
 	return t, nil
 }
 
-// program is podman without a runtime.
+// program returns podman without a runtime.
 func program(name string, e subject.Engine) (cli.Program, error) {
 	podman, err := cli.Find(e, "podman", "CONTAINER_*", "CONTAINERS_*", "XDG_*", "STORAGE_*", "REGISTRIES_CONFIG_PATH", "DBUS_SESSION_BUS_ADDRESS")
 	if err != nil {
@@ -78,11 +76,11 @@ func program(name string, e subject.Engine) (cli.Program, error) {
 	for _, v := range podman.Env {
 		if host, ok := strings.CutPrefix(v, "CONTAINER_HOST="); ok && host != "" {
 			return podman, engine.Unavailable(name, "unset CONTAINER_HOST, or weigh that service as docker: --docker-host "+host,
-				"CONTAINER_HOST=%s makes the command line a client of a service, with which no runtime can be chosen", host)
+				"CONTAINER_HOST=%s makes podman a client of a service, where the runtime cannot be chosen", host)
 		}
 	}
 	if e.Address != "" {
-		return podman, engine.Unavailable(name, "weigh that service as docker: --docker-host "+e.Address, "podman is weighed by its command line, which has no address")
+		return podman, engine.Unavailable(name, "weigh that service as docker: --docker-host "+e.Address, "podman is weighed by its command line, without an address")
 	}
 	if e.Root != "" {
 		podman.Args = append(podman.Args, "--root", e.Root)
@@ -93,8 +91,7 @@ func program(name string, e subject.Engine) (cli.Program, error) {
 	return podman, nil
 }
 
-// choose finds out how the runtime has to be named, and what podman says of
-// itself then.
+// choose finds the name or path of the runtime that podman accepts, and returns podman's info with it.
 func choose(ctx context.Context, name string, podman cli.Program, runtime string) (cli.Program, info, error) {
 	p := with(podman, runtime)
 	i, err := ask(ctx, p)
@@ -102,9 +99,9 @@ func choose(ctx context.Context, name string, podman cli.Program, runtime string
 		return p, i, i.check(name)
 	}
 	if runtime == "" {
-		return p, i, engine.Unavailable(name, "make this work: "+podman.Path+" info", "%v", err)
+		return p, i, engine.Unavailable(name, "check it with: "+podman.Path+" info", "%v", err)
 	}
-	// Podman finds a runtime that its configuration does not name by its path.
+	// Podman accepts a runtime that is not in its configuration only by path.
 	if file, lookErr := exec.LookPath(runtime); lookErr == nil && !strings.Contains(runtime, "/") {
 		if file, lookErr = filepath.Abs(file); lookErr == nil {
 			if i, atPath := ask(ctx, with(podman, file)); atPath == nil {
@@ -112,19 +109,18 @@ func choose(ctx context.Context, name string, podman cli.Program, runtime string
 			}
 		}
 	}
-	if _, plain := ask(ctx, podman); plain != nil { // it is not the runtime's fault
-		return p, i, engine.Unavailable(name, "make this work: "+podman.Path+" info", "%v", plain)
+	if _, plain := ask(ctx, podman); plain != nil { // podman itself fails
+		return p, i, engine.Unavailable(name, "check it with: "+podman.Path+" info", "%v", plain)
 	}
-	return p, i, engine.Unavailable(name, "install "+filepath.Base(runtime)+" where PATH finds it, or add it to [engine.runtimes] in containers.conf",
-		"podman has no runtime %s; it has %s (%v)", runtime, strings.Join(registered(ctx, podman), ", "), err)
+	return p, i, engine.Unavailable(name, "install "+filepath.Base(runtime)+" on PATH, or add it to [engine.runtimes] in containers.conf",
+		"podman has no runtime %s (available: %s): %v", runtime, strings.Join(registered(ctx, podman), ", "), err)
 }
 
-// usual are the runtimes that podman's own configuration knows: containers/common 0.50
-// and later.
+// usual are the runtimes in podman's default configuration (containers/common 0.50 and later).
 var usual = []string{"crun", "runc", "youki", "runsc", "kata", "krun"}
 
-// Runtimes lists the runtimes that podman can be told by name, its default
-// first. The error is a *subject.Unavailable when there is no podman.
+// Runtimes lists the runtimes that podman accepts by name, its default first. If there is no podman, the
+// error is a *subject.Unavailable.
 func Runtimes(ctx context.Context, e subject.Engine) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -139,7 +135,7 @@ func Runtimes(ctx context.Context, e subject.Engine) ([]string, error) {
 }
 
 func registered(ctx context.Context, podman cli.Program) []string {
-	known := make([]string, 1+len(usual)) // the default, and those of the usual ones that are there
+	known := make([]string, 1+len(usual)) // the default, and the usual ones that exist
 	_ = engine.Each(len(known), func(n int) error {
 		if n == 0 {
 			i, err := ask(ctx, podman)
@@ -159,7 +155,7 @@ func registered(ctx context.Context, podman cli.Program) []string {
 	return known[:1+len(rest)]
 }
 
-// with is podman that is told a runtime, "" for its default.
+// with returns podman with a runtime, "" for its default.
 func with(podman cli.Program, runtime string) cli.Program {
 	if runtime != "" {
 		podman.Args = slices.Concat(podman.Args, []string{"--runtime", runtime})
@@ -171,7 +167,7 @@ func with(podman cli.Program, runtime string) cli.Program {
 func (t *Target) Info() record.Target {
 	c := t.commands(t.podman, subject.Env{RunID: "RUN", Limits: subject.DefaultLimits}, t.image)
 	const done = "the command has exited with 0; "
-	const ran = done + "then: podman says running, the process is there and its first line is in the log"
+	const ran = done + "then: podman says running, the process exists and its first line is in the log"
 	out := record.Target{
 		Name: t.name, Kind: "podman", Version: t.info.Version.Version, Path: t.podman.Path, Clock: t.info.clock(),
 		Operations: c.Operations("containers of podman are weighed without a pod", map[subject.Op]string{
@@ -187,17 +183,14 @@ func (t *Target) Info() record.Target {
 	out.Config["network"] = t.network
 	out.Config["log driver"] = cmp.Or(t.driver, t.info.Host.LogDriver)
 	if t.private {
-		out.Notes = append(out.Notes, "podman and what it starts run in a private mount namespace without the cgroup2 mount, because crun refuses a hybrid cgroup layout")
+		out.Notes = append(out.Notes, "podman runs in a private mount namespace without the cgroup2 mount: crun refuses a hybrid cgroup layout")
 	}
 	if t.driver != "" {
-		out.Notes = append(out.Notes, fmt.Sprintf("log driver %s instead of %s, which keeps no output to prove that the workload ran", t.driver, t.info.Host.LogDriver))
+		out.Notes = append(out.Notes, fmt.Sprintf("log driver %s instead of %s, which keeps no output to check that the workload ran", t.driver, t.info.Host.LogDriver))
 	}
 	if t.rlimits != nil {
-		out.Notes = append(out.Notes, "started with --ulimit: this machine withholds CAP_SYS_RESOURCE, and podman's own limits would be above those that it may give")
+		out.Notes = append(out.Notes, "started with --ulimit: without CAP_SYS_RESOURCE podman may not set its default limits")
 	}
-	out.Notes = append(out.Notes, stopNote)
+	out.Notes = append(out.Notes, "podman's stop polls for the end of the process (every 100 ms in version 4.3, every 10 ms in later ones), so its latency has that step; its monitor's clean-up after a stop is awaited, untimed")
 	return out
 }
-
-const stopNote = "podman's stop looks in steps whether the process is gone (every 100 ms in version 4.3, every 10 ms in later ones), and its latency comes in such steps; " +
-	"the clean-up that its monitor then begins is waited for, untimed"

@@ -21,7 +21,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-func TestANameThatIsTakenIsAFailureOfItsLaneAlone(t *testing.T) {
+func TestExistingNameFailsItsLaneOnly(t *testing.T) {
 	p := engines.Podman(t)
 	s := open(t, at(p), "crun", 2)
 	enginetest.Must(t, s, subject.Create, 1)
@@ -37,10 +37,10 @@ func TestANameThatIsTakenIsAFailureOfItsLaneAlone(t *testing.T) {
 		t.Errorf("the other lane: %+v", *f)
 	}
 	err := s.Close(t.Context())
-	check.That(t, err == nil && len(left(p)(t)) == 0, "%v, left %q", err, left(p)(t)) // the name is of the run, so the container goes too
+	check.That(t, err == nil && len(left(p)(t)) == 0, "%v, left %q", err, left(p)(t)) // its name is the run's, so the container is removed too
 }
 
-func TestARuntimeThatOnlySaysThatItStartedIsFound(t *testing.T) {
+func TestFalseStartIsAFailure(t *testing.T) {
 	p := engines.Podman(t)
 	runc := need.Tool(t, "runc")
 	// It starts the container, ends it at once, and reports success.
@@ -56,9 +56,9 @@ func TestARuntimeThatOnlySaysThatItStartedIsFound(t *testing.T) {
 	}
 }
 
-func TestCrunIsWeighedWhereItRefusesTheMachinesCgroups(t *testing.T) {
+func TestCrunIsWeighedOnHybridCgroups(t *testing.T) {
 	p := engines.Podman(t)
-	// The same storage without the set-up's own namespace: tare has to make one.
+	// The same storage without the set-up's mount namespace: tare has to make one.
 	e := subject.Engine{Command: p.Program, Args: p.Args, Env: map[string]string{}}
 	for _, v := range p.Env {
 		name, value, _ := strings.Cut(v, "=")
@@ -73,8 +73,7 @@ func TestCrunIsWeighedWhereItRefusesTheMachinesCgroups(t *testing.T) {
 	check.Equal(t, "the machine's mounts", mountsOf(t, p.Root), before)
 }
 
-// mountsOf are the machine's mounts of groups, and those below a folder: others come
-// and go with what else runs.
+// mountsOf returns the cgroup mounts and those below a folder. Other mounts change independently.
 func mountsOf(t *testing.T, dir string) string {
 	t.Helper()
 	b := must.Get(os.ReadFile("/proc/self/mountinfo"))(t)
@@ -88,7 +87,7 @@ func mountsOf(t *testing.T, dir string) string {
 	return strings.Join(out, "")
 }
 
-func TestAPodmanThatCannotBeWeighedSaysWhy(t *testing.T) {
+func TestUnavailableHasReasonAndAdvice(t *testing.T) {
 	p := engines.Podman(t)
 	for _, c := range []struct {
 		name, runtime  string
@@ -96,10 +95,10 @@ func TestAPodmanThatCannotBeWeighedSaysWhy(t *testing.T) {
 		reason, advice string
 	}{
 		{"no program", "", subject.Engine{Command: "/nothing/podman"}, "there is no /nothing/podman", "apt-get install podman"},
-		{"no such runtime", "nosuch", at(p), "it has crun, runc", "containers.conf"},
-		{"a runtime's path that is not there", "/nothing/runc", at(p), "it has crun, runc", "containers.conf"},
+		{"no such runtime", "nosuch", at(p), "(available: crun, runc", "containers.conf"},
+		{"a runtime's missing path", "/nothing/runc", at(p), "(available: crun, runc", "containers.conf"},
 		{"a client of a service", "", subject.Engine{Command: p.Command, Env: map[string]string{"CONTAINER_HOST": p.Host}}, "client of a service", "unset CONTAINER_HOST"},
-		{"an address", "", subject.Engine{Command: p.Command, Address: p.Host}, "which has no address", "as docker: --docker-host " + p.Host},
+		{"an address", "", subject.Engine{Command: p.Command, Address: p.Host}, "without an address", "as docker: --docker-host " + p.Host},
 	} {
 		_, err := New(t.Context(), "podman/x", c.runtime, "", c.e)
 		u, ok := errors.AsType[*subject.Unavailable](err)
@@ -107,7 +106,7 @@ func TestAPodmanThatCannotBeWeighedSaysWhy(t *testing.T) {
 	}
 }
 
-func TestInfoTellsWhatIsWeighed(t *testing.T) {
+func TestInfoIsComplete(t *testing.T) {
 	p := engines.Podman(t)
 	info := weigh(t, at(p), "crun").Info()
 	for _, key := range []string{"runtime", "runtime path", "runtime version", "storage driver", "cgroup driver", "cgroup version", "network", "via", "log driver"} {
@@ -121,19 +120,19 @@ func TestInfoTellsWhatIsWeighed(t *testing.T) {
 	}
 }
 
-func TestTheIDsAreTakenOffTheLogsOfSeveralContainers(t *testing.T) {
+func TestUnprefixedRemovesTheIDs(t *testing.T) {
 	got := unprefixed("298aa3194672 tare-probe/1 a 1\n9e9ba052b17c tare-probe/1 b 2\n", true)
 	check.That(t, got == "tare-probe/1 a 1\ntare-probe/1 b 2\n", "%q", got)
 }
 
-func TestInfoThatSaysNothingIsRefused(t *testing.T) {
+func TestIncompleteInfoIsRefused(t *testing.T) {
 	for _, text := range []string{"", "{}", "[]", `{"version":{"Version":"4.3.1"}}`, "panic: x"} {
 		_, err := parseInfo([]byte(text))
 		check.That(t, err != nil, "%q was taken", text)
 	}
 	i, err := parseInfo([]byte(`{"host":{"ociRuntime":{"name":"crun","version":"crun version 1.8.1\ncommit: x"}},"version":{"Version":"2.2.1"}}`))
 	check.That(t, err == nil && i.isCrun() && i.runtimeBanner() == "crun version 1.8.1", "%+v, %v", i, err)
-	check.Error(t, i.check("podman/crun"), "older")
+	check.Error(t, i.check("podman/crun"), "too old")
 	if i.Host.LogDriver = "none"; i.logDriver() != "k8s-file" {
 		t.Error("a driver that keeps nothing was left")
 	}
@@ -141,7 +140,7 @@ func TestInfoThatSaysNothingIsRefused(t *testing.T) {
 
 func TestMain(m *testing.M) { engines.Main(m) }
 
-// at is how the podman of the tests is reached.
+// at returns the settings for the tests' podman.
 func at(p *engines.PodmanEngine) subject.Engine { return subject.Engine{Command: p.Command} }
 
 func weigh(t *testing.T, e subject.Engine, runtime string) subject.Target {
@@ -170,7 +169,7 @@ func TestPodmanConforms(t *testing.T) {
 	enginetest.Conforms(t, cases...)
 }
 
-func TestPodmanTellsOfTheSameContainersAndOfTheirCgroup(t *testing.T) {
+func TestPodmanEventsMatchTheContainers(t *testing.T) {
 	p := engines.Podman(t)
 	env := enginetest.Environment(t, 2)
 	s := enginetest.Open(t, weigh(t, at(p), "crun"), env)
@@ -179,10 +178,10 @@ func TestPodmanTellsOfTheSameContainersAndOfTheirCgroup(t *testing.T) {
 	}
 	check.Equal(t, "containers in podman's events", created(t, p, env.RunID), 2*2)
 	all, err := s.(subject.Sandboxed).Sandboxes(t.Context())
-	check.That(t, err == nil && all[0].Group != "", "podman names the cgroup, and it is not told: %+v, %v", all, err)
+	check.That(t, err == nil && all[0].Group != "", "no cgroup: %+v, %v", all, err)
 }
 
-func TestAPlaceIsOnTheCommandLine(t *testing.T) {
+func TestPlaceIsOnTheCommandLine(t *testing.T) {
 	place := engine.Place{Tmpfs: []string{"size=1", "exec"}, Device: "/dev/loop7"}
 	i := must.Get(image.Probe())(t)
 	line := strings.Join((&Target{network: "none"}).commands(cli.Program{}, subject.Env{}, i).Line(subject.Run, "name", place), " ")
@@ -190,7 +189,7 @@ func TestAPlaceIsOnTheCommandLine(t *testing.T) {
 		"%v", line)
 }
 
-// created counts the containers of a run in podman's events.
+// created counts a run's containers in podman's events.
 func created(t *testing.T, p *engines.PodmanEngine, runID string) int {
 	t.Helper()
 	podman := must.Get(program("podman", at(p)))(t)
@@ -204,7 +203,7 @@ func created(t *testing.T, p *engines.PodmanEngine, runID string) int {
 	return n
 }
 
-func TestRuntimesAreTheDefaultFirstAndThoseThatAreThere(t *testing.T) {
+func TestRuntimesListsTheDefaultFirstAndOnlyExistingOnes(t *testing.T) {
 	p := engines.Podman(t)
 	got := must.Get(Runtimes(t.Context(), at(p)))(t)
 	check.That(t, len(got) >= 2 && got[0] == "crun" && slices.Contains(got, "runc") && !slices.Contains(got, "krun"), "%q", got)

@@ -11,7 +11,7 @@ import (
 
 // Open implements subject.Target.
 func (t *Target) Open(ctx context.Context, env subject.Env) (subject.Session, error) {
-	if err := engine.Passes(env.Workload, t.info.callings()...); err != nil {
+	if err := engine.Passes(env.Workload, t.info.aliases()...); err != nil {
 		return nil, fmt.Errorf("target %s: %w", t.name, err)
 	}
 	podman := t.podman
@@ -20,8 +20,8 @@ func (t *Target) Open(ctx context.Context, env subject.Env) (subject.Session, er
 		return nil, fmt.Errorf("target %s: %w", t.name, err)
 	}
 	if t.private {
-		// One namespace for the whole session: what podman mounts for a
-		// container is there for every later command.
+		// One namespace for the session: podman's mounts for a container have to be visible to
+		// later commands.
 		if podman.Mounts, err = cgroup.Without2(t.hs); err != nil {
 			return nil, fmt.Errorf("target %s: %w", t.name, err)
 		}

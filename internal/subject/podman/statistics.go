@@ -9,24 +9,23 @@ import (
 
 const statsSource = "podman stats"
 
-// stats is what matters of libpod's ContainerStats. Podman's command shows the
-// amounts for people; these are the numbers behind.
+// stats is the relevant part of libpod's ContainerStats, which has exact numbers.
 type stats struct {
 	ContainerID string `json:"ContainerID"`
 	MemUsage    uint64 `json:"MemUsage"` // bytes
 	CPUNano     uint64 `json:"CPUNano"`  // ns since the start
 }
 
-// format makes `podman stats` print those: what it embeds has the numbers, where
-// its own methods of the same names have the text.
+// format makes `podman stats` print those numbers: the embedded ContainerStats has them, where podman's
+// methods of the same names return formatted text.
 const format = `{{"{"}}"ContainerID":"{{.ContainerStats.ContainerID}}","MemUsage":{{.ContainerStats.MemUsage}},"CPUNano":{{.ContainerStats.CPUNano}}{{"}"}}`
 
-// parseStats reads that.
-func parseStats(out []byte, _ []engine.State, told map[string]engine.Usage) {
+// parseStats parses the output of that.
+func parseStats(out []byte, _ []engine.State, used map[string]engine.Usage) {
 	for line := range strings.Lines(string(out)) {
 		var one stats
 		if json.Unmarshal([]byte(line), &one) == nil {
-			told[one.ContainerID] = engine.Usage{Memory: engine.Amount(one.MemUsage), CPU: engine.Amount(one.CPUNano)}
+			used[one.ContainerID] = engine.Usage{Memory: engine.Amount(one.MemUsage), CPU: engine.Amount(one.CPUNano)}
 		}
 	}
 }
