@@ -94,7 +94,7 @@ func TestAToolThatIsNotHereSaysWhatToInstall(t *testing.T) {
 	t.Setenv("PATH", bin)
 	for _, tool := range []string{"fio", "sysbench"} {
 		t.Run(tool, func(t *testing.T) {
-			refuses(t, append([]string{"storage", "host", "runc", "--tool", tool, "--size", "4M"}, short...), "carry "+tool, "none on PATH", "apt-get install "+tool)
+			refuses(t, append([]string{"storage", "host", "runc", "--tool", tool, "--size", "4M"}, short...), "carry "+tool, "not on PATH", "apt-get install "+tool)
 		})
 	}
 	for name, script := range map[string]string{"a script": "#!/bin/sh\necho fio-3.33\n", "no program at all": "fio-3.33\n"} {

@@ -74,7 +74,7 @@ func TestTareRunsInItsImageOnEachEngine(t *testing.T) {
 	groups := []string{"-v", "/sys/fs/cgroup:/sys/fs/cgroup"}
 	says(t, "tare ", false, append(in, name, "version")...)
 	says(t, "failed 0/", false, slices.Concat(in, rights, groups, weigh)...)
-	says(t, "give them to this container: docker run -v /sys/fs/cgroup", true, slices.Concat(in, rights, weigh)...)
+	says(t, "share the host's with this container: docker run -v /sys/fs/cgroup", true, slices.Concat(in, rights, weigh)...)
 	says(t, "set TARE_DATA_DIR and TARE_STATE_DIR", true, slices.Concat(in, rights, groups, []string{"--read-only"}, weigh)...)
 	says(t, "failed 0/", false, slices.Concat(in, rights, groups, []string{"--read-only", "--tmpfs", "/tmp:exec", "-e", "TARE_DATA_DIR=/tmp/data", "-e", "TARE_STATE_DIR=/tmp/state"}, weigh)...)
 	says(t, "Untagged", false, append(d, "rmi", name, testName+"-"+map[string]string{"amd64": "arm64", "arm64": "amd64"}[runtime.GOARCH])...)

@@ -17,31 +17,30 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Call is one operation on one lane that is a call of an engine's API.
+// Call is an operation on a lane: a call of an engine's API.
 type Call struct {
 	Lane    int
-	Command string        // what is called, for people: "POST /containers/ID/start"
+	Command string        // for display: "POST /containers/ID/start"
 	Timeout time.Duration // of the call
-	// Do makes the call and nothing else: what it needs was prepared before.
+	// Do makes the call. It needs no further preparation.
 	Do func(ctx context.Context) error
-	// Watch is a process whose exit is to be stamped, 0 for none. It is a
-	// stamp, no condition: what ends the operation is the call's return.
+	// Watch is a process whose exit gets a stamp, 0 for none. The operation ends when the call
+	// returns, whether or not the process has ended.
 	Watch int
 }
 
-// Refusal is the error of a call that knows itself in which way it failed.
+// Refusal is the error of a call with its own record.Failure.
 type Refusal struct{ record.Failure }
 
 func (f *Refusal) Error() string { return f.Detail }
 
 // Calls is a batch of calls. It implements subject.Batch and subject.Metered.
 type Calls struct {
-	// Settle is as that of [Batch].
+	// Settle is as in [Batch].
 	Settle func(ctx context.Context, samples []record.Sample)
-	// Warm, when set, is called just before the release and is not timed: it
-	// opens connections, and brings back what the collection before it threw
-	// away, so that it is not part of the first call. Its error makes the
-	// whole batch worthless.
+	// Warm, if set, runs just before the release and is not timed. It opens connections and
+	// refills caches that the garbage collection before it emptied. Its error fails the whole
+	// batch.
 	Warm func(ctx context.Context) error
 
 	edges
@@ -49,25 +48,24 @@ type Calls struct {
 	gate     chan struct{}
 	begun    atomic.Int32
 	allBegun chan struct{}
-	ctx      context.Context // of the calls, set at the release; nil when there is none
+	ctx      context.Context // of the calls; set at the release, nil without one
 	answers  chan answer
 	watch    *watch
 	patience time.Duration
 	own      time.Duration
 }
 
-// answer is what came of one call.
+// answer is the result of a call.
 type answer struct {
 	i               int
 	start, returned int64
 	err             error
 }
 
-// grace is how long a call may take to return after it was cancelled.
+// grace is the time for a cancelled call to return.
 const grace = 5 * time.Second
 
-// PrepareCalls makes the calls ready: each waits in a goroutine of its own for the
-// release.
+// PrepareCalls starts a goroutine for each call, which waits for the release.
 func PrepareCalls(calls []Call) (*Calls, error) {
 	b := &Calls{calls: calls, gate: make(chan struct{}), allBegun: make(chan struct{}), answers: make(chan answer, len(calls))}
 	pids := make([]int, len(calls))
@@ -104,15 +102,15 @@ func (b *Calls) do(i int, waiting chan<- struct{}) {
 	b.answers <- a
 }
 
-// Start implements subject.Batch. What was armed has to be released; once ctx has
-// ended no call is made.
+// Start implements subject.Batch. It has to be called to end the goroutines; once ctx has ended it
+// makes no calls.
 func (b *Calls) Start(ctx context.Context) (int64, []record.Sample, error) {
 	defer b.watch.close()
 	if err := ctx.Err(); err != nil {
 		close(b.gate)
 		return 0, nil, err
 	}
-	// The collector would run while a hundred lanes compete for the CPUs.
+	// Without this the collector would run while a hundred lanes compete for the CPUs.
 	runtime.GC()
 	percent := debug.SetGCPercent(-1)
 	collectAgain := sync.OnceFunc(func() { debug.SetGCPercent(percent) })
@@ -129,9 +127,8 @@ func (b *Calls) Start(ctx context.Context) (int64, []record.Sample, error) {
 	var cancel context.CancelFunc
 	b.ctx, cancel = context.WithTimeout(ctx, b.patience)
 	defer cancel()
-	// Calls that begin together have to get to it before the engine does. From
-	// then on tare is an ordinary client among the engine's processes, as a
-	// command would be; a single call is one all the time.
+	// The calls of a batch have to be made before the engine starts working on them. From then on
+	// tare has ordinary priority, like any client; a single call always has.
 	calm := func() {}
 	if len(b.calls) > 1 {
 		calm = sync.OnceFunc(urgent())
@@ -159,8 +156,8 @@ func (b *Calls) Start(ctx context.Context) (int64, []record.Sample, error) {
 	return released, samples, nil
 }
 
-// collect waits for every call, and calls calm when all have begun. One that
-// does not even return when it is cancelled is left to itself.
+// collect waits for all calls, and calls calm once all have been made. A call that does not return
+// after its cancellation is abandoned.
 func (b *Calls) collect(ctx context.Context, calm func()) []record.Sample {
 	samples := make([]record.Sample, len(b.calls))
 	answered := make([]bool, len(b.calls))
@@ -180,7 +177,7 @@ func (b *Calls) collect(ctx context.Context, calm func()) []record.Sample {
 			for i := range samples {
 				if !answered[i] {
 					samples[i] = record.Sample{Lane: b.calls[i].Lane, Failure: &record.Failure{
-						Kind: record.FailTimeout, Detail: fmt.Sprintf("no reply within %v, nor %v after it was cancelled", b.calls[i].Timeout, grace)}}
+						Kind: record.FailTimeout, Detail: fmt.Sprintf("no reply within %v, nor within %v after the cancellation", b.calls[i].Timeout, grace)}}
 				}
 			}
 			return samples
@@ -207,21 +204,18 @@ func (b *Calls) failed(ctx context.Context, a answer) *record.Failure {
 	return &record.Failure{Kind: record.FailError, Detail: cut(a.err.Error())}
 }
 
-// OwnCPU implements subject.Metered. With an API the client's work is the
-// operation's, as far as it is tare's process that does it: encoding, the
-// socket, decoding are in here.
+// OwnCPU implements subject.Metered. It includes the client's part of the operations in tare's
+// process: encoding, the socket, decoding.
 func (b *Calls) OwnCPU() int64 { return b.own.Nanoseconds() }
 
-// cut bounds foreign text of an error to what one line can show.
+// cut bounds foreign error text.
 func cut(text string) string { return subject.Cut(strings.TrimSpace(text), 1024) }
 
-// FirstFromLog takes the workload's own stamp that was in its output, as an engine
-// kept it, and fails when the workload never said one. A stamp that lies
-// before the call or after the line was read is no time of the host's clock; it
-// is kept as the guest's.
-func FirstFromLog(s *record.Sample, ns int64, said bool) *record.Failure {
+// FirstFromLog sets the workload's own stamp from its log, and fails without one. A stamp before the
+// call or after the reading of the log is not by the host's clock; it is kept as the guest's.
+func FirstFromLog(s *record.Sample, ns int64, found bool) *record.Failure {
 	switch {
-	case !said:
+	case !found:
 		return &record.Failure{Kind: record.FailWorkload, Detail: "reported success, but the workload's first line is not in the container's log"}
 	case ns >= s.Start && ns <= machine.Now():
 		s.First = ns

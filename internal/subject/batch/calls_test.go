@@ -25,13 +25,13 @@ func calls(n int, do func(ctx context.Context, lane int) error) []Call {
 	return out
 }
 
-// prepare makes calls ready.
+// prepare prepares calls.
 func prepare(t *testing.T, calls []Call) *Calls {
 	t.Helper()
 	return must.Get(PrepareCalls(calls))(t)
 }
 
-// start performs a batch that is not in vain.
+// start performs a batch that has to succeed.
 func start(ctx context.Context, t *testing.T, b *Calls) (released int64, samples []record.Sample) {
 	t.Helper()
 	released, samples, err := b.Start(ctx)
@@ -39,7 +39,7 @@ func start(ctx context.Context, t *testing.T, b *Calls) (released int64, samples
 	return released, samples
 }
 
-func TestNoCallBeginsBeforeTheRelease(t *testing.T) {
+func TestCallsBeginAfterTheRelease(t *testing.T) {
 	var begun atomic.Int32
 	b := prepare(t, calls(20, func(context.Context, int) error { begun.Add(1); return nil }))
 	time.Sleep(20 * time.Millisecond)
@@ -53,7 +53,7 @@ func TestNoCallBeginsBeforeTheRelease(t *testing.T) {
 	}
 }
 
-func TestACallThatFailsIsNoTimeAndCostsItsOwnLaneOnly(t *testing.T) {
+func TestFailedCallHasNoTimeAndAffectsItsLaneOnly(t *testing.T) {
 	for name, c := range map[string]struct {
 		do           func(ctx context.Context, endRun func()) error
 		kind, detail string
@@ -77,7 +77,7 @@ func TestACallThatFailsIsNoTimeAndCostsItsOwnLaneOnly(t *testing.T) {
 			return c.do(ctx, endRun)
 		})
 		for i := range all {
-			all[i].Timeout = 6 * time.Second // in which a call that has nothing to do ends on any machine
+			all[i].Timeout = 6 * time.Second // sufficient for an empty call on any machine
 		}
 		_, samples := start(run, t, prepare(t, all))
 		endRun()
@@ -88,7 +88,7 @@ func TestACallThatFailsIsNoTimeAndCostsItsOwnLaneOnly(t *testing.T) {
 	}
 }
 
-func TestTheExitOfAWatchedProcessIsStamped(t *testing.T) {
+func TestExitOfAWatchedProcessIsStamped(t *testing.T) {
 	cmd := exec.Command("sleep", "60")
 	must.OK(t, cmd.Start())
 	var b *Calls
@@ -101,15 +101,15 @@ func TestTheExitOfAWatchedProcessIsStamped(t *testing.T) {
 		return nil
 	})
 	all[1].Watch = cmd.Process.Pid
-	all[2].Watch = 1 << 21 // gone before
+	all[2].Watch = 1 << 21 // ended before
 	b = prepare(t, all)
 	_, samples := start(t.Context(), t, b)
 	s := samples[1]
 	check.That(t, s.Exited > s.Start && s.Exited < s.Returned, "started %d, exited %d, returned %d", s.Start, s.Exited, s.Returned)
-	check.That(t, samples[0].Exited == 0 && samples[2].Exited == 0, "an exit was stamped that nobody saw")
+	check.That(t, samples[0].Exited == 0 && samples[2].Exited == 0, "an unseen exit was stamped")
 }
 
-func TestAStampOfAnotherClockIsNotTheHosts(t *testing.T) {
+func TestImplausibleStampIsTheGuests(t *testing.T) {
 	now := machine.Now()
 	for name, c := range map[string]struct {
 		said, guest int64
@@ -126,9 +126,8 @@ func TestAStampOfAnotherClockIsNotTheHosts(t *testing.T) {
 	}
 }
 
-// What is asked afterwards is not part of the batch: neither in what it cost the
-// engine nor in what it cost tare.
-func TestABatchIsBracketedWithoutItsChecks(t *testing.T) {
+// The checks after a batch are not part of it: neither of the engine's cost nor of tare's.
+func TestBatchEndsBeforeItsChecks(t *testing.T) {
 	var events []string
 	b := prepare(t, calls(1, func(context.Context, int) error { events = append(events, "call"); return nil }))
 	b.Warm = func(context.Context) error { events = append(events, "warm"); return nil }
@@ -138,7 +137,7 @@ func TestABatchIsBracketedWithoutItsChecks(t *testing.T) {
 	check.Equal(t, "events", events, []string{"warm", "begin", "call", "end", "settle"})
 }
 
-func TestWhatIsReleasedTooLateMakesNoCallAndWaitsNoLonger(t *testing.T) {
+func TestLateReleaseMakesNoCall(t *testing.T) {
 	b := prepare(t, calls(3, func(context.Context, int) error {
 		t.Error("a call was made")
 		return nil
@@ -148,5 +147,5 @@ func TestWhatIsReleasedTooLateMakesNoCallAndWaitsNoLonger(t *testing.T) {
 	cancel()
 	_, samples, err := b.Start(ctx)
 	check.That(t, errors.Is(err, context.Canceled) && len(samples) == 0, "%v, %+v", err, samples)
-	<-b.gate // or the lanes would wait at it for ever
+	<-b.gate // else the lanes would wait for ever
 }

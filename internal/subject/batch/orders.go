@@ -1,7 +1,6 @@
-// Package batch turns what lanes saw into samples. It is what the targets that
-// are driven by commands or by the kernel's own calls share: armed orders on a
-// pool of lanes become a [subject.Batch], and a lane's result becomes a sample
-// or a failure, by the same rules for all of them.
+// Package batch turns results of lanes into samples. Targets that are driven by commands or by
+// system calls share it: armed orders on a pool of lanes become a [subject.Batch], and each
+// result a sample or a failure, by the same rules.
 package batch
 
 import (
@@ -20,27 +19,25 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Task is one operation on one lane.
+// Task is an operation on a lane.
 type Task struct {
 	Lane  int
 	Order lane.Order
-	// SharedClock tells that the workload's CLOCK_MONOTONIC is the host's, so
-	// that the time in the probe's line can be used.
+	// SharedClock means that the workload's CLOCK_MONOTONIC is the host's, so the time in the
+	// probe's line is usable.
 	SharedClock bool
-	// Seen is told every result first, failed or not: what a target has to
-	// remember so that it can clean up. May be nil.
+	// Seen is called first with every result, failed or not, to record what has to be cleaned up.
+	// May be nil.
 	Seen func(r *lane.Result)
-	// Confirm looks after the release whether the operation did what it
-	// reported; it may add stamps. It is called for lanes that did not fail,
-	// one after the other, and is not timed. May be nil.
+	// Confirm checks after the release that the operation did what it reported; it may add stamps.
+	// It is called for lanes without a failure, one after the other, and is not timed. May be nil.
 	Confirm func(ctx context.Context, r *lane.Result, s *record.Sample) *record.Failure
 }
 
 // Batch implements subject.Batch on a pool of lanes.
 type Batch struct {
-	// Settle, when set, looks at all lanes at once after the release and
-	// before the tasks' Confirm: where one question can be asked for all. It
-	// may add stamps and failures. It is not timed.
+	// Settle, if set, checks all lanes together after the release and before Confirm, where one
+	// query covers them all. It may add stamps and failures. It is not timed.
 	Settle func(ctx context.Context, samples []record.Sample)
 
 	edges
@@ -60,7 +57,7 @@ func call(f func()) {
 	}
 }
 
-// PrepareOrders makes the tasks ready: afterwards their lanes wait at the gate.
+// PrepareOrders arms the tasks: their lanes wait at the gate.
 func PrepareOrders(pool *lane.Pool, tasks []Task) (*Batch, error) {
 	lanes := make([]int, len(tasks))
 	orders := make([]lane.Order, len(tasks))
@@ -74,8 +71,8 @@ func PrepareOrders(pool *lane.Pool, tasks []Task) (*Batch, error) {
 	return &Batch{armed: armed, tasks: tasks}, nil
 }
 
-// Start implements subject.Batch. What was armed has to be released; once ctx has
-// ended nothing is begun.
+// Start implements subject.Batch. It has to be called to release the lanes; once ctx has ended
+// it starts nothing.
 func (b *Batch) Start(ctx context.Context) (int64, []record.Sample, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, nil, errors.Join(err, b.armed.Disarm())
@@ -111,15 +108,15 @@ func (b *Batch) Start(ctx context.Context) (int64, []record.Sample, error) {
 	return released, samples, nil
 }
 
-// unconfirmed takes back what was said of operations whose checks were cut off:
-// that tare was told to stop contradicts nobody's word.
+// unconfirmed turns failures from interrupted checks into interruptions: an interrupted check proves
+// nothing.
 func unconfirmed(ctx context.Context, samples []record.Sample) {
 	if ctx.Err() == nil {
 		return
 	}
 	for i := range samples {
 		if f := samples[i].Failure; f != nil && (f.Kind == record.FailState || f.Kind == record.FailWorkload || f.Kind == record.FailError) {
-			f.Kind, f.Detail = record.FailInterrupted, "interrupted before it was confirmed: "+f.Detail
+			f.Kind, f.Detail = record.FailInterrupted, "interrupted before the confirmation: "+f.Detail
 		}
 	}
 }
@@ -139,9 +136,8 @@ func sample(t *Task, r *lane.Result) record.Sample {
 	return s
 }
 
-// setFirst takes the workload's own stamp where its clock is the host's, and
-// proves that by order: it cannot lie before the call or after the line's
-// arrival.
+// setFirst sets the workload's own stamp if its clock is the host's. The order confirms that:
+// the stamp cannot be before the call or after the arrival of the line.
 func setFirst(t *Task, r *lane.Result, s *record.Sample) {
 	ns, ok := r.ProbeTime(t.Order.Token)
 	if !ok {
@@ -155,7 +151,7 @@ func setFirst(t *Task, r *lane.Result, s *record.Sample) {
 	s.Guest = ns
 }
 
-// Broken is the failure that an error of tare's own is, nil for none.
+// Broken returns the failure for an error of tare's own, nil for none.
 func Broken(err error) *record.Failure {
 	if err == nil {
 		return nil
@@ -163,11 +159,11 @@ func Broken(err error) *record.Failure {
 	return &record.Failure{Kind: record.FailError, Detail: err.Error()}
 }
 
-// Failed returns why a result is no success, nil when it is one.
+// Failed returns the failure of a result, nil for a success.
 func Failed(o lane.Order, r *lane.Result) *record.Failure {
 	if e, ok := errors.AsType[*lane.Error](r.Err); ok {
 		f := &record.Failure{Kind: kindOf(e), Detail: e.Error(), Output: output(r)}
-		// A container that never came to life often says why.
+		// A container that failed to start often says why.
 		if r.Status.Exited() && r.Status.ExitStatus() != 0 {
 			f.Exit = r.Status.ExitStatus()
 		}
@@ -181,7 +177,7 @@ func Failed(o lane.Order, r *lane.Result) *record.Failure {
 	return describe(f, o)
 }
 
-// Exited is the failure of a command that did not exit with 0.
+// Exited returns the failure of a command with a status other than 0.
 func Exited(status unix.WaitStatus) *record.Failure {
 	if status.Signaled() {
 		n := int(status.Signal())
@@ -190,27 +186,27 @@ func Exited(status unix.WaitStatus) *record.Failure {
 	return &record.Failure{Kind: record.FailExit, Exit: status.ExitStatus(), Detail: fmt.Sprintf("exit status %d", status.ExitStatus())}
 }
 
-// EndedAsTold checks how a workload ended that was sent a signal, as far as a lane saw it.
-func EndedAsTold(r *lane.Result, told unix.Signal) *record.Failure {
+// CheckEnd returns the failure of a workload that did not end as expected after a signal, as far as a
+// lane saw the end.
+func CheckEnd(r *lane.Result, sent unix.Signal) *record.Failure {
 	switch {
 	case !r.WorkloadKnown:
 		return nil
 	case r.Workload.Signaled():
-		return EndedWith(128+int(r.Workload.Signal()), true, told)
+		return EndedWith(128+int(r.Workload.Signal()), true, sent)
 	}
-	return EndedWith(r.Workload.ExitStatus(), false, told)
+	return EndedWith(r.Workload.ExitStatus(), false, sent)
 }
 
-// EndedWith is the failure of a workload that ended with an exit code, 128+n where it was
-// killed by signal n, and was sent a signal. The probe exits with 0 then; anything else was
-// not its doing.
-func EndedWith(exit int, killed bool, told unix.Signal) *record.Failure {
+// EndedWith returns the failure of a workload that ended with an exit code after a signal was sent;
+// 128+n means killed by signal n. The probe exits with 0 on the signal.
+func EndedWith(exit int, killed bool, sent unix.Signal) *record.Failure {
 	f := &record.Failure{Kind: record.FailWorkload, Exit: exit}
 	switch {
 	case exit == 0:
 		return nil
 	case killed:
-		f.Detail = fmt.Sprintf("the workload was killed by signal %d instead of ending on %s", exit-128, procs.SignalName(told))
+		f.Detail = fmt.Sprintf("the workload was killed by signal %d instead of ending on %s", exit-128, procs.SignalName(sent))
 	default:
 		f.Detail = fmt.Sprintf("the workload ended with status %d instead of 0", exit)
 	}
@@ -231,7 +227,7 @@ func kindOf(e *lane.Error) string {
 	return record.FailError
 }
 
-// describe adds what was tried. Floor's orders are no command lines.
+// describe adds the command. The floor's orders are not command lines.
 func describe(f *record.Failure, o lane.Order) *record.Failure {
 	if f != nil && f.Command == "" && (o.Kind == lane.Exec || o.Kind == lane.Spawn) {
 		f.Command = o.String()
@@ -239,7 +235,7 @@ func describe(f *record.Failure, o lane.Order) *record.Failure {
 	return f
 }
 
-// output is what came back, bounded: standard error, else standard output.
+// output returns the bounded output of a command: standard error, else standard output.
 func output(r *lane.Result) string {
 	return subject.Cut(cmp.Or(strings.TrimSpace(r.Stderr), strings.TrimSpace(r.Stdout)), 2048)
 }

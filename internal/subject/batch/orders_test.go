@@ -18,18 +18,18 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-func TestAWorkloadThatDidNotEndAsToldIsBlamedByTheSignalThatItWasSent(t *testing.T) {
-	for told, want := range map[unix.Signal]string{
+func TestCheckEndNamesTheSignalThatWasSent(t *testing.T) {
+	for sent, want := range map[unix.Signal]string{
 		unix.SIGQUIT: "the workload was killed by signal 9 instead of ending on SIGQUIT",
 		35:           "the workload was killed by signal 9 instead of ending on signal 35",
 	} {
 		killed := &lane.Result{WorkloadKnown: true, Workload: unix.WaitStatus(unix.SIGKILL)}
-		f := EndedAsTold(killed, told)
+		f := CheckEnd(killed, sent)
 		check.That(t, f != nil && f.Detail == want, "%+v", f)
 	}
 }
 
-func TestOrdersThatWereArmedAreLetGoWithoutAnyBeingBegun(t *testing.T) {
+func TestArmedOrdersAreReleasedWithoutAStart(t *testing.T) {
 	pool := must.Get(lane.NewPool(lane.Options{Lanes: 3}))(t)
 	t.Cleanup(pool.Close)
 	ended, cancel := context.WithCancel(t.Context())
@@ -43,7 +43,7 @@ func TestOrdersThatWereArmedAreLetGoWithoutAnyBeingBegun(t *testing.T) {
 			}
 			return must.Get(PrepareOrders(pool, tasks))(t)
 		}
-		for range 5 { // what is let go is let go at once
+		for range 5 { // the release is immediate
 			began := false
 			b := arm(func(*lane.Result) { began = true })
 			b.Hook(func() { began = true }, func() {})
@@ -60,7 +60,7 @@ func TestOrdersThatWereArmedAreLetGoWithoutAnyBeingBegun(t *testing.T) {
 	}
 }
 
-// classOf is the scheduling class of a thread.
+// classOf returns the scheduling class of a thread.
 func classOf(tid int) uint32 {
 	a, err := unix.SchedGetAttr(tid, 0)
 	if err != nil {
@@ -69,9 +69,9 @@ func classOf(tid int) uint32 {
 	return a.Policy
 }
 
-func TestThreadsAreUrgentUntilTheyAreToldToCalmDown(t *testing.T) {
+func TestThreadsHavePriorityUntilUndo(t *testing.T) {
 	calm := urgent()
-	during := classOf(unix.Getpid()) // the first thread is always there
+	during := classOf(unix.Getpid()) // the first thread always exists
 	calm()
 	want := uint32(unix.SCHED_NORMAL)
 	if mayFIFO() {
@@ -81,7 +81,7 @@ func TestThreadsAreUrgentUntilTheyAreToldToCalmDown(t *testing.T) {
 	ordinaryAgain(t)
 }
 
-func TestAThreadIsAfterwardsOfTheClassThatItHad(t *testing.T) {
+func TestThreadsGetTheirClassBack(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	before := must.Get(unix.SchedGetAttr(0, 0))(t)
@@ -96,20 +96,20 @@ func ordinaryAgain(t *testing.T) {
 	t.Helper()
 	for _, tid := range threads() {
 		nice, err := unix.Getpriority(unix.PRIO_PROCESS, tid)
-		if class := classOf(tid); class != unix.SCHED_NORMAL || err == nil && nice > 20+10 { // the system call gives 20 - nice
+		if class := classOf(tid); class != unix.SCHED_NORMAL || err == nil && nice > 20+10 { // the system call returns 20 - nice
 			t.Errorf("thread %d is left with class %d, nice %d", tid, class, 20-nice)
 		}
 	}
 }
 
-// Once all calls have begun, the client competes with the engine as any other
-// would: it must not get its replies before the engine gets its CPUs.
-func TestCallsThatHaveBegunAreOrdinary(t *testing.T) {
+// Once all calls have been made, the client competes with the engine like any other: it must
+// not get its replies before the engine gets its CPUs.
+func TestThreadsAreOrdinaryOnceAllCallsAreMade(t *testing.T) {
 	for name, n := range map[string]int{"alone": 1, "together": 3} {
 		t.Run(name, func(t *testing.T) {
 			during := make(chan uint32, n)
 			start(t.Context(), t, prepare(t, calls(n, func(context.Context, int) error {
-				// The last that begins calms all, and others wait for that.
+				// The last call ends the priority, and the others wait for that.
 				class := classOf(unix.Getpid())
 				for end := time.Now().Add(10 * time.Second); n > 1 && class != unix.SCHED_NORMAL && time.Now().Before(end); time.Sleep(time.Millisecond) {
 					class = classOf(unix.Getpid())
@@ -125,18 +125,18 @@ func TestCallsThatHaveBegunAreOrdinary(t *testing.T) {
 	}
 }
 
-// mayFIFO tries it out on a thread of this process.
+// mayFIFO reports whether a thread of this process can get SCHED_FIFO.
 func mayFIFO() bool {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	before, err := unix.SchedGetAttr(0, 0)
-	may := err == nil && unix.SchedSetAttr(0, first(), 0) == nil
+	may := err == nil && unix.SchedSetAttr(0, priority(), 0) == nil
 	restore(0, before)
 	return may
 }
 
-// None of them returns before all have begun.
-func TestAHundredCallsStartTogether(t *testing.T) {
+// No call returns before all have begun.
+func TestHundredCallsStartTogether(t *testing.T) {
 	var begun sync.WaitGroup
 	begun.Add(100)
 	released, samples := start(t.Context(), t, prepare(t, calls(100, func(ctx context.Context, _ int) error {
@@ -153,20 +153,19 @@ func TestAHundredCallsStartTogether(t *testing.T) {
 	t.Logf("skew %v", skew)
 }
 
-func TestWhatCannotBeWarmedUpIsNotReleased(t *testing.T) {
+func TestFailedWarmUpReleasesNothing(t *testing.T) {
 	b := prepare(t, calls(1, func(context.Context, int) error {
 		t.Error("it was called")
 		return nil
 	}))
-	cold := errors.New("nobody there")
+	cold := errors.New("no server")
 	b.Warm = func(context.Context) error { return cold }
 	_, samples, err := b.Start(t.Context())
 	check.That(t, errors.Is(err, cold) && samples == nil, "released: %v, %v", samples, err)
 }
 
-// BenchmarkCall makes a call that does nothing: what lies between its two stamps is
-// what tare adds to a call of an engine's API, and the rest is armed and collected
-// outside of what is timed.
+// BenchmarkCall makes an empty call: the time between its two stamps is tare's addition to a
+// call of an engine's API. The rest of an iteration is outside of what is timed.
 func BenchmarkCall(b *testing.B) {
 	var window, wake int64
 	for b.Loop() {

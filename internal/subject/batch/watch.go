@@ -14,17 +14,16 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// watch stamps the exits of processes that are not tare's children: a pidfd
-// each, and one thread that waits for all of them.
+// watch stamps the exits of processes that are not tare's children, with a pidfd each and one
+// thread that waits for all.
 type watch struct {
-	epoll, wake int            // wake is an eventfd: stop waiting
-	fds         []int          // of all that is open
-	exits       []atomic.Int64 // by index; 0 while it lives
-	ended       chan struct{}  // closed when nobody is waited for any more
+	epoll, wake int            // wake is an eventfd that stops the wait
+	fds         []int          // all open descriptors
+	exits       []atomic.Int64 // by index; 0 while running
+	ended       chan struct{}  // closed at the end of the wait
 }
 
-// newWatch watches those pids that are not 0. A process that is gone already
-// has no exit to be stamped, and gets none.
+// newWatch watches those pids that are not 0. A process that has already ended gets no stamp.
 func newWatch(pids []int) (*watch, error) {
 	w := &watch{exits: make([]atomic.Int64, len(pids)), ended: make(chan struct{})}
 	if !slices.ContainsFunc(pids, func(pid int) bool { return pid > 0 }) {
@@ -40,7 +39,7 @@ func newWatch(pids []int) (*watch, error) {
 	return w, nil
 }
 
-// open says how many processes there are to be waited for.
+// open returns the number of processes to wait for.
 func (w *watch) open(pids []int) (left int, err error) {
 	if w.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return 0, os.NewSyscallError("epoll_create1", err)
@@ -68,7 +67,7 @@ func (w *watch) open(pids []int) (left int, err error) {
 	return left, err
 }
 
-// add has the watch told of a descriptor once: an exited process stays readable.
+// add watches a descriptor for one event: an exited process stays readable.
 func (w *watch) add(fd, i int) error {
 	w.fds = append(w.fds, fd)
 	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(w.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLONESHOT, Fd: int32(i)}))
@@ -93,8 +92,7 @@ func (w *watch) wait(left int) {
 	}
 }
 
-// stamp writes the exits into the samples. An exit that the engine's reply
-// overtook is waited for, a little.
+// stamp writes the exits into the samples. It waits shortly for an exit after the engine's reply.
 func (w *watch) stamp(samples []record.Sample, calls []Call) {
 	select {
 	case <-w.ended:
@@ -107,8 +105,7 @@ func (w *watch) stamp(samples []record.Sample, calls []Call) {
 	}
 }
 
-// exitGrace is how long after an engine's "stopped" a process may still be
-// seen.
+// exitGrace is how long a process may take to end after an engine reported it stopped.
 const exitGrace = 2 * time.Second
 
 func (w *watch) close() {

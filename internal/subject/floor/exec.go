@@ -18,11 +18,11 @@ import (
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
-// namespaces are those that a container has of its own.
+// namespaces are the namespaces of a container.
 const namespaces = unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
 
-// Exec implements subject.Executor: fork in the container's cgroup and
-// namespaces, and exec. No program stands between tare and the command.
+// Exec implements subject.Executor: fork into the container's cgroup and namespaces, and exec.
+// There is no program between tare and the command.
 func (s *session) Exec(ctx context.Context, n int, args []string) (subject.Executed, error) {
 	if n < 0 || n >= len(s.boxes) || s.boxes[n].pid == 0 {
 		return subject.Executed{}, fmt.Errorf("target floor: lane %d holds no running container", n)
@@ -47,16 +47,16 @@ func (s *session) Exec(ctx context.Context, n int, args []string) (subject.Execu
 	return ended, err
 }
 
-// inside is the way into a container.
+// inside has the descriptors for entering a container.
 type inside struct {
 	process int        // pidfd of its first process
 	tasks   []*os.File // of its v1 cgroups
-	group   *os.File   // of v2, nil where there is none
-	bounded bool       // it may have no more capabilities than caps
+	group   *os.File   // of v2; nil without one
+	bounded bool       // limit the command's capabilities to caps
 	caps    uint64     // bounding set of its first process
 }
 
-// inside opens all that is named by a path of the host.
+// inside opens everything that a path of the host names.
 func (s *session) inside(b *box) (*inside, error) {
 	name := filepath.Join(s.group, b.name)
 	in := &inside{}
@@ -68,7 +68,7 @@ func (s *session) inside(b *box) (*inside, error) {
 		in.close()
 		return nil, fmt.Errorf("process %d has ended", b.pid)
 	}
-	if s.env.Workload.Cargo != nil { // its root may have put anything where the command's program was
+	if s.env.Workload.Cargo != nil { // the user's program may have replaced the command's program
 		in.bounded = true
 		status, err := procs.StatusOf(b.pid)
 		if err != nil {
@@ -95,10 +95,10 @@ func (s *session) inside(b *box) (*inside, error) {
 	return in, nil
 }
 
-// enter takes the calling thread into the container, which never comes back: so
-// what it starts is born there, and nothing is charged elsewhere.
+// enter moves the calling thread into the container for good, so that its children start there
+// and are charged there.
 func (in *inside) enter() error {
-	// Threads of one process share their root, unless they ask for their own.
+	// The threads of a process share their root unless they unshare it.
 	if err := unix.Unshare(unix.CLONE_FS); err != nil {
 		return fmt.Errorf("unshare(CLONE_FS): %w", err)
 	}
@@ -116,24 +116,24 @@ func (in *inside) enter() error {
 	if !in.bounded {
 		return nil
 	}
-	return bound(in.caps)
+	return limitCapabilities(in.caps)
 }
 
-// bound sees to it that what the calling thread executes has no other capabilities.
-func bound(caps uint64) error {
+// limitCapabilities drops all capabilities but caps from what the calling thread executes.
+func limitCapabilities(caps uint64) error {
 	for c := range uint64(64) {
 		if caps>>c&1 != 0 {
 			continue
 		}
 		err := unix.Prctl(unix.PR_CAPBSET_DROP, uintptr(c), 0, 0, 0)
 		if errors.Is(err, unix.EINVAL) {
-			break // beyond the last that the kernel knows
+			break // beyond the kernel's last capability
 		}
 		if err != nil {
 			return fmt.Errorf("drop capability %d: %w", c, err)
 		}
 	}
-	// A root that execs has the inheritable ones, too.
+	// An exec by root adds the inheritable capabilities.
 	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var sets [2]unix.CapUserData
 	if err := unix.Capget(&head, &sets[0]); err != nil {

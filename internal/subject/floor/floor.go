@@ -1,8 +1,7 @@
-// Package floor weighs a container made with nothing but the kernel's own
-// calls: new mount, PID, network, IPC and UTS namespaces, a cgroup with the
-// same limits, pivot_root into the same root file system, exec. It is what no
-// runtime can beat. The calls are made by the lane itself (internal/lane/src/floor.h);
-// no program is started but the workload.
+// Package floor weighs a container made with system calls only: new mount, PID, network, IPC
+// and UTS namespaces, a cgroup with the same limits, pivot_root into the same root file system,
+// exec. No runtime can be faster. The lane makes the calls (internal/lane/src/floor.h); the
+// workload is the only program that is started.
 package floor
 
 import (
@@ -29,8 +28,8 @@ import (
 // Name is the target's name.
 const Name = "floor"
 
-// The controllers in which every container has a limit, and, where it is one of
-// its own, the one that counts its CPU time.
+// controllers returns the controllers of containers' limits, and cpuacct, which counts CPU
+// time, where it is separate.
 func controllers(hs []cgroup.Hierarchy) []string {
 	names := []string{"memory", "pids", "cpu"}
 	for _, h := range hs {
@@ -44,7 +43,7 @@ func controllers(hs []cgroup.Hierarchy) []string {
 // Target is the floor.
 type Target struct{ hierarchies []cgroup.Hierarchy }
 
-// New returns the floor as a target, or why it cannot be weighed here.
+// New returns the floor as a target, or a *subject.Unavailable.
 func New() (*Target, error) {
 	if os.Geteuid() != 0 {
 		return nil, &subject.Unavailable{Name: Name, Reason: "namespaces and cgroups need root", Advice: "run tare as root (sudo tare …)"}
@@ -54,7 +53,7 @@ func New() (*Target, error) {
 		return nil, &subject.Unavailable{Name: Name, Reason: err.Error()}
 	}
 	if cgroup.ModeOf(hs) == cgroup.None {
-		return nil, &subject.Unavailable{Name: Name, Reason: "the machine's cgroups are not mounted here", Advice: "mount -t cgroup2 none /sys/fs/cgroup; or give them to this container: docker run -v /sys/fs/cgroup:/sys/fs/cgroup --pid host"}
+		return nil, &subject.Unavailable{Name: Name, Reason: "no cgroups are mounted here", Advice: "mount -t cgroup2 none /sys/fs/cgroup; or share the host's with this container: docker run -v /sys/fs/cgroup:/sys/fs/cgroup --pid host"}
 	}
 	return &Target{hierarchies: cgroup.Using(hs, controllers(hs)...)}, nil
 }
@@ -69,11 +68,11 @@ func (t *Target) Info() record.Target {
 	return record.Target{
 		Name: Name, Kind: "floor", Clock: "host", Config: map[string]string{"root file system": engine.RootMade},
 		Operations: map[string]record.Operation{
-			string(subject.Create): {Command: create, Done: record.StampReturned, Means: "the process is in its namespaces, cgroup and root, and waits"},
-			string(subject.Start):  {Command: "let it exec the workload", Done: record.StampReturned, Means: "it has exec'd the workload"},
+			string(subject.Create): {Command: create, Done: record.StampReturned, Means: "the process waits in its namespaces, cgroup and root"},
+			string(subject.Start):  {Command: "exec the workload", Done: record.StampReturned, Means: "the process has exec'd the workload"},
 			string(subject.Stop):   {Command: "kill(PID, STOP SIGNAL)", Done: record.StampExited, Means: "the stop signal was sent and the process has exited"},
 			string(subject.Remove): {Command: "rmdir of the cgroup", Done: record.StampReturned, Means: "the cgroup is gone; the namespaces ended with their process"},
-			string(subject.Run):    {Command: create + ", exec the workload", Done: record.StampReturned, Means: "it has exec'd the workload"},
+			string(subject.Run):    {Command: create + ", exec the workload", Done: record.StampReturned, Means: "the process has exec'd the workload"},
 		},
 	}
 }
@@ -102,16 +101,16 @@ func (t *Target) Open(_ context.Context, env subject.Env) (subject.Session, erro
 type session struct {
 	env         subject.Env
 	hierarchies []cgroup.Hierarchy
-	group       string // of the target, below which each container has its own
+	group       string // the target's cgroup, parent of those of the containers
 	volumes     *engine.Volumes
 	pool        *lane.Pool
 	boxes       []box
 	made        int
 }
 
-// box is the container of a lane.
+// box is a lane's container.
 type box struct {
-	name string // of its cgroup, "" where there is none
+	name string // of its cgroup; "" for none
 	pid  int
 }
 
@@ -147,7 +146,7 @@ func (s *session) Prepare(_ context.Context, op subject.Op, lanes []int) (subjec
 			o.Kind, o.Need, o.Watch, o.Signal = lane.Kill, lane.NeedExit, b.pid, s.env.Workload.Signal()
 			task.Confirm = func(_ context.Context, r *lane.Result, _ *record.Sample) *record.Failure {
 				b.pid = 0
-				return s.env.Workload.Forgive(batch.EndedAsTold(r, s.env.Workload.Signal()))
+				return s.env.Workload.Forgive(batch.CheckEnd(r, s.env.Workload.Signal()))
 			}
 		case subject.Remove:
 			o.Kind = lane.FloorRemove
@@ -166,7 +165,7 @@ func (s *session) Prepare(_ context.Context, op subject.Op, lanes []int) (subjec
 	return batch.PrepareOrders(s.pool, tasks)
 }
 
-// describe is the tagged list that src/floor.h reads.
+// describe returns the tagged list for src/floor.h.
 func (s *session) describe(n int, name string) []string {
 	var list []string
 	l := s.env.Limits
@@ -183,7 +182,7 @@ func (s *session) describe(n int, name string) []string {
 			list = append(list, "j", filepath.Join(dir, "cgroup.procs"))
 		}
 	}
-	list = append(list, "r", s.root(n))
+	list = append(list, "r", engine.Root(s.env, n))
 	if folder := s.volumes.Folder(n); folder != "" {
 		list = append(list, "b", folder, strings.TrimPrefix(subject.VolumePath, "/"))
 	}

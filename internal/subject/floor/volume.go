@@ -14,9 +14,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// openStorage makes the root file systems and what else the workload stores its
-// files on. All containers share one root file system; where their files are to
-// lie in it, each lane has its own.
+// openStorage makes the root file systems and opens the workload's volume and device. All containers
+// share one root; if they write to it, each lane has its own.
 func (s *session) openStorage() error {
 	w := s.env.Workload
 	var err error
@@ -31,28 +30,20 @@ func (s *session) openStorage() error {
 		return err
 	}
 	if len(w.Files) > 0 || w.Cargo != nil {
-		if err := s.makeCommonNodes(); err != nil {
-			return err
+		for n := range s.env.Lanes {
+			if err := makeNodes(engine.Root(s.env, n)); err != nil {
+				return fmt.Errorf("make devices on lane %d: %w", n, err)
+			}
 		}
 	}
 	if device.Node == "" {
 		return nil
 	}
-	return makeNode(s.root(0), device)
+	return makeNode(engine.Root(s.env, 0), device)
 }
 
-// makeCommonNodes makes the devices that programs expect: without /dev/null a
-// program that throws its output away writes it to a file of that name.
-func (s *session) makeCommonNodes() error {
-	for n := range s.env.Lanes {
-		if err := makeNodes(s.root(n)); err != nil {
-			return fmt.Errorf("make devices on lane %d: %w", n, err)
-		}
-	}
-	return nil
-}
-
-// makeNodes makes them in a root file system, in which a link may stand for /dev.
+// makeNodes makes the devices that programs expect: without /dev/null a program creates a file
+// of that name. /dev may be a link in a foreign root.
 func makeNodes(at string) error {
 	root, err := os.OpenRoot(at)
 	if err != nil {
@@ -71,18 +62,15 @@ func makeNodes(at string) error {
 			}
 			return err
 		}
-		if err := root.Chmod("dev/"+name, 0o666); err != nil { // whatever the umask
+		if err := root.Chmod("dev/"+name, 0o666); err != nil { // regardless of the umask
 			return err
 		}
 	}
 	return nil
 }
 
-// root is a lane's root file system.
-func (s *session) root(n int) string { return engine.Root(s.env, n) }
-
-// makeNode makes the device's node in a root file system. No devices cgroup
-// stands in its way: the floor joins none.
+// makeNode makes the device's node in a root file system. The floor joins no devices cgroup
+// that could deny it.
 func makeNode(root string, device engine.Device) error {
 	path := filepath.Join(root, subject.DevicePath)
 	if err := unix.Mknod(path, unix.S_IFBLK|0o600, int(unix.Mkdev(device.Major, device.Minor))); err != nil {
@@ -93,19 +81,18 @@ func makeNode(root string, device engine.Device) error {
 		return fmt.Errorf("statfs %s: %w", root, err)
 	}
 	if fs.Flags&unix.ST_NODEV != 0 {
-		return fmt.Errorf("the device %s: %w: the root file system lies in %s, which is mounted nodev; put tare's folders on another one", device.Node, subject.ErrUnsupported, root)
+		return fmt.Errorf("device %s: %w: the root file system in %s is mounted nodev: move tare's folders to another file system", device.Node, subject.ErrUnsupported, root)
 	}
 	return nil
 }
 
-// mountTmpfs puts the workload's tmpfs into a container that was made. The
-// kernel's call is made in the container's own mount namespace, with which it goes.
+// mountTmpfs mounts the workload's tmpfs in a container's mount namespace.
 func (s *session) mountTmpfs(b *box) *record.Failure {
 	size := s.env.Workload.Tmpfs
 	if size == 0 {
 		return nil
 	}
-	err := s.inNamespaces(b, func() error {
+	err := inMounts(b, func() error {
 		return unix.Mount("tmpfs", subject.VolumePath, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, fmt.Sprintf("mode=1777,size=%d", size))
 	})
 	if err != nil {
@@ -114,8 +101,8 @@ func (s *session) mountTmpfs(b *box) *record.Failure {
 	return nil
 }
 
-// inNamespaces does something in the container's mount namespace.
-func (s *session) inNamespaces(b *box, do func() error) error {
+// inMounts calls do in the container's mount namespace.
+func inMounts(b *box, do func() error) error {
 	pidfd, err := unix.PidfdOpen(b.pid, 0)
 	if err != nil {
 		return fmt.Errorf("pidfd_open(%d): %w", b.pid, err)
@@ -124,12 +111,11 @@ func (s *session) inNamespaces(b *box, do func() error) error {
 	return thread.InMounts(pidfd, do)
 }
 
-// clear takes away what a container left on its root file system, so that the
-// next one on the lane has a fresh one.
+// clear removes what a container wrote to its root file system, for the next one on the lane.
 func (s *session) clear(n int) error {
 	err := engine.ClearRoot(s.env, n)
 	if err == nil && s.env.Workload.Cargo != nil {
-		err = makeNodes(s.root(n))
+		err = makeNodes(engine.Root(s.env, n))
 	}
 	return err
 }

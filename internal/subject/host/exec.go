@@ -15,16 +15,15 @@ import (
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
-// Exec implements subject.Executor: the command is a plain child of tare. The
-// paths that a container would have are the host's own: the probe's, those of
-// the files that are carried, and the volume's.
+// Exec implements subject.Executor: the command is a child of tare. Paths in a container (the
+// probe, carried files, the volume) are replaced by the host's.
 func (s *session) Exec(ctx context.Context, n int, args []string) (subject.Executed, error) {
 	if n < 0 || n >= len(s.pids) || s.pids[n] == 0 {
 		return subject.Executed{}, fmt.Errorf("target host: lane %d holds no workload", n)
 	}
 	pid, used, fetched := 0, int64(0), int64(0)
 	ended, err := child.Run(ctx, child.Command{
-		Args: s.onHost(n, args), Env: lane.Environment([]string{"LC_ALL=C"}), // what tools print is read, here as in containers, which know no other language
+		Args: s.onHost(n, args), Env: lane.Environment([]string{"LC_ALL=C"}), // as in containers, since the output of tools is parsed
 		Begun: func(p int) {
 			pid = p
 			s.note(n, func(list []int) []int { return append(list, p) })
@@ -45,7 +44,7 @@ func (s *session) note(n int, change func([]int) []int) {
 	s.more[n] = change(s.more[n])
 }
 
-// onHost is a container's command with the host's paths.
+// onHost returns a container's command with the host's paths.
 func (s *session) onHost(n int, args []string) []string {
 	out := slices.Clone(args)
 	out[0] = s.program(args[0])
@@ -67,12 +66,12 @@ func (s *session) program(path string) string {
 	return path
 }
 
-// assigned is an argument that begins with a path, or an option whose value does:
-// "/data/file", "--filename=/data/file", "of=/dev/tare".
+// assigned matches an argument that is a path, or an option with a path as value: "/data/file",
+// "--filename=/data/file", "of=/dev/tare".
 var assigned = regexp.MustCompile(`^(-{0,2}[A-Za-z][A-Za-z0-9_-]*=)?(/.*)$`)
 
-// inPlace puts paths of the host in the place of a container's: of the one that an
-// argument is, or of the several that fio has for one ("/data/a:/data/b").
+// inPlace replaces a container's paths in an argument by the host's: one, or several as for fio
+// ("/data/a:/data/b").
 func inPlace(arg string, host func(path string) string) string {
 	m := assigned.FindStringSubmatch(arg)
 	if m == nil {
@@ -85,7 +84,7 @@ func inPlace(arg string, host func(path string) string) string {
 	return m[1] + strings.Join(list, ":")
 }
 
-// path is the host's path of what a container has at one.
+// path returns the host's path for a container's.
 func (s *session) path(n int, path string) string {
 	below, onVolume := strings.CutPrefix(path, subject.VolumePath)
 	switch {

@@ -1,6 +1,5 @@
-// Package host weighs the workload as a plain process: the zero of every
-// scale. It has nothing to create and nothing to remove, so its operations are
-// start, stop and run, and run is the same as start.
+// Package host weighs the workload as a plain process, the zero of every scale. There is
+// nothing to create or remove, so its operations are start, stop and run, which equals start.
 package host
 
 import (
@@ -60,7 +59,7 @@ func (Target) Refuses(w *setting.Workload) *subject.Unavailable {
 	if len(w.OnHost()) > 0 {
 		return nil
 	}
-	return &subject.Unavailable{Name: Name, Reason: "an image does not run as a plain process", Advice: "say what does: --host-command 'PROGRAM ARG'"}
+	return &subject.Unavailable{Name: Name, Reason: "an image does not run as a plain process", Advice: "give a command: --host-command 'PROGRAM ARG'"}
 }
 
 // Open implements subject.Target.
@@ -76,7 +75,7 @@ func (t Target) Open(_ context.Context, env subject.Env) (subject.Session, error
 	if err == nil {
 		o := lane.Options{Lanes: env.Lanes}
 		if c := env.Workload.Cargo; c != nil {
-			// A command of the user's names none of the run's folders, by which others are found.
+			// A user's command has no path of the run, by which other processes of the run are found.
 			o.Env = append(slices.Clone(c.HostEnv), procs.RunVariable+"="+env.RunID)
 		}
 		s.pool, err = lane.NewPool(o)
@@ -92,11 +91,11 @@ type session struct {
 	pool    *lane.Pool
 	volumes *engine.Volumes
 	device  engine.Device
-	pids    []int // of each lane's workload, 0 where there is none
+	pids    []int // by lane; 0 for none
 	made    int
 
 	executing sync.Mutex
-	more      [][]int // the commands that run now, by lane
+	more      [][]int // running execs, by lane
 }
 
 // Prepare implements subject.Session.
@@ -120,7 +119,7 @@ func (s *session) Prepare(_ context.Context, op subject.Op, lanes []int) (subjec
 			task.Order = lane.Order{Kind: lane.Kill, Watch: s.pids[n], Signal: s.env.Workload.Signal(), Need: lane.NeedExit, Timeout: s.env.Timeout}
 			task.Confirm = func(_ context.Context, r *lane.Result, _ *record.Sample) *record.Failure {
 				s.pids[n] = 0
-				if f := s.env.Workload.Forgive(batch.EndedAsTold(r, s.env.Workload.Signal())); f != nil {
+				if f := s.env.Workload.Forgive(batch.CheckEnd(r, s.env.Workload.Signal())); f != nil {
 					return f
 				}
 				return batch.Broken(s.clear(n))
@@ -142,8 +141,8 @@ func (s *session) Discard(ctx context.Context, lanes []int) error {
 	return errors.Join(errs...)
 }
 
-// end ends the workload on a lane, if there is one. It is the lane's child: only the lane
-// can end and reap it without mistaking another process for it.
+// end ends the workload on a lane, if there is one. Only the lane, its parent, can kill and
+// reap it without the risk of a reused pid.
 func (s *session) end(ctx context.Context, n int) error {
 	if s.pids[n] == 0 {
 		return nil
@@ -153,7 +152,7 @@ func (s *session) end(ctx context.Context, n int) error {
 	return errors.Join(err, s.clear(n))
 }
 
-// args are the command of a workload.
+// args returns the command of a workload.
 func (s *session) args(token string) []string {
 	own := filepath.Join(s.env.Dir, probe.Name)
 	c := s.env.Workload.Cargo
@@ -161,7 +160,7 @@ func (s *session) args(token string) []string {
 		return []string{own, token}
 	}
 	args := append([]string{own, token}, c.Host...)
-	if args[2] == probe.Name { // tare's own, as in an image
+	if args[2] == probe.Name { // tare's probe, as in an image
 		args[2] = own
 	}
 	return args

@@ -22,16 +22,15 @@ import (
 	"github.com/tare-bench/tare/internal/workspace"
 )
 
-// The child of this test holds workloads, and a tmpfs with a file on it, until it
-// is killed.
-func TestTheWorkloadsAndTheTmpfsOfAKilledRunGoWithItsFolder(t *testing.T) {
+// The child of this test has workloads, and a tmpfs with a file on it, until it is killed.
+func TestCleanRemovesWorkloadsAndTmpfsOfAKilledRun(t *testing.T) {
 	if dir := os.Getenv("TARE_TEST_HOST"); dir != "" {
 		must.OK(t, holdTmpfs(rootsIn(dir)))
 	}
 	need.Root(t)
 	dir, id := t.TempDir(), ""
 	untouched.Check(t, dir, func() []string { return []string{id} })
-	child := exec.Command(os.Args[0], "-test.run=^TestTheWorkloadsAndTheTmpfsOfAKilledRunGoWithItsFolder$")
+	child := exec.Command(os.Args[0], "-test.run=^TestCleanRemovesWorkloadsAndTmpfsOfAKilledRun$")
 	child.Env = append(os.Environ(), "TARE_TEST_HOST="+dir)
 	out, err := child.StdoutPipe()
 	if err == nil {
@@ -45,13 +44,13 @@ func TestTheWorkloadsAndTheTmpfsOfAKilledRunGoWithItsFolder(t *testing.T) {
 		}
 	}
 	_ = child.Process.Kill()
-	_ = child.Wait() // killed: the error is expected
+	_ = child.Wait() // the error is expected
 	must.That(t, id != "", "it holds no tmpfs:\n%s", said)
 
 	left, live, err := workspace.Leftovers(rootsIn(dir))
 	must.That(t, err == nil && len(left) == 1 && left[0].RunID == id && len(live) == 0,
 		"left %+v, live %v, %v; the run is %s", left, live, err, id)
-	if len(left[0].Mounts) != 2 || len(left[0].Processes) != 2 { // of two lanes
+	if len(left[0].Mounts) != 2 || len(left[0].Processes) != 2 { // two lanes
 		t.Errorf("mounts %v and workloads %v: of what is not found the removal proves nothing", left[0].Mounts, left[0].Processes)
 	}
 	must.OK(t, left[0].Remove(false))
@@ -65,8 +64,8 @@ func rootsIn(dir string) workspace.Roots {
 	return workspace.Roots{Data: filepath.Join(dir, "data"), State: filepath.Join(dir, "state")}
 }
 
-// holdTmpfs opens the host with a tmpfs for each of two lanes, writes to one, says
-// so, and waits for its end.
+// holdTmpfs opens the host with a tmpfs for each of two lanes, writes to one, reports that, and
+// waits for its end.
 func holdTmpfs(roots workspace.Roots) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -98,10 +97,10 @@ func holdTmpfs(roots workspace.Roots) error {
 	}
 	fmt.Println("holds " + run.ID)
 	<-ctx.Done()
-	return fmt.Errorf("nobody killed it: %w", ctx.Err())
+	return fmt.Errorf("it was not killed: %w", ctx.Err())
 }
 
-func TestAContainersPathsAreTheHostsOwn(t *testing.T) {
+func TestContainerPathsAreReplacedByTheHosts(t *testing.T) {
 	with := &session{env: subject.Env{Dir: "/run/x"}, device: engine.Device{Node: "/dev/loop7"}}
 	without := &session{env: subject.Env{Dir: "/run/x"}}
 	for _, c := range []struct {

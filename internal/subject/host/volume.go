@@ -14,9 +14,8 @@ import (
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
-// openStorage makes what stands for a container's subject.VolumePath and
-// subject.DevicePath. What is mounted lies below the run's folder, and is unmounted
-// with it, by Close or by tare clean.
+// openStorage makes the host's counterparts of subject.VolumePath and subject.DevicePath.
+// Mounts are below the run's folder, and Close or tare clean unmounts them with it.
 func (s *session) openStorage() error {
 	w := s.env.Workload
 	var err error
@@ -34,9 +33,8 @@ func (s *session) openStorage() error {
 	return nil
 }
 
-// folder is what a lane's workload has for subject.VolumePath: one of the volume,
-// a tmpfs, or, since the host has no root file system for each workload, a folder
-// of the run.
+// folder returns a lane's counterpart of subject.VolumePath: a folder of the volume, a tmpfs,
+// or a folder of the run.
 func (s *session) folder(n int) string {
 	if s.volumes != nil {
 		return s.volumes.Folder(n)
@@ -53,7 +51,7 @@ func (s *session) make(n int) error {
 	if size == 0 {
 		return nil
 	}
-	err := unix.Mount("tare-"+s.env.RunID, path, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, fmt.Sprintf("mode=0700,size=%d", size)) // or others could put links there
+	err := unix.Mount("tare-"+s.env.RunID, path, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, fmt.Sprintf("mode=0700,size=%d", size)) // closed to others, who could make links
 	if errors.Is(err, unix.EPERM) {
 		err = fmt.Errorf("%w: %w: run tare as root (sudo tare …)", err, subject.ErrUnsupported)
 	}
@@ -63,8 +61,8 @@ func (s *session) make(n int) error {
 	return nil
 }
 
-// clear takes away what a workload left in its folder, as it goes with a
-// container. What is on the volume stays.
+// clear removes what a workload left in its folder, as the end of a container does. Files on
+// the volume stay.
 func (s *session) clear(n int) error {
 	if s.volumes != nil {
 		return nil

@@ -1,7 +1,6 @@
-// Package hosttools finds what a program of the host needs to run in an empty root
-// file system: itself, its dynamic linker, and the libraries that this linker
-// says it loads. So the same program runs inside a container and outside,
-// whatever image there is.
+// Package hosttools finds the files that a host's program needs in an empty root file system:
+// the program, its dynamic linker, and the libraries that this linker loads. So the same
+// program runs inside a container and outside, with any image.
 package hosttools
 
 import (
@@ -20,11 +19,11 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 )
 
-// Program is a program of the host that can be carried into a container.
+// Program is a host's program that can be copied into a container.
 type Program struct {
 	Name    string
-	Path    string // on the host and in the container, with no link in it: "/usr/bin/fio"
-	Version string // the first line that --version prints: "fio-3.33"
+	Path    string // on the host and in the container, links resolved: "/usr/bin/fio"
+	Version string // first line of --version: "fio-3.33"
 	Files   []probe.File
 }
 
@@ -35,14 +34,13 @@ func Fio(ctx context.Context) (*Program, error) {
 		return nil, err
 	}
 	if !strings.HasPrefix(p.Version, "fio-") || strings.ContainsAny(p.Version, " \t") {
-		return nil, fmt.Errorf("carry fio: %s --version says %q, which is no version of fio", p.Path, p.Version)
+		return nil, fmt.Errorf("carry fio: %s --version printed %q, expected a version of fio", p.Path, p.Version)
 	}
 	return p, nil
 }
 
-// Find finds a program on PATH, its version, and the files that it needs. What a
-// program opens later by its own choice, such as plug-ins and data, is not among
-// them.
+// Find finds a program on PATH, its version, and the files that it needs. Files that it opens
+// later, such as plug-ins and data, are not included.
 func Find(ctx context.Context, name string) (*Program, error) {
 	p, err := find(ctx, name)
 	if err != nil {
@@ -54,20 +52,19 @@ func Find(ctx context.Context, name string) (*Program, error) {
 func find(ctx context.Context, name string) (*Program, error) {
 	path, err := exec.LookPath(name)
 	if errors.Is(err, exec.ErrNotFound) {
-		return nil, fmt.Errorf("there is none on PATH; install it: apt-get install %[1]s, dnf install %[1]s or apk add %[1]s", name)
+		return nil, fmt.Errorf("not on PATH: apt-get install %[1]s, dnf install %[1]s or apk add %[1]s", name)
 	}
 	if err == nil {
 		path, err = filepath.Abs(path)
 	}
 	if err == nil {
-		// Libraries may be named relative to the program ($ORIGIN), by the
-		// kernel's path of it.
+		// Libraries may be relative to the program ($ORIGIN), by its path in the kernel.
 		path, err = filepath.EvalSymlinks(path)
 	}
 	if err != nil {
 		return nil, err
 	}
-	// Before it is asked: what is no such program may do anything.
+	// Before --version: another program may do anything.
 	files, err := Files(ctx, path)
 	if err != nil {
 		return nil, err
@@ -77,8 +74,8 @@ func find(ctx context.Context, name string) (*Program, error) {
 	return p, err
 }
 
-// Files are a program with no link in its path, its dynamic linker and the libraries
-// that this one would load.
+// Files returns a program, whose path has no links, its dynamic linker and the libraries that
+// it loads.
 func Files(ctx context.Context, path string) ([]probe.File, error) {
 	paths := []string{path}
 	interpreter, err := interpreter(path)
@@ -91,8 +88,7 @@ func Files(ctx context.Context, path string) ([]probe.File, error) {
 			return nil, err
 		}
 		paths = append(append(paths, interpreter), libraries...)
-		// Where the host's libraries lie at other than the linker's own
-		// places, glibc's linker finds them by this list.
+		// glibc's linker needs this list to find libraries outside of its default folders.
 		if _, err := os.Stat(cache); err == nil {
 			paths = append(paths, cache)
 		}
@@ -111,14 +107,14 @@ func Files(ctx context.Context, path string) ([]probe.File, error) {
 	return files, nil
 }
 
-// cache is where glibc keeps which library is where, see ld.so(8).
+// cache is glibc's list of libraries, see ld.so(8).
 const cache = "/etc/ld.so.cache"
 
-// interpreter is the dynamic linker that an ELF file asks for, "" for none.
+// interpreter returns the dynamic linker of an ELF file, "" for none.
 func interpreter(path string) (string, error) {
 	f, err := elf.Open(path)
 	if err != nil {
-		return "", fmt.Errorf("%s is no ELF program that could be carried: %w", path, err)
+		return "", fmt.Errorf("%s is not an ELF program: %w", path, err)
 	}
 	defer func() { _ = f.Close() }()
 	for _, p := range f.Progs {
@@ -126,7 +122,7 @@ func interpreter(path string) (string, error) {
 			continue
 		}
 		if p.Filesz < 2 || p.Filesz > 4096 {
-			return "", fmt.Errorf("%s names its dynamic linker in %d bytes", path, p.Filesz)
+			return "", fmt.Errorf("%s: invalid length %d of the dynamic linker's name", path, p.Filesz)
 		}
 		b := make([]byte, p.Filesz)
 		if _, err := p.ReadAt(b, 0); err != nil {
@@ -134,7 +130,7 @@ func interpreter(path string) (string, error) {
 		}
 		name := strings.TrimRight(string(b), "\x00")
 		if !filepath.IsAbs(name) || strings.ContainsRune(name, 0) {
-			return "", fmt.Errorf("%s names the dynamic linker %q", path, name)
+			return "", fmt.Errorf("%s: invalid dynamic linker %q", path, name)
 		}
 		return name, nil
 	}
@@ -148,7 +144,7 @@ func version(ctx context.Context, path string) (string, error) {
 	}
 	line, _, _ := strings.Cut(strings.TrimSpace(out), "\n")
 	if line = term.Clean(strings.TrimSpace(line)); line == "" || len(line) > 200 {
-		return "", fmt.Errorf("%s --version did not say a version: %.80q", path, out)
+		return "", fmt.Errorf("%s --version printed no version: %.80q", path, out)
 	}
 	return line, nil
 }
@@ -165,8 +161,7 @@ func ask(ctx context.Context, args ...string) (string, error) {
 	return ended.Output, nil
 }
 
-// Together adds files to others. Where both have the same path from different
-// sources, nothing is replaced: that is an error.
+// Together adds files to others. The same path from different sources is an error.
 func Together(files, more []probe.File) ([]probe.File, error) {
 	sources := map[string]string{}
 	for _, f := range files {
@@ -178,7 +173,7 @@ func Together(files, more []probe.File) ([]probe.File, error) {
 			files = append(files, f)
 			sources[clean(f.Path)] = f.Source
 		case source != f.Source:
-			return nil, fmt.Errorf("%s is there already, from %s", f.Path, source)
+			return nil, fmt.Errorf("%s exists already, from %s", f.Path, source)
 		}
 	}
 	return files, nil

@@ -23,8 +23,7 @@ func fio(t *testing.T) *Program {
 	return must.Get(Fio(t.Context()))(t)
 }
 
-// The root file system has nothing but the probe, fio's files and empty folders:
-// no /proc, no /dev/shm.
+// The root file system has only the probe, fio's files and empty folders: no /proc, no /dev/shm.
 func TestFioRunsInAnEmptyRoot(t *testing.T) {
 	need.Root(t)
 	p := fio(t)
@@ -36,7 +35,7 @@ func TestFioRunsInAnEmptyRoot(t *testing.T) {
 		cmd := exec.CommandContext(ctx, p.Path, args...)
 		cmd.Dir, cmd.Env = "/", []string{}
 		cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: root}
-		null, err := os.Open(os.DevNull) // not the root's
+		null, err := os.Open(os.DevNull) // the host's
 		must.OK(t, err)
 		defer null.Close()
 		cmd.Stdin = null
@@ -51,7 +50,7 @@ func TestFioRunsInAnEmptyRoot(t *testing.T) {
 	check.Equal(t, "the file", must.Get(os.Stat(filepath.Join(root, "data", "file")))(t).Size(), 1<<20)
 }
 
-func TestAProgramIsCarriedAtItsOwnPaths(t *testing.T) {
+func TestFindReturnsTheHostsPaths(t *testing.T) {
 	p := fio(t)
 	i, err := interpreter(p.Path)
 	must.That(t, err == nil && i != "", "%q %v", i, err)
@@ -66,14 +65,14 @@ func TestAProgramIsCarriedAtItsOwnPaths(t *testing.T) {
 	check.That(t, len(slices.Compact(slices.Sorted(slices.Values(sorted)))) == len(paths), "a file twice: %q", paths)
 }
 
-func TestAStaticProgramNeedsNothingElse(t *testing.T) {
+func TestStaticProgramNeedsNoOtherFile(t *testing.T) {
 	dir := t.TempDir()
 	must.OK(t, probe.Install(dir))
 	path := filepath.Join(dir, probe.Name)
 	check.Equal(t, path, must.Get(interpreter(path))(t), "")
 }
 
-func TestWhatCannotBeCarriedIsSaid(t *testing.T) {
+func TestUnsuitableProgramsAreErrors(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {
 		must.OK(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755))
@@ -83,8 +82,8 @@ func TestWhatCannotBeCarriedIsSaid(t *testing.T) {
 	t.Setenv("PATH", dir+":/bin:/usr/bin")
 	for name, want := range map[string]string{
 		"no-such-program": "apt-get install no-such-program",
-		"script":          "no ELF program",
-		"fio":             "no ELF program",
+		"script":          "not an ELF program",
+		"fio":             "not an ELF program",
 		"false":           "exit status 1",
 	} {
 		_, err := Find(t.Context(), name)
@@ -92,7 +91,7 @@ func TestWhatCannotBeCarriedIsSaid(t *testing.T) {
 	}
 }
 
-func TestALinkersListIsReadStrictly(t *testing.T) {
+func TestInvalidLinkerListsAreRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		out  string
 		want []string

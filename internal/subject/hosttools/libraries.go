@@ -9,12 +9,11 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 )
 
-// most is how many libraries a program may have.
+// most is the limit of a program's libraries.
 const most = 1000
 
-// libraries asks a program's own dynamic linker which ones it would load, and
-// returns the paths at which it finds them. Both glibc's (2.27 and later) and
-// musl's linker know --list.
+// libraries returns the libraries that a program's dynamic linker would load, with --list,
+// which glibc (since 2.27) and musl support.
 func libraries(ctx context.Context, interpreter, path string) ([]string, error) {
 	out, err := ask(ctx, interpreter, "--list", path)
 	if err != nil {
@@ -27,15 +26,15 @@ func libraries(ctx context.Context, interpreter, path string) ([]string, error) 
 	return libs, nil
 }
 
-// parseList reads what a dynamic linker lists, one library a line:
+// parseList parses a dynamic linker's list, one library per line:
 //
 //	linux-vdso.so.1 (0x00007ffd3e7f2000)                              the kernel's
 //	libz.so.1 => /lib/x86_64-linux-gnu/libz.so.1 (0x00007f2b5c400000)
-//	/lib64/ld-linux-x86-64.so.2 (0x00007f2b5c600000)                  the linker itself, or named with its path
+//	/lib64/ld-linux-x86-64.so.2 (0x00007f2b5c600000)                  the linker, or a library linked by path
 //	/lib/ld-musl-x86_64.so.1 (0x7f2b5c600000)
 //	libx.so.1 => not found
 //
-// A line that it does not know is an error: a library would be missing.
+// An unknown line is an error, since a library could be missing.
 func parseList(out string) ([]string, error) {
 	var libs []string
 	for line := range strings.Lines(out) {
@@ -48,7 +47,7 @@ func parseList(out string) ([]string, error) {
 			name, rest = "", line
 		}
 		if rest == "not found" {
-			return nil, fmt.Errorf("the library %s is not there: install the program anew", term.Clean(name))
+			return nil, fmt.Errorf("the library %s is missing: reinstall the program", term.Clean(name))
 		}
 		at, address, ok := cutAddress(rest)
 		switch {
@@ -57,7 +56,7 @@ func parseList(out string) ([]string, error) {
 		case !found && !strings.Contains(at, "/") && strings.HasPrefix(at, "linux-"):
 			continue // linux-vdso.so.1, linux-gate.so.1
 		case !filepath.IsAbs(at):
-			return nil, fmt.Errorf("a library at no absolute path: %.200q", line)
+			return nil, fmt.Errorf("a library without an absolute path: %.200q", line)
 		}
 		if libs = append(libs, at); len(libs) > most {
 			return nil, fmt.Errorf("more than %d libraries", most)

@@ -1,11 +1,11 @@
-// Package netns makes networks for containers of sandboxes that have a network of their
-// own kernel's, where no engine gives them one: gVisor's and Kata's have what is in
-// their network namespace when they begin, and nobody can enter what they make of that.
-// Each container, or the containers of a lane one after the other, has a namespace with one
-// end of a pair of virtual cards; the other is this machine's.
+// Package netns makes networks for containers whose sandboxes have a guest network, where no
+// engine makes one: gVisor and Kata use the interfaces in their network namespace at the start,
+// and nothing outside can enter what they make of them. Each container, or the containers of a
+// lane one after the other, gets a namespace with one end of a veth pair; the other end is this
+// machine's.
 //
-// Nothing but tare and the sandboxes hold namespaces: with the last of them they are gone,
-// and the cards with them, however a run ends.
+// Only tare and the sandboxes hold the namespaces. With the last of them namespaces and
+// interfaces disappear, however a run ends.
 package netns
 
 import (
@@ -26,7 +26,7 @@ import (
 	"github.com/tare-bench/tare/internal/thread"
 )
 
-// Networks are those of a session.
+// Networks are the networks of a session.
 type Networks struct {
 	runID string
 	of    map[string]*network
@@ -34,31 +34,30 @@ type Networks struct {
 
 type network struct {
 	ns        *os.File
-	card      string // this machine's
+	card      string // on this machine
 	here, its netip.Addr
 }
 
-// New makes networks of a run, none yet.
+// New returns no networks yet for a run.
 func New(runID string) *Networks { return &Networks{runID: runID, of: map[string]*network{}} }
 
-// For is the network of a name, for a new container: a path of its namespace, and the
-// address that the container has there. The path leads there in any mount namespace that
-// has this machine's processes. A sandbox takes the address out of the
-// namespace, so that it is put there for each.
+// For returns a network for a new container: the path of its namespace, and the container's
+// address. The path is valid in any mount namespace with this machine's /proc. A sandbox
+// removes the address from the namespace, so it is set for each container.
 func (n *Networks) For(name string) (path, address string, err error) {
 	one := n.of[name]
 	if one == nil {
-		if one, err = n.add(name); err != nil { // half a network is none for the next container
+		if one, err = n.add(name); err != nil { // no partial network for the next container
 			return "", "", errors.Join(fmt.Errorf("make a network for %s: %w", name, err), n.Remove(name))
 		}
 	}
-	if err := one.furnish(); err != nil {
-		return "", "", fmt.Errorf("give the network of %s an address: %w", name, err)
+	if err := one.configure(); err != nil {
+		return "", "", fmt.Errorf("configure the network of %s: %w", name, err)
 	}
 	return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), one.ns.Fd()), one.its.String(), nil
 }
 
-// Join has a container be in a namespace that is there, in place of one of its own.
+// Join puts a container into an existing network namespace instead of a new one.
 func Join(spec *specs.Spec, path string) {
 	for i := range spec.Linux.Namespaces {
 		if one := &spec.Linux.Namespaces[i]; one.Type == specs.NetworkNamespace {
@@ -67,7 +66,7 @@ func Join(spec *specs.Spec, path string) {
 	}
 }
 
-// Close removes them all.
+// Close removes all networks.
 func (n *Networks) Close() error {
 	if n == nil {
 		return nil
@@ -99,10 +98,10 @@ func (n *Networks) Remove(name string) error {
 	return nil
 }
 
-// serial makes cards' names differ among all sessions of this process.
+// serial makes interface names unique among the sessions of this process.
 var serial atomic.Int64
 
-// cardIn is the card's name in the namespace.
+// cardIn is the interface in the namespace.
 const cardIn = "eth0"
 
 func (n *Networks) add(name string) (*network, error) {
@@ -125,10 +124,10 @@ func (n *Networks) add(name string) (*network, error) {
 	if err != nil {
 		return nil, err
 	}
-	n.of[name] = one // from here on there is something to be removed
+	n.of[name] = one // from here on Remove has work
 	pair := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: one.card}, PeerName: cardIn, PeerNamespace: netlink.NsFd(int(one.ns.Fd()))}
 	if err := netlink.LinkAdd(pair); err != nil {
-		return nil, fmt.Errorf("make a pair of virtual network cards: %w", err)
+		return nil, fmt.Errorf("make a veth pair: %w", err)
 	}
 	link, err := netlink.LinkByName(one.card)
 	if err == nil {
@@ -140,8 +139,8 @@ func (n *Networks) add(name string) (*network, error) {
 	return one, err
 }
 
-// furnish gives the card in the namespace its address and its way out.
-func (o *network) furnish() error {
+// configure sets the address, the loopback and the default route in the namespace.
+func (o *network) configure() error {
 	h, err := netlink.NewHandleAt(netns.NsHandle(o.ns.Fd()))
 	if err != nil {
 		return err
@@ -169,18 +168,17 @@ func address(a netip.Addr) *netlink.Addr {
 	return &netlink.Addr{IPNet: &net.IPNet{IP: a.AsSlice(), Mask: net.CIDRMask(30, 32)}}
 }
 
-// benchmarks is the range that is set aside for measuring between networks (RFC 2544),
-// which no network that anybody uses has.
+// benchmarks is the range for benchmarks between networks (RFC 2544), which no ordinary network uses.
 var benchmarks = netip.MustParsePrefix("198.18.0.0/15")
 
-// free finds two addresses of a network of four that this machine has nothing in.
+// free returns two addresses of a /30 network that this machine does not use.
 func free() (here, its netip.Addr, err error) {
 	used, err := inUse()
 	if err != nil {
 		return here, its, err
 	}
 	for at := benchmarks.Addr(); benchmarks.Contains(at); at = at.Next() {
-		net, _ := at.Prefix(30) // the address has that many bits
+		net, _ := at.Prefix(30)
 		if at != net.Addr() {
 			continue
 		}
@@ -189,11 +187,11 @@ func free() (here, its netip.Addr, err error) {
 			return here, here.Next(), nil
 		}
 	}
-	return here, its, fmt.Errorf("this machine has addresses or routes everywhere in %v", benchmarks)
+	return here, its, fmt.Errorf("no free network in %v: all are in use by addresses or routes", benchmarks)
 }
 
-// inUse are the networks that this machine has addresses in or a way to, by any of its tables,
-// but what leads everywhere: the default, or its two halves, as of a tunnel.
+// inUse returns the networks of this machine's addresses and routes in all tables, except
+// default routes and their two halves, as of tunnels.
 func inUse() (used []netip.Prefix, err error) {
 	addresses, err := netlink.AddrList(nil, netlink.FAMILY_V4)
 	if err != nil {

@@ -30,7 +30,7 @@ func cards(t *testing.T) (names []string) {
 	return names
 }
 
-func TestANetworkOfALaneIsReachedByItsAddressAndLeavesNothing(t *testing.T) {
+func TestNetworkIsReachableAndLeavesNothing(t *testing.T) {
 	need.Root(t)
 	for range 2 {
 		n := New("feedbeef")
@@ -42,7 +42,7 @@ func TestANetworkOfALaneIsReachedByItsAddressAndLeavesNothing(t *testing.T) {
 			check.That(t, err == nil && again == path && same == address, "another container has %s, %s, %v", again, same, err)
 			out, err := exec.Command("nsenter", "--net="+path, "ip", "route").CombinedOutput()
 			check.That(t, err == nil && strings.Contains(string(out), "default via"), "%s, %v", out, err)
-			// Nobody listens: that is said by the network's own kernel, and at once.
+			// Without a listener the network's own kernel refuses at once.
 			_, err = net.DialTimeout("tcp", address+":9", time.Minute)
 			check.Error(t, err, "refused")
 			addresses = append(addresses, address)
@@ -53,7 +53,7 @@ func TestANetworkOfALaneIsReachedByItsAddressAndLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestACardTakesNoAddressOfANetworkThatIsInUse(t *testing.T) {
+func TestUsedNetworksAreAvoided(t *testing.T) {
 	need.Root(t)
 	prefix := func(s string) *net.IPNet {
 		_, n, err := net.ParseCIDR(s)
@@ -69,7 +69,7 @@ func TestACardTakesNoAddressOfANetworkThatIsInUse(t *testing.T) {
 		if err == nil {
 			err = netlink.LinkSetUp(lo)
 		}
-		if err == nil { // the network's first four addresses are not this machine's
+		if err == nil { // the first /30 is not in use here
 			err = netlink.AddrAdd(lo, &netlink.Addr{IPNet: &net.IPNet{IP: net.IPv4(198, 18, 0, 9), Mask: net.CIDRMask(24, 32)}})
 		}
 		for _, r := range []netlink.Route{{Dst: prefix("198.18.1.0/24")}, {Dst: prefix("198.18.2.0/24"), Table: 100}, {Dst: prefix("0.0.0.0/0")}, {Dst: prefix("128.0.0.0/1")}} {
@@ -86,7 +86,7 @@ func TestACardTakesNoAddressOfANetworkThatIsInUse(t *testing.T) {
 	check.That(t, err == nil && here == want, "%v %v, want %v", here, err, want)
 }
 
-func TestHalfANetworkIsNoneForTheNextContainer(t *testing.T) {
+func TestPartialNetworkIsNotReused(t *testing.T) {
 	need.Root(t)
 	n := New("half")
 	err := thread.Apart(func() error {

@@ -14,10 +14,9 @@ import (
 	"github.com/tare-bench/tare/internal/subject"
 )
 
-// bundle is what every container gets: the mounts, namespaces, capabilities and
-// masked paths of `runc spec`, the run's limits, and the probe as its one
-// process, without a terminal. Like `runc spec` it has no seccomp profile and no
-// LSM label; engines add those.
+// bundle returns the spec of a container: the mounts, namespaces, capabilities and masked paths of
+// `runc spec`, the run's limits, and the probe as the only process, without a terminal. Like `runc
+// spec` it has no seccomp profile and no LSM label, which engines add.
 func bundle(version, rootfs, cgroupsPath, id string, limits subject.Limits, unified bool) *specs.Spec {
 	spec := &specs.Spec{
 		Version:  version,
@@ -37,13 +36,13 @@ func bundle(version, rootfs, cgroupsPath, id string, limits subject.Limits, unif
 			ReadonlyPaths: []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"},
 		},
 	}
-	if unified { // as runc spec does on such a machine
+	if unified { // as runc spec does
 		spec.Linux.Namespaces = append(spec.Linux.Namespaces, specs.LinuxNamespace{Type: specs.CgroupNamespace})
 	}
 	return spec
 }
 
-// process is one without a terminal: the container's own, or a command in it.
+// process returns a process without a terminal: the container's first, or a command in it.
 func process(args ...string) *specs.Process {
 	nofile := uint64(1024)
 	return &specs.Process{
@@ -56,8 +55,7 @@ func process(args ...string) *specs.Process {
 	}
 }
 
-// resources are the limits that there are: to runtimes a limit of 0 is one of
-// nothing, or none, or an error.
+// resources returns the limits above 0: runtimes differ on the meaning of a limit of 0.
 func resources(l subject.Limits) *specs.LinuxResources {
 	r := &specs.LinuxResources{Devices: []specs.LinuxDeviceCgroup{{Allow: false, Access: "rwm"}}}
 	if l.Memory > 0 {
@@ -81,13 +79,12 @@ func resources(l subject.Limits) *specs.LinuxResources {
 
 var capabilities = []string{"CAP_AUDIT_WRITE", "CAP_KILL", "CAP_NET_BIND_SERVICE"}
 
-// engineCapabilities are those that docker and containerd give: programs of images are
-// written for them.
+// engineCapabilities are those of docker and containerd, which programs of images rely on.
 var engineCapabilities = []string{"CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FSETID", "CAP_FOWNER", "CAP_MKNOD", "CAP_NET_RAW", "CAP_SETGID",
 	"CAP_SETUID", "CAP_SETFCAP", "CAP_SETPCAP", "CAP_NET_BIND_SERVICE", "CAP_SYS_CHROOT", "CAP_KILL", "CAP_AUDIT_WRITE"}
 
-// load makes the process that of a user's own program.
-func load(p *specs.Process, c *cargo.Cargo) {
+// setProgram makes the process that of a user's program.
+func setProgram(p *specs.Process, c *cargo.Cargo) {
 	p.Env, p.Cwd, p.User = c.Env, c.Dir, specs.User{UID: c.UID, GID: c.GID}
 	p.NoNewPrivileges, p.Rlimits = false, nil
 	p.Capabilities = &specs.LinuxCapabilities{Bounding: engineCapabilities}
@@ -106,7 +103,7 @@ var standardMounts = []specs.Mount{
 	{Destination: "/sys/fs/cgroup", Type: "cgroup", Source: "cgroup", Options: []string{"nosuid", "noexec", "nodev", "relatime", "ro"}},
 }
 
-// writeBundle keeps it to its owner: the variables of a user's program are in it.
+// writeBundle writes a bundle readable by its owner only: it has the variables of a user's program.
 func writeBundle(dir string, spec *specs.Spec) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("make the bundle: %w", err)
@@ -121,9 +118,8 @@ func writeBundle(dir string, spec *specs.Spec) error {
 	return nil
 }
 
-// WriteBundle writes a bundle of the kind that containers are made of, with a
-// root file system beside its configuration, for whoever wants to drive a
-// runtime by hand. Its cgroup lies below the run's.
+// WriteBundle writes a bundle like those of the containers, with its root file system, for driving a
+// runtime by hand. Its cgroup is below the run's.
 func WriteBundle(dir, runID string, limits subject.Limits) error {
 	root := filepath.Join(dir, "rootfs")
 	if err := probe.Rootfs(root); err != nil {

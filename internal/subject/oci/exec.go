@@ -18,11 +18,10 @@ import (
 	"github.com/tare-bench/tare/internal/thread"
 )
 
-// Exec implements subject.Executor by the runtime's exec. Where the runtime can
-// it detaches, so that it isn't there itself while the command runs: a Go
-// program of ten megabytes would be weighed with it. gVisor's can't: what it
-// leaves behind when it detaches is another runsc exec that waits for the
-// command, which is no process of the host's; so it stays in the foreground.
+// Exec implements subject.Executor by the runtime's exec, detached if the runtime can: a foreground
+// runtime, a Go program of ten megabytes, would be weighed with the command. A detached runsc leaves
+// another runsc exec waiting for the command, which is not a process of the host; so it stays in the
+// foreground.
 func (s *session) Exec(ctx context.Context, n int, args []string) (subject.Executed, error) {
 	if n < 0 || n >= len(s.containers) || s.containers[n].pid == 0 {
 		return subject.Executed{}, fmt.Errorf("target %s: lane %d holds no running container", s.name, n)
@@ -56,7 +55,7 @@ func (s *session) exec(ctx context.Context, c *container, args []string) (subjec
 			command.Args = s.args(s.state, "exec", "--process", file, "--internal-pid-file", pidFile, c.id)
 			command.End = func() { s.killInside(c, pidFile) }
 		}
-		return s.stay(ctx, command, filepath.Join(c.root, filepath.Clean("/"+args[0])), args[0])
+		return s.execForeground(ctx, command, filepath.Join(c.root, filepath.Clean("/"+args[0])), args[0])
 	}
 	command.Args = s.args(s.state, "exec", "--detach", "--process", file, "--pid-file", pidFile, c.id)
 	fetched := int64(0)
@@ -67,8 +66,8 @@ func (s *session) exec(ctx context.Context, c *container, args []string) (subjec
 			return 0, err
 		}
 		group := filepath.Join(s.group, c.id)
-		// Of a process that is ending the kernel says, on cgroup v1, that it is
-		// in the root; a moment later it is a zombie.
+		// For an ending process the kernel reports, on cgroup v1, the root group; a moment later the
+		// process is a zombie.
 		for deadline := time.Now().Add(time.Second); !cgroup.Holds(group, pid) && !zombie(pid); time.Sleep(time.Millisecond) {
 			if time.Now().Before(deadline) {
 				continue
@@ -81,12 +80,12 @@ func (s *session) exec(ctx context.Context, c *container, args []string) (subjec
 	return ended, err
 }
 
-// stay runs a command with the runtime in the foreground, whose exit code is the
-// command's. path is the program's on the host.
-func (s *session) stay(ctx context.Context, command child.Command, path, program string) (subject.Executed, error) {
-	// Asked before, since a runtime's own failure is an exit code as well.
+// execForeground runs a command with the runtime in the foreground. The runtime's exit code is the
+// command's. path is the program on the host.
+func (s *session) execForeground(ctx context.Context, command child.Command, path, program string) (subject.Executed, error) {
+	// Checked first, since the runtime's own failure is an exit code as well.
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
-		return subject.Executed{}, fmt.Errorf("%s: there is no program %s in the container's root file system", command.Show, program)
+		return subject.Executed{}, fmt.Errorf("%s: no program %s in the container's root file system", command.Show, program)
 	}
 	ended, err := child.Run(ctx, command)
 	if err == nil && ended.Exit == runscFailed && s.flavour.name == "runsc" {
@@ -95,23 +94,22 @@ func (s *session) stay(ctx context.Context, command child.Command, path, program
 	return ended, err
 }
 
-// killInside ends a command in gVisor, where it goes on when the runsc exec that
-// waits for it is killed.
+// killInside kills a command in gVisor, which survives the runsc exec that waits for it.
 func (s *session) killInside(c *container, pidFile string) {
 	pid, err := readPid(pidFile)
 	if err != nil {
-		return // it hasn't begun
+		return // it has not started
 	}
 	for _, which := range []string{"--pgid", "--pid"} {
-		_, _ = child.Ask(context.Background(), s.args(s.state, "kill", which, strconv.Itoa(pid), c.id, "KILL")) // or it has ended
+		_, _ = child.Ask(context.Background(), s.args(s.state, "kill", which, strconv.Itoa(pid), c.id, "KILL")) // fails if it has ended
 	}
 }
 
-// runscFailed is runsc's exit code for a failure of its own (util.Fatalf).
+// runscFailed is runsc's exit code for its own failures (util.Fatalf).
 const runscFailed = 128
 
-// enter takes a thread into the mount namespace in which the runtime is run, nil
-// where that is tare's own.
+// enter returns a function that moves a thread into the runtime's mount namespace; nil if that is
+// tare's.
 func (s *session) enter() func() error {
 	if s.mounts == nil {
 		return nil
@@ -119,8 +117,8 @@ func (s *session) enter() func() error {
 	return func() error { return thread.EnterMounts(int(s.mounts.Fd())) }
 }
 
-// Sandboxes implements subject.Sandboxed. Of gVisor the first process is the
-// sandbox's kernel, not the workload.
+// Sandboxes implements subject.Sandboxed. In gVisor the first process is the sandbox's kernel,
+// not the workload.
 func (s *session) Sandboxes(context.Context) ([]subject.Sandbox, error) {
 	var out []subject.Sandbox
 	for n, c := range s.containers {
@@ -131,8 +129,8 @@ func (s *session) Sandboxes(context.Context) ([]subject.Sandbox, error) {
 	return out, nil
 }
 
-// Reach implements subject.Reachable. The runtime writes its pid file before it lets
-// the workload go, so that a container is reached before the runtime's command returns.
+// Reach implements subject.Reachable. The runtime writes its pid file before the workload
+// starts, so a container can be reached before the runtime's command returns.
 func (s *session) Reach(n int) subject.Reached {
 	r := subject.Reached{Guest: s.flavour.guestClock, Address: s.containers[n].address, Log: engine.Said(s.env, n), Plain: true}
 	if pid, err := s.process(&s.containers[n]); err == nil {
@@ -140,15 +138,15 @@ func (s *session) Reach(n int) subject.Reached {
 		r.Pid, r.Own = pid, func(pid int) bool { return cgroup.Holds(group, pid) }
 	}
 	if r.Guest && r.Address == "" {
-		r.Why = "its network is its sandbox's own, and there is no way into that from outside"
+		r.Why = "its sandbox has its own network without an address"
 	}
 	return r
 }
 
-// Ended implements subject.Reachable. The first process of gVisor is the sandbox, whose
-// end says nothing of the workload's.
+// Ended implements subject.Reachable. In gVisor the first process is the sandbox, whose exit
+// status is not the workload's.
 func (s *session) Ended(_ context.Context, n int) subject.Ended {
-	pid, _ := readPid(s.containers[n].pidFile()) // or it has none, and is not known to have ended
+	pid, _ := readPid(s.containers[n].pidFile()) // without a pid the end is unknown
 	e := engine.EndOf(pid, engine.Said(s.env, n))
 	e.Known = e.Known && !s.flavour.guestClock
 	return e

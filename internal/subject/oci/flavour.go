@@ -12,29 +12,28 @@ import (
 	"github.com/tare-bench/tare/internal/subject/engine/cli"
 )
 
-// flavour is how a runtime differs from the standard command line.
+// flavour is how a runtime deviates from the standard command line.
 type flavour struct {
 	name          string
 	global        []string // arguments before the verb
 	refusesHybrid bool     // crun ≤ 1.8: "drop all controllers from cgroupv2"
 	guestClock    bool     // the workload's CLOCK_MONOTONIC is not the host's
-	lagsState     bool     // "stopped" shows some time after the process is gone
-	detaches      bool     // exec --detach leaves the command itself behind, and nothing else
+	lagsState     bool     // the state "stopped" appears some time after the end of the process
+	detaches      bool     // exec --detach leaves only the command itself behind
 	install       string
 }
 
-// known runtimes, by the first word of what --version prints.
+// known are the known runtimes, by the first word of their --version output.
 var known = []flavour{
 	{name: "runc", detaches: true, install: "apt-get install runc"},
 	{name: "crun", refusesHybrid: true, detaches: true, install: "apt-get install crun"},
 	{name: "youki", detaches: true, install: "cargo install youki --locked --features v1,v2,systemd,seccomp"},
-	// systrap needs no KVM; the network stack of the sandbox is left out, as
-	// the containers of the others have no network either.
+	// systrap needs no KVM. Without a network stack, like the containers of the others.
 	{name: "runsc", global: []string{"--platform=systrap", "--network=none"}, guestClock: true, lagsState: true,
 		install: "CGO_ENABLED=0 go install gvisor.dev/gvisor/runsc@latest"},
 }
 
-// identify tells by its own words which runtime a program is, and its version.
+// identify returns the runtime and its version from its --version output.
 func identify(banner, name string) (flavour, string) {
 	line, _, _ := strings.Cut(strings.TrimSpace(banner), "\n")
 	words := strings.Fields(line)
@@ -58,11 +57,10 @@ func identify(banner, name string) (flavour, string) {
 	return flavour{name: name}, version
 }
 
-// ask has a program say what it is: the first sign that it is what its name says.
-// The version is also looked for where the Go toolchain puts it, since a runsc that
-// was built by go install says VERSION_MISSING.
+// ask queries a program's version, which also identifies it. A runsc built by go install reports
+// VERSION_MISSING; its version is in the Go build information.
 func ask(ctx context.Context, path, name string) (f flavour, version, banner string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second) // an emulated machine beside others takes more than ten
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second) // a busy emulated machine takes more than ten
 	defer cancel()
 	out, err := cli.Program{Path: path}.Run(ctx, "--version")
 	if err != nil {
@@ -79,9 +77,9 @@ func ask(ctx context.Context, path, name string) (f flavour, version, banner str
 	return f, version, banner, nil
 }
 
-// Version is that of a runtime's program, "" where it is not known.
+// Version returns the version of a runtime's program, "" if unknown.
 func Version(ctx context.Context, path string) string {
-	_, version, _, _ := ask(ctx, path, "") // one that says nothing has none
+	_, version, _, _ := ask(ctx, path, "")
 	return version
 }
 
@@ -94,14 +92,13 @@ func install(name string) string {
 	return "give its path: NAME=/path/to/runtime"
 }
 
-// bundleSpec is the newest version of the runtime spec whose features the
-// bundle uses.
+// bundleSpec is the newest runtime spec with a feature in use.
 const bundleSpec = "1.0.2"
 
 var isVersion = regexp.MustCompile(`^\d{1,4}\.\d{1,4}\.\d{1,4}$`).MatchString
 
-// specVersion is the version to write into bundles: the runtime's own where
-// that is older, since some refuse what is newer than they are.
+// specVersion returns the spec version for bundles: the runtime's if that is older, since some
+// runtimes refuse newer ones.
 func specVersion(banner string) string {
 	for line := range strings.Lines(banner) {
 		v, ok := strings.CutPrefix(strings.TrimSpace(line), "spec: ")

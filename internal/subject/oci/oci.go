@@ -1,11 +1,12 @@
-// Package oci weighs bare OCI runtimes: any command line that knows create,
-// start, state, kill and delete, driven with a bundle that tare writes.
+// Package oci weighs bare OCI runtimes: command lines with create, start, state, kill and
+// delete, driven with a bundle that tare writes.
 //
-// What differs between runtimes is data in [flavour]; a runtime that is none
-// of the known ones is driven by the standard verbs alone.
+// Differences between runtimes are data in [flavour]. An unknown runtime is driven by the
+// standard verbs.
 package oci
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -27,13 +28,13 @@ type Target struct {
 	name    string
 	path    string // absolute
 	version string
-	spec    string // ociVersion of its bundles
+	spec    string // ociVersion of bundles
 	flavour flavour
 	private bool // needs a mount namespace without the cgroup2 mount
 	hs      []cgroup.Hierarchy
 }
 
-// Names are the runtimes that are looked for on PATH.
+// Names returns the runtimes that are looked up on PATH.
 func Names() []string {
 	var names []string
 	for _, f := range known {
@@ -42,18 +43,15 @@ func Names() []string {
 	return names
 }
 
-// New returns the runtime at a path, or of that name on PATH. The error is a
-// *subject.Unavailable when it cannot be weighed here.
+// New returns the runtime at a path, or with that name on PATH. If it cannot be weighed, the
+// error is a *subject.Unavailable.
 func New(ctx context.Context, name, path string) (*Target, error) {
-	if path == "" {
-		path = name
-	}
-	file, err := exec.LookPath(path)
+	file, err := exec.LookPath(cmp.Or(path, name))
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
-		return nil, engine.Unavailable(name, install(name), "there is no %s (looked on PATH)", path)
+		return nil, engine.Unavailable(name, install(name), "no %s on PATH", cmp.Or(path, name))
 	}
 	if err != nil {
-		return nil, engine.Unavailable(name, "name the runtime's program with NAME=PATH; chmod +x lets it be run if this is one", "%v", err)
+		return nil, engine.Unavailable(name, "give the runtime's program with NAME=PATH, or make this one executable: chmod +x", "%v", err)
 	}
 	if file, err = filepath.Abs(file); err != nil {
 		return nil, engine.Unavailable(name, "", "%v", err)
@@ -61,7 +59,7 @@ func New(ctx context.Context, name, path string) (*Target, error) {
 	t := &Target{name: name, path: file}
 	var banner string
 	if t.flavour, t.version, banner, err = ask(ctx, file, name); err != nil {
-		return nil, engine.Unavailable(name, "run it by hand; if it is no OCI runtime, name another with NAME=PATH", "%v", err)
+		return nil, engine.Unavailable(name, "run it by hand; if it is not an OCI runtime, give another with NAME=PATH", "%v", err)
 	}
 	t.spec = specVersion(banner)
 	if os.Geteuid() != 0 {
@@ -70,8 +68,8 @@ func New(ctx context.Context, name, path string) (*Target, error) {
 	if t.hs, err = cgroup.Hierarchies(); err != nil {
 		return nil, engine.Unavailable(name, "", "%v", err)
 	}
-	if t.flavour.install == "" && t.saysYes(ctx) {
-		return nil, engine.Unavailable(name, "name another with NAME=PATH", "%s is no OCI runtime: it says of a container that there is not that it is there", file)
+	if t.flavour.install == "" && t.acceptsAll(ctx) {
+		return nil, engine.Unavailable(name, "give another with NAME=PATH", "%s is not an OCI runtime: it reports a container that does not exist", file)
 	}
 	t.private = t.flavour.refusesHybrid && cgroup.ModeOf(t.hs) == cgroup.Hybrid
 	return t, nil
@@ -98,10 +96,10 @@ func (t *Target) Info() record.Target {
 	}
 	if t.flavour.guestClock {
 		info.Clock = "guest"
-		info.Notes = append(info.Notes, "the workload's clock is the sandbox's own, so its first instruction has no stamp; \"seen\", the arrival of its first output, is the nearest")
+		info.Notes = append(info.Notes, "the workload has a guest clock, so its first instruction has no stamp; \"seen\", the arrival of its first output, is the closest")
 	}
 	if t.private {
-		info.Notes = append(info.Notes, "started in a private mount namespace without the cgroup2 mount, because it refuses a hybrid cgroup layout")
+		info.Notes = append(info.Notes, "started in a private mount namespace without the cgroup2 mount: it refuses a hybrid cgroup layout")
 	}
 	if len(t.flavour.global) > 0 {
 		info.Config["arguments"] = strings.Join(t.flavour.global, " ")
@@ -109,15 +107,15 @@ func (t *Target) Info() record.Target {
 	return info
 }
 
-// args is a command line of the runtime, its state kept under root.
+// args returns a command line of the runtime with the state folder root.
 func (t *Target) args(root string, verb ...string) []string {
 	args := append([]string{t.path, "--root", root}, t.flavour.global...)
 	return append(args, verb...)
 }
 
-// saysYes tells of a program that says of any container that it is there, as one does that
-// doesn't look at its arguments: each of its operations would wait in vain for a workload.
-func (t *Target) saysYes(ctx context.Context) bool {
+// acceptsAll reports whether a program ignores its arguments and reports any container: its
+// operations would wait for a workload in vain.
+func (t *Target) acceptsAll(ctx context.Context) bool {
 	root, err := os.MkdirTemp("", "tare-state-")
 	if err != nil {
 		return false
@@ -127,8 +125,8 @@ func (t *Target) saysYes(ctx context.Context) bool {
 	return err == nil && ended.Exit == 0
 }
 
-// reached is the target with sandboxes that have the network which is there for them.
-func (t *Target) reached() *Target {
+// withNetwork returns the target with sandboxes that use the network which tare makes for them.
+func (t *Target) withNetwork() *Target {
 	r := *t
 	r.flavour.global = slices.Clone(t.flavour.global)
 	for i, arg := range r.flavour.global {

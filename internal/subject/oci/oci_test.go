@@ -12,7 +12,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/need"
 )
 
-func TestARuntimeIsKnownByWhatItSays(t *testing.T) {
+func TestIdentifyUsesTheVersionOutput(t *testing.T) {
 	for _, c := range []struct{ banner, flavour, version, spec string }{
 		{"runc version 1.1.5+ds1\ncommit: x\nspec: 1.0.2-dev\n", "runc", "1.1.5+ds1", "1.0.2"},
 		{"crun version 1.8.1\ncommit: x\nrundir: /run/crun\nspec: 1.0.0\n+SYSTEMD\n", "crun", "1.8.1", "1.0.0"},
@@ -32,7 +32,7 @@ func TestARuntimeIsKnownByWhatItSays(t *testing.T) {
 	}
 }
 
-func TestAStateIsReadStrictly(t *testing.T) {
+func TestInvalidStatesAreRefused(t *testing.T) {
 	good := `{"ociVersion":"1.0.2","id":"x","status":"running","pid":12,"bundle":"/b","unknown":[1]}`
 	s, err := parseState(good, "x")
 	check.That(t, err == nil && s.Pid == 12 && s.Status == "running", "%+v %v", s, err)
@@ -63,13 +63,13 @@ func FuzzParseState(f *testing.F) {
 	})
 }
 
-func TestAProgramThatSaysYesToEverythingIsNoRuntime(t *testing.T) {
+func TestProgramThatAcceptsAllIsRefused(t *testing.T) {
 	need.Root(t)
 	_, err := New(t.Context(), "x", "/bin/true")
-	check.Error(t, err, "/bin/true is no OCI runtime")
+	check.Error(t, err, "/bin/true is not an OCI runtime")
 }
 
-func TestAFileThatIsNoProgramSaysWhatToName(t *testing.T) {
+func TestNonExecutableFileIsUnavailable(t *testing.T) {
 	_, err := New(t.Context(), "x", "/etc/passwd")
 	check.Error(t, err, "NAME=PATH")
 }
@@ -83,7 +83,7 @@ func FuzzIdentify(f *testing.F) {
 	})
 }
 
-func TestAPidIsReadStrictly(t *testing.T) {
+func TestInvalidPidsAreRefused(t *testing.T) {
 	check.Equal(t, "pid", must.Get(parsePid("4711\n"))(t), 4711)
 	for _, bad := range []string{"", "0", "1", "-1", "12 13", "4194305", "x", "\x1b[2J12", "99999999999999999999"} {
 		pid, err := parsePid(bad)
@@ -99,7 +99,7 @@ func FuzzParsePid(f *testing.F) {
 	})
 }
 
-func TestNobodyElseReadsTheVariablesOfABundle(t *testing.T) {
+func TestBundleIsReadableByItsOwnerOnly(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "bundle")
 	must.OK(t, writeBundle(dir, &specs.Spec{}))

@@ -28,9 +28,9 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// stateChecks is how many lanes of a batch are asked for their state
-// afterwards. One command a lane would take as long as the batch itself; every
-// lane is proved by its pid file, the probe's report and its exit anyway.
+// stateChecks is the number of lanes of a batch whose state is queried. One command per lane
+// would take as long as the batch; the pid file, the probe's report and its exit confirm every
+// lane anyway.
 const stateChecks = 4
 
 // Open implements subject.Target.
@@ -52,23 +52,23 @@ type session struct {
 	engine.ClockCheck
 	env        subject.Env
 	state      string // the runtime's --root
-	group      string // cgroup of the target, below which each container has its own
+	group      string // the target's cgroup, parent of those of the containers
 	mounts     *os.File
-	networks   *netns.Networks // nil where a container's own can be entered
+	networks   *netns.Networks // nil if tare can enter the containers' own networks
 	volumes    *engine.Volumes
 	device     engine.Device
 	pool       *lane.Pool
 	containers []container
 	made       int
-	executed   atomic.Int64 // commands, by which their files are named
+	executed   atomic.Int64 // number of execs, for the names of their files
 }
 
 // container is what a lane holds.
 type container struct {
-	id      string // "" where there is none
+	id      string // "" for none
 	dir     string // bundle and pid file
 	root    string // its root file system
-	address string // its own in the network that tare made for it, "" where that is the runtime's to make
+	address string // in the network that tare made for it; "" for the runtime's network
 	pid     int
 }
 
@@ -88,11 +88,10 @@ func (s *session) open() error {
 		return err
 	}
 	if s.env.Network && s.flavour.guestClock {
-		s.Target = s.reached()
+		s.Target = s.withNetwork()
 		s.networks = netns.New(s.env.RunID)
 	}
-	// On v2 the controllers have to be handed down on the way to the
-	// containers' groups; runtimes do that too, but not all of them.
+	// On v2 the controllers have to be enabled in all ancestors, which not all runtimes do.
 	if err := cgroup.Delegate(s.hs, s.group, "memory", "pids", "cpu"); err != nil && !errors.Is(err, cgroup.ErrWithheld) {
 		return err
 	}
@@ -113,8 +112,8 @@ func (s *session) Prepare(_ context.Context, op subject.Op, lanes []int) (subjec
 	return batch.PrepareOrders(s.pool, tasks)
 }
 
-// task is one operation on one lane. ask: the runtime's state is looked at
-// afterwards; alone: nothing else runs then, so that the answer is a stamp.
+// task returns an operation on a lane. ask: query the runtime's state afterwards; alone: no
+// other lane runs, so the answer is a stamp.
 func (s *session) task(op subject.Op, n int, ask, alone bool) (batch.Task, error) {
 	c := &s.containers[n]
 	task := batch.Task{Lane: n, SharedClock: !s.flavour.guestClock}
@@ -163,12 +162,12 @@ func (s *session) newContainer(c *container, n int) error {
 	c.pid = 0
 	c.dir = filepath.Join(s.env.Dir, "bundles", c.id)
 	group := "/" + filepath.Join(s.group, c.id)
-	c.root = s.root(n)
+	c.root = engine.Root(s.env, n)
 	spec := bundle(s.spec, c.root, group, c.id, s.env.Limits, cgroup.ModeOf(s.hs) == cgroup.V2)
 	s.store(spec, n)
 	if cargo := s.env.Workload.Cargo; cargo != nil {
 		spec.Process.Args = append([]string{probe.Name}, s.env.Workload.Args(c.id)...)
-		load(spec.Process, cargo)
+		setProgram(spec.Process, cargo)
 	}
 	if s.networks != nil {
 		var path string
@@ -181,27 +180,27 @@ func (s *session) newContainer(c *container, n int) error {
 	return writeBundle(c.dir, spec)
 }
 
-// confirm looks whether what the runtime reported is so.
+// confirm checks that the operation did what the runtime reported.
 func (s *session) confirm(ctx context.Context, op subject.Op, n int, r *lane.Result, sample *record.Sample, want string, ask, alone bool) *record.Failure {
 	c := &s.containers[n]
 	switch op {
 	case subject.Create, subject.Run:
 		pid, err := s.process(c)
-		// The workload ran: a run that forks and returns writes its pid file later.
+		// The workload ran. A runtime that forks and returns writes its pid file later.
 		for end, busy := time.Now().Add(s.patience()), op == subject.Run; busy && errors.Is(err, fs.ErrNotExist) && ctx.Err() == nil && time.Now().Before(end); pid, err = s.process(c) {
 			time.Sleep(10 * time.Millisecond)
 			busy = s.underWay(c)
 		}
 		if err != nil {
-			return &record.Failure{Kind: record.FailState, Detail: fmt.Sprintf("reported success, but there is no container process: %v", err), Output: engine.LastOutput(s.env, n)}
+			return &record.Failure{Kind: record.FailState, Detail: fmt.Sprintf("reported success, but without a container process: %v", err), Output: engine.LastOutput(s.env, n)}
 		}
 		c.pid = pid
 	case subject.Stop:
 		c.pid = 0
-		if f := s.env.Workload.Forgive(batch.EndedAsTold(r, s.env.Workload.Signal())); f != nil {
+		if f := s.env.Workload.Forgive(batch.CheckEnd(r, s.env.Workload.Signal())); f != nil {
 			return f
 		}
-		ask = ask || s.flavour.lagsState // or it could not be removed yet
+		ask = ask || s.flavour.lagsState // else it may not be removable yet
 	case subject.Remove:
 		return s.removed(ctx, n, ask)
 	}
@@ -218,17 +217,16 @@ func (s *session) confirm(ctx context.Context, op subject.Op, n int, r *lane.Res
 	return failure
 }
 
-// underWay reports whether a process outside of the container has its id in an argument: a
-// runtime that still works on it.
+// underWay reports whether a process outside of the container, such as the runtime, has its id in an
+// argument.
 func (s *session) underWay(c *container) bool {
 	return slices.ContainsFunc(procs.Programs(), func(p procs.Found) bool {
 		return slices.ContainsFunc(p.Args, func(arg string) bool { return slices.Contains(procs.Parts(arg), c.id) }) && !cgroup.Holds(filepath.Join(s.group, c.id), p.Pid)
 	})
 }
 
-// process is the container's first process, by the runtime's pid file. The file
-// is foreign: what it names is watched and killed only if it is in the
-// container's own cgroup.
+// process returns the container's first process, from the runtime's pid file. The file is
+// foreign: its process has to be in the container's cgroup, before it is watched or killed.
 func (s *session) process(c *container) (int, error) {
 	pid, err := readPid(c.pidFile())
 	if err != nil {
@@ -240,7 +238,7 @@ func (s *session) process(c *container) (int, error) {
 	return pid, nil
 }
 
-// removed makes sure that the container is gone.
+// removed checks that the container is gone.
 func (s *session) removed(ctx context.Context, n int, ask bool) *record.Failure {
 	c := &s.containers[n]
 	if ask {
@@ -257,8 +255,8 @@ func (s *session) removed(ctx context.Context, n int, ask bool) *record.Failure 
 	return batch.Broken(errors.Join(mounts.RemoveTree(c.dir), s.clear(n)))
 }
 
-// ask asks the runtime something. Where a program of the user's own may say anything at any
-// time into the pipe of its lane, that is done beside the lane.
+// ask queries the runtime. A user's program may write into the pipe of its lane at any time; then a
+// separate process is used.
 func (s *session) ask(ctx context.Context, n int, o lane.Order) (lane.Result, error) {
 	if s.env.Workload.Cargo == nil {
 		return s.pool.Do(ctx, n, o)
@@ -269,11 +267,11 @@ func (s *session) ask(ctx context.Context, n int, o lane.Order) (lane.Result, er
 	return lane.Result{Returned: machine.Now(), Stdout: ended.Output, Stderr: ended.Stderr, Status: unix.WaitStatus(ended.Exit << 8)}, err
 }
 
-// patience is for how long something is awaited that the runtime reported.
+// patience bounds the wait for an effect that the runtime reported.
 func (s *session) patience() time.Duration { return min(s.env.Timeout, 10*time.Second) }
 
-// awaitState asks the runtime for the container's status until it is the
-// wanted one, and returns when the answer came. Most runtimes say it at once.
+// awaitState queries the container's status until it is the expected one, and returns the time
+// of that answer. Most runtimes report it at once.
 func (s *session) awaitState(ctx context.Context, n int, want string) (int64, *record.Failure) {
 	c := &s.containers[n]
 	o := lane.Order{Kind: lane.Exec, Args: s.args(s.state, "state", c.id), Timeout: s.env.Timeout}
@@ -301,7 +299,7 @@ func (s *session) awaitState(ctx context.Context, n int, want string) (int64, *r
 			return 0, &record.Failure{Kind: record.FailInterrupted, Detail: "interrupted while waiting for the state " + want}
 		}
 		if over := st.Status == "stopped" && want == "running"; over || time.Now().After(deadline) {
-			return 0, &record.Failure{Kind: record.FailState, Detail: fmt.Sprintf("reported success, but state says %q, not %q", st.Status, want), Command: o.String()}
+			return 0, &record.Failure{Kind: record.FailState, Detail: fmt.Sprintf("reported success, but state says %q, expected %q", st.Status, want), Command: o.String()}
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
@@ -316,9 +314,9 @@ func (s *session) Discard(ctx context.Context, lanes []int) error {
 		if c.id == "" {
 			continue
 		}
-		// Asked again: it may have come to life after all, or be gone.
+		// Read again: the container may have started after all, or ended.
 		if pid, err := readPid(c.pidFile()); err == nil {
-			_ = cgroup.Kill(filepath.Join(s.group, c.id), pid) // or it is not the container's
+			_ = cgroup.Kill(filepath.Join(s.group, c.id), pid) // fails for a foreign process
 		}
 		left = append(left, n)
 		orders = append(orders, lane.Order{Kind: lane.Exec, Args: s.args(s.state, "delete", "--force", c.id), Timeout: s.env.Timeout})
@@ -332,7 +330,7 @@ func (s *session) Discard(ctx context.Context, lanes []int) error {
 	}
 	errs := []error{err}
 	for _, n := range left {
-		// Whatever the runtime made of that: no process and no cgroup stays.
+		// Whatever the runtime did, no process and no cgroup remains.
 		c := &s.containers[n]
 		errs = append(errs, cgroup.Remove(s.hs, filepath.Join(s.group, c.id)), mounts.RemoveTree(c.dir), s.clear(n))
 		c.id, c.pid = "", 0

@@ -20,7 +20,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/need"
 )
 
-// weighed is a session on two lanes with all that it was made with.
+// weighed is a session on two lanes with what it was made from.
 type weighed struct {
 	subject.Session
 	name  string
@@ -28,9 +28,9 @@ type weighed struct {
 	runID string
 }
 
-// each opens every target with what a workload says, given a folder of the test,
-// and checks afterwards that nothing is left. An error of Open is refused's, which
-// may be nil where there must be none.
+// each opens every target with a workload, given a folder of the test, and checks afterwards
+// that nothing is left. An error of Open is passed to refused, which may be nil if there must
+// be none.
 func each(t *testing.T, workload func(t *testing.T, dir string) subject.Workload, refused func(name string, err error) bool, test func(t *testing.T, s weighed)) {
 	need.Root(t)
 	for _, c := range enginetest.Local {
@@ -56,7 +56,7 @@ func each(t *testing.T, workload func(t *testing.T, dir string) subject.Workload
 	}
 }
 
-func TestWithoutAVolumeFilesLieOnTheContainersOwnRoot(t *testing.T) {
+func TestWithoutAVolumeFilesAreOnTheContainersRoot(t *testing.T) {
 	none := func(*testing.T, string) subject.Workload { return subject.Workload{} }
 	each(t, none, nil, func(t *testing.T, s weighed) {
 		where := map[string]string{"host": "volume/0/file", "runsc": "rootfs-0/.gvisor.filestore.*"}[s.name]
@@ -73,7 +73,7 @@ func TestWithoutAVolumeFilesLieOnTheContainersOwnRoot(t *testing.T) {
 		}
 		if s.name != "host" {
 			enginetest.RootFS(t, s.Session, again)
-		} else { // which has no root for each
+		} else { // the host has no root per lane
 			s.fill(t, 0)
 			enginetest.Without(t, s.Session, 1)
 			again()
@@ -91,13 +91,13 @@ func TestWithoutAVolumeFilesLieOnTheContainersOwnRoot(t *testing.T) {
 
 const megabyte = 1 << 20
 
-// fill writes a file of a megabyte in the container on a lane.
+// fill writes a megabyte to a file in the container on a lane.
 func (s weighed) fill(t *testing.T, lane int) {
 	t.Helper()
 	must.OK(t, enginetest.Fill(t, s.Session, lane, megabyte, enginetest.File))
 }
 
-// onDisk is the room that a file takes, in bytes.
+// onDisk returns the allocated size of a file in bytes.
 func onDisk(t *testing.T, path string) int64 {
 	t.Helper()
 	var st unix.Stat_t
@@ -105,7 +105,7 @@ func onDisk(t *testing.T, path string) int64 {
 	return st.Blocks * 512
 }
 
-func TestOnAVolumeFilesLieInTheFolderOfTheLane(t *testing.T) {
+func TestOnAVolumeFilesAreInTheFolderOfTheLane(t *testing.T) {
 	bind := func(_ *testing.T, dir string) subject.Workload {
 		return subject.Workload{Volume: filepath.Join(dir, "volume")}
 	}
@@ -116,14 +116,14 @@ func TestOnAVolumeFilesLieInTheFolderOfTheLane(t *testing.T) {
 	})
 }
 
-func TestATmpfsHasItsSizeAndGoesWithItsContainer(t *testing.T) {
+func TestTmpfsHasItsSizeAndEndsWithItsContainer(t *testing.T) {
 	tmpfs := func(*testing.T, string) subject.Workload { return subject.Workload{Tmpfs: 8 * megabyte} }
 	each(t, tmpfs, nil, func(t *testing.T, s weighed) {
 		enginetest.Tmpfs(t, s.Session, 8*megabyte)
 		points, err := mounts.Below(s.dir)
 		on := s.name == "host"
 		check.That(t, err == nil && on == (len(points) == 2), "mounted on the host: %v, %v", points, err)
-		// A list of mounts that is read while others mount can lack some: it is read in parts.
+		// The list of mounts is read in parts, so it may lack some while others mount.
 		named := 0
 		for range 20 {
 			b, _ := os.ReadFile("/proc/thread-self/mountinfo")
@@ -137,7 +137,7 @@ func TestATmpfsHasItsSizeAndGoesWithItsContainer(t *testing.T) {
 	})
 }
 
-func TestADeviceIsWrittenFromInside(t *testing.T) {
+func TestDeviceIsWrittenFromInside(t *testing.T) {
 	var node string
 	device := func(t *testing.T, _ string) (w subject.Workload) {
 		w.Device, node = enginetest.Loop(t, 4*megabyte)
@@ -152,7 +152,7 @@ func TestADeviceIsWrittenFromInside(t *testing.T) {
 	})
 }
 
-func TestAWorkloadThatContradictsItselfIsRefused(t *testing.T) {
+func TestContradictoryWorkloadIsRefused(t *testing.T) {
 	for name, w := range map[string]subject.Workload{
 		"a volume and a tmpfs":      {Volume: "/nonexistent", Tmpfs: megabyte},
 		"a tmpfs of less than none": {Tmpfs: -1},

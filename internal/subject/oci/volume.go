@@ -14,9 +14,8 @@ import (
 	"github.com/tare-bench/tare/internal/thread"
 )
 
-// openStorage makes the root file systems and looks for what else the workload
-// stores its files on. All containers share one root file system, which they
-// cannot write to; where their files are to lie in it, each lane has its own.
+// openStorage makes the root file systems and opens the workload's volume and device. All
+// containers share a read-only root; if they write to it, each lane has its own.
 func (s *session) openStorage() error {
 	w := s.env.Workload
 	var err error
@@ -26,22 +25,19 @@ func (s *session) openStorage() error {
 	if s.device, err = engine.FindDevice(w, s.flavour.name); err != nil {
 		return err
 	}
-	return s.amongMounts(func() error { return engine.MakeRoots(s.env) })
+	return s.inMounts(func() error { return engine.MakeRoots(s.env) })
 }
 
-// amongMounts does something where what it mounts is there for the runtime.
-func (s *session) amongMounts(do func() error) error {
+// inMounts calls do in the runtime's mount namespace.
+func (s *session) inMounts(do func() error) error {
 	if s.mounts == nil {
 		return do()
 	}
 	return thread.InMounts(int(s.mounts.Fd()), do)
 }
 
-// root is a lane's root file system.
-func (s *session) root(n int) string { return engine.Root(s.env, n) }
-
-// store puts what the workload stores its files on into a bundle. The runtime
-// makes the tmpfs and the device's node, in the container's own namespace.
+// store adds the workload's mounts and device to a bundle. The runtime makes the tmpfs and the
+// device's node in the container's namespace.
 func (s *session) store(spec *specs.Spec, n int) {
 	w := s.env.Workload
 	spec.Root.Readonly = !engine.OwnRoot(w)
@@ -57,7 +53,7 @@ func (s *session) store(spec *specs.Spec, n int) {
 			source, destination, readOnly := wanted.Parts()
 			options := []string{"rbind", "rprivate"}
 			if readOnly {
-				options = []string{"bind", "rprivate", "ro"} // without what is mounted below it, which would stay writable
+				options = []string{"bind", "rprivate", "ro"} // mounts below it would stay writable
 			}
 			spec.Mounts = append(slices.Clone(spec.Mounts), specs.Mount{Destination: destination, Type: "bind", Source: source, Options: options})
 		}
@@ -73,15 +69,14 @@ func (s *session) store(spec *specs.Spec, n int) {
 	spec.Linux.Resources.Devices = append(spec.Linux.Resources.Devices, specs.LinuxDeviceCgroup{Allow: true, Type: "b", Major: &major, Minor: &minor, Access: "rwm"})
 }
 
-// clear takes away what a container left on its root file system, so that the
-// next one on the lane has a fresh one: its files, and the file that gVisor keeps
-// beside them for what was written (release 20230911 on: --overlay2=root:self).
+// clear removes what a container wrote to its root file system, for the next one on the lane:
+// its files, and gVisor's file for them (since release 20230911: --overlay2=root:self).
 func (s *session) clear(n int) error {
 	if !engine.OwnRoot(s.env.Workload) {
 		return nil
 	}
-	root := s.root(n)
-	errs := []error{s.amongMounts(func() error { return engine.ClearRoot(s.env, n) })}
+	root := engine.Root(s.env, n)
+	errs := []error{s.inMounts(func() error { return engine.ClearRoot(s.env, n) })}
 	entries, err := os.ReadDir(root)
 	for _, e := range entries {
 		if strings.HasPrefix(e.Name(), ".gvisor.filestore.") {
