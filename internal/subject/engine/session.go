@@ -448,5 +448,5 @@ func (s *Session) Processes(context.Context) []subject.Process {
 			out = append(out, subject.Process{Role: record.RoleDaemon, Pid: pid})
 		}
 	}
-	return append(out, kata.Beside(ids)...)
+	return append(out, kata.Helpers(ids)...)
 }

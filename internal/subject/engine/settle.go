@@ -61,7 +61,7 @@ func (s *Session) awaitMonitors(stopped []*record.Sample) {
 		ids = append(ids, s.lanes[sample.Lane].known.ID)
 	}
 	deadline := time.Now().Add(monitorsEnd)
-	for _, p := range kata.Beside(ids) {
+	for _, p := range kata.Helpers(ids) {
 		if p.Role == record.RoleMonitor {
 			Ended(p.Pid, time.Until(deadline))
 		}

@@ -1,10 +1,9 @@
-// Package kata recognises Kata Containers below any engine: its runtime's
-// names, its processes, and what its configuration says.
+// Package kata recognises Kata Containers below any engine: its runtime's names, its processes
+// and its configuration.
 //
-// Kata's processes stand outside the containers: a shim for each pod, a VMM
-// (none with Dragonball, which lives in the shim), and virtiofsd, parent and
-// child. Facts come from its configuration file, as its documentation describes
-// it (docs/design/host-cgroups.md for sandbox_cgroup_only).
+// Kata's processes run outside the containers: a shim per pod, a VMM (except for Dragonball,
+// which is part of the shim), and two virtiofsd processes. Facts come from its configuration
+// file (docs/design/host-cgroups.md of Kata for sandbox_cgroup_only).
 package kata
 
 import (
@@ -24,16 +23,15 @@ import (
 	"github.com/tare-bench/tare/internal/subject"
 )
 
-// Is tells by its name or path whether a runtime is Kata: "kata", "kata-qemu",
+// Is reports whether a runtime's name or path is Kata's: "kata", "kata-qemu",
 // "io.containerd.kata.v2", "/usr/bin/kata-runtime".
 func Is(runtime string) bool {
 	name := strings.ToLower(filepath.Base(runtime))
 	return name == "kata" || strings.HasPrefix(name, "kata-") || strings.HasPrefix(name, "kata_") || strings.Contains(name, ".kata.") || strings.Contains(name, ".kata-") || strings.Contains(name, "shim-kata-")
 }
 
-// Beside returns the processes that stand beside containers or pods of the
-// given ids, with their roles.
-func Beside(ids []string) []subject.Process {
+// Helpers returns the helper processes of containers or pods with these ids, with their roles.
+func Helpers(ids []string) []subject.Process {
 	var out []subject.Process
 	for _, f := range procs.Mentioning(ids) {
 		out = append(out, subject.Process{Role: f.Role, Pid: f.Pid})
@@ -41,7 +39,7 @@ func Beside(ids []string) []subject.Process {
 	return out
 }
 
-// configPaths are where the shims look for their configuration, in their order.
+// configPaths are the default configuration files of the shims, in their order.
 var configPaths = []string{
 	"/etc/kata-containers/configuration.toml",
 	"/usr/share/defaults/kata-containers/configuration.toml",
@@ -51,13 +49,13 @@ var configPaths = []string{
 	"/opt/kata/share/defaults/kata-containers/runtime-rs/configuration.toml",
 }
 
-// Facts are what a record says of Kata: "hypervisor", "sandbox_cgroup_only", what
-// decides of a start ("enable_template", "vm_cache_number", where either is, and
-// "static_sandbox_resource_mgmt") and of a sandbox's size ("default_memory",
-// "default_vcpus", "debug_console_enabled"), those of its VM (see vmFacts), and "kata config", the file that was read. An empty path stands for the file that
-// a command of tare's own surroundings would take: KATA_CONF_FILE's, else the
-// first of the usual ones; of what an engine starts, see Shim. What cannot be
-// read is said under "kata config".
+// Facts returns a record's facts about Kata from a configuration file, named in "kata config":
+// "hypervisor"; "sandbox_cgroup_only"; settings that affect starts ("enable_template",
+// "vm_cache_number", "static_sandbox_resource_mgmt") and sizes ("default_memory",
+// "default_vcpus", "debug_console_enabled"); and those of the VM (see vmFacts). An empty path
+// stands for the file that a command with tare's environment would use: KATA_CONF_FILE, else
+// the first existing default; see Shim for engines. If a file cannot be read, "kata config" has
+// the reason.
 func Facts(path string) map[string]string {
 	if path == "" {
 		path = os.Getenv("KATA_CONF_FILE")
@@ -78,7 +76,7 @@ func Facts(path string) map[string]string {
 	return facts
 }
 
-// config is the part of configuration.toml that changes who is charged.
+// config is the part of configuration.toml that affects who is charged.
 type config struct {
 	Hypervisor map[string]any `toml:"hypervisor"`
 	Runtime    struct {
@@ -93,10 +91,9 @@ type config struct {
 	} `toml:"agent"`
 }
 
-// factory is where VMs come from that are not booted: cloned from a template, or taken
-// from a cache of booted ones, which a server of Kata's holds and the Go runtime's
-// alone has (src/runtime/pkg/katautils/config.go; docs/how-to/what-is-vm-templating…,
-// what-is-vm-cache…).
+// factory configures sources of VMs other than booting: clones of a template, or a cache of
+// booted VMs, which a server of Kata holds for the Go runtime
+// (src/runtime/pkg/katautils/config.go; docs/how-to/what-is-vm-templating…, what-is-vm-cache…).
 type factory struct {
 	Template     bool   `toml:"enable_template"`
 	TemplatePath string `toml:"template_path"`
@@ -104,20 +101,20 @@ type factory struct {
 	Endpoint     string `toml:"vm_cache_endpoint"`
 }
 
-// Where they are unless the configuration says otherwise.
+// The default locations.
 const (
 	templatePath  = "/run/vc/vm/template"
 	cacheEndpoint = "/var/run/kata-containers/cache.sock"
 )
 
-// facts say what of it is on, and whether what it takes VMs from is there: where it is
-// not, a VM is booted.
+// facts returns the active settings, and whether the template or cache exists. Without it, VMs are
+// booted.
 func (f *factory) facts(into map[string]string) {
 	into["enable_template"], into["vm_cache_number"] = strconv.FormatBool(f.Template), strconv.FormatInt(f.Cached, 10)
 	there := func(key, path, file string) {
 		into[key] = path
 		if _, err := os.Stat(filepath.Join(path, file)); err != nil {
-			into[key] += ", which is not there now"
+			into[key] += ", missing"
 		}
 	}
 	if f.Template {
@@ -128,8 +125,8 @@ func (f *factory) facts(into map[string]string) {
 	}
 }
 
-// ofHypervisor is the factory that newer versions of runtime-rs have in the table of the
-// hypervisor, in place of one of its own.
+// ofHypervisor reads the factory from the hypervisor's table, where newer versions of runtime-rs have
+// it.
 func (f *factory) ofHypervisor(settings map[string]any) {
 	own, is := settings["factory"].(map[string]any)
 	if !is {
@@ -141,7 +138,7 @@ func (f *factory) ofHypervisor(settings map[string]any) {
 }
 
 func read(path string) (map[string]string, error) {
-	real, err := filepath.EvalSymlinks(path) // drop-ins lie beside the file itself
+	real, err := filepath.EvalSymlinks(path) // drop-ins are in the folder of the file itself
 	if err != nil {
 		return nil, fmt.Errorf("read Kata's configuration: %w", err)
 	}
@@ -162,8 +159,8 @@ func read(path string) (map[string]string, error) {
 	if hypervisor == "" {
 		hypervisor = "unknown"
 	}
-	// The Go runtime's default is false, runtime-rs's is true, and Dragonball,
-	// which has no process of its own, knows nothing else.
+	// The default is false in the Go runtime and true in runtime-rs. Dragonball has no process of
+	// its own, so it is always true.
 	only := c.Runtime.Name != "" || c.Runtime.HypervisorName != "" || strings.Contains(real, "runtime-rs")
 	if c.Runtime.SandboxCgroupOnly != nil {
 		only = *c.Runtime.SandboxCgroupOnly
@@ -201,7 +198,7 @@ func decode(file string, into *config) error {
 	defer func() { _ = f.Close() }()
 	text, err := io.ReadAll(io.LimitReader(f, most+1))
 	if err == nil && len(text) > most {
-		err = fmt.Errorf("it has more than %d bytes", most)
+		err = fmt.Errorf("larger than %d bytes", most)
 	}
 	if err == nil {
 		err = toml.Unmarshal(text, into)

@@ -17,7 +17,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-func TestKataIsKnownByItsNames(t *testing.T) {
+func TestIsRecognisesKatasNames(t *testing.T) {
 	for name, want := range map[string]bool{
 		"kata": true, "kata-qemu": true, "kata-clh": true, "io.containerd.kata.v2": true, "io.containerd.kata-fc.v2": true, "/usr/bin/kata-runtime": true,
 		"containerd-shim-kata-v2": true, "runc": false, "katana": false, "": false,
@@ -26,7 +26,7 @@ func TestKataIsKnownByItsNames(t *testing.T) {
 	}
 }
 
-func TestProcessesOfALiveSandboxGetTheirRoles(t *testing.T) {
+func TestHelpersHaveTheirRoles(t *testing.T) {
 	b := must.Get(os.ReadFile("testdata/ps.txt"))(t)
 	var got []string
 	for line := range strings.Lines(string(b)) {
@@ -37,11 +37,11 @@ func TestProcessesOfALiveSandboxGetTheirRoles(t *testing.T) {
 		}
 		got = append(got, string(role))
 	}
-	// vhost-device-vsock, the fourth, is none of the roles.
+	// The fourth, vhost-device-vsock, has no role.
 	check.Equal(t, "roles", strings.Join(got, " "), "shim virtiofs vmm none virtiofs")
 }
 
-func TestAConfigurationTellsWhoIsCharged(t *testing.T) {
+func TestFactsOfConfigurations(t *testing.T) {
 	for name, c := range map[string]struct{ file, dropIn, hypervisor, only string }{
 		"the Go runtime's default is false":     {file: "[hypervisor.qemu]\npath='x'\n[runtime]\n", hypervisor: "qemu", only: "false"},
 		"what is written holds":                 {file: "[hypervisor.clh]\n[runtime]\nsandbox_cgroup_only=true\n", hypervisor: "clh", only: "true"},
@@ -70,8 +70,8 @@ func TestAConfigurationTellsWhoIsCharged(t *testing.T) {
 	}
 }
 
-// MADE is a folder that there is.
-func TestAConfigurationTellsWhatVMsAreTakenFrom(t *testing.T) {
+// MADE is an existing folder.
+func TestFactsOfFactories(t *testing.T) {
 	t.Parallel()
 	made := t.TempDir()
 	file(t, made, "memory", "")
@@ -90,7 +90,7 @@ func TestAConfigurationTellsWhatVMsAreTakenFrom(t *testing.T) {
 
 const elf = "\x7fELF\x02\x01\x01"
 
-// file writes one below a folder of the test and returns its path.
+// file writes a file below a folder of the test and returns its path.
 func file(t *testing.T, dir, name, text string) string {
 	t.Helper()
 	path := filepath.Join(dir, name)
@@ -98,7 +98,7 @@ func file(t *testing.T, dir, name, text string) string {
 	return path
 }
 
-func TestAShimReadsTheFileThatItIsTold(t *testing.T) {
+func TestShimFactsAreOfTheConfiguredFile(t *testing.T) {
 	dir := t.TempDir()
 	no := file(t, dir, "no.toml", "[hypervisor.qemu]\n[runtime]\nsandbox_cgroup_only=false\n")
 	yes := file(t, dir, "yes.toml", "[hypervisor.clh]\n[runtime]\nsandbox_cgroup_only=true\n")
@@ -123,13 +123,13 @@ func TestAShimReadsTheFileThatItIsTold(t *testing.T) {
 		"that of the engine's environment":                    {shim: Shim{Environ: yes, Program: shim}, read: yes, only: "true"},
 		"that of the environment, by a link to the plain one": {shim: Shim{Environ: no, Program: linked}, read: no, only: "false"},
 		"the same twice":                                      {shim: Shim{Config: yes, Environ: yes, Program: shim}, read: yes, only: "true"},
-		"two that differ":                                     {shim: Shim{Config: yes, Environ: no, Program: shim}, says: "Go runtime takes the first"},
-		"a wrapper may have its own":                          {shim: Shim{Environ: no, Program: wrapper}, says: "may name a file of its own"},
-		"a program of another name, too":                      {shim: Shim{Environ: no, Program: another}, says: "may name a file of its own"},
-		"a script of the plain one's name":                    {shim: Shim{Environ: no, Program: script}, says: "may name a file of its own"},
+		"two that differ":                                     {shim: Shim{Config: yes, Environ: no, Program: shim}, says: "Go runtime uses the first"},
+		"a wrapper may have its own":                          {shim: Shim{Environ: no, Program: wrapper}, says: "may use its own file"},
+		"a program of another name, too":                      {shim: Shim{Environ: no, Program: another}, says: "may use its own file"},
+		"a script of the plain one's name":                    {shim: Shim{Environ: no, Program: script}, says: "may use its own file"},
 		"a shim that is not there":                            {shim: Shim{Environ: no, Program: "/no/such/shim"}, says: "no such file"},
 		"a shim that was not found":                           {shim: Shim{Environ: no}, says: "its shim was not found"},
-		"a relative path":                                     {shim: Shim{Config: "x.toml", Program: shim}, says: "no absolute path"},
+		"a relative path":                                     {shim: Shim{Config: "x.toml", Program: shim}, says: "not an absolute path"},
 		"a file that is not there":                            {shim: Shim{Config: dir + "/none", Program: shim}, says: "no such file"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -144,7 +144,7 @@ func TestAShimReadsTheFileThatItIsTold(t *testing.T) {
 	}
 }
 
-func TestTheDefaultIsTheShimsOwn(t *testing.T) {
+func TestCandidatesFollowTheShim(t *testing.T) {
 	for shim, want := range map[string][]string{
 		"/opt/kata/bin/containerd-shim-kata-v2":            {configPaths[0], configPaths[2]},
 		"/opt/kata/runtime-rs/bin/containerd-shim-kata-v2": {configPaths[3], configPaths[4], configPaths[5]},
@@ -167,7 +167,7 @@ func TestTheDefaultIsTheShimsOwn(t *testing.T) {
 	}{
 		"the first of a known shim's":  {among: []string{dir + "/none", b, a}, known: true, want: b},
 		"the only one of an unknown's": {among: []string{a, dir + "/none"}, want: a},
-		"none of two of an unknown's":  {among: []string{a, b}, says: "compiled into it: " + a + ", " + b},
+		"none of two of an unknown's":  {among: []string{a, b}, says: "compiled in: " + a + ", " + b},
 		"none that is not there":       {among: []string{dir + "/none"}, known: true, says: "looked for " + dir + "/none"},
 	} {
 		got, err := choose("shim", c.among, c.known)
@@ -177,7 +177,7 @@ func TestTheDefaultIsTheShimsOwn(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoConfigurationIsNotRead(t *testing.T) {
+func TestInvalidConfigurationsAreRefused(t *testing.T) {
 	dir := t.TempDir()
 	fifo := filepath.Join(dir, "fifo")
 	must.OK(t, unix.Mkfifo(fifo, 0o600))
@@ -185,7 +185,7 @@ func TestWhatIsNoConfigurationIsNotRead(t *testing.T) {
 		fifo:        "no plain file",
 		"/dev/zero": "no plain file",
 		dir:         "no plain file",
-		file(t, dir, "long.toml", strings.Repeat("# long\n", 1<<18)): "more than 1048576 bytes",
+		file(t, dir, "long.toml", strings.Repeat("# long\n", 1<<18)): "larger than 1048576 bytes",
 	} {
 		if got := Facts(path); len(got) != 1 || !strings.Contains(got["kata config"], says) {
 			t.Errorf("%s: %v", path, got)
@@ -193,7 +193,7 @@ func TestWhatIsNoConfigurationIsNotRead(t *testing.T) {
 	}
 }
 
-func TestAShimSaysWhichVersionAndWhichRuntimeItIs(t *testing.T) {
+func TestShimReportsItsVersionAndRuntime(t *testing.T) {
 	for said, want := range map[string]string{
 		"Kata Containers containerd shim (Golang): id: \"io.containerd.kata.v2\", version: 3.3.0, commit: 19eb45a27d5b666f8f012c13ba6b504cee4b97b1\n": "3.3.0 Golang",
 		"Kata Containers containerd shim (Rust): id: io.containerd.kata.v2, version: 3.22.0, commit: 92758a17fe7fe7f9be04799f6d9eb7f58d7630c3\n":      "3.22.0 Rust",

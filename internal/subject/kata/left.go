@@ -20,23 +20,22 @@ import (
 	"github.com/tare-bench/tare/internal/node/procs"
 )
 
-// overhead is the cgroup below which Kata's Go runtime has one for each sandbox,
-// with what is in no pod's (docs/design/host-cgroups.md). Some versions leave it
-// behind when the sandbox has gone.
+// overhead is the parent of the cgroups in which Kata's Go runtime has a sandbox's processes
+// outside of its pod (docs/design/host-cgroups.md). Some versions leave them behind.
 const overhead = "kata_overhead"
 
-// Folders in which both runtimes have one for each sandbox. A start whose client has gone
-// leaves them for good.
+// states has a folder per sandbox, as have all of folders. An abandoned start leaves its
+// folders behind.
 const states = "/run/vc/sbs"
 
 var folders = []string{states, "/run/vc/vm", "/run/kata", "/run/kata-containers/shared/sandboxes"}
 
-// networks is where the Go runtime makes a network namespace for a sandbox that is given none
-// (NewNS of containernetworking/plugins, which names them cnitest-UUID).
+// networks is the folder of network namespaces that the Go runtime makes for sandboxes without
+// one, called cnitest-UUID (NewNS of containernetworking/plugins).
 const networks, networkPrefix = "/run/netns", "cnitest-"
 
-// Sandboxes are the ids of sandboxes of which Kata keeps something, as far as they are mine.
-// Root is "" but for tests.
+// Sandboxes returns the ids of sandboxes for which mine is true and of which Kata keeps
+// something. root is "" except in tests.
 func Sandboxes(root string, hs []cgroup.Hierarchy, mine func(id string) bool) []string {
 	var ids []string
 	for _, dir := range places(root, hs) {
@@ -51,7 +50,7 @@ func Sandboxes(root string, hs []cgroup.Hierarchy, mine func(id string) bool) []
 	return slices.Compact(ids)
 }
 
-// places are the folders that have one for each sandbox.
+// places returns the folders with an entry per sandbox.
 func places(root string, hs []cgroup.Hierarchy) (dirs []string) {
 	for _, h := range hs {
 		dirs = append(dirs, filepath.Join(h.Mount, overhead))
@@ -62,8 +61,8 @@ func places(root string, hs []cgroup.Hierarchy) (dirs []string) {
 	return dirs
 }
 
-// Of are the folders and cgroups that Kata keeps of a sandbox. A cgroup has its path from the
-// root of the hierarchies, once.
+// Of returns the folders and cgroups that Kata keeps of a sandbox. A cgroup is listed once, by
+// its path from the root of the hierarchies.
 func Of(root string, hs []cgroup.Hierarchy, id string) (all []string) {
 	if slices.ContainsFunc(hs, func(h cgroup.Hierarchy) bool { return isFolder(filepath.Join(h.Mount, overhead, id)) }) {
 		all = append(all, OverheadPath(id))
@@ -81,11 +80,11 @@ func isFolder(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// Remove removes what Kata keeps of a sandbox that has gone, and returns it. What a process
-// still uses was not left behind and stays; the error has the command that removes it.
+// Remove removes what Kata keeps of an ended sandbox, and returns the removed paths. It removes
+// nothing that a process uses; the error has the command for what stays.
 func Remove(root string, hs []cgroup.Hierarchy, id string) (removed []string, err error) {
 	if users := procs.Mentioning([]string{id}); len(users) > 0 {
-		return nil, fmt.Errorf("%s stays: process %d (%s) uses it; when that has ended: tare clean", strings.Join(Of(root, hs, id), ", "), users[0].Pid, users[0].Name)
+		return nil, fmt.Errorf("%s stays: process %d (%s) uses it; run tare clean after its end", strings.Join(Of(root, hs, id), ", "), users[0].Pid, users[0].Name)
 	}
 	var errs []error
 	for _, what := range Of(root, hs, id) {
@@ -93,7 +92,7 @@ func Remove(root string, hs []cgroup.Hierarchy, id string) (removed []string, er
 		if what == OverheadPath(id) {
 			err = removeGroups(hs, id)
 		} else if err = mounts.RemoveTree(what); err != nil {
-			err = fmt.Errorf("%w, which Kata left: umount -R %[2]s; rm -r --one-file-system %[2]s", err, what)
+			err = fmt.Errorf("%w; left by Kata: umount -R %[2]s; rm -r --one-file-system %[2]s", err, what)
 		}
 		if errs = append(errs, err); err == nil {
 			removed = append(removed, what)
@@ -111,23 +110,22 @@ func removeGroups(hs []cgroup.Hierarchy, id string) error {
 			time.Sleep(20 * time.Millisecond)
 		}
 		if err != nil && !errors.Is(err, unix.ENOENT) {
-			errs = append(errs, fmt.Errorf("rmdir %s, which Kata left: %w; cat %[1]s/cgroup.procs lists what uses it", dir, err))
+			errs = append(errs, fmt.Errorf("rmdir %s, left by Kata: %w; see cat %[1]s/cgroup.procs", dir, err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// dying is how long the processes of a sandbox that was removed may take to go.
+// dying bounds the wait for the processes of a removed sandbox to end.
 const dying = 5 * time.Second
 
-// OverheadPath is the path of a sandbox's overhead cgroup from the root of the hierarchies.
+// OverheadPath returns the path of a sandbox's overhead cgroup from the root of the hierarchies.
 func OverheadPath(id string) string { return "/" + overhead + "/" + id }
 
-// stateLimit bounds what is read of a sandbox's state: that of one with a hundred devices has
-// some 100 KiB.
+// stateLimit bounds a sandbox's state. With a hundred devices it has about 100 KiB.
 const stateLimit = 4 << 20
 
-// State is what the Go runtime has written down of a sandbox, "" for none.
+// State returns the state that the Go runtime saved for a sandbox, "" for none.
 func State(root, id string) string {
 	f, err := machine.OpenPlain(filepath.Join(root+states, id, "persist.json"), 0)
 	if err != nil {
@@ -138,8 +136,8 @@ func State(root, id string) string {
 	return string(text)
 }
 
-// Network is the inode of the network namespace that Kata made for a sandbox, 0 where that is
-// not known (NetworkInfo in virtcontainers/persist/api/network.go).
+// Network returns the inode of the network namespace that Kata made for a sandbox, 0 if unknown
+// (NetworkInfo in virtcontainers/persist/api/network.go).
 func Network(root, id string) uint64 {
 	var state struct {
 		Network struct {
@@ -161,8 +159,8 @@ func inode(path string) uint64 {
 	return st.Ino
 }
 
-// NetworkOf is the inode of a process's network namespace, 0 where it has this process's or
-// that of the first, or it is not known.
+// NetworkOf returns the inode of a process's network namespace; 0 if it is this process's or
+// that of pid 1, or unknown.
 func NetworkOf(pid int) uint64 {
 	space := procs.Namespace(pid, "net")
 	if space == procs.Namespace(0, "net") || space == procs.Namespace(1, "net") {
@@ -172,8 +170,8 @@ func NetworkOf(pid int) uint64 {
 	return n
 }
 
-// Networks are the names of the network namespaces of Kata's making that nothing is in: those of
-// the given inodes are mine, of the others it is not known to which sandbox they belonged.
+// Networks returns the unused network namespaces that Kata made: mine are those with the given
+// inodes, and the sandboxes of the others are unknown.
 func Networks(root string, inodes map[uint64]bool) (mine, unknown []string) {
 	all, _ := filepath.Glob(root + networks + "/" + networkPrefix + "*")
 	if len(all) == 0 {
@@ -195,16 +193,16 @@ func Networks(root string, inodes map[uint64]bool) (mine, unknown []string) {
 	return mine, unknown
 }
 
-// RemoveNetwork removes the name of a network namespace, and with it one that nothing is in.
+// RemoveNetwork removes the name of a network namespace, and with it an unused namespace.
 func RemoveNetwork(path string) error {
 	err := unix.Unmount(path, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
-	if err == nil || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOENT) { // no mount any more
+	if err == nil || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOENT) { // not mounted
 		if err = os.Remove(path); errors.Is(err, os.ErrNotExist) {
 			err = nil
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("remove the network namespace that Kata left: %w; ip netns delete %s", err, filepath.Base(path))
+		return fmt.Errorf("remove the network namespace left by Kata: %w; ip netns delete %s", err, filepath.Base(path))
 	}
 	return nil
 }

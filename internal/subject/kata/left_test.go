@@ -17,8 +17,8 @@ import (
 	"github.com/tare-bench/tare/internal/testing/need"
 )
 
-// The id is tried in every place at once; the hierarchies are three of the nine of cgroup v1.
-func TestOnlyWhatKataKeepsOfOwnSandboxesThatHaveGoneIsRemoved(t *testing.T) {
+// The id exists in all places at once; the hierarchies are three of the nine of cgroup v1.
+func TestRemoveOnlyTouchesEndedSandboxesOfTheRun(t *testing.T) {
 	id := fmt.Sprintf("tare-kataleft-%d-1", os.Getpid())
 	for name, c := range map[string]struct {
 		make  []string // folders
@@ -30,7 +30,7 @@ func TestOnlyWhatKataKeepsOfOwnSandboxesThatHaveGoneIsRemoved(t *testing.T) {
 		"an interrupted start leaves folders and groups": {make: []string{states + "/ID", "/run/vc/vm/ID/sub", "/run/kata-containers/shared/sandboxes/ID/shared"}, group: []string{"ID"},
 			gone: []string{"/kata_overhead/ID", "/run/vc/sbs/ID", "/run/vc/vm/ID", "/run/kata-containers/shared/sandboxes/ID"}},
 		"runtime-rs has a folder of its own":       {make: []string{"/run/kata/ID"}, gone: []string{"/run/kata/ID"}},
-		"a group with a group in it stays":         {make: []string{"/run/vc/vm/ID"}, group: []string{"ID/in-use"}, gone: []string{"/run/vc/vm/ID"}, says: "/kata_overhead/ID/cgroup.procs lists what uses it"},
+		"a group with a group in it stays":         {make: []string{"/run/vc/vm/ID"}, group: []string{"ID/in-use"}, gone: []string{"/run/vc/vm/ID"}, says: "/kata_overhead/ID/cgroup.procs"},
 		"what a process of the sandbox uses stays": {make: []string{"/run/vc/vm/ID"}, group: []string{"ID"}, used: true, says: "(qemu-system-x86_64) uses it"},
 		"of nothing there is nothing":              {},
 	} {
@@ -79,8 +79,8 @@ func TestOnlyWhatKataKeepsOfOwnSandboxesThatHaveGoneIsRemoved(t *testing.T) {
 	}
 }
 
-// named gives a network namespace of its own a name below root, as Kata's runtime does, and
-// returns its inode.
+// named binds a new network namespace to a name below root, as Kata's runtime does, and returns
+// its inode.
 func named(t *testing.T, root, name string) (path string, ino uint64) {
 	t.Helper()
 	path = file(t, root, filepath.Join(networks, name), "")
@@ -91,7 +91,7 @@ func named(t *testing.T, root, name string) (path string, ino uint64) {
 	return path, inode(path)
 }
 
-func TestANetworkNamespaceOfKatasIsAttributedByItsInode(t *testing.T) {
+func TestNetworkNamespaceIsAttributedByItsInode(t *testing.T) {
 	need.Root(t)
 	need.Tool(t, "unshare")
 	root := t.TempDir()

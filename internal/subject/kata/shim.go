@@ -13,19 +13,18 @@ import (
 	"github.com/tare-bench/tare/internal/subject/child"
 )
 
-// Shim is what is known of the shim that an engine starts.
+// Shim describes the shim that an engine starts.
 type Shim struct {
-	Config  string // the configuration file that the engine names to it; "" for none
+	Config  string // configuration file that the engine passes to it; "" for none
 	Environ string // KATA_CONF_FILE of the engine, which the shim inherits
 	Program string // path of the shim; "" if it was not found
 }
 
-// Facts are "kata version", where the shim itself can be asked, and those of the
-// file that it reads. Both runtimes take what the
-// engine names, the environment's, or their default; the Go runtime in this
-// order (loadRuntimeConfig of its containerd-shim-v2), runtime-rs with the first
-// two swapped (load_config of its runtimes crate). Where the file cannot be
-// known, "kata config" says why and is the only fact of it.
+// Facts returns "kata version", if the shim reports it, and the facts of its configuration
+// file. The file is the engine's, KATA_CONF_FILE's or the default. The Go runtime uses this
+// order (loadRuntimeConfig of its containerd-shim-v2), runtime-rs prefers KATA_CONF_FILE
+// (load_config of its runtimes crate). If the file is unknown, "kata config" has the reason and
+// is the only fact.
 func (s Shim) Facts(ctx context.Context) map[string]string {
 	facts := s.configured()
 	if real, err := plain(s.Program); err == nil {
@@ -37,12 +36,12 @@ func (s Shim) Facts(ctx context.Context) map[string]string {
 	return facts
 }
 
-// banner is what both runtimes' shims say that they are.
+// banner matches the version output of both runtimes' shims.
 var banner = regexp.MustCompile(`^Kata Containers containerd shim \((Golang|Rust)\): id: "?[\w.-]+"?, version: ([\w.+-]{1,64}),`)
 
 func (s Shim) configured() map[string]string {
 	if s.Config != "" && s.Environ != "" && s.Config != s.Environ {
-		return Unread(fmt.Sprintf("the engine names %s, and its KATA_CONF_FILE %s: Kata's Go runtime takes the first, runtime-rs the second", s.Config, s.Environ))
+		return Unread(fmt.Sprintf("the engine passes %s, and its KATA_CONF_FILE is %s: Kata's Go runtime uses the first, runtime-rs the second", s.Config, s.Environ))
 	}
 	path := s.Config
 	if path == "" {
@@ -51,24 +50,25 @@ func (s Shim) configured() map[string]string {
 			return Unread("not reported by the engine; " + err.Error())
 		}
 		if path = s.Environ; path == "" {
-			if path, err = standard(real); err != nil {
+			among, known := candidates(real)
+			if path, err = choose(real, among, known); err != nil {
 				return Unread("not reported by the engine; " + err.Error())
 			}
 		}
 	}
 	if !filepath.IsAbs(path) {
-		return Unread(fmt.Sprintf("the engine names %q, which is no absolute path", path))
+		return Unread(fmt.Sprintf("the engine passes %q, which is not an absolute path", path))
 	}
 	return Facts(path)
 }
 
-// Unread are the facts when it is not known what Kata reads, with the reason.
+// Unread returns the facts for an unknown configuration, with the reason.
 func Unread(why string) map[string]string { return map[string]string{"kata config": why} }
 
-// plain returns the real path of a shim that has no configuration of its own. A
-// shim for one hypervisor, containerd-shim-kata-qemu-v2, is often a script that
-// sets KATA_CONF_FILE and calls the plain one; that is not executed, nor read
-// beyond the four bytes by which an ELF file is known.
+// plain returns the real path of a shim without its own configuration. A shim for one
+// hypervisor, such as containerd-shim-kata-qemu-v2, is often a script that sets KATA_CONF_FILE
+// and calls the plain one. Scripts are not executed, and only the first four bytes are read, to
+// recognise ELF files.
 func plain(program string) (string, error) {
 	const name = "containerd-shim-kata-v2"
 	if program == "" {
@@ -76,10 +76,10 @@ func plain(program string) (string, error) {
 	}
 	real, err := filepath.EvalSymlinks(program)
 	if err != nil {
-		return "", fmt.Errorf("look at its shim: %w", err)
+		return "", fmt.Errorf("inspect its shim: %w", err)
 	}
 	if !isELF(real) || filepath.Base(real) != name {
-		return "", fmt.Errorf("%s is not %s itself and may name a file of its own", program, name)
+		return "", fmt.Errorf("%s is not %s itself and may use its own file", program, name)
 	}
 	return real, nil
 }
@@ -95,16 +95,10 @@ func isELF(path string) bool {
 	return err == nil && string(magic) == "\x7fELF"
 }
 
-// standard is the file that a plain shim reads when nobody names one.
-func standard(shim string) (string, error) {
-	among, known := candidates(shim)
-	return choose(shim, among, known)
-}
-
-// candidates are the files that a plain shim looks for, in its order, which is
-// compiled into it: runtime-rs has all of its paths, the Go runtime that in
-// /etc and that below its own prefix. known is false where the shim's path does
-// not tell which of the two it is, and all files are candidates.
+// candidates returns the files that a plain shim tries, in its order, which is compiled in:
+// runtime-rs tries all its paths, the Go runtime those in /etc and below its prefix. If the
+// shim's path does not show which of the two it is, known is false and all files are
+// candidates.
 func candidates(shim string) (paths []string, known bool) {
 	rust := strings.Contains(shim, "/runtime-rs/")
 	if !rust && !strings.HasPrefix(shim, "/opt/kata/bin/") {
@@ -118,8 +112,8 @@ func candidates(shim string) (paths []string, known bool) {
 	return paths, true
 }
 
-// choose is the one of the candidates that is there; of several, the first,
-// where the shim is known.
+// choose returns the existing file that a shim uses by default. Of several it is the first, if
+// the order is known.
 func choose(shim string, among []string, known bool) (string, error) {
 	var there []string
 	for _, p := range among {
@@ -131,7 +125,7 @@ func choose(shim string, among []string, known bool) (string, error) {
 	case len(there) == 0:
 		return "", fmt.Errorf("looked for %s", strings.Join(among, ", "))
 	case len(there) > 1 && !known:
-		return "", fmt.Errorf("which of these %s takes is compiled into it: %s", shim, strings.Join(there, ", "))
+		return "", fmt.Errorf("%s uses one of these, compiled in: %s", shim, strings.Join(there, ", "))
 	}
 	return there[0], nil
 }

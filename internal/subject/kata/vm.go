@@ -16,8 +16,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Emulated returns how the VM of one of these sandboxes shows that it is emulated, "" where
-// none does. QEMU alone emulates a CPU.
+// Emulated returns the evidence that the VM of one of these sandboxes is emulated, "" for none.
+// Only QEMU emulates CPUs.
 func Emulated(ids []string) string {
 	for _, f := range procs.Mentioning(ids) {
 		if f.Role == record.RoleVMM {
@@ -35,7 +35,7 @@ func emulated(files *procs.Reader, pid int) string {
 		return ""
 	}
 	defer d.Close()
-	args, _ := d.Args() // one that has ended has none
+	args, _ := d.Args() // none after its end
 	named := accelerator.FindStringSubmatch(strings.Join(args, "\x00"))
 	if named == nil || !strings.Contains(named[1], "tcg") {
 		return ""
@@ -48,28 +48,27 @@ func emulated(files *procs.Reader, pid int) string {
 	switch {
 	case kvm:
 	case err == nil && held > 0:
-		return fmt.Sprintf("QEMU runs with accel=%s and holds no /dev/kvm", named[1])
+		return fmt.Sprintf("QEMU runs with accel=%s without an open /dev/kvm", named[1])
 	case named[1] == "tcg":
 		return "QEMU runs with accel=tcg"
 	}
 	return ""
 }
 
-// accelerator is the one that QEMU's arguments name: "-accel tcg,thread=multi", "-machine
-// q35,accel=kvm:tcg".
+// accelerator matches QEMU's accelerator: "-accel tcg,thread=multi", "-machine q35,accel=kvm:tcg".
 var accelerator = regexp.MustCompile(`\x00-(?:accel\x00|(?:machine|M)\x00[^\x00]*accel=)([a-z:]+)`)
 
-// Absent is the fact with the files that the configuration names and that do not exist.
+// Absent is the fact with the configured files that do not exist.
 const Absent = "kata absent"
 
-// vmFacts enters what decides what a VM costs, as far as the hypervisor's settings and the
-// machine show it: "emulated" is why there is no KVM, "acceleration" what runs a guest's CPU.
+// vmFacts adds facts that affect the cost of a VM, from the hypervisor's settings and the machine:
+// "emulated" is why there is no KVM, "acceleration" what executes a guest's code.
 func vmFacts(root machine.Root, hypervisor string, settings map[string]any, into map[string]string) {
 	word := func(key string) string { s, _ := settings[key].(string); return s }
 	facts := map[string]string{"shared_fs": word("shared_fs"), "virtio_fs_cache": word("virtio_fs_cache"),
 		"guest kernel": guestKernel(word("kernel")), "hypervisor version": version(word("path"))}
 	accelerators := word("machine_accelerators")
-	// In a container there may be no /dev/kvm, while sysfs shows the kernel's devices.
+	// A container may lack /dev/kvm, while sysfs shows the kernel's devices.
 	kvm := root.Exists("/dev/kvm") || root.Exists("/sys/class/misc/kvm")
 	cpu, _ := root.Read("/proc/cpuinfo", 64<<10)
 	switch {
@@ -79,12 +78,12 @@ func vmFacts(root machine.Root, hypervisor string, settings map[string]any, into
 		facts["emulated"] = "the kernel has no KVM device"
 	case !kvm && hypervisor == "qemu":
 		facts["acceleration"] = "KVM or emulation: unknown"
-	case !kvm || hypervisor == "remote": // another interface, or another machine
+	case !kvm || hypervisor == "remote": // not KVM, or a remote machine
 	case root.Exists("/sys/module/kvm_pvm"):
 		facts["acceleration"] = "KVM, PVM"
 	case strings.Contains(string(cpu), " hypervisor "):
 		facts["acceleration"] = "KVM, nested"
-	case strings.Contains(string(cpu), "\nflags"): // of x86, which would have it
+	case strings.Contains(string(cpu), "\nflags"): // x86, where a nested machine has the flag
 		facts["acceleration"] = "KVM"
 	default:
 		facts["acceleration"] = "KVM, nested: unknown"
@@ -103,8 +102,8 @@ func vmFacts(root machine.Root, hypervisor string, settings map[string]any, into
 	}
 }
 
-// guestKernel is the name of a kernel's file, without links, and the version in the header of
-// an x86 one (Documentation/arch/x86/boot.rst).
+// guestKernel returns the file name of a kernel, links resolved, with the version from the
+// header of an x86 kernel (Documentation/arch/x86/boot.rst).
 func guestKernel(path string) string {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil || path == "" {
@@ -117,7 +116,7 @@ func guestKernel(path string) string {
 	}
 	defer func() { _ = f.Close() }()
 	head := make([]byte, 32<<10)
-	n, _ := f.ReadAt(head, 0) // of a shorter one there is less
+	n, _ := f.ReadAt(head, 0) // the file may be shorter
 	const magic, pointer, setup = 0x202, 0x20e, 0x200
 	if head = head[:n]; n < pointer+2 || string(head[magic:magic+4]) != "HdrS" {
 		return name
@@ -130,7 +129,7 @@ func guestKernel(path string) string {
 	return name + " (" + release + ")"
 }
 
-// version is what a hypervisor's program says of itself, a line; "" for one that is a script.
+// version returns the first line of a hypervisor's version output; "" for a script.
 func version(path string) string {
 	if !filepath.IsAbs(path) || !isELF(path) {
 		return ""

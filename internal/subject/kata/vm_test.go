@@ -15,24 +15,24 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-// The arguments are those of a live sandbox, whose QEMU ran without KVM.
-func TestAQEMUWithoutKVMIsEmulated(t *testing.T) {
+// The arguments are those of a live sandbox whose QEMU ran without KVM.
+func TestQEMUWithoutKVMIsEmulated(t *testing.T) {
 	t.Parallel()
 	text := must.Get(os.ReadFile("testdata/proc/26377/cmdline"))(t)
 	live := string(text)
 	with := func(machine string) string { return strings.Replace(live, "q35,accel=tcg", machine, 1) }
 	for name, c := range map[string]struct {
 		args string
-		held []string // descriptors; nil: they cannot be read
+		held []string // descriptors; nil: unreadable
 		want string
 	}{
 		"the live one":                        {live, nil, "QEMU runs with accel=tcg"},
-		"with its descriptors":                {live, []string{"/dev/null", "socket:[1]"}, "QEMU runs with accel=tcg and holds no /dev/kvm"},
+		"with its descriptors":                {live, []string{"/dev/null", "socket:[1]"}, "QEMU runs with accel=tcg without an open /dev/kvm"},
 		"one that holds KVM nevertheless":     {live, []string{"/dev/null", "/dev/kvm"}, ""},
 		"one with KVM":                        {with("q35,accel=kvm"), []string{"anon_inode:kvm-vm"}, ""},
 		"one that has lost no descriptor yet": {with("q35,accel=kvm"), []string{"/dev/null"}, ""},
-		"one that fell back":                  {with("q35,accel=kvm:tcg"), []string{"/dev/null"}, "QEMU runs with accel=kvm:tcg and holds no /dev/kvm"},
-		"one of which that is not known":      {with("q35,accel=kvm:tcg"), nil, ""},
+		"one that fell back":                  {with("q35,accel=kvm:tcg"), []string{"/dev/null"}, "QEMU runs with accel=kvm:tcg without an open /dev/kvm"},
+		"unreadable descriptors":              {with("q35,accel=kvm:tcg"), nil, ""},
 		"by an argument of its own":           {with("q35") + "-accel\x00tcg,thread=multi\x00", nil, "QEMU runs with accel=tcg"},
 		"another hypervisor":                  {"/usr/bin/cloud-hypervisor\x00--api-socket\x00/run/vc/vm/kk/clh.sock\x00", []string{"/dev/null"}, ""},
 		"one that has ended":                  {"", nil, ""},
@@ -50,7 +50,7 @@ func TestAQEMUWithoutKVMIsEmulated(t *testing.T) {
 	}
 }
 
-func TestTheVMOfASandboxIsFoundByItsID(t *testing.T) {
+func TestVMIsFoundByTheSandboxID(t *testing.T) {
 	t.Parallel()
 	id := "emulated-" + strconv.Itoa(os.Getpid())
 	in, w, err := os.Pipe()
@@ -59,13 +59,13 @@ func TestTheVMOfASandboxIsFoundByItsID(t *testing.T) {
 	qemu := exec.Cmd{Path: "/bin/sh", Args: []string{"qemu-system-x86_64", "-c", "read x", "sh", "-machine", "q35,accel=tcg", "-qmp", "unix:/run/vc/vm/" + id + "/qmp.sock"}, Stdin: in}
 	must.OK(t, qemu.Start())
 	must.OK(t, in.Close())
-	check.Equal(t, "Emulated", Emulated([]string{"another", id}), "QEMU runs with accel=tcg and holds no /dev/kvm")
+	check.Equal(t, "Emulated", Emulated([]string{"another", id}), "QEMU runs with accel=tcg without an open /dev/kvm")
 	check.Equal(t, "of another sandbox", Emulated([]string{"another"}), "")
 	must.OK(t, w.Close())
-	_ = qemu.Wait() // read fails at the end of its input
+	_ = qemu.Wait() // its read fails at the end of the input
 }
 
-func TestWhatRunsAGuestIsKnownAsFarAsTheMachineShowsIt(t *testing.T) {
+func TestAccelerationFollowsTheMachine(t *testing.T) {
 	t.Parallel()
 	const kvm, nested, pvm = "dev/kvm", "proc/cpuinfo", "sys/module/kvm_pvm/x"
 	const devices, registered, bare = "sys/class/misc/fuse", "sys/class/misc/kvm/dev", "proc/cpuinfo of a machine"
@@ -100,7 +100,7 @@ func TestWhatRunsAGuestIsKnownAsFarAsTheMachineShowsIt(t *testing.T) {
 	}
 }
 
-func TestFilesThatAreNamedAndDoNotExistAreTold(t *testing.T) {
+func TestMissingFilesAreListed(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	file(t, root, "opt/kata/qemu", "")
@@ -118,7 +118,7 @@ func TestFilesThatAreNamedAndDoNotExistAreTold(t *testing.T) {
 	}
 }
 
-func TestAGuestsKernelIsNamedWithoutLinks(t *testing.T) {
+func TestGuestKernelIsNamedWithLinksResolved(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	image := make([]byte, 0x400)
@@ -134,7 +134,7 @@ func TestAGuestsKernelIsNamedWithoutLinks(t *testing.T) {
 	}
 }
 
-func TestAHypervisorSaysItsVersion(t *testing.T) {
+func TestHypervisorVersion(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	marker := filepath.Join(dir, "ran")

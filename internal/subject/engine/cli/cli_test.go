@@ -22,7 +22,7 @@ func script(t *testing.T, body string) Program {
 	return Program{Path: file, Args: []string{"--own"}, Env: []string{"A=b c"}}
 }
 
-func TestACommandIsRunAsItIsWritten(t *testing.T) {
+func TestCommandRunsAsWritten(t *testing.T) {
 	t.Setenv("SECRET", "x")
 	out, err := script(t, `echo "$A|$SECRET|$1|$2|$3"`).Run(t.Context(), "verb", "two words; *")
 	if err != nil || string(out) != "b c||--own|verb|two words; *\n" {
@@ -30,7 +30,7 @@ func TestACommandIsRunAsItIsWritten(t *testing.T) {
 	}
 }
 
-func TestACommandThatFailsSaysWhatWasTriedAndWhatCameBack(t *testing.T) {
+func TestFailedCommandHasCommandAndOutput(t *testing.T) {
 	for _, c := range []struct {
 		name, body, output string
 		exit               int
@@ -47,7 +47,7 @@ func TestACommandThatFailsSaysWhatWasTriedAndWhatCameBack(t *testing.T) {
 	}
 }
 
-func TestACommandThatHangsIsEndedWithWhatItStarted(t *testing.T) {
+func TestHangingCommandEndsWithItsGroup(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	began := time.Now()
@@ -57,7 +57,7 @@ func TestACommandThatHangsIsEndedWithWhatItStarted(t *testing.T) {
 	}
 }
 
-func TestAnInterruptionIsNoMissingAnswer(t *testing.T) {
+func TestInterruptionIsNotATimeOut(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(50*time.Millisecond, cancel)
 	if _, err := script(t, "sleep 60").Run(ctx, "verb"); !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "no answer") {
@@ -65,7 +65,7 @@ func TestAnInterruptionIsNoMissingAnswer(t *testing.T) {
 	}
 }
 
-func TestAnEngineIsFoundWithItsOwnEnvironment(t *testing.T) {
+func TestEngineIsFoundWithItsEnvironment(t *testing.T) {
 	p := script(t, "exit 0")
 	t.Setenv("ENGINE_HOST", "own")
 	t.Setenv("ENGINE_CONF", "own")

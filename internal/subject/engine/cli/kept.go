@@ -2,8 +2,8 @@ package cli
 
 import "sync"
 
-// Kept keeps the first bytes that are written to it, at most Most, and swallows
-// the rest, so that nobody who writes has to wait or fails.
+// Kept keeps the first Most bytes written to it and discards the rest, so that writers neither
+// block nor fail.
 type Kept struct {
 	Most int
 

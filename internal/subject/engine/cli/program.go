@@ -1,8 +1,9 @@
-// Package cli finds the command lines of engines and runs their commands: each bounded in
-// time and in what it says, and told as it could be pasted into a shell.
+// Package cli finds the command lines of engines and runs their commands, with limits of time
+// and output. Errors have the command as it can be pasted into a shell.
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,21 +27,17 @@ import (
 type Program struct {
 	Path   string   // absolute
 	Args   []string // before the verb
-	Env    []string // "NAME=value", beside the little that all commands get
-	Mounts *os.File // a mount namespace to run in; nil for tare's own
+	Env    []string // "NAME=value", in addition to [lane.Environment]
+	Mounts *os.File // mount namespace; nil for tare's own
 }
 
-// Find looks for the program that e names, or by its usual name, on PATH, and
-// gathers its environment: what e says, and of tare's own the variables of
-// these names. A name may end in * ("CONTAINERS_*").
+// Find finds the program of e, or the usual one, on PATH, with its environment: e's, and tare's
+// variables of these names. A name may end in * ("CONTAINERS_*").
 func Find(e subject.Engine, usual string, variables ...string) (Program, error) {
-	name := usual
-	if e.Command != "" {
-		name = e.Command
-	}
+	name := cmp.Or(e.Command, usual)
 	file, err := exec.LookPath(name)
 	if err != nil {
-		return Program{}, fmt.Errorf("there is no %s (looked on PATH): %w", name, errors.Unwrap(err))
+		return Program{}, fmt.Errorf("no %s on PATH: %w", name, errors.Unwrap(err))
 	}
 	if file, err = filepath.Abs(file); err != nil {
 		return Program{}, err
@@ -66,7 +63,7 @@ func environ(e subject.Engine, variables []string) []string {
 	return env
 }
 
-// Leave lets go of the mount namespace.
+// Leave closes the mount namespace.
 func (p Program) Leave() error {
 	if p.Mounts == nil {
 		return nil
@@ -74,8 +71,7 @@ func (p Program) Leave() error {
 	return p.Mounts.Close()
 }
 
-// Line is a whole command line: the program, its own arguments, and a verb with
-// its.
+// Line returns a whole command line: the program, its arguments, and a verb with its arguments.
 func (p Program) Line(verb ...string) []string {
 	return slices.Concat([]string{p.Path}, p.Args, verb)
 }
@@ -83,8 +79,8 @@ func (p Program) Line(verb ...string) []string {
 // Error is a command that failed.
 type Error struct {
 	Command string // pasteable
-	Exit    int    // -1 when it was killed or never ran
-	Output  string // what it said, cut to a few KiB
+	Exit    int    // -1 if it was killed or did not start
+	Output  string // standard error, cut to a few KiB
 	Cause   error
 }
 
@@ -97,16 +93,14 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Cause }
 
-// The most that is kept of what a command says. The states of a hundred
-// containers are about a MiB.
+// Limits of output. The states of a hundred containers have about 1 MiB.
 const (
 	maxStdout = 32 << 20
 	maxStderr = 4 << 10
 )
 
-// Run executes a command that is not measured, and returns its standard output.
-// The error is an *Error; what was printed before is returned beside it. ctx
-// ends the command with all it started in its process group.
+// Run executes an untimed command and returns its standard output. The error is an *Error;
+// output before it is returned too. The end of ctx kills the command's process group.
 func (p Program) Run(ctx context.Context, verb ...string) ([]byte, error) {
 	out, said := Kept{Most: maxStdout}, Kept{Most: maxStderr}
 	err := p.Start(ctx, verb, &out, &said)
@@ -121,7 +115,7 @@ func (p Program) Run(ctx context.Context, verb ...string) ([]byte, error) {
 	case errors.Is(over, context.DeadlineExceeded):
 		e.Cause = fmt.Errorf("no answer in time: %w", over)
 		return out.kept, e
-	case over != nil: // who asked no longer wants the answer, which says nothing of the command
+	case over != nil: // interrupted: the result says nothing about the command
 		e.Cause = over
 		return out.kept, e
 	}
