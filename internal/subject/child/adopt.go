@@ -14,22 +14,20 @@ import (
 	"github.com/tare-bench/tare/internal/subject"
 )
 
-// Detaching is a command that starts another one and ends before it, as
-// `runc exec --detach` does. What it starts inherits its output.
+// Detaching is a command that starts another one and ends before it, as `runc exec --detach`
+// does. The other one inherits its output.
 type Detaching struct {
 	Command
-	// Timeout is how long it may take to start the other.
+	// Timeout bounds the start of the other command.
 	Timeout time.Duration
-	// Started says, once the command has succeeded, which process the other
-	// one is. zombie says of a process that it has ended and waits to be
-	// reaped by tare, when the kernel no longer tells its cgroup.
+	// Started returns the process of the other command after the first has succeeded. zombie reports
+	// whether a process has ended and waits to be reaped by tare; its cgroup is unknown then.
 	Started func(zombie func(pid int) bool) (pid int, err error)
 }
 
-// RunDetaching runs both commands and waits for the end of the other, which has
-// to be left an orphan: it becomes tare's, for meanwhile tare is the reaper of
-// what its children leave behind. So no runtime stands by while a command runs,
-// and yet its end is known. ctx is as in Run.
+// RunDetaching runs both commands and waits for the end of the second. That has to be left an
+// orphan: tare is a subreaper during the call and adopts it. So its end is known without a
+// runtime process that waits for it. ctx is as in Run.
 func RunDetaching(ctx context.Context, d Detaching) (subject.Executed, error) {
 	release, err := reap()
 	if err != nil {
@@ -50,9 +48,8 @@ func RunDetaching(ctx context.Context, d Detaching) (subject.Executed, error) {
 	return ended, err
 }
 
-// detach returns the process that the command left behind. It is not broken off
-// when tare is told to stop: it takes milliseconds, and only when it is done it
-// is known what there is to be ended.
+// detach returns the process that the command left behind. The end of the run does not
+// interrupt it: it takes milliseconds, and only then it is known what has to be ended.
 func (d *Detaching) detach(std *stdio) (int, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), d.Timeout)
 	defer cancel()
@@ -71,23 +68,22 @@ func (d *Detaching) detach(std *stdio) (int, error) {
 		return 0, err
 	}
 	if s, _ := procs.StatOf(pid); s.PPid != os.Getpid() {
-		return 0, fmt.Errorf("it left process %d to process %d, not to tare: how that ends can't be known", pid, s.PPid)
+		return 0, fmt.Errorf("process %d was adopted by process %d, not by tare: its end is unknown", pid, s.PPid)
 	}
 	return pid, nil
 }
 
-// zombie is for a child of tare's that has ended.
+// zombie reports whether a child of tare has ended and was not reaped.
 func zombie(pid int) bool {
 	s, err := procs.StatOf(pid)
 	return err == nil && s.State == 'Z' && s.PPid == os.Getpid()
 }
 
-// bury reaps what a runtime that failed half-way left to tare: children that
-// were not there before and have been dead for a while. Whoever waits for a child
-// of his own has done so by then.
+// bury reaps children that a failed runtime left to tare: new children that have been dead for
+// a while. Code that waits for its own child has reaped it by then.
 func bury(before map[int]bool) {
 	const while = 200 * time.Millisecond
-	time.Sleep(while) // it may be on its way out
+	time.Sleep(while) // it may be ending
 	dead := map[int]bool{}
 	for pid := range children() {
 		if !before[pid] && zombie(pid) {
@@ -105,7 +101,7 @@ func bury(before map[int]bool) {
 	}
 }
 
-// children are tare's own, dead or alive.
+// children returns tare's children, running or ended.
 func children() map[int]bool {
 	out := map[int]bool{}
 	for _, pid := range procs.Children(os.Getpid()) {
@@ -114,14 +110,13 @@ func children() map[int]bool {
 	return out
 }
 
-// reaper counts those for whom tare is the reaper of orphans.
+// reaper counts the users of the subreaper attribute.
 var reaper struct {
 	sync.Mutex
 	holders int
 }
 
-// reap makes tare the reaper of what its children leave behind, until all who
-// asked have let go.
+// reap makes tare the subreaper of its descendants until all users have released it.
 func reap() (release func(), err error) {
 	reaper.Lock()
 	defer reaper.Unlock()

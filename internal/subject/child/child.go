@@ -1,7 +1,6 @@
-// Package child runs commands as children of tare's own, beside the lanes: what
-// is not timed, but whose output and end matter. Their output is bounded, they
-// see nothing of tare's terminal, and they end, with their process group, when
-// tare says so.
+// Package child runs untimed commands as children of tare, outside the lanes. Their output is
+// bounded, they have no access to tare's terminal, and they are killed with their process
+// group.
 package child
 
 import (
@@ -25,22 +24,20 @@ import (
 type Command struct {
 	Args []string // the program's path first
 	Env  []string
-	Show string // what is shown for it; its arguments when empty
+	Show string // for display; "" for Args
 
-	// Enter is called on the thread that starts the command, before it does:
-	// what it changes of that thread (namespaces, cgroups) is the command's
-	// too, and no other thread's. May be nil.
+	// Enter is called on the thread that starts the command, before the start. Changes to that
+	// thread (namespaces, cgroups) apply to the command and to no other thread. May be nil.
 	Enter func() error
-	// Group is the cgroup v2 in which the command begins; nil for tare's own.
+	// Group is the cgroup v2 of the command; nil for tare's.
 	Group *os.File
-	// End, when set, ends the command in its own way when ctx has ended; what is
-	// still there some seconds later is killed.
+	// End, if set, ends the command at the end of ctx. What remains after some seconds is killed.
 	End func()
-	// Begun is told the command's pid as soon as there is one. May be nil.
+	// Begun is called with the command's pid. May be nil.
 	Begun func(pid int)
-	// Used is told what the command and the children that it waited for have used,
-	// once it has ended: CPU time (ns), and bytes that storage was asked for, of
-	// which the page cache held none (getrusage(2), ru_inblock). May be nil.
+	// Used is called at the end with the usage of the command and its reaped children: CPU time
+	// (ns), and bytes read from storage past the page cache (getrusage(2), ru_inblock). May be
+	// nil.
 	Used func(cpu, fetched int64)
 }
 
@@ -51,23 +48,23 @@ func (c *Command) String() string {
 	return lane.Quote(c.Args)
 }
 
-// Run runs a command and waits for its end. When ctx ends it is killed, with
-// its process group, and ctx's error is returned beside what there was of it.
-// One without Enter also ends with tare, however tare ends.
+// Run runs a command and waits for its end. At the end of ctx it is killed with its process
+// group, and Run returns ctx's error and the output so far. A command without Enter also ends
+// with tare.
 func Run(ctx context.Context, c Command) (subject.Executed, error) {
 	if c.Enter == nil {
-		// The signal is sent when the thread ends that started the command.
+		// The signal is sent at the end of the thread that started the command.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 	}
 	return c.run(ctx, func(std *stdio) (int, error) { return c.start(std, c.Enter == nil) })
 }
 
-// run waits for the end of the process that begin has left to tare.
+// run waits for the end of the process that begin started.
 func (c *Command) run(ctx context.Context, begin func(std *stdio) (pid int, err error)) (subject.Executed, error) {
 	ended := subject.Executed{Command: c.String()}
 	if err := ctx.Err(); err != nil {
-		return ended, fmt.Errorf("%s: not begun: %w", ended.Command, err)
+		return ended, fmt.Errorf("%s: not started: %w", ended.Command, err)
 	}
 	std, err := open()
 	if err != nil {
@@ -87,25 +84,23 @@ func (c *Command) run(ctx context.Context, begin func(std *stdio) (pid int, err 
 	return ended, nil
 }
 
-// patience is how long a command may take that only asks something.
+// patience bounds Ask.
 const patience = 10 * time.Second
 
-// Ask runs a command in the environment that all commands of tare's get, for at
-// most ten seconds.
+// Ask runs a command in the environment of tare's commands, for at most ten seconds.
 func Ask(ctx context.Context, args []string) (subject.Executed, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	return Run(ctx, Command{Args: args, Env: lane.Environment(nil)})
 }
 
-// start starts the command and gives tare's copies of its ends of the pipes
-// back, whatever comes of it. bound: the command is killed when this thread ends,
-// and so when tare does, however that ends.
+// start starts the command and closes tare's copies of its pipe ends. bound means that the
+// command is killed at the end of this thread, and so of tare.
 func (c *Command) start(std *stdio, bound bool) (pid int, err error) {
 	defer std.started()
 	attr := &os.ProcAttr{
 		Env: c.Env, Files: []*os.File{std.null, std.out.w, std.err.w},
-		// A session of its own keeps the terminal's Ctrl-C from it.
+		// In its own session it gets no Ctrl-C from the terminal.
 		Sys: &syscall.SysProcAttr{Setsid: true},
 	}
 	if bound {
@@ -120,7 +115,7 @@ func (c *Command) start(std *stdio, bound bool) (pid int, err error) {
 			return err
 		}
 		pid = p.Pid
-		return p.Release() // it is waited for here
+		return p.Release() // attend waits for it
 	}
 	if c.Enter == nil {
 		return pid, begin()
@@ -134,16 +129,15 @@ func (c *Command) start(std *stdio, bound bool) (pid int, err error) {
 	return pid, err
 }
 
-// blockSize is that of getrusage(2), whatever the device's is.
+// blockSize is the unit of getrusage(2), whatever the device's is.
 const blockSize = 512
 
-// grace is how long End may take to show.
+// grace is the time for End to take effect.
 const grace = 5 * time.Second
 
-// attend waits for the end of a child, which is killed when ctx ends, and
-// returns its exit code, 128+n for signal n. Nothing of its process group stays,
-// unless it is a command that leaves something behind. That group is not tare's:
-// all commands are started in sessions of their own, which nobody else can join.
+// attend waits for the end of a child, which is killed at the end of ctx, and returns its exit
+// code, 128+n for signal n. Unless leaves is set, it kills the rest of its process group, which
+// no other process can join: each command has its own session.
 func attend(ctx context.Context, pid int, leaves bool, end func(), used func(cpu, fetched int64)) (code int, err error) {
 	var lock sync.Mutex
 	reaped := false
@@ -151,9 +145,9 @@ func attend(ctx context.Context, pid int, leaves bool, end func(), used func(cpu
 		lock.Lock()
 		defer lock.Unlock()
 		if reaped {
-			return // its number may be another's
+			return // its pid may be reused
 		}
-		// A group's number is no other's as long as the child is in it.
+		// The number of a group is not reused while the child is in it.
 		if group, err := unix.Getpgid(pid); err == nil && (all || !leaves) && group > 1 && group != unix.Getpgrp() {
 			_ = unix.Kill(-group, unix.SIGKILL)
 		}
@@ -161,9 +155,9 @@ func attend(ctx context.Context, pid int, leaves bool, end func(), used func(cpu
 			_ = unix.Kill(pid, unix.SIGKILL)
 		}
 	}
-	gone, told := make(chan struct{}), make(chan struct{})
+	gone, ended := make(chan struct{}), make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
-		defer close(told)
+		defer close(ended)
 		if end != nil {
 			end()
 			select {
@@ -182,7 +176,7 @@ func attend(ctx context.Context, pid int, leaves bool, end func(), used func(cpu
 	close(gone)
 	called := !stop()
 	if called {
-		<-told // what end uses is the caller's again once this has returned
+		<-ended // the caller may release what end uses
 	}
 	if err != nil {
 		return 0, fmt.Errorf("wait for process %d: %w", pid, err)
@@ -196,12 +190,12 @@ func attend(ctx context.Context, pid int, leaves bool, end func(), used func(cpu
 		return 0, err
 	}
 	if called {
-		return code, fmt.Errorf("killed, because tare was told to stop or the time was up: %w", context.Cause(ctx))
+		return code, fmt.Errorf("killed by an interruption or a time-out: %w", context.Cause(ctx))
 	}
 	return code, nil
 }
 
-// collect takes the end of a child that has ended, see [attend].
+// collect reaps a child that has ended, see [attend].
 func collect(pid int, used func(cpu, fetched int64)) (code int, err error) {
 	var status unix.WaitStatus
 	var usage unix.Rusage

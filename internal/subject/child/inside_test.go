@@ -23,7 +23,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/need"
 )
 
-// opened is a session with two workloads that run.
+// opened is a session with two running workloads.
 type opened struct {
 	subject.Session
 	exec   subject.Executor
@@ -32,8 +32,8 @@ type opened struct {
 	clock  string
 }
 
-// each opens every target with two lanes, the files and a volume, and checks
-// afterwards that nothing is left.
+// each opens every target with two lanes, the files and a volume, and checks afterwards that
+// nothing is left.
 func each(t *testing.T, files []probe.File, limits subject.Limits, test func(t *testing.T, o opened)) {
 	need.Root(t)
 	for _, c := range enginetest.Local {
@@ -47,7 +47,7 @@ func each(t *testing.T, files []probe.File, limits subject.Limits, test func(t *
 			t.Cleanup(func() {
 				must.OK(t, errors.Join(s.Discard(context.Background(), []int{0, 1}), s.Close(context.Background())))
 				z := zombies()
-				check.That(t, len(z) == 0, "children that nobody waited for: %v", z)
+				check.That(t, len(z) == 0, "unreaped children: %v", z)
 				left, _ := os.ReadDir(volume)
 				check.That(t, len(left) == 0, "left in the volume: %v", left)
 			})
@@ -57,7 +57,7 @@ func each(t *testing.T, files []probe.File, limits subject.Limits, test func(t *
 	}
 }
 
-// zombies are this process's children that have ended.
+// zombies returns this process's unreaped children.
 func zombies() (out []int) {
 	files, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, f := range files {
@@ -70,7 +70,7 @@ func zombies() (out []int) {
 	return out
 }
 
-// What is carried into every target: a shell, and fio where it is installed.
+// The carried files are a shell, and fio if it is installed.
 func TestCommandsRunInEveryTarget(t *testing.T) {
 	tool, missing := hosttools.Fio(t.Context())
 	files := enginetest.Shell(t)
@@ -82,7 +82,7 @@ func TestCommandsRunInEveryTarget(t *testing.T) {
 		}
 	}
 	each(t, files, subject.Limits{}, func(t *testing.T, o opened) {
-		// The first, since gVisor keeps what it was charged for.
+		// It is first, since gVisor keeps what it was charged for.
 		t.Run("a command is charged to its container alone", func(t *testing.T) { charged(t, o) })
 		t.Run("loads of a known size run inside", func(t *testing.T) { loads(t, o) })
 		t.Run("fio runs inside as outside", func(t *testing.T) {
@@ -97,7 +97,7 @@ func TestCommandsRunInEveryTarget(t *testing.T) {
 	})
 }
 
-func TestLimitsAreSetOrThereAreNone(t *testing.T) {
+func TestLimitsAreSetOrAbsent(t *testing.T) {
 	for name, limits := range map[string]subject.Limits{
 		"half a CPU and no more than that": {CPU: 0.5},
 		"memory and tasks and a weight":    {Memory: 256 << 20, Pids: 100, CPUShares: 512},
@@ -126,15 +126,15 @@ func loads(t *testing.T, o opened) {
 	check.That(t, err == nil && float64(spun.CPU) <= 0.3*float64(spun.Wall) && spun.Wall >= long, "%+v: %v", spun, err)
 }
 
-// What is weighed is the load and not what started it: no process but the
-// command itself is in the container's cgroup meanwhile, and it is charged there.
+// The load is weighed without the program that started it: only the command itself is in the
+// container's cgroup, and it is charged there.
 func charged(t *testing.T, o opened) {
 	hs := must.Get(cgroup.Hierarchies())(t)
 	before := sandboxes(t, o)
 	if o.kind == "host" {
-		return // has no cgroup
+		return // no cgroup
 	}
-	// Far more than gVisor may still keep of a command that ended before.
+	// Far more than gVisor may keep of an earlier command.
 	const held, seen = 64 << 20, 32 << 20
 	was, empty := cgroup.Procs(hs, before[0].Group), memory(t, hs, before[0].Group)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -143,12 +143,12 @@ func charged(t *testing.T, o opened) {
 		defer close(done)
 		_, _ = o.exec.Exec(ctx, 0, probe.HoldArgs(held, time.Hour))
 	}()
-	var usage int64 // beyond what the sandbox took without it
+	var usage int64 // above the usage of the sandbox without it
 	for deadline := time.Now().Add(time.Minute); usage < seen && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		usage = memory(t, hs, before[0].Group) - empty
 	}
-	// The thread that started the command was in the group, too, and may not have ended
-	// yet where the machine is busy.
+	// The thread that started the command was in the group too, and may still be ending on a
+	// busy machine.
 	var more, strangers []string
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		more, strangers = nil, nil
@@ -158,7 +158,7 @@ func charged(t *testing.T, o opened) {
 				continue
 			}
 			more = append(more, exe)
-			// gVisor has a process for each address space, which is its own program.
+			// gVisor has a process of its own program for each address space.
 			if exe != probe.Name && !strings.Contains(exe, "runsc") && !strings.Contains(exe, "memfd") && !strings.HasSuffix(exe, "/exe") {
 				strangers = append(strangers, exe)
 			}
@@ -168,7 +168,7 @@ func charged(t *testing.T, o opened) {
 		}
 	}
 	if usage < seen || len(more) == 0 || strangers != nil {
-		t.Errorf("%d bytes are charged to %s, with %v, of which %v are not the command", usage, before[0].Group, more, strangers)
+		t.Errorf("%d bytes are charged to %s, with %v, %v of them not the command", usage, before[0].Group, more, strangers)
 	}
 	cancel()
 	<-done
@@ -206,7 +206,7 @@ func fio(t *testing.T, o opened, fio *hosttools.Program) {
 	check.Equal(t, "the file on the host", must.Get(os.Stat(filepath.Join(o.volume, "1", "file")))(t).Size(), 1<<20)
 }
 
-// await waits for a file in the folder of a lane, as the host sees it.
+// await waits for a file in the folder of a lane, as seen by the host.
 func (o opened) await(ctx context.Context, t *testing.T, lane int, name, text string) {
 	t.Helper()
 	for ctx.Err() == nil {
@@ -220,8 +220,7 @@ func (o opened) await(ctx context.Context, t *testing.T, lane int, name, text st
 
 func calledOff(t *testing.T, o opened) {
 	hs := must.Get(cgroup.Hierarchies())(t)
-	// gVisor keeps the address spaces of what has ended for what comes: it is
-	// asked itself.
+	// gVisor keeps the address spaces of ended processes for reuse, so it is queried itself.
 	guest := o.clock == "guest"
 	if o.kind != "host" && !guest {
 		defer func(was []int) {
@@ -243,7 +242,7 @@ func calledOff(t *testing.T, o opened) {
 	}()
 	x, err := o.exec.Exec(ctx, 0, []string{"/bin/sh", "-c", script, "sh", "/data/begun"})
 	check.That(t, errors.Is(err, context.Canceled) && strings.Contains(x.Output, "begun\n"), "%+v, %v", x, err) // the other holder may speak first
-	// What was killed ends when its CPU comes to it.
+	// A killed process ends when it gets its CPU.
 	for deadline := time.Now().Add(time.Minute); guest; time.Sleep(20 * time.Millisecond) {
 		ps, err := o.exec.Exec(t.Context(), 0, []string{"/bin/sh", "-c", "for f in /proc/[0-9]*/cmdline; do read -r line < $f; echo $line; done"})
 		if err == nil && strings.Contains(ps.Output, "probe") && !strings.Contains(ps.Output, "60.5") {
@@ -254,13 +253,13 @@ func calledOff(t *testing.T, o opened) {
 			break
 		}
 	}
-	// The host's is seen while it runs and not after.
+	// The host's is visible while it runs and not afterwards.
 	b := sandboxes(t, o)[0]
 	check.That(t, len(b.More) == 0, "%+v", b)
 	ctx, cancel = context.WithCancel(t.Context())
 	cancel()
 	_, err = o.exec.Exec(ctx, 0, probe.HoldArgs(1, time.Second))
 	check.That(t, errors.Is(err, context.Canceled), "called off before it began: %v", err)
-	// And what runs on is the container.
+	// The container itself continues.
 	check.Equal(t, "exit", must.Get(o.exec.Exec(t.Context(), 0, []string{probe.Name, "--exit", "token"}))(t).Exit, 0)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/tare-bench/tare/internal/subject/engine/cli"
 )
 
-// stdio is what a command has for standard input, output and error.
+// stdio has the standard input, output and error of a command.
 type stdio struct {
 	null     *os.File
 	out, err pipe
@@ -42,18 +42,17 @@ func (s *stdio) started() {
 	}
 }
 
-// late is how long is waited for output after a command's end, when something
-// that it left behind still has its pipes.
+// late is how long to wait for output after a command's end, if a process that it left behind
+// has the pipes open.
 const late = time.Second
 
-// close returns what was read.
+// close returns the output.
 func (s *stdio) close() (output, stderr string) {
 	deadline := time.Now().Add(late)
 	return s.out.close(deadline), s.err.close(deadline)
 }
 
-// pipe is read from until it is closed, so that nobody who writes has to wait; the first
-// of it is kept.
+// pipe is read until it is closed, so that writers do not block; the beginning is kept.
 type pipe struct {
 	r, w *os.File
 	kept cli.Kept
@@ -67,7 +66,7 @@ func (p *pipe) open() (err error) {
 	p.kept.Most, p.done = subject.MaxOutput, make(chan struct{})
 	go func() {
 		defer close(p.done)
-		_, _ = io.Copy(&p.kept, p.r) // to its end, or the deadline
+		_, _ = io.Copy(&p.kept, p.r) // to its end or the deadline
 	}()
 	return nil
 }

@@ -1,9 +1,7 @@
-// Package command weighs any command that starts something: its start is the
-// time from the call to its exit.
+// Package command weighs a command that starts something: the time from the call to its exit.
 //
-// It is somebody's own command, not tare's. What it leaves behind, such as a
-// container that it started in the background, is left as it is; only what a
-// command that was not done in time leaves in its process group is killed.
+// It is the user's command. What it leaves behind, such as a container in the background,
+// stays; only the process group of a command that timed out is killed.
 package command
 
 import (
@@ -37,17 +35,17 @@ type Target struct {
 	args []string
 }
 
-// New returns a command as a target; args[0] is looked for in PATH.
+// New returns a command as a target. args[0] is looked up on PATH.
 func New(name string, args []string) (*Target, error) {
 	if len(args) == 0 || args[0] == "" {
-		return nil, errors.New("no command: write it and its arguments, such as docker run --rm busybox true")
+		return nil, errors.New("no command: give it with its arguments, such as docker run --rm busybox true")
 	}
 	path, err := exec.LookPath(args[0])
 	if err == nil {
 		path, err = filepath.Abs(path)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the command %s cannot be run: %w", lane.Quote(args[:1]), err)
+		return nil, fmt.Errorf("command %s: %w", lane.Quote(args[:1]), err)
 	}
 	if name == "" {
 		name = filepath.Base(args[0])
@@ -65,7 +63,7 @@ func (t *Target) Info() record.Target {
 	}
 }
 
-// Open implements subject.Target. Commands are run one at a time.
+// Open implements subject.Target.
 func (t *Target) Open(_ context.Context, env subject.Env) (subject.Session, error) {
 	return &Session{target: t, timeout: env.Timeout}, nil
 }
@@ -76,14 +74,14 @@ type Session struct {
 	timeout time.Duration
 	said    string
 	pid     int
-	outputs []*output // that somebody whom a run left behind still has
+	outputs []*output // still open in processes that a run left behind
 }
 
-// Pid is the process that the last run was; 0 before the first, and where the
-// command could not be executed.
+// Pid returns the process of the last run; 0 before the first, or if the command could not be
+// executed.
 func (s *Session) Pid() int { return s.pid }
 
-// Discard implements subject.Session: there is nothing of tare's.
+// Discard implements subject.Session.
 func (s *Session) Discard(context.Context, []int) error { return nil }
 
 // Close implements subject.Session.
@@ -98,15 +96,15 @@ func (s *Session) Close(context.Context) error {
 // Prepare implements subject.Session.
 func (s *Session) Prepare(_ context.Context, op subject.Op, lanes []int) (subject.Batch, error) {
 	if op != subject.Run || len(lanes) != 1 {
-		return nil, fmt.Errorf("target %s: %s on %d lanes: %w: a command is run, one at a time", s.target.name, op, len(lanes), subject.ErrUnsupported)
+		return nil, fmt.Errorf("target %s: %s on %d lanes: %w: commands run one at a time", s.target.name, op, len(lanes), subject.ErrUnsupported)
 	}
 	return &start{s}, nil
 }
 
 var containerID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-f]{64}$`) })
 
-// Containers are the ids of containers that the last run printed, each on a line
-// of its own, as docker run -d does.
+// Containers returns the ids of containers that the last run printed, one per line, as docker
+// run -d does.
 func (s *Session) Containers() (ids []string) {
 	for line := range strings.Lines(s.said) {
 		if id := strings.TrimSpace(line); containerID().MatchString(id) && !slices.Contains(ids, id) {
@@ -116,7 +114,7 @@ func (s *Session) Containers() (ids []string) {
 	return ids
 }
 
-// start is one run that waits to be released.
+// start is a prepared run.
 type start struct{ *Session }
 
 // Start implements subject.Batch.
@@ -127,9 +125,9 @@ func (s *start) Start(ctx context.Context) (int64, []record.Sample, error) {
 	bounded, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	sample, err := s.run(bounded)
-	switch { // by what became of the command: its last words may come after its time
+	switch { // by the command's own end: its output may arrive after the time-out
 	case errors.Is(err, errEnded) && ctx.Err() != nil:
-		sample.Failure = &record.Failure{Kind: record.FailInterrupted, Detail: "tare was told to stop"}
+		sample.Failure = &record.Failure{Kind: record.FailInterrupted, Detail: "tare was interrupted"}
 	case errors.Is(err, errEnded):
 		sample.Failure = &record.Failure{Kind: record.FailTimeout, Detail: fmt.Sprintf("not done within %v; it was killed with its process group", s.timeout)}
 	case err != nil:
@@ -151,8 +149,7 @@ func (s *start) run(ctx context.Context) (sample record.Sample, err error) {
 	if err != nil {
 		return sample, err
 	}
-	// The clock is read and the command forked on one thread, with nothing in
-	// between.
+	// The clock is read and the command forked on one thread, with nothing in between.
 	runtime.LockOSThread()
 	s.pid = 0
 	sample.Start = machine.Now()

@@ -30,7 +30,7 @@ func run(ctx context.Context, t *testing.T, timeout time.Duration, args ...strin
 	return s, samples[0]
 }
 
-func TestACommandIsTimedFromTheCallToItsExit(t *testing.T) {
+func TestCommandIsTimedFromTheCallToItsExit(t *testing.T) {
 	before := machine.Now()
 	_, s := run(t.Context(), t, time.Minute, "sleep", "0.2")
 	after := machine.Now()
@@ -40,12 +40,12 @@ func TestACommandIsTimedFromTheCallToItsExit(t *testing.T) {
 	}
 }
 
-func TestACommandIsKnownByItsPid(t *testing.T) {
+func TestPidIsTheCommands(t *testing.T) {
 	s, _ := run(t.Context(), t, time.Minute, "sh", "-c", "echo $$")
 	check.Equal(t, "process id", strings.TrimSpace(s.said), strconv.Itoa(s.Pid()))
 }
 
-func TestACommandThatFailsSaysWhy(t *testing.T) {
+func TestFailedCommandHasItsReason(t *testing.T) {
 	for _, test := range []struct {
 		claim, script, kind string
 		exit                int
@@ -65,7 +65,7 @@ func TestACommandThatFailsSaysWhy(t *testing.T) {
 	}
 }
 
-func TestACommandEndsWithTheRun(t *testing.T) {
+func TestCommandEndsWithTheRun(t *testing.T) {
 	marker := filepath.Join(t.TempDir(), "begun")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -79,7 +79,7 @@ func TestACommandEndsWithTheRun(t *testing.T) {
 		"%+v after %v", s.Failure, time.Since(began))
 }
 
-func TestACommandThatHasEndedIsDoneThoughItsTimeIsOverWhileSomebodyHoldsItsOutput(t *testing.T) {
+func TestEndedCommandSucceedsThoughItsOutputStaysOpen(t *testing.T) {
 	dir := t.TempDir()
 	ctx, over := context.WithCancel(t.Context())
 	defer over()
@@ -87,7 +87,7 @@ func TestACommandThatHasEndedIsDoneThoughItsTimeIsOverWhileSomebodyHoldsItsOutpu
 		_ = appears(filepath.Join(dir, "pid"))
 		b, _ := os.ReadFile(filepath.Join(dir, "pid"))
 		pid, _ := strconv.Atoi(strings.TrimSpace(string(b)))
-		for pid > 1 && unix.Kill(pid, 0) == nil { // it is reaped after it was looked at
+		for pid > 1 && unix.Kill(pid, 0) == nil { // until it is reaped
 			time.Sleep(time.Millisecond)
 		}
 		over()
@@ -96,7 +96,7 @@ func TestACommandThatHasEndedIsDoneThoughItsTimeIsOverWhileSomebodyHoldsItsOutpu
 	check.That(t, s.Failure == nil, "%+v", s.Failure)
 }
 
-func TestWhatACommandLeavesRunningDoesNotHoldItsEnd(t *testing.T) {
+func TestBackgroundProcessDoesNotDelayTheEnd(t *testing.T) {
 	dir := t.TempDir()
 	marker, gone := filepath.Join(dir, "alive"), filepath.Join(dir, "gone")
 	_, s := run(t.Context(), t, time.Minute, "sh", "-c", "(while [ ! -e "+gone+" ]; do sleep 0.02; done; : > "+marker+") & echo done")
@@ -105,7 +105,7 @@ func TestWhatACommandLeavesRunningDoesNotHoldItsEnd(t *testing.T) {
 	check.Error(t, appears(marker), "")
 }
 
-// appears waits for a file, a minute.
+// appears waits up to a minute for a file.
 func appears(path string) (err error) {
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		if _, err = os.Stat(path); err == nil {
@@ -115,15 +115,14 @@ func appears(path string) (err error) {
 	return err
 }
 
-// What a command leaves running may speak, while tare is there and when it has
-// gone.
-func TestWhatACommandLeavesRunningMaySpeak(t *testing.T) {
+// Background processes of a command may write, while tare reads and after it has ended.
+func TestBackgroundProcessMayWrite(t *testing.T) {
 	for claim, last := range map[string]string{"while tare reads": "", "when tare has ended": "closed"} {
 		t.Run(claim, func(t *testing.T) {
 			dir := t.TempDir()
 			marker, gone := filepath.Join(dir, "alive"), filepath.Join(dir, "gone")
-			// A megabyte in lines is more than a pipe holds: yes would end by SIGPIPE
-			// or hang; echo is told, and goes on.
+			// A megabyte of lines is more than a pipe holds: yes would end by SIGPIPE or hang;
+			// echo gets an error and continues.
 			script := `(while [ ! -e ` + gone + ` ]; do sleep 0.02; done
 				i=0; while [ $i -lt 2000 ]; do echo 0123456789012345678901234567890123456789012345678901234567890123456789; i=$((i+1)); done 2>/dev/null
 				: > ` + marker + `) & echo begun`
@@ -146,14 +145,14 @@ func TestWhatACommandLeavesRunningMaySpeak(t *testing.T) {
 	}
 }
 
-// Who is not done in time is ended with everybody in the process group, also with
-// whom the command did not wait for, and is left time to do so.
-func TestATimeOutEndsTheWholeProcessGroup(t *testing.T) {
+// A command that times out is ended with its whole process group, also the processes that it
+// did not wait for, with a grace period.
+func TestTimeOutEndsTheWholeProcessGroup(t *testing.T) {
 	marker := filepath.Join(t.TempDir(), "cleaned")
 	var s *Session
 	var sample record.Sample
 	var said []string
-	// What had not all begun when its time was over is given more of it.
+	// If not all processes had begun at the time-out, it is repeated with a longer one.
 	for timeout := 2 * time.Second; timeout < time.Minute; timeout *= 2 {
 		s, sample = run(t.Context(), t, timeout, "sh", "-c",
 			`(trap '' TERM; exec sh -c 'echo $$; exec sleep 370.5') & (trap 'sleep 0.3; : > `+marker+`; exit' TERM; echo trapped; while :; do sleep 0.1; done) & exec sleep 380`)
@@ -176,19 +175,19 @@ func TestATimeOutEndsTheWholeProcessGroup(t *testing.T) {
 	})
 }
 
-func TestTheContainersThatACommandPrintsAreKnown(t *testing.T) {
+func TestContainersAreReadFromTheOutput(t *testing.T) {
 	id := strings.Repeat("0a", 32)
 	s, _ := run(t.Context(), t, time.Minute, "printf", `%s\nnot %s\n%s\n`, id, id, id)
 	got := s.Containers()
 	check.That(t, len(got) == 1 && got[0] == id, "got %v", got)
 }
 
-func TestACommandThatSaysTooMuchIsReadToItsEnd(t *testing.T) {
+func TestLongOutputIsReadToItsEnd(t *testing.T) {
 	s, sample := run(t.Context(), t, time.Minute, "sh", "-c", "head -c 10000000 /dev/zero")
 	check.That(t, sample.Failure == nil && len(s.said) == maxSaid, "%+v, kept %d", sample.Failure, len(s.said))
 }
 
-func TestACommandThatIsNotThereIsToldAtOnce(t *testing.T) {
+func TestMissingCommandIsRefused(t *testing.T) {
 	for _, args := range [][]string{nil, {""}, {"no-such-command-here"}, {"/nowhere/at/all"}} {
 		_, err := New("", args)
 		check.That(t, err != nil, "%q was taken", args)

@@ -11,27 +11,25 @@ import (
 	"github.com/tare-bench/tare/internal/subject/engine/cli"
 )
 
-// maxSaid is how much of a command's output is kept.
+// maxSaid bounds the output that is kept.
 const maxSaid = 8 << 10
 
-// output reads what a command says, and what is said by whom it leaves running,
-// as long as there is somebody and it is not closed.
+// output reads the output of a command, and of processes that it leaves running, until all have
+// closed it or close is called.
 //
-// It is a pipe whose writing end can be read, too. So whoever has it is never
-// without a reader: what a command leaves running is not killed by SIGPIPE when
-// tare has heard enough or has ended. From the command's end on the pipe does not
-// block either ([letGo]): when nobody reads any more it takes 64 KiB and refuses
-// the rest, and whoever writes neither ends nor hangs by that. A file would grow
-// for as long as somebody writes into it, where nobody can see it; a limit of its
-// size (RLIMIT_FSIZE) would be one of all files of the command, and a sealed memfd
-// would refuse what the command itself says.
+// It is a pipe whose writing end can be read, too, so there is always a reader: processes that
+// the command leaves running are not killed by SIGPIPE when tare stops reading or ends. From
+// the command's end on the pipe does not block ([letGo]): unread, it takes 64 KiB and refuses
+// the rest, and writers neither end nor hang. The alternatives are worse: a file would grow
+// unseen; RLIMIT_FSIZE would limit all files of the command; a sealed memfd would refuse output
+// of the command itself.
 type output struct {
 	pipe *os.File
 	kept cli.Kept
-	done chan struct{} // closed when nobody has it any more
+	done chan struct{} // closed when no process has the pipe open
 }
 
-// listen begins to read what is written to in, the command's end.
+// listen starts to read what is written to in, the command's end.
 func listen() (_ *output, in *os.File, err error) {
 	pipe, w, err := os.Pipe()
 	if err != nil {
@@ -42,10 +40,10 @@ func listen() (_ *output, in *os.File, err error) {
 	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
 		pipe.Close()
-		return nil, nil, fmt.Errorf("open a pipe by %s: %w; is /proc mounted?", path, err)
+		return nil, nil, fmt.Errorf("open a pipe by %s: %w; check that /proc is mounted", path, err)
 	}
 	o := &output{pipe: pipe, kept: cli.Kept{Most: maxSaid}, done: make(chan struct{})}
-	go func() { // all, so that nobody waits for room
+	go func() { // all of it, so that writers do not block
 		defer close(o.done)
 		defer o.pipe.Close()
 		_, _ = io.Copy(&o.kept, o.pipe)
@@ -53,14 +51,14 @@ func listen() (_ *output, in *os.File, err error) {
 	return o, os.NewFile(uintptr(fd), "output"), nil
 }
 
-// letGo gives up tare's copy of the command's end.
+// letGo closes tare's copy of the command's end.
 func letGo(in *os.File) {
-	_ = unix.SetNonblock(int(in.Fd()), true) // for all who have it
+	_ = unix.SetNonblock(int(in.Fd()), true) // in all processes that have it
 	in.Close()
 }
 
-// head is the beginning of what was said, once nobody says anything any more or
-// the time is over: what the command left running may never end.
+// head returns the beginning of the output, when all processes have closed it or the limit is
+// over: processes that the command left running may never end.
 func (o *output) head(limit time.Duration) string {
 	select {
 	case <-o.done:
@@ -69,7 +67,7 @@ func (o *output) head(limit time.Duration) string {
 	return o.kept.String()
 }
 
-// over tells whether nobody can say anything any more.
+// over reports whether all processes have closed the output.
 func (o *output) over() bool {
 	select {
 	case <-o.done:
@@ -79,8 +77,8 @@ func (o *output) over() bool {
 	}
 }
 
-// close ends the reading.
+// close stops reading.
 func (o *output) close() {
-	_ = o.pipe.Close() // a second time where it is over
+	_ = o.pipe.Close() // may be closed already
 	<-o.done
 }

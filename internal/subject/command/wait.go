@@ -12,22 +12,21 @@ import (
 	"github.com/tare-bench/tare/internal/node/procs"
 )
 
-// errEnded says that a command was told to end, and did not by itself.
-var errEnded = errors.New("it was told to end")
+// errEnded means that a command was ended by tare.
+var errEnded = errors.New("ended by tare")
 
-// grace is how long a process group has to end once it was told to.
+// grace is the time from SIGTERM to SIGKILL of a process group.
 const grace = 5 * time.Second
 
-// wait waits for the command's end and says when that was. When ctx ends the
-// command is told to end, with its process group, and what is left of that is
-// killed five seconds later, be it without the command; the error is errEnded then.
+// wait waits for the command's end and returns its time. At the end of ctx the command's
+// process group gets SIGTERM, and SIGKILL five seconds later, whether or not the command itself
+// has ended; the error is errEnded then.
 //
-// The command is not reaped before all that is done: until then its number, which
-// is the group's, is nobody else's.
+// The command is reaped after that: until then its number, which is the group's, is not reused.
 func wait(ctx context.Context, p *os.Process) (state *os.ProcessState, returned int64, err error) {
-	told := make(chan struct{})
+	ended := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
-		defer close(told)
+		defer close(ended)
 		end(p.Pid)
 	})
 	for {
@@ -38,10 +37,10 @@ func wait(ctx context.Context, p *os.Process) (state *os.ProcessState, returned 
 	returned = machine.Now()
 	var by error
 	if !stop() {
-		<-told
+		<-ended
 		by = errEnded
 	}
-	state, err = p.Wait() // which says what waitid did not
+	state, err = p.Wait() // for the status and usage
 	return state, returned, errors.Join(err, by)
 }
 
@@ -54,8 +53,8 @@ func end(group int) {
 	_ = unix.Kill(-group, unix.SIGKILL)
 }
 
-// alive tells whether somebody of a process group has not ended. The group's own
-// process stays in it until it is reaped, so that a signal 0 tells nothing.
+// alive reports whether a process of a group is running. The group's leader stays until it is
+// reaped, so signal 0 is no test.
 func alive(group int) bool {
 	for _, pid := range procs.All() {
 		if s, err := procs.StatOf(pid); err == nil && s.Group == group && !s.Ended() {

@@ -1,8 +1,7 @@
-// Package minder looks after programs of the user's own while a run is under way. It ends
-// one that floods its log, which no engine bounds by itself, and says of one that did not
-// end as told what can be told: that it has no handler for the signal, that it ignores
-// it, that it was at its limit of tasks. It stands between a run and a target's session,
-// so that it is so on all.
+// Package minder supervises programs of the user's own during a run. It ends one that floods
+// its log, which no engine limits, and adds reasons to the failure of one that did not end as
+// expected: no handler for the signal, the signal ignored, the task limit reached. It wraps a
+// target's session, so this holds for all targets.
 package minder
 
 import (
@@ -20,18 +19,18 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Most is how much a program may say where so many are there at once: enough for the
-// access log of a server under load, and together they fill no disk.
+// Most returns the output limit of a program, in bytes, for a number of lanes: enough for the
+// access log of a server under load, while all together do not fill a disk.
 func Most(lanes int) int64 {
 	const together, least = 4 << 30, 16 << 20
 	return max(least, min(lane.MaxKept, together/int64(max(lanes, 1))))
 }
 
-// interval is how often it is looked how much each has said.
+// interval is the time between checks of the output's size.
 const interval = 200 * time.Millisecond
 
-// Wrap minds the programs of a session that was opened with env. One that says as much as
-// most is ended.
+// Wrap supervises the programs of a session that was opened with env. A program whose output
+// reaches most is killed.
 func Wrap(s subject.Session, env subject.Env, most int64) subject.Session {
 	at, ok := subject.As[subject.Reachable](s)
 	if !ok {
@@ -49,26 +48,26 @@ type session struct {
 	most   int64
 
 	lock  sync.Mutex
-	lanes map[int]*program // that were begun, by lane
+	lanes map[int]*program // started programs, by lane
 	over  chan struct{}
 	close sync.Once
 	done  sync.WaitGroup
 }
 
-// program is one that was begun.
+// program is a started program.
 type program struct {
-	fd    int           // pidfd of its first process, -1 where that is not known to be the container's
-	above int64         // how often the group above its own had refused somebody a task when it was begun
-	in    *procs.Groups // those of that process, which nobody tells once it is reaped; nil where its refusals are not told
-	log   string        // the file with what it says, "" where it is in none
-	ended string        // what it was ended for, "" while it was not
-	told  bool          // a failure has said so
+	fd    int           // pidfd of its first process; -1 if that is not known to be the container's
+	above int64         // refusals of tasks by the parent of its cgroup before the start
+	in    *procs.Groups // cgroups of the process, which are unknown once it is reaped; nil if refusals are unknown
+	log   string        // file with its output; "" for none
+	ended string        // why it was killed; "" if it was not
+	noted bool          // a failure has the reason
 }
 
 // Unwrap implements subject.Wrapped.
 func (s *session) Unwrap() subject.Session { return s.Session }
 
-// mind looks at all programs, again and again.
+// mind checks all programs periodically.
 func (s *session) mind() {
 	look := time.NewTicker(interval)
 	defer look.Stop()
@@ -95,11 +94,11 @@ func (p *program) look(most int64) {
 		return
 	}
 	if err := unix.PidfdSendSignal(p.fd, unix.SIGKILL, nil, 0); err == nil {
-		p.ended = fmt.Sprintf("its output grew beyond %d MiB, and it was ended for that", most>>20)
+		p.ended = fmt.Sprintf("its output exceeded %d MiB, so it was killed", most>>20)
 	}
 }
 
-// begun notes the program that an operation has begun on a lane.
+// begun records the program that was started on a lane.
 func (s *session) begun(n int) {
 	r := s.at.Reach(n)
 	p := &program{fd: -1, log: r.Log}
@@ -118,8 +117,8 @@ func (s *session) begun(n int) {
 	s.lanes[n] = p
 }
 
-// pin is a pidfd of the first process, -1 unless that is the container's own: it may be
-// over, and its number another's.
+// pin returns a pidfd of the first process; -1 unless it is the container's: it may have ended,
+// and its pid may be reused.
 func pin(r subject.Reached) int {
 	fd, err := unix.PidfdOpen(r.Pid, 0)
 	if err != nil {
@@ -132,8 +131,7 @@ func pin(r subject.Reached) int {
 	return fd
 }
 
-// refused says that the program on a lane wanted more tasks than it may have, "" where it
-// did not.
+// refused reports that the program on a lane was refused a task, "" if not.
 func (s *session) refused(n int) string {
 	s.lock.Lock()
 	p := s.lanes[n]
@@ -144,7 +142,7 @@ func (s *session) refused(n int) string {
 	return refused(p.in, p.above)
 }
 
-// forget is for whoever holds the lock.
+// forget removes a program. The caller holds the lock.
 func (s *session) forget(n int) {
 	if p := s.lanes[n]; p != nil && p.fd >= 0 {
 		unix.Close(p.fd)
@@ -152,8 +150,7 @@ func (s *session) forget(n int) {
 	delete(s.lanes, n)
 }
 
-// ended says what the program on a lane was ended for. An answer to an operation is given
-// once.
+// ended returns why the program on a lane was killed. It returns the reason to an operation once.
 func (s *session) ended(n int, operation bool) string {
 	s.lock.Lock()
 	defer s.lock.Unlock()
@@ -162,10 +159,10 @@ func (s *session) ended(n int, operation bool) string {
 		return ""
 	}
 	p.look(s.most)
-	if operation && p.told {
+	if operation && p.noted {
 		return ""
 	}
-	p.told = p.told || operation && p.ended != ""
+	p.noted = p.noted || operation && p.ended != ""
 	return p.ended
 }
 
@@ -185,8 +182,7 @@ func (s *session) Ended(ctx context.Context, n int) subject.Ended {
 // Reach implements subject.Reachable.
 func (s *session) Reach(n int) subject.Reached { return s.at.Reach(n) }
 
-// Prepare implements subject.Session. What is to be stopped is looked at while it can be
-// seen.
+// Prepare implements subject.Session. Before a stop it inspects the programs.
 func (s *session) Prepare(ctx context.Context, op subject.Op, lanes []int) (subject.Batch, error) {
 	out := &batch{s: s, op: op, found: map[int]*finding{}}
 	if op == subject.Stop {
@@ -200,8 +196,8 @@ func (s *session) Prepare(ctx context.Context, op subject.Op, lanes []int) (subj
 	return out, nil
 }
 
-// arriving is how long the last words of programs that are over may be on their way, and
-// blocking how long it is waited until those that are there block no signal.
+// arriving is how long the last output of ended programs may take, and blocking how long to
+// wait for programs that temporarily block signals.
 const (
 	arriving = 200 * time.Millisecond
 	blocking = 100 * time.Millisecond
@@ -231,7 +227,7 @@ func (s *session) find(ctx context.Context, lanes []int) map[int]*finding {
 	return found
 }
 
-// gone tells whether the program on a lane is known to have ended.
+// gone reports whether the program on a lane is known to have ended.
 func (s *session) gone(n int) bool {
 	s.lock.Lock()
 	defer s.lock.Unlock()
@@ -243,8 +239,8 @@ func (s *session) gone(n int) bool {
 	return err == nil && ready > 0
 }
 
-// Over implements subject.Minded. One whose process was not known to be the container's when
-// it was begun may have ended before.
+// Over implements subject.Minded. A program whose process was unknown at its start may have
+// ended before.
 func (s *session) Over(ctx context.Context, lanes []int) (over []int, first *record.Failure) {
 	for _, n := range lanes {
 		if s.gone(n) || s.unseen(n) && s.at.Ended(ctx, n).Known {
@@ -256,14 +252,14 @@ func (s *session) Over(ctx context.Context, lanes []int) (over []int, first *rec
 	}
 	time.Sleep(arriving)
 	n := over[0]
-	first = itself(s.at.Ended(ctx, n), s.refused(n))
+	first = endedEarly(s.at.Ended(ctx, n), s.refused(n))
 	if why := s.ended(n, false); why != "" {
 		first.Detail, first.Advice = why, quieter
 	}
 	return over, first
 }
 
-// unseen tells whether it is not known which process the program on a lane is.
+// unseen reports whether the process of the program on a lane is unknown.
 func (s *session) unseen(n int) bool {
 	s.lock.Lock()
 	defer s.lock.Unlock()
@@ -295,7 +291,7 @@ type batch struct {
 	subject.Around
 	s     *session
 	op    subject.Op
-	found map[int]*finding // of those that are to be stopped
+	found map[int]*finding // of the programs to be stopped
 }
 
 // Start implements subject.Batch.
@@ -306,7 +302,7 @@ func (b *batch) Start(ctx context.Context) (released int64, samples []record.Sam
 		switch {
 		case x.Failure != nil && x.Failure.Kind == record.FailInterrupted:
 		case b.op == subject.Start || b.op == subject.Run:
-			b.s.begun(x.Lane) // one whose start failed may run on
+			b.s.begun(x.Lane) // also after a failed start, it may run
 		default:
 			b.blame(x)
 		}
@@ -314,7 +310,7 @@ func (b *batch) Start(ctx context.Context) (released int64, samples []record.Sam
 	return released, samples, err
 }
 
-// blame says of an operation that ended a program, or found it ended, what that did wrong.
+// blame adds to the operation that ended a program, or found it ended, what the program did wrong.
 func (b *batch) blame(x *record.Sample) {
 	if why := b.s.ended(x.Lane, true); why != "" {
 		f := &record.Failure{Kind: record.FailWorkload, Detail: why, Advice: quieter}
@@ -330,14 +326,14 @@ func (b *batch) blame(x *record.Sample) {
 	}
 	f := x.Failure
 	if found.gone {
-		was := itself(found.over, found.tasks)
+		was := endedEarly(found.over, found.tasks)
 		if f != nil {
 			was.Command = f.Command
 		}
 		x.Failure = was
 		return
 	}
-	if deaf := f != nil && (f.Kind == record.FailTimeout || f.Kind == record.FailWorkload && f.Exit == 128+int(unix.SIGKILL)); deaf && found.signal != "" {
+	if survived := f != nil && (f.Kind == record.FailTimeout || f.Kind == record.FailWorkload && f.Exit == 128+int(unix.SIGKILL)); survived && found.signal != "" {
 		f.Detail, f.Advice = f.Detail+": "+found.signal, found.advice
 	}
 	switch {
@@ -349,9 +345,9 @@ func (b *batch) blame(x *record.Sample) {
 	}
 }
 
-// itself is the failure of a program that ended by itself.
-func itself(end subject.Ended, tasks string) *record.Failure {
-	f := &record.Failure{Kind: record.FailWorkload, Detail: "the workload ended before it was told to", Output: end.Output, Advice: stays}
+// endedEarly returns the failure of a program that ended before it was stopped.
+func endedEarly(end subject.Ended, tasks string) *record.Failure {
+	f := &record.Failure{Kind: record.FailWorkload, Detail: "the workload ended before it was stopped", Output: end.Output, Advice: stays}
 	if end.Known {
 		f.Exit = end.Exit
 		f.Detail += fmt.Sprintf(", with status %d", f.Exit)
@@ -362,9 +358,9 @@ func itself(end subject.Ended, tasks string) *record.Failure {
 	return f
 }
 
-// What to do.
+// The advice of failures.
 const (
-	quieter = "have it say less, or write that to a file of its own"
-	stays   = "have it stay until it is told to end, or look in its output for why it did not"
-	more    = "give it a higher limit of tasks, if it is to have as many (--limit)"
+	quieter = "reduce its output, or have it log to a file of its own"
+	stays   = "have it run until the stop signal, or see its output for the reason"
+	more    = "raise its task limit if it needs as many (--limit)"
 )

@@ -30,7 +30,7 @@ type one struct {
 	on  *record.Failure // of operations but the first
 
 	bad    *record.Failure // of the first
-	others bool            // the process is nobody's that the target knows of
+	others bool            // the process is not the container's
 	host   bool
 
 	unknown bool // how it ended
@@ -61,7 +61,7 @@ func (o *one) Ended(context.Context, int) subject.Ended {
 	return subject.Ended{Exit: 7, Known: !o.unknown, Output: "because"}
 }
 
-// shell begins a script as the first process of a PID namespace, and waits for its first line.
+// shell starts a script as the first process of a PID namespace, and waits for its first line.
 func shell(t *testing.T, script string) *exec.Cmd {
 	t.Helper()
 	need.Root(t)
@@ -80,7 +80,7 @@ func shell(t *testing.T, script string) *exec.Cmd {
 	return c
 }
 
-// begun is a session that minds a process, whose program was begun on lane 0.
+// begun returns a session with a supervised program on lane 0.
 func begun(t *testing.T, in *one) *session {
 	t.Helper()
 	s := Wrap(in, subject.Env{}, 1<<20)
@@ -89,37 +89,37 @@ func begun(t *testing.T, in *one) *session {
 	return s.(*session)
 }
 
-// operate does an operation on lane 0, and returns its failure.
+// operate performs an operation on lane 0, and returns its failure.
 func operate(t *testing.T, s subject.Session, op subject.Op) *record.Failure {
 	t.Helper()
 	samples := must.Get(subject.Operate(t.Context(), s, op, []int{0}))(t)
 	return samples[0].Failure
 }
 
-// ends waits until a process has ended, and leaves it to be reaped.
+// ends waits for the end of a process without reaping it.
 func ends(t *testing.T, pid int) {
 	t.Helper()
 	must.OK(t, unix.Waitid(unix.P_PID, pid, new(unix.Siginfo), unix.WEXITED|unix.WNOWAIT, nil))
 }
 
-func TestAFailureSaysWhatAProgramDidWrong(t *testing.T) {
+func TestFailureHasTheReasonOfTheProgram(t *testing.T) {
 	late := &record.Failure{Kind: record.FailTimeout, Detail: "timed out"}
 	killed := &record.Failure{Kind: record.FailWorkload, Exit: 137, Detail: "killed"}
 	other := &record.Failure{Kind: record.FailState, Detail: "its state"}
 	for name, c := range map[string]struct {
 		script string
 		on     *record.Failure
-		ends   bool // by itself
+		ends   bool // before the stop
 		says   string
 	}{
-		"it has no handler":               {"echo; exec sleep 1000", late, false, "timed out: the workload had no handler for SIGTERM"},
-		"it was killed for that":          {"echo; exec sleep 1000", killed, false, "killed: the workload had no handler for SIGTERM"},
-		"it ignores the signal":           {"trap '' TERM; echo; exec sleep 1000", late, false, "timed out: the workload ignores SIGTERM"},
-		"it has a handler":                {"trap : TERM; echo; sleep 1000 & wait", late, false, "timed out"},
-		"something else went wrong":       {"trap '' TERM; echo; exec sleep 1000", other, false, "its state"},
-		"nothing went wrong":              {"trap : TERM; echo; sleep 1000 & wait", nil, false, ""},
-		"it had ended":                    {"echo", late, true, "the workload ended before it was told to, with status 7"},
-		"it had ended and nobody noticed": {"echo", nil, true, "the workload ended before it was told to, with status 7"},
+		"it has no handler":         {"echo; exec sleep 1000", late, false, "timed out: the workload had no handler for SIGTERM"},
+		"it was killed for that":    {"echo; exec sleep 1000", killed, false, "killed: the workload had no handler for SIGTERM"},
+		"it ignores the signal":     {"trap '' TERM; echo; exec sleep 1000", late, false, "timed out: the workload ignores SIGTERM"},
+		"it has a handler":          {"trap : TERM; echo; sleep 1000 & wait", late, false, "timed out"},
+		"something else went wrong": {"trap '' TERM; echo; exec sleep 1000", other, false, "its state"},
+		"nothing went wrong":        {"trap : TERM; echo; sleep 1000 & wait", nil, false, ""},
+		"ended early":               {"echo", late, true, "the workload ended before it was stopped, with status 7"},
+		"ended early, unnoticed":    {"echo", nil, true, "the workload ended before it was stopped, with status 7"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := &one{pid: shell(t, c.script).Process.Pid, on: c.on}
@@ -134,18 +134,18 @@ func TestAFailureSaysWhatAProgramDidWrong(t *testing.T) {
 	}
 }
 
-func TestAProgramThatIsThereNoMoreIsOver(t *testing.T) {
+func TestOverFindsEndedPrograms(t *testing.T) {
 	for name, c := range map[string]struct {
 		script  string
 		others  bool // its process was not known to be the container's
 		unknown bool // how it ended, or that it has
 		says    string
 	}{
-		"one that is there is not":                 {script: "echo; exec sleep 1000"},
-		"one that ended is":                        {script: "echo", says: "the workload ended before it was told to, with status 7"},
-		"so it is where nobody knows how it ended": {script: "echo", unknown: true, says: "the workload ended before it was told to"},
-		"and where it ended before it was seen":    {script: "echo", others: true, says: "the workload ended before it was told to, with status 7"},
-		"of what nobody knows of nothing is said":  {script: "echo", others: true, unknown: true},
+		"one that is there is not":            {script: "echo; exec sleep 1000"},
+		"an ended one":                        {script: "echo", says: "the workload ended before it was stopped, with status 7"},
+		"an ended one with an unknown status": {script: "echo", unknown: true, says: "the workload ended before it was stopped"},
+		"one that ended before it was known":  {script: "echo", others: true, says: "the workload ended before it was stopped, with status 7"},
+		"one whose end is unknown":            {script: "echo", others: true, unknown: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := &one{pid: shell(t, c.script).Process.Pid, others: c.others, unknown: c.unknown}
@@ -160,7 +160,7 @@ func TestAProgramThatIsThereNoMoreIsOver(t *testing.T) {
 	}
 }
 
-func TestAProgramThatFloodsItsLogIsEnded(t *testing.T) {
+func TestProgramThatFloodsItsLogIsKilled(t *testing.T) {
 	p := shell(t, "echo; exec sleep 1000")
 	in := &one{pid: p.Process.Pid, log: filepath.Join(t.TempDir(), "log")}
 	must.OK(t, os.WriteFile(in.log, make([]byte, 1<<20-1), 0o600))
@@ -171,14 +171,14 @@ func TestAProgramThatFloodsItsLogIsEnded(t *testing.T) {
 	err := p.Wait()
 	check.That(t, err != nil && p.ProcessState.Sys().(syscall.WaitStatus).Signal() == syscall.SIGKILL, "it ended with %v", err)
 	e := s.Ended(t.Context(), 0)
-	check.That(t, e.Advice == quieter, "of its end it is advised: %q", e.Advice)
+	check.That(t, e.Advice == quieter, "advice: %q", e.Advice)
 	f := operate(t, s, subject.Stop)
-	check.That(t, f != nil && f.Detail == "its output grew beyond 1 MiB, and it was ended for that", "%+v", f)
+	check.That(t, f != nil && f.Detail == "its output exceeded 1 MiB, so it was killed", "%+v", f)
 	f = operate(t, s, subject.Remove)
-	check.That(t, f == nil, "it is said twice: %+v", f)
+	check.That(t, f == nil, "reported twice: %+v", f)
 }
 
-func TestNobodyElsesProcessIsEnded(t *testing.T) {
+func TestForeignProcessIsNotKilled(t *testing.T) {
 	bad := &record.Failure{Kind: record.FailState, Detail: "its state"}
 	for name, c := range map[string]struct {
 		in   one
@@ -186,7 +186,7 @@ func TestNobodyElsesProcessIsEnded(t *testing.T) {
 	}{
 		"the container's own":                           {one{}, true},
 		"another that got its number":                   {one{others: true}, false},
-		"its own, whose start is said to have failed":   {one{bad: bad}, true},
+		"its own, after a failed start":                 {one{bad: bad}, true},
 		"another's, where the start is said to have so": {one{bad: bad, others: true}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -200,21 +200,21 @@ func TestNobodyElsesProcessIsEnded(t *testing.T) {
 	}
 }
 
-// Where nothing tells whose process a pid is, none is ended.
-func TestAProcessThatNobodyVouchesForIsNotPinned(t *testing.T) {
+// A pid is not used unless the target confirms that the process is the container's.
+func TestUnconfirmedProcessIsNotPinned(t *testing.T) {
 	check.Equal(t, "pinned process", pin(subject.Reached{Pid: os.Getpid()}), -1)
 }
 
-func TestARefusalOfAnotherTaskIsSaidOfTheContainersOwnProcessOnly(t *testing.T) {
+func TestRefusedTasksAreReportedForTheContainerOnly(t *testing.T) {
 	group := limited(t)
 	for name, c := range map[string]struct {
 		in   one
 		says string
-		over bool // and reaped, before it is told to end
+		over bool // and reaped, before the stop
 	}{
-		"a container's":                {in: one{}, says: "it wanted more tasks"},
-		"a container's that has ended": {one{}, "the workload ended before it was told to, with status 7; it wanted more tasks", true},
-		"somebody else's":              {in: one{others: true}},
+		"a container's":                {in: one{}, says: "it was refused more tasks"},
+		"a container's that has ended": {one{}, "the workload ended before it was stopped, with status 7; it was refused more tasks", true},
+		"a foreign one":                {in: one{others: true}},
 		"that of the machine":          {in: one{host: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -233,7 +233,7 @@ func TestARefusalOfAnotherTaskIsSaidOfTheContainersOwnProcessOnly(t *testing.T) 
 	}
 }
 
-// limited makes a group with a limit of tasks that somebody in it has been refused.
+// limited makes a group that has refused a task because of its limit.
 func limited(t *testing.T) string {
 	t.Helper()
 	hs := must.Get(cgroup.Hierarchies())(t)
@@ -254,12 +254,12 @@ func limited(t *testing.T) string {
 	write("pids.max", "1")
 	forks := shell(t, "echo; while (:); do :; done") // until it is refused another
 	write("cgroup.procs", strconv.Itoa(forks.Process.Pid))
-	_ = forks.Wait() // how it ends is the shell's
+	_ = forks.Wait() // its status is the shell's
 	write("pids.max", "100")
 	return group
 }
 
-func TestLogsTogetherFillNoDisk(t *testing.T) {
+func TestMostDividesTheDiskAmongLanes(t *testing.T) {
 	for lanes, want := range map[int]int64{0: 256 << 20, 1: 256 << 20, 100: 42949672, 1000: 16 << 20} {
 		check.Equal(t, lanes, Most(lanes), want)
 	}

@@ -23,18 +23,18 @@ type log struct {
 	file    *os.File
 	plain   bool
 	pattern *regexp.Regexp
-	rest    []byte // of a line that has not ended
+	rest    []byte // of an incomplete line
 	piece   []byte
 }
 
-// Of a log is read at one poll, and kept of a line.
+// Limits of one read, and of a line.
 const (
 	maxPiece = 256 << 10
 	maxLine  = 16 << 10
 )
 
-// follow opens a container's log once it is there. The file is foreign: what is no
-// plain file is refused.
+// follow opens a container's log once it exists. The file is foreign: only a regular file is
+// accepted.
 func follow(pattern *regexp.Regexp, at subject.Reached, started bool) (poller, error) {
 	if at.Log == "" {
 		return nil, errNotYet
@@ -65,7 +65,7 @@ func (l *log) poll(_ context.Context, began int64) (int64, error) {
 		lines = engine.ParseLog(text[:whole])
 	}
 	if l.rest = bytes.Clone(text[whole:]); len(l.rest) > maxLine {
-		l.rest = l.rest[:maxLine] // its end decides nothing any more
+		l.rest = l.rest[:maxLine] // the end of a long line is not matched
 	}
 	for line := range strings.Lines(lines) {
 		line = strings.TrimRight(line, "\r\n")
@@ -76,7 +76,7 @@ func (l *log) poll(_ context.Context, began int64) (int64, error) {
 	return began, errNoLine
 }
 
-// file is ready when it is there, in the root of the container's first process.
+// file is ready when it exists in the root of the container's first process.
 type file struct{ root, path string }
 
 func inRoot(at subject.Reached, path string) (poller, error) {
@@ -91,10 +91,10 @@ func inRoot(at subject.Reached, path string) (poller, error) {
 
 func (file) close() {}
 
-var errRoot = errors.New("its first process is still in the root of this machine")
+var errRoot = errors.New("its first process has not entered the container's root yet")
 
-// poll looks without leaving the container's root, whatever links there are. A process
-// may be known before it goes into that.
+// poll resolves the path within the container's root, links included. The process may be known
+// before it has entered that root.
 func (f file) poll(_ context.Context, began int64) (int64, error) {
 	root, err := unix.Open(f.root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -113,7 +113,7 @@ func (f file) poll(_ context.Context, began int64) (int64, error) {
 	return 0, nil
 }
 
-// command is ready when it ends with 0, and says so where it says something.
+// command is ready when it exits with 0 and says accepts its output.
 type command struct {
 	subject.Executor
 	lane int
@@ -122,10 +122,10 @@ type command struct {
 	says func(output string) error
 }
 
-// inside asks by a command in the container, which can be run when the batch is over.
+// inside polls by a command in the container, which is possible after the batch.
 func (w *watch) inside(started bool, says func(string) error, args ...string) (poller, error) {
 	if w.executor == nil {
-		return nil, errors.New("no command can be run in it")
+		return nil, errors.New("commands in it are unsupported")
 	}
 	if !started {
 		return nil, errNotYet
@@ -133,7 +133,7 @@ func (w *watch) inside(started bool, says func(string) error, args ...string) (p
 	return command{Executor: w.executor, lane: w.lane, args: args, left: w.left, says: says}, nil
 }
 
-// statedFile says what is wrong with the file that the probe was asked about.
+// statedFile returns the error of the file that the probe checked.
 func statedFile(output string) error {
 	found, err := probe.ParseFileSystems(output)
 	if err == nil && found[0].Errno != 0 {

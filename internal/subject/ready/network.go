@@ -22,39 +22,39 @@ import (
 
 var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 
-// occupied says that somebody listens at a port of this machine already.
+// occupied returns an error if something already listens on a port of this machine.
 func occupied(port int) error {
 	d := dial{to: netip.AddrPortFrom(loopback, uint16(port))}
 	defer d.close()
 	if _, err := d.poll(context.Background(), 0); err != nil {
 		return nil
 	}
-	return fmt.Errorf("something else listened on port %d of this machine before: end it, or give the workload another port", port)
+	return fmt.Errorf("port %d of this machine was already in use: stop that listener, or give the workload another port", port)
 }
 
-// network asks over the container's own address, or on the loopback of its network,
-// into which this thread goes for that and stays.
+// network polls the container's own address, or the loopback of its network, which this thread
+// enters for good.
 func (w *watch) network(at subject.Reached, started bool) (poller, error) {
 	address := loopback
 	switch {
 	case at.Host:
-		if err := w.alone(); err != nil {
+		if err := w.checkShared(); err != nil {
 			return nil, err
 		}
 	case at.Pid != 0 && !at.Guest, at.Sharing != 0 && started:
 		shared, err := enter(cmp.Or(at.Pid, at.Sharing))
 		if err == nil && (shared || at.Pid == 0) {
-			err = w.alone()
+			err = w.checkShared()
 		} else if err == nil {
 			err = bringUp()
 		}
 		if err != nil {
 			return nil, err
 		}
-	case at.Address != "" && (at.Guest || started): // one whose process is told later is better asked on its loopback
+	case at.Address != "" && (at.Guest || started): // a process that is known later is polled on its loopback
 		var err error
 		if address, err = netip.ParseAddr(at.Address); err != nil {
-			return nil, fmt.Errorf("the engine says that its address is %.60q", at.Address)
+			return nil, fmt.Errorf("invalid address %.60q from the engine", at.Address)
 		}
 		if at.Near != 0 {
 			if _, err := enter(at.Near); err != nil {
@@ -73,16 +73,15 @@ func (w *watch) network(at subject.Reached, started bool) (poller, error) {
 	return &request{dial: dial{to: to}, is: w.is, answering: answering}, nil
 }
 
-// alone says what is wrong with workloads that listen on this machine's own network.
-func (w *watch) alone() error {
+// checkShared returns why workloads in this machine's own network cannot be polled.
+func (w *watch) checkShared() error {
 	if w.taken == nil && w.lanes > 1 {
-		return fmt.Errorf("%d workloads have this machine's own network, and only one can listen on port %d: give each its own (--network bridge), or have one at once", w.lanes, w.is.Port)
+		return fmt.Errorf("%d workloads share this machine's network, and only one can listen on port %d: use --network bridge, or one at a time", w.lanes, w.is.Port)
 	}
 	return w.taken
 }
 
-// enter takes this thread into the network of a process. shared says that it is there
-// already.
+// enter moves this thread into the network of a process. shared means that it is already there.
 func enter(pid int) (shared bool, err error) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
@@ -99,7 +98,7 @@ func enter(pid int) (shared bool, err error) {
 	return false, nil
 }
 
-// bringUp brings up the loopback of a container where nobody else would: the floor's.
+// bringUp brings up the loopback of a container, for the floor, where nothing else does.
 func bringUp() error {
 	lo, err := netlink.LinkByName("lo")
 	if err == nil && lo.Attrs().RawFlags&unix.IFF_UP == 0 {
@@ -111,12 +110,11 @@ func bringUp() error {
 	return nil
 }
 
-// dial is ready when a connection is accepted. It waits only briefly for an answer, and
-// goes on waiting for it beside later ones: a sandbox that is not up yet gives none, and a
-// busy one is slow.
+// dial is ready when a connection is accepted. A poll waits only shortly for an answer, and
+// earlier attempts stay open: a sandbox that is not up gives no answer, and a busy one is slow.
 type dial struct {
 	to   netip.AddrPort
-	open []attempt // without an answer, the oldest first
+	open []attempt // unanswered, oldest first
 }
 
 type attempt struct {
@@ -144,11 +142,10 @@ func (d *dial) close() {
 	d.open = nil
 }
 
-// connect begins one more attempt, and is done with the first that has been accepted. All
-// is plain system calls on this very thread: the library's may be made on another one,
-// which is elsewhere.
+// connect makes one more attempt, and returns the first accepted connection. It uses system
+// calls on this thread only: the net package may use threads that are in another network.
 func (d *dial) connect(began int64) (fd int, vain int64, err error) {
-	if fd, err = begin(d.to); err != nil {
+	if fd, err = startConnect(d.to); err != nil {
 		return -1, began, fmt.Errorf("connect to %v: %w", d.to, err)
 	}
 	d.open = append(d.open, attempt{fd, began})
@@ -156,19 +153,19 @@ func (d *dial) connect(began int64) (fd int, vain int64, err error) {
 	for i, a := range d.open {
 		waiting[i] = unix.PollFd{Fd: int32(a.fd), Events: unix.POLLOUT}
 	}
-	_, _ = unix.Poll(waiting, int(answered.Milliseconds())) // what is not there then is there the next time
+	_, _ = unix.Poll(waiting, int(answered.Milliseconds())) // later answers count at the next poll
 	last := error(unix.ETIMEDOUT)
 	var open []attempt
 	fd = -1
 	for i, a := range d.open {
 		switch {
-		case fd >= 0: // one before was accepted
+		case fd >= 0: // an earlier one was accepted
 			unix.Close(a.fd)
 		case waiting[i].Revents == 0 && (len(d.open) < maxOpen || i > 0):
 			open = append(open, a)
 		case accepted(a.fd, waiting[i].Revents, &last):
 			fd = a.fd
-			if i > 0 { // those before it have been lost
+			if i > 0 { // earlier ones were lost
 				vain = max(vain, d.open[i-1].began)
 			}
 		default:
@@ -183,7 +180,7 @@ func (d *dial) connect(began int64) (fd int, vain int64, err error) {
 	return -1, vain, fmt.Errorf("connect to %v: %w", d.to, last)
 }
 
-// accepted tells whether a connection has been, or else, once, why not.
+// accepted reports whether a connection was accepted; else it sets why once.
 func accepted(fd int, events int16, why *error) bool {
 	if events == 0 {
 		return false
@@ -192,7 +189,7 @@ func accepted(fd int, events int16, why *error) bool {
 	if err == nil && code != 0 {
 		err = unix.Errno(code)
 	}
-	if err == nil { // an end that was told of before is told of no more
+	if err == nil { // an error is reported only once
 		_, err = unix.Getpeername(fd)
 	}
 	if err != nil {
@@ -201,8 +198,8 @@ func accepted(fd int, events int16, why *error) bool {
 	return err == nil
 }
 
-// begin begins a connection.
-func begin(to netip.AddrPort) (fd int, err error) {
+// startConnect starts a non-blocking connect.
+func startConnect(to netip.AddrPort) (fd int, err error) {
 	family, address := unix.AF_INET, unix.Sockaddr(nil)
 	if to.Addr().Is4() {
 		address = &unix.SockaddrInet4{Port: int(to.Port()), Addr: to.Addr().As4()}
@@ -219,17 +216,16 @@ func begin(to netip.AddrPort) (fd int, err error) {
 	return fd, nil
 }
 
-// request is ready when it has been answered with the status.
+// request is ready when it is answered with the status.
 type request struct {
 	dial
 	is    setting.Readiness
-	asked int64 // when the last began
+	asked int64 // when the last one was sent
 
-	answering time.Duration // how long it may wait for all of its answer
+	answering time.Duration // time limit of an answer
 }
 
-// answering is how long one request may wait for all of its answer, and maxAnswer how much
-// of that is read.
+// answering is the time limit of a whole answer, and maxAnswer its size limit.
 const (
 	answering = 10 * time.Second
 	maxAnswer = 1 << 20
@@ -247,11 +243,11 @@ func (r *request) poll(ctx context.Context, began int64) (int64, error) {
 	}
 	r.asked = began
 	conn := os.NewFile(uintptr(fd), "connection") // blocking, so that it is read on this thread
-	// All of the answer has that long: of one that never ends each piece may come in time.
+	// The limit is for the whole answer: each piece of an endless one may come in time.
 	ctx, cancel := context.WithTimeout(ctx, r.answering)
 	defer cancel()
 	var lock sync.Mutex
-	open := true // beyond that its number may be another file's
+	open := true // once closed, its number may be reused
 	defer func() {
 		lock.Lock()
 		defer lock.Unlock()
@@ -265,7 +261,7 @@ func (r *request) poll(ctx context.Context, began int64) (int64, error) {
 			_ = unix.Shutdown(fd, unix.SHUT_RDWR)
 		}
 	})()
-	if err := errors.Join(ask(conn, r.to, r.is), ctx.Err()); err != nil { // to a reader what was cut off is over
+	if err := errors.Join(ask(conn, r.to, r.is), ctx.Err()); err != nil { // an answer that was cut off looks complete
 		return began, err
 	}
 	return vain, nil
@@ -287,7 +283,7 @@ func ask(conn io.ReadWriter, to netip.AddrPort, is setting.Readiness) error {
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode != is.Status {
-		return fmt.Errorf("GET %s: status %d, not %d", is.Path, answer.StatusCode, is.Status)
+		return fmt.Errorf("GET %s: status %d, expected %d", is.Path, answer.StatusCode, is.Status)
 	}
 	if _, err := io.Copy(io.Discard, answer.Body); err != nil {
 		return fmt.Errorf("GET %s: its body: %w", is.Path, err)

@@ -13,8 +13,8 @@ import (
 	"github.com/tare-bench/tare/internal/testing/check"
 )
 
-// An answer that goes on for ever, each piece of it in time, is none.
-func TestARequestEndsWithItsTimeHoweverItIsAnswered(t *testing.T) {
+// An endless answer, each piece of it in time, is not an answer.
+func TestRequestEndsWithItsTimeLimit(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Transfer-Encoding", "identity") // its end is that of the connection
 		for r.Context().Err() == nil {

@@ -1,11 +1,10 @@
-// Package ready tells when workloads are ready, which they do not know themselves: it
-// asks them from outside, again and again, until they are. It stands between a run and
-// a target's session and adds a stamp to the operations that start a workload, so that
-// neither of the two knows of it.
+// Package ready determines when workloads are ready, by polling them from outside. It wraps a
+// target's session and adds a stamp to the operations that start a workload, so neither runs
+// nor targets need to know of it.
 //
-// All times are CLOCK_MONOTONIC. A sample holds when the last poll began that found the
-// workload not ready and when the first one ended that found it ready: it became ready
-// in between.
+// All times are CLOCK_MONOTONIC. A sample has the start of the last poll that found the
+// workload not ready, and the end of the first one that found it ready: it became ready in
+// between.
 package ready
 
 import (
@@ -22,18 +21,18 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Opener is [subject.Opener] of targets whose workloads are asked whether they are ready,
-// and minded where they are the user's own.
+// Opener returns [subject.Opener] for targets whose workloads are polled for readiness, and
+// supervised by minder if they are the user's.
 func Opener(asked setting.Ready, targets []subject.Target, env subject.Env) func(ctx context.Context, i int, runID, dir, stateDir string) (subject.Session, error) {
 	if asked == "" {
-		return minded(targets, env)
+		return supervised(targets, env)
 	}
-	is, _ := asked.Parse() // which Wrap says what is wrong with
+	is, _ := asked.Parse() // Wrap returns the error
 	env.Network, env.Ready = env.Network || is.Port != 0, asked
-	open := minded(targets, env)
+	open := supervised(targets, env)
 	return func(ctx context.Context, i int, runID, dir, stateDir string) (subject.Session, error) {
 		s, err := open(ctx, i, runID, dir, stateDir)
-		if err != nil || toldReady(targets[i].Info()) {
+		if err != nil || reportsReady(targets[i].Info()) {
 			return s, err
 		}
 		w, err := Wrap(s, asked, env.Timeout)
@@ -44,7 +43,7 @@ func Opener(asked setting.Ready, targets []subject.Target, env subject.Env) func
 	}
 }
 
-func minded(targets []subject.Target, env subject.Env) func(ctx context.Context, i int, runID, dir, stateDir string) (subject.Session, error) {
+func supervised(targets []subject.Target, env subject.Env) func(ctx context.Context, i int, runID, dir, stateDir string) (subject.Session, error) {
 	open := subject.Opener(targets, env)
 	if env.Workload.Cargo == nil {
 		return open
@@ -58,14 +57,12 @@ func minded(targets []subject.Target, env subject.Env) func(ctx context.Context,
 	}
 }
 
-// toldReady says whether somebody else tells when the target's workloads are ready: a
-// cluster does, of its pods.
-func toldReady(info record.Target) bool {
+// reportsReady reports whether the target's operations end with readiness, as a cluster's do.
+func reportsReady(info record.Target) bool {
 	return info.Operations[string(subject.Run)].Done == record.StampReady
 }
 
-// Wrap has the workloads of a session asked whether they are ready, until a time-out
-// after their start.
+// Wrap polls the workloads of a session for readiness, until a time-out after their start.
 func Wrap(s subject.Session, asked setting.Ready, timeout time.Duration) (subject.Session, error) {
 	is, err := asked.Parse()
 	if err != nil {
@@ -73,11 +70,11 @@ func Wrap(s subject.Session, asked setting.Ready, timeout time.Duration) (subjec
 	}
 	at, ok := subject.As[subject.Reachable](s)
 	if !ok {
-		return nil, fmt.Errorf("%w: it cannot be asked from outside whether a workload is ready: leave --ready out, or the target", subject.ErrUnsupported)
+		return nil, fmt.Errorf("%w: readiness cannot be polled on this target: omit --ready or the target", subject.ErrUnsupported)
 	}
 	w := &session{Session: s, at: at, asked: asked, is: is, timeout: timeout}
 	if w.executor, ok = subject.As[subject.Executor](s); !ok && is.By == setting.ReadyExec {
-		return nil, fmt.Errorf("%w: it runs no further commands in its containers: ask in another way than exec", subject.ErrUnsupported)
+		return nil, fmt.Errorf("%w: no exec on this target: use another form of --ready", subject.ErrUnsupported)
 	}
 	return w, nil
 }
@@ -85,7 +82,7 @@ func Wrap(s subject.Session, asked setting.Ready, timeout time.Duration) (subjec
 type session struct {
 	subject.Session
 	at       subject.Reachable
-	executor subject.Executor // nil where there is none
+	executor subject.Executor // nil for none
 	asked    setting.Ready
 	is       setting.Readiness
 	timeout  time.Duration
@@ -103,8 +100,8 @@ func (s *session) Prepare(ctx context.Context, op subject.Op, lanes []int) (subj
 	return &batch{Around: subject.Around{Batch: b}, s: s, lanes: lanes}, nil
 }
 
-// batch starts workloads and waits until they are ready, which is beyond the edges of the
-// batch, as what is checked is.
+// batch starts workloads and waits until they are ready. That wait is outside the edges of the
+// batch, like its checks.
 type batch struct {
 	subject.Around
 	s     *session
@@ -131,7 +128,7 @@ func (b *batch) Start(ctx context.Context) (int64, []record.Sample, error) {
 		r.released = machine.Now()
 		close(r.release)
 	})
-	if r.released == 0 { // it was not released at all
+	if r.released == 0 { // not released
 		stop()
 		close(r.release)
 	}
@@ -149,24 +146,24 @@ func (b *batch) Start(ctx context.Context) (int64, []record.Sample, error) {
 	all.Wait()
 	for i := range samples {
 		if x := &samples[i]; x.Failure == nil {
-			watches[x.Lane].tell(ctx, x)
+			watches[x.Lane].report(ctx, x)
 		}
 	}
 	return released, samples, err
 }
 
-// round is what the watches of a batch have in common.
+// round is the common state of a batch's watches.
 type round struct {
 	*session
 	lanes    int
-	taken    error         // why nothing of this machine's own network can be asked, nil for no reason
-	release  chan struct{} // closed when the lanes are let go
-	released int64         // known from then on
+	taken    error         // why workloads in this machine's network cannot be polled; nil for no reason
+	release  chan struct{} // closed at the release of the lanes
+	released int64         // valid from then on
 	started  chan struct{} // closed when all operations are done and checked
-	deadline int64         // known from then on
+	deadline int64         // valid from then on
 }
 
-// hasStarted tells whether the operations have been done.
+// hasStarted reports whether the operations are done.
 func (r *round) hasStarted() bool {
 	select {
 	case <-r.started:

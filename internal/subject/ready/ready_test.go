@@ -30,11 +30,11 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// lanes is a session of plain functions: each lane does its own when it is released.
+// lanes is a session of plain functions, one per lane.
 type lanes struct {
 	do    func(lane int) // returns when the operation does
 	reach atomic.Pointer[subject.Reached]
-	again func() // called before each poll, as long as no process is known
+	again func() // called before each poll while no process is known
 	ended subject.Ended
 	exec  func(n int) int
 	asked int
@@ -77,7 +77,7 @@ func (b *started) Start(context.Context) (int64, []record.Sample, error) {
 	return released, samples, nil
 }
 
-// start is one batch on a session whose workloads are asked.
+// start performs a batch on a session whose workloads are polled.
 func start(t *testing.T, l *lanes, asked setting.Ready, timeout time.Duration, on ...int) []record.Sample {
 	t.Helper()
 	s := must.Get(ready.Wrap(l, asked, timeout))(t)
@@ -87,7 +87,7 @@ func start(t *testing.T, l *lanes, asked setting.Ready, timeout time.Duration, o
 	return samples
 }
 
-func TestTheMomentAtWhichAWorkloadBecomesReadyLiesBetweenTwoPolls(t *testing.T) {
+func TestReadinessIsBetweenTwoPolls(t *testing.T) {
 	t.Parallel()
 	at := ports.Held(t)
 	path := filepath.Join(t.TempDir(), "ready")
@@ -118,7 +118,7 @@ func TestTheMomentAtWhichAWorkloadBecomesReadyLiesBetweenTwoPolls(t *testing.T) 
 				if !begun.Load() {
 					return
 				}
-				if polls++; polls == 100 { // so many have been in vain
+				if polls++; polls == 100 { // that many have failed
 					go func() {
 						before.Store(machine.Now())
 						become()
@@ -129,7 +129,7 @@ func TestTheMomentAtWhichAWorkloadBecomesReadyLiesBetweenTwoPolls(t *testing.T) 
 			}}
 			l.reach.Store(&subject.Reached{Host: true, Log: path + ".log", Plain: true})
 			s := start(t, l, asked, time.Minute)[0]
-			<-became // it may have been seen first
+			<-became // the poll may have been faster
 			d, ok := s.Resolution()
 			must.That(t, s.Failure == nil && ok && s.Unready <= after.Load() && s.Ready >= before.Load(),
 				"it became ready from %d to %d, and is said to from %d to %d, of %d polls: %+v", before.Load(), after.Load(), s.Unready, s.Ready, s.Polls, s.Failure)
@@ -138,7 +138,7 @@ func TestTheMomentAtWhichAWorkloadBecomesReadyLiesBetweenTwoPolls(t *testing.T) 
 	}
 }
 
-// apart starts a program in a network of its own.
+// apart starts a program in a new network.
 func apart(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	need.Root(t)
@@ -158,13 +158,13 @@ func apart(t *testing.T, args ...string) *exec.Cmd {
 	return c
 }
 
-// A server that waits a second before it listens, in a network whose loopback is down.
-func TestAServerIsReadyWhenItListensInANetworkOfItsOwn(t *testing.T) {
+// The server waits a second before it listens, in a network whose loopback is down.
+func TestServerInItsOwnNetworkIsReadyWhenItListens(t *testing.T) {
 	for asked, is := range map[setting.Ready]string{"tcp:8080": "tcp", "http:8080/=200": "http"} {
 		c := apart(t, probe.ServeArgs(8080, "delay=1000")...)
 		l := &lanes{}
 		var began int64
-		seen := make(chan int64, 1) // when it was seen that it listens, by whoever looks beside
+		seen := make(chan int64, 1) // when an independent observer saw it listening
 		l.do = func(int) {
 			began = machine.Now()
 			if err := thread.Parent(t.Context(), c.Start); err != nil {
@@ -184,8 +184,7 @@ func TestAServerIsReadyWhenItListensInANetworkOfItsOwn(t *testing.T) {
 	}
 }
 
-// listens waits until somebody listens in the network of a process, and says when that
-// was so.
+// listens waits for a listener in the network of a process, and returns the time.
 func listens(t *testing.T, pid int) int64 {
 	for {
 		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/tcp", pid))
@@ -201,7 +200,7 @@ func listens(t *testing.T, pid int) int64 {
 	}
 }
 
-func TestAWorkloadThatEndsIsNotWaitedForAndSaysHowItEnded(t *testing.T) {
+func TestEndedWorkloadFailsAtOnceWithItsStatus(t *testing.T) {
 	c := apart(t, "/bin/sh", "-c", "sleep 0.1; exit 3")
 	l := &lanes{ended: subject.Ended{Exit: 3, Known: true, Output: "no such port\n", Advice: "name one"}}
 	l.do = func(int) {
@@ -214,8 +213,8 @@ func TestAWorkloadThatEndsIsNotWaitedForAndSaysHowItEnded(t *testing.T) {
 	began := time.Now()
 	s := start(t, l, "tcp:8080", time.Minute)[0]
 	said := "connection refused"
-	if s.Polls == 0 { // beside much load it ends before anybody comes to ask
-		said = "it was never asked"
+	if s.Polls == 0 { // under load it may end before the first poll
+		said = "it was never polled"
 	}
 	if f := s.Failure; f == nil || f.Kind != record.FailWorkload || f.Exit != 3 || f.Output != "no such port\n" || f.Advice != "name one" || !strings.Contains(f.Detail, "ended before it was ready (tcp:8080), with status 3") || !strings.Contains(f.Detail, said) {
 		t.Errorf("%+v of %d polls", f, s.Polls)
@@ -224,7 +223,7 @@ func TestAWorkloadThatEndsIsNotWaitedForAndSaysHowItEnded(t *testing.T) {
 	check.That(t, took <= 50*time.Second, "noticed after %v", took)
 }
 
-func TestWhatIsNeverReadyFailsInTimeWithWhatTheLastPollSaid(t *testing.T) {
+func TestNeverReadyFailsWithTheLastPollsError(t *testing.T) {
 	t.Parallel()
 	refused := strconv.Itoa(ports.Held(t))
 	busy := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
@@ -238,14 +237,14 @@ func TestWhatIsNeverReadyFailsInTimeWithWhatTheLastPollSaid(t *testing.T) {
 		kind  string
 		said  string
 	}{
-		"nobody listens":        {setting.Ready("tcp:" + refused), host, nil, record.FailTimeout, "not ready (tcp:" + refused + ") within 50ms; the last of "},
-		"somebody else listens": {setting.Ready("tcp:" + taken), host, nil, record.FailError, "something else listened on port " + taken},
-		"two would listen":      {setting.Ready("tcp:" + refused), host, []int{0, 1}, record.FailError, "only one can listen on port " + refused},
+		"no listener":        {setting.Ready("tcp:" + refused), host, nil, record.FailTimeout, "not ready (tcp:" + refused + ") within 50ms; the last of "},
+		"a foreign listener": {setting.Ready("tcp:" + taken), host, nil, record.FailError, "port " + taken + " of this machine was already in use"},
+		"two would listen":   {setting.Ready("tcp:" + refused), host, []int{0, 1}, record.FailError, "only one can listen on port " + refused},
 		"two pods without a known process would listen": {setting.Ready("tcp:" + refused), &subject.Reached{Sharing: os.Getpid()}, []int{0, 1}, record.FailError, "only one can listen on port " + refused},
-		"there is no way in":                            {"tcp:80", &subject.Reached{Pid: os.Getpid(), Guest: true, Why: "no way in: --network bridge"}, nil, record.FailError, "no way in: --network bridge"},
-		"nobody knows where it is":                      {"tcp:80", &subject.Reached{}, nil, record.FailError, "does not say where it is"},
-		"there is no log":                               {"log:x", host, nil, record.FailError, "in no file"},
-		"its log is no file":                            {"log:x", &subject.Reached{Log: t.TempDir()}, nil, record.FailError, "no plain file"},
+		"an unreachable one":                            {"tcp:80", &subject.Reached{Pid: os.Getpid(), Guest: true, Why: "no way in: --network bridge"}, nil, record.FailError, "no way in: --network bridge"},
+		"an unknown place":                              {"tcp:80", &subject.Reached{}, nil, record.FailError, "does not report where it is"},
+		"no log":                                        {"log:x", host, nil, record.FailError, "no log file"},
+		"a log that is a folder":                        {"log:x", &subject.Reached{Log: t.TempDir()}, nil, record.FailError, "no plain file"},
 		"a link leads out of its root":                  {"file:/proc/self/root/nowhere", host, nil, record.FailTimeout, "/proc/self/root/nowhere"},
 		"its command fails":                             {"exec:/check", host, nil, record.FailTimeout, "/check: exit status 1"},
 	} {
@@ -260,8 +259,8 @@ func TestWhatIsNeverReadyFailsInTimeWithWhatTheLastPollSaid(t *testing.T) {
 	}
 }
 
-// iSulad's CRI has no process of a pod. In the host's network the pod has the engine's.
-func TestAPodInTheEnginesNetworkIsAskedThere(t *testing.T) {
+// iSulad's CRI reports no process of a pod. In the host's network the pod has the engine's.
+func TestPodInTheEnginesNetworkIsPolledThere(t *testing.T) {
 	t.Parallel()
 	at := ports.Held(t)
 	l := &lanes{do: func(int) {
@@ -279,14 +278,14 @@ func TestAPodInTheEnginesNetworkIsAskedThere(t *testing.T) {
 	check.Equal(t, "network", namespace.Name(), fmt.Sprintf("/proc/%d/ns/net", os.Getpid()))
 }
 
-func TestACommandIsAskedUntilItEndsWithZero(t *testing.T) {
+func TestCommandIsPolledUntilItExitsWithZero(t *testing.T) {
 	t.Parallel()
 	l := &lanes{do: func(int) {}, exec: func(n int) int { return max(3-n, 0) }}
 	s := start(t, l, "exec:/check", 10*time.Second)[0]
 	check.That(t, s.Failure == nil && s.Polls == 3 && s.Unready != 0 && s.Ready >= s.Unready, "%+v", s)
 }
 
-func TestWhatIsReadyWhenItIsAskedFirstIsKnownAtMost(t *testing.T) {
+func TestReadyAtTheFirstPollHasNoLowerBound(t *testing.T) {
 	t.Parallel()
 	l := &lanes{do: func(int) {}, exec: func(int) int { return 0 }}
 	s := start(t, l, "exec:/check", 10*time.Second)[0]
@@ -294,11 +293,11 @@ func TestWhatIsReadyWhenItIsAskedFirstIsKnownAtMost(t *testing.T) {
 	check.That(t, !known && s.Polls == 1 && s.Ready != 0 && s.Failure == nil, "%+v", s)
 }
 
-func TestASessionThatCannotBeAskedSaysSoBeforeAnythingIsMade(t *testing.T) {
+func TestUnpollableSessionIsRefused(t *testing.T) {
 	t.Parallel()
 	type plain struct{ subject.Session }
 	_, err := ready.Wrap(plain{}, "tcp:80", time.Second)
-	check.That(t, errors.Is(err, subject.ErrUnsupported) && strings.Contains(err.Error(), "leave --ready out"), "%v", err)
+	check.That(t, errors.Is(err, subject.ErrUnsupported) && strings.Contains(err.Error(), "omit --ready"), "%v", err)
 	_, err = ready.Wrap(&lanes{}, "tcp", time.Second)
 	check.That(t, err != nil, "an unreadable readiness was taken")
 }

@@ -23,42 +23,42 @@ type watch struct {
 	stop func()
 
 	polls   int64
-	unready int64 // when the last poll began that was in vain
+	unready int64 // start of the last failed poll
 	ready   int64
-	request int64 // ns that the good poll took, where it is a request
-	last    error // what the last poll said that was in vain
+	request int64 // ns of the successful poll, for a request
+	last    error // of the last failed poll
 	failure *record.Failure
 	crashed bool
 }
 
-// Between polls: with what one takes, 45 to 80 µs of a CPU with the wake-up, a time is known
-// to better than 1 ms, for a tenth of a CPU at most. More lanes are polled less often, so that
-// together they take no more than a sixth.
+// Intervals between polls. A poll takes 45 to 80 µs of CPU with the wake-up, so readiness is
+// known to within 1 ms for at most a tenth of a CPU. With more lanes the interval grows, so
+// that together they use at most a sixth.
 const (
 	interval  = 750 * time.Microsecond
 	eachLanes = 500 * time.Microsecond
 )
 
-// poller asks once. An error says why the workload is not ready.
+// poller polls once. The error is why the workload is not ready.
 type poller interface {
-	// poll also tells when the newest poll began that is known to have been in vain, 0
-	// where that is still the same. Answers may come later than the next poll.
+	// poll also returns the start of the newest poll known to have failed, 0 if unchanged.
+	// Answers may arrive after the next poll.
 	poll(ctx context.Context, began int64) (vain int64, err error)
 	close()
 }
 
-// run polls until the workload is ready, has ended, or its time is over. It does so on
-// a thread of its own, which may enter the container's network and sleeps exactly.
+// run polls until the workload is ready, has ended or has timed out. It uses its own thread,
+// which can enter the container's network and sleep precisely.
 func (w *watch) run(ctx context.Context) {
 	if w.is.By == setting.ReadyExec {
 		w.loop(ctx, func(d time.Duration) { _ = machine.Sleep(ctx, d) })
 		return
 	}
 	_ = thread.Apart(func() error {
-		_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) // or it sleeps some 50 µs longer
+		_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) // the default adds some 50 µs to each sleep
 		w.loop(ctx, func(d time.Duration) {
 			ts := unix.NsecToTimespec(int64(d))
-			_ = unix.ClockNanosleep(unix.CLOCK_MONOTONIC, 0, &ts, nil) // one that is interrupted only polls earlier
+			_ = unix.ClockNanosleep(unix.CLOCK_MONOTONIC, 0, &ts, nil) // after an interruption it polls earlier
 		})
 		return nil
 	})
@@ -79,12 +79,12 @@ func (w *watch) loop(ctx context.Context, sleep func(time.Duration)) {
 		started := w.hasStarted()
 		if p == nil || alive.pid == 0 {
 			at := w.at.Reach(w.lane)
-			alive.of(at.Pid)
+			alive.open(at.Pid)
 			if p == nil {
 				p = w.poller(at, started)
 			}
 		}
-		gone := alive.gone() // seen before the poll: what was ready until it ended was ready
+		gone := alive.gone() // checked before the poll: a workload may be ready until its end
 		if w.failure != nil {
 			w.crashed = gone && started
 			return
@@ -114,29 +114,29 @@ func (w *watch) loop(ctx context.Context, sleep func(time.Duration)) {
 	}
 }
 
-// poller is what can ask by now, nil while it is not known where. What can never be
-// asked is a failure.
+// poller returns the poller once it is known where to poll, else nil. It sets w.failure if that
+// is impossible.
 func (w *watch) poller(at subject.Reached, started bool) poller {
-	p, err := w.asking(at, started)
+	p, err := w.newPoller(at, started)
 	if err == nil {
 		return p
 	}
 	if started || !errors.Is(err, errNotYet) {
-		w.failure = &record.Failure{Kind: record.FailError, Detail: fmt.Sprintf("it cannot be asked whether it is ready (%s): %v", w.asked, err)}
+		w.failure = &record.Failure{Kind: record.FailError, Detail: fmt.Sprintf("readiness cannot be polled (%s): %v", w.asked, err)}
 	}
 	return nil
 }
 
-// errNotYet says that a container is not there yet.
-var errNotYet = errors.New("the engine does not say where it is")
+// errNotYet means that a container does not exist yet.
+var errNotYet = errors.New("the engine does not report where it is")
 
-func (w *watch) asking(at subject.Reached, started bool) (poller, error) {
+func (w *watch) newPoller(at subject.Reached, started bool) (poller, error) {
 	switch w.is.By {
 	case setting.ReadyTCP, setting.ReadyHTTP:
 		return w.network(at, started)
 	case setting.ReadyLog:
 		if at.Log == "" && started {
-			return nil, errors.New("its output is in no file: give the engine a log driver that keeps one (json-file, k8s-file)")
+			return nil, errors.New("no log file: use a log driver with files (json-file, k8s-file)")
 		}
 		return follow(w.is.Pattern, at, started)
 	case setting.ReadyFile:
@@ -148,17 +148,17 @@ func (w *watch) asking(at subject.Reached, started bool) (poller, error) {
 	return w.inside(started, anything, w.is.Command...)
 }
 
-// left is how long it may take still.
+// left returns the remaining time.
 func (w *watch) left() time.Duration { return time.Duration(w.deadline - machine.Now()) }
 
-// tell puts what was found into the sample.
-func (w *watch) tell(ctx context.Context, s *record.Sample) {
+// report sets the result in the sample.
+func (w *watch) report(ctx context.Context, s *record.Sample) {
 	s.Polls, s.Unready = w.polls, w.unready
 	switch {
 	case w.ready != 0 && w.ready >= max(s.First, s.Start):
 		s.Ready, s.Request = w.ready, w.request
 	case w.ready != 0:
-		s.Failure = &record.Failure{Kind: record.FailWorkload, Detail: fmt.Sprintf("%s was so %v before the workload's first instruction: it tells nothing of that", w.asked, time.Duration(s.First-w.ready))}
+		s.Failure = &record.Failure{Kind: record.FailWorkload, Detail: fmt.Sprintf("%s was true %v before the workload's first instruction, so it does not show readiness", w.asked, time.Duration(s.First-w.ready))}
 	case w.failure != nil && !w.crashed:
 		s.Failure = w.failure
 	case ctx.Err() != nil:
@@ -168,9 +168,9 @@ func (w *watch) tell(ctx context.Context, s *record.Sample) {
 	}
 }
 
-// never is the failure of a workload that was not ready in time, or ended before.
+// never returns the failure of a workload that was not ready in time, or ended before.
 func (w *watch) never(ctx context.Context, s *record.Sample) *record.Failure {
-	last := "it was never asked"
+	last := "it was never polled"
 	if w.last != nil {
 		last = fmt.Sprintf("the last of %d polls: %v", w.polls, w.last)
 	}
@@ -192,14 +192,14 @@ func (w *watch) never(ctx context.Context, s *record.Sample) *record.Failure {
 	return f
 }
 
-// process is one whose end is looked for.
+// process detects the end of a process.
 type process struct {
 	pid, fd int
 	ended   bool
 }
 
-// of begins to look at a process, once.
-func (p *process) of(pid int) {
+// open starts the observation of a process, once.
+func (p *process) open(pid int) {
 	if pid <= 0 || p.pid != 0 {
 		return
 	}
@@ -210,7 +210,7 @@ func (p *process) of(pid int) {
 	}
 }
 
-// gone tells whether it has ended.
+// gone reports whether the process has ended.
 func (p *process) gone() bool {
 	if p.pid == 0 || p.fd < 0 {
 		return p.ended

@@ -60,15 +60,15 @@ var misdeeds = []misdeed{
 	{name: never, script: "trap 'exit 0' TERM; " + forever, op: subject.Run, says: "not ready (log:^ready$) within 1s"},
 	{name: "ends at once", script: "echo because >&2; exit 3", op: subject.Run, says: "because; with status 3 | because; ended with 3",
 		but: map[string]string{"runsc": "because"}},
-	{name: "ends once it is ready", script: "echo ready; until [ -e /in/go ] || [ -e ${0%/*}/go ]; do sleep 0.02; done; echo 'lost it' >&2; exit 4", op: subject.Stop, says: "the workload ended before it was told to, with status 4",
-		but: map[string]string{"runsc": "the workload ended before it was told to"}},
-	{name: "floods its log", script: `trap 'exit 0' TERM; echo ready; line=$(printf '%02000d' 7); while :; do echo "$line"; done`, op: subject.Stop, says: "its output grew beyond 4 MiB"},
+	{name: "ends once it is ready", script: "echo ready; until [ -e /in/go ] || [ -e ${0%/*}/go ]; do sleep 0.02; done; echo 'lost it' >&2; exit 4", op: subject.Stop, says: "the workload ended before it was stopped, with status 4",
+		but: map[string]string{"runsc": "the workload ended before it was stopped"}},
+	{name: "floods its log", script: `trap 'exit 0' TERM; echo ready; line=$(printf '%02000d' 7); while :; do echo "$line"; done`, op: subject.Stop, says: "its output exceeded 4 MiB"},
 	{name: "ignores the signal", script: "trap '' TERM; echo ready; " + forever, op: subject.Stop, waits: true, says: "the workload ignores SIGTERM",
 		but: map[string]string{"runsc": "timed out waiting for the workload's exit", "docker/runsc": "killed by signal 9"}},
 	{name: "has no handler", script: "echo ready; " + forever, op: subject.Stop, waits: true, says: "had no handler for SIGTERM",
 		but: map[string]string{"host": "", "runsc": "", "docker/runsc": ""}},
-	{name: forks, script: "trap 'exit 0' TERM; echo ready; while :; do sleep 1000 & done 2>/dev/null", op: subject.Stop, waits: true, says: "it wanted more tasks than its limit of ",
-		but: map[string]string{"runsc": "it wanted more tasks than | ended before it was told to", "docker/runsc": "it wanted more tasks than | ended before it was told to"}},
+	{name: forks, script: "trap 'exit 0' TERM; echo ready; while :; do sleep 1000 & done 2>/dev/null", op: subject.Stop, waits: true, says: "it was refused more tasks than its limit of ",
+		but: map[string]string{"runsc": "it was refused more tasks than | ended before it was stopped", "docker/runsc": "it was refused more tasks than | ended before it was stopped"}},
 }
 
 // What a program of the user's own does wrong is a failure with its cause, wherever it

@@ -429,7 +429,7 @@ func TestANeighbourThatFloodsItsLogIsEndedAndTheCauseIsSaid(t *testing.T) {
 	must.OK(t, x.over(t.Context()))
 	must.OK(t, os.Truncate(in.log, minder.Most(1)))
 	_ = c.Wait()
-	check.Error(t, x.over(t.Context()), "ended before the window did: its output grew beyond 256 MiB")
+	check.Error(t, x.over(t.Context()), "ended before the window did: its output exceeded 256 MiB")
 }
 
 // filing is a target in which commands are executed: those that lay out end as told, others
