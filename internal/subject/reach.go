@@ -12,49 +12,44 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Reachable is a session whose containers can be asked from outside whether they are
-// ready.
+// Reachable is a session whose containers can be polled from outside.
 type Reachable interface {
-	// Reach says where the container on a lane can be reached, as far as that is known:
-	// some of it when the operation is prepared, the rest when it has been done. It asks
-	// nobody, and may be called by any goroutine at any time.
+	// Reach returns where the container on a lane can be reached, as far as it is known: partly
+	// when the operation is prepared, fully when it is done. It makes no calls, and any
+	// goroutine may call it at any time.
 	Reach(lane int) Reached
-	// Ended says how the first process on a lane ended that is there no more.
+	// Ended returns how the first process on a lane ended.
 	Ended(ctx context.Context, lane int) Ended
 }
 
 // Reached is where a container can be reached from this machine.
 type Reached struct {
-	// Pid is a process of this machine in the container's namespaces, 0 where none is
-	// known yet. Host says that it has none of its own: what it listens on, and its
-	// files, are the machine's.
+	// Pid is a process in the container's namespaces, 0 if unknown yet. Host means that the
+	// container has none: its ports and files are the machine's.
 	Pid  int
 	Host bool
-	// Own tells whether a process is the container's: what a runtime or an engine says of
-	// its pid is not believed before a signal is sent. Without it none is.
+	// Own reports whether a process is the container's. It verifies a pid from a runtime or an
+	// engine before a signal is sent; nil confirms none.
 	Own func(pid int) bool
-	// Guest says that the container has a network and files of its own kernel's, which
-	// are not to be found in the namespaces of its processes.
+	// Guest means that the container's network and files are in a guest kernel, not in the
+	// namespaces of its processes.
 	Guest bool
-	// Address is the container's own, "" where there is none; Near is a process in whose
-	// network it is reached, as the engine's, 0 for tare's own.
+	// Address is the container's own, "" for none. Near is a process in whose network it can be
+	// reached, such as the engine; 0 for tare's network.
 	Address string
 	Near    int
-	// Sharing is a process whose network the container has, where its own process is not
-	// known: the engine, for pods in the host's network. 0 for none.
+	// Sharing is a process that shares the container's network, for an unknown Pid: the engine,
+	// for pods in the host's network. 0 for none.
 	Sharing int
-	// Log is the file that its output comes into; "" where it is in none. Plain says
-	// that it is there as it was written, and not in an engine's form.
+	// Log is the file of its output; "" for none. Plain means that it has no engine's format.
 	Log   string
 	Plain bool
-	// Why is what keeps it from being reached over the network, and what would change
-	// that; "" for nothing.
+	// Why is why it cannot be reached over the network, with advice; "" if it can.
 	Why string
 }
 
-// Network is where a server in the container is asked: an address, and the network
-// namespace that one has to be in for that, nil for that of this process. The file is the
-// caller's to close.
+// Network returns the address of a server in the container, and the network namespace in which
+// it is valid, nil for that of this process. The caller closes the file.
 func (r *Reached) Network() (address string, namespace *os.File, err error) {
 	const loopback = "127.0.0.1"
 	switch {
@@ -70,26 +65,26 @@ func (r *Reached) Network() (address string, namespace *os.File, err error) {
 	case r.Why != "":
 		return "", nil, errors.New(r.Why)
 	}
-	return "", nil, errors.New("the target does not say where its workload is reached")
+	return "", nil, errors.New("the target does not report its workload's address")
 }
 
 // Ended is the end of a container's first process.
 type Ended struct {
 	Exit   int    // 128+n for signal n; meaningless unless Known
-	Known  bool   // that it has ended, and how
-	Output string // the last that it said, cut
-	Why    string // what is known of it beside that, "" for nothing
-	Advice string // what to do about that
+	Known  bool   // whether it has ended, and how, is known
+	Output string // the end of its output
+	Why    string // a further reason, "" for none
+	Advice string // for that reason
 }
 
-// Minded is a session that minds the programs in its containers.
+// Minded is a session that supervises the programs in its containers.
 type Minded interface {
-	// Over are those of the lanes on which a program ended though nobody told it to, as far as
-	// that can be told, and the failure of the first of them.
+	// Over returns the lanes on which a program ended before its stop, as far as that is known,
+	// and the failure of the first of them.
 	Over(ctx context.Context, lanes []int) (over []int, first *record.Failure)
 }
 
-// Over is that of a session, nothing of one that minds none.
+// Over returns the result of a Minded session, nothing for others.
 func Over(ctx context.Context, s Session, lanes []int) (over []int, first *record.Failure) {
 	if m, is := As[Minded](s); is {
 		return m.Over(ctx, lanes)
@@ -97,10 +92,10 @@ func Over(ctx context.Context, s Session, lanes []int) (over []int, first *recor
 	return nil, nil
 }
 
-// wrapped is a session that adds something to another.
+// wrapped is a session that adds something to another one.
 type wrapped interface{ Unwrap() Session }
 
-// As is the session, or the one within it, as one that can more.
+// As returns s, or a session that it wraps, as a T.
 func As[T any](s Session) (more T, ok bool) {
 	for s != nil {
 		if more, ok = s.(T); ok {
@@ -115,8 +110,8 @@ func As[T any](s Session) (more T, ok bool) {
 	return more, false
 }
 
-// Asked is the URL by which the workload on a lane is asked, which a plan writes without
-// a host, and the network namespace that one has to be in for that, see [Reached.Network].
+// Asked returns the URL of the workload on a lane, for a plan's URL without a host, and the
+// network namespace in which it is valid, see [Reached.Network].
 func Asked(s Session, lane int, plan string) (address string, namespace *os.File, err error) {
 	u, err := url.Parse(plan)
 	if err != nil {
@@ -124,7 +119,7 @@ func Asked(s Session, lane int, plan string) (address string, namespace *os.File
 	}
 	reachable, is := As[Reachable](s)
 	if !is {
-		return "", nil, errors.New("the target does not say where its workloads are reached")
+		return "", nil, errors.New("the target does not report its workloads' addresses")
 	}
 	at := reachable.Reach(lane)
 	host, namespace, err := at.Network()

@@ -8,8 +8,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Opener opens one of the targets, by its place among them, in an environment that is
-// complete but for the run's id and the folders of the target.
+// Opener returns a function that opens the i-th target. env is complete except for the run's id
+// and the target's folders.
 func Opener(targets []Target, env Env) func(ctx context.Context, i int, runID, dir, stateDir string) (Session, error) {
 	return func(ctx context.Context, i int, runID, dir, stateDir string) (Session, error) {
 		e := env
@@ -18,7 +18,7 @@ func Opener(targets []Target, env Env) func(ctx context.Context, i int, runID, d
 	}
 }
 
-// Operate does one operation on the given lanes, and looks at nothing meanwhile.
+// Operate performs an operation on lanes, without observers.
 func Operate(ctx context.Context, s Session, op Op, lanes []int) ([]record.Sample, error) {
 	batch, err := s.Prepare(ctx, op, lanes)
 	if err != nil {
@@ -28,18 +28,18 @@ func Operate(ctx context.Context, s Session, op Op, lanes []int) ([]record.Sampl
 	return samples, err
 }
 
-// retirement are the operations that end a life, in their order.
+// retirement are the operations that end a life cycle, in order.
 var retirement = []Op{Stop, Remove, StopPod, RemovePod}
 
-// Retired is an operation that some lanes could not do.
+// Retired is an operation that failed on some lanes.
 type Retired struct {
 	Op         Op
 	Failed, Of int
 	First      *record.Failure
 }
 
-// Retire goes through the operations that end a life, those of them that the target has.
-// Lanes that fail in one take no part in the next, and are still to be discarded.
+// Retire performs the operations that end a life cycle, as far as the target has them. Lanes
+// that fail in one skip the next ones; they still have to be discarded.
 func Retire(ctx context.Context, s Session, has map[string]record.Operation, lanes []int) (failed []Retired, err error) {
 	lanes = slices.Clone(lanes)
 	for _, op := range retirement {
@@ -64,16 +64,14 @@ func Retire(ctx context.Context, s Session, has map[string]record.Operation, lan
 	return failed, nil
 }
 
-// Disarm lets go what was armed and is not to be done: lanes would wait at the gate for
-// ever.
+// Disarm releases a prepared batch without performing it: its lanes would wait for ever.
 func Disarm(ctx context.Context, b Batch) {
 	ctx, cancel := context.WithCancel(ctx)
 	cancel()
 	_, _, _ = b.Start(ctx)
 }
 
-// StartBetween starts a batch between two looks at the machine, which are as close to
-// its edges as the batch can have them.
+// StartBetween starts a batch, and calls begin and end as close to its edges as possible.
 func StartBetween(ctx context.Context, b Batch, begin, end func()) (released int64, samples []record.Sample, err error) {
 	if h, ok := b.(Hooks); ok {
 		h.Hook(begin, end)
@@ -84,8 +82,7 @@ func StartBetween(ctx context.Context, b Batch, begin, end func()) (released int
 	return b.Start(ctx)
 }
 
-// Around is a batch that adds something to another: who looks at the machine at its edges,
-// or asks what measuring cost, asks the one within.
+// Around is a batch that wraps another one. Hooks and own CPU time are those of the wrapped batch.
 type Around struct {
 	Batch
 	begin, end func()
@@ -102,7 +99,7 @@ func (a *Around) OwnCPU() int64 {
 	return 0
 }
 
-// StartWith starts the batch within, and calls released when its lanes are about to be.
+// StartWith starts the wrapped batch, and calls released just before the release of its lanes.
 func (a *Around) StartWith(ctx context.Context, released func()) (int64, []record.Sample, error) {
 	return StartBetween(ctx, a.Batch, func() {
 		if a.begin != nil {
@@ -116,8 +113,7 @@ func (a *Around) StartWith(ctx context.Context, released func()) (int64, []recor
 	})
 }
 
-// DaemonsOf are the pids of those of a session's processes that serve all
-// sandboxes.
+// DaemonsOf returns the pids of a session's processes that serve all sandboxes.
 func DaemonsOf(ctx context.Context, s Session) (pids []int) {
 	for _, p := range ProcessesOf(ctx, s) {
 		if p.Role == record.RoleDaemon {
@@ -127,7 +123,7 @@ func DaemonsOf(ctx context.Context, s Session) (pids []int) {
 	return pids
 }
 
-// ProcessesOf are a session's helper processes, none where it has no such.
+// ProcessesOf returns a session's helper processes, if it reports any.
 func ProcessesOf(ctx context.Context, s Session) []Process {
 	if h, ok := As[HelperProcesses](s); ok {
 		return h.Processes(ctx)
@@ -135,8 +131,7 @@ func ProcessesOf(ctx context.Context, s Session) []Process {
 	return nil
 }
 
-// SandboxesOf returns the sandboxes on a session's lanes, none of a session that never
-// says which there are.
+// SandboxesOf returns the sandboxes on a session's lanes, none if the session does not report them.
 func SandboxesOf(ctx context.Context, s Session) ([]Sandbox, error) {
 	b, ok := As[Sandboxed](s)
 	if !ok {
@@ -144,7 +139,7 @@ func SandboxesOf(ctx context.Context, s Session) ([]Sandbox, error) {
 	}
 	boxes, err := b.Sandboxes(ctx)
 	if err != nil {
-		err = fmt.Errorf("the target does not say what its sandboxes are: %w", err)
+		err = fmt.Errorf("the target does not report its sandboxes: %w", err)
 	}
 	return boxes, err
 }

@@ -1,10 +1,9 @@
-// Package subject defines what can be weighed: the host itself, the floor, a
-// bare OCI runtime, a runtime behind an engine.
+// Package subject defines what can be weighed: the host, the floor, a bare OCI runtime, a
+// runtime behind an engine.
 //
-// A target knows how to make its operations ready and how to tell whether they
-// really happened. It knows nothing of experiments: how often, in which order
-// and how many at once is decided elsewhere. What a target can do is data in
-// its [record.Target], never a type switch.
+// A target prepares its operations and checks that they took effect. It knows nothing of
+// experiments: repetition, order and concurrency are decided elsewhere. What a target can do is
+// data in its [record.Target], never a type switch.
 package subject
 
 import (
@@ -17,14 +16,13 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// What can be asked of a subject is told by a package that holds nothing else, so
-// that options do not need what carries them out.
+// Package setting has these types, so that options do not import the code that implements them.
 type (
-	// Op is one of the operations.
+	// Op is an operation.
 	Op = setting.Op
-	// Limits are those of a container.
+	// Limits are the limits of a container.
 	Limits = setting.Limits
-	// Engine is how an engine is reached.
+	// Engine is how to reach an engine.
 	Engine = setting.Engine
 )
 
@@ -40,7 +38,7 @@ const (
 	Run       = setting.Run
 )
 
-// Ops are all of them, ContainerOps and PodOps those of either.
+// Ops are all operations, ContainerOps and PodOps those of either kind.
 var (
 	Ops          = setting.Ops
 	ContainerOps = setting.ContainerOps
@@ -54,73 +52,65 @@ const (
 	NetworkHost   = setting.NetworkHost
 )
 
-// CPUPeriod is that of a limit of CPU, in µs.
+// CPUPeriod is the period of a CPU limit, in µs.
 const CPUPeriod = setting.CPUPeriod
 
-// DefaultLimits are those where nothing is said.
+// DefaultLimits are the limits by default.
 var DefaultLimits = setting.DefaultLimits
 
 // Target is something that can be weighed.
 type Target interface {
 	// Info describes the target. It is complete before Open.
 	Info() record.Target
-	// Open makes everything a run on up to env.Lanes lanes needs: images,
-	// bundles, folders, cgroups. All of it carries env.RunID, and Close of
-	// the session removes it.
+	// Open makes everything for a run on up to env.Lanes lanes: images, bundles, folders,
+	// cgroups. All of it has env.RunID, and Close of the session removes it.
 	Open(ctx context.Context, env Env) (Session, error)
 }
 
 // Env is what a run gives to its targets.
 type Env struct {
 	RunID    string        // names everything that is made
-	Dir      string        // a folder of the run for this target alone, on a disk that allows exec
-	StateDir string        // another one, where runtimes keep their state; under /run where there is one
-	Lanes    int           // the most lanes a batch will have
-	Timeout  time.Duration // of one operation on one lane
+	Dir      string        // the target's folder of the run, on a disk that allows exec
+	StateDir string        // another one, for the state of runtimes; below /run where that exists
+	Lanes    int           // maximum of a batch
+	Timeout  time.Duration // of an operation on a lane
 	Limits   Limits        // of every container, whatever the target
-	Workload Workload      // what containers hold beside the probe
-	// Network says that workloads are reached over the network from this machine: a
-	// container of tare's own making that nobody could reach gets a way in.
+	Workload Workload      // what containers have in addition to the probe
+	// Network means that workloads have to be reachable over the network from this machine:
+	// tare makes a network for containers without one.
 	Network bool
-	// Ready is when workloads are ready, for targets that are told by somebody else than
-	// tare that they are.
+	// Ready is when workloads are ready, for targets that report readiness themselves.
 	Ready setting.Ready
 }
 
-// Session is a target that is open for a run. Its methods are called by one
-// goroutine at a time.
+// Session is a target that is open for a run. One goroutine at a time calls its methods.
 type Session interface {
-	// Prepare makes one operation ready on the given lanes: nothing but the
-	// release is missing afterwards. Create and Run start a new container on
-	// a lane, the others act on the one that is there.
+	// Prepare prepares an operation on lanes, up to the release. Create and Run start a new
+	// container on a lane, the others act on the existing one.
 	Prepare(ctx context.Context, op Op, lanes []int) (Batch, error)
-	// Discard removes whatever the lanes still hold, however broken it is.
-	// It is not timed.
+	// Discard removes the containers on lanes in any state. It is not timed.
 	Discard(ctx context.Context, lanes []int) error
-	// Close removes everything that Open made. It is called on every path
-	// out, with a context of its own.
+	// Close removes everything that Open made. It is called on every path out, with its own context.
 	Close(ctx context.Context) error
 }
 
-// Batch is N operations that wait to be released together.
+// Batch is N operations that are released together.
 type Batch interface {
-	// Start lets all lanes go at once, waits for the last one, and then
-	// checks that what was reported did happen. It returns one sample a lane,
-	// and the CLOCK_MONOTONIC time (ns) at which the lanes were released.
-	// A lane that failed has a Failure and no latency; the error is for what
-	// makes the whole batch worthless.
+	// Start releases all lanes together, waits for the last one, and checks that the reported
+	// operations took effect. It returns one sample per lane, and the CLOCK_MONOTONIC time (ns)
+	// of the release. A failed lane has a Failure and no latency; the error is for failures of
+	// the whole batch.
 	Start(ctx context.Context) (released int64, samples []record.Sample, err error)
 }
 
-// ErrUnsupported is wrapped by errors that say that the machine or the target
-// cannot do something, with the reason.
+// ErrUnsupported is wrapped by errors for what the machine or the target cannot do.
 var ErrUnsupported = errors.New("unsupported")
 
-// Unavailable is a target that was looked for and cannot be weighed.
+// Unavailable is the error of a target that cannot be weighed.
 type Unavailable struct {
 	Name   string `json:"name"`
 	Reason string `json:"reason"`
-	Advice string `json:"advice"` // the one command or step that would change it
+	Advice string `json:"advice"` // the command or step that changes it
 }
 
 func (u *Unavailable) Error() string {
@@ -130,46 +120,43 @@ func (u *Unavailable) Error() string {
 	return fmt.Sprintf("target %s: %s; %s", u.Name, u.Reason, u.Advice)
 }
 
-// Metered is a batch that knows what measuring cost it.
+// Metered is a batch that knows the cost of measuring.
 type Metered interface {
-	// OwnCPU is the CPU time (ns) that tare's own processes used from the
-	// release to the last lane's end, without that of the operations
-	// themselves where they can be told apart.
+	// OwnCPU returns the CPU time (ns) of tare's processes from the release to the end of the
+	// last lane, without that of the operations where it can be separated.
 	OwnCPU() int64
 }
 
-// Hooks is a batch that lets others look at the machine at its edges.
+// Hooks is a batch that calls observers at its edges.
 type Hooks interface {
-	// Hook has begin called right before the lanes are released, and end as
-	// soon as the last one is done, before anything is checked.
+	// Hook sets begin, called right before the release, and end, called when the last lane is
+	// done, before the checks.
 	Hook(begin, end func())
 }
 
-// HelperProcesses is a session whose target has processes that serve many
-// containers or stand beside one: daemons, shims, monitors, a VMM. They are
-// metered around every batch.
+// HelperProcesses is a session whose target has processes that serve one or more containers:
+// daemons, shims, monitors, a VMM. They are metered around every batch.
 type HelperProcesses interface {
-	// Processes returns those that are there now. It is called while nothing
-	// is released.
+	// Processes returns the current ones. It is called while nothing is released.
 	Processes(ctx context.Context) []Process
 }
 
-// Process is one of a target's own processes.
+// Process is a process of a target.
 type Process struct {
 	Role record.Role
 	Pid  int
 }
 
-// Elsewhere is a target whose containers may not be on this machine.
+// Elsewhere is a target whose containers may be on another machine.
 type Elsewhere interface {
-	// Elsewhere says why they are not; "" where they are.
+	// Elsewhere returns why they are; "" for this machine.
 	Elsewhere() string
 }
 
-// Cleaner is a target that can find and remove what an interrupted run left on
-// it. What a run made carries the run's id in a label or in its name.
+// Cleaner is a target that can find and remove what an interrupted run left. Everything that a
+// run makes has the run's id in a label or in its name.
 type Cleaner interface {
-	// Clean returns what there is, one line each ("container tare-ID-0-1"),
-	// and removes it unless dryRun. It touches nothing of another run.
+	// Clean lists what a run left, one line each ("container tare-ID-0-1"), and removes it
+	// unless dryRun. It affects no other run.
 	Clean(ctx context.Context, runID string, dryRun bool) ([]string, error)
 }

@@ -16,34 +16,33 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// VolumePath is where a container finds its own folder of [Workload.Volume], or
-// the tmpfs; without both it is a folder of its own root file system, which a
-// workload that carries Files can write to.
+// VolumePath is where a container finds its folder of [Workload.Volume], or the tmpfs. Without
+// both it is a folder of its root file system, writable for a workload with Files.
 const VolumePath = setting.VolumePath
 
 // DevicePath is where a container finds [Workload.Device].
 const DevicePath = "/dev/tare"
 
-// Workload is what containers hold beside the probe.
+// Workload is what containers have in addition to the probe.
 type Workload struct {
-	// Cargo is a program of the user's own, which the probe becomes once it has said
-	// when its first instruction ran; nil for the probe alone.
+	// Cargo is a user's program, which the probe executes after it has reported the first
+	// instruction; nil for the probe alone.
 	Cargo *cargo.Cargo
-	// Files are carried into every root file system and image.
+	// Files are copied into every root file system and image.
 	Files []probe.File
-	// Volume is a folder of the host, "" for none. The container on lane N
-	// has its folder "N" at VolumePath, writable. Open makes those folders.
+	// Volume is a folder of the host, "" for none. The container on lane N has its folder "N",
+	// which Open makes, at VolumePath, writable.
 	Volume string
-	// Tmpfs is the size in bytes of a tmpfs at VolumePath, instead of a Volume;
-	// 0 for none. It is the container's own where its engine has such mounts.
+	// Tmpfs is the size in bytes of a tmpfs at VolumePath, instead of a Volume; 0 for none. It
+	// is the container's own if its engine supports that.
 	Tmpfs int64
-	// Device is the path of a block device of the host, "" for none. Containers
-	// may read and write it at DevicePath. A target whose sandboxes cannot have
-	// it says so by an error of Open that wraps ErrUnsupported.
+	// Device is the path of a block device of the host, "" for none. Containers may read and
+	// write it at DevicePath. A target that does not support it returns an error of Open that
+	// wraps ErrUnsupported.
 	Device string
 }
 
-// Image is what engines start containers from, under the run's own name.
+// Image returns the image for engines, with the run's own name.
 func (e *Env) Image() (*image.Image, error) {
 	if e.Workload.Cargo != nil {
 		return e.Workload.Cargo.Image.Of(e.RunID), nil
@@ -55,8 +54,8 @@ func (e *Env) Image() (*image.Image, error) {
 	return i.Of(e.RunID), nil
 }
 
-// Args are the arguments of a container's first process, the probe: the token that it
-// reports with, and what it becomes.
+// Args returns the arguments of a container's first process, the probe: the token for its
+// report, and the program to execute.
 func (w *Workload) Args(token string) []string {
 	if w.Cargo == nil {
 		return []string{token}
@@ -64,13 +63,13 @@ func (w *Workload) Args(token string) []string {
 	return append([]string{token}, w.Cargo.Args...)
 }
 
-// StopSignal is the one by which containers are stopped, in a runtime's words: "TERM", or
-// its number where it has no name.
+// StopSignal returns the stop signal of containers in a runtime's form: "TERM", or a number if
+// it has no name.
 func (w *Workload) StopSignal() string {
 	return cmp.Or(strings.TrimPrefix(unix.SignalName(w.Signal()), "SIG"), strconv.Itoa(int(w.Signal())))
 }
 
-// Signal is the same as a number.
+// Signal returns the same as a number.
 func (w *Workload) Signal() unix.Signal {
 	if w.Cargo == nil {
 		return unix.SIGTERM
@@ -78,21 +77,21 @@ func (w *Workload) Signal() unix.Signal {
 	return w.Cargo.Stop
 }
 
-// Particular is a target that not every program of the user's own can be given to.
+// Particular is a target that does not support every user's program.
 type Particular interface {
-	// Refuses is why it is not weighed with one, nil where it is.
+	// Refuses returns why it cannot be weighed with w; nil if it can.
 	Refuses(w *setting.Workload) *Unavailable
 }
 
-// Lender is a target whose engine has images of the user's own.
+// Lender is a target whose engine has images of the user.
 type Lender interface {
-	// Lend writes the image of a name into a file, as an archive. The error wraps
-	// cargo.ErrNoImage where the engine has none of that name.
+	// Lend writes an image to a file, as an archive. The error wraps cargo.ErrNoImage if the
+	// engine has no such image.
 	Lend(ctx context.Context, ref, file string) error
 }
 
-// Forgive passes over the failure of a program of the user's own that ended by the
-// signal, and with no handler for it, by which it was told to.
+// Forgive drops the failure of a user's program that was ended by the stop signal without a
+// handler for it.
 func (w *Workload) Forgive(f *record.Failure) *record.Failure {
 	if f != nil && f.Kind == record.FailWorkload && w.Cargo != nil && f.Exit == 128+int(w.Signal()) {
 		return nil
@@ -100,35 +99,31 @@ func (w *Workload) Forgive(f *record.Failure) *record.Failure {
 	return f
 }
 
-// Executor is a session that can run further commands in its containers, as
-// `docker exec` does.
+// Executor is a session that can run commands in its containers, as `docker exec` does.
 type Executor interface {
-	// Exec runs a command in the container on a lane and waits for its end;
-	// ctx's end kills it as far as the target can. args[0] is an absolute path
-	// inside the container, the rest are its arguments. It may be called for
-	// several lanes at once, and not while a batch is armed. The error is for
-	// what kept the command from running or its end from being known; that it
-	// exited non-zero is no error.
+	// Exec runs a command in the container on a lane and waits for its end. The end of ctx
+	// kills it as far as the target can. args[0] is an absolute path in the container. It may
+	// be called for several lanes concurrently, but not while a batch is armed. The error means
+	// that the command did not run or that its end is unknown; a non-zero exit is not an error.
 	Exec(ctx context.Context, lane int, args []string) (Executed, error)
 }
 
 // Executed is a command that has ended.
 type Executed struct {
-	Command string // what was called, pasteable or an API's call: "docker exec ID /probe …"
-	Exit    int    // its exit code, 128+n for signal n
+	Command string // the command or API call, pasteable: "docker exec ID /probe …"
+	Exit    int    // exit code, 128+n for signal n
 	Output  string // standard output, cut to MaxOutput
-	Stderr  string // standard error, likewise; where they cannot be told apart all is in Output
-	CPU     int64  // ns that it used, where nothing but its own process can tell: on the host; else 0
-	Fetched *int64 // bytes that it had the kernel read from storage; nil where its process is not tare's to wait for
+	Stderr  string // standard error, likewise; in Output if they cannot be separated
+	CPU     int64  // ns, on the host only; else 0
+	Fetched *int64 // bytes read from storage; nil if tare is not the process's parent
 }
 
-// Said is what the command printed, its standard error first, cut to the size that
-// records keep.
+// Said returns the command's standard error, or output, cut to the size in records.
 func (e *Executed) Said() string {
 	return Cut(cmp.Or(e.Stderr, e.Output), 2048)
 }
 
-// Cut bounds foreign text to its beginning and its end.
+// Cut shortens foreign text to its beginning and its end.
 func Cut(text string, most int) string {
 	if len(text) > most {
 		text = text[:most/2] + " … " + text[len(text)-most/2:]
@@ -136,29 +131,29 @@ func Cut(text string, most int) string {
 	return text
 }
 
-// MaxOutput is how much of a command's output is kept.
+// MaxOutput bounds the output of a command.
 const MaxOutput = 1 << 20
 
-// Sandboxed is a session that says what its containers are on this machine.
+// Sandboxed is a session that reports its containers' processes and cgroups on this machine.
 type Sandboxed interface {
-	// Sandboxes returns one for each lane that holds a container or a pod, in
-	// the order of the lanes. It is called while nothing is released.
+	// Sandboxes returns one for each lane with a container or a pod, in the order of the lanes.
+	// It is called while nothing is released.
 	Sandboxes(ctx context.Context) ([]Sandbox, error)
 }
 
-// Sandbox is what an engine or a runtime says of what is on one lane.
+// Sandbox is an engine's or a runtime's view of the container on a lane.
 type Sandbox = attribution.Sandbox
 
 // Reporter is a session whose engine reports statistics of its containers.
 type Reporter interface {
-	// Statistics asks the engine, once, for all containers that are held. Its
-	// Memory is as the engine's own command shows it.
+	// Statistics queries the engine once for all containers. Memory is as the engine's command
+	// shows it.
 	Statistics(ctx context.Context) ([]record.Statistic, error)
 }
 
-// Tended is a session whose sandboxes somebody else looks after once they are there: a
-// kubelet ends some, and begins their containers again.
+// Tended is a session whose sandboxes are managed by others: a kubelet evicts pods and restarts
+// containers.
 type Tended interface {
-	// Became says what has become of each of them since it was made.
+	// Became returns the current state of each sandbox.
 	Became(ctx context.Context) ([]record.Pod, error)
 }

@@ -46,8 +46,8 @@ func open(t *testing.T, d *engines.ContainerdDaemon, runtime string, env subject
 	return enginetest.Open(t, weigh(t, d, runtime), env).(*session)
 }
 
-// left lists the contents of tare's namespace: containerd lists a namespace only if it has any, or was
-// made.
+// left lists the contents of tare's namespace: containerd lists a namespace only if it has any,
+// or was made.
 func left(d *engines.ContainerdDaemon) func(t *testing.T) []string {
 	return func(t *testing.T) []string {
 		if slices.Contains(d.Namespaces(t), ownNamespace) {

@@ -38,7 +38,7 @@ func TestUnavailableHasReasonAndAdvice(t *testing.T) {
 		{"another server", "runc", "", subject.Engine{Address: alien}, "does not answer like containerd"},
 		{"an address elsewhere", "runc", "", subject.Engine{Address: "tcp://127.0.0.1:1"}, "is not the address of a unix socket"},
 		{"a runtime that is not here", "nonesuch", "", at(d), "nonesuch"},
-		{"a program that is no runtime", "/bin/false", "", at(d), "/bin/false --version"},
+		{"another program", "/bin/false", "", at(d), "/bin/false --version"},
 		{"a shim that is not here", "io.containerd.nonesuch.v1", "", at(d), "no containerd-shim-nonesuch-v1 on containerd's path"},
 		{"kata without its shim", "kata", "", at(d), "containerd-shim-kata-v2"},
 		{"a command line", "runc", "cli", at(d), "through its API only"},

@@ -13,9 +13,9 @@ import (
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
-// statistics makes one Tasks.Metrics call, for which each shim reads its container's cgroup. Memory is
-// that of ctr task metrics, memory.usage_in_bytes or memory.current, including page cache. Not every
-// shim reports it.
+// statistics makes one Tasks.Metrics call, for which each shim reads its container's cgroup.
+// Memory is that of ctr task metrics, memory.usage_in_bytes or memory.current, including page
+// cache. Not every shim reports it.
 func (d *driver) statistics(ctx context.Context, states []engine.State) (map[string]engine.Usage, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -180,9 +180,9 @@ func TestOtherProgramsAreRefusedAsCrictl(t *testing.T) {
 	t.Parallel()
 	u := onContainerd(t, engines.V2)
 	e := u.e
-	for command, want := range map[string]string{"crictl-that-is-not-there": "there is no crictl-that-is-not-there", filepath.Join(t.TempDir(), "crictl"): "no such file"} {
+	for command, want := range map[string]string{"crictl-that-is-not-there": "no crictl-that-is-not-there on PATH", filepath.Join(t.TempDir(), "crictl"): "no such file"} {
 		e.Command = command
-		if got, err := NewCommand(t.Context(), "mine", "containerd", "", e); err == nil || !strings.Contains(err.Error(), want) && !strings.Contains(err.Error(), "there is no ") || !strings.Contains(err.Error(), "without +cli") {
+		if got, err := NewCommand(t.Context(), "mine", "containerd", "", e); err == nil || !strings.Contains(err.Error(), want) && !strings.Contains(err.Error(), "on PATH") || !strings.Contains(err.Error(), "without +cli") {
 			t.Errorf("%s: %v, %v", command, got, err)
 		}
 	}

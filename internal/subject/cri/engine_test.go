@@ -234,7 +234,7 @@ func TestCRIOHandlersHaveTheirOwnKataFacts(t *testing.T) {
 		"":                         {no, "false"},
 		"kata":                     {no, "false"},
 		"kata-sandbox-cgroup-only": {yes, "true"},
-		"kata-bare":                {"not reported by the engine; look at its shim: ", ""},
+		"kata-bare":                {"not reported by the engine; inspect its shim: ", ""},
 		"kata-oci":                 {"not reported by the engine", ""},
 		"crun":                     {},
 	} {

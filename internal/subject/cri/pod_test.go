@@ -194,9 +194,9 @@ func TestTmpfsBelongsToThePod(t *testing.T) {
 func TestOpenFailsWithoutTheTmpfs(t *testing.T) {
 	u := onCRIO(t)
 	for name, change := range map[string]func(*subject.Env){
-		"a size that is none":     func(e *subject.Env) { e.Workload.Tmpfs = -1 },
-		"a volume beside it":      func(e *subject.Env) { e.Workload.Volume = filepath.Join(e.Dir, "volume") },
-		"a folder that is no one": func(e *subject.Env) { e.Dir = "/proc/tare" },
+		"a size that is none": func(e *subject.Env) { e.Workload.Tmpfs = -1 },
+		"a volume, too":       func(e *subject.Env) { e.Workload.Volume = filepath.Join(e.Dir, "volume") },
+		"an invalid folder":   func(e *subject.Env) { e.Dir = "/proc/tare" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			env := enginetest.Environment(t, 1)

@@ -54,7 +54,7 @@ func TestDockerConforms(t *testing.T) {
 	}
 	enginetest.Conforms(t, cases...)
 	made, kept := seen()
-	check.That(t, made >= 2*2*enginetest.Lanes && len(kept) == 0, "the daemon tells of %d containers, and keeps %q", made, kept)
+	check.That(t, made >= 2*2*enginetest.Lanes && len(kept) == 0, "%d containers in the events, %q left", made, kept)
 }
 
 // containers counts tare's containers in the daemon's events from now on, and returns the ids of
@@ -63,13 +63,13 @@ func TestDockerConforms(t *testing.T) {
 func containers(t *testing.T, tg *Target) (stop func() (made int, kept []string)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	told := tg.Events(ctx, client.EventsListOptions{Filters: client.Filters{}.Add("type", "container").Add("label", engine.RunLabel)})
+	events := tg.Events(ctx, client.EventsListOptions{Filters: client.Filters{}.Add("type", "container").Add("label", engine.RunLabel)})
 	made, there, done := 0, map[string]bool{}, make(chan struct{})
 	go func() {
 		defer close(done)
 		for {
 			select {
-			case m := <-told.Messages:
+			case m := <-events.Messages:
 				switch m.Action {
 				case "create":
 					made++
@@ -77,7 +77,7 @@ func containers(t *testing.T, tg *Target) (stop func() (made int, kept []string)
 				case "destroy":
 					delete(there, m.Actor.ID)
 				}
-			case <-told.Err:
+			case <-events.Err:
 				return
 			}
 		}

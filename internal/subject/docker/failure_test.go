@@ -106,7 +106,7 @@ func TestFalseSuccessAndDyingDaemonAreFailures(t *testing.T) {
 				}
 			}
 		}
-		check.That(t, failed != 0, "nobody failed")
+		check.That(t, failed != 0, "no failure")
 		took := time.Since(began)
 		check.That(t, took <= 2*time.Minute, "it took %v", took)
 		var why error

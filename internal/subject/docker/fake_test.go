@@ -204,10 +204,10 @@ func TestInterruptedRunAwaitsItsLoad(t *testing.T) {
 func TestSuccessWithoutEffectIsAFailure(t *testing.T) {
 	i := must.Get(image.Probe())(t)
 	golden.Cases(t, "testdata/states.txt", func(t *testing.T, input string) string {
-		told := strings.SplitN(input+"\n\n", "\n", 4)
-		op, logs := subject.Op(told[0]), ""
-		if told[2] != "" {
-			logs = must.Get(strconv.Unquote(told[2]))(t)
+		parts := strings.SplitN(input+"\n\n", "\n", 4)
+		op, logs := subject.Op(parts[0]), ""
+		if parts[2] != "" {
+			logs = must.Get(strconv.Unquote(parts[2]))(t)
 		}
 		env := enginetest.Environment(t, 1)
 		if op == subject.Start && !strings.Contains(logs, "SIZELINE") {
@@ -229,8 +229,8 @@ func TestSuccessWithoutEffectIsAFailure(t *testing.T) {
 		if state(`{"Status":"created"}`); op != subject.Create {
 			enginetest.Must(t, s, subject.Create, 1)
 		}
-		if state(told[1]); op == subject.Remove {
-			answers["GET /containers/json"] = strings.ReplaceAll(told[1], "RUN", env.RunID)
+		if state(parts[1]); op == subject.Remove {
+			answers["GET /containers/json"] = strings.ReplaceAll(parts[1], "RUN", env.RunID)
 		}
 		f := enginetest.Do(t, s, op, 1)[0].Failure
 		answers["GET /containers/json"] = "[]"

@@ -10,17 +10,16 @@ import (
 	"github.com/tare-bench/tare/internal/subject/setting"
 )
 
-// engine is a kind of engine as this package knows it.
+// engine is a kind of engine.
 type engine struct {
 	name     string   // as in ENGINE/RUNTIME; "cri" stands for every cri+NAME
-	ways     []string // how it can be driven, the usual way first; empty: there is one only
+	ways     []string // interfaces, the default first; empty: only one
 	new      func(ctx context.Context, name, runtime, way string, e subject.Engine) (subject.Target, error)
 	runtimes func(ctx context.Context, e subject.Engine) ([]string, error) // its default first
-	named    bool                                                          // it is others' too: weighed only where it is named
+	named    bool                                                          // shared with others: weighed only by name
 }
 
-// split takes ENGINE[+WAY][/RUNTIME] apart. A name without a slash is an
-// engine's only if it is one's exactly.
+// split parses ENGINE[+WAY][/RUNTIME]. A name without a slash has to be exactly an engine's.
 func split(name string) (e *engine, way, runtime string, ok bool) {
 	before, runtime, _ := strings.Cut(name, "/")
 	for i := range engines {
@@ -45,7 +44,7 @@ func (e *engine) usual() string {
 	return e.ways[0]
 }
 
-// in is the engine's name when it is driven in a way.
+// in returns the engine's name with a way.
 func (e *engine) in(way string) string {
 	if way == e.usual() {
 		return e.name
@@ -53,8 +52,8 @@ func (e *engine) in(way string) string {
 	return e.name + "+" + way
 }
 
-// behind is the name of a runtime behind the engine, driven in a way. One that does
-// not tell what its default is called is that by itself.
+// behind returns the name of a runtime behind the engine, with a way. The default runtime may
+// have no name.
 func (e *engine) behind(way, runtime string) string {
 	if runtime == "" {
 		return e.in(way)
@@ -62,7 +61,7 @@ func (e *engine) behind(way, runtime string) string {
 	return e.in(way) + "/" + runtime
 }
 
-// ways in which the settings want the engine driven.
+// wanted returns the ways that the settings select.
 func (e *engine) wanted(s Settings) []string {
 	var out []string
 	for _, way := range s.Via {
@@ -76,9 +75,8 @@ func (e *engine) wanted(s Settings) []string {
 	return out
 }
 
-// expand makes the names of targets from one that a user gave: the engine's
-// default runtime where none is named, and a target for each way where the
-// name does not say one and the settings do.
+// expand returns the names of targets for a user's name: with the engine's default runtime if
+// it names none, and one per way if the settings select several and the name none.
 func expand(ctx context.Context, name string, s Settings) (names []string, isEngine bool, err error) {
 	before, runtime, slash := strings.Cut(name, "/")
 	if before == criPrefix+"cli" {
@@ -94,16 +92,16 @@ func expand(ctx context.Context, name string, s Settings) (names []string, isEng
 	case before == "podman+api":
 		return nil, false, fmt.Errorf("target %q: podman's service is weighed as docker: docker --docker-host unix:///run/podman/podman.sock", name)
 	default:
-		return nil, false, fmt.Errorf("target %q: there is no engine %q; the engines are %s", name, before, strings.Join(setting.EngineNames, ", "))
+		return nil, false, fmt.Errorf("target %q: unknown engine %q (supported: %s)", name, before, strings.Join(setting.EngineNames, ", "))
 	}
 	if runtime == "" {
 		found, err := e.runtimes(ctx, s.engine(name))
 		if err != nil || len(found) == 0 {
-			return []string{name}, true, nil // one says why
+			return []string{name}, true, nil // one returns the reason
 		}
 		runtime = found[0]
 	}
-	if before != e.name { // the name says the way
+	if before != e.name { // the name has a way
 		return []string{strings.TrimSuffix(before+"/"+runtime, "/")}, true, nil
 	}
 	for _, w := range e.wanted(s) {
@@ -112,9 +110,8 @@ func expand(ctx context.Context, name string, s Settings) (names []string, isEng
 	return names, true, nil
 }
 
-// crictl are the targets that it drives: on every CRI endpoint that is here, with
-// that runtime or its default; on every one that is known where none is, so that each
-// says why.
+// crictl returns the targets of cri+cli: one per available CRI endpoint, with that runtime or
+// the default; if none is available, one per known endpoint, each with its reason.
 func crictl(ctx context.Context, runtime string, s Settings) (names []string) {
 	var known []string
 	for i := range engines {
@@ -137,7 +134,7 @@ func crictl(ctx context.Context, runtime string, s Settings) (names []string) {
 	return names
 }
 
-// all are the engine's targets: each of its runtimes, in each wanted way.
+// all returns the engine's targets: each of its runtimes, with each selected way.
 func (e *engine) all(ctx context.Context, s Settings) []Found {
 	settings := s.engine(e.name)
 	runtimes, err := e.runtimes(ctx, settings)
@@ -153,8 +150,7 @@ func (e *engine) all(ctx context.Context, s Settings) []Found {
 	return out
 }
 
-// IsEngine tells whether a target's name is that of an engine or of a runtime
-// behind one.
+// IsEngine reports whether a target's name is that of an engine or of a runtime behind one.
 func IsEngine(name string) bool {
 	_, _, _, ok := split(name)
 	return ok

@@ -1,5 +1,5 @@
-// Package find turns names into targets, and finds those that the machine has.
-// It is the one place that knows every kind of target.
+// Package find turns names into targets, and finds the machine's targets. Only this package
+// knows every kind of target.
 package find
 
 import (
@@ -16,20 +16,18 @@ import (
 	"github.com/tare-bench/tare/internal/subject/setting"
 )
 
-// Found is what a name led to: a target, or why there is none.
+// Found is the result for a name: a target, or the reason for having none.
 type Found struct {
 	Name   string
-	Target subject.Target // nil when it cannot be weighed
+	Target subject.Target // nil if it cannot be weighed
 	Why    *subject.Unavailable
 }
 
-// Settings say how engines are reached and driven.
+// Settings are how to reach and drive engines.
 type Settings struct {
-	// Engine returns what holds for a target of that name, or for an engine.
-	// May be nil.
+	// Engine returns the settings for a target's or an engine's name. May be nil.
 	Engine func(name string) subject.Engine
-	// Via are the ways in which engines are driven that have several: "api",
-	// "cli". Empty: each its usual way.
+	// Via are the interfaces of engines with several: "api", "cli". Empty: each engine's default.
 	Via []string
 }
 
@@ -40,12 +38,11 @@ func (s Settings) engine(name string) subject.Engine {
 	return s.Engine(name)
 }
 
-// All looks for every target that tare knows, in the order tables show them: a
-// runtime by itself, then behind each engine that is here. A cluster, which is not
-// only this machine's, is among them for whoever only looks.
+// All finds every known target, in the order of tables: each runtime by itself, then behind
+// each available engine. A cluster is included only with look, since it is shared.
 func All(ctx context.Context, s Settings, look bool) []Found {
 	var out []Found
-	for _, name := range append([]string{host.Name, floor.Name}, oci.Names()...) {
+	for _, name := range Names() {
 		out = append(out, one(ctx, name, "", s))
 	}
 	for _, e := range engines {
@@ -56,10 +53,9 @@ func All(ctx context.Context, s Settings, look bool) []Found {
 	return out
 }
 
-// Named finds the targets of the given names: host, floor, a runtime's name,
-// NAME=PATH for a runtime that is somewhere else, or ENGINE/RUNTIME. The error
-// is about a name that cannot be one. A target that cannot be weighed here has
-// its reason.
+// Named finds the targets of the given names: host, floor, a runtime's name, NAME=PATH for a
+// runtime elsewhere, or ENGINE/RUNTIME. An invalid name is an error. A target that cannot be
+// weighed here has its reason.
 func Named(ctx context.Context, names []string, s Settings) ([]Found, error) {
 	var out []Found
 	for _, arg := range names {
@@ -76,16 +72,16 @@ func Named(ctx context.Context, names []string, s Settings) ([]Found, error) {
 		case given && (name == host.Name || name == floor.Name):
 			return nil, fmt.Errorf("target %q: %s has no path", arg, name)
 		case given && isEngine:
-			return nil, fmt.Errorf("target %q: a runtime behind an engine is the engine's to find; register it there, or name a bare runtime: mine=%s", arg, path)
+			return nil, fmt.Errorf("target %q: a runtime behind an engine has no path: register it in the engine, or give a bare runtime: mine=%s", arg, path)
 		case !isEngine && !given && !slices.Contains(Names(), name):
-			return nil, fmt.Errorf("unknown target %q: known are %s, any OCI runtime as NAME=PATH, and ENGINE/RUNTIME with the engines %s", name, strings.Join(Names(), ", "), strings.Join(setting.EngineNames, ", "))
+			return nil, fmt.Errorf("unknown target %q (supported: %s, any OCI runtime as NAME=PATH, and ENGINE/RUNTIME with the engines %s)", name, strings.Join(Names(), ", "), strings.Join(setting.EngineNames, ", "))
 		}
 		for _, n := range expanded {
 			if slices.ContainsFunc(out, func(f Found) bool { return f.Name == n }) {
 				if isEngine {
-					return nil, fmt.Errorf("target %s is named twice: leave one of them out", n)
+					return nil, fmt.Errorf("duplicate target %s", n)
 				}
-				return nil, fmt.Errorf("target %s is named twice; give one of them another name: %s2=PATH", n, n)
+				return nil, fmt.Errorf("duplicate target %s: give one of them another name: %s2=PATH", n, n)
 			}
 			out = append(out, one(ctx, n, path, s))
 		}
@@ -93,14 +89,14 @@ func Named(ctx context.Context, names []string, s Settings) ([]Found, error) {
 	return out, nil
 }
 
-// Names are the targets that need no path and no engine.
+// Names returns the targets that need no path and no engine.
 func Names() []string { return append([]string{host.Name, floor.Name}, oci.Names()...) }
 
-// valid keeps names fit for tables, folders and cgroups.
+// valid accepts names that are fit for tables, folders and cgroups.
 func valid(name string) error {
 	if name == "" || len(name) > 60 || name[0] == '-' || name[0] == '.' || name[0] == '/' || strings.Count(name, "/") > 1 ||
 		strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-+/") != "" {
-		return fmt.Errorf("target %q: a name is 1 to 60 letters, digits, dots, dashes, plus signs or underscores, or two such words with a slash between them", name)
+		return fmt.Errorf("target %q: a name has 1 to 60 letters, digits, dots, dashes, plus signs or underscores, and at most one slash in between", name)
 	}
 	return nil
 }

@@ -20,8 +20,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// withEngines replaces the engines for a test: "ship", driven in two ways, with
-// two runtimes, and "dead", which is not here.
+// withEngines replaces the engines for a test: "ship", with two ways and two runtimes, and
+// "dead", which is not here.
 func withEngines(t *testing.T) {
 	old := engines
 	t.Cleanup(func() { engines = old })
@@ -34,11 +34,11 @@ func withEngines(t *testing.T) {
 	engines = []engine{
 		{name: "ship", ways: []string{"api", "cli"}, new: make, runtimes: func(context.Context, subject.Engine) ([]string, error) { return []string{"runc", "crun"}, nil }},
 		{name: "cri+ferry", ways: []string{"api", "cli"}, new: make, runtimes: func(context.Context, subject.Engine) ([]string, error) { return []string{"crun"}, nil }},
-		{name: "cri+wreck", ways: []string{"api", "cli"}, new: make, runtimes: func(context.Context, subject.Engine) ([]string, error) { return nil, errors.New("nobody answers") }},
+		{name: "cri+wreck", ways: []string{"api", "cli"}, new: make, runtimes: func(context.Context, subject.Engine) ([]string, error) { return nil, errors.New("no answer") }},
 		{name: "cri+boat", new: make, runtimes: func(context.Context, subject.Engine) ([]string, error) { return []string{"runc"}, nil }},
 		{name: "dead", new: func(_ context.Context, name, _, _ string, _ subject.Engine) (subject.Target, error) {
-			return nil, &subject.Unavailable{Name: name, Reason: "nobody answers"}
-		}, runtimes: func(context.Context, subject.Engine) ([]string, error) { return nil, errors.New("nobody answers") }},
+			return nil, &subject.Unavailable{Name: name, Reason: "no answer"}
+		}, runtimes: func(context.Context, subject.Engine) ([]string, error) { return nil, errors.New("no answer") }},
 	}
 }
 
@@ -59,7 +59,7 @@ func named(t *testing.T, s Settings, names ...string) string {
 	return strings.Join(out, "; ")
 }
 
-func TestSettingsKnowEveryEngine(t *testing.T) {
+func TestEngineNamesAreComplete(t *testing.T) {
 	var names []string
 	for _, e := range engines {
 		names = append(names, e.name)
@@ -67,7 +67,7 @@ func TestSettingsKnowEveryEngine(t *testing.T) {
 	check.Equal(t, "engines that settings know", names, setting.EngineNames)
 }
 
-func TestANameLeadsToATargetBehindAnEngine(t *testing.T) {
+func TestNamesOfTargetsBehindEngines(t *testing.T) {
 	withEngines(t)
 	s := Settings{Engine: func(name string) subject.Engine { return subject.Engine{Address: "A(" + name + ")"} }}
 	both := s
@@ -92,18 +92,18 @@ func TestANameLeadsToATargetBehindAnEngine(t *testing.T) {
 		{"crictl, on every CRI endpoint that is here", s, "cri+cli/runc", "cri+ferry+cli/runc by cli at A(cri+ferry+cli/runc)"},
 		{"crictl, with each one's default", s, "cri+cli", "cri+ferry+cli/crun by cli at A(cri+ferry+cli/crun)"},
 		{"a missing runtime has its reason", s, "ship/kata", "ship/kata is not here: no runtime kata"},
-		{"a missing engine has its reason", s, "dead/runc ship/runc", "dead/runc is not here: nobody answers; ship/runc by api at A(ship/runc)"},
-		{"a missing engine without a runtime", s, "dead", "dead is not here: nobody answers"},
+		{"a missing engine has its reason", s, "dead/runc ship/runc", "dead/runc is not here: no answer; ship/runc by api at A(ship/runc)"},
+		{"a missing engine without a runtime", s, "dead", "dead is not here: no answer"},
 	} {
 		check.Equal(t, c.what, named(t, c.settings, strings.Fields(c.names)...), c.want)
 	}
 	for what, c := range map[string][2]string{
-		"an unknown engine":       {"boot/runc", `there is no engine "boot"`},
+		"an unknown engine":       {"boot/runc", `unknown engine "boot"`},
 		"no runtime":              {"ship/", "no runtime after the slash"},
-		"the same target twice":   {"ship ship/runc", "named twice"},
-		"a path behind an engine": {"ship/runc=/usr/bin/runc", "the engine's to find"},
-		"two slashes":             {"ship/a/b", "a name is 1 to 60"},
-		"an unknown way":          {"ship+grpc/runc", `there is no engine "ship+grpc"`},
+		"the same target twice":   {"ship ship/runc", "duplicate target"},
+		"a path behind an engine": {"ship/runc=/usr/bin/runc", "a runtime behind an engine has no path"},
+		"two slashes":             {"ship/a/b", "a name has 1 to 60"},
+		"an unknown way":          {"ship+grpc/runc", `unknown engine "ship+grpc"`},
 	} {
 		check.Contains(t, what, named(t, s, strings.Fields(c[0])...), c[1])
 	}
@@ -120,14 +120,13 @@ func TestAllHasEveryRuntimeOfEveryEngine(t *testing.T) {
 	check.Equal(t, "found", strings.Join(got, " "), "ship+cli/runc ship+cli/crun cri+ferry+cli/crun cri+wreck cri+boat/runc dead")
 }
 
-// TestEveryRuntimeOfTheMachineGoesThroughItsLifecycle drives the real runtimes,
-// one lane and fifty, and looks afterwards whether anything is left. youki and
-// runsc belong to tiers of their own.
-func TestEveryRuntimeOfTheMachineGoesThroughItsLifecycle(t *testing.T) {
+// TestRuntimesOfTheMachine drives the real runtimes with one lane and with fifty, and checks
+// afterwards that nothing is left. youki and runsc belong to other tiers.
+func TestRuntimesOfTheMachine(t *testing.T) {
 	need.Root(t)
 	for _, f := range All(context.Background(), Settings{}, false) {
 		if IsEngine(f.Name) {
-			continue // the machine's own engines are not for tests; theirs start their own
+			continue // tests use engines of their own, not the machine's
 		}
 		t.Run(f.Name, func(t *testing.T) {
 			need.Runtime(t, f.Name)
@@ -155,7 +154,7 @@ func lifecycle(t *testing.T, tg subject.Target, lanes int) {
 		}
 		batch(t, s, info, op, lanes)
 	}
-	// Discarding running containers is how a round with run ends.
+	// A round with run ends with the discarding of running containers.
 	must.OK(t, s.Discard(ctx, all))
 }
 
@@ -170,8 +169,8 @@ func batch(t *testing.T, s subject.Session, info record.Target, op subject.Op, l
 		if op != subject.Start && op != subject.Run {
 			continue
 		}
-		// The workload's report is the proof that it ran. Its own stamp exists
-		// where its clock is the host's, and then lies before its arrival.
+		// The workload's report proves that it ran. With the host's clock it has its own stamp,
+		// before its arrival.
 		check.That(t, sm.Seen != 0 && (info.Clock == "host") == (sm.First != 0) && sm.First <= sm.Seen,
 			"%s on lane %d: first %d, seen %d, on a %s clock", op, sm.Lane, sm.First, sm.Seen, info.Clock)
 	}
@@ -179,7 +178,7 @@ func batch(t *testing.T, s subject.Session, info record.Target, op subject.Op, l
 	check.That(t, alone == (samples[0].Running != 0), "%s: state was stamped %v with %d lanes", op, samples[0].Running != 0, lanes)
 }
 
-// leftOfTarget looks for the target's own cgroups; the run's is still there.
+// leftOfTarget lists the target's own cgroups; the run's still exists.
 func leftOfTarget(t *testing.T, id string) {
 	t.Helper()
 	hs := must.Get(cgroup.Hierarchies())(t)

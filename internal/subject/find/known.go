@@ -13,7 +13,7 @@ import (
 	"github.com/tare-bench/tare/internal/subject/podman"
 )
 
-// engines are those that tare can drive, in the order tables show them.
+// engines are the supported engines, in the order of tables.
 var engines = []engine{
 	{name: "docker", ways: []string{"api", "cli"}, new: docker.New, runtimes: docker.Runtimes},
 	{name: "podman", new: podman.New, runtimes: podman.Runtimes},
@@ -23,11 +23,10 @@ var engines = []engine{
 	{name: kubernetes.Name, named: true, new: kubernetes.New, runtimes: kubernetes.Runtimes},
 }
 
-// criPrefix comes before the name of a CRI endpoint.
+// criPrefix precedes the name of a CRI endpoint.
 const criPrefix = "cri+"
 
-// endpoint is a CRI endpoint as an engine. One of an unknown name is found by
-// its address alone.
+// endpoint returns a CRI endpoint as an engine. One with an unknown name needs an address.
 func endpoint(name string) engine {
 	return engine{
 		name: criPrefix + name, ways: []string{"api", "cli"},
@@ -41,12 +40,12 @@ func endpoint(name string) engine {
 	}
 }
 
-// IdentifyCRI asks a CRI endpoint for its name, such as "containerd".
+// IdentifyCRI returns the name of the engine behind a CRI endpoint, such as "containerd".
 func IdentifyCRI(ctx context.Context, address string) (string, error) {
 	return cri.Identify(ctx, address)
 }
 
-// unlisted is a CRI endpoint of a name that is none of the known ones.
+// unlisted returns a CRI endpoint with a name that is not in engines.
 func unlisted(before string) (engine, bool) {
 	name, ok := strings.CutPrefix(before, criPrefix)
 	return endpoint(name), ok && name != ""

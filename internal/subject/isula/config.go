@@ -13,8 +13,8 @@ import (
 	"github.com/tare-bench/tare/internal/subject/containerd"
 )
 
-// DaemonConfig is the path of isulad's configuration, in its mounts. Tests that listen in place of isulad
-// change it, since the machine may have a real one.
+// DaemonConfig is the path of isulad's configuration, in its mounts. Tests that listen in place
+// of isulad change it, since the machine may have a real one.
 var DaemonConfig = "/etc/isulad/daemon.json"
 
 // Config is the relevant part of it, overridden by the daemon's command line.

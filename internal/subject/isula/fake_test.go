@@ -26,8 +26,9 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-// fakeEnv makes this binary an isula that replays the recorded answers of a real one. Its value is the
-// folder with its containers. A file answer-VERB there names the recording for that verb.
+// fakeEnv makes this binary an isula that replays the recorded answers of a real one. Its value
+// is the folder with its containers. A file answer-VERB there names the recording for that
+// verb.
 const fakeEnv = "ISULAD_FAKE"
 
 func TestMain(m *testing.M) {
@@ -287,8 +288,8 @@ func (f fake) create(verb string, options map[string][]string, rest []string) in
 	return f.play("run", "d693b315389cafbbf909a17ae1c9c061988516b4e4597ab8049bbdd1b8c5bec1", c.ID)
 }
 
-// exec runs a program of the host, or the probe. The error for a missing one has isulad's form with an
-// invented reason.
+// exec runs a program of the host, or the probe. The error for a missing one has isulad's form
+// with an invented reason.
 func (f fake) exec(rest []string) int {
 	c, ok := f.load(rest[0])
 	if !ok || c.Status != "running" {

@@ -43,11 +43,11 @@ type Target struct {
 	image   *image.Image
 }
 
-// New returns iSulad with a runtime, "" for its default. e.Args follow the verb, since isula takes no
-// options before it. If it cannot be weighed, the error is a *subject.Unavailable.
+// New returns iSulad with a runtime, "" for its default. e.Args follow the verb, since isula
+// takes no options before it. If it cannot be weighed, the error is a *subject.Unavailable.
 //
-// The runtimes come from the daemon's configuration. If that cannot be read, a missing runtime fails at
-// create.
+// The runtimes come from the daemon's configuration. If that cannot be read, a missing runtime
+// fails at create.
 func New(ctx context.Context, name, runtime, _ string, e subject.Engine) (subject.Target, error) {
 	return newTarget(ctx, name, runtime, e)
 }
@@ -137,8 +137,8 @@ const (
 	jsonFile      = "json-file"
 )
 
-// Runtimes lists the configured runtimes, the default first, or the built-in default if the configuration
-// is unavailable. If there is no iSulad, the error is a *subject.Unavailable.
+// Runtimes lists the configured runtimes, the default first, or the built-in default if the
+// configuration is unavailable. If there is no iSulad, the error is a *subject.Unavailable.
 func Runtimes(ctx context.Context, e subject.Engine) ([]string, error) {
 	t, err := newTarget(ctx, "isula", "", e)
 	if err != nil {

@@ -180,7 +180,7 @@ func TestUnavailableHasReasonAndAdvice(t *testing.T) {
 			e.Command = filepath.Join(f.dir, "unlinked")
 			must.OK(t, os.WriteFile(e.Command, []byte("#!/bin/sh\necho 'isula: error while loading shared libraries: libyajl.so.2: cannot open shared object file' >&2; exit 127\n"), 0o755))
 		}, "the client does not run"},
-		{"no program", func(e *subject.Engine) { e.Command = filepath.Join(f.dir, "nothing") }, "there is no"},
+		{"no program", func(e *subject.Engine) { e.Command = filepath.Join(f.dir, "nothing") }, "on PATH"},
 		{"logs without a file", func(*subject.Engine) {
 			f.answers(t, "version", "")
 			f.is(t, "log-driver-info", "syslog")

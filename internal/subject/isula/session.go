@@ -26,9 +26,9 @@ func (t *Target) Open(ctx context.Context, env subject.Env) (subject.Session, er
 	})
 }
 
-// supports returns the error of a workload that isula cannot run. Its --tmpfs takes a path without
-// options (a colon would be part of the path), so the mount may grow to the kernel's default, half of the
-// memory.
+// supports returns the error of a workload that isula cannot run. Its --tmpfs takes a path
+// without options (a colon would be part of the path), so the mount may grow to the kernel's
+// default, half of the memory.
 func (t *Target) supports(w subject.Workload) error {
 	if w.Tmpfs > 0 && !t.takes("--tmpfs") {
 		return fmt.Errorf("a tmpfs: this isula create has no --tmpfs: %w", subject.ErrUnsupported)

@@ -9,8 +9,8 @@ import (
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
-// parseUsage parses the output of `isula stats`. It has memory to a hundredth of its unit. Its CPU is in
-// percent and always 0 with --no-stream, so it is ignored.
+// parseUsage parses the output of `isula stats`. It has memory to a hundredth of its unit. Its
+// CPU is in percent and always 0 with --no-stream, so it is ignored.
 func parseUsage(out []byte, of []engine.State, used map[string]engine.Usage) {
 	shown := parseStats(string(out))
 	for _, s := range of {
@@ -34,8 +34,8 @@ var (
 	units = map[string]float64{"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 )
 
-// parseStats returns the memory in bytes by short id from `isula stats --no-stream`; -1 for a value of 0.
-// Other lines are skipped.
+// parseStats returns the memory in bytes by short id from `isula stats --no-stream`; -1 for a
+// value of 0. Other lines are skipped.
 func parseStats(text string) map[string]int64 {
 	out := map[string]int64{}
 	for line := range strings.Lines(escape().ReplaceAllString(text, "")) {

@@ -175,8 +175,8 @@ func refusedAt(t *testing.T, c *cluster.Cluster, e subject.Engine, want ...strin
 	}
 }
 
-// TestRestartingAPIServerIsAwaited crashes the API server while pods start. Pods with a known time have
-// stamps, the others a cause.
+// TestRestartingAPIServerIsAwaited crashes the API server while pods start. Pods with a known
+// time have stamps, the others a cause.
 func TestRestartingAPIServerIsAwaited(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{})
 	const lanes = 3

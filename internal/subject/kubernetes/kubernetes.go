@@ -1,11 +1,11 @@
-// Package kubernetes weighs starting and deleting a pod in a cluster, by RuntimeClass: from the create
-// call until its condition Ready is true, and from the delete call until it is gone.
+// Package kubernetes weighs starting and deleting a pod in a cluster, by RuntimeClass: from the
+// create call until its condition Ready is true, and from the delete call until it is gone.
 //
-// All moments are taken from a watch, by tare's clock, when the API server reports them: never earlier
-// than they happened. A kubelet reports a pod's status about once a second, and events at once; the
-// first report counts. The times in the pod's conditions, by the clocks of their writers, are kept
-// separately. If the node is this machine, its engine is queried too, and the workload's first
-// instruction has a stamp.
+// All moments are taken from a watch, by tare's clock, when the API server reports them: never
+// earlier than they happened. A kubelet reports a pod's status about once a second, and events
+// at once; the first report counts. The times in the pod's conditions, by the clocks of their
+// writers, are kept separately. If the node is this machine, its engine is queried too, and the
+// workload's first instruction has a stamp.
 package kubernetes
 
 import (
@@ -184,8 +184,8 @@ func notReady(c *corev1.NodeCondition) string {
 	return strings.TrimSpace("is not ready: " + c.Reason + " " + c.Message)
 }
 
-// isHere reports whether a node runs on this machine's kernel, and so has the same clocks, by its boot
-// id.
+// isHere reports whether a node runs on this machine's kernel, and so has the same clocks, by
+// its boot id.
 func isHere(n *corev1.Node) bool {
 	own, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	return err == nil && n.Status.NodeInfo.BootID == strings.TrimSpace(string(own))
@@ -296,8 +296,8 @@ func (t *Target) notes() []string {
 	return notes
 }
 
-// Runtimes lists the default runtime, which has no name, and the RuntimeClasses of a cluster. If there is
-// no cluster, the error is a *subject.Unavailable.
+// Runtimes lists the default runtime, which has no name, and the RuntimeClasses of a cluster.
+// If there is no cluster, the error is a *subject.Unavailable.
 func Runtimes(ctx context.Context, e subject.Engine) ([]string, error) {
 	c, _, err := connect(ctx, Name, e)
 	if err != nil {

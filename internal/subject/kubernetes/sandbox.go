@@ -70,8 +70,8 @@ func (s *session) Became(ctx context.Context) (out []record.Pod, err error) {
 	return out, err
 }
 
-// became reads a pod's status. A kubelet evicts pods for lack of memory, disk or processes; authorised
-// users evict through the API.
+// became reads a pod's status. A kubelet evicts pods for lack of memory, disk or processes;
+// authorised users evict through the API.
 func became(p *corev1.Pod, lane int) record.Pod {
 	out := record.Pod{Lane: lane, Evicted: p.Status.Reason == "Evicted" || disrupted(p) != ""}
 	for i := range p.Status.ContainerStatuses {

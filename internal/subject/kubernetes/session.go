@@ -125,8 +125,8 @@ func (d *driver) fits(ctx context.Context) error {
 	return fmt.Errorf("%d pods at once do not fit: the %d usable nodes have room for %d more (maxPods of their kubelets); use fewer lanes", d.env.Lanes, len(d.nodes), room)
 }
 
-// try runs one pod before the measurement. It shows what the cluster refuses, whether the image is where
-// the pod runs, and whose engine listens here.
+// try runs one pod before the measurement. It shows what the cluster refuses, whether the image
+// is where the pod runs, and whose engine listens here.
 func (d *driver) try(ctx context.Context) error {
 	name := engine.NewName(d.env.RunID, 0)
 	ctx, cancel := context.WithTimeout(ctx, max(d.env.Timeout, patience))
@@ -155,8 +155,8 @@ func (d *driver) try(ctx context.Context) error {
 	return err
 }
 
-// connectEngine connects to the engine of this machine. It is the node's only if it has the pod: there
-// may be another engine, or a node in a container.
+// connectEngine connects to the engine of this machine. It is the node's only if it has the
+// pod: there may be another engine, or a node in a container.
 func (d *driver) connectEngine(ctx context.Context, uid string) error {
 	n, err := d.engine(ctx, d.env)
 	if err != nil {
@@ -264,9 +264,9 @@ func (d *driver) stamp(ctx context.Context, op subject.Op, names []string, sampl
 	})
 }
 
-// stampOne adds a pod's stamps to a sample. Times of the node's engine are by this machine's time of day
-// and converted to CLOCK_MONOTONIC. They are used if they are consistent with the other stamps: after the
-// call, before what followed.
+// stampOne adds a pod's stamps to a sample. Times of the node's engine are by this machine's
+// time of day and converted to CLOCK_MONOTONIC. They are used if they are consistent with the
+// other stamps: after the call, before what followed.
 func (d *driver) stampOne(op subject.Op, name string, s *record.Sample) {
 	l := d.watch.forget(name)
 	if s.Start == 0 {

@@ -18,8 +18,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// The sources of usage: the kubelet's summary, the basis of evictions, and metrics.k8s.io, which kubectl
-// top shows and autoscalers use.
+// The sources of usage: the kubelet's summary, the basis of evictions, and metrics.k8s.io,
+// which kubectl top shows and autoscalers use.
 const (
 	ofKubelet = "kubelet summary"
 	ofTop     = "kubectl top"
@@ -151,8 +151,8 @@ func known(v *uint64) int64 {
 	return int64(*v)
 }
 
-// since converts the time of a reading on this machine's kubelet to tare's clock; 0 if it is missing or
-// implausible.
+// since converts the time of a reading on this machine's kubelet to tare's clock; 0 if it is
+// missing or implausible.
 func since(at time.Time) int64 {
 	age := time.Since(at)
 	if at.IsZero() || age < -time.Second || age > time.Hour {

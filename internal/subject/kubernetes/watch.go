@@ -22,7 +22,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// follower watches a run's pods and the events about them. It keeps only the state of current operations.
+// follower watches a run's pods and the events about them. It keeps only the state of current
+// operations.
 type follower struct {
 	*kube.Client
 	stop context.CancelFunc
@@ -118,8 +119,9 @@ func (f *follower) begin(ctx context.Context, s *stream, silence time.Duration) 
 // retryPause is the first pause between attempts to reach the API server, which may be restarting.
 const retryPause = 50 * time.Millisecond
 
-// keep renews a watch. A server ends watches at will: after some time, at a restart, and with 410 Gone
-// when it no longer has the version. Then the objects are listed and watched from there.
+// keep renews a watch. A server ends watches at will: after some time, at a restart, and with
+// 410 Gone when it no longer has the version. Then the objects are listed and watched from
+// there.
 func (f *follower) keep(ctx context.Context, s *stream, w watch.Interface) {
 	for {
 		stay := context.AfterFunc(ctx, w.Stop)
@@ -213,8 +215,8 @@ func (f *follower) returned(l *life) {
 	l.sample.Returned = now
 }
 
-// await waits until an operation is over. Its time is unknown if the watch was interrupted for more than a
-// twentieth of it.
+// await waits until an operation is over. Its time is unknown if the watch was interrupted for
+// more than a twentieth of it.
 func (f *follower) await(ctx context.Context, l *life) error {
 	began := time.Now()
 	select {

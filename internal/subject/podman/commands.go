@@ -82,8 +82,8 @@ func unprefixed(log string, several bool) string {
 	return text.String()
 }
 
-// parseImages returns a run's images from the output of `podman images --format json`. The tag of such
-// an image is the beginning of its id.
+// parseImages returns a run's images from the output of `podman images --format json`. The tag
+// of such an image is the beginning of its id.
 func parseImages(out []byte, runID string) ([]string, error) {
 	var all []struct {
 		ID    string   `json:"Id"`

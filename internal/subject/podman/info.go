@@ -94,8 +94,8 @@ func (i info) runtimeBanner() string {
 
 func (i info) isCrun() bool { return strings.HasPrefix(i.runtimeBanner(), "crun ") }
 
-// aliases returns all names of the runtime, its version output included: gVisor's program may have any
-// name.
+// aliases returns all names of the runtime, its version output included: gVisor's program may
+// have any name.
 func (i info) aliases() []string {
 	return []string{i.Host.OCIRuntime.Name, i.Host.OCIRuntime.Path, i.runtimeBanner()}
 }

@@ -39,8 +39,8 @@ type Target struct {
 	rlimits []engine.Rlimit // explicit limits; nil for podman's defaults
 }
 
-// New returns podman with a runtime: a name or path that podman knows, or a name on PATH; "" is podman's
-// default. If it cannot be weighed, the error is a *subject.Unavailable.
+// New returns podman with a runtime: a name or path that podman knows, or a name on PATH; "" is
+// podman's default. If it cannot be weighed, the error is a *subject.Unavailable.
 func New(ctx context.Context, name, runtime, _ string, e subject.Engine) (subject.Target, error) {
 	if os.Geteuid() != 0 {
 		return nil, engine.Unavailable(name, "run tare as root (sudo tare …)", "rootless podman is not supported")
@@ -91,7 +91,8 @@ func program(name string, e subject.Engine) (cli.Program, error) {
 	return podman, nil
 }
 
-// choose finds the name or path of the runtime that podman accepts, and returns podman's info with it.
+// choose finds the name or path of the runtime that podman accepts, and returns podman's info
+// with it.
 func choose(ctx context.Context, name string, podman cli.Program, runtime string) (cli.Program, info, error) {
 	p := with(podman, runtime)
 	i, err := ask(ctx, p)
@@ -119,8 +120,8 @@ func choose(ctx context.Context, name string, podman cli.Program, runtime string
 // usual are the runtimes in podman's default configuration (containers/common 0.50 and later).
 var usual = []string{"crun", "runc", "youki", "runsc", "kata", "krun"}
 
-// Runtimes lists the runtimes that podman accepts by name, its default first. If there is no podman, the
-// error is a *subject.Unavailable.
+// Runtimes lists the runtimes that podman accepts by name, its default first. If there is no
+// podman, the error is a *subject.Unavailable.
 func Runtimes(ctx context.Context, e subject.Engine) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

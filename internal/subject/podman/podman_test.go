@@ -94,7 +94,7 @@ func TestUnavailableHasReasonAndAdvice(t *testing.T) {
 		e              subject.Engine
 		reason, advice string
 	}{
-		{"no program", "", subject.Engine{Command: "/nothing/podman"}, "there is no /nothing/podman", "apt-get install podman"},
+		{"no program", "", subject.Engine{Command: "/nothing/podman"}, "no /nothing/podman on PATH", "apt-get install podman"},
 		{"no such runtime", "nosuch", at(p), "(available: crun, runc", "containers.conf"},
 		{"a runtime's missing path", "/nothing/runc", at(p), "(available: crun, runc", "containers.conf"},
 		{"a client of a service", "", subject.Engine{Command: p.Command, Env: map[string]string{"CONTAINER_HOST": p.Host}}, "client of a service", "unset CONTAINER_HOST"},

@@ -16,8 +16,8 @@ type stats struct {
 	CPUNano     uint64 `json:"CPUNano"`  // ns since the start
 }
 
-// format makes `podman stats` print those numbers: the embedded ContainerStats has them, where podman's
-// methods of the same names return formatted text.
+// format makes `podman stats` print those numbers: the embedded ContainerStats has them, where
+// podman's methods of the same names return formatted text.
 const format = `{{"{"}}"ContainerID":"{{.ContainerStats.ContainerID}}","MemUsage":{{.ContainerStats.MemUsage}},"CPUNano":{{.ContainerStats.CPUNano}}{{"}"}}`
 
 // parseStats parses the output of that.

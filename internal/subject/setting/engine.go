@@ -1,55 +1,42 @@
 package setting
 
-import "cmp"
+import "reflect"
 
-// Engine says how an engine is reached and how its containers are made. What is
-// empty is as the engine's own command line has it: its environment variable,
-// else its default.
+// Engine is how to reach an engine and make its containers. Empty values are the defaults of
+// the engine's own command line: its environment variable, else its default.
 type Engine struct {
-	Address   string            `json:"address,omitempty"`   // "unix:///run/docker.sock"; a socket's path is enough. Of kubernetes: of this node's own CRI endpoint
-	Namespace string            `json:"namespace,omitempty"` // of containerd, or of a cluster
-	Command   string            `json:"command,omitempty"`   // the command line's program, by name or path
-	Args      []string          `json:"args,omitempty"`      // for it, before the verb
-	Env       map[string]string `json:"env,omitempty"`       // for it, beside tare's own
+	Address   string            `json:"address,omitempty"`   // "unix:///run/docker.sock"; a socket's path is sufficient. For kubernetes: this node's CRI endpoint
+	Namespace string            `json:"namespace,omitempty"` // containerd's, or a cluster's
+	Command   string            `json:"command,omitempty"`   // program of the command line, a name or path
+	Args      []string          `json:"args,omitempty"`      // before the verb
+	Env       map[string]string `json:"env,omitempty"`       // in addition to tare's environment
 	Root      string            `json:"root,omitempty"`      // podman's --root
 	RunRoot   string            `json:"runroot,omitempty"`   // podman's --runroot
 	Network   string            `json:"network,omitempty"`   // NetworkNone (the default), NetworkBridge, NetworkHost
 
 	Kubeconfig string `json:"kubeconfig,omitempty"`
 	Context    string `json:"context,omitempty"` // of the kubeconfig
-	Node       string `json:"node,omitempty"`    // on which all pods are to run
-	Image      string `json:"image,omitempty"`   // of the workload, where the nodes have it
+	Node       string `json:"node,omitempty"`    // for all pods
+	Image      string `json:"image,omitempty"`   // of the workload, on the nodes
 }
 
-// The networks of containers. Pods know no network none: theirs is the host's,
-// or, with bridge, what CNI gives them.
+// The networks of containers. Pods have the host's, or, with bridge, CNI's.
 const (
 	NetworkNone   = "none"
 	NetworkBridge = "bridge"
 	NetworkHost   = "host"
 )
 
-// Over returns e with every empty value taken from below.
+// Over returns e with every zero value replaced by the one of below.
 func (e Engine) Over(below Engine) Engine {
-	e.Address = cmp.Or(e.Address, below.Address)
-	e.Namespace = cmp.Or(e.Namespace, below.Namespace)
-	e.Command = cmp.Or(e.Command, below.Command)
-	e.Root = cmp.Or(e.Root, below.Root)
-	e.RunRoot = cmp.Or(e.RunRoot, below.RunRoot)
-	e.Network = cmp.Or(e.Network, below.Network)
-	e.Kubeconfig = cmp.Or(e.Kubeconfig, below.Kubeconfig)
-	e.Context = cmp.Or(e.Context, below.Context)
-	e.Node = cmp.Or(e.Node, below.Node)
-	e.Image = cmp.Or(e.Image, below.Image)
-	if e.Args == nil {
-		e.Args = below.Args
-	}
-	if e.Env == nil {
-		e.Env = below.Env
+	mine, theirs := reflect.ValueOf(&e).Elem(), reflect.ValueOf(below)
+	for i := range mine.NumField() {
+		if mine.Field(i).IsZero() {
+			mine.Field(i).Set(theirs.Field(i))
+		}
 	}
 	return e
 }
 
-// EngineNames are what can stand before the slash of ENGINE/RUNTIME. Package find
-// knows how each is reached.
+// EngineNames are the engines in ENGINE/RUNTIME. Package find has their constructors.
 var EngineNames = []string{"docker", "podman", "containerd", "isula", "cri+containerd", "cri+cri-o", "cri+isulad", "cri+cri-dockerd", "kubernetes"}

@@ -9,41 +9,40 @@ import (
 	"strings"
 )
 
-// Ready says when a workload is ready, as it is written: tcp:8080, http:8080/PATH=200,
-// log:REGEXP, exec:/PROGRAM ARG… (words quoted as for a shell, of which there is none) or
-// file:/PATH. "" where nobody asked.
+// Ready is when a workload is ready, in the written form: tcp:8080, http:8080/PATH=200, log:REGEXP, exec:/PROGRAM ARG…
+// (words quoted as in a shell) or file:/PATH; "" if not requested.
 type Ready string
 
-// The ways in which a workload is asked whether it is ready.
+// The kinds of readiness.
 const (
-	ReadyTCP  = "tcp"  // it accepts a connection
-	ReadyHTTP = "http" // it answers a request with the status
-	ReadyLog  = "log"  // it has said a line that matches
-	ReadyExec = "exec" // a command beside it ends with 0
-	ReadyFile = "file" // the file is there
+	ReadyTCP  = "tcp"  // accepts a connection
+	ReadyHTTP = "http" // answers a request with the status
+	ReadyLog  = "log"  // has printed a matching line
+	ReadyExec = "exec" // a command in the container exits with 0
+	ReadyFile = "file" // the file exists
 )
 
-// Readiness is what a [Ready] means. What its way has no use for is zero.
+// Readiness is a parsed [Ready]. Fields of other kinds are zero.
 type Readiness struct {
 	By      string
 	Port    int            // of tcp and http
 	Path    string         // of http with its query, of file; both absolute
 	Status  int            // of http
-	Pattern *regexp.Regexp // of log, for one line without its end
+	Pattern *regexp.Regexp // of log, for a line without its end
 	Command []string       // of exec: an absolute path in the container and its arguments
 }
 
-// ReadyForms is how one is written.
+// ReadyForms shows the forms of a Ready.
 const ReadyForms = "tcp:8080, http:8080/healthz=200, log:REGEXP, exec:/PROGRAM ARG or file:/PATH"
 
-// What a readiness may be at most.
+// Limits of a Ready.
 const (
 	maxReady   = 4096 // bytes
 	maxPattern = 1024
 	maxWords   = 100
 )
 
-// Parse says what is meant.
+// Parse parses a Ready.
 func (r Ready) Parse() (Readiness, error) {
 	if len(r) > maxReady || strings.ContainsFunc(string(r), func(c rune) bool { return c < ' ' || c == 0x7f }) {
 		return Readiness{}, fmt.Errorf("is longer than %d bytes or has control characters", maxReady)
@@ -53,7 +52,7 @@ func (r Ready) Parse() (Readiness, error) {
 	var err error
 	switch {
 	case !found:
-		err = errors.New("says no way")
+		err = errors.New("has no kind")
 	case by == ReadyTCP:
 		is.Port, err = port(what)
 	case by == ReadyHTTP:
@@ -62,14 +61,14 @@ func (r Ready) Parse() (Readiness, error) {
 		is.Pattern, err = pattern(what)
 	case by == ReadyExec:
 		if is.Command, err = Words(what); err != nil || len(is.Command) == 0 || len(is.Command) > maxWords || !absolute(is.Command[0]) {
-			err = fmt.Errorf("needs a program's absolute path in the container, at most %d words, and an end to every quote", maxWords)
+			err = fmt.Errorf("needs a program's absolute path in the container, at most %d words and closed quotes", maxWords)
 		}
 	case by == ReadyFile:
 		if is.Path = what; !absolute(what) {
-			err = errors.New("needs an absolute path in the container, and a clean one")
+			err = errors.New("needs an absolute, clean path in the container")
 		}
 	default:
-		err = fmt.Errorf("has the unknown way %.20q", by)
+		err = fmt.Errorf("has the unknown kind %.20q", by)
 	}
 	if err != nil {
 		return Readiness{}, err
@@ -77,7 +76,7 @@ func (r Ready) Parse() (Readiness, error) {
 	return is, nil
 }
 
-// Check says what is wrong with it.
+// Check returns the error of an invalid Ready.
 func (r Ready) Check() error {
 	if _, err := r.Parse(); err != nil {
 		return fmt.Errorf("%.60q %w: write %s", string(r), err, ReadyForms)
@@ -88,19 +87,19 @@ func (r Ready) Check() error {
 func port(text string) (int, error) {
 	n, err := strconv.ParseUint(text, 10, 16)
 	if err != nil || n == 0 {
-		return 0, fmt.Errorf("has %.20q for a port, from 1 to 65535", text)
+		return 0, fmt.Errorf("has the port %.20q (1 to 65535)", text)
 	}
 	return int(n), nil
 }
 
-// parseHTTP takes PORT[/PATH][=STATUS]. What is behind the last = is the status only if
-// it is three digits, since a query may have some.
+// parseHTTP parses PORT[/PATH][=STATUS]. The part after the last = is the status only if it has
+// three digits, since a query may contain =.
 func (is *Readiness) parseHTTP(what string) (err error) {
 	is.Status = 200
 	if i := strings.LastIndexByte(what, '='); i >= 0 && len(what)-i-1 == 3 {
 		if n, err := strconv.ParseUint(what[i+1:], 10, 16); err == nil {
 			if n < 100 || n > 599 {
-				return fmt.Errorf("has %d for a status, from 100 to 599", n)
+				return fmt.Errorf("has the status %d (100 to 599)", n)
 			}
 			is.Status, what = int(n), what[:i]
 		}
@@ -114,7 +113,7 @@ func (is *Readiness) parseHTTP(what string) (err error) {
 	return err
 }
 
-// pattern compiles a regular expression of RE2, whose time is bounded by what it reads.
+// pattern compiles a regular expression of RE2, which matches in linear time.
 func pattern(text string) (*regexp.Regexp, error) {
 	if text == "" || len(text) > maxPattern {
 		return nil, fmt.Errorf("needs a regular expression of at most %d bytes", maxPattern)

@@ -10,7 +10,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-func TestWhenAWorkloadIsReadyIsReadStrictly(t *testing.T) {
+func TestInvalidReadyIsRefused(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[setting.Ready]setting.Readiness{
 		"tcp:8080":                          {By: "tcp", Port: 8080},
@@ -39,6 +39,6 @@ func TestWhenAWorkloadIsReadyIsReadStrictly(t *testing.T) {
 	}
 }
 
-func TestTheProbeIsWhereOptionsSayThatItIs(t *testing.T) {
+func TestProbePathIsThatOfTheProbe(t *testing.T) {
 	check.Equal(t, "path of the probe", setting.Probe, probe.Name)
 }

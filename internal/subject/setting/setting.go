@@ -1,6 +1,6 @@
-// Package setting is what can be asked of a subject: which operations, within
-// which limits, and through which engine, reached how. It holds words and no
-// work, so that whoever reads or judges what was asked needs nothing that does it.
+// Package setting has the words for what can be requested of a subject: operations, limits, and
+// how to reach its engine. It has no code that does it, so readers and judges need not import
+// that.
 package setting
 
 import (
@@ -9,12 +9,11 @@ import (
 	"strings"
 )
 
-// Op is one operation of a lifecycle.
+// Op is an operation of a lifecycle.
 type Op string
 
-// The operations of a container, in the order in which one goes through them,
-// and run, which is create and start in the runtime's own one command. Where
-// there are pods, containers live in one: run then begins with the pod.
+// The operations of a container in their order, and run, which is create and start in one
+// command. With pods, containers are in a pod, and run begins with the pod.
 const (
 	RunPod    Op = "runp"
 	Create    Op = "create"
@@ -26,11 +25,10 @@ const (
 	Run       Op = "run"
 )
 
-// Ops are all operations, in the order of a life: that of a container, or of a
-// pod around it, and run at the end.
+// Ops are all operations in the order of a life cycle, run at the end.
 var Ops = []Op{RunPod, Create, Start, Stop, Remove, StopPod, RemovePod, Run}
 
-// ContainerOps and PodOps are those of a container, and of a pod without one.
+// ContainerOps are the operations of a container, PodOps those of a pod without one.
 var (
 	ContainerOps = []Op{Create, Start, Stop, Remove, Run}
 	PodOps       = []Op{RunPod, StopPod, RemovePod}
@@ -45,45 +43,43 @@ func ParseOp(s string) (Op, error) {
 	for _, op := range Ops {
 		names = append(names, string(op))
 	}
-	return "", fmt.Errorf("unknown operation %q: the operations are %s", s, strings.Join(names, ", "))
+	return "", fmt.Errorf("unknown operation %q (supported: %s)", s, strings.Join(names, ", "))
 }
 
-// Limits are the resource limits of every container that is weighed. What is 0 is
-// not limited.
+// Limits are the resource limits of every container. 0 is no limit.
 type Limits struct {
 	Memory    int64 `json:"memory"`     // bytes
 	Pids      int64 `json:"pids"`       // tasks
 	CPUShares int64 `json:"cpu_shares"` // relative weight, 1024 is one part
-	// CPU is how many CPUs' time it may use, by quota; 0: as much as there is.
+	// CPU is the number of CPUs, as a quota; 0 is no limit.
 	CPU float64 `json:"cpu,omitempty"`
-	// OverheadMemory and OverheadCPU are overhead.podFixed of a RuntimeClass: what
-	// a kubelet adds for the sandbox itself. Where there is any, pods are made as a
-	// kubelet makes them: their cgroups are limited to the container's limits and
-	// this. Engines without pods make nothing of it.
+	// OverheadMemory and OverheadCPU are a RuntimeClass's overhead.podFixed, which a kubelet
+	// adds for the sandbox. With an overhead pods are made as by a kubelet: their cgroups are
+	// limited to the container's limits plus the overhead. Engines without pods ignore it.
 	OverheadMemory int64   `json:"overhead_memory,omitempty"`
 	OverheadCPU    float64 `json:"overhead_cpu,omitempty"`
 }
 
-// VolumePath is where a container finds the folder of its own that a job works in.
+// VolumePath is where a container finds its folder for the files of jobs.
 const VolumePath = "/data"
 
-// CPUPeriod is that of the quota, in µs: the kernel's and every engine's default.
+// CPUPeriod is the period of the quota in µs, the default of the kernel and all engines.
 const CPUPeriod = 100_000
 
-// CPUQuota is Limits.CPU in µs per CPUPeriod, 0 for none.
+// CPUQuota returns CPU in µs per CPUPeriod, 0 for none.
 func (l Limits) CPUQuota() int64 { return int64(l.CPU*CPUPeriod + 0.5) }
 
-// Overhead is that of a pod by itself, as limits.
+// Overhead returns the overhead of a pod as limits.
 func (l Limits) Overhead() Limits {
 	return Limits{Memory: l.OverheadMemory, CPU: l.OverheadCPU, CPUShares: shares(l.OverheadCPU)}
 }
 
-// shares are the weight that a kubelet gives for requested CPUs.
+// shares returns the weight that a kubelet sets for requested CPUs.
 func shares(cpus float64) int64 { return int64(cpus * 1024) }
 
-// Pod are the limits that a kubelet gives a pod's cgroup: those of its container
-// and the overhead, of each thing that the container has a limit of, and as many shares
-// as that requests. Without an overhead there are none.
+// Pod returns the limits that a kubelet sets on a pod's cgroup: for each limit of the
+// container, that limit plus the overhead, and the shares for the sum. Without an overhead it
+// returns none.
 func (l Limits) Pod() Limits {
 	var pod Limits
 	if l.Overhead() == pod {
@@ -99,6 +95,6 @@ func (l Limits) Pod() Limits {
 	return pod
 }
 
-// DefaultLimits are wide enough to stay out of the way of every runtime, and
-// present so that setting them up is part of what is weighed.
+// DefaultLimits are wide enough not to affect a runtime, and present so that setting limits is
+// part of what is weighed.
 var DefaultLimits = Limits{Memory: 512 << 20, Pids: 256, CPUShares: 1024}

@@ -7,12 +7,12 @@ import (
 	"github.com/google/shlex"
 )
 
-// Words takes a command apart as a shell would: at blanks that are not quoted. There is no
-// shell, so nothing is expanded, and # begins no comment.
+// Words splits a command at unquoted blanks, as a shell does. It expands nothing, and # does
+// not start a comment.
 func Words(text string) ([]string, error) {
-	const hash = "\x00" // which no argument can have
+	const hash = "\x00" // not possible in an argument
 	if strings.Contains(text, hash) {
-		return nil, errors.New("there is a zero byte in it")
+		return nil, errors.New("contains a zero byte")
 	}
 	words, err := shlex.Split(strings.ReplaceAll(text, "#", hash))
 	if err != nil {
