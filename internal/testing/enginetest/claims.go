@@ -166,7 +166,7 @@ func isEnded(t *testing.T, s subject.Session, volume string) {
 func saysThatItGoesOn(t *testing.T, s subject.Session, volume string) {
 	t.Helper()
 	x, err := abandoned(t, s, volume, "exec /probe stays")
-	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "it may go on in the container") {
+	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "the command may run until the container is removed") {
 		t.Errorf("%+v, %v", x, err)
 	}
 }
