@@ -15,40 +15,39 @@ import (
 	"time"
 )
 
-// A field says what its value has to be in a tag, `is:"needed,label"`, so that a
-// line's bounds stand where its fields do and are the same for reading and for
-// [Validate]. Without a tag a number cannot be negative, a list or an object has
-// at most maxListed elements in one line, and a text can be anything. In a list
-// or an object the words are about the elements.
+// A field declares the bounds of its value in a tag, `is:"needed,label"`. Reading and
+// [Validate] check the same tags. Without a tag a number cannot be negative, a list or an
+// object has at most maxListed elements in one line, and a text can have any content. The
+// words of a list or an object apply to its elements.
 //
-//	any           every value, negative ones too
-//	unknown       -1 too, which stands for what is not known
-//	zero          0 stands for what was not taken, and is asked nothing
-//	min=N max=N   a number from N to N; of a list or an object: at most N elements
+//	any           any value, including negative ones
+//	unknown       -1 is allowed and means unknown
+//	zero          0 means missing and is not checked
+//	min=N max=N   a number from N to N; for a list or an object: at most N elements
 //	total=N       at most N elements in all such lists of a line together
-//	each=N        of an object of lists: at most N elements in each of them
-//	after=FIELD   not before another field of the line, nor more than a year after it
+//	each=N        for an object of lists: at most N elements in each list
+//	after=FIELD   not before another field of the line, and at most a year after it
 //	needed        a text that is not empty
-//	one=A|B       one of these words, or empty where it is not needed
+//	one=A|B       one of these words, or empty unless needed
 //	rooted        begins with /
-//	keys=LIMIT    how long the keys of an object are
-//	id            tells the element from the others of its list, with other fields so marked
-//	safe          a text that says nothing of who measured: a redaction keeps it
-//	safekeys      likewise the keys of an object
-//	kind=WORD     what a redaction calls such a text
-//	LIMIT         of a text, at most so many bytes; of a number, at most so much: see limits
+//	keys=LIMIT    the largest length of an object's keys
+//	id            identifies the element in its list, together with other such fields
+//	safe          a text that does not identify who measured: a redaction keeps it
+//	safekeys      the same for the keys of an object
+//	kind=WORD     the kind of the text's pseudonym in a redaction
+//	LIMIT         the largest length of a text, or the largest number: see limits
 type bound struct {
-	name   string // of the field, as in the record
+	name   string // in the record
 	index  int
-	itself bool // JSON reads it in its own way
-	list   bool // a slice; else, with dict, a map; else neither
-	dict   bool
-	inner  *bounds // of the structs in it
+	itself bool    // the type unmarshals itself
+	list   bool    // a slice
+	dict   bool    // a map
+	inner  *bounds // of its structs
 
 	any, unknown, zero, needed, rooted bool
 
-	safe, safeKeys bool   // of texts: see Redaction
-	kind           string // likewise
+	safe, safeKeys bool   // see Redaction
+	kind           string // see Redaction
 
 	words       []string
 	least, most int64
@@ -59,26 +58,26 @@ type bound struct {
 	afterIndex  int
 	max, total  int // elements
 	each        int
-	listed      bool // it is one of the lists in an object
+	listed      bool // one of the lists in an object
 }
 
-// bounds are those of all fields of a struct.
+// bounds are the bounds of all fields of a struct.
 type bounds struct {
 	fields []*bound
-	id     []*bound // what tells it from others
-	checks bool     // it has a Check of its own
+	id     []*bound // the fields that identify an element
+	checks bool     // the type is a Checker
 }
 
-// Checker is what a line, or a struct in it, has that has to be true beyond the
-// bounds of its fields. It is asked once those hold.
+// Checker is a line, or a struct in it, with conditions beyond the bounds of its fields.
+// Check is called after those bounds hold.
 type Checker interface {
 	Check() error
 }
 
-// How much a value can be at most. Beyond it a figure is of another unit.
+// Largest plausible values. A larger figure has another unit.
 const (
 	maxListed    = 1 << 16
-	maxRounds    = 1_000_000 // as many as can be asked for
+	maxRounds    = 1_000_000 // the most that an option allows
 	maxProcesses = 1 << 22   // the kernel's largest pid
 	maxBytes     = 1 << 57   // the address space of x86 with five levels of page tables
 	maxCPU       = 256 * int64(longestSpan)
@@ -86,8 +85,8 @@ const (
 	maxLabel     = 256
 )
 
-// longestSpan is further apart than two stamps of one operation can be. Beyond
-// it they come from two clocks, such as the wall clock or a guest's.
+// longestSpan exceeds the time between two stamps of one operation. Stamps further apart
+// come from two clocks, such as the wall clock or a guest's.
 const longestSpan = 366 * 24 * time.Hour
 
 type limit struct {
@@ -99,7 +98,7 @@ type limit struct {
 }
 
 var limits = map[string]limit{
-	"name":    {chars: 64}, // of a role, a kind, a thread: the kernel cuts those at 15, some of its own at 63
+	"name":    {chars: 64}, // of a role, a kind, a thread: the kernel cuts threads at 15 bytes, kernel threads at 63
 	"label":   {chars: maxLabel},
 	"rule":    {chars: 1024},
 	"path":    {chars: maxPath, kind: "path"},
@@ -114,15 +113,15 @@ var limits = map[string]limit{
 	"span":      {most: int64(longestSpan), said: "a year"},
 	"loads":     {most: 1 << 50},
 
-	"share":    {share: 1.05}, // its two readings are not taken at the same instant as the clock it is divided by
-	"pressure": {share: 2},    // likewise, of a job of a few milliseconds
+	"share":    {share: 1.05}, // above 1 because the counters and the clock are not read at the same instant
+	"pressure": {share: 2},    // the same, for a job of a few milliseconds
 	"cpus":     {share: 1 << 16},
 	"seconds":  {share: 366 * 86400},
 	"rate":     {share: 1e18}, // bytes/s and 1/s: a PB/s is a thousandth of it
 }
 
-// Validate says whether the values of a line, or of a struct that one can hold,
-// can be true. It takes that or a pointer to it.
+// Validate checks the values of a line, or of a struct in one, given as a value or a
+// pointer.
 func Validate(line any) error {
 	v := reflect.ValueOf(line)
 	for v.Kind() == reflect.Pointer {
@@ -148,7 +147,7 @@ var (
 	compiled  = map[reflect.Type]*bounds{}
 )
 
-// boundsOf reads the tags of a type and of what is in it, once.
+// boundsOf compiles the tags of a type and of its structs, once.
 func boundsOf(t reflect.Type) (*bounds, error) {
 	compiling.Lock()
 	defer compiling.Unlock()
@@ -157,7 +156,7 @@ func boundsOf(t reflect.Type) (*bounds, error) {
 
 func compile(t reflect.Type) (*bounds, error) {
 	if b, ok := compiled[t]; ok && b == nil {
-		return nil, fmt.Errorf("%s holds itself, and what a line holds has an end", t)
+		return nil, fmt.Errorf("%s contains itself", t)
 	} else if ok {
 		return b, nil
 	}
@@ -214,7 +213,7 @@ func compileField(f reflect.StructField, name string) (*bound, error) {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	if x.itself = itself(t); !x.itself {
+	if x.itself = unmarshalsItself(t); !x.itself {
 		x.list, x.dict = t.Kind() == reflect.Slice, t.Kind() == reflect.Map
 		if x.list || x.dict {
 			t = t.Elem()
@@ -222,7 +221,7 @@ func compileField(f reflect.StructField, name string) (*bound, error) {
 		if t.Kind() == reflect.Pointer {
 			t = t.Elem()
 		}
-		if x.itself = itself(t); t.Kind() == reflect.Struct && !x.itself {
+		if x.itself = unmarshalsItself(t); t.Kind() == reflect.Struct && !x.itself {
 			var err error
 			if x.inner, err = compile(t); err != nil {
 				return nil, err
@@ -240,13 +239,13 @@ func compileField(f reflect.StructField, name string) (*bound, error) {
 	return x, nil
 }
 
-// itself is true of what JSON reads in its own way, such as a time.
-func itself(t reflect.Type) bool {
+// unmarshalsItself reports whether a type has its own way to read JSON, such as a time.
+func unmarshalsItself(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
 	return p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
 }
 
-// read takes one word of a tag.
+// read parses one word of a tag.
 func (x *bound) read(word string) error {
 	flags := map[string]*bool{"any": &x.any, "unknown": &x.unknown, "zero": &x.zero, "needed": &x.needed, "rooted": &x.rooted, "safe": &x.safe, "safekeys": &x.safeKeys}
 	if flag := flags[word]; flag != nil {
@@ -281,7 +280,7 @@ func (x *bound) read(word string) error {
 	default:
 		l, ok := limits[word]
 		if !ok {
-			return fmt.Errorf("the tag says %q, which is not known", word)
+			return fmt.Errorf("unknown word %q in the tag", word)
 		}
 		if x.kind == "" && l.kind != "" {
 			x.kind = l.kind
@@ -290,7 +289,7 @@ func (x *bound) read(word string) error {
 		x.most, x.maxShare = cmp.Or(l.most, x.most), cmp.Or(l.share, x.maxShare)
 	}
 	if err != nil {
-		return fmt.Errorf("the tag says %q: %w", word, err)
+		return fmt.Errorf("word %q in the tag: %w", word, err)
 	}
 	return nil
 }

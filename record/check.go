@@ -10,8 +10,7 @@ import (
 	"strings"
 )
 
-// check says whether a struct's values can be true: first each by itself, then
-// all of them together.
+// check checks the values of a struct: first each field, then the whole by its Check.
 func (b *bounds) check(v reflect.Value) error {
 	for _, x := range b.fields {
 		if err := x.check(v.Field(x.index), v); err != nil {
@@ -37,7 +36,10 @@ func (x *bound) check(v, in reflect.Value) error {
 	case x.dict:
 		return x.checkDict(v)
 	case x.inner != nil:
-		return within(x.name, x.inner.check(v))
+		if err := x.inner.check(v); err != nil {
+			return fmt.Errorf("%s: %w", x.name, err)
+		}
+		return nil
 	}
 	if err := x.value(v); err != nil {
 		return fmt.Errorf("%s %w", x.name, err)
@@ -72,7 +74,7 @@ func (x *bound) checkList(v reflect.Value) error {
 			if !ascending {
 				key := x.inner.identity(e)
 				if seen[key] {
-					return fmt.Errorf("%s: %s is there twice", x.name, x.inner.shown(e))
+					return fmt.Errorf("%s: duplicate %s", x.name, x.inner.shown(e))
 				}
 				seen[key] = true
 			}
@@ -84,8 +86,8 @@ func (x *bound) checkList(v reflect.Value) error {
 	return nil
 }
 
-// ascending tells whether numbers tell the elements apart that grow from each to the
-// next, as they are written: then none is there twice.
+// ascending reports whether one number identifies the elements and increases, as tare
+// writes them. Then no element is a duplicate.
 func (b *bounds) ascending(v reflect.Value) bool {
 	if len(b.id) != 1 || v.Type().Elem().Kind() != reflect.Struct {
 		return false
@@ -99,7 +101,7 @@ func (b *bounds) ascending(v reflect.Value) bool {
 	return true
 }
 
-// identity is what tells an element from the others of its list.
+// identity returns the key of an element in its list.
 func (b *bounds) identity(v reflect.Value) string {
 	var key []byte
 	for _, x := range b.id {
@@ -147,7 +149,7 @@ func (x *bound) checkDict(v reflect.Value) error {
 	return nil
 }
 
-// value says whether a number or a text can be. What is neither can.
+// value checks a number or a text, and accepts other kinds.
 func (x *bound) value(v reflect.Value) error {
 	switch {
 	case x.any:
@@ -169,31 +171,31 @@ func (x *bound) number(n int64) error {
 	case x.unknown && n == -1:
 		return nil
 	case n > x.most && x.maxSaid != "":
-		return fmt.Errorf("is %d: more than %s cannot be", n, x.maxSaid)
+		return fmt.Errorf("is %d and must be at most %s", n, x.maxSaid)
 	case n > x.most:
-		return fmt.Errorf("is %d: more than %d cannot be", n, x.most)
+		return fmt.Errorf("is %d and must be at most %d", n, x.most)
 	case n >= x.least:
 		return nil
 	case x.unknown:
-		return fmt.Errorf("is %d and cannot be negative; -1 is for what is not known", n)
+		return fmt.Errorf("is %d and cannot be negative; -1 means unknown", n)
 	case x.least == 0:
 		return fmt.Errorf("is %d and cannot be negative", n)
 	}
-	return fmt.Errorf("is %d and has to be %d or more", n, x.least)
+	return fmt.Errorf("is %d and must be at least %d", n, x.least)
 }
 
-// share refuses NaN too.
+// share checks a fraction; NaN is an error.
 func (x *bound) share(f float64) error {
 	switch {
 	case f >= 0 && f <= x.maxShare:
 		return nil
 	case x.maxShare == math.MaxFloat64:
-		return fmt.Errorf("is %g and has to be 0 or more", f)
+		return fmt.Errorf("is %g and must be at least 0", f)
 	}
-	return fmt.Errorf("is %g and has to be from 0 to %g", f, x.maxShare)
+	return fmt.Errorf("is %g and must be from 0 to %g", f, x.maxShare)
 }
 
-// text keeps a text that may be long out of the reason.
+// text checks a text. Errors quote only the begin of a text.
 func (x *bound) text(s string) error {
 	switch {
 	case s == "" && x.needed:
@@ -201,29 +203,22 @@ func (x *bound) text(s string) error {
 	case s == "":
 		return nil
 	case x.words != nil && !slices.Contains(x.words, s):
-		return fmt.Errorf("is %.40q and has to be one of %s", s, strings.Join(x.words, ", "))
+		return fmt.Errorf("is %.40q and must be one of %s", s, strings.Join(x.words, ", "))
 	case x.chars > 0 && len(s) > x.chars:
 		return fmt.Errorf("is %d bytes long: at most %d are read", len(s), x.chars)
 	case x.rooted && s[0] != '/':
-		return errors.New("begins at the root, with /")
+		return errors.New("must begin with /")
 	}
 	return nil
 }
 
-// after says whether a stamp can come after another.
+// after checks that a stamp is later than another, by at most a year.
 func after(name, earlier string, began, ended int64) error {
 	switch {
 	case ended < began:
 		return fmt.Errorf("%s %d is before %s %d", name, ended, earlier, began)
 	case ended-began > int64(longestSpan):
-		return fmt.Errorf("%s %d is more than a year after %s %d: it is of another clock", name, ended, earlier, began)
+		return fmt.Errorf("%s %d is more than a year after %s %d: it comes from another clock", name, ended, earlier, began)
 	}
 	return nil
-}
-
-func within(what string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: %w", what, err)
 }

@@ -3,25 +3,23 @@ package record
 import (
 	"errors"
 	"io"
+	"slices"
 )
 
-// Extent is how much of a run a file has.
+// Extent is the part of a run that a file has.
 type Extent struct {
 	RunID string
-	Whole bool // it has its end, and nothing of it is cut off or damaged
-	Lines int  // that can be used
+	Whole bool // it has its end mark, without damage
+	Lines int  // usable lines
 }
 
-// more tells whether there is more of a run than in another copy of it.
+// more reports whether e has more of a run than another copy.
 func (e Extent) more(than Extent) bool {
-	if e.Whole != than.Whole {
-		return e.Whole
-	}
-	return e.Lines > than.Lines
+	return e.Whole && !than.Whole || e.Whole == than.Whole && e.Lines > than.Lines
 }
 
-// Extents reads how much the records have of their runs, and keeps none of them. Behind
-// what cannot be read there is no more.
+// Extents returns the extent of each record without keeping the lines. It stops at an
+// unreadable part.
 func (r *Reader) Extents() (all []Extent) {
 	r.Several()
 	for more := true; more && len(all) < MaxRecords; more = r.More() {
@@ -42,9 +40,9 @@ func (r *Reader) Extents() (all []Extent) {
 	return all
 }
 
-// Copies tells which of the files that have the same run counts, since the run would count
-// twice: one that has it whole before one that does not, then the one with the most lines,
-// then the first. What has no id is no copy.
+// Copies chooses one of several files with the same run, which would else count twice. It
+// prefers a whole run, then the one with the most lines, then the first. Runs without an id
+// have no copies.
 type Copies struct {
 	files []copied
 	best  map[string]place
@@ -57,13 +55,13 @@ type copied struct {
 
 type place struct{ file, nth int }
 
-// Add adds a file: the runs that it seems to have, and how to look at all that it has,
-// which is done where one of them is in another, too.
+// Add adds a file with the runs that it seems to have. look reads their extents. It is
+// called only if another file seems to have one of the runs too.
 func (c *Copies) Add(runs []string, look func() []Extent) {
 	c.files = append(c.files, copied{runs, look})
 }
 
-// choose looks at the files that have runs of others.
+// choose reads the extents of files with common runs and chooses the best.
 func (c *Copies) choose() {
 	c.best = map[string]place{}
 	times, extents := map[string]int{}, map[string]Extent{}
@@ -73,11 +71,7 @@ func (c *Copies) choose() {
 		}
 	}
 	for file, f := range c.files {
-		again := false
-		for _, id := range f.runs {
-			again = again || id != "" && times[id] > 1
-		}
-		if !again {
+		if !slices.ContainsFunc(f.runs, func(id string) bool { return id != "" && times[id] > 1 }) {
 			continue
 		}
 		for nth, e := range f.look() {
@@ -88,9 +82,9 @@ func (c *Copies) choose() {
 	}
 }
 
-// Counts tells whether a run counts that is the nth of a file, both from 0 in their order,
-// and which file has it that counts. Of a run that no file seemed to have, what is asked
-// about first does.
+// Counts reports whether the nth run of a file counts, and returns the file whose copy
+// counts. Both numbers are from 0. If no file seemed to have the run, the first one asked
+// about counts.
 func (c *Copies) Counts(file, nth int, runID string) (of int, counts bool) {
 	if c.best == nil {
 		c.choose()

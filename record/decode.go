@@ -10,34 +10,32 @@ import (
 	"unicode/utf8"
 )
 
-// decoder reads a line by the declaration of its type. It makes of a line what
-// encoding/json makes of it, in one pass instead of three (its check of the syntax, a
-// count of what is in the lists, and the decoding), since a thousand nodes have millions
-// of samples. And it refuses what encoding/json believes silently: the name of a field
-// that is there twice, of which the last value would count, or in another case.
+// decoder decodes a line by the declaration of its type. Its result is that of
+// encoding/json, but it needs one pass instead of three (syntax check, count of list
+// elements, decoding): a thousand nodes have millions of samples. It also refuses what
+// encoding/json accepts silently: a duplicate field, and a field name in another case.
 //
-// What is in the lists of a line takes no more memory than its text has bytes, and a
-// little: those of honest lines are about as long in both, while an empty element is two
-// bytes of text and hundreds of memory. A line of which that is not true is gone through
-// once to count it, and read only if it holds no more than its type allows.
+// The lists of a line may take as much memory as the line has bytes of text, and a little
+// more. Real lines need about that much. A hostile empty element is two bytes of text and
+// hundreds of bytes of memory. If a line needs more, the decoder first counts its elements,
+// and reads it only if they are within the limits of its type.
 type decoder struct {
 	text     []byte
 	at       int
 	line     Type
-	counting bool           // nothing is made
+	counting bool           // only count elements
 	room     int            // bytes that lists may still take
-	totals   map[*bound]int // elements of each list that has a total
+	totals   map[*bound]int // elements of each list with a total
 }
 
-// little is how much memory no line has to deserve.
-const little = 4 << 10
+const little = 4 << 10 // bytes of memory that any line may take
 
 var (
 	errMuch   = errors.New("its lists take more memory than its text")
 	errSyntax = errors.New("not JSON")
 )
 
-// fill reads a text into a line of the type, a pointer to a struct that is zero.
+// fill decodes a text into a line of the type, a pointer to a zero struct.
 func (t *LineType) fill(text []byte, line reflect.Value) error {
 	d := decoder{text: text, line: t.word, room: len(text) + little}
 	err := d.all(t.tags, line.Elem())
@@ -50,17 +48,17 @@ func (t *LineType) fill(text []byte, line reflect.Value) error {
 		}
 	}
 	if err != nil {
-		if syntax := json.Unmarshal(text, new(struct{})); syntax != nil { // which says where
+		if syntax := json.Unmarshal(text, new(struct{})); syntax != nil { // with the position of the mistake
 			return syntax
 		}
 	}
-	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok { // its own words name types of Go
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok { // its text has names of Go types
 		return fmt.Errorf("%s: %s cannot hold a %s", t.word, wrong.Field, wrong.Value)
 	}
 	return err
 }
 
-// all reads the one object that a line is.
+// all decodes a line, which is one object.
 func (d *decoder) all(b *bounds, v reflect.Value) error {
 	if d.next() != '{' {
 		return errSyntax
@@ -74,7 +72,7 @@ func (d *decoder) all(b *bounds, v reflect.Value) error {
 	return nil
 }
 
-// next passes over blanks and returns what stands after them, 0 at the end.
+// next skips white space and returns the next character, or 0 at the end.
 func (d *decoder) next() byte {
 	for ; d.at < len(d.text); d.at++ {
 		switch c := d.text[d.at]; c {
@@ -86,7 +84,7 @@ func (d *decoder) next() byte {
 	return 0
 }
 
-// take passes over one character, if it is the next.
+// take skips the character c if it is the next one.
 func (d *decoder) take(c byte) bool {
 	if d.next() != c {
 		return false
@@ -95,8 +93,8 @@ func (d *decoder) take(c byte) bool {
 	return true
 }
 
-// each calls read at everything between an opening bracket, which is next, and its end;
-// it counts from 1.
+// each calls read for every element up to the end of a list or object, whose opening
+// bracket is next. n counts from 1.
 func (d *decoder) each(end byte, read func(n int) error) error {
 	d.at++
 	if d.take(end) {
@@ -132,7 +130,7 @@ func (d *decoder) object(b *bounds, v reflect.Value) error {
 			return err
 		}
 		if seen&(1<<at) != 0 {
-			return fmt.Errorf("%q is there twice in one object", name)
+			return fmt.Errorf("duplicate field %q in one object", name)
 		}
 		seen, next = seen|1<<at, at+1
 		x, field := b.fields[at], reflect.Value{}
@@ -147,7 +145,7 @@ func (d *decoder) object(b *bounds, v reflect.Value) error {
 	})
 }
 
-// name reads that of a member of an object, with its colon.
+// name reads the name of a member of an object and the colon after it.
 func (d *decoder) name() ([]byte, error) {
 	if d.next() != '"' {
 		return nil, errSyntax
@@ -159,8 +157,8 @@ func (d *decoder) name() ([]byte, error) {
 	return name, err
 }
 
-// named returns the place of the field of this name, -1 without one. It is looked for
-// at next first, where it is in what tare wrote.
+// named returns the index of the field of this name, or -1. It starts at next, because tare
+// writes fields in order.
 func (b *bounds) named(name []byte, next int) (int, error) {
 	for i := range b.fields {
 		if at := (next + i) % len(b.fields); b.fields[at].name == string(name) {
@@ -168,8 +166,8 @@ func (b *bounds) named(name []byte, next int) (int, error) {
 		}
 	}
 	for _, x := range b.fields {
-		if strings.EqualFold(x.name, string(name)) { // as encoding/json finds one
-			return -1, fmt.Errorf("%.40q is there, and the name is %q", name, x.name)
+		if strings.EqualFold(x.name, string(name)) { // encoding/json would accept it
+			return -1, fmt.Errorf("unknown field %.40q: the name is %q", name, x.name)
 		}
 	}
 	return -1, nil
@@ -212,8 +210,8 @@ func (d *decoder) list(x *bound, v reflect.Value) error {
 	})
 }
 
-// grow makes room for as many elements as the rest of the text may hold, by those that
-// were read.
+// grow makes room for the elements that the rest of the text may hold, judged by the ones
+// already read.
 func (d *decoder) grow(v reflect.Value, begin, left int) error {
 	more := 4
 	if n := v.Len(); n > 0 {
@@ -227,8 +225,7 @@ func (d *decoder) grow(v reflect.Value, begin, left int) error {
 	return nil
 }
 
-// dict refuses a name that is there twice, too: which of its values counts is
-// not for JSON to say.
+// dict decodes an object into a map. A duplicate name is an error.
 func (d *decoder) dict(x *bound, v reflect.Value) error {
 	if !d.counting {
 		v.Set(reflect.MakeMap(v.Type()))
@@ -241,7 +238,7 @@ func (d *decoder) dict(x *bound, v reflect.Value) error {
 		}
 		name := string(text)
 		if seen[name] {
-			return fmt.Errorf("%s: %.40q is there twice", x.name, name)
+			return fmt.Errorf("%s: duplicate %.40q", x.name, name)
 		}
 		seen[name] = true
 		if _, err := d.count(x, n); err != nil {
@@ -257,8 +254,8 @@ func (d *decoder) dict(x *bound, v reflect.Value) error {
 	})
 }
 
-// count says whether there may be n elements in this list, and one more in all, and for
-// how many, this one included, there is room.
+// count checks the limits of a list with an nth element, and returns how many elements,
+// including this one, are left.
 func (d *decoder) count(x *bound, n int) (left int, err error) {
 	most := x.max
 	if x.total > 0 {
@@ -277,7 +274,7 @@ func (d *decoder) count(x *bound, n int) (left int, err error) {
 	return most - n + 1, nil
 }
 
-// element reads a field that is no list and no object of names, or an element of one.
+// element decodes a field other than a list or a map, or an element of those.
 func (d *decoder) element(x *bound, v reflect.Value) error {
 	c := d.next()
 	if !d.counting && c != 'n' && !x.itself && v.Kind() == reflect.Pointer {
@@ -300,7 +297,7 @@ func (d *decoder) element(x *bound, v reflect.Value) error {
 	return json.Unmarshal(text, v.Addr().Interface())
 }
 
-// value passes over a value, however deep it is, and returns its text.
+// value skips a value of any depth and returns its text.
 func (d *decoder) value() ([]byte, error) {
 	d.next()
 	begin := d.at
@@ -332,11 +329,11 @@ func (d *decoder) value() ([]byte, error) {
 	return nil, errSyntax
 }
 
-// ends are what a number, true, false and null end at.
+// ends are the characters that end a number, true, false and null.
 var ends = [256]bool{',': true, ':': true, ']': true, '}': true, '[': true, '{': true, '"': true, ' ': true, '\t': true, '\r': true, '\n': true}
 
-// scalar reads texts and whole numbers in the form in which they are written. What is in
-// another one, or cannot be held, stays for encoding/json.
+// scalar decodes texts and whole numbers as tare writes them. It leaves other forms, and
+// values out of range, to encoding/json.
 func (d *decoder) scalar(c byte, v reflect.Value) bool {
 	if v.Kind() == reflect.String && c == '"' {
 		begin := d.at
@@ -366,10 +363,9 @@ func (d *decoder) scalar(c byte, v reflect.Value) bool {
 	return true
 }
 
-// longestInteger is how many digits surely fit.
-const longestInteger = 18
+const longestInteger = 18 // digits that always fit
 
-// integer is the whole number that stands here, and where it ends.
+// integer parses the whole number at this position and returns its end.
 func (d *decoder) integer() (n int64, at int, ok bool) {
 	at = d.at
 	minus := at < len(d.text) && d.text[at] == '-'
@@ -388,8 +384,7 @@ func (d *decoder) integer() (n int64, at int, ok bool) {
 	return n, at, ok && (at == len(d.text) || ends[d.text[at]])
 }
 
-// string reads a text, the quote of which is next. One of ASCII without escapes is as it
-// stands there.
+// string decodes a text, whose quote is next. ASCII without escapes is returned as it is.
 func (d *decoder) string() ([]byte, error) {
 	begin, plain := d.at, true
 	for d.at++; d.at < len(d.text); d.at++ {

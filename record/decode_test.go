@@ -36,9 +36,9 @@ func both(t *testing.T, of *LineType, text string) error {
 }
 
 // ours are the reasons for which JSON is not believed.
-var ours = regexp.MustCompile(`there twice|and the name is|^more than|is not a list|is not an object`)
+var ours = regexp.MustCompile(`duplicate|the name is|^more than|is not a list|is not an object`)
 
-func TestALineIsReadAsJSONReadsIt(t *testing.T) {
+func TestDecoderAgreesWithEncodingJSON(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/v1/*.jsonl")
 	if err != nil || files == nil {
@@ -70,7 +70,7 @@ func TestALineIsReadAsJSONReadsIt(t *testing.T) {
 	check.Error(t, both(t, standard().byWord[TypeBatch], begin+lanes+end), "more than 10000 samples in one batch")
 }
 
-func TestALaneThatIsThereTwiceIsFoundInAnyOrder(t *testing.T) {
+func TestDuplicateLanesAreFoundInAnyOrder(t *testing.T) {
 	t.Parallel()
 	for lanes, wrong := range map[string]bool{"0 1 2": false, "2 0 1": false, "0 0": true, "1 2 1": true, "2 1 0 1": true} {
 		b := Batch{Phase: PhaseMeasure, Target: "runc", Op: "run", Lanes: 3, Released: 1}

@@ -142,7 +142,7 @@ func few() []any {
 	}
 }
 
-func TestTheExamplesOfThePageAreARecord(t *testing.T) {
+func TestExamplesOfThePageAreARecord(t *testing.T) {
 	t.Parallel()
 	lines := examples(t)
 	got := must.Get(Read(strings.NewReader(strings.Join(lines, "\n") + "\n")))(t)
@@ -158,7 +158,7 @@ func TestTheExamplesOfThePageAreARecord(t *testing.T) {
 	}
 }
 
-func TestThePageNamesEveryField(t *testing.T) {
+func TestPageNamesEveryField(t *testing.T) {
 	t.Parallel()
 	text := must.Get(os.ReadFile(page))(t)
 	for kind, line := range standard().byWord {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The types of line that all records have.
+// Types of line in all records.
 const (
 	TypeHeader  Type = "header"
 	TypeTarget  Type = "target"
@@ -23,17 +23,17 @@ type Header struct {
 	RunID       string          `json:"run_id" is:"kind=id"`
 	Experiment  string          `json:"experiment" is:"safe"`      // the instrument, as its verb is called
 	Started     time.Time       `json:"started,omitzero"`          // wall clock, for people only
-	Command     []string        `json:"command" is:"kind=command"` // tare's own command line
+	Command     []string        `json:"command" is:"kind=command"` // tare's command line
 	Version     string          `json:"tare_version" is:"safe"`
-	Plan        json.RawMessage `json:"plan"` // resolved: every default filled in
+	Plan        json.RawMessage `json:"plan"` // with all defaults filled in
 	Of          *Part           `json:"of,omitempty"`
 	Workload    *Workload       `json:"workload,omitempty"`   // nil: tare's probe
-	Neighbours  []Workload      `json:"neighbours,omitempty"` // images that worked beside, in the plan's order
+	Neighbours  []Workload      `json:"neighbours,omitempty"` // images of neighbours, in the plan's order
 	Environment Environment     `json:"environment"`
 }
 
-// Planned is what is told of a plan whatever instrument it is of. What a plan does not
-// have, or in another form, is zero.
+// Planned are the options of a plan that many instruments have. Options that are missing or
+// malformed are zero.
 type Planned struct {
 	Title  string
 	Rounds int
@@ -41,11 +41,11 @@ type Planned struct {
 	Cache  Cached
 }
 
-// Cached is "cold" where the page cache was dropped before whatever was timed; "" where
-// it was left as it is, or the instrument's option is of something else.
+// Cached is "cold" if the page cache was dropped before each timed operation, else "".
 type Cached string
 
-// UnmarshalText takes that word and no other.
+// UnmarshalText accepts "cold" and maps other words to "": the option of that name has
+// another meaning in some instruments.
 func (c *Cached) UnmarshalText(text []byte) error {
 	if *c = ""; string(text) == "cold" {
 		*c = "cold"
@@ -53,40 +53,39 @@ func (c *Cached) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Planned is that of the header's plan.
+// Planned returns the common options of the header's plan.
 func (h *Header) Planned() (p Planned) {
-	_ = json.Unmarshal(h.Plan, &p) // of another form, an option is passed over
+	_ = json.Unmarshal(h.Plan, &p) // malformed options are skipped
 	return p
 }
 
-// Workload is a program of the user's own, which every target ran in the probe's place.
-// Of its variables the names are told and no value.
+// Workload is the user's program that every target ran in place of the probe. Values of
+// variables are not recorded.
 type Workload struct {
-	Source  string   `json:"source,omitempty" is:"kind=text"`  // where the image is from, "docker: redis:7"; "" for tare's own
+	Source  string   `json:"source,omitempty" is:"kind=text"`  // the origin of the image, "docker: redis:7"; "" for tare's image
 	Digest  string   `json:"digest,omitempty" is:"kind=id"`    // of the configuration of the user's image, "sha256:…"
-	Image   string   `json:"image" is:"kind=id"`               // what was loaded: that image with the probe in front of its command
+	Image   string   `json:"image" is:"kind=id"`               // the loaded image: the user's with the probe in front of its command
 	Command []string `json:"command" is:"kind=command"`        // program and arguments
-	Host    []string `json:"host,omitempty" is:"kind=command"` // the same of a plain process on the host
+	Host    []string `json:"host,omitempty" is:"kind=command"` // the same for a plain process on the host
 	Env     []string `json:"env,omitempty" is:"kind=text"`     // names
 	Mounts  []string `json:"mounts,omitempty" is:"kind=path"`  // SOURCE:DESTINATION[:ro]
 	User    string   `json:"user" is:"kind=text"`              // UID:GID
-	Dir     string   `json:"dir" is:"kind=path"`               // that it begins in
-	Stop    string   `json:"stop,omitempty" is:"kind=text"`    // the signal that stops it, "QUIT" or a number; "" for TERM
+	Dir     string   `json:"dir" is:"kind=path"`               // working directory
+	Stop    string   `json:"stop,omitempty" is:"kind=text"`    // stop signal, "QUIT" or a number; "" for TERM
 }
 
-// Part says of a record which measure of a plan file it is of.
+// Part identifies the measure of a plan file that a record belongs to.
 type Part struct {
-	Plan        string   `json:"plan"` // its name
+	Plan        string   `json:"plan"` // name
 	Description string   `json:"description,omitempty"`
-	Source      string   `json:"source,omitempty"`               // the publication whose tables the plan reproduces
-	Measure     int      `json:"measure" is:"min=1,max=65536"`   // its place among them, from 1
-	Measures    int      `json:"measures" is:"min=1,max=65536"`  // that the plan has
-	Flags       []string `json:"flags,omitempty" is:"safe,name"` // of the command line that this measure took, over what the plan says
+	Source      string   `json:"source,omitempty"`               // the publication with the tables that the plan reproduces
+	Measure     int      `json:"measure" is:"min=1,max=65536"`   // index of the measure, from 1
+	Measures    int      `json:"measures" is:"min=1,max=65536"`  // number of measures in the plan
+	Flags       []string `json:"flags,omitempty" is:"safe,name"` // flags of the command line that override the plan
 }
 
-// Environment is the machine a record was made on: all that can change a
-// figure without the target having changed. A field that could not be read is
-// empty; it is never guessed.
+// Environment is the machine of a record: all properties that can change a figure while the
+// target stays the same. Unknown fields are empty.
 type Environment struct {
 	Kernel      string            `json:"kernel" is:"safe"` // uname release
 	KernelBuild string            `json:"kernel_build,omitempty" is:"safe"`
@@ -94,10 +93,10 @@ type Environment struct {
 	Arch        string            `json:"arch" is:"safe"`
 	CPUModel    string            `json:"cpu_model,omitempty" is:"safe"`
 	CPUs        int               `json:"cpus"`                         // usable by this process
-	Governor    string            `json:"governor,omitempty" is:"safe"` // scaling governor, "" where the machine has none
+	Governor    string            `json:"governor,omitempty" is:"safe"` // scaling governor, "" if there is none
 	Memory      int64             `json:"memory"`                       // bytes, MemTotal
 	Swap        int64             `json:"swap"`
-	Virtual     string            `json:"virtual,omitempty" is:"safe"` // hypervisor, as far as it shows
+	Virtual     string            `json:"virtual,omitempty" is:"safe"` // hypervisor, if known
 	Cgroup      string            `json:"cgroup" is:"safe"`            // "v1", "v2", "hybrid", "none"
 	Controllers []string          `json:"controllers,omitempty" is:"safe"`
 	Mitigations map[string]string `json:"mitigations,omitempty" is:"safe,safekeys"` // /sys/devices/system/cpu/vulnerabilities
@@ -116,8 +115,8 @@ type Node struct {
 	Phase Phase   `json:"phase"`
 	Lanes int     `json:"lanes"` // of the round's batches
 	Load1 float64 `json:"load1"`
-	// Shares since the previous reading, 0 to 1, of all CPUs' time. Known is
-	// false on the first reading, which has nothing before it.
+	// Shares of all CPUs' time since the previous reading, 0 to 1. Known is false for the
+	// first reading.
 	Known     bool    `json:"known"`
 	Busy      float64 `json:"busy" is:"share"`
 	Steal     float64 `json:"steal" is:"share"`
@@ -127,8 +126,8 @@ type Node struct {
 	HavePSI   bool    `json:"have_psi"`
 }
 
-// Finding is something the reader of a result has to know, with advice. It is
-// data: reports print it, and scripts can act on its code.
+// Finding is a caveat about a result, with advice. Reports print it; scripts can act on its
+// code.
 type Finding struct {
 	Type    Type   `json:"type"`
 	Code    string `json:"code" is:"needed,safe"` // stable, kebab-case: "drift", "steal", "failed-operations"
@@ -141,27 +140,26 @@ type Finding struct {
 	Tried   string `json:"tried,omitempty" is:"kind=command"` // the command that failed first, pasteable
 }
 
-// End closes a record. A record without one was cut off.
+// End closes a record. A record without an End was cut off.
 type End struct {
 	Type     Type   `json:"type"`
-	Status   string `json:"status" is:"needed,safe"` // "done", "interrupted", "failed"; "skipped": nothing of it is here
-	Why      string `json:"why,omitempty"`           // why it stopped: "rounds", "precision reached", "budget spent", …
+	Status   string `json:"status" is:"needed,safe"` // "done", "interrupted", "failed"; "skipped": the record has no measurements
+	Why      string `json:"why,omitempty"`           // why the run stopped: "rounds", "precision reached", "budget spent", …
 	Batches  int    `json:"batches"`
 	Failures int    `json:"failures"`
 	Elapsed  int64  `json:"elapsed"` // ns
 }
 
-// Label is what somebody said of a whole record once it was there, as the commit that
-// it is of. It touches nothing that was measured: it is a line behind the others, even
-// behind the end mark. Of a key that is given twice the later value counts, and an empty
-// one takes it away.
+// Label is a key and a value that a user adds to a finished record, such as its commit. It
+// is a line after all others, even after the end mark. The last value of a key counts. An
+// empty value removes the label.
 type Label struct {
 	Type  Type   `json:"type"`
 	Key   string `json:"key" is:"needed,name,safe"`
 	Value string `json:"value" is:"label,kind=label"`
 }
 
-// Labelled are the labels that hold, each key once.
+// Labelled returns the labels in force, each key once.
 func (r *Record) Labelled() (out []Label) {
 	for _, l := range r.Labels {
 		if i := slices.IndexFunc(out, func(o Label) bool { return o.Key == l.Key }); i >= 0 {

@@ -51,7 +51,7 @@ func hostileLines(size int) map[string]string {
 }
 
 // What a hostile line leads to is counted before any of it is made.
-func TestAHostileLineTakesLittleMemory(t *testing.T) {
+func TestHostileLinesTakeLittleMemory(t *testing.T) {
 	const size = 3 << 20 // the longest of the lists that a line can have has a million elements
 	for name, line := range hostileLines(size) {
 		text := []byte(line)
@@ -62,7 +62,7 @@ func TestAHostileLineTakesLittleMemory(t *testing.T) {
 			t.Errorf("%s: it was let through", name)
 		}
 		runtime.ReadMemStats(&after)
-		// All that was allocated meanwhile, garbage included.
+		// All allocations, including garbage.
 		if grown := after.TotalAlloc - before.TotalAlloc; grown > 2*size {
 			t.Errorf("%s: it took %d KiB for %d of text", name, grown>>10, size>>10)
 		}
@@ -70,7 +70,7 @@ func TestAHostileLineTakesLittleMemory(t *testing.T) {
 }
 
 // A list that is just not too long may take what so many of its elements take.
-func TestTheLongestListsThatAreTakenAreBounded(t *testing.T) {
+func TestLongestListsAreBounded(t *testing.T) {
 	const most = 96 << 20
 	for name, line := range map[string]string{
 		"groups":      `{"type":"reading","groups":` + list(1<<16, `{"memory":{}}`) + `}`,

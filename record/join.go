@@ -8,9 +8,9 @@ import (
 	"os"
 )
 
-// Join appends all records of a file as they stand there, line by line, those of types
-// that this version does not know too. Half a line that a crash left is not taken, nor one
-// that is longer than [MaxLine], and broken then.
+// Join appends all records of a file line by line, including lines of unknown types. It
+// skips half a line left by a crash and lines longer than [MaxLine], and then reports
+// broken.
 func (w *Writer) Join(path string) (broken bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -20,7 +20,7 @@ func (w *Writer) Join(path string) (broken bool, err error) {
 	}
 	defer func() { _ = r.Close() }()
 	if _, err := r.Next(); err != nil {
-		return false, err // it is no record
+		return false, err // not a record
 	}
 	again, err := w.types.Open(path)
 	if err != nil {
@@ -32,28 +32,26 @@ func (w *Writer) Join(path string) (broken bool, err error) {
 		whole := err == nil && !raw.long && (raw.whole || json.Valid(raw.text))
 		if whole && len(raw.text) > 0 {
 			if err := w.append(append(raw.text[:len(raw.text):len(raw.text)], '\n')); err != nil {
-				w.err = w.cutShort(err)
-				return false, w.err
+				return false, err
 			}
-			w.begun = true
 		}
 		broken = broken || !whole && (raw.long || len(raw.text) > 0)
 		switch {
 		case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
 			return broken, nil
 		case err != nil:
-			return broken, fmt.Errorf("join %s: %w; what came before it was taken", path, err)
+			return broken, fmt.Errorf("join %s: %w; the lines before it were joined", path, err)
 		}
 	}
 }
 
-// AddLabels appends labels to the file of a record that was written: all of them or none.
+// AddLabels appends labels to the file of a finished record: all of them or none.
 func (l *Lines) AddLabels(path string, labels []Label) error {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND, 0)
 	if err != nil {
-		return fmt.Errorf("label: %w; labels are lines of the record itself: label a copy that may be written to", err)
+		return fmt.Errorf("label: %w; labels are lines of the record itself: label a writable copy", err)
 	}
-	defer func() { _ = file.Close() }() // it is synced
+	defer func() { _ = file.Close() }() // already synced
 	if lock(file) {
 		return fmt.Errorf("label %s: a run still writes this record; label it when the run has ended", path)
 	}
@@ -62,20 +60,20 @@ func (l *Lines) AddLabels(path string, labels []Label) error {
 		return err
 	}
 	if len(all) > 1 {
-		return fmt.Errorf("label %s: it holds %d records; label each before they are joined", path, len(all))
+		return fmt.Errorf("label %s: it has %d records; label each before you join them", path, len(all))
 	}
 	if all[0].Truncated {
-		return fmt.Errorf("label %s: it breaks off within a line, behind which none can stand; tare join %s -o FILE leaves that line out", path, path)
+		return fmt.Errorf("label %s: its last line is incomplete, so no line can follow; remove it with: tare join %s -o FILE", path, path)
 	}
 	info, err := file.Stat()
 	if err != nil {
 		return fmt.Errorf("label: %w", err)
 	}
 	var magic [4]byte
-	_, _ = file.ReadAt(magic[:], 0) // shorter than that it is no record
+	_, _ = file.ReadAt(magic[:], 0) // a record is longer than this
 	w := &Writer{types: l, out: file, begun: true}
 	if [4]byte(zstdMagic) == magic {
-		if w.encoder, err = newEncoder(file); err != nil { // a frame of its own
+		if w.encoder, err = newEncoder(file); err != nil { // a new frame
 			return err
 		}
 	}
@@ -89,7 +87,7 @@ func (l *Lines) AddLabels(path string, labels []Label) error {
 		err = syncFile(file)
 	}
 	if err != nil {
-		return fmt.Errorf("label: %w; the record is as it was before: free space, and label it again", errors.Join(err, file.Truncate(info.Size())))
+		return fmt.Errorf("label: %w; the record is unchanged: free space and try again", errors.Join(err, file.Truncate(info.Size())))
 	}
 	return nil
 }

@@ -6,18 +6,17 @@ import (
 	"time"
 )
 
-// TypeBatch is the line that a record of "lifecycle" holds besides those that all
-// records have.
+// TypeBatch is a type of line in records of "lifecycle" and others.
 const TypeBatch Type = "batch"
 
-// MaxLanes is the most lanes a batch of a record can have.
+// MaxLanes is the largest number of lanes in a batch.
 const MaxLanes = 10_000
 
-// DroppedNode says that the page cache, dentries and inodes of the whole node were dropped
-// before something was timed: all that the kernel gives up, so not what is mapped.
+// DroppedNode means that the page cache, dentries and inodes of the whole node were dropped
+// before the timed operation, except pages that the kernel keeps, such as mapped ones.
 const DroppedNode = "node"
 
-// Phase tells measured batches from those that are not counted.
+// Phase distinguishes measured batches from warm-up.
 type Phase string
 
 // The phases of a run.
@@ -37,68 +36,66 @@ type Batch struct {
 	Lanes    int      `json:"lanes" is:"min=1,max=10000"`      // N as planned
 	Released int64    `json:"released"`                        // ns, taken just before the release
 	Samples  []Sample `json:"samples" is:"max=10000"`          // one per lane that was released
-	Lost     int      `json:"lost,omitempty"`                  // lanes not released because an earlier operation of theirs failed
-	Dropped  string   `json:"dropped,omitempty" is:"one=node"` // page cache that was dropped before the release, see [DroppedNode]; "" none
-	OwnCPU   int64    `json:"own_cpu,omitempty"`               // ns of CPU that tare and its lanes used in the batch
-	Roles    []Usage  `json:"roles,omitempty" is:"max=64"`     // what the target's own processes used, by role
+	Lost     int      `json:"lost,omitempty"`                  // lanes not released because an earlier operation failed
+	Dropped  string   `json:"dropped,omitempty" is:"one=node"` // page cache dropped before the release, see [DroppedNode]; "" none
+	OwnCPU   int64    `json:"own_cpu,omitempty"`               // ns of CPU time that tare and its lanes used in the batch
+	Roles    []Usage  `json:"roles,omitempty" is:"max=64"`     // usage of the target's processes by role
 
-	// Of a batch that was imported from what another tool told. It knows durations
-	// only: Released and Start are 1.
-	Source   string   `json:"source,omitempty" is:"place"` // file and line, or place in it
-	Unproven bool     `json:"unproven,omitempty"`          // whether operations failed cannot be known: the format has no word for it
-	Summary  *Summary `json:"summary,omitempty"`           // what the tool told of several operations together; then there are no samples
+	// For a batch imported from another tool's output. It has durations only: Released and
+	// Start are 1.
+	Source   string   `json:"source,omitempty" is:"place"` // file and line, or another place in it
+	Unproven bool     `json:"unproven,omitempty"`          // the format cannot express failures, so they are unknown
+	Summary  *Summary `json:"summary,omitempty"`           // figures of several operations together; then there are no samples
 }
 
-// Summary is what a tool told of several operations of which it keeps no single time.
-// What it does not tell is 0.
+// Summary is a tool's figures of several operations without single times. Missing figures
+// are 0.
 type Summary struct {
 	Count   int64   `json:"count" is:"min=1"`
 	Failed  int64   `json:"failed,omitempty"`
 	Mean    int64   `json:"mean,omitempty" is:"span"`       // ns, of one operation
 	Trimmed int64   `json:"trimmed,omitempty" is:"span"`    // ns, without the shortest and the longest
-	Seconds float64 `json:"seconds,omitempty" is:"seconds"` // of the whole run, in which any number were under way at once
+	Seconds float64 `json:"seconds,omitempty" is:"seconds"` // of the whole run, with any number of operations at once
 }
 
-// Sample is one timed operation. Times are ns of CLOCK_MONOTONIC, zero where
-// the operation has no such stamp.
+// Sample is one timed operation. Times are ns of CLOCK_MONOTONIC, or 0 if missing.
 type Sample struct {
 	Lane     int      `json:"lane" is:"id"`      // from 0
 	Start    int64    `json:"start"`             // the call was about to be made
-	Spawned  int64    `json:"spawned,omitempty"` // the command's own exec had happened
+	Spawned  int64    `json:"spawned,omitempty"` // the command had been executed
 	Returned int64    `json:"returned,omitempty"`
 	Running  int64    `json:"running,omitempty"`
 	First    int64    `json:"first,omitempty"`
 	Seen     int64    `json:"seen,omitempty"`
 	Exited   int64    `json:"exited,omitempty"`
-	Guest    int64    `json:"guest,omitempty"`    // the workload's own clock where it is not the host's; never subtracted from ours
+	Guest    int64    `json:"guest,omitempty"`    // time by the guest's clock, which is never compared with the host's
 	UserCPU  int64    `json:"user_cpu,omitempty"` // ns, of the command and the children it waited for
 	SysCPU   int64    `json:"sys_cpu,omitempty"`
 	MaxRSS   int64    `json:"max_rss,omitempty"` // bytes, the largest of the command and those children
 	Failure  *Failure `json:"failure,omitempty"`
 
-	// Of a workload that was asked from outside whether it is ready: how often, the last
-	// included; when the last that was not ready was asked, 0 where the first already
-	// was, so that it was ready between the two; and how long the request took that had
-	// the good answer, 0 where there are no requests.
-	Polls   int64 `json:"polls,omitempty" is:"max=1000000000"`
+	// For a workload polled for readiness from outside. Unready is the begin of the last
+	// failed poll, 0 if the first poll succeeded: the workload became ready between Unready
+	// and Ready. Request is the duration of the successful request, 0 without requests.
+	Polls   int64 `json:"polls,omitempty" is:"max=1000000000"` // including the last one
 	Unready int64 `json:"unready,omitempty"`
 	Request int64 `json:"request,omitempty" is:"span"`
 
-	// Of a pod in a cluster: when its API server told of it, and of one on this machine
-	// also when its node's engine says that it happened, see [Stamp].
+	// For a pod in a cluster: when its API server reported the event, and for a pod on this
+	// machine also the time by the node's engine, see [Stamp].
 	Scheduled   int64 `json:"scheduled,omitempty"`
 	Sandbox     int64 `json:"sandbox,omitempty"`
-	Ready       int64 `json:"ready,omitempty"` // also of a workload that was asked, see Polls
+	Ready       int64 `json:"ready,omitempty"` // also for a polled workload, see Polls
 	Gone        int64 `json:"gone,omitempty"`
 	NodeSandbox int64 `json:"node_sandbox,omitempty"`
 	NodeStarted int64 `json:"node_started,omitempty"`
-	// Told are the times that the pod itself bears, by its conditions' names: ns since
-	// 1970 by the clocks of others, most of them of whole seconds. They are never
-	// subtracted from stamps, nor, where they are of several clocks, from one another.
+	// Told are the times in the pod's object by the names of its conditions: ns since 1970 by
+	// clocks of other machines, most in whole seconds. They are never compared with stamps,
+	// nor with each other if they come from several clocks.
 	Told map[string]int64 `json:"told,omitempty" is:"max=16,keys=name,safekeys"`
 }
 
-// Time returns a stamp of the sample, ok false when it was not taken.
+// Time returns a stamp of the sample. ok is false if it is missing.
 func (s *Sample) Time(stamp Stamp) (ns int64, ok bool) {
 	switch stamp {
 	case StampReturned:
@@ -127,8 +124,7 @@ func (s *Sample) Time(stamp Stamp) (ns int64, ok bool) {
 	return ns, ns != 0
 }
 
-// Latency returns the time from the sample's start to a stamp. A failed
-// sample has no latency.
+// Latency returns the time from the start to a stamp. A failed sample has no latency.
 func (s *Sample) Latency(stamp Stamp) (d time.Duration, ok bool) {
 	t, ok := s.Time(stamp)
 	if !ok || s.Failure != nil {
@@ -137,9 +133,8 @@ func (s *Sample) Latency(stamp Stamp) (d time.Duration, ok bool) {
 	return time.Duration(t - s.Start), true
 }
 
-// Resolution is how exactly it is known when a workload was ready that was asked from
-// outside: it was so no longer before its stamp. ok is false where it was not asked, or
-// was ready when it was asked first: then its stamp is the latest it can have been.
+// Resolution returns the uncertainty of Ready: the workload became ready at most that long
+// before it. ok is false if the workload was not polled, or was ready at the first poll.
 func (s *Sample) Resolution() (d time.Duration, ok bool) {
 	if s.Polls == 0 || s.Unready == 0 || s.Ready == 0 {
 		return 0, false
@@ -147,7 +142,7 @@ func (s *Sample) Resolution() (d time.Duration, ok bool) {
 	return time.Duration(s.Ready - s.Unready), true
 }
 
-// checkReady says whether what the polls told can be true.
+// checkReady checks the figures of polls.
 func (s *Sample) checkReady(begin int64) error {
 	switch {
 	case s.Polls == 0 && (s.Unready != 0 || s.Request != 0):
@@ -162,32 +157,31 @@ func (s *Sample) checkReady(begin int64) error {
 	return nil
 }
 
-// Usage is what the processes of one role used in a batch. Memory is PSS, so
-// that pages which processes share are counted once; before and after are read
-// while nothing is released, and peak is the largest of them and of what was
-// read in between.
+// Usage is the usage of the processes of one role in a batch. Memory is PSS, which counts
+// shared pages once. Before and after are read while no lane is released. Peak is the
+// largest of those and of the readings in between.
 type Usage struct {
 	Role      Role  `json:"role" is:"id,needed,name"`
 	Before    int   `json:"before" is:"processes"`             // processes before the batch
 	After     int   `json:"after" is:"processes"`              // processes after it
-	Ended     int   `json:"ended,omitempty" is:"max=8388608"`  // of those before it, that are gone after it: CPU lacks theirs
-	CPU       int64 `json:"cpu" is:"cpu"`                      // ns, from before to after, of those that are there after it
+	Ended     int   `json:"ended,omitempty" is:"max=8388608"`  // processes that ended during it: CPU lacks theirs
+	CPU       int64 `json:"cpu" is:"cpu"`                      // ns, from before to after, of the processes after it
 	PSSBefore int64 `json:"pss_before" is:"bytes"`             // bytes
 	PSSPeak   int64 `json:"pss_peak" is:"bytes"`               // bytes
 	PSSAfter  int64 `json:"pss_after" is:"bytes"`              // bytes
-	Unread    int   `json:"unread,omitempty" is:"max=8388608"` // processes that could not be read: the figures lack them
+	Unread    int   `json:"unread,omitempty" is:"max=8388608"` // unreadable processes: the figures lack them
 }
 
-// Check says whether the batch can have happened. One sample with an impossible
-// time is enough to distrust the clock of all of them.
+// Check implements Checker. One impossible time makes the clock of the whole batch
+// untrustworthy.
 func (b *Batch) Check() error {
 	switch s := b.Summary; {
 	case s != nil && (b.Source == "" || len(b.Samples) > 0):
-		return errors.New("a summary is of an imported batch, which has no samples then")
+		return errors.New("only an imported batch without samples can have a summary")
 	case s != nil && (s.Failed > s.Count || s.Mean == 0 && s.Seconds == 0):
 		return fmt.Errorf("a summary of %d operations, %d failed, without a time", s.Count, s.Failed)
 	case b.Unproven && b.Source == "":
-		return errors.New("unproven is of an imported batch")
+		return errors.New("only an imported batch can be unproven")
 	}
 	if b.Lost > b.Lanes-len(b.Samples) {
 		return fmt.Errorf("%d samples and %d lost lanes in a batch of %d", len(b.Samples), b.Lost, b.Lanes)
@@ -204,9 +198,9 @@ func (b *Batch) Check() error {
 	return nil
 }
 
-// checkTimes says whether the sample's times can be true, given when its batch
-// was released. Only orders that hold for every target are required: who
-// notices first that a command returned and that its container runs, differs.
+// checkTimes checks the order of the sample's times after the release of its batch. It
+// requires only orders that hold for every target: returned and running, for example, come
+// in either order.
 func (s *Sample) checkTimes(released int64) error {
 	switch {
 	case s.Start == 0 && s.Failure == nil:
@@ -216,8 +210,8 @@ func (s *Sample) checkTimes(released int64) error {
 	case s.Start != 0 && s.Start < released:
 		return fmt.Errorf("start %d is before the batch's release %d", s.Start, released)
 	}
-	// A lane that failed before its start has none; its release then is the
-	// earliest its other stamps can be.
+	// A lane that failed before its start has no start. Its other stamps are after the
+	// release.
 	begin := max(s.Start, released)
 	if s.Spawned != 0 {
 		if err := after("spawned", "the start", begin, s.Spawned); err != nil {
@@ -234,7 +228,7 @@ func (s *Sample) checkTimes(released int64) error {
 	if err := s.checkReady(released); err != nil {
 		return err
 	}
-	// The workload's own stamps come in one order only.
+	// The stamps of the workload have a fixed order.
 	switch {
 	case s.First != 0 && s.Seen != 0 && s.Seen < s.First:
 		return fmt.Errorf("seen %d is before first %d: output cannot come before the first instruction", s.Seen, s.First)
@@ -244,8 +238,7 @@ func (s *Sample) checkTimes(released int64) error {
 	return nil
 }
 
-// Check says whether what a role used can be true. Roles that this version does
-// not know are as good as those it does.
+// Check implements Checker. Unknown roles are allowed.
 func (u *Usage) Check() error {
 	switch least := max(u.PSSBefore, u.PSSAfter); {
 	case u.PSSPeak < least:

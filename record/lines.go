@@ -12,18 +12,16 @@ import (
 	"sync"
 )
 
-// LineType declares a type of line: the word that its lines begin with, and the Go
-// type they are read into and written from. The Go type's first field is `Type
-// Type`; what its other fields can be say their tags, and a Check method what they
-// can be together, see [Checker].
+// LineType declares a type of line: its word and its Go type. The first field of the Go type
+// is `Type Type`. Tags declare the bounds of the other fields; a Check method checks them
+// together, see [Checker].
 type LineType struct {
 	word Type
 	of   reflect.Type
 	tags *bounds
 }
 
-// declared are the types of line that this package declares, each with a field of
-// [Record] of its own.
+// declared are the types of line of this package. Each has a field in [Record].
 var declared = []LineType{
 	line[Header](TypeHeader), line[Target](TypeTarget), line[Node](TypeNode), line[Finding](TypeFinding), line[End](TypeEnd), line[Label](TypeLabel),
 	line[Batch](TypeBatch), line[Reading](TypeReading), line[Series](TypeSeries), line[Cell](TypeCell), line[Place](TypePlace),
@@ -33,25 +31,25 @@ var declared = []LineType{
 
 func line[T any](word Type) LineType { return LineType{word: word, of: reflect.TypeFor[T]()} }
 
-// Own declares a line of another package's, which [All] finds in a record.
+// Own declares a type of line of another package. [All] returns such lines of a record.
 func Own[T any](word Type) LineType { return line[T](word) }
 
-// Lines are the types of line that a reader and a writer know. The zero of it
-// knows none; see [NewLines].
+// Lines are the types of line that a reader and a writer know. The zero value knows none;
+// see [NewLines].
 type Lines struct {
 	types  []*LineType
 	byWord map[Type]*LineType
 	byType map[reflect.Type]*LineType
 }
 
-// standard are the types of line that this package declares.
+// standard are the types of line of this package.
 var standard = sync.OnceValue(func() *Lines {
-	l, _ := NewLines() // a test shows that they can be declared
+	l, _ := NewLines() // a test shows that it does not fail
 	return l
 })
 
-// NewLines are the types of line that this package declares, and others beside
-// them. Readers that were not told of those pass over such lines.
+// NewLines returns the types of line of this package and additional ones. Readers skip lines
+// of types that they do not know.
 func NewLines(own ...LineType) (*Lines, error) {
 	l := &Lines{byWord: map[Type]*LineType{}, byType: map[reflect.Type]*LineType{}}
 	for _, t := range slices.Concat(declared, own) {
@@ -67,11 +65,11 @@ func (l *Lines) add(t LineType) (err error) {
 	case t.of == nil || t.of.Kind() != reflect.Struct:
 		return errors.New("a line is a struct")
 	case t.word == "" || strings.ContainsAny(string(t.word), "\"\\ "):
-		return errors.New("its word has to be one, without quotes")
+		return errors.New("its word must be a single word without quotes")
 	case l.byWord[t.word] != nil || l.byType[t.of] != nil:
 		return fmt.Errorf("the word or %s is declared already", t.of)
 	case t.of.NumField() == 0 || t.of.Field(0).Type != reflect.TypeFor[Type]() || t.of.Field(0).Tag.Get("json") != "type":
-		return fmt.Errorf("the first field of %s has to be: Type record.Type `json:\"type\"`", t.of)
+		return fmt.Errorf("the first field of %s must be: Type record.Type `json:\"type\"`", t.of)
 	}
 	if t.tags, err = boundsOf(t.of); err != nil {
 		return err
@@ -81,10 +79,10 @@ func (l *Lines) add(t LineType) (err error) {
 	return nil
 }
 
-// lineType reads no more of a line than its type.
+// lineType returns the type of a line without decoding the rest.
 func lineType(text []byte) (Type, error) {
-	// The writer puts the type first. Taking it from there saves parsing
-	// every line twice; decode refuses a second one.
+	// The writer puts the type first, which saves parsing every line twice. decode refuses a
+	// duplicate.
 	if rest, ok := bytes.CutPrefix(text, []byte(`{"type":"`)); ok {
 		if name, _, ok := bytes.Cut(rest, []byte(`"`)); ok {
 			return Type(name), nil
@@ -102,8 +100,7 @@ func lineType(text []byte) (Type, error) {
 	return *line.Type, nil
 }
 
-// decode returns the line that text is, a pointer to the type's struct, if its
-// values can be true.
+// decode returns a line as a pointer to the type's struct, after checking its values.
 func (t *LineType) decode(text []byte) (any, error) {
 	line := reflect.New(t.of)
 	if err := t.fill(text, line); err != nil {
@@ -115,9 +112,8 @@ func (t *LineType) decode(text []byte) (any, error) {
 	return line.Interface(), nil
 }
 
-// encode returns a line's text with its newline, its type filled in, without
-// touching the caller's value. Commands in it stay readable: & and > are not
-// written as escapes.
+// encode returns the text of a line with its newline. It fills in the type without changing
+// the caller's value. It does not escape & and >, so commands stay readable.
 func (l *Lines) encode(line any) ([]byte, Type, error) {
 	v := reflect.ValueOf(line)
 	if v.Kind() == reflect.Pointer {
@@ -159,22 +155,21 @@ func (l *Lines) words() string {
 	return strings.Join(words, ", ")
 }
 
-// Open reads the record at path, plain or zstd-compressed, whatever its name.
+// Open opens the record at path, plain or zstd-compressed by its content.
 func Open(path string) (*Reader, error) { return standard().Open(path) }
 
-// NewReader reads a record from r, plain or zstd-compressed.
+// NewReader returns a reader of a record, plain or zstd-compressed.
 func NewReader(r io.Reader) *Reader { return standard().NewReader(r) }
 
-// Load reads all of the record at path.
+// Load reads the whole record at path.
 func Load(path string) (*Record, error) { return standard().Load(path) }
 
-// Read reads all of a record from r.
+// Read reads a whole record from r.
 func Read(r io.Reader) (*Record, error) { return standard().Read(r) }
 
-// Create makes a record at path, zstd-compressed if the path ends in ".zst".
-// A file that is there already is left alone and is an error, since a record
-// cannot be measured again: the machine has moved on.
+// Create makes a record at path, zstd-compressed if the path ends in ".zst". It does not
+// overwrite an existing file: its measurements cannot be repeated.
 func Create(path string) (*Writer, error) { return standard().Create(path) }
 
-// NewWriter writes a plain record to w, which Close leaves open.
+// NewWriter returns a writer of a plain record. Close does not close w.
 func NewWriter(w io.Writer) *Writer { return standard().NewWriter(w) }

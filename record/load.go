@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// IsName tells whether a file's name is a record's: it ends in .jsonl or .jsonl.zst.
+// IsName reports whether a file name is that of a record: it ends in .jsonl or .jsonl.zst.
 func IsName(name string) bool { return strings.HasSuffix(strings.TrimSuffix(name, ".zst"), ".jsonl") }
 
-// Stem is a file's name without the ending of a record.
+// Stem returns a file name without the ending of a record.
 func Stem(name string) string { return strings.TrimSuffix(strings.TrimSuffix(name, ".zst"), ".jsonl") }
 
 // Record is a whole record in memory.
@@ -26,23 +26,23 @@ type Record struct {
 	Places   []Place
 	Ceilings []Ceiling
 	Starts   []Start
-	Logs     *Logs // what the starts were read from
+	Logs     *Logs // the source of the starts
 	Programs []Program
 	Maps     []Map
 	Points   []Point
 	Density  []Density
 	Findings []Finding
-	Labels   []Label // in the order in which they were given, see Labelled
+	Labels   []Label // in order of the file, see Labelled
 	End      *End    // nil: the run was cut off
 
 	own []any // see Own
 
-	Problems     []Problem // the first MaxProblems lines that could not be used
-	ProblemCount int       // all of them
-	Truncated    bool      // it breaks off within a line or a compressed frame
+	Problems     []Problem // the first MaxProblems unusable lines
+	ProblemCount int       // all unusable lines
+	Truncated    bool      // it ends within a line or a compressed frame
 }
 
-// recordFields are the places of a record's fields by what they hold.
+// recordFields are the indexes of a record's fields by the type of line.
 var recordFields = func() map[reflect.Type]int {
 	fields := map[reflect.Type]int{}
 	for i := range reflect.TypeFor[Record]().NumField() {
@@ -55,9 +55,8 @@ var recordFields = func() map[reflect.Type]int {
 	return fields
 }()
 
-// Add puts a line, a struct or a pointer to one, where a reader of the record finds
-// it, its type filled in: in the list of its kind, or where there is one of it, as
-// the one. Those that were declared with [Own] are among [All].
+// Add adds a line, a struct or a pointer to one, to the field of its type, and fills in its
+// type. [All] returns lines declared with [Own].
 func (r *Record) Add(line any) {
 	v := reflect.Indirect(reflect.ValueOf(line))
 	one := reflect.New(v.Type())
@@ -78,10 +77,10 @@ func (r *Record) Add(line any) {
 	}
 }
 
-// Own are the lines whose types others declared, as pointers, in their order.
+// Own returns the lines of types declared with [Own], as pointers, in order.
 func (r *Record) Own() []any { return r.own }
 
-// All are the lines of a type that was declared with [Own].
+// All returns the lines of a type declared with [Own].
 func All[T any](r *Record) (lines []*T) {
 	for _, line := range r.own {
 		if l, ok := line.(*T); ok {
@@ -97,16 +96,14 @@ func (l *Lines) Load(path string) (*Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Nothing was written: closing cannot lose anything.
 	defer func() { _ = r.Close() }()
 	return collect(r)
 }
 
-// MaxRecords is how many records one file can hold.
+// MaxRecords is the largest number of records in one file.
 const MaxRecords = 10_000
 
-// LoadAll reads all records of a file: the one that a run wrote, or those that
-// [Writer.Join] put behind each other.
+// LoadAll reads all records of a file: that of a run, or those joined by [Writer.Join].
 func (l *Lines) LoadAll(path string) ([]*Record, error) {
 	r, err := l.Open(path)
 	if err != nil {
@@ -116,7 +113,7 @@ func (l *Lines) LoadAll(path string) ([]*Record, error) {
 	return r.All()
 }
 
-// All reads all records of what is read, as [Lines.LoadAll] does.
+// All reads all records.
 func (r *Reader) All() (all []*Record, err error) {
 	err = r.Each(func(rec *Record) { all = append(all, rec) })
 	if err != nil {
@@ -125,7 +122,7 @@ func (r *Reader) All() (all []*Record, err error) {
 	return all, nil
 }
 
-// Each reads the records of what is read one after the other, and keeps none of them.
+// Each calls take for one record after the other.
 func (r *Reader) Each(take func(*Record)) error {
 	r.Several()
 	for n, more := 0, true; more; n, more = n+1, r.More() {

@@ -33,7 +33,7 @@ func (e *echo) Check() error {
 	return nil
 }
 
-func TestAnInstrumentBringsLinesOfItsOwn(t *testing.T) {
+func TestInstrumentDeclaresItsOwnLines(t *testing.T) {
 	t.Parallel()
 	lines := must.Get(record.NewLines(record.Own[echo]("echo")))(t)
 	var file bytes.Buffer
@@ -63,13 +63,13 @@ func TestAnInstrumentBringsLinesOfItsOwn(t *testing.T) {
 	if all := record.All[echo](made); len(all) != 2 || *made.End != (record.End{Type: record.TypeEnd, Status: "done"}) || made.Findings[0].Type != record.TypeFinding || made.Header.Experiment != "echo" {
 		t.Errorf("got %+v", made)
 	}
-	for i, want := range []string{"echo: heard 4 is before sent 5", "echo: target is missing", `hops: name "a" is there twice`, "more than 2 hops in one echo", "an echo without a hop"} {
+	for i, want := range []string{"echo: heard 4 is before sent 5", "echo: target is missing", `hops: duplicate name "a"`, "more than 2 hops in one echo", "an echo without a hop"} {
 		if i >= len(got.Problems) || !strings.Contains(got.Problems[i].Reason, want) {
 			t.Fatalf("problems %v have no %q", got.Problems, want)
 		}
 	}
 
-	// Readers and writers that were not told of it do not know it.
+	// Readers and writers without the declaration do not know it.
 	plain, err := record.Read(strings.NewReader(text))
 	if err != nil || len(plain.Problems) != 0 || len(record.All[echo](plain)) != 0 || plain.End == nil {
 		t.Errorf("%v, %+v", err, plain)

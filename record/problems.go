@@ -2,17 +2,16 @@ package record
 
 import "slices"
 
-// maxExamples is how many problems are told in words.
 const maxExamples = 5
 
-// Note keeps one of the first few problems in words, each once.
+// Note adds the text of a problem, if it is new and one of the first few.
 func (p *Problems) Note(text string) {
 	if len(p.Examples) < maxExamples && !slices.Contains(p.Examples, text) {
-		p.Examples = append(slices.Clip(p.Examples), text) // another's may begin alike
+		p.Examples = append(slices.Clip(p.Examples), text) // do not overwrite a shared array
 	}
 }
 
-// Add adds up the counts, and keeps the first few examples of both.
+// Add adds the counts and the examples of more.
 func (p *Problems) Add(more *Problems) {
 	p.Gone += more.Gone
 	p.Reused += more.Reused

@@ -14,39 +14,35 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Errors of files that cannot be read as a record.
+// Errors that a reader wraps.
 var (
-	// ErrNotRecord is wrapped when a file does not begin with a header.
-	ErrNotRecord = errors.New("not a tare record")
-	// ErrNewerSchema is wrapped when a record needs a later tare.
-	ErrNewerSchema = errors.New("the record is of a newer schema")
+	ErrNotRecord   = errors.New("not a tare record") // a file does not begin with a header
+	ErrNewerSchema = errors.New("the record has a newer schema")
 )
 
-// Limits of what a reader keeps, so that no file can exhaust it.
+// Limits of a reader, against hostile files.
 const (
-	// MaxProblems is how many problems are kept; the others are counted.
+	// MaxProblems is how many problems are kept; all are counted.
 	MaxProblems = 100
-	// headerWithin is how many bad lines may come before the header. More
-	// of them are another kind of file.
+	// headerWithin is how many bad lines may come before the header. A file with more is not
+	// a record.
 	headerWithin = 100
-	// decoderWindow is what `zstd -19` and below need.
+	// decoderWindow is enough for `zstd -19`.
 	decoderWindow = 32 << 20
-	// maxRatio is how many times its size a compressed record unpacks to, beyond anyRatio
-	// bytes. Those of runs unpack to 5 to 20 times their size, a bomb to 30,000.
+	// maxRatio is the largest ratio of unpacked to compressed size beyond anyRatio bytes.
+	// Real records have a ratio of 5 to 20, a zstd bomb 30,000.
 	maxRatio = 100
 	anyRatio = 16 << 20
-	// reasonLength keeps a hostile value out of a problem's reason.
+	// reasonLength limits the length of a problem's reason.
 	reasonLength = 300
 )
 
-// Problem is a line that could not be used, and why. The others still are.
+// Problem is an unusable line and the reason.
 type Problem struct {
-	Line   int    `json:"line,omitempty"` // from 1; 0: not known, see String
+	Line   int    `json:"line,omitempty"` // from 1; 0: unknown, such as for a line found duplicate later
 	Reason string `json:"reason"`
 }
 
-// String has no number for a line that was read before it turned out to be of no use,
-// such as one that is there twice.
 func (p Problem) String() string {
 	if p.Line == 0 {
 		return p.Reason
@@ -62,11 +58,11 @@ type Reader struct {
 	lines   *lineReader
 	decoder *zstd.Decoder
 	closer  io.Closer
-	most    int64 // bytes of text, see AtMost; 0: no matter how many
+	most    int64 // bytes of text, see AtMost; 0: no limit
 	skimmed int64
 
 	several   bool    // a second header begins another record, see More
-	another   *Header // which it is
+	another   *Header // the header of the next record
 	opened    bool    // the header was read
 	ended     bool    // the end mark was read
 	err       error
@@ -86,7 +82,7 @@ func (l *Lines) Open(path string) (*Reader, error) {
 	}
 	if info, err := file.Stat(); err == nil && info.IsDir() {
 		file.Close()
-		return nil, fmt.Errorf("open record: %s is a folder; give the records in it, such as %s", path, filepath.Join(path, "*.jsonl"))
+		return nil, fmt.Errorf("open record: %s is a folder; give its records, such as %s", path, filepath.Join(path, "*.jsonl"))
 	}
 	r := l.NewReader(file)
 	r.name, r.closer = path, file
@@ -98,10 +94,9 @@ func (l *Lines) NewReader(r io.Reader) *Reader {
 	return &Reader{name: "record", types: l, source: &source{r: r}}
 }
 
-// Next returns the next line, a pointer to its struct, and io.EOF after the last.
-// The first is the *Header: without one the error wraps [ErrNotRecord]. Lines of
-// unknown types are passed over, and lines that cannot be true are too, as
-// Problems.
+// Next returns the next line as a pointer to its struct, and io.EOF after the last. The
+// first is the *Header; without one the error wraps [ErrNotRecord]. Next skips lines of
+// unknown types. It skips invalid lines too and adds them to Problems.
 func (r *Reader) Next() (any, error) {
 	if h := r.another; h != nil && r.err == nil {
 		r.another = nil
@@ -125,12 +120,11 @@ func (r *Reader) Next() (any, error) {
 	return nil, r.err
 }
 
-// Several lets the reader go on behind the first record, see More.
+// Several enables reading of several records, see More.
 func (r *Reader) Several() { r.several = true }
 
-// More says, after io.EOF, whether the file holds another record behind the one that
-// was read, as [Writer.Join] makes them. Next then returns the lines of that one, and
-// Problems and Truncated are about it.
+// More reports, after io.EOF, whether the file has another record, as [Writer.Join] makes
+// them. Next then returns the lines of that record; Problems and Truncated apply to it.
 func (r *Reader) More() bool {
 	if r.another == nil {
 		return false
@@ -139,14 +133,14 @@ func (r *Reader) More() bool {
 	return true
 }
 
-// Problems returns the first MaxProblems lines that could not be used so far.
+// Problems returns the first MaxProblems unusable lines so far.
 func (r *Reader) Problems() []Problem { return r.problems }
 
-// ProblemCount returns how many lines could not be used so far.
+// ProblemCount returns the number of unusable lines so far.
 func (r *Reader) ProblemCount() int { return r.count }
 
-// Truncated says, after io.EOF, that the record breaks off within a line or a
-// compressed frame. One that was cut between two lines lacks only its *End.
+// Truncated reports, after io.EOF, whether the record ends within a line or a compressed
+// frame. A record cut between two lines lacks only its *End.
 func (r *Reader) Truncated() bool { return r.truncated }
 
 // Close closes a file that Open opened.
@@ -178,7 +172,7 @@ func (r *Reader) read() (rawLine, error) {
 // zstdMagic begins every zstd frame (RFC 8878, 3.1.1).
 var zstdMagic = []byte{0x28, 0xB5, 0x2F, 0xFD}
 
-// begin looks at the first bytes, since a name can lie about compression.
+// begin detects compression by the first bytes.
 func (r *Reader) begin() error {
 	in := bufio.NewReader(r.source)
 	magic, err := in.Peek(len(zstdMagic))
@@ -189,8 +183,8 @@ func (r *Reader) begin() error {
 		r.lines = newLineReader(r.bound(in))
 		return nil
 	}
-	// One goroutine's decoder hands out every block that is whole before it
-	// reports the one that is not.
+	// With one goroutine the decoder returns every complete block before the error of a
+	// damaged one.
 	r.decoder, err = zstd.NewReader(in,
 		zstd.WithDecoderConcurrency(1),
 		zstd.WithDecoderLowmem(true),
@@ -206,11 +200,10 @@ func (r *Reader) bound(in io.Reader) io.Reader {
 	if r.most == 0 {
 		return in
 	}
-	return &bounded{in, r.most + 1, r.source} // of what is exactly as long, the end is seen
+	return &bounded{in, r.most + 1, r.source} // one more, to see the end of a text of exactly that length
 }
 
-// decode returns the line, nil if it is passed over, or the error that makes
-// the rest of the file worthless.
+// decode returns the line, or nil if it is skipped. An error ends the reading of the file.
 func (r *Reader) decode(raw rawLine) (any, error) {
 	if raw.long {
 		return nil, r.problem(raw, fmt.Errorf("longer than %d MiB", MaxLine>>20))
@@ -227,7 +220,7 @@ func (r *Reader) decode(raw rawLine) (any, error) {
 	switch {
 	case kind == nil && !json.Valid(text):
 		err = errors.New("not JSON")
-	case kind == nil: // of a later version, or of another package
+	case kind == nil: // from a later version, or another package
 	case word == TypeHeader && (r.several || !r.opened):
 		if err := r.checkSchema(text); err != nil {
 			return nil, err
@@ -242,21 +235,21 @@ func (r *Reader) decode(raw rawLine) (any, error) {
 	return r.place(raw, word, line)
 }
 
-// place says whether a good line may stand where it does.
+// place checks the position of a valid line.
 func (r *Reader) place(raw rawLine, word Type, line any) (any, error) {
 	switch {
 	case !r.opened && word != TypeHeader:
-		return nil, r.notRecord(fmt.Sprintf("line %d is a %.40q line where the header belongs", raw.number, word))
+		return nil, r.notRecord(fmt.Sprintf("line %d is a %.40q line in place of the header", raw.number, word))
 	case line == nil:
 		return nil, nil
 	case r.opened && word == TypeHeader && r.several:
 		r.another = line.(*Header)
 		return nil, io.EOF
 	case r.opened && word == TypeHeader:
-		// Times of two runs cannot be mixed, so what follows is left alone.
-		r.note(raw.number, "a second header: this and all that follows is another record; give it a file of its own")
+		// Times of two runs cannot be compared.
+		r.note(raw.number, "a second header: this line and the rest are another record; split the file")
 		return nil, io.EOF
-	case r.ended && word != TypeLabel: // which says something of a record that is whole
+	case r.ended && word != TypeLabel: // labels are added to finished records
 		return nil, r.problem(raw, fmt.Errorf("a %s line after the end mark", word))
 	}
 	r.opened = true
@@ -265,28 +258,27 @@ func (r *Reader) place(raw rawLine, word Type, line any) (any, error) {
 	return line, nil
 }
 
-// checkSchema comes before the rest of the header is looked at, which in a
-// newer schema may have changed its meaning.
+// checkSchema checks the schema before the rest of the header is decoded, which may have
+// another meaning in a newer schema.
 func (r *Reader) checkSchema(text []byte) error {
 	var header struct {
 		Schema  int    `json:"schema"`
 		Version string `json:"tare_version"`
 	}
 	if err := json.Unmarshal(text, &header); err != nil || header.Schema <= Schema {
-		return nil // what is wrong with it is found when the header is read
+		return nil // decoding the header finds the mistake
 	}
 	writer := "a later tare"
 	if header.Version != "" {
 		writer = fmt.Sprintf("tare %.40s or later", header.Version)
 	}
-	return fmt.Errorf("%s: %w: it has schema %d and this tare reads up to %d; open it with %s, which wrote it",
+	return fmt.Errorf("%s: %w: schema %d, supported up to %d; open it with %s, which wrote it",
 		r.name, ErrNewerSchema, header.Schema, Schema, writer)
 }
 
-// problem counts a bad line. Before the header, too many of them are an error.
+// problem counts a bad line. Too many before the header are an error.
 func (r *Reader) problem(raw rawLine, why error) error {
-	if !raw.whole {
-		// A half line is how a crash looks; it is no one's mistake.
+	if !raw.whole { // left by a crash
 		r.truncated = true
 		return nil
 	}
@@ -307,36 +299,36 @@ func (r *Reader) note(line int, reason string) {
 	}
 }
 
-// finish decides what the end of the input means.
+// finish sets the final error and the state at the end of the input.
 func (r *Reader) finish(last rawLine, err error) {
 	switch {
 	case r.source.err != nil:
-		r.err = fmt.Errorf("read %s: %w; what came before it was read", r.name, r.source.err)
+		r.err = fmt.Errorf("read %s: %w; the lines before it were read", r.name, r.source.err)
 		return
-	case errors.Is(err, io.EOF): // all of it was read
+	case errors.Is(err, io.EOF):
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		r.truncated = true
 	default:
 		r.truncated = true
-		r.note(last.number, fmt.Sprintf("the compressed stream is damaged here, and what follows cannot be read: %v", err))
+		r.note(last.number, fmt.Sprintf("the compressed stream is damaged here, and the rest is unreadable: %v", err))
 	}
 	if r.err = io.EOF; !r.opened {
-		r.err = r.notRecord("it is empty: the run ended before its header, or it is not the right file")
+		r.err = r.notRecord("it is empty: the run ended before its header, or it is the wrong file")
 	}
 }
 
-// notRecord says why a file is not a record. The first bad line is likelier
-// the reason than whatever came last.
+// notRecord returns an error for a file that is not a record. The first bad line is the
+// likeliest reason.
 func (r *Reader) notRecord(reason string) error {
 	if len(r.problems) > 0 {
 		reason = r.problems[0].String()
 	} else if r.truncated {
-		reason = "it breaks off before the header is complete"
+		reason = "it ends before the header is complete"
 	}
 	return fmt.Errorf("%s: %w: %s; give a file that tare wrote", r.name, ErrNotRecord, reason)
 }
 
-// proportionate ends with an error what unpacks to more than maxRatio allows.
+// proportionate fails if the input unpacks to more than maxRatio allows.
 type proportionate struct {
 	in     io.Reader
 	source *source
@@ -351,11 +343,11 @@ func (p *proportionate) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// source keeps the error of the file apart from the errors of what is in it.
+// source keeps the error of the file, as opposed to errors of its content.
 type source struct {
 	r    io.Reader
 	err  error
-	size int64 // that was read
+	size int64 // bytes read
 }
 
 func (s *source) Read(p []byte) (int, error) {

@@ -12,7 +12,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/need"
 )
 
-func TestARecordThatAnotherUserKeepsToHimselfIsNotTakenForNoRecord(t *testing.T) {
+func TestUnreadableRecordIsAPermissionError(t *testing.T) {
 	need.Root(t)
 	path := filepath.Join(t.TempDir(), "run.jsonl")
 	must.OK(t, os.WriteFile(path, nil, 0o600))

@@ -17,7 +17,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-func TestOneBadLineCostsThatLine(t *testing.T) {
+func TestBadLinesAreSkipped(t *testing.T) {
 	batch := batchPrefix + `[{"start":1001,"returned":1002}]}` + "\n"
 	for name, test := range map[string]struct {
 		text      string
@@ -34,11 +34,11 @@ func TestOneBadLineCostsThatLine(t *testing.T) {
 		"half a line with another behind it":    {headerLine + batch[:50] + "\n" + batch, 1, []string{"line 2: unexpected end"}, false},
 		"an unknown type that is not JSON":      {headerLine + `{"type":"span"` + "\n" + batch, 1, []string{"line 2: not JSON"}, false},
 		"an object without a type":              {headerLine + "{}\n" + batch, 1, []string{"line 2: a JSON object without a type"}, false},
-		"a line of two types":                   {headerLine + `{"type":"node","type":"end","status":"done"}` + "\n", 0, []string{`"type" is there twice`}, false},
-		"a stamp that is there twice":           {headerLine + batchPrefix + `[{"start":1001,"returned":1002,"returned":9002}]}` + "\n" + batch, 1, []string{`line 2: "returned" is there twice in one object`}, false},
-		"a stamp that is there twice, escaped":  {headerLine + batchPrefix + `[{"start":1001,"returned":1002,"r\u0065turned":9002}]}` + "\n" + batch, 1, []string{`line 2: "returned" is there twice`}, false},
-		"a stamp in another case":               {headerLine + batchPrefix + `[{"start":1001,"returned":1002,"Returned":9002}]}` + "\n" + batch, 1, []string{`line 2: "Returned" is there, and the name is "returned"`}, false},
-		"a field that is there twice":           {headerLine + strings.Replace(batch, `"lanes"`, `"op":"stop","lanes"`, 1) + batch, 1, []string{`line 2: "op" is there twice`}, false},
+		"a line of two types":                   {headerLine + `{"type":"node","type":"end","status":"done"}` + "\n", 0, []string{`duplicate field "type"`}, false},
+		"a stamp that is there twice":           {headerLine + batchPrefix + `[{"start":1001,"returned":1002,"returned":9002}]}` + "\n" + batch, 1, []string{`line 2: duplicate field "returned" in one object`}, false},
+		"a stamp that is there twice, escaped":  {headerLine + batchPrefix + `[{"start":1001,"returned":1002,"r\u0065turned":9002}]}` + "\n" + batch, 1, []string{`line 2: duplicate field "returned" in one object`}, false},
+		"a stamp in another case":               {headerLine + batchPrefix + `[{"start":1001,"returned":1002,"Returned":9002}]}` + "\n" + batch, 1, []string{`line 2: unknown field "Returned": the name is "returned"`}, false},
+		"a field that is there twice":           {headerLine + strings.Replace(batch, `"lanes"`, `"op":"stop","lanes"`, 1) + batch, 1, []string{`line 2: duplicate field "op" in one object`}, false},
 		"a value of the wrong kind":             {headerLine + batchPrefix + `[{"start":"soon"}]}` + "\n" + batch, 1, []string{"batch: samples.start cannot hold a string"}, false},
 		"samples that are no list":              {headerLine + batchPrefix + `{}}` + "\n" + batch, 1, []string{"not a list"}, false},
 		"a fraction of a nanosecond":            {headerLine + batchPrefix + `[{"start":1001.5}]}` + "\n", 0, []string{"1001.5"}, false},
@@ -69,7 +69,7 @@ func TestOneBadLineCostsThatLine(t *testing.T) {
 	}
 }
 
-func TestARecordThatUnpacksToFarMoreThanItsSizeIsNotReadOn(t *testing.T) {
+func TestCompressionBombIsNotRead(t *testing.T) {
 	t.Parallel()
 	var packed bytes.Buffer
 	w := must.Get(newEncoder(&packed))(t)
@@ -94,25 +94,25 @@ func TestARecordThatUnpacksToFarMoreThanItsSizeIsNotReadOn(t *testing.T) {
 	}
 }
 
-func TestFilesThatAreNoRecordsSaySo(t *testing.T) {
+func TestOtherFilesAreNotRecords(t *testing.T) {
 	for name, test := range map[string]struct {
 		text  string
 		cause error
 		want  string
 	}{
 		"nothing":                        {"", ErrNotRecord, "it is empty"},
-		"a record without header":        {`{"type":"end","status":"done"}` + "\n", ErrNotRecord, `line 1 is a "end" line where the header belongs`},
+		"a record without header":        {`{"type":"end","status":"done"}` + "\n", ErrNotRecord, `line 1 is a "end" line in place of the header`},
 		"other JSON Lines":               {"{\"a\":1}\n{\"a\":2}\n", ErrNotRecord, "line 1: a JSON object without a type"},
 		"prose":                          {"Dear reader,\n", ErrNotRecord, "line 1: not a JSON object"},
 		"a long text":                    {strings.Repeat("x\n", 1<<20), ErrNotRecord, "line 1: not a JSON object"},
 		"one endless line":               {strings.Repeat("x", MaxLine+2) + "\n", ErrNotRecord, "line 1: longer than 16 MiB"},
-		"half a header":                  {headerLine[:12], ErrNotRecord, "breaks off before the header is complete"},
-		"a header of schema 0":           {`{"type":"header"}` + "\n", ErrNotRecord, "schema is 0 and has to be 1 or more"},
+		"half a header":                  {headerLine[:12], ErrNotRecord, "ends before the header is complete"},
+		"a header of schema 0":           {`{"type":"header"}` + "\n", ErrNotRecord, "schema is 0 and must be at least 1"},
 		"a header of a number too large": {`{"type":"header","schema":1,"run_id":"x","environment":{"cpus":1e400}}` + "\n" + `{"type":"end","status":"done"}` + "\n", ErrNotRecord, "line 1: header: environment.cpus cannot hold a number 1e400"},
 		"a broken header":                {`{"type":"header","schema":1,"run_id":5}` + "\n" + `{"type":"end","status":"done"}` + "\n", ErrNotRecord, "line 1: header: run_id cannot hold a number"},
-		"zstd of nothing":                {string(zstdMagic), ErrNotRecord, "breaks off"},
+		"zstd of nothing":                {string(zstdMagic), ErrNotRecord, "it ends before the header"},
 		"zstd that is damaged":           {string(zstdMagic) + "\x04\x58\xff\xff\xff\xff\xff", ErrNotRecord, "damaged"},
-		"a newer schema":                 {`{"type":"header","schema":7,"tare_version":"v3.1.0"}` + "\n", ErrNewerSchema, "schema 7 and this tare reads up to 1; open it with tare v3.1.0 or later"},
+		"a newer schema":                 {`{"type":"header","schema":7,"tare_version":"v3.1.0"}` + "\n", ErrNewerSchema, "schema 7, supported up to 1; open it with tare v3.1.0 or later"},
 		"a newer, different shape":       {`{"type":"header","schema":7,"environment":[]}` + "\n", ErrNewerSchema, "open it with a later tare"},
 	} {
 		_, err := Read(strings.NewReader(test.text))
@@ -125,7 +125,7 @@ func TestFilesThatAreNoRecordsSaySo(t *testing.T) {
 	}
 }
 
-func TestACompressedRecordCutAnywhereGivesAllItsWholeBlocks(t *testing.T) {
+func TestCutCompressedRecordGivesItsWholeBlocks(t *testing.T) {
 	text, ends := compressed(t)
 	for cut := range text {
 		whole := 0
@@ -146,7 +146,7 @@ func TestACompressedRecordCutAnywhereGivesAllItsWholeBlocks(t *testing.T) {
 	}
 }
 
-func TestDamagedCompressionKeepsWhatCameBefore(t *testing.T) {
+func TestDamagedCompressionKeepsTheLinesBefore(t *testing.T) {
 	text, ends := compressed(t)
 	for at := ends[1]; at < ends[2]; at++ {
 		damaged := bytes.Clone(text)
@@ -175,7 +175,7 @@ func compressed(t *testing.T) (text []byte, ends []int) {
 	return b.Bytes(), ends
 }
 
-func TestAnErrorOfTheDiskIsNotTakenForTheEnd(t *testing.T) {
+func TestDiskErrorIsNotTheEnd(t *testing.T) {
 	text, _ := written(t, few())
 	in := io.MultiReader(strings.NewReader(text), iotest.ErrReader(syscall.EIO))
 	if _, err := Read(in); !errors.Is(err, syscall.EIO) {
@@ -183,7 +183,7 @@ func TestAnErrorOfTheDiskIsNotTakenForTheEnd(t *testing.T) {
 	}
 }
 
-func TestProblemsAreCountedBeyondThoseThatAreKept(t *testing.T) {
+func TestAllProblemsAreCounted(t *testing.T) {
 	got := must.Get(Read(strings.NewReader(headerLine + strings.Repeat("oops\n", 5*MaxProblems))))(t)
 	if len(got.Problems) != MaxProblems || got.ProblemCount != 5*MaxProblems {
 		t.Errorf("%d kept, %d counted", len(got.Problems), got.ProblemCount)
@@ -197,7 +197,7 @@ func TestReasonsDoNotRepeatHugeValues(t *testing.T) {
 	}
 }
 
-func TestAReaderStaysAtItsEnd(t *testing.T) {
+func TestReaderStaysAtItsEnd(t *testing.T) {
 	r := NewReader(strings.NewReader(headerLine))
 	must.Get(r.Next())(t)
 	for range 3 {
@@ -237,7 +237,7 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-func TestSkimmingGivesEveryWholeLineAndNoMore(t *testing.T) {
+func TestSkimReturnsEveryWholeLine(t *testing.T) {
 	t.Parallel()
 	const text = `{"type":"node","time":1}` + "\n\nnot json\n" + `{"time":1,"type":"later"}` + "\n" + `{"type":"end","status":"do`
 	r := NewReader(strings.NewReader(text))
@@ -258,7 +258,7 @@ func TestSkimmingGivesEveryWholeLineAndNoMore(t *testing.T) {
 	}
 }
 
-func TestATextThatIsTooLongIsAnErrorAndNoEnd(t *testing.T) {
+func TestTooLongTextIsAnError(t *testing.T) {
 	t.Parallel()
 	var plain, packed bytes.Buffer
 	encoder := must.Get(newEncoder(&packed))(t)

@@ -12,27 +12,25 @@ import (
 	"strings"
 )
 
-// Redaction takes out of the lines of records what tells who measured, and where: every
-// text that its field does not declare to be safe, so that a field that is added is
-// hidden until somebody says otherwise. What is hidden is called by a pseudonym, the
-// same one wherever it stands, so that what belongs together still does. Numbers are
-// left alone, those of commits among them. A run's pseudonym is by chance, so that the
-// runs of two redactions are two.
+// Redaction replaces texts that could identify who measured, and where. It replaces every
+// text of a field not declared safe, so a new field is redacted by default. Equal texts get
+// the same pseudonym. Numbers stay, including those of commits. A run's id gets a random
+// pseudonym, so runs of two redactions differ.
 type Redaction struct {
 	names map[[2]string]string
 	count map[string]int // pseudonyms of each kind
 	times map[string]int
-	wrong error // the first with the line that is redacted
+	wrong error // the first error of the current line
 }
 
-// Removed is how much of one kind was taken out.
+// Removed counts the replaced texts of one kind.
 type Removed struct {
 	Kind   string
-	Values int // different ones
+	Values int // distinct texts
 	Times  int
 }
 
-// Removed is what was taken out, by kind.
+// Removed returns the counts of replaced texts by kind.
 func (r *Redaction) Removed() (out []Removed) {
 	for _, kind := range slices.Sorted(maps.Keys(r.count)) {
 		out = append(out, Removed{kind, r.count[kind], r.times[kind]})
@@ -47,9 +45,9 @@ func (r *Redaction) Line(line any) (any, error) {
 	}
 	switch l := line.(type) {
 	case *Header:
-		if own := [2]string{"id", l.RunID}; r.names[own] == "" {
+		if run := [2]string{"id", l.RunID}; r.names[run] == "" {
 			r.count["id"]++
-			r.names[own] = "id-" + strings.ToLower(rand.Text()[:10])
+			r.names[run] = "id-" + strings.ToLower(rand.Text()[:10])
 		}
 	case *Label:
 		if l.Key == "commit" && redactNumber.MatchString(l.Value) {
@@ -86,7 +84,7 @@ func (r *Redaction) fields(v reflect.Value, b *bounds) reflect.Value {
 	return out
 }
 
-// value is a copy: what a line points to belongs to whoever has it.
+// value returns a redacted copy, because others may share the values that a line points to.
 func (r *Redaction) value(v reflect.Value, x *bound) reflect.Value {
 	switch kind := v.Kind(); {
 	case v.Type() == reflect.TypeFor[json.RawMessage]():
@@ -95,10 +93,10 @@ func (r *Redaction) value(v reflect.Value, x *bound) reflect.Value {
 			r.wrong = err
 		}
 		return reflect.ValueOf(text)
-	case itself(v.Type()): // a time
+	case unmarshalsItself(v.Type()): // a time
 	case kind == reflect.Struct:
 		return r.fields(v, x.inner)
-	case v.Type() == reflect.TypeFor[string](): // others are words of this package
+	case v.Type() == reflect.TypeFor[string](): // other types of text are words of this package
 		return reflect.ValueOf(r.text(x.kind, v.String()))
 	case (kind == reflect.Pointer || kind == reflect.Slice || kind == reflect.Map) && !v.IsNil():
 		return r.elements(v, x)
@@ -120,7 +118,7 @@ func (r *Redaction) elements(v reflect.Value, x *bound) reflect.Value {
 		return out
 	}
 	out := reflect.MakeMap(v.Type())
-	keys := v.MapKeys() // in an order of their own: pseudonyms are numbered
+	keys := v.MapKeys() // sorted, because pseudonyms are numbered
 	slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
 	for _, key := range keys {
 		one := r.value(v.MapIndex(key), x)
@@ -135,12 +133,12 @@ func (r *Redaction) elements(v reflect.Value, x *bound) reflect.Value {
 var (
 	redactLine   = regexp.MustCompile(`^(.*)(:[0-9]+)$`)
 	redactNumber = regexp.MustCompile(`^[0-9]{1,12}$`)
-	redactOwn    = regexp.MustCompile(`^(spin|hold|storage) `) // neighbours of tare's own; others are images
+	redactOwn    = regexp.MustCompile(`^(spin|hold|storage) `) // built-in neighbours; others are images
 	redactScheme = regexp.MustCompile(`^([a-z][a-z0-9+.-]*://)(.*)$`)
 )
 
-// text is the pseudonym of a text, of which the form stays: of a path how deep it is and
-// in which others it lies, of a volume its kind, of an address its scheme.
+// text returns the pseudonym of a text. It keeps the form: the elements of a path, the kind
+// of a volume, the scheme of an address.
 func (r *Redaction) text(kind, s string) string {
 	if kind == "" {
 		kind = "text"
@@ -181,18 +179,17 @@ func (r *Redaction) name(kind, s string) string {
 }
 
 var (
-	// planWords are the options of plans whose words say what was measured and how, and
-	// nothing of who did.
+	// planWords are the options of plans with words that do not identify anyone.
 	planWords = map[string]bool{
 		"ops": true, "baseline": true, "subject": true, "via": true, "cache": true, "phases": true, "adjust": true, "missing": true, "tool": true,
 		"rw": true, "ioengine": true, "engine": true, "drop": true, "case": true, "method": true, "sync": true, "fsync": true, "mode": true, "format": true,
 	}
-	// planAmounts are durations, sizes, shares and counts; what else begins with a digit may
-	// be an address or a name.
+	// planAmounts matches durations, sizes, shares and counts. Other texts that begin with a
+	// digit may be addresses or names.
 	planAmounts = regexp.MustCompile(`^([0-9]+(\.[0-9]+)?([nuµm]s|[smhd]))*[0-9]+(\.[0-9]+)?([nuµm]s|[smhd%]|[bB]|[kKmMgGtTpPE]i?[bB]?)?(/s)?$`)
 )
 
-// plan keeps an option's words where they are known to say nothing, and amounts.
+// plan redacts a plan. It keeps amounts and the words of planWords.
 func (r *Redaction) plan(text []byte) (json.RawMessage, error) {
 	if len(text) == 0 {
 		return nil, nil

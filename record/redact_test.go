@@ -12,7 +12,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-// novel is a line with a field of each kind that nobody has thought about yet.
+// novel is a line with an undeclared field of each kind.
 type novel struct {
 	Type   Type              `json:"type"`
 	Op     string            `json:"op" is:"safe"`
@@ -31,7 +31,7 @@ type novelInner struct {
 	Rate float64 `json:"rate"`
 }
 
-func TestATextThatIsNotDeclaredSafeIsHidden(t *testing.T) {
+func TestTextsNotDeclaredSafeAreRedacted(t *testing.T) {
 	t.Parallel()
 	line := &novel{Op: "create", Text: "host7", List: []string{"host7", "host8"}, Facts: map[string]string{"k7": "host8"}, Known: map[string]int{"cpu": 3},
 		Inner: &novelInner{"/home/me/a:12", 0.1}, Inners: []novelInner{{"/home/me", 0.2}},
@@ -54,7 +54,7 @@ func TestATextThatIsNotDeclaredSafeIsHidden(t *testing.T) {
 	}
 }
 
-func TestALineThatCannotBeRedactedIsNotGiven(t *testing.T) {
+func TestRedactionFailsForUnreadablePlans(t *testing.T) {
 	t.Parallel()
 	type inner struct {
 		Plan json.RawMessage `json:"plan"`
@@ -73,7 +73,7 @@ func TestALineThatCannotBeRedactedIsNotGiven(t *testing.T) {
 	}
 }
 
-func TestOfAPlanAmountsStayAndWhatLooksLikeThemIsHidden(t *testing.T) {
+func TestRedactionKeepsAmountsOfPlans(t *testing.T) {
 	t.Parallel()
 	for text, stays := range map[string]bool{
 		"8": true, "0.5": true, "0s": true, "400ms": true, "1h30m0s": true, "1.5s": true, "10µs": true, "4k": true, "1Gi": true, "512KiB": true, "500m": true, "25%": true, "100M/s": true, "64m": true, "4kb": true, "2g": true,
@@ -87,7 +87,7 @@ func TestOfAPlanAmountsStayAndWhatLooksLikeThemIsHidden(t *testing.T) {
 	}
 }
 
-func TestRunsOfTwoRedactionsAreTwoAndNumbersOfCommitsStay(t *testing.T) {
+func TestRedactionChangesRunIDsAndKeepsNumericCommits(t *testing.T) {
 	t.Parallel()
 	ids := map[string]bool{}
 	for range 2 {
@@ -105,7 +105,7 @@ func TestRunsOfTwoRedactionsAreTwoAndNumbersOfCommitsStay(t *testing.T) {
 	}
 }
 
-func TestSafeTextsAreTheseAndNoOthers(t *testing.T) {
+func TestListOfSafeTexts(t *testing.T) {
 	t.Parallel()
 	var hidden, kept int
 	var walk func(b *bounds)
@@ -131,7 +131,7 @@ func TestSafeTextsAreTheseAndNoOthers(t *testing.T) {
 	}
 }
 
-func TestLabelsStandBehindTheEndAndTheLastCounts(t *testing.T) {
+func TestLabelsComeAfterTheEndAndTheLastCounts(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"/a.jsonl", "/a.jsonl.zst"} {
 		path := t.TempDir() + name
@@ -156,7 +156,7 @@ func TestLabelsStandBehindTheEndAndTheLastCounts(t *testing.T) {
 	}
 }
 
-func TestJoinedRecordsAreReadOneByOne(t *testing.T) {
+func TestJoinedRecordsAreReadSeparately(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	whole, _ := written(t, few())
@@ -187,7 +187,7 @@ func TestJoinedRecordsAreReadOneByOne(t *testing.T) {
 		}
 		check.Error(t, standard().AddLabels(dir+out, []Label{{Key: "a", Value: "b"}}), "label each before")
 	}
-	check.Error(t, standard().AddLabels(dir+"/cut", nil), "breaks off within a line")
+	check.Error(t, standard().AddLabels(dir+"/cut", nil), "its last line is incomplete")
 	writeFile(t, dir+"/newer", whole+strings.Replace(whole, `"schema":1`, `"schema":99`, 1))
 	_, err := standard().LoadAll(dir + "/newer")
 	check.Error(t, err, "newer schema")

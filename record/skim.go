@@ -7,19 +7,17 @@ import (
 	"io"
 )
 
-// ErrTooLong is wrapped when a record has more text than its reader was told to take.
+// ErrTooLong is wrapped if a record has more text than AtMost allows.
 var ErrTooLong = errors.New("the record is too long to be read here")
 
-// AtMost has the reader end with an error behind so many bytes of text. A file says how
-// long it is; what it unpacks to can be a thousand times that. It is told before the
-// first line is read.
+// AtMost limits the text to a number of bytes after decompression, which can be a thousand
+// times the size of the file. Call it before the first line is read.
 func (r *Reader) AtMost(bytes int64) { r.most = bytes }
 
-// Skim returns the next line as it stands there, and its type, without reading the rest
-// of it; io.EOF comes behind the last that is whole. A line that has no type has "".
-// Whoever wants to know what it says gives it to [Lines.Decode]. The text is valid until
-// the next call. Nothing is asked about the order of lines, so that a reader may begin in
-// the midst of a record.
+// Skim returns the text of the next line and its type, or "" if it has none, without
+// decoding it; see [Lines.Decode]. It returns io.EOF after the last complete line. The text
+// is valid until the next call. Skim does not check the order of lines, so a reader may
+// begin in the middle of a record.
 func (r *Reader) Skim() (word Type, text []byte, err error) {
 	raw, err := r.read()
 	switch {
@@ -38,14 +36,14 @@ func (r *Reader) Skim() (word Type, text []byte, err error) {
 	return word, raw.text, nil
 }
 
-// Skimmed is how many bytes of text the lines have that Skim returned.
+// Skimmed returns the bytes of text of all lines that Skim returned.
 func (r *Reader) Skimmed() int64 { return r.skimmed }
 
-// Packed says, once a line was read, that what is read is compressed.
+// Packed reports, after the first line was read, whether the input is compressed.
 func (r *Reader) Packed() bool { return r.decoder != nil }
 
-// Decode returns the line that text is, a pointer to the struct of its type, if what it
-// says can be true; nil if its type is not known.
+// Decode returns a line as a pointer to the struct of its type, after checking its values.
+// It returns nil for an unknown type.
 func (l *Lines) Decode(text []byte) (any, error) {
 	text = bytes.TrimSpace(text)
 	word, err := lineType(text)
@@ -55,7 +53,7 @@ func (l *Lines) Decode(text []byte) (any, error) {
 	return l.byWord[word].decode(text)
 }
 
-// bounded ends with an error of the source behind so many bytes.
+// bounded fails with ErrTooLong after a number of bytes.
 type bounded struct {
 	in     io.Reader
 	left   int64

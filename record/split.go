@@ -6,17 +6,16 @@ import (
 	"io"
 )
 
-// rawLine is one line of text as it stands in the file, without its newline.
+// rawLine is one line of text without its newline.
 type rawLine struct {
 	number int    // from 1
 	text   []byte // valid until the next line is read
 	long   bool   // longer than MaxLine; text is empty
 	whole  bool   // ended by a newline
-	size   int64  // with its newline, also of one that is too long
+	size   int64  // including the newline
 }
 
-// lineReader splits text into lines in memory that does not grow with the
-// file, however long its lines are.
+// lineReader splits text into lines in bounded memory.
 type lineReader struct {
 	in     *bufio.Reader
 	text   []byte
@@ -27,8 +26,8 @@ func newLineReader(r io.Reader) *lineReader {
 	return &lineReader{in: bufio.NewReaderSize(r, 64<<10)}
 }
 
-// next returns the next line, blank ones included. An error other than io.EOF
-// comes with the part of a line that was read before it.
+// next returns the next line, which may be blank. With an error other than io.EOF it
+// returns the part of the line before it.
 func (l *lineReader) next() (rawLine, error) {
 	line := rawLine{number: l.number + 1}
 	l.text = l.text[:0]

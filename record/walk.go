@@ -6,20 +6,20 @@ import (
 	"strings"
 )
 
-// Bounds of [Walk]. What is beyond them is told of.
+// Limits of [Walk].
 const (
 	maxWalked  = 10_000  // files that may be records
-	maxVisited = 100_000 // files and folders that are looked at
+	maxVisited = 100_000 // files and folders
 	maxDepth   = 16
 )
 
-// Hidden begins the names of files and folders that are not whole yet.
+// Hidden is the prefix of files and folders that are incomplete.
 const Hidden = ".tare-"
 
-// Walk finds the files below a folder that may be records, by their names, and says
-// which bound was met, "" if none. It follows no link, and finds nothing that is [Hidden].
-func Walk(files fs.FS) (there map[string]fs.FileInfo, bounded string) {
-	there = map[string]fs.FileInfo{}
+// Walk returns the files below a folder that have names of records, and describes the limit
+// that it reached, "" if none. It does not follow symbolic links, and skips [Hidden] names.
+func Walk(files fs.FS) (found map[string]fs.FileInfo, bounded string) {
+	found = map[string]fs.FileInfo{}
 	visited := 0
 	_ = fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
 		visited++
@@ -28,7 +28,7 @@ func Walk(files fs.FS) (there map[string]fs.FileInfo, bounded string) {
 			bounded = fmt.Sprintf("only the first %d files and folders were looked at", maxVisited)
 			return fs.SkipAll
 		case err != nil && d != nil && d.IsDir():
-			return fs.SkipDir // the other folders can be read
+			return fs.SkipDir // unreadable
 		case err != nil:
 			return nil
 		case d.IsDir() && strings.HasPrefix(d.Name(), Hidden):
@@ -38,14 +38,14 @@ func Walk(files fs.FS) (there map[string]fs.FileInfo, bounded string) {
 			return fs.SkipDir
 		case !d.Type().IsRegular() || !IsName(name):
 			return nil
-		case len(there) == maxWalked:
+		case len(found) == maxWalked:
 			bounded = fmt.Sprintf("only the first %d records are listed", maxWalked)
 			return fs.SkipAll
 		}
 		if info, err := d.Info(); err == nil {
-			there[name] = info
+			found[name] = info
 		}
 		return nil
 	})
-	return there, bounded
+	return found, bounded
 }

@@ -13,23 +13,22 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// MaxLine is the longest line, in bytes, that a record may hold. A batch of a
-// thousand lanes that all failed, each with its output, stays below it.
+// MaxLine is the largest length of a line in bytes. A batch of a thousand failed lanes with
+// their output is shorter.
 const MaxLine = 16 << 20
 
-// encoderWindow is how far back zstd looks for repetitions. It also is what a
-// reader has to keep in memory.
+// encoderWindow is how far back zstd looks for repetitions. A reader keeps as much in
+// memory.
 const encoderWindow = 1 << 20
 
-// Writer appends lines to a record. Everything that Write has returned for is
-// readable, whatever happens to the process afterwards. It may be used by
-// several goroutines.
+// Writer appends lines to a record. A line is readable once Write has returned, even if the
+// process is killed. Writer is safe for concurrent use.
 type Writer struct {
 	types   *Lines
 	mu      sync.Mutex
 	out     io.Writer
 	encoder *zstd.Encoder // nil: plain text
-	file    *os.File      // nil: the destination is the caller's
+	file    *os.File      // nil: the destination belongs to the caller
 	begun   bool
 	closed  bool
 	err     error
@@ -55,12 +54,12 @@ func (l *Lines) NewWriter(w io.Writer) *Writer {
 	return &Writer{types: l, out: w}
 }
 
-// Write appends one line: the struct of one of the writer's types of line, or a
-// pointer to one. It fills in the line's type, and the header's schema, itself;
-// the caller's value is not changed. The header comes first, and once.
+// Write appends one line: a struct of one of the writer's types of line, or a pointer to
+// one. It fills in the type of the line and the schema of the header without changing the
+// caller's value. The header must be first, and there is only one.
 //
-// When the destination fails, all that was written before stays readable, and
-// this and every later call returns the same first error.
+// If the destination fails, the lines before stay readable, and every later call returns
+// the same error.
 func (w *Writer) Write(line any) error {
 	text, word, err := w.types.encode(line)
 	if err != nil {
@@ -74,15 +73,10 @@ func (w *Writer) Write(line any) error {
 	if err := w.admit(word); err != nil {
 		return err
 	}
-	if err := w.append(text); err != nil {
-		w.err = w.cutShort(err)
-		return w.err
-	}
-	w.begun = true
-	return nil
+	return w.append(text)
 }
 
-// Another lets a second record begin behind the one that was written.
+// Another allows a second record after the first one.
 func (w *Writer) Another() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -96,9 +90,8 @@ func (w *Writer) Err() error {
 	return w.err
 }
 
-// Close ends the record's compression and closes a file that Create made. It
-// returns the writer's first error, so that a caller who looks nowhere else
-// still learns that the record is cut short.
+// Close ends the record's compression and closes a file that Create made. It returns the
+// first error of the writer, so a check of Close alone is enough.
 func (w *Writer) Close() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -106,8 +99,8 @@ func (w *Writer) Close() error {
 		return w.err
 	}
 	w.closed = true
-	// The end of a frame behind a block that is missing would make the block
-	// look damaged instead of cut off, so a failed record gets none.
+	// A failed record gets no end of its frame: after a missing block the record would look
+	// damaged instead of cut off.
 	if w.encoder != nil && w.err == nil {
 		w.keep(w.encoder.Close())
 	}
@@ -118,7 +111,7 @@ func (w *Writer) Close() error {
 	return w.err
 }
 
-// admit says whether a line of this type may come now.
+// admit returns an error if a line of this type may not come now.
 func (w *Writer) admit(word Type) error {
 	switch {
 	case w.closed:
@@ -126,36 +119,39 @@ func (w *Writer) admit(word Type) error {
 	case !w.begun && word != TypeHeader:
 		return fmt.Errorf("write a %s line: a record begins with its header; write that first", word)
 	case w.begun && word == TypeHeader:
-		return errors.New("write a header line: the record has one already; a second run needs a record of its own")
+		return errors.New("write a header line: the record has one already; write a second run to another record")
 	}
 	return nil
 }
 
-// append hands a whole line to the destination at once, so that a process
-// killed between two calls leaves no half line.
+// append passes a whole line to the destination in one call, so a kill between two calls
+// leaves no half line.
 func (w *Writer) append(text []byte) error {
-	if w.encoder == nil {
-		n, err := w.out.Write(text)
-		if err == nil && n < len(text) {
-			err = io.ErrShortWrite
+	var n int
+	var err error
+	if w.encoder != nil {
+		if n, err = w.encoder.Write(text); err == nil {
+			err = w.encoder.Flush()
 		}
-		return err
+	} else if n, err = w.out.Write(text); err == nil && n < len(text) {
+		err = io.ErrShortWrite
 	}
-	if _, err := w.encoder.Write(text); err != nil {
-		return err
+	if w.keep(err); err != nil {
+		return w.err
 	}
-	return w.encoder.Flush()
+	w.begun = true
+	return nil
 }
 
-// keep remembers the first error.
+// keep keeps the first error.
 func (w *Writer) keep(err error) {
 	if w.err == nil && err != nil {
 		w.err = w.cutShort(err)
 	}
 }
 
-// cutShort says what a failed write means for the record, and what to do where
-// that is known. The system's error names the path.
+// cutShort wraps an error of writing with its effect on the record and with advice. The
+// error of the system has the path.
 func (w *Writer) cutShort(err error) error {
 	what, kept := "the record could not be begun", ""
 	if w.begun {
@@ -171,8 +167,8 @@ func (w *Writer) cutShort(err error) error {
 	return fmt.Errorf("%s: %w%s%s", what, err, kept, advice)
 }
 
-// newEncoder compresses in the calling goroutine: what Flush has returned for
-// is in the file, and no CPU is used beside a batch.
+// newEncoder returns an encoder that compresses in the calling goroutine. Text is in the
+// file after Flush, and no CPU time is used during a batch.
 func newEncoder(w io.Writer) (*zstd.Encoder, error) {
 	return zstd.NewWriter(w,
 		zstd.WithEncoderConcurrency(1),
@@ -181,13 +177,13 @@ func newEncoder(w io.Writer) (*zstd.Encoder, error) {
 }
 
 func createFile(path string) (*os.File, error) {
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|os.O_EXCL, 0o600) // command lines are in it
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|os.O_EXCL, 0o600) // it has command lines
 	if err == nil {
 		lock(file) // see AddLabels
 		return file, nil
 	}
 	if !errors.Is(err, fs.ErrExist) {
-		return nil, fmt.Errorf("create record: %w; give a file in a folder that exists and can be written", err)
+		return nil, fmt.Errorf("create record: %w; give a file in an existing, writable folder", err)
 	}
 	info, err := os.Stat(path)
 	switch {
@@ -201,15 +197,14 @@ func createFile(path string) (*os.File, error) {
 	if mode := info.Mode(); mode&fs.ModeDevice != 0 && mode&fs.ModeCharDevice == 0 {
 		return nil, fmt.Errorf("create record: %s is a disk; give the path of a file", path)
 	}
-	// A pipe or a character device holds no record that could be lost.
+	// Writing to a pipe or a character device cannot destroy a record.
 	if file, err = os.OpenFile(path, os.O_WRONLY, 0); err != nil {
 		return nil, fmt.Errorf("create record: %w", err)
 	}
 	return file, nil
 }
 
-// syncFile makes the disk admit errors that it has put off. Pipes and devices
-// cannot be synced, and need not be.
+// syncFile reports delayed write errors of the disk. Pipes and devices cannot be synced.
 func syncFile(file *os.File) error {
 	err := file.Sync()
 	if errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENOTSUP) || errors.Is(err, syscall.EROFS) {

@@ -17,7 +17,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-func TestEveryLineComesBackAsItWasWritten(t *testing.T) {
+func TestLinesRoundTrip(t *testing.T) {
 	for _, name := range []string{"plain.jsonl", "compressed.jsonl.zst"} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), name)
@@ -62,14 +62,14 @@ func TestCommandsStayPasteable(t *testing.T) {
 	check.Contains(t, "the command's && was escaped", text, "ID && true")
 }
 
-func TestCreateKeepsWhatIsThere(t *testing.T) {
+func TestCreateDoesNotOverwrite(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "old.jsonl")
 	must.OK(t, os.WriteFile(file, []byte("precious"), 0o600))
 	for name, test := range map[string]struct{ path, want string }{
 		"a file is not overwritten":     {file, "exists and is not overwritten; move it away or give another path"},
 		"a folder is not a file":        {dir, "is a folder; give the path of a file"},
-		"a missing folder is not made":  {filepath.Join(dir, "no", "a.jsonl"), "give a file in a folder that exists"},
+		"a missing folder is not made":  {filepath.Join(dir, "no", "a.jsonl"), "give a file in an existing, writable folder"},
 		"a compressed name is the same": {file, "exists"},
 	} {
 		_, err := Create(test.path)
@@ -80,7 +80,7 @@ func TestCreateKeepsWhatIsThere(t *testing.T) {
 	check.Equal(t, "the file", must.Read(t, file), "precious")
 }
 
-func TestWriterRefusesWhatNoReaderCouldUse(t *testing.T) {
+func TestWriterRefusesUnreadableLines(t *testing.T) {
 	headed := func(w *Writer) error { return w.Write(Header{}) }
 	for name, test := range map[string]struct {
 		before func(*Writer) error
@@ -125,7 +125,7 @@ func (d *fullDisk) Write(p []byte) (int, error) {
 	return n, &os.PathError{Op: "write", Path: "/mnt/r.jsonl", Err: syscall.ENOSPC}
 }
 
-func TestAFullDiskCutsTheRecordAndNothingElse(t *testing.T) {
+func TestFullDiskCutsTheRecord(t *testing.T) {
 	text, split := written(t, few())
 	for _, compress := range []bool{false, true} {
 		for room := len(split[0]); room < len(text); room += 7 {
@@ -173,7 +173,7 @@ func TestAFullDiskCutsTheRecordAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestErrorsOfADeviceNameItsPath(t *testing.T) {
+func TestDeviceErrorsHaveThePath(t *testing.T) {
 	const path = "/dev/full"
 	if _, err := os.Stat(path); err != nil {
 		t.Skipf("this machine has no device that is always full: %v", err)
@@ -186,14 +186,14 @@ func TestErrorsOfADeviceNameItsPath(t *testing.T) {
 }
 
 // The child of this test writes batches for as long as it is let live.
-func TestAKilledProcessLeavesAllThatItWrote(t *testing.T) {
+func TestKilledProcessLeavesAllWrittenLines(t *testing.T) {
 	if path := os.Getenv("TARE_TEST_RECORD"); path != "" {
 		writeUntilKilled(path)
 	}
 	for _, name := range []string{"a.jsonl", "a.jsonl.zst"} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), name)
-			child := exec.Command(os.Args[0], "-test.run=^TestAKilledProcessLeavesAllThatItWrote$")
+			child := exec.Command(os.Args[0], "-test.run=^TestKilledProcessLeavesAllWrittenLines$")
 			child.Env = append(os.Environ(), "TARE_TEST_RECORD="+path)
 			out := must.Get(child.StdoutPipe())(t)
 			must.OK(t, child.Start())
