@@ -1,6 +1,6 @@
-// Package cgroup finds the machine's cgroup hierarchies and keeps a run's own
-// groups in them: under one name, "tare-run-" and the run's id, made when needed
-// and removed whole. It never touches a group of another name.
+// Package cgroup finds the mounted cgroup hierarchies and manages a run's groups in them.
+// All groups of a run are below "tare-run-" and the run's id. The package refuses to
+// change a group of any other name.
 package cgroup
 
 import (
@@ -33,9 +33,8 @@ const (
 // Hierarchy is one mounted tree of cgroups.
 type Hierarchy = machine.Hierarchy
 
-// Hierarchies lists what is mounted, one entry for each hierarchy however
-// often it is mounted. A mount of a part of a hierarchy only is some container's
-// view of it, and is left out.
+// Hierarchies lists the mounted hierarchies, each once. It skips mounts of a part of a
+// hierarchy, which are views of containers.
 func Hierarchies() ([]Hierarchy, error) {
 	mounted, err := machine.Root("").Cgroups()
 	if err != nil {
@@ -48,13 +47,13 @@ func whole(mounted []Hierarchy) []Hierarchy {
 	return slices.DeleteFunc(mounted, func(h Hierarchy) bool { return h.Root != "/" })
 }
 
-// ModeOf names the layout.
+// ModeOf returns the name of the layout.
 func ModeOf(hs []Hierarchy) string { return machine.Cgroups(hs).Mode() }
 
-// Limit is a file of a group and the value that is written to it.
+// Limit is a file of a group and the value to write to it.
 type Limit struct{ File, Value string }
 
-// Wanted are limits of a group. What is 0 is none.
+// Wanted are limits of a group; 0 means no limit.
 type Wanted struct {
 	Memory    int64 // bytes
 	Pids      int64
@@ -63,8 +62,8 @@ type Wanted struct {
 	Period    int64 // µs
 }
 
-// Limits are the files of a hierarchy that hold the given limits, in the order in
-// which they are to be written.
+// Limits returns the files of a hierarchy for the given limits, in the order to write
+// them.
 func Limits(h Hierarchy, w Wanted) []Limit {
 	var out []Limit
 	add := func(controller, v1, v2 string, value, value2 int64) {
@@ -90,8 +89,8 @@ func Limits(h Hierarchy, w Wanted) []Limit {
 	return append(out, Limit{"cpu.cfs_period_us", period}, Limit{"cpu.cfs_quota_us", quota})
 }
 
-// weight converts v1 shares (2…262144) to a v2 weight (1…10000), as the OCI
-// runtimes did up to 2025: 1 + (shares − 2) × 9999 / 262142.
+// weight converts v1 shares (2…262144) to a v2 weight (1…10000) as OCI runtimes did until
+// 2025: 1 + (shares − 2) × 9999 / 262142.
 func weight(shares int64) int64 {
 	if shares < 2 {
 		return 1
@@ -99,15 +98,15 @@ func weight(shares int64) int64 {
 	return min(1+(shares-2)*9999/262142, 10000)
 }
 
-// ErrWithheld is returned by Delegate where the root of cgroup v2 does not hand
-// down a controller. The group is there, without it. Runtimes help themselves.
+// ErrWithheld is returned by Delegate if the root of cgroup v2 does not enable a
+// controller for its children. The group exists without it. Runtimes enable it themselves.
 var ErrWithheld = errors.New("the root cgroup does not hand down all controllers that limits need")
 
-// Delegate makes a group in every hierarchy that has one of the controllers,
-// or in the v2 hierarchy where there is no other, and lets its children have
-// them. name is the run's group, or one below it.
+// Delegate makes a group in every hierarchy that has one of the controllers, or in the v2
+// hierarchy if there is no other. It enables the controllers for the group's children.
+// name is the run's group or one below it.
 func Delegate(hs []Hierarchy, name string, controllers ...string) error {
-	if err := ours(name); err != nil {
+	if err := checkName(name); err != nil {
 		return err
 	}
 	for _, h := range Using(hs, controllers...) {
@@ -119,24 +118,16 @@ func Delegate(hs []Hierarchy, name string, controllers ...string) error {
 			continue
 		}
 		enable(h, name, controllers)
-		if held := withheld(dir, controllers); ModeOf(hs) == V2 && len(held) > 0 {
+		enabled, err := os.ReadFile(filepath.Join(dir, "cgroup.subtree_control"))
+		if lack := Added(strings.Fields(string(enabled)), controllers); err == nil && ModeOf(hs) == V2 && len(lack) > 0 {
 			return fmt.Errorf("%w: %s; to change it: echo '+%s' > %s",
-				ErrWithheld, strings.Join(held, ", "), strings.Join(held, " +"), filepath.Join(h.Mount, "cgroup.subtree_control"))
+				ErrWithheld, strings.Join(lack, ", "), strings.Join(lack, " +"), filepath.Join(h.Mount, "cgroup.subtree_control"))
 		}
 	}
 	return nil
 }
 
-// withheld lists the controllers that a v2 group does not hand down.
-func withheld(dir string, controllers []string) []string {
-	b, err := os.ReadFile(filepath.Join(dir, "cgroup.subtree_control"))
-	if err != nil {
-		return nil
-	}
-	return Added(strings.Fields(string(b)), controllers)
-}
-
-// Using returns the hierarchies that hold the given controllers.
+// Using returns the hierarchies with one of the controllers.
 func Using(hs []Hierarchy, controllers ...string) []Hierarchy {
 	var out []Hierarchy
 	for _, h := range hs {
@@ -147,8 +138,8 @@ func Using(hs []Hierarchy, controllers ...string) []Hierarchy {
 	return out
 }
 
-// enable hands controllers down to name's children as far as the levels above
-// allow it. The root's own setting belongs to the machine and is left alone.
+// enable enables controllers for name's children as far as the ancestors allow it. It does
+// not change the setting of the root, which belongs to the machine.
 func enable(h Hierarchy, name string, controllers []string) {
 	dir := h.Mount
 	for part := range strings.SplitSeq(strings.Trim(name, "/"), "/") {
@@ -162,7 +153,7 @@ func enable(h Hierarchy, name string, controllers []string) {
 	}
 }
 
-func ours(name string) error {
+func checkName(name string) error {
 	first, _, _ := strings.Cut(strings.TrimPrefix(name, "/"), "/")
 	if !strings.HasPrefix(first, Prefix) || first == Prefix || strings.Contains(name, "..") {
 		return fmt.Errorf("cgroup %q is not one of tare's: refused", name)
@@ -189,24 +180,24 @@ func Procs(hs []Hierarchy, name string) []int {
 	return out
 }
 
-// Holds reports whether a process is in a group or below it, in any hierarchy.
-// A pid that a runtime reported is believed, and killed, only after this.
+// Holds reports whether a process is in a group or below it, in any hierarchy. Call it
+// before a kill of a pid that a runtime reported.
 func Holds(name string, pid int) bool {
-	if ours(name) != nil || pid <= 1 {
+	if checkName(name) != nil || pid <= 1 {
 		return false
 	}
 	g, err := procs.GroupsOf(pid)
-	return err == nil && slices.ContainsFunc(g.All, func(where string) bool { return procs.InSubtree(where, "/"+strings.Trim(name, "/")) })
+	return err == nil && g.InSubtree("/"+strings.Trim(name, "/"))
 }
 
-// Kill ends a process of a group. The process is pinned by its pidfd before the
-// look at its group, so that another one which got its number is never hit.
+// Kill ends a process of a group. A pidfd taken before the check of its group protects a
+// process with a reused pid.
 func Kill(name string, pid int) error {
 	return KillIf(pid, func() bool { return Holds(name, pid) })
 }
 
-// KillIf ends a process if a condition holds of it that is looked at while its
-// number cannot be given to another.
+// KillIf ends a process if condition returns true. The kernel cannot reuse the pid during
+// the check.
 func KillIf(pid int, condition func() bool) error {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
@@ -219,7 +210,7 @@ func KillIf(pid int, condition func() bool) error {
 	return unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
 }
 
-// groups lists a group and all below it, deepest first.
+// groups lists a group and its descendants, deepest first.
 func groups(dir string) []string {
 	var out []string
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -232,39 +223,34 @@ func groups(dir string) []string {
 	return out
 }
 
-// Remove kills what runs in one of tare's groups and below, and removes them
-// in every hierarchy. A group that is not there is no error.
+// Remove kills the processes in one of tare's groups and below, and removes the groups in
+// every hierarchy. A missing group is not an error.
 func Remove(hs []Hierarchy, name string) error {
-	if err := ours(name); err != nil {
+	if err := checkName(name); err != nil {
 		return err
 	}
 	deadline := time.Now().Add(10 * time.Second)
 	for {
 		for _, pid := range Procs(hs, name) {
-			_ = Kill(name, pid) // gone already, or told again in the next turn
+			_ = Kill(name, pid) // already gone, or retried in the next turn
 		}
-		err := rmdirAll(hs, name)
+		var err error
+		for _, h := range hs {
+			err = errors.Join(err, rmdir(filepath.Join(h.Mount, name)))
+		}
 		if err == nil || time.Now().After(deadline) {
 			return err
 		}
-		// The kernel needs a moment between a process's end and an empty group.
+		// The kernel empties the group some time after the process has ended.
 		time.Sleep(5 * time.Millisecond)
 	}
 }
 
-func rmdirAll(hs []Hierarchy, name string) error {
-	var errs []error
-	for _, h := range hs {
-		errs = append(errs, rmdir(filepath.Join(h.Mount, name)))
-	}
-	return errors.Join(errs...)
-}
-
-// rmdir removes the group at a path, and those below it, in which nothing runs.
+// rmdir removes a group and its descendants if they have no processes.
 func rmdir(dir string) error {
 	var errs []error
 	for _, g := range groups(dir) {
-		// A frozen group never lets go of its processes.
+		// Processes in a frozen group do not end.
 		_ = os.WriteFile(filepath.Join(g, "freezer.state"), []byte("THAWED"), 0o644)
 		if err := unix.Rmdir(g); err != nil && !errors.Is(err, unix.ENOENT) {
 			errs = append(errs, fmt.Errorf("rmdir %s: %w", g, err))

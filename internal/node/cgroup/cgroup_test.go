@@ -13,7 +13,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/need"
 )
 
-// rootOf is a machine with these files below a folder.
+// rootOf makes a machine with these files below a folder.
 func rootOf(t *testing.T, below string, files map[string]string) machine.Root {
 	t.Helper()
 	root := t.TempDir()
@@ -23,14 +23,14 @@ func rootOf(t *testing.T, below string, files map[string]string) machine.Root {
 	return machine.Root(root)
 }
 
-func TestAPartOfAHierarchyIsSomebodysView(t *testing.T) {
+func TestMountOfAPartOfAHierarchyIsSkipped(t *testing.T) {
 	all := []Hierarchy{{Mount: "/a", Version: 1, Controllers: []string{"memory"}, Root: "/"}, {Mount: "/y", Version: 1, Controllers: []string{"pids"}, Root: "/docker/1"}, {Mount: "/none", Version: 2, Root: "/"}}
 	if got := whole(all); len(got) != 2 || got[0].Mount != "/a" || got[1].Mount != "/none" || ModeOf(got) != Hybrid || ModeOf(got[:1]) != machine.ModeV1 || ModeOf(nil) != None {
 		t.Errorf("%+v, %s", got, ModeOf(got))
 	}
 }
 
-func TestLimitsAreWrittenInTheHierarchysOwnFiles(t *testing.T) {
+func TestLimitsUseTheFilesOfTheHierarchy(t *testing.T) {
 	v1 := Hierarchy{Version: 1, Controllers: []string{"memory", "cpu"}}
 	v2 := Hierarchy{Version: 2, Controllers: []string{"memory", "pids", "cpu"}}
 	wanted := Wanted{Memory: 1 << 20, Pids: 7, CPUShares: 1024, Quota: 150000, Period: 100000}
@@ -45,7 +45,7 @@ func TestLimitsAreWrittenInTheHierarchysOwnFiles(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotTaresIsRefused(t *testing.T) {
+func TestGroupsOfOtherNamesAreRefused(t *testing.T) {
 	root := t.TempDir()
 	hs := []Hierarchy{{Mount: root, Version: 1, Controllers: []string{"memory"}}}
 	for _, name := range []string{"", "/", "docker", "tare-", "tare-services", "tare-run-", "tare-run-x/../docker", "../x", "kubepods/tare-run-x"} {
@@ -53,7 +53,7 @@ func TestWhatIsNotTaresIsRefused(t *testing.T) {
 	}
 }
 
-// leftCases are what is left of limits, by the claim.
+// leftCases are what limits leave, by claim.
 type leftCases map[string]struct {
 	hs          []Hierarchy
 	groups      string
@@ -74,7 +74,7 @@ func (all leftCases) hold(t *testing.T, of func(machine.Root, []Hierarchy, *proc
 	}
 }
 
-func TestTheLimitThatLeavesLeastCounts(t *testing.T) {
+func TestLowestRemainderOfAllLimitsCounts(t *testing.T) {
 	t.Parallel()
 	one := []Hierarchy{{Mount: "/g", Version: 1, Controllers: []string{"pids"}, Root: "/"}}
 	two := []Hierarchy{{Mount: "/g", Version: 2, Controllers: []string{"pids"}, Root: "/"}}
@@ -82,7 +82,7 @@ func TestTheLimitThatLeavesLeastCounts(t *testing.T) {
 		"a group above has less left than the own one": {one, "3:pids:/a/b\n", map[string]string{
 			"g/a/pids.max": "100\n", "g/a/pids.current": "90\n", "g/a/b/pids.max": "50\n", "g/a/b/pids.current": "1\n"}, 10, 100, "/g/a/pids.max", true},
 		"more are there than the limit allows": {one, "3:pids:/a\n", map[string]string{"g/a/pids.max": "5\n", "g/a/pids.current": "9\n"}, 0, 5, "/g/a/pids.max", true},
-		"no limit is no number":                {two, "0::/a\n", map[string]string{"g/a/pids.max": "max\n", "g/a/pids.current": "9\n"}, 0, 0, "", false},
+		"max is no limit":                      {two, "0::/a\n", map[string]string{"g/a/pids.max": "max\n", "g/a/pids.current": "9\n"}, 0, 0, "", false},
 		"the group of version 2":               {two, "0::/a\n", map[string]string{"g/a/pids.max": "20\n", "g/a/pids.current": "9\n"}, 11, 20, "/g/a/pids.max", true},
 		"a limit without its use says nothing": {one, "3:pids:/a\n", map[string]string{"g/a/pids.max": "20\n"}, 0, 0, "", false},
 		"the root has no limit":                {one, "3:pids:/\n", map[string]string{"g/pids.events": "max 0\n"}, 0, 0, "", false},
@@ -92,7 +92,7 @@ func TestTheLimitThatLeavesLeastCounts(t *testing.T) {
 	}.hold(t, PIDsLeft)
 }
 
-func TestPageCacheIsNoMemoryThatALimitCountsOn(t *testing.T) {
+func TestPageCacheDoesNotCountAsUsedMemory(t *testing.T) {
 	t.Parallel()
 	one := []Hierarchy{{Mount: "/g", Version: 1, Controllers: []string{"memory"}, Root: "/docker/a"}}
 	two := []Hierarchy{{Mount: "/g", Version: 2, Controllers: []string{"memory"}, Root: "/"}}
@@ -108,7 +108,7 @@ func TestPageCacheIsNoMemoryThatALimitCountsOn(t *testing.T) {
 	}.hold(t, MemoryLeft)
 }
 
-func TestARefusalIsOfTheOwnLimitOrOfTheOneAbove(t *testing.T) {
+func TestRefusalsCountInTheGroupOrItsParent(t *testing.T) {
 	t.Parallel()
 	hs := []Hierarchy{{Mount: "/g", Version: 1, Controllers: []string{"pids"}, Root: "/"}}
 	for name, c := range map[string]struct {
@@ -118,7 +118,7 @@ func TestARefusalIsOfTheOwnLimitOrOfTheOneAbove(t *testing.T) {
 		"its own":                     {map[string]string{"a/b/pids.max": "64\n", "a/b/pids.events": "max 3\n", "a/pids.max": "9\n", "a/pids.events": "max 7\n"}, 3, 0, 64},
 		"its pod's, counted in it":    {map[string]string{"a/b/pids.max": "max\n", "a/b/pids.events": "max 3\n", "a/pids.max": "96\n", "a/pids.events": "max 0\n"}, 3, 0, 96},
 		"its pod's, counted there":    {map[string]string{"a/b/pids.max": "max\n", "a/b/pids.events": "max 0\n", "a/pids.max": "96\n", "a/pids.events": "max 2\n"}, 0, 2, 96},
-		"nobody's":                    {map[string]string{"a/b/pids.max": "max\n", "a/b/pids.events": "max 0\n", "a/pids.max": "max\n"}, 0, 0, 0},
+		"of neither":                  {map[string]string{"a/b/pids.max": "max\n", "a/b/pids.events": "max 0\n", "a/pids.max": "max\n"}, 0, 0, 0},
 		"a file that no kernel wrote": {map[string]string{"a/b/pids.max": "64\n", "a/b/pids.events": "most 3\n"}, 0, 0, 64},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -130,9 +130,8 @@ func TestARefusalIsOfTheOwnLimitOrOfTheOneAbove(t *testing.T) {
 	}
 }
 
-// TestTheProcessStaysWhereItIs asks what /proc/self shows, which is the first thread:
-// with one thread at a time a new goroutine often runs on it.
-func TestTheProcessStaysWhereItIs(t *testing.T) {
+// /proc/self is the first thread. With one thread at a time a new goroutine often runs on it.
+func TestCallingProcessKeepsItsNamespaces(t *testing.T) {
 	need.Root(t)
 	hs := must.Get(Hierarchies())(t)
 	before := must.Get(os.Readlink("/proc/self/ns/mnt"))(t)

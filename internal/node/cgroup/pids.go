@@ -8,21 +8,21 @@ import (
 	"github.com/tare-bench/tare/internal/node/procs"
 )
 
-// PIDsLeft is how many more processes and threads may be started from the given
-// groups by the pids controller, of how many, and the file that says so: of all limits at
-// and above them the one that leaves least. ok is false where there is no limit. What hs
-// shows may be a container's own part of a hierarchy.
+// PIDsLeft returns how many more processes and threads the pids controller allows in the
+// given groups, the limit, and its file. Of all limits at and above the groups the one
+// that leaves least counts. ok is false if there is no limit. hs may be a container's view
+// of the hierarchies.
 func PIDsLeft(root machine.Root, hs []Hierarchy, in *procs.Groups) (left, limit int64, file string, ok bool) {
 	return leftOf(hs, in, "pids", func(dir string, _ int) (most, used int64, file string, ok bool) {
 		file = path.Join(dir, "pids.max")
-		most, limited := number(root, file)
-		used, counted := number(root, path.Join(dir, "pids.current"))
+		most, limited := root.Number(file)
+		used, counted := root.Number(path.Join(dir, "pids.current"))
 		return most, used, file, limited && counted
 	})
 }
 
-// MemoryLeft is the same in bytes by the memory controller. Page cache does not count: the
-// kernel drops it before it ends a process.
+// MemoryLeft returns the same in bytes for the memory controller. Page cache does not
+// count as used: the kernel drops it before it kills a process.
 func MemoryLeft(root machine.Root, hs []Hierarchy, in *procs.Groups) (left, limit int64, file string, ok bool) {
 	return leftOf(hs, in, "memory", func(dir string, version int) (most, used int64, file string, ok bool) {
 		limitName, usedName, prefix := "memory.max", "memory.current", ""
@@ -30,9 +30,9 @@ func MemoryLeft(root machine.Root, hs []Hierarchy, in *procs.Groups) (left, limi
 			limitName, usedName, prefix = "memory.limit_in_bytes", "memory.usage_in_bytes", "total_"
 		}
 		file = path.Join(dir, limitName)
-		most, limited := number(root, file)
-		used, counted := number(root, path.Join(dir, usedName))
-		if !limited || !counted || most >= 1<<62 { // which is none
+		most, limited := root.Number(file)
+		used, counted := root.Number(path.Join(dir, usedName))
+		if !limited || !counted || most >= 1<<62 { // v1's value for no limit
 			return 0, 0, "", false
 		}
 		text, _ := root.Read(path.Join(dir, "memory.stat"), 64<<10)
@@ -47,10 +47,11 @@ func MemoryLeft(root machine.Root, hs []Hierarchy, in *procs.Groups) (left, limi
 	})
 }
 
-// leftOf looks at a group and at all above it. What a container has at the mount is its
-// own group, with its limit. A hierarchy's root has no such file.
+// leftOf calls look for a group and its ancestors, and returns the limit that leaves least.
+// In a container the mount is the container's group and may have a limit. The root of a
+// hierarchy has none.
 func leftOf(hs []Hierarchy, in *procs.Groups, controller string, look func(dir string, version int) (most, used int64, file string, ok bool)) (left, limit int64, file string, ok bool) {
-	h, group, found := within(hs, in, controller)
+	h, group, found := find(hs, in, controller)
 	if !found {
 		return 0, 0, "", false
 	}
@@ -65,22 +66,22 @@ func leftOf(hs []Hierarchy, in *procs.Groups, controller string, look func(dir s
 	return left, limit, file, ok
 }
 
-// PIDsRefused is how often another process or thread was refused in the given groups and in
-// the one above them, such as a pod's, and for which of the two's limit. The kernel
-// counts in the group that was refused, or, from 6.11 on, in the one whose limit it was,
-// also what others in that were refused.
+// PIDsRefused returns how often the kernel refused a process or thread in the given group
+// and in its parent, such as a pod's, and the limit of the one that has it. Before Linux
+// 6.11 the kernel counts in the group that asked. Since then it counts in the group with
+// the limit, including the refusals of other children.
 func PIDsRefused(root machine.Root, hs []Hierarchy, in *procs.Groups) (own, above, limit int64) {
-	h, group, found := within(hs, in, "pids")
+	h, group, found := find(hs, in, "pids")
 	if !found {
 		return 0, 0, 0
 	}
 	group = path.Clean(group)
 	own = refusedIn(root, path.Join(h.Mount, group))
-	if most, limited := number(root, path.Join(h.Mount, group, "pids.max")); limited {
+	if most, limited := root.Number(path.Join(h.Mount, group, "pids.max")); limited {
 		return own, 0, most
 	}
 	dir := path.Join(h.Mount, path.Dir(group))
-	if most, limited := number(root, path.Join(dir, "pids.max")); limited {
+	if most, limited := root.Number(path.Join(dir, "pids.max")); limited {
 		return own, refusedIn(root, dir), most
 	}
 	return 0, 0, 0
@@ -96,21 +97,12 @@ func refusedIn(root machine.Root, dir string) int64 {
 	return n
 }
 
-// within is where a controller has the given groups.
-func within(hs []Hierarchy, in *procs.Groups, controller string) (h Hierarchy, group string, found bool) {
+// find returns the hierarchy of a controller and the group in it.
+func find(hs []Hierarchy, in *procs.Groups, controller string) (h Hierarchy, group string, found bool) {
 	h, found = machine.Cgroups(hs).Find(controller)
 	if h.Version == 2 {
 		controller = ""
 	}
 	group, known := in.Paths[controller]
 	return h, group, found && known
-}
-
-// number is that of a file which holds nothing else; "max" is none.
-func number(root machine.Root, file string) (int64, bool) {
-	text, err := root.FirstLine(file, 64)
-	if err != nil {
-		return 0, false
-	}
-	return machine.Number([]byte(strings.TrimSpace(text)))
 }

@@ -7,30 +7,19 @@ import (
 	"strings"
 )
 
-// HandedDown lists the controllers that the root of the v2 hierarchy hands
-// down to its children, nil where there is no v2 hierarchy with controllers.
-// Runtimes add to it when they make a container's group, and do not take it
-// back.
+// HandedDown lists the controllers that the root of the v2 hierarchy enables for its
+// children, nil without a v2 hierarchy with controllers. Runtimes enable more when they
+// make a container's group, and do not disable them again.
 func HandedDown(hs []Hierarchy) []string {
-	for _, h := range hs {
-		if h.Version == 2 && len(h.Controllers) > 0 {
-			b, err := os.ReadFile(filepath.Join(h.Mount, "cgroup.subtree_control"))
-			if err != nil {
-				return nil
-			}
-			return strings.Fields(string(b))
-		}
+	i := slices.IndexFunc(hs, func(h Hierarchy) bool { return h.Version == 2 && len(h.Controllers) > 0 })
+	if i < 0 {
+		return nil
 	}
-	return nil
+	b, _ := os.ReadFile(filepath.Join(hs[i].Mount, "cgroup.subtree_control"))
+	return strings.Fields(string(b))
 }
 
-// Added lists what is in after and not in before.
+// Added returns the elements of after that before lacks.
 func Added(before, after []string) []string {
-	var out []string
-	for _, c := range after {
-		if !slices.Contains(before, c) {
-			out = append(out, c)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(after), func(c string) bool { return slices.Contains(before, c) })
 }

@@ -9,10 +9,8 @@ import (
 	"github.com/tare-bench/tare/internal/thread"
 )
 
-// Without2 makes a mount namespace in which the cgroup2 hierarchies are not
-// mounted, so that a runtime which refuses a hybrid layout sees plain v1.
-// Nothing changes outside: the namespace lives as long as the file, or a
-// process in it.
+// Without2 makes a mount namespace without cgroup2 hierarchies, for runtimes that refuse a
+// hybrid layout. The namespace lives as long as the file or a process in it.
 func Without2(hs []Hierarchy) (ns *os.File, err error) {
 	err = thread.Apart(func() (err error) {
 		ns, err = unmounted(hs)

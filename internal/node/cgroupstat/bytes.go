@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bytes reads a file of the group as it is now, into the system's buffer, which
-// the next call overwrites; nil without an error when the group does not have it.
+// bytes reads a file of the group into the system's buffer, which the next call
+// overwrites. It returns nil if the group does not have the file.
 func (g *Group) bytes(i slot) ([]byte, error) {
 	f := &g.files[i]
 	switch f.state {
@@ -24,7 +24,7 @@ func (g *Group) bytes(i slot) ([]byte, error) {
 	return nil, nil
 }
 
-// read is one pread of a whole file.
+// read reads a whole file by one pread.
 func read(fd int, buf []byte) ([]byte, error) {
 	for {
 		n, err := unix.Pread(fd, buf, 0)
@@ -52,7 +52,7 @@ func (g *Group) once(i slot) ([]byte, error) {
 	switch {
 	case errors.Is(err, unix.ENOENT) && g.places[g.files[i].place].stands():
 		return nil, nil
-	case err != nil: // one that does not stand any more is gone
+	case err != nil: // ENOENT included: the folder itself was removed
 		return nil, g.fault(i, err)
 	}
 	defer unix.Close(fd)
@@ -63,8 +63,8 @@ func (g *Group) once(i slot) ([]byte, error) {
 	return b, nil
 }
 
-// folder opens the folder of a file, and makes sure that it is the group's own
-// and not a later one's.
+// folder opens the folder of a file. It fails if the folder belongs to a later group of
+// the same path.
 func (g *Group) folder(i slot) (int, error) {
 	p := &g.places[g.files[i].place]
 	fd, err := openFolder(p.tree, p.dir)
@@ -78,8 +78,8 @@ func (g *Group) folder(i slot) (int, error) {
 	return fd, nil
 }
 
-// fault says what was wrong with a file. The kernel answers ENODEV for a file of
-// a group that was removed while the file was open.
+// fault wraps an error of reading a file. The kernel returns ENODEV if the group was
+// removed while the file was open.
 func (g *Group) fault(i slot, err error) error {
 	if errors.Is(err, unix.ENODEV) || errors.Is(err, unix.ENOENT) || errors.Is(err, ErrGone) {
 		return fmt.Errorf("cgroup %s: %w", g.path, ErrGone)

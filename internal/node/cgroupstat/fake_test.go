@@ -26,12 +26,12 @@ type files map[string]string
 
 const mounts = "10 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
 
-// stat1 is the memory.stat of a kernel 6.18 with version 1, cut to what is near.
+// stat1 is part of the memory.stat of a kernel 6.18 with v1.
 //
 //go:embed testdata/memory.stat.v1
 var stat1 string
 
-// stat2 is that of a kernel 6.18 with version 2.
+// stat2 is part of the memory.stat of a kernel 6.18 with v2.
 //
 //go:embed testdata/memory.stat.v2
 var stat2 string
@@ -44,10 +44,10 @@ var version2 string
 
 func machine1() files { return filesIn(version1).with(files{"/cg/memory/a/memory.stat": stat1}) }
 
-// machine2 has a group below another, whose parent hands down nothing but two controllers.
+// machine2 has a nested group. Its parent enables only two controllers for it.
 func machine2() files { return filesIn(version2).with(files{"/cg/a/memory.stat": stat2}) }
 
-// filesIn reads lines of a path, a tab and what is in the file.
+// filesIn parses lines of a path, a tab and the content of the file.
 func filesIn(text string) files {
 	out := files{}
 	for line := range strings.Lines(text) {
@@ -57,8 +57,7 @@ func filesIn(text string) files {
 	return out
 }
 
-// with returns the files with others in place of or beside them; those that are
-// "-" are left out.
+// with returns the files with others added or replaced. The content "-" removes a file.
 func (f files) with(others files) files {
 	out := maps.Clone(f)
 	for name, text := range others {
@@ -94,7 +93,7 @@ func (s *System) group(t *testing.T, path string) *Group {
 	return g
 }
 
-// asNobody does something with the rights of an ordinary user.
+// asNobody calls a function with the permissions of an ordinary user.
 func asNobody(t *testing.T, do func()) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -103,13 +102,13 @@ func asNobody(t *testing.T, do func()) {
 	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	// The user for files is the thread's own, and with it go root's rights to them.
+	// The user for files is per thread; without root it has no capabilities for files.
 	must.OK(t, unix.Setfsuid(65534))
 	defer func() { _ = unix.Setfsuid(0) }()
 	do()
 }
 
-func TestWhatMayNotBeReadIsSaidAndTheRestIsRead(t *testing.T) {
+func TestUnreadableFilesAreErrorsAndTheRestIsRead(t *testing.T) {
 	need.Root(t)
 	root := machine1().make(t)
 	for _, open := range []string{filepath.Dir(string(root)), string(root)} {

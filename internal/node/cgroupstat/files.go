@@ -1,13 +1,13 @@
 package cgroupstat
 
-// slot is one of the files that are read of a group.
+// slot is one of the files of a group that are read.
 type slot int
 
 const (
 	memoryUsage slot = iota
 	memoryStat
-	cpuUsage // of version 2 throttled time too
-	hot      // those before it are read at every tick, and kept open
+	cpuUsage // in v2 with throttled time
+	hot      // the files before it are read at every tick and kept open
 
 	memoryPeak slot = iota - 1
 	memoryLimit
@@ -20,11 +20,10 @@ const (
 	slots
 )
 
-// controllers1 are the controllers of version 1 that have something to read.
+// controllers1 are the controllers of v1 with files to read.
 var controllers1 = []string{"memory", "cpuacct", "cpu", "blkio", "pids"}
 
-// names are a file's name in each version, "" where that has none; where older
-// kernels have it under another name, that follows.
+// names are the names of a file in each version, followed by the name in older kernels.
 var names = [slots]struct {
 	controller1 string
 	v1          []string
@@ -40,20 +39,18 @@ var names = [slots]struct {
 	memorySock:   {"memory", []string{"memory.kmem.tcp.usage_in_bytes"}, "", nil},
 	memorySwap:   {"", nil, "memory", []string{"memory.swap.current"}},
 	cpuThrottled: {"cpu", []string{"cpu.stat"}, "", nil},
-	// The second is of the group alone, without those below it.
+	// The second is of the group without its descendants.
 	ioBytes:     {"blkio", []string{"blkio.throttle.io_service_bytes_recursive", "blkio.throttle.io_service_bytes"}, "io", []string{"io.stat"}},
 	pidsCurrent: {"pids", []string{"pids.current"}, "pids", []string{"pids.current"}},
 }
 
-// in returns a file's names in a hierarchy, nil where it is not there, and the
-// controller it is of.
+// in returns the names of a file in a hierarchy, or nil, and the file's controller.
 func (t *tree) in(s slot) (files []string, controller string) {
 	n := &names[s]
 	switch {
 	case t.Version == 1 && t.Has(n.controller1):
 		return n.v1, n.controller1
-	// CPU time is counted without the controller, and is in the hierarchy of
-	// processes even where the controller is in another.
+	// v2 counts CPU time without the controller, even if v1 has the controller.
 	case t.Version == 2 && (s == cpuUsage || t.Has(n.controller2)):
 		return n.v2, n.controller2
 	}

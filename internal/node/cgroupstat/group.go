@@ -1,27 +1,22 @@
-// Package cgroupstat reads what cgroups are charged for, on machines with cgroup v1,
-// v2 or both.
+// Package cgroupstat reads the usage and the limits of cgroups v1, v2 or both.
 //
-// [Group.Sample] is the reading for a sampler's tick: three files on descriptors
-// that are kept, one pread each, without an allocation. [Group.Read] is everything
-// that a record holds of a group, for the edges of phases; the other files that it
-// needs are opened for it and closed, since one that stays open has the kernel
-// keep five KiB for it, which would be in the node's change of memory for every
-// sandbox (seventeen KiB are for a group that is sampled). No group that gets the
-// same path later is ever taken for the one that was opened.
+// [Group.Sample] is for a sampler's tick: one pread of each of three open files, without
+// an allocation. [Group.Read] reads everything that a record has of a group, at the edges
+// of phases. It opens and closes the other files each time: the kernel needs five KiB for
+// an open file, which would add to the node's memory for every sandbox. (A sampled group
+// takes seventeen KiB.) A later group of the same path is never mistaken for the one that
+// was opened.
 //
-// What files hold is described by the kernel in
-// Documentation/admin-guide/cgroup-v1/memory.rst (5.2, "stat file") and
-// Documentation/admin-guide/cgroup-v2.rst ("Memory Interface Files", "CPU
-// Interface Files", "IO Interface Files"). A file is read in one piece: the
-// kernel makes all of it for a read from its beginning. Different files are read
-// one after the other and do not add up to the byte.
+// The files are described in Documentation/admin-guide/cgroup-v1/memory.rst (5.2, "stat
+// file") and Documentation/admin-guide/cgroup-v2.rst ("Memory Interface Files", "CPU
+// Interface Files", "IO Interface Files"). One read returns a consistent file. Files are
+// read one after the other, so their sums can differ.
 //
-// Two things in mm/memcontrol.c bound how exact they are. Usage is charged to
-// CPUs in batches of 64 pages, so that it may be above the truth by as much for
-// every CPU. memory.stat is added up every two seconds, and at a reading only when
-// more than 64 pages for every CPU have changed: so much it may be behind until
-// then. On four CPUs that is one MiB, on 128 it is 32. Who wants figures that are
-// right to the page lets the group rest for two seconds before.
+// mm/memcontrol.c limits the precision in two ways. The kernel charges usage in batches of
+// 64 pages per CPU, so usage may be too high by that much. It updates memory.stat every
+// two seconds, and at a read only if more than 64 pages per CPU have changed. So
+// memory.stat may lag by that much: one MiB on four CPUs, 32 MiB on 128. For exact figures
+// wait two seconds without activity in the group.
 package cgroupstat
 
 import (
@@ -38,21 +33,20 @@ import (
 	"github.com/tare-bench/tare/internal/node/machine"
 )
 
-// What can be wrong with a group; errors wrap them. A file that may not be read
-// gives os.ErrPermission.
+// Causes that errors of this package wrap. For an unreadable file it is os.ErrPermission.
 var (
-	ErrGone = fmt.Errorf("the cgroup is gone: %w", fs.ErrNotExist) // or was never there
-	errForm = errors.New("it has a form that no kernel gives it")  // nothing of the file is used
+	ErrGone = fmt.Errorf("the cgroup is gone: %w", fs.ErrNotExist) // or never existed
+	errForm = errors.New("it has a form that no kernel gives it")  // the whole file is discarded
 	errPath = errors.New("not a path of a cgroup")
 )
 
-// System is the mounted hierarchies of a machine. It and its groups may be used
-// by several goroutines; they take turns.
+// System is the mounted hierarchies of a machine. It and its groups are safe for
+// concurrent use.
 type System struct {
 	root  machine.Root
 	trees []tree
 
-	mu    sync.Mutex // guards what follows, and the descriptors of all groups
+	mu    sync.Mutex // guards the fields below and the descriptors of all groups
 	buf   []byte
 	kept  int
 	most  int
@@ -63,14 +57,13 @@ type System struct {
 // tree is one mounted hierarchy.
 type tree struct {
 	machine.Hierarchy
-	mount int // descriptor of the mountpoint, opened as a path
+	mount int // O_PATH descriptor of the mountpoint
 }
 
-// bufferSize is far more than any of the files has; io.stat has a hundred bytes
-// for each disk.
+// bufferSize exceeds every file; io.stat has a hundred bytes per disk.
 const bufferSize = 64 << 10
 
-// Open finds the mounted hierarchies. The error says why none can be read.
+// Open finds the mounted hierarchies. It returns an error if none is readable.
 func Open(root machine.Root) (*System, error) {
 	mounted, err := root.Cgroups()
 	if err != nil {
@@ -78,7 +71,7 @@ func Open(root machine.Root) (*System, error) {
 	}
 	s := &System{root: root, buf: make([]byte, bufferSize), most: allowance()}
 	for _, h := range mounted {
-		// The CPU time of a group is in version 2 without any controller.
+		// v2 counts CPU time without any controller.
 		if h.Version == 2 || slices.ContainsFunc(controllers1, h.Has) {
 			err = errors.Join(err, s.add(h))
 		}
@@ -89,7 +82,7 @@ func Open(root machine.Root) (*System, error) {
 		}
 		return nil, fmt.Errorf("read cgroups: %w", err)
 	}
-	return s, nil // a hierarchy that cannot be opened is as one that is not mounted
+	return s, nil // an unreadable hierarchy counts as not mounted
 }
 
 func (s *System) add(h machine.Hierarchy) error {
@@ -101,7 +94,7 @@ func (s *System) add(h machine.Hierarchy) error {
 	return nil
 }
 
-// Close gives back what the system holds. Its groups are closed on their own.
+// Close closes the hierarchies. Groups must be closed separately.
 func (s *System) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,10 +106,10 @@ func (s *System) Close() {
 	}
 }
 
-// allowance is how many descriptors may be kept: what the process may have, less
-// what the rest of it needs. Go raises a process's soft limit to the hard one when
-// it starts, and gives the old one to what it executes; to set it here would
-// change it for everything that is weighed.
+// allowance returns how many descriptors groups may keep open: the soft limit minus the
+// needs of the rest of the process. Go raises the soft limit to the hard limit at start
+// and restores it for child processes. Setting the limit here would change it for every
+// measured process.
 func allowance() int {
 	var l unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &l); err != nil {

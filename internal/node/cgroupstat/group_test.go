@@ -16,7 +16,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// alike is what both fake machines say of the group /a.
+// alike are the figures of the group /a on both fake machines.
 var alike = record.GroupMemory{
 	Usage: 100000000, Peak: 120000000, Anon: 40000000, File: 30000000, Mapped: 10000000, Shmem: 20000000,
 	Kernel: 9000000, Sock: 4096, Swap: 8192, InactiveFile: 7000000,
@@ -82,13 +82,13 @@ func TestRead(t *testing.T) {
 			"/cg/blkio/a/blkio.throttle.io_service_bytes":           "Total 0\n",
 			"/cg/blkio/blkio.throttle.io_service_bytes":             "8:0 Read 4096\n8:0 Write 8192\nTotal 12288\n"}), "/a", record.Group{
 			Controllers: []string{"memory", "cpuacct", "cpu", "blkio", "pids"}, Memory: &alike, CPU: new(int64(7000000001)), Throttled: 5000, Pids: 12}},
-		{"a hierarchy that counts no I/O, of which a zero would be none", machine1().with(files{
+		{"a hierarchy that does not count I/O has no figure of I/O", machine1().with(files{
 			"/cg/blkio/a/blkio.throttle.io_service_bytes_recursive": "Total 0\n",
 			"/cg/blkio/blkio.throttle.io_service_bytes_recursive":   "Total 0\n"}), "/a", record.Group{
 			Controllers: []string{"memory", "cpuacct", "cpu", "pids"}, Memory: &alike, CPU: new(int64(7000000001)), Throttled: 5000, Pids: 12}},
-		{"a group whose parent hands nothing down has CPU time only", machine2(), "/a/b",
+		{"a group without controllers has CPU time only", machine2(), "/a/b",
 			record.Group{Controllers: []string{"cpu"}, CPU: new(int64(9000))}},
-		{"beside an empty version 2, version 1 is read", hybrid, "/a", record.Group{Controllers: []string{"memory", "cpuacct", "cpu", "blkio", "pids"},
+		{"v1 is read if v2 has no controllers", hybrid, "/a", record.Group{Controllers: []string{"memory", "cpuacct", "cpu", "blkio", "pids"},
 			Memory: &alike, CPU: new(int64(7000000001)), Throttled: 5000, ReadBytes: 4096, WriteBytes: 8192, Pids: 12}},
 		{"a group that only the empty version 2 has", hybrid, "/only", record.Group{Controllers: []string{"cpu"}, CPU: new(int64(3000))}},
 		{"some controllers are in version 2", hybrid.with(files{
@@ -124,7 +124,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-func TestAGroupThatIsNowhereIsGone(t *testing.T) {
+func TestMissingGroupIsGone(t *testing.T) {
 	s := machine1().with(files{"/proc/self/mountinfo": mounts +
 		"20 10 0:20 /docker/1 /cg/memory rw - cgroup cgroup rw,memory\n" +
 		"21 10 0:21 /../.. /cg/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n"}).open(t)
@@ -139,7 +139,7 @@ func TestAGroupThatIsNowhereIsGone(t *testing.T) {
 	s.group(t, "/docker/1/a")
 }
 
-func TestWhatIsNoPathIsRefused(t *testing.T) {
+func TestInvalidPathsAreRefused(t *testing.T) {
 	s := machine1().open(t)
 	for _, path := range []string{"", "a", "/..", "/../a", "/a/../..", "/a/..", "a/../b", "/a\x00b", "/" + strings.Repeat("a", 5000)} {
 		g, err := s.Group(path)
@@ -151,7 +151,7 @@ func TestWhatIsNoPathIsRefused(t *testing.T) {
 	}
 }
 
-func TestALinkLeadsNowhere(t *testing.T) {
+func TestSymlinksAreNotFollowed(t *testing.T) {
 	root := machine1().make(t)
 	must.OK(t, os.Symlink("a", string(root)+"/cg/memory/link"))
 	s := must.Get(Open(root))(t)
@@ -172,7 +172,7 @@ func TestNothingMountedIsAnError(t *testing.T) {
 	}
 }
 
-func TestWhatIsOfNoKnownFormIsNotUsed(t *testing.T) {
+func TestMalformedFilesAreDiscarded(t *testing.T) {
 	const memory, cpu, blkio = "/cg/memory/a/", "/cg/cpu,cpuacct/a/", "/cg/blkio/a/blkio.throttle.io_service_bytes_recursive"
 	type part int
 	const (
@@ -224,7 +224,7 @@ func TestWhatIsOfNoKnownFormIsNotUsed(t *testing.T) {
 	}
 }
 
-func TestVersion2OfNoKnownForm(t *testing.T) {
+func TestMalformedFilesOfV2AreDiscarded(t *testing.T) {
 	for claim, f := range map[string]files{
 		"CPU time overflows":       {"/cg/a/cpu.stat": "usage_usec 9223372036854775807\n"},
 		"CPU time is not there":    {"/cg/a/cpu.stat": "user_usec 1\n"},
@@ -241,17 +241,17 @@ func TestVersion2OfNoKnownForm(t *testing.T) {
 	}
 }
 
-func TestAGroupThatVanishesLeavesNoFigure(t *testing.T) {
+func TestRemovedGroupHasNoFigures(t *testing.T) {
 	root := machine2().make(t)
 	s := must.Get(Open(root))(t)
 	defer s.Close()
 	g := s.group(t, "/a")
-	// Regular files live on while they are open, a group's do not.
+	// Unlike those of a cgroup, regular files stay readable while they are open.
 	must.OK(t, os.Rename(string(root)+"/cg/a", string(root)+"/cg/b"))
 	var got record.Group
 	err := g.Read(&got)
 	check.That(t, errors.Is(err, ErrGone) && got.Memory == nil && got.CPU == nil && got.Path == "/a", "%v, %+v", err, got)
-	// Another one under its name is not it.
+	// A new group of the same name is another group.
 	must.OK(t, os.CopyFS(string(root)+"/cg/a", os.DirFS(string(root)+"/cg/b")))
 	err = g.Read(&got)
 	check.That(t, errors.Is(err, ErrGone) && got.Memory == nil && got.CPU == nil, "another took its name: %v, %+v", err, got)
@@ -318,9 +318,8 @@ func TestSkipIdle(t *testing.T) {
 	check.Equal(t, "allocations", testing.AllocsPerRun(100, func() { _ = g.Sample(&got) }), 0)
 }
 
-// Go does it when a program starts, for the program alone. If it did not,
-// allowance would have to.
-func TestTheSoftLimitIsTheHardOne(t *testing.T) {
+// Go raises the soft limit when a program starts. Otherwise allowance would have to.
+func TestSoftLimitEqualsHardLimit(t *testing.T) {
 	var l unix.Rlimit
 	err := unix.Getrlimit(unix.RLIMIT_NOFILE, &l)
 	check.That(t, err == nil && l.Cur == l.Max, "%+v, %v", l, err)

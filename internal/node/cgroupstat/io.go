@@ -8,12 +8,11 @@ import (
 	"github.com/tare-bench/tare/internal/node/disk"
 )
 
-// errUncounted is of a hierarchy that does not count I/O, whose zeros say nothing.
+// errUncounted means that the hierarchy does not count I/O, so its zeros mean nothing.
 var errUncounted = errors.New("I/O is not counted")
 
-// counted tells whether the hierarchy of version 1 counts I/O: newer kernels (seen on
-// 6.18) do so of no group before some disk has been given a limit, and then not even
-// its root lists a device.
+// counted reports whether the v1 hierarchy counts I/O. Newer kernels (seen on 6.18) count
+// for no group until some disk gets a limit. Until then even the root lists no device.
 func (g *Group) counted() bool {
 	p := &g.places[g.files[ioBytes].place]
 	files, _ := p.tree.in(ioBytes)
@@ -21,12 +20,12 @@ func (g *Group) counted() bool {
 	return err == nil && listsDevices(b)
 }
 
-// listsDevices tells whether a file of version 1 has more than a total.
+// listsDevices reports whether a v1 file has more than a total.
 func listsDevices(b []byte) bool { return bytes.Contains(b, []byte(":")) }
 
-// transfers adds up, for all devices that count, "8:0 Read 4096" and "8:0 Write
-// 4096" of version 1, where one that had no I/O is not listed and "Total" ends the
-// file; or "8:0 rbytes=4096 wbytes=4096 rios=1 …" of version 2.
+// transfers returns the sums over all devices that count. The v1 form is "8:0 Read 4096"
+// and "8:0 Write 4096", without devices that had no I/O, and with "Total" at the end. The
+// v2 form is "8:0 rbytes=4096 wbytes=4096 rios=1 …".
 func transfers(b []byte, version int, counts func(device []byte) bool) (read, write int64, err error) {
 	reads, writes, separator := "Read ", "Write ", "\n"
 	if version == 2 {
@@ -58,12 +57,12 @@ func transfers(b []byte, version int, counts func(device []byte) bool) (read, wr
 	return read, write, nil
 }
 
-// counts tells whether a device's I/O is added up: of what is stacked on disks,
-// such as a logical volume, every byte is listed with the disk once more.
+// counts reports whether a device's I/O adds to the sum. Devices stacked on disks, such as
+// logical volumes, do not: the disk lists the same bytes again.
 func (s *System) counts(device []byte) bool {
 	whole, known := s.disks.Number(string(device))
 	if !known {
-		// New, or the first of all. Where they cannot be read every one counts.
+		// A new device. If the disks are unreadable, every device counts.
 		if disks, err := disk.ReadDisks(s.root); err == nil {
 			s.disks = disks
 			whole, known = s.disks.Number(string(device))

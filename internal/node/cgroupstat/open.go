@@ -15,14 +15,14 @@ type Group struct {
 	path   string
 	places []place
 	files  [slots]file
-	denied []error // folders that may not be opened
+	denied []error // folders that could not be opened
 
-	last Sample // with SkipIdle: when memory.stat was read
+	last Sample // with SkipIdle: the last sample with memory.stat
 	read time.Time
 }
 
-// place is a group's folder in one hierarchy. Its inode number tells it from a
-// later one of its name.
+// place is the folder of a group in one hierarchy. The inode number distinguishes it from
+// a later one of the same name.
 type place struct {
 	tree  *tree
 	dir   string // relative to the mountpoint
@@ -33,24 +33,24 @@ type state uint8
 
 const (
 	absent state = iota // the kernel or the hierarchy does not have it
-	seldom              // opened for every reading, also for want of a descriptor to keep or of the right to read it
-	open                // and kept so
+	seldom              // opened for every reading; also if no descriptor is left or permission is missing
+	open                // kept open
 )
 
 // file is one file of a group.
 type file struct {
 	state state
-	alt   uint8 // which of its names
+	alt   uint8 // index of its name
 	place uint8
 	fd    int32
 }
 
-// Path is where the group is, from the root of the hierarchies.
+// Path returns the path of the group from the root of the hierarchies.
 func (g *Group) Path() string { return g.path }
 
-// Group opens a cgroup by its path, as it is in /proc/PID/cgroup, in every
-// hierarchy that has it. The error wraps ErrGone when none has, errPath when it
-// is no path, os.ErrPermission when no folder of it may be opened.
+// Group opens a cgroup by its path, as in /proc/PID/cgroup, in every hierarchy that has
+// it. The error wraps ErrGone if none has it, errPath if the path is invalid, and
+// os.ErrPermission if no folder can be opened.
 func (s *System) Group(path string) (*Group, error) {
 	path, err := clean(path)
 	if err != nil {
@@ -74,8 +74,8 @@ func (s *System) Group(path string) (*Group, error) {
 	return g, nil
 }
 
-// enter opens the group's folder in a hierarchy, and the files of it that every
-// tick needs. It is no error that the hierarchy does not have the group.
+// enter opens the group's folder in a hierarchy and the files for every tick. A hierarchy
+// without the group is not an error.
 func (g *Group) enter(t *tree) error {
 	dir, ok := t.below(g.path)
 	if !ok {
@@ -98,7 +98,7 @@ func (g *Group) enter(t *tree) error {
 	}
 	g.places = append(g.places, place{t, dir, inode})
 	for i := range slots {
-		// What version 1 has is not read again in version 2: CPU time.
+		// CPU time is in both versions; that of v1 is read.
 		if files, _ := t.in(i); files == nil || g.files[i].state != absent {
 			continue
 		}
@@ -109,7 +109,7 @@ func (g *Group) enter(t *tree) error {
 		if err := g.open(i, fd); err != nil {
 			return fmt.Errorf("%s: %w", g.where(i), err)
 		}
-		// A folder that was removed has no files.
+		// A removed folder has no files.
 		if g.files[i].state == absent && !g.places[g.files[i].place].stands() {
 			return fmt.Errorf("cgroup %s: %w", g.path, ErrGone)
 		}
@@ -117,8 +117,8 @@ func (g *Group) enter(t *tree) error {
 	return nil
 }
 
-// open opens one file of a folder to be kept. One that may not be read is tried
-// again at every reading, which tells.
+// open opens a file of a folder and keeps it open. An unreadable file is retried at every
+// reading, which reports the error.
 func (g *Group) open(i slot, folder int) error {
 	f, s := &g.files[i], g.system
 	if f.state = seldom; s.kept >= s.most {
@@ -137,7 +137,7 @@ func (g *Group) open(i slot, folder int) error {
 	return nil
 }
 
-// find opens a file by the first of its names that the folder has.
+// find opens a file by the first name that exists in the folder.
 func (g *Group) find(i slot, folder int) (fd int, alt uint8, err error) {
 	files, _ := g.places[g.files[i].place].tree.in(i)
 	for alt, name := range files {
@@ -167,21 +167,21 @@ func inodeOf(fd int) (uint64, error) {
 	return st.Ino, err
 }
 
-// stands tells whether the folder is still there and still the same.
+// stands reports whether the folder still exists and is the same.
 func (p *place) stands() bool {
 	var st unix.Stat_t
 	err := unix.Fstatat(p.tree.mount, p.dir, &st, unix.AT_SYMLINK_NOFOLLOW)
 	return err == nil && st.Ino == p.inode
 }
 
-// where names a file in messages.
+// where returns the path of a file, for messages.
 func (g *Group) where(i slot) string {
 	p := &g.places[g.files[i].place]
 	files, _ := p.tree.in(i)
 	return fmt.Sprintf("%s/%s/%s", p.tree.Mount, p.dir, files[min(int(g.files[i].alt), len(files)-1)])
 }
 
-// Close gives back the group's descriptors. Reading it afterwards says ErrGone.
+// Close closes the group. Later reads return ErrGone.
 func (g *Group) Close() {
 	g.system.mu.Lock()
 	defer g.system.mu.Unlock()

@@ -7,14 +7,13 @@ import (
 	"github.com/tare-bench/tare/internal/node/machine"
 )
 
-// maxBytes is the largest amount of memory that is believed; the kernel's own
-// "no limit" is above it.
+// maxBytes is the largest plausible amount of memory. The kernel's "no limit" is above it.
 const maxBytes = 1 << 62
 
-// number reads a file, or a field, that is one number.
+// number parses a file or a field with one number.
 func number(b []byte) (int64, bool) { return machine.Number(bytes.TrimSuffix(b, []byte("\n"))) }
 
-// amount reads a number of bytes.
+// amount parses a number of bytes.
 func amount(b []byte) (int64, error) {
 	if n, ok := number(b); ok && n < maxBytes {
 		return n, nil
@@ -22,8 +21,7 @@ func amount(b []byte) (int64, error) {
 	return 0, malformed("a number of bytes", b)
 }
 
-// limit reads a limit, 0 for none: version 1 has the largest number it can hold
-// then, version 2 the word.
+// limit parses a limit. It returns 0 for no limit: the largest number in v1, "max" in v2.
 func limit(b []byte) (int64, error) {
 	if string(bytes.TrimSuffix(b, []byte("\n"))) == "max" {
 		return 0, nil
@@ -42,15 +40,15 @@ func malformed(want string, got []byte) error {
 	return fmt.Errorf("%w: want %s, got %.80q", errForm, want, got)
 }
 
-// line cuts the first line, "key value", off a flat keyed file.
+// line splits the first line, "key value", off a flat keyed file.
 func line(b []byte) (key, value, rest []byte) {
 	key, rest, _ = bytes.Cut(b, []byte{'\n'})
 	key, value, _ = bytes.Cut(key, []byte{' '})
 	return key, value, rest
 }
 
-// keyed reads one number of a flat keyed file; ok is false where the key is not
-// there, and the number is -1 where its value is none.
+// keyed returns the number of a key in a flat keyed file, or -1 if its value is not a
+// number. ok is false if the key is missing.
 func keyed(b []byte, want string) (n int64, ok bool) {
 	for len(b) > 0 {
 		var key, value []byte

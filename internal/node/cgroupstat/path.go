@@ -6,12 +6,10 @@ import (
 	"strings"
 )
 
-// pathLimit is more than the kernel shows: PATH_MAX.
-const pathLimit = 4096
+const pathLimit = 4096 // PATH_MAX
 
-// clean checks a path as it is in /proc/PID/cgroup: from the root of the
-// hierarchies, whatever is mounted where. A path with ".." is of a group outside
-// of tare's own cgroup namespace, and has no place below the mounts.
+// clean validates a path as in /proc/PID/cgroup: from the root of the hierarchies. A path
+// with ".." is outside of tare's cgroup namespace and not below the mounts.
 func clean(p string) (string, error) {
 	bad := !strings.HasPrefix(p, "/") || len(p) >= pathLimit || strings.ContainsRune(p, 0)
 	for part := range strings.SplitSeq(p, "/") {
@@ -23,9 +21,8 @@ func clean(p string) (string, error) {
 	return path.Clean(p), nil
 }
 
-// below returns where a group lies below the mountpoint of a hierarchy, relative
-// to it. A mount that shows only a part of its hierarchy, as a container's does,
-// has no other groups.
+// below returns the path of a group relative to the mountpoint of a hierarchy. It reports
+// false if the mount shows only another part of the hierarchy, as in a container.
 func (t *tree) below(p string) (string, bool) {
 	if t.Root != "/" {
 		rest, ok := strings.CutPrefix(p, t.Root)

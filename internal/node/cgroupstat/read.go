@@ -11,13 +11,11 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Read reads all of a group that a record holds: Path, Controllers, and what
-// follows them there; Charge, Lane and Nested are left alone.
+// Read fills in all fields of a group except Charge, Lane and Nested.
 //
-// An error comes with what could be read. A part whose file is of no known form
-// or may not be read is as if it were not there: Memory is nil unless both its
-// usage and its statistics were read. Of an error that wraps ErrGone no figure is
-// left.
+// With an error it still fills in the readable parts. Malformed and unreadable files count
+// as missing. Memory is nil unless both usage and statistics were read. If the error wraps
+// ErrGone, no figure is set.
 func (g *Group) Read(into *record.Group) error {
 	g.system.mu.Lock()
 	defer g.system.mu.Unlock()
@@ -45,8 +43,8 @@ func (g *Group) Read(into *record.Group) error {
 
 func isGone(err error) bool { return err != nil && errors.Is(err, ErrGone) }
 
-// was notes the controller that a file is of.
-func (g *Group) was(into *record.Group, i slot) {
+// addController adds the controller of a file to the group.
+func (g *Group) addController(into *record.Group, i slot) {
 	_, controller := g.places[g.files[i].place].tree.in(i)
 	into.Controllers = append(into.Controllers, controller)
 }
@@ -95,14 +93,13 @@ func (g *Group) readMemory(into *record.Group) error {
 		m.Limit = above
 	}
 	into.Memory = m
-	g.was(into, memoryUsage)
+	g.addController(into, memoryUsage)
 	return errors.Join(errs...)
 }
 
-// limitAbove returns the lowest memory limit of the groups above, or 0 if none has
-// one. With systemd's cgroup driver crun puts a container's processes into a group
-// below the scope that has the limit. A group that cannot be read counts as one
-// without a limit.
+// limitAbove returns the lowest memory limit of the ancestors, or 0 if none has one. With
+// systemd's cgroup driver crun puts a container's processes into a group below the scope
+// with the limit. An unreadable group counts as one without a limit.
 func (g *Group) limitAbove() (lowest int64) {
 	p := &g.places[g.files[memoryUsage].place]
 	names, _ := p.tree.in(memoryLimit)
@@ -127,11 +124,11 @@ func (g *Group) readCPU(into *record.Group) error {
 		return err
 	}
 	into.CPU, into.Throttled = &c.used, c.throttled
-	g.was(into, cpuUsage)
+	g.addController(into, cpuUsage)
 	return nil
 }
 
-// reading is how a file is read that the group need not have.
+// reading returns a function that reads an optional file.
 func (g *Group) reading(i slot, parse func(b []byte, into *record.Group) error) func(*record.Group) error {
 	return func(into *record.Group) error {
 		b, err := g.bytes(i)
@@ -143,14 +140,14 @@ func (g *Group) reading(i slot, parse func(b []byte, into *record.Group) error) 
 		} else if err != nil {
 			return g.fault(i, err)
 		}
-		g.was(into, i)
+		g.addController(into, i)
 		return nil
 	}
 }
 
-// throttled reads the cpu.stat of version 1, whose throttled_time is in ns.
+// throttled parses cpu.stat of v1, with throttled_time in ns.
 func throttled(b []byte, into *record.Group) error {
-	n, _ := keyed(b, "throttled_time") // not there without bandwidth control
+	n, _ := keyed(b, "throttled_time") // missing without bandwidth control
 	if n < 0 {
 		return malformed("a line throttled_time", b)
 	}

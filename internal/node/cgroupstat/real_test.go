@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// hold holds anonymous memory and then a file in a tmpfs, each when it is told to.
+// hold allocates anonymous memory and then a file in a tmpfs, each on request.
 func hold() {
 	in := bufio.NewScanner(os.Stdin)
 	fmt.Println("ready")
@@ -56,7 +56,7 @@ func hold() {
 	os.Exit(0)
 }
 
-// run makes a group of the test's own, which is removed with the test.
+// run makes a group and removes it at the end of the test.
 func run(t *testing.T) (name string, hs []cgroup.Hierarchy) {
 	t.Helper()
 	need.Root(t)
@@ -67,7 +67,7 @@ func run(t *testing.T) (name string, hs []cgroup.Hierarchy) {
 	return name, hs
 }
 
-func TestAGroupIsChargedForWhatItsProcessHolds(t *testing.T) {
+func TestGroupIsChargedForItsProcess(t *testing.T) {
 	name, hs := run(t)
 	program := must.Get(os.Executable())(t)
 	child := exec.Command(program)
@@ -111,11 +111,11 @@ func TestAGroupIsChargedForWhatItsProcessHolds(t *testing.T) {
 	}{
 		{"usage has the anonymous memory", readings[1].Memory.Usage - readings[0].Memory.Usage, held},
 		{"and knows it by kind", readings[1].Memory.Anon - readings[0].Memory.Anon, held},
-		{"which is no shared memory", readings[1].Memory.Shmem - readings[0].Memory.Shmem, 0},
+		{"shared memory of it", readings[1].Memory.Shmem - readings[0].Memory.Shmem, 0},
 		{"nor page cache", readings[1].Memory.File - readings[0].Memory.File, 0},
 		{"usage has the shared memory", readings[2].Memory.Usage - readings[1].Memory.Usage, held},
 		{"and knows it by kind", readings[2].Memory.Shmem - readings[1].Memory.Shmem, held},
-		{"which is no page cache", readings[2].Memory.File - readings[1].Memory.File, 0},
+		{"page cache of it", readings[2].Memory.File - readings[1].Memory.File, 0},
 		{"nor anonymous memory", readings[2].Memory.Anon - readings[1].Memory.Anon, 0},
 		{"which is mapped", readings[2].Memory.Mapped - readings[1].Memory.Mapped, held},
 		{"a sample's usage", samples[1].Usage - samples[0].Usage, held},
@@ -130,14 +130,14 @@ func TestAGroupIsChargedForWhatItsProcessHolds(t *testing.T) {
 	check.That(t, r.CPU != nil && *r.CPU > *readings[0].CPU && *r.CPU <= int64(10*time.Second) && samples[2].CPU >= *r.CPU,
 		"CPU time: %v, before %v, a sample after it %d", r.CPU, readings[0].CPU, samples[2].CPU)
 	check.Equal(t, "limit", r.Memory.Limit, 0)
-	// The child's runtime may start a thread meanwhile, and ends none.
+	// The child's runtime may start threads, and does not end any.
 	before := tasksIn(t, hs, name)
 	must.OK(t, g.Read(&r))
 	after := tasksIn(t, hs, name)
 	check.That(t, before >= 1 && r.Pids >= before && r.Pids <= after, "%d tasks, where the group lists %d and then %d", r.Pids, before, after)
 }
 
-// tasksIn are the processes and threads that a group lists.
+// tasksIn returns the processes and threads of a group.
 func tasksIn(t *testing.T, hs []cgroup.Hierarchy, name string) int64 {
 	t.Helper()
 	for _, h := range cgroup.Using(hs, "pids") {
@@ -151,7 +151,7 @@ func tasksIn(t *testing.T, hs []cgroup.Hierarchy, name string) int64 {
 	return 0
 }
 
-func TestASampleAllocatesNothing(t *testing.T) {
+func TestSampleDoesNotAllocate(t *testing.T) {
 	name, _ := run(t)
 	s := must.Get(Open(""))(t)
 	defer s.Close()
@@ -166,7 +166,7 @@ func TestASampleAllocatesNothing(t *testing.T) {
 	}
 }
 
-func TestAGroupThatWasRemovedIsGoneThoughItsFilesAreOpen(t *testing.T) {
+func TestRemovedGroupIsGoneWithOpenFiles(t *testing.T) {
 	name, hs := run(t)
 	s := must.Get(Open(""))(t)
 	defer s.Close()

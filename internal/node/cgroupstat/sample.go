@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Sample is what a tick reads of a group: bytes, and ns since it was made.
+// Sample is one reading of a group: memory in bytes, and CPU time in ns since its creation.
 type Sample struct {
 	HaveMemory                             bool
 	Usage, Anon, File, Shmem, InactiveFile int64 // File is without Shmem
@@ -15,8 +15,8 @@ type Sample struct {
 	CPU                                    int64
 }
 
-// Sample reads memory usage, CPU time and memory.stat, and allocates nothing. An
-// error comes with what could be read; one that wraps ErrGone with nothing.
+// Sample reads memory usage, CPU time and memory.stat without an allocation. With an error
+// it still fills in the readable parts, unless the error wraps ErrGone.
 func (g *Group) Sample(into *Sample) error {
 	g.system.mu.Lock()
 	defer g.system.mu.Unlock()
@@ -47,7 +47,7 @@ func (g *Group) Sample(into *Sample) error {
 	return errors.Join(memoryErr, cpuErr)
 }
 
-// kinds fills in what memory.stat says.
+// kinds fills in the kinds of memory from memory.stat.
 func (g *Group) kinds(into *Sample) error {
 	s, last := g.system, &g.last
 	if s.idle > 0 && last.HaveMemory && into.HaveCPU && last.HaveCPU && into.Usage == last.Usage && into.CPU == last.CPU &&
@@ -67,20 +67,18 @@ func (g *Group) kinds(into *Sample) error {
 	return nil
 }
 
-// SkipIdle lets Sample leave out memory.stat, two thirds of its cost, for a group
-// that is idle: whose usage and CPU time are, to the byte and the nanosecond, what
-// they were when it was last read, which must not be longer ago than most. The
-// kinds of memory are then as they were; what can be missed are pages that the
-// kernel itself moved between its lists, and its own late adding up. 0, as at the
-// beginning, leaves out nothing.
+// SkipIdle lets Sample skip memory.stat, two thirds of its cost, for an idle group: one
+// with exactly the usage and the CPU time of its last reading, at most this long ago. The
+// kinds of memory then keep their values. This can miss pages that the kernel moved
+// between its lists, and its late updates. The default 0 skips nothing.
 func (s *System) SkipIdle(most time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.idle = most
 }
 
-// usage reads what the group is charged for; have is false where memory is not
-// accounted for it.
+// usage reads the memory that is charged to the group. have is false if the group has no
+// memory accounting.
 func (g *Group) usage() (n int64, have bool, err error) {
 	b, err := g.bytes(memoryUsage)
 	if err != nil || b == nil {

@@ -2,10 +2,10 @@ package cgroupstat
 
 import "bytes"
 
-// stats are what is taken from memory.stat, in bytes, by the lines of it.
+// stats are values of memory.stat in bytes.
 type stats [keys]int64
 
-// key is one of the figures. Those before needed are always there.
+// key is a line of memory.stat. Every kernel has those before needed.
 type key int
 
 const (
@@ -27,12 +27,12 @@ const (
 	keys
 )
 
-// statNames are a figure's line in version 1 and 2, "" where that has none.
+// statNames are the names of the lines in v1 and v2, "" if missing.
 //
-// total_rss is anonymous memory, huge pages among them, and swap cache that is
-// mapped; total_cache and file are all of the page cache with shmem and tmpfs in
-// it; total_mapped_file has mapped shmem in it. kernel (Linux 5.18) has slab,
-// stacks, page tables, percpu and vmalloc in it, but not sock.
+// total_rss is anonymous memory including huge pages and mapped swap cache. total_cache
+// and file are the page cache including shmem and tmpfs. total_mapped_file includes mapped
+// shmem. kernel (Linux 5.18) includes slab, stacks, page tables, percpu and vmalloc, but
+// not sock.
 var statNames = [keys][2]string{
 	anon:      {"total_rss", "anon"},
 	fileCache: {"total_cache", "file"},
@@ -50,9 +50,9 @@ var statNames = [keys][2]string{
 	sock:      {"", "sock"},
 }
 
-// parse reads the memory.stat of a version, of which the figures are of the group
-// and all below it: in version 1 they follow the group's own lines. most says which
-// figures are wanted, needed or all of them (keys); it stops when it has them.
+// parse parses memory.stat. All figures include the group's descendants; in v1 those lines
+// follow the ones without descendants. It stops after the first most keys: needed, or all
+// of them (keys).
 func (s *stats) parse(b []byte, version int, most key) error {
 	*s = stats{}
 	if i := bytes.Index(b, []byte("\ntotal_")); i >= 0 && version == 1 {
@@ -82,8 +82,7 @@ func (s *stats) parse(b []byte, version int, most key) error {
 	if seen&(1<<kernel) == 0 {
 		s[kernel] = s[slab] + s[stacks] + s[tables] + s[sectables] + s[percpu] + s[vmalloc]
 	}
-	// The two are counted on their own, and where they are nearly all the same the
-	// difference may come out below nothing.
+	// The kernel counts the two separately, so a small difference may be negative.
 	s[fileCache] = max(s[fileCache]-s[shmem], 0)
 	return nil
 }

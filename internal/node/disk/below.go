@@ -12,16 +12,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Below tells which device answers for a block device: below a loop device that of
-// its file, which a page cache may answer for, and else the device itself. Where
-// memory answers in the end, whatever is between, memory says so in words. An error
-// is that it cannot be told.
+// Below returns the device that stores the data of a block device. For a loop device that
+// is the device of its file, which the page cache may hide; else it is the device itself.
+// If memory stores the data, memory describes how. An error means that it is unknown.
 func Below(name string) (device, memory string, err error) { return below(name, 0) }
 
 func below(name string, depth int) (device, memory string, err error) {
 	switch {
 	case depth > 2*maxLayers:
-		return "", "", fmt.Errorf("%s lies on too many devices upon each other", name)
+		return "", "", fmt.Errorf("%s is stacked on too many devices", name)
 	case isMemory(name):
 		return name, name + " is memory", nil
 	}
@@ -42,7 +41,7 @@ func below(name string, depth int) (device, memory string, err error) {
 	} else if slices.Contains([]string{"tmpfs", "ramfs", "devtmpfs"}, fsType) {
 		return name, name + " lies on a " + fsType, nil
 	} else if fsType != "" && on == "" {
-		return "", "", fmt.Errorf("%s lies on %s, which has no device that is known", name, fsType)
+		return "", "", fmt.Errorf("%s lies on %s, whose device is unknown", name, fsType)
 	} else if on != "" {
 		device, memory, err = below(on, depth+1)
 		if memory != "" {
@@ -53,9 +52,8 @@ func below(name string, depth int) (device, memory string, err error) {
 	return stacked(name, at, depth)
 }
 
-// stacked is of devices that the kernel knows to lie on others: device mapper, RAID.
-// What they do themselves is in their own counters, so that only a loop device below
-// the one that there is tells more.
+// stacked returns the device below device mapper or RAID. These have counters themselves,
+// so the result differs from name only above a single device that is a loop device.
 func stacked(name, at string, depth int) (device, memory string, err error) {
 	slaves, _ := os.ReadDir(filepath.Join(at, "slaves"))
 	answers := name
@@ -76,8 +74,7 @@ func stacked(name, at string, depth int) (device, memory string, err error) {
 	return answers, memory, nil
 }
 
-// isMemory says whether a device is memory by its own driver: a RAM disk, compressed
-// memory, or one that keeps nothing at all.
+// isMemory reports whether the driver of a device stores data in memory or not at all.
 func isMemory(name string) bool {
 	for _, driver := range []string{"ram", "zram", "nullb"} {
 		if digits, ok := strings.CutPrefix(name, driver); ok && digits != "" && strings.Trim(digits, "0123456789") == "" {
@@ -88,26 +85,26 @@ func isMemory(name string) bool {
 	return strings.TrimSpace(string(model)) == "scsi_debug"
 }
 
-// Sysfs is the folder of a block device.
+// Sysfs returns the folder of a block device in sysfs.
 func Sysfs(name string) string {
 	return filepath.Join("/sys/class/block", strings.ReplaceAll(name, "/", "!"))
 }
 
-// Backing is what a loop device lies on: a block device, or the file system of a
-// file and the device that it is on; nothing for other devices.
+// Backing returns what a loop device lies on: a block device, or the file system of a file
+// and its device. It returns nothing for other devices.
 func Backing(name string) (device, fsType string, err error) {
 	text, err := os.ReadFile(filepath.Join(Sysfs(name), "loop/backing_file"))
 	if err != nil {
-		return "", "", nil // no loop device, or one that was let go of meanwhile
+		return "", "", nil // not a loop device, or detached
 	}
-	// The kernel knows the numbers, while the path may be that of another mount
-	// namespace, or removed.
+	// The kernel knows the device numbers. The path may belong to another mount
+	// namespace or be removed.
 	fd, err := unix.Open("/dev/"+name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err == nil {
 		defer unix.Close(fd)
 		var info *unix.LoopInfo64
 		if info, err = unix.IoctlLoopGetStatus64(fd); errors.Is(err, unix.ENXIO) {
-			return "", "", nil // let go of
+			return "", "", nil // detached
 		} else if err == nil && info.Rdevice != 0 {
 			return Name(int(unix.Major(info.Rdevice)), int(unix.Minor(info.Rdevice))), "", nil
 		} else if err == nil {
@@ -125,7 +122,7 @@ func Backing(name string) (device, fsType string, err error) {
 	return Under(path)
 }
 
-// mountedBy is the file system that is mounted by a number, and the device below it.
+// mountedBy returns the file system with a device number and the device below it.
 func mountedBy(number uint64) (device, fsType string, err error) {
 	major, minor := int(unix.Major(number)), int(unix.Minor(number))
 	list, err := mountinfo.GetMounts(func(m *mountinfo.Info) (skip, stop bool) {

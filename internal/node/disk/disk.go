@@ -1,11 +1,11 @@
-// Package disk reads what block devices do, tells on which one a folder lies,
-// and brings a device and the page cache into the state in which a job is to
-// find them: at rest, and empty.
+// Package disk reads the counters and limits of block devices and finds the device of a
+// folder. Before a job it waits for idle devices and drops the page cache.
 package disk
 
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -17,14 +17,14 @@ import (
 // Stats are the counters of all block devices since boot, by name.
 type Stats map[string]record.DeviceUse
 
-// StatsLimit is more than any machine's /proc/diskstats has.
+// StatsLimit exceeds the size of any /proc/diskstats.
 const StatsLimit = 4 << 20
 
-// Read reads /proc/diskstats. A line that is not understood costs that line.
+// Read reads /proc/diskstats and skips malformed lines.
 func Read(root machine.Root) (Stats, error) {
 	text, err := root.Read("/proc/diskstats", StatsLimit)
 	if err != nil {
-		return nil, fmt.Errorf("read what the disks did: %w", err)
+		return nil, fmt.Errorf("read the counters of block devices: %w", err)
 	}
 	return parse(text), nil
 }
@@ -41,7 +41,7 @@ const (
 	fieldBusy       = 12
 )
 
-// sectorSize is that of /proc/diskstats, whatever the disk's own is.
+// sectorSize is the unit of /proc/diskstats for every disk.
 const sectorSize = 512
 
 func parse(text []byte) Stats {
@@ -56,8 +56,8 @@ func parse(text []byte) Stats {
 	return all
 }
 
-// counters takes a line apart, without its name, and says whether requests are in
-// flight; ok is false where it is not understood.
+// counters parses a line without its name. flying reports requests in flight. ok is false
+// for a malformed line.
 func counters(line []byte) (u record.DeviceUse, flying, ok bool) {
 	var n [fieldBusy + 1]int64
 	_, rest := machine.Field(line, fieldName)
@@ -77,40 +77,32 @@ func counters(line []byte) (u record.DeviceUse, flying, ok bool) {
 	}, n[fieldInFlight] != 0, true
 }
 
-// Of adds up the counters of some devices. The name tells which; those that are
-// not there are left out.
+// Of returns the sum of the counters of the devices that exist, with their names joined by
+// "+".
 func (s Stats) Of(names ...string) record.DeviceUse {
 	var sum record.DeviceUse
-	var there []string
+	var found []string
 	for _, name := range names {
 		u, ok := s[name]
 		if !ok {
 			continue
 		}
-		there = append(there, name)
+		found = append(found, name)
 		sum.ReadBytes, sum.WriteBytes = sum.ReadBytes+u.ReadBytes, sum.WriteBytes+u.WriteBytes
 		sum.ReadIOs, sum.WriteIOs = sum.ReadIOs+u.ReadIOs, sum.WriteIOs+u.WriteIOs
 		sum.Busy += u.Busy
 	}
-	sum.Name = strings.Join(there, "+")
+	sum.Name = strings.Join(found, "+")
 	return sum
 }
 
-// Whole are the names of the machine's whole disks, sorted, see [Disks].
+// Whole returns the sorted names of the machine's whole disks, see [Disks].
 func (s Stats) Whole(disks Disks) []string {
-	var names []string
-	for name := range s {
-		if disks.whole(name) {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(s)), func(name string) bool { return !disks.names[name] })
 }
 
-// Between is what was done from one reading to a later one of the same devices.
-// A counter that went back, as that of a device that was taken away and came
-// again does, counts as nothing.
+// Between returns the differences between two readings of the same devices. It returns 0
+// for counters that went back, as after a device was replaced.
 func Between(then, now record.DeviceUse) record.DeviceUse {
 	less := func(a, b int64) int64 { return max(b-a, 0) }
 	return record.DeviceUse{

@@ -43,14 +43,14 @@ func TestCountersOfBlockDevices(t *testing.T) {
 	}
 }
 
-func TestDevicesAddUpAndDifferencesAreNeverNegative(t *testing.T) {
+func TestSumsOfDevicesAndDifferencesAreNotNegative(t *testing.T) {
 	then := Stats{"a": {Name: "a", ReadBytes: 5, Busy: 9}, "b": {Name: "b", ReadBytes: 7}}
 	now := Stats{"a": {Name: "a", ReadBytes: 15, Busy: 3}, "b": {Name: "b", ReadBytes: 8}}
 	got := Between(then.Of("a", "b", "gone"), now.Of("a", "b", "gone"))
 	check.Equal(t, "a counter that went back", got, (record.DeviceUse{Name: "a+b", ReadBytes: 11}))
 }
 
-func TestAWriteToAFileShowsAtItsDevice(t *testing.T) {
+func TestWriteToAFileCountsForItsDevice(t *testing.T) {
 	dir := t.TempDir()
 	device, kind, err := Under(dir)
 	must.OK(t, err)
@@ -70,7 +70,7 @@ func TestAWriteToAFileShowsAtItsDevice(t *testing.T) {
 	check.That(t, len(whole) != 0, "the machine has no whole disk")
 }
 
-func TestMemoryAndOverlaysAreToldFromDisks(t *testing.T) {
+func TestMemoryAndOverlaysAreNotDisks(t *testing.T) {
 	need.Root(t)
 	dir := t.TempDir()
 	mount := func(kind, options string) string {
@@ -97,7 +97,7 @@ func TestMemoryAndOverlaysAreToldFromDisks(t *testing.T) {
 	check.That(t, err != nil, "a folder is the block device %s", name)
 }
 
-func TestABtrfsOfSeveralDevicesIsOfNone(t *testing.T) {
+func TestBtrfsOnSeveralDevicesHasNoDevice(t *testing.T) {
 	folder := t.TempDir()
 	for _, device := range []string{"one/devices/vdb", "two/devices/vdc", "two/devices/cciss!c0d0", "two/allocation"} {
 		must.OK(t, os.MkdirAll(filepath.Join(folder, device), 0o700))
@@ -107,12 +107,12 @@ func TestABtrfsOfSeveralDevicesIsOfNone(t *testing.T) {
 	}
 }
 
-func TestALoopDeviceHasAName(t *testing.T) {
+func TestLoopDeviceHasAName(t *testing.T) {
 	path, _ := loopdev.New(t, 1<<20)
 	check.Equal(t, path, "/dev/"+must.Get(NameOf(path))(t), path)
 }
 
-func TestRestIsToldFromWork(t *testing.T) {
+func TestRestWaitsForIdleDevices(t *testing.T) {
 	quiet := "   8 0 sda 10 1 80 5 20 2 160 7 0 9 12\n"
 	busy := "   8 0 sda 10 1 80 5 20 2 160 7 3 9 12\n"
 	for _, test := range []struct {
@@ -138,7 +138,7 @@ func TestRestIsToldFromWork(t *testing.T) {
 		"what cannot be read is at rest")
 }
 
-func TestADeviceThatComesIsLookedUpOnce(t *testing.T) {
+func TestNewDeviceIsLookedUpOnce(t *testing.T) {
 	root := machine.Root(t.TempDir())
 	must.OK(t, os.MkdirAll(string(root)+"/sys/block/sda/slaves", 0o700))
 	stats := []byte("8 0 sda 1 0 1 0 1 0 2 0 0 0 0\n8 1 sda1 1 0 1 0 1 0 2 0 0 0 0\n66 0 odd 1 0 9 0 1 0 9 0 0 0 0\n")
@@ -159,7 +159,7 @@ func FuzzSum(f *testing.F) {
 	})
 }
 
-func TestLimitsOfAGroupAndOfThoseAboveAreRead(t *testing.T) {
+func TestLimitsOfAGroupAndItsAncestorsAreRead(t *testing.T) {
 	devices, err := os.ReadDir("/sys/dev/block")
 	if err != nil || len(devices) == 0 {
 		t.Skip("this machine has no block device to be limited")
@@ -210,7 +210,7 @@ func memory(t *testing.T) string {
 	return at
 }
 
-func TestBelowALoopDeviceIsWhatItsFileLiesOn(t *testing.T) {
+func TestBelowALoopDeviceIsTheDeviceOfItsFile(t *testing.T) {
 	dir := t.TempDir()
 	disk, _, err := Under(dir)
 	must.That(t, err == nil && disk != "", "the tests' folder lies on no device (%v): give them a TMPDIR on a disk", err)
@@ -240,12 +240,12 @@ func TestRAMDisksAreMemoryByTheirDrivers(t *testing.T) {
 	check.That(t, device == "zram0" && memory == "zram0 is memory" && err == nil, "%q %q %v", device, memory, err)
 }
 
-func TestADeviceThatIsNotThereIsNotTakenForADisk(t *testing.T) {
+func TestMissingDeviceIsAnError(t *testing.T) {
 	device, _, err := Below("no-such-device")
 	check.That(t, err != nil && device == "", "%q %v", device, err)
 }
 
-func TestADropHearsThatItIsToStop(t *testing.T) {
+func TestDropCachesStopsWithItsContext(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	hangs, over := make(chan struct{}), make(chan struct{})
 	began := func() { stop(); <-hangs; close(over) }
@@ -255,7 +255,7 @@ func TestADropHearsThatItIsToStop(t *testing.T) {
 	<-over
 }
 
-func TestADropWritesBackBeforeIt(t *testing.T) {
+func TestDropCachesWritesBackFirst(t *testing.T) {
 	done := ""
 	err := dropAfter(t.Context(), func() { done += "sync " }, func() error { done += "drop"; return fs.ErrPermission })
 	check.That(t, errors.Is(err, fs.ErrPermission) && done == "sync drop", "%q, %v", done, err)

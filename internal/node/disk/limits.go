@@ -9,9 +9,9 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// limitFiles are those of version 1, a limit a line, "8:0 1048576", and the words of
-// io.max of version 2, "8:0 rbps=1048576 wbps=max riops=max wiops=max"
-// (Documentation/admin-guide/cgroup-v1/blkio-controller.rst, cgroup-v2.rst).
+// limitFiles are the files of v1, with lines such as "8:0 1048576", and the words of v2's
+// io.max, "8:0 rbps=1048576 wbps=max riops=max wiops=max", see
+// Documentation/admin-guide/cgroup-v1/blkio-controller.rst and cgroup-v2.rst.
 var limitFiles = []struct {
 	file, word string
 	write, ios bool
@@ -22,14 +22,13 @@ var limitFiles = []struct {
 	{"blkio.throttle.write_iops_device", "wiops=", true, true},
 }
 
-// maxLimits bounds the limits that are told, and maxLimitFile what is read of a file.
 const (
-	maxLimits    = 64
-	maxLimitFile = 64 << 10
+	maxLimits    = 64       // in a record
+	maxLimitFile = 64 << 10 // bytes
 )
 
-// Limits are those that some cgroups, by the kernel's paths, and all above them set on
-// the I/O of devices.
+// Limits returns the I/O limits of some cgroups, given by the kernel's paths, and of their
+// ancestors.
 func Limits(root machine.Root, groups []string) (all []record.IOLimit) {
 	hierarchies, err := root.Cgroups()
 	if err != nil {
@@ -78,7 +77,7 @@ func limitsIn(root machine.Root, dir, group string, version int) (all []record.I
 	return all
 }
 
-// appendLimit leaves out what is no limit: "max", and a device that is not there.
+// appendLimit appends a limit. It ignores "max" and unknown devices.
 func appendLimit(all []record.IOLimit, l record.IOLimit, number, value string) []record.IOLimit {
 	major, minor, _ := strings.Cut(number, ":")
 	x, wrong := strconv.Atoi(major)

@@ -15,14 +15,13 @@ import (
 
 const dropCaches = "/proc/sys/vm/drop_caches"
 
-// DropCaches writes back what is dirty and drops the page cache, dentries and
-// inodes of the whole node (Documentation/admin-guide/sysctl/vm.rst): what other
-// programs had in it they have to read again. It needs root. What a program has
-// mapped, is being written, or lies on a tmpfs stays. To write back takes minutes
-// where much is dirty or a server of files hangs, and cannot be taken back: when ctx
-// ends it is left to itself, and nothing is dropped after it.
+// DropCaches writes back dirty pages and drops the page cache, dentries and inodes of the
+// whole node (Documentation/admin-guide/sysctl/vm.rst). Other programs then have to read
+// their files again. It needs root. Pages that are mapped, being written or on a tmpfs
+// stay. The write-back can take minutes and cannot be cancelled. If ctx ends, DropCaches
+// returns while it goes on, and nothing is dropped.
 func DropCaches(ctx context.Context) error {
-	return dropAfter(ctx, unix.Sync, func() error { return os.WriteFile(dropCaches, []byte("3"), 0) }) // what is dirty is not dropped
+	return dropAfter(ctx, unix.Sync, func() error { return os.WriteFile(dropCaches, []byte("3"), 0) })
 }
 
 func dropAfter(ctx context.Context, sync func(), drop func() error) error {
@@ -47,7 +46,8 @@ func dropAfter(ctx context.Context, sync func(), drop func() error) error {
 	return nil
 }
 
-// MayDropCaches is why DropCaches would fail, and drops nothing.
+// MayDropCaches returns the error with which DropCaches would fail, without dropping
+// anything.
 func MayDropCaches() error {
 	f, err := os.OpenFile(dropCaches, os.O_WRONLY, 0)
 	if err != nil {
@@ -56,18 +56,15 @@ func MayDropCaches() error {
 	return f.Close()
 }
 
-// A device is at rest when it has nothing in flight and moved nothing for three
-// looks, a twentieth of a second apart.
+// A device is idle if steady looks in a row find no request in flight and at most idle
+// bytes moved. Timers, journals and logs of a node move less than that.
 const (
 	look   = 50 * time.Millisecond
 	steady = 3
-	// idle is what a node's own timers, journals and logs may move between two
-	// looks.
-	idle = 256 << 10
+	idle   = 256 << 10
 )
 
-// Rest waits until devices are at rest, at most for a time, and tells whether
-// they are. None are.
+// Rest waits until the devices are idle. It reports false after the time most.
 func Rest(ctx context.Context, root machine.Root, names []string, most time.Duration) bool {
 	if len(names) == 0 {
 		return true
@@ -96,8 +93,8 @@ func Rest(ctx context.Context, root machine.Root, names []string, most time.Dura
 	}
 }
 
-// moving is how many bytes devices have moved since boot, and whether one of
-// them has requests in flight.
+// moving returns how many bytes the devices have moved since boot, and whether a request
+// is in flight.
 func moving(root machine.Root, names []string) (sum int64, busy bool, err error) {
 	text, err := root.Read("/proc/diskstats", StatsLimit)
 	if err != nil {

@@ -12,10 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Under tells the file system that a folder lies on, and the block device below
-// it, by the name that /proc/diskstats has for it; "" where there is none (NFS,
-// tmpfs) or where it cannot be told. Of an overlay it is that of the upper
-// folder, to which everything is written.
+// Under returns the file system of a folder and the block device below it, by its name in
+// /proc/diskstats. The device is "" if there is none (NFS, tmpfs) or it is unknown. For an
+// overlay it is the device of the upper folder, which takes all writes.
 func Under(path string) (device, fsType string, err error) {
 	m, err := mountOf(path)
 	if err != nil {
@@ -24,8 +23,7 @@ func Under(path string) (device, fsType string, err error) {
 	return deviceOf(m, 0), m.FSType, nil
 }
 
-// maxLayers bounds overlays upon overlays.
-const maxLayers = 4
+const maxLayers = 4 // of overlays on overlays
 
 func deviceOf(m *mountinfo.Info, depth int) string {
 	if m.FSType == "overlay" && depth < maxLayers {
@@ -43,8 +41,8 @@ func deviceOf(m *mountinfo.Info, depth int) string {
 	if name := Name(m.Major, m.Minor); name != "" {
 		return name
 	}
-	// Btrfs and others that can have several devices give their files numbers that
-	// are no device's; the mount's source is one of them.
+	// File systems with several devices, such as btrfs, have a device number of their
+	// own. The source of the mount is one of the devices.
 	if strings.HasPrefix(m.Source, "/dev/") {
 		if name, err := NameOf(m.Source); err == nil && (m.FSType != "btrfs" || !among(btrfsFolder, name)) {
 			return name
@@ -57,8 +55,7 @@ func deviceOf(m *mountinfo.Info, depth int) string {
 // "devices" (Documentation/ABI/testing/sysfs-fs-btrfs), by the kernel's names.
 const btrfsFolder = "/sys/fs/btrfs"
 
-// among says whether a device is one of several of a btrfs: then none of them
-// tells of the whole.
+// among reports whether a device is one of several of a btrfs.
 func among(folder, name string) bool {
 	links, err := filepath.Glob(filepath.Join(folder, "*", "devices", strings.ReplaceAll(name, "/", "!")))
 	if err != nil {
@@ -72,8 +69,8 @@ func among(folder, name string) bool {
 	return false
 }
 
-// mountOf finds the mount of a path by the id that the kernel gives it (since
-// 3.15, proc_pid_fdinfo(5)): of mounts on top of each other only one is right.
+// mountOf finds the mount of a path by the kernel's id (since Linux 3.15,
+// proc_pid_fdinfo(5)), because several mounts can cover each other.
 func mountOf(path string) (*mountinfo.Info, error) {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -105,10 +102,10 @@ func mountID(fd int) (int, error) {
 			return strconv.Atoi(strings.TrimSpace(value))
 		}
 	}
-	return 0, fmt.Errorf("the kernel tells no mount of an open file")
+	return 0, fmt.Errorf("%s has no mnt_id", f.Name())
 }
 
-// Name is the name of a block device by its number, "" where there is none.
+// Name returns the name of a block device by its number, or "".
 func Name(major, minor int) string {
 	target, err := os.Readlink(fmt.Sprintf("/sys/dev/block/%d:%d", major, minor))
 	if err != nil {
@@ -117,17 +114,17 @@ func Name(major, minor int) string {
 	return strings.ReplaceAll(filepath.Base(target), "!", "/") // cciss!c0d0
 }
 
-// NameOf is the name of the block device at a path.
+// NameOf returns the name of the block device at a path.
 func NameOf(path string) (string, error) {
 	var st unix.Stat_t
 	if err := unix.Stat(path, &st); err != nil {
 		return "", fmt.Errorf("look at %s: %w", path, os.NewSyscallError("stat", err))
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFBLK {
-		return "", fmt.Errorf("%s is no block device", path)
+		return "", fmt.Errorf("%s is not a block device", path)
 	}
 	if name := Name(int(unix.Major(st.Rdev)), int(unix.Minor(st.Rdev))); name != "" {
 		return name, nil
 	}
-	return "", fmt.Errorf("the kernel knows no block device of %s's number", path)
+	return "", fmt.Errorf("the kernel has no block device with the number of %s", path)
 }

@@ -10,17 +10,16 @@ import (
 	"github.com/tare-bench/tare/internal/node/machine"
 )
 
-// Disks tells the whole disks of a machine from all other block devices, of
-// which the same bytes would be counted again or which have none: partitions,
-// what is stacked on disks (device mapper, RAID), the hidden paths below an NVMe
-// disk, loop devices, and those in memory.
+// Disks identifies the whole disks of a machine. Other block devices would count bytes
+// twice, or have none: partitions, device mapper, RAID, the hidden paths below an NVMe
+// disk, loop devices, and devices in memory.
 type Disks struct {
-	names   map[string]bool // as in /proc/diskstats
-	numbers map[string]bool // "8:0"
+	names   map[string]bool // whole or not, by name as in /proc/diskstats
+	numbers map[string]bool // whole or not, by number as in "8:0"
 }
 
-// ReadDisks reads /sys/block, see Documentation/ABI/stable/sysfs-block: "slaves"
-// are the devices that one is stacked on, "hidden" is 1 for a path of another.
+// ReadDisks reads /sys/block, see Documentation/ABI/stable/sysfs-block. "slaves" are the
+// devices that a device is stacked on. "hidden" is 1 for a path of another device.
 func ReadDisks(root machine.Root) (Disks, error) {
 	entries, err := os.ReadDir(string(root) + "/sys/block")
 	if err != nil {
@@ -29,7 +28,7 @@ func ReadDisks(root machine.Root) (Disks, error) {
 	d := Disks{names: map[string]bool{}, numbers: map[string]bool{}}
 	for _, e := range entries {
 		dir := "/sys/block/" + e.Name()
-		// A name may have a slash, which a folder can not: cciss!c0d0.
+		// Sysfs writes "!" for a slash in a name: cciss!c0d0.
 		name := strings.ReplaceAll(e.Name(), "!", "/")
 		whole := isDisk(name)
 		if whole {
@@ -54,19 +53,15 @@ func isDisk(name string) bool {
 	return true
 }
 
-// Number tells whether the device with a number, "8:0", is a whole disk; known
-// is false for one that was not there.
+// Number reports whether the device with a number, such as "8:0", is a whole disk. known
+// is false if ReadDisks did not see the device.
 func (d Disks) Number(number string) (whole, known bool) {
 	whole, known = d.numbers[number]
 	return whole, known
 }
 
-// whole tells whether the device of a name, as in /proc/diskstats, is a whole
-// disk.
-func (d Disks) whole(name string) bool { return d.names[name] }
-
-// Sum adds up what all whole disks have read and written (bytes) since boot, and
-// allocates nothing.
+// Sum returns the bytes that all whole disks have read and written since boot. It does not
+// allocate.
 func (d *Disks) Sum(stats []byte) (read, written int64) {
 	for line := range bytes.Lines(stats) {
 		if name, _ := machine.Field(line, fieldName); !d.names[string(name)] {
@@ -80,7 +75,7 @@ func (d *Disks) Sum(stats []byte) (read, written int64) {
 	return read, written
 }
 
-// Follow looks at the disks again where one has come since.
+// Follow reads the disks again if stats has a new one.
 func (d *Disks) Follow(root machine.Root, stats []byte) error {
 	if d.unknown(stats) == nil {
 		return nil
@@ -90,16 +85,15 @@ func (d *Disks) Follow(root machine.Root, stats []byte) error {
 		return err
 	}
 	*d = now
-	// Devices that are no disks are not looked up again.
+	// Do not look up devices other than disks again.
 	for name := d.unknown(stats); name != nil; name = d.unknown(stats) {
 		d.names[string(name)] = false
 	}
 	return nil
 }
 
-// unknown returns the name of the first device that was not there when the disks
-// were looked at, nil when all were. Partitions come right after their disk, and
-// are not among the disks.
+// unknown returns the name of the first device that ReadDisks did not see, or nil.
+// Partitions follow their disk and are not in /sys/block.
 func (d *Disks) unknown(stats []byte) []byte {
 	var disk []byte
 	for line := range bytes.Lines(stats) {
@@ -113,8 +107,8 @@ func (d *Disks) unknown(stats []byte) []byte {
 	return nil
 }
 
-// isPartition tells whether a name is a disk's with a number after it, and a "p"
-// between where the disk's own ends in one: sda1, nvme0n1p1.
+// isPartition reports whether a name is that of a disk and a number, with a "p" between
+// them if the disk's name ends in a digit: sda1, nvme0n1p1.
 func isPartition(name, disk []byte) bool {
 	number, ok := bytes.CutPrefix(name, disk)
 	_, digits := machine.Number(bytes.TrimPrefix(number, []byte("p")))

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// capabilityBits are the capabilities whose lack changes what can be weighed
-// or how, in the order reports name them; numbers from linux/capability.h.
+// capabilityBits are the capabilities that a measurement may need, in the order of
+// reports. The numbers are those of linux/capability.h.
 var capabilityBits = []struct {
 	name string
 	bit  int
@@ -25,19 +25,18 @@ var capabilityBits = []struct {
 	{"CAP_MKNOD", 27},
 }
 
-// Capabilities are what the calling thread may do, and could be given.
+// Capabilities are those of the calling thread.
 type Capabilities struct {
-	Effective uint64 // CapEff: in force
-	Bounding  uint64 // CapBnd: what executing a program can still bring
+	Effective uint64 // CapEff
+	Bounding  uint64 // CapBnd
 	Last      int    // the highest capability that this kernel knows
 }
 
-// statusLimit is far above any /proc/PID/status, which has about 60 lines.
-const statusLimit = 64 << 10
+const statusLimit = 64 << 10 // bytes; /proc/PID/status has about 60 lines
 
 // Capabilities reads the capabilities of the calling thread.
 func (r Root) Capabilities() (Capabilities, error) {
-	status, err := r.own("status", statusLimit)
+	status, err := r.threadFile("status", statusLimit)
 	if err != nil {
 		return Capabilities{}, err
 	}
@@ -54,8 +53,8 @@ func (r Root) Capabilities() (Capabilities, error) {
 	return c, nil
 }
 
-// Missing names the capabilities that are not in force, of those that matter.
-// One that the kernel is too old to know is not missing.
+// Missing returns the names of capabilities that are not effective. A capability unknown
+// to the kernel is not missing.
 func (c Capabilities) Missing() []string {
 	var names []string
 	for _, known := range capabilityBits {
@@ -66,15 +65,15 @@ func (c Capabilities) Missing() []string {
 	return names
 }
 
-// Has tells whether a capability that matters is in force, known false when
-// it is none of them or this kernel doesn't have it.
+// Has reports whether a capability is effective. known is false if it is not in
+// capabilityBits or this kernel lacks it.
 func (c Capabilities) Has(name string) (has, known bool) {
 	bit, known := c.bit(name)
 	return known && c.Effective&(1<<bit) != 0, known
 }
 
-// Grantable tells whether a capability is in the bounding set: outside it,
-// nothing that this process executes can get it.
+// Grantable reports whether a capability is in the bounding set, so that an executed
+// program can get it.
 func (c Capabilities) Grantable(name string) bool {
 	bit, known := c.bit(name)
 	return known && c.Bounding&(1<<bit) != 0
@@ -89,11 +88,11 @@ func (c Capabilities) bit(name string) (bit int, known bool) {
 	return 0, false
 }
 
-// statusMask reads a field of /proc/PID/status that is 64 bits in hexadecimal.
+// statusMask parses a field of /proc/PID/status with 64 bits in hexadecimal.
 func statusMask(status, field string) (uint64, error) {
 	value, ok := statusField(status, field)
 	if !ok {
-		return 0, fmt.Errorf("parse /proc/self/status: it has no %s; look whether something is mounted over it", field)
+		return 0, fmt.Errorf("parse /proc/self/status: it has no %s; check whether something is mounted over it", field)
 	}
 	mask, err := strconv.ParseUint(value, 16, 64)
 	if err != nil {
@@ -102,9 +101,8 @@ func statusMask(status, field string) (uint64, error) {
 	return mask, nil
 }
 
-// statusField returns a field of /proc/PID/status. The name of the program,
-// which anyone can choose, comes first there; the kernel escapes line ends in
-// it, so it can't pass for another field.
+// statusField returns a field of /proc/PID/status. The name of the program comes first and
+// may hold any text, but the kernel escapes line ends in it.
 func statusField(status, field string) (string, bool) {
 	for line := range strings.Lines(status) {
 		if value, ok := strings.CutPrefix(line, field+":"); ok {

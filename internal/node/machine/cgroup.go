@@ -13,25 +13,24 @@ import (
 	"github.com/moby/sys/mountinfo"
 )
 
-// The ways in which a machine can have control groups.
+// Layouts of the mounted hierarchies.
 const (
-	ModeV1     = "v1"     // hierarchies of version 1, each with its controllers
-	ModeV2     = "v2"     // the one hierarchy of version 2
-	ModeHybrid = "hybrid" // both are mounted; each controller is in one of them
-	ModeNone   = "none"   // neither is mounted
+	ModeV1     = "v1"     // hierarchies of v1, each with its controllers
+	ModeV2     = "v2"     // the single hierarchy of v2
+	ModeHybrid = "hybrid" // both; each controller is in one of them
+	ModeNone   = "none"
 )
 
-// Cgroups are the control group hierarchies that are mounted, those of version 1
-// first.
+// Cgroups are the mounted hierarchies, those of v1 first.
 type Cgroups []Hierarchy
 
 // Hierarchy is one tree of control groups.
 type Hierarchy struct {
 	Mount       string
 	Version     int      // 1 or 2
-	Controllers []string // sorted; none for a v1 hierarchy that only has a name
-	// Root is the cgroup that is seen at the mount: "/", or in a container
-	// without a cgroup namespace the container's own.
+	Controllers []string // sorted; none for a named v1 hierarchy
+	// Root is the cgroup at the mount: "/", or the container's in a container without a
+	// cgroup namespace.
 	Root string
 }
 
@@ -40,19 +39,18 @@ func (h Hierarchy) Has(controller string) bool { return slices.Contains(h.Contro
 
 // Cgroups returns the control groups below the root.
 func (r Root) Cgroups() (Cgroups, error) {
-	data, err := r.own("mountinfo", mountinfoLimit)
+	data, err := r.threadFile("mountinfo", mountinfoLimit)
 	if err != nil {
 		return nil, err
 	}
 	return readCgroups(bytes.NewReader(data), string(r))
 }
 
-// readCgroups finds the control groups in a mountinfo. The controllers of
-// version 2 are not there, but in cgroup.controllers below the mountpoint,
-// which is read below root, "" for the real one.
+// readCgroups finds the hierarchies in a mountinfo. It reads the controllers of v2 from
+// cgroup.controllers below root and the mountpoint.
 //
-// A hierarchy that is mounted more than once is given once, at its place below
-// /sys/fs/cgroup where it has one. Mounts that others cover are left out.
+// Each hierarchy is listed once, preferably with its mount below /sys/fs/cgroup. Covered
+// mounts are skipped.
 func readCgroups(mountinfo io.Reader, root string) (Cgroups, error) {
 	m, err := readMounts(mountinfo)
 	if err != nil {
@@ -69,8 +67,7 @@ func readCgroups(mountinfo io.Reader, root string) (Cgroups, error) {
 	return c, nil
 }
 
-// Mode names the layout. Hybrid is v1 controllers beside a cgroup2 mount, whatever
-// controllers that one has.
+// Mode returns the layout. It is hybrid with v1 controllers and any cgroup2 mount.
 func (c Cgroups) Mode() string {
 	one := slices.ContainsFunc(c, func(h Hierarchy) bool { return h.Version == 1 })
 	two := slices.ContainsFunc(c, func(h Hierarchy) bool { return h.Version == 2 })
@@ -85,8 +82,7 @@ func (c Cgroups) Mode() string {
 	return ModeNone
 }
 
-// Find returns the hierarchy that a controller is in: version 1's where both are
-// mounted, for version 2 lists what version 1 has not taken.
+// Find returns the hierarchy of a controller. If v1 has it, v2 does not list it.
 func (c Cgroups) Find(controller string) (h Hierarchy, ok bool) {
 	if i := slices.IndexFunc(c, func(h Hierarchy) bool { return h.Has(controller) }); i >= 0 {
 		return c[i], true
@@ -94,7 +90,7 @@ func (c Cgroups) Find(controller string) (h Hierarchy, ok bool) {
 	return Hierarchy{}, false
 }
 
-// controllers returns the controllers of all hierarchies, sorted.
+// controllers returns the sorted controllers of all hierarchies.
 func (c Cgroups) controllers() []string {
 	var all []string
 	for _, h := range c {
@@ -104,14 +100,14 @@ func (c Cgroups) controllers() []string {
 	return slices.Compact(all)
 }
 
-// v1Controllers are all that version 1 ever had. Other words among the options
-// of a mount are options.
+// v1Controllers are all controllers of v1. Other words in the options of a mount are
+// options.
 var v1Controllers = []string{
 	"blkio", "cpu", "cpuacct", "cpuset", "devices", "freezer", "hugetlb",
 	"memory", "misc", "net_cls", "net_prio", "perf_event", "pids", "rdma",
 }
 
-// hierarchies returns each hierarchy of version 1 once, in the order mounted.
+// hierarchies returns each hierarchy of v1 once, in the order of mounts.
 func hierarchies(mounts []*mountinfo.Info) (found Cgroups) {
 	byDevice := map[int][]*mountinfo.Info{} // one superblock, one anonymous device
 	var order []int
@@ -135,10 +131,9 @@ func hierarchies(mounts []*mountinfo.Info) (found Cgroups) {
 	return found
 }
 
-// preferred returns the mount that engines use: one of the whole hierarchy, and
-// in the usual place, as far as there are such; else the first. Others are some
-// container's view, or for a tool's own use, such as the cgroup2 that a service
-// mesh mounts for its BPF programs.
+// preferred returns the mount that engines use: if possible one of the whole hierarchy and
+// below /sys/fs/cgroup, else the first. Other mounts are views of containers or belong to a
+// tool, such as the cgroup2 that a service mesh mounts for its BPF programs.
 func preferred(mounts []*mountinfo.Info) *mountinfo.Info {
 	var best *mountinfo.Info
 	most := -1
@@ -160,7 +155,7 @@ func preferred(mounts []*mountinfo.Info) *mountinfo.Info {
 func readControllers(root Root, mountpoint string) ([]string, error) {
 	line, err := root.FirstLine(mountpoint+"/cgroup.controllers", wordLimit)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w; it is there since Linux 4.5", err)
+		return nil, fmt.Errorf("%w; it exists since Linux 4.5", err)
 	}
 	if err != nil {
 		return nil, err

@@ -93,7 +93,7 @@ func TestReadCgroups(t *testing.T) {
 	}
 }
 
-func TestReadCgroupsFailsRatherThanLosesControllers(t *testing.T) {
+func TestReadCgroupsFailsWithoutControllersOfV2(t *testing.T) {
 	v2 := base + "13 12 0:22 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n"
 	c, err := readCgroups(strings.NewReader(v2), t.TempDir())
 	check.That(t, err != nil, "cgroup2 without cgroup.controllers: %+v", c)
@@ -145,7 +145,7 @@ func TestCPULimit(t *testing.T) {
 	}
 }
 
-func TestThrottlingCountsFromTheBeginOrTheGroupsMaking(t *testing.T) {
+func TestThrottlingCountsSinceBeginOrTheCreationOfTheGroup(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	file := func(name, text string) { must.Write(t, filepath.Join(root, name), text) }

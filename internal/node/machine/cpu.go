@@ -12,19 +12,16 @@ import (
 	"strings"
 )
 
-// cpuDir is where sysfs keeps the CPUs.
 const cpuDir = "/sys/devices/system/cpu"
 
-// cpuInfo is what is needed of /proc/cpuinfo.
+// cpuInfo is the part of /proc/cpuinfo that tare uses.
 type cpuInfo struct {
-	models     []string // each model once: a machine can have two kinds of core
-	x86        bool     // it is x86: only there "hypervisor" can be missing and mean something
-	hypervisor bool     // CPUID says that a hypervisor is below
+	models     []string // distinct models: a machine can have two kinds of core
+	x86        bool     // only on x86 a missing hypervisor flag means bare metal
+	hypervisor bool     // by CPUID
 }
 
-// cpuinfoLimit is above what Linux writes for its largest x86 machines, 8192
-// CPUs of about 1.6 KB each.
-const cpuinfoLimit = 32 << 20
+const cpuinfoLimit = 32 << 20 // bytes; x86 has at most 8192 CPUs of about 1.6 KB each
 
 func (r Root) cpu() cpuInfo {
 	f, err := os.Open(string(r) + "/proc/cpuinfo")
@@ -35,11 +32,9 @@ func (r Root) cpu() cpuInfo {
 	return parseCPUInfo(io.LimitReader(f, cpuinfoLimit))
 }
 
-// maxModels bounds what ends up in a record. Real machines have up to three.
-const maxModels = 8
+const maxModels = 8 // in a record; real machines have up to three
 
-// parseCPUInfo reads /proc/cpuinfo, whose lines differ from one architecture
-// to the next.
+// parseCPUInfo parses /proc/cpuinfo of any architecture.
 func parseCPUInfo(r io.Reader) cpuInfo {
 	var info cpuInfo
 	implementer := ""
@@ -50,13 +45,13 @@ func parseCPUInfo(r io.Reader) cpuInfo {
 		switch strings.TrimSpace(key) {
 		case "model name", "cpu model", "cpu", "uarch": // x86; MIPS; POWER; RISC-V
 			info.add(value)
-		case "CPU implementer": // Arm names no model, only who and which
+		case "CPU implementer": // Arm has no name of the model
 			implementer = value
 		case "CPU part":
 			info.add("implementer " + implementer + " part " + value)
 		case "flags":
 			info.x86 = true
-			if !info.hypervisor { // the line is long and alike on every CPU
+			if !info.hypervisor { // the line is long and the same for every CPU
 				info.hypervisor = slices.Contains(strings.Fields(value), "hypervisor")
 			}
 		}
@@ -70,8 +65,8 @@ func (c *cpuInfo) add(model string) {
 	}
 }
 
-// CPUs returns how many CPUs this process may run on. The affinity mask also
-// has CPUs that are offline, so those that are online are asked for too.
+// CPUs returns how many CPUs this process may run on: those in the affinity mask that are
+// online.
 func (r Root) CPUs() (int, error) {
 	status, err := r.Read("/proc/self/status", statusLimit)
 	if err != nil {
@@ -79,14 +74,14 @@ func (r Root) CPUs() (int, error) {
 	}
 	list, ok := statusField(string(status), "Cpus_allowed_list")
 	if !ok {
-		return 0, errors.New("parse /proc/self/status: it has no Cpus_allowed_list; look whether something is mounted over it")
+		return 0, errors.New("parse /proc/self/status: it has no Cpus_allowed_list; check whether something is mounted over it")
 	}
 	allowed, err := parseCPUList(list)
 	if err != nil {
 		return 0, fmt.Errorf("parse Cpus_allowed_list in /proc/self/status: %w", err)
 	}
 	online, err := parseCPUList(r.word(cpuDir + "/online"))
-	if err != nil { // no sysfs: all that are allowed
+	if err != nil { // no sysfs
 		return len(allowed), nil
 	}
 	n := 0
@@ -98,7 +93,7 @@ func (r Root) CPUs() (int, error) {
 	return n, nil
 }
 
-// Online returns how many CPUs the machine has switched on.
+// Online returns how many CPUs are online.
 func (r Root) Online() (int, error) {
 	online, err := parseCPUList(r.word(cpuDir + "/online"))
 	if err != nil {
@@ -107,10 +102,9 @@ func (r Root) Online() (int, error) {
 	return len(online), nil
 }
 
-// maxCPUs bounds a list; Linux can be built for 8192 CPUs.
-const maxCPUs = 1 << 16
+const maxCPUs = 1 << 16 // Linux can be built for 8192
 
-// parseCPUList reads the kernel's list form, "0-3,8".
+// parseCPUList parses the kernel's list format, "0-3,8".
 func parseCPUList(s string) (map[int]bool, error) {
 	cpus := map[int]bool{}
 	for part := range strings.SplitSeq(s, ",") {
@@ -141,8 +135,8 @@ func parseCPU(s string) (int, error) {
 	return n, nil
 }
 
-// Governor returns the governor that sets the CPUs' frequency, several when
-// they differ; "" where the machine shows none, as most virtual ones do.
+// Governor returns the distinct frequency governors of the CPUs, or "" if there is none, as
+// on most virtual machines.
 func (r Root) Governor() string {
 	entries, err := os.ReadDir(string(r) + cpuDir)
 	if err != nil {
@@ -163,17 +157,15 @@ func (r Root) Governor() string {
 	return strings.Join(governors, ", ")
 }
 
-// clockDir is the one clocksource device that Linux has.
 const clockDir = "/sys/devices/system/clocksource/clocksource0"
 
-// ClockSource returns what the kernel tells the time by, and what it could
-// use instead.
+// ClockSource returns the current and the available clock sources of the kernel.
 func (r Root) ClockSource() (current string, available []string) {
 	return r.word(clockDir + "/current_clocksource"), strings.Fields(r.word(clockDir + "/available_clocksource"))
 }
 
-// mitigations returns what the kernel does about each hardware weakness it
-// knows; they cost most where a runtime costs most, on entering the kernel.
+// mitigations returns the kernel's mitigation of each hardware vulnerability. They slow down
+// entries into the kernel, which is where a runtime costs most.
 func (r Root) mitigations() map[string]string {
 	const dir = cpuDir + "/vulnerabilities" // Linux 4.15
 	entries, err := os.ReadDir(string(r) + dir)

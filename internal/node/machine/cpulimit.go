@@ -7,27 +7,27 @@ import (
 	"strings"
 )
 
-// CPULimit is the CPU limit of a cgroup, and what it held back.
+// CPULimit is the CPU limit of a cgroup and its throttling.
 type CPULimit struct {
-	CPUs  float64 // 0: no limit now
-	Group string  // the cgroup that has it, as /proc/PID/cgroup writes it
-	Lift  string  // the command that takes it away
+	CPUs  float64 // 0: no limit
+	Group string  // the cgroup, as in /proc/PID/cgroup
+	Lift  string  // the command that removes the limit
 
-	// What the kernel has counted since the group was made, cpu.stat.
+	// Counters of cpu.stat since the group was made.
 	Periods, Throttled int64
-	Held               int64 // ns for which the group's tasks were kept from the CPU
+	Held               int64 // throttled time, ns
 }
 
-// CPULimit returns the tightest CPU limit of this process, false where it has none, or
-// none can be read.
+// CPULimit returns the tightest CPU limit of this process. It reports false if there is
+// none or none is readable.
 func (r Root) CPULimit() (tightest CPULimit, limited bool) {
 	hierarchies, err := r.Cgroups()
-	own, ownErr := r.own("cgroup", mountinfoLimit)
-	if err != nil || ownErr != nil {
+	lines, linesErr := r.threadFile("cgroup", mountinfoLimit)
+	if err != nil || linesErr != nil {
 		return CPULimit{}, false
 	}
 	for _, h := range hierarchies {
-		for _, group := range h.above(string(own)) {
+		for _, group := range h.cpuGroups(string(lines)) {
 			if l := r.cpuLimit(h, group); l.CPUs > 0 && (!limited || l.CPUs < tightest.CPUs) {
 				tightest, limited = l, true
 			}
@@ -36,10 +36,10 @@ func (r Root) CPULimit() (tightest CPULimit, limited bool) {
 	return tightest, limited
 }
 
-// above returns the group that lines of /proc/PID/cgroup name in a hierarchy with the cpu
-// controller, and those above it.
-func (h Hierarchy) above(lines string) (groups []string) {
-	group, in := h.own(lines)
+// cpuGroups returns the group of a process and its ancestors in a hierarchy with the cpu
+// controller, by lines of /proc/PID/cgroup.
+func (h Hierarchy) cpuGroups(lines string) (groups []string) {
+	group, in := h.cpuGroup(lines)
 	for in && h.Has("cpu") {
 		groups = append(groups, group)
 		if group == "/" || group == path.Clean(h.Root) {
@@ -50,12 +50,12 @@ func (h Hierarchy) above(lines string) (groups []string) {
 	return groups
 }
 
-// own finds the group of a process in a hierarchy by its lines of /proc/PID/cgroup, such
-// as "4:cpu,cpuacct:/user" of version 1 and "0::/user" of version 2.
-func (h Hierarchy) own(lines string) (group string, in bool) {
+// cpuGroup finds the group of a process by lines of /proc/PID/cgroup, such as v1's
+// "4:cpu,cpuacct:/user" and v2's "0::/user".
+func (h Hierarchy) cpuGroup(lines string) (group string, in bool) {
 	for line := range strings.Lines(lines) {
 		parts := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3)
-		if len(parts) < 3 || !path.IsAbs(parts[2]) || strings.Contains(parts[2], "..") { // of another namespace
+		if len(parts) < 3 || !path.IsAbs(parts[2]) || strings.Contains(parts[2], "..") { // ".." leads out of the cgroup namespace
 			continue
 		}
 		names := strings.Split(parts[1], ",")
@@ -67,7 +67,7 @@ func (h Hierarchy) own(lines string) (group string, in bool) {
 	return "", false
 }
 
-// cpuLimit reads that of one group.
+// cpuLimit reads the limit of one group.
 func (r Root) cpuLimit(h Hierarchy, group string) CPULimit {
 	dir := path.Join(h.Mount, strings.TrimPrefix(group, strings.TrimSuffix(h.Root, "/")))
 	file, lift := dir+"/cpu.max", "max"

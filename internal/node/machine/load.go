@@ -10,17 +10,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Clock is what one of the kernel's clocks says, ns.
+// Clock reads a clock of the kernel, ns.
 func Clock(id int32) int64 {
 	var t unix.Timespec
-	_ = unix.ClockGettime(id, &t) // it fails for clocks that a kernel doesn't have; all have those that are asked
+	_ = unix.ClockGettime(id, &t) // fails only for clocks that the kernel lacks
 	return t.Nano()
 }
 
-// Now is the time of CLOCK_MONOTONIC, ns.
+// Now returns the time of CLOCK_MONOTONIC, ns.
 func Now() int64 { return Clock(unix.CLOCK_MONOTONIC) }
 
-// Sleep waits, or not as long where ctx ends: then it says why.
+// Sleep waits for d. If ctx ends first, it returns the error of ctx.
 func Sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):
@@ -30,8 +30,8 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Ahead is by how much (ns) the time of day is ahead of CLOCK_MONOTONIC: by the
-// closest of a few readings, since one that is interrupted is off by half as long.
+// Ahead returns by how much (ns) the time of day is ahead of CLOCK_MONOTONIC. It uses the
+// shortest of a few readings: an interruption adds half its duration to the error.
 func Ahead() (by int64) {
 	for closest, i := int64(math.MaxInt64), 0; i < 8; i++ {
 		before := Now()
@@ -43,8 +43,7 @@ func Ahead() (by int64) {
 	return by
 }
 
-// Load returns the load average of the last minute: how many tasks wanted a
-// CPU or waited for a disk, exponentially damped.
+// Load returns the load average of one minute.
 func (r Root) Load() (float64, error) {
 	line, err := r.FirstLine("/proc/loadavg", 256)
 	if err != nil {
@@ -54,8 +53,8 @@ func (r Root) Load() (float64, error) {
 	return float64(thousandths) / 1000, err
 }
 
-// ParseLoad reads the first number of /proc/loadavg, "0.01 0.35 0.31 1/87 10696",
-// in thousandths. It has two decimals, see fs/proc/loadavg.c.
+// ParseLoad parses the first number of /proc/loadavg, "0.01 0.35 0.31 1/87 10696", in
+// thousandths. It has two decimals, see fs/proc/loadavg.c.
 func ParseLoad(b []byte) (thousandths int64, err error) {
 	first, _ := Field(b, 0)
 	whole, part, dot := bytes.Cut(first, []byte("."))
@@ -67,7 +66,7 @@ func ParseLoad(b []byte) (thousandths int64, err error) {
 	return w*1000 + p*10, nil
 }
 
-// Tasks is how many processes and threads there are, the kernel's too: the second
+// Tasks returns the number of processes and threads including kernel threads: the second
 // number of "1/87" in /proc/loadavg.
 func Tasks(loadavg []byte) (int64, bool) {
 	running, _ := Field(loadavg, 3)
@@ -75,20 +74,18 @@ func Tasks(loadavg []byte) (int64, bool) {
 	return Number(all)
 }
 
-// MaxTasks is how many processes and threads there can be, 0 where it is not known.
+// MaxTasks returns how many processes and threads can exist, or 0 if unknown.
 func (r Root) MaxTasks() int64 {
 	most := int64(0)
 	for _, name := range []string{"pid_max", "threads-max"} {
-		n, ok := Number([]byte(r.word("/proc/sys/kernel/" + name)))
-		if ok && n > 0 && (most == 0 || n < most) {
+		if n, ok := r.Number("/proc/sys/kernel/" + name); ok && n > 0 && (most == 0 || n < most) {
 			most = n
 		}
 	}
 	return most
 }
 
-// Field passes over n fields of a line and returns the next one, and what follows
-// it.
+// Field skips n fields of a line and returns the next one and the rest of the line.
 func Field(line []byte, n int) (field, rest []byte) {
 	for {
 		line = bytes.TrimLeft(line, " ")
@@ -104,9 +101,9 @@ func Field(line []byte, n int) (field, rest []byte) {
 	}
 }
 
-// Number reads a number that is nothing but digits, below 2^63.
+// Number parses decimal digits of a number below 2^63.
 func Number(digits []byte) (int64, bool) {
-	if len(digits) == 0 || len(digits) > 19 { // 2^63 has 19 of them
+	if len(digits) == 0 || len(digits) > 19 { // 2^63 has 19 digits
 		return 0, false
 	}
 	var n uint64

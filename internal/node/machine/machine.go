@@ -1,13 +1,10 @@
-// Package machine reads what a machine is: all that can change a figure
-// without the target having changed. It is read once, when a run begins, and
-// goes into the head of the record; how the machine fares during the run is
-// package nodestat's.
+// Package machine describes a machine: all properties that can change a figure while the
+// target stays the same. A run reads them once, at its begin, for the header of the record.
+// Package nodestat reads the load of the machine during the run.
 //
-// Everything comes from /proc, /sys and /etc, and every file is read with a
-// bound and parsed strictly. What can't be read is left empty and never
-// guessed: two records are compared by these fields, and an empty one says
-// "unknown" where a wrong one would say "alike". The name of the host is not
-// among them, nor anything else that tells whose machine it is.
+// All data comes from /proc, /sys and /etc. Every read has a limit, and parsing is strict.
+// Unknown properties stay empty: comparisons of records use these fields, and an empty one
+// means unknown. No property identifies the host or its owner.
 package machine
 
 import (
@@ -18,17 +15,15 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Root is where the machine's file systems are found: "" for the real ones, in
-// tests a folder with proc, sys and etc in it.
+// Root is a folder with proc, sys and etc. "" is this machine; tests use other folders.
 type Root string
 
-// Capture describes this machine. The folder is the one that the run writes
-// to; its file system is part of the description.
+// Capture describes this machine, including the file system of the folder that the run
+// writes to.
 func Capture(dir string) record.Environment {
 	return Root("").capture(dir)
 }
 
-// capture describes the machine below the root.
 func (r Root) capture(dir string) record.Environment {
 	cpu := r.cpu()
 	env := record.Environment{
@@ -52,7 +47,7 @@ func (r Root) capture(dir string) record.Environment {
 	if c, err := r.Cgroups(); err == nil {
 		env.Cgroup, env.Controllers = c.Mode(), c.controllers()
 	} else {
-		env.Cgroup = "" // not read is not "none"
+		env.Cgroup = "" // unknown
 	}
 	if c, err := r.Capabilities(); err == nil {
 		env.MissingCaps = c.Missing()
@@ -60,8 +55,8 @@ func (r Root) capture(dir string) record.Environment {
 	return env
 }
 
-// arch is the machine's own name for its architecture, "x86_64". It is the one
-// thing that uname(2) says and /proc did not before Linux 6.1.
+// arch returns the kernel's name of the architecture, such as "x86_64". It uses uname(2)
+// because /proc has it only since Linux 6.1.
 func arch() string {
 	var u unix.Utsname
 	if err := unix.Uname(&u); err != nil {

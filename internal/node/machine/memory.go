@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// Memory are lines of /proc/meminfo (Documentation/filesystems/proc.rst), in
-// bytes but for the huge pages, of which there is a count.
+// Memory are lines of /proc/meminfo (Documentation/filesystems/proc.rst) in bytes.
+// HugeTotal and HugeFree are numbers of pages.
 type Memory struct {
 	Total, Free, Available, Buffers, Cached, SwapCached, Shmem, Anon int64
 	Slab, Stacks, Tables, SecTables, Percpu                          int64
@@ -20,10 +20,9 @@ type Memory struct {
 // maxKiB keeps sums from overflowing.
 const maxKiB = 1 << 50
 
-// meminfoLimit is above what a machine of a thousand CPUs has.
-const meminfoLimit = 64 << 10
+const meminfoLimit = 64 << 10 // enough for a thousand CPUs
 
-// Memory reads the machine's memory.
+// Memory reads /proc/meminfo.
 func (r Root) Memory() (Memory, error) {
 	data, err := r.Read("/proc/meminfo", meminfoLimit)
 	var m Memory
@@ -33,7 +32,7 @@ func (r Root) Memory() (Memory, error) {
 	return m, err
 }
 
-// Parse reads the lines that are wanted, and allocates nothing.
+// Parse parses /proc/meminfo. It does not allocate.
 func (m *Memory) Parse(b []byte) error {
 	*m = Memory{}
 	lines := [...]struct {
@@ -69,24 +68,22 @@ func (m *Memory) Parse(b []byte) error {
 		}
 	}
 	if m.Total == 0 {
-		return errors.New("parse /proc/meminfo: it has no MemTotal; look whether something is mounted over it")
+		return errors.New("parse /proc/meminfo: it has no MemTotal; check whether something is mounted over it")
 	}
 	return nil
 }
 
-// required is how many of the lines a ledger cannot do without.
-const required = 10
+const required = 10 // the first lines of the list in Parse, which a ledger needs
 
-// Complete is an error where a required line is missing.
+// Complete returns an error if a required line is missing.
 func (m *Memory) Complete() error {
 	if m.seen != required {
-		return errors.New("parse /proc/meminfo: it lacks one of MemTotal, MemFree, MemAvailable, Buffers, Cached, Shmem, AnonPages, Slab, KernelStack, PageTables; look whether something is mounted over it")
+		return errors.New("parse /proc/meminfo: it lacks one of MemTotal, MemFree, MemAvailable, Buffers, Cached, Shmem, AnonPages, Slab, KernelStack, PageTables; check whether something is mounted over it")
 	}
 	return nil
 }
 
-// Huge are the bytes of huge pages of the usual size that are in use, and the
-// others.
+// Huge returns the used and free bytes of huge pages of the default size.
 func (m *Memory) Huge() (used, free int64) {
 	if m.HugeSize > 0 && m.HugeTotal > maxKiB/m.HugeSize*1024 {
 		return 0, 0

@@ -10,15 +10,13 @@ import (
 	"github.com/moby/sys/mountinfo"
 )
 
-// mountinfoLimit has room for some fifty thousand mounts: a node with many
-// containers has one for each of their layers and volumes.
+// mountinfoLimit allows some fifty thousand mounts; a node has one per layer and volume.
 const mountinfoLimit = 16 << 20
 
-// mounts are a mount namespace, ready to be walked as the kernel walks it.
+// mounts is a mount namespace. It resolves paths to mounts as the kernel does.
 type mounts struct {
 	all []*mountinfo.Info
-	// on finds the mount that covers a path of another mount.
-	on map[covering]*mountinfo.Info
+	on  map[covering]*mountinfo.Info // the mount on a path of another mount
 }
 
 type covering struct {
@@ -26,12 +24,12 @@ type covering struct {
 	path   string
 }
 
-// outside stands for the mount that the process's root is on, when that mount
-// itself is not in the list: after a chroot into a plain folder.
+// outside stands for the mount of the process's root if the list lacks it, as after a
+// chroot into a plain folder.
 const outside = -1
 
 func (r Root) mounts() (mounts, error) {
-	data, err := r.own("mountinfo", mountinfoLimit)
+	data, err := r.threadFile("mountinfo", mountinfoLimit)
 	if err != nil {
 		return mounts{}, err
 	}
@@ -58,8 +56,7 @@ func readMounts(r io.Reader) (mounts, error) {
 	return mounts{all: all, on: on}, nil
 }
 
-// at returns the mount that a path leads to, nil when it is on none in the
-// list. Links are not followed.
+// at returns the mount of a path, or nil. It does not follow symbolic links.
 func (m mounts) at(path string) *mountinfo.Info {
 	current, id := m.top(nil, outside, "/")
 	for end := 1; end <= len(path); end++ {
@@ -70,9 +67,9 @@ func (m mounts) at(path string) *mountinfo.Info {
 	return current
 }
 
-// top goes up from a mount to the one that was last mounted over it at a path.
+// top returns the topmost mount at a path of a mount.
 func (m mounts) top(current *mountinfo.Info, id int, path string) (*mountinfo.Info, int) {
-	// A list that was made up could go in a circle; a real one can't.
+	// A forged list could have a cycle.
 	for range m.all {
 		next, ok := m.on[covering{id, path}]
 		if !ok {
@@ -83,8 +80,7 @@ func (m mounts) top(current *mountinfo.Info, id int, path string) (*mountinfo.In
 	return current, id
 }
 
-// visible returns the mounts of a type that their own paths lead to. A mount
-// that another one covers is still in mountinfo, and is of no use to anyone.
+// visible returns the mounts of a type without those that another mount covers.
 func (m mounts) visible(fsType string) []*mountinfo.Info {
 	var found []*mountinfo.Info
 	for _, info := range m.all {
@@ -95,8 +91,7 @@ func (m mounts) visible(fsType string) []*mountinfo.Info {
 	return found
 }
 
-// fileSystem returns the type of the file system that a folder is on, or will
-// be on when it is made.
+// fileSystem returns the type of the file system of a folder, which need not exist yet.
 func (r Root) fileSystem(dir string) string {
 	path, err := filepath.Abs(dir)
 	if err != nil {
@@ -116,7 +111,7 @@ func (r Root) fileSystem(dir string) string {
 	return info.FSType
 }
 
-// resolve follows the links of the part of a path that exists.
+// resolve follows symbolic links in the existing part of a path.
 func resolve(path string) string {
 	for rest := ""; ; {
 		if real, err := filepath.EvalSymlinks(path); err == nil {

@@ -66,7 +66,7 @@ func TestCapabilities(t *testing.T) {
 	check.That(t, !known, "a capability that does not exist is known")
 	bad := tree(t, map[string]string{"proc/self/status": "Name:\tx\nCapEff:\tzz\nCapBnd:\t0\n"})
 	c, err := bad.Capabilities()
-	check.That(t, err != nil, "a mask that is no number: %+v", c)
+	check.That(t, err != nil, "a malformed mask: %+v", c)
 }
 
 // FuzzParsers holds all parsers to what every input must give: an end, no

@@ -2,17 +2,15 @@ package machine
 
 import "strings"
 
-// Kernel returns the kernel's release, "6.18.44", as uname(2) gives it; "" when
-// it can't be read.
+// Kernel returns the release of the kernel, such as "6.18.44", or "".
 func (r Root) Kernel() string {
 	return r.word("/proc/sys/kernel/osrelease")
 }
 
-// osReleaseLimit is far above any os-release; they have about twenty lines.
-const osReleaseLimit = 64 << 10
+const osReleaseLimit = 64 << 10 // bytes; real files have about twenty lines
 
-// system returns PRETTY_NAME of os-release(5), whose second place counts only
-// where the first file is missing.
+// system returns PRETTY_NAME of os-release(5). The second path counts only if the first
+// file is missing.
 func (r Root) system() string {
 	data, err := r.Read("/etc/os-release", osReleaseLimit)
 	if err != nil {
@@ -24,8 +22,7 @@ func (r Root) system() string {
 	return prettyName(string(data))
 }
 
-// prettyName finds PRETTY_NAME. The file is shell assignments; the last one of
-// a name counts, as it would in a shell.
+// prettyName returns the last PRETTY_NAME of a file of shell assignments.
 func prettyName(text string) string {
 	name := ""
 	for line := range strings.Lines(text) {
@@ -36,8 +33,8 @@ func prettyName(text string) string {
 	return name
 }
 
-// unquote takes off a shell's quotes. os-release(5) allows single quotes, and
-// double quotes in which a backslash goes before " $ ` and itself.
+// unquote removes shell quotes. os-release(5) allows single quotes, and double quotes with a
+// backslash before " $ ` and itself.
 func unquote(s string) string {
 	if len(s) < 2 || s[0] != s[len(s)-1] {
 		return s

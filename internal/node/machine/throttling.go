@@ -8,22 +8,23 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Throttling finds the cgroups that their CPU limits hold back between two moments.
+// Throttling finds the cgroups that were throttled by a CPU limit between two moments.
 type Throttling struct {
 	root        Root
 	hierarchies []Hierarchy
 	before      map[string]CPULimit // by group
-	known       map[string]bool     // groups to read at the next begin
+	known       map[string]bool     // groups to read at the next Begin
 }
 
-// NewThrottling returns one of this machine. It finds nothing where cgroups cannot be read.
+// NewThrottling returns a Throttling of this machine. If cgroups are unreadable, it finds
+// none.
 func NewThrottling() *Throttling {
 	all, _ := Root("").Cgroups()
 	return &Throttling{hierarchies: all, known: map[string]bool{}}
 }
 
-// Begin reads the limits of the cgroups of processes, of those above, and of those that were
-// found at an earlier end.
+// Begin reads the limits of the cgroups of processes, of their ancestors, and of groups
+// found by an earlier End.
 func (t *Throttling) Begin(pids []int) {
 	t.before = t.read(pids)
 	for group := range t.known {
@@ -31,10 +32,10 @@ func (t *Throttling) Begin(pids []int) {
 	}
 }
 
-// End returns the cgroups of processes, and those above, that were held back since Begin, or
-// since they were made: made reports whether that was after Begin.
+// End returns the cgroups of processes and their ancestors that were throttled since Begin
+// or since they were made. made reports whether a group was made after Begin.
 func (t *Throttling) End(pids []int, made func(group string) bool) (held []record.Throttled) {
-	const most = 64 // as a start of a record holds
+	const most = 64 // the limit of a start in a record
 	now := t.read(pids)
 	for _, group := range slices.Sorted(maps.Keys(now)) {
 		was, known := t.before[group]
@@ -50,12 +51,12 @@ func (t *Throttling) End(pids []int, made func(group string) bool) (held []recor
 	return held
 }
 
-// read reads the limits of the cgroups of processes and of those above.
+// read reads the limits of the cgroups of processes and of their ancestors.
 func (t *Throttling) read(pids []int) map[string]CPULimit {
 	all, read := map[string]CPULimit{}, map[string]bool{}
 	for _, pid := range pids {
 		lines, err := t.root.Read(fmt.Sprintf("/proc/%d/cgroup", pid), mountinfoLimit)
-		if err == nil && !read[string(lines)] { // or it has ended
+		if err == nil && !read[string(lines)] { // an error means that it has ended
 			read[string(lines)] = true
 			t.add(all, string(lines))
 		}
@@ -65,8 +66,8 @@ func (t *Throttling) read(pids []int) map[string]CPULimit {
 
 func (t *Throttling) add(all map[string]CPULimit, lines string) {
 	for _, h := range t.hierarchies {
-		for _, group := range h.above(lines) {
-			if _, there := all[group]; !there {
+		for _, group := range h.cpuGroups(lines) {
+			if _, read := all[group]; !read {
 				all[group] = t.root.cpuLimit(h, group)
 			}
 		}

@@ -2,9 +2,9 @@ package machine
 
 import "strings"
 
-// virtual names the hypervisor below, as far as it shows: "kvm", with the
-// firmware's own words where there are any, "kvm (Amazon EC2 m5.large)". It is
-// "" on bare metal, and "unknown" where all that shows is that there is one.
+// virtual returns the hypervisor and the firmware's vendor and product, such as "kvm" or
+// "kvm (Amazon EC2 m5.large)". It returns "" on bare metal, and "unknown" for an unknown
+// hypervisor.
 func (r Root) virtual(cpu cpuInfo) string {
 	vendor, product := r.word("/sys/class/dmi/id/sys_vendor"), r.word("/sys/class/dmi/id/product_name")
 	kind := r.paravirtual()
@@ -21,8 +21,7 @@ func (r Root) virtual(cpu cpuInfo) string {
 	return kind + " (" + firmware + ")"
 }
 
-// paravirtual returns the hypervisor whose own interfaces the kernel has
-// found: they exist nowhere else.
+// paravirtual returns the hypervisor by interfaces that only it has.
 func (r Root) paravirtual() string {
 	if xen := r.word("/sys/hypervisor/type"); xen != "" {
 		return xen
@@ -47,8 +46,8 @@ func (r Root) paravirtual() string {
 	return ""
 }
 
-// firmwareKind returns the hypervisor that the firmware's vendor stands for.
-// Vendors that also sell bare metal are told apart by the product.
+// firmwareKind returns the hypervisor by the firmware's vendor, and by the product if the
+// vendor also sells bare metal.
 func firmwareKind(vendor, product string) string {
 	switch vendor {
 	case "QEMU":

@@ -9,20 +9,19 @@ import (
 	"github.com/tare-bench/tare/internal/node/procs"
 )
 
-// CPU is the time that all CPUs together have spent since the machine started,
-// in ticks of USER_HZ, a hundredth of a second on every architecture in use.
-// A share over less than a second is that coarse.
+// CPU is the time of all CPUs since boot in ticks of USER_HZ, a hundredth of a second on
+// every architecture in use. Shares over less than a second are coarse.
 type CPU struct {
-	Busy   uint64 // user, nice, system, irq, softirq; guests are in user and nice
+	Busy   uint64 // user, nice, system, irq, softirq; user and nice include guests
 	Idle   uint64 // idle and iowait
-	IOWait uint64 // of Idle: some task waited for a disk
+	IOWait uint64 // the part of Idle in which a task waited for a disk
 	Steal  uint64 // a virtual CPU was ready and the hypervisor ran another
 }
 
 // ReadCPU reads /proc/stat.
 func ReadCPU(root machine.Root) (CPU, error) {
-	// Only the first line is needed; the one of interrupts, further down, has
-	// hundreds of kilobytes on large machines.
+	// Read only the first line. The line of interrupts has hundreds of kilobytes on large
+	// machines.
 	line, err := root.FirstLine("/proc/stat", 1024)
 	if err != nil {
 		return CPU{}, err
@@ -30,12 +29,11 @@ func ReadCPU(root machine.Root) (CPU, error) {
 	return parseCPU([]byte(line))
 }
 
-// Since returns which share of all CPUs' time was busy and which was stolen
-// since an earlier reading, 0 to 1. They add up to at most 1: stolen time is
-// not busy. ok is false when a counter went backwards, or none moved.
+// Since returns the busy and the stolen share, 0 to 1, of all CPUs' time since an earlier
+// reading. Stolen time is not busy. ok is false if a counter went backwards or none moved.
 //
-// Idle and iowait are one counter here: the kernel moves time from the one to
-// the other, so each of them may go backwards and their sum does not (proc(5)).
+// Idle and iowait are one counter here: the kernel moves time between them, so each may go
+// backwards but not their sum (proc(5)).
 func (c CPU) Since(before CPU) (busy, steal float64, ok bool) {
 	if c.Busy < before.Busy || c.Idle < before.Idle || c.Steal < before.Steal {
 		return 0, 0, false
@@ -48,12 +46,12 @@ func (c CPU) Since(before CPU) (busy, steal float64, ok bool) {
 	return float64(b) / float64(total), float64(s) / float64(total), true
 }
 
-// maxTicks keeps sums from overflowing: 2^58 ticks are ninety thousand years
-// of a thousand CPUs.
+// maxTicks prevents overflow of sums: 2^58 ticks are ninety thousand years of a thousand
+// CPUs.
 const maxTicks = 1 << 58
 
-// parseCPU reads "cpu  user nice system idle iowait irq softirq steal …". Steal
-// is there since Linux 2.6.11; guest times follow, which are counted already.
+// parseCPU parses "cpu  user nice system idle iowait irq softirq steal …". Steal exists since
+// Linux 2.6.11. Guest times follow, which user and nice include.
 func parseCPU(line []byte) (CPU, error) {
 	name, rest := machine.Field(line, 0)
 	ok := string(name) == "cpu"

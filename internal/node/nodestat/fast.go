@@ -13,10 +13,10 @@ import (
 	"github.com/tare-bench/tare/internal/node/machine"
 )
 
-// Tick is what a sampler reads of the machine at every tick: memory in bytes,
-// counters since boot. What could not be read is -1.
+// Tick is one sample of the machine: memory in bytes, counters since boot. Unreadable values
+// are -1.
 type Tick struct {
-	Used      int64 // as record.Host.Used; free huge pages of other than the usual size are in it
+	Used      int64 // as record.Host.Used, but including free huge pages of other sizes than the default
 	Available int64
 	Cache     int64 // as record.Host.Cache
 	Busy      int64 // ns of all CPUs
@@ -25,14 +25,14 @@ type Tick struct {
 	Load1000  int64 // load average of a minute × 1000
 }
 
-// Fast reads ticks: five files on descriptors that stay open, without an
-// allocation, in about 40 µs on a machine of two CPUs, of which zoneinfo takes 20.
+// Fast reads ticks from five open files without an allocation. That takes about 40 µs on a
+// machine with two CPUs, 20 of them for zoneinfo.
 //
-// /proc/zoneinfo, for the pages on the CPUs' lists, grows with the CPUs and
-// zones. Once it has taken longer than 100 µs it is read once a second only, and
-// Used is then off by what those lists have gained or lost since.
+// /proc/zoneinfo, which has the pages on the CPUs' lists, grows with CPUs and zones. If it
+// takes longer than 100 µs, Fast reads it only once a second. Used is then wrong by the
+// change of those lists.
 //
-// It is for one goroutine.
+// One goroutine may use it.
 type Fast struct {
 	root  machine.Root
 	files [fastFiles]int
@@ -59,8 +59,7 @@ const (
 
 var fastNames = [fastFiles]string{"/proc/meminfo", "/proc/zoneinfo", "/proc/stat", "/proc/loadavg", "/proc/diskstats"}
 
-// absent say that a file was not there; they are made once, for a tick allocates
-// nothing.
+// absent are the errors of missing files, made once because a tick does not allocate.
 var absent = func() (all [fastFiles]error) {
 	for i, name := range fastNames {
 		all[i] = fmt.Errorf("open %s: %w", name, fs.ErrNotExist)
@@ -68,11 +67,11 @@ var absent = func() (all [fastFiles]error) {
 	return all
 }()
 
-// OpenFast opens the files. Without those of memory it fails; what else is not
-// there is read as -1.
+// OpenFast opens the files. It fails without the files of memory. Values of other missing
+// files are -1.
 func OpenFast(root machine.Root) (*Fast, error) {
 	f := &Fast{root: root, buf: make([]byte, 16<<10)}
-	f.disks, _ = disk.ReadDisks(root) // without them no disk counts, see disk
+	f.disks, _ = disk.ReadDisks(root) // on an error no disk counts, see disk
 	var errs []error
 	for i, name := range fastNames {
 		fd, err := unix.Open(string(root)+name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
@@ -91,7 +90,6 @@ func OpenFast(root machine.Root) (*Fast, error) {
 	return f, nil
 }
 
-// Close gives the descriptors back.
 func (f *Fast) Close() {
 	for i, fd := range f.files {
 		if fd >= 0 {
@@ -101,7 +99,7 @@ func (f *Fast) Close() {
 	}
 }
 
-// Read reads a tick. The error is the first of what could not be read.
+// Read reads a tick and returns the first error.
 func (f *Fast) Read(into *Tick) error {
 	*into = Tick{-1, -1, -1, -1, -1, -1, -1}
 	var m machine.Memory
@@ -144,7 +142,7 @@ const (
 	listPeriod = int64(time.Second)
 )
 
-// list reads the pages on the lists of CPUs, or leaves them as they were.
+// list reads the pages on the lists of CPUs, if it is not too soon.
 func (f *Fast) list() error {
 	begin := machine.Now()
 	if f.lists.slow && f.lists.at != 0 && begin-f.lists.at < listPeriod {
@@ -198,8 +196,7 @@ func (f *Fast) disk() (read, written int64, err error) {
 	return read, written, nil
 }
 
-// bytes reads a file as it is now: at most limit bytes of /proc/stat, of which the
-// first line is enough, and all of the others.
+// bytes reads a whole file, or the first limit bytes of /proc/stat.
 func (f *Fast) bytes(i, limit int) ([]byte, error) {
 	if f.files[i] < 0 {
 		return nil, absent[i]

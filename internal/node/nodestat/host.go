@@ -12,15 +12,14 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// zoneinfoLimit is more than a machine of a thousand CPUs has.
-const zoneinfoLimit = 16 << 20
+const zoneinfoLimit = 16 << 20 // enough for a thousand CPUs
 
-// ReadHost reads the memory and the counters of the machine. Memory comes first,
-// and what is read of it within some tens of µs.
+// ReadHost reads the memory and the counters of the machine. It reads memory first, within
+// some tens of µs.
 //
-// Others and OthersCount are left to the caller, and Refresh too, without which
-// the kernel's figures of memory lag by up to some MiB on machines with many
-// CPUs. An error comes with what could be read.
+// The caller sets Others and OthersCount, and calls Refresh. Without Refresh the memory
+// figures of the kernel lag by up to some MiB on machines with many CPUs. With an error
+// ReadHost still fills in the readable fields.
 func ReadHost(root machine.Root) (record.Host, error) {
 	var h record.Host
 	f, err := OpenFast(root)
@@ -49,8 +48,8 @@ func ReadHost(root machine.Root) (record.Host, error) {
 	return h, nil
 }
 
-// hostMemory reads the pages on the CPUs' lists next to MemFree: between the two
-// they go back and forth.
+// hostMemory reads MemFree and right after it the CPUs' lists, because pages move between
+// the two.
 func (f *Fast) hostMemory(h *record.Host) error {
 	var m machine.Memory
 	if err := errors.Join(f.memory(&m), f.list()); err != nil {
@@ -78,16 +77,14 @@ func (p pressure) host(h *record.Host) error {
 	return nil
 }
 
-// Refresh has the kernel add up what its CPUs have counted on their own, so that
-// the figures that are read next are exact: every CPU keeps changes of up to 125
-// pages of each kind to itself for about a second (mm/vmstat.c). It wants root,
-// and interrupts every CPU once; so it is not done where some are kept free of
-// interruptions (isolcpus, nohz_full), on which it could even wait for ever. Where
-// it is not done, or fails, the figures are as exact as they are. See
-// vm.stat_refresh in Documentation/admin-guide/sysctl/vm.rst.
+// Refresh makes the kernel's memory figures exact by adding up the per-CPU counters. Every
+// CPU delays changes of up to 125 pages of each kind for about a second (mm/vmstat.c). It
+// needs root and interrupts every CPU once. On machines with isolcpus or nohz_full it does
+// nothing, because it would disturb those CPUs and could block. It reports whether the
+// refresh was done. See vm.stat_refresh in Documentation/admin-guide/sysctl/vm.rst.
 func Refresh() bool {
-	for _, kept := range []string{"isolated", "nohz_full"} {
-		if cpus, err := machine.Root("").FirstLine("/sys/devices/system/cpu/"+kept, 4096); err == nil && strings.Trim(cpus, " \n()nul") != "" {
+	for _, list := range []string{"isolated", "nohz_full"} {
+		if cpus, err := machine.Root("").FirstLine("/sys/devices/system/cpu/"+list, 4096); err == nil && strings.Trim(cpus, " \n()nul") != "" {
 			return false
 		}
 	}

@@ -107,7 +107,7 @@ func TestReadHost(t *testing.T) {
 	}
 }
 
-func TestReadHostSaysWhatIsBroken(t *testing.T) {
+func TestReadHostReportsMalformedFiles(t *testing.T) {
 	for _, c := range []struct{ claim, file, text string }{
 		{"a line is missing", "/proc/meminfo", strings.Replace(info, "Slab:", "Slob:", 1)},
 		{"another unit", "/proc/meminfo", strings.Replace(info, "400000 kB", "400000 MB", 1)},
@@ -166,7 +166,7 @@ func TestFast(t *testing.T) {
 	check.That(t, errors.Is(err, fs.ErrNotExist), "without memory: %v, %v", f, err)
 }
 
-func TestFastFindsDisksThatCome(t *testing.T) {
+func TestFastFindsNewDisks(t *testing.T) {
 	root := node1().make(t)
 	f := must.Get(OpenFast(root))(t)
 	defer f.Close()
@@ -178,7 +178,7 @@ func TestFastFindsDisksThatCome(t *testing.T) {
 	check.That(t, err == nil && got.Read == 114*512 && got.Write == 226*512, "%v, %+v", err, got)
 }
 
-func TestListsThatTakeLongAreReadOnceASecond(t *testing.T) {
+func TestSlowListsAreReadOnceASecond(t *testing.T) {
 	root := node1().make(t)
 	f := must.Get(OpenFast(root))(t)
 	defer f.Close()
@@ -193,7 +193,7 @@ func TestListsThatTakeLongAreReadOnceASecond(t *testing.T) {
 	check.That(t, err == nil && third.Used == first.Used-int64(os.Getpagesize()), "a second later: %v, %+v", err, third)
 }
 
-func TestThisMachineReadBothWays(t *testing.T) {
+func TestHostAndFastAgreeOnThisMachine(t *testing.T) {
 	Refresh()
 	f := must.Get(OpenFast(""))(t)
 	defer f.Close()

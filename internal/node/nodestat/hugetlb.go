@@ -7,11 +7,9 @@ import (
 	"github.com/tare-bench/tare/internal/node/machine"
 )
 
-// hugetlb adds up the pages of all sizes that are in use, and those that are kept
-// for nobody yet, in bytes, from
-// /sys/kernel/mm/hugepages/hugepages-2048kB (Documentation/admin-guide/mm/
-// hugetlbpage.rst); /proc/meminfo has those of one size only. ok is false where
-// it is not there.
+// hugetlb returns the used and free bytes of huge pages of all sizes from
+// /sys/kernel/mm/hugepages (Documentation/admin-guide/mm/hugetlbpage.rst). /proc/meminfo
+// has those of one size only. ok is false if the folder is missing.
 func hugetlb(root machine.Root) (used, free int64, ok bool) {
 	const folder = "/sys/kernel/mm/hugepages/"
 	sizes, err := os.ReadDir(string(root) + folder)
@@ -22,8 +20,8 @@ func hugetlb(root machine.Root) (used, free int64, ok bool) {
 		digits, cut := strings.CutPrefix(e.Name(), "hugepages-")
 		kib, cut2 := strings.CutSuffix(digits, "kB")
 		size, isSize := machine.Number([]byte(kib))
-		total, hasTotal := count(root, folder+e.Name()+"/nr_hugepages")
-		free0, hasFree := count(root, folder+e.Name()+"/free_hugepages")
+		total, hasTotal := root.Number(folder + e.Name() + "/nr_hugepages")
+		free0, hasFree := root.Number(folder + e.Name() + "/free_hugepages")
 		if !cut || !cut2 || !isSize || !hasTotal || !hasFree || size == 0 || size > maxKiB || total > maxKiB/size {
 			return 0, 0, false
 		}
@@ -33,13 +31,5 @@ func hugetlb(root machine.Root) (used, free int64, ok bool) {
 	return used, free, true
 }
 
-func count(root machine.Root, name string) (int64, bool) {
-	line, err := root.FirstLine(name, 64)
-	if err != nil {
-		return 0, false
-	}
-	return machine.Number([]byte(line))
-}
-
-// maxKiB keeps sums from overflowing.
+// maxKiB prevents overflow of sums.
 const maxKiB = 1 << 50

@@ -1,11 +1,9 @@
-// Package nodestat reads how the whole machine fares while a run goes on: its
-// load, how busy its CPUs are, what a hypervisor takes from them, and how long
-// tasks wait for CPU, memory and disk.
+// Package nodestat reads the state of the whole machine during a run: load, busy and stolen
+// CPU time, and pressure on CPU, memory and disk.
 //
-// A reading is taken between rounds and goes into the record, so that a figure
-// that moved can be told from a machine that moved. All shares are differences
-// of the kernel's own counters since the reading before, not its running
-// averages: an average over ten seconds says nothing of a round that took one.
+// A run reads it between rounds. The readings in the record show whether a figure changed
+// with the load of the machine. All shares are differences of kernel counters between two
+// readings. The kernel's averages cover ten seconds or more, which is too long for a round.
 package nodestat
 
 import (
@@ -16,16 +14,16 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Reader takes readings of one machine. Its zero value reads this one; it is
-// for one goroutine.
+// Reader takes readings of one machine. The zero value reads this machine. One goroutine may
+// use it.
 type Reader struct {
 	Root  machine.Root
-	Clock func() int64 // ns; CLOCK_MONOTONIC where it is nil
+	Clock func() int64 // ns; CLOCK_MONOTONIC if nil
 
 	previous *counters
 }
 
-// counters are all that two readings are compared by.
+// counters are the values that two readings are compared by.
 type counters struct {
 	time     int64
 	cpu      CPU
@@ -33,12 +31,11 @@ type counters struct {
 	havePSI  bool
 }
 
-// Read takes a reading. Round and phase are left to the caller.
+// Read takes a reading. The caller sets round and phase.
 //
-// The first reading has nothing before it, and a counter that went backwards,
-// as some do when a CPU is taken offline, gives no share: Known is false. A
-// kernel without pressure stall information gives HavePSI false. An error
-// comes with what could be read, and the next reading starts anew.
+// Known is false for the first reading, and if a counter went backwards, as some do when a
+// CPU goes offline. HavePSI is false if the kernel lacks pressure stall information. With an
+// error Read still fills in the readable fields, and the next reading is again a first one.
 func (r *Reader) Read() (record.Node, error) {
 	n := record.Node{Type: record.TypeNode}
 	now, err := r.counters()
@@ -61,7 +58,7 @@ func (r *Reader) counters() (counters, error) {
 	var c counters
 	var cpuErr, pressureErr error
 	c.cpu, cpuErr = ReadCPU(r.Root)
-	c.time = r.now() // next to the pressures, which are compared with it
+	c.time = r.now() // close to the pressures, which are divided by it
 	c.pressure, c.havePSI, pressureErr = readPressure(r.Root)
 	return c, errors.Join(cpuErr, pressureErr)
 }
@@ -79,7 +76,7 @@ func compare(n *record.Node, before, now counters) {
 	if !ok {
 		return
 	}
-	if !before.havePSI { // nothing to compare with yet
+	if !before.havePSI {
 		n.HavePSI = false
 	}
 	var p [3]float64

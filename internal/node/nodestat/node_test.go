@@ -55,7 +55,7 @@ func alike(a, b record.Node) bool {
 	return a == b
 }
 
-func TestPSIThatAppearsGivesNoShareSinceNothing(t *testing.T) {
+func TestNewPSIHasNoShareWithoutAnEarlierReading(t *testing.T) {
 	before := counters{time: 1}
 	now := counters{time: 2e9, cpu: CPU{Busy: 1, Idle: 1}, pressure: pressure{5e6}, havePSI: true}
 	n := record.Node{HavePSI: true}
@@ -63,7 +63,7 @@ func TestPSIThatAppearsGivesNoShareSinceNothing(t *testing.T) {
 	check.That(t, n.Known && !n.HavePSI && n.PSICPU == 0 && n.Busy == 0.5, "got %+v", n)
 }
 
-func TestAFailedReadingIsNoZeroForTheNextOne(t *testing.T) {
+func TestReadingAfterAFailedOneHasNoShares(t *testing.T) {
 	r := Reader{Root: "testdata/first", Clock: func() int64 { return 1 }}
 	must.Get(r.Read())(t)
 	for _, root := range []machine.Root{"testdata/broken-psi", "testdata/no-such-folder"} {
@@ -155,11 +155,11 @@ func TestOOMKills(t *testing.T) {
 		text string
 		want int64 // -1: not known
 	}{
-		"counted since Linux 4.13":     {"nr_free_pages 12\noom_kill 3\nnuma_hit 4\n", 3},
-		"none is a count, too":         {"oom_kill 0\n", 0},
-		"an older kernel has no line":  {"nr_free_pages 12\nnot_oom_kill 3\n", -1},
-		"a word is no number":          {"oom_kill many\n", -1},
-		"below 0 is no number of them": {"oom_kill -3\n", -1},
+		"counted since Linux 4.13":    {"nr_free_pages 12\noom_kill 3\nnuma_hit 4\n", 3},
+		"none is a count, too":        {"oom_kill 0\n", 0},
+		"an older kernel has no line": {"nr_free_pages 12\nnot_oom_kill 3\n", -1},
+		"a word":                      {"oom_kill many\n", -1},
+		"a negative number":           {"oom_kill -3\n", -1},
 	} {
 		root := t.TempDir()
 		must.OK(t, os.MkdirAll(filepath.Join(root, "proc"), 0o755))

@@ -7,9 +7,8 @@ import (
 	"github.com/tare-bench/tare/internal/node/machine"
 )
 
-// oomKills is how many processes the kernel has killed for want of memory, a
-// cgroup's or the machine's: oom_kill of /proc/vmstat, since Linux 4.13. Nil where
-// that does not tell.
+// oomKills returns how many processes the kernel has killed for lack of memory, of a cgroup
+// or the machine: oom_kill of /proc/vmstat, since Linux 4.13. It returns nil if unknown.
 func oomKills(root machine.Root) *int64 {
 	text, err := root.Read("/proc/vmstat", 64<<10)
 	if err != nil {

@@ -12,21 +12,21 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/node/machine"
+	"github.com/tare-bench/tare/internal/node/procs"
 )
 
-// pressure is how long some task has waited for CPU, memory and disks since the
-// machine started, in µs. The kernel brings it up to date on every read; its
-// clock runs at the rate of CLOCK_MONOTONIC (kernel/sched/psi.c).
+// pressure is how long some task has waited for CPU, memory and disks since boot, in µs. The
+// kernel updates it on every read. Its clock runs at the rate of CLOCK_MONOTONIC
+// (kernel/sched/psi.c).
 type pressure [3]uint64
 
-// readPressure reads /proc/pressure, ok false where there is none: a kernel
-// before Linux 4.20, built without CONFIG_PSI, or started without psi=1 where
-// the distribution has it off.
+// readPressure reads /proc/pressure. ok is false if there is none: before Linux 4.20, without
+// CONFIG_PSI, or without psi=1 where the distribution disables it.
 func readPressure(root machine.Root) (p pressure, ok bool, err error) {
 	return readPressures(root, "/proc/pressure/", "")
 }
 
-// readPressures reads the three files whose names begin and end so.
+// readPressures reads the files of CPU, memory and I/O with a prefix and a suffix.
 func readPressures(root machine.Root, before, after string) (p pressure, ok bool, err error) {
 	for i, name := range []string{"cpu", "memory", "io"} {
 		path := before + name + after
@@ -44,8 +44,8 @@ func readPressures(root machine.Root, before, after string) (p pressure, ok bool
 	return p, true, nil
 }
 
-// GroupPressure is for how long (µs) some task in the cgroup of a process has waited for
-// CPU, memory and I/O so far. Only cgroup v2 counts that, and not in its root.
+// GroupPressure returns how long (µs) some task in the cgroup of a process has waited for
+// CPU, memory and I/O. Only cgroup v2 counts it, and not in the root.
 func GroupPressure(root machine.Root, pid int) (cpu, memory, io int64, err error) {
 	text, err := root.Read(fmt.Sprintf("/proc/%d/cgroup", pid), 64<<10)
 	if err != nil {
@@ -55,13 +55,10 @@ func GroupPressure(root machine.Root, pid int) (cpu, memory, io int64, err error
 	if err != nil {
 		return 0, 0, 0, fmt.Errorf("read the mounted cgroup hierarchies: %w", err)
 	}
-	for line := range strings.Lines(string(text)) {
-		group, is := strings.CutPrefix(strings.TrimSpace(line), "0::")
-		at := slices.IndexFunc(mounted, func(h machine.Hierarchy) bool { return h.Version == 2 && h.Root == "/" })
-		if !is || at < 0 || group == "/" {
-			continue
-		}
-		p, ok, err := readPressures(root, filepath.Join(mounted[at].Mount, filepath.Clean("/"+group))+"/", ".pressure")
+	group := procs.ParseGroups(string(text)).Paths[""]
+	at := slices.IndexFunc(mounted, func(h machine.Hierarchy) bool { return h.Version == 2 && h.Root == "/" })
+	if at >= 0 && group != "" && group != "/" {
+		p, ok, err := readPressures(root, filepath.Join(mounted[at].Mount, filepath.Clean(group))+"/", ".pressure")
 		if err != nil || ok {
 			return int64(p[0]), int64(p[1]), int64(p[2]), err
 		}
@@ -69,23 +66,22 @@ func GroupPressure(root machine.Root, pid int) (cpu, memory, io int64, err error
 	return 0, 0, 0, errNoGroupPressure
 }
 
-var errNoGroupPressure = errors.New("the kernel counts it in groups of cgroup v2 only, and the workload is in none of its own")
+var errNoGroupPressure = errors.New("the kernel counts it in groups of cgroup v2 only, and the workload is in the root group")
 
-// since returns the shares (0 to 1) of a time, in ns, that some task waited; ok is
-// false when a counter went backwards, or no time passed.
+// since returns the shares, 0 to 1, of the elapsed ns in which some task waited. ok is false
+// if a counter went backwards or no time passed.
 func (p pressure) since(before pressure, elapsed int64) (shares [3]float64, ok bool) {
 	for i := range p {
 		if elapsed <= 0 || p[i] < before[i] {
 			return [3]float64{}, false
 		}
-		// The clock and the three files are read a few µs apart, so that a share
-		// can come out slightly above one.
+		// The clock and the files are read a few µs apart, so a share can exceed one.
 		shares[i] = min(1, float64(p[i]-before[i])*1000/float64(elapsed))
 	}
 	return shares, true
 }
 
-// parsePressure reads the total of
+// parsePressure parses the total of
 // "some avg10=0.03 avg60=0.19 avg300=2.43 total=40243767".
 func parsePressure(line string) (uint64, error) {
 	averages, some := strings.CutPrefix(line, "some ")

@@ -14,8 +14,8 @@ var (
 	zoneStart  = []byte("Node ")
 )
 
-// listed adds up the free pages on the lists that every CPU keeps of every zone
-// (mm/page_alloc.c, "pcp"), from /proc/zoneinfo:
+// listed returns the number of free pages on the lists of every CPU and zone
+// (mm/page_alloc.c, "pcp") from /proc/zoneinfo:
 //
 //	Node 0, zone   Normal
 //	  …
@@ -23,7 +23,7 @@ var (
 //	    cpu: 0
 //	              count:    63
 //
-// They are free, and neither in MemFree nor in MemAvailable.
+// They are in neither MemFree nor MemAvailable.
 func listed(b []byte) (pages int64, err error) {
 	inside, zones := false, 0
 	for line := range bytes.Lines(b) {
@@ -48,7 +48,7 @@ func listed(b []byte) (pages int64, err error) {
 		pages += n
 	}
 	if zones == 0 {
-		return 0, errors.New("parse /proc/zoneinfo: it has no zones; look whether something is mounted over it")
+		return 0, errors.New("parse /proc/zoneinfo: it has no zones; check whether something is mounted over it")
 	}
 	return pages, nil
 }

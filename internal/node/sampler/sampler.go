@@ -1,4 +1,4 @@
-// Package sampler calls a reader at a fixed cadence.
+// Package sampler calls a function at a fixed interval.
 package sampler
 
 import (
@@ -11,40 +11,36 @@ import (
 	"github.com/tare-bench/tare/internal/node/machine"
 )
 
-// Sampler is a sampler at work.
+// Sampler calls a function at a fixed interval until Stop.
 type Sampler struct {
 	stop   atomic.Uint32
 	done   chan struct{}
 	result Result
 }
 
-// Result is how a sampler fared.
+// Result counts the ticks and the cost of a sampler.
 type Result struct {
-	Ticks  int   // at which it read
-	Missed int   // that went by while it was reading or had no CPU
-	OwnCPU int64 // ns that its thread used, readings included; the Go runtime's other threads are not in it
+	Ticks  int   // calls
+	Missed int   // ticks that passed during a call or without a CPU
+	OwnCPU int64 // CPU time (ns) of its thread including the calls
 }
 
-// Start calls read at once and then at every interval after it, until Stop. Ticks
-// are at multiples of the interval from the first one, so that late ones add up to
-// no drift. One that has gone by before the sampler could keep it is missed: there
-// is never a burst to make up for it. read gets the time of CLOCK_MONOTONIC (ns)
-// at which it is called.
+// Start calls read at once and then at multiples of the interval until Stop. Late calls
+// cause no drift. Missed ticks are not made up for by a burst. read gets the time of its
+// call by CLOCK_MONOTONIC (ns).
 //
-// read is always called from the same thread, which is the sampler's own and ends
-// with it.
+// All calls are on one thread, which does nothing else.
 //
-// The thread sleeps in futex(2) until an absolute time. That costs half of what a
-// timer of Go's does, whose time comes to another thread, which then wakes this
-// one; and it ends at once on Stop, as clock_nanosleep(2) does not.
+// The thread sleeps in futex(2) until an absolute time. This costs half as much as a Go
+// timer, which fires on another thread. Unlike clock_nanosleep(2) it ends at once on Stop.
 func Start(interval time.Duration, read func(now int64)) *Sampler {
 	s := &Sampler{done: make(chan struct{})}
 	go s.run(max(int64(interval), 1), read)
 	return s
 }
 
-// Stop ends the sampler, waits for a reading that is under way, and says how it
-// fared. It may be called again.
+// Stop ends the sampler, waits for a call in progress, and returns the result. It may be
+// called again.
 func (s *Sampler) Stop() Result {
 	s.stop.Store(1)
 	wake(&s.stop)
@@ -54,7 +50,7 @@ func (s *Sampler) Stop() Result {
 
 func (s *Sampler) run(interval int64, read func(now int64)) {
 	defer close(s.done)
-	// Never unlocked: the thread's timer slack is not that of others.
+	// Never unlocked, so the thread ends with its changed timer slack.
 	runtime.LockOSThread()
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) // without it ticks come 50 µs late
 	begun := machine.Clock(unix.CLOCK_THREAD_CPUTIME_ID)
@@ -64,9 +60,9 @@ func (s *Sampler) run(interval int64, read func(now int64)) {
 		if now < next {
 			sleep(&s.stop, next)
 			now = machine.Now()
-			continue // it may have been Stop, or nothing
+			continue // woken by Stop, or spuriously
 		}
-		// Those that are over by now but the last were missed, which is this one.
+		// All ticks up to now except the last one were missed.
 		late := (now - next) / interval
 		s.result.Missed += int(late)
 		next += (late + 1) * interval

@@ -32,7 +32,7 @@ func TestTicksAreAtMultiplesOfTheInterval(t *testing.T) {
 	check.Equal(t, "stopped again", s.Stop(), r)
 }
 
-func TestTicksThatCouldNotBeKeptAreMissedAndNotMadeUpFor(t *testing.T) {
+func TestLateTicksAreMissedAndNotMadeUpFor(t *testing.T) {
 	const interval = 10 * time.Millisecond
 	var times []int64
 	third := make(chan struct{})
@@ -69,7 +69,7 @@ func TestStopDoesNotWaitForTheNextTick(t *testing.T) {
 	check.That(t, took <= time.Minute, "it took %v", took)
 }
 
-func TestStopWaitsForAReading(t *testing.T) {
+func TestStopWaitsForACallInProgress(t *testing.T) {
 	begun, ended := make(chan struct{}), false
 	s := Start(time.Hour, func(int64) {
 		close(begun)
@@ -81,7 +81,7 @@ func TestStopWaitsForAReading(t *testing.T) {
 	check.That(t, ended, "it ended in the middle of a reading")
 }
 
-func TestReadingsAreOnOneThread(t *testing.T) {
+func TestCallsAreOnOneThread(t *testing.T) {
 	threads := make(chan int, 100)
 	s := Start(time.Millisecond, func(int64) {
 		select {
@@ -96,7 +96,7 @@ func TestReadingsAreOnOneThread(t *testing.T) {
 	s.Stop()
 }
 
-func TestTheSamplersCPUIsCounted(t *testing.T) {
+func TestOwnCPUIsCounted(t *testing.T) {
 	const spin = 30 * time.Millisecond
 	done := make(chan int64, 1)
 	s := Start(time.Hour, func(int64) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"math"
 	"os"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -16,31 +15,25 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Edge is what stood at one edge of a job on storage.
+// Edge is the state of the node before or after a storage job.
 type Edge struct {
 	Reading record.Reading
 	stats   disk.Stats
-	moved   map[mover]moved
+	moved   map[procs.ID]moved // by processes that do a sandbox's I/O on the host
 	ownCPU  int64
-	time    int64 // ns, when the disks were read
-	err     error // of reading them
+	time    int64 // ns, of the reading of the disks
+	err     error // of reading the disks
 }
 
-// mover is a process that does a sandbox's I/O on the host.
-type mover struct {
-	pid   int
-	start uint64
-}
-
-// moved is what it has moved by system calls, and how much of that it had fetched
-// from storage, in bytes.
+// moved is the bytes that a process has read and written by system calls, and the bytes
+// that it fetched from storage.
 type moved struct {
 	record.Transfer
 	fetched int64
 }
 
-// Begin reads what there is before a job: the disks last, so that nothing of the
-// reading itself is in their figures.
+// Begin reads the state before a job. It reads the disks last, which excludes the I/O of
+// the reading itself.
 func (s *Reader) Begin(ctx context.Context, boxes []attribution.Sandbox, daemons []int) *Edge {
 	e := &Edge{}
 	s.read(ctx, e, boxes, daemons)
@@ -48,7 +41,7 @@ func (s *Reader) Begin(ctx context.Context, boxes []attribution.Sandbox, daemons
 	return e
 }
 
-// End reads what there is after a job: the disks first.
+// End reads the state after a job: the disks first.
 func (s *Reader) End(ctx context.Context, boxes []attribution.Sandbox, daemons []int) *Edge {
 	e := &Edge{}
 	e.disks(s)
@@ -58,7 +51,7 @@ func (s *Reader) End(ctx context.Context, boxes []attribution.Sandbox, daemons [
 
 func (s *Reader) read(ctx context.Context, e *Edge, boxes []attribution.Sandbox, daemons []int) {
 	x := s.Read(ctx, boxes, daemons, false)
-	x.Problems.Add(&e.Reading.Problems) // the disks'
+	x.Problems.Add(&e.Reading.Problems) // of the disks
 	e.moved = s.movers(&x)
 	e.Reading = x
 }
@@ -72,8 +65,8 @@ func (e *Edge) disks(s *Reader) {
 	}
 }
 
-// Seen is what happened between two edges on the block device of a name, "" for
-// none, and on the whole node. CPU time by role is left to the ledger.
+// Seen returns the changes between two edges on a block device, "" for none, and on the
+// whole node. The ledger adds CPU time by role.
 func (s *Reader) Seen(begin, end *Edge, device string) record.Observed {
 	took := end.time - begin.time
 	from, to := &begin.Reading, &end.Reading
@@ -104,24 +97,20 @@ func (s *Reader) Seen(begin, end *Edge, device string) record.Observed {
 	return seen
 }
 
-// groupsOf are the paths of the target's cgroups, and of tare's own, in which the
-// workload of the host is.
+// groupsOf returns the paths of the target's cgroups and of tare's, which the workload of
+// the host is in.
 func groupsOf(groups []record.Group) (paths []string) {
 	for i := range groups {
 		paths = append(paths, groups[i].Path)
 	}
-	own, _ := os.ReadFile("/proc/self/cgroup")
-	for line := range strings.Lines(string(own)) {
-		if fields := strings.SplitN(strings.TrimSpace(line), ":", 3); len(fields) == 3 {
-			paths = append(paths, fields[2])
-		}
+	if own, err := procs.GroupsOf(os.Getpid()); err == nil {
+		paths = append(paths, own.All...)
 	}
-	return paths
+	return append(paths, "/")
 }
 
-// charged is what the sandboxes' own groups were charged for I/O from one
-// reading to another, nil where that is not accounted, and for how long the CPU
-// was kept from them.
+// charged returns the I/O and the throttled time of the sandboxes' groups between two
+// readings. The I/O is nil without accounting.
 func charged(then, now []record.Group) (use *record.GroupUse, throttled int64) {
 	before := map[string]*record.Group{}
 	for i := range then {
@@ -151,8 +140,8 @@ func charged(then, now []record.Group) (use *record.GroupUse, throttled int64) {
 	return use, throttled
 }
 
-// transferred are nil where there are no movers.
-func transferred(then, now map[mover]moved) (by *record.Transfer, fetched *int64) {
+// transferred returns the sums over all processes, or nil if there are none.
+func transferred(then, now map[procs.ID]moved) (by *record.Transfer, fetched *int64) {
 	if len(now) == 0 {
 		return nil, nil
 	}
@@ -165,10 +154,9 @@ func transferred(then, now map[mover]moved) (by *record.Transfer, fetched *int64
 	return &sum.Transfer, &sum.fetched
 }
 
-// movers reads what those processes have moved by system calls that do a
-// sandbox's I/O outside of its guest.
-func (s *Reader) movers(r *record.Reading) map[mover]moved {
-	all := map[mover]moved{}
+// movers reads the transfers of the processes that do a guest's I/O on the host.
+func (s *Reader) movers(r *record.Reading) map[procs.ID]moved {
+	all := map[procs.ID]moved{}
 	reader := procs.Reader{Root: s.root}
 	for i := range r.Processes {
 		p := &r.Processes[i]
@@ -185,7 +173,7 @@ func (s *Reader) movers(r *record.Reading) map[mover]moved {
 		}
 		switch {
 		case err == nil:
-			all[mover{p.Pid, p.Start}] = t
+			all[procs.ID{Pid: p.Pid, Start: p.Start}] = t
 		case !procs.Gone(err):
 			r.Problems.Denied++
 		}
@@ -193,7 +181,7 @@ func (s *Reader) movers(r *record.Reading) map[mover]moved {
 	return all
 }
 
-// Rest waits until a block device, "" for all whole disks, is at rest.
+// Rest waits until a block device, "" for all whole disks, is idle.
 func (s *Reader) Rest(ctx context.Context, device string, most time.Duration) bool {
 	names := []string{device}
 	if device == "" {
@@ -210,10 +198,8 @@ func (s *Reader) Rest(ctx context.Context, device string, most time.Duration) bo
 // Drop drops the node's page cache.
 func (s *Reader) Drop(ctx context.Context) error { return disk.DropCaches(ctx) }
 
-// Flush writes back what is dirty on the whole node, and tells how many bytes a
-// block device, "" for all whole disks, has written since the disks were read at
-// an edge, so that nothing is lost between that and the flush; -1 where it does
-// not say.
+// Flush writes back all dirty pages of the node. It returns the bytes that a block device,
+// "" for all whole disks, has written since an edge, or -1 if unknown.
 func (s *Reader) Flush(since *Edge, device string) int64 {
 	if since == nil || since.err != nil {
 		return -1

@@ -16,13 +16,10 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// maxFolders bounds the search for groups that stayed: a node with a hundred
-// thousand cgroups has other troubles.
-const maxFolders = 100_000
+const maxFolders = 100_000 // searched for groups that stayed
 
-// Left implements overhead.Meter. Groups in which nobody was left when they were
-// looked at, such as Kata's overhead groups on some machines, are in no reading:
-// they are found by the ids in their names.
+// Left implements overhead.Meter. Groups without processes, such as Kata's overhead groups
+// on some machines, are in no reading. Left finds them by the ids in their names.
 func (s *Reader) Left(of *record.Reading, ids []string) []string {
 	var out []string
 	for _, g := range of.Groups {
@@ -47,7 +44,7 @@ func (s *Reader) Left(of *record.Reading, ids []string) []string {
 	return out
 }
 
-// There reports whether there is a cgroup of a path.
+// There reports whether a cgroup exists.
 func (s *Reader) There(path string) bool {
 	g, err := s.groups.Group(path)
 	if err == nil {
@@ -56,15 +53,15 @@ func (s *Reader) There(path string) bool {
 	return err == nil
 }
 
-// named are the groups of a hierarchy that bear one of the ids, without those
-// below them.
+// named returns the groups of a hierarchy with one of the ids in the name, without their
+// descendants.
 func named(root machine.Root, h machine.Hierarchy, ids []string) []string {
 	base := filepath.Join(string(root), h.Mount)
 	var out []string
 	seen := 0
 	_ = filepath.WalkDir(base, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.IsDir() {
-			return nil // it was removed meanwhile
+			return nil // it was removed during the walk
 		}
 		if seen++; seen > maxFolders {
 			return fs.SkipAll
@@ -79,12 +76,10 @@ func named(root machine.Root, h machine.Hierarchy, ids []string) []string {
 	return out
 }
 
-// mountsLimit is that of a list of mounts: a node with many containers has one for
-// each of their layers and volumes.
-const mountsLimit = 16 << 20
+const mountsLimit = 16 << 20 // bytes; a node has a mount per layer and volume
 
-// LeftBeside implements overhead.Meter: by the ids that arguments and paths bear. A
-// daemon may have a mount namespace of its own.
+// LeftBeside implements overhead.Meter. It looks for the ids in arguments and mount
+// points, also in the mount namespaces of daemons.
 func (s *Reader) LeftBeside(of *record.Reading, ids []string) *record.LeftBeside {
 	left := &record.LeftBeside{Processes: []string{}, Mounts: []string{}}
 	for _, p := range procs.Mentioning(ids) {
@@ -99,10 +94,10 @@ func (s *Reader) LeftBeside(of *record.Reading, ids []string) *record.LeftBeside
 	for i, list := range lists {
 		text, err := s.root.Read(list, mountsLimit)
 		if i > 0 && (procs.Gone(err) || errors.Is(err, unix.EINVAL)) {
-			continue // a daemon that has ended has none, nor has one that nobody has reaped yet
+			continue // the daemon has ended, or is a zombie
 		}
 		if err != nil {
-			left.Mounts = nil // what the others have is not all
+			left.Mounts = nil // incomplete
 			return left
 		}
 		for line := range strings.Lines(string(text)) {

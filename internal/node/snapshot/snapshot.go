@@ -1,6 +1,5 @@
-// Package snapshot reads a node and a target on it: what the whole node has, which
-// processes are the target's and in which role, what each uses, and which cgroups
-// are charged for it. It puts together what the single meters see.
+// Package snapshot reads the state of a node and of a target on it: the whole node, the
+// target's processes with role and usage, and the cgroups that are charged for them.
 package snapshot
 
 import (
@@ -17,34 +16,31 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Reader reads one machine. It is for one goroutine.
+// Reader reads one machine. One goroutine may use it.
 type Reader struct {
 	root      machine.Root
 	processes attribution.Reader
 	groups    *cgroupstat.System
 }
 
-// New returns a reader of this machine. The error says why its cgroups cannot
-// be read.
+// New returns a reader of this machine. It fails if the cgroups are unreadable.
 func New() (*Reader, error) { return Of("") }
 
-// Of is New for another machine's files, in tests.
+// Of returns a reader of the files below root. Tests use it.
 func Of(root machine.Root) (*Reader, error) {
 	groups, err := cgroupstat.Open(root)
 	if err != nil {
 		return nil, fmt.Errorf("find the machine's cgroups: %w", err)
 	}
-	groups.SkipIdle(time.Second) // a tick needs no more of one in which nothing happens
+	groups.SkipIdle(time.Second)
 	return &Reader{root: root, processes: attribution.Reader{Root: root}, groups: groups}, nil
 }
 
-// Close gives back what is kept open.
 func (s *Reader) Close() { s.groups.Close() }
 
-// Settle waits until the node's memory in use stays within calm for as long as
-// steady looks, at most for a time, and tells whether it did. What was freed
-// comes back late: a namespace or a cgroup is taken down by the kernel's own
-// workers.
+// Settle waits until the node's memory in use is stable: it varies by at most calm over
+// the last steady looks. It reports false after the time most. The kernel frees
+// namespaces and cgroups late, in workers.
 func (s *Reader) Settle(ctx context.Context, most time.Duration) bool {
 	deadline := time.Now().Add(most)
 	var seen []int64
@@ -64,8 +60,7 @@ func (s *Reader) Settle(ctx context.Context, most time.Duration) bool {
 	}
 }
 
-// A node is calm when five looks, a tenth of a second apart, differ by no more
-// than 256 KiB: an idle one's own timers and daemons stay below that.
+// On an idle node, timers and daemons change memory by less than calm.
 const (
 	calm   = 256 << 10
 	steady = 5
@@ -88,15 +83,15 @@ func (s *Reader) Read(ctx context.Context, boxes []attribution.Sandbox, daemons 
 		broken(&x.Problems, fmt.Errorf("the node: %w", err))
 	}
 	x.Host.Refreshed = refreshed
-	// All clocks within a few milliseconds of the node's, before memory, whose
-	// reading takes a hundredth of a second for each GiB.
+	// Read all clocks within a few milliseconds of the node's, before memory, which takes
+	// a hundredth of a second per GiB.
 	theirs := map[int]bool{}
 	var read []attribution.Member
 	for _, m := range members {
 		theirs[m.Pid] = true
 		p, err := s.processes.Look(m, &x.Problems)
 		if err != nil {
-			continue // it is counted
+			continue // Look counts it
 		}
 		x.Processes, read = append(x.Processes, p), append(read, m)
 	}
@@ -111,13 +106,13 @@ func (s *Reader) Read(ctx context.Context, boxes []attribution.Sandbox, daemons 
 	return x
 }
 
-// memories reads the processes in full, and keeps their clocks.
+// memories reads the processes in full and keeps the clocks of the first reading.
 func (s *Reader) memories(clocks []record.Process, members []attribution.Member, problems *record.Problems) []record.Process {
 	out := clocks[:0]
 	for i, c := range clocks {
 		p, err := s.processes.Process(members[i], problems)
 		if err != nil {
-			continue // it is counted
+			continue // Process counts it
 		}
 		p.CPU, p.VCPU, p.Waited = c.CPU, c.VCPU, c.Waited
 		out = append(out, p)
@@ -148,10 +143,10 @@ func (s *Reader) Around(paths []string) []record.Group {
 	for i, path := range paths {
 		charges[i] = attribution.GroupCharge{Path: path, Charge: record.ChargeShared, Lane: -1}
 	}
-	return s.readGroups(charges, &record.Problems{}) // one that is not there is no problem
+	return s.readGroups(charges, &record.Problems{}) // a missing group is not a problem
 }
 
-// others is the anonymous memory of all processes that are not the target's.
+// others returns the anonymous memory and the number of all other processes.
 func others(there *attribution.Snapshot, theirs map[int]bool) (bytes int64, count int) {
 	for _, p := range there.Processes {
 		if !theirs[p.Pid] && !p.Kernel {
@@ -162,7 +157,7 @@ func others(there *attribution.Snapshot, theirs map[int]bool) (bytes int64, coun
 	return bytes, count
 }
 
-// broken counts what every node has and could not be read.
+// broken counts a read failure of something that every node has.
 func broken(p *record.Problems, err error) {
 	p.Broken++
 	p.Note(err.Error())

@@ -35,11 +35,10 @@ const (
 	podKernel                                   = 96 * kib
 )
 
-// From the files of a live Kata sandbox (cgroup v1, sandbox_cgroup_only=false) to
-// the books: what systemd-cgtop showed as /kata_overhead is the VMM's, virtiofsd's
-// and the shim's, the vCPU's time is charged to the pod, and the engine sees none
-// of it.
-func TestTheBooksOfALiveKataSandbox(t *testing.T) {
+// The files are those of a live Kata sandbox (cgroup v1, sandbox_cgroup_only=false). The
+// group /kata_overhead has the VMM, virtiofsd and the shim. The vCPU's time is charged to
+// the pod. The engine reports none of it.
+func TestReadingOfALiveKataSandbox(t *testing.T) {
 	root := kataNode(t)
 	meter := must.Get(snapshot.Of(machine.Root(root)))(t)
 	defer meter.Close()
@@ -114,7 +113,7 @@ func TestTheBooksOfALiveKataSandbox(t *testing.T) {
 	check.That(t, len(l.Engine) == 1 && l.Engine[0].Reported == 2<<20 && l.Engine[0].Truth == l.Sum, "engine %+v, sum %d", l.Engine, l.Sum)
 }
 
-// kataNode is the live sandbox's node as far as a snapshot reads it.
+// kataNode makes the files of the node of the live sandbox that a snapshot reads.
 func kataNode(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()
@@ -171,7 +170,7 @@ func write(t *testing.T, root, name, text string) {
 	must.Write(t, name, text)
 }
 
-func TestWhatAContainerHoldsIsFound(t *testing.T) {
+func TestReadingIncludesAContainersMemory(t *testing.T) {
 	need.Root(t)
 	runtime := must.Get(oci.New(t.Context(), "runc", ""))(t)
 	dir := t.TempDir()
@@ -218,7 +217,7 @@ func TestWhatAContainerHoldsIsFound(t *testing.T) {
 	check.That(t, len(pod) != 0 && pod[len(pod)-1] >= held, "its group was charged for %v", pod)
 }
 
-func TestWhatIsWrittenBetweenTheLastReadingAndTheFlushCounts(t *testing.T) {
+func TestFlushCountsWritesSinceTheEdge(t *testing.T) {
 	meter := must.Get(snapshot.New())(t)
 	defer meter.Close()
 	f := must.Get(os.Create(filepath.Join(t.TempDir(), "file")))(t)
@@ -232,7 +231,7 @@ func TestWhatIsWrittenBetweenTheLastReadingAndTheFlushCounts(t *testing.T) {
 	check.Equal(t, "bytes since an unknown time", meter.Flush(nil, ""), -1)
 }
 
-func TestMountsThatBearTheIDOfASandboxAreFoundInEveryDaemonsNamespace(t *testing.T) {
+func TestMountsOfASandboxAreFoundInEveryDaemonsNamespace(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	const cgroups = "20 1 0:20 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"

@@ -48,12 +48,12 @@ func (s *Reader) Watch(of *record.Reading, interval time.Duration) func() record
 	}
 }
 
-// watch is what is sampled in one phase.
+// watch samples one phase.
 type watch struct {
 	groups   []*watched
 	daemons  []procs.ID
 	node     *nodestat.Fast
-	pace     int // one tick of so many is kept
+	pace     int // every pace-th tick is kept
 	skipped  int
 	times    []int64
 	values   map[string][]int64
@@ -67,8 +67,8 @@ type watched struct {
 	sample   cgroupstat.Sample
 }
 
-// maxTicks bounds a series, which is one line of a record. A phase that lasts
-// longer is kept at half the pace: every second tick is dropped, those before too.
+// maxTicks limits a series, which is one line of a record. When a phase reaches the limit,
+// every second tick is dropped, and from then on half as many are kept.
 const maxTicks = 20_000
 
 func (w *watch) tick(at int64) {
@@ -80,7 +80,7 @@ func (w *watch) tick(at int64) {
 		w.thin()
 	}
 	w.times = append(w.times, at)
-	pod, overhead := sum{}, sum{}
+	pod, overhead := sum{usage: -1, cpu: -1}, sum{usage: -1, cpu: -1}
 	for _, g := range w.groups {
 		to := &pod
 		if g.overhead {
@@ -97,10 +97,15 @@ func (w *watch) tick(at int64) {
 		}
 		to.add(&g.sample)
 	}
-	w.put(record.SeriesPodMemory, pod.memory())
-	w.put(record.SeriesPodCPU, pod.time())
-	w.put(record.SeriesOverheadMemory, overhead.memory())
-	w.put(record.SeriesOverheadCPU, overhead.time())
+	for _, s := range []*sum{&pod, &overhead} {
+		if s.broken {
+			s.usage, s.cpu = -1, -1
+		}
+	}
+	w.put(record.SeriesPodMemory, pod.usage)
+	w.put(record.SeriesPodCPU, pod.cpu)
+	w.put(record.SeriesOverheadMemory, overhead.usage)
+	w.put(record.SeriesOverheadCPU, overhead.cpu)
 	w.put(record.SeriesDaemonCPU, w.daemonCPU())
 	w.nodeTick()
 }
@@ -121,34 +126,20 @@ func halved(v []int64) []int64 {
 	return v[:len(v)/2]
 }
 
-// sum adds up groups. One that cannot be read any more leaves a hole, no dip.
+// sum is the total of several groups; -1 is unknown. One unreadable group makes the total
+// unknown.
 type sum struct {
-	usage, cpu       int64
-	haveUse, haveCPU bool
-	broken           bool
+	usage, cpu int64
+	broken     bool
 }
 
 func (s *sum) add(g *cgroupstat.Sample) {
 	if g.HaveMemory {
-		s.usage, s.haveUse = s.usage+g.Usage, true
+		s.usage = max(s.usage, 0) + g.Usage
 	}
 	if g.HaveCPU {
-		s.cpu, s.haveCPU = s.cpu+g.CPU, true
+		s.cpu = max(s.cpu, 0) + g.CPU
 	}
-}
-
-func (s *sum) memory() int64 {
-	if s.broken || !s.haveUse {
-		return -1
-	}
-	return s.usage
-}
-
-func (s *sum) time() int64 {
-	if s.broken || !s.haveCPU {
-		return -1
-	}
-	return s.cpu
 }
 
 func (w *watch) daemonCPU() int64 {

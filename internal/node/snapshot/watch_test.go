@@ -8,7 +8,7 @@ import (
 	"github.com/tare-bench/tare/internal/testing/must"
 )
 
-func TestALongSeriesIsKeptAtHalfThePace(t *testing.T) {
+func TestLongSeriesKeepsEverySecondTick(t *testing.T) {
 	w := &watch{values: map[string][]int64{}, pace: 1}
 	for at := range int64(3 * maxTicks) {
 		w.tick(at)
