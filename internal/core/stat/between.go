@@ -1,19 +1,18 @@
 package stat
 
-// BetweenRuns estimates by how much effects scatter beyond what each one's own variance
-// explains: around their mean, or around 0. It is never 0 unless all effects are equal, since
-// a few that lie close together do not show that runs do not differ: Q²/((2f + Q)·C) in place
-// of max(Q − f, 0)/C (Hartung and Makambi, Communications in Statistics: Simulation and
-// Computation 32 (2003) 1179–1190). If one has no variance of its own, it is their mean square.
-func BetweenRuns(effects, own []float64, aroundZero bool) float64 {
+import "slices"
+
+// BetweenRuns estimates the variance of effects beyond their variances: around their mean,
+// or around 0. It uses Q²/((2f + Q)·C) in place of max(Q − f, 0)/C (Hartung and Makambi,
+// Communications in Statistics: Simulation and Computation 32 (2003) 1179–1190), which is
+// positive unless all effects are equal: a few close effects do not show that runs are
+// alike. If a variance is missing, it returns the mean square of the effects.
+func BetweenRuns(effects, variances []float64, aroundZero bool) float64 {
 	weight, squares, mean := 0.0, 0.0, 0.0
-	known := true
-	for _, v := range own {
-		known = known && v > 0
-	}
+	known := !slices.ContainsFunc(variances, func(v float64) bool { return !(v > 0) })
 	of := func(i int) float64 {
 		if known {
-			return 1 / own[i]
+			return 1 / variances[i]
 		}
 		return 1
 	}

@@ -5,33 +5,31 @@ import (
 	"slices"
 )
 
-// Modes is whether a sample is one heap or two. Low and High have the unit
-// of the values.
+// Modes is the result of [Bimodal]. Low and High have the unit of the values.
 type Modes struct {
-	N       int // values that entered
+	N       int // values used
 	Bimodal bool
 
-	// Low and High are the medians of the two heaps, and LowN how many values
-	// the lower has. Zero unless Bimodal.
+	// Low and High are the medians of the two groups. LowN is the number of values in the
+	// lower group. Zero unless Bimodal.
 	Low, High float64
 	LowN      int
 }
 
-// minModes is the fewest values [Bimodal] judges: below, two heaps of a unimodal
-// sample are nothing rare.
+// minModes is the smallest sample for [Bimodal]: smaller unimodal samples often look
+// bimodal.
 const minModes = 10
 
-// Bimodal reports whether the values fall into two heaps, as when half of the
-// starts hit a cache: the median is then a time that hardly ever happens. It
-// takes Hartigan's dip test at 0.01, divided by the number of rows that are read
-// together, and heaps that are at least 5 % of the larger apart. Values that were
-// rounded are spread over their step first: ticks are not heaps.
+// Bimodal reports whether the values form two groups, for example because half of the
+// starts hit a cache. The median is then an untypical time. It uses Hartigan's dip test at
+// 0.01 divided by the number of rows read together, and requires that the groups differ by
+// at least 5 % of the larger. It first spreads rounded values over their step: ticks are
+// not groups.
 //
-// The dip test, because its null hypothesis is any unimodal distribution, so
-// the long right tail of start times does not set it off. The bimodality
-// coefficient and the largest gap take skewness and a few stragglers for a
-// second mode. The price is that a heap of less than about a quarter of the
-// values is not seen; those are stragglers, and show in p90, p99 and max.
+// The null hypothesis of the dip test is any unimodal distribution, so the long right tail
+// of start times does not trigger it. The bimodality coefficient and the largest gap mistake
+// skewness and a few outliers for a second mode. A group of less than about a quarter of the
+// values is not found; it shows in p90, p99 and max.
 func Bimodal(values []float64, tests int) Modes {
 	kept := measured(values)
 	slices.Sort(kept)
@@ -48,8 +46,8 @@ func Bimodal(values []float64, tests int) Modes {
 	return m
 }
 
-// spread puts equal values of a sorted sample evenly over the step to which they
-// were rounded, which is the smallest distance between two of them.
+// spread distributes equal values of a sorted sample over their rounding step, the smallest
+// distance between two values.
 func spread(sorted []float64) []float64 {
 	tick := step(sorted)
 	out := make([]float64, 0, len(sorted))
@@ -67,10 +65,10 @@ func spread(sorted []float64) []float64 {
 	return out
 }
 
-// uniformDip is the 0.99 quantile of the dip of n uniform values, the unimodal
-// distribution with the largest dip. Simulated with [dip], 400 000 samples each
-// (60 000 from n = 2000 on), and within 0.0003 of the table in M. Maechler's R
-// package diptest, which has a million.
+// uniformDip is the 0.99 quantile of the dip of n uniform values, the unimodal distribution
+// with the largest dip. It was simulated with [dip] on 400 000 samples (60 000 from n = 2000
+// on), and is within 0.0003 of the table in M. Maechler's R package diptest, which used a
+// million.
 var uniformDip = []struct {
 	n   int
 	dip float64
@@ -79,8 +77,8 @@ var uniformDip = []struct {
 	{100, 0.0591}, {200, 0.0427}, {500, 0.0275}, {2000, 0.0140}, {10000, 0.0063},
 }
 
-// perDecade is by how much the quantile of √n·dip rises at most where its tail becomes
-// a tenth: 0.05 to 0.095 were simulated for 10 to 200 values, down to a tail of 0.00003.
+// perDecade is the largest rise of the quantile of √n·dip if the tail shrinks to a tenth:
+// simulations of 10 to 200 values gave 0.05 to 0.095, down to a tail of 0.00003.
 const perDecade = 0.095
 
 // criticalDip interpolates √n·dip, which tends to a constant, as diptest does.
@@ -99,9 +97,9 @@ func criticalDip(n, tests int) float64 {
 	return (scaled + perDecade*math.Log10(float64(max(tests, 1)))) / math.Sqrt(float64(n))
 }
 
-// split is the index that parts sorted values into the two groups with the
-// least sum of squares within (W. D. Fisher, On Grouping for Maximum
-// Homogeneity, JASA 53 (1958) 789–798), which are those with the most between.
+// split returns the index that divides sorted values into the two groups with the smallest
+// sum of squares inside the groups (W. D. Fisher, On Grouping for Maximum Homogeneity, JASA
+// 53 (1958) 789–798). This is the largest sum of squares between the groups.
 func split(sorted []float64) int {
 	n := float64(len(sorted))
 	mean := 0.0

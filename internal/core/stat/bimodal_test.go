@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestOneHeapIsRarelyCalledTwo(t *testing.T) {
+func TestUnimodalSamplesAreRarelyCalledBimodal(t *testing.T) {
 	draws := []struct {
 		name string
 		draw func(r *rand.Rand) float64
@@ -39,7 +39,7 @@ func TestOneHeapIsRarelyCalledTwo(t *testing.T) {
 	}
 }
 
-func TestTwoHeapsAreFound(t *testing.T) {
+func TestTwoGroupsAreFound(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		n     int
@@ -67,7 +67,7 @@ func TestTwoHeapsAreFound(t *testing.T) {
 	}
 }
 
-func TestRoundedTimesAreOneHeap(t *testing.T) {
+func TestRoundedTimesAreUnimodal(t *testing.T) {
 	t.Parallel()
 	for _, tick := range []float64{1, 2, 5, 10} {
 		r := seeded(uint64(tick))
@@ -112,7 +112,7 @@ func TestBimodal(t *testing.T) {
 		{"nine values are too few", heaps(9, 10, 20, 1), false},
 		{"equal values are one heap", make([]float64, 50), false},
 		{"no values are no heap", nil, false},
-		{"what is no number is passed over", append(heaps(20, 10, 20, 1), math.NaN(), math.Inf(-1)), true},
+		{"NaN and infinity are skipped", append(heaps(20, 10, 20, 1), math.NaN(), math.Inf(-1)), true},
 	} {
 		got := Bimodal(tt.values, 1)
 		if got.Bimodal != tt.want || (got.High != 0) != tt.want {
@@ -133,7 +133,7 @@ func TestDip(t *testing.T) {
 		want   float64
 	}{
 		{"two heaps without width have the largest there is", []float64{0, 0, 1, 1}, 0.25},
-		{"a tie in one heap is no dip", []float64{2, 2, 3, 4}, 0.125},
+		{"a tie in one group", []float64{2, 2, 3, 4}, 0.125},
 		{"nor is one in the middle", []float64{3, 4, 4, 5}, 0.125},
 		{"a tie far off is a small one", []float64{0, 2, 5, 5}, 0.15},
 		{"equal values have none", []float64{1, 1, 1}, 0},
@@ -147,7 +147,7 @@ func TestDip(t *testing.T) {
 	}
 }
 
-func TestDipKnowsNeitherUnitNorDirection(t *testing.T) {
+func TestDipIsInvariantToScaleAndReflection(t *testing.T) {
 	for seed := range uint64(200) {
 		r := seeded(seed)
 		values := slices.Sorted(slices.Values(lognormal(r, 4+int(seed%40), 1, 0.5)))

@@ -8,52 +8,50 @@ import (
 	"github.com/aclements/go-moremath/stats"
 )
 
-// ChangeAlpha is how often a history in which nothing changed may show any change.
+// ChangeAlpha is the probability that a history without changes shows one.
 const ChangeAlpha = 0.01
 
-// shortest is of how few values a level consists at least: fewer may be outliers. In a
-// series of less than ShortestSeries nothing is looked for.
+// shortest is the smallest number of values of a level: fewer may be outliers. Series
+// shorter than ShortestSeries are not searched.
 const (
 	shortest       = 3
 	ShortestSeries = 2 * shortest
 )
 
-// Course is how a series goes on: the places at which its level changes, and how small
-// a change its noise lets be found.
+// Course is the changes of level in a series and the smallest detectable change.
 type Course struct {
 	Changes []Change
-	// Finds is the smallest change, as a share, that would be found in 4 of 5 histories
-	// if it lay in the middle of this one; infinite where there are too few values, NaN
-	// where they have no share of each other.
+	// Finds is the smallest change, as a share, in the middle of the series that would be
+	// found in 4 of 5 histories. It is infinite with too few values, and NaN if values are
+	// not positive.
 	Finds   float64
-	Widened float64 // by how much the noise counts for more, for values that depend on those before
+	Widened float64 // factor on the noise for values that depend on earlier ones
 }
 
-// Change is a place at which the level of a series changes. It compares the values
-// from there to the next change with those back to the last.
+// Change is a change of level in a series. It compares the values up to the next change with
+// those back to the previous one.
 type Change struct {
 	At int // the first value of the new level
 	Comparison
 }
 
-// Changes finds where the levels of series change that are read together, such as all
-// figures of a history; each value is what one run came to, so that what differs from
-// run to run is the noise.
+// Changes finds the changes of level in series that are read together, such as all figures
+// of a history. Each value is the result of one run, so differences between runs are the
+// noise.
 //
-// A series is cut where the Mann–Whitney U test tells what is before from what is after
-// best, in all of it and in windows of a half, a quarter and so on that overlap by half
+// A series is cut where the Mann–Whitney U test separates the values before and after best:
+// in the whole series, and in windows of a half, a quarter and so on that overlap by half
 // (seeded binary segmentation: Kovács, Bühlmann, Li and Munk, Biometrika 110 (2023)
-// 249–256), and so are its parts, as long as a cut is shown. That is what MongoDB's
-// E-divisive (Matteson and James, JASA 109 (2014) 334–345; Daly et al., ICPE 2020) and
-// Apache Otava (Fleming et al., Hunter, ICPE 2023) do, but for what they test by: ranks
-// are moved little by a run that is an outlier, and the p-value of each cut is
-// multiplied by all cuts that were tried and by all series (Bonferroni), where Otava's
-// t-test is that of a cut chosen beforehand, and a permutation test takes runs for
-// independent.
+// 249–256). The parts are cut in the same way as long as cuts are significant. MongoDB's
+// E-divisive (Matteson and James, JASA 109 (2014) 334–345; Daly et al., ICPE 2020) and Apache
+// Otava (Fleming et al., Hunter, ICPE 2023) do the same with other tests. Outliers change
+// ranks little. The p-value of each cut is multiplied by the number of tried cuts and of
+// series (Bonferroni). Otava's t-test assumes a cut chosen beforehand, and a permutation test
+// assumes independent runs.
 //
-// They need not be: machines drift. So the values without their levels are tested for
-// dependence, see [CompareAll], and where it shows, what the test has of normal
-// deviations is divided by the root of (1+ρ)/(1−ρ).
+// Runs need not be independent: machines drift. So the values without their levels are
+// tested for dependence, see [CompareAll]. If there is any, the normal deviations of the test
+// are divided by the root of (1+ρ)/(1−ρ).
 func Changes(all [][]float64) []Course {
 	out, residuals, levels := make([]Course, len(all)), make([][]float64, len(all)), make([]int, len(all))
 	asked := 0
@@ -82,14 +80,13 @@ func Changes(all [][]float64) []Course {
 	return out
 }
 
-// mostLags is up to how far back runs are held against each other where they depend on
-// the one before, a tenth of them at most: noise of their own hides how long a machine's
-// drift lasts from a look at neighbours alone.
+// mostLags is the largest lag, but at most a tenth of the runs, for the correlation of
+// dependent runs. Noise hides the length of a machine's drift at lag 1.
 const mostLags = 6
 
-// persistence is by how much runs that depend on each other count for fewer: 1 + 2·Σρ over
-// the lags, of ranks, the mean of all series, as what lasts is the machine's. Each level
-// that was taken off hides some of each.
+// persistence is the factor by which dependent runs count for fewer: 1 + 2·Σρ of ranks over
+// the lags. It is the mean over all series, because the drift is that of the machine. Each
+// removed level hides a part of the correlation.
 func persistence(residuals [][]float64, levels []int, rhos []float64) float64 {
 	sum, of := 0.0, 0.0
 	for i, d := range residuals {
@@ -106,7 +103,7 @@ func persistence(residuals [][]float64, levels []int, rhos []float64) float64 {
 			}
 		}
 		if squares == 0 {
-			continue // all are equal: they tell nothing of how runs depend on each other
+			continue // all are equal
 		}
 		hidden := float64(lags*levels[i]) * (1 + rhos[i]) / (1 - rhos[i]) / n
 		sum, of = sum+1+2*(products/squares+hidden), of+1
@@ -114,13 +111,13 @@ func persistence(residuals [][]float64, levels []int, rhos []float64) float64 {
 	return max(1, sum/max(of, 1))
 }
 
-// segments are a series that is being cut.
+// segments is a series that is being cut.
 type segments struct {
-	values     []float64 // as logarithms where all are positive
+	values     []float64 // as logarithms if all are positive
 	logarithms bool
-	level      float64 // below which the p-value of a cut is, all that were tried being counted
+	level      float64 // limit of the p-value of a cut, multiplied by all tried cuts
 	widened    float64
-	cuts       []cut // in their order
+	cuts       []cut // ascending
 }
 
 func newSegments(values []float64, level, rho float64) *segments {
@@ -136,13 +133,13 @@ func newSegments(values []float64, level, rho float64) *segments {
 	return s
 }
 
-// cut is a place, and how probable it is by chance that values differ so much there.
+// cut is a position and the p-value of its test.
 type cut struct {
 	at int
 	p  float64
 }
 
-// cut cuts a part of the series where it can be cut best, then what is on both sides.
+// cut cuts a part of the series at the best position, then both sides of it.
 func (s *segments) cut(from, to int) {
 	best, tried := cut{p: 1}, 0
 	for parts := 1; (to-from)/parts >= ShortestSeries; parts *= 2 {
@@ -165,8 +162,8 @@ func (s *segments) cut(from, to int) {
 	s.cut(best.at, to)
 }
 
-// bestSplit is where the ranks before and after differ most, and by how many standard
-// deviations.
+// bestSplit returns the position where the ranks before and after differ most, and the
+// difference in standard deviations.
 func bestSplit(values []float64) (at int, z float64) {
 	n, sum := float64(len(values)), 0.0
 	for i, rank := range placed(values) {
@@ -182,21 +179,19 @@ func bestSplit(values []float64) (at int, z float64) {
 	return at, z
 }
 
-// Up to how many values the U test is exact, and from how many normal deviations on
-// that makes a difference.
 const (
-	exactU  = 64
-	plainly = 2.5
+	exactU  = 64  // most values for the exact U test
+	plainly = 2.5 // normal deviations from which the exact test matters
 )
 
-// p is that of one cut.
+// p returns the p-value of one cut.
 func (s *segments) p(values []float64, at int, z float64) float64 {
 	p := 2 * stats.StdNormal.CDF(-z)
 	if z <= plainly {
-		return p // far above the level of a change; where only levels are looked for, near enough
+		return p // far above the level of a change, and exact enough for finding levels
 	}
 	if n := len(values); n <= exactU {
-		u := 0.0 // pairs in which the one before is larger; half of those that are equal
+		u := 0.0 // pairs with the larger value before; equal pairs count half
 		for _, a := range values[:at] {
 			for _, b := range values[at:] {
 				switch {
@@ -211,14 +206,14 @@ func (s *segments) p(values []float64, at int, z float64) float64 {
 		p = min(1, 2*d.CDF(math.Ceil(min(u, float64(at*(n-at))-u))))
 	}
 	if s.widened > 1 {
-		p = max(p, s.dependent(values, at)) // never more than ranks can show
+		p = max(p, s.dependent(values, at)) // ranks limit the p-value
 	}
 	return p
 }
 
-// dependent is the p of a cut where values depend on those before them: of Student's t of
-// the Hodges–Lehmann shift, as ranks would not tell a shift that is plain from one that
-// is as large as the dependence.
+// dependent returns the p-value of a cut for dependent values: that of Student's t of the
+// Hodges–Lehmann shift. Ranks cannot distinguish a large shift from one as large as the
+// dependence.
 func (s *segments) dependent(values []float64, at int) float64 {
 	before, after := float64(at), float64(len(values)-at)
 	count := max(fewestEffective, float64(len(values))/(s.widened*s.widened))
@@ -237,16 +232,15 @@ func (s *segments) dependent(values []float64, at int) float64 {
 	return 2 * (1 - stats.TDist{V: max(fewestEffective, count-2)}.CDF(t))
 }
 
-// robustly makes a standard deviation of the median absolute one, where that is of the
-// normal distribution, and of a mean's uncertainty that of ranks.
+// robustly converts a median absolute deviation of normal values to a standard deviation, and
+// the uncertainty of a mean to that of ranks.
 var robustly = 1.4826 * math.Sqrt(math.Pi/3)
 
-// nearby is how far a cut is moved at most.
-const nearby = 25
+const nearby = 25 // the largest move of a cut
 
-// settle puts each cut where values lie closest to the medians on both sides, between the
-// cuts beside it (Bai, Econometric Theory 11 (1995) 403–436): to ranks a value is as far
-// off as another that is beyond all of the other side.
+// settle moves each cut between its neighbours to where the values are closest to the medians
+// on both sides (Bai, Econometric Theory 11 (1995) 403–436). Ranks do not distinguish between
+// values beyond all values of the other side.
 func (s *segments) settle() {
 	away := func(level []float64) (sum float64) {
 		_, off := deviations(level)
@@ -266,7 +260,7 @@ func (s *segments) settle() {
 	}
 }
 
-// around is where the level before a cut begins, and where that behind it ends.
+// around returns the begin of the level before a cut and the end of the level after it.
 func (s *segments) around(k int) (from, to int) {
 	to = len(s.values)
 	if k > 0 {
@@ -278,7 +272,7 @@ func (s *segments) around(k int) (from, to int) {
 	return from, to
 }
 
-// residuals are the values without the median of their level.
+// residuals returns the values minus the median of their level.
 func (s *segments) residuals() []float64 {
 	var out []float64
 	from := 0
@@ -293,12 +287,12 @@ func (s *segments) residuals() []float64 {
 	return out
 }
 
-// foundInFour is how many normal deviations beyond its level a test has to be expected
-// at for 4 of 5 to be found.
+// foundInFour is how many normal deviations above its level the expectation of a test must be
+// to find 4 of 5 changes.
 const foundInFour = 0.84
 
-// finds is [Course].Finds, of values that are logarithms: their noise is 1.4826 times
-// the median absolute residual, and ranks take 5 % more of it than a mean would.
+// finds returns [Course].Finds for logarithms. The noise is 1.4826 times the median absolute
+// residual; ranks need 5 % more than a mean.
 func (s *segments) finds() float64 {
 	n := len(s.values)
 	sizes := make([]float64, 0, n)
@@ -319,8 +313,8 @@ func (s *segments) finds() float64 {
 	return math.Expm1((foundInFour + needed) * robustly * middleOf(sizes) * s.widened * 2 / math.Sqrt(float64(n)))
 }
 
-// attainable tells whether the ranks of n values can show a change in their middle, and
-// below which p-value, all cuts that are tried being counted.
+// attainable reports whether the ranks of n values can show a change in the middle, and
+// returns the required p-value of one cut among all tried cuts.
 func attainable(n int, level float64) (each float64, ok bool) {
 	tried := 0
 	for parts := 1; n/parts >= ShortestSeries; parts *= 2 {
@@ -333,8 +327,8 @@ func attainable(n int, level float64) (each float64, ok bool) {
 	return each, tried > 0 && 2*math.Exp(far+rest-whole) < each
 }
 
-// PointsNeeded is how many points every one of so many series has to have for a change
-// in the middle to be shown, however large it is.
+// PointsNeeded returns how many points each series needs so that any change in the middle can
+// be significant.
 func PointsNeeded(series int) int {
 	for n := ShortestSeries; ; n++ {
 		if _, ok := attainable(n, ChangeAlpha/float64(max(1, series))); ok {
@@ -343,13 +337,13 @@ func PointsNeeded(series int) int {
 	}
 }
 
-// change compares what is on both sides of a cut.
+// change compares the levels on both sides of a cut.
 func (s *segments) change(k, asked int) Change {
 	from, to := s.around(k)
 	at := s.cuts[k].at
 	c := Comparison{N1: at - from, N2: to - at, Shift: math.NaN(), Lo: math.NaN(), Hi: math.NaN(), P: 1, PSame: 1, Widened: s.widened}
 	c.test(scaled{old: s.values[from:at], new: s.values[at:to], logarithms: s.logarithms}, 0, Alpha)
 	c.Runs, c.P, c.Adjusted, c.Verdict = true, s.cuts[k].p, min(1, s.cuts[k].p*float64(asked)), Different
-	c.Why = fmt.Sprintf("%s of %d and %d runs, multiplied by all cuts that were tried and by %d series", P(c.Adjusted), c.N1, c.N2, asked)
+	c.Why = fmt.Sprintf("%s of %d and %d runs, multiplied by all tried cuts and by %d series", P(c.Adjusted), c.N1, c.N2, asked)
 	return Change{at, c}
 }

@@ -9,90 +9,85 @@ import (
 	"golang.org/x/perf/benchmath"
 )
 
-// Rounds holds one value for each round by the round's number. A round that
-// failed is absent: a failure is not a time.
+// Rounds has one value per round by the number of the round. Failed rounds are missing.
 type Rounds map[int]float64
 
-// Comparison is whether new differs from old, and by how much. Shift, its interval
-// and Margin are shares of old: 0.05 is 5 % more.
+// Comparison is the difference between new and old. Shift, its interval and Margin are shares
+// of old: 0.05 is 5 % more.
 type Comparison struct {
 	N1, N2 int  // rounds of old and of new
-	Pairs  int  // rounds that both have; 0: they were compared as independent samples
+	Pairs  int  // common rounds; 0: compared as independent samples
 	Runs   bool // N1, N2 and Pairs count runs: there were several, see [acrossRuns]
 
-	// Shift is the Hodges–Lehmann estimate of new / old − 1, and Lo and Hi its
-	// interval at confidence 1 − [Alpha]. NaN where a value is not positive, and
-	// the interval also where there are too few rounds for one.
+	// Shift is the Hodges–Lehmann estimate of new / old − 1. Lo and Hi are its interval at
+	// confidence 1 − [Alpha]. NaN if a value is not positive; the interval also with too few
+	// rounds.
 	Shift, Lo, Hi float64
 
-	// P is two-sided, of no difference. PSame is of a difference of Margin or more
-	// (two one-sided tests). 1 where a test cannot be made.
+	// P is the two-sided p-value of no difference. PSame is that of a difference of at least
+	// Margin (two one-sided tests). 1 if there is no test.
 	P, PSame, Margin float64
 
-	// Adjusted is P, adjusted for the other comparisons of the table.
+	// Adjusted is P adjusted for the other comparisons of the table.
 	Adjusted float64
 	Verdict  Verdict
-	Why      string // the reason of the verdict in words
+	Why      string // the reason of the verdict
 
-	// Widened is by how much the interval was widened, and the tests weakened, for
-	// rounds that depend on those before them; 1 where they do not.
+	// Widened is the factor by which the interval was widened, and the tests weakened, for
+	// rounds that depend on earlier ones; else 1.
 	Widened float64
 
-	seen tested // nil where there is no shift
-	at   int    // its place in the table
+	seen tested // nil if there is no shift
+	at   int    // index in the table
 }
 
-// Verdict is what a comparison comes to.
+// Verdict is the result of a comparison.
 type Verdict string
 
-// The verdicts.
+// Verdicts.
 const (
 	Different Verdict = "different"
-	Same      Verdict = "same"        // shown to differ by less than the margin
-	Undecided Verdict = "not decided" // neither was shown
+	Same      Verdict = "same"        // differs by less than the margin
+	Undecided Verdict = "not decided" // neither was significant
 )
 
-// Sides are the two of a comparison. Where PerRun is above 0 the rounds may be of
-// several runs: round r is of run r / PerRun.
+// Sides are the two sides of a comparison. If PerRun is above 0, the rounds may belong to
+// several runs: round r belongs to run r / PerRun.
 type Sides struct {
 	Old, New Rounds
 	PerRun   int
 
-	// Between is the variance of log(new / old) between two runs of the same thing, beyond
-	// what their rounds show, and Freedom its degrees of freedom; 0: unknown. It
-	// enters the interval and the tests.
+	// Between is the variance of log(new / old) between two equal runs beyond the variance of
+	// their rounds, and Freedom its degrees of freedom; 0: unknown. It enters the interval
+	// and the tests.
 	Between, Freedom float64
 }
 
-// DefaultMargin is the difference below which two targets count as the same,
-// unless the reader wants another.
+// DefaultMargin is the default difference below which two targets count as the same.
 const DefaultMargin = 0.05
 
-// CompareAll tells of each of the comparisons that one table shows by how much new
-// differs from old, and whether: different where the p of no difference, adjusted for
-// all of them, is below [Alpha]; the same where that of a difference beyond the margin
-// is (a margin of 0 is the [DefaultMargin]); not decided where neither was shown.
+// CompareAll compares the sides of all rows of a table. The verdict is Different if the
+// p-value of no difference, adjusted for all rows, is below [Alpha]. It is Same if the
+// adjusted p-value of a difference beyond the margin is (a margin of 0 is the
+// [DefaultMargin]). Else it is Undecided.
 //
-// What happens to a machine in a round happens to both sides. So the pairs are
-// compared, and what all rounds share, noise and drift, cancels: the logarithms of
-// new / old within a round enter Wilcoxon's signed-rank test, which is exact up to
-// 50 pairs (Pratt's way with pairs that are equal, middle ranks for ties), and the
-// Hodges–Lehmann estimate, the median of all means of two of them, with the interval
-// that inverts the test. Both believe the logarithms to lie evenly around their
-// median, which two sides with noise of the same kind ensure.
+// Events on the machine in a round affect both sides. So pairs are compared, which cancels
+// common noise and drift. The logarithms of new / old within a round enter Wilcoxon's
+// signed-rank test, exact up to 50 pairs (Pratt's method for equal pairs, middle ranks for
+// ties). The estimate is that of Hodges and Lehmann, the median of all means of two, with the
+// interval that inverts the test. Both assume that the logarithms are symmetric around their
+// median, which holds for two sides with the same kind of noise.
 //
-// Sides without a common round are compared by the Mann–Whitney U test and the
-// median of all their ratios. Where a side has several runs, each counts once, see
-// [acrossRuns]. Where a value is not positive, such as a change of
-// memory, differences take the place of logarithms, and there is no shift.
+// Sides without a common round are compared by the Mann–Whitney U test and the median of all
+// ratios. If a side has several runs, each run counts once, see [acrossRuns]. If a value is
+// not positive, such as a change of memory, differences replace logarithms, and there is no
+// shift.
 //
-// Rounds may also depend on those before: what one left behind speeds or slows the
-// next. From 10 pairs on that is tested, over all comparisons together and for each
-// (Bartels' rank version of von Neumann's ratio), and where it shows the pairs count
-// for fewer: n·(1−ρ)/(1+ρ) of them, ρ being their correlation with the next, corrected
-// for its bias. A moving-block bootstrap would need many more rounds than a run has:
-// with a correlation of 0.6 and 20 rounds it called 27 of 100 equal pairs different.
-// docs/statistics.md has what was simulated.
+// Rounds may depend on earlier ones. From 10 pairs on this is tested over all comparisons
+// together and for each (Bartels' rank version of von Neumann's ratio). Dependent pairs count
+// as n·(1−ρ)/(1+ρ) pairs, with their correlation ρ corrected for its bias. A moving-block
+// bootstrap would need many more rounds: with a correlation of 0.6 and 20 rounds it called 27
+// of 100 equal pairs different. docs/statistics.md has the simulations.
 //
 // References: Wilcoxon, Biometrics Bulletin 1 (1945) 80–83; Pratt, JASA 54 (1959)
 // 655–667; Hodges and Lehmann, Annals of Mathematical Statistics 34 (1963) 598–611;
@@ -116,7 +111,7 @@ func CompareAll(table []Sides, margin float64, by Adjustment) []Comparison {
 	}
 	for i, rho := range correlations(differences) {
 		if !out[i].Runs {
-			rho = max(rho, sides[i].alone())
+			rho = max(rho, sides[i].oneSided())
 		}
 		out[i].test(sides[i], rho, Alpha)
 	}
@@ -124,11 +119,11 @@ func CompareAll(table []Sides, margin float64, by Adjustment) []Comparison {
 	return out
 }
 
-// alone returns the correlation to correct differences for if the rounds of one side alone
-// depend on those before them, and 0 otherwise. The other side's noise hides most of it from
-// the differences, whose neighbours are less alike while distant ones are so for as long.
-// What both sides show is the machine's, and cancels or shows in the differences.
-func (s *scaled) alone() float64 {
+// oneSided returns the correlation of the differences if only the rounds of one side depend on
+// earlier ones, else 0. The noise of the other side hides this correlation in the
+// differences. Dependence of both sides comes from the machine, and cancels or shows in the
+// differences.
+func (s *scaled) oneSided() float64 {
 	if len(s.differences) < fewestDependent || len(s.old) != len(s.new) {
 		return 0
 	}
@@ -147,21 +142,21 @@ func (s *scaled) alone() float64 {
 	return (inflated - 1) / (inflated + 1)
 }
 
-// ShiftPrecision is the larger half of the interval of new / old at a confidence (0 to
-// 1); infinite where there is none.
+// ShiftPrecision returns the larger half of the interval of new / old at a confidence (0 to
+// 1), or infinity if there is none.
 func ShiftPrecision(old, new Rounds, confidence float64) float64 {
 	c := Comparison{Lo: math.NaN(), Hi: math.NaN(), Widened: 1}
 	s := c.take(Sides{Old: old, New: new})
-	if c.test(s, max(correlations([][]float64{s.differences})[0], s.alone()), 1-confidence); !Finite(c.Lo) || !Finite(c.Hi) {
+	if c.test(s, max(correlations([][]float64{s.differences})[0], s.oneSided()), 1-confidence); !Finite(c.Lo) || !Finite(c.Hi) {
 		return math.Inf(1)
 	}
 	return max(c.Hi-c.Shift, c.Shift-c.Lo)
 }
 
-// scaled are two sides, as logarithms where all values are positive.
+// scaled are two sides, as logarithms if all values are positive.
 type scaled struct {
 	old, new    []float64
-	differences []float64 // of the rounds that both have, in their order
+	differences []float64 // of common rounds, in order
 	logarithms  bool
 
 	between, freedom float64 // see [Sides]
@@ -208,7 +203,7 @@ func (c *Comparison) take(s Sides) (out scaled) {
 	return out
 }
 
-// test makes the tests and the interval, at confidence 1 − alpha.
+// test sets the p-values and the interval at confidence 1 − alpha.
 func (c *Comparison) test(s scaled, rho, alpha float64) {
 	if c.N1 == 0 || c.N2 == 0 {
 		return
@@ -231,7 +226,7 @@ func (c *Comparison) test(s scaled, rho, alpha float64) {
 	c.PSame = min(1, max(below, above))
 }
 
-// byRank makes the tests of ranks; lo and hi are NaN where there are too few rounds.
+// byRank returns the test of ranks and the interval, NaN with too few rounds.
 func (c *Comparison) byRank(s scaled, rho, alpha float64) (test tested, middle, lo, hi float64) {
 	var all *many
 	var rank int
@@ -247,14 +242,23 @@ func (c *Comparison) byRank(s scaled, rho, alpha float64) (test tested, middle, 
 	return test, middle, lo, hi
 }
 
-// tested is how probable what was seen is if the shift were so large: that it is so
-// small, and that it is so large.
+// tested returns the one-sided p-values of the data under a shift: of a result this small, and
+// of one this large.
 type tested func(shift float64) (less, greater float64)
 
-// paired gives the test of differences within a round, all shifts that they tell of,
-// and the rank of the bounds among them. Where rounds depend on each other,
-// the widened interval is the test: ranks would not tell a shift that every round
-// shows from one that is as large as the dependence.
+// studentTest returns the test and the interval of Student's t for an estimate and its
+// standard error.
+func studentTest(middle, unsure, freedom, alpha float64) (test tested, lo, hi float64) {
+	t, half := stats.TDist{V: freedom}, unsure*studentT(1-alpha, freedom)
+	return func(shift float64) (less, greater float64) {
+		less = t.CDF((middle - shift) / unsure)
+		return less, 1 - less
+	}, middle - half, middle + half
+}
+
+// paired returns the test of differences within a round, all their shifts, and the rank of
+// the bounds among these. For dependent rounds the test is based on the widened interval:
+// ranks cannot distinguish a shift in every round from one as large as the dependence.
 func (c *Comparison) paired(d []float64, rho, alpha float64) (test tested, all *many, rank int) {
 	all, rank = walsh(d), walshRank(len(d), alpha)
 	exact := func(shift float64) (less, greater float64) {
@@ -282,11 +286,11 @@ func (c *Comparison) paired(d []float64, rho, alpha float64) (test tested, all *
 		default:
 			greater = 0.5
 		}
-		return max(1-greater, exactLess), max(greater, exactGreater) // never more than ranks can show
+		return max(1-greater, exactLess), max(greater, exactGreater) // ranks limit the p-values
 	}, all, rank
 }
 
-// independent is [Comparison.paired] of samples that share no round.
+// independent is [Comparison.paired] for samples without a common round.
 func independent(before, after []float64, alpha float64) (test tested, all *many, rank int) {
 	all = shifts(before, after)
 	middle := all.median()
@@ -303,9 +307,8 @@ func independent(before, after []float64, alpha float64) (test tested, all *many
 	}, all, apartRank(len(before), len(after), alpha)
 }
 
-// mannWhitney is the two-sided p-value; 1 where no test is possible. It is capped
-// because benchmath doubles the smaller tail, and with ties that tail can hold more
-// than half.
+// mannWhitney returns the two-sided p-value, or 1 if no test is possible. It is limited to 1
+// because benchmath doubles the smaller tail, which can exceed a half with ties.
 func mannWhitney(a, b []float64) float64 {
 	thresholds := benchmath.DefaultThresholds
 	thresholds.CompareAlpha = Alpha

@@ -71,7 +71,7 @@ func TestCompare(t *testing.T) {
 			return old, nil
 		}, Undecided, 0, "one side has no values"},
 		{"two empty sides show nothing", func() (Rounds, Rounds) { return nil, nil }, Undecided, 0, "no values"},
-		{"a value that is no number is a round that failed", func() (Rounds, Rounds) {
+		{"NaN is a failed round", func() (Rounds, Rounds) {
 			old, new := up(7, 0.1)
 			old[3], new[3] = nan, math.Inf(1)
 			return old, new
@@ -94,7 +94,7 @@ func TestCompare(t *testing.T) {
 
 // Examples 3.1 and 3.3 of Hollander, Wolfe and Chicken, Nonparametric Statistical
 // Methods: Hamilton's depression scale before and after a tranquilizer.
-func TestSignedRankIsThatOfThePublishedExample(t *testing.T) {
+func TestSignedRankMatchesThePublishedExample(t *testing.T) {
 	t.Parallel()
 	x := []float64{1.83, 0.50, 1.62, 2.48, 1.68, 1.88, 1.55, 3.06, 1.30}
 	y := []float64{0.878, 0.647, 0.598, 2.05, 1.06, 1.29, 1.06, 3.14, 1.29}
@@ -112,7 +112,7 @@ func TestSignedRankIsThatOfThePublishedExample(t *testing.T) {
 	}
 }
 
-func TestTiesShareRanksAndZerosAreLeftOut(t *testing.T) {
+func TestTiesShareRanksAndZerosAreDropped(t *testing.T) {
 	t.Parallel()
 	// Ranks 1 for the zero, then 2.5, 2.5, 4: the sum of the positive ones is 6.5 of 9,
 	// and of the 8 arrangements of signs those with 9, 6.5 (two) are as large.
@@ -122,7 +122,7 @@ func TestTiesShareRanksAndZerosAreLeftOut(t *testing.T) {
 	}
 }
 
-func TestManyPairsAreTestedAsExactlyAsFewAre(t *testing.T) {
+func TestNormalApproximationAgreesWithTheExactTest(t *testing.T) {
 	t.Parallel()
 	r := seeded(3)
 	d := make([]float64, maxExact+1)
@@ -136,7 +136,7 @@ func TestManyPairsAreTestedAsExactlyAsFewAre(t *testing.T) {
 	}
 }
 
-func TestRoundsThatDependOnEachOtherCountForFewer(t *testing.T) {
+func TestDependentRoundsCountForFewer(t *testing.T) {
 	t.Parallel()
 	r := seeded(8)
 	walk, level := make([]float64, 40), 0.0
@@ -154,7 +154,7 @@ func TestRoundsThatDependOnEachOtherCountForFewer(t *testing.T) {
 		least, most float64 // that the first counts for
 	}{
 		{"values that depend on each other", [][]float64{walk}, 2, 20},
-		{"values beside others that depend on each other", [][]float64{independent, walk, walk, walk}, 2, 20},
+		{"an independent sample among dependent ones", [][]float64{independent, walk, walk, walk}, 2, 20},
 		{"values that alternate", [][]float64{alternating}, 40, 40},
 		{"equal values", [][]float64{make([]float64, 40)}, 40, 40},
 		{"nine values", [][]float64{walk[:9], walk}, 9, 9},
@@ -196,7 +196,7 @@ func TestRoundsForComparisons(t *testing.T) {
 	}
 }
 
-func TestNoPIsBelowWhatTheRanksCanShow(t *testing.T) {
+func TestRanksLimitPValues(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{10, 12, 20} {
 		old, new := Rounds{}, Rounds{}

@@ -7,25 +7,23 @@ import (
 	"slices"
 )
 
-// Adjustment is how the p-values of comparisons that are read together are
-// adjusted: of thirty pairs of equal things one or two differ by chance.
+// Adjustment is the method of adjusting the p-values of comparisons that are read together.
 type Adjustment string
 
-// The adjustments.
+// Adjustments.
 const (
-	// Holm keeps the probability that a table shows any false difference below
-	// [Alpha], whatever depends on what: Scandinavian Journal of Statistics 6 (1979)
-	// 65–70.
+	// Holm keeps the probability of any false difference in a table below [Alpha] for any
+	// dependence: Scandinavian Journal of Statistics 6 (1979) 65–70.
 	Holm Adjustment = "holm"
-	// BH keeps the expected share of false differences among those shown below
-	// Alpha: Benjamini and Hochberg, JRSS B 57 (1995) 289–300.
+	// BH keeps the expected share of false differences among those found below Alpha:
+	// Benjamini and Hochberg, JRSS B 57 (1995) 289–300.
 	BH Adjustment = "bh"
-	// Raw adjusts nothing.
+	// Raw does not adjust.
 	Raw Adjustment = "none"
 )
 
-// decide gives each comparison of a table its verdict. Where both were shown, they
-// differ, by less than the margin.
+// decide sets the verdict of each comparison of a table. If both tests are significant, the
+// sides differ by less than the margin.
 func decide(table []Comparison, by Adjustment) {
 	differ := adjusted(table, by, func(c *Comparison) float64 { return c.P })
 	same := adjusted(table, by, func(c *Comparison) float64 { return c.PSame })
@@ -42,7 +40,7 @@ func decide(table []Comparison, by Adjustment) {
 	}
 }
 
-// adjusted are the p-values, each adjusted for the others.
+// adjusted returns the p-values, each adjusted for the others.
 func adjusted(table []Comparison, by Adjustment, p func(*Comparison) float64) []float64 {
 	out, order := make([]float64, len(table)), make([]int, len(table))
 	for i := range table {
@@ -68,9 +66,9 @@ func adjusted(table []Comparison, by Adjustment, p func(*Comparison) float64) []
 	return out
 }
 
-// RoundsFor is the fewest rounds with which a comparison can be shown to differ by the
-// exact test, whatever the others that are read together with it are: 6 for one, 11 for
-// thirty. Only [Holm] asks more of more: by [BH] all can pass together.
+// RoundsFor returns the fewest rounds with which a comparison can be significant by the exact
+// test for any values of the others: 6 for one comparison, 11 for thirty. Only [Holm] needs
+// more rounds for more comparisons: with [BH] all can pass together.
 func RoundsFor(comparisons int, by Adjustment) int {
 	if by == BH || by == Raw {
 		comparisons = 1
@@ -117,7 +115,7 @@ func (c *Comparison) why(same float64, among int, by Adjustment) string {
 	return fmt.Sprintf("neither a difference (%s) nor one of less than %.3g %% (%s) was shown %s%s", p, 100*c.Margin, P(same), of, interval)
 }
 
-// P writes a p-value as the field does: none is 0.
+// P formats a p-value; no p-value is 0.
 func P(p float64) string {
 	if p < 0.001 {
 		return "p<0.001"

@@ -1,20 +1,17 @@
 package stat
 
-// dip is the largest distance between the distribution function of the sorted
-// values and the unimodal one closest to it: 0 to 1/4, the higher the less
-// unimodal. Values that are all equal have dip 0, any others at least 1/(2n).
+// dip returns the largest distance between the distribution function of the sorted values and
+// the closest unimodal one: 0 to 1/4, larger for less unimodal samples. It is 0 if all values
+// are equal, else at least 1/(2n).
 //
-// A unimodal distribution function is convex up to its mode and concave after.
-// So the sample's function is hugged by its greatest convex minorant from below
-// and its least concave majorant from above. Where the two are furthest apart
-// bounds the interval that holds the mode, and is searched again, until the
-// hulls outside of it are further from the sample than the hulls inside are
-// from each other.
+// A unimodal distribution function is convex up to its mode and concave after it. The greatest
+// convex minorant and the least concave majorant enclose the sample's function. Their largest
+// distance bounds the interval of the mode, which is searched again, until the distance of the
+// hulls from the sample outside of it exceeds their distance from each other inside.
 //
-// This follows J. A. Hartigan and P. M. Hartigan, The Dip Test of Unimodality,
-// Annals of Statistics 13 (1985) 70–84. Ties are steps of one at the same place,
-// as in the program that goes with it: P. M. Hartigan, Algorithm AS 217, Applied
-// Statistics 34 (1985) 320–325.
+// See J. A. Hartigan and P. M. Hartigan, The Dip Test of Unimodality, Annals of Statistics 13
+// (1985) 70–84. Ties are steps of one at the same place, as in P. M. Hartigan, Algorithm AS
+// 217, Applied Statistics 34 (1985) 320–325.
 func dip(sorted []float64) float64 {
 	n := len(sorted)
 	if n < 2 || sorted[0] == sorted[n-1] {
@@ -24,9 +21,9 @@ func dip(sorted []float64) float64 {
 	for i := range before {
 		before[i] = float64(i)
 	}
-	distance := 1.0 // twice the dip, in values: a step of one is never hugged closer
+	distance := 1.0 // twice the dip, in values; at least one step
 	for {
-		// under hugs the feet of the steps, over their heads, one higher.
+		// under touches the lower ends of the steps, over the upper ends, one higher.
 		under, over := minorant(at, before), majorant(at, before)
 		left, right, apart := widest(under, over)
 		if apart+1 <= distance {
@@ -48,21 +45,21 @@ func dip(sorted []float64) float64 {
 	return distance / (2 * float64(n))
 }
 
-// hull is a convex or concave function over the values: what it is at each,
-// and which of them it touches, ascending from the first to the last.
+// hull is a convex or concave function over the values, and the ascending indexes of the
+// values that it touches.
 type hull struct {
 	value   []float64
 	touches []int
 }
 
-// minorant is the greatest convex function through points not above y.
+// minorant returns the greatest convex function that is not above y.
 func minorant(x, y []float64) hull {
 	var touches []int
 	for i := range x {
 		for len(touches) >= 2 {
 			a, b := touches[len(touches)-2], touches[len(touches)-1]
 			if (y[b]-y[a])*(x[i]-x[b]) < (y[i]-y[b])*(x[b]-x[a]) {
-				break // slopes rise through b
+				break // the slope rises at b
 			}
 			touches = touches[:len(touches)-1]
 		}
@@ -84,7 +81,7 @@ func minorant(x, y []float64) hull {
 	return hull{value, touches}
 }
 
-// majorant is the least concave function through points not below y.
+// majorant returns the least concave function that is not below y.
 func majorant(x, y []float64) hull {
 	h := minorant(x, negative(y))
 	h.value = negative(h.value)
@@ -99,10 +96,9 @@ func negative(y []float64) []float64 {
 	return out
 }
 
-// widest finds where the hulls are furthest apart. They are so where one of
-// them touches the sample; the mode then lies between that place and the next
-// touch of the other hull: after it if the lower hull touches, before it if the
-// upper one does.
+// widest returns the interval of the largest distance between the hulls. One of them touches
+// the sample there. The mode is between that place and the next touch of the other hull: after
+// it if the lower hull touches, before it if the upper one does.
 func widest(under, over hull) (left, right int, apart float64) {
 	next := 0
 	for _, i := range under.touches {

@@ -7,18 +7,18 @@ import (
 
 // Fit is a straight line through points. Slope is in units of y for one of x.
 type Fit struct {
-	N      int // points that entered
-	Rounds int // rounds that gave a slope of their own
+	N      int // points used
+	Rounds int // rounds with a slope
 
 	Slope     float64
-	SlopeLo   float64 // interval of the slope, when Known
+	SlopeLo   float64 // interval of the slope, if Known
 	SlopeHi   float64
 	Intercept float64 // the line at x = 0
 	Known     bool
 
-	// Robust is the slope by Theil and Sen, of which up to 29 % of the points
-	// may be wild. Disagree says that it lies outside of the interval and is
-	// more than a twentieth off: the points lie on no line, or some are wild.
+	// Robust is the slope by Theil and Sen, which tolerates up to 29 % outliers. Disagree
+	// means that it is outside of the interval and more than a twentieth off: the points are
+	// not on a line, or some are outliers.
 	Robust   float64
 	Disagree bool
 
@@ -28,8 +28,8 @@ type Fit struct {
 // Point is a value at a place.
 type Point struct{ X, Y float64 }
 
-// line fits a line by least squares. Without values at 2 places there is none, and
-// all figures are NaN. It has no interval: see [LineOfRounds].
+// line fits a line by least squares, without an interval: see [LineOfRounds]. All figures are
+// NaN without values at 2 places.
 func line(all []Point) Fit {
 	var points []Point
 	for _, p := range all {
@@ -40,7 +40,7 @@ func line(all []Point) Fit {
 	nan := math.NaN()
 	f := Fit{N: len(points), Slope: nan, SlopeLo: nan, SlopeHi: nan, Intercept: nan, Robust: nan}
 	if left := len(all) - f.N; left > 0 {
-		f.Warnings = append(f.Warnings, fmt.Sprintf("%d of %d values are not finite numbers and were left out", left, len(all)))
+		f.Warnings = append(f.Warnings, fmt.Sprintf("skipped %d of %d values, which are not finite", left, len(all)))
 	}
 	n := float64(f.N)
 	var mx, my, sxx, sxy float64
@@ -60,16 +60,15 @@ func line(all []Point) Fit {
 	return f
 }
 
-// LineOfRounds fits a line to values that were taken round by round.
+// LineOfRounds fits a line to values of several rounds.
 //
-// The values of one round share its start: what the machine had in use before,
-// what a daemon's heap looked like. So they are not independent, and twenty
-// points of three rounds are not twenty observations. Each round with values at
-// 2 places gives a slope by least squares, and these slopes are the sample: from
-// [MinRounds] rounds on their median with its interval ([Summarize]), which assumes
-// nothing of their distribution; from 2 rounds on their mean with Student's interval
-// of a mean, which assumes that they are normal, there being no other interval of so
-// few. One round has a slope without an interval: between rounds nothing is known.
+// The values of one round share its start, such as the memory in use and a daemon's heap, so
+// they are not independent: twenty points of three rounds are not twenty observations. Each
+// round with values at 2 places gives a slope by least squares, and these slopes are the
+// sample. From [MinRounds] rounds on the result is their median with its interval
+// ([Summarize]), without assumptions on the distribution. From 2 rounds on it is their mean
+// with Student's interval, which assumes normal slopes; no other interval exists for so few.
+// A single round has a slope without an interval.
 func LineOfRounds(rounds [][]Point, confidence float64) Fit {
 	var all []Point
 	var slopes []float64
@@ -83,7 +82,7 @@ func LineOfRounds(rounds [][]Point, confidence float64) Fit {
 	f.Rounds = len(slopes)
 	if f.Rounds < 2 {
 		if f.Rounds == 1 {
-			f.Warnings = append(f.Warnings, "one round: how rounds differ is unknown, and there is no interval")
+			f.Warnings = append(f.Warnings, "one round: the variation between rounds is unknown, so there is no interval")
 		}
 		return f
 	}
@@ -119,7 +118,7 @@ func LineOfRounds(rounds [][]Point, confidence float64) Fit {
 	return f
 }
 
-// slopesOf are the slopes between all pairs of points at different places; their median is
+// slopesOf returns the slopes between all pairs of points at different places. Their median is
 // robust (Sen, Estimates of the Regression Coefficient Based on Kendall's Tau, JASA 63 (1968)
 // 1379–1389).
 func slopesOf(points []Point) []float64 {

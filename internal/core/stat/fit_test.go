@@ -9,7 +9,7 @@ import (
 
 // From the table of Student's t at 95 % and 99 %, two-sided: NIST/SEMATECH
 // e-Handbook of Statistical Methods, 1.3.6.7.2.
-func TestStudentsTIsThatOfTheTables(t *testing.T) {
+func TestStudentTMatchesTables(t *testing.T) {
 	for _, tt := range []struct {
 		freedom    int
 		confidence float64
@@ -42,7 +42,7 @@ func points(x, y []float64) (all []Point) {
 // The first set of Anscombe, Graphs in Statistical Analysis, The American
 // Statistician 27 (1973) 17–21:
 // slope 0.5001, intercept 3.0001.
-func TestLineIsThatOfThePublishedExample(t *testing.T) {
+func TestLineMatchesThePublishedExample(t *testing.T) {
 	x := []float64{10, 8, 13, 9, 11, 14, 6, 4, 12, 7, 5}
 	y := []float64{8.04, 6.95, 7.58, 8.81, 8.33, 9.96, 7.24, 4.26, 10.84, 4.82, 5.68}
 	f := line(points(x, y))
@@ -51,7 +51,7 @@ func TestLineIsThatOfThePublishedExample(t *testing.T) {
 	}
 }
 
-func TestLinesThatAreNotKnown(t *testing.T) {
+func TestUnknownLines(t *testing.T) {
 	if f := line(points([]float64{1, 1, 1}, []float64{1, 2, 3})); f.Known || !math.IsNaN(f.Slope) {
 		t.Errorf("one place has a slope: %+v", f)
 	}
@@ -81,7 +81,7 @@ func TestOneRoundHasASlopeWithoutAnInterval(t *testing.T) {
 	}
 }
 
-func TestAWildPointMakesTheSlopesDisagree(t *testing.T) {
+func TestOutlierMakesTheSlopesDisagree(t *testing.T) {
 	var x, y []float64
 	for i := range 20 {
 		x, y = append(x, float64(i)), append(y, 3*float64(i)+0.01*float64(i%3))
@@ -99,7 +99,7 @@ func TestAWildPointMakesTheSlopesDisagree(t *testing.T) {
 
 // Rounds whose starts and slopes differ: the interval has to hold the true
 // slope as often as it says.
-func TestIntervalsOfTheSlopeHoldIt(t *testing.T) {
+func TestIntervalsContainTheSlope(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		rounds int

@@ -7,34 +7,33 @@ import (
 	"github.com/aclements/go-moremath/stats"
 )
 
-// Gated is a comparison with a margin that new may not be worse by.
+// Gated is a comparison with a margin by which new may be worse.
 type Gated struct {
 	Comparison
-	Worse    float64 // p of new being no worse than the margin allows, adjusted for the others
-	NotWorse float64 // p of new being worse by the margin or more
+	Worse    float64 // p-value of new being worse by at most the margin, adjusted for the others
+	NotWorse float64 // p-value of new being worse by at least the margin
 	Decision Decision
-	Needs    int // rounds, or runs, with which it would be decided; 0: it is, or none would do
+	Needs    int // rounds, or runs, that would decide; 0: decided, or no number would decide
 }
 
-// Decision is what a gate comes to.
+// Decision is the result of a gate.
 type Decision string
 
-// The decisions.
+// Decisions.
 const (
 	Passed     Decision = "not worse"
 	Regressed  Decision = "worse"
 	NotDecided Decision = "not decided"
 )
 
-// mostRounds is from how many on rounds are no advice.
-const mostRounds = 10000
+const mostRounds = 10000 // the most to advise
 
-// GateAll tells of each side whether new is worse than old by more than a margin: a
-// share by which more is worse, or, below 0, by which less is. It is where its interval
-// lies wholly beyond the margin, at a level that is adjusted for all that are looked at,
-// since one of them is enough to stop; it is not where the interval lies wholly on the
-// other side. That takes no adjusting: to pass, every one has to be shown
-// (intersection–union; Berger, Technometrics 24 (1982) 295–300).
+// GateAll decides for each row whether new is worse than old by more than a margin: a positive
+// share if more is worse, a negative one if less is worse. The decision is Regressed if the
+// whole interval is beyond the margin, at a level adjusted for all rows, because one row is
+// enough to fail. It is Passed if the whole interval is on the other side. That needs no
+// adjustment, because all rows must pass (intersection–union; Berger, Technometrics 24 (1982)
+// 295–300).
 func GateAll(table []Sides, margins []float64, by Adjustment) []Gated {
 	compared := CompareAll(table, 0, by)
 	out := make([]Gated, len(table))
@@ -58,7 +57,7 @@ func GateAll(table []Sides, margins []float64, by Adjustment) []Gated {
 		if margins[i] < 0 {
 			beyond, within = g.Hi < margins[i], g.Lo > margins[i]
 		}
-		switch { // the interval of few rounds is wider than their test
+		switch { // with few rounds the interval is wider than the test requires
 		case g.Worse < Alpha/2 && beyond:
 			g.Decision = Regressed
 		case g.NotWorse < Alpha/2 && (within || g.NotWorse == 0):
@@ -71,8 +70,8 @@ func GateAll(table []Sides, margins []float64, by Adjustment) []Gated {
 	return out
 }
 
-// allEqual tells whether both sides have one and the same value always, such as no
-// errors at all, of which there is no share.
+// allEqual reports whether all values of both sides are equal, such as zero errors, which have
+// no ratio.
 func allEqual(s Sides) bool {
 	first, any := 0.0, false
 	for _, side := range []Rounds{s.Old, s.New} {
@@ -89,8 +88,8 @@ func allEqual(s Sides) bool {
 	return true
 }
 
-// needs is with how many rounds the interval would lie on one side of the margin, if
-// the shift is what it looks like: it narrows as the root of their number.
+// needs returns the number of rounds with which the interval would be on one side of the
+// margin for the observed shift. It narrows with the root of the number.
 func (g *Gated) needs(margin float64, moreIsWorse bool, among int, by Adjustment) int {
 	have := min(g.N1, g.N2)
 	fewest := RoundsFor(among, by)
@@ -106,7 +105,7 @@ func (g *Gated) needs(margin float64, moreIsWorse bool, among int, by Adjustment
 	if middle > margin {
 		half = middle - math.Log1p(g.Lo)
 	}
-	if (middle > margin) == moreIsWorse && by != Raw { // it looks worse, which is adjusted
+	if (middle > margin) == moreIsWorse && by != Raw { // only Regressed is adjusted
 		half *= stats.StdNormal.InvCDF(1-Alpha/2/float64(among)) / stats.StdNormal.InvCDF(1-Alpha/2)
 	}
 	rounds := float64(have) * half * half / (away * away)
@@ -119,7 +118,7 @@ func (g *Gated) needs(margin float64, moreIsWorse bool, among int, by Adjustment
 	return max(fewest, have+1, int(math.Ceil(rounds)))
 }
 
-// why says how the interval lies to the margin.
+// why returns the reason of the decision.
 func (g *Gated) why(margin float64) string {
 	seen := "it has no interval"
 	if Finite(g.Lo) && Finite(g.Hi) {
@@ -139,7 +138,7 @@ func (g *Gated) why(margin float64) string {
 	case g.seen == nil:
 		return "values that are not above 0 have no share of each other"
 	case g.Needs == 0:
-		return seen + "; the shift lies so near to the margin that no number of " + unit + " would decide"
+		return seen + "; the shift is too close to the margin for any number of " + unit + " to decide"
 	}
 	return fmt.Sprintf("%s; about %d %s of each would decide", seen, g.Needs, unit)
 }

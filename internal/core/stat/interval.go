@@ -2,11 +2,10 @@ package stat
 
 import "math"
 
-// MinRounds is the fewest values for which a two-sided interval of the median
-// exists at the given confidence (0 to 1): 6 for 0.95, 8 for 0.99. The widest
-// interval, from the smallest to the largest of n values, misses the median
-// with probability 2·2⁻ⁿ. No number suffices for a confidence of 1 or more, or
-// NaN; the answer is then math.MaxInt, so that "n < MinRounds" stays true.
+// MinRounds returns the fewest values for a two-sided interval of the median at a confidence
+// (0 to 1): 6 for 0.95, 8 for 0.99. The widest interval, from the smallest to the largest of n
+// values, misses the median with probability 2·2⁻ⁿ. It returns math.MaxInt for a confidence
+// of at least 1 and for NaN.
 func MinRounds(confidence float64) int {
 	// From n = 55 on, 1 − 2·2⁻ⁿ is 1 in a float64, and so is no confidence below 1.
 	for n := 2; n <= 55; n++ {

@@ -8,43 +8,40 @@ import (
 	"github.com/aclements/go-moremath/stats"
 )
 
-// FewestForOutliers is of how many values outliers are told at least: of fewer, what is
-// usual is not known.
+// FewestForOutliers is the smallest number of values with which outliers can be found.
 const FewestForOutliers = 10
 
-// boundOfScore is where a modified z-score is an outlier's, of one sample alone.
-const boundOfScore = 3.5
+const boundOfScore = 3.5 // the modified z-score of an outlier in a single sample
 
-// Outlier is a value that lies apart from those of its kind.
+// Outlier is a value far from the others of its kind.
 type Outlier struct {
-	At    int     // its place
+	At    int     // index
 	Score float64 // modified z-score
-	Shift float64 // from the median of its kind, as a share of it: 0.3 is 30 % more; NaN where there is none
+	Shift float64 // from the median of its kind, as a share of it: 0.3 is 30 % more; NaN if values are not positive
 }
 
-// Kinds say which of several values are alike.
+// Kinds groups values that are alike.
 type Kinds struct {
-	Of      []int   // of each value its kind
-	Members [][]int // of each kind the places of the values whose median is usual for it, which may be of others as well
+	Of      []int   // the kind of each value
+	Members [][]int // by kind the indexes of the values for its median, which may belong to other kinds too
 }
 
-// Outliers finds the values that lie further from the median of their kind than values
-// scatter, by the modified z-score, which outliers themselves hardly move: the distance
-// over 1.4826 times the median absolute deviation, 3.5 or more (Iglewicz and Hoaglin, How
-// to Detect and Handle Outliers, ASQC 1993). The deviation is that of all values from the
-// medians of their kinds, which lie closer to few values than the true ones (n/(n − 0.8)
-// mends that from 10 on; Croux and Rousseeuw, COMPSTAT 1992, 411–428), or that of a kind
-// alone, where it is larger.
+// Outliers finds the values that are far from the median of their kind by the modified
+// z-score: the distance divided by 1.4826 times the median absolute deviation is at least 3.5
+// (Iglewicz and Hoaglin, How to Detect and Handle Outliers, ASQC 1993). Outliers change this
+// score little. The deviation is that of all values from the medians of their kinds, or that
+// of the kind if it is larger. Medians of few values are too close to them; the factor
+// n/(n − 0.8) corrects this from 10 on (Croux and Rousseeuw, COMPSTAT 1992, 411–428).
 //
-// Of a thousand values some lie beyond 3.5 by chance, so that the bound grows with how
-// many are looked at in all: it is where one of them would lie beyond with probability
-// [Alpha] (Bonferroni), and by Student's t, since a deviation of n values is as uncertain
-// as a standard deviation of n·0.37 (Rousseeuw and Croux, JASA 88 (1993) 1273–1283).
-// Nothing is told that is not 5 % off the median.
+// Among a thousand values some exceed 3.5 by chance. So the bound grows with the number of
+// values in all: one value exceeds it by chance with probability [Alpha] (Bonferroni). It uses
+// Student's t, because a deviation of n values is as uncertain as a standard deviation of
+// n·0.37 (Rousseeuw and Croux, JASA 88 (1993) 1273–1283). Values within 5 % of the median are
+// not outliers.
 //
-// Of values above 0 it is their logarithms that are looked at. Where more than half lie
-// on their medians, the mean absolute deviation takes the place of the median one (times
-// 1.2533, as there).
+// For positive values the logarithms count. If more than half of the values equal their
+// medians, 1.2533 times the mean absolute deviation replaces the median absolute one
+// (Iglewicz and Hoaglin).
 func Outliers(values []float64, kinds Kinds, among int) (out []Outlier) {
 	if len(values) < FewestForOutliers || !allFinite(values) {
 		return nil
@@ -75,7 +72,7 @@ func Outliers(values []float64, kinds Kinds, among int) (out []Outlier) {
 		if widest[k] = all; len(own[k]) >= FewestForOutliers {
 			widest[k] = max(all, deviation(own[k]))
 		}
-		free -= min(len(own[k]), 1) // its median was taken
+		free -= min(len(own[k]), 1) // for its median
 	}
 	freedom := stats.TDist{V: 0.37 * float64(max(free, FewestForOutliers/2))}
 	bound := max(boundOfScore, -stats.InvCDF(freedom)(Alpha/2/float64(max(among, len(values)))))
@@ -95,7 +92,7 @@ func Outliers(values []float64, kinds Kinds, among int) (out []Outlier) {
 	return out
 }
 
-// deviation estimates the standard deviation by distances from the middle.
+// deviation estimates the standard deviation by distances from the median.
 func deviation(off []float64) float64 {
 	if d := middleOf(off); d > 0 {
 		return 1.4826 * d
@@ -103,9 +100,9 @@ func deviation(off []float64) float64 {
 	return 1.2533 * stats.Mean(off)
 }
 
-// Scatter is half of the range around the median in which 95 of 100 values would lie if
-// they were normal, as a share of the median: 1.96 · 1.4826 · median absolute deviation.
-// NaN where the median is 0 or there is none.
+// Scatter returns half of the range around the median that has 95 % of normal values, as a
+// share of the median: 1.96 · 1.4826 · median absolute deviation. It is NaN without values and
+// for a median of 0.
 func Scatter(values []float64) float64 {
 	middle, off := deviations(values)
 	share := 1.96 * 1.4826 * middleOf(off) / math.Abs(middle)

@@ -22,7 +22,7 @@ func alike(n int) Kinds {
 	return k
 }
 
-func TestOutliersAreThoseThatLieApart(t *testing.T) {
+func TestOutliersAreFound(t *testing.T) {
 	t.Parallel()
 	with := func(values []float64, others ...float64) []float64 { return append(values, others...) }
 	constant := func(n int, v float64) (out []float64) {
@@ -52,7 +52,7 @@ func TestOutliersAreThoseThatLieApart(t *testing.T) {
 		"of changes that may be negative":                   {with(signed, -60), 30, []int{30}},
 		"not of values that are all equal":                  {constant(50, 3), 50, nil},
 		"not of too few":                                    {with(constant(8, 3), 9), 9, nil},
-		"not where one is no number":                        {with(constant(50, 3), math.NaN(), 9), 50, nil},
+		"none with a NaN":                                   {with(constant(50, 3), math.NaN(), 9), 50, nil},
 	} {
 		var places []int
 		for _, o := range Outliers(test.values, alike(len(test.values)), test.among) {
@@ -65,7 +65,7 @@ func TestOutliersAreThoseThatLieApart(t *testing.T) {
 	}
 }
 
-func TestAnOutlierIsOneOfItsKind(t *testing.T) {
+func TestOutliersAreRelativeToTheirKind(t *testing.T) {
 	t.Parallel()
 	var values []float64
 	kinds := Kinds{Members: make([][]int, 3)}
@@ -77,10 +77,10 @@ func TestAnOutlierIsOneOfItsKind(t *testing.T) {
 	}
 	add(0, nodes(40, 100, 0.02)...)
 	add(1, nodes(41, 300, 0.02)...)
-	add(2, nodes(42, 300, 0.3)...) // which scatters more by itself
+	add(2, nodes(42, 300, 0.3)...) // a node with more noise
 	add(0, 300)
 	if o := Outliers(values, kinds, len(values)); len(o) != 1 || o[0].At != len(values)-1 {
-		t.Errorf("what is usual for others is no outlier: %+v", o)
+		t.Errorf("a value usual for others is an outlier: %+v", o)
 	}
 	kinds.Of[len(values)-1] = 1 // one of its own, looked at with the second
 	if o := Outliers(values, kinds, len(values)); o != nil {
@@ -88,7 +88,7 @@ func TestAnOutlierIsOneOfItsKind(t *testing.T) {
 	}
 }
 
-func TestScatterIsTheRangeOfMostAsAShare(t *testing.T) {
+func TestScatter(t *testing.T) {
 	t.Parallel()
 	if got := Scatter(nodes(2001, 100, 0.03)); math.Abs(got-1.96*0.03) > 0.004 {
 		t.Errorf("%v", got)
@@ -109,7 +109,7 @@ func course(seed uint64, noise float64, levels ...float64) (out []float64) {
 	return out
 }
 
-func TestChangesOfLevelAreFoundWhereTheyAre(t *testing.T) {
+func TestChangesOfLevelAreFound(t *testing.T) {
 	t.Parallel()
 	with := func(values []float64, at int, factor float64) []float64 {
 		values[at] *= factor
@@ -126,7 +126,7 @@ func TestChangesOfLevelAreFoundWhereTheyAre(t *testing.T) {
 		{"of a gain, too", course(3, 0.02, 100, 30, 90, 30), []int{30}, -0.1},
 		{"up and down again are two", course(4, 0.01, 100, 25, 106, 10, 100, 25), []int{25, 35}, 0.06},
 		{"so are two up", course(5, 0.01, 100, 20, 106, 20, 112, 20), []int{20, 40}, 0.06},
-		{"one run that is off is no change", with(course(6, 0.01, 100, 60), 40, 3), nil, 0},
+		{"a single outlier is not a change", with(course(6, 0.01, 100, 60), 40, 3), nil, 0},
 		{"nor does it hide one", with(with(course(7, 0.01, 100, 30, 106, 30), 5, 3), 50, 0.2), []int{30}, 0.06},
 		{"a change that lies few runs back is found", course(8, 0.01, 100, 55, 110, 5), []int{55}, 0.1},
 		{"values that are all the same have none", slices.Repeat([]float64{7}, 40), nil, 0},
@@ -161,9 +161,9 @@ func TestEverySeriesMakesAChangeHarderToShow(t *testing.T) {
 	}
 }
 
-// TestASeriesThatNeverMovesTellsNothingOfTheOthers: what a machine's drift counts for is
+// TestConstantSeriesDoesNotAffectTheOthers: what a machine's drift counts for is
 // read off the series that move.
-func TestASeriesThatNeverMovesTellsNothingOfTheOthers(t *testing.T) {
+func TestConstantSeriesDoesNotAffectTheOthers(t *testing.T) {
 	t.Parallel()
 	var all [][]float64
 	for i := range 9 {

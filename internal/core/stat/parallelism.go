@@ -2,13 +2,11 @@ package stat
 
 import "math"
 
-// Parallelism is Σ latency / makespan of one batch: how many of its operations
-// the engine had in hand at once, on average. 1 means it took them one after
-// the other, N that all N lanes ran side by side for the whole batch.
+// Parallelism returns Σ latency / makespan of one batch: how many of its operations ran at once
+// on average. 1 means one after the other, N that all N lanes ran for the whole batch.
 //
-// The sum of overlapping latencies is a step of this ratio and never reported
-// as a time: nobody waited that long. Both arguments must have the same unit.
-// NaN if the makespan is not positive or a value is negative or not finite.
+// The sum of overlapping latencies is not a time and is never reported. Both arguments have
+// the same unit. NaN if the makespan is not positive, or a value is negative or not finite.
 func Parallelism(latencies []float64, makespan float64) float64 {
 	if !(makespan > 0) || !Finite(makespan) {
 		return math.NaN()

@@ -60,7 +60,7 @@ func times(r Rounds, factor float64) Rounds {
 // The interval of a shift holds it in 93 to 97 % of runs of 20 rounds, wherever the
 // noise comes from; 2000 runs are half a percent off. Fewer rounds: see the table, and
 // docs/statistics.md for what bounds it.
-func TestIntervalsOfShiftsHoldThem(t *testing.T) {
+func TestIntervalsContainTheShift(t *testing.T) {
 	t.Parallel()
 	const shift = 0.1
 	var table strings.Builder
@@ -127,7 +127,7 @@ func TestTablesRarelyShowAFalseDifference(t *testing.T) {
 
 // A run that adds rounds until its interval is narrow stops where chance made it so.
 // The interval that it stops on is stricter than the one that it reports.
-func TestIntervalsThatStoppedARunHold(t *testing.T) {
+func TestIntervalsThatStoppedARunContainTheMedian(t *testing.T) {
 	t.Parallel()
 	const first, most = 10, 300
 	var table strings.Builder
@@ -182,7 +182,7 @@ func bootstrapped(r *rand.Rand, old, new Rounds, n, rounds int) (lo, hi float64)
 
 // The interval of several runs holds the shift in 95 % whatever the runs have of their
 // own; that of rounds taken for independent, and that of a bootstrap, do not.
-func TestIntervalsOfSeveralRunsHoldTheShift(t *testing.T) {
+func TestIntervalsOfSeveralRunsContainTheShift(t *testing.T) {
 	t.Parallel()
 	const rounds, within, shift, simulated = 12, 0.05, 0.1, 1000
 	var table strings.Builder
@@ -213,7 +213,7 @@ func TestIntervalsOfSeveralRunsHoldTheShift(t *testing.T) {
 
 // A gate of one metric stops what is not worse in at most 2 % of cases, and finds what
 // is worse by twice its margin where the noise allows.
-func TestGatesRarelyStopWhatIsNotWorse(t *testing.T) {
+func TestGatesRarelyFailEqualSides(t *testing.T) {
 	t.Parallel()
 	const rounds, margin = 20, 0.05
 	var table strings.Builder
@@ -261,9 +261,9 @@ func TestQuietRecordsCarryFewFalseWarnings(t *testing.T) {
 	t.Log("\n" + table.String())
 }
 
-// The interval of a median holds it in 90 % of runs whose rounds keep up to 0.6 of what
+// The interval of a median holds it in 90 % of runs in which rounds keep up to 0.6 of what
 // was in the one before.
-func TestIntervalsOfMediansHoldThem(t *testing.T) {
+func TestIntervalsContainTheMedian(t *testing.T) {
 	t.Parallel()
 	var table strings.Builder
 	fmt.Fprintf(&table, "%-28s %6s %14s %9s %13s\n", "", "rounds", "not widened", "widened", "times as wide")
@@ -287,7 +287,7 @@ func TestIntervalsOfMediansHoldThem(t *testing.T) {
 
 // The rounds of one target alone may keep 0.9 of what was in the one before, in one row or in
 // all five, in a table of 25 comparisons. One of the others is truly 30 % slower.
-func TestOneTargetWhoseRoundsDependSeldomDiffers(t *testing.T) {
+func TestTargetWithDependentRoundsSeldomDiffers(t *testing.T) {
 	t.Parallel()
 	const tables = 1000
 	var table strings.Builder

@@ -6,12 +6,10 @@ import (
 	"slices"
 )
 
-// Trimmed is the mean after dropping exactly one largest and one smallest
-// value, in the unit of the values. ok is false for fewer than three values,
-// or if any is not finite.
+// Trimmed returns the mean without the largest and the smallest value. ok is false for fewer
+// than three values, or if a value is not finite.
 //
-// It is the form of the iSulad performance report, 2020: ten rounds, drop the
-// largest and the smallest, mean of the remaining eight.
+// The iSulad performance report, 2020, uses it: the mean of eight of ten rounds.
 func Trimmed(values []float64) (mean float64, ok bool) {
 	if len(values) < 3 || !allFinite(values) {
 		return math.NaN(), false
@@ -25,9 +23,9 @@ func Trimmed(values []float64) (mean float64, ok bool) {
 	return sum / float64(len(kept)), true
 }
 
-// Versus is the percentage by which new exceeds old, the "VS" column of the
-// iSulad performance report, 2020: (new − old) / old × 100. It is NaN where no
-// percentage exists: old is 0, or one of them is not finite.
+// Versus returns the percentage by which new exceeds old, the "VS" column of the iSulad
+// performance report, 2020: (new − old) / old × 100. It is NaN if old is 0 or a value is not
+// finite.
 func Versus(old, new float64) float64 {
 	if old == 0 || !Finite(old) || !Finite(new) {
 		return math.NaN()
@@ -35,8 +33,8 @@ func Versus(old, new float64) float64 {
 	return (new - old) / old * 100
 }
 
-// FormatVersus prints [Versus] as the report does: "-54.36%", "+1.81%". What
-// rounds to nothing has no sign, "0.00%"; what does not exist is "?".
+// FormatVersus formats [Versus] as the report does: "-54.36%", "+1.81%", "0.00%" without a
+// sign, and "?" for NaN.
 func FormatVersus(old, new float64) string {
 	percent := Versus(old, new)
 	if !Finite(percent) {

@@ -5,14 +5,13 @@ import (
 	"slices"
 )
 
-// Quantile is the smallest value that at least the share q (0 to 1) of the
-// sorted values do not exceed: the nearest rank, definition 1 of Hyndman and
-// Fan, Sample Quantiles in Statistical Packages, The American Statistician 50
-// (1996) 361–365. It does not interpolate, so a p99 that is printed happened;
-// q = 1 is the largest, q ≤ 0 the smallest. Only q = 0.5 is the median, as of
-// [Summary]: of an even number the mean of the two in the middle.
+// Quantile returns the smallest value that at least the share q (0 to 1) of the sorted values
+// do not exceed: the nearest rank, definition 1 of Hyndman and Fan, Sample Quantiles in
+// Statistical Packages, The American Statistician 50 (1996) 361–365. It does not interpolate,
+// so a p99 is a measured value. q = 0.5 is the median of [Summary], which is the mean of the
+// two middle values of an even number.
 //
-// The values must be finite and ascending. NaN of no values, or of a NaN q.
+// The values must be finite and ascending. It is NaN without values and for a NaN q.
 func Quantile(sorted []float64, q float64) float64 {
 	n := len(sorted)
 	if n == 0 || math.IsNaN(q) {
@@ -27,8 +26,8 @@ func Quantile(sorted []float64, q float64) float64 {
 	return sorted[min(max(rank, 1), n)-1]
 }
 
-// Quantiles is [Quantile] of unsorted values for each of qs, in the order of
-// qs. If a value is not finite, all are NaN.
+// Quantiles returns [Quantile] of unsorted values for each of qs. If a value is not finite, all
+// are NaN.
 func Quantiles(values []float64, qs ...float64) []float64 {
 	var sorted []float64
 	if allFinite(values) {

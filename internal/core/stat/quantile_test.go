@@ -33,7 +33,7 @@ func TestQuantile(t *testing.T) {
 		{"p50 of four is the median", hundred[:4], 0.5, 2.5},
 		{"every quantile of one value is that value", hundred[:1], 0.9, 1},
 		{"no values have no quantile", nil, 0.5, nan},
-		{"a share that is no number has no quantile", hundred, nan, nan},
+		{"NaN as a share has no quantile", hundred, nan, nan},
 	} {
 		if got := Quantile(tt.sorted, tt.q); !same(got, tt.want) {
 			t.Errorf("%s: got %v, want %v", tt.name, got, tt.want)
@@ -41,14 +41,14 @@ func TestQuantile(t *testing.T) {
 	}
 }
 
-func TestQuantilesSortAndKeepTheOrderAsked(t *testing.T) {
+func TestQuantilesKeepTheRequestedOrder(t *testing.T) {
 	got := Quantiles([]float64{3, 1, 2}, 1, 0, 0.5)
 	if got[0] != 3 || got[1] != 1 || got[2] != 2 {
 		t.Errorf("got %v", got)
 	}
 }
 
-func TestQuantilesRefuseWhatIsNoNumber(t *testing.T) {
+func TestQuantilesOfNonFiniteValuesAreNaN(t *testing.T) {
 	for _, bad := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
 		if got := Quantiles([]float64{1, bad, 2}, 0.5, 1); !math.IsNaN(got[0]) || !math.IsNaN(got[1]) {
 			t.Errorf("with %v: got %v", bad, got)
@@ -71,8 +71,8 @@ func TestParallelism(t *testing.T) {
 		{"a batch without a makespan has none", []float64{1}, 0, nan},
 		{"nor with a negative one", []float64{1}, -1, nan},
 		{"nor with an endless one", []float64{1}, math.Inf(1), nan},
-		{"a negative latency is no latency", []float64{-1, 2}, 1, nan},
-		{"what is no number is no latency", []float64{nan, 2}, 1, nan},
+		{"a negative latency", []float64{-1, 2}, 1, nan},
+		{"a NaN latency", []float64{nan, 2}, 1, nan},
 	} {
 		if got := Parallelism(tt.latencies, tt.makespan); !same(got, tt.want) {
 			t.Errorf("%s: got %v, want %v", tt.name, got, tt.want)
@@ -92,14 +92,14 @@ func TestMinRounds(t *testing.T) {
 		{"what six give exactly needs no seventh", 0.96875, 6},
 		{"an interval has two ends", 0, 2},
 		{"certainty has no number of rounds", 1, math.MaxInt},
-		{"neither has what is no number", math.NaN(), math.MaxInt},
+		{"NaN", math.NaN(), math.MaxInt},
 		{"the largest number below one has one", math.Nextafter(1, 0), 54},
 	} {
 		check.Equal(t, tt.name, MinRounds(tt.confidence), tt.want)
 	}
 }
 
-func TestMinRoundsIsWhereSummarizeBeginsToKnow(t *testing.T) {
+func TestSummarizeKnowsTheIntervalFromMinRoundsOn(t *testing.T) {
 	for _, confidence := range []float64{0.5, 0.8, 0.9, 0.95, 0.99, 0.999} {
 		n := MinRounds(confidence)
 		for _, size := range []int{n - 1, n} {
@@ -112,7 +112,7 @@ func TestMinRoundsIsWhereSummarizeBeginsToKnow(t *testing.T) {
 
 // The critical values of Wilcoxon's table for two sides at 0.05 (Conover, Practical
 // Nonparametric Statistics, 3rd ed. 1999, table A12), each one less than the rank.
-func TestWalshRankIsThatOfTheTables(t *testing.T) {
+func TestWalshRankMatchesTables(t *testing.T) {
 	for n, want := range map[int]int{0: 0, 1: 0, 5: 0, 6: 1, 7: 3, 8: 4, 10: 9, 12: 14, 15: 26, 20: 53, 25: 90, 30: 138, 50: 435} {
 		check.Equal(t, n, walshRank(n, 0.05), want)
 	}
@@ -121,7 +121,7 @@ func TestWalshRankIsThatOfTheTables(t *testing.T) {
 	}
 }
 
-func TestPointsNeededAreTheFewestInWhichAnyChangeIsFound(t *testing.T) {
+func TestPointsNeededIsTheFewestWithADetectableChange(t *testing.T) {
 	t.Parallel()
 	for _, series := range []int{1, 2, 36, 100} {
 		need := PointsNeeded(series)
@@ -144,7 +144,7 @@ func TestPointsNeededAreTheFewestInWhichAnyChangeIsFound(t *testing.T) {
 	}
 }
 
-func TestAPairsNumberOfARankIsThatOfAllOfThemSorted(t *testing.T) {
+func TestRankOfPairsMatchesSorting(t *testing.T) {
 	t.Parallel()
 	r := seeded(11)
 	for n := range 40 {
@@ -182,9 +182,9 @@ func TestAPairsNumberOfARankIsThatOfAllOfThemSorted(t *testing.T) {
 	}
 }
 
-// TestOfManyRoundsNoMoreIsHeldThanThereAre is about hours of short operations, of which all
+// TestPairsOfManyRoundsAreNotKeptInMemory is about hours of short operations, of which all
 // pairs were gigabytes. It looks at what the whole process allocates, and is not parallel.
-func TestOfManyRoundsNoMoreIsHeldThanThereAre(t *testing.T) {
+func TestPairsOfManyRoundsAreNotKeptInMemory(t *testing.T) {
 	const rounds, most = 5000, 20 << 20 // all pairs would be 100 MB, or 200
 	r := seeded(5)
 	old, new, later := Rounds{}, Rounds{}, Rounds{}

@@ -8,15 +8,15 @@ import (
 	"github.com/aclements/go-moremath/stats"
 )
 
-// maxExact is up to how many pairs the signed-rank test counts all arrangements of
-// signs. Beyond, the normal distribution is closer than any figure here needs.
+// maxExact is the largest number of pairs for the exact signed-rank test. For more pairs the
+// normal distribution is exact enough.
 const maxExact = 50
 
-// signedRank is Wilcoxon's test of differences whose centre is said to be 0: how
-// probable so small a sum of the positive ones' ranks is, and so large a one. Zeros
-// are ranked and left out (Pratt), ties share their ranks.
+// signedRank returns the one-sided p-values of Wilcoxon's test that the differences have the
+// centre 0: of a sum of positive ranks this small, and of one this large. Zeros are ranked and
+// then dropped (Pratt); ties share their ranks.
 func signedRank(d []float64) (less, greater float64) {
-	doubled, sign := ranks(d) // whole numbers, since shared ranks are halves
+	doubled, sign := ranks(d) // doubled, because shared ranks are halves
 	sum, all, variance := 0, 0, 0.0
 	counted := doubled[:0]
 	for i, r := range doubled {
@@ -48,8 +48,7 @@ func signedRank(d []float64) (less, greater float64) {
 	return less, greater
 }
 
-// signSums is the distribution of the sum of ranks each of which counts with
-// probability one half.
+// signSums returns the distribution of the sum of ranks, each included with probability 1/2.
 func signSums(ranks []int, all int) []float64 {
 	p := make([]float64, all+1)
 	p[0] = 1
@@ -66,7 +65,7 @@ func signSums(ranks []int, all int) []float64 {
 	return p
 }
 
-// ranks are twice the ranks of the absolute values, and the values' signs.
+// ranks returns twice the ranks of the absolute values, and the signs.
 func ranks(d []float64) (doubled, sign []int) {
 	order := make([]int, len(d))
 	for i := range order {
@@ -88,15 +87,15 @@ func ranks(d []float64) (doubled, sign []int) {
 	return doubled, sign
 }
 
-// many are numbers of which there are too many to hold: as many as n rounds have pairs.
+// many are numbers that are not kept in memory, such as all pairs of n rounds.
 type many struct {
 	n           int
 	least, most float64
-	upTo        func(x float64) int // how many are no more than x
+	upTo        func(x float64) int // how many are at most x
 }
 
-// at is the number of a rank, the smallest of rank 0: by bisection among all numbers that
-// there are, that is by their bits, since they are in the order of these.
+// at returns the number of a rank, from 0, by bisection over the bits of all floating-point
+// numbers, which are in the order of the numbers.
 func (m *many) at(rank int) float64 {
 	ordered := func(bits int64) int64 { return bits ^ int64(uint64(bits>>63)>>1) } // its own inverse
 	least, most := ordered(int64(math.Float64bits(m.least))), ordered(int64(math.Float64bits(m.most)))
@@ -121,8 +120,8 @@ func (m *many) median() float64 {
 	return m.at(m.n/2-1)/2 + m.at(m.n/2)/2
 }
 
-// walsh are the means of every two differences, and of each with itself: their median is
-// the Hodges–Lehmann estimate.
+// walsh returns the means of all pairs of differences, including each with itself. Their
+// median is the Hodges–Lehmann estimate.
 func walsh(d []float64) *many {
 	if len(d) == 0 {
 		return &many{}
@@ -143,7 +142,7 @@ func walsh(d []float64) *many {
 	}}
 }
 
-// shifts are the differences of every two values of two samples.
+// shifts returns the differences of all pairs of values of two samples.
 func shifts(before, after []float64) *many {
 	if len(before) == 0 || len(after) == 0 {
 		return &many{}
@@ -161,10 +160,10 @@ func shifts(before, after []float64) *many {
 	}}
 }
 
-// walshRank is the rank k for which the k-th smallest and largest of [walsh] enclose
-// the centre of n differences with at least the confidence 1 − alpha; 0 where n is
-// too small (Hollander, Wolfe and Chicken, Nonparametric Statistical Methods, 3rd ed.
-// 2014, section 3.3).
+// walshRank returns the rank k for which the k-th smallest and largest of [walsh] enclose the
+// centre of n differences with at least the confidence 1 − alpha. It is 0 if n is too small
+// (Hollander, Wolfe and Chicken, Nonparametric Statistical Methods, 3rd ed. 2014, section
+// 3.3).
 func walshRank(n int, alpha float64) int {
 	all := n * (n + 1) / 2
 	if n > maxExact {
@@ -184,31 +183,29 @@ func walshRank(n int, alpha float64) int {
 	return 0
 }
 
-// apartRank is [walshRank] of all differences between two samples without pairs
-// (Lehmann; section 4.3 there), by the normal approximation.
+// apartRank is [walshRank] for the differences of two samples without pairs (Lehmann; section
+// 4.3 there), by the normal approximation.
 func apartRank(n, m int, alpha float64) int {
 	all := float64(n) * float64(m)
 	return rankWithin(all, all*float64(n+m+1)/12, alpha)
 }
 
-// rankWithin is the rank of the bounds among so many differences, the number of which
-// above a shift has this variance.
+// rankWithin returns the rank of the bounds among all differences. variance is that of the
+// number of differences above a shift.
 func rankWithin(all, variance, alpha float64) int {
 	return max(0, int(all/2-stats.StdNormal.InvCDF(1-alpha/2)*math.Sqrt(variance)))
 }
 
-// fewestDependent is from how many values on their dependence is tested.
-const fewestDependent = 10
+const fewestDependent = 10 // the fewest values for a test of dependence
 
-// dependence is how much values depend on those before them, by their ranks.
+// dependence is the serial dependence of values by ranks.
 type dependence struct {
-	z   float64 // standard deviations by which neighbours are more alike than chance makes them
-	rho float64 // correlation with the next, corrected for its bias
+	z   float64 // excess similarity of neighbours in standard deviations
+	rho float64 // correlation with the next value, corrected for its bias
 }
 
-// serial finds the dependence of values that are given in their order, of which so many
-// levels were taken off, each of which hides some; none of fewer than [fewestDependent]
-// or of equal ones.
+// serial returns the dependence of values in order. Each removed level hides a part of it. It
+// reports false for fewer than [fewestDependent] values and for equal ones.
 func serial(d []float64, levels int) (dependence, bool) {
 	n := float64(len(d))
 	squares, steps, before := 0.0, 0.0, 0.0
@@ -222,29 +219,27 @@ func serial(d []float64, levels int) (dependence, bool) {
 	if len(d) < fewestDependent || squares == 0 {
 		return dependence{}, false
 	}
-	ratio := steps / squares // 2 of independent values, less where neighbours are alike
+	ratio := steps / squares // 2 for independent values, less if neighbours are similar
 	sd := math.Sqrt(4 * (n - 2) * (5*n*n - 2*n - 9) / (5 * n * (n + 1) * (n - 1) * (n - 1)))
 	rho := 1 - ratio/2
 	hidden := float64(levels-1) * (1 + 4*rho) / n
 	return dependence{2 * (rho + hidden) / sd, rho + hidden + (1+4*rho)/n}, true
 }
 
-// Rounds are taken to depend on each other where all comparisons of a table together
-// show it at poolAlpha, which is lax, since to miss dependence is worse than to see
-// some that is not there; and those of one where it alone shows more at ownAlpha.
+// Levels of tests for dependent rounds. The level for all comparisons of a table together is
+// lax because missed dependence is worse than falsely found dependence.
 const (
 	poolAlpha = 0.3
-	ownAlpha  = 0.05
-	sideAlpha = 0.01 // of the rounds of one side
+	ownAlpha  = 0.05 // for a single comparison
+	sideAlpha = 0.01 // for the rounds of one side
 )
 
-// mostDependent is the largest correlation that is corrected for.
-const mostDependent = 0.95
+const mostDependent = 0.95 // the largest correlation that is corrected for
 
-// correlations are those by which each of several samples is to be corrected, 0 where
-// it is independent. They are of one run: what makes its rounds depend on each other
-// is most often its machine, and few rounds of one sample hardly show it. Of a sample
-// with a second number so many levels were taken off.
+// correlations returns the correlation for which each sample is to be corrected, 0 for
+// independent samples. The samples are of one run. Most dependence comes from the machine, so
+// it is also estimated over all samples. levels are the numbers of removed levels, by default
+// 1.
 func correlations(samples [][]float64, levels ...int) []float64 {
 	out := make([]float64, len(samples))
 	var own []dependence
@@ -276,25 +271,24 @@ func correlations(samples [][]float64, levels ...int) []float64 {
 	return out
 }
 
-// fewestEffective is for how many independent values, and degrees of freedom, rounds
-// count at least: what a few rounds say of their dependence is itself uncertain, and
-// without a bound one ill drawn run would be told nothing, however plain it is.
+// fewestEffective is the lower limit of effective values and degrees of freedom. The estimate
+// of dependence from a few rounds is uncertain, and could otherwise hide any difference.
 const fewestEffective = 3
 
-// effective is for how many independent values n of a correlation count.
+// effective returns the number of independent values that n correlated values count for.
 func effective(n int, rho float64) float64 {
 	return max(fewestEffective, float64(n)*(1-rho)/(1+rho))
 }
 
-// widening is how many times as wide the interval of n rounds becomes that depend on
-// those before them: for fewer independent values, and by Student's t of their freedom.
+// widening returns the factor on the interval of n dependent rounds: for fewer independent
+// values, and for Student's t with their degrees of freedom.
 func widening(n int, rho, alpha float64) (by, inflated, freedom float64) {
 	count := effective(n, rho)
 	inflated, freedom = math.Sqrt(float64(n)/count), max(fewestEffective, count-1)
 	return inflated * studentT(1-alpha, freedom) / stats.StdNormal.InvCDF(1-alpha/2), inflated, freedom
 }
 
-// placed are the ranks of the values from 0, ties sharing theirs.
+// placed returns the ranks of the values, from 0. Ties share their ranks.
 func placed(d []float64) []float64 {
 	out, sorted := make([]float64, len(d)), slices.Sorted(slices.Values(d))
 	for i, a := range d {
@@ -310,8 +304,8 @@ func placed(d []float64) []float64 {
 	return out
 }
 
-// studentT is the t of so many degrees of freedom between −t and t of which the
-// confidence lies (0 to 1, exclusive); NaN where there is none.
+// studentT returns the two-sided quantile t of Student's distribution for a confidence (0 to 1,
+// exclusive), or NaN.
 func studentT(confidence, freedom float64) float64 {
 	if !(confidence > 0 && confidence < 1) || !(freedom > 0) {
 		return math.NaN()

@@ -7,7 +7,7 @@ import (
 	"github.com/aclements/go-moremath/stats"
 )
 
-// run is that of a round.
+// run returns the run of a round.
 func (s *Sides) run(round int) int {
 	if s.PerRun <= 0 {
 		return 0
@@ -15,23 +15,22 @@ func (s *Sides) run(round int) int {
 	return round / s.PerRun
 }
 
-// FewestRuns is how many runs a side has at least, from which their spread is known well
-// enough for a verdict.
+// FewestRuns is the smallest number of runs of a side for a verdict on their spread.
 const FewestRuns = 3
 
-// Variance is that of a sample.
+// Variance returns the variance of a sample.
 func Variance(values []float64) float64 { return stats.Variance(values) }
 
 func severalRuns(run []int) bool { return len(run) > 0 && slices.Max(run) != slices.Min(run) }
 
-// ofRuns are what the values of each run come to; run tells of each value whose it is.
-func ofRuns(values []float64, run []int, come func([]float64) float64) (out []float64) {
+// ofRuns reduces the values of each run to one. run has the run of each value.
+func ofRuns(values []float64, run []int, reduce func([]float64) float64) (out []float64) {
 	for from := 0; from < len(values); {
 		to := from + 1
 		for to < len(values) && run[to] == run[from] {
 			to++
 		}
-		out = append(out, come(values[from:to]))
+		out = append(out, reduce(values[from:to]))
 		from = to
 	}
 	return out
@@ -39,19 +38,18 @@ func ofRuns(values []float64, run []int, come func([]float64) float64) (out []fl
 
 func hodgesLehmann(d []float64) float64 { return walsh(d).median() }
 
-// acrossRuns compares sides of several runs, on the logarithms that s holds of each:
-// its median, or its shift where it has both sides. Rounds of one run share its boot,
-// its layout of memory and its neighbours, so they tell nothing of how runs differ,
-// and however many there are, a run counts once: Student's t of the runs' own values,
-// with n − 1 degrees of freedom where runs have both sides, else Welch's. A side of one
-// run is taken to scatter as the other does. Where runs do not scatter at all there is
-// no such test, and known is false: then their ranks have to do.
+// acrossRuns compares sides with several runs, by one logarithm per run: its median, or its
+// shift if it has both sides. Rounds of one run share its boot, memory layout and neighbours,
+// so they do not show the variation between runs. A run counts once for any number of rounds.
+// The test is Student's t of the runs' values, with n − 1 degrees of freedom if runs have both
+// sides, else Welch's. A side with one run is assumed to have the variance of the other. known
+// is false if runs have no variance.
 //
-// Kalibera and Jones, Rigorous benchmarking in reasonable time, ISMM 2013 (the interval
-// of a design with levels is that of the means of its highest one); Welch, Biometrika 34
-// (1947) 28–35; Satterthwaite, Biometrics Bulletin 2 (1946) 110–114. A hierarchical
-// bootstrap (Davison and Hinkley, Bootstrap Methods, 1997, 3.8) was simulated beside it
-// and is not used: of 5 runs it holds too little, see docs/statistics.md.
+// Kalibera and Jones, Rigorous benchmarking in reasonable time, ISMM 2013 (the interval of a
+// design with levels is that of the means of its highest one); Welch, Biometrika 34 (1947)
+// 28–35; Satterthwaite, Biometrics Bulletin 2 (1946) 110–114. The intervals of a hierarchical
+// bootstrap (Davison and Hinkley, Bootstrap Methods, 1997, 3.8) are too narrow with 5 runs,
+// see docs/statistics.md.
 func (c *Comparison) acrossRuns(s scaled, alpha float64) (test tested, middle, lo, hi float64, known bool) {
 	if !c.Runs {
 		return nil, 0, 0, 0, false
@@ -67,17 +65,13 @@ func (c *Comparison) acrossRuns(s scaled, alpha float64) (test tested, middle, l
 	if !(variance > 0) || !(freedom > 0) {
 		return nil, 0, 0, 0, false
 	}
-	unsure, t := math.Sqrt(variance), stats.TDist{V: freedom}
-	half := unsure * studentT(1-alpha, freedom)
-	return func(shift float64) (less, greater float64) {
-		less = t.CDF((middle - shift) / unsure)
-		return less, 1 - less
-	}, middle, middle - half, middle + half, true
+	test, lo, hi = studentTest(middle, math.Sqrt(variance), freedom, alpha)
+	return test, middle, lo, hi, true
 }
 
-// betweenRuns adds the variance between runs to what the rounds of one run a side show.
-// The result is Student's t with Satterthwaite's degrees of freedom. Too few rounds for
-// an interval show nothing.
+// betweenRuns adds the variance between runs to that of the rounds of one run per side. The
+// test is Student's t with Satterthwaite's degrees of freedom. With too few rounds for an
+// interval, the p-values are 1.
 func (c *Comparison) betweenRuns(s scaled, middle, lo, hi, alpha float64) (tested, float64, float64) {
 	if !Finite(lo) || !Finite(hi) {
 		return func(float64) (less, greater float64) { return 1, 1 }, lo, hi
@@ -85,15 +79,10 @@ func (c *Comparison) betweenRuns(s scaled, middle, lo, hi, alpha float64) (teste
 	rounds := (hi - lo) / 2 / stats.StdNormal.InvCDF(1-alpha/2)
 	variance := rounds*rounds + s.between
 	freedom := variance * variance / (rounds*rounds*rounds*rounds/float64(max(c.N1+c.N2-2, 1)) + s.between*s.between/max(s.freedom, 1))
-	unsure, t := math.Sqrt(variance), stats.TDist{V: freedom}
-	half := unsure * studentT(1-alpha, freedom)
-	return func(shift float64) (less, greater float64) {
-		less = t.CDF((middle - shift) / unsure)
-		return less, 1 - less
-	}, middle - half, middle + half
+	return studentTest(middle, math.Sqrt(variance), freedom, alpha)
 }
 
-// welch is the variance of the difference of two means, and its degrees of freedom.
+// welch returns the variance of the difference of two means and its degrees of freedom.
 func welch(v1, v2, n1, n2 float64) (variance, freedom float64) {
 	switch {
 	case n1 < 2:

@@ -61,7 +61,7 @@ func TestSeveralRunsCountOnceEach(t *testing.T) {
 
 // Of 1, 2, 3, 4, 5 and 3, 5, 7: 2 ÷ √(2.5/5 + 4/3) = 1.4771, with (11/6)² ÷ ((1/2)²/4 +
 // (4/3)²/2) = 3.5328 degrees of freedom.
-func TestWelchIsThatOfTheFormula(t *testing.T) {
+func TestWelchMatchesTheFormula(t *testing.T) {
 	t.Parallel()
 	old, new := []float64{1, 2, 3, 4, 5}, []float64{3, 5, 7}
 	variance, freedom := welch(stats.Variance(old), stats.Variance(new), 5, 3)
@@ -71,7 +71,7 @@ func TestWelchIsThatOfTheFormula(t *testing.T) {
 	}
 }
 
-func TestAGateDecidesByWhereTheIntervalLies(t *testing.T) {
+func TestGateDecidesByTheInterval(t *testing.T) {
 	t.Parallel()
 	by := func(n int, shift, scatter float64) Sides {
 		s := Sides{Old: Rounds{}, New: Rounds{}}
@@ -107,7 +107,7 @@ func TestAGateDecidesByWhereTheIntervalLies(t *testing.T) {
 	}
 }
 
-func TestOneOfManyHasToBePlainerToBeWorse(t *testing.T) {
+func TestOneOfManyNeedsStrongerEvidenceToBeWorse(t *testing.T) {
 	t.Parallel()
 	s := Sides{Old: Rounds{}, New: Rounds{}}
 	for i := range 7 {
@@ -126,7 +126,7 @@ func TestOneOfManyHasToBePlainerToBeWorse(t *testing.T) {
 	}
 }
 
-func TestRatiosAreOfValuesOfOneStratum(t *testing.T) {
+func TestRatiosAreWithinAStratum(t *testing.T) {
 	t.Parallel()
 	four, twice := []float64{1, 2, 3, 4}, []float64{2, 4, 6, 8}
 	one := compare(Rounds{0: 1, 1: 2, 2: 3, 3: 4}, Rounds{4: 2, 5: 4, 6: 6, 7: 8})
@@ -138,12 +138,12 @@ func TestRatiosAreOfValuesOfOneStratum(t *testing.T) {
 	}{
 		"of one as two samples are compared":     {[]Samples{{four, twice}}, 4, 1 + one.Shift, 1 + one.Lo, 1 + one.Hi},
 		"not of those with one side":             {[]Samples{{four, twice}, {nil, []float64{900, 900}}, {[]float64{900}, nil}}, 4, 1 + one.Shift, 1 + one.Lo, 1 + one.Hi},
-		"whatever tells the strata apart":        {[]Samples{{[]float64{1, 1, 1, 1}, []float64{3, 3, 3, 3}}, {[]float64{70, 70, 70, 70}, []float64{210, 210, 210, 210}}}, 8, 3, 3, 3},
+		"for different strata":                   {[]Samples{{[]float64{1, 1, 1, 1}, []float64{3, 3, 3, 3}}, {[]float64{70, 70, 70, 70}, []float64{210, 210, 210, 210}}}, 8, 3, 3, 3},
 		"of three and three without an interval": {[]Samples{{[]float64{1, 1, 1}, []float64{2, 2, 2}}}, 3, 2, 0, 0},
 		"of twice three and three with one":      {[]Samples{{[]float64{1, 1, 1}, []float64{2, 2, 2}}, {[]float64{5, 5, 5}, []float64{10, 10, 10}}}, 6, 2, 2, 2},
 		"of none":                                {nil, 0, 0, 0, 0},
 		"none where a value has no logarithm":    {[]Samples{{[]float64{0, 1}, []float64{2, 2}}}, 0, 0, 0, 0},
-		"none where a value is no number":        {[]Samples{{[]float64{math.NaN()}, []float64{2}}}, 0, 0, 0, 0},
+		"none with a NaN":                        {[]Samples{{[]float64{math.NaN()}, []float64{2}}}, 0, 0, 0, 0},
 	} {
 		r := RatioWithin(c.strata, 1-Alpha)
 		near := func(a, b float64) bool { return math.Abs(a-b) < 1e-9 }
@@ -153,7 +153,7 @@ func TestRatiosAreOfValuesOfOneStratum(t *testing.T) {
 	}
 }
 
-func TestTheIntervalOfRatiosWithinStrataHoldsTheTruth(t *testing.T) {
+func TestIntervalsOfRatiosWithinStrataContainTheTruth(t *testing.T) {
 	t.Parallel()
 	for name, sizes := range map[string][][2]int{
 		"alike": {{4, 4}, {4, 4}, {4, 4}}, "unlike": {{4, 2}, {4, 3}, {4, 60}}, "one": {{8, 16}},
@@ -183,7 +183,7 @@ func TestTheIntervalOfRatiosWithinStrataHoldsTheTruth(t *testing.T) {
 	}
 }
 
-func TestRunsThatLieCloseTogetherAreNotShownToBeAlike(t *testing.T) {
+func TestCloseRunsDoNotShowEqualRuns(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name         string

@@ -8,47 +8,44 @@ import (
 	"github.com/aclements/go-moremath/stats"
 )
 
-// Steadiness is how rows that are read together, such as all operations of a table, moved
-// over the rounds of a run.
+// Steadiness is the change over the rounds of a run of rows that are read together, such as
+// all operations of a table.
 type Steadiness struct {
-	Rows  int   // that entered
+	Rows  int   // rows used
 	First Moved // the first round ÷ the median of all others; P is against those from the fourth on
 	Half  Moved // the median of the second half of the rounds ÷ that of the first
 }
 
-// Moved is by how much some rounds differ from others.
+// Moved is the difference of some rounds from others.
 type Moved struct {
-	Ratio float64 // geometric mean over the rows; NaN where there are none
-	P     float64 // two-sided, adjusted for the other tests of the record; 1 where there is no test
-	Found bool    // P is below 0.01, and Ratio 5 % or more off
+	Ratio float64 // geometric mean over the rows; NaN without rows
+	P     float64 // two-sided, adjusted for the other tests of the record; 1 without a test
+	Found bool    // P is below 0.01, and Ratio at least 5 % from 1
 }
 
-// farthest is where scores are cut, so that one outlier of one row weighs no more than
-// four standard deviations of it.
-const farthest = 4
+const farthest = 4 // largest score, which limits the weight of an outlier
 
-// SteadinessOf tests whether the first round is unlike the others, as when the warm-up was
-// too short, and whether the rounds drifted: page caches that fill, a processor that
-// heats up. Each is one test for all rows, at 0.01 divided by the number of such tests
-// that are read together.
+// SteadinessOf tests whether the first round differs from the others, as after a short
+// warm-up, and whether the rounds drifted, as when page caches fill or a processor heats up.
+// Each is one test for all rows, at 0.01 divided by the number of tests read together.
 //
-// A value's score is the distance of its logarithm from the row's median, in robust
-// standard deviations; a round's score is the mean over the rows. What one row does by
-// chance hardly moves that mean, and what a round does to all rows counts once, however
-// many there are. Student's t of the rounds' scores decides:
-//   - The first round is compared with those from the fourth on, since the second and
-//     third may be cold too, and has to lie beyond all of them.
-//   - The halves are compared by what scatters about them, or about a line through all
-//     rounds. Rounds that depend on those before them count for fewer, see [CompareAll].
+// The score of a value is the distance of its logarithm from the row's median, in robust
+// standard deviations. The score of a round is the mean over the rows. So chance in a single
+// row hardly counts, and an effect on all rows counts once. Student's t of the rounds' scores
+// decides:
+//   - The first round is compared with those from the fourth on, because the second and third
+//     may be cold too. It must be beyond all of them.
+//   - The halves are compared by the deviations from their means, or from a line through all
+//     rounds. Dependent rounds count for fewer, see [CompareAll].
 //
-// Rows with fewer than 10 values, or one that is not positive, do not enter. Docs:
-// docs/statistics.md has how often a quiet run is called otherwise.
+// Rows with fewer than 10 values, or with a value that is not positive, are skipped.
+// docs/statistics.md has the rates of false findings.
 func SteadinessOf(rows []Rounds, tests int) Steadiness {
 	c := Steadiness{First: Moved{math.NaN(), 1, false}, Half: Moved{math.NaN(), 1, false}}
 	var first, half float64
 	var firsts int
 	sum, n := map[int]float64{}, map[int]float64{}
-	rest := [][]float64{nil} // scores without what moved, of all rows together and of each
+	rest := [][]float64{nil} // scores without the movement, of all rows together and of each
 	for _, row := range rows {
 		rounds, scores, logs, ok := scored(row)
 		if !ok {
@@ -86,7 +83,7 @@ func moved(log, p float64, tests int) Moved {
 	return Moved{ratio, p, p < findingAlpha && apart(ratio)}
 }
 
-// apart reports whether a ratio is 5 % or more away from 1, either way; NaN is not.
+// apart reports whether a ratio differs from 1 by at least 5 %. For NaN it reports false.
 func apart(ratio float64) bool {
 	return ratio >= 1+worthSaying || ratio <= 1/(1+worthSaying)
 }
@@ -106,11 +103,11 @@ func scored(row Rounds) (rounds []int, scores, logs []float64, ok bool) {
 		return nil, nil, nil, false
 	}
 	middle, off := deviations(logs)
-	// 1.4826 makes of a normal sample's deviation its standard deviation. What was
-	// rounded scatters at least by its steps.
+	// 1.4826 converts a normal sample's deviation to a standard deviation. Rounded values
+	// vary at least by their step.
 	scatter := max(1.4826*middleOf(off), step(slices.Sorted(slices.Values(logs))))
 	for _, v := range logs {
-		score := 0.0 // of rows without any scatter
+		score := 0.0 // for rows with equal values
 		if v != middle {
 			score = min(max((v-middle)/scatter, -farthest), farthest)
 		}
@@ -119,8 +116,8 @@ func scored(row Rounds) (rounds []int, scores, logs []float64, ok bool) {
 	return rounds, scores, logs, true
 }
 
-// unmoved returns the values without what moved them over the rounds: a step at the
-// half or a line, whichever leaves less.
+// unmoved returns the values without their movement over the rounds: a step at the half or a
+// line, whichever leaves the smaller variance.
 func unmoved(values []float64) []float64 {
 	stepped, line := slices.Clone(values), slices.Clone(values)
 	half := len(values) / 2
@@ -143,7 +140,7 @@ func unmoved(values []float64) []float64 {
 	return stepped
 }
 
-// halves is the p-value of equal halves, what moves them being taken off the rest.
+// halves returns the p-value of equal halves. rest are the scores without the movement.
 func halves(scores, rest []float64, rho float64) float64 {
 	n := len(scores) / 2
 	count := effective(2*n, rho)
@@ -151,7 +148,7 @@ func halves(scores, rest []float64, rho float64) float64 {
 	return studentP(stats.Mean(scores[len(scores)-n:])-stats.Mean(scores[:n]), 2*math.Sqrt(variance/count), max(fewestEffective, count-2))
 }
 
-// firstOf is the p-value of a first score that is like those from the fourth on.
+// firstOf returns the p-value of a first score equal to those from the fourth on.
 func firstOf(scores []float64) float64 {
 	others := scores[3:]
 	off := scores[0] - stats.Mean(others)
@@ -162,7 +159,7 @@ func firstOf(scores []float64) float64 {
 	return studentP(off, math.Sqrt(stats.Variance(others)*(1+1/n)), n-1)
 }
 
-// studentP is the two-sided p-value of a distance with this standard error.
+// studentP returns the two-sided p-value of a distance with a standard error.
 func studentP(off, unsure, freedom float64) float64 {
 	switch {
 	case off == 0:
@@ -173,8 +170,7 @@ func studentP(off, unsure, freedom float64) float64 {
 	return 2 * stats.TDist{V: freedom}.CDF(-math.Abs(off)/unsure)
 }
 
-// step is the smallest distance between two different values of a sorted sample; 0
-// where all are equal.
+// step returns the smallest distance between two different values of a sorted sample, or 0.
 func step(sorted []float64) float64 {
 	least := 0.0
 	for i := 1; i < len(sorted); i++ {

@@ -150,7 +150,7 @@ func TestSteadiness(t *testing.T) {
 	}
 }
 
-func TestWhatChangesOverTheRoundsIsFound(t *testing.T) {
+func TestMovementOverTheRoundsIsFound(t *testing.T) {
 	t.Parallel()
 	const records = 200
 	for _, tt := range []struct {

@@ -5,22 +5,21 @@ import (
 	"slices"
 )
 
-// Samples are independent values of two sides, of one stratum, such as a round.
+// Samples are independent values of two sides in one stratum, such as a round.
 type Samples struct{ Old, New []float64 }
 
-// Ratio is how many times as large new values are as old ones.
+// Ratio is the ratio of new to old values.
 type Ratio struct {
-	N      int // values of the side that has fewer, of the strata that have both
+	N      int // values of the smaller side, in strata with both sides
 	Value  float64
 	Lo, Hi float64
 	Known  bool // false: too few values for an interval
 }
 
-// RatioWithin is the median of all ratios of a new value to an old one of its own
-// stratum, so that strata may differ and have unlike numbers of values on both sides. Its
-// interval inverts the sum of the strata's Mann–Whitney statistics, as [CompareAll] does that
-// of one. Strata of one side only do not count; there is none of values that are not
-// positive.
+// RatioWithin returns the median of all ratios of a new value to an old one of the same stratum.
+// Strata may differ, and have different numbers of values on the two sides. The interval
+// inverts the sum of the strata's Mann–Whitney statistics, as [CompareAll] does for one. Strata
+// with one side are skipped. If a value is not positive, there is no ratio.
 //
 // Reference: Lehmann, Nonparametrics, 1975, chapter 3 (blocked comparisons).
 func RatioWithin(strata []Samples, confidence float64) (r Ratio) {

@@ -37,7 +37,7 @@ func TestSummarize(t *testing.T) {
 	}
 }
 
-func TestNothingIsSortedInPlace(t *testing.T) {
+func TestInputIsNotSortedInPlace(t *testing.T) {
 	values := []float64{3, 1, 2, 9, 8, 7, 6, 5, 4, 10, 12, 11}
 	before := slices.Clone(values)
 	Summarize(values, 0.95)
@@ -66,7 +66,7 @@ func TestPrecision(t *testing.T) {
 }
 
 // The interval must hold the true median at least as often as it claims.
-func TestIntervalCoversTheMedianAsOftenAsItSays(t *testing.T) {
+func TestIntervalCoversTheMedianWithItsConfidence(t *testing.T) {
 	for _, n := range []int{6, 8, 10, 20, 40} {
 		r := seeded(uint64(n))
 		const runs = 4000
@@ -91,7 +91,7 @@ func near(a, b float64) bool {
 	return same(a, b) || math.Abs(a-b) <= 1e-9*math.Max(math.Abs(a), math.Abs(b))
 }
 
-func TestIntervalsOfRoundsThatDependOnEachOtherAreWider(t *testing.T) {
+func TestIntervalsOfDependentRoundsAreWider(t *testing.T) {
 	t.Parallel()
 	const records, n = 500, 20
 	for _, tt := range []struct {
@@ -118,7 +118,7 @@ func TestIntervalsOfRoundsThatDependOnEachOtherAreWider(t *testing.T) {
 	}
 }
 
-func TestValuesThatMayBeBelowZeroAreWidenedToo(t *testing.T) {
+func TestIntervalsOfNegativeValuesAreWidenedToo(t *testing.T) {
 	t.Parallel()
 	var values []float64
 	for i := range 20 {
@@ -183,7 +183,7 @@ var published = []struct {
 	{"CRI on ARM: 100 × rm in a pod", 1592, 18390, 2162, "+35.80%", "-88.24%"},
 }
 
-func TestVersusGivesThePublishedPercentages(t *testing.T) {
+func TestVersusMatchesThePublishedPercentages(t *testing.T) {
 	for _, p := range published {
 		check.Equal(t, p.row+", VS Docker", FormatVersus(p.docker, p.isulad), p.vsDocker)
 		check.Equal(t, p.row+", VS other", FormatVersus(p.other, p.isulad), p.vsOther)
@@ -203,9 +203,9 @@ func TestFormatVersus(t *testing.T) {
 		{"what rounds to nothing has no sign", 1e6, 1e6 - 1, "0.00%"},
 		{"the smallest that is printed has one", 20000, 19999, "-0.01%"},
 		{"more than double is more than a hundred", 771, 1790, "+132.17%"},
-		{"from zero there is no percentage", 0, 5, "?"},
+		{"zero has no percentage", 0, 5, "?"},
 		{"to zero there is one", 5, 0, "-100.00%"},
-		{"from what is no number there is none", nan, 5, "?"},
+		{"NaN has no percentage", nan, 5, "?"},
 		{"nor to infinity", 5, math.Inf(1), "?"},
 	} {
 		check.Equal(t, tt.name, FormatVersus(tt.old, tt.new), tt.want)
@@ -228,7 +228,7 @@ func TestTrimmed(t *testing.T) {
 		{"three leave the middle one", []float64{9, 1, 4}, 4, true},
 		{"two leave nothing", []float64{1, 2}, nan, false},
 		{"none leave nothing", nil, nan, false},
-		{"what is no number is not dropped as the largest", []float64{1, 2, 3, nan}, nan, false},
+		{"NaN is not dropped as the largest", []float64{1, 2, 3, nan}, nan, false},
 		{"nor is infinity", []float64{1, 2, 3, math.Inf(1)}, nan, false},
 	} {
 		if got, ok := Trimmed(tt.values); !same(got, tt.want) || ok != tt.ok {
