@@ -1,5 +1,5 @@
-// Package finding is what is to be mistrusted of a run, and what to do about it:
-// findings are data of the record, and lines of every report.
+// Package finding makes findings: caveats about a run with advice. They are stored in the
+// record and shown in every report.
 package finding
 
 import (
@@ -15,8 +15,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Codes of findings. Those up to StatisticsOn are written by a run itself, because
-// only it knows; a judgement takes them over.
+// Codes of findings. A run writes those up to NoRoom, which judgements copy.
 const (
 	OpenFailed   = "target-not-opened"
 	GivenUp      = "target-given-up"
@@ -32,21 +31,21 @@ const (
 	EngineSilent = "engine-silent"
 	NotDropped   = "caches-not-dropped"
 	VolumeAbsent = "volume-absent"
-	// StatisticsOn: somebody else had the kernel's statistics of BPF programs on.
+	// StatisticsOn: another program had enabled the kernel's BPF statistics.
 	StatisticsOn = "statistics-on"
-	// Throttled: an API server held requests back.
+	// Throttled: an API server throttled requests.
 	Throttled = "api-throttled"
-	// OwnLimit: tare's own cgroup may use less CPU than the machine has. OwnThrottled: and
-	// was held back by that during the run.
+	// OwnLimit: tare's cgroup has a CPU limit below the machine's CPUs. OwnThrottled: it was
+	// throttled by the limit during the run.
 	OwnLimit     = "own-cpu-limit"
 	OwnThrottled = "own-throttled"
-	// StartsThrottled: a CPU limit of a target's cgroups held its starts back.
+	// StartsThrottled: a CPU limit of a target's cgroups throttled its starts.
 	StartsThrottled = "starts-throttled"
 	// Emulated: a target's VM runs without KVM.
 	Emulated = "vm-emulated"
-	// OwnClock: workloads of a target that should have the host's clock have another one.
+	// OwnClock: a target's workloads have another clock than the host.
 	OwnClock = "own-clock"
-	// NoRoom: the machine has not got what so many lanes need.
+	// NoRoom: the machine lacks resources for all lanes.
 	NoRoom = "no-room"
 
 	Failed     = "failed-operations"
@@ -71,23 +70,24 @@ const (
 	Error   = "error"
 )
 
-// Disturbing are the codes of findings of a side that has no verdict in a comparison with
-// another run, since the machine may be what differs.
+// Disturbing are the codes of findings that prevent a verdict in a comparison with another
+// run, because the machine may be the cause of a difference.
 var Disturbing = []string{OwnThrottled, Steal, Pressure, Drift}
 
-// FromRun are the codes of findings that cannot be made from samples.
+// FromRun are the codes of findings that only a run can make.
 var FromRun = []string{OpenFailed, GivenUp, LeftBehind, RuntimeLeft, NotPrecise, Budget, RootChanged, NotWeighed,
 	NotReached, PhaseSkipped, NotRetired, EngineSilent, NotDropped, VolumeAbsent, StatisticsOn, NoRoom, Throttled, OwnLimit, OwnThrottled, Emulated, OwnClock}
 
-// IsEmulated reports whether a target's VMs are emulated, as a run saw or as it follows from
-// their configuration and the machine.
+// IsEmulated reports whether a target's VMs are emulated, by a finding of the run or by their
+// configuration.
 func IsEmulated(rec *record.Record, t *record.Target) bool {
 	return t.Config["emulated"] != "" ||
 		slices.ContainsFunc(rec.Findings, func(f record.Finding) bool { return f.Code == Emulated && f.Target == t.Name })
 }
 
-// TooFew says what so many rounds cannot show: of fewer than [stat.MinRounds] there is no
-// interval, and comparisons may need more. It is false where rounds are enough, or none.
+// TooFew returns the finding that there are too few rounds for an interval, see
+// [stat.MinRounds], or for comparisons, which may need more. few is false for enough rounds
+// and for none.
 func TooFew(rounds, need, lanes int) (f record.Finding, few bool) {
 	least := stat.MinRounds(figure.Confidence)
 	switch {
@@ -101,28 +101,28 @@ func TooFew(rounds, need, lanes int) (f record.Finding, few bool) {
 		Advice: fmt.Sprintf("use --rounds %d or more", max(least, need))}, true
 }
 
-// TooFewToCompare says that rounds cannot show a difference between targets, however
-// large, where so many are needed: lanes is 0 where that is no matter.
+// TooFewToCompare returns the finding that comparisons need more rounds. lanes is 0 if it does
+// not depend on lanes.
 func TooFewToCompare(rounds, need, lanes int) record.Finding {
 	return record.Finding{Code: FewRounds, Level: Note, Lanes: lanes,
 		Message: fmt.Sprintf("%s cannot show a difference, however large it is: what the table compares needs %d", map[bool]string{true: "1 round", false: fmt.Sprintf("%d rounds", rounds)}[rounds == 1], need),
 		Advice:  fmt.Sprintf("use --rounds %d or more", need)}
 }
 
-// Retired says that some sandboxes could not be ended by an operation.
+// Retired returns the finding that an operation failed to end some sandboxes.
 func Retired(target, op string, failed, of int, first *record.Failure) record.Finding {
 	return record.Finding{Code: NotRetired, Level: Warning, Target: target, Op: op,
 		Message: fmt.Sprintf("%d of %d could not be ended by %s: %s; what was left was then removed by force", failed, of, op, first.Detail),
 		Advice:  "tare lifecycle " + target + " times the operation and shows why it fails", Tried: first.Command}
 }
 
-// Throttle adds up what CPU limits held back in several starts.
+// Throttle is the sum of throttling in several starts.
 type Throttle struct {
 	Starts           int
 	record.Throttled // the group and limit of the first, and the sums of all
 }
 
-// Add counts a start, by the group that was held back the longest.
+// Add counts a start by the group that was throttled longest.
 func (t *Throttle) Add(held []record.Throttled) {
 	if len(held) == 0 {
 		return
@@ -135,7 +135,7 @@ func (t *Throttle) Add(held []record.Throttled) {
 	t.Periods, t.Throttled.Throttled, t.Held = t.Periods+h.Periods, t.Throttled.Throttled+h.Throttled, t.Held+h.Held
 }
 
-// Of says it of a target that was started so many times.
+// Of returns the finding for a target with a number of starts.
 func (t *Throttle) Of(target string, starts int) record.Finding {
 	limit := "lifted since"
 	if t.CPUs > 0 {
@@ -147,7 +147,7 @@ func (t *Throttle) Of(target string, starts int) record.Finding {
 		Advice: "the times are the limit's and not the runtime's: raise or lift it (cpu.max, cpu.cfs_quota_us), or state it with the figures"}
 }
 
-// List is findings, in the order in which they were made.
+// List is a list of findings in order of creation.
 type List []record.Finding
 
 // Add appends one.
@@ -156,15 +156,15 @@ func (l *List) Add(f record.Finding) {
 	*l = append(*l, f)
 }
 
-// TakeOver takes those over that only the experiment knows, and of others those whose
-// code begins with one of more.
+// TakeOver copies the findings of a run: those of FromRun, and those with one of the prefixes
+// more.
 func (l *List) TakeOver(rec *record.Record, more ...string) {
 	throttled := ownThrottled(rec)
 	if throttled != nil {
 		l.Add(*throttled)
 	}
 	for _, f := range rec.Findings {
-		if f.Code == OwnThrottled || f.Code == OwnLimit && throttled != nil { // it is the first
+		if f.Code == OwnThrottled || f.Code == OwnLimit && throttled != nil { // already added
 			continue
 		}
 		begins := func(prefix string) bool { return strings.HasPrefix(f.Code, prefix) }
@@ -174,8 +174,7 @@ func (l *List) TakeOver(rec *record.Record, more ...string) {
 	}
 }
 
-// ownThrottled is the finding that tare's own CPU limit held the run back; nil if it
-// did not.
+// ownThrottled returns the finding OwnThrottled, or nil.
 func ownThrottled(rec *record.Record) *record.Finding {
 	if i := slices.IndexFunc(rec.Findings, func(f record.Finding) bool { return f.Code == OwnThrottled }); i >= 0 {
 		return &rec.Findings[i]
@@ -183,7 +182,7 @@ func ownThrottled(rec *record.Record) *record.Finding {
 	return nil
 }
 
-// Whole is about the record itself: whether it was cut off, interrupted, damaged.
+// Whole adds findings about the record itself: cut off, interrupted, damaged.
 func (l *List) Whole(rec *record.Record) {
 	switch {
 	case rec.End == nil:
@@ -205,7 +204,7 @@ func (l *List) Whole(rec *record.Record) {
 	}
 }
 
-// Missing says what of a record could not be read and so is in no figure, "" for nothing.
+// Missing describes the unreadable lines of a record, which no figure includes, or "".
 func Missing(rec *record.Record) string {
 	if rec.ProblemCount == 0 {
 		return ""
@@ -213,7 +212,7 @@ func Missing(rec *record.Record) string {
 	return fmt.Sprintf("lines of the record that could not be read: %d, the first: %s", rec.ProblemCount, rec.Problems[0])
 }
 
-// Advice is what to do about a failed operation.
+// Advice returns what to do about a failed operation.
 func Advice(f *record.Failure) string {
 	if f.Advice != "" {
 		return f.Advice
@@ -237,7 +236,7 @@ func Advice(f *record.Failure) string {
 	return "run it by hand, with the runtime's debug flag"
 }
 
-// Brief prints nanoseconds with three digits.
+// Brief formats nanoseconds with three digits.
 func Brief(ns float64) string {
 	if math.IsNaN(ns) {
 		return "?"
@@ -252,7 +251,7 @@ func Brief(ns float64) string {
 	return d.Round(100 * time.Nanosecond).String()
 }
 
-// Bytes prints an amount of memory with a unit of 1024s.
+// Bytes formats an amount of memory with a binary unit.
 func Bytes[N int | int64 | float64](n N) string {
 	b := float64(n)
 	switch a := math.Abs(b); {
@@ -264,7 +263,7 @@ func Bytes[N int | int64 | float64](n N) string {
 	return fmt.Sprintf("%.0f KiB", b/(1<<10))
 }
 
-// LastLine is where programs say why they gave up.
+// LastLine returns the last line of a text, which usually has the error of a program.
 func LastLine(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return lines[len(lines)-1]

@@ -8,16 +8,16 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// The bounds above which the machine itself, or tare, is named as a suspect.
+// Bounds above which the machine or tare may disturb the figures.
 const (
 	StealBound     = 0.01 // of all CPUs' time taken by the hypervisor
 	PSICPUBound    = 0.25 // of the time, some task waited for a CPU, in rounds of one lane
-	PSIIOBound     = 0.10 // likewise for I/O
-	PSIMemoryBound = 0.01 // likewise for memory
-	OwnBound       = 0.05 // of the machine's CPU time used by tare itself
+	PSIIOBound     = 0.10 // the same for I/O
+	PSIMemoryBound = 0.01 // the same for memory
+	OwnBound       = 0.05 // of the machine's CPU time used by tare
 )
 
-// Node names a machine that was not quiet.
+// Node adds findings about a machine that was not quiet.
 func (l *List) Node(rec *record.Record) {
 	var steal, cpu, io, mem []float64
 	cold := slices.ContainsFunc(rec.Batches, func(b record.Batch) bool { return b.Dropped != "" }) ||
@@ -27,9 +27,9 @@ func (l *List) Node(rec *record.Record) {
 			continue
 		}
 		steal = append(steal, n.Steal)
-		if n.HavePSI && n.Lanes <= 1 { // more lanes press by themselves
+		if n.HavePSI && n.Lanes <= 1 { // several lanes cause pressure themselves
 			cpu, mem = append(cpu, n.PSICPU), append(mem, n.PSIMemory)
-			if !cold { // what begins cold waits for the disk by itself
+			if !cold { // cold starts cause I/O pressure themselves
 				io = append(io, n.PSIIO)
 			}
 		}
@@ -41,8 +41,8 @@ func (l *List) Node(rec *record.Record) {
 	l.Above(Pressure, Rounds{"round", mem}, PSIMemoryBound, "tasks waited for memory (PSI)", "the machine is short of memory: free some before believing a figure")
 }
 
-// Suspect is the advice on tasks that waited for a CPU: tare's own limit where that held
-// the run back, and otherwise what is given.
+// Suspect returns the advice on tasks that waited for a CPU: to lift tare's CPU limit if it
+// throttled the run, else the given one.
 func Suspect(rec *record.Record, otherwise string) string {
 	if ownThrottled(rec) != nil {
 		return "tare's own CPU limit makes tasks wait, see " + OwnThrottled + ": lift it before looking for anything else"
@@ -50,17 +50,17 @@ func Suspect(rec *record.Record, otherwise string) string {
 	return otherwise
 }
 
-// StolenTime is what steal is called everywhere.
+// StolenTime is the text for steal in all reports.
 const StolenTime = "the hypervisor took CPU time away (steal)"
 
-// Rounds are shares of a time, 0 to 1, each of one thing such as a round.
+// Rounds are shares of time, 0 to 1, one per round or other unit.
 type Rounds struct {
 	Each   string
 	Shares []float64
 }
 
-// Above names what was above a bound: at the median, far above it once, or in a tenth
-// of the rounds and at least two, of which the median alone would show nothing.
+// Above adds a finding if shares exceed a bound: at the median, four times in one round, or in
+// at least a tenth of the rounds and at least two.
 func (l *List) Above(code string, of Rounds, bound float64, what, advice string) {
 	n, above := len(of.Shares), 0
 	for _, v := range of.Shares {

@@ -6,9 +6,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Once returns the record with what a run does only once in it only once: a
-// file whose lines were doubled would otherwise count operations that never
-// were. What is left out is one more problem of the record.
+// Once returns the record without duplicate targets and batches, which a file with doubled
+// lines would count twice. Each duplicate becomes a problem of the record.
 func Once(rec *record.Record) *record.Record {
 	type key struct {
 		phase  record.Phase

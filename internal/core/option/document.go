@@ -15,8 +15,8 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// Limits of a plan file. The YAML parser takes time that grows with the square
-// of the number of keys and of the nesting, so both are bounded before it.
+// Limits of a plan file. The time of the YAML parser grows with the square of the number of
+// keys and of the nesting, so both are checked first.
 const (
 	maxSize   = 1 << 20
 	maxTokens = 20_000
@@ -29,14 +29,13 @@ func misplace(at Place, format string, arguments ...any) error {
 	return &FieldError{Place: at, Message: fmt.Sprintf(format, arguments...)}
 }
 
-// ReadFile returns the text of a plan file, or a little more of it than is
-// allowed, even of /dev/zero.
+// ReadFile returns the text of a plan file, up to one byte more than the limit.
 func ReadFile(path string) ([]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("read the plan: %w; give the path of a plan file", err)
 	}
-	defer file.Close() // nothing was written: closing cannot lose anything
+	defer file.Close()
 	text, err := io.ReadAll(io.LimitReader(file, maxSize+1))
 	if err != nil {
 		return nil, fmt.Errorf("read the plan: %w; give the path of a plan file", err)
@@ -44,11 +43,10 @@ func ReadFile(path string) ([]byte, error) {
 	return text, nil
 }
 
-// parseDocument returns the one document of a YAML text. Its error is a
-// *FieldError.
+// parseDocument returns the single document of a YAML text. Errors are of type *FieldError.
 func parseDocument(text []byte) (ast.Node, error) {
 	if len(text) > maxSize {
-		return nil, misplace(top, "the plan is larger than 1 MiB: it is not a plan file, or has to be split")
+		return nil, misplace(top, "the plan is larger than 1 MiB: split it, or check that it is a plan file")
 	}
 	text = bytes.TrimPrefix(text, []byte("\uFEFF"))
 	if err := checkText(text); err != nil {
@@ -58,7 +56,7 @@ func parseDocument(text []byte) (ast.Node, error) {
 	if err := checkTokens(tokens); err != nil {
 		return nil, err
 	}
-	// Keys that are there twice are found later, with a better message.
+	// Duplicate keys are found later, with a better message.
 	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
 		return nil, syntaxError(err)
@@ -78,15 +76,15 @@ func checkText(text []byte) error {
 	return nil
 }
 
-// notPlan are the parts of YAML that a plan has no use for. Without them a
-// value stands where it is used, and no file can grow while it is read.
+// notPlan are the features of YAML that plans do not use. Without them a file cannot grow
+// while it is read.
 var notPlan = map[token.Type]string{
 	token.AnchorType:     "an anchor (&): write the value out where it is needed",
-	token.AliasType:      "an alias (*): write the value out; text that begins with * has to be quoted",
-	token.TagType:        "a tag (!): leave it out; text that begins with ! has to be quoted",
+	token.AliasType:      "an alias (*): write the value out; quote text that begins with *",
+	token.TagType:        "a tag (!): leave it out; quote text that begins with !",
 	token.MergeKeyType:   "a merge key (<<): write the fields out",
 	token.MappingKeyType: "an explicit key (?): write key: value",
-	token.DirectiveType:  "a directive (%): leave it out; text that begins with % has to be quoted",
+	token.DirectiveType:  "a directive (%): leave it out; quote text that begins with %",
 }
 
 func checkTokens(tokens token.Tokens) error {
@@ -113,20 +111,20 @@ func checkTokens(tokens token.Tokens) error {
 			return misplace(at, "lists are nested more than %d deep here: a plan needs three", maxNested)
 		}
 		if count++; count > maxTokens {
-			return misplace(at, "the plan has more than %d words and signs up to here: it is not a plan file, or has to be split", maxTokens)
+			return misplace(at, "the plan has more than %d words and signs up to here: split it, or check that it is a plan file", maxTokens)
 		}
 	}
 	return nil
 }
 
-// syntaxError keeps the parser's place and message, and not its picture of the
-// file, which has no place in a one-line error.
+// syntaxError keeps the position and the message of the parser, without its excerpt of the
+// file.
 func syntaxError(err error) error {
 	known, ok := errors.AsType[yaml.Error](err)
 	if !ok || known.GetToken() == nil {
 		return misplace(top, "the plan is not YAML: %v", err)
 	}
-	return misplace(tokenPlace(known.GetToken()), "the plan is not YAML here: %s; look at the indentation and at the signs before it", known.GetMessage())
+	return misplace(tokenPlace(known.GetToken()), "the plan is not YAML here: %s; check the indentation and the signs before it", known.GetMessage())
 }
 
 func onlyDocument(file *ast.File) (ast.Node, error) {
@@ -142,13 +140,13 @@ func onlyDocument(file *ast.File) (ast.Node, error) {
 		} else if second.Body != nil {
 			at = placeOf(second.Body)
 		}
-		return nil, misplace(at, "a second document begins here: a file holds one plan; put the other into a file of its own")
+		return nil, misplace(at, "a second document begins here: a file has one plan; move the other to another file")
 	}
 	return file.Docs[0].Body, nil
 }
 
-// placeOf is where a value begins. The parser's own token of a mapping is the
-// colon behind its first key.
+// placeOf returns the begin of a value. The parser's token of a mapping is the colon after its
+// first key.
 func placeOf(node ast.Node) Place {
 	switch n := node.(type) {
 	case *ast.MappingNode:

@@ -8,25 +8,24 @@ import (
 	"strings"
 )
 
-// FieldError is one thing that is wrong with an option, and where that was given.
+// FieldError is one mistake in an option and its place.
 type FieldError struct {
-	Field   string // its name in a plan file: "rounds", "limits.memory"; "" of what is none
+	Field   string // name in a plan file: "rounds", "limits.memory"; or ""
 	Place   Place
 	Message string
 
-	path string // of the part that is wrong: "jobs.2.bs"
+	path string // of the wrong part: "jobs.2.bs"
 }
 
-// Place is a flag, or a position in a file; or neither, of options that a
-// program made.
+// Place is a flag or a position in a file. It is empty for options that a program made.
 type Place struct {
-	Flag         string // "--rounds"; "TARGET" of an argument
+	Flag         string // "--rounds"; "TARGET" for an argument
 	File         string
 	Line, Column int // from 1; columns in characters
 }
 
-// Error begins with the flag, or has the form that editors and terminals make a
-// link of.
+// Error begins with the flag, or with the position in the form that editors and terminals
+// turn into a link.
 func (e *FieldError) Error() string {
 	switch {
 	case e.Place.Flag != "":
@@ -44,34 +43,34 @@ func (e *FieldError) named() string {
 	return e.Field + ": " + e.Message
 }
 
-// Wrongf is a mistake in a field of a plan.
+// Wrongf returns a mistake in a field of a plan.
 func Wrongf(field, format string, arguments ...any) *FieldError {
 	return &FieldError{Field: field, path: field, Message: fmt.Sprintf(format, arguments...)}
 }
 
-// WrongFlag is a mistake in a flag that is no field of a plan.
+// WrongFlag returns a mistake in a flag that plans do not have.
 func WrongFlag(flag, format string, arguments ...any) *FieldError {
 	return &FieldError{Place: Place{Flag: "--" + flag}, Message: fmt.Sprintf(format, arguments...)}
 }
 
-// At is the mistake in one item of a list, and Of in one field of it.
+// At narrows the mistake to one item of a list.
 func (e *FieldError) At(index int) *FieldError {
 	e.path += "." + strconv.Itoa(index)
 	return e
 }
 
-// Of is a mistake in a part of what stands there.
+// Of narrows the mistake to a part of the value.
 func (e *FieldError) Of(part string) *FieldError {
 	e.path += "." + part
 	return e
 }
 
-// In is a mistake of an item's own, told of the list that it stands in.
+// In converts the mistake of an item to one of its list.
 func (e *FieldError) In(list string, index int, name string) *FieldError {
 	return &FieldError{Field: list, path: fmt.Sprintf("%s.%d.%s", list, index, e.path), Message: Quote(name) + ": " + e.named()}
 }
 
-// FieldErrors are all that is wrong, in the order of the file or of the options.
+// FieldErrors are all mistakes, in the order of the file or of the options.
 type FieldErrors []*FieldError
 
 func (all FieldErrors) sorted() FieldErrors {
@@ -81,10 +80,9 @@ func (all FieldErrors) sorted() FieldErrors {
 	return all
 }
 
-// shownMistakes is as many as help; a file of another kind has thousands.
 const shownMistakes = 20
 
-// Error has a line for each.
+// Error has a line per mistake.
 func (all FieldErrors) Error() string {
 	var lines []string
 	for _, e := range all[:min(len(all), shownMistakes)] {
@@ -100,7 +98,7 @@ func (all FieldErrors) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Unwrap lets errors.As find a *FieldError.
+// Unwrap allows errors.As to find a *FieldError.
 func (all FieldErrors) Unwrap() []error {
 	var out []error
 	for _, e := range all {

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// AddFlags adds a flag for each option that has one.
+// AddFlags adds the flags of all options.
 func (s *Set) AddFlags(fs *pflag.FlagSet) {
 	for _, o := range s.options {
 		if !o.hidden {
@@ -33,8 +33,8 @@ type flag struct{ o *Option }
 func (f *flag) String() string { return f.o.show() }
 func (f *flag) Type() string   { return f.o.kind }
 
-// Set gives the option the flag's value. A list grows with every further flag by what
-// is not in it; other values are the last flag's.
+// Set sets the option. Repeated flags add new items to a list; for other options the last one
+// wins.
 func (f *flag) Set(text string) error {
 	var before reflect.Value
 	list := reflect.ValueOf(f.o.into)
@@ -46,10 +46,14 @@ func (f *flag) Set(text string) error {
 	}
 	if before.IsValid() {
 		all := before.Slice3(0, before.Len(), before.Len())
+	items:
 		for _, item := range list.Elem().Seq2() {
-			if f.o.once == "" || !holds(before, item) {
-				all = reflect.Append(all, item)
+			for _, other := range before.Seq2() {
+				if f.o.once != "" && other.Equal(item) {
+					continue items
+				}
 			}
+			all = reflect.Append(all, item)
 		}
 		list.Elem().Set(all)
 	}
@@ -57,19 +61,10 @@ func (f *flag) Set(text string) error {
 	return nil
 }
 
-func holds(list, item reflect.Value) bool {
-	for _, other := range list.Seq2() {
-		if other.Equal(item) {
-			return true
-		}
-	}
-	return false
-}
-
-// Given are flags for options that are not known yet: those of a plan's file.
+// Given collects flags for the options of a plan file that is not read yet.
 type Given struct{ flags []*given }
 
-// given is one of them, with every value in order.
+// given is one flag with its values in order.
 type given struct {
 	name, kind string
 	texts      []string
@@ -79,8 +74,7 @@ func (g *given) Set(text string) error { g.texts = append(g.texts, text); return
 func (g *given) String() string        { return "" }
 func (g *given) Type() string          { return g.kind }
 
-// Collect adds a flag for each that one of the sets has. The first tells what
-// it is for.
+// Collect adds the flags of all sets. The first set with a flag provides its help.
 func Collect(fs *pflag.FlagSet, sets ...*Set) *Given {
 	all := &Given{}
 	for _, s := range sets {
@@ -99,7 +93,7 @@ func Collect(fs *pflag.FlagSet, sets ...*Set) *Given {
 	return all
 }
 
-// Names are the flags that were given.
+// Names returns the flags that were given.
 func (g *Given) Names() []string {
 	var names []string
 	for _, f := range g.flags {
@@ -110,10 +104,10 @@ func (g *Given) Names() []string {
 	return names
 }
 
-// Takes says whether a set has a flag of that name.
+// Takes reports whether a set has a flag of that name.
 func (s *Set) Takes(name string) bool { return slices.Contains(s.Flags(), name) }
 
-// Flags are the names of all that it has.
+// Flags returns the names of all flags.
 func (s *Set) Flags() []string {
 	var names []string
 	for _, o := range s.options {
@@ -124,7 +118,7 @@ func (s *Set) Flags() []string {
 	return names
 }
 
-// Lay puts the flags that the set has over what its options hold.
+// Lay sets the options of a set by the given flags.
 func (g *Given) Lay(s *Set) error {
 	var all FieldErrors
 	for _, f := range g.flags {
@@ -146,8 +140,8 @@ func (g *Given) Lay(s *Set) error {
 	return nil
 }
 
-// Arguments are what the option that is given by arguments is called, and how it
-// takes them; nil where there is none.
+// Arguments returns the name of the option that takes arguments and a function to set it, or
+// nil.
 func (s *Set) Arguments() (name string, take func([]string)) {
 	for _, o := range s.options {
 		if list, ok := o.into.(*[]string); ok && o.argument {

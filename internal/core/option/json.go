@@ -9,15 +9,11 @@ import (
 	"slices"
 )
 
-// A record and a plan file write options in the same words, so that the plan of
-// a record is a plan file.
-
-// Marshal writes what a record holds: every option in the order in which they
-// are declared.
+// Marshal returns the options as a record has them, in the order of their declaration. Records
+// and plan files use the same names, so the plan of a record is a plan file.
 func Marshal(o Options) ([]byte, error) { return Of(o).marshal() }
 
-// Unmarshal reads what Marshal wrote. What it does not know was written by a
-// later version.
+// Unmarshal parses the result of Marshal. It ignores unknown options of later versions.
 func Unmarshal(text []byte, o Options) error {
 	read := reflect.New(reflect.TypeOf(o).Elem())
 	if err := Of(read.Interface().(Options)).unmarshal(text); err != nil {
@@ -27,14 +23,14 @@ func Unmarshal(text []byte, o Options) error {
 	return nil
 }
 
-// record is a set as encoding/json takes it.
+// record implements the interfaces of encoding/json for a set.
 type record struct{ *Set }
 
 func (r *record) MarshalJSON() ([]byte, error)    { return r.marshal() }
 func (r *record) UnmarshalJSON(text []byte) error { return r.unmarshal(text) }
 
 func (s *Set) marshal() ([]byte, error) {
-	words, err := s.Tell()
+	words, err := s.Stored()
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +47,7 @@ func (s *Set) marshal() ([]byte, error) {
 	return text, nil
 }
 
-// json is the value; null would be no list to a reader.
+// json returns the value. An empty list is [], because readers do not accept null.
 func (o *Option) json() ([]byte, error) {
 	if v := reflect.ValueOf(o.into); v.IsValid() && v.Elem().Kind() == reflect.Slice && v.Elem().IsNil() {
 		return []byte("[]"), nil
@@ -79,7 +75,7 @@ func (s *Set) unmarshal(text []byte) error {
 // Schema is a part of a JSON Schema, draft 2020-12.
 type Schema map[string]any
 
-// Describe is the schema of a mapping that holds the options of a set.
+// Describe returns the schema of a mapping with the options of a set.
 func Describe(s *Set) Schema {
 	properties := Schema{}
 	for _, o := range s.options {
@@ -107,8 +103,8 @@ func (o *Option) describe() Schema {
 	return s
 }
 
-// schema adds the rules to that of a value, of each item of a list, and of both
-// where either may stand.
+// schema returns the schema of a value, of list items, or of alternatives, with the rules
+// added.
 func (r *rules) schema(of Schema) Schema {
 	s := Schema{}
 	maps.Copy(s, of)

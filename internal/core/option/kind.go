@@ -11,16 +11,16 @@ import (
 	"time"
 )
 
-// Kind is how all values of one type are written.
+// Kind is the notation of values of one type.
 type Kind[T any] struct {
 	Read   func(Node) (T, bool)    // from a plan file
-	Parse  func(string) (T, error) // from a flag; without it no flag can give one
-	Format func(T) string          // as a flag would have it
-	Type   string                  // what help calls it
+	Parse  func(string) (T, error) // from a flag; nil: there is none
+	Format func(T) string          // for a flag
+	Type   string                  // name in help
 	Schema Schema
 }
 
-// Var declares an option of a kind.
+// Var declares an option.
 func Var[T any](s *Set, p *T, key, help string, k Kind[T], attrs ...Attr) {
 	o := &Option{key: key, help: help, into: p, stored: p, kind: k.Type, schema: k.Schema}
 	if d, ok := any(p).(*time.Duration); ok {
@@ -49,7 +49,7 @@ func Var[T any](s *Set, p *T, key, help string, k Kind[T], attrs ...Attr) {
 	s.add(o, attrs)
 }
 
-// In a record durations are text: "10m".
+// durationText is a duration as text, "10m", as records have it.
 type durationText time.Duration
 
 func (d *durationText) MarshalJSON() ([]byte, error) {
@@ -66,7 +66,7 @@ func (d *durationText) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// Written is the kind of what has a form of its own, whatever YAML takes it for.
+// Written returns a kind with its own notation, independent of the types of YAML.
 func Written[T any](parse func(string) (T, error), format func(T) string, schema Schema) Kind[T] {
 	return Kind[T]{
 		Read:  func(n Node) (T, bool) { return Scalar(n, parse) },
@@ -74,7 +74,7 @@ func Written[T any](parse func(string) (T, error), format func(T) string, schema
 	}
 }
 
-// The kinds that every measurement has.
+// Kinds of common options.
 var (
 	Duration = Kind[time.Duration]{
 		Read:  func(n Node) (time.Duration, bool) { return Scalar(n, parseDuration) },
@@ -89,7 +89,7 @@ var (
 		Parse: parseNumber, Type: "float", Schema: Schema{"type": "number"},
 	}
 	Truth = Kind[bool]{Read: Node.Bool, Parse: strconv.ParseBool, Type: "bool", Schema: Schema{"type": "boolean"}}
-	// Word takes what YAML would have for a number or a truth value as it is written.
+	// Word is text as written, even if YAML would read a number or a boolean.
 	Word = Kind[string]{
 		Read:   func(n Node) (string, bool) { return Scalar(n, asWritten) },
 		Parse:  asWritten,
@@ -99,7 +99,7 @@ var (
 
 func asWritten(s string) (string, error) { return s, nil }
 
-// TextOf is the kind of text, also of a type of its own.
+// TextOf returns the kind of a text type.
 func TextOf[T ~string]() Kind[T] {
 	return Kind[T]{
 		Read:  func(n Node) (T, bool) { s, ok := n.text(); return T(s), ok },
@@ -130,17 +130,17 @@ func integer[T int | int64 | uint64](parse func(string) (T, error), name string)
 func parseNumber(s string) (float64, error) {
 	v, err := strconv.ParseFloat(s, 64)
 	if err != nil || math.IsInf(v, 0) || math.IsNaN(v) {
-		return 0, fmt.Errorf("%s is no number", Quote(s))
+		return 0, fmt.Errorf("%s is not a number", Quote(s))
 	}
 	return v, nil
 }
 
-// ListOf is the kind of lists. A flag has commas between the items.
+// ListOf returns the kind of lists. A flag separates items by commas.
 func ListOf[T any](item Kind[T]) Kind[[]T] {
 	k := Kind[[]T]{Type: "string", Schema: Schema{"type": "array", "items": item.Schema}}
 	k.Read = func(n Node) ([]T, bool) {
 		all := []T{}
-		if n.Null() { // where that is allowed
+		if n.Null() { // if allowed
 			return all, true
 		}
 		clean := n.Clean(func() {
@@ -153,7 +153,7 @@ func ListOf[T any](item Kind[T]) Kind[[]T] {
 					all = append(all, value)
 					continue
 				}
-				for path := range n.places { // the next takes its number
+				for path := range n.places { // the next item gets this number
 					if strings.HasPrefix(path, each.path+".") {
 						delete(n.places, path)
 					}
@@ -185,14 +185,14 @@ func ListOf[T any](item Kind[T]) Kind[[]T] {
 	return k
 }
 
-// Repeated is the kind of lists of which every flag gives one item.
+// Repeated returns the kind of lists with one item per flag.
 func Repeated(k Kind[[]string]) Kind[[]string] {
 	k.Type = "stringArray"
 	k.Parse = func(s string) ([]string, error) { return []string{s}, nil }
 	return k
 }
 
-// OneOrMore is the kind of lists that can be one item without brackets.
+// OneOrMore returns the kind of lists that can be a single item without brackets.
 func OneOrMore[T any](item Kind[T]) Kind[[]T] {
 	k := ListOf(item)
 	list := k.Read
@@ -210,8 +210,7 @@ func OneOrMore[T any](item Kind[T]) Kind[[]T] {
 	return k
 }
 
-// Fields is the kind of mappings that declare their own options. A file begins
-// with begin.
+// Fields returns the kind of mappings that declare their own options. begin has the defaults.
 func Fields[T any, P interface {
 	*T
 	Options
@@ -226,7 +225,7 @@ func Fields[T any, P interface {
 	}
 }
 
-// Texts is the kind of mappings of names to text.
+// Texts returns the kind of mappings of names to text.
 func Texts(name string) Kind[map[string]string] {
 	return Kind[map[string]string]{
 		Read: func(n Node) (map[string]string, bool) {
@@ -246,9 +245,7 @@ func Texts(name string) Kind[map[string]string] {
 	}
 }
 
-// The plain declarations.
-
-// Text declares text.
+// Text declares a text.
 func Text[T ~string](s *Set, p *T, key, help string, attrs ...Attr) {
 	Var(s, p, key, help, TextOf[T](), attrs...)
 }
@@ -261,7 +258,7 @@ func List[T ~string](s *Set, p *[]T, key, help string, attrs ...Attr) {
 // Int declares a whole number.
 func Int(s *Set, p *int, key, help string, attrs ...Attr) { Var(s, p, key, help, Integer, attrs...) }
 
-// Bool declares what is or is not.
+// Bool declares a boolean.
 func Bool(s *Set, p *bool, key, help string, attrs ...Attr) { Var(s, p, key, help, Truth, attrs...) }
 
 // Time declares a duration.
@@ -269,22 +266,21 @@ func Time(s *Set, p *time.Duration, key, help string, attrs ...Attr) {
 	Var(s, p, key, help, Duration, attrs...)
 }
 
-// Group declares a mapping with options of its own. Its flag has them as
-// "name=value,…".
+// Group declares a mapping with its own options. Its flag has them as "name=value,…".
 func Group(s *Set, o Options, key, help string, attrs ...Attr) {
-	own := Of(o)
+	group := Of(o)
 	s.add(&Option{
-		key: key, help: help, group: own, stored: &record{own}, kind: "string",
+		key: key, help: help, group: group, stored: &record{group}, kind: "string",
 		read: func(n Node) bool {
-			own.read(n, key, n.field+".", n.path+".")
+			group.read(n, key, n.field+".", n.path+".")
 			return true
 		},
-		parse: func(text string) error { return own.parse(key, text) },
+		parse: func(text string) error { return group.parse(key, text) },
 		show:  func() string { return "" },
 	}, attrs)
 }
 
-// parse reads "name=value,…".
+// parse parses "name=value,…".
 func (s *Set) parse(what, text string) error {
 	seen := map[string]bool{}
 	for word := range strings.SplitSeq(text, ",") {
@@ -302,7 +298,7 @@ func (s *Set) parse(what, text string) error {
 			return err
 		}
 		if o.empty() {
-			return fmt.Errorf("%s=%s is none: leave it out, or write more", name, value)
+			return fmt.Errorf("%s=%s is empty: leave it out, or write a value", name, value)
 		}
 		if found := o.rules.check(what+"."+name, reflect.ValueOf(o.into).Elem()); len(found) > 0 {
 			return errors.New(found[0].Message)

@@ -10,7 +10,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// reading walks a document and collects what is wrong.
+// reading collects the mistakes of a document.
 type reading struct {
 	file     string
 	mistakes FieldErrors
@@ -20,16 +20,16 @@ type reading struct {
 type Node struct {
 	r      *reading
 	yaml   ast.Node
-	field  string // what mistakes call it
-	path   string // by which checks find it again
+	field  string // name in mistakes
+	path   string // key in places
 	prefix string // of the names of its fields in mistakes
 	places places
 }
 
-// places are where values stand, by their paths: "jobs", "jobs.2", "jobs.2.bs".
+// places are the positions of values by their paths: "jobs", "jobs.2", "jobs.2.bs".
 type places map[string]Place
 
-// of finds a path's place, or that of what it is a part of.
+// of returns the place of a path or of its nearest ancestor.
 func (p places) of(path string, otherwise Place) Place {
 	for path != "" {
 		if at, ok := p[path]; ok {
@@ -40,8 +40,8 @@ func (p places) of(path string, otherwise Place) Place {
 	return otherwise
 }
 
-// Parse reads one YAML document, or one of JSON, which is YAML. What is wrong
-// with it, or told to the node by read, is returned as [FieldErrors], all at once.
+// Parse parses one document of YAML or JSON. It returns all mistakes, including those that
+// read reports to the node, as [FieldErrors].
 func Parse(file string, text []byte, read func(Node)) error {
 	r := &reading{file: file}
 	document, err := parseDocument(text)
@@ -62,33 +62,33 @@ func (n Node) report(at Place, field, format string, arguments ...any) {
 	n.r.mistakes = append(n.r.mistakes, &FieldError{Field: field, Place: at, Message: fmt.Sprintf(format, arguments...)})
 }
 
-// Wrong reports what is wrong with the value.
+// Wrong reports a mistake in the value.
 func (n Node) Wrong(format string, arguments ...any) {
 	n.report(placeOf(n.yaml), n.field, format, arguments...)
 }
 
-// Plainly reports what is wrong without the field's name before it.
+// Plainly reports a mistake without the name of the field.
 func (n Node) Plainly(format string, arguments ...any) {
 	n.report(placeOf(n.yaml), "", format, arguments...)
 }
 
-// Null tells whether the node has no value.
+// Null reports whether the node has no value.
 func (n Node) Null() bool { _, ok := n.yaml.(*ast.NullNode); return ok }
 
-// Mapping tells whether it has fields.
+// Mapping reports whether the node is a mapping.
 func (n Node) Mapping() bool { _, ok := n.yaml.(ast.MapNode); return ok }
 
-// List tells whether it has elements.
+// List reports whether the node is a list.
 func (n Node) List() bool { _, ok := n.yaml.(*ast.SequenceNode); return ok }
 
-// Clean tells whether nothing was wrong while something was read.
+// Clean reports whether read finds no mistakes.
 func (n Node) Clean(read func()) bool {
 	before := len(n.r.mistakes)
 	read()
 	return len(n.r.mistakes) == before
 }
 
-// found keeps the value's place for later checks.
+// found stores the place of the value for later checks.
 func (n Node) found() { n.places[n.path] = placeOf(n.yaml) }
 
 // Entry is one key of a mapping with its value.
@@ -98,16 +98,16 @@ type Entry struct {
 	key   ast.Node
 }
 
-// Wrong reports what is wrong with the key.
+// Wrong reports a mistake in the key.
 func (e Entry) Wrong(format string, arguments ...any) {
 	e.Value.report(placeOf(e.key), "", format, arguments...)
 }
 
-// Found keeps the key's place as that of a path.
+// Found stores the place of the key as that of a path.
 func (e Entry) Found(path string) { e.Value.places[path] = placeOf(e.key) }
 
-// Entries are those of a mapping, each key once. What it is otherwise is told
-// with advice.
+// Entries returns the entries of a mapping, each key once. If the node is not a mapping, it
+// reports a mistake with advice.
 func (n Node) Entries(what, advice string) []Entry {
 	mapping, ok := n.yaml.(ast.MapNode)
 	if !ok {
@@ -127,7 +127,7 @@ func (n Node) Entries(what, advice string) []Entry {
 	return all
 }
 
-// Items are those of a list.
+// Items returns the items of a list.
 func (n Node) Items() (items []Node, ok bool) {
 	list, ok := n.yaml.(*ast.SequenceNode)
 	if !ok {
@@ -140,13 +140,13 @@ func (n Node) Items() (items []Node, ok bool) {
 	return items, true
 }
 
-// at is the item that becomes that number of a list.
+// at returns the node with the path of an item.
 func (n Node) at(index int) Node {
 	n.path = fmt.Sprintf("%s.%d", n.path, index)
 	return n
 }
 
-// text reads text that YAML takes for text.
+// text returns the value if YAML reads it as text.
 func (n Node) text() (string, bool) {
 	switch v := n.yaml.(type) {
 	case *ast.StringNode:
@@ -158,7 +158,7 @@ func (n Node) text() (string, bool) {
 	return "", false
 }
 
-// Bool reads true or false.
+// Bool returns the value of a boolean.
 func (n Node) Bool() (bool, bool) {
 	if b, ok := n.yaml.(*ast.BoolNode); ok {
 		return b.Value, true
@@ -167,8 +167,8 @@ func (n Node) Bool() (bool, bool) {
 	return false, false
 }
 
-// whole reads a whole number. YAML's other forms of it (0x10, 010, 1_000)
-// mean different things to different readers and are refused.
+// whole parses a whole number. It refuses other forms of YAML (0x10, 010, 1_000), which have
+// different meanings in different parsers.
 func whole[T int | int64 | uint64](n Node, parse func(string) (T, error)) (T, bool) {
 	raw := scalarText(n.yaml)
 	value, err := parse(raw)
@@ -177,7 +177,7 @@ func whole[T int | int64 | uint64](n Node, parse func(string) (T, error)) (T, bo
 	digits := strings.TrimLeft(raw, "+-")
 	leadingZero := len(digits) > 1 && digits[0] == '0'
 	switch {
-	case errors.Is(err, strconv.ErrRange): // to YAML, too many digits are text
+	case errors.Is(err, strconv.ErrRange): // YAML reads too many digits as text
 		n.Wrong("%s is too large", Shorten(raw))
 	case text:
 		n.Wrong("%s is text: write a whole number, without quotes", Quote(raw))
@@ -191,7 +191,7 @@ func whole[T int | int64 | uint64](n Node, parse func(string) (T, error)) (T, bo
 	return 0, false
 }
 
-// Scalar reads a value that has a form of its own, whatever YAML takes it for.
+// Scalar parses a value with its own notation, independent of the types of YAML.
 func Scalar[T any](n Node, parse func(string) (T, error)) (T, bool) {
 	var none T
 	if _, ok := n.yaml.(ast.ScalarNode); !ok {
@@ -206,7 +206,7 @@ func Scalar[T any](n Node, parse func(string) (T, error)) (T, bool) {
 	return value, true
 }
 
-// scalarText is what was written, before YAML made a number of it.
+// scalarText returns the text of a value in the file.
 func scalarText(node ast.Node) string {
 	switch n := node.(type) {
 	case *ast.StringNode:
@@ -220,7 +220,7 @@ func scalarText(node ast.Node) string {
 	return ""
 }
 
-// Describe says what stands there.
+// Describe describes the value, for messages.
 func (n Node) Describe() string {
 	switch n.yaml.(type) {
 	case ast.MapNode:

@@ -1,8 +1,7 @@
-// Package option lets a measurement declare each of its options once: where it
-// is kept, what it is called, what it may be and what it is for. A [Set] of such
-// declarations is read from a plan file and from flags, written into a record
-// and read back from one, and described as JSON Schema. What is wrong with an
-// option is a [FieldError], which knows the flag or the line that it stands in.
+// Package option declares the options of measurements. A declaration has the variable, the
+// name, the allowed values and the help of an option. A [Set] of declarations is read from
+// plan files and flags, stored in records, and described as JSON Schema. Mistakes are
+// [FieldError]s with the flag or the line.
 package option
 
 import (
@@ -14,85 +13,83 @@ import (
 	"strings"
 )
 
-// Options declare themselves onto a set, by pointers to their fields. What the
-// fields hold then are the defaults.
+// Options declare themselves to a set by pointers to their fields. The values of the fields
+// are the defaults.
 type Options interface{ Declare(s *Set) }
 
-// checked are options that can contradict one another.
+// checked are options that can contradict each other.
 type checked interface{ Wrong() FieldErrors }
 
-// final are options of which more has to hold when they are run than when a
-// file with them is read.
+// final are options with additional checks before a run.
 type final interface{ WrongToRun() FieldErrors }
 
-// Option is one declaration. One without a key is a flag only.
+// Option is one declaration. An option without a key is only a flag.
 type Option struct {
 	key, help                  string
 	flag, short                string
-	argument, hidden           bool // is given by arguments; is no flag
+	argument, hidden           bool // set by arguments; without a flag
 	refused                    string
 	nullable, quiet, omitEmpty bool
 
-	into   any                // the pointer to its value; nil of a group
-	group  *Set               // the options that it has of its own, or nil
-	stored any                // a pointer of which encoding/json makes what a record holds
-	read   func(Node) bool    // takes it from a plan file, or leaves it as it is and says why
-	parse  func(string) error // takes it from a flag; nil: none can give it
-	show   func() string      // it as a flag would have it
-	kind   string             // what help calls it
+	into   any                // pointer to the value; nil for a group
+	group  *Set               // options of a group, or nil
+	stored any                // pointer for encoding/json
+	read   func(Node) bool    // sets it from a plan file, or reports a mistake
+	parse  func(string) error // sets it from a flag; nil: there is none
+	show   func() string      // formats it for a flag
+	kind   string             // name of the type in help
 	schema Schema
 	rules
 	given   bool // by a flag
 	written bool // by a flag or in a file
 }
 
-// Set is all that one measurement can be asked for.
+// Set is the options of one measurement.
 type Set struct {
 	of       Options
 	options  []*Option
 	before   []func(context.Context) error
 	after    []func()
 	places   places
-	there    []string // keys in the file
+	inFile   []string // keys in the file
 	file     string
-	anywhere Place // where the measurement itself stands in the file
+	anywhere Place // of the measurement in the file
 }
 
-// Of returns the set that options declare.
+// Of returns the set of options.
 func Of(o Options) *Set {
 	s := &Set{of: o, places: places{}}
 	o.Declare(s)
 	return s
 }
 
-// Attr says more of an option.
+// Attr sets an attribute of an option.
 type Attr func(*Option)
 
-// Flag is the option's name on the command line, where it is not its key with
-// dashes, and its shorthand.
+// Flag sets the name and the shorthand of the flag. The default name is the key with dashes.
 func Flag(name string, short ...string) Attr {
 	return func(o *Option) { o.flag, o.short = name, strings.Join(short, "") }
 }
 
-// NoFlag keeps an option to files.
+// NoFlag makes an option that only files have.
 func NoFlag(o *Option) { o.hidden = true }
 
-// Arguments are what a command line names without a flag.
+// Arguments makes an option that is set by the arguments of a command.
 func Arguments(name string) Attr {
 	return func(o *Option) { o.flag, o.argument, o.hidden = name, true, true }
 }
 
-// NoDefault keeps help from showing the default, of which it tells itself.
+// NoDefault hides the default in help, if the help text has it.
 func NoDefault(o *Option) { o.quiet = true }
 
-// Nullable leaves it to the value what a key in a file without one is.
+// Nullable allows a key without a value in a file.
 func Nullable(o *Option) { o.nullable = true }
 
-// Refused keeps an option out of plan files, with the reason.
+// Refused excludes an option from plan files, with the reason.
 func Refused(why string) Attr { return func(o *Option) { o.refused = why } }
 
-// OmitEmpty leaves an empty value out of records; being empty, it is right, but for a
-// number that somebody wrote: a zero has to keep its bounds.
+// OmitEmpty omits an empty value from records. An empty value is valid, except a written zero
+// outside of the bounds.
 func OmitEmpty(o *Option) { o.omitEmpty = true }
 
 func (s *Set) add(o *Option, attrs []Attr) {
@@ -105,18 +102,18 @@ func (s *Set) add(o *Option, attrs []Attr) {
 	s.options = append(s.options, o)
 }
 
-// Before is done once all flags are known, before anything is checked.
+// Before registers a function to call after all flags are set and before the checks.
 func (s *Set) Before(do func(context.Context) error) { s.before = append(s.before, do) }
 
-// After is done when everything is right.
+// After registers a function to call after successful checks.
 func (s *Set) After(do func()) { s.after = append(s.after, do) }
 
-// Given says whether a flag of that name was.
+// Given reports whether one of the flags was given.
 func (s *Set) Given(flags ...string) bool {
 	return slices.ContainsFunc(s.options, func(o *Option) bool { return o.given && slices.Contains(flags, o.flag) })
 }
 
-// GivenFlags are the names of all that were.
+// GivenFlags returns the names of all given flags.
 func (s *Set) GivenFlags() []string {
 	var names []string
 	for _, o := range s.options {
@@ -127,8 +124,8 @@ func (s *Set) GivenFlags() []string {
 	return names
 }
 
-// Finish takes what flags left to do, and says everything that is wrong, each
-// by its flag or its place in the file.
+// Finish completes the options after all flags are set, and returns all mistakes with their
+// flags or places in the file.
 func (s *Set) Finish(ctx context.Context) error {
 	for _, do := range s.before {
 		if err := do(ctx); err != nil {
@@ -148,10 +145,10 @@ func (s *Set) Finish(ctx context.Context) error {
 	return nil
 }
 
-// FromFile tells whether a plan says what is asked for, and not arguments.
+// FromFile reports whether the options come from a plan file.
 func (s *Set) FromFile() bool { return s.file != "" }
 
-// Check says everything that is wrong with options, by their names.
+// Check returns all mistakes in options.
 func Check(o Options) error {
 	all := Of(o).check("")
 	if f, ok := o.(final); ok {
@@ -163,7 +160,7 @@ func Check(o Options) error {
 	return all
 }
 
-// Mistakes are those of options that are a part of others.
+// Mistakes returns the mistakes in options that are part of others.
 func Mistakes(o Options) FieldErrors { return Of(o).check("") }
 
 func (s *Set) check(prefix string) FieldErrors {
@@ -182,7 +179,7 @@ func (s *Set) check(prefix string) FieldErrors {
 	return all
 }
 
-// placed gives every mistake the flag or the line that it is about.
+// placed sets the flag or the line of every mistake.
 func (s *Set) placed(err error) error {
 	var all FieldErrors
 	var one *FieldError
@@ -233,7 +230,7 @@ func (o *Option) empty() bool {
 	return v.IsZero()
 }
 
-// leftOut is an empty value that is right.
+// leftOut reports whether the value is empty and valid.
 func (o *Option) leftOut() bool {
 	if !o.omitEmpty || o.some != "" || !o.empty() {
 		return false
@@ -242,10 +239,10 @@ func (o *Option) leftOut() bool {
 	return !number || !o.written
 }
 
-// Quote shows what was written, cut to what fits in a line.
+// Quote quotes a text, cut to fit in a line.
 func Quote(s string) string { return fmt.Sprintf("%q", Shorten(s)) }
 
-// Shorten cuts what was written to what fits in a line.
+// Shorten cuts a text to fit in a line.
 func Shorten(s string) string {
 	if r := []rune(s); len(r) > 60 {
 		return string(r[:60]) + "…"

@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// Read takes options from a mapping, which is called what in mistakes, and
-// returns their set: with it flags can be laid over the file. What is left out
-// keeps its default.
+// Read reads options from a mapping and returns their set, with which flags can override the
+// file. what is the name of the mapping in mistakes. Missing options keep their defaults.
 func Read(n Node, what string, o Options) *Set {
 	s := Of(o)
 	s.file, s.anywhere, s.places = n.r.file, placeOf(n.yaml), places{}
@@ -27,26 +26,26 @@ func Read(n Node, what string, o Options) *Set {
 	return s
 }
 
-// Found tells whether a file has the field at all.
-func (s *Set) Found(key string) bool { return slices.Contains(s.there, key) }
+// Found reports whether a file has the field.
+func (s *Set) Found(key string) bool { return slices.Contains(s.inFile, key) }
 
-// ReadPart takes what is a part of an option, without checking it.
+// ReadPart reads a part of an option without checking it.
 func ReadPart(n Node, what string, o Options) bool {
 	return n.Clean(func() { Of(o).read(n, what, n.prefix, n.path+".") })
 }
 
-// Named has mistakes in the fields of a mapping begin with a prefix: "check.".
+// Named sets the prefix of field names in mistakes: "check.".
 func (n Node) Named(prefix string) Node {
 	n.prefix = prefix
 	return n
 }
 
-// read takes fields from a mapping. Mistakes in them are told of prefix and name,
-// and their places kept under path and name.
+// read reads fields from a mapping. Mistakes name prefix and field. Places are stored under
+// path and field.
 func (s *Set) read(n Node, what, prefix, path string) {
 	entries := n.Entries(what, "write its fields below it, each as name: value; the fields are "+s.keys())
 	for _, e := range entries {
-		s.there = append(s.there, e.Key)
+		s.inFile = append(s.inFile, e.Key)
 		o := s.option(e.Key)
 		switch {
 		case o == nil:
@@ -61,7 +60,7 @@ func (s *Set) read(n Node, what, prefix, path string) {
 			if o.read(v) {
 				v.found()
 				o.written = true
-				if o.leftOut() { // an empty list is none
+				if o.leftOut() { // an empty list becomes nil
 					reflect.ValueOf(o.into).Elem().SetZero()
 				}
 			}
@@ -78,7 +77,7 @@ func (s *Set) option(key string) *Option {
 	return nil
 }
 
-// Refused are the keys that records have and plan files cannot.
+// Refused returns the keys that records have and plan files cannot have.
 func (s *Set) Refused() (keys []string) {
 	for _, o := range s.options {
 		if o.refused != "" {

@@ -1,7 +1,6 @@
 package option
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"reflect"
@@ -10,15 +9,15 @@ import (
 	"time"
 )
 
-// rules are what a value, or each item of a list, has to keep.
+// rules are the checks of a value, or of each item of a list.
 type rules struct {
 	bounds   *bounds
 	least    *least
 	choices  []string
 	orZero   bool
-	some     string // why the list cannot be empty
+	some     string // advice for an empty list
 	most     int    // items
-	once     string // why none can be there twice
+	once     string // advice for duplicates
 	mustHold func(any) error
 }
 
@@ -38,16 +37,16 @@ type number interface {
 	int | int64 | uint64 | float64 | time.Duration
 }
 
-// Bounds are the smallest and the largest value that is what it should be: "a
-// number of rounds". More is said after them.
+// Bounds sets the smallest and the largest value. what describes a value: "a number of
+// rounds". more follows the bounds in the message.
 func Bounds[T number](low, high T, what string, more ...string) Attr {
 	return func(o *Option) {
 		o.bounds = &bounds{float64(low), float64(high), fmt.Sprintf("from %s to %s are allowed", plain(low), plain(high)), what, strings.Join(more, "")}
 	}
 }
 
-// AtLeast is the smallest value. Below it, a value is as wrong as said:
-// "would fail every operation".
+// AtLeast sets the smallest value. wrong describes the effect of smaller ones: "would fail
+// every operation".
 func AtLeast[T number](low T, wrong, such string) Attr {
 	return func(o *Option) {
 		if such != "" {
@@ -57,22 +56,22 @@ func AtLeast[T number](low T, wrong, such string) Attr {
 	}
 }
 
-// Choices are all that a text can be.
+// Choices sets the allowed texts.
 func Choices(words ...string) Attr { return func(o *Option) { o.choices = words } }
 
-// OrZero allows for 0 outside the bounds.
+// OrZero allows 0 outside the bounds.
 func OrZero(o *Option) { o.orZero = true }
 
-// Some lets no list be empty, and says what to write.
+// Some refuses an empty list, with advice on what to write.
 func Some(write string) Attr { return func(o *Option) { o.some = write } }
 
-// AtMost is how many items a list can have.
+// AtMost sets the largest number of items of a list.
 func AtMost(n int) Attr { return func(o *Option) { o.most = n } }
 
-// Once lets nothing stand in a list twice, and says why.
+// Once refuses duplicates in a list, with the reason.
 func Once(why string) Attr { return func(o *Option) { o.once = why } }
 
-// Must is what only the option itself knows of its value, or of each item.
+// Must adds a check of the value, or of each item.
 func Must[T any](check func(T) error) Attr {
 	return func(o *Option) { o.mustHold = func(v any) error { return check(v.(T)) } }
 }
@@ -152,9 +151,9 @@ func float(v reflect.Value) (float64, bool) {
 	return 0, false
 }
 
-// or writes "a, b or c".
+// or formats "a, b or c".
 func or(words []string) string {
-	words = slices.DeleteFunc(slices.Clone(words), func(w string) bool { return cmp.Compare(w, "") == 0 })
+	words = slices.DeleteFunc(slices.Clone(words), func(w string) bool { return w == "" })
 	if len(words) < 2 {
 		return strings.Join(words, "")
 	}

@@ -109,7 +109,7 @@ func newMeasure(i int, one instrument.Judged, l instrument.List, o page.Options)
 	if err := option.Unmarshal(h.Plan, options); err != nil {
 		return m, fmt.Errorf("%s: the record's plan cannot be read: %w", m.name, err)
 	}
-	words, err := option.Of(options).Tell()
+	words, err := option.Of(options).Stored()
 	m.asked = asked(m.name, words)
 	return m, err
 }

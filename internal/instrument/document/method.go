@@ -13,7 +13,7 @@ import (
 )
 
 // asked says what a measure was asked for, each option with what it means.
-func asked(name string, words []option.Told) *page.Section {
+func asked(name string, words []option.Stored) *page.Section {
 	table := page.Names("option", "value", "what it is")
 	for _, w := range words {
 		table.Row(page.Texts(w.Key, page.Short(term.Clean(plain(w.Value)), page.LongestMessage), w.Help)...)
