@@ -204,7 +204,7 @@ func TestSharesAreOfOneCoreAndOfTheNode(t *testing.T) {
 }
 
 func TestNothingThatIsThereAndNothingThatWasChosenAreToldApart(t *testing.T) {
-	chosen := bpfstat.Filter{Names: []string{"a*", "\x1b[2J"}, Owners: []int{7}, Kmesh: true}
+	chosen := bpfstat.Filter{Names: []string{"a*", "\x1b[2J"}, Owners: []string{"7"}, Kmesh: true}
 	for name, c := range map[string]struct {
 		filter bpfstat.Filter
 		view   View
@@ -213,7 +213,7 @@ func TestNothingThatIsThereAndNothingThatWasChosenAreToldApart(t *testing.T) {
 	}{
 		"nothing is loaded":                    {bpfstat.Filter{}, View{}, "", "no program is loaded\n"},
 		"nothing is loaded of what was chosen": {chosen, View{}, "none is loaded at all", "no program is loaded\n"},
-		"none was chosen": {chosen, View{loaded: 12}, `of the 12 programs that are loaded none is chosen by --kmesh, --name "a*", --name "\x1b[2J", --owner 7`,
+		"none was chosen": {chosen, View{loaded: 12}, `of the 12 programs that are loaded none is chosen by --kmesh, --name "a*", --name "\x1b[2J", --owner "7"`,
 			"12 programs are loaded, and none of the kind that was asked for\n"},
 		"the only one was not chosen": {chosen, View{loaded: 1}, "of the 1 program that is loaded", "1 program is loaded, and none"},
 		"one was chosen":              {chosen, View{Programs: []Program{{Program: record.Program{ID: 1, Kind: "xdp"}}}}, "", "xdp"},

@@ -1,10 +1,12 @@
 package bpflist
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +18,7 @@ import (
 	"github.com/tare-bench/tare/internal/live"
 	"github.com/tare-bench/tare/internal/node/bpfstat"
 	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/record"
 )
 
 // The formats.
@@ -86,6 +89,38 @@ func Run(ctx context.Context, w io.Writer, o Options) (err error) {
 		return s.watch(c).Run(ctx, w)
 	}
 	return s.blocks(ctx, c)
+}
+
+// Loaded says which programs are loaded, a line for each owner.
+func Loaded() string {
+	list, err := loaded()
+	if err != nil {
+		return fmt.Sprintf("what is loaded is not known: %v", err)
+	}
+	by := map[string][]string{}
+	for _, p := range list {
+		_, holder, _ := strings.Cut(strings.Join(p.Holders[:min(1, len(p.Holders))], ""), " ")
+		owner := cmp.Or(p.Owner, holder, "unknown owner")
+		by[owner] = append(by[owner], fmt.Sprintf("%d %s", p.ID, cmp.Or(p.Full, p.Name, "tag "+p.Tag)))
+	}
+	lines := []string{fmt.Sprintf("loaded here: %s; costs: tare bpf list", page.Amount(len(list), "program"))}
+	for _, owner := range slices.Sorted(maps.Keys(by)) {
+		lines = append(lines, fmt.Sprintf("%s: %s", owner, few(by[owner], 4)))
+	}
+	return strings.Join(lines, "\n")
+}
+
+func loaded() (_ []record.Program, err error) {
+	m, err := bpfstat.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, m.Close()) }()
+	l, err := m.List(bpfstat.Filter{})
+	if err != nil {
+		return nil, err
+	}
+	return l.Programs, m.Describe(l)
 }
 
 // shown prints views.
@@ -193,11 +228,9 @@ func flags(f *bpfstat.Filter) string {
 	add("--name", f.Names...)
 	add("--pin", f.Pins...)
 	add("--cgroup", f.Cgroups...)
-	for _, pid := range f.Owners {
-		all = append(all, fmt.Sprintf("--owner %d", pid))
-	}
+	add("--owner", f.Owners...)
 	for _, id := range f.IDs {
-		all = append(all, fmt.Sprintf("id %d", id))
+		all = append(all, fmt.Sprintf("--id %d", id))
 	}
 	return few(all, 5)
 }

@@ -61,7 +61,7 @@ func TestAServerThatDoesNotAnswerCostsItsPointsInBoundedTime(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			place(t)
 			began := time.Now()
-			code, out, stderr := tare(t, append([]string{"bpf", "load", "--url", c.url, "--timeout", c.timeout}, quick...)...)
+			code, out, stderr := tare(t, append([]string{"bpf", "load", "--datapath", "reference", "--url", c.url, "--timeout", c.timeout}, quick...)...)
 			if took := time.Since(began); took > 30*time.Second {
 				t.Errorf("it took %v", took)
 			}
@@ -91,7 +91,7 @@ func TestAServerWhoseNameNobodyHasEndsTheRunBeforeAnythingIsAttached(t *testing.
 	need.Root(t)
 	place(t)
 	began := time.Now()
-	ends(t, ExitUsage, "no-such-host.invalid", append([]string{"bpf", "load", "--url", "http://no-such-host.invalid/"}, quick...)...)
+	ends(t, ExitUsage, "no-such-host.invalid", append([]string{"bpf", "load", "--datapath", "reference", "--url", "http://no-such-host.invalid/"}, quick...)...)
 	if took := time.Since(began); took > time.Minute { // a resolver may take its ten
 		t.Errorf("it took %v", took)
 	}
@@ -187,7 +187,7 @@ func TestConnectionsBeyondTheLimitOfOpenFilesAreRefusedWithTheCommand(t *testing
 		"only the soft one is":      {"ulimit -Sn 100", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			args := append([]string{"-c", c.limits + ` && exec "$0" "$@"`, path, "bpf", "load", "-c", "100"}, quick[2:]...)
+			args := append([]string{"-c", c.limits + ` && exec "$0" "$@"`, path, "bpf", "load", "--datapath", "reference", "-c", "100"}, quick[2:]...)
 			cmd := exec.Command("sh", args...)
 			said, _ := cmd.CombinedOutput() // the code says it
 			code := cmd.ProcessState.ExitCode()

@@ -8,7 +8,7 @@ import (
 	"github.com/tare-bench/tare/internal/bpflist"
 	"github.com/tare-bench/tare/internal/core/option"
 	"github.com/tare-bench/tare/internal/instrument/bpf"
-	"github.com/tare-bench/tare/internal/node/bpfstat"
+	bpfrun "github.com/tare-bench/tare/internal/instrument/bpf/run"
 )
 
 func newBPFList(s *app) *cobra.Command {
@@ -28,7 +28,7 @@ and of its maps; a map that several use counts once in the total.
 Counts and times are the kernel's own statistics, which are on while tare looks and
 cost some 20 ns for each run of each program.
 
-Programs are chosen by --kmesh, --name, --pin, --owner and --cgroup; of several all
+Programs are chosen by --kmesh, --name, --pin, --owner, --cgroup and --id; of several all
 have to hold. It is an error where none is loaded that was chosen.`,
 		Example: "  tare bpf list --interval 100ms\n  tare bpf list --format json --interval 0",
 		Args:    cobra.NoArgs,
@@ -37,7 +37,7 @@ have to hold. It is an error where none is loaded that was chosen.`,
 				return err
 			}
 			o := bpflist.Options{
-				Filter:   bpfstat.Filter{Kmesh: choice.Kmesh, Names: choice.Names, Pins: choice.Pins, Cgroups: choice.Cgroups, Owners: choice.Owners},
+				Filter:   bpfrun.Filter(&choice),
 				Interval: interval, Format: format, Watch: watch,
 			}
 			if err := o.Check(); err != nil {

@@ -100,10 +100,10 @@ func TestASignalAtAnyMomentOfALoadSavesAndCleans(t *testing.T) {
 		moment func(dir string) bool
 		points int // that are saved at least
 	}{
-		"before the load":                  {[]string{"load", "-c", "4", "--idle", "60s", "-t", "100ms", "--seed", "1"}, counting, 0},
-		"while it is loaded":               {[]string{"load", "-c", "4", "--idle", "100ms", "-t", "60s"}, withClients(1), 0},
+		"before the load":                  {[]string{"load", "--datapath", "reference", "-c", "4", "--idle", "60s", "-t", "100ms", "--seed", "1"}, counting, 0},
+		"while it is loaded":               {[]string{"load", "--datapath", "reference", "-c", "4", "--idle", "100ms", "-t", "60s"}, withClients(1), 0},
 		"while four clients share a limit": {[]string{"quota", "-c", "4", "--idle", "100ms", "-t", "60s", "--cpus", "4x50m", "--heavy", "100000"}, withClients(4), 0},
-		"between two points": {[]string{"load", "-c", "1,2,3,4,5,6,7,8", "--idle", "100ms", "-t", "100ms", "--rounds", "100"},
+		"between two points": {[]string{"load", "--datapath", "reference", "-c", "1,2,3,4,5,6,7,8", "--idle", "100ms", "-t", "100ms", "--rounds", "100"},
 			func(string) bool { return points(record.PhaseCool) > 1 }, 4},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -172,7 +172,7 @@ func TestSomebodyElsesServerIsBehindAServiceOfTheReferenceDatapath(t *testing.T)
 		t.Run(verb, func(t *testing.T) {
 			place(t)
 			requests.Store(0)
-			args := append([]string{"bpf", verb, "--url", "http://localhost:" + port + "/a?b=c"}, quick...)
+			args := append([]string{"bpf", verb, "--datapath", "reference", "--url", "http://localhost:" + port + "/a?b=c"}, quick...)
 			ends(t, ExitDone, "", args...)
 			if got := asked.Load(); got != "localhost:"+port+"/a?b=c" {
 				t.Errorf("the server was asked for %v", got)

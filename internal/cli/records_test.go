@@ -28,9 +28,9 @@ var says = map[string]string{
 	"tare storage host runc --volume bind --size 8M --jobs randread,write --rounds 1 --ceiling 100ms":                                 "host|runc|bind|write 512k|in short: fio",
 	"tare storage runc --volume bind,tmpfs --cache direct,buffered --jobs read --bs 4k --size 4M --rounds 1 --ceiling 0 --drop files": "tmpfs|not direct",
 	"tare startup runc --rounds 3":                                                      "runc",
-	"tare bpf load -c 10 -t 200ms --idle 100ms --rounds 1":                              "tare_connect4|findings",
+	"tare bpf load --datapath reference -c 10 -t 200ms --idle 100ms --rounds 1":         "tare_connect4|findings",
 	"tare bpf quota --cpus 0.5 -c 10 -t 200ms --idle 100ms --heavy 0,100000 --rounds 1": "tare_connect4|findings",
-	"tare bpf memory --services 1,100 -c 10 -t 200ms --idle 100ms":                      "tare_connect4|findings",
+	"tare bpf memory --datapath reference --services 1,100 -c 10 -t 200ms --idle 100ms": "tare_connect4|findings",
 }
 
 var recordsAt = regexp.MustCompile(`(?m)^record: (.*)$`)

@@ -86,7 +86,7 @@ func instruments(what string, longest time.Duration, target ...string) (all []en
 // bare are runs without an engine.
 func bare() []ending {
 	all := instruments("runc", 3*time.Second, "host", "runc")
-	all = append(all, ending{"bpf", []string{"bpf", "load", "-c", "10", "-t", "200ms", "--idle", "100ms", "--rounds", "100", "-q", "-o", "r.jsonl"}, 3 * time.Second})
+	all = append(all, ending{"bpf", []string{"bpf", "load", "--datapath", "reference", "-c", "10", "-t", "200ms", "--idle", "100ms", "--rounds", "100", "-q", "-o", "r.jsonl"}, 3 * time.Second})
 	if _, err := exec.LookPath("crun"); err == nil && torturing {
 		all = append(all, instruments("crun", 3*time.Second, "crun", "floor")...)
 	}

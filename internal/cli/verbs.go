@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tare-bench/tare/internal/bpflist"
 	"github.com/tare-bench/tare/internal/core/option"
 	"github.com/tare-bench/tare/internal/instrument"
 	service "github.com/tare-bench/tare/internal/instrument/app"
@@ -29,10 +30,13 @@ var performers = map[string]performer{
 	density.Name:   {perform: by(weighDensity)},
 }
 
-// equip gives options what they cannot do themselves, since it takes an engine.
+// equip gives options what they cannot do themselves, since it takes an engine or the kernel.
 func equip(o option.Options) {
 	if w, ok := o.(interface{ IdentifyBy(terms.Identify) }); ok {
 		w.IdentifyBy(find.IdentifyCRI)
+	}
+	if b, ok := o.(*bpf.Options); ok {
+		b.ShowLoaded(bpflist.Loaded)
 	}
 }
 

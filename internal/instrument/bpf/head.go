@@ -3,7 +3,6 @@ package bpf
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/tare-bench/tare/internal/core/page"
@@ -56,22 +55,23 @@ func chosen(v *Judgement) string {
 	for _, of := range []struct {
 		word string
 		list []string
-	}{{"named", p.Names}, {"pinned at", p.Pins}, {"attached to", p.Cgroups}} {
+	}{{"named", p.Names}, {"pinned at", p.Pins}, {"attached to", p.Cgroups}, {"held by", words(p.Owners)}, {"with id", words(p.IDs)}} {
 		if len(of.list) > 0 {
 			parts = append(parts, of.word+" "+cleanList(of.list))
 		}
-	}
-	if len(p.Owners) > 0 {
-		pids := make([]string, len(p.Owners))
-		for i, pid := range p.Owners {
-			pids[i] = strconv.Itoa(pid)
-		}
-		parts = append(parts, "held by "+cleanList(pids))
 	}
 	if parts == nil {
 		return "?"
 	}
 	return strings.Join(parts, ", ")
+}
+
+func words[T any](list []T) []string {
+	out := make([]string, len(list))
+	for i, v := range list {
+		out[i] = fmt.Sprint(v)
+	}
+	return out
 }
 
 func cpuLimits(v *Judgement) string {

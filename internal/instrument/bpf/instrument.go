@@ -16,11 +16,12 @@ load of HTTP. quota answers whether their time counts against the CPU limit of t
 workload that they run for.
 
 Programs that are loaded already (Kmesh's, Cilium's, systemd's, yours) are chosen
-by --kmesh, --name, --pin, --owner or --cgroup. With none of these, load, quota
-and memory bring programs of tare's own, the reference datapath: a service lookup
-at connect, and a look at connections' events, attached to a cgroup of tare's own.`,
+by --kmesh, --name, --pin, --owner, --cgroup or --id. --datapath reference brings
+programs of tare's own: a service lookup at connect, and a look at connections'
+events, attached to a cgroup of tare's own. quota does so where none are chosen;
+load and memory then list what is loaded.`,
 	Example: `  tare bpf list --interval 100ms
-  tare bpf load -c 10 -t 200ms --idle 100ms --rounds 1`,
+  tare bpf load --datapath reference -c 10 -t 200ms --idle 100ms --rounds 1`,
 	New: func() option.Options { o := DefaultsOfLoad(); return &o },
 	Modes: []instrument.Mode{
 		{
@@ -32,9 +33,9 @@ ns for a request; what client, server and node used; and what the kernel's
 statistics themselves cost, by the same load without them.
 
 Load goes to a server of tare's own on loopback, or to the --url that is named.`,
-			Example: `  tare bpf load -c 10,20 -t 200ms --idle 100ms --rounds 1
-  tare bpf load -c 10 --qps 200 --keepalive -t 200ms --idle 100ms --rounds 1`,
-			New: func() option.Options { o := DefaultsOfLoad(); return &o },
+			Example: `  tare bpf load --datapath reference -c 10,20 -t 200ms --idle 100ms --rounds 1
+  tare bpf load --datapath reference -c 10 --qps 200 --keepalive -t 200ms --idle 100ms --rounds 1`,
+			New: func() option.Options { return toChoose(DefaultsOfLoad()) },
 		},
 		{
 			Name:  "quota",
@@ -51,10 +52,16 @@ beside the same load without a limit.`,
 			Short: "Say what memory eBPF programs and maps take as services grow",
 			Long: `Put so many services into the map, and say what programs and maps occupy, each map
 once, idle and under load.`,
-			Example: "  tare bpf memory --services 1,100 -c 10 -t 200ms --idle 100ms",
-			New:     func() option.Options { o := DefaultsOfMemory(); return &o },
+			Example: "  tare bpf memory --datapath reference --services 1,100 -c 10 -t 200ms --idle 100ms",
+			New:     func() option.Options { return toChoose(DefaultsOfMemory()) },
 		},
 	},
 	Judge:   instrument.Judging(Judge),
 	Verbose: "every program and map, what was asked for, and the machine",
+}
+
+// toChoose returns options of a command line that has to choose programs.
+func toChoose(o Options) option.Options {
+	o.Datapath = ""
+	return &o
 }

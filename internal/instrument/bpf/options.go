@@ -3,6 +3,7 @@ package bpf
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
@@ -67,7 +68,12 @@ type Options struct {
 	Budget    time.Duration
 	Timeout   time.Duration // of each request
 	Seed      uint64
+
+	loaded func() string
 }
+
+// ShowLoaded sets what says which programs are loaded, for a command line that chooses none.
+func (o *Options) ShowLoaded(loaded func() string) { o.loaded = loaded }
 
 // Choice chooses programs that are loaded already.
 type Choice struct {
@@ -75,7 +81,31 @@ type Choice struct {
 	Names   []string // globs
 	Pins    []string
 	Cgroups []string
-	Owners  []int // pids
+	Owners  []Owner
+	IDs     []int
+}
+
+// empty reports whether it chooses nothing.
+func (c *Choice) empty() bool {
+	return !c.Kmesh && len(c.Names)+len(c.Pins)+len(c.Cgroups)+len(c.Owners)+len(c.IDs) == 0
+}
+
+// Owner is the pid or the name of a process that holds programs, or a recognised owner.
+type Owner string
+
+// UnmarshalJSON reads the number that older records have for a pid, too.
+func (o *Owner) UnmarshalJSON(text []byte) error {
+	if json.Unmarshal(text, (*string)(o)) != nil {
+		*o = Owner(text)
+	}
+	return nil
+}
+
+func owner(o Owner) error {
+	if pid, err := strconv.ParseUint(string(o), 10, 64); err == nil && (pid < 1 || pid > 1<<22) {
+		return fmt.Errorf("%s is not a pid: from 1 to %d are allowed", o, 1<<22)
+	}
+	return named(string(o))
 }
 
 // DefaultsOfLoad are the options of a measurement that says nothing: the load of the
@@ -108,7 +138,7 @@ func (o *Options) Declare(s *option.Set) {
 	terms.Title(s, &o.Title)
 	option.Text(s, &o.Case, "case", "a load on programs, the question whose limit pays for them, or what services cost in memory",
 		option.NoFlag, option.Choices(record.CaseLoad, record.CaseQuota, record.CaseMemory))
-	option.Text(s, &o.Datapath, "datapath", "reference: programs of tare's own (default, where none are chosen)", option.Must(datapath), option.NoDefault)
+	option.Text(s, &o.Datapath, "datapath", "reference: programs of tare's own (quota's default, where none are chosen)", option.Must(datapath), option.NoDefault)
 	o.Choice.Declare(s)
 	o.settleChoice(s)
 	option.Text(s, &o.URL, "url", "who is asked (default: a server of tare's own on loopback)", option.OmitEmpty, option.Must(address))
@@ -147,18 +177,22 @@ func (o *Choice) Declare(s *option.Set) {
 		option.OmitEmpty, option.Flag("pin"), option.AtMost(maxChosen), option.Must(rooted))
 	option.Var(s, &o.Cgroups, "cgroups", "programs that are attached to this folder of cgroup v2", option.Repeated(texts),
 		option.OmitEmpty, option.Flag("cgroup"), option.AtMost(maxChosen), option.Must(rooted))
-	option.Var(s, &o.Owners, "owners", "programs that this process holds", option.ListOf(option.Integer),
-		option.OmitEmpty, option.Flag("owner"), option.AtMost(maxChosen), option.Bounds(1, 1<<22, "a pid"))
+	option.Var(s, &o.Owners, "owners", "programs of an owner that bpf list names (kmesh, cilium, systemd), or held by a process, by its name or pid",
+		option.ListOf(option.Written(func(s string) (Owner, error) { return Owner(s), nil }, nil, option.Schema{"type": []string{"string", "integer"}})),
+		option.OmitEmpty, option.Flag("owner"), option.AtMost(maxChosen), option.Must(owner))
+	option.Var(s, &o.IDs, "ids", "the program with this id", option.ListOf(option.Integer),
+		option.OmitEmpty, option.Flag("id"), option.AtMost(maxChosen), option.Bounds(1, 1<<32-1, "an id"))
 }
 
 // settleChoice lets flags choose alone, where one of them does: an empty name
 // chooses nothing, which is not the same as not to choose.
 func (o *Options) settleChoice(s *option.Set) {
 	s.Before(func(context.Context) error {
-		if s.Given("kmesh") && o.Kmesh || s.Given("name", "pin", "cgroup", "owner") {
+		if s.Given("kmesh") && o.Kmesh || s.Given("name", "pin", "cgroup", "owner", "id") {
 			for flag, clear := range map[string]func(){
 				"kmesh": func() { o.Kmesh = false }, "name": func() { o.Names = nil }, "pin": func() { o.Pins = nil },
 				"cgroup": func() { o.Cgroups = nil }, "owner": func() { o.Owners = nil },
+				"id":       func() { o.IDs = nil },
 				"datapath": func() { o.Datapath = "" },
 			} {
 				if !s.Given(flag) {
@@ -259,9 +293,14 @@ func (o *Options) Wrong() option.FieldErrors {
 		}
 	}
 	others, own := o.Datapath == "", o.Datapath == DatapathReference
-	chosen := o.Kmesh || len(o.Names) > 0 || len(o.Pins) > 0 || len(o.Cgroups) > 0 || len(o.Owners) > 0
-	wrong(others && !chosen, "datapath", "no programs are chosen: write reference, or kmesh, names, pins, cgroups or owners")
-	wrong(own && chosen, "datapath", "tare's own programs are measured alone: leave out kmesh, names, pins, cgroups and owners")
+	if others && o.empty() {
+		none := "no programs are chosen: write reference, or kmesh, names, pins, cgroups, owners or ids"
+		if o.loaded != nil {
+			none = "no programs are chosen: use --kmesh, --pin, --id, --owner, --name or --cgroup, or --datapath reference for programs of tare's own\n" + o.loaded()
+		}
+		return append(all, option.Wrongf("datapath", "%s", none))
+	}
+	wrong(own && !o.empty(), "datapath", "tare's own programs are measured alone: leave out kmesh, names, pins, cgroups, owners and ids")
 	wrong(others && !slices.Equal(o.Heavy, []int64{0}), "heavy", "only tare's own programs can be made heavier: write datapath: reference")
 	wrong(others && !slices.Equal(o.Services, []int{1}), "services",
 		"they are in the map of tare's own programs, and nobody else's are made: leave them out, or write datapath: reference")

@@ -23,7 +23,7 @@ type Filter struct {
 	Kmesh   bool
 	Names   []string // globs, matched with both names
 	Pins    []string // paths of pins, or of folders with pins
-	Owners  []int    // pids that hold them
+	Owners  []string // pids or names of processes that hold them, or names of recognised owners
 	Cgroups []string // paths that they are attached to
 	IDs     []uint32
 }

@@ -2,6 +2,7 @@ package bpfstat
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 
@@ -39,19 +40,13 @@ func (m *Meter) Describe(l *Listing) error {
 	for _, p := range m.programs {
 		m.fullName(p)
 		p.Memory = memory(self, p.fd)
-		p.Attached, p.Holders, p.Pins = append([]string{}, at.at[p.ID]...), nil, nil
+		p.Attached, p.Holders, p.Pins = append([]string{}, at.at[p.ID]...), nil, pinsOf(p, pins)
 		for _, h := range held {
 			if h.program == p.ID {
 				p.hold(h)
 			}
 		}
-		for _, one := range pins {
-			if one.program == p.ID {
-				p.Pins = append(p.Pins, one.path)
-			}
-		}
 		slices.Sort(p.Attached)
-		slices.Sort(p.Pins)
 		of := p.Program
 		of.Maps = m.usedBy(p)
 		p.Owner = ownerOf(&of)
@@ -118,6 +113,12 @@ func (m *Meter) weighMaps(at *attachments, self procs.Dir) error {
 			tails, _ := a.values(maxTails)
 			for _, id := range tails {
 				at.add(id, "tail call through map "+a.Name)
+			}
+		case ebpf.SockMap, ebpf.SockHash:
+			for _, kind := range sockmapAttach { // Linux 5.18
+				for _, id := range m.query(uint32(fd), kind) {
+					at.add(id, fmt.Sprintf("%s map %d", kindOf(attachKinds, kind), a.ID))
+				}
 			}
 		}
 		closeFast(fd)

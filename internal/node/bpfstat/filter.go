@@ -40,9 +40,9 @@ func (m *Meter) choose(f Filter, l *Listing) ([]*program, error) {
 		ids func() (map[uint32]bool, error)
 	}{
 		{len(f.Pins) > 0, func() (map[uint32]bool, error) { return m.pinnedAt(f.Pins, l) }},
-		{len(f.Owners) > 0, func() (map[uint32]bool, error) { return m.heldBy(f.Owners) }},
+		{len(f.Owners) > 0, func() (map[uint32]bool, error) { return m.ownedBy(f.Owners, l) }},
 		{len(f.Cgroups) > 0, func() (map[uint32]bool, error) { return m.attachedTo(f.Cgroups) }},
-		{f.Kmesh, func() (map[uint32]bool, error) { return m.kmesh(l) }},
+		{f.Kmesh, func() (map[uint32]bool, error) { return m.recognised("kmesh", l), nil }},
 	} {
 		if !by.any {
 			continue
@@ -109,22 +109,15 @@ func globbed(glob, name string) bool {
 	return ok && err == nil
 }
 
-// kmesh are the programs of Kmesh, by what they use or where they are pinned.
-func (m *Meter) kmesh(l *Listing) (map[uint32]bool, error) {
+// recognised returns the programs of an owner, by their maps, pins and names.
+func (m *Meter) recognised(owner string, l *Listing) map[uint32]bool {
 	ids := map[uint32]bool{}
-	for _, p := range m.programs {
-		for _, id := range p.maps {
-			if a := m.find(id); a != nil && ownerByMap(a.Name) == "kmesh" {
-				ids[p.ID] = true
-			}
-		}
-	}
 	pins, problems := allPins()
 	l.Problems = append(l.Problems, problems...)
-	for _, pin := range pins {
-		if pin.program != 0 && ownerByPin(pin.path) == "kmesh" {
-			ids[pin.program] = true
-		}
+	for _, p := range m.programs {
+		x := p.Program
+		x.Maps, x.Pins = m.usedBy(p), pinsOf(p, pins)
+		ids[p.ID] = ownerOf(&x) == owner
 	}
-	return ids, nil
+	return ids
 }

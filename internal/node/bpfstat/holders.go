@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 	"unsafe"
 
@@ -112,19 +113,38 @@ func (m *Meter) perf(pid int, fd string) (program uint32, what string) {
 	return a.program, what
 }
 
-// heldBy are the programs that processes hold.
-func (m *Meter) heldBy(pids []int) (map[uint32]bool, error) {
+// is reports whether the process has the pid or the name.
+func (h *holder) is(owner string) bool {
+	_, name, _ := strings.Cut(h.who, " ")
+	return owner == name || owner == strconv.Itoa(h.pid)
+}
+
+// ownedBy returns the programs of owners: what a process holds, by its pid or its name,
+// and those of a recognised owner.
+func (m *Meter) ownedBy(owners []string, l *Listing) (map[uint32]bool, error) {
 	ids := map[uint32]bool{}
-	for _, pid := range pids {
-		held, _, err := m.held(pid, false)
-		if procs.Gone(err) {
-			return nil, fmt.Errorf("which BPF programs process %d holds: there is no such process", pid)
+	for _, owner := range owners {
+		pid, err := strconv.Atoi(owner)
+		if err == nil {
+			held, _, err := m.held(pid, false)
+			if procs.Gone(err) {
+				err = errors.New("there is no such process")
+			}
+			if err != nil {
+				return nil, fmt.Errorf("find the BPF programs that process %d holds: %w", pid, err)
+			}
+			for _, h := range held {
+				ids[h.program] = true
+			}
+			continue
 		}
-		if err != nil {
-			return nil, fmt.Errorf("which BPF programs process %d holds: %w", pid, err)
+		for id, is := range m.recognised(owner, l) {
+			ids[id] = ids[id] || is
 		}
+		held, problems := m.holders(false)
+		l.Problems = append(l.Problems, problems...)
 		for _, h := range held {
-			ids[h.program] = true
+			ids[h.program] = ids[h.program] || h.is(owner)
 		}
 	}
 	return ids, nil

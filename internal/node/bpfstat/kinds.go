@@ -35,6 +35,9 @@ var cgroupAttach = []uint32{
 	0, 1, 2, 3, 6, 8, 9, 10, 11, 12, 13, 14, 15, 18, 19, 20, 21, 22, 29, 30, 31, 32, 34, 43, 49, 50, 51, 52, 53,
 }
 
+// sockmapAttach are the attach types that a sockmap or sockhash takes.
+var sockmapAttach = []uint32{4, 5, 7, 38}
+
 func kindOf(names []string, n uint32) string {
 	if int64(n) < int64(len(names)) {
 		return names[n]

@@ -139,8 +139,8 @@ func (at *attachments) device(index, program uint32, here []uint32) string {
 	return fmt.Sprintf("interface %d of another network namespace", index)
 }
 
-// query returns the programs that are attached to a cgroup, by a descriptor, or to
-// an interface, by its number (BPF_PROG_QUERY, Linux 4.15).
+// query returns the programs that are attached to a cgroup or a map, by a descriptor, or
+// to an interface, by its number (BPF_PROG_QUERY, Linux 4.15).
 func (m *Meter) query(target, attach uint32) []uint32 {
 	s := m.scratch
 	s.query = queryAttr{target: target, attach: attach, ids: unsafe.Pointer(&s.maps), count: uint32(len(s.maps))}

@@ -75,7 +75,9 @@ func (f *Filter) means(a *record.Map, held []holder) bool {
 			return err == nil && (pin == path || strings.HasPrefix(pin, path+"/"))
 		})
 	}
-	mine := func(h holder) bool { return h.aMap == a.Map.ID && slices.Contains(f.Owners, h.pid) }
+	mine := func(owner string) bool {
+		return a.Owner == owner || slices.ContainsFunc(held, func(h holder) bool { return h.aMap == a.Map.ID && h.is(owner) })
+	}
 	return len(f.Names)+len(f.Cgroups)+len(f.IDs) == 0 && (!f.Kmesh || a.Owner == "kmesh") &&
-		(len(f.Pins) == 0 || slices.ContainsFunc(a.Pins, below)) && (len(f.Owners) == 0 || slices.ContainsFunc(held, mine))
+		(len(f.Pins) == 0 || slices.ContainsFunc(a.Pins, below)) && (len(f.Owners) == 0 || slices.ContainsFunc(f.Owners, mine))
 }

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/cilium/ebpf"
@@ -157,6 +158,17 @@ func walkPins(folder string, until time.Time) (pins []pin, problems []string) {
 		problems = append(problems, fmt.Sprintf("look for pins in %s: %v", folder, err))
 	}
 	return pins, problems
+}
+
+// pinsOf returns the paths of a program's pins, sorted.
+func pinsOf(p *program, pins []pin) (paths []string) {
+	for _, one := range pins {
+		if one.program == p.ID {
+			paths = append(paths, one.path)
+		}
+	}
+	slices.Sort(paths)
+	return paths
 }
 
 var errMore = errors.New("there is more")

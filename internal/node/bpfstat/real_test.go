@@ -112,6 +112,22 @@ func privately(t testing.TB, do func()) {
 	}
 }
 
+func TestAProgramOfASockhashIsAttachedToIt(t *testing.T) {
+	needRoot(t)
+	a := newMap(t, &ebpf.MapSpec{Name: "tare_t_sockhash", Type: ebpf.SockHash, KeySize: 4, ValueSize: 4, MaxEntries: 4})
+	p := newProgram(t, &ebpf.ProgramSpec{Name: "tare_t_sk_msg", Type: ebpf.SkMsg, Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 1), asm.Return()}})
+	must.OK(t, link.RawAttachProgram(link.RawAttachProgramOptions{Target: a.FD(), Program: p, Attach: ebpf.AttachSkMsgVerdict}))
+	m := openMeter(t)
+	for owner, want := range map[string]bool{"tare": true, comm(t): true, "kmesh": false} {
+		found := list(t, m, Filter{Owners: []string{owner}, IDs: []uint32{idOf(t, p)}}).Programs
+		check.That(t, len(found) == 1 == want, "--owner %s finds %d", owner, len(found))
+	}
+	l := list(t, m, Filter{})
+	describe(t, m, l)
+	x, _ := row(t, l, idOf(t, p))
+	check.Equal(t, "attached", x.Attached, []string{fmt.Sprintf("sk_msg_verdict map %d", mapID(t, a))})
+}
+
 // frame is enough of a packet for a socket filter to be tried on.
 var frame = make([]byte, 64)
 
@@ -381,6 +397,9 @@ func TestInnerMapsOfChosenProgramsCountOnceWhoeverElseHasThem(t *testing.T) {
 	check.That(t, got == want && l.Maps[0].Inner == 2, "%d bytes with %d maps in the first, want %d with 2: %+v", got, l.Maps[0].Inner, want, l.Maps)
 }
 
+// comm is the name of this process.
+func comm(t testing.TB) string { return strings.TrimSpace(must.Read(t, "/proc/self/comm")) }
+
 func TestMapsThatNoProgramUsesAreListedWithWhoKeepsThem(t *testing.T) {
 	needRoot(t)
 	inner := &ebpf.MapSpec{Name: "tare_t_inner", Type: ebpf.Array, KeySize: 4, ValueSize: 4096, MaxEntries: 4}
@@ -402,7 +421,7 @@ func TestMapsThatNoProgramUsesAreListedWithWhoKeepsThem(t *testing.T) {
 		}
 		id := mapID(t, pinned)
 		pinned.Close()
-		me := []string{fmt.Sprintf("%d %s", os.Getpid(), strings.TrimSpace(must.Read(t, "/proc/self/comm")))}
+		me := []string{fmt.Sprintf("%d %s", os.Getpid(), comm(t))}
 		for _, c := range []struct {
 			claim string
 			f     Filter
@@ -410,7 +429,9 @@ func TestMapsThatNoProgramUsesAreListedWithWhoKeepsThem(t *testing.T) {
 		}{
 			{"all", Filter{}, map[uint32]record.Map{mapID(t, held): {Holders: me}, mapID(t, named): {Owner: "kmesh", Holders: me}, id: {Owner: "kmesh", Pins: []string{place + "/bpf_kmesh/map"}}}},
 			{"Kmesh's", Filter{Kmesh: true}, map[uint32]record.Map{mapID(t, named): {Owner: "kmesh", Holders: me}, id: {Owner: "kmesh", Pins: []string{place + "/bpf_kmesh/map"}}}},
-			{"what a process holds", Filter{Owners: []int{os.Getpid()}}, map[uint32]record.Map{mapID(t, held): {Holders: me}, mapID(t, named): {Owner: "kmesh", Holders: me}}},
+			{"what a process holds", Filter{Owners: []string{strconv.Itoa(os.Getpid())}}, map[uint32]record.Map{mapID(t, held): {Holders: me}, mapID(t, named): {Owner: "kmesh", Holders: me}}},
+			{"what processes of a name hold", Filter{Owners: []string{comm(t)}}, map[uint32]record.Map{mapID(t, held): {Holders: me}, mapID(t, named): {Owner: "kmesh", Holders: me}}},
+			{"a recognised owner's", Filter{Owners: []string{"kmesh"}}, map[uint32]record.Map{mapID(t, named): {Owner: "kmesh", Holders: me}, id: {Owner: "kmesh", Pins: []string{place + "/bpf_kmesh/map"}}}},
 			{"what is pinned in a folder", Filter{Pins: []string{place}}, map[uint32]record.Map{id: {Owner: "kmesh", Pins: []string{place + "/bpf_kmesh/map"}}}},
 			{"names are of programs", Filter{Names: []string{"*"}}, nil},
 		} {

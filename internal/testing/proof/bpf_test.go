@@ -48,7 +48,9 @@ func TestRunsOfProgramsAreExactlyTheConnectionsOfTheLoad(t *testing.T) {
 			server.Start()
 			defer server.Close()
 			args := append([]string{"bpf", "load", "-c", "20", "-t", "200ms", "--idle", "100ms", "--rounds", "1"}, c.flags...)
-			if !c.own {
+			if c.own {
+				args = append(args, "--datapath", "reference")
+			} else {
 				args = append(args, "--url", server.URL)
 			}
 			rec, _ := s.weigh(args...)
@@ -138,7 +140,7 @@ func sending(t *testing.T, d *datapath.Datapath, group string) httpload.Result {
 func TestMemoryOfProgramsIsThatOfTheirDescriptors(t *testing.T) {
 	s := playBPF(t)
 	told, stop := descriptors()
-	rec, j := s.weigh("bpf", "memory", "--services", "1,1000", "-c", "4", "-t", "1s", "--idle", "200ms")
+	rec, j := s.weigh("bpf", "memory", "--datapath", "reference", "--services", "1,1000", "-c", "4", "-t", "1s", "--idle", "200ms")
 	stop()
 	compared := 0
 	for _, p := range rec.Points {

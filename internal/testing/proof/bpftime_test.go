@@ -29,7 +29,7 @@ func TestTimeOfARunUnderLoadIsThatOfATestRun(t *testing.T) {
 			ns := must.Get(d.TestRun(20))(t)
 			least(&alone, ns)
 		}
-		rec, _ := s.weigh("bpf", "load", "-c", "1", "-t", "150ms", "--idle", "100ms", "--rounds", "3", "--heavy", fmt.Sprintf("0,%d", heavy))
+		rec, _ := s.weigh("bpf", "load", "--datapath", "reference", "-c", "1", "-t", "150ms", "--idle", "100ms", "--rounds", "3", "--heavy", fmt.Sprintf("0,%d", heavy))
 		for _, p := range rec.Points {
 			if p.Phase != record.PhaseLoad || !p.Asked.Statistics {
 				continue

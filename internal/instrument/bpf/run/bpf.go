@@ -189,7 +189,7 @@ func (r *schedule) ready(ctx context.Context) error {
 				return err
 			}
 		}
-		r.filter = bpfstat.Filter{Kmesh: p.Kmesh, Names: p.Names, Pins: p.Pins, Owners: p.Owners, Cgroups: p.Cgroups}
+		r.filter = Filter(&p.Choice)
 	}
 	l, err := r.options.Meter.List(r.filter)
 	if err != nil {
@@ -213,6 +213,18 @@ func (r *schedule) ready(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// Filter returns the filter of a choice.
+func Filter(c *bpf.Choice) bpfstat.Filter {
+	f := bpfstat.Filter{Kmesh: c.Kmesh, Names: c.Names, Pins: c.Pins, Cgroups: c.Cgroups}
+	for _, owner := range c.Owners {
+		f.Owners = append(f.Owners, string(owner))
+	}
+	for _, id := range c.IDs {
+		f.IDs = append(f.IDs, uint32(id))
+	}
+	return f
 }
 
 func (r *schedule) attach(ctx context.Context) error {

@@ -396,8 +396,10 @@ func (v *visit) name() string {
 		return "pin " + p.Pins[0]
 	case len(p.Cgroups) > 0:
 		return "cgroup " + p.Cgroups[0]
+	case len(p.Owners) > 0:
+		return "owner " + string(p.Owners[0])
 	}
-	return fmt.Sprintf("owner %d", p.Owners[0])
+	return fmt.Sprintf("id %d", p.IDs[0])
 }
 
 // failed records a phase that gives no figures. One that was interrupted gives
