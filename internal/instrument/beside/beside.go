@@ -32,6 +32,9 @@ func Page(all []instrument.Judged, p *published.Report, o page.Options) (*page.P
 	runs := make([]run, len(all))
 	for i, one := range all {
 		runs[i] = run{one.Record, "run " + page.Heading(page.Known(one.Record.Header.RunID)), one.Figures()}
+		if points := one.Record.Points; len(points) > 0 {
+			runs[i].name += ", " + page.Heading(strings.Replace(points[0].Datapath, "reference", "tare's reference", 1)) + " programs"
+		}
 	}
 	out.Add(sides(p, runs))
 	var theirs []figure.Figure

@@ -3,6 +3,7 @@ package beside_test
 import (
 	"bytes"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"unicode"
@@ -60,6 +61,18 @@ func TestEveryExperimentStandsBesideItsPublication(t *testing.T) {
 	_, figures := drawn(t, "published/kata-io/record.jsonl", load(t, "kata-io"), "md")
 	f := figure.Find(figures, "bandwidth", "table", "dd", "row", "count=10240000, by BusyBox", "column", "kata")
 	check.That(t, f.Value == 128*1<<20 && f.Unit == figure.BytesPerSec, "%+v", f)
+}
+
+// A mesh's services are not counted, and eight clients are not one.
+func TestMemoryOfAMeshStandsInTheRowOfAnyNumberOfServices(t *testing.T) {
+	rec := must.Get(record.Load("../../../record/testdata/v1/bpf-memory.jsonl"))(t)
+	for i := range rec.Points {
+		rec.Points[i].Datapath, rec.Points[i].Asked.Services = "kmesh", 0
+	}
+	got, _ := drawnOf(t, rec, load(t, "kmesh-resource"), "text")
+	for _, want := range []string{`(?m)^  5.2 with or without load +23 MiB +[0-9.]+ MiB$`, `(?m)^  1 service +23 MiB +–$`, `(?m)^  100 threads +12.3 % +1 %$`, `ours: run \w+, kmesh programs`} {
+		check.That(t, regexp.MustCompile(want).MatchString(got), "no %s in\n%s", want, got)
+	}
 }
 
 func TestATextOfOthersIsHarmlessBesideOurs(t *testing.T) {
