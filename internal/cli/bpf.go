@@ -69,7 +69,7 @@ func weighBPF(ctx context.Context, s *app, p bpf.Options, out outputFlags) error
 		}
 	}()
 	return weigh(ctx, s, &out, weighing{
-		experiment: bpf.Name,
+		experiment: bpf.Name, ahead: p.Ahead,
 		targets: func() (_ []subject.Target, _ []record.Finding, err error) {
 			if err = enoughFor(ctx, &p); err == nil {
 				meter, err = meterbpf.Open()

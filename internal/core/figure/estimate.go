@@ -156,6 +156,15 @@ func (how Comparing) RoundsFor(comparisons int) int {
 	return stat.RoundsFor(comparisons, how.Adjust)
 }
 
+// Enough returns the rounds of a plan; of one that has none, those that give an interval and
+// show a difference in each of so many comparisons.
+func (how Comparing) Enough(rounds, comparisons int) int {
+	if rounds > 0 {
+		return rounds
+	}
+	return max(how.RoundsFor(comparisons), stat.RoundsFor(1, stat.Raw))
+}
+
 // Different tells whether a difference was shown.
 func (v *Versus) Different() bool { return v != nil && v.Verdict == stat.Different }
 

@@ -91,7 +91,7 @@ func (r *Run[S]) Perform(ctx context.Context, p Rounds[S]) (why string, err erro
 	}
 	if p.Precision == 0 && p.Rounds < p.Need && r.Warn != nil {
 		f := finding.TooFewToCompare(p.Rounds, p.Need, p.Lanes)
-		if text := f.Message + ": " + f.Advice; text != r.warned {
+		if text := fmt.Sprintf("%s: %s, %.1f times as long", f.Message, f.Advice, float64(p.Need)/float64(p.Rounds)); text != r.warned {
 			r.warned = text
 			r.Warn(text)
 		}
@@ -112,6 +112,23 @@ func (r *Run[S]) Perform(ctx context.Context, p Rounds[S]) (why string, err erro
 			return why, err
 		}
 	}
+}
+
+// Patience bounds the time that a run waits for a quiet machine: after each wait in vain the
+// next one is half as long, down to a second.
+type Patience struct {
+	Most time.Duration
+	vain int
+}
+
+// Wait calls wait with the time that it may take, and returns what it returns.
+func (p *Patience) Wait(wait func(most time.Duration) bool) bool {
+	if wait(max(p.Most>>p.vain, min(p.Most, time.Second))) {
+		p.vain = 0
+		return true
+	}
+	p.vain = min(p.vain+1, 10)
+	return false
 }
 
 // over tells that nothing new may be begun.

@@ -96,7 +96,9 @@ func messageOf(t *testing.T, b *Judgement, code string) string {
 }
 
 func fourLoads(rounds int) *weighing {
-	w := newWeighing(DefaultsOfLoad())
+	plan := DefaultsOfLoad()
+	plan.Connections = []int{100, 500, 1000, 3000}
+	w := newWeighing(plan)
 	for round := range rounds {
 		for _, n := range []int{3000, 100, 1000, 500} { // random order
 			asked := record.Asked{Connections: n, URL: "http://127.0.0.1:8080/"}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/core/option"
+	"github.com/tare-bench/tare/internal/core/stat"
 	"github.com/tare-bench/tare/internal/instrument/terms"
 	"github.com/tare-bench/tare/record"
 )
@@ -108,12 +109,12 @@ func owner(o Owner) error {
 	return named(string(o))
 }
 
-// DefaultsOfLoad are the options of a measurement that says nothing: the load of the
-// published report, on tare's own programs.
+// DefaultsOfLoad are the options of a measurement that says nothing, on tare's own
+// programs: as many rounds as an interval takes.
 func DefaultsOfLoad() Options {
 	return Options{
 		Case: record.CaseLoad, Datapath: DatapathReference,
-		Connections: []int{100, 500, 1000, 3000}, Duration: 30 * time.Second, Idle: 2 * time.Second, Rounds: 2,
+		Connections: []int{100, 1000}, Duration: 5 * time.Second, Idle: time.Second, Rounds: stat.RoundsFor(1, stat.Raw),
 		Instances: 1, Heavy: []int64{0}, Services: []int{1}, Budget: 2 * time.Hour, Timeout: 5 * time.Second,
 	}
 }
@@ -293,13 +294,10 @@ func (o *Options) Wrong() option.FieldErrors {
 		}
 	}
 	others, own := o.Datapath == "", o.Datapath == DatapathReference
-	if others && o.empty() {
-		none := "no programs are chosen: write reference, or kmesh, names, pins, cgroups, owners or ids"
-		if o.loaded != nil {
-			none = "no programs are chosen: use --kmesh, --pin, --id, --owner, --name or --cgroup, or --datapath reference for programs of tare's own\n" + o.loaded()
-		}
-		return append(all, option.Wrongf("datapath", "%s", none))
+	if others && o.empty() && o.loaded != nil {
+		return append(all, option.Wrongf("datapath", "no programs are chosen: use --kmesh, --pin, --id, --owner, --name or --cgroup, or --datapath reference for programs of tare's own\n%s", o.loaded()))
 	}
+	wrong(others && o.empty(), "datapath", "no programs are chosen: write reference, or kmesh, names, pins, cgroups, owners or ids")
 	wrong(own && !o.empty(), "datapath", "tare's own programs are measured alone: leave out kmesh, names, pins, cgroups, owners and ids")
 	wrong(others && !slices.Equal(o.Heavy, []int64{0}), "heavy", "only tare's own programs can be made heavier: write datapath: reference")
 	wrong(others && !slices.Equal(o.Services, []int{1}), "services",

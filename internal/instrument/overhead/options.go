@@ -67,7 +67,7 @@ func (o *Options) Declare(s *option.Set) {
 	terms.Rounds(s, &o.Rounds, "rounds, each visiting every target once")
 	option.Time(s, &o.Hold, "hold", "how long a phase is watched; one with fio is watched until that ends", option.AtLeast(minHolding, "is too short to see anything", "10s"))
 	option.Time(s, &o.Interval, "interval", "between samples", option.AtLeast(minInterval, "would weigh the sampling", "100ms"))
-	option.Time(s, &o.Settle, "settle", "at most, until the node's memory stops changing before a reading", option.AtLeast(time.Duration(0), "is below 0", "3s"))
+	option.Time(s, &o.Settle, "settle", "at most, until the node's memory stops changing before a reading; less after waits in vain", option.AtLeast(time.Duration(0), "is below 0", "3s"))
 	terms.Budget(s, &o.Budget, "visit")
 	terms.Timeout(s, &o.Timeout, "for one operation on one sandbox")
 	option.Time(s, &o.Patience, "patience", "for fio to end", option.AtLeast(time.Millisecond, "would fail every load", "30m"))

@@ -8,6 +8,7 @@ import (
 	"unicode"
 
 	"github.com/tare-bench/tare/internal/core/option"
+	"github.com/tare-bench/tare/internal/core/stat"
 	"github.com/tare-bench/tare/internal/instrument/terms"
 	"github.com/tare-bench/tare/internal/subject/setting"
 	"github.com/tare-bench/tare/record"
@@ -74,7 +75,7 @@ type Command struct {
 
 // Defaults are the options of a startup that says nothing.
 func Defaults() Options {
-	return Options{Whom: terms.Everyone, Rounds: 5, Warmup: 1, Budget: time.Hour, Timeout: time.Minute, Limits: setting.DefaultLimits}
+	return Options{Whom: terms.Everyone, Rounds: stat.RoundsFor(1, stat.Raw), Warmup: 1, Budget: time.Hour, Timeout: time.Minute, Limits: setting.DefaultLimits}
 }
 
 // Declare declares the options.

@@ -1,6 +1,8 @@
 package storage
 
 import (
+	"iter"
+
 	"github.com/tare-bench/tare/internal/instrument/terms"
 	"github.com/tare-bench/tare/record"
 )
@@ -13,17 +15,36 @@ func (o *Options) Ahead(targets int) terms.Ahead {
 	if err != nil { // which is said when it begins
 		return a
 	}
-	visits := float64(targets) * float64(o.Rounds)
-	for _, v := range volumes {
-		for i := range jobs {
-			for _, cache := range o.Cache {
-				if jobs[i].Takes(v.Kind, cache) {
-					jobs[i].ahead(&a, v.Kind, visits)
+	visits := float64(targets) * float64(o.Enough(o.Rounds, o.Comparisons(targets)))
+	for v, j := range o.cells(volumes, jobs) {
+		j.ahead(&a, v, visits)
+	}
+	return a
+}
+
+// Comparisons are those of a table of so many targets.
+func (o *Options) Comparisons(targets int) int {
+	volumes, jobs, _ := o.Resolved()
+	cells := 0
+	for range o.cells(volumes, jobs) {
+		cells++
+	}
+	return max(targets-1, 0) * cells
+}
+
+// cells yields the kind of volume and the job of each cell of a target, once for each cache.
+func (o *Options) cells(volumes []Volume, jobs []Job) iter.Seq2[string, *Job] {
+	return func(yield func(string, *Job) bool) {
+		for _, v := range volumes {
+			for i := range jobs {
+				for _, cache := range o.Cache {
+					if jobs[i].Takes(v.Kind, cache) && !yield(v.Kind, &jobs[i]) {
+						return
+					}
 				}
 			}
 		}
 	}
-	return a
 }
 
 // ahead adds so many visits with the job.

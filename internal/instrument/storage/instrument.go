@@ -21,6 +21,10 @@ Beside what the tool says stands what the device did meanwhile, and a verdict on
 every figure: device, host cache, guest cache, not direct, contradicted, too short, throttled
 or noisy. See docs/storage.md for the rules.
 
+Without flags two jobs run past the page cache on a folder of the host, 1.5 s each,
+in as many rounds as their comparison needs: a minute or so for two targets on a quiet
+machine. --volume rootfs,bind,tmpfs, --cache both and --jobs plan ask for more.
+
 Without TARGET, everything that can be weighed here is. Targets are those of
 tare lifecycle. Files are laid out in folders of tare's own, and removed. A
 device is overwritten only if it is named by --i-know-this-destroys too, and

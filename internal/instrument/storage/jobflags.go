@@ -31,10 +31,10 @@ type jobFlags struct {
 }
 
 func (f *jobFlags) declare(s *option.Set, o *Options) {
-	*f = jobFlags{names: usualJobs[ToolFio], size: defaultFile, bs: []int64{defaultBlock}, numJobs: defaultNumJobs, tool: ToolFio}
+	*f = jobFlags{names: quickJobs, size: defaultFile, bs: []int64{defaultBlock}, numJobs: defaultNumJobs, tool: ToolFio}
 	option.List(s, &f.names, "", "jobs: randread, read, randwrite, write, rndrw; plan for those of the published report", option.Flag("jobs"))
 	option.Text(s, &f.file, "", "a job file of fio's, instead of --jobs", option.Flag("jobfile"))
-	option.Var(s, &f.size, "", "of a job's files, all together", Size, option.Flag("size"))
+	option.Var(s, &f.size, "", "of a job's files, all together; fio then does all of it (default: 256M, and fio goes on for "+quickRun.String()+", or --runtime-limit; with --jobs plan, dd and sysbench 1G)", Size, option.Flag("size"), option.NoDefault)
 	blocks := option.ListOf(Size)
 	blocks.Format = func([]int64) string { return "512k" }
 	option.Var(s, &f.bs, "", "block sizes: 512k,4k makes each job one of either (default with dd 4k, with sysbench 16k)", blocks, option.Flag("bs"))
@@ -68,7 +68,8 @@ func (f *jobFlags) apply(s *option.Set, o *Options) error {
 	case s.Given("numjobs") && f.numJobs > 1 && f.tool == ToolDD:
 		return option.WrongFlag("numjobs", "dd has one thread, and not %d: leave it out, or use --tool fio", f.numJobs)
 	}
-	if !s.Given("jobs") || slices.Equal(f.names, []string{"plan"}) {
+	published := slices.Equal(f.names, []string{"plan"})
+	if published || !s.Given("jobs") && f.tool != ToolFio {
 		f.names = usualJobs[f.tool]
 	}
 	if !s.Given("bs") {
@@ -78,10 +79,17 @@ func (f *jobFlags) apply(s *option.Set, o *Options) error {
 		return err
 	}
 	o.Jobs = DefaultJobs(f.names, f.bs, f.tool, f.size, f.numJobs)
-	if f.tool == ToolSysbench && !s.Given("runtime-limit") {
+	switch limited := s.Given("runtime-limit"); {
+	case f.tool == ToolSysbench && !limited:
 		for i := range o.Jobs { // which have no requests, and so no end of their own
 			o.Jobs[i].Runtime = sysbenchRuns
 		}
+	case f.tool == ToolFio && !published && !s.Given("size"):
+		runs := quickRun
+		if limited {
+			runs = o.RuntimeLimit
+		}
+		o.Jobs = timed(DefaultJobs(f.names, f.bs, f.tool, quickFile, f.numJobs), runs)
 	}
 	return nil
 }

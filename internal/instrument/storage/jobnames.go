@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tare-bench/tare/internal/core/option"
 )
@@ -16,6 +17,22 @@ const (
 	defaultFile    = 1 << 30
 	defaultNumJobs = 8
 )
+
+// What a measure is that says nothing of jobs and sizes: an answer in about a minute.
+const (
+	quickFile = 256 << 20
+	quickRun  = 1500 * time.Millisecond // a run below a second shows nothing
+)
+
+var quickJobs = []string{"randread", "write"}
+
+// timed has jobs go on for a time, whatever the size of their files.
+func timed(jobs []Job, runs time.Duration) []Job {
+	for i := range jobs {
+		jobs[i].TimeBased, jobs[i].Runtime = true, runs
+	}
+	return jobs
+}
 
 // jobNames are the jobs that have a name of their own, and what each does. rndrw is
 // sysbench's name.

@@ -3,9 +3,11 @@ package storage
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -51,7 +53,7 @@ func TestSizesAndTimesAreReadAsFioReadsThem(t *testing.T) {
 
 func TestJobsAreNamedByWhatTheyDo(t *testing.T) {
 	t.Parallel()
-	o, err := asked("--jobs", "randread, rndrw", "--bs", "512k, 4k")
+	o, err := asked("--jobs", "randread, rndrw", "--bs", "512k, 4k", "--size", "1G")
 	want := []Job{
 		{Name: "randread 512k", Tool: ToolFio, RW: RWRandRead, BS: 512 << 10, Size: 1 << 30, NumJobs: 8},
 		{Name: "randread 4k", Tool: ToolFio, RW: RWRandRead, BS: 4 << 10, Size: 1 << 30, NumJobs: 8},
@@ -140,11 +142,37 @@ func TestAResolvedJobSaysEverything(t *testing.T) {
 	})
 }
 
+func TestJobsWithoutASizeGoOnForATime(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]Job{
+		"":                               {RW: RWRandRead, Size: 256 << 20, Runtime: 1500 * time.Millisecond, TimeBased: true},
+		"--bs=4k":                        {RW: RWRandRead, BS: 4 << 10, Size: 256 << 20, Runtime: 1500 * time.Millisecond, TimeBased: true},
+		"--runtime-limit=9s --numjobs=8": {RW: RWRandRead, Size: 256 << 20, Runtime: 9 * time.Second, TimeBased: true},
+		"--size=1G":                      {RW: RWRandRead, Size: 1 << 30},
+		"--jobs=plan":                    {RW: RWRandRead, Size: 1 << 30},
+		"--tool=sysbench":                {RW: RWRandRW, Size: 1 << 30, Runtime: 10 * time.Second},
+	} {
+		o, err := asked(strings.Fields(args)...)
+		must.OK(t, err)
+		j := &o.Jobs[0]
+		check.Equal(t, args, Job{RW: j.RW, BS: want.BS, Size: j.Size, Runtime: j.Runtime, TimeBased: j.TimeBased}, want)
+	}
+}
+
+func TestRoundsAreAsManyAsTheComparedCellsNeed(t *testing.T) {
+	t.Parallel()
+	o := Defaults()
+	for targets, want := range map[int]int{1: 6, 2: 7, 3: 8, 5: 9} {
+		check.Equal(t, fmt.Sprintf("%d targets", targets), o.Enough(o.Rounds, o.Comparisons(targets)), want)
+	}
+	check.Equal(t, "asked for", o.Enough(3, o.Comparisons(5)), 3)
+}
+
 func TestAScaleThatMakesFilesTooLargeIsRefused(t *testing.T) {
 	t.Parallel()
 	s := Defaults()
 	s.Scale, s.Jobs[1].Size = 1000, 16<<40
-	check.Error(t, option.Check(&s), `jobs: "read 512k": by a scale of 1000 its files are larger than 16T`)
+	check.Error(t, option.Check(&s), `jobs: "write 512k": by a scale of 1000 its files are larger than 16T`)
 	_, _, err := s.Resolved()
 	check.That(t, err != nil, "it was resolved")
 }

@@ -60,9 +60,9 @@ const (
 // Defaults are the options of a storage measure that says nothing.
 func Defaults() Options {
 	return Options{
-		Whom: terms.Everyone, Volumes: []string{record.VolumeRootfs, record.VolumeBind}, Cache: []string{record.CacheDirect},
-		Jobs:  DefaultJobs([]string{"randread", "read", "randwrite", "write"}, []int64{defaultBlock}, ToolFio, defaultFile, defaultNumJobs),
-		Scale: 1, Rounds: 3, RuntimeLimit: time.Minute, Ceiling: 2 * time.Second, Settle: 3 * time.Second, Drop: DropNode,
+		Whom: terms.Everyone, Volumes: []string{record.VolumeBind}, Cache: []string{record.CacheDirect},
+		Jobs:  timed(DefaultJobs(quickJobs, []int64{defaultBlock}, ToolFio, quickFile, defaultNumJobs), quickRun),
+		Scale: 1, RuntimeLimit: time.Minute, Ceiling: time.Second, Settle: 3 * time.Second, Drop: DropNode,
 		Budget: 4 * time.Hour, Timeout: 10 * time.Minute,
 	}
 }
@@ -80,12 +80,13 @@ func (o *Options) Declare(s *option.Set) {
 	option.Var(s, &o.Scale, "scale", terms.ScaleHelp, terms.Scale, option.OmitEmpty, option.Must(terms.CheckScale))
 	terms.Baseline(s, &o.Baseline, "the host, where it has figures, or else the first runtime that shares its kernel")
 	terms.Comparing(s, &o.Comparing)
-	terms.Rounds(s, &o.Rounds, "rounds, each running every job once on every target")
+	option.Int(s, &o.Rounds, "rounds", "rounds, each running every job once on every target (default: as many as the compared cells need, 6 at least)",
+		option.Bounds(1, terms.MaxRounds, "a number of rounds"), option.OmitEmpty, option.NoDefault)
 	option.Time(s, &o.RuntimeLimit, "runtime_limit", "stop a job after this time; dd cannot stop, and has failed then; sysbench's jobs run for all of it (default of sysbench: "+sysbenchRuns.String()+")",
 		option.Bounds(minRuntimeLimit, MaxRuntime, "a time to measure in", ", such as 60s"))
 	option.Time(s, &o.Ceiling, "ceiling", "how long each of four measurements of the device on the host takes, before and after; 0s for none",
 		option.OrZero, option.Bounds(minCeiling, maxCeiling, "a time to measure a device in", ", such as 2s, and 0s for no measurement"))
-	option.Time(s, &o.Settle, "settle", "at most, until the device is at rest before a job", option.Bounds(0, maxSettle, "a time to wait", ", such as 3s"))
+	option.Time(s, &o.Settle, "settle", "at most, until the device is at rest before a job; less after waits in vain", option.Bounds(0, maxSettle, "a time to wait", ", such as 3s"))
 	option.Text(s, &o.Drop, "drop", "caches before a job: node drops all page cache of the node, which its other programs notice; files only that of the job's files", option.Choices("node", "files"))
 	terms.Budget(s, &o.Budget, "job")
 	terms.Timeout(s, &o.Timeout, "for laying out files, and for starting a sandbox")

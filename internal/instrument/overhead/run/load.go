@@ -16,7 +16,7 @@ import (
 // asked watches workloads while clients ask each of them. As with a command, memory by
 // role is what is left then; groups' peaks and the series are from while they were asked.
 func (v *visit) asked(ctx context.Context, p overhead.Phase) error {
-	settled := v.options.Meter.Settle(ctx, v.options.Plan.Settle)
+	settled := v.settle(ctx)
 	all, err := v.clients(ctx)
 	defer func() {
 		for _, c := range all {

@@ -69,7 +69,7 @@ func Run(ctx context.Context, o Options) (*record.Record, *overhead.Judgement, e
 		return nil, nil, err
 	}
 	r, err := run.Begin[subject.Session](o.Options, overhead.Name, o.Plan, o.Targets)
-	s := &schedule{Run: r, options: o, phases: phases, silent: map[string]bool{}, skipped: map[[2]string]bool{}, takes: map[string]int64{}, around: map[string][]string{}}
+	s := &schedule{Run: r, options: o, rest: run.Patience{Most: o.Plan.Settle}, phases: phases, silent: map[string]bool{}, skipped: map[[2]string]bool{}, takes: map[string]int64{}, around: map[string][]string{}}
 	why := ""
 	if err == nil {
 		why, err = s.all(ctx)
@@ -80,11 +80,17 @@ func Run(ctx context.Context, o Options) (*record.Record, *overhead.Judgement, e
 type schedule struct {
 	*run.Run[subject.Session]
 	options Options
+	rest    run.Patience // until the node's memory stops changing
 	phases  []overhead.Phase
 	silent  map[string]bool     // targets whose engines give no statistics
 	skipped map[[2]string]bool  // targets and phases that were left out for them
 	takes   map[string]int64    // the most memory that a sandbox of a target was seen to take, bytes
 	around  map[string][]string // the groups in which those of a target's sandboxes were seen to be made
+}
+
+// settle waits until the node's memory stops changing, and reports whether it did.
+func (s *schedule) settle(ctx context.Context) bool {
+	return s.rest.Wait(func(most time.Duration) bool { return s.options.Meter.Settle(ctx, most) })
 }
 
 // all goes through the rounds, after a warm-up: the first sandbox of a
@@ -104,8 +110,12 @@ func (s *schedule) all(ctx context.Context) (why string, err error) {
 			return "", err
 		}
 	}
+	need := 0
+	if len(s.Open) > 1 {
+		need = p.RoundsFor(1) // for the intervals of ratios
+	}
 	return s.Perform(ctx, run.Rounds[subject.Session]{
-		Rounds: p.Rounds, Budget: p.Budget, EachVisit: true, Fewer: ", targets, phases or sandboxes",
+		Rounds: p.Rounds, Budget: p.Budget, EachVisit: true, Fewer: ", targets, phases or sandboxes", Need: need,
 		Turns: func(at run.Round) []turn { return run.Shuffled(p.Seed, uint64(at.Number), s.Each(at, 0)) },
 		Visit: func(ctx context.Context, t turn) error {
 			v := &visit{schedule: s, turn: t}

@@ -60,7 +60,7 @@ func (v *visit) skip(p overhead.Phase, why, advice string) error {
 
 // idle watches sandboxes that do nothing.
 func (v *visit) idle(ctx context.Context, p overhead.Phase) error {
-	w, err := v.open(ctx, p, v.options.Meter.Settle(ctx, v.options.Plan.Settle))
+	w, err := v.open(ctx, p, v.settle(ctx))
 	if err != nil {
 		return err
 	}
@@ -225,7 +225,7 @@ func (v *visit) known(ctx context.Context, p overhead.Phase, lead, after time.Du
 	work.Begun, work.Command = job.begun, lane.Quote(args)
 	defer job.wait()
 	_ = machine.Sleep(ctx, lead)
-	settled := v.options.Meter.Settle(ctx, v.options.Plan.Settle)
+	settled := v.settle(ctx)
 	begun := machine.Now()
 	w, err := v.open(ctx, p, settled)
 	if err != nil {
@@ -304,7 +304,7 @@ func (v *visit) fio(ctx context.Context, p overhead.Phase) error {
 
 // working watches a command until it ends in every sandbox.
 func (v *visit) working(ctx context.Context, p overhead.Phase, args []string, version string) error {
-	w, err := v.open(ctx, p, v.options.Meter.Settle(ctx, v.options.Plan.Settle))
+	w, err := v.open(ctx, p, v.settle(ctx))
 	if err != nil {
 		return err
 	}

@@ -76,7 +76,7 @@ func (e *targetError) Unwrap() error { return e.error }
 
 func (v *visit) phasesOf(ctx context.Context) error {
 	v.tell("reading the node before", 0)
-	before := v.read(ctx, "", record.MomentBefore, true, v.options.Meter.Settle(ctx, v.options.Plan.Settle))
+	before := v.read(ctx, "", record.MomentBefore, true, v.settle(ctx))
 	v.first = &before
 	if err := v.Line(before); err != nil || ctx.Err() != nil {
 		return err
@@ -189,7 +189,7 @@ func (v *visit) retire(ctx context.Context, lanes []int) error {
 // after reads the node once everything is gone, and what of it is not.
 func (v *visit) after(ctx context.Context) error {
 	v.tell("reading the node after", 0)
-	after := v.read(ctx, "", record.MomentAfter, true, v.options.Meter.Settle(ctx, v.options.Plan.Settle))
+	after := v.read(ctx, "", record.MomentAfter, true, v.settle(ctx))
 	if v.last != nil {
 		after.Left = v.options.Meter.Left(v.last, v.ids)
 		after.LeftBeside = v.options.Meter.LeftBeside(&after, v.ids)

@@ -60,7 +60,7 @@ func (s *stage) rounds(ctx context.Context) (why string, err error) {
 	why, err = s.Perform(ctx, run.Rounds[subject.Session]{
 		Rounds: p.Rounds, Budget: p.Budget, EachVisit: true, Turns: s.turns,
 		On: "on " + s.volume.Name + " ", Fewer: ", targets, volumes or jobs, or a smaller --scale", Later: float64(s.later),
-		Need: p.RoundsFor(max(len(s.Open)-1, 0) * len(s.pairs) * len(p.Volumes)),
+		Need: p.RoundsFor(p.Comparisons(len(s.Open))),
 		Visit: func(ctx context.Context, t turn) error {
 			v := &visit{stage: s, turn: t, pair: s.pairs[t.Part]}
 			return v.do(ctx)

@@ -65,13 +65,13 @@ type turn = run.Turn[subject.Session]
 // Run performs the plan and returns the record of it and what is made of that, see
 // [run.Finish].
 func Run(ctx context.Context, o Options) (*record.Record, *storage.Judgement, error) {
-	o.Plan.Seed = run.Seed(o.Plan.Seed)
+	o.Plan.Seed, o.Plan.Rounds = run.Seed(o.Plan.Seed), o.Plan.Enough(o.Plan.Rounds, o.Plan.Comparisons(len(o.Targets)))
 	volumes, jobs, err := o.Plan.Resolved()
 	if err != nil {
 		return nil, nil, err
 	}
 	r, err := run.Begin[subject.Session](o.Options, "storage", o.Plan, o.Targets)
-	s := &schedule{Run: r, options: o, jobs: jobs}
+	s := &schedule{Run: r, options: o, rest: run.Patience{Most: o.Plan.Settle}, jobs: jobs}
 	why := ""
 	if err == nil {
 		why, err = s.all(ctx, volumes)
@@ -82,6 +82,7 @@ func Run(ctx context.Context, o Options) (*record.Record, *storage.Judgement, er
 type schedule struct {
 	*run.Run[subject.Session]
 	options Options
+	rest    run.Patience // until a device is at rest
 	jobs    []storage.Job
 	kept    bool // it was told that the node's page cache is not dropped
 	later   int  // visits on volumes whose turn has not come

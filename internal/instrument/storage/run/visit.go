@@ -125,7 +125,7 @@ func (v *visit) job(ctx context.Context) error {
 			return err
 		}
 	}
-	v.cell.Quiet = v.options.Meter.Rest(ctx, v.device(), v.options.Plan.Settle)
+	v.cell.Quiet = v.rest.Wait(func(most time.Duration) bool { return v.options.Meter.Rest(ctx, v.device(), most) })
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
