@@ -247,7 +247,9 @@ func (o *aheadOf) Ahead(int) terms.Ahead { return o.a }
 func TestWhatThePlansTakeIsKnownBefore(t *testing.T) {
 	t.Parallel()
 	bind := storage.Defaults()
-	bind.Volumes, bind.Rounds = []string{"bind"}, 2
+	bind.Rounds = 2
+	quick := bind // which writes for a time
+	bind.Jobs = storage.DefaultJobs([]string{"randread", "read", "randwrite", "write"}, []int64{512 << 10}, storage.ToolFio, 1<<30, 8)
 	rootfs := bind
 	rootfs.Volumes = []string{"rootfs"}
 	tmpfs := bind
@@ -264,6 +266,7 @@ func TestWhatThePlansTakeIsKnownBefore(t *testing.T) {
 		"a folder of the host": {&bind, (4 + 3*2*16) * gib, 0},
 		"a root file system":   {&rootfs, 3 * 2 * (4 + 16) * gib, 0}, // and there for each job
 		"memory":               {&tmpfs, 0, 0},
+		"jobs for a time":      {&quick, 2 << 28, 3 * 2 * 2 * 1500 * time.Millisecond},
 		"sandboxes under load": {&loads, 3 * 3 * 2 * 8 * gib, 3 * 3 * 30 * time.Second},
 	} {
 		if a := c.o.Ahead(3); a.Bytes != c.bytes || a.Time != c.time || a.Budget == 0 {

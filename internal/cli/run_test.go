@@ -50,7 +50,7 @@ func TestEveryMeasureOfAPlanTakesAScale(t *testing.T) {
 	m, said, err := laid(t, threeMeasures, "--scale", "0.1", "--rounds", "2")
 	must.OK(t, err)
 	o, s, b := m[0].Options.(*overhead.Options), m[2].Options.(*storage.Options), m[3].Options.(*bpf.Options)
-	if strings.Join(o.Phases, ",") != "idle,1M,102M" || s.Scale != 0.1 || b.Idle.String() != "400ms" || b.Duration.String() != "3s" || o.Rounds+s.Rounds+b.Rounds != 6 {
+	if strings.Join(o.Phases, ",") != "idle,1M,102M" || s.Scale != 0.1 || b.Idle.String() != "400ms" || b.Duration.String() != "500ms" || o.Rounds+s.Rounds+b.Rounds != 6 {
 		t.Errorf("%+v\n%+v\n%+v", o, s, b)
 	}
 	check.Equal(t, "said", said, "--rounds: for all measures\n--scale: for overhead (1), storage (3), bpf (4); not for lifecycle (2)\n")
