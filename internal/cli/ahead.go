@@ -21,6 +21,7 @@ import (
 const (
 	muchWritten = 20e9
 	longTime    = time.Hour
+	longEnough  = 10 * time.Second // to say it before
 )
 
 // said is what a measurement takes, in words. What is begun no more after its budget is

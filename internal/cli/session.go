@@ -82,7 +82,7 @@ func weigh(ctx context.Context, s *app, out *outputFlags, w weighing) error {
 	}
 	skipped = append(skipped, crowded...)
 	if w.ahead != nil && out.of == nil && !out.quiet { // a plan says it of all
-		if a := w.ahead(len(targets)); a.Bytes > 0 || a.Time > 0 {
+		if a := w.ahead(len(targets)); a.Bytes > 0 || a.Time > longEnough {
 			fmt.Fprintf(s.Err, "tare: it %s\n", said(a))
 		}
 	}

@@ -3,9 +3,12 @@ package overhead
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/tare-bench/tare/internal/core/answer"
+	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -30,13 +33,13 @@ func (j *Judgement) answer() (out []string) {
 
 func (j *Judgement) answerOf(t *record.Target, idle *Table) string {
 	text := ""
+	if why := j.why(t.Name, idle); why != "" {
+		return page.Heading(t.Name) + ": failed: " + why + "."
+	}
 	if idle != nil {
 		c := idle.of(t.Name)
-		switch {
-		case c == nil:
+		if c == nil {
 			return ""
-		case c.Rounds == 0:
-			return answer.FailedWith(t.Name, "an idle sandbox", c.Failed, c.Failed, c.Failure)
 		}
 		l, per := &c.Ledger, func(v float64) float64 { return v / float64(max(1, idle.Sandboxes)) }
 		cpus, some := l.CPU()
@@ -51,10 +54,14 @@ func (j *Judgement) answerOf(t *record.Target, idle *Table) string {
 	}
 	if k := slices.IndexFunc(j.Classes, func(c RuntimeClass) bool { return c.Target == t.Name }); k >= 0 {
 		c := &j.Classes[k]
-		text = answer.Join(text, fmt.Sprintf("podFixed %dMi, %dm", (c.Memory+1<<20-1)>>20, c.CPU))
-		if c.Open {
-			text += ", not shown to be enough: more memory is unexplained than it leaves room for"
+		said := fmt.Sprintf("podFixed %dMi, %dm", (c.Memory+1<<20-1)>>20, c.CPU)
+		switch {
+		case c.Not != "":
+			said = c.Not
+		case c.Open:
+			said += ", not shown to be enough: more memory is unexplained than it leaves room for"
 		}
+		text = answer.Join(text, said)
 	}
 	for i := range j.Check {
 		if c := &j.Check[i]; c.Target == t.Name {
@@ -66,3 +73,25 @@ func (j *Judgement) answerOf(t *record.Target, idle *Table) string {
 	}
 	return text + "."
 }
+
+// why returns the reason for which a target has no idle figures; "" if it has some, or none
+// is known.
+func (j *Judgement) why(target string, idle *Table) string {
+	reason := ""
+	if i := slices.IndexFunc(j.Record.Findings, func(f record.Finding) bool { return f.Target == target && gone(&f) }); i >= 0 {
+		reason, _, _ = strings.Cut(j.Record.Findings[i].Message, "; tried: ")
+	}
+	if idle != nil {
+		if c := idle.of(target); c != nil && c.Rounds > 0 {
+			return ""
+		} else if c != nil && c.Failure != nil {
+			reason = c.Failure.Detail
+		}
+	}
+	return page.Short(term.Clean(reason), longestReason)
+}
+
+// gone reports whether a finding is that a target was weighed no further.
+func gone(f *record.Finding) bool { return f.Code == finding.OpenFailed || f.Code == finding.GivenUp }
+
+const longestReason = 80

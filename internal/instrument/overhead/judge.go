@@ -22,6 +22,7 @@ func Judge(rec *record.Record) (*Judgement, error) {
 	}
 	j := &judging{Judgement: o, visits: ledger.Visits(rec.Readings, rec.Series)}
 	j.close()
+	j.missed()
 	j.tables()
 	o.Plan.CompareRows(o.compared())
 	j.ratios()
@@ -100,6 +101,18 @@ func (j *judging) close() {
 				j.Failed++
 			}
 			j.phases = append(j.phases, c)
+		}
+	}
+}
+
+// missed counts the phases of targets that were given up before they had any.
+func (j *judging) missed() {
+	for i := range j.Targets {
+		name := j.Targets[i].Name
+		if slices.ContainsFunc(j.Record.Findings, func(f record.Finding) bool { return f.Target == name && gone(&f) }) &&
+			!slices.ContainsFunc(j.phases, func(p *closedPhase) bool { return p.visit.Target == name }) {
+			n := len(j.planned())
+			j.Failed, j.Total = j.Failed+n, j.Total+n
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
@@ -135,7 +136,19 @@ func TestInShortIsPerSandboxAtTheFewest(t *testing.T) {
 		"with 2 sandboxes")
 	out := text(t, j, "md")
 	check.That(t, strings.HasPrefix(out[strings.Index(out, "### "):], "### in short"), "something stands before it")
-	check.Contains(t, "page", section(t, weighed(t, broken()), "in short\n"), "| containerd/kata | ≥ 111 | ≥ 111 |", "| containerd/runsc | · | · | · | · |", "too small")
+	check.Contains(t, "page", section(t, weighed(t, broken()), "in short\n"), "| containerd/kata | ≥ 111 | ≥ 111 |", "| failed |", "| containerd/runsc |  |  |  |  |  |  | create task: not enough memory", "too small")
+}
+
+func TestATargetThatWasGivenUpHasItsReasonAndCountsAsFailed(t *testing.T) {
+	t.Parallel()
+	rec := oversee(nil)
+	before := weighed(t, rec)
+	rec.Targets = append(rec.Targets, record.Target{Name: "bad", Kind: "oci"})
+	rec.Findings = append(rec.Findings, record.Finding{Code: finding.GivenUp, Level: "error", Target: "bad", Message: "given up in round 1: a sandbox did not start: exit status 1; tried: /bad run"})
+	j := weighed(t, rec)
+	check.That(t, j.Failed == before.Failed+len(before.Tables) && j.Total == before.Total+len(before.Tables), "%d of %d failed, before %d of %d", j.Failed, j.Total, before.Failed, before.Total)
+	check.Contains(t, "answer", strings.Join(j.answer(), " "), "bad: failed: given up in round 1: a sandbox did not start: exit status 1.")
+	check.Contains(t, "page", section(t, j, "in short\n"), "| given up in round 1: a sandbox did not start: exit status 1 |")
 }
 
 func TestSwappedMemoryIsInTheDefaultTable(t *testing.T) {

@@ -163,6 +163,11 @@ func (o *Options) Ahead(targets int) terms.Ahead {
 	return a
 }
 
+// Comparisons are those of a table of so many targets, in memory and in CPU.
+func (o *Options) Comparisons(targets int) int {
+	return 2 * max(targets-1, 0) * (len(withIdle(o.Phases)) + len(o.Sandboxes) - 1)
+}
+
 func phasesWrong(phases []string) option.FieldErrors {
 	if len(phases) == 0 {
 		return option.FieldErrors{option.Wrongf("phases", "the list is empty: write at least one, such as idle")}

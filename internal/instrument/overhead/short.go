@@ -12,6 +12,7 @@ import (
 
 // shortly is a line of the section: what there is of a target.
 type shortly struct {
+	why   string // it has failed
 	idle  *Cell
 	slope *Slope
 	class *RuntimeClass
@@ -32,6 +33,7 @@ func inShort(v *Judgement) *page.Section {
 		if idle != nil {
 			rows[i].idle = v.at(t.Name, step{idle.Phase, idle.Sandboxes})
 		}
+		rows[i].why = v.why(t.Name, idle)
 		if k := slices.IndexFunc(v.Scaling, func(s Scaling) bool { return s.Target == t.Name }); k >= 0 {
 			rows[i].slope = &v.Scaling[k].Slopes[ofMemory]
 		}
@@ -42,10 +44,13 @@ func inShort(v *Judgement) *page.Section {
 	least, open := false, false
 	column := func(title string, there func(*shortly) bool, show func(*shortly) page.Cell) {
 		m.AddIf(title, page.Each(rows, func(r *shortly) page.Cell {
-			if !there(r) {
-				return page.Words(page.Dot)
+			switch {
+			case there(r):
+				return show(r)
+			case r.why != "":
+				return page.Cell{}
 			}
-			return show(r)
+			return page.Words(page.Dot)
 		}))
 	}
 	isIdle := func(r *shortly) bool { return r.idle != nil }
@@ -90,6 +95,9 @@ func inShort(v *Judgement) *page.Section {
 		}
 		return page.Cell{Head: memory, Tail: fmt.Sprintf("%dm", r.class.CPU)}
 	})
+	if slices.ContainsFunc(rows, func(r shortly) bool { return r.why != "" }) {
+		m.AddText("failed", page.Each(rows, func(r *shortly) page.Cell { return page.Cell{Head: r.why, Style: term.Red} }))
+	}
 	note := ""
 	if idle != nil {
 		note = "per sandbox, idle, with " + page.Sandboxes(idle.Sandboxes) + ": memory without page cache; of it charged outside the pod's cgroup, the engine's daemon with it; CPU; what the engine says first, MiB. "

@@ -110,12 +110,8 @@ func (s *schedule) all(ctx context.Context) (why string, err error) {
 			return "", err
 		}
 	}
-	need := 0
-	if len(s.Open) > 1 {
-		need = p.RoundsFor(1) // for the intervals of ratios
-	}
 	return s.Perform(ctx, run.Rounds[subject.Session]{
-		Rounds: p.Rounds, Budget: p.Budget, EachVisit: true, Fewer: ", targets, phases or sandboxes", Need: need,
+		Rounds: p.Rounds, Budget: p.Budget, EachVisit: true, Fewer: ", targets, phases or sandboxes", Need: p.RoundsFor(p.Comparisons(len(s.Open))),
 		Turns: func(at run.Round) []turn { return run.Shuffled(p.Seed, uint64(at.Number), s.Each(at, 0)) },
 		Visit: func(ctx context.Context, t turn) error {
 			v := &visit{schedule: s, turn: t}
