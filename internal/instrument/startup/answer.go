@@ -14,6 +14,11 @@ import (
 // mostParts are the parts of a start that an answer names.
 const mostParts = 4
 
+// helpers are processes that starts often wait for, and what they are.
+var helpers = [][2]string{
+	{"libnetwork-setkey", "dockerd's hook in runc create: it waits until dockerd has set up the container's network namespace; with --network host there is none"},
+}
+
 // answer is how long a start takes and what takes the time, a sentence a target, and which
 // starts have no end.
 func (j *Judgement) answer() (out []string) {
@@ -54,6 +59,11 @@ func (j *Judgement) answer() (out []string) {
 				text += "; longest: " + parts
 			}
 			out = append(out, text+".")
+		}
+	}
+	for _, h := range helpers {
+		if strings.Contains(strings.Join(out, " "), h[0]) {
+			out = append(out, h[0]+" is "+h[1]+".")
 		}
 	}
 	for i := range j.Found {

@@ -29,7 +29,14 @@ func Gaps(s *record.Start, engine string, n int) []record.Gap {
 	var gaps []record.Gap
 	switch s.Method {
 	case record.MethodLogs:
-		gaps = slices.Clone(s.Gaps)
+		for _, g := range s.Gaps { // what a log holds beyond the start is none of its
+			if s.Ended > s.Began {
+				g.Began, g.Ended = max(g.Began, s.Began), min(g.Ended, s.Ended)
+			}
+			if g.Ended >= g.Began {
+				gaps = append(gaps, g)
+			}
+		}
 	case record.MethodNotes, record.MethodNone: // without events there is nothing between them
 	default:
 		if s.Ended > s.Began {

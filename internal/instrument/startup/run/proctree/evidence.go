@@ -3,6 +3,7 @@ package proctree
 import (
 	"cmp"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -67,7 +68,6 @@ func (t *tree) guess(c *claims) {
 	}
 	sure := free == len(asks)
 	var rest []*group
-	containers, networks, early := 0, 0, false
 	for _, g := range t.groups(c) {
 		switch {
 		case g.mine && !g.network:
@@ -75,25 +75,68 @@ func (t *tree) guess(c *claims) {
 		case g.mine, g.at < t.since: // nobody had asked for it yet
 		default:
 			rest = append(rest, g)
-			if g.network {
-				networks++
-				continue
-			}
-			early = early || containers < len(asks) && g.at < asks[containers].at
-			containers++
 		}
 	}
-	switch {
-	case len(rest) == 0, free <= 0 && sure:
-	case containers <= free && networks <= free && !early:
-		for _, g := range rest {
+	if len(rest) == 0 || free <= 0 && sure {
+		return
+	}
+	for _, those := range [][]*group{rest, t.complete(rest, false), t.complete(rest, true)} {
+		if !fits(those, asks, free) {
+			continue
+		}
+		for _, g := range those {
 			for _, id := range g.ids {
 				c.mine[id] = true
 			}
 		}
-	default:
-		c.missing = append(c.missing, ambiguous(rest, "started"))
+		return
 	}
+	c.missing = append(c.missing, ambiguous(rest, "started"))
+}
+
+// fits reports whether clients whose container is not known can have asked for all groups.
+func fits(groups []*group, asks []asker, free int) bool {
+	containers, networks := 0, 0
+	for _, g := range groups {
+		if g.network {
+			networks++
+			continue
+		}
+		if containers < len(asks) && g.at < asks[containers].at {
+			return false
+		}
+		containers++
+	}
+	return len(groups) > 0 && containers <= free && networks <= free
+}
+
+// complete returns the groups whose workload was executed, if the command succeeded; with
+// named those whose workload is a program that a client names among its arguments.
+func (t *tree) complete(groups []*group, named bool) (out []*group) {
+	if t.client < 0 || !t.succeeded() {
+		return nil
+	}
+	words := map[string]bool{}
+	for i := range t.nodes {
+		if t.ofClient[i] && t.isClient(i) {
+			for _, word := range t.nodes[i].rest {
+				words[path.Base(word)] = true
+			}
+		}
+	}
+	for _, g := range groups {
+		if slices.ContainsFunc(t.nodes, func(n node) bool {
+			return n.workload && !n.session && t.lived(&n) && (!named || words[n.base]) && slices.Contains(g.ids, t.about(n.stands))
+		}) {
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
+// succeeded reports whether the command ended with status 0.
+func (t *tree) succeeded() bool {
+	return slices.ContainsFunc(t.nodes, func(n node) bool { return n.pid == t.asked.Client && n.exit != nil && *n.exit == 0 })
 }
 
 func ambiguous(rest []*group, done string) record.Missing {
@@ -107,7 +150,7 @@ func ambiguous(rest []*group, done string) record.Missing {
 	}
 	return record.Missing{What: "ambiguous", Count: int64(len(rest)),
 		Detail: "containers that were " + done + " meanwhile and may be others', so they are left out: " + strings.Join(shown, ", ") + more +
-			"; run it where nobody else does that, or let the command print the id (docker run -d)"}
+			"; run it where nobody else does that, or " + map[string]string{"started": "weigh the engine itself, which says its ids: tare startup docker", "used": "name the container by its id"}[done]}
 }
 
 // asker is a client of an engine.
