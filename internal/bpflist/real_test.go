@@ -2,7 +2,6 @@ package bpflist
 
 import (
 	"context"
-	"encoding/csv"
 	"encoding/json"
 	"errors"
 	"os"
@@ -96,7 +95,7 @@ func (u *until) Write(b []byte) (int, error) {
 
 func TestWatchingEndsWithItsContextAndLeavesNoStatisticsOn(t *testing.T) {
 	id := busy(t)
-	for _, format := range []string{formatText, formatJSON, formatCSV} {
+	for _, format := range []string{formatText, formatJSON} {
 		t.Run(format, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
@@ -104,11 +103,6 @@ func TestWatchingEndsWithItsContextAndLeavesNoStatisticsOn(t *testing.T) {
 			err := Run(ctx, out, Options{Filter: bpfstat.Filter{IDs: []uint32{id}}, Interval: 20 * time.Millisecond, Watch: true, Format: format})
 			check.That(t, errors.Is(err, context.Canceled), "it ended with %v, want %v", err, context.Canceled)
 			check.That(t, !statistics(t), "statistics are still on")
-			if format == formatCSV {
-				rows, err := csv.NewReader(strings.NewReader(out.String())).ReadAll()
-				check.That(t, err == nil && len(rows) >= 3 && rows[0][0] == "time" && rows[1][0] != "time" && rows[2][0] != "time",
-					"%v, %v; want one heading and rows", rows, err)
-			}
 		})
 	}
 }
@@ -161,10 +155,8 @@ func TestRenderings(t *testing.T) {
 	for name, write := range map[string]func(b *strings.Builder) error{
 		"interval.txt":         func(b *strings.Builder) error { return v.writeText(b, 0, false) },
 		"interval.json":        func(b *strings.Builder) error { return term.WriteJSON(b, v, true) },
-		"interval.csv":         func(b *strings.Builder) error { return v.writeCSV(b, true) },
 		"interval.openmetrics": func(b *strings.Builder) error { return v.writeOpenMetrics(b) },
 		"one-reading.txt":      func(b *strings.Builder) error { return still.writeText(b, 0, false) },
-		"one-reading.csv":      func(b *strings.Builder) error { return still.writeCSV(b, true) },
 		"screen.txt":           func(b *strings.Builder) error { b.WriteString(strings.Join(v.lines(40), "\n") + "\n"); return nil },
 		"screen-short.txt":     func(b *strings.Builder) error { b.WriteString(strings.Join(v.lines(8), "\n") + "\n"); return nil },
 		"nothing.txt": func(b *strings.Builder) error {

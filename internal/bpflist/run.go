@@ -1,12 +1,10 @@
 package bpflist
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,19 +16,17 @@ import (
 	"github.com/tare-bench/tare/internal/live"
 	"github.com/tare-bench/tare/internal/node/bpfstat"
 	"github.com/tare-bench/tare/internal/term"
-	"github.com/tare-bench/tare/record"
 )
 
 // The formats.
 const (
 	formatText        = "text"
 	formatJSON        = "json"
-	formatCSV         = "csv"
 	formatOpenMetrics = "openmetrics"
 )
 
 // formats are all of them.
-var formats = []string{formatText, formatJSON, formatCSV, formatOpenMetrics}
+var formats = []string{formatText, formatJSON, formatOpenMetrics}
 
 // Options are what `tare bpf list` was asked for.
 type Options struct {
@@ -49,8 +45,6 @@ func (o *Options) Check() error {
 		return fmt.Errorf("--format: %q is not a format; they are %s", o.Format, strings.Join(formats, ", "))
 	case o.Interval < 0:
 		return fmt.Errorf("--interval: %s is less than none", o.Interval)
-	case slices.Contains(slices.Concat(o.Filter.Names, o.Filter.Pins, o.Filter.Cgroups), ""):
-		return errors.New("--name, --pin, --cgroup: what is empty chooses no program; leave it out to see all")
 	case o.Watch && o.Interval == 0:
 		return errors.New("--watch: it takes an interval; leave out --interval 0")
 	case o.Watch && o.Format == formatOpenMetrics:
@@ -91,36 +85,13 @@ func Run(ctx context.Context, w io.Writer, o Options) (err error) {
 	return s.blocks(ctx, c)
 }
 
-// Loaded says which programs are loaded, a line for each owner.
+// Loaded lists the programs that are loaded, with their owners.
 func Loaded() string {
-	list, err := loaded()
-	if err != nil {
+	var text strings.Builder
+	if err := Run(context.Background(), &text, Options{}); err != nil {
 		return fmt.Sprintf("what is loaded is not known: %v", err)
 	}
-	by := map[string][]string{}
-	for _, p := range list {
-		_, holder, _ := strings.Cut(strings.Join(p.Holders[:min(1, len(p.Holders))], ""), " ")
-		owner := cmp.Or(p.Owner, holder, "unknown owner")
-		by[owner] = append(by[owner], fmt.Sprintf("%d %s", p.ID, cmp.Or(p.Full, p.Name, "tag "+p.Tag)))
-	}
-	lines := []string{fmt.Sprintf("loaded here: %s; costs: tare bpf list", page.Amount(len(list), "program"))}
-	for _, owner := range slices.Sorted(maps.Keys(by)) {
-		lines = append(lines, fmt.Sprintf("%s: %s", owner, few(by[owner], 4)))
-	}
-	return strings.Join(lines, "\n")
-}
-
-func loaded() (_ []record.Program, err error) {
-	m, err := bpfstat.Open()
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, m.Close()) }()
-	l, err := m.List(bpfstat.Filter{})
-	if err != nil {
-		return nil, err
-	}
-	return l.Programs, m.Describe(l)
+	return text.String()
 }
 
 // shown prints views.
@@ -240,8 +211,6 @@ func (s *shown) print() error {
 	switch s.options.Format {
 	case formatJSON:
 		return term.WriteJSON(s.out, s.view, !s.options.Watch)
-	case formatCSV:
-		return s.view.writeCSV(s.out, s.printed == 0)
 	case formatOpenMetrics:
 		return s.view.writeOpenMetrics(s.out)
 	}

@@ -1,5 +1,5 @@
 // Package bpflist shows which BPF programs are loaded and what they cost: as a
-// table, JSON, CSV or OpenMetrics, once or live. It is what `tare bpf list` does.
+// table, JSON or OpenMetrics, once or live. It is what `tare bpf list` does.
 //
 // A [collector] reads package bpfstat at both ends of an interval and makes a
 // [View], which the rest of the package prints. Shares are told both of one core and
@@ -7,8 +7,10 @@
 package bpflist
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/tare-bench/tare/internal/node/bpfstat"
@@ -179,3 +181,18 @@ func (v *View) sum(l *bpfstat.Listing) {
 		}
 	}
 }
+
+// name is all of a program's name that is known, "" where it has none.
+func (p *Program) name() string { return cmp.Or(p.Full, p.Name) }
+
+// where is a text of what is known, else "".
+func where(known bool, text string) string {
+	if !known {
+		return ""
+	}
+	return text
+}
+
+func decimal(f float64, digits int) string { return strconv.FormatFloat(f, 'f', digits, 64) }
+
+func whole[T uint64 | uint32 | int64 | int](n T) string { return fmt.Sprint(n) }

@@ -28,11 +28,7 @@ func enoughFor(ctx context.Context, p *bpf.Options) error {
 	local := true
 	if p.URL != "" {
 		at, err := load.Find(ctx, p.URL) // what is not found ends the run, whose record says why
-		if local = err == nil; local {
-			if local, err = here(at.Addr()); err != nil {
-				return err
-			}
-		}
+		local = err == nil && here(at.Addr())
 	}
 	for _, n := range p.Connections {
 		need := load.Need{Connections: n, KeepAlive: p.KeepAlive, Instances: p.Instances, Local: local}
@@ -43,21 +39,10 @@ func enoughFor(ctx context.Context, p *bpf.Options) error {
 	return nil
 }
 
-// here tells whether an address is this machine's own.
-func here(at netip.Addr) (bool, error) {
-	if at.IsLoopback() || at.IsUnspecified() {
-		return true, nil
-	}
-	own, err := net.InterfaceAddrs()
-	if err != nil {
-		return false, fmt.Errorf("ask for this machine's addresses: %w", err)
-	}
-	for _, a := range own {
-		if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().Unmap() == at.WithZone("") {
-			return true, nil
-		}
-	}
-	return false, nil
+// here reports whether an address is this machine's own: no other can be listened on.
+func here(at netip.Addr) bool {
+	l, err := net.Listen("tcp", netip.AddrPortFrom(at, 0).String())
+	return err == nil && l.Close() == nil
 }
 
 // weighBPF performs a plan.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,10 +13,6 @@ import (
 	"github.com/tare-bench/tare/internal/core/option"
 	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/doctor"
-	"github.com/tare-bench/tare/internal/instrument/bpf"
-	"github.com/tare-bench/tare/internal/instrument/lifecycle"
-	"github.com/tare-bench/tare/internal/instrument/overhead"
-	"github.com/tare-bench/tare/internal/instrument/startup"
 	"github.com/tare-bench/tare/internal/instrument/storage"
 	"github.com/tare-bench/tare/internal/instrument/terms"
 	"github.com/tare-bench/tare/internal/subject/find"
@@ -26,7 +21,7 @@ import (
 )
 
 func newDoctor(s *app) *cobra.Command {
-	var format, instrument string
+	var format string
 	var try bool
 	var reach terms.Reach
 	equip(&reach)
@@ -37,17 +32,12 @@ func newDoctor(s *app) *cobra.Command {
 		Long: `Say of every runtime and kernel facility that tare can use whether it is there,
 its version, whether it can be used and why not, and the one command that would
 change it. Nothing on the machine is changed. A runtime or an engine is "ok" only with --try,
-which starts one workload on each and removes it. With --for, say it only of what one
-instrument needs: what is missing then it cannot do, and what is limited makes its
-figures fewer or less steady.`,
-		Example: "  tare doctor\n  tare doctor --try\n  tare doctor --for overhead\n  tare doctor --format json",
+which starts one workload on each and removes it.`,
+		Example: "  tare doctor\n  tare doctor --try\n  tare doctor --format json",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := set.Finish(c.Context()); err != nil {
 				return err
-			}
-			if known := s.instruments.Names(); instrument != "" && !slices.Contains(known, instrument) {
-				return fmt.Errorf("--for: there is no instrument %q; there are %s", instrument, strings.Join(known, ", "))
 			}
 			roots := workspace.DefaultRoots()
 			checks := doctor.Facilities(
@@ -70,9 +60,6 @@ figures fewer or less steady.`,
 			checks = append(checks, kataCheck(targets, tried))
 			checks = append(checks, watchCheck())
 			checks = append(checks, toolChecks(c.Context())...)
-			if instrument != "" {
-				checks = slices.DeleteFunc(checks, func(c doctor.Check) bool { return !needed(c, instrument) })
-			}
 			switch format {
 			case "text":
 				return errors.Join(doctor.Render(s.Out, checks), left)
@@ -84,31 +71,8 @@ figures fewer or less steady.`,
 	}
 	c.Flags().BoolVar(&try, "try", false, "start one workload on each runtime and engine, and remove it")
 	c.Flags().StringVar(&format, "format", "text", "text or json")
-	c.Flags().StringVar(&instrument, "for", "", "only what this instrument needs: "+strings.Join(s.instruments.Names(), ", "))
 	set.AddFlags(c.Flags())
 	return c
-}
-
-// containers are the instruments that start some.
-var containers = []string{lifecycle.Name, overhead.Name, storage.Name, startup.Name}
-
-// needs are the checks, by name or by area, of what not every instrument needs.
-var needs = map[string][]string{
-	doctor.AreaRuntime: containers, doctor.AreaEngine: containers, "overlayfs": containers, "namespaces": containers, "KVM": containers, "vhost-vsock": containers,
-	"CAP_SYS_CHROOT": containers, "CAP_MKNOD": containers, "CAP_SETUID": containers,
-	"CAP_BPF": {startup.Name, bpf.Name}, "CAP_PERFMON": {startup.Name, bpf.Name}, "BPF": {startup.Name, bpf.Name},
-	"watching starts": {startup.Name}, "BPF statistics": {bpf.Name}, "perf events": nil,
-	storage.ToolFio: {overhead.Name, storage.Name}, storage.ToolSysbench: {storage.Name}, storage.ToolDD: {storage.Name},
-}
-
-// needed tells whether an instrument goes by a check.
-func needed(c doctor.Check, instrument string) bool {
-	for _, key := range []string{c.Area, c.Name} {
-		if some, ok := needs[key]; ok && !slices.Contains(some, instrument) {
-			return false
-		}
-	}
-	return true
 }
 
 // toolChecks tell of the programs that load sandboxes.

@@ -25,7 +25,6 @@ type outputFlags struct {
 	quiet   bool
 	force   bool
 	verbose bool
-	explain bool
 	keep    *[]instrument.Judged // where it goes that is shown later; nil: it is shown at once
 	dir     string               // of the document; "" for none
 	of      *record.Part         // the measure of a plan that it is; nil: none
@@ -48,25 +47,17 @@ func (f *outputFlags) addFile(set *pflag.FlagSet) {
 
 // addForm adds the flags of reports of these instruments.
 func (f *outputFlags) addForm(set *pflag.FlagSet, of instrument.List) {
-	formats, behind, explain := "text, md or html (one file, with charts) for people; for programs "+export.FormatNames(), "", ""
+	formats, behind := "text, md or html (one file, with charts) for people; for programs "+export.FormatNames(), ""
 	for _, one := range of {
 		for _, name := range slices.Sorted(maps.Keys(one.Formats)) {
 			formats += "; " + name + ": " + one.Formats[name].Help
 		}
-		switch {
-		case len(of) == 1:
-			behind, explain = ": "+one.Verbose, one.Explain
-		case one.Explain != "":
-			explain += "of " + one.Name + ": " + one.Explain
+		if len(of) == 1 {
+			behind = ": " + one.Verbose
 		}
 	}
 	set.StringVar(&f.format, "format", "text", formats)
 	set.BoolVarP(&f.verbose, "details", "v", false, "show everything"+strings.TrimSuffix(behind, ": "))
-	set.BoolVar(&f.verbose, "verbose", false, "the same as --details")
-	_ = set.MarkHidden("verbose") // it is there
-	if explain != "" {
-		set.BoolVar(&f.explain, "explain", false, explain)
-	}
 }
 
 // checkFormat refuses a format in which the report of an instrument cannot be made: it
@@ -133,7 +124,7 @@ func (s *app) pageOptions(out outputFlags) page.Options {
 	if !ok {
 		columns = 120
 	}
-	return page.Options{Width: columns, Colour: term.Colour(s.Out), Verbose: out.verbose, Explain: out.explain}
+	return page.Options{Width: columns, Colour: term.Colour(s.Out), Verbose: out.verbose}
 }
 
 // codeOfAll is the exit code that judged runs call for.

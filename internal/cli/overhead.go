@@ -18,14 +18,6 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// extendOverhead lets the verb print the RuntimeClass alone.
-func extendOverhead(_ *app, v *verb) {
-	v.Flags().BoolFunc("apply-yaml", "print the RuntimeClass to apply and nothing else, as --format "+overhead.FormatRuntimeClass, func(string) error {
-		v.out.format = overhead.FormatRuntimeClass
-		return nil
-	})
-}
-
 // inCluster refuses pods whose memory cannot be read here, and to check
 // what no target declares.
 func inCluster(p *overhead.Options, targets []subject.Target) error {

@@ -91,33 +91,6 @@ func TestMoreLanesThanThereAreProcessesForAreRefused(t *testing.T) {
 	}
 }
 
-// What only some instruments need is told to those alone; and no key of the table is
-// one that no check has.
-func TestDoctorTellsAnInstrumentOfWhatItNeeds(t *testing.T) {
-	for instrument, wanted := range map[string]map[string]bool{
-		"lifecycle": {"CAP_BPF": false, "fio": false, "docker/runc": true, "CAP_SYS_ADMIN": true},
-		"overhead":  {"CAP_BPF": false, "fio": true, "dd": false, "CAP_SYS_PTRACE": true},
-		"storage":   {"fio": true, "dd": true, "BPF": false},
-		"startup":   {"CAP_BPF": true, "watching starts": true, "BPF statistics": false},
-		"bpf":       {"CAP_BPF": true, "BPF statistics": true, "docker/runc": false, "overlayfs": false, "cgroups": true},
-	} {
-		for name, want := range wanted {
-			c := doctor.Check{Area: doctor.AreaKernel, Name: name}
-			if strings.Contains(name, "/") {
-				c.Area = doctor.AreaEngine
-			}
-			check.Equal(t, fmt.Sprintf("%s goes by %s: %v", instrument, name, !want), needed(c, instrument), want)
-		}
-	}
-	out, _ := ends(t, ExitDone, "", "doctor", "--format", "json")
-	for key := range needs {
-		if !strings.Contains(out, `"`+key+`"`) && !strings.HasPrefix(key, "CAP_") { // not on older kernels
-			t.Errorf("no check is called %s", key)
-		}
-	}
-	refuses(t, words("doctor --for weight"), `there is no instrument "weight"; there are lifecycle, overhead`)
-}
-
 // handler is a target of which no more is known than what it says.
 type handler struct {
 	subject.Target

@@ -32,7 +32,6 @@ func weighStorage(ctx context.Context, s *app, p storage.Options, out outputFlag
 			if err != nil {
 				return nil, nil, err
 			}
-			s.tellRoom(&p, volumes, jobs)
 			if err := carryTools(ctx, &p, &options); err != nil {
 				return nil, nil, err
 			}

@@ -1,19 +1,14 @@
 package cli
 
 import (
-	"cmp"
 	"fmt"
 	"os"
-	"path/filepath"
 
-	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/instrument/storage"
-	storagerun "github.com/tare-bench/tare/internal/instrument/storage/run"
 	"github.com/tare-bench/tare/internal/instrument/storage/run/volume"
 	"github.com/tare-bench/tare/internal/instrument/storage/tool"
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/subject"
-	"github.com/tare-bench/tare/internal/workspace"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -51,28 +46,6 @@ func checkVolumes(volumes []storage.Volume) error {
 		}
 	}
 	return nil
-}
-
-// tellRoom says before anything runs which jobs have files that the host's own folders
-// cannot hold: their cells will fail, when their turn comes.
-func (s *app) tellRoom(p *storage.Options, volumes []storage.Volume, jobs []storage.Job) {
-	for _, v := range volumes {
-		dir := cmp.Or(v.Source, workspace.DefaultRoots().Data)
-		for _, err := os.Stat(dir); err != nil && filepath.Dir(dir) != dir; _, err = os.Stat(dir) {
-			dir = filepath.Dir(dir) // below which it will be made
-		}
-		free, err := freeBelow(dir)
-		if v.Kind != record.VolumeBind || err != nil { // or where it fails is where it is needed
-			continue
-		}
-		for _, j := range jobs {
-			need, err := storagerun.Needs(j, placeOf(p, &j))
-			if err == nil && float64(need) > storagerun.MaxOfDisk*float64(free) {
-				fmt.Fprintf(s.Err, "tare: the files of job %s are %s, and on %s %s are free, of which 90 %% may be taken: on volume %s its cells will fail; use a smaller --size or --scale, or bind=/FOLDER on a larger disk\n",
-					j.Name, page.Size(float64(need)), dir, page.Size(float64(free)), v.Name)
-			}
-		}
-	}
 }
 
 // placeOf is where a job would have its files inside a sandbox.

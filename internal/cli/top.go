@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -48,9 +47,6 @@ CPU is in percent of one CPU; K, M and G are powers of 1024; "?" is not known.`,
 			if o.Interval < shortestLook || o.Interval > longestLook {
 				return fmt.Errorf("--interval: %s is not between %s and %s", o.Interval, shortestLook, longestLook)
 			}
-			if o.Rows < 0 {
-				return errors.New("-n: there is no negative number of rows; 0 shows all")
-			}
 			switch format {
 			case "text":
 			case "json":
@@ -73,7 +69,6 @@ CPU is in percent of one CPU; K, M and G are powers of 1024; "?" is not known.`,
 	f.StringVar(&o.Engine, "engine", "", "only those of this engine or isolation: docker, podman, containerd, cri-o, isula, kubernetes, oci, kata, gvisor, vm; or both, as docker/kata")
 	f.BoolVar(&o.Once, "once", false, "look twice, an interval apart, print, and end")
 	f.StringVar(&format, "format", "text", "text or json")
-	f.IntVarP(&o.Rows, "rows", "n", 0, "show this many sandboxes at most, 0: all")
 	f.BoolVar(&o.PSS, "pss", false, "read the share of memory (PSS) of processes beside sandboxes, which costs the kernel a walk through their page tables; --once always does")
 	return c
 }

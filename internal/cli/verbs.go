@@ -22,7 +22,7 @@ import (
 // performers say of each instrument how it is performed.
 var performers = map[string]performer{
 	lifecycle.Name: {perform: by(weighLifecycle)},
-	overhead.Name:  {perform: by(weighOverhead), extend: extendOverhead},
+	overhead.Name:  {perform: by(weighOverhead)},
 	storage.Name:   {perform: by(weighStorage)},
 	startup.Name:   {perform: by(weighStartup), extend: extendStartup},
 	service.Name:   {perform: by(weighApp)},

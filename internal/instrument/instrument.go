@@ -30,7 +30,7 @@ type Instrument struct {
 	Quantities           *figure.Catalogue // its rows of docs/figures.md; nil: they are written by hand
 	Lines                []record.LineType // of its records, beside those that package record declares
 	Judge                func(*record.Record) (Judgement, error)
-	Verbose, Explain     string            // what reports show with -v and --explain; "": the same as without
+	Verbose              string            // what reports show with -v
 	Formats              map[string]Format // forms of report that no other instrument has
 }
 

@@ -104,7 +104,7 @@ func goldens(t *testing.T) map[string]page.Options {
 	all := map[string]page.Options{}
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".md")
-		all[name] = page.Options{Verbose: strings.HasSuffix(name, "-verbose"), Explain: strings.HasSuffix(name, "-explain")}
+		all[name] = page.Options{Verbose: strings.HasSuffix(name, "-verbose")}
 	}
 	for _, name := range names(t) {
 		all[name] = page.Options{}
@@ -115,7 +115,7 @@ func goldens(t *testing.T) map[string]page.Options {
 // storedOf is the record of a kept report.
 func storedOf(t *testing.T, name string) *record.Record {
 	t.Helper()
-	return load(t, strings.TrimSuffix(strings.TrimSuffix(name, "-verbose"), "-explain"))
+	return load(t, strings.TrimSuffix(name, "-verbose"))
 }
 
 func TestStoredRecordsAreReportedToTheDigit(t *testing.T) {
@@ -156,7 +156,7 @@ const mostLines = 40
 func TestAReportBeginsAndEndsWithItsAnswer(t *testing.T) {
 	t.Parallel()
 	for name := range goldens(t) {
-		if strings.Contains(name, "verbose") || strings.Contains(name, "explain") || strings.Contains(name, "import") {
+		if strings.Contains(name, "verbose") || strings.Contains(name, "import") {
 			continue
 		}
 		p := judged(t, storedOf(t, name)).Page(page.Options{Width: 120})
@@ -249,7 +249,7 @@ func TestNoFormatPassesOnWhatATerminalObeys(t *testing.T) {
 	for _, name := range names(t) {
 		rec := poisoned(t, name)
 		for _, format := range formsOf(rec) {
-			for _, o := range []page.Options{{Width: 80}, {Verbose: true, Explain: true}} {
+			for _, o := range []page.Options{{Width: 80}, {Verbose: true}} {
 				out := report(t, rec, format, o)
 				if f, _ := export.FormatOf(format); f.Binary {
 					continue // no terminal is shown it

@@ -233,7 +233,7 @@ func (s *site) report(w http.ResponseWriter, r *http.Request, one found) error {
 	format := cmp.Or(query.Get("format"), "html")
 	o := page.Options{Width: columns, Beside: []page.Address{{Text: "all records", URL: "/"}, {Text: "other forms", URL: "/live?r=" + url.QueryEscape(keyOf(one.path))}}}
 	if query.Get("verbose") != "" {
-		o.Verbose, o.Explain = true, true
+		o.Verbose = true
 	} else {
 		query.Set("verbose", "1")
 		o.Beside = append(o.Beside, page.Address{Text: "everything", URL: "/report?" + query.Encode()})

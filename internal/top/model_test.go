@@ -208,17 +208,17 @@ func TestOnlyWhatIsSelectedIsShownInOrder(t *testing.T) {
 		}
 	}
 	for want, sel := range map[string]Selection{
-		"b a c":  {},
-		"a b c":  {Sort: SortMemory, Reverse: true},
-		"a c b":  {Sort: SortCPU},
-		"c b a":  {Sort: SortName, Reverse: true},
-		"b a":    {Sort: SortOverhead, Rows: 2},
-		"a c":    {Engine: "docker", Sort: SortName},
-		"b":      {Engine: "Kubernetes/kata"},
-		"c a":    {Engine: "docker", Sort: SortIO},
-		"":       {Filter: "nobody"},
-		"b ":     {Filter: "QEMU"},
-		"b a c ": {Sort: SortCache},
+		"b a c":   {},
+		"a b c":   {Sort: SortMemory, Reverse: true},
+		"a c b":   {Sort: SortCPU},
+		"c b a":   {Sort: SortName, Reverse: true},
+		"b a c  ": {Sort: SortOverhead},
+		"a c":     {Engine: "docker", Sort: SortName},
+		"b":       {Engine: "Kubernetes/kata"},
+		"c a":     {Engine: "docker", Sort: SortIO},
+		"":        {Filter: "nobody"},
+		"b ":      {Filter: "QEMU"},
+		"b a c ":  {Sort: SortCache},
 	} {
 		var got []string
 		for _, s := range sel.of(make3()) {

@@ -59,7 +59,6 @@ type Selection struct {
 	Reverse bool
 	Filter  string // in a name, an id, a path of a cgroup or a process's name, whatever the case
 	Engine  string // "docker", "kata", "docker/kata"
-	Rows    int    // at most; 0: all
 }
 
 // of returns the sandboxes that are selected, in order.
@@ -76,9 +75,6 @@ func (l *Selection) of(all []Sandbox) []Sandbox {
 		}
 	}
 	slices.SortStableFunc(out, func(a, b Sandbox) int { return cmp.Or(l.compare(&a, &b), strings.Compare(a.key, b.key)) })
-	if l.Rows > 0 && len(out) > l.Rows {
-		out = out[:l.Rows]
-	}
 	return out
 }
 

@@ -145,15 +145,6 @@ func Failed(found []record.Finding, target, op string, lanes int, of *figure.Fig
 	return fmt.Sprintf("%s: %s failed, %d of %d%s", page.Heading(target), op, of.Failed, of.Total, reason)
 }
 
-// FailedWith is the same of something whose first failure is at hand.
-func FailedWith(target, what string, failed, total int, first *record.Failure) string {
-	text := fmt.Sprintf("%s: %s failed, %d of %d", page.Heading(target), what, failed, total)
-	if first != nil {
-		text += ": " + page.Short(term.Clean(first.Detail), longestReason)
-	}
-	return text
-}
-
 // Join joins two parts of a sentence, of which either may be empty.
 func Join(a, b string) string {
 	if a == "" || b == "" {

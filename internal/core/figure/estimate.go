@@ -1,6 +1,7 @@
 package figure
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"math"
@@ -159,10 +160,7 @@ func (how Comparing) RoundsFor(comparisons int) int {
 // Enough returns the rounds of a plan; of one that has none, those that give an interval and
 // show a difference in each of so many comparisons.
 func (how Comparing) Enough(rounds, comparisons int) int {
-	if rounds > 0 {
-		return rounds
-	}
-	return max(how.RoundsFor(comparisons), stat.RoundsFor(1, stat.Raw))
+	return cmp.Or(rounds, max(how.RoundsFor(comparisons), stat.RoundsFor(1, stat.Raw)))
 }
 
 // Different tells whether a difference was shown.

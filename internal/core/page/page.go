@@ -122,7 +122,6 @@ type Options struct {
 	Width   int  // columns of the terminal; 0: no limit. Text only
 	Colour  bool // text only
 	Verbose bool // the machine, every stamp, resources and the reason of every verdict
-	Explain bool // of an overhead run: the fact behind every role, and every cgroup's path
 
 	// Figure keeps a chart of a page in Markdown as a file, NAME.svg, and returns the
 	// relative link to it; no name comes twice. nil: there is no place for files, and

@@ -123,12 +123,11 @@ type Patience struct {
 
 // Wait calls wait with the time that it may take, and returns what it returns.
 func (p *Patience) Wait(wait func(most time.Duration) bool) bool {
-	if wait(max(p.Most>>p.vain, min(p.Most, time.Second))) {
+	done := wait(max(p.Most>>p.vain, min(p.Most, time.Second)))
+	if p.vain = min(p.vain+1, 10); done {
 		p.vain = 0
-		return true
 	}
-	p.vain = min(p.vain+1, 10)
-	return false
+	return done
 }
 
 // over tells that nothing new may be begun.

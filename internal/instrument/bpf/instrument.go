@@ -35,7 +35,7 @@ statistics themselves cost, by the same load without them.
 Load goes to a server of tare's own on loopback, or to the --url that is named.`,
 			Example: `  tare bpf load --datapath reference -c 10,20 -t 200ms --idle 100ms --rounds 1
   tare bpf load --datapath reference -c 10 --qps 200 --keepalive -t 200ms --idle 100ms --rounds 1`,
-			New: func() option.Options { return toChoose(DefaultsOfLoad()) },
+			New: func() option.Options { o := DefaultsOfLoad(); o.Datapath = ""; return &o },
 		},
 		{
 			Name:  "quota",
@@ -53,15 +53,9 @@ beside the same load without a limit.`,
 			Long: `Put so many services into the map, and say what programs and maps occupy, each map
 once, idle and under load.`,
 			Example: "  tare bpf memory --datapath reference --services 1,100 -c 10 -t 200ms --idle 100ms",
-			New:     func() option.Options { return toChoose(DefaultsOfMemory()) },
+			New:     func() option.Options { o := DefaultsOfMemory(); o.Datapath = ""; return &o },
 		},
 	},
 	Judge:   instrument.Judging(Judge),
 	Verbose: "every program and map, what was asked for, and the machine",
-}
-
-// toChoose returns options of a command line that has to choose programs.
-func toChoose(o Options) option.Options {
-	o.Datapath = ""
-	return &o
 }

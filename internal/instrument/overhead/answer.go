@@ -88,10 +88,8 @@ func (j *Judgement) why(target string, idle *Table) string {
 			reason = c.Failure.Detail
 		}
 	}
-	return page.Short(term.Clean(reason), longestReason)
+	return page.Short(term.Clean(reason), 2*page.LongestName)
 }
 
 // gone reports whether a finding is that a target was weighed no further.
 func gone(f *record.Finding) bool { return f.Code == finding.OpenFailed || f.Code == finding.GivenUp }
-
-const longestReason = 80

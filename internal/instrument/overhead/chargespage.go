@@ -10,7 +10,7 @@ import (
 )
 
 // shownPath is how much of a cgroup's path stands in a table; the list under
-// --explain has all of it.
+// --details has all of it.
 const shownPath = 32
 
 // charge is a line of the table of charges: a kind of the sandboxes' own cgroups,

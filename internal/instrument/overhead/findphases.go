@@ -57,7 +57,7 @@ func (j *judging) residual(_ *Table, c *Cell, put put) {
 		put(off/allowed, foundResidual, finding.Warning,
 			fmt.Sprintf("%s of the node's change of %s is unexplained (allowed: %s with its uncertainty of %s); by kind anonymous %s, shared %s",
 				finding.Bytes(l.Residual), finding.Bytes(l.Node), finding.Bytes(allowed), finding.Bytes(l.Uncertainty), finding.Bytes(l.ResidualBy.Anon), finding.Bytes(l.ResidualBy.Shmem)),
-			"something else on the node changed, or a process of the target was not recognised: see tare overhead --explain, and repeat on a quiet node")
+			"something else on the node changed, or a process of the target was not recognised: see --details, and repeat on a quiet node")
 	}
 }
 

@@ -27,7 +27,7 @@ func (j *Judgement) Page(o page.Options) *page.Page {
 	for i := range j.Tables {
 		t, first := &j.Tables[i], i == 0
 		p.AddDetails(memoryByRole(j, t, first), cacheAndNode(t, first), nodeFared(j, t, first), cpuByRole(j, t, first), charges(t, first), cgroups(j, t, first), engineSays(t, first))
-		if o.Verbose || o.Explain {
+		if o.Verbose {
 			p.AddDetails(explained(t))
 		}
 	}

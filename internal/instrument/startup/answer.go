@@ -14,29 +14,23 @@ import (
 // mostParts are the parts of a start that an answer names.
 const mostParts = 4
 
-// helpers are processes that starts often wait for, and what they are.
-var helpers = [][2]string{
-	{"libnetwork-setkey", "dockerd's hook in runc create: it waits until dockerd has set up the container's network namespace; with --network host there is none"},
-}
+// setKey is a helper that every start of docker's waits for.
+const setKey = "libnetwork-setkey"
 
 // answer is how long a start takes and what takes the time, a sentence a target, and which
 // starts have no end.
 func (j *Judgement) answer() (out []string) {
-	order := make([]int, len(j.Targets)) // the host, which is no runtime, last
-	for i := range order {
-		order[i] = i
-	}
 	isHost := func(i int) bool {
 		return slices.ContainsFunc(j.Record.Targets, func(t record.Target) bool { return t.Name == j.Targets[i].Target && t.Kind == "host" })
 	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		if isHost(a) == isHost(b) {
-			return 0
-		} else if isHost(a) {
-			return 1
+	var order []int // the host, which is no runtime, last
+	for _, host := range []bool{false, true} {
+		for i := range j.Targets {
+			if isHost(i) == host {
+				order = append(order, i)
+			}
 		}
-		return -1
-	})
+	}
 	for _, i := range order {
 		t := &j.Targets[i]
 		name := page.Heading(page.Known(t.Target))
@@ -61,10 +55,8 @@ func (j *Judgement) answer() (out []string) {
 			out = append(out, text+".")
 		}
 	}
-	for _, h := range helpers {
-		if strings.Contains(strings.Join(out, " "), h[0]) {
-			out = append(out, h[0]+" is "+h[1]+".")
-		}
+	if strings.Contains(strings.Join(out, " "), setKey) {
+		out = append(out, setKey+" is dockerd's hook in runc create: it waits until dockerd has set up the container's network namespace; with --network host there is none.")
 	}
 	for i := range j.Found {
 		if f := &j.Found[i]; f.Code == foundNoEnd {

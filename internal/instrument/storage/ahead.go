@@ -1,8 +1,6 @@
 package storage
 
 import (
-	"iter"
-
 	"github.com/tare-bench/tare/internal/instrument/terms"
 	"github.com/tare-bench/tare/record"
 )
@@ -10,37 +8,26 @@ import (
 // Ahead is what the jobs take, those of each target and round, with the files that are
 // laid out for them. How long one takes that runs until it is done is the question.
 func (o *Options) Ahead(targets int) terms.Ahead {
-	a := terms.Ahead{Budget: o.Budget}
-	volumes, jobs, err := o.Resolved()
-	if err != nil { // which is said when it begins
-		return a
-	}
-	visits := float64(targets) * float64(o.Enough(o.Rounds, o.Comparisons(targets)))
-	for v, j := range o.cells(volumes, jobs) {
-		j.ahead(&a, v, visits)
-	}
+	a, visits := terms.Ahead{Budget: o.Budget}, float64(targets)*float64(o.Enough(o.Rounds, o.Comparisons(targets)))
+	o.eachCell(func(volume string, j *Job) { j.ahead(&a, volume, visits) })
 	return a
 }
 
 // Comparisons are those of a table of so many targets.
-func (o *Options) Comparisons(targets int) int {
-	volumes, jobs, _ := o.Resolved()
-	cells := 0
-	for range o.cells(volumes, jobs) {
-		cells++
-	}
-	return max(targets-1, 0) * cells
+func (o *Options) Comparisons(targets int) (n int) {
+	o.eachCell(func(string, *Job) { n += max(targets-1, 0) })
+	return n
 }
 
-// cells yields the kind of volume and the job of each cell of a target, once for each cache.
-func (o *Options) cells(volumes []Volume, jobs []Job) iter.Seq2[string, *Job] {
-	return func(yield func(string, *Job) bool) {
-		for _, v := range volumes {
-			for i := range jobs {
-				for _, cache := range o.Cache {
-					if jobs[i].Takes(v.Kind, cache) && !yield(v.Kind, &jobs[i]) {
-						return
-					}
+// eachCell calls do with the kind of volume and the job of each cell of a target. Of options
+// that are wrong there is none, which is said when a run begins.
+func (o *Options) eachCell(do func(volume string, j *Job)) {
+	volumes, jobs, _ := o.Resolved()
+	for _, v := range volumes {
+		for i := range jobs {
+			for _, cache := range o.Cache {
+				if jobs[i].Takes(v.Kind, cache) {
+					do(v.Kind, &jobs[i])
 				}
 			}
 		}

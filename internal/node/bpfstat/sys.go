@@ -19,48 +19,27 @@ const (
 
 // programInfo is struct bpf_prog_info.
 type programInfo struct {
-	Type, ID             uint32
-	Tag                  [8]byte
-	JitedLen, XlatedLen  uint32
-	Jited, Xlated        uint64
-	LoadTime             uint64 // ns since boot
-	UID, MapCount        uint32
-	Maps                 unsafe.Pointer // of MapCount uint32
-	Name                 [16]byte
-	Ifindex, _           uint32
-	NetnsDev, NetnsIno   uint64
-	JitedSyms, JitedLens uint32
-	Syms, Lens           uint64
-	BTF, FuncSize        uint32
-	Funcs                unsafe.Pointer // of FuncCount times FuncSize bytes
-	FuncCount, LineCount uint32
-	Lines, JitedLines    uint64
-	JitedLineCount       uint32
-	LineSize, JitedSize  uint32
-	TagCount             uint32
-	Tags                 uint64
-	RunTime, RunCount    uint64 // ns; Linux 5.1
-	Misses               uint64 // Linux 5.12
-	Verified             uint32
-	AttachObject         uint32
-	AttachType           uint32
-	_                    uint32
+	Type, ID            uint32
+	Tag                 [8]byte
+	JitedLen, XlatedLen uint32
+	Jited, Xlated       uint64
+	LoadTime            uint64 // ns since boot
+	UID, MapCount       uint32
+	Maps                unsafe.Pointer // of MapCount uint32
+	Name                [16]byte
+	_                   [112]byte // from ifindex to prog_tags
+	RunTime, RunCount   uint64    // ns; Linux 5.1
+	Misses              uint64    // Linux 5.12
+	_                   [16]byte
 }
 
 // mapInfo is struct bpf_map_info.
 type mapInfo struct {
-	Type, ID              uint32
-	KeySize, ValueSize    uint32
-	MaxEntries, Flags     uint32
-	Name                  [16]byte
-	Ifindex, _            uint32
-	NetnsDev, NetnsIno    uint64
-	BTF, BTFKey, BTFValue uint32
-	_                     uint32
-	Extra                 uint64
-	Hash                  uint64
-	HashSize              uint32
-	_                     uint32
+	Type, ID           uint32
+	KeySize, ValueSize uint32
+	MaxEntries, Flags  uint32
+	Name               [16]byte
+	_                  [64]byte
 }
 
 // linkInfo is struct bpf_link_info. What follows the common part depends on Type.

@@ -33,9 +33,7 @@ func Gaps(s *record.Start, engine string, n int) []record.Gap {
 			if s.Ended > s.Began {
 				g.Began, g.Ended = max(g.Began, s.Began), min(g.Ended, s.Ended)
 			}
-			if g.Ended >= g.Began {
-				gaps = append(gaps, g)
-			}
+			gaps = append(gaps, g)
 		}
 	case record.MethodNotes, record.MethodNone: // without events there is nothing between them
 	default:
@@ -43,6 +41,7 @@ func Gaps(s *record.Start, engine string, n int) []record.Gap {
 			gaps = silent(quiet(s), s)
 		}
 	}
+	gaps = slices.DeleteFunc(gaps, func(g record.Gap) bool { return g.Ended < g.Began })
 	slices.SortStableFunc(gaps, func(a, b record.Gap) int { return cmp.Compare(b.Ended-b.Began, a.Ended-a.Began) })
 	gaps = gaps[:min(n, len(gaps))]
 	if len(s.Processes) > 0 {

@@ -113,7 +113,7 @@ func fits(groups []*group, asks []asker, free int) bool {
 // complete returns the groups whose workload was executed, if the command succeeded; with
 // named those whose workload is a program that a client names among its arguments.
 func (t *tree) complete(groups []*group, named bool) (out []*group) {
-	if t.client < 0 || !t.succeeded() {
+	if !slices.ContainsFunc(t.nodes, func(n node) bool { return n.pid == t.asked.Client && n.exit != nil && *n.exit == 0 }) {
 		return nil
 	}
 	words := map[string]bool{}
@@ -132,11 +132,6 @@ func (t *tree) complete(groups []*group, named bool) (out []*group) {
 		}
 	}
 	return out
-}
-
-// succeeded reports whether the command ended with status 0.
-func (t *tree) succeeded() bool {
-	return slices.ContainsFunc(t.nodes, func(n node) bool { return n.pid == t.asked.Client && n.exit != nil && *n.exit == 0 })
 }
 
 func ambiguous(rest []*group, done string) record.Missing {
