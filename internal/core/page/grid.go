@@ -15,12 +15,14 @@ type Quantity struct {
 	Key    string   // of the label
 	Values []string // of the label, one for each title
 	Show   func(float64) string
-	Cell   func(row figure.Set) Cell // nil: the value alone
+	Draw   func(*figure.Figure) Cell // nil: the value alone, see [Value]
+	Cell   func(row figure.Set) Cell // of several figures; nil: of the one
+	Beside *Beside
 }
 
 // Grid is a table of figures, with a row for each value of the labels and a column for each
-// quantity, and the catalogue's legend. Rows that have none of the quantities are left out;
-// nil if no row has.
+// quantity, and the catalogue's legend. Rows that have none of the quantities are left out,
+// and columns of which nothing is known; nil if nothing is left.
 func Grid(c *figure.Catalogue, all figure.Set, labels []string, columns []Quantity) *Section {
 	rows := slices.DeleteFunc(all.Parts(labels...), func(row figure.Set) bool {
 		return !slices.ContainsFunc(columns, func(q Quantity) bool { return row.Of(q.Of).Quantity != "" })
@@ -28,12 +30,14 @@ func Grid(c *figure.Catalogue, all figure.Set, labels []string, columns []Quanti
 	if len(rows) == 0 {
 		return nil
 	}
-	s := &Section{Style: term.Bold, Table: Names(append([]string{""}, labels[1:]...)...)}
+	s := &Section{Style: term.Bold, Table: Names(labels...)}
 	for r, row := range rows {
 		cells, again := make([]Cell, len(labels)), r > 0 // said in the row above
 		for i, key := range labels {
 			name := Heading(row.Get(key))
-			cells[i] = Cell{Head: name, Label: name}
+			if cells[i] = (Cell{Head: name, Label: name}); row[0].Failed > 0 {
+				cells[i].Style = term.Red
+			}
 			if again = again && i < len(labels)-1 && row.Get(key) == rows[r-1].Get(key); again {
 				cells[i].Head = ""
 			}
@@ -42,17 +46,28 @@ func Grid(c *figure.Catalogue, all figure.Set, labels []string, columns []Quanti
 	}
 	for _, q := range columns {
 		for i, title := range q.Titles {
-			s.Table.Add(title, Each(rows, func(row *figure.Set) Cell {
+			n := len(s.Table.Columns)
+			s.Table.AddUnless(title, Each(rows, func(row *figure.Set) Cell {
+				f := row.Of(q.Of)
+				if q.Key != "" {
+					f = row.Of(q.Of, q.Key, q.Values[i])
+				}
 				switch {
 				case q.Cell != nil:
 					return q.Cell(*row)
-				case q.Key != "":
-					return Value(row.Of(q.Of, q.Key, q.Values[i]), q.Show)
+				case q.Draw != nil:
+					return q.Draw(f)
 				}
-				return Value(row.Of(q.Of), q.Show)
+				return Value(f, q.Show)
 			}))
+			if len(s.Table.Columns) > n {
+				s.Table.Draw(q.Beside)
+			}
 		}
 		s.Notes = append(s.Notes, strings.Join(q.Titles, ", ")+": "+c.Quantity(q.Of).Is)
+	}
+	if len(s.Table.Columns) == len(labels) {
+		return nil
 	}
 	return s
 }

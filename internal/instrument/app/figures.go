@@ -10,56 +10,99 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// figures makes those of the row from its windows.
-func (r *Row) figures() {
-	ns := func(quantity string, of func(*Window) float64, more ...string) figure.Figure {
-		return r.over(quantity, figure.Nanoseconds, figure.Less, of, more...)
+// quantiles are those of latencies.
+var quantiles = []string{"p50", "p90", p99, "p99.9", "max"}
+
+// onlyKnown are the quantities of which there is no figure where it is not known.
+var onlyKnown = []string{"first-answer", "first-request", "pressure", "throughput-kept", "latency-times", "throughput-times", "neighbour-cpu"}
+
+// figures are those of the row. Those that compare it with other rows have no value yet.
+func (r *row) figures() (all figure.Set) {
+	over := func(quantity string, of func(*Window) float64, more ...string) figure.Figure {
+		values := stat.Rounds{}
+		for _, w := range r.windows {
+			if v := of(w); stat.Finite(v) {
+				values[w.Round] = v
+			}
+		}
+		f := Quantities.New(quantity, figure.Median(values), figure.Of(append([]string{"target", r.target, "neighbour", r.neighbour}, more...)...))
+		f.Rounds = figure.ByRound(values)
+		return f
 	}
-	r.Throughput = r.over("throughput", figure.PerSecond, figure.More, func(w *Window) float64 { return w.Sent.QPS })
-	r.Throughput.Failed, r.Throughput.Total = int(r.Errors), int(r.Requests)
-	for _, q := range quantiles {
-		r.Latency = append(r.Latency, ns("latency", func(w *Window) float64 { return ifKnown(w.answers() > 0, q.of(w.Sent)) }, "quantile", q.Name))
+	put := func(quantity string, of func(*Window) float64, more ...string) *figure.Figure {
+		all = append(all, over(quantity, of, more...))
+		return &all[len(all)-1]
 	}
-	// A neighbour comes after the first answer, and only a request has a time of its own.
-	ready := func(w *Window) bool { return w.Ready > 0 && w.Neighbour == "" }
-	r.Ready = ns("first-answer", func(w *Window) float64 { return ifKnown(ready(w), w.Ready-w.Start) })
-	if r.AtMost > r.Asked/2 {
-		r.Ready.AtMost, r.Ready.Verdict = true, figure.AtMost
+	throughput := put("throughput", func(w *Window) float64 { return w.Sent.QPS })
+	for _, w := range r.windows {
+		throughput.Failed, throughput.Total = throughput.Failed+int(w.Sent.Errors), throughput.Total+int(w.Sent.Requests)
 	}
-	r.First = ns("first-request", func(w *Window) float64 { return ifKnown(ready(w) && w.First > 0, w.First) })
-	r.Errored = r.over("errors", figure.Ratio, figure.Less, func(w *Window) float64 { return float64(w.Sent.Errors) / float64(w.Sent.Requests) })
+	for i, name := range quantiles {
+		put("latency", func(w *Window) float64 {
+			return ifKnown(w.answers() > 0, []int64{w.Sent.P50, w.Sent.P90, w.Sent.P99, w.Sent.P999, w.Sent.Max}[i])
+		}, "quantile", name)
+	}
+	put("errors", func(w *Window) float64 { return float64(w.Sent.Errors) / float64(w.Sent.Requests) })
+	first := put("first-answer", func(w *Window) float64 { return ifKnown(w.ready(), w.Ready-w.Start) })
+	if _, atMost, asked := polled(r.windows); atMost > asked/2 {
+		first.AtMost, first.Verdict = true, figure.AtMost
+	}
+	put("first-request", func(w *Window) float64 { return ifKnown(w.ready() && w.First > 0, w.First) })
 	perRequest := func(role record.Role) figure.Figure {
-		return ns("cpu-per-request", func(w *Window) float64 { return w.used(role) / float64(w.answers()) }, "role", string(role))
+		return over("cpu-per-request", func(w *Window) float64 { return w.used(role) / float64(w.answers()) }, "role", string(role))
 	}
+	var cpu figure.Set
 	for _, w := range r.windows {
 		for _, t := range w.Seen.CPU {
-			if w.answers() > 0 && r.role(t.Role).Quantity == "" {
-				r.CPU = append(r.CPU, perRequest(t.Role))
+			if w.answers() > 0 && cpu.Of("cpu-per-request", "role", string(t.Role)).Quantity == "" {
+				cpu = append(cpu, perRequest(t.Role))
 			}
 		}
 	}
-	slices.SortFunc(r.CPU, func(a, b figure.Figure) int {
+	slices.SortFunc(cpu, func(a, b figure.Figure) int {
 		return cmp.Or(cmp.Compare(b.Value, a.Value), cmp.Compare(a.Labels.Get("role"), b.Labels.Get("role")))
 	})
-	r.CPU = slices.Insert(r.CPU, 0, perRequest(allRoles))
-	r.ClientCPU = ns("cpu-per-request", func(w *Window) float64 { return float64(w.ClientCPU) / float64(w.answers()) }, "role", "client")
-	r.BesideCPU = r.over("neighbour-cpu", figure.CPUs, "", func(w *Window) float64 {
+	all = append(append(all, perRequest(allRoles)), cpu...)
+	client := put("cpu-per-request", func(w *Window) float64 { return float64(w.ClientCPU) / float64(w.answers()) }, "role", "client")
+	client.Better = ""
+	put("node-busy", func(w *Window) float64 { return w.Seen.Busy })
+	put("steal", func(w *Window) float64 { return w.Seen.Steal })
+	for _, of := range waiters {
+		for _, resource := range resources {
+			put("pressure", func(w *Window) float64 { return w.pressure(of, resource) }, "of", of, "resource", resource)
+		}
+	}
+	none := func(*Window) float64 { return math.NaN() }
+	put("throughput-kept", none)
+	put("latency-times", none, "quantile", p99, "to", "alone")
+	put("throughput-times", none, "to", host)
+	put("neighbour-cpu", func(w *Window) float64 {
 		if w.BesideCPU == nil {
 			return math.NaN()
 		}
 		return float64(*w.BesideCPU) / float64(w.Seen.Took)
 	})
-	r.ClientCPU.Better = ""
-	r.Busy = r.over("node-busy", figure.CPUs, figure.Less, func(w *Window) float64 { return w.Seen.Busy })
-	r.Steal = r.over("steal", figure.CPUs, figure.Less, func(w *Window) float64 { return w.Seen.Steal })
-	for _, of := range waiters {
-		for _, resource := range resources {
-			share := r.over("pressure", figure.Ratio, figure.Less, func(w *Window) float64 { return w.pressure(of, resource) }, "of", of, "resource", resource)
-			if share.Known() {
-				r.Pressed = append(r.Pressed, share)
-			}
+	return all
+}
+
+// ready reports whether the window has a time of the first answer: a neighbour comes after it.
+func (w *Window) ready() bool { return w.Ready > 0 && w.Neighbour == "" }
+
+// polled is how exactly first answers are known: to how many ns at worst, and how many are
+// the latest that can be, since the workload was ready when it was asked first.
+func polled(windows []*Window) (widest int64, atMost, asked int) {
+	for _, w := range windows {
+		switch {
+		case !w.ready():
+			continue
+		case w.Unready > 0:
+			widest = max(widest, w.Ready-w.Unready)
+		default:
+			atMost++
 		}
+		asked++
 	}
+	return widest, atMost, asked
 }
 
 // allRoles stands for all roles of a target together.
@@ -103,43 +146,8 @@ func ifKnown(known bool, v int64) float64 {
 	return float64(v)
 }
 
-// over is a figure of what the windows have of something; those are left out of which it is
-// no number.
-func (r *Row) over(quantity string, unit figure.Unit, better figure.Direction, of func(*Window) float64, more ...string) figure.Figure {
-	values := stat.Rounds{}
-	for _, w := range r.windows {
-		if v := of(w); stat.Finite(v) {
-			values[w.Round] = v
-		}
-	}
-	return r.about(quantity, unit, better, values, more...)
-}
-
-// about makes a figure of the row's, with more labels.
-func (r *Row) about(quantity string, unit figure.Unit, better figure.Direction, values stat.Rounds, more ...string) figure.Figure {
-	return figure.Figure{Experiment: Name, Quantity: quantity, Unit: unit, Better: better,
-		Labels: figure.Of(append([]string{"target", r.Target, "neighbour", r.Neighbour}, more...)...), Rounds: figure.ByRound(values), Estimate: figure.Median(values)}
-}
-
 // Figures are all of the run's.
-func (j *Judgement) Figures() (all []figure.Figure) {
-	known := func(some ...figure.Figure) {
-		all = append(all, slices.DeleteFunc(some, func(f figure.Figure) bool { return !f.Known() })...)
-	}
-	for i := range j.Tables {
-		for _, r := range j.Tables[i].Rows {
-			all = append(all, r.Throughput)
-			all = append(all, r.Latency...)
-			all = append(all, r.Errored)
-			known(r.Ready, r.First)
-			all = append(all, r.CPU...)
-			all = append(all, r.ClientCPU, r.Busy, r.Steal)
-			all = append(all, r.Pressed...)
-			known(r.Kept, r.P99OfAlone, r.OfHost, r.BesideCPU)
-		}
-	}
-	return all
-}
+func (j *Judgement) Figures() []figure.Figure { return slices.Clone(j.All) }
 
 // Result is how many windows failed of how many, and what is to be mistrusted.
 func (j *Judgement) Result() (failed, total int, findings []record.Finding) {

@@ -32,11 +32,11 @@ const (
 )
 
 // where begins a sentence about a row, whose target stands before it.
-func (r *Row) where() string {
-	if r.Neighbour == "" {
+func (r *row) where() string {
+	if r.neighbour == "" {
 		return ""
 	}
-	return "beside " + r.Neighbour + ": "
+	return "beside " + r.neighbour + ": "
 }
 
 func (j *Judgement) findings() []record.Finding {
@@ -45,24 +45,22 @@ func (j *Judgement) findings() []record.Finding {
 	out.Whole(j.Record)
 	var steal, pressed []float64
 	least, fewest := 0, int64(-1)
-	for i := range j.Tables {
-		for _, r := range j.Tables[i].Rows {
-			j.failures(r, out.Add)
-			j.saturated(r, out.Add)
-			if r.Rounds > 0 && (fewest < 0 || r.Fewest < fewest) {
-				fewest = r.Fewest
+	for _, r := range j.rows {
+		j.failures(r, out.Add)
+		j.saturated(r, out.Add)
+		for _, w := range r.windows {
+			if n := w.answers(); fewest < 0 || n < fewest {
+				fewest = n
 			}
-			for _, w := range r.windows {
-				if share, known := w.pressedByOthers(); known {
-					pressed = append(pressed, share)
-				}
+			if share, known := w.pressedByOthers(); known {
+				pressed = append(pressed, share)
 			}
-			for _, v := range figure.Ordered(r.Steal.Values()) {
-				steal = append(steal, v/float64(max(j.CPUs, 1)))
+			if stat.Finite(w.Seen.Steal) {
+				steal = append(steal, w.Seen.Steal/float64(max(j.CPUs, 1)))
 			}
-			if r.Rounds > 0 && (least == 0 || r.Rounds < least) {
-				least = r.Rounds
-			}
+		}
+		if n := len(r.windows); n > 0 && (least == 0 || n < least) {
+			least = n
 		}
 	}
 	out.Above(finding.Steal, finding.Rounds{Each: "window", Shares: steal}, finding.StealBound, finding.StolenTime, "use a machine with CPUs of its own, or add rounds; long tails here are not the runtime's")
@@ -130,51 +128,72 @@ func (w *Window) pressedByOthers() (share float64, known bool) {
 }
 
 // failures are windows without figures, and requests without an answer.
-func (j *Judgement) failures(r *Row, add func(record.Finding)) {
-	if f := r.Failure; f != nil {
-		message := fmt.Sprintf("%s%d of %d windows failed; the first: %s", r.where(), r.Failed, r.Failed+r.Rounds, f.Detail)
+func (j *Judgement) failures(r *row, add func(record.Finding)) {
+	if i := slices.IndexFunc(r.failed, func(w *Window) bool { return w.Failure != nil }); i >= 0 {
+		f := r.failed[i].Failure
+		message := fmt.Sprintf("%s%d of %d windows failed; the first: %s", r.where(), len(r.failed), len(r.failed)+len(r.windows), f.Detail)
 		if strings.TrimSpace(f.Output) != "" {
 			message += ": " + finding.LastLine(f.Output)
 		}
-		add(record.Finding{Code: finding.Failed, Level: finding.Error, Target: r.Target, Message: message, Advice: finding.Advice(f), Tried: f.Command})
+		add(record.Finding{Code: finding.Failed, Level: finding.Error, Target: r.target, Message: message, Advice: finding.Advice(f), Tried: f.Command})
 	}
-	if r.Errors > 0 {
-		var causes []string
-		oftenest := func(a, b string) int { return cmp.Or(cmp.Compare(r.Causes[b], r.Causes[a]), cmp.Compare(a, b)) }
-		for _, why := range slices.SortedFunc(maps.Keys(r.Causes), oftenest) {
-			causes = append(causes, fmt.Sprintf("%s (%d)", why, r.Causes[why]))
+	errors, requests, of := int64(0), int64(0), map[string]int64{}
+	for _, w := range r.windows {
+		errors, requests = errors+w.Sent.Errors, requests+w.Sent.Requests
+		for why, n := range w.Sent.Failures {
+			of[why] += n
 		}
-		add(record.Finding{Code: foundErrors, Level: finding.Error, Target: r.Target,
-			Message: fmt.Sprintf("%s%d of %d requests failed: %s", r.where(), r.Errors, r.Requests, page.Listed(causes)),
+	}
+	if errors > 0 {
+		var causes []string
+		oftenest := func(a, b string) int { return cmp.Or(cmp.Compare(of[b], of[a]), cmp.Compare(a, b)) }
+		for _, why := range slices.SortedFunc(maps.Keys(of), oftenest) {
+			causes = append(causes, fmt.Sprintf("%s (%d)", why, of[why]))
+		}
+		add(record.Finding{Code: foundErrors, Level: finding.Error, Target: r.target,
+			Message: fmt.Sprintf("%s%d of %d requests failed: %s", r.where(), errors, requests, page.Listed(causes)),
 			Advice:  "they are in no latency, except those of an open loop that had no answer in time, with as long as they were waited for; see the log of the server"})
 	}
 }
 
 // saturated tells who had no more to give.
-func (j *Judgement) saturated(r *Row, add func(record.Finding)) {
+func (j *Judgement) saturated(r *row, add func(record.Finding)) {
 	put := func(code, level, message, advice string) {
-		add(record.Finding{Code: code, Level: level, Target: r.Target, Message: r.where() + message, Advice: advice})
+		add(record.Finding{Code: code, Level: level, Target: r.target, Message: r.where() + message, Advice: advice})
 	}
+	cell := j.All.Part("neighbour", r.neighbour).Part("target", r.target)
+	nodeBusy, throughput := cell.Of("node-busy"), cell.Of("throughput")
 	cpus, rate := float64(j.CPUs), j.Plan.Rate
-	busy := cpus > 0 && r.Busy.Known() && r.Busy.Value >= full*cpus
+	// The largest shares of a round; CPUs are held back all of them together.
+	client, limit, held, unsent := 0.0, 0.0, 0.0, int64(0)
+	for _, w := range r.windows {
+		unsent += w.Sent.Unsent
+		if took := float64(w.Seen.Took); took > 0 {
+			client, held = max(client, float64(w.ClientCPU)/took), max(held, float64(w.Seen.Throttled)/took)
+			if most := j.Plan.Limits.CPU; most > 0 {
+				limit = max(limit, float64(inside(w.Seen.CPU))/took/most)
+			}
+		}
+	}
+	busy := cpus > 0 && nodeBusy.Known() && nodeBusy.Value >= full*cpus
 	switch {
-	case cpus > 0 && r.clientShare >= full*cpus || busy && r.clientShare >= cpus/2:
-		put(foundClientBound, finding.Warning, fmt.Sprintf("the client used %.2f of %d CPUs, and no more were left", r.clientShare, j.CPUs),
+	case cpus > 0 && client >= full*cpus || busy && client >= cpus/2:
+		put(foundClientBound, finding.Warning, fmt.Sprintf("the client used %.2f of %d CPUs, and no more were left", client, j.CPUs),
 			"the throughput is what the client can send, not what the server can answer: ask for a rate (--rate), or use a machine with more CPUs")
 	case busy:
-		put(foundNodeFull, finding.Note, fmt.Sprintf("the node was full (%.2f of %d CPUs), of which the client used at most %.2f in any round", min(r.Busy.Value, cpus), j.CPUs, r.clientShare),
+		put(foundNodeFull, finding.Note, fmt.Sprintf("the node was full (%.2f of %d CPUs), of which the client used at most %.2f in any round", min(nodeBusy.Value, cpus), j.CPUs, client),
 			"client and server share its CPUs: latencies hold the queue for one, and the CPU of a request says more than the throughput")
 	}
-	if r.limitShare >= full || r.held >= 1-full {
-		put(foundLimit, finding.Note, fmt.Sprintf("the server used up to %.0f %% of its CPU limit, and its CPUs, all of them together, were held back for up to %.2f s of a second", 100*r.limitShare, r.held),
+	if limit >= full || held >= 1-full {
+		put(foundLimit, finding.Note, fmt.Sprintf("the server used up to %.0f %% of its CPU limit, and its CPUs, all of them together, were held back for up to %.2f s of a second", 100*limit, held),
 			"the throughput is that of the limit; raise --limit cpu=, or read the CPU of a request")
 	}
-	if rate > 0 && r.Throughput.Known() && r.Throughput.Value < reached*rate {
-		put(foundRateMissed, finding.Warning, fmt.Sprintf("%s of %s requests a second were answered", page.Significant(r.Throughput.Value), page.Significant(rate)),
+	if rate > 0 && throughput.Known() && throughput.Value < reached*rate {
+		put(foundRateMissed, finding.Warning, fmt.Sprintf("%s of %s requests a second were answered", page.Significant(throughput.Value), page.Significant(rate)),
 			"the server cannot keep up, or its connections are too few (-c): latencies grow with the length of the load")
 	}
-	if r.Unsent > 0 {
-		put(foundUnsent, finding.Warning, fmt.Sprintf("%d requests were due and never sent, since no connection was free", r.Unsent),
+	if unsent > 0 {
+		put(foundUnsent, finding.Warning, fmt.Sprintf("%d requests were due and never sent, since no connection was free", unsent),
 			"they are in the latencies with as long as they were waited for; use more connections (-c), or a lower --rate")
 	}
 }

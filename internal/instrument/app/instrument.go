@@ -28,8 +28,9 @@ open loop), so that a server that stalls is seen in full.
 server loses: against itself alone, and against the baseline.`,
 	Example: `  tare app host runc -c 4 -t 200ms --rounds 1
   tare app runc --command '/probe serve 8080' --rate 500 -t 200ms --rounds 1 --neighbour 'spin 0.5cpu'`,
-	New:     func() option.Options { o := Defaults(); return &o },
-	Lines:   []record.LineType{record.Own[Window](TypeWindow)},
-	Judge:   instrument.Judging(Judge),
-	Verbose: "the environment",
+	New:        func() option.Options { o := Defaults(); return &o },
+	Quantities: &Quantities,
+	Lines:      []record.LineType{record.Own[Window](TypeWindow)},
+	Judge:      instrument.Judging(Judge),
+	Verbose:    "the environment",
 }

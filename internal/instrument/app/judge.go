@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -11,23 +12,37 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// quantiles are those of latencies, with where a client has them.
-var quantiles = []struct {
-	Name string
-	of   func(*record.Sent) int64
-}{
-	{"p50", func(s *record.Sent) int64 { return s.P50 }},
-	{"p90", func(s *record.Sent) int64 { return s.P90 }},
-	{"p99", func(s *record.Sent) int64 { return s.P99 }},
-	{"p99.9", func(s *record.Sent) int64 { return s.P999 }},
-	{"max", func(s *record.Sent) int64 { return s.Max }},
+// Judgement is what can be said of a service on several targets.
+type Judgement struct {
+	Record   *record.Record
+	Plan     Options
+	Baseline string     // "" where there is one target only
+	CPUs     int        // of the node
+	All      figure.Set // in parts by neighbour, of which the one without is first, and by target
+	Found    []record.Finding
+	Failed   int // windows without figures, or with requests that failed
+	Total    int
+
+	rows     []*row
+	compared []compared // by table
 }
 
-// p99 is its place among Quantiles.
-const p99 = 2
+// row is one target alone, or beside one neighbour.
+type row struct {
+	target, neighbour string
+	windows, failed   []*Window // with figures and without, by round
+}
 
-// host is the target without a runtime.
-const host = "host"
+// compared is how many figures were compared together, in so many rounds at most.
+type compared struct {
+	title               string
+	comparisons, rounds int
+}
+
+const (
+	p99  = "p99"
+	host = "host" // the target without a runtime
+)
 
 // Judge judges a record of a service, finished or not.
 func Judge(rec *record.Record) (*Judgement, error) {
@@ -38,25 +53,20 @@ func Judge(rec *record.Record) (*Judgement, error) {
 	}
 	j.Baseline = instrument.Baseline(j.Plan.Baseline, rec.Targets)
 	j.gather()
-	for i := range j.Tables {
-		for _, r := range j.Tables[i].Rows {
-			r.sum(j.Plan.Limits.CPU)
-		}
+	for _, r := range j.rows {
+		j.All = append(j.All, r.figures()...)
 	}
 	j.compare()
+	j.All = slices.DeleteFunc(j.All, func(f figure.Figure) bool { return !f.Known() && slices.Contains(onlyKnown, f.Quantity) })
 	j.Found = j.findings()
 	return j, nil
 }
 
-// gather sorts the windows into tables, alone first and then as they were named.
+// gather sorts the windows into rows, alone first and then as the neighbours were named.
 func (j *Judgement) gather() {
-	type place struct {
-		round             int
-		target, neighbour string
-	}
-	seen := map[place]bool{}
+	seen := map[string]bool{}
 	for _, w := range record.All[Window](j.Record) {
-		at := place{w.Round, w.Target, w.Neighbour}
+		at := fmt.Sprintf("%d %q %q", w.Round, w.Target, w.Neighbour)
 		switch {
 		case w.Failure != nil && w.Failure.Kind == record.FailInterrupted:
 			continue // being told to stop is no fault of the target
@@ -67,101 +77,40 @@ func (j *Judgement) gather() {
 		}
 		seen[at] = true
 		j.Total++
-		if !j.row(w.Target, w.Neighbour).take(w) {
+		r := j.row(w.Target, w.Neighbour)
+		if r == nil {
+			r = &row{target: w.Target, neighbour: w.Neighbour}
+			j.rows = append(j.rows, r)
+		}
+		if w.Failure != nil || w.Sent == nil || w.Seen == nil {
+			r.failed = append(r.failed, w)
+			j.Failed++
+			continue
+		}
+		if r.windows = append(r.windows, w); w.Sent.Errors != 0 {
 			j.Failed++
 		}
 	}
-	planned := func(t *Table) int { // what the plan does not name comes last
-		if i := slices.Index(slices.Concat([]string{""}, j.Plan.Neighbours), t.Neighbour); i >= 0 {
-			return i
-		}
-		return 1 + len(j.Plan.Neighbours)
+	planned := func(r *row) uint { // what the plan does not name, −1, comes last
+		return uint(slices.Index(append([]string{""}, j.Plan.Neighbours...), r.neighbour))
 	}
-	slices.SortStableFunc(j.Tables, func(a, b Table) int { return planned(&a) - planned(&b) })
-	rank := func(r *Row) int {
-		return slices.IndexFunc(j.Record.Targets, func(t record.Target) bool { return t.Name == r.Target })
+	rank := func(r *row) int {
+		return slices.IndexFunc(j.Record.Targets, func(t record.Target) bool { return t.Name == r.target })
 	}
-	for i := range j.Tables {
-		slices.SortStableFunc(j.Tables[i].Rows, func(a, b *Row) int { return rank(a) - rank(b) })
+	slices.SortStableFunc(j.rows, func(a, b *row) int {
+		return cmp.Or(cmp.Compare(planned(a), planned(b)), cmp.Compare(rank(a), rank(b)))
+	})
+	for _, r := range j.rows {
+		slices.SortStableFunc(r.windows, func(a, b *Window) int { return a.Round - b.Round })
 	}
 }
 
-// row is that of a target in a table, a new one where there is none yet.
-func (j *Judgement) row(target, neighbour string) *Row {
-	i := slices.IndexFunc(j.Tables, func(t Table) bool { return t.Neighbour == neighbour })
-	if i < 0 {
-		i = len(j.Tables)
-		j.Tables = append(j.Tables, Table{Neighbour: neighbour})
-	}
-	t := &j.Tables[i]
-	if r := t.of(target); r != nil {
-		return r
-	}
-	t.Rows = append(t.Rows, &Row{Target: target, Neighbour: neighbour, Causes: map[string]int64{}})
-	return t.Rows[len(t.Rows)-1]
-}
-
-// of is a target's row, nil where there is none.
-func (t *Table) of(target string) *Row {
-	if i := slices.IndexFunc(t.Rows, func(r *Row) bool { return r.Target == target }); i >= 0 {
-		return t.Rows[i]
+// row is that of a target alone or beside a neighbour; nil where there is none.
+func (j *Judgement) row(target, neighbour string) *row {
+	if i := slices.IndexFunc(j.rows, func(r *row) bool { return r.target == target && r.neighbour == neighbour }); i >= 0 {
+		return j.rows[i]
 	}
 	return nil
-}
-
-// take adds a window, false where it has no figures or some request failed.
-func (r *Row) take(w *Window) bool {
-	if r.URL == "" {
-		r.URL = w.URL
-	}
-	if w.Failure != nil || w.Sent == nil || w.Seen == nil {
-		r.Failed++
-		if r.Failure == nil {
-			r.Failure = w.Failure
-		}
-		return false
-	}
-	r.windows = append(r.windows, w)
-	return w.Sent.Errors == 0
-}
-
-// sum makes the row's figures from its windows; limit is that of the workload, in CPUs.
-func (r *Row) sum(limit float64) {
-	slices.SortStableFunc(r.windows, func(a, b *Window) int { return a.Round - b.Round })
-	r.Rounds = len(r.windows)
-	for i, w := range r.windows {
-		s, seen := w.Sent, w.Seen
-		r.Requests, r.Errors, r.Unsent = r.Requests+s.Requests, r.Errors+s.Errors, r.Unsent+s.Unsent
-		for why, n := range s.Failures {
-			r.Causes[why] += n
-		}
-		if answers := w.answers(); i == 0 || answers < r.Fewest {
-			r.Fewest = answers
-		}
-		r.Client = s.Client
-		if w.Ready > 0 && w.Neighbour == "" {
-			r.Asked++
-			if w.Unready > 0 {
-				r.Resolution = max(r.Resolution, float64(w.Ready-w.Unready))
-			} else {
-				r.AtMost++
-			}
-		}
-		if w.CPUPartly {
-			r.Partly++
-		}
-		if w.Neighbour != "" && w.BesideCPU == nil {
-			r.PartlyBeside++
-		}
-		if took := float64(seen.Took); took > 0 {
-			r.clientShare = max(r.clientShare, float64(w.ClientCPU)/took)
-			r.held = max(r.held, float64(seen.Throttled)/took)
-			if limit > 0 {
-				r.limitShare = max(r.limitShare, float64(inside(seen.CPU))/took/limit)
-			}
-		}
-	}
-	r.figures()
 }
 
 // answers are the requests that had one.
@@ -182,26 +131,27 @@ func inside(all []record.RoleTime) (ns int64) {
 // host.
 func (j *Judgement) compare() {
 	var alone, onHost []figure.Quotient
-	for i := range j.Tables {
-		t := &j.Tables[i]
-		for _, r := range t.Rows {
-			if base := j.Tables[0].of(r.Target); r.Neighbour != "" && base != nil && j.Tables[0].Neighbour == "" {
-				r.P99OfAlone = r.about("latency-times", figure.Ratio, figure.Less, nil, "quantile", quantiles[p99].Name, "to", "alone")
-				alone = within(alone, figure.Quotient{Figure: &r.P99OfAlone, Base: base.Latency[p99].Values(), Values: r.Latency[p99].Values()})
-				r.Kept = r.about("throughput-kept", figure.Ratio, figure.More, quotients(r.Throughput.Values(), base.Throughput.Values()))
+	var kept []figure.Pair
+	tables := j.All.Parts("neighbour")
+	for _, t := range tables {
+		for _, cell := range t.Parts("target") {
+			if base := tables[0].Part("target", cell.Get("target")); cell.Get("neighbour") != "" && tables[0].Get("neighbour") == "" {
+				rounds := quotients(cell.Of("throughput").Values(), base.Of("throughput").Values())
+				f := cell.Of("throughput-kept")
+				f.Rounds, f.Estimate = figure.ByRound(rounds), figure.Median(rounds)
+				alone = within(alone, cell.Of("latency-times"), cell.Of("latency", "quantile", p99), base.Of("latency", "quantile", p99))
 			}
-			if base := t.of(host); base != nil && r != base {
-				r.OfHost = r.about("throughput-times", figure.Ratio, figure.More, nil, "to", host)
-				onHost = within(onHost, figure.Quotient{Figure: &r.OfHost, Base: base.Throughput.Values(), Values: r.Throughput.Values()})
+			if cell.Get("target") != host {
+				onHost = within(onHost, cell.Of("throughput-times"), cell.Of("throughput"), t.Part("target", host).Of("throughput"))
 			}
 		}
-		rows := t.rows(j.Baseline)
+		rows := j.rowsOf(t)
 		j.Plan.CompareRows(rows)
 		var shifts []*figure.Figure
 		for _, row := range rows.Rows {
 			shifts = append(shifts, row.Of...)
 		}
-		j.together("compared with "+j.Baseline+t.beside(), shifts)
+		j.together("compared with "+j.Baseline+beside(t), shifts)
 	}
 	for _, of := range []struct {
 		title, base string
@@ -214,13 +164,12 @@ func (j *Judgement) compare() {
 		}
 		j.together(of.title, ratios)
 	}
-	var kept []figure.Pair
 	var keeping []*figure.Figure
-	for i := range j.Tables {
-		t := &j.Tables[i]
-		for _, r := range t.Rows {
-			if base := t.of(j.Baseline); base != nil && r != base && figure.Paired(base.Kept.Values(), r.Kept.Values()) {
-				kept, keeping = append(kept, figure.Pair{Base: &base.Kept, Figure: &r.Kept}), append(keeping, &r.Kept)
+	for _, t := range tables {
+		base := t.Part("target", j.Baseline).Of("throughput-kept")
+		for _, cell := range t.Parts("target") {
+			if f := cell.Of("throughput-kept"); f != base && figure.Paired(base.Values(), f.Values()) {
+				kept, keeping = append(kept, figure.Pair{Base: base, Figure: f}), append(keeping, f)
 			}
 		}
 	}
@@ -230,8 +179,8 @@ func (j *Judgement) compare() {
 
 // within adds a quotient where some round has both of its sides: a ratio is of values of
 // the same round.
-func within(all []figure.Quotient, q figure.Quotient) []figure.Quotient {
-	if figure.Paired(q.Base, q.Values) {
+func within(all []figure.Quotient, of, values, base *figure.Figure) []figure.Quotient {
+	if q := (figure.Quotient{Figure: of, Base: base.Values(), Values: values.Values()}); figure.Paired(q.Base, q.Values) {
 		all = append(all, q)
 	}
 	return all
@@ -260,26 +209,21 @@ func quotients(values, base stat.Rounds) stat.Rounds {
 	return out
 }
 
-// rows are the quantities that a table compares.
-func (t *Table) rows(baseline string) figure.Rows {
-	out := figure.Rows{At: slices.IndexFunc(t.Rows, func(r *Row) bool { return r.Target == baseline })}
-	quantity := func(name string, of func(*Row) *figure.Figure) {
-		row := figure.Row{Name: name}
-		for _, r := range t.Rows {
-			row.Of = append(row.Of, of(r))
+// rowsOf are the quantities that a table compares.
+func (j *Judgement) rowsOf(t figure.Set) figure.Rows {
+	out := figure.Rows{}
+	cells := t.Parts("target")
+	for _, cell := range cells {
+		out.Names = append(out.Names, cell.Get("target"))
+	}
+	out.At = slices.Index(out.Names, j.Baseline)
+	for _, q := range [][]string{{"requests per second", "throughput"}, {"p50", "latency", "quantile", "p50"}, {p99, "latency", "quantile", p99},
+		{"p99.9", "latency", "quantile", "p99.9"}, {"CPU per request", "cpu-per-request", "role", string(allRoles)}, {"first answer", "first-answer"}} {
+		row := figure.Row{Name: q[0]}
+		for _, cell := range cells {
+			row.Of = append(row.Of, cell.Of(q[1], q[2:]...))
 		}
 		out.Rows = append(out.Rows, row)
-	}
-	for _, r := range t.Rows {
-		out.Names = append(out.Names, r.Target)
-	}
-	quantity("requests per second", func(r *Row) *figure.Figure { return &r.Throughput })
-	for _, i := range []int{0, p99, p99 + 1} {
-		quantity(quantiles[i].Name, func(r *Row) *figure.Figure { return &r.Latency[i] })
-	}
-	quantity("CPU per request", func(r *Row) *figure.Figure { return &r.CPU[0] })
-	if t.Neighbour == "" {
-		quantity("first answer", func(r *Row) *figure.Figure { return &r.Ready })
 	}
 	return out
 }

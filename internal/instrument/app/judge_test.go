@@ -161,19 +161,20 @@ func TestTheFirstAnswerSaysHowItIsKnown(t *testing.T) {
 		j := recorded(t, func(o *Options) { o.Ready, o.Neighbours = setting.Ready(c.ready), []string{"spin 2cpu"} }, c.change)
 		note := j.latencies()
 		check.That(t, strings.Contains(note, c.note), "%s: %s", name, note)
-		shifted := page.Shifts(j.Tables[0].rows(j.Baseline), j.Plan.Comparing).Table
+		tables := j.All.Parts("neighbour")
+		shifted := page.Shifts(j.rowsOf(tables[0]), j.Plan.Comparing).Table
 		if got := shifted.Rows[len(shifted.Rows)-1]; got[0].Head != "first answer" || strings.HasPrefix(c.cell, "≤") != (strings.HasPrefix(got[1].Head, "≤ ") && got[3].Head == page.None) {
 			t.Errorf("%s: compared as %+v", name, got)
 		}
-		check.Equal(t, name, page.Value(&j.Tables[0].Rows[0].Ready, page.Duration).Head, c.cell)
+		check.Equal(t, name, page.Value(j.All.Of("first-answer"), page.Duration).Head, c.cell)
 		for i, want := range [][]string{c.columns, nil} { // beside a neighbour there is none, since it comes later
 			var got []string
-			for _, column := range j.requests(&j.Tables[i]).Table.Columns {
+			for _, column := range j.requests(tables[i]).Table.Columns {
 				if strings.HasPrefix(column.Title, "first ") {
 					got = append(got, column.Title)
 				}
 			}
-			check.Equal(t, fmt.Sprintf("%s: beside %q the columns", name, j.Tables[i].Neighbour), got, want)
+			check.Equal(t, fmt.Sprintf("%s: beside %q the columns", name, tables[i].Get("neighbour")), got, want)
 		}
 		for _, f := range j.Figures() {
 			check.That(t, !strings.HasPrefix(f.Quantity, "first-") || f.Labels.Get("neighbour") == "" && f.Value > 0,
@@ -191,7 +192,7 @@ func TestAllIsOfRoundsInWhichEveryRoleIsKnown(t *testing.T) {
 	})
 	all := figure.Find(j.Figures(), "cpu-per-request", "target", "runc", "role", "all")
 	check.That(t, len(all.Rounds) == 9 && all.Value == 1e5, "%d rounds, %g ns", len(all.Rounds), all.Value)
-	notes := j.cpu(&j.Tables[0]).Notes
+	notes := j.cpu(j.All).Notes
 	check.That(t, strings.HasPrefix(notes[len(notes)-1], "3 of 24 windows are not in all"), "%q", notes)
 }
 
@@ -257,17 +258,19 @@ func TestARatioOfTheSameRoundIsOfTheSameRound(t *testing.T) {
 				w.Failure, w.Sent, w.Seen = failed, nil, nil
 			}
 		})
-		r, versus := j.Tables[1].of("runc"), 0
-		if v := j.Tables[0].of("host").Throughput.Versus; v != nil {
+		tables, versus := j.All.Parts("neighbour"), 0
+		if v := tables[0].Part("target", "host").Of("throughput").Versus; v != nil {
 			versus = v.Shift.N
 		}
-		got := map[string]int{"p99 × alone": r.P99OfAlone.N, "× host": j.Tables[0].of("runc").OfHost.N, "vs": versus}
+		runc := tables[1].Part("target", "runc")
+		times, kept := runc.Of("latency-times"), runc.Of("throughput-kept")
+		got := map[string]int{"p99 × alone": times.N, "× host": tables[0].Part("target", "runc").Of("throughput-times").N, "vs": versus}
 		check.Equal(t, fmt.Sprintf("%s: rounds", name), got, c.want)
-		if known := r.P99OfAlone.Known(); known != r.Kept.Known() || known && math.Abs(r.P99OfAlone.Value-3) > 1e-9 {
-			t.Errorf("%s: p99 × alone is %+v, requests/s %+v", name, r.P99OfAlone.Estimate, r.Kept.Estimate)
+		if known := times.Known(); known != kept.Known() || known && math.Abs(times.Value-3) > 1e-9 {
+			t.Errorf("%s: p99 × alone is %+v, requests/s %+v", name, times.Estimate, kept.Estimate)
 		}
-		for i := range j.Tables {
-			s := page.Shifts(j.Tables[i].rows(j.Baseline), j.Plan.Comparing)
+		for _, part := range tables {
+			s := page.Shifts(j.rowsOf(part), j.Plan.Comparing)
 			check.That(t, (s == nil) == (versus == 0), "%s: the table of shifts is %+v", name, s)
 		}
 	}
@@ -292,7 +295,7 @@ func TestWhatANeighbourUsedIsZeroOrNotKnown(t *testing.T) {
 				w.BesideCPU = c.used(w.Round)
 			}
 		})
-		f := j.Tables[1].of("runc").BesideCPU
+		f := j.All.Parts("neighbour")[1].Part("target", "runc").Of("neighbour-cpu")
 		check.That(t, len(f.Rounds) == c.known && f.Value == c.value, "%s: %g CPUs of %d rounds", name, f.Value, len(f.Rounds))
 		notes := strings.Join(j.neighbours().Notes[1:], "\n")
 		check.That(t, strings.HasPrefix(notes, c.note) && (notes == "") == (c.note == ""), "%s: %s", name, notes)
@@ -364,10 +367,10 @@ func TestWhatADaemonDoesBesideIsSaid(t *testing.T) {
 		j := recorded(t, func(o *Options) { o.Neighbours = []string{"spin 1cpu"} }, func(w *Window) {
 			w.Seen.CPU = append(w.Seen.CPU, record.RoleTime{Role: role, NS: 1e6})
 		})
-		for i := range j.Tables {
-			said := strings.Contains(strings.Join(j.cpu(&j.Tables[i]).Notes, "\n"), "for the neighbour")
-			if said != (role == record.RoleDaemon && j.Tables[i].Neighbour != "") {
-				t.Errorf("%s%s: it is said: %v", role, j.Tables[i].beside(), said)
+		for _, part := range j.All.Parts("neighbour") {
+			said := strings.Contains(strings.Join(j.cpu(part).Notes, "\n"), "for the neighbour")
+			if said != (role == record.RoleDaemon && part.Get("neighbour") != "") {
+				t.Errorf("%s%s: it is said: %v", role, beside(part), said)
 			}
 		}
 	}

@@ -19,21 +19,22 @@ import (
 func (j *Judgement) Page(o page.Options) *page.Page {
 	p := page.New(j.Plan.Title, Name)
 	p.Head, p.Answer = page.Head(j.Record, j.Plan.Rounds), j.answer()
-	for i := range j.Tables {
-		p.Add(j.requests(&j.Tables[i]))
+	tables := j.All.Parts("neighbour")
+	for _, t := range tables {
+		p.Add(j.requests(t))
 	}
-	if len(j.Tables) == 0 {
+	if len(tables) == 0 {
 		p.Add(&page.Section{Title: "nothing was loaded"})
 	}
 	p.Failed(j.Failed, fmt.Sprintf("failed %d/%d windows", j.Failed, j.Total))
 	p.Add(page.Findings(j.Found, page.Lanes, o))
 	p.AddDetails(j.neighbours())
-	for i := range j.Tables {
-		p.AddDetails(j.cpu(&j.Tables[i]))
+	for _, t := range tables {
+		p.AddDetails(j.cpu(t))
 	}
-	for i := range j.Tables {
-		if s := page.Shifts(j.Tables[i].rows(j.Baseline), j.Plan.Comparing); s != nil {
-			s.Title += j.Tables[i].beside()
+	for _, t := range tables {
+		if s := page.Shifts(j.rowsOf(t), j.Plan.Comparing); s != nil {
+			s.Title += beside(t)
 			p.AddDetails(s)
 		}
 	}
@@ -44,17 +45,16 @@ func (j *Judgement) Page(o page.Options) *page.Page {
 // answer is how many requests a second each target answered, and what CPU time one took: a
 // sentence for each table.
 func (j *Judgement) answer() (out []string) {
-	for i := range j.Tables {
-		t := &j.Tables[i]
+	for _, t := range j.All.Parts("neighbour") {
 		var rates, costs []answer.Named
-		for _, r := range t.Rows {
-			rates = append(rates, answer.Named{Name: r.Target, Figure: &r.Throughput})
-			costs = append(costs, answer.Named{Name: r.Target, Figure: r.role(allRoles)})
+		for _, cell := range t.Parts("target") {
+			rates = append(rates, answer.Named{Name: cell.Get("target"), Figure: cell.Of("throughput")})
+			costs = append(costs, answer.Named{Name: cell.Get("target"), Figure: cell.Of("cpu-per-request", "role", string(allRoles))})
 		}
 		if rates = answer.Known(rates); len(rates) == 0 {
 			continue
 		}
-		text := "requests a second" + t.beside() + ": " + answer.Values(rates, j.Baseline)
+		text := "requests a second" + beside(t) + ": " + answer.Values(rates, j.Baseline)
 		if answer.Undecided(rates) {
 			text += answer.Spoiled(j.Found)
 		}
@@ -84,68 +84,62 @@ func (j *Judgement) whole(o page.Options) *page.Section {
 }
 
 // beside ends the title of a table's sections.
-func (t *Table) beside() string {
-	if t.Neighbour == "" {
+func beside(t figure.Set) string {
+	if t.Get("neighbour") == "" {
 		return ""
 	}
-	return " beside " + page.Heading(t.Neighbour)
+	return " beside " + page.Heading(t.Get("neighbour"))
 }
 
-// names begins a table with a row for each target.
-func (t *Table) names() *page.Table {
-	m := page.Names("target")
-	for _, r := range t.Rows {
-		c := page.Words(page.Heading(r.Target))
-		if r.Failed > 0 || r.Errors > 0 {
-			c.Style = term.Red
-		}
-		m.Row(c)
-	}
-	return m
-}
-
-// each makes a column of figures.
-func (t *Table) each(show func(*Row) page.Cell) []page.Cell {
-	return page.Each(t.Rows, func(r **Row) page.Cell { return show(*r) })
-}
+// of is the row of a part of the figures.
+func (j *Judgement) of(cell figure.Set) *row { return j.row(cell.Get("target"), cell.Get("neighbour")) }
 
 // requests is what the client says.
-func (j *Judgement) requests(t *Table) *page.Section {
-	s := &page.Section{Title: "requests" + t.beside(), Style: term.Bold, Table: t.names()}
-	m := s.Table
-	m.Add("rounds (failed)", t.each(func(r *Row) page.Cell {
-		if r.Failed == 0 {
-			return page.Words(strconv.Itoa(r.Rounds))
-		}
-		return page.Cell{Head: fmt.Sprintf("%d (%d)", r.Rounds, r.Failed), Style: term.Red}
-	}))
-	m.Add("requests/s", t.each(func(r *Row) page.Cell { return page.WithHalf(&r.Throughput, page.Significant, page.None) }))
-	m.Draw(page.Estimates)
-	m.AddUnless("× host", t.each(func(r *Row) page.Cell { return times(&r.OfHost) }))
-	for i, q := range quantiles {
-		m.Add(q.Name, t.each(func(r *Row) page.Cell { return page.Value(&r.Latency[i], page.Duration) }))
-	}
-	m.AddUnless("first answer", t.each(func(r *Row) page.Cell { return page.Value(&r.Ready, page.Duration) }))
-	m.AddUnless("first request", t.each(func(r *Row) page.Cell { return page.Value(&r.First, page.Duration) }))
-	m.AddIf("failed", t.each(func(r *Row) page.Cell {
-		if r.Errors == 0 {
-			return page.Words(page.Dot)
-		}
-		return page.Cell{Head: fmt.Sprintf("%d/%d", r.Errors, r.Requests), Style: term.Red}
-	}))
+func (j *Judgement) requests(t figure.Set) *page.Section {
+	s := page.Grid(&Quantities, t, []string{"target"}, []page.Quantity{
+		{Of: "throughput", Titles: []string{"rounds (failed)"}, Cell: func(cell figure.Set) page.Cell {
+			r := j.of(cell)
+			if len(r.failed) == 0 {
+				return page.Words(strconv.Itoa(len(r.windows)))
+			}
+			return page.Cell{Head: fmt.Sprintf("%d (%d)", len(r.windows), len(r.failed)), Style: term.Red}
+		}},
+		{Of: "throughput", Titles: []string{"requests/s"}, Beside: page.Estimates, Draw: func(f *figure.Figure) page.Cell { return page.WithHalf(f, page.Significant, page.None) }},
+		{Of: "throughput-times", Titles: []string{"× host"}, Draw: times},
+		{Of: "latency", Titles: quantiles, Key: "quantile", Values: quantiles, Show: page.Duration},
+		{Of: "first-answer", Titles: []string{"first answer"}, Show: page.Duration},
+		{Of: "first-request", Titles: []string{"first request"}, Show: page.Duration},
+		{Of: "throughput", Titles: []string{"failed"}, Draw: func(f *figure.Figure) page.Cell {
+			if f.Failed == 0 {
+				return page.Words(page.Dot)
+			}
+			return page.Cell{Head: fmt.Sprintf("%d/%d", f.Failed, f.Total), Style: term.Red}
+		}},
+	})
+	s.Title, s.Notes = "requests"+beside(t), nil
 	var items []page.Item
-	for _, r := range t.Rows {
-		if r.Failure != nil {
-			items = append(items, page.FailureItems(page.Heading(r.Target), fmt.Sprintf("%d of %d windows failed", r.Failed, r.Failed+r.Rounds), r.Failure)...)
+	c := &page.Chart{Name: "throughput", Title: "Requests per second" + beside(t), Kind: page.Intervals,
+		Caption: "Answers per second on each target" + page.WithRounds, X: page.Axis{Title: "target"}, Y: page.Axis{Title: "requests per second", Unit: figure.PerSecond}}
+	latency := &page.Chart{Name: "latency", Title: "Latency" + beside(t), Kind: page.Intervals,
+		Caption: "Latency at quantiles on each target" + page.WithRounds, X: page.Axis{Title: "quantile"}, Y: page.Axis{Title: "latency", Unit: figure.Nanoseconds}}
+	for _, cell := range t.Parts("target") {
+		if r := j.of(cell); len(r.failed) > 0 {
+			items = append(items, page.FailureItems(page.Heading(r.target), fmt.Sprintf("%d of %d windows failed", len(r.failed), len(r.failed)+len(r.windows)), r.failed[0].Failure)...)
+		}
+		c.Figure("", "requests per second", cell.Get("target"), cell.Of("throughput"))
+	}
+	for _, q := range quantiles {
+		for _, cell := range t.Parts("target") {
+			latency.Figure("", q, cell.Get("target"), cell.Of("latency", "quantile", q))
 		}
 	}
 	if items != nil {
 		s.Lists = []page.List{{Items: items}}
 	}
-	if t == &j.Tables[0] {
+	if &t[0] == &j.All[0] {
 		s.Notes = []string{j.latencies()}
 	}
-	s.Draw(throughputChart(t), latencyChart(t))
+	s.Draw(c, latency)
 	return s
 }
 
@@ -155,19 +149,17 @@ func (j *Judgement) latencies() string {
 	if j.Plan.Rate > 0 {
 		text = "medians over the rounds; an open loop's latencies are from when a request was due; what had no answer in time, or was never sent, counts with as long as it was waited for"
 	}
-	widest, atMost, asked, requested := 0.0, 0, 0, false
-	for i := range j.Tables {
-		for _, r := range j.Tables[i].Rows {
-			widest, atMost, asked = max(widest, r.Resolution), atMost+r.AtMost, asked+r.Asked
-			requested = requested || r.First.Known()
-		}
+	var windows []*Window
+	for _, r := range j.rows {
+		windows = append(windows, r.windows...)
 	}
+	widest, atMost, asked := polled(windows)
 	text += "; first answer: from the start of the sandbox until " + j.sign() + ", asked again and again"
 	if widest > 0 {
-		text += fmt.Sprintf(" (resolution %s at worst)", page.Duration(widest))
+		text += fmt.Sprintf(" (resolution %s at worst)", page.Duration(float64(widest)))
 	}
 	text += page.ReadyAtMost(atMost, asked)
-	if requested {
+	if j.All.Of("first-request").Known() {
 		text += "; first request: that one alone"
 	}
 	return text
@@ -196,51 +188,47 @@ func times(f *figure.Figure) page.Cell {
 
 // neighbours is what each neighbour takes.
 func (j *Judgement) neighbours() *page.Section {
-	if !slices.ContainsFunc(j.Tables, func(t Table) bool { return t.Neighbour != "" }) {
-		return nil
+	columns := []page.Quantity{
+		{Of: "throughput-kept", Titles: []string{"requests/s × alone"}, Beside: page.Estimates, Draw: func(f *figure.Figure) page.Cell { return page.InBrackets(f, page.Significant) }},
+		{Of: "throughput-kept", Titles: []string{"vs " + page.Heading(j.Baseline)}, Draw: page.Change},
+		{Of: "latency-times", Titles: []string{"p99 × alone"}, Draw: times},
+		{Of: "neighbour-cpu", Titles: []string{"its CPUs"}, Show: page.Significant},
 	}
-	s := &page.Section{Title: "what a neighbour takes", Style: term.Bold, Table: page.Names("target", "beside")}
-	var rows []*Row
-	for i := range j.Tables {
-		for _, r := range j.Tables[i].Rows {
-			if r.Neighbour != "" {
-				rows = append(rows, r)
-				s.Table.Row(page.Words(page.Heading(r.Target)), page.Words(page.Heading(r.Neighbour)))
-			}
-		}
-	}
-	add := func(title string, show func(*Row) page.Cell) {
-		s.Table.Add(title, page.Each(rows, func(r **Row) page.Cell { return show(*r) }))
-	}
-	add("requests/s × alone", func(r *Row) page.Cell { return page.InBrackets(&r.Kept, page.Significant) })
-	s.Table.Draw(page.Estimates)
-	if j.Baseline != "" {
-		add("vs "+page.Heading(j.Baseline), func(r *Row) page.Cell { return page.Change(&r.Kept) })
-	}
-	add("p99 × alone", func(r *Row) page.Cell { return times(&r.P99OfAlone) })
-	s.Table.AddUnless("its CPUs", page.Each(rows, func(r **Row) page.Cell { return page.Value(&(*r).BesideCPU, page.Significant) }))
 	for _, of := range waiters {
 		for _, resource := range resources {
-			s.Table.AddUnless("PSI "+of+" "+resource+" %", page.Each(rows, func(r **Row) page.Cell {
-				f := figure.Find((*r).Pressed, "pressure", "of", of, "resource", resource)
-				return page.Value(&f, page.Hundred)
-			}))
+			columns = append(columns, page.Quantity{Of: "pressure", Titles: []string{"PSI " + of + " " + resource + " %"}, Cell: func(cell figure.Set) page.Cell {
+				return page.Value(cell.Of("pressure", "of", of, "resource", resource), page.Hundred)
+			}})
 		}
 	}
-	s.Notes = []string{"× alone: how many times that of the same round without the neighbour, with the 95 % interval; vs: by how much that is more or less than the baseline keeps; its CPUs: what the neighbour's sandbox used; PSI: for which share of the time some task waited, of the whole node and of the cgroups of workload and neighbour"}
-	partly, rounds := 0, 0
-	for _, r := range rows {
-		partly, rounds = partly+r.PartlyBeside, rounds+r.Rounds
+	rows := slices.DeleteFunc(slices.Clone(j.rows), func(r *row) bool { return r.neighbour == "" })
+	s := page.Grid(&Quantities, slices.DeleteFunc(slices.Clone(j.All), func(f figure.Figure) bool { return f.Labels.Get("neighbour") == "" }), []string{"target", "neighbour"}, columns)
+	if s == nil {
+		return nil
 	}
-	if partly > 0 {
-		s.Notes = append(s.Notes, fmt.Sprintf("%d of %d windows are not in its CPUs: what some process of the neighbour used was not known in them", partly, rounds))
+	s.Title = "what a neighbour takes"
+	s.Notes = []string{"× alone: how many times that of the same round without the neighbour, with the 95 % interval; vs: by how much that is more or less than the baseline keeps; its CPUs: what the neighbour's sandbox used; PSI: for which share of the time some task waited, of the whole node and of the cgroups of workload and neighbour"}
+	if partly, all := count(rows, func(w *Window) bool { return w.BesideCPU == nil }); partly > 0 {
+		s.Notes = append(s.Notes, fmt.Sprintf("%d of %d windows are not in its CPUs: what some process of the neighbour used was not known in them", partly, all))
 	}
 	s.Notes = append(s.Notes, unpressed(rows)...)
 	return s
 }
 
+// count is how many windows of rows are such, of how many.
+func count(rows []*row, such func(*Window) bool) (n, all int) {
+	for _, r := range rows {
+		for _, w := range r.windows {
+			if all++; such(w) {
+				n++
+			}
+		}
+	}
+	return n, all
+}
+
 // unpressed says of whose cgroups no pressure is known, and why.
-func unpressed(rows []*Row) (notes []string) {
+func unpressed(rows []*row) (notes []string) {
 	for of, reason := range []func(*Window) string{func(w *Window) string { return w.Unpressed }, func(w *Window) string { return w.UnpressedBeside }} {
 		var reasons []string
 		in := map[string][]string{}
@@ -254,7 +242,7 @@ func unpressed(rows []*Row) (notes []string) {
 			}
 			for _, why := range reasons {
 				if n := windows[why]; n > 0 {
-					in[why] = append(in[why], fmt.Sprintf("%s beside %s (%d of %d windows)", page.Heading(r.Target), page.Heading(r.Neighbour), n, r.Rounds))
+					in[why] = append(in[why], fmt.Sprintf("%s beside %s (%d of %d windows)", page.Heading(r.target), page.Heading(r.neighbour), n, len(r.windows)))
 				}
 			}
 		}
@@ -266,64 +254,55 @@ func unpressed(rows []*Row) (notes []string) {
 }
 
 // cpu is whose CPU time a request takes.
-func (j *Judgement) cpu(t *Table) *page.Section {
-	s := &page.Section{Title: "CPU of a request" + t.beside(), Style: term.Bold, Table: t.names()}
-	for _, role := range t.roles() {
-		s.Table.Add(string(role), t.each(func(r *Row) page.Cell {
-			show := page.Value
-			if role == allRoles {
-				show = page.InBrackets
-			}
-			return show(r.role(role), page.Duration)
-		}))
-	}
-	s.Table.Add("client", t.each(func(r *Row) page.Cell { return page.Value(&r.ClientCPU, page.Duration) }))
-	s.Table.Add("node busy, CPUs", t.each(func(r *Row) page.Cell { return page.Value(&r.Busy, page.Significant) }))
-	if t == &j.Tables[0] {
-		s.Notes = []string{"CPU time of the window by whose processes used it, for each answer; all: of the target's roles together, without the client; the kernel's work for a process is in that process's time, and what it does in interrupts in nobody's"}
-	}
-	partly, rounds := 0, 0
-	for _, r := range t.Rows {
-		partly, rounds = partly+r.Partly, rounds+r.Rounds
-	}
-	if partly > 0 {
-		s.Notes = append(s.Notes, fmt.Sprintf("%d of %d windows are not in all: what some role used was not known in them", partly, rounds))
-	}
-	if t.Neighbour != "" && slices.Contains(t.roles(), record.RoleDaemon) {
-		s.Notes = append(s.Notes, "daemon, and so all: also what it does for the neighbour, which cannot be told apart")
-	}
-	s.Draw(cpuChart(t))
-	return s
-}
-
-// roles are those of a table, all of them together first.
-func (t *Table) roles() (all []record.Role) {
-	for _, r := range t.Rows {
-		for i := range r.CPU {
-			if role := record.Role(r.CPU[i].Labels.Get("role")); !slices.Contains(all, role) {
-				all = append(all, role)
-			}
+func (j *Judgement) cpu(t figure.Set) *page.Section {
+	var roles []string
+	var rows []*row
+	c := &page.Chart{Name: "cpu-per-request", Title: "CPU of a request" + beside(t), Kind: page.Stacked,
+		Caption: "Whose CPU time an answer takes on each target, medians over the rounds; the client's is beside it.", X: page.Axis{Title: "target"}, Y: page.Axis{Title: "CPU time", Unit: figure.Nanoseconds}}
+	for i := range t {
+		role := t[i].Labels.Get("role")
+		if role != "" && role != "client" && !slices.Contains(roles, role) {
+			roles = append(roles, role)
+		}
+		if role != "" && role != string(allRoles) {
+			c.Add(page.At("", t[i].Labels.Get("target"), role), t[i].Estimate, nil)
 		}
 	}
-	return all
-}
-
-// role is the CPU time of a request that a role used.
-func (r *Row) role(role record.Role) *figure.Figure {
-	f := figure.Find(r.CPU, "cpu-per-request", "role", string(role))
-	return &f
+	for _, cell := range t.Parts("target") {
+		rows = append(rows, j.of(cell))
+	}
+	s := page.Grid(&Quantities, t, []string{"target"}, []page.Quantity{
+		{Of: "cpu-per-request", Titles: roles[:1], Draw: func(f *figure.Figure) page.Cell { return page.InBrackets(f, page.Duration) }}, // all, which is first
+		{Of: "cpu-per-request", Titles: append(roles[1:], "client"), Key: "role", Values: append(roles[1:], "client"), Show: page.Duration},
+		{Of: "node-busy", Titles: []string{"node busy, CPUs"}, Show: page.Significant},
+	})
+	if s == nil {
+		return nil
+	}
+	s.Title, s.Notes = "CPU of a request"+beside(t), nil
+	if &t[0] == &j.All[0] {
+		s.Notes = []string{"CPU time of the window by whose processes used it, for each answer; all: of the target's roles together, without the client; the kernel's work for a process is in that process's time, and what it does in interrupts in nobody's"}
+	}
+	if partly, all := count(rows, func(w *Window) bool { return w.CPUPartly }); partly > 0 {
+		s.Notes = append(s.Notes, fmt.Sprintf("%d of %d windows are not in all: what some role used was not known in them", partly, all))
+	}
+	if t.Get("neighbour") != "" && slices.Contains(roles, string(record.RoleDaemon)) {
+		s.Notes = append(s.Notes, "daemon, and so all: also what it does for the neighbour, which cannot be told apart")
+	}
+	s.Draw(c)
+	return s
 }
 
 // measured says what was done.
 func (j *Judgement) measured() *page.Section {
 	var asked, clients []string
-	for i := range j.Tables {
-		for _, r := range j.Tables[i].Rows {
-			if r.URL != "" {
-				asked = append(asked, page.Short(term.Clean(r.URL), page.LongestTitle))
+	for _, r := range j.rows {
+		for _, w := range slices.Concat(r.failed, r.windows) {
+			if w.URL != "" {
+				asked = append(asked, page.Short(term.Clean(w.URL), page.LongestTitle))
 			}
-			if r.Client != "" {
-				clients = append(clients, page.Heading(r.Client))
+			if w.Sent != nil && w.Sent.Client != "" {
+				clients = append(clients, page.Heading(w.Sent.Client))
 			}
 		}
 	}
