@@ -17,7 +17,7 @@ const worthNaming = 0.2
 // many sandboxes were there. A bend is a count at which the slopes on both sides have
 // intervals that lie apart, adjusted for how many counts were tried, and differ by a fifth;
 // of several the one at which they lie furthest apart, and then those on either side.
-func segments(target string, byRound map[int][]stat.Point) (all []Segment) {
+func segments(t *Target, byRound map[int][]stat.Point) {
 	var rounds [][]stat.Point
 	for _, r := range slices.Sorted(maps.Keys(byRound)) {
 		rounds = append(rounds, byRound[r])
@@ -34,12 +34,9 @@ func segments(target string, byRound map[int][]stat.Point) (all []Segment) {
 			continue
 		}
 		first, last := ends(part)
-		s := Segment{From: int(first), To: int(last)}
-		s.Slope = figure.Figure{Experiment: Name, Quantity: "memory-of-one-more", Unit: figure.Bytes, Better: figure.Less, Estimate: e, Reasons: f.Warnings,
-			Labels: figure.Of("target", target, "from", strconv.Itoa(s.From), "to", strconv.Itoa(s.To))}
-		all = append(all, s)
+		slope := t.put("memory-of-one-more", e, nil, "from", strconv.Itoa(int(first)), "to", strconv.Itoa(int(last)))
+		slope.Rounds, slope.Reasons = nil, f.Warnings
 	}
-	return all
 }
 
 // bendsOf are the places of bends, at most so deep into halves.

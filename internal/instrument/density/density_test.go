@@ -3,6 +3,7 @@ package density
 import (
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -56,7 +57,7 @@ func TestAStepThatNothingDecidesIsSaid(t *testing.T) {
 		"no starts":                     {figure.Estimate{}, ""},
 	} {
 		j, l := Judgement{Until: Until{Latency: 2}}, finding.List{}
-		j.findLatency(&l, &Target{Steps: []Step{{Sandboxes: 4}, {Sandboxes: 8, Times: figure.Figure{Estimate: c.times}}}})
+		j.findLatency(&l, &Target{Steps: []Step{{Sandboxes: 4}, {Sandboxes: 8, All: figure.Set{Quantities.New("start-latency-times", c.times, nil)}}}})
 		if c.says == "" && len(l) > 0 || c.says != "" && (len(l) != 1 || l[0].Code != codeNotDecided || !strings.HasSuffix(l[0].Message, c.says)) {
 			t.Errorf("%s: %+v", name, l)
 		}
@@ -71,7 +72,7 @@ func TestRoundsThatDidNotComeBackAreCounted(t *testing.T) {
 	j := Judgement{Record: &record.Record{Density: []record.Density{end(0, 2*time.Second), end(1, -1), end(2, -1)}}}
 	target := Target{Info: record.Target{Name: "runc"}}
 	j.ends(&target)
-	removal, memory := &target.Recovery[0], &target.Recovery[1]
+	removal, memory := target.All.Of("recovery", "of", "removal"), target.All.Of("recovery", "of", "memory")
 	check.That(t, removal.Failed == 0 && removal.Total == 3 && memory.Failed == 2 && memory.Total == 3 && len(memory.Rounds) == 1,
 		"removal %+v, memory %+v", removal, memory)
 	c := recovered(memory)
@@ -152,7 +153,7 @@ func TestAStartIsComparedWithTheFirstOfItsOwnRound(t *testing.T) {
 	} {
 		target := judged(nil, c.batches...)
 		for i, want := range c.times {
-			e := target.Steps[i+1].Times.Estimate
+			e := target.Steps[i+1].All.Of("start-latency-times").Estimate
 			check.That(t, e.Bounded && math.Abs(e.Value-want) <= 1e-9 && math.Abs(e.Lo-want) <= 1e-9 && math.Abs(e.Hi-want) <= 1e-9,
 				"%s: %+v, want %g", name, e, want)
 		}
@@ -176,7 +177,7 @@ func TestAStartsIntervalIsThatOfRounds(t *testing.T) {
 			all = append(all, batch(r, 8, of(8, 20)...))
 		}
 		target := judged(nil, append(all, batch(0, 16, spread...))...)
-		s := target.Steps[1].Start
+		s := target.Steps[1].start()
 		note := new(Judgement).bySteps(target).Notes[0]
 		check.That(t, s.N == c.n && s.Bounded == c.bounded && s.Value == 49.5e6 && strings.HasPrefix(note, c.says),
 			"%s: %+v, %s", name, s.Estimate, note)
@@ -210,13 +211,12 @@ func TestAStepThatAddedNothingHasNoMemory(t *testing.T) {
 		"the second start failed": {batch(0, 16, 20, -1), true, []record.Reading{reading(record.MomentBegin, 9), reading(record.MomentEnd, 9)}, 9},
 	} {
 		target := judged(append(slices.Clone(readings), c.more...), batch(0, 4, of(4, 20)...), batch(0, 8, of(4, 20)...), c.last)
-		last := target.Steps[2]
-		check.That(t, target.Steps[1].Memory.Known() && last.Last && last.Memory.Known() == c.memory && last.Start.Failed == 1,
-			"%s: %+v, %+v", name, target.Steps[1].Memory, last)
-		check.That(t, len(target.Segments) == 1 && target.Segments[0].To == c.to && math.Abs(target.Segments[0].Slope.Value-1<<20) <= 1,
-			"%s: %+v", name, target.Segments)
-		s := target.Segments[0].Slope
-		check.That(t, !s.Bounded, "%s: %+v", name, s) // of one round
+		last, before := target.Steps[2], target.Steps[1].All.Of("memory-per-sandbox")
+		check.That(t, before.Known() && last.Last && last.All.Of("memory-per-sandbox").Known() == c.memory && last.start().Failed == 1,
+			"%s: %+v, %+v", name, before, last)
+		slopes := target.such("memory-of-one-more")
+		check.That(t, len(slopes) == 1 && slopes[0].Labels.Get("to") == strconv.Itoa(c.to) && math.Abs(slopes[0].Value-1<<20) <= 1 && !slopes[0].Bounded, // of one round
+			"%s: %+v", name, slopes)
 	}
 }
 
@@ -241,14 +241,15 @@ func TestBoundsHaveNoRatio(t *testing.T) {
 		batches := []record.Batch{asked(batch(0, 4, of(4, 20)...), c.first), asked(batch(0, 8, of(4, 30)...), c.later)}
 		target := judged(nil, batches...)
 		for i, atMost := range []bool{c.first, c.later} {
-			if got := target.Steps[i].Start.AtMost; got != atMost || AtMost(batches[i].Samples) != atMost {
-				t.Errorf("%s: step %d: %q", name, i, target.Steps[i].Start.Verdict)
+			if got := target.Steps[i].start().AtMost; got != atMost || AtMost(batches[i].Samples) != atMost {
+				t.Errorf("%s: step %d: %q", name, i, target.Steps[i].start().Verdict)
 			}
 		}
 		j, l := Judgement{Until: Until{Latency: 2}}, finding.List{}
 		j.findLatency(&l, target)
-		if target.Steps[1].Times.Known() != c.known || (len(l) == 1 && strings.HasSuffix(l[0].Message, "known as the latest only")) == c.known {
-			t.Errorf("%s: %+v, %+v", name, target.Steps[1].Times, l)
+		times := target.Steps[1].All.Of("start-latency-times")
+		if times.Known() != c.known || (len(l) == 1 && strings.HasSuffix(l[0].Message, "known as the latest only")) == c.known {
+			t.Errorf("%s: %+v, %+v", name, times, l)
 		}
 	}
 }
@@ -264,7 +265,7 @@ func TestCgroupsThatTheRunRemovedAreToldOnce(t *testing.T) {
 		"which it removed of another": {[]record.Finding{{Code: finding.RuntimeLeft, Target: "runsc"}}, 2},
 	} {
 		l := finding.List(c.before)
-		findRecovery(&l, &Target{Info: record.Target{Name: "kata"}, Left: []figure.Figure{{Labels: figure.Of("of", "cgroups"), Estimate: figure.Estimate{N: 1, Value: 3}}}})
+		findRecovery(&l, &Target{Info: record.Target{Name: "kata"}, All: figure.Set{Quantities.New("left", figure.Exactly(3), figure.Of("of", "cgroups"))}})
 		if len(l) != c.want {
 			t.Errorf("%s: %+v", name, l)
 		}
@@ -289,8 +290,8 @@ func TestMountsThatCouldNotBeReadAreNotNone(t *testing.T) {
 			readings = append(readings, record.Reading{Target: "runc", Round: round, Moment: record.MomentBefore, Time: 1}, record.Reading{Target: "runc", Round: round, Moment: record.MomentAfter, Time: 2, LeftBeside: beside})
 		}
 		target := Target{Info: record.Target{Name: "runc"}}
-		new(Judgement).leavings(&target, ledger.Visits(readings, nil))
-		cell := leftOver(target.Left)
+		leavings(&target, ledger.Visits(readings, nil))
+		cell := leftOver(target.such("left"))
 		check.That(t, cell.Head == c.head && cell.Tail == c.tail, "%s: %+v", name, cell)
 	}
 }

@@ -3,6 +3,7 @@ package density
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tare-bench/tare/internal/core/finding"
@@ -32,10 +33,11 @@ func (j *Judgement) find() {
 		t := &j.Targets[i]
 		j.findEnds(&l, t)
 		j.findLatency(&l, t)
-		for k := 1; k < len(t.Segments); k++ {
-			a, b := &t.Segments[k-1], &t.Segments[k]
+		slopes := t.such("memory-of-one-more")
+		for k := 1; k < len(slopes); k++ {
+			from, _ := strconv.Atoi(slopes[k].Labels.Get("from"))
 			l.Add(record.Finding{Code: codeBend, Level: finding.Note, Target: t.Info.Name,
-				Message: fmt.Sprintf("memory bends at %s: one more costs %s below and %s above", page.Sandboxes(b.From), page.Growth(a.Slope.Estimate.Value), page.Growth(b.Slope.Estimate.Value)),
+				Message: fmt.Sprintf("memory bends at %s: one more costs %s below and %s above", page.Sandboxes(from), page.Growth(slopes[k-1].Value), page.Growth(slopes[k].Value)),
 				Advice:  "the table by role says whose it is"})
 		}
 		findRecovery(&l, t)
@@ -103,11 +105,11 @@ func (j *Judgement) findLatency(l *finding.List, t *Target) {
 	}
 	for i := range t.Steps {
 		s := &t.Steps[i]
-		if first := &t.Steps[0]; i > 0 && (first.Start.AtMost || s.Start.AtMost) {
+		if first := &t.Steps[0]; i > 0 && (first.start().AtMost || s.start().AtMost) {
 			undecided(s, "most workloads were ready when first asked, so that starts are known as the latest only")
 			return
 		}
-		if e := s.Times.Estimate; e.Known() && (!e.Bounded || e.Lo < j.Until.Latency && e.Hi >= j.Until.Latency) {
+		if e := s.All.Of("start-latency-times").Estimate; e.Known() && (!e.Bounded || e.Lo < j.Until.Latency && e.Hi >= j.Until.Latency) {
 			between := "of too few starts for an interval"
 			if e.Bounded {
 				between = page.Between(e, page.Significant)
@@ -130,8 +132,8 @@ func findRecovery(l *finding.List, t *Target) {
 	// The finding runtime-left lists the cgroups that the run removed.
 	removed := slices.ContainsFunc(*l, func(f record.Finding) bool { return f.Code == finding.RuntimeLeft && f.Target == t.Info.Name })
 	var left []string
-	for i := range t.Left {
-		if f := &t.Left[i]; f.Known() && f.Estimate.Value > 0 && (f.Labels.Get("of") != "cgroups" || !removed) {
+	for _, f := range t.such("left") {
+		if f.Known() && f.Estimate.Value > 0 && (f.Labels.Get("of") != "cgroups" || !removed) {
 			left = append(left, page.Count(f.Estimate.Value)+" "+f.Labels.Get("of"))
 		}
 	}

@@ -29,7 +29,8 @@ Without TARGET, everything that can be weighed here is. Targets are those of
 tare lifecycle.`,
 	Example: `  tare density runc --dry-run --settle 500ms --hold 200ms
   tare density floor runc --until 8 --rounds 1 --settle 200ms --hold 200ms`,
-	New:     func() option.Options { o := Defaults(); return &o },
-	Judge:   instrument.Judging(Judge),
-	Verbose: "the machine",
+	New:        func() option.Options { o := Defaults(); return &o },
+	Quantities: &Quantities,
+	Judge:      instrument.Judging(Judge),
+	Verbose:    "the machine",
 }

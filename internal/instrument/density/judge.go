@@ -34,38 +34,23 @@ type Judgement struct {
 
 // Target is how far one target went.
 type Target struct {
-	Info     record.Target
-	Trial    *record.Density   // nil: there was none
-	Ends     []*record.Density // one a round
-	Count    figure.Figure     // sandboxes that were there at once
-	Steps    []Step
-	Visited  int             // rounds that have steps
-	Segments []Segment       // between bends; one where there is none
-	Recovery []figure.Figure // removal, memory
-	Left     []figure.Figure // cgroups, processes, mounts
+	Info    record.Target
+	Trial   *record.Density   // nil: there was none
+	Ends    []*record.Density // one a round
+	All     figure.Set        // those of a step are a part by sandboxes
+	Steps   []Step
+	Visited int // rounds that have steps
 }
 
 // Step is what was seen with so many sandboxes.
 type Step struct {
-	Sandboxes int           // as planned; of the last its median
-	Last      bool          // it ended in its midst, in each round with as many as there were then
-	Start     figure.Figure // its verdict is at most where most starts are known as the latest that can be
-	Times     figure.Figure // how many times as long a start takes as in the first step of its round
-	Memory    figure.Figure // the node's own change by sandbox, others' taken off
-	Roles     []figure.Figure
-	CPU       figure.Figure
-	// Of starts until the workload was ready: how exactly that is known at worst, ns, and how
-	// many were ready when they were asked first, so that their times are the latest that can be.
-	Resolution    float64
-	AtMost, Asked int
-	starts        map[int][]float64 // by round, ns
+	Sandboxes int        // as planned; of the last its median
+	Last      bool       // it ended in its midst, in each round with as many as there were then
+	All       figure.Set // of the target's
+	seen      []*seen
 }
 
-// Segment is a stretch of counts over which one more sandbox costs the same.
-type Segment struct {
-	From, To int
-	Slope    figure.Figure
-}
+func (s *Step) start() *figure.Figure { return s.All.Of("start-latency") }
 
 // Result is how many starts failed of how many, and what is to be mistrusted.
 func (j *Judgement) Result() (failed, total int, findings []record.Finding) {
@@ -88,15 +73,11 @@ func Judge(rec *record.Record) (*Judgement, error) {
 		t := Target{Info: rec.Targets[i]}
 		j.ends(&t)
 		j.steps(&t, visits)
-		j.leavings(&t, visits)
+		leavings(&t, visits)
 		j.Targets = append(j.Targets, t)
 	}
 	j.find()
 	return j, nil
-}
-
-func newFigure(quantity string, unit figure.Unit, better figure.Direction, labels figure.Labels, values stat.Rounds) figure.Figure {
-	return figure.Figure{Experiment: Name, Quantity: quantity, Unit: unit, Better: better, Labels: labels, Estimate: figure.Median(values), Rounds: figure.ByRound(values)}
 }
 
 // ends are how far the visits of a target went, and how the machine came back.
@@ -125,14 +106,10 @@ func (j *Judgement) ends(t *Target) {
 			}
 		}
 	}
-	labels := figure.Of("target", t.Info.Name)
-	t.Count = newFigure("reached", figure.Count, figure.More, labels.With("until", j.Plan.Until), count)
-	t.Recovery = []figure.Figure{
-		newFigure("recovery", figure.Nanoseconds, figure.Less, labels.With("of", "removal"), removal),
-		newFigure("recovery", figure.Nanoseconds, figure.Less, labels.With("of", "memory"), memory),
-	}
-	t.Recovery[0].Total = len(removal)
-	t.Recovery[1].Failed, t.Recovery[1].Total = notBack, notBack+len(memory)
+	t.put("reached", figure.Median(count), count, "until", j.Plan.Until)
+	t.put("recovery", figure.Median(removal), removal, "of", "removal").Total = len(removal)
+	back := t.put("recovery", figure.Median(memory), memory, "of", "memory")
+	back.Failed, back.Total = notBack, notBack+len(memory)
 }
 
 // Latencies are how long starts took, ns: until they were ready where that was asked for,
@@ -157,15 +134,15 @@ func Slower(rounds ...stat.Samples) figure.Estimate {
 	return figure.Estimate{N: r.N, Value: r.Value, Lo: r.Lo, Hi: r.Hi, Bounded: r.Known}
 }
 
-// slower compares the step with the first in the rounds that have both. Where a side is
-// known as an upper bound only, their ratio is not.
-func (s *Step) slower(first *Step) figure.Estimate {
-	if s.Start.AtMost || first.Start.AtMost {
-		return figure.Estimate{}
-	}
+// slower compares starts of a step with those of the first in the rounds that have both.
+func slower(all, first []*seen) figure.Estimate {
 	var rounds []stat.Samples
-	for round, now := range s.starts {
-		rounds = append(rounds, stat.Samples{Old: first.starts[round], New: now})
+	for _, now := range all {
+		for _, old := range first {
+			if old.round == now.round {
+				rounds = append(rounds, stat.Samples{Old: old.starts, New: now.starts})
+			}
+		}
 	}
 	return Slower(rounds...)
 }
@@ -223,30 +200,16 @@ func (j *Judgement) steps(t *Target, visits []*ledger.Visit) {
 		steps[key] = append(steps[key], s)
 	}
 	t.Visited = len(there)
-	for key, all := range steps {
-		st := newStep(t.Info.Name, key, all)
-		if t.Visited == 1 { // of one round the starts themselves are the sample
-			st.Start.Estimate = figure.MedianOf(slices.Concat(slices.Collect(maps.Values(st.starts))...))
-		}
-		t.Steps = append(t.Steps, st)
-	}
-	slices.SortFunc(t.Steps, func(a, b Step) int {
-		switch {
-		case a.Last:
-			return 1
-		case b.Last:
-			return -1
-		}
-		return cmp.Compare(a.Sandboxes, b.Sandboxes)
+	keys := slices.SortedFunc(maps.Keys(steps), func(a, b stepKey) int {
+		return cmp.Or(cmp.Compare(strconv.FormatBool(a.last), strconv.FormatBool(b.last)), cmp.Compare(a.planned, b.planned))
 	})
-	for i := range t.Steps {
-		s := &t.Steps[i]
-		s.Times = newFigure("start-latency-times", figure.Ratio, figure.Less, s.Start.Labels, nil)
-		if i > 0 {
-			s.Times.Estimate = s.slower(&t.Steps[0])
-		}
+	for _, key := range keys {
+		t.step(key, steps[key], steps[keys[0]])
 	}
-	t.Segments = segments(t.Info.Name, points)
+	for i, part := range slices.DeleteFunc(t.All.Parts("sandboxes"), func(s figure.Set) bool { return s.Get("sandboxes") == "" }) {
+		t.Steps[i].All = part
+	}
+	segments(t, points)
 }
 
 // booksOf are the ledger of the step's idle phase.
@@ -283,24 +246,17 @@ func Charged(before, end *record.Reading) float64 {
 	return float64(all) / float64(end.Sandboxes)
 }
 
-func newStep(target string, key stepKey, all []*seen) Step {
+// step appends what was seen in one, and how it compares with the first.
+func (t *Target) step(key stepKey, all, first []*seen) {
 	label, there := strconv.Itoa(key.planned), []float64{}
 	if key.last {
 		label = "last"
 	}
-	labels := figure.Of("target", target, "sandboxes", label)
-	started := 0
 	start, memory, cpu := stat.Rounds{}, stat.Rounds{}, stat.Rounds{}
-	roles, failed := map[record.Role]stat.Rounds{}, 0
-	st := Step{Sandboxes: key.planned, Last: key.last, starts: map[int][]float64{}}
+	roles, failed, starts := map[record.Role]stat.Rounds{}, 0, []float64(nil)
 	for _, s := range all {
-		there = append(there, float64(s.there))
-		st.starts[s.round] = append(st.starts[s.round], s.starts...)
-		started += len(s.starts)
+		there, starts = append(there, float64(s.there)), append(starts, s.starts...)
 		failed += s.failed
-		for i := range s.samples {
-			st.asked(&s.samples[i])
-		}
 		if len(s.starts) > 0 {
 			start[s.round] = figure.MedianOf(s.starts).Value
 		}
@@ -322,51 +278,68 @@ func newStep(target string, key stepKey, all []*seen) Step {
 			cpu[s.round] = used / n
 		}
 	}
+	st := Step{Sandboxes: key.planned, Last: key.last, seen: all}
 	if key.last {
 		st.Sandboxes = int(figure.MedianOf(there).Value)
 	}
-	st.Start = newFigure("start-latency", figure.Nanoseconds, figure.Less, labels, start)
-	st.Start.Failed, st.Start.Total = failed, started+failed
-	if st.atMost() {
-		st.Start.AtMost, st.Start.Verdict = true, figure.AtMost
+	t.Steps = append(t.Steps, st)
+	put := func(quantity string, rounds stat.Rounds, more ...string) *figure.Figure {
+		return t.put(quantity, figure.Median(rounds), rounds, append([]string{"sandboxes", label}, more...)...)
 	}
-	st.Memory = newFigure("memory-per-sandbox", figure.Bytes, figure.Less, labels.With("of", "node"), memory)
-	st.CPU = newFigure("cpu-per-sandbox", figure.CPUs, figure.Less, labels, cpu)
+	f := put("start-latency", start)
+	f.Failed, f.Total = failed, len(starts)+failed
+	if t.Visited == 1 { // of one round the starts themselves are the sample
+		f.Estimate = figure.MedianOf(starts)
+	}
+	bound := latest(all)
+	if bound {
+		f.AtMost, f.Verdict = true, figure.AtMost
+	}
+	times := put("start-latency-times", nil)
+	if &all[0] != &first[0] && !bound && !latest(first) { // of a side that is a bound their ratio is not known
+		times.Estimate = slower(all, first)
+	}
+	put("memory-per-sandbox", memory, "of", "node")
 	for _, role := range ledger.Roles {
 		if roles[role] != nil {
-			st.Roles = append(st.Roles, newFigure("memory-per-sandbox", figure.Bytes, figure.Less, labels.With("of", string(role)), roles[role]))
+			put("memory-per-sandbox", roles[role], "of", string(role))
 		}
 	}
-	return st
+	put("cpu-per-sandbox", cpu)
 }
 
-// asked counts how exactly it is known when a workload was ready.
-func (s *Step) asked(of *record.Sample) {
-	if of.Failure != nil || of.Polls == 0 || of.Ready == 0 {
-		return
+// polled is how exactly it is known when workloads were ready that were asked: to how many
+// ns at worst, and how many were ready when they were asked first, so that their times are the
+// latest that can be.
+func polled(all []*seen) (widest float64, atMost, asked int) {
+	for _, s := range all {
+		for i := range s.samples {
+			of := &s.samples[i]
+			if of.Failure != nil || of.Polls == 0 || of.Ready == 0 {
+				continue
+			}
+			asked++
+			if d, ok := of.Resolution(); ok {
+				widest = max(widest, float64(d))
+			} else {
+				atMost++
+			}
+		}
 	}
-	s.Asked++
-	if d, ok := of.Resolution(); ok {
-		s.Resolution = max(s.Resolution, float64(d))
-	} else {
-		s.AtMost++
-	}
+	return widest, atMost, asked
 }
 
-func (s *Step) atMost() bool { return s.AtMost > s.Asked/2 }
+func latest(all []*seen) bool {
+	_, atMost, asked := polled(all)
+	return atMost > asked/2
+}
 
-// AtMost tells whether most starts are known as upper bounds only: their workloads were
+// AtMost reports whether most starts are known as upper bounds only: their workloads were
 // ready when they were asked first.
-func AtMost(samples []record.Sample) bool {
-	var s Step
-	for i := range samples {
-		s.asked(&samples[i])
-	}
-	return s.atMost()
-}
+func AtMost(samples []record.Sample) bool { return latest([]*seen{{samples: samples}}) }
 
 // leavings are what bore the id of a sandbox once all were removed: the most of any round.
-func (j *Judgement) leavings(t *Target, visits []*ledger.Visit) {
+func leavings(t *Target, visits []*ledger.Visit) {
 	for _, of := range ledger.Leavings {
 		left := stat.Rounds{}
 		for _, v := range visits {
@@ -377,26 +350,24 @@ func (j *Judgement) leavings(t *Target, visits []*ledger.Visit) {
 				left[v.Round] = n
 			}
 		}
-		f := newFigure("left", figure.Count, figure.Less, figure.Of("target", t.Info.Name, "of", of), left)
-		f.Estimate = figure.Most(left)
-		t.Left = append(t.Left, f)
+		t.put("left", figure.Most(left), left, "of", of)
 	}
+}
+
+// such are the target's figures of a quantity.
+func (t *Target) such(quantity string) (all []*figure.Figure) {
+	for i := range t.All {
+		if t.All[i].Quantity == quantity {
+			all = append(all, &t.All[i])
+		}
+	}
+	return all
 }
 
 // Figures are all of the run's.
 func (j *Judgement) Figures() (all []figure.Figure) {
 	for i := range j.Targets {
-		t := &j.Targets[i]
-		all = append(all, t.Count)
-		for k := range t.Steps {
-			s := &t.Steps[k]
-			all = append(append(all, s.Start, s.Times, s.Memory), s.Roles...)
-			all = append(all, s.CPU)
-		}
-		for _, s := range t.Segments {
-			all = append(all, s.Slope)
-		}
-		all = append(append(all, t.Recovery...), t.Left...)
+		all = append(all, j.Targets[i].All...)
 	}
 	return slices.DeleteFunc(all, func(f figure.Figure) bool { return !f.Known() || math.IsNaN(f.Estimate.Value) })
 }

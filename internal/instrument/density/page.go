@@ -36,15 +36,16 @@ func (j *Judgement) Page(o page.Options) *page.Page {
 func (j *Judgement) answer() (out []string) {
 	for i := range j.Targets {
 		t := &j.Targets[i]
-		if !t.Count.Known() {
+		count := t.All.Of("reached")
+		if !count.Known() {
 			continue
 		}
-		text := fmt.Sprintf("%s: %s at once, ended by %s", page.Heading(t.Info.Name), page.Sandboxes(int(t.Count.Value)), endedBy(t))
+		text := fmt.Sprintf("%s: %s at once, ended by %s", page.Heading(t.Info.Name), page.Sandboxes(int(count.Value)), endedBy(t))
 		if slices.ContainsFunc(t.Ends, func(d *record.Density) bool { return d.Why == record.EndAsked }) {
-			text = fmt.Sprintf("%s: %s at once, as asked", page.Heading(t.Info.Name), page.Sandboxes(int(t.Count.Value)))
+			text = fmt.Sprintf("%s: %s at once, as asked", page.Heading(t.Info.Name), page.Sandboxes(int(count.Value)))
 		}
-		if n := len(t.Segments); n > 0 && t.Segments[n-1].Slope.Known() {
-			e := t.Segments[n-1].Slope.Estimate
+		if slopes := t.such("memory-of-one-more"); len(slopes) > 0 {
+			e := slopes[len(slopes)-1].Estimate
 			between := "[" + page.MiB(e.Lo) + ", " + page.MiB(e.Hi) + "] MiB"
 			switch {
 			case !e.Bounded:
@@ -55,8 +56,8 @@ func (j *Judgement) answer() (out []string) {
 				text += "; one more costs " + page.Rounded(e, page.MiB[float64]) + " " + between
 			}
 		}
-		if n := len(t.Steps); n > 1 && t.Steps[0].Start.Known() && t.Steps[n-1].Start.Known() {
-			text += fmt.Sprintf("; a start takes %s in the last step, %s in the first", page.Median(&t.Steps[n-1].Start).Head, page.Median(&t.Steps[0].Start).Head)
+		if n := len(t.Steps); n > 1 && t.Steps[0].start().Known() && t.Steps[n-1].start().Known() {
+			text += fmt.Sprintf("; a start takes %s in the last step, %s in the first", page.Median(t.Steps[n-1].start()).Head, page.Median(t.Steps[0].start()).Head)
 		}
 		out = append(out, text+".")
 	}
@@ -79,7 +80,7 @@ func (j *Judgement) whole(o page.Options) *page.Section {
 
 // howFar is the first thing to be read: how many were there, and what broke first.
 func (j *Judgement) howFar() *page.Section {
-	rows := slices.DeleteFunc(slices.Clone(j.Targets), func(t Target) bool { return !t.Count.Known() })
+	rows := slices.DeleteFunc(slices.Clone(j.Targets), func(t Target) bool { return !t.All.Of("reached").Known() })
 	if len(rows) == 0 {
 		return nil
 	}
@@ -87,14 +88,13 @@ func (j *Judgement) howFar() *page.Section {
 	for i := range rows {
 		m.Row(page.Words(page.Heading(rows[i].Info.Name)))
 	}
-	m.Add("sandboxes", page.Each(rows, func(t *Target) page.Cell { return page.Value(&t.Count, page.Count) }))
+	m.Add("sandboxes", page.Each(rows, func(t *Target) page.Cell { return page.Value(t.All.Of("reached"), page.Count) }))
 	m.AddText("ended by", page.Each(rows, func(t *Target) page.Cell { return page.Words(endedBy(t)) }))
 	m.Add("rounds", page.Each(rows, func(t *Target) page.Cell { return page.Words(page.Count(float64(len(t.Ends)))) }))
 	m.Add("least memory left", page.Each(rows, func(t *Target) page.Cell { return page.Words(leastLeft(t)) }))
-	for i, title := range []string{"removed in", "memory back in"} {
-		m.Add(title, page.Each(rows, func(t *Target) page.Cell { return recovered(&t.Recovery[i]) }))
-	}
-	m.AddUnless("left", page.Each(rows, func(t *Target) page.Cell { return leftOver(t.Left) }))
+	m.Add("removed in", page.Each(rows, func(t *Target) page.Cell { return recovered(t.All.Of("recovery", "of", "removal")) }))
+	m.Add("memory back in", page.Each(rows, func(t *Target) page.Cell { return recovered(t.All.Of("recovery", "of", "memory")) }))
+	m.AddUnless("left", page.Each(rows, func(t *Target) page.Cell { return leftOver(t.such("left")) }))
 	return &page.Section{Title: "how far until " + j.Plan.Until, Style: term.Bold, Table: m, Notes: []string{
 		"medians of the rounds; least memory left: of any look at the node, also while something was started; memory back: from the beginning of the removal until the node used no more than before but for a twentieth of what the sandboxes took, at least 16 MiB, others' change taken off; left: cgroups, processes and mounts that bear the id of a removed sandbox, the most of any round"}}
 }
@@ -109,7 +109,7 @@ func recovered(f *figure.Figure) page.Cell {
 }
 
 // leftOver is how many there are of all, and which of them could not be read in each round.
-func leftOver(left []figure.Figure) page.Cell {
+func leftOver(left []*figure.Figure) page.Cell {
 	n, rounds := 0.0, 0
 	for i := range left {
 		n, rounds = n+left[i].Estimate.Value, max(rounds, len(left[i].Rounds))
@@ -203,56 +203,48 @@ func (j *Judgement) bySteps(t *Target) *page.Section {
 	if len(t.Steps) == 0 {
 		return nil
 	}
-	m := page.Names("sandboxes")
-	var roles []string
+	of, roles := []string{"node"}, []string{"MiB each"}
+	for _, f := range t.such("memory-per-sandbox") {
+		if role := f.Labels.Get("of"); !slices.Contains(of, role) {
+			of, roles = append(of, role), append(roles, role)
+		}
+	}
+	s := page.Grid(&Quantities, t.All, []string{"sandboxes"}, []page.Quantity{
+		{Of: "start-latency", Titles: []string{"start"}, Draw: page.Median},
+		{Of: "start-latency-times", Titles: []string{"× first"}, Draw: func(f *figure.Figure) page.Cell {
+			c := page.Value(f, page.Significant)
+			c.Tail = page.Between(f.Estimate, page.Significant)
+			return c
+		}},
+		{Of: "memory-per-sandbox", Titles: roles, Key: "of", Values: of, Show: page.MiB[float64]},
+		{Of: "cpu-per-sandbox", Titles: []string{"CPU m each"}, Show: page.Milli},
+	})
+	if s == nil {
+		return nil
+	}
 	for i := range t.Steps {
-		s := &t.Steps[i]
-		label := page.Count(float64(s.Sandboxes))
-		if s.Last {
-			label += ", the last"
-		}
-		m.Row(page.Words(label))
-		for _, f := range s.Roles {
-			if role := f.Labels.Get("of"); !slices.Contains(roles, role) {
-				roles = append(roles, role)
-			}
+		if t.Steps[i].Last {
+			s.Table.Rows[i][0] = page.Words(page.Count(float64(t.Steps[i].Sandboxes)) + ", the last")
 		}
 	}
-	m.Add("start", page.Each(t.Steps, func(s *Step) page.Cell { return page.Median(&s.Start) }))
-	m.AddUnless("× first", page.Each(t.Steps, func(s *Step) page.Cell {
-		if !s.Times.Known() {
-			return page.Words(page.None)
-		}
-		return page.Cell{Head: page.Rounded(s.Times.Estimate, page.Significant), Tail: page.Between(s.Times.Estimate, page.Significant), Figure: &s.Times}
-	}))
-	m.Add("MiB each", page.Each(t.Steps, func(s *Step) page.Cell { return page.Value(&s.Memory, page.MiB[float64]) }))
-	for _, role := range roles {
-		m.AddUnless(role, page.Each(t.Steps, func(s *Step) page.Cell {
-			i := slices.IndexFunc(s.Roles, func(f figure.Figure) bool { return f.Labels.Get("of") == role })
-			if i < 0 {
-				return page.Words(page.None)
-			}
-			return page.Value(&s.Roles[i], page.MiB[float64])
-		}))
-	}
-	m.AddUnless("CPU m each", page.Each(t.Steps, func(s *Step) page.Cell { return page.Value(&s.CPU, page.Milli) }))
-	of := "median of the rounds' medians"
+	rounds := "median of the rounds' medians"
 	if t.Visited == 1 {
-		of = "median of the one round's starts"
+		rounds = "median of the one round's starts"
 	}
-	s := &page.Section{Title: page.Heading(t.Info.Name) + " by step", Style: term.Bold, Table: m, Notes: []string{
-		"start: " + started(t) + of + ", with the larger half of its 95 % interval; × first: how many times as long as in the first step, of all starts, each compared with those of its own round, with its interval; MiB each: what the node's memory in use rose by, others' change taken off, by sandbox, and of it by role; CPU: of all roles, while idle"}}
+	s.Title = page.Heading(t.Info.Name) + " by step"
+	s.Notes = []string{
+		"start: " + started(t) + rounds + ", with the larger half of its 95 % interval; × first: how many times as long as in the first step, of all starts, each compared with those of its own round, with its interval; MiB each: what the node's memory in use rose by, others' change taken off, by sandbox, and of it by role; CPU: of all roles, while idle"}
 	s.Draw(j.charts(t)...)
 	return s
 }
 
 // started is how exactly starts are known that last until the workload is ready.
 func started(t *Target) (text string) {
-	worst, atMost, asked := 0.0, 0, 0
+	var all []*seen
 	for i := range t.Steps {
-		s := &t.Steps[i]
-		worst, atMost, asked = max(worst, s.Resolution), atMost+s.AtMost, asked+s.Asked
+		all = append(all, t.Steps[i].seen...)
 	}
+	worst, atMost, asked := polled(all)
 	if asked == 0 {
 		return ""
 	}
@@ -279,10 +271,11 @@ func (j *Judgement) charts(t *Target) []*page.Chart {
 			at.X, at.Bound = float64(s.Sandboxes), f.Bound()
 			c.Add(at, f.Estimate, nil)
 		}
-		add(latency, name, &s.Start)
-		add(memory, "node", &s.Memory)
-		for k := range s.Roles {
-			add(memory, s.Roles[k].Labels.Get("of"), &s.Roles[k])
+		add(latency, name, s.start())
+		for k := range s.All {
+			if f := &s.All[k]; f.Quantity == "memory-per-sandbox" {
+				add(memory, f.Labels.Get("of"), f)
+			}
 		}
 	}
 	return []*page.Chart{latency, memory}
@@ -291,25 +284,24 @@ func (j *Judgement) charts(t *Target) []*page.Chart {
 // oneMore is what one more costs between bends.
 func (j *Judgement) oneMore() *page.Section {
 	m := page.Names("target", "sandboxes")
-	var rows []*Segment
+	var rows []*figure.Figure
 	for i := range j.Targets {
 		name := page.Heading(j.Targets[i].Info.Name)
-		for k := range j.Targets[i].Segments {
-			s := &j.Targets[i].Segments[k]
-			m.Row(page.Words(name), page.Words(fmt.Sprintf("%d to %d", s.From, s.To)))
-			rows, name = append(rows, s), ""
+		for _, f := range j.Targets[i].such("memory-of-one-more") {
+			m.Row(page.Words(name), page.Words(f.Labels.Get("from")+" to "+f.Labels.Get("to")))
+			rows, name = append(rows, f), ""
 		}
 	}
 	if rows == nil {
 		return nil
 	}
-	m.Add("MiB", page.Each(rows, func(s **Segment) page.Cell {
-		e := (*s).Slope.Estimate
-		return page.Cell{Head: page.Rounded(e, page.MiB[float64]), Tail: page.Between(e, page.MiB[float64]), Figure: &(*s).Slope}
+	m.Add("MiB", page.Each(rows, func(f **figure.Figure) page.Cell {
+		e := (*f).Estimate
+		return page.Cell{Head: page.Rounded(e, page.MiB[float64]), Tail: page.Between(e, page.MiB[float64]), Figure: *f}
 	}))
 	notes := []string{"the slope of the node's memory over the steps of all rounds, with its 95 % interval; a target has several rows where it bends: where the slopes before and after have intervals apart, adjusted for all counts that were tried, and differ by a fifth or more"}
-	for _, s := range rows {
-		for _, why := range s.Slope.Reasons {
+	for _, f := range rows {
+		for _, why := range f.Reasons {
 			if !slices.Contains(notes, why) {
 				notes = append(notes, why)
 			}
