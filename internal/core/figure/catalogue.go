@@ -11,6 +11,7 @@ import (
 type Quantity struct {
 	Name     string
 	Unit     Unit
+	Or       []Unit    // of some figures, which are given it after they were made
 	Better   Direction // "" where neither is
 	Headline bool      // it stands in the first table of a report; the others are details
 	Labels   string    // keys besides those of every figure of the instrument
@@ -44,7 +45,11 @@ func (c *Catalogue) Markdown() string {
 		if q.Headline {
 			name = "**" + name + "**"
 		}
-		fmt.Fprintf(&out, "| %s | %s | %s | %s | %s |\n", name, q.Unit, q.Better, q.Labels, q.Is+q.More)
+		unit := string(q.Unit)
+		for _, or := range q.Or {
+			unit += ", " + string(or)
+		}
+		fmt.Fprintf(&out, "| %s | %s | %s | %s | %s |\n", name, unit, q.Better, q.Labels, q.Is+q.More)
 	}
 	return out.String()
 }

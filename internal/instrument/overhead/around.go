@@ -2,6 +2,7 @@ package overhead
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/page"
@@ -38,36 +39,35 @@ var kindsAround = []struct {
 // leavings are what is looked for in a visit that came to its end.
 var leavings = []struct {
 	quantity, of, title string
-	unit                figure.Unit
 	value               func(*ledger.Visit) (v float64, known bool)
 	show                func(float64) string
 }{
-	{"left", "cgroups", "cgroups", figure.Count, func(v *ledger.Visit) (float64, bool) { return v.Left("cgroups") }, page.Count},
-	{"left", "processes", "processes", figure.Count, func(v *ledger.Visit) (float64, bool) { return v.Left("processes") }, page.Count},
-	{"left", "mounts", "mounts", figure.Count, func(v *ledger.Visit) (float64, bool) { return v.Left("mounts") }, page.Count},
-	{"left-on-node", "tasks", "node's tasks", figure.Count, func(v *ledger.Visit) (float64, bool) {
+	{"left", "cgroups", "cgroups", func(v *ledger.Visit) (float64, bool) { return v.Left("cgroups") }, page.Count},
+	{"left", "processes", "processes", func(v *ledger.Visit) (float64, bool) { return v.Left("processes") }, page.Count},
+	{"left", "mounts", "mounts", func(v *ledger.Visit) (float64, bool) { return v.Left("mounts") }, page.Count},
+	{"left-on-node", "tasks", "node's tasks", func(v *ledger.Visit) (float64, bool) {
 		before, after := v.Before.Host.Tasks, v.After.Host.Tasks
 		return float64(after - before), before > 0 && after > 0
 	}, signedCount},
-	{"left-on-node", "memory", "node MiB", figure.Bytes, func(v *ledger.Visit) (float64, bool) {
+	{"left-on-node", "memory", "node MiB", func(v *ledger.Visit) (float64, bool) {
 		return float64(v.After.Host.Used() - v.Before.Host.Used()), v.Before.Host.Total > 0 && v.After.Host.Total > 0
 	}, signedMiB},
-	{"left-on-node", "daemon memory", "daemon MiB", figure.Bytes, func(v *ledger.Visit) (float64, bool) {
+	{"left-on-node", "daemon memory", "daemon MiB", func(v *ledger.Visit) (float64, bool) {
 		before, there := daemonMemory(v.Before)
 		after, still := daemonMemory(v.After)
 		return float64(after - before), there && still
 	}, signedMiB},
-	{"restarts", "", "restarts", figure.Count, func(v *ledger.Visit) (float64, bool) { restarted, _ := livesIn(v); return float64(restarted), true }, page.Count},
-	{"ended", "", "ended", figure.Count, func(v *ledger.Visit) (float64, bool) { _, ended := livesIn(v); return float64(ended), true }, page.Count},
-	{"container-restarts", "", "container restarts", figure.Count, became(func(p *record.Pod) int { return p.Restarts }), page.Count},
-	{"containers-oom-killed", "", "OOM-killed", figure.Count, became(func(p *record.Pod) int { return p.OOMKilled }), page.Count},
-	{"pods-evicted", "", "evicted", figure.Count, became(func(p *record.Pod) int {
+	{"restarts", "", "restarts", func(v *ledger.Visit) (float64, bool) { restarted, _ := livesIn(v); return float64(restarted), true }, page.Count},
+	{"ended", "", "ended", func(v *ledger.Visit) (float64, bool) { _, ended := livesIn(v); return float64(ended), true }, page.Count},
+	{"container-restarts", "", "container restarts", became(func(p *record.Pod) int { return p.Restarts }), page.Count},
+	{"containers-oom-killed", "", "OOM-killed", became(func(p *record.Pod) int { return p.OOMKilled }), page.Count},
+	{"pods-evicted", "", "evicted", became(func(p *record.Pod) int {
 		if p.Evicted {
 			return 1
 		}
 		return 0
 	}), page.Count},
-	{"oom-kills", "", "OOM kills", figure.Count, func(v *ledger.Visit) (float64, bool) {
+	{"oom-kills", "", "OOM kills", func(v *ledger.Visit) (float64, bool) {
 		before, after := v.Before.Host.OOMKills, v.After.Host.OOMKills
 		if before == nil || after == nil {
 			return 0, false
@@ -146,7 +146,10 @@ func (j *judging) around() {
 			continue
 		}
 		for _, l := range leavings {
-			f := overVisits(visits, l.quantity, l.unit, figure.Of("target", a.Target, "of", l.of), l.value)
+			f := overVisits(visits, l.quantity, figure.Of("target", a.Target, "of", l.of), l.value)
+			if strings.HasSuffix(l.of, "memory") {
+				f.Unit = figure.Bytes
+			}
 			if l.quantity != "left-on-node" && f.Known() { // of what must not happen once the most of any round is told
 				f.Estimate = figure.Most(f.Values())
 			}
@@ -162,14 +165,14 @@ func (j *judging) around() {
 }
 
 // overVisits is a figure of the visits of a target.
-func overVisits(visits []*ledger.Visit, quantity string, unit figure.Unit, labels figure.Labels, of func(*ledger.Visit) (float64, bool)) figure.Figure {
+func overVisits(visits []*ledger.Visit, quantity string, labels figure.Labels, of func(*ledger.Visit) (float64, bool)) figure.Figure {
 	values := stat.Rounds{}
 	for _, v := range visits {
 		if x, known := of(v); known {
 			values[v.Round] = x
 		}
 	}
-	return overRounds(quantity, unit, labels, values)
+	return overRounds(quantity, labels, values)
 }
 
 // group adds a group around, once.
@@ -185,7 +188,7 @@ func (a *Around) group(visits []*ledger.Visit, path, runID string) {
 			if kind.name != "" {
 				quantity, labels = "around-usage-of-kind", append(labels, "kind", kind.name)
 			}
-			row = append(row, overVisits(visits, quantity, figure.Bytes, figure.Of(labels...), func(v *ledger.Visit) (float64, bool) {
+			row = append(row, overVisits(visits, quantity, figure.Of(labels...), func(v *ledger.Visit) (float64, bool) {
 				for _, g := range [2]*record.Reading{v.Before, v.After}[i].Around {
 					if around(g.Path, runID) == path && g.Memory != nil {
 						return float64(kind.of(g.Memory)), true

@@ -40,14 +40,14 @@ func (j *judging) cell(target string, s step) Cell {
 	}
 	labels := figure.Of("target", target, "phase", s.name, "sandboxes", strconv.Itoa(s.n))
 	least := false
-	c.Sum = overRounds("memory", figure.Bytes, labels, byRound(&c, bytesOf(func(l *ledger.Ledger) int64 { return l.Sum })))
-	c.Residual = overRounds("residual", figure.Bytes, labels, byRound(&c, bytesOf(func(l *ledger.Ledger) int64 { return l.Residual })))
-	c.CPU = overRounds("cpu", figure.CPUs, labels, byRound(&c, func(l *ledger.Ledger) (float64, bool) {
+	c.Sum = overRounds("memory", labels, byRound(&c, bytesOf(func(l *ledger.Ledger) int64 { return l.Sum })))
+	c.Residual = overRounds("residual", labels, byRound(&c, bytesOf(func(l *ledger.Ledger) int64 { return l.Residual })))
+	c.CPU = overRounds("cpu", labels, byRound(&c, func(l *ledger.Ledger) (float64, bool) {
 		cpus, some := l.CPU()
 		least = least || some
 		return cpus, true
 	}))
-	c.Sum.Failed, c.Sum.Total, c.Residual.Better = c.Failed, c.Failed+len(c.closed), ""
+	c.Sum.Failed, c.Sum.Total = c.Failed, c.Failed+len(c.closed)
 	if least {
 		c.CPU.Reasons = []string{"at least: the CPU time of some role is not known"}
 	}
@@ -158,9 +158,8 @@ func (j *judging) calibrate(c *Cell, rounds []*closedPhase, labels figure.Labels
 	}
 	c.Expected, c.Measured = figure.MedianOf(expected).Value, figure.MedianOf(measured).Value
 	c.Spun = figure.MedianOf(spun).Value
-	c.Above = overRounds("memory-above-idle", figure.Bytes, labels, above)
-	c.Requests = overRounds("requests", figure.PerSecond, labels, asked)
-	c.Requests.Better = figure.More
+	c.Above = overRounds("memory-above-idle", labels, above)
+	c.Requests = overRounds("requests", labels, asked)
 }
 
 // answersPerSecond is what the clients say. Records that lack it have only the time from
@@ -239,8 +238,8 @@ func overTime(p *ledger.Phase, labels figure.Labels) (out []figure.Figure) {
 			}
 		}
 		if len(of.Values) > 0 {
-			f := newFigure("over-time", k.unit, labels.With("series", k.name), figure.Estimate{})
-			f.Better, f.Series = "", of
+			f := Quantities.New("over-time", figure.Estimate{}, labels.With("series", k.name))
+			f.Unit, f.Series = k.unit, of
 			out = append(out, f)
 		}
 	}

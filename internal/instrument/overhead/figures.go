@@ -12,14 +12,9 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// newFigure is one of which less is better, as of most that a sandbox takes.
-func newFigure(quantity string, unit figure.Unit, labels figure.Labels, e figure.Estimate) figure.Figure {
-	return figure.Figure{Experiment: Name, Quantity: quantity, Unit: unit, Better: figure.Less, Labels: labels, Estimate: e}
-}
-
-// overRounds is one of which less is better, over the rounds that have a value.
-func overRounds(quantity string, unit figure.Unit, labels figure.Labels, values stat.Rounds) figure.Figure {
-	f := newFigure(quantity, unit, labels, figure.Median(values))
+// overRounds is a figure over the rounds that have a value.
+func overRounds(quantity string, labels figure.Labels, values stat.Rounds) figure.Figure {
+	f := Quantities.New(quantity, figure.Median(values), labels)
 	f.Rounds = figure.ByRound(values)
 	return f
 }
@@ -49,8 +44,9 @@ func (j *Judgement) Figures() []figure.Figure {
 	for i := range j.Classes {
 		c := &j.Classes[i]
 		l.labels = figure.Of("target", c.Target, "handler", c.Handler)
-		l.add("pod-fixed", figure.Bytes, float64(c.Memory), "resource", "memory").Reasons = c.Rule
-		l.add("pod-fixed", figure.CPUs, float64(c.CPU)/1000, "resource", "cpu").Reasons = c.Rule
+		l.add("pod-fixed", float64(c.Memory), "resource", "memory").Reasons = c.Rule
+		cpu := l.add("pod-fixed", float64(c.CPU)/1000, "resource", "cpu")
+		cpu.Unit, cpu.Reasons = figure.CPUs, c.Rule
 	}
 	for i := range j.Check {
 		l.check(&j.Check[i])
@@ -67,30 +63,15 @@ type listed struct {
 }
 
 // add appends a figure that was not estimated from several rounds.
-func (l *listed) add(quantity string, unit figure.Unit, v float64, labels ...string) *figure.Figure {
-	l.all = append(l.all, newFigure(quantity, unit, slices.Concat(l.labels, figure.Of(labels...)), figure.Exactly(v)))
+func (l *listed) add(quantity string, v float64, labels ...string) *figure.Figure {
+	l.all = append(l.all, Quantities.New(quantity, figure.Exactly(v), slices.Concat(l.labels, figure.Of(labels...))))
 	return &l.all[len(l.all)-1]
-}
-
-func (l *listed) bytes(quantity string, n int64, labels ...string) *figure.Figure {
-	return l.add(quantity, figure.Bytes, float64(n), labels...)
-}
-
-// neither appends one of which neither more nor less is better.
-func (l *listed) neither(quantity string, unit figure.Unit, v float64, labels ...string) *figure.Figure {
-	f := l.add(quantity, unit, v, labels...)
-	f.Better = ""
-	return f
-}
-
-func (l *listed) count(quantity string, n int, labels ...string) {
-	l.neither(quantity, figure.Count, float64(n), labels...)
 }
 
 // kinds appends an amount of memory by its kinds.
 func (l *listed) kinds(quantity string, m *ledger.Memory, labels ...string) {
 	for _, k := range kindsOf(m) {
-		l.bytes(quantity, k.n, append(labels, "kind", k.name)...)
+		l.add(quantity, float64(k.n), append(labels, "kind", k.name)...)
 	}
 }
 
@@ -108,9 +89,8 @@ func kindsOf(m *ledger.Memory) []named[int64] {
 func (l *listed) cell(t *Table, c *Cell) {
 	l.labels = figure.Of("target", c.Target, "phase", t.Phase, "sandboxes", strconv.Itoa(t.Sandboxes))
 	if c.Rounds == 0 {
-		f := newFigure("memory", figure.Bytes, l.labels, figure.Estimate{})
-		f.Failed, f.Total = c.Failed, c.Failed
-		l.all = append(l.all, f)
+		f := l.add("memory", 0)
+		f.Estimate, f.Failed, f.Total = figure.Estimate{}, c.Failed, c.Failed
 		return
 	}
 	sum := c.Sum
@@ -126,14 +106,14 @@ func (l *listed) cell(t *Table, c *Cell) {
 	l.books(&c.Ledger)
 	l.everyRound(l.all[books:], c)
 	if c.Expected > 0 {
-		unit := figure.Bytes
-		if kindOf(t.Phase) == PhaseSpin {
-			unit = figure.CPUs
-		}
-		l.neither("load", unit, c.Expected, "of", "expected")
-		l.neither("load", unit, c.Measured, "of", "measured")
+		from := len(l.all)
+		l.add("load", c.Expected, "of", "expected")
+		l.add("load", c.Measured, "of", "measured")
 		if c.Spun > 0 {
-			l.neither("load", unit, c.Spun, "of", "reported")
+			l.add("load", c.Spun, "of", "reported")
+		}
+		for i := from; i < len(l.all) && kindOf(t.Phase) == PhaseSpin; i++ {
+			l.all[i].Unit = figure.CPUs
 		}
 	}
 	for _, f := range []figure.Figure{c.Above, c.Requests} {
@@ -149,11 +129,11 @@ func (l *listed) books(b *ledger.Ledger) {
 	for i := range b.Rows {
 		r := &b.Rows[i]
 		role := []string{"role", string(r.Role)}
-		l.bytes("role-memory", r.Memory.Sum(), role...).Reasons = r.Rules
+		l.add("role-memory", float64(r.Memory.Sum()), role...).Reasons = r.Rules
 		l.kinds("role-memory-of-kind", &r.Memory, role...)
-		l.count("role-processes", r.Processes, role...)
+		l.add("role-processes", float64(r.Processes), role...)
 		if r.CPUKnown {
-			if f := l.add("role-cpu", figure.CPUs, r.CPU, role...); r.GuestCPU {
+			if f := l.add("role-cpu", r.CPU, role...); r.GuestCPU {
 				f.Reasons = []string{"the guest's own work is in it"}
 			}
 		}
@@ -165,13 +145,13 @@ func (l *listed) books(b *ledger.Ledger) {
 	for i := range b.Engine {
 		e := &b.Engine[i]
 		if e.Reported >= 0 {
-			l.neither("engine-memory", figure.Bytes, float64(e.Reported), "source", e.Source, "of", "reported")
+			l.add("engine-memory", float64(e.Reported), "source", e.Source, "of", "reported")
 		}
-		l.neither("engine-memory", figure.Bytes, float64(e.Truth), "source", e.Source, "of", "observed")
+		l.add("engine-memory", float64(e.Truth), "source", e.Source, "of", "observed")
 		if e.CPU >= 0 {
-			l.neither("engine-cpu", figure.CPUs, e.CPU, "source", e.Source, "of", "reported")
+			l.add("engine-cpu", e.CPU, "source", e.Source, "of", "reported")
 		}
-		l.neither("engine-cpu", figure.CPUs, e.CPUTruth, "source", e.Source, "of", "observed")
+		l.add("engine-cpu", e.CPUTruth, "source", e.Source, "of", "observed")
 	}
 	l.node(b)
 }
@@ -200,31 +180,31 @@ func (l *listed) charged(b *ledger.Ledger) {
 	for i := range b.Groups {
 		g := &b.Groups[i]
 		charge := []string{"charge", string(g.Charge)}
-		l.count("groups", g.Count, charge...)
-		l.bytes("group-usage", g.Usage, charge...).Reasons = g.Paths
+		l.add("groups", float64(g.Count), charge...)
+		l.add("group-usage", float64(g.Usage), charge...).Reasons = g.Paths
 		l.kinds("group-usage-of-kind", &g.Memory, charge...)
-		l.bytes("group-peak", g.Peak, charge...)
-		l.bytes("group-highest", g.Highest, charge...)
+		l.add("group-peak", float64(g.Peak), charge...)
+		l.add("group-highest", float64(g.Highest), charge...)
 		if g.Limit > 0 {
-			l.neither("group-limit", figure.Bytes, float64(g.Limit), charge...)
+			l.add("group-limit", float64(g.Limit), charge...)
 		}
 		if g.CPUKnown {
-			l.add("group-cpu", figure.CPUs, g.CPU, charge...)
+			l.add("group-cpu", g.CPU, charge...)
 		}
-		l.add("group-throttled", figure.Nanoseconds, float64(g.Throttled), charge...)
+		l.add("group-throttled", float64(g.Throttled), charge...)
 	}
 	for i := range b.Places {
 		p := &b.Places[i]
 		where := []string{"role", string(p.Role), "charge", string(p.Charge)}
-		l.bytes("charged-memory", p.Memory, where...).Reasons = []string{fmt.Sprintf("in %d cgroups, the first: %s", p.Count, p.Path)}
-		l.count("charged-groups", p.Count, where...)
-		l.count("charged-processes", p.Processes, where...)
+		l.add("charged-memory", float64(p.Memory), where...).Reasons = []string{fmt.Sprintf("in %d cgroups, the first: %s", p.Count, p.Path)}
+		l.add("charged-groups", float64(p.Count), where...)
+		l.add("charged-processes", float64(p.Processes), where...)
 	}
 	for i := range b.Reconcile {
 		r := &b.Reconcile[i]
 		which := []string{"charge", string(r.Charge), "kind", r.Kind}
-		l.neither("reconciled-memory", figure.Bytes, float64(r.Group), append(which, "of", "groups")...)
-		l.neither("reconciled-memory", figure.Bytes, float64(r.Processes), append(which, "of", "processes")...)
+		l.add("reconciled-memory", float64(r.Group), append(which, "of", "groups")...)
+		l.add("reconciled-memory", float64(r.Processes), append(which, "of", "processes")...)
 	}
 }
 
@@ -246,19 +226,19 @@ func (l *listed) cgroup(g *ledger.Cgroup) {
 	case g.Nested:
 		where[1] += ", nested"
 	}
-	l.count("cgroups", g.Count, where...)
+	l.add("cgroups", float64(g.Count), where...)
 	if g.Tasks != nil {
-		l.neither("cgroup-tasks", figure.Count, float64(*g.Tasks), where...)
+		l.add("cgroup-tasks", float64(*g.Tasks), where...)
 	}
 	if g.CPU != nil {
-		l.add("cgroup-cpu", figure.CPUs, *g.CPU, where...)
+		l.add("cgroup-cpu", *g.CPU, where...)
 	}
 	if g.Memory != nil {
-		l.bytes("cgroup-memory", *g.Memory, where...)
+		l.add("cgroup-memory", float64(*g.Memory), where...)
 	}
 	if g.Input != nil {
-		l.neither("cgroup-io", figure.BytesPerSec, *g.Input, append(where, "of", "input")...)
-		l.neither("cgroup-io", figure.BytesPerSec, *g.Output, append(where, "of", "output")...)
+		l.add("cgroup-io", *g.Input, append(where, "of", "input")...)
+		l.add("cgroup-io", *g.Output, append(where, "of", "output")...)
 	}
 }
 
@@ -268,29 +248,27 @@ func (l *listed) node(b *ledger.Ledger) {
 		{"node", b.Node}, {"sum", b.Sum}, {"others", b.Others}, {"others by node", b.OthersNode}, {"uncharged", b.Uncharged},
 		{"residual", b.Residual}, {"uncertainty", b.Uncertainty}, {"available", b.AvailableChange},
 	} {
-		l.neither("node-change", figure.Bytes, float64(of.n), "of", of.name)
+		l.add("node-change", float64(of.n), "of", of.name)
 	}
-	for _, k := range kindsOf(&b.ResidualBy) {
-		l.neither("residual-of-kind", figure.Bytes, float64(k.n), "kind", k.name)
-	}
-	l.neither("page-cache", figure.Bytes, float64(b.Cache.Node), "of", "node")
-	l.neither("page-cache", figure.Bytes, float64(b.Cache.Charged), "of", "charged")
-	l.neither("page-cache", figure.Bytes, float64(b.Cache.Mapped), "of", "mapped")
-	l.neither("node-available", figure.Bytes, float64(b.Available))
-	l.add("node-busy", figure.CPUs, b.NodeCPU)
-	l.add("node-steal", figure.CPUs, b.NodeSteal)
-	l.neither("node-iowait", figure.CPUs, b.NodeIOWait)
-	l.neither("node-io", figure.BytesPerSec, b.NodeIO.Read, "of", "read")
-	l.neither("node-io", figure.BytesPerSec, b.NodeIO.Write, "of", "written")
-	l.neither("node-load", figure.Load, b.Load1)
+	l.kinds("residual-of-kind", &b.ResidualBy)
+	l.add("page-cache", float64(b.Cache.Node), "of", "node")
+	l.add("page-cache", float64(b.Cache.Charged), "of", "charged")
+	l.add("page-cache", float64(b.Cache.Mapped), "of", "mapped")
+	l.add("node-available", float64(b.Available))
+	l.add("node-busy", b.NodeCPU)
+	l.add("node-steal", b.NodeSteal)
+	l.add("node-iowait", b.NodeIOWait)
+	l.add("node-io", b.NodeIO.Read, "of", "read")
+	l.add("node-io", b.NodeIO.Write, "of", "written")
+	l.add("node-load", b.Load1)
 	if b.PSI.Known {
-		l.add("node-pressure", figure.Ratio, b.PSI.CPU, "resource", "cpu")
-		l.add("node-pressure", figure.Ratio, b.PSI.Memory, "resource", "memory")
-		l.add("node-pressure", figure.Ratio, b.PSI.IO, "resource", "io")
+		l.add("node-pressure", b.PSI.CPU, "resource", "cpu")
+		l.add("node-pressure", b.PSI.Memory, "resource", "memory")
+		l.add("node-pressure", b.PSI.IO, "resource", "io")
 	}
 	for _, p := range problemsOf(&b.Problems) {
 		if p.n > 0 {
-			l.add("not-read", figure.Count, float64(p.n), "of", p.name).Reasons = b.Problems.Examples
+			l.add("not-read", float64(p.n), "of", p.name).Reasons = b.Problems.Examples
 		}
 	}
 }
@@ -304,7 +282,7 @@ func (l *listed) scaling(s *Scaling) {
 		l.all = append(l.all, slope)
 		if slope.Known() {
 			l.labels = slope.Labels
-			l.neither("fixed", slope.Unit, s.Slopes[i].Fixed)
+			l.add("fixed", s.Slopes[i].Fixed).Unit = slope.Unit
 		}
 	}
 	l.all = append(l.all, s.Fit)
@@ -313,21 +291,23 @@ func (l *listed) scaling(s *Scaling) {
 // check is what was asked to be enough, and what every phase needed.
 func (l *listed) check(c *Check) {
 	l.labels = figure.Of("target", c.Target)
-	l.neither("checked", figure.Bytes, float64(c.Memory), "resource", "memory").Verdict = string(c.Answer)
-	l.neither("checked", figure.CPUs, float64(c.CPU)/1000, "resource", "cpu").Verdict = string(c.Answer)
+	l.add("checked", float64(c.Memory), "resource", "memory").Verdict = string(c.Answer)
+	cpu := l.add("checked", float64(c.CPU)/1000, "resource", "cpu")
+	cpu.Unit, cpu.Verdict = figure.CPUs, string(c.Answer)
 	for i := range c.Phases {
 		p := &c.Phases[i]
 		l.labels = figure.Of("target", c.Target, "phase", p.Phase, "sandboxes", strconv.Itoa(p.Sandboxes))
 		if p.Rounds == 0 {
-			f := l.bytes("needed", 0, "resource", "memory")
+			f := l.add("needed", float64(0), "resource", "memory")
 			f.Estimate, f.Verdict = figure.Estimate{}, "not measured"
 			continue
 		}
-		memory := l.bytes("needed", p.Memory, "resource", "memory")
+		memory := l.add("needed", float64(p.Memory), "resource", "memory")
 		if memory.Verdict = string(p.MemoryAnswer); p.Open != "" {
 			memory.Reasons = []string{p.Open}
 		}
-		cpu := l.add("needed", figure.CPUs, p.CPU/1000, "resource", "cpu")
+		cpu := l.add("needed", p.CPU/1000, "resource", "cpu")
+		cpu.Unit = figure.CPUs
 		if cpu.Verdict = string(p.CPUAnswer); p.CPUAnswer == NotShown {
 			cpu.Reasons = []string{"not all of it could be told"}
 		}

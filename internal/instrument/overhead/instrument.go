@@ -37,9 +37,10 @@ all sides run the same version; it has to be installed for phases such as 1G.`,
   tare overhead runc containerd/runc --phases idle,10M,100M --limit cpu=1,memory=1Gi
   tare overhead runc --sandboxes 1 --phases 'hold 256MiB,spin 0.5cpu' --details
   tare overhead docker/runc --sandboxes 1 --check 250m,160Mi`,
-	New:     func() option.Options { o := Defaults(); return &o },
-	Judge:   instrument.Judging(Judge),
-	Verbose: "every cgroup's path, and by which fact every role was decided",
+	New:        func() option.Options { o := Defaults(); return &o },
+	Quantities: &Quantities,
+	Judge:      instrument.Judging(Judge),
+	Verbose:    "every cgroup's path, and by which fact every role was decided",
 	Formats: map[string]instrument.Format{
 		FormatRuntimeClass: {Help: "RuntimeClasses with what was found, for kubectl apply", Write: func(w io.Writer, j instrument.Judgement) error {
 			return writeClasses(w, j.(*Judgement))

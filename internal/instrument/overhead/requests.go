@@ -35,10 +35,10 @@ func (j *judging) requests() {
 			sum, allocatable float64
 		}{{"cpu", figure.CPUs, limits.CPU + moreCPU, cpus}, {"memory", figure.Bytes, float64(limits.Memory) + moreMemory, memory}} {
 			if of.sum > 0 {
-				l.neither("request", of.unit, of.sum, "resource", of.resource)
+				l.add("request", of.sum, "resource", of.resource).Unit = of.unit
 			}
 			if share := of.sum / of.allocatable; share > 0 && stat.Finite(share) {
-				l.neither("request-share", figure.Ratio, share, "resource", of.resource)
+				l.add("request-share", share, "resource", of.resource)
 			}
 		}
 		j.Requests = append(j.Requests, Request{target, overhead, l.all})

@@ -91,12 +91,11 @@ func (j *judging) scalingOf(target string) (Scaling, bool) {
 		if i == ofTotal {
 			rounds = fit.Rounds
 		}
-		slope := Slope{newFigure("per-sandbox", of.unit, figure.Of("target", target, "of", of.of), figure.Slope(fit)), fit.Intercept, fit.Disagree}
-		slope.Reasons = fit.Warnings
+		slope := Slope{Quantities.New("per-sandbox", figure.Slope(fit), figure.Of("target", target, "of", of.of)), fit.Intercept, fit.Disagree}
+		slope.Unit, slope.Reasons = of.unit, fit.Warnings
 		s.Slopes = append(s.Slopes, slope)
 	}
-	s.Fit = newFigure("more-fit", figure.Count, figure.Of("target", target), figure.Estimate{})
-	s.Fit.Better = figure.More
+	s.Fit = Quantities.New("more-fit", figure.Estimate{}, figure.Of("target", target))
 	if rounds < roomRounds {
 		s.Fit.Reasons = []string{fmt.Sprintf("it takes %d rounds to tell", roomRounds)}
 		return s, true
