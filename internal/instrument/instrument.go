@@ -27,7 +27,7 @@ type Instrument struct {
 	Short, Long, Example string // the help of its verb
 	New                  func() option.Options
 	Modes                []Mode            // ways to ask it, each with a verb of its own below
-	Quantities           *figure.Catalogue // its rows of docs/figures.md; nil: they are written by hand
+	Quantities           *figure.Catalogue // all that its figures can be of
 	Lines                []record.LineType // of its records, beside those that package record declares
 	Judge                func(*record.Record) (Judgement, error)
 	Verbose              string            // what reports show with -v

@@ -1,6 +1,7 @@
 package instrument_test
 
 import (
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -165,9 +166,6 @@ func TestThePageOfFiguresHasTheRowsOfEveryCatalogue(t *testing.T) {
 	t.Parallel()
 	text := must.Read(t, pageOfFigures)
 	for _, one := range all.Instruments {
-		if one.Quantities == nil {
-			continue
-		}
 		before, section, found := strings.Cut(text, "\n## "+one.Name+"\n")
 		must.That(t, found, "the page has no section %s", one.Name)
 		at := strings.Index(section, "| quantity |")
@@ -175,6 +173,16 @@ func TestThePageOfFiguresHasTheRowsOfEveryCatalogue(t *testing.T) {
 		text = before + "\n## " + one.Name + "\n" + section[:at] + one.Quantities.Markdown() + section[end+1:]
 	}
 	golden.Same(t, pageOfFigures, text)
+}
+
+func TestEveryFigureIsMadeByItsCatalogue(t *testing.T) {
+	t.Parallel()
+	files := must.Get(filepath.Glob("*/*.go"))(t)
+	for _, file := range files {
+		if text := must.Read(t, file); !strings.HasSuffix(file, "_test.go") && file != "beside/beside.go" { // those are others' figures
+			check.That(t, !strings.Contains(text, "figure.Figure{Experiment"), "%s makes a figure by hand", file)
+		}
+	}
 }
 
 func TestThePageOfFiguresNamesEveryQuantityAndLabel(t *testing.T) {

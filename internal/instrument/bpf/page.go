@@ -40,13 +40,13 @@ func (j *Judgement) Figures() (all []figure.Figure) {
 		r := &j.Rows[i]
 		all = append(all, r.QPS, r.P50, r.P90, r.P99, r.P999, r.ClientCore, *ofNode(&r.ClientCore, j.CPUs), r.ServerCore, r.NodeBusy, r.Usage, r.Throttled, r.BPFCore, r.BPFNode, r.PerRequest, r.Price)
 		if r.Rounds > 0 {
-			all = append(all, exactly("request-errors", figure.Count, labelsOf(&r.Asked), r.Errors), exactly("requests-not-sent", figure.Count, labelsOf(&r.Asked), r.Unsent))
+			all = append(all, exactly("request-errors", labelsOf(&r.Asked), r.Errors), exactly("requests-not-sent", labelsOf(&r.Asked), r.Unsent))
 		}
 		if r.Lag > 0 {
-			all = append(all, exactly("send-lag", figure.Nanoseconds, labelsOf(&r.Asked), r.Lag))
+			all = append(all, exactly("send-lag", labelsOf(&r.Asked), r.Lag))
 		}
 		for _, p := range r.Programs {
-			all = append(all, p.Rate, p.Each, p.Core, p.PerRequest, exactly("program-misses", figure.Count, p.Rate.Labels, p.Misses))
+			all = append(all, p.Rate, p.Each, p.Core, p.PerRequest, exactly("program-misses", p.Rate.Labels, p.Misses))
 		}
 	}
 	if q := j.Quota; q != nil {
@@ -63,25 +63,25 @@ func (j *Judgement) Figures() (all []figure.Figure) {
 
 // memory is that of all programs and maps, of each, and of each number of services.
 func (j *Judgement) memory() (all []figure.Figure) {
-	all = append(all, exactly("memory", figure.Bytes, figure.Of("of", "both"), j.Memory))
+	all = append(all, exactly("memory", figure.Of("of", "both"), j.Memory))
 	for i := range j.Programs {
 		p := &j.Programs[i]
 		labels := figure.Of("program", p.Name, "id", strconv.FormatUint(uint64(p.ID), 10))
-		all = append(all, exactly("program-memory", figure.Bytes, labels, p.Memory))
+		all = append(all, exactly("program-memory", labels, p.Memory))
 		if p.Instructions > 0 {
-			all = append(all, exactly("program-instructions", figure.Count, labels, p.Instructions))
+			all = append(all, exactly("program-instructions", labels, p.Instructions))
 		}
 		if p.Jited > 0 {
-			all = append(all, exactly("program-machine-code", figure.Bytes, labels, p.Jited))
+			all = append(all, exactly("program-machine-code", labels, p.Jited))
 		}
 		for _, m := range p.Maps {
-			all = append(all, exactly("map-memory", figure.Bytes, labels.With("map", m.Name).With("map-id", strconv.FormatUint(uint64(m.ID), 10)), plus(m.Memory, m.InnerMemory)))
+			all = append(all, exactly("map-memory", labels.With("map", m.Name).With("map-id", strconv.FormatUint(uint64(m.ID), 10)), plus(m.Memory, m.InnerMemory)))
 		}
 	}
 	for i := range j.Record.Maps {
 		m := &j.Record.Maps[i].Map
 		labels := figure.Of("map", m.Name, "map-id", strconv.FormatUint(uint64(m.ID), 10))
-		all = append(all, exactly("map-memory", figure.Bytes, labels, plus(m.Memory, m.InnerMemory)))
+		all = append(all, exactly("map-memory", labels, plus(m.Memory, m.InnerMemory)))
 	}
 	for i := range j.Growth {
 		g := &j.Growth[i]
@@ -89,23 +89,23 @@ func (j *Judgement) memory() (all []figure.Figure) {
 		if j.Plan.Datapath == "" {
 			services = nil
 		}
-		all = append(all, exactly("memory", figure.Bytes, services.With("of", "programs"), g.Programs),
-			exactly("memory", figure.Bytes, services.With("of", "maps"), g.Maps),
-			exactly("memory", figure.Bytes, services.With("of", "both").With("when", "under load"), g.UnderLoad))
+		all = append(all, exactly("memory", services.With("of", "programs"), g.Programs),
+			exactly("memory", services.With("of", "maps"), g.Maps),
+			exactly("memory", services.With("of", "both").With("when", "under load"), g.UnderLoad))
 		for _, m := range g.Each {
 			kind, id := "program", "id"
 			if m.Map {
 				kind, id = "map", "map-id"
 			}
-			all = append(all, exactly(kind+"-memory", figure.Bytes, services.With(kind, m.Name).With(id, strconv.FormatUint(uint64(m.ID), 10)), m.Memory))
+			all = append(all, exactly(kind+"-memory", services.With(kind, m.Name).With(id, strconv.FormatUint(uint64(m.ID), 10)), m.Memory))
 		}
 	}
 	return all
 }
 
 // exactly is a figure that was read and not estimated; below 0 it is not known.
-func exactly(quantity string, unit figure.Unit, labels figure.Labels, n int64) figure.Figure {
-	f := figure.Figure{Experiment: Name, Quantity: quantity, Unit: unit, Better: figure.Less, Labels: labels}
+func exactly(quantity string, labels figure.Labels, n int64) figure.Figure {
+	f := Quantities.New(quantity, figure.Estimate{}, labels)
 	if n >= 0 {
 		f.Estimate = figure.Exactly(float64(n))
 	}

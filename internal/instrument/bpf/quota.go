@@ -210,8 +210,8 @@ func (s *QuotaStep) figures(limit float64) {
 	if s.Heavy == 0 {
 		labels = labels.With("heavy", "0")
 	}
-	of := func(quantity string, unit figure.Unit, better figure.Direction, value func(*quotaFacts) float64) figure.Figure {
-		f := about(quantity, unit, better, labels, s.over(value))
+	of := func(quantity string, value func(*quotaFacts) float64) figure.Figure {
+		f := about(quantity, labels, s.over(value))
 		f.Rounds = nil
 		for i := range s.facts {
 			if v := value(&s.facts[i]); stat.Finite(v) && (len(f.Rounds) == 0 || f.Rounds[len(f.Rounds)-1].Round < s.facts[i].round) {
@@ -220,17 +220,17 @@ func (s *QuotaStep) figures(limit float64) {
 		}
 		return f
 	}
-	s.Usage = of("quota-usage", figure.CPUs, "", func(f *quotaFacts) float64 { return f.usage })
-	s.Ticks = of("quota-usage-by-tick", figure.CPUs, "", func(f *quotaFacts) float64 { return f.ticks })
-	s.BPF = of("quota-bpf", figure.CPUs, figure.Less, func(f *quotaFacts) float64 { return f.bpf })
-	s.Workload = of("quota-workload", figure.CPUs, "", func(f *quotaFacts) float64 {
+	s.Usage = of("quota-usage", func(f *quotaFacts) float64 { return f.usage })
+	s.Ticks = of("quota-usage-by-tick", func(f *quotaFacts) float64 { return f.ticks })
+	s.BPF = of("quota-bpf", func(f *quotaFacts) float64 { return f.bpf })
+	s.Workload = of("quota-workload", func(f *quotaFacts) float64 {
 		if f.usage < f.bpf || math.IsNaN(f.own) {
 			return math.NaN() // misbooked, or spent for others: there is no telling
 		}
 		return f.usage - f.bpf
 	})
-	s.Throttled = of("quota-throttled", figure.Ratio, figure.Less, func(f *quotaFacts) float64 { return f.throttled })
-	s.QPS = of("quota-requests", figure.PerSecond, figure.More, func(f *quotaFacts) float64 { return f.qps })
+	s.Throttled = of("quota-throttled", func(f *quotaFacts) float64 { return f.throttled })
+	s.QPS = of("quota-requests", func(f *quotaFacts) float64 { return f.qps })
 }
 
 // misbooked says what of a step cannot be: less CPU time of the cgroup than its

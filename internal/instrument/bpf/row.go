@@ -66,7 +66,7 @@ func (j *judging) row(asked record.Asked, all []*measured) Row {
 				values[m.round] = v
 			}
 		}
-		*c.to(&row) = about(c.quantity, c.unit, c.better, slices.Concat(point, figure.Of(c.labels...)), values)
+		*c.to(&row) = about(c.quantity, slices.Concat(point, figure.Of(c.labels...)), values)
 	}
 	row.QPS.Failed, row.QPS.Total = row.Failed, row.Rounds+row.Failed
 	row.BPFNode = *ofNode(&row.BPFCore, j.b.CPUs)
@@ -75,7 +75,7 @@ func (j *judging) row(asked record.Asked, all []*measured) Row {
 		programs.add(m)
 	}
 	row.Programs = programs.rows(point)
-	row.Price = about("requests-with-statistics-ratio", figure.Ratio, figure.More, point, nil)
+	row.Price = about("requests-with-statistics-ratio", point, nil)
 	without, with = paired(without, with)
 	row.PriceRounds, row.price = len(with), figure.Quotient{Base: without, Values: with}
 	return row
@@ -86,43 +86,41 @@ func (j *judging) row(asked record.Asked, all []*measured) Row {
 var rowFigures = []struct {
 	to       func(*Row) *figure.Figure
 	quantity string
-	unit     figure.Unit
-	better   figure.Direction
 	labels   []string // a name and a value
 	value    func(m *measured, took float64, cpus int) float64
 }{
-	{func(r *Row) *figure.Figure { return &r.QPS }, "requests", figure.PerSecond, figure.More, nil, func(m *measured, _ float64, _ int) float64 {
+	{func(r *Row) *figure.Figure { return &r.QPS }, "requests", nil, func(m *measured, _ float64, _ int) float64 {
 		if m.load.Sent == nil {
 			return math.NaN()
 		}
 		return m.load.Sent.QPS
 	}},
-	{func(r *Row) *figure.Figure { return &r.P50 }, "latency", figure.Nanoseconds, figure.Less, []string{"quantile", "p50"}, latency(func(s *record.Sent) int64 { return s.P50 })},
-	{func(r *Row) *figure.Figure { return &r.P90 }, "latency", figure.Nanoseconds, figure.Less, []string{"quantile", "p90"}, latency(func(s *record.Sent) int64 { return s.P90 })},
-	{func(r *Row) *figure.Figure { return &r.P99 }, "latency", figure.Nanoseconds, figure.Less, []string{"quantile", "p99"}, latency(func(s *record.Sent) int64 { return s.P99 })},
-	{func(r *Row) *figure.Figure { return &r.P999 }, "latency", figure.Nanoseconds, figure.Less, []string{"quantile", "p99.9"}, latency(func(s *record.Sent) int64 { return s.P999 })},
-	{func(r *Row) *figure.Figure { return &r.ClientCore }, "cpu", figure.CPUs, figure.Less, []string{"role", "client"},
+	{func(r *Row) *figure.Figure { return &r.P50 }, "latency", []string{"quantile", "p50"}, latency(func(s *record.Sent) int64 { return s.P50 })},
+	{func(r *Row) *figure.Figure { return &r.P90 }, "latency", []string{"quantile", "p90"}, latency(func(s *record.Sent) int64 { return s.P90 })},
+	{func(r *Row) *figure.Figure { return &r.P99 }, "latency", []string{"quantile", "p99"}, latency(func(s *record.Sent) int64 { return s.P99 })},
+	{func(r *Row) *figure.Figure { return &r.P999 }, "latency", []string{"quantile", "p99.9"}, latency(func(s *record.Sent) int64 { return s.P999 })},
+	{func(r *Row) *figure.Figure { return &r.ClientCore }, "cpu", []string{"role", "client"},
 		func(m *measured, took float64, _ int) float64 { return part(m.load.ClientCPU, took) }},
-	{func(r *Row) *figure.Figure { return &r.ServerCore }, "cpu", figure.CPUs, figure.Less, []string{"role", "server"},
+	{func(r *Row) *figure.Figure { return &r.ServerCore }, "cpu", []string{"role", "server"},
 		func(m *measured, took float64, _ int) float64 { return part(m.load.ServerCPU, took) }},
-	{func(r *Row) *figure.Figure { return &r.NodeBusy }, "node-busy", figure.Ratio, figure.Less, nil, func(m *measured, took float64, cpus int) float64 {
+	{func(r *Row) *figure.Figure { return &r.NodeBusy }, "node-busy", nil, func(m *measured, took float64, cpus int) float64 {
 		return min(part(m.load.NodeCPU, took*float64(cpus)), 1) // the kernel counts it in ticks of 10 ms, of each CPU
 	}},
-	{func(r *Row) *figure.Figure { return &r.Usage }, "limit-usage", figure.Ratio, "", nil, func(m *measured, took float64, _ int) float64 {
+	{func(r *Row) *figure.Figure { return &r.Usage }, "limit-usage", nil, func(m *measured, took float64, _ int) float64 {
 		if g := m.load.Group; g != nil && g.Limit > 0 {
 			return part(g.Usage, took*g.Limit)
 		}
 		return math.NaN()
 	}},
-	{func(r *Row) *figure.Figure { return &r.Throttled }, "limit-throttled", figure.Ratio, figure.Less, nil, func(m *measured, _ float64, _ int) float64 {
+	{func(r *Row) *figure.Figure { return &r.Throttled }, "limit-throttled", nil, func(m *measured, _ float64, _ int) float64 {
 		if g := m.load.Group; g != nil && g.Periods > 0 {
 			return float64(g.Throttled) / float64(g.Periods)
 		}
 		return math.NaN()
 	}},
-	{func(r *Row) *figure.Figure { return &r.BPFCore }, "cpu", figure.CPUs, figure.Less, []string{"role", "bpf"},
+	{func(r *Row) *figure.Figure { return &r.BPFCore }, "cpu", []string{"role", "bpf"},
 		func(m *measured, _ float64, _ int) float64 { return m.bpfCore() }},
-	{func(r *Row) *figure.Figure { return &r.PerRequest }, "bpf-time-per-request", figure.Nanoseconds, figure.Less, nil,
+	{func(r *Row) *figure.Figure { return &r.PerRequest }, "bpf-time-per-request", nil,
 		func(m *measured, took float64, _ int) float64 { return m.bpfCore() * took / m.requests() }},
 }
 
@@ -249,10 +247,10 @@ func (f *programValues) rows(point figure.Labels) (all []ProgramRow) {
 	for _, key := range f.order {
 		p := f.of[key]
 		labels := slices.Concat(point, figure.Of("program", p.row.Name, "id", strconv.FormatUint(uint64(p.row.ID), 10)))
-		p.row.Rate = about("program-runs", figure.PerSecond, "", labels, p.rate)
-		p.row.Each = about("program-run-time", figure.Nanoseconds, figure.Less, labels, p.each)
-		p.row.Core = about("program-cpu", figure.CPUs, figure.Less, labels, p.core)
-		p.row.PerRequest = about("program-runs-per-request", figure.Ratio, figure.Less, labels, p.perReq)
+		p.row.Rate = about("program-runs", labels, p.rate)
+		p.row.Each = about("program-run-time", labels, p.each)
+		p.row.Core = about("program-cpu", labels, p.core)
+		p.row.PerRequest = about("program-runs-per-request", labels, p.perReq)
 		all = append(all, p.row)
 	}
 	slices.SortStableFunc(all, func(a, b ProgramRow) int { return cmp.Compare(b.Core.Value, a.Core.Value) })
@@ -294,6 +292,8 @@ func labelsOf(a *record.Asked) figure.Labels {
 	return figure.Of("connections", some(int64(a.Connections)), "clients", some(int64(a.Instances)), "heavy", some(a.Heavy), "services", some(int64(a.Services)), "limit", limit)
 }
 
-func about(quantity string, unit figure.Unit, better figure.Direction, labels figure.Labels, values stat.Rounds) figure.Figure {
-	return figure.Figure{Experiment: Name, Quantity: quantity, Unit: unit, Better: better, Labels: labels, Rounds: figure.ByRound(values), Estimate: figure.Median(values)}
+func about(quantity string, labels figure.Labels, values stat.Rounds) figure.Figure {
+	f := Quantities.New(quantity, figure.Median(values), labels)
+	f.Rounds = figure.ByRound(values)
+	return f
 }

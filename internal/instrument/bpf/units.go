@@ -16,8 +16,8 @@ const (
 
 // ofNode turns a share of one core into one of the node's.
 func ofNode(of *figure.Figure, cpus int) *figure.Figure {
-	f := *of
-	f.Quantity, f.Unit = f.Quantity+"-share", figure.Ratio
+	f := Quantities.New("cpu-share", of.Estimate, of.Labels)
+	f.Rounds = of.Rounds
 	if cpus <= 0 {
 		f.Estimate, f.Rounds = figure.Estimate{}, nil
 		return &f

@@ -34,9 +34,10 @@ started. Targets are those of tare lifecycle.`,
   tare startup host runc --rounds 2 --format md
   tare startup --rounds 2 -- sh -c 'sleep 0.01'
   tare startup --log kata.log --log containerd.log --format chrome`,
-	New:     func() option.Options { o := Defaults(); return &o },
-	Judge:   instrument.Judging(Judge),
-	Verbose: "every process, every gap",
+	New:        func() option.Options { o := Defaults(); return &o },
+	Quantities: &Quantities,
+	Judge:      instrument.Judging(Judge),
+	Verbose:    "every process, every gap",
 	Formats: map[string]instrument.Format{
 		"chrome": {Help: "a trace for Perfetto", Write: func(w io.Writer, j instrument.Judgement) error {
 			return export.Value(w, chromeOf(j.(*Judgement)))

@@ -75,23 +75,23 @@ func (j *Judgement) compared() (out figure.Rows) {
 // sum makes the figures of a target from those of its starts.
 func (t *gathered) sum(c *Choice) {
 	with := slices.DeleteFunc(slices.Clone(t.kept), func(f *startValues) bool { return f.wall < 0 })
-	t.Wall = t.over("wall-time", figure.Nanoseconds, with, func(f *startValues) float64 { return f.wall })
+	t.Wall = t.over("wall-time", with, func(f *startValues) float64 { return f.wall })
 	t.Wall.Failed, t.Wall.Total = t.Failed, t.Failed+t.Starts+t.NoEnd
-	t.First = t.over("time-to-first-instruction", figure.Nanoseconds, with, func(f *startValues) float64 { return f.first })
-	t.FirstBy = t.over("time-to-first-instruction-at-most", figure.Nanoseconds, with, func(f *startValues) float64 { return f.firstBy })
-	t.Ready = t.over("time-to-ready", figure.Nanoseconds, with, func(f *startValues) float64 { return f.ready })
-	t.ReadyTo = t.over("ready-resolution", figure.Nanoseconds, with, func(f *startValues) float64 { return f.readyTo })
+	t.First = t.over("time-to-first-instruction", with, func(f *startValues) float64 { return f.first })
+	t.FirstBy = t.over("time-to-first-instruction-at-most", with, func(f *startValues) float64 { return f.firstBy })
+	t.Ready = t.over("time-to-ready", with, func(f *startValues) float64 { return f.ready })
+	t.ReadyTo = t.over("ready-resolution", with, func(f *startValues) float64 { return f.readyTo })
 	if t.readyAtMost() > t.Ready.N/2 {
 		t.Ready.AtMost, t.Ready.Verdict = true, figure.AtMost
 	}
-	t.Request = t.over("first-request", figure.Nanoseconds, with, func(f *startValues) float64 { return f.request })
-	t.CPU = t.over("cpu-time", figure.Nanoseconds, with, func(f *startValues) float64 { return f.cpu })
-	t.WatchingCPU = t.over("watching-cpu-share", figure.Ratio, with, func(f *startValues) float64 { return f.cost })
-	t.Calls, t.EngineTime = t.about("runtime-calls", figure.Nanoseconds), t.about("engine-time", figure.Nanoseconds)
+	t.Request = t.over("first-request", with, func(f *startValues) float64 { return f.request })
+	t.CPU = t.over("cpu-time", with, func(f *startValues) float64 { return f.cpu })
+	t.WatchingCPU = t.over("watching-cpu-share", with, func(f *startValues) float64 { return f.cost })
+	t.Calls, t.EngineTime = t.about("runtime-calls"), t.about("engine-time")
 	if slices.ContainsFunc(with, func(f *startValues) bool { return f.calls > 0 }) {
-		t.Calls = t.over("runtime-calls", figure.Nanoseconds, with, func(f *startValues) float64 { return f.calls })
+		t.Calls = t.over("runtime-calls", with, func(f *startValues) float64 { return f.calls })
 		if !t.bare { // what is left is tare's own time
-			t.EngineTime = t.over("engine-time", figure.Nanoseconds, with, func(f *startValues) float64 { return f.engineTime })
+			t.EngineTime = t.over("engine-time", with, func(f *startValues) float64 { return f.engineTime })
 		}
 	}
 	t.Table, t.Same = t.table(with)
@@ -99,23 +99,22 @@ func (t *gathered) sum(c *Choice) {
 	t.Gaps = t.gaps()
 	t.draw(c)
 	t.list(with)
-	t.Watching = t.about("watching-ratio", figure.Ratio)
+	t.Watching = t.about("watching-ratio")
 }
 
-func (t *gathered) about(quantity string, unit figure.Unit, labels ...string) figure.Figure {
-	return figure.Figure{Experiment: Name, Quantity: quantity, Unit: unit, Better: figure.Less,
-		Labels: append(figure.Of("target", t.Target.Target), figure.Of(labels...)...)}
+func (t *gathered) about(quantity string, labels ...string) figure.Figure {
+	return Quantities.New(quantity, figure.Estimate{}, append(figure.Of("target", t.Target.Target), figure.Of(labels...)...))
 }
 
 // over is the median of a value over the starts that have it.
-func (t *gathered) over(quantity string, unit figure.Unit, all []*startValues, value func(*startValues) float64, labels ...string) figure.Figure {
+func (t *gathered) over(quantity string, all []*startValues, value func(*startValues) float64, labels ...string) figure.Figure {
 	values, byRound := stat.Rounds{}, stat.Rounds{}
 	for i, f := range all {
 		if v := value(f); v >= 0 {
 			values[i], byRound[f.round] = v, v
 		}
 	}
-	out := t.about(quantity, unit, labels...)
+	out := t.about(quantity, labels...)
 	out.Estimate, out.Rounds = figure.Median(values), figure.ByRound(byRound)
 	return out
 }
@@ -171,8 +170,8 @@ func (t *gathered) phases(with []*startValues) (steps []Step) {
 func (t *gathered) step(of string, nth int, name stepValue, all []*startValues, at func(*startValues) *stepValue) Step {
 	labels := []string{of, name.name, "kind", name.kind, "nth", strconv.Itoa(nth + 1)}
 	s := Step{Name: name.name, Kind: name.kind,
-		Took: t.over(of+"-time", figure.Nanoseconds, all, func(f *startValues) float64 { return at(f).took }, labels...),
-		CPU:  t.over(of+"-cpu-time", figure.Nanoseconds, all, func(f *startValues) float64 { return at(f).cpu }, labels...)}
+		Took: t.over(of+"-time", all, func(f *startValues) float64 { return at(f).took }, labels...),
+		CPU:  t.over(of+"-cpu-time", all, func(f *startValues) float64 { return at(f).cpu }, labels...)}
 	if t.Wall.Value > 0 {
 		s.Share = s.Took.Value / t.Wall.Value
 	}
@@ -239,7 +238,7 @@ func (t *gathered) gaps() []Gap {
 		if s.Wait != nil {
 			t.named[keyOf(&s.Gap.Gap)] = s.Wait
 		}
-		s.Seen, s.Took = len(s.took), t.about("gap-time", figure.Nanoseconds)
+		s.Seen, s.Took = len(s.took), t.about("gap-time")
 		s.Took.Estimate = figure.Median(s.took)
 		all = append(all, s)
 	}

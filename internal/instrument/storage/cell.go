@@ -97,14 +97,14 @@ func (c *Cell) sum() {
 	}
 	c.Total = both.flow(c.labels("direction", direction))
 	c.Total.Bandwidth.Failed, c.Total.Bandwidth.Total = c.Failed, c.Failed+c.Rounds
-	c.RunTime = about("run-time", figure.Nanoseconds, figure.Less, c.labels(), runTime)
-	c.LayoutTime = about("layout-time", figure.Nanoseconds, figure.Less, c.labels(), layoutTime)
-	c.LayoutRate = about("layout-bandwidth", figure.BytesPerSec, figure.More, c.labels(), layoutRate)
-	c.WorkloadCPU = about("cpu", figure.CPUs, figure.Less, c.labels("role", "workload"), workload)
-	c.RuntimeCPU = about("cpu", figure.CPUs, figure.Less, c.labels("role", "runtime"), runtime)
-	c.CPUPerByte = about("cpu-per-byte", figure.NsPerByte, figure.Less, c.labels(), perByte)
-	c.DeviceRead = about("device-bytes", figure.Bytes, "", of(reading), device[reading])
-	c.DeviceWritten = about("device-bytes", figure.Bytes, "", of(writing), device[writing])
+	c.RunTime = about("run-time", c.labels(), runTime)
+	c.LayoutTime = about("layout-time", c.labels(), layoutTime)
+	c.LayoutRate = about("layout-bandwidth", c.labels(), layoutRate)
+	c.WorkloadCPU = about("cpu", c.labels("role", "workload"), workload)
+	c.RuntimeCPU = about("cpu", c.labels("role", "runtime"), runtime)
+	c.CPUPerByte = about("cpu-per-byte", c.labels(), perByte)
+	c.DeviceRead = about("device-bytes", of(reading), device[reading])
+	c.DeviceWritten = about("device-bytes", of(writing), device[writing])
 	if c.Rounds > 0 {
 		c.facts = c.gather(c.trials)
 	}
@@ -126,8 +126,9 @@ func (c *Cell) labels(more ...string) figure.Labels {
 	return figure.Of(append([]string{"job", t.Job, "tool", t.Tool, "rw", t.RW, "bs", bs, "volume", t.Volume, "cache", t.Cache, "target", c.Target}, more...)...)
 }
 
-func about(quantity string, unit figure.Unit, better figure.Direction, labels figure.Labels, values stat.Rounds) figure.Figure {
-	f := figure.Figure{Experiment: Name, Quantity: quantity, Unit: unit, Better: better, Labels: labels, Rounds: figure.ByRound(values), Estimate: figure.Median(values)}
+func about(quantity string, labels figure.Labels, values stat.Rounds) figure.Figure {
+	f := Quantities.New(quantity, figure.Median(values), labels)
+	f.Rounds = figure.ByRound(values)
 	if !stat.Finite(f.Value) {
 		f.Estimate = figure.Estimate{}
 	}
@@ -161,12 +162,12 @@ func (r *flowRounds) add(c *record.Cell, f *record.Flow, bandwidth, iops float64
 
 func (r *flowRounds) flow(labels figure.Labels) Flow {
 	f := Flow{
-		Bytes:     about("transferred", figure.Bytes, "", labels, r.bytes),
-		Bandwidth: about("bandwidth", figure.BytesPerSec, figure.More, labels, r.bandwidth),
-		IOPS:      about("iops", figure.PerSecond, figure.More, labels, r.iops),
+		Bytes:     about("transferred", labels, r.bytes),
+		Bandwidth: about("bandwidth", labels, r.bandwidth),
+		IOPS:      about("iops", labels, r.iops),
 	}
 	for i, l := range latencies {
-		f.Latency[i] = about("latency", figure.Nanoseconds, figure.Less, labels.With("quantile", l.name), r.latency[i])
+		f.Latency[i] = about("latency", labels.With("quantile", l.name), r.latency[i])
 	}
 	return f
 }
@@ -240,8 +241,8 @@ func (t *Table) finish(bases []string) {
 	}
 	for _, c := range t.Cells {
 		p := c.primary()
-		c.Ratio = about(p.Quantity+"-ratio", figure.Ratio, figure.More, p.Labels, nil)
-		c.CPURatio = about(c.CPUPerByte.Quantity+"-ratio", figure.Ratio, figure.Less, c.CPUPerByte.Labels, nil)
+		c.Ratio = about(p.Quantity+"-ratio", p.Labels, nil)
+		c.CPURatio = about(c.CPUPerByte.Quantity+"-ratio", c.CPUPerByte.Labels, nil)
 	}
 	if t.base == nil {
 		return

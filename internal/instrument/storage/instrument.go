@@ -33,7 +33,8 @@ never one that is in use.`,
   tare storage runc --volume bind,tmpfs --cache direct,buffered --jobs read --bs 4k --size 4M --rounds 1 --ceiling 0 --drop files
   tare storage host runc --volume rootfs --tool dd --jobs write --size 4M --rounds 1 --ceiling 0 --settle 1s
   tare storage runc --volume bind --jobfile my.fio --rounds 1 --ceiling 0`,
-	New:     func() option.Options { o := Defaults(); return &o },
-	Judge:   instrument.Judging(Judge),
-	Verbose: "why each verdict was given, every interval, what was laid out, and where imported figures stood",
+	New:        func() option.Options { o := Defaults(); return &o },
+	Quantities: &Quantities,
+	Judge:      instrument.Judging(Judge),
+	Verbose:    "why each verdict was given, every interval, what was laid out, and where imported figures stood",
 }

@@ -157,7 +157,7 @@ type fileSystem struct {
 func fileSystemOf(p *record.Place, f *record.FileSystem) *fileSystem {
 	labels := figure.Of("volume", p.Volume, "target", p.Target, "path", f.Path, "type", f.Type)
 	of := func(quantity string, bytes int64) figure.Figure {
-		out := about(quantity, figure.Bytes, "", labels, nil)
+		out := about(quantity, labels, nil)
 		if f.Problem == "" {
 			out.Estimate = figure.Exactly(float64(bytes))
 		}
@@ -188,14 +188,13 @@ var ceilingColumns = []struct {
 	title     string
 	direction int
 	iops      bool
-	unit      figure.Unit
 	of        func(*record.Ceiling) *float64
 	show      func(float64) string
 }{
-	{"read bandwidth", "read MB/s", reading, false, figure.BytesPerSec, func(c *record.Ceiling) *float64 { return &c.Read }, page.Megabytes},
-	{"write bandwidth", "write MB/s", writing, false, figure.BytesPerSec, func(c *record.Ceiling) *float64 { return &c.Write }, page.Megabytes},
-	{"read IOPS", "read IOPS", reading, true, figure.PerSecond, func(c *record.Ceiling) *float64 { return &c.ReadIOPS }, page.Significant},
-	{"write IOPS", "write IOPS", writing, true, figure.PerSecond, func(c *record.Ceiling) *float64 { return &c.WriteIOPS }, page.Significant},
+	{"read bandwidth", "read MB/s", reading, false, func(c *record.Ceiling) *float64 { return &c.Read }, page.Megabytes},
+	{"write bandwidth", "write MB/s", writing, false, func(c *record.Ceiling) *float64 { return &c.Write }, page.Megabytes},
+	{"read IOPS", "read IOPS", reading, true, func(c *record.Ceiling) *float64 { return &c.ReadIOPS }, page.Significant},
+	{"write IOPS", "write IOPS", writing, true, func(c *record.Ceiling) *float64 { return &c.WriteIOPS }, page.Significant},
 }
 
 // ceilingFigures are those of ceilingColumns.
@@ -206,7 +205,7 @@ func ceilingFigures(c *record.Ceiling) []figure.Figure {
 		if x.iops {
 			quantity = "ceiling-iops"
 		}
-		out[i] = about(quantity, x.unit, figure.More, figure.Of("volume", c.Volume, "device", c.Device, "direction", directionNames[x.direction]), nil)
+		out[i] = about(quantity, figure.Of("volume", c.Volume, "device", c.Device, "direction", directionNames[x.direction]), nil)
 		if v := *x.of(c); v != 0 {
 			out[i].Estimate = figure.Exactly(v)
 		}

@@ -29,7 +29,7 @@ const (
 
 // judged judges the cell as a whole, and each of its rounds alone.
 func (w *Cell) judged() {
-	w.Reached = about("reached-device", figure.Ratio, figure.More, w.labels(), nil)
+	w.Reached = about("reached-device", w.labels(), nil)
 	if w.Rounds == 0 {
 		return
 	}
