@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/tare-bench/tare/internal/core/stat"
 )
 
 // Quantity declares one quantity of an instrument. Its figures, its row of docs/figures.md
@@ -34,6 +36,13 @@ func (c *Catalogue) Quantity(name string) *Quantity {
 func (c *Catalogue) New(name string, e Estimate, labels Labels) Figure {
 	q := c.Quantity(name)
 	return Figure{Experiment: c.Experiment, Quantity: name, Unit: q.Unit, Better: q.Better, Labels: labels, Estimate: e}
+}
+
+// Over returns a figure that is the median of rounds.
+func (c *Catalogue) Over(name string, labels Labels, rounds stat.Rounds) Figure {
+	f := c.New(name, Median(rounds), labels)
+	f.Rounds = ByRound(rounds)
+	return f
 }
 
 // Markdown is the instrument's table in docs/figures.md.

@@ -44,6 +44,7 @@ func Grid(c *figure.Catalogue, all figure.Set, labels []string, columns []Quanti
 		}
 		s.Table.Row(cells...)
 	}
+	said := map[string]bool{}
 	for _, q := range columns {
 		for i, title := range q.Titles {
 			n := len(s.Table.Columns)
@@ -64,7 +65,10 @@ func Grid(c *figure.Catalogue, all figure.Set, labels []string, columns []Quanti
 				s.Table.Draw(q.Beside)
 			}
 		}
-		s.Notes = append(s.Notes, strings.Join(q.Titles, ", ")+": "+c.Quantity(q.Of).Is)
+		if !said[q.Of] {
+			said[q.Of] = true
+			s.Notes = append(s.Notes, strings.Join(q.Titles, ", ")+": "+c.Quantity(q.Of).Is)
+		}
 	}
 	if len(s.Table.Columns) == len(labels) {
 		return nil

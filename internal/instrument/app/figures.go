@@ -25,9 +25,7 @@ func (r *row) figures() (all figure.Set) {
 				values[w.Round] = v
 			}
 		}
-		f := Quantities.New(quantity, figure.Median(values), figure.Of(append([]string{"target", r.target, "neighbour", r.neighbour}, more...)...))
-		f.Rounds = figure.ByRound(values)
-		return f
+		return Quantities.Over(quantity, figure.Of(append([]string{"target", r.target, "neighbour", r.neighbour}, more...)...), values)
 	}
 	put := func(quantity string, of func(*Window) float64, more ...string) *figure.Figure {
 		all = append(all, over(quantity, of, more...))

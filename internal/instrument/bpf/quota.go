@@ -211,7 +211,7 @@ func (s *QuotaStep) figures(limit float64) {
 		labels = labels.With("heavy", "0")
 	}
 	of := func(quantity string, value func(*quotaFacts) float64) figure.Figure {
-		f := about(quantity, labels, s.over(value))
+		f := Quantities.Over(quantity, labels, s.over(value))
 		f.Rounds = nil
 		for i := range s.facts {
 			if v := value(&s.facts[i]); stat.Finite(v) && (len(f.Rounds) == 0 || f.Rounds[len(f.Rounds)-1].Round < s.facts[i].round) {

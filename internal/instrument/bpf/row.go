@@ -66,7 +66,7 @@ func (j *judging) row(asked record.Asked, all []*measured) Row {
 				values[m.round] = v
 			}
 		}
-		*c.to(&row) = about(c.quantity, slices.Concat(point, figure.Of(c.labels...)), values)
+		*c.to(&row) = Quantities.Over(c.quantity, slices.Concat(point, figure.Of(c.labels...)), values)
 	}
 	row.QPS.Failed, row.QPS.Total = row.Failed, row.Rounds+row.Failed
 	row.BPFNode = *ofNode(&row.BPFCore, j.b.CPUs)
@@ -75,7 +75,7 @@ func (j *judging) row(asked record.Asked, all []*measured) Row {
 		programs.add(m)
 	}
 	row.Programs = programs.rows(point)
-	row.Price = about("requests-with-statistics-ratio", point, nil)
+	row.Price = Quantities.Over("requests-with-statistics-ratio", point, nil)
 	without, with = paired(without, with)
 	row.PriceRounds, row.price = len(with), figure.Quotient{Base: without, Values: with}
 	return row
@@ -247,10 +247,10 @@ func (f *programValues) rows(point figure.Labels) (all []ProgramRow) {
 	for _, key := range f.order {
 		p := f.of[key]
 		labels := slices.Concat(point, figure.Of("program", p.row.Name, "id", strconv.FormatUint(uint64(p.row.ID), 10)))
-		p.row.Rate = about("program-runs", labels, p.rate)
-		p.row.Each = about("program-run-time", labels, p.each)
-		p.row.Core = about("program-cpu", labels, p.core)
-		p.row.PerRequest = about("program-runs-per-request", labels, p.perReq)
+		p.row.Rate = Quantities.Over("program-runs", labels, p.rate)
+		p.row.Each = Quantities.Over("program-run-time", labels, p.each)
+		p.row.Core = Quantities.Over("program-cpu", labels, p.core)
+		p.row.PerRequest = Quantities.Over("program-runs-per-request", labels, p.perReq)
 		all = append(all, p.row)
 	}
 	slices.SortStableFunc(all, func(a, b ProgramRow) int { return cmp.Compare(b.Core.Value, a.Core.Value) })
@@ -290,10 +290,4 @@ func labelsOf(a *record.Asked) figure.Labels {
 		return strconv.FormatInt(n, 10)
 	}
 	return figure.Of("connections", some(int64(a.Connections)), "clients", some(int64(a.Instances)), "heavy", some(a.Heavy), "services", some(int64(a.Services)), "limit", limit)
-}
-
-func about(quantity string, labels figure.Labels, values stat.Rounds) figure.Figure {
-	f := Quantities.New(quantity, figure.Median(values), labels)
-	f.Rounds = figure.ByRound(values)
-	return f
 }

@@ -172,7 +172,7 @@ func overVisits(visits []*ledger.Visit, quantity string, labels figure.Labels, o
 			values[v.Round] = x
 		}
 	}
-	return overRounds(quantity, labels, values)
+	return Quantities.Over(quantity, labels, values)
 }
 
 // group adds a group around, once.

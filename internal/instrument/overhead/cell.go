@@ -40,9 +40,9 @@ func (j *judging) cell(target string, s step) Cell {
 	}
 	labels := figure.Of("target", target, "phase", s.name, "sandboxes", strconv.Itoa(s.n))
 	least := false
-	c.Sum = overRounds("memory", labels, byRound(&c, bytesOf(func(l *ledger.Ledger) int64 { return l.Sum })))
-	c.Residual = overRounds("residual", labels, byRound(&c, bytesOf(func(l *ledger.Ledger) int64 { return l.Residual })))
-	c.CPU = overRounds("cpu", labels, byRound(&c, func(l *ledger.Ledger) (float64, bool) {
+	c.Sum = Quantities.Over("memory", labels, byRound(&c, bytesOf(func(l *ledger.Ledger) int64 { return l.Sum })))
+	c.Residual = Quantities.Over("residual", labels, byRound(&c, bytesOf(func(l *ledger.Ledger) int64 { return l.Residual })))
+	c.CPU = Quantities.Over("cpu", labels, byRound(&c, func(l *ledger.Ledger) (float64, bool) {
 		cpus, some := l.CPU()
 		least = least || some
 		return cpus, true
@@ -158,8 +158,8 @@ func (j *judging) calibrate(c *Cell, rounds []*closedPhase, labels figure.Labels
 	}
 	c.Expected, c.Measured = figure.MedianOf(expected).Value, figure.MedianOf(measured).Value
 	c.Spun = figure.MedianOf(spun).Value
-	c.Above = overRounds("memory-above-idle", labels, above)
-	c.Requests = overRounds("requests", labels, asked)
+	c.Above = Quantities.Over("memory-above-idle", labels, above)
+	c.Requests = Quantities.Over("requests", labels, asked)
 }
 
 // answersPerSecond is what the clients say. Records that lack it have only the time from

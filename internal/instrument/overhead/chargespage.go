@@ -3,6 +3,7 @@ package overhead
 import (
 	"strings"
 
+	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/instrument/overhead/ledger"
 	"github.com/tare-bench/tare/internal/term"
@@ -132,47 +133,17 @@ func rolesText(roles []record.Role) string {
 
 // engineSays is what the engine says, beside what is.
 func engineSays(t *Table, first bool) *page.Section {
-	m := &page.Table{Columns: []page.Column{{Title: "target"}, {Title: "says"}}}
-	var rows []ledger.EngineRow
-	for i := range t.Cells {
-		c := &t.Cells[i]
-		for j := range c.Ledger.Engine {
-			e := &c.Ledger.Engine[j]
-			name := targetCell(c)
-			if j > 0 {
-				name.Head = ""
+	off := func(quantity string, least float64, show func(float64) string) page.Quantity {
+		return page.Quantity{Of: quantity, Titles: []string{"difference"}, Cell: func(row figure.Set) page.Cell {
+			reported := row.Of(quantity, "of", "reported")
+			if !reported.Known() {
+				return page.Words(page.None)
 			}
-			m.Row(name, page.Words(page.Heading(e.Source)))
-			rows = append(rows, *e)
-		}
+			return difference(reported.Value, row.Of(quantity, "of", "observed").Value, least, show)
+		}}
 	}
-	if rows == nil {
-		return nil
-	}
-	s := titled(t, "what the engine says of it")
-	m.Add("memory MiB", page.Each(rows, func(e *ledger.EngineRow) page.Cell {
-		return orDot(e.Reported >= 0, page.MiB(e.Reported))
-	}))
-	m.Add("truth MiB", page.Each(rows, func(e *ledger.EngineRow) page.Cell { return page.Words(page.MiB(e.Truth)) }))
-	m.Add("difference", page.Each(rows, func(e *ledger.EngineRow) page.Cell {
-		if e.Reported < 0 {
-			return page.Words(page.Dot)
-		}
-		return difference(float64(e.Reported), float64(e.Truth), 1<<20, page.Growth)
-	}))
-	m.Add("CPU m", page.Each(rows, func(e *ledger.EngineRow) page.Cell {
-		return orDot(e.CPU >= 0, page.Milli(e.CPU))
-	}))
-	m.Add("truth m", page.Each(rows, func(e *ledger.EngineRow) page.Cell { return page.Words(page.Milli(e.CPUTruth)) }))
-	m.Add("difference", page.Each(rows, func(e *ledger.EngineRow) page.Cell {
-		if e.CPU < 0 {
-			return page.Words(page.Dot)
-		}
-		return difference(e.CPU, e.CPUTruth, 0.001, page.Milli)
-	}))
-	s.Table = m
-	if first {
-		s.Notes = []string{"truth: what the sandboxes' own roles have, page cache left out; the engine's daemon is not in it"}
-	}
-	return s
+	of := []string{"reported", "observed"}
+	return t.grid("what the engine says of it", first, []string{"target", "source"},
+		page.Quantity{Of: "engine-memory", Titles: []string{"memory MiB", "truth MiB"}, Key: "of", Values: of, Show: page.MiB[float64]}, off("engine-memory", 1<<20, page.Growth),
+		page.Quantity{Of: "engine-cpu", Titles: []string{"CPU m", "truth m"}, Key: "of", Values: of, Show: page.Milli}, off("engine-cpu", 0.001, page.Milli))
 }

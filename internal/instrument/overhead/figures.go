@@ -7,27 +7,16 @@ import (
 	"strings"
 
 	"github.com/tare-bench/tare/internal/core/figure"
-	"github.com/tare-bench/tare/internal/core/stat"
 	"github.com/tare-bench/tare/internal/instrument/overhead/ledger"
 	"github.com/tare-bench/tare/record"
 )
-
-// overRounds is a figure over the rounds that have a value.
-func overRounds(quantity string, labels figure.Labels, values stat.Rounds) figure.Figure {
-	f := Quantities.New(quantity, figure.Median(values), labels)
-	f.Rounds = figure.ByRound(values)
-	return f
-}
 
 // Figures are all of the run's: over the rounds of every phase and target, of the
 // books of its median round, of one more sandbox, and of what Kubernetes is told.
 func (j *Judgement) Figures() []figure.Figure {
 	l := listed{runID: j.Record.Header.RunID}
 	for i := range j.Tables {
-		t := &j.Tables[i]
-		for k := range t.Cells {
-			l.cell(t, &t.Cells[k])
-		}
+		l.all = append(l.all, j.Tables[i].All...)
 	}
 	for i := range j.Ratios {
 		l.all = append(l.all, j.Ratios[i].Of...)

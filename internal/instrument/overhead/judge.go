@@ -25,6 +25,13 @@ func Judge(rec *record.Record) (*Judgement, error) {
 	j.missed()
 	j.tables()
 	o.Plan.CompareRows(o.compared())
+	for i := range o.Tables {
+		t, l := &o.Tables[i], listed{runID: rec.Header.RunID}
+		for k := range t.Cells {
+			l.cell(t, &t.Cells[k])
+		}
+		t.All = l.all
+	}
 	j.ratios()
 	j.around()
 	j.scaling()

@@ -29,6 +29,7 @@ type Table struct {
 	Sandboxes int
 	Command   string // of the load
 	Cells     []Cell // in the order of Targets; those without a value are absent
+	All       figure.Set
 }
 
 // Cell is one target in one phase.

@@ -136,60 +136,42 @@ func failures(v *Judgement, t *Table) (out []string) {
 
 // cacheAndNode closes the page cache's own books.
 func cacheAndNode(t *Table, first bool) *page.Section {
-	s := titled(t, "the node, and page cache, MiB")
-	m := byTarget(t)
-	m.Add("node", figures(t, func(c *Cell) page.Cell { return page.Words(page.MiB(c.Ledger.Node)) }))
-	m.Add("others", figures(t, func(c *Cell) page.Cell { return page.Words(page.MiB(c.Ledger.Others)) }))
-	m.Add("uncharged", figures(t, func(c *Cell) page.Cell { return page.Words(page.MiB(c.Ledger.Uncharged)) }))
-	m.Add("cache charged", figures(t, func(c *Cell) page.Cell { return someMiB(c.Ledger.Cache.Charged) }))
-	m.Add("mapped", figures(t, func(c *Cell) page.Cell { return someMiB(c.Ledger.Cache.Mapped) }))
-	m.Add("of node", figures(t, func(c *Cell) page.Cell { return someMiB(c.Ledger.Cache.Node) }))
-	m.Add("available", figures(t, func(c *Cell) page.Cell {
-		return page.Words(page.Growth(float64(c.Ledger.AvailableChange)))
-	}))
-	s.Table = m
-	if first {
-		s.Notes = []string{"node: the change of the node's memory in use; of it others: all other processes, uncharged: kernel memory that nobody of the target is charged for; page cache charged to the sandboxes' own cgroups, mapped by the target's processes (PSS), and the change of the node's; available: the change of MemAvailable"}
-	}
-	return s
+	return t.grid("the node, and page cache, MiB", first, []string{"target"},
+		page.Quantity{Of: "node-change", Titles: []string{"node", "others", "uncharged"}, Key: "of", Values: []string{"node", "others", "uncharged"}, Show: page.MiB[float64]},
+		page.Quantity{Of: "page-cache", Titles: []string{"cache charged", "mapped", "of node"}, Key: "of", Values: []string{"charged", "mapped", "node"}, Show: page.MiB[float64]},
+		page.Quantity{Of: "node-change", Titles: []string{"available"}, Key: "of", Values: []string{"available"}, Show: page.Growth})
 }
 
 // nodeFared is what the whole node did meanwhile.
 func nodeFared(v *Judgement, t *Table, first bool) *page.Section {
-	s := titled(t, "how the node fared")
-	m := byTarget(t)
-	cpus := v.Record.Header.Environment.CPUs
-	share := func(of func(*ledger.Ledger) float64) []page.Cell {
-		return figures(t, func(c *Cell) page.Cell { return orDot(cpus > 0, page.Hundred(of(&c.Ledger)/float64(cpus))) })
+	cpus := float64(v.Record.Header.Environment.CPUs)
+	share := func(used float64) string {
+		if cpus <= 0 {
+			return page.Dot
+		}
+		return page.Hundred(used / cpus)
 	}
-	m.AddIf("busy %", share(func(l *ledger.Ledger) float64 { return l.NodeCPU }))
-	m.AddIf("iowait %", share(func(l *ledger.Ledger) float64 { return l.NodeIOWait }))
-	m.Add("load", figures(t, func(c *Cell) page.Cell { return page.Words(ratio(c.Ledger.Load1, "%.2f")) }))
-	m.AddIf("read", figures(t, func(c *Cell) page.Cell { return rate(c.Ledger.NodeIO.Read) }))
-	m.AddIf("written", figures(t, func(c *Cell) page.Cell { return rate(c.Ledger.NodeIO.Write) }))
-	for _, p := range []struct {
-		title string
-		of    func(*ledger.Pressure) float64
-	}{
-		{"PSI cpu", func(p *ledger.Pressure) float64 { return p.CPU }},
-		{"PSI memory", func(p *ledger.Pressure) float64 { return p.Memory }},
-		{"PSI io", func(p *ledger.Pressure) float64 { return p.IO }},
-	} {
-		m.AddIf(p.title, figures(t, func(c *Cell) page.Cell {
-			share := p.of(&c.Ledger.PSI)
-			if !c.Ledger.PSI.Known || share < 0.0005 {
-				return page.Words(page.Dot)
+	return t.grid("how the node fared", first, []string{"target"},
+		page.Quantity{Of: "node-busy", Titles: []string{"busy %"}, Show: share},
+		page.Quantity{Of: "node-iowait", Titles: []string{"iowait %"}, Show: share},
+		page.Quantity{Of: "node-load", Titles: []string{"load"}, Show: func(v float64) string { return ratio(v, "%.2f") }},
+		page.Quantity{Of: "node-io", Titles: []string{"read", "written"}, Key: "of", Values: []string{"read", "written"}, Show: func(v float64) string { return page.Memory(v) + "/s" }},
+		page.Quantity{Of: "node-pressure", Titles: []string{"PSI cpu", "PSI memory", "PSI io"}, Key: "resource", Values: []string{"cpu", "memory", "io"}, Show: func(share float64) string {
+			if share < 0.0005 {
+				return page.Dot
 			}
-			return page.Words(ratio(100*share, "%.1f %%"))
-		}))
-	}
-	s.Table = m
-	if first {
-		s.Notes = []string{"busy, iowait: of all CPUs' time in the phase, as top has it (us + sy + …; wa: idle with I/O outstanding); load: of a minute, at its end; read, written: by all disks; PSI: the share of the phase in which some task waited"}
-	}
-	return s
+			return ratio(100*share, "%.1f %%")
+		}})
 }
 
-func rate(bytes float64) page.Cell {
-	return orDot(bytes != 0, page.Memory(bytes)+"/s")
+// grid is a section of the table's figures, with a legend where it is the first of its kind.
+func (t *Table) grid(what string, first bool, labels []string, columns ...page.Quantity) *page.Section {
+	s := page.Grid(&Quantities, t.All, labels, columns)
+	if s == nil {
+		return nil
+	}
+	if s.Title = phaseName(t) + ": " + what; !first {
+		s.Notes = nil
+	}
+	return s
 }

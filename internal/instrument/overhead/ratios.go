@@ -76,7 +76,7 @@ func (j *judging) ratios() {
 				}
 				if len(values) > 0 {
 					labels := figure.Of("target", t.Cells[k].Target, "phase", t.Phase, "sandboxes", strconv.Itoa(t.Sandboxes), "base", base)
-					r.Of = append(r.Of, overRounds(d.quantity, labels, values))
+					r.Of = append(r.Of, Quantities.Over(d.quantity, labels, values))
 				}
 			}
 		}

@@ -127,8 +127,7 @@ func (c *Cell) labels(more ...string) figure.Labels {
 }
 
 func about(quantity string, labels figure.Labels, values stat.Rounds) figure.Figure {
-	f := Quantities.New(quantity, figure.Median(values), labels)
-	f.Rounds = figure.ByRound(values)
+	f := Quantities.Over(quantity, labels, values)
 	if !stat.Finite(f.Value) {
 		f.Estimate = figure.Estimate{}
 	}
