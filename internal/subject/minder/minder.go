@@ -36,14 +36,14 @@ func Wrap(s subject.Session, env subject.Env, most int64) subject.Session {
 	if !ok {
 		return s
 	}
-	m := &session{Session: s, at: at, signal: env.Workload.Signal(), most: most, lanes: map[int]*program{}, over: make(chan struct{})}
+	m := &session{Session: s, Reachable: at, signal: env.Workload.Signal(), most: most, lanes: map[int]*program{}, over: make(chan struct{})}
 	m.done.Go(m.mind)
 	return m
 }
 
 type session struct {
 	subject.Session
-	at     subject.Reachable
+	subject.Reachable
 	signal unix.Signal
 	most   int64
 
@@ -100,7 +100,7 @@ func (p *program) look(most int64) {
 
 // begun records the program that was started on a lane.
 func (s *session) begun(n int) {
-	r := s.at.Reach(n)
+	r := s.Reachable.Reach(n)
 	p := &program{fd: -1, log: r.Log}
 	if r.Pid > 1 {
 		p.fd = pin(r)
@@ -172,15 +172,12 @@ func (s *session) Ended(ctx context.Context, n int) subject.Ended {
 	if why == "" {
 		why, advice = s.refused(n), more
 	}
-	e := s.at.Ended(ctx, n)
+	e := s.Reachable.Ended(ctx, n)
 	if why != "" {
 		e.Why, e.Advice = why, advice
 	}
 	return e
 }
-
-// Reach implements subject.Reachable.
-func (s *session) Reach(n int) subject.Reached { return s.at.Reach(n) }
 
 // Prepare implements subject.Session. Before a stop it inspects the programs.
 func (s *session) Prepare(ctx context.Context, op subject.Op, lanes []int) (subject.Batch, error) {
@@ -215,11 +212,11 @@ func (s *session) find(ctx context.Context, lanes []int) map[int]*finding {
 		time.Sleep(arriving)
 	}
 	for _, n := range over {
-		found[n] = &finding{gone: true, over: s.at.Ended(ctx, n), tasks: s.refused(n)}
+		found[n] = &finding{gone: true, over: s.Reachable.Ended(ctx, n), tasks: s.refused(n)}
 	}
 	late := time.Now().Add(blocking)
 	for _, n := range lanes {
-		if r := s.at.Reach(n); found[n] == nil && r.Pid > 1 {
+		if r := s.Reachable.Reach(n); found[n] == nil && r.Pid > 1 {
 			found[n] = look(r, s.signal, late)
 			found[n].tasks = s.refused(n)
 		}
@@ -239,11 +236,16 @@ func (s *session) gone(n int) bool {
 	return err == nil && ready > 0
 }
 
-// Over implements subject.Minded. A program whose process was unknown at its start may have
-// ended before.
-func (s *session) Over(ctx context.Context, lanes []int) (over []int, first *record.Failure) {
+// Over returns the lanes on which a program ended before its stop, as far as that is known, and
+// the failure of the first of them; nothing for a session without Wrap. A program whose process
+// was unknown at its start may have ended before.
+func Over(ctx context.Context, wrapped subject.Session, lanes []int) (over []int, first *record.Failure) {
+	s, is := subject.As[*session](wrapped)
+	if !is {
+		return nil, nil
+	}
 	for _, n := range lanes {
-		if s.gone(n) || s.unseen(n) && s.at.Ended(ctx, n).Known {
+		if s.gone(n) || s.unseen(n) && s.Reachable.Ended(ctx, n).Known {
 			over = append(over, n)
 		}
 	}
@@ -252,7 +254,7 @@ func (s *session) Over(ctx context.Context, lanes []int) (over []int, first *rec
 	}
 	time.Sleep(arriving)
 	n := over[0]
-	first = endedEarly(s.at.Ended(ctx, n), s.refused(n))
+	first = endedEarly(s.Reachable.Ended(ctx, n), s.refused(n))
 	if why := s.ended(n, false); why != "" {
 		first.Detail, first.Advice = why, quieter
 	}
