@@ -205,12 +205,7 @@ func (f *Flight) left(hs []cgroup.Hierarchy) []string {
 func (f *Flight) Keeps(hs []cgroup.Hierarchy) (lines []string) {
 	for _, id := range f.left(hs) {
 		for _, what := range kata.Of(f.root, hs, id) {
-			if what == kata.OverheadPath(id) {
-				what = "cgroup " + what
-			} else {
-				what = "folder " + what
-			}
-			lines = append(lines, what)
+			lines = append(lines, map[bool]string{true: "cgroup ", false: "folder "}[what == kata.OverheadPath(id)]+what)
 		}
 	}
 	return lines

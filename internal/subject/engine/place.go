@@ -13,17 +13,17 @@ import (
 // Places says where the containers of a session keep the files of their workload: a folder of
 // the host, a tmpfs, a device, or their root file system. Docker, podman and isula share it.
 type Places struct {
-	volumes *Volumes
-	all     Place // of every lane, without its folder
+	*Volumes
+	all Place // of every lane, without its folder
 }
 
 // OpenPlaces makes the folders of the workload's volume and checks its device.
-func OpenPlaces(env subject.Env) (*Places, error) {
+func OpenPlaces(env subject.Env) (p Places, err error) {
 	device, err := FindDevice(env.Workload)
 	if err != nil {
-		return nil, err
+		return p, err
 	}
-	p := &Places{all: Place{Device: device.Node}}
+	p.all.Device = device.Node
 	if c := env.Workload.Cargo; c != nil {
 		p.all.Mounts = c.Mounts
 	}
@@ -31,23 +31,15 @@ func OpenPlaces(env subject.Env) (*Places, error) {
 		// Docker and podman default to noexec; a folder of the host allows exec.
 		p.all.Tmpfs = append(TmpfsOptions(env.Workload), "exec")
 	}
-	p.volumes, err = OpenVolumes(env)
+	p.Volumes, err = OpenVolumes(env)
 	return p, err
 }
 
 // On returns the place of the container on a lane.
-func (p *Places) On(lane int) Place {
+func (p Places) On(lane int) Place {
 	place := p.all
-	place.Folder = p.volumes.Folder(lane)
+	place.Folder = p.Volumes.Folder(lane)
 	return place
-}
-
-// Close removes the folders that were made.
-func (p *Places) Close() error {
-	if p == nil {
-		return nil
-	}
-	return p.volumes.Close()
 }
 
 // Place says where one container keeps its files. The zero Place is its root file system.

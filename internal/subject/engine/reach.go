@@ -26,12 +26,12 @@ func (s *Session) Reach(lane int) subject.Reached {
 func (s *Session) reached(n int) {
 	c := s.lanes[n].known
 	r := subject.Reached{Pid: c.Pid, Guest: s.o.Guest, Address: c.Address, Log: c.Log, Plain: s.o.PlainLog}
-	if r.Near = c.Monitor; s.o.Guest && r.Near == 0 && c.Address != "" && s.o.Daemons != nil {
+	if r.Near = c.Monitor; s.o.Guest && r.Near == 0 && c.Address != "" {
 		if all := s.o.Daemons(); len(all) > 0 {
 			r.Near = all[0]
 		}
 	}
-	if r.Pid == 0 && c.PidUnknown && s.o.OnHost && !s.o.Guest && s.o.Daemons != nil {
+	if r.Pid == 0 && c.PidUnknown && s.o.OnHost && !s.o.Guest {
 		if all := s.o.Daemons(); len(all) > 0 {
 			r.Sharing = all[0]
 		}

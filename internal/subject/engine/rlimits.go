@@ -57,10 +57,7 @@ func hardLimits(text string) []Rlimit {
 // BelowPidMax lowers the limit of processes to the kernel's pid_max, as podman does with its
 // own limit when it starts.
 func BelowPidMax(limits []Rlimit) []Rlimit {
-	text, err := os.ReadFile("/proc/sys/kernel/pid_max")
-	if err != nil {
-		return limits
-	}
+	text, _ := os.ReadFile("/proc/sys/kernel/pid_max")
 	pidMax, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
 	for i := range limits {
 		if l := &limits[i]; l.Name == "nproc" && err == nil {

@@ -34,23 +34,18 @@ func Root(env subject.Env, lane int) string {
 func OwnRoot(w subject.Workload) bool { return onRoot(w) || w.Cargo != nil }
 
 // MakeRoots makes the root file systems of all lanes.
-func MakeRoots(env subject.Env) error {
+func MakeRoots(env subject.Env) (err error) {
 	for n := range env.Lanes {
-		if err := makeRoot(env, n); err != nil {
-			return err
+		if env.Workload.Cargo != nil {
+			err = layRoot(env, n)
+		} else {
+			err = probe.Rootfs(Root(env, n), env.Workload.Files...)
 		}
-		if !OwnRoot(env.Workload) {
-			break
+		if err != nil || !OwnRoot(env.Workload) {
+			return err
 		}
 	}
 	return nil
-}
-
-func makeRoot(env subject.Env, lane int) error {
-	if env.Workload.Cargo == nil {
-		return probe.Rootfs(Root(env, lane), env.Workload.Files...)
-	}
-	return layRoot(env, lane)
 }
 
 // layRoot mounts an overlay for a lane over the files of the user's image, which all lanes

@@ -102,7 +102,7 @@ type Session struct {
 	loading bool
 	lanes   []container
 	reach   []atomic.Pointer[subject.Reached] // by lane
-	places  *Places
+	places  Places
 	// late are the containers whose operation was cut off since the last clean-up, by name.
 	// The engine may still be working on them.
 	late map[string]bool
@@ -124,6 +124,12 @@ type container struct {
 
 // Open imports the image and starts the lanes.
 func Open(ctx context.Context, o Options) (*Session, error) {
+	if o.Removed == nil {
+		o.Removed = func([]string) error { return nil }
+	}
+	if o.Daemons == nil {
+		o.Daemons = func() []int { return nil }
+	}
 	s := &Session{o: o, lanes: make([]container, o.Env.Lanes), reach: make([]atomic.Pointer[subject.Reached], o.Env.Lanes), late: map[string]bool{}, sandboxes: NewFlight("")}
 	if err := s.open(ctx); err != nil {
 		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
@@ -332,20 +338,13 @@ func (s *Session) clear(ctx context.Context, names []string, mine func(string) b
 	switch {
 	case err == nil:
 		maps.DeleteFunc(s.late, func(name string, _ bool) bool { return owed[name] })
-		err = s.removed(names)
+		err = s.o.Removed(names)
 	case left != nil:
 		err = fmt.Errorf("%s still has %s: %w", s.o.Called, strings.Join(left, ", "), err)
 	default:
 		err = s.unknown(slices.Concat(names, slices.Collect(maps.Keys(owed))), err)
 	}
 	return left, err
-}
-
-func (s *Session) removed(names []string) error {
-	if s.o.Removed == nil {
-		return nil
-	}
-	return s.o.Removed(names)
 }
 
 // unknown returns the error for containers whose removal could not be confirmed.
@@ -438,12 +437,8 @@ func (s *Session) Processes(context.Context) []subject.Process {
 			ids = append(ids, c.Name, c.ID, c.Pod.ID) // ids are empty until the first look
 		}
 	}
-	var daemons []int
-	if s.o.Daemons != nil {
-		daemons = s.o.Daemons()
-	}
 	var out []subject.Process
-	for _, pid := range daemons {
+	for _, pid := range s.o.Daemons() {
 		if pid > 0 {
 			out = append(out, subject.Process{Role: record.RoleDaemon, Pid: pid})
 		}

@@ -227,7 +227,7 @@ func (s *Session) settleRemoved(ctx context.Context, op subject.Op, done []*reco
 		case slices.Contains(left, c.name):
 			sample.Failure = contradicted("%s still knows the %s", s.o.Called, kind(op))
 		default:
-			if err := s.removed([]string{c.name}); err != nil {
+			if err := s.o.Removed([]string{c.name}); err != nil {
 				sample.Failure = &record.Failure{Kind: record.FailError, Detail: "removed only in part: " + err.Error()}
 			}
 			*c = container{}

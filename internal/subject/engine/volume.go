@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -54,19 +55,14 @@ func OpenVolumes(env subject.Env) (*Volumes, error) {
 }
 
 func makeFolder(path string) (made bool, err error) {
-	err = os.Mkdir(path, 0o700)
-	if errors.Is(err, os.ErrExist) {
-		info, err := os.Lstat(path) // chmod and the container would follow a link
-		if err == nil && !info.IsDir() {
-			err = fmt.Errorf("%s exists and is not a folder", path)
-		}
-		if err != nil {
-			return false, err
-		}
-	} else if err != nil {
-		return false, err
+	exists := os.Mkdir(path, 0o700)
+	if exists != nil && !errors.Is(exists, os.ErrExist) {
+		return false, exists
 	}
-	return !errors.Is(err, os.ErrExist), os.Chmod(path, 0o777)
+	if info, err := os.Lstat(path); err != nil || !info.IsDir() { // chmod and the container would follow a link
+		return false, cmp.Or(err, fmt.Errorf("%s exists and is not a folder", path))
+	}
+	return exists == nil, os.Chmod(path, 0o777)
 }
 
 // Folder returns a lane's folder on the host, "" without a volume.

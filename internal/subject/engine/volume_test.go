@@ -165,7 +165,7 @@ func TestPlaceFlags(t *testing.T) {
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 		t.Errorf("left: %v, %v", left, err)
 	}
-	must.OK(t, (*Places)(nil).Close())
+	must.OK(t, Places{}.Close())
 }
 
 func TestDeviceFlagHasTheNode(t *testing.T) {
