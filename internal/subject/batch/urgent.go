@@ -2,9 +2,10 @@ package batch
 
 import (
 	"os"
-	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/node/procs"
 )
 
 // urgent gives tare's threads priority until undo is called, like the lanes that run commands:
@@ -61,15 +62,11 @@ func restore(tid int, was *unix.SchedAttr) {
 
 // threads lists the threads of this process.
 func threads() []int {
-	entries, err := os.ReadDir("/proc/self/task")
+	d, err := new(procs.Reader).Open(os.Getpid())
 	if err != nil {
 		return nil
 	}
-	var out []int
-	for _, e := range entries {
-		if tid, err := strconv.Atoi(e.Name()); err == nil {
-			out = append(out, tid)
-		}
-	}
-	return out
+	defer d.Close()
+	tids, _ := d.Tasks()
+	return tids
 }

@@ -167,12 +167,7 @@ func attend(ctx context.Context, pid int, leaves bool, end func(), used func(cpu
 		}
 		kill(true)
 	})
-	for {
-		err = unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
-		if !errors.Is(err, unix.EINTR) {
-			break
-		}
-	}
+	err = AwaitExit(pid)
 	close(gone)
 	called := !stop()
 	if called {
@@ -195,17 +190,25 @@ func attend(ctx context.Context, pid int, leaves bool, end func(), used func(cpu
 	return code, nil
 }
 
+// AwaitExit waits for the end of a child without reaping it.
+func AwaitExit(pid int) error {
+	return retry(func() error { return unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil) })
+}
+
+// retry repeats a system call that a signal interrupts.
+func retry(call func() error) error {
+	err := call()
+	for errors.Is(err, unix.EINTR) {
+		err = call()
+	}
+	return err
+}
+
 // collect reaps a child that has ended, see [attend].
 func collect(pid int, used func(cpu, fetched int64)) (code int, err error) {
 	var status unix.WaitStatus
 	var usage unix.Rusage
-	for {
-		_, err = unix.Wait4(pid, &status, 0, &usage)
-		if !errors.Is(err, unix.EINTR) {
-			break
-		}
-	}
-	if err != nil {
+	if err := retry(func() error { _, err := unix.Wait4(pid, &status, 0, &usage); return err }); err != nil {
 		return 0, fmt.Errorf("wait for process %d: %w", pid, err)
 	}
 	if used != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/node/procs"
+	"github.com/tare-bench/tare/internal/subject/child"
 )
 
 // errEnded means that a command was ended by tare.
@@ -29,11 +30,7 @@ func wait(ctx context.Context, p *os.Process) (state *os.ProcessState, returned 
 		defer close(ended)
 		end(p.Pid)
 	})
-	for {
-		if err = unix.Waitid(unix.P_PID, p.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil); !errors.Is(err, unix.EINTR) {
-			break
-		}
-	}
+	_ = child.AwaitExit(p.Pid) // p.Wait returns the error
 	returned = machine.Now()
 	var by error
 	if !stop() {

@@ -240,7 +240,7 @@ func LetGo(ctx context.Context, c *client.Client, runID string, dryRun bool) (fo
 func (t *Target) Clean(ctx context.Context, runID string, dryRun bool) ([]string, error) {
 	c, err := Connect(ctx, t.at.socket, t.at.namespace)
 	if err != nil {
-		return nil, t.failed("clean up", err)
+		return nil, engine.Failed(t.name, "clean up", err)
 	}
 	defer func() { _ = c.Close() }()
 	d := &driver{Target: t, client: c, env: subject.Env{RunID: runID}}
@@ -249,7 +249,7 @@ func (t *Target) Clean(ctx context.Context, runID string, dryRun bool) ([]string
 	if !dryRun {
 		letGo = errors.Join(letGo, removeNamespace(ctx, c, t.at.namespace))
 	}
-	return append(found, held...), errors.Join(err, t.failed("clean up", letGo))
+	return append(found, held...), errors.Join(err, engine.Failed(t.name, "clean up", letGo))
 }
 
 // ofImage reports whether a lease of a run is on an image.

@@ -41,14 +41,11 @@ type Target struct {
 	kata        map[string]string // facts about Kata, for its shim
 }
 
-// New returns a runtime of the containerd of e. via has to be "" or "api". If it cannot be weighed,
-// the error is a *subject.Unavailable.
-func New(ctx context.Context, name, runtime, via string, e subject.Engine) (subject.Target, error) {
+// New returns a runtime of the containerd of e. If it cannot be weighed, the error is a
+// *subject.Unavailable.
+func New(ctx context.Context, name, runtime, _ string, e subject.Engine) (subject.Target, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	if via != "" && via != "api" {
-		return nil, engine.Unavailable(name, "omit +"+via, "containerd is weighed through its API only, not via %q", via)
-	}
 	t := &Target{name: name, called: runtime, network: cmp.Or(e.Network, subject.NetworkNone)}
 	if t.network != subject.NetworkNone && t.network != subject.NetworkHost {
 		return nil, engine.Unavailable(name, "use the network none or host, or weigh it through CRI",
@@ -101,14 +98,11 @@ func (t *Target) ask(ctx context.Context, c *client.Client) error {
 // snapshotter returns the namespace's default snapshotter and its folder, "" if it does not report
 // one, as a proxy. It is an error if it does not work.
 func snapshotter(ctx context.Context, c *client.Client) (name, root string, err error) {
-	name = defaults.DefaultSnapshotter
 	labels, err := c.NamespaceService().Labels(ctx, c.DefaultNamespace())
 	if err != nil && !errdefs.IsNotFound(err) {
 		return "", "", fmt.Errorf("query the namespace %s: %w", c.DefaultNamespace(), err)
 	}
-	if own := labels[defaults.DefaultSnapshotterNSLabel]; own != "" {
-		name = own
-	}
+	name = cmp.Or(labels[defaults.DefaultSnapshotterNSLabel], defaults.DefaultSnapshotter)
 	reply, err := c.IntrospectionService().Plugins(ctx, "type=="+string(plugins.SnapshotPlugin))
 	if err != nil {
 		return "", "", fmt.Errorf("list the snapshotters: %w", err)
@@ -173,9 +167,4 @@ func (t *Target) config() map[string]string {
 	maps.Copy(config, t.kata)
 	maps.DeleteFunc(config, func(_, value string) bool { return value == "" })
 	return config
-}
-
-// failed prefixes errors with the target's name, where they leave the package.
-func (t *Target) failed(doing string, errs ...error) error {
-	return engine.Failed(t.name, doing, errs...)
 }

@@ -29,7 +29,7 @@ func (s *session) Exec(ctx context.Context, n int, args []string) (subject.Execu
 	held, err := s.Inside(n, args)
 	c := s.containers[held.Name]
 	if err == nil && (c == nil || c.task == nil) {
-		err = s.failed("exec", fmt.Errorf("no container on lane %d", n))
+		err = engine.Failed(s.name, "exec", fmt.Errorf("no container on lane %d", n))
 	}
 	if err != nil {
 		return subject.Executed{}, err
@@ -39,7 +39,7 @@ func (s *session) Exec(ctx context.Context, n int, args []string) (subject.Execu
 	done.Exit, err = e.run(ctx, s, args)
 	done.Output, done.Stderr = e.out.String(), e.err.String()
 	if err != nil {
-		err = s.failed("exec", fmt.Errorf("%s: %w", done.Command, err))
+		err = engine.Failed(s.name, "exec", fmt.Errorf("%s: %w", done.Command, err))
 	}
 	return done, err
 }

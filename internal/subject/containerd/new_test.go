@@ -41,7 +41,6 @@ func TestUnavailableHasReasonAndAdvice(t *testing.T) {
 		{"another program", "/bin/false", "", at(d), "/bin/false --version"},
 		{"a shim that is not here", "io.containerd.nonesuch.v1", "", at(d), "no containerd-shim-nonesuch-v1 on containerd's path"},
 		{"kata without its shim", "kata", "", at(d), "containerd-shim-kata-v2"},
-		{"a command line", "runc", "cli", at(d), "through its API only"},
 		{"a bridge", "runc", "", subject.Engine{Address: d.Address, Network: subject.NetworkBridge}, `does not support the network "bridge"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {

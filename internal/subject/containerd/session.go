@@ -32,7 +32,7 @@ func (t *Target) Open(ctx context.Context, env subject.Env) (subject.Session, er
 	if err := d.open(ctx); err != nil {
 		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 		defer cancel()
-		return nil, t.failed("open", err, d.close(clean))
+		return nil, engine.Failed(t.name, "open", err, d.close(clean))
 	}
 	s, err := engine.Open(ctx, engine.Options{
 		Target: t.name, Called: "containerd", Driver: d, Env: env, Guest: t.clock() == "guest",

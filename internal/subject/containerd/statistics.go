@@ -39,38 +39,23 @@ func (d *driver) statistics(ctx context.Context, states []engine.State) (map[str
 
 // read extracts memory and CPU time from statistics of cgroup v1 or v2. Other forms yield -1.
 func read(data typeurl.Any) engine.Usage {
-	into := engine.Usage{Memory: -1, CPU: -1}
+	var v1 one.Metrics
+	var v2 two.Metrics
 	switch {
-	case typeurl.Is(data, (*one.Metrics)(nil)):
-		var m one.Metrics
-		if typeurl.UnmarshalTo(data, &m) != nil {
-			break
-		}
-		if usage := m.GetMemory().GetUsage(); usage != nil {
-			into.Memory = reported(usage.Usage, 1)
-		}
-		if usage := m.GetCPU().GetUsage(); usage != nil {
-			into.CPU = reported(usage.Total, 1)
-		}
-	case typeurl.Is(data, (*two.Metrics)(nil)):
-		var m two.Metrics
-		if typeurl.UnmarshalTo(data, &m) != nil {
-			break
-		}
-		if memory := m.GetMemory(); memory != nil {
-			into.Memory = reported(memory.Usage, 1)
-		}
-		if cpu := m.GetCPU(); cpu != nil {
-			into.CPU = reported(cpu.UsageUsec, 1000)
-		}
+	case typeurl.Is(data, &v1) && typeurl.UnmarshalTo(data, &v1) == nil:
+		memory, cpu := v1.GetMemory().GetUsage(), v1.GetCPU().GetUsage()
+		return engine.Usage{Memory: reported(memory != nil, memory.GetUsage(), 1), CPU: reported(cpu != nil, cpu.GetTotal(), 1)}
+	case typeurl.Is(data, &v2) && typeurl.UnmarshalTo(data, &v2) == nil:
+		memory, cpu := v2.GetMemory(), v2.GetCPU()
+		return engine.Usage{Memory: reported(memory != nil, memory.GetUsage(), 1), CPU: reported(cpu != nil, cpu.GetUsageUsec(), 1000)}
 	}
-	return into
+	return engine.Usage{Memory: -1, CPU: -1}
 }
 
-// reported returns value times unit, or -1 on overflow.
-func reported(value, unit uint64) int64 {
+// reported returns value times unit, or -1 if it is unknown or overflows.
+func reported(known bool, value, unit uint64) int64 {
 	const most = 1<<63 - 1
-	if value > most/unit {
+	if !known || value > most/unit {
 		return -1
 	}
 	return int64(value * unit)

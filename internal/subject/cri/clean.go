@@ -176,7 +176,7 @@ func sameID(id string, i *image.Image) bool {
 func (t *Target) Clean(ctx context.Context, runID string, dryRun bool) ([]string, error) {
 	c, err := connect(ctx, t.socket)
 	if err != nil {
-		return nil, t.failed("clean up", err)
+		return nil, engine.Failed(t.name, "clean up", err)
 	}
 	defer c.close()
 	d := &driver{Target: t, conn: c, env: subject.Env{RunID: runID}}
@@ -184,10 +184,10 @@ func (t *Target) Clean(ctx context.Context, runID string, dryRun bool) ([]string
 	errs := []error{err}
 	if t.engineName == containerdEngine {
 		held, err := t.leases(ctx, runID, dryRun)
-		found, errs = append(found, held...), append(errs, t.failed("clean up", err))
+		found, errs = append(found, held...), append(errs, engine.Failed(t.name, "clean up", err))
 	}
 	if !dryRun {
-		errs = append(errs, t.failed("clean up", d.stays))
+		errs = append(errs, engine.Failed(t.name, "clean up", d.stays))
 	}
 	return found, errors.Join(errs...)
 }

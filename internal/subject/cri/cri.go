@@ -4,6 +4,7 @@
 package cri
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"path/filepath"
@@ -97,10 +98,7 @@ func (t *Target) check() error {
 
 // program returns the handler in use, with its path.
 func (t *Target) program() handler {
-	name := t.handler
-	if name == "" {
-		name = t.facts.standard
-	}
+	name := cmp.Or(t.handler, t.facts.standard)
 	h := t.facts.handlers[name]
 	if h.path == "" && (h.kind == "io.containerd.runc.v2" || h.kind == "oci" || h.kind == "") {
 		h.path = name // default of the shim or the engine, from its PATH
@@ -111,12 +109,9 @@ func (t *Target) program() handler {
 	return h
 }
 
-func (t *Target) clock() string { return engine.Clock(t.runtimeNames()) }
-
-// runtimeNames returns all known names of the handler's program.
-func (t *Target) runtimeNames() string {
+func (t *Target) clock() string {
 	p := t.program()
-	return t.handler + " " + p.kind + " " + filepath.Base(p.path)
+	return engine.Clock(t.handler + " " + p.kind + " " + filepath.Base(p.path))
 }
 
 // Info implements subject.Target.
@@ -200,9 +195,4 @@ func (t *Target) notes() []string {
 		notes = append(notes, "Kata cannot use the host's network; use --network bridge to weigh it with a network")
 	}
 	return notes
-}
-
-// failed prefixes errors with the target's name, where they leave the package.
-func (t *Target) failed(doing string, errs ...error) error {
-	return engine.Failed(t.name, doing, errs...)
 }

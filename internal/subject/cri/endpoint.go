@@ -43,13 +43,15 @@ type service struct {
 	socket string // default
 	says   string // RuntimeName in its Version, in lower case
 	advice string
+	old    string // advice for a version without CRI v1; "" for an upgrade
 }
 
 var servers = []service{
-	{containerdEngine, containerd.DefaultAddress, "containerd", "start containerd with its CRI plugin enabled"},
-	{crioEngine, "/var/run/crio/crio.sock", "cri-o", "start crio"},
-	{isuladEngine, "/var/run/isulad.sock", "isulad", "start isulad, built with CRI"},
-	{dockerdEngine, "/var/run/cri-dockerd.sock", "docker", "start cri-dockerd"},
+	{containerdEngine, containerd.DefaultAddress, "containerd", "start containerd with its CRI plugin enabled", ""},
+	{crioEngine, "/var/run/crio/crio.sock", "cri-o", "start crio", ""},
+	{isuladEngine, "/var/run/isulad.sock", "isulad", "start isulad, built with CRI",
+		`build isulad with ENABLE_CRI_API_V1 and set "enable-cri-v1": true in its daemon.json`},
+	{dockerdEngine, "/var/run/cri-dockerd.sock", "docker", "start cri-dockerd", ""},
 }
 
 // serviceThat returns the first engine for which is holds.
@@ -173,7 +175,7 @@ func open(ctx context.Context, name, engineName string, e subject.Engine) (*conn
 		}
 		err = engine.Unavailable(name, advice, "%s serves CRI at %s", v.RuntimeName, socket)
 	} else if errors.Is(err, errOld) {
-		err = engine.Unavailable(name, oldAdvice(engineName), "%v; tare weighs v1", err)
+		err = engine.Unavailable(name, cmp.Or(k.old, "install a version that serves CRI v1: containerd 1.6, CRI-O 1.23, cri-dockerd 0.3 or newer"), "%v; tare weighs v1", err)
 	} else if err != nil {
 		err = engine.Unavailable(name, k.advice, "%v", err)
 	}
@@ -182,13 +184,6 @@ func open(ctx context.Context, name, engineName string, e subject.Engine) (*conn
 		return nil, nil, err
 	}
 	return c, v, nil
-}
-
-func oldAdvice(engineName string) string {
-	if engineName == isuladEngine {
-		return `build isulad with ENABLE_CRI_API_V1 and set "enable-cri-v1": true in its daemon.json`
-	}
-	return "install a version that serves CRI v1: containerd 1.6, CRI-O 1.23, cri-dockerd 0.3 or newer"
 }
 
 func adviceFor(err error, k service) string {

@@ -34,13 +34,13 @@ func (s *session) Exec(ctx context.Context, n int, args []string) (subject.Execu
 	c, err := s.Inside(n, args)
 	h := s.held[c.Name]
 	if err == nil && (h == nil || h.container == "") {
-		err = s.failed("exec", fmt.Errorf("lane %d has no container", n))
+		err = engine.Failed(s.name, "exec", fmt.Errorf("lane %d has no container", n))
 	}
 	if err != nil {
 		return subject.Executed{}, err
 	}
 	done, err := s.conn.exec(ctx, c, s.clock() == "guest", args)
-	return done, s.failed("exec", err)
+	return done, engine.Failed(s.name, "exec", err)
 }
 
 // exec runs a command in a container. guest means that its processes are in a guest kernel.

@@ -3,7 +3,6 @@ package cri
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/node/procs"
 )
 
@@ -50,12 +50,7 @@ func configured(root, path string) string {
 	if !filepath.IsAbs(path) {
 		return ""
 	}
-	f, err := os.Open(root + path)
-	if err != nil {
-		return ""
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, 1<<20))
+	text, err := machine.Root(root).Read(path, 1<<20)
 	var config struct {
 		Endpoint string `yaml:"containerRuntimeEndpoint"`
 	}

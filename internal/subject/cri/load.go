@@ -42,7 +42,10 @@ func (d *driver) load(ctx context.Context, img *image.Image) error {
 		_, err := d.isula(ctx, "load", "-i", file)
 		return err
 	}
-	return d.loadCRIO(ctx, img, file)
+	// The image is tare's own, so the signature policy does not apply.
+	return d.withStorage(ctx, []string{"load", "--quiet", "--input", file}, func(storage string) []string {
+		return []string{"--insecure-policy", "copy", "--quiet", "docker-archive:" + file, storage + img.Ref}
+	})
 }
 
 func (d *driver) loadContainerd(ctx context.Context, img *image.Image) error {
@@ -56,14 +59,6 @@ func (d *driver) loadContainerd(ctx context.Context, img *image.Image) error {
 		return err
 	}
 	return held.Leave(ctx) // CRI keeps listed images
-}
-
-// loadCRIO copies an image into the storage that CRI-O shares with skopeo and podman.
-func (d *driver) loadCRIO(ctx context.Context, img *image.Image, file string) error {
-	// The image is tare's own, so the signature policy does not apply.
-	return d.withStorage(ctx, []string{"load", "--quiet", "--input", file}, func(storage string) []string {
-		return []string{"--insecure-policy", "copy", "--quiet", "docker-archive:" + file, storage + img.Ref}
-	})
 }
 
 // Lend implements subject.Lender for containerd and CRI-O.

@@ -18,7 +18,7 @@ import (
 func (s *session) Sandboxes(ctx context.Context) ([]subject.Sandbox, error) {
 	out, err := s.Session.Sandboxes(ctx)
 	_, failed := s.addPauses(ctx, out)
-	return out, errors.Join(err, s.failed("query the sandboxes", failed))
+	return out, errors.Join(err, engine.Failed(s.name, "query the sandboxes", failed))
 }
 
 // addPauses adds the pause processes to sandboxes, and returns the pods' uids.

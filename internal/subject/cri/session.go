@@ -23,7 +23,7 @@ func (t *Target) Open(ctx context.Context, env subject.Env) (subject.Session, er
 	if err := d.open(ctx); err != nil {
 		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 		defer cancel()
-		return nil, t.failed("open", err, d.close(clean))
+		return nil, engine.Failed(t.name, "open", err, d.close(clean))
 	}
 	o := engine.Options{
 		Target: t.name, Called: t.engineName, Driver: d, Env: env, Guest: t.clock() == "guest", Pods: true, Lag: lag, OnHost: d.network == subject.NetworkHost,
@@ -119,7 +119,7 @@ func (d *driver) warm(ctx context.Context, _ int) error {
 func (s *session) Prepare(ctx context.Context, op subject.Op, lanes []int) (subject.Batch, error) {
 	if s.pause != nil && (op == subject.RunPod || op == subject.Run) {
 		if err := engine.Renew(s.key(s.pause), func() (bool, error) { return s.givePause(ctx) }); err != nil {
-			return nil, s.failed(string(op), err)
+			return nil, engine.Failed(s.name, string(op), err)
 		}
 	}
 	return s.Session.Prepare(ctx, op, lanes)

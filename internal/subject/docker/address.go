@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -17,6 +16,7 @@ import (
 	"github.com/docker/go-connections/tlsconfig"
 	"github.com/moby/moby/client"
 
+	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
@@ -165,14 +165,9 @@ func fromContext(e subject.Engine, name, from string) (address, error) {
 
 // readJSON reads a file of up to 1 MiB.
 func readJSON(path string, into any) error {
-	f, err := os.Open(path)
+	text, err := machine.Root("").Read(path, 1<<20)
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, 1<<20))
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(b, into)
+	return json.Unmarshal(text, into)
 }

@@ -118,9 +118,6 @@ func connect(a address) (*connection, error) {
 	return c, nil
 }
 
-// overNetwork reports whether the address is not a unix socket.
-func (a address) overNetwork() bool { return engine.Socket(a.host) == "" }
-
 // warm leaves n connections open and idle, so that no timed call opens one or meets a dead one. A
 // connection is in use until its reply is read, so n replies are held at a time.
 func (c *connection) warm(ctx context.Context, n int) error {

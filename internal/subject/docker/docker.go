@@ -76,9 +76,6 @@ func New(ctx context.Context, name, runtime, via string, e subject.Engine) (subj
 	if !slices.Contains([]string{subject.NetworkNone, subject.NetworkBridge, subject.NetworkHost}, t.network) {
 		return nil, engine.Unavailable(name, "use none, bridge or host", "unknown network %q", t.network)
 	}
-	if via != viaAPI && via != viaCLI {
-		return nil, engine.Unavailable(name, "use api or cli", "unknown interface %q", via)
-	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if err := t.ask(ctx); err != nil {
@@ -141,7 +138,7 @@ func names(info system.Info) []string {
 }
 
 // ask connects to the daemon and queries its version and configuration.
-func (t *Target) ask(ctx context.Context) error {
+func (t *Target) ask(ctx context.Context) (err error) {
 	at, err := find(t.engine)
 	if err == nil {
 		t.connection, err = connect(at)
@@ -149,18 +146,14 @@ func (t *Target) ask(ctx context.Context) error {
 	if err != nil {
 		return engine.Unavailable(t.name, "give the daemon's address, or set DOCKER_HOST", "%v", err)
 	}
-	err = t.introduce(ctx)
-	if err != nil {
-		t.http.CloseIdleConnections()
-	}
-	return err
-}
-
-func (t *Target) introduce(ctx context.Context) error {
+	defer func() {
+		if err != nil {
+			t.http.CloseIdleConnections()
+		}
+	}()
 	if _, err := t.Ping(ctx, client.PingOptions{NegotiateAPIVersion: true}); err != nil {
 		return t.unreachable(ctx, err)
 	}
-	var err error
 	if t.version, err = t.ServerVersion(ctx, client.ServerVersionOptions{}); err != nil {
 		return t.unreachable(ctx, err)
 	}
@@ -212,7 +205,7 @@ func (t *Target) aliases() []string {
 // locate decides whether the daemon is on this machine. A socket may also lead into a virtual
 // machine or a tunnel.
 func (t *Target) locate() {
-	if t.overNetwork() {
+	if engine.Socket(t.host) == "" {
 		t.remote = "the daemon is reached over the network"
 		return
 	}

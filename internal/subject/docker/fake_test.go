@@ -125,7 +125,6 @@ func TestUnavailableHasReasonAndAdvice(t *testing.T) {
 		"an error":                   {answers: map[string]string{"GET /version": `500 {"message":"no disk"}`}, want: "no disk"},
 		"no such runtime":            {runtime: "kata", want: `no runtime "kata" (registered: runc, gv)`},
 		"another network":            {engine: subject.Engine{Network: "mine"}, want: `unknown network "mine"`},
-		"another interface":          {via: "dbus", want: `"dbus"`},
 		"no docker command":          {via: viaCLI, engine: subject.Engine{Command: "/no/docker"}, want: "no docker command"},
 		"a stand-in for the command": {via: viaCLI, engine: subject.Engine{Command: stand}, want: "is not Docker's"},
 		"an old command":             {via: viaCLI, engine: subject.Engine{Command: old}, want: "19.03.15"},

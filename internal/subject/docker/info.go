@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -24,11 +25,8 @@ import (
 // Info implements subject.Target.
 func (t *Target) Info() record.Target {
 	info := record.Target{
-		Name: t.name, Kind: "docker", Version: t.info.ServerVersion, Path: t.host, Clock: t.clock(),
+		Name: t.name, Kind: "docker", Version: t.info.ServerVersion, Path: cmp.Or(engine.Socket(t.host), t.host), Clock: t.clock(),
 		Operations: t.operations(), Config: t.config(), Notes: t.notes(),
-	}
-	if socket := engine.Socket(t.host); socket != "" {
-		info.Path = socket
 	}
 	if t.command != nil {
 		info.Path = t.command.Path
@@ -106,7 +104,7 @@ func (t *Target) config() map[string]string {
 		"security": strings.Join(t.info.SecurityOptions, " "), "root": t.info.DockerRootDir,
 		"live restore": strconv.FormatBool(t.info.LiveRestoreEnabled), "debug": strconv.FormatBool(t.info.Debug),
 		"product": t.version.Platform.Name, "kernel": t.info.KernelVersion,
-		"daemon": "on this machine",
+		"daemon": "on this machine", "command version": t.client,
 	}
 	for _, s := range t.info.DriverStatus {
 		if s[0] == "Backing Filesystem" {
@@ -118,9 +116,6 @@ func (t *Target) config() map[string]string {
 	}
 	if strings.HasPrefix(t.host, "tcp://") {
 		facts["tls"] = tlsKind(t.secure)
-	}
-	if t.command != nil {
-		facts["command version"] = t.client
 	}
 	for _, c := range t.version.Components {
 		if c.Name == "containerd" {

@@ -44,32 +44,23 @@ func (e *engine) usual() string {
 	return e.ways[0]
 }
 
-// in returns the engine's name with a way.
-func (e *engine) in(way string) string {
-	if way == e.usual() {
-		return e.name
-	}
-	return e.name + "+" + way
-}
-
 // behind returns the name of a runtime behind the engine, with a way. The default runtime may
 // have no name.
 func (e *engine) behind(way, runtime string) string {
-	if runtime == "" {
-		return e.in(way)
+	name := e.name
+	if way != e.usual() {
+		name += "+" + way
 	}
-	return e.in(way) + "/" + runtime
+	if runtime != "" {
+		name += "/" + runtime
+	}
+	return name
 }
 
 // wanted returns the ways that the settings select.
 func (e *engine) wanted(s Settings) []string {
-	var out []string
-	for _, way := range s.Via {
-		if slices.Contains(e.ways, way) {
-			out = append(out, way)
-		}
-	}
-	if out == nil {
+	out := slices.DeleteFunc(slices.Clone(s.Via), func(way string) bool { return !slices.Contains(e.ways, way) })
+	if len(out) == 0 {
 		return []string{e.usual()}
 	}
 	return out

@@ -109,11 +109,11 @@ func one(ctx context.Context, name, path string, s Settings) Found {
 	case name == host.Name:
 		t = host.New()
 	case name == floor.Name:
-		t, err = typed(floor.New())
+		t, err = floor.New()
 	case isEngine:
 		t, err = e.new(ctx, name, runtime, way, s.engine(name))
 	default:
-		t, err = typed(oci.New(ctx, name, path))
+		t, err = oci.New(ctx, name, path)
 	}
 	if err == nil {
 		return Found{Name: name, Target: t}
@@ -127,12 +127,4 @@ func why(name string, err error) *subject.Unavailable {
 		u = &subject.Unavailable{Name: name, Reason: err.Error()}
 	}
 	return u
-}
-
-// typed keeps a nil pointer from becoming a non-nil interface.
-func typed[T subject.Target](t T, err error) (subject.Target, error) {
-	if err != nil {
-		return nil, err
-	}
-	return t, nil
 }

@@ -44,7 +44,7 @@ func controllers(hs []cgroup.Hierarchy) []string {
 type Target struct{ hierarchies []cgroup.Hierarchy }
 
 // New returns the floor as a target, or a *subject.Unavailable.
-func New() (*Target, error) {
+func New() (subject.Target, error) {
 	if os.Geteuid() != 0 {
 		return nil, &subject.Unavailable{Name: Name, Reason: "namespaces and cgroups need root", Advice: "run tare as root (sudo tare …)"}
 	}

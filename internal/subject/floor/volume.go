@@ -92,23 +92,17 @@ func (s *session) mountTmpfs(b *box) *record.Failure {
 	if size == 0 {
 		return nil
 	}
-	err := inMounts(b, func() error {
-		return unix.Mount("tmpfs", subject.VolumePath, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, fmt.Sprintf("mode=1777,size=%d", size))
-	})
+	pidfd, err := unix.PidfdOpen(b.pid, 0)
+	if err == nil {
+		defer func() { _ = unix.Close(pidfd) }()
+		err = thread.InMounts(pidfd, func() error {
+			return unix.Mount("tmpfs", subject.VolumePath, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, fmt.Sprintf("mode=1777,size=%d", size))
+		})
+	}
 	if err != nil {
 		return &record.Failure{Kind: record.FailError, Detail: fmt.Sprintf("mount a tmpfs of %d bytes at %s in the container: %v", size, subject.VolumePath, err)}
 	}
 	return nil
-}
-
-// inMounts calls do in the container's mount namespace.
-func inMounts(b *box, do func() error) error {
-	pidfd, err := unix.PidfdOpen(b.pid, 0)
-	if err != nil {
-		return fmt.Errorf("pidfd_open(%d): %w", b.pid, err)
-	}
-	defer func() { _ = unix.Close(pidfd) }()
-	return thread.InMounts(pidfd, do)
 }
 
 // clear removes what a container wrote to its root file system, for the next one on the lane.

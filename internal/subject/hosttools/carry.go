@@ -41,15 +41,12 @@ func Fio(ctx context.Context) (*Program, error) {
 
 // Find finds a program on PATH, its version, and the files that it needs. Files that it opens
 // later, such as plug-ins and data, are not included.
-func Find(ctx context.Context, name string) (*Program, error) {
-	p, err := find(ctx, name)
-	if err != nil {
-		return nil, fmt.Errorf("carry %s: %w", name, err)
-	}
-	return p, nil
-}
-
-func find(ctx context.Context, name string) (*Program, error) {
+func Find(ctx context.Context, name string) (p *Program, err error) {
+	defer func() {
+		if err != nil {
+			p, err = nil, fmt.Errorf("carry %s: %w", name, err)
+		}
+	}()
 	path, err := exec.LookPath(name)
 	if errors.Is(err, exec.ErrNotFound) {
 		return nil, fmt.Errorf("not on PATH: apt-get install %[1]s, dnf install %[1]s or apk add %[1]s", name)
@@ -69,7 +66,7 @@ func find(ctx context.Context, name string) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Program{Name: name, Path: path, Files: files}
+	p = &Program{Name: name, Path: path, Files: files}
 	p.Version, err = version(ctx, path)
 	return p, err
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/tare-bench/tare/internal/term"
 )
@@ -42,18 +44,16 @@ func parseList(out string) ([]string, error) {
 		if line == "" || line == "statically linked" {
 			continue
 		}
-		name, rest, found := strings.Cut(line, " => ")
-		if !found {
-			name, rest = "", line
-		}
-		if rest == "not found" {
+		if name, found := strings.CutSuffix(line, " => not found"); found {
 			return nil, fmt.Errorf("the library %s is missing: reinstall the program", term.Clean(name))
 		}
-		at, address, ok := cutAddress(rest)
-		switch {
-		case !ok || !hex(address):
+		m := listed().FindStringSubmatch(line)
+		if m == nil {
 			return nil, fmt.Errorf("unknown line %.200q", line)
-		case !found && !strings.Contains(at, "/") && strings.HasPrefix(at, "linux-"):
+		}
+		at := m[2]
+		switch {
+		case m[1] == "" && !strings.Contains(at, "/") && strings.HasPrefix(at, "linux-"):
 			continue // linux-vdso.so.1, linux-gate.so.1
 		case !filepath.IsAbs(at):
 			return nil, fmt.Errorf("a library without an absolute path: %.200q", line)
@@ -65,15 +65,5 @@ func parseList(out string) ([]string, error) {
 	return libs, nil
 }
 
-// cutAddress splits "PATH (0x1234)".
-func cutAddress(s string) (path, address string, ok bool) {
-	path, address, ok = strings.Cut(s, " (0x")
-	if !ok || !strings.HasSuffix(address, ")") {
-		return "", "", false
-	}
-	return path, strings.TrimSuffix(address, ")"), true
-}
-
-func hex(s string) bool {
-	return s != "" && len(s) <= 16 && strings.Trim(s, "0123456789abcdef") == ""
-}
+// listed matches "NAME => PATH (0x1234)" and "PATH (0x1234)".
+var listed = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(.* => )?(.*?) \(0x[0-9a-f]{1,16}\)$`) })

@@ -8,25 +8,9 @@ import (
 
 // versions parses the output of `isula version`: sections with a line "  Version:\t2.1.5" each.
 func versions(text string) (client, server string) {
-	section := ""
-	for line := range strings.Lines(text) {
-		line = strings.TrimRight(line, " \n")
-		if !strings.HasPrefix(line, " ") && !strings.HasPrefix(line, "\t") {
-			section = line
-			continue
-		}
-		key, value, _ := strings.Cut(line, ":")
-		if strings.TrimSpace(key) != "Version" {
-			continue
-		}
-		switch section {
-		case "Client:":
-			client = strings.TrimSpace(value)
-		case "Server:":
-			server = strings.TrimSpace(value)
-		}
-	}
-	return client, server
+	first, second, _ := strings.Cut(text, "\nServer:")
+	second, _, _ = strings.Cut(second, "\n\n") // the next section
+	return facts(first)["Version"], facts(second)["Version"]
 }
 
 // facts parses the output of `isula info`: "Storage Driver: overlay".

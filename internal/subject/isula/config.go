@@ -3,12 +3,11 @@ package isula
 import (
 	"cmp"
 	"encoding/json"
-	"io"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
+	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/internal/subject/containerd"
 )
@@ -39,13 +38,9 @@ func ConfigOf(socket string) *Config {
 		return nil
 	}
 	defer d.Close()
-	f, err := os.Open(d.File("root" + DaemonConfig))
-	if err != nil {
-		return nil
-	}
-	defer f.Close()
 	c := new(Config)
-	if json.NewDecoder(io.LimitReader(f, 1<<20)).Decode(c) != nil {
+	text, err := machine.Root(d.File("root")).Read(DaemonConfig, 1<<20)
+	if err != nil || json.Unmarshal(text, c) != nil {
 		return nil
 	}
 	c.Default = cmp.Or(procs.Flag(procs.ArgsOf(d.Pid), "--default-runtime"), c.Default, builtIn[0])

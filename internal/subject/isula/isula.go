@@ -49,10 +49,6 @@ type Target struct {
 // The runtimes come from the daemon's configuration. If that cannot be read, a missing runtime
 // fails at create.
 func New(ctx context.Context, name, runtime, _ string, e subject.Engine) (subject.Target, error) {
-	return newTarget(ctx, name, runtime, e)
-}
-
-func newTarget(ctx context.Context, name, runtime string, e subject.Engine) (*Target, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	t := &Target{name: name, runtime: runtime, network: cmp.Or(e.Network, subject.NetworkNone)}
@@ -140,11 +136,10 @@ const (
 // Runtimes lists the configured runtimes, the default first, or the built-in default if the
 // configuration is unavailable. If there is no iSulad, the error is a *subject.Unavailable.
 func Runtimes(ctx context.Context, e subject.Engine) ([]string, error) {
-	t, err := newTarget(ctx, "isula", "", e)
-	if err != nil {
+	if _, err := New(ctx, "isula", "", "", e); err != nil {
 		return nil, err
 	}
-	if config := ConfigOf(engine.Socket(t.address)); config != nil {
+	if config := ConfigOf(engine.Socket(address(e))); config != nil {
 		return config.Names(), nil
 	}
 	return builtIn[:1], nil

@@ -10,6 +10,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -151,14 +152,10 @@ func read(path string) (map[string]string, error) {
 		}
 	}
 	hypervisor := c.Runtime.HypervisorName
-	if hypervisor == "" && len(c.Hypervisor) == 1 {
-		for name := range c.Hypervisor {
-			hypervisor = name
-		}
+	if names := slices.Collect(maps.Keys(c.Hypervisor)); hypervisor == "" && len(names) == 1 {
+		hypervisor = names[0]
 	}
-	if hypervisor == "" {
-		hypervisor = "unknown"
-	}
+	hypervisor = cmp.Or(hypervisor, "unknown")
 	// The default is false in the Go runtime and true in runtime-rs. Dragonball has no process of
 	// its own, so it is always true.
 	only := c.Runtime.Name != "" || c.Runtime.HypervisorName != "" || strings.Contains(real, "runtime-rs")

@@ -127,7 +127,11 @@ func (t *Target) choose(nodes []corev1.Node) error {
 		const most = 3
 		return engine.Unavailable(t.name, "", "no node of the cluster accepts the pods: %s", cmp.Or(strings.Join(why[:min(most, len(why))], "; "), "it has no nodes"))
 	}
-	own := slices.DeleteFunc(slices.Clone(t.nodes), func(n corev1.Node) bool { return !isHere(&n) })
+	// A node with this machine's boot id runs on its kernel, and so has the same clocks.
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	own := slices.DeleteFunc(slices.Clone(t.nodes), func(n corev1.Node) bool {
+		return err != nil || n.Status.NodeInfo.BootID != strings.TrimSpace(string(boot))
+	})
 	switch {
 	case t.e.Image != "" || named != "":
 	case len(own) == 1:
@@ -182,13 +186,6 @@ func (t *Target) refuses(n *corev1.Node) string {
 
 func notReady(c *corev1.NodeCondition) string {
 	return strings.TrimSpace("is not ready: " + c.Reason + " " + c.Message)
-}
-
-// isHere reports whether a node runs on this machine's kernel, and so has the same clocks, by
-// its boot id.
-func isHere(n *corev1.Node) bool {
-	own, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	return err == nil && n.Status.NodeInfo.BootID == strings.TrimSpace(string(own))
 }
 
 func namesOf(nodes []corev1.Node) (names []string) {

@@ -210,7 +210,7 @@ func (t *Target) Clean(ctx context.Context, runID string, dryRun bool) ([]string
 	if t.here && t.e.Image == "" && len(t.nodes) == 1 {
 		n, err := t.engine(ctx, d.env)
 		if err != nil {
-			return nil, t.failed("clean up", err)
+			return nil, engine.Failed(t.name, "clean up", err)
 		}
 		defer n.Close()
 		d.node = n

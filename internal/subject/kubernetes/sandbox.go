@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/engine"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -44,7 +45,7 @@ func (s *session) Sandboxes(ctx context.Context) ([]subject.Sandbox, error) {
 	if s.node != nil {
 		err = errors.Join(err, s.node.Complete(ctx, out))
 	}
-	return out, s.failed("query the sandboxes", err)
+	return out, engine.Failed(s.name, "query the sandboxes", err)
 }
 
 // Exec implements subject.Executor by the node's engine, without load on the cluster.

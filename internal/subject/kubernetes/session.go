@@ -47,7 +47,7 @@ func (t *Target) Open(ctx context.Context, env subject.Env) (subject.Session, er
 		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout)
 		defer cancel()
 		names, _ := d.List(clean)
-		return nil, t.failed("open", err, d.Remove(clean, names), d.close(clean))
+		return nil, engine.Failed(t.name, "open", err, d.Remove(clean, names), d.close(clean))
 	}
 	o := engine.Options{
 		Target: t.name, Called: "the cluster", Driver: d, Env: env, Guest: t.clock() == "guest",
@@ -63,10 +63,6 @@ func (t *Target) Open(ctx context.Context, env subject.Env) (subject.Session, er
 		return nil, err
 	}
 	return &session{s, d}, nil
-}
-
-func (t *Target) failed(doing string, errs ...error) error {
-	return engine.Failed(t.name, doing, errs...)
 }
 
 func (d *driver) open(ctx context.Context) error {

@@ -45,7 +45,7 @@ func Names() []string {
 
 // New returns the runtime at a path, or with that name on PATH. If it cannot be weighed, the
 // error is a *subject.Unavailable.
-func New(ctx context.Context, name, path string) (*Target, error) {
+func New(ctx context.Context, name, path string) (subject.Target, error) {
 	file, err := exec.LookPath(cmp.Or(path, name))
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
 		return nil, engine.Unavailable(name, install(name), "no %s on PATH", cmp.Or(path, name))

@@ -110,11 +110,12 @@ func choose(ctx context.Context, name string, podman cli.Program, runtime string
 			}
 		}
 	}
-	if _, plain := ask(ctx, podman); plain != nil { // podman itself fails
+	byDefault, plain := ask(ctx, podman)
+	if plain != nil { // podman itself fails
 		return p, i, engine.Unavailable(name, "check it with: "+podman.Path+" info", "%v", plain)
 	}
 	return p, i, engine.Unavailable(name, "install "+filepath.Base(runtime)+" on PATH, or add it to [engine.runtimes] in containers.conf",
-		"podman has no runtime %s (available: %s): %v", runtime, strings.Join(registered(ctx, podman), ", "), err)
+		"podman has no runtime %s (available: %s): %v", runtime, strings.Join(registered(ctx, podman, byDefault), ", "), err)
 }
 
 // usual are the runtimes in podman's default configuration (containers/common 0.50 and later).
@@ -129,31 +130,25 @@ func Runtimes(ctx context.Context, e subject.Engine) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, _, err := choose(ctx, "podman", podman, ""); err != nil {
+	_, i, err := choose(ctx, "podman", podman, "")
+	if err != nil {
 		return nil, err
 	}
-	return registered(ctx, podman), nil
+	return registered(ctx, podman, i), nil
 }
 
-func registered(ctx context.Context, podman cli.Program) []string {
-	known := make([]string, 1+len(usual)) // the default, and the usual ones that exist
-	_ = engine.Each(len(known), func(n int) error {
-		if n == 0 {
-			i, err := ask(ctx, podman)
-			known[0] = i.Host.OCIRuntime.Name
-			return err
-		}
-		_, err := ask(ctx, with(podman, usual[n-1]))
+// registered lists the default runtime of i, and the usual ones that exist.
+func registered(ctx context.Context, podman cli.Program, i info) []string {
+	known := make([]string, len(usual))
+	_ = engine.Each(len(usual), func(n int) error {
+		_, err := ask(ctx, with(podman, usual[n]))
 		if err == nil {
-			known[n] = usual[n-1]
+			known[n] = usual[n]
 		}
 		return err
 	})
-	rest := slices.DeleteFunc(known[1:], func(runtime string) bool { return runtime == "" || runtime == known[0] })
-	if known[0] == "" {
-		return rest
-	}
-	return known[:1+len(rest)]
+	first := i.Host.OCIRuntime.Name
+	return append([]string{first}, slices.DeleteFunc(known, func(runtime string) bool { return runtime == "" || runtime == first })...)
 }
 
 // with returns podman with a runtime, "" for its default.

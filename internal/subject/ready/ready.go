@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tare-bench/tare/internal/node/machine"
@@ -24,36 +25,27 @@ import (
 // Opener returns [subject.Opener] for targets whose workloads are polled for readiness, and
 // supervised by minder if they are the user's.
 func Opener(asked setting.Ready, targets []subject.Target, env subject.Env) func(ctx context.Context, i int, runID, dir, stateDir string) (subject.Session, error) {
-	if asked == "" {
-		return supervised(targets, env)
+	if asked != "" {
+		is, _ := asked.Parse() // Wrap returns the error
+		env.Network, env.Ready = env.Network || is.Port != 0, asked
 	}
-	is, _ := asked.Parse() // Wrap returns the error
-	env.Network, env.Ready = env.Network || is.Port != 0, asked
-	open := supervised(targets, env)
+	open := subject.Opener(targets, env)
 	return func(ctx context.Context, i int, runID, dir, stateDir string) (subject.Session, error) {
 		s, err := open(ctx, i, runID, dir, stateDir)
-		if err != nil || reportsReady(targets[i].Info()) {
-			return s, err
+		if err != nil {
+			return nil, err
+		}
+		if env.Workload.Cargo != nil {
+			s = minder.Wrap(s, env, minder.Most(env.Lanes))
+		}
+		if asked == "" || reportsReady(targets[i].Info()) {
+			return s, nil
 		}
 		w, err := Wrap(s, asked, env.Timeout)
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("target %s: %w", targets[i].Info().Name, err), s.Close(context.WithoutCancel(ctx)))
 		}
 		return w, nil
-	}
-}
-
-func supervised(targets []subject.Target, env subject.Env) func(ctx context.Context, i int, runID, dir, stateDir string) (subject.Session, error) {
-	open := subject.Opener(targets, env)
-	if env.Workload.Cargo == nil {
-		return open
-	}
-	return func(ctx context.Context, i int, runID, dir, stateDir string) (subject.Session, error) {
-		s, err := open(ctx, i, runID, dir, stateDir)
-		if err != nil {
-			return nil, err
-		}
-		return minder.Wrap(s, env, minder.Most(env.Lanes)), nil
 	}
 }
 
@@ -112,7 +104,7 @@ type batch struct {
 func (b *batch) Start(ctx context.Context) (int64, []record.Sample, error) {
 	polling, stop := context.WithCancel(ctx)
 	defer stop()
-	r := &round{session: b.s, release: make(chan struct{}), started: make(chan struct{}), lanes: len(b.lanes)}
+	r := &round{session: b.s, release: make(chan struct{}), lanes: len(b.lanes)}
 	if b.s.is.Port != 0 {
 		r.taken = occupied(b.s.is.Port)
 	}
@@ -141,8 +133,7 @@ func (b *batch) Start(ctx context.Context) (int64, []record.Sample, error) {
 			w.stop()
 		}
 	}
-	r.deadline = machine.Now() + int64(b.s.timeout)
-	close(r.started)
+	r.deadline.Store(machine.Now() + int64(b.s.timeout))
 	all.Wait()
 	for i := range samples {
 		if x := &samples[i]; x.Failure == nil {
@@ -159,16 +150,8 @@ type round struct {
 	taken    error         // why workloads in this machine's network cannot be polled; nil for no reason
 	release  chan struct{} // closed at the release of the lanes
 	released int64         // valid from then on
-	started  chan struct{} // closed when all operations are done and checked
-	deadline int64         // valid from then on
+	deadline atomic.Int64  // set when all operations are done and checked
 }
 
 // hasStarted reports whether the operations are done.
-func (r *round) hasStarted() bool {
-	select {
-	case <-r.started:
-		return true
-	default:
-		return false
-	}
-}
+func (r *round) hasStarted() bool { return r.deadline.Load() != 0 }

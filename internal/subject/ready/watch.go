@@ -108,7 +108,7 @@ func (w *watch) loop(ctx context.Context, sleep func(time.Duration)) {
 		case gone && started:
 			w.crashed = true
 			return
-		case started && machine.Now() > w.deadline:
+		case started && machine.Now() > w.deadline.Load():
 			return
 		}
 	}
@@ -149,7 +149,7 @@ func (w *watch) newPoller(at subject.Reached, started bool) (poller, error) {
 }
 
 // left returns the remaining time.
-func (w *watch) left() time.Duration { return time.Duration(w.deadline - machine.Now()) }
+func (w *watch) left() time.Duration { return time.Duration(w.deadline.Load() - machine.Now()) }
 
 // report sets the result in the sample.
 func (w *watch) report(ctx context.Context, s *record.Sample) {
