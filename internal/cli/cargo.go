@@ -63,9 +63,9 @@ func lenders(targets []subject.Target) (all []cargo.Lender) {
 	seen := map[string]bool{}
 	for _, t := range targets {
 		engine, _, _ := strings.Cut(t.Info().Name, "/")
-		if l, ok := t.(subject.Lender); ok && !seen[engine] {
+		if l, ok := t.(subject.ImageExporter); ok && !seen[engine] {
 			seen[engine] = true
-			all = append(all, cargo.Lender{Name: engine, Save: l.Lend})
+			all = append(all, cargo.Lender{Name: engine, Save: l.ExportImage})
 		}
 	}
 	return all

@@ -115,7 +115,7 @@ func (c selection) leaveOut(found []find.Found) map[string]bool {
 		if f.Target == nil {
 			continue
 		}
-		if p, is := f.Target.(subject.Particular); is {
+		if p, is := f.Target.(subject.Refuser); is {
 			if why := p.Refuses(c.workload); why != nil {
 				f.Target, f.Why, out[f.Name] = nil, why, true
 			}

@@ -77,17 +77,17 @@ func (w *Workload) Signal() unix.Signal {
 	return w.Cargo.Stop
 }
 
-// Particular is a target that does not support every user's program.
-type Particular interface {
+// Refuser is a target that does not support every user's program.
+type Refuser interface {
 	// Refuses returns why it cannot be weighed with w; nil if it can.
 	Refuses(w *setting.Workload) *Unavailable
 }
 
-// Lender is a target whose engine has images of the user.
-type Lender interface {
-	// Lend writes an image to a file, as an archive. The error wraps cargo.ErrNoImage if the
+// ImageExporter is a target whose engine has images of the user.
+type ImageExporter interface {
+	// ExportImage writes an image to a file, as an archive. The error wraps cargo.ErrNoImage if the
 	// engine has no such image.
-	Lend(ctx context.Context, ref, file string) error
+	ExportImage(ctx context.Context, ref, file string) error
 }
 
 // Forgive drops the failure of a user's program that was ended by the stop signal without a
@@ -151,9 +151,9 @@ type Reporter interface {
 	Statistics(ctx context.Context) ([]record.Statistic, error)
 }
 
-// Tended is a session whose sandboxes are managed by others: a kubelet evicts pods and restarts
+// PodReporter is a session whose sandboxes are managed by others: a kubelet evicts pods and restarts
 // containers.
-type Tended interface {
-	// Became returns the current state of each sandbox.
-	Became(ctx context.Context) ([]record.Pod, error)
+type PodReporter interface {
+	// PodStates returns the current state of each sandbox.
+	PodStates(ctx context.Context) ([]record.Pod, error)
 }

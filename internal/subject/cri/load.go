@@ -61,11 +61,11 @@ func (d *driver) loadContainerd(ctx context.Context, img *image.Image) error {
 	return held.Leave(ctx) // CRI keeps listed images
 }
 
-// Lend implements subject.Lender for containerd and CRI-O.
-func (t *Target) Lend(ctx context.Context, ref, file string) error {
+// ExportImage implements subject.ImageExporter for containerd and CRI-O.
+func (t *Target) ExportImage(ctx context.Context, ref, file string) error {
 	switch t.engineName {
 	case containerdEngine:
-		return containerd.Lend(ctx, t.socket, ref, file, criNamespace, "default")
+		return containerd.ExportImage(ctx, t.socket, ref, file, criNamespace, "default")
 	case crioEngine:
 		name, err := reference.ParseDockerRef(ref)
 		if err != nil {

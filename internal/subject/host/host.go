@@ -54,7 +54,7 @@ func (Target) Info() record.Target {
 	}
 }
 
-// Refuses implements subject.Particular.
+// Refuses implements subject.Refuser.
 func (Target) Refuses(w *setting.Workload) *subject.Unavailable {
 	if len(w.OnHost()) > 0 {
 		return nil

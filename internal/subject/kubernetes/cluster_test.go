@@ -233,7 +233,7 @@ func TestKubeletLimitsPodToLimitsPlusOverhead(t *testing.T) {
 	check.That(t, slices.ContainsFunc(processes, func(p subject.Process) bool { return p.Role == record.RoleShim }) &&
 		slices.Contains(processes, subject.Process{Role: record.RoleDaemon, Pid: c.Nodes[0].KubeletPid()}), "no shim or no kubelet among %+v", processes)
 	check.Equal(t, "Exit", must.Get(s.(subject.Executor).Exec(t.Context(), 0, probe.HoldArgs(1<<20, 0)))(t).Exit, 0)
-	pods, err := s.(subject.Tended).Became(t.Context())
+	pods, err := s.(subject.PodReporter).PodStates(t.Context())
 	check.That(t, err == nil && len(pods) == 1 && pods[0] == (record.Pod{}), "%+v, %v", pods, err)
 	// The kubelet may not have read the pod yet. metrics-server is not served here.
 	says, err := s.(subject.Reporter).Statistics(t.Context())

@@ -229,7 +229,7 @@ func (t *Target) Info() record.Target {
 	}
 }
 
-// Refuses implements subject.Particular. tare imports the image of a user's program only on this
+// Refuses implements subject.Refuser. tare imports the image of a user's program only on this
 // machine, not on nodes with a given image.
 func (t *Target) Refuses(*setting.Workload) *subject.Unavailable {
 	if t.e.Image == "" {
@@ -238,14 +238,14 @@ func (t *Target) Refuses(*setting.Workload) *subject.Unavailable {
 	return &subject.Unavailable{Name: t.name, Reason: "its nodes use the image " + t.e.Image + ", which is tare's: your own workload is imported by tare, only on the node where it runs", Advice: "omit that image, and run tare on the node"}
 }
 
-// Lend implements subject.Lender by the engine of this machine's node.
-func (t *Target) Lend(ctx context.Context, ref, file string) error {
+// ExportImage implements subject.ImageExporter by the engine of this machine's node.
+func (t *Target) ExportImage(ctx context.Context, ref, file string) error {
 	n, err := t.engine(ctx, subject.Env{})
 	if err != nil {
 		return err
 	}
 	defer n.Close()
-	return n.Lend(ctx, ref, file)
+	return n.ExportImage(ctx, ref, file)
 }
 
 // engine connects to the engine of the only node, which is this machine.

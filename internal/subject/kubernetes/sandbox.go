@@ -60,20 +60,20 @@ func (s *session) Exec(ctx context.Context, n int, args []string) (subject.Execu
 	return s.node.Exec(ctx, c, s.clock() == "guest", args)
 }
 
-// Became implements subject.Tended.
-func (s *session) Became(ctx context.Context) (out []record.Pod, err error) {
+// PodStates implements subject.PodReporter.
+func (s *session) PodStates(ctx context.Context) (out []record.Pod, err error) {
 	pods, err := s.pods(ctx)
 	for i := range pods {
 		if lane := s.Lane(pods[i].Name); lane >= 0 {
-			out = append(out, became(&pods[i], lane))
+			out = append(out, podState(&pods[i], lane))
 		}
 	}
 	return out, err
 }
 
-// became reads a pod's status. A kubelet evicts pods for lack of memory, disk or processes;
+// podState reads a pod's status. A kubelet evicts pods for lack of memory, disk or processes;
 // authorised users evict through the API.
-func became(p *corev1.Pod, lane int) record.Pod {
+func podState(p *corev1.Pod, lane int) record.Pod {
 	out := record.Pod{Lane: lane, Evicted: p.Status.Reason == "Evicted" || disrupted(p) != ""}
 	for i := range p.Status.ContainerStatuses {
 		c := &p.Status.ContainerStatuses[i]

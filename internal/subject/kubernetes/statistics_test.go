@@ -94,7 +94,7 @@ func TestImplausibleTimesAreUnknown(t *testing.T) {
 	}
 }
 
-func TestBecameReadsThePodStatus(t *testing.T) {
+func TestPodStateReadsTheStatus(t *testing.T) {
 	t.Parallel()
 	ended := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: oomKilled}}
 	for name, c := range map[string]struct {
@@ -108,7 +108,7 @@ func TestBecameReadsThePodStatus(t *testing.T) {
 		"killed for good":      {corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{State: ended}}}, record.Pod{Lane: 3, OOMKilled: 1}},
 		"killed and restarted": {corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{RestartCount: 2, LastTerminationState: ended}}}, record.Pod{Lane: 3, Restarts: 2, OOMKilled: 1}},
 	} {
-		check.Equal(t, name, became(&corev1.Pod{Status: c.status}, 3), c.want)
+		check.Equal(t, name, podState(&corev1.Pod{Status: c.status}, 3), c.want)
 	}
 }
 

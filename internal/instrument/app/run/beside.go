@@ -83,7 +83,7 @@ func newRoom(ctx context.Context, t subject.Target, env subject.Env, w subject.W
 
 // noRoom is why a target has no room for a neighbour, nil where it has.
 func noRoom(n app.Neighbour, t subject.Target) *subject.Unavailable {
-	if p, is := t.(subject.Particular); is && n.Image != "" {
+	if p, is := t.(subject.Refuser); is && n.Image != "" {
 		return p.Refuses(&setting.Workload{Image: n.Image, Command: n.Command})
 	}
 	return nil

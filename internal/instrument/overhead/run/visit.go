@@ -205,9 +205,9 @@ func (v *visit) read(ctx context.Context, phase string, moment record.Moment, me
 		boxes, problem = subject.SandboxesOf(ctx, v.Target.Session)
 	}
 	x := v.options.Meter.Read(ctx, boxes, subject.DaemonsOf(ctx, v.Target.Session), memory)
-	if s, ok := subject.As[subject.Tended](v.Target.Session); ok && v.made > 0 {
+	if s, ok := subject.As[subject.PodReporter](v.Target.Session); ok && v.made > 0 {
 		var err error
-		if x.Pods, err = s.Became(ctx); err != nil && problem == nil {
+		if x.Pods, err = s.PodStates(ctx); err != nil && problem == nil {
 			problem = fmt.Errorf("the target does not say what became of its sandboxes: %w", err)
 		}
 	}

@@ -15,14 +15,14 @@ import (
 	"github.com/tare-bench/tare/internal/cargo"
 )
 
-// Lend implements subject.Lender. It searches the namespace of tare's containers, then those of ctr,
-// nerdctl and a kubelet.
-func (t *Target) Lend(ctx context.Context, ref, file string) error {
-	return Lend(ctx, t.at.socket, ref, file, t.at.namespace, "default", "k8s.io")
+// ExportImage implements subject.ImageExporter. It searches the namespace of tare's containers,
+// then those of ctr, nerdctl and a kubelet.
+func (t *Target) ExportImage(ctx context.Context, ref, file string) error {
+	return ExportImage(ctx, t.at.socket, ref, file, t.at.namespace, "default", "k8s.io")
 }
 
-// Lend writes an image to a file, from the first namespace that has it.
-func Lend(ctx context.Context, socket, ref, file string, among ...string) error {
+// ExportImage writes an image to a file, from the first namespace that has it.
+func ExportImage(ctx context.Context, socket, ref, file string, among ...string) error {
 	name, err := reference.ParseDockerRef(ref)
 	if err != nil {
 		return err

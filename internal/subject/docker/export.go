@@ -12,8 +12,8 @@ import (
 	"github.com/tare-bench/tare/internal/cargo"
 )
 
-// Lend implements subject.Lender, as docker save does.
-func (t *Target) Lend(ctx context.Context, ref, file string) error {
+// ExportImage implements subject.ImageExporter, as docker save does.
+func (t *Target) ExportImage(ctx context.Context, ref, file string) error {
 	_, err := t.ImageInspect(ctx, ref)
 	if cerrdefs.IsNotFound(err) {
 		return cargo.ErrNoImage

@@ -8,8 +8,8 @@ import (
 	"github.com/tare-bench/tare/internal/subject/engine/cli"
 )
 
-// Lend implements subject.Lender by podman save.
-func (t *Target) Lend(ctx context.Context, ref, file string) error {
+// ExportImage implements subject.ImageExporter by podman save.
+func (t *Target) ExportImage(ctx context.Context, ref, file string) error {
 	_, err := t.podman.Run(ctx, "image", "exists", ref)
 	if e, ok := errors.AsType[*cli.Error](err); ok && e.Exit == 1 {
 		return cargo.ErrNoImage
