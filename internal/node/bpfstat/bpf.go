@@ -1,16 +1,13 @@
-// Package bpfstat says which BPF programs are loaded, whose they are, what they occupy
-// and what they cost.
+// Package bpfstat lists loaded BPF programs with owner, memory, counters and CPU time.
 //
-// Counts and run times are the kernel's own (BPF_ENABLE_STATS), of which one run
-// costs some 20 ns more while they are on. They are switched on by a descriptor,
-// so that they go off when the last who asked for them has gone, however that
-// ends.
+// Counts and run times come from the kernel (BPF_ENABLE_STATS), which adds some 20 ns
+// to each run while statistics are on. A descriptor enables them, so they are disabled
+// when the last process with such a descriptor ends.
 package bpfstat
 
 import "github.com/tare-bench/tare/record"
 
-// Counters are what a program did since it was loaded, as far as statistics were
-// on.
+// Counters are the counters of a program since it was loaded, while statistics were on.
 type Counters struct {
 	ID     uint32
 	Count  uint64
@@ -18,7 +15,7 @@ type Counters struct {
 	Misses uint64 // runs that were left out since the program was running on this CPU already
 }
 
-// Filter chooses programs. Empty fields choose all; of several, all have to hold.
+// Filter selects programs that match all of its fields. An empty field matches all.
 type Filter struct {
 	Kmesh   bool
 	Names   []string // globs, matched with both names
@@ -28,20 +25,20 @@ type Filter struct {
 	IDs     []uint32
 }
 
-// Listing is programs, and maps, at a moment.
+// Listing is the programs and maps at one moment.
 type Listing struct {
 	At       int64 // ns of CLOCK_MONOTONIC
 	Programs []record.Program
 	Counters []Counters          // in the same order
 	Maps     []record.ProgramMap // that they use
-	// Loose are the maps that no loaded program uses and that somebody holds or has
-	// pinned, as far as the filter can mean them; known once it was described.
+	// Loose are the maps that no loaded program uses and that a process or a pin holds,
+	// if they match the filter; set by Describe.
 	Loose []record.Map
-	// Went are the last counters of programs, of whatever filter, that the listing
-	// before held and that are not there any more.
+	// Went are the last counters of programs of any filter that were in the last
+	// listing and no longer exist.
 	Went []Counters
-	// Passed are programs that came and went since the listing before, at least: the kernel
-	// gives ids in turn, and those left out between the first and the last new one were theirs.
+	// Passed is a lower bound of programs that came and went since the last listing, by
+	// the ids that the kernel skipped.
 	Passed   int
 	Gone     int      // programs or maps that went while they were looked at
 	Problems []string // what could not be seen, and why

@@ -12,17 +12,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxCgroups bounds the walk over cgroups, as does [longestWalk].
+// maxCgroups limits the walk over cgroups, as does [longestWalk].
 const maxCgroups = 20000
 
-// attachments are where programs are attached, as far as it is known. at holds no
-// text twice for one program.
+// attachments are the known attach points of programs. at has no duplicates per
+// program.
 type attachments struct {
 	at      map[uint32][]string
 	cgroups map[uint64]string // paths, by the cgroup's id
 	xdp     map[int][]uint32  // programs, by the number of the interface that they are at
-	// interfaces are the names of those of this network namespace, elsewhere those of
-	// others at which a program is by XDP.
+	// interfaces are the names of interfaces of this network namespace, or of another
+	// one with an XDP program.
 	interfaces map[int]string
 	elsewhere  map[uint32]string
 }
@@ -34,7 +34,7 @@ func (at *attachments) add(program uint32, where string) {
 	}
 }
 
-// cgroup is the path of one, or its number where it is not seen here.
+// cgroup returns the path of a cgroup, or its number if the path is unknown.
 func (at *attachments) cgroup(id uint64) string {
 	if path, ok := at.cgroups[id]; ok {
 		return path
@@ -42,8 +42,8 @@ func (at *attachments) cgroup(id uint64) string {
 	return fmt.Sprintf("cgroup id %d, not seen here", id)
 }
 
-// walkCgroups finds the cgroups of version 2 and what is attached to each, with a
-// link or without.
+// walkCgroups finds the v2 cgroups and the programs attached to each, with or without a
+// link.
 func (m *Meter) walkCgroups(at *attachments) (problems []string) {
 	mounts, err := mountinfo.GetMounts(mountinfo.FSTypeFilter("cgroup2"))
 	if err != nil {
@@ -67,8 +67,8 @@ func (m *Meter) walkCgroups(at *attachments) (problems []string) {
 	return problems
 }
 
-// cgroupAt takes down a cgroup, and what is attached to it. One that is mounted
-// twice keeps its first path.
+// cgroupAt records a cgroup and the programs attached to it. The first of several
+// mounted paths counts.
 func (m *Meter) cgroupAt(path string, at *attachments) {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -86,7 +86,7 @@ func (m *Meter) cgroupAt(path string, at *attachments) {
 	m.atCgroup(fd, func(kind, id uint32) { at.add(id, "cgroup "+kindOf(attachKinds, kind)+" "+path) })
 }
 
-// atCgroup calls found with each program that is attached to a cgroup.
+// atCgroup calls found with each program attached to a cgroup.
 func (m *Meter) atCgroup(fd int, found func(kind, id uint32)) {
 	for _, kind := range cgroupAttach {
 		for _, id := range m.query(uint32(fd), kind) {
@@ -95,8 +95,8 @@ func (m *Meter) atCgroup(fd int, found func(kind, id uint32)) {
 	}
 }
 
-// attachedTo are the programs that are attached to cgroups, not those that apply to
-// them since they are attached further up.
+// attachedTo returns the programs attached to the cgroups themselves, without inherited
+// ones.
 func (m *Meter) attachedTo(paths []string) (map[uint32]bool, error) {
 	ids := map[uint32]bool{}
 	for _, path := range paths {
@@ -120,7 +120,7 @@ func (m *Meter) attachedTo(paths []string) (map[uint32]bool, error) {
 	return ids, nil
 }
 
-// mounted says where file systems of a type are mounted.
+// mounted returns the mount point of file systems of a type.
 func mounted(kind string) string {
 	mounts, err := mountinfo.GetMounts(mountinfo.FSTypeFilter(kind))
 	var places []string

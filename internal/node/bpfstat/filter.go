@@ -9,16 +9,15 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// shortName is how many bytes of a name the kernel keeps (BPF_OBJ_NAME_LEN less the
-// end mark).
+// shortName is the length of names in the kernel, BPF_OBJ_NAME_LEN - 1.
 const shortName = 15
 
-// Empty tells whether it leaves nothing out.
+// Empty reports whether the filter matches all programs.
 func (f *Filter) Empty() bool {
 	return !f.Kmesh && len(f.Names)+len(f.Pins)+len(f.Owners)+len(f.Cgroups)+len(f.IDs) == 0
 }
 
-// choose picks the programs of which all that f asks for is true.
+// choose returns the programs that match the filter.
 func (m *Meter) choose(f Filter, l *Listing) ([]*program, error) {
 	chosen := slices.Clone(m.programs)
 	keep := func(right func(p *program) bool) {
@@ -56,17 +55,17 @@ func (m *Meter) choose(f Filter, l *Listing) ([]*program, error) {
 	return chosen, nil
 }
 
-// named tells whether a glob matches a name of the program.
+// named reports whether a glob matches a name of the program.
 func (m *Meter) named(globs []string, p *program) bool {
 	m.fullName(p)
 	return slices.ContainsFunc(globs, func(glob string) bool { return matches(glob, p.Name, p.Full) })
 }
 
-// longestName is how much of a function's name is kept (KSYM_NAME_LEN).
+// longestName is the largest length of a function's name, KSYM_NAME_LEN.
 const longestName = 512
 
-// fullName fills the whole name of a program's first function where its short one
-// is as long as the kernel keeps names, and the program was loaded with BTF.
+// fullName sets the full name of a program's first function, if the short name may be
+// cut and the program was loaded with BTF.
 func (m *Meter) fullName(p *program) {
 	if p.named {
 		return
@@ -86,9 +85,9 @@ func (m *Meter) fullName(p *program) {
 	}
 }
 
-// matches compares a glob with both names. Of a name that was cut, and whose whole
-// is not known, a glob of more characters than the kernel keeps is asked whether a
-// beginning of it matches: "cgroup_connect4_prog" finds "cgroup_connect4".
+// matches compares a glob with both names. If the name may be cut and the full name is
+// unknown, a prefix of a longer glob can match: "cgroup_connect4_prog" finds
+// "cgroup_connect4".
 func matches(glob, name, full string) bool {
 	if full != "" && globbed(glob, full) || globbed(glob, name) {
 		return true

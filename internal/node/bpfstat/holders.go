@@ -22,7 +22,7 @@ const (
 	longestSearch  = time.Second
 )
 
-// holder is a process and a program of which it has a descriptor.
+// holder is a process with a descriptor of a program.
 type holder struct {
 	pid      int
 	who      string // pid and name, "" where it has ended
@@ -31,9 +31,8 @@ type holder struct {
 	attached string // where by that descriptor, of one of a perf event
 }
 
-// held are the programs of which a process has descriptors, by whatever: the
-// program, a link, a perf event; and maps, where that is asked for. Those that this
-// meter keeps are left out.
+// held returns the programs of which a process has descriptors: of the program, a link
+// or a perf event. With maps it returns maps too. It skips descriptors of this meter.
 func (m *Meter) held(pid int, maps bool) (out []holder, seen int, err error) {
 	d, err := m.reader.Open(pid)
 	if err != nil {
@@ -73,7 +72,7 @@ func (m *Meter) held(pid int, maps bool) (out []holder, seen int, err error) {
 	return out, seen, err
 }
 
-// idIn reads which program or map a descriptor is of; 0: it went.
+// idIn returns the id of the program or map of a descriptor, or 0 if it was closed.
 func idIn(d procs.Dir, fd, field string) uint32 {
 	n, ok := fdinfo(d, fd, field)
 	if !ok || n < 0 || n > 1<<32-1 {
@@ -97,8 +96,8 @@ func fdinfo(d procs.Dir, fd, field string) (int64, bool) {
 	return 0, false
 }
 
-// perf asks which program was attached to a perf event without a link
-// (BPF_TASK_FD_QUERY, Linux 4.18), and what the event is.
+// perf returns the program attached to a perf event without a link (BPF_TASK_FD_QUERY,
+// Linux 4.18), and describes the event.
 func (m *Meter) perf(pid int, fd string) (program uint32, what string) {
 	number, _ := strconv.ParseUint(fd, 10, 32) // the kernel's own text
 	name := make([]byte, 256)
@@ -150,7 +149,7 @@ func (m *Meter) ownedBy(owners []string, l *Listing) (map[uint32]bool, error) {
 	return ids, nil
 }
 
-// holders walks all processes.
+// holders returns the holders among all processes.
 func (m *Meter) holders(maps bool) (out []holder, problems []string) {
 	pids, err := m.reader.Pids()
 	if err != nil {

@@ -24,8 +24,8 @@ const (
 	lastXDP  = nl.IFLA_XDP_PROG_ID + 3
 )
 
-// walkInterfaces finds the programs that are at the interfaces of this network
-// namespace, by XDP or as filters of tc, with a link or without.
+// walkInterfaces finds the programs at the interfaces of this network namespace: XDP
+// and tc filters, with or without a link.
 func (at *attachments) walkInterfaces() (problems []string) {
 	at.interfaces = map[int]string{}
 	problems, err := at.walkNamespace(netns.None(), "", time.Now().Add(longestWalk))
@@ -35,12 +35,11 @@ func (at *attachments) walkInterfaces() (problems []string) {
 	return problems
 }
 
-// maxNamespaces bounds the walk over the network namespaces of others.
+// maxNamespaces limits the walk over other network namespaces.
 const maxNamespaces = 1000
 
-// walkNamespaces finds the programs that are at interfaces of the network namespaces in
-// which other processes are, or that are kept by a mount. What is attached with a link is
-// told by that.
+// walkNamespaces finds the programs at interfaces of other network namespaces: those of
+// processes, and those kept by a mount. Links are found elsewhere.
 func (at *attachments) walkNamespaces() (problems []string) {
 	var mine unix.Stat_t
 	if err := unix.Stat("/proc/thread-self/ns/net", &mine); err != nil {
@@ -80,8 +79,8 @@ func (at *attachments) walkNamespaces() (problems []string) {
 	return problems
 }
 
-// walkNamespace asks for the interfaces of a network namespace, [netns.None] for that of
-// this thread; where is said behind their names.
+// walkNamespace lists the interfaces of a network namespace, [netns.None] for that of
+// this thread. where is appended to their names.
 func (at *attachments) walkNamespace(ns netns.NsHandle, where string, until time.Time) (problems []string, err error) {
 	handle := &netlink.Handle{}
 	r := nl.NewNetlinkRequest(unix.RTM_GETLINK, unix.NLM_F_DUMP)
@@ -128,7 +127,7 @@ func (at *attachments) walkNamespace(ns netns.NsHandle, where string, until time
 	return nil, nil
 }
 
-// xdpAt takes down the programs that are at an interface by XDP.
+// xdpAt records the XDP programs of an interface.
 func (at *attachments) xdpAt(index int, name, where string, nested []byte) {
 	attributes, err := nl.ParseRouteAttr(nested)
 	if err != nil {
@@ -148,7 +147,7 @@ func (at *attachments) xdpAt(index int, name, where string, nested []byte) {
 	}
 }
 
-// filters takes down the programs that tc's filters run at an interface.
+// filters records the programs of tc filters of an interface.
 func (at *attachments) filters(handle *netlink.Handle, index int, name string) error {
 	for hook, parent := range map[string]uint32{"ingress": netlink.HANDLE_MIN_INGRESS, "egress": netlink.HANDLE_MIN_EGRESS} {
 		filters, err := handle.FilterList(&netlink.GenericLink{LinkAttrs: netlink.LinkAttrs{Index: index}}, parent)

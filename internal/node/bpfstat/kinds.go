@@ -2,9 +2,9 @@ package bpfstat
 
 import "strconv"
 
-// The kernel's own names, of enum bpf_prog_type, bpf_map_type and bpf_attach_type
-// of Linux 6.18, in lower case and without their prefixes. Numbers are never given
-// anew, so that what is newer is told as a number.
+// Names of enum bpf_prog_type, bpf_map_type and bpf_attach_type of Linux 6.18 in lower
+// case and without prefixes. Numbers are never reused, so newer types are shown as
+// numbers.
 var programKinds = []string{
 	"unspec", "socket_filter", "kprobe", "sched_cls", "sched_act", "tracepoint", "xdp", "perf_event", "cgroup_skb", "cgroup_sock",
 	"lwt_in", "lwt_out", "lwt_xmit", "sock_ops", "sk_skb", "cgroup_device", "sk_msg", "raw_tracepoint", "cgroup_sock_addr",

@@ -13,10 +13,10 @@ import (
 // sockmapType is BPF_LINK_TYPE_SOCKMAP, which package link does not know.
 const sockmapType = 14
 
-// maxLinks is more than machines have.
+// maxLinks exceeds the number of links on real machines.
 const maxLinks = 100000
 
-// links walks all links (Linux 5.8) and says in words where each holds its program.
+// links walks all links (Linux 5.8) and describes the attach point of each.
 func (m *Meter) links(at *attachments) (problems []string) {
 	s := m.scratch
 	for id, n := uint32(0), 0; n < maxLinks; n++ {
@@ -41,12 +41,12 @@ func (m *Meter) links(at *attachments) (problems []string) {
 	return append(problems, fmt.Sprintf("only the first %d links were looked at", maxLinks))
 }
 
-// word is a number of the part of a link's info that depends on its type.
+// word returns a number of the type-specific part of a link's info.
 func (i *linkInfo) word(offset int) uint32 { return binary.NativeEndian.Uint32(i.union[offset:]) }
 
 func (i *linkInfo) long(offset int) uint64 { return binary.NativeEndian.Uint64(i.union[offset:]) }
 
-// linkWords says what the link is whose info the scratch holds.
+// linkWords describes the link of the info in the scratch.
 func (m *Meter) linkWords(fd int, at *attachments) string {
 	i := &m.scratch.link
 	switch link.Type(i.Type) {
@@ -82,7 +82,7 @@ func (m *Meter) linkWords(fd int, at *attachments) string {
 	return fmt.Sprintf("link of type %d", i.Type)
 }
 
-// perfWords says what event the link of a perf event is at (Linux 6.6 tells).
+// perfWords describes the event of a perf link (Linux 6.6).
 func (m *Meter) perfWords(fd int) string {
 	i := &m.scratch.link
 	kinds := []string{"perf_event", "uprobe", "uretprobe", "kprobe", "kretprobe", "tracepoint", "perf_event"} // enum bpf_perf_event_type
@@ -103,8 +103,8 @@ func (m *Meter) perfWords(fd int) string {
 	}
 }
 
-// linkName asks for the info again with room for a text: its address and its length
-// go to these offsets. The scratch's info is then the second one.
+// linkName reads the info again with a buffer for a text, whose address and length are
+// at these offsets. It overwrites the scratch's info.
 func (m *Meter) linkName(fd, address, length int) string {
 	s := m.scratch
 	s.link = linkInfo{}
@@ -117,9 +117,9 @@ func (m *Meter) linkName(fd, address, length int) string {
 	return unix.ByteSliceToString(s.names[:])
 }
 
-// device is the name of the interface that a link of tc's kind is at. The kernel
-// tells its number, which is another interface in another network namespace: so
-// this one's own is asked whether the program is at it.
+// device returns the name of the interface of a tc link. The kernel reports its index,
+// which is another interface in another network namespace. So device checks that the
+// program is at the interface of this namespace.
 func (m *Meter) device(at *attachments, index, attach, program uint32) string {
 	return at.device(index, program, m.query(index, attach))
 }
@@ -139,8 +139,8 @@ func (at *attachments) device(index, program uint32, here []uint32) string {
 	return fmt.Sprintf("interface %d of another network namespace", index)
 }
 
-// query returns the programs that are attached to a cgroup or a map, by a descriptor, or
-// to an interface, by its number (BPF_PROG_QUERY, Linux 4.15).
+// query returns the programs attached to a cgroup or a map, by descriptor, or to an
+// interface, by index (BPF_PROG_QUERY, Linux 4.15).
 func (m *Meter) query(target, attach uint32) []uint32 {
 	s := m.scratch
 	s.query = queryAttr{target: target, attach: attach, ids: unsafe.Pointer(&s.maps), count: uint32(len(s.maps))}

@@ -8,9 +8,9 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// looseMaps are the maps that no loaded program uses, not those that lie in others. A
-// map outlives its programs, and is there before them, as long as a process has a
-// descriptor of it or it is pinned.
+// looseMaps returns the maps that no loaded program uses, without inner maps. A map
+// exists as long as a process has a descriptor of it or it is pinned, before and after
+// its programs.
 func (m *Meter) looseMaps() (out []record.Map) {
 	within := map[uint32]bool{}
 	for _, a := range m.maps {
@@ -26,8 +26,8 @@ func (m *Meter) looseMaps() (out []record.Map) {
 	return out
 }
 
-// keep says who holds a map, where it is pinned, and whose it is: by its name, by its
-// pins, or since everyone who holds it holds programs of that owner and of no other.
+// keep sets the holders, pins and owner of a map. The owner follows from its name, its
+// pins, or its holders if all their programs have the same owner.
 func (m *Meter) keep(a *record.Map, held []holder, pins []pin) {
 	var by []holder
 	for _, h := range held {
@@ -66,8 +66,8 @@ func (m *Meter) keep(a *record.Map, held []holder, pins []pin) {
 	}
 }
 
-// means tells whether a filter can mean a map that no program uses: names, cgroups and
-// ids are of programs.
+// means reports whether a filter can match a map that no program uses. Names, cgroups
+// and ids match only programs.
 func (f *Filter) means(a *record.Map, held []holder) bool {
 	below := func(pin string) bool {
 		return slices.ContainsFunc(f.Pins, func(path string) bool {

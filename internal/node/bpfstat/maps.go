@@ -13,8 +13,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// listMaps finds what maps went and came. What a program uses is there as long as
-// the program.
+// listMaps finds new and removed maps. The maps of a program exist as long as the
+// program.
 func (m *Meter) listMaps(l *Listing) error {
 	m.count()
 	old := m.maps
@@ -41,13 +41,13 @@ func (m *Meter) listMaps(l *Listing) error {
 	})
 }
 
-// there tells whether a map still is.
+// there reports whether a map still exists.
 func (m *Meter) there(id uint32) bool {
 	next, err := m.scratch.nextID(unix.BPF_MAP_GET_NEXT_ID, id-1)
 	return err == nil && next == id
 }
 
-// meetMap takes down a map that was not known.
+// meetMap records a new map.
 func (m *Meter) meetMap(id uint32, l *Listing) error {
 	fd, err := m.scratch.open(unix.BPF_MAP_GET_FD_BY_ID, id)
 	if errors.Is(err, unix.ENOENT) {
@@ -81,7 +81,7 @@ func (m *Meter) count() {
 	}
 }
 
-// find returns the map of an id; nil: it has gone, or came later.
+// find returns the map of an id, or nil.
 func (m *Meter) find(id uint32) *aMap {
 	at, ok := slices.BinarySearchFunc(m.maps, id, func(a *aMap, id uint32) int { return cmp.Compare(a.ID, id) })
 	if !ok {
@@ -90,7 +90,7 @@ func (m *Meter) find(id uint32) *aMap {
 	return m.maps[at]
 }
 
-// fill makes the listing of the programs that were chosen.
+// fill sets the listing of the selected programs.
 func (m *Meter) fill(l *Listing) {
 	used := map[uint32]bool{}
 	for _, p := range l.chosen {
@@ -124,7 +124,7 @@ func (m *Meter) fill(l *Listing) {
 	}
 }
 
-// usedBy are the maps that a program uses.
+// usedBy returns the maps of a program.
 func (m *Meter) usedBy(p *program) []record.ProgramMap {
 	all := make([]record.ProgramMap, 0, len(p.maps))
 	for _, id := range p.maps {
@@ -135,8 +135,8 @@ func (m *Meter) usedBy(p *program) []record.ProgramMap {
 	return all
 }
 
-// weighInner adds the memory of maps to that of the first of these maps that holds
-// them. One that stands on its own among them is left out.
+// weighInner adds the memory of inner maps to the first of these maps that contains
+// them. It skips inner maps that are in the list themselves.
 func (m *Meter) weighInner(used map[uint32]bool) {
 	counted := maps.Clone(used)
 	for _, a := range m.maps {

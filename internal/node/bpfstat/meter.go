@@ -21,11 +21,10 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Meter reads programs and maps. It keeps a descriptor of every program that the
-// last listing met, which is why a program that everyone else has let go of in the
-// meantime still tells its last counters; the next listing lets go of it too, and
-// leaves it out if that was the end of it. Of maps none is kept. It may be used by
-// several goroutines.
+// Meter reads programs and maps. It keeps a descriptor of every program of the last
+// listing. So the last counters of a program that was unloaded since are still
+// readable. The next listing closes the descriptor, and skips the program if it then no
+// longer exists. Meter keeps no maps. It is safe for concurrent use.
 type Meter struct {
 	mu         sync.Mutex
 	scratch    *scratch
@@ -38,7 +37,7 @@ type Meter struct {
 	statistics map[io.Closer]bool // they keep statistics on
 }
 
-// program is one that is loaded.
+// program is a loaded program.
 type program struct {
 	record.Program
 	fd       int
@@ -47,7 +46,7 @@ type program struct {
 	counters Counters
 }
 
-// aMap is a map. What it is never changes.
+// aMap is a map. Its properties never change.
 type aMap struct {
 	record.ProgramMap
 	kind      ebpf.MapType
@@ -56,8 +55,8 @@ type aMap struct {
 	partly    bool     // it may hold more of them
 }
 
-// Open asks whether programs can be listed here. The error matches [errUnsupported]
-// where the kernel, or what this process may do, is the reason.
+// Open checks that programs can be listed. The error matches [errUnsupported] if the
+// kernel or the capabilities of this process are the reason.
 func Open() (*Meter, error) {
 	m := &Meter{scratch: &scratch{}, users: map[uint32]int{}, statistics: map[io.Closer]bool{}}
 	if _, err := m.scratch.nextID(unix.BPF_PROG_GET_NEXT_ID, 0); err != nil && !errors.Is(err, unix.ENOENT) {
@@ -66,7 +65,7 @@ func Open() (*Meter, error) {
 	return m, nil
 }
 
-// Close gives back all descriptors, those of statistics among them.
+// Close closes all descriptors, including those of statistics.
 func (m *Meter) Close() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -82,8 +81,8 @@ func (m *Meter) Close() error {
 	return errors.Join(errs...)
 }
 
-// List returns the programs that f chooses, their counters and maps. What
-// [Meter.Describe] found out at another time is in it, as it was then; memory that was never asked for is -1.
+// List returns the programs that match f with their counters and maps. It includes the
+// results of earlier calls of [Meter.Describe]. Memory is -1 before Describe.
 func (m *Meter) List(f Filter) (*Listing, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -103,12 +102,12 @@ func (m *Meter) List(f Filter) (*Listing, error) {
 	return l, nil
 }
 
-// everyWalk is how many listings pass between two that walk all ids. The others
-// look above the highest id only, since the kernel gives ids in turn
-// (idr_alloc_cyclic) and begins anew after 2^31 of them.
+// everyWalk is how often a listing walks all ids. The other listings look only above
+// the highest id, because the kernel assigns ids in ascending order (idr_alloc_cyclic)
+// up to 2^31.
 const everyWalk = 64
 
-// listPrograms finds what went and what came.
+// listPrograms finds new and removed programs.
 func (m *Meter) listPrograms(l *Listing) error {
 	old := m.programs
 	m.programs = make([]*program, 0, len(old)+8)
@@ -152,8 +151,9 @@ func (m *Meter) listPrograms(l *Listing) error {
 
 func byID(p *program, id uint32) int { return cmp.Compare(p.ID, id) }
 
-// again reads a program's counters and lets go of it for a moment, so that one that
-// nobody else holds goes, which is told. While it is held its id is nobody else's.
+// again reads a program's counters and closes its descriptor for a moment, to see
+// whether the program still exists. The kernel does not reuse its id while the
+// descriptor is open.
 func (m *Meter) again(p *program) (here bool, err error) {
 	m.scratch.program = programInfo{}
 	err = info(m.scratch, p.fd, &m.scratch.program)
@@ -189,7 +189,7 @@ func (m *Meter) walk(command int, after uint32, what string, found func(id uint3
 	}
 }
 
-// program takes in a program that was not known.
+// program records a new program by its id.
 func (m *Meter) program(id uint32, l *Listing) error {
 	fd, err := m.scratch.open(unix.BPF_PROG_GET_FD_BY_ID, id)
 	if errors.Is(err, unix.ENOENT) {
@@ -208,10 +208,10 @@ func (m *Meter) program(id uint32, l *Listing) error {
 	return nil
 }
 
-// closeFast is for descriptors of programs and maps, whose closing does not wait.
+// closeFast closes descriptors of programs and maps, which does not block.
 func closeFast(fd int) { _, _, _ = unix.RawSyscall(unix.SYS_CLOSE, uintptr(fd), 0, 0) }
 
-// opening explains why a descriptor could not be had.
+// opening wraps an error of opening a descriptor.
 func opening(what string, id uint32, err error) error {
 	if errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) {
 		return fmt.Errorf("open BPF %s %d: %w: a descriptor is kept of every program; raise the limit (ulimit -n)", what, id, err)
@@ -219,7 +219,7 @@ func opening(what string, id uint32, err error) error {
 	return unsupported(fmt.Sprintf("open BPF %s %d", what, id), "4.13", err)
 }
 
-// meet takes down a program that was not known.
+// meet records a new program.
 func (m *Meter) meet(id uint32, fd int) (*program, error) {
 	i := &m.scratch.program
 	*i = programInfo{MapCount: uint32(len(m.scratch.maps)), Maps: unsafe.Pointer(&m.scratch.maps)}
@@ -251,16 +251,16 @@ func (m *Meter) meet(id uint32, fd int) (*program, error) {
 // instructionSize is that of struct bpf_insn.
 const instructionSize = 8
 
-// maxMaps is more than programs have.
+// maxMaps exceeds the number of maps of a program.
 const maxMaps = 4096
 
 func (p *program) count(i *programInfo) {
 	p.counters = Counters{ID: i.ID, Count: i.RunCount, Time: i.RunTime, Misses: i.Misses}
 }
 
-// Counters reads the counters of programs that were listed, in the order of their
-// ids, and appends them to into[:0]. What was not there at the last listing is left
-// out. It opens nothing: one system call for each.
+// Counters reads the counters of listed programs in the order of their ids and appends
+// them to into[:0]. It skips programs that were not in the last listing. It needs one
+// system call per program.
 func (m *Meter) Counters(ids []uint32, into []Counters) ([]Counters, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -282,9 +282,9 @@ func (m *Meter) Counters(ids []uint32, into []Counters) ([]Counters, error) {
 	return into, nil
 }
 
-// Statistics switches the kernel's counting on (Linux 5.8) until release is called,
-// the meter is closed, or this process ends. already says that it was on: by the
-// sysctl kernel.bpf_stats_enabled, or by a descriptor that another process holds.
+// Statistics enables the kernel's statistics (Linux 5.8) until release is called, the
+// meter is closed, or this process ends. already reports whether they were enabled
+// before, by the sysctl kernel.bpf_stats_enabled or a descriptor of another process.
 func (m *Meter) Statistics() (release func() error, already bool, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -310,9 +310,9 @@ func (m *Meter) Statistics() (release func() error, already bool, err error) {
 	}, already, nil
 }
 
-// counted tells whether the kernel counts runs, whoever had it do so: a program that does
-// nothing is run once, and asked for its count. Where none can be loaded, as before Linux
-// 5.11 beyond the limit of locked memory, it is not known, and no.
+// counted reports whether the kernel counts runs: it runs a trivial program once and
+// reads its count. If no program can be loaded, as before Linux 5.11 above the limit of
+// locked memory, it reports false.
 func counted() bool {
 	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: "tare_counted", Type: ebpf.SocketFilter, Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 0), asm.Return()}})
 	if err != nil {

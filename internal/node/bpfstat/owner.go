@@ -8,9 +8,9 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// owners are whose programs are recognised, by how the names of their maps, of
-// programs, and of what is pinned begin, and by a folder of pins. The names of
-// Kmesh's programs are everyone's ("sockops_prog").
+// owners are the known owners of programs by prefixes of the names of maps, programs
+// and pins, and by folders of pins. The names of Kmesh's programs are too common
+// ("sockops_prog").
 var owners = []struct {
 	name                 string
 	maps, programs, pins []string
@@ -22,8 +22,7 @@ var owners = []struct {
 	{"tare", []string{"tare"}, []string{"tare"}, nil, ""},
 }
 
-// ownerOf says whose a program is, as far as that is recognised: "kmesh", "cilium",
-// "systemd", "tare", or "".
+// ownerOf returns the owner of a program: "kmesh", "cilium", "systemd", "tare", or "".
 func ownerOf(p *record.Program) string {
 	for _, a := range p.Maps {
 		if owner := ownerByMap(a.Name); owner != "" {
@@ -56,8 +55,8 @@ func ownerByMap(name string) string {
 	return ""
 }
 
-// ownerByPin goes by the folders and the name below any mount of a bpffs:
-// bpf_kmesh and bpf_kmesh_workload, cilium and tc/globals/cilium_…, systemd.
+// ownerByPin returns the owner by the path below any bpffs mount: bpf_kmesh and
+// bpf_kmesh_workload, cilium and tc/globals/cilium_…, systemd.
 func ownerByPin(pin string) string {
 	for part := range strings.SplitSeq(path.Clean(pin), "/") {
 		for _, o := range owners {

@@ -22,14 +22,13 @@ const (
 	longestWalk = 500 * time.Millisecond
 )
 
-// pin is a name of a program, a link or a map in a file system of type bpf. program
-// is that of a link, too.
+// pin is the path of a pinned program, link or map. program is also set for a link.
 type pin struct {
 	path          string
 	program, aMap uint32
 }
 
-// pinned asks what a file of a bpffs stands for.
+// pinned opens a file of a bpffs and returns its object.
 func pinned(name string) (pin, error) {
 	object, err := bpfpin.Load(name, nil)
 	if err != nil {
@@ -59,9 +58,8 @@ func pinned(name string) (pin, error) {
 	return p, err
 }
 
-// pinnedAt are the programs that are meant by paths: of a program's or a link's pin
-// that program, of a map's all that use it, of a folder all that are pinned, or
-// whose links are, in it or below.
+// pinnedAt returns the programs of paths: the program of a program's or link's pin, all
+// users of a map, and all programs and links pinned in a folder or below it.
 func (m *Meter) pinnedAt(paths []string, l *Listing) (map[uint32]bool, error) {
 	ids := map[uint32]bool{}
 	for _, path := range paths {
@@ -107,8 +105,7 @@ func (m *Meter) pinnedAt(paths []string, l *Listing) (map[uint32]bool, error) {
 	return ids, nil
 }
 
-// bpffs are the places where file systems of type bpf are mounted, each file system
-// once.
+// bpffs returns the mount points of file systems of type bpf, each file system once.
 func bpffs() ([]string, error) {
 	mounts, err := mountinfo.GetMounts(mountinfo.FSTypeFilter("bpf"))
 	if err != nil {
@@ -140,7 +137,7 @@ func allPins() (pins []pin, problems []string) {
 	return pins, problems
 }
 
-// walkPins finds what is pinned in a folder and below it.
+// walkPins finds the pins in a folder and below it.
 func walkPins(folder string, until time.Time) (pins []pin, problems []string) {
 	seen, err := walkBelow(folder, maxPins, until, func(path string, e fs.DirEntry) bool {
 		if e.Type().IsRegular() {
@@ -173,8 +170,8 @@ func pinsOf(p *program, pins []pin) (paths []string) {
 
 var errMore = errors.New("there is more")
 
-// walkBelow calls look with a folder and what is below it, and counts what look
-// takes; [errMore] ends it where that is so many, or the time is over.
+// walkBelow calls look with the entries below a folder, and counts those that look
+// accepts. It ends with [errMore] at the limits of number or time.
 func walkBelow(folder string, most int, until time.Time, look func(path string, e fs.DirEntry) bool) (seen int, err error) {
 	err = filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error {
 		switch {

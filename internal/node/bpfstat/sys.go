@@ -73,8 +73,8 @@ type taskAttr struct {
 	_, _             uint64 // of a probe: offset and address
 }
 
-// call is bpf(2). None of the commands that are used here sleeps for long, so the
-// scheduler of Go is not told of them: that would cost as much as they do.
+// call is bpf(2). The commands used here are short, so Go's scheduler is not informed
+// of them, which would double their cost.
 func call[T any](command int, attr *T) (int, error) {
 	n, _, errno := unix.RawSyscall(unix.SYS_BPF, uintptr(command), uintptr(unsafe.Pointer(attr)), unsafe.Sizeof(*attr))
 	if errno != 0 {
@@ -83,30 +83,30 @@ func call[T any](command int, attr *T) (int, error) {
 	return int(n), nil
 }
 
-// nextID returns the lowest id above id of a kind (BPF_PROG_GET_NEXT_ID and its
-// like); ENOENT ends the walk. It needs CAP_SYS_ADMIN.
+// nextID returns the lowest id above id of a kind (BPF_PROG_GET_NEXT_ID and others), or
+// ENOENT at the end. It needs CAP_SYS_ADMIN.
 func (s *scratch) nextID(command int, id uint32) (uint32, error) {
 	s.id = idAttr{id: id}
 	_, err := call(command, &s.id)
 	return s.id.next, err
 }
 
-// open returns a descriptor, closed on exec, of what has the id
-// (BPF_PROG_GET_FD_BY_ID and its like). It needs CAP_SYS_ADMIN.
+// open returns a close-on-exec descriptor of an id (BPF_PROG_GET_FD_BY_ID and others).
+// It needs CAP_SYS_ADMIN.
 func (s *scratch) open(command int, id uint32) (int, error) {
 	s.id = idAttr{id: id}
 	return call(command, &s.id)
 }
 
-// info fills one of the infos.
+// info reads an info.
 func info[T any](s *scratch, fd int, into *T) error {
 	s.info = infoAttr{fd: uint32(fd), size: uint32(unsafe.Sizeof(*into)), info: unsafe.Pointer(into)}
 	_, err := call(unix.BPF_OBJ_GET_INFO_BY_FD, &s.info)
 	return err
 }
 
-// scratch is what system calls are told with and fill, so that a walk over all
-// programs allocates none of it.
+// scratch are the reused arguments and results of system calls, so a walk over all
+// programs does not allocate.
 type scratch struct {
 	id      idAttr
 	info    infoAttr

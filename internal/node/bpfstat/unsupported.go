@@ -9,12 +9,12 @@ import (
 	"github.com/tare-bench/tare/internal/node/machine"
 )
 
-// errUnsupported says that this kernel, or what this process may do, does not let
-// programs be seen. Errors that match it say which, and what would change it.
+// errUnsupported is matched by errors that are due to the kernel or to missing
+// capabilities.
 var errUnsupported = errors.New("BPF programs cannot be seen here")
 
-// unsupported is what an error of bpf(2) means where something is asked for that
-// needs a kernel of that version and CAP_SYS_ADMIN. All others are given back.
+// unsupported explains an error of bpf(2) for a command that needs a kernel version and
+// CAP_SYS_ADMIN. It returns other errors as they are.
 func unsupported(what, version string, err error) error {
 	why := ""
 	switch {
@@ -30,9 +30,9 @@ func unsupported(what, version string, err error) error {
 	return fmt.Errorf("%w: %s: %w: %s", errUnsupported, what, err, why)
 }
 
-// denied says what is missing. The kernel asks for CAP_SYS_ADMIN of the machine's
-// own user namespace (bpf_obj_get_next_id, bpf_enable_stats in
-// kernel/bpf/syscall.c): CAP_BPF and CAP_PERFMON are not enough.
+// denied describes what is missing. The kernel requires CAP_SYS_ADMIN in the initial
+// user namespace (bpf_obj_get_next_id, bpf_enable_stats in kernel/bpf/syscall.c).
+// CAP_BPF and CAP_PERFMON are not enough.
 func denied() string {
 	c, err := machine.Root("").Capabilities()
 	if err != nil {

@@ -66,17 +66,16 @@ type watched struct {
 	TareTracked *ebpf.Map     `ebpf:"tare_tracked"`
 }
 
-// Close gives all of them back.
 func (w *watched) Close() error {
 	return errors.Join(w.TareExec.Close(), w.TareExit.Close(), w.TareFork.Close(), w.TareMark.Close(), w.TareSwitch.Close(),
 		w.TareCpus.Close(), w.TareEvents.Close(), w.TareScratch.Close(), w.TareTracked.Close())
 }
 
-// maxCPUs is up to how many CPUs [Event.Busy] is added up: MAX_CPUS of watch.c.
+// maxCPUs is MAX_CPUS of watch.c, the limit for [Event.Busy].
 const maxCPUs = 1024
 
-// tellsGroupDead says whether the kernel's sched_process_exit has a second argument,
-// whether this was a process's last thread (Linux 6.15).
+// tellsGroupDead reports whether the kernel's sched_process_exit has a second argument:
+// whether this was the last thread of a process (Linux 6.15).
 func tellsGroupDead() (bool, error) {
 	spec, err := btf.LoadKernelSpec()
 	if err != nil {
@@ -94,8 +93,8 @@ func tellsGroupDead() (bool, error) {
 	return false, nil
 }
 
-// open has the kernel take the programs of src/watch.c on the tracepoints of its
-// scheduler, and begins to read what they tell.
+// open attaches the programs of src/watch.c to the tracepoints of the scheduler and
+// starts to read their events.
 func open(groupDead bool) (_ *Tracer, err error) {
 	t := &Tracer{flushed: make(chan struct{}, 1), doubled: !groupDead}
 	defer func() {
@@ -106,8 +105,8 @@ func open(groupDead bool) (_ *Tracer, err error) {
 	if err := t.load(groupDead); err != nil {
 		return nil, err
 	}
-	// Switches first, so that a tracked process is seen from its first one. These are
-	// raw tracepoints with types (Linux 5.5); they need no tracefs.
+	// Attach to switches first, so a tracked process counts from its first one. Raw
+	// tracepoints with types (Linux 5.5) need no tracefs.
 	for _, p := range t.programs() {
 		l, err := link.AttachTracing(link.TracingOptions{Program: p, AttachType: ebpf.AttachTraceRawTp})
 		if err != nil {
@@ -122,13 +121,13 @@ func open(groupDead bool) (_ *Tracer, err error) {
 	return t, nil
 }
 
-// programs are those on tracepoints.
+// programs returns the programs for tracepoints.
 func (t *Tracer) programs() []*ebpf.Program {
 	p := &t.loaded
 	return []*ebpf.Program{p.TareSwitch, p.TareExit, p.TareExec, p.TareFork}
 }
 
-// load fits the programs to this machine, and has the kernel take them.
+// load adapts the programs to this machine and loads them.
 func (t *Tracer) load(groupDead bool) error {
 	cpus, err := ebpf.PossibleCPU()
 	if err != nil {
@@ -162,7 +161,7 @@ func (t *Tracer) load(groupDead bool) error {
 	return all.Assign(&t.loaded)
 }
 
-// read takes records out of the ring as long as there is one.
+// read reads records from the ring until the tracer ends.
 func (t *Tracer) read() {
 	var record ringbuf.Record
 	ended := newOnce()
@@ -187,8 +186,7 @@ func (t *Tracer) read() {
 	}
 }
 
-// flush says that the ring was read to its end, unless that was said and nobody
-// has heard it yet.
+// flush reports that the ring was read to its end, unless an earlier report is pending.
 func (t *Tracer) flush() {
 	select {
 	case t.flushed <- struct{}{}:
@@ -199,9 +197,9 @@ func (t *Tracer) flush() {
 // membarrierGlobal is MEMBARRIER_CMD_GLOBAL of linux/membarrier.h.
 const membarrierGlobal = 1
 
-// drain waits until everything that has happened has been read. A program that
-// has taken the time but not handed over its record yet keeps its CPU meanwhile,
-// and membarrier(2) returns when every CPU has done something else since.
+// drain waits until all past events have been read. A program that has read the clock
+// but not yet submitted its record still occupies its CPU, and membarrier(2) returns
+// after every CPU has switched.
 func (t *Tracer) drain(limit time.Duration) error {
 	if _, _, errno := unix.Syscall(unix.SYS_MEMBARRIER, membarrierGlobal, 0, 0); errno != 0 {
 		time.Sleep(10 * time.Millisecond)
@@ -223,7 +221,7 @@ func (t *Tracer) drain(limit time.Duration) error {
 	}
 }
 
-// places reads every CPU's place.
+// places reads the slot of every CPU.
 func (t *Tracer) places(f func(watchSlot)) error {
 	var place watchSlot
 	for cpu := range uint32(t.cpus) {

@@ -27,8 +27,7 @@ const (
 
 const header = int(unsafe.Sizeof(watchEvent{}))
 
-// decode takes apart what the programs hand over, and says when the process was
-// born.
+// decode decodes a record of the programs and returns the start time of the process.
 func decode(b []byte) (e Event, born uint64, err error) {
 	var is watchEvent
 	if len(b) < header {
@@ -67,7 +66,7 @@ func decode(b []byte) (e Event, born uint64, err error) {
 	return e, is.Start, nil
 }
 
-// status makes of what wait(2) says what a shell does.
+// status converts a status of wait(2) to a shell's exit code.
 func status(s uint32) int {
 	if signal := s & 0x7f; signal != 0 {
 		return 128 + int(signal)
@@ -75,7 +74,7 @@ func status(s uint32) int {
 	return int(s >> 8 & 0xff)
 }
 
-// arguments splits at the zeros. The last may lack its own.
+// arguments splits at NUL bytes. The last argument may lack one.
 func arguments(b []byte) []string {
 	if len(b) == 0 {
 		return nil
@@ -83,10 +82,9 @@ func arguments(b []byte) []string {
 	return strings.Split(strings.TrimSuffix(string(b), "\x00"), "\x00")
 }
 
-// cni takes out of an environment what a network plugin is told, and nothing
-// else. Where the environment's begin is missing its first string is only the
-// end of one. libcni puts its own behind what it was given itself, and the last
-// of a name counts.
+// cni extracts the variables of a network plugin from an environment. If the begin of
+// the environment was cut, the first string is incomplete and skipped. libcni appends
+// its variables, so the last one of a name wins.
 func cni(env []byte, cut bool) CNI {
 	var c CNI
 	if cut {

@@ -13,12 +13,12 @@ import (
 	"github.com/tare-bench/tare/internal/node/machine"
 )
 
-// initialNamespace is PROC_PID_INIT_INO of linux/proc_ns.h: the inode of the pid
-// namespace that the kernel began with.
+// initialNamespace is PROC_PID_INIT_INO of linux/proc_ns.h, the inode of the initial
+// pid namespace.
 const initialNamespace = 0xEFFFFFFC
 
-// initialPids refuses another pid namespace than the first: the kernel tells of
-// pids as that one has them.
+// initialPids returns an error outside of the initial pid namespace, because the
+// kernel's events have pids of that namespace.
 func initialPids() error {
 	var st unix.Stat_t
 	if err := unix.Stat("/proc/self/ns/pid", &st); err != nil {
@@ -30,7 +30,7 @@ func initialPids() error {
 	return nil
 }
 
-// denied says why the kernel may have refused BPF.
+// denied returns the likely reason why the kernel refused BPF.
 func denied(err error) error {
 	if errors.Is(err, ebpf.ErrNotSupported) {
 		return fmt.Errorf("%w (%w)", err, errUnsupported)
@@ -47,7 +47,7 @@ func denied(err error) error {
 	return err
 }
 
-// lacking names the capabilities that BPF wants and this process has not.
+// lacking returns the capabilities that BPF needs and this process lacks.
 func lacking() []string {
 	own, err := machine.Root("").Capabilities()
 	if all, _ := own.Has("CAP_SYS_ADMIN"); err != nil || all {
@@ -56,7 +56,7 @@ func lacking() []string {
 	return slices.DeleteFunc(own.Missing(), func(name string) bool { return name != "CAP_BPF" && name != "CAP_PERFMON" })
 }
 
-// unlockMemory lifts the limit of locked memory until restore is called.
+// unlockMemory raises the limit of locked memory until restore is called.
 func unlockMemory() (restore func(), err error) {
 	var before unix.Rlimit
 	if err := unix.Prlimit(0, unix.RLIMIT_MEMLOCK, &unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY}, &before); err != nil {

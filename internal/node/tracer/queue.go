@@ -9,8 +9,8 @@ import (
 	"github.com/tare-bench/tare/internal/node/machine"
 )
 
-// maxPending is how many events are kept for a Take. A container's start makes
-// some dozens; a hundred thousand are what a busy build makes in half a minute.
+// maxPending is the largest number of events kept for a Take. A container start makes
+// some dozens; a busy build makes a hundred thousand in half a minute.
 const maxPending = 1 << 17
 
 // queue keeps events until they are taken.
@@ -37,9 +37,8 @@ func (q *queue) lost() int64 {
 	return q.dropped
 }
 
-// take removes what happened until then, in order of time. What CPUs say of
-// their time differs by what passes between two looks; it is made to never
-// shrink.
+// take removes the events up to a time, in order of time. The CPUs' readings of Busy
+// differ by the time between them; take makes them monotonic.
 func (q *queue) take(until int64) []Event {
 	q.Lock()
 	defer q.Unlock()
@@ -56,11 +55,10 @@ func (q *queue) take(until int64) []Event {
 	return taken
 }
 
-// now is CLOCK_MONOTONIC, in ns.
 func now() int64 { return machine.Now() }
 
-// once tells the first end of a process from others that are told of it. A pid
-// alone does not: it is given out again.
+// once recognises the first of several exit events of a process. The pid alone is not
+// enough because it can be reused.
 type once struct {
 	ended map[int]ending
 	swept int64
@@ -71,7 +69,7 @@ type ending struct {
 	time int64
 }
 
-// soon is within what time an end is told twice (ns).
+// soon is the longest time between two exit events of a process (ns).
 const soon = 1e9
 
 func newOnce() *once { return &once{ended: make(map[int]ending)} }

@@ -1,8 +1,8 @@
-// Package tracer tells of the birth, the programs and the death of every process
-// of the machine, on the host's CLOCK_MONOTONIC.
+// Package tracer reports forks, execs and exits of all processes of the machine by the
+// host's CLOCK_MONOTONIC.
 //
-// The kernel tells by BPF programs on its raw tracepoints, which needs Linux 5.8 with
-// BTF. Whose a process is, is not decided here.
+// It uses BPF programs on raw tracepoints, which need Linux 5.8 with BTF. It does not
+// assign processes to sandboxes.
 package tracer
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/tare-bench/tare/internal/node/procs"
 )
 
-// Kind is what happened.
+// Kind is the kind of an event.
 type Kind uint8
 
 // What can happen.
@@ -29,8 +29,8 @@ const (
 	Exit                 // the last thread of a process ended
 )
 
-// Event is one thing that happened to a process. Pids are those of the process
-// (tgid) in the tracer's own pid namespace.
+// Event is an event of a process. Pids are process ids (tgid) in the tracer's pid
+// namespace.
 type Event struct {
 	Kind   Kind
 	Time   int64 // ns, CLOCK_MONOTONIC
@@ -43,26 +43,24 @@ type Event struct {
 	Cut    bool     // Args are not complete
 	CPU    int64    // of Exec and Exit: ns of CPU time that the process has used so far; -1 not known
 	Status int      // of Exit: exit code, 128+n for signal n; -1 not known
-	// Busy is the CPU time (ns) that the tracked processes have used since Open, of
-	// whatever runs at that moment too; -1 not known. It is by the clock: what
-	// interrupts and the hypervisor take of a process is in it. A process that is
-	// born or tracked counts from its next switch at the latest.
+	// Busy is the CPU time (ns) of the tracked processes since Open, including running
+	// ones; -1 if unknown. It is wall time on a CPU, so it includes interrupts and
+	// steal. A new or newly tracked process counts from its next switch at the latest.
 	Busy int64
 }
 
-// CNI is what a plugin's environment says. See the CNI specification, section 2.
+// CNI are the variables of a network plugin, see the CNI specification, section 2.
 type CNI struct {
 	Command   string // ADD, DEL, CHECK, VERSION, GC, STATUS
 	Container string // CNI_CONTAINERID
 	Interface string // CNI_IFNAME
 }
 
-// errUnsupported is wrapped by errors about what this machine does not have,
-// whoever asks and whatever for.
+// errUnsupported is wrapped by errors about missing features of this machine.
 var errUnsupported = errors.New("not supported here")
 
-// Tracer is told of every process from Open to Close. It is for one goroutine: what
-// the kernel tells meanwhile waits in its queue.
+// Tracer reports events from Open to Close. One goroutine may use it. Events wait in a
+// queue until Take.
 type Tracer struct {
 	loaded  watched
 	cpus    int // that are possible
@@ -75,8 +73,8 @@ type Tracer struct {
 	broken  atomic.Int64
 }
 
-// Open begins. It wants root, or CAP_BPF and CAP_PERFMON. The error says why the
-// kernel does not let it, and wraps [errUnsupported] if it would let nobody.
+// Open starts tracing. It needs root, or CAP_BPF and CAP_PERFMON. The error wraps
+// [errUnsupported] if the machine does not support tracing for any user.
 func Open() (*Tracer, error) {
 	if err := initialPids(); err != nil {
 		return nil, fmt.Errorf("watch processes: %w", err)
@@ -98,7 +96,7 @@ func Open() (*Tracer, error) {
 	return t, nil
 }
 
-// Check says why processes cannot be watched here, or nothing.
+// Check returns an error if processes cannot be traced here.
 func Check() error {
 	t, err := Open()
 	if err != nil {
@@ -107,13 +105,13 @@ func Check() error {
 	return t.Close()
 }
 
-// Track says whose CPU time counts into [Event.Busy]: that of these processes,
-// and of all descendants that they have from now on. Others that did count no
-// longer do; what they have used stays in.
+// Track sets the processes that count for [Event.Busy]: these, and all descendants from
+// now on. Processes that were tracked before no longer count; their past time stays
+// included.
 //
-// Every CPU is had to look at it once: a process that runs alone may not be switched
-// for long. (Running a program on a CPU that is named: Linux 5.10; without it a
-// process counts from its next switch.)
+// Every CPU must look at the change once, because a process that runs alone may not be
+// switched for long. Running a program on a given CPU needs Linux 5.10; without it a
+// process counts from its next switch.
 func (t *Tracer) Track(pids ...int) error {
 	for _, pid := range pids {
 		if pid <= 0 || pid > procs.MaxPid {
@@ -144,12 +142,11 @@ func (t *Tracer) Track(pids ...int) error {
 	return nil
 }
 
-// Busy is what tracked processes have used until now since Open, in ns of CPU
-// time; -1 where the kernel does not answer.
+// Busy returns the CPU time (ns) of tracked processes since Open, or -1 if the kernel
+// does not answer.
 //
-// It adds the CPUs' places up. A process that goes from one CPU to another meanwhile
-// is wrong by as much as that takes, so one of several looks is taken that was not
-// interrupted.
+// It adds the slots of all CPUs. A process that migrates during the reading causes an
+// error of that duration, so Busy uses one of several readings without an interruption.
 func (t *Tracer) Busy() int64 {
 	var sum, took int64
 	for try := 0; try == 0 || try < 20 && took > 50_000; try++ {
@@ -169,11 +166,11 @@ func (t *Tracer) Busy() int64 {
 	return max(sum, 0)
 }
 
-// maxUsed is of how many tracked processes Used tells.
+// maxUsed is the largest number of tracked processes in Used.
 const maxUsed = 1024
 
-// Used is what each tracked process that is there has used since it was born, in ns of
-// CPU time by its pid, as its own clock says. It may be asked beside Take.
+// Used returns the CPU time (ns) of each tracked process since its start, by pid, from
+// the process's CPU clock. It is safe to call concurrently with Take.
 func (t *Tracer) Used() map[int]int64 {
 	all := map[int]int64{}
 	var pid, one uint32
@@ -185,14 +182,13 @@ func (t *Tracer) Used() map[int]int64 {
 	return all
 }
 
-// patience is how long Take waits at most.
+// patience is the longest wait of Take.
 const patience = 200 * time.Millisecond
 
-// Take hands over all that happened up to a point of CLOCK_MONOTONIC (ns) and
-// was not taken before, in order of time. It waits for that point, and until
-// what happened before it has arrived, but not longer than 200 ms. What arrives
-// later still is in the next one. An error says that it could not be waited for;
-// what is there is handed over with it.
+// Take returns all events up to a time of CLOCK_MONOTONIC (ns) that were not taken
+// before, in order of time. It waits until that time and until earlier events have
+// arrived, for at most 200 ms. Later arrivals are in the next result. With an error it
+// returns the events that have arrived.
 func (t *Tracer) Take(until int64) ([]Event, error) {
 	wait := max(min(time.Duration(until-now()), patience/2), 0)
 	time.Sleep(wait)
@@ -200,9 +196,9 @@ func (t *Tracer) Take(until int64) ([]Event, error) {
 	return t.queue.take(until), err
 }
 
-// Lost is how many events since Open the kernel could not hand over, or this
-// package could not read or keep. The times at which a program was not run because
-// it ran on that CPU already are counted by kernels since Linux 5.12.
+// Lost returns the number of events since Open that the kernel or this package dropped.
+// Since Linux 5.12 it includes events whose program was skipped because it already ran
+// on that CPU.
 func (t *Tracer) Lost() int64 {
 	sum := t.broken.Load() + t.queue.lost()
 	_ = t.places(func(place watchSlot) { sum += int64(place.Lost) })
@@ -214,20 +210,18 @@ func (t *Tracer) Lost() int64 {
 	return sum
 }
 
-// CPU is the CPU time that watching has taken since Open: of the thread that
-// reads, and of BPF programs from their first to their last look at the clock, on
-// all CPUs and whoever they interrupt. Not in it is what Open, Take and Close take
-// of their callers, and the kernel's way into a program and out of it, some tens of
-// ns each time (its own statistics, which time that too and themselves, say twice as
-// much).
+// CPU returns the CPU time of tracing since Open: of the reading thread, and of the BPF
+// programs on all CPUs between their first and last reading of the clock. It does not
+// include Open, Take and Close, nor the kernel's entry to and exit from a program, some
+// tens of ns each. The kernel's BPF statistics, which include those and themselves,
+// show twice as much.
 func (t *Tracer) CPU() time.Duration {
 	sum := int64(t.worker.cpu())
 	_ = t.places(func(place watchSlot) { sum += int64(place.Spent) })
 	return time.Duration(sum)
 }
 
-// Close ends it, and removes all that it has put into the kernel. To close it twice
-// does nothing.
+// Close ends tracing and removes the programs. Further calls do nothing.
 func (t *Tracer) Close() error {
 	var errs []error
 	for _, l := range t.links {

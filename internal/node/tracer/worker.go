@@ -10,8 +10,7 @@ import (
 	"github.com/tare-bench/tare/internal/node/machine"
 )
 
-// worker is a goroutine with a thread of its own, so that the kernel knows what
-// it uses.
+// worker is a goroutine with its own thread, so the kernel counts its CPU time.
 type worker struct {
 	tid  int
 	done chan struct{} // closed when it has ended
@@ -38,7 +37,7 @@ func work(f func()) *worker {
 	return w
 }
 
-// cpu is the CPU time that it has used.
+// cpu returns the CPU time of the worker.
 func (w *worker) cpu() time.Duration {
 	select {
 	case <-w.done:
@@ -48,7 +47,6 @@ func (w *worker) cpu() time.Duration {
 	}
 }
 
-// threadTime reads the CPU-time clock (ns) of a thread of this process: the
-// number is made as CPUCLOCK_PERTHREAD_MASK and CPUCLOCK_SCHED of the kernel's
-// posix-timers.h say.
+// threadTime reads the CPU clock (ns) of a thread of this process, by
+// CPUCLOCK_PERTHREAD_MASK and CPUCLOCK_SCHED of the kernel's posix-timers.h.
 func threadTime(tid int) int64 { return machine.Clock(int32(^tid)<<3 | 4 | 2) }
