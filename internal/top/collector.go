@@ -1,11 +1,10 @@
-// Package top shows what runs on a node by sandbox and role, live or once: what
-// every container and pod uses of CPU and memory, which cgroups are charged for
-// it, and what stands beside it and is charged elsewhere. It asks no engine, and
-// needs nothing of tare to be running.
+// Package top shows the containers and pods of a node, live or once: CPU and memory by role,
+// the cgroups that are charged, and processes that are charged to other groups. It does not
+// use engines or other processes of tare.
 //
-// A [collector] finds the sandboxes from time to time, as package attribution tells
-// who is who for every command, and reads their cgroups and the processes beside them
-// at every tick. It makes a [view], which the rest of the package shows.
+// A [collector] discovers the sandboxes periodically with package attribution. At every tick it
+// reads their cgroups and the processes charged elsewhere, and makes a [view]. The rest of the
+// package shows views.
 package top
 
 import (
@@ -21,18 +20,18 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// config says what is read.
+// config defines what a collector reads.
 type config struct {
 	Root machine.Root
-	// Full: every process of every sandbox at every tick, with its PSS, and every
-	// group in full. It is for few ticks.
+	// Full reads every process of every sandbox with its PSS, and every group in full, at
+	// every tick. Use it for few ticks.
 	Full bool
-	// PSS: the memory of processes beside their sandboxes by smaps_rollup, whenever
-	// sandboxes are looked for. The kernel walks their page tables for it.
+	// PSS reads smaps_rollup of processes charged elsewhere at every discovery. The kernel
+	// walks their page tables for it.
 	PSS bool
 }
 
-// collector reads a machine. It is for one goroutine.
+// collector reads a machine. One goroutine may use it.
 type collector struct {
 	cfg    config
 	now    func() time.Time
@@ -50,8 +49,7 @@ type collector struct {
 	lost   record.Problems // at this tick
 }
 
-// open finds the hierarchies of cgroups. The error says why there is nothing to
-// read.
+// open returns a collector. It fails if no cgroup hierarchy is readable.
 func open(cfg config) (*collector, error) {
 	system, err := cgroupstat.Open(cfg.Root)
 	if err != nil {
@@ -66,11 +64,9 @@ func open(cfg config) (*collector, error) {
 	}, nil
 }
 
-// idle is how long the kinds of memory of a group that does nothing are taken to
-// be what they were.
-const idle = 3 * time.Second
+const idle = 3 * time.Second // see cgroupstat.System.SkipIdle
 
-// Close gives back all descriptors.
+// Close closes all descriptors.
 func (c *collector) Close() {
 	for _, g := range c.groups {
 		g.g.Close()
@@ -79,9 +75,9 @@ func (c *collector) Close() {
 	c.node.close()
 }
 
-// Tick reads what there is now, with the roles of the sandboxes whose keys are
-// expanded. Rates are over the time since the tick before, and unknown at the first.
-// The error is for a machine that cannot be read at all and for ctx's end.
+// Tick reads the current state, with roles for the expanded sandboxes. Rates are over the time
+// since the last tick, and unknown at the first. It fails if the machine is unreadable or ctx
+// ends.
 func (c *collector) Tick(ctx context.Context, expanded map[string]bool) (*view, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -104,7 +100,7 @@ func (c *collector) Tick(ctx context.Context, expanded map[string]bool) (*view, 
 	for _, b := range c.boxes {
 		every := c.cfg.Full || expanded[b.key]
 		for i := range b.members {
-			if m := &b.members[i]; every || m.beside || m.billedBeside {
+			if m := &b.members[i]; every || m.memoryElsewhere || m.cpuElsewhere {
 				c.look(m)
 			}
 		}
@@ -123,17 +119,16 @@ func (c *collector) Tick(ctx context.Context, expanded map[string]bool) (*view, 
 	return v, ctx.Err()
 }
 
-// process is one whose CPU time and memory are read: one beside its sandbox, or one of a
-// sandbox whose roles are shown.
+// process is a process that is read: one charged elsewhere, or one of an expanded sandbox.
 type process struct {
 	id        procs.ID
-	tick      uint64 // when it was read last
+	tick      uint64 // of the last reading
 	gone      bool
-	cpu, vcpu counter // ns; that of vCPUs is in that of the process
+	cpu, vcpu counter // ns; cpu includes vcpu
 	rss, pss  Maybe
 }
 
-// look reads a process, once a tick.
+// look reads a process once per tick.
 func (c *collector) look(m *member) {
 	id := procs.ID{Pid: m.Pid, Start: m.Start}
 	p := c.processes[m.Pid]
@@ -151,13 +146,13 @@ func (c *collector) look(m *member) {
 	if p.gone || p.tick == c.ticks {
 		return
 	}
-	if p.tick != c.ticks-1 { // what it used in between is of no interval
+	if p.tick != c.ticks-1 { // the interval is longer than a tick
 		p.cpu.lost()
 		p.vcpu.lost()
 	}
 	p.tick = c.ticks
 	read := c.reader.Look
-	if c.cfg.Full || c.cfg.PSS && m.beside && c.search.tick == c.ticks {
+	if c.cfg.Full || c.cfg.PSS && m.memoryElsewhere && c.search.tick == c.ticks {
 		read = c.reader.Process
 		p.pss = Maybe{}
 	}

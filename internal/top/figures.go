@@ -7,7 +7,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// sandbox is what one uses.
+// sandbox returns the figures of a sandbox.
 func (b *box) sandbox() Sandbox {
 	s := b.Sandbox
 	s.charges(b.charged)
@@ -15,7 +15,7 @@ func (b *box) sandbox() Sandbox {
 	return s
 }
 
-// charges adds up what the sandbox's own cgroups are charged for.
+// charges sets the figures of the sandbox's cgroups.
 func (s *Sandbox) charges(list []charged) {
 	var memory, cache, outside, cacheOutside, pod, limit, cpu, cpuOutside, read, write sum
 	limited := true
@@ -50,7 +50,7 @@ func (s *Sandbox) charges(list []charged) {
 		}
 	}
 	for _, g := range list {
-		if g.within && !g.nested && !g.gone { // it is in the figures of a group outside
+		if g.within && !g.nested && !g.gone { // a group outside includes it
 			outside.v, cacheOutside.v = max(0, outside.v-g.memory().V), max(0, cacheOutside.v-g.cache().V)
 			cpuOutside.v = max(0, cpuOutside.v-g.cpu.cpus().V)
 		}
@@ -66,10 +66,10 @@ func (s *Sandbox) charges(list []charged) {
 	}
 }
 
-// processes adds up what is beside.
+// processes sets the figures of processes charged elsewhere.
 func (s *Sandbox) processes(members []member) {
 	var rss, pss, cpu sum
-	there := false
+	found := false
 	for i := range members {
 		m := &members[i]
 		if m.p != nil && m.p.gone {
@@ -79,14 +79,14 @@ func (s *Sandbox) processes(members []member) {
 		if m.p == nil {
 			continue
 		}
-		if m.beside {
+		if m.memoryElsewhere {
 			rss.add(m.p.rss)
 			pss.need(m.p.pss)
 		}
-		if m.billedBeside {
-			there = true
+		if m.cpuElsewhere {
+			found = true
 			used := m.p.cpu.cpus()
-			if m.vcpuOwn {
+			if m.vcpuInside {
 				used.V = max(0, used.V-m.p.vcpu.cpus().V)
 			}
 			cpu.add(used)
@@ -94,7 +94,7 @@ func (s *Sandbox) processes(members []member) {
 		}
 	}
 	s.BesideRSS, s.BesidePSS, s.CPUBeside = rss.orNone(known(0.0)), pss.maybe(), cpu.maybe()
-	if !there {
+	if !found {
 		s.CPUBeside = cpu.orNone(s.CPU)
 	}
 	switch {
@@ -102,12 +102,12 @@ func (s *Sandbox) processes(members []member) {
 		s.CPU = Maybe{}
 	case s.CPU.OK:
 		s.CPU = plus(s.CPU, s.CPUBeside)
-	case len(s.Groups) == 0: // nothing of its own: all of it is beside
+	case len(s.Groups) == 0: // all of it is charged elsewhere
 		s.CPU = s.CPUBeside
 	}
 }
 
-// order is that in which roles are shown.
+// order is the order of roles.
 var order = []record.Role{
 	record.RoleWorkload, record.RolePause, record.RoleShim, record.RoleMonitor, record.RoleVMM, record.RoleVCPU,
 	record.RoleVirtiofs, record.RoleSentry, record.RoleGofer, record.RoleRuntime,
@@ -127,7 +127,7 @@ func (b *box) roles() []Role {
 		if m.p != nil && m.p.gone {
 			continue
 		}
-		p := Process{Pid: m.Pid, Start: m.Start, PPid: m.PPid, Name: m.Comm, Rule: m.Rule, Beside: m.beside, Groups: m.Sets}
+		p := Process{Pid: m.Pid, Start: m.Start, PPid: m.PPid, Name: m.Comm, Rule: m.Rule, Beside: m.memoryElsewhere, Groups: m.Sets}
 		guest := p
 		if m.p != nil {
 			p.CPU, p.RSS, p.PSS = m.p.cpu.cpus(), m.p.rss, m.p.pss
@@ -151,19 +151,13 @@ func (b *box) roles() []Role {
 		out = append(out, *r)
 	}
 	slices.SortFunc(out, func(a, b Role) int {
-		return cmp.Or(cmp.Compare(place(a.Role), place(b.Role)), cmp.Compare(a.Role, b.Role))
+		// uint puts roles that are not in the list at the end
+		return cmp.Or(cmp.Compare(uint(slices.Index(order, a.Role)), uint(slices.Index(order, b.Role))), cmp.Compare(a.Role, b.Role))
 	})
 	return out
 }
 
-func place(r record.Role) int {
-	if i := slices.Index(order, r); i >= 0 {
-		return i
-	}
-	return len(order)
-}
-
-// sum adds up the processes of a role.
+// sum sets the figures of a role.
 func (r *Role) sum() {
 	var cpu, rss, pss sum
 	for _, p := range r.Processes {
@@ -174,15 +168,15 @@ func (r *Role) sum() {
 	r.CPU, r.RSS, r.PSS = cpu.maybe(), rss.maybe(), pss.maybe()
 }
 
-// added are the figures that can be added up.
+// added returns the figures that can be added over sandboxes.
 func (f *Figures) added() []*Maybe {
 	return []*Maybe{&f.CPU, &f.CPUOutside, &f.CPUBeside, &f.Read, &f.Write, &f.Memory, &f.MemoryOutside, &f.Cache, &f.CacheOutside, &f.BesideRSS, &f.BesidePSS}
 }
 
-// together is what sandboxes use, as far as it is known.
+// together returns the sum of the known figures of sandboxes.
 func together(list []Sandbox) (f Figures) {
 	for i, to := range f.added() {
-		to.OK = len(list) == 0 // nothing is used by nobody
+		to.OK = len(list) == 0 // the sum over no sandboxes is 0
 		for j := range list {
 			*to = plus(*to, *list[j].added()[i])
 		}

@@ -15,43 +15,42 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// box is a sandbox as it was found last.
+// box is a sandbox of the last discovery.
 type box struct {
 	Sandbox
 	members []member
 	charged []charged
 }
 
-// charged is a cgroup of a sandbox's own.
+// charged is a cgroup of a sandbox.
 type charged struct {
 	*group
 	charge record.Charge
-	nested bool // in the figures of another of the same charge
-	within bool // of the pod's, below one that is outside
+	nested bool // the figures of another group with the same charge include it
+	within bool // a pod's group below a group outside of the pod
 }
 
 // member is a process of a sandbox.
 type member struct {
 	attribution.Member
-	beside       bool     // its memory is charged to a group of others
-	billedBeside bool     // its CPU time is
-	vcpuOwn      bool     // and yet its vCPUs' is not
-	p            *process // nil: it is not read
+	memoryElsewhere bool     // its memory is charged to a shared group
+	cpuElsewhere    bool     // its CPU time is charged to a shared group
+	vcpuInside      bool     // with cpuElsewhere: the time of its vCPUs is not
+	p               *process // nil: not read
 }
 
-// search is when the sandboxes were looked for, and what it took.
+// search is the last discovery of sandboxes.
 type search struct {
 	tick     uint64
 	at       time.Time
 	cost     time.Duration
 	count    uint64 // of processes
-	stale    bool   // something that was there has gone
+	stale    bool   // a group or process has gone
 	problems record.Problems
 }
 
-// How often the sandboxes are looked for: sooner when the number of processes
-// has changed or something has gone, and never so often that it takes more than an
-// hundredth of a CPU.
+// Interval of discoveries: soon if the number of processes changed or something has gone, else
+// late, but at least costCap times the duration of a discovery.
 const (
 	soon    = 2 * time.Second
 	late    = 5 * time.Second
@@ -70,9 +69,8 @@ func (c *collector) due() bool {
 	return passed >= late || s.stale || c.count() != s.count
 }
 
-// count is how many processes there are, as the number of links of /proc tells
-// without a look at any of them (proc_root_getattr in fs/proc/root.c). 0: it does
-// not tell.
+// count returns the number of processes by the number of links of /proc (proc_root_getattr in
+// fs/proc/root.c), or 0 if unknown.
 func (c *collector) count() uint64 {
 	var st unix.Stat_t
 	if err := unix.Stat(string(c.cfg.Root)+"/proc", &st); err != nil {
@@ -81,7 +79,7 @@ func (c *collector) count() uint64 {
 	return uint64(st.Nlink) //nolint:unconvert // it has 32 bits on arm64
 }
 
-// find looks for the sandboxes.
+// find discovers the sandboxes.
 func (c *collector) find(ctx context.Context) error {
 	count, begin := c.count(), procs.OwnCPU()
 	shot, err := c.reader.Snapshot(ctx)
@@ -96,7 +94,7 @@ func (c *collector) find(ctx context.Context) error {
 	return nil
 }
 
-// arrange makes the sandboxes of a snapshot.
+// arrange builds the sandboxes of a snapshot.
 func (c *collector) arrange(shot *attribution.Snapshot) {
 	found := shot.Sandboxes()
 	boxes := make([]attribution.Sandbox, len(found))
@@ -108,17 +106,17 @@ func (c *collector) arrange(shot *attribution.Snapshot) {
 	owner := c.charge(shot.Charges(outline(members), boxes))
 	pids := map[int]bool{}
 	for _, m := range members {
-		if m.Lane < 0 || m.Lane >= len(c.boxes) || m.Ended() && m.Threads <= 1 { // a zombie holds nothing but its pid
+		if m.Lane < 0 || m.Lane >= len(c.boxes) || m.Ended() && m.Threads <= 1 { // a zombie has only its pid
 			continue
 		}
 		elsewhere := func(where string) bool {
-			lane, own := owner[where]
-			return !own || lane != m.Lane
+			lane, ok := owner[where]
+			return !ok || lane != m.Lane
 		}
-		one := member{Member: m, beside: elsewhere(m.Groups.Memory()), billedBeside: elsewhere(m.Groups.CPU())}
-		for _, set := range m.Sets {
-			one.vcpuOwn = one.vcpuOwn || one.billedBeside && !elsewhere((&procs.Groups{Paths: set.Paths}).CPU()) && holds(set, m.VCPUs)
-		}
+		one := member{Member: m, memoryElsewhere: elsewhere(m.Groups.Memory()), cpuElsewhere: elsewhere(m.Groups.CPU())}
+		one.vcpuInside = one.cpuElsewhere && slices.ContainsFunc(m.Sets, func(set record.Membership) bool {
+			return !elsewhere((&procs.Groups{Paths: set.Paths}).CPU()) && holds(set, m.VCPUs)
+		})
 		c.boxes[m.Lane].members = append(c.boxes[m.Lane].members, one)
 		pids[m.Pid] = true
 	}
@@ -129,20 +127,20 @@ func (c *collector) arrange(shot *attribution.Snapshot) {
 	maps.DeleteFunc(c.processes, func(pid int, p *process) bool { return p.gone || !pids[pid] })
 }
 
-// outline is what decides which groups processes are charged to.
+// outline returns the parts of processes that decide their charges.
 func outline(members []attribution.Member) []record.Process {
 	out := make([]record.Process, len(members))
 	for i, m := range members {
 		out[i] = record.Process{Pid: m.Pid, Start: m.Start, PPid: m.PPid, Role: m.Role, Lane: m.Lane, Groups: m.Sets}
 		if len(m.VCPUs) > 0 {
-			out[i].VCPU = 1 // a shim with a guest in it, as Dragonball's
+			out[i].VCPU = 1 // a shim with a guest, as with Dragonball
 		}
 	}
 	return out
 }
 
-// charge opens the sandboxes' own groups and closes those that none has any more. It
-// returns the places of the sandboxes by path.
+// charge opens the groups of the sandboxes and closes unused ones. It returns the indexes of
+// the sandboxes by path.
 func (c *collector) charge(charges []attribution.GroupCharge) map[string]int {
 	owner := map[string]int{}
 	for _, g := range charges {
@@ -165,20 +163,20 @@ func (c *collector) charge(charges []attribution.GroupCharge) map[string]int {
 	return owner
 }
 
-// holds tells whether one of the threads is in a set of cgroups.
+// holds reports whether one of the threads is in a set of cgroups.
 func holds(set record.Membership, tids []int) bool {
 	return len(tids) > 0 && len(set.Threads) == 0 || slices.ContainsFunc(set.Threads, func(tid int) bool { return slices.Contains(tids, tid) })
 }
 
-// describe takes over what attribution says of a sandbox.
+// describe converts a discovered sandbox.
 func describe(f *attribution.Found) *box {
 	b := &box{Sandbox: Sandbox{Name: f.Name, Engine: f.Engine, Rule: f.Rule, Pod: f.Pod, IDs: append([]string{}, f.Box.IDs...)}}
-	// What stays the same while containers come into a pod and leave it.
+	// The key stays the same when containers of a pod change.
 	b.key = cmp.Or(slices.Concat([]string{f.Pod, f.Box.Group}, b.IDs, []string{f.Name})...)
 	return b
 }
 
-// finish works out what follows from the groups and processes of a sandbox.
+// finish sets the fields that depend on the groups and processes of a sandbox.
 func (b *box) finish() {
 	for _, m := range b.members {
 		switch {
@@ -192,7 +190,7 @@ func (b *box) finish() {
 	}
 	if b.Engine == "kata" || b.Engine == "gvisor" {
 		b.Isolation, b.Engine = b.Engine, ""
-		if b.Pod != "" { // podman's pods have no VM of their own
+		if b.Pod != "" { // podman's pods have no VM
 			b.Engine = "kubernetes"
 		}
 	}
@@ -214,11 +212,8 @@ func (b *box) finish() {
 	b.text = strings.ToLower(strings.Join(words, "\n"))
 }
 
-// ended tells whether nothing of a sandbox is there any more.
+// ended reports whether all groups and processes of a sandbox are gone.
 func (b *box) ended() bool {
-	here := slices.ContainsFunc(b.charged, func(g charged) bool { return !g.gone })
-	for _, m := range b.members {
-		here = here || m.p != nil && !m.p.gone || m.p == nil && len(b.charged) == 0
-	}
-	return !here
+	return !slices.ContainsFunc(b.charged, func(g charged) bool { return !g.gone }) &&
+		!slices.ContainsFunc(b.members, func(m member) bool { return m.p != nil && !m.p.gone || m.p == nil && len(b.charged) == 0 })
 }

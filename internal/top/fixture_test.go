@@ -117,7 +117,7 @@ func (f *fixture) group(path string, u charge) {
 	f.write("/sys/fs/cgroup/blkio"+path+"/blkio.throttle.io_service_bytes_recursive", fmt.Sprintf("8:0 Read 0\n8:0 Write %d\n", u.io))
 }
 
-// open is a collector whose clock is the fixture's.
+// open returns a collector with the clock of the fixture.
 func (f *fixture) open(cfg config) *collector {
 	f.t.Helper()
 	cfg.Root = machine.Root(f.root)
@@ -151,7 +151,7 @@ const (
 	hexID2 = "fedcba9876543210fedcba9876543210fedcba9876543210fedcba9876543210"
 )
 
-// docker is a machine with one container of Docker's, whose shim is charged to the
+// docker is a machine with one container of Docker. Its shim is charged to the
 // daemon's group.
 func docker(t *testing.T, v2 bool) (*fixture, string) {
 	f := newFixture(t, v2)

@@ -3,15 +3,15 @@ package top
 import (
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"time"
 
 	"github.com/tare-bench/tare/internal/node/cgroupstat"
+	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/record"
 )
 
-// group is a cgroup of a sandbox's own, held open.
+// group is an open cgroup of a sandbox.
 type group struct {
 	path string
 	g    *cgroupstat.Group
@@ -20,14 +20,14 @@ type group struct {
 	sample cgroupstat.Sample
 	cpu    counter // ns
 
-	fullAt      time.Time // when what follows was read; 0: never
+	fullAt      time.Time // of the fields below; 0: never read
 	read, write counter   // bytes
 	haveIO      bool
 	limit       int64 // bytes, 0: none
 }
 
-// memory is what the group is charged for without page cache: anonymous, shared
-// and the kernel's. Usage is read a moment before its parts, and may be behind.
+// memory returns the memory of the group without page cache: anonymous, shared and kernel
+// memory. Usage is read a moment before its parts, so the difference can be negative.
 func (g *group) memory() Maybe {
 	return Maybe{float64(max(0, g.sample.Usage-g.sample.File)), !g.gone && g.sample.HaveMemory}
 }
@@ -36,7 +36,7 @@ func (g *group) cache() Maybe {
 	return Maybe{float64(g.sample.File), !g.gone && g.sample.HaveMemory}
 }
 
-// group returns the group of a path, opened once; nil where it cannot be read.
+// group returns the open group of a path, or nil if it is unreadable.
 func (c *collector) group(path string) *group {
 	if g := c.groups[path]; g != nil && !g.gone {
 		return g
@@ -51,27 +51,22 @@ func (c *collector) group(path string) *group {
 	return g
 }
 
-// without counts an error of a group, and tells whether the group is gone.
+// without counts an error of a group, and reports whether the group is gone.
 func (c *collector) without(err error) (gone bool) {
-	switch {
-	case errors.Is(err, cgroupstat.ErrGone):
+	if gone = errors.Is(err, cgroupstat.ErrGone); gone {
 		c.lost.Gone++
-		return true
-	case errors.Is(err, os.ErrPermission):
-		c.lost.Denied++
-	default:
-		c.lost.Broken++
+	} else {
+		procs.Count(&c.lost, err)
 	}
-	c.lost.Note(err.Error())
-	return false
+	return gone
 }
 
-// atOnce is how many groups are read in full at a tick once all were read: each
-// takes some 70 µs, most of it to open files that are not worth a descriptor.
+// atOnce is how many groups are read in full per tick. Each takes some 70 µs, mostly for
+// opening files.
 const atOnce = 32
 
-// readGroups samples all groups, and reads in full those that never were, and of the
-// others the ones that it is longest ago for.
+// readGroups samples all groups. It reads in full new groups and the ones with the oldest full
+// reading.
 func (c *collector) readGroups() {
 	list := make([]*group, 0, len(c.groups))
 	for _, g := range c.groups {
@@ -88,7 +83,7 @@ func (c *collector) readGroups() {
 	}
 }
 
-// keep tells whether a group is there still after an error.
+// keep reports whether a group still exists after an error.
 func (c *collector) keep(g *group, err error) bool {
 	if err == nil || !c.without(err) {
 		return true
@@ -109,7 +104,7 @@ func (c *collector) sample(g *group) {
 	}
 }
 
-// readFully reads what a sample has not: I/O and the limit.
+// readFully reads I/O and the limit, which samples lack.
 func (c *collector) readFully(g *group) {
 	var r record.Group
 	if g.gone || !c.keep(g, g.g.Read(&r)) {

@@ -7,8 +7,7 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 )
 
-// column is one of the table's. Those of a higher rank give way first where the
-// terminal is narrow.
+// column is a column of the table. On a narrow terminal those of higher rank are hidden first.
 type column struct {
 	title string
 	width int
@@ -38,17 +37,17 @@ func orDash(ok bool, text string) string {
 }
 
 const (
-	narrowest = 20  // that a table is drawn for
+	narrowest = 20  // width of a table
 	widest    = 400 //
-	shortName = 14  // a name's least width; twelve characters of an id and a mark fit
+	shortName = 14  // least width of a name: twelve characters of an id and a mark
 	longName  = 48
 )
 
-// layout is which columns a width has room for.
+// layout is the columns that fit a width.
 type layout struct {
 	width, name int
 	columns     []column
-	left        []string // the titles of the others
+	left        []string // titles of hidden columns
 }
 
 func layOut(width int, list []Sandbox) layout {
@@ -70,7 +69,7 @@ func layOut(width int, list []Sandbox) layout {
 	}
 }
 
-// widen shares out what is left: names first, then what engines need.
+// widen distributes the remaining width: first to names, then to engines.
 func (l *layout) widen(list []Sandbox) {
 	name, engine := shortName, 0
 	for i := range list {
@@ -97,7 +96,7 @@ func (l *layout) row(name string, cells func(*column) string) string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-// heading marks the column that the rows are in the order of.
+// heading marks the column of the sort order.
 func (l *layout) heading(sel *Selection) string {
 	title := "SANDBOX"
 	if sel.Sort == SortName {
@@ -115,8 +114,8 @@ func (l *layout) sandbox(s *Sandbox, mark string) string {
 	return l.row(mark+s.Name, func(c *column) string { return c.text(s) })
 }
 
-// wrap breaks a text at spaces. What goes on stands below the explanation, which
-// begins behind the first two spaces or more.
+// wrap breaks a text at spaces. Further lines are indented to the explanation, which begins
+// after the first two or more spaces.
 func wrap(text string, width int) []string {
 	head, rest, _ := strings.Cut(text, "  ")
 	hang := len(text) - len(strings.TrimLeft(rest, " "))

@@ -52,7 +52,7 @@ func TestAZombieIsNoProcessOfItsSandbox(t *testing.T) {
 	}
 }
 
-// kata is the tree of a live sandbox on cgroup v1, whose VMM is in the overhead
+// kata is the tree of a live sandbox on cgroup v1 with its VMM in the overhead
 // group and its vCPU's thread in the pod's.
 func kata(t *testing.T) *fixture {
 	f := newFixture(t, false)
@@ -99,7 +99,7 @@ func TestKatasOverheadIsOutsideThePodsGroup(t *testing.T) {
 	check.That(t, s.Isolation == "kata" && s.Name == "kk", "%q of %q", s.Name, s.engine())
 	check.That(t, s.Memory.V == 376<<20 && s.MemoryOutside.V == 375<<20 && s.Cache.V == 10<<20 && s.CacheOutside.V == 10<<20, "%+v", s.Figures)
 	check.That(t, s.BesideRSS == known(int64(0)) && near(s.CPU, 1.1) && near(s.CPUOutside, 0.2),
-		"%+v: what is in the overhead group is not beside", s.Figures)
+		"%+v: the overhead group is not charged elsewhere", s.Figures)
 	check.That(t, s.Limit.V == 512<<20 && s.Full.V <= 0.01, "limit %+v, full %+v", s.Limit, s.Full)
 	found := map[record.Role]Role{}
 	for _, r := range s.Roles {

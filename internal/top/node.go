@@ -15,7 +15,7 @@ type machineReader struct {
 	slow    nodestat.Reader
 	total   Maybe
 	cpus    int
-	problem string // why there is no fast
+	problem string // why fast is nil
 
 	read1, write1, own counter
 }
@@ -72,7 +72,7 @@ func (n *machineReader) read(v *view, at time.Time) {
 	}
 }
 
-// perSecond takes a reading, of which less than 0 is none.
+// perSecond adds a reading and returns the rate. A negative reading is missing.
 func (c *counter) perSecond(v int64, at time.Time) Maybe {
 	if v < 0 {
 		c.lost()

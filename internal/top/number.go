@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Maybe is a figure that may not be known: null in JSON, "?" in text.
+// Maybe is a figure that may be unknown: null in JSON, "?" in text.
 type Maybe struct {
 	V  float64
 	OK bool
@@ -14,21 +14,20 @@ type Maybe struct {
 
 func known[T int64 | float64](v T) Maybe { return Maybe{float64(v), true} }
 
-// MarshalJSON writes numbers without an exponent, and to a millionth.
+// MarshalJSON formats numbers without an exponent and rounds to a millionth.
 func (m Maybe) MarshalJSON() ([]byte, error) {
 	v := m.V
 	switch {
 	case !m.OK || math.IsNaN(v) || math.IsInf(v, 0):
 		return []byte("null"), nil
-	case v != math.Trunc(v): // bytes are whole, and as many as they are
+	case v != math.Trunc(v): // bytes stay exact
 		v = math.Round(v*1e6) / 1e6
 	}
 	return strconv.AppendFloat(nil, v, 'f', -1, 64), nil
 }
 
-// sum adds up what is known of several parts. A part that is wrong, since its
-// counter went back or its pid is another's now, leaves the whole unknown; one
-// that is only new counts from when it was first seen.
+// sum is the sum of known parts. A part with a counter that went back or a reused pid makes the
+// sum unknown. A new part counts from its first reading.
 type sum struct {
 	v     float64
 	any   bool
@@ -42,7 +41,7 @@ func (s *sum) add(m Maybe) {
 	}
 }
 
-// need adds what the whole is unknown without.
+// need adds a part. An unknown part makes the sum unknown.
 func (s *sum) need(m Maybe) {
 	s.add(m)
 	s.wrong = s.wrong || !m.OK
@@ -61,8 +60,7 @@ func (s *sum) maybe() Maybe {
 	return known(s.v)
 }
 
-// orNone is the sum, or 0 where there was nothing to be added up and the whole that it
-// is a part of is known.
+// orNone returns the sum, or 0 if it has no parts and the whole is known.
 func (s *sum) orNone(whole Maybe) Maybe {
 	if !s.any && !s.wrong && whole.OK {
 		return known(0.0)
@@ -70,7 +68,7 @@ func (s *sum) orNone(whole Maybe) Maybe {
 	return s.maybe()
 }
 
-// plus adds two figures of which either may be all there is.
+// plus adds two figures and ignores an unknown one.
 func plus(a, b Maybe) Maybe {
 	var s sum
 	s.add(a)
@@ -78,16 +76,16 @@ func plus(a, b Maybe) Maybe {
 	return s.maybe()
 }
 
-// counter makes a rate out of a counter that only grows.
+// counter is the rate of a monotonic counter.
 type counter struct {
 	last  int64
 	at    time.Time
 	have  bool
 	rate  Maybe // per second
-	wrong bool  // it went back, or is another process's than before
+	wrong bool  // it went back, or belongs to another process than before
 }
 
-// next takes a reading, and tells whether the counter went back.
+// next adds a reading, and reports whether the counter went back.
 func (c *counter) next(v int64, at time.Time) (back bool) {
 	if c.have {
 		delta, ok := v-c.last, v >= c.last && c.last >= 0
@@ -101,20 +99,18 @@ func (c *counter) next(v int64, at time.Time) (back bool) {
 	return back
 }
 
-// lost says that there is no reading: the next rate would be over more than one
-// interval, and is left out too.
+// lost marks a missing reading. The next rate is unknown too, because its interval is longer.
 func (c *counter) lost() { *c = counter{} }
 
-// cpus is a rate of ns as CPUs.
+// cpus converts a rate of ns to CPUs.
 func (c *counter) cpus() Maybe {
 	return Maybe{c.rate.V / 1e9, c.rate.OK}
 }
 
-// unknown stands for what cannot be said.
 const unknown = "?"
 
-// size writes bytes, or bytes per second, in at most six characters: 0, 712, 9.8K,
-// 371.2M, 1.9G. Units are powers of 1024.
+// size formats bytes, or bytes per second, in at most six characters: 0, 712, 9.8K, 371.2M,
+// 1.9G. Units are powers of 1024.
 func size(m Maybe) string {
 	v := m.V
 	switch {
@@ -135,7 +131,7 @@ func size(m Maybe) string {
 	return strconv.FormatFloat(v/1024, 'f', 1, 64) + "E"
 }
 
-// percent writes a share of one as "12.3", CPUs as percent of one of them.
+// percent formats a share as "12.3", and CPUs as percent of one CPU.
 func percent(m Maybe) string {
 	v := m.V * 100
 	switch {

@@ -24,7 +24,7 @@ import (
 
 const held = 24 << 20
 
-// runc starts a container whose first process holds memory and another of its
+// runc starts a container in which the first process holds memory and another of its
 // own that uses a third of a CPU.
 func runc(t *testing.T) (id, group string) {
 	t.Helper()
@@ -119,7 +119,7 @@ func TestOnceFindsARealContainer(t *testing.T) {
 	check.That(t, err == nil && strings.Contains(out.String(), filepath.Base(group)[:12]), "%v:\n%s", err, out.String())
 }
 
-// used is the CPU time of the group so far, as its own file tells it.
+// used returns the CPU time of the group from its file.
 func used(t *testing.T, group string) time.Duration {
 	t.Helper()
 	hs := must.Get(cgroup.Hierarchies())(t)
@@ -137,7 +137,7 @@ func used(t *testing.T, group string) time.Duration {
 		}
 		return time.Duration(n) * unit
 	}
-	t.Fatalf("no hierarchy tells the CPU time of %s", group)
+	t.Fatalf("no hierarchy has the CPU time of %s", group)
 	return 0
 }
 

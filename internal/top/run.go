@@ -9,7 +9,7 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 )
 
-// Options are what `tare top` was asked for.
+// Options are the options of `tare top`.
 type Options struct {
 	Selection
 	Interval time.Duration
@@ -18,12 +18,11 @@ type Options struct {
 	PSS      bool
 }
 
-// plainWidth is for what is no terminal.
-const plainWidth = 120
+const plainWidth = 120 // without a terminal
 
-// Run shows the machine on out: live where that is a terminal with a cursor to move, else
-// in blocks until ctx ends; with Once two samples an interval apart, of which the second is
-// printed. It returns nil where a person ended it, ctx's error where that did.
+// Run shows the machine on out: live on a terminal with cursor control, else in blocks until
+// ctx ends. With Once it takes two samples an interval apart and prints the second. It returns
+// nil if the user quits, and the error of ctx if ctx ends.
 func Run(ctx context.Context, out io.Writer, o Options) error {
 	c, err := open(config{Full: o.Once, PSS: o.PSS})
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 )
 
-// screen is what a person sees, and what the keys have changed of it.
+// screen is the live view and its settings by keys.
 type screen struct {
 	sel      Selection
 	interval time.Duration
@@ -23,17 +23,17 @@ type screen struct {
 
 	view     *view
 	shown    []Sandbox
-	cursor   string // the key of the sandbox that is marked
-	at       int    // its place
-	offset   int    // the first line of the list that is seen
-	page     int    // lines of the list on the screen
+	cursor   string // key of the marked sandbox
+	at       int    // index of the marked sandbox
+	offset   int    // first visible line of the list
+	page     int    // visible lines of the list
 	expanded map[string]bool
 
 	paused, help, typing, ended bool
-	next                        time.Duration // when a key wants the machine read, see [live.Watch]
+	next                        time.Duration // until the next reading, see [live.Watch]
 }
 
-// The bounds of the interval that keys set.
+// Limits of the interval.
 const (
 	fastest = 100 * time.Millisecond
 	slowest = time.Minute
@@ -43,7 +43,7 @@ func newScreen(o *Options, colour bool) *screen {
 	return &screen{sel: o.Selection, interval: o.Interval, colour: colour, expanded: map[string]bool{}, page: 1}
 }
 
-// watch is the screen as it lives.
+// watch returns the live screen.
 func (s *screen) watch(tick func(context.Context, map[string]bool) (*view, error)) *live.Watch[*view] {
 	looks := 0
 	return &live.Watch[*view]{
@@ -61,7 +61,7 @@ func (s *screen) watch(tick func(context.Context, map[string]bool) (*view, error
 			switch {
 			case s.paused:
 				return 0
-			case looks == 1: // the first rates soon, whatever the interval
+			case looks == 1: // the first rates soon
 				return min(s.interval, 500*time.Millisecond)
 			}
 			return s.interval
@@ -70,7 +70,7 @@ func (s *screen) watch(tick func(context.Context, map[string]bool) (*view, error
 	}
 }
 
-// arrange orders the sandboxes anew, and keeps the mark on its own.
+// arrange sorts the sandboxes and keeps the marked one.
 func (s *screen) arrange() {
 	if s.view == nil {
 		return
@@ -89,11 +89,11 @@ func (s *screen) mark(at int) {
 	}
 }
 
-// order sets an order; one that is set already is turned round.
+// order sets a sort order, or reverses the current one.
 func (s *screen) order(by Sort) {
 	s.sel.Reverse = s.sel.Sort == by && !s.sel.Reverse
 	s.sel.Sort = by
-	s.cursor = "" // to the first
+	s.cursor = ""
 	s.at, s.offset = 0, 0
 	s.arrange()
 }
@@ -114,7 +114,7 @@ func (s *screen) every(interval time.Duration) {
 	s.next = min(s.interval, time.Second)
 }
 
-// keys is what each does, by the name that bubbletea has for it.
+// keys are the actions of keys by bubbletea's names.
 var keys = map[string]func(*screen){
 	"ctrl+c": quit, "q": quit,
 	"esc": func(s *screen) {
@@ -149,10 +149,10 @@ func toggle(s *screen) { s.expand(!s.expanded[s.cursor]) }
 
 func by(order Sort) func(*screen) { return func(s *screen) { s.order(order) } }
 
-// press obeys a key.
+// press handles a key.
 func (s *screen) press(k tea.Key) (next time.Duration, ended bool) {
 	name := k.Keystroke()
-	if k.Text != "" && k.Text != " " { // "G", whatever keys make it
+	if k.Text != "" && k.Text != " " { // "G" instead of the name of the key
 		name = k.Text
 	}
 	s.next = -1
@@ -169,7 +169,7 @@ func (s *screen) press(k tea.Key) (next time.Duration, ended bool) {
 	return s.next, s.ended
 }
 
-// typed obeys a key while a filter is typed: it counts at once.
+// typed handles a key while a filter is typed. The filter applies at once.
 func (s *screen) typed(name, text string) {
 	switch {
 	case name == "enter":
@@ -184,8 +184,7 @@ func (s *screen) typed(name, text string) {
 	}
 }
 
-// frame is what the screen shows, a line each, at most height of them. All that
-// is foreign in it is clean.
+// frame returns the lines of the screen, at most height. Foreign text is cleaned.
 func (s *screen) frame(width, height int) []string {
 	width = min(max(width, narrowest), widest)
 	var lines []string
@@ -217,7 +216,7 @@ func (s *screen) frame(width, height int) []string {
 	return lines
 }
 
-// state says what the keys have set, and which columns a wider terminal shows.
+// state describes the settings and the hidden columns.
 func (s *screen) state(left []string) string {
 	parts := []string{fmt.Sprintf("every %s", s.interval), "by " + string(s.sel.order())}
 	if s.sel.Reverse {
@@ -244,8 +243,7 @@ func (s *screen) state(left []string) string {
 	return strings.Join(parts, "   ")
 }
 
-// list is the part of the sandboxes, with the roles of those that are expanded,
-// that has the mark in it.
+// list returns the part of the list with the marked sandbox, including expanded roles.
 func (s *screen) list(l *layout, room int) []string {
 	var lines []string
 	marked, end := 0, 0
@@ -266,13 +264,12 @@ func (s *screen) list(l *layout, room int) []string {
 		}
 	}
 	s.page = max(1, room-1)
-	s.offset = max(s.offset, end-room) // its roles too, where they fit
+	s.offset = max(s.offset, end-room) // with its roles, if they fit
 	s.offset = max(0, min(s.offset, marked, len(lines)-1))
 	return lines[s.offset:min(len(lines), s.offset+room)]
 }
 
-// footer are the keys that the last line names, the most needed first: what a
-// width has no room for is in the help.
+// footer are the keys in the last line, the most important first. The help has all keys.
 var footer = []string{"h help", "q quit", "mcopin sort", "r reverse", "/ filter", "e roles", "space hold", "+- rate"}
 
 var helpLines = []string{
@@ -297,8 +294,8 @@ var helpLines = []string{
 
 const goesBack = "any key goes back"
 
-// helpText is the help in lines of a width, at most height of them. How to leave it
-// is always there.
+// helpText returns the lines of the help, at most height. The last line always shows how to
+// leave it.
 func helpText(width, height int, left []string) (lines []string) {
 	for _, text := range helpLines {
 		lines = append(lines, wrap(text, width)...)

@@ -122,7 +122,7 @@ func TestColourIsOnlyWhereItIsWanted(t *testing.T) {
 	}
 }
 
-// send presses keys by their names, and tells whether the last of them ends the program.
+// send presses keys by name, and reports whether the last one ends the program.
 func send(s *screen, names string) (quit bool) {
 	special := map[string]rune{"enter": tea.KeyEnter, "esc": tea.KeyEscape, "backspace": tea.KeyBackspace, "up": tea.KeyUp, "down": tea.KeyDown,
 		"left": tea.KeyLeft, "right": tea.KeyRight, "pgup": tea.KeyPgUp, "pgdown": tea.KeyPgDown, "home": tea.KeyHome, "end": tea.KeyEnd, "f7": tea.KeyF7}

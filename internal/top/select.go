@@ -7,11 +7,10 @@ import (
 	"strings"
 )
 
-// Sort is what sandboxes are in the order of.
+// Sort is a sort order of sandboxes.
 type Sort string
 
-// The orders. All but that of names begin with the largest, and what is not
-// known comes last in each.
+// Sort orders. All except SortName are descending. Unknown figures are always last.
 const (
 	SortMemory   Sort = "memory"
 	SortCPU      Sort = "cpu"
@@ -21,10 +20,9 @@ const (
 	SortName     Sort = "name"
 )
 
-// sorts are all of them.
 var sorts = []Sort{SortMemory, SortCPU, SortOverhead, SortCache, SortIO, SortName}
 
-// ParseSort reads the value of a flag.
+// ParseSort parses the value of a flag.
 func ParseSort(text string) (Sort, error) {
 	if s := Sort(text); slices.Contains(sorts, s) {
 		return s, nil
@@ -32,14 +30,14 @@ func ParseSort(text string) (Sort, error) {
 	return "", fmt.Errorf("%q is not an order: %s", text, strings.Trim(strings.ReplaceAll(fmt.Sprint(sorts), " ", ", "), "[]"))
 }
 
-// The engines and isolations that sandboxes are told by.
+// Engines and isolations of sandboxes.
 var (
 	engines    = []string{"docker", "podman", "containerd", "cri-o", "isula", "kubernetes", "oci"}
 	isolations = []string{"kata", "gvisor", "vm"}
 )
 
-// ParseEngine reads the value of a flag: an engine, an isolation, or both as
-// ENGINE/ISOLATION, whatever the case; "" is any.
+// ParseEngine parses the value of a flag: an engine, an isolation, or ENGINE/ISOLATION, in any
+// case; "" is any.
 func ParseEngine(text string) (string, error) {
 	name := strings.ToLower(text)
 	engine, isolation, both := strings.Cut(name, "/")
@@ -49,19 +47,19 @@ func ParseEngine(text string) (string, error) {
 	case both && slices.Contains(engines, engine) && slices.Contains(isolations, isolation):
 		return name, nil
 	}
-	return "", fmt.Errorf("%q is no engine and no isolation: %s; %s; or both, as docker/kata",
+	return "", fmt.Errorf("unknown engine or isolation %q (supported: %s; %s; or both, as docker/kata)",
 		text, strings.Join(engines, ", "), strings.Join(isolations, ", "))
 }
 
-// Selection is which sandboxes are shown, and how.
+// Selection selects and sorts sandboxes.
 type Selection struct {
-	Sort    Sort // SortMemory where it is ""
+	Sort    Sort // "" means SortMemory
 	Reverse bool
-	Filter  string // in a name, an id, a path of a cgroup or a process's name, whatever the case
+	Filter  string // part of a name, id, cgroup path or process name, in any case
 	Engine  string // "docker", "kata", "docker/kata"
 }
 
-// of returns the sandboxes that are selected, in order.
+// of returns the selected sandboxes in order.
 func (l *Selection) of(all []Sandbox) []Sandbox {
 	out := make([]Sandbox, 0, len(all))
 	filter, engine := strings.ToLower(l.Filter), strings.ToLower(l.Engine)
@@ -78,8 +76,8 @@ func (l *Selection) of(all []Sandbox) []Sandbox {
 	return out
 }
 
-// compare is by the figure that is asked for, largest first, and what is not known last
-// in either direction.
+// compare compares by the figure of the sort order, the largest first. Unknown figures are last
+// in both directions.
 func (l *Selection) compare(a, b *Sandbox) int {
 	way := 1
 	if l.Reverse {
@@ -115,5 +113,5 @@ func (l *Selection) value(s *Sandbox) Maybe {
 	return s.Memory
 }
 
-// order is what Sort stands for.
+// order returns Sort or its default.
 func (l *Selection) order() Sort { return cmp.Or(l.Sort, SortMemory) }

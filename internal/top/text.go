@@ -14,7 +14,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// head are the lines about the node, the sum, and tare itself.
+// head returns the lines about the node, the sum of sandboxes, and tare.
 func (v *view) head(width int) []string {
 	n := &v.Node
 	busy := unknown
@@ -45,7 +45,7 @@ func (v *view) head(width int) []string {
 	return append(lines, flow(parts, width, "   ")...)
 }
 
-// troubles says what could not be read, "" where that is nothing to worry about.
+// troubles describes read failures, or returns "" if there are no serious ones.
 func (v *view) troubles() string {
 	p := &v.Problems
 	var parts []string
@@ -57,7 +57,7 @@ func (v *view) troubles() string {
 			parts = append(parts, fmt.Sprintf("%d %s", one.n, one.what))
 		}
 	}
-	if len(parts) > 0 && p.Gone > 0 { // that processes end is no trouble by itself
+	if len(parts) > 0 && p.Gone > 0 { // ended processes alone are normal
 		parts = append(parts, fmt.Sprintf("%d gone while read", p.Gone))
 	}
 	if len(parts) == 0 {
@@ -66,7 +66,7 @@ func (v *view) troubles() string {
 	return "not read: " + strings.Join(parts, ", ")
 }
 
-// nothing is said where there is nothing to show.
+// nothing returns the message for an empty table, or "".
 func (v *view) nothing(shown []Sandbox) string {
 	switch {
 	case v.Count == 0 && v.unprivileged:
@@ -79,7 +79,7 @@ func (v *view) nothing(shown []Sandbox) string {
 	return ""
 }
 
-// text is the view in plain lines, for a width in columns.
+// text returns the view as plain lines.
 func (v *view) text(sel *Selection, width int, when bool) string {
 	var lines []string
 	if when {
@@ -105,7 +105,7 @@ func (v *view) text(sel *Selection, width int, when bool) string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// details are the lines of a sandbox's roles and cgroups.
+// details returns the lines of a sandbox's roles and cgroups.
 func details(s *Sandbox, width int) []string {
 	var out []string
 	line := func(parts ...string) {
@@ -145,7 +145,7 @@ func details(s *Sandbox, width int) []string {
 	return out
 }
 
-// elsewhere are the cgroups of others that memory of processes is charged to.
+// elsewhere returns the shared cgroups that memory of processes is charged to.
 func elsewhere(s *Sandbox) (out []string) {
 	for _, r := range s.Roles {
 		for _, p := range r.Processes {
@@ -159,7 +159,7 @@ func elsewhere(s *Sandbox) (out []string) {
 	return slices.Compact(out)
 }
 
-// first are so many of a list, and a mark where there are more.
+// first joins the first elements of a list, with a mark if there are more.
 func first(list []string, most int, between string) string {
 	if len(list) > most {
 		list = append(list[:most:most], "…")
@@ -167,12 +167,12 @@ func first(list []string, most int, between string) string {
 	return strings.Join(list, between)
 }
 
-// cut makes a text clean and at most as wide as that; "…" stands for the rest.
+// cut cleans a text and truncates it to a width with "…".
 func cut(text string, width int) string {
 	return ansi.Truncate(term.Clean(text), max(0, width), "…")
 }
 
-// pad cuts a text, or fills it with spaces, to a width.
+// pad truncates a text or fills it with spaces to a width.
 func pad(text string, width int, right bool) string {
 	text = cut(text, width)
 	space := strings.Repeat(" ", max(0, width-ansi.StringWidth(text)))
@@ -182,7 +182,7 @@ func pad(text string, width int, right bool) string {
 	return text + space
 }
 
-// flow sets texts one after the other into lines of a width.
+// flow arranges texts in lines of a width.
 func flow(texts []string, width int, between string) []string {
 	var lines []string
 	line := ""

@@ -8,24 +8,23 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// view is what is there at one moment, and the object that --format json prints.
-// Memory is in bytes, CPU in CPUs (1 is one of them all the time), over the
-// interval since the moment before.
+// view is the state at one moment, and the object that --format json prints. Memory is in
+// bytes. CPU is in CPUs over the interval since the last view.
 type view struct {
 	Schema    int             `json:"schema"`
 	Time      time.Time       `json:"time"`
-	Interval  float64         `json:"interval"` // s since the view before; 0: there was none
+	Interval  float64         `json:"interval"` // s since the last view; 0: none
 	Node      node            `json:"node"`
 	Own       Own             `json:"own"`
 	Count     int             `json:"count"` // of sandboxes, shown or not
-	Sum       Figures         `json:"sum"`   // of all of them
+	Sum       Figures         `json:"sum"`   // of all sandboxes
 	Sandboxes []Sandbox       `json:"sandboxes"`
 	Problems  record.Problems `json:"problems"`
 
 	unprivileged bool // not read as root
 }
 
-// schemaVersion is of the JSON object: names are added, never changed, within one.
+// schemaVersion is the version of the JSON object. Within a version names are only added.
 const schemaVersion = 1
 
 // node is the whole machine.
@@ -45,33 +44,33 @@ type node struct {
 	Write     Maybe `json:"write_per_second"`
 }
 
-// Own is what tare top itself uses.
+// Own is the usage of tare top.
 type Own struct {
 	CPU    Maybe `json:"cpu"`
 	Memory Maybe `json:"memory"` // resident
 }
 
-// Figures are those of one sandbox, or of all. What a cgroup is charged for is
-// by memory.current and memory.stat (usage_in_bytes of version 1), and holds
-// what ended processes left; what is beside is by processes.
+// Figures are the figures of one sandbox, or of all. Those of cgroups come from memory.current
+// and memory.stat (usage_in_bytes of v1) and include the charges of ended processes. Those of
+// processes charged to shared groups ("beside") come from the processes.
 type Figures struct {
-	CPU        Maybe `json:"cpu"` // of its own cgroups, and beside them
+	CPU        Maybe `json:"cpu"` // of its cgroups and of processes charged to shared groups
 	CPUOutside Maybe `json:"cpu_outside"`
 	CPUBeside  Maybe `json:"cpu_beside"`
 
-	Memory        Maybe `json:"memory"`         // charged to its own cgroups, without page cache
-	MemoryOutside Maybe `json:"memory_outside"` // of Memory, in other groups than the pod's
-	Cache         Maybe `json:"cache"`          // page cache, charged to its own cgroups
+	Memory        Maybe `json:"memory"`         // charged to its cgroups, without page cache
+	MemoryOutside Maybe `json:"memory_outside"` // the part of Memory outside of the pod's group
+	Cache         Maybe `json:"cache"`          // page cache charged to its cgroups
 	CacheOutside  Maybe `json:"cache_outside"`
-	BesideRSS     Maybe `json:"beside_rss"` // of its processes whose memory is charged to groups of others
+	BesideRSS     Maybe `json:"beside_rss"` // of its processes with memory charged to shared groups
 	BesidePSS     Maybe `json:"beside_pss"`
 
-	Read      Maybe `json:"read_per_second"` // bytes, as its own cgroups account for them
+	Read      Maybe `json:"read_per_second"` // bytes, by its cgroups
 	Write     Maybe `json:"write_per_second"`
 	Processes int   `json:"processes"`
 }
 
-// beside is the memory of processes beside: PSS where it was read.
+// beside returns the memory of processes charged to shared groups: PSS if it was read.
 func (f *Figures) beside() Maybe {
 	if f.BesidePSS.OK {
 		return f.BesidePSS
@@ -85,22 +84,22 @@ func (f *Figures) io() Maybe       { return plus(f.Read, f.Write) }
 // Sandbox is a container, or a pod with its containers.
 type Sandbox struct {
 	Name      string   `json:"name"`
-	Engine    string   `json:"engine"`    // docker, podman, containerd, cri-o, isula, kubernetes, oci; "" where only Isolation is known
+	Engine    string   `json:"engine"`    // docker, podman, containerd, cri-o, isula, kubernetes, oci; "" if only Isolation is known
 	Isolation string   `json:"isolation"` // "kata", "gvisor", "vm" (another VMM) or ""
-	Rule      string   `json:"rule"`      // the fact that told the engine
-	Pod       string   `json:"pod"`       // the pod's id, "" for a container alone
+	Rule      string   `json:"rule"`      // the fact that identified the engine
+	Pod       string   `json:"pod"`       // the pod's id, "" for a single container
 	IDs       []string `json:"ids"`
 	Figures
-	Limit  Maybe   `json:"limit"` // bytes, of the pod's own group; null: none, or not read
-	Full   Maybe   `json:"full"`  // memory of the pod's own group, without page cache, of Limit
+	Limit  Maybe   `json:"limit"` // bytes, of the pod's group; null: none, or unknown
+	Full   Maybe   `json:"full"`  // memory of the pod's group without page cache, as a share of Limit
 	Groups []Group `json:"groups"`
-	Roles  []Role  `json:"roles"` // where they were asked for
+	Roles  []Role  `json:"roles"` // if expanded
 
 	key  string
-	text string // what a filter searches, in lower case
+	text string // for filters, in lower case
 }
 
-// engine names both.
+// engine returns the engine and the isolation.
 func (s *Sandbox) engine() string {
 	switch {
 	case s.Engine == "":
@@ -115,39 +114,38 @@ func (s *Sandbox) engine() string {
 type Group struct {
 	Path   string        `json:"path"`
 	Charge record.Charge `json:"charge"`
-	Nested bool          `json:"nested"` // it is in the figures of another of the list
+	Nested bool          `json:"nested"` // the figures of another group in the list include it
 	CPU    Maybe         `json:"cpu"`
 	Memory Maybe         `json:"memory"` // without page cache
 	Cache  Maybe         `json:"cache"`
 }
 
-// Role is what a sandbox's processes of one role use.
+// Role is the usage of a sandbox's processes of one role.
 type Role struct {
 	Role      record.Role `json:"role"`
-	CPU       Maybe       `json:"cpu"` // that of vCPUs is not in that of their VMM
-	RSS       Maybe       `json:"rss"` // null for vCPUs, whose memory is the VMM's
+	CPU       Maybe       `json:"cpu"` // of a VMM without its vCPUs
+	RSS       Maybe       `json:"rss"` // null for vCPUs; the VMM has the memory
 	PSS       Maybe       `json:"pss"`
 	Processes []Process   `json:"processes"`
 }
 
-// Process is one process of a role, or for vCPUs the threads of it.
+// Process is one process of a role, or the vCPU threads of a process.
 type Process struct {
 	Pid     int                 `json:"pid"`
 	Start   uint64              `json:"start"` // clock ticks since boot
 	PPid    int                 `json:"ppid"`
-	Name    string              `json:"name"` // as the kernel has it, cut to 15 characters
+	Name    string              `json:"name"` // the kernel's name, cut to 15 characters
 	Rule    string              `json:"rule"` // the fact that decided the role
 	Threads []int               `json:"threads,omitempty"`
-	Beside  bool                `json:"beside"` // its memory is charged to a group of others
+	Beside  bool                `json:"beside"` // its memory is charged to a shared group
 	CPU     Maybe               `json:"cpu"`
 	RSS     Maybe               `json:"rss"`
 	PSS     Maybe               `json:"pss"`
-	Groups  []record.Membership `json:"groups"` // the sets of cgroups that its threads are in, by controller
+	Groups  []record.Membership `json:"groups"` // the sets of cgroups of its threads, by controller
 }
 
-// writeJSON prints the selected sandboxes and all else as one object, indented or
-// on one line. Foreign text is as it was; what a terminal would act on is written
-// as "\u001b" (bytes that are not UTF-8 are U+FFFD).
+// writeJSON prints the view with the selected sandboxes as one object, indented or on one line.
+// Control characters are escaped as "\u001b"; invalid UTF-8 becomes U+FFFD.
 func (v *view) writeJSON(w io.Writer, sel *Selection, indented bool) error {
 	out := *v
 	out.Sandboxes = sel.of(v.Sandboxes)
