@@ -43,8 +43,8 @@ func schedule(class, priority int32) error {
 	return nil
 }
 
-// BestPriority tells how lanes will be scheduled here: it is tried out on a thread
-// of this process and undone.
+// BestPriority returns the priority that lanes will have. It tries the priorities on a thread
+// of this process and restores the old one.
 func BestPriority() Priority {
 	result := make(chan Priority)
 	go func() {

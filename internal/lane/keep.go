@@ -15,22 +15,22 @@ import (
 	"github.com/tare-bench/tare/internal/node/procs"
 )
 
-// Pid is the process of the workload that a lane itself makes, from the moment when it
-// is there; 0 before. Any goroutine may ask.
+// Pid returns the pid of the workload that a lane itself makes, or 0 before it exists. It is
+// safe for concurrent use.
 func (p *Pool) Pid(lane int) int { return int(atomic.LoadInt32(&p.mem.slot(lane).Pid)) }
 
-// Owns tells whether a process is one that a lane has made and waits for.
+// Owns reports whether a lane made a process and waits for it.
 func (p *Pool) Owns(pid int) bool {
 	s, err := procs.StatOf(pid)
 	return err == nil && slices.Contains(p.procs, s.PPid)
 }
 
-// MaxKept is how much of a workload's output is kept. What comes after that is read and
-// thrown away, so that it never waits for a reader.
+// MaxKept limits the stored output of a workload. Further output is read and discarded, so the
+// workload never blocks.
 const MaxKept = 256 << 20
 
-// keeper writes what a lane's workload says between two orders into a file. During an
-// order the lane reads it itself.
+// keeper writes the output of a lane's workload between two orders to a file. During an order
+// the lane reads the output.
 type keeper struct {
 	file  *os.File
 	pipes []*os.File // the reading ends: output and errors
@@ -39,7 +39,7 @@ type keeper struct {
 	done  sync.WaitGroup
 }
 
-// keep begins to keep a lane's output, behind what the lane has read itself.
+// keep starts to store a lane's output, after the part that the lane has read.
 func (p *Pool) keep(lane int, path, read string) error {
 	k := &keeper{room: MaxKept}
 	var err error
@@ -61,7 +61,7 @@ func (p *Pool) keep(lane int, path, read string) error {
 	return nil
 }
 
-// letGo ends that: the lane is about to be given an order, or to be closed.
+// letGo stops storing a lane's output, before an order or the close.
 func (p *Pool) letGo(lane int) {
 	k := p.keepers[lane]
 	if k == nil {
@@ -86,7 +86,7 @@ func (k *keeper) copy(pipe *os.File) {
 	for {
 		n, err := pipe.Read(piece)
 		k.write(piece[:n])
-		if err != nil { // it was told to, or the lane has died
+		if err != nil { // stopped, or the lane has died
 			return
 		}
 	}
@@ -97,12 +97,12 @@ func (k *keeper) write(text []byte) {
 	defer k.lock.Unlock()
 	n, err := k.file.Write(text[:min(k.room, int64(len(text)))])
 	if k.room -= int64(n); err != nil {
-		k.room = 0 // a full disk keeps no more
+		k.room = 0 // the disk is full
 	}
 }
 
-// readingEnds opens the ends of a lane's two pipes from which its commands' output is
-// read, in the order in which it made them.
+// readingEnds opens the reading ends of a lane's two output pipes in the order of their
+// creation.
 func readingEnds(pid int) (ends []*os.File, err error) {
 	dir := fmt.Sprintf("/proc/%d/fd", pid)
 	entries, err := os.ReadDir(dir)

@@ -1,16 +1,13 @@
 // Package lane performs operations and stamps them.
 //
-// The timing is not done in Go. A lane is a tiny static process (src/lane.c,
-// embedded) that forks, execs, waits and reads the clock as a bare C loop
-// would; this package keeps a pool of them, tells them through shared memory
-// what to do, releases them together with one futex wake, and sleeps until the
-// last one is done. So neither the garbage collector nor the scheduler of Go
-// is inside a measured interval, and a hundred lanes start within a few
-// milliseconds of each other.
+// The timing is not done in Go. A lane is a small static process (src/lane.c, embedded) that
+// forks, executes, waits and reads the clock like a plain C loop. This package keeps a pool of
+// lanes and passes orders through shared memory. It releases them with one futex wake and
+// sleeps until the last one is done. So no measured interval includes Go's garbage collector
+// or scheduler, and a hundred lanes start within a few milliseconds.
 //
-// A lane watches up to three things at once, each stamped as it happens: its
-// command's exit, the line by which the probe reports its first instruction,
-// and the exit of a container's first process.
+// A lane stamps up to three events: the exit of its command, the line with which the probe
+// reports its first instruction, and the exit of a container's first process.
 package lane
 
 import (
@@ -25,22 +22,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Kind is what a lane is told to do.
+// Kind is the kind of an order.
 type Kind uint32
 
-// What lanes do. The values are those of src/shared.h.
+// Kinds of orders, with the values of src/shared.h.
 const (
 	none        Kind = 0
 	Exec        Kind = 1 // run a command and wait for it
 	Spawn       Kind = 2 // start a command and let it run
-	Kill        Kind = 3 // a signal to the workload that this lane made, Watch
+	Kill        Kind = 3 // send a signal to the workload of this lane, Watch
 	FloorCreate Kind = 4 // namespaces, cgroups, root; stop before exec
 	FloorStart  Kind = 5 // exec
 	FloorRun    Kind = 6 // both
 	FloorRemove Kind = 7 // remove the cgroups
 )
 
-// Need is what ends an operation, besides the end of its command.
+// Need is a condition for the end of an operation.
 type Need uint32
 
 // Needs may be combined.
@@ -55,45 +52,44 @@ type Order struct {
 	Kind    Kind
 	Args    []string // the command with its absolute path first; the tagged list of src/floor.h for the floor
 	Need    Need
-	Watch   int         // process whose exit is awaited, or that is told to end
+	Watch   int         // process to wait for or to signal
 	Signal  unix.Signal // for Kill; SIGTERM when 0
 	Token   string
 	Timeout time.Duration
-	// Keep is a file into which everything goes that the workload says, until the lane
-	// is given another order; "" where it says nothing that anybody would read.
+	// Keep is a file for the output of the workload until the next order of the lane, or "".
 	Keep string
 }
 
-// String is the command line, ready to be pasted into a shell.
+// String returns the command line for a shell.
 func (o Order) String() string { return Quote(o.Args) }
 
-// Result is what a lane saw. Times are ns of CLOCK_MONOTONIC, zero where the
-// operation has no such moment.
+// Result is the result of an order. Times are ns of CLOCK_MONOTONIC, or 0 if the operation has
+// no such event.
 type Result struct {
 	Start, Spawned, Returned, Seen, Exited int64
 
 	UserCPU, SysCPU time.Duration // of the command and the children it waited for
 	MaxRSS          int64         // bytes
 	Status          unix.WaitStatus
-	Pid             int             // of the workload, where the lane itself made it
-	Workload        unix.WaitStatus // how Watch ended
-	WorkloadKnown   bool            // false when it was not this lane's to wait for
+	Pid             int             // of a workload made by the lane itself
+	Workload        unix.WaitStatus // exit status of Watch
+	WorkloadKnown   bool            // false if the lane could not wait for it
 
 	Stdout, Stderr string // cut to 32 KiB and 8 KiB
 	Dropped        int    // bytes of output that were cut
 
-	OwnCPU time.Duration // of the lane itself, from the release on
+	OwnCPU time.Duration // of the lane since the release
 
-	Err error // an *Error, or nil when the operation was performed; a command's own exit status is not an error
+	Err error // an *Error if the operation was not performed; the exit status of a command is not an error
 }
 
 // ProbeTime returns the time at which the probe executed its first
 // instruction, on the workload's own clock, from its line of output.
 func (r *Result) ProbeTime(token string) (ns int64, ok bool) { return ProbeTime(r.Stdout, token) }
 
-// ProbeTime finds the probe's line in an output, and in it the time (ns) of the
-// workload's clock at its first instruction. It goes through the output but once, which
-// may be long and is asked for many tokens.
+// ProbeTime returns the time (ns) of the workload's clock at its first instruction, from the
+// probe's line in an output. It scans the output once, because the output can be long and there
+// are many tokens.
 func ProbeTime(output, token string) (ns int64, ok bool) {
 	begin, rest := "\ntare-probe/1 "+token+" ", "\n"+output
 	for {
@@ -109,11 +105,11 @@ func ProbeTime(output, token string) (ns int64, ok bool) {
 	}
 }
 
-// Error says at which step an operation came to nothing.
+// Error is the failure of an operation at a step.
 type Error struct {
 	Step    Step
 	Errno   unix.Errno
-	Missing Need // what was still awaited
+	Missing Need // conditions not met
 }
 
 func (e *Error) Error() string {
@@ -130,10 +126,10 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Errno }
 
-// Step is where an operation failed.
+// Step is the step at which an operation failed.
 type Step uint32
 
-// The steps, with the values of src/shared.h.
+// Steps, with the values of src/shared.h.
 const (
 	StepSpawn   Step = 1
 	StepExec    Step = 2
@@ -178,7 +174,7 @@ func (n Need) String() string {
 	return strings.Join(parts, " and ")
 }
 
-// Quote joins arguments so that a POSIX shell splits them again as they were.
+// Quote joins arguments with the quotes of a POSIX shell.
 func Quote(args []string) string {
 	var b strings.Builder
 	for i, a := range args {
@@ -196,10 +192,9 @@ func Quote(args []string) string {
 
 var errTooLong = errors.New("command line too long for a lane (256 arguments, 16 KiB)")
 
-// Environment is what commands are given beside more ("NAME=value"): what they need to find programs and
-// folders. The rest of tare's own stays out, since some of it changes what is
-// measured: GOMAXPROCS and GOGC a runtime written in Go, NOTIFY_SOCKET and
-// LISTEN_FDS one that takes part in systemd's protocols.
+// Environment returns the environment of commands: more ("NAME=value") and the variables for
+// finding programs and folders. Other variables of tare could change the figures: GOMAXPROCS
+// and GOGC for runtimes written in Go, NOTIFY_SOCKET and LISTEN_FDS for systemd's protocols.
 func Environment(more []string) []string {
 	env := slices.Clone(more)
 	for _, v := range os.Environ() {

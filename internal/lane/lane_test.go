@@ -132,7 +132,7 @@ func TestTheHostsWorkloadReportsAndEndsAsTold(t *testing.T) {
 	must.That(t, r.Err == nil, "%v", r.Err)
 	first, ok := r.ProbeTime("tok-1")
 	check.That(t, ok && first >= r.Start && first <= r.Seen, "first instruction at %d (%v), started %d, seen %d", first, ok, r.Start, r.Seen)
-	check.That(t, p.Owns(r.Pid) && !p.Owns(os.Getpid()) && !p.Owns(1) && !p.Owns(0), "its own process is not told from others")
+	check.That(t, p.Owns(r.Pid) && !p.Owns(os.Getpid()) && !p.Owns(1) && !p.Owns(0), "the lane owns other processes")
 	end := do(t, p, Order{Kind: Kill, Watch: r.Pid, Need: NeedExit})
 	check.That(t, end.Err == nil && end.WorkloadKnown && end.Workload.Exited() && end.Workload.ExitStatus() == 0 && end.Exited != 0,
 		"stop: %+v", end)

@@ -18,14 +18,14 @@ import (
 	"github.com/tare-bench/tare/internal/node/machine"
 )
 
-// Priority is how the lanes are scheduled.
+// Priority is the scheduling of lanes.
 type Priority uint32
 
-// The priorities, as the lanes report them.
+// Priorities, as the lanes report them.
 const (
 	Ordinary Priority = 0
 	Nice     Priority = 1 // nice -20
-	FIFO     Priority = 2 // SCHED_FIFO 1; what they start is not
+	FIFO     Priority = 2 // SCHED_FIFO 1; not inherited by commands
 )
 
 func (p Priority) String() string {
@@ -41,28 +41,26 @@ func (p Priority) String() string {
 // Options of a pool.
 type Options struct {
 	Lanes int
-	// Mounts is a mount namespace for the lanes and all they start; nil for
-	// tare's own.
+	// Mounts is a mount namespace for the lanes and their commands; nil for tare's.
 	Mounts *os.File
-	// Env is given to commands besides the little that all get ("NAME=value").
+	// Env is added to the environment of commands ("NAME=value"), see Environment.
 	Env []string
-	// Alone has commands be given Env and nothing else.
+	// Alone makes Env the whole environment of commands.
 	Alone bool
 }
 
 // Pool is a set of lanes. It is used by one goroutine at a time.
 type Pool struct {
 	mem      *shared
-	abort    int           // eventfd; readable while the lanes are to give up
-	procs    []int         // pids of the lanes, which are ours to reap: no other process gets them
-	patience time.Duration // the longest time-out among the orders that are handed out
+	abort    int           // eventfd; readable while the lanes must give up
+	procs    []int         // pids of the lanes, which cannot be reused before Close reaps them
+	patience time.Duration // the longest time-out of the current orders
 	owner    sync.WaitGroup
 	release  chan struct{} // closed to let the owning thread go
 	keepers  map[int]*keeper
 }
 
-// NewPool starts the lanes. They end with Close, and with tare's own process
-// however that ends.
+// NewPool starts the lanes. They end with Close, and with tare's process.
 func NewPool(o Options) (*Pool, error) {
 	env := o.Env
 	if !o.Alone {
@@ -81,7 +79,7 @@ func NewPool(o Options) (*Pool, error) {
 	p := &Pool{mem: mem, abort: abort, release: make(chan struct{})}
 	failed := make(chan error, 1)
 	p.owner.Add(1)
-	go p.own(o, failed)
+	go p.runThread(o, failed)
 	if err := <-failed; err != nil {
 		p.Close()
 		return nil, err
@@ -89,15 +87,14 @@ func NewPool(o Options) (*Pool, error) {
 	return p, nil
 }
 
-// own starts the lanes on a thread that lives as long as they do: the signal
-// that ends a lane with its parent is tied to the thread that made it.
-func (p *Pool) own(o Options, failed chan<- error) {
+// runThread starts the lanes on a thread that lives as long as they do: the signal that ends
+// a lane with its parent depends on the thread that made it.
+func (p *Pool) runThread(o Options, failed chan<- error) {
 	runtime.LockOSThread()
 	defer p.owner.Done()
 	failed <- p.start(o)
 	<-p.release
-	// The thread ends with this goroutine, since it stays locked; the lanes
-	// were reaped by Close before.
+	// The locked thread ends with this goroutine. Close has reaped the lanes before.
 }
 
 func (p *Pool) start(o Options) error {
@@ -106,7 +103,7 @@ func (p *Pool) start(o Options) error {
 		return err
 	}
 	defer program.Close()
-	// Kept out of the runtime's poller and out of this process's children.
+	// Not in the runtime's poller, and not inherited by children.
 	inherit := []*os.File{os.NewFile(uintptr(dup(p.mem.fd)), "lanes"), os.NewFile(uintptr(dup(p.abort)), "abort")}
 	defer inherit[0].Close()
 	defer inherit[1].Close()
@@ -119,20 +116,20 @@ func (p *Pool) start(o Options) error {
 			Args:       []string{"tare-lane", strconv.Itoa(i), strconv.Itoa(o.Lanes), strconv.Itoa(len(inherit))},
 			Env:        []string{},
 			ExtraFiles: inherit,
-			// A session of their own keeps the terminal's Ctrl-C from them.
+			// A new session protects them from Ctrl-C in the terminal.
 			SysProcAttr: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
 		}
 		if err := cmd.Start(); err != nil {
 			return fmt.Errorf("lanes: start lane %d of %d: %w", i+1, o.Lanes, err)
 		}
 		p.procs = append(p.procs, cmd.Process.Pid)
-		// One descriptor a lane less: a thousand lanes fit into a thousand.
+		// This saves a descriptor per lane: a thousand lanes fit the usual limit.
 		_ = cmd.Process.Release()
 	}
 	return nil
 }
 
-// dup copies a descriptor without letting it leak into children.
+// dup duplicates a descriptor that children do not inherit.
 func dup(fd int) int {
 	n, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3)
 	if err != nil {
@@ -141,7 +138,7 @@ func dup(fd int) int {
 	return n
 }
 
-// Close ends the lanes, and what their commands left running.
+// Close ends the lanes and the orphans of their commands.
 func (p *Pool) Close() {
 	for lane := range p.keepers {
 		p.letGo(lane)
@@ -160,21 +157,19 @@ func (p *Pool) Close() {
 	unix.Close(p.abort)
 }
 
-// priority tells how the lanes are scheduled. It is known once one of them has
-// been handed an order.
+// priority returns the priority of the lanes. It is known after the first order.
 func (p *Pool) priority() Priority {
 	return Priority(atomic.LoadUint32(&p.mem.header().Priority))
 }
 
-// Batch is a set of orders whose lanes wait at the gate.
+// Batch is a set of orders with lanes that wait at the gate.
 type Batch struct {
 	pool  *Pool
 	lanes []int
 	keep  []string // of each
 }
 
-// Prepare hands out orders, one for each of the given lanes, and returns when all
-// of those lanes are waiting at the gate.
+// Prepare passes one order to each of the lanes and waits until all of them are at the gate.
 func (p *Pool) Prepare(lanes []int, orders []Order) (*Batch, error) {
 	if len(lanes) != len(orders) {
 		return nil, fmt.Errorf("lanes: %d orders for %d lanes", len(orders), len(lanes))
@@ -192,7 +187,7 @@ func (p *Pool) Prepare(lanes []int, orders []Order) (*Batch, error) {
 	for i, o := range orders {
 		p.letGo(lanes[i])
 		if o.Keep != "" {
-			_ = os.Remove(o.Keep) // what was said before is nobody's to read; it is emptied later, too
+			_ = os.Remove(o.Keep) // discard earlier output
 		}
 		b.keep = append(b.keep, o.Keep)
 		p.patience = max(p.patience, o.Timeout)
@@ -201,7 +196,7 @@ func (p *Pool) Prepare(lanes []int, orders []Order) (*Batch, error) {
 	h.Parked, h.Done = 0, 0
 	if len(lanes) == 1 {
 		h.WantDone = 1
-		return b, nil // nobody to wait for: it is woken by the release
+		return b, nil // the release wakes it
 	}
 	h.WantDone = uint32(len(lanes))
 	atomic.StoreUint32(&h.WantParked, uint32(len(lanes)))
@@ -216,15 +211,15 @@ func (p *Pool) Prepare(lanes []int, orders []Order) (*Batch, error) {
 	return b, nil
 }
 
-// Start opens the gate and waits for the last lane. When ctx ends, commands
-// under way are killed with their process groups. It returns the time of the
-// release and one result for each lane, in the order of Prepare.
+// Start opens the gate and waits for the last lane. When ctx ends, it kills running commands
+// with their process groups. It returns the time of the release and one result per lane, in
+// the order of Prepare.
 func (b *Batch) Start(ctx context.Context) (released int64, results []Result, err error) {
 	p := b.pool
-	told := make(chan struct{})
+	cancelled := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		p.giveUp()
-		close(told)
+		close(cancelled)
 	})
 	h := p.mem.header()
 	if len(b.lanes) == 1 {
@@ -237,7 +232,7 @@ func (b *Batch) Start(ctx context.Context) (released int64, results []Result, er
 	}
 	err = p.await(&h.Done, uint32(len(b.lanes)), p.patience+grace)
 	if !stop() {
-		<-told // or the sign would be given after it was taken back
+		<-cancelled // otherwise giveUp could follow carryOn
 		p.carryOn()
 	}
 	if err != nil {
@@ -256,19 +251,18 @@ func (b *Batch) Start(ctx context.Context) (released int64, results []Result, er
 	return released, results, nil
 }
 
-// Disarm lets the lanes go without anything being done.
+// Disarm releases the lanes without performing their orders.
 func (b *Batch) Disarm() error {
 	for _, n := range b.lanes {
-		b.pool.mem.slot(n).Op = uint32(none) // which is read once the gate is open
+		b.pool.mem.slot(n).Op = uint32(none) // read after the gate is open
 	}
 	clear(b.keep)
 	_, _, err := b.Start(context.Background())
 	return err
 }
 
-// open lets the lanes go. The releasing thread outranks the lanes for that
-// moment, where it may: otherwise the first lane to wake would keep the rest
-// from being woken.
+// open releases the lanes. If permitted, the releasing thread has a higher priority than the
+// lanes meanwhile: otherwise the first lane to wake would delay the others.
 func (p *Pool) open(h *header) (released int64) {
 	raised := false
 	if p.priority() == FIFO {
@@ -276,16 +270,16 @@ func (p *Pool) open(h *header) (released int64) {
 		defer runtime.UnlockOSThread()
 		raised = schedule(schedFIFO, 2) == nil
 	}
-	released = machine.Now() // before the gate is open: one that is not asleep yet goes at once
+	released = machine.Now() // before the gate opens: a lane that is not asleep starts at once
 	atomic.StoreUint32(&h.Gate, h.Gate+1)
 	futexWake(&h.Gate, len(p.procs))
 	if raised {
-		_ = schedule(schedOther, 0) // less than before is always allowed
+		_ = schedule(schedOther, 0) // lowering is always allowed
 	}
 	return released
 }
 
-// Do arms and releases one order on one lane, for what is not measured.
+// Do performs one order on one lane, for operations that are not measured.
 func (p *Pool) Do(ctx context.Context, lane int, o Order) (Result, error) {
 	b, err := p.Prepare([]int{lane}, []Order{o})
 	if err != nil {
@@ -309,14 +303,14 @@ func (p *Pool) carryOn() {
 
 var errLost = errors.New("a lane's process has died: was it killed?")
 
-// grace is how long after its time-out a lane may take to say so: it kills what
-// it ran, and waits two seconds for that.
+// grace is how long after a time-out a lane may take to report it: it kills the command and
+// waits two seconds.
 const grace = 15 * time.Second
 
 var errMute = errors.New("a lane's process does not answer: was it stopped or frozen?")
 
-// await sleeps until a counter reaches its goal. It looks now and then whether
-// all lanes are alive, since a dead one would never arrive.
+// await sleeps until a counter reaches its goal. It checks periodically that all lanes are
+// alive.
 func (p *Pool) await(counter *uint32, goal uint32, limit time.Duration) error {
 	deadline := time.Now().Add(limit)
 	for {

@@ -7,8 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// programFile puts the embedded program into a memory file, so that nothing is
-// written to a disk and nothing is left on one.
+// programFile writes the embedded program to a memory file, so nothing is left on a disk.
 func programFile() (*os.File, error) {
 	fd, err := unix.MemfdCreate("tare-lane", unix.MFD_CLOEXEC)
 	if err != nil {

@@ -7,16 +7,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// home is 1 + the CPU that tare waits on, 0 when it was not settled.
+// home is 1 + the CPU that tare waits on, or 0 if it is not settled.
 var home atomic.Uint32
 
-// Settle keeps the calling goroutine on one CPU, and lane 0 of every pool that
-// is made afterwards waits there too: a batch of one lane then needs no wake-up
-// across CPUs, which on a virtual machine takes longer than everything else
-// that the harness does. What lanes start may use all CPUs as before.
+// Settle binds the calling goroutine to one CPU. Lane 0 of every later pool waits on that CPU
+// too, so a batch of one lane needs no wake-up across CPUs. On a virtual machine such a
+// wake-up takes longer than the rest of the harness. Commands of lanes may use all CPUs.
 //
-// It returns a function that undoes it, to be called by the same goroutine. On
-// a machine with one CPU, or where it is not allowed, nothing is done.
+// The same goroutine must call the returned function to undo it. On a machine with one CPU, or
+// without permission, Settle does nothing.
 func Settle() (undo func()) {
 	var all unix.CPUSet
 	if unix.SchedGetaffinity(0, &all) != nil || all.Count() < 2 {

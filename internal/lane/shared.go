@@ -133,7 +133,7 @@ func (s *slot) put(o Order) error {
 	return nil
 }
 
-// result copies what the lane saw out of its slot.
+// result copies the result of a lane from its slot.
 func (s *slot) result() Result {
 	r := Result{
 		Start: s.Start, Spawned: s.Spawned, Returned: s.Returned, Seen: s.Seen, Exited: s.Exited,
@@ -150,8 +150,7 @@ func (s *slot) result() Result {
 	return r
 }
 
-// putStrings writes strings one after the other, each ended by a NUL byte, and
-// an empty one at the end.
+// putStrings writes strings, each ended by a NUL byte, and an empty string at the end.
 func putStrings(dst []byte, list []string, most int) error {
 	if len(list) > most {
 		return errTooLong

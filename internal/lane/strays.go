@@ -9,9 +9,8 @@ import (
 	"github.com/tare-bench/tare/internal/node/procs"
 )
 
-// endStrays ends what commands left running: a lane is the subreaper of all it
-// started, so whatever still is its child when the pool is closed was made by a
-// command, and is no container that a session knows of.
+// endStrays ends orphans of commands. A lane is their subreaper, so its children at the close
+// of the pool are orphans, and not containers that a session knows.
 func (p *Pool) endStrays() {
 	for range 5 {
 		strays := p.children()
@@ -23,31 +22,23 @@ func (p *Pool) endStrays() {
 			if err != nil {
 				continue
 			}
-			// The number could be another's by now: looked at again while the
-			// process is pinned.
-			if parent, ok := parentOf(pid); ok && slices.Contains(p.procs, parent) {
+			if p.isParent(pid) { // again with a pidfd, because the pid may be reused
 				_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
 			}
 			_ = unix.Close(fd)
 		}
-		// What they had started becomes the lanes' in turn.
+		// Their children become children of the lanes.
 		time.Sleep(5 * time.Millisecond)
 	}
 }
 
 // children lists the running children of all lanes.
 func (p *Pool) children() []int {
-	var out []int
-	for _, pid := range procs.All() {
-		if parent, ok := parentOf(pid); ok && slices.Contains(p.procs, parent) {
-			out = append(out, pid)
-		}
-	}
-	return out
+	return slices.DeleteFunc(procs.All(), func(pid int) bool { return !p.isParent(pid) })
 }
 
-// parentOf reads a process's parent; ok is false when it is gone or a zombie.
-func parentOf(pid int) (parent int, ok bool) {
+// isParent reports whether the parent of a running process is a lane.
+func (p *Pool) isParent(pid int) bool {
 	s, err := procs.StatOf(pid)
-	return s.PPid, err == nil && !s.Ended()
+	return err == nil && !s.Ended() && slices.Contains(p.procs, s.PPid)
 }

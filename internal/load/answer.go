@@ -9,23 +9,23 @@ import (
 	"fortio.org/fortio/fhttp"
 )
 
-// buffer is what fortio's client holds of an answer, and the most that one may be,
-// bytes. Only what an answer fills is ever occupied.
+// buffer is the size in bytes of the answer buffer of fortio's client, and the largest answer.
+// Unused pages take no memory.
 const buffer = 128 << 10
 
-// answer is what one says of itself. fortio's client writes it whole, headers
-// first, and takes an answer for good that was cut off or did not fit.
+// answer is the mistake of an answer, or "". fortio's client writes a whole answer, headers
+// first. It accepts answers that were cut off or exceed the buffer.
 type answer string
 
 const (
 	answerWhole   answer = ""
 	answerCut     answer = "an answer that was cut off"
 	answerLarge   answer = "an answer of more than 128 KiB"
-	answerForeign answer = "an answer that is no HTTP"
-	answerLength  answer = "an answer whose length is no number"
+	answerForeign answer = "an answer that is not HTTP"
+	answerLength  answer = "an answer with an invalid length"
 )
 
-// Write takes an answer.
+// Write judges an answer.
 func (a *answer) Write(p []byte) (int, error) {
 	*a = judge(p)
 	return len(p), nil
@@ -59,13 +59,11 @@ func judge(p []byte) answer {
 	return answerWhole
 }
 
-// statusAt is how much of an answer fortio's client wants before it reads the
-// status: "HTTP/1.1 200".
-const statusAt = 12
+const statusAt = 12 // length of "HTTP/1.1 200", which fortio's client reads first
 
-// wrong is why an answer is a failure, "" where it is none, or where fortio's log
-// says why. A status that is no number fortio takes for an error of the connection,
-// and does not log.
+// wrong returns why an answer is a failure. It returns "" for a good answer, and if fortio's
+// log has the reason. fortio treats a malformed status as an error of the connection and does
+// not log it.
 func (a answer) wrong(code int) string {
 	if a == answerForeign {
 		return string(a)
@@ -79,7 +77,7 @@ func (a answer) wrong(code int) string {
 	return string(a)
 }
 
-// statusText is how a failure by status is called.
+// statusText names a failure by status.
 func statusText(code int) string {
 	text := "status " + strconv.Itoa(code)
 	if name := http.StatusText(code); name != "" {

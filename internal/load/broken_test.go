@@ -45,17 +45,17 @@ func says(text string) func(net.Conn, int64) {
 }
 
 func TestAServerThatNeverAnswersIsAClearErrorAndSoon(t *testing.T) {
-	// The port of a connection is taken, and nobody listens there.
+	// The port of a connection is taken, and no process listens on it.
 	taken := must.Get(net.Dial("tcp4", strings.Trim(strings.TrimPrefix(raw(t, func(net.Conn, int64) {}), "http:"), "/")))(t)
 	t.Cleanup(func() { taken.Close() })
 	closed := "http://" + taken.LocalAddr().String()
-	// Where nothing is waited for, that the machine has no CPU for a while is no time-out.
+	// A busy machine must not cause a time-out in cases without one.
 	const short, long = 300 * time.Millisecond, 20 * time.Second
 	for name, c := range map[string]struct {
 		url, want string
 		timeout   time.Duration
 	}{
-		"nobody listens":           {closed, "connection refused", long},
+		"closed port":              {closed, "connection refused", long},
 		"it accepts and is silent": {raw(t, func(net.Conn, int64) {}), "no answer in time", short},
 		"it never accepts":         {full(t), "no connection: i/o timeout", short},
 		"it hangs up":              {raw(t, says("")), "no answer: ", long},
@@ -63,11 +63,11 @@ func TestAServerThatNeverAnswersIsAClearErrorAndSoon(t *testing.T) {
 		"it sends somewhere else":  {raw(t, says("HTTP/1.1 302 Found\r\nLocation: http://127.0.0.2/\r\n\r\n")), "status 302 Found", long},
 		"it cuts the answer off":   {raw(t, says("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf")), "cut off", long},
 		"it cuts the headers off":  {raw(t, says("HTTP/1.1 200 OK\r\nContent-Len")), "cut off", long},
-		"it speaks something else": {raw(t, says("220 mail ESMTP ready for you\r\n")), "no HTTP", long},
+		"it speaks something else": {raw(t, says("220 mail ESMTP ready for you\r\n")), "not HTTP", long},
 		"it says one byte":         {raw(t, says("H")), "cut off", long},
-		"it says two others":       {raw(t, says("hi")), "no HTTP", long},
-		"its status is a word":     {raw(t, says("HTTP/1.1 abc OK\r\nContent-Length: 0\r\n\r\n")), "no HTTP", long},
-		"its length is negative":   {raw(t, says("HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\nok")), "length is no number", long},
+		"it says two others":       {raw(t, says("hi")), "not HTTP", long},
+		"its status is a word":     {raw(t, says("HTTP/1.1 abc OK\r\nContent-Length: 0\r\n\r\n")), "not HTTP", long},
+		"its length is negative":   {raw(t, says("HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\nok")), "invalid length", long},
 		"its answer is too large":  {raw(t, says("HTTP/1.1 200 OK\r\nContent-Length: 300000\r\n\r\n"+strings.Repeat("x", 300000))), "more than 128 KiB", long},
 		"it never ends its answer": {raw(t, func(c net.Conn, _ int64) {
 			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
@@ -97,10 +97,10 @@ func TestAServerThatNeverAnswersIsAClearErrorAndSoon(t *testing.T) {
 	}
 }
 
-// full is the URL of a server whose queue of connections is full.
+// full returns the URL of a server with a full queue of connections.
 func full(t *testing.T) string {
 	t.Helper()
-	// A listener whose backlog was taken by connections that nobody accepts.
+	// A listener that does not accept, with a full backlog.
 	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { l.Close() })
 	raw := shrink(t, l.(*net.TCPListener))

@@ -23,10 +23,10 @@ import (
 	"github.com/tare-bench/tare/internal/thread"
 )
 
-// patience is how long a process may take to begin, and to end by itself.
-const patience = 30 * time.Second // on a node that has no CPU for it
+// patience is how long a process may take to begin and to end, on a busy node.
+const patience = 30 * time.Second
 
-// child is a process of the load's, seen from tare.
+// child is a process of the load.
 type child struct {
 	name   string // "the load's server"
 	cmd    *exec.Cmd
@@ -34,14 +34,13 @@ type child struct {
 	pipe   *os.File
 	out    *bufio.Reader
 	stderr beginning
-	ended  chan struct{} // closed when it has ended and was waited for
+	ended  chan struct{} // closed after it has ended
 	kill   func()
-	killed func() error // not nil where tare has killed it, or the context that it was begun with
+	killed func() error // not nil after kill, or the end of its context
 }
 
-// begin starts tare again as one of the load's processes, puts it into its
-// cgroups, and tells it what to do, where there is anything to tell. ctx ends it,
-// whenever. Where net is a network namespace, the process is started in it.
+// begin executes tare as a process of the load, moves it into its cgroups, and sends it its
+// configuration, if any. ctx ends the process. It runs in the network namespace net, if any.
 func begin(ctx context.Context, verb, name string, net *os.File, groups []string, config any) (*child, error) {
 	ctx, kill := context.WithCancel(ctx)
 	c := &child{name: name, ended: make(chan struct{}), kill: kill, killed: ctx.Err}
@@ -58,10 +57,10 @@ func begin(ctx context.Context, verb, name string, net *os.File, groups []string
 	if config == nil {
 		return c, nil
 	}
-	// One that has ended already says why to whom hears it.
+	// After EPIPE hear returns why the process has ended.
 	if err := write(c.in, config); err != nil && !errors.Is(err, syscall.EPIPE) {
 		c.kill()
-		return nil, errors.Join(fmt.Errorf("tell %s what to do: %w", name, err), c.close())
+		return nil, errors.Join(fmt.Errorf("configure %s: %w", name, err), c.close())
 	}
 	return c, nil
 }
@@ -76,10 +75,10 @@ func (c *child) start(ctx context.Context, verb string, net *os.File) error {
 		return errors.Join(err, inR.Close(), inW.Close())
 	}
 	c.in, c.pipe, c.out = inW, outR, bufio.NewReaderSize(outR, longestLine)
-	c.cmd = exec.CommandContext(ctx, "/proc/self/exe", verb) // not its path: tare may have been replaced since
+	c.cmd = exec.CommandContext(ctx, "/proc/self/exe", verb) // not its path, which may have been replaced
 	c.cmd.Args[0], c.cmd.Env = "tare", environment(os.Environ())
 	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = inR, outW, &c.stderr
-	// A session of its own keeps the terminal's Ctrl-C from it: tare ends it.
+	// A new session protects it from Ctrl-C in the terminal; tare ends it.
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 	err = thread.Parent(ctx, func() error {
 		if err := enterNet(net); err != nil {
@@ -93,13 +92,13 @@ func (c *child) start(ctx context.Context, verb string, net *os.File) error {
 		return errors.Join(err, inW.Close(), outR.Close())
 	}
 	go func() {
-		_ = c.cmd.Wait() // the state is kept in cmd
+		_ = c.cmd.Wait() // cmd has the state
 		close(c.ended)
 	}()
 	return nil
 }
 
-// enterNet takes the calling thread into a network namespace, where one is given.
+// enterNet moves the calling thread into a network namespace, if any.
 func enterNet(net *os.File) error {
 	if net == nil {
 		return nil
@@ -110,7 +109,7 @@ func enterNet(net *os.File) error {
 	return nil
 }
 
-// environment is tare's own without what fortio's log would take from it.
+// environment returns tare's environment without the variables of fortio's log.
 func environment(all []string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(s string) bool { return strings.HasPrefix(s, "LOGGER_") })
 }
@@ -122,7 +121,7 @@ func enter(group string, pid int) error {
 		return fmt.Errorf("look at %s: %w", group, err)
 	}
 	if fs.Type != unix.CGROUP_SUPER_MAGIC && fs.Type != unix.CGROUP2_SUPER_MAGIC {
-		return fmt.Errorf("%s is no cgroup", group)
+		return fmt.Errorf("%s is not a cgroup", group)
 	}
 	f, err := os.OpenFile(filepath.Join(group, "cgroup.procs"), os.O_WRONLY, 0)
 	if err != nil {
@@ -133,7 +132,7 @@ func enter(group string, pid int) error {
 	return err
 }
 
-// hear waits for the next line that the process says, until a time.
+// hear reads the next line of the process until a time.
 func (c *child) hear(to any, until time.Time) error {
 	if err := c.pipe.SetReadDeadline(until); err != nil {
 		return err
@@ -144,21 +143,21 @@ func (c *child) hear(to any, until time.Time) error {
 		return nil
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		c.kill()
-		return fmt.Errorf("%s (process %d) said nothing in time and was ended", c.name, c.cmd.Process.Pid)
+		return fmt.Errorf("%s (process %d) timed out and was killed", c.name, c.cmd.Process.Pid)
 	case errors.Is(err, io.EOF):
 		select {
 		case <-c.ended:
-		case <-time.After(patience): // it has closed its output and stays
+		case <-time.After(patience): // it has closed its output and still runs
 			c.kill()
 			<-c.ended
 		}
 		return c.why()
 	}
 	c.kill()
-	return fmt.Errorf("%s (process %d) said what cannot be read: %w", c.name, c.cmd.Process.Pid, err)
+	return fmt.Errorf("%s (process %d): malformed answer: %w", c.name, c.cmd.Process.Pid, err)
 }
 
-// why says how a process ended that should not have.
+// why returns the reason of an unexpected end.
 func (c *child) why() error {
 	if said := c.stderr.String(); said != "" && c.cmd.ProcessState.Exited() {
 		return fmt.Errorf("%s: %s", c.name, said)
@@ -166,7 +165,7 @@ func (c *child) why() error {
 	return fmt.Errorf("%s (process %d) ended before its time: %s", c.name, c.cmd.Process.Pid, c.cmd.ProcessState)
 }
 
-// cpu is the CPU time of the process in ns, -1 where it isn't known.
+// cpu returns the CPU time of the process in ns, or -1 if unknown.
 func (c *child) cpu() int64 {
 	if id, err := procs.Identify(c.cmd.Process.Pid); err == nil {
 		if ns, err := id.CPU(); err == nil && !c.over() {
@@ -176,7 +175,7 @@ func (c *child) cpu() int64 {
 	select {
 	case <-c.ended:
 		return int64(c.cmd.ProcessState.UserTime() + c.cmd.ProcessState.SystemTime())
-	case <-time.After(time.Second): // it has ended, and is about to be waited for
+	case <-time.After(time.Second): // it has ended, and Wait has not returned
 		return -1
 	}
 }
@@ -190,8 +189,8 @@ func (c *child) over() bool {
 	}
 }
 
-// close ends the process, by the end of its input, by force where that is not
-// enough, and returns why it didn't end well.
+// close ends the process by closing its input, then by a kill. It returns an error if the
+// process failed.
 func (c *child) close() error {
 	defer c.kill()
 	c.in.Close()
@@ -210,7 +209,7 @@ func (c *child) close() error {
 	return err
 }
 
-// beginning keeps the first part of what a process says on stderr.
+// beginning keeps the first part of a process's stderr.
 type beginning struct{ kept bytes.Buffer }
 
 func (b *beginning) Write(p []byte) (int, error) {
@@ -218,7 +217,8 @@ func (b *beginning) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String is one line of it, harmless. It is for after the end of the process.
+// String returns it as one line without control characters. Call it after the end of the
+// process.
 func (b *beginning) String() string {
 	return term.Clean(strings.Join(strings.Fields(b.kept.String()), " "))
 }

@@ -9,16 +9,15 @@ import (
 	"os"
 )
 
-// clientConfig is what each client is told first. Of an open loop's requests, number k is due
-// at k/QPS s and is this client's where k mod Instances is Share.
+// clientConfig is the configuration of a client. In an open loop, request k is due at k/QPS s
+// and belongs to the client if k mod Instances is Share.
 type clientConfig struct {
 	ClientOptions        // of all clients together
 	Resolve       string // the address to connect to
-	Share         int    // which of the clients it is, from 0
+	Share         int    // index of the client, from 0
 }
 
-// check refuses what tare doesn't send: anybody can execute it with the hidden
-// argument.
+// check validates the configuration: any user can execute tare with the hidden argument.
 func (c *clientConfig) check() error {
 	if _, err := netip.ParseAddr(c.Resolve); err != nil {
 		return err
@@ -30,17 +29,16 @@ func (c *clientConfig) check() error {
 	return err
 }
 
-// send is the client's process. Everything is there and waits, once it has said true,
-// until it is told when to begin (ns of CLOCK_MONOTONIC); the end of its input ends it,
-// whatever it does.
+// send is the client's process. It writes true when it is ready, and reads the time to begin
+// (ns of CLOCK_MONOTONIC). The end of its input ends it at any time.
 func send(in *bufio.Reader, out io.Writer) error {
 	rename("tare-client")
 	var config clientConfig
 	if err := read(in, &config); err != nil {
-		return fmt.Errorf("read what to send: %w", err)
+		return fmt.Errorf("read the configuration: %w", err)
 	}
 	if err := config.check(); err != nil {
-		return fmt.Errorf("what to send: %w", err)
+		return fmt.Errorf("the configuration: %w", err)
 	}
 	config.Connections = share(config.Connections, config.Share, config.Instances)
 	if err := files(config.Connections); err != nil {
@@ -55,13 +53,13 @@ func send(in *bufio.Reader, out io.Writer) error {
 	}
 	var begin int64
 	if err := read(in, &begin); errors.Is(err, io.EOF) {
-		return nil // it isn't wanted any more
+		return nil // cancelled
 	} else if err != nil {
-		return fmt.Errorf("read when to begin: %w", err)
+		return fmt.Errorf("read the time to begin: %w", err)
 	}
 	go func() {
 		_, _ = in.ReadByte()
-		os.Exit(1) // nobody is there to hear the result
+		os.Exit(1) // tare has ended
 	}()
 	result, err := s.run(begin)
 	if err != nil {

@@ -19,30 +19,28 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 )
 
-// ClientOptions are a load.
+// ClientOptions define a load.
 type ClientOptions struct {
-	URL         string // http or https; nothing else than its host is ever connected to
+	URL         string // http or https; clients connect only to its host
 	Connections int    // of all clients together
-	// QPS is how many requests are due in a second, of all clients together: an open
-	// loop. 0 is a closed loop: each connection sends its next request when the last
-	// was answered.
+	// QPS is the number of requests per second of all clients in an open loop. 0 is a closed
+	// loop: each connection sends its next request after the last answer.
 	QPS       float64
 	KeepAlive bool
-	// ResolveEach finds the host's address anew for each connection, in turn where it has
-	// several, as fortio's own command does; else it is found once for the whole load.
+	// ResolveEach resolves the host for each connection, and uses several addresses in turn,
+	// like the fortio command. Otherwise the host is resolved once for the load.
 	ResolveEach bool
 	Duration    time.Duration
-	Instances   int           // client processes, among which connections and QPS are divided; 1 where 0
+	Instances   int           // client processes that share connections and QPS; 0 means 1
 	Groups      [][]string    `json:"-"` // folders of cgroups of each instance, or none
-	Net         *os.File      `json:"-"` // the network namespace that clients stand in; tare's own where nil
-	Timeout     time.Duration // for one answer; 3 s where 0
-	// Host is the host, with its port where it has one, that is asked for in the
-	// requests; the URL's where empty. With it a server is reached by an address that
-	// only leads to it, such as a service's.
+	Net         *os.File      `json:"-"` // network namespace of the clients; nil: tare's
+	Timeout     time.Duration // for one answer; 0 means 3 s
+	// Host is the host, with an optional port, in the requests; by default that of the URL. It
+	// allows another address in the URL, such as a service's.
 	Host string
 }
 
-// What can be asked for.
+// Limits of a load.
 const (
 	maxInstances = 256
 	maxConnects  = 1 << 17
@@ -50,17 +48,17 @@ const (
 	maxRequests  = 1e10
 )
 
-// ErrNoAnswer is that not one request was answered.
+// ErrNoAnswer means that no request was answered.
 var ErrNoAnswer = errors.New("not one request was answered")
 
-// Clients are processes that wait, send, and end.
+// Clients are the client processes of a load.
 type Clients struct {
 	options ClientOptions
 	all     []*child
 }
 
-// Start starts the clients. They are in their cgroups and ready when it returns;
-// nothing was sent yet, and no connection made. The end of ctx ends them.
+// Start starts the clients and waits until they are ready in their cgroups. They make no
+// connection before Run. The end of ctx ends them.
 func Start(ctx context.Context, o ClientOptions) (*Clients, error) {
 	o.Instances = max(o.Instances, 1)
 	if o.Timeout == 0 {
@@ -70,7 +68,7 @@ func Start(ctx context.Context, o ClientOptions) (*Clients, error) {
 	if err != nil {
 		return nil, err
 	}
-	addr, err := lookUp(ctx, u) // the same one for the whole load
+	addr, err := lookUp(ctx, u) // once for the load
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +94,7 @@ func Start(ctx context.Context, o ClientOptions) (*Clients, error) {
 	return c, nil
 }
 
-// share is the i-th part of n.
+// share returns the i-th part of n.
 func share(n, i, of int) int { return n*(i+1)/of - n*i/of }
 
 func (o *ClientOptions) check() (*url.URL, error) {
@@ -105,14 +103,14 @@ func (o *ClientOptions) check() (*url.URL, error) {
 	case err != nil:
 		return nil, fmt.Errorf("the load's URL: %w", err)
 	case u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil:
-		return nil, fmt.Errorf("the load's URL %q: it has to be http://HOST[:PORT]/PATH, or https, without a password", u.Redacted())
+		return nil, fmt.Errorf("the load's URL %q: it must be http://HOST[:PORT]/PATH, or https, without a password", u.Redacted())
 	case o.Host != "" && !validHost(o.Host):
-		return nil, fmt.Errorf("the load's host %q: it has to be a name or an address, with a port or without", term.Clean(o.Host))
+		return nil, fmt.Errorf("the load's host %q: it must be a name or an address, with an optional port", term.Clean(o.Host))
 	}
 	return u, o.checkCounts()
 }
 
-// checkCounts refuses what no client can be asked for.
+// checkCounts checks the limits of a load.
 func (o *ClientOptions) checkCounts() error {
 	switch {
 	case o.Duration <= 0 || o.Duration > maxDuration:
@@ -134,17 +132,16 @@ func (o *ClientOptions) checkCounts() error {
 	return nil
 }
 
-// validHost tells whether that can be the host of a request, and nothing besides.
+// validHost reports whether a text is a host with an optional port and nothing else.
 func validHost(host string) bool {
 	u, err := url.Parse("http://" + host + "/")
 	return err == nil && u.Host == host && u.Hostname() != "" && len(host) <= maxHost && u.User == nil
 }
 
-// maxHost is a name's greatest length with a port, RFC 1035.
-const maxHost = 255 + len(":65535")
+const maxHost = 255 + len(":65535") // RFC 1035
 
-// Find is where a load on a URL would be sent: the first IPv4 address of its host,
-// or the first of all where there is none, and its port.
+// Find returns the address that a load on a URL uses: the first IPv4 address of its host, or
+// else its first address, and the port.
 func Find(ctx context.Context, text string) (netip.AddrPort, error) {
 	u, err := url.Parse(text)
 	if err != nil {
@@ -178,12 +175,12 @@ func lookUp(ctx context.Context, u *url.URL) (netip.Addr, error) {
 	return found[0], nil
 }
 
-// lead is how long clients are told in advance when to begin: all at the same time.
+// lead is the time between the order to begin and the common begin of all clients.
 const lead = 10 * time.Millisecond
 
-// Run begins the load, once, and waits for its end: after the duration, and after at
-// most a time-out more, of an open loop two. The result stands beside an error where there is one, such
-// as ErrNoAnswer. The end of ctx ends the clients.
+// Run runs the load once, for the duration and at most one time-out more, or two in an open
+// loop. With an error such as ErrNoAnswer it still returns the result. The end of ctx ends the
+// clients.
 func (c *Clients) Run(ctx context.Context) (Result, error) {
 	defer context.AfterFunc(ctx, c.kill)()
 	begin := machine.Now() + int64(lead)
@@ -207,7 +204,7 @@ func (c *Clients) Run(ctx context.Context) (Result, error) {
 			results[i] = Result{}
 			if broken == nil {
 				broken = err
-				c.kill() // a load with a part missing is not the load that was asked for
+				c.kill() // the load would lack a part
 			}
 		})
 	}
@@ -221,7 +218,7 @@ func (c *Clients) Run(ctx context.Context) (Result, error) {
 	return Merge(results), silent
 }
 
-// hear lets one client begin and waits for what it says in the end.
+// hear starts one client and waits for its result.
 func (c *Clients) hear(one *child, begin int64, to *Result, until time.Time) error {
 	if err := write(one.in, begin); err != nil {
 		<-one.ended
@@ -233,7 +230,7 @@ func (c *Clients) hear(one *child, begin int64, to *Result, until time.Time) err
 	return to.answered(one.name, c.options.named())
 }
 
-// named is the URL by the host that is asked for, under which others find it.
+// named returns the URL with the host of the requests.
 func (o *ClientOptions) named() string {
 	u, err := url.Parse(o.URL)
 	if err != nil || o.Host == "" {
@@ -243,7 +240,7 @@ func (o *ClientOptions) named() string {
 	return u.String()
 }
 
-// answered is [ErrNoAnswer] where no request of a client was.
+// answered returns [ErrNoAnswer] if no request of a client was answered.
 func (r *Result) answered(name, url string) error {
 	if r.Requests > r.Errors {
 		return nil
@@ -264,7 +261,7 @@ func (c *Clients) kill() {
 	}
 }
 
-// Close ends the clients, if they haven't ended.
+// Close ends the clients.
 func (c *Clients) Close() error {
 	c.kill()
 	var err error

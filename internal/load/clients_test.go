@@ -80,14 +80,14 @@ func TestQuantilesAreThoseOfTheServersDelay(t *testing.T) {
 			t.Run(name+", "+loop, func(t *testing.T) {
 				t.Parallel()
 				o.KeepAlive, o.Duration, o.Timeout = true, 700*time.Millisecond, time.Minute
-				beside := make(chan Result)
-				go func() { beside <- delayed(t, o, math.MaxInt64, short, short) }()
+				control := make(chan Result)
+				go func() { control <- delayed(t, o, math.MaxInt64, short, short) }()
 				r := delayed(t, o, c.every, long, short)
-				others := max(time.Duration((<-beside).Max)-short, time.Duration(r.Max)-long)
+				others := max(time.Duration((<-control).Max)-short, time.Duration(r.Max)-long)
 				for what, v := range map[string][2]time.Duration{
 					"p50": {time.Duration(r.P50), c.p50}, "p90": {time.Duration(r.P90), c.p90}, "p99": {time.Duration(r.P99), c.p99},
 				} {
-					// Where answers are late by more than the long delay, no delay is told from another.
+					// If answers are late by more than the long delay, the delays are indistinguishable.
 					if v[0] < v[1] || others < long && v[0] > v[1]+others+off && what != "p99" {
 						t.Errorf("%s is %s, and was %s, where others took up to %s", what, v[0], v[1], others)
 					}
@@ -377,7 +377,7 @@ func TestClientsWaitUntilTheyAreTold(t *testing.T) {
 	time.Sleep(100 * time.Millisecond)
 	used = c.all[0].cpu() - used
 	if n := s.connections.Load(); n != 0 || used > time.Since(since).Nanoseconds()/2 { // one that spins takes all of it
-		t.Errorf("before they were told: %d connections, %d ns of CPU time", n, used)
+		t.Errorf("before the order to begin: %d connections, %d ns of CPU time", n, used)
 	}
 	r, err := c.Run(t.Context())
 	check.That(t, err == nil && r.Requests != 0, "%+v, %v", r, err)
@@ -399,7 +399,7 @@ func TestALoadThatCannotBeIsRefused(t *testing.T) {
 		"not one request":            func(o *ClientOptions) { o.QPS = 0.5 },
 		"no time":                    func(o *ClientOptions) { o.Duration = 0 },
 		"a time-out of nothing":      func(o *ClientOptions) { o.Timeout = -time.Second },
-		"cgroups of nobody":          func(o *ClientOptions) { o.Groups = [][]string{{}, {}} },
+		"too many cgroups":           func(o *ClientOptions) { o.Groups = [][]string{{}, {}} },
 		"a cgroup that is none":      func(o *ClientOptions) { o.Groups = [][]string{{"/tmp"}} },
 		"a cgroup that isn't there":  func(o *ClientOptions) { o.Groups = [][]string{{"/sys/fs/cgroup/nowhere"}} },
 	} {

@@ -7,9 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// alarm wakes one goroutine at given times. It is a timer of the kernel's, waited
-// for in the runtime's poller: the runtime's own timers are as much as 1 ms late
-// in a process that is otherwise idle.
+// alarm wakes one goroutine at given times. It is a kernel timer in the runtime's poller: the
+// runtime's timers are up to 1 ms late in an idle process.
 type alarm struct{ file *os.File }
 
 func newAlarm() (*alarm, error) {
@@ -20,7 +19,7 @@ func newAlarm() (*alarm, error) {
 	return &alarm{os.NewFile(uintptr(fd), "timer")}, nil
 }
 
-// until sleeps until a time of CLOCK_MONOTONIC in ns. Close ends it with an error.
+// until sleeps until a time of CLOCK_MONOTONIC (ns). It returns an error after Close.
 func (a *alarm) until(at int64) error {
 	raw, err := a.file.SyscallConn()
 	if err != nil {
@@ -36,7 +35,7 @@ func (a *alarm) until(at int64) error {
 	if failed != nil {
 		return fmt.Errorf("set a timer: %w", failed)
 	}
-	var times [8]byte // how often it went off
+	var times [8]byte // number of expirations
 	_, err = a.file.Read(times[:])
 	return err
 }

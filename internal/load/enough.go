@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Need is what a load needs of the machine.
+// Need is the machine resources that a load needs.
 type Need struct {
 	Connections int
 	KeepAlive   bool
@@ -18,10 +18,9 @@ type Need struct {
 	Local       bool // the server is on this machine
 }
 
-// Check says what the machine hasn't enough of: file descriptors (whose soft limit
-// it raises to the hard one), ports to connect from, room in the queue of
-// connections that a server has yet to accept. The error has the command that would
-// change it.
+// Check checks file descriptors, local ports, and the queue of connections of a server. It
+// raises the soft limit of descriptors to the hard limit if necessary. The error has the
+// command that would provide more.
 func (n Need) Check() error {
 	clients := max(n.Instances, 1)
 	inOne := (n.Connections + clients - 1) / clients
@@ -41,11 +40,10 @@ func (n Need) Check() error {
 	return s.backlog(n.Connections)
 }
 
-// spare are descriptors that a client or a server has besides its connections.
-const spare = 64
+const spare = 64 // descriptors of a client or server other than connections
 
-// files checks that a process may have that many connections open, and raises its
-// own soft limit if that is what is missing. What it starts inherits that.
+// files checks that a process may have that many connections open, and raises its soft limit
+// if necessary. Child processes inherit the limit.
 func files(connections int) error {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
@@ -83,11 +81,10 @@ func (s system) read(name string) (string, error) {
 	return strings.TrimSpace(string(b[:n])), nil
 }
 
-// ports checks that there are enough to connect from. Without keep-alive it is twice
-// as many, since a connection that is being closed has its port still. The 60 s of
-// TIME-WAIT do not count, whatever net.ipv4.tcp_tw_reuse says: they are the side's
-// that closes first, which is the server, as fortio's client reads to the end; and
-// the kernel takes a new connection from a port for which a server has them.
+// ports checks that there are enough local ports. Without keep-alive a load needs twice as
+// many, because a closing connection keeps its port. TIME-WAIT does not count, for any value
+// of net.ipv4.tcp_tw_reuse: the side that closes first has it, which is the server, because
+// fortio's client reads to the end. A server accepts a new connection from a port in TIME-WAIT.
 func (s system) ports(n Need) error {
 	text, err := s.read("ipv4/ip_local_port_range")
 	if err != nil {
@@ -95,13 +92,13 @@ func (s system) ports(n Need) error {
 	}
 	var low, high int
 	if _, err := fmt.Sscan(text, &low, &high); err != nil || low < 1 || high < low || high > 65535 {
-		return fmt.Errorf("the setting ipv4/ip_local_port_range is %.40q, no two ports", text)
+		return fmt.Errorf("the setting ipv4/ip_local_port_range is %.40q, want two ports", text)
 	}
 	reserved, err := s.read("ipv4/ip_local_reserved_ports")
 	if err != nil {
 		return err
 	}
-	free := high - low + 1 - within(reserved, low, high)
+	free := high - low + 1 - countPorts(reserved, low, high)
 	need := n.Connections
 	if !n.KeepAlive {
 		need *= 2
@@ -113,8 +110,8 @@ func (s system) ports(n Need) error {
 	return nil
 }
 
-// within counts the ports of a list like "8080,9000-9010" that lie between two.
-func within(list string, low, high int) int {
+// countPorts counts the ports of a list such as "8080,9000-9010" in a range.
+func countPorts(list string, low, high int) int {
 	sum := 0
 	for part := range strings.SplitSeq(list, ",") {
 		first, last, ok := strings.Cut(part, "-")
@@ -135,8 +132,8 @@ func within(list string, low, high int) int {
 	return sum
 }
 
-// backlog checks the queue of a server on this machine: a connection that finds it
-// full is tried again after a second, which would look like a slow server.
+// backlog checks the queue of a server on this machine. A connection that finds the queue full
+// is retried after a second, which looks like a slow server.
 func (s system) backlog(connections int) error {
 	text, err := s.read("core/somaxconn")
 	if err != nil {
@@ -144,7 +141,7 @@ func (s system) backlog(connections int) error {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil {
-		return fmt.Errorf("the setting core/somaxconn is %.40q, no number", text)
+		return fmt.Errorf("the setting core/somaxconn is %.40q, want a number", text)
 	}
 	if n < connections {
 		return fmt.Errorf("%d connections at once need a queue as long, and net.core.somaxconn is %d; "+

@@ -8,18 +8,17 @@ import (
 	"sync/atomic"
 )
 
-// kinds is how many reasons of failure are told apart; the rest are "other".
-const kinds = 32
+const (
+	kinds         = 32  // distinct reasons of failure; the rest are "other"
+	longestReason = 200 // bytes
+)
 
-// longestReason is how much of one is kept, bytes.
-const longestReason = 200
-
-// failures counts errors by reason. It is also what fortio's log writes to, since
-// its client says nowhere else why there was no answer.
+// failures counts errors by reason. fortio's log writes to it, because only the log has the
+// reason for a missing answer.
 type failures struct {
 	lock    sync.Mutex
 	counts  map[string]int64
-	connect atomic.Int64 // connections that were tried and not made
+	connect atomic.Int64 // failed connections
 }
 
 func (f *failures) add(why string, n int64) {
@@ -34,8 +33,8 @@ func (f *failures) add(why string, n int64) {
 	f.counts[why] += n
 }
 
-// reasons are what fortio's client logs where it gives no answer, and what that is
-// called here. Whatever else it logs is not in place of an answer.
+// reasons maps the log messages of fortio's client for missing answers to our reasons. Other
+// messages do not concern answers.
 var reasons = map[string]string{
 	"Unable to connect":          "no connection",
 	"Unable to TLS connect":      "no connection",
@@ -46,10 +45,9 @@ var reasons = map[string]string{
 	"Timeout error (incomplete/invalid response)": late,
 }
 
-// late is the reason of requests that had no answer within the time-out.
-const late = "no answer in time"
+const late = "no answer in time" // reason of requests that timed out
 
-// Write takes one line of fortio's log at level error, which is JSON.
+// Write counts one line, in JSON, of fortio's log at level error.
 func (f *failures) Write(line []byte) (int, error) {
 	var said struct {
 		Message string `json:"msg"`
@@ -72,8 +70,8 @@ func (f *failures) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// withoutAddresses takes off what differs from one connection to the next: the
-// first part of "read tcp 127.0.0.1:4711->127.0.0.1:80: connection reset by peer".
+// withoutAddresses removes the part of a reason that differs between connections: the first
+// part of "read tcp 127.0.0.1:4711->127.0.0.1:80: connection reset by peer".
 func withoutAddresses(reason string) string {
 	for _, verb := range []string{"dial ", "read ", "write "} {
 		if strings.HasPrefix(reason, verb) {

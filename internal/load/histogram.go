@@ -7,16 +7,16 @@ import (
 	"sync/atomic"
 )
 
-// The histogram's bins are exact below 256 ns and from there 128 to each doubling,
-// up to 18 minutes: 34 KiB, whatever is recorded. The layout is HdrHistogram's.
+// The bins are exact below 256 ns, and 128 per doubling up to 18 minutes: 34 KiB in all. The
+// layout is that of HdrHistogram.
 const (
 	steps   = 128
-	topBits = 40 // of the longest time that is told apart, 2^40 ns
+	topBits = 40 // the longest time is 2^40 ns
 	allBins = (topBits-8)*steps + 2*steps
 	longest = 1<<topBits - 1
 )
 
-// histogram counts times of many goroutines. The zero value is ready.
+// histogram counts times. It is safe for concurrent use. The zero value is ready.
 type histogram struct {
 	counts [allBins]atomic.Int64
 	sum    atomic.Int64 // ns
@@ -25,7 +25,7 @@ type histogram struct {
 
 func (h *histogram) add(ns int64) { h.addTimes(ns, 1) }
 
-// addTimes counts a time that there was n times.
+// addTimes counts a time n times.
 func (h *histogram) addTimes(ns, n int64) {
 	ns = max(ns, 0)
 	h.counts[binOf(ns)].Add(n)
@@ -33,7 +33,7 @@ func (h *histogram) addTimes(ns, n int64) {
 	latest(&h.max, ns)
 }
 
-// latest raises a time.
+// latest sets a time if it is larger.
 func latest(at *atomic.Int64, ns int64) {
 	for {
 		if old := at.Load(); ns <= old || at.CompareAndSwap(old, ns) {
@@ -51,7 +51,7 @@ func binOf(ns int64) int {
 	return e*steps + int(v>>e)
 }
 
-// upper is the longest time that falls into a bin.
+// upper returns the longest time of a bin.
 func upper(bin int) int64 {
 	if bin < 2*steps {
 		return int64(bin)
@@ -60,7 +60,7 @@ func upper(bin int) int64 {
 	return int64(bin%steps+steps+1)<<e - 1
 }
 
-// bins lists those that aren't empty.
+// bins lists the bins that are not empty.
 func (h *histogram) bins() []Bin {
 	out := []Bin{}
 	for i := range h.counts {
@@ -71,7 +71,7 @@ func (h *histogram) bins() []Bin {
 	return out
 }
 
-// total counts what is in bins.
+// total returns the sum of the counts.
 func total(bins []Bin) int64 {
 	var n int64
 	for _, b := range bins {
@@ -80,9 +80,8 @@ func total(bins []Bin) int64 {
 	return n
 }
 
-// quantile is the upper bound of the bin in which the q-th part of all lies (the
-// nearest-rank definition), no more than the longest time there was; 0 of none.
-// Its error is below 1/128.
+// quantile returns the upper bound of the bin of the q-quantile (nearest rank), at most the
+// longest time, or 0 without values. Its error is below 1/128.
 func quantile(bins []Bin, q float64, longest int64) int64 {
 	rank := int64(q * float64(total(bins)))
 	if float64(rank) < q*float64(total(bins)) {
@@ -97,8 +96,7 @@ func quantile(bins []Bin, q float64, longest int64) int64 {
 	return 0
 }
 
-// quantiles fills in those of a result from its histogram, what is missing in it,
-// and its longest time.
+// quantiles sets the quantiles of a result from its histogram, missing answers and maximum.
 func (r *Result) quantiles() {
 	all := together(r.Histogram, r.Missing)
 	for q, to := range map[float64]*int64{0.5: &r.P50, 0.9: &r.P90, 0.99: &r.P99, 0.999: &r.P999} {
@@ -106,7 +104,7 @@ func (r *Result) quantiles() {
 	}
 }
 
-// together are the bins of several histograms.
+// together returns the sum of several histograms.
 func together(histograms ...[]Bin) []Bin {
 	counts := map[int64]int64{}
 	for _, bins := range histograms {

@@ -1,43 +1,38 @@
-// Package load makes HTTP load and answers it: fortio's clients and echo server,
-// each in a process of its own, so that their CPU time can be told apart and their
-// cgroups chosen.
+// Package load runs HTTP clients and an echo server of fortio. Each is a separate process with
+// its own CPU time and cgroups.
 //
-// The processes are tare itself, executed again with a hidden argument (Main). Each
-// is started, put into its cgroups, and only then told what to do, in one line of
-// JSON on its standard input; it answers in lines of JSON on its standard output.
-// It ends when that input does, and is killed with the thread that started it, so
-// that none outlives tare.
+// The processes execute tare with a hidden argument (Main). Each is moved into its cgroups and
+// then gets its configuration in one line of JSON on standard input. It answers in lines of
+// JSON on standard output. It ends at the end of its input, and is killed with the thread that
+// started it, so no process outlives tare.
 //
-// What sends and receives is fortio's own HTTP client and echo handler. When to
-// send, and how what came back is counted, is not fortio's: its runner counts a
-// latency from when a request was sent, not from when it was due, leaves out what
-// was due and not sent at the end, sends one more on each connection before it
-// counts, and keeps latencies in 57 bins, 10 to 20 s being one of them.
+// The HTTP client and the echo handler are fortio's. The schedule and the statistics are not:
+// fortio's runner counts latency from the sending of a request instead of its due time, skips
+// requests that were not sent at the end, sends an extra request per connection first, and
+// has only 57 bins of latency, one of them from 10 to 20 s.
 package load
 
 import "github.com/tare-bench/tare/record"
 
-// Result is what a client says. Its latencies are those of requests that were
-// answered; a failure is no time. In an open loop what was never answered has one
-// still, see Missing: without it a server that stalls for good would look quick.
+// Result is the report of a client. Latencies are those of answered requests. In an open loop
+// they include requests without an answer, see Missing: otherwise a server that stalls would
+// look fast.
 type Result struct {
 	record.Sent
-	// Histogram are upper bounds (ns) and counts, so that clients can be added up:
-	// bins no wider than 1/128 of their value, ascending, without empty ones. Each
-	// quantile is the upper bound of the bin in which it lies.
+	// Histogram are ascending bins without empty ones, at most 1/128 of their value wide, which
+	// can be added over clients. Each quantile is the upper bound of its bin.
 	Histogram []Bin `json:"histogram"`
-	// Missing are the same of an open loop's requests that had no answer in time, or
-	// were never sent: for how long since they were due there had been none. They are
-	// in mean, quantiles and Max, of which they make lower bounds.
+	// Missing are the waiting times since their due time of an open loop's requests that timed
+	// out or were never sent. Mean, quantiles and Max include them as lower bounds.
 	Missing []Bin `json:"missing,omitempty"`
-	CPU     int64 `json:"cpu"` // ns that the client used for the load itself
-	// Elapsed is from the beginning to the last answer, of an open loop to when the last
-	// request was sent that was answered, or to the end of the time asked for, whichever
-	// was later, ns.
+	CPU     int64 `json:"cpu"` // ns of the client during the load
+	// Elapsed is the time (ns) from the begin to the last answer. In an open loop it ends with
+	// the sending of the last answered request, or with the requested duration, whichever is
+	// later.
 	Elapsed int64 `json:"elapsed"`
 }
 
-// Bin is one of a histogram.
+// Bin is a bin of a histogram.
 type Bin struct {
 	To    int64 `json:"to"` // ns, inclusive
 	Count int64 `json:"count"`

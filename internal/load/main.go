@@ -16,14 +16,11 @@ const (
 	verbClient = "-load-client"
 )
 
-// longestLine is the most that is read in one line, in either direction: a result
-// with every bin filled has 200 KiB.
-const longestLine = 1 << 20
+const longestLine = 1 << 20 // bytes; a result with all bins has 200 KiB
 
-// Main is the part of tare's main that is the load's: where the first argument is
-// one of the hidden ones, this process is a client or a server, and code is how it
-// ends. It says its errors on stderr. Every program that calls Serve or Start has
-// to call it first, before it reads flags.
+// Main runs a client or a server if the first argument is a hidden one, and returns the exit
+// code. Errors go to stderr. A program that calls Serve or Start must call Main first, before
+// it parses flags.
 func Main(args []string) (code int, handled bool) {
 	if len(args) == 0 {
 		return 0, false
@@ -41,12 +38,12 @@ func Main(args []string) (code int, handled bool) {
 	return 0, true
 }
 
-// rename gives this process the name that tools show.
+// rename sets the name of this process, which is "exe" otherwise.
 func rename(name string) {
-	_ = os.WriteFile("/proc/self/comm", []byte(name), 0) // without it, it is "exe"
+	_ = os.WriteFile("/proc/self/comm", []byte(name), 0)
 }
 
-// read takes one line of JSON, and nothing that it shouldn't have.
+// read reads one line of JSON without unknown fields.
 func read(in *bufio.Reader, to any) error {
 	line, err := in.ReadSlice('\n')
 	if errors.Is(err, bufio.ErrBufferFull) {
@@ -66,7 +63,7 @@ func read(in *bufio.Reader, to any) error {
 	return nil
 }
 
-// write puts one line of JSON.
+// write writes one line of JSON.
 func write(out io.Writer, v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// Merge adds up what several clients say that ran at the same time.
+// Merge merges the results of clients that ran at the same time.
 func Merge(results []Result) Result {
 	var out Result
 	var sum float64
@@ -36,7 +36,7 @@ func Merge(results []Result) Result {
 	return out
 }
 
-// sentBy names what sends, with the version that was built in.
+// sentBy returns the name and the version of the client library.
 func sentBy() string {
 	const module = "fortio.org/fortio"
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -49,10 +49,10 @@ func sentBy() string {
 	return "fortio"
 }
 
-// timed is how many requests are in mean and quantiles.
+// timed returns the number of requests in mean and quantiles.
 func (r *Result) timed() int64 { return r.Requests - r.Errors + total(r.Missing) }
 
-// addFailures adds those of a client, of as many reasons as one client has.
+// addFailures adds the failures of a client, with the same limit of reasons.
 func (r *Result) addFailures(of map[string]int64) {
 	for _, why := range slices.Sorted(maps.Keys(of)) {
 		f := failures{counts: r.Failures}

@@ -80,7 +80,7 @@ func TestTheyAreInTheirCgroupsBeforeTheyBegin(t *testing.T) {
 	// What ends a cgroup ends them.
 	time.AfterFunc(200*time.Millisecond, func() { unix.Kill(pids(c)[0], unix.SIGKILL) })
 	_, err := c.Run(t.Context())
-	check.That(t, err != nil, "a load whose cgroup was emptied has no error")
+	check.That(t, err != nil, "a load with an emptied cgroup has no error")
 }
 
 func TestAProcessThatSaysSomethingElseIsEnded(t *testing.T) {
@@ -88,9 +88,9 @@ func TestAProcessThatSaysSomethingElseIsEnded(t *testing.T) {
 		verb, want string
 		within     time.Duration
 	}{
-		"no JSON":         {"-nonsense", "cannot be read", patience},
+		"no JSON":         {"-nonsense", "malformed answer", patience},
 		"a line too long": {"-flood", "a line of more than 1024 KiB", patience},
-		"nothing":         {"-silent", "said nothing in time", 100 * time.Millisecond},
+		"nothing":         {"-silent", "timed out and was killed", 100 * time.Millisecond},
 		"an error":        {"-fails", `it is\x1b[31m broken`, patience},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -6,14 +6,14 @@ import (
 	"fortio.org/log"
 )
 
-// fortio's log, as soon as it is imported, changes the flags of the standard
-// library's and says on stderr what it thinks of. In tare neither is wanted.
+// When imported, fortio's log changes the flags of the standard logger and writes to stderr.
+// Undo both.
 func init() {
-	log.SetLogLevelQuiet(log.Critical) // the highest that there is
+	log.SetLogLevelQuiet(log.Critical) // the highest level
 	stdlog.SetFlags(stdlog.LstdFlags)
 }
 
-// listen makes fortio's log write its errors, one line of JSON each, to f.
+// listen makes fortio's log write its errors to f, as lines of JSON.
 func listen(f *failures) {
 	log.Config.JSON, log.Config.LogFileAndLine, log.Config.GoroutineID = true, false, false
 	log.Config.ForceColor = false

@@ -15,24 +15,24 @@ import (
 	"github.com/tare-bench/tare/internal/node/machine"
 )
 
-// sender sends the requests of one client and counts what comes of them.
+// sender sends the requests of one client and counts the answers.
 type sender struct {
 	clientConfig
 	clients  []fhttp.Fetcher
-	answers  []answer // of each client
+	answers  []answer // by client
 	failures failures
 	latency  histogram
 	missing  histogram      // of an open loop, see Result
-	waiting  []atomic.Int64 // of each client: when what it waits for was due, or -1
+	waiting  []atomic.Int64 // by client: the due time of the pending request, or -1
 	lag      histogram
 	alarm    *alarm
 	begun    int64 // ns of CLOCK_MONOTONIC
 
 	started, answered, failed, sockets atomic.Int64
 	unsent                             atomic.Int64
-	last                               atomic.Int64    // end of the last answer, ns from the beginning
-	lastSent                           atomic.Int64    // when the last request was sent that was answered, the same
-	stopped                            context.Context // nothing more is sent
+	last                               atomic.Int64    // end of the last answer, ns from the begin
+	lastSent                           atomic.Int64    // sending of the last answered request, ns from the begin
+	stopped                            context.Context // no more requests are sent
 	halt                               context.CancelFunc
 }
 
@@ -74,13 +74,12 @@ func newSender(c clientConfig) (*sender, error) {
 	return s, nil
 }
 
-// grace is how much longer than a time-out a request is waited for.
+// grace is the additional waiting time after a time-out.
 const grace = 200 * time.Millisecond
 
-// run sends from begun until the time is over, and waits for what was sent then. A closed
-// loop that gets its CPU late begins then: in what would be left it might send nothing. Each
-// request has its time-out: that of an open loop may be sent late, up to a time-out after
-// the end, and is waited for as long as any other.
+// run sends requests from begun for the duration and waits for the answers. A closed loop that
+// gets a CPU late begins late, to have its whole duration. In an open loop requests may be
+// sent up to a time-out after the end, and have their full time-out.
 func (s *sender) run(begun int64) (*Result, error) {
 	if err := s.alarm.until(begun); err != nil {
 		return nil, err
@@ -118,7 +117,7 @@ func (s *sender) run(begun int64) (*Result, error) {
 	return s.result(machine.Clock(unix.CLOCK_PROCESS_CPUTIME_ID) - used), nil
 }
 
-// waits is for how many time-outs after its duration a load may go on.
+// waits returns how many time-outs a load may take after its duration.
 func waits(qps float64) time.Duration {
 	if qps > 0 {
 		return 2
@@ -126,10 +125,10 @@ func waits(qps float64) time.Duration {
 	return 1
 }
 
-// now is the time since the beginning, ns.
+// now returns the time since the begin, ns.
 func (s *sender) now() int64 { return machine.Now() - s.begun }
 
-// closed sends on one connection one request after the other.
+// closed sends one request after the other on a connection.
 func (s *sender) closed(i int) {
 	failed := 0
 	for now := s.now(); now < int64(s.Duration) && s.stopped.Err() == nil; now = s.now() {
@@ -137,7 +136,7 @@ func (s *sender) closed(i int) {
 			failed = 0
 			continue
 		}
-		// A port that refuses would be tried a hundred thousand times a second.
+		// Back off: a refused connection would be retried a hundred thousand times a second.
 		wait := time.Millisecond << min(failed, 7)
 		failed++
 		select {
@@ -147,17 +146,15 @@ func (s *sender) closed(i int) {
 	}
 }
 
-// open sends on one connection what is due. Connections take turns; one that waits
-// for an answer leaves its turn to the others.
+// open sends due requests on a connection. Free connections take turns.
 func (s *sender) open(i int, due <-chan int64) {
 	for at := range due {
 		s.request(i, at)
 	}
 }
 
-// pace hands out when requests are due. Where no connection is free it waits, and
-// what became due meanwhile follows at once: none is left out, and each one's
-// latency counts from when it was due.
+// pace passes the due times of requests to connections. If no connection is free, it waits, and
+// later sends all requests that became due. Each latency counts from the due time.
 func (s *sender) pace(due chan<- int64) {
 	defer close(due)
 	n := int64(math.Ceil((s.Duration.Seconds()*s.QPS - float64(s.Share)) / float64(s.Instances)))
@@ -183,17 +180,15 @@ func (s *sender) pace(due chan<- int64) {
 	}
 }
 
-// dueAt is when this client's k-th request is due, ns from the beginning.
+// dueAt returns the due time of this client's k-th request, ns from the begin.
 func (s *sender) dueAt(k int64) int64 {
 	return int64(float64(int64(s.Share)+k*int64(s.Instances)) / s.QPS * 1e9)
 }
 
-// maxSingle is how many unsent requests are taken one by one; of more, as many go
-// together as bring them down to that, whose times are next to each other.
-const maxSingle = 1 << 20
+const maxSingle = 1 << 20 // unsent requests that are counted one by one; more are grouped
 
-// unsentFrom counts the requests from the k-th to before the n-th, none of which was
-// sent. Those that were due by now have been waited for since.
+// unsentFrom counts the unsent requests from the k-th up to the n-th, exclusive. Those due by
+// now have a waiting time.
 func (s *sender) unsentFrom(k, n int64) {
 	s.unsent.Store(n - k)
 	stride := (n-k)/maxSingle + 1
@@ -206,25 +201,24 @@ func (s *sender) unsentFrom(k, n int64) {
 	}
 }
 
-// request sends one request and counts its answer; from is what its latency is
-// counted from.
+// request sends one request and counts its answer. The latency counts from the time from.
 func (s *sender) request(i int, from int64) bool {
 	client, answer := s.clients[i], &s.answers[i]
 	_, connects := client.GetIPAddress()
 	before, began := connects.Count, s.now()
 	s.started.Add(1)
 	s.waiting[i].Store(from)
-	*answer = answerWhole // not that of the request before
+	*answer = answerWhole // reset
 	code, _, _ := client.StreamFetch(context.Background())
 	now := s.now()
-	s.waiting[i].Store(-1) // before it is counted: see result
+	s.waiting[i].Store(-1) // before the count, see result
 	s.sockets.Add(connects.Count - before)
 	why := answer.wrong(code)
 	if why == "" && code != fhttp.SocketError && now-began >= int64(s.Timeout) {
-		why = late // fortio sends once more what had no answer on a kept connection
+		why = late // fortio repeats an unanswered request on a kept connection
 	}
 	if why != "" || code == fhttp.SocketError {
-		client.Close() // what is left of this answer would be taken for the next one
+		client.Close() // the rest of this answer would be mistaken for the next one
 		if s.QPS > 0 && now-began >= int64(s.Timeout) {
 			s.missing.add(now - from)
 		}
@@ -238,11 +232,11 @@ func (s *sender) request(i int, from int64) bool {
 	return true
 }
 
-// hopeless is after how many failures a client without any answer gives up, or one
-// on each connection where those are more; or with the first after a time-out.
+// hopeless is the number of failures without any answer after which a client gives up, but at
+// least one per connection. After a time-out one failure is enough.
 const hopeless = 8
 
-// fail counts a failure, whose reason is not yet known where it isn't empty.
+// fail counts a failure. why is its reason, or "" if fortio's log has it.
 func (s *sender) fail(why string) {
 	if why != "" {
 		s.failures.add(why, 1)
@@ -254,13 +248,12 @@ func (s *sender) fail(why string) {
 	}
 }
 
-// result is what there is to say. Goroutines may still wait for answers: what they
-// wait for has failed.
+// result returns the result. Pending requests count as failed.
 func (s *sender) result(cpu int64) *Result {
-	// In this order nothing is both answered and missing.
+	// In this order no request is both answered and missing.
 	r := &Result{Histogram: s.latency.bins(), CPU: cpu}
 	answered := total(r.Histogram)
-	if answered > 0 { // else there is an error, and no time at all
+	if answered > 0 { // else Run returns an error
 		r.Missing, r.Max = s.waitedFor()
 	}
 	r.Unsent = s.unsent.Load()
@@ -288,9 +281,9 @@ func (s *sender) result(cpu int64) *Result {
 	return r
 }
 
-// elapsed is the time in which what was answered was asked for, ns. In an open loop it
-// is until the last of that was sent: a server that keeps up with the rate has answered
-// all that was due, however long after the end it took for the last answer.
+// elapsed returns the duration (ns) for the rate of answers. In an open loop it ends with the
+// sending of the last answered request: a server that keeps up with the rate may give its last
+// answer after the end.
 func (s *sender) elapsed() int64 {
 	now := s.now()
 	switch {
@@ -302,8 +295,8 @@ func (s *sender) elapsed() int64 {
 	return max(int64(s.Duration), s.last.Load())
 }
 
-// waitedFor is for how long requests of an open loop were waited for that had no
-// answer in time, those among them that still are.
+// waitedFor returns the waiting times of an open loop's unanswered requests, including pending
+// ones.
 func (s *sender) waitedFor() (bins []Bin, longest int64) {
 	if s.QPS <= 0 {
 		return nil, 0

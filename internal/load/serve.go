@@ -12,8 +12,8 @@ import (
 	"fortio.org/fortio/fhttp"
 )
 
-// serve is the server's process: fortio's echo handler on a free port of loopback,
-// which it says, until its input ends.
+// serve is the server's process: fortio's echo handler on a free loopback port until its input
+// ends. It writes its address.
 func serve(in *bufio.Reader, out io.Writer) error {
 	rename("tare-server")
 	listen(&failures{})

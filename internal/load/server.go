@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// Server is fortio's echo server in a process of its own. What a URL asks of it is
-// fortio's: "?size=1000", "?delay=10ms", "?status=503:10".
+// Server is fortio's echo server in a separate process. It understands fortio's parameters:
+// "?size=1000", "?delay=10ms", "?status=503:10".
 type Server struct {
 	child *child
 	addr  netip.AddrPort
 }
 
-// Serve starts a server, which answers when Serve returns. The end of ctx ends it.
+// Serve starts a server and waits until it answers. The end of ctx ends it.
 func Serve(ctx context.Context) (*Server, error) {
 	c, err := begin(ctx, verbServer, "the load's server", nil, nil, nil)
 	if err != nil {
@@ -22,25 +22,25 @@ func Serve(ctx context.Context) (*Server, error) {
 	}
 	var address string
 	if err := c.hear(&address, time.Now().Add(patience)); err != nil {
-		_ = c.close() // why it ended is said already
+		_ = c.close() // err has the reason
 		return nil, err
 	}
 	addr, err := netip.ParseAddrPort(address)
 	if err != nil {
 		_ = c.close()
-		return nil, fmt.Errorf("the load's server says that it listens at %.60q: %w", address, err)
+		return nil, fmt.Errorf("parse the address of the load's server %.60q: %w", address, err)
 	}
 	return &Server{child: c, addr: addr}, nil
 }
 
-// URL is what it serves.
+// URL returns the URL of the server.
 func (s *Server) URL() string { return "http://" + s.addr.String() + "/" }
 
-// Addr is where it listens.
+// Addr returns the address of the server.
 func (s *Server) Addr() netip.AddrPort { return s.addr }
 
-// CPU is the CPU time of its process so far in ns, -1 where it isn't known.
+// CPU returns the CPU time of the server's process in ns, or -1 if unknown.
 func (s *Server) CPU() int64 { return s.child.cpu() }
 
-// Close ends it. A server that has ended before is an error.
+// Close ends the server. It returns an error if the server had ended before.
 func (s *Server) Close() error { return s.child.close() }
