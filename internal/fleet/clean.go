@@ -32,8 +32,8 @@ func (f *Fleet) removeJob(ctx context.Context, name string) error {
 	return kube.Explain(err, "remove Job "+name)
 }
 
-// remove removes what a run made, and waits until its pods are gone: what they run ends
-// in order, and takes away what it made on the node.
+// remove removes the objects of a run and waits until its pods are gone. Their plans end in
+// order and clean up the node.
 func (f *Fleet) remove(ctx context.Context, results []Result) error {
 	var errs []error
 	for _, r := range results {
@@ -49,7 +49,7 @@ func (f *Fleet) remove(ctx context.Context, results []Result) error {
 	return errors.Join(append(errs, podsGone(ctx, f.Client, f.RunID, f.look))...)
 }
 
-// podsGone waits until no pod of a run is there.
+// podsGone waits until all pods of a run are gone.
 func podsGone(ctx context.Context, c *kube.Client, runID string, look time.Duration) error {
 	for {
 		pods, err := c.Pods(c.Namespace).List(ctx, metav1.ListOptions{LabelSelector: engine.RunLabel + "=" + runID})
@@ -63,22 +63,22 @@ func podsGone(ctx context.Context, c *kube.Client, runID string, look time.Durat
 			return kube.Explain(err, "list pods")
 		}
 		p := pods.Items[0]
-		return fmt.Errorf("pod %s is still there, on node %s", p.Name, term.Clean(p.Spec.NodeName))
+		return fmt.Errorf("pod %s still exists on node %s", p.Name, term.Clean(p.Spec.NodeName))
 	}
 }
 
-// Leftover is what one run left in a cluster.
+// Leftover is the remaining objects of one run in a cluster.
 type Leftover struct {
 	RunID   string
 	Objects []string // as kind/name
-	Leased  bool     // a Lease tells that the run is dead; else nothing tells
+	Leased  bool     // a Lease shows that the run is dead; else its state is unknown
 	client  *kube.Client
-	remove  []func(context.Context) error // the Lease's last
+	remove  []func(context.Context) error // that of the Lease is the last
 }
 
-// Leftovers finds in a namespace what dead runs left: Jobs, pods, ConfigMaps and Leases
-// with the label of a run, but for what has another owner. live are the runs whose Lease
-// is renewed.
+// Leftovers finds the remaining objects of dead runs in a namespace: Jobs, pods, ConfigMaps and
+// Leases with the label of a run and without another owner. live are the runs with a renewed
+// Lease.
 func Leftovers(ctx context.Context, c *kube.Client) (left []Leftover, live []string, err error) {
 	alive, err := kube.Beats(ctx, c, c.Namespace)
 	if err != nil {
@@ -87,7 +87,7 @@ func Leftovers(ctx context.Context, c *kube.Client) (left []Leftover, live []str
 	found := map[string]*Leftover{}
 	for _, k := range []kind{
 		kindOf("Jobs", c.Jobs(c.Namespace)), kindOf("pods", c.Pods(c.Namespace)), kindOf("ConfigMaps", c.ConfigMaps(c.Namespace)),
-		kindOf("Leases", c.Leases(c.Namespace)), // last: by it the rest is found
+		kindOf("Leases", c.Leases(c.Namespace)), // last: the Lease identifies the run
 	} {
 		list, err := k.list(ctx, metav1.ListOptions{LabelSelector: kube.Made})
 		if err != nil {
@@ -100,7 +100,7 @@ func Leftovers(ctx context.Context, c *kube.Client) (left []Leftover, live []str
 			}
 			id := is.GetLabels()[engine.RunLabel]
 			beats, leased := alive[id]
-			if beats || len(is.GetOwnerReferences()) > 0 { // it goes with its owner, or is that one's business
+			if beats || len(is.GetOwnerReferences()) > 0 { // its owner removes it
 				return nil
 			}
 			if found[id] == nil {
@@ -125,7 +125,7 @@ func Leftovers(ctx context.Context, c *kube.Client) (left []Leftover, live []str
 	return left, live, nil
 }
 
-// kind are the objects of one, in a namespace.
+// kind lists and removes the objects of one kind in a namespace.
 type kind struct {
 	name   string // "Jobs"
 	list   func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error)
@@ -140,7 +140,7 @@ func (l *Leftover) add(k kind, name string, uid types.UID) {
 	called := strings.ToLower(strings.TrimSuffix(k.name, "s")) + "/" + name
 	l.Objects = append(l.Objects, called)
 	l.remove = append(l.remove, func(ctx context.Context) error {
-		// The very one that was found, were there another of that name by now.
+		// The UID protects another object of the same name.
 		err := k.remove(ctx, name, metav1.DeleteOptions{PropagationPolicy: &background, Preconditions: &metav1.Preconditions{UID: &uid}})
 		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 			return nil
@@ -149,7 +149,7 @@ func (l *Leftover) add(k kind, name string, uid types.UID) {
 	})
 }
 
-// Remove removes all of it, and its Lease once the rest is gone.
+// Remove removes all objects, the Lease last.
 func (l *Leftover) Remove(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, usual.removal)
 	defer cancel()

@@ -59,7 +59,7 @@ func TestEachOfManyNodesIsToldOf(t *testing.T) {
 			late := map[string]int{}
 			for i := range size.kwok {
 				switch says := told[fmt.Sprintf("kwok-%d", i)]; {
-				case strings.Contains(says, "its pod ended (Succeeded), and what would have kept the record with it: no record"):
+				case strings.Contains(says, "its pod ended (Succeeded), so its record is lost"):
 				case size.kwok > 100 && tooSlow.MatchString(says):
 					late[tooSlow.FindString(says)]++ // as the control plane and kwok of a thousand are on two CPUs
 				default:
@@ -197,7 +197,7 @@ func TestANodeThatDiesIsToldOfAndTheOthersFinish(t *testing.T) {
 		}
 	}
 	results, err := f.Run(t.Context(), []string{"node-0", "node-1"})
-	check.Error(t, err, "is still there, on node node-1; tare clean --kube removes it later")
+	check.Error(t, err, "still exists on node node-1; tare clean --kube removes it later")
 	check.That(t, results[0].Err == nil, "%+v", results[0])
 	isRecord(t, results[0].Path, "node-0")
 	check.Contains(t, "node-1", fmt.Sprint(results[1].Err), "the node is not ready: NodeStatusUnknown: Kubelet stopped posting node status.")

@@ -24,17 +24,16 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 )
 
-// maxRecord bounds what a node may send.
-const maxRecord = 16 << 30
+const maxRecord = 16 << 30 // bytes
 
-// content is the first line of what is sent: what the file is, whose bytes follow from
-// the one on that was asked for.
+// content is the first line of a transfer. The bytes of the file follow from the requested
+// offset.
 type content struct {
 	Size   int64  `json:"size"`
 	SHA256 string `json:"sha256"`
 }
 
-// Send writes what fetch reads: the file's size and sum, and its bytes from one on.
+// Send writes the size and the sum of a file, and its bytes from an offset.
 func Send(w io.Writer, path string, from int64) error {
 	file, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -55,8 +54,8 @@ func Send(w io.Writer, path string, from int64) error {
 	return err
 }
 
-// fetch brings the record of a node here, and goes on where a connection broke. The file
-// has its name once it is whole and has the sum that the node gave.
+// fetch copies the record of a node to this machine and resumes after a broken connection. The
+// file gets its name after its size and sum are verified.
 func (f *Fleet) fetch(ctx context.Context, pod, node string) (path string, err error) {
 	path = filepath.Join(f.Dir, FileName(node))
 	part, err := os.OpenFile(path+".part", os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
@@ -95,17 +94,17 @@ func (f *Fleet) fetch(ctx context.Context, pod, node string) (path string, err e
 		if err := machine.Sleep(ctx, f.look); err != nil {
 			return "", err
 		}
-		s, seeErr := f.see(ctx, node, jobName(f.RunID, node)) // which waits for an API server that is away
+		s, seeErr := f.see(ctx, node, jobName(f.RunID, node)) // waits for an unavailable API server
 		if broken++; seeErr != nil || s.pod == nil || broken > 5 {
 			return "", fmt.Errorf("fetch its record: it broke off after %d bytes: %w", r.got, errors.Join(err, seeErr))
 		}
 	}
 }
 
-// errMute is of a node that is connected and sends nothing: the others wait for it.
+// errMute means that a node is connected and sends nothing, while others wait.
 var errMute = errors.New("nothing comes")
 
-// receive asks for a record, and ends when nothing more comes.
+// receive requests a record, and fails if no data arrives for some time.
 func (f *Fleet) receive(ctx context.Context, pod string, command []string, r *receiver, said io.Writer) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -116,15 +115,15 @@ func (f *Fleet) receive(ctx context.Context, pod string, command []string, r *re
 	return cmp.Or(context.Cause(ctx), err)
 }
 
-// receiver takes what is sent, over as many connections as it needs.
+// receiver stores a transfer over one or several connections.
 type receiver struct {
 	to    *os.File
-	heard func() // is told whenever something comes
-	head  []byte // of this connection, as far as it has come
-	begun bool   // the head is whole
+	heard func() // called for all data
+	head  []byte // of this connection, so far
+	begun bool   // the head is complete
 	is    *content
 	got   int64
-	wrong error // it is not what it should be
+	wrong error // the transfer is invalid
 }
 
 func (r *receiver) Write(p []byte) (int, error) {
@@ -138,14 +137,14 @@ func (r *receiver) Write(p []byte) (int, error) {
 		var is content
 		switch err := json.Unmarshal(r.head, &is); {
 		case err != nil || is.Size < 0 || is.Size > maxRecord:
-			return 0, r.refuse("what the node sends does not begin with its size and sum")
+			return 0, r.refuse("the node's answer does not begin with a size and a sum")
 		case r.is != nil && *r.is != is:
-			return 0, r.refuse("it changed meanwhile")
+			return 0, r.refuse("it changed during the transfer")
 		}
 		r.is, r.begun, p = &is, true, rest
 	}
 	if r.got+int64(len(p)) > r.is.Size {
-		return 0, r.refuse("the node sends more than it said")
+		return 0, r.refuse("the node sends more than its announced size")
 	}
 	written, err := r.to.Write(p)
 	r.got += int64(written)

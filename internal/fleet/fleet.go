@@ -1,17 +1,15 @@
-// Package fleet does one plan on many nodes of a Kubernetes cluster: a Job for each, whose
-// pod performs the plan as tare run does and keeps its record until it is fetched. It has
-// no scheduler, no agent and no storage of its own.
+// Package fleet runs one plan on many nodes of a Kubernetes cluster. The pod of a Job on each
+// node runs the plan like tare run and keeps the record until it is fetched. The package has
+// no scheduler, agent or storage.
 //
-// Manifests are pure functions of a [Spec]. A [Fleet] makes them, looks at each node's pod
-// once a second, and brings the records home. It looks rather than watches: a look knows
-// nothing of the one before, so an API server that was restarted or an expired watch is
-// no matter, and the Role needs one verb less.
+// Manifests are pure functions of a [Spec]. A [Fleet] creates them, polls each node's pod once
+// a second, and fetches the records. It polls instead of watching: polls are stateless, so a
+// restarted API server or an expired watch does not matter, and the Role needs one verb less.
 //
-// Records come by exec, not by logs: kubelet rotates logs at 10 MiB, and what it cut off
-// nobody can ask for again. A second container, which may do nothing on the node, holds
-// the record behind the end of the first, and sends it from any byte on; so a transfer
-// goes on where the connection broke, and the API server's own rights, certificates and
-// routes are all that it needs.
+// Records are fetched by exec, because kubelet rotates logs at 10 MiB and loses data. A second
+// container without privileges keeps the record after the end of the first, and sends it from
+// any offset. So a transfer resumes after a broken connection, and needs only the permissions,
+// certificates and routes of the API server.
 package fleet
 
 import (
@@ -32,13 +30,13 @@ import (
 	"github.com/tare-bench/tare/internal/kube"
 )
 
-// Fleet does a plan on nodes.
+// Fleet runs a plan on nodes.
 type Fleet struct {
 	Spec
 	Client   *kube.Client
 	Parallel int    // nodes at once
-	Dir      string // of the records, if they come here
-	// Say tells what stays; Progress how far all are, and what one node said.
+	Dir      string // of fetched records
+	// Say prints a result; Progress the state of all nodes and of one node.
 	Say, Progress func(text string)
 
 	exec func(ctx context.Context, pod, container string, command []string, stdout, stderr io.Writer) error
@@ -47,34 +45,34 @@ type Fleet struct {
 	done, of int // nodes
 }
 
-// times are how long is waited for what.
+// times are time limits.
 type times struct {
-	look     time.Duration // between two looks
-	patience time.Duration // for what may pass: no pod yet, an image that cannot be pulled, no room
+	look     time.Duration // between two polls
+	patience time.Duration // for temporary failures: no pod yet, an image that is not pulled, no room
 	away     time.Duration // for a node that is not ready
 	silent   time.Duration // for an API server that does not answer
-	removal  time.Duration // for all to be removed
+	removal  time.Duration // for the removal of all objects
 }
 
 var usual = times{look: time.Second, patience: 15 * time.Second, away: 30 * time.Second, silent: kube.Silence, removal: 90 * time.Second}
 
-// Why a run that is interrupted has no record of a node.
+// Reasons why an interrupted run has no record of a node.
 var (
 	errNotBegun    = errors.New("not begun")
 	errInterrupted = errors.New("interrupted")
 )
 
-// Result is what became of a node.
+// Result is the result of a node.
 type Result struct {
 	Node string
-	Path string // of its record; "" where there is none here
-	Err  error  // why it has no record, or one that is not whole
-	left bool   // its Job may still be there
+	Path string // of its fetched record, or ""
+	Err  error  // why the record is missing or incomplete
+	left bool   // its Job may still exist
 }
 
-// Nodes are the names of those that a selector means, in order. A selector is kubectl's,
-// in which metadata.name is a node's name: one of names alone needs no cluster, and client
-// may be nil.
+// Nodes returns the sorted names of the nodes of a selector in kubectl's notation, with
+// metadata.name for the name of a node. A selector of names needs no cluster, and client may
+// be nil.
 func Nodes(ctx context.Context, client *kube.Client, selector string) ([]string, error) {
 	s, err := labels.Parse(selector)
 	if err != nil {
@@ -102,7 +100,7 @@ func Nodes(ctx context.Context, client *kube.Client, selector string) ([]string,
 
 const nameKey = "metadata.name"
 
-// named are the nodes of a selector that is of names alone.
+// named returns the nodes of a selector that has only names.
 func named(s labels.Selector) []string {
 	all, _ := s.Requirements()
 	if len(all) != 1 || all[0].Key() != nameKey {
@@ -115,8 +113,8 @@ func named(s labels.Selector) []string {
 	return nil
 }
 
-// Run does the plan on every node, and removes what it made. An error is of the whole
-// run; what went wrong on a node is in its result.
+// Run runs the plan on every node and removes its objects. Failures of a node are in its
+// result; the error is that of the whole run.
 func (f *Fleet) Run(ctx context.Context, nodes []string) ([]Result, error) {
 	if f.exec == nil {
 		f.exec = f.Client.Exec
@@ -184,19 +182,19 @@ func (f *Fleet) tell(r Result) {
 	}
 }
 
-// progress tells how far all are, with what one node said.
+// progress reports how many nodes are done, and the state of one node.
 func (f *Fleet) progress(node, text string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.Progress(fmt.Sprintf("%d of %d nodes done; %s: %s", f.done, f.of, node, text))
 }
 
-// node does the plan on one node and gives the node back.
+// node runs the plan on one node and removes its Job.
 func (f *Fleet) node(ctx context.Context, node string) Result {
 	r, job := Result{Node: node, left: true}, f.Job(node)
 	r.Err = f.try(ctx, "make its Job", func() error {
 		_, err := f.Client.Jobs(f.Namespace).Create(ctx, job, metav1.CreateOptions{})
-		if apierrors.IsAlreadyExists(err) { // by a request whose answer was lost: names are the run's own
+		if apierrors.IsAlreadyExists(err) { // the answer to an earlier request was lost
 			return nil
 		}
 		return err
@@ -214,7 +212,7 @@ func (f *Fleet) node(ctx context.Context, node string) Result {
 	}
 	switch {
 	case ctx.Err() == nil:
-		r.left = f.removeJob(ctx, job.Name) != nil // then it is removed at the end
+		r.left = f.removeJob(ctx, job.Name) != nil // retried at the end
 	case r.Err != nil:
 		r.Err = errInterrupted
 	}

@@ -100,11 +100,11 @@ var fates = map[string]fate{
 		return send(w, from, 12000)
 	}},
 	"gone-while-fetched": {pod: done(0), says: "it broke off after 0 bytes", exec: func(int, int64, io.Writer) error { return io.ErrUnexpectedEOF }},
-	"changing": {pod: done(0), says: "it changed meanwhile", exec: func(call int, from int64, w io.Writer) error {
+	"changing": {pod: done(0), says: "it changed during the transfer", exec: func(call int, from int64, w io.Writer) error {
 		fmt.Fprintf(w, `{"size":%d,"sha256":"00"}`+"\nx", 5+call)
 		return io.ErrUnexpectedEOF
 	}},
-	"talking": {pod: done(0), says: "more than it said", exec: func(_ int, _ int64, w io.Writer) error {
+	"talking": {pod: done(0), says: "more than its announced size", exec: func(_ int, _ int64, w io.Writer) error {
 		_, err := io.WriteString(w, `{"size":1,"sha256":"00"}`+"\nxx")
 		return err
 	}},
@@ -132,7 +132,7 @@ var fates = map[string]fate{
 	"dead": {says: "the node is not ready: NodeStatusUnknown: Kubelet stopped posting node status.", node: func(n *corev1.Node) {
 		n.Status.Conditions[0] = corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, Reason: "NodeStatusUnknown", Message: "Kubelet stopped posting node status."}
 	}, pod: func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }},
-	"of-kwok": {says: "its pod ended (Succeeded), and what would have kept the record with it: no record", pod: func(p *corev1.Pod) {
+	"of-kwok": {says: "its pod ended (Succeeded), so its record is lost", pod: func(p *corev1.Pod) {
 		done(0)(p)
 		p.Status.Phase = corev1.PodSucceeded
 		p.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}

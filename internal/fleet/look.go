@@ -19,28 +19,28 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 )
 
-// sight is what the API says of the pod of one node at one look.
+// sight is the state of one node's pod by the API.
 type sight struct {
-	pod    *corev1.Pod // nil: there is none
-	ready  bool        // it is, and nothing else was asked
+	pod    *corev1.Pod // nil: none
+	ready  bool        // the pod is ready, and the fields below are not set
 	job    *batchv1.Job
 	node   *corev1.Node
 	events []corev1.Event
-	keeps  bool // a container of it keeps the record
+	keeps  bool // a container of the pod keeps the record
 }
 
-// outlook is what a sight means.
+// outlook is the interpretation of a sight.
 type outlook struct {
 	stage  string
-	over   bool          // the plan was done; what is kept can be asked for
-	why    string        // it comes to nothing
-	within time.Duration // unless that passes by itself in this time
+	over   bool          // the plan is done, and the record can be fetched
+	why    string        // the reason of a failure
+	within time.Duration // the failure is final after this time
 }
 
-// await looks at a node's pod until its plan was done. It returns the pod if its record
-// can be asked for.
+// await polls a node's pod until its plan is done. It returns the pod if its record can be
+// fetched.
 func (f *Fleet) await(ctx context.Context, node, job string) (*corev1.Pod, error) {
-	var since, spoke time.Time // since when why is the same; when its log was asked
+	var since, spoke time.Time // of the last change of why; of the last reading of the log
 	var last string
 	for {
 		s, err := f.see(ctx, node, job)
@@ -69,7 +69,7 @@ func (f *Fleet) await(ctx context.Context, node, job string) (*corev1.Pod, error
 
 const running = "its plan is under way"
 
-// see asks for what there is of one node: of a pod that is well nothing else is asked.
+// see reads the state of one node. If the pod is ready, it reads nothing else.
 func (f *Fleet) see(ctx context.Context, node, job string) (s sight, err error) {
 	s.keeps = f.Results.Here()
 	err = f.try(ctx, "list its pod", func() error {
@@ -105,7 +105,7 @@ func (f *Fleet) see(ctx context.Context, node, job string) (s sight, err error) 
 	return s, err
 }
 
-// found makes nil of an object that is not there.
+// found returns nil for a missing object.
 func found[T any](o *T, err error) (*T, error) {
 	if apierrors.IsNotFound(err) {
 		return nil, nil
@@ -113,7 +113,7 @@ func found[T any](o *T, err error) (*T, error) {
 	return o, err
 }
 
-// judge says what a sight means.
+// judge interprets a sight.
 func (f *Fleet) judge(s sight) outlook {
 	switch {
 	case s.ready:
@@ -127,15 +127,15 @@ func (f *Fleet) judge(s sight) outlook {
 	case gone.Status == corev1.ConditionTrue:
 		return outlook{why: fmt.Sprintf("its pod was taken away: %s: %s%s", gone.Reason, term.Clean(gone.Message), prefixed("; ", s.down()))}
 	case s.job == nil && s.pod.DeletionTimestamp != nil:
-		return outlook{why: "somebody deleted its Job"}
+		return outlook{why: "its Job was deleted"}
 	case failure(s.job) != "":
 		return outlook{why: failure(s.job)}
 	case s.pod.DeletionTimestamp != nil:
-		return outlook{why: "somebody deleted its pod"}
+		return outlook{why: "its pod was deleted"}
 	case runner.State.Terminated != nil && (!s.keeps || keeper.State.Running != nil):
 		return outlook{over: true}
 	case s.pod.Status.Phase == corev1.PodSucceeded, s.pod.Status.Phase == corev1.PodFailed, s.keeps && keeper.State.Terminated != nil:
-		return outlook{why: fmt.Sprintf("its pod ended (%s%s), and what would have kept the record with it: no record",
+		return outlook{why: fmt.Sprintf("its pod ended (%s%s), so its record is lost",
 			s.pod.Status.Phase, term.Clean(prefixed(": ", cmp.Or(s.pod.Status.Message, s.pod.Status.Reason))))}
 	case s.down() != "":
 		return outlook{why: s.down(), within: f.away}
@@ -145,10 +145,10 @@ func (f *Fleet) judge(s sight) outlook {
 	return outlook{stage: "its pod is being started"}
 }
 
-// unmade is of a node without a pod.
+// unmade interprets a sight without a pod.
 func (f *Fleet) unmade(s sight) outlook {
 	if s.job == nil {
-		return outlook{why: "somebody deleted its Job", within: f.patience} // or an API server that was restarted has not read it yet
+		return outlook{why: "its Job was deleted", within: f.patience} // or a restarted API server has not read it yet
 	}
 	if why := failure(s.job); why != "" {
 		return outlook{why: why}
@@ -157,7 +157,7 @@ func (f *Fleet) unmade(s sight) outlook {
 	for _, e := range s.events {
 		if e.InvolvedObject.Name == s.job.Name && e.Type == corev1.EventTypeWarning {
 			o.why = fmt.Sprintf("no pod was made of its Job: %s: %s", e.Reason, term.Clean(e.Message))
-			if strings.Contains(e.Message, " is forbidden: ") { // by a quota, or by who admits
+			if strings.Contains(e.Message, " is forbidden: ") { // by a quota or an admission controller
 				o.within = 0
 			}
 		}
@@ -165,8 +165,8 @@ func (f *Fleet) unmade(s sight) outlook {
 	return o
 }
 
-// failure is why a Job failed: DeadlineExceeded, say. That of a pod that failed is told
-// by the pod, while there is one.
+// failure returns why a Job failed, such as DeadlineExceeded. For a failed pod the pod has the
+// reason.
 func failure(j *batchv1.Job) string {
 	if j == nil {
 		return ""
@@ -179,7 +179,7 @@ func failure(j *batchv1.Job) string {
 	return ""
 }
 
-// down is why the node of a pod is not well.
+// down returns why the node of a pod is not ready, or "".
 func (s *sight) down() string {
 	if s.node == nil {
 		return "the cluster has no such node"
@@ -190,7 +190,7 @@ func (s *sight) down() string {
 	return ""
 }
 
-// waits is for what a pod waits that does not come: a node that takes it, an image.
+// waits returns why a pod does not start: it is not scheduled, or its image is not pulled.
 func (s *sight) waits() string {
 	if c := kube.Condition(s.pod, corev1.PodScheduled); c.Status == corev1.ConditionFalse {
 		cordoned := ""
@@ -201,14 +201,14 @@ func (s *sight) waits() string {
 	}
 	for _, c := range s.pod.Status.ContainerStatuses {
 		if w := c.State.Waiting; w != nil && w.Reason != "ContainerCreating" && w.Reason != "PodInitializing" {
-			// Of a pull that is tried again there are two reasons in turn, and one why.
+			// A retried pull alternates between two reasons.
 			return fmt.Sprintf("its container waits: %s: %s", strings.Replace(w.Reason, "ErrImagePull", "ImagePullBackOff", 1), term.Clean(c.Image))
 		}
 	}
 	return ""
 }
 
-// ended is how a plan that was done ended: nil if all is well.
+// ended returns the error of a finished plan, or nil.
 func ended(pod *corev1.Pod) error {
 	t := kube.Container(pod, runnerName).State.Terminated
 	switch {
@@ -226,8 +226,8 @@ func ended(pod *corev1.Pod) error {
 	return fmt.Errorf("tare run ended with exit status %d, %s%s", t.ExitCode, t.Reason, prefixed(": ", term.Clean(last)))
 }
 
-// says is the last line of a plan's log: its progress. A node may not keep to how much was
-// asked for, nor ever answer.
+// says returns the last line of a plan's log, its progress. A node may send more than requested,
+// or nothing.
 func (f *Fleet) says(ctx context.Context, pod string) string {
 	ctx, cancel := context.WithTimeout(ctx, f.patience)
 	defer cancel()
@@ -248,8 +248,8 @@ func prefixed(prefix, s string) string {
 	return prefix + s
 }
 
-// try does a request until it is answered. An API server may be restarted meanwhile: then
-// it is not there for a while, and does not know anybody's rights for a moment.
+// try repeats a request while the API server is unavailable, such as during a restart, or does
+// not know permissions yet.
 func (f *Fleet) try(ctx context.Context, tried string, do func() error) error {
 	began := time.Now()
 	for {
@@ -263,7 +263,7 @@ func (f *Fleet) try(ctx context.Context, tried string, do func() error) error {
 			return ctx.Err()
 		case !errors.As(err, &status), status.Status().Code >= 500, status.Status().Code == 429:
 			limit = f.silent
-		case strings.Contains(err.Error(), " cannot "), status.Status().Code == 401: // though it could before
+		case strings.Contains(err.Error(), " cannot "), status.Status().Code == 401: // permissions were checked before
 			limit = f.patience
 		}
 		if time.Since(began) >= limit {

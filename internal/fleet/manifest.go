@@ -26,7 +26,7 @@ import (
 	"github.com/tare-bench/tare/internal/kube"
 )
 
-// Spec is all that manifests are made of: the same gives the same.
+// Spec is the input of manifests. Equal specs give equal manifests.
 type Spec struct {
 	RunID, Namespace, Image string
 
@@ -39,31 +39,30 @@ type Spec struct {
 	Requests      corev1.ResourceList
 	Deadline      time.Duration
 	Results       Results
-	Schedule      string // when the plan is done again and again, as cron has it; "" is once
+	Schedule      string // for a repeated run, in cron format; "" is once
 }
 
-// Needs are what a plan takes of a node beyond a pod that may do nothing there.
+// Needs are the privileges of a plan on a node.
 type Needs struct {
 	Privileged bool // to make namespaces, mounts and cgroups
-	Host       bool // the node's own programs, sockets, processes and folders
+	Host       bool // the node's programs, sockets, processes and folders
 	Network    bool // the node's network
 }
 
-// Need adds what one measure of a plan takes: of host alone nothing, of floor its rights,
-// of whatever else the node.
+// Need adds the needs of one measure of a plan: nothing for host, privileges for floor, the
+// node for other targets.
 func (n *Needs) Need(instrument string, targets []string) {
 	other := func(t string) bool { return t != "host" && t != "floor" }
-	own := instrument == lifecycle.Name && len(targets) > 0
-	if own && !slices.ContainsFunc(targets, other) {
+	if instrument == lifecycle.Name && len(targets) > 0 && !slices.ContainsFunc(targets, other) {
 		n.Privileged = n.Privileged || slices.Contains(targets, "floor")
 		return
 	}
 	n.Privileged, n.Host = true, true
-	// podman makes networks where it is called, and a load goes through the node's.
+	// podman makes networks in its caller's namespace, and a load uses the node's network.
 	n.Network = n.Network || instrument == bpf.Name || len(targets) == 0 || slices.ContainsFunc(targets, func(t string) bool { return strings.HasPrefix(t, "podman") })
 }
 
-// String says what a pod gets.
+// String describes the privileges of a pod.
 func (n Needs) String() string {
 	switch {
 	case n.Network:
@@ -76,20 +75,20 @@ func (n Needs) String() string {
 	return "restricted"
 }
 
-// Results says where records go: here, if nothing is said.
+// Results is the destination of records. The default is this machine.
 type Results struct {
 	Claim  string // a PersistentVolumeClaim
-	Path   string // below it
+	Path   string // in the claim
 	Bucket string // an address in an object store, s3://BUCKET/FOLDER
-	Secret string // with what the store wants to know
+	Secret string // with the credentials of the store
 }
 
-// ParseResults reads what a user wrote: nothing, pvc:NAME/path, or s3://BUCKET/FOLDER.
+// ParseResults parses "", pvc:NAME/path, or s3://BUCKET/FOLDER.
 func ParseResults(s, secret string) (r Results, err error) {
 	r.Secret = secret
 	switch isBucket := strings.HasPrefix(s, "s3://"); {
 	case isBucket != (secret != ""):
-		return r, errors.New("--results-secret: it is of an object store, --results s3://BUCKET/FOLDER, which needs one")
+		return r, errors.New("--results-secret: give it together with an object store, --results s3://BUCKET/FOLDER")
 	case isBucket:
 		r.Bucket = strings.TrimSuffix(s, "/")
 		return r, nil
@@ -99,15 +98,15 @@ func ParseResults(s, secret string) (r Results, err error) {
 	rest, ok := strings.CutPrefix(s, "pvc:")
 	r.Claim, r.Path, _ = strings.Cut(rest, "/")
 	if r.Path = strings.Trim(path.Clean("/"+r.Path), "/"); !ok || r.Claim == "" {
-		return r, fmt.Errorf("--results: %q is no place: write pvc:NAME/path or s3://BUCKET/FOLDER", s)
+		return r, fmt.Errorf("--results: invalid destination %q: write pvc:NAME/path or s3://BUCKET/FOLDER", s)
 	}
 	return r, nil
 }
 
-// Here says that records are fetched.
+// Here reports whether records are fetched to this machine.
 func (r Results) Here() bool { return r.Claim == "" && r.Bucket == "" }
 
-// ParseToleration reads a toleration as kubectl taint writes taints: KEY, KEY:EFFECT,
+// ParseToleration parses a toleration in the notation of kubectl taint: KEY, KEY:EFFECT,
 // KEY=VALUE, KEY=VALUE:EFFECT, or * for every taint.
 func ParseToleration(s string) (t corev1.Toleration, err error) {
 	key, effect, _ := strings.Cut(s, ":")
@@ -115,7 +114,7 @@ func ParseToleration(s string) (t corev1.Toleration, err error) {
 	switch t.Effect {
 	case "", corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute:
 	default:
-		return t, fmt.Errorf("--toleration: %q is no effect: NoSchedule, PreferNoSchedule or NoExecute", effect)
+		return t, fmt.Errorf("--toleration: unknown effect %q (supported: NoSchedule, PreferNoSchedule, NoExecute)", effect)
 	}
 	var valued bool
 	t.Key, t.Value, valued = strings.Cut(key, "=")
@@ -131,7 +130,7 @@ func ParseToleration(s string) (t corev1.Toleration, err error) {
 	return t, nil
 }
 
-// ParseRequests reads requests of CPU, memory and whatever else, by their names.
+// ParseRequests parses requests of CPU, memory and other resources by name.
 func ParseRequests(given map[string]string) (corev1.ResourceList, error) {
 	list := corev1.ResourceList{}
 	for name, value := range given {
@@ -144,14 +143,14 @@ func ParseRequests(given map[string]string) (corev1.ResourceList, error) {
 	return list, nil
 }
 
-// The two containers of a pod, and where tare is in the image.
+// The two containers of a pod, and the path of tare in the image.
 const (
-	runnerName = "run"     // does the plan
-	keeperName = "records" // holds what it recorded until that is fetched
+	runnerName = "run"     // runs the plan
+	keeperName = "records" // keeps the record until it is fetched
 	Program    = "/tare"
 )
 
-// Where volumes are in both containers.
+// Mount points of volumes in both containers.
 const (
 	planDir   = "/plan"
 	recordDir = "/records"
@@ -163,26 +162,26 @@ const (
 
 func recordPath(node string) string { return recordDir + "/" + FileName(node) }
 
-// maxPlan leaves room for the rest of an object of 1 MiB.
-const maxPlan = 1000 << 10
+const maxPlan = 1000 << 10 // an object has at most 1 MiB
 
-// Check says what cannot be made a manifest.
+// Check validates the spec.
 func (s *Spec) Check() error {
 	switch {
 	case len(s.Plan) > maxPlan:
-		return fmt.Errorf("the plan has %d bytes, and a ConfigMap holds a MiB", len(s.Plan))
+		return fmt.Errorf("the plan has %d bytes, and a ConfigMap at most a MiB", len(s.Plan))
 	case s.Deadline < time.Minute:
-		return errors.New("--deadline: a Job is given a minute at least")
+		return errors.New("--deadline: a Job needs at least a minute")
 	case s.Schedule != "":
 		return checkSchedule(s.Schedule)
 	}
 	return nil
 }
 
-// checkSchedule refuses what the API server would, by its own parser, and what never comes.
+// checkSchedule validates a schedule with the parser of the API server. It also refuses days
+// that never come.
 func checkSchedule(text string) error {
 	if strings.Contains(text, "TZ") {
-		return fmt.Errorf("--schedule: %q names a time zone, which a CronJob does not take there", text)
+		return fmt.Errorf("--schedule: %q has a time zone, which CronJobs do not accept there", text)
 	}
 	schedule, err := cron.ParseStandard(text)
 	if err == nil && schedule.Next(time.Now()).IsZero() {
@@ -194,8 +193,8 @@ func checkSchedule(text string) error {
 	return nil
 }
 
-// IDOf is a run's id that the same manifests have each time they are made: those that are
-// kept and applied by others.
+// IDOf returns a run's id for manifests that other tools keep and apply. Equal inputs give equal
+// ids.
 func IDOf(parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:5]))
@@ -207,7 +206,7 @@ func (s *Spec) meta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, Namespace: s.Namespace, Labels: kube.Labels(s.RunID)}
 }
 
-// ConfigMap is that of the plan.
+// ConfigMap returns the ConfigMap of the plan.
 func (s *Spec) ConfigMap() *corev1.ConfigMap {
 	return &corev1.ConfigMap{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
@@ -215,8 +214,8 @@ func (s *Spec) ConfigMap() *corev1.ConfigMap {
 	}
 }
 
-// jobName is that of a node's Job or CronJob, of which Jobs' and pods' names are made: the
-// API server takes 52 bytes for a CronJob.
+// jobName returns the name of a node's Job or CronJob. The API server allows 52 bytes for a
+// CronJob, because the names of its Jobs and pods are longer.
 func jobName(runID, node string) string {
 	clean := strings.ToLower(strings.NewReplacer(".", "-", "_", "-").Replace(safe(node)))
 	if clean != node || len(clean) > 38 {
@@ -225,7 +224,7 @@ func jobName(runID, node string) string {
 	return "tare-" + runID + "-" + clean
 }
 
-// Job is that of a node: one pod, once, which is the node's whatever it is called.
+// Job returns the Job of a node, which runs one pod once.
 func (s *Spec) Job(node string) *batchv1.Job {
 	name := jobName(s.RunID, node)
 	once, one := int32(0), int32(1)
@@ -241,17 +240,17 @@ func (s *Spec) Job(node string) *batchv1.Job {
 	}
 }
 
-// CronJob is that of a node, whose Jobs begin by the schedule and never two at once: they
-// would measure each other.
+// CronJob returns the CronJob of a node. Its Jobs never overlap, because they would disturb each
+// other.
 func (s *Spec) CronJob(node string) *batchv1.CronJob {
 	job, kept, late := s.Job(node), int32(3), int64(10*time.Minute/time.Second)
-	job.Spec.TTLSecondsAfterFinished = nil // so that in the morning one sees what the night brought
+	job.Spec.TTLSecondsAfterFinished = nil // keep the results of the night
 	return &batchv1.CronJob{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "batch/v1", Kind: "CronJob"},
 		ObjectMeta: job.ObjectMeta,
 		Spec: batchv1.CronJobSpec{
 			Schedule: s.Schedule, ConcurrencyPolicy: batchv1.ForbidConcurrent,
-			StartingDeadlineSeconds:    &late, // a control plane that was down at night must not start it by day
+			StartingDeadlineSeconds:    &late, // do not make up for a missed schedule later in the day
 			SuccessfulJobsHistoryLimit: &kept, FailedJobsHistoryLimit: &kept,
 			JobTemplate: batchv1.JobTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: kube.Labels(s.RunID)}, Spec: job.Spec},
 		},
@@ -259,7 +258,7 @@ func (s *Spec) CronJob(node string) *batchv1.CronJob {
 }
 
 func (s *Spec) pod(node string) corev1.PodSpec {
-	no, grace := false, int64(60) // in which a plan that is ended removes what it made on the node
+	no, grace := false, int64(60) // for the cleanup of an interrupted plan
 	p := corev1.PodSpec{
 		RestartPolicy: corev1.RestartPolicyNever, AutomountServiceAccountToken: &no, EnableServiceLinks: &no,
 		TerminationGracePeriodSeconds: &grace,
@@ -279,10 +278,10 @@ func (s *Spec) pod(node string) corev1.PodSpec {
 	}
 	none := !s.Needs.Privileged
 	p.SecurityContext.RunAsUser, p.SecurityContext.RunAsGroup, p.SecurityContext.FSGroup, p.SecurityContext.RunAsNonRoot = &user, &user, &user, &none
-	if s.Needs.Privileged && !s.Needs.Host { // with cgroup v1 a container sees its own group only, in which none can be made
+	if s.Needs.Privileged && !s.Needs.Host { // with cgroup v1 a container sees only its group, which is read-only
 		p.Volumes = append(p.Volumes, corev1.Volume{Name: "cgroup", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: cgroupDir}}})
 	}
-	if s.Results.Here() { // first: it is there when the plan is done
+	if s.Results.Here() { // first, so that it runs when the plan ends
 		p.Containers = append(p.Containers, corev1.Container{
 			Name: keeperName, Image: s.Image, Command: []string{Program, "fleet", "keep"},
 			SecurityContext: restricted(), VolumeMounts: []corev1.VolumeMount{{Name: "records", MountPath: recordDir, ReadOnly: true}},
@@ -292,7 +291,7 @@ func (s *Spec) pod(node string) corev1.PodSpec {
 	return p
 }
 
-// runner is the container that does the plan.
+// runner returns the container that runs the plan.
 func (s *Spec) runner(node string) corev1.Container {
 	c := corev1.Container{
 		Name: runnerName, Image: s.Image, SecurityContext: restricted(),
@@ -320,17 +319,17 @@ func (s *Spec) runner(node string) corev1.Container {
 	}
 	if s.Results.Bucket != "" {
 		folder := s.Results.Bucket
-		if s.Schedule != "" { // nothing is written over, and no two pods are called the same
+		if s.Schedule != "" { // a folder per pod, so nothing is overwritten
 			folder += "/$(POD)"
 			c.Env = append(c.Env, corev1.EnvVar{Name: "POD", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}})
 		}
-		c.Command = append(c.Command, "-o", folder+"/"+FileName(node)) // the last counts
+		c.Command = append(c.Command, "-o", folder+"/"+FileName(node)) // the last -o wins
 		c.EnvFrom = []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: s.Results.Secret}}}}
 	}
 	return c
 }
 
-// restricted is what Pod Security's level of that name wants of a container.
+// restricted returns a security context for the level restricted of Pod Security.
 func restricted() *corev1.SecurityContext {
 	yes, no := true, false
 	return &corev1.SecurityContext{AllowPrivilegeEscalation: &no, ReadOnlyRootFilesystem: &yes,
@@ -344,8 +343,8 @@ func (r Results) volume() corev1.VolumeSource {
 	return corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: r.Claim}}
 }
 
-// Render writes the manifests as YAML, for whoever applies them. They do not say that
-// tare manages them, so that tare clean leaves them alone.
+// Render writes the manifests as YAML. They lack the label of objects managed by tare, so tare
+// clean does not remove them.
 func (s *Spec) Render(w io.Writer, nodes []string) error {
 	objects := []runtime.Object{s.ConfigMap()}
 	for _, node := range nodes {
@@ -373,7 +372,7 @@ func (s *Spec) Render(w io.Writer, nodes []string) error {
 	return err
 }
 
-// unmanaged takes the label of tare's away, and what nobody set.
+// unmanaged removes the label of tare and unset timestamps.
 func unmanaged(fields map[string]any) {
 	for key, value := range maps.Clone(fields) {
 		if inner, ok := value.(map[string]any); ok {

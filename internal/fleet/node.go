@@ -15,16 +15,16 @@ import (
 	"github.com/tare-bench/tare/internal/thread"
 )
 
-// paths are those of a node's programs, of which an image says nothing.
+// paths is the PATH of a node's programs.
 const paths = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// Perform does the plan, within a pod, as tare run with a folder for its document does:
-// the other measures go on where one fails. It returns the exit status.
+// Perform runs the plan in a pod, like tare run with a folder for its document: if a measure
+// fails, the others go on. It returns the exit status.
 //
-// With host it is done among the node's own mounts, as if it were called there: engines'
-// sockets, runtimes and their libraries are where they always are. The node's file system
-// below some folder would not be the same, for what is mounted there others do not see.
-// Its process is born there, and reaches the pod's folders by this one's descriptors.
+// With host the plan runs in the node's mount namespace, where engines' sockets, runtimes and
+// their libraries have their usual paths. A mount of the node's file system in the pod would
+// not do, because mounts made there are invisible to others. The process uses the pod's
+// folders by descriptors of this process.
 func Perform(ctx context.Context, plan, folder string, host bool) (code int, err error) {
 	self := "/proc/self/exe"
 	start := func(c *exec.Cmd) error { return c.Start() }
@@ -50,8 +50,8 @@ func Perform(ctx context.Context, plan, folder string, host bool) (code int, err
 	c := exec.CommandContext(ctx, self, "run", plan, "-o", strings.TrimSuffix(folder, "/")+"/", "--yes")
 	c.Stdout, c.Stderr = os.Stdout, os.Stderr
 	c.Cancel = func() error { return c.Process.Signal(unix.SIGTERM) }
-	c.WaitDelay = 50 * time.Second                  // of the minute that a pod has for its end
-	c.Env = []string{"PATH=" + paths, "HOME=/root"} // and no keys of an object store
+	c.WaitDelay = 50 * time.Second                  // of the grace period of a minute
+	c.Env = []string{"PATH=" + paths, "HOME=/root"} // without keys of an object store
 	if !host {
 		c.Env = append(c.Env, "TARE_PRIVATE_DIR="+os.Getenv("TMPDIR")) // the pod's emptyDir
 		for _, name := range []string{"TARE_DATA_DIR", "TARE_STATE_DIR", "TMPDIR"} {

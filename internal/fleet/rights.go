@@ -11,14 +11,14 @@ import (
 	"github.com/tare-bench/tare/internal/kube"
 )
 
-// right is what a run has to be allowed.
+// right is a permission that a run needs.
 type right struct {
 	group, resource string // a resource with its subresource
 	verbs           []string
 }
 
-// rights are those of a run. Nodes are of the cluster, all others of the namespace. That
-// of docs/kubernetes.md has them, too, with those of tare clean --kube.
+// rights are the permissions of a run: on nodes in the cluster, on all others in the namespace.
+// docs/kubernetes.md has the same list, with those of tare clean --kube.
 var rights = []right{
 	{"", "nodes", []string{"get"}},
 	{"", "configmaps", []string{"create", "delete"}},
@@ -29,12 +29,12 @@ var rights = []right{
 	{"coordination.k8s.io", "leases", []string{"create", "patch", "delete"}},
 }
 
-// fetching is what bringing records here needs beyond that. The server asks for create,
-// too, since a connection is made by get.
+// fetching is the additional permission for fetching records. The server also requires create,
+// because connections use get.
 var fetching = right{"", "pods/exec", []string{"get", "create"}}
 
-// mayAll asks before anything is made whether all of it is allowed: to find out when
-// records are to be fetched would be late. It names every verb and resource that is not.
+// mayAll checks all permissions before the run makes anything. Its error lists the missing
+// ones.
 func (f *Fleet) mayAll(ctx context.Context) error {
 	all := rights
 	if f.Results.Here() {
@@ -61,7 +61,7 @@ func (f *Fleet) mayAll(ctx context.Context) error {
 		}
 	}
 	if lacks != nil {
-		return fmt.Errorf("in namespace %s this user may not: %s; a Role has to allow it: docs/kubernetes.md has the smallest that does", f.Namespace, strings.Join(lacks, ", "))
+		return fmt.Errorf("in namespace %s this user may not: %s; add them to a Role: docs/kubernetes.md has the smallest one", f.Namespace, strings.Join(lacks, ", "))
 	}
 	return nil
 }
