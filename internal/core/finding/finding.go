@@ -228,7 +228,7 @@ func Advice(f *record.Failure) string {
 		if (f.Exit == 126 || f.Exit == 127) && strings.Contains(f.Output, "tare-probe: cannot run ") {
 			return "the sandbox has no such program, or it may not be run there: check its path (--command) and what the image holds (--image)"
 		}
-		return "the workload did not live as told: look for an OOM kill (dmesg) or a limit that is too low"
+		return "the workload did not run as requested: look for an OOM kill (dmesg) or a limit that is too low"
 	}
 	if f.Command == "" {
 		return "the kernel or the engine refused it, or the engine does not answer: see its log; tare doctor says what this machine allows"

@@ -9,7 +9,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-func TestAdviceOnAWorkloadIsOfItsCause(t *testing.T) {
+func TestAdviceOnAWorkloadDependsOnTheCause(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		failure record.Failure
@@ -25,7 +25,7 @@ func TestAdviceOnAWorkloadIsOfItsCause(t *testing.T) {
 	}
 }
 
-func TestTheMemoryOfLinesThatAreThereTwiceGrowsWithTheirNumberAlone(t *testing.T) {
+func TestMemoryOfDuplicateLinesGrowsLinearly(t *testing.T) {
 	taken := func(n int) uint64 {
 		rec := &record.Record{Batches: make([]record.Batch, n)}
 		var before, after runtime.MemStats
@@ -43,7 +43,7 @@ func TestTheMemoryOfLinesThatAreThereTwiceGrowsWithTheirNumberAlone(t *testing.T
 	}
 }
 
-func TestTooFewRoundsAreOfWhatTheyAreNeededFor(t *testing.T) {
+func TestTooFewRoundsForIntervalsAndComparisons(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		rounds, need  int

@@ -77,7 +77,7 @@ func read(text string) (o sample, s *Set, err error) {
 	return o, s, err
 }
 
-func TestAFileIsReadStrictlyAndEveryMistakeHasItsPlace(t *testing.T) {
+func TestFileMistakesHaveTheirPlaces(t *testing.T) {
 	t.Parallel()
 	golden.Lines(t, "testdata/mistakes.txt", func(_ *testing.T, text string) (any, error) {
 		_, _, err := read(text)
@@ -98,7 +98,7 @@ func TestAFileIsReadStrictlyAndEveryMistakeHasItsPlace(t *testing.T) {
 	}
 }
 
-func TestARecordHoldsOptionsInTheirOrder(t *testing.T) {
+func TestRecordHasOptionsInOrder(t *testing.T) {
 	t.Parallel()
 	full, _, err := read("{words: [b], counts: 4, mode: slow, rounds: 7, wait: 1h30m, share_of: 0.5, really: true, seed: 18446744073709551615, limits: {least: 1}, parts: [{most: 3}]}")
 	must.OK(t, err)
@@ -115,7 +115,7 @@ func TestARecordHoldsOptionsInTheirOrder(t *testing.T) {
 	check.Error(t, json.Unmarshal([]byte(`{"later":1,"rounds":"x"}`), new(sample)), "rounds: ")
 }
 
-func TestAFlagsMistakeNamesTheFlagAndAFilesItsPlace(t *testing.T) {
+func TestMistakesNameTheFlagOrThePlaceInTheFile(t *testing.T) {
 	t.Parallel()
 	golden.Lines(t, "testdata/flags.txt", func(_ *testing.T, args string) (any, error) {
 		o := defaults()
@@ -151,7 +151,7 @@ func TestAFlagsMistakeNamesTheFlagAndAFilesItsPlace(t *testing.T) {
 	check.That(t, err != nil && err.Error() == "f:2:9: rounds: 60 take too long when slow", "got %v", err)
 }
 
-func TestTheSchemaSaysWhatCanBe(t *testing.T) {
+func TestSchemaHasTheRules(t *testing.T) {
 	t.Parallel()
 	o := defaults()
 	text := must.JSON(t, Describe(Of(&o)))
@@ -169,7 +169,7 @@ func TestTheSchemaSaysWhatCanBe(t *testing.T) {
 		"what no file can say is in the schema")
 }
 
-func TestDurationsAreWrittenWithoutZeroParts(t *testing.T) {
+func TestDurationsAreFormattedWithoutZeroParts(t *testing.T) {
 	t.Parallel()
 	for want, d := range map[string]time.Duration{
 		"0s": 0, "60ms": 60 * time.Millisecond, "30s": 30 * time.Second, "1m": time.Minute, "1m30s": 90 * time.Second,

@@ -28,11 +28,11 @@ type fake struct {
 	closing func(target string) error
 	visit   func(n int) // is called in every visit, which are counted from 0
 
-	events []string
-	told   []run.Progress
-	file   bytes.Buffer
-	done   int
-	run    *run.Run[*session]
+	events   []string
+	reported []run.Progress
+	file     bytes.Buffer
+	done     int
+	run      *run.Run[*session]
 }
 
 type named string
@@ -91,7 +91,7 @@ func (f *fake) perform(ctx context.Context) (*record.Record, *judgement, error) 
 	if f.Write == nil {
 		f.Write = record.NewWriter(&f.file).Write
 	}
-	f.RunID, f.Progress = "fake", func(p run.Progress) { f.told = append(f.told, p) }
+	f.RunID, f.Progress = "fake", func(p run.Progress) { f.reported = append(f.reported, p) }
 	f.Dirs = func(name string) (string, string, error) { return "data/" + name, "state/" + name, nil }
 	r, err := run.Begin[*session](f.Options, "fake", struct{}{}, f.targets)
 	f.run = r

@@ -12,19 +12,18 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Opener opens the target that is the i-th of the record's, in folders of its own.
+// Opener opens the i-th target of the record in its folders.
 type Opener[S Session] func(ctx context.Context, i int, runID, dir, stateDir string) (S, error)
 
-// opening bounds what a target may take to get ready, and closing what it may
-// take to remove everything: one whose engine hangs must not keep the others
-// from theirs.
+// Time limits of a target for opening and closing, so that an engine that hangs does not
+// block the other targets.
 const (
 	opening = 5 * time.Minute
 	closing = 2 * time.Minute
 )
 
-// OpenAll opens every target. One that cannot be opened is told of and left out; the
-// others go on. It is an error when none is left.
+// OpenAll opens every target. A target that fails to open becomes a finding. If all fail,
+// OpenAll returns an error.
 func (r *Run[S]) OpenAll(ctx context.Context, open Opener[S]) error {
 	if err := r.OpenEach(ctx, open, r.NotOpened); err != nil {
 		return err
@@ -35,14 +34,14 @@ func (r *Run[S]) OpenAll(ctx context.Context, open Opener[S]) error {
 	return nil
 }
 
-// OpenEach opens every target, and says of each that cannot be opened why.
+// OpenEach opens every target and calls not for each failure.
 func (r *Run[S]) OpenEach(ctx context.Context, open Opener[S], not func(name string, why error) error) error {
 	for i := range r.Record.Targets {
 		if ctx.Err() != nil {
 			return nil
 		}
 		err := r.openOne(ctx, i, open)
-		if err == nil || ctx.Err() != nil { // which is why it did not open
+		if err == nil || ctx.Err() != nil { // interrupted
 			continue
 		}
 		if err := not(r.Record.Targets[i].Name, err); err != nil {
@@ -66,7 +65,7 @@ func (r *Run[S]) openOne(ctx context.Context, i int, open Opener[S]) error {
 	}
 	var left interface {
 		error
-		Left() // something is still on the engine
+		Left() // the engine still has something of it
 	}
 	if errors.As(err, &left) {
 		return errors.Join(err, r.LeftBehind(info.Name, left))
@@ -80,11 +79,10 @@ func (r *Run[S]) NotOpened(name string, why error) error {
 		Message: why.Error(), Advice: "other targets went on; tare doctor says what can be weighed here"})
 }
 
-// OnClose has something closed at the end of the run, the last first.
+// OnClose registers a function to call at the end of the run, the last one first.
 func (r *Run[S]) OnClose(f func() error) { r.closers = append(r.closers, f) }
 
-// close closes everything, and looks at the machine then. A record that cannot be
-// written is told of by Finish.
+// close closes everything and then calls After. Finish returns errors of writing the record.
 func (r *Run[S]) close() {
 	var errs []error
 	for len(r.closers) > 0 {
@@ -101,27 +99,27 @@ func (r *Run[S]) close() {
 	}
 }
 
-// CloseOpen closes every session, each with time of its own: the run may have
-// been told to stop.
+// CloseOpen closes every session, each with a new time limit, because the run may have been
+// interrupted.
 func (r *Run[S]) CloseOpen() {
 	for _, t := range r.Open {
 		ctx, cancel := context.WithTimeout(term.WithSayer(context.Background(), r.Warn), closing)
 		_ = r.LeftBehind(t.Info.Name, t.Session.Close(ctx))
 		cancel()
-		if l, is := within[interface{ Leaks() []string }](t.Session); is && len(l.Leaks()) > 0 {
+		if l, is := as[interface{ Leaks() []string }](t.Session); is && len(l.Leaks()) > 0 {
 			_ = r.Finding(leaked(t.Info.Name, l.Leaks()))
 		}
-		if e, is := within[interface{ Emulated() string }](t.Session); is && e.Emulated() != "" {
+		if e, is := as[interface{ Emulated() string }](t.Session); is && e.Emulated() != "" {
 			_ = r.Finding(record.Finding{Code: finding.Emulated, Level: finding.Warning, Target: t.Info.Name,
 				Message: "its VM is emulated: " + e.Emulated(),
 				Advice:  "its CPU and times are the emulator's, many times those with KVM, and its memory has the emulator's own: use a machine with /dev/kvm"})
 		}
-		if c, is := within[interface{ OwnClock() bool }](t.Session); is && c.OwnClock() {
+		if c, is := as[interface{ OwnClock() bool }](t.Session); is && c.OwnClock() {
 			_ = r.Finding(record.Finding{Code: finding.OwnClock, Level: finding.Warning, Target: t.Info.Name,
 				Message: "its workloads have a clock of their own (a time namespace, or a VM): when they executed their first instruction is not known",
 				Advice:  "their start and run end with the call's return, and are compared by that: run it without that clock to know when workloads run"})
 		}
-		if n, is := within[interface{ Throttled() int64 }](t.Session); is && n.Throttled() > 0 {
+		if n, is := as[interface{ Throttled() int64 }](t.Session); is && n.Throttled() > 0 {
 			_ = r.Finding(record.Finding{Code: finding.Throttled, Level: finding.Warning, Target: t.Info.Name,
 				Message: fmt.Sprintf("the API server held requests back %d times (429), by its priority and fairness: the wait is in the times", n.Throttled()),
 				Advice:  "take fewer lanes at once, or give tare's user a FlowSchema of a higher priority"})
@@ -130,8 +128,8 @@ func (r *Run[S]) CloseOpen() {
 	r.Open = nil
 }
 
-// within is a session, or the one that it wraps, as one that can more.
-func within[T any, S Session](s S) (more T, ok bool) {
+// as returns the session, or one that it wraps, as another interface.
+func as[T any, S Session](s S) (more T, ok bool) {
 	for {
 		if more, ok = any(s).(T); ok {
 			return more, true
@@ -144,7 +142,7 @@ func within[T any, S Session](s S) (more T, ok bool) {
 	}
 }
 
-// leaked says what a runtime left of its own sandboxes.
+// leaked returns the finding about cgroups that a runtime left behind.
 func leaked(target string, all []string) record.Finding {
 	const most = 3
 	such := strings.Join(all[:min(most, len(all))], ", ")
@@ -153,7 +151,7 @@ func leaked(target string, all []string) record.Finding {
 		Advice:  "each costs kernel memory until it is removed: report it to the runtime"}
 }
 
-// LeftBehind records that something could not be removed, if why is not nil.
+// LeftBehind records a finding about a failed removal, if why is not nil.
 func (r *Run[S]) LeftBehind(target string, why error) error {
 	if why == nil {
 		return nil
@@ -162,8 +160,8 @@ func (r *Run[S]) LeftBehind(target string, why error) error {
 		Message: "could not remove everything: " + why.Error(), Advice: "run: tare clean"})
 }
 
-// CleaningUp is a context for removing what a visit made: it has time of its own, beside
-// what one operation may take, for the run may have been told to stop.
+// CleaningUp returns a context for the cleanup of a visit. It has a new time limit in addition
+// to that of one operation, because the run may have been interrupted.
 func CleaningUp(ctx context.Context, operation time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), 2*time.Minute+operation)
 }

@@ -7,18 +7,18 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Progress is where a run is.
+// Progress is the state of a run.
 type Progress struct {
 	Round
 	Rounds  int    // of the phase, as planned; more may follow for the precision; 0 outside of rounds
-	Point   string // of the plan: how many at once, which job
+	Point   string // of the plan: the number of lanes, the job
 	Target  string
-	Step    string // what is done with it
+	Step    string // of the visit
 	Elapsed time.Duration
-	Left    time.Duration // an estimate; 0 while there is none
+	Left    time.Duration // estimate; 0 if unknown
 }
 
-// String says it in a line, but for the times.
+// String formats the progress in a line without the times.
 func (p Progress) String() string {
 	text := ""
 	switch {
@@ -39,11 +39,11 @@ func (p Progress) String() string {
 	return text
 }
 
-// stage is where in the rounds a run is.
+// stage is the state of a run within its rounds.
 type stage struct {
 	Round
 	rounds int           // planned, of the phase
-	ahead  float64       // what the turns are worth that are not done
+	ahead  float64       // weight of the remaining turns
 	budget time.Duration // of the run
 }
 
@@ -54,7 +54,7 @@ func (p *Rounds[S]) planned(phase record.Phase) int {
 	return p.Rounds
 }
 
-// ahead is what is left when i of the turns of a round are done.
+// ahead returns the weight of the remaining turns after i turns of a round.
 func (p *Rounds[S]) ahead(at Round, turns, i int) float64 {
 	rounds := max(p.planned(at.Phase)-at.Number-1, 0)
 	if at.Phase == record.PhaseWarmup {
@@ -63,7 +63,7 @@ func (p *Rounds[S]) ahead(at Round, turns, i int) float64 {
 	return float64(rounds*turns+turns-i)*p.Worth + p.Later
 }
 
-// Tell says what is done next.
+// Tell reports the next step as progress.
 func (r *Run[S]) Tell(point, target, step string) {
 	if r.Progress == nil {
 		return
@@ -73,8 +73,8 @@ func (r *Run[S]) Tell(point, target, step string) {
 	r.Progress(p)
 }
 
-// takes is an estimate of how long turns take that are worth so much, by those that were
-// done; 0 while there is none.
+// takes estimates the duration of turns of a weight by the past turns. It returns 0 if there
+// are none.
 func (r *Run[S]) takes(worth float64) time.Duration {
 	if r.done == 0 {
 		return 0

@@ -12,18 +12,18 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Rounds are what is repeated at one point of a plan.
+// Rounds are the repetitions at one point of a plan.
 type Rounds[S Session] struct {
-	Warmup int           // rounds before, which are not counted
+	Warmup int           // uncounted rounds before
 	Rounds int           // measured rounds; more may follow for the precision
 	Budget time.Duration // from the beginning of the run; nothing is begun after it
 
-	// EachVisit says that the budget ends a round in its midst: its visits are long.
+	// EachVisit lets the budget end a round between its visits, which are long.
 	EachVisit bool
 
-	// Turns are those of a round, in their order.
+	// Turns returns the turns of a round in order.
 	Turns func(at Round) []Turn[S]
-	// Visit does one. An error ends the run.
+	// Visit performs a turn. An error ends the run.
 	Visit func(ctx context.Context, t Turn[S]) error
 
 	// Precision is the share of a median that the widest interval may have; 0: no
@@ -31,18 +31,18 @@ type Rounds[S Session] struct {
 	Precision float64
 	Widest    func() (share float64, where string)
 
-	// Need is how many rounds the comparisons of a table of the report need; 0: none.
+	// Need is the number of rounds that the comparisons of a report need; 0: none.
 	Need int
 
-	Lanes int    // for findings and readings of the machine: at how many it was, 0 where that is no matter
-	On    string // for findings: where it was, "on bind "
-	Fewer string // for findings: what of a plan can be made less, beside --rounds
+	Lanes int    // for findings and readings of the machine: number of lanes, 0 if irrelevant
+	On    string // for findings: the place, "on bind "
+	Fewer string // for findings: options other than --rounds that reduce the time
 
 	Worth float64 // of a turn, for the time that is left; 0: 1
 	Later float64 // what all turns at later points are worth: no round is added for the precision in the time that they take
 }
 
-// Round is one of them, from 0 in its phase.
+// Round is a round, from 0 in its phase.
 type Round struct {
 	Phase  record.Phase
 	Number int
@@ -56,7 +56,7 @@ type Turn[S Session] struct {
 	Part   int        // which of several visits of a target, or which point
 }
 
-// Each is a turn of every open target.
+// Each returns a turn of every open target.
 func (r *Run[S]) Each(at Round, part int) []Turn[S] {
 	turns := make([]Turn[S], len(r.Open))
 	for i, t := range r.Open {
@@ -65,8 +65,8 @@ func (r *Run[S]) Each(at Round, part int) []Turn[S] {
 	return turns
 }
 
-// Shuffled puts turns into an order that the seed and the salt decide: what drifts hits
-// all alike, and the same seed gives the same order again.
+// Shuffled shuffles turns by seed and salt, so that drift affects all targets alike. Equal
+// seeds give equal orders.
 func Shuffled[S Session](seed, salt uint64, turns []Turn[S]) []Turn[S] {
 	rand.New(rand.NewPCG(seed, salt)).Shuffle(len(turns), func(i, j int) { turns[i], turns[j] = turns[j], turns[i] })
 	for i := range turns {
@@ -75,7 +75,7 @@ func Shuffled[S Session](seed, salt uint64, turns []Turn[S]) []Turn[S] {
 	return turns
 }
 
-// What ended the rounds.
+// Reasons for the end of rounds.
 const (
 	WhyRounds  = "rounds"
 	WhyBudget  = "budget spent"
@@ -83,8 +83,8 @@ const (
 	WhyGivenUp = "every target was given up"
 )
 
-// Perform goes through rounds, and says what ended them; "" where the run was told to
-// stop.
+// Perform performs rounds and returns the reason of their end, "" if the run was
+// interrupted.
 func (r *Run[S]) Perform(ctx context.Context, p Rounds[S]) (why string, err error) {
 	if p.Worth == 0 {
 		p.Worth = 1
@@ -114,14 +114,14 @@ func (r *Run[S]) Perform(ctx context.Context, p Rounds[S]) (why string, err erro
 	}
 }
 
-// Patience bounds the time that a run waits for a quiet machine: after each wait in vain the
+// Patience limits the waits of a run for a quiet machine. After each wait without success the
 // next one is half as long, down to a second.
 type Patience struct {
 	Most time.Duration
 	vain int
 }
 
-// Wait calls wait with the time that it may take, and returns what it returns.
+// Wait calls wait with its time limit and returns the result.
 func (p *Patience) Wait(wait func(most time.Duration) bool) bool {
 	done := wait(max(p.Most>>p.vain, min(p.Most, time.Second)))
 	if p.vain = min(p.vain+1, 10); done {
@@ -130,14 +130,14 @@ func (p *Patience) Wait(wait func(most time.Duration) bool) bool {
 	return done
 }
 
-// over tells that nothing new may be begun.
+// over reports whether the budget is spent.
 func (r *Run[S]) over(p *Rounds[S]) bool { return time.Since(r.Began) > p.Budget }
 
 func (r *Run[S]) noneLeft() bool {
 	return len(r.Open) > 0 && !slices.ContainsFunc(r.Open, func(t *Target[S]) bool { return !t.Gone })
 }
 
-// enough says why no round follows so many, "" where one does.
+// enough returns the reason to end after a number of rounds, or "".
 func (r *Run[S]) enough(p *Rounds[S], rounds int) (why string, err error) {
 	over := r.over(p)
 	switch {
@@ -168,12 +168,12 @@ func (r *Run[S]) enough(p *Rounds[S], rounds int) (why string, err error) {
 
 func widest(worst float64, where string) string {
 	if math.IsInf(worst, 1) {
-		return "there is no interval yet of " + where
+		return "there is no interval yet of " + where // for too few rounds
 	}
 	return fmt.Sprintf("the widest interval is ±%.1f %%, of %s", 100*worst, where)
 }
 
-// budgetSpent records that the budget was spent, which is an error where nothing was weighed.
+// budgetSpent records that the budget was spent, with level error if nothing was measured.
 func (r *Run[S]) budgetSpent(p *Rounds[S], nothing bool, where string) error {
 	level := "warning"
 	if nothing {
@@ -184,7 +184,7 @@ func (r *Run[S]) budgetSpent(p *Rounds[S], nothing bool, where string) error {
 		Advice:  "raise --budget, or use fewer --rounds" + p.Fewer})
 }
 
-// round visits every target once, but for those that were given up.
+// round visits every target once except those given up.
 func (r *Run[S]) round(ctx context.Context, p *Rounds[S], at Round) (why string, err error) {
 	turns := p.Turns(at)
 	for i, t := range turns {

@@ -1,8 +1,7 @@
-// Package run is what the runs of all instruments have in common. A run writes what it
-// sees into a record, from the header to the end mark; it opens targets, each with time
-// and folders of its own, and closes them on every path; in between it goes through
-// rounds, every target once in each and in a fresh order, until there are enough or the
-// budget is spent. What one visit of one target does is the instrument's own affair.
+// Package run has the common part of the runs of all instruments. A run opens targets, visits
+// every target once per round in random order, and closes the targets on every path. It ends
+// after enough rounds or when the budget is spent. It writes everything to a record, from the
+// header to the end mark. The instrument defines a visit.
 package run
 
 import (
@@ -19,30 +18,30 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Options are what a run needs besides its plan and its targets.
+// Options are the inputs of a run without its plan and its targets. Functions other than Dirs
+// may be nil.
 type Options struct {
 	RunID  string
-	Header record.Header // what the record says of the machine and of tare; the rest is filled in
+	Header record.Header // the machine and tare; the run fills in the rest
 	// Dirs makes the folders of a target.
 	Dirs func(name string) (data, state string, err error)
-	// Write puts a line into the stored record. May be nil.
+	// Write writes a line to the stored record.
 	Write func(line any) error
 	// Before are findings from before the run.
 	Before []record.Finding
-	// After looks at the machine once every session is closed. May be nil.
+	// After returns findings about the machine after all sessions are closed.
 	After func() []record.Finding
-	// Progress is told what is done next. May be nil.
+	// Progress reports the next step.
 	Progress func(Progress)
-	// Drop drops the node's page cache before whatever is timed. May be nil: then it is
-	// left as it is.
+	// Drop drops the node's page cache before each timed operation.
 	Drop func(ctx context.Context) error
-	// Node reads the machine's state, after every round that came to its end. May be nil.
+	// Node reads the machine's state after every complete round.
 	Node func() record.Node
-	// Warn is told before a run what it cannot show. May be nil.
+	// Warn reports limitations before a run.
 	Warn func(text string)
 }
 
-// Seed is the seed that a plan asks for, or one by chance where it asks for none.
+// Seed returns the requested seed, or a random one for 0.
 func Seed(asked uint64) uint64 {
 	if asked != 0 {
 		return asked
@@ -50,38 +49,38 @@ func Seed(asked uint64) uint64 {
 	return rand.Uint64()>>12 | 1 // fits a JSON number everywhere
 }
 
-// Session is a target that is open: all that a run has to know of one.
+// Session is an open target.
 type Session interface {
 	// Close removes everything that was made for it.
 	Close(ctx context.Context) error
 }
 
-// Run is a run under way, of targets whose sessions are S.
+// Run is a run of targets with sessions of type S.
 type Run[S Session] struct {
 	Options
 	Began  time.Time
-	Record *record.Record // as far as the run came
-	Open   []*Target[S]   // those that could be opened
+	Record *record.Record // so far
+	Open   []*Target[S]
 
 	closers []func() error
-	warned  string // what Warn was told last
+	warned  string // the last text to Warn
 	now     stage
-	visits  int           // measured ones that were done
-	done    float64       // what all visits were worth
-	spent   time.Duration // in them
+	visits  int           // measured visits done
+	done    float64       // weight of all visits done
+	spent   time.Duration // in those visits
 }
 
-// Target is one that is open.
+// Target is an open target.
 type Target[S Session] struct {
 	Session S
 	Info    record.Target
 	Gone    bool // given up
 
-	fruitless int // rounds in a row in which nothing succeeded
+	fruitless int // rounds in a row without a success
 }
 
-// Begin writes the header of an experiment's record, the targets, and the findings
-// from before. Whatever it returns has to be finished.
+// Begin writes the header of a record, the targets, and the findings from before. Call Finish
+// for the run even after an error.
 func Begin[S Session, T interface{ Info() record.Target }](o Options, experiment string, plan any, targets []T) (*Run[S], error) {
 	r := &Run[S]{Options: o, Began: time.Now(), Record: &record.Record{}}
 	h := o.Header
@@ -107,9 +106,9 @@ func Begin[S Session, T interface{ Info() record.Target }](o Options, experiment
 	return r, nil
 }
 
-// Cold drops the node's page cache where that is asked for, and says what was dropped, as
-// records have it. Where it cannot be dropped nothing that follows would be cold, and
-// what is armed has to be disarmed; so it has when the run was told to stop meanwhile.
+// Cold drops the node's page cache if the run has Drop, and returns the word for it in
+// records. After an error the operation would not be cold, and the caller must disarm it. An
+// interrupted run is an error too.
 func (r *Run[S]) Cold(ctx context.Context) (dropped string, err error) {
 	if r.Drop == nil {
 		return "", nil
@@ -120,7 +119,7 @@ func (r *Run[S]) Cold(ctx context.Context) (dropped string, err error) {
 	return record.DroppedNode, nil
 }
 
-// Line puts a line into Record and stores it.
+// Line adds a line to Record and writes it.
 func (r *Run[S]) Line(line any) error {
 	r.Record.Add(line)
 	return r.store(line)
@@ -146,13 +145,11 @@ func (r *Run[S]) GiveUp(t *Target[S], f record.Finding) error {
 	return r.Finding(f)
 }
 
-// FailedRounds is how many rounds in a row may pass without one success before a
-// target is given up: with a time-out of a minute each, a runtime that hangs would
-// otherwise eat the whole budget of the others.
+// FailedRounds is how many rounds in a row without a success make a target be given up.
+// Otherwise a runtime that hangs would use up the budget with time-outs.
 const FailedRounds = 2
 
-// Hopeless notes whether anything succeeded on the target in a round, and tells
-// whether that makes it one to give up.
+// Hopeless counts a round of the target, and reports whether to give the target up.
 func (t *Target[S]) Hopeless(succeeded bool) bool {
 	t.fruitless++
 	if succeeded {
@@ -161,7 +158,7 @@ func (t *Target[S]) Hopeless(succeeded bool) bool {
 	return t.fruitless >= FailedRounds
 }
 
-// GivenUp are the names of the targets that were given up.
+// GivenUp returns the names of the targets that were given up.
 func (r *Run[S]) GivenUp() (names []string) {
 	for _, t := range r.Open {
 		if t.Gone {
@@ -171,16 +168,15 @@ func (r *Run[S]) GivenUp() (names []string) {
 	return names
 }
 
-// Judgement is what is made of a record.
+// Judgement is the judgement of a record.
 type Judgement interface {
 	Result() (failed, total int, findings []record.Finding)
 }
 
-// Finish closes everything, has the whole judged once, and writes the findings and the
-// end mark. It returns the record, which is as far as the run came, the judgement, the
-// zero one where there can be none, and cause with what kept the record from being
-// written: ctx's end is no error (the record's End says "interrupted"), and neither is
-// what failed in the judgement's eyes.
+// Finish closes everything, judges the record, and writes the findings and the end mark. It
+// returns the record, the judgement or its zero value, and cause joined with errors of writing
+// the record. The end of ctx is not an error: the record's End is "interrupted". Nor are
+// failed operations.
 func Finish[J Judgement, S Session](ctx context.Context, r *Run[S], why string, cause error, judge func(*record.Record) (J, error)) (*record.Record, J, error) {
 	r.close()
 	end := record.End{Type: record.TypeEnd, Status: "done", Why: why, Batches: len(r.Record.Batches), Elapsed: time.Since(r.Began).Nanoseconds()}
@@ -199,7 +195,7 @@ func Finish[J Judgement, S Session](ctx context.Context, r *Run[S], why string, 
 	end.Failures, _, r.Record.Findings = j.Result()
 	for _, f := range r.Record.Findings {
 		if slices.Contains(written, f) {
-			continue // it is in the file already
+			continue // already written
 		}
 		if err := r.store(f); err != nil {
 			return r.Record, j, Together(cause, err)
@@ -208,8 +204,8 @@ func Finish[J Judgement, S Session](ctx context.Context, r *Run[S], why string, 
 	return r.Record, j, Together(cause, r.store(end))
 }
 
-// Together joins two errors. A record that cannot be written says the same
-// each time, and is told of once.
+// Together joins two errors, but not err to a cause that has it already: the writer of a
+// record returns the same error each time.
 func Together(cause, err error) error {
 	if errors.Is(cause, err) {
 		return cause

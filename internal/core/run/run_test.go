@@ -20,7 +20,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-func TestARunOpensWarmsUpGoesThroughRoundsAndCloses(t *testing.T) {
+func TestRunOpensWarmsUpMeasuresAndCloses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(2, 3, "a", "b", "c")
 		f.After = func() []record.Finding { f.note("after"); return nil }
@@ -55,7 +55,7 @@ func orders(rec *record.Record) []string {
 }
 
 // Stored records have to be made again in the order in which they were made.
-func TestTheSameSeedGivesTheSameOrderInEveryVersion(t *testing.T) {
+func TestEqualSeedsGiveEqualOrders(t *testing.T) {
 	order := func(seed, salt uint64) (text string) {
 		turns := make([]run.Turn[*session], 6)
 		for i := range turns {
@@ -105,13 +105,13 @@ func TestEveryTargetIsInEveryPlaceAboutEquallyOften(t *testing.T) {
 	}
 }
 
-func TestASeedIsTheOneAskedForOrOneThatJSONHolds(t *testing.T) {
+func TestSeedIsTheRequestedOneOrFitsJSON(t *testing.T) {
 	check.Equal(t, "seed", run.Seed(7), 7)
 	s := run.Seed(0)
 	check.That(t, s != 0 && s < 1<<53, "by chance %d", s)
 }
 
-func TestWhatEndsARunAndWhatIsSaidOfIt(t *testing.T) {
+func TestEndOfARunHasAReasonAndFindings(t *testing.T) {
 	always := func(string, int) bool { return true }
 	of := func(name string) func(string, int) bool { return func(n string, _ int) bool { return n == name } }
 	// There are two targets, a visit takes a second and a round two.
@@ -223,7 +223,7 @@ func at(n int, f func()) func(int) {
 	}
 }
 
-func TestARunWithoutAnyOpenTargetIsAnError(t *testing.T) {
+func TestRunWithoutOpenTargetsIsAnError(t *testing.T) {
 	f := newFake(1, 5, "a")
 	f.opening = refuse("a")
 	rec, _, err := f.perform(t.Context())
@@ -231,7 +231,7 @@ func TestARunWithoutAnyOpenTargetIsAnError(t *testing.T) {
 		"%v, end %+v, said %q", err, rec.End, said(rec))
 }
 
-func TestWhatIsClosedAtTheEndIsClosedLastFirstAndBeforeTheTargets(t *testing.T) {
+func TestClosersRunLastFirstAndBeforeTheTargets(t *testing.T) {
 	f := newFake(0, 1, "a")
 	f.takes = 0
 	f.visit = func(int) {
@@ -245,7 +245,7 @@ func TestWhatIsClosedAtTheEndIsClosedLastFirstAndBeforeTheTargets(t *testing.T) 
 	check.That(t, len(got) == 1 && got[0] == "error left-behind: could not remove everything: last is busy\nfirst is busy", "%q", got)
 }
 
-// chatty says at its end what a run tells of, and plain stands around it.
+// chatty is a session with all reports at its end, and plain wraps it.
 type chatty struct{}
 
 func (chatty) Close(context.Context) error { return nil }
@@ -257,16 +257,16 @@ type plain struct{ run.Session }
 
 func (p plain) Unwrap() run.Session { return p.Session }
 
-func TestWhatASessionSaysAtItsEndIsToldThroughWhatStandsAroundIt(t *testing.T) {
+func TestFindingsOfAWrappedSessionAreRecorded(t *testing.T) {
 	for _, s := range []run.Session{chatty{}, plain{chatty{}}, plain{plain{chatty{}}}} {
 		r := must.Get(run.Begin[run.Session](run.Options{RunID: "r", Write: func(any) error { return nil }}, "fake", struct{}{}, []named{"a"}))(t)
 		r.Open = []*run.Target[run.Session]{{Session: s, Info: record.Target{Name: "a"}}}
 		r.CloseOpen()
-		var told []string
+		var reported []string
 		for _, f := range r.Record.Findings {
-			told = append(told, f.Code)
+			reported = append(reported, f.Code)
 		}
-		check.Equal(t, s, told, []string{finding.RuntimeLeft, finding.Emulated, finding.Throttled})
+		check.Equal(t, s, reported, []string{finding.RuntimeLeft, finding.Emulated, finding.Throttled})
 	}
 }
 
@@ -286,7 +286,7 @@ func (d *disk) Write(p []byte) (int, error) {
 	return d.Buffer.Write(p)
 }
 
-func TestAFullDiskEndsTheRunAndLosesNothingInMemory(t *testing.T) {
+func TestFullDiskEndsTheRunAndKeepsTheRecordInMemory(t *testing.T) {
 	t.Parallel()
 	whole := newFake(1, 3, "a", "b")
 	whole.takes, whole.fails = 0, func(name string, n int) bool { return name == "b" && n == 1 }
@@ -308,13 +308,13 @@ func TestAFullDiskEndsTheRunAndLosesNothingInMemory(t *testing.T) {
 	}
 }
 
-func TestProgressSaysWhereARunIsAndHowMuchTimeIsLeft(t *testing.T) {
+func TestProgressHasTheStateAndTheTimeLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(1, 4, "a", "b")
 		f.rounds.Later = 3
 		f.must(t)
-		must.That(t, len(f.told) == 10 && f.told[0].Left == 0, "told %+v", f.told)
-		for i, p := range f.told {
+		must.That(t, len(f.reported) == 10 && f.reported[0].Left == 0, "reported %+v", f.reported)
+		for i, p := range f.reported {
 			// Every visit takes a second, and three more will follow elsewhere.
 			want := time.Duration(13-i) * time.Second
 			check.That(t, (i == 0 || p.Left == want) && p.Elapsed == time.Duration(i)*time.Second, "visit %d: %+v, want %v left", i, p, want)
