@@ -34,10 +34,10 @@ const (
 	maxZstdSize = 128 << 20
 )
 
-// platform is what containers here run.
+// platform is the platform of containers on this machine.
 var platform = v1.Platform{OS: "linux", Architecture: runtime.GOARCH}
 
-// room is how many bytes may be written into a folder.
+// room is the number of bytes that may be written to a folder.
 type room struct {
 	left int64
 	err  error // beyond that
@@ -62,8 +62,8 @@ func (r *room) take(n int64) error {
 	return nil
 }
 
-// open is the image in an archive: an OCI layout or what `docker save` writes, plain or
-// compressed as a whole. What it needs of it is unpacked into the folder.
+// open opens the image in an archive: an OCI layout or the output of `docker save`,
+// plain or compressed. It unpacks the needed files into the folder.
 func open(ctx context.Context, file, dir string) (v1.Image, error) {
 	in, err := os.Open(file)
 	if err != nil {
@@ -116,8 +116,8 @@ func open(ctx context.Context, file, dir string) (v1.Image, error) {
 	return img, fits(config)
 }
 
-// small refuses a file of the archive that the libraries would read whole and that is too
-// large for it, whatever the archive says of its size. One that is not there is theirs to tell.
+// small refuses a file of the archive that the libraries would read whole and that is
+// too large. The libraries report missing files.
 func small(root *os.Root, name string) error {
 	info, err := root.Stat(name)
 	if err == nil && info.Size() > maxJSON {
@@ -154,7 +154,7 @@ func fits(config *v1.ConfigFile) error {
 	return nil
 }
 
-// decompressed undoes gzip and zstd.
+// decompressed returns a reader that decompresses gzip and zstd.
 func decompressed(in io.Reader) (io.ReadCloser, error) {
 	b := bufio.NewReaderSize(in, 64<<10)
 	magic, err := b.Peek(4)
@@ -174,8 +174,8 @@ func decompressed(in io.Reader) (io.ReadCloser, error) {
 	return io.NopCloser(b), nil
 }
 
-// spread writes the plain files of an archive below a folder. A blob has to be what its
-// name says; links are followed by copying what they name, which has to be there.
+// spread writes the regular files of an archive below a folder. A blob must match its
+// digest. Links become copies of their targets, which must exist.
 func spread(ctx context.Context, in io.Reader, dir string) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -257,7 +257,7 @@ func member(root *os.Root, name string, in io.Reader, size int64) error {
 	return nil
 }
 
-// retar is the folder's files as a tar.
+// retar returns the folder's files as a tar.
 func retar(dir string) io.ReadCloser {
 	r, w := io.Pipe()
 	go func() {
@@ -268,7 +268,7 @@ func retar(dir string) io.ReadCloser {
 	return r
 }
 
-// choose is the image of an index for this machine, in the archive that lies in the folder.
+// choose returns the image of an index for this machine.
 func choose(root *os.Root, index v1.ImageIndex, depth int) (v1.Image, error) {
 	manifest, err := index.IndexManifest()
 	if err != nil {
@@ -303,7 +303,7 @@ func choose(root *os.Root, index v1.ImageIndex, depth int) (v1.Image, error) {
 	return nil, errors.New("it holds no image")
 }
 
-// one is what an index names: an image, nil where it is something else, such as an
+// one returns the image of an entry of an index, or nil for something else, such as an
 // attestation.
 func one(root *os.Root, index v1.ImageIndex, d v1.Descriptor, depth int) (v1.Image, error) {
 	if err := smallBlob(root, d.Digest); err != nil {

@@ -1,9 +1,9 @@
-// Package cargo is a user's own program as the workload, in place of the probe's sleep:
-// an image is given the probe in front of its command, so that every target starts it as
-// it starts the probe, and the first instruction is stamped in the same way. Engines
-// load the image that was made so, by itself what the user's is but for one layer and
-// its entry point; where there is no engine, its files are unpacked once and each
-// container has them below a layer of its own.
+// Package cargo prepares the user's program as the workload in place of the probe. It
+// puts the probe in front of the command of the user's image. So every target starts it
+// like the probe, and the first instruction is stamped in the same way. Engines load
+// the derived image, which differs from the user's by one layer and its entry point.
+// Without an engine its files are unpacked once, and each container has a layer on top
+// of them.
 package cargo
 
 import (
@@ -25,7 +25,7 @@ import (
 	"github.com/tare-bench/tare/internal/subject/setting"
 )
 
-// Cargo is a workload, ready for any target.
+// Cargo is a workload for any target.
 type Cargo struct {
 	Image   *image.Image // what engines load: entry point, environment, user and folder are in its configuration
 	Process              // what its configuration says, for who makes a container without an engine
@@ -41,7 +41,7 @@ type Cargo struct {
 	unpack func() (string, error)
 }
 
-// Process is what is run, as the image's configuration and the user's wishes have it.
+// Process is the process by the image's configuration and the user's options.
 type Process struct {
 	Args     []string // what the probe becomes: the program, to be looked for in PATH if it has no slash, and its arguments
 	Env      []string // NAME=VALUE; the names alone may be shown or recorded
@@ -50,26 +50,25 @@ type Process struct {
 	Stop     unix.Signal // that tells it to end; SIGTERM where the image names none
 }
 
-// Lender is where an image may be that has a name.
+// Lender is a place that may have a named image, such as an engine.
 type Lender struct {
 	Name string // "docker", for people
-	// Save writes the image of a name into a file, as an archive. The error wraps
-	// ErrNoImage where there is none of that name.
+	// Save writes a named image to a file as an archive. The error wraps ErrNoImage if
+	// there is none.
 	Save func(ctx context.Context, ref, file string) error
 }
 
-// ErrNoImage says that a lender does not have an image.
+// ErrNoImage means that a lender does not have an image.
 var ErrNoImage = errors.New("no such image")
 
-// Make makes the cargo that was asked for, in a folder of the run, which goes with it:
-// nil where nothing was. The image is a file, or what the first of the lenders has under
-// its name; nothing is pulled unless that is asked for. An image that cannot be taken is
-// refused with what is wrong with it.
+// Make prepares the requested workload in a folder of the run, or returns nil if none
+// was requested. The image is a file, or that of the first lender with the name. It is
+// pulled only on request. An unusable image is an error.
 func Make(ctx context.Context, w setting.Workload, dir string, lenders []Lender) (*Cargo, error) {
 	if !w.Is() {
 		return nil, nil
 	}
-	// Files of the image keep their owners and modes: nobody else has a way to them.
+	// The files keep their owners and modes, so deny other users access to the folder.
 	if err := os.Chmod(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the workload: %w", err)
 	}
@@ -95,10 +94,10 @@ func Make(ctx context.Context, w setting.Workload, dir string, lenders []Lender)
 	return c, nil
 }
 
-// Root is a folder that holds the unpacked files of the image. Nobody may write there.
+// Root returns a folder with the unpacked files of the image. Do not write to it.
 func (c *Cargo) Root() (string, error) { return c.unpack() }
 
-// find is the user's image; of none, tare's own.
+// find returns the user's image, or tare's if none is given.
 func (c *Cargo) find(ctx context.Context, w setting.Workload, lenders []Lender) (v1.Image, error) {
 	if w.Image == "" {
 		own, err := image.Probe()
@@ -146,7 +145,7 @@ func opened(ctx context.Context, file, dir, source string) (v1.Image, error) {
 	return img, nil
 }
 
-// process is what an image's configuration and the user say that is to be run.
+// process combines an image's configuration and the user's options.
 func process(config *v1.Config, w *setting.Workload, env []string, users accounts) (Process, error) {
 	p := Process{Args: append(append([]string{}, config.Entrypoint...), config.Cmd...), Env: config.Env, Dir: config.WorkingDir}
 	if len(w.Command) > 0 {
@@ -177,7 +176,7 @@ func process(config *v1.Config, w *setting.Workload, env []string, users account
 	return p, err
 }
 
-// withoutZero refuses texts that the kernel would read in part.
+// withoutZero refuses texts with NUL bytes, at which the kernel would cut them.
 func withoutZero(all []string) error {
 	if i := slices.IndexFunc(all, func(s string) bool { return strings.ContainsRune(s, 0) }); i >= 0 {
 		return fmt.Errorf("%.200q has a zero byte, which no command, variable or path can have", all[i])
@@ -185,7 +184,7 @@ func withoutZero(all []string) error {
 	return nil
 }
 
-// signal is one by its name or number, "" for SIGTERM.
+// signal parses a signal name or number; "" is SIGTERM.
 func signal(s string) (unix.Signal, error) {
 	n, err := strconv.Atoi(s)
 	switch {
@@ -200,8 +199,8 @@ func signal(s string) (unix.Signal, error) {
 	return 0, fmt.Errorf("its stop signal %.40q is none", s)
 }
 
-// over are variables with others in place of those of their names. There is always a
-// PATH, as engines give one.
+// over returns variables with those of above replacing equal names. It always includes
+// a PATH, like engines.
 func over(below, above []string) []string {
 	if !has(below, "PATH") {
 		below = append([]string{"PATH=" + image.Path}, below...)

@@ -38,8 +38,8 @@ func pull(ctx context.Context, ref string) (v1.Image, error) {
 	return img, nil
 }
 
-// smallManifests reads no more of a manifest or an index than they may have, wherever the
-// registry sends who asks for it.
+// smallManifests limits the size of manifests and indexes from any host that the
+// registry redirects to.
 type smallManifests struct{ http.RoundTripper }
 
 func (t smallManifests) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -53,7 +53,7 @@ func (t smallManifests) RoundTrip(r *http.Request) (*http.Response, error) {
 	return reply, err
 }
 
-// bounded is an error where it is longer.
+// bounded is a reader that fails if the input is longer.
 type bounded struct {
 	io.ReadCloser
 	left int

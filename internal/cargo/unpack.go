@@ -24,7 +24,7 @@ const (
 	opaque   = ".wh..wh..opq"
 )
 
-// unpacking is one, as far as it has come.
+// unpacking is the state of unpacking an image.
 type unpacking struct {
 	ctx  context.Context
 	root *os.Root
@@ -32,8 +32,8 @@ type unpacking struct {
 	room room
 }
 
-// cancellable ends with its context: a sparse file is long in reading, however little it is
-// in the archive.
+// cancellable is a reader that ends with its context. A small archive can have a huge
+// sparse file.
 type cancellable struct {
 	io.Reader
 	ctx context.Context
@@ -46,9 +46,9 @@ func (c cancellable) Read(b []byte) (int, error) {
 	return c.Reader.Read(b)
 }
 
-// unpack lays the layers over each other in a new folder. What is written goes below it,
-// whatever an archive says: names and links are followed by the kernel from there. A working
-// folder that no layer has is made, as docker and runc do.
+// unpack unpacks the layers in order into a new folder. The kernel resolves names and
+// links below it for any archive. unpack makes the working folder if no layer has it,
+// like docker and runc.
 func unpack(ctx context.Context, dir string, layers []string, work string) (string, error) {
 	at := filepath.Join(dir, "root")
 	if err := os.Mkdir(at, 0o755); err != nil {
@@ -108,8 +108,8 @@ func (u *unpacking) layer(file string) error {
 	}
 }
 
-// place puts one file into the root. Devices, pipes and what else is no file are left
-// out: whoever makes a container makes those.
+// place writes one file into the root. It skips devices, pipes and other special files,
+// which the container's runtime makes.
 func (u *unpacking) place(name string, h *tar.Header, in io.Reader) error {
 	root, mine := u.root, u.mine
 	dir, base := path.Split(name)
@@ -155,7 +155,7 @@ func (u *unpacking) place(name string, h *tar.Header, in io.Reader) error {
 	return errors.Join(root.Chown(name, h.Uid, h.Gid), root.Chmod(name, h.FileInfo().Mode()))
 }
 
-// clear takes away what lower layers have in a folder.
+// clear removes the files of lower layers in a folder.
 func clear(root *os.Root, dir string, mine map[string]bool) error {
 	d, err := root.Open(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -174,7 +174,7 @@ func clear(root *os.Root, dir string, mine map[string]bool) error {
 	return err
 }
 
-// regular writes a file; what it may do beyond its owner (setcap) stays with it.
+// regular writes a regular file with its capabilities (setcap).
 func (u *unpacking) regular(name string, h *tar.Header, in io.Reader) error {
 	if err := u.room.take(h.Size); err != nil {
 		return err

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// maxAccounts is how much of /etc/passwd and /etc/group is read.
+// maxAccounts limits the size of /etc/passwd and /etc/group.
 const maxAccounts = 1 << 20
 
-// accounts are the users and groups of an image: the fields of each line, in the order of the
-// file, of which the first that fits counts.
+// accounts are the users and groups of an image: the fields of each line in the order
+// of the file. The first match counts.
 type accounts struct{ users, groups [][]string }
 
-// take reads /etc/passwd or /etc/group; that of an upper layer replaces one below.
+// take parses /etc/passwd or /etc/group. The file of an upper layer replaces one below.
 func (a *accounts) take(file string, text []byte) {
 	var all [][]string
 	for line := range strings.Lines(string(text)) {
@@ -35,7 +35,7 @@ const (
 	byNumber = 2
 )
 
-// with is the first account with a field that is so, nil where there is none.
+// with returns the first account with a field value, or nil.
 func with(all [][]string, field int, is string) []string {
 	if i := slices.IndexFunc(all, func(fields []string) bool { return fields[field] == is }); i >= 0 {
 		return all[i]
@@ -43,8 +43,9 @@ func with(all [][]string, field int, is string) []string {
 	return nil
 }
 
-// find is what a user is, written as in an image's configuration: "", USER, USER:GROUP,
-// by names or numbers. A user alone has the group that /etc/passwd says, or 0.
+// find resolves a user in the notation of an image's configuration: "", USER or
+// USER:GROUP, by names or numbers. A user without a group has that of /etc/passwd, or
+// 0.
 func (a *accounts) find(written string) (uid, gid uint32, err error) {
 	if written == "" {
 		return 0, 0, nil

@@ -127,7 +127,7 @@ func (b *Binary) version() string {
 	return version.String()
 }
 
-// commit tells binaries of two commits apart.
+// commit returns the commit of a binary.
 func (b *Binary) commit() string {
 	s := b.version()
 	if r := b.setting("vcs.revision"); r != "" {

@@ -170,7 +170,8 @@ func (i *Image) add(b *Binary, about map[string]string, certificates []byte, alo
 	return nil
 }
 
-// attach makes the manifest by which a registry tells what refers to the index.
+// attach makes the manifest that refers to the index, for the referrers API of
+// registries.
 func (i *Image) attach(b *Binary) error {
 	bill, err := b.bill(i.created)
 	if err != nil {

@@ -9,39 +9,40 @@ import (
 	"time"
 )
 
-// HoldArgs is the command that holds anonymous memory for a time, to be run in a
-// container that has the probe: it writes every page of it, in pages of the
-// smallest size, before the time begins. It exits 2 where it gets no memory.
+// HoldArgs returns the command that holds anonymous memory for a time, for a container
+// with the probe. It writes to every page of the smallest size before the time begins.
+// It exits 2 if it gets no memory.
 func HoldArgs(bytes int64, d time.Duration) []string {
 	return []string{Name, "hold", strconv.FormatInt(bytes, 10), seconds(d)}
 }
 
-// SpinArgs is the command that uses CPUs, of which a thousandth is the smallest
-// part and 1 the most, for a time: it works and sleeps in periods of 10 ms, under gVisor of 100 ms.
+// SpinArgs returns the command that uses a part of CPUs, at least a thousandth and up
+// to 1 each, for a time. It works and sleeps in periods of 10 ms, or 100 ms under
+// gVisor.
 func SpinArgs(cpus float64, d time.Duration) []string {
 	return []string{Name, "spin", strconv.FormatInt(int64(math.Round(cpus*1000)), 10), seconds(d)}
 }
 
-// seconds is a duration as the probe reads it: "12.345000000".
+// seconds formats a duration for the probe: "12.345000000".
 func seconds(d time.Duration) string {
 	d = max(d, 0)
 	return fmt.Sprintf("%d.%09d", d/time.Second, d%time.Second)
 }
 
-// Held is what a probe says that held memory.
+// Held is the report of a probe that held memory.
 type Held struct {
 	Bytes  int64
 	Filled time.Duration // it took to write all pages
 	Held   time.Duration // from then on until it was let go
 }
 
-// Spun is what a probe says that used CPUs, on its own clocks.
+// Spun is the report of a probe that used CPUs, by its clocks.
 type Spun struct {
 	CPU, Wall time.Duration
 }
 
-// ParseHeld reads what HoldArgs printed. Lines that are not the probe's are
-// passed over; both of the probe's own are there, each once, or it is an error.
+// ParseHeld parses the output of HoldArgs. It skips lines of other programs. Both lines
+// of the probe must be there once.
 func ParseHeld(out string) (Held, error) {
 	filled, err := report(out, "tare-hold/1 ", 2)
 	if err != nil {
@@ -57,7 +58,7 @@ func ParseHeld(out string) (Held, error) {
 	return Held{Bytes: filled[0], Filled: time.Duration(filled[1]), Held: time.Duration(held[0])}, nil
 }
 
-// ParseSpun reads what SpinArgs printed, as ParseHeld does.
+// ParseSpun parses the output of SpinArgs, like ParseHeld.
 func ParseSpun(out string) (Spun, error) {
 	v, err := report(out, "tare-spun/1 ", 2)
 	if err != nil {
@@ -66,7 +67,7 @@ func ParseSpun(out string) (Spun, error) {
 	return Spun{CPU: time.Duration(v[0]), Wall: time.Duration(v[1])}, nil
 }
 
-// report finds the one line with a prefix and returns the n numbers after it.
+// report finds the line with a prefix and returns the n numbers after it.
 func report(out, prefix string, n int) ([]int64, error) {
 	var found []int64
 	for line := range strings.Lines(out) {
@@ -101,7 +102,7 @@ func missing(prefix string) error {
 	return fmt.Errorf("the probe's output has no line %q: it ended early, or its output was lost", strings.TrimSpace(prefix))
 }
 
-// parseNumber takes digits and nothing else, at most 18.
+// parseNumber parses at most 18 decimal digits.
 func parseNumber(s string) (int64, error) {
 	if s == "" || len(s) > 18 || strings.Trim(s, "0123456789") != "" {
 		return 0, fmt.Errorf("%.40q is no number", s)

@@ -1,10 +1,9 @@
-// Package probe holds the workload that runtimes are weighed with: a static
-// program of a few kilobytes (src/probe.c) that reads CLOCK_MONOTONIC at its
-// first instruction, says so in one line, sleeps, and exits at once on SIGTERM.
-// The same program, run by exec, is a load of a known size.
+// Package probe embeds the workload: a static program of a few kilobytes (src/probe.c)
+// that reads CLOCK_MONOTONIC at its first instruction, prints it in one line, sleeps,
+// and exits at once on SIGTERM. Executed with other arguments, it is a load of a known
+// size.
 //
-// The program is embedded as it was built from the tree; scripts/build-probe
-// builds it again and compares.
+// The tree has the built program; scripts/build-probe rebuilds and compares it.
 package probe
 
 import (

@@ -7,19 +7,19 @@ import (
 	"path/filepath"
 )
 
-// File is a file of the host that is carried into a container.
+// File is a file of the host that is copied into a container.
 type File struct {
 	Path   string      // in the container, absolute and clean
 	Source string      // on the host; what it links to is what is carried
 	Mode   os.FileMode // permission bits
 }
 
-// Folders are those of every root file system: runtimes mount there what every
-// container has, and a workload's own folder.
+// Folders are the folders of every root file system: mount points of runtimes, and a
+// folder for a workload.
 var Folders = []string{"data", "dev", "etc", "proc", "run", "sys", "tmp"}
 
-// Rootfs makes a root file system that holds the probe, the given files, and the
-// empty folders on which runtimes mount.
+// Rootfs makes a root file system with the probe, the given files, and the mount points
+// of runtimes.
 func Rootfs(dir string, files ...File) error {
 	for _, d := range append([]string{""}, Folders...) {
 		if err := os.MkdirAll(filepath.Join(dir, d), 0o755); err != nil {

@@ -9,41 +9,39 @@ import (
 	"time"
 )
 
-// FillArgs is the command that writes files of that many bytes each, to be run
-// in a container that has the probe: data that cannot be compressed, by buffered
-// writes of 1 MiB, synced, and let go of by the page cache. A file that is there
-// is written anew; a folder that is missing is made, not those above it. A block
-// device is one of the files like any other; nothing is made below /dev. A file
-// that did not fit is left empty.
+// FillArgs returns the command that writes files of a size with incompressible data,
+// for a container with the probe: by buffered writes of 1 MiB, synced, and dropped from
+// the page cache. It overwrites existing files and makes a missing folder, but not its
+// parents. A block device counts as a file; nothing is made below /dev. A file that did
+// not fit is truncated to 0.
 func FillArgs(bytes int64, files ...string) []string {
 	return append([]string{Name, "fill", strconv.FormatInt(bytes, 10)}, files...)
 }
 
-// EvictArgs is the command that syncs files and has the page cache of the kernel
-// it runs on let go of them. What a cache below that kernel holds stays.
+// EvictArgs returns the command that syncs files and drops them from the page cache of
+// its kernel. Caches below that kernel keep them.
 func EvictArgs(files ...string) []string {
 	return append([]string{Name, "evict"}, files...)
 }
 
-// FileSystemArgs is the command that asks statfs(2) about paths.
+// FileSystemArgs returns the command that calls statfs(2) for paths.
 func FileSystemArgs(paths ...string) []string {
 	return append([]string{Name, "fs"}, paths...)
 }
 
-// DirectArgs is the command that reads the first 4 KiB of a file past the page
-// cache, by O_DIRECT.
+// DirectArgs returns the command that reads the first 4 KiB of a file with O_DIRECT.
 func DirectArgs(file string) []string {
 	return []string{Name, "direct", file}
 }
 
-// Filled is what a probe says that wrote files.
+// Filled is the report of a probe that wrote files.
 type Filled struct {
 	Files int
 	Bytes int64 // of each of them
 	Took  time.Duration
 }
 
-// FileSystem is what statfs(2) said of a path.
+// FileSystem is the result of statfs(2) for a path.
 type FileSystem struct {
 	Path  string
 	Type  uint64        // the file system's magic number, as in linux/magic.h
@@ -52,14 +50,14 @@ type FileSystem struct {
 	Errno syscall.Errno // why there is nothing else, 0 where there is
 }
 
-// Direct is what became of a direct read.
+// Direct is the result of a direct read.
 type Direct struct {
 	Taken bool
 	Errno syscall.Errno // with which it was refused, while the file can be read without O_DIRECT
 }
 
-// FileError is what stopped the probe at a file. It is a syscall.Errno to
-// errors.Is and errors.As: ENOSPC, EROFS.
+// FileError is the probe's error at a file. errors.Is and errors.As treat it as a
+// syscall.Errno: ENOSPC, EROFS.
 type FileError struct {
 	Verb  string // "fill", "evict", "direct"
 	Path  string
@@ -70,11 +68,10 @@ func (e *FileError) Error() string {
 	return fmt.Sprintf("the probe's %s of %q: %v", e.Verb, e.Path, e.Errno)
 }
 
-// Unwrap returns the errno.
 func (e *FileError) Unwrap() error { return e.Errno }
 
-// ParseFilled reads what FillArgs printed, as ParseHeld does. Where a file
-// stopped it, the error is a *FileError.
+// ParseFilled parses the output of FillArgs, like ParseHeld. An error at a file is a
+// *FileError.
 func ParseFilled(out string) (Filled, error) {
 	v, err := outcome(out, "fill", 3)
 	if err != nil {
@@ -86,8 +83,8 @@ func ParseFilled(out string) (Filled, error) {
 	return Filled{Files: int(v[0]), Bytes: v[1], Took: time.Duration(v[2])}, nil
 }
 
-// ParseEvicted reads what EvictArgs printed: how many files it was. Where one
-// stopped it, the error is a *FileError.
+// ParseEvicted parses the output of EvictArgs, the number of files. An error at a file
+// is a *FileError.
 func ParseEvicted(out string) (files int, err error) {
 	v, err := outcome(out, "evict", 1)
 	if err != nil {
@@ -96,8 +93,8 @@ func ParseEvicted(out string) (files int, err error) {
 	return int(v[0]), nil
 }
 
-// ParseDirect reads what DirectArgs printed. Where the file cannot be read
-// either way, the error is a *FileError.
+// ParseDirect parses the output of DirectArgs. If the file is unreadable, the error is
+// a *FileError.
 func ParseDirect(out string) (Direct, error) {
 	v, err := outcome(out, "direct", 1)
 	if err != nil {
@@ -109,8 +106,8 @@ func ParseDirect(out string) (Direct, error) {
 	return Direct{Taken: v[0] == 0, Errno: syscall.Errno(v[0])}, nil
 }
 
-// ParseFileSystems reads what FileSystemArgs printed: one for each path, in
-// their order. That a path cannot be asked about is no error.
+// ParseFileSystems parses the output of FileSystemArgs: one result per path, in order.
+// A failed statfs is not an error.
 func ParseFileSystems(out string) ([]FileSystem, error) {
 	var list []FileSystem
 	for line := range strings.Lines(out) {
@@ -156,8 +153,7 @@ func parseFileSystem(rest string) (FileSystem, error) {
 	return fs, err
 }
 
-// outcome returns the n numbers of a command's one line, or the error that its
-// line tells of.
+// outcome returns the n numbers of a command's line, or the error in the line.
 func outcome(out, verb string, n int) ([]int64, error) {
 	prefix := "tare-" + verb + "/1 "
 	for line := range strings.Lines(out) {
@@ -177,7 +173,7 @@ func outcome(out, verb string, n int) ([]int64, error) {
 // maxErrno is the largest that the kernel returns (linux/err.h).
 const maxErrno = 4095
 
-// parseFileError reads "error ERRNO PATH\n"; ok says that it is one.
+// parseFileError parses "error ERRNO PATH\n". ok is false for other lines.
 func parseFileError(verb, rest string) (e *FileError, ok bool, err error) {
 	rest, ok = strings.CutPrefix(rest, "error ")
 	if !ok {
@@ -197,7 +193,7 @@ func parseFileError(verb, rest string) (e *FileError, ok bool, err error) {
 	return &FileError{Verb: verb, Path: path, Errno: syscall.Errno(errno)}, true, nil
 }
 
-// parsePath takes the rest of a line, which has to be complete.
+// parsePath parses the rest of a line, which must be complete.
 func parsePath(rest string) (string, error) {
 	path, whole := strings.CutSuffix(rest, "\n")
 	path = strings.TrimSuffix(path, "\r")
@@ -210,7 +206,7 @@ func parsePath(rest string) (string, error) {
 	return path, nil
 }
 
-// parseHex takes the kernel's own digits and nothing else, at most 16.
+// parseHex parses at most 16 lower-case hex digits.
 func parseHex(s string) (uint64, error) {
 	if s == "" || len(s) > 16 || strings.Trim(s, "0123456789abcdef") != "" {
 		return 0, fmt.Errorf("%.40q is no hexadecimal number", s)

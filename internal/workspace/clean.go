@@ -14,7 +14,7 @@ import (
 	"github.com/tare-bench/tare/internal/node/procs"
 )
 
-// Leftover is what one interrupted run left behind.
+// Leftover is the remains of one interrupted run.
 type Leftover struct {
 	RunID     string   `json:"run_id"`
 	Processes []int    `json:"processes,omitempty"` // in its cgroups, started with or from one of its folders, or with its variable
@@ -22,15 +22,14 @@ type Leftover struct {
 	Cgroups   []string `json:"cgroups,omitempty"`
 	Folders   []string `json:"folders,omitempty"`
 	Absent    []string `json:"absent,omitempty"` // folders of which it cannot be told whether they are there
-	// Rebooted says that the machine was started again since: what ran then does not.
+	// Rebooted means that the machine was rebooted since, so its processes have ended.
 	Rebooted bool `json:"rebooted,omitempty"`
 	roots    Roots
 	own      []string // its folders that bore its mark, also once the mark is gone
 }
 
-// Leftovers finds what runs left that are not alive any more, by the marks in
-// their folders below the roots. live lists the runs that are under way, which
-// are left alone.
+// Leftovers finds the remains of dead runs by the marks in their folders below the
+// roots. live lists the running runs.
 func Leftovers(roots Roots) (left []Leftover, live []string, err error) {
 	hs, err := cgroup.Hierarchies()
 	if err != nil {
@@ -75,12 +74,12 @@ func Leftovers(roots Roots) (left []Leftover, live []string, err error) {
 	return left, live, nil
 }
 
-// isID tells a run's id from any other name.
+// isID reports whether a name is a run's id.
 func isID(s string) bool {
 	return len(s) == 8 && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz234567") == ""
 }
 
-// folders are those of the run that bear its mark.
+// folders returns the folders of the run that have its mark.
 func (l *Leftover) folders() []string {
 	var out []string
 	for _, root := range []string{l.roots.State, l.roots.Data} {
@@ -140,12 +139,11 @@ func (l *Leftover) inside(path string) bool {
 	return false
 }
 
-// commands finds processes that were started with one of the run's folders as
-// an argument: runtimes, their monitors and sandboxes; and those of a program that
-// lies there: workloads on the host, which are in no cgroup of the run; and a user's own
-// ones there, by their environment. A folder's
-// name in the middle of an argument is not enough, so an editor or a grep for the
-// id is not taken for one.
+// commands finds processes that have one of the run's folders as an argument: runtimes,
+// their monitors and sandboxes. It also finds processes of programs in such a folder
+// (workloads on the host), and the user's commands on the host by their environment. A
+// folder inside an argument does not count, so an editor or a grep is not mistaken for
+// one.
 func (l *Leftover) commands() []int {
 	return slices.DeleteFunc(procs.All(), func(pid int) bool { return pid <= 1 || pid == os.Getpid() || !l.has(pid) })
 }
@@ -154,8 +152,8 @@ func (l *Leftover) has(pid int) bool {
 	return l.names(procs.ArgsOf(pid)) || slices.Contains(procs.EnvironmentOf(pid), procs.RunVariable+"="+l.RunID)
 }
 
-// names reports whether a command line is that of a runtime with one of the
-// run's folders, or of a program in one.
+// names reports whether a command line is that of a runtime with one of the run's
+// folders, or of a program in one.
 func (l *Leftover) names(args []string) bool {
 	for i, arg := range args {
 		if i == 0 && l.inside(arg) {
@@ -171,25 +169,24 @@ func (l *Leftover) names(args []string) bool {
 	return false
 }
 
-// isRuntime keeps programs that people run on such folders (ls, vi, tail) out:
-// a runtime's command line has a --root or --bundle with it.
+// isRuntime excludes programs that users run on such folders (ls, vi, tail): a
+// runtime's command line has --root or --bundle.
 func isRuntime(args []string) bool {
 	return slices.ContainsFunc(args, func(arg string) bool {
 		return arg == "--root" || strings.HasPrefix(arg, "--root=") || strings.HasPrefix(arg, "--bundle")
 	})
 }
 
-// Remove ends and removes all of it. Where a folder is out of sight, the run's own
-// stays with what it keeps of it, unless that is to be forgotten, and the error says
-// so.
+// Remove ends and removes everything. If a folder is out of sight, the run's folder
+// stays with its notes, unless forget is set, and the error says so.
 func (l *Leftover) Remove(forget bool) error {
 	hs, err := cgroup.Hierarchies()
 	if err != nil {
 		return err
 	}
 	group := cgroup.Prefix + l.RunID
-	// A runtime that is still dying, or was forked and not yet executed, may put back
-	// what is being removed: again, until nothing is left at two looks.
+	// A runtime that is still ending or not yet executed may recreate what is removed.
+	// So repeat until two checks find nothing.
 	deadline := time.Now().Add(10 * time.Second)
 	var errs []error
 	for gone := false; ; {
@@ -227,10 +224,10 @@ func (l *Leftover) Remove(forget bool) error {
 	return nil
 }
 
-// memory is the folder in which the run kept what has to be known.
+// memory returns the folder with the run's notes.
 func (l *Leftover) memory() string { return filepath.Join(l.roots.Data, l.RunID) }
 
-// end ends what runs of the run: its runtimes, and what is in its cgroups.
+// end kills the processes of the run: its runtimes, and those in its cgroups.
 func (l *Leftover) end(hs []cgroup.Hierarchy, group string) {
 	for range 3 {
 		commands, members := l.commands(), cgroup.Procs(hs, group)

@@ -10,25 +10,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// elsewhereKept names the file that says where else the run has folders.
+// elsewhereKept is the file that lists the run's other folders.
 const elsewhereKept = "elsewhere"
 
-// apart is a folder of a run's that is not below its roots, and what folder of the
-// user's it was made in, see [identity].
+// apart is a folder of a run outside of its roots, and the identity of the user's
+// folder around it.
 type apart struct{ dir, below string }
 
-// identity tells a folder from another that has its path: where a disk is not
-// mounted, that of the folder below is not the disk's.
+// identity identifies a folder independent of its path. If a disk is not mounted,
+// another folder may have the path.
 func identity(st *unix.Stat_t) string { return fmt.Sprintf("%d:%d", st.Dev, st.Ino) }
 
-// known says whether it can be told that the folder is there, or that it is gone.
+// known reports whether the state of the folder is known: it exists or is gone.
 func (a apart) known() bool {
 	var st unix.Stat_t
 	return exists(a.dir) || unix.Stat(filepath.Dir(a.dir), &st) == nil && identity(&st) == a.below
 }
 
-// Elsewhere makes a folder of the run's below one of the user's, with a mark of its
-// own. It is kept in mind before it is made, so that tare clean finds it.
+// Elsewhere makes a marked folder of the run below one of the user's. It is noted
+// first, so tare clean finds it.
 func (r *Run) Elsewhere(below string) (dir string, err error) {
 	if below, err = secure(below, false); err != nil {
 		return "", err
@@ -60,8 +60,8 @@ func (r *Run) Elsewhere(below string) (dir string, err error) {
 
 func elsewhereName(id string) string { return "tare-" + id }
 
-// removeElsewhere removes the run's folders that are not below its roots. One that
-// was made and not yet marked is empty.
+// removeElsewhere removes the run's folders outside of its roots. A folder that is not
+// yet marked is empty.
 func removeElsewhere(id string, all []apart) error {
 	var errs []error
 	for _, a := range all {
@@ -74,9 +74,9 @@ func removeElsewhere(id string, all []apart) error {
 	return errors.Join(errs...)
 }
 
-// elsewhere are the folders that a dead run kept in mind: those that are there, and
-// those out of sight, of which it cannot be told, as where their disk is not
-// mounted. A line that does not name one of its own is not believed.
+// elsewhere returns the noted folders of a dead run that exist, and those with an
+// unknown state, as when their disk is not mounted. It ignores lines with names of
+// other folders.
 func (l *Leftover) elsewhere() (there, absent []apart, err error) {
 	text, err := l.Kept(elsewhereKept)
 	for line := range strings.SplitSeq(string(text), "\n") {

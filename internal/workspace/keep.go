@@ -10,11 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxKept bounds what is read of a kept file.
+// maxKept limits the size of a kept file.
 const maxKept = 1 << 20
 
-// Keep writes a file into the run's folder: what has to be known about the run
-// once it is dead. It is there whole or not at all, also after a power failure.
+// Keep writes a file with notes for tare clean into the run's folder. It is written
+// atomically, also across a power failure.
 func (r *Run) Keep(name string, content []byte) error {
 	f, err := persist(filepath.Join(r.dataDir(), name), content, func(*os.File) error { return nil })
 	if err != nil {
@@ -23,11 +23,11 @@ func (r *Run) Keep(name string, content []byte) error {
 	return f.Close()
 }
 
-// unfinished ends the name of a file that persist has not written whole.
+// unfinished is the suffix of a file that persist has not completed.
 const unfinished = ".new"
 
-// persist writes a file that is there whole or not at all, also after a power cut,
-// and leaves it open. prepare is called before it has its name.
+// persist writes a file atomically, also across a power failure, and leaves it open. It
+// calls prepare before the file gets its name.
 func persist(path string, content []byte, prepare func(*os.File) error) (f *os.File, err error) {
 	f, err = os.OpenFile(path+unfinished, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -46,8 +46,8 @@ func persist(path string, content []byte, prepare func(*os.File) error) (f *os.F
 	if err != nil {
 		return nil, errors.Join(err, f.Close(), os.Remove(f.Name()))
 	}
-	// The folder's names, and its own in the one above. Not every file system can do
-	// that, and not every user may read the folder above.
+	// Sync the names in both folders. Some file systems cannot do that, and some users
+	// cannot read the parent.
 	for _, dir := range []string{filepath.Dir(path), filepath.Dir(filepath.Dir(path))} {
 		if d, err := os.Open(dir); err == nil {
 			_ = errors.Join(d.Sync(), d.Close())
@@ -56,7 +56,7 @@ func persist(path string, content []byte, prepare func(*os.File) error) (f *os.F
 	return f, nil
 }
 
-// Kept reads such a file. It is nil where the run kept none.
+// Kept reads a kept file, or returns nil if there is none.
 func (l *Leftover) Kept(name string) ([]byte, error) {
 	dir := l.memory()
 	if is, _ := marked(dir, l.RunID); !is {

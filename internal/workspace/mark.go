@@ -23,8 +23,7 @@ const markName = ".tare-run"
 
 func markText(id, boot string) string { return "tare run " + id + "\nboot " + boot + "\n" }
 
-// bootID is that of the kernel that runs, another one after each boot; "" where it
-// cannot be read.
+// bootID returns the kernel's boot id, or "".
 func bootID() string {
 	id, err := machine.Root("").FirstLine("/proc/sys/kernel/random/boot_id", 64)
 	if err != nil {
@@ -33,9 +32,9 @@ func bootID() string {
 	return id
 }
 
-// mark puts the mark into a run's folder and locks it. It appears under its
-// name only when it is locked, and survives a power cut: a folder without one is
-// never removed.
+// mark writes and locks the mark of a run's folder. The mark gets its name only when it
+// is locked, and survives a power failure, because a folder without a mark is never
+// removed.
 func mark(dir, id string) (*os.File, error) {
 	f, err := persist(filepath.Join(dir, markName), []byte(markText(id, bootID())), func(f *os.File) error {
 		return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
@@ -46,8 +45,8 @@ func mark(dir, id string) (*os.File, error) {
 	return f, nil
 }
 
-// removeMarked removes a run's folder, its mark last: what a failure leaves is
-// still known as the run's.
+// removeMarked removes a run's folder, the mark last, so a partly removed folder is
+// still recognised.
 func removeMarked(dir string) error {
 	if !exists(dir) {
 		return nil
@@ -61,7 +60,7 @@ func removeMarked(dir string) error {
 	return mounts.RemoveTree(dir)
 }
 
-// empty removes what is in a run's folder, but not its mark, nor what is to stay.
+// empty removes the content of a run's folder except the mark and the names in stay.
 func empty(dir string, stay ...string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -76,15 +75,15 @@ func empty(dir string, stay ...string) error {
 	return errors.Join(errs...)
 }
 
-// marked reports whether a folder is that of a run of tare's, and whether the
-// run is alive.
+// marked reports whether a folder belongs to a run of tare, and whether the run is
+// alive.
 func marked(dir, id string) (is, alive bool) {
 	_, is, alive = readMark(dir, id)
 	return is, alive
 }
 
-// readMark reads a mark: also in which boot it was made, "" in earlier versions of tare. A
-// run that was killed while it made its mark left it under its unfinished name.
+// readMark reads a mark and the boot in which it was made, "" for earlier versions of
+// tare. A run that was killed while it made its mark left it under its unfinished name.
 func readMark(dir, id string) (boot string, is, alive bool) {
 	const flags = os.O_RDWR | unix.O_NOFOLLOW | unix.O_NONBLOCK
 	f, err := os.OpenFile(filepath.Join(dir, markName), flags, 0)

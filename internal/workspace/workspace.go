@@ -1,6 +1,5 @@
-// Package workspace keeps what a run makes on a machine: its folders, all under
-// its id, and the lock that tells a run under way from one that was cut off.
-// Removing what interrupted runs left, and nothing else, is here too.
+// Package workspace manages the folders of a run on a machine and the lock that marks a
+// running run. It also removes the remains of interrupted runs.
 package workspace
 
 import (
@@ -53,7 +52,7 @@ type Run struct {
 	elsewhere []apart
 }
 
-// Alive tells whether a run is under way on this machine.
+// Alive reports whether a run is running on this machine.
 func Alive(roots Roots, id string) bool {
 	if !isID(id) {
 		return false

@@ -1,10 +1,10 @@
-// Package image makes container images of the probe: one layer, built here, so
-// that nothing is ever pulled. A [Layout] is what images are written as.
+// Package image makes container images of the probe with one layer, so that none is
+// pulled. A [Layout] is the form in which images are written.
 //
-// An image is one tar that is both what `docker save` writes (manifest.json,
-// read by docker, podman, skopeo and iSulad) and an OCI image layout
-// (index.json, read by containerd): the Docker Image Specification v1.2 and the
-// OCI Image Format Specification v1.0. The same probe gives the same bytes.
+// An image is one tar that is both the output of `docker save` (manifest.json, for
+// docker, podman, skopeo and iSulad) and an OCI image layout (index.json, for
+// containerd): the Docker Image Specification v1.2 and the OCI Image Format
+// Specification v1.0. Equal probes give equal bytes.
 package image
 
 import (
@@ -28,7 +28,7 @@ import (
 	"github.com/tare-bench/tare/internal/probe"
 )
 
-// Image is an image, ready to be loaded.
+// Image is an image that engines can load.
 type Image struct {
 	Ref    string // its full name, with a tag: "localhost/tare-probe:1f2e3d4c5b6a"
 	ID     string // digest of its configuration, "sha256:…": what engines call the image's id
@@ -40,15 +40,15 @@ type Image struct {
 	saved    Saved
 }
 
-// Of returns the image under a name of one run's own. Runs share an engine, and each
-// removes its own name at its end: the engine keeps the content until the last name goes.
+// Of returns the image under the name of a run. Each run removes its name at the end.
+// An engine shared by several runs keeps the content until the last name is gone.
 func (i *Image) Of(runID string) *Image {
 	named := *i
 	named.Ref += "-" + runID
 	return &named
 }
 
-// Open reads the image as the tar that engines load. No copy of it is held.
+// Open returns the image as a tar without keeping a copy.
 func (i *Image) Open() (io.ReadCloser, error) {
 	l := maps.Clone(i.files)
 	manifest, saved := i.manifest, i.saved
@@ -65,8 +65,8 @@ func (i *Image) Open() (io.ReadCloser, error) {
 	return out, nil
 }
 
-// Save writes that tar into a file, for engines which load from one. Nobody else may read
-// it: the variables of a user's program are in the image.
+// Save writes the tar to a file that only its owner can read: the image has the
+// variables of a user's program.
 func (i *Image) Save(path string) error {
 	in, err := i.Open()
 	if err != nil {
@@ -81,29 +81,27 @@ func (i *Image) Save(path string) error {
 	return errors.Join(err, out.Close())
 }
 
-// Repository is the name of every image that tare makes for its containers.
+// Repository is the name of all images for tare's containers.
 const Repository = "localhost/tare-probe"
 
-// Probe is the image of the workload. Its entry point is the probe; a
-// container's arguments are the token that the probe reports with. It stops on
-// SIGTERM.
-//
-// Files are carried beside it, in that order: other files, another image.
+// Probe returns the image of the workload. Its entry point is the probe, with the token
+// of its report as argument. It stops on SIGTERM. The image also has the given files,
+// in order.
 func Probe(files ...probe.File) (*Image, error) {
 	return build(func(id digest.Digest) string { return Repository + ":" + id.Encoded()[:12] }, files)
 }
 
-// Pause is the image for the process that holds a pod, under the name by which
-// an engine looks for it. CRI-O starts /pause in it, whatever its entry point.
+// Pause returns the image for the pause process of a pod under the engine's name for
+// it. CRI-O starts /pause in it, independent of the entry point.
 func Pause(ref string) (*Image, error) {
 	return build(func(digest.Digest) string { return ref }, nil, "pause")
 }
 
-// Created is when all images were made: engines refuse one without a time, and
-// a fixed one keeps the digest.
+// Created is the time of all images: engines refuse an image without a time, and a
+// fixed time keeps the digest.
 var Created = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// build makes an image in which the probe has other names too. What it is called may
+// build makes an image with the probe under several names. The name of the image may
 // depend on its id.
 func build(ref func(id digest.Digest) string, files []probe.File, names ...string) (*Image, error) {
 	content, err := layer(probe.Program(), files, names)
@@ -140,8 +138,8 @@ func (l Layout) image(ref string, config v1.Descriptor, layers []v1.Descriptor, 
 	return &Image{Ref: ref, ID: config.Digest.String(), Digest: m.Digest.String(), files: l, manifest: m, saved: Saved{Config: configFile, Layers: saved}}
 }
 
-// layer is the one layer: the program, the folders on which runtimes mount, and
-// what is carried.
+// layer returns the layer with the program, the mount points of runtimes, and the given
+// files.
 func layer(program []byte, files []probe.File, names []string) ([]byte, error) {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
@@ -180,8 +178,7 @@ func layer(program []byte, files []probe.File, names []string) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// folders are those of every image, and those that carried files lie in, each
-// after the one that it is in.
+// folders returns the folders of every image and those of the files, parents first.
 func folders(files []probe.File) []string {
 	all := slices.Clone(probe.Folders)
 	for _, f := range files {
