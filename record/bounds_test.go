@@ -48,7 +48,7 @@ func TestTagsBoundValues(t *testing.T) {
 		"memory beyond addresses":          {func(l *toyLine) { l.Memory = math.MaxInt64 }, "memory is 9223372036854775807 and must be at most 144115188075855872"},
 		"too little":                       {func(l *toyLine) { l.Port = 0 }, "port is 0 and must be at least 1"},
 		"too much":                         {func(l *toyLine) { l.Port = 1025 }, "port is 1025 and must be at most 1024"},
-		"a share that is no number":        {func(l *toyLine) { l.Share = math.NaN() }, "share is NaN and must be from 0 to 1.05"},
+		"a NaN share":                      {func(l *toyLine) { l.Share = math.NaN() }, "share is NaN and must be from 0 to 1.05"},
 		"a number without an end":          {func(l *toyLine) { l.Load = math.Inf(1) }, "load is +Inf and must be at least 0"},
 		"a word that is not known":         {func(l *toyLine) { l.Case = "c" }, `case is "c" and must be one of a, b`},
 		"no word":                          {func(l *toyLine) { l.Case = "" }, ""},
@@ -103,7 +103,7 @@ func TestInvalidDeclarationsAreErrors(t *testing.T) {
 		want string
 	}{
 		"of no type":           {Own[noType]("x"), "the first field of record.noType must be: Type record.Type"},
-		"that is no struct":    {Own[int]("x"), "a line is a struct"},
+		"of an int":            {Own[int]("x"), "a line is a struct"},
 		"of a word twice":      {Own[toyLine]("batch"), "declared already"},
 		"of a type twice":      {Own[Batch]("x"), "declared already"},
 		"without a word":       {Own[toyLine](""), "its word must be a single word"},

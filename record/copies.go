@@ -82,8 +82,8 @@ func (c *Copies) choose() {
 	}
 }
 
-// Counts reports whether the nth run of a file counts, and returns the file whose copy
-// counts. Both numbers are from 0. If no file seemed to have the run, the first one asked
+// Counts reports whether the nth run of a file counts, and returns the file that counts for
+// this run. Both numbers are from 0. If no file seemed to have the run, the first one asked
 // about counts.
 func (c *Copies) Counts(file, nth int, runID string) (of int, counts bool) {
 	if c.best == nil {

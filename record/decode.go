@@ -93,8 +93,8 @@ func (d *decoder) take(c byte) bool {
 	return true
 }
 
-// each calls read for every element up to the end of a list or object, whose opening
-// bracket is next. n counts from 1.
+// each calls read for every element up to the end of a list or object. Its opening
+// bracket is the next character. n counts from 1.
 func (d *decoder) each(end byte, read func(n int) error) error {
 	d.at++
 	if d.take(end) {
@@ -384,7 +384,7 @@ func (d *decoder) integer() (n int64, at int, ok bool) {
 	return n, at, ok && (at == len(d.text) || ends[d.text[at]])
 }
 
-// string decodes a text, whose quote is next. ASCII without escapes is returned as it is.
+// string decodes a text from its quote. ASCII without escapes is returned as it is.
 func (d *decoder) string() ([]byte, error) {
 	begin, plain := d.at, true
 	for d.at++; d.at < len(d.text); d.at++ {

@@ -26,7 +26,7 @@ func both(t *testing.T, of *LineType, text string) error {
 	err, wrong := of.fill([]byte(text), got), json.Unmarshal([]byte(text), want.Interface())
 	switch {
 	case err == nil && wrong != nil:
-		t.Errorf("%s is no JSON: %v\n%.300s", of.word, wrong, text)
+		t.Errorf("%s is not JSON: %v\n%.300s", of.word, wrong, text)
 	case err == nil && !reflect.DeepEqual(got.Interface(), want.Interface()):
 		t.Errorf("%s is\n%+v, JSON reads\n%+v of\n%.300s", of.word, got, want, text)
 	case err != nil && wrong == nil && !ours.MatchString(err.Error()):

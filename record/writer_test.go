@@ -89,7 +89,7 @@ func TestWriterRefusesUnreadableLines(t *testing.T) {
 	}{
 		"a record without a header":  {func(*Writer) error { return nil }, Batch{}, "begins with its header"},
 		"a second header":            {headed, Header{}, "has one already"},
-		"a value that is no line":    {headed, 5, "int is not a line of a record"},
+		"a value of another type":    {headed, 5, "int is not a line of a record"},
 		"a nil line":                 {headed, (*Batch)(nil), "*record.Batch is nil"},
 		"a number that JSON has not": {headed, Node{Busy: math.NaN()}, "unsupported value: NaN"},
 		"a line that is too long":    {headed, Finding{Message: strings.Repeat("x", MaxLine)}, "readers take at most"},

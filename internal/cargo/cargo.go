@@ -27,10 +27,10 @@ import (
 
 // Cargo is a workload for any target.
 type Cargo struct {
-	Image   *image.Image // what engines load: entry point, environment, user and folder are in its configuration
-	Process              // what its configuration says, for who makes a container without an engine
-	Host    []string     // what a plain process on the host runs, nil where it cannot
-	HostEnv []string     // the variables that it is given, NAME=VALUE, beside the little that all commands are
+	Image   *image.Image // for engines; its configuration has entry point, environment, user and folder
+	Process              // the same, for containers without an engine
+	Host    []string     // command of a plain process on the host, or nil
+	HostEnv []string     // additional variables, NAME=VALUE
 	Mounts  []setting.Mount
 
 	Source string // of what was asked for: "docker: redis:7", "the file app.tar", "" for tare's own image
@@ -47,7 +47,7 @@ type Process struct {
 	Env      []string // NAME=VALUE; the names alone may be shown or recorded
 	Dir      string   // absolute
 	UID, GID uint32
-	Stop     unix.Signal // that tells it to end; SIGTERM where the image names none
+	Stop     unix.Signal // stop signal; by default SIGTERM
 }
 
 // Lender is a place that may have a named image, such as an engine.

@@ -84,7 +84,7 @@ func (a *accounts) find(written string) (uid, gid uint32, err error) {
 func number(s string) (uint32, error) {
 	n, err := strconv.ParseUint(s, 10, 32)
 	if err == nil && n == 1<<32-1 {
-		err = fmt.Errorf("%d is nobody's number", n)
+		err = fmt.Errorf("%d is not a valid id", n)
 	}
 	return uint32(n), err
 }

@@ -30,7 +30,7 @@ import (
 // as said are at work, none is forgotten, and nothing is left.
 func TestEachOfManyNodesIsToldOf(t *testing.T) {
 	for _, size := range []struct{ real, kwok, parallel int }{{2, 50, 10}, {1, 1000, 100}} {
-		t.Run(fmt.Sprintf("%d beside %d of kwok", size.real, size.kwok), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%d with %d of kwok", size.real, size.kwok), func(t *testing.T) {
 			r := newRig(t, cluster.Options{Nodes: size.real, Kwok: size.kwok})
 			dir := filepath.Join(t.TempDir(), "out")
 			c := r.command(t, "2", "-o", dir, "--parallel", strconv.Itoa(size.parallel), "--toleration", "kwok.x-k8s.io/node")
@@ -45,20 +45,20 @@ func TestEachOfManyNodesIsToldOf(t *testing.T) {
 			stop()
 			jobs, memory := most()
 			must.That(t, c.ProcessState.ExitCode() == 2, "%v: %s%s", err, out.String(), said.String())
-			told := map[string]string{}
+			reasons := map[string]string{}
 			for line := range strings.Lines(out.String()) {
 				node, why, _ := strings.Cut(line, ": ")
-				told[node] = strings.TrimSpace(why)
+				reasons[node] = strings.TrimSpace(why)
 			}
 			for i := range size.real {
 				node := fmt.Sprintf("node-%d", i)
-				if isRecord(t, filepath.Join(dir, node+".jsonl"), node); told[node] != "" {
-					t.Errorf("%s: %s", node, told[node])
+				if isRecord(t, filepath.Join(dir, node+".jsonl"), node); reasons[node] != "" {
+					t.Errorf("%s: %s", node, reasons[node])
 				}
 			}
 			late := map[string]int{}
 			for i := range size.kwok {
-				switch says := told[fmt.Sprintf("kwok-%d", i)]; {
+				switch says := reasons[fmt.Sprintf("kwok-%d", i)]; {
 				case strings.Contains(says, "its pod ended (Succeeded), so its record is lost"):
 				case size.kwok > 100 && tooSlow.MatchString(says):
 					late[tooSlow.FindString(says)]++ // as the control plane and kwok of a thousand are on two CPUs
@@ -69,7 +69,7 @@ func TestEachOfManyNodesIsToldOf(t *testing.T) {
 			asked = r.dispatched(t) - asked
 			t.Logf("%d nodes, %d at once: %v, %.0f requests to the API server, tare had %s at most, %v of its CPU; late were %v; at most %d Jobs at once",
 				size.real+size.kwok, size.parallel, took.Round(time.Second), asked, memory, c.ProcessState.UserTime()+c.ProcessState.SystemTime(), late, jobs)
-			// A Job that is removed goes in its own time, and the next node's is made meanwhile.
+			// A Job is removed asynchronously, while that of the next node is made.
 			check.That(t, jobs <= 2*size.parallel, "%d Jobs at once, not %d", jobs, size.parallel)
 			r.Empty(t)
 		})
@@ -141,7 +141,7 @@ func TestAKubeletThatDiesMidMeasureCostsItsOwnTargetOnly(t *testing.T) {
 		_ = c.Wait()
 		close(ended)
 	}()
-	t.Cleanup(func() { <-ended }) // before its cluster is no more
+	t.Cleanup(func() { <-ended }) // before its cluster ends
 	for done := false; !done; time.Sleep(50 * time.Millisecond) {
 		all, _ := samples(path)
 		done = len(all["kubernetes/runc"]) > 0

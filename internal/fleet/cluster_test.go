@@ -30,7 +30,7 @@ import (
 
 func TestMain(m *testing.M) { engines.Main(m) }
 
-// rig is a cluster whose nodes have tare's image, and who may do what the documents say.
+// rig is a cluster with tare's image on its nodes, and a user with the documented permissions.
 type rig struct {
 	*cluster.Cluster
 	tare, image, kubeconfig string
@@ -197,18 +197,18 @@ func TestAPlanOnEveryNodeOfARealCluster(t *testing.T) {
 		r.does(t, f, map[string]string{"node-0": `violates PodSecurity "restricted:latest": privileged`})
 		r.enforce(t, "null")
 	})
-	t.Run("is told of where a quota is exceeded", func(t *testing.T) {
+	t.Run("reports an exceeded quota", func(t *testing.T) {
 		r.NoPods(t)
 		r.does(t, r.fleet(t, r.kubeconfig, "host"), map[string]string{"node-0": "exceeded quota: none"})
 	})
-	t.Run("is told of where a node is cordoned or has not the image", func(t *testing.T) {
+	t.Run("reports a cordoned node and a missing image", func(t *testing.T) {
 		r.Kubectl(t, "cordon", "node-1")
 		defer r.Kubectl(t, "uncordon", "node-1")
 		f := r.fleet(t, r.kubeconfig, "host")
-		f.Image = "localhost/nobody-has:this"
-		r.does(t, f, map[string]string{"node-0": "its container waits: ImagePullBackOff: localhost/nobody-has:this", "node-1": "the node is cordoned; its pod has no place: Unschedulable"})
+		f.Image = "localhost/missing:this"
+		r.does(t, f, map[string]string{"node-0": "its container waits: ImagePullBackOff: localhost/missing:this", "node-1": "the node is cordoned; its pod has no place: Unschedulable"})
 	})
-	t.Run("is refused before it begins to whom a right is missing", func(t *testing.T) {
+	t.Run("fails before it begins without a permission", func(t *testing.T) {
 		narrow := strings.Replace(documented(t), "[pods/exec]", "[pods/attach]", 1)
 		_, err := r.fleet(t, r.As(t, narrow), "host").Run(t.Context(), []string{"node-0"})
 		check.Error(t, err, "this user may not: get pods/exec, create pods/exec")
@@ -243,7 +243,7 @@ func TestAPlanOnEveryNodeOfARealCluster(t *testing.T) {
 		check.Equal(t, "clean", clean(), "run "+id+": removed\n  "+want)
 		r.Empty(t)
 	})
-	t.Run("stands beside the cluster as a target of the commands", func(t *testing.T) {
+	t.Run("coexists with the cluster as a target of the commands", func(t *testing.T) {
 		for verb, args := range map[string]string{"lifecycle": "--ops run,rm", "overhead": "--sandboxes 1 --hold 1s --settle 100ms"} {
 			path := filepath.Join(t.TempDir(), verb+".jsonl")
 			c := exec.Command(r.tare, append(strings.Fields(verb+" kubernetes/runc --rounds 1 --namespace default -o "+path+" "+args),
@@ -257,7 +257,7 @@ func TestAPlanOnEveryNodeOfARealCluster(t *testing.T) {
 	})
 	t.Run("though connections break and the API server is restarted", func(t *testing.T) {
 		f := r.fleet(t, r.kubeconfig, "host")
-		f.patience = time.Minute // rights are read anew, too
+		f.patience = time.Minute // permissions are read again, too
 		var once sync.Once
 		f.Progress = func(text string) {
 			if strings.Contains(text, running) {

@@ -42,14 +42,14 @@ import (
 // sent is the record of every node.
 var sent = bytes.Repeat([]byte("a line of a record\n"), 1000)
 
-// fate is what becomes of a node's pod: its status, made anew at each look.
+// fate is the status of a node's pod at each poll.
 type fate struct {
 	node   func(*corev1.Node)
 	job    func(*batchv1.Job)
 	refuse error                                         // of the Job
 	pod    func(p *corev1.Pod)                           // nil: there is none
 	exec   func(call int, from int64, w io.Writer) error // of its record
-	says   string                                        // what is told of it; "" for nothing
+	says   string                                        // the expected message; "" for none
 	record bool
 }
 
@@ -57,7 +57,7 @@ func conditions(of corev1.PodConditionType, is corev1.ConditionStatus, reason, m
 	return []corev1.PodCondition{{Type: of, Status: is, Reason: reason, Message: message}}
 }
 
-// done is a pod whose plan was done, with an exit status.
+// done is a pod with a finished plan and its exit status.
 func done(code int32) func(p *corev1.Pod) {
 	return func(p *corev1.Pod) {
 		p.Status.Phase = corev1.PodRunning

@@ -85,7 +85,7 @@ func read(path string) ([]byte, error) {
 func (b *Binary) identify() error {
 	file, err := elf.NewFile(bytes.NewReader(b.content))
 	if err != nil {
-		return fmt.Errorf("this is no ELF program: %w", err)
+		return fmt.Errorf("not an ELF program: %w", err)
 	}
 	arch, known := architectures[file.Machine]
 	if !known || file.Class != elf.ELFCLASS64 || file.Data != elf.ELFDATA2LSB {

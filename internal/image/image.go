@@ -75,7 +75,7 @@ func New(o Options, binaries ...*Binary) (*Image, error) {
 	if i.created.IsZero() {
 		i.created = first.made()
 	}
-	if i.created.IsZero() { // of what is no commit's: the same each time
+	if i.created.IsZero() { // without a commit: a fixed time
 		i.created = time.Unix(0, 0)
 	}
 	i.created = i.created.UTC()
@@ -262,7 +262,7 @@ func (i *Image) Push(ctx context.Context) error {
 			err = remote.Push(to, one, with...)
 		}
 		if err != nil {
-			return fmt.Errorf("push to %s, as whom docker login or podman login says: %w", to, err)
+			return fmt.Errorf("push to %s, as the user of docker login or podman login: %w", to, err)
 		}
 	}
 	return nil

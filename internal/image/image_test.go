@@ -210,7 +210,7 @@ func TestEachProgramHasABillOfMaterialsThatRefersToTheIndex(t *testing.T) {
 
 func TestThePushedImageIsFoundByItsNameAndItsBillsByItsDigest(t *testing.T) {
 	t.Parallel()
-	for name, referrers := range map[string]bool{"where the registry tells referrers": true, "where it does not, by a tag": false} {
+	for name, referrers := range map[string]bool{"by the referrers API": true, "by a tag, without the API": false} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(registry.New(registry.WithReferrersSupport(referrers), registry.Logger(log.New(io.Discard, "", 0))))
 			t.Cleanup(server.Close)
@@ -253,8 +253,8 @@ func TestWhatIsNoTareOrWouldNotStartIsRefused(t *testing.T) {
 		content []byte
 		says    string
 	}{
-		"no ELF":                 {[]byte("#!/bin/sh\n"), "no ELF program"},
-		"an ELF header alone":    {imagetest.Binary(elf.EM_X86_64, imagetest.Info("amd64"))[:64], "no ELF program"},
+		"no ELF":                 {[]byte("#!/bin/sh\n"), "not an ELF program"},
+		"an ELF header alone":    {imagetest.Binary(elf.EM_X86_64, imagetest.Info("amd64"))[:64], "not an ELF program"},
 		"cut off":                {imagetest.Binary(elf.EM_X86_64, imagetest.Info("amd64"))[:150], "does not tell how it was built"},
 		"of another machine":     {imagetest.Binary(elf.EM_RISCV, imagetest.Info("riscv64")), "tare is made for amd64 and arm64"},
 		"linked dynamically":     {imagetest.Binary(elf.EM_X86_64, imagetest.Info("amd64"), elf.PT_INTERP), "CGO_ENABLED=0"},

@@ -64,7 +64,7 @@ func TestClientAndServerCountTheSame(t *testing.T) {
 }
 
 // What else the machine does, requests see besides the delay, and those of the same load
-// on a server that has a short one for all are beside them and see it, too. What one load
+// on a server that has a short one for all run at the same time and see it, too. What one load
 // alone meets is in its longest.
 func TestQuantilesAreThoseOfTheServersDelay(t *testing.T) {
 	const long, short, off = 300 * time.Millisecond, 10 * time.Millisecond, 250 * time.Millisecond
@@ -97,7 +97,7 @@ func TestQuantilesAreThoseOfTheServersDelay(t *testing.T) {
 	}
 }
 
-// delayed sends a load to a server of which the first request takes long, and each n-th
+// delayed sends a load to a server with a long first request, and each n-th
 // after it.
 func delayed(t *testing.T, o ClientOptions, every int64, long, short time.Duration) Result {
 	var n atomic.Int64
@@ -166,7 +166,7 @@ func TestAServerThatStandsStillIsSeenInFullByAnOpenLoop(t *testing.T) {
 			}
 			if c.qps == 0 {
 				// What one connection waited for it waited for one after the other: with the
-				// standstill in requests that nobody sent there would be more than there was time.
+				// standstill in requests that were not sent would exceed the time.
 				if sum := time.Duration(r.Mean * r.Requests); held.Load() > connections || total(r.Missing) > 0 || sum > connections*time.Duration(r.Elapsed) {
 					t.Errorf("%d requests of %d met the standstill, and all waited for %s in %s", held.Load(), r.Requests, sum, time.Duration(r.Elapsed))
 				}
@@ -257,7 +257,7 @@ func TestMoreThanAServerCanDoIsSaidToBeUnsent(t *testing.T) {
 }
 
 // What is never answered took at least as long as it was waited for. A closed loop
-// has no time for it, since nobody would have asked in that time.
+// has no time for it, because no request would have been sent in that time.
 func TestRequestsWithoutAnAnswerInTimeCountInAnOpenLoop(t *testing.T) {
 	const timeout = 6 * time.Second // than which no answer takes longer, whatever else the machine does
 	for name, c := range map[string]struct {

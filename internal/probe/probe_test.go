@@ -57,7 +57,7 @@ func TestWhatHoldsAPodSaysNothingAndStaysUntilItIsTold(t *testing.T) {
 	}
 	workload := exec.Cmd{Path: filepath.Join(installed, Name), Args: []string{Name, "token"}, Stdout: full}
 	err = workload.Run()
-	check.That(t, workload.ProcessState.ExitCode() == 3, "a workload of which nobody knows: %v", err)
+	check.That(t, workload.ProcessState.ExitCode() == 3, "an unknown workload: %v", err)
 }
 
 // caught are the signals that a process handles.

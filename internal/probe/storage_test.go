@@ -57,7 +57,7 @@ func TestFilesAreLaidOutToTheByteInAFolderThatIsMade(t *testing.T) {
 	}
 }
 
-// The root of a container in a user namespace of its own is nobody in particular.
+// The root of a container in a user namespace is an unprivileged user.
 func TestFilesThatAreLaidOutAreForEveryoneToWrite(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a")
 	before := unix.Umask(0o077)
@@ -84,7 +84,7 @@ func TestALargerFileIsCutToWhatIsLaidOut(t *testing.T) {
 	check.Equal(t, "Size", must.Get(os.Stat(file))(t).Size(), 100)
 }
 
-// Neither by itself nor with another file or an earlier run's.
+// Neither alone nor with another file or that of an earlier run.
 func TestWhatIsLaidOutCannotBeCompressed(t *testing.T) {
 	dir := t.TempDir()
 	var all bytes.Buffer

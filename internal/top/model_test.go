@@ -44,7 +44,7 @@ func TestAZombieIsNoProcessOfItsSandbox(t *testing.T) {
 		f, group := docker(t, v2)
 		f.process(62, 60, 62, "sleep 9", group, 0, 0)
 		stat := "62 (sleep) %s 60 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 %d 0 62 0 0 0 0 0 0 7000 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n"
-		for threads, want := range map[int]int{1: 2, 2: 3} { // of one whose first thread ended, others run
+		for threads, want := range map[int]int{1: 2, 2: 3} { // with one thread the process has ended; with two it runs without the first
 			f.write("/proc/62/stat", fmt.Sprintf(stat, "Z", threads))
 			s := only(t, f.pass(f.open(config{}), 0))
 			check.That(t, s.Processes == want, "v2 %t, %d threads: %d processes, want %d", v2, threads, s.Processes, want)
@@ -216,7 +216,7 @@ func TestOnlyWhatIsSelectedIsShownInOrder(t *testing.T) {
 		"a c":     {Engine: "docker", Sort: SortName},
 		"b":       {Engine: "Kubernetes/kata"},
 		"c a":     {Engine: "docker", Sort: SortIO},
-		"":        {Filter: "nobody"},
+		"":        {Filter: "unmatched"},
 		"b ":      {Filter: "QEMU"},
 		"b a c ":  {Sort: SortCache},
 	} {

@@ -281,7 +281,7 @@ var helpLines = []string{
 	"CACHE     page cache, charged to its own cgroups",
 	"IO/s      bytes read and written, as cgroups account for them",
 	"LIMIT     of the pod's memory; FULL%: how much of it is used, without page cache",
-	"?         not known, or a counter began anew",
+	"?         unknown, or a counter was reset",
 	"",
 	"q Esc Ctrl-C     quit (Esc clears a filter first)",
 	"m c o p i n      sort by memory, CPU, overhead, page cache, I/O, name; again: reverse",

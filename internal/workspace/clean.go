@@ -21,7 +21,7 @@ type Leftover struct {
 	Mounts    []string `json:"mounts,omitempty"`
 	Cgroups   []string `json:"cgroups,omitempty"`
 	Folders   []string `json:"folders,omitempty"`
-	Absent    []string `json:"absent,omitempty"` // folders of which it cannot be told whether they are there
+	Absent    []string `json:"absent,omitempty"` // folders of unknown state
 	// Rebooted means that the machine was rebooted since, so its processes have ended.
 	Rebooted bool `json:"rebooted,omitempty"`
 	roots    Roots
@@ -191,7 +191,7 @@ func (l *Leftover) Remove(forget bool) error {
 	var errs []error
 	for gone := false; ; {
 		l.end(hs, group)
-		there, absent, err := l.elsewhere() // which the run's own folder tells of
+		there, absent, err := l.elsewhere() // noted in the run's folder
 		err = errors.Join(err, removeElsewhere(l.RunID, there))
 		errs = []error{cgroup.Remove(hs, group), err}
 		l.Absent = paths(absent)

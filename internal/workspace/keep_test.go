@@ -127,13 +127,13 @@ func TestAFolderInWhichOthersCouldSwapTheRunsIsRefused(t *testing.T) {
 		mode os.FileMode
 		used bool
 	}{
-		"one's own":                            {0, 0o755, true},
-		"one's own, sticky":                    {0, 0o777 | os.ModeSticky, true},
-		"one's own that others can write":      {0, 0o777, false},
-		"one's own that a group can write":     {0, 0o775, false},
-		"another's":                            {1000, 0o755, false},
-		"another's, sticky":                    {1000, 0o777 | os.ModeSticky, false},
-		"another's that nobody else gets into": {1000, 0o700, false},
+		"one's own":                        {0, 0o755, true},
+		"one's own, sticky":                {0, 0o777 | os.ModeSticky, true},
+		"one's own that others can write":  {0, 0o777, false},
+		"one's own that a group can write": {0, 0o775, false},
+		"another's":                        {1000, 0o755, false},
+		"another's, sticky":                {1000, 0o777 | os.ModeSticky, false},
+		"another user's private folder":    {1000, 0o700, false},
 	} {
 		dir := t.TempDir()
 		inner, linked, link := filepath.Join(dir, "inner"), filepath.Join(dir, "linked"), filepath.Join(t.TempDir(), "link")

@@ -14,10 +14,9 @@ import (
 	"github.com/tare-bench/tare/internal/node/machine"
 )
 
-// A run's folder holds a mark: a file that says so and in which boot of the machine
-// it was, owned by whoever made it, and locked as long as the run is alive. Only a folder with the mark is ever
-// removed, whatever it is called; a folder whose mark is locked is left alone,
-// from whichever namespace one looks.
+// A run's folder has a mark: a file with the run's id and the boot id, which the owner of the
+// run owns and locks as long as the run is alive. Only a folder with a mark is removed. A
+// folder with a locked mark stays, in every namespace.
 
 const markName = ".tare-run"
 

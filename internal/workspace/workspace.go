@@ -228,7 +228,7 @@ func (r *Run) Close() error {
 	}
 	groups := r.removeGroups()
 	errs := []error{groups, away, removeMarked(r.stateDir())}
-	if away == nil && groups == nil { // or the run's own folder tells of them
+	if away == nil && groups == nil { // else the run's folder has notes of them
 		errs = append(errs, removeMarked(r.dataDir()))
 	}
 	r.release()

@@ -27,7 +27,7 @@ type Estimate struct {
 	Widened float64
 }
 
-// Known tells whether there is a value.
+// Known reports whether there is a value.
 func (e Estimate) Known() bool { return e.N > 0 }
 
 // written is an estimate in JSON: without an interval that is not known, whose 0 would
@@ -163,7 +163,7 @@ func (how Comparing) Enough(rounds, comparisons int) int {
 	return cmp.Or(rounds, max(how.RoundsFor(comparisons), stat.RoundsFor(1, stat.Raw)))
 }
 
-// Different tells whether a difference was shown.
+// Different reports whether a difference was shown.
 func (v *Versus) Different() bool { return v != nil && v.Verdict == stat.Different }
 
 // Ratio is how many times the baseline's a value is.
@@ -199,7 +199,7 @@ func (how Comparing) Compare(baseline string, table []Pair) {
 	}
 }
 
-// bounds tells whether both are upper bounds, of which nothing is known.
+// bounds reports whether both are upper bounds.
 func (p Pair) bounds() bool { return p.Base.AtMost && p.Figure.AtMost }
 
 // Unproven is why it is not known that the figure lies below its base, or above: one

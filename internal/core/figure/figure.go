@@ -84,7 +84,7 @@ const (
 	Load        Unit = "load"
 )
 
-// Label tells figures apart: op=create.
+// Label identifies a figure among others: op=create.
 type Label struct{ Key, Value string }
 
 // Labels are in the order in which a reader would say them.

@@ -108,7 +108,7 @@ func TestRecordHasOptionsInOrder(t *testing.T) {
 	} {
 		text, err := json.Marshal(o)
 		check.That(t, err == nil && string(text) == want, "%v\n%s\n%s", err, text, want)
-		back := defaults() // of which nothing stays
+		back := defaults() // all are overwritten
 		err = json.Unmarshal(text, &back)
 		check.That(t, err == nil && (len(o.Counts) == 0 || reflect.DeepEqual(back, *o)) && back.Rounds == o.Rounds, "%v: %+v", err, back)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// fake is an instrument whose visits only take time, and write what they were as
+// fake is an instrument with visits that only take time, and write what they were as
 // batches. It notes everything that is done.
 type fake struct {
 	run.Options
@@ -150,7 +150,7 @@ func (f *fake) do(ctx context.Context, t run.Turn[*session]) error {
 	return nil
 }
 
-// must performs a run that is no error, and wants what is stored to be what it
+// must performs a run without an error, and wants what is stored to be what it
 // returns.
 func (f *fake) must(t *testing.T) *record.Record {
 	t.Helper()

@@ -80,7 +80,7 @@ const DefaultMargin = 0.05
 //
 // Sides without a common round are compared by the Mann–Whitney U test and the median of all
 // ratios. If a side has several runs, each run counts once, see [acrossRuns]. If a value is
-// not positive, such as a change of memory, differences replace logarithms, and there is no
+// not positive, such as a change of memory, differences replace logarithms, without a
 // shift.
 //
 // Rounds may depend on earlier ones. From 10 pairs on this is tested over all comparisons

@@ -97,7 +97,7 @@ func TestOutlierMakesTheSlopesDisagree(t *testing.T) {
 	}
 }
 
-// Rounds whose starts and slopes differ: the interval has to hold the true
+// Rounds with different starts and slopes: the interval must contain the true
 // slope as often as it says.
 func TestIntervalsContainTheSlope(t *testing.T) {
 	for _, tt := range []struct {

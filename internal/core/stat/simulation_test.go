@@ -54,7 +54,7 @@ func scattered(sigma float64) func(r *rand.Rand, n int) []float64 {
 	return func(r *rand.Rand, n int) []float64 { return lognormal(r, n, 100, sigma) }
 }
 
-// remembering has noise of which each round keeps the share rho.
+// remembering makes noise in which each round keeps the share rho of the last one.
 func remembering(rho, sigma float64) func(r *rand.Rand, n int) []float64 {
 	return func(r *rand.Rand, n int) []float64 {
 		out := make([]float64, n)

@@ -32,7 +32,7 @@ func Info(arch string) *debug.BuildInfo {
 }
 
 // Binary is an ELF file for a machine with one segment, in which that stands. kind is
-// elf.PT_LOAD, and beside it what else there is.
+// elf.PT_LOAD, and other headers.
 func Binary(machine elf.Machine, info *debug.BuildInfo, kinds ...elf.ProgType) []byte {
 	const header, entry = 64, 56
 	kinds = append([]elf.ProgType{elf.PT_LOAD}, kinds...)

@@ -64,7 +64,7 @@ func TestOwnersAreKnownByMapsPinsAndTheirOwnNames(t *testing.T) {
 		{"systemd by its name", record.Program{Name: "sd_devices"}, "systemd"},
 		{"systemd by a pin", record.Program{Pins: []string{"/sys/fs/bpf/systemd/x"}}, "systemd"},
 		{"tare", record.Program{Name: "tare_connect4"}, "tare"},
-		{"nobody that is known", record.Program{Name: "x", Maps: maps("y"), Pins: []string{"/sys/fs/bpf/z"}}, ""},
+		{"an unknown owner", record.Program{Name: "x", Maps: maps("y"), Pins: []string{"/sys/fs/bpf/z"}}, ""},
 	} {
 		t.Run(c.claim, func(t *testing.T) {
 			check.Equal(t, "it", ownerOf(&c.p), c.want)

@@ -73,7 +73,7 @@ func idOf(t testing.TB, p *ebpf.Program) uint32 {
 	t.Helper()
 	i := must.Get(p.Info())(t)
 	id, ok := i.ID()
-	must.That(t, ok, "the kernel tells no id of a program")
+	must.That(t, ok, "the kernel has no id of the program")
 	return uint32(id)
 }
 
@@ -96,7 +96,7 @@ func mapID(t testing.TB, a *ebpf.Map) uint32 {
 	t.Helper()
 	i := must.Get(a.Info())(t)
 	id, ok := i.ID()
-	must.That(t, ok, "the kernel tells no id of a map")
+	must.That(t, ok, "the kernel has no id of the map")
 	return uint32(id)
 }
 

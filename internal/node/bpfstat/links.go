@@ -111,7 +111,7 @@ func (m *Meter) linkName(fd, address, length int) string {
 	s.names = [256]byte{}
 	binary.NativeEndian.PutUint64(s.link.union[address:], uint64(uintptr(unsafe.Pointer(&s.names))))
 	binary.NativeEndian.PutUint32(s.link.union[length:], uint32(len(s.names)))
-	if err := info(s, fd, &s.link); err != nil && !errors.Is(err, unix.ENOSPC) { // of which the beginning is there
+	if err := info(s, fd, &s.link); err != nil && !errors.Is(err, unix.ENOSPC) { // the first part is there
 		return "?"
 	}
 	return unix.ByteSliceToString(s.names[:])

@@ -49,18 +49,18 @@ func (m *Meter) keep(a *record.Map, held []holder, pins []pin) {
 	if a.Owner != "" || len(by) == 0 {
 		return
 	}
-	whose := map[string]bool{}
+	owners := map[string]bool{}
 	for _, h := range by {
 		holds := false
 		for _, other := range held {
 			if at, ok := slices.BinarySearchFunc(m.programs, other.program, byID); ok && other.pid == h.pid {
-				whose[m.programs[at].Owner], holds = true, true
+				owners[m.programs[at].Owner], holds = true, true
 			}
 		}
-		whose[""] = whose[""] || !holds
+		owners[""] = owners[""] || !holds
 	}
-	for owner := range whose {
-		if len(whose) == 1 {
+	for owner := range owners {
+		if len(owners) == 1 {
 			a.Owner = owner
 		}
 	}

@@ -39,14 +39,14 @@ func TestWithoutTheCapabilityItIsSaidWhichIsMissing(t *testing.T) {
 		attr  *syscall.SysProcAttr
 		want  string
 	}{
-		{"nobody", &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}, "CAP_SYS_ADMIN is missing"},
+		{"an ordinary user", &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}, "CAP_SYS_ADMIN is missing"},
 		{"root of a user namespace", &syscall.SysProcAttr{
 			Cloneflags:  unix.CLONE_NEWUSER,
 			UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: 0, Size: 1}}, GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: 0, Size: 1}},
 		}, "a user namespace of its own"},
 	} {
 		t.Run(c.claim, func(t *testing.T) {
-			// The binary lies where nobody else may go: it is handed on open.
+			// Only this user can reach the binary, so an open descriptor is passed on.
 			self := must.Get(os.Open("/proc/self/exe"))(t)
 			defer self.Close()
 			cmd := exec.CommandContext(t.Context(), "/proc/self/fd/3")
@@ -106,7 +106,7 @@ func TestBpftoolAgrees(t *testing.T) {
 	for i, p := range before.Programs {
 		said, ok := tool[p.ID]
 		if !ok {
-			continue // it went meanwhile
+			continue // it has gone
 		}
 		compared++
 		at := slices.IndexFunc(after.Counters, func(c Counters) bool { return c.ID == p.ID })
@@ -176,7 +176,7 @@ func BenchmarkRefresh(b *testing.B) {
 	})
 }
 
-// BenchmarkBareLoop is what the others stand beside.
+// BenchmarkBareLoop is the baseline of the others.
 func BenchmarkBareLoop(b *testing.B) {
 	needRoot(b)
 	many(b, loaded)

@@ -470,7 +470,7 @@ func TestWhatWentIsDroppedAndItsLastCountersAreTold(t *testing.T) {
 	check.That(t, !slices.ContainsFunc(l.Programs, func(p record.Program) bool { return p.ID == id }),
 		"it is still listed: the meter itself holds it")
 	check.That(t, slices.Contains(l.Went, last[0]), "the listing says that %+v went, want %+v among them", l.Went, last[0])
-	check.Equal(t, "its counters are told after it went", len(must.Get(m.Counters([]uint32{id}, nil))(t)), 0)
+	check.Equal(t, "counters after it has gone", len(must.Get(m.Counters([]uint32{id}, nil))(t)), 0)
 	_, err = ebpf.NewProgramFromID(ebpf.ProgramID(id))
 	check.That(t, err != nil, "it is still loaded")
 }
@@ -496,7 +496,7 @@ func TestProgramsThatCameAndWentBetweenListingsAreCountedByTheirIDs(t *testing.T
 	stays()
 	l = list(t, m, Filter{})
 	check.That(t, l.Passed >= 3, "%d came and went, want 3", l.Passed) // others may load programs, too
-	check.That(t, l.Passed < before, "%d came and went, of which %d went before the first listing", l.Passed, before)
+	check.That(t, l.Passed < before, "%d came and went, %d of them before the first listing", l.Passed, before)
 }
 
 // A walk of all ids and one above the highest have to tell the same.
@@ -546,7 +546,7 @@ func TestAWholeNameIsReadFromTheProgramsBTF(t *testing.T) {
 		{"its beginning", []string{"tare_t_with_a_l"}, []*ebpf.Program{named}},
 		{"a glob of it", []string{"*_long_name"}, []*ebpf.Program{named}},
 		{"one that differs behind what is kept", []string{"tare_t_with_a_last_name"}, nil},
-		{"a whole name that nobody knows", []string{"tare_t_cut_before_the_end"}, []*ebpf.Program{cut}},
+		{"an unknown full name", []string{"tare_t_cut_before_the_end"}, []*ebpf.Program{cut}},
 		{"two globs", []string{"tare_t_cut*", whole}, []*ebpf.Program{named, cut}},
 	} {
 		programsAre(t, c.claim, list(t, m, Filter{Names: c.globs}), c.want)

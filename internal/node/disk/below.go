@@ -41,7 +41,7 @@ func below(name string, depth int) (device, memory string, err error) {
 	} else if slices.Contains([]string{"tmpfs", "ramfs", "devtmpfs"}, fsType) {
 		return name, name + " lies on a " + fsType, nil
 	} else if fsType != "" && on == "" {
-		return "", "", fmt.Errorf("%s lies on %s, whose device is unknown", name, fsType)
+		return "", "", fmt.Errorf("%s lies on %s with an unknown device", name, fsType)
 	} else if on != "" {
 		device, memory, err = below(on, depth+1)
 		if memory != "" {

@@ -199,7 +199,7 @@ func memory(t *testing.T) string {
 	must.OK(t, unix.Mount("tmpfs", at, "tmpfs", 0, "size=64M"))
 	t.Cleanup(func() {
 		// A loop device lets go of its file a moment after it was detached, if
-		// somebody looks at it.
+		// it is read.
 		for deadline := time.Now().Add(time.Minute); unix.Unmount(at, 0) != nil; time.Sleep(20 * time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Errorf("%s stays mounted", at)

@@ -38,7 +38,7 @@ func TestFindController(t *testing.T) {
 		{"what version 1 has taken is there", "memory", "/sys/fs/cgroup/memory", 1, true},
 		{"what it left is in version 2", "hugetlb", "/sys/fs/cgroup/unified", 2, true},
 		{"what is nowhere is not found", "io", "", 0, false},
-		{"the name of a hierarchy is no controller", "systemd", "", 0, false},
+		{"the name of a hierarchy is not a controller", "systemd", "", 0, false},
 	} {
 		h, ok := c.Find(f.controller)
 		check.That(t, h.Mount == f.mountpoint && h.Version == f.version && ok == f.ok,

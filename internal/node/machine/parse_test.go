@@ -160,7 +160,7 @@ func TestVirtual(t *testing.T) {
 		files map[string]string
 		want  string
 	}{
-		{"bare metal is no hypervisor", x86, nil, ""},
+		{"bare metal", x86, nil, ""},
 		{"a vendor of both sells bare metal too", x86, map[string]string{
 			"sys/class/dmi/id/sys_vendor": "Amazon EC2", "sys/class/dmi/id/product_name": "m5.metal"}, ""},
 		{"a flag alone says only that there is one", guest, nil, "unknown"},

@@ -170,7 +170,7 @@ func TestFastFindsNewDisks(t *testing.T) {
 	root := node1().make(t)
 	f := must.Get(OpenFast(root))(t)
 	defer f.Close()
-	// Its name begins as another's does, and is no partition's.
+	// Its name begins like another one, but it is not a partition.
 	more := diskstats + " 65 0 sdaa 1 0 10 0 1 0 20 0 0 0 0\n 66 0 odd 1 0 10 0 1 0 20 0 0 0 0\n"
 	must.OK(t, errors.Join(os.MkdirAll(string(root)+"/sys/block/sdaa", 0o755), os.WriteFile(string(root)+"/proc/diskstats", []byte(more), 0)))
 	var got Tick
@@ -201,7 +201,7 @@ func TestHostAndFastAgreeOnThisMachine(t *testing.T) {
 	h, err := ReadHost("")
 	must.OK(t, errors.Join(err, f.Read(&x)))
 	check.That(t, h.Used() > 0 && h.Used() < h.Total && h.Free <= h.Total && h.Busy > 0 && h.Anon > 0 && h.Kernel() > 0, "%+v", h)
-	// The machine is at work meanwhile, and may have had no CPU for this.
+	// The machine is busy, and this process may have had no CPU.
 	for _, c := range []struct {
 		name       string
 		host, tick int64

@@ -25,7 +25,7 @@ func initialPids() error {
 		return fmt.Errorf("which pid namespace this is: %w", err)
 	}
 	if st.Ino != initialNamespace {
-		return errors.New("tare runs in a pid namespace of its own, and the kernel tells of the host's pids: run it on the host, or in a container with the host's (--pid=host)")
+		return errors.New("tare runs in another pid namespace than the kernel's events: run it on the host, or in a container with the host's (--pid=host)")
 	}
 	return nil
 }

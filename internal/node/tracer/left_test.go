@@ -109,7 +109,7 @@ func TestATracerThatIsClosedIsNotWaitedFor(t *testing.T) {
 	})
 }
 
-// waiting starts a process that burns when it is told to, and then a child that
+// waiting starts a process that burns CPU time on request, and then a child that
 // burns as much.
 func waiting(t *testing.T, ms int) (cmd *exec.Cmd, release io.Closer) {
 	t.Helper()
@@ -131,8 +131,8 @@ func TestBusyIsWhatTrackedProcessesUse(t *testing.T) {
 		otherIn.Close()
 		_ = other.Wait()
 		used := tr.Used()
-		_, told := used[other.Process.Pid]
-		check.That(t, !told && used[tracked.Process.Pid] >= before && len(used) == 1, "used are %v", used)
+		_, reported := used[other.Process.Pid]
+		check.That(t, !reported && used[tracked.Process.Pid] >= before && len(used) == 1, "used are %v", used)
 		busy := tr.Busy()
 		check.That(t, busy <= 20e6, "%v are counted of one that is not tracked", time.Duration(busy))
 		in.Close()
@@ -191,7 +191,7 @@ func TestWhoHasEndedIsNotTracked(t *testing.T) {
 	for range 200 {
 		_ = exec.Command("sh", "-c", "/bin/true; /bin/true").Run()
 	}
-	check.Equal(t, "tracked processes, of which one is alive", entries(t, tr.loaded.TareTracked), 1)
+	check.Equal(t, "tracked processes, one of them alive", entries(t, tr.loaded.TareTracked), 1)
 	for _, pid := range []int{0, -1, 1 << 30} {
 		err := tr.Track(pid)
 		check.That(t, err != nil, "pid %d was accepted", pid)

@@ -29,7 +29,7 @@ func TestWhatAProcessDoesIsSeen(t *testing.T) {
 			"fork; again exit 5; exit 5; exit=5"},
 		{"a program executed by another thread than the first", func() *exec.Cmd { return part("other", "exit", "6") },
 			"fork; other exit 6; exit 6; exit=6"},
-		{"a process whose first thread ends first", func() *exec.Cmd { return part("leaderless", "9") },
+		{"a process with a first thread that ends first", func() *exec.Cmd { return part("leaderless", "9") },
 			"fork; leaderless 9; exit=9"},
 		{"threads, which are no processes", func() *exec.Cmd { return part("threads", "8", "1") },
 			"fork; threads 8 1; exit=0"},
@@ -103,7 +103,7 @@ func TestCPUTimeIsThatOfWait4(t *testing.T) {
 			want := usage(cmd)
 			d := max(last.CPU-want, want-last.CPU)
 			t.Logf("%v: %v, wait4 says %v", args, time.Duration(last.CPU), time.Duration(want))
-			slack := int64(10e6) // the freeing of memory, of which the race detector has much
+			slack := int64(10e6) // the freeing of memory; the race detector has much
 			check.That(t, d <= max(want/10, slack), "%v: %v, wait4 says %v", args, time.Duration(last.CPU), time.Duration(want))
 		}
 	})

@@ -39,7 +39,7 @@ type Event struct {
 	Comm   string   // the thread's name, up to 15 bytes; of Exec the new one
 	File   string   // of Exec: what was executed, as it was called
 	Args   []string // of Exec: the arguments, cut as Cut says
-	CNI    CNI      // of Exec: what a network plugin is told by its environment; nothing else of it is kept
+	CNI    CNI      // of Exec: variables of a network plugin; no other variables are kept
 	Cut    bool     // Args are not complete
 	CPU    int64    // of Exec and Exit: ns of CPU time that the process has used so far; -1 not known
 	Status int      // of Exit: exit code, 128+n for signal n; -1 not known
@@ -69,7 +69,7 @@ type Tracer struct {
 	queue   queue
 	worker  *worker
 	flushed chan struct{}
-	doubled bool // an exit may be told twice
+	doubled bool // an exit can have two events
 	broken  atomic.Int64
 }
 
@@ -197,7 +197,7 @@ func (t *Tracer) Take(until int64) ([]Event, error) {
 }
 
 // Lost returns the number of events since Open that the kernel or this package dropped.
-// Since Linux 5.12 it includes events whose program was skipped because it already ran
+// Since Linux 5.12 it includes events of a program that was skipped because it already ran
 // on that CPU.
 func (t *Tracer) Lost() int64 {
 	sum := t.broken.Load() + t.queue.lost()

@@ -127,7 +127,7 @@ func build(ref func(id digest.Digest) string, files []probe.File, names ...strin
 	return l.image(ref(config.Digest), config, []v1.Descriptor{blob}, []string{layerFile}), nil
 }
 
-// image completes the files of an image whose configuration and layers are given.
+// image completes the files of an image with a configuration and layers.
 func (l Layout) image(ref string, config v1.Descriptor, layers []v1.Descriptor, saved []string) *Image {
 	m := l.AddJSON(v1.MediaTypeImageManifest, v1.Manifest{
 		Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: v1.MediaTypeImageManifest, Config: config, Layers: layers,
