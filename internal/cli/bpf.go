@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 
 	"github.com/tare-bench/tare/internal/instrument"
 	"github.com/tare-bench/tare/internal/instrument/bpf"
@@ -39,10 +40,13 @@ func enoughFor(ctx context.Context, p *bpf.Options) error {
 	return nil
 }
 
-// here reports whether an address is this machine's own: no other can be listened on.
+// here reports whether an address is this machine's own.
 func here(at netip.Addr) bool {
-	l, err := net.Listen("tcp", netip.AddrPortFrom(at, 0).String())
-	return err == nil && l.Close() == nil
+	own, err := net.InterfaceAddrs()
+	return at.IsLoopback() || at.IsUnspecified() || err == nil && slices.ContainsFunc(own, func(a net.Addr) bool {
+		p, err := netip.ParsePrefix(a.String())
+		return err == nil && p.Addr().Unmap() == at.WithZone("")
+	})
 }
 
 // weighBPF performs a plan.

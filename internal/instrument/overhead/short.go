@@ -44,13 +44,10 @@ func inShort(v *Judgement) *page.Section {
 	least, open := false, false
 	column := func(title string, there func(*shortly) bool, show func(*shortly) page.Cell) {
 		m.AddIf(title, page.Each(rows, func(r *shortly) page.Cell {
-			switch {
-			case there(r):
+			if there(r) {
 				return show(r)
-			case r.why != "":
-				return page.Cell{}
 			}
-			return page.Words(page.Dot)
+			return page.Words(map[bool]string{true: page.Dot}[r.why == ""])
 		}))
 	}
 	isIdle := func(r *shortly) bool { return r.idle != nil }

@@ -14,9 +14,6 @@ import (
 // mostParts are the parts of a start that an answer names.
 const mostParts = 4
 
-// setKey is a helper that every start of docker's waits for.
-const setKey = "libnetwork-setkey"
-
 // answer is how long a start takes and what takes the time, a sentence a target, and which
 // starts have no end.
 func (j *Judgement) answer() (out []string) {
@@ -55,8 +52,8 @@ func (j *Judgement) answer() (out []string) {
 			out = append(out, text+".")
 		}
 	}
-	if strings.Contains(strings.Join(out, " "), setKey) {
-		out = append(out, setKey+" is dockerd's hook in runc create: it waits until dockerd has set up the container's network namespace; with --network host there is none.")
+	if strings.Contains(strings.Join(out, " "), "libnetwork-setkey") {
+		out = append(out, "libnetwork-setkey is dockerd's hook in runc create: it waits until dockerd has set up the container's network namespace; with --network host there is none.")
 	}
 	for i := range j.Found {
 		if f := &j.Found[i]; f.Code == foundNoEnd {

@@ -123,8 +123,7 @@ func (h *holder) is(owner string) bool {
 func (m *Meter) ownedBy(owners []string, l *Listing) (map[uint32]bool, error) {
 	ids := map[uint32]bool{}
 	for _, owner := range owners {
-		pid, err := strconv.Atoi(owner)
-		if err == nil {
+		if pid, err := strconv.Atoi(owner); err == nil {
 			held, _, err := m.held(pid, false)
 			if procs.Gone(err) {
 				err = errors.New("there is no such process")
