@@ -285,6 +285,9 @@ func (c *Comparison) advice() string {
 			}
 		}
 		words := append([]string{run.Header.Experiment, "host", "floor"}, names...)
+		if run.Header.Environment.Kernel == "" { // nothing can be measured again
+			return fmt.Sprintf("to decide, give at least %d records a side", stat.FewestRuns)
+		}
 		if run.Header.Experiment == "" || slices.ContainsFunc(words, func(w string) bool { return !plain.MatchString(w) }) {
 			return "to decide, give at least 3 records a side, or measure both sides in the same rounds (tare gate --interleave)"
 		}

@@ -188,7 +188,7 @@ func (c *Comparison) take() error {
 			}
 			seen[run.Header.RunID] = s.Name
 			key := s.Name + "\x00" + c.circumstances(run)
-			if _, met := like[key]; !met || run.Header.Environment.Kernel == "" { // what is not known is not the same
+			if _, met := like[key]; !met {
 				like[key] = len(c.runs)
 			}
 			c.runs = append(c.runs, sided{run, s.Name, like[key]})

@@ -84,7 +84,7 @@ func TestWhatDiffersDecidesWhatIsSaid(t *testing.T) {
 		{"two machines never give a verdict on a runtime", func(r *Run) { r.Header.Environment.CPUModel = "Neoverse" }, "CPU: EPYC (old), Neoverse (new)", stat.Undecided, "no verdict: the records differ in their machine"},
 		{"nor where tare is another, too", func(r *Run) { r.Header.Environment.CPUModel, r.Header.Version = "Neoverse", "v2" }, "tare: v1", stat.Undecided, "no verdict: the records differ in their machine"},
 		{"two architectures neither", func(r *Run) { r.Header.Environment.Arch = "arm64" }, "arch: amd64", stat.Undecided, "no verdict"},
-		{"a machine that is not known may be another", func(r *Run) { r.Header.Environment = record.Environment{} }, "machine", stat.Undecided, "no verdict"},
+		{"an unknown machine is unlike a known one", func(r *Run) { r.Header.Environment = record.Environment{} }, "machine", stat.Undecided, "no verdict"},
 		{"one machine with two kernels gives one on the kernel", func(r *Run) {
 			r.Header.Environment.Kernel, r.Header.Environment.Memory = "6.18.0", r.Header.Environment.Memory-1<<20
 		}, "kernel: 6.1.0 (old), 6.18.0 (new)", stat.Different, "verdicts are on kernel"},
@@ -126,6 +126,42 @@ func TestWhatDiffersDecidesWhatIsSaid(t *testing.T) {
 		if !strings.Contains(text, tt.says) || strings.Contains(text, "unlike records") != (tt.refused != "") || len(c.Findings()) > 0 != (tt.refused != "") {
 			t.Errorf("%s: it says\n%s", tt.name, text)
 		}
+	}
+}
+
+func TestRecordsOfUnknownMachinesAreCompared(t *testing.T) {
+	t.Parallel()
+	on := func(name string) func(*Run) {
+		return func(r *Run) {
+			r.Header.Environment = record.Environment{}
+			if name != "" {
+				r.Labels = figure.Of("machine", name)
+			}
+		}
+	}
+	named := func(r *Run) { r.Labels = figure.Of("machine", "a") }
+	for _, tt := range []struct {
+		name     string
+		old, new func(*Run)
+		refused  string
+		unknown  bool
+	}{
+		{"neither is known, which is said once", on(""), on(""), "", true},
+		{"a label names the machine", on("a"), on("a"), "", false},
+		{"also beside a known machine", named, on("a"), "", false},
+		{"two labels are two machines", on("a"), on("b"), "machine: a (old), b (new)", false},
+		{"one label is none for the other", on("a"), on(""), "machine: a (old), ? (new)", true},
+		{"two labels part known machines, too", named, func(r *Run) { r.Labels = figure.Of("machine", "b") }, "machine: a (old), b (new)", false},
+	} {
+		sides := []Side{three("old", "a", map[string]float64{"runc": 100}, tt.old), three("new", "b", map[string]float64{"runc": 110}, tt.new)}
+		c, err := New(sides, Options{})
+		if tt.refused != "" {
+			check.That(t, err != nil && strings.Contains(err.Error(), tt.refused), "%s: %v", tt.name, err)
+			continue
+		}
+		must.OK(t, err)
+		text := draw(t, c.Page())
+		check.That(t, strings.Count(text, "is unknown") == map[bool]int{true: 1}[tt.unknown] && strings.Contains(text, "worse p<"), "%s: it says\n%s", tt.name, text)
 	}
 }
 

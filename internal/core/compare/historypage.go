@@ -20,6 +20,9 @@ func (h *History) Page() *page.Page {
 	if h.undated != nil {
 		p.Head = append(p.Head, "left out, since they have no date to be ordered by: "+page.Listed(h.undated)+"; "+numberThem)
 	}
+	if unknown := h.of.unknown(); unknown != "" {
+		p.Head = append(p.Head, unknown)
+	}
 	p.Add(h.of.recorded(true), (&Comparison{Differences: h.unlike}).unlikeTable(), h.changes(), h.courses())
 	return p
 }

@@ -45,8 +45,14 @@ func (c *Comparison) head() (lines []string) {
 		for i, run := range s.Runs {
 			names[i] = page.Known(run.Header.RunID)
 		}
-		env := &s.Runs[0].Header.Environment
-		lines = append(lines, page.Dotted(page.Heading(s.Name)+": "+page.Amount(len(s.Runs), "run")+" "+page.Listed(names), "Linux "+page.Known(env.Kernel), env.Arch, page.Processor(env)))
+		line, env := page.Heading(s.Name)+": "+page.Amount(len(s.Runs), "run")+" "+page.Listed(names), &s.Runs[0].Header.Environment
+		if env.Kernel != "" {
+			line = page.Dotted(line, "Linux "+env.Kernel, env.Arch, page.Processor(env))
+		}
+		lines = append(lines, line)
+	}
+	if unknown := c.unknown(); unknown != "" {
+		lines = append(lines, unknown)
 	}
 	if c.returned {
 		lines = append(lines, "times are compared by when the call returned where rounds of one side lack the first instruction")

@@ -129,7 +129,7 @@ func (c *Comparison) circumstances(run *Run) string {
 	for i := range run.Targets {
 		facts = append(facts, target(&run.Targets[i])...)
 	}
-	return fmt.Sprintf("%d %q %#v", ofMemory(&c.memories, e.Memory), run.Header.Experiment+" "+run.Header.Version, append(facts, environment(e)...))
+	return fmt.Sprintf("%d %q %#v", ofMemory(&c.memories, e.Memory), run.Labels.Get(machineLabel)+" "+run.Header.Experiment+" "+run.Header.Version, append(facts, environment(e)...))
 }
 
 // ofMemory is the place of an amount of memory among those that are not the same.
@@ -159,6 +159,24 @@ func (c *Comparison) between(a, b int) []Difference {
 // some before it counts.
 func SameMemory(a, b int64) bool { return math.Abs(float64(a-b)) <= 0.02*float64(a) }
 
+// machineLabel is the label that names the machine of a record. An imported record without it
+// is of an unknown machine, and two of those may be of the same one.
+const machineLabel = "machine"
+
+// unknown reports how many of the runs are of an unknown machine, once for all of them.
+func (c *Comparison) unknown() string {
+	n := 0
+	for _, run := range c.runs {
+		if run.Header.Environment.Kernel == "" && run.Labels.Get(machineLabel) == "" {
+			n++
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("the machine of %d of %s is unknown and may be the reason for a difference: name it with tare label RECORD machine=NAME", n, page.Amount(len(c.runs), "run"))
+}
+
 func differences(a, b *sided) (out []Difference) {
 	add := func(kind Kind, target, field, was, is string) {
 		if kind == Option {
@@ -166,13 +184,16 @@ func differences(a, b *sided) (out []Difference) {
 		}
 		out = append(out, Difference{kind, target, field, was, is, [2]string{a.side, b.side}})
 	}
-	if ea, eb := &a.Header.Environment, &b.Header.Environment; ea.Kernel == "" || eb.Kernel == "" {
-		add(Machine, "", "machine", ea.CPUModel, eb.CPUModel) // of what was imported it is not known
-	} else {
+	ea, eb := &a.Header.Environment, &b.Header.Environment
+	known, other, was, is := ea.Kernel != "", eb.Kernel != "", a.Labels.Get(machineLabel), b.Labels.Get(machineLabel)
+	switch {
+	case known && other && (was == is || was == "" || is == ""):
 		if !SameMemory(ea.Memory, eb.Memory) {
 			add(Machine, "", "memory", page.Size(float64(ea.Memory)), page.Size(float64(eb.Memory)))
 		}
 		differ(environment(ea), environment(eb), add)
+	case was != is || was == "" && known != other:
+		add(Machine, "", machineLabel, cmp.Or(was, ea.CPUModel), cmp.Or(is, eb.CPUModel))
 	}
 	if a.Header.Version != b.Header.Version {
 		add(Instrument, "", "tare", a.Header.Version, b.Header.Version)

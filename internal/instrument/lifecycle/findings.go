@@ -116,9 +116,9 @@ func (j *Judgement) unsteady(t *table, add func(record.Finding)) {
 		targets = append([]string{""}, targets...) // all of them
 	}
 	tests := len(j.tables()) * len(targets) // that are read together
-	again := "raise --warmup"
-	if j.imported() != nil {
-		again = "when the tool runs again, let it warm up first"
+	cold, changed := "caches were still cold; raise --warmup", "something warmed up, filled up or throttled; raise --warmup, or look"
+	if j.imported() != nil { // it cannot be measured again
+		cold, changed = "caches may have been cold: read the others without it", "something filled up or throttled: look"
 	}
 	first, drift := false, false
 	for _, name := range targets {
@@ -134,7 +134,7 @@ func (j *Judgement) unsteady(t *table, add func(record.Finding)) {
 		s := stat.SteadinessOf(rows, tests)
 		if s.First.Found && !first {
 			first = name == ""
-			advice := "caches were still cold; " + again
+			advice := cold
 			if s.First.Ratio <= 1 {
 				advice = "something filled up or was throttled after it; look at what the rounds leave behind"
 			}
@@ -143,7 +143,7 @@ func (j *Judgement) unsteady(t *table, add func(record.Finding)) {
 		if s.Half.Found && !drift {
 			drift = name == ""
 			put(finding.Drift, fmt.Sprintf("the second half of the rounds is %+.0f %% off the first (%s, %s)", 100*(s.Half.Ratio-1), means(s.Rows), stat.P(s.Half.P)),
-				"something warmed up, filled up or throttled; "+again+", or look at what else the machine did. Comparisons hold where others drifted alike: rounds are paired")
+				changed+" at what else the machine did. Comparisons hold where others drifted alike: rounds are paired")
 		}
 	}
 }

@@ -35,7 +35,7 @@ func TestAdviceOnTheFirstRoundCanBeFollowed(t *testing.T) {
 		not      string
 	}{
 		{"a slow one is a cold cache", 1.5, false, "raise --warmup", ""},
-		{"what a tool measured before cannot be warmed up", 1.5, true, "when the tool runs again", "--warmup"},
+		{"an imported record gets no advice to warm up", 1.5, true, "caches may have been cold", "warm"},
 		{"a fast one is not a cold cache", 0.4, false, "what the rounds leave behind", "cold"},
 	} {
 		l := judged(t, write(func(w *written) {
