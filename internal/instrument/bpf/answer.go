@@ -36,6 +36,12 @@ func (j *Judgement) answer() (out []string) {
 	if j.Failed > 0 {
 		out = append(out, fmt.Sprintf("Failed: %d of %s%s.", j.Failed, page.Amount(j.Total, "point"), j.reason()))
 	}
+	for i := range j.Rows {
+		if r := &j.Rows[i]; out == nil && j.Imported != nil && r.QPS.Known() {
+			out = append(out, fmt.Sprintf("%s, %s: %s requests a second, p99 %s.", page.Heading(r.Client), page.Amount(r.Asked.Connections, "connection"),
+				page.Rounded(r.QPS.Estimate, page.Significant), page.Rounded(r.P99.Estimate, page.Duration)))
+		}
+	}
 	if out == nil {
 		out = []string{"No point was measured."}
 	}
@@ -68,9 +74,7 @@ func (j *Judgement) cpuAnswer() string {
 		return ""
 	}
 	text := fmt.Sprintf("%s %% of one core at %s requests a second", page.Rounded(most.BPFCore.Estimate, page.Hundred), page.Rounded(most.QPS.Estimate, page.Significant))
-	if j.Imported == nil {
-		text = "programs (" + chosen(j) + "): " + text
-	}
+	text = "programs (" + chosen(j) + "): " + text
 	if most.PerRequest.Known() {
 		text += ", " + page.Rounded(most.PerRequest.Estimate, page.Duration) + " a request"
 	}

@@ -91,7 +91,9 @@ func howMeasured(v *Judgement) *page.Section {
 	p := &v.Plan
 	s := &page.Section{Title: "what was measured", Style: term.Bold, Part: page.Method}
 	items := under("asked", asked(v), page.LongestTitle)
-	if items == nil {
+	if items == nil && v.Imported != nil {
+		items = []page.Item{{Key: "asked", Text: "unknown"}}
+	} else if items == nil {
 		items = []page.Item{{Key: "asked", Text: "a server of tare's own, on loopback"}}
 	}
 	loop := "a closed loop: every connection asks again as soon as it has its answer; latencies are of those requests only that were sent, and a stall delays the next ones unseen (coordinated omission)"

@@ -126,7 +126,9 @@ func requestsByLoad(v *Judgement) *page.Section {
 			return page.Value([]*figure.Figure{&r.P50, &r.P90, &r.P99, &r.P999}[i], page.Duration)
 		}))
 	}
-	m.Add("eBPF per request", page.Each(v.Rows, func(r *Row) page.Cell { return page.InBrackets(&r.PerRequest, page.Duration) }))
+	if v.Imported == nil {
+		m.Add("eBPF per request", page.Each(v.Rows, func(r *Row) page.Cell { return page.InBrackets(&r.PerRequest, page.Duration) }))
+	}
 	m.AddIf("errors", page.Each(v.Rows, func(r *Row) page.Cell { return counted(r.Errors, page.Dot) }))
 	m.AddUnless("not sent", page.Each(v.Rows, func(r *Row) page.Cell { return counted(r.Unsent, page.None) }))
 	m.AddUnless("QPS × by statistics", page.Each(v.Rows, priceCell))

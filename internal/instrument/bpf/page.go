@@ -19,12 +19,17 @@ func (j *Judgement) Page(o page.Options) *page.Page {
 		p.Add(cpu)
 		cpu = nil
 	}
+	requests := requestsByLoad(j)
+	if j.Imported != nil {
+		p.Add(requests)
+		requests = nil
+	}
 	if len(j.Rows) == 0 && len(j.Growth) == 0 {
 		p.Add(&page.Section{Title: "no point was measured"})
 	}
 	p.Failed(j.Failed, fmt.Sprintf("failed %d/%d points, round by round", j.Failed, j.Total))
 	p.Add(page.Findings(j.Found, page.Lanes, o))
-	p.AddDetails(quotaWhy(j), cpu, growthEach(j, o), requestsByLoad(j), byProgram(j, o), programsTable(j, o), mapsTable(j, o), howMeasured(j), page.Needed(j.Record.Targets), whole(j, o))
+	p.AddDetails(quotaWhy(j), cpu, growthEach(j, o), requests, byProgram(j, o), programsTable(j, o), mapsTable(j, o), howMeasured(j), page.Needed(j.Record.Targets), whole(j, o))
 	return p
 }
 
