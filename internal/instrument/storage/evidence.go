@@ -244,7 +244,7 @@ func (w *Cell) inMemory() (why string, ok bool) {
 }
 
 // guestNames are in the names of what runs workloads on a kernel of their own.
-var guestNames = []string{"kata", "runsc", "gvisor", "firecracker", "qemu"}
+var guestNames = []string{"kata", "runsc", "gvisor", "firecracker", "qemu", "clh", "cloud-hypervisor", "dragonball", "stratovirt"}
 
 // hasGuest says whether the workload's kernel is not the host's, and so may have
 // a page cache that the host does not see.

@@ -27,7 +27,35 @@ func parseFioJSON(text string) (output, error) {
 	if err != nil {
 		return output{}, err
 	}
+	return out.result()
+}
+
+// runs are the results in the JSON: one of all jobs together, or of fio --client one of
+// each host and one of all of them.
+func (out *fioOutput) runs() (all []*fioOutput) {
+	if len(out.Jobs) > 0 {
+		return []*fioOutput{out}
+	}
+	for _, j := range out.Clients {
+		one := *out
+		if one.hosts = 1; j.Name == allClients {
+			one.hosts, j.Options = len(out.Clients)-1, out.Clients[0].Options
+		}
+		one.Jobs = []fioJob{j}
+		all = append(all, &one)
+	}
+	return all
+}
+
+// allClients is the name that fio gives the sum of its clients.
+const allClients = "All clients"
+
+// result is that of all jobs together.
+func (out *fioOutput) result() (output, error) {
 	var sides [2][]flow // reads and writes of each job
+	if len(out.Jobs) == 0 {
+		return output{}, errors.New("it is of fio --client: import it")
+	}
 	for i := range out.Jobs {
 		j := &out.Jobs[i]
 		if err := j.check(&out.Jobs[0]); err != nil {
@@ -50,6 +78,7 @@ func parseFioJSON(text string) (output, error) {
 	}
 	c.Paced, c.CPU = out.paced(), out.cpu()
 	job, cache := out.job()
+	job.NumJobs *= max(out.hosts, 1)
 	o := output{Job: job, Cache: cache, Version: out.Version, Claim: c}
 	if out.Time > 0 {
 		o.began = out.Time - out.Jobs[0].Elapsed
@@ -64,6 +93,8 @@ type fioOutput struct {
 	Time    int64             `json:"timestamp"` // s since 1970, of the output
 	Global  map[string]string `json:"global options"`
 	Jobs    []fioJob          `json:"jobs"`
+	Clients []fioJob          `json:"client_stats"` // of fio --client, instead of jobs
+	hosts   int
 }
 
 type fioJob struct {
@@ -120,7 +151,7 @@ func decodeFio(text string) (*fioOutput, error) {
 	switch {
 	case found == nil:
 		return nil, errors.New("it holds no JSON object")
-	case len(found.Jobs) == 0:
+	case len(found.Jobs)+len(found.Clients) == 0:
 		return nil, errors.New("it holds no jobs")
 	case !strings.HasPrefix(found.Version, "fio-") || len(found.Version) > 100 || !printable(found.Version):
 		return nil, fmt.Errorf("its version %.40q is not one of fio's", found.Version)
@@ -171,6 +202,7 @@ type flow struct {
 	record.Flow
 	runtime int64 // ms
 	mean    float64
+	rounded [2]float64 // bytes/s and IOPS that rounding may take or add
 }
 
 // flow takes the figures as they are, once they agree with each other.
@@ -209,16 +241,22 @@ func (f *fioFlow) kibibytes() bool {
 // check holds the figures against each other; part is how far rounded ones may be
 // apart.
 func (f *flow) check(part float64) error {
+	if f.runtime > 0 && f.IOPS == 0 { // rounded to nothing
+		f.IOPS = float64(f.IOs) * 1000 / float64(f.runtime)
+	}
+	if f.runtime > 0 && f.Bandwidth == 0 {
+		f.Bandwidth = float64(f.Bytes) * 1000 / float64(f.runtime)
+	}
 	switch {
 	case f.Bytes < 0 || f.Bytes > maxBytes || f.IOs < 0 || f.IOs > maxIOs:
 		return fmt.Errorf("%d bytes in %d requests cannot be", f.Bytes, f.IOs)
 	case !within(f.Bandwidth, maxBandwidth) || !within(f.IOPS, maxIOPS):
 		return fmt.Errorf("%g bytes/s and %g IOPS cannot be", f.Bandwidth, f.IOPS)
-	case f.Bytes > 0 && (f.runtime == 0 || f.Bandwidth == 0):
+	case f.Bytes > 0 && f.runtime == 0:
 		return errors.New("it took less than a millisecond, so fio gives no bandwidth: make the job larger")
-	case f.Bytes > 0 && !near(f.Bandwidth, float64(f.Bytes)*1000/float64(f.runtime), part, 2048):
+	case f.Bytes > 0 && !near(f.Bandwidth, float64(f.Bytes)*1000/float64(f.runtime), part, max(2048, f.rounded[0])):
 		return fmt.Errorf("%d bytes in %d ms are not %g bytes/s: it contradicts itself", f.Bytes, f.runtime, f.Bandwidth)
-	case f.IOs > 0 && f.runtime > 0 && !near(f.IOPS, float64(f.IOs)*1000/float64(f.runtime), part, 1):
+	case f.IOs > 0 && f.runtime > 0 && !near(f.IOPS, float64(f.IOs)*1000/float64(f.runtime), part, max(1, f.rounded[1])):
 		return fmt.Errorf("%d requests in %d ms are not %g IOPS: it contradicts itself", f.IOs, f.runtime, f.IOPS)
 	}
 	return nil

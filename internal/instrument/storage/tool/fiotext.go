@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -22,8 +21,8 @@ var (
 	fioHead = storage.Pattern(`^(.{0,120}?): \(groupid=(\d{1,9}), jobs=(\d{1,9})\): err=\s*(-?\d{1,9})`)
 	// "read : io=8192.0MB, bw=4300.3MB/s, iops=8600, runt=  1905msec"
 	fio2Flow = storage.Pattern(`\b(read|write)\s*:\s*io=\s*([\d.]{1,20})([KMGTP]?i?)B?, *bw=\s*([\d.]{1,20})([KMGTP]?i?)(B|b|bit)?/s, *iops=\s*([\d.]{1,20})([kKMG]?)\s*, *runt=\s*(\d{1,15})\s*msec`)
-	// "read: IOPS=647, BW=324MiB/s (340MB/s)(8192MiB/25285msec)"
-	fio3Flow = storage.Pattern(`\b(read|write):\s*IOPS=([\d.]{1,20})([kKMG]?), *BW=([\d.]{1,20})([kKMGTP]?i?)(B|b|bit)/s(?:\s*\([^)]{1,30}/s\))?\s*\(([\d.]{1,20})([kKMGTP]?i?)B/(\d{1,15})msec\)`)
+	// "read: IOPS=647, BW=324MiB/s (340MB/s)(8192MiB/25285msec)", of all clients "BW=235Mi (246M)(469MiB/2001msec)"
+	fio3Flow = storage.Pattern(`\b(read|write):\s*IOPS=([\d.]{1,20})([kKMG]?), *BW=([\d.]{1,20})([kKMGTP]?i?)(?:(B|b|bit)/s)?(?:\s*\([^)/]{1,30}(?:/s)?\))?\s*\(([\d.]{1,20})([kKMGTP]?i?)B/(\d{1,15})msec\)`)
 	fioCut   = storage.Pattern(`\b(?:read|write)\s*: *(?:io=.*bw=|IOPS=.*BW=)`)
 	// "clat (usec): min=68, max=20135, avg=890.93, stdev=1048.53"
 	fioSpread    = storage.Pattern(`^(clat|lat) \(([num]sec)\)\s*:\s*min=\s*([\d.]{1,20}[kKMG]?), max=\s*([\d.]{1,20}[kKMG]?), avg=\s*([\d.]{1,20}[kKMG]?),`)
@@ -70,6 +69,7 @@ func (t *fioText) line(f *finder) {
 		f.flush()
 		t.version = "fio-" + m[1]
 	} else if m := fioDescription().FindStringSubmatch(l.text); m != nil {
+		f.flush()
 		t.describe(m)
 	} else if m := fioHead().FindStringSubmatch(l.text); m != nil {
 		t.begin(f, m)
@@ -107,6 +107,11 @@ func (t *fioText) begin(f *finder, m []string) {
 	} else {
 		r.settle()
 	}
+	if m[1] == allClients && len(t.described) == 1 {
+		for _, j := range t.described {
+			t.described[allClients] = j
+		}
+	}
 	t.run.jobs = min(t.run.jobs+numberOrNone(m[3]), math.MaxInt32)
 	if m[4] != "0" {
 		t.run.err = fmt.Errorf("fio gave up with error %s", m[4])
@@ -129,7 +134,10 @@ func (t *fioText) figures(f *finder, way string, said [4]string, ms string, base
 	if said[2] == "b" || said[2] == "bit" {
 		bandwidth /= 8
 	}
-	one := flow{runtime: runtime}
+	one := flow{runtime: runtime, rounded: [2]float64{lastDigit(said[1], base), lastDigit(said[3], 1000)}}
+	if runtime > 0 {
+		one.rounded[0] += lastDigit(said[0], base) * 1000 / float64(runtime)
+	}
 	one.Bytes, one.Bandwidth, one.IOPS = int64(min(bytes, maxBytes+1)), bandwidth, iops
 	if err := errors.Join(err, also, third, fourth); err != nil {
 		r.err = fmt.Errorf("fio's text: %w", err)
@@ -140,6 +148,15 @@ func (t *fioText) figures(f *finder, way string, said [4]string, ms string, base
 	}
 	*to = append(*to, one)
 	r.last = &(*to)[len(*to)-1]
+}
+
+// lastDigit is what one in the last digit of a figure is worth: fio may be asked to print
+// one digit only.
+func lastDigit(figure string, base float64) float64 {
+	number := strings.TrimRight(figure, "kKMGTPi")
+	_, decimals, _ := strings.Cut(number, ".")
+	unit, _ := amount("1"+figure[len(number):], base) // its caller has the error
+	return unit * math.Pow10(-len(decimals))
 }
 
 // detail reads latencies and counts, which follow their direction's figures.
@@ -186,9 +203,13 @@ func (f *finder) flush() {
 	o := output{Line: r.at, Version: t.version, Err: r.err, Job: t.described[r.name]}
 	o.Job.Tool, o.Job.NumJobs = storage.ToolFio, r.jobs
 	var err error
-	o.Claim, err = added(r.sides)
-	for _, f := range slices.Concat(r.sides[0], r.sides[1]) {
-		err = errors.Join(err, f.check(roundedText))
+	for _, side := range r.sides {
+		for i := range side {
+			err = errors.Join(err, side[i].check(roundedText))
+		}
+	}
+	if err == nil {
+		o.Claim, err = added(r.sides)
 	}
 	if err != nil && o.Err == nil {
 		o.Err = fmt.Errorf("fio's text: %w", err)

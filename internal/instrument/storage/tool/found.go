@@ -63,7 +63,8 @@ type finder struct {
 	lines []keptLine
 	at    int
 	fio   fioText
-	dd    string // the command of dd that came last, until it has a result
+	dd    string // the operands of the last command of dd
+	ddAt  int    // the line behind its last result, 0 before that
 	made  string // the version of the sysbench that makes files, until it has
 	found []output
 	left  int
@@ -88,7 +89,7 @@ func (f *finder) upTo(line int) string {
 var (
 	// keptEscapes colour a console (ECMA-48 CSI, and OSC).
 	keptEscapes = storage.Pattern("\x1b\\[[0-?]*[ -/]*[@-~]|\x1b\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|\x1b[@-Z\\\\-_]")
-	keptTags    = storage.Pattern(`</?[a-zA-Z!][^<>]{0,1000}>`)
+	keptTags    = storage.Pattern(`</?[a-zA-Z!][^<>]{0,1000}>|^<[\w.:-]{1,100}> ?`) // or the host that fio --client names
 	keptBreak   = storage.Pattern(`(?i)<br\s*/?>`)
 )
 
@@ -184,19 +185,26 @@ func (f *finder) fioJSON() int {
 	in = in[:min(len(in), maxJSON)]
 	d := json.NewDecoder(strings.NewReader(in))
 	var whole json.RawMessage
-	var o output
-	used := len(in)
+	used, line := len(in), f.lines[f.at].number
 	err := d.Decode(&whole)
 	if err == nil {
 		used = int(d.InputOffset()) + 1 // the line's end
-		o, err = parseFioJSON(string(whole))
+		var out *fioOutput
+		if out, err = decodeFio(string(whole)); err == nil {
+			for _, run := range out.runs() {
+				o, err := run.result()
+				f.take("fio's JSON", line, o, err)
+			}
+		}
 	} else {
 		if broken, ok := errors.AsType[*json.SyntaxError](err); ok {
 			used = int(broken.Offset) - 1
 		}
 		err = fmt.Errorf("it breaks off or is longer than %d MiB", maxJSON>>20)
 	}
-	f.take("fio's JSON", f.lines[f.at].number, o, err)
+	if err != nil {
+		f.take("fio's JSON", line, output{}, err)
+	}
 	return max(strings.Count(in[:min(used, len(in))], "\n"), 1)
 }
 
@@ -278,22 +286,22 @@ func (f *finder) sysbenchText() (text string, n int, files bool) {
 	return f.upTo(f.at + n), n, files
 }
 
-// ddCommandLine is dd with its operands, as a console shows what was typed.
-var ddCommandLine = storage.Pattern("(?:^|[\\s/;|&(`$#])dd((?:\\s+[a-z]{2,6}=\\S{1,400})+)")
+// ddCommandLine is dd with its operands, as typed on a console or quoted for a shell.
+var ddCommandLine = storage.Pattern("(?:^|[\\s/;|&(`$#\"'])dd((?:\\s+[\"']?[a-z]{2,6}=[\"']?[^\\s\"'`;|&)]{1,400}[\"']?)+)")
 
-// ddFlags are those of an operand, up to what a shell or a page puts behind them.
-var ddFlags = storage.Pattern(`(?:^|\s)([io]flag)=([a-zA-Z0-9_,-]+)`)
+// ddOperand is one of them, without its quotes.
+var ddOperand = storage.Pattern(`([a-z]+)=["']?([^\s"']+)`)
 
 // ddLike is its last line in English, which may be cut off.
 var ddLike = storage.Pattern(`^\d+ bytes .*(?:copied,|transferred in) `)
 
-// ddEnd reads dd's last line with the two before it. Only the command says which
-// way the bytes went.
+// ddEnd reads dd's last line with the two before it. The direction is in the command only,
+// which may have several results, as in a loop.
 func (f *finder) ddEnd() int {
 	l := f.lines[f.at]
 	if len(l.text) <= maxDDWords {
 		if m := ddCommandLine().FindStringSubmatch(l.text); m != nil {
-			f.dd = m[1]
+			f.dd, f.ddAt = m[1], 0
 		}
 	}
 	if l.progress || len(l.text) > 400 || !ddCopied().MatchString(l.text) && !ddLike().MatchString(l.text) {
@@ -304,31 +312,34 @@ func (f *finder) ddEnd() int {
 	for from > max(0, f.at-2) && ddRecordLine().MatchString(f.lines[from-1].text) {
 		from--
 	}
-	text := f.text[f.lines[from].at : l.at+len(l.text)]
-	rw := storage.RWWrite
-	if strings.Contains(f.dd, "of=/dev/null") {
-		rw = storage.RWRead
+	if f.ddAt != 0 && f.ddAt != from { // something is between it and the command's last result
+		f.dd = ""
 	}
-	o, _, err := parseDD(text, rw)
-	if err == nil && rw == storage.RWRead && strings.Contains(f.dd, "if=/dev/zero") {
-		err = errors.New("from /dev/zero to /dev/null: no storage was in it")
-	}
-	if o.Assumed = f.dd == ""; !o.Assumed {
-		o.Cache = cacheOf(ddDirect(f.dd, rw))
-	}
-	f.dd = ""
-	f.take("dd", f.lines[from].number, o, err)
+	f.ddAt = f.at + 1
+	rw, cache, err := ddOf(f.dd)
+	o, _, wrong := parseDD(f.text[f.lines[from].at:l.at+len(l.text)], rw)
+	o.Cache, o.Assumed = cache, f.dd == ""
+	f.take("dd", f.lines[from].number, o, errors.Join(wrong, err))
 	return 1
 }
 
-// ddDirect tells whether a command of dd goes past the page cache on its way: in what it
-// reads, or in what it writes.
-func ddDirect(operands, rw string) bool {
-	side := "oflag"
-	if rw == storage.RWRead {
-		side = "iflag"
+// ddOf returns the direction and the cache of a command of dd. What is thrown away was
+// read, of /dev/zero and the like nothing was.
+func ddOf(operands string) (rw, cache string, err error) {
+	of := map[string]string{}
+	for _, m := range ddOperand().FindAllStringSubmatch(operands, -1) {
+		of[m[1]] = m[2]
 	}
-	return slices.ContainsFunc(ddFlags().FindAllStringSubmatch(operands, -1), func(m []string) bool {
-		return m[1] == side && slices.Contains(strings.Split(m[2], ","), "direct")
-	})
+	made := slices.Contains([]string{"/dev/zero", "/dev/urandom", "/dev/random"}, of["if"])
+	thrown := slices.Contains([]string{"/dev/null", "/dev/zero", "/dev/full"}, of["of"])
+	side := "oflag"
+	switch rw = storage.RWWrite; {
+	case operands == "":
+		return rw, "", nil
+	case made && thrown:
+		err = fmt.Errorf("from %s to %s: no storage was in it", of["if"], of["of"])
+	case thrown, !made && of["of"] == "":
+		rw, side = storage.RWRead, "iflag"
+	}
+	return rw, cacheOf(slices.Contains(strings.Split(of[side], ","), "direct")), err
 }

@@ -57,6 +57,7 @@ var sbForms = []struct {
 	{sbForm(`min: +{n}(?:ms)?`), []string{"min"}},
 	{sbForm(`avg: +{n}(?:ms)?`), []string{"avg"}},
 	{sbForm(`max: +{n}(?:ms)?`), []string{"max"}},
+	{sbForm(`sum: +{n}`), []string{"sum"}},
 	{sbForm(`(?:approx\. +)?50(?:th)? percentile: +{n}(?:ms)?`), []string{"p50"}},
 	{sbForm(`(?:approx\. +)?95(?:th)? percentile: +{n}(?:ms)?`), []string{"p95"}},
 	{sbForm(`(?:approx\. +)?99(?:th)? percentile: +{n}(?:ms)?`), []string{"p99"}},
