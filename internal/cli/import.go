@@ -1,12 +1,12 @@
 package cli
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"math"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,6 +20,7 @@ import (
 	operations "github.com/tare-bench/tare/internal/instrument/lifecycle/tool"
 	"github.com/tare-bench/tare/internal/instrument/storage"
 	"github.com/tare-bench/tare/internal/instrument/storage/tool"
+	"github.com/tare-bench/tare/internal/instrument/transcript"
 	"github.com/tare-bench/tare/internal/subject/setting"
 	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/internal/version"
@@ -27,9 +28,11 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// importFlags say what texts do not say of themselves.
+// importFlags are what texts lack.
 type importFlags struct {
-	volume, cache, op string
+	volume, cache, op  string
+	samples            bool
+	unit, column, done string
 }
 
 func newImport(s *app) *cobra.Command {
@@ -37,29 +40,33 @@ func newImport(s *app) *cobra.Command {
 	var out outputFlags
 	c := &cobra.Command{
 		Use:   "import [LABEL=]FILE...",
-		Short: "Make a record of what other tools told earlier, in any text that was kept",
-		Long: `Find what other tools told in any text (a page, Markdown, a console, a log) and make
-records of it, so that old figures can be compared and judged by the same rules as
-tare's own. FILE "-" is standard input. Each format is known by its content:
+		Short: "Import results from other tools' output",
+		Long: `Find what other tools printed in any text (a page, Markdown, a console, a log) and make
+records of it, to be reported and compared like tare's own. FILE "-" is standard input.
+Each format is known by its content:
 
-  fio (JSON and text of 2 and 3), dd (GNU, busybox, BSD), sysbench fileio (0.4, 0.5, 1.0):
-  a record of storage
-  hyperfine --export-json, results of critest -benchmark, containerd-stress --json,
-  ptcr's table, Go's benchmark format: a record of lifecycle
-  fortio load -json: a record of bpf
+  fio (JSON and text of 2 and 3, one host or clients), dd (GNU, busybox, BSD), sysbench
+  fileio (0.4 to 1.1): a record of storage
+  hyperfine (JSON, text, Markdown), results of critest -benchmark, containerd-stress,
+  ptcr's table, Go's benchmark format, time of a shell: a record of lifecycle
+  fortio load (JSON and text): a record of bpf
 
-Whose they are says LABEL, else they themselves (hyperfine -n, ptcr's
-TargetName, a benchmark's name), else the file's name without its ending.
-Where a text holds several outputs of one job, they are told apart by a number, as
-LABEL-1 and LABEL-2; give each target a text of its own to name it. Texts of one
-label are rounds. Nothing is guessed from the words around an output, but for dd: its
-command, if it stands before, says whether it read. An output that cannot be read is
-left out, and told with its line; -v tells of all of them. Where a format has no word for a failed operation,
-the report says that failures cannot be known.
+A prefix of each line (kubectl logs --prefix, stern, docker compose, gh run view --log,
+journalctl) names the target: two pods are two targets. Times that kubectl, docker, a CRI
+log or a CI job put before lines are taken off.
 
-A record that was imported holds what the tools said and nothing of the machine:
-nothing was seen from outside, and nothing is known of the environment.`,
-		Example: "  tare import notes.txt\n  tare import kata=notes.txt --volume rootfs --cache direct --format md\n  tare import runc=hyperfine.json --op create",
+Otherwise targets are named by LABEL, by the tool (hyperfine -n, ptcr's TargetName, a
+benchmark's name), or by the file's name. Several outputs of one job are LABEL-1 and
+LABEL-2; texts of one label are rounds. Nothing is guessed from the words around an
+output but commands of dd and time. An unreadable output is left out, and reported with
+its line; -v lists all of them.
+
+With --samples FILE holds single times: one number a line, or a table, of which --column
+names the column. --unit is their unit, --op the operation, --done what each time ends with.
+
+An imported record holds what the tools printed. Its machine is unknown; tare label RECORD
+machine=NAME names it.`,
+		Example: "  tare import notes.txt\n  tare import kata=notes.txt --volume rootfs --cache direct --format md\n  tare import --samples runc=times.csv --unit ms --op run --column total",
 		Args:    takes(1, math.MaxInt),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := s.checkFormat(out.format, ""); err != nil {
@@ -74,6 +81,10 @@ nothing was seen from outside, and nothing is known of the environment.`,
 	c.Flags().StringVar(&flags.volume, "volume", "", "where the files of all results were: rootfs, bind, tmpfs, nfs or device")
 	c.Flags().StringVar(&flags.cache, "cache", "", "how all results were made: direct or buffered")
 	c.Flags().StringVar(&flags.op, "op", "", "which operation all results of lifecycle are of: create, start, stop, rm, run, runp, stopp or rmp (default: what they say, or run)")
+	c.Flags().BoolVar(&flags.samples, "samples", false, "files hold single times: one number a line, or a column of a table")
+	c.Flags().StringVar(&flags.unit, "unit", "", "unit of the samples: ns, us, ms, s or min")
+	c.Flags().StringVar(&flags.column, "column", "", "column of the samples, by its name or its number from 1 (default: the only one)")
+	c.Flags().StringVar(&flags.done, "done", "", `what each sample ends with, such as "until wget reached the host"`)
 	out.addFile(c.Flags())
 	out.addForm(c.Flags(), s.instruments)
 	return c
@@ -85,6 +96,9 @@ func (f *importFlags) validate() error {
 	}
 	if err := oneOf("--cache", f.cache, record.CacheDirect, record.CacheBuffered); err != nil {
 		return err
+	}
+	if _, known := operations.Units[f.unit]; f.samples != known || !f.samples && f.unit+f.column+f.done != "" {
+		return fmt.Errorf("--samples and --unit (ns, us, ms, s or min) need each other; --column and --done are for --samples: got --unit %q", f.unit)
 	}
 	if _, err := setting.ParseOp(f.op); f.op != "" && err != nil {
 		return fmt.Errorf("--op: %w", err)
@@ -154,23 +168,23 @@ func importTexts(s *app, stdin io.Reader, args []string, flags importFlags, out 
 // add reads one argument, LABEL=FILE or FILE. A file whose name has an equals sign is
 // taken as it is if it is there. Every tool looks for what is its own.
 func (g *imported) add(stdin io.Reader, arg string, flags importFlags) error {
-	label, path := "", arg
+	label, source := "", arg
 	if l, file, ok := strings.Cut(arg, "="); ok && tool.IsLabel(l) {
 		if _, err := os.Lstat(arg); err != nil {
-			label, path = l, file
+			label, source = l, file
 		}
 	}
 	in, name := stdin, "-"
-	if path != "-" {
-		file, err := os.Open(path)
+	if source != "-" {
+		file, err := os.Open(source)
 		if err != nil {
 			return fmt.Errorf("import: %w; give a text file, as FILE or LABEL=FILE", err)
 		}
 		defer file.Close()
 		if info, err := file.Stat(); err == nil && info.IsDir() {
-			return fmt.Errorf("import: %s is a folder; give the files in it", path)
+			return fmt.Errorf("import: %s is a folder; give the files in it", source)
 		}
-		in, name = file, filepath.Base(path)
+		in, name = file, filepath.Base(source)
 	}
 	text, err := io.ReadAll(io.LimitReader(in, maxText+1))
 	if err == nil && len(text) > maxText {
@@ -180,9 +194,22 @@ func (g *imported) add(stdin io.Reader, arg string, flags importFlags) error {
 		g.unread = append(g.unread, record.Finding{Code: tool.FoundUnread, Level: "warning", Message: fmt.Sprintf("%s was not read: %v", name, err), Advice: "its results are missing here"})
 		return nil
 	}
-	g.lifecycle.Add(name, text, operations.Told{Label: label, File: tool.LabelOf(name), Op: setting.Op(flags.op)})
-	g.bpf.Add(name, label, text)
-	return g.storage.Add(name, bytes.NewReader(text), tool.Told{Label: label, Volume: flags.volume, Cache: flags.cache})
+	told := operations.Told{Label: label, File: tool.LabelOf(name), Op: setting.Op(flags.op)}
+	if flags.samples {
+		return g.lifecycle.AddSamples(name, text, told, operations.Samples{Unit: flags.unit, Column: flags.column, Done: flags.done})
+	}
+	streams := transcript.Split(string(text))
+	writers := slices.DeleteFunc(slices.Clone(streams), func(s *transcript.Stream) bool { return s.Label == "" })
+	for _, stream := range streams {
+		told := told
+		if label == "" || len(writers) > 1 {
+			told.Label = path.Join(label, stream.Label)
+		}
+		g.lifecycle.Add(name, stream, told)
+		g.bpf.Add(name, told.Label, stream)
+		g.storage.Add(name, stream, tool.Told{Label: told.Label, Volume: flags.volume, Cache: flags.cache})
+	}
+	return nil
 }
 
 // importedRecord is a record before it is written.

@@ -1,9 +1,8 @@
-// Package tool reads what fortio told of a load of HTTP, and makes a record of bpf of
-// it: the load is known, and nothing of programs, CPUs and limits is.
+// Package tool makes a record of bpf of what fortio printed of a load of HTTP. The load is
+// known, and nothing of programs, CPUs and limits is.
 package tool
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/instrument/bpf"
+	"github.com/tare-bench/tare/internal/instrument/transcript"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -30,10 +30,12 @@ type Imported struct {
 type histogram struct {
 	Count       int64
 	Max, Avg    float64
-	Percentiles []struct{ Percentile, Value float64 }
+	Percentiles []percentile
 }
 
-// result is what fortio load -json writes.
+type percentile struct{ Percentile, Value float64 }
+
+// result is what fortio load -json writes, or prints.
 type result struct {
 	RunType           string
 	RequestedQPS      string
@@ -46,18 +48,33 @@ type result struct {
 	RetCodes          map[string]int64
 	DurationHistogram *histogram
 	ErrorsDuration    *histogram `json:"ErrorsDurationHistogram"`
+
+	line int
 }
 
-// Add takes a text that is one such result, and says whether it is. A record of bpf
-// knows no targets, and one address and rate, so results of another label and of loads
-// that were asked for otherwise are left for a record of their own.
-func (g *Imported) Add(file, label string, text []byte) bool {
-	text = bytes.TrimSpace(text)
-	if !bytes.HasPrefix(text, []byte("{")) || !bytes.Contains(text, []byte(`"RunType"`)) || !bytes.Contains(text, []byte(`"DurationHistogram"`)) {
-		return false
+// Add takes the results in a text, JSON or what fortio prints, and reports whether there
+// were any. A record of bpf knows no targets, and one address and rate, so results of
+// another label and of loads that were asked for otherwise are left for a record of their own.
+func (g *Imported) Add(file, label string, text *transcript.Stream) (any bool) {
+	for _, o := range text.Objects() {
+		if o.Has("RunType", "DurationHistogram") {
+			var r result
+			any = true
+			err := o.Err
+			if err == nil {
+				err = json.Unmarshal(o.JSON, &r)
+			}
+			g.add(fmt.Sprintf("%s:%d", file, o.LineOf("{", 0)), label, &r, err)
+		}
 	}
-	var r result
-	err := json.Unmarshal(text, &r)
+	for _, r := range printed(text) {
+		any = true
+		g.add(fmt.Sprintf("%s:%d", file, r.line), label, r, nil)
+	}
+	return any
+}
+
+func (g *Imported) add(file, label string, r *result, err error) {
 	var p record.Point
 	if err == nil {
 		if p, err = r.point(file); err == nil {
@@ -67,12 +84,12 @@ func (g *Imported) Add(file, label string, text []byte) bool {
 	if err == nil && len(g.Points) > 0 {
 		if why := g.apart(label, p.Asked); why != "" {
 			g.find("apart", finding.Warning, file+": the load was left out: "+why, "import it by itself: a record has loads of one address, at one rate, to one label")
-			return true
+			return
 		}
 	}
 	if err != nil {
-		g.find("unread", finding.Warning, file+": the result of fortio could not be read: "+err.Error(), "give the whole file that fortio load -json wrote")
-		return true
+		g.find("unread", finding.Warning, file+": the result of fortio could not be read: "+err.Error(), "give all of what fortio load printed, or wrote by -json")
+		return
 	}
 	if g.rounds == nil {
 		g.label = label
@@ -89,7 +106,6 @@ func (g *Imported) Add(file, label string, text []byte) bool {
 		g.Plan.Connections = append(g.Plan.Connections, p.Asked.Connections)
 	}
 	g.Points = append(g.Points, p)
-	return true
 }
 
 // apart says why a load cannot stand in one table with those that came before, "" where it can.

@@ -3,24 +3,49 @@ package tool
 import (
 	"bytes"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/instrument/bpf"
+	"github.com/tare-bench/tare/internal/instrument/transcript"
 	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
 
+// add takes all streams of a text.
+func add(g *Imported, file, label string, text []byte) (any bool) {
+	for _, stream := range transcript.Split(string(text)) {
+		any = g.Add(file, label, stream) || any
+	}
+	return any
+}
+
+func TestWhatFortioPrintsIsReadLikeItsJSON(t *testing.T) {
+	t.Parallel()
+	text := must.Get(os.ReadFile("testdata/fortio.txt"))(t)
+	g := &Imported{}
+	twice := append(bytes.Clone(text), text...)
+	must.That(t, add(g, "a.txt", "a", append([]byte("We ran it:\n"), twice...)) && len(g.Points) == 2 && len(g.Findings) == 0, "%+v %+v", g.Points, g.Findings)
+	p, s := g.Points[1], g.Points[1].Sent
+	check.Equal(t, "source", p.Source, "a.txt:19")
+	check.That(t, p.Asked.URL == "http://198.18.0.1:8080/" && p.Asked.Connections == 8 && p.Asked.QPS == 8 && p.Ended-p.Begun == 5056753279, "%+v", p)
+	check.That(t, s.Requests == 40 && s.Errors == 2 && s.Failures["status 503"] == 2 && s.P50 == 56_100_000 && s.P99 == 69_600_000 && s.P999 == 70_500_000 && s.Mean == 56_734_278 && s.Max == 70_600_000 && s.Sockets == 8 && s.Client == "fortio 1.60.3", "%+v", s)
+	grpc := regexp.MustCompile("(?m)^Code .*$").ReplaceAll(text, nil)
+	g = &Imported{}
+	check.That(t, add(g, "a.txt", "a", grpc) && len(g.Points) == 0 && strings.Contains(g.Findings[0].Message, "loads of HTTP are taken"), "%+v %+v", g.Points, g.Findings)
+}
+
 func TestALoadOfFortioIsJudgedWithoutPrograms(t *testing.T) {
 	t.Parallel()
 	text := must.Get(os.ReadFile("testdata/fortio.json"))(t)
 	g := &Imported{}
-	must.That(t, g.Add("a.json", "a", text) && g.Add("b.json", "a", text) && g.Add("c.json", "c", text), "nothing was found")
+	must.That(t, add(g, "a.json", "a", text) && add(g, "b.json", "a", text) && add(g, "c.json", "c", text), "nothing was found")
 	for other, by := range map[string]string{"rate": `"1000"`, "address": "198.18.0.7"} {
 		apart := bytes.Replace(text, []byte(by), bytes.Replace([]byte(by), []byte("0"), []byte("1"), 1), 1)
-		if g.Add(other+".json", "a", apart); len(g.Points) != 2 || !strings.Contains(g.Findings[len(g.Findings)-1].Message, other+".json: the load was left out: it has another address, another rate") {
+		if add(g, other+".json", "a", apart); len(g.Points) != 2 || !strings.Contains(g.Findings[len(g.Findings)-1].Message, other+".json:1: the load was left out: it has another address, another rate") {
 			t.Errorf("another %s: %d points, %+v", other, len(g.Points), g.Findings)
 		}
 	}
@@ -52,7 +77,7 @@ func TestOtherTextsAreNoLoad(t *testing.T) {
 		`{"RunType":"HTTP","DurationHistogram":`:              "could not be read",
 	} {
 		g := &Imported{}
-		any := g.Add("a.json", "", []byte(text))
+		any := add(g, "a.json", "", []byte(text))
 		check.That(t, any == (says != "") && (says == "" || strings.Contains(g.Findings[0].Message, says)), "%q: %v, %+v", text, any, g.Findings)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/instrument/lifecycle"
 	"github.com/tare-bench/tare/internal/instrument/terms"
+	"github.com/tare-bench/tare/internal/instrument/transcript"
 	"github.com/tare-bench/tare/internal/subject/setting"
 	"github.com/tare-bench/tare/record"
 )
@@ -33,25 +34,31 @@ type Imported struct {
 
 // Add takes the outputs in a text, and says whether there was anything of this kind.
 // One that cannot be used costs nothing but itself, and is told.
-func (g *Imported) Add(file string, text []byte, told Told) (any bool) {
+func (g *Imported) Add(file string, text *transcript.Stream, told Told) (any bool) {
+	for _, format := range formats {
+		f := format(text)
+		any = any || len(f.outputs) > 0 || len(f.bad) > 0 || len(f.left) > 0
+		g.add(file, f, told)
+	}
+	return any
+}
+
+// add takes what a format has in a text.
+func (g *Imported) add(file string, f found, told Told) {
 	if g.rounds == nil {
 		g.rounds, g.Plan = map[[3]string]int{}, lifecycle.Defaults()
 		g.Plan.Title, g.Plan.Whom = "imported results", terms.Whom{Targets: []string{}}
 		g.Plan.Ops, g.Plan.Lanes, g.Plan.Rounds, g.Plan.Warmup = nil, nil, 1, 0
 	}
-	for _, format := range formats {
-		f := format(text)
-		for _, o := range f.outputs {
-			if why := o.check(file); why != nil {
-				f.bad = append(f.bad, fmt.Errorf("line %d: %w", o.line, why))
-			}
+	f.outputs = slices.DeleteFunc(f.outputs, func(o output) bool {
+		why := o.check(file)
+		if why != nil {
+			f.bad = append(f.bad, fmt.Errorf("line %d: %w", o.line, why))
 		}
-		f.outputs = slices.DeleteFunc(f.outputs, func(o output) bool { return o.check(file) != nil })
-		any = any || len(f.outputs) > 0 || len(f.bad) > 0 || len(f.left) > 0
-		g.take(file, f.outputs, told)
-		g.tell(file, &f)
-	}
-	return any
+		return why != nil
+	})
+	g.take(file, f.outputs, told)
+	g.tell(file, &f)
 }
 
 // check says whether a record takes the output.

@@ -1,7 +1,6 @@
 package tool
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"net/url"
@@ -10,6 +9,7 @@ import (
 
 	"golang.org/x/perf/benchfmt"
 
+	"github.com/tare-bench/tare/internal/instrument/transcript"
 	"github.com/tare-bench/tare/internal/subject/setting"
 	"github.com/tare-bench/tare/record"
 )
@@ -20,13 +20,11 @@ var ptcrOps = map[string]setting.Op{"Create": setting.Create, "Start": setting.S
 // or "parallerlly", so written) count, total and average in whole ms, the average
 // without what it took for the shortest and the longest. Some versions count failed
 // operations with the others, and some leave them out.
-func ptcr(text []byte) (f found) {
+func ptcr(text *transcript.Stream) (f found) {
 	f.tool, f.unknowable = "ptcr", "ptcr's table has no word for a failed operation"
-	number, target, parallel := 0, "", false
-	for line := range bytes.Lines(text) {
-		number++
-		words := strings.TrimSpace(string(line))
-		if rest, ok := strings.CutPrefix(words, "TargetName:"); ok {
+	target, parallel := "", false
+	for _, line := range text.Lines {
+		if rest, ok := strings.CutPrefix(line.Text, "TargetName:"); ok {
 			name, way, ok := strings.Cut(rest, "Type:")
 			way = strings.TrimSpace(way)
 			if target = strings.TrimSpace(name); !ok || way != "searially" && way != "parallerlly" {
@@ -35,12 +33,12 @@ func ptcr(text []byte) (f found) {
 			parallel = way == "parallerlly"
 			continue
 		}
-		columns := strings.Split(words, "|")
+		columns := strings.Split(line.Text, "|")
 		op, known := ptcrOps[strings.TrimSpace(columns[0])]
 		if target == "" || !known || len(columns) != 4 {
 			continue
 		}
-		o := output{line: number, name: target, command: "ptcr: " + strings.TrimSpace(columns[0]), means: "the call returned, as ptcr has it", op: op, lanes: 1}
+		o := output{line: line.Number, name: target, command: "ptcr: " + strings.TrimSpace(columns[0]), means: "the call returned, as ptcr has it", op: op, lanes: 1}
 		s, err := ptcrRow(columns[1:])
 		if err == nil && parallel {
 			o.lanes = int(min(s.Count, record.MaxLanes))
@@ -72,16 +70,17 @@ func ptcrRow(columns []string) (s record.Summary, err error) {
 
 // goBenchmarks is the Go benchmark format, as golang.org/x/perf/benchfmt reads it. Lines
 // of one name are rounds. One of several iterations is their mean.
-func goBenchmarks(text []byte) (f found) {
+func goBenchmarks(text *transcript.Stream) (f found) {
 	f.tool, f.unknowable = "Go benchmark", "the Go benchmark format has no word for a failed operation"
 	at := map[string]int{}
-	r := benchfmt.NewReader(bytes.NewReader(text), "")
+	r := benchfmt.NewReader(strings.NewReader(text.Text), "")
 	for r.Scan() {
 		switch line := r.Result().(type) {
 		case *benchfmt.SyntaxError:
-			f.bad = append(f.bad, fmt.Errorf("line %d: %.200s", line.Line, line.Msg))
+			f.bad = append(f.bad, fmt.Errorf("line %d: %.200s", text.Lines[line.Line-1].Number, line.Msg))
 		case *benchfmt.Result:
 			o := benchmark(line)
+			o.line = text.Lines[o.line-1].Number
 			s, ok := line.Value("sec/op")
 			if !ok {
 				s, ok = line.Value("latency-sec") // as tare itself writes it

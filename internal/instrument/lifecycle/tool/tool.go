@@ -1,16 +1,19 @@
-// Package tool reads what other tools told of the operations of runtimes, hyperfine,
-// critest, containerd-stress, ptcr and Go benchmarks, and makes a record of lifecycle
-// of it. Each format is known by its content, and says itself whether an operation that
-// failed could be seen in it.
+// Package tool makes a record of lifecycle of what other tools printed: hyperfine, critest,
+// containerd-stress, ptcr, Go benchmarks and time. Each format is known by its content, and
+// says itself whether an operation that failed could be seen in it. [Imported.Samples] takes
+// single times of any other tool.
 package tool
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
+	"strconv"
+	"sync"
 
+	"github.com/tare-bench/tare/internal/instrument/transcript"
 	"github.com/tare-bench/tare/internal/subject/setting"
 	"github.com/tare-bench/tare/record"
 )
@@ -39,28 +42,25 @@ type found struct {
 }
 
 // formats find what is theirs in a text. Of a text of another form they find nothing.
-var formats = []func(text []byte) found{hyperfine, critest, stress, ptcr, goBenchmarks}
+var formats = []func(*transcript.Stream) found{hyperfine, hyperfineText, critest, stress, ptcr, goBenchmarks, times}
 
-// document takes a text that is one JSON object with these names in it, and nothing
-// else; ok is false where it is none of them.
-func document(text []byte, into any, names ...string) (ok bool, err error) {
-	text = bytes.TrimSpace(bytes.TrimPrefix(text, []byte("\ufeff")))
-	if !bytes.HasPrefix(text, []byte("{")) {
+// object takes an object that has these names in it, the first of them as its own; ok is
+// false where it is none of them.
+func object(o *transcript.Object, into any, names ...string) (ok bool, err error) {
+	if !o.Has(names...) {
 		return false, nil
 	}
-	for _, name := range names {
-		if !bytes.Contains(text, []byte(`"`+name+`"`)) {
-			return false, nil
-		}
+	if o.Err != nil {
+		return true, fmt.Errorf("it is no whole JSON document: %w", o.Err)
 	}
 	var top map[string]json.RawMessage
-	if err := json.Unmarshal(text, &top); err != nil {
-		return true, fmt.Errorf("it is no whole JSON document: %w", err)
+	if err := json.Unmarshal(o.JSON, &top); err != nil {
+		return true, err
 	}
 	if _, ok := top[names[0]]; !ok {
 		return false, nil
 	}
-	return true, json.Unmarshal(text, into)
+	return true, json.Unmarshal(o.JSON, into)
 }
 
 // single is one operation that took so long.
@@ -78,8 +78,15 @@ func several(s record.Summary) record.Batch {
 
 // hyperfine is the form of hyperfine --export-json: s of each run, and since 1.13 its
 // exit code, which is null after a signal.
-func hyperfine(text []byte) (f found) {
+func hyperfine(text *transcript.Stream) (f found) {
 	f.tool = "hyperfine"
+	for _, in := range text.Objects() {
+		f.hyperfine(&in)
+	}
+	return f
+}
+
+func (f *found) hyperfine(in *transcript.Object) {
 	var doc struct {
 		Results []struct {
 			Command   string    `json:"command"`
@@ -87,16 +94,15 @@ func hyperfine(text []byte) (f found) {
 			ExitCodes []*int    `json:"exit_codes"`
 		} `json:"results"`
 	}
-	ok, err := document(text, &doc, "results", "command", "mean")
+	ok, err := object(in, &doc, "results", "command", "mean")
 	if err != nil {
 		f.bad = append(f.bad, err)
 	}
 	if !ok || err != nil {
-		return f
+		return
 	}
 	for i, r := range doc.Results {
-		o := output{line: lineOf(text, []byte(`"command"`), i), name: r.Command, command: r.Command, op: setting.Run, lanes: 1,
-			means: "the command exited, as hyperfine has it"}
+		o := hyperfined(r.Command, in.LineOf(`"command"`, i))
 		switch {
 		case len(r.Times) == 0 || len(r.Times) > maxOperations:
 			err = fmt.Errorf("result %d has %d single times", i+1, len(r.Times))
@@ -119,7 +125,10 @@ func hyperfine(text []byte) (f found) {
 		f.take(o, err)
 		err = nil
 	}
-	return f
+}
+
+func hyperfined(command string, line int) output {
+	return output{line: line, name: command, command: command, op: setting.Run, lanes: 1, means: "the command exited, as hyperfine has it"}
 }
 
 func exited(code *int, command string) *record.Failure {
@@ -140,19 +149,6 @@ func (f *found) take(o output, err error) {
 	f.outputs = append(f.outputs, o)
 }
 
-// lineOf is the line of the nth place of a word, from 1.
-func lineOf(text, word []byte, nth int) int {
-	at := 0
-	for ; nth >= 0; nth-- {
-		i := bytes.Index(text[at:], word)
-		if i < 0 {
-			return 1
-		}
-		at += i + len(word)
-	}
-	return 1 + bytes.Count(text[:at], []byte("\n"))
-}
-
 // criOps are critest's names of what a lifecycle has; status and pulls it has not.
 var criOps = map[string]setting.Op{
 	"CreatePod": setting.RunPod, "StopPod": setting.StopPod, "RemovePod": setting.RemovePod,
@@ -162,8 +158,15 @@ var criOps = map[string]setting.Op{
 // critest is the form of the results that critest -benchmark writes into its output
 // folder (cri-tools since 1.22): ns of every operation of every lifecycle. A lifecycle
 // that fails ends the benchmark and leaves no line.
-func critest(text []byte) (f found) {
+func critest(text *transcript.Stream) (f found) {
 	f.tool, f.unknowable = "critest", "critest writes down lifecycles that succeeded only"
+	for _, in := range text.Objects() {
+		f.critest(&in)
+	}
+	return f
+}
+
+func (f *found) critest(in *transcript.Object) {
 	var doc struct {
 		Names      []string `json:"operationsNames"`
 		Parallel   int      `json:"numParallel"`
@@ -171,10 +174,10 @@ func critest(text []byte) (f found) {
 			Durations []int64 `json:"operationsDurationsNs"`
 		} `json:"datapoints"`
 	}
-	ok, err := document(text, &doc, "operationsNames", "datapoints")
+	ok, err := object(in, &doc, "operationsNames", "datapoints")
 	switch {
 	case !ok:
-		return f
+		return
 	case err == nil && len(doc.Datapoints) > maxOperations:
 		err = fmt.Errorf("it has more than %d datapoints", maxOperations)
 	case err == nil && len(doc.Datapoints) == 0:
@@ -182,7 +185,7 @@ func critest(text []byte) (f found) {
 	}
 	if err != nil {
 		f.bad = append(f.bad, err)
-		return f
+		return
 	}
 	for i, name := range doc.Names {
 		op, known := criOps[name]
@@ -198,14 +201,13 @@ func critest(text []byte) (f found) {
 			}
 			times = append(times, float64(d.Durations[i]))
 		}
-		o := output{line: lineOf(text, []byte(`"`+name+`"`), 0), command: "CRI: " + name, means: "the call returned, as critest has it", op: op, lanes: max(doc.Parallel, 1)}
+		o := output{line: in.LineOf(`"`+name+`"`, 0), command: "CRI: " + name, means: "the call returned, as critest has it", op: op, lanes: max(doc.Parallel, 1)}
 		if err == nil {
 			o.batches, err = together(times, o.lanes)
 		}
 		f.take(o, err)
 		err = nil
 	}
-	return f
 }
 
 // together makes rounds of operations made alone. Of those with others beside them
@@ -233,28 +235,45 @@ func together(times []float64, lanes int) (all []record.Batch, err error) {
 	return []record.Batch{b}, nil
 }
 
-// stress is the line that containerd-stress --json prints. Up to containerd 2.4 its
-// failures are 0 whatever happened.
-func stress(text []byte) (f found) {
+// stressed is the last line of containerd-stress without --json.
+var stressed = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`create/start/delete (\d{1,12}) containers in ([\d.]{1,20}) seconds .*?(?:\bfailures=(\d{1,12}))?$`)
+})
+
+// stress is what containerd-stress prints last, a line of JSON or of its log. Up to
+// containerd 2.4 its failures are 0 whatever happened.
+func stress(text *transcript.Stream) (f found) {
 	f.tool = "containerd-stress"
-	number := 0
-	for line := range bytes.Lines(text) {
-		number++
+	take := func(line int, s record.Summary, err error) {
+		b := several(s)
+		if b.Unproven = s.Failed == 0; b.Unproven {
+			f.unknowable = "containerd-stress writes 0 failures whatever happened"
+		}
+		f.take(output{line: line, command: "containerd-stress", means: "a container was created, started and deleted, as containerd-stress has it",
+			op: setting.Run, lanes: 1, batches: []record.Batch{b}}, err)
+	}
+	printed := map[int64]bool{} // in both forms
+	for _, in := range text.Objects() {
 		var doc struct {
 			Total    int64   `json:"total"`
 			Failures int64   `json:"failures"`
 			Seconds  float64 `json:"seconds"`
 		}
-		ok, err := document(line, &doc, "total", "failures", "seconds", "containersPerSecond")
-		if !ok {
-			continue
+		if ok, err := object(&in, &doc, "total", "failures", "seconds", "containersPerSecond"); ok {
+			printed[doc.Total] = true
+			take(in.LineOf("{", 0), record.Summary{Count: doc.Total, Failed: doc.Failures, Seconds: doc.Seconds}, err)
 		}
-		b := several(record.Summary{Count: doc.Total, Failed: doc.Failures, Seconds: doc.Seconds})
-		if b.Unproven = doc.Failures == 0; b.Unproven {
-			f.unknowable = "containerd-stress writes 0 failures whatever happened"
+	}
+	for _, l := range text.Lines {
+		if m := stressed().FindStringSubmatch(l.Text); m != nil {
+			s := record.Summary{}
+			s.Count, _ = strconv.ParseInt(m[1], 10, 64) // digits, as the others
+			s.Failed, _ = strconv.ParseInt(m[3], 10, 64)
+			s.Seconds, _ = strconv.ParseFloat(m[2], 64)
+			if !printed[s.Count] {
+				take(l.Number, s, nil)
+			}
 		}
-		f.take(output{line: number, command: "containerd-stress", means: "a container was created, started and deleted, as containerd-stress has it",
-			op: setting.Run, lanes: 1, batches: []record.Batch{b}}, err)
 	}
 	return f
 }

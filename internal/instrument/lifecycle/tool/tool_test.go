@@ -2,6 +2,7 @@ package tool
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,11 +10,20 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/instrument/lifecycle"
+	"github.com/tare-bench/tare/internal/instrument/transcript"
 	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/must"
 	"github.com/tare-bench/tare/record"
 )
+
+// add takes all streams of a text.
+func add(g *Imported, file, text string, told Told) (any bool) {
+	for _, stream := range transcript.Split(text) {
+		any = g.Add(file, stream, told) || any
+	}
+	return any
+}
 
 // judged imports texts and judges what they make.
 func judged(t *testing.T, told Told, files ...string) *lifecycle.Judgement {
@@ -21,10 +31,13 @@ func judged(t *testing.T, told Told, files ...string) *lifecycle.Judgement {
 	g := &Imported{}
 	for _, file := range files {
 		text := must.Get(os.ReadFile(filepath.Join("testdata", file)))(t)
-		if !g.Add(file, text, told) {
-			t.Errorf("%s: nothing was found", file)
-		}
+		check.That(t, add(g, file, string(text), told), "%s: nothing was found", file)
 	}
+	return judgedOf(t, g)
+}
+
+func judgedOf(t *testing.T, g *Imported) *lifecycle.Judgement {
+	t.Helper()
 	g.Close()
 	plan := must.Get(g.Plan.MarshalJSON())(t)
 	rec := &record.Record{Header: record.Header{Experiment: lifecycle.Name, Plan: plan}, Targets: g.Targets, Batches: g.Batches, Findings: g.Findings, End: &record.End{Status: "done", Why: "imported"}}
@@ -47,6 +60,10 @@ func TestWhatToolsToldIsJudgedAsItsFormSays(t *testing.T) {
 		"critest.json":          {"latency", "x", "runp", "1", 3, 0, 0, 181 * ms, 181 * ms, 9, "left out, which are of no operation of a lifecycle or no time: StatusPod"},
 		"critest-parallel.json": {"mean-latency", "x", "create", "5", 1, 0, 0, 30 * ms, 20 * ms, 12, "cannot be known"},
 		"stress.log":            {"time-per-operation", "x", "run", "1", 1, 0, 0, 93.7828125 * ms, 0, 640, "0 failures whatever happened"},
+		"hyperfine.txt":         {"mean-latency", "x-2", "run", "1", 1, 0, 0, 1212 * ms, 0, 22, "count no failed run"},
+		"hyperfine.md":          {"mean-latency", "runc", "run", "1", 1, 0, 0, 22.9 * ms, 0, 2, "count no failed run"},
+		"stress.txt":            {"time-per-operation", "x", "run", "1", 1, 2, 318, 60012. / 318 * ms, 0, 0, "other tools timed"},
+		"times.txt":             {"latency", "x", "run", "1", 3, 0, 0, 512 * ms, 512 * ms, 8, "time prints no exit status"},
 		"ptcr.txt":              {"mean-latency", "isula", "start", "1", 1, 0, 0, 51 * ms, 51 * ms, 190, "ptcr's table has no word"},
 		"bench.txt":             {"latency", "runc", "create", "1", 2, 0, 0, 41.05 * ms, 0, 102, "Unpack-8"},
 	} {
@@ -95,11 +112,64 @@ func TestLabelsNameTargetsAndTextsOfOneLabelAreRounds(t *testing.T) {
 	}
 }
 
+func TestEveryFormOfTimeIsRead(t *testing.T) {
+	t.Parallel()
+	j := judged(t, Told{File: "x"}, "times.txt")
+	for target, want := range map[string]float64{"x-2": 61.5e9, "x-3": 0.3e9, "x-4": 1.234e9, "x-5": 61.23e9} {
+		f := figure.Find(j.Figures(), "latency", "target", target)
+		check.That(t, math.Abs(f.Value-want) < 1000, "%s: %v", target, f.Value)
+	}
+	check.Equal(t, "targets", len(j.Plan.Targets), 5)
+}
+
+func TestSamplesAreOneNumberALineOrAColumn(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		text    string
+		samples Samples
+		n       int
+		median  float64
+		says    string // in findings, or the error
+	}{
+		"one a line":                      {"# ms\n12.5\n\n13\n14.5 ms\n", Samples{Unit: "ms"}, 3, 13e6, "no word for a failed operation"},
+		"a column by its name":            {"run,total,boot\n1,200,90\n2,210,\"95\"\n3,220,100\n", Samples{Unit: "us", Column: "Boot"}, 3, 95e3, ""},
+		"a column by its number":          {"1 0.5\n2 0.7\n3 0.6\n", Samples{Unit: "s", Column: "2"}, 3, 0.6e9, ""},
+		"a decimal comma":                 {"n;t\na;1,5\nb;2,5\nc;3,5\n", Samples{Unit: "s", Column: "t"}, 3, 2.5e9, ""},
+		"one column with a title":         {"time\n1\n2\n3\n", Samples{Unit: "min"}, 3, 120e9, ""},
+		"what is no number is missing":    {"1\n2\n3\ntimeout\n-1\nNaN\n", Samples{Unit: "s", Column: "1"}, 3, 2e9, "3 of the outputs of samples could not be read: line 4"},
+		"of several columns none chosen":  {"a,b\n1,2\n", Samples{Unit: "s"}, 0, 0, "choose one of a, b"},
+		"a column that is not there":      {"a,b\n1,2\n", Samples{Unit: "s", Column: "c"}, 0, 0, "choose one of a, b"},
+		"numbers without titles":          {"1,2\n1,2\n", Samples{Unit: "s", Column: "3"}, 0, 0, "by its number"},
+		"nothing but comments":            {"# a\n", Samples{Unit: "s"}, 0, 0, "it holds no times"},
+		"what each ends with is recorded": {"1\n2\n3\n", Samples{Unit: "s", Done: "until wget reached the host"}, 3, 2e9, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := &Imported{}
+			err := g.AddSamples("a.csv", []byte(c.text), Told{File: "a", Op: "start"}, c.samples)
+			if c.n == 0 {
+				check.Error(t, err, c.says)
+				return
+			}
+			must.OK(t, err)
+			j := judgedOf(t, g)
+			f := figure.Find(j.Figures(), "latency", "target", "a", "op", "start")
+			check.That(t, f.N == c.n && math.Abs(f.Value-c.median) < 10, "%d values, median %v", f.N, f.Value)
+			said := ""
+			for _, found := range j.Found {
+				said += found.Message
+			}
+			check.Contains(t, "findings", said, c.says)
+			check.Contains(t, "means", g.Targets[0].Operations["start"].Means, c.samples.Done)
+		})
+	}
+}
+
 func TestOtherTextsAreLeftAloneAndBrokenOnesAreFindings(t *testing.T) {
 	t.Parallel()
 	golden.Lines(t, "testdata/others.txt", func(t *testing.T, text string) (any, error) {
 		g := &Imported{}
-		found := g.Add("a.txt", []byte(text), Told{File: "a"})
+		found := add(g, "a.txt", text, Told{File: "a"})
 		for _, target := range g.Targets {
 			if strings.ContainsRune(target.Name, 0x1b) {
 				t.Errorf("a target is called %q", target.Name)
@@ -114,13 +184,13 @@ func TestOtherTextsAreLeftAloneAndBrokenOnesAreFindings(t *testing.T) {
 }
 
 func FuzzTexts(f *testing.F) {
-	for _, file := range []string{"hyperfine.json", "critest-parallel.json", "stress.log", "ptcr.txt", "bench.txt"} {
+	for _, file := range []string{"hyperfine.json", "critest-parallel.json", "stress.log", "ptcr.txt", "bench.txt", "hyperfine.txt", "hyperfine.md", "stress.txt", "times.txt"} {
 		text := must.Get(os.ReadFile(filepath.Join("testdata", file)))(f)
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		g := &Imported{}
-		g.Add("a.txt", text, Told{File: "a"})
+		add(g, "a.txt", string(text), Told{File: "a"})
 		for i := range g.Batches {
 			check.Error(t, record.Validate(&g.Batches[i]), "")
 		}

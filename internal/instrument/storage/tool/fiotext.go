@@ -61,29 +61,29 @@ type fioTextRun struct {
 
 // line reads the finder's line.
 func (t *fioText) line(f *finder) {
-	l := f.lines[f.at]
-	if len(l.text) > 1000 {
+	l := f.Lines[f.at]
+	if len(l.Text) > 1000 {
 		return
 	}
-	if m := fioBanner().FindStringSubmatch(l.text); m != nil {
+	if m := fioBanner().FindStringSubmatch(l.Text); m != nil {
 		f.flush()
 		t.version = "fio-" + m[1]
-	} else if m := fioDescription().FindStringSubmatch(l.text); m != nil {
+	} else if m := fioDescription().FindStringSubmatch(l.Text); m != nil {
 		f.flush()
 		t.describe(m)
-	} else if m := fioHead().FindStringSubmatch(l.text); m != nil {
+	} else if m := fioHead().FindStringSubmatch(l.Text); m != nil {
 		t.begin(f, m)
-	} else if m := fio2Flow().FindStringSubmatch(l.text); m != nil {
+	} else if m := fio2Flow().FindStringSubmatch(l.Text); m != nil {
 		t.figures(f, m[1], [4]string{m[2] + m[3], m[4] + m[5], m[6], m[7] + m[8]}, m[9], 1024)
-	} else if m := fio3Flow().FindStringSubmatch(l.text); m != nil {
+	} else if m := fio3Flow().FindStringSubmatch(l.Text); m != nil {
 		t.figures(f, m[1], [4]string{m[7] + m[8], m[4] + m[5], m[6], m[2] + m[3]}, m[9], 1000)
-	} else if fioCut().MatchString(l.text) {
+	} else if fioCut().MatchString(l.Text) {
 		f.flush()
-		f.add(output{Line: l.number, Err: errors.New("a line of fio's that is cut off or of a form that is not known")})
-	} else if strings.HasPrefix(l.text, "Run status group") {
+		f.add(output{Line: l.Number, Err: errors.New("a line of fio's that is cut off or of a form that is not known")})
+	} else if strings.HasPrefix(l.Text, "Run status group") {
 		f.flush()
 	} else if t.run != nil && t.run.last != nil {
-		t.run.detail(l.text)
+		t.run.detail(l.Text)
 	}
 }
 
@@ -103,7 +103,7 @@ func (t *fioText) describe(m []string) {
 func (t *fioText) begin(f *finder, m []string) {
 	if r := t.run; r == nil || !r.head || r.name != m[1] || r.group != m[2] {
 		f.flush()
-		t.run = &fioTextRun{at: f.lines[f.at].number, head: true, name: m[1], group: m[2]}
+		t.run = &fioTextRun{at: f.Lines[f.at].Number, head: true, name: m[1], group: m[2]}
 	} else {
 		r.settle()
 	}
@@ -123,7 +123,7 @@ func (t *fioText) begin(f *finder, m []string) {
 func (t *fioText) figures(f *finder, way string, said [4]string, ms string, base float64) {
 	if t.run == nil || !t.run.head {
 		f.flush()
-		t.run = &fioTextRun{at: f.lines[f.at].number}
+		t.run = &fioTextRun{at: f.Lines[f.at].Number}
 	}
 	r := t.run
 	r.settle()

@@ -1,15 +1,13 @@
 package tool
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"html"
-	"io"
 	"slices"
 	"strings"
 
 	"github.com/tare-bench/tare/internal/instrument/storage"
+	"github.com/tare-bench/tare/internal/instrument/transcript"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -30,37 +28,24 @@ type output struct {
 // How much of a text is read. Whoever sends a text decides what stands in it.
 const (
 	maxFound   = 10_000   // outputs, those that cannot be used among them
-	maxKept    = 64 << 20 // bytes of a text
-	maxFoundLn = 1 << 20  // bytes of one of its lines
-	maxJSON    = 4 << 20  // bytes of fio's JSON
 	maxReport  = 1 << 14  // lines of a report of sysbench's
 	maxDDWords = 16 << 10 // bytes of a line with a command of dd's
 )
 
-// find reads a text, a page of HTML or Markdown, a console or a log, and returns
-// the outputs in it, in their order. What looks like one and cannot be read is
-// among them, with its error; left is how many came after maxFound of them.
-func find(in io.Reader) (found []output, left int, err error) {
-	text, err := io.ReadAll(io.LimitReader(in, maxKept+1))
-	switch {
-	case err != nil:
-		return nil, 0, err
-	case len(text) > maxKept:
-		return nil, 0, fmt.Errorf("it is longer than %d MiB: split it", maxKept>>20)
-	}
-	f := finder{}
-	f.clean(string(text))
-	for f.at < len(f.lines) {
+// find returns the outputs in a text, in their order. What looks like one and cannot be
+// read is among them, with its error; left is how many came after maxFound of them.
+func find(text *transcript.Stream) (found []output, left int) {
+	f := finder{Stream: text}
+	for f.at < len(f.Lines) {
 		f.at += f.next()
 	}
 	f.flush()
-	return f.found, f.left, nil
+	return f.found, f.left
 }
 
 // finder is a text as far as it has been searched.
 type finder struct {
-	text  string // all lines, each with its end
-	lines []keptLine
+	*transcript.Stream
 	at    int
 	fio   fioText
 	dd    string // the operands of the last command of dd
@@ -68,54 +53,6 @@ type finder struct {
 	made  string // the version of the sysbench that makes files, until it has
 	found []output
 	left  int
-}
-
-// keptLine is a line without what pages, mails and consoles put around it.
-type keptLine struct {
-	number   int
-	text     string
-	at       int  // where it begins in the finder's text
-	progress bool // it overwrote others: the state of something unfinished
-}
-
-// upTo is the text from the finder's line to before another.
-func (f *finder) upTo(line int) string {
-	if line == len(f.lines) {
-		return f.text[f.lines[f.at].at:]
-	}
-	return f.text[f.lines[f.at].at:f.lines[line].at]
-}
-
-var (
-	// keptEscapes colour a console (ECMA-48 CSI, and OSC).
-	keptEscapes = storage.Pattern("\x1b\\[[0-?]*[ -/]*[@-~]|\x1b\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|\x1b[@-Z\\\\-_]")
-	keptTags    = storage.Pattern(`</?[a-zA-Z!][^<>]{0,1000}>|^<[\w.:-]{1,100}> ?`) // or the host that fio --client names
-	keptBreak   = storage.Pattern(`(?i)<br\s*/?>`)
-)
-
-// keptWide are the signs of Chinese texts that dd prints there.
-var keptWide = strings.NewReplacer("，", ", ", "（", " (", "）", ") ")
-
-// clean takes a text as it was kept, line by line.
-func (f *finder) clean(text string) {
-	var all strings.Builder
-	number := 0
-	for whole := range strings.Lines(strings.TrimPrefix(text, "\ufeff")) {
-		number++
-		for _, line := range keptBreak().Split(whole[:min(len(whole), maxFoundLn)], -1) {
-			line = strings.TrimRight(keptEscapes().ReplaceAllString(line, ""), "\r\n")
-			at := strings.LastIndexByte(line, '\r')
-			line = html.UnescapeString(keptTags().ReplaceAllString(strings.ToValidUTF8(line[at+1:], "\ufffd"), ""))
-			for line := range strings.SplitSeq(keptWide.Replace(line), "\n") { // of a page that writes &#10;
-				if line = strings.TrimLeft(line, "> \t\u00a0"); line != "" { // mails and Markdown quote with >
-					line = strings.TrimRight(line, " \t\u00a0\r")
-					f.lines = append(f.lines, keptLine{number, line, all.Len(), at >= 0})
-					all.WriteString(line + "\n")
-				}
-			}
-		}
-	}
-	f.text = all.String()
 }
 
 // next looks at one line, and returns how many it has used.
@@ -173,39 +110,29 @@ func (f *finder) add(o output) {
 // fioJSON is known by what it begins with, and ends where its outermost object
 // does. Of JSON that breaks off, the line that is none is looked at again.
 func (f *finder) fioJSON() int {
-	head := f.lines[f.at].text
-	if head == "{" && f.at+1 < len(f.lines) {
-		head += f.lines[f.at+1].text
+	head := f.Lines[f.at].Text
+	if head == "{" && f.at+1 < len(f.Lines) {
+		head += f.Lines[f.at+1].Text
 	}
 	if !strings.HasPrefix(head, "{") || !strings.HasPrefix(strings.TrimLeft(head[1:], " \t"), `"fio version"`) {
 		return 0
 	}
 	f.flush()
-	in := f.upTo(len(f.lines))
-	in = in[:min(len(in), maxJSON)]
-	d := json.NewDecoder(strings.NewReader(in))
-	var whole json.RawMessage
-	used, line := len(in), f.lines[f.at].number
-	err := d.Decode(&whole)
+	o, used := f.ObjectAt(f.at)
+	line, err := f.Lines[f.at].Number, o.Err
 	if err == nil {
-		used = int(d.InputOffset()) + 1 // the line's end
 		var out *fioOutput
-		if out, err = decodeFio(string(whole)); err == nil {
+		if out, err = decodeFio(string(o.JSON)); err == nil {
 			for _, run := range out.runs() {
 				o, err := run.result()
 				f.take("fio's JSON", line, o, err)
 			}
 		}
-	} else {
-		if broken, ok := errors.AsType[*json.SyntaxError](err); ok {
-			used = int(broken.Offset) - 1
-		}
-		err = fmt.Errorf("it breaks off or is longer than %d MiB", maxJSON>>20)
 	}
 	if err != nil {
 		f.take("fio's JSON", line, output{}, err)
 	}
-	return max(strings.Count(in[:min(used, len(in))], "\n"), 1)
+	return used
 }
 
 // fioRW has one word for reads and writes at random places, and one for those in
@@ -228,12 +155,12 @@ func cacheOf(direct bool) string {
 // sysbenchReport reads from sysbench's name, or the line after it, to the last line
 // of every report. Other tests of sysbench's than fileio are passed over.
 func (f *finder) sysbenchReport() int {
-	if head := f.lines[f.at].text; !sysbenchBegins(head) && !sysbenchRuns(head) {
+	if head := f.Lines[f.at].Text; !sysbenchBegins(head) && !sysbenchRuns(head) {
 		return 0
 	}
 	text, n, files := f.sysbenchText()
 	f.made = ""
-	if m := sbVersion().FindStringSubmatch(f.lines[f.at].text); m != nil && strings.Contains(text, "Creating files for the test") {
+	if m := sbVersion().FindStringSubmatch(f.Lines[f.at].Text); m != nil && strings.Contains(text, "Creating files for the test") {
 		f.made = "sysbench " + m[1]
 	}
 	if !files {
@@ -241,21 +168,21 @@ func (f *finder) sysbenchReport() int {
 	}
 	f.flush()
 	out, err := parseSysbench(text)
-	f.take("sysbench", f.lines[f.at].number, out, err)
+	f.take("sysbench", f.Lines[f.at].Number, out, err)
 	return n
 }
 
 // sysbenchPrepared reads the last line of sysbench's prepare, which may be all of it
 // that was kept.
 func (f *finder) sysbenchPrepared() int {
-	m := sbWritten().FindStringSubmatch(f.lines[f.at].text)
+	m := sbWritten().FindStringSubmatch(f.Lines[f.at].Text)
 	if m == nil {
 		return 0
 	}
 	f.flush()
 	o, err := parsePrepared(m)
 	o.Version, f.made = f.made, ""
-	f.take("sysbench prepare", f.lines[f.at].number, o, err)
+	f.take("sysbench prepare", f.Lines[f.at].Number, o, err)
 	return 1
 }
 
@@ -272,18 +199,18 @@ func (f *finder) sysbenchText() (text string, n int, files bool) {
 	other := func(line string) bool {
 		return fioCut().MatchString(line) || fioHead().MatchString(line) || ddCopied().MatchString(line) || ddLike().MatchString(line) || sbWritten().MatchString(line) || line == "{"
 	}
-	said := sysbenchRuns(f.lines[f.at].text)
-	for _, l := range f.lines[f.at:min(len(f.lines), f.at+maxReport)] {
-		if n > 0 && (sysbenchBegins(l.text) || said && sysbenchRuns(l.text) || other(l.text)) || l.at-f.lines[f.at].at+len(l.text) > maxText {
+	said := sysbenchRuns(f.Lines[f.at].Text)
+	for _, l := range f.Lines[f.at:min(len(f.Lines), f.at+maxReport)] {
+		if n > 0 && (sysbenchBegins(l.Text) || said && sysbenchRuns(l.Text) || other(l.Text)) || l.At-f.Lines[f.at].At+len(l.Text) > maxText {
 			break
 		}
-		n, said = n+1, said || sysbenchRuns(l.text)
-		files = files || strings.HasPrefix(l.text, "Operations performed") || strings.HasPrefix(l.text, "File operations") || sbFsync().MatchString(l.text)
-		if strings.HasPrefix(l.text, "execution time (avg/stddev)") {
+		n, said = n+1, said || sysbenchRuns(l.Text)
+		files = files || strings.HasPrefix(l.Text, "Operations performed") || strings.HasPrefix(l.Text, "File operations") || sbFsync().MatchString(l.Text)
+		if strings.HasPrefix(l.Text, "execution time (avg/stddev)") {
 			break
 		}
 	}
-	return f.upTo(f.at + n), n, files
+	return f.From(f.at, f.at+n), n, files
 }
 
 // ddCommandLine is dd with its operands, as typed on a console or quoted for a shell.
@@ -298,18 +225,18 @@ var ddLike = storage.Pattern(`^\d+ bytes .*(?:copied,|transferred in) `)
 // ddEnd reads dd's last line with the two before it. The direction is in the command only,
 // which may have several results, as in a loop.
 func (f *finder) ddEnd() int {
-	l := f.lines[f.at]
-	if len(l.text) <= maxDDWords {
-		if m := ddCommandLine().FindStringSubmatch(l.text); m != nil {
+	l := f.Lines[f.at]
+	if len(l.Text) <= maxDDWords {
+		if m := ddCommandLine().FindStringSubmatch(l.Text); m != nil {
 			f.dd, f.ddAt = m[1], 0
 		}
 	}
-	if l.progress || len(l.text) > 400 || !ddCopied().MatchString(l.text) && !ddLike().MatchString(l.text) {
+	if l.Progress || len(l.Text) > 400 || !ddCopied().MatchString(l.Text) && !ddLike().MatchString(l.Text) {
 		return 0
 	}
 	f.flush()
 	from := f.at
-	for from > max(0, f.at-2) && ddRecordLine().MatchString(f.lines[from-1].text) {
+	for from > max(0, f.at-2) && ddRecordLine().MatchString(f.Lines[from-1].Text) {
 		from--
 	}
 	if f.ddAt != 0 && f.ddAt != from { // something is between it and the command's last result
@@ -317,9 +244,9 @@ func (f *finder) ddEnd() int {
 	}
 	f.ddAt = f.at + 1
 	rw, cache, err := ddOf(f.dd)
-	o, _, wrong := parseDD(f.text[f.lines[from].at:l.at+len(l.text)], rw)
+	o, _, wrong := parseDD(f.From(from, f.at+1), rw)
 	o.Cache, o.Assumed = cache, f.dd == ""
-	f.take("dd", f.lines[from].number, o, errors.Join(wrong, err))
+	f.take("dd", f.Lines[from].Number, o, errors.Join(wrong, err))
 	return 1
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/instrument/transcript"
 	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/must"
@@ -17,9 +18,20 @@ import (
 
 func found(t *testing.T, text string) []output {
 	t.Helper()
-	all, left, err := find(strings.NewReader(text))
-	must.That(t, err == nil && left == 0, "%d left, %v", left, err)
+	var all []output
+	for _, stream := range transcript.Split(text) {
+		one, left := find(stream)
+		must.That(t, left == 0, "%d left", left)
+		all = append(all, one...)
+	}
 	return all
+}
+
+// add takes all streams of a text.
+func add(g *Imported, name, text string) {
+	for _, stream := range transcript.Split(text) {
+		g.Add(name, stream, Told{Label: stream.Label})
+	}
 }
 
 // usecs are latencies in µs.
@@ -166,15 +178,12 @@ func TestABadOutputCostsItself(t *testing.T) {
 
 func TestTextsWithoutEndAreBounded(t *testing.T) {
 	t.Parallel()
-	all, left, err := find(strings.NewReader(strings.Repeat(fioLine+"\n", maxFound+3)))
-	check.That(t, len(all) == maxFound && left == 3 && err == nil, "%d, %d left, %v", len(all), left, err)
-	_, _, err = find(strings.NewReader(strings.Repeat("{\n", maxKept/2+1)))
-	check.Error(t, err, "split it")
+	all, left := find(transcript.Split(strings.Repeat(fioLine+"\n", maxFound+3))[0])
+	check.That(t, len(all) == maxFound && left == 3, "%d, %d left", len(all), left)
 	all = found(t, strings.Repeat("x", 10<<20)+"\n"+fioLine)
 	check.That(t, len(all) == 1 && all[0].Err == nil && all[0].Claim.Read.IOPS == 647, "behind a line of ten megabytes: %+v", all)
 	for _, hostile := range []string{"{\"fio version\":\n", "{\"fio version\":{\n", "sysbench 1.0\n", "sysbench 1.0\nRunning the test with following options:\n", "1+0 records in\n", "x: (groupid=0, jobs=1): err= 0: pid=1\n"} {
-		_, _, err := find(strings.NewReader(strings.Repeat(hostile, 30_000)))
-		check.That(t, err == nil, "%q: %v", hostile, err)
+		find(transcript.Split(strings.Repeat(hostile, 30_000))[0])
 	}
 }
 
@@ -182,7 +191,7 @@ func imports(t *testing.T, texts ...[2]string) *Imported {
 	t.Helper()
 	g := &Imported{}
 	for _, text := range texts {
-		must.OK(t, g.Add(text[0], strings.NewReader(text[1]), Told{}))
+		add(g, text[0], text[1])
 	}
 	g.Close()
 	return g
@@ -198,6 +207,7 @@ func TestOutputsAreCalledAfterTheirText(t *testing.T) {
 		want  string
 	}{
 		"one output has the file's name":     {[][2]string{{"kata.txt", fioLine}}, "kata fio read 0"},
+		"prefixes name targets":              {[][2]string{{"kata.txt", "[pod/a-1/fio] " + fioLine + "\n[pod/b-1/fio] " + fioLine + "\n[pod/a-1/fio] " + fioLine}}, "a-1/fio-1 fio read 0, a-1/fio-2 fio read 0, b-1/fio fio read 0"},
 		"so do several of different jobs":    {[][2]string{{"kata.txt", fioLine + "\n" + writes}}, "kata fio read 0, kata fio write 0"},
 		"those of one job are numbered":      {[][2]string{{"kata.txt", fioLine + "\n" + fioLine}}, "kata-1 fio read 0, kata-2 fio read 0"},
 		"texts of one name are rounds":       {[][2]string{{"kata.txt", fioLine}, {"kata.log", fioLine}}, "kata fio read 0, kata fio read 1"},
@@ -248,7 +258,7 @@ func FuzzFind(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		g := &Imported{}
-		must.OK(t, g.Add("fuzz", strings.NewReader(string(text)), Told{}))
+		add(g, "fuzz", string(text))
 		g.Close()
 		names := map[string]bool{}
 		for _, j := range g.Plan.Jobs {

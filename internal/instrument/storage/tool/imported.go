@@ -3,13 +3,13 @@ package tool
 import (
 	"errors"
 	"fmt"
-	"io"
 	"path"
 	"slices"
 	"strings"
 
 	"github.com/tare-bench/tare/internal/instrument/storage"
 	"github.com/tare-bench/tare/internal/instrument/terms"
+	"github.com/tare-bench/tare/internal/instrument/transcript"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -67,11 +67,8 @@ func LabelOf(file string) string {
 
 // Add takes the outputs of a text. Those that cannot be used cost nothing but
 // themselves, and are told.
-func (g *Imported) Add(name string, in io.Reader, told Told) error {
-	found, left, err := find(in)
-	if err != nil {
-		return fmt.Errorf("read %s: %w", name, err)
-	}
+func (g *Imported) Add(name string, text *transcript.Stream, told Told) {
+	found, left := find(text)
 	if told.Label == "" {
 		told.Label = LabelOf(name)
 	}
@@ -94,7 +91,6 @@ func (g *Imported) Add(name string, in io.Reader, told Told) error {
 	g.find(left, FoundLimit, "warning", fmt.Sprintf("%s: outputs left out: %d, since %d are kept of one text", name, left, maxFound), "split the text into several files")
 	g.find(assumed, FoundDirection, "note", fmt.Sprintf("%s: outputs of dd without their command, taken for writing: %d", name, assumed), "put the command before the output if it was reading")
 	g.texts = append(g.texts, keptText{name, told, found})
-	return nil
 }
 
 func (g *Imported) find(n int, code, level, message, advice string) {

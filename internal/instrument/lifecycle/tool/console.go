@@ -1,0 +1,133 @@
+package tool
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/tare-bench/tare/internal/instrument/transcript"
+	"github.com/tare-bench/tare/internal/subject/setting"
+	"github.com/tare-bench/tare/record"
+)
+
+// console are the forms of what tools print for people.
+var console = sync.OnceValue(func() (f struct {
+	benchmark, mean, span, typed, loop, user *regexp.Regexp
+	real                                     []*regexp.Regexp
+}) {
+	f.benchmark = regexp.MustCompile(`^Benchmark #?\d+: (.{1,1000})$`)
+	f.mean = regexp.MustCompile(`^Time \((?:mean|abs) [^)]{1,9}\): +([\d.]{1,20}) ([µnm]?s|us)\b`)
+	f.span = regexp.MustCompile(`^Range \(min [^)]{1,9} max\): .* (\d{1,9}) runs?$`)
+	f.typed = regexp.MustCompile(`(?:^|[$#%>;&|(+]\s*|\b(?:do|sudo)\s+)time\s+(?:-\w+ )*(.{1,1000}?)(?:; ?done)?$`)
+	f.loop = regexp.MustCompile(`\b(?:for|while|until|repeat|do)\b`)
+	f.user = regexp.MustCompile(`^(?:user|sys)\s+[\dm.,]+s?$`)
+	for _, form := range []string{
+		`^()real\s+(?:(\d{1,9})m)?(\d{1,12}[.,]?\d{0,9})s?$`,                                                           // bash, POSIX
+		`^(.{0,1000}?)\s+[\d.]{1,20}s user [\d.]{1,20}s system \d{1,4}% cpu (?:(\d{1,9}):)?(\d{1,12}\.\d{1,9}) total$`, // zsh
+		`()[\d.]system (?:(\d{1,9}):)(\d{1,12}\.\d{1,9})elapsed \d{1,9}%CPU\b`,                                         // GNU time
+	} {
+		f.real = append(f.real, regexp.MustCompile(form))
+	}
+	return f
+})
+
+// hyperfineText is what hyperfine prints, and its table in Markdown. Both have means only,
+// and the table does not say of how many runs.
+func hyperfineText(text *transcript.Stream) (f found) {
+	f.tool, f.unknowable = "hyperfine", "hyperfine's text and table count no failed run, and the table no runs at all"
+	at := hyperfined("", 0)
+	unit := "" // of the table
+	take := func(mean, unit string, count int64) {
+		v, err := strconv.ParseFloat(mean, 64)
+		b, wrong := single(v * Units[unit])
+		if err == nil {
+			err = wrong
+		}
+		if err == nil {
+			b = several(record.Summary{Count: count, Mean: b.Samples[0].Returned - 1})
+			b.Unproven = true
+			at.batches = []record.Batch{b}
+		}
+		f.take(at, err)
+	}
+	for i, l := range text.Lines {
+		if m := console().benchmark.FindStringSubmatch(l.Text); m != nil {
+			at = hyperfined(m[1], l.Number)
+		} else if m := console().mean.FindStringSubmatch(l.Text); m != nil && at.line != 0 {
+			runs := int64(1) // of which hyperfine prints no range
+			if i+1 < len(text.Lines) {
+				if m := console().span.FindStringSubmatch(text.Lines[i+1].Text); m != nil {
+					runs, _ = strconv.ParseInt(m[1], 10, 64) // at most nine digits
+				}
+			}
+			take(m[1], m[2], runs)
+			at.line = 0
+		}
+		cells := strings.Split(strings.ReplaceAll(l.Text, `\|`, "\x00"), "|")
+		if len(cells) < 4 || cells[0] != "" {
+			unit = ""
+		} else if mean, ok := strings.CutPrefix(strings.TrimSpace(cells[2]), "Mean ["); ok && strings.TrimSpace(cells[1]) == "Command" {
+			unit = strings.TrimSuffix(mean, "]")
+		} else if mean, _, _ := strings.Cut(strings.TrimSpace(cells[2]), " "); unit != "" && !strings.HasPrefix(mean, ":") && !strings.HasPrefix(mean, "-") {
+			at = hyperfined(strings.ReplaceAll(strings.Trim(cells[1], " `"), "\x00", "|"), l.Number)
+			take(mean, unit, 1)
+			at.line = 0
+		}
+	}
+	return f
+}
+
+// times is what a shell's time prints. Times of one command are rounds, and so are those
+// without a command that follow on one another. A command in a loop has several.
+func times(text *transcript.Stream) (f found) {
+	f.tool, f.unknowable = "time", "time prints no exit status"
+	command, loop, end := "", false, -1
+	at := map[string]int{}
+	for i, l := range text.Lines {
+		if console().user.MatchString(l.Text) {
+			end = max(end, i*min(1, len(f.outputs)))
+			continue
+		}
+		var m []string
+		for _, form := range console().real {
+			if m = form.FindStringSubmatch(l.Text); m != nil {
+				break
+			}
+		}
+		if m == nil {
+			if m := console().typed.FindStringSubmatch(l.Text); m != nil && len(l.Text) < 2000 {
+				command, loop = m[1], console().loop.MatchString(l.Text)
+			}
+			continue
+		}
+		minutes, _ := strconv.ParseFloat(m[2], 64) // "" or at most nine digits
+		s, err := strconv.ParseFloat(strings.Replace(m[3], ",", ".", 1), 64)
+		b, wrong := single((minutes*60 + s) * 1e9)
+		if err == nil {
+			err = wrong
+		}
+		b.Unproven = true
+		command = cmp.Or(m[1], command)
+		key := command
+		if command == "" && (len(f.outputs) == 0 || end != i-1) {
+			key = fmt.Sprint("line ", l.Number)
+		} else if command == "" {
+			key = f.outputs[len(f.outputs)-1].name
+		}
+		o := output{line: l.Number, name: key, command: command, op: setting.Run, lanes: 1, means: "the command exited, as time has it", batches: []record.Batch{b}}
+		if end = i; !loop {
+			command = ""
+		}
+		if k, met := at[key]; met && err == nil && len(f.outputs[k].batches) < maxOperations {
+			f.outputs[k].batches = append(f.outputs[k].batches, b)
+			continue
+		}
+		if f.take(o, err); err == nil {
+			at[key] = len(f.outputs) - 1
+		}
+	}
+	return f
+}

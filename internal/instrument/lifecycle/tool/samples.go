@@ -1,0 +1,118 @@
+package tool
+
+import (
+	"cmp"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/subject/setting"
+)
+
+// Units are those of [Samples], in ns.
+var Units = map[string]float64{"ns": 1, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9, "min": 60e9}
+
+// Samples are single times in a text: one number a line, or a column of a table.
+type Samples struct {
+	Unit   string // one of [Units]
+	Column string // its name or its number from 1; "": the only one
+	Done   string // what each time ends with, in words
+}
+
+// AddSamples takes the times in a text. One that is no number is missing, and reported.
+func (g *Imported) AddSamples(file string, text []byte, told Told, s Samples) error {
+	rows, lines, err := table(string(text))
+	if err != nil {
+		return fmt.Errorf("read %s: %w", file, err)
+	}
+	for i, row := range rows {
+		if n := len(row) - 1; n > 0 && row[n] == s.Unit {
+			rows[i] = row[:n]
+		}
+	}
+	var names []string
+	if slices.ContainsFunc(rows[0], func(cell string) bool { _, err := s.time(cell); return err != nil }) {
+		names, rows, lines = rows[0], rows[1:], lines[1:]
+	}
+	at := slices.IndexFunc(names, func(name string) bool { return strings.EqualFold(name, s.Column) })
+	if n, err := strconv.Atoi(s.Column); at < 0 && err == nil && n > 0 && n <= max(len(names), len(slices.Concat(rows[:min(len(rows), 1)]...))) {
+		at = n - 1
+	} else if at < 0 && s.Column == "" && len(names) <= 1 && !slices.ContainsFunc(rows, func(row []string) bool { return len(row) > 1 }) {
+		at = 0
+	}
+	if at < 0 {
+		return fmt.Errorf("read %s: --column %q: choose one of %s", file, s.Column, cmp.Or(strings.Join(names, ", "), "the columns by its number, from 1"))
+	}
+	f := found{tool: "samples", unknowable: "a list of times has no word for a failed operation"}
+	o := output{line: 1, op: cmp.Or(told.Op, setting.Run), lanes: 1, command: "samples", means: cmp.Or(s.Done, "a time in a list") + ", as the importer says"}
+	told.Op = ""
+	for i, row := range rows {
+		err := errors.New("the column is missing")
+		if at < len(row) {
+			var ns float64
+			if ns, err = s.time(row[at]); err == nil {
+				b, wrong := single(ns)
+				b.Unproven, err = true, wrong
+				if err == nil && len(o.batches) < maxOperations {
+					o.batches = append(o.batches, b)
+				}
+			}
+		}
+		if err != nil {
+			f.bad = append(f.bad, fmt.Errorf("line %d: %w", lines[i], err))
+		}
+	}
+	if more := len(rows) - len(f.bad) - maxOperations; more > 0 {
+		f.left = append(f.left, fmt.Sprintf("%d times beyond the first %d", more, maxOperations))
+	}
+	if o.batches != nil {
+		f.outputs = append(f.outputs, o)
+	}
+	g.add(file, f, told)
+	return nil
+}
+
+// time reads a cell in ns.
+func (s *Samples) time(cell string) (ns float64, err error) {
+	number := strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(cell), s.Unit))
+	v, err := strconv.ParseFloat(strings.Replace(number, ",", ".", 1), 64)
+	if err != nil {
+		return 0, fmt.Errorf("%.40q is no number", cell)
+	}
+	return v * Units[s.Unit], nil
+}
+
+// table is the rows of a text and their lines: separated by tabs, semicolons, commas or
+// blanks. Empty lines and comments are none.
+func table(text string) (rows [][]string, lines []int, err error) {
+	number, comma := 0, rune(0)
+	for line := range strings.Lines(strings.TrimPrefix(text, "\ufeff")) {
+		number++
+		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		if rows == nil {
+			for _, c := range "\t;," {
+				if comma == 0 && strings.ContainsRune(line, c) {
+					comma = c
+				}
+			}
+		}
+		row := strings.Fields(line)
+		if comma != 0 {
+			r := csv.NewReader(strings.NewReader(line))
+			r.Comma, r.LazyQuotes, r.TrimLeadingSpace = comma, true, true
+			if row, err = r.Read(); err != nil {
+				return nil, nil, fmt.Errorf("line %d: %w", number, err)
+			}
+		}
+		rows, lines = append(rows, row), append(lines, number)
+	}
+	if rows == nil {
+		return nil, nil, errors.New("it holds no times")
+	}
+	return rows, lines, nil
+}

@@ -1,0 +1,248 @@
+// Package transcript takes apart texts in which people keep what tools printed: pages,
+// mails, consoles, and logs of containers and CI jobs. It gives the lines of each writer
+// by themselves, without what was put around them.
+package transcript
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html"
+	"regexp"
+	"strings"
+	"sync"
+)
+
+// Stream is the lines of one writer.
+type Stream struct {
+	Label string // the pod, container or job that a prefix names; "" for lines without one
+	Text  string // all lines, each with its end
+	Lines []Line
+	text  strings.Builder
+}
+
+// Line is a line without colours, tags, quotation marks and prefixes.
+type Line struct {
+	Number   int // in the text, from 1
+	Text     string
+	At       int  // where it begins in the stream's text
+	Progress bool // it overwrote others, as the state of something unfinished does
+}
+
+// maxLine is how many bytes of a line are looked at.
+const maxLine = 1 << 20
+
+// forms are compiled when the first text is read.
+var forms = sync.OnceValue(func() (f struct {
+	escapes, tags, breaks, invalid, stern *regexp.Regexp
+	prefixes                              []*regexp.Regexp
+}) {
+	f.escapes = regexp.MustCompile("\x1b\\[[0-?]*[ -/]*[@-~]|\x1b\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|\x1b[@-Z\\\\-_]") // ECMA-48 CSI, and OSC
+	f.tags = regexp.MustCompile(`</?[a-zA-Z!][^<>]{0,1000}>|^<[\w.:-]{1,100}> ?`)                                   // or the host that fio --client names
+	f.breaks = regexp.MustCompile(`(?i)<br\s*/?>`)
+	f.invalid = regexp.MustCompile(`[^\pL\pN._/+-]+`)
+	f.stern = regexp.MustCompile(`^([a-z][a-z0-9.-]*) ([a-z][a-z0-9.-]*)(?: |$)`)
+	const stamp = `\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?: ?Z| ?[+-]\d\d:?\d\d)?`
+	for _, form := range []string{
+		`^\[pod/([^\]\s]+)\] ?`,                                   // kubectl logs --prefix
+		`^([\w.-]+[-_]\d+) +\| ?`,                                 // docker compose
+		`^([^\t]{1,200}\t[^\t]{1,200})\t\x{feff}?` + stamp + ` ?`, // gh run view --log: job and step
+		`^\x{feff}?\[?` + stamp + `\]?(?: std(?:out|err) ([FP])(?: |$)| \d\d[OE][+ ]| |$)`, // kubectl logs --timestamps, CRI, Jenkins, GitLab
+		`^[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d (\S+ [^\s\[:]+)(?:\[\d+\])?: `,              // journalctl
+	} {
+		f.prefixes = append(f.prefixes, regexp.MustCompile(form))
+	}
+	return f
+})
+
+// wide are the signs of Chinese texts that dd prints there.
+var wide = strings.NewReplacer("，", ", ", "（", " (", "）", ") ")
+
+// splitter is a text on its way into streams.
+type splitter struct {
+	pods    map[string]int // how often stern's two words begin a line
+	place   map[string]int
+	streams []*Stream
+	partial map[string]string // by label: what its next line goes on with
+}
+
+// Split returns the streams of a text in the order of their first lines. A text that is one
+// JSON document is taken as it is.
+func Split(text string) []*Stream {
+	text = strings.TrimPrefix(text, "\ufeff")
+	s := splitter{pods: map[string]int{}, place: map[string]int{}, partial: map[string]string{}}
+	whole := json.Valid([]byte(text)) && !strings.HasPrefix(text, `{"log":"`)
+	if !whole {
+		for line := range strings.Lines(text) {
+			if m := forms().stern.FindString(plain(line)); m != "" {
+				s.pods[strings.TrimSpace(m)]++
+			}
+		}
+	}
+	number := 0
+	for line := range strings.Lines(text) {
+		if number++; whole {
+			s.add("", Line{Number: number, Text: strings.TrimSpace(line)})
+			continue
+		}
+		for _, line := range forms().breaks.Split(plain(line), -1) {
+			line = html.UnescapeString(forms().tags.ReplaceAllString(strings.ToValidUTF8(line, "\ufffd"), ""))
+			for line := range strings.SplitSeq(wide.Replace(line), "\n") { // of a page that writes &#10;
+				s.line(number, line)
+			}
+		}
+	}
+	for _, one := range s.streams {
+		one.Text = one.text.String()
+	}
+	return s.streams
+}
+
+// plain is a line without its end and the colours of a console.
+func plain(line string) string {
+	return strings.TrimRight(forms().escapes.ReplaceAllString(line[:min(len(line), maxLine)], ""), "\r\n")
+}
+
+// blanks are what mails and Markdown begin a quoted line with.
+const blanks = "> \t\u00a0"
+
+// line takes the prefixes off a line, one behind the other.
+func (s *splitter) line(number int, line string) {
+	var labels []string
+	part := false
+	for found := true; found; {
+		line = strings.TrimLeft(line, blanks)
+		var docker struct{ Log *string }
+		if found = strings.HasPrefix(line, `{"log":"`) && json.Unmarshal([]byte(line), &docker) == nil; found { // docker's json-file
+			line, part = plain(*docker.Log), !strings.HasSuffix(*docker.Log, "\n")
+			continue
+		}
+		for _, form := range forms().prefixes {
+			m := form.FindStringSubmatch(line)
+			if m == nil {
+				continue
+			}
+			found, line = true, line[len(m[0]):]
+			if part = m[1] == "P"; !part && m[1] != "" && m[1] != "F" {
+				labels = append(labels, m[1])
+			}
+			break
+		}
+		if m := forms().stern.FindStringSubmatch(line); !found && m != nil && len(labels) == 0 && s.isPod(m) {
+			found, line, labels = true, line[len(m[0]):], m[1:]
+		}
+	}
+	label := strings.Join(labels, "/")
+	line, s.partial[label] = s.partial[label]+line, ""
+	if part && len(line) < maxLine {
+		s.partial[label] = line
+		return
+	}
+	line = strings.TrimRight(line, "\r")
+	at := strings.LastIndexByte(line, '\r')
+	if line = strings.TrimRight(strings.TrimLeft(line[at+1:], blanks), " \t\u00a0\r"); line != "" {
+		s.add(label, Line{Number: number, Text: line, Progress: at >= 0})
+	}
+}
+
+// isPod reports whether two words are a pod and its container, as stern writes them before
+// each line: they begin several lines, and a pod's name is no plain word.
+func (s *splitter) isPod(m []string) bool {
+	return s.pods[m[1]+" "+m[2]] >= 5 && (m[1] == m[2] || strings.ContainsAny(m[1], "-0123456789"))
+}
+
+const (
+	maxStreams = 1000 // writers that are told apart; the others are one
+	maxLabel   = 64
+)
+
+func (s *splitter) add(label string, l Line) {
+	i, met := s.place[label]
+	if !met {
+		i = min(len(s.streams), maxStreams-1)
+		if s.place[label] = i; i == len(s.streams) {
+			name := strings.Trim(forms().invalid.ReplaceAllString(strings.TrimSuffix(label, "\tUNKNOWN STEP"), "-"), "._/+-")
+			s.streams = append(s.streams, &Stream{Label: strings.TrimLeft(name[max(0, len(name)-maxLabel):], "._/+-")})
+		}
+	}
+	to := s.streams[i]
+	l.At = to.text.Len()
+	to.text.WriteString(l.Text + "\n")
+	to.Lines = append(to.Lines, l)
+}
+
+// From is the text from a line to before another.
+func (s *Stream) From(line, to int) string {
+	if to >= len(s.Lines) {
+		return s.Text[s.Lines[line].At:]
+	}
+	return s.Text[s.Lines[line].At:s.Lines[to].At]
+}
+
+// Object is JSON that begins a line.
+type Object struct {
+	JSON []byte
+	Err  error // it breaks off
+	from []Line
+}
+
+// maxJSON is how many bytes an object may have.
+const maxJSON = 16 << 20
+
+// ObjectAt returns the object that begins at a line, and how many lines it takes. Of one
+// that breaks off these are the lines before the one that is no JSON.
+func (s *Stream) ObjectAt(line int) (o Object, lines int) {
+	in := s.From(line, len(s.Lines))
+	in = in[:min(len(in), maxJSON)]
+	d := json.NewDecoder(strings.NewReader(in))
+	var raw json.RawMessage
+	end := len(in)
+	if o.Err = d.Decode(&raw); o.Err == nil {
+		end = int(d.InputOffset()) + 1 // the line's end
+	} else if broken, ok := errors.AsType[*json.SyntaxError](o.Err); ok && broken.Offset > 0 {
+		end = int(broken.Offset) - 1
+	}
+	if end = min(end, len(in)); o.Err != nil {
+		raw, o.Err = []byte(in[:end]), fmt.Errorf("it breaks off or is longer than %d MiB", maxJSON>>20)
+	}
+	o.JSON, o.from = raw, s.Lines[line:]
+	return o, max(strings.Count(in[:end], "\n"), 1)
+}
+
+// Objects returns all that begin a line and are in no other.
+func (s *Stream) Objects() (all []Object) {
+	for i := 0; i < len(s.Lines); {
+		n := 1
+		if strings.HasPrefix(s.Lines[i].Text, "{") {
+			var o Object
+			o, n = s.ObjectAt(i)
+			all = append(all, o)
+		}
+		i += n
+	}
+	return all
+}
+
+// Has reports whether all these keys are in the object, at any depth.
+func (o *Object) Has(keys ...string) bool {
+	for _, key := range keys {
+		if !bytes.Contains(o.JSON, []byte(`"`+key+`"`)) {
+			return false
+		}
+	}
+	return true
+}
+
+// LineOf is the number of the line of the nth place of a word, from 0, or of the first line.
+func (o *Object) LineOf(word string, nth int) int {
+	at := 0
+	for ; nth >= 0; nth-- {
+		i := bytes.Index(o.JSON[at:], []byte(word))
+		if i < 0 {
+			return o.from[0].Number
+		}
+		at += i + len(word)
+	}
+	return o.from[bytes.Count(o.JSON[:at], []byte("\n"))].Number
+}
