@@ -37,8 +37,11 @@ func (g *Imported) AddSamples(file string, text []byte, told Told, s Samples) er
 	if slices.ContainsFunc(rows[0], func(cell string) bool { _, err := s.time(cell); return err != nil }) {
 		names, rows, lines = rows[0], rows[1:], lines[1:]
 	}
+	if len(rows) == 0 {
+		return fmt.Errorf("read %s: it holds no times", file)
+	}
 	at := slices.IndexFunc(names, func(name string) bool { return strings.EqualFold(name, s.Column) })
-	if n, err := strconv.Atoi(s.Column); at < 0 && err == nil && n > 0 && n <= max(len(names), len(slices.Concat(rows[:min(len(rows), 1)]...))) {
+	if n, err := strconv.Atoi(s.Column); at < 0 && err == nil && n > 0 && n <= max(len(names), len(rows[0])) {
 		at = n - 1
 	} else if at < 0 && s.Column == "" && len(names) <= 1 && !slices.ContainsFunc(rows, func(row []string) bool { return len(row) > 1 }) {
 		at = 0
