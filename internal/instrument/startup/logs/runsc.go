@@ -43,20 +43,14 @@ var timingName = []byte("boot timing")
 // milestone returns what follows the first glyph of a milestone, and its kind: the
 // last byte of ╭ (U+256D), ├ (U+251C) or ╰ (U+2570).
 func milestone(b []byte) (at int, kind byte) {
-	for i := 0; ; {
-		n := bytes.Index(b[i:], []byte("\u2500 "))
-		if n < 0 {
-			return -1, 0
-		}
-		i += n
-		if i >= 3 {
-			switch string(b[i-3 : i]) {
-			case "\u256d", "\u251c", "\u2570":
-				return i + len("\u2500 "), b[i-1]
+	for i := range b {
+		for _, glyph := range []string{"\u256d\u2500 ", "\u251c\u2500 ", "\u2570\u2500 "} {
+			if bytes.HasPrefix(b[i:], []byte(glyph)) {
+				return i + len(glyph), glyph[2]
 			}
 		}
-		i += len("\u2500 ")
 	}
+	return -1, 0
 }
 
 // took takes the name and the time of a milestone apart.

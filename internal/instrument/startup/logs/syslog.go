@@ -137,10 +137,10 @@ func stampOf(b []byte) (t stamp, n int) {
 // full reads journalctl -o short-full's "Mon 2006-01-02 15:04:05 UTC": of other zones than
 // UTC there is but a name.
 func full(b []byte) (t stamp, n int) {
-	midnight, ok := dateOf(b[len("Mon "):])
-	_, month, date := time.Unix(0, midnight).UTC().Date()
+	day, err := time.Parse(time.DateOnly, string(b[len("Mon "):len("Mon 2006-01-02")]))
+	_, month, date := day.Date()
 	t, n = local(b, int(month), date, len("Mon 2006-01-02 "))
-	if zone := bytes.IndexByte(b[min(n+1, len(b)):], ' '); ok && n > 0 && zone >= 0 {
+	if zone := bytes.IndexByte(b[min(n+1, len(b)):], ' '); err == nil && n > 0 && zone >= 0 {
 		return t, n + 1 + zone
 	}
 	return stamp{}, 0

@@ -15,42 +15,26 @@ const (
 // maxSeconds is the year 2262, where ns since 1970 end: what lies behind is no time.
 const maxSeconds = 9_214_646_400
 
-// parseStamp reads an RFC 3339 time with up to nine digits of fraction (those after
-// the ninth are dropped), and returns it as ns since 1970 and how far east of UTC the
-// writer's clock is. A zone may be written without its colon, as journalctl does, and a
-// blank may stand for the T, as CRI-O up to 1.31 writes it. Times before 1970 or after
-// 2261 are refused.
+// parseStamp reads an RFC 3339 time, and returns it as ns since 1970 and how far east of
+// UTC the writer's clock is. A zone may be written without its colon, as journalctl does,
+// and a blank may stand for the T, as CRI-O up to 1.31 writes it. Times before 1970 or
+// after 2261 are refused.
 func parseStamp(b []byte) (ns, zone int64, ok bool) {
-	if len(b) < len("2006-01-02T15:04:05Z") || len(b) > 64 || b[10] != 'T' && b[10] != ' ' {
+	if len(b) < len("2006-01-02T15:04:05Z") || len(b) > 63 || b[10] != 'T' && b[10] != ' ' {
 		return 0, 0, false
 	}
-	date, hasDate := dateOf(b)
-	tod, n := clockOf(b[11:])
-	zone, isZone := zoneOf(b[11+n:])
-	ns = date + tod - zone
-	if !hasDate || n == 0 || !isZone || ns < 0 || ns >= maxSeconds*second {
+	var room [64]byte
+	text := append(room[:0], b...)
+	text[10] = 'T'
+	if n := len(b) - 5; b[n] == '+' || b[n] == '-' {
+		text = append(append(text[:n+3], ':'), b[n+3:]...)
+	}
+	var t time.Time
+	if t.UnmarshalText(text) != nil || t.Year() < 1969 || t.Unix() < 0 || t.Unix() >= maxSeconds {
 		return 0, 0, false
 	}
-	return ns, zone, true
-}
-
-// dateOf reads 2006-01-02 in front of b as the moment of its midnight, UTC.
-func dateOf(b []byte) (ns int64, ok bool) {
-	century, hasCentury := two(b)
-	y, hasYear := two(b[2:])
-	m, hasMonth := two(b[5:])
-	d, hasDay := two(b[8:])
-	year := 100*century + y
-	isLeap := year%4 == 0 && (year%100 != 0 || year%400 == 0)
-	if !hasCentury || !hasYear || !hasMonth || !hasDay || b[4] != '-' || b[7] != '-' ||
-		year < 1969 || year > 2262 || !isDay(m, d) || m == 2 && d == 29 && !isLeap {
-		return 0, false
-	}
-	if m < 3 { // a year that begins in March ends with its leap day
-		year, m = year-1, m+12
-	}
-	days := 365*year + year/4 - year/100 + year/400 + (153*m-457)/5 + d - 719_469
-	return int64(days) * day, true
+	_, east := t.Zone()
+	return t.UnixNano(), int64(east) * second, true
 }
 
 // isDay says whether some year has a day.
@@ -81,26 +65,6 @@ func clockOf(b []byte) (ns int64, n int) {
 		ns += int64(b[n]-'0') * unit
 	}
 	return ns, n
-}
-
-// zoneOf reads Z, +01:00 or +0100, which is all of b, as how far east of UTC it is.
-func zoneOf(b []byte) (east int64, ok bool) {
-	if len(b) == 1 && b[0] == 'Z' {
-		return 0, true
-	}
-	if len(b) == len("+01:00") && b[3] == ':' {
-		b = []byte{b[0], b[1], b[2], b[4], b[5]}
-	}
-	if len(b) != len("+0100") || b[0] != '+' && b[0] != '-' {
-		return 0, false
-	}
-	h, isHour := two(b[1:])
-	m, isMinute := two(b[3:])
-	east = int64(h)*hour + int64(m)*minute
-	if b[0] == '-' {
-		east = -east
-	}
-	return east, isHour && isMinute && h < 24 && m < 60
 }
 
 // two reads the two digits in front of b.
