@@ -45,9 +45,10 @@ var forms = sync.OnceValue(func() (f struct {
 	f.stern = regexp.MustCompile(`^([a-z][a-z0-9.-]*) ([a-z][a-z0-9.-]*)(?: |$)`)
 	const stamp = `\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?: ?Z| ?[+-]\d\d:?\d\d)?`
 	for _, form := range []string{
-		`^\[pod/([^\]\s]+)\] ?`,                                   // kubectl logs --prefix
-		`^([\w.-]+[-_]\d+) +\| ?`,                                 // docker compose
-		`^([^\t]{1,200}\t[^\t]{1,200})\t\x{feff}?` + stamp + ` ?`, // gh run view --log: job and step
+		`^\[pod/([^\]\s]+)\] ?`,                                                            // kubectl logs --prefix
+		`^([\w./-]+\.(?:log|txt|json)):(?:\d+:)?`,                                          // grep of several files
+		`^([\w.-]+[-_]\d+) +\| ?`,                                                          // docker compose
+		`^([^\t]{1,200}\t[^\t]{1,200})\t\x{feff}?` + stamp + ` ?`,                          // gh run view --log: job and step
 		`^\x{feff}?\[?` + stamp + `\]?(?: std(?:out|err) ([FP])(?: |$)| \d\d[OE][+ ]| |$)`, // kubectl logs --timestamps, CRI, Jenkins, GitLab
 		`^[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d (\S+ [^\s\[:]+)(?:\[\d+\])?: `,              // journalctl
 	} {

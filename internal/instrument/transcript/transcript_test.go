@@ -26,6 +26,7 @@ func TestPrefixesAreLabelsAndTheRestIsTheLine(t *testing.T) {
 		"docker compose":               {"web-1  | one\ndb_1   | two\nweb-1  | three", "web-1: one three; db_1: two"},
 		"gh run view --log":            {"job (a)\tUNKNOWN STEP\t\ufeff2022-07-30T21:56:30.1234567Z one\njob (b)\tRun fio\t2022-07-30T21:56:30.1234567Z two", "job-a: one; job-b-Run-fio: two"},
 		"GitHub's page, and GitLab's":  {"2022-07-30T21:56:30.1234567Z one\n2024-05-22T12:43:46.962646Z 00O two\n2024-05-22T12:43:46.962646Z 00O+three", ": one two three"},
+		"grep of several files":        {"runc/a.log:3:one\nkata/a.log:two", "runc/a.log: one; kata/a.log: two"},
 		"Jenkins":                      {"[2022-07-30T21:56:30.123Z] one", ": one"},
 		"journalctl":                   {"Jul 30 21:56:30 n1 fio[12]: one\nJul  1 21:56:30 n2 fio[12]: two", "n1-fio: one; n2-fio: two"},
 		"a page":                       {"<pre>one<br>two&#10;three</pre>\n&lt;four&gt;", ": one two three <four>"},

@@ -15,14 +15,15 @@ import (
 
 // console are the forms of what tools print for people.
 var console = sync.OnceValue(func() (f struct {
-	benchmark, mean, span, typed, loop, user *regexp.Regexp
-	real                                     []*regexp.Regexp
+	benchmark, mean, span, typed, loop, load, user *regexp.Regexp
+	real                                           []*regexp.Regexp
 }) {
 	f.benchmark = regexp.MustCompile(`^Benchmark #?\d+: (.{1,1000})$`)
 	f.mean = regexp.MustCompile(`^Time \((?:mean|abs) [^)]{1,9}\): +([\d.]{1,20}) ([µnm]?s|us)\b`)
 	f.span = regexp.MustCompile(`^Range \(min [^)]{1,9} max\): .* (\d{1,9}) runs?$`)
 	f.typed = regexp.MustCompile(`(?:^|[$#%>;&|(+]\s*|\b(?:do|sudo)\s+)time\s+(?:-\w+ )*(.{1,1000}?)(?:; ?done)?$`)
 	f.loop = regexp.MustCompile(`\b(?:for|while|until|repeat|do)\b`)
+	f.load = regexp.MustCompile(`\b(?:dd|fio|sysbench|fortio|hyperfine)\b`) // which have results of their own
 	f.user = regexp.MustCompile(`^(?:user|sys)\s+[\dm.,]+s?$`)
 	for _, form := range []string{
 		`^()real\s+(?:(\d{1,9})m)?(\d{1,12}[.,]?\d{0,9})s?$`,                                                           // bash, POSIX
@@ -111,6 +112,10 @@ func times(text *transcript.Stream) (f found) {
 		}
 		b.Unproven = true
 		command = cmp.Or(m[1], command)
+		if console().load.MatchString(command) {
+			f.left, command = append(f.left, command), ""
+			continue
+		}
 		key := command
 		if command == "" && (len(f.outputs) == 0 || end != i-1) {
 			key = fmt.Sprint("line ", l.Number)
