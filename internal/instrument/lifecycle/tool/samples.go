@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,7 +25,7 @@ type Samples struct {
 
 // AddSamples takes the times in a text. One that is no number is missing, and reported.
 func (g *Imported) AddSamples(file string, text []byte, told Told, s Samples) error {
-	rows, lines, err := table(string(text))
+	rows, lines, err := table(strings.TrimPrefix(string(text), "\ufeff"))
 	if err != nil {
 		return fmt.Errorf("read %s: %w", file, err)
 	}
@@ -91,28 +92,31 @@ func (s *Samples) time(cell string) (ns float64, err error) {
 // table is the rows of a text and their lines: separated by tabs, semicolons, commas or
 // blanks. Empty lines and comments are none.
 func table(text string) (rows [][]string, lines []int, err error) {
-	number, comma := 0, rune(0)
-	for line := range strings.Lines(strings.TrimPrefix(text, "\ufeff")) {
-		number++
-		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
+	r := csv.NewReader(strings.NewReader(text))
+	r.LazyQuotes, r.TrimLeadingSpace, r.FieldsPerRecord, r.Comment, r.Comma = true, true, -1, '#', ' '
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
 			continue
 		}
-		if rows == nil {
-			for _, c := range "\t;," {
-				if comma == 0 && strings.ContainsRune(line, c) {
-					comma = c
-				}
+		for _, c := range ",;\t" {
+			if strings.ContainsRune(line, c) {
+				r.Comma = c
 			}
 		}
-		row := strings.Fields(line)
-		if comma != 0 {
-			r := csv.NewReader(strings.NewReader(line))
-			r.Comma, r.LazyQuotes, r.TrimLeadingSpace = comma, true, true
-			if row, err = r.Read(); err != nil {
-				return nil, nil, fmt.Errorf("line %d: %w", number, err)
-			}
+		break
+	}
+	for {
+		row, err := r.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return nil, nil, err
 		}
-		rows, lines = append(rows, row), append(lines, number)
+		if n := len(row) - 1; n > 0 && row[n] == "" { // behind the last blank
+			row = row[:n]
+		}
+		line, _ := r.FieldPos(0)
+		rows, lines = append(rows, row), append(lines, line)
 	}
 	if rows == nil {
 		return nil, nil, errors.New("it holds no times")

@@ -133,7 +133,7 @@ func TestSamplesAreOneNumberALineOrAColumn(t *testing.T) {
 	}{
 		"one a line":                      {"# ms\n12.5\n\n13\n14.5 ms\n", Samples{Unit: "ms"}, 3, 13e6, "no word for a failed operation"},
 		"a column by its name":            {"run,total,boot\n1,200,90\n2,210,\"95\"\n3,220,100\n", Samples{Unit: "us", Column: "Boot"}, 3, 95e3, ""},
-		"a column by its number":          {"1 0.5\n2 0.7\n3 0.6\n", Samples{Unit: "s", Column: "2"}, 3, 0.6e9, ""},
+		"a column by its number":          {"1   0.5 \n2 0.7\n3 0.6\n", Samples{Unit: "s", Column: "2"}, 3, 0.6e9, ""},
 		"a decimal comma":                 {"n;t\na;1,5\nb;2,5\nc;3,5\n", Samples{Unit: "s", Column: "t"}, 3, 2.5e9, ""},
 		"one column with a title":         {"time\n1\n2\n3\n", Samples{Unit: "min"}, 3, 120e9, ""},
 		"what is no number is missing":    {"1\n2\n3\ntimeout\n-1\nNaN\n", Samples{Unit: "s", Column: "1"}, 3, 2e9, "3 of the outputs of samples could not be read: line 4"},
