@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"html"
+	"maps"
 	"regexp"
 	"strings"
 	"sync"
@@ -33,36 +34,59 @@ type Line struct {
 // maxLine is how many bytes of a line are looked at.
 const maxLine = 1 << 20
 
-// forms are compiled when the first text is read.
-var forms = sync.OnceValue(func() (f struct {
-	escapes, tags, breaks, invalid, stern *regexp.Regexp
-	prefixes                              []*regexp.Regexp
-}) {
-	f.escapes = regexp.MustCompile("\x1b\\[[0-?]*[ -/]*[@-~]|\x1b\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|\x1b[@-Z\\\\-_]") // ECMA-48 CSI, and OSC
-	f.tags = regexp.MustCompile(`</?[a-zA-Z!][^<>]{0,1000}>|^<[\w.:-]{1,100}> ?`)                                   // or the host that fio --client names
-	f.breaks = regexp.MustCompile(`(?i)<br\s*/?>`)
-	f.invalid = regexp.MustCompile(`[^\pL\pN._/+-]+`)
-	f.stern = regexp.MustCompile(`^([a-z][a-z0-9.-]*) ([a-z][a-z0-9.-]*)(?: |$)`)
-	const stamp = `\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?: ?Z| ?[+-]\d\d:?\d\d)?`
-	for _, form := range []string{
-		`^\[pod/([^\]\s]+)\] ?`,                                                            // kubectl logs --prefix
-		`^([\w./-]+\.(?:log|txt|json)):(?:\d+:)?`,                                          // grep of several files
-		`^([\w.-]+[-_]\d+) +\| ?`,                                                          // docker compose
-		`^([^\t]{1,200}\t[^\t]{1,200})\t\x{feff}?` + stamp + ` ?`,                          // gh run view --log: job and step
-		`^\x{feff}?\[?` + stamp + `\]?(?: std(?:out|err) ([FP])(?: |$)| \d\d[OE][+ ]| |$)`, // kubectl logs --timestamps, CRI, Jenkins, GitLab
-		`^[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d (\S+ [^\s\[:]+)(?:\[\d+\])?: `,              // journalctl
-	} {
-		f.prefixes = append(f.prefixes, regexp.MustCompile(form))
+// stamp is a time with its date.
+const stamp = `\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?: ?Z| ?[+-]\d\d:?\d\d)?`
+
+var (
+	escapes = NewForm("\x1b", "\x1b\\[[0-?]*[ -/]*[@-~]|\x1b\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|\x1b[@-Z\\\\-_]") // ECMA-48 CSI, and OSC
+	tags    = NewForm("<", `</?[a-zA-Z!][^<>]{0,1000}>|^<[\w.:-]{1,100}> ?`)                                   // or the host that fio --client names
+	breaks  = NewForm("<", `(?i)<br\s*/?>`)
+	invalid = NewForm("", `[^\pL\pN._/+-]+`)
+	stern   = NewForm(" ", `^([a-z][a-z0-9.-]*) ([a-z][a-z0-9.-]*)(?: |$)`)
+
+	prefixes = []Form{
+		NewForm("[pod/", `^\[pod/([^\]\s]+)\] ?`),                                                    // kubectl logs --prefix
+		NewForm(".", `^([\w./-]+\.(?:log|txt|json)):(?:\d+:)?`),                                      // grep of several files
+		NewForm("|", `^([\w.-]+[-_]\d+) +\| ?`),                                                      // docker compose
+		NewForm("\t", `^([^\t]{1,200}\t[^\t]{1,200})\t\x{feff}?`+stamp+` ?`),                         // gh run view --log: job and step
+		NewForm(":", `^\x{feff}?\[?`+stamp+`\]?(?: std(?:out|err) ([FP])(?: |$)| \d\d[OE][+ ]| |$)`), // kubectl logs --timestamps, CRI, Jenkins, GitLab
+		NewForm(": ", `^[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d (\S+ [^\s\[:]+)(?:\[\d+\])?: `),         // journalctl
 	}
-	return f
-})
+)
+
+// Form is a form of lines: a text that each has, and a regular expression.
+type Form struct {
+	hint       string
+	expression func() *regexp.Regexp
+}
+
+// NewForm returns a form whose expression is compiled for the first line with its text.
+func NewForm(hint, expression string) Form {
+	return Form{hint, sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })}
+}
+
+// Find returns the match of a line and its groups, nil for a line of another form.
+func (f *Form) Find(line string) []string {
+	if !strings.Contains(line, f.hint) {
+		return nil
+	}
+	return f.expression().FindStringSubmatch(line)
+}
+
+// replace replaces all places of this form in a text.
+func (f *Form) replace(text, by string) string {
+	if !strings.Contains(text, f.hint) {
+		return text
+	}
+	return f.expression().ReplaceAllString(text, by)
+}
 
 // wide are the signs of Chinese texts that dd prints there.
 var wide = strings.NewReplacer("，", ", ", "（", " (", "）", ") ")
 
 // splitter is a text on its way into streams.
 type splitter struct {
-	pods    map[string]int // how often stern's two words begin a line
+	pods    map[string]int // how often two words begin a line, as stern writes a pod and its container; a pod's name is no plain word
 	place   map[string]int
 	streams []*Stream
 	partial map[string]string // by label: what its next line goes on with
@@ -76,10 +100,11 @@ func Split(text string) []*Stream {
 	whole := json.Valid([]byte(text)) && !strings.HasPrefix(text, `{"log":"`)
 	if !whole {
 		for line := range strings.Lines(text) {
-			if m := forms().stern.FindString(plain(line)); m != "" {
-				s.pods[strings.TrimSpace(m)]++
+			if m := stern.Find(plain(line)); m != nil && (m[1] == m[2] || strings.ContainsAny(m[1], "-0123456789")) && len(s.pods) < maxStreams {
+				s.pods[m[1]+" "+m[2]]++
 			}
 		}
+		maps.DeleteFunc(s.pods, func(_ string, n int) bool { return n < 5 })
 	}
 	number := 0
 	for line := range strings.Lines(text) {
@@ -87,11 +112,9 @@ func Split(text string) []*Stream {
 			s.add("", Line{Number: number, Text: strings.TrimSpace(line)})
 			continue
 		}
-		for _, line := range forms().breaks.Split(plain(line), -1) {
-			line = html.UnescapeString(forms().tags.ReplaceAllString(strings.ToValidUTF8(line, "\ufffd"), ""))
-			for line := range strings.SplitSeq(wide.Replace(line), "\n") { // of a page that writes &#10;
-				s.line(number, line)
-			}
+		line = html.UnescapeString(tags.replace(breaks.replace(strings.ToValidUTF8(plain(line), "\ufffd"), "\n"), ""))
+		for line := range strings.SplitSeq(wide.Replace(line), "\n") { // also of a page that writes &#10;
+			s.line(number, line)
 		}
 	}
 	for _, one := range s.streams {
@@ -102,7 +125,7 @@ func Split(text string) []*Stream {
 
 // plain is a line without its end and the colours of a console.
 func plain(line string) string {
-	return strings.TrimRight(forms().escapes.ReplaceAllString(line[:min(len(line), maxLine)], ""), "\r\n")
+	return strings.TrimRight(escapes.replace(line[:min(len(line), maxLine)], ""), "\r\n")
 }
 
 // blanks are what mails and Markdown begin a quoted line with.
@@ -119,8 +142,8 @@ func (s *splitter) line(number int, line string) {
 			line, part = plain(*docker.Log), !strings.HasSuffix(*docker.Log, "\n")
 			continue
 		}
-		for _, form := range forms().prefixes {
-			m := form.FindStringSubmatch(line)
+		for i := range prefixes {
+			m := prefixes[i].Find(line)
 			if m == nil {
 				continue
 			}
@@ -130,8 +153,10 @@ func (s *splitter) line(number int, line string) {
 			}
 			break
 		}
-		if m := forms().stern.FindStringSubmatch(line); !found && m != nil && len(labels) == 0 && s.isPod(m) {
-			found, line, labels = true, line[len(m[0]):], m[1:]
+		if !found && labels == nil && len(s.pods) > 0 {
+			if m := stern.Find(line); m != nil && s.pods[m[1]+" "+m[2]] > 0 {
+				found, line, labels = true, line[len(m[0]):], m[1:]
+			}
 		}
 	}
 	label := strings.Join(labels, "/")
@@ -147,12 +172,6 @@ func (s *splitter) line(number int, line string) {
 	}
 }
 
-// isPod reports whether two words are a pod and its container, as stern writes them before
-// each line: they begin several lines, and a pod's name is no plain word.
-func (s *splitter) isPod(m []string) bool {
-	return s.pods[m[1]+" "+m[2]] >= 5 && (m[1] == m[2] || strings.ContainsAny(m[1], "-0123456789"))
-}
-
 const (
 	maxStreams = 1000 // writers that are told apart; the others are one
 	maxLabel   = 64
@@ -163,7 +182,7 @@ func (s *splitter) add(label string, l Line) {
 	if !met {
 		i = min(len(s.streams), maxStreams-1)
 		if s.place[label] = i; i == len(s.streams) {
-			name := strings.Trim(forms().invalid.ReplaceAllString(strings.TrimSuffix(label, "\tUNKNOWN STEP"), "-"), "._/+-")
+			name := strings.Trim(invalid.replace(strings.TrimSuffix(label, "\tUNKNOWN STEP"), "-"), "._/+-")
 			s.streams = append(s.streams, &Stream{Label: strings.TrimLeft(name[max(0, len(name)-maxLabel):], "._/+-")})
 		}
 	}

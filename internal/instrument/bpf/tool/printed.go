@@ -1,30 +1,23 @@
 package tool
 
 import (
-	"regexp"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/tare-bench/tare/internal/instrument/transcript"
 )
 
 // forms are those of the lines in fortio's text that are read.
-var forms = sync.OnceValue(func() (all []*regexp.Regexp) {
-	for _, form := range []string{
-		`Fortio (\S{1,40}) running at .*: (https?://\S{1,1000})$`,
-		`^Starting at (max|[\d.-]{1,20}) qps with (\d{1,9}) thread`,
-		`^Ended after (\S{1,40}) : \d+ calls`,
-		`^Aggregated Function Time : count (\d{1,18}) avg (\S{1,30}) .* max (\S{1,30})`,
-		`^Error cases : (?:count (\d{1,18}) |no data)`,
-		`^# target ([\d.]{1,20})% (\S{1,30})$`,
-		`^Sockets used: (\d{1,18})`,
-		`^Code +(-?\d{1,9}) : (\d{1,18}) `,
-	} {
-		all = append(all, regexp.MustCompile(form))
-	}
-	return all
-})
+var forms = []transcript.Form{
+	transcript.NewForm("Fortio ", `Fortio (\S{1,40}) running at .*: (https?://\S{1,1000})$`),
+	transcript.NewForm("Starting at ", `^Starting at (max|[\d.-]{1,20}) qps with (\d{1,9}) thread`),
+	transcript.NewForm("Ended after ", `^Ended after (\S{1,40}) : \d+ calls`),
+	transcript.NewForm("Aggregated ", `^Aggregated Function Time : count (\d{1,18}) avg (\S{1,30}) .* max (\S{1,30})`),
+	transcript.NewForm("Error cases ", `^Error cases : (?:count (\d{1,18}) |no data)`),
+	transcript.NewForm("# target ", `^# target ([\d.]{1,20})% (\S{1,30})$`),
+	transcript.NewForm("Sockets used", `^Sockets used: (\d{1,18})`),
+	transcript.NewForm("Code ", `^Code +(-?\d{1,9}) : (\d{1,18}) `),
+}
 
 // printed are the results in fortio's text, each from its first line that is read to the
 // one before the next result's.
@@ -34,8 +27,8 @@ func printed(text *transcript.Stream) (all []*result) {
 	var r *result
 	for _, l := range text.Lines {
 		k, m := 0, []string(nil)
-		for ; k < len(forms()) && m == nil; k++ {
-			m = forms()[k].FindStringSubmatch(l.Text)
+		for ; k < len(forms) && m == nil; k++ {
+			m = forms[k].Find(l.Text)
 		}
 		if m != nil && (r == nil || k == 1 || k == 2 && r.NumThreads != 0) {
 			r = &result{line: l.Number, RetCodes: map[string]int64{}, RunType: "a load without codes of HTTP"}

@@ -3,37 +3,39 @@ package tool
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/tare-bench/tare/internal/instrument/transcript"
 	"github.com/tare-bench/tare/internal/subject/setting"
 	"github.com/tare-bench/tare/record"
 )
 
-// console are the forms of what tools print for people.
-var console = sync.OnceValue(func() (f struct {
-	benchmark, mean, span, typed, loop, load, user *regexp.Regexp
-	real                                           []*regexp.Regexp
-}) {
-	f.benchmark = regexp.MustCompile(`^Benchmark #?\d+: (.{1,1000})$`)
-	f.mean = regexp.MustCompile(`^Time \((?:mean|abs) [^)]{1,9}\): +([\d.]{1,20}) ([µnm]?s|us)\b`)
-	f.span = regexp.MustCompile(`^Range \(min [^)]{1,9} max\): .* (\d{1,9}) runs?$`)
-	f.typed = regexp.MustCompile(`(?:^|[$#%>;&|(+]\s*|\b(?:do|sudo)\s+)time\s+(?:-\w+ )*(.{1,1000}?)(?:; ?done)?$`)
-	f.loop = regexp.MustCompile(`\b(?:for|while|until|repeat|do)\b`)
-	f.load = regexp.MustCompile(`\b(?:dd|fio|sysbench|fortio|hyperfine)\b`) // which have results of their own
-	f.user = regexp.MustCompile(`^(?:user|sys)\s+[\dm.,]+s?$`)
-	for _, form := range []string{
-		`^()real\s+(?:(\d{1,9})m)?(\d{1,12}[.,]?\d{0,9})s?$`,                                                           // bash, POSIX
-		`^(.{0,1000}?)\s+[\d.]{1,20}s user [\d.]{1,20}s system \d{1,4}% cpu (?:(\d{1,9}):)?(\d{1,12}\.\d{1,9}) total$`, // zsh
-		`()[\d.]system (?:(\d{1,9}):)(\d{1,12}\.\d{1,9})elapsed \d{1,9}%CPU\b`,                                         // GNU time
-	} {
-		f.real = append(f.real, regexp.MustCompile(form))
+var (
+	benchmarked = transcript.NewForm("Benchmark ", `^Benchmark #?\d+: (.{1,1000})$`)
+	meanTime    = transcript.NewForm("Time (", `^Time \((?:mean|abs) [^)]{1,9}\): +([\d.]{1,20}) ([µnm]?s|us)\b`)
+	timeRange   = transcript.NewForm("Range (", `^Range \(min [^)]{1,9} max\): .* (\d{1,9}) runs?$`)
+
+	typed     = transcript.NewForm("time", `(?:^|[$#%>;&|(+]\s*|\b(?:do|sudo)\s+)time\s+(?:-\w+ )*(.{1,1000}?)(?:; ?done)?$`)
+	loop      = transcript.NewForm("", `\b(?:for|while|until|repeat|do)\b`)
+	loads     = transcript.NewForm("", `\b(?:dd|fio|sysbench|fortio|hyperfine)\b`) // which have results of their own
+	others    = []transcript.Form{transcript.NewForm("user", `^user\s+[\dm.,]+s?$`), transcript.NewForm("sys", `^sys\s+[\dm.,]+s?$`)}
+	realTimes = []transcript.Form{
+		transcript.NewForm("real", `^()real\s+(?:(\d{1,9})m)?(\d{1,12}[.,]?\d{0,9})s?$`),                                                             // bash, POSIX
+		transcript.NewForm(" total", `^(.{0,1000}?)\s+[\d.]{1,20}s user [\d.]{1,20}s system \d{1,4}% cpu (?:(\d{1,9}):)?(\d{1,12}\.\d{1,9}) total$`), // zsh
+		transcript.NewForm("elapsed", `()[\d.]system (?:(\d{1,9}):)(\d{1,12}\.\d{1,9})elapsed \d{1,9}%CPU\b`),                                        // GNU time
 	}
-	return f
-})
+)
+
+// findAny returns the match of the first form that a line has.
+func findAny(forms []transcript.Form, line string) (m []string) {
+	for i := range forms {
+		if m = forms[i].Find(line); m != nil {
+			break
+		}
+	}
+	return m
+}
 
 // hyperfineText is what hyperfine prints, and its table in Markdown. Both have means only,
 // and the table does not say of how many runs.
@@ -55,22 +57,24 @@ func hyperfineText(text *transcript.Stream) (f found) {
 		f.take(at, err)
 	}
 	for i, l := range text.Lines {
-		if m := console().benchmark.FindStringSubmatch(l.Text); m != nil {
+		if m := benchmarked.Find(l.Text); m != nil {
 			at = hyperfined(m[1], l.Number)
-		} else if m := console().mean.FindStringSubmatch(l.Text); m != nil && at.line != 0 {
+		} else if m := meanTime.Find(l.Text); m != nil && at.line != 0 {
 			runs := int64(1) // of which hyperfine prints no range
 			if i+1 < len(text.Lines) {
-				if m := console().span.FindStringSubmatch(text.Lines[i+1].Text); m != nil {
+				if m := timeRange.Find(text.Lines[i+1].Text); m != nil {
 					runs, _ = strconv.ParseInt(m[1], 10, 64) // at most nine digits
 				}
 			}
 			take(m[1], m[2], runs)
 			at.line = 0
 		}
-		cells := strings.Split(strings.ReplaceAll(l.Text, `\|`, "\x00"), "|")
-		if len(cells) < 4 || cells[0] != "" {
+		if !strings.HasPrefix(l.Text, "|") {
 			unit = ""
-		} else if mean, ok := strings.CutPrefix(strings.TrimSpace(cells[2]), "Mean ["); ok && strings.TrimSpace(cells[1]) == "Command" {
+			continue
+		}
+		cells := append(strings.Split(strings.ReplaceAll(l.Text, `\|`, "\x00"), "|"), "", "")
+		if mean, ok := strings.CutPrefix(strings.TrimSpace(cells[2]), "Mean ["); ok && strings.TrimSpace(cells[1]) == "Command" {
 			unit = strings.TrimSuffix(mean, "]")
 		} else if mean, _, _ := strings.Cut(strings.TrimSpace(cells[2]), " "); unit != "" && !strings.HasPrefix(mean, ":") && !strings.HasPrefix(mean, "-") {
 			at = hyperfined(strings.ReplaceAll(strings.Trim(cells[1], " `"), "\x00", "|"), l.Number)
@@ -85,22 +89,17 @@ func hyperfineText(text *transcript.Stream) (f found) {
 // without a command that follow on one another. A command in a loop has several.
 func times(text *transcript.Stream) (f found) {
 	f.tool, f.unknowable = "time", "time prints no exit status"
-	command, loop, end := "", false, -1
+	command, looped, end := "", false, -1
 	at := map[string]int{}
 	for i, l := range text.Lines {
-		if console().user.MatchString(l.Text) {
+		if findAny(others, l.Text) != nil {
 			end = max(end, i*min(1, len(f.outputs)))
 			continue
 		}
-		var m []string
-		for _, form := range console().real {
-			if m = form.FindStringSubmatch(l.Text); m != nil {
-				break
-			}
-		}
+		m := findAny(realTimes, l.Text)
 		if m == nil {
-			if m := console().typed.FindStringSubmatch(l.Text); m != nil && len(l.Text) < 2000 {
-				command, loop = m[1], console().loop.MatchString(l.Text)
+			if m := typed.Find(l.Text[:min(len(l.Text), 2000)]); m != nil {
+				command, looped = m[1], loop.Find(l.Text) != nil
 			}
 			continue
 		}
@@ -112,7 +111,7 @@ func times(text *transcript.Stream) (f found) {
 		}
 		b.Unproven = true
 		command = cmp.Or(m[1], command)
-		if console().load.MatchString(command) {
+		if loads.Find(command) != nil {
 			f.left, command = append(f.left, command), ""
 			continue
 		}
@@ -123,7 +122,7 @@ func times(text *transcript.Stream) (f found) {
 			key = f.outputs[len(f.outputs)-1].name
 		}
 		o := output{line: l.Number, name: key, command: command, op: setting.Run, lanes: 1, means: "the command exited, as time has it", batches: []record.Batch{b}}
-		if end = i; !loop {
+		if end = i; !looped {
 			command = ""
 		}
 		if k, met := at[key]; met && err == nil && len(f.outputs[k].batches) < maxOperations {

@@ -9,9 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"regexp"
 	"strconv"
-	"sync"
 
 	"github.com/tare-bench/tare/internal/instrument/transcript"
 	"github.com/tare-bench/tare/internal/subject/setting"
@@ -236,9 +234,7 @@ func together(times []float64, lanes int) (all []record.Batch, err error) {
 }
 
 // stressed is the last line of containerd-stress without --json.
-var stressed = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`create/start/delete (\d{1,12}) containers in ([\d.]{1,20}) seconds .*?(?:\bfailures=(\d{1,12}))?$`)
-})
+var stressed = transcript.NewForm("create/start/delete", `create/start/delete (\d{1,12}) containers in ([\d.]{1,20}) seconds .*?(?:\bfailures=(\d{1,12}))?$`)
 
 // stress is what containerd-stress prints last, a line of JSON or of its log. Up to
 // containerd 2.4 its failures are 0 whatever happened.
@@ -265,7 +261,7 @@ func stress(text *transcript.Stream) (f found) {
 		}
 	}
 	for _, l := range text.Lines {
-		if m := stressed().FindStringSubmatch(l.Text); m != nil {
+		if m := stressed.Find(l.Text); m != nil {
 			s := record.Summary{}
 			s.Count, _ = strconv.ParseInt(m[1], 10, 64) // digits, as the others
 			s.Failed, _ = strconv.ParseInt(m[3], 10, 64)
