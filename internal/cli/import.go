@@ -45,27 +45,19 @@ func newImport(s *app) *cobra.Command {
 records of it, to be reported and compared like tare's own. FILE "-" is standard input.
 Each format is known by its content:
 
-  fio (JSON and text of 2 and 3, one host or clients), dd (GNU, busybox, BSD), sysbench
-  fileio (0.4 to 1.1): a record of storage
-  hyperfine (JSON, text, Markdown), results of critest -benchmark, containerd-stress,
-  ptcr's table, Go's benchmark format, time of a shell: a record of lifecycle
+  fio (JSON and text, also of clients), dd, sysbench fileio: a record of storage
+  hyperfine (JSON, text, Markdown), critest -benchmark, containerd-stress, ptcr's table,
+  Go's benchmark format, time of a shell: a record of lifecycle
   fortio load (JSON and text): a record of bpf
 
 A prefix of each line (kubectl logs --prefix, stern, docker compose, gh run view --log,
-journalctl) names the target: two pods are two targets. Times that kubectl, docker, a CRI
-log or a CI job put before lines are taken off.
-
-Otherwise targets are named by LABEL, by the tool (hyperfine -n, ptcr's TargetName, a
-benchmark's name), or by the file's name. Several outputs of one job are LABEL-1 and
-LABEL-2; texts of one label are rounds. Nothing is guessed from the words around an
-output but commands of dd and time. An unreadable output is left out, and reported with
-its line; -v lists all of them.
+journalctl) names the target. Otherwise LABEL does, or the tool (hyperfine -n), or the file's
+name. Several outputs of one job are LABEL-1 and LABEL-2; texts of one label are rounds.
+Nothing is guessed from the words around an output but commands of dd and time. An
+unreadable output is left out, and reported with its line; -v lists all of them.
 
 With --samples FILE holds single times: one number a line, or a table, of which --column
-names the column. --unit is their unit, --op the operation, --done what each time ends with.
-
-An imported record holds what the tools printed. Its machine is unknown; tare label RECORD
-machine=NAME names it.`,
+names the column. The machine of a record is unknown; tare label names it.`,
 		Example: "  tare import notes.txt\n  tare import kata=notes.txt --volume rootfs --cache direct --format md\n  tare import --samples runc=times.csv --unit ms --op run --column total",
 		Args:    takes(1, math.MaxInt),
 		RunE: func(c *cobra.Command, args []string) error {

@@ -202,9 +202,9 @@ func (s *Stream) From(line, to int) string {
 
 // Object is JSON that begins a line.
 type Object struct {
+	Line int // the number of its first line
 	JSON []byte
 	Err  error // it breaks off
-	from []Line
 }
 
 // maxJSON is how many bytes an object may have.
@@ -226,7 +226,7 @@ func (s *Stream) ObjectAt(line int) (o Object, lines int) {
 	if end = min(end, len(in)); o.Err != nil {
 		raw, o.Err = []byte(in[:end]), fmt.Errorf("it breaks off or is longer than %d MiB", maxJSON>>20)
 	}
-	o.JSON, o.from = raw, s.Lines[line:]
+	o.JSON, o.Line = raw, s.Lines[line].Number
 	return o, max(strings.Count(in[:end], "\n"), 1)
 }
 
@@ -252,17 +252,4 @@ func (o *Object) Has(keys ...string) bool {
 		}
 	}
 	return true
-}
-
-// LineOf is the number of the line of the nth place of a word, from 0, or of the first line.
-func (o *Object) LineOf(word string, nth int) int {
-	at := 0
-	for ; nth >= 0; nth-- {
-		i := bytes.Index(o.JSON[at:], []byte(word))
-		if i < 0 {
-			return o.from[0].Number
-		}
-		at += i + len(word)
-	}
-	return o.from[bytes.Count(o.JSON[:at], []byte("\n"))].Number
 }

@@ -64,7 +64,7 @@ func (g *Imported) Add(file, label string, text *transcript.Stream) (any bool) {
 			if err == nil {
 				err = json.Unmarshal(o.JSON, &r)
 			}
-			g.add(fmt.Sprintf("%s:%d", file, o.LineOf("{", 0)), label, &r, err)
+			g.add(fmt.Sprintf("%s:%d", file, o.Line), label, &r, err)
 		}
 	}
 	for _, r := range printed(text) {

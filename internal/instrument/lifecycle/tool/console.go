@@ -90,7 +90,6 @@ func hyperfineText(text *transcript.Stream) (f found) {
 func times(text *transcript.Stream) (f found) {
 	f.tool, f.unknowable = "time", "time prints no exit status"
 	command, looped, end := "", false, -1
-	at := map[string]int{}
 	for i, l := range text.Lines {
 		if findAny(others, l.Text) != nil {
 			end = max(end, i*min(1, len(f.outputs)))
@@ -125,13 +124,7 @@ func times(text *transcript.Stream) (f found) {
 		if end = i; !looped {
 			command = ""
 		}
-		if k, met := at[key]; met && err == nil && len(f.outputs[k].batches) < maxOperations {
-			f.outputs[k].batches = append(f.outputs[k].batches, b)
-			continue
-		}
-		if f.take(o, err); err == nil {
-			at[key] = len(f.outputs) - 1
-		}
+		f.round(key, o, err)
 	}
 	return f
 }

@@ -72,7 +72,6 @@ func ptcrRow(columns []string) (s record.Summary, err error) {
 // of one name are rounds. One of several iterations is their mean.
 func goBenchmarks(text *transcript.Stream) (f found) {
 	f.tool, f.unknowable = "Go benchmark", "the Go benchmark format has no word for a failed operation"
-	at := map[string]int{}
 	r := benchfmt.NewReader(strings.NewReader(text.Text), "")
 	for r.Scan() {
 		switch line := r.Result().(type) {
@@ -94,14 +93,8 @@ func goBenchmarks(text *transcript.Stream) (f found) {
 				b = several(record.Summary{Count: int64(line.Iters), Mean: b.Samples[0].Returned - 1})
 			}
 			b.Unproven = true
-			if i, seen := at[line.Name.String()]; seen && err == nil && len(f.outputs[i].batches) < maxOperations {
-				f.outputs[i].batches = append(f.outputs[i].batches, b)
-				continue
-			}
 			o.batches = []record.Batch{b}
-			if f.take(o, err); err == nil {
-				at[line.Name.String()] = len(f.outputs) - 1
-			}
+			f.round(line.Name.String(), o, err)
 		}
 	}
 	if err := r.Err(); err != nil {

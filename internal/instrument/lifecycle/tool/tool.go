@@ -37,6 +37,7 @@ type found struct {
 	bad        []error  // of what looks like one and cannot be used
 	left       []string // operations that a lifecycle does not have
 	unknowable string   // why a failed operation cannot be seen; "": it can
+	at         map[string]int
 }
 
 // formats find what is theirs in a text. Of a text of another form they find nothing.
@@ -100,7 +101,7 @@ func (f *found) hyperfine(in *transcript.Object) {
 		return
 	}
 	for i, r := range doc.Results {
-		o := hyperfined(r.Command, in.LineOf(`"command"`, i))
+		o := hyperfined(r.Command, in.Line)
 		switch {
 		case len(r.Times) == 0 || len(r.Times) > maxOperations:
 			err = fmt.Errorf("result %d has %d single times", i+1, len(r.Times))
@@ -137,6 +138,21 @@ func exited(code *int, command string) *record.Failure {
 		return &record.Failure{Kind: record.FailExit, Detail: fmt.Sprintf("exit status %d", *code), Command: command, Exit: *code}
 	}
 	return nil
+}
+
+// round takes an output of one batch, which is a round of an earlier one with its key.
+func (f *found) round(key string, o output, err error) {
+	if i, met := f.at[key]; err == nil && met && len(f.outputs[i].batches) < maxOperations {
+		f.outputs[i].batches = append(f.outputs[i].batches, o.batches...)
+		return
+	}
+	if err == nil && f.at == nil {
+		f.at = map[string]int{}
+	}
+	if err == nil {
+		f.at[key] = len(f.outputs)
+	}
+	f.take(o, err)
 }
 
 func (f *found) take(o output, err error) {
@@ -199,7 +215,7 @@ func (f *found) critest(in *transcript.Object) {
 			}
 			times = append(times, float64(d.Durations[i]))
 		}
-		o := output{line: in.LineOf(`"`+name+`"`, 0), command: "CRI: " + name, means: "the call returned, as critest has it", op: op, lanes: max(doc.Parallel, 1)}
+		o := output{line: in.Line, command: "CRI: " + name, means: "the call returned, as critest has it", op: op, lanes: max(doc.Parallel, 1)}
 		if err == nil {
 			o.batches, err = together(times, o.lanes)
 		}
@@ -257,7 +273,7 @@ func stress(text *transcript.Stream) (f found) {
 		}
 		if ok, err := object(&in, &doc, "total", "failures", "seconds", "containersPerSecond"); ok {
 			printed[doc.Total] = true
-			take(in.LineOf("{", 0), record.Summary{Count: doc.Total, Failed: doc.Failures, Seconds: doc.Seconds}, err)
+			take(in.Line, record.Summary{Count: doc.Total, Failed: doc.Failures, Seconds: doc.Seconds}, err)
 		}
 	}
 	for _, l := range text.Lines {

@@ -18,14 +18,8 @@ type command struct {
 	of       string // the container that it is about
 	at       int64  // of its first line
 	place    place
-	headed   bool // the head, which stands between two like lines, is over
-	lines    [4]timeline
-}
-
-// timeline is one of those that the sentry keeps of its boot, by name.
-type timeline struct {
-	name string
-	last int64
+	headed   bool             // the head, which stands between two like lines, is over
+	lines    map[string]int64 // the last moment of each of the sentry's timelines of its boot, by name
 }
 
 var (
@@ -205,22 +199,14 @@ func (b *Builder) midpoint(s *sandbox, c *command, e *logs.Event) {
 	if err != nil || at < s.began-jitter || at > e.Time+jitter {
 		return
 	}
-	l := c.timeline(string(cut(name)))
-	if l.last != 0 {
-		s.span(b, &call{name: sentryStep + string(cut(step)), kind: record.KindVMM, at: l.last, place: placeOf(e)}, at)
+	if last := c.lines[string(cut(name))]; last != 0 {
+		s.span(b, &call{name: sentryStep + string(cut(step)), kind: record.KindVMM, at: last, place: placeOf(e)}, at)
 	}
-	l.last = at
+	if c.lines == nil || len(c.lines) == maxOfPod {
+		c.lines = map[string]int64{}
+	}
+	c.lines[string(cut(name))] = at
 	s.reached(b, mark{point: sentryPoints[string(step)]}, at, s.id, placeOf(e))
-}
-
-func (c *command) timeline(name string) *timeline {
-	for i := range c.lines {
-		if l := &c.lines[i]; l.name == name || l.name == "" {
-			l.name = name
-			return l
-		}
-	}
-	return &c.lines[len(c.lines)-1]
 }
 
 // timing takes a row of the table that runsc prints of its boot. It has what the

@@ -30,24 +30,13 @@ var (
 var (
 	globalValues = []string{"--root", "--log", "--log-format", "--log-level", "--criu", "--cgroup-manager",
 		"--kata-config", "--debug-log", "--debug-log-format", "-l", "-r"}
+	// They count for verbs whose container is the first word, exec and ps.
 	verbValues = []string{
-		// create, run and restore
-		"--bundle", "--config", "--console", "--console-socket", "--pidfd-socket", "--pid-file", "--preserve-fds", "--user-log",
-		"--image-path", "--work-path", "--parent-path", "--manage-cgroups-mode", "--empty-ns", "--lsm-profile", "--lsm-mount-context",
-		"--network-lock", "--status-fd", "--page-server",
-		// exec
-		"--process", "--cwd", "--env", "--user", "--additional-gids", "--process-label", "--apparmor", "--cap", "--cgroup",
-		"--internal-pid-file", "--exec-fd", "--pid",
-		// ps, events and list
-		"--format", "--interval",
-		// update
-		"--resources", "--blkio-weight", "--cpu-period", "--cpu-quota", "--cpu-burst", "--cpu-share", "--cpu-rt-period",
-		"--cpu-rt-runtime", "--cpu-idle", "--cpuset-cpus", "--cpuset-mems", "--kernel-memory", "--kernel-memory-tcp", "--memory",
-		"--memory-reservation", "--memory-swap", "--pids-limit", "--l3-cache-schema", "--mem-bw-schema",
+		"--process", "--cwd", "--env", "--user", "--additional-gids", "--process-label", "--apparmor", "--cap", "--cgroup", "--internal-pid-file",
+		"--exec-fd", "--pid", "--console-socket", "--pidfd-socket", "--pid-file", "--preserve-fds", "--user-log", "--format",
 	}
-	// One letter is one thing for one verb and another for the next: of delete -f
-	// is to force it.
-	shortValues = map[string]string{"create": "bf", "run": "bf", "restore": "b", "spec": "b", "exec": "eugpc", "update": "r", "ps": "f", "list": "f"}
+	// One letter is one thing for one verb and another for the next.
+	shortValues = map[string]string{"exec": "eugpc", "ps": "f"}
 	// Of flags that are not known it cannot be told whether the next word is
 	// theirs or the container, where the container is the first.
 	verbFlags = []string{"-a", "--all", "-f", "--force", "-r", "--regex", "-d", "--detach", "-t", "--tty", "--no-new-privs", "--ignore-paused"}
