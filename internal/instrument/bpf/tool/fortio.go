@@ -52,14 +52,12 @@ type result struct {
 	line int
 }
 
-// Add takes the results in a text, JSON or what fortio prints, and reports whether there
-// were any. A record of bpf knows no targets, and one address and rate, so results of
+// Add takes the results in a text, JSON or what fortio prints. A record of bpf knows no targets, and one address and rate, so results of
 // another label and of loads that were asked for otherwise are left for a record of their own.
-func (g *Imported) Add(file, label string, text *transcript.Stream) (any bool) {
+func (g *Imported) Add(file, label string, text *transcript.Stream) {
 	for _, o := range text.Objects() {
 		if o.Has("RunType", "DurationHistogram") {
 			var r result
-			any = true
 			err := o.Err
 			if err == nil {
 				err = json.Unmarshal(o.JSON, &r)
@@ -68,10 +66,8 @@ func (g *Imported) Add(file, label string, text *transcript.Stream) (any bool) {
 		}
 	}
 	for _, r := range printed(text) {
-		any = true
 		g.add(fmt.Sprintf("%s:%d", file, r.line), label, r, nil)
 	}
-	return any
 }
 
 func (g *Imported) add(file, label string, r *result, err error) {

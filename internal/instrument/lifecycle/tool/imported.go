@@ -32,15 +32,11 @@ type Imported struct {
 	rounds   map[[3]string]int
 }
 
-// Add takes the outputs in a text, and says whether there was anything of this kind.
-// One that cannot be used costs nothing but itself, and is told.
-func (g *Imported) Add(file string, text *transcript.Stream, told Told) (any bool) {
+// Add takes the outputs in a text. One that cannot be used is left out and reported.
+func (g *Imported) Add(file string, text *transcript.Stream, told Told) {
 	for _, format := range formats {
-		f := format(text)
-		any = any || len(f.outputs) > 0 || len(f.bad) > 0 || len(f.left) > 0
-		g.add(file, f, told)
+		g.add(file, format(text), told)
 	}
-	return any
 }
 
 // add takes what a format has in a text.

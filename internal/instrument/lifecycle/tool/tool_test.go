@@ -18,11 +18,11 @@ import (
 )
 
 // add takes all streams of a text.
-func add(g *Imported, file, text string, told Told) (any bool) {
+func add(g *Imported, file, text string, told Told) bool {
 	for _, stream := range transcript.Split(text) {
-		any = g.Add(file, stream, told) || any
+		g.Add(file, stream, told)
 	}
-	return any
+	return len(g.Targets)+len(g.Findings) > 0
 }
 
 // judged imports texts and judges what they make.
