@@ -97,7 +97,7 @@ func (g *Imported) add(file, label string, r *result, err error) {
 	p.Round = g.rounds[p.Asked.Connections]
 	g.rounds[p.Asked.Connections]++
 	g.Plan.Rounds = max(g.Plan.Rounds, p.Round+1)
-	g.Plan.Duration = max(g.Plan.Duration, time.Duration(p.Ended-p.Begun))
+	g.Plan.Duration = max(g.Plan.Duration, time.Duration(p.Ended-p.Begun).Round(time.Second), time.Second) // as it was asked for, so that runs are alike
 	if p.Round == 0 {
 		g.Plan.Connections = append(g.Plan.Connections, p.Asked.Connections)
 	}
