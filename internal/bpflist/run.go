@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -25,8 +24,8 @@ const (
 	formatOpenMetrics = "openmetrics"
 )
 
-// formats are all of them.
-var formats = []string{formatText, formatJSON, formatOpenMetrics}
+// Formats are the values of --format.
+var Formats = []string{formatText, formatJSON, formatOpenMetrics}
 
 // Options are what `tare bpf list` was asked for.
 type Options struct {
@@ -41,8 +40,6 @@ type Options struct {
 // Check says what is wrong with them.
 func (o *Options) Check() error {
 	switch {
-	case o.Format != "" && !slices.Contains(formats, o.Format):
-		return fmt.Errorf("--format: %q is not a format; they are %s", o.Format, strings.Join(formats, ", "))
 	case o.Interval < 0:
 		return fmt.Errorf("--interval: %s is less than none", o.Interval)
 	case o.Watch && o.Interval == 0:

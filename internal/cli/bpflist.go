@@ -52,7 +52,7 @@ have to hold. It is an error where none is loaded that was chosen.`,
 	}
 	set.AddFlags(c.Flags())
 	c.Flags().DurationVar(&interval, "interval", time.Second, "how long is looked; 0: no statistics")
-	c.Flags().StringVar(&format, "format", "text", "text, json or openmetrics")
+	formatFlag(c, &format, bpflist.Formats...)
 	c.Flags().BoolVar(&watch, "watch", false, "again and again, until Ctrl-C")
 	return c
 }

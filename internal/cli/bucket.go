@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path"
 	"path/filepath"
@@ -20,8 +21,8 @@ import (
 	"github.com/tare-bench/tare/internal/core/page"
 )
 
-// readers are the verbs whose arguments are records, or folders of them.
-var readers = []string{"compare", "gate", "history", "join", "redact", "report", "run"}
+// readers are the verbs whose arguments are records, or folders of them: at most so many.
+var readers = map[string]int{"compare": math.MaxInt, "gate": math.MaxInt, "history": math.MaxInt, "join": math.MaxInt, "label": 1, "redact": 1, "render": 1, "report": math.MaxInt, "run": 1}
 
 // withBuckets lets a command read records out of buckets and write into one: what it
 // reads is there as files before it begins, and what it wrote is taken there when it has
@@ -32,15 +33,16 @@ func (s *app) withBuckets(c *cobra.Command) *cobra.Command {
 	}
 	if do := c.RunE; do != nil {
 		c.RunE = func(c *cobra.Command, args []string) error {
-			return s.uploading(c, func() error { return s.fetching(c, args, do) })
+			return s.uploading(c, func() error { return s.located(c, args, do) })
 		}
+		s.completing(c)
 	}
 	return c
 }
 
 // fetching does a command with what its arguments name in buckets.
 func (s *app) fetching(c *cobra.Command, args []string, do func(*cobra.Command, []string) error) (err error) {
-	if !slices.Contains(readers, c.Name()) || !slices.ContainsFunc(args, func(arg string) bool { return inBucket(arg) >= 0 }) {
+	if !slices.ContainsFunc(args, func(arg string) bool { return inBucket(arg) >= 0 }) {
 		return do(c, args)
 	}
 	store, err := bucket.Connect()

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/tare-bench/tare/internal/core/finding"
+	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/instrument/terms"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/find"
@@ -38,10 +40,17 @@ func choose(ctx context.Context, s *app, c selection, quiet bool) ([]subject.Tar
 			return nil, nil, ctx.Err() // what was not asked to the end is not missing
 		}
 		c.leaveOut(found)
+		targets := present(found)
+		var only []record.Finding
+		if os.Geteuid() != 0 && len(targets) == 1 {
+			only = []record.Finding{{Code: finding.NotWeighed, Level: finding.Warning, Message: "only " + targets[0].Info().Name + " was measured: every other target needs root or is not here",
+				Advice: "run tare as root (sudo tare …); tare doctor has the reasons"}}
+			fmt.Fprintf(s.Err, "tare: %s; %s\n", strings.Replace(only[0].Message, "was measured", "is measured", 1), only[0].Advice)
+		}
 		if !quiet {
 			tellMissing(s, found)
 		}
-		return present(found), nil, nil
+		return targets, only, nil
 	}
 	found, err := find.Named(ctx, c.Targets, c.settings())
 	if ctx.Err() != nil {
@@ -139,16 +148,35 @@ func present(found []find.Found) []subject.Target {
 	return out
 }
 
-// tellMissing says what is left out before the work begins.
+// tellMissing says in one line what is left out before the work begins: "3 skipped: docker,
+// containerd (no daemon); youki (not installed)".
 func tellMissing(s *app, found []find.Found) {
+	n, why := 0, []string{}
+	names := map[string][]string{}
 	for _, f := range found {
-		if f.Target != nil {
-			continue
+		if f.Target == nil {
+			reason := brief(f.Why.Reason)
+			if names[reason] == nil {
+				why = append(why, reason)
+			}
+			n, names[reason] = n+1, append(names[reason], f.Name)
 		}
-		fmt.Fprintf(s.Err, "not weighed: %s: %s", f.Name, term.Clean(f.Why.Reason))
-		if f.Why.Advice != "" {
-			fmt.Fprintf(s.Err, " → %s", term.Clean(f.Why.Advice))
-		}
-		fmt.Fprintln(s.Err)
 	}
+	if n == 0 {
+		return
+	}
+	for i, reason := range why {
+		why[i] = strings.Join(names[reason], ", ") + " (" + reason + ")"
+	}
+	fmt.Fprintf(s.Err, "%d skipped: %s; tare doctor has the reasons\n", n, strings.Join(why, "; "))
+}
+
+// brief is why a target is not here, in a few words.
+func brief(reason string) string {
+	for _, known := range [][2]string{{"root", "needs root"}, {"looked on PATH", "not installed"}, {"daemon", "no daemon"}, {"dial unix", "no daemon"}, {"which cluster", "no cluster"}} {
+		if strings.Contains(reason, known[0]) {
+			return known[1]
+		}
+	}
+	return page.Short(term.Clean(reason), 2*page.LongestName)
 }

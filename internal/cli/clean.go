@@ -49,9 +49,6 @@ Lease is renewed is left alone, and so is what has another owner.`,
 		Example: "  tare clean --dry-run\n  tare clean\n  tare clean --cri containerd=unix:///run/containerd/containerd.sock",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if format != "text" && format != "json" {
-				return fmt.Errorf("--format: %q is not a format: text or json", format)
-			}
 			if inCluster {
 				given := func(flag string) string { return c.Flags().Lookup(flag).Value.String() }
 				return s.cleanCluster(c.Context(), kube.Options{Kubeconfig: given("kubeconfig"), Context: given("context"), Namespace: given("namespace")}, format, dryRun)
@@ -106,7 +103,7 @@ Lease is renewed is left alone, and so is what has another owner.`,
 	c.Flags().BoolVar(&dryRun, "dry-run", false, "only show what would be removed")
 	c.Flags().BoolVar(&inCluster, "kube", false, "what was left in a cluster, in the namespace of --namespace")
 	c.Flags().BoolVar(&forget, "forget", false, "give up what is on engines that cannot be asked any more, or on disks that are not mounted")
-	c.Flags().StringVar(&format, "format", "text", "text or json")
+	formatFlag(c, &format, "text", "json")
 	set.AddFlags(c.Flags())
 	return c
 }

@@ -9,11 +9,13 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/core/option"
@@ -42,7 +44,9 @@ type Streams struct {
 }
 
 // Standard are the process's own streams.
-func Standard() Streams { return Streams{Out: os.Stdout, Err: os.Stderr, Own: true} }
+func Standard() Streams {
+	return Streams{Out: term.InLocale(os.Stdout, os.Getenv), Err: term.InLocale(os.Stderr, os.Getenv), Own: true}
+}
 
 // exit is an outcome that is no error of usage. Its message is printed already,
 // or nothing is to be said.
@@ -176,6 +180,11 @@ gate could not decide; 130 interrupted (what was measured is saved).`,
 		SilenceUsage:  true,
 		Args:          knownVerb,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+		PersistentPreRun: func(c *cobra.Command, _ []string) {
+			if f := c.Flags().Lookup("format"); f != nil && f.Value.String() != "text" || slices.Contains([]string{"schema", "render"}, c.Name()) {
+				s.Out = term.Whole(s.Out) // for programs
+			}
+		},
 	}
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)
@@ -184,10 +193,16 @@ gate could not decide; 130 interrupted (what was measured is saved).`,
 		if wrong := new(option.FieldError); errors.As(err, &wrong) {
 			return wrong // which says what to write
 		}
-		return fmt.Errorf("%w; see %s --help", err, c.CommandPath())
+		like := ""
+		if unknown, is := errors.AsType[*pflag.NotExistError](err); is {
+			var known []string
+			c.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, "--"+f.Name) })
+			like = term.Like("--"+unknown.GetSpecifiedName(), known)
+		}
+		return fmt.Errorf("%w%s; see %s --help", err, like, c.CommandPath())
 	})
 	parts := map[string]func(*app) *cobra.Command{
-		"compare": newCompare, "gate": newGate, "history": newHistory, "run": newRun, "import": newImport, "schema": newSchema, "report": newReport, "serve": newServe, "label": newLabel, "redact": newRedact, "join": newJoin, "image": newImage, "top": newTop, "doctor": newDoctor, "fleet": newFleet, "clean": newClean, "version": newVersion,
+		"compare": newCompare, "gate": newGate, "history": newHistory, "run": newRun, "import": newImport, "records": newRecords, "schema": newSchema, "report": newReport, "serve": newServe, "label": newLabel, "redact": newRedact, "join": newJoin, "image": newImage, "top": newTop, "doctor": newDoctor, "fleet": newFleet, "clean": newClean, "version": newVersion,
 	}
 	for i := range s.instruments {
 		parts[s.instruments[i].Name] = func(s *app) *cobra.Command { return newVerb(s, &s.instruments[i]) }

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"github.com/tare-bench/tare/internal/doctor"
 	"github.com/tare-bench/tare/internal/instrument/storage"
 	"github.com/tare-bench/tare/internal/instrument/terms"
+	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/subject/find"
 	"github.com/tare-bench/tare/internal/subject/kata"
 	"github.com/tare-bench/tare/internal/workspace"
@@ -22,18 +22,18 @@ import (
 
 func newDoctor(s *app) *cobra.Command {
 	var format string
-	var try bool
+	var try, all bool
 	var reach terms.Reach
 	equip(&reach)
 	set := option.Of(&reach)
 	c := &cobra.Command{
 		Use:   "doctor",
 		Short: "Say what can be weighed here, what cannot, and what would change it",
-		Long: `Say of every runtime and kernel facility that tare can use whether it is there,
-its version, whether it can be used and why not, and the one command that would
-change it. Nothing on the machine is changed. A runtime or an engine is "ok" only with --try,
+		Long: `Show what can be weighed here, what to do to weigh more, and what to know before
+measuring. --all shows every check of runtimes, engines and kernel facilities, with its
+version. Nothing on the machine is changed. A runtime or an engine is "ok" only with --try,
 which starts one workload on each and removes it.`,
-		Example: "  tare doctor\n  tare doctor --try\n  tare doctor --format json",
+		Example: "  tare doctor\n  tare doctor --all\n  tare doctor --try\n  tare doctor --format json",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := set.Finish(c.Context()); err != nil {
@@ -54,23 +54,22 @@ which starts one workload on each and removes it.`,
 					return left
 				}
 			}
+			groups, err := machine.Root("").Cgroups()
+			hybrid := err == nil && groups.Mode() == machine.ModeHybrid
 			for _, f := range targets {
-				checks = append(checks, targetCheck(f, tried))
+				checks = append(checks, targetCheck(f, tried, hybrid))
 			}
-			checks = append(checks, kataCheck(targets, tried))
-			checks = append(checks, watchCheck())
+			checks = append(checks, kataCheck(targets, tried), watchCheck())
 			checks = append(checks, toolChecks(c.Context())...)
-			switch format {
-			case "text":
-				return errors.Join(doctor.Render(s.Out, checks), left)
-			case "json":
+			if format == "json" {
 				return errors.Join(doctor.RenderJSON(s.Out, checks), left)
 			}
-			return fmt.Errorf("--format: %q is not a format: text or json", format)
+			return errors.Join(doctor.Render(s.Out, checks, all), left)
 		},
 	}
+	c.Flags().BoolVar(&all, "all", false, "show every check, also of what works")
 	c.Flags().BoolVar(&try, "try", false, "start one workload on each runtime and engine, and remove it")
-	c.Flags().StringVar(&format, "format", "text", "text or json")
+	formatFlag(c, &format, "text", "json")
 	set.AddFlags(c.Flags())
 	return c
 }
@@ -97,8 +96,8 @@ func toolChecks(ctx context.Context) []doctor.Check {
 }
 
 // targetCheck returns the check of one target; tried has the outcome of its trial start, nil
-// where none was made.
-func targetCheck(f find.Found, tried map[string]error) doctor.Check {
+// where none was made, and hybrid is the layout of the machine's cgroups.
+func targetCheck(f find.Found, tried map[string]error, hybrid bool) doctor.Check {
 	c := doctor.Check{Area: doctor.AreaRuntime, Name: f.Name}
 	if find.IsEngine(f.Name) {
 		c.Area = doctor.AreaEngine
@@ -116,6 +115,9 @@ func targetCheck(f find.Found, tried map[string]error) doctor.Check {
 		c.Status = doctor.OK
 	} else if absent := info.Config[kata.Absent]; absent != "" {
 		c.Status, c.Why = doctor.Missing, info.Config["kata config"]+" names files that do not exist: "+absent
+		return c
+	} else if engine, runtime, _ := strings.Cut(f.Name, "/"); hybrid && runtime == "crun" && engine != "podman" { // which is started without cgroup2
+		c.Status, c.Why = doctor.Missing, "crun refuses hybrid cgroups, so every start fails; boot with systemd.unified_cgroup_hierarchy=1, or use another runtime"
 		return c
 	}
 	parts := info.Notes
@@ -139,6 +141,8 @@ func kataCheck(targets []find.Found, tried map[string]error) doctor.Check {
 		switch {
 		case f.Target == nil && behind && kata.Is(handler):
 			absent = append(absent, f.Name)
+		case f.Target != nil && tried == nil && f.Target.Info().Config[kata.Absent] != "":
+			absent = append(absent, f.Name+", whose configuration names files that do not exist ("+f.Target.Info().Config[kata.Absent]+")")
 		case f.Target != nil && f.Target.Info().Config["kata config"] != "":
 			here = append(here, f.Name)
 			if err, is := tried[f.Name]; is && err == nil {

@@ -101,6 +101,7 @@ func (s *app) read(args []string, o toReport) (*reported, error) {
 			name := k.run.Labels.Get(key)
 			many = many && (name != "" || r.nodes != nil)
 			node := cmp.Or(name, nameOf(f.path, args))
+			nodes.Unnamed = nodes.Unnamed || name == ""
 			if many || r.nodes != nil {
 				nodes.Add(node, &k.run, k.failed, k.total, k.findings)
 				met[node] = true

@@ -19,6 +19,7 @@ import (
 	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/find"
+	"github.com/tare-bench/tare/internal/subject/kata"
 	"github.com/tare-bench/tare/internal/testing/check"
 	"github.com/tare-bench/tare/internal/testing/golden"
 	"github.com/tare-bench/tare/internal/testing/must"
@@ -112,18 +113,29 @@ func TestDoctorNamesWhoWouldRunKata(t *testing.T) {
 		status doctor.Status
 		why    string
 	}{
-		"one works":                        {[]find.Found{of("cri+containerd/kata", "/a"), of("containerd/kata", "/b")}, map[string]error{"cri+containerd/kata": errors.New("no initrd"), "containerd/kata": nil}, doctor.OK, "would run as"},
-		"none works":                       {[]find.Found{of("cri+containerd/kata", "/a")}, map[string]error{"cri+containerd/kata": errors.New("no initrd")}, doctor.Missing, "would run as"},
-		"pods need a network":              {[]find.Found{of("cri+containerd/kata", "/a"), of("containerd/kata", "/b"), lacking}, nil, doctor.NotTried, "would run as cri+containerd/kata, containerd/kata; weigh it: tare overhead cri+containerd/kata --network bridge"},
-		"a handler without its shim":       {[]find.Found{of("cri+containerd/runc", ""), lacking}, nil, doctor.Missing, "no engine here would run it, though there are handlers for it: cri+containerd/kata-clh"},
+		"one works":                  {[]find.Found{of("cri+containerd/kata", "/a"), of("containerd/kata", "/b")}, map[string]error{"cri+containerd/kata": errors.New("no initrd"), "containerd/kata": nil}, doctor.OK, "would run as"},
+		"none works":                 {[]find.Found{of("cri+containerd/kata", "/a")}, map[string]error{"cri+containerd/kata": errors.New("no initrd")}, doctor.Missing, "would run as"},
+		"pods need a network":        {[]find.Found{of("cri+containerd/kata", "/a"), of("containerd/kata", "/b"), lacking}, nil, doctor.NotTried, "would run as cri+containerd/kata, containerd/kata; weigh it: tare overhead cri+containerd/kata --network bridge"},
+		"a handler without its shim": {[]find.Found{of("cri+containerd/runc", ""), lacking}, nil, doctor.Missing, "no engine here would run it, though there are handlers for it: cri+containerd/kata-clh"},
+		"files of the VM are not there": {[]find.Found{{Name: "containerd/kata", Target: handler{info: record.Target{Config: map[string]string{"kata config": "/a", kata.Absent: "initrd /b"}}}}}, nil, doctor.Missing,
+			"no engine here would run it, though there are handlers for it: containerd/kata, whose configuration names files that do not exist (initrd /b)"},
 		"none, where nothing is installed": {nil, nil, doctor.Missing, "no engine here would run it; "},
 	} {
 		if got := kataCheck(c.found, c.tried); got.Status != c.status || !strings.Contains(got.Why, c.why) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
-	if got := targetCheck(of("cri+containerd/kata", "/a"), nil); got.Status != doctor.NotTried || got.Why != "Kata 3.3.0 (Golang), qemu, sandbox_cgroup_only=true, /a" {
+	if got := targetCheck(of("cri+containerd/kata", "/a"), nil, false); got.Status != doctor.NotTried || got.Why != "Kata 3.3.0 (Golang), qemu, sandbox_cgroup_only=true, /a" {
 		t.Errorf("%+v", got)
+	}
+}
+
+func TestDoctorCallsWhatIsKnownToFailMissing(t *testing.T) {
+	for name, want := range map[string]doctor.Status{"containerd/crun": doctor.Missing, "cri+cri-o/crun": doctor.Missing, "podman/crun": doctor.NotTried, "crun": doctor.NotTried, "containerd/runc": doctor.NotTried} {
+		f := find.Found{Name: name, Target: handler{info: record.Target{Name: name}}}
+		check.Equal(t, name+" where cgroups are hybrid", targetCheck(f, nil, true).Status, want)
+		check.Equal(t, name+" elsewhere", targetCheck(f, nil, false).Status, doctor.NotTried)
+		check.Equal(t, name+" where it ran", targetCheck(f, map[string]error{name: nil}, true).Status, doctor.OK)
 	}
 }
 

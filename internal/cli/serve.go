@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tare-bench/tare/internal/serve"
-	"github.com/tare-bench/tare/internal/workspace"
 )
 
 func newServe(s *app) *cobra.Command {
@@ -37,20 +36,13 @@ them in, or the token in --token-file. It speaks HTTP: what is read can be seen 
 and so can the token.`,
 		Args: takes(0, 1),
 		RunE: func(c *cobra.Command, args []string) error {
-			roots := workspace.DefaultRoots()
-			o := serve.Options{
-				Instruments: s.instruments, Lines: s.lines(), Log: log.New(cleaned{s.Err}, "tare: ", 0),
-				Alive: func(id string) bool { return workspace.Alive(roots, id) }, Marks: roots.State, Confine: s.Own,
-			}
-			var err error
-			if o.Address, err = address(listen, port); err != nil {
+			o, err := s.serving(args)
+			if err != nil {
 				return err
 			}
-			if o.Dir, err = recordsFolder(); len(args) > 0 {
-				o.Dir, err = args[0], nil
-			}
-			if err != nil {
-				return fmt.Errorf("no folder of records: %w; name one", err)
+			o.Log, o.Confine = log.New(cleaned{s.Err}, "tare: ", 0), s.Own
+			if o.Address, err = address(listen, port); err != nil {
+				return err
 			}
 			if listen != "" && tokenFile == "" {
 				fmt.Fprintln(s.Err, "the token below is all that keeps others out, and HTTP shows it, and the records, to everybody on the way")

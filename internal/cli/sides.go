@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"runtime/debug"
 	"runtime/metrics"
 	"slices"
@@ -13,7 +12,6 @@ import (
 	"github.com/tare-bench/tare/internal/core/compare"
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/instrument"
-	"github.com/tare-bench/tare/record"
 )
 
 // sides reads what is compared: a record, a folder of records, or NAME=PATH, of which
@@ -24,7 +22,7 @@ func (s *app) sides(args []string) ([]compare.Side, error) {
 	for _, arg := range args {
 		name, path, named := strings.Cut(arg, "=")
 		if _, err := os.Stat(arg); err == nil || !named {
-			name, path = record.Stem(filepath.Base(filepath.Clean(arg))), arg
+			name, path = compare.SideName(arg, len(out)), arg
 			if slices.ContainsFunc(out, func(side compare.Side) bool { return side.Name == name }) {
 				name = s.given(arg)
 			}

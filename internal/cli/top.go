@@ -47,13 +47,7 @@ CPU is in percent of one CPU; K, M and G are powers of 1024; "?" is not known.`,
 			if o.Interval < shortestLook || o.Interval > longestLook {
 				return fmt.Errorf("--interval: %s is not between %s and %s", o.Interval, shortestLook, longestLook)
 			}
-			switch format {
-			case "text":
-			case "json":
-				o.JSON = true
-			default:
-				return fmt.Errorf("--format: %q is not a format: text or json", format)
-			}
+			o.JSON = format == "json"
 			err = top.Run(c.Context(), s.Out, o)
 			if err != nil && c.Context().Err() != nil {
 				return exit{ExitInterrupted}
@@ -68,7 +62,7 @@ CPU is in percent of one CPU; K, M and G are powers of 1024; "?" is not known.`,
 	f.StringVar(&o.Filter, "filter", "", "only sandboxes with this text in a name, an id, a cgroup's path or a process's name")
 	f.StringVar(&o.Engine, "engine", "", "only those of this engine or isolation: docker, podman, containerd, cri-o, isula, kubernetes, oci, kata, gvisor, vm; or both, as docker/kata")
 	f.BoolVar(&o.Once, "once", false, "look twice, an interval apart, print, and end")
-	f.StringVar(&format, "format", "text", "text or json")
+	formatFlag(c, &format, "text", "json")
 	f.BoolVar(&o.PSS, "pss", false, "read the share of memory (PSS) of processes beside sandboxes, which costs the kernel a walk through their page tables; --once always does")
 	return c
 }

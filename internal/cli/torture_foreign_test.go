@@ -173,7 +173,7 @@ func daemonsThatDoNotAnswer(t *testing.T) {
 				began := time.Now()
 				most := peak(t, cmd.Process.Pid, func() { _ = cmd.Wait() })
 				n, _ := times(t, "r.jsonl", "host")
-				wrong := cmd.ProcessState.ExitCode() != ExitDone || n == 0 || !strings.Contains(stderr.String(), "not weighed: "+args[0]) || time.Since(began) > time.Minute ||
+				wrong := cmd.ProcessState.ExitCode() != ExitDone || n == 0 || !strings.Contains(stderr.String(), "1 skipped: "+args[0]) || time.Since(began) > time.Minute ||
 					most > 512<<20 || strings.ContainsRune(stdout.String()+stderr.String(), 0x1b)
 				if wrong {
 					t.Errorf("exit %d after %v with %d MiB, %d times of the host\n%.2000s%.2000s", cmd.ProcessState.ExitCode(), time.Since(began), most>>20, n, stdout, stderr)

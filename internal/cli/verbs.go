@@ -101,9 +101,7 @@ func newMeasure(s *app, one *instrument.Instrument, p performer, m *instrument.M
 	}
 	if take != nil {
 		v.Use, v.Args = m.Name+" ["+name+"...]", cobra.ArbitraryArgs
-		v.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return find.Names(), cobra.ShellCompDirectiveDefault
-		}
+		v.ValidArgsFunction = targetNames
 	}
 	v.set.AddFlags(v.Flags())
 	v.out.addRecord(v.Flags())

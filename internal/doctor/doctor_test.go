@@ -198,8 +198,11 @@ var sample = []Check{
 
 func TestRender(t *testing.T) {
 	var out bytes.Buffer
-	must.OK(t, Render(&out, sample))
+	must.OK(t, Render(&out, sample, true))
 	check.Equal(t, "text", must.Read(t, "testdata/render.txt"), out.String())
+	out.Reset()
+	must.OK(t, Render(&out, sample, false))
+	check.Equal(t, "answer", must.Read(t, "testdata/answer.txt"), out.String())
 }
 
 func TestRenderJSON(t *testing.T) {

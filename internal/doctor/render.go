@@ -4,16 +4,91 @@ import (
 	"cmp"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/term"
 )
 
-// Render prints the checks for people: grouped by area, aligned, and below
-// each one that is not ok the command that would change it. Colour and line
-// breaks are for terminals only.
-func Render(w io.Writer, checks []Check) error {
-	t := &page.Table{Indent: 2}
+// Render prints for people what can be weighed, what to do to weigh more, and what to know
+// before measuring; all prints every check, grouped by area. A command is never broken, so
+// that it can be pasted. Colour and line breaks are for terminals only.
+func Render(w io.Writer, checks []Check, all bool) error {
+	width, _ := term.Columns(w)
+	t, o := &page.Table{Indent: 2}, page.Options{Width: width, Colour: term.Colour(w)}
+	if all {
+		addAreas(t, checks)
+		return t.Write(w, o)
+	}
+	head := &page.Table{}
+	for _, line := range found(checks) {
+		head.Row(page.Words(line))
+	}
+	if err := head.Write(w, o); err != nil {
+		return err
+	}
+	titled := Status("")
+	add := func(of Status, title string, c *Check, text string) {
+		if titled != of {
+			t.Line(0, "", term.Plain)
+			t.Line(0, title, term.Bold)
+			titled = of
+		}
+		t.Row(page.Texts(c.named(page.LongestName), text)...)
+	}
+	for _, c := range checks {
+		if c.Status == Missing {
+			text, whole := cmp.Or(c.Fix, c.Why), ""
+			if width > 0 && page.LongestName+term.Width(c.Fix) > width && !strings.Contains(c.Fix, " or ") {
+				text, whole = "", c.Fix // a command, which is not broken
+			}
+			if add(Missing, "To weigh more", &c, text); whole != "" {
+				t.Line(4, whole, term.Plain)
+			}
+		}
+	}
+	for _, c := range checks {
+		if c.Status == Limited {
+			if add(Limited, "Know before you measure", &c, c.Why); c.Fix != "" {
+				t.Line(4, "→ "+c.Fix, term.Plain)
+			}
+		}
+	}
+	t.Line(0, "", term.Plain)
+	t.Line(0, "all checks, with reasons: tare doctor --all", term.Dim)
+	return t.Write(w, o)
+}
+
+// found says which targets can be weighed, and which are there and were not tried.
+func found(checks []Check) (lines []string) {
+	var works, untried []string
+	for _, c := range checks {
+		switch {
+		case c.Area != AreaRuntime && c.Area != AreaEngine:
+		case c.Status == OK:
+			works = append(works, c.named(shortVersion))
+		case c.Status == NotTried:
+			untried = append(untried, c.named(shortVersion))
+		}
+	}
+	if works != nil || untried == nil {
+		lines = append(lines, "Can be weighed: "+cmp.Or(strings.Join(works, ", "), "nothing")+".")
+	}
+	if untried != nil {
+		lines = append(lines, "There, and not tried: "+strings.Join(untried, ", ")+". tare doctor --try starts one workload on each.")
+	}
+	return lines
+}
+
+// named is the check's name with a version of at most so many columns.
+func (c *Check) named(version int) string {
+	return strings.TrimSpace(term.Clean(c.Name) + " " + page.Short(term.Clean(c.Version), version))
+}
+
+// shortVersion keeps a version of a build from a commit out of a list of names.
+const shortVersion = 12
+
+func addAreas(t *page.Table, checks []Check) {
 	var areas []string // in the order in which they first come up
 	for _, c := range checks {
 		if !slices.Contains(areas, c.Area) {
@@ -31,12 +106,6 @@ func Render(w io.Writer, checks []Check) error {
 			}
 		}
 	}
-	if slices.ContainsFunc(checks, func(c Check) bool { return c.Status == NotTried }) {
-		t.Line(0, "", term.Plain)
-		t.Line(0, "not tried: tare doctor --try starts one workload on each", term.Plain)
-	}
-	width, _ := term.Columns(w)
-	return t.Write(w, page.Options{Width: width, Colour: term.Colour(w)})
 }
 
 // report is the JSON form of the checks.
@@ -60,14 +129,12 @@ func RenderJSON(w io.Writer, checks []Check) error {
 
 var styles = map[Status]term.Style{OK: term.Green, Limited: term.Yellow, Missing: term.Red, NotTried: term.Plain}
 
-// fixIndent puts a fix below the name of its check.
-const fixIndent = 11
-
+// addCheck adds a check, above the command that changes it.
 func addCheck(t *page.Table, c Check) {
-	row := page.Texts(string(c.Status), c.Name, c.Version, c.Why)
-	row[0].Style = styles[c.Status]
-	t.Row(row...)
-	if c.Status != OK && c.Status != NotTried {
-		t.Line(fixIndent, "→ "+cmp.Or(c.Fix, "no command changes this"), term.Plain)
+	name := page.Texts(string(c.Status), c.named(page.LongestName), c.Why)
+	name[0].Style = styles[c.Status]
+	t.Row(name...)
+	if c.Fix != "" {
+		t.Line(4, "→ "+c.Fix, term.Plain)
 	}
 }

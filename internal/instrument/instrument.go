@@ -9,6 +9,7 @@ package instrument
 import (
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/option"
 	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -141,7 +143,7 @@ func (l List) CheckFormat(format, name string) error {
 	if _, ok := export.FormatOf(format); ok || slices.Contains(page.Formats, format) {
 		return nil
 	}
-	var own, of []string
+	var of []string
 	for _, one := range l {
 		if one.Formats[format].Write != nil {
 			if name == "" || name == one.Name {
@@ -149,15 +151,26 @@ func (l List) CheckFormat(format, name string) error {
 			}
 			of = append(of, one.Name)
 		}
-		for f := range one.Formats {
-			own = append(own, f+" (of "+one.Name+")")
-		}
 	}
 	if of != nil {
 		return fmt.Errorf("%s is of %s only, and not of %s; choose another format", format, strings.Join(of, ", "), name)
 	}
-	slices.Sort(own)
-	return fmt.Errorf("there is no format %q here: the formats are %s", format, strings.Join(slices.Concat(page.Formats, []string{export.FormatNames()}, own), ", "))
+	known := l.FormatNames(name)
+	return fmt.Errorf("there is no format %q here: the formats are %s%s", format, strings.Join(known, ", "), term.Like(format, known))
+}
+
+// FormatNames are all formats of an instrument's reports; of "" those of every instrument.
+func (l List) FormatNames(of string) []string {
+	names := slices.Clone(page.Formats)
+	for _, f := range export.Formats {
+		names = append(names, f.Name)
+	}
+	for _, one := range l {
+		if of == "" || of == one.Name {
+			names = append(names, slices.Sorted(maps.Keys(one.Formats))...)
+		}
+	}
+	return names
 }
 
 // Report writes the report of runs in a format: of those for people one below the

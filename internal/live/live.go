@@ -29,6 +29,7 @@ const framesPerSecond = 30
 // which it returns ctx's error. Keys are read from the terminal that out is, wherever the
 // standard input comes from.
 func run(ctx context.Context, out io.Writer, m tea.Model) error {
+	out = term.Whole(out)
 	f, ok := out.(interface{ Fd() uintptr })
 	if !ok {
 		return errors.New("the output has no descriptor")

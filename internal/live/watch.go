@@ -8,6 +8,8 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+
+	"github.com/tare-bench/tare/internal/term"
 )
 
 // Watch is a view that is read anew every interval, until a person or a context ends it.
@@ -30,7 +32,7 @@ func (w *Watch[V]) Run(ctx context.Context, out io.Writer) error {
 	var one sync.Mutex
 	defer one.Lock() // for good: who comes later has nothing to read any more
 	defer end()
-	l := &loop[V]{Watch: w, width: 80, height: 24, read: func(read func(context.Context) (V, error)) tea.Msg {
+	l := &loop[V]{Watch: w, width: 80, height: 24, ascii: term.IsASCII(out), read: func(read func(context.Context) (V, error)) tea.Msg {
 		one.Lock()
 		defer one.Unlock()
 		v, err := read(reads)
@@ -47,6 +49,7 @@ type loop[V any] struct {
 	*Watch[V]
 	read          func(func(context.Context) (V, error)) tea.Msg
 	width, height int
+	ascii         bool
 	timer         int // the number of the one that counts
 	reading       bool
 	err           error // why it ended
@@ -111,7 +114,11 @@ func (l *loop[V]) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 
 // View implements [tea.Model].
 func (l *loop[V]) View() tea.View {
-	v := tea.NewView(strings.Join(l.Draw(l.width, l.height), "\n"))
+	text := strings.Join(l.Draw(l.width, l.height), "\n")
+	if l.ascii {
+		text = term.ASCII(text)
+	}
+	v := tea.NewView(text)
 	v.AltScreen = true
 	return v
 }

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"html/template"
-	"maps"
 	"mime"
 	"net/http"
 	"net/url"
@@ -23,7 +22,6 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/core/compare"
-	"github.com/tare-bench/tare/internal/core/export"
 	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/instrument"
 	"github.com/tare-bench/tare/internal/term"
@@ -105,7 +103,7 @@ func (s *site) routes() http.Handler {
 // listing is what the page of all records shows.
 type listing struct {
 	Dir, Filter, Bounded string
-	Rows                 []row
+	Rows                 []Row
 	Matching, All        int
 	Next, Previous       int // rows to begin with; -1: there are none
 }
@@ -129,7 +127,7 @@ func (s *site) list(w http.ResponseWriter, r *http.Request) {
 }
 
 // filtered are the rows in which all words of the filter stand.
-func (s *site) filtered(all []found, filter string) (rows []row) {
+func (s *site) filtered(all []found, filter string) (rows []Row) {
 	words := strings.Fields(strings.ToLower(filter))
 	for i := range all {
 		if row := s.row(&all[i]); row.has(words) {
@@ -306,7 +304,7 @@ func (s *site) compare(w http.ResponseWriter, r *http.Request) error {
 			if key == "" {
 				return nil, nil, errors.New("choose an old record and a new one in the list")
 			}
-			side, err := s.side(ctx, key)
+			side, err := s.side(ctx, key, len(sides))
 			if err != nil {
 				return nil, nil, err
 			}
@@ -354,6 +352,7 @@ func (s *site) nodes(w http.ResponseWriter, r *http.Request) error {
 		head, err := s.newest(ctx, r, nodesOf, func(file string, j instrument.Judged) {
 			run := compare.NewRun(j.Record, j)
 			failed, total, findings := j.Result()
+			nodes.Unnamed = nodes.Unnamed || run.Labels.Get("node") == ""
 			nodes.Add(cmp.Or(run.Labels.Get("node"), record.Stem(file)), &run, failed, total, findings)
 		})
 		return nodes.Pages(), head, err
@@ -439,9 +438,9 @@ func (s *site) found(ctx context.Context, key string) (one found, all []instrume
 }
 
 // side is a file's records, of which only the figures are kept.
-func (s *site) side(ctx context.Context, key string) (compare.Side, error) {
+func (s *site) side(ctx context.Context, key string, nth int) (compare.Side, error) {
 	one, all, err := s.found(ctx, key)
-	side := compare.Side{Name: base(one.path)}
+	side := compare.Side{Name: compare.SideName(one.path, nth)}
 	for _, j := range all {
 		side.Runs = append(side.Runs, compare.NewRun(j.Record, j))
 	}
@@ -458,16 +457,4 @@ func (s *site) live(w http.ResponseWriter, _ *http.Request, one found) error {
 func (s *site) liveJSON(w http.ResponseWriter, _ *http.Request, one found) error {
 	w.Header().Set("Content-Type", "application/json")
 	return json.NewEncoder(w).Encode(s.row(&one))
-}
-
-// formats are the words of all forms of report of an instrument.
-func (s *site) formats(of string) []string {
-	names := slices.Clone(page.Formats)
-	for _, f := range export.Formats {
-		names = append(names, f.Name)
-	}
-	if one, ok := s.Instruments.Of(of); ok {
-		names = append(names, slices.Sorted(maps.Keys(one.Formats))...)
-	}
-	return names
 }

@@ -10,15 +10,16 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 )
 
-// row is a record as the list and the page of its progress show it.
-type row struct {
+// Row is a record as the list and the page of its progress show it.
+type Row struct {
 	of         *found
-	Key        string    `json:"-"` // by which it is asked for, see keyOf
-	Name       string    `json:"-"` // its path, to be shown
-	Title      string    `json:"-"` // the plan's, or else the name
-	Instrument string    `json:"-"`
-	Targets    string    `json:"-"`
-	Began      time.Time `json:"-"`
+	Run        string    `json:"run"`
+	Key        string    `json:"-"`    // by which it is asked for, see keyOf
+	Name       string    `json:"path"` // below the folder
+	Title      string    `json:"-"`    // the plan's, or else the name
+	Instrument string    `json:"experiment"`
+	Targets    string    `json:"targets"`
+	Began      time.Time `json:"began"`
 	Machine    string    `json:"-"`
 	Kernel     string    `json:"-"`
 	Size       string    `json:"size"`
@@ -40,15 +41,15 @@ type row struct {
 const mayGoOn = 10 * time.Minute
 
 // Brief is why, as wide as a column of the list may be.
-func (r row) Brief() string { return page.Short(r.Wrong, 60) }
+func (r Row) Brief() string { return page.Short(r.Wrong, 60) }
 
 // keyOf is a path as a form can hold it and an address in a page, whatever bytes are in
 // it; usual ones stay as they are.
 func keyOf(path string) string { return (&url.URL{Path: path}).EscapedPath() }
 
-func (s *site) row(f *found) row {
+func (s *site) row(f *found) Row {
 	name := term.Clean(f.path)
-	r := row{of: f, Key: keyOf(f.path), Name: name, Title: name, Began: f.began().UTC()}
+	r := Row{of: f, Key: keyOf(f.path), Name: name, Title: name, Began: f.began().UTC()}
 	if f.info != nil {
 		r.Size = page.Size(float64(f.info.Size()))
 		r.Written = ago(f.info.ModTime())
@@ -68,13 +69,13 @@ func (s *site) row(f *found) row {
 	for i, name := range f.targets {
 		names[i] = page.Heading(name)
 	}
-	r.Instrument, r.Targets = page.Heading(h.Experiment), page.Listed(names)
+	r.Run, r.Instrument, r.Targets = page.Heading(h.RunID), page.Heading(h.Experiment), page.Listed(names)
 	known := h.Environment.CPUs > 0 // of what was imported the machine is not, and its plan was not carried out
 	if known {
 		r.Machine = page.Heading(page.Processor(&h.Environment))
 	}
 	r.Kernel = page.Heading(h.Environment.Kernel)
-	r.Formats = s.formats(h.Experiment)
+	r.Formats = s.Instruments.FormatNames(h.Experiment)
 	r.Samples, r.Last = f.atLeast(f.samples), f.last.String()
 	if f.rounds > 0 {
 		r.Rounds = fmt.Sprint(f.rounds)
@@ -160,7 +161,7 @@ func ago(at time.Time) string {
 }
 
 // has tells whether every word stands somewhere in the row.
-func (r *row) has(words []string) bool {
+func (r *Row) has(words []string) bool {
 	text := strings.ToLower(strings.Join([]string{r.Name, r.Title, r.Instrument, r.Targets, r.Began.Format(time.DateTime), r.Machine, r.Kernel, r.Findings, r.State, r.Wrong}, " "))
 	for _, w := range words {
 		if !strings.Contains(text, w) {

@@ -42,6 +42,19 @@ type Options struct {
 	Marks       string                  // folder below which Alive looks
 }
 
+// Records lists the records below a folder in which all words of a filter stand, the newest
+// first, and says which bound was met.
+func Records(ctx context.Context, o Options, filter string) (rows []Row, bounded string, err error) {
+	root, err := os.OpenRoot(o.Dir)
+	if err != nil {
+		return nil, "", fmt.Errorf("open the folder of records: %w; name another, or measure something first", err)
+	}
+	defer func() { _ = root.Close() }() // nothing was written
+	s := newSite(o, root)
+	all, bounded := s.index.list(ctx)
+	return s.filtered(all, filter), bounded, nil
+}
+
 // Bounds of what clients can take.
 const (
 	connections = 64

@@ -311,7 +311,7 @@ func TestAReportIsThatOfTheRecordInEveryFormat(t *testing.T) {
 	for _, name := range names {
 		records := must.Get(v.site.Lines.LoadAll(filepath.Join(dir, name)))(t)
 		j := must.Get(all.Instruments.Judge(records[0]))(t)
-		formats := v.site.formats(records[0].Header.Experiment)
+		formats := v.site.Instruments.FormatNames(records[0].Header.Experiment)
 		if name != "lifecycle.jsonl" { // one shows it of the formats that all have
 			formats = slices.DeleteFunc(formats, func(format string) bool { _, of := export.FormatOf(format); return of || format == "html" })
 		}
@@ -457,7 +457,7 @@ func TestNodesAreThoseThatAreShownAndACopyCountsOnce(t *testing.T) {
 	text := must.Get(os.ReadFile(filepath.Join(dir, "again/b.jsonl")))(t)
 	must.OK(t, os.WriteFile(filepath.Join(dir, "0b.jsonl"), append(text, "{}\n"...), 0o600)) // damaged, and the first
 	v := visit(t, dir)
-	for at, says := range map[string]string{"/nodes": "lifecycle over 3 nodes", "/history": "3 runs", "/nodes?q=b.jsonl": "lifecycle over 1 node"} {
+	for at, says := range map[string]string{"/nodes": "lifecycle over 3 records", "/history": "3 runs", "/nodes?q=b.jsonl": "lifecycle over 1 record"} {
 		v.says(at, http.StatusOK, says, "since they are copies: ")
 	}
 	v.says("/history?q=b.jsonl", http.StatusOK, "since they are copies: 0b.jsonl, b.jsonl") // the damaged one does not count
@@ -509,7 +509,7 @@ func TestARecordThatGrewStaysKnownWhenThereIsNoTimeToReadIt(t *testing.T) {
 	v.again()
 	none, cancel := context.WithCancel(t.Context())
 	cancel()
-	known := map[string]row{}
+	known := map[string]Row{}
 	for _, r := range v.site.filtered(first(v.site.index.list(none)), "") {
 		known[r.Name] = r
 	}
@@ -522,7 +522,7 @@ func TestARecordThatGrewStaysKnownWhenThereIsNoTimeToReadIt(t *testing.T) {
 }
 
 // progress asks how far a run is.
-func (v *visitor) progress(name string) (r row) {
+func (v *visitor) progress(name string) (r Row) {
 	v.Helper()
 	_, body, _ := v.get("/live.json?r=" + name)
 	if err := json.Unmarshal([]byte(body), &r); err != nil {

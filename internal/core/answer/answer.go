@@ -133,6 +133,16 @@ var spoilers = map[string]string{
 	finding.OwnThrottled: "tare's own CPU was limited", finding.FewRounds: "too few rounds", finding.Drift: "the rounds drifted",
 }
 
+// NotWeighed says, before all else, that nothing but one target was measured.
+func NotWeighed(found []record.Finding) (out []string) {
+	for i := range found {
+		if rest, only := strings.CutPrefix(found[i].Message, "only "); only && found[i].Code == finding.NotWeighed && found[i].Target == "" {
+			out = append(out, "Only "+page.Short(rest, longestReason)+".")
+		}
+	}
+	return out
+}
+
 // Failed says that an operation of a target always failed, and why, as its finding has it.
 func Failed(found []record.Finding, target, op string, lanes int, of *figure.Figure) string {
 	reason := ""

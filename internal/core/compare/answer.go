@@ -60,13 +60,23 @@ func (c *Comparison) answer() (out []string) {
 
 // largest names the figures that differ most.
 func largest(all []*figure.Figure) string {
-	size := func(f *figure.Figure) float64 { return math.Abs(math.Log1p(max(f.Versus.Shift.Value, -0.999))) }
-	slices.SortStableFunc(all, func(a, b *figure.Figure) int { return cmp.Compare(size(b), size(a)) })
 	var parts []string
-	for _, f := range all[:min(len(all), mostNamed)] {
+	for _, f := range sorted(all)[:min(len(all), mostNamed)] {
 		parts = append(parts, named(f))
 	}
 	return strings.Join(parts, ", ")
+}
+
+// sorted has the figures that differ most first.
+func sorted(all []*figure.Figure) []*figure.Figure {
+	size := func(f *figure.Figure) float64 {
+		if f.Versus == nil {
+			return 0
+		}
+		return math.Abs(math.Log1p(max(f.Versus.Shift.Value, -0.999)))
+	}
+	slices.SortStableFunc(all, func(a, b *figure.Figure) int { return cmp.Compare(size(b), size(a)) })
+	return all
 }
 
 // headline names figures of a column that a reader asks for first.
@@ -83,6 +93,12 @@ func (t *Table) headline(column int) string {
 
 // named is a figure in words with its shift: "run of crun +69 % [+29, +126]".
 func named(f *figure.Figure) string {
+	change := page.Change(f)
+	return strings.TrimSpace(called(f) + " " + strings.TrimSpace(change.Head+" "+change.Tail))
+}
+
+// called is a figure in words: "run of crun".
+func called(f *figure.Figure) string {
 	name := f.Quantity
 	if op := f.Labels.Get("op"); op != "" {
 		name = op
@@ -96,8 +112,85 @@ func named(f *figure.Figure) string {
 	if lanes := f.Labels.Get("lanes"); lanes != "" && lanes != "1" {
 		name += ", " + lanes + " at once"
 	}
-	change := page.Change(f)
-	return strings.TrimSpace(page.Short(name, 2*page.LongestName) + " " + strings.TrimSpace(change.Head+" "+change.Tail))
+	return page.Short(name, 2*page.LongestName)
+}
+
+// answer is where figures became worse and better, the largest changes first, or how large a
+// change would have been found.
+func (h *History) answer() (out []string) {
+	var changed []*figure.Figure
+	between, from := map[*figure.Figure]string{}, map[*figure.Figure]string{}
+	finds := math.Inf(1)
+	for _, s := range h.Series {
+		if s.Finds > 0 {
+			finds = min(finds, s.Finds)
+		}
+		levels := h.levels(s)
+		for k, c := range s.Changes {
+			f := &levels[k+1]
+			changed, from[f] = append(changed, f), page.Median(&levels[k]).Head
+			between[f] = page.Heading(h.Points[s.At[c.At-1]]) + " and " + page.Heading(h.Points[s.At[c.At]])
+		}
+	}
+	for _, verdict := range []string{string(stat.Regressed), "better", ""} {
+		var of []*figure.Figure
+		for _, f := range changed {
+			if f.Verdict == verdict || verdict == "" && f.Verdict != string(stat.Regressed) && f.Verdict != "better" {
+				of = append(of, f)
+			}
+		}
+		for i, f := range sorted(of) {
+			if i == mostNamed {
+				out = append(out, fmt.Sprintf("And %s more became %s.", page.Amount(len(of)-i, "figure"), cmp.Or(verdict, "different")))
+				break
+			}
+			change := page.Change(f)
+			out = append(out, fmt.Sprintf("%s became %s between %s: %s to %s (%s).", called(f), cmp.Or(verdict, "different"), between[f], from[f], page.Median(f).Head, strings.TrimSpace(change.Head+" "+change.Tail)))
+		}
+	}
+	switch {
+	case out != nil:
+		return out
+	case math.IsInf(finds, 1):
+		return []string{fmt.Sprintf("No change can be found in %s of %s: %s.", page.Amount(h.runs, "run"), page.Amount(len(h.Points), "point"), h.needed())}
+	}
+	return []string{fmt.Sprintf("No change is shown in %d series over %s; one of %s would have been found in the steadiest.", len(h.Series), page.Amount(len(h.Points), "point"), page.Share(finds))}
+}
+
+// answer is how the figure that is asked for first lies over the nodes, which of them are
+// outliers, and what failed.
+func (m *measured) answer(shown []*overNodes, apart []apartNode, parted []*circumstance) (out []string) {
+	i := slices.IndexFunc(shown, func(o *overNodes) bool { return o.Labels.Get("op") == "run" && o.Labels.Get("target") != "host" })
+	if len(shown) > 0 {
+		o := shown[max(i, 0)]
+		levels := o.levels(m)
+		text := func(at int) string { return page.Text(levels[at].Value, o.Unit) }
+		out = append(out, fmt.Sprintf("%s on %s: median %s, 8 of 10 from %s to %s.", called(&o.Figure), m.amount(len(o.values)), text(middle), text(tenth), text(ninetieth)))
+	}
+	switch n := len(apart); {
+	case len(m.names) < stat.FewestForOutliers:
+		out = append(out, fmt.Sprintf("%s are too few to call one an outlier.", m.amount(len(m.names))))
+	case n == 0:
+		out = append(out, "No "+m.noun()+" is an outlier.")
+	default:
+		var names []string
+		alike := m.unlike(apart[0].node, parted)
+		for i := range apart {
+			a := &apart[i]
+			names = append(names, fmt.Sprintf("%s (%s %s)", page.Heading(m.names[a.node]), called(&a.figures[0].of.Figure), page.Text(a.figures[0].value, a.figures[0].of.Unit)))
+			own := m.unlike(a.node, parted)
+			alike = slices.DeleteFunc(alike, func(fact string) bool { return !slices.Contains(own, fact) })
+		}
+		text := fmt.Sprintf("%d of %s lie apart: %s", n, m.amount(len(m.names)), page.Listed(names))
+		if alike != nil {
+			text += "; common to them: " + page.Short(strings.Join(alike, "; "), page.LongestMessage)
+		}
+		out = append(out, text+".")
+	}
+	if failed, total, failing := m.failures(); failed > 0 {
+		out = append(out, fmt.Sprintf("%d of %d operations failed, on %s.", failed, total, page.Listed(failing)))
+	}
+	return out
 }
 
 // answer is the decision with the figures that made it, or why there is none.

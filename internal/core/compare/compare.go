@@ -10,6 +10,7 @@ package compare
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -17,6 +18,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/finding"
+	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/core/stat"
 	"github.com/tare-bench/tare/record"
 )
@@ -72,6 +74,16 @@ func (r *Run) Share(labels map[string]figure.Labels) {
 type Side struct {
 	Name string
 	Runs []Run
+}
+
+// SideName is the name of the side that a file or a folder is: its own, or a letter in place of
+// a long one.
+func SideName(path string, sides int) string {
+	name := record.Stem(filepath.Base(filepath.Clean(path)))
+	if len(name) > page.LongestName && sides < 26 {
+		return string(rune('A' + sides))
+	}
+	return name
 }
 
 // Options are what a reader wants compared, and how. An empty projection is the usual

@@ -58,10 +58,10 @@ func TestAHistoryTellsWhereAFigureChanged(t *testing.T) {
 		worse  bool
 		says   []string
 	}{
-		{"nothing changed", past(40, func(int, *Run) float64 { return 1 }), "*", "", 2, false, []string{"changes: none", "40 runs of 40 points", "· 2 series ·", "ordered by label commit"}},
-		{"few points show nothing, and that is said", past(7, func(i int, _ *Run) float64 { return step(i, 3) }), "*", "", 2, false, []string{"changes: cannot be found in so few points", "of 2 series each takes 15 points", "a single one 14: choose fewer with --filter"}},
-		{"a step has its commits, and is worse by the figure's direction", past(40, func(i int, _ *Run) float64 { return step(i, 25) }), "quantity:latency", "", 1, true, []string{"24 and 25", "worse p<0.001", "│"}},
-		{"what is better when more is better for it", past(40, func(i int, _ *Run) float64 { return step(i, 25) }), "quantity:requests", "", 1, false, []string{"24 and 25", "better"}},
+		{"nothing changed", past(40, func(int, *Run) float64 { return 1 }), "*", "", 2, false, []string{"No change is shown in 2 series over 40 points; one of ", "changes: none", "40 runs of 40 points", "· 2 series ·", "ordered by label commit"}},
+		{"few points show nothing, and that is said", past(7, func(i int, _ *Run) float64 { return step(i, 3) }), "*", "", 2, false, []string{"No change can be found in 7 runs of 7 points: ", "changes: cannot be found in so few points", "of 2 series each takes 15 points", "a single one 14: choose fewer with --filter"}},
+		{"a step has its commits, and is worse by the figure's direction", past(40, func(i int, _ *Run) float64 { return step(i, 25) }), "quantity:latency", "", 1, true, []string{"run of runc became worse between 24 and 25: 100 ns to 110 ns (+9.7 %", "24 and 25", "worse p<0.001", "│"}},
+		{"what is better when more is better for it", past(40, func(i int, _ *Run) float64 { return step(i, 25) }), "quantity:requests", "", 1, false, []string{"run of runc became better between 24 and 25", "better"}},
 		{"of nothing a share is not known, but that it is worse", past(40, func(i int, _ *Run) float64 { return float64(max(i-24, 0) / max(i-24, 1)) }), "quantity:latency", "", 1, true, []string{"24 and 25", "worse p<0.001", "number of series (1)"}},
 		{"of few points nothing is looked for", past(3, func(i int, _ *Run) float64 { return 1 }), "quantity:latency", "", 1, false, []string{"no series has the"}},
 		{"a change that was known before does not count", past(40, func(i int, _ *Run) float64 { return step(i, 25) }), "quantity:latency", "30", 1, false, []string{"24 and 25", "exit status is of changes at 30"}},

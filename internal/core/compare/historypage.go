@@ -23,6 +23,7 @@ func (h *History) Page() *page.Page {
 	if unknown := h.of.unknown(); unknown != "" {
 		p.Head = append(p.Head, unknown)
 	}
+	p.Answer = h.answer()
 	p.Add(h.of.recorded(true), (&Comparison{Differences: h.unlike}).unlikeTable(), h.changes(), h.courses())
 	return p
 }

@@ -22,6 +22,8 @@ import (
 // the other and forgotten; of every figure its value and half of its interval stay, so a
 // thousand nodes take a few MiB.
 type Nodes struct {
+	Unnamed bool // some record was called by its file: it may be of the same machine as others
+
 	over   string // what tells them apart: "node"
 	filter *benchproc.Filter
 	kinds  []*measured
@@ -31,6 +33,7 @@ type Nodes struct {
 type measured struct {
 	over, key, experiment, title string
 
+	unnamed  bool
 	names    []string
 	at       map[string]int // places of the names
 	records  int
@@ -392,7 +395,7 @@ func (m *measured) few() int { return max(1, len(m.names)/10) }
 
 // unlike is what few nodes share with one: circumstances, findings, failures.
 func (m *measured) unlike(node int, parted []*circumstance) (out []string) {
-	share := func(n int) string { return fmt.Sprintf("(%d of %s)", n, page.Amount(len(m.names), "node")) }
+	share := func(n int) string { return fmt.Sprintf("(%d of %s)", n, m.amount(len(m.names))) }
 	for _, c := range parted {
 		_, groups := m.groups(c)
 		if n := len(groups[c.value(node)]); n <= m.few() {

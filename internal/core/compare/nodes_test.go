@@ -87,8 +87,8 @@ func TestSeveralRecordsOfANodeAreTheirMedian(t *testing.T) {
 	if least := got["min"]; least.Value > 51 || least.Labels.Get("node") != "b" {
 		t.Errorf("%+v", least)
 	}
-	if head := n.Pages()[0].Head; !strings.Contains(head[0], "2 nodes · 4 records · failed 2/48") || !strings.Contains(head[1], "failures on 2 nodes: a, b") {
-		t.Errorf("%q", head)
+	if p := n.Pages()[0]; !strings.Contains(p.Head[0], "2 nodes · 4 records · failed 2/48") || p.Answer[len(p.Answer)-1] != "2 of 48 operations failed, on a, b." {
+		t.Errorf("%q, %q", p.Head, p.Answer)
 	}
 }
 
@@ -143,5 +143,26 @@ func TestManyRunsAreOfFewKinds(t *testing.T) {
 	}
 	for _, want := range []string{"on kernel and system, in which the records differ"} {
 		check.Equal(t, "verdicts", strings.Join(c.Tables[0].Rows[0].Of[1].Reasons, " "), want)
+	}
+}
+
+func TestRecordsOfOneMachineAreNoNodes(t *testing.T) {
+	for name, c := range map[string]struct {
+		unnamed bool
+		kernels [2]string
+		cpus    [2]int
+		want    string
+	}{
+		"called by a label":             {false, [2]string{"6.1", "6.1"}, [2]int{2, 2}, "over 2 nodes"},
+		"called by files, of a machine": {true, [2]string{"6.1", "6.1"}, [2]int{2, 2}, "over 2 records"},
+		"called by files, of two":       {true, [2]string{"6.1", "6.1"}, [2]int{2, 4}, "over 2 nodes"},
+	} {
+		n := must.Get(NewNodes("node", Headline))(t)
+		n.Unnamed = c.unnamed
+		for i := range 2 {
+			run := Run{Header: record.Header{Experiment: "lifecycle", Environment: record.Environment{Kernel: c.kernels[i], CPUs: c.cpus[i]}}}
+			n.Add(string(rune('a'+i)), &run, 0, 0, nil)
+		}
+		check.Contains(t, name, n.Pages()[0].Head[0], c.want)
 	}
 }

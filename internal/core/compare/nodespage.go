@@ -25,29 +25,38 @@ const (
 func (n *Nodes) Pages() (out []*page.Page) {
 	for _, m := range n.kinds {
 		shown := n.shown(m)
+		m.unnamed = n.Unnamed
 		p := page.New(m.title, m.experiment)
-		p.Head = m.head()
+		failed, total, _ := m.failures()
+		p.Head = []string{page.Dotted(m.experiment+" over "+m.amount(len(m.names)), page.Amount(m.records, "record"), fmt.Sprintf("failed %d/%d", failed, total))}
 		parted, apart := m.parted(), m.outliers(shown)
+		p.Answer = m.answer(shown, apart, parted)
 		p.Add(m.outlierSection(apart, parted, shown), m.distribution(shown), m.groupSection(parted, apart, shown), m.findingSection())
 		out = append(out, p)
 	}
 	return out
 }
 
-func (m *measured) head() (lines []string) {
-	failed, total := 0, 0
-	var failing []string
+// failures are how many operations failed of how many, and the nodes on which any did.
+func (m *measured) failures() (failed, total int, nodes []string) {
 	for i, name := range m.names {
 		if failed, total = failed+m.failed[i], total+m.total[i]; m.failed[i] > 0 {
-			failing = append(failing, page.Heading(name))
+			nodes = append(nodes, page.Heading(name))
 		}
 	}
-	lines = []string{page.Dotted(m.experiment+" over "+page.Amount(len(m.names), "node"), page.Amount(m.records, "record"), fmt.Sprintf("failed %d/%d", failed, total))}
-	if failing != nil {
-		lines = append(lines, "failures on "+page.Amount(len(failing), "node")+": "+page.Listed(failing))
-	}
-	return lines
+	return failed, total, nodes
 }
+
+// noun is what the records are told apart by: records of one machine are no nodes.
+func (m *measured) noun() string {
+	machine := m.circumstance["\x00"+machineField]
+	if m.unnamed && !slices.ContainsFunc(machine.values, func(v string) bool { return v != machine.values[0] }) {
+		return "record"
+	}
+	return m.over
+}
+
+func (m *measured) amount(n int) string { return page.Amount(n, m.noun()) }
 
 func (m *measured) outlierSection(apart []apartNode, parted []*circumstance, shown []*overNodes) *page.Section {
 	s := &page.Section{Title: "outliers: none", Style: term.Bold, Notes: []string{
@@ -58,7 +67,7 @@ func (m *measured) outlierSection(apart []apartNode, parted []*circumstance, sho
 	if len(apart) == 0 {
 		return s
 	}
-	s.Title, s.Style = fmt.Sprintf("outliers: %d of %s", len(apart), page.Amount(len(m.names), "node")), term.Yellow
+	s.Title, s.Style = fmt.Sprintf("outliers: %d of %s", len(apart), m.amount(len(m.names))), term.Yellow
 	var items []page.Item
 	for i := range apart[:min(len(apart), mostOutliers)] {
 		a := &apart[i]
@@ -99,7 +108,7 @@ func (m *measured) distribution(shown []*overNodes) *page.Section {
 	for at, title := range levelNames {
 		column(title, at)
 	}
-	s := &page.Section{Title: "over " + m.over + "s", Style: term.Bold, Table: table, Notes: []string{
+	s := &page.Section{Title: "over " + m.noun() + "s", Style: term.Bold, Table: table, Notes: []string{
 		"min to max: each a node's own value, with its name; between: within how much of the median 95 of 100 nodes lie (1.96 · 1.4826 · median absolute deviation); within: half the 95 % interval of one node's value, of the node in the middle"}}
 	s.Draw(m.charts(shown)...)
 	return s
@@ -140,7 +149,7 @@ func (m *measured) charts(shown []*overNodes) (out []*page.Chart) {
 // groupSection says by what the nodes differ, how many are of each kind, and how they do.
 func (m *measured) groupSection(parted []*circumstance, apart []apartNode, shown []*overNodes) *page.Section {
 	if parted == nil {
-		return &page.Section{Title: "the nodes are alike: nothing that their records tell of them differs", Style: term.Bold}
+		return &page.Section{Title: "the " + m.noun() + "s are alike: nothing that their records tell of them differs", Style: term.Bold}
 	}
 	var quantities []string
 	for _, o := range shown {
@@ -190,7 +199,7 @@ func (m *measured) groupSection(parted []*circumstance, apart []apartNode, shown
 		}
 	}
 	notes = append(notes, "of each quantity by how much the median of the group is off that of all nodes, figure by figure (geometric mean); nothing is tested, and what comes together on the same nodes cannot be told apart")
-	return &page.Section{Title: "what differs between the nodes", Style: term.Bold, Table: table, Notes: notes}
+	return &page.Section{Title: "what differs between the " + m.noun() + "s", Style: term.Bold, Table: table, Notes: notes}
 }
 
 // against is how many times the median of all nodes that of some of them is, over all

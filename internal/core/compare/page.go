@@ -45,7 +45,12 @@ func (c *Comparison) head() (lines []string) {
 		for i, run := range s.Runs {
 			names[i] = page.Known(run.Header.RunID)
 		}
-		line, env := page.Heading(s.Name)+": "+page.Amount(len(s.Runs), "run")+" "+page.Listed(names), &s.Runs[0].Header.Environment
+		first := &s.Runs[0].Header
+		env, line := &first.Environment, page.Heading(s.Name)+": "
+		if !first.Started.IsZero() {
+			line += page.Heading(first.Experiment) + " of " + first.Started.UTC().Format("2006-01-02 15:04") + ", "
+		}
+		line += page.Amount(len(s.Runs), "run") + " " + page.Listed(names)
 		if env.Kernel != "" {
 			line = page.Dotted(line, "Linux "+env.Kernel, env.Arch, page.Processor(env))
 		}

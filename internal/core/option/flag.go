@@ -33,6 +33,9 @@ type flag struct{ o *Option }
 func (f *flag) String() string { return f.o.show() }
 func (f *flag) Type() string   { return f.o.kind }
 
+// Choices are all values that there are; nil: not only some.
+func (f *flag) Choices() []string { return f.o.choices }
+
 // Set sets the option. Repeated flags add new items to a list; for other options the last one
 // wins.
 func (f *flag) Set(text string) error {

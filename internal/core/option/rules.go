@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/tare-bench/tare/internal/term"
 )
 
 // rules are the checks of a value, or of each item of a list.
@@ -129,7 +131,7 @@ func (r *rules) one(field string, v reflect.Value) *FieldError {
 	case r.least != nil && n < r.least.low:
 		return Wrongf(field, "%v %s: write %s or more%s", v, r.least.what, r.least.text, r.least.such)
 	case r.choices != nil && !slices.Contains(r.choices, v.String()):
-		return Wrongf(field, "%s is not known: write %s", Quote(v.String()), or(r.choices))
+		return Wrongf(field, "%s is not known: write %s%s", Quote(v.String()), or(r.choices), term.Like(v.String(), r.choices))
 	}
 	if r.mustHold != nil {
 		if err := r.mustHold(v.Interface()); err != nil {

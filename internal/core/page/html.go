@@ -2,6 +2,8 @@ package page
 
 import (
 	"bufio"
+	"bytes"
+	"compress/gzip"
 	"crypto/sha256"
 	"embed"
 	"encoding/base64"
@@ -44,6 +46,7 @@ type document struct {
 	Title          string
 	Style          string
 	Early, Scripts []string
+	Packed         template.HTML // what draws charts, in a block of data; "" where there are none
 	Parts          []part
 }
 
@@ -98,15 +101,30 @@ func writeHTML(w io.Writer, pages []*Page, beside []Address) error {
 	}
 	d.title()
 	if charts {
-		d.Scripts = []string{"/*!\n" + asset("vega/LICENSE") + "*/\n" + asset("vega/vega.min.js"), asset("vega/vega-lite.min.js"), asset("vega/vega-interpreter.js")}
+		d.Packed = packed()
 	}
-	d.Scripts = append(d.Scripts, asset("page.js"))
+	d.Scripts = []string{asset("page.js")}
 	out := bufio.NewWriter(w)
 	if err := layout().Execute(out, &d); err != nil {
 		return fmt.Errorf("draw a page of HTML: %w", err)
 	}
 	return out.Flush()
 }
+
+// vegaScript is what draws charts, as one script.
+var vegaScript = sync.OnceValue(func() string {
+	return "/*!\n" + asset("vega/LICENSE") + "*/\n" + asset("vega/vega.min.js") + ";\n" + asset("vega/vega-lite.min.js") + ";\n" + asset("vega/vega-interpreter.js")
+})
+
+// packed is the same as a page brings it, compressed to a third: page.js unpacks it.
+var packed = sync.OnceValue(func() template.HTML {
+	var out bytes.Buffer
+	z, _ := gzip.NewWriterLevel(&out, gzip.BestCompression) // which there is
+	_, _ = z.Write([]byte(vegaScript()))                    // a buffer takes all
+	_ = z.Close()
+	text := base64.StdEncoding.EncodeToString(out.Bytes())
+	return template.HTML(`<script type="text/plain" id="vega">` + text + "</script>") //nolint:gosec // base64
+})
 
 // title is that of the only page, or what all have in common; then each is called by its
 // command.
@@ -167,6 +185,9 @@ func (d *document) Policy() string {
 	scripts := ""
 	for _, s := range slices.Concat(d.Early, d.Scripts) {
 		scripts += " " + hashOf(s)
+	}
+	if d.Packed != "" {
+		scripts += " " + hashOf(vegaScript())
 	}
 	return "default-src 'none'; script-src" + scripts + "; style-src " + hashOf(d.Style) + "; img-src data: blob:; base-uri 'none'; form-action 'none'"
 }

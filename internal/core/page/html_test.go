@@ -1,10 +1,13 @@
 package page
 
 import (
+	"compress/gzip"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math"
 	"regexp"
 	"slices"
@@ -81,6 +84,11 @@ func TestThePolicyIsOfTheVeryScriptsAndStyleOfTheFile(t *testing.T) {
 	for _, n := range elements(t, written(t, sample(""))) {
 		if attribute(n, "http-equiv") == "Content-Security-Policy" {
 			policy = attribute(n, "content")
+		}
+		if attribute(n, "id") == "vega" { // which page.js unpacks
+			hashed++
+			packed := must.Get(gzip.NewReader(base64.NewDecoder(base64.StdEncoding, strings.NewReader(n.FirstChild.Data))))(t)
+			check.That(t, strings.Contains(policy, hashOf(string(must.Get(io.ReadAll(packed))(t)))), "the policy does not have the hash of Vega")
 		}
 		if (n.Data == "script" && attribute(n, "type") == "") || n.Data == "style" {
 			hashed++

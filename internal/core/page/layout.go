@@ -3,6 +3,7 @@ package page
 import (
 	"bufio"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/tare-bench/tare/internal/term"
@@ -15,7 +16,7 @@ import (
 func (t *Table) Write(w io.Writer, o Options) error { return t.write(w, o, false) }
 
 func (t *Table) write(w io.Writer, o Options, stacked bool) error {
-	t = t.cleaned()
+	t = t.cleaned(term.IsASCII(w))
 	var lines [][]Cell
 	for _, titles := range t.headings(stacked) {
 		heading := Texts(titles...)
@@ -46,12 +47,20 @@ func (t *Table) write(w io.Writer, o Options, stacked bool) error {
 	return d.Flush()
 }
 
-// cleaned is the table with texts that a terminal can be shown.
-func (t *Table) cleaned() *Table {
-	out := &Table{Columns: t.Columns, Indent: t.Indent, Rows: make([][]Cell, len(t.Rows))}
+// cleaned is the table with texts that a terminal can be shown, in ASCII where it takes no
+// more.
+func (t *Table) cleaned(ascii bool) *Table {
+	shown := term.Clean
+	if ascii {
+		shown = func(s string) string { return term.ASCII(term.Clean(s)) }
+	}
+	out := &Table{Columns: slices.Clone(t.Columns), Indent: t.Indent, Rows: make([][]Cell, len(t.Rows))}
+	for i := range out.Columns {
+		out.Columns[i].Title = shown(out.Columns[i].Title)
+	}
 	for r, row := range t.Rows {
 		for _, c := range row {
-			c.Head, c.Tail = term.Clean(c.Head), term.Clean(c.Tail)
+			c.Head, c.Tail = shown(c.Head), shown(c.Tail)
 			out.Rows[r] = append(out.Rows[r], c)
 		}
 	}

@@ -42,7 +42,7 @@ func (j *Judgement) answer() (out []string) {
 	if out = append(out, failed...); out == nil {
 		out = []string{"No operation was measured."}
 	}
-	return out
+	return append(answer.NotWeighed(j.Found), out...)
 }
 
 // byReturn reports whether targets of the row end with different stamps, so that what can be

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/setting"
+	"github.com/tare-bench/tare/internal/term"
 )
 
 // engine is a kind of engine.
@@ -83,7 +84,7 @@ func expand(ctx context.Context, name string, s Settings) (names []string, isEng
 	case before == "podman+api":
 		return nil, false, fmt.Errorf("target %q: podman's service is weighed as docker: docker --docker-host unix:///run/podman/podman.sock", name)
 	default:
-		return nil, false, fmt.Errorf("target %q: unknown engine %q (supported: %s)", name, before, strings.Join(setting.EngineNames, ", "))
+		return nil, false, fmt.Errorf("target %q: unknown engine %q (supported: %s)%s", name, before, strings.Join(setting.EngineNames, ", "), term.Like(before, setting.EngineNames))
 	}
 	if runtime == "" {
 		found, err := e.runtimes(ctx, s.engine(name))

@@ -14,6 +14,7 @@ import (
 	"github.com/tare-bench/tare/internal/subject/host"
 	"github.com/tare-bench/tare/internal/subject/oci"
 	"github.com/tare-bench/tare/internal/subject/setting"
+	"github.com/tare-bench/tare/internal/term"
 )
 
 // Found is the result for a name: a target, or the reason for having none.
@@ -74,7 +75,8 @@ func Named(ctx context.Context, names []string, s Settings) ([]Found, error) {
 		case given && isEngine:
 			return nil, fmt.Errorf("target %q: a runtime behind an engine has no path: register it in the engine, or give a bare runtime: mine=%s", arg, path)
 		case !isEngine && !given && !slices.Contains(Names(), name):
-			return nil, fmt.Errorf("unknown target %q (supported: %s, any OCI runtime as NAME=PATH, and ENGINE/RUNTIME with the engines %s)", name, strings.Join(Names(), ", "), strings.Join(setting.EngineNames, ", "))
+			return nil, fmt.Errorf("unknown target %q (supported: %s, any OCI runtime as NAME=PATH, and ENGINE/RUNTIME with the engines %s)%s",
+				name, strings.Join(Names(), ", "), strings.Join(setting.EngineNames, ", "), term.Like(name, slices.Concat(Names(), setting.EngineNames)))
 		}
 		for _, n := range expanded {
 			if slices.ContainsFunc(out, func(f Found) bool { return f.Name == n }) {

@@ -24,7 +24,9 @@ func TestEveryPageCanBeRead(t *testing.T) {
 			t.Parallel()
 			p := newTab(t)
 			p.in("opened, it asks for nothing and complains of nothing", func() {
-				p.show(s.name, s.html(t))
+				html := s.html(t)
+				check.That(p, len(html) < 1<<20, "%d bytes", len(html))
+				p.show(s.name, html)
 				p.await(drawn)
 			})
 			p.in("pictures are drawn, and say in a table what they show", p.picturesAreData)
@@ -38,6 +40,12 @@ func TestEveryPageCanBeRead(t *testing.T) {
 					p.isUsable()
 				})
 			}
+			p.in("1280 px wide, no table has to be moved to be read, but those with a column for each job", func() {
+				p.resize(1280)
+				if cut := eval[[]string](p, `() => [...document.querySelectorAll('main section > .scroll')].filter(e => e.checkVisibility() && !e.ariaLabel.startsWith('in short') && e.scrollWidth > e.clientWidth + 1).map(e => e.ariaLabel + ': ' + e.scrollWidth + ' of ' + e.clientWidth)`); len(cut) > 0 {
+					p.Error(cut)
+				}
+			})
 			p.in("on paper", func() {
 				p.medium("print")
 				const sheet = 690 // A4 without its margins

@@ -1,0 +1,99 @@
+package cli
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/tare-bench/tare/internal/core/option"
+	"github.com/tare-bench/tare/internal/subject/find"
+	"github.com/tare-bench/tare/internal/subject/setting"
+	"github.com/tare-bench/tare/internal/term"
+)
+
+// formatFlag declares --format of a command that has few formats, the first by default.
+func formatFlag(c *cobra.Command, format *string, all ...string) {
+	*format = all[0]
+	c.Flags().Var(&choice{format, all}, "format", strings.Join(all, ", "))
+}
+
+// choice is a flag with few values.
+type choice struct {
+	value *string
+	of    []string
+}
+
+func (c *choice) String() string    { return *c.value }
+func (c *choice) Type() string      { return "string" }
+func (c *choice) Choices() []string { return c.of }
+
+func (c *choice) Set(text string) error {
+	if !slices.Contains(c.of, text) {
+		return option.WrongFlag("format", "%q is not a format: %s%s", text, strings.Join(c.of, ", "), term.Like(text, c.of))
+	}
+	*c.value = text
+	return nil
+}
+
+// completing has a shell complete the values of a command's flags and the records that it
+// takes.
+func (s *app) completing(c *cobra.Command) {
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		var all []string
+		if v, is := f.Value.(interface{ Choices() []string }); is {
+			all = v.Choices()
+		}
+		switch f.Name {
+		case "format":
+			if all == nil {
+				of := c.Name()
+				if slices.Contains([]string{"report", "run", "load", "quota", "memory"}, of) {
+					of = ""
+				}
+				all = s.instruments.FormatNames(of)
+			}
+		case "ops":
+			for _, op := range setting.Ops {
+				all = append(all, string(op))
+			}
+		case "baseline", "subject", "control":
+			_ = c.RegisterFlagCompletionFunc(f.Name, targetNames)
+		}
+		if all != nil {
+			_ = c.RegisterFlagCompletionFunc(f.Name, func(_ *cobra.Command, _ []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+				list := begun[:strings.LastIndex(begun, ",")+1] // what stands before in a list
+				out := make([]cobra.Completion, len(all))
+				for i := range all {
+					out[i] = list + all[i]
+				}
+				return out, cobra.ShellCompDirectiveNoFileComp
+			})
+		}
+	})
+	if most, is := readers[c.Name()]; is {
+		c.ValidArgsFunction = func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			if len(args) >= most {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return s.recordNames(), cobra.ShellCompDirectiveDefault
+		}
+	}
+}
+
+// lookForTargets bounds how long a shell waits for the names of targets.
+const lookForTargets = 3 * time.Second
+
+// targetNames are the targets that are here.
+func targetNames(c *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	ctx, cancel := context.WithTimeout(c.Context(), lookForTargets)
+	defer cancel()
+	var names []cobra.Completion
+	for _, t := range present(find.All(ctx, find.Settings{}, false)) {
+		names = append(names, t.Info().Name)
+	}
+	return names, cobra.ShellCompDirectiveDefault
+}
